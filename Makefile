@@ -1,0 +1,62 @@
+# Muster.  One Makefile, no recursion, out of tree: build/<mode>/…, programs in build/bin.
+# `make help` lists what there is.
+
+MODE     ?= release
+B        := build/$(MODE)
+BIN      := $(if $(filter release,$(MODE)),build/bin,$(B)/bin)
+CC       ?= gcc
+ifeq ($(origin CC),default)
+CC       := gcc
+endif
+VERSION  := 0.1.0
+
+include tools/config.mk
+
+WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith \
+            -Wvla -Wundef -Wno-unused-parameter -Werror
+CPPFLAGS += -I. -I$(B)/gen -Iclient/include -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"'
+CFLAGS   += -std=gnu17 -g $(WARN) -fno-strict-aliasing -fvisibility=hidden -pthread -MMD -MP
+LDFLAGS  += -pthread
+FLAGS_release := -O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong
+FLAGS_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
+FLAGS_tsan    := -O1 -fsanitize=thread
+FLAGS_fuzz    := -O1 -fsanitize=fuzzer-no-link,address,undefined
+CFLAGS   += $(FLAGS_$(MODE))
+LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(MODE)))
+
+# ---- parts: a folder of sources is a static library; a program is a main file and its libraries ----
+find_c = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
+
+SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/cluster)
+SRC_rpc    := $(call find_c,task/rpc)
+SRC_kernel := $(call find_c,task/kernels task/kernels/cpu task/runtime task/device)
+SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer task/http))
+SRC_client := $(call find_c,client client/model client/data client/session client/grad client/optim)
+SRC_plan   := $(call find_c,operator/plan)
+SRC_kube   := $(filter-out operator/main.c,$(call find_c,operator operator/kube operator/control))
+SRC_cli    := $(filter-out cli/main.c,$(call find_c,cli))
+PROTOS     := $(wildcard proto/*.proto)
+GEN        := $(patsubst proto/%.proto,$(B)/gen/proto/%.pb-c.c,$(PROTOS))
+
+PARTS := base rpc kernel task client plan kube cli
+objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
+lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
+
+LIBS_base   := -lyaml -lcjson -lz -lm
+LIBS_rpc    := $(GRPC_LIBS) -lprotobuf-c
+LIBS_kernel := $(BLAS_LIBS) -ldl -lm
+LIBS_kube   := -lcurl -lssl -lcrypto
+
+TASK_PARTS     := task kernel rpc base
+CLIENT_PARTS   := client $(TASK_PARTS)
+CLI_PARTS      := cli plan $(CLIENT_PARTS)
+OPERATOR_PARTS := kube plan base
+PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster
+
+.PHONY: all
+all: report $(PROGRAMS) $(B)/libmuster-cuda.so ## build the three programs into build/bin
+	@echo "  built    $(PROGRAMS)"
+
+-include $(wildcard tools/*.mk.d)
+include tools/rules.mk
+include tools/targets.mk

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/buf.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <unistd.h>
+
+void mu_buf_fini(struct mu_buf *b)
+{
+	free(b->data);
+	*b = (struct mu_buf){0};
+}
+
+void mu_buf_clear(struct mu_buf *b)
+{
+	b->len = 0;
+	if (b->data)
+		b->data[0] = '\0';
+}
+
+void mu_buf_reserve(struct mu_buf *b, size_t more)
+{
+	if (b->cap - b->len > more)
+		return;
+	size_t cap = b->cap ? b->cap * 2 : 64;
+	if (cap < b->len + more + 1)
+		cap = b->len + more + 1;
+	b->data = mu_xrealloc(b->data, cap);
+	b->cap = cap;
+}
+
+void mu_buf_put(struct mu_buf *b, const void *p, size_t n)
+{
+	mu_buf_reserve(b, n);
+	if (n)
+		memcpy(b->data + b->len, p, n);
+	b->len += n;
+	b->data[b->len] = '\0';
+}
+
+void mu_buf_puts(struct mu_buf *b, const char *s)
+{
+	mu_buf_put(b, s, strlen(s));
+}
+
+void mu_buf_putc(struct mu_buf *b, char c)
+{
+	mu_buf_put(b, &c, 1);
+}
+
+void mu_buf_vprintf(struct mu_buf *b, const char *fmt, va_list ap)
+{
+	va_list again;
+
+	va_copy(again, ap);
+	int n = vsnprintf(NULL, 0, fmt, ap);
+	if (n > 0) {
+		mu_buf_reserve(b, (size_t)n);
+		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
+		b->len += (size_t)n;
+	}
+	va_end(again);
+}
+
+void mu_buf_printf(struct mu_buf *b, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	mu_buf_vprintf(b, fmt, ap);
+	va_end(ap);
+}
+
+char *mu_buf_take(struct mu_buf *b)
+{
+	if (!b->data)
+		mu_buf_put(b, "", 0);
+	char *p = b->data;
+	*b = (struct mu_buf){0};
+	return p;
+}
+
+int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err)
+{
+	int fd = strcmp(path, "-") == 0 ? dup(STDIN_FILENO) : open(path, O_RDONLY | O_CLOEXEC);
+	size_t start = b->len;
+	int rc = 0;
+
+	if (fd < 0)
+		return mu_fail_errno(err, errno, "cannot read %s", path);
+	for (;;) {
+		mu_buf_reserve(b, 65536);
+		ssize_t n = read(fd, b->data + b->len, 65536);
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			rc = mu_fail_errno(err, errno, "cannot read %s", path);
+		if (n <= 0)
+			break;
+		b->len += (size_t)n;
+		if (b->len - start > limit) {
+			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				     "%s is larger than the %zu bytes allowed", path, limit);
+			break;
+		}
+	}
+	close(fd);
+	if (rc)
+		b->len = start;
+	b->data[b->len] = '\0';
+	return rc;
+}
+
+static int write_all(int fd, const char *p, size_t n)
+{
+	while (n) {
+		ssize_t w = write(fd, p, n);
+		if (w < 0 && errno == EINTR)
+			continue;
+		if (w < 0)
+			return -1;
+		p += w;
+		n -= (size_t)w;
+	}
+	return 0;
+}
+
+static void sync_folder_of(const char *path)
+{
+	MU_AUTO_FREE char *copy = mu_xstrdup(path);
+	int fd = open(dirname(copy), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+
+	if (fd >= 0) {
+		fsync(fd);
+		close(fd);
+	}
+}
+
+int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err)
+{
+	MU_AUTO_FREE char *aside = mu_xasprintf("%s.tmp%d", path, (int)getpid());
+	int fd = open(aside, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return mu_fail_errno(err, errno, "cannot write %s", path);
+	int bad = write_all(fd, data, len) || fsync(fd);
+	int why = errno;
+	if (close(fd) && !bad) {
+		bad = 1;
+		why = errno;
+	}
+	if (!bad && rename(aside, path)) {
+		bad = 1;
+		why = errno;
+	}
+	if (bad) {
+		unlink(aside);
+		return mu_fail_errno(err, why, "cannot write %s", path);
+	}
+	sync_folder_of(path);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A growable byte buffer, always NUL-terminated past its end when not empty-initialised. */
+#ifndef MU_BASE_BUF_H
+#define MU_BASE_BUF_H
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "lib/base/err.h"
+#include "lib/base/mem.h"
+
+struct mu_buf {
+	char *data;
+	size_t len, cap;
+};
+
+/* A borrowed run of bytes. */
+struct mu_span {
+	const char *data;
+	size_t len;
+};
+
+#define MU_SPAN(literal) ((struct mu_span){(literal), sizeof(literal) - 1})
+
+void mu_buf_fini(struct mu_buf *b);
+void mu_buf_clear(struct mu_buf *b);                /* keeps the memory */
+void mu_buf_reserve(struct mu_buf *b, size_t more); /* room for `more` bytes and a NUL */
+void mu_buf_put(struct mu_buf *b, const void *p, size_t n);
+void mu_buf_puts(struct mu_buf *b, const char *s);
+void mu_buf_putc(struct mu_buf *b, char c);
+void mu_buf_printf(struct mu_buf *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void mu_buf_vprintf(struct mu_buf *b, const char *fmt, va_list ap)
+    __attribute__((format(printf, 2, 0)));
+char *mu_buf_take(struct mu_buf *b); /* returns the NUL-terminated memory (never NULL), empties b */
+
+/* Reads a whole file of at most `limit` bytes ("-" is standard input). */
+int mu_buf_read_file(struct mu_buf *b, const char *path, size_t limit, struct mu_err *err);
+/* Writes aside, syncs file and folder, renames: a reader sees the old file or the new one. */
+int mu_write_file(const char *path, const void *data, size_t len, struct mu_err *err);
+
+static inline struct mu_span mu_span_of(const char *s)
+{
+	return (struct mu_span){s, s ? strlen(s) : 0};
+}
+static inline struct mu_span mu_buf_span(const struct mu_buf *b)
+{
+	return (struct mu_span){b->data, b->len};
+}
+static inline bool mu_span_eq(struct mu_span a, struct mu_span b)
+{
+	return a.len == b.len && (a.len == 0 || memcmp(a.data, b.data, a.len) == 0);
+}
+static inline bool mu_span_is(struct mu_span a, const char *s)
+{
+	return mu_span_eq(a, mu_span_of(s));
+}
+static inline void mu_buf_fini_auto(struct mu_buf *b)
+{
+	mu_buf_fini(b);
+}
+#define MU_AUTO_BUF __attribute__((cleanup(mu_buf_fini_auto))) struct mu_buf
+
+#endif

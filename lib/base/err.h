@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Errors: one type, one contract (docs/errors.md).
+ *
+ * A function that can fail returns 0 or a negative code and takes `struct mu_err *err` last; on
+ * failure its other outputs are untouched and err says in one line what happened.  err may be NULL.
+ * Whoever handles an error logs it, once; everybody else returns it upward.
+ */
+#ifndef MU_BASE_ERR_H
+#define MU_BASE_ERR_H
+
+#include <stdarg.h>
+#include <stdbool.h>
+
+/* gRPC's numbers, which are TensorFlow's too. */
+enum mu_code {
+	MU_OK = 0,
+	MU_CANCELLED = 1,
+	MU_UNKNOWN = 2,
+	MU_INVALID_ARGUMENT = 3, /* the caller's bug */
+	MU_DEADLINE_EXCEEDED = 4,
+	MU_NOT_FOUND = 5,
+	MU_ALREADY_EXISTS = 6,
+	MU_PERMISSION_DENIED = 7,
+	MU_RESOURCE_EXHAUSTED = 8, /* a limit or the memory */
+	MU_FAILED_PRECONDITION = 9,
+	MU_ABORTED = 10, /* restart the step or the session */
+	MU_OUT_OF_RANGE = 11,
+	MU_UNIMPLEMENTED = 12,
+	MU_INTERNAL = 13,    /* our bug */
+	MU_UNAVAILABLE = 14, /* retry the call */
+	MU_DATA_LOSS = 15,
+	MU_UNAUTHENTICATED = 16,
+};
+
+struct mu_err {
+	enum mu_code code;
+	char msg[1024];
+};
+
+/* Fills err and returns -code: `return mu_fail(err, MU_NOT_FOUND, "no job '%s'", name);` */
+int mu_fail(struct mu_err *err, enum mu_code code, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+int mu_vfail(struct mu_err *err, enum mu_code code, const char *fmt, va_list ap)
+    __attribute__((format(printf, 3, 0)));
+
+/* As mu_fail, with ": <strerror(errno)>" appended and the code that fits errno. */
+int mu_fail_errno(struct mu_err *err, int errnum, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Puts "<fmt>: " before the message; returns -code, so `return mu_wrap(err, "node '%s'", n);` */
+int mu_wrap(struct mu_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* Appends to the message; returns -code. */
+int mu_append(struct mu_err *err, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+void mu_err_clear(struct mu_err *err);
+
+/* "INVALID_ARGUMENT" and so on; "CODE_42" never: an unknown number reads "UNKNOWN". */
+const char *mu_code_name(enum mu_code code);
+
+/* Any integer from outside to a code: what is none becomes MU_UNKNOWN. */
+enum mu_code mu_code_from(long number);
+
+#endif

@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/log.h"
+
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+
+static const char *const level_names[] = {"debug", "info", "warn", "error"};
+static const char *program_name = "muster";
+static _Atomic int threshold = MU_INFO;
+static bool as_json;
+
+void mu_log_set_level(enum mu_log_level level)
+{
+	atomic_store_explicit(&threshold, (int)level, memory_order_relaxed);
+}
+
+int mu_log_enabled(enum mu_log_level level)
+{
+	return (int)level >= atomic_load_explicit(&threshold, memory_order_relaxed);
+}
+
+void mu_log_init(const char *program)
+{
+	const char *level = getenv("MUSTER_LOG");
+	const char *format = getenv("MUSTER_LOG_FORMAT");
+
+	program_name = program;
+	for (int i = 0; level && i < (int)MU_COUNT(level_names); i++)
+		if (strcmp(level, level_names[i]) == 0)
+			mu_log_set_level((enum mu_log_level)i);
+	as_json = format && strcmp(format, "json") == 0;
+}
+
+static void put_json_string(struct mu_buf *b, const char *s)
+{
+	mu_buf_putc(b, '"');
+	for (; *s; s++) {
+		unsigned char c = (unsigned char)*s;
+		if (c == '"' || c == '\\')
+			mu_buf_printf(b, "\\%c", c);
+		else if (c == '\n')
+			mu_buf_puts(b, "\\n");
+		else if (c < 0x20)
+			mu_buf_printf(b, "\\u%04x", c);
+		else
+			mu_buf_putc(b, (char)c);
+	}
+	mu_buf_putc(b, '"');
+}
+
+void mu_log(enum mu_log_level level, const char *component, const char *fmt, ...)
+{
+	struct timespec now;
+	struct tm tm;
+	va_list ap;
+
+	if (!mu_log_enabled(level))
+		return;
+	MU_AUTO_BUF text = {0};
+	MU_AUTO_BUF line = {0};
+	va_start(ap, fmt);
+	mu_buf_vprintf(&text, fmt, ap);
+	va_end(ap);
+	mu_buf_put(&text, "", 0);
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	char when[40];
+	size_t n = strftime(when, sizeof when, "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(when + n, sizeof when - n, ".%03ldZ", now.tv_nsec / 1000000);
+	if (as_json) {
+		mu_buf_printf(&line, "{\"ts\":\"%s\",\"level\":\"%s\",\"program\":\"%s\",", when,
+			      level_names[level], program_name);
+		mu_buf_printf(&line, "\"component\":\"%s\",\"msg\":", component);
+		put_json_string(&line, text.data);
+		mu_buf_puts(&line, "}\n");
+	} else {
+		mu_buf_printf(&line, "%s %-5s %s: %s: %s\n", when + 11, level_names[level],
+			      program_name, component, text.data);
+	}
+	/* One write, so that lines of two threads do not mix. */
+	if (write(STDERR_FILENO, line.data, line.len) < 0)
+		return;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Protocol-buffer wire format by hand, for the messages that are hot, large or recursive.
+ *
+ * Reading: walk the fields of a message with mu_pb_next; each field borrows the message's bytes.
+ *
+ *	struct mu_pb m = mu_pb_of(span);
+ *	struct mu_pb_field f;
+ *	while (mu_pb_next(&m, &f))
+ *		switch (f.number) { case 1: name = f.bytes; break; case 2: n = (int64_t)f.value;
+ *break; } if (m.bad) return mu_fail(err, MU_INVALID_ARGUMENT, "…is cut short");
+ *
+ * A reader must look at f.type before it trusts f.bytes (only MU_PB_BYTES sets it; else it is
+ *empty). Recursion over nested messages is the caller's: bound it with MU_PB_MAX_DEPTH.
+ *
+ * Writing appends to a mu_buf.  A nested message is opened, filled and closed:
+ *	size_t at = mu_pb_begin(b, 2); … mu_pb_end(b, at);
+ */
+#ifndef MU_BASE_PB_H
+#define MU_BASE_PB_H
+
+#include "lib/base/buf.h"
+
+enum { MU_PB_MAX_DEPTH = 64 };
+enum mu_pb_type { MU_PB_VARINT = 0, MU_PB_FIXED64 = 1, MU_PB_BYTES = 2, MU_PB_FIXED32 = 5 };
+
+struct mu_pb {
+	const char *at, *end;
+	bool bad; /* malformed or cut short */
+};
+struct mu_pb_field {
+	uint32_t number;
+	enum mu_pb_type type;
+	uint64_t value;       /* varint, fixed64, fixed32 */
+	struct mu_span bytes; /* MU_PB_BYTES, else empty with data "" */
+};
+
+static inline struct mu_pb mu_pb_of(struct mu_span s)
+{
+	return (struct mu_pb){s.data, s.data + s.len, false};
+}
+bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f);
+bool mu_pb_varint(struct mu_pb *m, uint64_t *out); /* one raw varint, for packed lists */
+bool mu_pb_fixed32(struct mu_pb *m, uint32_t *out);
+bool mu_pb_fixed64(struct mu_pb *m, uint64_t *out);
+float mu_pb_float(const struct mu_pb_field *f);   /* of a FIXED32 field */
+double mu_pb_double(const struct mu_pb_field *f); /* of a FIXED64 field */
+
+/* proto3 scalars equal to zero are still written here; skip them at the call when that matters. */
+void mu_pb_put_varint(struct mu_buf *b, uint64_t v); /* raw */
+void mu_pb_put_tag(struct mu_buf *b, uint32_t number, enum mu_pb_type type);
+void mu_pb_put_int(struct mu_buf *b, uint32_t number, int64_t v);
+void mu_pb_put_bytes(struct mu_buf *b, uint32_t number, struct mu_span s);
+void mu_pb_put_str(struct mu_buf *b, uint32_t number, const char *s);
+void mu_pb_put_float(struct mu_buf *b, uint32_t number, float v);
+void mu_pb_put_double(struct mu_buf *b, uint32_t number, double v);
+void mu_pb_put_fixed32(struct mu_buf *b, uint32_t number, uint32_t v);
+void mu_pb_put_fixed64(struct mu_buf *b, uint32_t number, uint64_t v);
+size_t mu_pb_begin(struct mu_buf *b, uint32_t number); /* opens a nested message */
+void mu_pb_end(struct mu_buf *b, size_t at);           /* closes it */
+size_t mu_pb_varint_size(uint64_t v);
+
+#endif

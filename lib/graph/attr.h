@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Attribute values of nodes (TensorFlow's AttrValue). */
+#ifndef MU_GRAPH_ATTR_H
+#define MU_GRAPH_ATTR_H
+
+#include "lib/base/buf.h"
+#include "lib/tensor/tensor.h"
+
+enum mu_attr_kind {
+	MU_ATTR_NONE,
+	MU_ATTR_STRING,
+	MU_ATTR_INT,
+	MU_ATTR_FLOAT,
+	MU_ATTR_BOOL,
+	MU_ATTR_TYPE,
+	MU_ATTR_SHAPE,
+	MU_ATTR_TENSOR,
+	MU_ATTR_FUNC,
+	MU_ATTR_PLACEHOLDER,
+	MU_ATTR_LIST = 16, /* MU_ATTR_LIST + element kind; an empty list is MU_ATTR_LIST itself */
+};
+
+struct mu_node_attr;
+struct mu_func { /* NameAttrList */
+	const char *name;
+	unsigned n_attrs;
+	struct mu_node_attr *attrs;
+};
+
+/* Strings, lists and functions live in the owner's arena; tensors hold a reference that the owner
+ * (the graph) gives back. */
+struct mu_attr {
+	enum mu_attr_kind kind;
+	unsigned n; /* elements of a list */
+	union {
+		struct mu_span s; /* STRING, PLACEHOLDER; NUL-terminated too */
+		int64_t i;
+		float f;
+		bool b;
+		enum mu_dtype type;
+		struct mu_pshape *shape;
+		struct mu_tensor *tensor;
+		struct mu_func *func;
+		struct mu_span *ss;
+		int64_t *is;
+		float *fs;
+		bool *bs;
+		enum mu_dtype *types;
+		struct mu_pshape *shapes;
+		struct mu_tensor *tensors;
+		struct mu_func *funcs;
+	};
+};
+
+struct mu_node_attr {
+	const char *name;
+	struct mu_attr value;
+};
+
+#endif

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The in-memory graph, shared by everybody who builds, reads, cuts or runs one.
+ *
+ * Nodes, names and attributes live in the graph's arena; a node's inputs are pointers, data inputs
+ * first, then control inputs.  Parsing checks names, duplicates, counts and depth, so a struct
+ * mu_graph is well formed; whether each op is known and its attributes fit is checked later, for
+ * the nodes that a step needs (a graph may carry ops that nobody here can run).
+ */
+#ifndef MU_GRAPH_GRAPH_H
+#define MU_GRAPH_GRAPH_H
+
+#include "lib/base/map.h"
+#include "lib/graph/attr.h"
+#include "lib/ops/op_def.h"
+
+enum { MU_CONTROL = -1 }; /* port of a control edge */
+
+struct mu_input {
+	struct mu_node *node;
+	int port;
+};
+
+struct mu_node {
+	const char *name;
+	const char *op;
+	const struct mu_op_def *def; /* NULL: an op nobody here knows */
+	const char *device;          /* as asked for, or as placed; "" when free */
+	unsigned id;                 /* index in graph->nodes */
+	unsigned n_inputs;           /* data inputs */
+	unsigned n_controls;
+	struct mu_input *inputs; /* n_inputs + n_controls */
+	unsigned n_attrs;
+	struct mu_node_attr *attrs;
+	void *user; /* scratch of the pass that walks the graph */
+};
+
+struct mu_graph {
+	struct mu_arena arena;
+	struct mu_node **nodes;
+	unsigned n_nodes, cap_nodes;
+	struct mu_map by_name; /* name -> struct mu_node * */
+	int producer;
+	struct mu_span library; /* FunctionDefLibrary as it came; in the arena */
+};
+
+struct mu_graph *mu_graph_new(void);
+void mu_graph_free(struct mu_graph *g);
+MU_AUTO_DEFINE(mu_graph_free, struct mu_graph)
+
+/* Adds the nodes of a serialised GraphDef.  On failure the graph is unchanged. */
+int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *err);
+void mu_graph_write(const struct mu_graph *g, struct mu_buf *out); /* a GraphDef */
+/* A GraphDef of nodes [from, n_nodes) only: what an ExtendSession sends. */
+void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf *out);
+
+/* Building.  The node's strings are copied.  Fails with INVALID_ARGUMENT on a taken name. */
+int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,
+		 struct mu_err *err);
+void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_input *data,
+			unsigned n_data, const struct mu_input *controls, unsigned n_controls);
+void mu_node_add_control(struct mu_graph *g, struct mu_node *n, struct mu_node *from);
+void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *device);
+void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
+		      const struct mu_attr *value); /* deep copy into g */
+/* A copy of node n (without inputs) in graph `to`. */
+int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
+		       struct mu_err *err);
+
+struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name);
+/* "name", "name:2" or "^name" -> node and port. */
+int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,
+		     struct mu_err *err);
+
+/* Attributes: the node's own, else the op's default, else NULL. */
+const struct mu_attr *mu_node_attr(const struct mu_node *n, const char *name);
+int mu_node_attr_int(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err);
+int mu_node_attr_float(const struct mu_node *n, const char *name, float *out, struct mu_err *err);
+int mu_node_attr_bool(const struct mu_node *n, const char *name, bool *out, struct mu_err *err);
+int mu_node_attr_type(const struct mu_node *n, const char *name, enum mu_dtype *out,
+		      struct mu_err *err);
+int mu_node_attr_string(const struct mu_node *n, const char *name, const char **out,
+			struct mu_err *err);
+
+#endif

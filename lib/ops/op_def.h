@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Op definitions: one row an op (lib/ops/ops.def), read by kernels, placer, client and
+ *documentation.
+ *
+ *	OP(MatMul, "a:T b:T", "product:T", "transpose_a:bool=false transpose_b:bool=false T:type",
+ *	   0, shape_matmul)
+ *
+ * An argument is `name:what`, what being a fixed type (`float`, `int32`, `string`, `resource`…), an
+ * attribute of kind type (`T`), `N*T` (N tensors of type T, N an int attribute), `list(dtypes)`
+ *(one tensor for each type in attribute dtypes), or `ref(T)` for a reference to a variable's
+ *buffer. An attribute is `name:kind` or `name:kind=default`, kind one of string int float bool type
+ *shape tensor func list(string) list(int) list(type) list(shape)…
+ */
+#ifndef MU_OPS_OP_DEF_H
+#define MU_OPS_OP_DEF_H
+
+#include "lib/base/err.h"
+#include "lib/graph/attr.h"
+#include "lib/tensor/tensor.h"
+
+enum mu_op_flag {
+	MU_OP_STATEFUL = 1 << 0, /* never folded, merged or removed */
+	MU_OP_COMMUTATIVE = 1 << 1,
+	MU_OP_UNINIT_OK = 1 << 2, /* accepts an uninitialised ref */
+	MU_OP_METADATA = 1 << 3,  /* reads only shapes: the placer keeps it by its producer */
+};
+
+enum mu_arg_kind { MU_ARG_FIXED, MU_ARG_ATTR, MU_ARG_REPEAT, MU_ARG_TYPE_LIST };
+
+struct mu_arg_def {
+	const char *name;
+	enum mu_arg_kind kind;
+	enum mu_dtype type; /* FIXED */
+	const char
+	    *type_attr; /* ATTR, TYPE_LIST, and REPEAT unless the type is fixed (then NULL) */
+	const char *number_attr; /* REPEAT */
+	bool is_ref;
+};
+
+struct mu_attr_def {
+	const char *name;
+	enum mu_attr_kind kind;
+	bool has_default;
+	struct mu_attr value; /* the default */
+};
+
+struct mu_shape_ctx;
+struct mu_op_def {
+	const char *name;
+	unsigned n_inputs, n_outputs, n_attrs;
+	const struct mu_arg_def *inputs, *outputs;
+	const struct mu_attr_def *attrs;
+	unsigned flags; /* enum mu_op_flag */
+	/* Static shape rule for building graphs; NULL: outputs unknown. */
+	int (*shape)(struct mu_shape_ctx *c, struct mu_err *err);
+};
+
+const struct mu_op_def *mu_op_find(const char *name); /* NULL when unknown; thread-safe */
+const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, const char *name);
+const struct mu_op_def *mu_op_at(unsigned i); /* in the table's order; NULL past the end */
+
+/* The types of all inputs or outputs of a node, lists expanded.  Fails naming the attribute that is
+ * missing or of another kind.  *types is from the arena. */
+struct mu_node;
+int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
+		      unsigned *count, struct mu_err *err);
+int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
+		       unsigned *count, struct mu_err *err);
+
+/* What a shape rule sees: the node's input shapes, constant input values where known, its
+ * attributes. */
+struct mu_shape_ctx {
+	const struct mu_node *node;
+	unsigned n_in, n_out;
+	const struct mu_pshape *in;
+	const struct mu_tensor *const *in_const; /* NULL entries: not constant */
+	struct mu_pshape *out;                   /* starts as unknown rank */
+};
+
+#endif

@@ -1,0 +1,288 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tensor/tensor.h"
+
+#include <stdio.h>
+#include <string.h>
+
+_Atomic size_t mu_tensor_limit = (size_t)16 << 30;
+
+enum { ALIGN = 64 };
+
+int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err)
+{
+	int64_t count;
+
+	if (s->rank >= MU_MAX_RANK)
+		return mu_fail(err, MU_UNIMPLEMENTED, "tensors have at most %d dimensions here",
+			       MU_MAX_RANK);
+	if (dim < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "dimension %d is negative: %lld", s->rank,
+			       (long long)dim);
+	if (__builtin_mul_overflow(s->count, dim, &count))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "shape %s times %lld has more elements than fit in 63 bits",
+			       mu_shape_str(s), (long long)dim);
+	s->dim[s->rank++] = dim;
+	s->count = count;
+	return 0;
+}
+
+int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_err *err)
+{
+	struct mu_shape made = mu_shape_scalar();
+
+	for (int i = 0; i < rank; i++) {
+		int rc = mu_shape_push(&made, dims[i], err);
+		if (rc)
+			return rc;
+	}
+	*s = made;
+	return 0;
+}
+
+bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b)
+{
+	return a->rank == b->rank &&
+	       memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0;
+}
+
+bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p)
+{
+	if (p->rank < 0)
+		return true;
+	if (s->rank != p->rank)
+		return false;
+	for (int i = 0; i < s->rank; i++)
+		if (p->dim[i] >= 0 && p->dim[i] != s->dim[i])
+			return false;
+	return true;
+}
+
+static const char *dims_str(int rank, const int64_t *dims)
+{
+	static _Thread_local char text[4][MU_MAX_RANK * 21 + 3];
+	static _Thread_local unsigned turn;
+	char *out = text[turn++ % 4];
+	size_t n = 0, cap = sizeof text[0];
+
+	n += (size_t)snprintf(out, cap, "[");
+	for (int i = 0; i < rank; i++)
+		n += (size_t)(dims[i] < 0 ? snprintf(out + n, cap - n, "%s?", i ? "," : "")
+					  : snprintf(out + n, cap - n, "%s%lld", i ? "," : "",
+						     (long long)dims[i]));
+	snprintf(out + n, cap - n, "]");
+	return out;
+}
+
+const char *mu_shape_str(const struct mu_shape *s)
+{
+	return dims_str(s->rank, s->dim);
+}
+
+const char *mu_pshape_str(const struct mu_pshape *p)
+{
+	return p->rank < 0 ? "<unknown>" : dims_str(p->rank, p->dim);
+}
+
+void mu_string_set(struct mu_string *e, const char *s, size_t n)
+{
+	char *copy = n ? mu_xmalloc(n) : NULL;
+
+	if (n)
+		memcpy(copy, s, n);
+	free(e->data);
+	e->data = copy;
+	e->len = n;
+}
+
+void mu_handle_copy(struct mu_handle *to, const struct mu_handle *from)
+{
+	*to = (struct mu_handle){
+	    .device = from->device ? mu_xstrdup(from->device) : NULL,
+	    .container = from->container ? mu_xstrdup(from->container) : NULL,
+	    .name = from->name ? mu_xstrdup(from->name) : NULL,
+	    .type_name = from->type_name ? mu_xstrdup(from->type_name) : NULL,
+	    .hash_code = from->hash_code,
+	};
+}
+
+void mu_handle_fini(struct mu_handle *h)
+{
+	free(h->device);
+	free(h->container);
+	free(h->name);
+	free(h->type_name);
+	*h = (struct mu_handle){0};
+}
+
+static size_t element_size(enum mu_dtype t)
+{
+	return t == MU_STRING     ? sizeof(struct mu_string)
+	       : t == MU_RESOURCE ? sizeof(struct mu_handle)
+				  : mu_dtype_size(t);
+}
+
+static void fini_elements(struct mu_tbuf *b)
+{
+	if (b->dtype == MU_STRING)
+		for (int64_t i = 0; i < b->count; i++)
+			free(((struct mu_string *)b->data)[i].data);
+	else if (b->dtype == MU_RESOURCE)
+		for (int64_t i = 0; i < b->count; i++)
+			mu_handle_fini(&((struct mu_handle *)b->data)[i]);
+}
+
+/* Small buffers keep their data behind the header; one malloc, one free. */
+static void release_own(struct mu_tbuf *b)
+{
+	fini_elements(b);
+	free(b);
+}
+
+int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
+		  struct mu_err *err)
+{
+	size_t each = element_size(dtype), bytes;
+
+	if (!each)
+		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s cannot be held here",
+			       mu_dtype_name(dtype));
+	if (__builtin_mul_overflow((size_t)shape->count, each, &bytes) ||
+	    bytes > atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed))
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "a tensor of shape %s and type %s is over the limit of %zu bytes",
+			       mu_shape_str(shape), mu_dtype_name(dtype),
+			       atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed));
+	size_t head = (sizeof(struct mu_tbuf) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	size_t whole = (head + bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
+	struct mu_tbuf *b = aligned_alloc(ALIGN, whole);
+	if (!b)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "out of memory for a tensor of shape %s and type %s",
+			       mu_shape_str(shape), mu_dtype_name(dtype));
+	atomic_init(&b->refs, 1);
+	b->dtype = dtype;
+	b->size = bytes;
+	b->count = shape->count;
+	b->data = (char *)b + head;
+	b->release = release_own;
+	b->owner = NULL;
+	if (!mu_dtype_size(dtype))
+		memset(b->data, 0, bytes);
+	out->dtype = dtype;
+	out->shape = *shape;
+	out->buf = b;
+	out->data = b->data;
+	return 0;
+}
+
+static void release_wrapped(struct mu_tbuf *b)
+{
+	free(b);
+}
+
+void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
+		    void *data, void (*release)(struct mu_tbuf *), void *owner)
+{
+	struct mu_tbuf *b = MU_NEW(struct mu_tbuf);
+
+	atomic_init(&b->refs, 1);
+	b->dtype = dtype;
+	b->count = shape->count;
+	b->size = (size_t)shape->count * element_size(dtype);
+	b->data = data;
+	b->release = release ? release : release_wrapped;
+	b->owner = owner;
+	*out = (struct mu_tensor){.dtype = dtype, .shape = *shape, .buf = b, .data = data};
+}
+
+struct mu_tensor mu_tensor_ref(const struct mu_tensor *t)
+{
+	if (t->buf)
+		atomic_fetch_add_explicit(&t->buf->refs, 1, memory_order_relaxed);
+	return *t;
+}
+
+void mu_tensor_unref(struct mu_tensor *t)
+{
+	struct mu_tbuf *b = t->buf;
+
+	t->dtype = MU_DT_INVALID;
+	t->buf = NULL;
+	t->data = NULL;
+	if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
+		b->release(b);
+}
+
+bool mu_tensor_is_sole(const struct mu_tensor *t)
+{
+	return t->buf && atomic_load_explicit(&t->buf->refs, memory_order_acquire) == 1;
+}
+
+struct mu_tensor mu_tensor_reshaped(const struct mu_tensor *t, const struct mu_shape *shape)
+{
+	struct mu_tensor r = mu_tensor_ref(t);
+
+	r.shape = *shape;
+	return r;
+}
+
+int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = mu_tensor_new(&t, in->dtype, &in->shape, err);
+
+	if (rc)
+		return rc;
+	int64_t n = in->shape.count;
+	if (in->dtype == MU_STRING)
+		for (int64_t i = 0; i < n; i++)
+			mu_string_set(&MU_DATA(struct mu_string, &t)[i],
+				      MU_DATA(struct mu_string, in)[i].data,
+				      MU_DATA(struct mu_string, in)[i].len);
+	else if (in->dtype == MU_RESOURCE)
+		for (int64_t i = 0; i < n; i++)
+			mu_handle_copy(&MU_DATA(struct mu_handle, &t)[i],
+				       &MU_DATA(struct mu_handle, in)[i]);
+	else if (n)
+		memcpy(t.data, in->data, (size_t)n * mu_dtype_size(in->dtype));
+	*out = t;
+	return 0;
+}
+
+size_t mu_tensor_bytes(const struct mu_tensor *t)
+{
+	size_t total = (size_t)t->shape.count * element_size(t->dtype);
+
+	if (t->dtype == MU_STRING)
+		for (int64_t i = 0; i < t->shape.count; i++)
+			total += MU_DATA(struct mu_string, t)[i].len;
+	return total;
+}
+
+int mu_tensor_scalar(struct mu_tensor *out, enum mu_dtype dtype, const void *value,
+		     struct mu_err *err)
+{
+	struct mu_shape s = mu_shape_scalar();
+	struct mu_tensor t;
+	int rc = mu_tensor_new(&t, dtype, &s, err);
+
+	if (rc)
+		return rc;
+	memcpy(t.data, value, mu_dtype_size(dtype));
+	*out = t;
+	return 0;
+}
+
+int mu_tensor_string(struct mu_tensor *out, const char *s, size_t n, struct mu_err *err)
+{
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor t;
+	int rc = mu_tensor_new(&t, MU_STRING, &scalar, err);
+
+	if (rc)
+		return rc;
+	mu_string_set(t.data, s, n);
+	*out = t;
+	return 0;
+}

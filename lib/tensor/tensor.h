@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors: a value struct that points at a reference-counted buffer.
+ *
+ * A struct mu_tensor is small and is copied by mu_tensor_ref (shares the buffer) or moved by plain
+ * assignment; each live copy holds one reference and is given back with mu_tensor_unref.  The zero
+ * struct is "no tensor" (dtype MU_DT_INVALID) and may be unref'd.  A buffer with more than one
+ * reference is read-only by convention: writers ask mu_tensor_is_sole first.
+ *
+ * Shapes can only be made by mu_shape_set/mu_shape_push and friends, which check every product, so
+ * holding a struct mu_shape means that its element count fits and is right.
+ */
+#ifndef MU_TENSOR_TENSOR_H
+#define MU_TENSOR_TENSOR_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/err.h"
+#include "lib/tensor/dtype.h"
+
+enum { MU_MAX_RANK = 8 };
+
+struct mu_shape {
+	int rank;
+	int64_t count; /* product of dim[]; 1 for a scalar */
+	int64_t dim[MU_MAX_RANK];
+};
+
+/* A shape that may be partly unknown: attributes, placeholders, inference at build time. */
+struct mu_pshape {
+	int rank;                 /* -1: unknown rank */
+	int64_t dim[MU_MAX_RANK]; /* -1: unknown */
+};
+
+int mu_shape_set(struct mu_shape *s, int rank, const int64_t *dims, struct mu_err *err);
+int mu_shape_push(struct mu_shape *s, int64_t dim, struct mu_err *err); /* appends a dimension */
+static inline struct mu_shape mu_shape_scalar(void)
+{
+	return (struct mu_shape){.rank = 0, .count = 1};
+}
+static inline struct mu_shape mu_shape_vec(int64_t n) /* n >= 0, from a count that already fits */
+{
+	return (struct mu_shape){.rank = 1, .count = n, .dim = {n}};
+}
+bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b);
+bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p);
+/* "[2,3]", "[]", "[?,3]", "<unknown>"; returns text in one of a few per-thread buffers. */
+const char *mu_shape_str(const struct mu_shape *s);
+const char *mu_pshape_str(const struct mu_pshape *p);
+
+/* One element of a MU_STRING tensor.  data is malloc'd and owned by the tensor's buffer;
+ * NULL with len 0 is the empty string. */
+struct mu_string {
+	char *data;
+	size_t len;
+};
+
+/* One element of a MU_RESOURCE tensor: a name, looked up in its container by whoever uses it. */
+struct mu_handle {
+	char *device, *container, *name, *type_name;
+	uint64_t hash_code;
+};
+
+struct mu_tbuf {
+	_Atomic uint32_t refs;
+	enum mu_dtype dtype;
+	size_t size; /* bytes at data */
+	int64_t count;
+	void *data;
+	void (*release)(struct mu_tbuf *b); /* called at the last unref */
+	void *owner;                        /* for release */
+};
+
+struct mu_tensor {
+	enum mu_dtype dtype;
+	struct mu_shape shape;
+	struct mu_tbuf *buf; /* NULL only for "no tensor" */
+	void *data;          /* first element; within buf */
+};
+
+/* Uninitialised memory for plain types, empty elements for strings and handles.  Fails with
+ * RESOURCE_EXHAUSTED, naming shape and type, when the memory cannot be had or is over
+ * mu_tensor_limit.  Data is aligned to 64 bytes. */
+int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
+		  struct mu_err *err);
+/* Wraps memory owned by somebody else: release(buf) is called with buf->owner == owner. */
+void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
+		    void *data, void (*release)(struct mu_tbuf *), void *owner);
+struct mu_tensor mu_tensor_ref(const struct mu_tensor *t);
+void mu_tensor_unref(struct mu_tensor *t); /* and zeroes it */
+int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in,
+		   struct mu_err *err); /* deep */
+/* Same buffer, other shape of the same count (the caller has checked that); a new reference. */
+struct mu_tensor mu_tensor_reshaped(const struct mu_tensor *t, const struct mu_shape *shape);
+bool mu_tensor_is_sole(const struct mu_tensor *t);
+size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included */
+
+extern _Atomic size_t mu_tensor_limit; /* largest single tensor in bytes; 16 GiB unless set */
+
+static inline bool mu_tensor_is_set(const struct mu_tensor *t)
+{
+	return t->dtype != MU_DT_INVALID;
+}
+
+/* Typed access; the caller has checked dtype. */
+#define MU_DATA(type, t) ((type *)(t)->data)
+
+int mu_tensor_scalar(struct mu_tensor *out, enum mu_dtype dtype, const void *value,
+		     struct mu_err *err); /* plain types: copies mu_dtype_size bytes */
+int mu_tensor_string(struct mu_tensor *out, const char *s, size_t n,
+		     struct mu_err *err);                                /* scalar */
+void mu_string_set(struct mu_string *e, const char *s, size_t n);        /* frees what was there */
+void mu_handle_copy(struct mu_handle *to, const struct mu_handle *from); /* `to` is empty */
+void mu_handle_fini(struct mu_handle *h);
+
+/* An int32 or int64 tensor's element i, widened. */
+static inline int64_t mu_tensor_int(const struct mu_tensor *t, int64_t i)
+{
+	return t->dtype == MU_INT64 ? MU_DATA(int64_t, t)[i] : MU_DATA(int32_t, t)[i];
+}
+
+static inline void mu_tensor_unref_auto(struct mu_tensor *t)
+{
+	mu_tensor_unref(t);
+}
+#define MU_AUTO_TENSOR __attribute__((cleanup(mu_tensor_unref_auto))) struct mu_tensor
+
+#endif

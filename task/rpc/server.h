@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Server side of gRPC: completion-queue threads that decode, dispatch and re-arm; they never
+ * compute and never block.  A handler keeps the call as long as it likes and answers it exactly
+ * once. */
+#ifndef MU_TASK_RPC_SERVER_H
+#define MU_TASK_RPC_SERVER_H
+
+#include "task/rpc/channel.h"
+
+struct rpc_server;
+struct rpc_call; /* one request; gone after rpc_reply or rpc_reply_error */
+
+struct rpc_method {
+	const char *path; /* "/tensorflow.MasterService/RunStep" */
+	void (*handle)(struct rpc_call *call, void *ctx);
+};
+struct rpc_server_options {
+	const char *const *addresses; /* "host:port", "unix:path"; port 0 picks one */
+	unsigned n_addresses;
+	unsigned threads; /* 0: 2 */
+	const struct rpc_method *methods;
+	unsigned n_methods;
+	void *ctx;
+	size_t max_message; /* 0: 2 GiB - 1 */
+};
+/* A taken port is FAILED_PRECONDITION "port N on HOST is already in use". ports[i] gets the real
+ * port. */
+int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,
+		     struct mu_err *err);
+void rpc_server_stop(struct rpc_server *s,
+		     long grace_ms); /* refuses new calls, waits, cancels, frees */
+
+struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the call is answered */
+long rpc_time_left_ms(const struct rpc_call *call);   /* LONG_MAX when there is no deadline */
+void rpc_reply(struct rpc_call *call, const struct rpc_message *m);
+void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
+/* fn(arg) is called at most once if the caller goes away before the answer, from a queue thread;
+ * never after rpc_reply* has returned. */
+void rpc_on_cancel(struct rpc_call *call, void (*fn)(void *arg), void *arg);
+
+#endif
