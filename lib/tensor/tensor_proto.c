@@ -1,0 +1,424 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A TensorProto is walked twice: once for type, shape and how many values there are, once to fill
+ * the memory that the first walk sized.  A list field may come packed, unpacked or in several
+ * pieces; all three mean the same. */
+#include "lib/tensor/tensor_proto.h"
+
+enum { F_DTYPE = 1, F_SHAPE = 2, F_CONTENT = 4, F_STRING = 8, F_HANDLE = 14 };
+
+/* Where a type's values are, how wide one is on the wire, and how many make an element. */
+struct list_form {
+	unsigned char field;
+	enum mu_pb_type wire;
+	unsigned char per_element;
+};
+
+static const struct list_form forms[MU_DT_COUNT] = {
+    [MU_FLOAT] = {5, MU_PB_FIXED32, 1},  [MU_DOUBLE] = {6, MU_PB_FIXED64, 1},
+    [MU_INT32] = {7, MU_PB_VARINT, 1},   [MU_UINT8] = {7, MU_PB_VARINT, 1},
+    [MU_INT16] = {7, MU_PB_VARINT, 1},   [MU_INT8] = {7, MU_PB_VARINT, 1},
+    [MU_STRING] = {8, MU_PB_BYTES, 1},   [MU_COMPLEX64] = {9, MU_PB_FIXED32, 2},
+    [MU_INT64] = {10, MU_PB_VARINT, 1},  [MU_BOOL] = {11, MU_PB_VARINT, 1},
+    [MU_QINT8] = {7, MU_PB_VARINT, 1},   [MU_QUINT8] = {7, MU_PB_VARINT, 1},
+    [MU_QINT32] = {7, MU_PB_VARINT, 1},  [MU_BFLOAT16] = {13, MU_PB_VARINT, 1},
+    [MU_QINT16] = {7, MU_PB_VARINT, 1},  [MU_QUINT16] = {7, MU_PB_VARINT, 1},
+    [MU_UINT16] = {7, MU_PB_VARINT, 1},  [MU_COMPLEX128] = {12, MU_PB_FIXED64, 2},
+    [MU_HALF] = {13, MU_PB_VARINT, 1},   [MU_RESOURCE] = {14, MU_PB_BYTES, 1},
+    [MU_UINT32] = {16, MU_PB_VARINT, 1}, [MU_UINT64] = {17, MU_PB_VARINT, 1},
+};
+
+static int cut_short(struct mu_err *err, const char *what)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s is malformed or cut short", what);
+}
+
+/* One Dim message: its size, which may be -1. */
+static int parse_dim(struct mu_span proto, int64_t *size, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	int64_t n = 0;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == 1 && f.type == MU_PB_VARINT)
+			n = (int64_t)f.value;
+	if (m.bad)
+		return cut_short(err, "a dimension");
+	*size = n;
+	return 0;
+}
+
+int mu_pshape_parse(struct mu_pshape *out, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	struct mu_pshape s = {.rank = 0};
+	bool unknown = false;
+	int rc;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.number == 3 && f.type == MU_PB_VARINT)
+			unknown = f.value != 0;
+		if (f.number != 2 || f.type != MU_PB_BYTES)
+			continue;
+		if (s.rank == MU_MAX_RANK)
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "tensors have at most %d dimensions here", MU_MAX_RANK);
+		if ((rc = parse_dim(f.bytes, &s.dim[s.rank], err)))
+			return rc;
+		if (s.dim[s.rank] < -1)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "dimension %d is %lld", s.rank,
+				       (long long)s.dim[s.rank]);
+		s.rank++;
+	}
+	if (m.bad)
+		return cut_short(err, "a shape");
+	if (unknown)
+		s = (struct mu_pshape){.rank = -1};
+	*out = s;
+	return 0;
+}
+
+int mu_shape_parse(struct mu_shape *out, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pshape p;
+	int rc = mu_pshape_parse(&p, proto, err);
+
+	if (rc)
+		return rc;
+	if (p.rank < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a tensor's shape has no known rank");
+	return mu_shape_set(out, p.rank, p.dim, err);
+}
+
+/* ---- reading values ---- */
+
+/* Takes the next raw value of a list field; `m` walks a packed run. */
+static bool take(struct mu_pb *m, enum mu_pb_type wire, uint64_t *out)
+{
+	uint32_t w;
+
+	if (m->at == m->end)
+		return false;
+	if (wire == MU_PB_VARINT)
+		return mu_pb_varint(m, out);
+	if (wire == MU_PB_FIXED64)
+		return mu_pb_fixed64(m, out);
+	if (!mu_pb_fixed32(m, &w))
+		return false;
+	*out = w;
+	return true;
+}
+
+static int64_t count_packed(struct mu_span run, enum mu_pb_type wire)
+{
+	int64_t n = 0;
+
+	if (wire != MU_PB_VARINT)
+		return (int64_t)(run.len / (wire == MU_PB_FIXED32 ? 4 : 8));
+	for (size_t i = 0; i < run.len; i++)
+		n += !(run.data[i] & 0x80);
+	return n;
+}
+
+struct head {
+	enum mu_dtype dtype;
+	struct mu_shape shape;
+	struct mu_span content;
+	bool has_content;
+};
+
+static int read_head(struct head *h, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	uint64_t dtype = 0;
+	int rc;
+
+	*h = (struct head){.shape = mu_shape_scalar()};
+	while (mu_pb_next(&m, &f)) {
+		if (f.number == F_DTYPE && f.type == MU_PB_VARINT)
+			dtype = f.value;
+		if (f.number == F_SHAPE && f.type == MU_PB_BYTES &&
+		    (rc = mu_shape_parse(&h->shape, f.bytes, err)))
+			return rc;
+		if (f.number == F_CONTENT && f.type == MU_PB_BYTES && f.bytes.len) {
+			h->content = f.bytes;
+			h->has_content = true;
+		}
+	}
+	if (m.bad)
+		return cut_short(err, "a tensor");
+	if (dtype == 0 || dtype >= MU_DT_COUNT)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%llu is not the number of a tensor type",
+			       (unsigned long long)dtype);
+	h->dtype = (enum mu_dtype)dtype;
+	return 0;
+}
+
+static int64_t count_values(struct mu_span proto, const struct list_form *form)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	int64_t n = 0;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.number != form->field)
+			continue;
+		if (f.type == form->wire)
+			n++;
+		else if (f.type == MU_PB_BYTES)
+			n += count_packed(f.bytes, form->wire);
+	}
+	return n;
+}
+
+static void store(char *to, size_t width, uint64_t raw)
+{
+	memcpy(to, &raw, width); /* little-endian, as the wire's tensor_content is */
+}
+
+/* Fills the first values of t; the caller has counted them and they fit. */
+static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct list_form *form,
+		      struct mu_err *err)
+{
+	size_t width = mu_dtype_size(t->dtype) / form->per_element;
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	char *to = t->data;
+	uint64_t raw;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.number != form->field)
+			continue;
+		if (f.type == form->wire) {
+			store(to, width, t->dtype == MU_BOOL ? f.value != 0 : f.value);
+			to += width;
+			continue;
+		}
+		if (f.type != MU_PB_BYTES)
+			continue;
+		struct mu_pb run = mu_pb_of(f.bytes);
+		if (form->wire == MU_PB_FIXED32 || form->wire == MU_PB_FIXED64) {
+			size_t whole = f.bytes.len / width * width;
+			if (whole != f.bytes.len)
+				return cut_short(err, "a tensor's list of values");
+			memcpy(to, f.bytes.data, whole);
+			to += whole;
+			continue;
+		}
+		while (take(&run, form->wire, &raw)) {
+			store(to, width, t->dtype == MU_BOOL ? raw != 0 : raw);
+			to += width;
+		}
+		if (run.bad)
+			return cut_short(err, "a tensor's list of values");
+	}
+	return 0;
+}
+
+static int fill_strings(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	struct mu_string *to = t->data;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == F_STRING && f.type == MU_PB_BYTES)
+			mu_string_set(to++, f.bytes.data, f.bytes.len);
+	return 0;
+}
+
+static int parse_handle(struct mu_handle *h, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	struct mu_span s[6] = {{0}};
+	uint64_t hash = 0;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.number <= 5 && f.type == MU_PB_BYTES)
+			s[f.number] = f.bytes;
+		if (f.number == 4 && f.type == MU_PB_VARINT)
+			hash = f.value;
+	}
+	if (m.bad)
+		return cut_short(err, "a resource handle");
+	*h = (struct mu_handle){.device = mu_xstrndup(s[1].data, s[1].len),
+				.container = mu_xstrndup(s[2].data, s[2].len),
+				.name = mu_xstrndup(s[3].data, s[3].len),
+				.type_name = mu_xstrndup(s[5].data, s[5].len),
+				.hash_code = hash};
+	return 0;
+}
+
+static int fill_handles(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	struct mu_handle *to = t->data;
+	int rc;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == F_HANDLE && f.type == MU_PB_BYTES &&
+		    (rc = parse_handle(to++, f.bytes, err)))
+			return rc;
+	return 0;
+}
+
+/* The last value repeats to fill the shape; no value at all means zeros. */
+static int repeat_last(struct mu_tensor *t, int64_t have, struct mu_err *err)
+{
+	int64_t n = t->shape.count;
+	size_t each = mu_dtype_size(t->dtype);
+
+	if (have == n)
+		return 0;
+	if (each) {
+		char *at = MU_DATA(char, t) + (size_t)have * each;
+		if (!have) {
+			memset(at, 0, (size_t)n * each);
+			return 0;
+		}
+		for (int64_t i = have; i < n; i++, at += each)
+			memcpy(at, at - each, each);
+		return 0;
+	}
+	if (t->dtype == MU_STRING && have) {
+		struct mu_string *s = MU_DATA(struct mu_string, t), last = s[have - 1];
+		size_t all;
+		if (__builtin_mul_overflow(last.len, (size_t)(n - have), &all) ||
+		    all > mu_tensor_limit)
+			return mu_fail(
+			    err, MU_RESOURCE_EXHAUSTED,
+			    "a string repeated %lld times is over the limit of %zu bytes",
+			    (long long)(n - have), (size_t)mu_tensor_limit);
+		for (int64_t i = have; i < n; i++)
+			mu_string_set(&s[i], last.data, last.len);
+	} else if (t->dtype == MU_RESOURCE) {
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%lld resource handles for shape %s",
+			       (long long)have, mu_shape_str(&t->shape));
+	}
+	return 0;
+}
+
+static int fill_from_lists(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
+{
+	const struct list_form *form = &forms[t->dtype];
+	int64_t values = count_values(proto, form), have = values / form->per_element;
+	int rc;
+
+	if (values % form->per_element || have > t->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%lld values are too many for a tensor of shape %s and type %s",
+			       (long long)values, mu_shape_str(&t->shape), mu_dtype_name(t->dtype));
+	rc = t->dtype == MU_STRING     ? fill_strings(t, proto, err)
+	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, err)
+				       : fill_plain(t, proto, form, err);
+	return rc ? rc : repeat_last(t, have, err);
+}
+
+int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *err)
+{
+	MU_AUTO_TENSOR t = {0};
+	struct head h;
+	int rc = read_head(&h, proto, err);
+
+	if (rc)
+		return rc;
+	size_t each = mu_dtype_size(h.dtype);
+	if (h.has_content && (!each || (size_t)h.shape.count > SIZE_MAX / each ||
+			      h.content.len != (size_t)h.shape.count * each))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%zu bytes of content for a tensor of shape %s and type %s",
+			       h.content.len, mu_shape_str(&h.shape), mu_dtype_name(h.dtype));
+	if ((rc = mu_tensor_new(&t, h.dtype, &h.shape, err)))
+		return rc;
+	if (h.has_content)
+		memcpy(t.data, h.content.data, h.content.len);
+	else if ((rc = fill_from_lists(&t, proto, err)))
+		return rc;
+	if (h.has_content && h.dtype == MU_BOOL) /* any non-zero byte is true; ours are 0 and 1 */
+		for (size_t i = 0; i < h.content.len; i++)
+			MU_DATA(char, &t)[i] = MU_DATA(char, &t)[i] != 0;
+	*out = t;
+	t = (struct mu_tensor){0};
+	return 0;
+}
+
+/* ---- writing ---- */
+
+static void write_dims(struct mu_buf *b, int rank, const int64_t *dims)
+{
+	for (int i = 0; i < rank; i++) {
+		size_t at = mu_pb_begin(b, 2);
+		if (dims[i])
+			mu_pb_put_int(b, 1, dims[i]);
+		mu_pb_end(b, at);
+	}
+}
+
+void mu_shape_write(struct mu_buf *b, const struct mu_shape *s)
+{
+	write_dims(b, s->rank, s->dim);
+}
+
+void mu_pshape_write(struct mu_buf *b, const struct mu_pshape *s)
+{
+	if (s->rank < 0)
+		mu_pb_put_int(b, 3, 1);
+	else
+		write_dims(b, s->rank, s->dim);
+}
+
+static void put_nonempty(struct mu_buf *b, uint32_t number, const char *s)
+{
+	if (s && *s)
+		mu_pb_put_str(b, number, s);
+}
+
+static void write_handle(struct mu_buf *b, const struct mu_handle *h)
+{
+	put_nonempty(b, 1, h->device);
+	put_nonempty(b, 2, h->container);
+	put_nonempty(b, 3, h->name);
+	if (h->hash_code)
+		mu_pb_put_int(b, 4, (int64_t)h->hash_code);
+	put_nonempty(b, 5, h->type_name);
+}
+
+size_t mu_tensor_write_head(struct mu_buf *b, const struct mu_tensor *t)
+{
+	mu_pb_put_int(b, F_DTYPE, t->dtype);
+	size_t at = mu_pb_begin(b, F_SHAPE);
+	mu_shape_write(b, &t->shape);
+	mu_pb_end(b, at);
+	if (t->dtype == MU_STRING) {
+		const struct mu_string *s = t->data;
+		for (int64_t i = 0; i < t->shape.count; i++)
+			mu_pb_put_bytes(b, F_STRING, (struct mu_span){s[i].data, s[i].len});
+		return 0;
+	}
+	if (t->dtype == MU_RESOURCE) {
+		for (int64_t i = 0; i < t->shape.count; i++) {
+			at = mu_pb_begin(b, F_HANDLE);
+			write_handle(b, &MU_DATA(struct mu_handle, t)[i]);
+			mu_pb_end(b, at);
+		}
+		return 0;
+	}
+	size_t payload = (size_t)t->shape.count * mu_dtype_size(t->dtype);
+	if (payload) {
+		mu_pb_put_tag(b, F_CONTENT, MU_PB_BYTES);
+		mu_pb_put_varint(b, payload);
+	}
+	return payload;
+}
+
+void mu_tensor_write(struct mu_buf *b, const struct mu_tensor *t)
+{
+	size_t payload = mu_tensor_write_head(b, t);
+
+	if (payload)
+		mu_buf_put(b, t->data, payload);
+}
