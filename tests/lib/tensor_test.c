@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "lib/tensor/tensor.h"
+#include "tests/test.h"
+
+static void shape__whose_product_overflows__cannot_be_made(void **state)
+{
+	struct mu_shape s = mu_shape_scalar();
+	struct mu_err err;
+
+	assert_ok(mu_shape_set(&s, 2, (int64_t[]){2, 3}, &err), &err);
+	assert_int_equal(s.count, 6);
+	assert_fails(mu_shape_set(&s, 3, (int64_t[]){1LL << 32, 1LL << 31, 2}, &err), &err,
+		     MU_INVALID_ARGUMENT, "more elements than fit");
+	assert_fails(mu_shape_set(&s, 1, (int64_t[]){-1}, &err), &err, MU_INVALID_ARGUMENT,
+		     "negative");
+	assert_fails(mu_shape_set(&s, 9, (int64_t[]){1, 1, 1, 1, 1, 1, 1, 1, 1}, &err), &err,
+		     MU_UNIMPLEMENTED, "at most 8 dimensions");
+	assert_string_equal(mu_shape_str(&s), "[2,3]");
+}
+
+static void tensor__over_the_limit__is_refused_with_shape_and_type(void **state)
+{
+	struct mu_shape s;
+	struct mu_tensor t = {0};
+	struct mu_err err;
+
+	assert_ok(mu_shape_set(&s, 2, (int64_t[]){1LL << 31, 1LL << 30}, &err), &err);
+	assert_fails(mu_tensor_new(&t, MU_FLOAT, &s, &err), &err, MU_RESOURCE_EXHAUSTED,
+		     "[2147483648,1073741824] and type float");
+	assert_false(mu_tensor_is_set(&t));
+}
+
+static void tensor__shared__is_freed_with_its_last_reference(void **state)
+{
+	struct mu_shape s = mu_shape_vec(3);
+	struct mu_tensor t;
+	struct mu_err err;
+
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &s, &err), &err);
+	assert_int_equal((uintptr_t)t.data % 64, 0);
+	assert_true(mu_tensor_is_sole(&t));
+	struct mu_tensor other = mu_tensor_ref(&t);
+	assert_false(mu_tensor_is_sole(&t));
+	mu_tensor_unref(&t);
+	assert_true(mu_tensor_is_sole(&other));
+	mu_tensor_unref(&other);
+	mu_tensor_unref(&other); /* the zero tensor may be given back */
+}
+
+static void tensor__of_strings__copies_deeply_and_frees_all(void **state)
+{
+	struct mu_shape s = mu_shape_vec(2);
+	struct mu_tensor t, copy;
+	struct mu_err err;
+
+	assert_ok(mu_tensor_new(&t, MU_STRING, &s, &err), &err);
+	mu_string_set(&MU_DATA(struct mu_string, &t)[1], "a\0b", 3);
+	assert_ok(mu_tensor_copy(&copy, &t, &err), &err);
+	mu_tensor_unref(&t);
+	assert_int_equal(MU_DATA(struct mu_string, &copy)[0].len, 0);
+	assert_memory_equal(MU_DATA(struct mu_string, &copy)[1].data, "a\0b", 3);
+	assert_int_equal(mu_tensor_bytes(&copy), 2 * sizeof(struct mu_string) + 3);
+	mu_tensor_unref(&copy);
+}
+
+static void dtype__names_and_numbers_are_tensorflows(void **state)
+{
+	assert_int_equal(mu_dtype_from_name("float"), 1);
+	assert_int_equal(mu_dtype_from_name("resource"), 20);
+	assert_int_equal(mu_dtype_from_name("nonsense"), MU_DT_INVALID);
+	assert_string_equal(mu_dtype_name((enum mu_dtype)101), "float_ref");
+	assert_true(mu_dtype_valid(103));
+	assert_false(mu_dtype_valid(100));
+	assert_false(mu_dtype_valid(24));
+	assert_false(mu_dtype_valid(-3));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(shape__whose_product_overflows__cannot_be_made),
+	    cmocka_unit_test(tensor__over_the_limit__is_refused_with_shape_and_type),
+	    cmocka_unit_test(tensor__shared__is_freed_with_its_last_reference),
+	    cmocka_unit_test(tensor__of_strings__copies_deeply_and_frees_all),
+	    cmocka_unit_test(dtype__names_and_numbers_are_tensorflows),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
