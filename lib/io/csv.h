@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables of numbers as comma-separated text, plain or gzipped. */
+#ifndef MU_IO_CSV_H
+#define MU_IO_CSV_H
+
+#include "lib/tensor/tensor.h"
+
+/* Every row must have the same number of fields, each a number.  A first row that is no numbers is
+ * taken as a heading and left out; empty lines and lines that start with # too.  The result is a
+ * double tensor [rows, fields]; a bad field names file, line and column. */
+int mu_csv_read(struct mu_tensor *out, const char *path, struct mu_err *err);
+/* The same from text at hand. */
+int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
+		 struct mu_err *err);
+
+#endif

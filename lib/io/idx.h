@@ -1,0 +1,12 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* IDX files (MNIST's own format), plain or gzipped. */
+#ifndef MU_IO_IDX_H
+#define MU_IO_IDX_H
+
+#include "lib/tensor/tensor.h"
+
+/* The whole file as a tensor: uint8, int8, int16, int32, float or double.  A wrong magic, a size
+ * that does not fit the bytes and a broken gzip stream name file and offset. */
+int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err);
+
+#endif

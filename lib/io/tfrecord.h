@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TFRecord files: length, its checksum, data, its checksum; again and again. */
+#ifndef MU_IO_TFRECORD_H
+#define MU_IO_TFRECORD_H
+
+#include <stdio.h>
+
+#include "lib/base/buf.h"
+
+enum { MU_TFRECORD_HEAD = 12, MU_TFRECORD_FOOT = 4 };
+
+struct mu_tfrecord_writer;
+/* append: goes on behind what is there.  Output is buffered until flush or close. */
+int mu_tfrecord_create(struct mu_tfrecord_writer **out, const char *path, bool append,
+		       struct mu_err *err);
+int mu_tfrecord_write(struct mu_tfrecord_writer *w, struct mu_span record, struct mu_err *err);
+int mu_tfrecord_flush(struct mu_tfrecord_writer *w, bool sync, struct mu_err *err);
+int mu_tfrecord_close(struct mu_tfrecord_writer *w, struct mu_err *err); /* frees w always */
+void mu_tfrecord_frame(struct mu_buf *out, struct mu_span record);       /* appends one frame */
+
+struct mu_tfrecord_reader;
+int mu_tfrecord_open(struct mu_tfrecord_reader **out, const char *path, struct mu_err *err);
+/* 1 with *record (borrowed until the next call), 0 at the end.  A record cut short by the end of
+ * the file is OUT_OF_RANGE (a writer may still be at it: the next call tries again), a wrong
+ * checksum or a length over max_record is DATA_LOSS; both name file and offset. */
+int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struct mu_err *err);
+uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r); /* of the next record */
+void mu_tfrecord_set_max(struct mu_tfrecord_reader *r, uint64_t max_record); /* 1 GiB unless set */
+void mu_tfrecord_reader_free(struct mu_tfrecord_reader *r);
+MU_AUTO_DEFINE(mu_tfrecord_reader_free, struct mu_tfrecord_reader)
+
+#endif

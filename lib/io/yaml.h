@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* YAML text to documents, with the scalars that kubectl reads: plain yes/no/on/off are booleans.
+ *
+ * Anchors and aliases are expanded; what they expand to counts against the limits of doc.h, so a
+ * small file cannot become a huge tree.  Tags other than the core ones are refused.
+ */
+#ifndef MU_IO_YAML_H
+#define MU_IO_YAML_H
+
+#include "lib/io/doc.h"
+
+enum { MU_YAML_MAX_DOCS = 1000 };
+
+/* The documents of a stream that are not empty.  Free each, then the array. */
+int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, const char *source,
+		      struct mu_err *err);
+/* Exactly one document. */
+int mu_yaml_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err);
+
+#endif
