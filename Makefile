@@ -60,3 +60,4 @@ all: report $(PROGRAMS) $(B)/libmuster-cuda.so ## build the three programs into 
 -include $(wildcard tools/*.mk.d)
 include tools/rules.mk
 include tools/targets.mk
+include tools/images.mk
