@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What to do next for a job: pure, and the same for the operator and for `muster run`.
+ *
+ *	job_plan(spec, options, observed, now) -> actions to take, in order, and the wanted status
+ *
+ * The caller looks at the world once (`observed`), calls job_plan, does the actions (each may fail:
+ * the next look tells) and stores plan->status, which comes back as observed->status next time.
+ * Nothing else is remembered, so a controller may die between any two lines.  plan->wake says when
+ * to look again though nothing happens (deadlines, back-off, ttl); 0: no need.
+ *
+ * The rules: ps tasks first; the others when every ps is ready (a ps that fails later does not stop
+ * workers that run).  The chief is chief/0, or worker/0.  When it ends with 0 (or, by
+ * successPolicy AllWorkers, when every worker has) the ps tasks are asked to finish (FINISH_POD)
+ * and the job has Succeeded.  A failed task is restarted as its restart policy says, each real
+ * failure counting against backoffLimit; one that may not be restarted fails the job.  A finished
+ * index never runs again.  Fewer replicas than pods: the highest indices are deleted.
+ */
+#ifndef MUSTER_PLAN_JOB_PLAN_H
+#define MUSTER_PLAN_JOB_PLAN_H
+
+#include "operator/plan/job_spec.h"
+#include "operator/plan/resolver.h"
+
+enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
+
+/* One pod (or process) of the job that exists now. */
+struct observed_pod {
+	const char *task;
+	int index;
+	const char *uid; /* what DELETE_POD and FINISH_POD carry back */
+	enum pod_phase phase;
+	bool ready;          /* its server answers */
+	bool deleting;       /* on its way out */
+	int exit_code;       /* of FAILED and SUCCEEDED; -1 unknown */
+	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */
+	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
+	const char *node;    /* where it is, or NULL */
+	const char *kernels; /* variant that its task has reported, or NULL */
+	double created;      /* seconds */
+	double finished;     /* seconds; 0 when it has not */
+};
+
+enum job_phase {
+	JOB_NEW, /* nothing done yet; "" in the resource */
+	JOB_PENDING,
+	JOB_RUNNING,
+	JOB_RESTARTING,
+	JOB_SUSPENDED,
+	JOB_SUCCEEDED,
+	JOB_FAILED,
+};
+extern const char *const job_phase_names[];
+
+/* What happened to one index; kept for those that finished or failed at least once. */
+struct ledger_entry {
+	char task[JOB_MAX_NAME + 1];
+	int index;
+	bool done;     /* ended with 0 and never runs again */
+	int failures;  /* real ones */
+	int attempts;  /* pods that have ended */
+	int exit_code; /* of the last end; -1 unknown */
+	char reason[48];
+	char node[64];
+	char uid[64];    /* of the last pod that was counted */
+	double retry_at; /* not before; 0 */
+};
+
+struct task_status {
+	const char *name; /* of the spec */
+	int desired, ready, active, succeeded, failed;
+	char kernels[32]; /* variant chosen */
+};
+
+enum { JOB_CONDITIONS = 7 };
+enum condition_type {
+	COND_CREATED,
+	COND_READY,
+	COND_RUNNING,
+	COND_RESTARTING,
+	COND_SUSPENDED,
+	COND_SUCCEEDED,
+	COND_FAILED,
+};
+extern const char *const condition_names[]; /* "Created", … */
+struct condition {
+	bool set;    /* is in the list at all */
+	bool status; /* True or False */
+	char reason[64];
+	char message[256];
+	double since; /* lastTransitionTime */
+};
+
+struct job_status {
+	enum job_phase phase;
+	struct condition conditions[JOB_CONDITIONS];
+	double start_time, completion_time; /* 0: none */
+	int restarts;                       /* real failures so far, against backoffLimit */
+	int epoch;                          /* of the cluster; rises when its members change */
+	char members[32];                   /* hash of the members that epoch stands for */
+	int64_t observed_generation;
+	char selector[200]; /* label selector of the workers, for the scale subresource */
+	struct task_status tasks[JOB_MAX_TASKS];
+	unsigned n_tasks;
+	struct ledger_entry *ledger;
+	unsigned n_ledger;
+};
+void job_status_fini(struct job_status *s);
+void job_status_copy(struct job_status *to, const struct job_status *from);
+/* Status as the resource's `status` (JSON), and back (unknown parts are skipped; times are
+ * RFC 3339).  What other parts write (progress) is theirs to merge. */
+void job_status_write(const struct job_status *s, struct mu_buf *out);
+int job_status_read(struct job_status *out, const struct mu_doc_node *status, struct mu_err *err);
+
+struct observed_job {
+	const struct observed_pod *pods;
+	unsigned n_pods;
+	bool service;             /* the headless service is there */
+	struct job_status status; /* as stored last time; zero at first */
+	const struct node_info *nodes;
+	unsigned n_nodes;
+	double last_progress; /* when the step last moved; 0 unknown */
+};
+
+struct plan_options {
+	const char *image;     /* of muster-task, CPU */
+	const char *image_gpu; /* of muster-task, CUDA; NULL: image */
+	int port, http_port;   /* 0: the defaults */
+	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */
+	void (*address)(void *user, const struct job_spec *s, const char *task, int index,
+			char *out, size_t size);
+	void *user;
+};
+
+/* What a pod or process is to run. */
+enum plan_role {
+	ROLE_SERVER,  /* a task server and nothing else: ps, and everybody of PROGRAM_NONE */
+	ROLE_TRAINER, /* a task server with the ready-made trainer beside it */
+	ROLE_COMMAND, /* the user's command, which starts its own server or talks to ours */
+};
+struct plan_env {
+	const char *name, *value;
+};
+struct plan_pod {
+	const char *name; /* <job>-<task>-<index>; hostname too.  The subdomain is the job's name */
+	const char *task;
+	int index;
+	enum plan_role role;
+	const char *image;
+	const char *const *argv; /* NULL-terminated; argv[0] is the program */
+	struct plan_env *env;    /* TF_CONFIG, MUSTER_*, NVIDIA_VISIBLE_DEVICES … */
+	unsigned n_env;
+	struct kernel_choice kernels;
+	const struct task_spec *spec; /* template, resources */
+	const char *volume_claim;     /* mounted at mount_path; NULL: none */
+	const char *mount_path;
+	int port, http_port;
+};
+
+enum action_kind {
+	ACTION_CREATE_SERVICE,
+	ACTION_CREATE_POD, /* pod */
+	ACTION_DELETE_POD, /* task, index, uid */
+	ACTION_FINISH_POD, /* ask the server to end by itself with 0: task, index, uid */
+	ACTION_DELETE_SERVICE,
+	ACTION_DELETE_JOB, /* ttl has passed */
+};
+struct plan_action {
+	enum action_kind kind;
+	const char *task;
+	int index;
+	const char *uid;
+	const char *name;   /* of the pod */
+	const char *reason; /* CamelCase, for an event */
+	const char *message;
+	struct plan_pod *pod;
+};
+
+struct job_plan {
+	struct mu_arena arena;
+	struct plan_action *actions;
+	unsigned n_actions, cap_actions;
+	struct job_status status;
+	bool status_changed; /* against observed->status */
+	double wake;
+};
+
+/* The plan borrows spec and observed.  Never fails for what a manifest or a cluster can hold: what
+ * cannot be done is a condition in the wanted status. */
+struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,
+			      const struct observed_job *observed, double now);
+void job_plan_free(struct job_plan *p);
+MU_AUTO_DEFINE(job_plan_free, struct job_plan)
+
+#endif

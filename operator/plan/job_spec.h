@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A DistributedTrainingJob, read from its manifest: defaults filled in, everything checked.
+ *
+ * The checks are those that the CRD's schema and CEL rules make at the door, so that
+ * `muster validate` and `muster run` refuse what the API server would, with file, line and path:
+ * "job.yaml:12: spec.tasks.ps.replicas: must be between 0 and 1000, got -1".
+ *
+ * A job_spec owns the document it was read from: its strings point into it.
+ */
+#ifndef MUSTER_PLAN_JOB_SPEC_H
+#define MUSTER_PLAN_JOB_SPEC_H
+
+#include "lib/io/doc.h"
+
+#define JOB_API_VERSION "muster.dev/v1"
+#define JOB_KIND        "DistributedTrainingJob"
+
+enum {
+	JOB_MAX_TASKS = 8,       /* task types in one job */
+	JOB_MAX_REPLICAS = 1000, /* tasks of one type */
+	JOB_MAX_NAME = 63,       /* of the longest generated pod name */
+	JOB_MAX_LAYERS = 8,
+	JOB_DEFAULT_PORT = 2222,
+	JOB_DEFAULT_HTTP_PORT = 8079,
+};
+
+enum task_kind { TASK_PS, TASK_WORKER, TASK_CHIEF, TASK_EVALUATOR, TASK_OTHER };
+enum restart_policy { RESTART_NEVER, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_EXIT_CODE };
+enum clean_policy { CLEAN_NONE, CLEAN_RUNNING, CLEAN_ALL };
+enum success_policy { SUCCESS_CHIEF, SUCCESS_ALL_WORKERS };
+enum program_kind {
+	PROGRAM_NONE,    /* task servers only; somebody outside drives them */
+	PROGRAM_TRAIN,   /* the ready-made trainer */
+	PROGRAM_COMMAND, /* the user's own */
+};
+enum dataset_format { DATASET_CSV, DATASET_IDX };
+
+/* spec.program.train and what the trainer needs beside it; carried to it as MUSTER_TRAIN. */
+struct train_spec {
+	const char *model; /* "softmax", "mlp" */
+	enum dataset_format format;
+	const char *path;         /* csv: the file; its last column is the label */
+	const char *train_images; /* idx: four files */
+	const char *train_labels, *test_images, *test_labels;
+	double test_fraction; /* csv: the last part of the rows is held out; 0.2 */
+	double scale;         /* features are divided by it; 0: by their greatest value */
+	int hidden[JOB_MAX_LAYERS];
+	unsigned n_hidden;
+	int batch_size;            /* 32 */
+	double learning_rate;      /* 0.1 */
+	const char *optimizer;     /* "sgd", "momentum", "adagrad", "adam" */
+	double momentum;           /* 0.9 */
+	int64_t steps;             /* target global step; 1000 */
+	int64_t seed;              /* 1 */
+	bool sync;                 /* spec.mode: sync */
+	int replicas_to_aggregate; /* 0: as many as there are workers */
+	int backup_workers;
+
+	const char *checkpoint_path; /* NULL: none */
+	int64_t checkpoint_seconds;  /* 0: not by time; 60 */
+	int64_t checkpoint_steps;    /* 0: not by steps */
+	int checkpoint_keep;         /* 5 */
+	const char *summary_path;    /* NULL: none */
+	int64_t summary_steps;       /* 100 */
+};
+
+struct task_spec {
+	const char *name; /* the job name in the cluster: "ps", "worker", … */
+	enum task_kind kind;
+	int replicas;
+	const char *kernels; /* "auto", "cpu", "gpu", "prefer-gpu", or a variant ("cpu-avx2") */
+	enum restart_policy restart;
+	unsigned line;
+	const struct mu_doc_node *template; /* pod template, NULL when none */
+	/* Of the template's first container; NULL when not given. */
+	const char *image;
+	const struct mu_doc_node *container;
+	const struct mu_doc_node *resources; /* task resources: {limits, requests} */
+};
+
+struct job_spec {
+	struct mu_doc *doc;
+	const char *name;
+	const char *namespace; /* "default" when not said */
+	const char *uid;       /* "" outside a cluster */
+	int64_t generation;
+	double created; /* metadata.creationTimestamp as seconds; 0 when absent */
+	bool deleting;  /* metadata.deletionTimestamp is there */
+
+	enum program_kind program;
+	struct train_spec train;           /* checkpoint and summaries are set for all programs */
+	const struct mu_doc_node *command; /* list of strings, NULL when none */
+	const struct mu_doc_node *args;    /* likewise */
+	bool flags; /* spec.program.classicFlags: append --ps_hosts … to the command */
+
+	struct task_spec tasks[JOB_MAX_TASKS]; /* ps first, then chief, worker, the rest by name */
+	unsigned n_tasks;
+
+	const char *volume_claim;    /* spec.checkpoint.volumeClaim */
+	enum restart_policy restart; /* spec.run.restartPolicy: ExitCode */
+	int backoff_limit;           /* 20 */
+	int64_t ttl_seconds;         /* -1: never */
+	int64_t active_deadline;     /* -1: none */
+	int64_t scheduling_deadline; /* -1: none */
+	int64_t progress_deadline;   /* -1: none */
+	enum clean_policy clean;     /* Running */
+	enum success_policy success; /* Chief */
+	bool suspend;
+};
+
+/* Takes doc, also on failure. */
+int job_spec_from_doc(struct job_spec **out, struct mu_doc *doc, struct mu_err *err);
+/* YAML or JSON text with one job in it. */
+int job_spec_parse(struct job_spec **out, struct mu_span text, const char *source,
+		   struct mu_err *err);
+void job_spec_free(struct job_spec *s);
+MU_AUTO_DEFINE(job_spec_free, struct job_spec)
+
+const struct task_spec *job_spec_task(const struct job_spec *s, const char *name); /* or NULL */
+/* The task type whose index 0 decides the job: chief, or worker; NULL when there is neither. */
+const struct task_spec *job_spec_chief(const struct job_spec *s);
+
+/* The trainer's settings as one line of JSON (the value of MUSTER_TRAIN), and back.  Reading
+ * fills `out` with strings of *doc, which the caller frees after it. */
+void train_spec_write(const struct train_spec *t, struct mu_buf *out);
+int train_spec_read(struct train_spec *out, struct mu_doc **doc, struct mu_span json,
+		    struct mu_err *err);
+
+/* Names of the enums, as manifests write them; NULL-terminated, by number. */
+extern const char *const restart_policy_names[];
+extern const char *const clean_policy_names[];
+extern const char *const success_policy_names[];
+extern const char *const dataset_format_names[];
+
+#endif

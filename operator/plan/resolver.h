@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From what a task asks for (kernels: auto, cpu, gpu, a variant) and what the nodes' labels say to
+ * a kernel variant, and to what a pod needs to get it.  Pure.
+ *
+ * Labels that count: NVIDIA's gpu-feature-discovery (nvidia.com/gpu.compute.major, …), node feature
+ * discovery (feature.node.kubernetes.io/cpu-cpuid.AVX2, pci-10de.present and pci-0302_10de.present)
+ * and kubernetes.io/arch.
+ *
+ * The variant is a promise of at least that much: the task probes its processor, may choose better
+ * ones of the same family, and reports; it fails when the node offers less.
+ */
+#ifndef MUSTER_PLAN_RESOLVER_H
+#define MUSTER_PLAN_RESOLVER_H
+
+#include "lib/base/buf.h"
+
+enum { RESOLVER_MAX_PAIRS = 8 };
+
+struct label {
+	const char *key, *value;
+};
+struct node_info {
+	const char *name;
+	const struct label *labels;
+	unsigned n_labels;
+	bool schedulable; /* not cordoned, ready */
+	int gpus;         /* allocatable nvidia.com/gpu */
+};
+
+struct pair {
+	char key[96], value[64];
+};
+struct kernel_choice {
+	char
+	    variant[32]; /* "cuda-sm90", "cuda", "cpu-avx512", "cpu-avx2", "cpu-generic", "arm64" */
+	bool gpu;
+	struct pair selector[RESOLVER_MAX_PAIRS]; /* nodeSelector */
+	unsigned n_selector;
+	struct pair toleration[RESOLVER_MAX_PAIRS]; /* key and effect, operator Exists */
+	unsigned n_toleration;
+	struct pair limit[RESOLVER_MAX_PAIRS]; /* resources.limits */
+	unsigned n_limit;
+	struct pair env[RESOLVER_MAX_PAIRS]; /* MUSTER_KERNELS, NVIDIA_VISIBLE_DEVICES */
+	unsigned n_env;
+	char reason[200]; /* one sentence for status and events */
+};
+
+/* Whether text is something that `kernels:` may be. */
+bool resolver_known(const char *kernels);
+/* is_ps: a parameter server does not take a GPU for `auto`.  gpu_given_up: prefer-gpu has waited
+ * long enough and takes the CPU.  Fails with FAILED_PRECONDITION when no node can ever fit what
+ * was asked for by name; with no nodes at all (not allowed to list them) it trusts the request. */
+int resolver_choose(struct kernel_choice *out, const char *kernels, bool is_ps, bool gpu_given_up,
+		    const struct node_info *nodes, unsigned n_nodes, struct mu_err *err);
+
+#endif
