@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls to a Kubernetes API server: keep-alive connections, bounded answers, named errors.
+ *
+ * A client is shared by all threads; each call borrows one of its connections.  An answer that is
+ * not 2xx becomes an error with the server's own sentence:
+ *
+ *	400 405 406 413 415 422   INVALID_ARGUMENT       401  UNAUTHENTICATED
+ *	403                       PERMISSION_DENIED      404  NOT_FOUND
+ *	409 AlreadyExists         ALREADY_EXISTS         409  ABORTED (stale copy)
+ *	410                       OUT_OF_RANGE (relist)  429  RESOURCE_EXHAUSTED
+ *	5xx, no connection        UNAVAILABLE
+ *
+ * 429 and 503 with Retry-After are retried in place a few times; everything else is the caller's
+ * work queue's business, which has the better backoff.
+ */
+#ifndef KUBE_CLIENT_H
+#define KUBE_CLIENT_H
+
+#include <cjson/cJSON.h>
+
+#include "lib/base/buf.h"
+#include "operator/kube/kube_config.h"
+
+struct kube_client;
+
+struct kube_request {
+	const char *method;       /* "GET", "POST", "PATCH", "PUT", "DELETE" */
+	const char *path;         /* from the root, with its query, already escaped */
+	const char *content_type; /* of the body; NULL: application/json */
+	struct mu_span body;      /* empty: none */
+	long timeout_ms;          /* 0: 30 s */
+};
+
+/* Bytes of a stream as they come; a negative return ends the stream with that error. */
+typedef int kube_chunk_fn(void *arg, const char *data, size_t len, struct mu_err *err);
+
+/* Takes what the configuration holds (and empties it). */
+int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err);
+void kube_client_free(struct kube_client *c);
+/* Ends every call under way within a second; later calls fail with CANCELLED. */
+void kube_client_stop(struct kube_client *c);
+bool kube_client_stopped(const struct kube_client *c);
+
+/* The answer's JSON goes to *out (owned by the caller) unless out is NULL. */
+int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
+	      struct mu_err *err);
+/* GET of an answer that goes on for up to `seconds`; returns 0 when the server ended it. */
+int kube_stream(struct kube_client *c, const char *path, long seconds, kube_chunk_fn *chunk,
+		void *arg, struct mu_err *err);
+
+/* GET of a plain http:// address outside the API server (a task's status page): no credentials,
+ * one second for everything, at most 64 KiB. */
+int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err);
+/* POST likewise. */
+int kube_poke(struct kube_client *c, const char *url, struct mu_err *err);
+
+/* rest_client_requests_total in Prometheus' text form. */
+void kube_client_metrics(struct kube_client *c, struct mu_buf *out);
+
+#endif
