@@ -57,4 +57,13 @@ struct mu_node_attr {
 	struct mu_attr value;
 };
 
+/* A deep copy in arena a; the copy's tensors are references of its own. */
+void mu_attr_copy(struct mu_attr *to, const struct mu_attr *from, struct mu_arena *a);
+/* Gives back the tensors; the rest is the arena's. */
+void mu_attr_fini(struct mu_attr *v);
+/* An AttrValue message.  *budget is how many bytes of tensors may still be made; it goes down. */
+int mu_attr_parse(struct mu_attr *out, struct mu_span proto, struct mu_arena *a, size_t *budget,
+		  struct mu_err *err);
+void mu_attr_write(struct mu_buf *b, const struct mu_attr *v); /* body of an AttrValue */
+
 #endif

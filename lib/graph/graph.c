@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/graph/graph.h"
+
+#include <limits.h>
+#include <stdio.h>
+
+struct mu_graph *mu_graph_new(void)
+{
+	struct mu_graph *g = MU_NEW(struct mu_graph);
+
+	mu_arena_init(&g->arena);
+	mu_map_init(&g->by_name);
+	return g;
+}
+
+void mu_graph_free(struct mu_graph *g)
+{
+	if (!g)
+		return;
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		for (unsigned k = 0; k < g->nodes[i]->n_attrs; k++)
+			mu_attr_fini(&g->nodes[i]->attrs[k].value);
+	mu_map_fini(&g->by_name);
+	mu_arena_fini(&g->arena);
+	free(g->nodes);
+	free(g);
+}
+
+int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,
+		 struct mu_err *err)
+{
+	if (mu_graph_find(g, name))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the name '%s' is taken in this graph",
+			       name);
+	struct mu_node *n = MU_ARENA_NEW(&g->arena, struct mu_node);
+	n->def = mu_op_find(op);
+	n->name = mu_arena_strdup(&g->arena, name);
+	n->op = n->def ? n->def->name : mu_arena_strdup(&g->arena, op);
+	n->device = "";
+	n->id = g->n_nodes;
+	if (g->n_nodes == g->cap_nodes) {
+		g->cap_nodes = g->cap_nodes ? g->cap_nodes * 2 : 64;
+		g->nodes = mu_xrealloc(g->nodes, g->cap_nodes * sizeof *g->nodes);
+	}
+	g->nodes[g->n_nodes++] = n;
+	mu_map_put(&g->by_name, n->name, n);
+	*out = n;
+	return 0;
+}
+
+void mu_node_set_inputs(struct mu_graph *g, struct mu_node *n, const struct mu_input *data,
+			unsigned n_data, const struct mu_input *controls, unsigned n_controls)
+{
+	n->inputs = MU_ARENA_ARRAY(&g->arena, struct mu_input, (size_t)n_data + n_controls);
+	n->n_inputs = n_data;
+	n->n_controls = n_controls;
+	if (n_data)
+		memcpy(n->inputs, data, n_data * sizeof *data);
+	for (unsigned i = 0; i < n_controls; i++)
+		n->inputs[n_data + i] = (struct mu_input){controls[i].node, MU_CONTROL};
+}
+
+void mu_node_add_control(struct mu_graph *g, struct mu_node *n, struct mu_node *from)
+{
+	unsigned had = n->n_inputs + n->n_controls;
+	struct mu_input *grown;
+
+	for (unsigned i = n->n_inputs; i < had; i++)
+		if (n->inputs[i].node == from)
+			return;
+	grown = MU_ARENA_ARRAY(&g->arena, struct mu_input, (size_t)had + 1);
+	if (had)
+		memcpy(grown, n->inputs, had * sizeof *grown);
+	grown[had] = (struct mu_input){from, MU_CONTROL};
+	n->inputs = grown;
+	n->n_controls++;
+}
+
+void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *device)
+{
+	n->device = *device ? mu_arena_strdup(&g->arena, device) : "";
+}
+
+static struct mu_attr *own_attr(const struct mu_node *n, const char *name)
+{
+	for (unsigned i = n->n_attrs; i--;) /* of two with one name the later counts */
+		if (strcmp(n->attrs[i].name, name) == 0)
+			return &n->attrs[i].value;
+	return NULL;
+}
+
+void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
+		      const struct mu_attr *value)
+{
+	struct mu_attr *v = own_attr(n, name), copy;
+
+	mu_attr_copy(&copy, value, &g->arena);
+	if (v) {
+		mu_attr_fini(v);
+		*v = copy;
+		return;
+	}
+	struct mu_node_attr *grown =
+	    MU_ARENA_ARRAY(&g->arena, struct mu_node_attr, (size_t)n->n_attrs + 1);
+	if (n->n_attrs)
+		memcpy(grown, n->attrs, n->n_attrs * sizeof *grown);
+	grown[n->n_attrs].name = mu_arena_strdup(&g->arena, name);
+	grown[n->n_attrs].value = copy;
+	n->attrs = grown;
+	n->n_attrs++;
+}
+
+int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
+		       struct mu_err *err)
+{
+	struct mu_node *copy;
+	int rc = mu_graph_add(to, n->name, n->op, &copy, err);
+
+	if (rc)
+		return rc;
+	mu_node_set_device(to, copy, n->device);
+	copy->attrs = MU_ARENA_ARRAY(&to->arena, struct mu_node_attr, n->n_attrs);
+	for (unsigned i = 0; i < n->n_attrs; i++) {
+		copy->attrs[i].name = mu_arena_strdup(&to->arena, n->attrs[i].name);
+		mu_attr_copy(&copy->attrs[i].value, &n->attrs[i].value, &to->arena);
+		copy->n_attrs++;
+	}
+	*out = copy;
+	return 0;
+}
+
+struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name)
+{
+	return mu_map_get(&g->by_name, name);
+}
+
+int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,
+		     struct mu_err *err)
+{
+	struct mu_input in = {NULL, 0};
+	size_t len = strlen(text);
+	const char *colon = strrchr(text, ':');
+
+	if (*text == '^') {
+		in.port = MU_CONTROL;
+		text++;
+		len--;
+	} else if (colon) {
+		char *end;
+		long port = strtol(colon + 1, &end, 10);
+		if (*end || end == colon + 1 || port < 0 || port > INT_MAX)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "'%s' is no tensor name: after ':' comes an output's number",
+				       text);
+		in.port = (int)port;
+		len = (size_t)(colon - text);
+	}
+	in.node = mu_map_get_n(&g->by_name, text, len);
+	if (!in.node)
+		return mu_fail(err, MU_NOT_FOUND, "there is no node '%.*s' in the graph", (int)len,
+			       text);
+	*out = in;
+	return 0;
+}
+
+/* ---- attributes ---- */
+
+const struct mu_attr *mu_node_attr(const struct mu_node *n, const char *name)
+{
+	const struct mu_attr *v = own_attr(n, name);
+	const struct mu_attr_def *d;
+
+	if (v || !n->def)
+		return v;
+	d = mu_op_attr(n->def, name);
+	return d && d->has_default ? &d->value : NULL;
+}
+
+/* NULL: err says why not. */
+static const struct mu_attr *attr_of(const struct mu_node *n, const char *name,
+				     enum mu_attr_kind kind, const char *kind_name,
+				     struct mu_err *err)
+{
+	const struct mu_attr *v = mu_node_attr(n, name);
+
+	if (v && v->kind == kind)
+		return v;
+	if (v)
+		mu_fail(err, MU_INVALID_ARGUMENT, "attribute '%s' of %s is not of kind %s", name,
+			n->op, kind_name);
+	else
+		mu_fail(err, MU_INVALID_ARGUMENT, "%s has no attribute '%s'", n->op, name);
+	return NULL;
+}
+
+int mu_node_attr_int(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err)
+{
+	const struct mu_attr *v = attr_of(n, name, MU_ATTR_INT, "int", err);
+
+	if (!v)
+		return -MU_INVALID_ARGUMENT;
+	*out = v->i;
+	return 0;
+}
+
+int mu_node_attr_float(const struct mu_node *n, const char *name, float *out, struct mu_err *err)
+{
+	const struct mu_attr *v = attr_of(n, name, MU_ATTR_FLOAT, "float", err);
+
+	if (!v)
+		return -MU_INVALID_ARGUMENT;
+	*out = v->f;
+	return 0;
+}
+
+int mu_node_attr_bool(const struct mu_node *n, const char *name, bool *out, struct mu_err *err)
+{
+	const struct mu_attr *v = attr_of(n, name, MU_ATTR_BOOL, "bool", err);
+
+	if (!v)
+		return -MU_INVALID_ARGUMENT;
+	*out = v->b;
+	return 0;
+}
+
+int mu_node_attr_type(const struct mu_node *n, const char *name, enum mu_dtype *out,
+		      struct mu_err *err)
+{
+	const struct mu_attr *v = attr_of(n, name, MU_ATTR_TYPE, "type", err);
+
+	if (!v)
+		return -MU_INVALID_ARGUMENT;
+	*out = v->type;
+	return 0;
+}
+
+int mu_node_attr_string(const struct mu_node *n, const char *name, const char **out,
+			struct mu_err *err)
+{
+	const struct mu_attr *v = attr_of(n, name, MU_ATTR_STRING, "string", err);
+
+	if (!v)
+		return -MU_INVALID_ARGUMENT;
+	*out = v->s.data;
+	return 0;
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GraphDef to graph, in two passes: nodes first, then inputs, since a loop's NextIteration is named
+ * before it appears.  All or nothing: a failure takes the new nodes out again (their memory stays
+ * in the arena until the graph goes). */
+#include <limits.h>
+
+#include "lib/base/pb.h"
+#include "lib/graph/graph.h"
+
+enum { F_NODE = 1, F_LIBRARY = 2, F_VERSIONS = 4 };
+enum { N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5 };
+
+static bool name_char(unsigned char c, bool first)
+{
+	if ((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') ||
+	    c == '.' || c == '_')
+		return true;
+	return !first && (c == '-' || c == '/' || c == '\\' || c == '>');
+}
+
+/* A leading '_' is for what masters make themselves ("_recv_x_0"); they send such graphs to us. */
+static bool name_ok(struct mu_span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if (!name_char((unsigned char)s.data[i], i == 0))
+			return false;
+	return s.len > 0;
+}
+
+struct counts {
+	unsigned inputs, attrs;
+	struct mu_span name, op, device;
+};
+
+static int survey(struct counts *c, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+
+	*c = (struct counts){.name = {"", 0}, .op = {"", 0}, .device = {"", 0}};
+	while (mu_pb_next(&m, &f)) {
+		if (f.type != MU_PB_BYTES)
+			continue;
+		if (f.number == N_NAME)
+			c->name = f.bytes;
+		else if (f.number == N_OP)
+			c->op = f.bytes;
+		else if (f.number == N_DEVICE)
+			c->device = f.bytes;
+		c->inputs += f.number == N_INPUT;
+		c->attrs += f.number == N_ATTR;
+	}
+	if (m.bad)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a node is malformed or cut short");
+	if (!name_ok(c->name))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "'%.*s' is no node name: letters, digits, and _ . - / \\ > after "
+			       "the first",
+			       c->name.len < 200 ? (int)c->name.len : 200, c->name.data);
+	if (!name_ok(c->op))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "node '%.*s' has no op", (int)c->name.len,
+			       c->name.data);
+	return 0;
+}
+
+static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span proto, size_t *budget,
+		      struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	struct mu_span key = {"", 0}, value = {"", 0};
+	struct mu_node_attr *a = &n->attrs[n->n_attrs];
+	int rc;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.number == 1 && f.type == MU_PB_BYTES)
+			key = f.bytes;
+		if (f.number == 2 && f.type == MU_PB_BYTES)
+			value = f.bytes;
+	}
+	if (m.bad)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "an attribute is malformed or cut short");
+	if (mu_span_is(key, "_output_shapes")) /* what the client inferred; of no use here */
+		return 0;
+	a->name = mu_arena_strndup(&g->arena, key.data, key.len);
+	if ((rc = mu_attr_parse(&a->value, value, &g->arena, budget, err)))
+		return mu_wrap(err, "attribute '%s'", a->name);
+	n->n_attrs++;
+	return 0;
+}
+
+/* Makes the node with attributes; its input texts wait in n->user. */
+static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before, size_t *budget,
+		      struct mu_err *err)
+{
+	struct counts c;
+	struct mu_node *n;
+	int rc = survey(&c, proto, err);
+
+	if (rc)
+		return rc;
+	struct mu_node *had = mu_map_get_n(&g->by_name, c.name.data, c.name.len);
+	if (had && had->id < before)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "GraphDef argument to Extend includes node '%s', which was created "
+			       "by a previous call to Create or Extend in this session.",
+			       had->name);
+	if (had)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", had->name);
+	const char *name = mu_arena_strndup(&g->arena, c.name.data, c.name.len);
+	const char *op = mu_arena_strndup(&g->arena, c.op.data, c.op.len);
+	if ((rc = mu_graph_add(g, name, op, &n, err)))
+		return rc;
+	n->device = mu_arena_strndup(&g->arena, c.device.data, c.device.len);
+	n->attrs = MU_ARENA_ARRAY(&g->arena, struct mu_node_attr, c.attrs);
+	n->inputs = MU_ARENA_ARRAY(&g->arena, struct mu_input, c.inputs);
+	struct mu_span *texts = MU_ARENA_ARRAY(&g->arena, struct mu_span, (size_t)c.inputs + 1);
+	n->user = texts;
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	while (mu_pb_next(&m, &f)) {
+		if (f.type != MU_PB_BYTES)
+			continue;
+		if (f.number == N_INPUT)
+			*texts++ = f.bytes;
+		if (f.number == N_ATTR && (rc = parse_attr(g, n, f.bytes, budget, err)))
+			return mu_wrap(err, "Node '%s'", n->name);
+	}
+	return 0;
+}
+
+/* "name", "name:2", "^name": the port is taken off the text. */
+static int split_input(struct mu_span *text, int *port, const struct mu_node *n, struct mu_err *err)
+{
+	const char *colon = text->len ? memrchr(text->data, ':', text->len) : NULL;
+	int64_t k = 0;
+
+	*port = 0;
+	if (text->len && text->data[0] == '^') {
+		*port = MU_CONTROL;
+		text->data++;
+		text->len--;
+		return 0;
+	}
+	if (!colon)
+		return 0;
+	const char *end = text->data + text->len, *p = colon + 1;
+	for (; p < end && *p >= '0' && *p <= '9' && k <= INT_MAX; p++)
+		k = k * 10 + (*p - '0');
+	if (p != end || p == colon + 1 || k > INT_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s': '%.*s' is no input name",
+			       n->name, (int)(text->len < 200 ? text->len : 200), text->data);
+	text->len = (size_t)(colon - text->data);
+	*port = (int)k;
+	return 0;
+}
+
+static int link_inputs(struct mu_graph *g, struct mu_node *n, struct mu_err *err)
+{
+	int rc, port;
+
+	for (struct mu_span *t = n->user; t->data; t++) {
+		struct mu_span text = *t;
+		if ((rc = split_input(&text, &port, n, err)))
+			return rc;
+		struct mu_node *from = mu_map_get_n(&g->by_name, text.data, text.len);
+		if (!from)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Node '%s': Unknown input node '%.*s'", n->name,
+				       (int)(t->len < 200 ? t->len : 200), t->data);
+		if (port != MU_CONTROL && n->n_controls)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Node '%s': the control inputs must come after all others",
+				       n->name);
+		n->inputs[n->n_inputs + n->n_controls] = (struct mu_input){from, port};
+		n->n_inputs += port != MU_CONTROL;
+		n->n_controls += port == MU_CONTROL;
+	}
+	n->user = NULL;
+	return 0;
+}
+
+static void take_back(struct mu_graph *g, unsigned before)
+{
+	while (g->n_nodes > before) {
+		struct mu_node *n = g->nodes[--g->n_nodes];
+		for (unsigned k = 0; k < n->n_attrs; k++)
+			mu_attr_fini(&n->attrs[k].value);
+		mu_map_del(&g->by_name, n->name);
+	}
+}
+
+static int parse_versions(struct mu_span proto, int *producer, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == 1 && f.type == MU_PB_VARINT)
+			*producer = (int)f.value;
+	return m.bad ? mu_fail(err, MU_INVALID_ARGUMENT, "the graph's versions are cut short") : 0;
+}
+
+int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(graph_def);
+	struct mu_pb_field f;
+	unsigned before = g->n_nodes;
+	size_t budget = mu_tensor_limit;
+	struct mu_span library = {"", 0};
+	int rc = 0, producer = g->producer;
+
+	while (!rc && mu_pb_next(&m, &f)) {
+		if (f.type != MU_PB_BYTES)
+			continue;
+		if (f.number == F_NODE)
+			rc = parse_node(g, f.bytes, before, &budget, err);
+		else if (f.number == F_LIBRARY)
+			library = f.bytes;
+		else if (f.number == F_VERSIONS)
+			rc = parse_versions(f.bytes, &producer, err);
+	}
+	if (!rc && m.bad)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the GraphDef is malformed or cut short");
+	for (unsigned i = before; !rc && i < g->n_nodes; i++)
+		rc = link_inputs(g, g->nodes[i], err);
+	if (rc) {
+		take_back(g, before);
+		return rc;
+	}
+	g->producer = producer;
+	if (library.len)
+		g->library = (struct mu_span){
+		    mu_arena_strndup(&g->arena, library.data, library.len), library.len};
+	return 0;
+}
