@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Op definitions: one row an op (lib/ops/ops.def), read by kernels, placer, client and
+/* Op definitions: one row an op (lib/ops/ops_*.def), read by kernels, placer, client and
  *documentation.
  *
  *	OP(MatMul, "a:T b:T", "product:T", "transpose_a:bool=false transpose_b:bool=false T:type",
@@ -58,6 +58,7 @@ struct mu_op_def {
 const struct mu_op_def *mu_op_find(const char *name); /* NULL when unknown; thread-safe */
 const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, const char *name);
 const struct mu_op_def *mu_op_at(unsigned i); /* in the table's order; NULL past the end */
+unsigned mu_op_rows(void);                    /* rows written, well formed or not: for tests */
 
 /* The types of all inputs or outputs of a node, lists expanded.  Fails naming the attribute that is
  * missing or of another kind.  *types is from the arena. */
@@ -66,6 +67,10 @@ int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype
 		      unsigned *count, struct mu_err *err);
 int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
 		       unsigned *count, struct mu_err *err);
+/* Whether a node of a graph has the inputs that its op and attributes call for, each of the right
+ * type.  A kernel may then trust its count of inputs and, but for what a Recv brings, their types.
+ * Scratch comes from the arena. */
+int mu_op_check_node(const struct mu_node *n, struct mu_arena *a, struct mu_err *err);
 
 /* What a shape rule sees: the node's input shapes, constant input values where known, its
  * attributes. */

@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The op table: rows of text (lib/ops/ops_*.def) parsed once a process into struct mu_op_def.
+ *
+ * A row that does not parse is our own mistake: it is logged and the op stays unknown, and
+ * tests/lib/op_def_test.c fails.  Everything parsed lives as long as the process.
+ */
+#include "lib/ops/op_def.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "lib/base/map.h"
+#include "lib/base/mem.h"
+#include "lib/ops/shape.h"
+
+struct row {
+	const char *name, *in, *out, *attrs;
+	unsigned flags;
+	int (*shape)(struct mu_shape_ctx *c, struct mu_err *err);
+};
+
+#define OP(name, in, out, attrs, flags, shape) {#name, in, out, attrs, flags, shape},
+static const struct row rows[] = {
+#include "lib/ops/ops.def"
+};
+#undef OP
+
+static struct mu_arena arena;
+static struct mu_op_def *defs;
+static unsigned n_defs;
+static struct mu_map by_name;
+
+/* ---- words ---- */
+
+/* The next word of *at, up to a space, in the arena; NULL at the end. */
+static char *next_word(const char **at)
+{
+	const char *s = *at;
+
+	while (*s == ' ')
+		s++;
+	size_t n = strcspn(s, " ");
+	*at = s + n;
+	return n ? mu_arena_strndup(&arena, s, n) : NULL;
+}
+
+static unsigned count_words(const char *text)
+{
+	unsigned n = 0;
+
+	for (const char *s = text; *s; n++) {
+		s += strspn(s, " ");
+		size_t len = strcspn(s, " ");
+		if (!len)
+			break;
+		s += len;
+	}
+	return n;
+}
+
+/* ---- attributes ---- */
+
+static const struct {
+	const char *name;
+	enum mu_attr_kind kind;
+} kinds[] = {
+    {"string", MU_ATTR_STRING}, {"int", MU_ATTR_INT},   {"float", MU_ATTR_FLOAT},
+    {"bool", MU_ATTR_BOOL},     {"type", MU_ATTR_TYPE}, {"shape", MU_ATTR_SHAPE},
+    {"tensor", MU_ATTR_TENSOR}, {"func", MU_ATTR_FUNC},
+};
+
+static enum mu_attr_kind kind_of(const char *s, size_t n)
+{
+	if (n > 6 && memcmp(s, "list(", 5) == 0 && s[n - 1] == ')') {
+		enum mu_attr_kind element = kind_of(s + 5, n - 6);
+		return element ? MU_ATTR_LIST + element : MU_ATTR_NONE;
+	}
+	for (unsigned i = 0; i < MU_COUNT(kinds); i++)
+		if (strlen(kinds[i].name) == n && memcmp(kinds[i].name, s, n) == 0)
+			return kinds[i].kind;
+	return MU_ATTR_NONE;
+}
+
+static bool parse_shape(struct mu_pshape *p, const char *s)
+{
+	*p = (struct mu_pshape){.rank = -1};
+	if (strcmp(s, "?") == 0)
+		return true;
+	if (*s++ != '[')
+		return false;
+	p->rank = 0;
+	while (*s != ']') {
+		char *end;
+		int64_t d = strtoll(s, &end, 10);
+		if (end == s || p->rank == MU_MAX_RANK)
+			return false;
+		p->dim[p->rank++] = d;
+		s = *end == ',' ? end + 1 : end;
+	}
+	return true;
+}
+
+static bool parse_scalar(struct mu_attr *a, enum mu_attr_kind kind, char *s)
+{
+	a->kind = kind;
+	switch ((int)kind) {
+	case MU_ATTR_STRING:
+		a->s = mu_span_of(s);
+		return true;
+	case MU_ATTR_INT:
+		a->i = strtoll(s, NULL, 10);
+		return true;
+	case MU_ATTR_FLOAT:
+		a->f = strtof(s, NULL);
+		return true;
+	case MU_ATTR_BOOL:
+		a->b = strcmp(s, "true") == 0;
+		return a->b || strcmp(s, "false") == 0;
+	case MU_ATTR_TYPE:
+		a->type = mu_dtype_from_name(s);
+		return a->type != MU_DT_INVALID;
+	case MU_ATTR_SHAPE:
+		a->shape = MU_ARENA_NEW(&arena, struct mu_pshape);
+		return parse_shape(a->shape, s);
+	case MU_ATTR_FUNC:
+		a->func = MU_ARENA_NEW(&arena, struct mu_func);
+		a->func->name = s;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* "[1,2]" of ints, types or strings: what defaults need. */
+static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
+{
+	size_t len = strlen(s);
+
+	if (len < 2 || s[0] != '[' || s[len - 1] != ']')
+		return false;
+	a->kind = MU_ATTR_LIST;
+	if (len == 2)
+		return true;
+	s[len - 1] = ',';
+	for (char *p = s + 1; *p; p++)
+		a->n += *p == ',';
+	a->kind = kind;
+	a->is = NULL;
+	if (kind == MU_ATTR_LIST + MU_ATTR_INT)
+		a->is = MU_ARENA_ARRAY(&arena, int64_t, a->n);
+	else if (kind == MU_ATTR_LIST + MU_ATTR_TYPE)
+		a->types = MU_ARENA_ARRAY(&arena, enum mu_dtype, a->n);
+	else if (kind == MU_ATTR_LIST + MU_ATTR_STRING)
+		a->ss = MU_ARENA_ARRAY(&arena, struct mu_span, a->n);
+	else
+		return false;
+	char *save = NULL;
+	unsigned i = 0;
+	for (char *w = strtok_r(s + 1, ",", &save); w && i < a->n; w = strtok_r(NULL, ",", &save)) {
+		struct mu_attr one = {0};
+		if (!parse_scalar(&one, kind - MU_ATTR_LIST, w))
+			return false;
+		if (kind == MU_ATTR_LIST + MU_ATTR_INT)
+			a->is[i++] = one.i;
+		else if (kind == MU_ATTR_LIST + MU_ATTR_TYPE)
+			a->types[i++] = one.type;
+		else
+			a->ss[i++] = one.s;
+	}
+	return i == a->n;
+}
+
+static bool parse_attr(struct mu_attr_def *a, char *word)
+{
+	char *colon = strchr(word, ':');
+
+	if (!colon)
+		return false;
+	*colon = '\0';
+	a->name = word;
+	char *kind = colon + 1, *eq = strchr(kind, '=');
+	a->kind = kind_of(kind, eq ? (size_t)(eq - kind) : strlen(kind));
+	if (a->kind == MU_ATTR_NONE)
+		return false;
+	a->has_default = eq != NULL;
+	if (!eq)
+		return true;
+	return a->kind >= MU_ATTR_LIST ? parse_list(&a->value, a->kind, eq + 1)
+				       : parse_scalar(&a->value, a->kind, eq + 1);
+}
+
+/* ---- arguments ---- */
+
+static bool parse_type(const struct mu_op_def *op, struct mu_arg_def *a, char *what)
+{
+	const struct mu_attr_def *attr = mu_op_attr(op, what);
+
+	if (attr) {
+		a->type_attr = attr->name;
+		return attr->kind == MU_ATTR_TYPE;
+	}
+	a->type = mu_dtype_from_name(what);
+	return a->type != MU_DT_INVALID;
+}
+
+static bool parse_arg(const struct mu_op_def *op, struct mu_arg_def *a, char *word)
+{
+	char *what = strchr(word, ':');
+
+	if (!what)
+		return false;
+	*what++ = '\0';
+	a->name = word;
+	char *star = strchr(what, '*');
+	if (star) {
+		*star = '\0';
+		a->number_attr = what;
+		const struct mu_attr_def *n = mu_op_attr(op, what);
+		if (!n || n->kind != MU_ATTR_INT)
+			return false;
+		what = star + 1;
+	}
+	size_t len = strlen(what);
+	bool list = len > 6 && memcmp(what, "list(", 5) == 0;
+	if (list || (len > 5 && memcmp(what, "ref(", 4) == 0)) {
+		a->is_ref = !list;
+		what[len - 1] = '\0';
+		what += list ? 5 : 4;
+	}
+	if (list) {
+		const struct mu_attr_def *t = mu_op_attr(op, what);
+		a->kind = MU_ARG_TYPE_LIST;
+		a->type_attr = what;
+		return t && t->kind == MU_ATTR_LIST + MU_ATTR_TYPE && !star;
+	}
+	if (!parse_type(op, a, what))
+		return false;
+	a->kind = star ? MU_ARG_REPEAT : a->type_attr ? MU_ARG_ATTR : MU_ARG_FIXED;
+	return true;
+}
+
+static bool parse_args(const struct mu_op_def *op, const char *text, const struct mu_arg_def **out,
+		       unsigned *count)
+{
+	unsigned n = count_words(text);
+	struct mu_arg_def *list = MU_ARENA_ARRAY(&arena, struct mu_arg_def, n);
+
+	for (unsigned i = 0; i < n; i++)
+		if (!parse_arg(op, &list[i], next_word(&text)))
+			return false;
+	*out = list;
+	*count = n;
+	return true;
+}
+
+static bool parse_row(struct mu_op_def *op, const struct row *r)
+{
+	const char *at = r->attrs;
+
+	op->name = r->name;
+	op->flags = r->flags;
+	op->shape = r->shape;
+	op->n_attrs = count_words(r->attrs);
+	struct mu_attr_def *attrs = MU_ARENA_ARRAY(&arena, struct mu_attr_def, op->n_attrs);
+	op->attrs = attrs;
+	for (unsigned i = 0; i < op->n_attrs; i++)
+		if (!parse_attr(&attrs[i], next_word(&at)))
+			return false;
+	return parse_args(op, r->in, &op->inputs, &op->n_inputs) &&
+	       parse_args(op, r->out, &op->outputs, &op->n_outputs);
+}
+
+static void build(void)
+{
+	mu_arena_init(&arena);
+	mu_map_init(&by_name);
+	defs = MU_NEW_ARRAY(struct mu_op_def, MU_COUNT(rows));
+	for (unsigned i = 0; i < MU_COUNT(rows); i++) {
+		struct mu_op_def *op = &defs[n_defs];
+		if (!parse_row(op, &rows[i]) || mu_map_get(&by_name, rows[i].name)) {
+			mu_error("ops", "the row of op %s is malformed or there twice",
+				 rows[i].name);
+			*op = (struct mu_op_def){0};
+			continue;
+		}
+		mu_map_put(&by_name, op->name, op);
+		n_defs++;
+	}
+}
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+const struct mu_op_def *mu_op_find(const char *name)
+{
+	pthread_once(&once, build);
+	return mu_map_get(&by_name, name);
+}
+
+const struct mu_op_def *mu_op_at(unsigned i)
+{
+	pthread_once(&once, build);
+	return i < n_defs ? &defs[i] : NULL;
+}
+
+unsigned mu_op_rows(void)
+{
+	return MU_COUNT(rows);
+}
+
+const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, const char *name)
+{
+	for (unsigned i = 0; i < op->n_attrs; i++)
+		if (op->attrs[i].name && strcmp(op->attrs[i].name, name) == 0)
+			return &op->attrs[i];
+	return NULL;
+}

@@ -1,0 +1,147 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The types of a node's inputs and outputs, and whether its edges fit them. */
+#include <string.h>
+
+#include "lib/graph/graph.h"
+#include "lib/ops/op_def.h"
+
+/* A node's inputs are stored one by one, so a count from outside is bounded before it is used. */
+enum { MAX_REPEAT = 1 << 20 };
+
+struct type_list {
+	enum mu_dtype *types;
+	unsigned count, cap;
+	struct mu_arena *arena;
+};
+
+static void push(struct type_list *l, enum mu_dtype t, bool is_ref)
+{
+	if (l->count == l->cap) {
+		unsigned cap = l->cap ? l->cap * 2 : 8;
+		enum mu_dtype *more = MU_ARENA_ARRAY(l->arena, enum mu_dtype, cap);
+		if (l->count)
+			memcpy(more, l->types, l->count * sizeof *more);
+		l->types = more;
+		l->cap = cap;
+	}
+	l->types[l->count++] = is_ref ? (enum mu_dtype)(t + MU_DT_REF) : t;
+}
+
+static int push_list(const struct mu_node *n, const struct mu_arg_def *a, struct type_list *l,
+		     struct mu_err *err)
+{
+	const struct mu_attr *v = mu_node_attr(n, a->type_attr);
+
+	if (!v)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "NodeDef missing attr '%s' from Op '%s'",
+			       a->type_attr, n->op);
+	if (v->kind != MU_ATTR_LIST + MU_ATTR_TYPE && v->kind != MU_ATTR_LIST)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "attribute '%s' of op %s is not a list of types", a->type_attr,
+			       n->op);
+	for (unsigned i = 0; i < v->n; i++)
+		push(l, v->types[i], a->is_ref);
+	return 0;
+}
+
+static int arg_types(const struct mu_node *n, const struct mu_arg_def *a, struct type_list *l,
+		     struct mu_err *err)
+{
+	enum mu_dtype type = a->type;
+	int64_t repeat = 1;
+	int rc;
+
+	if (a->kind == MU_ARG_TYPE_LIST)
+		return push_list(n, a, l, err);
+	if (a->type_attr && (rc = mu_node_attr_type(n, a->type_attr, &type, err)))
+		return rc;
+	if (a->number_attr && (rc = mu_node_attr_int(n, a->number_attr, &repeat, err)))
+		return rc;
+	if (repeat < 0 || repeat > MAX_REPEAT)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "attribute '%s' of op %s is %lld, want 0 to %d", a->number_attr,
+			       n->op, (long long)repeat, MAX_REPEAT);
+	for (int64_t i = 0; i < repeat; i++)
+		push(l, type, a->is_ref);
+	return 0;
+}
+
+static int all_types(const struct mu_node *n, const struct mu_arg_def *args, unsigned n_args,
+		     struct mu_arena *arena, enum mu_dtype **types, unsigned *count,
+		     struct mu_err *err)
+{
+	struct type_list l = {.arena = arena};
+
+	for (unsigned i = 0; i < n_args; i++) {
+		int rc = arg_types(n, &args[i], &l, err);
+		if (rc)
+			return rc;
+	}
+	*types = l.types;
+	*count = l.count;
+	return 0;
+}
+
+static int need_def(const struct mu_node *n, struct mu_err *err)
+{
+	return n->def ? 0 : mu_fail(err, MU_NOT_FOUND, "Op type not registered '%s'", n->op);
+}
+
+int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
+		      unsigned *count, struct mu_err *err)
+{
+	int rc = need_def(n, err);
+
+	return rc ? rc : all_types(n, n->def->inputs, n->def->n_inputs, a, types, count, err);
+}
+
+int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
+		       unsigned *count, struct mu_err *err)
+{
+	int rc = need_def(n, err);
+
+	return rc ? rc : all_types(n, n->def->outputs, n->def->n_outputs, a, types, count, err);
+}
+
+static int check_edge(const struct mu_node *n, unsigned i, enum mu_dtype want,
+		      struct mu_arena *arena, struct mu_err *err)
+{
+	const struct mu_input *in = &n->inputs[i];
+	enum mu_dtype *have;
+	unsigned count;
+	int rc = mu_op_output_types(in->node, arena, &have, &count, err);
+
+	if (rc)
+		return mu_wrap(err, "node '%s'", in->node->name);
+	if (in->port < 0 || (unsigned)in->port >= count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input %u is output %d of '%s', which has %u outputs", i, in->port,
+			       in->node->name, count);
+	enum mu_dtype got = have[in->port];
+	if (mu_dtype_base(got) != mu_dtype_base(want) ||
+	    (mu_dtype_is_ref(want) && !mu_dtype_is_ref(got)))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input %u of node %s was passed %s from %s:%d incompatible with "
+			       "expected %s.",
+			       i, n->name, mu_dtype_name(got), in->node->name, in->port,
+			       mu_dtype_name(want));
+	return 0;
+}
+
+int mu_op_check_node(const struct mu_node *n, struct mu_arena *arena, struct mu_err *err)
+{
+	enum mu_dtype *want;
+	unsigned count;
+	int rc = mu_op_input_types(n, arena, &want, &count, err);
+
+	if (rc)
+		return rc;
+	if (count != n->n_inputs)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "op %s takes %u inputs by its attributes, the node has %u", n->op,
+			       count, n->n_inputs);
+	for (unsigned i = 0; i < count; i++)
+		if ((rc = check_edge(n, i, want[i], arena, err)))
+			return rc;
+	return 0;
+}
