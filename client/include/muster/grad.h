@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reverse-mode gradients and the optimizers that apply them. */
+#ifndef MUSTER_GRAD_H
+#define MUSTER_GRAD_H
+
+#include "muster/graph.h"
+
+/* d loss / d xs[i] into grads[i], summed over loss when it is no scalar; MU_NO_OUT where loss does
+ * not depend on xs[i] (through ops that have a gradient).  Errors stick to the builder: an op on
+ * the way without a gradient is UNIMPLEMENTED and named. */
+void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out *xs, unsigned n,
+		  struct mu_out *grads);
+
+struct mu_optimizer {
+	enum { MU_SGD, MU_MOMENTUM, MU_ADAGRAD, MU_ADAM } kind;
+	double rate;
+	double momentum;            /* momentum; 0 means 0.9 */
+	bool nesterov;              /* momentum */
+	double initial_accumulator; /* adagrad; 0 means 0.1 */
+	double beta1, beta2, eps;   /* adam; 0 means 0.9, 0.999, 1e-8 */
+};
+/* "sgd", "momentum", "adagrad", "adam"; INVALID_ARGUMENT lists them. */
+int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, struct mu_err *err);
+
+/* Gradients of loss by every trainable variable, applied; then global_step + 1 when step is not
+ * NULL.  The handle is the operation to run; its output 0 is the new step when there is one. */
+struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
+			  struct mu_var *step);
+
+#endif
