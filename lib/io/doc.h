@@ -13,7 +13,7 @@
 
 #include "lib/base/buf.h"
 
-enum { MU_DOC_MAX_DEPTH = 64, MU_DOC_MAX_NODES = 200000, MU_DOC_MAX_BYTES = 32 << 20 };
+enum { MU_DOC_MAX_DEPTH = 64, MU_DOC_MAX_NODES = 1000000, MU_DOC_MAX_BYTES = 32 << 20 };
 
 enum mu_doc_kind {
 	MU_DOC_NULL,
@@ -87,6 +87,9 @@ int mu_doc_opt_list(const struct mu_doc_node *map, const char *key, struct mu_do
 		    struct mu_err *err);
 /* Refuses keys that are not in `known` (NULL-terminated), suggesting the nearest. */
 int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, struct mu_err *err);
+
+/* The second of two children with the same key, or NULL. */
+struct mu_doc_node *mu_doc_duplicate(const struct mu_doc_node *map);
 
 /* Building.  `parent` NULL makes the root; `key` is used within maps.  Strings are copied. */
 struct mu_doc_node *mu_doc_add(struct mu_doc *d, struct mu_doc_node *parent, const char *key,

@@ -1,0 +1,387 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/cluster/cluster_spec.h"
+
+#include <ctype.h>
+#include <limits.h>
+
+#include "lib/io/json.h"
+
+void mu_cluster_fini(struct mu_cluster *c)
+{
+	for (unsigned j = 0; j < c->n_jobs; j++) {
+		for (unsigned t = 0; t < c->jobs[j].n_tasks; t++)
+			free(c->jobs[j].tasks[t].address);
+		free(c->jobs[j].tasks);
+		free(c->jobs[j].name);
+	}
+	free(c->jobs);
+	*c = (struct mu_cluster){0};
+}
+
+static bool name_ok(const char *name)
+{
+	size_t n = strlen(name);
+
+	if (n == 0 || n > 63 || !isalpha((unsigned char)name[0]))
+		return false;
+	for (const char *p = name; *p; p++)
+		if (!isalnum((unsigned char)*p) && *p != '_' && *p != '-')
+			return false;
+	return true;
+}
+
+int mu_address_check(const char *address, struct mu_err *err)
+{
+	const char *colon = strrchr(address, ':');
+	bool bad = false;
+
+	if (strncmp(address, "unix:", 5) == 0 && address[5])
+		return 0;
+	if (!colon || colon == address || strlen(address) > 300)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.80s' is no host:port", address);
+	bool v6 = *address == '[';
+	if (v6 && colon[-1] != ']')
+		bad = true;
+	for (const char *p = address; p < colon && !bad; p++) {
+		unsigned char c = (unsigned char)*p;
+		bad =
+		    c <= ' ' || c == '/' || c == ',' || c == '"' || c == 0x7f || (c == ':' && !v6);
+	}
+	char *end;
+	long port = strtol(colon + 1, &end, 10);
+	if (bad || *end || !isdigit((unsigned char)colon[1]) || port < 1 || port > 65535)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "'%.80s' is no host:port with a port of 1 to 65535", address);
+	return 0;
+}
+
+/* Position of the job, or where it belongs. */
+static unsigned find_job(const struct mu_cluster *c, const char *name, bool *found)
+{
+	unsigned at = 0;
+
+	while (at < c->n_jobs && strcmp(c->jobs[at].name, name) < 0)
+		at++;
+	*found = at < c->n_jobs && strcmp(c->jobs[at].name, name) == 0;
+	return at;
+}
+
+static unsigned find_task(const struct mu_cluster_job *j, int index, bool *found)
+{
+	unsigned low = 0, high = j->n_tasks;
+
+	while (low < high) {
+		unsigned mid = (low + high) / 2;
+		if (j->tasks[mid].index < index)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*found = low < j->n_tasks && j->tasks[low].index == index;
+	return low;
+}
+
+static struct mu_cluster_job *job_for(struct mu_cluster *c, const char *name)
+{
+	bool found;
+	unsigned at = find_job(c, name, &found);
+
+	if (found)
+		return &c->jobs[at];
+	c->jobs = mu_xrealloc(c->jobs, (c->n_jobs + 1) * sizeof c->jobs[0]);
+	memmove(&c->jobs[at + 1], &c->jobs[at], (c->n_jobs - at) * sizeof c->jobs[0]);
+	c->n_jobs++;
+	c->jobs[at] = (struct mu_cluster_job){.name = mu_xstrdup(name)};
+	return &c->jobs[at];
+}
+
+int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char *address,
+		   struct mu_err *err)
+{
+	bool found, have_job;
+	int rc;
+
+	if (!name_ok(job))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "cluster: '%.80s' is no job name (letters, digits, _ and -)", job);
+	if (index < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: job '%s': index %d is negative",
+			       job, index);
+	if ((rc = mu_address_check(address, err)))
+		return mu_wrap(err, "cluster: job '%s', task %d", job, index);
+	find_job(c, job, &have_job);
+	if (!have_job && c->n_jobs == MU_CLUSTER_MAX_JOBS)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: more than %d jobs",
+			       MU_CLUSTER_MAX_JOBS);
+	struct mu_cluster_job *j = job_for(c, job);
+	unsigned at = find_task(j, index, &found);
+	if (found)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "cluster: job '%s' has two addresses for task %d: %s and %.80s", job,
+			       index, j->tasks[at].address, address);
+	if (j->n_tasks == MU_CLUSTER_MAX_TASKS)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: job '%s' has more than %d tasks",
+			       job, MU_CLUSTER_MAX_TASKS);
+	if ((j->n_tasks & (j->n_tasks - 1)) == 0) /* full at each power of two */
+		j->tasks =
+		    mu_xrealloc(j->tasks, (j->n_tasks ? 2 * j->n_tasks : 1) * sizeof j->tasks[0]);
+	memmove(&j->tasks[at + 1], &j->tasks[at], (j->n_tasks - at) * sizeof j->tasks[0]);
+	j->tasks[at] = (struct mu_cluster_task){index, mu_xstrdup(address)};
+	j->n_tasks++;
+	return 0;
+}
+
+int mu_cluster_copy(struct mu_cluster *out, const struct mu_cluster *c, struct mu_err *err)
+{
+	struct mu_cluster made = {0};
+
+	for (unsigned j = 0; j < c->n_jobs; j++)
+		for (unsigned t = 0; t < c->jobs[j].n_tasks; t++) {
+			int rc = mu_cluster_add(&made, c->jobs[j].name, c->jobs[j].tasks[t].index,
+						c->jobs[j].tasks[t].address, err);
+			if (rc) {
+				mu_cluster_fini(&made);
+				return rc;
+			}
+		}
+	*out = made;
+	return 0;
+}
+
+int mu_cluster_add_hosts(struct mu_cluster *c, const char *job, const char *hosts,
+			 struct mu_err *err)
+{
+	int index = 0;
+
+	if (!*hosts)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster: job '%.63s' has no hosts", job);
+	for (;;) {
+		size_t n = strcspn(hosts, ",");
+		MU_AUTO_FREE char *one = mu_xstrndup(hosts, n);
+		int rc = mu_cluster_add(c, job, index++, one, err);
+		if (rc)
+			return rc;
+		if (!hosts[n])
+			return 0;
+		hosts += n + 1;
+	}
+}
+
+int mu_cluster_parse_flag(struct mu_cluster *c, const char *arg, struct mu_err *err)
+{
+	const char *equals = strchr(arg, '=');
+
+	while (*arg == '-')
+		arg++;
+	if (!equals || equals - arg < 7 ||
+	    (strncmp(equals - 6, "_hosts", 6) && strncmp(equals - 6, "-hosts", 6)))
+		return 0;
+	MU_AUTO_FREE char *job = mu_xstrndup(arg, (size_t)(equals - 6 - arg));
+	int rc = mu_cluster_add_hosts(c, job, equals + 1, err);
+	return rc ? rc : 1;
+}
+
+static int task_index(const char *key, int *out)
+{
+	char *end;
+	long v = strtol(key, &end, 10);
+
+	if (!isdigit((unsigned char)*key) || *end || v > INT_MAX || (key[0] == '0' && key[1]))
+		return -1;
+	*out = (int)v;
+	return 0;
+}
+
+static int add_job(struct mu_cluster *c, const struct mu_doc_node *job, struct mu_err *err)
+{
+	int index = 0;
+
+	if ((job->kind != MU_DOC_LIST && job->kind != MU_DOC_MAP) || !job->first)
+		return mu_doc_fail(job, err, MU_INVALID_ARGUMENT,
+				   "must be a list of addresses, or a map from index to address, "
+				   "that is not empty");
+	mu_doc_each(job, t)
+	{
+		if (t->kind != MU_DOC_STRING || strlen(t->text) != t->len)
+			return mu_doc_fail(t, err, MU_INVALID_ARGUMENT, "must be a host:port");
+		if (job->kind == MU_DOC_MAP && task_index(t->key, &index))
+			return mu_doc_fail(t, err, MU_INVALID_ARGUMENT,
+					   "a task's key must be its index, got '%.40s'", t->key);
+		int rc = mu_cluster_add(c, job->key, index++, t->text, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static int add_cluster(struct mu_cluster *c, const struct mu_doc_node *map, struct mu_err *err)
+{
+	if (!map || map->kind != MU_DOC_MAP || !map->first)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "cluster: must be a map from job to its addresses, like "
+			       "{\"ps\": [\"host:2222\"]}");
+	mu_doc_each(map, job)
+	{
+		int rc = add_job(c, job, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int mu_cluster_parse_json(struct mu_cluster *out, struct mu_span text, struct mu_err *err)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	MU_AUTO_CLUSTER c = {0};
+	int rc = mu_json_parse(&d, text, "cluster", err);
+
+	if (rc)
+		return rc;
+	const struct mu_doc_node *inner = mu_doc_key(d->root, "cluster");
+	bool wrapped = inner && inner->kind == MU_DOC_MAP;
+	if ((rc = add_cluster(&c, wrapped ? inner : d->root, err)))
+		return rc;
+	*out = c;
+	c = (struct mu_cluster){0};
+	return 0;
+}
+
+static int read_self(struct mu_self *self, const struct mu_cluster *c,
+		     const struct mu_doc_node *task, struct mu_err *err)
+{
+	const char *job = NULL, *number = NULL;
+	int64_t index = 0;
+	int rc;
+
+	*self = (struct mu_self){0};
+	if (!task)
+		return 0;
+	if ((rc = mu_doc_opt_text(task, "type", &job, err)))
+		return rc;
+	const struct mu_doc_node *i = mu_doc_key(task, "index");
+	if (i && i->kind == MU_DOC_STRING) { /* some programs write "0" */
+		number = i->text;
+		int parsed;
+		if (task_index(number, &parsed))
+			return mu_doc_fail(i, err, MU_INVALID_ARGUMENT,
+					   "must be a task index, got '%.40s'", number);
+		index = parsed;
+	} else if ((rc = mu_doc_opt_int(task, "index", 0, INT_MAX, &index, err))) {
+		return rc;
+	}
+	if (!job || !name_ok(job))
+		return mu_doc_fail(task, err, MU_INVALID_ARGUMENT,
+				   "needs a \"type\": the job of this task");
+	/* An evaluator stands outside the cluster that it evaluates. */
+	if (strcmp(job, "evaluator") && !mu_cluster_address(c, job, (int)index, err))
+		return mu_wrap(err, "TF_CONFIG: task");
+	memcpy(self->job, job, strlen(job) + 1);
+	self->index = (int)index;
+	return 0;
+}
+
+int mu_cluster_parse_tf_config(struct mu_cluster *out, struct mu_self *self, struct mu_span text,
+			       struct mu_err *err)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	MU_AUTO_CLUSTER c = {0};
+	struct mu_self who;
+	int rc = mu_json_parse(&d, text, "TF_CONFIG", err);
+
+	if (rc)
+		return rc;
+	struct mu_doc_node *task;
+	if ((rc = add_cluster(&c, mu_doc_key(d->root, "cluster"), err)) ||
+	    (rc = mu_doc_opt_map(d->root, "task", &task, err)) ||
+	    (rc = read_self(&who, &c, task, err)))
+		return rc;
+	*out = c;
+	c = (struct mu_cluster){0};
+	if (self)
+		*self = who;
+	return 0;
+}
+
+const struct mu_cluster_job *mu_cluster_job(const struct mu_cluster *c, const char *job)
+{
+	bool found;
+	unsigned at = find_job(c, job, &found);
+
+	return found ? &c->jobs[at] : NULL;
+}
+
+unsigned mu_cluster_num_tasks(const struct mu_cluster *c, const char *job)
+{
+	const struct mu_cluster_job *j = mu_cluster_job(c, job);
+
+	return j ? j->n_tasks : 0;
+}
+
+const char *mu_cluster_address(const struct mu_cluster *c, const char *job, int index,
+			       struct mu_err *err)
+{
+	const struct mu_cluster_job *j = mu_cluster_job(c, job);
+	MU_AUTO_BUF names = {0};
+	bool found = false;
+
+	if (j) {
+		unsigned at = find_task(j, index, &found);
+		if (found)
+			return j->tasks[at].address;
+		mu_fail(err, MU_NOT_FOUND, "job '%s' has no task %d; it has %u, the last is %d",
+			job, index, j->n_tasks, j->tasks[j->n_tasks - 1].index);
+		return NULL;
+	}
+	for (unsigned i = 0; i < c->n_jobs; i++)
+		mu_buf_printf(&names, "%s%s", i ? ", " : "", c->jobs[i].name);
+	mu_fail(err, MU_NOT_FOUND, "no job '%.63s' in the cluster; it has: %.300s", job,
+		names.len ? names.data : "none");
+	return NULL;
+}
+
+static void write_job(const struct mu_cluster_job *j, struct mu_buf *out)
+{
+	bool dense = j->tasks[j->n_tasks - 1].index == (int)j->n_tasks - 1;
+
+	mu_json_quote(out, mu_span_of(j->name));
+	mu_buf_puts(out, dense ? ":[" : ":{");
+	for (unsigned t = 0; t < j->n_tasks; t++) {
+		if (t)
+			mu_buf_putc(out, ',');
+		if (!dense)
+			mu_buf_printf(out, "\"%d\":", j->tasks[t].index);
+		mu_json_quote(out, mu_span_of(j->tasks[t].address));
+	}
+	mu_buf_putc(out, dense ? ']' : '}');
+}
+
+void mu_cluster_write_json(const struct mu_cluster *c, struct mu_buf *out)
+{
+	mu_buf_putc(out, '{');
+	for (unsigned j = 0; j < c->n_jobs; j++) {
+		if (j)
+			mu_buf_putc(out, ',');
+		write_job(&c->jobs[j], out);
+	}
+	mu_buf_putc(out, '}');
+}
+
+void mu_cluster_write_tf_config(const struct mu_cluster *c, const char *job, int index,
+				struct mu_buf *out)
+{
+	mu_buf_puts(out, "{\"cluster\":");
+	mu_cluster_write_json(c, out);
+	mu_buf_puts(out, ",\"task\":{\"type\":");
+	mu_json_quote(out, mu_span_of(job));
+	mu_buf_printf(out, ",\"index\":%d}}", index);
+}
+
+bool mu_cluster_eq(const struct mu_cluster *a, const struct mu_cluster *b)
+{
+	MU_AUTO_BUF x = {0};
+	MU_AUTO_BUF y = {0};
+
+	mu_cluster_write_json(a, &x);
+	mu_cluster_write_json(b, &y);
+	return mu_span_eq(mu_buf_span(&x), mu_buf_span(&y));
+}

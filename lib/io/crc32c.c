@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The instruction has a latency of three cycles and a throughput of one, so long runs are cut in
+ * three lanes whose checksums are joined by a table that shifts one over a lane's zeros. */
+#include "lib/io/crc32c.h"
+
+#include <pthread.h>
+#include <string.h>
+#if defined(__x86_64__)
+#include <nmmintrin.h>
+#elif defined(__aarch64__)
+#include <arm_acle.h>
+#include <sys/auxv.h>
+#endif
+
+#define POLY 0x82f63b78u /* reflected */
+enum { LANE = 1024 };
+
+static uint32_t table[8][256];      /* slicing by eight */
+static uint32_t lane_shift[4][256]; /* crc of x followed by LANE zero bytes, byte by byte of x */
+static uint32_t (*fast)(uint32_t crc, const unsigned char *p, size_t n);
+
+static uint32_t by_table(uint32_t crc, const unsigned char *p, size_t n)
+{
+	for (; n >= 8; p += 8, n -= 8) {
+		uint64_t w;
+		memcpy(&w, p, 8);
+		w ^= crc;
+		crc = table[7][w & 0xff] ^ table[6][w >> 8 & 0xff] ^ table[5][w >> 16 & 0xff] ^
+		      table[4][w >> 24 & 0xff] ^ table[3][w >> 32 & 0xff] ^
+		      table[2][w >> 40 & 0xff] ^ table[1][w >> 48 & 0xff] ^ table[0][w >> 56];
+	}
+	while (n--)
+		crc = table[0][(crc ^ *p++) & 0xff] ^ crc >> 8;
+	return crc;
+}
+
+static uint32_t shifted(uint32_t crc)
+{
+	return lane_shift[0][crc & 0xff] ^ lane_shift[1][crc >> 8 & 0xff] ^
+	       lane_shift[2][crc >> 16 & 0xff] ^ lane_shift[3][crc >> 24];
+}
+
+#if defined(__x86_64__)
+#define TARGET_CRC __attribute__((target("sse4.2")))
+#define CRC8(c, v) _mm_crc32_u64((c), (v))
+#define CRC1(c, v) _mm_crc32_u8((uint32_t)(c), (v))
+#elif defined(__aarch64__)
+#define TARGET_CRC __attribute__((target("+crc")))
+#define CRC8(c, v) __crc32cd((uint32_t)(c), (v))
+#define CRC1(c, v) __crc32cb((uint32_t)(c), (v))
+#endif
+
+#ifdef TARGET_CRC
+TARGET_CRC static uint32_t by_instruction(uint32_t crc, const unsigned char *p, size_t n)
+{
+	uint64_t a = crc, w;
+
+	for (; n >= 3 * LANE; p += 3 * LANE, n -= 3 * LANE) {
+		uint64_t b = 0, c = 0, w1, w2;
+		for (size_t i = 0; i < LANE; i += 8) {
+			memcpy(&w, p + i, 8);
+			memcpy(&w1, p + LANE + i, 8);
+			memcpy(&w2, p + 2 * LANE + i, 8);
+			a = CRC8(a, w);
+			b = CRC8(b, w1);
+			c = CRC8(c, w2);
+		}
+		a = shifted(shifted((uint32_t)a) ^ (uint32_t)b) ^ (uint32_t)c;
+	}
+	for (; n >= 8; p += 8, n -= 8) {
+		memcpy(&w, p, 8);
+		a = CRC8(a, w);
+	}
+	while (n--)
+		a = CRC1(a, *p++);
+	return (uint32_t)a;
+}
+
+static int has_instruction(void)
+{
+#if defined(__x86_64__)
+	return __builtin_cpu_supports("sse4.2");
+#else
+	return (getauxval(AT_HWCAP) & (1 << 7)) != 0; /* HWCAP_CRC32 */
+#endif
+}
+#endif
+
+static void prepare(void)
+{
+	static const unsigned char zeros[LANE];
+
+	for (uint32_t i = 0; i < 256; i++) {
+		uint32_t c = i;
+		for (int k = 0; k < 8; k++)
+			c = c & 1 ? c >> 1 ^ POLY : c >> 1;
+		table[0][i] = c;
+	}
+	for (uint32_t i = 0; i < 256; i++)
+		for (int k = 1; k < 8; k++)
+			table[k][i] = table[0][table[k - 1][i] & 0xff] ^ table[k - 1][i] >> 8;
+	for (uint32_t i = 0; i < 256; i++)
+		for (int k = 0; k < 4; k++)
+			lane_shift[k][i] = by_table(i << (8 * k), zeros, LANE);
+	fast = by_table;
+#ifdef TARGET_CRC
+	if (has_instruction())
+		fast = by_instruction;
+#endif
+}
+
+static void prepare_once(void)
+{
+	static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+	pthread_once(&once, prepare);
+}
+
+uint32_t mu_crc32c_table(uint32_t crc, const void *p, size_t n)
+{
+	prepare_once();
+	return ~by_table(~crc, p, n);
+}
+
+uint32_t mu_crc32c(uint32_t crc, const void *p, size_t n)
+{
+	prepare_once();
+	return ~fast(~crc, p, n);
+}

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The typed, strict getters of doc.h. */
+#include "lib/io/doc.h"
+
+/* The child to read: NULL when absent or null. */
+static struct mu_doc_node *wanted(const struct mu_doc_node *map, const char *key)
+{
+	struct mu_doc_node *n = mu_doc_key(map, key);
+
+	return n && n->kind != MU_DOC_NULL ? n : NULL;
+}
+
+static int wrong_kind(const struct mu_doc_node *n, enum mu_doc_kind want, struct mu_err *err)
+{
+	return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s",
+			   mu_doc_kind_name(want), mu_doc_kind_name(n->kind));
+}
+
+int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char **out,
+		    struct mu_err *err)
+{
+	struct mu_doc_node *n = wanted(map, key);
+
+	if (n && n->kind != MU_DOC_STRING)
+		return wrong_kind(n, MU_DOC_STRING, err);
+	if (n && strlen(n->text) != n->len)
+		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must not hold a NUL character");
+	if (n)
+		*out = n->text;
+	return 0;
+}
+
+int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, int64_t max,
+		   int64_t *out, struct mu_err *err)
+{
+	struct mu_doc_node *n = wanted(map, key);
+
+	if (!n)
+		return 0;
+	if (n->kind != MU_DOC_INT)
+		return wrong_kind(n, MU_DOC_INT, err);
+	if (n->i < min || n->i > max)
+		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT,
+				   "must be between %lld and %lld, got %lld", (long long)min,
+				   (long long)max, (long long)n->i);
+	*out = n->i;
+	return 0;
+}
+
+int mu_doc_opt_float(const struct mu_doc_node *map, const char *key, double min, double max,
+		     double *out, struct mu_err *err)
+{
+	struct mu_doc_node *n = wanted(map, key);
+
+	if (!n)
+		return 0;
+	if (n->kind != MU_DOC_INT && n->kind != MU_DOC_FLOAT)
+		return wrong_kind(n, MU_DOC_FLOAT, err);
+	if (!(n->f >= min && n->f <= max))
+		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be between %g and %g, got %g",
+				   min, max, n->f);
+	*out = n->f;
+	return 0;
+}
+
+int mu_doc_opt_bool(const struct mu_doc_node *map, const char *key, bool *out, struct mu_err *err)
+{
+	struct mu_doc_node *n = wanted(map, key);
+
+	if (n && n->kind != MU_DOC_BOOL)
+		return wrong_kind(n, MU_DOC_BOOL, err);
+	if (n)
+		*out = n->b;
+	return 0;
+}
+
+int mu_doc_opt_choice(const struct mu_doc_node *map, const char *key, const char *const *names,
+		      int *out, struct mu_err *err)
+{
+	struct mu_doc_node *n = wanted(map, key);
+	MU_AUTO_BUF list = {0};
+
+	if (!n)
+		return 0;
+	if (n->kind != MU_DOC_STRING)
+		return wrong_kind(n, MU_DOC_STRING, err);
+	for (int i = 0; names[i]; i++) {
+		if (strcmp(names[i], n->text) == 0) {
+			*out = i;
+			return 0;
+		}
+		mu_buf_printf(&list, "%s%s", !i ? "" : names[i + 1] ? ", " : " or ", names[i]);
+	}
+	return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got '%.60s'", list.data,
+			   n->text);
+}
+
+static int opt_kind(const struct mu_doc_node *map, const char *key, enum mu_doc_kind kind,
+		    struct mu_doc_node **out, struct mu_err *err)
+{
+	struct mu_doc_node *n = wanted(map, key);
+
+	if (n && n->kind != kind)
+		return wrong_kind(n, kind, err);
+	*out = n;
+	return 0;
+}
+
+int mu_doc_opt_map(const struct mu_doc_node *map, const char *key, struct mu_doc_node **out,
+		   struct mu_err *err)
+{
+	return opt_kind(map, key, MU_DOC_MAP, out, err);
+}
+
+int mu_doc_opt_list(const struct mu_doc_node *map, const char *key, struct mu_doc_node **out,
+		    struct mu_err *err)
+{
+	return opt_kind(map, key, MU_DOC_LIST, out, err);
+}
+
+/* Edits between two short words; long ones are "far". */
+static unsigned distance(const char *a, const char *b)
+{
+	enum { MAX = 40 };
+	size_t na = strlen(a), nb = strlen(b);
+	unsigned row[MAX + 1];
+
+	if (na > MAX || nb > MAX)
+		return MAX;
+	for (unsigned j = 0; j <= nb; j++)
+		row[j] = j;
+	for (size_t i = 1; i <= na; i++) {
+		unsigned diagonal = row[0];
+		row[0] = (unsigned)i;
+		for (size_t j = 1; j <= nb; j++) {
+			unsigned best = diagonal + ((a[i - 1] | 32) != (b[j - 1] | 32));
+			if (row[j] + 1 < best)
+				best = row[j] + 1;
+			if (row[j - 1] + 1 < best)
+				best = row[j - 1] + 1;
+			diagonal = row[j];
+			row[j] = best;
+		}
+	}
+	return row[nb];
+}
+
+int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, struct mu_err *err)
+{
+	mu_doc_each(map, c)
+	{
+		const char *near = NULL;
+		unsigned best = 4; /* more edits than that is another word */
+		bool found = false;
+		for (const char *const *k = known; *k && !found; k++) {
+			unsigned d = distance(c->key, *k);
+			found = strcmp(c->key, *k) == 0;
+			if (d < best && d < strlen(*k)) {
+				best = d;
+				near = *k;
+			}
+		}
+		if (found)
+			continue;
+		if (near)
+			return mu_doc_fail(c, err, MU_INVALID_ARGUMENT,
+					   "unknown field; did you mean '%s'?", near);
+		return mu_doc_fail(c, err, MU_INVALID_ARGUMENT, "unknown field");
+	}
+	return 0;
+}

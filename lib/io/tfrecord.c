@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The reader keeps one buffer and grows it only as bytes arrive, so a length that lies costs no
+ * more memory than the file has bytes. */
+#include "lib/io/tfrecord.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <unistd.h>
+
+#include "lib/io/crc32c.h"
+
+struct mu_tfrecord_writer {
+	FILE *file;
+	char *path;
+};
+
+struct mu_tfrecord_reader {
+	FILE *file;
+	char *path;
+	uint64_t offset, max;
+	struct mu_buf buf;
+};
+
+int mu_tfrecord_create(struct mu_tfrecord_writer **out, const char *path, bool append,
+		       struct mu_err *err)
+{
+	FILE *file = fopen(path, append ? "abe" : "wbe");
+
+	if (!file)
+		return mu_fail_errno(err, errno, "cannot write %s", path);
+	*out = MU_NEW(struct mu_tfrecord_writer);
+	(*out)->file = file;
+	(*out)->path = mu_xstrdup(path);
+	return 0;
+}
+
+static void frame_head(char head[MU_TFRECORD_HEAD], uint64_t len)
+{
+	memcpy(head, &len, 8);
+	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, head, 8));
+	memcpy(head + 8, &crc, 4);
+}
+
+void mu_tfrecord_frame(struct mu_buf *out, struct mu_span record)
+{
+	char head[MU_TFRECORD_HEAD];
+	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, record.data, record.len));
+
+	frame_head(head, record.len);
+	mu_buf_put(out, head, sizeof head);
+	mu_buf_put(out, record.data, record.len);
+	mu_buf_put(out, &crc, sizeof crc);
+}
+
+int mu_tfrecord_write(struct mu_tfrecord_writer *w, struct mu_span record, struct mu_err *err)
+{
+	char head[MU_TFRECORD_HEAD];
+	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, record.data, record.len));
+
+	frame_head(head, record.len);
+	if (fwrite(head, 1, sizeof head, w->file) != sizeof head ||
+	    fwrite(record.data, 1, record.len, w->file) != record.len ||
+	    fwrite(&crc, 1, sizeof crc, w->file) != sizeof crc)
+		return mu_fail_errno(err, errno, "cannot write %s", w->path);
+	return 0;
+}
+
+int mu_tfrecord_flush(struct mu_tfrecord_writer *w, bool sync, struct mu_err *err)
+{
+	if (fflush(w->file) || (sync && fsync(fileno(w->file))))
+		return mu_fail_errno(err, errno, "cannot write %s", w->path);
+	return 0;
+}
+
+int mu_tfrecord_close(struct mu_tfrecord_writer *w, struct mu_err *err)
+{
+	int rc = 0;
+
+	if (fclose(w->file))
+		rc = mu_fail_errno(err, errno, "cannot write %s", w->path);
+	free(w->path);
+	free(w);
+	return rc;
+}
+
+int mu_tfrecord_open(struct mu_tfrecord_reader **out, const char *path, struct mu_err *err)
+{
+	FILE *file = fopen(path, "rbe");
+
+	if (!file)
+		return mu_fail_errno(err, errno, "cannot read %s", path);
+	*out = MU_NEW(struct mu_tfrecord_reader);
+	(*out)->file = file;
+	(*out)->path = mu_xstrdup(path);
+	(*out)->max = (uint64_t)1 << 30;
+	return 0;
+}
+
+/* Puts n more bytes of the file into r->buf. */
+static int take(struct mu_tfrecord_reader *r, uint64_t n, struct mu_err *err)
+{
+	enum { CHUNK = 1 << 20 };
+
+	while (n) {
+		size_t want = n < CHUNK ? (size_t)n : CHUNK;
+		mu_buf_reserve(&r->buf, want);
+		size_t got = fread(r->buf.data + r->buf.len, 1, want, r->file);
+		r->buf.len += got;
+		n -= got;
+		if (got == want)
+			continue;
+		if (ferror(r->file))
+			return mu_fail_errno(err, errno, "cannot read %s", r->path);
+		return mu_fail(err, MU_OUT_OF_RANGE,
+			       "%s: the record at offset %" PRIu64 " is cut short: %" PRIu64
+			       " bytes are missing",
+			       r->path, r->offset, n);
+	}
+	return 0;
+}
+
+static bool sum_holds(const char *p, size_t n, const char *stored)
+{
+	uint32_t want;
+
+	memcpy(&want, stored, 4);
+	return mu_crc32c_mask(mu_crc32c(0, p, n)) == want;
+}
+
+static int read_frame(struct mu_tfrecord_reader *r, struct mu_err *err)
+{
+	uint64_t len;
+	int rc = take(r, MU_TFRECORD_HEAD, err);
+
+	if (rc)
+		return rc;
+	memcpy(&len, r->buf.data, 8);
+	if (!sum_holds(r->buf.data, 8, r->buf.data + 8))
+		return mu_fail(err, MU_DATA_LOSS,
+			       "%s: the length of the record at offset %" PRIu64
+			       " does not match its checksum",
+			       r->path, r->offset);
+	if (len > r->max)
+		return mu_fail(err, MU_DATA_LOSS,
+			       "%s: the record at offset %" PRIu64 " has %" PRIu64
+			       " bytes, more than the %" PRIu64 " allowed",
+			       r->path, r->offset, len, r->max);
+	rc = take(r, len + MU_TFRECORD_FOOT, err);
+	if (rc)
+		return rc;
+	const char *data = r->buf.data + MU_TFRECORD_HEAD;
+	if (!sum_holds(data, len, data + len))
+		return mu_fail(err, MU_DATA_LOSS,
+			       "%s: the record at offset %" PRIu64 " does not match its checksum",
+			       r->path, r->offset);
+	return 1;
+}
+
+int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struct mu_err *err)
+{
+	mu_buf_clear(&r->buf);
+	clearerr(r->file);
+	int c = getc(r->file);
+	if (c == EOF)
+		return ferror(r->file) ? mu_fail_errno(err, errno, "cannot read %s", r->path) : 0;
+	ungetc(c, r->file);
+	int rc = read_frame(r, err);
+	if (rc < 0) {
+		if (fseeko(r->file, (off_t)r->offset, SEEK_SET))
+			return mu_fail_errno(err, errno, "cannot read %s", r->path);
+		return rc;
+	}
+	*record = (struct mu_span){r->buf.data + MU_TFRECORD_HEAD,
+				   r->buf.len - MU_TFRECORD_HEAD - MU_TFRECORD_FOOT};
+	r->offset += r->buf.len;
+	return 1;
+}
+
+uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r)
+{
+	return r->offset;
+}
+
+void mu_tfrecord_set_max(struct mu_tfrecord_reader *r, uint64_t max_record)
+{
+	r->max = max_record;
+}
+
+void mu_tfrecord_reader_free(struct mu_tfrecord_reader *r)
+{
+	if (!r)
+		return;
+	fclose(r->file);
+	free(r->path);
+	mu_buf_fini(&r->buf);
+	free(r);
+}

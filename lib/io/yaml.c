@@ -1,0 +1,319 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* libyaml's events become nodes.  An anchor remembers its node; an alias copies that node, after
+ * counting what the copy will hold against the limit, so nothing is built before it is allowed. */
+#include "lib/io/yaml.h"
+
+#include <errno.h>
+#include <math.h>
+#include <yaml.h>
+
+#include "lib/base/map.h"
+
+/* A manifest has some hundred values; this leaves room for a long list of jobs. */
+enum { MAX_NODES = 100000 };
+
+struct reader {
+	yaml_parser_t yaml;
+	const char *source;
+	struct mu_doc *doc;
+	struct mu_map anchors; /* name -> finished struct mu_doc_node * */
+	unsigned depth;
+};
+
+static unsigned line_of(const yaml_event_t *e)
+{
+	return (unsigned)e->start_mark.line + 1;
+}
+
+static int fail_at(const struct reader *r, unsigned line, struct mu_err *err, const char *what)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", r->source, line, what);
+}
+
+static int next(struct reader *r, yaml_event_t *e, struct mu_err *err)
+{
+	if (yaml_parser_parse(&r->yaml, e))
+		return 0;
+	return mu_fail(
+	    err, MU_INVALID_ARGUMENT, "%s:%zu: not valid YAML: %s", r->source,
+	    (r->yaml.problem_mark.line ? r->yaml.problem_mark.line : r->yaml.context_mark.line) + 1,
+	    r->yaml.problem ? r->yaml.problem : "cannot be read");
+}
+
+static bool one_of(const char *text, const char *const *words)
+{
+	for (; *words; words++)
+		if (strcmp(text, *words) == 0)
+			return true;
+	return false;
+}
+
+static bool as_number(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
+		      const char *text, struct mu_doc_node **out)
+{
+	const char *digits = text + (*text == '-' || *text == '+');
+	char *end;
+
+	if (strcmp(digits, ".inf") == 0 || strcmp(digits, ".Inf") == 0 ||
+	    strcmp(digits, ".INF") == 0) {
+		*out = mu_doc_add_float(d, parent, key, *text == '-' ? -INFINITY : INFINITY);
+		return true;
+	}
+	if (!(*digits >= '0' && *digits <= '9') && !(*digits == '.' && digits[1] >= '0'))
+		return false;
+	bool octal = digits[0] == '0' && digits[1] == 'o';
+	errno = 0;
+	long long i = octal ? strtoll(digits + 2, &end, 8) : strtoll(text, &end, 0);
+	if (*end == '\0' && errno == 0 && end != digits + 2 * octal) {
+		*out = mu_doc_add_int(d, parent, key, octal && *text == '-' ? -i : i);
+		return true;
+	}
+	if (strpbrk(digits, "xXpPnN"))
+		return false;
+	double f = strtod(text, &end);
+	if (*end)
+		return false;
+	*out = mu_doc_add_float(d, parent, key, f);
+	return true;
+}
+
+static struct mu_doc_node *plain(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
+				 const char *text, size_t len)
+{
+	static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
+	static const char *const yes[] = {"true", "True", "TRUE", "yes", "Yes", "YES",
+					  "on",   "On",   "ON",   "y",   "Y",   NULL};
+	static const char *const no[] = {"false", "False", "FALSE", "no", "No", "NO",
+					 "off",   "Off",   "OFF",   "n",  "N",  NULL};
+	struct mu_doc_node *n;
+
+	if (one_of(text, nulls))
+		return mu_doc_add(d, parent, key, MU_DOC_NULL);
+	if (one_of(text, yes))
+		return mu_doc_add_bool(d, parent, key, true);
+	if (one_of(text, no))
+		return mu_doc_add_bool(d, parent, key, false);
+	if (as_number(d, parent, key, text, &n))
+		return n;
+	return mu_doc_add_text(d, parent, key, text, len);
+}
+
+static unsigned weight(const struct mu_doc_node *n, unsigned depth, unsigned *deepest)
+{
+	unsigned sum = 1;
+
+	if (depth > *deepest)
+		*deepest = depth;
+	mu_doc_each(n, c) sum += weight(c, depth + 1, deepest);
+	return sum;
+}
+
+static int add_alias(struct reader *r, struct mu_doc_node *parent, const char *key,
+		     const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err)
+{
+	const struct mu_doc_node *to = mu_map_get(&r->anchors, (const char *)e->data.alias.anchor);
+	unsigned deepest = 0;
+
+	if (!to)
+		return fail_at(r, line_of(e), err, "an alias without its anchor before it");
+	unsigned more = weight(to, r->depth, &deepest);
+	if (more > MAX_NODES - r->doc->n_nodes || deepest > MU_DOC_MAX_DEPTH)
+		return fail_at(r, line_of(e), err,
+			       "aliases expand to more than is allowed in one document");
+	*out = mu_doc_add_copy(r->doc, parent, key, to);
+	return 0;
+}
+
+static int check_tag(const struct reader *r, const char *tag, unsigned line, struct mu_err *err)
+{
+	static const char core[] = "tag:yaml.org,2002:";
+
+	if (!tag || strcmp(tag, "!") == 0 || strncmp(tag, core, sizeof core - 1) == 0)
+		return 0;
+	return fail_at(r, line, err, "tags are not used here");
+}
+
+static int add_value(struct reader *r, struct mu_doc_node *parent, const char *key,
+		     const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err);
+
+static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *err)
+{
+	yaml_event_type_t stop =
+	    n->kind == MU_DOC_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
+	MU_AUTO_FREE char *key = NULL;
+	bool have_key = n->kind == MU_DOC_LIST;
+
+	for (;;) {
+		struct mu_doc_node *child;
+		yaml_event_t e;
+		int rc = next(r, &e, err);
+		if (rc)
+			return rc;
+		if (e.type == stop) {
+			yaml_event_delete(&e);
+			return 0;
+		}
+		if (have_key) {
+			rc = add_value(r, n, key, &e, &child, err);
+			have_key = n->kind == MU_DOC_LIST;
+		} else if (e.type != YAML_SCALAR_EVENT) {
+			rc = fail_at(r, line_of(&e), err, "a key must be a plain word");
+		} else if (strcmp((const char *)e.data.scalar.value, "<<") == 0) {
+			rc = fail_at(r, line_of(&e), err, "merge keys (<<) are not used here");
+		} else {
+			free(key);
+			key = mu_xstrdup((const char *)e.data.scalar.value);
+			have_key = true;
+		}
+		yaml_event_delete(&e);
+		if (rc)
+			return rc;
+	}
+}
+
+static int add_value(struct reader *r, struct mu_doc_node *parent, const char *key,
+		     const yaml_event_t *e, struct mu_doc_node **out, struct mu_err *err)
+{
+	const char *anchor = NULL, *tag = NULL;
+	struct mu_doc_node *n = NULL;
+	int rc = 0;
+
+	if (r->doc->n_nodes >= MAX_NODES)
+		return fail_at(r, line_of(e), err, "more values than are allowed in one document");
+	if (r->depth >= MU_DOC_MAX_DEPTH)
+		return fail_at(r, line_of(e), err, "nested too deep");
+	switch (e->type) {
+	case YAML_ALIAS_EVENT:
+		return add_alias(r, parent, key, e, out, err);
+	case YAML_SCALAR_EVENT:
+		anchor = (const char *)e->data.scalar.anchor;
+		tag = (const char *)e->data.scalar.tag;
+		const char *text = (const char *)e->data.scalar.value;
+		if (e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE && !tag)
+			n = plain(r->doc, parent, key, text, e->data.scalar.length);
+		else
+			n = mu_doc_add_text(r->doc, parent, key, text, e->data.scalar.length);
+		break;
+	case YAML_SEQUENCE_START_EVENT:
+		anchor = (const char *)e->data.sequence_start.anchor;
+		tag = (const char *)e->data.sequence_start.tag;
+		n = mu_doc_add(r->doc, parent, key, MU_DOC_LIST);
+		break;
+	case YAML_MAPPING_START_EVENT:
+		anchor = (const char *)e->data.mapping_start.anchor;
+		tag = (const char *)e->data.mapping_start.tag;
+		n = mu_doc_add(r->doc, parent, key, MU_DOC_MAP);
+		break;
+	default:
+		return fail_at(r, line_of(e), err, "not valid YAML");
+	}
+	n->line = line_of(e);
+	rc = check_tag(r, tag, n->line, err);
+	if (!rc && (n->kind == MU_DOC_LIST || n->kind == MU_DOC_MAP)) {
+		r->depth++;
+		rc = add_children(r, n, err);
+		r->depth--;
+	}
+	if (rc)
+		return rc;
+	struct mu_doc_node *twice = n->kind == MU_DOC_MAP ? mu_doc_duplicate(n) : NULL;
+	if (twice)
+		return mu_doc_fail(twice, err, MU_INVALID_ARGUMENT, "is given twice");
+	if (anchor)
+		mu_map_put(&r->anchors, anchor, n);
+	*out = n;
+	return 0;
+}
+
+/* One document; *out stays NULL for an empty one. */
+static int read_document(struct reader *r, struct mu_doc **out, struct mu_err *err)
+{
+	struct mu_doc_node *root = NULL;
+	yaml_event_t e;
+	int rc = next(r, &e, err);
+
+	if (rc)
+		return rc;
+	r->doc = mu_doc_new(r->source);
+	mu_map_init(&r->anchors);
+	rc = add_value(r, NULL, NULL, &e, &root, err);
+	yaml_event_delete(&e);
+	mu_map_fini(&r->anchors);
+	if (!rc && !(rc = next(r, &e, err)))
+		yaml_event_delete(&e); /* the document's end */
+	if (rc || root->kind == MU_DOC_NULL)
+		mu_doc_free(r->doc);
+	else
+		*out = r->doc;
+	r->doc = NULL;
+	return rc;
+}
+
+static int read_stream(struct reader *r, struct mu_doc **docs, unsigned *n, struct mu_err *err)
+{
+	for (;;) {
+		yaml_event_t e;
+		int rc = next(r, &e, err);
+		if (rc)
+			return rc;
+		yaml_event_type_t type = e.type;
+		unsigned line = line_of(&e);
+		yaml_event_delete(&e);
+		if (type == YAML_STREAM_END_EVENT)
+			return 0;
+		if (type != YAML_DOCUMENT_START_EVENT)
+			continue; /* the stream's start */
+		if (*n == MU_YAML_MAX_DOCS)
+			return fail_at(r, line, err, "too many documents in one file");
+		docs[*n] = NULL;
+		rc = read_document(r, &docs[*n], err);
+		if (rc)
+			return rc;
+		*n += docs[*n] != NULL;
+	}
+}
+
+int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, const char *source,
+		      struct mu_err *err)
+{
+	struct reader r = {.source = source};
+	MU_AUTO_FREE struct mu_doc **docs = NULL;
+	unsigned count = 0;
+
+	if (text.len > MU_DOC_MAX_BYTES)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: larger than %d bytes", source,
+			       MU_DOC_MAX_BYTES);
+	if (!yaml_parser_initialize(&r.yaml))
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a YAML parser");
+	docs = MU_NEW_ARRAY(struct mu_doc *, MU_YAML_MAX_DOCS);
+	yaml_parser_set_input_string(&r.yaml, (const unsigned char *)(text.data ? text.data : ""),
+				     text.len);
+	int rc = read_stream(&r, docs, &count, err);
+	yaml_parser_delete(&r.yaml);
+	if (rc) {
+		while (count)
+			mu_doc_free(docs[--count]);
+		return rc;
+	}
+	*out = mu_steal(&docs);
+	*n = count;
+	return 0;
+}
+
+int mu_yaml_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err)
+{
+	MU_AUTO_FREE struct mu_doc **docs = NULL;
+	unsigned n;
+	int rc = mu_yaml_parse_all(&docs, &n, text, source, err);
+
+	if (rc)
+		return rc;
+	if (n != 1) {
+		for (unsigned i = 0; i < n; i++)
+			mu_doc_free(docs[i]);
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s: holds %u documents where one is expected", source, n);
+	}
+	*out = docs[0];
+	return 0;
+}
