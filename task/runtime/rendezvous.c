@@ -1,0 +1,397 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A step's rendezvous is a small hash table of records: a tensor that waits for its receiver or a
+ * receiver that waits for its tensor, in the order they came.  A receive that went to another task
+ * is a record too, so that an abort answers it at once; what its task says later is dropped.
+ *
+ * Threads: any.  Lock order: table, then one rendezvous; callbacks run without a lock.
+ */
+#include "task/runtime/rendezvous.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "lib/base/map.h"
+
+enum { BUCKETS = 64, OVER = 512 };
+
+enum record_kind { SENT, WAITING, REMOTE };
+
+struct record {
+	struct record *next, **link; /* in a bucket, or in `remote` */
+	enum record_kind kind;
+	bool dead, answered;
+	struct mu_tensor tensor;
+	rendezvous_done done;
+	void *arg;
+	struct rendezvous *owner; /* REMOTE: one reference */
+	uint64_t hash;
+	size_t len;
+	char key[];
+};
+
+struct rendezvous {
+	_Atomic unsigned refs;
+	int64_t step_id;
+	struct rendezvous_table *table;
+	pthread_mutex_t lock;
+	bool aborted;
+	struct mu_err why;
+	struct record *bucket[BUCKETS], *remote;
+};
+
+struct rendezvous_table {
+	char *prefix;
+	size_t prefix_len;
+	struct rendezvous_remote remote;
+	pthread_mutex_t lock;
+	struct mu_map steps;
+	int64_t over[OVER]; /* steps dropped lately: who asks for one again is late */
+	unsigned turn;
+};
+
+int rendezvous_key_parse(struct rendezvous_key *out, const char *key, struct mu_err *err)
+{
+	struct mu_span part[5];
+	const char *s = key;
+
+	for (int i = 0; i < 5; i++) {
+		const char *end = i < 4 ? strchr(s, ';') : s + strlen(s);
+		if (!end || end == s)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid rendezvous key: %.400s",
+				       key);
+		part[i] = (struct mu_span){s, (size_t)(end - s)};
+		s = end + 1;
+	}
+	char *end;
+	errno = 0;
+	unsigned long long inc = strtoull(part[1].data, &end, 16);
+	if (end != part[1].data + part[1].len || part[1].len > 16)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid rendezvous key: %.400s", key);
+	*out = (struct rendezvous_key){part[0], part[2], part[3], part[4], inc};
+	return 0;
+}
+
+static struct rendezvous *new_step(struct rendezvous_table *t, int64_t step_id)
+{
+	struct rendezvous *r = MU_NEW(struct rendezvous);
+
+	atomic_init(&r->refs, 1);
+	r->step_id = step_id;
+	r->table = t;
+	pthread_mutex_init(&r->lock, NULL);
+	return r;
+}
+
+struct rendezvous *rendezvous_ref(struct rendezvous *r)
+{
+	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+	return r;
+}
+
+static void drop_sent(struct rendezvous *r)
+{
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct record *c = r->bucket[i], *next; c; c = next) {
+			next = c->next;
+			mu_tensor_unref(&c->tensor);
+			free(c);
+		}
+}
+
+void rendezvous_unref(struct rendezvous *r)
+{
+	if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	struct mu_err gone = {MU_CANCELLED, "the step is over"};
+	rendezvous_abort(r, &gone); /* a waiter without a reference would wait for ever */
+	drop_sent(r);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+int64_t rendezvous_step_id(const struct rendezvous *r)
+{
+	return r->step_id;
+}
+
+static struct record *new_record(enum record_kind kind, const char *key)
+{
+	size_t len = strlen(key);
+	struct record *c = mu_xmalloc(sizeof *c + len + 1);
+
+	*c = (struct record){.kind = kind, .hash = mu_hash(key, len, 0), .len = len};
+	memcpy(c->key, key, len + 1);
+	return c;
+}
+
+static void link_last(struct record **head, struct record *c)
+{
+	while (*head)
+		head = &(*head)->next;
+	*head = c;
+}
+
+/* Takes the first record of this kind and key out of its bucket. */
+static struct record *take_match(struct rendezvous *r, const struct record *like,
+				 enum record_kind kind)
+{
+	struct record **p = &r->bucket[like->hash % BUCKETS];
+
+	for (; *p; p = &(*p)->next) {
+		struct record *c = *p;
+		if (c->kind == kind && c->hash == like->hash && c->len == like->len &&
+		    memcmp(c->key, like->key, c->len) == 0) {
+			*p = c->next;
+			return c;
+		}
+	}
+	return NULL;
+}
+
+int rendezvous_send(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
+		    struct mu_err *err)
+{
+	struct record *c = new_record(SENT, key), *waiter = NULL;
+	int rc = 0;
+
+	c->tensor = tensor;
+	c->dead = dead;
+	pthread_mutex_lock(&r->lock);
+	if (r->aborted)
+		rc = mu_fail(err, r->why.code, "%s", r->why.msg);
+	else if (!(waiter = take_match(r, c, WAITING)))
+		link_last(&r->bucket[c->hash % BUCKETS], c);
+	pthread_mutex_unlock(&r->lock);
+	if (rc) {
+		mu_tensor_unref(&c->tensor);
+		free(c);
+	} else if (waiter) {
+		waiter->done(waiter->arg, NULL, &c->tensor, dead);
+		free(waiter);
+		free(c);
+	}
+	return rc;
+}
+
+void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg)
+{
+	struct record *c = new_record(WAITING, key), *sent = NULL;
+	struct mu_err why;
+	bool aborted;
+
+	c->done = done;
+	c->arg = arg;
+	pthread_mutex_lock(&r->lock);
+	if ((aborted = r->aborted))
+		why = r->why;
+	else if (!(sent = take_match(r, c, SENT)))
+		link_last(&r->bucket[c->hash % BUCKETS], c);
+	pthread_mutex_unlock(&r->lock);
+	if (!aborted && !sent)
+		return;
+	free(c);
+	if (aborted) {
+		struct mu_tensor none = {0};
+		done(arg, &why, &none, false);
+	} else {
+		done(arg, NULL, &sent->tensor, sent->dead);
+		free(sent);
+	}
+}
+
+static void remote_unlink(struct record *c)
+{
+	*c->link = c->next;
+	if (c->next)
+		c->next->link = c->link;
+}
+
+static void remote_done(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	struct record *c = arg;
+	struct rendezvous *r = c->owner;
+
+	pthread_mutex_lock(&r->lock);
+	bool late = c->answered;
+	if (!late)
+		remote_unlink(c);
+	pthread_mutex_unlock(&r->lock);
+	if (!late)
+		c->done(c->arg, err, tensor, dead);
+	else if (!err)
+		mu_tensor_unref(tensor);
+	free(c);
+	rendezvous_unref(r);
+}
+
+void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done, void *arg)
+{
+	struct rendezvous_table *t = r->table;
+
+	if (!t->remote.recv ||
+	    (strncmp(key, t->prefix, t->prefix_len) == 0 && key[t->prefix_len] == '/')) {
+		rendezvous_recv_local(r, key, done, arg);
+		return;
+	}
+	struct record *c = new_record(REMOTE, key);
+	struct mu_err why;
+	bool aborted;
+	c->done = done;
+	c->arg = arg;
+	c->owner = r;
+	pthread_mutex_lock(&r->lock);
+	if ((aborted = r->aborted)) {
+		why = r->why;
+	} else {
+		rendezvous_ref(r);
+		c->next = r->remote;
+		if (c->next)
+			c->next->link = &c->next;
+		c->link = &r->remote;
+		r->remote = c;
+	}
+	pthread_mutex_unlock(&r->lock);
+	if (aborted) {
+		struct mu_tensor none = {0};
+		free(c);
+		done(arg, &why, &none, false);
+		return;
+	}
+	t->remote.recv(t->remote.ctx, r, key, remote_done, c);
+}
+
+/* Collects who waits, with what is needed to answer them; a REMOTE record stays for its task's
+ * answer, which may free it as soon as the lock is gone. */
+struct answer {
+	rendezvous_done done;
+	void *arg;
+};
+
+static void add_answer(struct answer **list, size_t *n, size_t *cap, const struct record *c)
+{
+	if (*n == *cap) {
+		*cap = *cap ? *cap * 2 : 16;
+		*list = mu_xrealloc(*list, *cap * sizeof **list);
+	}
+	(*list)[(*n)++] = (struct answer){c->done, c->arg};
+}
+
+void rendezvous_abort(struct rendezvous *r, const struct mu_err *why)
+{
+	struct answer *list = NULL;
+	size_t n = 0, cap = 0;
+	struct mu_err copy = *why;
+
+	pthread_mutex_lock(&r->lock);
+	if (r->aborted) {
+		pthread_mutex_unlock(&r->lock);
+		return;
+	}
+	r->aborted = true;
+	r->why = copy;
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (struct record **p = &r->bucket[i]; *p;) {
+			struct record *c = *p;
+			if (c->kind != WAITING) {
+				p = &c->next;
+				continue;
+			}
+			*p = c->next;
+			add_answer(&list, &n, &cap, c);
+			free(c);
+		}
+	for (struct record *c = r->remote; c; c = c->next) {
+		c->answered = true;
+		add_answer(&list, &n, &cap, c);
+	}
+	r->remote = NULL;
+	pthread_mutex_unlock(&r->lock);
+	for (size_t i = 0; i < n; i++) {
+		struct mu_tensor none = {0};
+		list[i].done(list[i].arg, &copy, &none, false);
+	}
+	free(list);
+}
+
+/* ---- the steps of one task ---- */
+
+struct rendezvous_table *rendezvous_table_new(const char *task_prefix,
+					      const struct rendezvous_remote *remote)
+{
+	struct rendezvous_table *t = MU_NEW(struct rendezvous_table);
+
+	t->prefix = mu_xstrdup(task_prefix);
+	t->prefix_len = strlen(task_prefix);
+	if (remote)
+		t->remote = *remote;
+	pthread_mutex_init(&t->lock, NULL);
+	mu_map_init(&t->steps);
+	return t;
+}
+
+void rendezvous_table_free(struct rendezvous_table *t)
+{
+	struct mu_err gone = {MU_CANCELLED, "the task is shutting down"};
+
+	if (!t)
+		return;
+	mu_map_each (&t->steps, s) {
+		rendezvous_abort(s->value, &gone);
+		rendezvous_unref(s->value);
+	}
+	mu_map_fini(&t->steps);
+	pthread_mutex_destroy(&t->lock);
+	free(t->prefix);
+	free(t);
+}
+
+static bool is_over(const struct rendezvous_table *t, int64_t step_id)
+{
+	for (unsigned i = 0; i < OVER; i++)
+		if (t->over[i] == step_id)
+			return true;
+	return false;
+}
+
+struct rendezvous *rendezvous_table_get(struct rendezvous_table *t, int64_t step_id)
+{
+	struct rendezvous *r;
+	bool late = false;
+
+	pthread_mutex_lock(&t->lock);
+	r = mu_map_get_n(&t->steps, &step_id, sizeof step_id);
+	if (r) {
+		rendezvous_ref(r);
+	} else {
+		r = new_step(t, step_id);
+		late = step_id && is_over(t, step_id);
+		if (!late)
+			mu_map_put_n(&t->steps, &step_id, sizeof step_id, rendezvous_ref(r));
+	}
+	pthread_mutex_unlock(&t->lock);
+	if (late) {
+		struct mu_err over = {MU_ABORTED, ""};
+		snprintf(over.msg, sizeof over.msg, "Step %lld is over on this task",
+			 (long long)step_id);
+		rendezvous_abort(r, &over);
+	}
+	return r;
+}
+
+void rendezvous_table_drop(struct rendezvous_table *t, int64_t step_id, const struct mu_err *why)
+{
+	struct mu_err over = {MU_CANCELLED, ""};
+
+	snprintf(over.msg, sizeof over.msg, "Step %lld was cleaned up", (long long)step_id);
+	pthread_mutex_lock(&t->lock);
+	struct rendezvous *r = mu_map_del_n(&t->steps, &step_id, sizeof step_id);
+	if (step_id)
+		t->over[t->turn++ % OVER] = step_id;
+	pthread_mutex_unlock(&t->lock);
+	if (!r)
+		return;
+	rendezvous_abort(r, why ? why : &over);
+	rendezvous_unref(r);
+}

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The table is one map under one lock; the key is "container", a NUL, "name".  Creation runs under
+ * the lock, so of two kernels that want the same new resource one makes it and both get it. */
+#include "task/runtime/resources.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+struct resources {
+	pthread_mutex_t lock;
+	struct mu_map by_key;
+};
+
+void resource_init(struct resource *r, const struct resource_type *type)
+{
+	r->type = type;
+	atomic_init(&r->refs, 1);
+	r->container = r->name = NULL;
+}
+
+void resource_ref(struct resource *r)
+{
+	atomic_fetch_add_explicit(&r->refs, 1, memory_order_relaxed);
+}
+
+void resource_unref(struct resource *r)
+{
+	if (!r || atomic_fetch_sub_explicit(&r->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	free(r->container);
+	free(r->name);
+	r->type->free(r);
+}
+
+struct resources *resources_new(void)
+{
+	struct resources *rs = MU_NEW(struct resources);
+
+	pthread_mutex_init(&rs->lock, NULL);
+	mu_map_init(&rs->by_key);
+	return rs;
+}
+
+static void let_go(struct resource *r)
+{
+	if (r->type->close)
+		r->type->close(r);
+	resource_unref(r);
+}
+
+void resources_free(struct resources *rs)
+{
+	if (!rs)
+		return;
+	mu_map_each (&rs->by_key, s)
+		let_go(s->value);
+	mu_map_fini(&rs->by_key);
+	pthread_mutex_destroy(&rs->lock);
+	free(rs);
+}
+
+static const char *or_default(const char *container)
+{
+	return container && *container ? container : "localhost";
+}
+
+static void make_key(struct mu_buf *b, const char *container, const char *name)
+{
+	mu_buf_puts(b, container);
+	mu_buf_putc(b, '\0');
+	mu_buf_puts(b, name);
+}
+
+static int check_type(const struct resource *r, const struct resource_type *type,
+		      struct mu_err *err)
+{
+	if (r->type == type)
+		return 0;
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Resource %s/%s is a %s, not a %s", r->container,
+		       r->name, r->type->name, type->name);
+}
+
+int resources_find_or_create(struct resources *rs, const char *container, const char *name,
+			     const struct resource_type *type,
+			     struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
+			     struct resource **out, struct mu_err *err)
+{
+	MU_AUTO_BUF key = {0};
+	struct resource *r;
+	int rc = 0;
+
+	container = or_default(container);
+	make_key(&key, container, name);
+	pthread_mutex_lock(&rs->lock);
+	r = mu_map_get_n(&rs->by_key, key.data, key.len);
+	if (!r && !create) {
+		rc = mu_fail(err, MU_NOT_FOUND, "Resource %s/%s/%s does not exist.", container,
+			     name, type->name);
+	} else if (!r) {
+		struct mu_err why = {0};
+		r = create(arg, &why);
+		if (r) {
+			r->container = mu_xstrdup(container);
+			r->name = mu_xstrdup(name);
+			mu_map_put_n(&rs->by_key, key.data, key.len, r);
+		} else {
+			rc = mu_fail(err, why.code ? why.code : MU_INTERNAL, "%s", why.msg);
+		}
+	} else {
+		rc = check_type(r, type, err);
+	}
+	if (!rc) {
+		resource_ref(r);
+		*out = r;
+	}
+	pthread_mutex_unlock(&rs->lock);
+	return rc;
+}
+
+int resources_find(struct resources *rs, const char *container, const char *name,
+		   const struct resource_type *type, struct resource **out, struct mu_err *err)
+{
+	return resources_find_or_create(rs, container, name, type, NULL, NULL, out, err);
+}
+
+int resources_remove(struct resources *rs, const char *container, const char *name,
+		     const struct resource_type *type, struct mu_err *err)
+{
+	MU_AUTO_BUF key = {0};
+	struct resource *r;
+	int rc;
+
+	container = or_default(container);
+	make_key(&key, container, name);
+	pthread_mutex_lock(&rs->lock);
+	r = mu_map_get_n(&rs->by_key, key.data, key.len);
+	rc = r ? check_type(r, type, err)
+	       : mu_fail(err, MU_NOT_FOUND, "Resource %s/%s/%s does not exist.", container, name,
+			 type->name);
+	if (!rc)
+		mu_map_del_n(&rs->by_key, key.data, key.len);
+	pthread_mutex_unlock(&rs->lock);
+	if (!rc)
+		let_go(r);
+	return rc;
+}
+
+/* Takes the container's resources out under the lock and lets them go without it: closing a queue
+ * calls whoever waits on it. */
+void resources_clear(struct resources *rs, const char *container)
+{
+	struct resource **gone;
+	size_t n = 0;
+
+	container = or_default(container);
+	pthread_mutex_lock(&rs->lock);
+	gone = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
+	mu_map_each (&rs->by_key, s)
+		if (strcmp(s->key, container) == 0)
+			gone[n++] = s->value;
+	for (size_t i = 0; i < n; i++) {
+		MU_AUTO_BUF key = {0};
+		make_key(&key, gone[i]->container, gone[i]->name);
+		mu_map_del_n(&rs->by_key, key.data, key.len);
+	}
+	pthread_mutex_unlock(&rs->lock);
+	for (size_t i = 0; i < n; i++)
+		let_go(gone[i]);
+	free(gone);
+}
+
+void resources_each(struct resources *rs, void (*see)(void *arg, struct resource *r), void *arg)
+{
+	pthread_mutex_lock(&rs->lock);
+	mu_map_each (&rs->by_key, s)
+		see(arg, s->value);
+	pthread_mutex_unlock(&rs->lock);
+}

@@ -1,0 +1,209 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/runtime/thread_pool.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+
+struct thread_pool {
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct pool_job *first, **last;
+	unsigned idle, size;
+	bool stopping;
+	pthread_t threads[];
+};
+
+/* "max 100000" or "200000 100000": quota and period in microseconds. */
+static unsigned cgroup_cpus(void)
+{
+	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
+	long long quota = 0, period = 0;
+
+	if (!f)
+		return 0;
+	if (fscanf(f, "%lld %lld", &quota, &period) != 2)
+		quota = 0;
+	fclose(f);
+	if (quota <= 0 || period <= 0)
+		return 0;
+	return quota / period > 4096 ? 4096 : (unsigned)((quota + period - 1) / period);
+}
+
+unsigned thread_pool_cpus(void)
+{
+	cpu_set_t set;
+	unsigned quota = cgroup_cpus(), n = 1;
+
+	if (sched_getaffinity(0, sizeof set, &set) == 0)
+		n = (unsigned)CPU_COUNT(&set);
+	if (quota && quota < n)
+		n = quota;
+	return n ? n : 1;
+}
+
+static void *work(void *arg)
+{
+	struct thread_pool *p = arg;
+
+	pthread_mutex_lock(&p->lock);
+	for (;;) {
+		struct pool_job *job = p->first;
+		if (!job) {
+			if (p->stopping)
+				break;
+			p->idle++;
+			pthread_cond_wait(&p->work, &p->lock);
+			p->idle--;
+			continue;
+		}
+		p->first = job->next;
+		if (!p->first)
+			p->last = &p->first;
+		pthread_mutex_unlock(&p->lock);
+		job->run(job);
+		pthread_mutex_lock(&p->lock);
+	}
+	pthread_mutex_unlock(&p->lock);
+	return NULL;
+}
+
+int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *err)
+{
+	unsigned n = threads ? threads : thread_pool_cpus();
+	struct thread_pool *p = mu_xcalloc(1, sizeof *p + n * sizeof p->threads[0]);
+
+	pthread_mutex_init(&p->lock, NULL);
+	pthread_cond_init(&p->work, NULL);
+	p->last = &p->first;
+	for (; p->size < n; p->size++) {
+		int rc = pthread_create(&p->threads[p->size], NULL, work, p);
+		if (rc) {
+			thread_pool_free(p);
+			return mu_fail_errno(err, rc, "cannot start a compute thread");
+		}
+		pthread_setname_np(p->threads[p->size], "compute");
+	}
+	*out = p;
+	return 0;
+}
+
+void thread_pool_free(struct thread_pool *p)
+{
+	if (!p)
+		return;
+	pthread_mutex_lock(&p->lock);
+	p->stopping = true;
+	pthread_cond_broadcast(&p->work);
+	pthread_mutex_unlock(&p->lock);
+	for (unsigned i = 0; i < p->size; i++)
+		pthread_join(p->threads[i], NULL);
+	pthread_cond_destroy(&p->work);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+unsigned thread_pool_size(const struct thread_pool *p)
+{
+	return p->size;
+}
+
+void thread_pool_add(struct thread_pool *p, struct pool_job *job)
+{
+	job->next = NULL;
+	pthread_mutex_lock(&p->lock);
+	*p->last = job;
+	p->last = &job->next;
+	if (p->idle)
+		pthread_cond_signal(&p->work);
+	pthread_mutex_unlock(&p->lock);
+}
+
+/* ---- the parallel loop ---- */
+
+/* Shared by the caller and its helpers; a helper that comes late finds nothing left and only gives
+ * its reference back, so the caller never waits for one. */
+struct loop {
+	void (*body)(void *arg, int64_t from, int64_t to);
+	void *arg;
+	int64_t n, piece, pieces;
+	_Atomic int64_t next, finished;
+	_Atomic unsigned refs;
+	pthread_mutex_t lock;
+	pthread_cond_t all;
+	struct helper {
+		struct pool_job job;
+		struct loop *loop;
+	} helpers[];
+};
+
+static void loop_unref(struct loop *l)
+{
+	if (atomic_fetch_sub(&l->refs, 1) != 1)
+		return;
+	pthread_mutex_destroy(&l->lock);
+	pthread_cond_destroy(&l->all);
+	free(l);
+}
+
+static void loop_work(struct loop *l)
+{
+	int64_t i;
+
+	while ((i = atomic_fetch_add(&l->next, 1)) < l->pieces) {
+		int64_t from = i * l->piece, to = from + l->piece < l->n ? from + l->piece : l->n;
+		l->body(l->arg, from, to);
+		if (atomic_fetch_add(&l->finished, 1) + 1 == l->pieces) {
+			pthread_mutex_lock(&l->lock);
+			pthread_cond_signal(&l->all);
+			pthread_mutex_unlock(&l->lock);
+		}
+	}
+}
+
+static void help(struct pool_job *job)
+{
+	struct loop *l = MU_CONTAINER(job, struct helper, job)->loop;
+
+	loop_work(l);
+	loop_unref(l);
+}
+
+void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
+			  void (*body)(void *arg, int64_t from, int64_t to), void *arg)
+{
+	if (grain < 1)
+		grain = 1;
+	if (!p || p->size < 2 || n < 2 * grain) {
+		if (n > 0)
+			body(arg, 0, n);
+		return;
+	}
+	/* A few pieces a thread, so that a slow one does not hold up the rest. */
+	int64_t most = (int64_t)p->size * 4, pieces = n / grain < most ? n / grain : most;
+	unsigned helpers = pieces - 1 < p->size ? (unsigned)(pieces - 1) : p->size;
+	struct loop *l = mu_xcalloc(1, sizeof *l + helpers * sizeof l->helpers[0]);
+	l->body = body;
+	l->arg = arg;
+	l->n = n;
+	l->piece = (n + pieces - 1) / pieces;
+	l->pieces = (n + l->piece - 1) / l->piece;
+	atomic_init(&l->refs, helpers + 1);
+	pthread_mutex_init(&l->lock, NULL);
+	pthread_cond_init(&l->all, NULL);
+	for (unsigned i = 0; i < helpers; i++) {
+		l->helpers[i].loop = l;
+		l->helpers[i].job.run = help;
+		thread_pool_add(p, &l->helpers[i].job);
+	}
+	loop_work(l);
+	pthread_mutex_lock(&l->lock);
+	while (atomic_load(&l->finished) < l->pieces)
+		pthread_cond_wait(&l->all, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+	loop_unref(l);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The compute threads of a task: a queue of small intrusive jobs, and a parallel loop.
+ *
+ * A job must not block on another job of the pool.  The parallel loop may be called from a job: the
+ * caller works too, and waits only for pieces that somebody is already working on.
+ */
+#ifndef MU_TASK_RUNTIME_THREAD_POOL_H
+#define MU_TASK_RUNTIME_THREAD_POOL_H
+
+#include <stdint.h>
+
+#include "lib/base/err.h"
+
+struct pool_job {
+	struct pool_job *next;
+	void (*run)(struct pool_job *job);
+};
+
+struct thread_pool;
+unsigned thread_pool_cpus(void); /* processors this process may use: affinity and cgroup quota */
+int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *err);
+void thread_pool_free(struct thread_pool *p); /* runs what is queued, then joins */
+unsigned thread_pool_size(const struct thread_pool *p);
+void thread_pool_add(struct thread_pool *p, struct pool_job *job); /* borrowed until it runs */
+void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
+			  void (*body)(void *arg, int64_t from, int64_t to), void *arg);
+
+#endif
