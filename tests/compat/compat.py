@@ -1,0 +1,222 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs each case against stock servers and against ours and compares what the client programs got."""
+import os
+import re
+import shutil
+import sys
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+from cluster import Cluster
+
+TOLERANCE = 1e-5
+folder = tempfile.mkdtemp(prefix="compat-")
+counts = {"passed": 0, "failed": 0, "skipped": 0}
+
+
+class Different(Exception):
+    pass
+
+
+def report(name, error=None, note=""):
+    counts["failed" if error else "passed"] += 1
+    print(f"  {'FAILED  ' if error else 'ok      '} {name}{'  ' + note if note else ''}", flush=True)
+    if error:
+        print("    " + str(error).replace("\n", "\n    "), flush=True)
+
+
+def close(a, b, path="answer"):
+    """Same structure, same words, numbers within TOLERANCE."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        if a.keys() != b.keys():
+            raise Different(f"{path}: stock has {sorted(a)}, ours {sorted(b)}")
+        for k in a:
+            close(a[k], b[k], f"{path}.{k}")
+    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
+        for i, (x, y) in enumerate(zip(a, b)):
+            close(x, y, f"{path}[{i}]")
+    elif isinstance(a, float) and isinstance(b, (int, float)):
+        if not abs(a - b) <= TOLERANCE * max(1, abs(a)):
+            raise Different(f"{path}: stock {a!r}, ours {b!r}")
+    elif a != b:
+        raise Different(f"{path}: stock {a!r}, ours {b!r}")
+
+
+def both(run):
+    """run(cluster) on each of the two kinds of server, at the same time; (stock's answer, ours)."""
+    got, wrong = {}, {}
+
+    def one(name):
+        try:
+            with Cluster(name, f"{folder}/{name}-{len(os.listdir(folder))}") as cluster:
+                got[name] = run(cluster.wait_ready())
+                if cluster.died():
+                    raise RuntimeError(cluster.died())
+        except Exception as e:  # told by the main thread
+            wrong[name] = e
+
+    threads = [threading.Thread(target=one, args=(name,)) for name in ("stock", "muster")]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    for name in ("stock", "muster"):
+        if name in wrong:
+            raise wrong[name]
+    return got["stock"], got["muster"]
+
+
+def checkpoint(path):
+    import tensorflow.compat.v1 as tf
+    latest = tf.train.latest_checkpoint(path)
+    if not latest:
+        raise Different(f"no checkpoint in {path}")
+    reader = tf.train.load_checkpoint(latest)
+    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
+
+
+def same_checkpoint(stock, ours):
+    close({k: [str(v.dtype), v.tolist()] for k, v in stock.items()},
+          {k: [str(v.dtype), v.tolist()] for k, v in ours.items()}, "checkpoint")
+
+
+# ---- cases --------------------------------------------------------------------------------------
+def hello():
+    """a string constant, other constants, the list of devices"""
+    close(*both(lambda c: c.run("hello")))
+
+
+def placement():
+    """constants, variables, matmul and add on ps/0, worker/0 and worker/1"""
+    close(*both(lambda c: c.run("placement")))
+
+
+def train_alone(cluster, steps=150):
+    path = f"{folder}/alone-{cluster.name}"
+    return cluster.run("softmax", steps, path), checkpoint(path)
+
+
+def deterministic():
+    """softmax regression, one worker: every loss and the checkpoint are the same"""
+    (a, ca), (b, cb) = both(train_alone)
+    close(a, b)
+    same_checkpoint(ca, cb)
+    return f"loss {b['losses'][0]:.4f} -> {b['losses'][-1]:.4f} in {len(b['losses'])} steps"
+
+
+def resume():
+    """a checkpoint of stock resumes on ours, and one of ours on stock; both go on alike"""
+    for name in ("stock", "muster"):
+        if not os.path.isdir(f"{folder}/alone-{name}"):
+            raise Different("the run before it left no checkpoint")
+
+    def go_on(cluster):
+        other = {"stock": "muster", "muster": "stock"}[cluster.name]
+        path = f"{folder}/resumed-{cluster.name}"
+        shutil.copytree(f"{folder}/alone-{other}", path)
+        with open(f"{path}/checkpoint") as f:  # it may name absolute paths
+            state = f.read().replace(f"{folder}/alone-{other}", path)
+        with open(f"{path}/checkpoint", "w") as f:
+            f.write(state)
+        return cluster.run("softmax", 200, path), checkpoint(path)
+
+    (a, ca), (b, cb) = both(go_on)
+    if b["start"] != 150:
+        raise Different(f"ours started at step {b['start']}, the checkpoint is of step 150")
+    close(a, b)
+    same_checkpoint(ca, cb)
+
+
+def asynchronous():
+    """softmax regression, 1 ps and 2 workers, async, to a fixed step count"""
+    steps = 800
+
+    def run(cluster):
+        path = f"{folder}/async-{cluster.name}"
+        clients = [cluster.start("softmax", 0, steps, path, 0.01)]
+        while clients[0].poll() is None and not os.path.exists(f"{path}/model.ckpt-0.index"):
+            time.sleep(0.1)  # a worker that comes before the chief has initialised sleeps 30 s
+        clients.append(cluster.start("softmax", 1, steps, path, 0.01))
+        answers = [cluster.finish(c) for c in clients]
+        return answers, checkpoint(path)
+
+    for answers, saved in both(run):
+        reached, local = max(a["step"] for a in answers), sum(len(a["losses"]) for a in answers)
+        if int(saved["global_step"]) < steps:
+            raise Different(f"the checkpoint is of step {saved['global_step']}, not of {steps}")
+        if not steps <= reached <= steps + 1:
+            raise Different(f"the global step ended at {reached}, not at {steps}")
+        if local != reached:
+            raise Different(f"{local} steps were run but the global step is {reached}")
+        if min(len(a["losses"]) for a in answers) < 20:
+            raise Different("one of the two workers took no part")
+        if answers[0]["losses"][-1] > 0.5:
+            raise Different(f"the loss is still {answers[0]['losses'][-1]}")
+        shapes = {k: v.shape for k, v in saved.items()}
+        if shapes != {"weights": (64, 10), "biases": (10,), "global_step": ()}:
+            raise Different(f"the checkpoint holds {shapes}")
+    return f"{[len(a['losses']) for a in answers]} steps by worker"
+
+
+# What of stock's text is about that machine, that process or that moment.
+NOISE = [(r"^From /job:[^\n]*:\n", ""), (r"\n\t \[\[.*", ""), (r"\nAdditional GRPC.*", ""), (r"in binary running on.*", ""),
+         (r"but available devices.*", ""), (r"Session [0-9a-f]{16} ", "Session H "), (r"\s+", " ")]
+
+
+def core(text):
+    several = re.search(r"={5,}\n[A-Z_]+: (.*?)\n={5,}", text, re.S)
+    text = several.group(1) if several else text
+    for pattern, to in NOISE:
+        text = re.sub(pattern, to, text, flags=re.S)
+    return text.strip()
+
+
+# Stock's words are an accident of its library; any error will do.
+ANY_TEXT = {"bytes that are no message", "matmul of a vector"}
+
+
+def bad_input():
+    """class and text of the error for bad input of every kind"""
+    stock, ours = both(lambda c: c.run("errors"))
+    for name in stock:
+        (code, text), (our_code, our_text) = stock[name], ours[name]
+        error = None
+        if name in ANY_TEXT:
+            if our_code == "OK":
+                error = "ours takes it"
+        elif code != our_code:
+            error = f"stock {code}: {core(text)}\nours  {our_code}: {core(our_text)}"
+        elif core(text) not in core(our_text):
+            error = f"stock says  {core(text)!r}\nours        {core(our_text)!r}"
+        report(f"bad input: {name}", error)
+
+
+def main():
+    cases = [hello, placement, deterministic, resume, asynchronous, bad_input]
+    wanted = sys.argv[1:]
+    unknown = set(wanted) - {c.__name__ for c in cases}
+    if unknown:
+        sys.exit(f"compat: no such case: {' '.join(sorted(unknown))}; there are {' '.join(c.__name__ for c in cases)}")
+    for case in cases:
+        if wanted and case.__name__ not in wanted:
+            counts["skipped"] += 1
+            continue
+        start, before = time.time(), dict(counts)
+        try:
+            note = case()
+            if counts == before:
+                report(case.__doc__, None, f"{time.time() - start:.1f} s{', ' + note if note else ''}")
+        except Exception as e:
+            report(case.__doc__, str(e) or type(e).__name__)
+    if counts["failed"]:
+        print(f"logs of the servers: {folder}")
+    else:
+        shutil.rmtree(folder)
+    print(f"{counts['passed']} passed, {counts['failed']} failed, {counts['skipped']} skipped")
+    sys.exit(1 if counts["failed"] else 0)
+
+
+main()

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Bad input of every kind: class and text of what the client gets to see."""
+import grpc
+import numpy as np
+from tensorflow.python.framework import errors
+
+from common import TARGET, answer, tf
+
+names = {code: name for name, code in vars(errors).items() if name.isupper() and isinstance(code, int)}
+results = {}
+
+
+def case(name, call):
+    try:
+        call()
+        results[name] = ["OK", ""]
+    except tf.errors.OpError as e:
+        results[name] = [names.get(e.error_code, str(e.error_code)), e.message]
+    except grpc.RpcError as e:
+        results[name] = [e.code().name, e.details()]
+
+
+def run(sess, fetch, feeds=()):
+    """Session.run without Python's own rewriting of the message."""
+    sess._extend_graph()
+    tensors, targets = ([], [fetch._c_op]) if isinstance(fetch, tf.Operation) else ([fetch._as_tf_output()], [])
+    return sess._call_tf_sessionrun(None, {t._as_tf_output(): np.asarray(v, t.dtype.as_numpy_dtype) for t, v in feeds},
+                                    tensors, targets, None)
+
+
+x = tf.placeholder(tf.float32, name="x")
+shaped = tf.placeholder(tf.float32, [2, 3], name="shaped")
+product = tf.matmul(x, tf.constant([[1.0, 2.0]]), name="product")
+total = tf.add(x, tf.constant([1.0, 2.0, 3.0]), name="total")
+with tf.device("/job:ps/task:0"):
+    variable = tf.Variable(3.0, name="never_initialised")
+    loose = tf.Variable(tf.zeros([2]), validate_shape=False, name="loose")
+    assign = tf.assign(loose, tf.zeros([3]), validate_shape=True, name="bad_assign")
+reshape = tf.reshape(x, [2, 3], name="bad_reshape")
+with tf.Session(TARGET) as sess:
+    sess.run(loose.initializer)
+    case("unfed placeholder", lambda: run(sess, product))
+    case("unfed placeholder with a shape", lambda: run(sess, tf.identity(shaped, name="of_shaped")))
+    case("matmul shapes", lambda: run(sess, product, [(x, np.ones((3, 2)))]))
+    case("matmul of a vector", lambda: run(sess, product, [(x, np.ones(3))]))
+    case("add shapes", lambda: run(sess, total, [(x, np.ones(2))]))
+    case("reshape", lambda: run(sess, reshape, [(x, np.ones(5))]))
+    case("uninitialised variable", lambda: run(sess, variable.value()))
+    case("uninitialised variable read elsewhere", lambda: run(sess, tf.negative(variable, name="minus")))
+    case("assign shapes", lambda: run(sess, assign.op))
+    case("still works", lambda: run(sess, total, [(x, np.ones(3))]))
+
+for device in ("/job:ps/task:7", "/job:nobody/task:0", "/device:GPU:0"):
+    with tf.Graph().as_default() as graph, tf.device(device):
+        c = tf.constant(1.0, name="c")
+        with tf.Session(TARGET, graph=graph) as sess:
+            case("no device " + device, lambda: run(sess, c))
+
+
+# What Python's layer would refuse by itself goes to the master by hand.
+def field(number, data):
+    """One length-delimited protobuf field."""
+    size, out = len(data), bytearray([number << 3 | 2])
+    while size > 127:
+        out.append(size & 127 | 128)
+        size >>= 7
+    return bytes(out) + bytes([size]) + data
+
+
+channel = grpc.insecure_channel(TARGET[len("grpc://"):])
+call = lambda method, request: channel.unary_unary("/tensorflow.MasterService/" + method)(request, timeout=20)
+create = lambda graph_def: call("CreateSession", field(1, graph_def.SerializeToString()))
+with tf.Graph().as_default() as graph:
+    tf.constant(1.0, name="c")
+good = graph.as_graph_def()
+reply = create(good)
+handle = reply[2:2 + reply[1]]
+step = lambda *fields: call("RunStep", field(1, handle) + b"".join(fields))
+case("fetch of a node that is not there", lambda: step(field(3, b"nope:0")))
+case("fetch of an output that is not there", lambda: step(field(3, b"c:3")))
+case("target that is not there", lambda: step(field(4, b"nope")))
+case("session that is not there", lambda: call("RunStep", field(1, b"0123456789abcdef") + field(3, b"c:0")))
+case("partial run that was not set up", lambda: step(field(3, b"c:0"), field(6, b"no")))
+case("extend with a wrong version",
+     lambda: call("ExtendSession", field(1, handle) + field(2, good.SerializeToString()) + b"\x18\x09"))
+case("extend with a known node", lambda: call("ExtendSession", field(1, handle) + field(2, good.SerializeToString())))
+
+
+def broken(change):
+    graph_def = tf.GraphDef()
+    graph_def.CopyFrom(good)
+    change(graph_def.node[0])
+    return lambda: create(graph_def)
+
+
+def add_input(node):
+    node.op, node.name = "Identity", "i"
+    node.input.append("missing")
+    del node.attr["value"]
+    node.attr["T"].type = tf.float32.as_datatype_enum
+    del node.attr["dtype"]
+
+
+case("unknown op", broken(lambda n: setattr(n, "op", "NoSuchOp")))
+case("missing input", broken(add_input))
+case("bytes that are no message", lambda: call("CreateSession", b"\x0a\xff\xff\xff\xff"))
+case("close", lambda: call("CloseSession", field(1, handle)))
+case("run after close", lambda: step(field(3, b"c:0")))
+answer(results)

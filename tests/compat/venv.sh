@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# venv.sh DIR: a Python environment with the stock TensorFlow that we compare ourselves with.  Only for tests
+# and benchmarks; nothing of Muster's needs it.  Does nothing when DIR has it already.
+set -euo pipefail
+dir=${1:?"say: venv.sh DIR"}
+want='tensorflow-cpu==2.15.1 tensorboard'
+[ -x "$dir/bin/python" ] && [ "$(cat "$dir/.complete" 2>/dev/null)" = "$want" ] && exit 0
+"${PYTHON:-python3}" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 11))' || {
+  echo "compat: TensorFlow 2.15 needs Python 3.9 to 3.11; say PYTHON=/path/to/python3.11" >&2
+  exit 1
+}
+echo "compat: installing $want into $dir (once)"
+rm -rf "$dir"
+mkdir -p "$(dirname "$dir")"
+if ! "${PYTHON:-python3}" -m venv "$dir" >"$dir.log" 2>&1; then
+  # Debian splits venv off; root may fetch it
+  [ "$(id -u)" = 0 ] && apt-get update -q >/dev/null && apt-get install -y -q --no-install-recommends python3-venv >/dev/null
+  rm -rf "$dir"
+  "${PYTHON:-python3}" -m venv "$dir" >"$dir.log" 2>&1
+fi
+# shellcheck disable=SC2086 # words on purpose
+timeout 600 "$dir/bin/pip" install -q --disable-pip-version-check $want >>"$dir.log" 2>&1 || {
+  tail -5 "$dir.log" >&2
+  echo "compat: pip could not install TensorFlow; see $dir.log" >&2
+  exit 1
+}
+echo "$want" >"$dir/.complete"
