@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Reverse mode: from the loss back to the xs, in falling order of node ids.
+ *
+ * The builder only ever refers to nodes that exist, so ids are a topological order and one sweep
+ * from the loss's id downward sees every node after all of its consumers.  Only nodes that lie
+ * between xs and loss are differentiated.
+ */
+#include "client/grad/op_grads.h"
+#include "muster/grad.h"
+
+struct pending { /* gradients that have arrived at one output, to be summed */
+	struct mu_out *g;
+	unsigned n;
+};
+struct sweep {
+	struct mu_builder *b;
+	unsigned n_nodes;         /* of the graph before the first gradient node */
+	bool *wanted;             /* depends on one of the xs */
+	struct pending **arrived; /* by node id: one entry an output */
+};
+
+static void arrive(struct sweep *s, struct mu_out at, struct mu_out g)
+{
+	unsigned id = at.node->id, n_out = s->b->info[id].n_out;
+	struct pending *p;
+
+	if (!s->arrived[id])
+		s->arrived[id] = MU_NEW_ARRAY(struct pending, n_out);
+	p = &s->arrived[id][at.port];
+	p->g = mu_xrealloc(p->g, (p->n + 1) * sizeof(*p->g));
+	p->g[p->n++] = g;
+}
+
+/* The sum of what has arrived at an output. */
+static struct mu_out total(struct sweep *s, struct mu_out at)
+{
+	struct pending *p = s->arrived[at.node->id];
+
+	if (!p || !p[at.port].n)
+		return MU_NO_OUT;
+	p += at.port;
+	if (p->n > 1) {
+		p->g[0] =
+		    mu_op_add(s->b, &(struct mu_op_args){.op = "AddN", .in = p->g, .n_in = p->n});
+		p->n = 1;
+	}
+	return p->g[0];
+}
+
+static void mark_wanted(struct sweep *s, const struct mu_out *xs, unsigned n)
+{
+	struct mu_graph *g = s->b->graph;
+
+	for (unsigned i = 0; i < n; i++)
+		if (xs[i].node)
+			s->wanted[xs[i].node->id] = true;
+	for (unsigned i = 0; i < s->n_nodes; i++)
+		for (unsigned j = 0; j < g->nodes[i]->n_inputs && !s->wanted[i]; j++)
+			s->wanted[i] = s->wanted[g->nodes[i]->inputs[j].node->id];
+}
+
+static bool flows_back(const struct sweep *s, const struct mu_node *n)
+{
+	for (unsigned i = 0; i < n->n_inputs; i++)
+		if (s->wanted[n->inputs[i].node->id])
+			return true;
+	return false;
+}
+
+/* Differentiates one node: hands its outputs' gradients on to its inputs. */
+static void visit(struct sweep *s, struct mu_node *n)
+{
+	const struct op_grad *og = op_grad_find(n->op);
+	unsigned n_out = s->b->info[n->id].n_out;
+	struct mu_out *gy = MU_NEW_ARRAY(struct mu_out, n_out + 1);
+	struct mu_out *gx = MU_NEW_ARRAY(struct mu_out, n->n_inputs + 1);
+	struct grad_call c = {s->b, n, gy, gx};
+
+	for (unsigned i = 0; i < n_out; i++)
+		gy[i] = total(s, (struct mu_out){n, (int)i});
+	if (!og) {
+		mu_builder_fail(s->b, MU_UNIMPLEMENTED,
+				"op %s (node '%s') has no gradient; leave it out of the loss or "
+				"put a StopGradient before it",
+				n->op, n->name);
+	} else if (og->fn && gy[0].node) {
+		mu_push_device(s->b, n->device);
+		og->fn(&c);
+		mu_pop_device(s->b);
+		for (unsigned i = 0; i < n->n_inputs; i++)
+			if (gx[i].node && s->wanted[n->inputs[i].node->id])
+				arrive(s, grad_in(&c, i), gx[i]);
+	}
+	free(gy);
+	free(gx);
+}
+
+static struct mu_out ones_like(struct mu_builder *b, struct mu_out y)
+{
+	struct mu_out one = mu_const_float(b, 1);
+	enum mu_dtype t = mu_dtype_base(mu_out_dtype(b, y));
+
+	if (t != MU_FLOAT)
+		one = mu_cast(b, one, t);
+	return mu_op(b, "Fill", MU_IN(mu_op(b, "Shape", MU_IN(y)), one));
+}
+
+void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out *xs, unsigned n,
+		  struct mu_out *grads)
+{
+	struct sweep s = {.b = b, .n_nodes = b->graph->n_nodes};
+
+	for (unsigned i = 0; i < n; i++)
+		grads[i] = MU_NO_OUT;
+	if (builder_failed(b) || !loss.node || loss.port == MU_CONTROL)
+		return;
+	s.wanted = MU_NEW_ARRAY(bool, s.n_nodes);
+	s.arrived = MU_NEW_ARRAY(struct pending *, s.n_nodes);
+	mark_wanted(&s, xs, n);
+	mu_push_name(b, "gradients");
+	if (s.wanted[loss.node->id])
+		arrive(&s, loss, ones_like(b, loss));
+	for (unsigned id = loss.node->id + 1; id-- > 0 && !builder_failed(b);)
+		if (s.wanted[id] && s.arrived[id] && flows_back(&s, b->graph->nodes[id]))
+			visit(&s, b->graph->nodes[id]);
+	for (unsigned i = 0; i < n && !builder_failed(b); i++)
+		if (xs[i].node)
+			grads[i] = total(&s, xs[i]);
+	mu_pop_name(b);
+	for (unsigned i = 0; i < s.n_nodes; i++) {
+		for (unsigned j = 0; s.arrived[i] && j < b->info[i].n_out; j++)
+			free(s.arrived[i][j].g);
+		free(s.arrived[i]);
+	}
+	free(s.arrived);
+	free(s.wanted);
+}

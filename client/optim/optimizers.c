@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Optimizers: one Apply op a variable, on the task where the variable lives, so that a gradient
+ * crosses the network once and slots never do.
+ */
+#include "client/builder.h"
+#include "muster/grad.h"
+
+static const char *const names[] = {"sgd", "momentum", "adagrad", "adam"};
+/* The slot variables of each kind, named as TensorFlow names them. */
+static const char *const slot_names[][2] = {
+    [MU_MOMENTUM] = {"Momentum"}, [MU_ADAGRAD] = {"Adagrad"}, [MU_ADAM] = {"Adam", "Adam_1"}};
+
+int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, struct mu_err *err)
+{
+	for (unsigned i = 0; i < MU_COUNT(names); i++)
+		if (strcmp(names[i], name) == 0) {
+			*out = (struct mu_optimizer){.kind = (int)i, .rate = rate};
+			return 0;
+		}
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "no optimizer '%s': there are sgd, momentum, adagrad and adam", name);
+}
+
+static double or_else(double v, double otherwise)
+{
+	return v != 0 ? v : otherwise;
+}
+
+static struct mu_out number(struct mu_builder *b, const struct mu_var *v, double x)
+{
+	struct mu_out c = mu_const_float(b, (float)x);
+
+	return v->dtype == MU_FLOAT ? c : mu_cast(b, c, v->dtype);
+}
+
+static struct mu_var *slot(struct mu_builder *b, const struct mu_var *v, const char *name,
+			   double initial)
+{
+	const char *full = mu_arena_printf(&b->graph->arena, "%s/%s", v->name, name);
+
+	return mu_variable(b, full, v->dtype, v->shape,
+			   (struct mu_init){.kind = MU_INIT_VALUE, .value = initial}, false);
+}
+
+/* What Adam shares among all variables. */
+struct adam {
+	struct mu_var *beta1_power, *beta2_power;
+};
+
+static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer *o,
+				struct mu_var *v, struct mu_out g, const struct adam *adam)
+{
+	struct mu_var *m = slot(b, v, slot_names[MU_ADAM][0], 0);
+	struct mu_var *w = slot(b, v, slot_names[MU_ADAM][1], 0);
+
+	if (!m || !w)
+		return MU_NO_OUT;
+	return mu_op(
+	    b, "ApplyAdam",
+	    MU_IN(v->ref, m->ref, w->ref, mu_read(adam->beta1_power), mu_read(adam->beta2_power),
+		  number(b, v, o->rate), number(b, v, or_else(o->beta1, 0.9)),
+		  number(b, v, or_else(o->beta2, 0.999)), number(b, v, or_else(o->eps, 1e-8)), g));
+}
+
+static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o, struct mu_var *v,
+			   struct mu_out g, const struct adam *adam)
+{
+	struct mu_out rate = number(b, v, o->rate);
+	struct mu_var *s;
+
+	switch (o->kind) {
+	case MU_SGD:
+		return mu_op(b, "ApplyGradientDescent", MU_IN(v->ref, rate, g));
+	case MU_MOMENTUM:
+		s = slot(b, v, slot_names[MU_MOMENTUM][0], 0);
+		if (!s)
+			return MU_NO_OUT;
+		return mu_op(
+		    b, "ApplyMomentum",
+		    MU_IN(v->ref, s->ref, rate, g, number(b, v, or_else(o->momentum, 0.9))),
+		    MU_ATTRS(MU_A_BOOL("use_nesterov", o->nesterov)));
+	case MU_ADAGRAD:
+		s = slot(b, v, slot_names[MU_ADAGRAD][0], or_else(o->initial_accumulator, 0.1));
+		if (!s)
+			return MU_NO_OUT;
+		return mu_op(b, "ApplyAdagrad", MU_IN(v->ref, s->ref, rate, g));
+	case MU_ADAM:
+		return apply_adam(b, o, v, g, adam);
+	}
+	return MU_NO_OUT;
+}
+
+static void make_adam(struct mu_builder *b, const struct mu_optimizer *o, const struct mu_var *v,
+		      struct adam *a)
+{
+	struct mu_init b1 = {.kind = MU_INIT_VALUE, .value = or_else(o->beta1, 0.9)};
+	struct mu_init b2 = {.kind = MU_INIT_VALUE, .value = or_else(o->beta2, 0.999)};
+
+	mu_push_device(b, v->ref.node->device);
+	a->beta1_power = mu_variable(b, "beta1_power", v->dtype, MU_SCALAR, b1, false);
+	a->beta2_power = mu_variable(b, "beta2_power", v->dtype, MU_SCALAR, b2, false);
+	mu_pop_device(b);
+}
+
+/* beta^t moves on after every variable has used it.  Returns both assignments. */
+static void advance_adam(struct mu_builder *b, const struct mu_optimizer *o, const struct adam *a,
+			 const struct mu_out *applied, unsigned n, struct mu_out out[2])
+{
+	struct mu_var *power[2] = {a->beta1_power, a->beta2_power};
+	double beta[2] = {or_else(o->beta1, 0.9), or_else(o->beta2, 0.999)};
+
+	mu_push_control(b, applied, n);
+	for (int i = 0; i < 2; i++) {
+		if (!power[i])
+			continue;
+		mu_push_device(b, power[i]->ref.node->device);
+		out[i] = mu_assign(b, power[i],
+				   mu_mul(b, mu_read(power[i]), number(b, power[i], beta[i])));
+		mu_pop_device(b);
+	}
+	mu_pop_control(b);
+}
+
+static struct mu_out finish(struct mu_builder *b, const struct mu_out *done, unsigned n,
+			    struct mu_var *step)
+{
+	struct mu_out update = mu_group(b, "train/update", done, n), next;
+
+	if (!step || builder_failed(b))
+		return update;
+	mu_push_control(b, &update, 1);
+	mu_push_device(b, step->ref.node->device);
+	next = mu_op(b, "AssignAdd", .name = "train",
+		     MU_IN(step->ref, mu_const_int(b, step->dtype, 1)));
+	mu_pop_device(b);
+	mu_pop_control(b);
+	return next;
+}
+
+struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
+			  struct mu_var *step)
+{
+	unsigned n = mu_var_count(b), k = 0, applied = 0;
+	struct mu_out *xs = MU_NEW_ARRAY(struct mu_out, n + 1),
+		      *gs = MU_NEW_ARRAY(struct mu_out, n + 1);
+	struct mu_out *done = MU_NEW_ARRAY(struct mu_out, n + 3), op;
+	struct mu_var **vars = MU_NEW_ARRAY(struct mu_var *, n + 1);
+	struct adam adam = {0};
+
+	for (unsigned i = 0; i < n; i++)
+		if (mu_var_at(b, i)->trainable) {
+			vars[k] = mu_var_at(b, i);
+			xs[k] = vars[k]->read;
+			k++;
+		}
+	if (!k)
+		mu_builder_fail(b, MU_FAILED_PRECONDITION,
+				"nothing to minimize: no trainable variable");
+	mu_gradients(b, loss, xs, k, gs);
+	if (o->kind == MU_ADAM && k)
+		make_adam(b, o, vars[0], &adam);
+	for (unsigned i = 0; i < k && !builder_failed(b); i++) {
+		if (!gs[i].node)
+			continue;
+		mu_push_device(b, vars[i]->ref.node->device);
+		done[applied++] = apply(b, o, vars[i], gs[i], &adam);
+		mu_pop_device(b);
+	}
+	if (!applied)
+		mu_builder_fail(b, MU_FAILED_PRECONDITION,
+				"nothing to minimize: the loss depends on no trainable variable");
+	if (o->kind == MU_ADAM && !builder_failed(b)) {
+		advance_adam(b, o, &adam, done, applied, done + applied);
+		applied += 2;
+	}
+	op = finish(b, done, applied, step);
+	free(xs);
+	free(gs);
+	free(done);
+	free(vars);
+	return op;
+}
