@@ -8,7 +8,6 @@
 #include "lib/tensor/tensor.h"
 
 struct rpc_channel;
-struct rpc_out_call;
 
 /* Received bytes in the slices they came in. */
 struct rpc_bytes;
@@ -20,31 +19,34 @@ struct mu_span rpc_bytes_flat(struct rpc_bytes *b);
 void rpc_bytes_copy(const struct rpc_bytes *b, size_t offset, size_t len, void *to);
 
 /* A message to send: a head that is copied, then optionally a tensor's payload that is only
- * borrowed (one reference is held until gRPC is done with it), then a tail that is copied. */
+ * borrowed (one reference is held until gRPC is done with it), then a tail that is copied, then
+ * what `next` says. */
 struct rpc_message {
 	struct mu_span head;
 	const struct mu_tensor *payload; /* NULL: none; small payloads are copied */
 	size_t payload_len;
 	struct mu_span tail;
+	const struct rpc_message *next; /* NULL: the end */
 };
 
 /* target: "host:port", "grpc://host:port" or "unix:path".  Makes no connection yet. */
 int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err *err);
-void rpc_channel_close(struct rpc_channel *ch); /* calls in flight end with CANCELLED */
+/* Calls in flight end with CANCELLED; returns when the last done has.  Not from a channel's thread,
+ * nor with a lock held that a done takes. */
+void rpc_channel_close(struct rpc_channel *ch);
 
 enum {
 	RPC_WAIT_FOR_READY = 1
 }; /* wait for the connection, up to the deadline, instead of failing */
 
-/* err NULL on success; reply is borrowed.  From one of the channel's own threads: do not block. */
+/* err NULL on success; reply is borrowed.  From one of the channels' own threads: do not block. */
 typedef void (*rpc_done)(void *arg, const struct mu_err *err, struct rpc_bytes *reply);
-/* timeout_ms <= 0: none.  Returns a handle for rpc_out_cancel that stays valid until done is
- * called; done is called exactly once, never before rpc_start returns.  NULL when the call could
- * not be started, with err filled and done never called. */
-struct rpc_out_call *rpc_start(struct rpc_channel *ch, const char *method,
-			       const struct rpc_message *request, long timeout_ms, unsigned flags,
-			       rpc_done done, void *arg, struct mu_err *err);
-void rpc_out_cancel(struct rpc_out_call *call);
+/* timeout_ms <= 0: none.  Returns the call's number for rpc_out_cancel.  done is called exactly
+ * once, perhaps before rpc_start returns.  0 when the call could not be started, with err filled
+ * and done never called. */
+uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
+		   long timeout_ms, unsigned flags, rpc_done done, void *arg, struct mu_err *err);
+void rpc_out_cancel(struct rpc_channel *ch, uint64_t call); /* nothing when it has ended */
 /* Blocks the calling thread, which must not be one of the channel's. */
 int rpc_call(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 	     long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err);
