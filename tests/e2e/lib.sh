@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+# What the scenarios are made of.  Sourced by run.sh.
+
+passed=0 failed=0
+now() { echo "${EPOCHREALTIME/./}"; } # microseconds
+since() { # START: seconds with one decimal
+  local us=$(($(now) - $1))
+  printf '%d.%d' $((us / 1000000)) $((us / 100000 % 10))
+}
+ok() {
+  passed=$((passed + 1))
+  printf '  ok       %s\n' "$*"
+}
+bad() {
+  failed=$((failed + 1))
+  printf '  FAILED   %s\n' "$*"
+}
+note() { printf '           %s\n' "$*"; }
+
+# kubectl with a limit, so that a server that hangs ends a wait and not the test
+k() { timeout 20 kubectl --request-timeout=15s "$@"; }
+field() { k -n "$ns" get "$1" -o "jsonpath=$2" 2>/dev/null; } # OBJECT JSONPATH
+
+# eventually SECONDS WORDS COMMAND...: true within the time; says how long it took
+eventually() {
+  local limit=$1 words=$2 start
+  shift 2
+  start=$(now)
+  until "$@" >/dev/null 2>&1; do
+    if [ $(($(now) - start)) -gt $((limit * 1000000)) ]; then
+      bad "$words: not within $limit s"
+      return 1
+    fi
+    sleep 0.2
+  done
+  ok "$words: $(since "$start") s"
+}
+
+# check WORDS COMMAND...: true now
+check() {
+  local words=$1
+  shift
+  if "$@" >/dev/null 2>&1; then ok "$words"; else bad "$words"; fi
+}
+is() { # WORDS WANTED GOT
+  if [ "$2" = "$3" ]; then ok "$1"; else bad "$1: wanted '$2', got '$3'"; fi
+}
+says() { # WORDS TEXT PATTERN
+  if grep -qiE -- "$3" <<<"$2"; then ok "$1"; else bad "$1: '$3' is not in: ${2:-nothing}"; fi
+}
+
+phase_is() { [ "$(field "dtj/$1" '{.status.phase}')" = "$2" ]; } # JOB PHASE
+pod_phase() { field "pod/$1" '{.status.phase}'; }
+running() { # POD...
+  local p
+  for p in "$@"; do [ "$(pod_phase "$p")" = Running ] || return 1; done
+}
+gone() { ! k -n "$ns" get "$1" --no-headers >/dev/null 2>&1; } # OBJECT
+none() { [ -z "$(k -n "$ns" get "$@" -o name 2>&1)" ]; }       # KIND [-l SELECTOR]
+has_condition() { # JOB TYPE PATTERN: is True and its sentence says so
+  grep -qiE -- "$3" <<<"$(field "dtj/$1" "{.status.conditions[?(@.type==\"$2\")].status} {.status.conditions[?(@.type==\"$2\")].message}")"
+}
+past_step() { # JOB STEP
+  local step
+  step=$(field "dtj/$1" '{.status.progress.step}')
+  [ "${step:-0}" -ge "$2" ]
+}
+
+# when something failed: what a person would look at first
+autopsy() {
+  echo "  ---- the job, its pods and the operator's last words"
+  k -n "$ns" get dtj,pods,svc -o wide 2>&1 | sed 's/^/    /'
+  k -n "$ns" get dtj -o jsonpath='{range .items[*]}{.metadata.name}: {.status}{"\n"}{end}' 2>&1 | cut -c1-1500 | sed 's/^/    /'
+  k -n "$ns" get pods -o name 2>/dev/null | head -8 | while read -r p; do
+    echo "    -- $p"
+    k -n "$ns" logs "$p" --tail=12 2>&1 | cut -c1-300 | sed 's/^/    /'
+  done
+  k -n "$ns" get events --sort-by=.lastTimestamp 2>&1 | tail -12 | cut -c1-220 | sed 's/^/    /'
+  k -n "$system" logs deploy/muster --tail=25 2>&1 | cut -c1-300 | sed 's/^/    /'
+}

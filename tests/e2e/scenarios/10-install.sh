@@ -1,0 +1,33 @@
+# SPDX-License-Identifier: Apache-2.0
+# helm install; the operator is ready and leads.
+lease_held() { [ -n "$(k -n "$system" get lease muster-operator -o 'jsonpath={.spec.holderIdentity}')" ]; }
+operator_ready() { [ "$(k -n "$system" get deployment muster -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
+
+leftovers() { # everything that an install could leave behind
+  {
+    k get crd,clusterrole,clusterrolebinding,priorityclass -o name | grep -i muster
+    k get deployment,replicaset,pod,service,serviceaccount,role,rolebinding,lease,configmap,secret,networkpolicy,poddisruptionbudget \
+      -A -o 'jsonpath={range .items[*]}{.kind}/{.metadata.namespace}/{.metadata.name}{"\n"}{end}' | grep -i muster |
+      grep -vE '/(default|kube-root-ca.crt)$'
+  } | sort
+}
+left_before=$(leftovers)
+
+start=$(now)
+if timeout 90 helm install muster charts/muster -n "$system" --create-namespace --wait --timeout 60s "${helm_args[@]}" \
+  >build/helm.log 2>&1; then
+  ok "helm install --wait: $(since "$start") s"
+else
+  sed 's/^/    /' build/helm.log | tail -5
+  bad 'helm install --wait'
+fi
+eventually 30 'the operator is ready' operator_ready
+eventually 30 'the operator holds the lease' lease_held
+check 'the resource is known' k get dtj -A
+
+k create namespace "$ns" >/dev/null
+k label namespace "$ns" pod-security.kubernetes.io/enforce=restricted >/dev/null
+if [ -n "$own" ]; then
+  sed "s#VOLUME#$volume#; s#NAMESPACE#$ns#" "$here/manifests/volume.yaml" | k apply -f - >/dev/null
+fi
+k -n "$ns" apply -f "$here/manifests/claim.yaml" >/dev/null
