@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions: a graph on a server, and its steps.
+ *
+ * A session follows its builder: nodes added since the last run are sent before the next one.
+ * mu_session_run may be called from several threads as long as nobody adds nodes meanwhile.
+ */
+#ifndef MUSTER_SESSION_H
+#define MUSTER_SESSION_H
+
+#include "muster/graph.h"
+
+struct mu_session;
+
+struct mu_session_options {
+	/* Devices the session may use ("/job:ps", "/job:worker/task:1"); none: the whole cluster,
+	 * which then has to be there, all of it. */
+	const char *const *device_filters;
+	unsigned n_device_filters;
+	long connect_timeout_ms; /* 0: a minute */
+	long run_timeout_ms;     /* of every step; 0: none */
+	bool isolate_state;      /* variables of its own, gone with the session */
+};
+
+/* Borrows b for its life.  target: "grpc://host:port", "host:port" or "unix:/path".  UNAVAILABLE
+ * when nobody answers within the connect timeout. */
+int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,
+		    const struct mu_session_options *options, struct mu_err *err);
+void mu_session_close(struct mu_session *s); /* and frees it; tells the server, briefly */
+MU_AUTO_DEFINE(mu_session_close, struct mu_session)
+
+struct mu_feed {
+	struct mu_out at;
+	const struct mu_tensor *value;
+};
+struct mu_run {
+	const struct mu_feed *feeds;
+	unsigned n_feeds;
+	const struct mu_out *fetches;
+	unsigned n_fetches;
+	const struct mu_out *targets; /* run for what they do */
+	unsigned n_targets;
+	long timeout_ms; /* 0: the session's */
+};
+/* values[i] is the value of fetches[i], to be unref'd; untouched on failure.  ABORTED and
+ * UNAVAILABLE mean that the session is of no more use: open a new one. */
+int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_tensor *values,
+		   struct mu_err *err);
+struct mu_builder *mu_session_builder(struct mu_session *s);
+
+/* One fetch, no feeds. */
+int mu_session_get(struct mu_session *s, struct mu_out fetch, struct mu_tensor *value,
+		   struct mu_err *err);
+/* One operation, no feeds. */
+int mu_session_do(struct mu_session *s, struct mu_out target, struct mu_err *err);
+
+#endif

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+/* TensorFlow's master protocol from the client's side.
+ *
+ * The first run sends CreateSession with the whole graph, a later one ExtendSession with the nodes
+ * that are new, then RunStep.  Errors of a step come in the body of its reply, so that their text
+ * may be long.  CreateSession is tried again while nobody answers, until the connect timeout;
+ * nothing else is: whether a step that failed half way may run again is for the caller to say.
+ *
+ * Lock: `lock` guards handle, version and sent; it is held across Create and Extend (two threads
+ * must not send the same nodes) but not across RunStep.
+ */
+#include "muster/session.h"
+
+#include <pthread.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/session/run_step.h"
+#include "lib/base/pb.h"
+
+#define MASTER "/tensorflow.MasterService/"
+
+enum {
+	DEFAULT_CONNECT_MS = 60000,
+	RETRY_PAUSE_MS = 200,
+	CLOSE_MS = 5000,
+	EXTEND_MS = 60000,
+	RPC_GRACE_MS = 5000, /* a step's own deadline fires first */
+};
+
+struct mu_session {
+	struct rpc_channel *channel;
+	struct mu_builder *builder;
+	char *target;
+	char **filters;
+	unsigned n_filters;
+	long connect_ms, run_ms;
+	bool isolate;
+	pthread_mutex_t lock;
+	char *handle; /* NULL: not created yet */
+	int64_t version;
+	unsigned sent; /* nodes the server has */
+	_Atomic int64_t next_request;
+};
+
+static long now_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,
+		    const struct mu_session_options *options, struct mu_err *err)
+{
+	static const struct mu_session_options defaults;
+	const struct mu_session_options *o = options ? options : &defaults;
+	struct rpc_channel *channel;
+	int64_t first;
+	int rc = rpc_channel_open(target, &channel, err);
+
+	if (rc)
+		return rc;
+	struct mu_session *s = MU_NEW(struct mu_session);
+	s->channel = channel;
+	s->builder = b;
+	s->target = mu_xstrdup(target);
+	s->filters = MU_NEW_ARRAY(char *, o->n_device_filters + 1);
+	for (unsigned i = 0; i < o->n_device_filters; i++)
+		s->filters[s->n_filters++] = mu_xstrdup(o->device_filters[i]);
+	s->connect_ms = o->connect_timeout_ms > 0 ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
+	s->run_ms = o->run_timeout_ms;
+	s->isolate = o->isolate_state;
+	pthread_mutex_init(&s->lock, NULL);
+	/* Request ids are only ever compared with each other by the server, across all clients. */
+	if (getrandom(&first, sizeof(first), 0) != (ssize_t)sizeof(first))
+		first = now_ms();
+	s->next_request = first & 0x3fffffffffffffff;
+	*out = s;
+	return 0;
+}
+
+static int call(struct mu_session *s, const char *method, const struct mu_buf *request,
+		long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
+{
+	struct rpc_message m = {.head = mu_buf_span(request)};
+
+	return rpc_call(s->channel, method, &m, timeout_ms, flags, reply, err);
+}
+
+void mu_session_close(struct mu_session *s)
+{
+	MU_AUTO_BUF request = {0}, reply = {0};
+
+	if (!s)
+		return;
+	if (s->handle) {
+		mu_pb_put_str(&request, 1, s->handle);
+		/* Whether the server heard it or not, the session is over for us. */
+		call(s, MASTER "CloseSession", &request, CLOSE_MS, 0, &reply, NULL);
+	}
+	rpc_channel_close(s->channel);
+	for (unsigned i = 0; i < s->n_filters; i++)
+		free(s->filters[i]);
+	free(s->filters);
+	free(s->target);
+	free(s->handle);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+struct mu_builder *mu_session_builder(struct mu_session *s)
+{
+	return s->builder;
+}
+
+/* CreateSessionRequest: graph_def=1, config=2 {device_filters=4, allow_soft_placement=7,
+ * isolate_session_state=15}, target=3. */
+static void encode_create(struct mu_session *s, struct mu_buf *b)
+{
+	size_t at = mu_pb_begin(b, 1);
+
+	mu_graph_write(mu_builder_graph(s->builder), b);
+	mu_pb_end(b, at);
+	at = mu_pb_begin(b, 2);
+	for (unsigned i = 0; i < s->n_filters; i++)
+		mu_pb_put_str(b, 4, s->filters[i]);
+	mu_pb_put_int(b, 7, 1);
+	if (s->isolate)
+		mu_pb_put_int(b, 15, 1);
+	mu_pb_end(b, at);
+	mu_pb_put_str(b, 3, s->target);
+}
+
+/* Both replies, read alike: handle (field 1) and version (2 or 4, as told). */
+static int decode_reply(const struct mu_buf *reply, uint32_t version_field, char **handle,
+			int64_t *version, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(mu_buf_span(reply));
+	struct mu_pb_field f;
+	struct mu_span name = {"", 0};
+
+	*version = 0;
+	while (mu_pb_next(&m, &f)) {
+		if (f.number == 1)
+			name = f.bytes;
+		else if (f.number == version_field)
+			*version = (int64_t)f.value;
+	}
+	if (m.bad || (handle && !name.len))
+		return mu_fail(err, MU_INTERNAL, "the server's reply is cut short");
+	if (handle)
+		*handle = mu_xstrndup(name.data, name.len);
+	return 0;
+}
+
+static int create(struct mu_session *s, struct mu_err *err)
+{
+	unsigned nodes = mu_builder_graph(s->builder)->n_nodes;
+	long end = now_ms() + s->connect_ms, left = s->connect_ms;
+	MU_AUTO_BUF request = {0}, reply = {0};
+	struct mu_err why = {0};
+	int rc;
+
+	encode_create(s, &request);
+	for (;;) {
+		rc = call(s, MASTER "CreateSession", &request, left, RPC_WAIT_FOR_READY, &reply,
+			  &why);
+		left = end - now_ms();
+		if (rc != -(int)MU_UNAVAILABLE || left < RETRY_PAUSE_MS)
+			break;
+		usleep(RETRY_PAUSE_MS * 1000);
+		mu_buf_clear(&reply);
+	}
+	if (rc == -(int)MU_DEADLINE_EXCEEDED)
+		return mu_fail(err, MU_UNAVAILABLE,
+			       "no session on %s within %ld s: is every task that the session "
+			       "needs running?",
+			       s->target, s->connect_ms / 1000);
+	if (rc)
+		return mu_fail(err, why.code, "create session on %s: %s", s->target, why.msg);
+	rc = decode_reply(&reply, 2, &s->handle, &s->version, err);
+	if (!rc)
+		s->sent = nodes;
+	return rc;
+}
+
+/* ExtendSessionRequest: session_handle=1, graph_def=2, current_graph_version=3. */
+static int extend(struct mu_session *s, struct mu_err *err)
+{
+	struct mu_graph *g = mu_builder_graph(s->builder);
+	unsigned nodes = g->n_nodes;
+	MU_AUTO_BUF request = {0}, reply = {0};
+	int rc;
+
+	mu_pb_put_str(&request, 1, s->handle);
+	size_t at = mu_pb_begin(&request, 2);
+	mu_graph_write_from(g, s->sent, &request);
+	mu_pb_end(&request, at);
+	mu_pb_put_int(&request, 3, s->version);
+	rc = call(s, MASTER "ExtendSession", &request, EXTEND_MS, 0, &reply, err);
+	if (!rc)
+		rc = decode_reply(&reply, 4, NULL, &s->version, err);
+	if (!rc)
+		s->sent = nodes;
+	return rc;
+}
+
+/* Brings the server's graph up to the builder's. */
+static int follow(struct mu_session *s, struct mu_err *err)
+{
+	int rc = mu_builder_check(s->builder, err);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&s->lock);
+	if (!s->handle)
+		rc = create(s, err);
+	else if (s->sent < mu_builder_graph(s->builder)->n_nodes)
+		rc = extend(s, err);
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_tensor *values,
+		   struct mu_err *err)
+{
+	long timeout = run->timeout_ms > 0 ? run->timeout_ms : s->run_ms;
+	struct run_step step = {0};
+	MU_AUTO_BUF reply = {0};
+	int rc = follow(s, err);
+
+	if (rc)
+		return rc;
+	rc = run_step_encode(&step, s->handle, run, timeout, atomic_fetch_add(&s->next_request, 1),
+			     err);
+	if (!rc) {
+		struct rpc_message m = {.head = mu_buf_span(&step.head),
+					.payload = step.payload,
+					.payload_len = step.payload_len};
+
+		rc = rpc_call(s->channel, MASTER "RunStep", &m,
+			      timeout > 0 ? timeout + RPC_GRACE_MS : 0, 0, &reply, err);
+	}
+	if (!rc)
+		rc = run_step_decode(mu_buf_span(&reply), run, values, err);
+	run_step_fini(&step);
+	return rc;
+}
+
+int mu_session_get(struct mu_session *s, struct mu_out fetch, struct mu_tensor *value,
+		   struct mu_err *err)
+{
+	return mu_session_run(s, &(struct mu_run){.fetches = &fetch, .n_fetches = 1}, value, err);
+}
+
+int mu_session_do(struct mu_session *s, struct mu_out target, struct mu_err *err)
+{
+	return mu_session_run(s, &(struct mu_run){.targets = &target, .n_targets = 1}, NULL, err);
+}
