@@ -1,0 +1,137 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bundles as sets of files: joining the shards of one save, looking, removing. */
+#include <errno.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/base/map.h"
+#include "lib/io/bundle_table.h"
+
+/* Moves what rec lists into the merged index; a tensor in parts may be in several of them. */
+static int take_record(struct bundle_index *to, struct mu_map *seen, struct bundle_record *rec,
+		       unsigned first_shard, const char *from, struct mu_err *err)
+{
+	uintptr_t at = (uintptr_t)mu_map_get_n(seen, rec->key, rec->key_len);
+	struct bundle_record *have = at ? &to->records[at - 1] : NULL;
+
+	if (!have) {
+		have = bundle_index_add(to, rec->key, rec->key_len);
+		char *key = have->key;
+		*have = *rec;
+		have->key = key;
+		rec->slices = NULL;
+		rec->n_slices = 0;
+		if (!have->n_slices)
+			have->shard += first_shard;
+		mu_map_put_n(seen, rec->key, rec->key_len, (void *)(uintptr_t)to->n);
+		return 0;
+	}
+	if (!have->n_slices || !rec->n_slices || have->dtype != rec->dtype ||
+	    !mu_shape_eq(&have->shape, &rec->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "cannot merge %s: it holds '%s', which another part has too", from,
+			       rec->key);
+	have->slices =
+	    mu_xrealloc(have->slices, (have->n_slices + rec->n_slices) * sizeof have->slices[0]);
+	memcpy(have->slices + have->n_slices, rec->slices, rec->n_slices * sizeof rec->slices[0]);
+	have->n_slices += rec->n_slices;
+	return 0;
+}
+
+static int take_index(struct bundle_index *to, struct mu_map *seen, struct bundle_index *from,
+		      const char *prefix, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (size_t i = 0; i < from->n && !rc; i++)
+		rc = take_record(to, seen, &from->records[i], to->n_shards, prefix, err);
+	to->n_shards += from->n_shards;
+	return rc;
+}
+
+static int move_data(const char *from, unsigned n_shards, const char *prefix, unsigned first,
+		     unsigned total, struct mu_err *err)
+{
+	for (unsigned s = 0; s < n_shards; s++) {
+		MU_AUTO_FREE char *old = bundle_data_path(from, s, n_shards);
+		MU_AUTO_FREE char *new = bundle_data_path(prefix, first + s, total);
+		if (rename(old, new))
+			return mu_fail_errno(err, errno, "cannot rename %s to %s", old, new);
+	}
+	return 0;
+}
+
+static void remove_leftovers(const char *const *from, unsigned n, bool folders)
+{
+	for (unsigned i = 0; i < n; i++) {
+		MU_AUTO_FREE char *index = mu_xasprintf("%s.index", from[i]);
+		unlink(index);
+	}
+	for (unsigned i = 0; i < n && folders; i++) {
+		MU_AUTO_FREE char *copy = mu_xstrdup(from[i]);
+		rmdir(dirname(copy)); /* fails while others are still in it, as it should */
+	}
+}
+
+int mu_bundle_merge(const char *const *from, unsigned n, const char *prefix, bool delete_folders,
+		    struct mu_err *err)
+{
+	struct bundle_index merged = {0};
+	MU_AUTO_FREE unsigned *shards = MU_NEW_ARRAY(unsigned, n + 1);
+	struct mu_map seen;
+	int rc = n ? 0 : mu_fail(err, MU_INVALID_ARGUMENT, "nothing to merge into %s", prefix);
+
+	mu_map_init(&seen);
+	for (unsigned i = 0; i < n && !rc; i++) {
+		struct bundle_index one;
+		rc = bundle_index_read(&one, from[i], err);
+		if (rc)
+			break;
+		shards[i] = one.n_shards;
+		rc = take_index(&merged, &seen, &one, from[i], err);
+		bundle_index_fini(&one);
+	}
+	unsigned first = 0;
+	for (unsigned i = 0; i < n && !rc; first += shards[i++])
+		rc = move_data(from[i], shards[i], prefix, first, merged.n_shards, err);
+	if (!rc)
+		rc = bundle_index_write(&merged, prefix, err);
+	if (!rc)
+		remove_leftovers(from, n, delete_folders);
+	mu_map_fini(&seen);
+	bundle_index_fini(&merged);
+	return rc;
+}
+
+bool mu_bundle_exists(const char *prefix)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("%s.index", prefix);
+
+	return access(path, R_OK) == 0;
+}
+
+static int remove_file(const char *path, struct mu_err *err)
+{
+	if (unlink(path) && errno != ENOENT)
+		return mu_fail_errno(err, errno, "cannot remove %s", path);
+	return 0;
+}
+
+int mu_bundle_remove(const char *prefix, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("%s.index", prefix);
+	struct bundle_index index;
+	unsigned n_shards = 1;
+
+	if (bundle_index_read(&index, prefix, NULL) == 0) {
+		n_shards = index.n_shards;
+		bundle_index_fini(&index);
+	}
+	int rc = remove_file(path, err);
+	for (unsigned s = 0; s < n_shards && !rc; s++) {
+		MU_AUTO_FREE char *data = bundle_data_path(prefix, s, n_shards);
+		rc = remove_file(data, err);
+	}
+	return rc;
+}

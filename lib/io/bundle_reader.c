@@ -1,0 +1,356 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads the whole index when opened, data as asked for.  One data file is open at a time: a bundle
+ * may have more shards than a process may have files. */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/pb.h"
+#include "lib/io/bundle_slice.h"
+#include "lib/io/crc32c.h"
+
+struct mu_bundle_reader {
+	char *prefix;
+	struct bundle_index index;
+	struct mu_bundle_entry *entries;
+	unsigned n_entries;
+	int fd; /* of shard fd_shard; -1: none */
+	unsigned fd_shard;
+	uint64_t fd_size;
+	char *fd_path;
+};
+
+int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_err *err)
+{
+	struct bundle_index index;
+	int rc = bundle_index_read(&index, prefix, err);
+
+	if (rc)
+		return mu_wrap(err, "checkpoint %s", prefix);
+	struct mu_bundle_reader *r = MU_NEW(struct mu_bundle_reader);
+	r->prefix = mu_xstrdup(prefix);
+	r->index = index;
+	r->fd = -1;
+	r->entries = MU_NEW_ARRAY(struct mu_bundle_entry, index.n + 1);
+	for (size_t i = 0; i < index.n; i++) {
+		const struct bundle_record *rec = &index.records[i];
+		if (!rec->key_len || rec->key[0] == '\0') /* a part's coded key */
+			continue;
+		r->entries[r->n_entries++] = (struct mu_bundle_entry){
+		    rec->key, rec->dtype, rec->shape, rec->n_slices, rec->size, rec->shard};
+	}
+	*out = r;
+	return 0;
+}
+
+static void close_shard(struct mu_bundle_reader *r)
+{
+	if (r->fd >= 0)
+		close(r->fd);
+	free(r->fd_path);
+	r->fd_path = NULL;
+	r->fd = -1;
+}
+
+void mu_bundle_reader_free(struct mu_bundle_reader *r)
+{
+	if (!r)
+		return;
+	close_shard(r);
+	bundle_index_fini(&r->index);
+	free(r->entries);
+	free(r->prefix);
+	free(r);
+}
+
+unsigned mu_bundle_count(const struct mu_bundle_reader *r)
+{
+	return r->n_entries;
+}
+
+const struct mu_bundle_entry *mu_bundle_entry(const struct mu_bundle_reader *r, unsigned i)
+{
+	return &r->entries[i];
+}
+
+const struct mu_bundle_entry *mu_bundle_find(const struct mu_bundle_reader *r, const char *name)
+{
+	unsigned low = 0, high = r->n_entries;
+
+	while (low < high) {
+		unsigned mid = (low + high) / 2;
+		int c = strcmp(r->entries[mid].name, name);
+		if (c == 0)
+			return &r->entries[mid];
+		if (c < 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+static int open_shard(struct mu_bundle_reader *r, unsigned shard, struct mu_err *err)
+{
+	struct stat st;
+
+	if (r->fd >= 0 && r->fd_shard == shard)
+		return 0;
+	close_shard(r);
+	r->fd_path = bundle_data_path(r->prefix, shard, r->index.n_shards);
+	r->fd = open(r->fd_path, O_RDONLY | O_CLOEXEC);
+	if (r->fd < 0)
+		return mu_fail_errno(err, errno, "cannot read %s", r->fd_path);
+	if (fstat(r->fd, &st))
+		return mu_fail_errno(err, errno, "cannot read %s", r->fd_path);
+	r->fd_shard = shard;
+	r->fd_size = (uint64_t)st.st_size;
+	return 0;
+}
+
+static int lost(const struct mu_bundle_reader *r, const struct bundle_record *rec,
+		struct mu_err *err, const char *what)
+{
+	return mu_fail(err, MU_DATA_LOSS, "%s: the tensor at offset %" PRIu64 " %s", r->fd_path,
+		       rec->offset, what);
+}
+
+static int read_at(struct mu_bundle_reader *r, const struct bundle_record *rec, void *to,
+		   struct mu_err *err)
+{
+	uint64_t done = 0;
+
+	while (done < rec->size) {
+		ssize_t n =
+		    pread(r->fd, (char *)to + done, rec->size - done, (off_t)(rec->offset + done));
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return mu_fail_errno(err, errno, "cannot read %s", r->fd_path);
+		if (n == 0)
+			return lost(r, rec, err, "is cut short");
+		done += (uint64_t)n;
+	}
+	return 0;
+}
+
+static bool split_strings(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum,
+			  bool check)
+{
+	struct mu_pb m = mu_pb_of((struct mu_span){data, size});
+	struct mu_string *s = MU_DATA(struct mu_string, t);
+	uint32_t crc = 0, stored;
+	uint64_t total = 0;
+
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		uint64_t n;
+		if (!mu_pb_varint(&m, &n) || n > size - total)
+			return false;
+		uint32_t n32 = (uint32_t)n;
+		crc = n <= UINT32_MAX ? mu_crc32c(crc, &n32, 4) : mu_crc32c(crc, &n, 8);
+		total += n;
+		if (!check)
+			s[i].len = n;
+	}
+	if (!mu_pb_fixed32(&m, &stored) || stored != mu_crc32c_mask(crc) ||
+	    (uint64_t)(m.end - m.at) != total)
+		return false;
+	crc = mu_crc32c(crc, &stored, 4);
+	*sum = mu_crc32c(crc, m.at, total);
+	for (int64_t i = 0; i < t->shape.count && !check; i++) {
+		size_t n = s[i].len;
+		s[i].len = 0;
+		mu_string_set(&s[i], m.at, n);
+		m.at += n;
+	}
+	return true;
+}
+
+static int read_strings(struct mu_bundle_reader *r, const struct bundle_record *rec,
+			struct mu_tensor *t, struct mu_err *err)
+{
+	uint32_t sum;
+	MU_AUTO_FREE char *data = malloc(rec->size + 1);
+
+	if (!data)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " bytes of %s",
+			       rec->size, r->fd_path);
+	int rc = read_at(r, rec, data, err);
+	if (rc)
+		return rc;
+	if (!split_strings(t, data, rec->size, &sum, true) || mu_crc32c_mask(sum) != rec->crc)
+		return lost(r, rec, err, "does not match its checksum");
+	split_strings(t, data, rec->size, &sum, false);
+	return 0;
+}
+
+/* Reads what one record describes: a whole tensor or one part. */
+static int read_record(struct mu_bundle_reader *r, const struct bundle_record *rec,
+		       struct mu_tensor *out, struct mu_err *err)
+{
+	MU_AUTO_TENSOR t = {0};
+	size_t element = mu_dtype_size(rec->dtype);
+	int rc = open_shard(r, rec->shard, err);
+
+	if (rc)
+		return rc;
+	if (rec->offset > r->fd_size || rec->size > r->fd_size - rec->offset)
+		return lost(r, rec, err, "lies outside the file");
+	if (rec->dtype == MU_STRING) { /* each element takes a byte at least */
+		if ((uint64_t)rec->shape.count > rec->size)
+			return lost(r, rec, err, "is smaller than its shape");
+	} else if (!element) {
+		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s are not read",
+			       mu_dtype_name(rec->dtype));
+	} else if (rec->size % element || rec->size / element != (uint64_t)rec->shape.count) {
+		return lost(r, rec, err, "has not the size of its shape");
+	}
+	if ((rc = mu_tensor_new(&t, rec->dtype, &rec->shape, err)))
+		return rc;
+	if (rec->dtype == MU_STRING)
+		rc = read_strings(r, rec, &t, err);
+	else
+		rc = read_at(r, rec, t.data, err);
+	if (!rc && rec->dtype != MU_STRING &&
+	    mu_crc32c_mask(mu_crc32c(0, t.data, rec->size)) != rec->crc)
+		rc = lost(r, rec, err, "does not match its checksum");
+	if (rc)
+		return rc;
+	*out = t;
+	t = (struct mu_tensor){0};
+	return 0;
+}
+
+static const struct bundle_record *find(const struct mu_bundle_reader *r, const char *name,
+					struct mu_err *err)
+{
+	const struct bundle_record *rec = bundle_index_find(&r->index, name, strlen(name));
+
+	if (!rec || !*name)
+		mu_fail(err, MU_NOT_FOUND, "Key %s not found in checkpoint %s", name, r->prefix);
+	return *name ? rec : NULL;
+}
+
+/* Copies what the stored part `e` has of `want` into out; *meets says whether it had any. */
+static int add_part(struct mu_bundle_reader *r, const struct bundle_record *whole,
+		    const struct bundle_extent *e, const struct box *want, struct mu_tensor *out,
+		    int64_t *copied, struct mu_err *err)
+{
+	MU_AUTO_TENSOR part = {0};
+	MU_AUTO_BUF key = {0};
+	struct box stored, common;
+	int rc = box_of_extent(&stored, e, &whole->shape, err);
+
+	if (rc)
+		return rc;
+	if (!box_meet(&common, want, &stored))
+		return 0;
+	bundle_slice_key(&key, whole->key, e);
+	const struct bundle_record *rec = bundle_index_find(&r->index, key.data, key.len);
+	if (!rec || rec->dtype != whole->dtype || rec->n_slices ||
+	    rec->shape.count != box_count(&stored))
+		return mu_fail(err, MU_DATA_LOSS, "a part is missing or has another shape");
+	if ((rc = read_record(r, rec, &part, err)))
+		return rc;
+	box_copy(out, want, &part, &stored, &common);
+	*copied += box_count(&common);
+	return 0;
+}
+
+static bool parts_overlap(const struct bundle_record *rec)
+{
+	struct box a, b, common;
+
+	for (unsigned i = 0; i < rec->n_slices; i++)
+		for (unsigned j = 0; j < i; j++)
+			if (box_of_extent(&a, &rec->slices[i], &rec->shape, NULL) == 0 &&
+			    box_of_extent(&b, &rec->slices[j], &rec->shape, NULL) == 0 &&
+			    box_meet(&common, &a, &b))
+				return true;
+	return false;
+}
+
+/* want: the box of the whole to read, into a new tensor of shape `shape`. */
+static int read_box(struct mu_bundle_reader *r, const struct bundle_record *rec,
+		    const struct box *want, const struct mu_shape *shape, struct mu_tensor *out,
+		    struct mu_err *err)
+{
+	enum { MAX_PARTS = 10000 };
+	MU_AUTO_TENSOR t = {0};
+	int64_t copied = 0;
+
+	if (rec->n_slices > MAX_PARTS)
+		return mu_fail(err, MU_UNIMPLEMENTED, "more than %d parts", MAX_PARTS);
+	if (parts_overlap(rec))
+		return mu_fail(err, MU_DATA_LOSS, "its parts overlap");
+	int rc = mu_tensor_new(&t, rec->dtype, shape, err);
+	for (unsigned i = 0; i < rec->n_slices && !rc; i++)
+		rc = add_part(r, rec, &rec->slices[i], want, &t, &copied, err);
+	if (!rc && copied != shape->count)
+		rc = mu_fail(err, MU_DATA_LOSS, "its parts do not cover it");
+	if (rc)
+		return rc;
+	*out = t;
+	t = (struct mu_tensor){0};
+	return 0;
+}
+
+int mu_bundle_read(struct mu_bundle_reader *r, const char *name, struct mu_tensor *out,
+		   struct mu_err *err)
+{
+	const struct bundle_record *rec = find(r, name, err);
+	struct box all = {0};
+	int rc;
+
+	if (!rec)
+		return -MU_NOT_FOUND;
+	if (rec->n_slices) {
+		all.rank = rec->shape.rank;
+		memcpy(all.length, rec->shape.dim, sizeof all.length);
+		rc = read_box(r, rec, &all, &rec->shape, out, err);
+	} else {
+		rc = read_record(r, rec, out, err);
+	}
+	return rc ? mu_wrap(err, "checkpoint %s: tensor '%s'", r->prefix, name) : 0;
+}
+
+static int cut(struct mu_bundle_reader *r, const struct bundle_record *rec, const struct box *want,
+	       const struct mu_shape *shape, struct mu_tensor *out, struct mu_err *err)
+{
+	MU_AUTO_TENSOR whole = {0};
+	struct mu_tensor t;
+	struct box all = {.rank = rec->shape.rank};
+	int rc = read_record(r, rec, &whole, err);
+
+	if (rc || (rc = mu_tensor_new(&t, rec->dtype, shape, err)))
+		return rc;
+	memcpy(all.length, rec->shape.dim, sizeof all.length);
+	if (shape->count)
+		box_copy(&t, want, &whole, &all, want);
+	*out = t;
+	return 0;
+}
+
+int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const struct mu_slice *slice,
+			 struct mu_tensor *out, struct mu_err *err)
+{
+	const struct bundle_record *rec = find(r, name, err);
+	struct box want;
+	int rc;
+
+	if (!rec)
+		return -MU_NOT_FOUND;
+	if (!mu_shape_eq(&slice->full, &rec->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape in shape_and_slice spec %s does not match the shape stored "
+			       "in checkpoint: %s (tensor '%s')",
+			       mu_shape_str(&slice->full), mu_shape_str(&rec->shape), name);
+	if (slice->whole)
+		return mu_bundle_read(r, name, out, err);
+	box_of_slice(&want, slice);
+	rc = rec->n_slices ? read_box(r, rec, &want, &slice->part, out, err)
+			   : cut(r, rec, &want, &slice->part, out, err);
+	return rc ? mu_wrap(err, "checkpoint %s: tensor '%s'", r->prefix, name) : 0;
+}

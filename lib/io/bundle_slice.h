@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes within tensors: what cutting and joining parts needs.  Private to the bundle files. */
+#ifndef MU_IO_BUNDLE_SLICE_H
+#define MU_IO_BUNDLE_SLICE_H
+
+#include "lib/io/bundle_table.h"
+
+struct box {
+	int rank;
+	int64_t start[MU_MAX_RANK], length[MU_MAX_RANK]; /* resolved: no -1 */
+};
+/* OUT_OF_RANGE when the extent does not lie within the shape. */
+int box_of_extent(struct box *out, const struct bundle_extent *e, const struct mu_shape *full,
+		  struct mu_err *err);
+void box_of_slice(struct box *out, const struct mu_slice *s);
+struct bundle_extent extent_of_slice(const struct mu_slice *s);
+/* Whether they share elements, and which. */
+bool box_meet(struct box *out, const struct box *a, const struct box *b);
+int64_t box_count(const struct box *b);
+/* Copies the elements of `what` (in coordinates of the whole) from a tensor that holds the box
+ * `from_box` to one that holds `to_box`. */
+void box_copy(struct mu_tensor *to, const struct box *to_box, const struct mu_tensor *from,
+	      const struct box *from_box, const struct box *what);
+
+#endif

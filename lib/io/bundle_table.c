@@ -1,0 +1,275 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Layout: data blocks, an empty metaindex block, an index block (last key of each data block or
+ * something after it -> where it is), a footer of 48 bytes.  A block is entries (varints: bytes
+ * shared with the key before, bytes not shared, bytes of value; then those), restart offsets,
+ * their count; behind it one byte of compression type and a masked checksum over both.
+ *
+ * Reading demands that the blocks lie without gaps from the file's first byte to its footer, as
+ * every writer leaves them: then no byte of the file is outside some check. */
+#include "lib/io/bundle_table.h"
+
+#include <inttypes.h>
+
+#include "lib/base/pb.h"
+#include "lib/io/crc32c.h"
+
+enum { BLOCK = 256 << 10, RESTART = 16, TRAILER = 5, FOOTER = 48, HANDLES = 40 };
+static const char magic[8] = "\x57\xfb\x80\x8b\x24\x75\x47\xdb";
+
+struct handle {
+	uint64_t offset, size;
+};
+
+static bool take_handle(struct mu_pb *m, struct handle *h)
+{
+	return mu_pb_varint(m, &h->offset) && mu_pb_varint(m, &h->size);
+}
+
+/* The body of the block at h, checked; *end is where the next thing starts. */
+static int open_block(struct mu_span file, const char *path, struct handle h, struct mu_span *body,
+		      uint64_t *end, struct mu_err *err)
+{
+	uint32_t stored;
+	uint64_t room = file.len - FOOTER;
+
+	if (h.offset > room || h.size > room - h.offset || room - h.offset - h.size < TRAILER)
+		return mu_fail(err, MU_DATA_LOSS,
+			       "%s: a block at offset %" PRIu64 " lies outside the file", path,
+			       h.offset);
+	const char *at = file.data + h.offset;
+	memcpy(&stored, at + h.size + 1, 4);
+	if (mu_crc32c_mask(mu_crc32c(0, at, h.size + 1)) != stored)
+		return mu_fail(err, MU_DATA_LOSS,
+			       "%s: the block at offset %" PRIu64 " does not match its checksum",
+			       path, h.offset);
+	if (at[h.size] != 0)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "%s: the block at offset %" PRIu64
+			       " is compressed (type %d); only plain ones are read",
+			       path, h.offset, at[h.size]);
+	uint32_t restarts;
+	if (h.size < 4)
+		goto bad;
+	memcpy(&restarts, at + h.size - 4, 4);
+	if (restarts > (h.size - 4) / 4)
+		goto bad;
+	*body = (struct mu_span){at, h.size - 4 - (size_t)restarts * 4};
+	*end = h.offset + h.size + TRAILER;
+	return 0;
+bad:
+	return mu_fail(err, MU_DATA_LOSS, "%s: the block at offset %" PRIu64 " is malformed", path,
+		       h.offset);
+}
+
+static int walk_block(struct mu_span body, const char *path, table_pair_fn pair, void *user,
+		      struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(body);
+	MU_AUTO_BUF key = {0};
+
+	while (m.at < m.end) {
+		uint64_t shared, tail, len;
+		if (!mu_pb_varint(&m, &shared) || !mu_pb_varint(&m, &tail) ||
+		    !mu_pb_varint(&m, &len) || shared > key.len ||
+		    tail > (uint64_t)(m.end - m.at) || len > (uint64_t)(m.end - m.at) - tail)
+			return mu_fail(err, MU_DATA_LOSS, "%s: an entry of a block is malformed",
+				       path);
+		key.len = shared;
+		mu_buf_put(&key, m.at, tail);
+		struct mu_span value = {m.at + tail, len};
+		m.at += tail + len;
+		int rc = pair(user, mu_buf_span(&key), value, err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+struct table_walk {
+	struct mu_span file;
+	const char *path;
+	table_pair_fn pair;
+	void *user;
+	uint64_t expect; /* where the next block must start */
+	struct mu_buf last;
+};
+
+static int ordered_pair(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+{
+	struct table_walk *w = user;
+	size_t n = key.len < w->last.len ? key.len : w->last.len;
+	int order = n ? memcmp(w->last.data, key.data, n) : 0;
+
+	if (w->last.data && (order > 0 || (order == 0 && w->last.len >= key.len)))
+		return mu_fail(err, MU_DATA_LOSS, "%s: the keys are not in order", w->path);
+	mu_buf_clear(&w->last);
+	mu_buf_put(&w->last, key.data, key.len);
+	return w->pair(w->user, key, value, err);
+}
+
+static int data_block(void *user, struct mu_span key, struct mu_span value, struct mu_err *err)
+{
+	struct table_walk *w = user;
+	struct mu_pb m = mu_pb_of(value);
+	struct mu_span body;
+	struct handle h;
+
+	if (!take_handle(&m, &h) || m.at != m.end || h.offset != w->expect)
+		return mu_fail(err, MU_DATA_LOSS, "%s: the index block is malformed", w->path);
+	int rc = open_block(w->file, w->path, h, &body, &w->expect, err);
+	return rc ? rc : walk_block(body, w->path, ordered_pair, w, err);
+}
+
+static int walk_table(struct table_walk *w, struct mu_err *err)
+{
+	struct handle meta, index;
+	struct mu_span body;
+	uint64_t end;
+
+	if (w->file.len < FOOTER ||
+	    memcmp(w->file.data + w->file.len - sizeof magic, magic, sizeof magic) != 0)
+		return mu_fail(err, MU_DATA_LOSS, "%s: not a bundle index (no footer)", w->path);
+	const char *footer = w->file.data + w->file.len - FOOTER;
+	struct mu_pb m = mu_pb_of((struct mu_span){footer, HANDLES});
+	bool ok = take_handle(&m, &meta) && take_handle(&m, &index);
+	for (; ok && m.at < m.end; m.at++)
+		ok = *m.at == 0;
+	if (!ok)
+		return mu_fail(err, MU_DATA_LOSS, "%s: the footer is malformed", w->path);
+	int rc = open_block(w->file, w->path, index, &body, &end, err);
+	if (!rc && end != w->file.len - FOOTER)
+		rc = mu_fail(err, MU_DATA_LOSS, "%s: bytes between index and footer", w->path);
+	if (!rc)
+		rc = walk_block(body, w->path, data_block, w, err);
+	if (!rc && w->expect != meta.offset)
+		rc = mu_fail(err, MU_DATA_LOSS, "%s: bytes between the blocks", w->path);
+	if (!rc)
+		rc = open_block(w->file, w->path, meta, &body, &end, err);
+	if (!rc && end != index.offset)
+		rc = mu_fail(err, MU_DATA_LOSS, "%s: bytes between the blocks", w->path);
+	return rc;
+}
+
+int table_parse(struct mu_span file, const char *path, table_pair_fn pair, void *user,
+		struct mu_err *err)
+{
+	struct table_walk w = {.file = file, .path = path, .pair = pair, .user = user};
+	int rc = walk_table(&w, err);
+
+	mu_buf_fini(&w.last);
+	return rc;
+}
+
+/* ---- writing ---- */
+
+static void put_u32(struct mu_buf *b, uint32_t v)
+{
+	mu_buf_put(b, &v, 4);
+}
+
+void table_begin(struct table_builder *t, struct mu_buf *out)
+{
+	*t = (struct table_builder){.out = out};
+}
+
+static void put_entry(struct mu_buf *block, size_t shared, struct mu_span key, struct mu_span value)
+{
+	mu_pb_put_varint(block, shared);
+	mu_pb_put_varint(block, key.len - shared);
+	mu_pb_put_varint(block, value.len);
+	mu_buf_put(block, key.data + shared, key.len - shared);
+	mu_buf_put(block, value.data, value.len);
+}
+
+/* Appends restarts and trailer and puts the block out; empties both buffers. */
+static struct handle put_block(struct mu_buf *out, struct mu_buf *block, struct mu_buf *restarts)
+{
+	struct handle h = {.offset = out->len};
+
+	if (!restarts->len)
+		put_u32(restarts, 0);
+	mu_buf_put(block, restarts->data, restarts->len);
+	put_u32(block, (uint32_t)(restarts->len / 4));
+	h.size = block->len;
+	mu_buf_putc(block, 0); /* no compression */
+	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, block->data, block->len));
+	mu_buf_put(out, block->data, block->len);
+	put_u32(out, crc);
+	mu_buf_clear(block);
+	mu_buf_clear(restarts);
+	return h;
+}
+
+static void put_handle(struct mu_buf *b, struct handle h)
+{
+	mu_pb_put_varint(b, h.offset);
+	mu_pb_put_varint(b, h.size);
+}
+
+/* Puts the block out and its entry into the index; `next` is the key that follows, or NULL. */
+static void end_block(struct table_builder *t, const struct mu_span *next)
+{
+	MU_AUTO_BUF where = {0};
+	struct mu_buf *key = &t->last_key;
+	size_t i = 0;
+
+	if (!t->block.len)
+		return;
+	put_handle(&where, put_block(t->out, &t->block, &t->restarts));
+	/* A short key that is not before the last one and before the next. */
+	if (next)
+		while (i < key->len && i < next->len && key->data[i] == next->data[i])
+			i++;
+	else
+		while (i < key->len && (unsigned char)key->data[i] == 0xff)
+			i++;
+	if (i < key->len && (unsigned char)key->data[i] < 0xff &&
+	    (!next ||
+	     (i < next->len && (unsigned char)key->data[i] + 1 < (unsigned char)next->data[i]))) {
+		key->data[i]++;
+		key->len = i + 1;
+	}
+	put_u32(&t->index_restarts, (uint32_t)t->index_block.len);
+	put_entry(&t->index_block, 0, mu_buf_span(key), mu_buf_span(&where));
+	t->since_restart = 0;
+}
+
+void table_add(struct table_builder *t, struct mu_span key, struct mu_span value)
+{
+	size_t shared = 0;
+
+	if (t->block.len + t->restarts.len + 4 >= BLOCK)
+		end_block(t, &key);
+	if (!t->block.len || t->since_restart == RESTART) {
+		put_u32(&t->restarts, (uint32_t)t->block.len);
+		t->since_restart = 0;
+	} else {
+		while (shared < key.len && shared < t->last_key.len &&
+		       key.data[shared] == t->last_key.data[shared])
+			shared++;
+	}
+	put_entry(&t->block, shared, key, value);
+	mu_buf_clear(&t->last_key);
+	mu_buf_put(&t->last_key, key.data, key.len);
+	t->since_restart++;
+}
+
+void table_end(struct table_builder *t)
+{
+	size_t at;
+
+	end_block(t, NULL);
+	struct handle meta = put_block(t->out, &t->block, &t->restarts);
+	struct handle index = put_block(t->out, &t->index_block, &t->index_restarts);
+	at = t->out->len;
+	put_handle(t->out, meta);
+	put_handle(t->out, index);
+	while (t->out->len < at + HANDLES)
+		mu_buf_putc(t->out, 0);
+	mu_buf_put(t->out, magic, sizeof magic);
+	mu_buf_fini(&t->block);
+	mu_buf_fini(&t->index_block);
+	mu_buf_fini(&t->last_key);
+	mu_buf_fini(&t->restarts);
+	mu_buf_fini(&t->index_restarts);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The index file of a bundle: a sorted table of keys and values in LevelDB's block format, and the
+ * entries that its values are.  Private to the bundle files. */
+#ifndef MU_IO_BUNDLE_TABLE_H
+#define MU_IO_BUNDLE_TABLE_H
+
+#include "lib/base/buf.h"
+#include "lib/io/bundle.h"
+
+/* A part of a tensor as the index lists it; length -1 is the whole dimension. */
+struct bundle_extent {
+	int64_t start[MU_MAX_RANK], length[MU_MAX_RANK];
+	int rank;
+};
+
+/* BundleEntryProto */
+struct bundle_record {
+	char *key; /* tensor name, or the coded name of a part; may hold NULs */
+	size_t key_len;
+	enum mu_dtype dtype;
+	struct mu_shape shape;
+	unsigned shard;
+	uint64_t offset, size;
+	uint32_t crc; /* masked */
+	struct bundle_extent *slices;
+	unsigned n_slices;
+};
+struct bundle_index {
+	unsigned n_shards;
+	struct bundle_record *records; /* by rising key once sorted */
+	size_t n, cap;
+};
+
+void bundle_index_fini(struct bundle_index *x);
+struct bundle_record *bundle_index_add(struct bundle_index *x, const void *key, size_t len);
+struct bundle_record *bundle_index_find(const struct bundle_index *x, const void *key, size_t len);
+void bundle_index_sort(struct bundle_index *x);
+
+int bundle_index_read(struct bundle_index *out, const char *prefix, struct mu_err *err);
+int bundle_index_parse(struct bundle_index *out, struct mu_span file, const char *path,
+		       struct mu_err *err);
+/* Sorts, writes aside, syncs and renames to <prefix>.index. */
+int bundle_index_write(struct bundle_index *x, const char *prefix, struct mu_err *err);
+void bundle_index_encode(struct bundle_index *x, struct mu_buf *out);
+
+/* Walks the key-value pairs of a whole table file: pair() returns 0 or an error. */
+typedef int (*table_pair_fn)(void *user, struct mu_span key, struct mu_span value,
+			     struct mu_err *err);
+int table_parse(struct mu_span file, const char *path, table_pair_fn pair, void *user,
+		struct mu_err *err);
+/* Builds one: keys must come in rising order. */
+struct table_builder {
+	struct mu_buf *out;
+	struct mu_buf block, index_block, last_key;
+	struct mu_buf restarts, index_restarts; /* uint32_t each */
+	unsigned since_restart;
+};
+void table_begin(struct table_builder *t, struct mu_buf *out);
+void table_add(struct table_builder *t, struct mu_span key, struct mu_span value);
+void table_end(struct table_builder *t); /* and frees what t holds */
+
+/* The key under which a part is stored. */
+void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_extent *e);
+/* <prefix>.data-00000-of-00001; a new string. */
+char *bundle_data_path(const char *prefix, unsigned shard, unsigned n_shards);
+
+#endif

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The data file is written aside as tensors come; mu_bundle_finish syncs it, gives it its name and
+ * then does the same with the index, whose appearance is what makes the bundle exist. */
+#include <errno.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/map.h"
+#include "lib/base/pb.h"
+#include "lib/io/bundle_slice.h"
+#include "lib/io/crc32c.h"
+
+struct mu_bundle_writer {
+	char *prefix, *aside;
+	FILE *file;
+	uint64_t offset;
+	struct bundle_index index;
+	struct mu_map by_key; /* key -> 1 + position in index */
+};
+
+static int make_folders(const char *prefix, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = mu_xstrdup(prefix);
+
+	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+		*slash = '\0';
+		if (mkdir(path, 0777) && errno != EEXIST)
+			return mu_fail_errno(err, errno, "cannot make the folder %s", path);
+		*slash = '/';
+	}
+	return 0;
+}
+
+int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct mu_err *err)
+{
+	static _Atomic unsigned turn;
+
+	if (!*prefix || prefix[strlen(prefix) - 1] == '/')
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%s' is no name for a checkpoint",
+			       prefix);
+	int rc = make_folders(prefix, err);
+	if (rc)
+		return rc;
+	MU_AUTO_FREE char *aside =
+	    mu_xasprintf("%s.data-00000-of-00001.tempstate%d-%u", prefix, (int)getpid(), turn++);
+	FILE *file = fopen(aside, "wbe");
+	if (!file)
+		return mu_fail_errno(err, errno, "cannot write %s", aside);
+	struct mu_bundle_writer *w = MU_NEW(struct mu_bundle_writer);
+	w->prefix = mu_xstrdup(prefix);
+	w->aside = mu_steal(&aside);
+	w->file = file;
+	w->index.n_shards = 1;
+	mu_map_init(&w->by_key);
+	*out = w;
+	return 0;
+}
+
+void mu_bundle_writer_free(struct mu_bundle_writer *w)
+{
+	if (!w)
+		return;
+	if (w->file) {
+		fclose(w->file);
+		unlink(w->aside);
+	}
+	bundle_index_fini(&w->index);
+	mu_map_fini(&w->by_key);
+	free(w->prefix);
+	free(w->aside);
+	free(w);
+}
+
+static int put(struct mu_bundle_writer *w, const void *data, size_t n, struct mu_err *err)
+{
+	if (n && fwrite(data, 1, n, w->file) != n)
+		return mu_fail_errno(err, errno, "cannot write %s", w->aside);
+	w->offset += n;
+	return 0;
+}
+
+/* Lengths as varints, a masked checksum of the lengths (as fixed numbers), the bytes.  The entry's
+ * checksum goes over the fixed numbers, that checksum and the bytes. */
+static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, uint32_t *crc,
+		       struct mu_err *err)
+{
+	const struct mu_string *s = MU_DATA(struct mu_string, t);
+	MU_AUTO_BUF lengths = {0};
+	uint32_t sum = 0;
+
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		uint64_t n = s[i].len;
+		uint32_t n32 = (uint32_t)n;
+		mu_pb_put_varint(&lengths, n);
+		sum = n <= UINT32_MAX ? mu_crc32c(sum, &n32, 4) : mu_crc32c(sum, &n, 8);
+	}
+	uint32_t masked = mu_crc32c_mask(sum);
+	mu_buf_put(&lengths, &masked, 4);
+	sum = mu_crc32c(sum, &masked, 4);
+	int rc = put(w, lengths.data, lengths.len, err);
+	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
+		sum = mu_crc32c(sum, s[i].data, s[i].len);
+		rc = put(w, s[i].data, s[i].len, err);
+	}
+	*crc = sum;
+	return rc;
+}
+
+static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char *name,
+		     const struct mu_tensor *t, struct mu_err *err)
+{
+	uint64_t offset = w->offset;
+	uint32_t crc = 0;
+	int rc;
+
+	if (mu_map_get_n(&w->by_key, key.data, key.len))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the checkpoint has '%s' already", name);
+	if (t->dtype == MU_STRING) {
+		rc = put_strings(w, t, &crc, err);
+	} else if (mu_dtype_size(t->dtype)) {
+		size_t n = (size_t)t->shape.count * mu_dtype_size(t->dtype);
+		crc = mu_crc32c(0, t->data, n);
+		rc = put(w, t->data, n, err);
+	} else {
+		return mu_fail(err, MU_UNIMPLEMENTED, "'%s' is of type %s, which is not saved",
+			       name, mu_dtype_name(t->dtype));
+	}
+	if (rc)
+		return rc;
+	struct bundle_record *r = bundle_index_add(&w->index, key.data, key.len);
+	r->dtype = t->dtype;
+	r->shape = t->shape;
+	r->offset = offset;
+	r->size = w->offset - offset;
+	r->crc = mu_crc32c_mask(crc);
+	mu_map_put_n(&w->by_key, key.data, key.len, (void *)(uintptr_t)w->index.n);
+	return 0;
+}
+
+static int check_name(const char *name, struct mu_err *err)
+{
+	return *name ? 0 : mu_fail(err, MU_INVALID_ARGUMENT, "a saved tensor needs a name");
+}
+
+int mu_bundle_add(struct mu_bundle_writer *w, const char *name, const struct mu_tensor *t,
+		  struct mu_err *err)
+{
+	int rc = check_name(name, err);
+
+	return rc ? rc : add_keyed(w, mu_span_of(name), name, t, err);
+}
+
+int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const struct mu_slice *slice,
+			const struct mu_tensor *t, struct mu_err *err)
+{
+	MU_AUTO_BUF key = {0};
+	int rc = check_name(name, err);
+
+	if (rc)
+		return rc;
+	if (!mu_shape_eq(&slice->part, &t->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the part of '%s' has shape %s, its slice describes %s", name,
+			       mu_shape_str(&t->shape), mu_shape_str(&slice->part));
+	if (slice->whole)
+		return mu_bundle_add(w, name, t, err);
+	uintptr_t at = (uintptr_t)mu_map_get(&w->by_key, name);
+	struct bundle_record *r = at ? &w->index.records[at - 1] : NULL;
+	if (r && (!r->n_slices || r->dtype != t->dtype || !mu_shape_eq(&r->shape, &slice->full)))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the checkpoint has '%s' already with another shape or type", name);
+	struct bundle_extent e = extent_of_slice(slice);
+	bundle_slice_key(&key, name, &e);
+	if ((rc = add_keyed(w, mu_buf_span(&key), name, t, err)))
+		return rc;
+	if (at) {
+		r = &w->index.records[at - 1]; /* the array may have moved */
+	} else {
+		r = bundle_index_add(&w->index, name, strlen(name));
+		r->dtype = t->dtype;
+		r->shape = slice->full;
+		mu_map_put(&w->by_key, name, (void *)(uintptr_t)w->index.n);
+	}
+	r->slices = mu_xrealloc(r->slices, (r->n_slices + 1) * sizeof r->slices[0]);
+	r->slices[r->n_slices++] = e;
+	return 0;
+}
+
+int mu_bundle_finish(struct mu_bundle_writer *w, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = bundle_data_path(w->prefix, 0, 1);
+	int bad = fflush(w->file) || fsync(fileno(w->file));
+	int why = errno;
+
+	if (fclose(w->file) && !bad) {
+		bad = 1;
+		why = errno;
+	}
+	w->file = NULL;
+	if (!bad && rename(w->aside, path)) {
+		bad = 1;
+		why = errno;
+	}
+	if (bad) {
+		unlink(w->aside);
+		return mu_fail_errno(err, why, "cannot write %s", path);
+	}
+	return bundle_index_write(&w->index, w->prefix, err);
+}
