@@ -13,9 +13,9 @@
 
 #include <pthread.h>
 #include <sys/random.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "client/session/clock.h"
 #include "client/session/run_step.h"
 #include "lib/base/pb.h"
 
@@ -46,10 +46,7 @@ struct mu_session {
 
 static long now_ms(void)
 {
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000 + t.tv_nsec / 1000000;
+	return (long)(client_clock() * 1000);
 }
 
 int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,

@@ -113,7 +113,7 @@ struct mu_out mu_div(struct mu_builder *b, struct mu_out x, struct mu_out y);
 struct mu_out mu_neg(struct mu_builder *b, struct mu_out x);
 struct mu_out mu_square(struct mu_builder *b, struct mu_out x);
 struct mu_out mu_exp(struct mu_builder *b, struct mu_out x);
-struct mu_out mu_log(struct mu_builder *b, struct mu_out x);
+struct mu_out mu_ln(struct mu_builder *b, struct mu_out x);
 struct mu_out mu_relu(struct mu_builder *b, struct mu_out x);
 struct mu_out mu_tanh(struct mu_builder *b, struct mu_out x);
 struct mu_out mu_sigmoid(struct mu_builder *b, struct mu_out x);

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hooks that watch: stop at a step, not-a-number, progress lines. */
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "client/session/clock.h"
+#include "muster/train.h"
+
+static void free_hook(struct mu_hook *h)
+{
+	free(h);
+}
+
+/* ---- stop at step ---- */
+struct stop_hook {
+	struct mu_hook base;
+	int64_t last;
+};
+
+static int stop_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
+{
+	s->stop = s->step >= ((struct stop_hook *)h)->last;
+	return 0;
+}
+
+struct mu_hook *mu_stop_at_step_hook(int64_t last)
+{
+	struct stop_hook *h = MU_NEW(struct stop_hook);
+
+	h->base = (struct mu_hook){.after = stop_after, .free = free_hook};
+	h->last = last;
+	return &h->base;
+}
+
+/* ---- not a number ---- */
+struct loss_hook {
+	struct mu_hook base;
+	struct mu_out loss;
+};
+
+static unsigned loss_wants(struct mu_hook *h, struct mu_out *fetches, unsigned max)
+{
+	if (!max)
+		return 0;
+	fetches[0] = ((struct loss_hook *)h)->loss;
+	return 1;
+}
+
+static double scalar_of(const struct mu_tensor *t)
+{
+	if (t->shape.count < 1)
+		return NAN;
+	return t->dtype == MU_FLOAT    ? (double)*MU_DATA(float, t)
+	       : t->dtype == MU_DOUBLE ? *MU_DATA(double, t)
+				       : NAN;
+}
+
+static int nan_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
+{
+	double loss = scalar_of(&s->values[0]);
+
+	if (isfinite(loss))
+		return 0;
+	return mu_fail(err, MU_OUT_OF_RANGE,
+		       "the loss is %f at step %lld: a lower learning rate may help", loss,
+		       (long long)s->step);
+}
+
+struct mu_hook *mu_nan_hook(struct mu_out loss)
+{
+	struct loss_hook *h = MU_NEW(struct loss_hook);
+
+	h->base = (struct mu_hook){.wants = loss_wants, .after = nan_after, .free = free_hook};
+	h->loss = loss;
+	return &h->base;
+}
+
+/* ---- progress lines ---- */
+struct progress_hook {
+	struct loss_hook base;
+	double every, last_time;
+	int64_t last_step, target;
+	int batch;
+};
+
+static int progress_created(struct mu_hook *h, struct mu_session *s, int64_t step,
+			    struct mu_err *err)
+{
+	struct progress_hook *p = (struct progress_hook *)h;
+
+	p->last_time = client_clock();
+	p->last_step = step;
+	return 0;
+}
+
+static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
+{
+	struct progress_hook *p = (struct progress_hook *)h;
+	double now = client_clock(), passed = now - p->last_time, rate;
+
+	if (passed < p->every && s->step < p->target)
+		return 0;
+	rate = passed > 0 ? (double)(s->step - p->last_step) / passed : 0;
+	printf("progress step=%lld target=%lld loss=%.6g steps_per_second=%.1f "
+	       "examples_per_second=%.1f\n",
+	       (long long)s->step, (long long)p->target, scalar_of(&s->values[0]), rate,
+	       rate * p->batch);
+	fflush(stdout);
+	p->last_time = now;
+	p->last_step = s->step;
+	return 0;
+}
+
+struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch)
+{
+	struct progress_hook *h = MU_NEW(struct progress_hook);
+
+	h->base.base = (struct mu_hook){.created = progress_created,
+					.wants = loss_wants,
+					.after = progress_after,
+					.free = free_hook};
+	h->base.loss = loss;
+	h->every = seconds;
+	h->target = target;
+	h->batch = batch;
+	return &h->base.base;
+}

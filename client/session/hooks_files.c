@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hooks that write: checkpoints and summaries. */
+#include "client/session/clock.h"
+#include "lib/base/log.h"
+#include "lib/io/event_writer.h"
+#include "muster/train.h"
+
+/* ---- checkpoints ---- */
+struct checkpoint_hook {
+	struct mu_hook base;
+	struct mu_saver *saver;
+	char *folder, *latest;
+	double every_seconds, last_time;
+	int64_t every_steps, last_step;
+	struct mu_event_writer *events;
+	const char **told;
+};
+
+static int save(struct checkpoint_hook *c, struct mu_session *s, int64_t step, struct mu_err *err)
+{
+	char *path = NULL;
+	int rc = mu_saver_save(c->saver, s, c->folder, step, &path, err);
+
+	if (rc)
+		return rc;
+	free(c->latest);
+	c->latest = path;
+	c->last_step = step;
+	c->last_time = client_clock();
+	if (c->told)
+		*c->told = path;
+	mu_debug("train", "saved %s", path);
+	if (c->events)
+		rc = mu_event_session_log(c->events, step, MU_SESSION_CHECKPOINT, path, err);
+	return rc;
+}
+
+static int checkpoint_created(struct mu_hook *h, struct mu_session *s, int64_t step,
+			      struct mu_err *err)
+{
+	struct checkpoint_hook *c = (struct checkpoint_hook *)h;
+
+	return c->last_step == step ? 0 : save(c, s, step, err);
+}
+
+static int checkpoint_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
+{
+	struct checkpoint_hook *c = (struct checkpoint_hook *)h;
+	bool due = (c->every_seconds > 0 && client_clock() - c->last_time >= c->every_seconds) ||
+		   (c->every_steps > 0 && s->step - c->last_step >= c->every_steps);
+
+	return due ? save(c, s->session, s->step, err) : 0;
+}
+
+static int checkpoint_end(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err)
+{
+	return checkpoint_created(h, s, step, err);
+}
+
+static void checkpoint_free(struct mu_hook *h)
+{
+	struct checkpoint_hook *c = (struct checkpoint_hook *)h;
+
+	if (c->told)
+		*c->told = NULL;
+	free(c->folder);
+	free(c->latest);
+	free(c);
+}
+
+struct mu_hook *mu_checkpoint_hook(struct mu_saver *saver, const char *folder, double seconds,
+				   int64_t steps, struct mu_event_writer *events,
+				   const char **latest)
+{
+	struct checkpoint_hook *c = MU_NEW(struct checkpoint_hook);
+
+	c->base = (struct mu_hook){.created = checkpoint_created,
+				   .after = checkpoint_after,
+				   .end = checkpoint_end,
+				   .free = checkpoint_free};
+	c->saver = saver;
+	c->folder = mu_xstrdup(folder);
+	c->every_seconds = seconds;
+	c->every_steps = steps;
+	c->last_step = -1;
+	c->events = events;
+	c->told = latest;
+	return &c->base;
+}
+
+/* ---- summaries ---- */
+enum { MAX_TAGS = 32 };
+struct summary_hook {
+	struct mu_hook base;
+	struct mu_event_writer *events;
+	char *tags[MAX_TAGS];
+	struct mu_out outs[MAX_TAGS];
+	unsigned n;
+	int64_t every, last_step;
+	double last_time;
+};
+
+static int summary_created(struct mu_hook *h, struct mu_session *s, int64_t step,
+			   struct mu_err *err)
+{
+	struct summary_hook *u = (struct summary_hook *)h;
+
+	u->last_step = step;
+	u->last_time = client_clock();
+	return 0;
+}
+
+static unsigned summary_wants(struct mu_hook *h, struct mu_out *fetches, unsigned max)
+{
+	struct summary_hook *u = (struct summary_hook *)h;
+
+	if (u->n > max)
+		return 0;
+	memcpy(fetches, u->outs, u->n * sizeof(*fetches));
+	return u->n;
+}
+
+static int summary_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
+{
+	struct summary_hook *u = (struct summary_hook *)h;
+	double now = client_clock(), passed = now - u->last_time;
+	MU_AUTO_BUF summary = {0};
+	int rc;
+
+	if (s->step - u->last_step < u->every)
+		return 0;
+	for (unsigned i = 0; i < u->n; i++)
+		if (s->values[i].dtype == MU_FLOAT && s->values[i].shape.count == 1)
+			mu_summary_scalar(&summary, u->tags[i], *MU_DATA(float, &s->values[i]));
+	if (passed > 0)
+		mu_summary_scalar(&summary, "global_step/sec",
+				  (float)((double)(s->step - u->last_step) / passed));
+	u->last_step = s->step;
+	u->last_time = now;
+	rc = mu_event_summary(u->events, s->step, mu_buf_span(&summary), err);
+	return rc ? rc : mu_event_flush(u->events, err);
+}
+
+static void summary_free(struct mu_hook *h)
+{
+	struct summary_hook *u = (struct summary_hook *)h;
+
+	for (unsigned i = 0; i < u->n; i++)
+		free(u->tags[i]);
+	free(u);
+}
+
+struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
+				const char *const *tags, const struct mu_out *outs, unsigned n)
+{
+	struct summary_hook *u = MU_NEW(struct summary_hook);
+
+	u->base = (struct mu_hook){.created = summary_created,
+				   .wants = summary_wants,
+				   .after = summary_after,
+				   .free = summary_free};
+	u->events = events;
+	u->every = steps > 0 ? steps : 1;
+	for (unsigned i = 0; i < n && i < MAX_TAGS; i++, u->n++) {
+		u->tags[i] = mu_xstrdup(tags[i]);
+		u->outs[i] = outs[i];
+	}
+	return &u->base;
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Monitored sessions.
+ *
+ * How a session becomes ready.  Chief: when every variable is initialised the model is left as it
+ * is (the ps tasks lived on, and are newer than any checkpoint); else it is restored from the
+ * latest checkpoint, or initialised when there is none.  Others: ask, wait, ask again, in a session
+ * that is opened once.  A lost task makes any of this fail with ABORTED or UNAVAILABLE, upon which
+ * it starts over with a new session until wait_seconds have passed.
+ */
+#include <unistd.h>
+
+#include "client/builder.h"
+#include "client/session/clock.h"
+#include "lib/base/log.h"
+#include "lib/io/checkpoint_state.h"
+#include "muster/train.h"
+
+enum {
+	MAX_FETCHES = 64,
+	MAX_HOOKS = 32,
+	ASK_FIRST_MS = 50,
+	ASK_MOST_MS = 1000,
+	DEFAULT_WAIT_SECONDS = 600,
+	DEFAULT_RECOVERIES = 20,
+};
+
+struct mu_monitored {
+	struct mu_builder *b;
+	struct mu_monitored_options o;
+	char *target, *folder;
+	struct mu_hook **hooks;
+	struct mu_session *session;
+	struct mu_out init, step_read;
+	struct mu_out *initialised; /* a bool for each variable */
+	unsigned n_vars, recoveries;
+	int64_t step;
+	bool stop;
+};
+
+static bool may_recover(int rc)
+{
+	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE;
+}
+
+static int is_ready(struct mu_monitored *m, bool *ready, struct mu_err *err)
+{
+	struct mu_tensor *v = MU_NEW_ARRAY(struct mu_tensor, m->n_vars + 1);
+	struct mu_run run = {.fetches = m->initialised, .n_fetches = m->n_vars};
+	int rc = mu_session_run(m->session, &run, v, err);
+
+	*ready = rc == 0;
+	for (unsigned i = 0; i < m->n_vars && !rc; i++) {
+		if (v[i].dtype != MU_BOOL || v[i].shape.count != 1 || !*MU_DATA(bool, &v[i]))
+			*ready = false;
+		mu_tensor_unref(&v[i]);
+	}
+	free(v);
+	return rc;
+}
+
+static int chief_prepares(struct mu_monitored *m, struct mu_err *err)
+{
+	MU_AUTO_FREE char *latest = NULL;
+	bool ready;
+	int rc = is_ready(m, &ready, err);
+
+	if (rc || ready)
+		return rc;
+	if (m->o.saver && m->folder) {
+		rc = mu_checkpoint_latest(&latest, m->folder, err);
+		if (rc && rc != -(int)MU_NOT_FOUND)
+			return rc;
+	}
+	if (latest) {
+		mu_info("train", "restoring %s", latest);
+		return mu_saver_restore(m->o.saver, m->session, latest, err);
+	}
+	return mu_session_do(m->session, m->init, err);
+}
+
+static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *err)
+{
+	unsigned pause_ms = ASK_FIRST_MS;
+	bool ready;
+
+	for (;;) {
+		int rc = is_ready(m, &ready, err);
+
+		if (rc || ready)
+			return rc;
+		if (client_clock() > deadline)
+			return mu_fail(err, MU_DEADLINE_EXCEEDED,
+				       "the chief did not initialise the model in time: is it "
+				       "running?");
+		usleep(pause_ms * 1000);
+		pause_ms = 2 * pause_ms < ASK_MOST_MS ? 2 * pause_ms : ASK_MOST_MS;
+	}
+}
+
+static int read_step(struct mu_monitored *m, struct mu_err *err)
+{
+	MU_AUTO_TENSOR v = {0};
+	int rc;
+
+	if (!m->step_read.node)
+		return 0;
+	rc = mu_session_get(m->session, m->step_read, &v, err);
+	if (!rc)
+		m->step = mu_tensor_int(&v, 0);
+	return rc;
+}
+
+/* One try at a session with a model that is ready. */
+static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *err)
+{
+	int rc = mu_session_open(&m->session, m->target, m->b, &m->o.session, err);
+
+	if (!rc)
+		rc = m->o.chief ? chief_prepares(m, err) : others_wait(m, deadline, err);
+	if (!rc)
+		rc = read_step(m, err);
+	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++)
+		if (m->hooks[i]->created)
+			rc = m->hooks[i]->created(m->hooks[i], m->session, m->step, err);
+	return rc;
+}
+
+static int prepare(struct mu_monitored *m, struct mu_err *err)
+{
+	double deadline =
+	    client_clock() + (m->o.wait_seconds > 0 ? m->o.wait_seconds : DEFAULT_WAIT_SECONDS);
+	struct mu_err why = {0};
+	int rc;
+
+	for (;;) {
+		mu_session_close(m->session);
+		m->session = NULL;
+		rc = try_prepare(m, deadline, &why);
+		if (!may_recover(rc) || client_clock() > deadline)
+			break;
+		mu_warn("train", "not ready, trying again: %s", why.msg);
+		usleep(ASK_MOST_MS * 1000);
+	}
+	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
+}
+
+static void add_nodes(struct mu_monitored *m)
+{
+	struct mu_builder *b = m->b;
+
+	m->n_vars = mu_var_count(b);
+	m->init = mu_init_all(b);
+	m->initialised = MU_ARENA_ARRAY(&b->graph->arena, struct mu_out, m->n_vars + 1);
+	for (unsigned i = 0; i < m->n_vars; i++) {
+		struct mu_var *v = mu_var_at(b, i);
+
+		mu_push_device(b, v->ref.node->device);
+		m->initialised[i] = mu_op(b, "IsVariableInitialized", MU_IN(v->ref));
+		mu_pop_device(b);
+	}
+	if (b->global_step)
+		m->step_read = b->global_step->read;
+}
+
+static void discard(struct mu_monitored *m)
+{
+	for (unsigned i = 0; i < m->o.n_hooks; i++)
+		if (m->hooks[i]->free)
+			m->hooks[i]->free(m->hooks[i]);
+	mu_session_close(m->session);
+	free(m->hooks);
+	free(m->target);
+	free(m->folder);
+	free(m);
+}
+
+int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
+		      const struct mu_monitored_options *o, struct mu_err *err)
+{
+	struct mu_monitored *m = MU_NEW(struct mu_monitored);
+	int rc;
+
+	m->b = b;
+	m->o = *o;
+	m->target = mu_xstrdup(o->target);
+	m->folder = o->folder ? mu_xstrdup(o->folder) : NULL;
+	m->hooks = MU_NEW_ARRAY(struct mu_hook *, o->n_hooks + 1);
+	for (unsigned i = 0; i < o->n_hooks; i++)
+		m->hooks[i] = o->hooks[i];
+	add_nodes(m);
+	rc = mu_builder_check(b, err);
+	if (!rc && o->n_hooks > MAX_HOOKS)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "%u hooks are too many, at most %d go",
+			     o->n_hooks, MAX_HOOKS);
+	if (!rc)
+		rc = prepare(m, err);
+	if (rc)
+		discard(m);
+	else
+		*out = m;
+	return rc;
+}
+
+/* What one step fetches: the caller's, the global step, each hook's. */
+struct fetches {
+	struct mu_out out[MAX_FETCHES];
+	struct mu_tensor value[MAX_FETCHES];
+	unsigned n;
+};
+
+static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
+		    struct mu_err *err)
+{
+	struct fetches f = {.n = 0};
+	unsigned at[MAX_HOOKS], own = run->n_fetches;
+	struct mu_run r = *run;
+	int rc;
+
+	if (own + 1 > MAX_FETCHES)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%u fetches are too many", own);
+	for (unsigned i = 0; i < own; i++)
+		f.out[f.n++] = run->fetches[i];
+	f.out[f.n++] = m->o.train;
+	for (unsigned i = 0; i < m->o.n_hooks; i++) {
+		at[i] = f.n;
+		if (m->hooks[i]->wants)
+			f.n += m->hooks[i]->wants(m->hooks[i], f.out + f.n, MAX_FETCHES - f.n);
+	}
+	r.fetches = f.out;
+	r.n_fetches = f.n;
+	rc = mu_session_run(m->session, &r, f.value, err);
+	if (rc)
+		return rc;
+	m->step = mu_tensor_int(&f.value[own], 0);
+	m->recoveries = 0;
+	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
+		struct mu_hook_step s = {m->session, m->step, f.value + at[i], false};
+
+		if (m->hooks[i]->after)
+			rc = m->hooks[i]->after(m->hooks[i], &s, err);
+		m->stop |= s.stop;
+	}
+	for (unsigned i = 0; i < f.n; i++) {
+		if (i < own && !rc)
+			values[i] = f.value[i];
+		else
+			mu_tensor_unref(&f.value[i]);
+	}
+	return rc;
+}
+
+int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
+		       struct mu_err *err)
+{
+	unsigned most = m->o.max_recoveries ? m->o.max_recoveries : DEFAULT_RECOVERIES;
+	struct mu_err why = {0};
+	int rc;
+
+	while (may_recover(rc = run_once(m, run, values, &why)) && m->recoveries++ < most) {
+		mu_warn("train", "lost the session at step %lld, opening a new one: %s",
+			(long long)m->step, why.msg);
+		rc = prepare(m, &why);
+		if (rc)
+			break;
+	}
+	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
+}
+
+bool mu_monitored_should_stop(const struct mu_monitored *m)
+{
+	return m->stop;
+}
+
+int64_t mu_monitored_step(const struct mu_monitored *m)
+{
+	return m->step;
+}
+
+struct mu_session *mu_monitored_session(struct mu_monitored *m)
+{
+	return m->session;
+}
+
+int mu_monitored_close(struct mu_monitored *m, bool failed, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < m->o.n_hooks && !failed && !rc; i++)
+		if (m->hooks[i]->end)
+			rc = m->hooks[i]->end(m->hooks[i], m->session, m->step, err);
+	discard(m);
+	return rc;
+}

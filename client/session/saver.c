@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Saving and restoring through the graph, in TensorFlow's sharded form.
+ *
+ * Every task that holds variables writes a shard of its own beside the goal ("…_temp_<hex>/part"),
+ * then the first of them merges the indexes under the final name, so that a checkpoint is there as
+ * a whole or not at all.  The servers write the files, on their own file systems: with several ps
+ * tasks the folder must be one they share.  The `checkpoint` file beside it is written here.
+ */
+#include <stdio.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "client/builder.h"
+#include "lib/io/bundle.h"
+#include "lib/io/checkpoint_state.h"
+#include "muster/train.h"
+
+struct mu_saver {
+	struct mu_builder *b;
+	unsigned keep;
+	struct mu_out prefix, aside; /* fed: the final name, and that of the shards */
+	struct mu_out save, restore; /* operations */
+};
+
+/* The variables of one device. */
+struct shard {
+	const char *device;
+	struct mu_var **vars;
+	unsigned n;
+};
+
+static struct shard *make_shards(struct mu_builder *b, unsigned *count)
+{
+	unsigned n = mu_var_count(b), shards = 0;
+	struct shard *all = MU_ARENA_ARRAY(&b->graph->arena, struct shard, n + 1);
+
+	for (unsigned i = 0; i < n; i++) {
+		struct mu_var *v = mu_var_at(b, i);
+		unsigned k = 0;
+
+		while (k < shards && strcmp(all[k].device, v->ref.node->device) != 0)
+			k++;
+		if (k == shards) {
+			all[shards++] = (struct shard){
+			    .device = v->ref.node->device,
+			    .vars = MU_ARENA_ARRAY(&b->graph->arena, struct mu_var *, n)};
+		}
+		all[k].vars[all[k].n++] = v;
+	}
+	*count = shards;
+	return all;
+}
+
+/* The constant vectors of names and of (empty) slices that SaveV2 and RestoreV2 both take. */
+static void names_of(struct mu_builder *b, const struct shard *s, struct mu_out *names,
+		     struct mu_out *slices)
+{
+	const char **text = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
+	const char **none = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
+
+	for (unsigned i = 0; i < s->n; i++) {
+		text[i] = s->vars[i]->name;
+		none[i] = "";
+	}
+	*names = mu_const_strs(b, text, s->n);
+	*slices = mu_const_strs(b, none, s->n);
+}
+
+static void save_shard(struct mu_saver *v, const struct shard *s, unsigned k, unsigned of,
+		       struct mu_out *file, struct mu_out *done)
+{
+	struct mu_builder *b = v->b;
+	struct mu_out *in = MU_ARENA_ARRAY(&b->graph->arena, struct mu_out, s->n + 3);
+
+	*file = mu_op(b, "ShardedFilename",
+		      MU_IN(v->aside, mu_const_int(b, MU_INT32, k), mu_const_int(b, MU_INT32, of)));
+	in[0] = *file;
+	names_of(b, s, &in[1], &in[2]);
+	for (unsigned i = 0; i < s->n; i++)
+		in[3 + i] = s->vars[i]->ref;
+	*done = mu_op_add(b, &(struct mu_op_args){.op = "SaveV2", .in = in, .n_in = s->n + 3});
+}
+
+static void restore_shard(struct mu_saver *v, const struct shard *s, struct mu_out *done)
+{
+	struct mu_builder *b = v->b;
+	enum mu_dtype *types = MU_ARENA_ARRAY(&b->graph->arena, enum mu_dtype, s->n);
+	struct mu_out names, slices, values;
+
+	for (unsigned i = 0; i < s->n; i++)
+		types[i] = s->vars[i]->dtype;
+	names_of(b, s, &names, &slices);
+	values = mu_op(b, "RestoreV2", MU_IN(v->prefix, names, slices),
+		       MU_ATTRS(MU_A_TYPES("dtypes", types, s->n)));
+	for (unsigned i = 0; i < s->n; i++)
+		done[i] = mu_assign(b, s->vars[i], mu_port(values, (int)i));
+}
+
+struct mu_saver *mu_saver_new(struct mu_builder *b, unsigned keep)
+{
+	struct mu_saver *v = MU_NEW(struct mu_saver);
+	unsigned n = mu_var_count(b), shards, restored = 0;
+	struct shard *s = make_shards(b, &shards);
+	struct mu_out *files = MU_NEW_ARRAY(struct mu_out, shards + 1);
+	struct mu_out *saved = MU_NEW_ARRAY(struct mu_out, shards + 1);
+	struct mu_out *assigned = MU_NEW_ARRAY(struct mu_out, n + 1);
+
+	v->b = b;
+	v->keep = keep;
+	mu_push_name(b, "save");
+	v->prefix = mu_placeholder(b, "prefix", MU_STRING, MU_SCALAR);
+	v->aside = mu_placeholder(b, "aside", MU_STRING, MU_SCALAR);
+	for (unsigned k = 0; k < shards; k++) {
+		mu_push_device(b, s[k].device);
+		save_shard(v, &s[k], k, shards, &files[k], &saved[k]);
+		restore_shard(v, &s[k], assigned + restored);
+		mu_pop_device(b);
+		restored += s[k].n;
+	}
+	mu_push_device(b, shards ? s[0].device : "");
+	mu_push_control(b, saved, shards);
+	v->save = mu_op(
+	    b, "MergeV2Checkpoints",
+	    MU_IN(mu_op_add(b, &(struct mu_op_args){.op = "Pack", .in = files, .n_in = shards}),
+		  v->prefix));
+	mu_pop_control(b);
+	v->restore = mu_group(b, "restore_all", assigned, restored);
+	mu_pop_device(b);
+	mu_pop_name(b);
+	free(files);
+	free(saved);
+	free(assigned);
+	return v;
+}
+
+void mu_saver_free(struct mu_saver *v)
+{
+	free(v);
+}
+
+/* Runs save or restore with prefix and aside fed. */
+static int run_with(struct mu_saver *v, struct mu_session *s, struct mu_out op, const char *prefix,
+		    struct mu_err *err)
+{
+	MU_AUTO_TENSOR name = {0};
+	MU_AUTO_TENSOR aside = {0};
+	struct mu_feed feeds[2] = {{v->prefix, &name}, {v->aside, &aside}};
+	MU_AUTO_FREE char *text = NULL;
+	uint64_t salt = 0;
+	int rc;
+
+	if (getrandom(&salt, sizeof(salt), 0) != (ssize_t)sizeof(salt))
+		salt = (uint64_t)time(NULL);
+	text = mu_xasprintf("%s_temp_%016llx/part", prefix, (unsigned long long)salt);
+	rc = mu_tensor_string(&name, prefix, strlen(prefix), err);
+	if (!rc)
+		rc = mu_tensor_string(&aside, text, strlen(text), err);
+	if (!rc)
+		rc = mu_session_run(s,
+				    &(struct mu_run){.feeds = feeds,
+						     .n_feeds = op.node == v->save.node ? 2 : 1,
+						     .targets = &op,
+						     .n_targets = 1},
+				    NULL, err);
+	return rc;
+}
+
+/* Adds the new checkpoint to the `checkpoint` file and removes what fell off its end. */
+static int record(struct mu_saver *v, const char *folder, const char *path, struct mu_err *err)
+{
+	struct mu_checkpoint_state state = {0};
+	char **dropped = NULL;
+	unsigned n_dropped = 0;
+	struct timespec now;
+	int rc = mu_checkpoint_state_read(&state, folder, err);
+
+	if (rc && rc != -(int)MU_NOT_FOUND)
+		return rc;
+	clock_gettime(CLOCK_REALTIME, &now);
+	mu_checkpoint_state_add(&state, path, (double)now.tv_sec + (double)now.tv_nsec / 1e9,
+				v->keep, &dropped, &n_dropped);
+	rc = mu_checkpoint_state_write(&state, folder, err);
+	for (unsigned i = 0; i < n_dropped; i++) {
+		/* Files on another machine's disk cannot be removed from here; that is no failure.
+		 */
+		if (!rc)
+			mu_bundle_remove(dropped[i], NULL);
+		free(dropped[i]);
+	}
+	free(dropped);
+	mu_checkpoint_state_fini(&state);
+	return rc;
+}
+
+int mu_saver_save(struct mu_saver *v, struct mu_session *s, const char *folder, int64_t step,
+		  char **path, struct mu_err *err)
+{
+	MU_AUTO_FREE char *full = realpath(folder, NULL);
+	MU_AUTO_FREE char *prefix = NULL;
+	int rc;
+
+	if (!full && mkdir(folder, 0777) == 0)
+		full = realpath(folder, NULL);
+	if (!full)
+		return mu_fail(err, MU_NOT_FOUND, "checkpoint folder '%s' cannot be made", folder);
+	prefix = mu_xasprintf("%s/model.ckpt-%lld", full, (long long)step);
+	rc = run_with(v, s, v->save, prefix, err);
+	if (!rc)
+		rc = record(v, full, prefix, err);
+	if (rc)
+		return mu_wrap(err, "save checkpoint %s", prefix);
+	if (path)
+		*path = mu_steal(&prefix);
+	return 0;
+}
+
+int mu_saver_restore(struct mu_saver *v, struct mu_session *s, const char *prefix,
+		     struct mu_err *err)
+{
+	if (run_with(v, s, v->restore, prefix, err))
+		return mu_wrap(err, "restore checkpoint %s", prefix);
+	return 0;
+}
