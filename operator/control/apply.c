@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The actions of a plan as calls.
+ *
+ * Names are deterministic, so a create that was already done says AlreadyExists: that is success
+ * when the object's controller is this very job, and a foreign object to be left alone otherwise.
+ * Deletes carry the uid of the pod that was looked at.
+ */
+#include <stdio.h>
+
+#include "lib/base/log.h"
+#include "operator/control/control.h"
+
+static const double finish_patience_s = 10; /* then the pod is deleted */
+
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static int call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
+		cJSON **out, struct mu_err *err)
+{
+	struct control *c = r->control;
+	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
+
+	if (!c->io.may_write(c->io.user))
+		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
+	return c->io.call(
+	    c->io.user,
+	    &(struct kube_request){.method = method, .path = path, .body = mu_span_of(text)}, out,
+	    err);
+}
+
+static bool is_ours(const struct reconcile *r, const cJSON *object)
+{
+	const cJSON *ref;
+
+	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
+	{
+		const char *uid = cJSON_GetStringValue(at(ref, "uid"));
+		if (cJSON_IsTrue(at(ref, "controller")) && uid && strcmp(uid, r->seen->uid) == 0)
+			return true;
+	}
+	return false;
+}
+
+/* Creates an object; *out is the object as it is on the server, ours in any case. */
+static int create(struct reconcile *r, const char *resource, cJSON *object, cJSON **out,
+		  struct mu_err *err)
+{
+	const char *name = cJSON_GetStringValue(at(at(object, "metadata"), "name"));
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/api/v1/namespaces/%s/%s", r->spec->namespace, resource);
+	MU_AUTO_FREE char *named = mu_xasprintf("%s/%s", path, name);
+	int rc = call(r, "POST", path, object, out, err);
+
+	if (rc == -MU_ALREADY_EXISTS) {
+		rc = call(r, "GET", named, NULL, out, err);
+		if (rc == 0 && !is_ours(r, *out)) {
+			cJSON_Delete(*out);
+			*out = NULL;
+			rc = mu_fail(err, MU_ALREADY_EXISTS,
+				     "%s/%s exists and is not this job's: delete it or rename the "
+				     "job",
+				     resource, name);
+		} else if (rc == 0 && at(at(*out, "metadata"), "deletionTimestamp")) {
+			cJSON_Delete(*out);
+			*out = NULL;
+			rc = mu_fail(err, MU_ABORTED, "%s/%s is still being deleted", resource,
+				     name);
+		}
+	}
+	if (rc == -MU_ALREADY_EXISTS)
+		event_say(r, true, "NameTaken", "%s", err->msg);
+	else if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
+		event_say(r, true, "CreateRefused", "%s/%s: %s", resource, name, err->msg);
+	cJSON_Delete(object);
+	return rc;
+}
+
+static int create_service(struct reconcile *r, struct mu_err *err)
+{
+	cJSON *out = NULL;
+	int rc =
+	    create(r, "services", render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT),
+		   &out, err);
+	if (rc == 0)
+		cache_assume_service(&r->control->cache, r->seen->key, r->seen->uid, r->now);
+	cJSON_Delete(out);
+	return rc;
+}
+
+static int create_pod(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
+{
+	cJSON *out = NULL;
+	int rc = create(r, "pods", render_pod(r->spec, pod), &out, err);
+
+	if (rc == 0)
+		cache_assume_pod(&r->control->cache, out, r->now);
+	cJSON_Delete(out);
+	return rc;
+}
+
+/* Gone already, or another one by now: as good as deleted. */
+static int delete_uid(struct reconcile *r, const char *path, const char *uid, struct mu_err *err)
+{
+	cJSON *body = cJSON_CreateObject(), *preconditions;
+	int rc;
+
+	preconditions = cJSON_AddObjectToObject(body, "preconditions");
+	cJSON_AddStringToObject(preconditions, "uid", uid);
+	cJSON_AddStringToObject(body, "propagationPolicy", "Background");
+	rc = call(r, "DELETE", path, body, NULL, err);
+	cJSON_Delete(body);
+	return rc == -MU_NOT_FOUND || rc == -MU_ABORTED ? 0 : rc;
+}
+
+static int delete_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/api/v1/namespaces/%s/pods/%s", r->spec->namespace, a->name);
+	int rc = delete_uid(r, path, a->uid, err);
+
+	if (rc == 0)
+		cache_assume_deleting(&r->control->cache, r->seen->key, a->uid);
+	return rc;
+}
+
+static const struct cached_pod *pod_by_uid(const struct reconcile *r, const char *uid)
+{
+	for (unsigned i = 0; i < r->seen->observed.n_pods; i++)
+		if (strcmp(r->seen->pods[i]->uid, uid) == 0)
+			return r->seen->pods[i];
+	return NULL;
+}
+
+/* Asks once; a server that cannot be reached, or that is still there a while later, is deleted. */
+static int finish_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+{
+	const struct cached_pod *pod = pod_by_uid(r, a->uid);
+	struct control *c = r->control;
+	double left = finish_patience_s;
+
+	if (!pod || pod->deleting)
+		return 0;
+	if (pod->finish_asked > 0)
+		left -= r->now - pod->finish_asked;
+	else if (pod->phase == POD_RUNNING && pod->ip &&
+		 c->io.finish(c->io.user, pod->ip, JOB_DEFAULT_HTTP_PORT, NULL) == 0)
+		cache_finish_asked(&c->cache, r->seen->key, pod->uid, r->now);
+	else
+		left = 0;
+	if (left <= 0)
+		return delete_pod(r, a, err);
+	if (r->wake <= 0 || left < r->wake)
+		r->wake = left;
+	return 0;
+}
+
+static int delete_other(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+{
+	bool job = a->kind == ACTION_DELETE_JOB;
+	MU_AUTO_FREE char *path =
+	    job ? mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
+			       r->spec->namespace, r->spec->name)
+		: mu_xasprintf("/api/v1/namespaces/%s/services/%s", r->spec->namespace,
+			       r->spec->name);
+	int rc;
+
+	if (job)
+		return delete_uid(r, path, r->seen->uid, err);
+	rc = call(r, "DELETE", path, NULL, NULL, err);
+	return rc == -MU_NOT_FOUND ? 0 : rc;
+}
+
+static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+{
+	switch (a->kind) {
+	case ACTION_CREATE_SERVICE:
+		return create_service(r, err);
+	case ACTION_CREATE_POD:
+		return create_pod(r, a->pod, err);
+	case ACTION_DELETE_POD:
+		return delete_pod(r, a, err);
+	case ACTION_FINISH_POD:
+		return finish_pod(r, a, err);
+	case ACTION_DELETE_SERVICE:
+	case ACTION_DELETE_JOB:
+		return delete_other(r, a, err);
+	}
+	return 0;
+}
+
+static bool is_create(const struct plan_action *a)
+{
+	return a->kind == ACTION_CREATE_SERVICE || a->kind == ACTION_CREATE_POD;
+}
+
+/* Keeps the first error; true when there is no point in going on. */
+static bool note(int rc, const struct mu_err *mine, int *first, struct mu_err *err)
+{
+	if (rc < 0 && *first == 0) {
+		*first = rc;
+		if (err)
+			*err = *mine;
+	}
+	return rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED ||
+	       rc == -MU_RESOURCE_EXHAUSTED;
+}
+
+/* "created ps 0-1" and so on: one event for all pods that a look made. */
+static void say_created(struct reconcile *r, const struct job_plan *plan, const bool *made)
+{
+	MU_AUTO_BUF text = {0};
+
+	for (unsigned t = 0; t < r->spec->n_tasks; t++) {
+		const char *task = r->spec->tasks[t].name;
+		int n = 0;
+		for (unsigned i = 0; i < plan->n_actions; i++)
+			n += made[i] && plan->actions[i].pod &&
+			     strcmp(plan->actions[i].pod->task, task) == 0;
+		if (n)
+			mu_buf_printf(&text, "%s%d %s", text.len ? ", " : "", n, task);
+	}
+	if (text.len)
+		event_say(r, false, "PodsCreated", "created %s", text.data);
+}
+
+int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+{
+	MU_AUTO_FREE bool *made = MU_NEW_ARRAY(bool, plan->n_actions + 1);
+	int first = 0;
+
+	for (unsigned i = 0; i < plan->n_actions; i++) {
+		struct mu_err mine = {0};
+		int rc;
+
+		if (!is_create(&plan->actions[i]))
+			continue;
+		rc = apply_one(r, &plan->actions[i], &mine);
+		made[i] = rc == 0;
+		if (note(rc, &mine, &first, err))
+			break;
+	}
+	say_created(r, plan, made);
+	return first;
+}
+
+int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+{
+	int first = 0;
+
+	for (unsigned i = 0; i < plan->n_actions; i++) {
+		const struct plan_action *a = &plan->actions[i];
+		struct mu_err mine = {0};
+		int rc;
+
+		if (is_create(a))
+			continue;
+		rc = apply_one(r, a, &mine);
+		if (rc == 0 && a->kind == ACTION_DELETE_POD && a->reason)
+			event_say(r, false, a->reason, "%s", a->message ? a->message : a->name);
+		if (note(rc, &mine, &first, err))
+			break;
+	}
+	return first;
+}

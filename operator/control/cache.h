@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the operator knows of the cluster: jobs as text, pods as small records, nodes as labels.
+ *
+ * Reflectors fill it, workers take snapshots of one job.  Everything about a job hangs on one
+ * `struct cached_job` under the key "namespace/name", whether the job object, a pod or the service
+ * came first.  Our own writes are put in at once, so that the next look does not depend on how
+ * quickly the watch brings them back: cache_assume_*.
+ */
+#ifndef CONTROL_CACHE_H
+#define CONTROL_CACHE_H
+
+#include <cjson/cJSON.h>
+#include <pthread.h>
+
+#include "lib/base/map.h"
+#include "operator/plan/job_plan.h"
+
+#define LABEL_JOB   "muster.dev/job"
+#define LABEL_TASK  "muster.dev/task"
+#define LABEL_INDEX "muster.dev/index"
+
+struct cached_pod {
+	struct cached_pod *next;
+	char *name, *uid, *owner; /* owner: uid of the controller, "" when there is none */
+	char *task;
+	char *reason, *node, *ip; /* or NULL */
+	int index, exit_code;
+	enum pod_phase phase;
+	bool ready, deleting, free, seen;
+	double created, finished;
+	double assumed;      /* when we put it in ourselves; 0 once the watch has shown it */
+	double finish_asked; /* when we asked its server to end; 0 */
+	char kernels[32];    /* as the task reported; "" */
+};
+
+struct cached_job {
+	char *key;  /* "namespace/name" */
+	char *text; /* the object as JSON, or NULL when the job itself is not there */
+	char *uid;  /* of the job, with text */
+	uint64_t version;
+	char *service_owner; /* uid of the service's owner; NULL: no service */
+	double service_assumed;
+	struct cached_pod *pods;
+	char *progress; /* JSON of status.progress as last heard, or NULL */
+	double progress_at;
+	bool seen, service_seen;
+	int phase; /* enum job_phase as last written, for the metrics */
+};
+
+struct cache {
+	pthread_mutex_t lock;
+	struct mu_map jobs;                          /* key -> struct cached_job */
+	struct mu_map nodes;                         /* name -> struct cached_node */
+	void (*changed)(void *arg, const char *key); /* called without the lock */
+	void *arg;
+};
+
+/* One job as it is now; everything lives in the arena. */
+struct snapshot {
+	struct mu_arena arena;
+	const char *key, *text, *uid;
+	const char *progress;
+	double progress_at;
+	struct observed_job observed;   /* without status */
+	const struct cached_pod **pods; /* beside observed.pods */
+	bool foreign_service;
+};
+
+void cache_init(struct cache *c, void (*changed)(void *arg, const char *key), void *arg);
+void cache_fini(struct cache *c);
+
+/* Handlers for reflectors (arg: the cache). */
+void cache_jobs_begin(void *cache);
+void cache_job_seen(void *cache, const cJSON *object);
+void cache_job_gone(void *cache, const cJSON *object);
+void cache_jobs_end(void *cache);
+void cache_pods_begin(void *cache);
+void cache_pod_seen(void *cache, const cJSON *object);
+void cache_pod_gone(void *cache, const cJSON *object);
+void cache_pods_end(void *cache);
+void cache_services_begin(void *cache);
+void cache_service_seen(void *cache, const cJSON *object);
+void cache_service_gone(void *cache, const cJSON *object);
+void cache_services_end(void *cache);
+void cache_nodes_begin(void *cache);
+void cache_node_seen(void *cache, const cJSON *object);
+void cache_node_gone(void *cache, const cJSON *object);
+void cache_nodes_end(void *cache);
+
+/* Our own writes, from the server's answer to them. */
+void cache_assume_job(struct cache *c, const cJSON *object);
+void cache_assume_pod(struct cache *c, const cJSON *object, double now);
+void cache_assume_service(struct cache *c, const char *key, const char *owner, double now);
+void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid);
+void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, double now);
+
+/* false when there is no such job object. */
+bool cache_snapshot(struct cache *c, const char *key, double now, struct snapshot *out);
+void snapshot_fini(struct snapshot *s);
+/* The nodes' part of a snapshot; the lock is held. */
+void cache_observe_nodes(struct cache *c, struct mu_arena *a, struct observed_job *out);
+
+/* A running task that may be asked how far the job is. */
+struct cache_chief {
+	char *key, *ip, *pod_uid;
+};
+/* The chiefs of all running jobs; free with cache_chiefs_free. */
+struct cache_chief *cache_chiefs(struct cache *c, unsigned *n);
+void cache_chiefs_free(struct cache_chief *chiefs, unsigned n);
+/* New progress (JSON) of a job; true when it differs from the last. */
+bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const char *json,
+			const char *kernels, double now);
+void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);
+void cache_metrics(struct cache *c, struct mu_buf *out);
+void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), void *arg);
+
+/* ---- pod_record.c: what we keep of a pod ---- */
+struct cached_pod *pod_record_new(const cJSON *pod); /* NULL when it is none of ours */
+void pod_record_free(struct cached_pod *p);
+double time_from_rfc3339(const char *text); /* seconds; 0 when absent or malformed */
+
+#endif

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Nodes: of each only what the kernel resolver looks at.  A node that changes in one of these wakes
+ * every job; the heartbeats of its status do not. */
+#include "operator/control/cache.h"
+
+struct cached_node {
+	struct node_info info;
+	struct mu_arena arena;
+	bool seen;
+};
+
+static const char *const wanted[] = {"nvidia.com/", "feature.node.kubernetes.io/",
+				     "kubernetes.io/arch"};
+
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static bool is_wanted(const char *key)
+{
+	for (unsigned i = 0; i < MU_COUNT(wanted); i++)
+		if (strncmp(key, wanted[i], strlen(wanted[i])) == 0)
+			return true;
+	return false;
+}
+
+static bool is_ready(const cJSON *object)
+{
+	const cJSON *condition;
+
+	if (cJSON_IsTrue(at(at(object, "spec"), "unschedulable")))
+		return false;
+	cJSON_ArrayForEach(condition, at(at(object, "status"), "conditions"))
+	{
+		const char *type = cJSON_GetStringValue(at(condition, "type"));
+		const char *value = cJSON_GetStringValue(at(condition, "status"));
+		if (type && value && strcmp(type, "Ready") == 0)
+			return strcmp(value, "True") == 0;
+	}
+	return true; /* no kubelet has said anything yet */
+}
+
+static struct cached_node *node_new(const cJSON *object)
+{
+	struct cached_node *n = MU_NEW(struct cached_node);
+	const cJSON *labels = at(at(object, "metadata"), "labels"), *label;
+	const char *name = cJSON_GetStringValue(at(at(object, "metadata"), "name"));
+	const char *gpus =
+	    cJSON_GetStringValue(at(at(at(object, "status"), "allocatable"), "nvidia.com/gpu"));
+	struct label *kept;
+
+	mu_arena_init(&n->arena);
+	n->info.name = mu_arena_strdup(&n->arena, name ? name : "");
+	kept = MU_ARENA_ARRAY(&n->arena, struct label, (size_t)cJSON_GetArraySize(labels) + 1);
+	cJSON_ArrayForEach(label, labels)
+	{
+		if (!is_wanted(label->string) || !cJSON_IsString(label))
+			continue;
+		kept[n->info.n_labels].key = mu_arena_strdup(&n->arena, label->string);
+		kept[n->info.n_labels++].value = mu_arena_strdup(&n->arena, label->valuestring);
+	}
+	n->info.labels = kept;
+	n->info.gpus = gpus ? (int)strtol(gpus, NULL, 10) : 0;
+	n->info.schedulable = is_ready(object);
+	n->seen = true;
+	return n;
+}
+
+static void node_free(struct cached_node *n)
+{
+	if (n)
+		mu_arena_fini(&n->arena);
+	free(n);
+}
+
+static bool same(const struct node_info *a, const struct node_info *b)
+{
+	if (a->schedulable != b->schedulable || a->gpus != b->gpus || a->n_labels != b->n_labels)
+		return false;
+	for (unsigned i = 0; i < a->n_labels; i++)
+		if (strcmp(a->labels[i].key, b->labels[i].key) != 0 ||
+		    strcmp(a->labels[i].value, b->labels[i].value) != 0)
+			return false;
+	return true;
+}
+
+void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), void *arg)
+{
+	char **keys;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&c->lock);
+	keys = MU_NEW_ARRAY(char *, c->jobs.count + 1);
+	mu_map_each (&c->jobs, s)
+		keys[n++] = mu_xstrdup(s->key);
+	pthread_mutex_unlock(&c->lock);
+	for (unsigned i = 0; i < n; i++) {
+		fn(arg, keys[i]);
+		free(keys[i]);
+	}
+	free(keys);
+}
+
+static void wake_all(struct cache *c)
+{
+	if (c->changed)
+		cache_each_key(c, c->changed, c->arg);
+}
+
+void cache_nodes_begin(void *cache)
+{
+	struct cache *c = cache;
+	pthread_mutex_lock(&c->lock);
+	mu_map_each (&c->nodes, s)
+		((struct cached_node *)s->value)->seen = false;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_node_seen(void *cache, const cJSON *object)
+{
+	struct cache *c = cache;
+	struct cached_node *n = node_new(object), *old;
+	bool differs;
+
+	pthread_mutex_lock(&c->lock);
+	old = mu_map_put(&c->nodes, n->info.name, n);
+	differs = !old || !same(&old->info, &n->info);
+	pthread_mutex_unlock(&c->lock);
+	node_free(old);
+	if (differs)
+		wake_all(c);
+}
+
+void cache_node_gone(void *cache, const cJSON *object)
+{
+	struct cache *c = cache;
+	const char *name = cJSON_GetStringValue(at(at(object, "metadata"), "name"));
+	struct cached_node *old;
+
+	pthread_mutex_lock(&c->lock);
+	old = name ? mu_map_del(&c->nodes, name) : NULL;
+	pthread_mutex_unlock(&c->lock);
+	node_free(old);
+	wake_all(c);
+}
+
+void cache_nodes_end(void *cache)
+{
+	struct cache *c = cache;
+	struct mu_map kept;
+
+	mu_map_init(&kept);
+	pthread_mutex_lock(&c->lock);
+	mu_map_each (&c->nodes, s) {
+		struct cached_node *n = s->value;
+		if (n->seen)
+			mu_map_put(&kept, n->info.name, n);
+		else
+			node_free(n);
+	}
+	mu_map_fini(&c->nodes);
+	c->nodes = kept;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_observe_nodes(struct cache *c, struct mu_arena *a, struct observed_job *out)
+{
+	struct node_info *nodes = MU_ARENA_ARRAY(a, struct node_info, c->nodes.count + 1);
+	unsigned n = 0;
+
+	mu_map_each (&c->nodes, s) {
+		const struct node_info *from = &((struct cached_node *)s->value)->info;
+		struct label *labels = MU_ARENA_ARRAY(a, struct label, from->n_labels + 1);
+
+		for (unsigned i = 0; i < from->n_labels; i++) {
+			labels[i].key = mu_arena_strdup(a, from->labels[i].key);
+			labels[i].value = mu_arena_strdup(a, from->labels[i].value);
+		}
+		nodes[n] = *from;
+		nodes[n].name = mu_arena_strdup(a, from->name);
+		nodes[n++].labels = labels;
+	}
+	out->nodes = nodes;
+	out->n_nodes = n;
+}

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leader election by a Lease: held for 15 s, renewed every 2 s, given up after 10 s without a
+ * renewal.
+ *
+ * Another's lease counts as expired when its record has not changed for 15 s of our own monotonic
+ * clock; clocks of two machines are never compared.  A renewal is dated from before its request was
+ * sent.  Writes are refused from 10 s on, so that one which is under way can end before the lease
+ * does: may_write looks at the clock each time, which also holds after a SIGSTOP.
+ */
+#include <stdio.h>
+#include <time.h>
+
+#include "lib/base/log.h"
+#include "operator/control/control.h"
+
+enum { LEASE_S = 15, RENEW_DEADLINE_MS = 10000, RETRY_MS = 2000 };
+#define LEASE_NAME "muster-operator"
+
+struct observed_lease {
+	char version[64];
+	long long since_ms; /* ours, monotonic */
+};
+
+static long long now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+bool leader_may_write(void *control)
+{
+	struct control *c = control;
+
+	if (!c->options.leader_election)
+		return true;
+	return atomic_load(&c->leading) && now_ms() < atomic_load(&c->lease_until_ms);
+}
+
+static void set_text(cJSON *object, const char *key, const char *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddStringToObject(object, key, value);
+}
+
+static int write_lease(struct control *c, cJSON *lease, bool new, bool taken, const char *holder,
+		       cJSON **out, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases%s",
+			 c->options.lease_namespace, new ? "" : "/" LEASE_NAME);
+	MU_AUTO_FREE char *body = NULL;
+	cJSON *spec = cJSON_GetObjectItemCaseSensitive(lease, "spec");
+	char seconds[32], micro[48];
+	const cJSON *old;
+
+	if (!spec)
+		spec = cJSON_AddObjectToObject(lease, "spec");
+	format_time(c->io.now(c->io.user), seconds);
+	snprintf(micro, sizeof(micro), "%.19s.000000Z", seconds);
+	old = at(spec, "leaseTransitions");
+	if (taken) {
+		int n = cJSON_IsNumber(old) ? old->valueint + 1 : 0;
+		cJSON_DeleteItemFromObjectCaseSensitive(spec, "leaseTransitions");
+		cJSON_AddNumberToObject(spec, "leaseTransitions", n);
+		set_text(spec, "acquireTime", micro);
+	}
+	set_text(spec, "holderIdentity", holder);
+	set_text(spec, "renewTime", micro);
+	cJSON_DeleteItemFromObjectCaseSensitive(spec, "leaseDurationSeconds");
+	cJSON_AddNumberToObject(spec, "leaseDurationSeconds", *holder ? LEASE_S : 1);
+	body = cJSON_PrintUnformatted(lease);
+	return kube_call(c->kube,
+			 &(struct kube_request){.method = new ? "POST" : "PUT",
+						.path = path,
+						.body = mu_span_of(body),
+						.timeout_ms = 5000},
+			 out, err);
+}
+
+static cJSON *new_lease(const struct control *c)
+{
+	cJSON *lease = cJSON_CreateObject(), *metadata;
+
+	cJSON_AddStringToObject(lease, "apiVersion", "coordination.k8s.io/v1");
+	cJSON_AddStringToObject(lease, "kind", "Lease");
+	metadata = cJSON_AddObjectToObject(lease, "metadata");
+	cJSON_AddStringToObject(metadata, "name", LEASE_NAME);
+	cJSON_AddStringToObject(metadata, "namespace", c->options.lease_namespace);
+	return lease;
+}
+
+/* May we take it?  Notes when the record changed last, by our clock. */
+static bool is_free(const struct control *c, const cJSON *lease, struct observed_lease *seen)
+{
+	const char *version = cJSON_GetStringValue(at(at(lease, "metadata"), "resourceVersion"));
+	const char *holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
+	const cJSON *seconds = at(at(lease, "spec"), "leaseDurationSeconds");
+	double length = cJSON_IsNumber(seconds) ? seconds->valuedouble : LEASE_S;
+
+	if (!version || strcmp(version, seen->version) != 0) {
+		snprintf(seen->version, sizeof(seen->version), "%s", version ? version : "");
+		seen->since_ms = now_ms();
+	}
+	return !holder || !*holder || strcmp(holder, c->options.identity) == 0 ||
+	       (double)(now_ms() - seen->since_ms) > length * 1000;
+}
+
+static int try_once(struct control *c, struct observed_lease *seen, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
+			 c->options.lease_namespace);
+	cJSON *lease = NULL, *answer = NULL;
+	long long began = now_ms();
+	bool new = false, mine;
+	const char *holder;
+	int rc = kube_call(
+	    c->kube, &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 5000},
+	    &lease, err);
+
+	if (rc == -MU_NOT_FOUND) {
+		lease = new_lease(c);
+		new = true;
+	} else if (rc < 0) {
+		return rc;
+	}
+	holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
+	mine = holder && strcmp(holder, c->options.identity) == 0;
+	if (!new && !is_free(c, lease, seen)) {
+		atomic_store(&c->leading, false);
+		cJSON_Delete(lease);
+		return 1;
+	}
+	rc = write_lease(c, lease, new, !mine, c->options.identity, &answer, err);
+	if (rc == 0) {
+		atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
+		if (!atomic_exchange(&c->leading, true)) {
+			mu_info("leader", "%s leads", c->options.identity);
+			cache_each_key(&c->cache, c->cache.changed, c->cache.arg);
+		}
+	}
+	cJSON_Delete(lease);
+	cJSON_Delete(answer);
+	return rc;
+}
+
+void *leader_run(void *control)
+{
+	struct control *c = control;
+	struct observed_lease seen = {0};
+	bool told = false;
+
+	while (!kube_client_stopped(c->kube)) {
+		bool led = atomic_load(&c->leading);
+		struct mu_err err = {0};
+		struct timespec t = {0, 100000000};
+		int rc = try_once(c, &seen, &err);
+
+		if (led && now_ms() >= atomic_load(&c->lease_until_ms)) {
+			mu_error("leader", "the lease could not be renewed in time: %s",
+				 rc < 0 ? err.msg : "another operator has it");
+			atomic_store(&c->lost, true);
+			return NULL;
+		}
+		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
+			mu_warn("leader", "lease: %s", err.msg);
+		told = rc < 0;
+		for (int i = 0; i < RETRY_MS / 100 && !kube_client_stopped(c->kube); i++)
+			nanosleep(&t, NULL);
+	}
+	return NULL;
+}
+
+/* A hand-over without a wait: an empty holder is free to take. */
+void leader_release(struct control *c)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
+			 c->options.lease_namespace);
+	cJSON *lease = NULL;
+	const char *holder;
+
+	if (!leader_may_write(c))
+		return;
+	atomic_store(&c->leading, false);
+	if (kube_call(c->kube,
+		      &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 2000},
+		      &lease, NULL) < 0)
+		return;
+	holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
+	if (holder && strcmp(holder, c->options.identity) == 0)
+		write_lease(c, lease, false, false, "", NULL, NULL);
+	cJSON_Delete(lease);
+}

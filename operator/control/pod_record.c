@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a pod of the API to the few fields that decide something. */
+#include <stdio.h>
+#include <time.h>
+
+#include "operator/control/cache.h"
+
+/* Reasons for which the platform, not the program, ended a pod. */
+static const char *const platform_reasons[] = {
+    "Evicted",  "Preempting",   "Preempted",
+    "NodeLost", "NodeShutdown", "Terminated",
+    "Shutdown", "NodeAffinity", "UnexpectedAdmissionError",
+    NULL};
+static const char *const platform_conditions[] = {"PreemptionByScheduler", "DeletionByTaintManager",
+						  "EvictionByEvictionAPI", "DeletionByPodGC",
+						  "TerminationByKubelet",  NULL};
+
+static bool is_one_of(const char *s, const char *const *names)
+{
+	for (; s && *names; names++)
+		if (strcmp(s, *names) == 0)
+			return true;
+	return false;
+}
+
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static const char *text_at(const cJSON *object, const char *key)
+{
+	return cJSON_GetStringValue(at(object, key));
+}
+
+static char *copy_or_null(const char *s)
+{
+	return s && *s ? mu_xstrdup(s) : NULL;
+}
+
+double time_from_rfc3339(const char *text)
+{
+	struct tm tm = {0};
+	const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
+	return rest ? (double)timegm(&tm) + (*rest == '.' ? strtod(rest, NULL) : 0) : 0;
+}
+
+static enum pod_phase phase_of(const char *phase)
+{
+	static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed"};
+	for (int i = 0; phase && i < (int)MU_COUNT(names); i++)
+		if (strcmp(phase, names[i]) == 0)
+			return (enum pod_phase)i;
+	return POD_UNKNOWN;
+}
+
+/* The first container is ours; what else runs in the pod does not count. */
+static void read_container(struct cached_pod *p, const cJSON *status)
+{
+	const cJSON *first = cJSON_GetArrayItem(at(status, "containerStatuses"), 0);
+	const cJSON *state = at(first, "state");
+	const cJSON *waiting = at(state, "waiting"), *ended = at(state, "terminated");
+	const char *reason;
+
+	if (ended) {
+		const cJSON *code = at(ended, "exitCode");
+		p->exit_code = cJSON_IsNumber(code) ? code->valueint : -1;
+		p->finished = time_from_rfc3339(text_at(ended, "finishedAt"));
+	}
+	reason = text_at(ended ? ended : waiting, "reason");
+	if (!p->reason && reason && strcmp(reason, "ContainerCreating") != 0 &&
+	    strcmp(reason, "PodInitializing") != 0 && strcmp(reason, "Completed") != 0)
+		p->reason = mu_xstrdup(reason);
+}
+
+static void read_conditions(struct cached_pod *p, const cJSON *status)
+{
+	const cJSON *condition;
+
+	cJSON_ArrayForEach(condition, at(status, "conditions"))
+	{
+		const char *type = text_at(condition, "type");
+		const char *value = text_at(condition, "status");
+		const char *reason = text_at(condition, "reason");
+		if (!type || !value)
+			continue;
+		if (strcmp(type, "Ready") == 0)
+			p->ready = strcmp(value, "True") == 0 && p->phase == POD_RUNNING;
+		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0 &&
+		    is_one_of(reason, platform_conditions))
+			p->free = true;
+		if (strcmp(type, "PodScheduled") == 0 && strcmp(value, "False") == 0 && !p->reason)
+			p->reason = copy_or_null(reason);
+	}
+}
+
+static const char *controller_uid(const cJSON *metadata)
+{
+	const cJSON *ref;
+
+	cJSON_ArrayForEach(
+	    ref,
+	    at(metadata,
+	       "ownerReferences")) if (cJSON_IsTrue(at(ref, "controller"))) return text_at(ref,
+											   "uid");
+	return NULL;
+}
+
+struct cached_pod *pod_record_new(const cJSON *pod)
+{
+	const cJSON *metadata = at(pod, "metadata"), *status = at(pod, "status");
+	const cJSON *labels = at(metadata, "labels");
+	const char *task = text_at(labels, LABEL_TASK), *index = text_at(labels, LABEL_INDEX);
+	const char *name = text_at(metadata, "name"), *uid = text_at(metadata, "uid");
+	const char *owner = controller_uid(metadata);
+	struct cached_pod *p;
+
+	if (!task || !index || !name || !uid)
+		return NULL;
+	p = MU_NEW(struct cached_pod);
+	p->name = mu_xstrdup(name);
+	p->uid = mu_xstrdup(uid);
+	p->owner = mu_xstrdup(owner ? owner : "");
+	p->task = mu_xstrdup(task);
+	p->index = (int)strtol(index, NULL, 10);
+	p->exit_code = -1;
+	p->phase = phase_of(text_at(status, "phase"));
+	p->deleting = at(metadata, "deletionTimestamp") != NULL;
+	p->created = time_from_rfc3339(text_at(metadata, "creationTimestamp"));
+	p->node = copy_or_null(text_at(at(pod, "spec"), "nodeName"));
+	p->ip = copy_or_null(text_at(status, "podIP"));
+	p->reason = copy_or_null(text_at(status, "reason"));
+	p->free = is_one_of(p->reason, platform_reasons);
+	read_container(p, status);
+	read_conditions(p, status);
+	return p;
+}
+
+void pod_record_free(struct cached_pod *p)
+{
+	free(p->name);
+	free(p->uid);
+	free(p->owner);
+	free(p->task);
+	free(p->reason);
+	free(p->node);
+	free(p->ip);
+	free(p);
+}

@@ -1,0 +1,343 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a planned pod to the pod object.
+ *
+ * The user's template is the base; what the job needs to work (name, labels, owner, command,
+ * addresses) is set over it, and everything else is only filled in where the template is silent.
+ * What is filled in satisfies the "restricted" Pod Security Standard: no root, no privileges, no
+ * capabilities, the runtime's seccomp profile, no service account token, a read-only root with an
+ * empty /tmp.
+ */
+#include <stdio.h>
+
+#include "lib/io/json.h"
+#include "operator/control/control.h"
+
+enum { TASK_USER = 65532 };
+
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static cJSON *from_node(const struct mu_doc_node *n)
+{
+	MU_AUTO_BUF text = {0};
+	cJSON *json = NULL;
+
+	if (n) {
+		mu_json_write(&text, n);
+		json = cJSON_ParseWithLength(text.data, text.len);
+	}
+	return json ? json : cJSON_CreateObject();
+}
+
+/* The child of that name, made when it is not there or of another kind. */
+static cJSON *child(cJSON *object, const char *key, bool list)
+{
+	cJSON *c = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	if (c && (list ? cJSON_IsArray(c) : cJSON_IsObject(c)))
+		return c;
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	return list ? cJSON_AddArrayToObject(object, key) : cJSON_AddObjectToObject(object, key);
+}
+
+static void set_text(cJSON *object, const char *key, const char *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddStringToObject(object, key, value);
+}
+
+static void fill_text(cJSON *object, const char *key, const char *value)
+{
+	if (!at(object, key))
+		cJSON_AddStringToObject(object, key, value);
+}
+
+static void fill_bool(cJSON *object, const char *key, bool value)
+{
+	if (!at(object, key))
+		cJSON_AddBoolToObject(object, key, value);
+}
+
+static void fill_number(cJSON *object, const char *key, double value)
+{
+	if (!at(object, key))
+		cJSON_AddNumberToObject(object, key, value);
+}
+
+/* Whether the list has an item whose `key` is `value`. */
+static bool list_has(const cJSON *list, const char *key, const char *value)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, list)
+	{
+		const char *s = cJSON_GetStringValue(at(item, key));
+		if (s && strcmp(s, value) == 0)
+			return true;
+	}
+	return false;
+}
+
+static void set_owner(cJSON *metadata, const struct job_spec *spec)
+{
+	cJSON *owners = child(metadata, "ownerReferences", true), *ref = cJSON_CreateObject();
+
+	set_text(ref, "apiVersion", JOB_API_VERSION);
+	set_text(ref, "kind", JOB_KIND);
+	set_text(ref, "name", spec->name);
+	set_text(ref, "uid", spec->uid);
+	fill_bool(ref, "controller", true);
+	fill_bool(ref, "blockOwnerDeletion", false);
+	cJSON_AddItemToArray(owners, ref);
+}
+
+static void set_labels(cJSON *labels, const struct job_spec *spec)
+{
+	set_text(labels, LABEL_JOB, spec->name);
+	set_text(labels, "app.kubernetes.io/name", "muster");
+	set_text(labels, "app.kubernetes.io/instance", spec->name);
+	set_text(labels, "app.kubernetes.io/managed-by", "muster-operator");
+}
+
+static void add_port(cJSON *ports, const char *name, int port, const char *number_key)
+{
+	cJSON *p = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(p, "name", name);
+	cJSON_AddNumberToObject(p, number_key, port);
+	cJSON_AddItemToArray(ports, p);
+}
+
+/* Kubernetes expands $(NAME) in these; what looks like it is meant literally here. */
+static cJSON *literal(const char *value)
+{
+	MU_AUTO_BUF b = {0};
+
+	for (const char *s = value; *s; s++) {
+		mu_buf_putc(&b, *s);
+		if (s[0] == '$' && s[1] == '(')
+			mu_buf_putc(&b, '$');
+	}
+	return cJSON_CreateString(b.data ? b.data : "");
+}
+
+static void set_command(cJSON *container, const struct plan_pod *pod)
+{
+	cJSON *command = cJSON_CreateArray(), *env = child(container, "env", true);
+
+	for (const char *const *a = pod->argv; a && *a; a++)
+		cJSON_AddItemToArray(command, pod->role == ROLE_COMMAND ? cJSON_CreateString(*a)
+									: literal(*a));
+	if (cJSON_GetArraySize(command)) {
+		cJSON_DeleteItemFromObjectCaseSensitive(container, "command");
+		cJSON_DeleteItemFromObjectCaseSensitive(container, "args");
+		cJSON_AddItemToObject(container, "command", command);
+	} else {
+		cJSON_Delete(command);
+	}
+	for (unsigned i = 0; i < pod->n_env; i++) {
+		cJSON *e;
+		if (list_has(env, "name", pod->env[i].name))
+			continue;
+		e = cJSON_CreateObject();
+		cJSON_AddStringToObject(e, "name", pod->env[i].name);
+		cJSON_AddItemToObject(e, "value", literal(pod->env[i].value));
+		cJSON_AddItemToArray(env, e);
+	}
+}
+
+/* A server answers /readyz; of a user's own program we only know the port that peers will call. */
+static void set_probe(cJSON *container, const struct plan_pod *pod)
+{
+	cJSON *probe, *how;
+
+	if (at(container, "readinessProbe"))
+		return;
+	probe = cJSON_AddObjectToObject(container, "readinessProbe");
+	if (pod->role == ROLE_COMMAND) {
+		how = cJSON_AddObjectToObject(probe, "tcpSocket");
+		cJSON_AddNumberToObject(how, "port", pod->port);
+	} else {
+		how = cJSON_AddObjectToObject(probe, "httpGet");
+		cJSON_AddStringToObject(how, "path", "/readyz");
+		cJSON_AddNumberToObject(how, "port", pod->http_port);
+	}
+	cJSON_AddNumberToObject(probe, "periodSeconds", 2);
+	cJSON_AddNumberToObject(probe, "timeoutSeconds", 2);
+	cJSON_AddNumberToObject(probe, "failureThreshold", 3);
+}
+
+static void set_resources(cJSON *container, const struct plan_pod *pod)
+{
+	cJSON *resources = child(container, "resources", false);
+	cJSON *given = pod->spec && pod->spec->resources ? from_node(pod->spec->resources) : NULL;
+	static const char *const halves[] = {"requests", "limits"};
+
+	for (unsigned i = 0; i < MU_COUNT(halves); i++) {
+		const cJSON *item;
+		cJSON_ArrayForEach(
+		    item,
+		    at(given, halves[i])) if (!at(child(resources, halves[i], false), item->string))
+		    cJSON_AddItemToObject(child(resources, halves[i], false), item->string,
+					  cJSON_Duplicate(item, true));
+	}
+	cJSON_Delete(given);
+	for (unsigned i = 0; i < pod->kernels.n_limit; i++)
+		fill_text(child(resources, "limits", false), pod->kernels.limit[i].key,
+			  pod->kernels.limit[i].value);
+}
+
+static void add_volume(cJSON *spec, cJSON *container, const char *name, const char *path,
+		       const char *claim)
+{
+	cJSON *volumes = child(spec, "volumes", true);
+	cJSON *mounts = child(container, "volumeMounts", true);
+	cJSON *v, *source;
+
+	if (list_has(mounts, "mountPath", path))
+		return; /* the template brings its own */
+	if (!list_has(volumes, "name", name)) {
+		v = cJSON_CreateObject();
+		cJSON_AddStringToObject(v, "name", name);
+		source = cJSON_AddObjectToObject(v, claim ? "persistentVolumeClaim" : "emptyDir");
+		if (claim)
+			cJSON_AddStringToObject(source, "claimName", claim);
+		cJSON_AddItemToArray(volumes, v);
+	}
+	v = cJSON_CreateObject();
+	cJSON_AddStringToObject(v, "name", name);
+	cJSON_AddStringToObject(v, "mountPath", path);
+	cJSON_AddItemToArray(mounts, v);
+}
+
+static void set_security(cJSON *spec, cJSON *container)
+{
+	cJSON *pod = child(spec, "securityContext", false);
+	cJSON *own = child(container, "securityContext", false), *caps;
+
+	fill_bool(pod, "runAsNonRoot", true);
+	fill_number(pod, "runAsUser", TASK_USER);
+	fill_number(pod, "runAsGroup", TASK_USER);
+	fill_number(pod, "fsGroup", TASK_USER);
+	if (!at(pod, "seccompProfile"))
+		set_text(cJSON_AddObjectToObject(pod, "seccompProfile"), "type", "RuntimeDefault");
+	fill_bool(own, "allowPrivilegeEscalation", false);
+	fill_bool(own, "readOnlyRootFilesystem", true);
+	if (!at(own, "capabilities")) {
+		caps = cJSON_AddArrayToObject(cJSON_AddObjectToObject(own, "capabilities"), "drop");
+		cJSON_AddItemToArray(caps, cJSON_CreateString("ALL"));
+	}
+}
+
+static void set_placement(cJSON *spec, const struct plan_pod *pod)
+{
+	const struct kernel_choice *k = &pod->kernels;
+
+	for (unsigned i = 0; i < k->n_selector; i++)
+		fill_text(child(spec, "nodeSelector", false), k->selector[i].key,
+			  k->selector[i].value);
+	for (unsigned i = 0; i < k->n_toleration; i++) {
+		cJSON *t, *list = child(spec, "tolerations", true);
+		if (list_has(list, "key", k->toleration[i].key))
+			continue;
+		t = cJSON_CreateObject();
+		cJSON_AddStringToObject(t, "key", k->toleration[i].key);
+		cJSON_AddStringToObject(t, "operator", "Exists");
+		if (k->toleration[i].value[0])
+			cJSON_AddStringToObject(t, "effect", k->toleration[i].value);
+		cJSON_AddItemToArray(list, t);
+	}
+}
+
+/* The template's first container, or a new one. */
+static cJSON *main_container(cJSON *spec)
+{
+	cJSON *containers = child(spec, "containers", true);
+	cJSON *first = cJSON_GetArrayItem(containers, 0);
+
+	if (!cJSON_IsObject(first)) {
+		first = cJSON_CreateObject();
+		cJSON_AddItemToArray(containers, first);
+	}
+	fill_text(first, "name", "muster");
+	return first;
+}
+
+static cJSON *start_object(const char *kind, const char *name, const struct job_spec *spec,
+			   const cJSON *template_metadata)
+{
+	cJSON *object = cJSON_CreateObject(), *metadata;
+	const cJSON *labels = at(template_metadata, "labels");
+	const cJSON *notes = at(template_metadata, "annotations");
+
+	cJSON_AddStringToObject(object, "apiVersion", "v1");
+	cJSON_AddStringToObject(object, "kind", kind);
+	metadata = cJSON_AddObjectToObject(object, "metadata");
+	cJSON_AddStringToObject(metadata, "name", name);
+	cJSON_AddStringToObject(metadata, "namespace", spec->namespace);
+	if (cJSON_IsObject(labels))
+		cJSON_AddItemToObject(metadata, "labels", cJSON_Duplicate(labels, true));
+	if (cJSON_IsObject(notes))
+		cJSON_AddItemToObject(metadata, "annotations", cJSON_Duplicate(notes, true));
+	set_labels(child(metadata, "labels", false), spec);
+	set_owner(metadata, spec);
+	return object;
+}
+
+cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
+{
+	cJSON *template = from_node(pod->spec ? pod->spec->template : NULL);
+	cJSON *object = start_object("Pod", pod->name, spec, at(template, "metadata"));
+	cJSON *labels = child(child(object, "metadata", false), "labels", false);
+	cJSON *s = cJSON_DetachItemFromObjectCaseSensitive(template, "spec"), *main, *ports;
+	char index[16];
+
+	if (!cJSON_IsObject(s)) {
+		cJSON_Delete(s);
+		s = cJSON_CreateObject();
+	}
+	cJSON_AddItemToObject(object, "spec", s);
+	cJSON_Delete(template);
+	snprintf(index, sizeof(index), "%d", pod->index);
+	set_text(labels, LABEL_TASK, pod->task);
+	set_text(labels, LABEL_INDEX, index);
+	set_text(s, "hostname", pod->name);
+	set_text(s, "subdomain", spec->name);
+	set_text(s, "restartPolicy", "Never");
+	fill_bool(s, "automountServiceAccountToken", false);
+	fill_bool(s, "enableServiceLinks", false);
+	fill_number(s, "terminationGracePeriodSeconds", 30);
+	main = main_container(s);
+	if (pod->image)
+		set_text(main, "image", pod->image);
+	set_command(main, pod);
+	ports = child(main, "ports", true);
+	if (!list_has(ports, "name", "grpc"))
+		add_port(ports, "grpc", pod->port, "containerPort");
+	if (pod->role != ROLE_COMMAND && !list_has(ports, "name", "http"))
+		add_port(ports, "http", pod->http_port, "containerPort");
+	set_probe(main, pod);
+	set_resources(main, pod);
+	set_placement(s, pod);
+	add_volume(s, main, "tmp", "/tmp", NULL);
+	if (pod->volume_claim && pod->mount_path)
+		add_volume(s, main, "checkpoints", pod->mount_path, pod->volume_claim);
+	set_security(s, main);
+	return object;
+}
+
+cJSON *render_service(const struct job_spec *spec, int port, int http_port)
+{
+	cJSON *object = start_object("Service", spec->name, spec, NULL);
+	cJSON *s = cJSON_AddObjectToObject(object, "spec"), *ports;
+
+	cJSON_AddStringToObject(s, "clusterIP", "None");
+	cJSON_AddBoolToObject(s, "publishNotReadyAddresses", true);
+	cJSON_AddStringToObject(cJSON_AddObjectToObject(s, "selector"), LABEL_JOB, spec->name);
+	ports = cJSON_AddArrayToObject(s, "ports");
+	add_port(ports, "grpc", port, "port");
+	add_port(ports, "http", http_port, "port");
+	return object;
+}

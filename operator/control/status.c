@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The one status write of a reconcile: a JSON merge patch of what differs, with the uid of the job
+ * that was looked at, so that a job of the same name made since is never written to. */
+#include <math.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "operator/control/control.h"
+
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+void format_time(double t, char out[32])
+{
+	time_t seconds = (time_t)t;
+	struct tm tm;
+
+	gmtime_r(&seconds, &tm);
+	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+}
+
+cJSON *merge_patch(const cJSON *from, const cJSON *to)
+{
+	cJSON *patch = cJSON_CreateObject();
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, to)
+	{
+		const cJSON *old = at(from, item->string);
+		cJSON *change;
+
+		if (cJSON_IsObject(item) && cJSON_IsObject(old))
+			change = merge_patch(old, item);
+		else
+			change =
+			    cJSON_Compare(item, old, true) ? NULL : cJSON_Duplicate(item, true);
+		if (change)
+			cJSON_AddItemToObject(patch, item->string, change);
+	}
+	cJSON_ArrayForEach(item, from)
+	{
+		if (!at(to, item->string))
+			cJSON_AddNullToObject(patch, item->string);
+	}
+	if (patch->child)
+		return patch;
+	cJSON_Delete(patch);
+	return NULL;
+}
+
+int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err)
+{
+	cJSON *change = merge_patch(at(r->object, "status"), wanted), *patch, *answer = NULL;
+	const cJSON *metadata = at(r->object, "metadata");
+	const char *ns = cJSON_GetStringValue(at(metadata, "namespace"));
+	const char *name = cJSON_GetStringValue(at(metadata, "name"));
+	MU_AUTO_FREE char *path = NULL;
+	MU_AUTO_FREE char *body = NULL;
+	struct control *c = r->control;
+	int rc;
+
+	cJSON_Delete(wanted);
+	if (!change)
+		return 0;
+	patch = cJSON_CreateObject();
+	cJSON_AddStringToObject(cJSON_AddObjectToObject(patch, "metadata"), "uid", r->seen->uid);
+	cJSON_AddItemToObject(patch, "status", change);
+	body = cJSON_PrintUnformatted(patch);
+	cJSON_Delete(patch);
+	path = mu_xasprintf(
+	    "/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s/status", ns, name);
+	rc = c->io.call(c->io.user,
+			&(struct kube_request){.method = "PATCH",
+					       .path = path,
+					       .content_type = "application/merge-patch+json",
+					       .body = mu_span_of(body)},
+			&answer, err);
+	if (rc < 0)
+		return mu_wrap(err, "store status");
+	cache_assume_job(&c->cache, answer);
+	cJSON_Delete(answer);
+	return 0;
+}
+
+/* "3/3" and the kernels in use, for the columns of kubectl get. */
+static void add_summary(cJSON *status, const struct job_status *s)
+{
+	MU_AUTO_BUF kernels = {0};
+	cJSON *summary = cJSON_AddObjectToObject(status, "summary");
+	int ready = 0, desired = 0;
+	char text[32];
+
+	for (unsigned i = 0; i < s->n_tasks; i++) {
+		const struct task_status *t = &s->tasks[i];
+		bool known = false;
+
+		ready += t->ready;
+		desired += t->desired;
+		for (unsigned j = 0; j < i; j++)
+			known = known || strcmp(s->tasks[j].kernels, t->kernels) == 0;
+		if (t->kernels[0] && !known)
+			mu_buf_printf(&kernels, "%s%s", kernels.len ? "," : "", t->kernels);
+	}
+	snprintf(text, sizeof(text), "%d/%d", ready, desired);
+	cJSON_AddStringToObject(summary, "ready", text);
+	if (kernels.len)
+		cJSON_AddStringToObject(summary, "kernels", kernels.data);
+}
+
+static void add_progress(const struct reconcile *r, cJSON *status)
+{
+	const cJSON *stored = at(at(r->object, "status"), "progress");
+	cJSON *heard = r->seen->progress ? cJSON_Parse(r->seen->progress) : NULL;
+
+	if (heard)
+		cJSON_AddItemToObject(status, "progress", heard);
+	else if (stored)
+		cJSON_AddItemToObject(status, "progress", cJSON_Duplicate(stored, true));
+}
+
+cJSON *status_wanted(const struct reconcile *r, const struct job_status *s)
+{
+	MU_AUTO_BUF text = {0};
+	cJSON *status;
+
+	job_status_write(s, &text);
+	status = cJSON_ParseWithLength(text.data ? text.data : "", text.len);
+	if (!status)
+		status = cJSON_CreateObject();
+	add_progress(r, status);
+	add_summary(status, s);
+	return status;
+}
+
+cJSON *status_invalid(const cJSON *object, const char *message, double now)
+{
+	const cJSON *old = at(object, "status"), *was, *item;
+	cJSON *status = cJSON_IsObject(old) ? cJSON_Duplicate(old, true) : cJSON_CreateObject();
+	cJSON *conditions = cJSON_CreateArray(), *failed = cJSON_CreateObject();
+	char since[32];
+
+	format_time(now, since);
+	cJSON_ArrayForEach(item, at(old, "conditions"))
+	{
+		const char *type = cJSON_GetStringValue(at(item, "type"));
+		if (type && strcmp(type, "Failed") != 0) {
+			cJSON_AddItemToArray(conditions, cJSON_Duplicate(item, true));
+			continue;
+		}
+		was = at(item, "lastTransitionTime");
+		if (cJSON_IsString(was) && cJSON_IsString(at(item, "status")) &&
+		    strcmp(at(item, "status")->valuestring, "True") == 0)
+			snprintf(since, sizeof(since), "%.31s", was->valuestring);
+	}
+	cJSON_AddStringToObject(failed, "type", "Failed");
+	cJSON_AddStringToObject(failed, "status", "True");
+	cJSON_AddStringToObject(failed, "reason", "InvalidSpec");
+	cJSON_AddStringToObject(failed, "message", message);
+	cJSON_AddStringToObject(failed, "lastTransitionTime", since);
+	cJSON_AddItemToArray(conditions, failed);
+	cJSON_DeleteItemFromObjectCaseSensitive(status, "conditions");
+	cJSON_AddItemToObject(status, "conditions", conditions);
+	cJSON_DeleteItemFromObjectCaseSensitive(status, "phase");
+	cJSON_AddStringToObject(status, "phase", job_phase_names[JOB_FAILED]);
+	return status;
+}

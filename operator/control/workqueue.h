@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Keys that need a look, each once, never in two hands.
+ *
+ * A key that is added while a worker has it is handed out again after workqueue_done.  Delays are
+ * of two kinds: workqueue_after (a deadline) and workqueue_again (a failure: 5 ms doubling to
+ * 1000 s for each failure in a row, until workqueue_forget).  Adding a key at once overtakes both.
+ */
+#ifndef CONTROL_WORKQUEUE_H
+#define CONTROL_WORKQUEUE_H
+
+#include <pthread.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/map.h"
+
+struct workqueue {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct mu_map items;           /* key -> struct work_item */
+	struct work_item *head, *tail; /* ready */
+	struct work_item **heap;       /* delayed, by due */
+	unsigned n_heap, cap_heap, depth, retries, adds;
+	bool stopped;
+	double (*now)(void); /* monotonic seconds */
+};
+
+void workqueue_init(struct workqueue *q, double (*now)(void));
+void workqueue_fini(struct workqueue *q);
+void workqueue_add(struct workqueue *q, const char *key);
+void workqueue_after(struct workqueue *q, const char *key, double seconds);
+void workqueue_again(struct workqueue *q, const char *key);
+void workqueue_forget(struct workqueue *q, const char *key);
+/* Waits for a key (new memory); NULL once stopped. */
+char *workqueue_get(struct workqueue *q);
+/* As workqueue_get without waiting; NULL when none is ready. */
+char *workqueue_try(struct workqueue *q);
+void workqueue_done(struct workqueue *q, const char *key);
+void workqueue_stop(struct workqueue *q);
+void workqueue_metrics(struct workqueue *q, struct mu_buf *out);
+
+#endif

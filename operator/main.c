@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* muster-operator: runs DistributedTrainingJobs on Kubernetes. */
+#include <getopt.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "operator/control/control.h"
+#include "operator/control/dry_run.h"
+
+static const char usage[] =
+    "usage: muster-operator [OPTION]...\n"
+    "Runs DistributedTrainingJobs on a Kubernetes cluster.\n"
+    "\n"
+    "  --kubeconfig=FILE        instead of KUBECONFIG, the pod's service account, ~/.kube/config\n"
+    "  --image=IMAGE            of muster-task for jobs that name none [MUSTER_TASK_IMAGE]\n"
+    "  --image-gpu=IMAGE        likewise with CUDA [MUSTER_TASK_IMAGE_GPU]\n"
+    "  --namespace=NAME         watch this namespace only [MUSTER_NAMESPACE]\n"
+    "  --leader-elect=BOOL      hold a Lease while working (true)\n"
+    "  --lease-namespace=NAME   where the Lease is (the pod's namespace)\n"
+    "  --workers=N              jobs looked at at once (4)\n"
+    "  --metrics-port=N         /metrics (8080; 0: none)\n"
+    "  --probe-port=N           /healthz and /readyz (8081; 0: none)\n"
+    "  --progress-seconds=N     between questions to a chief (5; 0: never)\n"
+    "  --once --dry-run FILE    print what would be done for a manifest, and end\n"
+    "  --objects                with --dry-run: print the objects\n"
+    "  --version, --help\n";
+
+static _Atomic bool stop;
+
+static void on_signal(int number)
+{
+	if (atomic_exchange(&stop, true))
+		_exit(1); /* asked twice */
+}
+
+enum {
+	OPT_KUBECONFIG = 256,
+	OPT_IMAGE,
+	OPT_IMAGE_GPU,
+	OPT_NAMESPACE,
+	OPT_LEADER,
+	OPT_LEASE_NS,
+	OPT_WORKERS,
+	OPT_METRICS,
+	OPT_PROBE,
+	OPT_PROGRESS,
+	OPT_ONCE,
+	OPT_DRY,
+	OPT_OBJECTS,
+	OPT_VERSION,
+};
+static const struct option long_options[] = {
+    {"kubeconfig", required_argument, 0, OPT_KUBECONFIG},
+    {"image", required_argument, 0, OPT_IMAGE},
+    {"image-gpu", required_argument, 0, OPT_IMAGE_GPU},
+    {"namespace", required_argument, 0, OPT_NAMESPACE},
+    {"leader-elect", required_argument, 0, OPT_LEADER},
+    {"lease-namespace", required_argument, 0, OPT_LEASE_NS},
+    {"workers", required_argument, 0, OPT_WORKERS},
+    {"metrics-port", required_argument, 0, OPT_METRICS},
+    {"probe-port", required_argument, 0, OPT_PROBE},
+    {"progress-seconds", required_argument, 0, OPT_PROGRESS},
+    {"once", no_argument, 0, OPT_ONCE},
+    {"dry-run", required_argument, 0, OPT_DRY},
+    {"objects", no_argument, 0, OPT_OBJECTS},
+    {"version", no_argument, 0, OPT_VERSION},
+    {"help", no_argument, 0, 'h'},
+    {0, 0, 0, 0},
+};
+
+struct arguments {
+	struct control_options control;
+	const char *kubeconfig, *dry_run;
+	bool objects;
+};
+
+static const char *from_env(const char *name, const char *otherwise)
+{
+	const char *value = getenv(name);
+	return value && *value ? value : otherwise;
+}
+
+static int read_number(const char *option, const char *text, int max, int *out)
+{
+	char *end;
+	long n = strtol(text, &end, 10);
+
+	if (*end || end == text || n < 0 || n > max) {
+		fprintf(stderr, "muster-operator: --%s: '%s' is no number from 0 to %d\n", option,
+			text, max);
+		return -1;
+	}
+	*out = (int)n;
+	return 0;
+}
+
+/* 0: go on; 1: all done; -1: wrong. */
+static int read_option(struct arguments *a, int which)
+{
+	int n = 0, rc = 0;
+
+	switch (which) {
+	case OPT_KUBECONFIG:
+		a->kubeconfig = optarg;
+		return 0;
+	case OPT_IMAGE:
+		a->control.image = optarg;
+		return 0;
+	case OPT_IMAGE_GPU:
+		a->control.image_gpu = optarg;
+		return 0;
+	case OPT_NAMESPACE:
+		a->control.namespaces = optarg;
+		return 0;
+	case OPT_LEADER:
+		a->control.leader_election = strcmp(optarg, "false") != 0;
+		return 0;
+	case OPT_LEASE_NS:
+		a->control.lease_namespace = optarg;
+		return 0;
+	case OPT_WORKERS:
+		return read_number("workers", optarg, 32, &a->control.workers);
+	case OPT_METRICS:
+		return read_number("metrics-port", optarg, 65535, &a->control.metrics_port);
+	case OPT_PROBE:
+		return read_number("probe-port", optarg, 65535, &a->control.probe_port);
+	case OPT_PROGRESS:
+		rc = read_number("progress-seconds", optarg, 86400, &n);
+		a->control.progress_seconds = n;
+		return rc;
+	case OPT_DRY:
+		a->dry_run = optarg;
+		return 0;
+	case OPT_ONCE:
+		return 0;
+	case OPT_OBJECTS:
+		a->objects = true;
+		return 0;
+	case OPT_VERSION:
+		puts("muster-operator " MUSTER_VERSION);
+		return 1;
+	case 'h':
+		fputs(usage, stdout);
+		return 1;
+	default:
+		fputs("muster-operator: see --help\n", stderr);
+		return -1;
+	}
+}
+
+static int print_plan(const struct arguments *a)
+{
+	MU_AUTO_BUF out = {0};
+	struct mu_err err = {0};
+
+	if (dry_run(&out, a->dry_run, a->control.image, a->objects, &err) < 0) {
+		fprintf(stderr, "muster-operator: %s\n", err.msg);
+		return 1;
+	}
+	fwrite(out.data, 1, out.len, stdout);
+	return 0;
+}
+
+static int serve(struct arguments *a)
+{
+	struct sigaction on = {.sa_handler = on_signal};
+	struct kube_config config;
+	struct mu_err err = {0};
+	char identity[128] = "";
+	MU_AUTO_FREE char *ns = NULL;
+
+	sigaction(SIGTERM, &on, NULL);
+	sigaction(SIGINT, &on, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (kube_config_load(&config, a->kubeconfig, &err) < 0) {
+		mu_error("operator", "%s", err.msg);
+		return 1;
+	}
+	gethostname(identity, sizeof(identity) - 1);
+	snprintf(identity + strlen(identity), sizeof(identity) - strlen(identity), "_%d",
+		 (int)getpid());
+	a->control.identity = identity;
+	ns = mu_xstrdup(config.ns ? config.ns : "default");
+	if (!a->control.lease_namespace)
+		a->control.lease_namespace = ns;
+	mu_info("operator", "muster-operator " MUSTER_VERSION ", server %s", config.server);
+	if (control_run(&a->control, &config, &stop, &err) < 0) {
+		mu_error("operator", "%s", err.msg);
+		kube_config_fini(&config);
+		return 1;
+	}
+	mu_info("operator", "stopped");
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {
+	    .control = {.image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev"),
+			.image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL),
+			.namespaces = from_env("MUSTER_NAMESPACE", NULL),
+			.lease_namespace = from_env("POD_NAMESPACE", NULL),
+			.leader_election = true,
+			.workers = 4,
+			.metrics_port = 8080,
+			.probe_port = 8081,
+			.progress_seconds = 5},
+	};
+	int which, rc;
+
+	mu_log_init("muster-operator");
+	while ((which = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+		rc = read_option(&a, which);
+		if (rc != 0)
+			return rc > 0 ? 0 : 2;
+	}
+	if (optind < argc) {
+		fprintf(stderr, "muster-operator: unexpected '%s'; see --help\n", argv[optind]);
+		return 2;
+	}
+	return a.dry_run ? print_plan(&a) : serve(&a);
+}
