@@ -34,8 +34,9 @@ struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the call
 long rpc_time_left_ms(const struct rpc_call *call);   /* LONG_MAX when there is no deadline */
 void rpc_reply(struct rpc_call *call, const struct rpc_message *m);
 void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
-/* fn(arg) is called at most once if the caller goes away before the answer, from a queue thread;
- * never after rpc_reply* has returned. */
+/* fn(arg) is called at most once if the caller goes away before the answer, from a queue thread or,
+ * when it has gone already, from here; never after rpc_reply* has returned, unless that was called
+ * by fn. */
 void rpc_on_cancel(struct rpc_call *call, void (*fn)(void *arg), void *arg);
 
 #endif

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the files of this folder share: gRPC's library, its slices and status. */
+#ifndef MU_TASK_RPC_CORE_H
+#define MU_TASK_RPC_CORE_H
+
+#include <grpc/byte_buffer.h>
+#include <grpc/grpc.h>
+#include <grpc/grpc_security.h>
+#include <grpc/slice.h>
+#include <grpc/status.h>
+
+#include "task/rpc/channel.h"
+
+struct rpc_bytes {
+	grpc_byte_buffer *buffer; /* owned; NULL is the empty message */
+	grpc_slice flat;
+	bool has_flat;
+};
+
+void core_init(void);     /* counts; initialises gRPC at the first */
+void core_shutdown(void); /* the last one lets go of it, without waiting */
+
+void bytes_init(struct rpc_bytes *b, grpc_byte_buffer *buffer); /* takes buffer */
+void bytes_fini(struct rpc_bytes *b);
+
+grpc_byte_buffer *message_to_buffer(const struct rpc_message *m);
+
+gpr_timespec core_deadline(long timeout_ms); /* <= 0: never */
+/* What a peer answered.  gRPC's own "Stream removed" is a connection that went away. */
+void core_status(struct mu_err *err, grpc_status_code code, grpc_slice details);
+
+/* One poll loop for all channels of the process. */
+struct core_tag {
+	void (*fire)(struct core_tag *tag, bool ok);
+};
+grpc_completion_queue *loop_ref(void);
+void loop_unref(void);
+bool loop_is_this_thread(void);
+
+#endif

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/rpc/server.h"
+#include "tests/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static struct rpc_call *parked;
+static _Atomic int cancelled;
+
+static void echo(struct rpc_call *call, void *ctx)
+{
+	struct rpc_message m = {.head = rpc_bytes_flat(rpc_request(call))};
+
+	rpc_reply(call, &m);
+}
+
+static void refuse(struct rpc_call *call, void *ctx)
+{
+	struct mu_err err;
+
+	mu_fail(&err, MU_ABORTED, "no such thing");
+	rpc_reply_error(call, &err);
+}
+
+static void answer_cancelled(void *arg)
+{
+	struct mu_err err;
+
+	mu_fail(&err, MU_CANCELLED, "gone");
+	atomic_fetch_add(&cancelled, 1);
+	rpc_reply_error(arg, &err);
+}
+
+static void park(struct rpc_call *call, void *ctx)
+{
+	parked = call;
+	rpc_on_cancel(call, answer_cancelled, call);
+}
+
+/* Eight MiB from a tensor, framed. */
+static void big(struct rpc_call *call, void *ctx)
+{
+	struct mu_shape shape = mu_shape_vec(2 << 20);
+	struct mu_tensor t;
+	struct rpc_message last = {.head = MU_SPAN("!")};
+	struct rpc_message m = {.head = MU_SPAN("<"), .tail = MU_SPAN(">"), .next = &last};
+
+	assert_int_equal(mu_tensor_new(&t, MU_FLOAT, &shape, NULL), 0);
+	for (int i = 0; i < 2 << 20; i++)
+		MU_DATA(float, &t)[i] = (float)i;
+	m.payload = &t;
+	m.payload_len = mu_tensor_bytes(&t);
+	rpc_reply(call, &m);
+	mu_tensor_unref(&t);
+}
+
+static const struct rpc_method methods[] = {
+    {"/t.T/Echo", echo}, {"/t.T/Refuse", refuse}, {"/t.T/Park", park}, {"/t.T/Big", big}};
+
+struct fixture {
+	struct rpc_server *server;
+	struct rpc_channel *ch;
+	int port;
+};
+
+static int start(void **state)
+{
+	static const char *address = "127.0.0.1:0";
+	struct fixture *f = MU_NEW(struct fixture);
+	struct rpc_server_options o = {
+	    .addresses = &address, .n_addresses = 1, .methods = methods, .n_methods = 4};
+	struct mu_err err;
+	char target[64];
+
+	assert_ok(rpc_server_start(&o, &f->server, &f->port, &err), &err);
+	assert_true(f->port > 0);
+	snprintf(target, sizeof(target), "grpc://127.0.0.1:%d", f->port);
+	assert_ok(rpc_channel_open(target, &f->ch, &err), &err);
+	*state = f;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	struct fixture *f = *state;
+
+	rpc_channel_close(f->ch);
+	rpc_server_stop(f->server, 100);
+	free(f);
+	return 0;
+}
+
+static void a_call_brings_the_answer(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {.head = MU_SPAN("hello")};
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+
+	for (int i = 0; i < 100; i++) {
+		mu_buf_clear(&reply);
+		assert_ok(rpc_call(f->ch, "/t.T/Echo", &m, 5000, 0, &reply, &err), &err);
+		assert_true(mu_span_is(mu_buf_span(&reply), "hello"));
+	}
+}
+
+static void an_empty_message_is_a_message(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {0};
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+
+	assert_ok(rpc_call(f->ch, "/t.T/Echo", &m, 5000, 0, &reply, &err), &err);
+	assert_int_equal(reply.len, 0);
+}
+
+static void an_error_keeps_code_and_text(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {0};
+	struct mu_err err;
+
+	assert_fails(rpc_call(f->ch, "/t.T/Refuse", &m, 5000, 0, NULL, &err), &err, MU_ABORTED,
+		     "no such thing");
+}
+
+static void an_unknown_method_is_unimplemented(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {0};
+	struct mu_err err;
+
+	assert_fails(rpc_call(f->ch, "/t.T/Nope", &m, 5000, 0, NULL, &err), &err, MU_UNIMPLEMENTED,
+		     "/t.T/Nope");
+}
+
+static void a_tensor_travels_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {0};
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+	float last;
+
+	assert_ok(rpc_call(f->ch, "/t.T/Big", &m, 20000, 0, &reply, &err), &err);
+	assert_int_equal(reply.len, (8 << 20) + 3);
+	assert_int_equal(reply.data[0], '<');
+	memcpy(&last, reply.data + 1 + (8 << 20) - 4, 4);
+	assert_true(last == (float)((2 << 20) - 1));
+	assert_string_equal(reply.data + reply.len - 2, ">!");
+}
+
+static void a_deadline_ends_a_parked_call_on_both_sides(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {0};
+	struct mu_err err;
+
+	cancelled = 0;
+	assert_fails(rpc_call(f->ch, "/t.T/Park", &m, 50, 0, NULL, &err), &err,
+		     MU_DEADLINE_EXCEEDED, "");
+	for (int i = 0; i < 200 && !atomic_load(&cancelled); i++)
+		usleep(10000);
+	assert_int_equal(atomic_load(&cancelled), 1);
+}
+
+static _Atomic int finished;
+static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	*(enum mu_code *)arg = err ? err->code : MU_OK;
+	atomic_fetch_add(&finished, 1);
+}
+
+static void cancelling_ends_a_call_once(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {0};
+	enum mu_code code = MU_OK;
+	struct mu_err err;
+	uint64_t id;
+
+	finished = 0;
+	id = rpc_start(f->ch, "/t.T/Park", &m, 0, 0, note, &code, &err);
+	assert_true(id != 0);
+	rpc_out_cancel(f->ch, id);
+	for (int i = 0; i < 500 && !atomic_load(&finished); i++)
+		usleep(10000);
+	assert_int_equal(atomic_load(&finished), 1);
+	assert_int_equal(code, MU_CANCELLED);
+	rpc_out_cancel(f->ch, id); /* nothing to do any more */
+}
+
+static void closing_the_channel_ends_its_calls(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_channel *ch;
+	struct rpc_message m = {0};
+	enum mu_code code = MU_OK;
+	struct mu_err err;
+	char target[64];
+
+	finished = 0;
+	snprintf(target, sizeof(target), "127.0.0.1:%d", f->port);
+	assert_ok(rpc_channel_open(target, &ch, &err), &err);
+	assert_true(rpc_start(ch, "/t.T/Park", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) != 0);
+	rpc_channel_close(ch);
+	assert_int_equal(atomic_load(&finished), 1);
+	assert_int_equal(code, MU_CANCELLED);
+}
+
+static void stopping_the_server_ends_parked_calls(void **state)
+{
+	struct fixture *f = *state;
+	struct rpc_message m = {0};
+	enum mu_code code = MU_OK;
+	struct mu_err err;
+
+	finished = 0;
+	assert_true(rpc_start(f->ch, "/t.T/Park", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) !=
+		    0);
+	usleep(50000);
+	rpc_server_stop(f->server, 50);
+	f->server = NULL;
+	for (int i = 0; i < 500 && !atomic_load(&finished); i++)
+		usleep(10000);
+	assert_int_equal(atomic_load(&finished), 1);
+	assert_true(code == MU_CANCELLED || code == MU_UNAVAILABLE);
+}
+
+static void nobody_there_is_unavailable(void **state)
+{
+	struct rpc_message m = {0};
+	struct rpc_channel *ch;
+	struct mu_err err;
+
+	assert_ok(rpc_channel_open("127.0.0.1:1", &ch, &err), &err);
+	assert_fails(rpc_call(ch, "/t.T/Echo", &m, 5000, 0, NULL, &err), &err, MU_UNAVAILABLE, "");
+	assert_fails(rpc_call(ch, "/t.T/Echo", &m, 50, RPC_WAIT_FOR_READY, NULL, &err), &err,
+		     MU_DEADLINE_EXCEEDED, "");
+	rpc_channel_close(ch);
+}
+
+static void a_taken_port_is_named(void **state)
+{
+	struct fixture *f = *state;
+	char address[64], text[64];
+	const char *list = address;
+	struct rpc_server_options o = {.addresses = &list, .n_addresses = 1};
+	struct rpc_server *other;
+	struct mu_err err;
+	int port;
+
+	snprintf(address, sizeof(address), "127.0.0.1:%d", f->port);
+	snprintf(text, sizeof(text), "port %d on 127.0.0.1 is already in use", f->port);
+	assert_fails(rpc_server_start(&o, &other, &port, &err), &err, MU_FAILED_PRECONDITION, text);
+}
+
+static void a_wrong_address_is_refused(void **state)
+{
+	static const char *const wrong[] = {"127.0.0.1",   "127.0.0.1:",       ":1",
+					    "127.0.0.1:x", "127.0.0.1:123456", "unix:"};
+	struct rpc_server *s;
+	struct rpc_channel *ch;
+	struct mu_err err;
+	int port;
+
+	for (unsigned i = 0; i < MU_COUNT(wrong); i++) {
+		struct rpc_server_options o = {.addresses = &wrong[i], .n_addresses = 1};
+
+		assert_fails(rpc_server_start(&o, &s, &port, &err), &err, MU_INVALID_ARGUMENT,
+			     "no address");
+	}
+	assert_fails(rpc_channel_open("somewhere", &ch, &err), &err, MU_INVALID_ARGUMENT,
+		     "no address");
+}
+
+static void a_unix_socket_serves_too(void **state)
+{
+	char address[96];
+	const char *list = address;
+	struct rpc_server_options o = {
+	    .addresses = &list, .n_addresses = 1, .methods = methods, .n_methods = 4};
+	struct rpc_message m = {.head = MU_SPAN("x")};
+	struct rpc_server *s;
+	struct rpc_channel *ch;
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+	int port = -1;
+
+	snprintf(address, sizeof(address), "unix:/tmp/muster-rpc-test-%d", (int)getpid());
+	assert_ok(rpc_server_start(&o, &s, &port, &err), &err);
+	assert_int_equal(port, 0);
+	assert_ok(rpc_channel_open(address, &ch, &err), &err);
+	assert_ok(rpc_call(ch, "/t.T/Echo", &m, 5000, 0, &reply, &err), &err);
+	assert_string_equal(reply.data, "x");
+	rpc_channel_close(ch);
+	rpc_server_stop(s, 100);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_call_brings_the_answer, start, stop),
+	    cmocka_unit_test_setup_teardown(an_empty_message_is_a_message, start, stop),
+	    cmocka_unit_test_setup_teardown(an_error_keeps_code_and_text, start, stop),
+	    cmocka_unit_test_setup_teardown(an_unknown_method_is_unimplemented, start, stop),
+	    cmocka_unit_test_setup_teardown(a_tensor_travels_whole, start, stop),
+	    cmocka_unit_test_setup_teardown(a_deadline_ends_a_parked_call_on_both_sides, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(cancelling_ends_a_call_once, start, stop),
+	    cmocka_unit_test_setup_teardown(closing_the_channel_ends_its_calls, start, stop),
+	    cmocka_unit_test_setup_teardown(stopping_the_server_ends_parked_calls, start, stop),
+	    cmocka_unit_test(nobody_there_is_unavailable),
+	    cmocka_unit_test_setup_teardown(a_taken_port_is_named, start, stop),
+	    cmocka_unit_test(a_wrong_address_is_refused),
+	    cmocka_unit_test(a_unix_socket_serves_too),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
