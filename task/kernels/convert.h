@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MU_TASK_KERNELS_CONVERT_H
+#define MU_TASK_KERNELS_CONVERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/tensor/dtype.h"
+
+/* out[i] = (to) in[i] for plain numeric types, bool and the 16-bit floats; false when there is no
+ * such conversion. */
+bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, int64_t n);
+bool convert_known(enum mu_dtype to, enum mu_dtype from);
+
+#endif

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax, its logarithm and the two cross entropies, row by row. */
+#include <math.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/broadcast.h"
+#include "task/kernels/elems.h"
+#include "task/kernels/kernel_table.h"
+#include "task/kernels/loops.h"
+
+/* Row by row: shifted = x - max(x); e = exp(shifted); returns sum(e). */
+#define ROW_FUNCTIONS(T, dt)                                                                       \
+	static T row_max_##T(const T *x, int64_t n)                                                \
+	{                                                                                          \
+		T most = -(T)INFINITY;                                                             \
+		loops->reduce[RED_MAX][dt].row(&most, x, n);                                       \
+		return most;                                                                       \
+	}                                                                                          \
+	static T row_exp_##T(T *e, const T *x, int64_t n)                                          \
+	{                                                                                          \
+		T most = row_max_##T(x, n), sum = 0;                                               \
+		loops->binary[BIN_Sub][dt](e, x, &most, n, RIGHT_SCALAR);                          \
+		loops->unary[UN_Exp][dt](e, e, n);                                                 \
+		loops->reduce[RED_SUM][dt].row(&sum, e, n);                                        \
+		return sum;                                                                        \
+	}                                                                                          \
+	static void softmax_row_##T(T *o, const T *x, int64_t n)                                   \
+	{                                                                                          \
+		T scale = 1 / row_exp_##T(o, x, n);                                                \
+		loops->binary[BIN_Mul][dt](o, o, &scale, n, RIGHT_SCALAR);                         \
+	}                                                                                          \
+	static void log_softmax_row_##T(T *o, const T *x, int64_t n)                               \
+	{                                                                                          \
+		T most = row_max_##T(x, n), sum = row_exp_##T(o, x, n);                            \
+		T shift = most + (T)log((double)sum);                                              \
+		loops->binary[BIN_Sub][dt](o, x, &shift, n, RIGHT_SCALAR);                         \
+	}                                                                                          \
+	/* back = softmax(x) - labels; returns the row's loss. */                                  \
+	static T dense_loss_row_##T(T *back, const T *x, const T *labels, int64_t n)               \
+	{                                                                                          \
+		T most = row_max_##T(x, n), sum = row_exp_##T(back, x, n), loss = 0;               \
+		T log_sum = (T)log((double)sum);                                                   \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			if (labels[i] != 0)                                                        \
+				loss += labels[i] * (log_sum - (x[i] - most));                     \
+			back[i] = back[i] / sum - labels[i];                                       \
+		}                                                                                  \
+		return loss;                                                                       \
+	}                                                                                          \
+	static T sparse_loss_row_##T(T *back, const T *x, int64_t label, int64_t n)                \
+	{                                                                                          \
+		T most = row_max_##T(x, n), sum = row_exp_##T(back, x, n), scale = 1 / sum;        \
+		loops->binary[BIN_Mul][dt](back, back, &scale, n, RIGHT_SCALAR);                   \
+		back[label] -= 1;                                                                  \
+		return (T)log((double)sum) - (x[label] - most);                                    \
+	}
+ROW_FUNCTIONS(float, MU_FLOAT)
+ROW_FUNCTIONS(double, MU_DOUBLE)
+
+static int need_real(const struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
+
+	return t == MU_FLOAT || t == MU_DOUBLE
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+static int rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	int rc = need_real(c, err);
+
+	if (rc)
+		return rc;
+	if (in->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must have >= 1 dimension, got %s",
+			       mu_shape_str(&in->shape));
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
+		return rc;
+	int64_t n = in->shape.dim[in->shape.rank - 1];
+	for (int64_t at = 0; at < in->shape.count; at += n)
+		if (in->dtype == MU_FLOAT)
+			(logarithm ? log_softmax_row_float : softmax_row_float)(
+			    MU_DATA(float, out) + at, MU_DATA(float, in) + at, n);
+		else
+			(logarithm ? log_softmax_row_double : softmax_row_double)(
+			    MU_DATA(double, out) + at, MU_DATA(double, in) + at, n);
+	return 0;
+}
+
+static int softmax(struct kernel_call *c, struct mu_err *err)
+{
+	return rows_of(c, false, err);
+}
+
+static int log_softmax(struct kernel_call *c, struct mu_err *err)
+{
+	return rows_of(c, true, err);
+}
+
+/* Input i with shape `to`: itself or stretched. */
+static int stretch(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
+		   struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, i);
+	struct view v;
+
+	if (in->shape.count == to->count) {
+		*out = mu_tensor_reshaped(in, to);
+		return 0;
+	}
+	int rc = mu_tensor_new(out, in->dtype, to, err);
+	if (!rc) {
+		broadcast_view(&v, &in->shape, to);
+		view_read(in->dtype, out->data, in->data, &v);
+	}
+	return rc;
+}
+
+static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR logits = {0}, labels = {0};
+	struct mu_tensor *loss, *back;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = need_real(c, err)) || (rc = args_same_type(c, 0, 1, err)))
+		return rc;
+	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, &shape, NULL) ||
+	    shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "logits and labels must be broadcastable: logits_size=%s "
+			       "labels_size=%s",
+			       mu_shape_str(&kernel_in(c, 0)->shape),
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	struct mu_shape rows = mu_shape_vec(shape.dim[0]);
+	int64_t n = shape.dim[1];
+	if ((rc = stretch(c, 0, &shape, &logits, err)) ||
+	    (rc = stretch(c, 1, &shape, &labels, err)) ||
+	    (rc = kernel_out(c, 0, logits.dtype, &rows, &loss, err)) ||
+	    (rc = kernel_out(c, 1, logits.dtype, &shape, &back, err)))
+		return rc;
+	for (int64_t r = 0; r < rows.count; r++)
+		if (logits.dtype == MU_FLOAT)
+			MU_DATA(float, loss)
+	[r] = dense_loss_row_float(MU_DATA(float, back) + r * n, MU_DATA(float, &logits) + r * n,
+				   MU_DATA(float, &labels) + r * n, n);
+	else MU_DATA(double, loss)[r] =
+	    dense_loss_row_double(MU_DATA(double, back) + r * n, MU_DATA(double, &logits) + r * n,
+				  MU_DATA(double, &labels) + r * n, n);
+	return 0;
+}
+
+static int check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)
+{
+	for (int64_t r = 0; r < labels->shape.count; r++) {
+		int64_t label = mu_tensor_int(labels, r);
+		if (label < 0 || label >= classes)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Received a label value of %lld which is outside the valid "
+				       "range of [0, %lld).",
+				       (long long)label, (long long)classes);
+	}
+	return 0;
+}
+
+static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0), *labels = kernel_in(c, 1);
+	struct mu_tensor *loss, *back;
+	int rc;
+
+	if ((rc = need_real(c, err)) || (rc = args_is_int(c, 1, err)))
+		return rc;
+	if (logits->shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must be 2-D, but got shape %s",
+			       mu_shape_str(&logits->shape));
+	if (labels->shape.rank != 1 || labels->shape.dim[0] != logits->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "logits and labels must have the same first dimension, got logits "
+			       "shape %s and labels shape %s",
+			       mu_shape_str(&logits->shape), mu_shape_str(&labels->shape));
+	int64_t n = logits->shape.dim[1];
+	if ((rc = check_labels(labels, n, err)) ||
+	    (rc = kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err)) ||
+	    (rc = kernel_out(c, 1, logits->dtype, &logits->shape, &back, err)))
+		return rc;
+	for (int64_t r = 0; r < labels->shape.count; r++)
+		if (logits->dtype == MU_FLOAT)
+			MU_DATA(float, loss)
+	[r] = sparse_loss_row_float(MU_DATA(float, back) + r * n, MU_DATA(float, logits) + r * n,
+				    mu_tensor_int(labels, r), n);
+	else MU_DATA(double, loss)[r] =
+	    sparse_loss_row_double(MU_DATA(double, back) + r * n, MU_DATA(double, logits) + r * n,
+				   mu_tensor_int(labels, r), n);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Softmax", .run = softmax},
+    {"LogSoftmax", .run = log_softmax},
+    {"SoftmaxCrossEntropyWithLogits", .run = softmax_cross_entropy},
+    {"SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy},
+};
+KERNEL_TABLE(softmax, rows)

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MU_TASK_KERNELS_MATMUL_H
+#define MU_TASK_KERNELS_MATMUL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/tensor/dtype.h"
+
+/* c[m, n] = a[m, k] * b[k, n]; a and b are stored the other way round where trans says so. */
+struct product {
+	int64_t m, n, k;
+	bool trans_a, trans_b;
+};
+bool product_known(enum mu_dtype t); /* float, double, int32, int64 */
+void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c);
+
+#endif
