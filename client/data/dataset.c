@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Data sets from files.
+ *
+ * Labels are checked here, once, so that nobody later has to wonder about a class number: whole,
+ * not negative, below a limit that a typing error in a column number would break.
+ */
+#include <math.h>
+
+#include "lib/io/csv.h"
+#include "lib/io/idx.h"
+#include "muster/data.h"
+
+enum { MAX_CLASSES = 100000 };
+
+void mu_dataset_fini(struct mu_dataset *d)
+{
+	mu_tensor_unref(&d->x);
+	mu_tensor_unref(&d->y);
+}
+
+static int make(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
+{
+	struct mu_shape sx, sy;
+	int rc = mu_shape_set(&sx, 2, (int64_t[]){rows, features}, err);
+
+	*d = (struct mu_dataset){.rows = rows, .features = features};
+	if (!rc)
+		rc = mu_shape_set(&sy, 1, &rows, err);
+	if (!rc)
+		rc = mu_tensor_new(&d->x, MU_FLOAT, &sx, err);
+	if (!rc)
+		rc = mu_tensor_new(&d->y, MU_INT32, &sy, err);
+	if (rc)
+		mu_dataset_fini(d);
+	return rc;
+}
+
+static int put_label(struct mu_dataset *d, int64_t row, double label, const char *path,
+		     struct mu_err *err)
+{
+	if (!(label >= 0 && label < MAX_CLASSES) || label != floor(label))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s: row %lld: label %g is no class number (0, 1, 2, …)", path,
+			       (long long)row + 1, label);
+	MU_DATA(int32_t, &d->y)[row] = (int32_t)label;
+	if ((int64_t)label >= d->classes)
+		d->classes = (int64_t)label + 1;
+	return 0;
+}
+
+static double greatest(const double *v, int64_t rows, int64_t width, int64_t use)
+{
+	double most = 0;
+
+	for (int64_t r = 0; r < rows; r++)
+		for (int64_t c = 0; c < use; c++)
+			most = fabs(v[r * width + c]) > most ? fabs(v[r * width + c]) : most;
+	return most > 0 ? most : 1;
+}
+
+/* Rows [from, to) of the table. */
+static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, int64_t from, int64_t to,
+		    double scale, const char *path, struct mu_err *err)
+{
+	int64_t width = t->shape.dim[1], n = width - 1;
+	const double *v = MU_DATA(double, t);
+	int rc = make(d, to - from, n, err);
+
+	for (int64_t r = from; r < to && !rc; r++) {
+		float *x = MU_DATA(float, &d->x) + (r - from) * n;
+
+		for (int64_t c = 0; c < n; c++)
+			x[c] = (float)(v[r * width + c] / scale);
+		rc = put_label(d, r - from, v[r * width + n], path, err);
+		if (rc)
+			mu_dataset_fini(d);
+	}
+	return rc;
+}
+
+int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const char *path,
+		   double test_fraction, double scale, struct mu_err *err)
+{
+	MU_AUTO_TENSOR t = {0};
+	struct mu_dataset a, b;
+	int64_t rows, held;
+	int rc = mu_csv_read(&t, path, err);
+
+	if (rc)
+		return rc;
+	rows = t.shape.dim[0];
+	if (t.shape.dim[1] < 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s: %lld column, expected features and a label last", path,
+			       (long long)t.shape.dim[1]);
+	if (!(test_fraction >= 0 && test_fraction < 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "testFraction is %g, expected at least 0 and less than 1",
+			       test_fraction);
+	held = (int64_t)((double)rows * test_fraction);
+	if (rows - held < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %lld rows leave none to train on",
+			       path, (long long)rows);
+	if (scale == 0)
+		scale = greatest(MU_DATA(double, &t), rows, t.shape.dim[1], t.shape.dim[1] - 1);
+	rc = csv_part(&a, &t, 0, rows - held, scale, path, err);
+	if (rc)
+		return rc;
+	rc = csv_part(&b, &t, rows - held, rows, scale, path, err);
+	if (rc) {
+		mu_dataset_fini(&a);
+		return rc;
+	}
+	a.classes = b.classes = a.classes > b.classes ? a.classes : b.classes;
+	*train = a;
+	*test = b;
+	return 0;
+}
+
+/* Element i as a number, of any type that an IDX file can have. */
+static double element(const struct mu_tensor *t, int64_t i)
+{
+	switch (t->dtype) {
+	case MU_UINT8:
+		return MU_DATA(uint8_t, t)[i];
+	case MU_INT8:
+		return MU_DATA(int8_t, t)[i];
+	case MU_INT16:
+		return MU_DATA(int16_t, t)[i];
+	case MU_INT32:
+		return MU_DATA(int32_t, t)[i];
+	case MU_FLOAT:
+		return (double)MU_DATA(float, t)[i];
+	case MU_DOUBLE:
+		return MU_DATA(double, t)[i];
+	default:
+		return 0;
+	}
+}
+
+int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *labels, double scale,
+		   struct mu_err *err)
+{
+	MU_AUTO_TENSOR x = {0};
+	MU_AUTO_TENSOR y = {0};
+	struct mu_dataset d;
+	int rc = mu_idx_read(&x, images, err);
+
+	if (!rc)
+		rc = mu_idx_read(&y, labels, err);
+	if (rc)
+		return rc;
+	if (x.shape.rank < 1 || y.shape.rank != 1 || x.shape.dim[0] != y.shape.dim[0] ||
+	    x.shape.dim[0] < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s is %s and %s is %s: expected one label for each image", images,
+			       mu_shape_str(&x.shape), labels, mu_shape_str(&y.shape));
+	rc = make(&d, y.shape.dim[0], x.shape.count / y.shape.dim[0], err);
+	if (rc)
+		return rc;
+	if (scale == 0)
+		for (int64_t i = 0; i < x.shape.count; i++)
+			scale = fabs(element(&x, i)) > scale ? fabs(element(&x, i)) : scale;
+	for (int64_t i = 0; i < x.shape.count; i++)
+		MU_DATA(float, &d.x)[i] = (float)(element(&x, i) / (scale > 0 ? scale : 1));
+	for (int64_t i = 0; i < d.rows && !rc; i++)
+		rc = put_label(&d, i, element(&y, i), labels, err);
+	if (rc)
+		mu_dataset_fini(&d);
+	else
+		*out = d;
+	return rc;
+}
+
+int mu_dataset_rows(const struct mu_dataset *d, int64_t from, int64_t to, struct mu_tensor *x,
+		    struct mu_tensor *y, struct mu_err *err)
+{
+	struct mu_dataset part;
+	int rc;
+
+	if (from < 0 || to > d->rows || from > to)
+		return mu_fail(err, MU_OUT_OF_RANGE, "rows %lld to %lld of %lld", (long long)from,
+			       (long long)to, (long long)d->rows);
+	rc = make(&part, to - from, d->features, err);
+	if (rc)
+		return rc;
+	memcpy(part.x.data, MU_DATA(float, &d->x) + from * d->features, part.x.buf->size);
+	memcpy(part.y.data, MU_DATA(int32_t, &d->y) + from, part.y.buf->size);
+	*x = part.x;
+	*y = part.y;
+	return 0;
+}
