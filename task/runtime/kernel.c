@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/runtime/kernel.h"
+
+#include "task/runtime/plan.h"
+
+int kernel_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
+	       struct mu_tensor **out, struct mu_err *err)
+{
+	int rc = mu_tensor_new(&c->out[i].tensor, dtype, shape, err);
+
+	if (!rc)
+		*out = &c->out[i].tensor;
+	return rc;
+}
+
+/* The buffer moves to the output; the input keeps shape and pointer, which the kernel may still
+ * read through, but no reference. */
+int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
+		     const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_tensor *in = &c->in[from].tensor;
+	struct mu_tbuf *b = in->buf;
+
+	if (!b || b->owner || b->dtype != dtype || in->dtype != dtype ||
+	    in->shape.count != shape->count || b->count != shape->count || in->data != b->data ||
+	    !mu_dtype_size(dtype) || !mu_tensor_is_sole(in))
+		return kernel_out(c, i, dtype, shape, out, err);
+	c->out[i].tensor = *in;
+	c->out[i].tensor.shape = *shape;
+	in->buf = NULL;
+	*out = &c->out[i].tensor;
+	return 0;
+}
+
+void kernel_out_take(struct kernel_call *c, unsigned i, struct mu_tensor t)
+{
+	mu_tensor_unref(&c->out[i].tensor);
+	c->out[i].tensor = t;
+}
+
+void kernel_out_ref(struct kernel_call *c, unsigned i, struct variable *v)
+{
+	resource_ref(&v->base);
+	c->out[i].ref = v;
+}
+
+void kernel_out_dead(struct kernel_call *c, unsigned i)
+{
+	c->out[i].dead = true;
+}
+
+void kernel_parallel(struct kernel_call *c, int64_t n, int64_t grain,
+		     void (*body)(void *arg, int64_t from, int64_t to), void *arg)
+{
+	thread_pool_parallel(c->runtime->pool, n, grain, body, arg);
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Inside the executor: the compiled plan, and what a running step is made of.
+ *
+ * Plan.  Nodes, edges and roots lie in flat arrays.  Each node belongs to one frame: the root, or
+ * the body of a while loop.  Within its frame it has a pending word and a run of input slots, and
+ * an iteration is one block with all of a frame's pending words and slots; the root has exactly
+ * one.
+ *
+ * Step.  A thread that works on a step has a `struct work`: a stack of ready nodes.  A step is over
+ * when no thread works on it and no call is parked; both are counted in `outstanding`, so a chain
+ * of nodes costs no shared counter.
+ */
+#ifndef MU_TASK_RUNTIME_PLAN_H
+#define MU_TASK_RUNTIME_PLAN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "task/runtime/kernel.h"
+#include "task/runtime/runtime.h"
+#include "task/runtime/thread_pool.h"
+
+enum node_kind { NODE_PLAIN, NODE_MERGE, NODE_ENTER, NODE_EXIT, NODE_NEXT };
+enum { NO_SLOT = UINT32_MAX, ROOT_FRAME = 0, MAX_FRAME_DEPTH = 64 };
+
+/* A pending word.  Plain nodes: inputs still to come below, dead ones above.  Merge: controls to
+ * come below, data inputs not yet dead in the middle, and flags: a live input has claimed the node,
+ * its value is in place, a control input was dead. */
+#define PENDING_DEAD     ((uint64_t)1 << 32)
+#define MERGE_DATA       ((uint64_t)1 << 32)
+#define MERGE_DATA_OF(w) ((unsigned)((w) >> 32) & 0x1fffffffu)
+#define MERGE_CLAIMED    ((uint64_t)1 << 61)
+#define MERGE_LIVE       ((uint64_t)1 << 62)
+#define MERGE_DEAD_CTL   ((uint64_t)1 << 63)
+
+struct plan_edge {
+	uint32_t dst;
+	uint32_t slot; /* among the slots of dst's frame; NO_SLOT: a control edge */
+	int port;
+};
+
+struct plan_node {
+	const struct kernel *kernel;
+	const struct mu_node *node;
+	void *state;
+	uint64_t initial; /* pending word at the start of an iteration */
+	uint32_t n_in, n_out;
+	uint32_t in_slot;        /* first input slot */
+	uint32_t edges, n_edges; /* by rising port; control edges last */
+	uint32_t pending;        /* index among the frame's pending words */
+	uint32_t frame;          /* the node's own */
+	uint32_t child;          /* Enter: the frame it opens */
+	uint32_t call, out_slot; /* asynchronous: call record and output slots in the iteration */
+	uint8_t kind;            /* enum node_kind */
+	bool async, expensive, sees_dead, uninit_ok, ref_in, constant;
+};
+
+struct plan_frame {
+	const char *name;
+	uint32_t parent, depth;
+	uint32_t n_nodes, n_slots, n_calls, n_enters;
+	uint64_t *initial;               /* n_nodes pending words */
+	size_t slots_at, calls_at, size; /* of an iteration's block */
+};
+
+struct executor {
+	_Atomic unsigned refs;
+	struct runtime *rt;
+	struct mu_graph *graph;
+	char *container;
+	struct mu_arena arena;
+	struct plan_node *nodes;
+	struct plan_edge *edges;
+	bool *wants_ref; /* by ref_at[node] + input */
+	uint32_t *ref_at;
+	uint32_t *roots;
+	struct plan_frame *frames;
+	uint32_t n_nodes, n_prepared, n_roots, n_frames, max_out;
+	pthread_mutex_t lock;
+	struct iteration *spare; /* root blocks of steps that are over */
+	unsigned n_spare;
+	bool all_taken; /* no Merge, no loop: a step that succeeds leaves no value behind */
+};
+
+struct frame;
+struct iteration {
+	struct iteration *next;
+	struct frame *frame; /* NULL: the root */
+	uint64_t number;
+	unsigned outstanding, children; /* not for the root; under the frame's lock */
+	struct value *slots;
+	struct call *calls;
+	_Atomic uint64_t pending[];
+};
+
+/* A call of an asynchronous kernel; `k` is what the kernel sees. */
+struct call {
+	struct kernel_call k;
+	struct pool_job job;
+	struct iteration *it;
+	uint32_t node;
+	bool registered, failed;
+	struct call *next, **link; /* in step->waiting */
+	void (*cancel)(void *arg);
+	void *cancel_arg;
+};
+
+struct item {
+	uint32_t node;
+	bool dead;
+	struct iteration *it;
+};
+
+enum { WORK_INLINE = 64, OUT_INLINE = 8 };
+struct work {
+	struct step *step;
+	struct work *outer; /* this thread's, of another step */
+	struct item *items, few[WORK_INLINE];
+	unsigned n, cap, done;
+	bool guest; /* on a thread that is not the pool's: must not be kept long */
+	struct value *out, few_out[OUT_INLINE];
+};
+
+struct step {
+	_Atomic unsigned refs;
+	struct executor *executor;
+	struct rendezvous *rendezvous;
+	step_done done;
+	void *arg;
+	_Atomic unsigned outstanding;
+	_Atomic bool failed;
+	struct iteration *root;
+	pthread_mutex_t lock; /* guards what follows */
+	struct mu_err err;
+	struct call *waiting;
+	struct frame *frames;
+	uint64_t next_frame_id;
+};
+
+/* plan.c, plan_edges.c, plan_frames.c */
+int plan_compile(struct executor *e, struct mu_err *err);
+int plan_frames(struct executor *e, struct mu_err *err);
+int plan_edges(struct executor *e, struct mu_err *err);
+struct iteration *iteration_new(const struct plan_frame *f);
+void iteration_free(const struct plan_frame *f, struct iteration *it); /* clears the slots */
+
+/* executor.c */
+void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead);
+void work_deliver(struct work *w, struct iteration *it, const struct plan_edge *e, struct value *v,
+		  bool dead, bool last);
+void work_deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
+		      struct value *out, bool dead);
+void value_clear(struct value *v);
+
+/* frames.c: nodes that lead from one iteration to another, and the end of iterations */
+void frame_propagate(struct work *w, const struct plan_node *n, struct iteration *it,
+		     struct value *out, bool dead);
+void frame_started(struct iteration *it); /* a node of it became ready */
+void frame_ended(struct work *w, struct iteration *it);
+void frames_free(struct step *s);
+void frame_position(const struct iteration *it, unsigned long long *frame,
+		    unsigned long long *iter);
+
+/* step.c */
+void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err);
+void step_release(struct step *s); /* one outstanding less; the last ends the step */
+struct call *call_of(struct kernel_call *c);
+
+#endif

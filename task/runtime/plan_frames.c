@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which frame each node runs in, found by walking the graph in the order it could run: Enter leads
+ * into a frame, Exit out of it.  The same walk finds cycles that no NextIteration closes. */
+#include <string.h>
+
+#include "task/runtime/plan.h"
+
+struct walk {
+	struct executor *e;
+	uint32_t *todo, *missing, n_todo;
+	bool *known;
+	unsigned seen;
+	uint32_t cap_frames;
+};
+
+static int open_frame(struct walk *w, struct plan_node *p, struct mu_err *err)
+{
+	struct executor *e = w->e;
+	const char *name;
+	int rc = mu_node_attr_string(p->node, "frame_name", &name, err);
+
+	if (rc)
+		return mu_append(err, "\n\t [[{{node %s}}]]", p->node->name);
+	for (uint32_t i = 1; i < e->n_frames; i++)
+		if (e->frames[i].parent == p->frame && strcmp(e->frames[i].name, name) == 0) {
+			p->child = i;
+			return 0;
+		}
+	if (e->frames[p->frame].depth + 1 == MAX_FRAME_DEPTH)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "while loops nest deeper than %d at '%s'",
+			       MAX_FRAME_DEPTH, p->node->name);
+	if (e->n_frames == w->cap_frames) {
+		struct plan_frame *grown =
+		    MU_ARENA_ARRAY(&e->arena, struct plan_frame, (size_t)w->cap_frames * 2);
+		memcpy(grown, e->frames, e->n_frames * sizeof *grown);
+		e->frames = grown;
+		w->cap_frames *= 2;
+	}
+	p->child = e->n_frames++;
+	e->frames[p->child] = (struct plan_frame){
+	    .name = name, .parent = p->frame, .depth = e->frames[p->frame].depth + 1};
+	return 0;
+}
+
+/* The frame in which p's outputs arrive. */
+static int frame_after(struct walk *w, struct plan_node *p, uint32_t *out, struct mu_err *err)
+{
+	int rc = 0;
+
+	*out = p->frame;
+	if (p->kind == NODE_ENTER) {
+		rc = open_frame(w, p, err);
+		*out = p->child;
+	} else if (p->kind == NODE_EXIT || p->kind == NODE_NEXT) {
+		if (p->frame == ROOT_FRAME)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Node '%s': %s outside of a while loop", p->node->name,
+				       p->node->op);
+		if (p->kind == NODE_EXIT)
+			*out = w->e->frames[p->frame].parent;
+	}
+	return rc;
+}
+
+static int reach(struct walk *w, uint32_t dst, uint32_t frame, bool back, struct mu_err *err)
+{
+	struct plan_node *d = &w->e->nodes[dst];
+
+	if (w->known[dst] && d->frame != frame)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Node '%s' has inputs from different frames of control flow",
+			       d->node->name);
+	d->frame = frame;
+	w->known[dst] = true;
+	if (!back && --w->missing[dst] == 0)
+		w->todo[w->n_todo++] = dst;
+	return 0;
+}
+
+static int walk_all(struct walk *w, const uint32_t *start, const uint32_t *users,
+		    struct mu_err *err)
+{
+	int rc;
+	uint32_t after;
+
+	while (w->n_todo) {
+		uint32_t at = w->todo[--w->n_todo];
+		struct plan_node *p = &w->e->nodes[at];
+		w->seen++;
+		if ((rc = frame_after(w, p, &after, err)))
+			return rc;
+		for (uint32_t k = start[at]; k < start[at + 1]; k++)
+			if ((rc = reach(w, users[k], after, p->kind == NODE_NEXT, err)))
+				return rc;
+	}
+	for (uint32_t i = 0; w->seen < w->e->n_nodes && i < w->e->n_nodes; i++)
+		if (w->missing[i] || !w->known[i])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Node '%s' is part of, or waits for, a cycle without a loop",
+				       w->e->nodes[i].node->name);
+	return 0;
+}
+
+/* users[start[i] .. start[i+1]) are the nodes with an input from node i. */
+static uint32_t *list_users(const struct executor *e, uint32_t *start)
+{
+	size_t total = 0;
+
+	for (uint32_t i = 0; i < e->n_nodes; i++) {
+		const struct mu_node *n = e->nodes[i].node;
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++, total++)
+			start[n->inputs[k].node->id + 2]++;
+	}
+	for (uint32_t i = 2; i < e->n_nodes + 2; i++)
+		start[i] += start[i - 1];
+	uint32_t *users = MU_NEW_ARRAY(uint32_t, total + 1);
+	for (uint32_t i = 0; i < e->n_nodes; i++) {
+		const struct mu_node *n = e->nodes[i].node;
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+			users[start[n->inputs[k].node->id + 1]++] = i;
+	}
+	return users;
+}
+
+int plan_frames(struct executor *e, struct mu_err *err)
+{
+	struct walk w = {.e = e, .cap_frames = 4};
+	uint32_t *start = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 2);
+	uint32_t *users = list_users(e, start);
+
+	e->frames = MU_ARENA_ARRAY(&e->arena, struct plan_frame, w.cap_frames);
+	e->n_frames = 1;
+	e->frames[ROOT_FRAME].name = "";
+	w.todo = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1);
+	w.missing = MU_NEW_ARRAY(uint32_t, (size_t)e->n_nodes + 1);
+	w.known = MU_NEW_ARRAY(bool, (size_t)e->n_nodes + 1);
+	for (uint32_t i = 0; i < e->n_nodes; i++) {
+		const struct mu_node *n = e->nodes[i].node;
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+			w.missing[i] += e->nodes[n->inputs[k].node->id].kind != NODE_NEXT;
+		if (n->n_inputs + n->n_controls == 0) {
+			w.known[i] = true;
+			w.todo[w.n_todo++] = i;
+		}
+	}
+	int rc = walk_all(&w, start, users, err);
+	free(w.todo);
+	free(w.missing);
+	free(w.known);
+	free(users);
+	free(start);
+	return rc;
+}

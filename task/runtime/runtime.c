@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/runtime/runtime.h"
+
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "task/runtime/plan.h"
+
+static uint64_t draw_incarnation(void)
+{
+	uint64_t v = 0;
+
+	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v)
+		v = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u;
+	return v ? v : 1;
+}
+
+int runtime_new(const char *job, int task, unsigned threads, const struct rendezvous_remote *remote,
+		struct runtime **out, struct mu_err *err)
+{
+	struct runtime *rt = MU_NEW(struct runtime);
+	int rc = thread_pool_new(threads, &rt->pool, err);
+
+	if (rc) {
+		free(rt);
+		return rc;
+	}
+	rt->task_prefix = mu_xasprintf("/job:%s/replica:0/task:%d", job, task);
+	rt->cpu_name = mu_xasprintf("%s/device:CPU:0", rt->task_prefix);
+	rt->incarnation = draw_incarnation();
+	rt->resources = resources_new();
+	rt->steps = rendezvous_table_new(rt->task_prefix, remote);
+	*out = rt;
+	return 0;
+}
+
+void runtime_free(struct runtime *rt)
+{
+	if (!rt)
+		return;
+	rendezvous_table_free(rt->steps);
+	thread_pool_free(rt->pool);
+	resources_free(rt->resources);
+	free(rt->task_prefix);
+	free(rt->cpu_name);
+	free(rt);
+}
+
+/* ---- executors ---- */
+
+int executor_new(struct runtime *rt, struct mu_graph *g, const char *container_prefix,
+		 struct executor **out, struct mu_err *err)
+{
+	struct executor *e = MU_NEW(struct executor);
+	bool isolated = container_prefix && *container_prefix;
+	int rc;
+
+	atomic_init(&e->refs, 1);
+	e->rt = rt;
+	e->graph = g;
+	e->container = mu_xstrdup(isolated ? container_prefix : "localhost");
+	mu_arena_init(&e->arena);
+	pthread_mutex_init(&e->lock, NULL);
+	rc = plan_compile(e, err);
+	if (rc)
+		executor_unref(e);
+	else
+		*out = e;
+	return rc;
+}
+
+void executor_ref(struct executor *e)
+{
+	atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
+}
+
+static void release_state(struct plan_node *p)
+{
+	if (!p->state)
+		return;
+	if (p->kernel->release)
+		p->kernel->release(p->state);
+	else
+		free(p->state);
+}
+
+void executor_unref(struct executor *e)
+{
+	if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	for (uint32_t i = 0; i < e->n_prepared; i++)
+		release_state(&e->nodes[i]);
+	while (e->spare) {
+		struct iteration *next = e->spare->next;
+		free(e->spare);
+		e->spare = next;
+	}
+	pthread_mutex_destroy(&e->lock);
+	mu_graph_free(e->graph);
+	mu_arena_fini(&e->arena);
+	free(e->container);
+	free(e);
+}

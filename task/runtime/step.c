@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of a step: started, perhaps failed or cancelled, over when nothing of it runs or waits.
+ *
+ * The first error stays.  It aborts the step's rendezvous, so that receives here and at the peers
+ * are answered, and calls what parked calls have registered; nodes that were ready are dropped.
+ */
+#include <string.h>
+
+#include "task/runtime/plan.h"
+#include "task/runtime/work.h"
+
+enum { MAX_SPARE = 8 };
+
+struct call *call_of(struct kernel_call *k)
+{
+	return MU_CONTAINER(k, struct call, k);
+}
+
+/* A block from a step that is over is as good as new once its pending words are. */
+static struct iteration *take_root(struct executor *e)
+{
+	const struct plan_frame *f = &e->frames[ROOT_FRAME];
+	struct iteration *it;
+
+	pthread_mutex_lock(&e->lock);
+	it = e->spare;
+	if (it) {
+		e->spare = it->next;
+		e->n_spare--;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!it)
+		return iteration_new(f);
+	it->next = NULL;
+	memcpy(it->pending, f->initial, f->n_nodes * sizeof f->initial[0]);
+	return it;
+}
+
+static void give_root(struct executor *e, struct iteration *it, bool clean)
+{
+	if (!clean)
+		for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
+			value_clear(&it->slots[i]);
+	pthread_mutex_lock(&e->lock);
+	if (e->n_spare < MAX_SPARE) {
+		it->next = e->spare;
+		e->spare = it;
+		e->n_spare++;
+		it = NULL;
+	}
+	pthread_mutex_unlock(&e->lock);
+	free(it);
+}
+
+struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)
+{
+	struct step *s = MU_NEW(struct step);
+	struct work w;
+
+	atomic_init(&s->refs, 2); /* the caller's and the run's */
+	atomic_init(&s->outstanding, 1);
+	atomic_init(&s->failed, false);
+	pthread_mutex_init(&s->lock, NULL);
+	executor_ref(e);
+	s->executor = e;
+	s->rendezvous = rendezvous_ref(r);
+	s->done = done;
+	s->arg = arg;
+	s->root = take_root(e);
+	work_begin(&w, s, true);
+	if (e->n_roots > w.cap)
+		work_reserve(&w, e->n_roots);
+	for (uint32_t i = 0; i < e->n_roots; i++)
+		work_push(&w, e->roots[i], s->root, false);
+	work_run(&w);
+	return s;
+}
+
+void step_release(struct step *s)
+{
+	if (atomic_fetch_sub_explicit(&s->outstanding, 1, memory_order_acq_rel) != 1)
+		return;
+	bool failed = atomic_load(&s->failed);
+	struct executor *e = s->executor;
+	struct mu_err err;
+	pthread_mutex_lock(&s->lock);
+	err = s->err;
+	pthread_mutex_unlock(&s->lock);
+	frames_free(s);
+	/* Loops and Merge may leave a value that nobody took. */
+	give_root(e, s->root, !failed && e->all_taken);
+	s->root = NULL;
+	s->done(s->arg, failed ? &err : NULL);
+	step_unref(s);
+}
+
+void step_unref(struct step *s)
+{
+	if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	rendezvous_unref(s->rendezvous);
+	executor_unref(s->executor);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+struct rendezvous *step_rendezvous(struct step *s)
+{
+	return s->rendezvous;
+}
+
+const char *step_container(const struct step *s)
+{
+	return s->executor->container;
+}
+
+static void cancel_waiting(struct step *s)
+{
+	for (;;) {
+		pthread_mutex_lock(&s->lock);
+		struct call *c = s->waiting;
+		if (!c) {
+			pthread_mutex_unlock(&s->lock);
+			return;
+		}
+		s->waiting = c->next;
+		if (c->next)
+			c->next->link = &s->waiting;
+		c->registered = false;
+		void (*cancel)(void *) = c->cancel;
+		void *arg = c->cancel_arg;
+		pthread_mutex_unlock(&s->lock);
+		cancel(arg);
+	}
+}
+
+void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err)
+{
+	struct mu_err why = *err;
+
+	if (why.code == MU_OK)
+		why.code = MU_UNKNOWN;
+	if (n && !strstr(why.msg, "[[{{node"))
+		mu_append(&why, "\n\t [[{{node %s}}]]", n->name);
+	pthread_mutex_lock(&s->lock);
+	bool first = !atomic_load(&s->failed);
+	if (first) {
+		s->err = why;
+		atomic_store(&s->failed, true);
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!first)
+		return;
+	rendezvous_abort(s->rendezvous, &why);
+	cancel_waiting(s);
+}
+
+void step_cancel(struct step *s, const struct mu_err *why)
+{
+	step_fail(s, NULL, why);
+}
+
+bool kernel_on_cancel(struct kernel_call *k, void (*cancel)(void *arg), void *arg)
+{
+	struct call *c = call_of(k);
+	struct step *s = k->step;
+
+	pthread_mutex_lock(&s->lock);
+	bool late = atomic_load(&s->failed);
+	if (!late) {
+		c->cancel = cancel;
+		c->cancel_arg = arg;
+		c->registered = true;
+		c->next = s->waiting;
+		if (c->next)
+			c->next->link = &c->next;
+		c->link = &s->waiting;
+		s->waiting = c;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (late)
+		cancel(arg);
+	return !late;
+}
+
+bool kernel_uncancel(struct kernel_call *k)
+{
+	struct call *c = call_of(k);
+	struct step *s = k->step;
+
+	pthread_mutex_lock(&s->lock);
+	bool ours = c->registered;
+	if (ours) {
+		*c->link = c->next;
+		if (c->next)
+			c->next->link = c->link;
+		c->registered = false;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return ours;
+}
