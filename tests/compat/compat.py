@@ -3,6 +3,7 @@
 import os
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 import threading
@@ -178,6 +179,14 @@ def core(text):
 ANY_TEXT = {"bytes that are no message", "matmul of a vector"}
 
 
+def bundles():
+    """checkpoint files of our library and of stock's, each read by the other"""
+    done = subprocess.run([sys.executable, "tests/compat/bundle_both_ways.py"], capture_output=True, text=True, timeout=120)
+    if done.returncode:
+        raise Different(done.stderr.strip()[-1500:])
+    return done.stdout.strip().splitlines()[-1] if done.stdout.strip() else ""
+
+
 def bad_input():
     """class and text of the error for bad input of every kind"""
     stock, ours = both(lambda c: c.run("errors"))
@@ -195,7 +204,7 @@ def bad_input():
 
 
 def main():
-    cases = [hello, placement, deterministic, resume, asynchronous, bad_input]
+    cases = [hello, placement, deterministic, resume, asynchronous, bundles, bad_input]
     wanted = sys.argv[1:]
     unknown = set(wanted) - {c.__name__ for c in cases}
     if unknown:
