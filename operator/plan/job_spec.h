@@ -14,6 +14,8 @@
 
 #define JOB_API_VERSION "muster.dev/v1"
 #define JOB_KIND        "DistributedTrainingJob"
+#define JOB_VOLUME_PATH "/var/muster/checkpoint" /* where spec.checkpoint.volumeClaim is mounted   \
+						  */
 
 enum {
 	JOB_MAX_TASKS = 8,       /* task types in one job */
@@ -120,6 +122,8 @@ const struct task_spec *job_spec_task(const struct job_spec *s, const char *name
 /* The task type whose index 0 decides the job: chief, or worker; NULL when there is neither. */
 const struct task_spec *job_spec_chief(const struct job_spec *s);
 
+/* spec.program.train alone, with its defaults. */
+int job_spec_read_train(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err);
 /* The trainer's settings as one line of JSON (the value of MUSTER_TRAIN), and back.  Reading
  * fills `out` with strings of *doc, which the caller frees after it. */
 void train_spec_write(const struct train_spec *t, struct mu_buf *out);
