@@ -229,6 +229,26 @@ static int fill_strings(struct mu_tensor *t, struct mu_span proto, struct mu_err
 	return 0;
 }
 
+/* Strings in tensor_content, as a stock server's RunStep reply has them: every length as a varint,
+ * then all the bytes. */
+static int fill_packed_strings(struct mu_tensor *t, struct mu_span content, struct mu_err *err)
+{
+	struct mu_pb lengths = mu_pb_of(content), m = lengths;
+	struct mu_string *to = t->data;
+	uint64_t len;
+
+	for (int64_t i = 0; i < t->shape.count; i++)
+		if (!mu_pb_varint(&m, &len))
+			return cut_short(err, "a tensor's list of strings");
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		if (!mu_pb_varint(&lengths, &len) || len > (size_t)(m.end - m.at))
+			return cut_short(err, "a tensor's list of strings");
+		mu_string_set(&to[i], m.at, len);
+		m.at += len;
+	}
+	return m.at == m.end ? 0 : cut_short(err, "a tensor's list of strings");
+}
+
 static int parse_handle(struct mu_handle *h, struct mu_span proto, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
@@ -327,6 +347,16 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 	if (rc)
 		return rc;
 	size_t each = mu_dtype_size(h.dtype);
+	if (h.has_content && h.dtype == MU_STRING) {
+		if ((size_t)h.shape.count > h.content.len)
+			return cut_short(err, "a tensor's list of strings");
+		if ((rc = mu_tensor_new(&t, h.dtype, &h.shape, err)) ||
+		    (rc = fill_packed_strings(&t, h.content, err)))
+			return rc;
+		*out = t;
+		t = (struct mu_tensor){0};
+		return 0;
+	}
 	if (h.has_content && (!each || (size_t)h.shape.count > SIZE_MAX / each ||
 			      h.content.len != (size_t)h.shape.count * each))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
