@@ -1,0 +1,31 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The verbs of `muster`, and what they share.
+ *
+ * A verb is a row of the table in main.c and a file of its own.  It gets its arguments without the
+ * verb itself and returns the exit status: 0, 1 for a failure that it has reported, 2 for a wrong
+ * command line.
+ */
+#ifndef CLI_CLI_H
+#define CLI_CLI_H
+
+#include "lib/base/err.h"
+
+enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_TRY_AGAIN = 138, CLI_INTERRUPTED = 130 };
+
+int cli_run(int argc, char **argv);
+int cli_validate(int argc, char **argv);
+int cli_train(int argc, char **argv);
+int cli_checkpoint(int argc, char **argv);
+int cli_events(int argc, char **argv);
+int cli_status(int argc, char **argv);
+
+/* "muster: <message>" on standard error; returns CLI_FAILED. */
+int cli_fail(const struct mu_err *err);
+/* The same with text at hand, and a pointer to the verb's help; returns CLI_USAGE. */
+int cli_usage(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+
+/* "--name value" or "--name=value" at argv[*i]: 1 and *value (moving *i), 0 when it is something
+ * else, -1 when the value is missing. */
+int cli_option(int argc, char **argv, int *i, const char *name, const char **value);
+
+#endif

@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster events: the scalars of TensorBoard event files as curves in the terminal. */
+#include <dirent.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+
+#include "cli/cli.h"
+#include "lib/base/map.h"
+#include "lib/io/event_reader.h"
+#include "lib/io/tfrecord.h"
+
+enum { WIDTH = 48, MAX_POINTS = 10 << 20 };
+
+struct series {
+	char *tag;
+	int64_t *steps;
+	float *values;
+	size_t n, cap;
+};
+struct board {
+	struct mu_map by_tag;
+	struct series **list;
+	size_t n, points;
+};
+
+static struct series *series_of(struct board *b, struct mu_span tag)
+{
+	struct series *s = mu_map_get_n(&b->by_tag, tag.data, tag.len);
+
+	if (s)
+		return s;
+	s = MU_NEW(struct series);
+	s->tag = mu_xstrndup(tag.data, tag.len);
+	mu_map_put_n(&b->by_tag, tag.data, tag.len, s);
+	b->list = mu_xrealloc(b->list, (b->n + 1) * sizeof(struct series *));
+	return b->list[b->n++] = s;
+}
+
+static void add_point(struct series *s, int64_t step, float value)
+{
+	if (s->n == s->cap) {
+		s->cap = s->cap ? 2 * s->cap : 64;
+		s->steps = mu_xrealloc(s->steps, s->cap * sizeof(*s->steps));
+		s->values = mu_xrealloc(s->values, s->cap * sizeof(*s->values));
+	}
+	s->steps[s->n] = step;
+	s->values[s->n++] = value;
+}
+
+static void board_fini(struct board *b)
+{
+	for (size_t i = 0; i < b->n; i++) {
+		free(b->list[i]->tag);
+		free(b->list[i]->steps);
+		free(b->list[i]->values);
+		free(b->list[i]);
+	}
+	free(b->list);
+	mu_map_fini(&b->by_tag);
+}
+
+static int read_summary(struct board *b, const struct mu_event *e, struct mu_err *err)
+{
+	struct mu_summary_value v;
+	size_t at = 0;
+	int more;
+
+	while ((more = mu_summary_next(e->body, &at, &v, err)) > 0)
+		if (v.is_scalar && b->points++ < MAX_POINTS)
+			add_point(series_of(b, v.tag), e->step, v.scalar);
+	return more;
+}
+
+static int read_file(struct board *b, const char *path, struct mu_err *err)
+{
+	MU_AUTO(mu_tfrecord_reader_free) struct mu_tfrecord_reader *r = NULL;
+	struct mu_span record;
+	struct mu_event e;
+	int rc = mu_tfrecord_open(&r, path, err), more;
+
+	if (rc)
+		return rc;
+	while ((more = mu_tfrecord_next(r, &record, err)) > 0) {
+		rc = mu_event_parse(&e, record, err);
+		if (!rc && e.kind == MU_EVENT_SUMMARY)
+			rc = read_summary(b, &e, err);
+		if (rc)
+			return mu_wrap(err, "%s", path);
+	}
+	/* The last record may still be on its way out of a running trainer. */
+	return more == -(int)MU_OUT_OF_RANGE ? 0 : more;
+}
+
+static int by_name(const struct dirent **a, const struct dirent **b)
+{
+	return strcmp((*a)->d_name, (*b)->d_name);
+}
+
+static int is_events(const struct dirent *d)
+{
+	return strstr(d->d_name, "tfevents") != NULL;
+}
+
+static int read_folder(struct board *b, const char *folder, struct mu_err *err)
+{
+	struct dirent **names;
+	int n = scandir(folder, &names, is_events, by_name), rc = 0;
+
+	if (n < 0)
+		return mu_fail(err, MU_NOT_FOUND, "folder '%s' cannot be read", folder);
+	if (!n)
+		rc = mu_fail(err, MU_NOT_FOUND, "no event file (events.out.tfevents.*) in '%s'",
+			     folder);
+	for (int i = 0; i < n; i++) {
+		MU_AUTO_FREE char *path = mu_xasprintf("%s/%s", folder, names[i]->d_name);
+
+		if (!rc)
+			rc = read_file(b, path, err);
+		free(names[i]);
+	}
+	free(names);
+	return rc;
+}
+
+/* One character for each of WIDTH columns, each the mean of its share of the points. */
+static void draw(const struct series *s, float least, float most)
+{
+	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
+	size_t columns = s->n < WIDTH ? s->n : WIDTH;
+
+	for (size_t c = 0; c < columns; c++) {
+		size_t from = c * s->n / columns, to = (c + 1) * s->n / columns;
+		double sum = 0;
+		int level = 0;
+
+		for (size_t i = from; i < to; i++)
+			sum += (double)s->values[i];
+		if (most > least)
+			level = (int)((sum / (double)(to - from) - (double)least) /
+				      (double)(most - least) * 7.999);
+		fputs(bars[level < 0 ? 0 : level > 7 ? 7 : level], stdout);
+	}
+}
+
+static void print(const struct board *b)
+{
+	for (size_t k = 0; k < b->n; k++) {
+		const struct series *s = b->list[k];
+		float least = INFINITY, most = -INFINITY;
+
+		for (size_t i = 0; i < s->n; i++) {
+			least = s->values[i] < least ? s->values[i] : least;
+			most = s->values[i] > most ? s->values[i] : most;
+		}
+		printf("%s: %zu points, step %lld to %lld\n  ", s->tag, s->n,
+		       (long long)s->steps[0], (long long)s->steps[s->n - 1]);
+		draw(s, least, most);
+		printf("\n  first %.6g, last %.6g, least %.6g, greatest %.6g\n",
+		       (double)s->values[0], (double)s->values[s->n - 1], (double)least,
+		       (double)most);
+	}
+	if (!b->n)
+		printf("no scalars\n");
+}
+
+int cli_events(int argc, char **argv)
+{
+	struct board b = {.n = 0};
+	struct stat st;
+	struct mu_err err;
+	int rc;
+
+	if (argc != 1)
+		return cli_usage("events", "expected an event file or a folder of them");
+	mu_map_init(&b.by_tag);
+	rc = stat(argv[0], &st) == 0 && S_ISDIR(st.st_mode) ? read_folder(&b, argv[0], &err)
+							    : read_file(&b, argv[0], &err);
+	if (!rc)
+		print(&b);
+	board_fini(&b);
+	return rc ? cli_fail(&err) : CLI_OK;
+}

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster: the command line.  Everything it can do is a row of the table below. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+struct verb {
+	const char *name, *args, *what;
+	int (*run)(int argc, char **argv);
+};
+
+static int version(int argc, char **argv)
+{
+	printf("muster %s\n", MUSTER_VERSION);
+	return CLI_OK;
+}
+
+static int help(int argc, char **argv);
+
+static const struct verb verbs[] = {
+    {"run", "JOB.yaml [--fresh] [--logs DIR]",
+     "run a DistributedTrainingJob as processes on this machine", cli_run},
+    {"validate", "JOB.yaml…", "check manifests as the API server would", cli_validate},
+    {"checkpoint", "ls DIR | show PREFIX [TENSOR]", "look into checkpoints", cli_checkpoint},
+    {"events", "FILE|DIR", "show the curves of TensorBoard event files", cli_events},
+    {"status", "HOST:PORT", "ask a task server how it is", cli_status},
+    {"train", "[--manifest JOB.yaml]",
+     "be one task of a job: the server and the ready-made trainer (TF_CONFIG, MUSTER_TRAIN)",
+     cli_train},
+    {"version", "", "the version", version},
+    {"help", "[VERB]", "this text", help},
+};
+
+static int help(int argc, char **argv)
+{
+	printf("muster: distributed training with parameter servers\n\n");
+	for (size_t i = 0; i < MU_COUNT(verbs); i++)
+		if (!argc || strcmp(argv[0], verbs[i].name) == 0)
+			printf("  muster %s %s\n      %s\n", verbs[i].name, verbs[i].args,
+			       verbs[i].what);
+	if (!argc)
+		printf("\nTry: muster run examples/digits.yaml\n");
+	return CLI_OK;
+}
+
+static const struct verb *find(const char *name)
+{
+	for (size_t i = 0; i < MU_COUNT(verbs); i++)
+		if (strcmp(verbs[i].name, name) == 0)
+			return &verbs[i];
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		return find("help");
+	return strcmp(name, "--version") == 0 ? find("version") : NULL;
+}
+
+int main(int argc, char **argv)
+{
+	const struct verb *v;
+
+	mu_log_init("muster");
+	if (argc < 2) {
+		help(0, NULL);
+		return CLI_USAGE;
+	}
+	v = find(argv[1]);
+	if (!v) {
+		fprintf(stderr, "muster: there is no verb '%s'; 'muster help' lists them\n",
+			argv[1]);
+		return CLI_USAGE;
+	}
+	if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0))
+		return help(1, (char *[]){(char *)v->name});
+	return v->run(argc - 2, argv + 2);
+}
