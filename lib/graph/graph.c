@@ -2,7 +2,7 @@
 #include "lib/graph/graph.h"
 
 #include <limits.h>
-#include <stdio.h>
+#include <unistd.h>
 
 struct mu_graph *mu_graph_new(void)
 {
@@ -161,6 +161,18 @@ int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input
 			       text);
 	*out = in;
 	return 0;
+}
+
+int mu_node_need_def(const struct mu_node *n, struct mu_err *err)
+{
+	char host[64] = "";
+
+	if (n->def)
+		return 0;
+	gethostname(host, sizeof host - 1);
+	return mu_fail(err, MU_NOT_FOUND,
+		       "Op type not registered '%s' in binary running on muster %s at %s, node '%s'",
+		       n->op, MUSTER_VERSION, host, n->name);
 }
 
 /* ---- attributes ---- */

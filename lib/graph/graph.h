@@ -71,6 +71,9 @@ struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name);
 int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,
 		     struct mu_err *err);
 
+/* NOT_FOUND when nobody here knows the node's op. */
+int mu_node_need_def(const struct mu_node *n, struct mu_err *err);
+
 /* Attributes: the node's own, else the op's default, else NULL. */
 const struct mu_attr *mu_node_attr(const struct mu_node *n, const char *name);
 int mu_node_attr_int(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err);

@@ -3,9 +3,7 @@
  * compared, so that a step need not look at them again. */
 #include "task/runtime/plan.h"
 
-#include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 static const struct {
 	const char *op;
@@ -32,15 +30,10 @@ struct types {
 
 static int find_kernel(struct plan_node *p, struct mu_err *err)
 {
-	char host[64] = "";
+	int rc = mu_node_need_def(p->node, err);
 
-	if (!p->node->def) {
-		gethostname(host, sizeof host - 1);
-		return mu_fail(err, MU_NOT_FOUND,
-			       "Op type not registered '%s' in binary running on muster %s at %s, "
-			       "node '%s'",
-			       p->node->op, MUSTER_VERSION, host, p->node->name);
-	}
+	if (rc)
+		return rc;
 	p->kernel = cpu_kernel_find(p->node->op);
 	if (!p->kernel)
 		return mu_fail(err, MU_UNIMPLEMENTED,

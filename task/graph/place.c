@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives every node a device.
+ *
+ * Nodes that must be together form a group: those with the same "loc:@x" as x, and whoever takes a
+ * variable's reference or a resource's handle with whoever made it.  A group may be where all its
+ * members ask to be; of what is left it gets the client's device if that is among it, else the
+ * first.  Two kinds of free node follow a neighbour: one that only reads a shape stays with its
+ * producer, one that only makes a value for a single consumer goes to it.
+ */
+#include <string.h>
+
+#include "lib/graph/device_name.h"
+#include "task/graph/graph_passes.h"
+
+struct group {
+	unsigned parent; /* union-find */
+	unsigned size;
+	unsigned asker; /* a member that fixed something of `want` */
+	struct mu_device_name want;
+	const struct graph_device *given;
+};
+
+struct place {
+	struct mu_graph *g;
+	const struct graph_devices *devs;
+	struct mu_device_name *names; /* of devs */
+	struct group *groups;         /* by node id */
+	struct mu_arena scratch;
+	struct mu_err *err;
+};
+
+static unsigned root_of(struct place *p, unsigned i)
+{
+	while (p->groups[i].parent != i) {
+		p->groups[i].parent = p->groups[p->groups[i].parent].parent;
+		i = p->groups[i].parent;
+	}
+	return i;
+}
+
+static int join(struct place *p, unsigned a, unsigned b)
+{
+	unsigned ra = root_of(p, a), rb = root_of(p, b);
+
+	if (ra == rb)
+		return 0;
+	if (p->groups[ra].size < p->groups[rb].size) {
+		unsigned t = ra;
+		ra = rb;
+		rb = t;
+	}
+	struct group *big = &p->groups[ra], *small = &p->groups[rb];
+	if (!mu_device_intersect(&big->want, &small->want)) {
+		MU_AUTO_BUF x = {0};
+		MU_AUTO_BUF y = {0};
+		mu_device_write(&x, &big->want);
+		mu_device_write(&y, &small->want);
+		return mu_fail(p->err, MU_INVALID_ARGUMENT,
+			       "Cannot colocate nodes {{colocation_node %s}} and "
+			       "{{colocation_node %s}}: '%s' asks for %s and '%s' for %s",
+			       p->g->nodes[a]->name, p->g->nodes[b]->name,
+			       p->g->nodes[big->asker]->name, x.data,
+			       p->g->nodes[small->asker]->name, y.data);
+	}
+	if (*small->want.job || small->want.task >= 0)
+		big->asker = small->asker;
+	small->parent = ra;
+	big->size += small->size;
+	return 0;
+}
+
+static int read_devices(struct place *p)
+{
+	int rc;
+
+	p->names = MU_ARENA_ARRAY(&p->scratch, struct mu_device_name, p->devs->count);
+	for (unsigned i = 0; i < p->devs->count; i++)
+		if ((rc = mu_device_parse(&p->names[i], p->devs->list[i].name, p->err)))
+			return rc;
+	p->groups = MU_ARENA_ARRAY(&p->scratch, struct group, p->g->n_nodes);
+	for (unsigned i = 0; i < p->g->n_nodes; i++) {
+		struct group *gr = &p->groups[i];
+		gr->parent = gr->asker = i;
+		gr->size = 1;
+		if ((rc = mu_device_parse(&gr->want, p->g->nodes[i]->device, p->err)))
+			return mu_append(p->err, ", node '%s'", p->g->nodes[i]->name);
+	}
+	return 0;
+}
+
+static int join_class(struct place *p, const struct mu_node *n, struct mu_map *absent)
+{
+	const struct mu_attr *c = mu_node_attr(n, "_class");
+	int rc = 0;
+
+	if (!c || (int)c->kind != MU_ATTR_LIST + MU_ATTR_STRING)
+		return 0;
+	for (unsigned i = 0; !rc && i < c->n; i++) {
+		const char *s = c->ss[i].data;
+		if (strncmp(s, "loc:@", 5) != 0)
+			continue;
+		struct mu_node *x = mu_graph_find(p->g, s + 5);
+		if (!x && !(x = mu_map_get(absent, s)))
+			mu_map_put(absent, s, (void *)n); /* the others of this name join n */
+		else
+			rc = join(p, x->id, n->id);
+	}
+	return rc;
+}
+
+static bool takes_state(const struct mu_op_def *d)
+{
+	for (unsigned i = 0; i < d->n_inputs; i++)
+		if (d->inputs[i].is_ref || d->inputs[i].kind == MU_ARG_TYPE_LIST ||
+		    d->inputs[i].kind == MU_ARG_ATTR || d->inputs[i].kind == MU_ARG_REPEAT ||
+		    d->inputs[i].type == MU_RESOURCE)
+			return true;
+	return false;
+}
+
+static int join_state(struct place *p, const struct mu_node *n)
+{
+	enum mu_dtype *types;
+	unsigned count;
+	int rc;
+
+	if (!n->def || n->op[0] == '_' || !takes_state(n->def))
+		return 0;
+	if ((rc = mu_op_input_types(n, &p->scratch, &types, &count, p->err)))
+		return mu_append(p->err, "\n\t [[{{node %s}}]]", n->name);
+	for (unsigned k = 0; k < n->n_inputs && k < count; k++)
+		if ((mu_dtype_is_ref(types[k]) || types[k] == MU_RESOURCE) &&
+		    (rc = join(p, n->inputs[k].node->id, n->id)))
+			return rc;
+	return 0;
+}
+
+static bool prefer_cpu(const struct graph_device *have, const struct graph_device *cand)
+{
+	return !have || (strcmp(have->type, "CPU") != 0 && strcmp(cand->type, "CPU") == 0);
+}
+
+static const struct graph_device *choose(const struct place *p, const struct mu_device_name *want)
+{
+	const struct graph_device *best = NULL;
+
+	for (unsigned i = 0; i < p->devs->count; i++) {
+		const struct graph_device *d = &p->devs->list[i];
+		if (!mu_device_matches(&p->names[i], want))
+			continue;
+		if (strcmp(d->name, p->devs->client) == 0)
+			return d;
+		if (prefer_cpu(best, d))
+			best = d;
+	}
+	return best;
+}
+
+static int nowhere(struct place *p, const struct mu_node *n, const struct mu_device_name *want)
+{
+	MU_AUTO_BUF list = {0};
+	MU_AUTO_BUF asked = {0};
+
+	mu_device_write(&asked, want);
+	for (unsigned i = 0; i < p->devs->count && list.len < 600; i++)
+		mu_buf_printf(&list, "%s%s", i ? ", " : "", p->devs->list[i].name);
+	return mu_fail(p->err, MU_INVALID_ARGUMENT,
+		       "Cannot assign a device for operation %s: {{node %s}} was explicitly "
+		       "assigned to %s but available devices are [ %s ]. Make sure the device "
+		       "specification refers to a valid device.",
+		       n->name, n->name, *n->device ? n->device : asked.data,
+		       list.len ? list.data : "");
+}
+
+static int give_groups(struct place *p)
+{
+	for (unsigned i = 0; i < p->g->n_nodes; i++) {
+		struct group *gr = &p->groups[i];
+		if (gr->parent != i)
+			continue;
+		gr->given = choose(p, &gr->want);
+		if (!gr->given && p->devs->soft_placement) {
+			struct mu_device_name soft = gr->want;
+			*soft.type = '\0';
+			soft.index = -1;
+			gr->given = choose(p, &soft);
+		}
+		if (!gr->given)
+			return nowhere(p, p->g->nodes[gr->asker], &gr->want);
+	}
+	return 0;
+}
+
+/* Alone and asking for nothing. */
+static bool is_free(struct place *p, const struct mu_node *n)
+{
+	const struct group *gr = &p->groups[n->id];
+
+	return gr->parent == n->id && gr->size == 1 && !*n->device && n->def &&
+	       !(n->def->flags & MU_OP_STATEFUL);
+}
+
+static void follow_neighbours(struct place *p)
+{
+	const struct mu_node **user =
+	    MU_ARENA_ARRAY(&p->scratch, const struct mu_node *, p->g->n_nodes);
+	unsigned *users = MU_ARENA_ARRAY(&p->scratch, unsigned, p->g->n_nodes);
+
+	for (unsigned i = 0; i < p->g->n_nodes; i++) {
+		const struct mu_node *n = p->g->nodes[i];
+		for (unsigned k = 0; k < n->n_inputs; k++) {
+			user[n->inputs[k].node->id] = n;
+			users[n->inputs[k].node->id]++;
+		}
+		if (n->n_inputs == 1 && n->def && (n->def->flags & MU_OP_METADATA) && is_free(p, n))
+			p->groups[i].given = p->groups[root_of(p, n->inputs[0].node->id)].given;
+	}
+	for (unsigned i = 0; i < p->g->n_nodes; i++) {
+		const struct mu_node *n = p->g->nodes[i];
+		if (n->n_inputs == 0 && users[i] == 1 && n->op[0] != '_' && is_free(p, n))
+			p->groups[i].given = p->groups[root_of(p, user[i]->id)].given;
+	}
+}
+
+int graph_place(struct mu_graph *g, const struct graph_devices *devs, struct mu_err *err)
+{
+	struct place p = {.g = g, .devs = devs, .err = err};
+	struct mu_map absent;
+	int rc;
+
+	mu_arena_init(&p.scratch);
+	mu_map_init(&absent);
+	rc = read_devices(&p);
+	for (unsigned i = 0; !rc && i < g->n_nodes; i++)
+		if (!(rc = join_class(&p, g->nodes[i], &absent)))
+			rc = join_state(&p, g->nodes[i]);
+	if (!rc)
+		rc = give_groups(&p);
+	if (!rc) {
+		follow_neighbours(&p);
+		for (unsigned i = 0; i < g->n_nodes; i++)
+			mu_node_set_device(g, g->nodes[i], p.groups[root_of(&p, i)].given->name);
+	}
+	mu_map_fini(&absent);
+	mu_arena_fini(&p.scratch);
+	return rc;
+}

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cuts out of a session's graph what one step needs: everything that its fetches and targets reach
+ * backwards, not looking behind what is fed.  Feeds become client _Recvs and fetches client _Sends
+ * on the master's own device, under the names that TensorFlow gives them. */
+#include <string.h>
+
+#include "task/graph/graph_passes.h"
+
+struct prune {
+	const struct mu_graph *from;
+	const struct graph_signature *sig;
+	const struct graph_devices *devs;
+	struct mu_graph *to;
+	struct mu_arena scratch;
+	struct mu_input *feeds, *fetches;
+	struct mu_node **feed_nodes; /* the _Recv of each feed */
+	struct mu_map fed;           /* {node id, port} -> feed's index + 1 */
+	bool *needed;
+	struct mu_node **copies; /* by id in `from` */
+	struct mu_node **todo;
+	unsigned n_todo;
+	uint64_t incarnation;
+	struct mu_err *err;
+};
+
+struct feed_key {
+	unsigned id;
+	int port;
+};
+
+/* Index of the feed that replaces this input, or -1. */
+static int feed_of(const struct prune *p, struct mu_input in)
+{
+	struct feed_key k = {in.node->id, in.port};
+
+	return (int)(intptr_t)mu_map_get_n(&p->fed, &k, sizeof k) - 1;
+}
+
+static int output_type(struct prune *p, struct mu_input in, const char *what, enum mu_dtype *out)
+{
+	enum mu_dtype *types;
+	unsigned n;
+	int rc = mu_node_need_def(in.node, p->err);
+
+	if (rc || (rc = mu_op_output_types(in.node, &p->scratch, &types, &n, p->err)))
+		return rc;
+	if ((unsigned)in.port >= n)
+		return mu_fail(p->err, MU_INVALID_ARGUMENT,
+			       "%s %s:%d: output index too large, must be < %u", what,
+			       in.node->name, in.port, n);
+	*out = mu_dtype_base(types[in.port]);
+	return 0;
+}
+
+static int resolve(struct prune *p, const char *text, const char *what, struct mu_input *out)
+{
+	if (mu_graph_resolve(p->from, text, out, NULL) || out->port == MU_CONTROL)
+		return mu_fail(p->err, MU_NOT_FOUND, "%s node %s%s: not found", what, text,
+			       strchr(text, ':') ? "" : ":0");
+	return 0;
+}
+
+static void set_string(struct prune *p, struct mu_node *n, const char *name, const char *value)
+{
+	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
+
+	mu_node_set_attr(p->to, n, name, &a);
+}
+
+/* A _Send or _Recv between this device and the client. */
+static int add_client_end(struct prune *p, const char *op, struct mu_input of, unsigned turn,
+			  const char *type_attr, enum mu_dtype type, struct mu_node **out,
+			  const char **key)
+{
+	const char *dir = op[1] == 'S' ? "send" : "recv", *dev = p->devs->client;
+	const char *name = mu_arena_printf(&p->scratch, "_%s_%s_%d", dir, of.node->name, of.port);
+	const char *tensor = mu_arena_printf(&p->scratch, "%s:%d", of.node->name, of.port);
+	struct mu_attr dtype = {.kind = MU_ATTR_TYPE, .type = type};
+	struct mu_attr inc = {.kind = MU_ATTR_INT, .i = (int64_t)p->incarnation};
+	struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
+
+	if (turn) { /* the same tensor fetched twice needs two keys */
+		tensor = mu_arena_printf(&p->scratch, "%s#%u", tensor, turn);
+		name = mu_arena_printf(&p->scratch, "%s_%u", name, turn);
+	}
+	while (mu_graph_find(p->to, name) || mu_graph_find(p->from, name))
+		name = mu_arena_printf(&p->scratch, "%s_", name);
+	int rc = mu_graph_add(p->to, name, op, out, p->err);
+	if (rc)
+		return rc;
+	mu_node_set_device(p->to, *out, dev);
+	mu_node_set_attr(p->to, *out, type_attr, &dtype);
+	set_string(p, *out, "tensor_name", tensor);
+	set_string(p, *out, "send_device", dev);
+	set_string(p, *out, "recv_device", dev);
+	mu_node_set_attr(p->to, *out, "send_device_incarnation", &inc);
+	mu_node_set_attr(p->to, *out, "client_terminated", &yes);
+	*key = mu_arena_printf(&p->to->arena, "%s;%016llx;%s;%s;0:0", dev,
+			       (unsigned long long)p->incarnation, dev, tensor);
+	return 0;
+}
+
+static int add_feeds(struct prune *p, const char **keys)
+{
+	int rc;
+
+	p->feeds = MU_ARENA_ARRAY(&p->scratch, struct mu_input, p->sig->n_feeds);
+	p->feed_nodes = MU_ARENA_ARRAY(&p->scratch, struct mu_node *, p->sig->n_feeds);
+	for (unsigned i = 0; i < p->sig->n_feeds; i++) {
+		enum mu_dtype type;
+		if ((rc = resolve(p, p->sig->feeds[i], "FeedInputs", &p->feeds[i])) ||
+		    (rc = output_type(p, p->feeds[i], "FeedInputs", &type)))
+			return rc;
+		struct feed_key k = {p->feeds[i].node->id, p->feeds[i].port};
+		if (mu_map_put_n(&p->fed, &k, sizeof k, (void *)(intptr_t)(i + 1)))
+			return mu_fail(p->err, MU_INVALID_ARGUMENT,
+				       "The tensor %s is fed more than once", p->sig->feeds[i]);
+		rc = add_client_end(p, "_Recv", p->feeds[i], 0, "tensor_type", type,
+				    &p->feed_nodes[i], &keys[i]);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+static void need(struct prune *p, struct mu_node *n)
+{
+	if (p->needed[n->id])
+		return;
+	p->needed[n->id] = true;
+	p->todo[p->n_todo++] = n;
+}
+
+/* A control edge from a fed placeholder waits for the feed instead. */
+static int control_feed(const struct prune *p, const struct mu_node *n)
+{
+	if (strncmp(n->op, "Placeholder", strlen("Placeholder")) != 0)
+		return -1;
+	return feed_of(p, (struct mu_input){(struct mu_node *)n, 0});
+}
+
+static int find_needed(struct prune *p)
+{
+	MU_AUTO_BUF missing = {0};
+	int rc;
+
+	p->fetches = MU_ARENA_ARRAY(&p->scratch, struct mu_input, p->sig->n_fetches);
+	for (unsigned i = 0; i < p->sig->n_fetches; i++) {
+		enum mu_dtype type;
+		if ((rc = resolve(p, p->sig->fetches[i], "FetchOutputs", &p->fetches[i])) ||
+		    (rc = output_type(p, p->fetches[i], "FetchOutputs", &type)))
+			return rc;
+		if (feed_of(p, p->fetches[i]) < 0)
+			need(p, p->fetches[i].node);
+	}
+	for (unsigned i = 0; i < p->sig->n_targets; i++) {
+		struct mu_node *n = mu_graph_find(p->from, p->sig->targets[i]);
+		if (n)
+			need(p, n);
+		else
+			mu_buf_printf(&missing, " %s", p->sig->targets[i]);
+	}
+	if (missing.len)
+		return mu_fail(p->err, MU_NOT_FOUND,
+			       "PruneForTargets: Some target nodes not found:%s", missing.data);
+	while (p->n_todo) {
+		const struct mu_node *n = p->todo[--p->n_todo];
+		if ((rc = mu_node_need_def(n, p->err)))
+			return rc;
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			struct mu_input in = n->inputs[k];
+			int feed =
+			    in.port == MU_CONTROL ? control_feed(p, in.node) : feed_of(p, in);
+			if (feed < 0)
+				need(p, in.node);
+		}
+	}
+	return 0;
+}
+
+/* "loc:@x", x being cut away: what x asked for holds for n, else n would wander off. */
+static void keep_location(struct prune *p, const struct mu_node *n, struct mu_node *copy)
+{
+	for (unsigned hops = 0; !*n->device && hops < 8; hops++) {
+		const struct mu_attr *c = mu_node_attr(n, "_class");
+		const struct mu_node *x = NULL;
+		if (!c || (int)c->kind != MU_ATTR_LIST + MU_ATTR_STRING)
+			return;
+		for (unsigned i = 0; i < c->n && !x; i++)
+			if (strncmp(c->ss[i].data, "loc:@", 5) == 0)
+				x = mu_graph_find(p->from, c->ss[i].data + 5);
+		if (!x || p->needed[x->id])
+			return;
+		mu_node_set_device(p->to, copy, x->device);
+		n = x;
+	}
+}
+
+static struct mu_input map_input(const struct prune *p, struct mu_input in)
+{
+	int feed = in.port == MU_CONTROL ? control_feed(p, in.node) : feed_of(p, in);
+
+	if (feed >= 0)
+		return (struct mu_input){p->feed_nodes[feed], in.port == MU_CONTROL ? in.port : 0};
+	return (struct mu_input){p->copies[in.node->id], in.port};
+}
+
+static int copy_needed(struct prune *p)
+{
+	const struct mu_graph *g = p->from;
+	int rc;
+
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		if (!p->needed[i])
+			continue;
+		if ((rc = mu_graph_copy_node(p->to, g->nodes[i], &p->copies[i], p->err)))
+			return rc;
+		keep_location(p, g->nodes[i], p->copies[i]);
+	}
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		const struct mu_node *n = g->nodes[i];
+		if (!p->needed[i])
+			continue;
+		unsigned total = n->n_inputs + n->n_controls;
+		struct mu_input *in = MU_ARENA_ARRAY(&p->scratch, struct mu_input, total);
+		for (unsigned k = 0; k < total; k++)
+			in[k] = map_input(p, n->inputs[k]);
+		mu_node_set_inputs(p->to, p->copies[i], in, n->n_inputs, in + n->n_inputs,
+				   n->n_controls);
+	}
+	return 0;
+}
+
+static int add_fetches(struct prune *p, const char **keys)
+{
+	struct mu_map seen;
+	int rc = 0;
+
+	mu_map_init(&seen);
+	for (unsigned i = 0; !rc && i < p->sig->n_fetches; i++) {
+		struct mu_input f = p->fetches[i], in = map_input(p, f);
+		struct feed_key k = {f.node->id, f.port};
+		uintptr_t turn = (uintptr_t)mu_map_get_n(&seen, &k, sizeof k);
+		enum mu_dtype type;
+		struct mu_node *send;
+		mu_map_put_n(&seen, &k, sizeof k, (void *)(turn + 1));
+		if ((rc = output_type(p, f, "FetchOutputs", &type)) ||
+		    (rc =
+			 add_client_end(p, "_Send", f, (unsigned)turn, "T", type, &send, &keys[i])))
+			break;
+		mu_node_set_inputs(p->to, send, &in, 1, NULL, 0);
+	}
+	mu_map_fini(&seen);
+	return rc;
+}
+
+static uint64_t client_incarnation(const struct graph_devices *devs)
+{
+	for (unsigned i = 0; i < devs->count; i++)
+		if (strcmp(devs->list[i].name, devs->client) == 0)
+			return devs->list[i].incarnation;
+	return 0;
+}
+
+int graph_prune(const struct mu_graph *g, const struct graph_signature *sig,
+		const struct graph_devices *devs, struct mu_graph **out, const char ***feed_keys,
+		const char ***fetch_keys, struct mu_err *err)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *to = mu_graph_new();
+	struct prune p = {.from = g, .sig = sig, .devs = devs, .to = to, .err = err};
+	const char **feeds = MU_ARENA_ARRAY(&to->arena, const char *, sig->n_feeds);
+	const char **fetches = MU_ARENA_ARRAY(&to->arena, const char *, sig->n_fetches);
+	int rc;
+
+	p.incarnation = client_incarnation(devs);
+	mu_arena_init(&p.scratch);
+	mu_map_init(&p.fed);
+	p.needed = MU_ARENA_ARRAY(&p.scratch, bool, g->n_nodes);
+	p.copies = MU_ARENA_ARRAY(&p.scratch, struct mu_node *, g->n_nodes);
+	p.todo = MU_ARENA_ARRAY(&p.scratch, struct mu_node *, g->n_nodes);
+	to->producer = g->producer;
+	if (!(rc = add_feeds(&p, feeds)) && !(rc = find_needed(&p)) && !(rc = copy_needed(&p)))
+		rc = add_fetches(&p, fetches);
+	mu_map_fini(&p.fed);
+	mu_arena_fini(&p.scratch);
+	if (rc)
+		return rc;
+	*out = mu_steal(&to);
+	*feed_keys = feeds;
+	*fetch_keys = fetches;
+	return 0;
+}
