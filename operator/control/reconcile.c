@@ -77,6 +77,14 @@ out:
 	return rc;
 }
 
+static int read_spec(struct job_spec **out, const struct snapshot *seen, struct mu_err *err)
+{
+	struct mu_doc *doc;
+	int rc = mu_json_parse(&doc, mu_span_of(seen->text), seen->key, err);
+
+	return rc < 0 ? rc : job_spec_from_doc(out, doc, err);
+}
+
 int reconcile(struct control *c, const char *key, double *wake, struct mu_err *err)
 {
 	struct snapshot seen;
@@ -93,7 +101,7 @@ int reconcile(struct control *c, const char *key, double *wake, struct mu_err *e
 	}
 	object = cJSON_Parse(seen.text);
 	r.object = object;
-	rc = job_spec_parse(&spec, mu_span_of(seen.text), key, &why);
+	rc = read_spec(&spec, &seen, &why);
 	r.spec = spec;
 	if (rc < 0)
 		rc = at(at(object, "metadata"), "deletionTimestamp") ? 0 : refuse(&r, why.msg, err);

@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The work queue on a clock of the test's own. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "operator/control/workqueue.h"
+
+static double now;
+
+static double test_clock(void)
+{
+	return now;
+}
+
+static void expect(struct workqueue *q, const char *key)
+{
+	MU_AUTO_FREE char *got = workqueue_try(q);
+
+	if (!key) {
+		assert_null(got);
+		return;
+	}
+	assert_non_null(got);
+	assert_string_equal(got, key);
+}
+
+static void a_key__added_twice__comes_once(void **state)
+{
+	struct workqueue q;
+
+	workqueue_init(&q, test_clock);
+	workqueue_add(&q, "a");
+	workqueue_add(&q, "b");
+	workqueue_add(&q, "a");
+	expect(&q, "a");
+	expect(&q, "b");
+	expect(&q, NULL);
+	workqueue_done(&q, "a");
+	workqueue_done(&q, "b");
+	assert_int_equal(q.items.count, 0);
+	workqueue_fini(&q);
+}
+
+static void a_key__in_a_hand__waits_until_done(void **state)
+{
+	struct workqueue q;
+
+	workqueue_init(&q, test_clock);
+	workqueue_add(&q, "a");
+	expect(&q, "a");
+	workqueue_add(&q, "a");
+	expect(&q, NULL);
+	workqueue_done(&q, "a");
+	expect(&q, "a");
+	workqueue_done(&q, "a");
+	expect(&q, NULL);
+	workqueue_fini(&q);
+}
+
+static void a_failure__waits_longer_each_time(void **state)
+{
+	struct workqueue q;
+	double wait = 0.005;
+
+	now = 100;
+	workqueue_init(&q, test_clock);
+	workqueue_add(&q, "a");
+	for (int i = 0; i < 25; i++) {
+		expect(&q, "a");
+		workqueue_again(&q, "a");
+		workqueue_done(&q, "a");
+		expect(&q, NULL);
+		now += wait * 0.9;
+		expect(&q, NULL);
+		now += wait * 0.2;
+		wait = wait * 2 > 1000 ? 1000 : wait * 2;
+	}
+	expect(&q, "a");
+	workqueue_forget(&q, "a");
+	workqueue_again(&q, "a");
+	workqueue_done(&q, "a");
+	now += 0.006;
+	expect(&q, "a");
+	workqueue_fini(&q);
+}
+
+static void delays__come_in_order_of_time(void **state)
+{
+	static const char *const keys[] = {"e", "a", "c", "b", "d"};
+	struct workqueue q;
+
+	now = 1;
+	workqueue_init(&q, test_clock);
+	for (int i = 0; i < 5; i++)
+		workqueue_after(&q, keys[i], (double)(keys[i][0] - 'a' + 1));
+	workqueue_after(&q, "e", 0.5); /* the earlier of two counts */
+	workqueue_add(&q, "c");        /* at once */
+	expect(&q, "c");
+	now = 1.6;
+	expect(&q, "e");
+	now = 10;
+	expect(&q, "a");
+	expect(&q, "b");
+	expect(&q, "d");
+	expect(&q, NULL);
+	workqueue_fini(&q);
+}
+
+static void random_use__never_gives_a_key_to_two(void **state)
+{
+	struct workqueue q;
+	bool held[20] = {false};
+	unsigned seed = 3;
+
+	workqueue_init(&q, test_clock);
+	for (int i = 0; i < 20000; i++) {
+		int k = rand_r(&seed) % 20;
+		char key[8];
+		char *got;
+
+		snprintf(key, sizeof(key), "k%d", k);
+		now += 0.01;
+		switch (rand_r(&seed) % 6) {
+		case 0:
+			workqueue_add(&q, key);
+			break;
+		case 1:
+			workqueue_after(&q, key, rand_r(&seed) % 100 / 10.0);
+			break;
+		case 2:
+			if (held[k])
+				workqueue_again(&q, key);
+			break;
+		case 3:
+			workqueue_forget(&q, key);
+			break;
+		case 4:
+			got = workqueue_try(&q);
+			if (got) {
+				assert_false(held[atoi(got + 1)]);
+				held[atoi(got + 1)] = true;
+				free(got);
+			}
+			break;
+		default:
+			if (held[k]) {
+				held[k] = false;
+				workqueue_done(&q, key);
+			}
+		}
+	}
+	workqueue_fini(&q);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_key__added_twice__comes_once),
+	    cmocka_unit_test(a_key__in_a_hand__waits_until_done),
+	    cmocka_unit_test(a_failure__waits_longer_each_time),
+	    cmocka_unit_test(delays__come_in_order_of_time),
+	    cmocka_unit_test(random_use__never_gives_a_key_to_two),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
