@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One graph a task.  An edge that crosses becomes a _Send on one side and a _Recv on the other, one
+ * pair for each tensor and destination device; a crossing control edge becomes an empty constant
+ * that travels the same way.  A loop may not cross: its every turn would need its own messages. */
+#include <string.h>
+
+#include "lib/graph/device_name.h"
+#include "task/graph/graph_passes.h"
+#include "task/graph/loops.h"
+
+struct cut {
+	const struct mu_graph *g;
+	const struct graph_devices *devs;
+	struct mu_arena scratch;
+	struct graph_part *parts;
+	unsigned n_parts, cap_parts;
+	struct mu_map by_task; /* task prefix -> index + 1 */
+	unsigned *part_of;     /* by node id */
+	struct mu_node **copies;
+	struct mu_map recvs; /* {source, port, destination device} -> _Recv */
+	const int *depth;    /* loops around what each node puts out */
+	unsigned n_edges;
+	struct mu_err *err;
+};
+
+static int find_part(struct cut *c, const struct mu_node *n, unsigned *out)
+{
+	size_t len = mu_device_task_len(n->device);
+
+	if (!len)
+		return mu_fail(c->err, MU_INTERNAL, "Node '%s' has no task in its device '%s'",
+			       n->name, n->device);
+	uintptr_t at = (uintptr_t)mu_map_get_n(&c->by_task, n->device, len);
+	if (!at) {
+		if (c->n_parts == c->cap_parts) {
+			c->cap_parts = c->cap_parts ? c->cap_parts * 2 : 8;
+			c->parts = mu_xrealloc(c->parts, c->cap_parts * sizeof *c->parts);
+		}
+		c->parts[c->n_parts].task = mu_xstrndup(n->device, len);
+		c->parts[c->n_parts].graph = mu_graph_new();
+		c->parts[c->n_parts].graph->producer = c->g->producer;
+		at = ++c->n_parts;
+		mu_map_put_n(&c->by_task, n->device, len, (void *)at);
+	}
+	*out = (unsigned)at - 1;
+	return 0;
+}
+
+static int incarnation_of(struct cut *c, const char *device, int64_t *out)
+{
+	for (unsigned i = 0; i < c->devs->count; i++)
+		if (strcmp(c->devs->list[i].name, device) == 0) {
+			*out = (int64_t)c->devs->list[i].incarnation;
+			return 0;
+		}
+	return mu_fail(c->err, MU_INTERNAL, "device '%s' is not among those of the session",
+		       device);
+}
+
+/* "<source>_S<number>", in graph `to`; the client may have taken that name. */
+static int add_node(struct cut *c, struct mu_graph *to, const char *source, const char *op,
+		    const char *device, struct mu_node **out)
+{
+	const char *name;
+
+	do
+		name = mu_arena_printf(&c->scratch, "%s_S%u", source, c->n_edges++);
+	while (mu_graph_find(c->g, name));
+	int rc = mu_graph_add(to, name, op, out, c->err);
+	if (!rc)
+		mu_node_set_device(to, *out, device);
+	return rc;
+}
+
+static void set_string(struct mu_graph *g, struct mu_node *n, const char *name, const char *value)
+{
+	struct mu_attr a = {.kind = MU_ATTR_STRING, .s = mu_span_of(value)};
+
+	mu_node_set_attr(g, n, name, &a);
+}
+
+struct wire {
+	const char *name, *from, *to;
+	int64_t incarnation;
+	enum mu_dtype type;
+};
+
+static void describe(struct mu_graph *g, struct mu_node *n, const char *type_attr,
+		     const struct wire *w)
+{
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = w->type};
+	struct mu_attr inc = {.kind = MU_ATTR_INT, .i = w->incarnation};
+	struct mu_attr no = {.kind = MU_ATTR_BOOL, .b = false};
+
+	mu_node_set_attr(g, n, type_attr, &type);
+	set_string(g, n, "tensor_name", w->name);
+	set_string(g, n, "send_device", w->from);
+	mu_node_set_attr(g, n, "send_device_incarnation", &inc);
+	set_string(g, n, "recv_device", w->to);
+	mu_node_set_attr(g, n, "client_terminated", &no);
+}
+
+static int type_of(struct cut *c, struct mu_input in, const struct mu_node *user,
+		   enum mu_dtype *out)
+{
+	enum mu_dtype *types;
+	unsigned n;
+	int rc = mu_node_need_def(in.node, c->err);
+
+	if (rc || (rc = mu_op_output_types(in.node, &c->scratch, &types, &n, c->err)))
+		return rc;
+	if ((unsigned)in.port >= n)
+		return mu_fail(c->err, MU_INVALID_ARGUMENT,
+			       "Node '%s': its input '%s:%d' has only %u outputs", user->name,
+			       in.node->name, in.port, n);
+	*out = mu_dtype_base(types[in.port]);
+	if (*out == MU_RESOURCE)
+		return mu_fail(c->err, MU_INVALID_ARGUMENT,
+			       "Node '%s' on %s takes a resource handle from '%s' on %s: a handle "
+			       "cannot leave its task, so colocate them",
+			       user->name, user->device, in.node->name, in.node->device);
+	return 0;
+}
+
+/* What stands for a control edge on the wire: an empty constant that waits for the source. */
+static int add_token(struct cut *c, struct mu_graph *from, const struct mu_node *source,
+		     struct mu_input *out)
+{
+	struct mu_shape empty = mu_shape_vec(0);
+	MU_AUTO_TENSOR t = {0};
+	struct mu_node *n;
+	int rc = mu_tensor_new(&t, MU_FLOAT, &empty, c->err);
+
+	if (rc || (rc = add_node(c, from, source->name, "Const", source->device, &n)))
+		return rc;
+	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &t};
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
+	mu_node_set_attr(from, n, "value", &value);
+	mu_node_set_attr(from, n, "dtype", &type);
+	mu_node_add_control(from, n, c->copies[source->id]);
+	*out = (struct mu_input){n, 0};
+	return 0;
+}
+
+static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *user,
+		    struct mu_node **recv)
+{
+	struct mu_graph *from = c->parts[c->part_of[in.node->id]].graph;
+	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
+	struct wire w = {.from = in.node->device, .to = user->device, .type = MU_FLOAT};
+	struct mu_input source = {c->copies[in.node->id], in.port};
+	struct mu_node *send;
+	int rc;
+
+	if (c->depth && c->depth[in.node->id] > 0)
+		return mu_fail(c->err, MU_UNIMPLEMENTED,
+			       "the while loop of '%s' spans %s and %s ('%s'): put the loop on one "
+			       "device",
+			       in.node->name, in.node->device, user->device, user->name);
+	if (in.port == MU_CONTROL)
+		rc = add_token(c, from, in.node, &source);
+	else
+		rc = type_of(c, in, user, &w.type);
+	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
+		return rc;
+	w.name = mu_arena_printf(&c->scratch, "edge_%u_%s", c->n_edges, in.node->name);
+	if ((rc = add_node(c, from, in.node->name, "_Send", w.from, &send)) ||
+	    (rc = add_node(c, to, in.node->name, "_Recv", w.to, recv)))
+		return rc;
+	describe(from, send, "T", &w);
+	describe(to, *recv, "tensor_type", &w);
+	mu_node_set_inputs(from, send, &source, 1, NULL, 0);
+	return 0;
+}
+
+static int map_input(struct cut *c, struct mu_input in, const struct mu_node *user,
+		     struct mu_input *out)
+{
+	MU_AUTO_BUF key = {0};
+	struct mu_node *recv;
+	int rc;
+
+	if (c->part_of[in.node->id] == c->part_of[user->id]) {
+		*out = (struct mu_input){c->copies[in.node->id], in.port};
+		return 0;
+	}
+	mu_buf_put(&key, &in.node->id, sizeof in.node->id);
+	mu_buf_put(&key, &in.port, sizeof in.port);
+	mu_buf_puts(&key, user->device);
+	recv = mu_map_get_n(&c->recvs, key.data, key.len);
+	if (!recv) {
+		if ((rc = add_pair(c, in, user, &recv)))
+			return rc;
+		mu_map_put_n(&c->recvs, key.data, key.len, recv);
+	}
+	*out = (struct mu_input){recv, in.port == MU_CONTROL ? MU_CONTROL : 0};
+	return 0;
+}
+
+static int cut_all(struct cut *c)
+{
+	const struct mu_graph *g = c->g;
+	int rc;
+
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if ((rc = find_part(c, g->nodes[i], &c->part_of[i])) ||
+		    (rc = mu_graph_copy_node(c->parts[c->part_of[i]].graph, g->nodes[i],
+					     &c->copies[i], c->err)))
+			return rc;
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		const struct mu_node *n = g->nodes[i];
+		unsigned total = n->n_inputs + n->n_controls;
+		struct mu_input *in = MU_ARENA_ARRAY(&c->scratch, struct mu_input, total);
+		for (unsigned k = 0; k < total; k++)
+			if ((rc = map_input(c, n->inputs[k], n, &in[k])))
+				return rc;
+		mu_node_set_inputs(c->parts[c->part_of[i]].graph, c->copies[i], in, n->n_inputs,
+				   in + n->n_inputs, n->n_controls);
+	}
+	return 0;
+}
+
+int graph_partition(const struct mu_graph *g, const struct graph_devices *devs,
+		    struct graph_part **parts, unsigned *n_parts, struct mu_err *err)
+{
+	struct cut c = {.g = g, .devs = devs, .err = err};
+
+	mu_arena_init(&c.scratch);
+	mu_map_init(&c.by_task);
+	mu_map_init(&c.recvs);
+	c.part_of = MU_ARENA_ARRAY(&c.scratch, unsigned, g->n_nodes);
+	c.copies = MU_ARENA_ARRAY(&c.scratch, struct mu_node *, g->n_nodes);
+	c.depth = loops_depth(g, &c.scratch);
+	int rc = cut_all(&c);
+	mu_map_fini(&c.recvs);
+	mu_map_fini(&c.by_task);
+	mu_arena_fini(&c.scratch);
+	if (rc) {
+		graph_parts_free(c.parts, c.n_parts);
+		return rc;
+	}
+	*parts = c.parts;
+	*n_parts = c.n_parts;
+	return 0;
+}
+
+void graph_parts_free(struct graph_part *parts, unsigned n_parts)
+{
+	for (unsigned i = 0; i < n_parts; i++) {
+		free(parts[i].task);
+		mu_graph_free(parts[i].graph);
+	}
+	free(parts);
+}
