@@ -28,7 +28,7 @@ LABEL org.opencontainers.image.title="Muster operator: runs distributed training
       org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /out/operator/ /
 USER 65532:65532
-WORKDIR /var/lib/muster
+WORKDIR /tmp
 ENTRYPOINT ["/usr/local/bin/muster-operator"]
 
 # ---- task: task server, ready-made trainer, CPU kernels of every variant ------------------------
@@ -40,7 +40,7 @@ LABEL org.opencontainers.image.title="Muster task: task server and ready-made tr
       org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /out/task/ /
 USER 65532:65532
-WORKDIR /var/lib/muster
+WORKDIR /usr/share/muster
 ENTRYPOINT ["/usr/local/bin/muster-task"]
 
 # ---- cli: the muster program alone --------------------------------------------------------------
@@ -52,7 +52,7 @@ LABEL org.opencontainers.image.title="Muster command line" \
       org.opencontainers.image.licenses=Apache-2.0
 COPY --from=build /out/cli/ /
 USER 65532:65532
-WORKDIR /var/lib/muster
+WORKDIR /tmp
 ENTRYPOINT ["/usr/local/bin/muster"]
 
 # ---- task-cuda: task, and the GPU plug-in built by the CUDA compiler with the libraries it loads --
@@ -78,7 +78,7 @@ RUN apt-get update && apt-get install -y --no-install-recommends libgrpc29 libpr
     libopenblas0-pthread && rm -rf /var/lib/apt/lists/* && pip install --no-cache-dir tensorflow-cpu==2.15.1
 COPY --from=build /out/task/usr/local/ /usr/local/
 COPY --from=build /out/task/usr/share/muster/ /usr/share/muster/
-RUN useradd --uid 65532 --home-dir /var/lib/muster --create-home --shell /usr/sbin/nologin muster
+RUN useradd --uid 65532 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin muster
 USER 65532:65532
-WORKDIR /var/lib/muster
+WORKDIR /usr/share/muster
 ENTRYPOINT ["/usr/local/bin/muster-task"]

@@ -76,5 +76,5 @@ autopsy() {
     k -n "$ns" logs "$p" --tail=12 2>&1 | cut -c1-300 | sed 's/^/    /'
   done
   k -n "$ns" get events --sort-by=.lastTimestamp 2>&1 | tail -12 | cut -c1-220 | sed 's/^/    /'
-  k -n "$system" logs deploy/muster --tail=25 2>&1 | cut -c1-300 | sed 's/^/    /'
+  k -n "$system" logs deploy/muster-operator --tail=25 2>&1 | cut -c1-300 | sed 's/^/    /'
 }

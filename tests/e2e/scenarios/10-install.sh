@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # helm install; the operator is ready and leads.
 lease_held() { [ -n "$(k -n "$system" get lease muster-operator -o 'jsonpath={.spec.holderIdentity}')" ]; }
-operator_ready() { [ "$(k -n "$system" get deployment muster -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
+operator_ready() { [ "$(k -n "$system" get deployment muster-operator -o 'jsonpath={.status.readyReplicas}')" = 1 ]; }
 
 leftovers() { # everything that an install could leave behind
   {
@@ -14,7 +14,8 @@ leftovers() { # everything that an install could leave behind
 left_before=$(leftovers)
 
 start=$(now)
-if timeout 90 helm install muster charts/muster -n "$system" --create-namespace --wait --timeout 60s "${helm_args[@]}" \
+if timeout 90 helm install muster charts/muster -n "$system" --create-namespace --wait --timeout 60s \
+  --set crds.keep=false "${helm_args[@]}" \
   >build/helm.log 2>&1; then
   ok "helm install --wait: $(since "$start") s"
 else
@@ -30,4 +31,4 @@ k label namespace "$ns" pod-security.kubernetes.io/enforce=restricted >/dev/null
 if [ -n "$own" ]; then
   sed "s#VOLUME#$volume#; s#NAMESPACE#$ns#" "$here/manifests/volume.yaml" | k apply -f - >/dev/null
 fi
-k -n "$ns" apply -f "$here/manifests/claim.yaml" >/dev/null
+k -n "$ns" apply -f deploy/samples/claim.yaml >/dev/null

@@ -10,7 +10,7 @@ from=$(field dtj/long '{.status.progress.step}')
 eventually 20 'training went on' past_step long $((from + 100))
 uids() { k -n "$ns" get pods -l muster.dev/job=long -o 'jsonpath={range .items[*]}{.metadata.uid} {end}'; }
 before=$(uids)
-k -n "$system" delete pod -l app.kubernetes.io/name=muster --wait=false >/dev/null
+k -n "$system" delete pod -l app.kubernetes.io/name=muster-operator --wait=false >/dev/null
 eventually 60 'the operator is back' operator_ready
 from=$(field dtj/long '{.status.progress.step}')
 eventually 45 'it follows the job again' past_step long $((${from:-0} + 100))
