@@ -83,8 +83,8 @@ static int fast(struct rpc_bytes *bytes, size_t total, struct seen *out, struct 
 		len = content_of(&m, &dtype, &shape);
 		at = (size_t)(m.at - window);
 		/* the content must end both the tensor and the message */
-		if (len == 0 || mu_dtype_size(dtype) == 0 || len > total || at + len != total ||
-		    inner + value != total ||
+		if (len == 0 || dtype == MU_BOOL || mu_dtype_size(dtype) == 0 || len > total ||
+		    at + len != total || inner + value != total ||
 		    (uint64_t)shape.count > SIZE_MAX / mu_dtype_size(dtype) ||
 		    len != (size_t)shape.count * mu_dtype_size(dtype))
 			return 0;

@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/offload.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+#include "lib/base/mem.h"
+
+struct job {
+	struct job *next;
+	void (*fn)(void *arg);
+	void *arg;
+};
+struct offload {
+	pthread_mutex_t lock;
+	pthread_cond_t work;
+	struct job *first, **last;
+	unsigned queued, idle, n_threads, max_threads;
+	bool ending;
+	pthread_t *threads;
+};
+
+struct offload *offload_new(unsigned max_threads)
+{
+	struct offload *o = MU_NEW(struct offload);
+
+	pthread_mutex_init(&o->lock, NULL);
+	pthread_cond_init(&o->work, NULL);
+	o->last = &o->first;
+	o->max_threads = max_threads;
+	o->threads = MU_NEW_ARRAY(pthread_t, max_threads);
+	return o;
+}
+
+static void *work(void *arg)
+{
+	struct offload *o = arg;
+	struct job *j;
+
+	pthread_mutex_lock(&o->lock);
+	for (;;) {
+		o->idle++;
+		while (!o->first && !o->ending)
+			pthread_cond_wait(&o->work, &o->lock);
+		o->idle--;
+		j = o->first;
+		if (!j)
+			break;
+		o->first = j->next;
+		if (!o->first)
+			o->last = &o->first;
+		o->queued--;
+		pthread_mutex_unlock(&o->lock);
+		j->fn(j->arg);
+		free(j);
+		pthread_mutex_lock(&o->lock);
+	}
+	pthread_mutex_unlock(&o->lock);
+	return NULL;
+}
+
+void offload_run(struct offload *o, void (*fn)(void *arg), void *arg)
+{
+	struct job *j = MU_NEW(struct job);
+
+	*j = (struct job){.fn = fn, .arg = arg};
+	pthread_mutex_lock(&o->lock);
+	*o->last = j;
+	o->last = &j->next;
+	o->queued++;
+	if (o->queued > o->idle && o->n_threads < o->max_threads &&
+	    pthread_create(&o->threads[o->n_threads], NULL, work, o) == 0)
+		o->n_threads++;
+	pthread_cond_signal(&o->work);
+	pthread_mutex_unlock(&o->lock);
+}
+
+void offload_free(struct offload *o)
+{
+	if (!o)
+		return;
+	pthread_mutex_lock(&o->lock);
+	o->ending = true;
+	pthread_cond_broadcast(&o->work);
+	pthread_mutex_unlock(&o->lock);
+	for (unsigned i = 0; i < o->n_threads; i++)
+		pthread_join(o->threads[i], NULL);
+	pthread_mutex_destroy(&o->lock);
+	pthread_cond_destroy(&o->work);
+	free(o->threads);
+	free(o);
+}

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How one task talks to another: a struct of functions, chosen per pair.  The master and the
+ * runtime never know which.
+ *
+ * In process (peer_local.c) for the task itself, TensorFlow's worker RPCs (peer_grpc.c) for the
+ * rest.  Every done is called exactly once, from any thread, perhaps before the call that started
+ * it returns. */
+#ifndef MU_TASK_PEER_PEER_H
+#define MU_TASK_PEER_PEER_H
+
+#include "lib/cluster/cluster_spec.h"
+#include "lib/graph/graph.h"
+#include "task/runtime/rendezvous.h"
+
+struct peer;
+struct worker;
+struct runtime;
+
+enum peer_method { /* control messages: TensorFlow's, serialised */
+		   PEER_GET_STATUS,
+		   PEER_CREATE_SESSION,
+		   PEER_DELETE_SESSION,
+		   PEER_DEREGISTER_GRAPH,
+		   PEER_CLEANUP_GRAPH,
+		   PEER_CLEANUP_ALL,
+};
+
+/* err NULL on success. */
+typedef void (*peer_done)(void *arg, const struct mu_err *err, struct mu_span reply);
+
+struct peer_run {
+	const char *session, *graph;
+	int64_t step_id, request_id;
+};
+
+struct peer_ops {
+	/* timeout_ms 0: none.  wait: until the peer is there; else fails when it is not. Returns a
+	 * number for cancel, or 0. */
+	uint64_t (*call)(struct peer *p, enum peer_method m, struct mu_span request,
+			 long timeout_ms, bool wait, peer_done done, void *arg);
+	/* Blocks.  Takes g.  *handle is new. */
+	int (*register_graph)(struct peer *p, const char *session, struct mu_graph *g,
+			      struct mu_span config, char **handle, struct mu_err *err);
+	uint64_t (*run_graph)(struct peer *p, const struct peer_run *run, peer_done done,
+			      void *arg);
+	/* Of a call or a run; what has ended is left alone. */
+	void (*cancel)(struct peer *p, uint64_t id);
+	void (*cancel_run)(struct peer *p, uint64_t id, int64_t step_id);
+	/* (optional) NULL for the task itself, whose tensors the rendezvous has. */
+	void (*recv_tensor)(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
+			    void *arg);
+	void (*free)(struct peer *p);
+};
+
+struct peer {
+	const struct peer_ops *ops;
+	char *task; /* "/job:ps/replica:0/task:0" */
+	char *job;
+	int index;
+	bool local;
+};
+
+/* All tasks of the cluster, this one first, then by job and index. */
+struct peers;
+struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index);
+void peers_free(struct peers *ps);
+/* The task itself answers through its worker, from now on. */
+void peers_set_worker(struct peers *ps, struct worker *w);
+unsigned peers_count(const struct peers *ps);
+struct peer *peers_at(struct peers *ps, unsigned i);
+/* By task prefix, or by a device's full name.  NULL when the cluster has none such. */
+struct peer *peers_find(struct peers *ps, const char *device);
+/* For the rendezvous table: receives go to the task that owns the key's source device. */
+struct rendezvous_remote peers_remote(struct peers *ps);
+/* Calls that still fetch tensors for a step that is over are cancelled. */
+void peers_drop_step(struct peers *ps, int64_t step_id);
+
+/* Blocks until the answer. */
+int peer_call(struct peer *p, enum peer_method m, struct mu_span request, long timeout_ms,
+	      bool wait, struct mu_buf *reply, struct mu_err *err);
+
+/* For peers.c. */
+struct peer *peer_grpc_new(const char *address, struct mu_err *err);
+void peer_grpc_drop_step(struct peer *p, int64_t step_id);
+struct peer *peer_local_new(void);
+void peer_local_set_worker(struct peer *p, struct worker *w);
+
+#endif

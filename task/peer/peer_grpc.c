@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Another task through TensorFlow's worker RPCs.  The channel is opened at the first use.
+ *
+ * Receives in flight are listed with their step, so that they can be cancelled when the step is
+ * over here: the other side may keep one parked for ever. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/base/pb.h"
+#include "proto/worker.pb-c.h"
+#include "task/peer/peer.h"
+#include "task/request_ids.h"
+#include "task/rpc/channel.h"
+#include "task/rpc/control.h"
+#include "task/rpc/hot.h"
+
+struct receive;
+struct peer_grpc {
+	struct peer base;
+	char *address;
+	pthread_mutex_t lock; /* guards what follows; not held across calls into gRPC's answers */
+	struct rpc_channel *ch;
+	struct receive *receives;
+	_Atomic unsigned n_receives;
+};
+
+struct receive {
+	struct receive *prev, *next;
+	struct peer_grpc *peer;
+	int64_t step_id;
+	uint64_t call; /* 0: not known yet */
+	rendezvous_done done;
+	void *arg;
+};
+
+struct control {
+	peer_done done;
+	void *arg;
+};
+
+static const char *const path[] = {
+    [PEER_GET_STATUS] = "/tensorflow.WorkerService/GetStatus",
+    [PEER_CREATE_SESSION] = "/tensorflow.WorkerService/CreateWorkerSession",
+    [PEER_DELETE_SESSION] = "/tensorflow.WorkerService/DeleteWorkerSession",
+    [PEER_DEREGISTER_GRAPH] = "/tensorflow.WorkerService/DeregisterGraph",
+    [PEER_CLEANUP_GRAPH] = "/tensorflow.WorkerService/CleanupGraph",
+    [PEER_CLEANUP_ALL] = "/tensorflow.WorkerService/CleanupAll",
+};
+
+static struct peer_grpc *grpc_of(struct peer *p)
+{
+	return MU_CONTAINER(p, struct peer_grpc, base);
+}
+
+static struct rpc_channel *channel(struct peer_grpc *g, struct mu_err *err)
+{
+	struct rpc_channel *ch;
+
+	pthread_mutex_lock(&g->lock);
+	if (!g->ch && rpc_channel_open(g->address, &g->ch, err))
+		g->ch = NULL;
+	ch = g->ch;
+	pthread_mutex_unlock(&g->lock);
+	return ch;
+}
+
+static void control_done(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	struct control *c = arg;
+
+	c->done(c->arg, err, err ? MU_SPAN("") : rpc_bytes_flat(reply));
+	free(c);
+}
+
+static void run_done(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	struct control *c = arg;
+	struct mu_err said;
+
+	if (!err && hot_status_parse(rpc_bytes_flat(reply), 5, 6, &said))
+		err = &said;
+	c->done(c->arg, err, MU_SPAN(""));
+	free(c);
+}
+
+static uint64_t start(struct peer *p, const char *method, struct mu_span request, long timeout_ms,
+		      bool wait, rpc_done fn, peer_done done, void *arg)
+{
+	struct rpc_message m = {.head = request};
+	struct control *c;
+	struct mu_err err;
+	struct rpc_channel *ch = channel(grpc_of(p), &err);
+	uint64_t id = 0;
+
+	if (ch) {
+		c = MU_NEW(struct control);
+		*c = (struct control){done, arg};
+		id = rpc_start(ch, method, &m, timeout_ms, wait ? RPC_WAIT_FOR_READY : 0, fn, c,
+			       &err);
+		if (!id)
+			free(c);
+	}
+	if (!id)
+		done(arg, &err, MU_SPAN(""));
+	return id;
+}
+
+static uint64_t grpc_call_control(struct peer *p, enum peer_method m, struct mu_span request,
+				  long timeout_ms, bool wait, peer_done done, void *arg)
+{
+	return start(p, path[m], request, timeout_ms, wait, control_done, done, arg);
+}
+
+static int grpc_register(struct peer *p, const char *session, struct mu_graph *graph,
+			 struct mu_span config, char **handle, struct mu_err *err)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph;
+	Muster__RegisterGraphRequest m = MUSTER__REGISTER_GRAPH_REQUEST__INIT;
+	Muster__GraphOptions options = MUSTER__GRAPH_OPTIONS__INIT;
+	Muster__RegisterGraphResponse *got;
+	MU_AUTO_BUF def = {0};
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+	struct rpc_channel *ch = channel(grpc_of(p), err);
+	struct rpc_message out;
+	struct mu_arena a;
+	int rc;
+
+	if (!ch)
+		return -MU_INVALID_ARGUMENT;
+	mu_graph_write(g, &def);
+	m.session_handle = (char *)session;
+	m.graph_def = (ProtobufCBinaryData){def.len, (uint8_t *)def.data};
+	m.graph_options = &options;
+	m.create_worker_session_called = true;
+	m.config_proto = (ProtobufCBinaryData){config.len, (uint8_t *)config.data};
+	control_pack(&request, &m);
+	out = (struct rpc_message){.head = mu_buf_span(&request)};
+	rc = rpc_call(ch, "/tensorflow.WorkerService/RegisterGraph", &out, 0, 0, &reply, err);
+	if (rc)
+		return rc;
+	mu_arena_init(&a);
+	got = control_unpack(&a, &muster__register_graph_response__descriptor, mu_buf_span(&reply),
+			     err);
+	if (got)
+		*handle = mu_xstrdup(got->graph_handle);
+	mu_arena_fini(&a);
+	return got ? 0 : -MU_INVALID_ARGUMENT;
+}
+
+static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
+{
+	struct hot_run_graph m = {.graph = run->graph,
+				  .session = run->session,
+				  .step_id = run->step_id,
+				  .request_id = run->request_id,
+				  .store_errors = true,
+				  .session_called = true};
+	MU_AUTO_BUF b = {0};
+
+	hot_run_graph_write(&b, &m);
+	return start(p, "/tensorflow.WorkerService/RunGraph", mu_buf_span(&b), 0, false, run_done,
+		     done, arg);
+}
+
+static void grpc_cancel(struct peer *p, uint64_t id)
+{
+	struct rpc_channel *ch = channel(grpc_of(p), NULL);
+
+	if (ch && id)
+		rpc_out_cancel(ch, id);
+}
+
+static void grpc_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
+{
+	grpc_cancel(p, id);
+}
+
+static void received(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	struct receive *r = arg;
+	struct peer_grpc *g = r->peer;
+	struct mu_tensor t = {0};
+	struct mu_err bad;
+	bool dead = false;
+
+	pthread_mutex_lock(&g->lock);
+	if (r->prev)
+		r->prev->next = r->next;
+	else
+		g->receives = r->next;
+	if (r->next)
+		r->next->prev = r->prev;
+	g->n_receives--;
+	pthread_mutex_unlock(&g->lock);
+	if (!err && hot_recv_tensor_reply(reply, &t, &dead, &bad)) {
+		mu_wrap(&bad, "from %s", g->base.task);
+		err = &bad;
+	}
+	r->done(r->arg, err, &t, dead);
+	free(r);
+}
+
+static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
+		      void *arg)
+{
+	struct peer_grpc *g = grpc_of(p);
+	struct hot_recv_tensor m = {
+	    .step_id = step_id, .key = key, .request_id = (int64_t)random_u64()};
+	struct receive *r = MU_NEW(struct receive);
+	struct rpc_message out;
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+	struct rpc_channel *ch = channel(g, &err);
+	uint64_t id;
+
+	hot_recv_tensor_write(&b, &m);
+	out = (struct rpc_message){.head = mu_buf_span(&b)};
+	*r = (struct receive){.peer = g, .step_id = step_id, .done = done, .arg = arg};
+	pthread_mutex_lock(&g->lock);
+	r->next = g->receives;
+	if (r->next)
+		r->next->prev = r;
+	g->receives = r;
+	g->n_receives++;
+	/* under the lock, so that r->call is there when received() or a drop looks */
+	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, 0, received, r,
+			    &err)
+		: 0;
+	r->call = id;
+	pthread_mutex_unlock(&g->lock);
+	if (!id)
+		received(r, &err, NULL);
+}
+
+void peer_grpc_drop_step(struct peer *p, int64_t step_id)
+{
+	struct peer_grpc *g = grpc_of(p);
+
+	if (atomic_load(&g->n_receives) == 0)
+		return;
+	pthread_mutex_lock(&g->lock);
+	for (struct receive *r = g->receives; r; r = r->next)
+		if (r->step_id == step_id && r->call)
+			rpc_out_cancel(g->ch, r->call);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void grpc_free(struct peer *p)
+{
+	struct peer_grpc *g = grpc_of(p);
+
+	rpc_channel_close(g->ch);
+	pthread_mutex_destroy(&g->lock);
+	free(g->address);
+	free(g);
+}
+
+static const struct peer_ops ops = {
+    .call = grpc_call_control,
+    .register_graph = grpc_register,
+    .run_graph = grpc_run,
+    .cancel = grpc_cancel,
+    .cancel_run = grpc_cancel_run,
+    .recv_tensor = grpc_recv,
+    .free = grpc_free,
+};
+
+struct peer *peer_grpc_new(const char *address, struct mu_err *err)
+{
+	struct peer_grpc *g;
+
+	if (mu_address_check(address, err))
+		return NULL;
+	g = MU_NEW(struct peer_grpc);
+	g->base.ops = &ops;
+	g->address = mu_xstrdup(address);
+	pthread_mutex_init(&g->lock, NULL);
+	return &g->base;
+}

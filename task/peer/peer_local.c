@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The task itself as a peer: calls into its worker, no bytes on any wire. */
+#include "task/peer/peer.h"
+#include "task/worker/worker.h"
+
+struct peer_local {
+	struct peer base;
+	struct worker *worker;
+};
+
+static struct worker *worker_of(struct peer *p)
+{
+	return MU_CONTAINER(p, struct peer_local, base)->worker;
+}
+
+static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span request,
+			   long timeout_ms, bool wait, peer_done done, void *arg)
+{
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+
+	if (worker_control(worker_of(p), m, request, &reply, &err))
+		done(arg, &err, MU_SPAN(""));
+	else
+		done(arg, NULL, mu_buf_span(&reply));
+	return 0;
+}
+
+static int local_register(struct peer *p, const char *session, struct mu_graph *g,
+			  struct mu_span config, char **handle, struct mu_err *err)
+{
+	return worker_register(worker_of(p), session, true, g, handle, err);
+}
+
+struct run {
+	peer_done done;
+	void *arg;
+};
+
+static void run_ended(void *arg, const struct mu_err *err)
+{
+	struct run *r = arg;
+
+	r->done(r->arg, err, MU_SPAN(""));
+	free(r);
+}
+
+static uint64_t local_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
+{
+	struct run *r = MU_NEW(struct run);
+
+	*r = (struct run){done, arg};
+	worker_run(worker_of(p), run, true, run_ended, r);
+	return 1;
+}
+
+static void local_cancel(struct peer *p, uint64_t id)
+{
+}
+
+static void local_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
+{
+	struct mu_err why;
+
+	mu_fail(&why, MU_CANCELLED, "Step %lld was given up", (long long)step_id);
+	worker_cancel_step(worker_of(p), step_id, &why);
+}
+
+static void local_free(struct peer *p)
+{
+	free(MU_CONTAINER(p, struct peer_local, base));
+}
+
+static const struct peer_ops ops = {
+    .call = local_call,
+    .register_graph = local_register,
+    .run_graph = local_run,
+    .cancel = local_cancel,
+    .cancel_run = local_cancel_run,
+    .free = local_free,
+};
+
+struct peer *peer_local_new(void)
+{
+	struct peer_local *l = MU_NEW(struct peer_local);
+
+	l->base.ops = &ops;
+	return &l->base;
+}
+
+void peer_local_set_worker(struct peer *p, struct worker *w)
+{
+	MU_CONTAINER(p, struct peer_local, base)->worker = w;
+}

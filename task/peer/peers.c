@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/peer/peer.h"
+
+#include <pthread.h>
+
+#include "lib/graph/device_name.h"
+
+struct peers {
+	struct peer **list;
+	unsigned n;
+	struct mu_map by_task;
+};
+
+static void add(struct peers *ps, struct peer *p, const char *job, int index)
+{
+	p->job = mu_xstrdup(job);
+	p->index = index;
+	p->task = mu_xasprintf("/job:%s/replica:0/task:%d", job, index);
+	ps->list[ps->n++] = p;
+	mu_map_put(&ps->by_task, p->task, p);
+}
+
+struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index)
+{
+	struct peers *ps = MU_NEW(struct peers);
+	size_t total = 1;
+
+	mu_map_init(&ps->by_task);
+	for (unsigned j = 0; j < cluster->n_jobs; j++)
+		total += cluster->jobs[j].n_tasks;
+	ps->list = MU_NEW_ARRAY(struct peer *, total);
+	add(ps, peer_local_new(), job, index);
+	ps->list[0]->local = true;
+	for (unsigned j = 0; j < cluster->n_jobs; j++)
+		for (unsigned t = 0; t < cluster->jobs[j].n_tasks; t++) {
+			const struct mu_cluster_task *task = &cluster->jobs[j].tasks[t];
+			struct peer *p;
+
+			if (!strcmp(cluster->jobs[j].name, job) && task->index == index)
+				continue;
+			p = peer_grpc_new(task->address, NULL);
+			if (p)
+				add(ps, p, cluster->jobs[j].name, task->index);
+		}
+	return ps;
+}
+
+void peers_free(struct peers *ps)
+{
+	if (!ps)
+		return;
+	for (unsigned i = 0; i < ps->n; i++) {
+		free(ps->list[i]->task);
+		free(ps->list[i]->job);
+		ps->list[i]->ops->free(ps->list[i]);
+	}
+	mu_map_fini(&ps->by_task);
+	free(ps->list);
+	free(ps);
+}
+
+void peers_set_worker(struct peers *ps, struct worker *w)
+{
+	peer_local_set_worker(ps->list[0], w);
+}
+
+unsigned peers_count(const struct peers *ps)
+{
+	return ps->n;
+}
+
+struct peer *peers_at(struct peers *ps, unsigned i)
+{
+	return ps->list[i];
+}
+
+struct peer *peers_find(struct peers *ps, const char *device)
+{
+	size_t len = mu_device_task_len(device);
+
+	return len ? mu_map_get_n(&ps->by_task, device, len) : NULL;
+}
+
+static void recv_remote(void *ctx, struct rendezvous *r, const char *key, rendezvous_done done,
+			void *arg)
+{
+	struct peer *p = peers_find(ctx, key);
+	struct mu_tensor none = {0};
+	struct mu_err err;
+
+	if (p && p->ops->recv_tensor) {
+		p->ops->recv_tensor(p, rendezvous_step_id(r), key, done, arg);
+		return;
+	}
+	mu_fail(&err, MU_INVALID_ARGUMENT,
+		"a tensor is to come from a task that this cluster does not have: %.300s", key);
+	done(arg, &err, &none, false);
+}
+
+struct rendezvous_remote peers_remote(struct peers *ps)
+{
+	return (struct rendezvous_remote){recv_remote, ps};
+}
+
+void peers_drop_step(struct peers *ps, int64_t step_id)
+{
+	for (unsigned i = 1; i < ps->n; i++)
+		peer_grpc_drop_step(ps->list[i], step_id);
+}
+
+struct waiter {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool ended;
+	int rc;
+	struct mu_buf *reply;
+	struct mu_err *err;
+};
+
+static void wake(void *arg, const struct mu_err *err, struct mu_span reply)
+{
+	struct waiter *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	if (err)
+		w->rc = mu_fail(w->err, err->code, "%s", err->msg);
+	else if (w->reply)
+		mu_buf_put(w->reply, reply.data, reply.len);
+	w->ended = true;
+	pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->lock);
+}
+
+int peer_call(struct peer *p, enum peer_method m, struct mu_span request, long timeout_ms,
+	      bool wait, struct mu_buf *reply, struct mu_err *err)
+{
+	struct waiter w = {.reply = reply, .err = err};
+
+	pthread_mutex_init(&w.lock, NULL);
+	pthread_cond_init(&w.cond, NULL);
+	p->ops->call(p, m, request, timeout_ms, wait, wake, &w);
+	pthread_mutex_lock(&w.lock);
+	while (!w.ended)
+		pthread_cond_wait(&w.cond, &w.lock);
+	pthread_mutex_unlock(&w.lock);
+	pthread_cond_destroy(&w.cond);
+	pthread_mutex_destroy(&w.lock);
+	return w.rc;
+}

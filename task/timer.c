@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A list by time: a task has few timers at once, one for each step that has a deadline. */
+#include "task/timer.h"
+
+#include <pthread.h>
+#include <time.h>
+
+#include "lib/base/mem.h"
+
+struct entry {
+	struct entry *next;
+	uint64_t id;
+	int64_t when;
+	void (*fn)(void *arg);
+	void *arg;
+};
+struct timer {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	bool running, ending;
+	struct entry *first;
+	uint64_t last_id;
+};
+
+int64_t timer_now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+struct timer *timer_new(void)
+{
+	struct timer *t = MU_NEW(struct timer);
+	pthread_condattr_t attr;
+
+	pthread_mutex_init(&t->lock, NULL);
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&t->changed, &attr);
+	pthread_condattr_destroy(&attr);
+	return t;
+}
+
+static void *run(void *arg)
+{
+	struct timer *t = arg;
+
+	pthread_mutex_lock(&t->lock);
+	while (!t->ending) {
+		struct entry *e = t->first;
+
+		if (!e) {
+			pthread_cond_wait(&t->changed, &t->lock);
+		} else if (e->when > timer_now_ms()) {
+			struct timespec at = {e->when / 1000, e->when % 1000 * 1000000};
+
+			pthread_cond_timedwait(&t->changed, &t->lock, &at);
+		} else {
+			t->first = e->next;
+			pthread_mutex_unlock(&t->lock);
+			e->fn(e->arg);
+			free(e);
+			pthread_mutex_lock(&t->lock);
+		}
+	}
+	pthread_mutex_unlock(&t->lock);
+	return NULL;
+}
+
+uint64_t timer_add(struct timer *t, long ms, void (*fn)(void *arg), void *arg)
+{
+	struct entry *e = MU_NEW(struct entry), **p;
+	uint64_t id;
+
+	*e = (struct entry){.when = timer_now_ms() + ms, .fn = fn, .arg = arg};
+	pthread_mutex_lock(&t->lock);
+	if (!t->running)
+		t->running = pthread_create(&t->thread, NULL, run, t) == 0;
+	id = e->id = ++t->last_id;
+	for (p = &t->first; *p && (*p)->when <= e->when; p = &(*p)->next)
+		;
+	e->next = *p;
+	*p = e;
+	pthread_cond_signal(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+	return id;
+}
+
+bool timer_cancel(struct timer *t, uint64_t id)
+{
+	struct entry *e;
+
+	pthread_mutex_lock(&t->lock);
+	for (struct entry **p = &t->first; (e = *p); p = &e->next)
+		if (e->id == id) {
+			*p = e->next;
+			break;
+		}
+	pthread_mutex_unlock(&t->lock);
+	free(e);
+	return e != NULL;
+}
+
+void timer_free(struct timer *t)
+{
+	if (!t)
+		return;
+	pthread_mutex_lock(&t->lock);
+	t->ending = true;
+	pthread_cond_signal(&t->changed);
+	pthread_mutex_unlock(&t->lock);
+	if (t->running)
+		pthread_join(t->thread, NULL);
+	for (struct entry *e = t->first, *next; e; e = next) {
+		next = e->next;
+		free(e);
+	}
+	pthread_mutex_destroy(&t->lock);
+	pthread_cond_destroy(&t->changed);
+	free(t);
+}

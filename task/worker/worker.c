@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sessions and graphs.  A graph belongs to a session and goes with it; a step that runs holds its
+ * executor. */
+#include "task/worker/worker.h"
+
+#include <stdio.h>
+
+#include "proto/worker.pb-c.h"
+#include "task/request_ids.h"
+#include "task/rpc/control.h"
+
+struct worker_session {
+	char *handle;
+	char *container; /* "": shares with the others */
+};
+struct registered {
+	char *handle, *session;
+	struct executor *executor;
+};
+
+struct worker *worker_new(struct runtime *rt, struct peers *peers, struct offload *offload)
+{
+	struct worker *w = MU_NEW(struct worker);
+
+	w->rt = rt;
+	w->peers = peers;
+	w->offload = offload;
+	w->ids = request_ids_new();
+	pthread_mutex_init(&w->lock, NULL);
+	pthread_cond_init(&w->idle, NULL);
+	mu_map_init(&w->sessions);
+	mu_map_init(&w->graphs);
+	mu_map_init(&w->steps);
+	return w;
+}
+
+static void free_session(struct worker_session *s)
+{
+	free(s->handle);
+	free(s->container);
+	free(s);
+}
+
+static void free_graph(struct registered *g)
+{
+	executor_unref(g->executor);
+	free(g->handle);
+	free(g->session);
+	free(g);
+}
+
+void worker_free(struct worker *w)
+{
+	if (!w)
+		return;
+	mu_map_each (&w->graphs, g)
+		free_graph(g->value);
+	mu_map_each (&w->sessions, s)
+		free_session(s->value);
+	mu_map_fini(&w->graphs);
+	mu_map_fini(&w->sessions);
+	mu_map_fini(&w->steps);
+	request_ids_free(w->ids);
+	pthread_mutex_destroy(&w->lock);
+	pthread_cond_destroy(&w->idle);
+	free(w);
+}
+
+struct runtime *worker_runtime(struct worker *w)
+{
+	return w->rt;
+}
+
+void worker_count(struct worker *w, struct worker_counts *out)
+{
+	pthread_mutex_lock(&w->lock);
+	*out = (struct worker_counts){(unsigned)w->sessions.count, (unsigned)w->graphs.count,
+				      w->n_running, w->n_steps};
+	pthread_mutex_unlock(&w->lock);
+}
+
+static int no_session(const char *handle, struct mu_err *err)
+{
+	return mu_fail(err, MU_ABORTED,
+		       "Session handle is not found: %.64s. Possibly this worker just restarted.",
+		       handle);
+}
+
+static int create_session(struct worker *w, const Muster__CreateWorkerSessionRequest *m,
+			  struct mu_err *err)
+{
+	struct worker_session *s, *old;
+
+	if (!*m->session_handle)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a worker session needs a handle");
+	s = MU_NEW(struct worker_session);
+	s->handle = mu_xstrdup(m->session_handle);
+	s->container = mu_xstrdup(m->isolate_session_state ? m->session_handle : "");
+	pthread_mutex_lock(&w->lock);
+	old = mu_map_put(&w->sessions, s->handle, s);
+	pthread_mutex_unlock(&w->lock);
+	if (old)
+		free_session(old);
+	return 0;
+}
+
+static int delete_session(struct worker *w, const char *handle, struct mu_err *err)
+{
+	struct registered **gone = NULL;
+	struct worker_session *s;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&w->lock);
+	s = mu_map_del(&w->sessions, handle);
+	mu_map_each (&w->graphs, g) {
+		struct registered *r = g->value;
+
+		if (!strcmp(r->session, handle)) {
+			gone = mu_xrealloc(gone, (n + 1) * sizeof(struct registered *));
+			gone[n++] = r;
+		}
+	}
+	for (unsigned i = 0; i < n; i++)
+		mu_map_del(&w->graphs, gone[i]->handle);
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < n; i++)
+		free_graph(gone[i]);
+	free(gone);
+	if (!s)
+		return no_session(handle, err);
+	if (*s->container)
+		resources_clear(w->rt->resources, s->container);
+	free_session(s);
+	return 0;
+}
+
+int worker_register(struct worker *w, const char *session, bool called, struct mu_graph *g,
+		    char **handle, struct mu_err *err)
+{
+	MU_AUTO_FREE char *container = NULL;
+	struct worker_session *s;
+	struct registered *r;
+	struct executor *e;
+	int rc;
+
+	pthread_mutex_lock(&w->lock);
+	s = mu_map_get(&w->sessions, session);
+	if (s)
+		container = mu_xstrdup(s->container);
+	pthread_mutex_unlock(&w->lock);
+	if (!s && called) {
+		mu_graph_free(g);
+		return no_session(session, err);
+	}
+	rc = executor_new(w->rt, g, container ? container : "", &e, err);
+	if (rc)
+		return rc;
+	r = MU_NEW(struct registered);
+	r->executor = e;
+	r->session = mu_xstrdup(session);
+	pthread_mutex_lock(&w->lock);
+	r->handle = mu_xasprintf("%016llx", (unsigned long long)++w->last_graph);
+	mu_map_put(&w->graphs, r->handle, r);
+	*handle = mu_xstrdup(r->handle);
+	pthread_mutex_unlock(&w->lock);
+	return 0;
+}
+
+struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool called,
+			      struct mu_err *err)
+{
+	struct executor *e = NULL;
+	struct registered *r;
+
+	pthread_mutex_lock(&w->lock);
+	r = mu_map_get(&w->graphs, run->graph);
+	if (called && !mu_map_get(&w->sessions, run->session)) {
+		no_session(run->session, err);
+	} else if (!r) {
+		mu_fail(err, MU_ABORTED,
+			"Graph handle is not found: %.64s. Possibly, this worker just restarted.",
+			run->graph);
+	} else if (w->stopping) {
+		mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", w->rt->task_prefix);
+	} else {
+		e = r->executor;
+		executor_ref(e);
+	}
+	pthread_mutex_unlock(&w->lock);
+	return e;
+}
+
+static int deregister(struct worker *w, const char *handle, struct mu_err *err)
+{
+	struct registered *r;
+
+	pthread_mutex_lock(&w->lock);
+	r = mu_map_del(&w->graphs, handle);
+	pthread_mutex_unlock(&w->lock);
+	if (!r)
+		return mu_fail(err, MU_ABORTED, "Graph handle is not found: %.64s", handle);
+	free_graph(r);
+	return 0;
+}
+
+static void get_status(struct worker *w, struct mu_buf *reply)
+{
+	Muster__GetStatusResponse m = MUSTER__GET_STATUS_RESPONSE__INIT;
+	Muster__DeviceAttributes d = MUSTER__DEVICE_ATTRIBUTES__INIT, *list[1] = {&d};
+
+	d.name = w->rt->cpu_name;
+	d.device_type = (char *)"CPU";
+	d.memory_limit = 256 << 20; /* what TensorFlow reports for a CPU */
+	d.incarnation = w->rt->incarnation;
+	m.n_device_attributes = 1;
+	m.device_attributes = list;
+	control_pack(reply, &m);
+}
+
+/* The messages that are one handle, step or list. */
+static int control_on(struct worker *w, enum peer_method m, struct mu_span request,
+		      struct mu_arena *a, struct mu_err *err)
+{
+	static const ProtobufCMessageDescriptor *const types[] = {
+	    [PEER_CREATE_SESSION] = &muster__create_worker_session_request__descriptor,
+	    [PEER_DELETE_SESSION] = &muster__delete_worker_session_request__descriptor,
+	    [PEER_DEREGISTER_GRAPH] = &muster__deregister_graph_request__descriptor,
+	    [PEER_CLEANUP_GRAPH] = &muster__cleanup_graph_request__descriptor,
+	    [PEER_CLEANUP_ALL] = &muster__cleanup_all_request__descriptor,
+	};
+	void *got = control_unpack(a, types[m], request, err);
+	Muster__CleanupAllRequest *all = got;
+
+	if (!got)
+		return -MU_INVALID_ARGUMENT;
+	switch (m) {
+	case PEER_CREATE_SESSION:
+		return create_session(w, got, err);
+	case PEER_DELETE_SESSION:
+		return delete_session(
+		    w, ((Muster__DeleteWorkerSessionRequest *)got)->session_handle, err);
+	case PEER_DEREGISTER_GRAPH:
+		return deregister(w, ((Muster__DeregisterGraphRequest *)got)->graph_handle, err);
+	case PEER_CLEANUP_GRAPH:
+		worker_cleanup_step(w, ((Muster__CleanupGraphRequest *)got)->step_id);
+		return 0;
+	default:
+		if (all->n_container == 0)
+			resources_clear(w->rt->resources, "");
+		for (size_t i = 0; i < all->n_container; i++)
+			resources_clear(w->rt->resources, all->container[i]);
+		return 0;
+	}
+}
+
+int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
+		   struct mu_buf *reply, struct mu_err *err)
+{
+	struct mu_arena a;
+	int rc;
+
+	if (m == PEER_GET_STATUS) {
+		get_status(w, reply);
+		return 0;
+	}
+	mu_arena_init(&a);
+	rc = control_on(w, m, request, &a, err);
+	mu_arena_fini(&a);
+	return rc;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker: sessions that masters opened here, the graphs they registered, the steps that run.
+ *
+ * Called by the RPC service (worker_service.c) and, in process, by peer_local.c. */
+#ifndef MU_TASK_WORKER_WORKER_H
+#define MU_TASK_WORKER_WORKER_H
+
+#include "lib/graph/graph.h"
+#include "task/offload.h"
+#include "task/peer/peer.h"
+#include "task/rpc/server.h"
+#include "task/runtime/runtime.h"
+
+struct worker;
+struct worker *worker_new(struct runtime *rt, struct peers *peers, struct offload *offload);
+void worker_stop(struct worker *w); /* cancels every step and waits for them */
+void worker_free(struct worker *w);
+struct runtime *worker_runtime(struct worker *w);
+
+/* A control message and its answer; may block for a short while. */
+int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
+		   struct mu_buf *reply, struct mu_err *err);
+
+/* Takes g. `called`: the master says that it made the session first. */
+int worker_register(struct worker *w, const char *session, bool called, struct mu_graph *g,
+		    char **handle, struct mu_err *err);
+/* Starts a registered graph.  done is called exactly once, perhaps before this returns; on an error
+ * the step's rendezvous has been aborted with it. */
+void worker_run(struct worker *w, const struct peer_run *run, bool called, step_done done,
+		void *arg);
+void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);
+void worker_cleanup_step(struct worker *w, int64_t step_id);
+
+/* For /status. */
+struct worker_counts {
+	unsigned sessions, graphs, running;
+	uint64_t steps;
+};
+void worker_count(struct worker *w, struct worker_counts *out);
+
+/* ---- inside this folder ---- */
+struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool called,
+			      struct mu_err *err); /* a reference */
+struct running {
+	struct running *prev, *next;
+	struct worker *worker;
+	int64_t step_id;
+	unsigned refs;
+	struct step *step;
+	struct executor *executor;
+	struct rendezvous *rendezvous;
+	bool ended, cancelled;
+	struct mu_err why;
+	step_done done;
+	void *arg;
+};
+struct worker {
+	struct runtime *rt;
+	struct peers *peers;
+	struct offload *offload;
+	struct request_ids *ids;
+	pthread_mutex_t lock; /* sessions, graphs and running; not held across calls elsewhere */
+	pthread_cond_t idle;
+	struct mu_map sessions, graphs;
+	struct mu_map steps; /* step id -> struct running */
+	unsigned n_running;
+	uint64_t n_steps, last_graph;
+	bool stopping;
+};
+
+/* ---- the service ---- */
+extern const struct rpc_method worker_methods[];
+extern const unsigned worker_n_methods;
+/* The methods' ctx begins with a pointer to the worker. */
+struct worker_ctx {
+	struct worker *worker;
+};
+
+#endif

@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RecvTensor: parked in the step's rendezvous until the tensor is sent, which may be before or
+ * after the step's RunGraph comes.  A caller that goes away has given the step up: then the step
+ * ends here too, as in TensorFlow, for nobody else may ever clean it up. */
+#include "task/worker/worker_recv.h"
+
+#include <time.h>
+
+#include "lib/base/pb.h"
+#include "lib/tensor/tensor_proto.h"
+#include "task/rpc/hot.h"
+#include "task/rpc/tensor_writer.h"
+
+struct parked {
+	struct rpc_call *call;
+	struct worker *worker;
+	int64_t step_id;
+};
+
+static int64_t now_micros(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
+}
+
+static void sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	static const char empty_float[] = "\x08\x01\x12\x04\x12\x02\x08\x00";
+	struct parked *p = arg;
+	struct tensor_writer w = {0};
+
+	if (err) {
+		rpc_reply_error(p->call, err);
+		free(p);
+		return;
+	}
+	mu_pb_put_int(&w.buf, 3, now_micros());
+	if (dead) {
+		mu_pb_put_int(&w.buf, 2, 1);
+		mu_pb_put_bytes(&w.buf, 1, (struct mu_span){empty_float, sizeof(empty_float) - 1});
+	} else {
+		tensor_writer_put(&w, 1, tensor);
+	}
+	rpc_reply(p->call, tensor_writer_message(&w));
+	tensor_writer_fini(&w);
+	mu_tensor_unref(tensor);
+	free(p);
+}
+
+static void caller_gone(void *arg)
+{
+	struct parked *p = arg;
+	struct worker *w = p->worker;
+	int64_t step_id = p->step_id;
+	struct mu_err why;
+
+	mu_fail(&why, MU_CANCELLED, "The receiver of a tensor gave up step %lld",
+		(long long)step_id);
+	worker_cancel_step(w, step_id, &why);
+	rendezvous_table_drop(w->rt->steps, step_id, &why);
+}
+
+static int check(struct worker *w, const char *key, struct mu_err *err)
+{
+	size_t n = strlen(w->rt->task_prefix);
+	struct rendezvous_key k;
+	int rc = rendezvous_key_parse(&k, key, err);
+
+	if (rc)
+		return rc;
+	if (k.src_device.len <= n || memcmp(k.src_device.data, w->rt->task_prefix, n) ||
+	    k.src_device.data[n] != '/')
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%.*s does not belong to %s",
+			       (int)(k.src_device.len > 200 ? 200 : k.src_device.len),
+			       k.src_device.data, w->rt->task_prefix);
+	if (k.src_incarnation != w->rt->incarnation)
+		return mu_fail(err, MU_ABORTED,
+			       "RecvTensor expects a different device incarnation: %llu vs. %llu. "
+			       "Your worker job (\"%s\") was probably restarted. Check your worker "
+			       "job for the reason why it was restarted.",
+			       (unsigned long long)k.src_incarnation,
+			       (unsigned long long)w->rt->incarnation, w->rt->task_prefix);
+	return 0;
+}
+
+void worker_recv(struct worker *w, struct rpc_call *call)
+{
+	struct hot_recv_tensor m;
+	struct rendezvous *r;
+	struct parked *p;
+	struct mu_arena a;
+	struct mu_err err;
+
+	mu_arena_init(&a);
+	if (hot_recv_tensor_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
+	    check(w, m.key, &err)) {
+		rpc_reply_error(call, &err);
+	} else {
+		p = MU_NEW(struct parked);
+		*p = (struct parked){call, w, m.step_id};
+		r = rendezvous_table_get(w->rt->steps, m.step_id);
+		rpc_on_cancel(call, caller_gone, p);
+		rendezvous_recv_local(r, m.key, sent, p);
+		rendezvous_unref(r);
+	}
+	mu_arena_fini(&a);
+}

@@ -1,0 +1,10 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MU_TASK_WORKER_WORKER_RECV_H
+#define MU_TASK_WORKER_WORKER_RECV_H
+
+#include "task/worker/worker.h"
+
+/* Answers a RecvTensor call when its tensor is there. */
+void worker_recv(struct worker *w, struct rpc_call *call);
+
+#endif

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running steps.  A struct running is held by the executor's done and by whoever started it; it is
+ * in the worker's map until done.  A cancel may come before the executor has given us the step:
+ * then `cancelled` is seen when it has. */
+#include "task/request_ids.h"
+#include "task/worker/worker.h"
+
+static void running_unref(struct running *r)
+{
+	struct worker *w = r->worker;
+	bool last;
+
+	pthread_mutex_lock(&w->lock);
+	last = --r->refs == 0;
+	pthread_mutex_unlock(&w->lock);
+	if (!last)
+		return;
+	if (r->step)
+		step_unref(r->step);
+	executor_unref(r->executor);
+	rendezvous_unref(r->rendezvous);
+	free(r);
+	pthread_mutex_lock(&w->lock);
+	if (--w->n_running == 0)
+		pthread_cond_broadcast(&w->idle);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void step_ended(void *arg, const struct mu_err *err)
+{
+	struct running *r = arg;
+	struct worker *w = r->worker;
+	struct mu_err why;
+
+	pthread_mutex_lock(&w->lock);
+	r->ended = true;
+	mu_map_del_n(&w->steps, &r->step_id, sizeof(r->step_id));
+	if (err && r->cancelled && err->code == MU_CANCELLED) {
+		why = r->why; /* the reason is worth more than the fact */
+		err = &why;
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (err) {
+		rendezvous_abort(r->rendezvous, err);
+		peers_drop_step(w->peers, r->step_id);
+	}
+	r->done(r->arg, err);
+	running_unref(r);
+}
+
+/* Enters r among the running steps; false when its step already runs here. */
+static bool enter(struct worker *w, struct running *r)
+{
+	bool ok;
+
+	pthread_mutex_lock(&w->lock);
+	ok = !mu_map_get_n(&w->steps, &r->step_id, sizeof(r->step_id));
+	if (ok) {
+		mu_map_put_n(&w->steps, &r->step_id, sizeof(r->step_id), r);
+		w->n_running++;
+		w->n_steps++;
+	}
+	pthread_mutex_unlock(&w->lock);
+	return ok;
+}
+
+void worker_run(struct worker *w, const struct peer_run *run, bool called, step_done done,
+		void *arg)
+{
+	struct executor *e;
+	struct running *r;
+	struct step *step;
+	struct mu_err err;
+	bool cancel;
+
+	if (!request_ids_add(w->ids, run->request_id)) {
+		mu_fail(&err, MU_ABORTED,
+			"The same RunGraph request was received twice (request id %llx)",
+			(unsigned long long)run->request_id);
+		done(arg, &err);
+		return;
+	}
+	e = worker_graph(w, run, called, &err);
+	if (!e) {
+		done(arg, &err);
+		return;
+	}
+	r = MU_NEW(struct running);
+	*r = (struct running){.worker = w,
+			      .step_id = run->step_id,
+			      .refs = 2,
+			      .executor = e,
+			      .done = done,
+			      .arg = arg};
+	r->rendezvous = rendezvous_table_get(w->rt->steps, run->step_id);
+	if (!enter(w, r)) {
+		mu_fail(&err, MU_ABORTED, "Step %lld runs here already", (long long)run->step_id);
+		executor_unref(e);
+		rendezvous_unref(r->rendezvous);
+		free(r);
+		done(arg, &err);
+		return;
+	}
+	step = executor_start(e, r->rendezvous, step_ended, r);
+	pthread_mutex_lock(&w->lock);
+	r->step = step;
+	cancel = r->cancelled && !r->ended;
+	pthread_mutex_unlock(&w->lock);
+	if (cancel && step)
+		step_cancel(step, &r->why);
+	running_unref(r);
+}
+
+void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why)
+{
+	struct step *step = NULL;
+	struct running *r;
+
+	pthread_mutex_lock(&w->lock);
+	r = mu_map_get_n(&w->steps, &step_id, sizeof(step_id));
+	if (r) {
+		r->refs++;
+		if (!r->cancelled)
+			r->why = *why;
+		r->cancelled = true;
+		step = r->step;
+	}
+	pthread_mutex_unlock(&w->lock);
+	if (!r)
+		return;
+	if (step)
+		step_cancel(step, why);
+	rendezvous_abort(r->rendezvous, why);
+	peers_drop_step(w->peers, step_id);
+	running_unref(r);
+}
+
+void worker_cleanup_step(struct worker *w, int64_t step_id)
+{
+	rendezvous_table_drop(w->rt->steps, step_id, NULL);
+	peers_drop_step(w->peers, step_id);
+}
+
+void worker_stop(struct worker *w)
+{
+	struct mu_err why;
+	int64_t *ids;
+	unsigned n = 0;
+
+	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", w->rt->task_prefix);
+	pthread_mutex_lock(&w->lock);
+	w->stopping = true;
+	ids = MU_NEW_ARRAY(int64_t, w->steps.count + 1);
+	mu_map_each (&w->steps, s)
+		ids[n++] = ((struct running *)s->value)->step_id;
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < n; i++)
+		worker_cancel_step(w, ids[i], &why);
+	free(ids);
+	pthread_mutex_lock(&w->lock);
+	while (w->n_running > 0)
+		pthread_cond_wait(&w->idle, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+}

@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorFlow's WorkerService.  What parses graphs or frees much goes to the offload threads; steps,
+ * their clean-up and the small questions are answered from the queue's thread. */
+#include "lib/base/pb.h"
+#include "proto/worker.pb-c.h"
+#include "task/rpc/control.h"
+#include "task/rpc/hot.h"
+#include "task/worker/worker.h"
+#include "task/worker/worker_recv.h"
+
+static struct worker *worker_of(void *ctx)
+{
+	return ((struct worker_ctx *)ctx)->worker;
+}
+
+static void control(struct rpc_call *call, struct worker *w, enum peer_method m)
+{
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message out;
+	struct mu_err err;
+
+	if (worker_control(w, m, rpc_bytes_flat(rpc_request(call)), &reply, &err)) {
+		rpc_reply_error(call, &err);
+		return;
+	}
+	out = (struct rpc_message){.head = mu_buf_span(&reply)};
+	rpc_reply(call, &out);
+}
+
+static void get_status(struct rpc_call *call, void *ctx)
+{
+	control(call, worker_of(ctx), PEER_GET_STATUS);
+}
+
+static void create_session(struct rpc_call *call, void *ctx)
+{
+	control(call, worker_of(ctx), PEER_CREATE_SESSION);
+}
+
+static void cleanup_graph(struct rpc_call *call, void *ctx)
+{
+	control(call, worker_of(ctx), PEER_CLEANUP_GRAPH);
+}
+
+/* ---- on the offload threads ---- */
+
+struct later {
+	struct rpc_call *call;
+	struct worker *worker;
+	enum peer_method method;
+};
+
+static void control_later(void *arg)
+{
+	struct later *l = arg;
+
+	control(l->call, l->worker, l->method);
+	free(l);
+}
+
+static void offload(struct rpc_call *call, struct worker *w, void (*fn)(void *), enum peer_method m)
+{
+	struct later *l = MU_NEW(struct later);
+
+	*l = (struct later){call, w, m};
+	offload_run(w->offload, fn, l);
+}
+
+static void delete_session(struct rpc_call *call, void *ctx)
+{
+	offload(call, worker_of(ctx), control_later, PEER_DELETE_SESSION);
+}
+
+static void deregister_graph(struct rpc_call *call, void *ctx)
+{
+	offload(call, worker_of(ctx), control_later, PEER_DEREGISTER_GRAPH);
+}
+
+static void cleanup_all(struct rpc_call *call, void *ctx)
+{
+	offload(call, worker_of(ctx), control_later, PEER_CLEANUP_ALL);
+}
+
+static int registered(struct worker *w, struct mu_span request, struct mu_buf *reply,
+		      struct mu_err *err)
+{
+	Muster__RegisterGraphResponse out = MUSTER__REGISTER_GRAPH_RESPONSE__INIT;
+	MU_AUTO_FREE char *handle = NULL;
+	Muster__RegisterGraphRequest *m;
+	struct mu_graph *g;
+	struct mu_arena a;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	mu_arena_init(&a);
+	m = control_unpack(&a, &muster__register_graph_request__descriptor, request, err);
+	if (m) {
+		g = mu_graph_new();
+		rc = mu_graph_parse(g, control_bytes(m->graph_def), err);
+		if (rc)
+			mu_graph_free(g);
+		else
+			rc = worker_register(w, m->session_handle, m->create_worker_session_called,
+					     g, &handle, err);
+	}
+	if (!rc) {
+		out.graph_handle = handle;
+		control_pack(reply, &out);
+	}
+	mu_arena_fini(&a);
+	return rc;
+}
+
+static void register_later(void *arg)
+{
+	struct later *l = arg;
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message out;
+	struct mu_err err;
+
+	if (registered(l->worker, rpc_bytes_flat(rpc_request(l->call)), &reply, &err)) {
+		rpc_reply_error(l->call, &err);
+	} else {
+		out = (struct rpc_message){.head = mu_buf_span(&reply)};
+		rpc_reply(l->call, &out);
+	}
+	free(l);
+}
+
+static void register_graph(struct rpc_call *call, void *ctx)
+{
+	offload(call, worker_of(ctx), register_later, PEER_GET_STATUS);
+}
+
+/* ---- steps ---- */
+
+struct run {
+	struct rpc_call *call;
+	struct worker *worker;
+	int64_t step_id;
+	bool store_errors;
+};
+
+static void run_ended(void *arg, const struct mu_err *err)
+{
+	struct run *r = arg;
+	MU_AUTO_BUF body = {0};
+	struct rpc_message out;
+
+	if (err && r->store_errors) {
+		mu_pb_put_int(&body, 5, err->code);
+		mu_pb_put_str(&body, 6, err->msg);
+	}
+	out = (struct rpc_message){.head = mu_buf_span(&body)};
+	if (err && !r->store_errors)
+		rpc_reply_error(r->call, err);
+	else
+		rpc_reply(r->call, &out);
+	free(r);
+}
+
+/* The master went away or gave the step up: nobody will clean up after it. */
+static void run_cancelled(void *arg)
+{
+	struct run *r = arg;
+	struct worker *w = r->worker;
+	int64_t step_id = r->step_id;
+	struct mu_err why;
+
+	mu_fail(&why, MU_CANCELLED, "The master gave up step %lld", (long long)step_id);
+	worker_cancel_step(w, step_id, &why);
+	rendezvous_table_drop(w->rt->steps, step_id, &why);
+}
+
+static void run_graph(struct rpc_call *call, void *ctx)
+{
+	struct worker *w = worker_of(ctx);
+	struct hot_run_graph m;
+	struct peer_run run;
+	struct mu_arena a;
+	struct mu_err err;
+	struct run *r;
+
+	mu_arena_init(&a);
+	if (hot_run_graph_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
+	    ((m.partial || m.has_send_or_recv) &&
+	     mu_fail(&err, MU_UNIMPLEMENTED,
+		     "RunGraph here exchanges tensors by RecvTensor only, not in the request"))) {
+		rpc_reply_error(call, &err);
+		mu_arena_fini(&a);
+		return;
+	}
+	r = MU_NEW(struct run);
+	*r = (struct run){call, w, m.step_id, m.store_errors};
+	run = (struct peer_run){m.session, m.graph, m.step_id, m.request_id};
+	rpc_on_cancel(call, run_cancelled, r);
+	worker_run(w, &run, m.session_called, run_ended, r);
+	mu_arena_fini(&a);
+}
+
+static void recv_tensor(struct rpc_call *call, void *ctx)
+{
+	worker_recv(worker_of(ctx), call);
+}
+
+static void unimplemented(struct rpc_call *call, void *ctx)
+{
+	struct mu_err err;
+
+	mu_fail(&err, MU_UNIMPLEMENTED,
+		"this worker keeps no RPC logs or traces, and takes part in no collectives");
+	rpc_reply_error(call, &err);
+}
+
+#define METHOD(name, fn)                                                                           \
+	{"/tensorflow.WorkerService/" name, fn},                                                   \
+	{                                                                                          \
+		"/tensorflow.grpc.WorkerService/" name, fn                                         \
+	}
+const struct rpc_method worker_methods[] = {
+    METHOD("GetStatus", get_status),
+    METHOD("CreateWorkerSession", create_session),
+    METHOD("DeleteWorkerSession", delete_session),
+    METHOD("RegisterGraph", register_graph),
+    METHOD("DeregisterGraph", deregister_graph),
+    METHOD("RunGraph", run_graph),
+    METHOD("CleanupGraph", cleanup_graph),
+    METHOD("CleanupAll", cleanup_all),
+    METHOD("RecvTensor", recv_tensor),
+    METHOD("Logging", unimplemented),
+    METHOD("Tracing", unimplemented),
+    METHOD("RecvBuf", unimplemented),
+    METHOD("CompleteGroup", unimplemented),
+    METHOD("CompleteInstance", unimplemented),
+    METHOD("GetStepSequence", unimplemented),
+};
+const unsigned worker_n_methods = MU_COUNT(worker_methods);
