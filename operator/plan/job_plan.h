@@ -63,10 +63,12 @@ struct ledger_entry {
 	char node[64];
 	char uid[64];    /* of the last pod that was counted */
 	double retry_at; /* not before; 0 */
+	bool free_end;   /* the last end was a failure that costs nothing */
+	bool no_gpu;     /* prefer-gpu has waited long enough here */
 };
 
 struct task_status {
-	const char *name; /* of the spec */
+	char name[JOB_MAX_NAME + 1];
 	int desired, ready, active, succeeded, failed;
 	char kernels[32]; /* variant chosen */
 };

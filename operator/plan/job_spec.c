@@ -226,9 +226,13 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 	if (n->kind != MU_DOC_MAP)
 		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be a map, got %s",
 				   mu_doc_kind_name(n->kind));
-	if (!is_label(n->key) || !islower((unsigned char)n->key[0]))
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT,
-				   "a task's name must be lower-case letters, digits and '-'");
+	if (!is_label(n->key) || !islower((unsigned char)n->key[0]) ||
+	    strlen(n->key) > JOB_MAX_TASK_NAME)
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "a task's name must be at most %d lower-case letters, digits and "
+		    "'-'",
+		    JOB_MAX_TASK_NAME);
 	*t = (struct task_spec){.name = n->key, .kind = kind_of(n->key), .line = n->line};
 	t->kernels = t->kind == TASK_PS ? "cpu" : "auto";
 	if ((rc = mu_doc_known_keys(n, known, err)) ||
@@ -374,6 +378,9 @@ static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struc
 	if (s->program == PROGRAM_TRAIN && !chief)
 		return mu_doc_fail(mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
 				   "the ready-made trainer needs a worker");
+	if (s->success == SUCCESS_ALL_WORKERS && !job_spec_task(s, "worker"))
+		return mu_doc_fail(mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
+				   "successPolicy AllWorkers needs worker tasks");
 	return 0;
 }
 

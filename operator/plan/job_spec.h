@@ -14,13 +14,15 @@
 
 #define JOB_API_VERSION "muster.dev/v1"
 #define JOB_KIND        "DistributedTrainingJob"
-#define JOB_VOLUME_PATH "/var/muster/checkpoint" /* where spec.checkpoint.volumeClaim is mounted   \
-						  */
+#define JOB_VOLUME_PATH                                                                            \
+	"/var/muster/checkpoint" /* where spec.checkpoint.volumeClaim is mounted                   \
+				  */
 
 enum {
 	JOB_MAX_TASKS = 8,       /* task types in one job */
 	JOB_MAX_REPLICAS = 1000, /* tasks of one type */
 	JOB_MAX_NAME = 63,       /* of the longest generated pod name */
+	JOB_MAX_TASK_NAME = 32,
 	JOB_MAX_LAYERS = 8,
 	JOB_DEFAULT_PORT = 2222,
 	JOB_DEFAULT_HTTP_PORT = 8079,

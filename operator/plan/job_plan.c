@@ -1,0 +1,327 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The order of one look: take in what has ended, judge whether the job has, then either clean up
+ * or bring the pods to what the spec asks for, and last say how things stand. */
+#include "operator/plan/job_plan.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "operator/plan/plan_internal.h"
+
+/* How long an index with kernels: prefer-gpu waits for a GPU. */
+enum { GPU_PATIENCE = 120 };
+
+struct plan_action *plan_act(struct planner *p, enum action_kind kind, const char *task, int index,
+			     const char *reason, const char *fmt, ...)
+{
+	struct job_plan *plan = p->plan;
+	va_list ap;
+	char text[256];
+
+	if (plan->n_actions == plan->cap_actions) {
+		plan->cap_actions = plan->cap_actions ? 2 * plan->cap_actions : 16;
+		plan->actions =
+		    mu_xrealloc(plan->actions, plan->cap_actions * sizeof plan->actions[0]);
+	}
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof text, fmt, ap);
+	va_end(ap);
+	struct plan_action *a = &plan->actions[plan->n_actions++];
+	*a = (struct plan_action){
+	    .kind = kind,
+	    .task = task,
+	    .index = index,
+	    .name = task ? plan_pod_name(p, task, index) : NULL,
+	    .reason = reason,
+	    .message = mu_arena_strdup(&plan->arena, text),
+	};
+	return a;
+}
+
+void plan_wake(struct planner *p, double at)
+{
+	if (at > p->now && (!p->plan->wake || at < p->plan->wake))
+		p->plan->wake = at;
+}
+
+static int task_position(const struct job_spec *s, const char *name)
+{
+	for (unsigned t = 0; t < s->n_tasks; t++)
+		if (strcmp(s->tasks[t].name, name) == 0)
+			return (int)t;
+	return -1;
+}
+
+static void index_pods(struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		p->width[t] = p->spec->tasks[t].replicas;
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		int t = task_position(p->spec, p->seen->pods[i].task);
+		int index = p->seen->pods[i].index;
+		if (t >= 0 && index >= p->width[t] && index < 10 * JOB_MAX_REPLICAS)
+			p->width[t] = index + 1;
+	}
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		p->pods[t] =
+		    MU_ARENA_ARRAY(&p->plan->arena, const struct observed_pod *, p->width[t] + 1);
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		int t = task_position(p->spec, p->seen->pods[i].task);
+		int index = p->seen->pods[i].index;
+		if (t >= 0 && index >= 0 && index < p->width[t])
+			p->pods[t][index] = &p->seen->pods[i];
+	}
+}
+
+static void delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
+		       const char *message)
+{
+	if (pod->deleting)
+		return;
+	struct plan_action *a =
+	    plan_act(p, ACTION_DELETE_POD, pod->task, pod->index, reason, "%s", message);
+	a->uid = pod->uid;
+}
+
+static void delete_surplus(struct planner *p)
+{
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		const struct observed_pod *pod = &p->seen->pods[i];
+		int t = task_position(p->spec, pod->task);
+		if (t < 0 || pod->index < 0 || pod->index >= p->spec->tasks[t].replicas)
+			delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
+	}
+}
+
+static bool all_ps_ready(const struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; p->spec->tasks[t].kind == TASK_PS && i < p->spec->tasks[t].replicas;
+		     i++)
+			if (!p->pods[t][i] || !p->pods[t][i]->ready || p->pods[t][i]->deleting)
+				return false;
+	return true;
+}
+
+/* The pod of an index that has one: ended ones make room, stuck ones change to the CPU. */
+static void tend(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
+{
+	bool over = pod->phase == POD_FAILED || pod->phase == POD_SUCCEEDED;
+
+	if (over && !plan_is_done(p, t, pod->index)) {
+		delete_pod(p, pod, "Restarting", "the task has failed and runs again");
+		return;
+	}
+	if (strcmp(t->kernels, "prefer-gpu") || pod->phase != POD_PENDING || pod->deleting ||
+	    pod->node)
+		return;
+	struct ledger_entry *e = ledger_get(p->status, t->name, pod->index);
+	if (e->no_gpu)
+		return;
+	if (p->now < pod->created + GPU_PATIENCE) {
+		plan_wake(p, pod->created + GPU_PATIENCE);
+		return;
+	}
+	e->no_gpu = true;
+	delete_pod(p, pod, "NoGpuInTime", "no GPU became free in time, the CPU takes over");
+}
+
+static void create(struct planner *p, const struct task_spec *t, int index)
+{
+	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
+	struct kernel_choice kernels;
+	struct mu_err err;
+
+	if (e && e->retry_at > p->now) {
+		plan_wake(p, e->retry_at);
+		return;
+	}
+	if (resolver_choose(&kernels, t->kernels, t->kind == TASK_PS, e && e->no_gpu,
+			    p->seen->nodes, p->seen->n_nodes, &err)) {
+		status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name,
+			   err.msg);
+		p->kernels_missing = true;
+		return;
+	}
+	struct plan_action *a =
+	    plan_act(p, ACTION_CREATE_POD, t->name, index, "Created", "kernels %s", kernels.reason);
+	a->pod = plan_pod_render(p, t, index, &kernels);
+	struct task_status *s = &p->status->tasks[t - p->spec->tasks];
+	memcpy(s->kernels, kernels.variant, sizeof s->kernels);
+}
+
+static void bring_up(struct planner *p)
+{
+	bool servers = all_ps_ready(p);
+
+	if (!p->seen->service)
+		plan_act(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
+			 "the name under which tasks find each other");
+	delete_surplus(p);
+	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
+		const struct task_spec *task = &p->spec->tasks[t];
+		for (int i = 0; i < task->replicas; i++) {
+			if (p->pods[t][i])
+				tend(p, task, p->pods[t][i]);
+			else if (!plan_is_done(p, task, i) && (servers || task->kind == TASK_PS))
+				create(p, task, i);
+		}
+	}
+}
+
+static void suspend(struct planner *p)
+{
+	for (unsigned i = 0; i < p->seen->n_pods; i++)
+		if (p->seen->pods[i].phase != POD_SUCCEEDED)
+			delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
+	p->status->phase = JOB_SUSPENDED;
+	p->status->start_time = 0;
+	status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
+	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");
+	status_set(p, COND_READY, false, "Suspended", "the job is suspended");
+}
+
+/* One entry for each task type, in the order of the spec, with what it knew of its kernels. */
+static void name_tasks(struct planner *p)
+{
+	struct job_status *s = p->status;
+
+	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
+		const char *name = p->spec->tasks[t].name;
+		struct task_status made = {0};
+		for (unsigned i = 0; i < p->seen->status.n_tasks; i++)
+			if (strcmp(p->seen->status.tasks[i].name, name) == 0)
+				made = p->seen->status.tasks[i];
+		snprintf(made.name, sizeof made.name, "%s", name);
+		s->tasks[t] = made;
+	}
+	s->n_tasks = p->spec->n_tasks;
+}
+
+static void count_tasks(struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
+		const struct task_spec *task = &p->spec->tasks[t];
+		struct task_status *s = &p->status->tasks[t];
+		s->desired = task->replicas;
+		s->ready = s->active = s->succeeded = s->failed = 0;
+		for (int i = 0; i < p->width[t]; i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+			bool live = pod && !pod->deleting &&
+				    (pod->phase == POD_PENDING || pod->phase == POD_RUNNING ||
+				     pod->phase == POD_UNKNOWN);
+			s->active += live;
+			s->ready += live && pod->ready;
+			s->failed += pod && pod->phase == POD_FAILED;
+			if (pod && pod->kernels)
+				snprintf(s->kernels, sizeof s->kernels, "%s", pod->kernels);
+		}
+	}
+	for (unsigned i = 0; i < p->status->n_ledger; i++) {
+		int t = task_position(p->spec, p->status->ledger[i].task);
+		if (t >= 0)
+			p->status->tasks[t].succeeded += p->status->ledger[i].done;
+	}
+}
+
+/* How a job that goes on stands: pending, running, or with an index on its way back. */
+static void describe(struct planner *p)
+{
+	const struct task_spec *chief = job_spec_chief(p->spec);
+	int wanted = 0, ready = 0;
+	bool chief_runs = !chief, again = false;
+
+	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
+		const struct task_spec *task = &p->spec->tasks[t];
+		for (int i = 0; i < task->replicas; i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+			const struct ledger_entry *e = ledger_find(p->status, task->name, i);
+			bool up = pod && pod->ready && pod->phase == POD_RUNNING && !pod->deleting;
+			bool done = e && e->done;
+			wanted++;
+			ready += up || done;
+			again = again || (e && e->attempts && !up && !done);
+			chief_runs = chief_runs || (task == chief && i == 0 && up);
+		}
+	}
+	bool running = chief_runs && all_ps_ready(p);
+	p->status->phase = again ? JOB_RESTARTING : running ? JOB_RUNNING : JOB_PENDING;
+	status_set(p, COND_RUNNING, running, running ? "ChiefRuns" : "Waiting",
+		   running ? "chief and parameter servers run"
+			   : "waiting for chief and parameter servers");
+	if (again || p->status->conditions[COND_RESTARTING].set)
+		status_set(p, COND_RESTARTING, again, again ? "TaskFailed" : "TasksRun",
+			   "%d failures so far, backoffLimit %d", p->status->restarts,
+			   p->spec->backoff_limit);
+	if (!p->kernels_missing)
+		status_set(p, COND_READY, ready == wanted, ready == wanted ? "AllReady" : "Waiting",
+			   "%d of %d tasks are ready or have finished", ready, wanted);
+}
+
+static void look(struct planner *p)
+{
+	struct job_status *s = p->status;
+
+	s->observed_generation = p->spec->generation;
+	snprintf(s->selector, sizeof s->selector, "muster.dev/job=%s,muster.dev/task=worker",
+		 p->spec->name);
+	if (p->spec->deleting)
+		return;
+	status_set(p, COND_CREATED, true, "Accepted", "the job has been read");
+	plan_absorb(p);
+	if (!plan_has_ended(p) && p->spec->suspend) {
+		suspend(p);
+		return;
+	}
+	if (!plan_has_ended(p)) {
+		if (s->conditions[COND_SUSPENDED].set)
+			status_set(p, COND_SUSPENDED, false, "Resumed",
+				   "spec.run.suspend is false");
+		if (!s->start_time)
+			s->start_time = p->now;
+		plan_members(p);
+		plan_judge(p);
+	}
+	if (plan_has_ended(p)) {
+		plan_clean(p);
+		return;
+	}
+	bring_up(p);
+	describe(p);
+}
+
+struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,
+			      const struct observed_job *observed, double now)
+{
+	struct job_plan *plan = MU_NEW(struct job_plan);
+	struct planner p = {.spec = spec,
+			    .options = options,
+			    .seen = observed,
+			    .now = now,
+			    .plan = plan,
+			    .status = &plan->status};
+	MU_AUTO_BUF before = {0};
+	MU_AUTO_BUF after = {0};
+
+	mu_arena_init(&plan->arena);
+	job_status_copy(&plan->status, &observed->status);
+	index_pods(&p);
+	name_tasks(&p);
+	look(&p);
+	count_tasks(&p);
+	job_status_write(&observed->status, &before);
+	job_status_write(&plan->status, &after);
+	plan->status_changed = !mu_span_eq(mu_buf_span(&before), mu_buf_span(&after));
+	mu_cluster_fini(&p.cluster);
+	return plan;
+}
+
+void job_plan_free(struct job_plan *p)
+{
+	if (!p)
+		return;
+	job_status_fini(&p->status);
+	free(p->actions);
+	mu_arena_fini(&p->arena);
+	free(p);
+}

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a job ends, and what follows: servers are asked to finish, pods are cleaned up, and the job
+ * itself goes after its time to live. */
+#include <stdio.h>
+
+#include "operator/plan/plan_internal.h"
+
+/* What tasks have to end by themselves after the chief did. */
+enum { GRACE = 30 };
+
+bool plan_has_ended(const struct planner *p)
+{
+	return p->status->phase == JOB_SUCCEEDED || p->status->phase == JOB_FAILED;
+}
+
+static void end(struct planner *p, enum job_phase phase, const char *reason, const char *message)
+{
+	bool good = phase == JOB_SUCCEEDED;
+
+	p->status->phase = phase;
+	p->status->completion_time = p->now;
+	status_set(p, good ? COND_SUCCEEDED : COND_FAILED, true, reason, "%s", message);
+	status_set(p, COND_RUNNING, false, reason, "the job has ended");
+	status_set(p, COND_READY, false, reason, "the job has ended");
+	if (p->status->conditions[COND_RESTARTING].set)
+		status_set(p, COND_RESTARTING, false, reason, "the job has ended");
+}
+
+static bool all_done(const struct planner *p, const struct task_spec *t)
+{
+	for (int i = 0; i < t->replicas; i++)
+		if (!plan_is_done(p, t, i))
+			return false;
+	return t->replicas > 0;
+}
+
+bool plan_has_succeeded(const struct planner *p)
+{
+	const struct task_spec *chief = job_spec_chief(p->spec);
+
+	if (!chief)
+		return false;
+	if (p->spec->success == SUCCESS_CHIEF)
+		return plan_is_done(p, chief, 0);
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		if ((p->spec->tasks[t].kind == TASK_CHIEF ||
+		     p->spec->tasks[t].kind == TASK_WORKER) &&
+		    p->spec->tasks[t].replicas && !all_done(p, &p->spec->tasks[t]))
+			return false;
+	return true;
+}
+
+/* An index whose last end was a failure that may not be repeated. */
+static const struct ledger_entry *fatal(const struct planner *p)
+{
+	for (unsigned i = 0; i < p->status->n_ledger; i++) {
+		const struct ledger_entry *e = &p->status->ledger[i];
+		const struct task_spec *t = job_spec_task(p->spec, e->task);
+		if (t && e->index < t->replicas && e->failures && !e->done && !e->free_end &&
+		    e->uid[0] && !plan_may_restart(p, t, e))
+			return e;
+	}
+	return NULL;
+}
+
+/* True when the deadline has passed; else has the planner look again then. */
+static bool overdue(struct planner *p, double from, int64_t seconds)
+{
+	if (seconds < 0 || from <= 0)
+		return false;
+	if (p->now >= from + (double)seconds)
+		return true;
+	plan_wake(p, from + (double)seconds);
+	return false;
+}
+
+static const struct observed_pod *unscheduled(struct planner *p)
+{
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		const struct observed_pod *pod = &p->seen->pods[i];
+		if (pod->phase == POD_PENDING && !pod->deleting &&
+		    overdue(p, pod->created, p->spec->scheduling_deadline))
+			return pod;
+	}
+	return NULL;
+}
+
+static void judge_deadlines(struct planner *p)
+{
+	const struct observed_pod *pod;
+	char text[200];
+
+	if (overdue(p, p->status->start_time, p->spec->active_deadline)) {
+		snprintf(text, sizeof text, "ran longer than activeDeadlineSeconds: %lld",
+			 (long long)p->spec->active_deadline);
+		end(p, JOB_FAILED, "DeadlineExceeded", text);
+	} else if ((pod = unscheduled(p))) {
+		snprintf(text, sizeof text,
+			 "%.63s/%d was pending longer than schedulingDeadlineSeconds: %lld (%.48s)",
+			 pod->task, pod->index, (long long)p->spec->scheduling_deadline,
+			 pod->reason ? pod->reason : "no reason given");
+		end(p, JOB_FAILED, "SchedulingDeadlineExceeded", text);
+	} else if (overdue(p, p->seen->last_progress, p->spec->progress_deadline)) {
+		snprintf(text, sizeof text, "no step for longer than progressDeadlineSeconds: %lld",
+			 (long long)p->spec->progress_deadline);
+		end(p, JOB_FAILED, "ProgressDeadlineExceeded", text);
+	}
+}
+
+void plan_judge(struct planner *p)
+{
+	const struct ledger_entry *e;
+	char text[240];
+
+	if (plan_has_succeeded(p)) {
+		end(p, JOB_SUCCEEDED, "ChiefFinished", "the chief has finished");
+	} else if ((e = fatal(p))) {
+		snprintf(text, sizeof text, "%s/%d ended with exit code %d (%s) on node %s",
+			 e->task, e->index, e->exit_code, e->reason, *e->node ? e->node : "?");
+		end(p, JOB_FAILED, "TaskFailed", text);
+	} else if (p->status->restarts > p->spec->backoff_limit) {
+		snprintf(text, sizeof text, "%d failures, more than backoffLimit: %d",
+			 p->status->restarts, p->spec->backoff_limit);
+		end(p, JOB_FAILED, "BackoffLimitExceeded", text);
+	} else {
+		judge_deadlines(p);
+	}
+}
+
+static void clean_pod(struct planner *p, const struct observed_pod *pod)
+{
+	const struct task_spec *t = job_spec_task(p->spec, pod->task);
+	bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+	bool good = p->status->phase == JOB_SUCCEEDED;
+	double patience = p->status->completion_time + GRACE;
+	struct plan_action *a;
+
+	if (pod->deleting)
+		return;
+	if (over && p->spec->clean != CLEAN_ALL)
+		return;
+	if (!over && good && p->now < patience) {
+		plan_wake(p, patience);
+		if (t && t->kind == TASK_PS) {
+			a = plan_act(p, ACTION_FINISH_POD, pod->task, pod->index, "ChiefFinished",
+				     "the chief has finished");
+			a->uid = pod->uid;
+		}
+		return;
+	}
+	if (p->spec->clean == CLEAN_NONE)
+		return;
+	a = plan_act(p, ACTION_DELETE_POD, pod->task, pod->index, "JobEnded",
+		     "the job has ended (cleanPodPolicy: %s)", clean_policy_names[p->spec->clean]);
+	a->uid = pod->uid;
+}
+
+void plan_clean(struct planner *p)
+{
+	for (unsigned i = 0; i < p->seen->n_pods; i++)
+		clean_pod(p, &p->seen->pods[i]);
+	if (p->spec->clean == CLEAN_ALL && !p->seen->n_pods && p->seen->service)
+		plan_act(p, ACTION_DELETE_SERVICE, NULL, 0, "JobEnded", "the job has ended");
+	if (overdue(p, p->status->completion_time, p->spec->ttl_seconds))
+		plan_act(p, ACTION_DELETE_JOB, NULL, 0, "TimeToLive",
+			 "%lld seconds have passed since the job ended",
+			 (long long)p->spec->ttl_seconds);
+}

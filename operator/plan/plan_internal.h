@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shared by the files of job_plan; nobody else includes it. */
+#ifndef MUSTER_PLAN_INTERNAL_H
+#define MUSTER_PLAN_INTERNAL_H
+
+#include "lib/cluster/cluster_spec.h"
+#include "operator/plan/job_plan.h"
+
+struct planner {
+	const struct job_spec *spec;
+	const struct plan_options *options;
+	const struct observed_job *seen;
+	double now;
+	struct job_plan *plan;
+	struct job_status *status; /* &plan->status */
+	/* pods[t][i]: the pod of index i of spec->tasks[t], or NULL; i < width[t]. */
+	const struct observed_pod **pods[JOB_MAX_TASKS];
+	int width[JOB_MAX_TASKS];
+	bool kernels_missing; /* some index got no kernels; COND_READY says why */
+	bool cluster_made;
+	struct mu_cluster cluster;
+};
+
+/* ---- plan_status.c: conditions and the ledger ---- */
+void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
+		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+struct ledger_entry *ledger_find(struct job_status *s, const char *task, int index);
+struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index); /* or makes */
+
+/* ---- plan_pod.c ---- */
+struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
+				 const struct kernel_choice *kernels);
+const char *plan_pod_name(struct planner *p, const char *task, int index);
+/* Raises the epoch when the members are others than those it stands for. */
+void plan_members(struct planner *p);
+
+/* ---- plan_restart.c ---- */
+/* Takes what the pods that have ended tell into the ledger, each once. */
+void plan_absorb(struct planner *p);
+/* Whether the last end of this index means that it runs again. */
+bool plan_may_restart(const struct planner *p, const struct task_spec *t,
+		      const struct ledger_entry *e);
+/* Whether index i of t is done for good. */
+bool plan_is_done(const struct planner *p, const struct task_spec *t, int index);
+
+/* ---- job_plan.c ---- */
+struct plan_action *plan_act(struct planner *p, enum action_kind kind, const char *task, int index,
+			     const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 6, 7)));
+void plan_wake(struct planner *p, double at);
+
+/* ---- plan_finish.c: when a job ends, and what follows ---- */
+bool plan_has_ended(const struct planner *p);
+bool plan_has_succeeded(
+    const struct planner *p); /* the ledger says so; it may not have ended yet */
+/* Ends the job when its chief is done, or it has failed. */
+void plan_judge(struct planner *p);
+void plan_clean(struct planner *p);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a pod or process of a job is to run: its name, its arguments, its environment. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "lib/base/map.h"
+#include "lib/io/json.h"
+#include "operator/plan/plan_internal.h"
+
+enum { MAX_ENV = 24, ADDRESS = 320 };
+
+const char *plan_pod_name(struct planner *p, const char *task, int index)
+{
+	return mu_arena_printf(&p->plan->arena, "%s-%s-%d", p->spec->name, task, index);
+}
+
+static int port_of(const struct planner *p)
+{
+	return p->options->port ? p->options->port : JOB_DEFAULT_PORT;
+}
+
+static int http_port_of(const struct planner *p)
+{
+	return p->options->http_port ? p->options->http_port : JOB_DEFAULT_HTTP_PORT;
+}
+
+static void address_of(const struct planner *p, const char *task, int index, char *out, size_t size)
+{
+	if (p->options->address)
+		p->options->address(p->options->user, p->spec, task, index, out, size);
+	else
+		snprintf(out, size, "%s-%s-%d.%s.%s.svc:%d", p->spec->name, task, index,
+			 p->spec->name, p->spec->namespace, port_of(p));
+}
+
+static const struct mu_cluster *cluster_of(struct planner *p)
+{
+	char address[ADDRESS];
+
+	for (unsigned t = 0; t < p->spec->n_tasks && !p->cluster_made; t++)
+		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
+			const char *name = p->spec->tasks[t].name;
+			address_of(p, name, i, address, sizeof address);
+			mu_cluster_add(&p->cluster, name, i, address, NULL);
+		}
+	p->cluster_made = true;
+	return &p->cluster;
+}
+
+void plan_members(struct planner *p)
+{
+	MU_AUTO_BUF text = {0};
+	char hash[sizeof p->status->members];
+
+	mu_cluster_write_json(cluster_of(p), &text);
+	snprintf(hash, sizeof hash, "%016" PRIx64, mu_hash(text.data, text.len, 0));
+	if (strcmp(hash, p->status->members) == 0)
+		return;
+	memcpy(p->status->members, hash, sizeof hash);
+	p->status->epoch++;
+}
+
+static void put_env(struct planner *p, struct plan_pod *pod, const char *name, const char *value)
+{
+	if (pod->n_env < MAX_ENV)
+		pod->env[pod->n_env++] = (struct plan_env){mu_arena_strdup(&p->plan->arena, name),
+							   mu_arena_strdup(&p->plan->arena, value)};
+}
+
+static void put_env_int(struct planner *p, struct plan_pod *pod, const char *name, int value)
+{
+	put_env(p, pod, name, mu_arena_printf(&p->plan->arena, "%d", value));
+}
+
+static void fill_env(struct planner *p, struct plan_pod *pod)
+{
+	MU_AUTO_BUF tf_config = {0};
+	MU_AUTO_BUF cluster = {0};
+	MU_AUTO_BUF train = {0};
+
+	mu_cluster_write_tf_config(cluster_of(p), pod->task, pod->index, &tf_config);
+	mu_cluster_write_json(cluster_of(p), &cluster);
+	pod->env = MU_ARENA_ARRAY(&p->plan->arena, struct plan_env, MAX_ENV);
+	put_env(p, pod, "TF_CONFIG", tf_config.data);
+	put_env(p, pod, "MUSTER_JOB", p->spec->name);
+	put_env(p, pod, "MUSTER_NAMESPACE", p->spec->namespace);
+	put_env(p, pod, "MUSTER_TASK", pod->task);
+	put_env_int(p, pod, "MUSTER_INDEX", pod->index);
+	put_env(p, pod, "MUSTER_CLUSTER", cluster.data);
+	put_env_int(p, pod, "MUSTER_EPOCH", p->status->epoch);
+	put_env_int(p, pod, "MUSTER_PORT", pod->port);
+	put_env_int(p, pod, "MUSTER_HTTP_PORT", pod->http_port);
+	if (pod->role == ROLE_TRAINER) {
+		train_spec_write(&p->spec->train, &train);
+		put_env(p, pod, "MUSTER_TRAIN", train.data);
+	}
+	if (p->spec->train.checkpoint_path)
+		put_env(p, pod, "MUSTER_CHECKPOINT", p->spec->train.checkpoint_path);
+	for (unsigned i = 0; i < pod->kernels.n_env; i++)
+		put_env(p, pod, pod->kernels.env[i].key, pod->kernels.env[i].value);
+}
+
+/* --ps_hosts=… --worker_hosts=… --job_name=… --task_index=… */
+static void put_flags(struct planner *p, const struct plan_pod *pod, const char **argv, unsigned n)
+{
+	const struct mu_cluster *c = cluster_of(p);
+	struct mu_arena *a = &p->plan->arena;
+
+	for (unsigned j = 0; j < c->n_jobs; j++) {
+		MU_AUTO_BUF hosts = {0};
+		for (unsigned t = 0; t < c->jobs[j].n_tasks; t++)
+			mu_buf_printf(&hosts, "%s%s", t ? "," : "", c->jobs[j].tasks[t].address);
+		argv[n++] = mu_arena_printf(a, "--%s_hosts=%s", c->jobs[j].name, hosts.data);
+	}
+	argv[n++] = mu_arena_printf(a, "--job_name=%s", pod->task);
+	argv[n++] = mu_arena_printf(a, "--task_index=%d", pod->index);
+}
+
+static const char *const *command_of(struct planner *p, const struct plan_pod *pod)
+{
+	const struct job_spec *s = p->spec;
+	unsigned n = s->command->n + (s->args ? s->args->n : 0), i = 0;
+	const char **argv = MU_ARENA_ARRAY(&p->plan->arena, const char *, n + JOB_MAX_TASKS + 3);
+
+	mu_doc_each(s->command, c) argv[i++] = c->text;
+	mu_doc_each(s->args, c) argv[i++] = c->text;
+	if (s->flags)
+		put_flags(p, pod, argv, i);
+	return argv;
+}
+
+static enum plan_role role_of(const struct job_spec *s, const struct task_spec *t)
+{
+	if (s->program == PROGRAM_COMMAND)
+		return ROLE_COMMAND;
+	if (s->program == PROGRAM_TRAIN && (t->kind == TASK_WORKER || t->kind == TASK_CHIEF))
+		return ROLE_TRAINER;
+	return ROLE_SERVER;
+}
+
+static const char *image_of(const struct planner *p, const struct task_spec *t, bool gpu)
+{
+	if (t->image)
+		return t->image;
+	return gpu && p->options->image_gpu ? p->options->image_gpu : p->options->image;
+}
+
+struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
+				 const struct kernel_choice *kernels)
+{
+	static const char *const server[] = {"muster-task", NULL};
+	static const char *const trainer[] = {"muster", "train", NULL};
+	struct plan_pod *pod = MU_ARENA_NEW(&p->plan->arena, struct plan_pod);
+
+	*pod = (struct plan_pod){
+	    .name = plan_pod_name(p, t->name, index),
+	    .task = t->name,
+	    .index = index,
+	    .role = role_of(p->spec, t),
+	    .image = image_of(p, t, kernels->gpu),
+	    .kernels = *kernels,
+	    .spec = t,
+	    .volume_claim = p->spec->volume_claim,
+	    .mount_path = p->spec->volume_claim ? p->spec->train.checkpoint_path : NULL,
+	    .port = port_of(p),
+	    .http_port = http_port_of(p),
+	};
+	pod->argv = pod->role == ROLE_COMMAND   ? command_of(p, pod)
+		    : pod->role == ROLE_TRAINER ? trainer
+						: server;
+	fill_env(p, pod);
+	return pod;
+}

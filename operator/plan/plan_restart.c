@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ledger: what happened to an index, and whether it runs again. */
+#include <stdio.h>
+
+#include "operator/plan/plan_internal.h"
+
+enum { BACKOFF_FIRST = 1, BACKOFF_MOST = 60 };
+
+/* Exit codes 1..127 are the program's own verdict; 128 and more are signals, which come from
+ * outside (out of memory, a node that shuts down) and may not come again. */
+static bool exit_may_pass(int code)
+{
+	return code < 0 || code >= 128;
+}
+
+bool plan_may_restart(const struct planner *p, const struct task_spec *t,
+		      const struct ledger_entry *e)
+{
+	switch (t->restart) {
+	case RESTART_NEVER:
+		return false;
+	case RESTART_ON_FAILURE:
+	case RESTART_ALWAYS:
+		return true;
+	case RESTART_EXIT_CODE:
+		/* A server that ends by itself too early is started again, whatever it says. */
+		return exit_may_pass(e->exit_code) || (t->kind == TASK_PS && e->exit_code == 0);
+	}
+	return false;
+}
+
+bool plan_is_done(const struct planner *p, const struct task_spec *t, int index)
+{
+	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
+
+	return e && e->done;
+}
+
+static double back_off(int failures)
+{
+	double wait = BACKOFF_FIRST;
+
+	while (--failures > 0 && wait < BACKOFF_MOST)
+		wait *= 2;
+	return wait < BACKOFF_MOST ? wait : BACKOFF_MOST;
+}
+
+/* An end with 0 finishes an index, but for a server while the job runs, and for Always. */
+static bool end_is_final(const struct planner *p, const struct task_spec *t,
+			 const struct observed_pod *pod)
+{
+	if (pod->phase != POD_SUCCEEDED && pod->exit_code != 0)
+		return false;
+	if (t->kind == TASK_PS)
+		return plan_has_ended(p) || plan_has_succeeded(p);
+	return t->restart != RESTART_ALWAYS || t == job_spec_chief(p->spec);
+}
+
+static void count_end(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
+{
+	struct ledger_entry *e = ledger_get(p->status, t->name, pod->index);
+	bool zero = pod->phase == POD_SUCCEEDED || pod->exit_code == 0;
+
+	if (strcmp(e->uid, pod->uid) == 0)
+		return;
+	snprintf(e->uid, sizeof e->uid, "%s", pod->uid);
+	snprintf(e->reason, sizeof e->reason, "%s",
+		 pod->reason ? pod->reason
+		 : zero      ? "Completed"
+			     : "Error");
+	snprintf(e->node, sizeof e->node, "%s", pod->node ? pod->node : "");
+	e->exit_code = pod->phase == POD_SUCCEEDED ? 0 : pod->exit_code;
+	e->attempts++;
+	e->done = end_is_final(p, t, pod);
+	e->free_end = pod->free && !zero;
+	if (e->done || e->free_end || plan_has_ended(p) || (zero && t->restart == RESTART_ALWAYS)) {
+		e->retry_at = 0;
+		return;
+	}
+	e->failures++;
+	p->status->restarts++;
+	e->retry_at = p->now + back_off(e->failures);
+}
+
+/* Servers come last: whether their end is right depends on whether the chief is done. */
+void plan_absorb(struct planner *p)
+{
+	for (int pass = 0; pass < 2; pass++)
+		for (unsigned t = 0; t < p->spec->n_tasks; t++)
+			for (int i = 0; i < p->width[t]; i++) {
+				const struct task_spec *task = &p->spec->tasks[t];
+				const struct observed_pod *pod = p->pods[t][i];
+				if ((task->kind == TASK_PS) == (pass == 1) && pod &&
+				    (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
+					count_end(p, task, pod);
+			}
+}

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Status in memory: conditions and the ledger. */
+#include <stdarg.h>
+#include <stdio.h>
+
+#include "operator/plan/plan_internal.h"
+
+const char *const job_phase_names[] = {"",          "Pending",   "Running", "Restarting",
+				       "Suspended", "Succeeded", "Failed",  NULL};
+const char *const condition_names[] = {"Created",   "Ready",     "Running", "Restarting",
+				       "Suspended", "Succeeded", "Failed",  NULL};
+
+void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
+		const char *fmt, ...)
+{
+	struct condition *c = &p->status->conditions[type];
+	va_list ap;
+
+	if (!c->set || c->status != status)
+		c->since = p->now;
+	c->set = true;
+	c->status = status;
+	snprintf(c->reason, sizeof c->reason, "%s", reason);
+	va_start(ap, fmt);
+	vsnprintf(c->message, sizeof c->message, fmt, ap);
+	va_end(ap);
+}
+
+static int compare(const char *task, int index, const struct ledger_entry *e)
+{
+	int c = strcmp(task, e->task);
+
+	return c ? c : (index > e->index) - (index < e->index);
+}
+
+/* Position of the entry, or where it belongs: the ledger is sorted by task and index. */
+static unsigned place(const struct job_status *s, const char *task, int index, bool *found)
+{
+	unsigned low = 0, high = s->n_ledger;
+
+	while (low < high) {
+		unsigned mid = (low + high) / 2;
+		if (compare(task, index, &s->ledger[mid]) > 0)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	*found = low < s->n_ledger && compare(task, index, &s->ledger[low]) == 0;
+	return low;
+}
+
+struct ledger_entry *ledger_find(struct job_status *s, const char *task, int index)
+{
+	bool found;
+	unsigned at = place(s, task, index, &found);
+
+	return found ? &s->ledger[at] : NULL;
+}
+
+struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index)
+{
+	bool found;
+	unsigned at = place(s, task, index, &found);
+
+	if (found)
+		return &s->ledger[at];
+	s->ledger = mu_xrealloc(s->ledger, (s->n_ledger + 1) * sizeof s->ledger[0]);
+	memmove(&s->ledger[at + 1], &s->ledger[at], (s->n_ledger - at) * sizeof s->ledger[0]);
+	s->n_ledger++;
+	s->ledger[at] = (struct ledger_entry){.index = index, .exit_code = -1};
+	snprintf(s->ledger[at].task, sizeof s->ledger[at].task, "%s", task);
+	return &s->ledger[at];
+}
+
+void job_status_fini(struct job_status *s)
+{
+	free(s->ledger);
+	*s = (struct job_status){0};
+}
+
+void job_status_copy(struct job_status *to, const struct job_status *from)
+{
+	*to = *from;
+	to->ledger = NULL;
+	if (!from->n_ledger)
+		return;
+	to->ledger = MU_NEW_ARRAY(struct ledger_entry, from->n_ledger);
+	memcpy(to->ledger, from->ledger, from->n_ledger * sizeof from->ledger[0]);
+}
