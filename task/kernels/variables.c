@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/variables.h"
+
+#include <string.h>
+
+const char *resource_container(const struct kernel_call *c)
+{
+	const char *own = args_attr_string(c->node, "container", "");
+
+	return *own ? own : c->step ? step_container(c->step) : "";
+}
+
+const char *resource_name(const struct kernel_call *c)
+{
+	const char *shared = args_attr_string(c->node, "shared_name", "");
+
+	return *shared ? shared : c->node->name;
+}
+
+int resource_handle_out(struct kernel_call *c, unsigned o, const char *container, const char *name,
+			const char *type_name, struct mu_err *err)
+{
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor *out;
+	int rc = kernel_out(c, o, MU_RESOURCE, &scalar, &out, err);
+
+	if (!rc)
+		*MU_DATA(struct mu_handle, out) = (struct mu_handle){
+		    .device = mu_xstrdup(c->runtime ? c->runtime->cpu_name : ""),
+		    .container = mu_xstrdup(container),
+		    .name = mu_xstrdup(name),
+		    .type_name = mu_xstrdup(type_name),
+		};
+	return rc;
+}
+
+int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
+		       struct mu_err *err)
+{
+	int rc = args_type(c, i, MU_RESOURCE, err);
+
+	if (rc)
+		return rc;
+	const struct mu_tensor *t = kernel_in(c, i);
+	const struct mu_handle *h = t->data;
+	if (t->shape.count != 1 || !h->name)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u must be one resource handle", i);
+	if (h->device && *h->device && c->runtime && strcmp(h->device, c->runtime->cpu_name) != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Trying to access resource %s located in device %s from device %s",
+			       h->name, h->device, c->runtime->cpu_name);
+	*out = h;
+	return 0;
+}
+
+int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	struct resource *r;
+
+	if (i < c->n_in && c->in[i].ref) {
+		resource_ref(&c->in[i].ref->base);
+		*out = c->in[i].ref;
+		return 0;
+	}
+	int rc = resource_handle_in(c, i, &h, err);
+	if (rc)
+		return rc;
+	rc = resources_find(c->runtime->resources, h->container ? h->container : "", h->name,
+			    &variable_type, &r, err);
+	if (rc == -MU_NOT_FOUND)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "Could not find variable %s. This could mean that the variable has "
+			       "been deleted. In TF1, it can also mean the variable is "
+			       "uninitialized. Debug info: container=%s",
+			       h->name, h->container && *h->container ? h->container : "localhost");
+	if (!rc)
+		*out = MU_CONTAINER(r, struct variable, base);
+	return rc;
+}
+
+static void lock_in_order(struct variables *vs)
+{
+	memcpy(vs->order, vs->v, sizeof vs->order);
+	for (unsigned i = 1; i < vs->n; i++)
+		for (unsigned k = i; k > 0 && vs->order[k - 1] > vs->order[k]; k--) {
+			struct variable *swap = vs->order[k];
+			vs->order[k] = vs->order[k - 1];
+			vs->order[k - 1] = swap;
+		}
+	for (unsigned i = 0; i < vs->n; i++)
+		if (!i || vs->order[i] != vs->order[i - 1])
+			pthread_mutex_lock(&vs->order[i]->lock);
+}
+
+int variables_lock(const struct kernel_call *c, unsigned n, struct variables *out,
+		   struct mu_err *err)
+{
+	struct variables vs = {0};
+	int rc = 0;
+
+	for (; vs.n < n && !rc; vs.n += !rc)
+		rc = variable_in(c, vs.n, &vs.v[vs.n], err);
+	if (rc) {
+		while (vs.n)
+			variable_put(vs.v[--vs.n]);
+		return rc;
+	}
+	lock_in_order(&vs);
+	for (unsigned i = 0; i < n && !rc; i++)
+		rc = variable_exclusive(vs.v[i], &vs.t[i], err);
+	if (rc)
+		variables_unlock(&vs);
+	else
+		*out = vs;
+	return rc;
+}
+
+void variables_unlock(struct variables *vs)
+{
+	for (unsigned i = 0; i < vs->n; i++)
+		if (!i || vs->order[i] != vs->order[i - 1])
+			pthread_mutex_unlock(&vs->order[i]->lock);
+	while (vs->n)
+		variable_put(vs->v[--vs->n]);
+}
