@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster run: the operator's plan, carried out with processes.
+ *
+ * Each turn of the loop looks at the processes, asks job_plan what to do, does it, and shows the
+ * view; there is no other logic here about when a task starts, is restarted or is done.  Ctrl-C
+ * first asks the workers to save and end (SIGTERM), then ps; a second one ends everything at once.
+ */
+#include <errno.h>
+#include <limits.h>
+#include <signal.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/manifest.h"
+#include "cli/run_tasks.h"
+#include "cli/run_view.h"
+
+enum { TURN_MS = 50, KILL_AFTER_SECONDS = 10, STOP_SECONDS = 15, PATH_SIZE = 4096 };
+
+struct run {
+	struct job_spec *spec;
+	struct job_status status;
+	bool service;
+	struct run_tasks tasks;
+	struct run_view view;
+	char logs[PATH_SIZE], bin_dir[PATH_SIZE];
+	double started;
+};
+
+static volatile sig_atomic_t interrupts;
+
+static void on_interrupt(int sig)
+{
+	interrupts++;
+}
+
+static double wall(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_REALTIME, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void on_line(void *user, const struct local_task *t, const char *text)
+{
+	struct run *r = user;
+
+	run_view_take(&r->view, text, wall());
+}
+
+/* ---- the plan's actions ---- */
+
+static enum pod_phase phase_of(const struct local_task *t)
+{
+	if (t->pid > 0)
+		return t->ready ? POD_RUNNING : POD_PENDING;
+	return t->exit_code == 0 ? POD_SUCCEEDED : POD_FAILED;
+}
+
+static void say_failure(struct run *r, const struct local_task *t)
+{
+	run_view_say(&r->view, "%s-%d ended with exit code %d: %s", t->task, t->index, t->exit_code,
+		     t->last[0] ? t->last : "(it said nothing)");
+	run_view_say(&r->view, "  its log: %s/%s-%d.log", r->logs, t->task, t->index);
+}
+
+static void delete_task(struct run *r, const char *uid, double now)
+{
+	struct local_task *t = run_tasks_find(&r->tasks, uid);
+
+	if (!t)
+		return;
+	if (t->pid == 0) {
+		run_tasks_remove(&r->tasks, t);
+		return;
+	}
+	if (!t->deleting) {
+		t->deleting = true;
+		t->killed_at = now;
+		run_tasks_signal(t, SIGTERM);
+	} else if (now - t->killed_at > KILL_AFTER_SECONDS) {
+		run_tasks_signal(t, SIGKILL);
+	}
+}
+
+static int act(struct run *r, const struct plan_action *a, double now, struct mu_err *err)
+{
+	struct local_task *t;
+
+	switch (a->kind) {
+	case ACTION_CREATE_SERVICE:
+		r->service = true;
+		return 0;
+	case ACTION_DELETE_SERVICE:
+		r->service = false;
+		return 0;
+	case ACTION_CREATE_POD:
+		return run_tasks_start(&r->tasks, a->pod, now, err);
+	case ACTION_DELETE_POD:
+		delete_task(r, a->uid, now);
+		return 0;
+	case ACTION_FINISH_POD:
+		t = run_tasks_find(&r->tasks, a->uid);
+		if (t && !t->finishing) {
+			t->finishing = true;
+			run_tasks_signal(t, SIGTERM);
+		}
+		return 0;
+	case ACTION_DELETE_JOB:
+		return 0;
+	}
+	return 0;
+}
+
+/* One look at the world, one plan, its actions. */
+static int turn(struct run *r, struct mu_err *err)
+{
+	struct plan_options options = {
+	    .image = "muster-task", .address = run_tasks_address, .user = &r->tasks};
+	double now = wall();
+	struct observed_pod *pods = MU_NEW_ARRAY(struct observed_pod, r->tasks.n + 1);
+	struct observed_job seen = {.pods = pods,
+				    .n_pods = r->tasks.n,
+				    .service = r->service,
+				    .status = r->status,
+				    .last_progress = r->view.step_at};
+	struct job_plan *plan;
+	int rc = 0;
+
+	for (unsigned i = 0; i < r->tasks.n; i++) {
+		const struct local_task *t = r->tasks.list[i];
+
+		pods[i] = (struct observed_pod){.task = t->task,
+						.index = t->index,
+						.uid = t->uid,
+						.phase = phase_of(t),
+						.ready = t->ready && t->pid > 0,
+						.deleting = t->deleting && t->pid > 0,
+						.exit_code = t->exit_code,
+						.created = t->created,
+						.finished = t->finished};
+	}
+	plan = job_plan_new(r->spec, &options, &seen, now);
+	for (unsigned i = 0; i < plan->n_actions && !rc; i++)
+		rc = act(r, &plan->actions[i], now, err);
+	struct job_status wanted = {0};
+	job_status_copy(&wanted, &plan->status);
+	job_plan_free(plan);
+	free(pods);
+	job_status_fini(&r->status);
+	r->status = wanted;
+	return rc;
+}
+
+static bool over(const struct run *r)
+{
+	return r->status.phase == JOB_SUCCEEDED || r->status.phase == JOB_FAILED;
+}
+
+/* Reads what the tasks say and how they end; each failure is told once. */
+static void watch(struct run *r, int timeout_ms)
+{
+	double now = wall();
+	bool *ran = MU_NEW_ARRAY(bool, r->tasks.n + 1);
+
+	for (unsigned i = 0; i < r->tasks.n; i++)
+		ran[i] = r->tasks.list[i]->pid > 0;
+	run_tasks_poll(&r->tasks, timeout_ms, now);
+	for (unsigned i = 0; i < r->tasks.n; i++) {
+		const struct local_task *t = r->tasks.list[i];
+
+		if (ran[i] && t->pid == 0 && t->exit_code != 0 && !t->deleting && !interrupts)
+			say_failure(r, t);
+	}
+	free(ran);
+}
+
+/* Ends what still runs: first those who have something to save, then everybody. */
+static void stop_all(struct run *r)
+{
+	double until = wall() + STOP_SECONDS;
+	bool servers = false;
+	int seen = interrupts;
+
+	for (unsigned i = 0; i < r->tasks.n; i++)
+		if (strcmp(r->tasks.list[i]->task, "ps") != 0)
+			run_tasks_signal(r->tasks.list[i], SIGTERM);
+	while (run_tasks_alive(&r->tasks) && wall() < until && interrupts == seen) {
+		unsigned others = 0;
+
+		watch(r, TURN_MS);
+		for (unsigned i = 0; i < r->tasks.n; i++)
+			others +=
+			    r->tasks.list[i]->pid > 0 && strcmp(r->tasks.list[i]->task, "ps") != 0;
+		for (unsigned i = 0; i < r->tasks.n && !others && !servers; i++)
+			run_tasks_signal(r->tasks.list[i], SIGTERM);
+		servers |= !others;
+	}
+}
+
+static int loop(struct run *r)
+{
+	struct mu_err err;
+
+	while (!interrupts) {
+		if (turn(r, &err)) {
+			run_view_clear(&r->view);
+			return cli_fail(&err);
+		}
+		if (over(r) && !run_tasks_alive(&r->tasks))
+			break;
+		/* A finished job may keep its ended tasks, but nothing of it may go on running. */
+		if (over(r) && wall() - r->status.completion_time > STOP_SECONDS)
+			break;
+		watch(r, TURN_MS);
+		run_view_show(&r->view, &r->status, wall());
+	}
+	stop_all(r);
+	run_view_clear(&r->view);
+	if (interrupts)
+		return CLI_INTERRUPTED;
+	return r->status.phase == JOB_SUCCEEDED ? CLI_OK : CLI_FAILED;
+}
+
+/* ---- before and after ---- */
+
+static void say_end(const struct run *r, int status)
+{
+	const struct run_view *v = &r->view;
+	const struct condition *why = &r->status.conditions[COND_FAILED];
+
+	if (status == CLI_INTERRUPTED)
+		printf("%s: stopped at step %lld; run it again to go on from there\n",
+		       r->spec->name, (long long)v->step);
+	else if (status == CLI_FAILED && why->set)
+		printf("%s: failed: %s\n", r->spec->name, why->message);
+	else
+		printf("%s: %s in %.1f s, step %lld\n", r->spec->name,
+		       status ? "failed" : "succeeded", wall() - r->started, (long long)v->step);
+	if (v->final)
+		printf("  test accuracy  %.1f %%\n", 100 * v->accuracy);
+	if (v->checkpoint[0])
+		printf("  checkpoint     %s\n", v->checkpoint);
+	if (v->events[0])
+		printf("  TensorBoard    %s\n", v->events);
+	printf("  logs           %s\n", r->logs);
+	if (v->final && v->checkpoint[0])
+		printf("Try next:\n"
+		       "  muster checkpoint show %s\n"
+		       "  muster events %s\n"
+		       "  tensorboard --logdir %s\n",
+		       v->checkpoint, v->events,
+		       r->spec->train.summary_path ? r->spec->train.summary_path : ".");
+}
+
+static int make_folders(const char *path, struct mu_err *err)
+{
+	MU_AUTO_FREE char *copy = mu_xstrdup(path);
+
+	for (char *at = copy + 1; *at; at++) {
+		if (*at != '/')
+			continue;
+		*at = 0;
+		mkdir(copy, 0777);
+		*at = '/';
+	}
+	if (mkdir(copy, 0777) && errno != EEXIST)
+		return mu_fail_errno(err, errno, "make folder %s", path);
+	return 0;
+}
+
+/* Moves what an earlier run left out of the way, under the first free "<path>.old-N". */
+static int set_aside(const char *path, struct mu_err *err)
+{
+	char to[PATH_SIZE];
+	struct stat st;
+	int n = 1;
+
+	if (!path || stat(path, &st))
+		return 0;
+	do
+		snprintf(to, sizeof(to), "%s.old-%d", path, n++);
+	while (stat(to, &st) == 0);
+	if (rename(path, to))
+		return mu_fail_errno(err, errno, "move %s to %s", path, to);
+	printf("%s moved to %s\n", path, to);
+	return 0;
+}
+
+static int prepare(struct run *r, const char *manifest, const char *logs, bool fresh,
+		   struct mu_err *err)
+{
+	const struct train_spec *t;
+	ssize_t n = readlink("/proc/self/exe", r->bin_dir, sizeof(r->bin_dir) - 1);
+	int rc = manifest_read(&r->spec, manifest, err);
+
+	if (rc)
+		return rc;
+	t = &r->spec->train;
+	if (n > 0) {
+		r->bin_dir[n] = 0;
+		*strrchr(r->bin_dir, '/') = 0;
+	}
+	if (fresh) {
+		rc = set_aside(t->checkpoint_path, err);
+		if (!rc && t->summary_path)
+			rc = set_aside(t->summary_path, err);
+	}
+	if (logs)
+		snprintf(r->logs, sizeof(r->logs), "%s", logs);
+	else if (t->checkpoint_path)
+		snprintf(r->logs, sizeof(r->logs), "%s/logs", t->checkpoint_path);
+	else
+		snprintf(r->logs, sizeof(r->logs), "muster-logs/%s", r->spec->name);
+	if (!rc)
+		rc = make_folders(r->logs, err);
+	r->tasks =
+	    (struct run_tasks){.logs = r->logs, .bin_dir = r->bin_dir, .line = on_line, .user = r};
+	run_view_init(&r->view, r->spec->name, r->spec->program == PROGRAM_TRAIN ? t->steps : 0);
+	return rc;
+}
+
+int cli_run(int argc, char **argv)
+{
+	struct run r = {.started = wall()};
+	const char *manifest = NULL, *logs = NULL;
+	struct sigaction interrupt = {.sa_handler = on_interrupt};
+	bool fresh = false;
+	struct mu_err err;
+	int status;
+
+	for (int i = 0; i < argc; i++) {
+		int got = cli_option(argc, argv, &i, "logs", &logs);
+
+		if (got < 0)
+			return cli_usage("run", "--logs needs a folder");
+		if (got)
+			continue;
+		if (strcmp(argv[i], "--fresh") == 0)
+			fresh = true;
+		else if (argv[i][0] == '-' && argv[i][1])
+			return cli_usage("run", "unknown option '%s'", argv[i]);
+		else if (manifest)
+			return cli_usage("run", "one manifest at a time, got '%s' too", argv[i]);
+		else
+			manifest = argv[i];
+	}
+	if (!manifest)
+		return cli_usage("run", "no manifest given");
+	sigaction(SIGINT, &interrupt, NULL);
+	sigaction(SIGTERM, &interrupt, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	if (prepare(&r, manifest, logs, fresh, &err)) {
+		job_spec_free(r.spec);
+		return cli_fail(&err);
+	}
+	status = loop(&r);
+	say_end(&r, status);
+	run_tasks_fini(&r.tasks);
+	job_status_fini(&r.status);
+	job_spec_free(r.spec);
+	return status;
+}

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Local processes as pods.
+ *
+ * Each task is a process group of its own, so that Ctrl-C reaches `muster run` alone, which then
+ * ends the tasks in order; should it be killed itself, the kernel ends them (PR_SET_PDEATHSIG).
+ * Ports are drawn from the kernel when an address is first asked for and kept bound until the task
+ * starts, so two tasks of one run never get the same one.
+ */
+#include "cli/run_tasks.h"
+
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { MAX_TASKS = 4096 };
+
+/* A port nobody uses, and the socket that keeps it so. */
+static int draw_port(int *held)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t size = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	*held = fd;
+	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) ||
+	    getsockname(fd, (struct sockaddr *)&a, &size))
+		return 0;
+	return ntohs(a.sin_port);
+}
+
+static struct task_ports *ports_of(struct run_tasks *r, const char *task, int index)
+{
+	struct task_ports *p;
+
+	for (unsigned i = 0; i < r->n_ports; i++)
+		if (r->ports[i].index == index && strcmp(r->ports[i].task, task) == 0)
+			return &r->ports[i];
+	r->ports = mu_xrealloc(r->ports, (r->n_ports + 1) * sizeof(*r->ports));
+	p = &r->ports[r->n_ports++];
+	*p = (struct task_ports){.index = index};
+	snprintf(p->task, sizeof(p->task), "%s", task);
+	p->port = draw_port(&p->held[0]);
+	p->http_port = draw_port(&p->held[1]);
+	return p;
+}
+
+static void release(struct task_ports *p)
+{
+	for (int i = 0; i < 2; i++) {
+		if (p->held[i] >= 0)
+			close(p->held[i]);
+		p->held[i] = -1;
+	}
+}
+
+void run_tasks_address(void *run_tasks, const struct job_spec *s, const char *task, int index,
+		       char *out, size_t size)
+{
+	snprintf(out, size, "127.0.0.1:%d", ports_of(run_tasks, task, index)->port);
+}
+
+/* Our own programs by their place beside this one, everything else by PATH. */
+static char *program_path(const struct run_tasks *r, const char *name)
+{
+	char *path = mu_xasprintf("%s/%s", r->bin_dir, name);
+
+	if (!strchr(name, '/') && access(path, X_OK) == 0)
+		return path;
+	free(path);
+	return mu_xstrdup(name);
+}
+
+/* In the child, between fork and exec. */
+static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *pod,
+			     const struct task_ports *ports, int out)
+{
+	MU_AUTO_FREE char *path = program_path(r, pod->argv[0]);
+	char port[16];
+
+	setpgid(0, 0);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGINT, SIG_DFL);
+	signal(SIGTERM, SIG_DFL);
+	dup2(out, STDOUT_FILENO);
+	dup2(out, STDERR_FILENO);
+	for (unsigned i = 0; i < pod->n_env; i++)
+		setenv(pod->env[i].name, pod->env[i].value, 1);
+	/* On one machine every task has ports of its own. */
+	snprintf(port, sizeof(port), "%d", ports->port);
+	setenv("MUSTER_PORT", port, 1);
+	snprintf(port, sizeof(port), "%d", ports->http_port);
+	setenv("MUSTER_HTTP_PORT", port, 1);
+	execvp(path, (char *const *)pod->argv);
+	fprintf(stderr, "cannot start %s: %s\n", path, strerror(errno));
+	_exit(127);
+}
+
+int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now, struct mu_err *err)
+{
+	struct task_ports *ports = ports_of(r, pod->task, pod->index);
+	struct local_task *t;
+	MU_AUTO_FREE char *log = mu_xasprintf("%s/%s-%d.log", r->logs, pod->task, pod->index);
+	int pipes[2];
+
+	if (r->n >= MAX_TASKS)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "%d tasks are the most for one machine",
+			       MAX_TASKS);
+	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK))
+		return mu_fail_errno(err, errno, "start %s", pod->name);
+	t = MU_NEW(struct local_task);
+	snprintf(t->task, sizeof(t->task), "%s", pod->task);
+	snprintf(t->name, sizeof(t->name), "%s", pod->name);
+	snprintf(t->uid, sizeof(t->uid), "local-%u", ++r->started);
+	t->index = pod->index;
+	t->out = pipes[0];
+	t->exit_code = -1;
+	t->port = ports->port;
+	t->created = now;
+	t->log = fopen(log, "ae");
+	release(ports);
+	fcntl(pipes[1], F_SETFL, 0); /* the task may block on its output, we on nothing */
+	t->pid = fork();
+	if (t->pid == 0)
+		become(r, pod, ports, pipes[1]);
+	close(pipes[1]);
+	if (t->pid < 0) {
+		int failed = errno;
+
+		close(t->out);
+		if (t->log)
+			fclose(t->log);
+		free(t);
+		return mu_fail_errno(err, failed, "start %s", pod->name);
+	}
+	r->list = mu_xrealloc(r->list, (r->n + 1) * sizeof(struct local_task *));
+	r->list[r->n++] = t;
+	return 0;
+}
+
+struct local_task *run_tasks_find(struct run_tasks *r, const char *uid)
+{
+	for (unsigned i = 0; i < r->n; i++)
+		if (uid && strcmp(r->list[i]->uid, uid) == 0)
+			return r->list[i];
+	return NULL;
+}
+
+unsigned run_tasks_alive(const struct run_tasks *r)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < r->n; i++)
+		n += r->list[i]->pid > 0;
+	return n;
+}
+
+void run_tasks_signal(struct local_task *t, int sig)
+{
+	if (t->pid > 0)
+		kill(-t->pid, sig);
+}
+
+static void discard(struct local_task *t)
+{
+	if (t->out >= 0)
+		close(t->out);
+	if (t->log)
+		fclose(t->log);
+	free(t);
+}
+
+void run_tasks_remove(struct run_tasks *r, struct local_task *t)
+{
+	for (unsigned i = 0; i < r->n; i++)
+		if (r->list[i] == t) {
+			r->list[i] = r->list[--r->n];
+			discard(t);
+			return;
+		}
+}
+
+void run_tasks_fini(struct run_tasks *r)
+{
+	for (unsigned i = 0; i < r->n; i++) {
+		run_tasks_signal(r->list[i], SIGKILL);
+		if (r->list[i]->pid > 0)
+			waitpid(r->list[i]->pid, NULL, 0);
+		discard(r->list[i]);
+	}
+	for (unsigned i = 0; i < r->n_ports; i++)
+		release(&r->ports[i]);
+	free(r->list);
+	free(r->ports);
+}
+
+/* ---- watching ---- */
+
+static void end_line(struct run_tasks *r, struct local_task *t)
+{
+	t->line[t->line_len] = 0;
+	if (t->line_len) {
+		memcpy(t->last, t->line, t->line_len + 1);
+		r->line(r->user, t, t->line);
+	}
+	t->line_len = 0;
+}
+
+static void read_output(struct run_tasks *r, struct local_task *t)
+{
+	char chunk[8192];
+	ssize_t n;
+
+	while (t->out >= 0 && (n = read(t->out, chunk, sizeof(chunk))) != 0) {
+		if (n < 0)
+			return;
+		if (t->log) {
+			fwrite(chunk, 1, (size_t)n, t->log);
+			fflush(t->log);
+		}
+		for (ssize_t i = 0; i < n; i++) {
+			if (chunk[i] == '\n')
+				end_line(r, t);
+			else if (t->line_len < LINE_SIZE - 1)
+				t->line[t->line_len++] = chunk[i];
+		}
+	}
+	if (t->out >= 0) {
+		end_line(r, t);
+		close(t->out);
+		t->out = -1;
+	}
+}
+
+/* Whether somebody listens on the task's port; on the loopback the answer is at once. */
+static bool answers(const struct local_task *t)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+				.sin_port = htons((uint16_t)t->port),
+				.sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool yes = fd >= 0 && connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return yes;
+}
+
+static void reap(struct run_tasks *r, struct local_task *t, double now)
+{
+	int status;
+
+	if (waitpid(t->pid, &status, WNOHANG) != t->pid)
+		return;
+	read_output(r, t);
+	t->pid = 0;
+	t->ready = false;
+	t->finished = now;
+	t->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+	/* Asked to finish, it did. */
+	if (t->finishing && t->exit_code == 128 + SIGTERM)
+		t->exit_code = 0;
+}
+
+void run_tasks_poll(struct run_tasks *r, int timeout_ms, double now)
+{
+	struct pollfd *fds = MU_NEW_ARRAY(struct pollfd, r->n + 1);
+
+	for (unsigned i = 0; i < r->n; i++)
+		fds[i] = (struct pollfd){.fd = r->list[i]->out, .events = POLLIN};
+	poll(fds, r->n, timeout_ms);
+	for (unsigned i = 0; i < r->n; i++)
+		if (fds[i].revents)
+			read_output(r, r->list[i]);
+	for (unsigned i = 0; i < r->n; i++) {
+		struct local_task *t = r->list[i];
+
+		if (t->pid > 0 && !t->ready)
+			t->ready = answers(t);
+		if (t->pid > 0)
+			reap(r, t, now);
+	}
+	free(fds);
+}

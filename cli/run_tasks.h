@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The tasks of a local run: one process each, its output in a log file. */
+#ifndef CLI_RUN_TASKS_H
+#define CLI_RUN_TASKS_H
+
+#include <stdio.h>
+#include <sys/types.h>
+
+#include "operator/plan/job_plan.h"
+
+enum { LINE_SIZE = 4096 };
+
+/* Where an index of a task lives: its ports, kept over restarts. */
+struct task_ports {
+	char task[JOB_MAX_NAME + 1];
+	int index;
+	int port, http_port;
+	int held[2]; /* sockets that keep the ports ours until the task binds them; -1 */
+};
+
+struct local_task {
+	char task[JOB_MAX_NAME + 1], name[JOB_MAX_NAME + 1], uid[32];
+	int index;
+	pid_t pid; /* 0: has ended */
+	int out;   /* its standard output and error; -1 */
+	FILE *log;
+	char line[LINE_SIZE]; /* the line being read; then the last one */
+	size_t line_len;
+	char last[LINE_SIZE];
+	bool ready, deleting, finishing;
+	int exit_code; /* -1 while it runs */
+	int port;
+	double created, finished, killed_at;
+};
+
+struct run_tasks {
+	struct local_task **list;
+	unsigned n, started;
+	struct task_ports *ports;
+	unsigned n_ports;
+	const char *logs;    /* folder */
+	const char *bin_dir; /* where our programs are */
+	/* Called with each line that a task writes. */
+	void (*line)(void *user, const struct local_task *t, const char *text);
+	void *user;
+};
+
+void run_tasks_fini(struct run_tasks *r); /* kills what still runs */
+/* For struct plan_options. */
+void run_tasks_address(void *run_tasks, const struct job_spec *s, const char *task, int index,
+		       char *out, size_t size);
+int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
+		    struct mu_err *err);
+struct local_task *run_tasks_find(struct run_tasks *r, const char *uid);
+/* Reads output, notes exits and readiness; waits at most timeout_ms for something to happen. */
+void run_tasks_poll(struct run_tasks *r, int timeout_ms, double now);
+void run_tasks_remove(struct run_tasks *r, struct local_task *t); /* one that has ended */
+unsigned run_tasks_alive(const struct run_tasks *r);
+void run_tasks_signal(struct local_task *t, int sig);
+
+#endif

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The view of a run, fed by the trainers' own lines:
+ *
+ *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
+ *	final step=2000 accuracy=0.953 checkpoint=/…/model.ckpt-2000 events=/…
+ */
+#include "cli/run_view.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+enum { BAR = 24 };
+#define LIVE_EVERY  0.1 /* seconds */
+#define PLAIN_EVERY 1.0
+
+void run_view_init(struct run_view *v, const char *job, int64_t target)
+{
+	*v = (struct run_view){.job = job, .target = target, .terminal = isatty(STDOUT_FILENO)};
+}
+
+/* The value of " key=" in a line; NULL when it has none. */
+static const char *value_of(const char *line, const char *key)
+{
+	size_t n = strlen(key);
+
+	for (const char *at = line; (at = strchr(at, ' ')); at++)
+		if (strncmp(at + 1, key, n) == 0 && at[1 + n] == '=')
+			return at + 2 + n;
+	return NULL;
+}
+
+static double number_of(const char *line, const char *key)
+{
+	const char *v = value_of(line, key);
+
+	return v ? strtod(v, NULL) : 0;
+}
+
+static void text_of(const char *line, const char *key, char *out, size_t size)
+{
+	const char *v = value_of(line, key);
+
+	snprintf(out, size, "%.*s", v ? (int)strcspn(v, " ") : 0, v ? v : "");
+}
+
+bool run_view_take(struct run_view *v, const char *line, double now)
+{
+	bool progress = strncmp(line, "progress ", 9) == 0, final = strncmp(line, "final ", 6) == 0;
+	int64_t step;
+
+	if (!progress && !final)
+		return false;
+	step = (int64_t)number_of(line, "step");
+	if (step > v->step) {
+		v->step = step;
+		v->step_at = now;
+	}
+	if (progress) {
+		v->loss = number_of(line, "loss");
+		v->steps_per_second = number_of(line, "steps_per_second");
+		v->examples_per_second = number_of(line, "examples_per_second");
+	} else {
+		v->final = true;
+		v->accuracy = number_of(line, "accuracy");
+		text_of(line, "checkpoint", v->checkpoint, sizeof(v->checkpoint));
+		text_of(line, "events", v->events, sizeof(v->events));
+	}
+	return true;
+}
+
+static void print_tasks(const struct job_status *s)
+{
+	for (unsigned i = 0; i < s->n_tasks; i++) {
+		const struct task_status *t = &s->tasks[i];
+
+		printf("  %s %d/%d", t->name, t->ready + t->succeeded, t->desired);
+		if (t->failed)
+			printf(" (%d failed)", t->failed);
+	}
+}
+
+static void print_line(const struct run_view *v, const struct job_status *s)
+{
+	int64_t of = v->target > 0 ? v->target : 1;
+	int full = (int)((v->step < of ? v->step : of) * BAR / of);
+
+	printf("%s ", v->job);
+	if (v->terminal) {
+		putchar('[');
+		for (int i = 0; i < BAR; i++)
+			putchar(i < full ? '#' : '.');
+		putchar(']');
+	}
+	if (v->target > 0)
+		printf(" step %lld/%lld", (long long)v->step, (long long)v->target);
+	if (v->step)
+		printf("  loss %.4f  %.0f steps/s  %.0f examples/s", v->loss, v->steps_per_second,
+		       v->examples_per_second);
+	print_tasks(s);
+}
+
+void run_view_show(struct run_view *v, const struct job_status *s, double now)
+{
+	if (now - v->shown_at < (v->terminal ? LIVE_EVERY : PLAIN_EVERY))
+		return;
+	if (!v->terminal && v->shown_at > 0 && v->shown_step == v->step)
+		return;
+	if (v->terminal)
+		fputs("\r\033[K", stdout);
+	print_line(v, s);
+	if (!v->terminal)
+		putchar('\n');
+	fflush(stdout);
+	v->shown_at = now;
+	v->shown_step = v->step;
+}
+
+void run_view_clear(struct run_view *v)
+{
+	if (v->terminal && v->shown_at > 0)
+		fputs("\r\033[K", stdout);
+	fflush(stdout);
+}
+
+void run_view_say(struct run_view *v, const char *fmt, ...)
+{
+	va_list ap;
+
+	run_view_clear(v);
+	va_start(ap, fmt);
+	vprintf(fmt, ap);
+	va_end(ap);
+	putchar('\n');
+	fflush(stdout);
+}

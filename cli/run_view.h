@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What `muster run` shows while a job runs: one live line on a terminal, plain lines elsewhere. */
+#ifndef CLI_RUN_VIEW_H
+#define CLI_RUN_VIEW_H
+
+#include "operator/plan/job_plan.h"
+
+struct run_view {
+	const char *job;
+	bool terminal;
+	int64_t step, target;
+	double loss, steps_per_second, examples_per_second;
+	double step_at;  /* when the step last moved */
+	double shown_at; /* last line */
+	int64_t shown_step;
+	/* From the chief's last words. */
+	bool final;
+	double accuracy;
+	char checkpoint[1024], events[1024];
+};
+void run_view_init(struct run_view *v, const char *job, int64_t target);
+/* Takes in a line of a task; returns true when it was one for the view. */
+bool run_view_take(struct run_view *v, const char *line, double now);
+void run_view_show(struct run_view *v, const struct job_status *s, double now);
+/* A line of its own, above the live one. */
+void run_view_say(struct run_view *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+void run_view_clear(struct run_view *v);
+
+#endif
