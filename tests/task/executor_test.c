@@ -1,0 +1,452 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "task/runtime/runtime.h"
+#include "tests/task/build.h"
+
+static struct runtime *rt;
+static int64_t next_step = 1;
+
+struct wait {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	int calls;
+	struct mu_err err;
+};
+
+static void on_done(void *arg, const struct mu_err *err)
+{
+	struct wait *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	w->calls++;
+	if (err)
+		w->err = *err;
+	pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static void wait_done(struct wait *w)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	pthread_mutex_lock(&w->lock);
+	while (!w->calls)
+		if (pthread_cond_timedwait(&w->cond, &w->lock, &until))
+			break;
+	assert_int_equal(w->calls, 1);
+	pthread_mutex_unlock(&w->lock);
+}
+
+#define WAIT                                                                                       \
+	{                                                                                          \
+		PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0,                            \
+		{                                                                                  \
+			0                                                                          \
+		}                                                                                  \
+	}
+
+struct got {
+	int calls;
+	struct mu_err err;
+	struct mu_tensor tensor;
+	bool dead;
+};
+
+static void on_tensor(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	struct got *g = arg;
+
+	g->calls++;
+	if (err)
+		g->err = *err;
+	else
+		g->tensor = *tensor;
+	g->dead = dead;
+}
+
+static struct executor *compile(struct mu_graph *g)
+{
+	struct mu_err err = {0};
+	struct executor *e = NULL;
+
+	assert_ok(executor_new(rt, g, "", &e, &err), &err);
+	return e;
+}
+
+/* Runs the step to its end; what was sent under edge "out" is in got. */
+static void run(struct executor *e, struct wait *w, struct got *got)
+{
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+
+	if (got)
+		rendezvous_recv_local(r, EDGE_KEY("out"), on_tensor, got);
+	struct step *s = executor_start(e, r, on_done, w);
+	wait_done(w);
+	step_unref(s);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
+}
+
+static float run_scalar(struct executor *e)
+{
+	struct wait w = WAIT;
+	struct got got = {0};
+
+	run(e, &w, &got);
+	if (w.err.code)
+		fail_msg("%s", w.err.msg);
+	assert_int_equal(got.calls, 1);
+	assert_false(got.dead);
+	assert_int_equal(got.tensor.dtype, MU_FLOAT);
+	float v = MU_DATA(float, &got.tensor)[0];
+	mu_tensor_unref(&got.tensor);
+	return v;
+}
+
+static void step__of_a_small_graph__computes_it_again_and_again(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "a", 3, "");
+	scalar(g, "b", 4, "");
+	floats(g, "m", "Mul", "a b", "");
+	floats(g, "s", "Add", "m m", "");
+	end(g, "send", "_Send", "s", "out");
+	struct executor *e = compile(g);
+	for (int i = 0; i < 20; i++)
+		assert_float_equal(run_scalar(e), 24, 0);
+	executor_unref(e);
+}
+
+static void step__that_receives__waits_for_the_tensor(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct wait w = WAIT;
+	struct got got = {0};
+	struct mu_tensor t;
+	struct mu_err err = {0};
+	float two = 2;
+
+	end(g, "in", "_Recv", "", "in");
+	floats(g, "sq", "Mul", "in in", "");
+	end(g, "send", "_Send", "sq", "out");
+	struct executor *e = compile(g);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	struct step *s = executor_start(e, r, on_done, &w);
+	assert_int_equal(w.calls, 0);
+	assert_ok(mu_tensor_scalar(&t, MU_FLOAT, &two, &err), &err);
+	assert_ok(rendezvous_send(r, EDGE_KEY("in"), t, false, &err), &err);
+	rendezvous_recv_local(r, EDGE_KEY("out"), on_tensor, &got);
+	wait_done(&w);
+	assert_int_equal(got.calls, 1);
+	assert_float_equal(MU_DATA(float, &got.tensor)[0], 4, 0);
+	mu_tensor_unref(&got.tensor);
+	step_unref(s);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
+	executor_unref(e);
+}
+
+static void recv__of_another_type__fails_the_step(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct wait w = WAIT;
+	struct mu_tensor t;
+	struct mu_err err = {0};
+	int32_t two = 2;
+
+	end(g, "in", "_Recv", "", "in");
+	struct executor *e = compile(g);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	assert_ok(mu_tensor_scalar(&t, MU_INT32, &two, &err), &err);
+	assert_ok(rendezvous_send(r, EDGE_KEY("in"), t, false, &err), &err);
+	struct step *s = executor_start(e, r, on_done, &w);
+	wait_done(&w);
+	assert_int_equal(w.err.code, MU_INVALID_ARGUMENT);
+	assert_non_null(strstr(w.err.msg, "[[{{node in}}]]"));
+	step_unref(s);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
+	executor_unref(e);
+}
+
+static void cancel__of_a_step_that_waits__ends_it_once_with_the_reason(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct wait w = WAIT;
+	struct mu_err why = {MU_CANCELLED, "enough"};
+
+	end(g, "in", "_Recv", "", "in");
+	floats(g, "sq", "Mul", "in in", "");
+	end(g, "send", "_Send", "sq", "out");
+	struct executor *e = compile(g);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	struct step *s = executor_start(e, r, on_done, &w);
+	step_cancel(s, &why);
+	step_cancel(s, &why);
+	wait_done(&w);
+	assert_int_equal(w.err.code, MU_CANCELLED);
+	assert_string_equal(w.err.msg, "enough");
+	step_unref(s);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
+	executor_unref(e);
+}
+
+static void kernel_error__names_the_node_and_answers_who_waits(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct wait w = WAIT;
+	struct got got = {0};
+	struct mu_node *p = node(g, "x", "Placeholder", "", "");
+
+	attr_type(g, p, "dtype", MU_FLOAT);
+	end(g, "in", "_Recv", "", "in");
+	floats(g, "s", "Add", "x in", "");
+	end(g, "send", "_Send", "s", "out");
+	struct executor *e = compile(g);
+	run(e, &w, &got);
+	assert_int_equal(w.err.code, MU_INVALID_ARGUMENT);
+	assert_non_null(strstr(w.err.msg, "You must feed a value for placeholder tensor 'x'"));
+	assert_non_null(strstr(w.err.msg, "\n\t [[{{node x}}]]"));
+	assert_int_equal(got.calls, 1);
+	assert_int_equal(got.err.code, MU_INVALID_ARGUMENT);
+	executor_unref(e);
+}
+
+/* pred ? a * 2 : a + 10 */
+static struct executor *cond_graph(bool pred)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *n;
+
+	scalar(g, "a", 5, "");
+	constant(g, "pred", MU_BOOL, &pred, "", "");
+	floats(g, "sw", "Switch", "a pred", "");
+	scalar(g, "two", 2, "");
+	scalar(g, "ten", 10, "");
+	floats(g, "mul", "Mul", "sw:1 two", "");
+	floats(g, "add", "Add", "sw:0 ten", "");
+	n = floats(g, "merge", "Merge", "add mul", "");
+	attr_int(g, n, "N", 2);
+	end(g, "send", "_Send", "merge", "out");
+	return compile(g);
+}
+
+static void merge__takes_the_live_side(void **state)
+{
+	struct executor *e = cond_graph(true), *f = cond_graph(false);
+
+	for (int i = 0; i < 3; i++) {
+		assert_float_equal(run_scalar(e), 10, 0);
+		assert_float_equal(run_scalar(f), 15, 0);
+	}
+	executor_unref(e);
+	executor_unref(f);
+}
+
+static void send__of_a_dead_tensor__says_so(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	bool no = false;
+	struct wait w = WAIT;
+	struct got got = {0};
+
+	scalar(g, "a", 5, "");
+	constant(g, "pred", MU_BOOL, &no, "", "");
+	floats(g, "sw", "Switch", "a pred", "");
+	floats(g, "id", "Identity", "sw:1", "");
+	end(g, "send", "_Send", "id", "out");
+	struct executor *e = compile(g);
+	run(e, &w, &got);
+	assert_int_equal(w.err.code, 0);
+	assert_int_equal(got.calls, 1);
+	assert_true(got.dead);
+	executor_unref(e);
+}
+
+/* while (i < limit) i = i + step, `step` being a loop constant. */
+static struct mu_graph *loop_graph(float limit)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_err err = {0};
+	struct mu_node *n, *merge;
+	struct mu_input in[2];
+	struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
+
+	scalar(g, "zero", 0, "");
+	scalar(g, "by", 1.5f, "");
+	scalar(g, "limit", limit, "");
+	static const char *const enters[][2] = {
+	    {"e_i", "zero"}, {"e_by", "by"}, {"e_limit", "limit"}};
+	for (int i = 0; i < 3; i++) {
+		n = floats(g, enters[i][0], "Enter", enters[i][1], "");
+		attr_string(g, n, "frame_name", "loop");
+		if (i)
+			mu_node_set_attr(g, n, "is_constant", &yes);
+	}
+	merge = floats(g, "merge", "Merge", "e_i", "");
+	attr_int(g, merge, "N", 2);
+	floats(g, "less", "Less", "merge e_limit", "");
+	node(g, "cond", "LoopCond", "less", "");
+	floats(g, "sw", "Switch", "merge cond", "");
+	floats(g, "body", "Add", "sw:1 e_by", "");
+	floats(g, "next", "NextIteration", "body", "");
+	floats(g, "exit", "Exit", "sw:0", "");
+	end(g, "send", "_Send", "exit", "out");
+	assert_ok(mu_graph_resolve(g, "e_i", &in[0], &err), &err);
+	assert_ok(mu_graph_resolve(g, "next", &in[1], &err), &err);
+	mu_node_set_inputs(g, merge, in, 2, NULL, 0);
+	return g;
+}
+
+static void while_loop__runs_until_its_condition_fails(void **state)
+{
+	struct executor *e = compile(loop_graph(1000)), *none = compile(loop_graph(-1));
+
+	for (int i = 0; i < 3; i++) {
+		assert_float_equal(run_scalar(e), 1000.5, 0);
+		assert_float_equal(run_scalar(none), 0, 0);
+	}
+	executor_unref(e);
+	executor_unref(none);
+}
+
+static void compile__of_nonsense__is_refused(void **state)
+{
+	struct mu_err err = {0};
+	struct executor *e = NULL;
+	struct mu_graph *g = mu_graph_new();
+
+	node(g, "n", "NoSuchOp", "", "");
+	assert_fails(executor_new(rt, g, "", &e, &err), &err, MU_NOT_FOUND,
+		     "Op type not registered 'NoSuchOp' in binary running on");
+	g = mu_graph_new();
+	scalar(g, "a", 1, "");
+	floats(g, "m", "Mul", "a", "");
+	assert_fails(executor_new(rt, g, "", &e, &err), &err, MU_INVALID_ARGUMENT, "2 inputs");
+	g = mu_graph_new();
+	scalar(g, "a", 1, "");
+	floats(g, "m", "Mul", "a a:7", "");
+	assert_fails(executor_new(rt, g, "", &e, &err), &err, MU_INVALID_ARGUMENT, "a:7");
+	g = mu_graph_new();
+	int32_t one = 1;
+	constant(g, "a", MU_INT32, &one, "", "");
+	floats(g, "m", "Mul", "a a", "");
+	assert_fails(executor_new(rt, g, "", &e, &err), &err, MU_INVALID_ARGUMENT, "int32");
+	g = mu_graph_new();
+	struct mu_node *x = floats(g, "x", "Identity", "", "");
+	struct mu_input in = {x, 0};
+	mu_node_set_inputs(g, x, &in, 1, NULL, 0);
+	assert_fails(executor_new(rt, g, "", &e, &err), &err, MU_INVALID_ARGUMENT, "cycle");
+}
+
+static void variable__unset_then_assigned__is_read_by_value(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_pshape any = {.rank = 0};
+	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
+	struct wait w = WAIT;
+	struct got got = {0};
+	struct mu_node *v = node(g, "v", "VariableV2", "", "");
+
+	attr_type(g, v, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, v, "shape", &shape);
+	floats(g, "v/read", "Identity", "v", "");
+	end(g, "send", "_Send", "v/read", "out");
+	struct executor *read = compile(g);
+	run(read, &w, &got);
+	assert_int_equal(w.err.code, MU_FAILED_PRECONDITION);
+	assert_string_equal(w.err.msg,
+			    "Attempting to use uninitialized value v\n\t [[{{node v/read}}]]");
+	g = mu_graph_new();
+	v = node(g, "v", "VariableV2", "", "");
+	attr_type(g, v, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, v, "shape", &shape);
+	scalar(g, "seven", 7, "");
+	floats(g, "assign", "Assign", "v seven", "");
+	struct executor *assign = compile(g);
+	struct wait again = WAIT;
+	run(assign, &again, NULL);
+	if (again.err.code)
+		fail_msg("%s", again.err.msg);
+	assert_float_equal(run_scalar(read), 7, 0);
+	executor_unref(read);
+	executor_unref(assign);
+}
+
+/* Many threads start the same plan at once. */
+static _Atomic int hammered;
+
+static void count_done(void *arg, const struct mu_err *err)
+{
+	if (!err)
+		atomic_fetch_add(&hammered, 1);
+}
+
+static void *hammer(void *arg)
+{
+	struct executor *e = arg;
+	static _Atomic int64_t id = 1000000;
+
+	for (int i = 0; i < 200; i++) {
+		int64_t step = atomic_fetch_add(&id, 1);
+		struct rendezvous *r = rendezvous_table_get(rt->steps, step);
+		struct step *s = executor_start(e, r, count_done, NULL);
+		step_unref(s);
+		rendezvous_unref(r);
+		rendezvous_table_drop(rt->steps, step, NULL);
+	}
+	return NULL;
+}
+
+static void steps__from_many_threads__do_not_disturb_each_other(void **state)
+{
+	struct mu_graph *g = loop_graph(20);
+	struct executor *e;
+	pthread_t t[4];
+
+	floats(g, "extra", "Mul", "exit zero", "");
+	e = compile(g);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(pthread_create(&t[i], NULL, hammer, e), 0);
+	for (int i = 0; i < 4; i++)
+		pthread_join(t[i], NULL);
+	assert_int_equal(hammered, 800);
+	executor_unref(e);
+}
+
+static int start_runtime(void **state)
+{
+	return runtime_new("w", 0, 2, NULL, &rt, NULL);
+}
+
+static int stop_runtime(void **state)
+{
+	runtime_free(rt);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(step__of_a_small_graph__computes_it_again_and_again),
+	    cmocka_unit_test(step__that_receives__waits_for_the_tensor),
+	    cmocka_unit_test(recv__of_another_type__fails_the_step),
+	    cmocka_unit_test(cancel__of_a_step_that_waits__ends_it_once_with_the_reason),
+	    cmocka_unit_test(kernel_error__names_the_node_and_answers_who_waits),
+	    cmocka_unit_test(merge__takes_the_live_side),
+	    cmocka_unit_test(send__of_a_dead_tensor__says_so),
+	    cmocka_unit_test(while_loop__runs_until_its_condition_fails),
+	    cmocka_unit_test(compile__of_nonsense__is_refused),
+	    cmocka_unit_test(variable__unset_then_assigned__is_read_by_value),
+	    cmocka_unit_test(steps__from_many_threads__do_not_disturb_each_other),
+	};
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
+}
