@@ -3,13 +3,13 @@
  * then does the same with the index, whose appearance is what makes the bundle exist. */
 #include <errno.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
 #include "lib/io/bundle_slice.h"
 #include "lib/io/crc32c.h"
+#include "lib/io/folders.h"
 
 struct mu_bundle_writer {
 	char *prefix, *aside;
@@ -19,19 +19,6 @@ struct mu_bundle_writer {
 	struct mu_map by_key; /* key -> 1 + position in index */
 };
 
-static int make_folders(const char *prefix, struct mu_err *err)
-{
-	MU_AUTO_FREE char *path = mu_xstrdup(prefix);
-
-	for (char *slash = strchr(path + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-		*slash = '\0';
-		if (mkdir(path, 0777) && errno != EEXIST)
-			return mu_fail_errno(err, errno, "cannot make the folder %s", path);
-		*slash = '/';
-	}
-	return 0;
-}
-
 int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct mu_err *err)
 {
 	static _Atomic unsigned turn;
@@ -39,7 +26,7 @@ int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct m
 	if (!*prefix || prefix[strlen(prefix) - 1] == '/')
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%s' is no name for a checkpoint",
 			       prefix);
-	int rc = make_folders(prefix, err);
+	int rc = mu_make_folders(prefix, err);
 	if (rc)
 		return rc;
 	MU_AUTO_FREE char *aside =

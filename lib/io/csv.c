@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/io/csv.h"
+
+#include "lib/io/gz.h"
+
+enum { MAX_TEXT = 1 << 30, MAX_FIELDS = 1 << 20 };
+
+struct table {
+	const char *source;
+	double *v;
+	size_t n, cap;
+	int64_t rows, fields;
+};
+
+/* One number and nothing else but blanks around it. */
+static bool number(const char *at, const char *stop, double *out)
+{
+	char text[64], *end;
+
+	while (at < stop && (*at == ' ' || *at == '\t'))
+		at++;
+	while (stop > at && (stop[-1] == ' ' || stop[-1] == '\t'))
+		stop--;
+	if (stop - at > 1 && *at == '"' && stop[-1] == '"') {
+		at++;
+		stop--;
+	}
+	size_t n = (size_t)(stop - at);
+	if (n == 0 || n >= sizeof text)
+		return false;
+	memcpy(text, at, n);
+	text[n] = '\0';
+	*out = strtod(text, &end);
+	return end == text + n;
+}
+
+static int push(struct table *t, double v, unsigned line, struct mu_err *err)
+{
+	if (t->n == t->cap) {
+		size_t cap = t->cap ? 2 * t->cap : 1024;
+		double *more = realloc(t->v, cap * sizeof *more);
+		if (!more)
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "%s:%u: no memory", t->source,
+				       line);
+		t->v = more;
+		t->cap = cap;
+	}
+	t->v[t->n++] = v;
+	return 0;
+}
+
+static const char *field_end(const char *at, const char *stop)
+{
+	const char *comma = memchr(at, ',', (size_t)(stop - at));
+
+	return comma ? comma : stop;
+}
+
+static bool is_heading(const char *at, const char *stop)
+{
+	double v;
+
+	for (;;) {
+		const char *end = field_end(at, stop);
+		if (number(at, end, &v))
+			return false;
+		if (end == stop)
+			return true;
+		at = end + 1;
+	}
+}
+
+static int read_row(struct table *t, const char *at, const char *stop, unsigned line,
+		    struct mu_err *err)
+{
+	int64_t fields = 0;
+
+	for (;;) {
+		const char *end = field_end(at, stop);
+		double v;
+		if (!number(at, end, &v))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%s:%u: column %lld: '%.*s' is no number", t->source, line,
+				       (long long)fields + 1, end - at > 40 ? 40 : (int)(end - at),
+				       at);
+		int rc = push(t, v, line, err);
+		if (rc)
+			return rc;
+		if (++fields > MAX_FIELDS)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: more than %d columns",
+				       t->source, line, MAX_FIELDS);
+		if (end == stop)
+			break;
+		at = end + 1;
+	}
+	if (t->rows && fields != t->fields)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s:%u: has %lld columns where the rows before have %lld", t->source,
+			       line, (long long)fields, (long long)t->fields);
+	t->fields = fields;
+	t->rows++;
+	return 0;
+}
+
+static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
+{
+	const char *at = text.data, *end = text.data + text.len;
+
+	for (unsigned line = 1; at < end; line++) {
+		const char *eol = memchr(at, '\n', (size_t)(end - at));
+		const char *next = eol ? eol + 1 : end, *stop = eol ? eol : end;
+		if (stop > at && stop[-1] == '\r')
+			stop--;
+		bool skip = stop == at || *at == '#' || (line == 1 && is_heading(at, stop));
+		int rc = skip ? 0 : read_row(t, at, stop, line, err);
+		if (rc)
+			return rc;
+		at = next;
+	}
+	if (!t->rows)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: holds no rows", t->source);
+	return 0;
+}
+
+int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, struct mu_err *err)
+{
+	struct table t = {.source = source};
+	struct mu_shape shape;
+	struct mu_tensor made;
+	int rc = read_rows(&t, text, err);
+
+	if (!rc)
+		rc = mu_shape_set(&shape, 2, (int64_t[]){t.rows, t.fields}, err);
+	if (!rc)
+		rc = mu_tensor_new(&made, MU_DOUBLE, &shape, err);
+	if (!rc) {
+		memcpy(made.data, t.v, t.n * sizeof t.v[0]);
+		*out = made;
+	}
+	free(t.v);
+	return rc;
+}
+
+int mu_csv_read(struct mu_tensor *out, const char *path, struct mu_err *err)
+{
+	MU_AUTO_BUF text = {0};
+	int rc = mu_gz_read_file(&text, path, MAX_TEXT, err);
+
+	return rc ? rc : mu_csv_parse(out, mu_buf_span(&text), path, err);
+}
