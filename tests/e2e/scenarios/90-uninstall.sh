@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 # helm uninstall leaves nothing behind.
-start=$(now)
 k delete namespace "$ns" --wait=false >/dev/null
 namespace_gone() { ! k get namespace "$1" >/dev/null 2>&1; }
 eventually 60 'the namespace of the jobs ends' namespace_gone "$ns"
+start=$(now)
 [ -z "$own" ] || k delete pv muster-e2e --wait=false >/dev/null
 if timeout 60 helm uninstall muster -n "$system" --wait --timeout 50s >build/helm.log 2>&1; then
   ok "helm uninstall: $(since "$start") s"
