@@ -10,7 +10,14 @@
 
 #include "lib/base/err.h"
 
-enum { CLI_OK = 0, CLI_FAILED = 1, CLI_USAGE = 2, CLI_TRY_AGAIN = 138, CLI_INTERRUPTED = 130 };
+enum {
+	CLI_OK = 0,
+	CLI_FAILED = 1,
+	CLI_USAGE = 2,
+	CLI_INTERRUPTED = 130, /* as a shell says of SIGINT */
+	CLI_TRY_AGAIN = 138,   /* 128 and more: the restart policy ExitCode starts it again */
+	CLI_TERMINATED = 143,  /* as a shell says of SIGTERM */
+};
 
 int cli_run(int argc, char **argv);
 int cli_validate(int argc, char **argv);

@@ -128,7 +128,7 @@ static int loop(struct trainer *t, struct mu_err *err)
 	const struct mu_tensor *x, *y;
 	int rc = 0;
 
-	while (!rc && !mu_monitored_should_stop(t->session) &&
+	while (!rc && !mu_monitored_should_stop(t->session) && !(o->stop && *o->stop) &&
 	       mu_monitored_step(t->session) < o->steps) {
 		rc = mu_batches_next(batches, &x, &y, err);
 		if (!rc) {
@@ -171,9 +171,10 @@ static int train(struct trainer *t, struct mu_train_result *r, struct mu_err *er
 	int rc = loop(t, err);
 
 	r->step = mu_monitored_step(t->session);
-	if (!rc && t->o->chief)
+	r->stopped = r->step < t->o->steps;
+	if (!rc && t->o->chief && !r->stopped)
 		rc = evaluate(t, &r->accuracy, err);
-	if (!rc && t->events)
+	if (!rc && t->events && !r->stopped)
 		rc = mu_event_scalar(t->events, r->step, "test_accuracy", (float)r->accuracy, err);
 	return rc;
 }

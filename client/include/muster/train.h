@@ -114,9 +114,11 @@ struct mu_train_options {
 	double checkpoint_seconds;
 	int64_t checkpoint_steps, summary_steps;
 	unsigned checkpoint_keep;
+	const volatile int *stop; /* NULL, or becomes non-zero: save and end early */
 };
 struct mu_train_result {
 	int64_t step;
+	bool stopped;                        /* before the goal was reached */
 	double accuracy;                     /* on the test set; only the chief's is set */
 	char checkpoint[4096], events[4096]; /* paths; "" when there is none */
 };

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster train: one worker (or chief) task of a job: its server and, beside it in the same process,
+ * the ready-made trainer.
+ *
+ * Who it is and who the others are comes from TF_CONFIG, what to train from MUSTER_TRAIN or a
+ * manifest.  Ends with 0 when the goal is reached, with 138 when the cluster was lost (the job's
+ * restart policy may try again), with 143 when it was told to stop, and with 1 for good.
+ */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/manifest.h"
+#include "cli/task_of.h"
+#include "lib/base/log.h"
+#include "lib/cluster/cluster_spec.h"
+#include "muster/train.h"
+
+struct trainer_task {
+	struct mu_cluster cluster;
+	struct mu_self self;
+	struct job_spec *spec;    /* of --manifest */
+	struct mu_doc *doc;       /* of MUSTER_TRAIN */
+	struct train_spec train;  /* the one that counts */
+	const char *given_target; /* --target: a server that runs already */
+	char target[512];
+};
+
+static volatile int told_to_stop;
+
+static void on_stop(int sig)
+{
+	told_to_stop = 1;
+}
+
+static int read_settings(struct trainer_task *t, const char *manifest, struct mu_err *err)
+{
+	const char *config = getenv("TF_CONFIG"), *train = getenv("MUSTER_TRAIN");
+	int rc;
+
+	if (!config)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "TF_CONFIG is not set: it says which task of which cluster this is; "
+			       "'muster run' sets it");
+	rc = mu_cluster_parse_tf_config(&t->cluster, &t->self, mu_span_of(config), err);
+	if (rc)
+		return mu_wrap(err, "TF_CONFIG");
+	if (!mu_cluster_address(&t->cluster, t->self.job, t->self.index, err))
+		return mu_wrap(err, "TF_CONFIG");
+	if (manifest) {
+		rc = manifest_read(&t->spec, manifest, err);
+		if (!rc && t->spec->program != PROGRAM_TRAIN)
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "%s: spec.program.train is not there", manifest);
+		if (!rc)
+			t->train = t->spec->train;
+		return rc;
+	}
+	if (!train)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "neither MUSTER_TRAIN nor --manifest says what to train");
+	return train_spec_read(&t->train, &t->doc, mu_span_of(train), err);
+}
+
+static bool is_chief(const struct mu_cluster *c, const struct mu_self *self)
+{
+	const char *chief = mu_cluster_job(c, "chief") ? "chief" : "worker";
+
+	return strcmp(self->job, chief) == 0 && self->index == 0;
+}
+
+/* The manifest's words for what the trainer takes. */
+static int to_options(const struct trainer_task *t, struct mu_train_options *o, struct mu_err *err)
+{
+	const struct train_spec *s = &t->train;
+	bool csv = s->format == DATASET_CSV;
+
+	if (s->sync)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "mode: sync is not for the ready-made trainer; use mode: async");
+	*o = (struct mu_train_options){
+	    .csv = csv ? s->path : NULL,
+	    .train_images = s->train_images,
+	    .train_labels = s->train_labels,
+	    .test_images = s->test_images,
+	    .test_labels = s->test_labels,
+	    .test_fraction = s->test_fraction,
+	    .scale = s->scale,
+	    .model = s->model,
+	    .n_hidden = s->n_hidden < MU_MAX_LAYERS ? s->n_hidden : MU_MAX_LAYERS,
+	    .batch = s->batch_size,
+	    .steps = s->steps,
+	    .seed = s->seed,
+	    .target = t->target,
+	    .job = t->self.job,
+	    .index = t->self.index,
+	    .n_ps = mu_cluster_num_tasks(&t->cluster, "ps"),
+	    .chief = is_chief(&t->cluster, &t->self),
+	    .checkpoint_folder = s->checkpoint_path,
+	    .summary_folder = s->summary_path,
+	    .checkpoint_seconds = (double)s->checkpoint_seconds,
+	    .checkpoint_steps = s->checkpoint_steps,
+	    .summary_steps = s->summary_steps,
+	    .checkpoint_keep = (unsigned)s->checkpoint_keep,
+	    .stop = &told_to_stop,
+	};
+	for (unsigned i = 0; i < o->n_hidden; i++)
+		o->hidden[i] = s->hidden[i];
+	if (mu_optimizer_named(s->optimizer, s->learning_rate, &o->optimizer, err))
+		return -(int)MU_INVALID_ARGUMENT;
+	o->optimizer.momentum = s->momentum;
+	return 0;
+}
+
+static int status_of(int rc, const struct mu_err *err)
+{
+	cli_fail(err);
+	switch (-rc) {
+	case MU_UNAVAILABLE:
+	case MU_ABORTED:
+	case MU_DEADLINE_EXCEEDED:
+		return CLI_TRY_AGAIN;
+	default:
+		return CLI_FAILED;
+	}
+}
+
+static int train(struct trainer_task *t, struct mu_err *err)
+{
+	struct mu_train_options o;
+	struct mu_train_result r;
+	int rc = to_options(t, &o, err);
+
+	if (!rc)
+		rc = mu_train(&o, &r, err);
+	if (rc)
+		return status_of(rc, err);
+	if (r.stopped)
+		return CLI_TERMINATED;
+	if (o.chief)
+		printf("final step=%lld accuracy=%.4f checkpoint=%s events=%s\n", (long long)r.step,
+		       r.accuracy, r.checkpoint, r.events);
+	fflush(stdout);
+	return CLI_OK;
+}
+
+static int serve_and_train(struct trainer_task *t, const char *manifest)
+{
+	struct task_server *server = NULL;
+	struct mu_err err;
+	int rc = read_settings(t, manifest, &err), status;
+
+	if (rc)
+		return status_of(rc, &err);
+	if (t->given_target)
+		snprintf(t->target, sizeof(t->target), "%s", t->given_target);
+	else if ((rc = task_of_start(&t->cluster, &t->self, &server, t->target, sizeof(t->target),
+				     &err)))
+		return status_of(rc, &err);
+	status = train(t, &err);
+	task_of_stop(server);
+	return status;
+}
+
+int cli_train(int argc, char **argv)
+{
+	struct trainer_task t = {.spec = NULL};
+	struct sigaction stop = {.sa_handler = on_stop};
+	const char *manifest = NULL;
+	int status;
+
+	for (int i = 0; i < argc; i++) {
+		int got = cli_option(argc, argv, &i, "manifest", &manifest);
+
+		if (!got)
+			got = cli_option(argc, argv, &i, "target", &t.given_target);
+		if (got <= 0)
+			return cli_usage("train", got ? "%s needs a value" : "unknown option '%s'",
+					 argv[i]);
+	}
+	sigaction(SIGTERM, &stop, NULL);
+	sigaction(SIGINT, &stop, NULL);
+	signal(SIGPIPE, SIG_IGN);
+	status = serve_and_train(&t, manifest);
+	mu_cluster_fini(&t.cluster);
+	job_spec_free(t.spec);
+	mu_doc_free(t.doc);
+	return status;
+}

@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Local tasks and the view of a run. */
+#include "tests/test.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/run_tasks.h"
+#include "cli/run_view.h"
+
+static struct mu_err err;
+static char logs[64];
+static char said[256];
+static struct run_tasks tasks;
+
+static void remember(void *user, const struct local_task *t, const char *text)
+{
+	snprintf(said, sizeof(said), "%s", text);
+}
+
+static int setup(void **state)
+{
+	strcpy(logs, "/tmp/muster-run-XXXXXX");
+	assert_non_null(mkdtemp(logs));
+	said[0] = 0;
+	tasks = (struct run_tasks){.logs = logs, .bin_dir = "/nonexistent", .line = remember};
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	run_tasks_fini(&tasks);
+	snprintf(command, sizeof(command), "rm -r %s", logs);
+	return system(command);
+}
+
+static struct local_task *start(const char *script)
+{
+	static const char *argv[] = {"sh", "-c", NULL, NULL};
+	struct plan_env env = {"GREETING", "hello"};
+	struct plan_pod pod = {
+	    .name = "j-worker-0", .task = "worker", .argv = argv, .env = &env, .n_env = 1};
+
+	argv[2] = script;
+	assert_ok(run_tasks_start(&tasks, &pod, 1, &err), &err);
+	return tasks.list[tasks.n - 1];
+}
+
+static void wait_for_end(const struct local_task *t)
+{
+	for (int i = 0; i < 200 && t->pid > 0; i++)
+		run_tasks_poll(&tasks, 50, 2);
+	assert_int_equal(t->pid, 0);
+}
+
+static void a_tasks_output_and_exit_code__are_seen(void **state)
+{
+	struct local_task *t = start("echo $GREETING $MUSTER_HTTP_PORT >/dev/null; echo $GREETING; "
+				     "exit 3");
+
+	wait_for_end(t);
+	assert_int_equal(t->exit_code, 3);
+	assert_string_equal(said, "hello");
+	assert_string_equal(t->last, "hello");
+	assert_float_equal((float)t->finished, 2, 0);
+}
+
+static void a_task_that_is_asked_to_finish__has_succeeded(void **state)
+{
+	struct local_task *t = start("sleep 100");
+
+	t->finishing = true;
+	while (run_tasks_poll(&tasks, 10, 1), kill(-t->pid, 0))
+		;
+	run_tasks_signal(t, SIGTERM);
+	wait_for_end(t);
+	assert_int_equal(t->exit_code, 0);
+}
+
+static void a_program_that_is_not_there__says_so(void **state)
+{
+	static const char *argv[] = {"no-such-program", NULL};
+	struct plan_pod pod = {.name = "j-ps-0", .task = "ps", .argv = argv};
+
+	assert_ok(run_tasks_start(&tasks, &pod, 1, &err), &err);
+	wait_for_end(tasks.list[0]);
+	assert_int_equal(tasks.list[0]->exit_code, 127);
+	assert_non_null(strstr(said, "cannot start no-such-program"));
+}
+
+static void addresses__are_distinct_and_kept(void **state)
+{
+	char a[64], b[64], again[64];
+
+	run_tasks_address(&tasks, NULL, "ps", 0, a, sizeof(a));
+	run_tasks_address(&tasks, NULL, "worker", 0, b, sizeof(b));
+	run_tasks_address(&tasks, NULL, "ps", 0, again, sizeof(again));
+	assert_string_not_equal(a, b);
+	assert_string_equal(a, again);
+	assert_non_null(strstr(a, "127.0.0.1:"));
+}
+
+static void the_view__follows_the_trainers_lines(void **state)
+{
+	struct run_view v;
+
+	run_view_init(&v, "digits", 2000);
+	assert_false(run_view_take(&v, "I something else step=5", 1));
+	assert_true(run_view_take(&v,
+				  "progress step=120 target=2000 loss=0.41 steps_per_second=800.5 "
+				  "examples_per_second=25616",
+				  2));
+	assert_int_equal(v.step, 120);
+	assert_float_equal((float)v.loss, 0.41f, 1e-6f);
+	assert_float_equal((float)v.steps_per_second, 800.5f, 1e-3f);
+	assert_true(run_view_take(&v, "progress step=90 loss=0.5", 3));
+	assert_int_equal(v.step, 120); /* a slower worker does not turn it back */
+	assert_float_equal((float)v.step_at, 2, 0);
+	assert_true(run_view_take(
+	    &v, "final step=2000 accuracy=0.953 checkpoint=/o/model.ckpt-2000 events=", 4));
+	assert_true(v.final);
+	assert_string_equal(v.checkpoint, "/o/model.ckpt-2000");
+	assert_string_equal(v.events, "");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(a_tasks_output_and_exit_code__are_seen),
+	    T(a_task_that_is_asked_to_finish__has_succeeded),
+	    T(a_program_that_is_not_there__says_so),
+	    T(addresses__are_distinct_and_kept),
+	    T(the_view__follows_the_trainers_lines),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
