@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Positions of the largest, and what is among the largest. */
+#include <math.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/convert.h"
+#include "task/kernels/kernel_table.h"
+
+struct best {
+	enum mu_dtype t;
+	bool smallest;
+};
+
+/* Elements are compared in double, but for 64-bit integers, which do not all fit one. */
+#define BETTER(T)                                                                                  \
+	for (int64_t k = 1; k < n; k++) {                                                          \
+		T x = ((const T *)data)[at + k * step], y = ((const T *)data)[at + found * step];  \
+		if (b->smallest ? x < y : x > y)                                                   \
+			found = k;                                                                 \
+	}
+
+static int64_t best_of(const struct best *b, const void *data, int64_t at, int64_t step, int64_t n)
+{
+	int64_t found = 0;
+
+	switch ((int)b->t) {
+	case MU_FLOAT:
+		BETTER(float)
+		break;
+	case MU_DOUBLE:
+		BETTER(double)
+		break;
+	case MU_INT32:
+		BETTER(int32_t)
+		break;
+	case MU_INT64:
+		BETTER(int64_t)
+		break;
+	case MU_UINT8:
+	case MU_BOOL:
+		BETTER(uint8_t)
+		break;
+	case MU_INT8:
+		BETTER(int8_t)
+		break;
+	case MU_INT16:
+		BETTER(int16_t)
+		break;
+	}
+	return found;
+}
+
+static bool known(enum mu_dtype t)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64 || t == MU_UINT8 ||
+	       t == MU_BOOL || t == MU_INT8 || t == MU_INT16;
+}
+
+static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	enum mu_dtype type = args_attr_type(c->node, "output_type", MU_INT64);
+	struct mu_shape shape = mu_shape_scalar();
+	struct best b = {in->dtype, smallest};
+	struct mu_tensor *out;
+	int64_t axis, inner = 1;
+	int at, rc = args_int(c, 1, &axis, err);
+
+	if (rc)
+		return rc;
+	if (axis < -in->shape.rank || axis >= in->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected dimension in the range [%d, %d), but got %lld",
+			       -in->shape.rank, in->shape.rank, (long long)axis);
+	at = (int)(axis < 0 ? axis + in->shape.rank : axis);
+	if (!known(in->dtype) || (type != MU_INT64 && type != MU_INT32))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for types %s and %s",
+			       c->node->op, mu_dtype_name(in->dtype), mu_dtype_name(type));
+	int64_t n = in->shape.dim[at];
+	for (int d = 0; d < in->shape.rank; d++) {
+		if (d != at && (rc = mu_shape_push(&shape, in->shape.dim[d], err)))
+			return rc;
+		inner *= d > at ? in->shape.dim[d] : 1;
+	}
+	if (n == 0 && shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Reduction axis %d is empty in shape %s",
+			       at, mu_shape_str(&in->shape));
+	if ((rc = kernel_out(c, 0, type, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < shape.count; i++) {
+		int64_t k = best_of(&b, in->data, i / inner * n * inner + i % inner, inner, n);
+		if (type == MU_INT64)
+			MU_DATA(int64_t, out)[i] = k;
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)k;
+	}
+	return 0;
+}
+
+static int arg_max(struct kernel_call *c, struct mu_err *err)
+{
+	return arg(c, false, err);
+}
+
+static int arg_min(struct kernel_call *c, struct mu_err *err)
+{
+	return arg(c, true, err);
+}
+
+/* Whether fewer than k predictions of the row beat the target's. */
+static int in_top_k_of(struct kernel_call *c, int64_t k, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 0), *t = kernel_in(c, 1);
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_is_int(c, 1, err)) ||
+	    (rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	if (p->shape.dim[0] != t->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "First dimension of predictions %lld must match length of targets "
+			       "%lld",
+			       (long long)p->shape.dim[0], (long long)t->shape.dim[0]);
+	if ((rc = kernel_out(c, 0, MU_BOOL, &t->shape, &out, err)))
+		return rc;
+	int64_t n = p->shape.dim[1];
+	for (int64_t r = 0; r < t->shape.count; r++) {
+		const float *row = MU_DATA(float, p) + r * n;
+		int64_t target = mu_tensor_int(t, r), ahead = 0;
+		bool good = target >= 0 && target < n && isfinite(row[target]);
+		for (int64_t i = 0; good && i < n; i++) {
+			good = isfinite(row[i]);
+			ahead += row[i] > row[target];
+		}
+		MU_DATA(bool, out)[r] = good && ahead < k;
+	}
+	return 0;
+}
+
+static int in_top_k(struct kernel_call *c, struct mu_err *err)
+{
+	return in_top_k_of(c, args_attr_int(c->node, "k", 0), err);
+}
+
+static int in_top_k_v2(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t k;
+	int rc = args_int(c, 2, &k, err);
+
+	return rc ? rc : in_top_k_of(c, k, err);
+}
+
+static const struct kernel rows[] = {
+    {"ArgMax", .run = arg_max},
+    {"ArgMin", .run = arg_min},
+    {"InTopK", .run = in_top_k},
+    {"InTopKV2", .run = in_top_k_v2},
+};
+KERNEL_TABLE(argmax, rows)

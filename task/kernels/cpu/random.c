@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random tensors.  With seeds that are not both zero the numbers are those TensorFlow draws: the
+ * generator lives as long as the registered graph and each run reserves 256 draws an element. */
+#include <errno.h>
+#include <math.h>
+#include <pthread.h>
+#include <sys/random.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/elems.h"
+#include "task/kernels/half.h"
+#include "task/kernels/kernel_table.h"
+#include "task/kernels/philox.h"
+
+enum { DRAWS_RESERVED = 256 };
+
+struct generator {
+	pthread_mutex_t lock;
+	struct philox philox;
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	uint64_t seeds[2] = {(uint64_t)args_attr_int(n, "seed", 0),
+			     (uint64_t)args_attr_int(n, "seed2", 0)};
+
+	if (!seeds[0] && !seeds[1] && getrandom(seeds, sizeof seeds, 0) != sizeof seeds)
+		return mu_fail_errno(err, errno, "no random seed from the system");
+	struct generator *g = MU_NEW(struct generator);
+	pthread_mutex_init(&g->lock, NULL);
+	g->philox = philox_seeded(seeds[0], seeds[1]);
+	*state = g;
+	return 0;
+}
+
+static void release(void *state)
+{
+	struct generator *g = state;
+
+	pthread_mutex_destroy(&g->lock);
+	free(g);
+}
+
+static struct philox reserve(struct kernel_call *c, int64_t elements)
+{
+	struct generator *g = c->state;
+
+	pthread_mutex_lock(&g->lock);
+	struct philox mine = g->philox;
+	philox_skip(&g->philox, (uint64_t)elements * DRAWS_RESERVED);
+	pthread_mutex_unlock(&g->lock);
+	return mine;
+}
+
+/* ---- from bits to numbers ---- */
+
+static float unit_float(uint32_t x)
+{
+	return bits_float(0x3f800000u | (x & 0x7fffff)) - 1.0f;
+}
+
+static double unit_double(uint32_t high, uint32_t low)
+{
+	uint64_t bits = 0x3ff0000000000000u | (uint64_t)(high & 0xfffff) << 32 | low;
+	double d;
+
+	memcpy(&d, &bits, sizeof d);
+	return d - 1.0;
+}
+
+/* Two normal numbers from two uniform ones (Box and Muller). */
+static void normal_floats(uint32_t x0, uint32_t x1, float out[2])
+{
+	float u = unit_float(x0), angle = (float)(2.0 * M_PI * (double)unit_float(x1));
+	float r = sqrtf(-2.0f * logf(u < 1e-7f ? 1e-7f : u));
+
+	out[0] = sinf(angle) * r;
+	out[1] = cosf(angle) * r;
+}
+
+static void normal_doubles(const uint32_t x[4], double out[2])
+{
+	double u = unit_double(x[0], x[1]), angle = 2.0 * M_PI * unit_double(x[2], x[3]);
+	double r = sqrt(-2.0 * log(u < 1e-7 ? 1e-7 : u));
+
+	out[0] = sin(angle) * r;
+	out[1] = cos(angle) * r;
+}
+
+/* A group is what one element count of the generator gives: four floats or two doubles. */
+typedef void group_fn(struct philox *p, void *out);
+
+static void uniform_floats_group(struct philox *p, void *out)
+{
+	uint32_t x[4];
+
+	philox_next(p, x);
+	for (int i = 0; i < 4; i++)
+		((float *)out)[i] = unit_float(x[i]);
+}
+
+static void uniform_doubles_group(struct philox *p, void *out)
+{
+	uint32_t x[4];
+
+	philox_next(p, x);
+	((double *)out)[0] = unit_double(x[0], x[1]);
+	((double *)out)[1] = unit_double(x[2], x[3]);
+}
+
+static void normal_floats_group(struct philox *p, void *out)
+{
+	uint32_t x[4];
+
+	philox_next(p, x);
+	normal_floats(x[0], x[1], out);
+	normal_floats(x[2], x[3], (float *)out + 2);
+}
+
+static void normal_doubles_group(struct philox *p, void *out)
+{
+	uint32_t x[4];
+
+	philox_next(p, x);
+	normal_doubles(x, out);
+}
+
+/* Draws until four of them lie within two standard deviations. */
+static void truncated_floats_group(struct philox *p, void *out)
+{
+	for (int have = 0; have < 4;) {
+		uint32_t x[4];
+		float f[4];
+		philox_next(p, x);
+		normal_floats(x[0], x[1], f);
+		normal_floats(x[2], x[3], f + 2);
+		for (int i = 0; i < 4 && have < 4; i++)
+			if (fabsf(f[i]) < 2.0f)
+				((float *)out)[have++] = f[i];
+	}
+}
+
+static void truncated_doubles_group(struct philox *p, void *out)
+{
+	for (int have = 0; have < 2;) {
+		uint32_t x[4];
+		double d[2];
+		philox_next(p, x);
+		normal_doubles(x, d);
+		for (int i = 0; i < 2 && have < 2; i++)
+			if (fabs(d[i]) < 2.0)
+				((double *)out)[have++] = d[i];
+	}
+}
+
+static const struct distribution {
+	group_fn *floats, *doubles;
+	int64_t skip; /* draws between the starts of two groups; 0: they follow one another */
+} uniform = {uniform_floats_group, uniform_doubles_group, 0},
+  normal = {normal_floats_group, normal_doubles_group, 0},
+  truncated = {truncated_floats_group, truncated_doubles_group, DRAWS_RESERVED};
+
+static int fill(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_FLOAT);
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = args_shape(c, 0, &shape, err);
+
+	if (rc)
+		return rc;
+	if (t != MU_FLOAT && t != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t));
+	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	int64_t group = t == MU_FLOAT ? 4 : 2, skip = d->skip * group / 4;
+	size_t size = mu_dtype_size(t);
+	struct philox base = reserve(c, shape.count), at = base;
+	for (int64_t i = 0; i < shape.count; i += group) {
+		double room[4];
+		int64_t n = shape.count - i < group ? shape.count - i : group;
+		if (skip) {
+			at = base;
+			philox_skip(&at, (uint64_t)(i / group * skip));
+		}
+		(t == MU_FLOAT ? d->floats : d->doubles)(&at, room);
+		memcpy((char *)out->data + (size_t)i * size, room, (size_t)n * size);
+	}
+	return 0;
+}
+
+static int random_uniform(struct kernel_call *c, struct mu_err *err)
+{
+	return fill(c, &uniform, err);
+}
+
+static int random_normal(struct kernel_call *c, struct mu_err *err)
+{
+	return fill(c, &normal, err);
+}
+
+static int truncated_normal(struct kernel_call *c, struct mu_err *err)
+{
+	return fill(c, &truncated, err);
+}
+
+static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int64_t low, high;
+	int rc;
+
+	if ((rc = args_shape(c, 0, &shape, err)) || (rc = args_int(c, 1, &low, err)) ||
+	    (rc = args_int(c, 2, &high, err)) || (rc = args_same_type(c, 1, 2, err)))
+		return rc;
+	if (low >= high)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld",
+			       (long long)low, (long long)high);
+	enum mu_dtype t = kernel_in(c, 1)->dtype;
+	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	struct philox p = reserve(c, shape.count);
+	uint64_t span = (uint64_t)high - (uint64_t)low;
+	int per = t == MU_INT32 ? 4 : 2;
+	uint32_t x[4] = {0};
+	for (int64_t i = 0; i < shape.count; i++) {
+		int k = (int)(i % per);
+		if (k == 0)
+			philox_next(&p, x);
+		if (t == MU_INT32)
+			MU_DATA(int32_t, out)[i] = (int32_t)(low + x[k] % (uint32_t)span);
+		else
+			MU_DATA(int64_t, out)
+		[i] = (int64_t)((uint64_t)low + (x[2 * k] | (uint64_t)x[2 * k + 1] << 32) % span);
+	}
+	return 0;
+}
+
+/* The rows in random order. */
+static int random_shuffle(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t n = in->shape.rank ? in->shape.dim[0] : 1, row = n ? in->shape.count / n : 0;
+	MU_AUTO_FREE int64_t *order = malloc((size_t)(n + 1) * sizeof *order);
+	struct mu_tensor *out;
+	uint32_t x[4];
+
+	if (!order)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory to shuffle %lld rows",
+			       (long long)n);
+	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
+	if (rc)
+		return rc;
+	struct philox p = reserve(c, n);
+	for (int64_t i = 0; i < n; i++)
+		order[i] = i;
+	for (int64_t i = n - 1; i > 0; i--) {
+		philox_next(&p, x);
+		int64_t k = (int64_t)((x[0] | (uint64_t)x[1] << 32) % (uint64_t)(i + 1));
+		int64_t swap = order[i];
+		order[i] = order[k];
+		order[k] = swap;
+	}
+	for (int64_t i = 0; i < n; i++)
+		elems_copy(in->dtype, out->data, i * row, in->data, order[i] * row, row);
+	return 0;
+}
+
+#define RANDOM(op, fn)                                                                             \
+	{                                                                                          \
+		op, KERNEL_NO_FOLD, .run = fn, .prepare = prepare, .release = release              \
+	}
+static const struct kernel rows[] = {
+    RANDOM("RandomUniform", random_uniform),     RANDOM("RandomStandardNormal", random_normal),
+    RANDOM("TruncatedNormal", truncated_normal), RANDOM("RandomUniformInt", random_uniform_int),
+    RANDOM("RandomShuffle", random_shuffle),
+};
+KERNEL_TABLE(random, rows)
