@@ -69,11 +69,8 @@ struct worker {
 };
 
 /* ---- the service ---- */
+/* The methods' ctx is a struct task_context. */
 extern const struct rpc_method worker_methods[];
 extern const unsigned worker_n_methods;
-/* The methods' ctx begins with a pointer to the worker. */
-struct worker_ctx {
-	struct worker *worker;
-};
 
 #endif

@@ -3,6 +3,7 @@
  * their clean-up and the small questions are answered from the queue's thread. */
 #include "lib/base/pb.h"
 #include "proto/worker.pb-c.h"
+#include "task/context.h"
 #include "task/rpc/control.h"
 #include "task/rpc/hot.h"
 #include "task/worker/worker.h"
@@ -10,7 +11,7 @@
 
 static struct worker *worker_of(void *ctx)
 {
-	return ((struct worker_ctx *)ctx)->worker;
+	return ((struct task_context *)ctx)->worker;
 }
 
 static void control(struct rpc_call *call, struct worker *w, enum peer_method m)

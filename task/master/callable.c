@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callables: a client names feeds, fetches and targets once and runs them by number. */
+#include "proto/master.pb-c.h"
+#include "task/master/master.h"
+#include "task/rpc/control.h"
+
+enum { MAX_CALLABLES = 100000 };
+
+static void copy_names(struct hot_names *to, char *const *list, size_t n, struct mu_arena *a)
+{
+	to->list = MU_ARENA_ARRAY(a, const char *, n + 1);
+	to->n = to->cap = (unsigned)n;
+	for (size_t i = 0; i < n; i++)
+		to->list[i] = mu_arena_strdup(a, list[i]);
+}
+
+static void callable_free(struct callable *c)
+{
+	mu_arena_fini(&c->arena);
+	free(c);
+}
+
+int callable_make(struct session *s, struct mu_span request, int64_t *handle, struct mu_err *err)
+{
+	struct callable *c = MU_NEW(struct callable);
+	Muster__MakeCallableRequest *m;
+	Muster__CallableOptions *o;
+	int rc = 0;
+
+	mu_arena_init(&c->arena);
+	m = control_unpack(&c->arena, &muster__make_callable_request__descriptor, request, err);
+	o = m ? m->options : NULL;
+	if (!m)
+		rc = -MU_INVALID_ARGUMENT;
+	else if (!o || o->n_feed > HOT_MAX_NAMES || o->n_fetch > HOT_MAX_NAMES ||
+		 o->n_target > HOT_MAX_NAMES)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "a callable needs its options");
+	if (!rc) {
+		copy_names(&c->names.feeds, o->feed, o->n_feed, &c->arena);
+		copy_names(&c->names.fetches, o->fetch, o->n_fetch, &c->arena);
+		copy_names(&c->names.targets, o->target, o->n_target, &c->arena);
+		c->names.timeout_ms = o->run_options ? o->run_options->timeout_in_ms : 0;
+		pthread_mutex_lock(&s->lock);
+		if (s->callables.count >= MAX_CALLABLES) {
+			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				     "the session has %d callables: release some", MAX_CALLABLES);
+		} else {
+			*handle = ++s->last_callable;
+			mu_map_put_n(&s->callables, handle, sizeof(*handle), c);
+		}
+		pthread_mutex_unlock(&s->lock);
+	}
+	if (rc)
+		callable_free(c);
+	return rc;
+}
+
+static int unknown(int64_t handle, struct mu_err *err)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT, "No such callable handle: %lld",
+		       (long long)handle);
+}
+
+int callable_release(struct session *s, int64_t handle, struct mu_err *err)
+{
+	struct callable *c;
+
+	pthread_mutex_lock(&s->lock);
+	c = mu_map_del_n(&s->callables, &handle, sizeof(handle));
+	pthread_mutex_unlock(&s->lock);
+	if (!c)
+		return unknown(handle, err);
+	callable_free(c);
+	return 0;
+}
+
+int callable_names(struct session *s, struct hot_run_step *r, struct mu_arena *a,
+		   struct mu_err *err)
+{
+	struct callable *c;
+	unsigned fed = r->feeds.n;
+
+	pthread_mutex_lock(&s->lock);
+	c = mu_map_get_n(&s->callables, &r->callable, sizeof(r->callable));
+	if (c) {
+		copy_names(&r->feeds, (char *const *)c->names.feeds.list, c->names.feeds.n, a);
+		copy_names(&r->fetches, (char *const *)c->names.fetches.list, c->names.fetches.n,
+			   a);
+		copy_names(&r->targets, (char *const *)c->names.targets.list, c->names.targets.n,
+			   a);
+		r->timeout_ms = c->names.timeout_ms;
+	}
+	pthread_mutex_unlock(&s->lock);
+	if (!c)
+		return unknown(r->callable, err);
+	if (fed != r->feeds.n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the callable has %u feeds but %u tensors came", r->feeds.n, fed);
+	return 0;
+}
+
+void callables_free(struct session *s)
+{
+	mu_map_each (&s->callables, c)
+		callable_free(c->value);
+	mu_map_fini(&s->callables);
+}

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/master/master.h"
+
+#include "lib/graph/device_name.h"
+
+struct master *master_new(struct runtime *rt, struct peers *peers, struct offload *offload,
+			  struct timer *timer, long connect_timeout_ms)
+{
+	struct master *m = MU_NEW(struct master);
+
+	m->rt = rt;
+	m->peers = peers;
+	m->offload = offload;
+	m->timer = timer;
+	m->ids = request_ids_new();
+	m->connect_timeout_ms = connect_timeout_ms;
+	pthread_mutex_init(&m->lock, NULL);
+	mu_map_init(&m->sessions);
+	return m;
+}
+
+void master_stop(struct master *m)
+{
+	struct session **list;
+	struct mu_err why;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&m->lock);
+	m->stopping = true;
+	list = MU_NEW_ARRAY(struct session *, m->sessions.count + 1);
+	mu_map_each (&m->sessions, s)
+		list[n++] = s->value;
+	for (unsigned i = 0; i < n; i++)
+		mu_map_del(&m->sessions, list[i]->handle);
+	pthread_mutex_unlock(&m->lock);
+	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
+	for (unsigned i = 0; i < n; i++) {
+		session_close(list[i], &why);
+		session_unref(list[i]);
+	}
+	free(list);
+}
+
+void master_free(struct master *m)
+{
+	if (!m)
+		return;
+	mu_map_fini(&m->sessions);
+	request_ids_free(m->ids);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+unsigned master_sessions(struct master *m)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&m->lock);
+	n = (unsigned)m->sessions.count;
+	pthread_mutex_unlock(&m->lock);
+	return n;
+}
+
+struct session *master_session(struct master *m, const char *handle, struct mu_err *err)
+{
+	struct session *s;
+
+	pthread_mutex_lock(&m->lock);
+	s = mu_map_get(&m->sessions, handle);
+	if (s)
+		session_ref(s);
+	pthread_mutex_unlock(&m->lock);
+	if (!s)
+		mu_fail(err, MU_ABORTED,
+			"Session %.64s is not found. Possibly, this master has restarted.", handle);
+	return s;
+}
+
+void master_add(struct master *m, struct session *s)
+{
+	pthread_mutex_lock(&m->lock);
+	mu_map_put(&m->sessions, s->handle, session_ref(s));
+	pthread_mutex_unlock(&m->lock);
+}
+
+struct session *master_remove(struct master *m, const char *handle)
+{
+	struct session *s;
+
+	pthread_mutex_lock(&m->lock);
+	s = mu_map_del(&m->sessions, handle);
+	pthread_mutex_unlock(&m->lock);
+	return s;
+}
+
+int master_filter(struct master *m, char **filters, size_t n_filters, struct gather *g,
+		  struct mu_err *err)
+{
+	for (unsigned i = 0; i < peers_count(m->peers); i++) {
+		struct peer *p = peers_at(m->peers, i);
+		struct mu_device_name task, filter;
+		bool in = p->local || n_filters == 0;
+
+		for (size_t f = 0; f < n_filters && !in; f++) {
+			int rc = mu_device_parse(&filter, filters[f], err);
+
+			if (rc)
+				return mu_wrap(err, "device filter '%.100s'", filters[f]);
+			if (mu_device_parse(&task, p->task, NULL))
+				continue;
+			in = mu_device_intersect(&task, &filter);
+		}
+		if (in)
+			gather_add(g, p);
+	}
+	return 0;
+}

@@ -1,0 +1,326 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TensorFlow's MasterService, under both spellings of its name: real clients call the first,
+ * clients generated from the published files call the second. */
+#include "lib/base/log.h"
+#include "proto/master.pb-c.h"
+#include "proto/worker.pb-c.h"
+#include "task/context.h"
+#include "task/master/master.h"
+#include "task/master/session_devices.h"
+#include "task/rpc/control.h"
+
+enum { LIST_TIMEOUT_MS = 5000 };
+
+static struct master *master_of(void *ctx)
+{
+	return ((struct task_context *)ctx)->master;
+}
+
+static void run_step(struct rpc_call *call, void *ctx)
+{
+	run_step_start(master_of(ctx), call, false);
+}
+
+static void run_callable(struct rpc_call *call, void *ctx)
+{
+	run_step_start(master_of(ctx), call, true);
+}
+
+/* ---- what runs on the offload threads ---- */
+
+struct later {
+	struct rpc_call *call;
+	struct master *master;
+	int (*fn)(struct master *m, struct mu_span request, struct mu_buf *reply,
+		  struct mu_err *err);
+};
+
+static void run_later(void *arg)
+{
+	struct later *l = arg;
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message out;
+	struct mu_err err;
+
+	if (l->fn(l->master, rpc_bytes_flat(rpc_request(l->call)), &reply, &err)) {
+		rpc_reply_error(l->call, &err);
+	} else {
+		out = (struct rpc_message){.head = mu_buf_span(&reply)};
+		rpc_reply(l->call, &out);
+	}
+	free(l);
+}
+
+static void later(struct rpc_call *call, void *ctx,
+		  int (*fn)(struct master *, struct mu_span, struct mu_buf *, struct mu_err *))
+{
+	struct later *l = MU_NEW(struct later);
+
+	*l = (struct later){call, master_of(ctx), fn};
+	offload_run(l->master->offload, run_later, l);
+}
+
+/* CreateSession can be given up by its client while it waits for tasks that are missing. */
+struct create {
+	struct rpc_call *call;
+	struct master *master;
+	struct gather gather;
+};
+
+static void create_gone(void *arg)
+{
+	gather_cancel(&((struct create *)arg)->gather);
+}
+
+static void create_later(void *arg)
+{
+	struct create *c = arg;
+	Muster__CreateSessionResponse m = MUSTER__CREATE_SESSION_RESPONSE__INIT;
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message out;
+	struct session *s;
+	struct mu_err err;
+
+	if (session_create(c->master, rpc_bytes_flat(rpc_request(c->call)), &c->gather, &s, &err)) {
+		mu_warn("master", "CreateSession: %s: %s", mu_code_name(err.code), err.msg);
+		rpc_reply_error(c->call, &err);
+	} else {
+		m.session_handle = s->handle;
+		control_pack(&reply, &m);
+		out = (struct rpc_message){.head = mu_buf_span(&reply)};
+		rpc_reply(c->call, &out);
+		if (c->gather.cancelled && master_remove(c->master, s->handle)) {
+			mu_fail(&err, MU_CANCELLED, "The client gave up the session");
+			session_close(s, &err);
+			session_unref(s);
+		}
+		session_unref(s);
+	}
+	gather_fini(&c->gather);
+	free(c);
+}
+
+static void create_session(struct rpc_call *call, void *ctx)
+{
+	struct create *c = MU_NEW(struct create);
+
+	c->call = call;
+	c->master = master_of(ctx);
+	gather_init(&c->gather, peers_count(c->master->peers));
+	rpc_on_cancel(call, create_gone, c);
+	offload_run(c->master->offload, create_later, c);
+}
+
+static int extend(struct master *m, struct mu_span request, struct mu_buf *reply,
+		  struct mu_err *err)
+{
+	Muster__ExtendSessionResponse out = MUSTER__EXTEND_SESSION_RESPONSE__INIT;
+	Muster__ExtendSessionRequest *req;
+	struct session *s = NULL;
+	struct mu_arena a;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	mu_arena_init(&a);
+	req = control_unpack(&a, &muster__extend_session_request__descriptor, request, err);
+	if (req) {
+		s = master_session(m, req->session_handle, err);
+		rc = s ? session_extend(s, control_bytes(req->graph_def),
+					req->current_graph_version, &out.new_graph_version, err)
+		       : -MU_ABORTED;
+	}
+	if (!rc)
+		control_pack(reply, &out);
+	session_unref(s);
+	mu_arena_fini(&a);
+	return rc;
+}
+
+static int close_one(struct master *m, struct mu_span request, struct mu_buf *reply,
+		     struct mu_err *err)
+{
+	Muster__CloseSessionRequest *req;
+	struct session *s = NULL;
+	struct mu_arena a;
+	struct mu_err why;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	mu_arena_init(&a);
+	req = control_unpack(&a, &muster__close_session_request__descriptor, request, err);
+	if (req) {
+		s = master_remove(m, req->session_handle);
+		rc = s ? 0
+		       : mu_fail(err, MU_ABORTED,
+				 "Session %.64s is not found. Possibly, this master has restarted.",
+				 req->session_handle);
+	}
+	mu_arena_fini(&a);
+	if (rc)
+		return rc;
+	mu_fail(&why, MU_CANCELLED,
+		"Step was cancelled by an explicit call to `Session::Close()`.");
+	session_close(s, &why);
+	session_unref(s);
+	return 0;
+}
+
+static void close_all(struct master *m)
+{
+	struct mu_err why;
+	struct session *s;
+
+	mu_fail(&why, MU_ABORTED, "The session was reset");
+	for (;;) {
+		pthread_mutex_lock(&m->lock);
+		s = NULL;
+		mu_map_each (&m->sessions, slot) {
+			s = slot->value;
+			break;
+		}
+		if (s)
+			mu_map_del(&m->sessions, s->handle);
+		pthread_mutex_unlock(&m->lock);
+		if (!s)
+			return;
+		session_close(s, &why);
+		session_unref(s);
+	}
+}
+
+static int reset(struct master *m, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
+{
+	Muster__CleanupAllRequest all = MUSTER__CLEANUP_ALL_REQUEST__INIT;
+	MU_AUTO_BUF message = {0};
+	Muster__ResetRequest *req;
+	struct gather g;
+	struct mu_arena a;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	mu_arena_init(&a);
+	gather_init(&g, peers_count(m->peers));
+	req = control_unpack(&a, &muster__reset_request__descriptor, request, err);
+	if (req)
+		rc = master_filter(m, req->device_filters, req->n_device_filters, &g, err);
+	if (!rc) {
+		close_all(m);
+		all.n_container = req->n_container;
+		all.container = req->container;
+		control_pack(&message, &all);
+		gather_run(&g, PEER_CLEANUP_ALL, mu_buf_span(&message), LIST_TIMEOUT_MS, false,
+			   "Reset");
+		rc = gather_error(&g, err);
+	}
+	gather_fini(&g);
+	mu_arena_fini(&a);
+	return rc;
+}
+
+static int devices(struct master *m, struct mu_span request, struct mu_buf *reply,
+		   struct mu_err *err)
+{
+	Muster__ListDevicesRequest *req;
+	struct session *s = NULL;
+	struct gather g;
+	struct mu_arena a;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	mu_arena_init(&a);
+	gather_init(&g, peers_count(m->peers));
+	req = control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
+	if (req && *req->session_handle) {
+		s = master_session(m, req->session_handle, err);
+		rc = s ? 0 : -MU_ABORTED;
+		for (unsigned i = 0; s && i < s->n_peers; i++)
+			gather_add(&g, s->peers[i]);
+	} else if (req) {
+		rc = master_filter(m, NULL, 0, &g, err);
+	}
+	if (!rc) {
+		gather_run(&g, PEER_GET_STATUS, MU_SPAN(""), LIST_TIMEOUT_MS, false, "ListDevices");
+		rc = list_devices(&g, reply, err);
+	}
+	session_unref(s);
+	gather_fini(&g);
+	mu_arena_fini(&a);
+	return rc;
+}
+
+static int make_callable(struct master *m, struct mu_span request, struct mu_buf *reply,
+			 struct mu_err *err)
+{
+	Muster__MakeCallableResponse out = MUSTER__MAKE_CALLABLE_RESPONSE__INIT;
+	Muster__ListDevicesRequest *named; /* the handle is field 1 of both */
+	struct session *s = NULL;
+	struct mu_arena a;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	mu_arena_init(&a);
+	named = control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
+	if (named) {
+		s = master_session(m, named->session_handle, err);
+		rc = s ? callable_make(s, request, &out.handle, err) : -MU_ABORTED;
+	}
+	if (!rc)
+		control_pack(reply, &out);
+	session_unref(s);
+	mu_arena_fini(&a);
+	return rc;
+}
+
+static int release_callable(struct master *m, struct mu_span request, struct mu_buf *reply,
+			    struct mu_err *err)
+{
+	Muster__ReleaseCallableRequest *req;
+	struct session *s = NULL;
+	struct mu_arena a;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	mu_arena_init(&a);
+	req = control_unpack(&a, &muster__release_callable_request__descriptor, request, err);
+	if (req) {
+		s = master_session(m, req->session_handle, err);
+		rc = s ? callable_release(s, req->handle, err) : -MU_ABORTED;
+	}
+	session_unref(s);
+	mu_arena_fini(&a);
+	return rc;
+}
+
+#define LATER(name, fn)                                                                            \
+	static void name(struct rpc_call *call, void *ctx)                                         \
+	{                                                                                          \
+		later(call, ctx, fn);                                                              \
+	}
+LATER(extend_session, extend)
+LATER(close_session, close_one)
+LATER(reset_all, reset)
+LATER(list_all_devices, devices)
+LATER(make_a_callable, make_callable)
+LATER(release_a_callable, release_callable)
+
+static void partial_run(struct rpc_call *call, void *ctx)
+{
+	struct mu_err err;
+
+	mu_fail(&err, MU_UNIMPLEMENTED,
+		"partial runs are not done here: run the whole step in one call");
+	rpc_reply_error(call, &err);
+}
+
+#define METHOD(name, fn)                                                                           \
+	{"/tensorflow.MasterService/" name, fn},                                                   \
+	{                                                                                          \
+		"/tensorflow.grpc.MasterService/" name, fn                                         \
+	}
+const struct rpc_method master_methods[] = {
+    METHOD("CreateSession", create_session),
+    METHOD("ExtendSession", extend_session),
+    METHOD("PartialRunSetup", partial_run),
+    METHOD("RunStep", run_step),
+    METHOD("CloseSession", close_session),
+    METHOD("ListDevices", list_all_devices),
+    METHOD("Reset", reset_all),
+    METHOD("MakeCallable", make_a_callable),
+    METHOD("RunCallable", run_callable),
+    METHOD("ReleaseCallable", release_a_callable),
+};
+const unsigned master_n_methods = MU_COUNT(master_methods);

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client's session: who takes part, the graph so far, and its end. */
+#include "task/master/session_devices.h"
+
+#include <stdio.h>
+
+#include "lib/base/log.h"
+#include "proto/master.pb-c.h"
+#include "proto/worker.pb-c.h"
+#include "task/master/master.h"
+#include "task/rpc/control.h"
+
+enum { DELETE_TIMEOUT_MS = 10000 };
+
+struct session *session_ref(struct session *s)
+{
+	atomic_fetch_add(&s->refs, 1);
+	return s;
+}
+
+void session_unref(struct session *s)
+{
+	if (!s || atomic_fetch_sub(&s->refs, 1) != 1)
+		return;
+	mu_map_each (&s->plans, p)
+		plan_unref(p->value);
+	mu_map_fini(&s->plans);
+	callables_free(s);
+	mu_graph_free(s->graph);
+	mu_arena_fini(&s->arena);
+	pthread_mutex_destroy(&s->graph_lock);
+	pthread_mutex_destroy(&s->lock);
+	pthread_cond_destroy(&s->idle);
+	free(s);
+}
+
+static struct session *session_new(struct master *m)
+{
+	struct session *s = MU_NEW(struct session);
+
+	s->refs = 1;
+	s->master = m;
+	snprintf(s->handle, sizeof(s->handle), "%016llx", (unsigned long long)random_u64());
+	pthread_mutex_init(&s->graph_lock, NULL);
+	pthread_mutex_init(&s->lock, NULL);
+	pthread_cond_init(&s->idle, NULL);
+	mu_map_init(&s->plans);
+	mu_map_init(&s->callables);
+	mu_arena_init(&s->arena);
+	s->graph = mu_graph_new();
+	return s;
+}
+
+/* Tells every peer of the session that it exists, each by its own name. */
+static int open_workers(struct session *s, struct gather *g, struct mu_err *err)
+{
+	for (unsigned i = 0; i < g->n; i++) {
+		Muster__CreateWorkerSessionRequest m = MUSTER__CREATE_WORKER_SESSION_REQUEST__INIT;
+		Muster__ServerDef def = MUSTER__SERVER_DEF__INIT;
+
+		def.job_name = g->entries[i].peer->job;
+		def.task_index = g->entries[i].peer->index;
+		def.protocol = (char *)"grpc";
+		m.session_handle = s->handle;
+		m.server_def = &def;
+		m.isolate_session_state = s->isolate;
+		m.master_task = s->master->rt->task_prefix;
+		m.master_incarnation = (int64_t)s->master->rt->incarnation;
+		mu_buf_clear(&g->entries[i].request);
+		control_pack(&g->entries[i].request, &m);
+	}
+	gather_run(g, PEER_CREATE_SESSION, MU_SPAN(""), s->master->connect_timeout_ms, true,
+		   "CreateSession");
+	return gather_error(g, err);
+}
+
+static int configure(struct session *s, struct mu_span bytes, Muster__ConfigProto **out,
+		     struct mu_err *err)
+{
+	Muster__ConfigProto *c;
+
+	s->config.data = mu_arena_strndup(&s->arena, bytes.data, bytes.len);
+	s->config.len = bytes.len;
+	c = control_unpack(&s->arena, &muster__config_proto__descriptor, bytes, err);
+	if (!c)
+		return -MU_INVALID_ARGUMENT;
+	if (c->cluster_def && c->cluster_def->n_job > 0)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "config.cluster_def: this server's cluster is given when it starts "
+			       "and cannot be replaced by a session");
+	s->timeout_ms = c->operation_timeout_in_ms;
+	s->isolate = c->isolate_session_state;
+	s->devices.soft_placement = c->allow_soft_placement;
+	*out = c;
+	return 0;
+}
+
+static int set_up(struct session *s, const Muster__CreateSessionRequest *req, struct gather *g,
+		  struct mu_err *err)
+{
+	Muster__ConfigProto *config = NULL;
+	int rc = configure(s, control_bytes(req->config), &config, err);
+
+	if (!rc)
+		rc = mu_graph_parse(s->graph, control_bytes(req->graph_def), err);
+	if (!rc)
+		rc = master_filter(s->master, config->device_filters, config->n_device_filters, g,
+				   err);
+	if (rc)
+		return rc;
+	gather_run(g, PEER_GET_STATUS, MU_SPAN(""), s->master->connect_timeout_ms, true,
+		   "CreateSession");
+	rc = gather_error(g, err);
+	if (!rc)
+		rc = session_devices(s, g, err);
+	if (!rc)
+		rc = open_workers(s, g, err);
+	return rc;
+}
+
+int session_create(struct master *m, struct mu_span request, struct gather *g, struct session **out,
+		   struct mu_err *err)
+{
+	struct session *s = session_new(m);
+	Muster__CreateSessionRequest *req =
+	    control_unpack(&s->arena, &muster__create_session_request__descriptor, request, err);
+	int rc = req ? set_up(s, req, g, err) : -MU_INVALID_ARGUMENT;
+
+	if (!rc && m->stopping)
+		rc = mu_fail(err, MU_UNAVAILABLE, "%s is shutting down", m->rt->task_prefix);
+	if (rc) {
+		session_unref(s);
+		return rc;
+	}
+	mu_info("master", "session %s: %u nodes, %u of %u tasks%s", s->handle, s->graph->n_nodes,
+		s->n_peers, peers_count(m->peers), s->isolate ? ", state of its own" : "");
+	master_add(m, s);
+	*out = s;
+	return 0;
+}
+
+int session_extend(struct session *s, struct mu_span graph_def, int64_t version, int64_t *now,
+		   struct mu_err *err)
+{
+	int rc;
+
+	pthread_mutex_lock(&s->graph_lock);
+	if (s->closed)
+		rc = mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.");
+	else if (version != s->version)
+		rc = mu_fail(err, MU_ABORTED, "Current version is %lld but caller expected %lld.",
+			     (long long)s->version, (long long)version);
+	else
+		rc = mu_graph_parse(s->graph, graph_def, err);
+	if (!rc)
+		*now = ++s->version;
+	pthread_mutex_unlock(&s->graph_lock);
+	return rc;
+}
+
+static void delete_workers(struct session *s)
+{
+	Muster__DeleteWorkerSessionRequest m = MUSTER__DELETE_WORKER_SESSION_REQUEST__INIT;
+	MU_AUTO_BUF request = {0};
+	struct gather g;
+
+	m.session_handle = s->handle;
+	control_pack(&request, &m);
+	gather_init(&g, s->n_peers);
+	for (unsigned i = 0; i < s->n_peers; i++)
+		gather_add(&g, s->peers[i]);
+	gather_run(&g, PEER_DELETE_SESSION, mu_buf_span(&request), DELETE_TIMEOUT_MS, false,
+		   "CloseSession");
+	gather_fini(&g); /* a peer that is gone has nothing to delete */
+}
+
+void session_close(struct session *s, const struct mu_err *why)
+{
+	struct run_step **steps;
+	unsigned n;
+
+	pthread_mutex_lock(&s->lock);
+	if (s->closed) {
+		pthread_mutex_unlock(&s->lock);
+		return;
+	}
+	s->closed = true;
+	steps = run_steps_of(s, &n);
+	pthread_mutex_unlock(&s->lock);
+	for (unsigned i = 0; i < n; i++) {
+		run_step_fail(steps[i], why);
+		run_step_unref(steps[i]);
+	}
+	free(steps);
+	pthread_mutex_lock(&s->lock);
+	while (s->running)
+		pthread_cond_wait(&s->idle, &s->lock);
+	pthread_mutex_unlock(&s->lock);
+	delete_workers(s);
+	mu_info("master", "session %s: closed", s->handle);
+}

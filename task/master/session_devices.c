@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the peers have: their GetStatus answers as the devices of a session. */
+#include "task/master/session_devices.h"
+
+#include "proto/master.pb-c.h"
+#include "proto/worker.pb-c.h"
+#include "task/rpc/control.h"
+
+static Muster__GetStatusResponse *status_of(struct gather_entry *e, struct mu_arena *a,
+					    struct mu_err *err)
+{
+	Muster__GetStatusResponse *r = control_unpack(a, &muster__get_status_response__descriptor,
+						      mu_buf_span(&e->reply), err);
+
+	if (!r)
+		mu_wrap(err, "%s", e->peer->task);
+	return r;
+}
+
+/* A device must belong to the task that claims it. */
+static bool belongs(const struct peer *p, const char *device)
+{
+	size_t n = strlen(p->task);
+
+	return !strncmp(device, p->task, n) && device[n] == '/';
+}
+
+int session_devices(struct session *s, struct gather *g, struct mu_err *err)
+{
+	struct graph_device *list = NULL;
+	unsigned n = 0;
+
+	s->peers = MU_ARENA_ARRAY(&s->arena, struct peer *, g->n);
+	for (unsigned i = 0; i < g->n; i++) {
+		Muster__GetStatusResponse *r = status_of(&g->entries[i], &s->arena, err);
+		struct graph_device *more;
+
+		if (!r)
+			return -MU_INVALID_ARGUMENT;
+		s->peers[s->n_peers++] = g->entries[i].peer;
+		more = MU_ARENA_ARRAY(&s->arena, struct graph_device, n + r->n_device_attributes);
+		if (n)
+			memcpy(more, list, n * sizeof(*list));
+		list = more;
+		for (size_t d = 0; d < r->n_device_attributes; d++) {
+			const Muster__DeviceAttributes *at = r->device_attributes[d];
+
+			if (belongs(g->entries[i].peer, at->name))
+				list[n++] = (struct graph_device){at->name, at->incarnation,
+								  at->device_type};
+		}
+	}
+	s->devices.list = list;
+	s->devices.count = n;
+	s->devices.client = s->master->rt->cpu_name;
+	return 0;
+}
+
+int list_devices(struct gather *g, struct mu_buf *reply, struct mu_err *err)
+{
+	Muster__ListDevicesResponse m = MUSTER__LIST_DEVICES_RESPONSE__INIT;
+	Muster__DeviceAttributes **list = NULL;
+	struct mu_arena a;
+	size_t n = 0;
+	int rc = 0;
+
+	mu_arena_init(&a);
+	for (unsigned i = 0; i < g->n; i++) {
+		Muster__GetStatusResponse *r;
+
+		if (g->entries[i].rc)
+			continue;
+		r = status_of(&g->entries[i], &a, err);
+		if (!r) {
+			rc = -MU_INVALID_ARGUMENT;
+			break;
+		}
+		list = mu_xrealloc(list, (n + r->n_device_attributes + 1) * sizeof(*list));
+		for (size_t d = 0; d < r->n_device_attributes; d++)
+			list[n++] = r->device_attributes[d];
+	}
+	if (!rc) {
+		m.n_local_device = n;
+		m.local_device = list;
+		control_pack(reply, &m);
+	}
+	free(list);
+	mu_arena_fini(&a);
+	return rc;
+}
