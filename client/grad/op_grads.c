@@ -154,13 +154,11 @@ static struct mu_out expand_axes(struct grad_call *c, struct mu_out g)
 	const struct mu_tensor *axes = builder_value(c->b, grad_in(c, 1));
 	int rank = mu_out_shape(c->b, grad_in(c, 0))->rank;
 
-	if (!axes || rank < 0) {
-		mu_builder_fail(
-		    c->b, MU_UNIMPLEMENTED,
-		    "gradient of %s '%s': axes and rank of its input must be known when "
-		    "the graph is built; keep_dims avoids that",
-		    c->node->op, c->node->name);
-		return MU_NO_OUT;
+	if (!axes || rank < 0) { /* known only at run time: ask the reduction itself */
+		struct mu_out kept = mu_op(c->b, "Sum", MU_IN(grad_in(c, 0), grad_in(c, 1)),
+					   MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+
+		return mu_reshape(c->b, g, shape_of(c->b, kept));
 	}
 	for (int at = 0; at < rank; at++)
 		for (int64_t i = 0; i < axes->shape.count; i++) {
