@@ -80,8 +80,8 @@ static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span prot
 	}
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "an attribute is malformed or cut short");
-	if (mu_span_is(key, "_output_shapes")) /* what the client inferred; of no use here */
-		return 0;
+	if (mu_span_is(key, "_output_shapes") || mu_span_is(key, "_input_shapes"))
+		return 0; /* what the client or an optimizer inferred, at times with sizes like -3 */
 	a->name = mu_arena_strndup(&g->arena, key.data, key.len);
 	if ((rc = mu_attr_parse(&a->value, value, &g->arena, budget, err)))
 		return mu_wrap(err, "attribute '%s'", a->name);
