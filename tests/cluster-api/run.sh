@@ -1,0 +1,228 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The operator against a real API server (etcd and kube-apiserver, no nodes): this script plays the kubelet.
+#
+# run.sh [SCENARIO...]     scenarios are the functions named test_*; all when none is given
+#
+#   OPERATOR   build/bin/muster-operator
+#   KEEP=1     leave the API server running afterwards
+#
+# The operator runs as a user that has the chart's ClusterRole and Role and nothing else.
+set -Eeuo pipefail
+cd "$(dirname "$0")/../.."
+here=tests/cluster-api
+OPERATOR=${OPERATOR:-build/bin/muster-operator}
+cache=${K8S_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/k8s-node}
+# a cluster beside the one of the other tests, with the same programs
+export K8S_DIR=${K8S_DIR:-${TMPDIR:-/tmp}/muster-cluster-api}
+export K8S_PORT=${K8S_PORT:-7443} K8S_ETCD_PORT=${K8S_ETCD_PORT:-24790} K8S_RUN=${K8S_RUN:-/run/k8s-cluster-api}
+export K8S_BRIDGE=${K8S_BRIDGE:-k8sapi0} K8S_POD_NET=${K8S_POD_NET:-10.244.7} K8S_SERVICE_NET=${K8S_SERVICE_NET:-10.97.0}
+metrics_port=${METRICS_PORT:-7480} probe_port=${PROBE_PORT:-7481}
+operator_pid=
+passed=0
+. $here/lib.sh
+
+trap 'rc=$?; stop_operator; [ -n "${KEEP:-}" ] || tests/k8s/up down >/dev/null 2>&1 || true; exit $rc' EXIT
+
+mkdir -p "$K8S_DIR" "$cache/bin"
+[ -e "$K8S_DIR/bin" ] || ln -s "$cache/bin" "$K8S_DIR/bin"
+tests/k8s/up control-plane
+. "$K8S_DIR/env"
+log=$K8S_DIR/log/operator.log
+: >"$log"
+install_rules
+
+# ---- scenarios ------------------------------------------------------------------------------
+test_crd_is_applied_explained_and_small() {
+  kubectl apply -f deploy/crd.yaml >/dev/null
+  kubectl wait --for=condition=Established crd/distributedtrainingjobs.muster.dev --timeout=20s >/dev/null
+  [ "$(wc -c <deploy/crd.yaml)" -lt 262144 ]
+  local n
+  n=$(kubectl explain dtj.spec --recursive | grep -c '<')
+  [ "$n" -gt 40 ]
+  # every field has a description
+  kubectl get crd distributedtrainingjobs.muster.dev -o json | python3 $here/undescribed.py
+}
+
+test_bad_manifests_are_refused_at_the_door() {
+  local name want spec out bad=0 n=0
+  while IFS='|' read -r name want spec; do
+    case $name in '' | \#*) continue ;; esac
+    n=$((n + 1))
+    if out=$(printf '{"apiVersion":"muster.dev/v1","kind":"DistributedTrainingJob","metadata":{"name":"%s"},"spec":%s}' \
+      "$name" "$spec" | kubectl create --dry-run=server -f - 2>&1); then
+      [ "$want" = ok ] || { echo "accepted: $spec"; bad=1; }
+    else
+      case $out in *"$want"*) ;; *) echo "for $spec expected '$want', got: $out"; bad=1 ;; esac
+    fi
+  done <$here/manifests.txt
+  echo "    $n manifests"
+  [ $bad = 0 ]
+}
+
+test_life_of_a_job() {
+  start_operator
+  kubectl apply -f $here/job.yaml >/dev/null
+  eventually pods_are life 'life-ps-0 life-ps-1'
+  [ "$(kubectl get svc life -o jsonpath='{.spec.clusterIP} {.spec.publishNotReadyAddresses}')" = 'None true' ]
+  sleep 1
+  pods_are life 'life-ps-0 life-ps-1' # workers wait for every ps
+  play life-ps-0 running
+  sleep 1
+  pods_are life 'life-ps-0 life-ps-1'
+  play life-ps-1 running
+  eventually pods_are life 'life-ps-0 life-ps-1 life-worker-0 life-worker-1'
+  play life-worker-0 running
+  play life-worker-1 running
+  eventually field_is life .status.phase Running
+  eventually field_is life .status.summary.ready 4/4
+  kubectl get dtj life --no-headers | grep -q 'Running *4/4'
+  play life-worker-1 succeeded
+  play life-worker-0 succeeded
+  eventually field_is life .status.phase Succeeded
+  # ps do not answer here, so they are deleted
+  play_deletions life
+  eventually no_ps_runs life
+  pods_are life 'life-worker-0 life-worker-1'
+  kubectl get events --field-selector regarding.name=life 2>/dev/null | grep -q . ||
+    kubectl get events | grep -q 'distributedtrainingjob/life'
+  quiet 3
+  kubectl delete dtj life >/dev/null
+  clean life
+}
+
+test_workers_are_scaled() {
+  start_operator
+  sed 's/name: life/name: scaled/' $here/job.yaml | kubectl apply -f - >/dev/null
+  eventually pods_are scaled 'scaled-ps-0 scaled-ps-1'
+  play scaled-ps-0 running
+  play scaled-ps-1 running
+  eventually pods_are scaled 'scaled-ps-0 scaled-ps-1 scaled-worker-0 scaled-worker-1'
+  play scaled-worker-0 running
+  play scaled-worker-1 running
+  eventually field_is scaled .status.phase Running
+  kubectl scale dtj/scaled --replicas=3 >/dev/null
+  eventually pods_are scaled 'scaled-ps-0 scaled-ps-1 scaled-worker-0 scaled-worker-1 scaled-worker-2'
+  play scaled-worker-2 running
+  eventually field_is scaled .status.tasks.worker.ready 3
+  [ "$(kubectl get --raw /apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/scaled/scale |
+    python3 -c 'import json, sys; s = json.load(sys.stdin)["status"]; print(s["replicas"], s["selector"])')" = \
+    '3 muster.dev/job=scaled,muster.dev/task=worker' ]
+  kubectl scale dtj/scaled --replicas=1 >/dev/null
+  eventually being_deleted scaled-worker-2
+  eventually being_deleted scaled-worker-1
+  play_deletions scaled
+  eventually pods_are scaled 'scaled-ps-0 scaled-ps-1 scaled-worker-0'
+  if kubectl patch dtj scaled --type=merge -p '{"spec":{"tasks":{"ps":{"replicas":1}}}}' >/dev/null 2>&1; then
+    echo 'the number of ps could be changed'
+    return 1
+  fi
+  kubectl delete dtj scaled >/dev/null
+  clean scaled
+}
+
+test_failures_are_restarted_or_fail_the_job() {
+  start_operator
+  sed 's/name: life/name: failing/' $here/job.yaml | kubectl apply -f - >/dev/null
+  eventually pods_are failing 'failing-ps-0 failing-ps-1'
+  play failing-ps-0 running
+  play failing-ps-1 running
+  eventually pods_are failing 'failing-ps-0 failing-ps-1 failing-worker-0 failing-worker-1'
+  play failing-worker-0 running
+  play failing-worker-1 running
+  eventually field_is failing .status.phase Running
+  local old
+  old=$(kubectl get pod failing-worker-1 -o jsonpath='{.metadata.uid}')
+  play failing-worker-1 failed 137
+  eventually replaced failing-worker-1 "$old"
+  play failing-worker-1 running
+  eventually field_is failing .status.phase Running
+  play failing-worker-1 failed 2 # ExitCode: a program's own error is not tried again
+  eventually field_is failing .status.phase Failed
+  kubectl get dtj failing -o jsonpath='{.status.conditions[?(@.type=="Failed")].message}' | grep -q 'worker/1.*exit code 2'
+  kubectl delete dtj failing >/dev/null
+  clean failing
+}
+
+test_api_server_goes_away_and_comes_back() {
+  start_operator
+  sed 's/name: life/name: patient/' $here/job.yaml | kubectl apply -f - >/dev/null
+  eventually pods_are patient 'patient-ps-0 patient-ps-1'
+  local pid
+  read -r pid _ <"$K8S_DIR/run/kube-apiserver.pid"
+  kill -9 "$pid"
+  sleep 3
+  operator_lives
+  tests/k8s/up control-plane 2>/dev/null
+  play patient-ps-0 running
+  play patient-ps-1 running
+  eventually pods_are patient 'patient-ps-0 patient-ps-1 patient-worker-0 patient-worker-1'
+  operator_lives
+  kubectl delete dtj patient >/dev/null
+  clean patient
+}
+
+test_a_killed_operator_leaves_nothing_half_done() {
+  local i
+  sed 's/name: life/name: reborn/' $here/job.yaml | kubectl apply -f - >/dev/null
+  for i in 1 2 3 4 5 6; do
+    start_operator
+    sleep 0.$((i * 15))
+    kill -9 "$operator_pid"
+    stop_operator
+  done
+  start_operator
+  eventually pods_are reborn 'reborn-ps-0 reborn-ps-1'
+  kubectl delete dtj reborn >/dev/null
+  clean reborn
+}
+
+test_what_is_not_ours_is_left_alone() {
+  start_operator
+  kubectl create service clusterip foreign --tcp=80 >/dev/null
+  kubectl run foreign-ps-0 --image=localhost/other:dev >/dev/null
+  local before
+  before=$(kubectl get pod/foreign-ps-0 svc/foreign -o jsonpath='{.items[*].metadata.resourceVersion}')
+  sed 's/name: life/name: foreign/' $here/job.yaml | kubectl apply -f - >/dev/null
+  eventually event_about foreign NameTaken
+  [ "$(kubectl get pod/foreign-ps-0 svc/foreign -o jsonpath='{.items[*].metadata.resourceVersion}')" = "$before" ]
+  kubectl delete dtj foreign >/dev/null
+  kubectl delete pod/foreign-ps-0 svc/foreign --force --grace-period=0 >/dev/null 2>&1
+  clean foreign
+}
+
+test_what_the_schema_cannot_see_is_a_condition() {
+  start_operator
+  sed 's/name: life/name: odd/; s/worker: {.*/worker: {replicas: 1, template: {spec: {containers: ["no map"]}}}/' $here/job.yaml |
+    kubectl apply -f - >/dev/null
+  eventually field_is odd .status.phase Failed
+  kubectl get dtj odd -o jsonpath='{.status.conditions[?(@.type=="Failed")].reason}' | grep -qx InvalidSpec
+  quiet 2
+  kubectl delete dtj odd >/dev/null
+  clean odd
+}
+
+# ---- main -----------------------------------------------------------------------------------
+[ $# -gt 0 ] || set -- $(declare -F | sed -n 's/^declare -f \(test_.*\)/\1/p' | grep -v crd_is)
+kubectl delete dtj --all >/dev/null 2>&1 || true
+for t in test_crd_is_applied_explained_and_small "$@"; do
+  t0=$SECONDS
+  set +e # not "if (...)", which would let a scenario go on after a failure
+  (
+    set -eE
+    trap 'echo "    line $LINENO: $BASH_COMMAND"' ERR
+    stop_on_exit
+    "$t"
+  )
+  rc=$?
+  set -e
+  if [ $rc = 0 ]; then
+    passed=$((passed + 1))
+    printf '  ok       %s (%d s)\n' "$t" $((SECONDS - t0))
+  else
+    printf '  FAILED   %s (%d s); the operator said:\n' "$t" $((SECONDS - t0))
+    tail -20 "$log"
+    exit 1
+  fi
+done
+echo "cluster-api: $passed passed"
