@@ -89,7 +89,7 @@ static char *new_block(struct mu_arena *a, size_t size)
 
 void *mu_arena_alloc(struct mu_arena *a, size_t size)
 {
-	size = (size + 15) & ~(size_t)15;
+	size = size ? (size + 15) & ~(size_t)15 : 16; /* never NULL, nor a place shared */
 	if (size > (size_t)(a->end - a->at)) {
 		size_t block = a->total < FIRST_BLOCK     ? FIRST_BLOCK
 			       : a->total < LARGEST_BLOCK ? a->total
