@@ -253,7 +253,7 @@ static void describe(struct planner *p)
 		status_set(p, COND_RESTARTING, again, again ? "TaskFailed" : "TasksRun",
 			   "%d failures so far, backoffLimit %d", p->status->restarts,
 			   p->spec->backoff_limit);
-	if (!p->kernels_missing)
+	if (!p->kernels_missing && !plan_say_stuck(p))
 		status_set(p, COND_READY, ready == wanted, ready == wanted ? "AllReady" : "Waiting",
 			   "%d of %d tasks are ready or have finished", ready, wanted);
 }

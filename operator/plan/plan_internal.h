@@ -27,6 +27,10 @@ void status_set(struct planner *p, enum condition_type type, bool status, const 
 struct ledger_entry *ledger_find(struct job_status *s, const char *task, int index);
 struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index); /* or makes */
 
+/* ---- plan_hint.c ---- */
+/* Says in COND_READY which pod cannot start and what to do; false when none is stuck. */
+bool plan_say_stuck(struct planner *p);
+
 /* ---- plan_pod.c ---- */
 struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
 				 const struct kernel_choice *kernels);

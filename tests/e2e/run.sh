@@ -81,10 +81,10 @@ for file in "$here"/scenarios/*.sh; do
   name=${name#*-}
   case $name in install | uninstall) ;; *) chosen "$name" || continue ;; esac
   echo "== $name"
-  before=$failed
+  failed_before=$failed
   # shellcheck disable=SC1090 # each is a file of this folder
   . "$file"
-  if [ "$failed" != "$before" ]; then
+  if [ "$failed" != "$failed_before" ]; then
     autopsy
     [ "$name" != install ] || exit 1
   fi

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Why a pod does not start, as a sentence that says what to do.  The reasons are the ones that a
+ * kubelet and the scheduler write into a pod's status. */
+#include <stdio.h>
+
+#include "operator/plan/plan_internal.h"
+
+/* Of these a kubelet says now one, now the other: they share a reason so that status stays still.
+ */
+static const struct {
+	const char *reason, *hint;
+} hints[] = {
+    {"ErrImagePull", "cannot be pulled; check its name, the registry and imagePullSecrets"},
+    {"ImagePullBackOff", "cannot be pulled; check its name, the registry and imagePullSecrets"},
+    {"ErrImageNeverPull", "is not on the node and pullPolicy is Never; import it there"},
+    {"InvalidImageName", "is no image's name; correct it"},
+};
+static const struct {
+	const char *reason, *hint;
+} pod_hints[] = {
+    {"Unschedulable", "no node has room for it or fits its selector and volumes; see its events"},
+    {"CreateContainerConfigError",
+     "a ConfigMap or Secret that it names is missing; see its events"},
+    {"CreateContainerError", "its container cannot be made; see its events"},
+    {"RunContainerError", "its program cannot be started; check the command"},
+    {"StartError", "its program cannot be started; check the command"},
+};
+
+/* The pod of the job that waits for something other than time; NULL when there is none. */
+static const struct observed_pod *stuck(const struct planner *p, const struct task_spec **task)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+			if (pod && pod->phase == POD_PENDING && !pod->deleting && pod->reason) {
+				*task = &p->spec->tasks[t];
+				return pod;
+			}
+		}
+	return NULL;
+}
+
+bool plan_say_stuck(struct planner *p)
+{
+	const struct task_spec *t;
+	const struct observed_pod *pod = stuck(p, &t);
+	const char *image;
+
+	if (!pod)
+		return false;
+	image = t->image ? t->image : p->options->image ? p->options->image : "of the task";
+	for (unsigned i = 0; i < MU_COUNT(hints); i++)
+		if (strcmp(pod->reason, hints[i].reason) == 0) {
+			status_set(p, COND_READY, false, "ImageUnavailable",
+				   "%s/%d: image %.120s %s", pod->task, pod->index, image,
+				   hints[i].hint);
+			return true;
+		}
+	for (unsigned i = 0; i < MU_COUNT(pod_hints); i++)
+		if (strcmp(pod->reason, pod_hints[i].reason) == 0) {
+			status_set(p, COND_READY, false, pod->reason, "%s/%d: %s", pod->task,
+				   pod->index, pod_hints[i].hint);
+			return true;
+		}
+	status_set(p, COND_READY, false, pod->reason, "%s/%d does not start: %.64s; see its events",
+		   pod->task, pod->index, pod->reason);
+	return true;
+}
