@@ -155,7 +155,7 @@ int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, s
 		for (const char *const *k = known; *k && !found; k++) {
 			unsigned d = distance(c->key, *k);
 			found = strcmp(c->key, *k) == 0;
-			if (d < best && d < strlen(*k)) {
+			if (d < best && 2 * d <= strlen(*k)) {
 				best = d;
 				near = *k;
 			}

@@ -142,6 +142,7 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 	    n->kind == MU_DOC_MAP ? YAML_MAPPING_END_EVENT : YAML_SEQUENCE_END_EVENT;
 	MU_AUTO_FREE char *key = NULL;
 	bool have_key = n->kind == MU_DOC_LIST;
+	unsigned key_line = 0;
 
 	for (;;) {
 		struct mu_doc_node *child;
@@ -155,6 +156,8 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 		}
 		if (have_key) {
 			rc = add_value(r, n, key, &e, &child, err);
+			if (!rc && key) /* a block begins below its key */
+				child->line = key_line;
 			have_key = n->kind == MU_DOC_LIST;
 		} else if (e.type != YAML_SCALAR_EVENT) {
 			rc = fail_at(r, line_of(&e), err, "a key must be a plain word");
@@ -163,6 +166,7 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 		} else {
 			free(key);
 			key = mu_xstrdup((const char *)e.data.scalar.value);
+			key_line = line_of(&e);
 			have_key = true;
 		}
 		yaml_event_delete(&e);

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/io/json.h"
+#include "lib/io/yaml.h"
+#include "tests/fuzz/doc_fuzz.c"
+#include "tests/fuzz/mutate.h"
+
+static struct mu_err err;
+
+static char *yaml_as_json(const char *text)
+{
+	struct mu_doc *d;
+	struct mu_buf out = {0};
+
+	assert_ok(mu_yaml_parse(&d, mu_span_of(text), "t.yaml", &err), &err);
+	mu_json_write(&out, d->root);
+	mu_doc_free(d);
+	return mu_buf_take(&out);
+}
+
+static void yaml__of_all_kinds__becomes_the_json_that_kubectl_sends(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"a: 1\nb: [x, 'y', \"z\\n\"]", "{\"a\":1,\"b\":[\"x\",\"y\",\"z\\n\"]}"},
+	    {"{a: ~, b: null, c: }", "{\"a\":null,\"b\":null,\"c\":null}"},
+	    {"[yes, off, true, 'yes', 0x10, 010, -3, +4, 1e3, .5, 1.5.2, 1:2]",
+	     "[true,false,true,\"yes\",16,8,-3,4,1000,0.5,\"1.5.2\",\"1:2\"]"},
+	    {"a: &x {k: 1}\nb: *x\nc: [*x, *x]",
+	     "{\"a\":{\"k\":1},\"b\":{\"k\":1},\"c\":[{\"k\":1},{\"k\":1}]}"},
+	    {"t: |\n  one\n  two\n", "{\"t\":\"one\\ntwo\\n\"}"},
+	    {"v: !!str 5", "{\"v\":\"5\"}"},
+	    {"big: 9223372036854775807", "{\"big\":9223372036854775807}"},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		char *got = yaml_as_json(cases[i][0]);
+		assert_string_equal(got, cases[i][1]);
+		free(got);
+	}
+}
+
+static void yaml__that_is_wrong__names_file_and_line(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"a: 1\nb: [1, 2\n", "t.yaml:3:"},
+	    {"a: 1\na: 2\n", "t.yaml:2: a: is given twice"},
+	    {"a:\n  - *nobody\n", "t.yaml:2: an alias without its anchor"},
+	    {"a: !secret x\n", "t.yaml:1: tags are not used here"},
+	    {"? [x]\n: 1\n", "a key must be a plain word"},
+	    {"base: &b {x: 1}\nd:\n  <<: *b\n", "t.yaml:3: merge keys"},
+	    {"", "holds 0 documents"},
+	    {"a: 1\n---\nb: 2\n", "holds 2 documents"},
+	};
+	struct mu_doc *d;
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_fails(mu_yaml_parse(&d, mu_span_of(cases[i][0]), "t.yaml", &err), &err,
+			     MU_INVALID_ARGUMENT, cases[i][1]);
+}
+
+static void yaml__with_a_billion_laughs__is_refused_at_once(void **state)
+{
+	MU_AUTO_BUF text = {0};
+	struct mu_doc *d;
+
+	mu_buf_puts(&text, "a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]\n");
+	for (int i = 1; i < 12; i++) {
+		mu_buf_printf(&text, "a%d: &a%d [", i, i);
+		for (int k = 0; k < 9; k++)
+			mu_buf_printf(&text, "*a%d%s", i - 1, k < 8 ? ", " : "]\n");
+	}
+	assert_fails(mu_yaml_parse(&d, mu_buf_span(&text), "t.yaml", &err), &err,
+		     MU_INVALID_ARGUMENT, "aliases expand to more");
+}
+
+static void yaml_and_json__nested_too_deep__are_refused(void **state)
+{
+	char deep[2001];
+	struct mu_doc *d;
+
+	memset(deep, '[', 1000);
+	memset(deep + 1000, ']', 1000);
+	deep[2000] = '\0';
+	assert_fails(mu_yaml_parse(&d, mu_span_of(deep), "t", &err), &err, MU_INVALID_ARGUMENT,
+		     "too deep");
+	assert_fails(mu_json_parse(&d, mu_span_of(deep), "t", &err), &err, MU_INVALID_ARGUMENT,
+		     "deeper than");
+}
+
+static void json__that_is_wrong__names_the_line(void **state)
+{
+	static const char *const cases[][2] = {
+	    {"{\n\"a\": nope}", "t:2: not valid JSON"},
+	    {"{} x", "t:1: text after"},
+	    {"", "not valid JSON"},
+	    {"{\"a\":1,\"a\":2}", "a: is given twice"},
+	    {"[1,", "not valid JSON"},
+	};
+	struct mu_doc *d;
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+		assert_fails(mu_json_parse(&d, mu_span_of(cases[i][0]), "t", &err), &err,
+			     MU_INVALID_ARGUMENT, cases[i][1]);
+	assert_fails(mu_json_parse(&d, (struct mu_span){"{}\0", 3}, "t", &err), &err,
+		     MU_INVALID_ARGUMENT, "NUL byte");
+}
+
+static void getters__with_the_wrong_kind__name_the_path(void **state)
+{
+	static const char *const names[] = {"red", "green", "blue", NULL};
+	static const char *const known[] = {"replicas", "list", NULL};
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	int64_t i = 7;
+	double f = 0;
+	bool b;
+	int choice;
+	const char *text;
+
+	assert_ok(mu_yaml_parse(&d, MU_SPAN("spec:\n  ps:\n    replicas: -1\n  list: [{n: x}]\n"),
+				"j.yaml", &err),
+		  &err);
+	struct mu_doc_node *ps = mu_doc_get(d->root, "spec.ps"), *n = d->root->first->last->first;
+	assert_fails(mu_doc_opt_int(ps, "replicas", 0, 100, &i, &err), &err, MU_INVALID_ARGUMENT,
+		     "j.yaml:3: spec.ps.replicas: must be between 0 and 100, got -1");
+	assert_fails(mu_doc_opt_bool(ps, "replicas", &b, &err), &err, MU_INVALID_ARGUMENT,
+		     "must be true or false, got a whole number");
+	assert_fails(mu_doc_opt_text(ps, "replicas", &text, &err), &err, MU_INVALID_ARGUMENT,
+		     "must be a string");
+	assert_fails(mu_doc_opt_choice(n, "n", names, &choice, &err), &err, MU_INVALID_ARGUMENT,
+		     "j.yaml:4: spec.list[0].n: must be red, green or blue, got 'x'");
+	assert_fails(mu_doc_known_keys(mu_doc_get(d->root, "spec"), known, &err), &err,
+		     MU_INVALID_ARGUMENT, "j.yaml:2: spec.ps: unknown field");
+	assert_int_equal(i, 7);
+	assert_ok(mu_doc_opt_int(ps, "absent", 0, 1, &i, &err), &err);
+	assert_int_equal(i, 7);
+	assert_ok(mu_doc_opt_float(ps, "replicas", -5, 5, &f, &err), &err);
+	assert_true(f == -1);
+}
+
+static void known_keys__with_a_typo__suggest_the_word(void **state)
+{
+	static const char *const known[] = {"replicas", "kernels", NULL};
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+
+	assert_ok(mu_yaml_parse(&d, MU_SPAN("replcias: 1\n"), "j.yaml", &err), &err);
+	assert_fails(mu_doc_known_keys(d->root, known, &err), &err, MU_INVALID_ARGUMENT,
+		     "did you mean 'replicas'?");
+}
+
+static void json__written__reads_back_the_same(void **state)
+{
+	const char text[] =
+	    "{\"a\":[1,-2.5,1e300,0.1],\"b\":\"q\\\"\\\\\\u0001\\n\",\"c\":{},\"d\":[]}";
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	MU_AUTO_BUF out = {0};
+
+	assert_ok(mu_json_parse(&d, mu_span_of(text), "t", &err), &err);
+	mu_json_write(&out, d->root);
+	assert_string_equal(
+	    out.data,
+	    "{\"a\":[1,-2.5,1e+300,0.1],\"b\":\"q\\\"\\\\\\u0001\\n\",\"c\":{},\"d\":[]}");
+}
+
+static void documents__of_random_bytes__never_break_the_readers(void **state)
+{
+	const char text[] =
+	    "a: &x [1, 2.5, 'q', \"w\\n\", ~, yes]\nb: {c: *x, d: |\n  lines\n}\n---\n- x\n";
+	const char json[] = "{\"a\":[1,2.5,true,null,\"\\u00e9\\n\"],\"b\":{\"c\":{}}}";
+
+	mutate_run(LLVMFuzzerTestOneInput, text, sizeof text - 1, 5000);
+	mutate_run(LLVMFuzzerTestOneInput, json, sizeof json - 1, 5000);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(yaml__of_all_kinds__becomes_the_json_that_kubectl_sends),
+	    cmocka_unit_test(yaml__that_is_wrong__names_file_and_line),
+	    cmocka_unit_test(yaml__with_a_billion_laughs__is_refused_at_once),
+	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_refused),
+	    cmocka_unit_test(json__that_is_wrong__names_the_line),
+	    cmocka_unit_test(getters__with_the_wrong_kind__name_the_path),
+	    cmocka_unit_test(known_keys__with_a_typo__suggest_the_word),
+	    cmocka_unit_test(json__written__reads_back_the_same),
+	    cmocka_unit_test(documents__of_random_bytes__never_break_the_readers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
