@@ -63,6 +63,8 @@ if [ -z "${KUBECONFIG:-}" ]; then
     timeout 120 ctr images import "build/images/muster-$i.tar" >/dev/null || stop "containerd did not take muster-$i"
   done
   ok "images made and imported: $(since "$t") s"
+  [ "$(stat -c %s build/images/muster-operator.tar)" -le $((20 << 20)) ] || bad 'the operator image is larger than 20 MiB'
+  [ "$(stat -c %s build/images/muster-task.tar)" -le $((80 << 20)) ] || bad 'the task image is larger than 80 MiB'
   install -d -m 777 "$volume"
 fi
 for p in kubectl helm; do command -v $p >/dev/null || stop "there is no $p on the PATH"; done
