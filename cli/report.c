@@ -6,9 +6,13 @@
 
 #include "cli/cli.h"
 
+/* One line, though a server's message may have several. */
 int cli_fail(const struct mu_err *err)
 {
-	fprintf(stderr, "muster: %s\n", err->msg);
+	fputs("muster: ", stderr);
+	for (const char *at = err->msg; *at; at++)
+		fputc(*at == '\n' || *at == '\t' ? ' ' : *at, stderr);
+	fputc('\n', stderr);
 	return CLI_FAILED;
 }
 
