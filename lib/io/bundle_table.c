@@ -132,6 +132,10 @@ static int walk_table(struct table_walk *w, struct mu_err *err)
 	const char *footer = w->file.data + w->file.len - FOOTER;
 	struct mu_pb m = mu_pb_of((struct mu_span){footer, HANDLES});
 	bool ok = take_handle(&m, &meta) && take_handle(&m, &index);
+	/* Numbers as short as they can be, then zeros: no bit of the footer is free. */
+	ok = ok && (size_t)(m.at - footer) ==
+		       mu_pb_varint_size(meta.offset) + mu_pb_varint_size(meta.size) +
+			   mu_pb_varint_size(index.offset) + mu_pb_varint_size(index.size);
 	for (; ok && m.at < m.end; m.at++)
 		ok = *m.at == 0;
 	if (!ok)
