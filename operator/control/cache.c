@@ -80,6 +80,13 @@ static void tell(struct cache *c, char *key)
 	free(key);
 }
 
+static void tell_of_pod(struct cache *c, char *key)
+{
+	if (c->pod_changed)
+		c->pod_changed(c->arg, key);
+	free(key);
+}
+
 void cache_fini(struct cache *c)
 {
 	mu_map_each (&c->jobs, s) {
@@ -276,7 +283,7 @@ void cache_pod_seen(void *cache, const cJSON *object)
 	pthread_mutex_lock(&c->lock);
 	store_pod(job_of(c, key), p);
 	pthread_mutex_unlock(&c->lock);
-	tell(c, key);
+	tell_of_pod(c, key);
 }
 
 void cache_assume_pod(struct cache *c, const cJSON *object, double now)
@@ -319,7 +326,7 @@ void cache_pod_gone(void *cache, const cJSON *object)
 		drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
-	tell(c, key);
+	tell_of_pod(c, key);
 }
 
 static bool end_pods(struct cached_job *job)

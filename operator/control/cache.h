@@ -49,9 +49,10 @@ struct cached_job {
 
 struct cache {
 	pthread_mutex_t lock;
-	struct mu_map jobs;                          /* key -> struct cached_job */
-	struct mu_map nodes;                         /* name -> struct cached_node */
-	void (*changed)(void *arg, const char *key); /* called without the lock */
+	struct mu_map jobs;                              /* key -> struct cached_job */
+	struct mu_map nodes;                             /* name -> struct cached_node */
+	void (*changed)(void *arg, const char *key);     /* called without the lock */
+	void (*pod_changed)(void *arg, const char *key); /* likewise */
 	void *arg;
 };
 

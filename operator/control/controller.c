@@ -8,6 +8,8 @@
 
 enum { WORKERS_MAX = 32, NAMESPACES_MAX = 64, KINDS = 4, STARTUP_LOG_S = 10, GRACE_TICKS = 30 };
 
+static const double burst_s = 0.03;
+
 struct kind {
 	const char *name, *group, *resource, *selector;
 	void (*begin)(void *);
@@ -73,6 +75,14 @@ static void job_changed(void *control, const char *key)
 	struct control *c = control;
 	if (!c->options.leader_election || atomic_load(&c->leading))
 		workqueue_add(&c->queue, key);
+}
+
+/* Pods change in bursts: a look a little later sees all of one. */
+static void pod_changed(void *control, const char *key)
+{
+	struct control *c = control;
+	if (!c->options.leader_election || atomic_load(&c->leading))
+		workqueue_after(&c->queue, key, burst_s);
 }
 
 static void *work(void *control)
@@ -274,6 +284,7 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	t->control = &c;
 	c.io = (struct control_io){call_server, finish_task, wall_clock, leader_may_write, &c};
 	cache_init(&c.cache, job_changed, &c);
+	c.cache.pod_changed = pod_changed;
 	workqueue_init(&c.queue, monotonic);
 	events_init(&c.events);
 	if (options->metrics_port)

@@ -13,7 +13,7 @@
 #include "lib/base/log.h"
 #include "operator/control/control.h"
 
-enum { LEASE_S = 15, RENEW_DEADLINE_MS = 10000, RETRY_MS = 2000 };
+enum { LEASE_S = 15, RENEW_DEADLINE_MS = 10000, RETRY_S = 2 };
 #define LEASE_NAME "muster-operator"
 
 struct observed_lease {
@@ -159,7 +159,6 @@ void *leader_run(void *control)
 	while (!kube_client_stopped(c->kube)) {
 		bool led = atomic_load(&c->leading);
 		struct mu_err err = {0};
-		struct timespec t = {0, 100000000};
 		int rc = try_once(c, &seen, &err);
 
 		if (led && now_ms() >= atomic_load(&c->lease_until_ms)) {
@@ -171,8 +170,7 @@ void *leader_run(void *control)
 		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
 			mu_warn("leader", "lease: %s", err.msg);
 		told = rc < 0;
-		for (int i = 0; i < RETRY_MS / 100 && !kube_client_stopped(c->kube); i++)
-			nanosleep(&t, NULL);
+		kube_client_sleep(c->kube, RETRY_S);
 	}
 	return NULL;
 }

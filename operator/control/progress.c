@@ -7,7 +7,6 @@
  */
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "operator/control/control.h"
 
@@ -79,8 +78,6 @@ void *progress_run(void *control)
 	struct control *c = control;
 
 	while (!kube_client_stopped(c->kube)) {
-		double left = c->options.progress_seconds;
-
 		if (leader_may_write(c)) {
 			unsigned n;
 			struct cache_chief *chiefs = cache_chiefs(&c->cache, &n);
@@ -88,10 +85,7 @@ void *progress_run(void *control)
 				ask(c, &chiefs[i]);
 			cache_chiefs_free(chiefs, n);
 		}
-		for (; left > 0 && !kube_client_stopped(c->kube); left -= 0.2) {
-			struct timespec t = {0, 200000000};
-			nanosleep(&t, NULL);
-		}
+		kube_client_sleep(c->kube, c->options.progress_seconds);
 	}
 	return NULL;
 }

@@ -24,7 +24,7 @@ static void say_transitions(struct reconcile *r, const struct job_status *was,
 		const struct condition *c = &is->conditions[i];
 		bool before = was->conditions[i].set && was->conditions[i].status;
 
-		if (!c->set || !c->status || before || i == COND_READY)
+		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED)
 			continue;
 		event_say(r, i == COND_FAILED || i == COND_RESTARTING, condition_names[i], "%s",
 			  c->message[0] ? c->message : c->reason);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One curl handle is one connection that is kept alive; free handles wait in a small pool, so that
- * the number of connections is the number of calls that ever ran at once, bounded by the threads.
+/* A call takes a connection that is kept alive from a pool, so that the number of connections is
+ * the number of calls that ever ran at once, bounded by the threads.
  *
- * Stopping: curl calls its progress function at least once a second; it looks at the stop flag.
+ * Stopping wakes every transfer's poll and every sleeper; nobody polls for the flag.
  * The token and the authorities are read again when they are a minute old, because a kubelet
  * renews a pod's token at 80 % of its life and the old file is gone by then.
  */
@@ -18,7 +18,7 @@
 #include "lib/base/log.h"
 
 enum {
-	POOL_MAX = 32,
+	POLL_MS = 60000,
 	ANSWER_MAX = 64 << 20, /* a page of 500 objects of 100 KiB and some room */
 	FETCH_MAX = 64 << 10,
 	ERROR_BODY_MAX = 64 << 10,
@@ -31,14 +31,21 @@ enum {
 
 static const char *const method_names[METHODS] = {"GET", "POST", "PATCH", "PUT", "DELETE"};
 
+/* A connection that is kept alive lives in its multi handle, which can be woken from outside. */
+struct conn {
+	CURL *easy;
+	CURLM *multi;
+	struct conn *next; /* in the pool, or among those in use */
+};
+
 struct kube_client {
 	struct kube_config config;
 	char *host_in_url; /* what requests are addressed to; differs from the server's name with
 			      tls-server-name */
 	char *connect_to;
-	pthread_mutex_t lock; /* pool, token, counts */
-	CURL *pool[POOL_MAX];
-	int pooled;
+	pthread_mutex_t lock; /* all below */
+	pthread_cond_t stopping;
+	struct conn *pool, *used;
 	char *token;
 	time_t token_read;
 	_Atomic bool stopped;
@@ -47,7 +54,6 @@ struct kube_client {
 
 /* Where an answer goes while it arrives. */
 struct sink {
-	struct kube_client *client;
 	CURL *curl;
 	struct mu_buf body;
 	size_t limit;
@@ -90,12 +96,6 @@ static size_t on_header(char *data, size_t size, size_t count, void *arg)
 	return n;
 }
 
-static int on_progress(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl_off_t d)
-{
-	const struct kube_client *client = arg;
-	return atomic_load_explicit(&client->stopped, memory_order_relaxed);
-}
-
 /* "https://host:port/prefix" as seen by the certificate's name, and where to connect instead. */
 static void set_server_name(struct kube_client *c)
 {
@@ -117,6 +117,25 @@ static void set_server_name(struct kube_client *c)
 	c->connect_to = mu_xasprintf("::%.*s%s", (int)(end - host), host, colon ? "" : ":443");
 }
 
+static void init_condition(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+static void conn_free(struct conn *conn)
+{
+	if (conn->easy)
+		curl_easy_cleanup(conn->easy);
+	if (conn->multi)
+		curl_multi_cleanup(conn->multi);
+	free(conn);
+}
+
 int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err)
 {
 	struct kube_client *c;
@@ -133,6 +152,7 @@ int kube_client_new(struct kube_client **out, struct kube_config *config, struct
 	c->config = *config;
 	memset(config, 0, sizeof(*config));
 	pthread_mutex_init(&c->lock, NULL);
+	init_condition(&c->stopping);
 	set_server_name(c);
 	*out = c;
 	return 0;
@@ -140,21 +160,46 @@ int kube_client_new(struct kube_client **out, struct kube_config *config, struct
 
 void kube_client_free(struct kube_client *c)
 {
-	for (int i = 0; i < c->pooled; i++)
-		curl_easy_cleanup(c->pool[i]);
+	while (c->pool) {
+		struct conn *conn = c->pool;
+		c->pool = conn->next;
+		conn_free(conn);
+	}
 	if (c->token)
 		explicit_bzero(c->token, strlen(c->token));
 	free(c->token);
 	free(c->host_in_url);
 	free(c->connect_to);
 	kube_config_fini(&c->config);
+	pthread_cond_destroy(&c->stopping);
 	pthread_mutex_destroy(&c->lock);
 	free(c);
 }
 
 void kube_client_stop(struct kube_client *c)
 {
+	pthread_mutex_lock(&c->lock);
 	atomic_store(&c->stopped, true);
+	for (struct conn *conn = c->used; conn; conn = conn->next)
+		curl_multi_wakeup(conn->multi);
+	pthread_cond_broadcast(&c->stopping);
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool kube_client_sleep(struct kube_client *c, double seconds)
+{
+	struct timespec t;
+	double until;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	until = (double)t.tv_sec + (double)t.tv_nsec / 1e9 + (seconds > 0 ? seconds : 0);
+	t.tv_sec = (time_t)until;
+	t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
+	pthread_mutex_lock(&c->lock);
+	while (!c->stopped && pthread_cond_timedwait(&c->stopping, &c->lock, &t) == 0)
+		;
+	pthread_mutex_unlock(&c->lock);
+	return !kube_client_stopped(c);
 }
 
 bool kube_client_stopped(const struct kube_client *c)
@@ -190,28 +235,66 @@ static char *current_token(struct kube_client *c, bool refresh)
 	return copy;
 }
 
-static CURL *borrow(struct kube_client *c)
+/* NULL when there is no memory or the client was stopped. */
+static struct conn *borrow(struct kube_client *c)
 {
-	CURL *curl = NULL;
+	struct conn *conn;
 
 	pthread_mutex_lock(&c->lock);
-	if (c->pooled)
-		curl = c->pool[--c->pooled];
-	pthread_mutex_unlock(&c->lock);
-	return curl ? curl : curl_easy_init();
-}
-
-static void give_back(struct kube_client *c, CURL *curl)
-{
-	curl_easy_reset(curl); /* options go, the connection stays */
-	pthread_mutex_lock(&c->lock);
-	if (c->pooled < POOL_MAX) {
-		c->pool[c->pooled++] = curl;
-		curl = NULL;
+	conn = c->stopped ? NULL : c->pool;
+	if (conn) {
+		c->pool = conn->next;
+	} else if (!c->stopped) {
+		conn = MU_NEW(struct conn);
+		conn->easy = curl_easy_init();
+		conn->multi = curl_multi_init();
+		if (!conn->easy || !conn->multi) {
+			conn_free(conn);
+			conn = NULL;
+		}
+	}
+	if (conn) {
+		conn->next = c->used;
+		c->used = conn;
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (curl)
-		curl_easy_cleanup(curl);
+	return conn;
+}
+
+static void give_back(struct kube_client *c, struct conn *conn)
+{
+	struct conn **at = &c->used;
+
+	curl_easy_reset(conn->easy); /* options go, the connection stays */
+	pthread_mutex_lock(&c->lock);
+	while (*at != conn)
+		at = &(*at)->next;
+	*at = conn->next;
+	conn->next = c->pool;
+	c->pool = conn;
+	pthread_mutex_unlock(&c->lock);
+}
+
+/* curl_easy_perform that kube_client_stop can end. */
+static CURLcode perform(struct kube_client *c, struct conn *conn)
+{
+	CURLcode result = CURLE_ABORTED_BY_CALLBACK;
+	int running = 1, left;
+	CURLMsg *done;
+
+	if (curl_multi_add_handle(conn->multi, conn->easy) != CURLM_OK)
+		return CURLE_OUT_OF_MEMORY;
+	while (running && !kube_client_stopped(c)) {
+		if (curl_multi_perform(conn->multi, &running) != CURLM_OK)
+			break;
+		if (running && curl_multi_poll(conn->multi, NULL, 0, POLL_MS, NULL) != CURLM_OK)
+			break;
+	}
+	while ((done = curl_multi_info_read(conn->multi, &left)))
+		if (done->msg == CURLMSG_DONE)
+			result = done->data.result;
+	curl_multi_remove_handle(conn->multi, conn->easy);
+	return result;
 }
 
 static void set_blob(CURL *curl, CURLoption option, const struct mu_buf *b)
@@ -263,9 +346,6 @@ static void set_common(CURL *curl, struct sink *s, const char *url, char *errbuf
 	curl_easy_setopt(curl, CURLOPT_WRITEDATA, s);
 	curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, on_header);
 	curl_easy_setopt(curl, CURLOPT_HEADERDATA, s);
-	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
-	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, on_progress);
-	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, s->client);
 }
 
 static void set_method(CURL *curl, const struct kube_request *rq)
@@ -294,17 +374,18 @@ static long exchange(struct kube_client *c, const struct kube_request *rq, struc
 {
 	char errbuf[CURL_ERROR_SIZE] = "";
 	struct curl_slist *headers = NULL, *connect_to = NULL;
-	CURL *curl = borrow(c);
+	struct conn *conn = borrow(c);
+	CURL *curl = conn ? conn->easy : NULL;
 	MU_AUTO_FREE char *url = mu_xasprintf("%s%s", c->host_in_url, rq->path);
-	char *token = current_token(c, fresh_token), *line;
+	char *token, *line;
 	long status = 0;
 	CURLcode rc;
 
-	if (!curl) {
-		free(token);
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a connection");
-	}
-	s->client = c;
+	if (!conn)
+		return kube_client_stopped(c)
+			   ? mu_fail(err, MU_CANCELLED, "stopped")
+			   : mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a connection");
+	token = current_token(c, fresh_token);
 	s->curl = curl;
 	set_common(curl, s, url, errbuf);
 	set_identity(c, curl, &connect_to);
@@ -327,10 +408,10 @@ static long exchange(struct kube_client *c, const struct kube_request *rq, struc
 		free(token);
 	}
 	curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
-	rc = curl_easy_perform(curl);
+	rc = perform(c, conn);
 	curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_slist_free_all(headers);
-	give_back(c, curl);
+	give_back(c, conn);
 	curl_slist_free_all(connect_to);
 	count(c, rq->method, status);
 	if (rc == CURLE_OK)
@@ -385,16 +466,6 @@ static int refused(const struct kube_request *rq, long status, const struct mu_b
 	return rc;
 }
 
-/* Sleeps in small pieces; false when the client was stopped. */
-static bool pause_for(struct kube_client *c, double seconds)
-{
-	for (; seconds > 0 && !kube_client_stopped(c); seconds -= 0.1) {
-		struct timespec t = {0, seconds > 0.1 ? 100000000 : (long)(seconds * 1e9)};
-		nanosleep(&t, NULL);
-	}
-	return !kube_client_stopped(c);
-}
-
 /* Is it worth asking again at once, and after how long? */
 static bool again_in_place(long status, const struct sink *s, int tries, double *wait)
 {
@@ -426,7 +497,7 @@ int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 			return (int)status;
 		}
 		fresh = status == 401;
-		if (again_in_place(status, &s, tries, &wait) && pause_for(c, wait)) {
+		if (again_in_place(status, &s, tries, &wait) && kube_client_sleep(c, wait)) {
 			mu_buf_fini(&s.body);
 			continue;
 		}
@@ -467,7 +538,7 @@ static int plain(struct kube_client *c, const char *url, bool post, struct mu_bu
 		 struct mu_err *err)
 {
 	char errbuf[CURL_ERROR_SIZE] = "";
-	struct sink s = {.client = c, .limit = FETCH_MAX};
+	struct sink s = {.limit = FETCH_MAX};
 	long status = 0;
 	CURL *curl = curl_easy_init();
 	CURLcode rc;

@@ -37,9 +37,11 @@ typedef int kube_chunk_fn(void *arg, const char *data, size_t len, struct mu_err
 /* Takes what the configuration holds (and empties it). */
 int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err);
 void kube_client_free(struct kube_client *c);
-/* Ends every call under way within a second; later calls fail with CANCELLED. */
+/* Ends every call and sleep under way; later calls fail with CANCELLED. */
 void kube_client_stop(struct kube_client *c);
 bool kube_client_stopped(const struct kube_client *c);
+/* False as soon as the client is stopped. */
+bool kube_client_sleep(struct kube_client *c, double seconds);
 
 /* The answer's JSON goes to *out (owned by the caller) unless out is NULL. */
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,

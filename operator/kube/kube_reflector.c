@@ -193,13 +193,6 @@ static int watch_once(struct kube_reflector *r, struct mu_err *err)
 	return rc < 0 ? mu_wrap(err, "watch %s", r->name) : 0;
 }
 
-static void wait_a_while(struct kube_reflector *r, double seconds)
-{
-	struct timespec t = {0, 100000000};
-	for (; seconds > 0 && !kube_client_stopped(r->client); seconds -= 0.1)
-		nanosleep(&t, NULL);
-}
-
 void *kube_reflector_run(void *reflector)
 {
 	struct kube_reflector *r = reflector;
@@ -225,7 +218,7 @@ void *kube_reflector_run(void *reflector)
 			if (rc == 0 && r->synced && began == now_s() && r->backoff == 0)
 				r->backoff = 0.05;
 			r->backoff = rc < 0 ? kube_backoff_next(r->backoff) : r->backoff;
-			wait_a_while(r, r->backoff);
+			kube_client_sleep(r->client, r->backoff);
 		} else {
 			r->backoff = 0;
 		}

@@ -1,0 +1,402 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The objects, their history, and the answers made of them.  One lock for everything; a watch walks
+ * the history from its version on.  Included by api_server.c. */
+#include "tests/fake/api_server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+
+enum { API_OBJECTS = 4096, API_EVENTS = 65536, API_FAULTS = 64, API_CONNECTIONS = 128 };
+
+struct api_object {
+	char *collection, *ns, *name; /* collection without namespace: "/api/v1/pods" */
+	cJSON *json;
+};
+struct api_event {
+	long version;
+	const char *type;
+	char *collection, *ns, *text;
+	bool labelled;
+};
+struct api_fault_rule {
+	char match[128];
+	enum api_fault fault;
+	int status, seconds, times;
+};
+struct api_server {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	pthread_t thread;
+	int fd, port, page;
+	bool stopping, down;
+	long version, oldest; /* history begins after `oldest` */
+	struct api_object objects[API_OBJECTS];
+	int n_objects;
+	struct api_event *events;
+	int n_events;
+	struct api_fault_rule faults[API_FAULTS];
+	int n_faults, connections[API_CONNECTIONS], n_threads;
+	struct mu_buf log;
+};
+struct api_request {
+	char method[16], url[4096];
+	char collection[256], ns[64], name[256], sub[64];
+	char *query;
+	char *body;
+};
+
+/* ---- the store ---- */
+
+/* "/apis/g/v/namespaces/ns/resource/name/sub" into its parts. */
+static void api_split(struct api_request *r, const char *path)
+{
+	MU_AUTO_FREE char *copy = mu_xstrdup(path);
+	char *save = NULL, *parts[12];
+	int n = 0, at, prefix;
+
+	r->collection[0] = r->ns[0] = r->name[0] = r->sub[0] = 0;
+	for (char *p = strtok_r(copy, "/", &save); p && n < 12; p = strtok_r(NULL, "/", &save))
+		parts[n++] = p;
+	prefix = n && strcmp(parts[0], "apis") == 0 ? 3 : 2;
+	at = prefix;
+	for (int i = 0; i < prefix && i < n; i++)
+		snprintf(r->collection + strlen(r->collection),
+			 sizeof(r->collection) - strlen(r->collection), "/%s", parts[i]);
+	if (at + 1 < n && strcmp(parts[at], "namespaces") == 0) {
+		snprintf(r->ns, sizeof(r->ns), "%s", parts[at + 1]);
+		at += 2;
+	}
+	if (at < n)
+		snprintf(r->collection + strlen(r->collection),
+			 sizeof(r->collection) - strlen(r->collection), "/%s", parts[at++]);
+	if (at < n)
+		snprintf(r->name, sizeof(r->name), "%s", parts[at++]);
+	if (at < n)
+		snprintf(r->sub, sizeof(r->sub), "%s", parts[at]);
+}
+
+static const char *api_text(const cJSON *o, const char *a, const char *b)
+{
+	const cJSON *x = cJSON_GetObjectItemCaseSensitive(o, a);
+	return cJSON_GetStringValue(b ? cJSON_GetObjectItemCaseSensitive(x, b) : x);
+}
+
+static void api_set(cJSON *o, const char *key, const char *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(o, key);
+	cJSON_AddStringToObject(o, key, value);
+}
+
+static bool api_labelled(const cJSON *o)
+{
+	const cJSON *labels = cJSON_GetObjectItemCaseSensitive(
+	    cJSON_GetObjectItemCaseSensitive(o, "metadata"), "labels");
+	return cJSON_GetObjectItemCaseSensitive(labels, "muster.dev/job") != NULL;
+}
+
+static struct api_object *api_find(struct api_server *s, const struct api_request *r)
+{
+	for (int i = 0; i < s->n_objects; i++)
+		if (strcmp(s->objects[i].collection, r->collection) == 0 &&
+		    strcmp(s->objects[i].ns, r->ns) == 0 &&
+		    strcmp(s->objects[i].name, r->name) == 0)
+			return &s->objects[i];
+	return NULL;
+}
+
+/* Gives the object the next version and tells the watches. */
+static void api_changed(struct api_server *s, struct api_object *o, const char *type)
+{
+	cJSON *metadata = cJSON_GetObjectItemCaseSensitive(o->json, "metadata");
+	struct api_event *e = &s->events[s->n_events];
+	char version[32];
+
+	snprintf(version, sizeof(version), "%ld", ++s->version);
+	api_set(metadata, "resourceVersion", version);
+	if (s->n_events < API_EVENTS) {
+		*e = (struct api_event){.version = s->version,
+					.type = type,
+					.collection = mu_xstrdup(o->collection),
+					.ns = mu_xstrdup(o->ns),
+					.text = cJSON_PrintUnformatted(o->json),
+					.labelled = api_labelled(o->json)};
+		s->n_events++;
+	}
+	pthread_cond_broadcast(&s->changed);
+}
+
+static struct api_object *api_add(struct api_server *s, const struct api_request *r, cJSON *json)
+{
+	struct api_object *o = &s->objects[s->n_objects];
+	cJSON *metadata = cJSON_GetObjectItemCaseSensitive(json, "metadata");
+	char uid[64], now[32];
+	time_t t = time(NULL);
+
+	if (s->n_objects == API_OBJECTS || !metadata)
+		abort();
+	s->n_objects++;
+	*o = (struct api_object){mu_xstrdup(r->collection), mu_xstrdup(r->ns),
+				 mu_xstrdup(api_text(json, "metadata", "name")), json};
+	snprintf(uid, sizeof(uid), "uid-%ld", s->version + 1);
+	strftime(now, sizeof(now), "%Y-%m-%dT%H:%M:%SZ", gmtime(&t));
+	api_set(metadata, "uid", uid);
+	api_set(metadata, "creationTimestamp", now);
+	api_set(metadata, "namespace", r->ns);
+	api_changed(s, o, "ADDED");
+	return o;
+}
+
+static void api_remove(struct api_server *s, struct api_object *o)
+{
+	api_changed(s, o, "DELETED");
+	free(o->collection);
+	free(o->ns);
+	free(o->name);
+	cJSON_Delete(o->json);
+	*o = s->objects[--s->n_objects];
+}
+
+static void api_merge(cJSON *to, const cJSON *patch)
+{
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, patch)
+	{
+		cJSON *old = cJSON_GetObjectItemCaseSensitive(to, item->string);
+		if (cJSON_IsObject(item) && cJSON_IsObject(old)) {
+			api_merge(old, item);
+			continue;
+		}
+		cJSON_DeleteItemFromObjectCaseSensitive(to, item->string);
+		if (cJSON_IsObject(item))
+			api_merge(cJSON_AddObjectToObject(to, item->string), item);
+		else if (!cJSON_IsNull(item))
+			cJSON_AddItemToObject(to, item->string, cJSON_Duplicate(item, true));
+	}
+}
+
+/* ---- answers ---- */
+
+static bool api_send(int fd, const char *data, size_t n)
+{
+	while (n) {
+		ssize_t sent = send(fd, data, n, MSG_NOSIGNAL);
+		if (sent <= 0)
+			return false;
+		data += sent;
+		n -= (size_t)sent;
+	}
+	return true;
+}
+
+static bool api_answer(int fd, int status, int retry_after, const char *body)
+{
+	MU_AUTO_BUF b = {0};
+
+	mu_buf_printf(&b, "HTTP/1.1 %d X\r\nContent-Type: application/json\r\n", status);
+	if (retry_after)
+		mu_buf_printf(&b, "Retry-After: %d\r\n", retry_after);
+	mu_buf_printf(&b, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
+	return api_send(fd, b.data, b.len);
+}
+
+static bool api_status(int fd, int status, int retry_after, const char *reason)
+{
+	MU_AUTO_FREE char *body = mu_xasprintf("{\"kind\":\"Status\",\"code\":%d,\"reason\":\"%s\","
+					       "\"message\":\"scripted: %s\"}",
+					       status, reason, reason);
+	return api_answer(fd, status, retry_after, body);
+}
+
+static long api_number(const char *query, const char *key, long otherwise)
+{
+	const char *at = query ? strstr(query, key) : NULL;
+	return at ? strtol(at + strlen(key), NULL, 10) : otherwise;
+}
+
+static bool api_selected(const struct api_request *r, bool labelled)
+{
+	return !r->query || !strstr(r->query, "labelSelector=") || labelled;
+}
+
+/* A page; the continue token is the number of objects already given. */
+static bool api_list(struct api_server *s, int fd, const struct api_request *r)
+{
+	long limit = api_number(r->query, "limit=", 0), from = api_number(r->query, "continue=", 0);
+	long n = 0, left = 0;
+	MU_AUTO_BUF b = {0};
+
+	if (s->page)
+		limit = s->page;
+	mu_buf_puts(&b, "{\"kind\":\"List\",\"items\":[");
+	for (int i = 0; i < s->n_objects; i++) {
+		struct api_object *o = &s->objects[i];
+		MU_AUTO_FREE char *text = NULL;
+
+		if (strcmp(o->collection, r->collection) != 0 ||
+		    (r->ns[0] && strcmp(o->ns, r->ns) != 0) ||
+		    !api_selected(r, api_labelled(o->json)))
+			continue;
+		if (n++ < from)
+			continue;
+		if (limit && n > from + limit) {
+			left++;
+			continue;
+		}
+		text = cJSON_PrintUnformatted(o->json);
+		mu_buf_printf(&b, "%s%s", n > from + 1 ? "," : "", text);
+	}
+	mu_buf_printf(&b, "],\"metadata\":{\"resourceVersion\":\"%ld\"", s->version);
+	if (left)
+		mu_buf_printf(&b, ",\"continue\":\"%ld\"", from + limit);
+	mu_buf_puts(&b, "}}");
+	return api_answer(fd, 200, 0, b.data);
+}
+
+/* Takes a fault that is meant for this request. */
+static bool api_take_fault(struct api_server *s, const char *what, bool watch,
+			   struct api_fault_rule *out)
+{
+	for (int i = 0; i < s->n_faults; i++) {
+		struct api_fault_rule *f = &s->faults[i];
+		if (f->times <= 0 || !strstr(what, f->match) || (f->fault >= API_CUT) != watch)
+			continue;
+		f->times--;
+		*out = *f;
+		return true;
+	}
+	return false;
+}
+
+static bool api_chunk(int fd, const char *text)
+{
+	MU_AUTO_BUF b = {0};
+	mu_buf_printf(&b, "%zx\r\n%s\n\r\n", strlen(text) + 1, text);
+	return api_send(fd, b.data, b.len);
+}
+
+/* One event to the watcher; false ends the watch.  The lock is held. */
+static bool api_send_event(struct api_server *s, int fd, const struct api_request *r,
+			   const struct api_event *e)
+{
+	struct api_fault_rule fault;
+	MU_AUTO_FREE char *text = mu_xasprintf("{\"type\":\"%s\",\"object\":%s}", e->type, e->text);
+
+	if (!api_take_fault(s, r->url, true, &fault))
+		return api_chunk(fd, text);
+	if (fault.fault == API_SILENT_DELETE)
+		return true;
+	if (fault.fault == API_GONE)
+		api_chunk(fd, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
+			      "\"message\":\"too old resource version\"}}");
+	else
+		api_send(fd, "40\r\n{\"type\":\"ADD", 16);
+	return false;
+}
+
+static void api_watch(struct api_server *s, int fd, const struct api_request *r)
+{
+	long from = api_number(r->query, "resourceVersion=", 0);
+	char peek;
+	int next = 0;
+
+	if (from < s->oldest) {
+		api_status(fd, 410, 0, "Expired");
+		return;
+	}
+	api_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 47);
+	while (!s->stopping && !s->down) {
+		struct timespec t;
+
+		for (; next < s->n_events; next++) {
+			const struct api_event *e = &s->events[next];
+			if (e->version <= from || strcmp(e->collection, r->collection) != 0 ||
+			    (r->ns[0] && strcmp(e->ns, r->ns) != 0) ||
+			    !api_selected(r, e->labelled))
+				continue;
+			if (!api_send_event(s, fd, r, e))
+				return;
+		}
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_sec++;
+		pthread_cond_timedwait(&s->changed, &s->lock, &t);
+		if (recv(fd, &peek, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+			return;
+	}
+}
+
+/* Does what the request asks; false closes the connection.  The lock is held. */
+static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
+{
+	struct api_object *o = r->name[0] ? api_find(s, r) : NULL;
+	MU_AUTO_FREE char *text = NULL;
+	cJSON *body = r->body && *r->body ? cJSON_Parse(r->body) : NULL;
+	const char *uid = api_text(body, "preconditions", "uid");
+	int status = 200;
+
+	if (strcmp(r->method, "POST") == 0 && body) {
+		snprintf(r->name, sizeof(r->name), "%s", api_text(body, "metadata", "name"));
+		if (api_find(s, r)) {
+			cJSON_Delete(body);
+			return silent ? false : api_status(fd, 409, 0, "AlreadyExists");
+		}
+		o = api_add(s, r, body);
+		body = NULL;
+		status = 201;
+	} else if (r->name[0] && !o) {
+		cJSON_Delete(body);
+		return silent ? false : api_status(fd, 404, 0, "NotFound");
+	} else if (!r->name[0]) {
+		cJSON_Delete(body);
+		return silent ? false : api_list(s, fd, r);
+	} else if (strcmp(r->method, "DELETE") == 0) {
+		bool other = uid && strcmp(uid, api_text(o->json, "metadata", "uid")) != 0;
+		cJSON_Delete(body);
+		if (!other)
+			api_remove(s, o);
+		return silent ? false : api_status(fd, other ? 409 : 200, 0, "Conflict");
+	} else if (strcmp(r->method, "PATCH") == 0 && body) {
+		api_merge(o->json, body);
+		api_changed(s, o, "MODIFIED");
+	} else if (strcmp(r->method, "PUT") == 0 && body) {
+		api_merge(o->json, body);
+		api_changed(s, o, "MODIFIED");
+	}
+	cJSON_Delete(body);
+	text = cJSON_PrintUnformatted(o->json);
+	return silent ? false : api_answer(fd, status, 0, text);
+}
+
+static bool api_handle(struct api_server *s, int fd, struct api_request *r)
+{
+	MU_AUTO_FREE char *what = mu_xasprintf("%s %s", r->method, r->url);
+	MU_AUTO_FREE char *path = mu_xstrndup(r->url, strcspn(r->url, "?"));
+	struct api_fault_rule fault;
+	bool watch, go_on = false;
+
+	r->query = strchr(r->url, '?');
+	api_split(r, path);
+	watch = r->query && strstr(r->query, "watch=1");
+	pthread_mutex_lock(&s->lock);
+	mu_buf_printf(&s->log, "%s%s\n", watch ? "WATCH " : "", what);
+	if (s->down)
+		go_on = false;
+	else if (!api_take_fault(s, what, false, &fault))
+		go_on = watch ? (api_watch(s, fd, r), false) : api_serve(s, fd, r, false);
+	else if (fault.fault == API_STATUS)
+		go_on = api_status(fd, fault.status, fault.seconds, "Scripted");
+	else if (fault.fault == API_LOSE_ANSWER)
+		api_serve(s, fd, r, true);
+	pthread_mutex_unlock(&s->lock);
+	return go_on;
+}

@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The real muster-operator program against a scripted API server: what it does when answers are
+ * slow, lost, refused, cut in two or too old.  Each case ends in the same picture as the
+ * undisturbed one, and then nothing more is written. */
+#include "tests/test.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tests/fake/api_server.c"
+
+#define NS     "/namespaces/default"
+#define JOBS   "/apis/muster.dev/v1" NS "/distributedtrainingjobs"
+#define PODS   "/api/v1" NS "/pods"
+#define EVENTS "/apis/events.k8s.io/v1" NS "/events"
+
+static char program[256], config_file[] = "/tmp/operator_test.XXXXXX";
+
+static const char job_text[] =
+    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\","
+    "\"metadata\":{\"name\":\"j\",\"generation\":1},\"spec\":{\"program\":{\"command\":[\"x\"]},"
+    "\"tasks\":{\"ps\":{\"replicas\":2},\"worker\":{\"replicas\":2}}}}";
+
+static void nap_ms(int ms)
+{
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
+	nanosleep(&t, NULL);
+}
+
+struct world {
+	struct api_server *server;
+	pid_t operator;
+};
+
+static pid_t start_operator(struct api_server *s, const char *leader)
+{
+	FILE *f = fopen(config_file, "w");
+	pid_t pid;
+
+	fprintf(f,
+		"current-context: t\ncontexts: [{name: t, context: {cluster: t, user: t}}]\n"
+		"clusters: [{name: t, cluster: {server: 'http://127.0.0.1:%d'}}]\n"
+		"users: [{name: t, user: {token: secret}}]\n",
+		api_server_port(s));
+	fclose(f);
+	pid = fork();
+	if (pid == 0) {
+		if (!getenv("OPERATOR_TEST_LOG") && !freopen("/dev/null", "w", stderr))
+			_exit(126);
+		execl(program, program, "--kubeconfig", config_file, leader, "--metrics-port=0",
+		      "--probe-port=0", "--progress-seconds=0", NULL);
+		_exit(127);
+	}
+	return pid;
+}
+
+static int stop_operator(pid_t pid)
+{
+	int status = -1;
+
+	kill(pid, SIGTERM);
+	for (int i = 0; i < 1000; i++) {
+		if (waitpid(pid, &status, WNOHANG) == pid)
+			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+		nap_ms(10);
+	}
+	kill(pid, SIGKILL);
+	waitpid(pid, &status, 0);
+	return -1;
+}
+
+static struct world begin(void)
+{
+	struct world w = {.server = api_server_start(0)};
+
+	w.operator= start_operator(w.server, "--leader-elect=false");
+	return w;
+}
+
+static void end(struct world *w)
+{
+	assert_int_equal(stop_operator(w->operator), 0);
+	api_server_stop(w->server);
+}
+
+/* ---- the kubelet ---- */
+
+static void run_pod(void *arg, const cJSON *pod)
+{
+	const char *phase = api_text(pod, "status", "phase");
+
+	if (!phase)
+		api_server_patch(arg, PODS, api_text(pod, "metadata", "name"),
+				 "{\"status\":{\"phase\":\"Running\",\"podIP\":\"127.0.0.9\","
+				 "\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}}");
+}
+
+static bool phase_is(struct api_server *s, const char *name, const char *phase)
+{
+	cJSON *job = api_server_get(s, JOBS, name);
+	const char *is = api_text(job, "status", "phase");
+	bool same = is && strcmp(is, phase) == 0;
+
+	cJSON_Delete(job);
+	return same;
+}
+
+/* Runs pods as they come until the job says `phase`; 30 s at most. */
+static void play_until(struct api_server *s, const char *phase)
+{
+	for (int i = 0; i < 1500; i++) {
+		if (phase_is(s, "j", phase))
+			return;
+		api_server_each(s, PODS, run_pod, s);
+		nap_ms(20);
+	}
+	fail_msg("the job never was %s", phase);
+}
+
+static void expect_running(struct api_server *s)
+{
+	play_until(s, "Running");
+	assert_int_equal(api_server_count(s, PODS), 4);
+	assert_int_equal(api_server_count(s, "/api/v1" NS "/services"), 1);
+}
+
+static int writes(struct api_server *s)
+{
+	return api_server_seen(s, "POST ") + api_server_seen(s, "PATCH ") +
+	       api_server_seen(s, "PUT ") + api_server_seen(s, "DELETE ");
+}
+
+static void expect_quiet(struct api_server *s)
+{
+	int before;
+
+	nap_ms(300);
+	before = writes(s);
+	nap_ms(700);
+	assert_int_equal(writes(s), before);
+}
+
+/* ---- cases ---- */
+
+static void undisturbed__a_job_runs_and_succeeds(void **state)
+{
+	struct world w = begin();
+
+	api_server_put(w.server, JOBS, job_text);
+	expect_running(w.server);
+	expect_quiet(w.server);
+	printf("    writes until Running: %d\n", writes(w.server));
+	assert_in_range(writes(w.server), 1, 14); /* the budget of a job of 6 pods */
+	api_server_patch(w.server, PODS, "j-worker-0",
+			 "{\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{"
+			 "\"terminated\":{\"exitCode\":0}}}]}}");
+	play_until(w.server, "Succeeded");
+	nap_ms(300);
+	assert_int_equal(api_server_seen(w.server, "DELETE " PODS "/j-ps-"), 2);
+	end(&w);
+}
+
+static void lists__come_in_pages__and_nothing_is_missed(void **state)
+{
+	struct world w = {.server = api_server_start(0)};
+	char text[1024];
+
+	api_server_page(w.server, 2);
+	for (int i = 0; i < 7; i++) {
+		snprintf(text, sizeof(text),
+			 "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\","
+			 "\"metadata\":{\"name\":\"j%d\"},\"spec\":{\"tasks\":{\"ps\":{}}}}",
+			 i);
+		api_server_put(w.server, JOBS, text);
+	}
+	w.operator= start_operator(w.server, "--leader-elect=false");
+	for (int i = 0; i < 500 && api_server_count(w.server, PODS) < 7; i++)
+		nap_ms(20);
+	assert_int_equal(api_server_count(w.server, PODS), 7);
+	end(&w);
+}
+
+struct disturbance {
+	const char *what, *match;
+	enum api_fault fault;
+	int status, seconds, times;
+};
+
+static void disturbed__the_end_is_the_same(void **state)
+{
+	static const struct disturbance cases[] = {
+	    {"creates fail with 500", "POST " PODS, API_STATUS, 500, 0, 3},
+	    {"creates are throttled", "POST " PODS, API_STATUS, 429, 1, 2},
+	    {"creates meet 503 with Retry-After", "POST " PODS, API_STATUS, 503, 1, 1},
+	    {"the answer to a create is lost", "POST " PODS, API_LOSE_ANSWER, 0, 0, 2},
+	    {"the answer to the service is lost", "POST /api/v1" NS "/services", API_LOSE_ANSWER, 0,
+	     0, 1},
+	    {"connections close without an answer", "POST ", API_HANG_UP, 0, 0, 3},
+	    {"status conflicts", "PATCH " JOBS, API_STATUS, 409, 0, 2},
+	    {"status writes fail", "PATCH " JOBS, API_STATUS, 504, 0, 2},
+	    {"events are refused", "POST " EVENTS, API_STATUS, 403, 0, 100},
+	    {"a watch of pods is cut in an event", "pods?watch", API_CUT, 0, 0, 1},
+	    {"a watch of jobs says 410", "jobs?watch", API_GONE, 0, 0, 1},
+	    {"a watch of pods says 410", "pods?watch", API_GONE, 0, 0, 2},
+	    {"lists fail at first", "GET /api/v1/pods?limit", API_STATUS, 500, 0, 1},
+	    {"nodes may not be listed", "GET /api/v1/nodes", API_STATUS, 403, 0, 1000},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		const struct disturbance *d = &cases[i];
+		struct world w = {.server = api_server_start(0)};
+
+		printf("    %s\n", d->what);
+		api_server_fail(w.server, d->match, d->fault, d->status, d->seconds, d->times);
+		w.operator= start_operator(w.server, "--leader-elect=false");
+		nap_ms(300);
+		api_server_put(w.server, JOBS, job_text);
+		expect_running(w.server);
+		expect_quiet(w.server);
+		end(&w);
+	}
+}
+
+static void history_is_gone__it_lists_again(void **state)
+{
+	struct world w = begin();
+
+	api_server_put(w.server, JOBS, job_text);
+	expect_running(w.server);
+	/* a deletion that no watch tells of */
+	api_server_fail(w.server, "pods?watch", API_SILENT_DELETE, 0, 0, 1);
+	api_server_delete(w.server, PODS, "j-worker-1");
+	nap_ms(200);
+	assert_int_equal(api_server_count(w.server, PODS), 3);
+	api_server_compact(w.server);
+	for (int i = 0; i < 500 && api_server_count(w.server, PODS) < 4; i++)
+		nap_ms(20);
+	assert_int_equal(api_server_count(w.server, PODS), 4);
+	end(&w);
+}
+
+static void the_server_goes_away__it_waits_and_goes_on(void **state)
+{
+	struct world w = begin();
+
+	nap_ms(300);
+	api_server_down(w.server, true);
+	nap_ms(1200);
+	api_server_put(w.server, JOBS, job_text);
+	api_server_down(w.server, false);
+	expect_running(w.server);
+	expect_quiet(w.server);
+	end(&w);
+}
+
+static void killed_at_any_time__nothing_is_done_twice(void **state)
+{
+	struct api_server *s = api_server_start(0);
+	pid_t pid;
+
+	api_server_put(s, JOBS, job_text);
+	for (int ms = 20; ms < 400; ms += 35) {
+		pid = start_operator(s, "--leader-elect=false");
+		api_server_each(s, PODS, run_pod, s);
+		nap_ms(ms);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+	pid = start_operator(s, "--leader-elect=false");
+	expect_running(s);
+	expect_quiet(s);
+	assert_int_equal(stop_operator(pid), 0);
+	api_server_stop(s);
+}
+
+static void leader__hands_over_when_it_is_stopped(void **state)
+{
+	struct api_server *s = api_server_start(0);
+	pid_t first = start_operator(s, "--leader-elect=true"), second;
+
+	for (int i = 0;
+	     i < 200 && !api_server_count(s, "/apis/coordination.k8s.io/v1" NS "/leases"); i++)
+		nap_ms(20);
+	second = start_operator(s, "--leader-elect=true");
+	nap_ms(500);
+	assert_int_equal(stop_operator(first), 0);
+	api_server_put(s, JOBS, job_text);
+	expect_running(s);
+	assert_int_equal(stop_operator(second), 0);
+	api_server_stop(s);
+}
+
+static void foreign_pod__is_left_alone(void **state)
+{
+	struct world w = {.server = api_server_start(0)};
+	cJSON *pod;
+
+	api_server_put(w.server, PODS, "{\"metadata\":{\"name\":\"j-ps-0\"}}");
+	w.operator= start_operator(w.server, "--leader-elect=false");
+	api_server_put(w.server, JOBS, job_text);
+	for (int i = 0; i < 250 && !api_server_seen(w.server, "POST " EVENTS); i++)
+		nap_ms(20);
+	nap_ms(500);
+	pod = api_server_get(w.server, PODS, "j-ps-0");
+	assert_non_null(pod);
+	assert_int_equal(api_server_seen(w.server, "DELETE "), 0);
+	cJSON_Delete(pod);
+	end(&w);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(undisturbed__a_job_runs_and_succeeds),
+	    cmocka_unit_test(lists__come_in_pages__and_nothing_is_missed),
+	    cmocka_unit_test(disturbed__the_end_is_the_same),
+	    cmocka_unit_test(history_is_gone__it_lists_again),
+	    cmocka_unit_test(the_server_goes_away__it_waits_and_goes_on),
+	    cmocka_unit_test(killed_at_any_time__nothing_is_done_twice),
+	    cmocka_unit_test(leader__hands_over_when_it_is_stopped),
+	    cmocka_unit_test(foreign_pod__is_left_alone),
+	};
+	/* build/<mode>/tests/fake/operator_test -> build/<mode>/bin, or build/bin for release */
+	const char *at = strstr(argv[0], "/tests/fake/");
+	int length = at ? (int)(at - argv[0]) : 0;
+
+	if (length > 8 && strncmp(argv[0] + length - 8, "/release", 8) == 0)
+		length -= 8;
+	snprintf(program, sizeof(program), "%.*s/bin/muster-operator", length, argv[0]);
+	if (mkstemp(config_file) < 0)
+		return 1;
+	signal(SIGPIPE, SIG_IGN);
+	argc = cmocka_run_group_tests(tests, NULL, NULL);
+	unlink(config_file);
+	return argc;
+}
