@@ -1,0 +1,143 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs every case of ops_cases.py through TensorFlow and through our kernels, and compares.
+
+    python tests/compat/ops_diff.py build/release/tests/kernels/op_driver [-v] [--only MatMul,Sum]
+
+Reals must agree to a few units in the last place (each case may say otherwise), everything else
+exactly.  When TensorFlow fails we must fail too, with the same code; a differing text is shown
+with -v.
+"""
+import argparse
+import os
+import struct
+import subprocess
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "0")
+import numpy as np  # noqa: E402
+import tensorflow.compat.v1 as tf  # noqa: E402
+
+sys.path.insert(0, os.path.dirname(__file__))
+from tensorflow.core.framework.tensor_pb2 import TensorProto  # noqa: E402
+import ops_cases  # noqa: E402
+
+tf.disable_v2_behavior()
+
+
+class Driver:
+    def __init__(self, path, variant):
+        self.p = subprocess.Popen([path] + ([variant] if variant else []),
+                                  stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+
+    def put(self, b):
+        b = b if isinstance(b, bytes) else str(b).encode()
+        self.p.stdin.write(struct.pack("<I", len(b)) + b)
+
+    def get(self):
+        n, = struct.unpack("<I", self.p.stdout.read(4))
+        return self.p.stdout.read(n)
+
+    def run(self, graph_def, name, arrays):
+        self.put(graph_def.SerializeToString())
+        self.put(name)
+        self.put(len(arrays))
+        for a in arrays:
+            self.put(tf.make_tensor_proto(a).SerializeToString())
+        self.p.stdin.flush()
+        code = int(self.get())
+        if code:
+            return code, self.get().decode(errors="replace")
+        out = []
+        for _ in range(int(self.get())):
+            t = tf.make_ndarray(TensorProto.FromString(self.get()))
+            out.append(t)
+        return 0, out
+
+
+def build(case):
+    """The op on placeholders, in a graph of its own: graph, op, feeds in input order."""
+    g = tf.Graph()
+    feeds = {}
+    with g.as_default():
+        def ph(a):
+            p = tf.placeholder(tf.as_dtype(a.dtype if a.dtype.kind not in "OSU" else tf.string),
+                               None)
+            feeds[p] = a
+            return p
+        args = {k: [ph(x) for x in v] if isinstance(v, list) else ph(v)
+                for k, v in case.inputs.items()}
+        getattr(tf.raw_ops, case.op)(**args, **case.attrs)
+        op = [o for o in g.get_operations() if o.type == case.op][-1]
+    return g, op, feeds
+
+
+def stock(g, op, feeds):
+    config = tf.ConfigProto()
+    config.graph_options.optimizer_options.opt_level = -1
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with tf.Session(graph=g, config=config) as s:
+        try:
+            return 0, [np.asarray(x) for x in s.run(list(op.outputs), feeds)]
+        except tf.errors.OpError as e:
+            return e.error_code, e.message.split("\n")[0]
+
+
+def same(want, got, case):
+    if want.dtype.kind in "OSU":
+        return want.shape == got.shape and list(map(tf.compat.as_bytes, want.flat)) == list(
+            map(tf.compat.as_bytes, got.flat))
+    if want.dtype != got.dtype or want.shape != got.shape:
+        return False
+    if want.dtype.kind == "f" or want.dtype == tf.bfloat16.as_numpy_dtype:
+        w, g = want.astype(np.float64), got.astype(np.float64)
+        return np.allclose(w, g, rtol=case.rtol or {4: 2e-6, 8: 1e-12}.get(want.itemsize, 1e-2),
+                           atol=case.atol, equal_nan=True)
+    return np.array_equal(want, got)
+
+
+def check(driver, case):
+    g, op, feeds = build(case)
+    code, want = stock(g, op, feeds)
+    by_name = {p.op.name: a for p, a in feeds.items()}
+    ours, got = driver.run(g.as_graph_def(), op.name, [by_name[i.op.name] for i in op.inputs])
+    if code or ours:
+        if code and code == ours:
+            return None, f"theirs: {want}\n      ours:   {got}"
+        return f"code {ours} ({got if ours else 'ok'}), want {code} ({want if code else 'ok'})", ""
+    if case.only_shape:
+        ok = all(w.shape == o.shape and w.dtype == o.dtype for w, o in zip(want, got))
+    else:
+        ok = len(want) == len(got) and all(same(w, o, case) for w, o in zip(want, got))
+    return (None if ok else f"got\n{got}\nwant\n{want}"), ""
+
+
+def main():
+    a = argparse.ArgumentParser()
+    a.add_argument("driver")
+    a.add_argument("--variant")
+    a.add_argument("--only", default="")
+    a.add_argument("-v", action="store_true")
+    a = a.parse_args()
+    only = set(filter(None, a.only.split(",")))
+    driver, bad, n, ops = Driver(a.driver, a.variant), 0, 0, set()
+    for case in ops_cases.all_cases():
+        if only and case.op not in only:
+            continue
+        try:
+            why, note = check(driver, case)
+        except (TypeError, ValueError) as e:
+            why, note = f"the case cannot be built: {e}", ""
+        n += 1
+        ops.add(case.op)
+        if a.v and note:
+            print(f"  {case}\n      {note}")
+        if why:
+            bad += 1
+            print(f"FAIL {case}: {why}")
+    print(f"{n} cases of {len(ops)} ops, {bad} failed")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

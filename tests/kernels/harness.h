@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs one kernel by hand: a node with attributes, tensors in, tensors out; no executor. */
+#ifndef MU_TESTS_KERNELS_HARNESS_H
+#define MU_TESTS_KERNELS_HARNESS_H
+
+#include "task/kernels/kernel_table.h"
+#include "task/runtime/resources.h"
+#include "task/runtime/runtime.h"
+
+enum { HARNESS_MAX = 32 };
+
+struct harness {
+	struct runtime *rt;
+	struct mu_graph *g;
+	struct mu_node *node;
+	const struct kernel *kernel;
+	void *state;
+	struct value in[HARNESS_MAX], out[HARNESS_MAX];
+	unsigned n_in, n_out;
+};
+
+/* One task with one thread, without a network. */
+int harness_runtime(struct runtime **out, struct mu_err *err);
+/* Looks kernel and definition of the node up and prepares it.  The node stays its graph's. */
+int harness_prepare(struct harness *h, struct runtime *rt, struct mu_node *n, struct mu_err *err);
+void harness_input(struct harness *h, struct mu_tensor t); /* takes t */
+void harness_input_ref(struct harness *h, struct variable *v);
+/* Outputs of the run before are let go. */
+int harness_run(struct harness *h, struct mu_err *err);
+void harness_clear_inputs(struct harness *h);
+void harness_fini(struct harness *h);
+
+#endif
