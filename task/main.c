@@ -1,0 +1,302 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* muster-task: one task of a cluster as a program.
+ *
+ * Who it is comes from its flags, else from MUSTER_CLUSTER, else from TF_CONFIG.  Exit codes: 0
+ * drained after SIGTERM, SIGINT or POST /finish; 1 could not start; 2 a wrong command line.
+ *
+ * Signals are blocked in all threads and waited for here. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "task/server.h"
+
+enum { DRAIN_MS = 2000, MAX_CLUSTER_TEXT = 16 << 20 };
+
+static const char usage[] =
+    "usage: muster-task --cluster=JSON|@FILE --job=NAME --index=N [options]\n"
+    "   or: muster-task --ps_hosts=A,B --worker_hosts=C,D --job_name=NAME --task_index=N\n"
+    "   or: TF_CONFIG='{\"cluster\": …, \"task\": …}' muster-task\n"
+    "\n"
+    "  --bind=HOST:PORT      listen there instead of on the address that the cluster names\n"
+    "  --local=PORT|unix:P   a second listener, on 127.0.0.1 or a socket, for the program beside\n"
+    "  --http=PORT           health, status and metrics; 0 picks a port   [MUSTER_HTTP_PORT]\n"
+    "  --address-file=FILE   writes the addresses there once it serves\n"
+    "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
+    "  --threads=N           compute threads                              [all it is given]\n"
+    "  --connect-timeout=S   how long a new session waits for missing tasks [for ever]\n"
+    "  --version, --help\n";
+
+struct arguments {
+	struct mu_cluster cluster;
+	struct mu_self self;
+	struct task_server_options o;
+	const char *address_file;
+	char local[280], bind[280];
+};
+
+static int number(const char *text, long most, const char *flag, long *out, struct mu_err *err)
+{
+	char *end;
+	long n;
+
+	errno = 0;
+	n = strtol(text, &end, 10);
+	if (errno || end == text || *end || n < 0 || n > most)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: '%s' is no number from 0 to %ld",
+			       flag, text, most);
+	*out = n;
+	return 0;
+}
+
+static int read_cluster(struct arguments *a, const char *text, struct mu_err *err)
+{
+	MU_AUTO_BUF file = {0};
+	int rc;
+
+	if (text[0] != '@')
+		return mu_cluster_parse_json(&a->cluster, mu_span_of(text), err);
+	rc = mu_buf_read_file(&file, text + 1, MAX_CLUSTER_TEXT, err);
+	return rc ? rc : mu_cluster_parse_json(&a->cluster, mu_buf_span(&file), err);
+}
+
+static int set_job(struct arguments *a, const char *job, struct mu_err *err)
+{
+	if (strlen(job) >= sizeof(a->self.job))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "--job: the name is too long");
+	snprintf(a->self.job, sizeof(a->self.job), "%s", job);
+	return 0;
+}
+
+static int set_local(struct arguments *a, const char *value, struct mu_err *err)
+{
+	long port;
+	int rc;
+
+	if (!strncmp(value, "unix:", 5)) {
+		a->o.local = value;
+		return 0;
+	}
+	rc = number(value, 65535, "--local", &port, err);
+	snprintf(a->local, sizeof(a->local), "127.0.0.1:%ld", port);
+	a->o.local = a->local;
+	return rc;
+}
+
+/* "--name=value" or "--name value": 1 with *value when arg is that flag. */
+static int is_flag(const char *arg, const char *next, const char *name, const char **value,
+		   int *taken)
+{
+	size_t n = strlen(name);
+
+	if (strncmp(arg, name, n))
+		return 0;
+	if (arg[n] == '=') {
+		*value = arg + n + 1;
+		return 1;
+	}
+	if (arg[n] || !next)
+		return 0;
+	*value = next;
+	(*taken)++;
+	return 1;
+}
+
+static int one_argument(struct arguments *a, const char *arg, const char *next, int *taken,
+			struct mu_err *err)
+{
+	const char *v;
+	long n = 0;
+	int rc;
+
+	if (is_flag(arg, next, "--cluster", &v, taken))
+		return read_cluster(a, v, err);
+	if (is_flag(arg, next, "--job", &v, taken) || is_flag(arg, next, "--job_name", &v, taken))
+		return set_job(a, v, err);
+	if (is_flag(arg, next, "--index", &v, taken) ||
+	    is_flag(arg, next, "--task_index", &v, taken) ||
+	    is_flag(arg, next, "--task", &v, taken)) {
+		rc = number(v, 1000000, "--index", &n, err);
+		a->self.index = (int)n;
+		return rc;
+	}
+	if (is_flag(arg, next, "--bind", &v, taken)) {
+		a->o.bind = v;
+		return 0;
+	}
+	if (is_flag(arg, next, "--local", &v, taken))
+		return set_local(a, v, err);
+	if (is_flag(arg, next, "--http", &v, taken)) {
+		rc = number(v, 65535, "--http", &n, err);
+		a->o.http_port = (int)n;
+		return rc;
+	}
+	if (is_flag(arg, next, "--address-file", &v, taken)) {
+		a->address_file = v;
+		return 0;
+	}
+	if (is_flag(arg, next, "--kernels", &v, taken)) {
+		a->o.kernels = v;
+		return 0;
+	}
+	if (is_flag(arg, next, "--threads", &v, taken)) {
+		rc = number(v, 1024, "--threads", &n, err);
+		a->o.threads = (unsigned)n;
+		return rc;
+	}
+	if (is_flag(arg, next, "--connect-timeout", &v, taken)) {
+		rc = number(v, 1000000, "--connect-timeout", &n, err);
+		a->o.connect_timeout_ms = n * 1000;
+		return rc;
+	}
+	rc = mu_cluster_parse_flag(&a->cluster, arg, err);
+	if (rc == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "unknown argument '%.100s'", arg);
+	return rc < 0 ? rc : 0;
+}
+
+/* A pod's name leads to it only once it is ready; there, all of its one address is meant. */
+static void bind_in_pod(struct arguments *a)
+{
+	const char *port = getenv("MUSTER_PORT");
+	const char *named = mu_cluster_address(&a->cluster, a->self.job, a->self.index, NULL);
+
+	if (a->o.bind || !port || !named || strspn(named, "0123456789.:") == strlen(named) ||
+	    !strncmp(named, "localhost:", 10) || !strncmp(named, "unix:", 5))
+		return;
+	snprintf(a->bind, sizeof(a->bind), "0.0.0.0:%.5s", port);
+	a->o.bind = a->bind;
+}
+
+static int from_environment(struct arguments *a, struct mu_err *err)
+{
+	const char *text = getenv("MUSTER_CLUSTER"), *http = getenv("MUSTER_HTTP_PORT");
+	const char *config = getenv("TF_CONFIG"), *job = getenv("MUSTER_TASK");
+	const char *index = getenv("MUSTER_INDEX");
+	struct mu_self self = {0};
+	long n;
+	int rc = 0;
+
+	if (a->cluster.n_jobs == 0 && config) {
+		rc = mu_cluster_parse_tf_config(&a->cluster, &self, mu_span_of(config), err);
+		if (rc)
+			return mu_wrap(err, "TF_CONFIG");
+		if (!a->self.job[0] && self.job[0])
+			a->self = self;
+	} else if (a->cluster.n_jobs == 0 && text) {
+		rc = read_cluster(a, text, err);
+		if (rc)
+			return mu_wrap(err, "MUSTER_CLUSTER");
+	}
+	if (!a->self.job[0] && job) {
+		rc = set_job(a, job, err);
+		if (!rc && index && !(rc = number(index, 1000000, "MUSTER_INDEX", &n, err)))
+			a->self.index = (int)n;
+	}
+	if (!rc && a->o.http_port < 0 && http && *http) {
+		rc = number(http, 65535, "MUSTER_HTTP_PORT", &n, err);
+		a->o.http_port = rc ? -1 : (int)n;
+	}
+	if (!a->o.kernels)
+		a->o.kernels = getenv("MUSTER_KERNELS");
+	return rc;
+}
+
+/* 0: go on; 1: there is nothing more to do. */
+static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
+{
+	int rc = 0;
+
+	a->o.http_port = -1;
+	for (int i = 1; i < argc && !rc; i++) {
+		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
+			fputs(usage, stdout);
+			return 1;
+		}
+		if (!strcmp(argv[i], "--version")) {
+			puts("muster-task " MUSTER_VERSION);
+			return 1;
+		}
+		rc = one_argument(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i, err);
+	}
+	if (!rc)
+		rc = from_environment(a, err);
+	if (rc)
+		return rc;
+	if (a->cluster.n_jobs == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "no cluster: give --cluster or TF_CONFIG (--help says how)");
+	if (!a->self.job[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "which task is this? give --job and --index");
+	if (!mu_cluster_address(&a->cluster, a->self.job, a->self.index, err))
+		return -MU_INVALID_ARGUMENT;
+	bind_in_pod(a);
+	a->o.cluster = &a->cluster;
+	a->o.job = a->self.job;
+	a->o.index = a->self.index;
+	return 0;
+}
+
+static int write_addresses(const char *path, const struct task_server *s, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+
+	mu_buf_printf(&b, "%s\n", task_server_target(s));
+	if (task_server_local_port(s))
+		mu_buf_printf(&b, "local grpc://127.0.0.1:%d\n", task_server_local_port(s));
+	if (task_server_http_port(s))
+		mu_buf_printf(&b, "http %d\n", task_server_http_port(s));
+	return mu_write_file(path, b.data, b.len, err);
+}
+
+static void finish(void *arg)
+{
+	kill(getpid(), SIGTERM);
+}
+
+static int serve(struct arguments *a)
+{
+	struct task_server *s;
+	struct mu_err err;
+	sigset_t set;
+	int sig;
+
+	signal(SIGPIPE, SIG_IGN);
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGINT);
+	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	a->o.finish = finish;
+	if (task_server_start(&a->o, &s, &err)) {
+		fprintf(stderr, "muster-task: %s\n", err.msg);
+		return 1;
+	}
+	if (a->address_file && write_addresses(a->address_file, s, &err)) {
+		fprintf(stderr, "muster-task: %s\n", err.msg);
+		task_server_stop(s, 0);
+		return 1;
+	}
+	while (sigwait(&set, &sig))
+		;
+	mu_info("task", "%s: draining", sig == SIGINT ? "interrupted" : "asked to end");
+	task_server_stop(s, DRAIN_MS);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	struct arguments a = {0};
+	struct mu_err err;
+	int rc;
+
+	mu_log_init("muster-task");
+	rc = parse(&a, argc, argv, &err);
+	if (rc < 0)
+		fprintf(stderr, "muster-task: %s\n", err.msg);
+	rc = rc < 0 ? 2 : rc > 0 ? 0 : serve(&a);
+	mu_cluster_fini(&a.cluster);
+	return rc;
+}

@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts the parts of a task together and takes them apart again.
+ *
+ * Taking apart: stop being ready, let running steps end, close sessions, cancel what is left, and
+ * only then take down what they stand on: the RPC server (which waits for its calls), the offload
+ * threads, the channels to peers, the worker and master, the runtime. */
+#include <stdio.h>
+#include <time.h>
+
+#include "lib/base/log.h"
+#include "task/server_internal.h"
+
+enum { OFFLOAD_THREADS = 64, RPC_GRACE_MS = 500 };
+
+static void free_parts(struct task_server *s)
+{
+	if (s->http)
+		http_stop(s->http);
+	if (s->offload)
+		offload_free(s->offload);
+	peers_free(s->peers);
+	timer_free(s->timer);
+	master_free(s->context.master);
+	worker_free(s->context.worker);
+	runtime_free(s->rt);
+	pthread_mutex_destroy(&s->lock);
+	free(s->progress);
+	free(s->target);
+	free(s);
+}
+
+static void host_of(const char *address, char *host, size_t size)
+{
+	const char *colon = strrchr(address, ':');
+
+	if (!strncmp(address, "unix:", 5) || !colon)
+		snprintf(host, size, "127.0.0.1");
+	else if (address[0] == '[' && colon > address && colon[-1] == ']')
+		snprintf(host, size, "%.*s", (int)(colon - address - 2), address + 1);
+	else
+		snprintf(host, size, "%.*s", (int)(colon - address), address);
+}
+
+static int listen_for_calls(struct task_server *s, const char *const *addresses, unsigned n,
+			    struct mu_err *err)
+{
+	unsigned n_methods = master_n_methods + worker_n_methods;
+	struct rpc_method *methods = MU_NEW_ARRAY(struct rpc_method, n_methods);
+	struct rpc_server_options o = {.addresses = addresses,
+				       .n_addresses = n,
+				       .methods = methods,
+				       .n_methods = n_methods,
+				       .ctx = &s->context};
+	int rc;
+
+	memcpy(methods, master_methods, master_n_methods * sizeof(*methods));
+	memcpy(methods + master_n_methods, worker_methods, worker_n_methods * sizeof(*methods));
+	rc = rpc_server_start(&o, &s->rpc, s->ports, err);
+	free(methods);
+	return rc;
+}
+
+/* Where a client in this process reaches the server that listens on `address`. */
+static char *target_of(const char *address, int port)
+{
+	char host[256];
+
+	if (!strncmp(address, "unix:", 5))
+		return mu_xstrdup(address);
+	host_of(address, host, sizeof(host));
+	if (!strcmp(host, "0.0.0.0") || !strcmp(host, "::"))
+		snprintf(host, sizeof(host), "127.0.0.1");
+	return mu_xasprintf(strchr(host, ':') ? "grpc://[%s]:%d" : "grpc://%s:%d", host, port);
+}
+
+static int make_parts(struct task_server *s, const struct task_server_options *o,
+		      struct mu_err *err)
+{
+	struct rendezvous_remote remote;
+	int rc = device_open(o->kernels && *o->kernels ? o->kernels : "auto", &s->device, err);
+
+	if (rc)
+		return rc;
+	s->peers = peers_new(o->cluster, o->job, o->index);
+	remote = peers_remote(s->peers);
+	rc = runtime_new(o->job, o->index, o->threads, &remote, &s->rt, err);
+	if (rc)
+		return rc;
+	s->offload = offload_new(OFFLOAD_THREADS);
+	s->timer = timer_new();
+	s->context.worker = worker_new(s->rt, s->peers, s->offload);
+	s->context.master =
+	    master_new(s->rt, s->peers, s->offload, s->timer, o->connect_timeout_ms);
+	peers_set_worker(s->peers, s->context.worker);
+	return 0;
+}
+
+int task_server_start(const struct task_server_options *o, struct task_server **out,
+		      struct mu_err *err)
+{
+	const char *named = mu_cluster_address(o->cluster, o->job, o->index, err);
+	const char *addresses[2] = {o->bind ? o->bind : named, o->local};
+	struct task_server *s;
+	char host[256];
+	int rc;
+
+	if (!named)
+		return -MU_INVALID_ARGUMENT;
+	s = MU_NEW(struct task_server);
+	pthread_mutex_init(&s->lock, NULL);
+	s->started_ms = s->rate_ms = timer_now_ms();
+	s->finish = o->finish;
+	s->finish_arg = o->finish_arg;
+	rc = make_parts(s, o, err);
+	if (!rc)
+		rc = listen_for_calls(s, addresses, o->local ? 2 : 1, err);
+	if (!rc && o->http_port >= 0) {
+		host_of(addresses[0], host, sizeof(host));
+		rc = http_start(host, o->http_port, server_status_handle, s, &s->http,
+				&s->http_port, err);
+	}
+	if (rc) {
+		rpc_server_stop(s->rpc, 0);
+		free_parts(s);
+		return rc;
+	}
+	s->target = target_of(addresses[0], s->ports[0]);
+	s->ready = true;
+	mu_info("task", "%s serves on %s, kernels %s, %lld ms after its start", s->rt->task_prefix,
+		s->target, s->device.chosen, (long long)(timer_now_ms() - s->started_ms));
+	*out = s;
+	return 0;
+}
+
+void task_server_stop(struct task_server *s, long grace_ms)
+{
+	static const struct timespec tick = {0, 5000000};
+	int64_t end = timer_now_ms() + grace_ms;
+	struct worker_counts w;
+
+	if (!s)
+		return;
+	s->ready = false;
+	for (worker_count(s->context.worker, &w); w.running && timer_now_ms() < end;
+	     worker_count(s->context.worker, &w))
+		nanosleep(&tick, NULL);
+	master_stop(s->context.master);
+	worker_stop(s->context.worker);
+	rpc_server_stop(s->rpc, RPC_GRACE_MS);
+	free_parts(s);
+}
+
+int task_server_port(const struct task_server *s)
+{
+	return s->ports[0];
+}
+
+int task_server_local_port(const struct task_server *s)
+{
+	return s->ports[1];
+}
+
+int task_server_http_port(const struct task_server *s)
+{
+	return s->http_port;
+}
+
+const char *task_server_target(const struct task_server *s)
+{
+	return s->target;
+}
+
+const char *task_server_kernels(const struct task_server *s)
+{
+	return s->device.chosen;
+}
+
+void task_server_set_progress(struct task_server *s, const char *json)
+{
+	pthread_mutex_lock(&s->lock);
+	free(s->progress);
+	s->progress = json ? mu_xstrdup(json) : NULL;
+	pthread_mutex_unlock(&s->lock);
+}

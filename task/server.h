@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A task server: one task of a cluster, in this process.  muster-task is a main() around one; tests
+ * and the client library may start several side by side. */
+#ifndef MU_TASK_SERVER_H
+#define MU_TASK_SERVER_H
+
+#include "lib/cluster/cluster_spec.h"
+
+struct task_server_options {
+	const struct mu_cluster *cluster; /* borrowed until start returns */
+	const char *job;
+	int index;
+	const char *bind;    /* (optional) "host:port" to listen on; else what the cluster names */
+	const char *local;   /* (optional) a second address, for the program beside the server:
+				"unix:path" or "127.0.0.1:port" */
+	int http_port;       /* 0 picks one; -1: none */
+	const char *kernels; /* (optional) "auto" */
+	unsigned threads;    /* of the compute pool; 0: what the cgroup gives */
+	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: for ever */
+	/* (optional) POST /finish came; called from the HTTP thread. */
+	void (*finish)(void *arg);
+	void *finish_arg;
+};
+
+struct task_server;
+int task_server_start(const struct task_server_options *o, struct task_server **out,
+		      struct mu_err *err);
+/* Lets running steps end for up to grace_ms, cancels the rest, frees. */
+void task_server_stop(struct task_server *s, long grace_ms);
+
+int task_server_port(const struct task_server *s);
+int task_server_local_port(const struct task_server *s); /* 0: none, or a unix socket */
+int task_server_http_port(const struct task_server *s);  /* 0: none */
+/* "grpc://host:port" for a client in this process. */
+const char *task_server_target(const struct task_server *s);
+const char *task_server_kernels(const struct task_server *s); /* the variant chosen */
+/* One JSON object for /status's "progress": what a trainer in this process knows of itself. */
+void task_server_set_progress(struct task_server *s, const char *json);
+
+#endif

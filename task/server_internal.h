@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MU_TASK_SERVER_INTERNAL_H
+#define MU_TASK_SERVER_INTERNAL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "task/context.h"
+#include "task/device/device.h"
+#include "task/http/http.h"
+#include "task/master/master.h"
+#include "task/server.h"
+#include "task/worker/worker.h"
+
+struct task_server {
+	struct task_context context;
+	struct device_choice device;
+	struct offload *offload;
+	struct timer *timer;
+	struct peers *peers;
+	struct runtime *rt;
+	struct rpc_server *rpc;
+	struct http_server *http;
+	int ports[2], http_port;
+	char *target;
+	int64_t started_ms;
+	_Atomic bool ready;
+	void (*finish)(void *arg);
+	void *finish_arg;
+	pthread_mutex_t lock; /* guards what follows */
+	char *progress;
+	int64_t rate_ms; /* when steps/s was last measured */
+	uint64_t rate_steps;
+	double rate;
+};
+
+void server_status_handle(void *server, const char *method, const char *path,
+			  struct http_answer *out);
+
+#endif
