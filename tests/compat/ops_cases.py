@@ -68,7 +68,8 @@ def unary():
     yield Case("LeakyRelu", {"features": real(F, 9)}, {"alpha": 0.3})
     yield Case("LeakyReluGrad", {"gradients": real(F, 9), "features": real(F, 9)}, {"alpha": 0.3})
     big = np.array([100, -100, 88.5, -88.5, 89, -104, -95, np.inf, -np.inf], F)
-    yield Case("Exp", {"x": big}, atol=1e-44)
+    # TensorFlow flushes what is smaller than a normal number to zero; we do not.
+    yield Case("Exp", {"x": big}, atol=1e-37)
     yield Case("Sigmoid", {"x": big}, atol=1e-30)
 
 
@@ -94,7 +95,7 @@ def binary():
             yield Case(op, {"x": ints(t, 30, low=-50, high=50), "y": y})
     for op in "FloorDiv FloorMod Mod".split():
         yield Case(op, {"x": real(F, 30, low=-9, high=9), "y": real(F, 30)}, atol=1e-6)
-    for op in ("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv"):
+    for op in ("Div", "FloorDiv", "FloorMod", "Mod"):
         yield Case(op, {"x": ints(I, 3), "y": np.zeros(3, I)})
     for op in "Pow Atan2 Xdivy Xlogy Xlog1py DivNoNan MulNoNan NextAfter".split():
         for t in REALS:

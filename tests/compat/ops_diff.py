@@ -78,7 +78,9 @@ def stock(g, op, feeds):
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with tf.Session(graph=g, config=config) as s:
         try:
-            return 0, [np.asarray(x) for x in s.run(list(op.outputs), feeds)]
+            # As an object: numpy's own string type drops trailing zero bytes.
+            return 0, [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x)
+                       for x in s.run(list(op.outputs), feeds)]
         except tf.errors.OpError as e:
             return e.error_code, e.message.split("\n")[0]
 

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of some rows of a variable, by reference or by handle, and sums of rows by number. */
+#include <float.h>
+
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/rows.h"
@@ -73,6 +75,18 @@ SCATTER(scatter_min, BIN_Minimum)
 
 /* ---- segments ---- */
 
+/* What a segment without members holds: where a plain reduction of nothing is infinite, the largest
+ * or smallest number. */
+static void start_segments(struct mu_tensor *t, enum reduce_op op)
+{
+	loops->reduce[op][t->dtype].start(t->data, t->shape.count);
+	for (int64_t i = 0; (op == RED_MAX || op == RED_MIN) && i < t->shape.count; i++)
+		if (t->dtype == MU_FLOAT)
+			MU_DATA(float, t)[i] = op == RED_MAX ? -FLT_MAX : FLT_MAX;
+		else if (t->dtype == MU_DOUBLE)
+			MU_DATA(double, t)[i] = op == RED_MAX ? -DBL_MAX : DBL_MAX;
+}
+
 /* out[ids[i]] op= data[i]; negative ids are dropped. */
 static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
 {
@@ -100,7 +114,7 @@ static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_
 	if ((rc = kernel_out(c, 0, data->dtype, &shape, &out, err)))
 		return rc;
 	size_t size = mu_dtype_size(data->dtype);
-	l->start(out->data, shape.count);
+	start_segments(out, op);
 	for (int64_t i = 0; i < ids->shape.count; i++) {
 		int64_t id = mu_tensor_int(ids, i);
 		if (id < 0)
