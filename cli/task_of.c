@@ -1,22 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The trainer's own task: until a server runs in this process, whoever started us has started it.
- */
+/* The task server beside the trainer, in the trainer's own process. */
 #include "cli/task_of.h"
 
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
-int task_of_start(const struct mu_cluster *c, const struct mu_self *self, struct task_server **out,
-		  char *target, size_t size, struct mu_err *err)
+#include "task/server.h"
+
+enum { GRACE_MS = 2000 };
+
+/* A pod's name leads to it only once it is ready; until then it listens on all of its one address.
+ * Elsewhere the cluster's address is taken by its word. */
+static bool must_bind_all(const char *address)
+{
+	return strspn(address, "0123456789.:") != strlen(address) &&
+	       strncmp(address, "localhost:", 10) != 0 && strncmp(address, "unix:", 5) != 0;
+}
+
+int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (*finish)(void *arg),
+		  struct task_server **out, struct mu_err *err)
 {
 	const char *address = mu_cluster_address(c, self->job, self->index, err);
+	const char *http = getenv("MUSTER_HTTP_PORT"), *port = getenv("MUSTER_PORT");
+	char bind[32];
+	struct task_server_options o = {
+	    .cluster = c,
+	    .job = self->job,
+	    .index = self->index,
+	    .http_port = http && *http ? atoi(http) : -1,
+	    .kernels = getenv("MUSTER_KERNELS"),
+	    .finish = finish,
+	};
 
 	if (!address)
 		return -(int)MU_NOT_FOUND;
-	snprintf(target, size, "%s", address);
-	*out = NULL;
-	return 0;
+	if (port && must_bind_all(address)) {
+		snprintf(bind, sizeof(bind), "0.0.0.0:%.5s", port);
+		o.bind = bind;
+	}
+	return task_server_start(&o, out, err);
 }
 
 void task_of_stop(struct task_server *s)
 {
+	if (s)
+		task_server_stop(s, GRACE_MS);
 }

@@ -6,9 +6,10 @@
 #include "lib/cluster/cluster_spec.h"
 
 struct task_server;
-/* Starts the server of task `self` of the cluster; *target is where a session reaches it. */
-int task_of_start(const struct mu_cluster *c, const struct mu_self *self, struct task_server **out,
-		  char *target, size_t size, struct mu_err *err);
+/* Starts the server of task `self` of the cluster, with the ports and kernels that the environment
+ * says.  finish is called, from another thread, when the task is asked to end by itself. */
+int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (*finish)(void *arg),
+		  struct task_server **out, struct mu_err *err);
 void task_of_stop(struct task_server *s); /* NULL is fine */
 
 #endif

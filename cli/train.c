@@ -16,22 +16,46 @@
 #include "lib/base/log.h"
 #include "lib/cluster/cluster_spec.h"
 #include "muster/train.h"
+#include "task/server.h"
 
 struct trainer_task {
 	struct mu_cluster cluster;
 	struct mu_self self;
-	struct job_spec *spec;    /* of --manifest */
-	struct mu_doc *doc;       /* of MUSTER_TRAIN */
-	struct train_spec train;  /* the one that counts */
-	const char *given_target; /* --target: a server that runs already */
-	char target[512];
+	struct job_spec *spec;      /* of --manifest */
+	struct mu_doc *doc;         /* of MUSTER_TRAIN */
+	struct train_spec train;    /* the one that counts */
+	const char *given_target;   /* --target: a server that runs already */
+	struct task_server *server; /* NULL with --target */
 };
 
+/* Why the training is to end early. */
+enum { STOP_TERMINATED = 1, STOP_FINISH = 2 };
 static volatile int told_to_stop;
 
 static void on_stop(int sig)
 {
-	told_to_stop = 1;
+	told_to_stop = STOP_TERMINATED;
+}
+
+static void on_finish(void *arg)
+{
+	told_to_stop = STOP_FINISH;
+}
+
+/* To whoever reads our output, and to whoever asks our server. */
+static void tell(void *arg, const struct mu_progress *p)
+{
+	const struct trainer_task *t = arg;
+	char json[256];
+
+	mu_print_progress(NULL, p);
+	snprintf(json, sizeof(json),
+		 "{\"step\": %lld, \"targetStep\": %lld, \"loss\": %.6g, "
+		 "\"stepsPerSecond\": %.1f, \"examplesPerSecond\": %.1f}",
+		 (long long)p->step, (long long)p->target, p->loss, p->steps_per_second,
+		 p->examples_per_second);
+	if (t->server)
+		task_server_set_progress(t->server, json);
 }
 
 static int read_settings(struct trainer_task *t, const char *manifest, struct mu_err *err)
@@ -92,7 +116,7 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 	    .batch = s->batch_size,
 	    .steps = s->steps,
 	    .seed = s->seed,
-	    .target = t->target,
+	    .target = t->given_target ? t->given_target : task_server_target(t->server),
 	    .job = t->self.job,
 	    .index = t->self.index,
 	    .n_ps = mu_cluster_num_tasks(&t->cluster, "ps"),
@@ -103,6 +127,8 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 	    .checkpoint_steps = s->checkpoint_steps,
 	    .summary_steps = s->summary_steps,
 	    .checkpoint_keep = (unsigned)s->checkpoint_keep,
+	    .progress = tell,
+	    .progress_arg = (void *)t,
 	    .stop = &told_to_stop,
 	};
 	for (unsigned i = 0; i < o->n_hidden; i++)
@@ -137,7 +163,7 @@ static int train(struct trainer_task *t, struct mu_err *err)
 	if (rc)
 		return status_of(rc, err);
 	if (r.stopped)
-		return CLI_TERMINATED;
+		return told_to_stop == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
 	if (o.chief)
 		printf("final step=%lld accuracy=%.4f checkpoint=%s events=%s\n", (long long)r.step,
 		       r.accuracy, r.checkpoint, r.events);
@@ -147,19 +173,15 @@ static int train(struct trainer_task *t, struct mu_err *err)
 
 static int serve_and_train(struct trainer_task *t, const char *manifest)
 {
-	struct task_server *server = NULL;
 	struct mu_err err;
 	int rc = read_settings(t, manifest, &err), status;
 
+	if (!rc && !t->given_target)
+		rc = task_of_start(&t->cluster, &t->self, on_finish, &t->server, &err);
 	if (rc)
 		return status_of(rc, &err);
-	if (t->given_target)
-		snprintf(t->target, sizeof(t->target), "%s", t->given_target);
-	else if ((rc = task_of_start(&t->cluster, &t->self, &server, t->target, sizeof(t->target),
-				     &err)))
-		return status_of(rc, &err);
 	status = train(t, &err);
-	task_of_stop(server);
+	task_of_stop(t->server);
 	return status;
 }
 

@@ -39,7 +39,7 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 	MU_AUTO(mu_saver_free) struct mu_saver *saver = mu_saver_new(b, 5);
 
 	/* The session: initialises or restores as chief, waits otherwise, recovers by itself. */
-	struct mu_hook *hooks[3] = {mu_progress_hook(loss, 1, STEPS, BATCH),
+	struct mu_hook *hooks[3] = {mu_progress_hook(loss, 1, STEPS, BATCH, NULL, NULL),
 				    mu_stop_at_step_hook(STEPS)};
 	unsigned n_hooks = 2;
 	if (index == 0)

@@ -96,7 +96,8 @@ static int open_session(struct trainer *t, struct mu_err *err)
 
 	snprintf(own, sizeof(own), "/job:%s/task:%d", o->job, o->index);
 	hooks[n++] = mu_nan_hook(t->model.loss);
-	hooks[n++] = mu_progress_hook(t->model.loss, 0.5, o->steps, o->batch);
+	hooks[n++] =
+	    mu_progress_hook(t->model.loss, 0.5, o->steps, o->batch, o->progress, o->progress_arg);
 	if (t->events)
 		hooks[n++] = mu_summary_hook(t->events, o->summary_steps, tags, outs, 2);
 	if (o->chief && t->saver)

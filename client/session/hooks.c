@@ -76,12 +76,14 @@ struct mu_hook *mu_nan_hook(struct mu_out loss)
 	return &h->base;
 }
 
-/* ---- progress lines ---- */
+/* ---- progress ---- */
 struct progress_hook {
 	struct loss_hook base;
 	double every, last_time;
 	int64_t last_step, target;
 	int batch;
+	void (*tell)(void *arg, const struct mu_progress *p);
+	void *arg;
 };
 
 static int progress_created(struct mu_hook *h, struct mu_session *s, int64_t step,
@@ -102,17 +104,27 @@ static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_e
 	if (passed < p->every && s->step < p->target)
 		return 0;
 	rate = passed > 0 ? (double)(s->step - p->last_step) / passed : 0;
-	printf("progress step=%lld target=%lld loss=%.6g steps_per_second=%.1f "
-	       "examples_per_second=%.1f\n",
-	       (long long)s->step, (long long)p->target, scalar_of(&s->values[0]), rate,
-	       rate * p->batch);
-	fflush(stdout);
+	p->tell(p->arg, &(struct mu_progress){.step = s->step,
+					      .target = p->target,
+					      .loss = scalar_of(&s->values[0]),
+					      .steps_per_second = rate,
+					      .examples_per_second = rate * p->batch});
 	p->last_time = now;
 	p->last_step = s->step;
 	return 0;
 }
 
-struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch)
+void mu_print_progress(void *arg, const struct mu_progress *p)
+{
+	printf("progress step=%lld target=%lld loss=%.6g steps_per_second=%.1f "
+	       "examples_per_second=%.1f\n",
+	       (long long)p->step, (long long)p->target, p->loss, p->steps_per_second,
+	       p->examples_per_second);
+	fflush(stdout);
+}
+
+struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch,
+				 void (*tell)(void *arg, const struct mu_progress *p), void *arg)
 {
 	struct progress_hook *h = MU_NEW(struct progress_hook);
 
@@ -124,5 +136,7 @@ struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t tar
 	h->every = seconds;
 	h->target = target;
 	h->batch = batch;
+	h->tell = tell ? tell : mu_print_progress;
+	h->arg = arg;
 	return &h->base.base;
 }

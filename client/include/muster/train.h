@@ -55,9 +55,16 @@ struct mu_hook *mu_checkpoint_hook(struct mu_saver *saver, const char *folder, d
 /* Writes scalars every `steps` steps, and global_step/sec beside them.  Borrows events. */
 struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 				const char *const *tags, const struct mu_out *outs, unsigned n);
-/* One line "progress step=… loss=… steps_per_second=… examples_per_second=…" to standard output, at
- * most every `seconds`. */
-struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch);
+struct mu_progress {
+	int64_t step, target;
+	double loss, steps_per_second, examples_per_second;
+};
+/* Tells how it goes, at most every `seconds` and at the target.  From the training's thread. */
+struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch,
+				 void (*tell)(void *arg, const struct mu_progress *p), void *arg);
+/* A tell that prints one line to standard output:
+ * "progress step=… target=… loss=… steps_per_second=… examples_per_second=…" */
+void mu_print_progress(void *arg, const struct mu_progress *p);
 /* Fails the training with OUT_OF_RANGE when loss is not a number. */
 struct mu_hook *mu_nan_hook(struct mu_out loss);
 
@@ -114,6 +121,8 @@ struct mu_train_options {
 	double checkpoint_seconds;
 	int64_t checkpoint_steps, summary_steps;
 	unsigned checkpoint_keep;
+	void (*progress)(void *arg, const struct mu_progress *p); /* NULL: mu_print_progress */
+	void *progress_arg;
 	const volatile int *stop; /* NULL, or becomes non-zero: save and end early */
 };
 struct mu_train_result {
