@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/graph/graph_passes.h"
+#include "tests/task/build.h"
+
+#define PS     "/job:ps/replica:0/task:0/device:CPU:0"
+#define WORKER "/job:worker/replica:0/task:0/device:CPU:0"
+
+static const struct graph_device list[] = {{PS, 0x11, "CPU"}, {WORKER, 0x22, "CPU"}};
+static const struct graph_devices devs = {list, 2, WORKER, false};
+static struct mu_err err;
+static struct graph_part *parts;
+static unsigned n_parts;
+
+static struct mu_graph *part(const char *task)
+{
+	for (unsigned i = 0; i < n_parts; i++)
+		if (strcmp(parts[i].task, task) == 0)
+			return parts[i].graph;
+	fail_msg("no part for %s", task);
+	return NULL;
+}
+
+static unsigned count(const struct mu_graph *g, const char *op)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		n += strcmp(g->nodes[i]->op, op) == 0;
+	return n;
+}
+
+static struct mu_node *only(const struct mu_graph *g, const char *op)
+{
+	assert_int_equal(count(g, op), 1);
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if (strcmp(g->nodes[i]->op, op) == 0)
+			return g->nodes[i];
+	return NULL;
+}
+
+static const char *text(const struct mu_node *n, const char *attr)
+{
+	const char *s = NULL;
+
+	assert_ok(mu_node_attr_string(n, attr, &s, &err), &err);
+	return s;
+}
+
+static void crossing_tensor__travels_once_for_two_users(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	int64_t inc;
+
+	scalar(g, "c", 1, PS);
+	floats(g, "a", "Mul", "c c", WORKER);
+	floats(g, "b", "Add", "c a", WORKER);
+	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_int_equal(n_parts, 2);
+	struct mu_node *send = only(part("/job:ps/replica:0/task:0"), "_Send");
+	struct mu_node *recv = only(part("/job:worker/replica:0/task:0"), "_Recv");
+	assert_string_equal(text(send, "tensor_name"), text(recv, "tensor_name"));
+	assert_string_equal(text(recv, "send_device"), PS);
+	assert_string_equal(text(recv, "recv_device"), WORKER);
+	assert_ok(mu_node_attr_int(recv, "send_device_incarnation", &inc, &err), &err);
+	assert_int_equal(inc, 0x11);
+	assert_ptr_equal(mu_graph_find(part("/job:worker/replica:0/task:0"), "a")->inputs[1].node,
+			 recv);
+	graph_parts_free(parts, n_parts);
+	mu_graph_free(g);
+}
+
+static void crossing_control_edge__becomes_an_empty_tensor(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "c", 1, PS);
+	node(g, "first", "NoOp", "", PS);
+	node(g, "then", "NoOp", "^first", WORKER);
+	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	struct mu_node *send = only(part("/job:ps/replica:0/task:0"), "_Send");
+	assert_string_equal(send->inputs[0].node->op, "Const");
+	assert_string_equal(send->inputs[0].node->inputs[0].node->name, "first");
+	struct mu_node *then = mu_graph_find(part("/job:worker/replica:0/task:0"), "then");
+	assert_int_equal(then->n_inputs, 0);
+	assert_int_equal(then->n_controls, 1);
+	assert_string_equal(then->inputs[0].node->op, "_Recv");
+	graph_parts_free(parts, n_parts);
+	mu_graph_free(g);
+}
+
+static void handle_that_would_leave_its_task__is_refused(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_pshape any = {.rank = 0};
+	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
+	struct mu_node *v = node(g, "v", "VarHandleOp", "", PS);
+
+	attr_type(g, v, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, v, "shape", &shape);
+	attr_type(g, node(g, "r", "ReadVariableOp", "v", WORKER), "dtype", MU_FLOAT);
+	assert_fails(graph_partition(g, &devs, &parts, &n_parts, &err), &err, MU_INVALID_ARGUMENT,
+		     "a handle cannot leave its task");
+	mu_graph_free(g);
+}
+
+static void loop_over_two_tasks__is_refused_by_name(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "c", 1, WORKER);
+	attr_string(g, floats(g, "enter", "Enter", "c", WORKER), "frame_name", "f");
+	floats(g, "body", "Neg", "enter", PS);
+	assert_fails(graph_partition(g, &devs, &parts, &n_parts, &err), &err, MU_UNIMPLEMENTED,
+		     "the while loop of 'enter' spans");
+	mu_graph_free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(crossing_tensor__travels_once_for_two_users),
+	    cmocka_unit_test(crossing_control_edge__becomes_an_empty_tensor),
+	    cmocka_unit_test(handle_that_would_leave_its_task__is_refused),
+	    cmocka_unit_test(loop_over_two_tasks__is_refused_by_name),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

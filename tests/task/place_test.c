@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/graph/graph_passes.h"
+#include "tests/task/build.h"
+
+#define PS0    "/job:ps/replica:0/task:0/device:CPU:0"
+#define WORKER "/job:worker/replica:0/task:0/device:CPU:0"
+
+static const struct graph_device list[] = {{PS0, 1, "CPU"}, {WORKER, 2, "CPU"}};
+static struct graph_devices devs = {list, 2, WORKER, false};
+static struct mu_err err;
+
+static struct mu_node *variable(struct mu_graph *g, const char *name, const char *device)
+{
+	struct mu_node *v = node(g, name, "VariableV2", "", device);
+	struct mu_pshape any = {.rank = 0};
+	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any};
+
+	attr_type(g, v, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, v, "shape", &shape);
+	return v;
+}
+
+static void expect(struct mu_graph *g, const char *name, const char *device)
+{
+	assert_string_equal(mu_graph_find(g, name)->device, device);
+}
+
+static void node_without_a_device__goes_to_the_clients_task(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "free", 1, "");
+	scalar(g, "asked", 1, "/job:ps");
+	scalar(g, "old", 1, "/job:ps/task:0/cpu:0");
+	scalar(g, "wild", 1, "/device:CPU:*");
+	assert_ok(graph_place(g, &devs, &err), &err);
+	expect(g, "free", WORKER);
+	expect(g, "asked", PS0);
+	expect(g, "old", PS0);
+	expect(g, "wild", WORKER);
+	mu_graph_free(g);
+}
+
+static void who_takes_a_variable__goes_to_it(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	variable(g, "v", "/job:ps/task:0");
+	scalar(g, "init", 1, "");
+	floats(g, "assign", "Assign", "v init", "");
+	floats(g, "read", "Identity", "v", "");
+	floats(g, "use", "Mul", "read read", "");
+	attr_class(g, scalar(g, "with", 1, ""), "loc:@v");
+	assert_ok(graph_place(g, &devs, &err), &err);
+	expect(g, "assign", PS0);
+	expect(g, "init", PS0); /* made for one consumer only */
+	expect(g, "with", PS0);
+	expect(g, "use", WORKER);
+	mu_graph_free(g);
+}
+
+static void shape_reader__stays_with_its_producer(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	floats(g, "far", "Identity", "", "/job:ps");
+	scalar(g, "c", 1, "");
+	mu_node_set_inputs(g, mu_graph_find(g, "far"), &(struct mu_input){mu_graph_find(g, "c"), 0},
+			   1, NULL, 0);
+	floats(g, "shape", "Shape", "far", "");
+	assert_ok(graph_place(g, &devs, &err), &err);
+	expect(g, "shape", PS0);
+	mu_graph_free(g);
+}
+
+static void device_that_is_not_there__is_named_with_those_that_are(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "c", 1, "/job:ps/task:7");
+	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+		     "Cannot assign a device for operation c: {{node c}} was explicitly assigned "
+		     "to /job:ps/task:7 but available devices are [ " PS0 ", " WORKER " ].");
+	mu_graph_free(g);
+}
+
+static void gpu_that_is_not_there__is_a_cpu_only_under_soft_placement(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "c", 1, "/job:ps/device:GPU:0");
+	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT, "GPU:0");
+	devs.soft_placement = true;
+	assert_ok(graph_place(g, &devs, &err), &err);
+	devs.soft_placement = false;
+	expect(g, "c", PS0);
+	mu_graph_free(g);
+}
+
+static void group_that_asks_for_two_places__is_refused(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	variable(g, "v", "/job:ps/task:0");
+	scalar(g, "init", 1, "");
+	floats(g, "assign", "Assign", "v init", "/job:worker/task:0");
+	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+		     "Cannot colocate nodes {{colocation_node v}} and {{colocation_node assign}}");
+	mu_graph_free(g);
+}
+
+static void device_that_is_no_device__is_refused(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "c", 1, "/jib:ps");
+	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+		     "Malformed device specification '/jib:ps'");
+	mu_graph_free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(node_without_a_device__goes_to_the_clients_task),
+	    cmocka_unit_test(who_takes_a_variable__goes_to_it),
+	    cmocka_unit_test(shape_reader__stays_with_its_producer),
+	    cmocka_unit_test(device_that_is_not_there__is_named_with_those_that_are),
+	    cmocka_unit_test(gpu_that_is_not_there__is_a_cpu_only_under_soft_placement),
+	    cmocka_unit_test(group_that_asks_for_two_places__is_refused),
+	    cmocka_unit_test(device_that_is_no_device__is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

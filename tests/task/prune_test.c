@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/graph/graph_passes.h"
+#include "tests/task/build.h"
+
+#define WORKER "/job:worker/replica:0/task:0/device:CPU:0"
+
+static const struct graph_device list[] = {{WORKER, 0x2a, "CPU"}};
+static const struct graph_devices devs = {list, 1, WORKER, false};
+
+static struct mu_graph *out;
+static const char **feed_keys, **fetch_keys;
+static struct mu_err err;
+
+static int prune(const struct mu_graph *g, const char *feed, const char *fetch, const char *fetch2,
+		 const char *target)
+{
+	const char *feeds[] = {feed}, *fetches[] = {fetch, fetch2}, *targets[] = {target};
+	struct graph_signature sig = {
+	    feeds,         fetches, targets, feed != NULL, (fetch != NULL) + (fetch2 != NULL),
+	    target != NULL};
+
+	out = NULL;
+	return graph_prune(g, &sig, &devs, &out, &feed_keys, &fetch_keys, &err);
+}
+
+/* y = x * w, unrelated stays behind, act waits for y */
+static struct mu_graph *make(void)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *x = node(g, "x", "Placeholder", "", "");
+
+	attr_type(g, x, "dtype", MU_FLOAT);
+	scalar(g, "w", 2, "");
+	floats(g, "y", "Mul", "x w", "");
+	node(g, "unrelated", "NobodyKnowsThisOp", "y", "");
+	node(g, "act", "NoOp", "^y", "");
+	return g;
+}
+
+static void fetch__takes_what_it_needs_and_no_more(void **state)
+{
+	struct mu_graph *g = make();
+
+	assert_ok(prune(g, NULL, "y:0", NULL, NULL), &err);
+	assert_int_equal(out->n_nodes, 4);
+	assert_non_null(mu_graph_find(out, "x"));
+	assert_non_null(mu_graph_find(out, "_send_y_0"));
+	assert_null(mu_graph_find(out, "unrelated"));
+	assert_string_equal(fetch_keys[0], WORKER ";000000000000002a;" WORKER ";y:0;0:0");
+	mu_graph_free(out);
+	mu_graph_free(g);
+}
+
+static void feed__takes_the_place_of_what_is_fed(void **state)
+{
+	struct mu_graph *g = make();
+
+	assert_ok(prune(g, "x:0", "y:0", NULL, "act"), &err);
+	assert_null(mu_graph_find(out, "x"));
+	struct mu_node *y = mu_graph_find(out, "y"), *recv = mu_graph_find(out, "_recv_x_0");
+	assert_ptr_equal(y->inputs[0].node, recv);
+	assert_string_equal(recv->device, WORKER);
+	assert_string_equal(feed_keys[0], WORKER ";000000000000002a;" WORKER ";x:0;0:0");
+	assert_ptr_equal(mu_graph_find(out, "act")->inputs[0].node, y);
+	mu_graph_free(out);
+	mu_graph_free(g);
+}
+
+static void feed_that_is_fetched__goes_straight_through(void **state)
+{
+	struct mu_graph *g = make();
+
+	assert_ok(prune(g, "y:0", "y", NULL, NULL), &err);
+	assert_int_equal(out->n_nodes, 2);
+	mu_graph_free(out);
+	mu_graph_free(g);
+}
+
+static void tensor_fetched_twice__has_two_keys(void **state)
+{
+	struct mu_graph *g = make();
+
+	assert_ok(prune(g, NULL, "w:0", "w:0", NULL), &err);
+	assert_string_not_equal(fetch_keys[0], fetch_keys[1]);
+	mu_graph_free(out);
+	mu_graph_free(g);
+}
+
+static void name_that_is_not_there__is_not_found(void **state)
+{
+	struct mu_graph *g = make();
+
+	assert_fails(prune(g, NULL, "nope:0", NULL, NULL), &err, MU_NOT_FOUND,
+		     "FetchOutputs node nope:0: not found");
+	assert_fails(prune(g, NULL, "nope", NULL, NULL), &err, MU_NOT_FOUND,
+		     "FetchOutputs node nope:0: not found");
+	assert_fails(prune(g, NULL, NULL, NULL, "nope"), &err, MU_NOT_FOUND,
+		     "PruneForTargets: Some target nodes not found: nope");
+	assert_fails(prune(g, "nope:0", "y:0", NULL, NULL), &err, MU_NOT_FOUND, "nope:0");
+	assert_fails(prune(g, NULL, "w:3", NULL, NULL), &err, MU_INVALID_ARGUMENT,
+		     "FetchOutputs w:3: output index too large, must be < 1");
+	assert_fails(prune(g, NULL, "unrelated:0", NULL, NULL), &err, MU_NOT_FOUND,
+		     "Op type not registered 'NobodyKnowsThisOp' in binary running on");
+	mu_graph_free(g);
+}
+
+static void feed_given_twice__is_refused(void **state)
+{
+	struct mu_graph *g = make();
+	const char *feeds[] = {"x:0", "x"}, *fetches[] = {"y:0"};
+	struct graph_signature sig = {feeds, fetches, NULL, 2, 1, 0};
+
+	assert_fails(graph_prune(g, &sig, &devs, &out, &feed_keys, &fetch_keys, &err), &err,
+		     MU_INVALID_ARGUMENT, "fed more than once");
+	mu_graph_free(g);
+}
+
+static void node_colocated_with_one_cut_away__keeps_its_place(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "far", 1, "/job:ps/task:0");
+	attr_class(g, scalar(g, "c", 1, ""), "loc:@far");
+	assert_ok(prune(g, NULL, "c:0", NULL, NULL), &err);
+	assert_string_equal(mu_graph_find(out, "c")->device, "/job:ps/task:0");
+	mu_graph_free(out);
+	mu_graph_free(g);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(fetch__takes_what_it_needs_and_no_more),
+	    cmocka_unit_test(feed__takes_the_place_of_what_is_fed),
+	    cmocka_unit_test(feed_that_is_fetched__goes_straight_through),
+	    cmocka_unit_test(tensor_fetched_twice__has_two_keys),
+	    cmocka_unit_test(name_that_is_not_there__is_not_found),
+	    cmocka_unit_test(feed_given_twice__is_refused),
+	    cmocka_unit_test(node_colocated_with_one_cut_away__keeps_its_place),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
