@@ -7,6 +7,13 @@ REALS, INTS = (F, D), (I, L)
 rng = np.random.RandomState(7)
 
 
+class Var:
+    """An input that is a variable holding this value: by handle for Resource ops, else by ref."""
+
+    def __init__(self, value):
+        self.value = value
+
+
 class Case:
     def __init__(self, op, inputs, attrs=None, rtol=None, atol=0.0, only_shape=False):
         self.op, self.inputs, self.attrs = op, inputs, attrs or {}
@@ -14,6 +21,8 @@ class Case:
 
     def __repr__(self):
         def short(a):
+            if isinstance(a, Var):
+                return "variable " + short(a.value)
             return f"{a.dtype}{list(a.shape)}"
         i = {k: [short(x) for x in v] if isinstance(v, list) else short(v)
              for k, v in self.inputs.items()}
@@ -401,7 +410,91 @@ def strings():
     yield Case("MergeSummary", {"inputs": [s, s]})
 
 
+def variables():
+    v = Var(real(F, 3, 2))
+    yield Case("Assign", {"ref": v, "value": real(F, 3, 2)})
+    yield Case("Assign", {"ref": v, "value": real(F, 2)})
+    yield Case("Assign", {"ref": v, "value": real(F, 2)}, {"validate_shape": False})
+    for op in ("AssignAdd", "AssignSub"):
+        for t in (F, D, I, L):
+            yield Case(op, {"ref": Var(ints(t, 4)), "value": ints(t, 4)})
+            yield Case(op + "VariableOp", {"resource": Var(ints(t, 4)), "value": ints(t, 4)})
+    yield Case("AssignAdd", {"ref": v, "value": real(F, 2)})
+    yield Case("AssignVariableOp", {"resource": v, "value": real(F, 3, 2)})
+    import tensorflow as tf
+    yield Case("ReadVariableOp", {"resource": v}, {"dtype": tf.float32})
+    yield Case("VariableShape", {"input": v})
+    yield Case("IsVariableInitialized", {"ref": v})
+    yield Case("VarIsInitializedOp", {"resource": v})
+    yield Case("CountUpTo", {"ref": Var(scalar(3))}, {"limit": 5})
+    yield Case("CountUpTo", {"ref": Var(scalar(5))}, {"limit": 5})
+    yield Case("ResourceGather", {"resource": Var(real(F, 4, 3)), "indices": i32(3, 0, 0)},
+               {"dtype": tf.float32})
+    for name in "Update Add Sub Mul Div Max Min".split():
+        for key, pre in (("ref", ""), ("resource", "Resource")):
+            for upd in (real(F, 2, 3, low=1), real(F, low=1)):
+                yield Case(f"{pre}Scatter{name}", {key: Var(real(F, 4, 3)), "indices": i32(2, 0),
+                                                   "updates": np.asarray(upd)})
+        yield Case(f"Scatter{name}", {"ref": Var(real(F, 4, 3)), "indices": i32(4),
+                                      "updates": real(F, 1, 3)})
+
+
+def optimizers():
+    def s(v, t):
+        return np.array(v, t)
+    for t in REALS:
+        for pre in ("", "Resource"):
+            def v(*shape):
+                return Var(real(t, *(shape or (5, 3)), low=0.1, high=1))
+            g, rows, idx = real(t, 5, 3), real(t, 3, 3), i32(4, 0, 2)
+            tol = dict(rtol=1e-5 if t == F else 1e-11, atol=1e-6 if t == F else 1e-13)
+
+            def both(name, before, after, attrs=None, sparse=True, delta="grad"):
+                yield Case(f"{pre}Apply{name}", {**before, delta: g, **after}, attrs, **tol)
+                if sparse:
+                    yield Case(f"{pre}SparseApply{name}", {**before, "grad": rows, "indices": idx,
+                                                           **after}, attrs, **tol)
+            lr, half = s(0.1, t), s(0.5, t)
+            yield from both("GradientDescent", {"var": v(), "alpha": lr}, {}, sparse=False,
+                            delta="delta")
+            for u in (True, False):
+                yield from both("Adagrad", {"var": v(), "accum": v(), "lr": lr}, {},
+                                {"update_slots": u})
+                yield from both("AdagradV2", {"var": v(), "accum": v(), "lr": lr,
+                                              "epsilon": s(1e-3, t)}, {}, {"update_slots": u})
+                yield from both("Momentum", {"var": v(), "accum": v(), "lr": lr},
+                                {"momentum": half}, {"use_nesterov": u})
+                if pre:
+                    yield from both("KerasMomentum", {"var": v(), "accum": v(), "lr": lr},
+                                    {"momentum": half}, {"use_nesterov": u})
+                yield from both("Adam", {"var": v(), "m": v(), "v": v(), "beta1_power": s(0.9, t),
+                                         "beta2_power": s(0.99, t), "lr": lr, "beta1": s(0.9, t),
+                                         "beta2": s(0.99, t), "epsilon": s(1e-3, t)}, {},
+                                {"use_nesterov": u}, sparse=False)
+            yield from both("RMSProp", {"var": v(), "ms": v(), "mom": v(), "lr": lr, "rho": half,
+                                        "momentum": half, "epsilon": s(1e-3, t)}, {})
+            yield from both("CenteredRMSProp", {
+                "var": v(), "mg": Var(real(t, 5, 3, low=0.01, high=0.1)), "ms": v(), "mom": v(),
+                "lr": lr, "rho": half, "momentum": half, "epsilon": s(1e-3, t)}, {})
+            yield from both("Adadelta", {"var": v(), "accum": v(), "accum_update": v(), "lr": lr,
+                                         "rho": half, "epsilon": s(1e-3, t)}, {})
+            ftrl = {"lr": lr, "l1": s(0.2, t), "l2": s(0.3, t)}
+            for power in (-0.5, -0.7):
+                yield from both("Ftrl", {"var": v(), "accum": v(), "linear": v()},
+                                {**ftrl, "lr_power": s(power, t)})
+                yield from both("FtrlV2", {"var": v(), "accum": v(), "linear": v()},
+                                {**ftrl, "l2_shrinkage": s(0.1, t), "lr_power": s(power, t)})
+            prox = {"l1": s(0.2, t), "l2": s(0.3, t)}
+            yield from both("ProximalGradientDescent", {"var": v(), "alpha": lr, **prox}, {},
+                            delta="delta", sparse=False)
+            yield Case(f"{pre}SparseApplyProximalGradientDescent",
+                       {"var": v(), "alpha": lr, **prox, "grad": rows, "indices": idx}, **tol)
+            yield from both("ProximalAdagrad", {"var": v(), "accum": v(), "lr": lr, **prox}, {})
+    yield Case("ApplyGradientDescent", {"var": Var(real(F, 2)), "alpha": s(1, F),
+                                        "delta": real(F, 3)})
+
+
 def all_cases():
-    for group in (unary, binary, choose, casts, reduce, products, network, arrays, strided, make,
+    for group in (variables, optimizers, unary, binary, choose, casts, reduce, products, network, arrays, strided, make,
                   gather, random, strings):
         yield from group()

@@ -42,7 +42,8 @@ class Driver:
         self.put(graph_def.SerializeToString())
         self.put(name)
         self.put(len(arrays))
-        for a in arrays:
+        for kind, a in arrays:
+            self.put(kind)
             self.put(tf.make_tensor_proto(a).SerializeToString())
         self.p.stdin.flush()
         code = int(self.get())
@@ -56,33 +57,46 @@ class Driver:
 
 
 def build(case):
-    """The op on placeholders, in a graph of its own: graph, op, feeds in input order."""
+    """The op on placeholders and variables, in a graph of its own."""
     g = tf.Graph()
-    feeds = {}
+    feeds, kinds, variables = {}, {}, []
     with g.as_default():
         def ph(a):
+            if isinstance(a, ops_cases.Var):
+                v = tf.Variable(a.value, use_resource=case.op.startswith(("Resource", "Var")) or
+                                "VariableOp" in case.op, dtype=a.value.dtype)
+                handle = v.handle if hasattr(v, "handle") else v._ref()
+                kinds[handle.op.name] = ("handle" if hasattr(v, "handle") else "ref", a.value)
+                variables.append(v)
+                return handle
             p = tf.placeholder(tf.as_dtype(a.dtype if a.dtype.kind not in "OSU" else tf.string),
                                None)
             feeds[p] = a
+            kinds[p.op.name] = ("t", a)
             return p
         args = {k: [ph(x) for x in v] if isinstance(v, list) else ph(v)
                 for k, v in case.inputs.items()}
         getattr(tf.raw_ops, case.op)(**args, **case.attrs)
         op = [o for o in g.get_operations() if o.type == case.op][-1]
-    return g, op, feeds
+        init = tf.global_variables_initializer()
+    return g, op, feeds, [kinds[i.op.name] for i in op.inputs], variables, init
 
 
-def stock(g, op, feeds):
+def stock(g, op, feeds, variables, init):
     config = tf.ConfigProto()
     config.graph_options.optimizer_options.opt_level = -1
     config.graph_options.rewrite_options.disable_meta_optimizer = True
     with tf.Session(graph=g, config=config) as s:
         try:
+            s.run(init)
+            out = s.run([op] + [o for o in op.outputs if not o.dtype._is_ref_dtype], feeds)[1:]
             # As an object: numpy's own string type drops trailing zero bytes.
             return 0, [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x)
-                       for x in s.run(list(op.outputs), feeds)]
+                       for x in out + s.run(variables)]
         except tf.errors.OpError as e:
-            return e.error_code, e.message.split("\n")[0]
+            text = e.message.split("\n")
+            return e.error_code, next((t for t in text if "defined at" not in t and
+                                       not t.startswith(("Graph exec", "Detected"))), text[0])
 
 
 def same(want, got, case):
@@ -99,10 +113,9 @@ def same(want, got, case):
 
 
 def check(driver, case):
-    g, op, feeds = build(case)
-    code, want = stock(g, op, feeds)
-    by_name = {p.op.name: a for p, a in feeds.items()}
-    ours, got = driver.run(g.as_graph_def(), op.name, [by_name[i.op.name] for i in op.inputs])
+    g, op, feeds, inputs, variables, init = build(case)
+    code, want = stock(g, op, feeds, variables, init)
+    ours, got = driver.run(g.as_graph_def(), op.name, inputs)
     if code or ours:
         if code and code == ours:
             return None, f"theirs: {want}\n      ours:   {got}"

@@ -2,9 +2,10 @@
 /* Runs kernels for tests/compat/ops_diff.py: requests on standard input, answers on standard
  * output, until the end of input.  Every part is a 32-bit length and that many bytes.
  *
- * Request: GraphDef, name of the node to run, "n" inputs as text, then n TensorProtos.
- * Answer: code as text; then for code 0 the number of outputs and a TensorProto for each, else the
- * message. */
+ * Request: GraphDef, name of the node to run, number of inputs as text, then for each "t" (a
+ * tensor), "ref" or "handle" (a variable that holds it) and a TensorProto. Answer: code as text;
+ * then for code 0 the number of tensors that follow, first the outputs that are no references, then
+ * what the variables hold; else the message. */
 #include <stdio.h>
 
 #include "lib/base/log.h"
@@ -42,24 +43,96 @@ static void put_number(long n)
 	put(text, (size_t)snprintf(text, sizeof text, "%ld", n));
 }
 
-static int read_inputs(struct harness *h, unsigned n, int prepared, struct mu_err *err)
+/* A variable of its own name in the default container. */
+static struct variable *make_variable(struct runtime *rt, unsigned i, struct mu_tensor t)
 {
-	MU_AUTO_BUF b = {0};
+	struct variable *v = variable_new(t.dtype, &(struct mu_pshape){.rank = -1});
+
+	variable_assign(v, t);
+	return v;
+}
+
+static struct resource *give(void *arg, struct mu_err *err)
+{
+	return arg;
+}
+
+static int input_handle(struct harness *h, struct variable *v, unsigned i, struct mu_err *err)
+{
+	struct mu_shape scalar = mu_shape_scalar();
+	char *name = mu_xasprintf("v%u", i);
+	struct resource *r;
+	struct mu_tensor t;
+	int rc;
+
+	resources_remove(h->rt->resources, "", name, &variable_type, NULL);
+	rc = resources_find_or_create(h->rt->resources, "", name, &variable_type, give, v, &r, err);
+	if (!rc && !(rc = mu_tensor_new(&t, MU_RESOURCE, &scalar, err))) {
+		MU_DATA(struct mu_handle, &t)->name = mu_xstrdup(name);
+		harness_input(h, t);
+	}
+	free(name);
+	return rc;
+}
+
+struct variables_made {
+	struct variable *v[HARNESS_MAX];
+	unsigned n;
+};
+
+static int read_inputs(struct harness *h, unsigned n, struct variables_made *made, int prepared,
+		       struct mu_err *err)
+{
+	MU_AUTO_BUF kind = {0}, b = {0};
 	int rc = prepared;
 
 	for (unsigned i = 0; i < n; i++) {
 		struct mu_tensor t;
-		if (!get(&b))
+		if (!get(&kind) || !get(&b))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "an input is missing");
-		if (!rc && !(rc = mu_tensor_parse(&t, mu_buf_span(&b), err)))
+		if (rc || (rc = mu_tensor_parse(&t, mu_buf_span(&b), err)))
+			continue;
+		if (strcmp(kind.data, "t") == 0) {
 			harness_input(h, t);
+			continue;
+		}
+		struct variable *v = made->v[made->n++] = make_variable(h->rt, i, t);
+		if (strcmp(kind.data, "ref") == 0) {
+			harness_input_ref(h, v);
+		} else {
+			resource_ref(&v->base); /* the table takes one */
+			rc = input_handle(h, v, i, err);
+		}
 	}
 	return rc;
 }
 
+static void put_tensor(const struct mu_tensor *t)
+{
+	MU_AUTO_BUF b = {0};
+
+	mu_tensor_write(&b, t);
+	put(b.data, b.len);
+}
+
+static void answer(struct harness *h, const struct variables_made *made)
+{
+	unsigned plain = 0;
+
+	for (unsigned i = 0; i < h->n_out; i++)
+		plain += !h->out[i].ref;
+	put_number(plain + made->n);
+	for (unsigned i = 0; i < h->n_out; i++)
+		if (!h->out[i].ref)
+			put_tensor(&h->out[i].tensor);
+	for (unsigned i = 0; i < made->n; i++)
+		put_tensor(&made->v[i]->value);
+}
+
 static bool serve(struct runtime *rt)
 {
-	MU_AUTO_BUF graph = {0}, name = {0}, count = {0}, reply = {0};
+	MU_AUTO_BUF graph = {0}, name = {0}, count = {0};
+	struct variables_made made = {0};
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	struct harness h = {0};
 	struct mu_err err = {0};
@@ -72,22 +145,18 @@ static bool serve(struct runtime *rt)
 		rc = mu_fail(&err, MU_NOT_FOUND, "no node %s", name.data);
 	if (!rc)
 		rc = harness_prepare(&h, rt, n, &err);
-	rc = read_inputs(&h, (unsigned)atoi(count.data), rc, &err);
+	rc = read_inputs(&h, (unsigned)atoi(count.data), &made, rc, &err);
 	if (!rc)
 		rc = harness_run(&h, &err);
 	put_number(-rc);
-	if (rc) {
+	if (rc)
 		put(err.msg, strlen(err.msg));
-	} else {
-		put_number(h.n_out);
-		for (unsigned i = 0; i < h.n_out; i++) {
-			mu_buf_clear(&reply);
-			mu_tensor_write(&reply, &h.out[i].tensor);
-			put(reply.data, reply.len);
-		}
-	}
+	else
+		answer(&h, &made);
 	fflush(stdout);
 	harness_fini(&h);
+	while (made.n)
+		resource_unref(&made.v[--made.n]->base);
 	return true;
 }
 
