@@ -1,0 +1,497 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_plan against a small world: what it asks for is done at once, pods change as a test says,
+ * and status goes through its JSON form between two looks, as it does in a cluster. */
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/io/json.h"
+#include "operator/plan/job_plan.h"
+
+#define HEAD "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j}\nspec:\n"
+
+enum { MAX_PODS = 64 };
+struct world {
+	struct job_spec *spec;
+	struct observed_pod pods[MAX_PODS];
+	char uids[MAX_PODS][32], tasks[MAX_PODS][40];
+	unsigned n_pods, made;
+	bool service;
+	struct job_status status;
+	double now, wake;
+	char log[4096]; /* actions of the last look: "+worker/0 -ps/1 !ps/0 " */
+	struct job_plan *plan;
+	struct node_info node;
+};
+
+static struct mu_err err;
+
+static void world_start(struct world *w, const char *manifest)
+{
+	*w = (struct world){.now = 1700000000};
+	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
+}
+
+/* Another manifest for the same job: what `kubectl apply` or `kubectl scale` does. */
+static void world_edit(struct world *w, const char *manifest)
+{
+	job_plan_free(mu_steal(&w->plan)); /* it borrows the spec */
+	job_spec_free(w->spec);
+	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
+}
+
+static void world_end(struct world *w)
+{
+	job_plan_free(w->plan);
+	job_spec_free(w->spec);
+	job_status_fini(&w->status);
+}
+
+static struct observed_pod *pod(struct world *w, const char *task, int index)
+{
+	for (unsigned i = 0; i < w->n_pods; i++)
+		if (strcmp(w->pods[i].task, task) == 0 && w->pods[i].index == index)
+			return &w->pods[i];
+	return NULL;
+}
+
+static void remove_uid(struct world *w, const char *uid)
+{
+	for (unsigned i = 0; i < w->n_pods; i++)
+		if (strcmp(w->pods[i].uid, uid) == 0) {
+			w->pods[i] = w->pods[--w->n_pods];
+			return;
+		}
+	fail_msg("no pod with uid %s", uid);
+}
+
+static void log_action(struct world *w, char sign, const struct plan_action *a)
+{
+	size_t n = strlen(w->log);
+
+	snprintf(w->log + n, sizeof w->log - n, "%c%s/%d ", sign, a->task, a->index);
+}
+
+static void act(struct world *w, const struct plan_action *a)
+{
+	struct observed_pod *p;
+
+	switch (a->kind) {
+	case ACTION_CREATE_SERVICE:
+		w->service = true;
+		break;
+	case ACTION_CREATE_POD:
+		log_action(w, '+', a);
+		assert_null(pod(w, a->task, a->index));
+		p = &w->pods[w->n_pods];
+		snprintf(w->uids[w->made % MAX_PODS], 32, "uid-%u", w->made);
+		snprintf(w->tasks[w->made % MAX_PODS], 40, "%s", a->task);
+		*p = (struct observed_pod){.task = w->tasks[w->made % MAX_PODS],
+					   .index = a->index,
+					   .uid = w->uids[w->made++ % MAX_PODS],
+					   .exit_code = -1,
+					   .created = w->now};
+		w->n_pods++;
+		break;
+	case ACTION_DELETE_POD:
+		log_action(w, '-', a);
+		remove_uid(w, a->uid);
+		break;
+	case ACTION_FINISH_POD:
+		log_action(w, '!', a);
+		p = pod(w, a->task, a->index);
+		p->phase = POD_SUCCEEDED;
+		p->ready = false;
+		p->exit_code = 0;
+		break;
+	case ACTION_DELETE_SERVICE:
+		w->service = false;
+		break;
+	case ACTION_DELETE_JOB:
+		strcat(w->log, "gone ");
+		break;
+	}
+}
+
+static const char *look(struct world *w)
+{
+	static const struct plan_options options = {.image = "task:1", .image_gpu = "cuda:1"};
+	struct observed_job seen = {.pods = w->pods,
+				    .n_pods = w->n_pods,
+				    .service = w->service,
+				    .status = w->status,
+				    .nodes = &w->node,
+				    .n_nodes = w->node.name != NULL};
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	MU_AUTO_BUF json = {0};
+
+	job_plan_free(w->plan);
+	w->log[0] = '\0';
+	w->plan = job_plan_new(w->spec, &options, &seen, w->now);
+	w->wake = w->plan->wake;
+	for (unsigned i = 0; i < w->plan->n_actions; i++)
+		act(w, &w->plan->actions[i]);
+	job_status_write(&w->plan->status, &json);
+	assert_ok(mu_json_parse(&d, mu_buf_span(&json), "status", &err), &err);
+	job_status_fini(&w->status);
+	assert_ok(job_status_read(&w->status, d->root, &err), &err);
+	return w->log;
+}
+
+static void run_all(struct world *w)
+{
+	for (unsigned i = 0; i < w->n_pods; i++)
+		if (w->pods[i].phase == POD_PENDING) {
+			w->pods[i].phase = POD_RUNNING;
+			w->pods[i].ready = true;
+		}
+}
+
+static void fail_pod(struct world *w, const char *task, int index, int code)
+{
+	struct observed_pod *p = pod(w, task, index);
+
+	p->phase = code ? POD_FAILED : POD_SUCCEEDED;
+	p->ready = false;
+	p->exit_code = code;
+}
+
+static void start_running(struct world *w, const char *manifest)
+{
+	world_start(w, manifest);
+	look(w);
+	run_all(w);
+	look(w);
+	run_all(w);
+	look(w);
+	assert_int_equal(w->status.phase, JOB_RUNNING);
+}
+
+#define TWO HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 2}}\n"
+
+static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(void **state)
+{
+	struct world w;
+
+	world_start(&w, TWO);
+	assert_string_equal(look(&w), "+ps/0 ");
+	assert_true(w.service);
+	assert_int_equal(w.status.phase, JOB_PENDING);
+	assert_string_equal(look(&w), "");
+	run_all(&w);
+	assert_string_equal(look(&w), "+worker/0 +worker/1 ");
+	run_all(&w);
+	assert_string_equal(look(&w), "");
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_true(w.status.conditions[COND_READY].status);
+	assert_int_equal(w.status.tasks[1].ready, 2);
+	assert_string_equal(look(&w), "");
+	assert_false(w.plan->status_changed); /* a quiet job costs nothing */
+	fail_pod(&w, "worker", 1, 0);
+	assert_string_equal(look(&w), "");
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	fail_pod(&w, "worker", 0, 0);
+	assert_string_equal(look(&w), "!ps/0 ");
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	assert_int_equal(w.status.tasks[1].succeeded, 2);
+	assert_string_equal(look(&w), "");
+	assert_int_equal(w.status.restarts, 0);
+	world_end(&w);
+}
+
+static void job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "ps", 0, 0);
+	fail_pod(&w, "worker", 0, 0);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	assert_int_equal(w.status.restarts, 0);
+	world_end(&w);
+}
+
+static void worker__killed__runs_again_after_its_back_off(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 1, 137);
+	assert_string_equal(look(&w), "-worker/1 ");
+	assert_int_equal(w.status.phase, JOB_RESTARTING);
+	assert_int_equal(w.status.restarts, 1);
+	assert_string_equal(look(&w), "");
+	assert_true(w.wake > w.now);
+	w.now = w.wake;
+	assert_string_equal(look(&w), "+worker/1 ");
+	run_all(&w);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_false(w.status.conditions[COND_RESTARTING].status);
+	world_end(&w);
+}
+
+static void worker__that_fails_by_its_own_verdict__fails_the_job(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 1, 1);
+	pod(&w, "worker", 1)->reason = "Error";
+	pod(&w, "worker", 1)->node = "n7";
+	assert_string_equal(look(&w), "-ps/0 -worker/0 ");
+	assert_int_equal(w.status.phase, JOB_FAILED);
+	assert_string_equal(w.status.conditions[COND_FAILED].message,
+			    "worker/1 ended with exit code 1 (Error) on node n7");
+	assert_string_equal(look(&w), "");
+	world_end(&w);
+}
+
+static void worker__evicted__costs_no_back_off(void **state)
+{
+	struct world w;
+
+	start_running(
+	    &w,
+	    HEAD "  tasks: {ps: {}, worker: {restartPolicy: Never}}\n  run: {backoffLimit: 0}\n");
+	fail_pod(&w, "worker", 0, 1);
+	pod(&w, "worker", 0)->free = true;
+	assert_string_equal(look(&w), "-worker/0 ");
+	assert_int_equal(w.status.restarts, 0);
+	assert_string_equal(look(&w), "+worker/0 ");
+	world_end(&w);
+}
+
+static void failures__beyond_the_limit__fail_the_job(void **state)
+{
+	struct world w;
+
+	start_running(
+	    &w, HEAD
+	    "  tasks: {ps: {}, worker: {}}\n  run: {backoffLimit: 1, restartPolicy: OnFailure}\n");
+	fail_pod(&w, "worker", 0, 1);
+	look(&w);
+	w.now += 100;
+	assert_string_equal(look(&w), "+worker/0 ");
+	run_all(&w);
+	fail_pod(&w, "worker", 0, 1);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_FAILED);
+	assert_string_equal(w.status.conditions[COND_FAILED].reason, "BackoffLimitExceeded");
+	world_end(&w);
+}
+
+static void ps__that_fails_while_workers_run__comes_back_alone(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "ps", 0, 139);
+	assert_string_equal(look(&w), "-ps/0 ");
+	w.now += 100;
+	assert_string_equal(look(&w), "+ps/0 ");
+	assert_int_equal(w.n_pods, 3);
+	world_end(&w);
+}
+
+static void replicas__changed__add_and_remove_workers_only(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	int epoch = w.status.epoch;
+	world_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 4}}\n");
+	assert_string_equal(look(&w), "+worker/2 +worker/3 ");
+	assert_int_equal(w.status.epoch, epoch + 1);
+	run_all(&w);
+	world_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 1}}\n");
+	look(&w);
+	assert_int_equal(w.n_pods, 2);
+	assert_non_null(pod(&w, "worker", 0));
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	world_end(&w);
+}
+
+static void finished_index__whose_pod_is_deleted__never_runs_again(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 1, 0);
+	look(&w);
+	remove_uid(&w, pod(&w, "worker", 1)->uid);
+	assert_string_equal(look(&w), "");
+	remove_uid(&w, pod(&w, "worker", 0)->uid); /* this one had not finished */
+	assert_string_equal(look(&w), "+worker/0 ");
+	world_end(&w);
+}
+
+static void suspend__deletes_pods_and_resume_brings_them_back(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	world_edit(&w, TWO "  run: {suspend: true}\n");
+	look(&w);
+	assert_int_equal(w.n_pods, 0);
+	assert_int_equal(w.status.phase, JOB_SUSPENDED);
+	world_edit(&w, TWO);
+	assert_string_equal(look(&w), "+ps/0 ");
+	assert_false(w.status.conditions[COND_SUSPENDED].status);
+	world_end(&w);
+}
+
+static void ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO "  run: {cleanPodPolicy: All, ttlSecondsAfterFinished: 100}\n");
+	fail_pod(&w, "worker", 0, 0);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	assert_non_null(pod(&w, "worker", 1)); /* may still end by itself */
+	w.now = w.wake;
+	look(&w);
+	assert_int_equal(w.n_pods, 0);
+	look(&w);
+	assert_false(w.service);
+	w.now = w.wake;
+	assert_string_equal(look(&w), "gone ");
+	world_end(&w);
+}
+
+static void deadlines__fire_on_time(void **state)
+{
+	struct world w;
+
+	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
+	look(&w);
+	assert_string_equal(look(&w), "");
+	assert_true(w.wake == w.now + 50);
+	w.now = w.wake;
+	look(&w);
+	assert_string_equal(w.status.conditions[COND_FAILED].reason, "SchedulingDeadlineExceeded");
+	world_end(&w);
+	start_running(&w, TWO "  run: {activeDeadlineSeconds: 60}\n");
+	w.now += 60;
+	look(&w);
+	assert_string_equal(w.status.conditions[COND_FAILED].reason, "DeadlineExceeded");
+	world_end(&w);
+}
+
+static void all_workers_policy__waits_for_the_last(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO "  run: {successPolicy: AllWorkers}\n");
+	fail_pod(&w, "worker", 0, 0);
+	look(&w);
+	assert_true(w.status.phase != JOB_SUCCEEDED);
+	fail_pod(&w, "worker", 1, 0);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	world_end(&w);
+}
+
+static void gpu__that_does_not_come_in_time__gives_way_to_the_cpu(void **state)
+{
+	static const struct label labels[] = {{"nvidia.com/gpu.present", "true"}};
+	struct world w;
+
+	world_start(&w, HEAD "  tasks: {worker: {kernels: prefer-gpu}}\n");
+	w.node = (struct node_info){"n", labels, 1, true, 1};
+	look(&w);
+	assert_string_equal(w.status.tasks[0].kernels, "cuda");
+	look(&w);
+	w.now = w.wake;
+	assert_string_equal(look(&w), "-worker/0 ");
+	assert_string_equal(look(&w), "+worker/0 ");
+	assert_string_equal(w.status.tasks[0].kernels, "cpu-generic");
+	world_end(&w);
+}
+
+static void kernels__that_no_node_has__are_a_condition(void **state)
+{
+	struct world w;
+
+	world_start(&w, HEAD "  tasks: {worker: {kernels: gpu}}\n");
+	w.node = (struct node_info){.name = "n", .schedulable = true};
+	assert_string_equal(look(&w), "");
+	assert_string_equal(w.status.conditions[COND_READY].reason, "KernelsUnavailable");
+	world_end(&w);
+}
+
+static const char *env_of(const struct plan_pod *p, const char *name)
+{
+	for (unsigned i = 0; i < p->n_env; i++)
+		if (strcmp(p->env[i].name, name) == 0)
+			return p->env[i].value;
+	return "";
+}
+
+static void pods__carry_cluster_and_program(void **state)
+{
+	struct world w;
+
+	world_start(&w,
+		    HEAD "  tasks: {worker: {replicas: 1}}\n"
+			 "  program: {command: [python, t.py], args: [-v], classicFlags: true}\n");
+	look(&w);
+	const struct plan_pod *p = w.plan->actions[1].pod;
+	assert_string_equal(p->name, "j-worker-0");
+	assert_int_equal(p->role, ROLE_COMMAND);
+	assert_string_equal(p->argv[2], "-v");
+	assert_string_equal(p->argv[3], "--worker_hosts=j-worker-0.j.default.svc:2222");
+	assert_string_equal(p->argv[5], "--task_index=0");
+	assert_null(p->argv[6]);
+	assert_string_equal(env_of(p, "TF_CONFIG"),
+			    "{\"cluster\":{\"worker\":[\"j-worker-0.j.default.svc:2222\"]},"
+			    "\"task\":{\"type\":\"worker\",\"index\":0}}");
+	assert_string_equal(env_of(p, "MUSTER_TASK"), "worker");
+	assert_string_equal(p->image, "task:1");
+	world_end(&w);
+}
+
+static void status__of_any_kind__comes_back_from_json(void **state)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	struct job_status s;
+
+	assert_ok(mu_json_parse(&d,
+				MU_SPAN("{\"phase\":7,\"conditions\":{\"x\":1},\"tasks\":[1],"
+					"\"ledger\":[3,{\"task\":\"w\",\"index\":1e300}]}"),
+				"s", &err),
+		  &err);
+	assert_ok(job_status_read(&s, d->root, &err), &err);
+	assert_int_equal(s.phase, JOB_NEW);
+	assert_int_equal(s.n_ledger, 1);
+	job_status_fini(&s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief),
+	    cmocka_unit_test(job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure),
+	    cmocka_unit_test(worker__killed__runs_again_after_its_back_off),
+	    cmocka_unit_test(worker__that_fails_by_its_own_verdict__fails_the_job),
+	    cmocka_unit_test(worker__evicted__costs_no_back_off),
+	    cmocka_unit_test(failures__beyond_the_limit__fail_the_job),
+	    cmocka_unit_test(ps__that_fails_while_workers_run__comes_back_alone),
+	    cmocka_unit_test(replicas__changed__add_and_remove_workers_only),
+	    cmocka_unit_test(finished_index__whose_pod_is_deleted__never_runs_again),
+	    cmocka_unit_test(suspend__deletes_pods_and_resume_brings_them_back),
+	    cmocka_unit_test(ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl),
+	    cmocka_unit_test(deadlines__fire_on_time),
+	    cmocka_unit_test(all_workers_policy__waits_for_the_last),
+	    cmocka_unit_test(gpu__that_does_not_come_in_time__gives_way_to_the_cpu),
+	    cmocka_unit_test(kernels__that_no_node_has__are_a_condition),
+	    cmocka_unit_test(pods__carry_cluster_and_program),
+	    cmocka_unit_test(status__of_any_kind__comes_back_from_json),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "tests/test.h"
+
+#include <string.h>
+
+#include "operator/plan/resolver.h"
+
+#define NFD "feature.node.kubernetes.io/"
+
+static struct mu_err err;
+
+#define NODE(labels_, gpus_)                                                                       \
+	{                                                                                          \
+		.name = "n", .labels = labels_, .n_labels = MU_COUNT(labels_),                     \
+		.schedulable = true, .gpus = gpus_                                                 \
+	}
+
+static const struct label plain[] = {{"kubernetes.io/arch", "amd64"}};
+static const struct label avx2[] = {{"kubernetes.io/arch", "amd64"},
+				    {NFD "cpu-cpuid.AVX2", "true"}};
+static const struct label avx512[] = {{"kubernetes.io/arch", "amd64"},
+				      {NFD "cpu-cpuid.AVX2", "true"},
+				      {NFD "cpu-cpuid.AVX512F", "true"}};
+static const struct label arm[] = {{"kubernetes.io/arch", "arm64"}};
+static const struct label h100[] = {{"nvidia.com/gpu.compute.major", "9"},
+				    {"nvidia.com/gpu.compute.minor", "0"},
+				    {NFD "cpu-cpuid.AVX2", "true"}};
+static const struct label a100[] = {{"nvidia.com/gpu.compute.major", "8"},
+				    {"nvidia.com/gpu.compute.minor", "0"}};
+static const struct label pci_short[] = {{NFD "pci-10de.present", "true"}};
+static const struct label pci_long[] = {{NFD "pci-0302_10de.present", "true"}};
+
+static const char *env_of(const struct kernel_choice *c, const char *key)
+{
+	for (unsigned i = 0; i < c->n_env; i++)
+		if (strcmp(c->env[i].key, key) == 0)
+			return c->env[i].value;
+	return "";
+}
+
+static void cpu__on_mixed_nodes__takes_what_all_of_them_have(void **state)
+{
+	const struct node_info nodes[] = {NODE(avx2, 0), NODE(avx512, 0)};
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, "cpu", true, false, nodes, 2, &err), &err);
+	assert_string_equal(c.variant, "cpu-avx2");
+	assert_int_equal(c.n_selector, 0);
+	assert_string_equal(env_of(&c, "MUSTER_KERNELS"), "cpu");
+	assert_string_equal(env_of(&c, "NVIDIA_VISIBLE_DEVICES"), "void");
+	assert_ok(resolver_choose(&c, "cpu", true, false, nodes + 1, 1, &err), &err);
+	assert_string_equal(c.variant, "cpu-avx512");
+}
+
+static void cpu__on_nodes_without_labels__is_generic(void **state)
+{
+	const struct node_info amd = NODE(plain, 0), arm64 = NODE(arm, 0);
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, "auto", false, false, &amd, 1, &err), &err);
+	assert_string_equal(c.variant, "cpu-generic");
+	assert_ok(resolver_choose(&c, "auto", false, false, &arm64, 1, &err), &err);
+	assert_string_equal(c.variant, "arm64");
+	assert_ok(resolver_choose(&c, "cpu", false, false, NULL, 0, &err), &err);
+	assert_string_equal(c.variant, "cpu-generic");
+}
+
+static void cpu_variant__asked_for_by_name__pins_the_node(void **state)
+{
+	const struct node_info nodes[] = {NODE(avx2, 0), NODE(avx512, 0)};
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, "cpu-avx512", false, false, nodes, 2, &err), &err);
+	assert_string_equal(c.selector[0].key, NFD "cpu-cpuid.AVX512F");
+	assert_string_equal(env_of(&c, "MUSTER_KERNELS"), "cpu-avx512");
+	assert_fails(resolver_choose(&c, "cpu-avx512", false, false, nodes, 1, &err), &err,
+		     MU_FAILED_PRECONDITION, "no node has cpu-avx512");
+}
+
+static void gpu__by_feature_discovery__names_the_generation(void **state)
+{
+	const struct node_info nodes[] = {NODE(plain, 0), NODE(a100, 1), NODE(h100, 8)};
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, "auto", false, false, nodes, 3, &err), &err);
+	assert_true(c.gpu);
+	assert_string_equal(c.variant, "cuda-sm90");
+	assert_string_equal(c.selector[0].value, "9");
+	assert_string_equal(c.limit[0].key, "nvidia.com/gpu");
+	assert_string_equal(c.toleration[0].key, "nvidia.com/gpu");
+	assert_ok(resolver_choose(&c, "cuda-sm80", false, false, nodes, 3, &err), &err);
+	assert_string_equal(c.selector[0].value, "8");
+	assert_fails(resolver_choose(&c, "cuda-sm75", false, false, nodes, 3, &err), &err,
+		     MU_FAILED_PRECONDITION, "compute capability 7.5");
+	assert_ok(resolver_choose(&c, "auto", true, false, nodes, 3, &err), &err);
+	assert_false(c.gpu);
+}
+
+static void gpu__by_either_spelling_of_its_pci_label__is_found(void **state)
+{
+	const struct node_info s = NODE(pci_short, 0), l = NODE(pci_long, 0);
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, "gpu", false, false, &s, 1, &err), &err);
+	assert_string_equal(c.variant, "cuda");
+	assert_string_equal(c.selector[0].key, NFD "pci-10de.present");
+	assert_ok(resolver_choose(&c, "gpu", false, false, &l, 1, &err), &err);
+	assert_string_equal(c.selector[0].key, NFD "pci-0302_10de.present");
+}
+
+static void gpu__where_there_is_none__is_an_error_that_says_what_to_do(void **state)
+{
+	const struct node_info n = NODE(plain, 0);
+	struct kernel_choice c;
+
+	assert_fails(resolver_choose(&c, "gpu", false, false, &n, 1, &err), &err,
+		     MU_FAILED_PRECONDITION, "use kernels: prefer-gpu or cpu");
+	assert_ok(resolver_choose(&c, "gpu", false, false, NULL, 0, &err), &err);
+	assert_string_equal(c.variant, "cuda");
+}
+
+static void prefer_gpu__falls_back_when_none_is_there_or_in_time(void **state)
+{
+	const struct node_info cpu = NODE(avx2, 0), gpu = NODE(h100, 1);
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, "prefer-gpu", false, false, &cpu, 1, &err), &err);
+	assert_false(c.gpu);
+	assert_ok(resolver_choose(&c, "prefer-gpu", false, false, &gpu, 1, &err), &err);
+	assert_true(c.gpu);
+	assert_ok(resolver_choose(&c, "prefer-gpu", false, true, &gpu, 1, &err), &err);
+	assert_false(c.gpu);
+	assert_non_null(strstr(c.reason, "in time"));
+}
+
+static void words__that_are_no_kernels__are_unknown(void **state)
+{
+	static const char *const bad[] = {"", "tpu", "cuda-sm", "cuda-sm9x", "cuda-sm7", "cpu-avx"};
+
+	for (size_t i = 0; i < MU_COUNT(bad); i++)
+		assert_false(resolver_known(bad[i]));
+	assert_true(resolver_known("cuda-sm120") && resolver_known("arm64"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(cpu__on_mixed_nodes__takes_what_all_of_them_have),
+	    cmocka_unit_test(cpu__on_nodes_without_labels__is_generic),
+	    cmocka_unit_test(cpu_variant__asked_for_by_name__pins_the_node),
+	    cmocka_unit_test(gpu__by_feature_discovery__names_the_generation),
+	    cmocka_unit_test(gpu__by_either_spelling_of_its_pci_label__is_found),
+	    cmocka_unit_test(gpu__where_there_is_none__is_an_error_that_says_what_to_do),
+	    cmocka_unit_test(prefer_gpu__falls_back_when_none_is_there_or_in_time),
+	    cmocka_unit_test(words__that_are_no_kernels__are_unknown),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
