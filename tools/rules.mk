@@ -49,7 +49,7 @@ TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/lib/*_test.c tests/t
 test_parts = $(if $(filter lib/%,$(1)),base,$(if $(filter operator/% fake/%,$(1)),$(OPERATOR_PARTS),$(if $(filter cli/%,$(1)),$(CLI_PARTS),$(if $(filter client/%,$(1)),$(CLIENT_PARTS),$(if $(filter kernels/%,$(1)),kernel base,$(TASK_PARTS))))))
 define test_rule
 $(B)/tests/$(1): $(B)/o/tests/$(1).o $(call lib,$(call test_parts,$(1)))
-	$$(call program,$(call libs_of,$(call test_parts,$(1))) -lcmocka -rdynamic)
+	$$(call program,$$(call libs_of,$(call test_parts,$(1))) -lcmocka -rdynamic)
 endef
 $(foreach t,$(patsubst $(B)/tests/%,%,$(TESTS)),$(eval $(call test_rule,$(t))))
 
