@@ -78,6 +78,14 @@ static char **copy_keys(const char *const *keys, unsigned n)
 	return out;
 }
 
+/* TensorFlow's form, which its clients show as it is. */
+static int from_task(const struct peer *p, struct mu_err *err)
+{
+	struct mu_err said = *err;
+
+	return mu_fail(err, said.code, "From %s:\n%s", p->task, said.msg);
+}
+
 /* Registers the parts; takes their graphs. */
 static int register_parts(struct session *s, struct plan *p, struct graph_part *parts, unsigned n,
 			  struct mu_err *err)
@@ -95,7 +103,7 @@ static int register_parts(struct session *s, struct plan *p, struct graph_part *
 		rc = peer->ops->register_graph(peer, s->handle, g, s->config, &p->parts[i].graph,
 					       err);
 		if (rc)
-			return mu_wrap(err, "From %s:\n", peer->task);
+			return from_task(peer, err);
 		p->parts[i].peer = peer;
 		p->n_parts++;
 	}
