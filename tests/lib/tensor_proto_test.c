@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "lib/tensor/tensor_proto.h"
+#include "tests/test.h"
+
+static struct mu_err err;
+
+static void head(struct mu_buf *b, enum mu_dtype t, int rank, const int64_t *dims)
+{
+	struct mu_shape s;
+
+	assert_ok(mu_shape_set(&s, rank, dims, &err), &err);
+	mu_pb_put_int(b, 1, t);
+	size_t at = mu_pb_begin(b, 2);
+	mu_shape_write(b, &s);
+	mu_pb_end(b, at);
+}
+
+static void short_list__repeats_its_last_value(void **state)
+{
+	MU_AUTO_BUF b = {0};
+	MU_AUTO_TENSOR t = {0};
+
+	head(&b, MU_FLOAT, 1, (int64_t[]){4});
+	mu_pb_put_float(&b, 5, 1); /* unpacked, twice */
+	mu_pb_put_float(&b, 5, 2);
+	assert_ok(mu_tensor_parse(&t, mu_buf_span(&b), &err), &err);
+	const float *v = t.data;
+	assert_true(v[0] == 1 && v[1] == 2 && v[2] == 2 && v[3] == 2);
+}
+
+static void empty_list__is_zeros(void **state)
+{
+	MU_AUTO_BUF b = {0};
+	MU_AUTO_TENSOR t = {0};
+
+	head(&b, MU_INT64, 2, (int64_t[]){2, 3});
+	assert_ok(mu_tensor_parse(&t, mu_buf_span(&b), &err), &err);
+	for (int i = 0; i < 6; i++)
+		assert_int_equal(MU_DATA(int64_t, &t)[i], 0);
+}
+
+static void packed_varints__of_every_width__are_read(void **state)
+{
+	static const struct {
+		enum mu_dtype type;
+		uint32_t field;
+	} cases[] = {{MU_INT32, 7},  {MU_INT16, 7}, {MU_INT8, 7},    {MU_UINT8, 7},
+		     {MU_INT64, 10}, {MU_BOOL, 11}, {MU_UINT32, 16}, {MU_UINT64, 17}};
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF b = {0};
+		MU_AUTO_TENSOR t = {0};
+		head(&b, cases[i].type, 1, (int64_t[]){2});
+		size_t at = mu_pb_begin(&b, cases[i].field);
+		mu_pb_put_varint(&b, 1);
+		mu_pb_put_varint(&b, 0);
+		mu_pb_end(&b, at);
+		assert_ok(mu_tensor_parse(&t, mu_buf_span(&b), &err), &err);
+		assert_int_equal(MU_DATA(char, &t)[0], 1);
+		assert_int_equal(MU_DATA(char, &t)[mu_dtype_size(cases[i].type)], 0);
+	}
+}
+
+static void content_of_another_length__is_refused(void **state)
+{
+	MU_AUTO_BUF b = {0};
+	MU_AUTO_TENSOR t = {0};
+
+	head(&b, MU_FLOAT, 1, (int64_t[]){4});
+	mu_pb_put_bytes(&b, 4, MU_SPAN("only 12 byte"));
+	assert_fails(mu_tensor_parse(&t, mu_buf_span(&b), &err), &err, MU_INVALID_ARGUMENT,
+		     "12 bytes of content for a tensor of shape [4] and type float");
+}
+
+static void more_values_than_elements__are_refused(void **state)
+{
+	MU_AUTO_BUF b = {0};
+	MU_AUTO_TENSOR t = {0};
+
+	head(&b, MU_FLOAT, 0, NULL);
+	mu_pb_put_float(&b, 5, 1);
+	mu_pb_put_float(&b, 5, 2);
+	assert_fails(mu_tensor_parse(&t, mu_buf_span(&b), &err), &err, MU_INVALID_ARGUMENT,
+		     "too many");
+}
+
+static void shape_over_the_limit__is_refused_before_memory_is_touched(void **state)
+{
+	MU_AUTO_BUF b = {0};
+	MU_AUTO_TENSOR t = {0};
+
+	head(&b, MU_FLOAT, 1, (int64_t[]){1LL << 60});
+	assert_fails(mu_tensor_parse(&t, mu_buf_span(&b), &err), &err, MU_RESOURCE_EXHAUSTED,
+		     "[1152921504606846976]");
+}
+
+static void written__is_read_back_the_same(void **state)
+{
+	struct mu_shape s;
+	MU_AUTO_TENSOR t = {0};
+
+	assert_ok(mu_shape_set(&s, 2, (int64_t[]){1, 2}, &err), &err);
+	for (int k = MU_FLOAT; k < MU_DT_COUNT; k++) {
+		MU_AUTO_BUF b = {0};
+		MU_AUTO_TENSOR again = {0};
+		if (!mu_dtype_size((enum mu_dtype)k))
+			continue;
+		assert_ok(mu_tensor_new(&t, (enum mu_dtype)k, &s, &err), &err);
+		memset(t.data, 1, t.buf->size);
+		mu_tensor_write(&b, &t);
+		assert_ok(mu_tensor_parse(&again, mu_buf_span(&b), &err), &err);
+		assert_true(mu_shape_eq(&again.shape, &t.shape));
+		assert_memory_equal(again.data, t.data, t.buf->size);
+		mu_tensor_unref(&t);
+	}
+	MU_AUTO_BUF b = {0};
+	MU_AUTO_TENSOR strings = {0};
+	assert_ok(mu_tensor_new(&t, MU_STRING, &s, &err), &err);
+	mu_string_set(MU_DATA(struct mu_string, &t), "a\0b", 3);
+	mu_tensor_write(&b, &t);
+	assert_ok(mu_tensor_parse(&strings, mu_buf_span(&b), &err), &err);
+	assert_int_equal(MU_DATA(struct mu_string, &strings)[0].len, 3);
+	assert_int_equal(MU_DATA(struct mu_string, &strings)[1].len, 0);
+}
+
+static void proto_cut_anywhere_or_bent__never_does_harm(void **state)
+{
+	struct mu_shape s = mu_shape_vec(3);
+	MU_AUTO_TENSOR t = {0};
+	MU_AUTO_BUF b = {0};
+
+	assert_ok(mu_tensor_new(&t, MU_RESOURCE, &s, &err), &err);
+	for (int i = 0; i < 3; i++)
+		MU_DATA(struct mu_handle, &t)[i].name = mu_xstrdup("name");
+	mu_tensor_write(&b, &t);
+	head(&b, MU_FLOAT, 1, (int64_t[]){3});
+	mu_pb_put_float(&b, 5, 1);
+	for (size_t i = 0; i < b.len; i++) {
+		MU_AUTO_TENSOR r = {0};
+		char *cut = mu_xmalloc(i + 1);
+		memcpy(cut, b.data, i);
+		mu_tensor_parse(&r, (struct mu_span){cut, i}, NULL);
+		free(cut);
+	}
+	size_t had = mu_tensor_limit;
+	mu_tensor_limit = 1 << 20;
+	for (size_t i = 0; i < b.len * 8; i++) {
+		MU_AUTO_TENSOR r = {0};
+		b.data[i / 8] ^= (char)(1 << i % 8);
+		mu_tensor_parse(&r, mu_buf_span(&b), NULL);
+		b.data[i / 8] ^= (char)(1 << i % 8);
+	}
+	mu_tensor_limit = had;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(short_list__repeats_its_last_value),
+	    cmocka_unit_test(empty_list__is_zeros),
+	    cmocka_unit_test(packed_varints__of_every_width__are_read),
+	    cmocka_unit_test(content_of_another_length__is_refused),
+	    cmocka_unit_test(more_values_than_elements__are_refused),
+	    cmocka_unit_test(shape_over_the_limit__is_refused_before_memory_is_touched),
+	    cmocka_unit_test(written__is_read_back_the_same),
+	    cmocka_unit_test(proto_cut_anywhere_or_bent__never_does_harm),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
