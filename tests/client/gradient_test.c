@@ -171,7 +171,7 @@ static void check(const struct gradient_case *c)
 	assert_ok(mu_tensor_new(&value, MU_FLOAT, &shape, &err), &err);
 	for (int64_t i = 0; i < shape.count; i++)
 		MU_DATA(float, &value)
-		[i] = c->lowest + (c->highest - c->lowest) * (float)((i * 7 + 3) % 13) / 12.6f;
+	[i] = c->lowest + (c->highest - c->lowest) * (float)((i * 7 + 3) % 13) / 12.6f;
 
 	assert_ok(mu_session_open(&s, test_server(), b, NULL, &err), &err);
 	struct mu_feed feed = {x, &value};
