@@ -23,7 +23,7 @@ static const char usage[] =
     "  --workers=N              jobs looked at at once (4)\n"
     "  --metrics-port=N         /metrics (8080; 0: none)\n"
     "  --probe-port=N           /healthz and /readyz (8081; 0: none)\n"
-    "  --progress-seconds=N     between questions to a chief (5; 0: never)\n"
+    "  --progress-seconds=N     between questions to a chief (3; 0: never)\n"
     "  --once --dry-run FILE    print what would be done for a manifest, and end\n"
     "  --objects                with --dry-run: print the objects\n"
     "  --version, --help\n";
@@ -207,7 +207,7 @@ int main(int argc, char **argv)
 			.workers = 4,
 			.metrics_port = 8080,
 			.probe_port = 8081,
-			.progress_seconds = 5},
+			.progress_seconds = 3},
 	};
 	int which, rc;
 

@@ -109,15 +109,34 @@ static void add_summary(cJSON *status, const struct job_status *s)
 		cJSON_AddStringToObject(summary, "kernels", kernels.data);
 }
 
-static void add_progress(const struct reconcile *r, cJSON *status)
+/* The ready-made trainer ends with 0 at its target; the last question may have been before that. */
+static cJSON *finished_progress(cJSON *progress, int64_t target)
+{
+	if (!progress)
+		progress = cJSON_CreateObject();
+	cJSON_DeleteItemFromObjectCaseSensitive(progress, "percent");
+	cJSON_DeleteItemFromObjectCaseSensitive(progress, "targetStep");
+	if (cJSON_GetNumberValue(at(progress, "step")) < (double)target ||
+	    !cJSON_IsNumber(at(progress, "step"))) {
+		cJSON_DeleteItemFromObjectCaseSensitive(progress, "step");
+		cJSON_AddNumberToObject(progress, "step", (double)target);
+	}
+	cJSON_AddNumberToObject(progress, "targetStep", (double)target);
+	cJSON_AddStringToObject(progress, "percent", "100%");
+	return progress;
+}
+
+static void add_progress(const struct reconcile *r, cJSON *status, bool done)
 {
 	const cJSON *stored = at(at(r->object, "status"), "progress");
 	cJSON *heard = r->seen->progress ? cJSON_Parse(r->seen->progress) : NULL;
 
+	if (!heard && stored)
+		heard = cJSON_Duplicate(stored, true);
+	if (done && r->spec->program == PROGRAM_TRAIN)
+		heard = finished_progress(heard, r->spec->train.steps);
 	if (heard)
 		cJSON_AddItemToObject(status, "progress", heard);
-	else if (stored)
-		cJSON_AddItemToObject(status, "progress", cJSON_Duplicate(stored, true));
 }
 
 cJSON *status_wanted(const struct reconcile *r, const struct job_status *s)
@@ -129,7 +148,7 @@ cJSON *status_wanted(const struct reconcile *r, const struct job_status *s)
 	status = cJSON_ParseWithLength(text.data ? text.data : "", text.len);
 	if (!status)
 		status = cJSON_CreateObject();
-	add_progress(r, status);
+	add_progress(r, status, s->phase == JOB_SUCCEEDED);
 	add_summary(status, s);
 	return status;
 }

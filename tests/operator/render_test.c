@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pods and services as they are made: the restricted Pod Security Standard, and the template's say.
+ */
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "operator/control/control.h"
+
+struct made {
+	struct job_spec *spec;
+	struct job_plan *plan;
+	cJSON *pod;
+};
+
+/* The first pod that a job makes. */
+static struct made make(const char *manifest)
+{
+	struct made m = {0};
+	struct observed_job seen = {.service = true};
+	struct plan_options options = {.image = "localhost/muster-task:dev"};
+	struct mu_err err = {0};
+
+	assert_ok(job_spec_parse(&m.spec, mu_span_of(manifest), "test.yaml", &err), &err);
+	m.plan = job_plan_new(m.spec, &options, &seen, 1e9);
+	for (unsigned i = 0; i < m.plan->n_actions && !m.pod; i++)
+		if (m.plan->actions[i].kind == ACTION_CREATE_POD)
+			m.pod = render_pod(m.spec, m.plan->actions[i].pod);
+	assert_non_null(m.pod);
+	return m;
+}
+
+static void unmake(struct made *m)
+{
+	cJSON_Delete(m->pod);
+	job_plan_free(m->plan);
+	job_spec_free(m->spec);
+}
+
+/* "spec.containers.0.env.1.name" */
+static const cJSON *find(const cJSON *o, const char *path)
+{
+	MU_AUTO_FREE char *copy = mu_xstrdup(path);
+	char *save = NULL;
+
+	for (char *p = strtok_r(copy, ".", &save); p && o; p = strtok_r(NULL, ".", &save))
+		o = cJSON_IsArray(o) ? cJSON_GetArrayItem(o, atoi(p))
+				     : cJSON_GetObjectItemCaseSensitive(o, p);
+	return o;
+}
+
+static void expect(const cJSON *o, const char *path, const char *json)
+{
+	const cJSON *item = find(o, path);
+	MU_AUTO_FREE char *is = item ? cJSON_PrintUnformatted(item) : mu_xstrdup("nothing");
+
+	if (strcmp(is, json) != 0)
+		fail_msg("%s is %s, not %s", path, is, json);
+}
+
+static const char *env_of(const cJSON *pod, const char *name)
+{
+	const cJSON *e;
+
+	cJSON_ArrayForEach(e, find(pod, "spec.containers.0.env"))
+	{
+		if (strcmp(cJSON_GetStringValue(find(e, "name")), name) == 0)
+			return cJSON_GetStringValue(find(e, "value"));
+	}
+	return NULL;
+}
+
+#define HEAD                                                                                       \
+	"apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j, uid: u1}\n"
+
+static void a_plain_job__makes_restricted_pods(void **state)
+{
+	struct made m = make(HEAD "spec: {tasks: {ps: {replicas: 1}, worker: {replicas: 1}}}\n");
+
+	expect(m.pod, "metadata.name", "\"j-ps-0\"");
+	expect(m.pod, "metadata.ownerReferences.0.uid", "\"u1\"");
+	expect(m.pod, "metadata.ownerReferences.0.controller", "true");
+	expect(m.pod, "metadata.labels",
+	       "{\"muster.dev/job\":\"j\",\"app.kubernetes.io/name\":"
+	       "\"muster\",\"app.kubernetes.io/instance\":\"j\","
+	       "\"app.kubernetes.io/managed-by\":\"muster-operator\","
+	       "\"muster.dev/task\":\"ps\",\"muster.dev/index\":\"0\"}");
+	expect(m.pod, "spec.hostname", "\"j-ps-0\"");
+	expect(m.pod, "spec.subdomain", "\"j\"");
+	expect(m.pod, "spec.restartPolicy", "\"Never\"");
+	expect(m.pod, "spec.automountServiceAccountToken", "false");
+	expect(m.pod, "spec.securityContext.runAsNonRoot", "true");
+	expect(m.pod, "spec.securityContext.seccompProfile", "{\"type\":\"RuntimeDefault\"}");
+	expect(m.pod, "spec.containers.0.securityContext",
+	       "{\"allowPrivilegeEscalation\":false,\"readOnlyRootFilesystem\":true,"
+	       "\"capabilities\":{\"drop\":[\"ALL\"]}}");
+	expect(m.pod, "spec.containers.0.image", "\"localhost/muster-task:dev\"");
+	expect(m.pod, "spec.containers.0.readinessProbe.httpGet.path", "\"/readyz\"");
+	expect(m.pod, "spec.volumes", "[{\"name\":\"tmp\",\"emptyDir\":{}}]");
+	assert_non_null(env_of(m.pod, "TF_CONFIG"));
+	assert_string_equal(env_of(m.pod, "NVIDIA_VISIBLE_DEVICES"), "void");
+	unmake(&m);
+}
+
+static void a_template__is_the_base__and_keeps_its_say(void **state)
+{
+	struct made m = make(
+	    HEAD
+	    "spec:\n"
+	    "  tasks:\n"
+	    "    worker:\n"
+	    "      replicas: 1\n"
+	    "      kernels: cuda-sm90\n"
+	    "      resources: {limits: {memory: 2Gi}, requests: {cpu: 1}}\n"
+	    "      template:\n"
+	    "        metadata: {labels: {team: a, muster.dev/job: evil}, annotations: {n: x}}\n"
+	    "        spec:\n"
+	    "          restartPolicy: Always\n"
+	    "          nodeSelector: {disk: ssd}\n"
+	    "          securityContext: {runAsUser: 7}\n"
+	    "          tolerations: [{key: mine, operator: Exists}]\n"
+	    "          volumes: [{name: data, emptyDir: {}}]\n"
+	    "          containers:\n"
+	    "          - name: main\n"
+	    "            image: my:1\n"
+	    "            env: [{name: TF_CONFIG, value: own}, {name: A, value: b}]\n"
+	    "            resources: {limits: {memory: 1Gi}}\n"
+	    "            volumeMounts: [{name: data, mountPath: /tmp}]\n"
+	    "          - {name: sidecar, image: s:1}\n");
+
+	expect(m.pod, "metadata.labels.team", "\"a\"");
+	expect(m.pod, "metadata.labels.muster~1", "nothing");
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+				find(m.pod, "metadata.labels"), "muster.dev/job")),
+			    "j");
+	expect(m.pod, "metadata.annotations.n", "\"x\"");
+	expect(m.pod, "spec.restartPolicy", "\"Never\"");
+	expect(m.pod, "spec.securityContext.runAsUser", "7");
+	expect(m.pod, "spec.securityContext.runAsNonRoot", "true");
+	expect(m.pod, "spec.containers.0.name", "\"main\"");
+	expect(m.pod, "spec.containers.0.image", "\"my:1\"");
+	expect(m.pod, "spec.containers.1.name", "\"sidecar\"");
+	assert_string_equal(env_of(m.pod, "TF_CONFIG"), "own");
+	assert_string_equal(env_of(m.pod, "A"), "b");
+	expect(m.pod, "spec.containers.0.resources.limits.memory", "\"1Gi\"");
+	expect(m.pod, "spec.containers.0.resources.requests.cpu", "1");
+	assert_string_equal(
+	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+		find(m.pod, "spec.containers.0.resources.limits"), "nvidia.com/gpu")),
+	    "1");
+	expect(m.pod, "spec.nodeSelector.disk", "\"ssd\"");
+	assert_int_equal(cJSON_GetArraySize(find(m.pod, "spec.tolerations")), 2);
+	expect(m.pod, "spec.containers.0.volumeMounts",
+	       "[{\"name\":\"data\",\"mountPath\":\"/tmp\"}]");
+	unmake(&m);
+}
+
+static void a_command__is_run_as_written(void **state)
+{
+	struct made m = make(HEAD "spec:\n"
+				  "  program: {command: [python3, t.py, $(HOME)], args: [-x]}\n"
+				  "  tasks: {ps: {replicas: 1, image: tf:1}}\n"
+				  "  checkpoint: {volumeClaim: ckpt}\n");
+
+	expect(m.pod, "spec.containers.0.command", "[\"python3\",\"t.py\",\"$(HOME)\",\"-x\"]");
+	expect(m.pod, "spec.containers.0.readinessProbe.tcpSocket.port", "2222");
+	expect(m.pod, "spec.volumes.1.persistentVolumeClaim.claimName", "\"ckpt\"");
+	expect(m.pod, "spec.containers.0.volumeMounts.1.mountPath", "\"" JOB_VOLUME_PATH "\"");
+	unmake(&m);
+}
+
+static void a_service__is_headless_and_publishes_all(void **state)
+{
+	struct made m = make(HEAD "spec: {tasks: {ps: {replicas: 1}}}\n");
+	cJSON *service = render_service(m.spec, 2222, 8079);
+
+	expect(service, "spec.clusterIP", "\"None\"");
+	expect(service, "spec.publishNotReadyAddresses", "true");
+	expect(service, "spec.ports",
+	       "[{\"name\":\"grpc\",\"port\":2222},"
+	       "{\"name\":\"http\",\"port\":8079}]");
+	cJSON_Delete(service);
+	unmake(&m);
+}
+
+static void odd_templates__never_crash(void **state)
+{
+	static const char *const templates[] = {
+	    "{}",
+	    "{spec: {}}",
+	    "{spec: {containers: []}}",
+	    "{spec: {containers: [{env: 3, ports: no, resources: [], volumeMounts: {}}]}}",
+	    "{metadata: 7, spec: {volumes: 1, tolerations: x, nodeSelector: [], securityContext: "
+	    "1}}",
+	    "{metadata: {labels: [a], annotations: 3}}",
+	    "{spec: {containers: [{env: [1, null, {name: 3}], securityContext: no}]}}",
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(templates); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(HEAD "spec: {tasks: {ps: {template: %s}}}\n", templates[i]);
+		struct made m = make(text);
+		expect(m.pod, "metadata.name", "\"j-ps-0\"");
+		expect(m.pod, "spec.containers.0.image", "\"localhost/muster-task:dev\"");
+		unmake(&m);
+	}
+}
+
+static void patches__turn_one_into_the_other(void **state)
+{
+	static const struct {
+		const char *from, *to, *patch;
+	} cases[] = {
+	    {"{\"a\":1}", "{\"a\":1}", NULL},
+	    {"{\"a\":1}", "{\"a\":2}", "{\"a\":2}"},
+	    {"{\"a\":1,\"b\":2}", "{\"b\":2}", "{\"a\":null}"},
+	    {"{\"a\":{\"x\":1,\"y\":2}}", "{\"a\":{\"x\":1,\"z\":3}}",
+	     "{\"a\":{\"z\":3,\"y\":null}}"},
+	    {"{\"l\":[1,2]}", "{\"l\":[1,3]}", "{\"l\":[1,3]}"},
+	    {"{\"a\":{\"x\":1}}", "{\"a\":3}", "{\"a\":3}"},
+	    {"null", "{\"a\":1}", "{\"a\":1}"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		cJSON *from = cJSON_Parse(cases[i].from), *to = cJSON_Parse(cases[i].to);
+		cJSON *patch = merge_patch(from, to);
+		char *text = patch ? cJSON_PrintUnformatted(patch) : NULL;
+
+		if (cases[i].patch)
+			assert_string_equal(text, cases[i].patch);
+		else
+			assert_null(text);
+		free(text);
+		cJSON_Delete(from);
+		cJSON_Delete(to);
+		cJSON_Delete(patch);
+	}
+}
+
+static void pods__are_read_for_what_decides(void **state)
+{
+	static const char head[] = "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{"
+				   "\"muster.dev/task\":\"w\",\"muster.dev/index\":\"3\"}},"
+				   "\"status\":%s}";
+	static const struct {
+		const char *status;
+		enum pod_phase phase;
+		int exit_code;
+		bool ready, free;
+		const char *reason;
+	} cases[] = {
+	    {"{}", POD_UNKNOWN, -1, false, false, NULL},
+	    {"{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]}",
+	     POD_RUNNING, -1, true, false, NULL},
+	    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+	     "\"exitCode\":137,\"reason\":\"OOMKilled\"}}}]}",
+	     POD_FAILED, 137, false, false, "OOMKilled"},
+	    {"{\"phase\":\"Failed\",\"reason\":\"Evicted\"}", POD_FAILED, -1, false, true,
+	     "Evicted"},
+	    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+	     "\"True\",\"reason\":\"PreemptionByScheduler\"}]}",
+	     POD_FAILED, -1, false, true, NULL},
+	    {"{\"phase\":\"Pending\",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
+	     "\"ImagePullBackOff\"}}}]}",
+	     POD_PENDING, -1, false, false, "ImagePullBackOff"},
+	    {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+	     "\"False\",\"reason\":\"Unschedulable\"}]}",
+	     POD_PENDING, -1, false, false, "Unschedulable"},
+	    {"{\"phase\":7,\"conditions\":3,\"containerStatuses\":{}}", POD_UNKNOWN, -1, false,
+	     false, NULL},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text = mu_xasprintf(head, cases[i].status);
+		cJSON *json = cJSON_Parse(text);
+		struct cached_pod *p = pod_record_new(json);
+
+		assert_non_null(p);
+		assert_int_equal(p->index, 3);
+		assert_int_equal(p->phase, cases[i].phase);
+		assert_int_equal(p->exit_code, cases[i].exit_code);
+		assert_int_equal(p->ready, cases[i].ready);
+		assert_int_equal(p->free, cases[i].free);
+		if (cases[i].reason)
+			assert_string_equal(p->reason, cases[i].reason);
+		else
+			assert_null(p->reason);
+		pod_record_free(p);
+		cJSON_Delete(json);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_plain_job__makes_restricted_pods),
+	    cmocka_unit_test(a_template__is_the_base__and_keeps_its_say),
+	    cmocka_unit_test(a_command__is_run_as_written),
+	    cmocka_unit_test(a_service__is_headless_and_publishes_all),
+	    cmocka_unit_test(odd_templates__never_crash),
+	    cmocka_unit_test(patches__turn_one_into_the_other),
+	    cmocka_unit_test(pods__are_read_for_what_decides),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
