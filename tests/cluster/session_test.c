@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The life of sessions over one ps and two workers in one process. */
+#include "tests/cluster/fixture.h"
+
+#include <pthread.h>
+
+#define PS "/job:ps/task:0"
+#define W0 "/job:worker/task:0"
+#define W1 "/job:worker/task:1"
+
+static int start(void **state)
+{
+	*state = fixture_new("p01");
+	return 0;
+}
+
+static int start_all_but_ps(void **state)
+{
+	*state = fixture_new("01");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+/* k on the ps; s0 = k + k on worker 0; s1 = s0 * k on worker 1; v on the ps, initialised by init.
+ */
+static struct mu_graph *sums(void)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *k = constant(g, "k", PS, number(15));
+	struct mu_node *s0 = binary(g, "s0", "AddV2", W0, k, k), *v;
+
+	binary(g, "s1", "Mul", W1, s0, k);
+	v = variable(g, "v", PS);
+	binary(g, "init", "Assign", PS, v, k);
+	unary(g, "read", "Identity", PS, v);
+	return g;
+}
+
+static void a_string_constant_comes_back(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct step s = {.fetch = "c:0"};
+	MU_AUTO_TENSOR out = {0};
+	struct mu_tensor hello;
+	char handle[64];
+	struct mu_err err;
+
+	assert_int_equal(mu_tensor_string(&hello, "hello", 5, &err), 0);
+	constant(g, "c", "", hello);
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &s, &out, &err), &err);
+	assert_int_equal(out.dtype, MU_STRING);
+	assert_memory_equal(MU_DATA(struct mu_string, &out)->data, "hello", 5);
+	assert_ok(close_session(&f->worker[0], handle, &err), &err);
+}
+
+static void tensors_cross_three_tasks(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	char handle[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	for (int i = 0; i < 50; i++)
+		assert_true(run_float(&f->worker[0], handle, "s1:0") == 450);
+	/* a fetch without its port means port 0 */
+	assert_true(run_float(&f->worker[0], handle, "s0") == 30);
+	assert_ok(close_session(&f->worker[0], handle, &err), &err);
+}
+
+static void sessions_share_variables_unless_isolated(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	struct step init = {.target = "init"}, read = {.fetch = "read:0"};
+	char one[64], two[64], alone[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), one, &err), &err);
+	assert_ok(create(&f->worker[1], g, MU_SPAN(""), two, &err), &err);
+	assert_ok(create(&f->worker[0], g, MU_SPAN("\x78\x01"), alone, &err), &err);
+	assert_fails(run(&f->worker[1], two, &read, NULL, &err), &err, MU_FAILED_PRECONDITION,
+		     "uninitialized value v");
+	assert_ok(run(&f->worker[0], one, &init, NULL, &err), &err);
+	assert_true(run_float(&f->worker[1], two, "read:0") == 15);
+	assert_fails(run(&f->worker[0], alone, &read, NULL, &err), &err, MU_FAILED_PRECONDITION,
+		     "uninitialized value v");
+	assert_ok(close_session(&f->worker[0], one, &err), &err);
+	assert_true(run_float(&f->worker[1], two, "read:0") == 15); /* state outlives sessions */
+	assert_ok(close_session(&f->worker[1], two, &err), &err);
+	assert_ok(close_session(&f->worker[0], alone, &err), &err);
+}
+
+static void reset_empties_the_default_container(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	struct step init = {.target = "init"}, read = {.fetch = "read:0"};
+	MU_AUTO_BUF empty = {0};
+	char handle[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
+	assert_ok(call(&f->worker[0], "Reset", &empty, NULL, &err), &err);
+	assert_fails(run(&f->worker[0], handle, &read, NULL, &err), &err, MU_ABORTED, "not found");
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_fails(run(&f->worker[0], handle, &read, NULL, &err), &err, MU_FAILED_PRECONDITION,
+		     "uninitialized");
+}
+
+static void a_feed_takes_a_tensors_place(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	struct step s = {.fetch = "s1:0", .feed = "k:0", .value = 2};
+	MU_AUTO_TENSOR out = {0};
+	char handle[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[1], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[1], handle, &s, &out, &err), &err);
+	assert_true(MU_DATA(float, &out)[0] == 8);
+}
+
+static void extending_checks_version_and_names(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	MU_AUTO(mu_graph_free) struct mu_graph *more = mu_graph_new();
+	char handle[64];
+	struct mu_err err;
+
+	constant(more, "x", "", number(7));
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_fails(extend(&f->worker[0], handle, more, 9, &err), &err, MU_ABORTED,
+		     "Current version is 0 but caller expected 9");
+	assert_fails(extend(&f->worker[0], handle, g, 0, &err), &err, MU_INVALID_ARGUMENT, "k");
+	assert_ok(extend(&f->worker[0], handle, more, 0, &err), &err);
+	assert_true(run_float(&f->worker[0], handle, "x:0") == 7);
+}
+
+static void what_is_not_there_is_named(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	struct step nope = {.fetch = "nope:0"}, target = {.target = "nope"},
+		    port = {.fetch = "k:3"};
+	char handle[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_fails(run(&f->worker[0], handle, &nope, NULL, &err), &err, MU_NOT_FOUND, "nope");
+	assert_fails(run(&f->worker[0], handle, &target, NULL, &err), &err, MU_NOT_FOUND, "nope");
+	assert_fails(run(&f->worker[0], handle, &port, NULL, &err), &err, MU_INVALID_ARGUMENT,
+		     "k:3");
+	assert_fails(run(&f->worker[0], "0123456789abcdef", &nope, NULL, &err), &err, MU_ABORTED,
+		     "Session 0123456789abcdef is not found");
+	assert_fails(close_session(&f->worker[0], "none", &err), &err, MU_ABORTED, "not found");
+}
+
+static void a_request_that_comes_twice_runs_once(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	struct step s = {.target = "init", .request_id = 4711};
+	char handle[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &s, NULL, &err), &err);
+	assert_fails(run(&f->worker[0], handle, &s, NULL, &err), &err, MU_ABORTED,
+		     "received twice");
+}
+
+static void a_missing_task_fails_the_session_by_name(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	char handle[64];
+	struct mu_err err;
+
+	assert_fails(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err,
+		     MU_DEADLINE_EXCEEDED, "/job:ps/replica:0/task:0");
+	/* filters that leave the ps out make it unnecessary */
+	assert_ok(create(&f->worker[0], g, MU_SPAN("\x22\x0b/job:worker"), handle, &err), &err);
+}
+
+/* A ps that comes back is another one: its state is gone, and the session says so. */
+static void a_restarted_task_aborts_the_session(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	struct step init = {.target = "init"};
+	char handle[64];
+	struct mu_err err = {0};
+	int rc = 0;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
+	stop_task(&f->ps);
+	assert_fails(run(&f->worker[0], handle, &init, NULL, &err), &err, MU_UNAVAILABLE,
+		     "From /job:ps/replica:0/task:0");
+	start_task(f, &f->ps, "ps", 0);
+	for (int i = 0; i < 100 && (rc == 0 || err.code == MU_UNAVAILABLE); i++) {
+		rc = run(&f->worker[0], handle, &init, NULL, &err);
+		usleep(20000);
+	}
+	assert_int_equal(err.code, MU_ABORTED);
+	assert_ok(close_session(&f->worker[0], handle, &err), &err);
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
+}
+
+struct client {
+	struct fixture *f;
+	char handle[64];
+	int index;
+};
+
+static void *step_often(void *arg)
+{
+	struct client *c = arg;
+
+	for (int i = 0; i < 100; i++)
+		if (run_float(&c->f->worker[c->index], c->handle, "s1:0") != 450)
+			return arg;
+	return NULL;
+}
+
+static void many_clients_step_at_once(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	struct client c[4];
+	pthread_t t[4];
+	struct mu_err err;
+	void *bad;
+
+	for (int i = 0; i < 4; i++) {
+		c[i] = (struct client){.f = f, .index = i % 2};
+		assert_ok(create(&f->worker[i % 2], g, MU_SPAN(""), c[i].handle, &err), &err);
+		assert_int_equal(pthread_create(&t[i], NULL, step_often, &c[i]), 0);
+	}
+	for (int i = 0; i < 4; i++) {
+		pthread_join(t[i], &bad);
+		assert_null(bad);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_string_constant_comes_back, start, stop),
+	    cmocka_unit_test_setup_teardown(tensors_cross_three_tasks, start, stop),
+	    cmocka_unit_test_setup_teardown(sessions_share_variables_unless_isolated, start, stop),
+	    cmocka_unit_test_setup_teardown(reset_empties_the_default_container, start, stop),
+	    cmocka_unit_test_setup_teardown(a_feed_takes_a_tensors_place, start, stop),
+	    cmocka_unit_test_setup_teardown(extending_checks_version_and_names, start, stop),
+	    cmocka_unit_test_setup_teardown(what_is_not_there_is_named, start, stop),
+	    cmocka_unit_test_setup_teardown(a_request_that_comes_twice_runs_once, start, stop),
+	    cmocka_unit_test_setup_teardown(a_missing_task_fails_the_session_by_name,
+					    start_all_but_ps, stop),
+	    cmocka_unit_test_setup_teardown(a_restarted_task_aborts_the_session, start, stop),
+	    cmocka_unit_test_setup_teardown(many_clients_step_at_once, start, stop),
+	};
+
+	mu_log_set_level(MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
