@@ -63,9 +63,14 @@ static enum pod_phase phase_of(const struct local_task *t)
 
 static void say_failure(struct run *r, const struct local_task *t)
 {
-	run_view_say(&r->view, "%s-%d ended with exit code %d: %s", t->task, t->index, t->exit_code,
-		     t->last[0] ? t->last : "(it said nothing)");
-	run_view_say(&r->view, "  its log: %s/%s-%d.log", r->logs, t->task, t->index);
+	if (t->exit_code > 128 && t->exit_code < 128 + NSIG)
+		run_view_say(&r->view, "%s-%d was ended by signal %d (%s), see %s/%s-%d.log",
+			     t->task, t->index, t->exit_code - 128, strsignal(t->exit_code - 128),
+			     r->logs, t->task, t->index);
+	else
+		run_view_say(&r->view, "%s-%d ended with exit code %d, see %s/%s-%d.log: %s",
+			     t->task, t->index, t->exit_code, r->logs, t->task, t->index,
+			     t->last[0] ? t->last : "(it said nothing)");
 }
 
 static void delete_task(struct run *r, const char *uid, double now)

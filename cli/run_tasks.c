@@ -206,7 +206,8 @@ static void end_line(struct run_tasks *r, struct local_task *t)
 {
 	t->line[t->line_len] = 0;
 	if (t->line_len) {
-		memcpy(t->last, t->line, t->line_len + 1);
+		if (strncmp(t->line, "progress ", 9) != 0)
+			memcpy(t->last, t->line, t->line_len + 1);
 		r->line(r->user, t, t->line);
 	}
 	t->line_len = 0;

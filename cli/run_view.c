@@ -8,6 +8,7 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 enum { BAR = 24 };
@@ -69,48 +70,61 @@ bool run_view_take(struct run_view *v, const char *line, double now)
 	return true;
 }
 
-static void print_tasks(const struct job_status *s)
+static void put_tasks(struct mu_buf *out, const struct job_status *s)
 {
 	for (unsigned i = 0; i < s->n_tasks; i++) {
 		const struct task_status *t = &s->tasks[i];
 
-		printf("  %s %d/%d", t->name, t->ready + t->succeeded, t->desired);
+		mu_buf_printf(out, "  %s %d/%d", t->name, t->ready + t->succeeded, t->desired);
 		if (t->failed)
-			printf(" (%d failed)", t->failed);
+			mu_buf_printf(out, " (%d failed)", t->failed);
 	}
 }
 
-static void print_line(const struct run_view *v, const struct job_status *s)
+static void put_line(struct mu_buf *out, const struct run_view *v, const struct job_status *s)
 {
 	int64_t of = v->target > 0 ? v->target : 1;
 	int full = (int)((v->step < of ? v->step : of) * BAR / of);
 
-	printf("%s ", v->job);
+	mu_buf_printf(out, "%s", v->job);
 	if (v->terminal) {
-		putchar('[');
+		mu_buf_puts(out, " [");
 		for (int i = 0; i < BAR; i++)
-			putchar(i < full ? '#' : '.');
-		putchar(']');
+			mu_buf_putc(out, i < full ? '#' : '.');
+		mu_buf_putc(out, ']');
 	}
 	if (v->target > 0)
-		printf(" step %lld/%lld", (long long)v->step, (long long)v->target);
+		mu_buf_printf(out, "  step %lld/%lld", (long long)v->step, (long long)v->target);
 	if (v->step)
-		printf("  loss %.4f  %.0f steps/s  %.0f examples/s", v->loss, v->steps_per_second,
-		       v->examples_per_second);
-	print_tasks(s);
+		mu_buf_printf(out, "  loss %.4f  %.0f steps/s  %.0f examples/s", v->loss,
+			      v->steps_per_second, v->examples_per_second);
+	put_tasks(out, s);
+}
+
+/* A live line that wraps could not be taken back. */
+static size_t line_limit(const struct run_view *v)
+{
+	struct winsize size;
+
+	if (!v->terminal)
+		return SIZE_MAX;
+	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
+		   ? (size_t)size.ws_col - 1
+		   : 79;
 }
 
 void run_view_show(struct run_view *v, const struct job_status *s, double now)
 {
+	MU_AUTO_BUF line = {0};
+	size_t limit = line_limit(v);
+
 	if (now - v->shown_at < (v->terminal ? LIVE_EVERY : PLAIN_EVERY))
 		return;
 	if (!v->terminal && v->shown_at > 0 && v->shown_step == v->step)
 		return;
-	if (v->terminal)
-		fputs("\r\033[K", stdout);
-	print_line(v, s);
-	if (!v->terminal)
-		putchar('\n');
+	put_line(&line, v, s);
+	printf("%s%.*s%s", v->terminal ? "\r\033[K" : "",
+	       (int)(line.len < limit ? line.len : limit), line.data, v->terminal ? "" : "\n");
 	fflush(stdout);
 	v->shown_at = now;
 	v->shown_step = v->step;
