@@ -112,6 +112,7 @@ void cache_chiefs_free(struct cache_chief *chiefs, unsigned n);
 bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const char *json,
 			const char *kernels, double now);
 void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);
+unsigned cache_count(struct cache *c);
 void cache_metrics(struct cache *c, struct mu_buf *out);
 void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), void *arg);
 

@@ -76,6 +76,16 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 	return differs;
 }
 
+unsigned cache_count(struct cache *c)
+{
+	unsigned n;
+
+	pthread_mutex_lock(&c->lock);
+	n = (unsigned)c->jobs.count;
+	pthread_mutex_unlock(&c->lock);
+	return n;
+}
+
 void cache_metrics(struct cache *c, struct mu_buf *out)
 {
 	unsigned counts[JOB_FAILED + 1] = {0}, pods = 0;

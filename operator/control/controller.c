@@ -235,7 +235,7 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 		mu_info("control", "watching %s; %u jobs",
 			c->options.namespaces && *c->options.namespaces ? c->options.namespaces
 									: "all namespaces",
-			(unsigned)c->cache.jobs.count);
+			cache_count(&c->cache));
 		if (c->options.leader_election)
 			t->has_leader = pthread_create(&t->leader, NULL, leader_run, c) == 0;
 		rc = start_workers(t, err);

@@ -16,6 +16,13 @@ stop_operator() {
   operator_pid=
 }
 
+leader_is() { # the end of the holder's name
+  local holder
+  holder=$(kubectl -n muster-system get lease muster-operator -o jsonpath='{.spec.holderIdentity}')
+  [ "${holder%"$1"}" != "$holder" ]
+}
+ended() { ! kill -0 "$1" 2>/dev/null || grep -q '^State:[[:space:]]*Z' "/proc/$1/status"; }
+
 # within a scenario's own shell
 stop_on_exit() { trap stop_operator EXIT; }
 

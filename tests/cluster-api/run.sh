@@ -177,6 +177,37 @@ test_a_killed_operator_leaves_nothing_half_done() {
   clean reborn
 }
 
+test_leadership_passes_on_and_never_doubles() {
+  local first second
+  LEADER_ELECT=true start_operator
+  first=$operator_pid
+  eventually leader_is "_$first"
+  operator_pid=
+  metrics_port=$((metrics_port + 2)) probe_port=$((probe_port + 2)) LEADER_ELECT=true start_operator
+  second=$operator_pid
+  sleep 3
+  leader_is "_$first"
+  kill -STOP "$first" # past its lease
+  WITHIN=40 eventually leader_is "_$second"
+  sed 's/name: life/name: led/' $here/job.yaml | kubectl apply -f - >/dev/null
+  eventually pods_are led 'led-ps-0 led-ps-1'
+  kill -CONT "$first" # it must notice by itself, and end
+  WITHIN=10 eventually ended "$first"
+  leader_is "_$second"
+  operator_lives
+  kubectl delete dtj led >/dev/null
+  clean led
+}
+
+test_samples_are_accepted() {
+  local f
+  for f in deploy/samples/*.yaml examples/*.yaml; do
+    grep -q DistributedTrainingJob "$f" || continue
+    kubectl create --dry-run=server -f "$f" >/dev/null
+    "$OPERATOR" --once --dry-run "$f" | grep -q 'create pod'
+  done
+}
+
 test_what_is_not_ours_is_left_alone() {
   start_operator
   kubectl create service clusterip foreign --tcp=80 >/dev/null
