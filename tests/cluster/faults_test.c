@@ -1,0 +1,297 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes wrong in the middle of a step, with a ps that is scripted: it takes part in everything
+ * and then does not answer RunGraph, until the test says how that ends. */
+#include "tests/cluster/fixture.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "task/rpc/server.h"
+
+#define PS "/job:ps/task:0"
+
+/* ---- the scripted ps ---- */
+
+struct script {
+	struct rpc_server *server;
+	pthread_mutex_t lock;
+	struct rpc_call *parked; /* the RunGraph */
+	_Atomic int runs, cancels, cleanups;
+};
+
+static void reply_bytes(struct rpc_call *call, const struct mu_buf *b)
+{
+	struct rpc_message m = {.head = mu_buf_span(b)};
+
+	rpc_reply(call, &m);
+}
+
+static void get_status(struct rpc_call *call, void *ctx)
+{
+	MU_AUTO_BUF b = {0};
+	size_t at = mu_pb_begin(&b, 1);
+
+	mu_pb_put_str(&b, 1, "/job:ps/replica:0/task:0/device:CPU:0");
+	mu_pb_put_str(&b, 2, "CPU");
+	mu_pb_put_fixed64(&b, 6, 42);
+	mu_pb_end(&b, at);
+	reply_bytes(call, &b);
+}
+
+static void nothing(struct rpc_call *call, void *ctx)
+{
+	MU_AUTO_BUF b = {0};
+
+	reply_bytes(call, &b);
+}
+
+static void cleanup(struct rpc_call *call, void *ctx)
+{
+	atomic_fetch_add(&((struct script *)ctx)->cleanups, 1);
+	nothing(call, ctx);
+}
+
+static void register_graph(struct rpc_call *call, void *ctx)
+{
+	MU_AUTO_BUF b = {0};
+
+	mu_pb_put_str(&b, 1, "g");
+	reply_bytes(call, &b);
+}
+
+static void gone(void *arg)
+{
+	struct script *s = arg;
+	struct rpc_call *call;
+	struct mu_err err;
+
+	mu_fail(&err, MU_CANCELLED, "given up");
+	pthread_mutex_lock(&s->lock);
+	call = s->parked;
+	s->parked = NULL;
+	pthread_mutex_unlock(&s->lock);
+	if (call)
+		rpc_reply_error(call, &err);
+	atomic_fetch_add(&s->cancels, 1);
+}
+
+static void run_graph(struct rpc_call *call, void *ctx)
+{
+	struct script *s = ctx;
+
+	pthread_mutex_lock(&s->lock);
+	s->parked = call;
+	pthread_mutex_unlock(&s->lock);
+	rpc_on_cancel(call, gone, s);
+	atomic_fetch_add(&s->runs, 1);
+}
+
+#define METHOD(name, fn)                                                                           \
+	{                                                                                          \
+		"/tensorflow.WorkerService/" name, fn                                              \
+	}
+static const struct rpc_method methods[] = {
+    METHOD("GetStatus", get_status),        METHOD("CreateWorkerSession", nothing),
+    METHOD("DeleteWorkerSession", nothing), METHOD("RegisterGraph", register_graph),
+    METHOD("RunGraph", run_graph),          METHOD("CleanupGraph", cleanup),
+};
+
+static void until(_Atomic int *counter, int n)
+{
+	for (int i = 0; i < 1000 && atomic_load(counter) < n; i++)
+		usleep(5000);
+	assert_true(atomic_load(counter) >= n);
+}
+
+/* ---- the fixture: the script as ps, a real worker, a session with one target on the ps ---- */
+
+struct faults {
+	struct fixture *f;
+	struct script ps;
+	char handle[64];
+};
+
+static int start(void **state)
+{
+	struct faults *t = MU_NEW(struct faults);
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	const char *address;
+	struct mu_err err;
+	int port;
+
+	t->f = fixture_new("01");
+	pthread_mutex_init(&t->ps.lock, NULL);
+	address = t->f->address[0];
+	struct rpc_server_options o = {.addresses = &address,
+				       .n_addresses = 1,
+				       .methods = methods,
+				       .n_methods = MU_COUNT(methods),
+				       .ctx = &t->ps};
+
+	assert_ok(rpc_server_start(&o, &t->ps.server, &port, &err), &err);
+	node(g, "wait", "NoOp", PS);
+	constant(g, "here", "/job:worker/task:0", number(1));
+	assert_ok(create(&t->f->worker[0], g, MU_SPAN(""), t->handle, &err), &err);
+	*state = t;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	struct faults *t = *state;
+
+	fixture_free(t->f);
+	rpc_server_stop(t->ps.server, 0);
+	pthread_mutex_destroy(&t->ps.lock);
+	free(t);
+	return 0;
+}
+
+struct waiting {
+	struct faults *t;
+	struct step step;
+	struct mu_err err;
+	int rc;
+	pthread_t thread;
+};
+
+static void *run_step(void *arg)
+{
+	struct waiting *w = arg;
+
+	w->rc = run(&w->t->f->worker[0], w->t->handle, &w->step, NULL, &w->err);
+	return NULL;
+}
+
+static struct waiting *begin(struct faults *t, long timeout_ms)
+{
+	struct waiting *w = MU_NEW(struct waiting);
+
+	*w = (struct waiting){
+	    .t = t, .step = {.target = "wait", .fetch = "here:0", .timeout_ms = timeout_ms}};
+	assert_int_equal(pthread_create(&w->thread, NULL, run_step, w), 0);
+	until(&t->ps.runs, 1);
+	return w;
+}
+
+static void ends_with(struct waiting *w, enum mu_code code, const char *text)
+{
+	pthread_join(w->thread, NULL);
+	assert_int_equal(w->rc, -(int)code);
+	if (!strstr(w->err.msg, text))
+		fail_msg("'%s' does not say '%s'", w->err.msg, text);
+	free(w);
+}
+
+static void a_ps_that_dies_in_a_step_makes_it_unavailable(void **state)
+{
+	struct faults *t = *state;
+	struct waiting *w = begin(t, 0);
+
+	rpc_server_stop(t->ps.server, 0);
+	t->ps.server = NULL;
+	/* gRPC tells a call that was cancelled by a server's end from one whose connection broke */
+	pthread_join(w->thread, NULL);
+	assert_true(w->err.code == MU_UNAVAILABLE || w->err.code == MU_CANCELLED);
+	assert_non_null(strstr(w->err.msg, "From /job:ps/replica:0/task:0"));
+	free(w);
+}
+
+static void a_step_over_its_time_ends_with_deadline_exceeded(void **state)
+{
+	struct faults *t = *state;
+	struct waiting *w = begin(t, 50);
+
+	ends_with(w, MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
+	until(&t->ps.cancels, 1);
+	until(&t->ps.cleanups, 1);
+}
+
+static void closing_the_session_cancels_its_steps(void **state)
+{
+	struct faults *t = *state;
+	struct waiting *w = begin(t, 0);
+	struct step again = {.target = "wait"};
+	struct mu_err err;
+
+	assert_ok(close_session(&t->f->worker[0], t->handle, &err), &err);
+	ends_with(w, MU_CANCELLED, "Session::Close");
+	until(&t->ps.cancels, 1);
+	assert_fails(run(&t->f->worker[0], t->handle, &again, NULL, &err), &err, MU_ABORTED,
+		     "not found");
+}
+
+static void an_error_of_one_part_is_the_steps_error(void **state)
+{
+	struct faults *t = *state;
+	struct waiting *w = begin(t, 0);
+	struct rpc_call *call;
+	MU_AUTO_BUF b = {0};
+
+	mu_pb_put_int(&b, 5, MU_OUT_OF_RANGE);
+	mu_pb_put_str(&b, 6, "the queue is empty");
+	pthread_mutex_lock(&t->ps.lock);
+	call = t->ps.parked;
+	t->ps.parked = NULL;
+	pthread_mutex_unlock(&t->ps.lock);
+	reply_bytes(call, &b);
+	ends_with(w, MU_OUT_OF_RANGE, "From /job:ps/replica:0/task:0:\nthe queue is empty");
+}
+
+static _Atomic int ended;
+static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	atomic_fetch_add(&ended, 1);
+}
+
+static void a_client_that_goes_away_frees_its_step(void **state)
+{
+	struct faults *t = *state;
+	struct step s = {.target = "wait"};
+	struct rpc_message m;
+	MU_AUTO_BUF request = {0};
+	struct mu_err err;
+	uint64_t id;
+
+	ended = 0;
+	step_request(&request, t->handle, &s);
+	m = (struct rpc_message){.head = mu_buf_span(&request)};
+	id = rpc_start(t->f->worker[0].ch, "/tensorflow.MasterService/RunStep", &m, 0, 0, note,
+		       NULL, &err);
+	assert_true(id != 0);
+	until(&t->ps.runs, 1);
+	rpc_out_cancel(t->f->worker[0].ch, id);
+	until(&ended, 1);
+	until(&t->ps.cancels, 1);
+	until(&t->ps.cleanups, 1);
+}
+
+static void stopping_the_master_ends_its_steps(void **state)
+{
+	struct faults *t = *state;
+	struct waiting *w = begin(t, 0);
+
+	task_server_stop(t->f->worker[0].server, 10);
+	t->f->worker[0].server = NULL;
+	pthread_join(w->thread, NULL);
+	assert_int_equal(w->err.code, MU_UNAVAILABLE);
+	free(w);
+	rpc_channel_close(t->f->worker[0].ch);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_ps_that_dies_in_a_step_makes_it_unavailable, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(a_step_over_its_time_ends_with_deadline_exceeded, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(closing_the_session_cancels_its_steps, start, stop),
+	    cmocka_unit_test_setup_teardown(an_error_of_one_part_is_the_steps_error, start, stop),
+	    cmocka_unit_test_setup_teardown(a_client_that_goes_away_frees_its_step, start, stop),
+	    cmocka_unit_test_setup_teardown(stopping_the_master_ends_its_steps, start, stop),
+	};
+
+	mu_log_set_level(MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
