@@ -333,6 +333,20 @@ static int cut(struct mu_bundle_reader *r, const struct bundle_record *rec, cons
 	return 0;
 }
 
+static const struct bundle_record *find_part(const struct mu_bundle_reader *r,
+					     const struct bundle_record *whole,
+					     const struct mu_slice *slice)
+{
+	struct bundle_extent e = extent_of_slice(slice);
+	MU_AUTO_BUF key = {0};
+
+	bundle_slice_key(&key, whole->key, &e);
+	const struct bundle_record *rec = bundle_index_find(&r->index, key.data, key.len);
+	bool fits = rec && !rec->n_slices && rec->dtype == whole->dtype &&
+		    mu_shape_eq(&rec->shape, &slice->part);
+	return fits ? rec : NULL;
+}
+
 int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const struct mu_slice *slice,
 			 struct mu_tensor *out, struct mu_err *err)
 {
@@ -349,8 +363,11 @@ int mu_bundle_read_slice(struct mu_bundle_reader *r, const char *name, const str
 			       mu_shape_str(&slice->full), mu_shape_str(&rec->shape), name);
 	if (slice->whole)
 		return mu_bundle_read(r, name, out, err);
+	/* A variable that is partitioned as it was when saved finds each part as it is. */
+	const struct bundle_record *part = rec->n_slices ? find_part(r, rec, slice) : NULL;
 	box_of_slice(&want, slice);
-	rc = rec->n_slices ? read_box(r, rec, &want, &slice->part, out, err)
-			   : cut(r, rec, &want, &slice->part, out, err);
+	rc = part            ? read_record(r, part, out, err)
+	     : rec->n_slices ? read_box(r, rec, &want, &slice->part, out, err)
+			     : cut(r, rec, &want, &slice->part, out, err);
 	return rc ? mu_wrap(err, "checkpoint %s: tensor '%s'", r->prefix, name) : 0;
 }

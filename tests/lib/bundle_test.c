@@ -169,6 +169,10 @@ static void bundle__in_parts__is_put_together_and_cut_anew(void **state)
 	assert_ok(mu_bundle_read_slice(r, "p", &s, &cut, &err), &err);
 	assert_string_equal(mu_shape_str(&cut.shape), "[3,2]");
 	assert_true(MU_DATA(float, &cut)[0] == 1 && MU_DATA(float, &cut)[5] == 8);
+	mu_tensor_unref(&cut);
+	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN("4 3 1,3:0,3"), &err), &err);
+	assert_ok(mu_bundle_read_slice(r, "p", &s, &cut, &err), &err); /* as it was saved */
+	assert_true(MU_DATA(float, &cut)[0] == 3 && MU_DATA(float, &cut)[8] == 11);
 	assert_ok(mu_slice_parse(&s, &is_slice, MU_SPAN("5 3 0,3:1,2"), &err), &err);
 	assert_fails(mu_bundle_read_slice(r, "p", &s, &cut, &err), &err, MU_INVALID_ARGUMENT,
 		     "Shape in shape_and_slice spec [5,3] does not match the shape stored");

@@ -36,7 +36,7 @@ static struct mu_tensor filled(enum mu_dtype dtype, int rank, const int64_t *dim
 		else if (dtype == MU_BOOL)
 			MU_DATA(bool, &t)[i] = i % 2;
 		else if (dtype == MU_STRING)
-			mu_string_set(&MU_DATA(struct mu_string, &t)[i], "a\0bcdefgh" + i,
+			mu_string_set(&MU_DATA(struct mu_string, &t)[i], &"a\0bcdefgh"[i],
 				      (size_t)i);
 	}
 	return t;
