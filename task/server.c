@@ -105,7 +105,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	int rc;
 
 	if (!named)
-		return -MU_INVALID_ARGUMENT;
+		return err ? -(int)err->code : -MU_NOT_FOUND;
 	s = MU_NEW(struct task_server);
 	pthread_mutex_init(&s->lock, NULL);
 	s->started_ms = s->rate_ms = timer_now_ms();

@@ -74,6 +74,7 @@ static void unref_tensor(void *p)
 {
 	struct mu_tensor *t = p;
 
+	core_take_over(p);
 	mu_tensor_unref(t);
 	free(t);
 }
@@ -86,6 +87,7 @@ static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
 		return grpc_slice_from_copied_buffer(t->data, len);
 	held = MU_NEW(struct mu_tensor);
 	*held = mu_tensor_ref(t);
+	core_hand_over(held);
 	return grpc_slice_new_with_user_data(held->data, len, unref_tensor, held);
 }
 

@@ -185,6 +185,7 @@ static grpc_call_error start_batch(struct out_call *c, grpc_byte_buffer *request
 	ops[5].data.recv_status_on_client.trailing_metadata = &c->trailing;
 	ops[5].data.recv_status_on_client.status = &c->status;
 	ops[5].data.recv_status_on_client.status_details = &c->details;
+	core_hand_over(&c->tag);
 	return grpc_call_start_batch(c->call, ops, MU_COUNT(ops), &c->tag, NULL);
 }
 

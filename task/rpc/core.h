@@ -33,6 +33,17 @@ void core_status(struct mu_err *err, grpc_status_code code, grpc_slice details);
 struct core_tag {
 	void (*fire)(struct core_tag *tag, bool ok);
 };
+/* What goes through gRPC to another thread is handed over before and taken over after: gRPC does
+ * synchronise, but ThreadSanitizer, which does not see into it, must be told. */
+#ifdef __SANITIZE_THREAD__
+void __tsan_acquire(void *p);
+void __tsan_release(void *p);
+#define core_hand_over(p) __tsan_release(p)
+#define core_take_over(p) __tsan_acquire(p)
+#else
+#define core_hand_over(p) ((void)(p))
+#define core_take_over(p) ((void)(p))
+#endif
 grpc_completion_queue *loop_ref(void);
 void loop_unref(void);
 bool loop_is_this_thread(void);

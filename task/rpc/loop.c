@@ -27,6 +27,7 @@ static void *run(void *arg)
 		if (e.type == GRPC_OP_COMPLETE) {
 			struct core_tag *tag = e.tag;
 
+			core_take_over(tag);
 			tag->fire(tag, e.success);
 		}
 	}

@@ -158,6 +158,7 @@ static void answer(struct rpc_call *c, const struct rpc_message *m, const struct
 	}
 	n++;
 	atomic_fetch_add(&c->refs, 1); /* SENT */
+	core_hand_over(&c->sent);
 	if (grpc_call_start_batch(c->call, ops, n, &c->sent, NULL) != GRPC_CALL_OK) {
 		mu_error("rpc", "an answer could not be sent");
 		call_unref(c);
@@ -226,6 +227,7 @@ static void on_arrived(struct core_tag *tag, bool ok)
 	atomic_fetch_add(&c->refs, 1); /* CLOSE; the first reference is now the handler's */
 	op.op = GRPC_OP_RECV_CLOSE_ON_SERVER;
 	op.data.recv_close_on_server.cancelled = &c->was_cancelled;
+	core_hand_over(&c->closed);
 	if (grpc_call_start_batch(c->call, &op, 1, &c->closed, NULL) != GRPC_CALL_OK)
 		call_unref(c);
 	if (!c->method) {
@@ -268,8 +270,9 @@ static void arm(struct rpc_server *s, unsigned method)
 	c->status_text = grpc_empty_slice();
 	grpc_metadata_array_init(&c->metadata);
 	grpc_call_details_init(&c->details);
-	if (method < s->n_methods) {
-		c->method = &s->methods[method];
+	c->method = method < s->n_methods ? &s->methods[method] : NULL;
+	core_hand_over(&c->arrived);
+	if (c->method) {
 		bad = grpc_server_request_registered_call(
 		    s->server, s->registered[method], &c->call, &c->deadline, &c->metadata,
 		    &c->payload, s->queue, s->queue, &c->arrived);
@@ -304,6 +307,7 @@ static void *serve(void *arg)
 		if (e.type == GRPC_OP_COMPLETE) {
 			struct core_tag *tag = e.tag;
 
+			core_take_over(tag);
 			tag->fire(tag, e.success);
 		}
 	}

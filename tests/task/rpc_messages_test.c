@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Messages by hand against the generated ones, and messages that are cut short. */
+#include "lib/base/pb.h"
+#include "lib/tensor/tensor_proto.h"
+#include "proto/worker.pb-c.h"
+#include "task/rpc/control.h"
+#include "task/rpc/core.h"
+#include "task/rpc/hot.h"
+#include "task/rpc/tensor_writer.h"
+#include "tests/test.h"
+
+static struct mu_tensor floats(int64_t n)
+{
+	struct mu_shape shape = mu_shape_vec(n);
+	struct mu_tensor t;
+
+	assert_int_equal(mu_tensor_new(&t, MU_FLOAT, &shape, NULL), 0);
+	for (int64_t i = 0; i < n; i++)
+		MU_DATA(float, &t)[i] = (float)i;
+	return t;
+}
+
+static void control_messages_survive_a_round_trip(void **state)
+{
+	Muster__CleanupAllRequest m = MUSTER__CLEANUP_ALL_REQUEST__INIT, *got;
+	char *names[] = {"a", "", "c"};
+	MU_AUTO_BUF b = {0};
+	struct mu_arena a;
+	struct mu_err err;
+
+	mu_arena_init(&a);
+	m.n_container = 3;
+	m.container = names;
+	control_pack(&b, &m);
+	got = control_unpack(&a, &muster__cleanup_all_request__descriptor, mu_buf_span(&b), &err);
+	assert_non_null(got);
+	assert_int_equal(got->n_container, 3);
+	assert_string_equal(got->container[2], "c");
+	mu_arena_fini(&a);
+}
+
+static void hand_and_generated_encodings_agree(void **state)
+{
+	struct mu_arena a;
+	MU_AUTO_BUF hand = {0};
+	MU_AUTO_BUF generated = {0};
+	Muster__CleanupGraphRequest m = MUSTER__CLEANUP_GRAPH_REQUEST__INIT;
+	Muster__DeregisterGraphRequest d = MUSTER__DEREGISTER_GRAPH_REQUEST__INIT;
+	struct hot_run_graph run;
+	struct mu_err err;
+
+	m.step_id = 0x1ffffffffffffff;
+	control_pack(&generated, &m);
+	mu_pb_put_int(&hand, 1, m.step_id);
+	assert_true(mu_span_eq(mu_buf_span(&hand), mu_buf_span(&generated)));
+	/* fields 1 of both are the graph's handle */
+	mu_arena_init(&a);
+	d.graph_handle = "0001";
+	mu_buf_clear(&generated);
+	control_pack(&generated, &d);
+	assert_ok(hot_run_graph_parse(&run, mu_buf_span(&generated), &a, &err), &err);
+	assert_string_equal(run.graph, "0001");
+	mu_arena_fini(&a);
+}
+
+static void a_small_message_cannot_grow_without_bound(void **state)
+{
+	/* 60 MB of empty strings: two bytes each on the wire, many in memory */
+	size_t n = 60u << 20;
+	MU_AUTO_FREE char *bytes = malloc(n);
+	struct mu_arena a;
+	struct mu_err err = {0};
+
+	assert_non_null(bytes);
+	for (size_t i = 0; i < n; i += 2) {
+		bytes[i] = 0x0a;
+		bytes[i + 1] = 0;
+	}
+	mu_arena_init(&a);
+	assert_null(control_unpack(&a, &muster__cleanup_all_request__descriptor,
+				   (struct mu_span){bytes, n}, &err));
+	assert_int_equal(err.code, MU_INVALID_ARGUMENT);
+	mu_arena_fini(&a);
+}
+
+static void run_graph_survives_a_round_trip(void **state)
+{
+	struct hot_run_graph m = {.graph = "g1", .session = "s1", .step_id = -5, .request_id = 77},
+			     got;
+	MU_AUTO_BUF b = {0};
+	struct mu_arena a;
+	struct mu_err err;
+
+	m.store_errors = m.session_called = true;
+	hot_run_graph_write(&b, &m);
+	mu_arena_init(&a);
+	assert_ok(hot_run_graph_parse(&got, mu_buf_span(&b), &a, &err), &err);
+	assert_string_equal(got.graph, "g1");
+	assert_string_equal(got.session, "s1");
+	assert_int_equal(got.step_id, -5);
+	assert_int_equal(got.request_id, 77);
+	assert_true(got.store_errors && got.session_called && !got.partial);
+	mu_arena_fini(&a);
+}
+
+static void a_request_cut_short_anywhere_is_refused_or_smaller(void **state)
+{
+	MU_AUTO_BUF b = {0};
+	struct hot_run_step step;
+	struct hot_run_graph run;
+	struct hot_recv_tensor recv;
+	struct mu_tensor t = floats(3);
+	struct tensor_writer w = {0};
+	struct mu_err err;
+
+	mu_pb_put_str(&b, 1, "0123456789abcdef");
+	tensor_writer_put_named(&w, 2, "x:0", &t);
+	mu_buf_put(&b, w.buf.data, w.buf.len);
+	mu_pb_put_str(&b, 3, "y:0");
+	mu_pb_put_str(&b, 4, "train");
+	mu_pb_put_int(&b, 8, 1234567);
+	for (size_t n = 0; n <= b.len; n++) {
+		/* a copy of its own size, so that a sanitizer sees a read past its end */
+		MU_AUTO_FREE char *copy = malloc(n ? n : 1);
+		struct mu_span cut = {copy, n};
+		struct mu_arena a;
+
+		memcpy(copy, b.data, n);
+		mu_arena_init(&a);
+		if (hot_run_step_parse(&step, cut, &a, &err) == 0 && n == b.len) {
+			assert_int_equal(step.feeds.n, 1);
+			assert_string_equal(step.feeds.list[0], "x:0");
+			assert_string_equal(step.fetches.list[0], "y:0");
+			assert_string_equal(step.targets.list[0], "train");
+			assert_int_equal(step.request_id, 1234567);
+		}
+		hot_run_callable_parse(&step, cut, &a, &err);
+		hot_run_graph_parse(&run, cut, &a, &err);
+		hot_recv_tensor_parse(&recv, cut, &a, &err);
+		hot_status_parse(cut, 3, 4, &err);
+		mu_arena_fini(&a);
+	}
+	tensor_writer_fini(&w);
+	mu_tensor_unref(&t);
+}
+
+/* The reply as it would arrive: in slices of `piece` bytes. */
+static void arrive(struct rpc_bytes *out, const struct rpc_message *m, size_t piece)
+{
+	struct rpc_bytes whole;
+	grpc_slice *slices;
+	struct mu_span all;
+	size_t n = 0;
+
+	bytes_init(&whole, message_to_buffer(m));
+	all = rpc_bytes_flat(&whole);
+	slices = MU_NEW_ARRAY(grpc_slice, all.len / piece + 2);
+	for (size_t at = 0; at < all.len; at += piece)
+		slices[n++] = grpc_slice_from_copied_buffer(
+		    all.data + at, all.len - at < piece ? all.len - at : piece);
+	bytes_init(out, grpc_raw_byte_buffer_create(slices, n));
+	for (size_t i = 0; i < n; i++)
+		grpc_slice_unref(slices[i]);
+	free(slices);
+	bytes_fini(&whole);
+}
+
+static void a_received_tensor_is_the_sent_one(void **state)
+{
+	static const int64_t sizes[] = {0, 1, 200, 300, 1100, 5000, 100000};
+	static const size_t pieces[] = {7, 100, 8192, 1 << 20};
+
+	for (unsigned i = 0; i < MU_COUNT(sizes); i++)
+		for (unsigned p = 0; p < MU_COUNT(pieces); p++) {
+			struct tensor_writer w = {0};
+			struct mu_tensor t = floats(sizes[i]), got;
+			struct rpc_bytes bytes;
+			struct mu_err err;
+			bool dead = true;
+
+			mu_pb_put_int(&w.buf, 3, 123456789);
+			tensor_writer_put(&w, 1, &t);
+			arrive(&bytes, tensor_writer_message(&w), pieces[p]);
+			assert_ok(hot_recv_tensor_reply(&bytes, &got, &dead, &err), &err);
+			assert_false(dead);
+			assert_true(mu_shape_eq(&t.shape, &got.shape));
+			if (sizes[i])
+				assert_memory_equal(t.data, got.data, mu_tensor_bytes(&t));
+			mu_tensor_unref(&got);
+			bytes_fini(&bytes);
+			tensor_writer_fini(&w);
+			mu_tensor_unref(&t);
+		}
+}
+
+/* A length that the message does not have, at each byte of the head. */
+static void a_lying_reply_is_an_error(void **state)
+{
+	struct tensor_writer w = {0};
+	struct mu_tensor t = floats(2000), got;
+	struct rpc_bytes whole, bytes;
+	struct mu_err err;
+	bool dead;
+
+	tensor_writer_put(&w, 1, &t);
+	bytes_init(&whole, message_to_buffer(tensor_writer_message(&w)));
+	for (size_t at = 0; at < 20; at++)
+		for (int bit = 0; bit < 8; bit++) {
+			struct mu_span flat = rpc_bytes_flat(&whole);
+			MU_AUTO_FREE char *copy = malloc(flat.len);
+			struct rpc_message m = {.head = {copy, flat.len}};
+
+			memcpy(copy, flat.data, flat.len);
+			copy[at] ^= (char)(1 << bit);
+			arrive(&bytes, &m, 4096);
+			if (hot_recv_tensor_reply(&bytes, &got, &dead, &err) == 0)
+				mu_tensor_unref(&got);
+			bytes_fini(&bytes);
+		}
+	bytes_fini(&whole);
+	tensor_writer_fini(&w);
+	mu_tensor_unref(&t);
+}
+
+static void a_dead_tensor_arrives_dead(void **state)
+{
+	struct rpc_message m = {.head = MU_SPAN("\x10\x01")};
+	struct rpc_bytes bytes;
+	struct mu_tensor got;
+	struct mu_err err;
+	bool dead = false;
+
+	bytes_init(&bytes, message_to_buffer(&m));
+	assert_ok(hot_recv_tensor_reply(&bytes, &got, &dead, &err), &err);
+	assert_true(dead);
+	assert_int_equal(got.shape.count, 0);
+	mu_tensor_unref(&got);
+	bytes_fini(&bytes);
+}
+
+static int start(void **state)
+{
+	core_init();
+	return 0;
+}
+
+static int stop(void **state)
+{
+	core_shutdown();
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(control_messages_survive_a_round_trip),
+	    cmocka_unit_test(hand_and_generated_encodings_agree),
+	    cmocka_unit_test(a_small_message_cannot_grow_without_bound),
+	    cmocka_unit_test(run_graph_survives_a_round_trip),
+	    cmocka_unit_test(a_request_cut_short_anywhere_is_refused_or_smaller),
+	    cmocka_unit_test(a_received_tensor_is_the_sent_one),
+	    cmocka_unit_test(a_lying_reply_is_an_error),
+	    cmocka_unit_test(a_dead_tensor_arrives_dead),
+	};
+
+	return cmocka_run_group_tests(tests, start, stop);
+}
