@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One graph a task.  An edge that crosses becomes a _Send on one side and a _Recv on the other, one
  * pair for each tensor and destination device; a crossing control edge becomes an empty constant
- * that travels the same way.  A loop may not cross: its every turn would need its own messages. */
+ * that travels the same way.  A loop may not cross: its every turn would need its own messages.
+ *
+ * A variable that a node on another task reads after its control inputs ("train, then give me the
+ * global step") is sent only when these have run, by a pair of its own: programs count on seeing
+ * what the control inputs wrote. */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
@@ -100,8 +104,8 @@ static void describe(struct mu_graph *g, struct mu_node *n, const char *type_att
 	mu_node_set_attr(g, n, "client_terminated", &no);
 }
 
-static int type_of(struct cut *c, struct mu_input in, const struct mu_node *user,
-		   enum mu_dtype *out)
+static int full_type_of(struct cut *c, struct mu_input in, const struct mu_node *user,
+			enum mu_dtype *out)
 {
 	enum mu_dtype *types;
 	unsigned n;
@@ -113,7 +117,18 @@ static int type_of(struct cut *c, struct mu_input in, const struct mu_node *user
 		return mu_fail(c->err, MU_INVALID_ARGUMENT,
 			       "Node '%s': its input '%s:%d' has only %u outputs", user->name,
 			       in.node->name, in.port, n);
-	*out = mu_dtype_base(types[in.port]);
+	*out = types[in.port];
+	return 0;
+}
+
+static int type_of(struct cut *c, struct mu_input in, const struct mu_node *user,
+		   enum mu_dtype *out)
+{
+	int rc = full_type_of(c, in, user, out);
+
+	if (rc)
+		return rc;
+	*out = mu_dtype_base(*out);
 	if (*out == MU_RESOURCE)
 		return mu_fail(c->err, MU_INVALID_ARGUMENT,
 			       "Node '%s' on %s takes a resource handle from '%s' on %s: a handle "
@@ -143,13 +158,12 @@ static int add_token(struct cut *c, struct mu_graph *from, const struct mu_node 
 }
 
 static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *user,
-		    struct mu_node **recv)
+		    struct mu_node **send, struct mu_node **recv)
 {
 	struct mu_graph *from = c->parts[c->part_of[in.node->id]].graph;
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
 	struct wire w = {.from = in.node->device, .to = user->device, .type = MU_FLOAT};
 	struct mu_input source = {c->copies[in.node->id], in.port};
-	struct mu_node *send;
 	int rc;
 
 	if (c->depth && c->depth[in.node->id] > 0)
@@ -164,12 +178,12 @@ static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *use
 	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
 		return rc;
 	w.name = mu_arena_printf(&c->scratch, "edge_%u_%s", c->n_edges, in.node->name);
-	if ((rc = add_node(c, from, in.node->name, "_Send", w.from, &send)) ||
+	if ((rc = add_node(c, from, in.node->name, "_Send", w.from, send)) ||
 	    (rc = add_node(c, to, in.node->name, "_Recv", w.to, recv)))
 		return rc;
-	describe(from, send, "T", &w);
+	describe(from, *send, "T", &w);
 	describe(to, *recv, "tensor_type", &w);
-	mu_node_set_inputs(from, send, &source, 1, NULL, 0);
+	mu_node_set_inputs(from, *send, &source, 1, NULL, 0);
 	return 0;
 }
 
@@ -177,7 +191,7 @@ static int map_input(struct cut *c, struct mu_input in, const struct mu_node *us
 		     struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
-	struct mu_node *recv;
+	struct mu_node *send, *recv;
 	int rc;
 
 	if (c->part_of[in.node->id] == c->part_of[user->id]) {
@@ -189,12 +203,46 @@ static int map_input(struct cut *c, struct mu_input in, const struct mu_node *us
 	mu_buf_puts(&key, user->device);
 	recv = mu_map_get_n(&c->recvs, key.data, key.len);
 	if (!recv) {
-		if ((rc = add_pair(c, in, user, &recv)))
+		if ((rc = add_pair(c, in, user, &send, &recv)))
 			return rc;
 		mu_map_put_n(&c->recvs, key.data, key.len, recv);
 	}
 	*out = (struct mu_input){recv, in.port == MU_CONTROL ? MU_CONTROL : 0};
 	return 0;
+}
+
+/* Whether input k is another task's variable, and to be read after the node's control inputs. */
+static int reads_late(struct cut *c, const struct mu_node *n, unsigned k, bool *out)
+{
+	struct mu_input in = n->inputs[k];
+	enum mu_dtype type;
+	int rc;
+
+	*out = false;
+	if (k >= n->n_inputs || !n->n_controls || c->part_of[in.node->id] == c->part_of[n->id])
+		return 0;
+	for (unsigned i = 0; i < n->n_controls; i++)
+		if (c->depth && c->depth[n->inputs[n->n_inputs + i].node->id] > 0)
+			return 0; /* a loop's turns have no place on the other task */
+	if ((rc = full_type_of(c, in, n, &type)))
+		return rc;
+	*out = mu_dtype_is_ref(type);
+	return 0;
+}
+
+static int read_late(struct cut *c, const struct mu_node *n, unsigned k, struct mu_input *out)
+{
+	const struct mu_node *variable = n->inputs[k].node;
+	struct mu_graph *from = c->parts[c->part_of[variable->id]].graph;
+	struct mu_node *send, *recv;
+	struct mu_input first;
+	int rc = add_pair(c, n->inputs[k], n, &send, &recv);
+
+	for (unsigned i = 0; !rc && i < n->n_controls; i++)
+		if (!(rc = map_input(c, n->inputs[n->n_inputs + i], variable, &first)))
+			mu_node_add_control(from, send, first.node);
+	*out = (struct mu_input){recv, 0};
+	return rc;
 }
 
 static int cut_all(struct cut *c)
@@ -211,9 +259,13 @@ static int cut_all(struct cut *c)
 		const struct mu_node *n = g->nodes[i];
 		unsigned total = n->n_inputs + n->n_controls;
 		struct mu_input *in = MU_ARENA_ARRAY(&c->scratch, struct mu_input, total);
-		for (unsigned k = 0; k < total; k++)
-			if ((rc = map_input(c, n->inputs[k], n, &in[k])))
+		for (unsigned k = 0; k < total; k++) {
+			bool late;
+			if ((rc = reads_late(c, n, k, &late)) ||
+			    (rc = late ? read_late(c, n, k, &in[k])
+				       : map_input(c, n->inputs[k], n, &in[k])))
 				return rc;
+		}
 		mu_node_set_inputs(c->parts[c->part_of[i]].graph, c->copies[i], in, n->n_inputs,
 				   in + n->n_inputs, n->n_controls);
 	}

@@ -103,6 +103,35 @@ static void handle_that_would_leave_its_task__is_refused(void **state)
 	mu_graph_free(g);
 }
 
+static void variable_read_after_a_control__is_sent_after_it(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	attr_type(g, node(g, "v", "VariableV2", "", PS), "dtype", MU_FLOAT);
+	node(g, "train", "NoOp", "", PS);
+	node(g, "here", "NoOp", "", WORKER);
+	floats(g, "now", "Identity", "v", WORKER);
+	floats(g, "after", "Identity", "v ^train ^here", WORKER);
+	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
+	unsigned late = 0, early = 0;
+	for (unsigned i = 0; i < ps->n_nodes; i++) {
+		const struct mu_node *n = ps->nodes[i];
+		if (strcmp(n->op, "_Send") || strcmp(n->inputs[0].node->name, "v"))
+			continue;
+		early += n->n_controls == 0;
+		late += n->n_controls == 2;
+		if (n->n_controls == 2) {
+			assert_string_equal(n->inputs[1].node->name, "train");
+			assert_string_equal(n->inputs[2].node->op, "_Recv");
+		}
+	}
+	assert_int_equal(late, 1);
+	assert_int_equal(early, 1);
+	graph_parts_free(parts, n_parts);
+	mu_graph_free(g);
+}
+
 static void loop_over_two_tasks__is_refused_by_name(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -121,6 +150,7 @@ int main(void)
 	    cmocka_unit_test(crossing_tensor__travels_once_for_two_users),
 	    cmocka_unit_test(crossing_control_edge__becomes_an_empty_tensor),
 	    cmocka_unit_test(handle_that_would_leave_its_task__is_refused),
+	    cmocka_unit_test(variable_read_after_a_control__is_sent_after_it),
 	    cmocka_unit_test(loop_over_two_tasks__is_refused_by_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -31,7 +31,8 @@ def run(sess, fetch, feeds=()):
 x = tf.placeholder(tf.float32, name="x")
 shaped = tf.placeholder(tf.float32, [2, 3], name="shaped")
 product = tf.matmul(x, tf.constant([[1.0, 2.0]]), name="product")
-total = tf.add(x, tf.constant([1.0, 2.0, 3.0]), name="total")
+total = tf.add(x, tf.placeholder(tf.float32, name="y"), name="total")
+y = total.op.inputs[1]
 with tf.device("/job:ps/task:0"):
     variable = tf.Variable(3.0, name="never_initialised")
     loose = tf.Variable(tf.zeros([2]), validate_shape=False, name="loose")
@@ -43,12 +44,12 @@ with tf.Session(TARGET) as sess:
     case("unfed placeholder with a shape", lambda: run(sess, tf.identity(shaped, name="of_shaped")))
     case("matmul shapes", lambda: run(sess, product, [(x, np.ones((3, 2)))]))
     case("matmul of a vector", lambda: run(sess, product, [(x, np.ones(3))]))
-    case("add shapes", lambda: run(sess, total, [(x, np.ones(2))]))
+    case("add shapes", lambda: run(sess, total, [(x, np.ones(2)), (y, np.ones(3))]))
     case("reshape", lambda: run(sess, reshape, [(x, np.ones(5))]))
     case("uninitialised variable", lambda: run(sess, variable.value()))
     case("uninitialised variable read elsewhere", lambda: run(sess, tf.negative(variable, name="minus")))
     case("assign shapes", lambda: run(sess, assign.op))
-    case("still works", lambda: run(sess, total, [(x, np.ones(3))]))
+    case("still works", lambda: run(sess, total, [(x, np.ones(3)), (y, np.ones(3))]))
 
 for device in ("/job:ps/task:7", "/job:nobody/task:0", "/device:GPU:0"):
     with tf.Graph().as_default() as graph, tf.device(device):
@@ -86,11 +87,18 @@ case("extend with a wrong version",
 case("extend with a known node", lambda: call("ExtendSession", field(1, handle) + field(2, good.SerializeToString())))
 
 
-def broken(change):
+def broken(change, run=False):
+    """A session with that graph, and a run of its node: a server may look at a node only when it is needed."""
     graph_def = tf.GraphDef()
     graph_def.CopyFrom(good)
     change(graph_def.node[0])
-    return lambda: create(graph_def)
+
+    def go():
+        reply = create(graph_def)
+        if run:
+            call("RunStep", field(1, reply[2:2 + reply[1]]) + field(3, graph_def.node[0].name.encode() + b":0"))
+
+    return go
 
 
 def add_input(node):
@@ -101,7 +109,7 @@ def add_input(node):
     del node.attr["dtype"]
 
 
-case("unknown op", broken(lambda n: setattr(n, "op", "NoSuchOp")))
+case("unknown op", broken(lambda n: setattr(n, "op", "NoSuchOp"), run=True))
 case("missing input", broken(add_input))
 case("bytes that are no message", lambda: call("CreateSession", b"\x0a\xff\xff\xff\xff"))
 case("close", lambda: call("CloseSession", field(1, handle)))
