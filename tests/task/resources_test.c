@@ -1,0 +1,149 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+
+#include "task/device/device.h"
+#include "task/runtime/resources.h"
+#include "task/runtime/thread_pool.h"
+#include "tests/test.h"
+
+static struct mu_err err;
+static const struct mu_pshape scalar = {.rank = 0};
+static const struct resource_type queue_type = {.name = "queue"};
+
+static struct resource *make(void *arg, struct mu_err *e)
+{
+	++*(int *)arg;
+	return &variable_new(MU_FLOAT, &scalar)->base;
+}
+
+static struct mu_tensor number(float v)
+{
+	struct mu_tensor t;
+
+	assert_ok(mu_tensor_scalar(&t, MU_FLOAT, &v, &err), &err);
+	return t;
+}
+
+static void resource__is_made_once_and_shared_by_name(void **state)
+{
+	struct resources *rs = resources_new();
+	struct resource *a, *b, *c;
+	int made = 0;
+
+	assert_ok(resources_find_or_create(rs, "", "v", &variable_type, make, &made, &a, &err),
+		  &err);
+	assert_ok(resources_find(rs, "localhost", "v", &variable_type, &b, &err), &err);
+	assert_ptr_equal(a, b);
+	assert_ok(resources_find_or_create(rs, "other", "v", &variable_type, make, &made, &c, &err),
+		  &err);
+	assert_ptr_not_equal(a, c);
+	assert_int_equal(made, 2);
+	struct resource *x;
+	assert_fails(resources_find(rs, "", "v", &queue_type, &x, &err), &err, MU_INVALID_ARGUMENT,
+		     "is a variable, not a queue");
+	assert_fails(resources_find(rs, "", "w", &variable_type, &x, &err), &err, MU_NOT_FOUND,
+		     "localhost/w");
+	resources_clear(rs, "");
+	assert_fails(resources_find(rs, "", "v", &variable_type, &x, &err), &err, MU_NOT_FOUND,
+		     "does not exist");
+	assert_ok(resources_remove(rs, "other", "v", &variable_type, &err), &err);
+	resource_unref(a); /* what is held outlives its place in the table */
+	resource_unref(b);
+	resource_unref(c);
+	resources_free(rs);
+}
+
+static void reader_of_a_variable__never_sees_half_an_update(void **state)
+{
+	struct variable *v = variable_new(MU_FLOAT, &scalar);
+	MU_AUTO_TENSOR before = {0};
+	struct mu_tensor *mine;
+
+	assert_fails(variable_read(v, &before, &err), &err, MU_FAILED_PRECONDITION,
+		     "Attempting to use uninitialized value");
+	variable_assign(v, number(1));
+	assert_ok(variable_read(v, &before, &err), &err);
+	pthread_mutex_lock(&v->lock);
+	assert_ok(variable_exclusive(v, &mine, &err), &err);
+	MU_DATA(float, mine)[0] = 2;
+	void *where = mine->data;
+	pthread_mutex_unlock(&v->lock);
+	assert_true(MU_DATA(float, &before)[0] == 1);
+	pthread_mutex_lock(&v->lock); /* nobody reads now: in place */
+	assert_ok(variable_exclusive(v, &mine, &err), &err);
+	assert_ptr_equal(mine->data, where);
+	pthread_mutex_unlock(&v->lock);
+	resource_unref(&v->base);
+}
+
+static void add(void *arg, int64_t from, int64_t to)
+{
+	for (int64_t i = from; i < to; i++)
+		atomic_fetch_add((_Atomic int64_t *)arg, i);
+}
+
+struct nested {
+	struct pool_job job;
+	struct thread_pool *pool;
+	_Atomic int64_t sum;
+	_Atomic bool done;
+};
+
+static void nest(struct pool_job *job)
+{
+	struct nested *n = MU_CONTAINER(job, struct nested, job);
+
+	thread_pool_parallel(n->pool, 1000, 10, add, &n->sum);
+	n->done = true;
+}
+
+static void parallel_loops__inside_busy_threads__still_end(void **state)
+{
+	struct thread_pool *p;
+	struct nested jobs[16] = {0};
+
+	assert_ok(thread_pool_new(2, &p, &err), &err);
+	for (int i = 0; i < 16; i++) {
+		jobs[i].job.run = nest;
+		jobs[i].pool = p;
+		thread_pool_add(p, &jobs[i].job);
+	}
+	_Atomic int64_t sum = 0;
+	thread_pool_parallel(p, 100000, 100, add, &sum);
+	assert_int_equal(sum, 99999LL * 100000 / 2);
+	thread_pool_free(p);
+	for (int i = 0; i < 16; i++)
+		assert_int_equal(jobs[i].sum, 999 * 1000 / 2);
+}
+
+static void device__promised_but_not_there__is_refused(void **state)
+{
+	struct device_choice c;
+
+	assert_ok(device_open("cpu-generic", &c, &err), &err);
+	assert_string_equal(c.chosen, "cpu-generic");
+	assert_ok(device_open("auto", &c, &err), &err);
+	assert_string_equal(c.chosen, c.probed);
+	assert_fails(device_open("cpu-z80", &c, &err), &err, MU_INVALID_ARGUMENT, "cpu-z80");
+	assert_fails(device_open("tpu", &c, &err), &err, MU_INVALID_ARGUMENT, "'tpu'");
+#if defined(__x86_64__)
+	assert_fails(device_open("cpu-neon", &c, &err), &err, MU_FAILED_PRECONDITION,
+		     "this processor has only");
+#endif
+	setenv("MUSTER_CUDA_PLUGIN", "/nowhere/libmuster-cuda.so", 1);
+	assert_fails(device_open("gpu", &c, &err), &err, MU_FAILED_PRECONDITION,
+		     "the GPU plug-in cannot be loaded");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(resource__is_made_once_and_shared_by_name),
+	    cmocka_unit_test(reader_of_a_variable__never_sees_half_an_update),
+	    cmocka_unit_test(parallel_loops__inside_busy_threads__still_end),
+	    cmocka_unit_test(device__promised_but_not_there__is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
