@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Savers, hooks and monitored sessions on a server in this process. */
+#include "tests/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/io/bundle.h"
+#include "lib/io/checkpoint_state.h"
+#include "lib/io/event_writer.h"
+#include "muster/train.h"
+#include "tests/client/server.h"
+
+static struct mu_err err;
+static char folder[64];
+
+/* x goes down from 1 by a tenth of its gradient each step. */
+struct program {
+	struct mu_builder *b;
+	struct mu_var *x;
+	struct mu_out loss, train;
+	struct mu_saver *saver;
+	struct mu_monitored *m;
+};
+
+static int setup(void **state)
+{
+	strcpy(folder, "/tmp/muster-monitored-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	mu_err_clear(&err);
+	return 0;
+}
+
+static int teardown(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+static void build(struct program *p, const char *variable)
+{
+	struct mu_init one = {.kind = MU_INIT_VALUE, .value = 1};
+	struct mu_optimizer sgd;
+
+	*p = (struct program){.b = mu_builder_new()};
+	mu_global_step(p->b);
+	p->x = mu_variable(p->b, variable, MU_FLOAT, MU_SHAPE(2), one, true);
+	p->loss = mu_sum(p->b, mu_square(p->b, mu_read(p->x)), NULL, 0);
+	assert_ok(mu_optimizer_named("sgd", 0.05, &sgd, &err), &err);
+	p->train = mu_minimize(p->b, &sgd, p->loss, mu_global_step(p->b));
+	p->saver = mu_saver_new(p->b, 2);
+	assert_ok(mu_builder_check(p->b, &err), &err);
+}
+
+static int open_with(struct program *p, struct mu_hook **hooks, unsigned n)
+{
+	return mu_monitored_open(&p->m, p->b,
+				 &(struct mu_monitored_options){
+				     .target = test_server(),
+				     .chief = true,
+				     .train = p->train,
+				     .saver = p->saver,
+				     .folder = folder,
+				     .hooks = hooks,
+				     .n_hooks = n,
+				     .session = {.isolate_state = true},
+				 },
+				 &err);
+}
+
+static void train_to_the_end(struct program *p)
+{
+	for (int i = 0; i < 1000 && !mu_monitored_should_stop(p->m); i++)
+		assert_ok(mu_monitored_train(p->m, &(struct mu_run){0}, NULL, &err), &err);
+}
+
+static void close_all(struct program *p)
+{
+	if (p->m)
+		assert_ok(mu_monitored_close(p->m, false, &err), &err);
+	mu_saver_free(p->saver);
+	mu_builder_free(p->b);
+}
+
+static void a_training__goes_on_from_its_checkpoint(void **state)
+{
+	struct program p;
+	struct mu_checkpoint_state s;
+	MU_AUTO_TENSOR x = {0};
+
+	build(&p, "x");
+	assert_ok(
+	    open_with(&p,
+		      (struct mu_hook *[]){mu_checkpoint_hook(p.saver, folder, 0, 4, NULL, NULL),
+					   mu_stop_at_step_hook(10)},
+		      2),
+	    &err);
+	train_to_the_end(&p);
+	assert_int_equal(mu_monitored_step(p.m), 10);
+	close_all(&p);
+
+	assert_ok(mu_checkpoint_state_read(&s, folder, &err), &err);
+	assert_int_equal(s.n, 2); /* steps 0 and 4 were let go */
+	assert_non_null(strstr(s.latest, "model.ckpt-10"));
+	assert_true(mu_bundle_exists(s.all[0]));
+	mu_checkpoint_state_fini(&s);
+
+	build(&p, "x"); /* state of the first session is gone: this must come from the file */
+	assert_ok(open_with(&p, NULL, 0), &err);
+	assert_int_equal(mu_monitored_step(p.m), 10);
+	assert_ok(mu_session_get(mu_monitored_session(p.m), mu_read(p.x), &x, &err), &err);
+	assert_float_equal(MU_DATA(float, &x)[1], 0.34867844f, 1e-5f); /* 0.9^10 */
+	close_all(&p);
+}
+
+static void a_checkpoint_without_a_variable__is_named(void **state)
+{
+	struct program p;
+
+	build(&p, "x");
+	assert_ok(
+	    open_with(
+		&p, (struct mu_hook *[]){mu_checkpoint_hook(p.saver, folder, 0, 0, NULL, NULL)}, 1),
+	    &err);
+	close_all(&p);
+	build(&p, "renamed");
+	assert_int_equal(open_with(&p, NULL, 0), -(int)MU_NOT_FOUND);
+	assert_non_null(strstr(err.msg, "renamed"));
+	p.m = NULL;
+	close_all(&p);
+}
+
+static void a_loss_that_is_no_number__ends_the_training(void **state)
+{
+	struct program p;
+	struct mu_hook *nan;
+	int rc = 0;
+
+	build(&p, "x");
+	struct mu_out bad = mu_div(p.b, p.loss, mu_const_float(p.b, 0));
+	nan = mu_nan_hook(bad);
+	assert_ok(open_with(&p, &nan, 1), &err);
+	rc = mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err);
+	assert_int_equal(rc, -(int)MU_OUT_OF_RANGE);
+	assert_non_null(strstr(err.msg, "at step 1"));
+	close_all(&p);
+}
+
+static void summaries__are_written_every_so_often(void **state)
+{
+	const char *tag = "loss";
+	struct mu_event_writer *events;
+	struct program p;
+	char path[1024];
+
+	build(&p, "x");
+	assert_ok(mu_event_create(&events, folder, "", &err), &err);
+	snprintf(path, sizeof(path), "%s", mu_event_path(events));
+	assert_ok(open_with(&p,
+			    (struct mu_hook *[]){mu_summary_hook(events, 5, &tag, &p.loss, 1),
+						 mu_stop_at_step_hook(10)},
+			    2),
+		  &err);
+	train_to_the_end(&p);
+	close_all(&p);
+	assert_ok(mu_event_close(events, &err), &err);
+
+	MU_AUTO_BUF file = {0};
+	assert_ok(mu_buf_read_file(&file, path, 1 << 20, &err), &err);
+	assert_non_null(memmem(file.data, file.len, "loss", 4));
+	assert_non_null(memmem(file.data, file.len, "global_step/sec", 15));
+}
+
+static void nobody_at_the_target__is_unavailable_in_time(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct mu_session_options o = {.connect_timeout_ms = 300};
+	struct mu_out c = mu_const_float(b, 1);
+	MU_AUTO_TENSOR v = {0};
+
+	assert_ok(mu_session_open(&s, "127.0.0.1:1", b, &o, &err), &err);
+	assert_fails(mu_session_get(s, c, &v, &err), &err, MU_UNAVAILABLE, "127.0.0.1:1");
+}
+
+static void nodes_added_after_a_run__are_sent(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct mu_out c = mu_const_float(b, 21);
+	MU_AUTO_TENSOR first = {0};
+	MU_AUTO_TENSOR second = {0};
+
+	assert_ok(mu_session_open(&s, test_server(), b, NULL, &err), &err);
+	assert_ok(mu_session_get(s, c, &first, &err), &err);
+	assert_ok(mu_session_get(s, mu_add(b, c, c), &second, &err), &err);
+	assert_float_equal(*MU_DATA(float, &second), 42, 0);
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(a_training__goes_on_from_its_checkpoint),
+	    T(a_checkpoint_without_a_variable__is_named),
+	    T(a_loss_that_is_no_number__ends_the_training),
+	    T(summaries__are_written_every_so_often),
+	    T(nobody_at_the_target__is_unavailable_in_time),
+	    T(nodes_added_after_a_run__are_sent),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_server_stop);
+}
