@@ -5,8 +5,9 @@
 
 #include "operator/plan/plan_internal.h"
 
-/* What tasks have to end by themselves after the chief did. */
-enum { GRACE = 30 };
+/* Seconds that tasks have to end by themselves after the chief did: workers first, who may still
+ * talk to the servers, then everybody. */
+enum { WORKER_GRACE = 10, GRACE = 30 };
 
 bool plan_has_ended(const struct planner *p)
 {
@@ -127,13 +128,36 @@ void plan_judge(struct planner *p)
 	}
 }
 
+static bool workers_live(const struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; p->spec->tasks[t].kind != TASK_PS && i < p->width[t]; i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+			if (pod && !pod->deleting && pod->phase == POD_RUNNING)
+				return true;
+		}
+	return false;
+}
+
+static void finish_server(struct planner *p, const struct observed_pod *pod)
+{
+	double patience = p->status->completion_time + WORKER_GRACE;
+
+	if (p->now < patience && workers_live(p)) {
+		plan_wake(p, patience);
+		return;
+	}
+	struct plan_action *a = plan_act(p, ACTION_FINISH_POD, pod->task, pod->index,
+					 "ChiefFinished", "the chief has finished");
+	a->uid = pod->uid;
+}
+
 static void clean_pod(struct planner *p, const struct observed_pod *pod)
 {
 	const struct task_spec *t = job_spec_task(p->spec, pod->task);
 	bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
 	bool good = p->status->phase == JOB_SUCCEEDED;
 	double patience = p->status->completion_time + GRACE;
-	struct plan_action *a;
 
 	if (pod->deleting)
 		return;
@@ -141,16 +165,14 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 		return;
 	if (!over && good && p->now < patience) {
 		plan_wake(p, patience);
-		if (t && t->kind == TASK_PS) {
-			a = plan_act(p, ACTION_FINISH_POD, pod->task, pod->index, "ChiefFinished",
-				     "the chief has finished");
-			a->uid = pod->uid;
-		}
+		if (t && t->kind == TASK_PS)
+			finish_server(p, pod);
 		return;
 	}
 	if (p->spec->clean == CLEAN_NONE)
 		return;
-	a = plan_act(p, ACTION_DELETE_POD, pod->task, pod->index, "JobEnded",
+	struct plan_action *a =
+	    plan_act(p, ACTION_DELETE_POD, pod->task, pod->index, "JobEnded",
 		     "the job has ended (cleanPodPolicy: %s)", clean_policy_names[p->spec->clean]);
 	a->uid = pod->uid;
 }

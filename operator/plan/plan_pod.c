@@ -40,6 +40,10 @@ static const struct mu_cluster *cluster_of(struct planner *p)
 	for (unsigned t = 0; t < p->spec->n_tasks && !p->cluster_made; t++)
 		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
 			const char *name = p->spec->tasks[t].name;
+			/* TensorFlow's programs expect the evaluator to stand outside. */
+			if (p->spec->program == PROGRAM_COMMAND &&
+			    p->spec->tasks[t].kind == TASK_EVALUATOR)
+				continue;
 			address_of(p, name, i, address, sizeof address);
 			mu_cluster_add(&p->cluster, name, i, address, NULL);
 		}

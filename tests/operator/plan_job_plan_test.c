@@ -354,6 +354,8 @@ static void ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl(void **st
 	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
 	assert_non_null(pod(&w, "worker", 1)); /* may still end by itself */
 	w.now = w.wake;
+	assert_string_equal(look(&w), "!ps/0 ");
+	w.now = w.wake;
 	look(&w);
 	assert_int_equal(w.n_pods, 0);
 	look(&w);
