@@ -10,10 +10,11 @@
  *
  * The rules: ps tasks first; the others when every ps is ready (a ps that fails later does not stop
  * workers that run).  The chief is chief/0, or worker/0.  When it ends with 0 (or, by
- * successPolicy AllWorkers, when every worker has) the ps tasks are asked to finish (FINISH_POD)
- * and the job has Succeeded; ps tasks wait up to 10 s for workers that still run.  A failed task is restarted as its restart policy says, each real
- * failure counting against backoffLimit; one that may not be restarted fails the job.  A finished
- * index never runs again.  Fewer replicas than pods: the highest indices are deleted.
+ * successPolicy AllWorkers, when every worker has) the job has Succeeded and the ps tasks are asked
+ * to finish (FINISH_POD), up to 10 s later while workers still run.  A failed task is restarted as
+ * its restart policy says, each real failure counting against backoffLimit; one that may not be
+ * restarted fails the job.  A finished index never runs again.  Fewer replicas than pods: the
+ * highest indices are deleted.
  */
 #ifndef MUSTER_PLAN_JOB_PLAN_H
 #define MUSTER_PLAN_JOB_PLAN_H

@@ -439,7 +439,7 @@ static void pods__carry_cluster_and_program(void **state)
 	struct world w;
 
 	world_start(&w,
-		    HEAD "  tasks: {worker: {replicas: 1}}\n"
+		    HEAD "  tasks: {worker: {replicas: 1}, evaluator: {}}\n"
 			 "  program: {command: [python, t.py], args: [-v], classicFlags: true}\n");
 	look(&w);
 	const struct plan_pod *p = w.plan->actions[1].pod;
