@@ -21,6 +21,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "hello: %s\n", err.msg);
 		return 1;
 	}
-	printf("%s\n", MU_DATA(struct mu_string, &value)->data);
+	const struct mu_string *text = value.data;
+	printf("%.*s\n", (int)text->len, text->data);
 	return 0;
 }
