@@ -82,8 +82,10 @@ void kernel_out_dead(struct kernel_call *c, unsigned i);
 /* Ends an asynchronous call; err NULL means success.  c is gone afterwards. */
 void kernel_finish(struct kernel_call *c, const struct mu_err *err);
 /* For start(): `cancel(arg)` is called (at most once, maybe at once, from any thread) when the step
- * is cancelled while the call waits.  kernel_uncancel returns false when cancel has run or is
- * running. */
+ * is cancelled while the call waits; it must see to it that kernel_finish is called.
+ * kernel_on_cancel returns false when the step is over already: cancel has been called, c may be
+ * gone.  kernel_uncancel returns true when cancel will not come any more, and false when it has run
+ * or is running: then the call is cancel's to finish. */
 bool kernel_on_cancel(struct kernel_call *c, void (*cancel)(void *arg), void *arg);
 bool kernel_uncancel(struct kernel_call *c);
 

@@ -19,7 +19,7 @@ struct runtime {
 };
 int runtime_new(const char *job, int task, unsigned threads, const struct rendezvous_remote *remote,
 		struct runtime **out, struct mu_err *err); /* threads 0: what the cgroup gives */
-void runtime_free(struct runtime *rt);
+void runtime_free(struct runtime *rt); /* no step may run any more, nor a reference be held */
 
 /* An executor: a registered partition, compiled to a flat plan.  Immutable, reference-counted. */
 struct executor;

@@ -9,7 +9,8 @@
 #include "task/runtime/plan.h"
 #include "task/runtime/work.h"
 
-enum { MAX_SPARE = 8 };
+/* Blocks kept for the next steps: a few, and of a large plan only one. */
+enum { MAX_SPARE = 8, SPARE_BYTES = 8 << 20 };
 
 struct call *call_of(struct kernel_call *k)
 {
@@ -42,7 +43,8 @@ static void give_root(struct executor *e, struct iteration *it, bool clean)
 		for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
 			value_clear(&it->slots[i]);
 	pthread_mutex_lock(&e->lock);
-	if (e->n_spare < MAX_SPARE) {
+	if (!e->n_spare || (e->n_spare < MAX_SPARE &&
+			    (e->n_spare + 1) * e->frames[ROOT_FRAME].size <= SPARE_BYTES)) {
 		it->next = e->spare;
 		e->spare = it;
 		e->n_spare++;
