@@ -7,6 +7,7 @@
 #include "cli/cli.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
+#include "task/server.h"
 
 struct verb {
 	const char *name, *args, *what;
@@ -62,6 +63,7 @@ int main(int argc, char **argv)
 	const struct verb *v;
 
 	mu_log_init("muster");
+	task_server_fix_environment(argv);
 	if (argc < 2) {
 		help(0, NULL);
 		return CLI_USAGE;

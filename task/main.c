@@ -293,6 +293,7 @@ int main(int argc, char **argv)
 	int rc;
 
 	mu_log_init("muster-task");
+	task_server_fix_environment(argv);
 	rc = parse(&a, argc, argv, &err);
 	if (rc < 0)
 		fprintf(stderr, "muster-task: %s\n", err.msg);

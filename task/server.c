@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "lib/base/log.h"
+#include "task/kernels/loops.h"
 #include "task/server_internal.h"
 
 enum { OFFLOAD_THREADS = 64, RPC_GRACE_MS = 500 };
@@ -71,6 +72,11 @@ static char *target_of(const char *address, int port)
 	if (!strcmp(host, "0.0.0.0") || !strcmp(host, "::"))
 		snprintf(host, sizeof(host), "127.0.0.1");
 	return mu_xasprintf(strchr(host, ':') ? "grpc://[%s]:%d" : "grpc://%s:%d", host, port);
+}
+
+void task_server_fix_environment(char **argv)
+{
+	blas_environment_fix(argv);
 }
 
 static int make_parts(struct task_server *s, const struct task_server_options *o,

@@ -26,6 +26,9 @@ struct task_server;
 int task_server_start(const struct task_server_options *o, struct task_server **out,
 		      struct mu_err *err);
 /* Lets running steps end for up to grace_ms, cancels the rest, frees. */
+/* For main, first thing: starts the program again (it does not return then) when the environment
+ * holds a setting that would make the arithmetic slower than this processor is. */
+void task_server_fix_environment(char **argv);
 void task_server_stop(struct task_server *s, long grace_ms);
 
 int task_server_port(const struct task_server *s);

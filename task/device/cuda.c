@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "task/device/device.h"
+#include "task/kernels/loops.h"
 
 typedef int probe_fn(char *why, size_t n);
 
@@ -58,6 +59,8 @@ static int cuda_open(const char *asked, struct device_choice *out, struct mu_err
 		dlclose(so);
 		return mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: %s", why);
 	}
+	if ((rc = cpu_kernels_select(NULL, err))) /* what has no GPU kernel runs beside it */
+		return rc;
 	out->gpu = true; /* stays loaded: its kernels are in use until the process ends */
 	snprintf(out->chosen, sizeof out->chosen, "cuda");
 	snprintf(out->probed, sizeof out->probed, "cuda");

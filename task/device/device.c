@@ -6,6 +6,7 @@
 #include <strings.h>
 
 #include "lib/base/mem.h"
+#include "task/kernels/loops.h"
 
 static const struct device_kind *const kinds[] = {&device_cpu, &device_cuda};
 
@@ -23,7 +24,7 @@ int device_open(const char *asked, struct device_choice *out, struct mu_err *err
 	const struct device_kind *kind = NULL;
 	int rc;
 
-	if (strcasecmp(want, "auto") == 0)
+	if (strcasecmp(want, "auto") == 0 || strcasecmp(want, "arm64") == 0)
 		kind = &device_cpu; /* a GPU is used when it is asked for */
 	else if (strcasecmp(want, "gpu") == 0)
 		kind = &device_cuda;
@@ -33,10 +34,11 @@ int device_open(const char *asked, struct device_choice *out, struct mu_err *err
 	if (!kind)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%.40s' is no kind of kernels: auto, cpu, gpu, cpu-generic, "
-			       "cpu-avx2, cpu-avx512, cpu-neon or cuda",
+			       "cpu-avx2, cpu-avx512, arm64 or cuda",
 			       want);
 	snprintf(c.asked, sizeof c.asked, "%s", want);
-	snprintf(c.probed, sizeof c.probed, "%s", cpu_level_name(cpu_probe()));
+	snprintf(c.probed, sizeof c.probed, "%s", cpu_kernels_best());
+	blas_threads(1); /* products are split by our own pool, which also knows the cgroup */
 	if ((rc = kind->open(want, &c, err)))
 		return rc;
 	*out = c;

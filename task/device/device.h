@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Which kernels a task runs: what was asked for, what the hardware has, what was chosen.
  *
- * Asked is "auto", "cpu", "gpu", or a variant: "cpu-generic", "cpu-avx2", "cpu-avx512", "cpu-neon",
+ * Asked is "auto", "cpu", "gpu", or a variant: "cpu-generic", "cpu-avx2", "cpu-avx512", "arm64",
  * "cuda" or "cuda-<arch>".  A promise that the hardware does not keep is FAILED_PRECONDITION that
  * says what is missing; nothing falls back in silence.
  */
@@ -12,13 +12,10 @@
 
 #include "lib/base/err.h"
 
-enum cpu_level { CPU_GENERIC, CPU_AVX2, CPU_AVX512, CPU_NEON };
-
 struct device_choice {
 	char asked[32];
 	char probed[64]; /* the best this machine has: "cpu-avx512" */
 	char chosen[32]; /* "cpu-avx2" */
-	enum cpu_level level;
 	bool gpu;
 };
 
@@ -30,8 +27,5 @@ struct device_kind {
 extern const struct device_kind device_cpu, device_cuda;
 
 int device_open(const char *asked, struct device_choice *out, struct mu_err *err);
-enum cpu_level cpu_probe(void);               /* the best level this processor and system have */
-bool cpu_has(enum cpu_level level);           /* may kernels of this level run here? */
-const char *cpu_level_name(enum cpu_level l); /* "cpu-avx2" */
 
 #endif

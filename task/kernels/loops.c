@@ -30,49 +30,63 @@ static bool always(void)
 	return true;
 }
 
-/* Best first. */
+/* Best first.  The generic loops of an arm64 build use its vector unit: every arm64 has one. */
 static const struct {
+	const char *name;
 	const struct loops *loops;
 	bool (*supported)(void);
 } variants[] = {
 #if defined(__x86_64__)
-    {&loops_avx512, has_avx512},
-    {&loops_avx2, has_avx2},
+    {"cpu-avx512", &loops_avx512, has_avx512},
+    {"cpu-avx2", &loops_avx2, has_avx2},
+#elif defined(__aarch64__)
+    {"arm64", &loops_generic, always},
 #endif
-    {&loops_generic, always},
+    {"cpu-generic", &loops_generic, always},
 };
+static const char *chosen = "cpu-generic";
+
+const char *cpu_kernels_best(void)
+{
+	unsigned i = 0;
+
+	while (!variants[i].supported())
+		i++;
+	return variants[i].name;
+}
+
+/* A name that another processor's build would know. */
+static bool known_elsewhere(const char *variant)
+{
+	static const char *const all[] = {"cpu-avx512", "cpu-avx2", "arm64"};
+
+	for (unsigned i = 0; i < MU_COUNT(all); i++)
+		if (strcmp(all[i], variant) == 0)
+			return true;
+	return false;
+}
 
 int cpu_kernels_select(const char *variant, struct mu_err *err)
 {
-	bool any = !variant || !*variant;
+	const char *want = variant && *variant ? variant : cpu_kernels_best();
 
-	for (unsigned i = 0; i < MU_COUNT(variants); i++) {
-		if (!any && strcmp(variant, variants[i].loops->variant) != 0)
-			continue;
-		if (variants[i].supported()) {
+	for (unsigned i = 0; i < MU_COUNT(variants); i++)
+		if (strcmp(want, variants[i].name) == 0 && variants[i].supported()) {
 			loops = variants[i].loops;
+			chosen = variants[i].name;
 			return 0;
 		}
-		if (!any)
-			return mu_fail(err, MU_FAILED_PRECONDITION,
-				       "kernels %s were asked for, but this processor has no more "
-				       "than %s; ask for that, or run on another machine",
-				       variant, cpu_kernels_best());
-	}
+	if (known_elsewhere(want))
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "%s was asked for, but this processor has only %s: move the task to "
+			       "another node or ask for less",
+			       want, cpu_kernels_best());
 	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "there are no kernels called '%s'; want cpu-generic, cpu-avx2 or cpu-avx512",
-		       variant);
+		       "'%.40s' is no CPU variant: cpu-generic, cpu-avx2, cpu-avx512 or arm64",
+		       want);
 }
 
 const char *cpu_kernels_variant(void)
 {
-	return loops->variant;
-}
-
-const char *cpu_kernels_best(void)
-{
-	for (unsigned i = 0; i < MU_COUNT(variants); i++)
-		if (variants[i].supported())
-			return variants[i].loops->variant;
-	return loops_generic.variant;
+	return chosen;
 }

@@ -129,7 +129,7 @@ static void device__promised_but_not_there__is_refused(void **state)
 	assert_fails(device_open("cpu-z80", &c, &err), &err, MU_INVALID_ARGUMENT, "cpu-z80");
 	assert_fails(device_open("tpu", &c, &err), &err, MU_INVALID_ARGUMENT, "'tpu'");
 #if defined(__x86_64__)
-	assert_fails(device_open("cpu-neon", &c, &err), &err, MU_FAILED_PRECONDITION,
+	assert_fails(device_open("arm64", &c, &err), &err, MU_FAILED_PRECONDITION,
 		     "this processor has only");
 #endif
 	setenv("MUSTER_CUDA_PLUGIN", "/nowhere/libmuster-cuda.so", 1);
