@@ -229,7 +229,7 @@ static void say_created(struct reconcile *r, const struct job_plan *plan, const 
 int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
 {
 	MU_AUTO_FREE bool *made = MU_NEW_ARRAY(bool, plan->n_actions + 1);
-	int first = 0;
+	int first = 0, n = 0;
 
 	for (unsigned i = 0; i < plan->n_actions; i++) {
 		struct mu_err mine = {0};
@@ -239,11 +239,12 @@ int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_er
 			continue;
 		rc = apply_one(r, &plan->actions[i], &mine);
 		made[i] = rc == 0;
+		n += made[i];
 		if (note(rc, &mine, &first, err))
 			break;
 	}
 	say_created(r, plan, made);
-	return first;
+	return first < 0 ? first : n;
 }
 
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)

@@ -73,7 +73,7 @@ struct reconcile {
 };
 /* Creates of the plan before the status is stored, the rest after it: a controller that dies in
  * between must not forget why a pod is gone.  Each returns the first error, after having tried the
- * other actions unless the server is away. */
+ * other actions unless the server is away; apply_creates else returns how many objects it made. */
 int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
 

@@ -6,6 +6,9 @@
 #include "lib/io/json.h"
 #include "operator/control/control.h"
 
+/* What was made is looked at again before the status is written: one write less for each step. */
+enum { ROUNDS_MAX = 4 };
+
 static const cJSON *at(const cJSON *object, const char *key)
 {
 	return cJSON_GetObjectItemCaseSensitive(object, key);
@@ -41,40 +44,48 @@ static int refuse(struct reconcile *r, const char *message, struct mu_err *err)
 	return status_store(r, status_invalid(r->object, message, r->now), err);
 }
 
-static int look(struct reconcile *r, struct snapshot *seen, struct mu_err *err)
+/* Stores what the plan says of the job, then does what may follow only after that. */
+static int conclude(struct reconcile *r, const struct snapshot *seen, const struct job_plan *plan,
+		    struct mu_err *err)
 {
-	struct control *c = r->control;
-	struct plan_options options = {.image = c->options.image,
-				       .image_gpu = c->options.image_gpu};
-	const struct mu_doc_node *stored = mu_doc_key(r->spec->doc->root, "status");
-	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
-	struct mu_err ignored = {0};
-	int rc, rc_store, rc_remove;
+	int rc = status_store(r, status_wanted(r, &plan->status), err);
 
-	if (stored && job_status_read(&seen->observed.status, stored, &ignored) < 0)
-		mu_warn("control", "%s: the stored status does not read, starting anew: %s",
-			seen->key, ignored.msg);
-	plan = job_plan_new(r->spec, &options, &seen->observed, r->now);
-	rc = apply_creates(r, plan, err);
-	if (rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED)
-		goto out; /* the status of a world that was not reached is no news */
-	rc_store = status_store(r, status_wanted(r, &plan->status), rc < 0 ? &ignored : err);
-	if (rc_store == 0) {
+	if (rc == 0) {
 		say_transitions(r, &seen->observed.status, &plan->status);
-		cache_set_phase(&c->cache, seen->key, plan->status.phase);
-		rc_remove = apply_removals(r, plan, rc < 0 ? &ignored : err);
-		rc = rc < 0 ? rc : rc_remove;
-	} else {
-		rc = rc < 0 ? rc : rc_store;
+		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
+		rc = apply_removals(r, plan, err);
 	}
 	if (plan->wake > 0) {
 		double left = plan->wake > r->now ? plan->wake - r->now : 0.01;
 		if (r->wake <= 0 || left < r->wake)
 			r->wake = left;
 	}
-out:
-	job_status_fini(&seen->observed.status);
 	return rc;
+}
+
+/* Returns 1 when it made something and should look again, at a world that has it. */
+static int look(struct reconcile *r, struct snapshot *seen, bool again, struct mu_err *err)
+{
+	struct plan_options options = {.image = r->control->options.image,
+				       .image_gpu = r->control->options.image_gpu};
+	const struct mu_doc_node *stored = mu_doc_key(r->spec->doc->root, "status");
+	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
+	struct mu_err ignored = {0};
+	int rc, rc_end;
+
+	if (stored && job_status_read(&seen->observed.status, stored, &ignored) < 0)
+		mu_warn("control", "%s: the stored status does not read, starting anew: %s",
+			seen->key, ignored.msg);
+	plan = job_plan_new(r->spec, &options, &seen->observed, r->now);
+	rc = apply_creates(r, plan, err);
+	/* the status of a world that was not reached is no news, nor is one that is old already */
+	if (rc != -MU_UNAVAILABLE && rc != -MU_CANCELLED && rc != -MU_DEADLINE_EXCEEDED &&
+	    !(rc > 0 && again)) {
+		rc_end = conclude(r, seen, plan, rc < 0 ? &ignored : err);
+		rc = rc < 0 ? rc : rc_end;
+	}
+	job_status_fini(&seen->observed.status);
+	return rc > 0 ? 1 : rc;
 }
 
 static int read_spec(struct job_spec **out, const struct snapshot *seen, struct mu_err *err)
@@ -85,30 +96,42 @@ static int read_spec(struct job_spec **out, const struct snapshot *seen, struct 
 	return rc < 0 ? rc : job_spec_from_doc(out, doc, err);
 }
 
-int reconcile(struct control *c, const char *key, double *wake, struct mu_err *err)
+static int reconcile_once(struct reconcile *r, const char *key, bool again, struct mu_err *err)
 {
+	struct control *c = r->control;
 	struct snapshot seen;
-	struct reconcile r = {.control = c, .now = c->io.now(c->io.user), .seen = &seen};
 	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 	struct mu_err why = {0};
 	cJSON *object;
 	int rc;
 
-	*wake = 0;
-	if (!cache_snapshot(&c->cache, key, r.now, &seen)) {
+	if (!cache_snapshot(&c->cache, key, r->now, &seen)) {
 		snapshot_fini(&seen);
 		return 0; /* the job is gone; the garbage collector has what it owned */
 	}
 	object = cJSON_Parse(seen.text);
-	r.object = object;
+	r->object = object;
+	r->seen = &seen;
 	rc = read_spec(&spec, &seen, &why);
-	r.spec = spec;
-	if (rc < 0)
-		rc = at(at(object, "metadata"), "deletionTimestamp") ? 0 : refuse(&r, why.msg, err);
+	r->spec = spec;
+	if (rc == 0)
+		rc = look(r, &seen, again, err);
+	else if (at(at(object, "metadata"), "deletionTimestamp"))
+		rc = 0;
 	else
-		rc = look(&r, &seen, err);
-	*wake = r.wake;
+		rc = refuse(r, why.msg, err);
 	cJSON_Delete(object);
 	snapshot_fini(&seen);
+	return rc;
+}
+
+int reconcile(struct control *c, const char *key, double *wake, struct mu_err *err)
+{
+	struct reconcile r = {.control = c, .now = c->io.now(c->io.user)};
+	int rc = 1;
+
+	for (int round = 1; rc > 0 && round <= ROUNDS_MAX; round++)
+		rc = reconcile_once(&r, key, round < ROUNDS_MAX, err);
+	*wake = r.wake;
 	return rc < 0 ? mu_wrap(err, "job %s", key) : 0;
 }

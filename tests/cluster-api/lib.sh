@@ -87,7 +87,8 @@ no_ps_runs() {
   play_deletions "$1"
   [ -z "$(kubectl get pods -l "muster.dev/job=$1,muster.dev/task=ps" -o name)" ]
 }
-event_about() { kubectl get events -o jsonpath="{range .items[?(@.involvedObject.name=='$1')]}{.reason}{'\n'}{end}" | grep -qx "$2"; }
+# not grep -q, which would end kubectl early
+event_about() { kubectl get events -o jsonpath="{range .items[?(@.involvedObject.name=='$1')]}{.reason}{'\n'}{end}" | grep -x "$2" >/dev/null; }
 
 writes() { curl -s "127.0.0.1:$metrics_port/metrics" | awk '/^rest_client_requests_total/ && !/"GET"/ {n += $2} END {print n + 0}'; }
 # quiet SECONDS: the operator writes nothing

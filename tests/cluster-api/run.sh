@@ -84,8 +84,8 @@ test_life_of_a_job() {
   play_deletions life
   eventually no_ps_runs life
   pods_are life 'life-worker-0 life-worker-1'
-  kubectl get events --field-selector regarding.name=life 2>/dev/null | grep -q . ||
-    kubectl get events | grep -q 'distributedtrainingjob/life'
+  eventually event_about life PodsCreated
+  eventually event_about life Succeeded
   quiet 3
   kubectl delete dtj life >/dev/null
   clean life
@@ -236,6 +236,7 @@ test_what_the_schema_cannot_see_is_a_condition() {
 # ---- main -----------------------------------------------------------------------------------
 [ $# -gt 0 ] || set -- $(declare -F | sed -n 's/^declare -f \(test_.*\)/\1/p' | grep -v crd_is)
 kubectl delete dtj --all >/dev/null 2>&1 || true
+kubectl delete pods,services -l muster.dev/job --force --grace-period=0 >/dev/null 2>&1 || true
 for t in test_crd_is_applied_explained_and_small "$@"; do
   t0=$SECONDS
   set +e # not "if (...)", which would let a scenario go on after a failure
