@@ -25,6 +25,10 @@ static const char job_text[] =
     "\"metadata\":{\"name\":\"j\",\"generation\":1},\"spec\":{\"program\":{\"command\":[\"x\"]},"
     "\"tasks\":{\"ps\":{\"replicas\":2},\"worker\":{\"replicas\":2}}}}";
 
+static const char ended_well[] =
+    "{\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{"
+    "\"terminated\":{\"exitCode\":0}}}]}}";
+
 static void nap_ms(int ms)
 {
 	struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
@@ -155,9 +159,9 @@ static void undisturbed__a_job_runs_and_succeeds(void **state)
 	expect_quiet(w.server);
 	printf("    writes until Running: %d\n", writes(w.server));
 	assert_in_range(writes(w.server), 1, 14); /* the budget of a job of 6 pods */
-	api_server_patch(w.server, PODS, "j-worker-0",
-			 "{\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{"
-			 "\"terminated\":{\"exitCode\":0}}}]}}");
+	/* the servers stay for a worker that is still at work */
+	api_server_patch(w.server, PODS, "j-worker-1", ended_well);
+	api_server_patch(w.server, PODS, "j-worker-0", ended_well);
 	play_until(w.server, "Succeeded");
 	nap_ms(300);
 	assert_int_equal(api_server_seen(w.server, "DELETE " PODS "/j-ps-"), 2);

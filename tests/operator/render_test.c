@@ -192,8 +192,8 @@ static void odd_templates__never_crash(void **state)
 	    "{spec: {}}",
 	    "{spec: {containers: []}}",
 	    "{spec: {containers: [{env: 3, ports: no, resources: [], volumeMounts: {}}]}}",
-	    "{metadata: 7, spec: {volumes: 1, tolerations: x, nodeSelector: [], securityContext: "
-	    "1}}",
+	    "{metadata: 7, spec: {volumes: 1, tolerations: x, nodeSelector: []}}",
+	    "{spec: {securityContext: 1}}",
 	    "{metadata: {labels: [a], annotations: 3}}",
 	    "{spec: {containers: [{env: [1, null, {name: 3}], securityContext: no}]}}",
 	};
