@@ -145,6 +145,7 @@ static int status_of(int rc, const struct mu_err *err)
 	switch (-rc) {
 	case MU_UNAVAILABLE:
 	case MU_ABORTED:
+	case MU_CANCELLED:
 	case MU_DEADLINE_EXCEEDED:
 		return CLI_TRY_AGAIN;
 	default:

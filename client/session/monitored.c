@@ -22,6 +22,7 @@ enum {
 	ASK_MOST_MS = 1000,
 	DEFAULT_WAIT_SECONDS = 600,
 	DEFAULT_RECOVERIES = 20,
+	RECOVERY_WAIT_MS = 200,
 };
 
 struct mu_monitored {
@@ -39,7 +40,8 @@ struct mu_monitored {
 
 static bool may_recover(int rc)
 {
-	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE;
+	/* Nobody but a server that lost a peer cancels our steps. */
+	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE || rc == -(int)MU_CANCELLED;
 }
 
 static int is_ready(struct mu_monitored *m, bool *ready, struct mu_err *err)
@@ -259,6 +261,8 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 	while (may_recover(rc = run_once(m, run, values, &why)) && m->recoveries++ < most) {
 		mu_warn("train", "lost the session at step %lld, opening a new one: %s",
 			(long long)m->step, why.msg);
+		if (m->recoveries > 1) /* it did not help at once: the cluster needs time */
+			usleep(RECOVERY_WAIT_MS * 1000 * (m->recoveries < 10 ? m->recoveries : 10));
 		rc = prepare(m, &why);
 		if (rc)
 			break;
