@@ -18,7 +18,7 @@ static struct rendezvous *r;
 struct got {
 	int calls, code, value;
 	bool dead;
-	char msg[256];
+	char msg[sizeof((struct mu_err *)0)->msg];
 };
 
 static void on_tensor(void *arg, const struct mu_err *e, struct mu_tensor *t, bool dead)
