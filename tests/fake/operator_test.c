@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -53,6 +54,7 @@ static pid_t start_operator(struct api_server *s, const char *leader)
 	fclose(f);
 	pid = fork();
 	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a case that fails leaves nobody behind */
 		if (!getenv("OPERATOR_TEST_LOG") && !freopen("/dev/null", "w", stderr))
 			_exit(126);
 		execl(program, program, "--kubeconfig", config_file, leader, "--metrics-port=0",
