@@ -4,8 +4,10 @@
  * Who it is comes from its flags, else from MUSTER_CLUSTER, else from TF_CONFIG.  Exit codes: 0
  * drained after SIGTERM, SIGINT or POST /finish; 1 could not start; 2 a wrong command line.
  *
- * Signals are blocked in all threads and waited for here. */
+ * A signal may reach any thread (OpenBLAS starts some before main): its handler writes to a pipe
+ * that main reads. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -252,23 +254,49 @@ static int write_addresses(const char *path, const struct task_server *s, struct
 	return mu_write_file(path, b.data, b.len, err);
 }
 
+static int ending[2]; /* a pipe: one byte, the signal's number */
+
+static void end_by_signal(int sig)
+{
+	int saved = errno;
+	char byte = (char)sig;
+
+	if (write(ending[1], &byte, 1) < 0) {
+		/* the pipe is full of the same wish */
+	}
+	errno = saved;
+}
+
 static void finish(void *arg)
 {
-	kill(getpid(), SIGTERM);
+	end_by_signal(0);
+}
+
+static void wait_for_end(void)
+{
+	char why;
+
+	while (read(ending[0], &why, 1) < 0 && errno == EINTR)
+		;
+	mu_info("task", "%s: draining",
+		why == SIGINT    ? "interrupted"
+		: why == SIGTERM ? "asked to end"
+				 : "finished");
 }
 
 static int serve(struct arguments *a)
 {
 	struct task_server *s;
+	struct sigaction act = {.sa_handler = end_by_signal, .sa_flags = SA_RESTART};
 	struct mu_err err;
-	sigset_t set;
-	int sig;
 
 	signal(SIGPIPE, SIG_IGN);
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	pthread_sigmask(SIG_BLOCK, &set, NULL);
+	if (pipe2(ending, O_CLOEXEC | O_NONBLOCK) || fcntl(ending[0], F_SETFL, 0)) {
+		fprintf(stderr, "muster-task: no pipe: %s\n", strerror(errno));
+		return 1;
+	}
+	sigaction(SIGTERM, &act, NULL);
+	sigaction(SIGINT, &act, NULL);
 	a->o.finish = finish;
 	if (task_server_start(&a->o, &s, &err)) {
 		fprintf(stderr, "muster-task: %s\n", err.msg);
@@ -279,9 +307,7 @@ static int serve(struct arguments *a)
 		task_server_stop(s, 0);
 		return 1;
 	}
-	while (sigwait(&set, &sig))
-		;
-	mu_info("task", "%s: draining", sig == SIGINT ? "interrupted" : "asked to end");
+	wait_for_end();
 	task_server_stop(s, DRAIN_MS);
 	return 0;
 }
