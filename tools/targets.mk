@@ -2,7 +2,7 @@
 
 again = $(MAKE) --no-print-directory
 
-.PHONY: deps demo test unit test-compat test-cluster check asan tsan tidy fmt bench fuzz install clean help
+.PHONY: deps demo test unit test-compat test-api test-cluster check asan tsan tidy fmt bench fuzz install clean help
 deps: ## install what is missing (Debian, Ubuntu) and say what it does
 	@tools/deps
 
@@ -23,6 +23,11 @@ test-compat: ## real TensorFlow clients against stock servers and ours
 	@tools/deps
 	@$(again) all
 	@tests/compat/run.sh
+
+test-api: ## the operator against a real API server (etcd and kube-apiserver from pinned sources)
+	@tools/deps
+	@$(again) all
+	@tests/cluster-api/run.sh
 
 test-cluster: ## helm install, kubectl apply and scale on a real Kubernetes node
 	@tools/deps
