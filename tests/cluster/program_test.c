@@ -1,0 +1,237 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* muster-task itself: what it says to a wrong command line or a taken port, and how it ends. */
+#include "tests/cluster/fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <time.h>
+
+static char program[4096];
+
+/* build/<mode>/bin/muster-task, or build/bin/muster-task, seen from build/<mode>/tests/cluster. */
+static int find_program(void **state)
+{
+	static const char *const places[] = {"/../../bin/muster-task", "/../../../bin/muster-task"};
+	char self[2048];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	assert_true(n > 0);
+	self[n] = 0;
+	*strrchr(self, '/') = 0;
+	for (size_t i = 0; i < MU_COUNT(places); i++) {
+		snprintf(program, sizeof(program), "%s%s", self, places[i]);
+		if (access(program, X_OK) == 0)
+			return 0;
+	}
+	return -1;
+}
+
+struct child {
+	pid_t pid;
+	int out;
+};
+
+static struct child begin(const char *const *args, const char *tf_config)
+{
+	const char *argv[16] = {program};
+	struct child c;
+	int pipes[2];
+
+	for (int i = 0; args[i]; i++)
+		argv[i + 1] = args[i];
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	c.pid = fork();
+	if (c.pid == 0) {
+		dup2(pipes[1], STDOUT_FILENO);
+		dup2(pipes[1], STDERR_FILENO);
+		unsetenv("TF_CONFIG");
+		if (tf_config)
+			setenv("TF_CONFIG", tf_config, 1);
+		execv(program, (char *const *)argv);
+		_exit(127);
+	}
+	close(pipes[1]);
+	c.out = pipes[0];
+	return c;
+}
+
+/* What it printed until the end (or until `needle`), in at most ten seconds. */
+static void listen_to(struct child *c, const char *needle, char *text, size_t size)
+{
+	struct pollfd p = {c->out, POLLIN, 0};
+	size_t n = 0;
+	ssize_t got;
+
+	text[0] = 0;
+	while (n < size - 1 && !(needle && strstr(text, needle)) && poll(&p, 1, 10000) > 0 &&
+	       (got = read(c->out, text + n, size - 1 - n)) > 0) {
+		n += (size_t)got;
+		text[n] = 0;
+	}
+}
+
+static int end(struct child *c)
+{
+	int status = 0, i;
+
+	for (i = 0; i < 1000 && waitpid(c->pid, &status, WNOHANG) == 0; i++)
+		usleep(10000);
+	if (i == 1000) {
+		kill(c->pid, SIGKILL);
+		waitpid(c->pid, &status, 0);
+		fail_msg("it did not end within ten seconds");
+	}
+	close(c->out);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static void a_wrong_command_line_is_one_line_and_2(void **state)
+{
+	static const struct {
+		const char *args[6], *says;
+	} cases[] = {
+	    {{NULL}, "no cluster"},
+	    {{"--nonsense", NULL}, "--nonsense"},
+	    {{"--cluster={\"ps\": [\"a\"]}", NULL}, "a"},
+	    {{"--cluster={\"ps\": ", NULL}, ""},
+	    {{"--cluster=@/does/not/exist", NULL}, "/does/not/exist"},
+	    {{"--cluster={\"ps\": [\"127.0.0.1:1\"]}", NULL}, "--job"},
+	    {{"--cluster={\"ps\": [\"127.0.0.1:1\"]}", "--job=ps", "--index=1", NULL}, "1"},
+	    {{"--cluster={\"ps\": [\"127.0.0.1:1\"]}", "--job=ps", "--index=x", NULL}, "--index"},
+	    {{"--ps_hosts=127.0.0.1:1", "--http=70000", NULL}, "--http"},
+	};
+	char text[4096];
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct child c = begin(cases[i].args, NULL);
+
+		listen_to(&c, NULL, text, sizeof(text));
+		assert_int_equal(end(&c), 2);
+		assert_non_null(strstr(text, "muster-task: "));
+		if (!strstr(text, cases[i].says))
+			fail_msg("'%s' does not say '%s'", text, cases[i].says);
+		assert_ptr_equal(strchr(text, '\n'), text + strlen(text) - 1);
+	}
+}
+
+static void help_and_version_are_0(void **state)
+{
+	static const char *const help[] = {"--help", NULL}, *const version[] = {"--version", NULL};
+	char text[4096];
+	struct child c = begin(help, NULL);
+
+	listen_to(&c, NULL, text, sizeof(text));
+	assert_int_equal(end(&c), 0);
+	assert_non_null(strstr(text, "--cluster"));
+	c = begin(version, NULL);
+	listen_to(&c, NULL, text, sizeof(text));
+	assert_int_equal(end(&c), 0);
+	assert_non_null(strstr(text, "muster-task "));
+}
+
+static void a_taken_port_is_one_line_and_1(void **state)
+{
+	int port = free_port(), fd = socket(AF_INET, SOCK_STREAM, 0);
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	char hosts[64], want[64], text[4096];
+	const char *args[] = {hosts, "--job_name=ps", "--task_index=0", NULL};
+	struct child c;
+
+	a.sin_port = htons((uint16_t)port);
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(fd, 1), 0);
+	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", port);
+	snprintf(want, sizeof(want), "port %d on 127.0.0.1 is already in use\n", port);
+	c = begin(args, NULL);
+	listen_to(&c, NULL, text, sizeof(text));
+	assert_int_equal(end(&c), 1);
+	assert_non_null(strstr(text, want));
+	close(fd);
+}
+
+static void a_promise_the_machine_does_not_keep_is_1(void **state)
+{
+	char hosts[64], text[4096];
+	const char *args[] = {hosts, "--job_name=ps", "--kernels=cpu-neon", NULL};
+	struct child c;
+
+	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", free_port());
+#ifdef __aarch64__
+	args[2] = "--kernels=cpu-avx2";
+#endif
+	c = begin(args, NULL);
+	listen_to(&c, NULL, text, sizeof(text));
+	assert_int_equal(end(&c), 1);
+	assert_non_null(strstr(text, "muster-task: "));
+}
+
+static void sigterm_drains_and_is_0(void **state)
+{
+	char config[256], text[4096];
+	const char *args[] = {"--http=0", "--local=0", NULL};
+	struct child c;
+
+	snprintf(config, sizeof(config),
+		 "{\"cluster\": {\"worker\": {\"7\": \"127.0.0.1:%d\"}}, "
+		 "\"task\": {\"type\": \"worker\", \"index\": 7}}",
+		 free_port());
+	c = begin(args, config);
+	listen_to(&c, "serves on", text, sizeof(text));
+	assert_non_null(strstr(text, "/job:worker/replica:0/task:7 serves on"));
+	kill(c.pid, SIGTERM);
+	assert_int_equal(end(&c), 0);
+}
+
+static int http_port_in(const char *text)
+{
+	const char *at = strstr(text, "http ");
+
+	return at ? atoi(at + 5) : 0;
+}
+
+static void finish_drains_and_is_0(void **state)
+{
+	static const char request[] = "POST /finish HTTP/1.1\r\n\r\n";
+	char path[64], hosts[64], file[128], text[4096];
+	const char *args[] = {hosts, "--job=ps", "--http=0", file, NULL};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	MU_AUTO_BUF b = {0};
+	struct child c;
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", free_port());
+	snprintf(path, sizeof(path), "/tmp/muster-program-test-%d", (int)getpid());
+	snprintf(file, sizeof(file), "--address-file=%s", path);
+	unlink(path);
+	c = begin(args, NULL);
+	listen_to(&c, "serves on", text, sizeof(text));
+	for (int i = 0; i < 500 && access(path, R_OK); i++)
+		usleep(10000);
+	assert_int_equal(mu_buf_read_file(&b, path, 4096, NULL), 0);
+	unlink(path);
+	assert_memory_equal(b.data, "grpc://127.0.0.1:", 17);
+	a.sin_port = htons((uint16_t)http_port_in(b.data));
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(write(fd, request, sizeof(request) - 1), sizeof(request) - 1);
+	assert_true(read(fd, text, sizeof(text)) > 0);
+	assert_memory_equal(text, "HTTP/1.1 202", 12);
+	close(fd);
+	assert_int_equal(end(&c), 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_wrong_command_line_is_one_line_and_2),
+	    cmocka_unit_test(help_and_version_are_0),
+	    cmocka_unit_test(a_taken_port_is_one_line_and_1),
+	    cmocka_unit_test(a_promise_the_machine_does_not_keep_is_1),
+	    cmocka_unit_test(sigterm_drains_and_is_0),
+	    cmocka_unit_test(finish_drains_and_is_0),
+	};
+
+	return cmocka_run_group_tests(tests, find_program, NULL);
+}
