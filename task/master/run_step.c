@@ -26,7 +26,8 @@ struct fetch {
 struct part {
 	struct run_step *step;
 	struct peer *peer;
-	uint64_t id;
+	uint64_t id; /* 0: not known yet, or ended */
+	bool ended;
 };
 struct run_step {
 	_Atomic unsigned refs;
@@ -46,6 +47,7 @@ struct run_step {
 	pthread_mutex_t lock; /* guards what follows */
 	unsigned pending;
 	bool failed;
+	bool over; /* its answer is settled */
 	struct mu_err err;
 };
 
@@ -159,6 +161,9 @@ static void unlist(struct run_step *r)
 /* Everything has come home. */
 static void finish(struct run_step *r)
 {
+	pthread_mutex_lock(&r->lock);
+	r->over = true; /* from here on failed and err stay as they are */
+	pthread_mutex_unlock(&r->lock);
 	if (r->timer && timer_cancel(r->master->timer, r->timer))
 		run_step_unref(r);
 	for (unsigned i = 0; i < r->req.fetches.n && !r->failed; i++)
@@ -205,6 +210,10 @@ void run_step_fail(struct run_step *r, const struct mu_err *why)
 	bool first;
 
 	pthread_mutex_lock(&r->lock);
+	if (r->over) {
+		pthread_mutex_unlock(&r->lock);
+		return;
+	}
 	first = !r->failed;
 	if (first || (r->err.code == MU_CANCELLED && why->code != MU_CANCELLED &&
 		      !strstr(r->err.msg, "Session::Close")))
@@ -263,6 +272,7 @@ static void part_ended(void *arg, const struct mu_err *err, struct mu_span reply
 
 	pthread_mutex_lock(&r->lock);
 	p->id = 0;
+	p->ended = true;
 	pthread_mutex_unlock(&r->lock);
 	if (err) {
 		/* an error that came through another task says so already */
@@ -300,16 +310,12 @@ static void run_parts(struct run_step *r)
 				       .graph = r->plan->parts[i].graph,
 				       .step_id = r->step_id,
 				       .request_id = (int64_t)random_u64()};
-
-		pthread_mutex_lock(&r->lock);
-		p->id = 1; /* until it is known; cleared when it ends first */
-		pthread_mutex_unlock(&r->lock);
 		uint64_t id = p->peer->ops->run_graph(p->peer, &run, part_ended, p);
 
 		pthread_mutex_lock(&r->lock);
-		if (p->id)
+		if (!p->ended)
 			p->id = id;
-		failed = r->failed;
+		failed = r->failed && !p->ended;
 		pthread_mutex_unlock(&r->lock);
 		if (failed && id)
 			p->peer->ops->cancel_run(p->peer, id, r->step_id);

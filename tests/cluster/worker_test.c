@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The worker service, called by a master that does as it likes. */
+#include "tests/cluster/fixture.h"
+
+#include <stdatomic.h>
+
+static int start(void **state)
+{
+	*state = fixture_new("p");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+static int worker_call(struct task *t, const char *method, const struct mu_buf *request,
+		       struct mu_buf *reply, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("/tensorflow.WorkerService/%s", method);
+	struct rpc_message m = {.head = mu_buf_span(request)};
+
+	return rpc_call(t->ch, path, &m, CALL_MS, 0, reply, err);
+}
+
+/* A key of a tensor that the ps would send, with its present incarnation. */
+static char *key_of(struct task *ps, const char *edge)
+{
+	MU_AUTO_BUF empty = {0};
+	MU_AUTO_BUF reply = {0};
+	unsigned long long incarnation = 0;
+	struct mu_pb_field f, in;
+	struct mu_pb m, d;
+	struct mu_err err;
+
+	assert_ok(worker_call(ps, "GetStatus", &empty, &reply, &err), &err);
+	m = mu_pb_of(mu_buf_span(&reply));
+	while (mu_pb_next(&m, &f)) {
+		d = mu_pb_of(f.bytes);
+		while (mu_pb_next(&d, &in))
+			if (in.number == 6)
+				incarnation = in.value;
+	}
+	return mu_xasprintf("/job:ps/replica:0/task:0/device:CPU:0;%016llx;"
+			    "/job:worker/replica:0/task:0/device:CPU:0;%s;0:0",
+			    incarnation, edge);
+}
+
+static void recv_request(struct mu_buf *b, int64_t step, const char *key)
+{
+	mu_pb_put_int(b, 1, step);
+	mu_pb_put_str(b, 2, key);
+}
+
+struct answer {
+	_Atomic int ended;
+	enum mu_code code;
+};
+
+static void note(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	struct answer *a = arg;
+
+	a->code = err ? err->code : MU_OK;
+	atomic_store(&a->ended, 1);
+}
+
+static bool ends(struct answer *a, int ms)
+{
+	for (; ms > 0 && !atomic_load(&a->ended); ms -= 5)
+		usleep(5000);
+	return atomic_load(&a->ended);
+}
+
+static uint64_t receive(struct task *ps, int64_t step, struct answer *a)
+{
+	MU_AUTO_FREE char *key = key_of(ps, "edge_1_x");
+	MU_AUTO_BUF request = {0};
+	struct rpc_message m;
+	struct mu_err err;
+	uint64_t id;
+
+	recv_request(&request, step, key);
+	m = (struct rpc_message){.head = mu_buf_span(&request)};
+	id = rpc_start(ps->ch, "/tensorflow.WorkerService/RecvTensor", &m, 0, 0, note, a, &err);
+	assert_true(id != 0);
+	return id;
+}
+
+static void a_receive_waits_until_its_step_is_cleaned_up(void **state)
+{
+	struct fixture *f = *state;
+	struct answer a = {0};
+	MU_AUTO_BUF request = {0};
+	struct mu_err err;
+
+	receive(&f->ps, 17, &a);
+	assert_false(ends(&a, 50));
+	mu_pb_put_int(&request, 1, 17);
+	assert_ok(worker_call(&f->ps, "CleanupGraph", &request, NULL, &err), &err);
+	assert_true(ends(&a, 5000));
+	assert_int_equal(a.code, MU_CANCELLED);
+}
+
+static void a_receiver_that_goes_away_ends_the_step(void **state)
+{
+	struct fixture *f = *state;
+	struct answer first = {0}, second = {0}, late = {0};
+	uint64_t id = receive(&f->ps, 18, &first);
+
+	receive(&f->ps, 18, &second);
+	assert_false(ends(&second, 50));
+	rpc_out_cancel(f->ps.ch, id);
+	assert_true(ends(&first, 5000));
+	assert_true(ends(&second, 5000));
+	assert_int_equal(second.code, MU_CANCELLED);
+	receive(&f->ps, 18, &late); /* nothing of that step will ever come */
+	assert_true(ends(&late, 5000));
+	assert_int_equal(late.code, MU_ABORTED);
+}
+
+static void keys_of_others_are_refused(void **state)
+{
+	static const char *const keys[] = {
+	    "",
+	    "x",
+	    ";;;;",
+	    "a;b;c;d;e",
+	    "/job:ps/replica:0/task:0/device:CPU:0;zz;/job:w;e;0:0",
+	    "/job:worker/replica:0/task:0/device:CPU:0;0000000000000001;/job:ps;e;0:0",
+	    "/job:ps/replica:0/task:00/device:CPU:0;0000000000000001;/job:ps;e;0:0"};
+	struct fixture *f = *state;
+	struct mu_err err;
+
+	for (unsigned i = 0; i < MU_COUNT(keys); i++) {
+		MU_AUTO_BUF request = {0};
+
+		recv_request(&request, 1, keys[i]);
+		assert_true(worker_call(&f->ps, "RecvTensor", &request, NULL, &err) < 0);
+		assert_int_equal(err.code, MU_INVALID_ARGUMENT);
+	}
+}
+
+static void what_a_restarted_worker_does_not_know_is_aborted(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO_BUF run = {0};
+	MU_AUTO_BUF deleted = {0};
+	MU_AUTO_BUF registered = {0};
+	struct mu_err err;
+
+	mu_pb_put_str(&run, 1, "0000000000000009");
+	mu_pb_put_int(&run, 2, 5);
+	assert_fails(worker_call(&f->ps, "RunGraph", &run, NULL, &err), &err, MU_ABORTED,
+		     "Graph handle is not found");
+	mu_pb_put_str(&run, 8, "feed");
+	mu_pb_put_int(&run, 10, 1);
+	assert_fails(worker_call(&f->ps, "RunGraph", &run, NULL, &err), &err, MU_ABORTED,
+		     "Session handle is not found: feed");
+	mu_pb_put_str(&registered, 1, "feed");
+	mu_pb_put_int(&registered, 6, 1);
+	assert_fails(worker_call(&f->ps, "RegisterGraph", &registered, NULL, &err), &err,
+		     MU_ABORTED, "Session handle is not found: feed");
+	mu_pb_put_str(&deleted, 1, "feed");
+	assert_fails(worker_call(&f->ps, "DeleteWorkerSession", &deleted, NULL, &err), &err,
+		     MU_ABORTED, "Session handle is not found: feed");
+}
+
+static void what_is_not_done_says_so(void **state)
+{
+	static const char *const names[] = {"Logging", "Tracing", "RecvBuf", "GetStepSequence"};
+	struct fixture *f = *state;
+	MU_AUTO_BUF request = {0};
+	struct mu_err err;
+
+	for (unsigned i = 0; i < MU_COUNT(names); i++)
+		assert_fails(worker_call(&f->ps, names[i], &request, NULL, &err), &err,
+			     MU_UNIMPLEMENTED, "this worker");
+	mu_pb_put_str(&request, 4, "key");
+	assert_fails(worker_call(&f->ps, "RunGraph", &request, NULL, &err), &err, MU_UNIMPLEMENTED,
+		     "RecvTensor");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_receive_waits_until_its_step_is_cleaned_up, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(a_receiver_that_goes_away_ends_the_step, start, stop),
+	    cmocka_unit_test_setup_teardown(keys_of_others_are_refused, start, stop),
+	    cmocka_unit_test_setup_teardown(what_a_restarted_worker_does_not_know_is_aborted, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(what_is_not_done_says_so, start, stop),
+	};
+
+	mu_log_set_level(MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
