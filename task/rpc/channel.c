@@ -68,6 +68,10 @@ static grpc_channel *make_channel(const char *target)
 	    {.type = GRPC_ARG_INTEGER,
 	     .key = GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
 	     .value.integer = BACKOFF_MS},
+	    /* a pod that is made again has another address behind its name: the default is 30 s */
+	    {.type = GRPC_ARG_INTEGER,
+	     .key = GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS,
+	     .value.integer = BACKOFF_MS},
 	    {.type = GRPC_ARG_INTEGER,
 	     .key = GRPC_ARG_KEEPALIVE_TIME_MS,
 	     .value.integer = KEEPALIVE_MS},
