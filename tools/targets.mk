@@ -62,6 +62,12 @@ fmt: ## clang-format every source in place
 bench: all ## benchmarks beside their peers
 	@bench/run.sh
 
+.PHONY: bench-executor
+bench-executor: $(B)/bench/executor_bench ## what the executor costs an op
+	@$(B)/bench/executor_bench
+$(B)/bench/%: $(B)/o/bench/%.o $(call lib,$(TASK_PARTS))
+	$(call program,$(call libs_of,$(TASK_PARTS)) -rdynamic)
+
 # A fuzz target is tests/fuzz/<name>_fuzz.c; FUZZ_SECONDS each.
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(wildcard tests/fuzz/*_fuzz.c))
 fuzz: ## fuzz every parser for FUZZ_SECONDS (10) each, with clang
