@@ -79,6 +79,19 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 	return rc;
 }
 
+/* The value to update.  By handle it is made exclusively ours, so that whoever read it keeps what
+ * he read.  By reference it is updated where it lies: TensorFlow's readers of reference variables
+ * see later updates through the buffer they share, and synchronous training depends on it (its
+ * tokens carry a global step that was read before the step was counted). */
+static int value_to_update(const struct kernel_call *c, unsigned i, struct variable *v,
+			   struct mu_tensor **out, struct mu_err *err)
+{
+	if (!c->in[i].ref || !mu_tensor_is_set(&v->value) || v->value.buf->owner)
+		return variable_exclusive(v, out, err);
+	*out = &v->value;
+	return 0;
+}
+
 static void lock_in_order(struct variables *vs)
 {
 	memcpy(vs->order, vs->v, sizeof vs->order);
@@ -108,7 +121,7 @@ int variables_lock(const struct kernel_call *c, unsigned n, struct variables *ou
 	}
 	lock_in_order(&vs);
 	for (unsigned i = 0; i < n && !rc; i++)
-		rc = variable_exclusive(vs.v[i], &vs.t[i], err);
+		rc = value_to_update(c, i, vs.v[i], &vs.t[i], err);
 	if (rc)
 		variables_unlock(&vs);
 	else

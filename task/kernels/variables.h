@@ -28,7 +28,8 @@ static inline void variable_put(struct variable *v)
 MU_AUTO_DEFINE(variable_put, struct variable)
 
 /* Variables of inputs 0 … n-1, their locks taken in one order whatever order they came in, and
- * their values made exclusively ours.  Undone by variables_unlock. */
+ * their values ready to be written: in place for references, exclusively ours for handles.  Undone
+ * by variables_unlock. */
 enum { VARIABLES_MAX = 4 };
 struct variables {
 	unsigned n;

@@ -126,7 +126,16 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 			       "Assign requires shapes of both tensors to match. lhs shape= %s "
 			       "rhs shape= %s",
 			       mu_pshape_str(&shape), mu_shape_str(&t->shape));
-	variable_assign(v, mu_tensor_ref(t));
+	/* Updates go to the buffer itself, so it must be nobody else's (a constant's, say). */
+	struct mu_tensor own;
+	if (mu_tensor_is_sole(t)) {
+		own = mu_tensor_ref(t);
+	} else {
+		int rc = mu_tensor_copy(&own, t, err);
+		if (rc)
+			return rc;
+	}
+	variable_assign(v, own);
 	variable_forward(c);
 	return 0;
 }
