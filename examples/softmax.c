@@ -58,7 +58,7 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 			       err);
 	if (rc)
 		return rc;
-	rc = mu_dataset_csv(&digits, &test, "examples/data/digits.csv.gz", 0.2, 0, err);
+	rc = mu_dataset_csv(&digits, &test, "examples/data/digits.csv.gz", 0.2, 0, 0, err);
 	if (rc) {
 		mu_monitored_close(session, true, NULL);
 		return rc;

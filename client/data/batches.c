@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Batches: a permutation of the rows, drawn anew each time it is used up (Fisher and Yates, with
- * splitmix64 as the source, so that a walk is the same on every machine).
- */
+/* Batches: a permutation of the rows, drawn anew each time it is used up. */
+#include "client/data/shuffle.h"
 #include "muster/data.h"
 
 struct mu_batches {
@@ -11,23 +10,9 @@ struct mu_batches {
 	struct mu_tensor x, y;
 };
 
-static uint64_t draw(uint64_t *state)
-{
-	uint64_t z = (*state += 0x9e3779b97f4a7c15u);
-
-	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-	return z ^ z >> 31;
-}
-
 static void shuffle(struct mu_batches *b)
 {
-	for (int64_t i = b->d->rows - 1; i > 0; i--) {
-		int64_t j = (int64_t)(draw(&b->state) % (uint64_t)(i + 1)), t = b->order[i];
-
-		b->order[i] = b->order[j];
-		b->order[j] = t;
-	}
+	data_shuffle(b->order, b->d->rows, &b->state);
 	b->at = 0;
 }
 

@@ -6,6 +6,7 @@
  */
 #include <math.h>
 
+#include "client/data/shuffle.h"
 #include "lib/io/csv.h"
 #include "lib/io/idx.h"
 #include "muster/data.h"
@@ -35,13 +36,14 @@ static int make(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_
 	return rc;
 }
 
-static int put_label(struct mu_dataset *d, int64_t row, double label, const char *path,
-		     struct mu_err *err)
+/* from: which row of the file it was */
+static int put_label(struct mu_dataset *d, int64_t row, int64_t from, double label,
+		     const char *path, struct mu_err *err)
 {
 	if (!(label >= 0 && label < MAX_CLASSES) || label != floor(label))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s: row %lld: label %g is no class number (0, 1, 2, …)", path,
-			       (long long)row + 1, label);
+			       (long long)from + 1, label);
 	MU_DATA(int32_t, &d->y)[row] = (int32_t)label;
 	if ((int64_t)label >= d->classes)
 		d->classes = (int64_t)label + 1;
@@ -58,9 +60,9 @@ static double greatest(const double *v, int64_t rows, int64_t width, int64_t use
 	return most > 0 ? most : 1;
 }
 
-/* Rows [from, to) of the table. */
-static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, int64_t from, int64_t to,
-		    double scale, const char *path, struct mu_err *err)
+/* Rows order[from … to-1] of the table. */
+static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, const int64_t *order,
+		    int64_t from, int64_t to, double scale, const char *path, struct mu_err *err)
 {
 	int64_t width = t->shape.dim[1], n = width - 1;
 	const double *v = MU_DATA(double, t);
@@ -68,10 +70,11 @@ static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, int64_t fro
 
 	for (int64_t r = from; r < to && !rc; r++) {
 		float *x = MU_DATA(float, &d->x) + (r - from) * n;
+		const double *row = v + order[r] * width;
 
 		for (int64_t c = 0; c < n; c++)
-			x[c] = (float)(v[r * width + c] / scale);
-		rc = put_label(d, r - from, v[r * width + n], path, err);
+			x[c] = (float)(row[c] / scale);
+		rc = put_label(d, r - from, order[r], row[n], path, err);
 		if (rc)
 			mu_dataset_fini(d);
 	}
@@ -79,9 +82,10 @@ static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, int64_t fro
 }
 
 int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const char *path,
-		   double test_fraction, double scale, struct mu_err *err)
+		   double test_fraction, uint64_t split_seed, double scale, struct mu_err *err)
 {
 	MU_AUTO_TENSOR t = {0};
+	MU_AUTO_FREE int64_t *order = NULL;
 	struct mu_dataset a, b;
 	int64_t rows, held;
 	int rc = mu_csv_read(&t, path, err);
@@ -103,10 +107,15 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const char
 			       path, (long long)rows);
 	if (scale == 0)
 		scale = greatest(MU_DATA(double, &t), rows, t.shape.dim[1], t.shape.dim[1] - 1);
-	rc = csv_part(&a, &t, 0, rows - held, scale, path, err);
+	order = MU_NEW_ARRAY(int64_t, (size_t)rows);
+	for (int64_t i = 0; i < rows; i++)
+		order[i] = i;
+	if (split_seed)
+		data_shuffle(order, rows, &split_seed);
+	rc = csv_part(&a, &t, order, 0, rows - held, scale, path, err);
 	if (rc)
 		return rc;
-	rc = csv_part(&b, &t, rows - held, rows, scale, path, err);
+	rc = csv_part(&b, &t, order, rows - held, rows, scale, path, err);
 	if (rc) {
 		mu_dataset_fini(&a);
 		return rc;
@@ -164,7 +173,7 @@ int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *label
 	for (int64_t i = 0; i < x.shape.count; i++)
 		MU_DATA(float, &d.x)[i] = (float)(element(&x, i) / (scale > 0 ? scale : 1));
 	for (int64_t i = 0; i < d.rows && !rc; i++)
-		rc = put_label(&d, i, element(&y, i), labels, err);
+		rc = put_label(&d, i, i, element(&y, i), labels, err);
 	if (rc)
 		mu_dataset_fini(&d);
 	else

@@ -31,7 +31,8 @@ static int load(struct trainer *t, struct mu_err *err)
 	int rc;
 
 	if (o->csv)
-		return mu_dataset_csv(&t->data, &t->test, o->csv, o->test_fraction, o->scale, err);
+		return mu_dataset_csv(&t->data, &t->test, o->csv, o->test_fraction, o->split_seed,
+				      o->scale, err);
 	rc = mu_dataset_idx(&t->data, o->train_images, o->train_labels, o->scale, err);
 	if (!rc && o->test_images && o->test_labels)
 		rc = mu_dataset_idx(&t->test, o->test_images, o->test_labels, o->scale, err);

@@ -47,6 +47,7 @@ struct train_spec {
 	const char *train_images; /* idx: four files */
 	const char *train_labels, *test_images, *test_labels;
 	double test_fraction; /* csv: the last part of the rows is held out; 0.2 */
+	int64_t split_seed;   /* csv: rows are shuffled by it before that; 0: as they stand */
 	double scale;         /* features are divided by it; 0: by their greatest value */
 	int hidden[JOB_MAX_LAYERS];
 	unsigned n_hidden;

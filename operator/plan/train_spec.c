@@ -11,9 +11,9 @@ static const char *const optimizers[] = {"sgd", "momentum", "adagrad", "adam", N
 
 static int read_dataset(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
-	static const char *const known[] = {"format",       "path",       "trainImages",
-					    "trainLabels",  "testImages", "testLabels",
-					    "testFraction", "scale",      NULL};
+	static const char *const known[] = {
+	    "format",     "path",         "trainImages", "trainLabels", "testImages",
+	    "testLabels", "testFraction", "splitSeed",   "scale",       NULL};
 	struct mu_doc_node *d;
 	int format = DATASET_CSV, rc;
 
@@ -30,6 +30,7 @@ static int read_dataset(struct train_spec *t, const struct mu_doc_node *train, s
 	    (rc = mu_doc_opt_text(d, "testImages", &t->test_images, err)) ||
 	    (rc = mu_doc_opt_text(d, "testLabels", &t->test_labels, err)) ||
 	    (rc = mu_doc_opt_float(d, "testFraction", 0, 0.9, &t->test_fraction, err)) ||
+	    (rc = mu_doc_opt_int(d, "splitSeed", 0, INT64_MAX / 2, &t->split_seed, err)) ||
 	    (rc = mu_doc_opt_float(d, "scale", 0, 1e30, &t->scale, err)))
 		return rc;
 	t->format = (enum dataset_format)format;
@@ -129,6 +130,7 @@ static void write_train(struct mu_doc *d, const struct train_spec *t)
 	add_opt(d, s, "testImages", t->test_images);
 	add_opt(d, s, "testLabels", t->test_labels);
 	mu_doc_add_float(d, s, "testFraction", t->test_fraction);
+	mu_doc_add_int(d, s, "splitSeed", t->split_seed);
 	mu_doc_add_float(d, s, "scale", t->scale);
 }
 

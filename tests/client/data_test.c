@@ -27,7 +27,7 @@ static void csv__is_split_and_scaled(void **state)
 	char *path = file_with("0,8,1\n4,2,0\n16,0,2\n8,8,1\n");
 	struct mu_dataset train, test;
 
-	assert_ok(mu_dataset_csv(&train, &test, path, 0.25, 0, &err), &err);
+	assert_ok(mu_dataset_csv(&train, &test, path, 0.25, 0, 0, &err), &err);
 	assert_int_equal(train.rows, 3);
 	assert_int_equal(test.rows, 1);
 	assert_int_equal(train.features, 2);
@@ -41,15 +41,44 @@ static void csv__is_split_and_scaled(void **state)
 	free(path);
 }
 
+static void csv__split_by_a_seed__holds_out_the_same_rows_each_time(void **state)
+{
+	char *path = file_with("0,0\n1,1\n2,2\n3,3\n4,4\n5,5\n6,6\n7,7\n8,8\n9,9\n");
+	struct mu_dataset train, test, train2, test2;
+	int seen[10] = {0}, moved = 0;
+
+	assert_ok(mu_dataset_csv(&train, &test, path, 0.3, 7, 1, &err), &err);
+	assert_ok(mu_dataset_csv(&train2, &test2, path, 0.3, 7, 1, &err), &err);
+	for (int i = 0; i < 7; i++)
+		seen[MU_DATA(int32_t, &train.y)[i]]++;
+	for (int i = 0; i < 3; i++) {
+		int32_t label = MU_DATA(int32_t, &test.y)[i];
+
+		seen[label]++;
+		moved += label != 7 + i;
+		assert_int_equal(label, MU_DATA(int32_t, &test2.y)[i]);
+		assert_int_equal(label, (int)MU_DATA(float, &test.x)[i]);
+	}
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(seen[i], 1);
+	assert_true(moved > 0);
+	mu_dataset_fini(&train);
+	mu_dataset_fini(&test);
+	mu_dataset_fini(&train2);
+	mu_dataset_fini(&test2);
+	unlink(path);
+	free(path);
+}
+
 static void csv__with_a_label_that_is_no_class__names_file_and_row(void **state)
 {
 	char *path = file_with("0,8,1\n4,2,0.5\n");
 	struct mu_dataset train, test;
 
-	assert_fails(mu_dataset_csv(&train, &test, path, 0, 1, &err), &err, MU_INVALID_ARGUMENT,
+	assert_fails(mu_dataset_csv(&train, &test, path, 0, 0, 1, &err), &err, MU_INVALID_ARGUMENT,
 		     "row 2: label 0.5");
-	assert_fails(mu_dataset_csv(&train, &test, path, 1.5, 1, &err), &err, MU_INVALID_ARGUMENT,
-		     "testFraction");
+	assert_fails(mu_dataset_csv(&train, &test, path, 1.5, 0, 1, &err), &err,
+		     MU_INVALID_ARGUMENT, "testFraction");
 	unlink(path);
 	free(path);
 }
@@ -61,7 +90,7 @@ static void batches__visit_every_row_once_a_round(void **state)
 	const struct mu_tensor *x, *y;
 	int seen[6] = {0};
 
-	assert_ok(mu_dataset_csv(&train, &test, path, 0, 1, &err), &err);
+	assert_ok(mu_dataset_csv(&train, &test, path, 0, 0, 1, &err), &err);
 	struct mu_batches *b = mu_batches_new(&train, 2, 7);
 	for (int i = 0; i < 6; i++) {
 		assert_ok(mu_batches_next(b, &x, &y, &err), &err);
@@ -93,6 +122,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(csv__is_split_and_scaled),
+	    cmocka_unit_test(csv__split_by_a_seed__holds_out_the_same_rows_each_time),
 	    cmocka_unit_test(csv__with_a_label_that_is_no_class__names_file_and_row),
 	    cmocka_unit_test(batches__visit_every_row_once_a_round),
 	    cmocka_unit_test(idx__of_other_length_than_its_labels__is_refused),

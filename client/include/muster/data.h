@@ -12,10 +12,11 @@ struct mu_dataset {
 };
 void mu_dataset_fini(struct mu_dataset *d);
 
-/* A CSV whose last column is the label; the last `test_fraction` of the rows go to *test.  Features
- * are divided by scale, or by their greatest value when it is 0. */
+/* A CSV whose last column is the label; the last `test_fraction` of the rows go to *test, as they
+ * stand in the file (split_seed 0) or shuffled by that seed first.  Features are divided by scale,
+ * or by their greatest value when it is 0. */
 int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const char *path,
-		   double test_fraction, double scale, struct mu_err *err);
+		   double test_fraction, uint64_t split_seed, double scale, struct mu_err *err);
 /* A pair of IDX files: images (any rank; flattened) and labels. */
 int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *labels, double scale,
 		   struct mu_err *err);

@@ -101,6 +101,7 @@ struct mu_train_options {
 	const char *csv; /* last column is the label */
 	const char *train_images, *train_labels, *test_images, *test_labels; /* IDX */
 	double test_fraction; /* of a CSV; the last rows */
+	uint64_t split_seed;  /* … once they are shuffled by it; 0: as they stand */
 	double scale;         /* features are divided by it; 0: by their greatest value */
 	/* model */
 	const char *model; /* "softmax", "mlp" */
