@@ -97,7 +97,6 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"BiasAdd", .run = bias_add},
-    {"BiasAddV1", .run = bias_add},
     {"BiasAddGrad", .run = bias_add_grad},
 };
 KERNEL_TABLE(bias, rows)
