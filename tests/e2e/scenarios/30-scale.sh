@@ -2,7 +2,7 @@
 # kubectl scale on a running job: workers join and leave, the ps stays.
 start=$(now)
 k -n "$ns" apply -f "$here/manifests/long.yaml" >/dev/null || bad 'the long job is accepted'
-eventually 60 'a job with 2 workers trains' past_step long 100
+eventually 60 'a job with 2 workers trains' past_step long 100 || return # nothing below can pass
 ps_uid=$(field pod/long-ps-0 '{.metadata.uid}')
 chief_uid=$(field pod/long-worker-0 '{.metadata.uid}')
 epoch=$(field dtj/long '{.status.cluster.epoch}')

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 # A worker and the operator are killed while a job trains.
 k -n "$ns" apply -f "$here/manifests/long.yaml" >/dev/null || bad 'the long job is accepted'
-eventually 60 'a job trains' past_step long 100
+eventually 60 'a job trains' past_step long 100 || return # nothing below can pass
 uid=$(field pod/long-worker-1 '{.metadata.uid}')
 replaced() { local u; u=$(field pod/long-worker-1 '{.metadata.uid}'); [ -n "$u" ] && [ "$u" != "$uid" ] && running long-worker-1; }
 k -n "$ns" delete pod long-worker-1 --wait=false >/dev/null
