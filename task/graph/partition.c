@@ -2,6 +2,7 @@
 /* One graph a task.  An edge that crosses becomes a _Send on one side and a _Recv on the other, one
  * pair for each tensor and destination device; a crossing control edge becomes an empty constant
  * that travels the same way.  A loop may not cross: its every turn would need its own messages.
+ * Small constants do not travel: see replicate.h.
  *
  * A variable that a node on another task reads after its control inputs ("train, then give me the
  * global step") is sent only when these have run, by a pair of its own: programs count on seeing
@@ -11,6 +12,7 @@
 #include "lib/graph/device_name.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/loops.h"
+#include "task/graph/replicate.h"
 
 struct cut {
 	const struct mu_graph *g;
@@ -21,7 +23,8 @@ struct cut {
 	struct mu_map by_task; /* task prefix -> index + 1 */
 	unsigned *part_of;     /* by node id */
 	struct mu_node **copies;
-	struct mu_map recvs; /* {source, port, destination device} -> _Recv */
+	bool *unused;        /* by node id: copied to its users, and to nobody else of use */
+	struct mu_map recvs; /* {source, port, destination device} -> _Recv, or a constant's copy */
 	const int *depth;    /* loops around what each node puts out */
 	unsigned n_edges;
 	struct mu_err *err;
@@ -29,6 +32,10 @@ struct cut {
 
 static int find_part(struct cut *c, const struct mu_node *n, unsigned *out)
 {
+	if (n->id && strcmp(n->device, c->g->nodes[n->id - 1]->device) == 0) {
+		*out = c->part_of[n->id - 1]; /* as mostly */
+		return 0;
+	}
 	size_t len = mu_device_task_len(n->device);
 
 	if (!len)
@@ -187,23 +194,41 @@ static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *use
 	return 0;
 }
 
+static int add_replica(struct cut *c, const struct mu_node *constant, const struct mu_node *user,
+		       struct mu_node **out)
+{
+	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
+	int rc = add_node(c, to, constant->name, constant->op, user->device, out);
+
+	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
+		if (strcmp(constant->attrs[i].name, "_class") != 0)
+			mu_node_set_attr(to, *out, constant->attrs[i].name,
+					 &constant->attrs[i].value);
+	return rc;
+}
+
 static int map_input(struct cut *c, struct mu_input in, const struct mu_node *user,
 		     struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
 	struct mu_node *send, *recv;
+	const struct mu_node *constant;
 	int rc;
 
 	if (c->part_of[in.node->id] == c->part_of[user->id]) {
 		*out = (struct mu_input){c->copies[in.node->id], in.port};
 		return 0;
 	}
+	if ((constant = replicate_source(in)))
+		in.node = (struct mu_node *)constant;
 	mu_buf_put(&key, &in.node->id, sizeof in.node->id);
 	mu_buf_put(&key, &in.port, sizeof in.port);
 	mu_buf_puts(&key, user->device);
 	recv = mu_map_get_n(&c->recvs, key.data, key.len);
 	if (!recv) {
-		if ((rc = add_pair(c, in, user, &send, &recv)))
+		rc = constant ? add_replica(c, constant, user, &recv)
+			      : add_pair(c, in, user, &send, &recv);
+		if (rc)
 			return rc;
 		mu_map_put_n(&c->recvs, key.data, key.len, recv);
 	}
@@ -251,13 +276,18 @@ static int cut_all(struct cut *c)
 	int rc;
 
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		if ((rc = find_part(c, g->nodes[i], &c->part_of[i])) ||
-		    (rc = mu_graph_copy_node(c->parts[c->part_of[i]].graph, g->nodes[i],
-					     &c->copies[i], c->err)))
+		if ((rc = find_part(c, g->nodes[i], &c->part_of[i])))
+			return rc;
+	c->unused = replicate_unused(g, c->part_of, &c->scratch);
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if (!c->unused[i] && (rc = mu_graph_copy_node(c->parts[c->part_of[i]].graph,
+							      g->nodes[i], &c->copies[i], c->err)))
 			return rc;
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
 		unsigned total = n->n_inputs + n->n_controls;
+		if (c->unused[i])
+			continue;
 		struct mu_input *in = MU_ARENA_ARRAY(&c->scratch, struct mu_input, total);
 		for (unsigned k = 0; k < total; k++) {
 			bool late;
@@ -270,6 +300,22 @@ static int cut_all(struct cut *c)
 				   in + n->n_inputs, n->n_controls);
 	}
 	return 0;
+}
+
+/* A part of which nothing is left needs no task's work. */
+static void drop_empty(struct cut *c)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < c->n_parts; i++) {
+		if (c->parts[i].graph->n_nodes) {
+			c->parts[kept++] = c->parts[i];
+			continue;
+		}
+		free(c->parts[i].task);
+		mu_graph_free(c->parts[i].graph);
+	}
+	c->n_parts = kept;
 }
 
 int graph_partition(const struct mu_graph *g, const struct graph_devices *devs,
@@ -291,6 +337,7 @@ int graph_partition(const struct mu_graph *g, const struct graph_devices *devs,
 		graph_parts_free(c.parts, c.n_parts);
 		return rc;
 	}
+	drop_empty(&c);
 	*parts = c.parts;
 	*n_parts = c.n_parts;
 	return 0;

@@ -51,7 +51,7 @@ static void crossing_tensor__travels_once_for_two_users(void **state)
 	struct mu_graph *g = mu_graph_new();
 	int64_t inc;
 
-	scalar(g, "c", 1, PS);
+	attr_type(g, node(g, "c", "Placeholder", "", PS), "dtype", MU_FLOAT);
 	floats(g, "a", "Mul", "c c", WORKER);
 	floats(g, "b", "Add", "c a", WORKER);
 	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
@@ -65,6 +65,63 @@ static void crossing_tensor__travels_once_for_two_users(void **state)
 	assert_int_equal(inc, 0x11);
 	assert_ptr_equal(mu_graph_find(part("/job:worker/replica:0/task:0"), "a")->inputs[1].node,
 			 recv);
+	graph_parts_free(parts, n_parts);
+	mu_graph_free(g);
+}
+
+static void small_constant__is_copied_to_its_user(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "rate", 0.5f, WORKER);
+	floats(g, "same", "Identity", "rate", WORKER);
+	attr_type(g, node(g, "v", "VariableV2", "", PS), "dtype", MU_FLOAT);
+	floats(g, "step", "AssignSub", "v rate", PS);
+	floats(g, "again", "AssignSub", "step same", PS);
+	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_int_equal(n_parts, 1); /* the worker has nothing left to do */
+	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
+	struct mu_node *c = only(ps, "Const");
+	assert_int_equal(count(ps, "_Recv"), 0);
+	assert_ptr_equal(mu_graph_find(ps, "step")->inputs[1].node, c);
+	assert_ptr_equal(mu_graph_find(ps, "again")->inputs[1].node, c);
+	assert_string_equal(c->device, PS);
+	graph_parts_free(parts, n_parts);
+	mu_graph_free(g);
+}
+
+static void constant_that_is_large_or_waits__is_sent(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_shape shape = mu_shape_vec(300);
+	MU_AUTO_TENSOR t = {0};
+	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &t};
+
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
+	memset(t.data, 0, 1200);
+	node(g, "first", "NoOp", "", WORKER);
+	mu_node_set_attr(g, scalar(g, "large", 0, WORKER), "value", &value);
+	float one = 1;
+	constant(g, "late", MU_FLOAT, &one, "^first", WORKER);
+	floats(g, "sum", "Add", "large late", PS);
+	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_int_equal(count(part("/job:ps/replica:0/task:0"), "_Recv"), 2);
+	graph_parts_free(parts, n_parts);
+	mu_graph_free(g);
+}
+
+static void constant_used_on_both_sides__stays_too(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "c", 2, WORKER);
+	floats(g, "same", "Identity", "c", WORKER);
+	floats(g, "here", "Mul", "same c", WORKER);
+	floats(g, "there", "Mul", "same c", PS);
+	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	assert_int_equal(n_parts, 2);
+	assert_int_equal(part("/job:worker/replica:0/task:0")->n_nodes, 3);
+	assert_int_equal(part("/job:ps/replica:0/task:0")->n_nodes, 2);
 	graph_parts_free(parts, n_parts);
 	mu_graph_free(g);
 }
@@ -148,6 +205,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(crossing_tensor__travels_once_for_two_users),
+	    cmocka_unit_test(small_constant__is_copied_to_its_user),
+	    cmocka_unit_test(constant_that_is_large_or_waits__is_sent),
+	    cmocka_unit_test(constant_used_on_both_sides__stays_too),
 	    cmocka_unit_test(crossing_control_edge__becomes_an_empty_tensor),
 	    cmocka_unit_test(handle_that_would_leave_its_task__is_refused),
 	    cmocka_unit_test(variable_read_after_a_control__is_sent_after_it),
