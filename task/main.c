@@ -2,12 +2,14 @@
 /* muster-task: one task of a cluster as a program.
  *
  * Who it is comes from its flags, else from MUSTER_CLUSTER, else from TF_CONFIG.  Exit codes: 0
- * drained after SIGTERM, SIGINT or POST /finish; 1 could not start; 2 a wrong command line.
+ * ended by SIGTERM, SIGINT, POST /finish or the end of its input; 1 could not start; 2 a wrong
+ * command line.
  *
  * A signal may reach any thread (OpenBLAS starts some before main): its handler writes to a pipe
  * that main reads. */
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -29,6 +31,8 @@ static const char usage[] =
     "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
     "  --threads=N           compute threads                              [all it is given]\n"
     "  --connect-timeout=S   how long a new session waits for missing tasks [for ever]\n"
+    "  --while-stdin         end, without draining, when standard input does: whoever holds\n"
+    "                        its other end has gone\n"
     "  --version, --help\n";
 
 struct arguments {
@@ -36,7 +40,8 @@ struct arguments {
 	struct mu_self self;
 	struct task_server_options o;
 	const char *address_file;
-	char local[280], bind[280];
+	bool while_stdin;
+	char local[32], bind[32];
 };
 
 static int number(const char *text, long most, const char *flag, long *out, struct mu_err *err)
@@ -153,23 +158,14 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 		a->o.connect_timeout_ms = n * 1000;
 		return rc;
 	}
+	if (!strcmp(arg, "--while-stdin")) {
+		a->while_stdin = true;
+		return 0;
+	}
 	rc = mu_cluster_parse_flag(&a->cluster, arg, err);
 	if (rc == 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "unknown argument '%.100s'", arg);
 	return rc < 0 ? rc : 0;
-}
-
-/* A pod's name leads to it only once it is ready; there, all of its one address is meant. */
-static void bind_in_pod(struct arguments *a)
-{
-	const char *port = getenv("MUSTER_PORT");
-	const char *named = mu_cluster_address(&a->cluster, a->self.job, a->self.index, NULL);
-
-	if (a->o.bind || !port || !named || strspn(named, "0123456789.:") == strlen(named) ||
-	    !strncmp(named, "localhost:", 10) || !strncmp(named, "unix:", 5))
-		return;
-	snprintf(a->bind, sizeof(a->bind), "0.0.0.0:%.5s", port);
-	a->o.bind = a->bind;
 }
 
 static int from_environment(struct arguments *a, struct mu_err *err)
@@ -209,6 +205,7 @@ static int from_environment(struct arguments *a, struct mu_err *err)
 /* 0: go on; 1: there is nothing more to do. */
 static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 {
+	const char *named;
 	int rc = 0;
 
 	a->o.http_port = -1;
@@ -233,9 +230,11 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 	if (!a->self.job[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "which task is this? give --job and --index");
-	if (!mu_cluster_address(&a->cluster, a->self.job, a->self.index, err))
+	named = mu_cluster_address(&a->cluster, a->self.job, a->self.index, err);
+	if (!named)
 		return -MU_INVALID_ARGUMENT;
-	bind_in_pod(a);
+	if (!a->o.bind)
+		a->o.bind = task_server_pod_bind(named, a->bind, sizeof(a->bind));
 	a->o.cluster = &a->cluster;
 	a->o.job = a->self.job;
 	a->o.index = a->self.index;
@@ -272,16 +271,35 @@ static void finish(void *arg)
 	end_by_signal(0);
 }
 
-static void wait_for_end(void)
+/* What comes in on standard input is thrown away; false when it has ended. */
+static bool stdin_goes_on(void)
 {
+	char waste[256];
+	ssize_t n = read(STDIN_FILENO, waste, sizeof(waste));
+
+	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
+}
+
+/* How long steps may still run. */
+static long wait_for_end(bool while_stdin)
+{
+	struct pollfd fds[2] = {{.fd = ending[0], .events = POLLIN},
+				{.fd = STDIN_FILENO, .events = POLLIN}};
 	char why;
 
-	while (read(ending[0], &why, 1) < 0 && errno == EINTR)
-		;
+	do {
+		if (poll(fds, while_stdin ? 2 : 1, -1) < 0)
+			continue;
+		if (!fds[0].revents && fds[1].revents && !stdin_goes_on()) {
+			mu_info("task", "whoever started this task has gone");
+			return 0;
+		}
+	} while (!fds[0].revents || read(ending[0], &why, 1) != 1);
 	mu_info("task", "%s: draining",
 		why == SIGINT    ? "interrupted"
 		: why == SIGTERM ? "asked to end"
 				 : "finished");
+	return DRAIN_MS;
 }
 
 static int serve(struct arguments *a)
@@ -307,8 +325,7 @@ static int serve(struct arguments *a)
 		task_server_stop(s, 0);
 		return 1;
 	}
-	wait_for_end();
-	task_server_stop(s, DRAIN_MS);
+	task_server_stop(s, wait_for_end(a->while_stdin));
 	return 0;
 }
 

@@ -42,6 +42,17 @@ static void host_of(const char *address, char *host, size_t size)
 		snprintf(host, size, "%.*s", (int)(colon - address), address);
 }
 
+const char *task_server_pod_bind(const char *address, char *buf, size_t size)
+{
+	const char *port = getenv("MUSTER_PORT");
+
+	if (!port || !address || strspn(address, "0123456789.:") == strlen(address) ||
+	    !strncmp(address, "localhost:", 10) || !strncmp(address, "unix:", 5))
+		return NULL;
+	snprintf(buf, size, "0.0.0.0:%.5s", port);
+	return buf;
+}
+
 static int listen_for_calls(struct task_server *s, const char *const *addresses, unsigned n,
 			    struct mu_err *err)
 {
@@ -154,6 +165,12 @@ void task_server_stop(struct task_server *s, long grace_ms)
 	worker_stop(s->context.worker);
 	rpc_server_stop(s->rpc, RPC_GRACE_MS);
 	free_parts(s);
+}
+
+int task_server_call(struct task_server *s, const char *method, const struct rpc_message *request,
+		     long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+{
+	return rpc_local_call(s->rpc, method, request, timeout_ms, reply, err);
 }
 
 int task_server_port(const struct task_server *s)

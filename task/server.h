@@ -4,7 +4,10 @@
 #ifndef MU_TASK_SERVER_H
 #define MU_TASK_SERVER_H
 
+#include "lib/base/buf.h"
 #include "lib/cluster/cluster_spec.h"
+
+struct rpc_message;
 
 struct task_server_options {
 	const struct mu_cluster *cluster; /* borrowed until start returns */
@@ -22,6 +25,11 @@ struct task_server_options {
 	void *finish_arg;
 };
 
+/* What a pod listens on when the cluster names it by a name: that leads to it only once it is
+ * ready, so all of its one address is meant, at MUSTER_PORT.  NULL when the cluster's address will
+ * do; else text in buf. */
+const char *task_server_pod_bind(const char *address, char *buf, size_t size);
+
 struct task_server;
 int task_server_start(const struct task_server_options *o, struct task_server **out,
 		      struct mu_err *err);
@@ -37,6 +45,10 @@ int task_server_http_port(const struct task_server *s);  /* 0: none */
 /* "grpc://host:port" for a client in this process. */
 const char *task_server_target(const struct task_server *s);
 const char *task_server_kernels(const struct task_server *s); /* the variant chosen */
+/* Calls a method of the server ("/tensorflow.MasterService/RunStep") from within its process, with
+ * no network in between.  timeout_ms <= 0: none.  Not once task_server_stop has begun. */
+int task_server_call(struct task_server *s, const char *method, const struct rpc_message *request,
+		     long timeout_ms, struct mu_buf *reply, struct mu_err *err);
 /* One JSON object for /status's "progress": what a trainer in this process knows of itself. */
 void task_server_set_progress(struct task_server *s, const char *json);
 

@@ -52,32 +52,17 @@ struct rpc_channel {
 static grpc_channel *make_channel(const char *target)
 {
 	grpc_arg args[] = {
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
-	     .value.integer = -1},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_MAX_SEND_MESSAGE_LENGTH,
-	     .value.integer = -1},
-	    {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ENABLE_HTTP_PROXY, .value.integer = 0},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
-	     .value.integer = FIRST_BACKOFF_MS},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
-	     .value.integer = BACKOFF_MS},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
-	     .value.integer = BACKOFF_MS},
+	    CORE_TRANSPORT_ARGS,
+	    CORE_INT(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1),
+	    CORE_INT(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1),
+	    CORE_INT(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
+	    CORE_INT(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, FIRST_BACKOFF_MS),
+	    CORE_INT(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, BACKOFF_MS),
+	    CORE_INT(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, BACKOFF_MS),
 	    /* a pod that is made again has another address behind its name: the default is 30 s */
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS,
-	     .value.integer = BACKOFF_MS},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_KEEPALIVE_TIME_MS,
-	     .value.integer = KEEPALIVE_MS},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-	     .value.integer = KEEPALIVE_TIMEOUT_MS},
+	    CORE_INT(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, BACKOFF_MS),
+	    CORE_INT(GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS),
+	    CORE_INT(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_TIMEOUT_MS),
 	};
 	grpc_channel_args list = {MU_COUNT(args), args};
 	grpc_channel_credentials *creds = grpc_insecure_credentials_create();

@@ -7,6 +7,9 @@
  * server counts calls; it is only taken down when none is left, because a batch started after the
  * queue's shutdown aborts the process.
  *
+ * A call of this process (rpc_local_start) has no gRPC call behind it: its references are the
+ * handler's and its caller's, and its answer is a function.
+ *
  * Cancellation against answer: `state` of a call moves OPEN -> CANCELLING -> OPEN or OPEN ->
  * ANSWERED under the server's lock; an answer from another thread waits while CANCELLING. */
 #include "task/rpc/server.h"
@@ -58,6 +61,8 @@ struct rpc_call {
 	void (*on_cancel)(void *arg);
 	void *on_cancel_arg;
 	grpc_slice status_text;
+	rpc_local_done local_done; /* NULL: it came through gRPC */
+	void *local_arg;
 };
 
 static void arm(struct rpc_server *s, unsigned method);
@@ -65,7 +70,7 @@ static void arm(struct rpc_server *s, unsigned method);
 static void call_unref(struct rpc_call *c)
 {
 	struct rpc_server *s = c->server;
-	bool had_arrived = c->call != NULL;
+	bool had_arrived = c->call || c->local_done;
 
 	if (atomic_fetch_sub(&c->refs, 1) != 1)
 		return;
@@ -139,6 +144,11 @@ static void answer(struct rpc_call *c, const struct rpc_message *m, const struct
 	c->on_cancel = NULL;
 	pthread_mutex_unlock(&s->lock);
 
+	if (c->local_done) {
+		c->local_done(c->local_arg, err, m);
+		call_unref(c);
+		return;
+	}
 	ops[n++].op = GRPC_OP_SEND_INITIAL_METADATA;
 	if (m) {
 		buffer = message_to_buffer(m);
@@ -205,6 +215,67 @@ void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 		c->on_cancel_arg = arg;
 	}
 	pthread_mutex_unlock(&s->lock);
+}
+
+/* ---- calls of this process ---- */
+
+static const struct rpc_method *find_method(const struct rpc_server *s, const char *path)
+{
+	for (unsigned i = 0; i < s->n_methods; i++)
+		if (!strcmp(s->methods[i].path, path))
+			return &s->methods[i];
+	return NULL;
+}
+
+struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
+				 const struct rpc_message *request, long timeout_ms,
+				 rpc_local_done done, void *arg, struct mu_err *err)
+{
+	const struct rpc_method *method = find_method(s, path);
+	struct rpc_call *c;
+
+	if (!method) {
+		mu_fail(err, MU_UNIMPLEMENTED, "this server has no method %.200s", path);
+		return NULL;
+	}
+	pthread_mutex_lock(&s->lock);
+	if (s->stopping) {
+		pthread_mutex_unlock(&s->lock);
+		mu_fail(err, MU_UNAVAILABLE, "the server in this process is stopping");
+		return NULL;
+	}
+	s->calls++;
+	pthread_mutex_unlock(&s->lock);
+	c = MU_NEW(struct rpc_call);
+	c->refs = 2;
+	c->server = s;
+	c->method = method;
+	c->deadline = core_deadline(timeout_ms);
+	c->local_done = done;
+	c->local_arg = arg;
+	c->status_text = grpc_empty_slice();
+	grpc_metadata_array_init(&c->metadata);
+	bytes_init(&c->request, message_to_buffer(request));
+	method->handle(c, s->ctx);
+	return c;
+}
+
+void rpc_local_cancel(struct rpc_call *c)
+{
+	struct rpc_server *s = c->server;
+
+	pthread_mutex_lock(&s->lock);
+	if (c->state == OPEN) {
+		c->gone = true;
+		if (c->on_cancel)
+			run_cancel(c, c->on_cancel, c->on_cancel_arg);
+	}
+	pthread_mutex_unlock(&s->lock);
+}
+
+void rpc_local_end(struct rpc_call *c)
+{
+	call_unref(c);
 }
 
 static void on_arrived(struct core_tag *tag, bool ok)
@@ -317,25 +388,16 @@ static grpc_server *make_server(size_t max_message)
 {
 	int max = max_message == 0 || max_message > INT_MAX ? INT_MAX : (int)max_message;
 	grpc_arg args[] = {
-	    {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_ALLOW_REUSEPORT, .value.integer = 0},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH,
-	     .value.integer = max},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_MAX_SEND_MESSAGE_LENGTH,
-	     .value.integer = -1},
+	    CORE_TRANSPORT_ARGS,
+	    CORE_INT(GRPC_ARG_ALLOW_REUSEPORT, 0),
+	    CORE_INT(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, max),
+	    CORE_INT(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1),
 	    /* our own clients ping a silent server every 20 s */
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS,
-	     .value.integer = 5000},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS,
-	     .value.integer = 1},
+	    CORE_INT(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 5000),
+	    CORE_INT(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1),
 	    /* a caller whose machine is gone must not keep its calls here for ever */
-	    {.type = GRPC_ARG_INTEGER, .key = GRPC_ARG_KEEPALIVE_TIME_MS, .value.integer = 60000},
-	    {.type = GRPC_ARG_INTEGER,
-	     .key = GRPC_ARG_KEEPALIVE_TIMEOUT_MS,
-	     .value.integer = 20000},
+	    CORE_INT(GRPC_ARG_KEEPALIVE_TIME_MS, 60000),
+	    CORE_INT(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20000),
 	};
 	grpc_channel_args list = {MU_COUNT(args), args};
 

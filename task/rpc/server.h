@@ -39,4 +39,20 @@ void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
  * by fn. */
 void rpc_on_cancel(struct rpc_call *call, void (*fn)(void *arg), void *arg);
 
+/* ---- calls of this process: the methods without a network ---- */
+/* Called exactly once, from whichever thread answers, perhaps before rpc_local_start returns.  err
+ * NULL on success; the reply and its payloads are borrowed (a tensor may be ref'd).  Do not block. */
+typedef void (*rpc_local_done)(void *arg, const struct mu_err *err,
+			       const struct rpc_message *reply);
+/* The handler runs on this thread.  NULL with err when it could not be started (done is never
+ * called then); else a call that rpc_local_end lets go of. */
+struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
+				 const struct rpc_message *request, long timeout_ms,
+				 rpc_local_done done, void *arg, struct mu_err *err);
+void rpc_local_cancel(struct rpc_call *call); /* as if the caller had gone away */
+void rpc_local_end(struct rpc_call *call);
+/* rpc_call without a network: blocks; the same errors. */
+int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_message *request,
+		   long timeout_ms, struct mu_buf *reply, struct mu_err *err);
+
 #endif

@@ -219,6 +219,49 @@ static void a_restarted_task_aborts_the_session(void **state)
 	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
 }
 
+static void a_callable_runs_by_its_number(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	MU_AUTO_BUF make = {0};
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF body = {0};
+	MU_AUTO_BUF reply = {0};
+	MU_AUTO_TENSOR two = number(2);
+	MU_AUTO_TENSOR out = {0};
+	struct mu_pb_field field;
+	struct mu_pb m;
+	char handle[64];
+	struct mu_err err;
+	size_t at;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	mu_pb_put_str(&make, 1, handle);
+	at = mu_pb_begin(&make, 2);
+	mu_pb_put_str(&make, 1, "k:0");
+	mu_pb_put_str(&make, 2, "s1:0");
+	mu_pb_end(&make, at);
+	assert_ok(call(&f->worker[0], "MakeCallable", &make, &reply, &err), &err);
+	assert_memory_equal(reply.data, "\x08\x01", 2);
+	mu_tensor_write(&body, &two);
+	mu_pb_put_str(&request, 1, handle);
+	mu_pb_put_int(&request, 2, 1);
+	assert_fails(call(&f->worker[0], "RunCallable", &request, &reply, &err), &err,
+		     MU_INVALID_ARGUMENT, "1 feeds but 0");
+	mu_pb_put_bytes(&request, 3, mu_buf_span(&body));
+	assert_ok(call(&f->worker[0], "RunCallable", &request, &reply, &err), &err);
+	m = mu_pb_of(mu_buf_span(&reply));
+	assert_true(mu_pb_next(&m, &field) && field.number == 1);
+	assert_ok(mu_tensor_parse(&out, field.bytes, &err), &err);
+	assert_true(MU_DATA(float, &out)[0] == 8);
+	mu_buf_clear(&request);
+	mu_pb_put_str(&request, 1, handle);
+	mu_pb_put_int(&request, 2, 1);
+	assert_ok(call(&f->worker[0], "ReleaseCallable", &request, &reply, &err), &err);
+	assert_fails(call(&f->worker[0], "RunCallable", &request, &reply, &err), &err,
+		     MU_INVALID_ARGUMENT, "No such callable");
+}
+
 struct client {
 	struct fixture *f;
 	char handle[64];
@@ -269,6 +312,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_missing_task_fails_the_session_by_name,
 					    start_all_but_ps, stop),
 	    cmocka_unit_test_setup_teardown(a_restarted_task_aborts_the_session, start, stop),
+	    cmocka_unit_test_setup_teardown(a_callable_runs_by_its_number, start, stop),
 	    cmocka_unit_test_setup_teardown(many_clients_step_at_once, start, stop),
 	};
 
