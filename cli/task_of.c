@@ -42,6 +42,17 @@ int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (
 	return task_server_start(&o, out, err);
 }
 
+static int call(void *server, const char *method, const struct rpc_message *request,
+		long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+{
+	return task_server_call(server, method, request, timeout_ms, reply, err);
+}
+
+struct mu_transport task_of_transport(struct task_server *s)
+{
+	return (struct mu_transport){.call = call, .ctx = s};
+}
+
 void task_of_stop(struct task_server *s)
 {
 	if (s)

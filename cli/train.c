@@ -132,6 +132,8 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 	    .progress_arg = (void *)t,
 	    .stop = &told_to_stop,
 	};
+	if (t->server)
+		o->transport = task_of_transport(t->server);
 	for (unsigned i = 0; i < o->n_hidden; i++)
 		o->hidden[i] = s->hidden[i];
 	if (mu_optimizer_named(s->optimizer, s->learning_rate, &o->optimizer, err))

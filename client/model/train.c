@@ -106,19 +106,20 @@ static int open_session(struct trainer *t, struct mu_err *err)
 		    mu_checkpoint_hook(t->saver, o->checkpoint_folder, o->checkpoint_seconds,
 				       o->checkpoint_steps, t->events, NULL);
 	hooks[n++] = mu_stop_at_step_hook(o->steps);
-	return mu_monitored_open(
-	    &t->session, t->b,
-	    &(struct mu_monitored_options){
-		.target = o->target,
-		.chief = o->chief,
-		.train = t->train,
-		.saver = t->saver,
-		.folder = o->checkpoint_folder,
-		.hooks = hooks,
-		.n_hooks = n,
-		.session = {.device_filters = filters, .n_device_filters = o->n_ps ? 2 : 1},
-	    },
-	    err);
+	return mu_monitored_open(&t->session, t->b,
+				 &(struct mu_monitored_options){
+				     .target = o->target,
+				     .chief = o->chief,
+				     .train = t->train,
+				     .saver = t->saver,
+				     .folder = o->checkpoint_folder,
+				     .hooks = hooks,
+				     .n_hooks = n,
+				     .session = {.device_filters = filters,
+						 .n_device_filters = o->n_ps ? 2 : 1,
+						 .transport = o->transport},
+				 },
+				 err);
 }
 
 static int loop(struct trainer *t, struct mu_err *err)

@@ -30,7 +30,8 @@ enum {
 };
 
 struct mu_session {
-	struct rpc_channel *channel;
+	struct rpc_channel *channel; /* NULL with a transport of the program's own */
+	struct mu_transport transport;
 	struct mu_builder *builder;
 	char *target;
 	char **filters;
@@ -54,14 +55,15 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 {
 	static const struct mu_session_options defaults;
 	const struct mu_session_options *o = options ? options : &defaults;
-	struct rpc_channel *channel;
+	struct rpc_channel *channel = NULL;
 	int64_t first;
-	int rc = rpc_channel_open(target, &channel, err);
+	int rc = o->transport.call ? 0 : rpc_channel_open(target, &channel, err);
 
 	if (rc)
 		return rc;
 	struct mu_session *s = MU_NEW(struct mu_session);
 	s->channel = channel;
+	s->transport = o->transport;
 	s->builder = b;
 	s->target = mu_xstrdup(target);
 	s->filters = MU_NEW_ARRAY(char *, o->n_device_filters + 1);
@@ -79,12 +81,20 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 	return 0;
 }
 
+static int call_message(struct mu_session *s, const char *method, const struct rpc_message *m,
+			long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
+{
+	if (s->transport.call)
+		return s->transport.call(s->transport.ctx, method, m, timeout_ms, reply, err);
+	return rpc_call(s->channel, method, m, timeout_ms, flags, reply, err);
+}
+
 static int call(struct mu_session *s, const char *method, const struct mu_buf *request,
 		long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
 {
 	struct rpc_message m = {.head = mu_buf_span(request)};
 
-	return rpc_call(s->channel, method, &m, timeout_ms, flags, reply, err);
+	return call_message(s, method, &m, timeout_ms, flags, reply, err);
 }
 
 void mu_session_close(struct mu_session *s)
@@ -98,7 +108,8 @@ void mu_session_close(struct mu_session *s)
 		/* Whether the server heard it or not, the session is over for us. */
 		call(s, MASTER "CloseSession", &request, CLOSE_MS, 0, &reply, NULL);
 	}
-	rpc_channel_close(s->channel);
+	if (s->channel)
+		rpc_channel_close(s->channel);
 	for (unsigned i = 0; i < s->n_filters; i++)
 		free(s->filters[i]);
 	free(s->filters);
@@ -238,8 +249,8 @@ int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_ten
 					.payload = step.payload,
 					.payload_len = step.payload_len};
 
-		rc = rpc_call(s->channel, MASTER "RunStep", &m,
-			      timeout > 0 ? timeout + RPC_GRACE_MS : 0, 0, &reply, err);
+		rc = call_message(s, MASTER "RunStep", &m, timeout > 0 ? timeout + RPC_GRACE_MS : 0,
+				  0, &reply, err);
 	}
 	if (!rc)
 		rc = run_step_decode(mu_buf_span(&reply), run, values, err);

@@ -11,14 +11,26 @@
 
 struct mu_session;
 
+/* How a session's calls reach its server.  A program that has the server within itself gives a call
+ * that goes straight to it, instead of through a connection to itself. */
+struct rpc_message;
+struct mu_transport {
+	/* As rpc_call: blocks; 0 with the reply appended, or negative with err.  timeout_ms <= 0:
+	 * none. */
+	int (*call)(void *ctx, const char *method, const struct rpc_message *request,
+		    long timeout_ms, struct mu_buf *reply, struct mu_err *err);
+	void *ctx;
+};
+
 struct mu_session_options {
 	/* Devices the session may use ("/job:ps", "/job:worker/task:1"); none: the whole cluster,
 	 * which then has to be there, all of it. */
 	const char *const *device_filters;
 	unsigned n_device_filters;
-	long connect_timeout_ms; /* 0: a minute */
-	long run_timeout_ms;     /* of every step; 0: none */
-	bool isolate_state;      /* variables of its own, gone with the session */
+	long connect_timeout_ms;       /* 0: a minute */
+	long run_timeout_ms;           /* of every step; 0: none */
+	bool isolate_state;            /* variables of its own, gone with the session */
+	struct mu_transport transport; /* (optional) else gRPC to the target */
 };
 
 /* Borrows b for its life.  target: "grpc://host:port", "host:port" or "unix:/path".  UNAVAILABLE

@@ -112,8 +112,9 @@ struct mu_train_options {
 	int64_t steps; /* global step to reach */
 	int64_t seed;
 	/* where */
-	const char *target; /* of this task's server */
-	const char *job;    /* "worker", "chief" */
+	const char *target;            /* of this task's server */
+	struct mu_transport transport; /* (optional) to it, when it is in this process */
+	const char *job;               /* "worker", "chief" */
 	int index;
 	unsigned n_ps; /* 0: variables live on this task */
 	bool chief;
