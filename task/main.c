@@ -17,7 +17,7 @@
 #include "lib/base/log.h"
 #include "task/server.h"
 
-enum { DRAIN_MS = 2000, MAX_CLUSTER_TEXT = 16 << 20 };
+enum { DRAIN_MS = 2000, MAX_CLUSTER_TEXT = 16 << 20, MAX_SESSION_CONFIG = 1 << 20 };
 
 static const char usage[] =
     "usage: muster-task --cluster=JSON|@FILE --job=NAME --index=N [options]\n"
@@ -31,6 +31,7 @@ static const char usage[] =
     "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
     "  --threads=N           compute threads                              [all it is given]\n"
     "  --connect-timeout=S   how long a new session waits for missing tasks [for ever]\n"
+    "  --session-config=FILE a serialized ConfigProto, the defaults of every session\n"
     "  --while-stdin         end, without draining, when standard input does: whoever holds\n"
     "                        its other end has gone\n"
     "  --version, --help\n";
@@ -41,6 +42,7 @@ struct arguments {
 	struct task_server_options o;
 	const char *address_file;
 	bool while_stdin;
+	struct mu_buf session_config;
 	char local[32], bind[32];
 };
 
@@ -158,6 +160,8 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 		a->o.connect_timeout_ms = n * 1000;
 		return rc;
 	}
+	if (is_flag(arg, next, "--session-config", &v, taken))
+		return mu_buf_read_file(&a->session_config, v, MAX_SESSION_CONFIG, err);
 	if (!strcmp(arg, "--while-stdin")) {
 		a->while_stdin = true;
 		return 0;
@@ -238,6 +242,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 	a->o.cluster = &a->cluster;
 	a->o.job = a->self.job;
 	a->o.index = a->self.index;
+	a->o.session_config = mu_buf_span(&a->session_config);
 	return 0;
 }
 
@@ -342,5 +347,6 @@ int main(int argc, char **argv)
 		fprintf(stderr, "muster-task: %s\n", err.msg);
 	rc = rc < 0 ? 2 : rc > 0 ? 0 : serve(&a);
 	mu_cluster_fini(&a.cluster);
+	mu_buf_fini(&a.session_config);
 	return rc;
 }

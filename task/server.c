@@ -108,6 +108,7 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	s->context.worker = worker_new(s->rt, s->peers, s->offload);
 	s->context.master =
 	    master_new(s->rt, s->peers, s->offload, s->timer, o->connect_timeout_ms);
+	s->context.master->session_config = o->session_config;
 	peers_set_worker(s->peers, s->context.worker);
 	return 0;
 }

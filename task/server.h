@@ -20,6 +20,8 @@ struct task_server_options {
 	const char *kernels; /* (optional) "auto" */
 	unsigned threads;    /* of the compute pool; 0: what the cgroup gives */
 	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: for ever */
+	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
+					  borrowed for the server's life */
 	/* (optional) POST /finish came; called from the HTTP thread. */
 	void (*finish)(void *arg);
 	void *finish_arg;

@@ -24,8 +24,9 @@ struct master {
 	struct request_ids *ids;
 	long connect_timeout_ms; /* how long CreateSession waits for peers; 0: until the client
 				    gives up */
-	pthread_mutex_t lock;    /* guards sessions */
-	struct mu_map sessions;  /* handle -> struct session, one reference */
+	struct mu_span session_config; /* defaults of every session's ConfigProto */
+	pthread_mutex_t lock;          /* guards sessions */
+	struct mu_map sessions;        /* handle -> struct session, one reference */
 	_Atomic uint64_t steps, failed_steps;
 	bool stopping;
 };

@@ -74,14 +74,25 @@ static int open_workers(struct session *s, struct gather *g, struct mu_err *err)
 	return gather_error(g, err);
 }
 
+static struct mu_span join(struct mu_arena *a, struct mu_span first, struct mu_span second)
+{
+	char *both = mu_arena_alloc(a, first.len + second.len + 1);
+
+	if (first.len)
+		memcpy(both, first.data, first.len);
+	if (second.len)
+		memcpy(both + first.len, second.data, second.len);
+	return (struct mu_span){both, first.len + second.len};
+}
+
 static int configure(struct session *s, struct mu_span bytes, Muster__ConfigProto **out,
 		     struct mu_err *err)
 {
 	Muster__ConfigProto *c;
 
-	s->config.data = mu_arena_strndup(&s->arena, bytes.data, bytes.len);
-	s->config.len = bytes.len;
-	c = control_unpack(&s->arena, &muster__config_proto__descriptor, bytes, err);
+	/* one message behind the other is how protobuf merges them */
+	s->config = join(&s->arena, s->master->session_config, bytes);
+	c = control_unpack(&s->arena, &muster__config_proto__descriptor, s->config, err);
 	if (!c)
 		return -MU_INVALID_ARGUMENT;
 	if (c->cluster_def && c->cluster_def->n_job > 0)

@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""python -m muster: runs a trainer whose servers are Muster's."""
+import argparse
+import os
+import re
+import runpy
+import sys
+
+from .install import install
+
+# Names of TensorFlow 1 that `import tensorflow` of TensorFlow 2 does not have.
+ONLY_IN_1 = (r"Session|InteractiveSession|placeholder|get_variable|variable_scope|global_variables_initializer|app|contrib|"
+             r"flags|logging|layers|reset_default_graph|ConfigProto|"
+             r"train\.(Server|MonitoredTrainingSession|MonitoredSession|Supervisor|replica_device_setter|Saver|\w+Optimizer|"
+             r"get_or_create_global_step)")
+
+
+def is_written_for_1(path):
+    """Does it say `import tensorflow as tf` and then use what only TensorFlow 1 has under that name?"""
+    try:
+        with open(path, encoding="utf-8", errors="replace") as f:
+            text = f.read()
+    except OSError:
+        return False
+    imported = re.search(r"^\s*import tensorflow(?:[ \t]+as[ \t]+(\w+))?[ \t]*(?:#.*)?$", text, re.M)
+    if not imported:
+        return False
+    name = imported.group(1) or "tensorflow"
+    return re.search(rf"\b{name}\.(?:{ONLY_IN_1})\b", text) is not None
+
+
+def parse():
+    p = argparse.ArgumentParser(prog="python -m muster", description=__doc__,
+                                usage="python -m muster [--tf1 | --no-tf1] (trainer.py | -m MODULE) [ARGUMENT...]")
+    p.add_argument("--tf1", dest="tf1", action="store_true", default=None,
+                   help="`import tensorflow` means TensorFlow 1's interface (found out from the trainer's text when not said)")
+    p.add_argument("--no-tf1", dest="tf1", action="store_false", help="leave TensorFlow's names as they are")
+    p.add_argument("-m", dest="module", action="store_true", help="the trainer is a module instead of a file")
+    p.add_argument("trainer")
+    p.add_argument("arguments", nargs=argparse.REMAINDER)
+    return p.parse_args()
+
+
+def main():
+    a = parse()
+    tf1 = a.tf1 if a.tf1 is not None else not a.module and is_written_for_1(a.trainer)
+    if not a.module and not os.path.exists(a.trainer):
+        sys.exit(f"muster: there is no {a.trainer}")
+    install(tf1)
+    sys.argv = [a.trainer, *a.arguments]
+    if a.module:
+        sys.path.insert(0, os.getcwd())
+        runpy.run_module(a.trainer, run_name="__main__", alter_sys=True)
+    else:
+        sys.path[0] = os.path.dirname(os.path.abspath(a.trainer))
+        runpy.run_path(a.trainer, run_name="__main__")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+# SPDX-License-Identifier: Apache-2.0
+"""tf.train.Server's interface over a muster-task.
+
+One difference is meant: the server runs from the constructor on, also with start=False, because its port, and with
+it the target, is known only then.  (TensorFlow's binds its port there too.)
+"""
+import atexit
+import os
+import signal
+import sys
+import threading
+import weakref
+
+from .cluster import describe
+from .process import Process, StartError
+
+running = weakref.WeakSet()
+
+
+@atexit.register
+def stop_all():
+    for process in list(running):
+        process.stop()
+
+
+def reach_directly(target):
+    """A proxy in the environment is not for the server beside us."""
+    host = target.split("//")[-1].rpartition(":")[0]
+    past = os.environ.get("no_grpc_proxy", os.environ.get("no_proxy", ""))
+    if host not in past.split(","):
+        os.environ["no_grpc_proxy"] = ",".join(filter(None, [past, host]))
+
+
+def as_tensorflow_says_it(error):
+    """The class of exception that a trainer written for TensorFlow's server expects, if TensorFlow is in use."""
+    if "tensorflow" not in sys.modules:
+        return error
+    from tensorflow.python.framework import errors_impl as errors
+    if error.misused:
+        return errors.InvalidArgumentError(None, None, str(error))
+    return errors.UnknownError(None, None, f"Could not start the server: {error}")
+
+
+class Server:
+    def __init__(self, server_or_cluster_def, job_name=None, task_index=None, protocol=None, config=None, start=True):
+        self._cluster, self._job, self._index = describe(server_or_cluster_def, job_name, task_index)
+        self._config = getattr(server_or_cluster_def, "default_session_config", None)
+        if config is not None:
+            merged = type(config)()
+            if self._config is not None:
+                merged.CopyFrom(self._config)
+            merged.MergeFrom(config)
+            self._config = merged
+        settings = self._config.SerializeToString() if self._config is not None else b""
+        try:
+            self._process = Process(self._cluster, self._job, self._index, settings)
+        except StartError as error:
+            raise as_tensorflow_says_it(error) from None
+        running.add(self._process)
+        reach_directly(self._process.target)
+
+    def __del__(self):
+        pass  # as TensorFlow's it serves until the program ends: trainers drop the object and keep the target
+
+    def start(self):
+        """Nothing is left to do; see the head of this file."""
+
+    def join(self):
+        """Returns when the server has ended: after SIGTERM here, or `finish` at its HTTP port.
+
+        While the main thread waits, SIGTERM drains the server instead of killing this program.
+        """
+        process = self._process
+        ours = threading.current_thread() is threading.main_thread() and \
+            signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+        if ours:
+            signal.signal(signal.SIGTERM, lambda *_: process.terminate())
+        try:
+            status = process.wait()
+        finally:
+            if ours:
+                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        if status:
+            raise RuntimeError(f"the server of {self._job}/{self._index} ended with {status}: {process.last_line}")
+
+    @property
+    def target(self):
+        return self._process.target
+
+    @property
+    def server_def(self):
+        from tensorflow.core.protobuf import tensorflow_server_pb2 as messages
+        made = messages.ServerDef(job_name=self._job, task_index=self._index, protocol="grpc")
+        for name, tasks in self._cluster.items():
+            job = made.cluster.job.add(name=name)
+            for index, address in tasks.items():
+                job.tasks[index] = address
+        if self._config is not None:
+            made.default_session_config.CopyFrom(self._config)
+        return made
+
+    @staticmethod
+    def create_local_server(config=None, start=True):
+        """A cluster of one task, on a free port of this machine."""
+        return Server({"local": ["localhost:0"]}, config=config, start=start)
