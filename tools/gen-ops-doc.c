@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Prints docs/ops.md: the op table as it is written (lib/ops/ops_*.def) and whether the CPU device
+ * has a kernel for each. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
+#include "task/runtime/kernel.h"
+
+struct row {
+	const char *op, *in, *out, *attrs, *shape;
+};
+#define OP(name, in, out, attrs, flags, shape) {#name, in, out, attrs, #shape},
+static const struct row control[] = {
+#include "lib/ops/ops_control.def"
+};
+static const struct row array[] = {
+#include "lib/ops/ops_array.def"
+};
+static const struct row math[] = {
+#include "lib/ops/ops_math.def"
+};
+static const struct row nn[] = {
+#include "lib/ops/ops_nn.def"
+};
+static const struct row randoms[] = {
+#include "lib/ops/ops_random.def"
+};
+static const struct row state[] = {
+#include "lib/ops/ops_state.def"
+};
+static const struct row train[] = {
+#include "lib/ops/ops_train.def"
+};
+static const struct row flow[] = {
+#include "lib/ops/ops_flow.def"
+};
+static const struct row sparse[] = {
+#include "lib/ops/ops_sparse.def"
+};
+static const struct row io[] = {
+#include "lib/ops/ops_io.def"
+};
+#undef OP
+
+static const struct section {
+	const char *title, *file;
+	const struct row *rows;
+	unsigned count;
+} sections[] = {
+#define SECTION(title, file, rows)                                                                 \
+	{                                                                                          \
+		title, "lib/ops/" file, rows, MU_COUNT(rows)                                       \
+	}
+    SECTION("Structure and control flow", "ops_control.def", control),
+    SECTION("Shapes, copies and indices", "ops_array.def", array),
+    SECTION("Mathematics", "ops_math.def", math),
+    SECTION("Neural networks", "ops_nn.def", nn),
+    SECTION("Random numbers", "ops_random.def", randoms),
+    SECTION("Variables", "ops_state.def", state),
+    SECTION("Optimizers", "ops_train.def", train),
+    SECTION("Queues, accumulators and other holders of tensors", "ops_flow.def", flow),
+    SECTION("Sparse tensors and lookup tables", "ops_sparse.def", sparse),
+    SECTION("Files, strings and summaries", "ops_io.def", io),
+};
+
+static unsigned with_kernel(const struct section *s)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < s->count; i++)
+		n += cpu_kernel_find(s->rows[i].op) != NULL;
+	return n;
+}
+
+/* Text of a row in a table's cell: what would end the line or the cell is written out. */
+static void cell(const char *text)
+{
+	printf(" %s", *text ? "`" : "");
+	for (const char *s = text; *s; s++)
+		if (*s == '\n')
+			fputs("\\n", stdout);
+		else if (*s == '|')
+			fputs("\\|", stdout);
+		else
+			putchar(*s);
+	printf("%s |", *text ? "`" : "");
+}
+
+static void print_section(const struct section *s)
+{
+	unsigned have = with_kernel(s);
+	const char *before = "";
+
+	printf("\n## %s\n\n`%s`: %u of %u have a kernel.\n", s->title, s->file, have, s->count);
+	if (have)
+		printf("\n| op | inputs | outputs | attributes |\n|---|---|---|---|\n");
+	for (unsigned i = 0; i < s->count; i++) {
+		const struct row *r = &s->rows[i];
+		if (!cpu_kernel_find(r->op))
+			continue;
+		printf("| %s%s |", r->op, strcmp(r->shape, "NULL") ? " ◆" : "");
+		cell(r->in);
+		cell(r->out);
+		cell(r->attrs);
+		printf("\n");
+	}
+	if (have == s->count)
+		return;
+	printf("\nKnown, without a kernel: ");
+	for (unsigned i = 0; i < s->count; i++)
+		if (!cpu_kernel_find(s->rows[i].op)) {
+			printf("%s%s", before, s->rows[i].op);
+			before = ", ";
+		}
+	printf(".\n");
+}
+
+int main(void)
+{
+	unsigned have = 0, known = 0;
+
+	for (unsigned i = 0; i < MU_COUNT(sections); i++) {
+		have += with_kernel(&sections[i]);
+		known += sections[i].count;
+	}
+	printf(
+	    "# Ops\n\n"
+	    "Made by `make docs` from the op table and the kernels; do not edit.\n\n"
+	    "%u ops are known, %u of them have a kernel. A known op may travel in a graph and be "
+	    "placed; a step that needs an op without a kernel fails with the op's name.\n\n"
+	    "An argument is `name:type`. A type is an attribute of the op (`T`), a fixed one, "
+	    "`N*T` for N tensors, `list(T)` for one tensor for each type in T, or `ref(T)` for a "
+	    "reference to a variable. An attribute is `name:kind`, with its default after `=`. "
+	    "◆ marks ops whose output shapes are known while a graph is built.\n",
+	    known, have);
+	for (unsigned i = 0; i < MU_COUNT(sections); i++)
+		print_section(&sections[i]);
+	return 0;
+}
