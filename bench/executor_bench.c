@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "task/graph/graph_passes.h"
+#include "task/graph/optimize.h"
 #include "task/runtime/runtime.h"
 
 #define CPU "/job:w/replica:0/task:0/device:CPU:0"
@@ -164,7 +165,7 @@ static double lap(double *since)
 	return took * 1e3;
 }
 
-static void bench(const char *name, enum shape shape, unsigned ops)
+static void bench(const char *name, enum shape shape, unsigned ops, bool optimize)
 {
 	struct mu_graph *made = build(shape, ops), *session = mu_graph_new(), *pruned;
 	const char *last = made->nodes[made->n_nodes - 1]->name, *in = "Placeholder0:0";
@@ -202,6 +203,10 @@ static void bench(const char *name, enum shape shape, unsigned ops)
 	struct mu_graph *part = parts[0].graph;
 	parts[0].graph = NULL;
 	graph_parts_free(parts, n_parts);
+	if (optimize) {
+		graph_optimize(part, rt);
+		printf(" optimize to %u nodes %.0f", part->n_nodes, lap(&at));
+	}
 	if (executor_new(rt, part, "", &e, &err))
 		die("compile", &err);
 	printf(" compile %.0f", lap(&at));
@@ -229,9 +234,11 @@ int main(int argc, char **argv)
 
 	if (runtime_new("w", 0, 0, NULL, &rt, &err))
 		die("runtime", &err);
-	bench("noop chain", NO_OPS, ops);
-	bench("mul chain", MULS, ops);
-	bench("mul wide", WIDE, ops);
+	for (int optimize = 0; optimize < 2; optimize++) {
+		bench("noop chain", NO_OPS, ops, optimize);
+		bench("mul chain", MULS, ops, optimize);
+		bench("mul wide", WIDE, ops, optimize);
+	}
 	runtime_free(rt);
 	return 0;
 }

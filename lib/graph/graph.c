@@ -129,6 +129,24 @@ int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_n
 	return 0;
 }
 
+void mu_graph_keep(struct mu_graph *g, const bool *keep)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		struct mu_node *n = g->nodes[i];
+		if (keep[i]) {
+			n->id = kept;
+			g->nodes[kept++] = n;
+			continue;
+		}
+		for (unsigned k = 0; k < n->n_attrs; k++)
+			mu_attr_fini(&n->attrs[k].value);
+		mu_map_del(&g->by_name, n->name);
+	}
+	g->n_nodes = kept;
+}
+
 struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name)
 {
 	return mu_map_get(&g->by_name, name);

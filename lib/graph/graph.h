@@ -66,6 +66,9 @@ void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
 		       struct mu_err *err);
 
+/* Takes out the nodes of which keep[id] is false; no node that stays may have one as input. */
+void mu_graph_keep(struct mu_graph *g, const bool *keep);
+
 struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name);
 /* "name", "name:2" or "^name" -> node and port. */
 int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,

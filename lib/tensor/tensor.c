@@ -5,6 +5,7 @@
 #include <string.h>
 
 _Atomic size_t mu_tensor_limit = (size_t)16 << 30;
+_Thread_local size_t mu_tensor_limit_here = SIZE_MAX;
 
 enum { ALIGN = 64 };
 
@@ -148,7 +149,8 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 		return mu_fail(err, MU_UNIMPLEMENTED, "tensors of type %s cannot be held here",
 			       mu_dtype_name(dtype));
 	if (__builtin_mul_overflow((size_t)shape->count, each, &bytes) ||
-	    bytes > atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed))
+	    bytes > atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed) ||
+	    bytes > mu_tensor_limit_here)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "a tensor of shape %s and type %s is over the limit of %zu bytes",
 			       mu_shape_str(shape), mu_dtype_name(dtype),

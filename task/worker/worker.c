@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "proto/worker.pb-c.h"
+#include "task/graph/optimize.h"
 #include "task/request_ids.h"
 #include "task/rpc/control.h"
 
@@ -152,6 +153,7 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 		mu_graph_free(g);
 		return no_session(session, err);
 	}
+	graph_optimize(g, w->rt);
 	rc = executor_new(w->rt, g, container ? container : "", &e, err);
 	if (rc)
 		return rc;

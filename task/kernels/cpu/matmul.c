@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products: OpenBLAS for reals of some size, plain loops for small ones and integers. */
 #include <cblas.h>
+#include <string.h>
 
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
@@ -120,16 +121,17 @@ static int need_known(const struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int matmul(struct kernel_call *c, struct mu_err *err)
+/* What is to be multiplied, and the result's shape. */
+static int matmul_shape(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
+			struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
-	struct product p = {.trans_a = args_attr_bool(c->node, "transpose_a", false),
-			    .trans_b = args_attr_bool(c->node, "transpose_b", false)};
-	struct mu_tensor *out;
 	int rc = need_known(c, err);
 
 	if (rc)
 		return rc;
+	*p = (struct product){.trans_a = args_attr_bool(c->node, "transpose_a", false),
+			      .trans_b = args_attr_bool(c->node, "transpose_b", false)};
 	if (a->shape.rank != 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "In[0] and In[1] has different ndims: %s vs. %s",
@@ -139,16 +141,28 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 			       "In[1] is not a matrix. Instead it has "
 			       "shape %s",
 			       mu_shape_str(&b->shape));
-	p.m = a->shape.dim[p.trans_a];
-	p.k = a->shape.dim[!p.trans_a];
-	p.n = b->shape.dim[!p.trans_b];
-	if (b->shape.dim[p.trans_b] != p.k)
+	p->m = a->shape.dim[p->trans_a];
+	p->k = a->shape.dim[!p->trans_a];
+	p->n = b->shape.dim[!p->trans_b];
+	if (b->shape.dim[p->trans_b] != p->k)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Matrix size-incompatible: In[0]: %s, In[1]: %s",
 			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	struct mu_shape shape = scalar_shape;
-	if ((rc = mu_shape_push(&shape, p.m, err)) || (rc = mu_shape_push(&shape, p.n, err)) ||
-	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
+	*shape = scalar_shape;
+	if ((rc = mu_shape_push(shape, p->m, err)))
+		return rc;
+	return mu_shape_push(shape, p->n, err);
+}
+
+static int matmul(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	struct product p;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = matmul_shape(c, &p, &shape, err);
+
+	if (rc || (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
 		return rc;
 	product_parallel(c, a->dtype, &p, a->data, b->data, out->data);
 	return 0;
@@ -209,7 +223,99 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* ---- _FusedMatMul: the product, a bias, an activation; fused_ops names what follows ---- */
+
+struct fused {
+	bool bias_add; /* a vector, as BiasAdd has it; else whatever broadcasts */
+	bool activates;
+	enum unary_op activation;
+};
+
+static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	const struct mu_attr *ops = mu_node_attr(n, "fused_ops");
+	struct fused f = {0};
+
+	if (!ops || (int)ops->kind != MU_ATTR_LIST + MU_ATTR_STRING || ops->n < 1 || ops->n > 2 ||
+	    n->n_inputs != 3)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "_FusedMatMul is here with one bias and at most one activation");
+	f.bias_add = mu_span_is(ops->ss[0], "BiasAdd");
+	if (!f.bias_add && !mu_span_is(ops->ss[0], "Add"))
+		return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul cannot start with %s",
+			       ops->ss[0].data);
+	if (ops->n > 1) {
+		f.activates = true;
+		f.activation = mu_span_is(ops->ss[1], "Relu")      ? UN_Relu
+			       : mu_span_is(ops->ss[1], "Sigmoid") ? UN_Sigmoid
+			       : mu_span_is(ops->ss[1], "Tanh")    ? UN_Tanh
+								   : UN_COUNT;
+		if (f.activation == UN_COUNT)
+			return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul cannot end with %s",
+				       ops->ss[1].data);
+	}
+	*state = mu_xmalloc(sizeof f);
+	memcpy(*state, &f, sizeof f);
+	return 0;
+}
+
+static int fused_shape(const struct kernel_call *c, const struct fused *f,
+		       const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *bias = kernel_in(c, 2);
+
+	if (!f->bias_add)
+		return broadcast_shape(made, &bias->shape, shape, err);
+	if (bias->shape.rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Biases must be 1D: %s",
+			       mu_shape_str(&bias->shape));
+	if (bias->shape.dim[0] != made->dim[1])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Must provide as many biases as the last dimension of the input "
+			       "tensor: %s vs. %s",
+			       mu_shape_str(&bias->shape), mu_shape_str(made));
+	*shape = *made;
+	return 0;
+}
+
+static int fused_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1), *bias = kernel_in(c, 2);
+	const struct fused *f = c->state;
+	struct mu_shape made, shape;
+	struct mu_tensor *out;
+	MU_AUTO_TENSOR product_only = {0};
+	struct product p;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 2, err)) || (rc = matmul_shape(c, &p, &made, err)) ||
+	    (rc = fused_shape(c, f, &made, &shape, err)))
+		return rc;
+	binary_loop *add = loops->binary[BIN_AddV2][a->dtype];
+	unary_loop *activate = f->activates ? loops->unary[f->activation][a->dtype] : NULL;
+	if (!add || (f->activates && !activate))
+		return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul has no kernel for type %s",
+			       mu_dtype_name(a->dtype));
+	if ((rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
+		return rc;
+	struct mu_tensor *to = out;
+	if (!mu_shape_eq(&made, &shape)) { /* the bias is the larger one */
+		if ((rc = mu_tensor_new(&product_only, a->dtype, &made, err)))
+			return rc;
+		to = &product_only;
+	}
+	product_parallel(c, a->dtype, &p, a->data, b->data, to->data);
+	size_t size = mu_dtype_size(a->dtype);
+	broadcast_run(add, out->data, &shape, size, to->data, &made, bias->data, &bias->shape,
+		      size);
+	if (activate)
+		activate(out->data, out->data, out->shape.count);
+	return 0;
+}
+
 static const struct kernel rows[] = {
+    {"_FusedMatMul", KERNEL_EXPENSIVE, .run = fused_matmul, .prepare = fused_prepare},
     {"MatMul", KERNEL_EXPENSIVE, .run = matmul},
     {"BatchMatMul", KERNEL_EXPENSIVE, .run = batch_matmul},
     {"BatchMatMulV2", KERNEL_EXPENSIVE, .run = batch_matmul},

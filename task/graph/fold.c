@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Runs a node whose inputs are all constants, once, and puts constants in its place.  A kernel that
+ * fails here will fail in the step, where its error has a reader. */
+#include <string.h>
+
+#include "task/graph/optimize.h"
+#include "task/runtime/kernel.h"
+
+/* Larger results are made anew each step: they would stay in memory with the graph. */
+enum { LARGEST = 10 << 20, MAX_OUTPUTS = 64 };
+
+static const struct mu_tensor *constant_value(const struct mu_node *n)
+{
+	const struct mu_attr *v = optimize_is_constant(n) ? mu_node_attr(n, "value") : NULL;
+	enum mu_dtype dtype;
+
+	if (!v || v->kind != MU_ATTR_TENSOR || mu_node_attr_type(n, "dtype", &dtype, NULL) ||
+	    dtype != v->tensor->dtype)
+		return NULL;
+	return v->tensor;
+}
+
+static bool can_fold(const struct mu_node *n)
+{
+	if (!n->n_inputs || n->n_controls)
+		return false;
+	for (unsigned i = 0; i < n->n_inputs; i++)
+		if (!constant_value(n->inputs[i].node))
+			return false;
+	return optimize_is_pure(n);
+}
+
+static int run(struct opt *o, const struct mu_node *n, struct value *in, struct value *out,
+	       unsigned n_out)
+{
+	const struct kernel *k = cpu_kernel_find(n->op);
+	struct kernel_call c = {
+	    .node = n, .n_in = n->n_inputs, .n_out = n_out, .in = in, .out = out, .runtime = o->rt};
+	struct mu_err err;
+	int rc = k->prepare ? k->prepare(n, o->rt, &c.state, &err) : 0;
+
+	if (rc)
+		return rc;
+	rc = k->run(&c, &err);
+	if (c.state && k->release)
+		k->release(c.state);
+	else
+		free(c.state);
+	return rc;
+}
+
+static bool add_constant(struct opt *o, const struct mu_node *of, unsigned port,
+			 struct mu_tensor *t, struct mu_input *out)
+{
+	const char *name = mu_arena_printf(&o->scratch, "%s/folded_%u", of->name, port);
+	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = t};
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = t->dtype};
+	struct mu_node *n;
+
+	while (mu_graph_find(o->g, name))
+		name = mu_arena_printf(&o->scratch, "%s_", name);
+	if (mu_graph_add(o->g, name, "Const", &n, NULL))
+		return false;
+	n->device = of->device;
+	mu_node_set_attr(o->g, n, "value", &value);
+	mu_node_set_attr(o->g, n, "dtype", &type);
+	*out = (struct mu_input){n, 0};
+	return true;
+}
+
+/* The outputs are what the graph says that they are. */
+static bool fits(const struct opt *o, const struct value *out, const enum mu_dtype *types,
+		 unsigned n)
+{
+	size_t bytes = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		if (out[i].dead || out[i].ref || out[i].tensor.dtype != types[i] ||
+		    types[i] == MU_RESOURCE)
+			return false;
+		bytes += mu_tensor_bytes(&out[i].tensor);
+	}
+	return bytes <= LARGEST && bytes <= o->budget;
+}
+
+bool fold_node(struct opt *o, struct mu_node *n)
+{
+	struct value out[MAX_OUTPUTS] = {0}, *in;
+	enum mu_dtype *types;
+	unsigned n_out;
+	bool done = false;
+
+	if (!can_fold(n) || mu_op_check_node(n, &o->scratch, NULL) ||
+	    mu_op_output_types(n, &o->scratch, &types, &n_out, NULL) || !n_out ||
+	    n_out > MAX_OUTPUTS)
+		return false;
+	in = MU_ARENA_ARRAY(&o->scratch, struct value, n->n_inputs);
+	for (unsigned i = 0; i < n->n_inputs; i++)
+		in[i].tensor = mu_tensor_ref(constant_value(n->inputs[i].node));
+	mu_tensor_limit_here = LARGEST;
+	int rc = run(o, n, in, out, n_out);
+	mu_tensor_limit_here = SIZE_MAX;
+	if (!rc && fits(o, out, types, n_out)) {
+		struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out);
+		done = true;
+		for (unsigned i = 0; done && i < n_out; i++) {
+			o->budget -= mu_tensor_bytes(&out[i].tensor);
+			done = add_constant(o, n, i, &out[i].tensor, &to[i]);
+		}
+		if (done) {
+			o->instead[n->id] = to;
+			o->gone[n->id] = true;
+		}
+	}
+	for (unsigned i = 0; i < n->n_inputs; i++)
+		mu_tensor_unref(&in[i].tensor);
+	for (unsigned i = 0; i < n_out; i++)
+		mu_tensor_unref(&out[i].tensor);
+	return done;
+}

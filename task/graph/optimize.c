@@ -1,0 +1,270 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One walk in the order in which the graph could run: when a node's turn comes, its inputs are what
+ * they will be.  Edges that close a loop are looked at in the end. */
+#include "task/graph/optimize.h"
+
+#include <string.h>
+
+#include "task/runtime/kernel.h"
+
+/* Of one graph, all that is computed ahead together. */
+enum { FOLD_BYTES = 64 << 20 };
+
+static bool is_one_of(const char *op, const char *const *list)
+{
+	for (; *list; list++)
+		if (strcmp(op, *list) == 0)
+			return true;
+	return false;
+}
+
+/* Values pass through these alive on one side, dead on another, or from one turn to the next. */
+static bool is_control_flow(const char *op)
+{
+	static const char *const ops[] = {"Switch",           "RefSwitch",
+					  "_SwitchN",         "Merge",
+					  "RefMerge",         "Enter",
+					  "RefEnter",         "Exit",
+					  "RefExit",          "NextIteration",
+					  "RefNextIteration", "LoopCond",
+					  "ControlTrigger",   NULL};
+
+	return is_one_of(op, ops);
+}
+
+static bool any_ref(const struct mu_arg_def *args, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (args[i].is_ref)
+			return true;
+	return false;
+}
+
+bool optimize_is_constant(const struct mu_node *n)
+{
+	return n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
+}
+
+bool optimize_is_pure(const struct mu_node *n)
+{
+	const struct kernel *k;
+
+	if (!n->def || n->def->flags & MU_OP_STATEFUL || n->op[0] == '_' ||
+	    is_control_flow(n->op) || strncmp(n->op, "Placeholder", 11) == 0 ||
+	    any_ref(n->def->inputs, n->def->n_inputs) ||
+	    any_ref(n->def->outputs, n->def->n_outputs))
+		return false;
+	for (unsigned k2 = 0; k2 < n->n_inputs; k2++) {
+		const struct mu_op_def *from = n->inputs[k2].node->def;
+		/* a variable's value is read when the node runs: that is an effect of its place */
+		if (!from || any_ref(from->outputs, from->n_outputs))
+			return false;
+	}
+	k = cpu_kernel_find(n->op);
+	return k && k->run && !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD));
+}
+
+/* ---- edges ---- */
+
+static struct mu_input instead_of(const struct opt *o, struct mu_input in)
+{
+	const struct mu_input *to = in.node->id < o->n ? o->instead[in.node->id] : NULL;
+
+	if (!to || in.port == MU_CONTROL)
+		return in;
+	return to[in.port];
+}
+
+/* A control edge from `from` as edges from what is left of it; returns how many, 0 or 1. */
+static unsigned control_instead(const struct opt *o, struct mu_node *from, struct mu_node **out)
+{
+	while (from->id < o->n && o->gone[from->id]) {
+		if (strcmp(from->op, "NoOp") == 0) {
+			if (!from->n_controls)
+				return 0;
+			from = from->inputs[0].node;
+		} else {
+			from = o->instead[from->id][0].node;
+		}
+	}
+	*out = from;
+	return !optimize_is_constant(from);
+}
+
+static void rewire(struct opt *o, struct mu_node *n)
+{
+	unsigned kept = n->n_inputs;
+
+	for (unsigned k = 0; k < n->n_inputs; k++)
+		n->inputs[k] = instead_of(o, n->inputs[k]);
+	for (unsigned k = n->n_inputs; k < n->n_inputs + n->n_controls; k++) {
+		struct mu_node *from;
+		bool had = false;
+		if (!control_instead(o, n->inputs[k].node, &from))
+			continue;
+		for (unsigned i = kept; !had && i-- > n->n_inputs && kept - i < 8;)
+			had = n->inputs[i].node == from;
+		if (!had)
+			n->inputs[kept++] = (struct mu_input){from, MU_CONTROL};
+	}
+	n->n_controls = kept - n->n_inputs;
+}
+
+/* ---- nodes that hand on ---- */
+
+static bool may_die_alone(const char *op)
+{
+	static const char *const ops[] = {"Switch", "RefSwitch", "_SwitchN",
+					  "_Recv",  "_HostRecv", NULL};
+
+	return is_one_of(op, ops);
+}
+
+/* A control edge from a live output's Identity is not one from the Switch itself. */
+static bool skip_identity(struct opt *o, struct mu_node *n)
+{
+	static const char *const ops[] = {"Identity", "StopGradient", "PreventGradient", NULL};
+
+	if (n->n_inputs != 1 || n->n_controls || !is_one_of(n->op, ops))
+		return false;
+	const struct mu_node *from = n->inputs[0].node;
+	if (!from->def || any_ref(from->def->outputs, from->def->n_outputs) ||
+	    (o->control_users[n->id] && may_die_alone(from->op)))
+		return false;
+	if (!o->data_users[n->id] && !o->control_users[n->id])
+		return false; /* somebody runs it for its own sake */
+	o->instead[n->id] = mu_arena_alloc(&o->scratch, sizeof(struct mu_input));
+	o->instead[n->id][0] = n->inputs[0];
+	return o->gone[n->id] = true;
+}
+
+static bool skip_no_op(struct opt *o, struct mu_node *n)
+{
+	if (strcmp(n->op, "NoOp") != 0 || n->n_inputs || n->n_controls > 1)
+		return false;
+	return o->gone[n->id] = true;
+}
+
+/* ---- the walk ---- */
+
+/* All edges lead to outputs that are there.  The rest is checked when it matters. */
+static bool is_sound(struct opt *o)
+{
+	struct mu_graph *g = o->g;
+	unsigned *outputs = MU_ARENA_ARRAY(&o->scratch, unsigned, o->n);
+
+	for (unsigned i = 0; i < o->n; i++) {
+		const struct mu_op_def *d = g->nodes[i]->def;
+		enum mu_dtype *types;
+		if (!d)
+			return false;
+		outputs[i] = d->n_outputs;
+		for (unsigned k = 0; k < d->n_outputs; k++)
+			if (d->outputs[k].kind == MU_ARG_REPEAT ||
+			    d->outputs[k].kind == MU_ARG_TYPE_LIST) {
+				if (mu_op_output_types(g->nodes[i], &o->scratch, &types,
+						       &outputs[i], NULL))
+					return false;
+				break;
+			}
+	}
+	for (unsigned i = 0; i < o->n; i++)
+		for (unsigned k = 0; k < g->nodes[i]->n_inputs; k++) {
+			struct mu_input in = g->nodes[i]->inputs[k];
+			if (in.port < 0 || (unsigned)in.port >= outputs[in.node->id])
+				return false;
+		}
+	return true;
+}
+
+static unsigned *count_users(struct opt *o)
+{
+	struct mu_graph *g = o->g;
+	unsigned *start = MU_ARENA_ARRAY(&o->scratch, unsigned, (size_t)o->n + 2);
+
+	for (unsigned i = 0; i < o->n; i++)
+		for (unsigned k = 0; k < g->nodes[i]->n_inputs + g->nodes[i]->n_controls; k++) {
+			struct mu_input in = g->nodes[i]->inputs[k];
+			start[in.node->id + 2]++;
+			(in.port == MU_CONTROL ? o->control_users : o->data_users)[in.node->id]++;
+		}
+	for (unsigned i = 2; i < o->n + 2; i++)
+		start[i] += start[i - 1];
+	return start;
+}
+
+static void find_order(struct opt *o)
+{
+	struct mu_graph *g = o->g;
+	unsigned *start = count_users(o);
+	unsigned *missing = MU_ARENA_ARRAY(&o->scratch, unsigned, o->n);
+	struct mu_node **users =
+	    MU_ARENA_ARRAY(&o->scratch, struct mu_node *, (size_t)start[o->n + 1]);
+
+	o->order = MU_ARENA_ARRAY(&o->scratch, struct mu_node *, o->n);
+	for (unsigned i = 0; i < o->n; i++) {
+		struct mu_node *n = g->nodes[i];
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			const struct mu_node *from = n->inputs[k].node;
+			users[start[from->id + 1]++] = n;
+			missing[i] += strstr(from->op, "NextIteration") == NULL;
+		}
+		if (!missing[i])
+			o->order[o->n_order++] = n;
+	}
+	for (unsigned at = 0; at < o->n_order; at++) {
+		const struct mu_node *n = o->order[at];
+		if (strstr(n->op, "NextIteration"))
+			continue;
+		for (unsigned k = start[n->id]; k < start[n->id + 1]; k++)
+			if (--missing[users[k]->id] == 0)
+				o->order[o->n_order++] = users[k];
+	}
+}
+
+/* Constants that served only what was computed ahead. */
+static void drop_unused(struct opt *o)
+{
+	struct mu_graph *g = o->g;
+	bool *used = MU_ARENA_ARRAY(&o->scratch, bool, g->n_nodes);
+	bool *keep = MU_ARENA_ARRAY(&o->scratch, bool, g->n_nodes);
+
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		const struct mu_node *n = g->nodes[i];
+		for (unsigned k = 0; !(i < o->n && o->gone[i]) && k < n->n_inputs + n->n_controls;
+		     k++)
+			used[n->inputs[k].node->id] = true;
+	}
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		keep[i] =
+		    !(i < o->n && o->gone[i]) && (used[i] || !optimize_is_constant(g->nodes[i]));
+	mu_graph_keep(g, keep);
+}
+
+void graph_optimize(struct mu_graph *g, struct runtime *rt)
+{
+	struct opt o = {.g = g, .rt = rt, .n = g->n_nodes, .budget = FOLD_BYTES};
+
+	mu_arena_init(&o.scratch);
+	mu_map_init(&o.same);
+	if (is_sound(&o)) {
+		o.instead = MU_ARENA_ARRAY(&o.scratch, struct mu_input *, o.n);
+		o.gone = MU_ARENA_ARRAY(&o.scratch, bool, o.n);
+		o.data_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
+		o.control_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
+		find_order(&o);
+		for (unsigned i = 0; i < o.n_order; i++) {
+			struct mu_node *n = o.order[i];
+			rewire(&o, n);
+			if (!skip_identity(&o, n) && !skip_no_op(&o, n) && !fold_node(&o, n))
+				merge_node(&o, n);
+		}
+		for (unsigned i = 0; i < o.n; i++)
+			if (!o.gone[i])
+				rewire(&o, g->nodes[i]);
+		fuse_products(&o);
+		drop_unused(&o);
+	}
+	mu_map_fini(&o.same);
+	mu_arena_fini(&o.scratch);
+}

@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+
+#include "task/graph/optimize.h"
+#include "task/runtime/runtime.h"
+#include "tests/task/build.h"
+
+static struct runtime *rt;
+static struct mu_err err;
+static int64_t step_id;
+
+static unsigned count(const struct mu_graph *g, const char *op)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		n += strcmp(g->nodes[i]->op, op) == 0;
+	return n;
+}
+
+struct over {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool is;
+	struct mu_err err;
+};
+
+static void on_done(void *arg, const struct mu_err *why)
+{
+	struct over *o = arg;
+
+	pthread_mutex_lock(&o->lock);
+	o->is = true;
+	if (why)
+		o->err = *why;
+	pthread_cond_signal(&o->cond);
+	pthread_mutex_unlock(&o->lock);
+}
+
+static void on_tensor(void *arg, const struct mu_err *why, struct mu_tensor *t, bool dead)
+{
+	if (!why && !dead)
+		*(struct mu_tensor *)arg = *t;
+}
+
+/* Runs g once (takes it) and gives what it sends as "out". */
+static struct mu_tensor run(struct mu_graph *g)
+{
+	struct over o = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, {0}};
+	struct rendezvous *r = rendezvous_table_get(rt->steps, ++step_id);
+	struct mu_tensor out = {0};
+	struct executor *e;
+
+	assert_ok(executor_new(rt, g, "", &e, &err), &err);
+	rendezvous_recv_local(r, EDGE_KEY("out"), on_tensor, &out);
+	struct step *s = executor_start(e, r, on_done, &o);
+	pthread_mutex_lock(&o.lock);
+	while (!o.is)
+		pthread_cond_wait(&o.cond, &o.lock);
+	pthread_mutex_unlock(&o.lock);
+	if (o.err.code)
+		fail_msg("%s", o.err.msg);
+	step_unref(s);
+	executor_unref(e);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, step_id, NULL);
+	return out;
+}
+
+static float run_scalar(struct mu_graph *g)
+{
+	struct mu_tensor t = run(g);
+
+	assert_int_equal(t.dtype, MU_FLOAT);
+	assert_int_equal(t.shape.count, 1);
+	float v = MU_DATA(float, &t)[0];
+	mu_tensor_unref(&t);
+	return v;
+}
+
+static void constants__are_computed_once_and_their_inputs_go(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "a", 3, "");
+	scalar(g, "b", 4, "");
+	floats(g, "m", "Mul", "a b", "");
+	floats(g, "s", "Add", "m a", "");
+	floats(g, "i", "Identity", "s", "");
+	end(g, "send", "_Send", "i", "out");
+	graph_optimize(g, rt);
+	assert_int_equal(g->n_nodes, 2);
+	assert_int_equal(count(g, "Const"), 1);
+	assert_float_equal(run_scalar(g), 15, 0);
+}
+
+static void node_of_two_outputs__is_computed_too(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	int32_t zero = 0;
+	struct mu_node *n;
+
+	scalar(g, "a", 5, "");
+	scalar(g, "b", 6, "");
+	n = floats(g, "p", "Pack", "a b", "");
+	attr_int(g, n, "N", 2);
+	constant(g, "axis", MU_INT32, &zero, "", "");
+	n = floats(g, "u", "Unpack", "p", "");
+	attr_int(g, n, "num", 2);
+	floats(g, "d", "Sub", "u u:1", "");
+	end(g, "send", "_Send", "d", "out");
+	graph_optimize(g, rt);
+	assert_int_equal(g->n_nodes, 2);
+	assert_float_equal(run_scalar(g), -1, 0);
+}
+
+static void failing_kernel__is_left_for_the_step(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	int32_t one = 1, zero = 0;
+	struct mu_node *n;
+
+	constant(g, "one", MU_INT32, &one, "", "");
+	constant(g, "zero", MU_INT32, &zero, "", "");
+	n = node(g, "d", "FloorDiv", "one zero", "");
+	attr_type(g, n, "T", MU_INT32);
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "FloorDiv"), 1);
+	mu_graph_free(g);
+}
+
+static void large_result__is_not_kept(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	int32_t many = 100 << 20;
+	struct mu_node *n;
+
+	constant(g, "n", MU_INT32, &many, "", "");
+	scalar(g, "v", 1, "");
+	struct mu_shape shape = mu_shape_vec(1);
+	struct mu_tensor *dims = mu_graph_find(g, "n")->attrs[0].value.tensor;
+	dims->shape = shape;
+	n = floats(g, "f", "Fill", "n v", "");
+	attr_type(g, n, "index_type", MU_INT32);
+	floats(g, "sum", "Neg", "f", "");
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "Fill"), 1);
+	mu_graph_free(g);
+}
+
+static void equal_nodes__become_one_random_ones_do_not(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	int32_t dims = 1;
+
+	constant(g, "shape", MU_INT32, &dims, "", "");
+	mu_graph_find(g, "shape")->attrs[0].value.tensor->shape = mu_shape_vec(1);
+	for (int i = 0; i < 2; i++) {
+		struct mu_node *n = node(g, i ? "r1" : "r0", "RandomStandardNormal", "shape", "");
+		attr_type(g, n, "dtype", MU_FLOAT);
+		attr_type(g, n, "T", MU_INT32);
+	}
+	floats(g, "x", "Exp", "r0", "");
+	floats(g, "y", "Exp", "r0", "");
+	floats(g, "z", "Exp", "r1", "");
+	floats(g, "d", "Sub", "x y", "");
+	floats(g, "e", "Mul", "d z", "");
+	end(g, "send", "_Send", "e", "out");
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "RandomStandardNormal"), 2);
+	assert_int_equal(count(g, "Exp"), 2);
+	assert_float_equal(run_scalar(g), 0, 0);
+}
+
+/* switch_t holds the control edges of a branch; without it they would leave from the Switch, which
+ * is alive either way. */
+static void identity_behind_a_switch__keeps_its_control_edges(void **state)
+{
+	for (int on = 0; on < 2; on++) {
+		struct mu_graph *g = mu_graph_new();
+		bool pred = on;
+		float ten = 10, one = 1;
+
+		struct mu_node *n = end(g, "in", "_Recv", "", "in");
+		attr_type(g, n, "tensor_type", MU_BOOL);
+		constant(g, "pred", MU_BOOL, &pred, "", "");
+		n = node(g, "sw", "Switch", "pred pred", "");
+		attr_type(g, n, "T", MU_BOOL);
+		n = node(g, "t", "Identity", "sw:1", "");
+		attr_type(g, n, "T", MU_BOOL);
+		n = node(g, "f", "Identity", "sw", "");
+		attr_type(g, n, "T", MU_BOOL);
+		constant(g, "yes", MU_FLOAT, &ten, "^t", "");
+		constant(g, "no", MU_FLOAT, &one, "^f", "");
+		n = floats(g, "m", "Merge", "no yes", "");
+		attr_int(g, n, "N", 2);
+		end(g, "send", "_Send", "m", "out");
+		bool keep[16];
+		for (unsigned i = 0; i < g->n_nodes; i++)
+			keep[i] = i != 0; /* the _Recv was only there to shift the ids */
+		mu_graph_keep(g, keep);
+		graph_optimize(g, rt);
+		assert_int_equal(count(g, "Identity"), 2);
+		assert_float_equal(run_scalar(g), on ? 10 : 1, 0);
+	}
+}
+
+static void variable_read__stays_where_it_is(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	attr_type(g, node(g, "v", "VariableV2", "", ""), "dtype", MU_FLOAT);
+	node(g, "train", "NoOp", "", "");
+	floats(g, "now", "Identity", "v", "");
+	floats(g, "again", "Identity", "v", "");
+	floats(g, "sum", "Add", "now again", "");
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "Identity"), 2);
+	assert_int_equal(count(g, "NoOp"), 0);
+	mu_graph_free(g);
+}
+
+static void no_op_between__passes_its_control_edge_on(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	attr_type(g, node(g, "p", "Placeholder", "", ""), "dtype", MU_FLOAT);
+	node(g, "n1", "NoOp", "^p", "");
+	node(g, "n2", "NoOp", "^n1", "");
+	float one = 1;
+	constant(g, "c", MU_FLOAT, &one, "^n2 ^n1", "");
+	graph_optimize(g, rt);
+	assert_int_equal(g->n_nodes, 2);
+	struct mu_node *c = mu_graph_find(g, "c");
+	assert_int_equal(c->n_controls, 1);
+	assert_string_equal(c->inputs[0].node->name, "p");
+	mu_graph_free(g);
+}
+
+/* relu(a x b + bias), a and b hidden from folding behind random numbers. */
+static struct mu_graph *dense_graph(const char *add, const char *activation, bool swapped)
+{
+	struct mu_graph *g = mu_graph_new();
+	static const struct {
+		const char *name;
+		int32_t dims[2];
+	} parts[] = {{"a", {3, 4}}, {"b", {4, 5}}};
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct mu_shape two = mu_shape_vec(2);
+		MU_AUTO_TENSOR dims = {0};
+		char name[8];
+		assert_ok(mu_tensor_new(&dims, MU_INT32, &two, &err), &err);
+		memcpy(dims.data, parts[i].dims, 8);
+		struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &dims};
+		snprintf(name, sizeof name, "%s_dims", parts[i].name);
+		struct mu_node *n = constant(g, name, MU_INT32, parts[i].dims, "", "");
+		mu_node_set_attr(g, n, "value", &value);
+		n = node(g, parts[i].name, "RandomStandardNormal", name, "");
+		attr_type(g, n, "dtype", MU_FLOAT);
+		attr_type(g, n, "T", MU_INT32);
+		attr_int(g, n, "seed", 7 + i);
+		attr_int(g, n, "seed2", 11);
+	}
+	struct mu_shape five = mu_shape_vec(5);
+	MU_AUTO_TENSOR bias = {0};
+	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &bias};
+	assert_ok(mu_tensor_new(&bias, MU_FLOAT, &five, &err), &err);
+	for (int i = 0; i < 5; i++)
+		MU_DATA(float, &bias)[i] = 0.25f * (float)i - 0.5f;
+	mu_node_set_attr(g, scalar(g, "bias", 0, ""), "value", &value);
+	floats(g, "mm", "MatMul", "a b", "");
+	floats(g, "add", add, swapped ? "bias mm" : "mm bias", "");
+	if (activation)
+		floats(g, "act", activation, "add", "");
+	end(g, "send", "_Send", activation ? "act" : "add", "out");
+	return g;
+}
+
+static void product_bias_activation__fuse_and_agree(void **state)
+{
+	static const char *const adds[] = {"BiasAdd", "Add", "AddV2", "AddV2"};
+	static const char *const acts[] = {"Relu", "Sigmoid", "Tanh", NULL};
+
+	for (unsigned i = 0; i < 16; i++) {
+		bool swapped = i / 4 == 3;
+		struct mu_graph *plain = dense_graph(adds[i / 4], acts[i % 4], swapped);
+		struct mu_graph *fused = dense_graph(adds[i / 4], acts[i % 4], swapped);
+		graph_optimize(fused, rt);
+		assert_int_equal(count(fused, "_FusedMatMul"), 1);
+		assert_int_equal(count(fused, "MatMul"), 0);
+		MU_AUTO_TENSOR want = run(plain);
+		MU_AUTO_TENSOR got = run(fused);
+		assert_true(mu_shape_eq(&want.shape, &got.shape));
+		for (int64_t k = 0; k < want.shape.count; k++)
+			assert_true(fabsf(MU_DATA(float, &want)[k] - MU_DATA(float, &got)[k]) <
+				    1e-6f);
+	}
+}
+
+static void product_that_somebody_else_sees__is_not_fused(void **state)
+{
+	struct mu_graph *g = dense_graph("BiasAdd", "Relu", false);
+
+	floats(g, "other", "Neg", "mm", "");
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "_FusedMatMul"), 0);
+	assert_int_equal(count(g, "MatMul"), 1);
+	mu_graph_free(g);
+}
+
+static void loop__is_computed_as_before(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
+	struct mu_input in[2];
+	struct mu_node *n, *merge;
+
+	scalar(g, "a", 1, "");
+	floats(g, "limit", "Add", "a a", ""); /* 2, folded */
+	n = floats(g, "e_i", "Enter", "a", "");
+	attr_string(g, n, "frame_name", "f");
+	n = floats(g, "e_l", "Enter", "limit", "");
+	attr_string(g, n, "frame_name", "f");
+	mu_node_set_attr(g, n, "is_constant", &yes);
+	merge = floats(g, "merge", "Merge", "e_i", "");
+	attr_int(g, merge, "N", 2);
+	floats(g, "less", "Less", "merge e_l", "");
+	node(g, "cond", "LoopCond", "less", "");
+	floats(g, "sw", "Switch", "merge cond", "");
+	floats(g, "id", "Identity", "sw:1", "");
+	float by = 0.75f;
+	constant(g, "by", MU_FLOAT, &by, "^id", "");
+	floats(g, "body", "Add", "id by", "");
+	floats(g, "back", "Identity", "body", "");
+	floats(g, "next", "NextIteration", "back", "");
+	floats(g, "exit", "Exit", "sw", "");
+	end(g, "send", "_Send", "exit", "out");
+	assert_ok(mu_graph_resolve(g, "e_i", &in[0], &err), &err);
+	assert_ok(mu_graph_resolve(g, "next", &in[1], &err), &err);
+	mu_node_set_inputs(g, merge, in, 2, NULL, 0);
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "Identity"), 1);
+	assert_float_equal(run_scalar(g), 2.5, 0);
+}
+
+static void nonsense__is_left_to_the_compiler(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *x;
+
+	scalar(g, "a", 1, "");
+	floats(g, "m", "Mul", "a a:7", "");
+	graph_optimize(g, rt);
+	assert_int_equal(g->n_nodes, 2);
+	mu_graph_free(g);
+	g = mu_graph_new();
+	x = floats(g, "x", "Identity", "", "");
+	struct mu_input in = {x, 0};
+	mu_node_set_inputs(g, x, &in, 1, NULL, 0);
+	node(g, "u", "NoSuchOp", "x", "");
+	graph_optimize(g, rt);
+	assert_int_equal(g->n_nodes, 2);
+	mu_graph_free(g);
+	g = mu_graph_new();
+	int32_t one = 1;
+	constant(g, "a", MU_INT32, &one, "", "");
+	floats(g, "m", "Mul", "a a", "");
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "Mul"), 1);
+	mu_graph_free(g);
+}
+
+static int start_runtime(void **state)
+{
+	return runtime_new("w", 0, 2, NULL, &rt, NULL);
+}
+
+static int stop_runtime(void **state)
+{
+	runtime_free(rt);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(constants__are_computed_once_and_their_inputs_go),
+	    cmocka_unit_test(node_of_two_outputs__is_computed_too),
+	    cmocka_unit_test(failing_kernel__is_left_for_the_step),
+	    cmocka_unit_test(large_result__is_not_kept),
+	    cmocka_unit_test(equal_nodes__become_one_random_ones_do_not),
+	    cmocka_unit_test(identity_behind_a_switch__keeps_its_control_edges),
+	    cmocka_unit_test(variable_read__stays_where_it_is),
+	    cmocka_unit_test(no_op_between__passes_its_control_edge_on),
+	    cmocka_unit_test(product_bias_activation__fuse_and_agree),
+	    cmocka_unit_test(product_that_somebody_else_sees__is_not_fused),
+	    cmocka_unit_test(loop__is_computed_as_before),
+	    cmocka_unit_test(nonsense__is_left_to_the_compiler),
+	};
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
+}
