@@ -76,12 +76,55 @@ struct mu_out mu_no_op(struct mu_builder *b, const char *name)
 	return mu_op(b, "NoOp", .name = name);
 }
 
-struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *after,
-		       unsigned n)
+static struct mu_out no_op_after(struct mu_builder *b, const char *name, const struct mu_out *after,
+				 unsigned n)
 {
 	mu_push_control(b, after, n);
 	struct mu_out o = mu_no_op(b, name);
 	mu_pop_control(b);
+	return o;
+}
+
+/* The operations that are on the device of the first one go through one NoOp there, so that a
+ * single edge leaves it; *after keeps the others.  Returns how many are left. */
+static unsigned group_of_one(struct mu_builder *b, const char *name, struct mu_out *after,
+			     unsigned n, struct mu_out *here)
+{
+	const char *device = after[0].node->device;
+	struct mu_out *same = MU_NEW_ARRAY(struct mu_out, n);
+	unsigned same_n = 0, left = 0;
+
+	for (unsigned i = 0; i < n; i++)
+		if (strcmp(after[i].node->device, device) == 0)
+			same[same_n++] = after[i];
+		else
+			after[left++] = after[i];
+	*here = same[0];
+	if (same_n > 1) {
+		mu_push_device(b, device);
+		*here = no_op_after(b, name, same, same_n);
+		mu_pop_device(b);
+	}
+	free(same);
+	return left;
+}
+
+struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *after,
+		       unsigned n)
+{
+	struct mu_out *left = MU_NEW_ARRAY(struct mu_out, n + 1), *one, o;
+	unsigned devices = 0, n_left = 0;
+	const char *part = mu_arena_printf(&b->graph->arena, "%s/device", name);
+
+	for (unsigned i = 0; i < n; i++)
+		if (after[i].node)
+			left[n_left++] = after[i];
+	one = MU_NEW_ARRAY(struct mu_out, n_left + 1);
+	while (n_left && !builder_failed(b))
+		n_left = group_of_one(b, part, left, n_left, &one[devices++]);
+	o = no_op_after(b, name, one, devices);
+	free(left);
+	free(one);
 	return o;
 }
 

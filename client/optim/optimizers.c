@@ -124,10 +124,16 @@ static void advance_adam(struct mu_builder *b, const struct mu_optimizer *o, con
 static struct mu_out finish(struct mu_builder *b, const struct mu_out *done, unsigned n,
 			    struct mu_var *step)
 {
-	struct mu_out update = mu_group(b, "train/update", done, n), next;
+	struct mu_out update, next;
 
-	if (!step || builder_failed(b))
-		return update;
+	if (builder_failed(b))
+		return MU_NO_OUT;
+	if (!step)
+		return mu_group(b, "train/update", done, n);
+	/* Beside the step: a group on the worker would cost the way there and back. */
+	mu_push_device(b, step->ref.node->device);
+	update = mu_group(b, "train/update", done, n);
+	mu_pop_device(b);
 	mu_push_control(b, &update, 1);
 	mu_push_device(b, step->ref.node->device);
 	next = mu_op(b, "AssignAdd", .name = "train",

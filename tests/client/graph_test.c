@@ -172,10 +172,28 @@ static void minimize__puts_apply_ops_beside_their_variables(void **state)
 		     "adagrad");
 }
 
+static void group__of_two_devices__has_one_edge_from_each(void **state)
+{
+	struct mu_out after[5], all;
+
+	for (int i = 0; i < 5; i++) {
+		mu_push_device(b, i % 2 ? "/job:ps/task:1" : "/job:ps/task:0");
+		after[i] = mu_const_float(b, (float)i);
+		mu_pop_device(b);
+	}
+	mu_push_device(b, "/job:ps/task:0");
+	all = mu_group(b, "all", after, 5);
+	mu_pop_device(b);
+	assert_ok(mu_builder_check(b, &err), &err);
+	assert_int_equal(all.node->n_controls, 2);
+	assert_string_equal(all.node->name, "all");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    T(group__of_two_devices__has_one_edge_from_each),
 	    T(names__taken_twice__get_a_number),
 	    T(attributes__follow_from_inputs),
 	    T(errors__stick_and_name_the_node),

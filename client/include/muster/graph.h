@@ -102,7 +102,7 @@ struct mu_out mu_placeholder(struct mu_builder *b, const char *name, enum mu_dty
 			     struct mu_pshape shape);
 struct mu_out mu_no_op(struct mu_builder *b, const char *name);
 struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *after,
-		       unsigned n); /* a NoOp that runs after these */
+		       unsigned n); /* a NoOp that runs after these; one edge a device */
 
 /* ---- mathematics ---- */
 struct mu_out mu_identity(struct mu_builder *b, struct mu_out x);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Sessions on a server in the same process, without a connection to it. */
+#include "tests/test.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "muster/grad.h"
+#include "muster/session.h"
+#include "task/rpc/channel.h"
+#include "tests/client/server.h"
+
+enum { THREADS = 4, RUNS = 200 };
+
+static struct mu_err err;
+
+static _Atomic unsigned calls;
+
+static int call(void *server, const char *method, const struct rpc_message *request,
+		long timeout_ms, struct mu_buf *reply, struct mu_err *e)
+{
+	atomic_fetch_add(&calls, 1);
+	return task_server_call(server, method, request, timeout_ms, reply, e);
+}
+
+static struct mu_session *open_local(struct mu_builder *b)
+{
+	struct mu_session *s;
+
+	test_server();
+	assert_ok(mu_session_open(&s, "nowhere:1", b,
+				  &(struct mu_session_options){
+				      .transport = {.call = call, .ctx = test_server_running}},
+				  &err),
+		  &err);
+	return s;
+}
+
+static void session__with_a_transport__needs_no_connection(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_out sum = mu_add(b, mu_const_float(b, 1), mu_const_float(b, 2));
+	struct mu_session *s = open_local(b);
+	MU_AUTO_TENSOR v = {0};
+
+	atomic_store(&calls, 0);
+	assert_ok(mu_session_get(s, sum, &v, &err), &err);
+	assert_float_equal(*MU_DATA(float, &v), 3, 0);
+	mu_session_close(s);
+	assert_int_equal(atomic_load(&calls), 3); /* create, run, close */
+}
+
+static void session__with_a_large_feed__gets_it_back(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1));
+	struct mu_out y = mu_neg(b, x);
+	struct mu_session *s = open_local(b);
+	int64_t n = 100000;
+	struct mu_shape shape;
+	MU_AUTO_TENSOR t = {0};
+	MU_AUTO_TENSOR v = {0};
+
+	assert_ok(mu_shape_set(&shape, 1, &n, &err), &err);
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
+	for (int64_t i = 0; i < n; i++)
+		MU_DATA(float, &t)[i] = (float)i;
+	struct mu_feed feed = {x, &t};
+	assert_ok(mu_session_run(
+		      s,
+		      &(struct mu_run){.feeds = &feed, .n_feeds = 1, .fetches = &y, .n_fetches = 1},
+		      &v, &err),
+		  &err);
+	assert_int_equal(v.shape.count, n);
+	assert_float_equal(MU_DATA(float, &v)[n - 1], -(float)(n - 1), 0);
+	mu_session_close(s);
+}
+
+static void step__that_fails_or_takes_too_long__says_so(void **state)
+{
+	static enum mu_dtype types[] = {MU_FLOAT};
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SCALAR);
+	struct mu_out q =
+	    mu_op(b, "FIFOQueueV2", .name = "q", MU_ATTRS(MU_A_TYPES("component_types", types, 1)));
+	struct mu_out never =
+	    mu_op(b, "QueueDequeueV2", MU_IN(q), MU_ATTRS(MU_A_TYPES("component_types", types, 1)));
+	struct mu_session *s = open_local(b);
+	MU_AUTO_TENSOR v = {0};
+
+	assert_fails(mu_session_get(s, x, &v, &err), &err, MU_INVALID_ARGUMENT, "x");
+	assert_fails(
+	    mu_session_run(s, &(struct mu_run){.fetches = &never, .n_fetches = 1, .timeout_ms = 50},
+			   &v, &err),
+	    &err, MU_DEADLINE_EXCEEDED, "");
+	mu_session_close(s);
+}
+
+static void call__of_an_unknown_method__is_refused(void **state)
+{
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message m = {.head = MU_SPAN("")};
+
+	test_server();
+	assert_fails(task_server_call(test_server_running, "/none", &m, 0, &reply, &err), &err,
+		     MU_UNIMPLEMENTED, "/none");
+}
+
+struct runner {
+	struct mu_session *session;
+	struct mu_out sum;
+	int failures;
+};
+
+static void *run_many(void *arg)
+{
+	struct runner *r = arg;
+	struct mu_err e;
+
+	for (int i = 0; i < RUNS; i++) {
+		MU_AUTO_TENSOR v = {0};
+
+		r->failures += mu_session_get(r->session, r->sum, &v, &e) != 0;
+	}
+	return NULL;
+}
+
+static void session__of_several_threads__answers_each(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_out sum = mu_add(b, mu_const_float(b, 1), mu_const_float(b, 2));
+	struct runner r[THREADS];
+	struct mu_session *s = open_local(b);
+	pthread_t t[THREADS];
+
+	for (int i = 0; i < THREADS; i++) {
+		r[i] = (struct runner){.session = s, .sum = sum};
+		assert_int_equal(pthread_create(&t[i], NULL, run_many, &r[i]), 0);
+	}
+	for (int i = 0; i < THREADS; i++) {
+		pthread_join(t[i], NULL);
+		assert_int_equal(r[i].failures, 0);
+	}
+	mu_session_close(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(session__with_a_transport__needs_no_connection),
+	    cmocka_unit_test(session__with_a_large_feed__gets_it_back),
+	    cmocka_unit_test(step__that_fails_or_takes_too_long__says_so),
+	    cmocka_unit_test(call__of_an_unknown_method__is_refused),
+	    cmocka_unit_test(session__of_several_threads__answers_each),
+	};
+
+	if (getenv("MUSTER_TEST_TARGET"))
+		return 0; /* these are about our own server */
+	return cmocka_run_group_tests(tests, NULL, test_server_stop);
+}
