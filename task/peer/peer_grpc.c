@@ -223,10 +223,9 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 		r->next->prev = r;
 	g->receives = r;
 	g->n_receives++;
-	/* Under the lock, so that r->call is there when received() or a drop looks.  Waits for a
-	 * peer that we never met or that has just moved: the master hears of one that is gone, ends
-	 * the step, and the receive is dropped. */
-	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_FOR_READY,
+	/* Under the lock, so that r->call is there when received() or a drop looks.  Waits a little
+	 * for a peer that we never met or that has just moved. */
+	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_A_LITTLE,
 			    received, r, &err)
 		: 0;
 	r->call = id;

@@ -6,6 +6,10 @@
  * channel's list for that time, which is how rpc_out_cancel finds it and how rpc_channel_close
  * knows that it may free.  done runs after the call has left the list.
  *
+ * A call that waits a little for its connection is known by its `give_up` time.  While there are
+ * such calls and no connection, the channel's state is watched in slices; a slice that ends without
+ * a connection ends the calls whose time is over.  A connected channel is never watched.
+ *
  * Keep-alive pings find a peer whose machine is gone while a call waits; at most two without data
  * in between (gRPC's default), so that servers that count pings do not hang up. */
 #include "task/rpc/channel.h"
@@ -21,7 +25,9 @@ enum {
 	KEEPALIVE_MS = 20000,
 	KEEPALIVE_TIMEOUT_MS = 10000,
 	BACKOFF_MS = 1000,
-	FIRST_BACKOFF_MS = 50
+	FIRST_BACKOFF_MS = 50,
+	WAIT_A_LITTLE_MS = 5000,
+	WATCH_SLICE_MS = 200
 };
 
 struct out_call {
@@ -31,6 +37,8 @@ struct out_call {
 	grpc_call *call;
 	rpc_done done;
 	void *arg;
+	gpr_timespec give_up; /* of a call that waits a little for its connection */
+	bool may_give_up;
 	struct out_call *prev, *next;
 	grpc_metadata_array initial, trailing;
 	grpc_byte_buffer *reply;
@@ -47,6 +55,8 @@ struct rpc_channel {
 	unsigned busy; /* calls whose done has not returned */
 	uint64_t last_id;
 	bool closing;
+	bool watched;
+	struct core_tag watch;
 };
 
 static grpc_channel *make_channel(const char *target)
@@ -72,6 +82,60 @@ static grpc_channel *make_channel(const char *target)
 	return c;
 }
 
+static bool connected(struct rpc_channel *ch, grpc_connectivity_state *state)
+{
+	*state = grpc_channel_check_connectivity_state(ch->channel, 1);
+	return *state == GRPC_CHANNEL_READY;
+}
+
+/* With the lock held. */
+static void watch(struct rpc_channel *ch, grpc_connectivity_state state)
+{
+	ch->watched = true;
+	ch->busy++;
+	core_hand_over(&ch->watch);
+	grpc_channel_watch_connectivity_state(ch->channel, state, core_deadline(WATCH_SLICE_MS),
+					      ch->queue, &ch->watch);
+}
+
+/* Ends the calls that have waited long enough; true when others still wait. */
+static bool give_up_waiting(struct rpc_channel *ch)
+{
+	gpr_timespec now = gpr_now(GPR_CLOCK_MONOTONIC);
+	bool more = false;
+
+	for (struct out_call *c = ch->calls; c; c = c->next) {
+		if (!c->may_give_up)
+			continue;
+		if (gpr_time_cmp(now, c->give_up) < 0) {
+			more = true;
+			continue;
+		}
+		c->may_give_up = false;
+		grpc_call_cancel_with_status(c->call, GRPC_STATUS_UNAVAILABLE,
+					     "no connection to the peer within 5 s", NULL);
+	}
+	return more;
+}
+
+static void watch_fired(struct core_tag *tag, bool ok)
+{
+	struct rpc_channel *ch = MU_CONTAINER(tag, struct rpc_channel, watch);
+	grpc_connectivity_state state;
+
+	pthread_mutex_lock(&ch->lock);
+	ch->watched = false;
+	if (connected(ch, &state)) {
+		for (struct out_call *c = ch->calls; c; c = c->next)
+			c->may_give_up = false;
+	} else if (!ch->closing && state != GRPC_CHANNEL_SHUTDOWN && give_up_waiting(ch)) {
+		watch(ch, state);
+	}
+	if (--ch->busy == 0)
+		pthread_cond_broadcast(&ch->empty);
+	pthread_mutex_unlock(&ch->lock);
+}
+
 int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err *err)
 {
 	struct rpc_channel *ch;
@@ -85,6 +149,7 @@ int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err
 	pthread_mutex_init(&ch->lock, NULL);
 	pthread_cond_init(&ch->empty, NULL);
 	ch->queue = loop_ref();
+	ch->watch.fire = watch_fired;
 	ch->channel = make_channel(target);
 	*out = ch;
 	return 0;
@@ -184,6 +249,7 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 	struct out_call *c = MU_NEW(struct out_call);
 	grpc_slice path = grpc_slice_from_copied_string(method);
 	grpc_byte_buffer *buffer;
+	grpc_connectivity_state state;
 	grpc_call_error bad;
 	uint64_t id;
 
@@ -207,6 +273,13 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 	if (c->next)
 		c->next->prev = c;
 	ch->calls = c;
+	if ((flags & RPC_WAIT_A_LITTLE) && !connected(ch, &state)) {
+		flags |= RPC_WAIT_FOR_READY;
+		c->may_give_up = true;
+		c->give_up = core_deadline(WAIT_A_LITTLE_MS);
+		if (!ch->watched)
+			watch(ch, state);
+	}
 	pthread_mutex_unlock(&ch->lock);
 
 	buffer = message_to_buffer(request);

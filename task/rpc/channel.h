@@ -35,9 +35,10 @@ int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err
  * nor with a lock held that a done takes. */
 void rpc_channel_close(struct rpc_channel *ch);
 
-enum {
-	RPC_WAIT_FOR_READY = 1
-}; /* wait for the connection, up to the deadline, instead of failing */
+enum rpc_flag {
+	RPC_WAIT_FOR_READY = 1, /* wait for the connection, up to the deadline, instead of failing */
+	RPC_WAIT_A_LITTLE = 2,  /* wait for it a few seconds, then fail with UNAVAILABLE */
+};
 
 /* err NULL on success; reply is borrowed.  From one of the channels' own threads: do not block. */
 typedef void (*rpc_done)(void *arg, const struct mu_err *err, struct rpc_bytes *reply);

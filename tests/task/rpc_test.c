@@ -66,9 +66,11 @@ struct fixture {
 	int port;
 };
 
+static const char *late_address; /* NULL: a port of 127.0.0.1 */
+
 static int start(void **state)
 {
-	static const char *address = "127.0.0.1:0";
+	const char *address = late_address ? late_address : "127.0.0.1:0";
 	struct fixture *f = MU_NEW(struct fixture);
 	struct rpc_server_options o = {
 	    .addresses = &address, .n_addresses = 1, .methods = methods, .n_methods = 4};
@@ -76,6 +78,10 @@ static int start(void **state)
 	char target[64];
 
 	assert_ok(rpc_server_start(&o, &f->server, &f->port, &err), &err);
+	if (late_address) {
+		*state = f;
+		return 0;
+	}
 	assert_true(f->port > 0);
 	snprintf(target, sizeof(target), "grpc://127.0.0.1:%d", f->port);
 	assert_ok(rpc_channel_open(target, &f->ch, &err), &err);
@@ -244,6 +250,47 @@ static void nobody_there_is_unavailable(void **state)
 	rpc_channel_close(ch);
 }
 
+static void a_peer_that_never_comes_is_waited_for_a_little(void **state)
+{
+	struct rpc_message m = {.head = MU_SPAN("x")};
+	struct rpc_channel *ch;
+	struct mu_err err;
+
+	assert_ok(rpc_channel_open("127.0.0.1:1", &ch, &err), &err);
+	assert_fails(rpc_call(ch, "/t.T/Echo", &m, 0, RPC_WAIT_A_LITTLE, NULL, &err), &err,
+		     MU_UNAVAILABLE, "no connection");
+	rpc_channel_close(ch);
+}
+
+static void *start_late(void *arg)
+{
+	usleep(400000);
+	return start(arg) ? NULL : arg;
+}
+
+static void a_peer_that_is_on_its_way_gets_the_call(void **state)
+{
+	struct fixture *f = *state, *late = NULL;
+	struct rpc_message m = {.head = MU_SPAN("x")};
+	static char address[64];
+	struct rpc_channel *ch;
+	pthread_t starter;
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+
+	/* a path that nobody has yet */
+	snprintf(address, sizeof address, "unix:/tmp/muster-late-%d-%d", (int)getpid(), f->port);
+	late_address = address;
+	assert_ok(rpc_channel_open(address, &ch, &err), &err);
+	assert_int_equal(pthread_create(&starter, NULL, start_late, &late), 0);
+	assert_ok(rpc_call(ch, "/t.T/Echo", &m, 0, RPC_WAIT_A_LITTLE, &reply, &err), &err);
+	assert_true(mu_span_is(mu_buf_span(&reply), "x"));
+	pthread_join(starter, NULL);
+	rpc_channel_close(ch);
+	late_address = NULL;
+	stop((void **)&late);
+}
+
 static void a_taken_port_is_named(void **state)
 {
 	struct fixture *f = *state;
@@ -314,6 +361,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(cancelling_ends_a_call_once, start, stop),
 	    cmocka_unit_test_setup_teardown(closing_the_channel_ends_its_calls, start, stop),
 	    cmocka_unit_test_setup_teardown(stopping_the_server_ends_parked_calls, start, stop),
+	    cmocka_unit_test_setup_teardown(a_peer_that_is_on_its_way_gets_the_call, start, stop),
+	    cmocka_unit_test(a_peer_that_never_comes_is_waited_for_a_little),
 	    cmocka_unit_test(nobody_there_is_unavailable),
 	    cmocka_unit_test_setup_teardown(a_taken_port_is_named, start, stop),
 	    cmocka_unit_test(a_wrong_address_is_refused),
