@@ -101,7 +101,8 @@ static int create_pod(struct reconcile *r, const struct plan_pod *pod, struct mu
 	return rc;
 }
 
-/* Gone already, or another one by now: as good as deleted. */
+/* Gone already is as good as deleted.  A conflict is not: it may be another pod by now, or
+ * another's write that came first; the next look tells. */
 static int delete_uid(struct reconcile *r, const char *path, const char *uid, struct mu_err *err)
 {
 	cJSON *body = cJSON_CreateObject(), *preconditions;
@@ -112,7 +113,7 @@ static int delete_uid(struct reconcile *r, const char *path, const char *uid, st
 	cJSON_AddStringToObject(body, "propagationPolicy", "Background");
 	rc = call(r, "DELETE", path, body, NULL, err);
 	cJSON_Delete(body);
-	return rc == -MU_NOT_FOUND || rc == -MU_ABORTED ? 0 : rc;
+	return rc == -MU_NOT_FOUND ? 0 : rc;
 }
 
 static int delete_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)

@@ -60,6 +60,7 @@ static void drop_object(struct cached_job *job)
 	job->text = job->uid = job->progress = NULL;
 	job->version = 0;
 	job->progress_at = 0;
+	job->verified = job->stale = false;
 }
 
 /* Frees the entry when nothing hangs on it any more. */
@@ -199,12 +200,27 @@ void cache_job_seen(void *cache, const cJSON *object)
 void cache_assume_job(struct cache *c, const cJSON *object)
 {
 	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
+	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	store_job(c, key, object, true);
-	drop_if_empty(c, job_of(c, key));
+	job = job_of(c, key);
+	job->verified = job->text != NULL;
+	job->stale = false;
+	drop_if_empty(c, job);
 	pthread_mutex_unlock(&c->lock);
 	free(key);
+}
+
+void cache_doubt_job(struct cache *c, const char *key)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job)
+		job->stale = true;
+	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_job_gone(void *cache, const cJSON *object)
@@ -487,6 +503,8 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 
 	*copy = *p;
 	copy->next = NULL;
+	if (p->assumed > 0 && (s->doubt_until <= 0 || p->assumed < s->doubt_until - assumed_max_s))
+		s->doubt_until = p->assumed + assumed_max_s;
 	copy->name = (char *)keep(a, p->name);
 	copy->uid = (char *)keep(a, p->uid);
 	copy->owner = (char *)keep(a, p->owner);
@@ -504,6 +522,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .deleting = p->deleting,
 	    .exit_code = p->exit_code,
 	    .free = p->free,
+	    .killed = p->killed,
 	    .reason = copy->reason,
 	    .node = copy->node,
 	    .kernels = copy->kernels[0] ? copy->kernels : NULL,
@@ -532,6 +551,8 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 		return false;
 	}
 	drop_unconfirmed(job, now);
+	out->verified = job->verified;
+	out->stale = job->stale;
 	out->text = mu_arena_strdup(&out->arena, job->text);
 	out->uid = mu_arena_strdup(&out->arena, job->uid);
 	out->progress = keep(&out->arena, job->progress);

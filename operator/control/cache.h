@@ -26,7 +26,7 @@ struct cached_pod {
 	char *reason, *node, *ip; /* or NULL */
 	int index, exit_code;
 	enum pod_phase phase;
-	bool ready, deleting, free, seen;
+	bool ready, deleting, free, killed, seen;
 	double created, finished;
 	double assumed;      /* when we put it in ourselves; 0 once the watch has shown it */
 	double finish_asked; /* when we asked its server to end; 0 */
@@ -43,6 +43,8 @@ struct cached_job {
 	struct cached_pod *pods;
 	char *progress; /* JSON of status.progress as last heard, or NULL */
 	double progress_at;
+	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
+	bool stale;    /* the server has a newer one */
 	bool seen, service_seen;
 	int phase; /* enum job_phase as last written, for the metrics */
 };
@@ -65,6 +67,8 @@ struct snapshot {
 	struct observed_job observed;   /* without status */
 	const struct cached_pod **pods; /* beside observed.pods */
 	bool foreign_service;
+	bool verified, stale; /* as in cached_job */
+	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
 };
 
 void cache_init(struct cache *c, void (*changed)(void *arg, const char *key), void *arg);
@@ -90,6 +94,8 @@ void cache_nodes_end(void *cache);
 
 /* Our own writes, from the server's answer to them. */
 void cache_assume_job(struct cache *c, const cJSON *object);
+/* The server has a newer one than we. */
+void cache_doubt_job(struct cache *c, const char *key);
 void cache_assume_pod(struct cache *c, const cJSON *object, double now);
 void cache_assume_service(struct cache *c, const char *key, const char *owner, double now);
 void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid);

@@ -52,6 +52,11 @@ struct control {
 };
 
 /* ---- controller.c ---- */
+/* All but `io`, which the caller fills in, and the threads; `now` is the queue's clock. */
+void control_init(struct control *c, const struct control_options *options, double (*now)(void));
+void control_fini(struct control *c);
+/* What a worker does with a key from the queue, up to workqueue_done. */
+void control_work(struct control *c, const char *key);
 /* Runs until *stop becomes true or leadership is lost; 0 after an orderly stop.  Takes config. */
 int control_run(const struct control_options *options, struct kube_config *config,
 		const _Atomic bool *stop, struct mu_err *err);

@@ -85,6 +85,32 @@ static void pod_changed(void *control, const char *key)
 		workqueue_after(&c->queue, key, burst_s);
 }
 
+void control_work(struct control *c, const char *key)
+{
+	struct mu_err err = {0};
+	double wake = 0;
+	int rc = 0;
+
+	if (c->io.may_write(c->io.user)) {
+		rc = reconcile(c, key, &wake, &err);
+		atomic_fetch_add(&c->reconciles, 1);
+	}
+	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
+		atomic_fetch_add(&c->reconcile_errors, 1);
+		/* the watches say once that the server is away; each job need not */
+		if (rc == -MU_UNAVAILABLE || rc == -MU_ABORTED)
+			mu_debug("control", "%s", err.msg);
+		else
+			mu_warn("control", "%s", err.msg);
+		workqueue_again(&c->queue, key);
+	} else {
+		workqueue_forget(&c->queue, key);
+		if (wake > 0)
+			workqueue_after(&c->queue, key, wake);
+	}
+	workqueue_done(&c->queue, key);
+}
+
 static void *work(void *control)
 {
 	struct control *c = control;
@@ -92,28 +118,7 @@ static void *work(void *control)
 
 	atomic_fetch_add(&c->working, 1);
 	while ((key = workqueue_get(&c->queue))) {
-		struct mu_err err = {0};
-		double wake = 0;
-		int rc = 0;
-
-		if (leader_may_write(c)) {
-			rc = reconcile(c, key, &wake, &err);
-			atomic_fetch_add(&c->reconciles, 1);
-		}
-		if (rc < 0 && !kube_client_stopped(c->kube)) {
-			atomic_fetch_add(&c->reconcile_errors, 1);
-			/* the watches say once that the server is away; each job need not */
-			if (rc == -MU_UNAVAILABLE || rc == -MU_ABORTED)
-				mu_debug("control", "%s", err.msg);
-			else
-				mu_warn("control", "%s", err.msg);
-			workqueue_again(&c->queue, key);
-		} else {
-			workqueue_forget(&c->queue, key);
-			if (wake > 0)
-				workqueue_after(&c->queue, key, wake);
-		}
-		workqueue_done(&c->queue, key);
+		control_work(c, key);
 		free(key);
 	}
 	atomic_fetch_sub(&c->working, 1);
@@ -269,24 +274,40 @@ static void stop_threads(struct threads *t)
 	}
 }
 
+void control_init(struct control *c, const struct control_options *options, double (*now)(void))
+{
+	memset(c, 0, sizeof(*c));
+	c->options = *options;
+	cache_init(&c->cache, job_changed, c);
+	c->cache.pod_changed = pod_changed;
+	workqueue_init(&c->queue, now);
+	events_init(&c->events);
+}
+
+void control_fini(struct control *c)
+{
+	events_fini(&c->events);
+	workqueue_fini(&c->queue);
+	cache_fini(&c->cache);
+}
+
 int control_run(const struct control_options *options, struct kube_config *config,
 		const _Atomic bool *stop, struct mu_err *err)
 {
-	struct control c = {.options = *options};
-	struct threads *t = MU_NEW(struct threads);
+	struct control c;
+	struct threads *t;
 	struct probe_server *metrics = NULL, *probes = NULL;
-	int rc = kube_client_new(&c.kube, config, err);
+	int rc;
 
+	control_init(&c, options, monotonic);
+	rc = kube_client_new(&c.kube, config, err);
 	if (rc < 0) {
-		free(t);
+		control_fini(&c);
 		return rc;
 	}
+	t = MU_NEW(struct threads);
 	t->control = &c;
 	c.io = (struct control_io){call_server, finish_task, wall_clock, leader_may_write, &c};
-	cache_init(&c.cache, job_changed, &c);
-	c.cache.pod_changed = pod_changed;
-	workqueue_init(&c.queue, monotonic);
-	events_init(&c.events);
 	if (options->metrics_port)
 		rc = probe_server_start(&metrics, &c, options->metrics_port, err);
 	if (rc == 0 && options->probe_port && options->probe_port != options->metrics_port)
@@ -296,9 +317,7 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	stop_threads(t);
 	probe_server_stop(metrics);
 	probe_server_stop(probes);
-	events_fini(&c.events);
-	workqueue_fini(&c.queue);
-	cache_fini(&c.cache);
+	control_fini(&c);
 	kube_client_free(c.kube);
 	free(t);
 	return rc;

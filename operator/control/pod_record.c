@@ -106,6 +106,18 @@ static const char *controller_uid(const cJSON *metadata)
 	return NULL;
 }
 
+/* deletionTimestamp is when the grace period ends.  Within the second of the request nobody knows
+ * which came first; then the program gets another chance. */
+static void read_deletion(struct cached_pod *p, const cJSON *metadata)
+{
+	double ends = time_from_rfc3339(text_at(metadata, "deletionTimestamp"));
+	const cJSON *grace = at(metadata, "deletionGracePeriodSeconds");
+
+	p->deleting = at(metadata, "deletionTimestamp") != NULL;
+	if (p->deleting && (p->phase == POD_SUCCEEDED || p->phase == POD_FAILED))
+		p->killed = p->finished >= ends - (cJSON_IsNumber(grace) ? grace->valuedouble : 0);
+}
+
 struct cached_pod *pod_record_new(const cJSON *pod)
 {
 	const cJSON *metadata = at(pod, "metadata"), *status = at(pod, "status");
@@ -125,7 +137,6 @@ struct cached_pod *pod_record_new(const cJSON *pod)
 	p->index = (int)strtol(index, NULL, 10);
 	p->exit_code = -1;
 	p->phase = phase_of(text_at(status, "phase"));
-	p->deleting = at(metadata, "deletionTimestamp") != NULL;
 	p->created = time_from_rfc3339(text_at(metadata, "creationTimestamp"));
 	p->node = copy_or_null(text_at(at(pod, "spec"), "nodeName"));
 	p->ip = copy_or_null(text_at(status, "podIP"));
@@ -133,6 +144,7 @@ struct cached_pod *pod_record_new(const cJSON *pod)
 	p->free = is_one_of(p->reason, platform_reasons);
 	read_container(p, status);
 	read_conditions(p, status);
+	read_deletion(p, metadata);
 	return p;
 }
 

@@ -44,6 +44,14 @@ static int refuse(struct reconcile *r, const char *message, struct mu_err *err)
 	return status_store(r, status_invalid(r->object, message, r->now), err);
 }
 
+static void wake_at(struct reconcile *r, double when)
+{
+	double left = when > r->now ? when - r->now : 0.01;
+
+	if (when > 0 && (r->wake <= 0 || left < r->wake))
+		r->wake = left;
+}
+
 /* Stores what the plan says of the job, then does what may follow only after that. */
 static int conclude(struct reconcile *r, const struct snapshot *seen, const struct job_plan *plan,
 		    struct mu_err *err)
@@ -55,12 +63,30 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 		rc = apply_removals(r, plan, err);
 	}
-	if (plan->wake > 0) {
-		double left = plan->wake > r->now ? plan->wake - r->now : 0.01;
-		if (r->wake <= 0 || left < r->wake)
-			r->wake = left;
-	}
+	wake_at(r, plan->wake);
+	wake_at(r, seen->doubt_until);
 	return rc;
+}
+
+/* The job as the server has it now, before the first deed of our term and after a conflict: another
+ * operator may have written what our watch has not brought yet (say, that an index is done). */
+static int verify(struct reconcile *r, struct mu_err *err)
+{
+	struct control *c = r->control;
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
+			 r->spec->namespace, r->spec->name);
+	cJSON *object = NULL;
+	int rc = c->io.call(c->io.user, &(struct kube_request){.method = "GET", .path = path},
+			    &object, err);
+
+	if (rc == -MU_NOT_FOUND)
+		return 0; /* the watch will say so */
+	if (rc < 0)
+		return rc;
+	cache_assume_job(&c->cache, object);
+	cJSON_Delete(object);
+	return 1;
 }
 
 /* Returns 1 when it made something and should look again, at a world that has it. */
@@ -73,10 +99,16 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 	struct mu_err ignored = {0};
 	int rc, rc_end;
 
+	if (seen->stale)
+		return verify(r, err);
 	if (stored && job_status_read(&seen->observed.status, stored, &ignored) < 0)
 		mu_warn("control", "%s: the stored status does not read, starting anew: %s",
 			seen->key, ignored.msg);
 	plan = job_plan_new(r->spec, &options, &seen->observed, r->now);
+	if (plan->n_actions && !seen->verified) {
+		job_status_fini(&seen->observed.status);
+		return verify(r, err);
+	}
 	rc = apply_creates(r, plan, err);
 	/* the status of a world that was not reached is no news, nor is one that is old already */
 	if (rc != -MU_UNAVAILABLE && rc != -MU_CANCELLED && rc != -MU_DEADLINE_EXCEEDED &&

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The one status write of a reconcile: a JSON merge patch of what differs, with the uid of the job
- * that was looked at, so that a job of the same name made since is never written to. */
+ * that was looked at, so that a job of the same name made since is never written to, and with its
+ * version, so that a look at an old copy is never taken for news. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -52,7 +53,8 @@ cJSON *merge_patch(const cJSON *from, const cJSON *to)
 
 int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err)
 {
-	cJSON *change = merge_patch(at(r->object, "status"), wanted), *patch, *answer = NULL;
+	cJSON *change = merge_patch(at(r->object, "status"), wanted), *patch, *about,
+	      *answer = NULL;
 	const cJSON *metadata = at(r->object, "metadata");
 	const char *ns = cJSON_GetStringValue(at(metadata, "namespace"));
 	const char *name = cJSON_GetStringValue(at(metadata, "name"));
@@ -65,7 +67,10 @@ int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err)
 	if (!change)
 		return 0;
 	patch = cJSON_CreateObject();
-	cJSON_AddStringToObject(cJSON_AddObjectToObject(patch, "metadata"), "uid", r->seen->uid);
+	about = cJSON_AddObjectToObject(patch, "metadata");
+	cJSON_AddStringToObject(about, "uid", r->seen->uid);
+	cJSON_AddItemToObject(about, "resourceVersion",
+			      cJSON_Duplicate(at(metadata, "resourceVersion"), true));
 	cJSON_AddItemToObject(patch, "status", change);
 	body = cJSON_PrintUnformatted(patch);
 	cJSON_Delete(patch);
@@ -77,6 +82,8 @@ int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err)
 					       .content_type = "application/merge-patch+json",
 					       .body = mu_span_of(body)},
 			&answer, err);
+	if (rc == -MU_ABORTED)
+		cache_doubt_job(&c->cache, r->seen->key);
 	if (rc < 0)
 		return mu_wrap(err, "store status");
 	cache_assume_job(&c->cache, answer);

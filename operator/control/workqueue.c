@@ -217,6 +217,16 @@ char *workqueue_try(struct workqueue *q)
 	return key;
 }
 
+double workqueue_next(struct workqueue *q)
+{
+	double next;
+
+	pthread_mutex_lock(&q->lock);
+	next = q->head ? 0 : q->n_heap ? q->heap[0]->due : INFINITY;
+	pthread_mutex_unlock(&q->lock);
+	return next;
+}
+
 char *workqueue_get(struct workqueue *q)
 {
 	char *key = NULL;

@@ -34,6 +34,8 @@ void workqueue_forget(struct workqueue *q, const char *key);
 char *workqueue_get(struct workqueue *q);
 /* As workqueue_get without waiting; NULL when none is ready. */
 char *workqueue_try(struct workqueue *q);
+/* When the next key is ready, by the queue's clock: 0 now, INFINITY never. */
+double workqueue_next(struct workqueue *q);
 void workqueue_done(struct workqueue *q, const char *key);
 void workqueue_stop(struct workqueue *q);
 void workqueue_metrics(struct workqueue *q, struct mu_buf *out);

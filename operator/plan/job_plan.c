@@ -132,7 +132,8 @@ static void create(struct planner *p, const struct task_spec *t, int index)
 	struct kernel_choice kernels;
 	struct mu_err err;
 
-	if (e && e->retry_at > p->now) {
+	/* a time further off is from before the clock was set back */
+	if (e && e->retry_at > p->now && e->retry_at <= p->now + PLAN_BACKOFF_MOST) {
 		plan_wake(p, e->retry_at);
 		return;
 	}

@@ -34,6 +34,7 @@ struct observed_pod {
 	bool deleting;       /* on its way out */
 	int exit_code;       /* of FAILED and SUCCEEDED; -1 unknown */
 	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */
+	bool killed;         /* ended because it was deleted: says nothing about its program */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *node;    /* where it is, or NULL */
 	const char *kernels; /* variant that its task has reported, or NULL */
@@ -62,7 +63,8 @@ struct ledger_entry {
 	int exit_code; /* of the last end; -1 unknown */
 	char reason[48];
 	char node[64];
-	char uid[64];    /* of the last pod that was counted */
+	char uid[64];   /* of the last pod that was counted */
+	double created; /* of that pod: an older one has been counted, whatever a stale list says */
 	double retry_at; /* not before; 0 */
 	bool free_end;   /* the last end was a failure that costs nothing */
 	bool no_gpu;     /* prefer-gpu has waited long enough here */

@@ -6,6 +6,8 @@
 #include "lib/cluster/cluster_spec.h"
 #include "operator/plan/job_plan.h"
 
+enum { PLAN_BACKOFF_MOST = 60 }; /* seconds between two tries of an index */
+
 struct planner {
 	const struct job_spec *spec;
 	const struct plan_options *options;

@@ -4,7 +4,7 @@
 
 #include "operator/plan/plan_internal.h"
 
-enum { BACKOFF_FIRST = 1, BACKOFF_MOST = 60 };
+enum { BACKOFF_FIRST = 1 };
 
 /* Exit codes 1..127 are the program's own verdict; 128 and more are signals, which come from
  * outside (out of memory, a node that shuts down) and may not come again. */
@@ -40,16 +40,22 @@ static double back_off(int failures)
 {
 	double wait = BACKOFF_FIRST;
 
-	while (--failures > 0 && wait < BACKOFF_MOST)
+	while (--failures > 0 && wait < PLAN_BACKOFF_MOST)
 		wait *= 2;
-	return wait < BACKOFF_MOST ? wait : BACKOFF_MOST;
+	return wait < PLAN_BACKOFF_MOST ? wait : PLAN_BACKOFF_MOST;
+}
+
+/* A program that is evicted may well end with 0: it was told to. */
+static bool ended_well(const struct observed_pod *pod)
+{
+	return pod->phase == POD_SUCCEEDED || (pod->exit_code == 0 && !pod->free);
 }
 
 /* An end with 0 finishes an index, but for a server while the job runs, and for Always. */
 static bool end_is_final(const struct planner *p, const struct task_spec *t,
 			 const struct observed_pod *pod)
 {
-	if (pod->phase != POD_SUCCEEDED && pod->exit_code != 0)
+	if (!ended_well(pod))
 		return false;
 	if (t->kind == TASK_PS)
 		return plan_has_ended(p) || plan_has_succeeded(p);
@@ -59,10 +65,11 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 static void count_end(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
 {
 	struct ledger_entry *e = ledger_get(p->status, t->name, pod->index);
-	bool zero = pod->phase == POD_SUCCEEDED || pod->exit_code == 0;
+	bool zero = ended_well(pod);
 
-	if (strcmp(e->uid, pod->uid) == 0)
+	if (strcmp(e->uid, pod->uid) == 0 || e->done || pod->created < e->created)
 		return;
+	e->created = pod->created;
 	snprintf(e->uid, sizeof e->uid, "%s", pod->uid);
 	snprintf(e->reason, sizeof e->reason, "%s",
 		 pod->reason ? pod->reason
@@ -90,7 +97,7 @@ void plan_absorb(struct planner *p)
 			for (int i = 0; i < p->width[t]; i++) {
 				const struct task_spec *task = &p->spec->tasks[t];
 				const struct observed_pod *pod = p->pods[t][i];
-				if ((task->kind == TASK_PS) == (pass == 1) && pod &&
+				if ((task->kind == TASK_PS) == (pass == 1) && pod && !pod->killed &&
 				    (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
 					count_end(p, task, pod);
 			}

@@ -84,6 +84,7 @@ static void put_ledger(struct mu_doc *d, const struct job_status *s)
 		if (e->node[0])
 			mu_doc_add_str(d, n, "node", e->node);
 		mu_doc_add_str(d, n, "uid", e->uid);
+		put_time(d, n, "podCreated", e->created);
 		if (e->retry_at > 0)
 			mu_doc_add_float(d, n, "retryAt", e->retry_at);
 		if (e->free_end)
@@ -180,6 +181,7 @@ static void get_ledger(struct job_status *s, const struct mu_doc_node *list)
 		COPY_TEXT(e->reason, n, "reason");
 		COPY_TEXT(e->node, n, "node");
 		COPY_TEXT(e->uid, n, "uid");
+		e->created = get_time(n, "podCreated");
 		e->retry_at = retry && (retry->kind == MU_DOC_FLOAT || retry->kind == MU_DOC_INT)
 				  ? retry->f
 				  : 0;

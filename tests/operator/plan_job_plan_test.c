@@ -214,6 +214,56 @@ static void job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure
 	world_end(&w);
 }
 
+static void worker__ended_by_its_deletion__says_nothing_about_its_program(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 0, 0); /* it was told to end, and did so well */
+	pod(&w, "worker", 0)->deleting = pod(&w, "worker", 0)->killed = true;
+	fail_pod(&w, "worker", 1, 143);
+	pod(&w, "worker", 1)->deleting = pod(&w, "worker", 1)->killed = true;
+	assert_string_equal(look(&w), "");
+	assert_int_not_equal(w.status.phase, JOB_SUCCEEDED);
+	assert_int_equal(w.status.restarts, 0);
+	remove_uid(&w, pod(&w, "worker", 0)->uid);
+	remove_uid(&w, pod(&w, "worker", 1)->uid);
+	assert_string_equal(look(&w), "+worker/0 +worker/1 ");
+	world_end(&w);
+}
+
+static void worker__evicted_while_it_ended_well__is_not_done(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 1, 137);
+	pod(&w, "worker", 1)->exit_code = 0;
+	pod(&w, "worker", 1)->free = true;
+	assert_string_equal(look(&w), "-worker/1 ");
+	assert_int_equal(w.status.restarts, 0);
+	assert_int_equal(w.status.tasks[1].succeeded, 0);
+	world_end(&w);
+}
+
+static void worker__whose_older_pod_shows_in_an_old_list__is_counted_once(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	pod(&w, "worker", 1)->created = w.now;
+	fail_pod(&w, "worker", 1, 0);
+	look(&w);
+	assert_int_equal(w.status.tasks[1].succeeded, 1);
+	fail_pod(&w, "worker", 1, 137);
+	pod(&w, "worker", 1)->uid = "older";
+	pod(&w, "worker", 1)->created = w.now - 100;
+	assert_string_equal(look(&w), "");
+	assert_int_equal(w.status.tasks[1].succeeded, 1);
+	assert_int_equal(w.status.restarts, 0);
+	world_end(&w);
+}
+
 static void worker__killed__runs_again_after_its_back_off(void **state)
 {
 	struct world w;
@@ -478,6 +528,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief),
 	    cmocka_unit_test(job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure),
+	    cmocka_unit_test(worker__ended_by_its_deletion__says_nothing_about_its_program),
+	    cmocka_unit_test(worker__evicted_while_it_ended_well__is_not_done),
+	    cmocka_unit_test(worker__whose_older_pod_shows_in_an_old_list__is_counted_once),
 	    cmocka_unit_test(worker__killed__runs_again_after_its_back_off),
 	    cmocka_unit_test(worker__that_fails_by_its_own_verdict__fails_the_job),
 	    cmocka_unit_test(worker__evicted__costs_no_back_off),

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A cluster and its clock in one thread: objects with history, a kubelet, a garbage collector, and
+ * the whole controller beside them, behind struct control_io.
+ *
+ * Everything that happens is drawn from one seed, so a schedule that breaks something breaks it
+ * again.  What a task's ends are (its script) depends only on the job, the task, the index and how
+ * often it has ended before: so the disturbed run and the undisturbed one have the same story, and
+ * must come to the same end.
+ */
+#ifndef TESTS_FAKE_SIM_H
+#define TESTS_FAKE_SIM_H
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "operator/control/control.h"
+
+#define SIM_EPOCH 1700000000.0
+#define SIM_KEY   "default/j"
+
+enum sim_kind { SIM_JOB, SIM_POD, SIM_SERVICE, SIM_NODE, SIM_WATCHED, SIM_OTHER = SIM_WATCHED };
+enum { SIM_OBJECTS = 256, SIM_EVENTS = 8192, SIM_ENDS = 64, SIM_LATE = 4, SIM_DEEDS = 8 };
+
+enum sim_stage { STAGE_PENDING, STAGE_STARTED, STAGE_READY, STAGE_OVER };
+struct sim_object {
+	enum sim_kind kind;
+	char path[256]; /* with its name */
+	cJSON *json;
+	enum sim_stage stage;
+	double due;     /* when its kubelet does something next; INFINITY */
+	bool finishing; /* its server was asked to end */
+};
+struct sim_event {
+	enum sim_kind kind;
+	bool deleted;
+	cJSON *json;
+};
+/* How often an index of the job has ended. */
+struct sim_ends {
+	char task[16];
+	int index, n;
+};
+struct sim_call {
+	char method[8], path[256];
+	cJSON *body;
+};
+
+/* What somebody does to the cluster at a time. */
+enum sim_deed {
+	DEED_NONE,
+	DEED_SUSPEND,
+	DEED_RESUME,
+	DEED_SCALE,
+	DEED_DELETE_POD,
+	DEED_EVICT,
+	DEED_NODE_LOST,
+	DEED_DELETE_JOB
+};
+struct sim_script {
+	cJSON *job;
+	struct {
+		enum sim_deed deed;
+		double at;
+		int value;
+	} deeds[SIM_DEEDS];
+	/* The code of the n-th end (from 0) of an index; -1: it runs until told to finish. */
+	int (*end)(const struct sim_script *s, const char *task, int index, int n);
+	uint64_t seed;
+	bool stuck_pending; /* no pod ever starts */
+	double work;        /* seconds that a task runs; 0: some */
+};
+
+struct sim {
+	struct sim_script script;
+	uint64_t random;
+	bool faulty;
+	double now, skew; /* virtual seconds; how wrong the operator's wall clock is */
+	struct sim_object objects[SIM_OBJECTS];
+	int n_objects;
+	struct sim_event *events;
+	int n_events;
+	struct sim_ends ends[SIM_ENDS];
+	int n_ends, next_uid, writes, calls, crashes;
+	bool node_lost;
+	double node_lost_at;
+	/* the controller */
+	struct control control;
+	bool dead;                      /* it was killed: nothing that it does arrives */
+	int position[SIM_WATCHED];      /* of its watches, in the history */
+	struct sim_call late[SIM_LATE]; /* sent by one that died, not arrived yet */
+	int n_late;
+	bool late_call;   /* the one under way is late */
+	char broken[512]; /* the first rule that was broken */
+	bool trace;
+};
+
+/* ---- sim_cluster.c ---- */
+uint64_t sim_random(struct sim *s);
+bool sim_chance(struct sim *s, int per_mille);
+double sim_between(struct sim *s, double from, double to);
+void sim_break(struct sim *s, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+struct sim_object *sim_find(struct sim *s, const char *path);
+struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json);
+void sim_changed(struct sim *s, struct sim_object *o);
+void sim_remove(struct sim *s, struct sim_object *o);
+int sim_serve(struct sim *s, const char *method, const char *path, const cJSON *body, cJSON **out,
+	      struct mu_err *err);
+const cJSON *sim_at(const cJSON *o, const char *dotted);
+const char *sim_text(const cJSON *o, const char *dotted); /* "" when absent */
+
+/* ---- sim_kubelet.c ---- */
+/* Does what is due now; when the next thing is. */
+void sim_world(struct sim *s);
+double sim_world_due(const struct sim *s);
+int sim_finish(struct sim *s, const char *ip);
+
+/* ---- sim_run.c ---- */
+void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bool faulty);
+/* Until nothing more happens, or something is broken. */
+void sim_run(struct sim *s);
+/* The faults end, and time goes on for that long. */
+void sim_settle(struct sim *s, double seconds);
+void sim_restart(struct sim *s);
+void sim_end(struct sim *s);
+
+#endif

@@ -1,0 +1,253 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What happens to pods by themselves: they start, run, end as their script says, and go when they
+ * are deleted; and what people do to the cluster. */
+#include "tests/fake/sim.h"
+
+#define SIM_NS   "/namespaces/default/"
+#define SIM_PODS "/api/v1" SIM_NS "pods/"
+#define SIM_JOBS "/apis/muster.dev/v1" SIM_NS "distributedtrainingjobs/"
+
+static const char *label(const cJSON *pod, const char *key)
+{
+	return cJSON_GetStringValue(
+	    cJSON_GetObjectItemCaseSensitive(sim_at(pod, "metadata.labels"), key));
+}
+
+static struct sim_ends *ends_of(struct sim *s, const char *task, int index)
+{
+	for (int i = 0; i < s->n_ends; i++)
+		if (strcmp(s->ends[i].task, task) == 0 && s->ends[i].index == index)
+			return &s->ends[i];
+	if (s->n_ends == SIM_ENDS)
+		abort();
+	s->ends[s->n_ends].index = index;
+	snprintf(s->ends[s->n_ends].task, sizeof(s->ends[0].task), "%s", task);
+	return &s->ends[s->n_ends++];
+}
+
+static void set_status(struct sim *s, struct sim_object *o, const char *phase, bool ready, int code,
+		       const char *reason)
+{
+	MU_AUTO_BUF text = {0};
+	char when[32];
+
+	format_time(s->now, when);
+	mu_buf_printf(&text,
+		      "{\"phase\":\"%s\",\"podIP\":\"10.0.0.%s\",\"conditions\":[{\"type\":"
+		      "\"Ready\",\"status\":\"%s\"}%s]",
+		      phase, sim_text(o->json, "metadata.uid") + 4, ready ? "True" : "False",
+		      reason && strcmp(reason, "Evicted") == 0
+			  ? ",{\"type\":\"DisruptionTarget\",\"status\":\"True\",\"reason\":"
+			    "\"EvictionByEvictionAPI\"}"
+			  : "");
+	if (code >= 0)
+		mu_buf_printf(&text,
+			      ",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":%d,"
+			      "\"finishedAt\":\"%s\"}}}]",
+			      code, when);
+	if (reason)
+		mu_buf_printf(&text, ",\"reason\":\"%s\"", reason);
+	mu_buf_puts(&text, "}");
+	cJSON_DeleteItemFromObjectCaseSensitive(o->json, "status");
+	cJSON_AddItemToObject(o->json, "status", cJSON_Parse(text.data));
+	sim_changed(s, o);
+}
+
+static void over(struct sim *s, struct sim_object *o, int code, const char *reason)
+{
+	o->stage = STAGE_OVER;
+	o->due = INFINITY;
+	set_status(s, o, code == 0 ? "Succeeded" : "Failed", false, code, reason);
+}
+
+static double work_time(struct sim *s)
+{
+	return s->script.work > 0 ? s->script.work : sim_between(s, 5, 60);
+}
+
+static void begin_work(struct sim *s, struct sim_object *o)
+{
+	const char *task = label(o->json, LABEL_TASK);
+	int index = atoi(label(o->json, LABEL_INDEX));
+
+	o->stage = STAGE_READY;
+	o->due = s->script.end(&s->script, task, index, ends_of(s, task, index)->n) < 0
+		     ? INFINITY
+		     : s->now + work_time(s);
+	set_status(s, o, "Running", true, -1, NULL);
+}
+
+static void finish_work(struct sim *s, struct sim_object *o)
+{
+	const char *task = label(o->json, LABEL_TASK);
+	int index = atoi(label(o->json, LABEL_INDEX));
+	struct sim_ends *e = ends_of(s, task, index);
+
+	over(s, o, o->finishing ? 0 : s->script.end(&s->script, task, index, e->n), NULL);
+	e->n++;
+}
+
+static void step_pod(struct sim *s, struct sim_object *o)
+{
+	if (sim_at(o->json, "metadata.deletionTimestamp")) {
+		if ((o->stage == STAGE_STARTED || o->stage == STAGE_READY) &&
+		    sim_random(s) % 2 == 0) { /* one that caught SIGTERM, or did not */
+			over(s, o, sim_random(s) % 2 ? 0 : 143, NULL);
+			o->due = s->now + 0.5;
+		} else {
+			sim_remove(s, o);
+		}
+		return;
+	}
+	switch (o->stage) {
+	case STAGE_PENDING:
+		if (s->script.stuck_pending) {
+			o->due = INFINITY;
+			return;
+		}
+		o->stage = STAGE_STARTED;
+		o->due = s->now + sim_between(s, 0.1, 2);
+		if (!sim_at(o->json, "spec.nodeName"))
+			cJSON_AddStringToObject(cJSON_GetObjectItemCaseSensitive(o->json, "spec"),
+						"nodeName", "node-1");
+		set_status(s, o, "Running", false, -1, NULL);
+		return;
+	case STAGE_STARTED:
+		begin_work(s, o);
+		return;
+	case STAGE_READY:
+		finish_work(s, o);
+		return;
+	case STAGE_OVER:
+		o->due = INFINITY;
+	}
+}
+
+int sim_finish(struct sim *s, const char *ip)
+{
+	for (int i = 0; i < s->n_objects; i++) {
+		struct sim_object *o = &s->objects[i];
+		if (o->kind == SIM_POD && o->stage == STAGE_READY &&
+		    strcmp(sim_text(o->json, "status.podIP"), ip) == 0) {
+			o->finishing = true;
+			o->due = s->now + sim_between(s, 0, 2);
+			return 0;
+		}
+	}
+	return -MU_UNAVAILABLE;
+}
+
+/* ---- people ---- */
+
+static void edit(struct sim *s, const char *part, const char *key, cJSON *value)
+{
+	struct sim_object *o = sim_find(s, SIM_JOBS "j");
+	cJSON *at = o ? (cJSON *)sim_at(o->json, part) : NULL;
+	cJSON *generation = o ? (cJSON *)sim_at(o->json, "metadata.generation") : NULL;
+
+	if (!at) {
+		cJSON_Delete(value);
+		return;
+	}
+	cJSON_DeleteItemFromObjectCaseSensitive(at, key);
+	cJSON_AddItemToObject(at, key, value);
+	if (generation)
+		cJSON_SetNumberValue(generation, generation->valuedouble + 1);
+	sim_changed(s, o);
+}
+
+static struct sim_object *some_live_pod(struct sim *s, int which)
+{
+	struct sim_object *found = NULL;
+
+	for (int i = 0; i < s->n_objects; i++) {
+		struct sim_object *o = &s->objects[i];
+		bool ours = o->kind == SIM_POD && o->stage != STAGE_OVER && !o->finishing &&
+			    !sim_at(o->json, "metadata.deletionTimestamp") &&
+			    strcmp(sim_text(o->json, "metadata.name"), "foreign") != 0;
+		if (ours && (!found || which-- > 0))
+			found = o;
+	}
+	return found;
+}
+
+/* From now on nothing on the node moves; its controller marks the pods for deletion. */
+static void lose_node(struct sim *s)
+{
+	cJSON *node =
+	    cJSON_Parse("{\"metadata\":{\"name\":\"node-1\"},\"status\":{\"conditions\":[{"
+			"\"type\":\"Ready\",\"status\":\"Unknown\"}]}}");
+	struct sim_object *o = sim_find(s, "/api/v1/nodes/node-1");
+
+	s->node_lost = true;
+	s->node_lost_at = s->now;
+	cJSON_ReplaceItemInObjectCaseSensitive(
+	    o->json, "status", cJSON_DetachItemFromObjectCaseSensitive(node, "status"));
+	cJSON_Delete(node);
+	sim_changed(s, o);
+	for (int i = 0; i < s->n_objects; i++) {
+		o = &s->objects[i];
+		if (o->kind != SIM_POD || strcmp(sim_text(o->json, "spec.nodeName"), "node-1") != 0)
+			continue;
+		sim_serve(s, "DELETE", o->path, NULL, NULL, NULL);
+		s->objects[i].due = INFINITY;
+	}
+}
+
+static void do_deed(struct sim *s, enum sim_deed deed, int value)
+{
+	struct sim_object *o;
+
+	switch (deed) {
+	case DEED_SUSPEND:
+	case DEED_RESUME:
+		edit(s, "spec.run", "suspend", cJSON_CreateBool(deed == DEED_SUSPEND));
+		return;
+	case DEED_SCALE:
+		edit(s, "spec.tasks.worker", "replicas", cJSON_CreateNumber(value));
+		return;
+	case DEED_DELETE_POD:
+		if ((o = some_live_pod(s, value)))
+			sim_serve(s, "DELETE", o->path, NULL, NULL, NULL);
+		return;
+	case DEED_EVICT:
+		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
+			over(s, o, 137, "Evicted");
+		return;
+	case DEED_NODE_LOST:
+		lose_node(s);
+		return;
+	case DEED_DELETE_JOB:
+		if ((o = sim_find(s, SIM_JOBS "j")))
+			sim_remove(s, o);
+		return;
+	case DEED_NONE:
+		return;
+	}
+}
+
+double sim_world_due(const struct sim *s)
+{
+	double due = INFINITY;
+
+	for (int i = 0; i < s->n_objects; i++)
+		due = fmin(due, s->objects[i].due);
+	for (int i = 0; i < SIM_DEEDS; i++)
+		if (s->script.deeds[i].deed)
+			due = fmin(due, s->script.deeds[i].at);
+	return due;
+}
+
+void sim_world(struct sim *s)
+{
+	for (int i = 0; i < SIM_DEEDS; i++) {
+		enum sim_deed deed = s->script.deeds[i].deed;
+		if (!deed || s->script.deeds[i].at > s->now)
+			continue;
+		s->script.deeds[i].deed = DEED_NONE;
+		do_deed(s, deed, s->script.deeds[i].value);
+	}
+	for (int i = s->n_objects - 1; i >= 0; i--)
+		if (i < s->n_objects && s->objects[i].due <= s->now)
+			step_pod(s, &s->objects[i]);
+}

@@ -1,0 +1,361 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controller in the simulated cluster: its watches, its worker, and what goes wrong between
+ * them.  A killed controller is one whose calls arrive no more; the next starts from a list, which
+ * may be old, as the copy that a second replica holds may be. */
+#include "tests/fake/sim.h"
+
+enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
+
+static struct sim *clock_of; /* the queue's clock takes no argument */
+
+static double queue_now(void)
+{
+	return clock_of->now;
+}
+
+static double wall_now(void *user)
+{
+	const struct sim *s = user;
+	return s->now + s->skew;
+}
+
+static bool may_write(void *user)
+{
+	const struct sim *s = user;
+	return !s->dead;
+}
+
+/* ---- watches ---- */
+
+static const struct {
+	void (*begin)(void *), (*seen)(void *, const cJSON *), (*gone)(void *, const cJSON *);
+	void (*end)(void *);
+} handlers[SIM_WATCHED] = {
+    {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end},
+    {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end},
+    {cache_services_begin, cache_service_seen, cache_service_gone, cache_services_end},
+    {cache_nodes_begin, cache_node_seen, cache_node_gone, cache_nodes_end},
+};
+
+static bool is_selected(const struct sim_event *e)
+{
+	return e->kind == SIM_JOB || e->kind == SIM_NODE ||
+	       cJSON_GetObjectItemCaseSensitive(sim_at(e->json, "metadata.labels"), LABEL_JOB);
+}
+
+/* The next event of that kind, or NULL at the end of the history. */
+static const struct sim_event *next_event(const struct sim *s, int kind, int *at)
+{
+	for (*at = s->position[kind]; *at < s->n_events; (*at)++)
+		if ((int)s->events[*at].kind == kind && is_selected(&s->events[*at]))
+			return &s->events[*at];
+	return NULL;
+}
+
+static bool deliver(struct sim *s, int kind)
+{
+	int at;
+	const struct sim_event *e = next_event(s, kind, &at);
+
+	if (!e)
+		return false;
+	if (e->deleted)
+		handlers[kind].gone(&s->control.cache, e->json);
+	else
+		handlers[kind].seen(&s->control.cache, e->json);
+	if (!sim_chance(s, 20)) /* else it comes again */
+		s->position[kind] = at + 1;
+	return true;
+}
+
+static bool is_last(const struct sim *s, int at, int until)
+{
+	const char *uid = sim_text(s->events[at].json, "metadata.uid");
+
+	for (int i = at + 1; i < until; i++)
+		if (s->events[i].kind == s->events[at].kind &&
+		    strcmp(sim_text(s->events[i].json, "metadata.uid"), uid) == 0)
+			return false;
+	return !s->events[at].deleted;
+}
+
+/* A list as it was after `until` events. */
+static void list(struct sim *s, int kind, int until)
+{
+	handlers[kind].begin(&s->control.cache);
+	for (int i = 0; i < until; i++)
+		if ((int)s->events[i].kind == kind && is_selected(&s->events[i]) &&
+		    is_last(s, i, until))
+			handlers[kind].seen(&s->control.cache, s->events[i].json);
+	handlers[kind].end(&s->control.cache);
+	s->position[kind] = until;
+}
+
+static int list_position(struct sim *s)
+{
+	int back = sim_chance(s, 500) ? (int)(sim_random(s) % 12) : 0;
+	return back < s->n_events ? s->n_events - back : s->n_events;
+}
+
+static bool has_backlog(const struct sim *s)
+{
+	int at;
+
+	for (int k = 0; k < SIM_WATCHED; k++)
+		if (next_event(s, k, &at))
+			return true;
+	return false;
+}
+
+static bool deliver_some(struct sim *s)
+{
+	int first = s->faulty ? (int)(sim_random(s) % SIM_WATCHED) : 0;
+
+	for (int k = 0; k < SIM_WATCHED; k++)
+		if (deliver(s, (first + k) % SIM_WATCHED))
+			return true;
+	return false;
+}
+
+/* ---- calls ---- */
+
+static void keep_late(struct sim *s, const struct kube_request *rq, const cJSON *body)
+{
+	struct sim_call *c = &s->late[s->n_late];
+
+	if (s->n_late == SIM_LATE || strcmp(rq->method, "GET") == 0)
+		return;
+	snprintf(c->method, sizeof(c->method), "%s", rq->method);
+	snprintf(c->path, sizeof(c->path), "%s", rq->path);
+	c->body = cJSON_Duplicate(body, true);
+	s->n_late++;
+}
+
+static void late_arrives(struct sim *s)
+{
+	struct sim_call c;
+
+	if (!s->n_late)
+		return;
+	c = s->late[--s->n_late];
+	s->late_call = true;
+	sim_serve(s, c.method, c.path, c.body, NULL, NULL);
+	s->late_call = false;
+	cJSON_Delete(c.body);
+}
+
+static int refusal(struct sim *s, struct mu_err *err)
+{
+	static const enum mu_code codes[] = {
+	    MU_UNAVAILABLE,  MU_UNAVAILABLE,      MU_RESOURCE_EXHAUSTED, MU_ABORTED,
+	    MU_OUT_OF_RANGE, MU_INVALID_ARGUMENT, MU_PERMISSION_DENIED,  MU_DEADLINE_EXCEEDED};
+	return mu_fail(err, codes[sim_random(s) % MU_COUNT(codes)], "scripted");
+}
+
+static void meanwhile(struct sim *s)
+{
+	while (sim_chance(s, 200)) {
+		if (sim_random(s) % 2)
+			deliver_some(s);
+		else
+			sim_world(s);
+	}
+}
+
+static void die(struct sim *s)
+{
+	if (s->trace)
+		fprintf(stderr, "%8.2f * killed\n", s->now - SIM_EPOCH);
+	s->dead = true;
+	s->crashes++;
+}
+
+static int call_now(struct sim *s, const struct kube_request *rq, const cJSON *body, cJSON **out,
+		    struct mu_err *err)
+{
+	cJSON *answer = NULL;
+	int rc;
+
+	meanwhile(s);
+	if (s->dead || sim_chance(s, 12)) {
+		if (!s->dead && sim_random(s) % 2)
+			keep_late(s, rq, body);
+		if (!s->dead)
+			die(s);
+		return mu_fail(err, MU_UNAVAILABLE, "killed");
+	}
+	if (sim_chance(s, 40))
+		return refusal(s, err);
+	rc = sim_serve(s, rq->method, rq->path, body, &answer, err);
+	meanwhile(s);
+	if (sim_chance(s, 12))
+		die(s);
+	if (s->dead || sim_chance(s, 25)) {
+		cJSON_Delete(answer);
+		return mu_fail(err, MU_UNAVAILABLE, "the answer was lost");
+	}
+	if (out)
+		*out = answer;
+	else
+		cJSON_Delete(answer);
+	return rc;
+}
+
+static int call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	struct sim *s = user;
+	cJSON *body = rq->body.len ? cJSON_ParseWithLength(rq->body.data, rq->body.len) : NULL;
+	int rc = call_now(s, rq, body, out, err);
+
+	cJSON_Delete(body);
+	return rc;
+}
+
+static int finish(void *user, const char *ip, int port, struct mu_err *err)
+{
+	struct sim *s = user;
+
+	if (s->dead || sim_chance(s, 50))
+		return mu_fail(err, MU_UNAVAILABLE, "no answer");
+	return sim_finish(s, ip) < 0 || sim_chance(s, 50)
+		   ? mu_fail(err, MU_UNAVAILABLE, "no answer")
+		   : 0;
+}
+
+/* ---- life ---- */
+
+static void start_controller(struct sim *s)
+{
+	struct control_options options = {
+	    .image = "i", .identity = "sim", .lease_namespace = "default"};
+
+	clock_of = s;
+	s->dead = false;
+	control_init(&s->control, &options, queue_now);
+	s->control.io = (struct control_io){call, finish, wall_now, may_write, s};
+	for (int k = 0; k < SIM_WATCHED; k++)
+		list(s, k, list_position(s));
+}
+
+void sim_restart(struct sim *s)
+{
+	control_fini(&s->control);
+	start_controller(s);
+}
+
+void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bool faulty)
+{
+	memset(s, 0, sizeof(*s));
+	s->script = *script;
+	s->random = seed;
+	s->faulty = faulty;
+	s->now = SIM_EPOCH;
+	s->trace = getenv("SIM_TRACE") != NULL;
+	s->events = MU_NEW_ARRAY(struct sim_event, SIM_EVENTS);
+	for (int i = 0; i < SIM_DEEDS; i++)
+		s->script.deeds[i].at += SIM_EPOCH;
+	sim_add(s, "/api/v1/nodes/node-1",
+		cJSON_Parse("{\"metadata\":{\"name\":\"node-1\",\"labels\":{\"kubernetes.io/"
+			    "arch\":\"amd64\"}},\"status\":{}}"));
+	sim_add(s, "/api/v1/namespaces/default/pods/foreign",
+		cJSON_Parse("{\"metadata\":{\"name\":\"foreign\",\"namespace\":\"default\","
+			    "\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/task\":\"worker\","
+			    "\"muster.dev/index\":\"0\"}},\"spec\":{}}"))
+	    ->due = INFINITY;
+	sim_add(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j",
+		cJSON_Duplicate(script->job, true));
+	start_controller(s);
+}
+
+void sim_end(struct sim *s)
+{
+	control_fini(&s->control);
+	for (int i = 0; i < s->n_events; i++)
+		cJSON_Delete(s->events[i].json);
+	for (int i = 0; i < s->n_objects; i++)
+		cJSON_Delete(s->objects[i].json);
+	while (s->n_late)
+		cJSON_Delete(s->late[--s->n_late].body);
+	free(s->events);
+}
+
+static bool work_once(struct sim *s)
+{
+	char *key = workqueue_try(&s->control.queue);
+
+	if (!key)
+		return false;
+	control_work(&s->control, key);
+	free(key);
+	if (s->dead)
+		sim_restart(s);
+	return true;
+}
+
+static bool advance(struct sim *s, double until)
+{
+	double next = fmin(sim_world_due(s), workqueue_next(&s->control.queue));
+
+	if (isinf(next) || next > until)
+		return false;
+	if (next > s->now)
+		s->now = next;
+	sim_world(s);
+	return true;
+}
+
+static void misfortune(struct sim *s)
+{
+	if (sim_chance(s, 8)) {
+		die(s);
+		sim_restart(s);
+	}
+	if (sim_chance(s, 15))
+		list(s, (int)(sim_random(s) % SIM_WATCHED), list_position(s));
+	if (sim_chance(s, 3))
+		s->skew = s->skew != 0 ? 0 : sim_between(s, -4000, 100);
+	if (s->n_late && sim_random(s) % LATE_STEPS == 0)
+		late_arrives(s);
+}
+
+/* One thing happens; false when nothing will before `until`. */
+static bool step(struct sim *s, double until)
+{
+	misfortune(s);
+	if (sim_chance(s, 300) || !s->faulty) {
+		if (deliver_some(s) || work_once(s))
+			return true;
+	} else if (sim_chance(s, 500)) {
+		if (work_once(s))
+			return true;
+	}
+	if (s->faulty && (has_backlog(s) || workqueue_next(&s->control.queue) <= s->now) &&
+	    !sim_chance(s, 100))
+		return true; /* time passes rarely before what is ready is done */
+	return advance(s, until) || has_backlog(s);
+}
+
+void sim_settle(struct sim *s, double seconds)
+{
+	double until = s->now + seconds;
+	int steps = 0;
+
+	s->faulty = false;
+	s->skew = 0;
+	while (s->n_late)
+		late_arrives(s);
+	while (!s->broken[0] && step(s, until))
+		if (++steps > STEPS_MAX)
+			sim_break(s, "no rest after %d steps", steps);
+	if (s->now < until)
+		s->now = until;
+}
+
+void sim_run(struct sim *s)
+{
+	int faults = s->faulty ? FAULTS_MAX : 0;
+
+	while (faults-- > 0 && !s->broken[0] && step(s, INFINITY))
+		;
+	sim_settle(s, 7200);
+}

@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The whole controller in a simulated cluster, by schedules drawn from seeds: crashes before,
+ * between and after any two calls, old lists, lost answers, events that come late or twice, every
+ * refusal, clocks that step.  Each disturbed run ends as the undisturbed one does, breaks no rule
+ * on the way (sim_cluster.c), and then nothing more is written.
+ *
+ *	SIM_SCHEDULES=100000   how many (700)
+ *	SIM_SEED=17            this one only; SIM_TRACE=1 says what happens in it
+ */
+#include "tests/test.h"
+
+#include "lib/base/log.h"
+#include "tests/fake/sim.h"
+
+#include "tests/fake/sim_cluster.c"
+#include "tests/fake/sim_kubelet.c"
+#include "tests/fake/sim_run.c"
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + 1;
+
+	z = (z ^ (z >> 31)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 29);
+}
+
+/* A few ends that may be repeated, then the right one. */
+static int ends_well(const struct sim_script *s, const char *task, int index, int n)
+{
+	uint64_t r = mix(s->seed, (uint64_t)index * 16 + (uint64_t)n + (task[0] == 'c' ? 8192 : 0));
+
+	if (strcmp(task, "ps") == 0)
+		return -1;
+	return n < 2 && r % 3 == 0 ? 137 : 0;
+}
+
+/* worker/1 ends with the program's own error; the chief goes on until then. */
+static int ends_badly(const struct sim_script *s, const char *task, int index, int n)
+{
+	return strcmp(task, "worker") == 0 && index == 1 ? (n < (int)(s->seed % 3) ? 137 : 3) : -1;
+}
+
+static int fails_always(const struct sim_script *s, const char *task, int index, int n)
+{
+	return strcmp(task, "worker") == 0 && index == 1 ? 137 : -1;
+}
+
+static cJSON *job(int ps, int workers, bool chief, const char *run)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{\"program\":{"
+	    "\"command\":[\"x\"]},\"tasks\":{\"ps\":{\"replicas\":%d},%s\"worker\":{\"replicas\":"
+	    "%d}},\"run\":{%s}}}",
+	    ps, chief ? "\"chief\":{\"replicas\":1}," : "", workers, run);
+	cJSON *o = cJSON_Parse(text);
+
+	assert_non_null(o);
+	return o;
+}
+
+static struct sim_script script_of(uint64_t seed)
+{
+	static const char *const clean[] = {"None", "Running", "All"};
+	static int (*const ends[])(const struct sim_script *, const char *, int, int) = {
+	    ends_well, ends_well, ends_well, ends_badly, fails_always};
+	struct sim_script s = {.seed = seed, .end = ends[mix(seed, 1) % MU_COUNT(ends)]};
+	int workers = s.end == ends_well ? 1 + (int)(mix(seed, 2) % 3) : 2;
+	MU_AUTO_FREE char *run =
+	    mu_xasprintf("\"backoffLimit\":%d,\"cleanPodPolicy\":\"%s\",\"successPolicy\":\"%s\"",
+			 s.end == fails_always ? 2 : 100, clean[mix(seed, 3) % 3],
+			 mix(seed, 4) % 2 ? "AllWorkers" : "Chief");
+	unsigned n = 0;
+
+	s.job = job((int)(mix(seed, 5) % 3), workers, mix(seed, 6) % 3 == 0, run);
+	if (mix(seed, 7) % 4 == 0) {
+		double at = 1 + (double)(mix(seed, 8) % 30);
+		s.deeds[n].deed = DEED_SUSPEND;
+		s.deeds[n++].at = at;
+		s.deeds[n].deed = DEED_RESUME;
+		s.deeds[n++].at = at + 10;
+	}
+	if (mix(seed, 9) % 4 == 0) {
+		s.deeds[n].deed = DEED_DELETE_POD;
+		s.deeds[n].value = (int)(mix(seed, 10) % 4);
+		s.deeds[n++].at = 1 + (double)(mix(seed, 11) % 30);
+	}
+	if (mix(seed, 12) % 4 == 0) {
+		s.deeds[n].deed = DEED_EVICT;
+		s.deeds[n].value = (int)(mix(seed, 13) % 4);
+		s.deeds[n++].at = 5 + (double)(mix(seed, 14) % 30);
+	}
+	if (s.end == ends_well && mix(seed, 15) % 4 == 0) {
+		s.deeds[n].deed = DEED_SCALE;
+		s.deeds[n].value = workers + 1;
+		s.deeds[n++].at = 1 + (double)(mix(seed, 16) % 20);
+	}
+	if (mix(seed, 17) % 20 == 0) {
+		s.deeds[n].deed = DEED_DELETE_JOB;
+		s.deeds[n++].at = 1 + (double)(mix(seed, 18) % 30);
+	}
+	return s;
+}
+
+static const cJSON *condition(const cJSON *o, const char *type)
+{
+	const cJSON *c;
+
+	cJSON_ArrayForEach(
+	    c, sim_at(o, "status.conditions")) if (strcmp(sim_text(c, "type"), type) == 0) return c;
+	return NULL;
+}
+
+static bool has_deed(const struct sim_script *s, enum sim_deed deed)
+{
+	for (int i = 0; i < SIM_DEEDS; i++)
+		if (s->deeds[i].deed == deed)
+			return true;
+	return false;
+}
+
+/* What the end state says, as text; only of what does not depend on who was faster. */
+static void describe_end(struct sim *s, const struct sim_script *script, struct mu_buf *out)
+{
+	struct sim_object *o =
+	    sim_find(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j");
+	const cJSON *e;
+	int live = 0, services = 0, pods = 0;
+	const char *clean;
+	bool chief_decides;
+
+	for (int i = 0; i < s->n_objects; i++) {
+		bool ours =
+		    strncmp(sim_text(cJSON_GetArrayItem(
+					 sim_at(s->objects[i].json, "metadata.ownerReferences"), 0),
+				     "uid"),
+			    "uid", 3) == 0;
+		pods += ours && s->objects[i].kind == SIM_POD;
+		live += ours && s->objects[i].kind == SIM_POD && s->objects[i].stage != STAGE_OVER;
+		services += ours && s->objects[i].kind == SIM_SERVICE;
+	}
+	if (!o) {
+		mu_buf_printf(out, "no job, %d pods, %d services", pods, services);
+		return;
+	}
+	clean = sim_text(o->json, "spec.run.cleanPodPolicy");
+	chief_decides = strcmp(sim_text(o->json, "spec.run.successPolicy"), "Chief") == 0;
+	e = condition(o->json, "Failed");
+	mu_buf_printf(out, "%s%s%s, services %d", sim_text(o->json, "status.phase"), e ? " " : "",
+		      e ? sim_text(e, "reason") : "", services);
+	if (strcmp(clean, "None") != 0)
+		mu_buf_printf(out, ", live %d", live);
+	if (strcmp(clean, "All") == 0)
+		mu_buf_printf(out, ", pods %d", pods);
+	cJSON_ArrayForEach(e, sim_at(o->json, "status.ledger"))
+	{
+		const char *task = sim_text(e, "task");
+		int index = sim_at(e, "index")->valueint;
+		const cJSON *failures = sim_at(e, "failures");
+		bool decides = condition(o->json, "Succeeded") &&
+			       (!chief_decides || strcmp(task, "chief") == 0 ||
+				(!sim_at(o->json, "spec.tasks.chief") &&
+				 strcmp(task, "worker") == 0 && !index));
+
+		if (strcmp(task, "ps") == 0 || !decides || has_deed(script, DEED_SCALE))
+			continue;
+		mu_buf_printf(out, ", %s/%d failures %d%s", task, index,
+			      failures ? failures->valueint : 0,
+			      cJSON_IsTrue(sim_at(e, "done")) ? " done" : "");
+	}
+}
+
+/* Looks at everything again, from a new list too: nothing may be written. */
+static void check_rest(struct sim *s)
+{
+	int before;
+
+	if (s->broken[0])
+		return;
+	before = s->writes;
+	cache_each_key(&s->control.cache, s->control.cache.changed, s->control.cache.arg);
+	sim_settle(s, 600);
+	if (s->writes != before)
+		sim_break(s, "%d writes at rest", s->writes - before);
+	before = s->writes;
+	sim_restart(s);
+	sim_settle(s, 600);
+	if (s->writes != before)
+		sim_break(s, "%d writes after a restart at rest", s->writes - before);
+}
+
+static int run_schedule(uint64_t seed, int *crashes)
+{
+	struct sim_script script = script_of(seed);
+	MU_AUTO_BUF wanted = {0};
+	MU_AUTO_BUF got = {0};
+	struct sim *s = MU_NEW(struct sim);
+	int rc = 0;
+
+	sim_start(s, &script, mix(seed, 100), false);
+	sim_run(s);
+	check_rest(s);
+	describe_end(s, &script, &wanted);
+	if (s->broken[0]) {
+		print_message("SEED=%llu undisturbed: %s\n", (unsigned long long)seed, s->broken);
+		rc = -1;
+	}
+	sim_end(s);
+	if (rc == 0) {
+		if (getenv("SIM_TRACE"))
+			fprintf(stderr, "---- disturbed ----\n");
+		sim_start(s, &script, mix(seed, 101), true);
+		sim_run(s);
+		check_rest(s);
+		describe_end(s, &script, &got);
+		if (!s->broken[0] && strcmp(wanted.data, got.data) != 0)
+			sim_break(s, "ends as '%s', undisturbed as '%s'", got.data, wanted.data);
+		if (s->broken[0]) {
+			print_message("SEED=%llu %s\n", (unsigned long long)seed, s->broken);
+			rc = -1;
+		}
+		*crashes += s->crashes;
+		sim_end(s);
+	}
+	cJSON_Delete(script.job);
+	free(s);
+	return rc;
+}
+
+static void schedules__whatever_goes_wrong__end_as_undisturbed(void **state)
+{
+	const char *one = getenv("SIM_SEED"), *many = getenv("SIM_SCHEDULES");
+	uint64_t n = many ? strtoull(many, NULL, 10) : 700, from = 1;
+	int bad = 0, crashes = 0;
+
+	if (one) {
+		from = strtoull(one, NULL, 10);
+		n = 1;
+	}
+	for (uint64_t seed = from; seed < from + n && bad < 5; seed++)
+		bad += run_schedule(seed, &crashes) < 0;
+	print_message("%llu schedules, %d crashes\n", (unsigned long long)n, crashes);
+	assert_int_equal(bad, 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(schedules__whatever_goes_wrong__end_as_undisturbed),
+	};
+
+	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
