@@ -35,7 +35,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- define "muster.rules" -}}
 - apiGroups: [muster.dev]
   resources: [distributedtrainingjobs]
-  verbs: [list, watch, delete]
+  verbs: [get, list, watch, delete]
 - apiGroups: [muster.dev]
   resources: [distributedtrainingjobs/status]
   verbs: [patch]
