@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/graph/graph.h"
+#include "lib/ops/shape.h"
+
+int shape_reshape(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t dim[MU_MAX_RANK], have = 1, want = 1;
+	int n = mu_shape_ints(c, 1, dim, MU_MAX_RANK), open = -1;
+
+	if (n < 0)
+		return shape_filled_by_second(c, err);
+	for (int i = 0; in->rank >= 0 && i < in->rank; i++)
+		if (in->dim[i] < 0 || __builtin_mul_overflow(have, in->dim[i], &have)) {
+			have = -1;
+			break;
+		}
+	if (in->rank < 0)
+		have = -1;
+	for (int i = 0; i < n; i++) {
+		if (dim[i] < -1 || (dim[i] == -1 && open >= 0))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Reshape: %lld is no dimension, or there are two that are open",
+			    (long long)dim[i]);
+		if (dim[i] == -1)
+			open = i;
+		else if (__builtin_mul_overflow(want, dim[i], &want))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Reshape: the shape is too large");
+	}
+	if (have >= 0 && (open < 0 ? have != want : want > 0 && have % want != 0))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Cannot reshape a tensor with %lld elements to a shape of %lld",
+			       (long long)have, (long long)want);
+	if (open >= 0 && have >= 0 && want > 0)
+		dim[open] = have / want;
+	c->out[0].rank = 0;
+	for (int i = 0; i < n; i++)
+		mu_pshape_push(&c->out[0], dim[i]);
+	return 0;
+}
+
+int shape_transpose(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t perm[MU_MAX_RANK];
+	int n = mu_shape_ints(c, 1, perm, MU_MAX_RANK);
+
+	if (in->rank < 0)
+		return 0;
+	if (n < 0) {
+		c->out[0] = mu_pshape_unknown(in->rank);
+		return 0;
+	}
+	struct mu_pshape out = {.rank = n};
+	for (int i = 0; i < n; i++) {
+		int64_t p = perm[i] < 0 ? perm[i] + n : perm[i];
+		if (n != in->rank || p < 0 || p >= n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "the permutation does not fit a tensor of shape %s",
+				       mu_pshape_str(in));
+		out.dim[i] = in->dim[p];
+	}
+	c->out[0] = out;
+	return 0;
+}
+
+int shape_expand_dims(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int axis;
+
+	if (in->rank < 0 || in->rank == MU_MAX_RANK)
+		return 0;
+	if (!mu_shape_axis(c, 1, in->rank + 1, &axis)) {
+		c->out[0] = mu_pshape_unknown(in->rank + 1);
+		return 0;
+	}
+	c->out[0].rank = 0;
+	for (int i = 0; i <= in->rank; i++) {
+		if (i == axis)
+			mu_pshape_push(&c->out[0], 1);
+		if (i < in->rank)
+			mu_pshape_push(&c->out[0], in->dim[i]);
+	}
+	return 0;
+}
+
+int shape_squeeze(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	const struct mu_attr *dims = mu_node_attr(c->node, "squeeze_dims");
+	unsigned n = dims && dims->kind == MU_ATTR_LIST + MU_ATTR_INT ? dims->n : 0;
+	struct mu_pshape out = {.rank = 0};
+
+	for (int i = 0; i < in->rank; i++) {
+		bool named = false;
+		for (unsigned k = 0; k < n; k++)
+			named |= dims->is[k] == i || dims->is[k] + in->rank == i;
+		if (!n && in->dim[i] < 0)
+			return 0;
+		if (named && in->dim[i] > 1)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Can not squeeze dim[%d], expected a dimension of 1, got %lld", i,
+			    (long long)in->dim[i]);
+		if (n ? !named : in->dim[i] != 1)
+			mu_pshape_push(&out, in->dim[i]);
+	}
+	if (in->rank >= 0)
+		c->out[0] = out;
+	return 0;
+}
+
+/* ---- joining and taking apart ---- */
+
+/* Inputs [from, from + n) joined along the axis that input `at` names. */
+static int concat(struct mu_shape_ctx *c, unsigned from, unsigned n, unsigned at,
+		  struct mu_err *err)
+{
+	struct mu_pshape all = {.rank = -1}, one;
+	int64_t sum = 0;
+	int axis, rc;
+
+	for (unsigned i = from; i < from + n; i++)
+		if (c->in[i].rank >= 0)
+			all = mu_pshape_unknown(c->in[i].rank);
+	if (all.rank < 1)
+		return 0;
+	bool known = mu_shape_axis(c, at, all.rank, &axis);
+	for (unsigned i = from; known && i < from + n; i++) {
+		one = c->in[i];
+		if (one.rank < 0) {
+			sum = -1;
+			continue;
+		}
+		if (axis < one.rank) {
+			sum = sum < 0 || one.dim[axis] < 0 ? -1 : sum + one.dim[axis];
+			one.dim[axis] = -1;
+		}
+		if ((rc = mu_shape_merge(&all, &one, &all, err)))
+			return rc;
+	}
+	if (known)
+		all.dim[axis] = sum;
+	c->out[0] = all;
+	return 0;
+}
+
+int shape_concat(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return c->n_in < 2 ? 0 : concat(c, 1, c->n_in - 1, 0, err);
+}
+
+int shape_concat_v2(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return c->n_in < 2 ? 0 : concat(c, 0, c->n_in - 1, c->n_in - 1, err);
+}
+
+static int64_t attr_int(const struct mu_shape_ctx *c, const char *name)
+{
+	int64_t i = 0;
+
+	return mu_node_attr_int(c->node, name, &i, NULL) ? 0 : i;
+}
+
+int shape_pack(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape all = {.rank = -1};
+	int64_t axis = attr_int(c, "axis");
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->n_in && !rc; i++)
+		rc = mu_shape_merge(&all, &c->in[i], &all, err);
+	if (rc || all.rank < 0 || all.rank == MU_MAX_RANK)
+		return rc;
+	axis = axis < 0 ? axis + all.rank + 1 : axis;
+	if (axis < 0 || axis > all.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld does not fit shape %s",
+			       (long long)attr_int(c, "axis"), mu_pshape_str(&all));
+	c->out[0].rank = 0;
+	for (int i = 0; i <= all.rank; i++) {
+		if (i == axis)
+			mu_pshape_push(&c->out[0], c->n_in);
+		if (i < all.rank)
+			mu_pshape_push(&c->out[0], all.dim[i]);
+	}
+	return 0;
+}
+
+int shape_unpack(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t axis = attr_int(c, "axis");
+
+	axis = axis < 0 ? axis + in->rank : axis;
+	if (in->rank < 1 || axis < 0 || axis >= in->rank)
+		return 0;
+	for (unsigned o = 0; o < c->n_out; o++) {
+		c->out[o].rank = 0;
+		for (int i = 0; i < in->rank; i++)
+			if (i != axis)
+				mu_pshape_push(&c->out[o], in->dim[i]);
+	}
+	return 0;
+}
+
+int shape_split(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[1];
+	int axis;
+
+	if (in->rank < 1 || !mu_shape_axis(c, 0, in->rank, &axis))
+		return 0;
+	if (c->n_out && in->dim[axis] >= 0 && in->dim[axis] % c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%lld along dimension %d cannot be split evenly by %u",
+			       (long long)in->dim[axis], axis, c->n_out);
+	for (unsigned o = 0; o < c->n_out; o++) {
+		c->out[o] = *in;
+		c->out[o].dim[axis] = in->dim[axis] < 0 ? -1 : in->dim[axis] / c->n_out;
+	}
+	return 0;
+}
+
+/* ---- shapes as values ---- */
+
+int shape_of(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_out && i < c->n_in; i++)
+		c->out[i] =
+		    (struct mu_pshape){.rank = 1, .dim = {c->in[i].rank < 0 ? -1 : c->in[i].rank}};
+	return 0;
+}
+
+int shape_where(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	c->out[0] =
+	    (struct mu_pshape){.rank = 2, .dim = {-1, c->in[0].rank < 0 ? -1 : c->in[0].rank}};
+	return 0;
+}

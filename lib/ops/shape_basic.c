@@ -1,0 +1,226 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/graph/graph.h"
+#include "lib/ops/shape.h"
+
+int mu_shape_ints(const struct mu_shape_ctx *c, unsigned i, int64_t *out, int max)
+{
+	const struct mu_tensor *t = i < c->n_in ? c->in_const[i] : NULL;
+
+	if (!t || (t->dtype != MU_INT32 && t->dtype != MU_INT64) || t->shape.count > max)
+		return -1;
+	for (int64_t k = 0; k < t->shape.count; k++)
+		out[k] = mu_tensor_int(t, k);
+	return (int)t->shape.count;
+}
+
+bool mu_shape_axis(const struct mu_shape_ctx *c, unsigned i, int rank, int *out)
+{
+	int64_t axis;
+
+	if (mu_shape_ints(c, i, &axis, 1) != 1 || axis < -rank || axis >= rank)
+		return false;
+	*out = (int)(axis < 0 ? axis + rank : axis);
+	return true;
+}
+
+int mu_shape_merge_dim(int64_t a, int64_t b, int64_t *out, struct mu_err *err)
+{
+	if (a >= 0 && b >= 0 && a != b)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Dimensions must be equal, but are %lld and %lld", (long long)a,
+			       (long long)b);
+	*out = a >= 0 ? a : b;
+	return 0;
+}
+
+int mu_shape_merge(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
+		   struct mu_err *err)
+{
+	struct mu_pshape both = a->rank < 0 ? *b : *a;
+	int rc = 0;
+
+	if (a->rank >= 0 && b->rank >= 0 && a->rank != b->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shapes must be equal rank, but are %s and %s", mu_pshape_str(a),
+			       mu_pshape_str(b));
+	for (int i = 0; a->rank >= 0 && b->rank >= 0 && i < a->rank && !rc; i++)
+		rc = mu_shape_merge_dim(a->dim[i], b->dim[i], &both.dim[i], err);
+	if (!rc)
+		*out = both;
+	return rc;
+}
+
+int mu_shape_want_rank(const struct mu_shape_ctx *c, unsigned i, int rank, bool *known,
+		       struct mu_err *err)
+{
+	*known = i < c->n_in && c->in[i].rank >= 0;
+	if (*known && c->in[i].rank != rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape must be rank %d but is %s, input %u of %s", rank,
+			       mu_pshape_str(&c->in[i]), i, c->node->name);
+	return 0;
+}
+
+int shape_same(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	if (c->n_in && c->n_out)
+		c->out[0] = c->in[0];
+	return 0;
+}
+
+int shape_each(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_in && i < c->n_out; i++)
+		c->out[i] = c->in[i];
+	return 0;
+}
+
+int shape_second(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	if (c->n_in > 1 && c->n_out)
+		c->out[0] = c->in[1];
+	return 0;
+}
+
+int shape_merged(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape all = {.rank = -1};
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->n_in && !rc; i++)
+		rc = mu_shape_merge(&all, &c->in[i], &all, err);
+	if (!rc && c->n_out)
+		c->out[0] = all;
+	return rc;
+}
+
+int shape_scalar(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_out; i++)
+		c->out[i].rank = 0;
+	return 0;
+}
+
+int shape_vector(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_out; i++)
+		c->out[i] = mu_pshape_unknown(1);
+	return 0;
+}
+
+/* ---- broadcast ---- */
+
+static int stretch(int64_t a, int64_t b, int64_t *out)
+{
+	if (a >= 0 && b >= 0 && a != b && a != 1 && b != 1)
+		return -1;
+	*out = a == 1 ? b : b == 1 ? a : a < 0 && b < 0 ? -1 : a > b ? a : b;
+	return 0;
+}
+
+static int broadcast(const struct mu_pshape *a, const struct mu_pshape *b, struct mu_pshape *out,
+		     struct mu_err *err)
+{
+	struct mu_pshape s;
+
+	if (a->rank < 0 || b->rank < 0) {
+		out->rank = -1;
+		return 0;
+	}
+	s.rank = a->rank > b->rank ? a->rank : b->rank;
+	for (int i = 0; i < s.rank; i++) {
+		int ia = i - (s.rank - a->rank), ib = i - (s.rank - b->rank);
+		if (stretch(ia < 0 ? 1 : a->dim[ia], ib < 0 ? 1 : b->dim[ib], &s.dim[i]))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
+				       mu_pshape_str(a), mu_pshape_str(b));
+	}
+	*out = s;
+	return 0;
+}
+
+int shape_broadcast(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape all = {.rank = 0};
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->n_in && !rc; i++)
+		rc = broadcast(&all, &c->in[i], &all, err);
+	if (!rc && c->n_out)
+		c->out[0] = all;
+	return rc;
+}
+
+int shape_select(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return c->n_in == 3 ? mu_shape_merge(&c->in[1], &c->in[2], &c->out[0], err) : 0;
+}
+
+/* ---- said by an attribute or an input ---- */
+
+int shape_attr(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "shape");
+
+	if (a && a->kind == MU_ATTR_SHAPE)
+		c->out[0] = *a->shape;
+	return 0;
+}
+
+static struct mu_pshape of_shape(const struct mu_shape *s)
+{
+	struct mu_pshape p = {.rank = s->rank};
+
+	for (int i = 0; i < s->rank; i++)
+		p.dim[i] = s->dim[i];
+	return p;
+}
+
+int shape_value(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "value");
+
+	if (a && a->kind == MU_ATTR_TENSOR)
+		c->out[0] = of_shape(&a->tensor->shape);
+	return 0;
+}
+
+int shape_variable(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_node *handle = c->node->n_inputs ? c->node->inputs[0].node : NULL;
+	const struct mu_attr *a = handle ? mu_node_attr(handle, "shape") : NULL;
+
+	if (a && a->kind == MU_ATTR_SHAPE)
+		c->out[0] = *a->shape;
+	return 0;
+}
+
+static int dims_of(struct mu_shape_ctx *c, unsigned i, struct mu_err *err)
+{
+	int64_t dim[MU_MAX_RANK];
+	int n = mu_shape_ints(c, i, dim, MU_MAX_RANK);
+
+	if (n < 0) {
+		if (i < c->n_in && c->in[i].rank == 1 && c->in[i].dim[0] >= 0 &&
+		    c->in[i].dim[0] <= MU_MAX_RANK)
+			c->out[0] = mu_pshape_unknown((int)c->in[i].dim[0]);
+		return 0;
+	}
+	for (int k = 0; k < n; k++)
+		if (dim[k] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Dimension %lld must be >= 0",
+				       (long long)dim[k]);
+	c->out[0].rank = 0;
+	for (int k = 0; k < n; k++)
+		mu_pshape_push(&c->out[0], dim[k]);
+	return 0;
+}
+
+int shape_filled(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return dims_of(c, 0, err);
+}
+
+int shape_filled_by_second(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	return dims_of(c, 1, err);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/graph/graph.h"
+#include "lib/ops/shape.h"
+
+static int64_t attr_int(const struct mu_shape_ctx *c, const char *name)
+{
+	int64_t i = 0;
+
+	return mu_node_attr_int(c->node, name, &i, NULL) ? 0 : i;
+}
+
+static int gather(struct mu_shape_ctx *c, const struct mu_pshape *params, int axis)
+{
+	const struct mu_pshape *indices = &c->in[1];
+	int64_t batch = attr_int(c, "batch_dims");
+
+	if (params->rank < 1 || indices->rank < 0)
+		return 0;
+	batch = batch < 0 ? batch + indices->rank : batch;
+	if (batch < 0 || batch > axis || batch > indices->rank)
+		return 0;
+	c->out[0].rank = 0;
+	for (int i = 0; i < params->rank; i++) {
+		if (i != axis)
+			mu_pshape_push(&c->out[0], params->dim[i]);
+		for (int k = (int)batch; i == axis && k < indices->rank; k++)
+			mu_pshape_push(&c->out[0], indices->dim[k]);
+	}
+	return 0;
+}
+
+int shape_gather(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int axis = 0;
+
+	if (c->n_in > 2 && !mu_shape_axis(c, 2, c->in[0].rank < 0 ? 0 : c->in[0].rank, &axis))
+		return 0;
+	return gather(c, &c->in[0], axis);
+}
+
+int shape_resource_gather(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	shape_variable(c, err);
+	struct mu_pshape table = c->out[0];
+	c->out[0].rank = -1;
+	int64_t batch = attr_int(c, "batch_dims");
+	return gather(c, &table, batch > 0 && batch < MU_MAX_RANK ? (int)batch : 0);
+}
+
+int shape_gather_nd(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *params = &c->in[0], *indices = &c->in[1];
+
+	if (params->rank < 0 || indices->rank < 1 || indices->dim[indices->rank - 1] < 0)
+		return 0;
+	if (indices->dim[indices->rank - 1] > params->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "indices.shape[-1] must be <= params.rank, but saw indices shape %s "
+			       "and params shape %s",
+			       mu_pshape_str(indices), mu_pshape_str(params));
+	c->out[0].rank = 0;
+	for (int i = 0; i < indices->rank - 1; i++)
+		mu_pshape_push(&c->out[0], indices->dim[i]);
+	for (int i = (int)indices->dim[indices->rank - 1]; i < params->rank; i++)
+		mu_pshape_push(&c->out[0], params->dim[i]);
+	return 0;
+}
+
+int shape_slice(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t begin[MU_MAX_RANK], size[MU_MAX_RANK];
+	int n = mu_shape_ints(c, 1, begin, MU_MAX_RANK), m = mu_shape_ints(c, 2, size, MU_MAX_RANK);
+
+	if (in->rank < 0)
+		return 0;
+	c->out[0] = mu_pshape_unknown(in->rank);
+	for (int i = 0; m == in->rank && i < m; i++)
+		if (size[i] >= 0)
+			c->out[0].dim[i] = size[i];
+		else if (n == in->rank && in->dim[i] >= begin[i] && begin[i] >= 0)
+			c->out[0].dim[i] = in->dim[i] - begin[i];
+	return 0;
+}
+
+/* How many dimensions come out, and those that are kept whole; what is cut is left open. */
+int shape_strided_slice(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0], *spec = &c->in[1];
+	int64_t shrink = attr_int(c, "shrink_axis_mask"), add = attr_int(c, "new_axis_mask");
+	int64_t ellipsis = attr_int(c, "ellipsis_mask"), stride[2 * MU_MAX_RANK];
+	int64_t whole = attr_int(c, "begin_mask") & attr_int(c, "end_mask");
+	int strides = mu_shape_ints(c, 3, stride, 2 * MU_MAX_RANK), d = 0, used = 0;
+
+	if (in->rank < 0 || spec->rank != 1 || spec->dim[0] < 0 || spec->dim[0] > 2 * MU_MAX_RANK)
+		return 0;
+	int n = (int)spec->dim[0];
+	for (int i = 0; i < n; i++)
+		used += !((add | ellipsis) >> i & 1);
+	if (used > in->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Index out of range using input dim %d; input has only %d dims",
+			       in->rank, in->rank);
+	struct mu_pshape out = {.rank = 0};
+	for (int i = 0; i <= n; i++) {
+		bool rest = i == n ? !ellipsis : ellipsis >> i & 1;
+		for (int k = 0; rest && k < in->rank - used; k++)
+			mu_pshape_push(&out, in->dim[d++]);
+		if (i == n || (ellipsis >> i & 1))
+			continue;
+		if (add >> i & 1) {
+			mu_pshape_push(&out, 1);
+			continue;
+		}
+		bool kept = (whole >> i & 1) && i < strides && (stride[i] == 1 || stride[i] == -1);
+		if (!(shrink >> i & 1))
+			mu_pshape_push(&out, kept ? in->dim[d] : -1);
+		d++;
+	}
+	c->out[0] = out;
+	return 0;
+}
+
+int shape_tile(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t times[MU_MAX_RANK];
+	int n = mu_shape_ints(c, 1, times, MU_MAX_RANK);
+
+	if (in->rank < 0)
+		return 0;
+	c->out[0] = mu_pshape_unknown(in->rank);
+	for (int i = 0; n == in->rank && i < n; i++)
+		if (in->dim[i] < 0 || times[i] < 0 ||
+		    __builtin_mul_overflow(in->dim[i], times[i], &c->out[0].dim[i]))
+			c->out[0].dim[i] = -1;
+	return 0;
+}
+
+int shape_pad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t by[2 * MU_MAX_RANK];
+	int n = mu_shape_ints(c, 1, by, 2 * MU_MAX_RANK);
+
+	if (in->rank < 0)
+		return 0;
+	c->out[0] = mu_pshape_unknown(in->rank);
+	for (int i = 0; n == 2 * in->rank && i < in->rank; i++)
+		if (in->dim[i] < 0 ||
+		    __builtin_add_overflow(in->dim[i], by[2 * i], &c->out[0].dim[i]) ||
+		    __builtin_add_overflow(c->out[0].dim[i], by[2 * i + 1], &c->out[0].dim[i]))
+			c->out[0].dim[i] = -1;
+	return 0;
+}
+
+int shape_one_hot(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t axis = attr_int(c, "axis"), depth = -1;
+
+	if (in->rank < 0 || in->rank == MU_MAX_RANK)
+		return 0;
+	mu_shape_ints(c, 1, &depth, 1);
+	axis = axis < 0 ? axis + in->rank + 1 : axis;
+	c->out[0].rank = 0;
+	for (int i = 0; i <= in->rank; i++) {
+		if (i == axis)
+			mu_pshape_push(&c->out[0], depth);
+		if (i < in->rank)
+			mu_pshape_push(&c->out[0], in->dim[i]);
+	}
+	return 0;
+}

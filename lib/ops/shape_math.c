@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <string.h>
+
+#include "lib/graph/graph.h"
+#include "lib/ops/shape.h"
+
+static bool flag(const struct mu_shape_ctx *c, const char *name)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, name);
+
+	return a && a->kind == MU_ATTR_BOOL && a->b;
+}
+
+/* The last two dimensions of a product; the dimensions before them are the caller's. */
+static int product(struct mu_shape_ctx *c, bool ta, bool tb, int64_t *rows, int64_t *cols,
+		   struct mu_err *err)
+{
+	const struct mu_pshape *a = &c->in[0], *b = &c->in[1];
+	int64_t inner;
+	int rc =
+	    mu_shape_merge_dim(a->dim[a->rank - 1 - ta], b->dim[b->rank - 2 + tb], &inner, err);
+
+	*rows = a->dim[a->rank - 2 + ta];
+	*cols = b->dim[b->rank - 1 - tb];
+	return rc ? mu_append(err, " in the product of %s and %s", mu_pshape_str(a),
+			      mu_pshape_str(b))
+		  : 0;
+}
+
+int shape_matmul(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	bool a, b;
+	int64_t rows = -1, cols = -1;
+	int rc;
+
+	if ((rc = mu_shape_want_rank(c, 0, 2, &a, err)) ||
+	    (rc = mu_shape_want_rank(c, 1, 2, &b, err)))
+		return rc;
+	bool ta = flag(c, "transpose_a"), tb = flag(c, "transpose_b");
+	if (a && b)
+		rc = product(c, ta, tb, &rows, &cols, err);
+	else if (a)
+		rows = c->in[0].dim[ta];
+	else if (b)
+		cols = c->in[1].dim[!tb];
+	if (!rc)
+		c->out[0] = (struct mu_pshape){.rank = 2, .dim = {rows, cols}};
+	return rc;
+}
+
+int shape_batch_matmul(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape batch[2];
+	int64_t rows, cols;
+	int rc;
+
+	if (c->n_in < 2 || c->in[0].rank < 2 || c->in[1].rank < 2)
+		return 0;
+	if ((rc = product(c, flag(c, "adj_x"), flag(c, "adj_y"), &rows, &cols, err)))
+		return rc;
+	for (int i = 0; i < 2; i++) {
+		batch[i] = c->in[i];
+		batch[i].rank -= 2;
+	}
+	struct mu_shape_ctx inner = *c;
+	inner.in = batch;
+	if ((rc = shape_broadcast(&inner, err)))
+		return rc;
+	mu_pshape_push(&c->out[0], rows);
+	mu_pshape_push(&c->out[0], cols);
+	return 0;
+}
+
+int shape_reduce(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int64_t axis[MU_MAX_RANK];
+	bool gone[MU_MAX_RANK] = {false}, keep = flag(c, "keep_dims");
+	int n = mu_shape_ints(c, 1, axis, MU_MAX_RANK);
+
+	if (in->rank < 0)
+		return 0;
+	if (n < 0) {
+		if (keep)
+			c->out[0] = mu_pshape_unknown(in->rank);
+		return 0;
+	}
+	for (int i = 0; i < n; i++) {
+		int64_t a = axis[i] < 0 ? axis[i] + in->rank : axis[i];
+		if (a < 0 || a >= in->rank)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Invalid reduction dimension %lld for input with %d dimensions",
+			    (long long)axis[i], in->rank);
+		gone[a] = true;
+	}
+	c->out[0].rank = 0;
+	for (int i = 0; i < in->rank; i++)
+		if (!gone[i] || keep)
+			mu_pshape_push(&c->out[0], gone[i] ? 1 : in->dim[i]);
+	return 0;
+}
+
+int shape_argmax(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_pshape *in = &c->in[0];
+	int axis;
+
+	if (in->rank < 1)
+		return 0;
+	if (!mu_shape_axis(c, 1, in->rank, &axis)) {
+		c->out[0] = mu_pshape_unknown(in->rank - 1);
+		return 0;
+	}
+	c->out[0].rank = 0;
+	for (int i = 0; i < in->rank; i++)
+		if (i != axis)
+			mu_pshape_push(&c->out[0], in->dim[i]);
+	return 0;
+}
+
+static int channel_of(const struct mu_shape_ctx *c)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "data_format");
+	bool first =
+	    a && a->kind == MU_ATTR_STRING && a->s.data && strncmp(a->s.data, "NC", 2) == 0;
+
+	return first && c->in[0].rank > 2 ? 1 : c->in[0].rank - 1;
+}
+
+int shape_bias_add(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	bool known;
+	int rc = mu_shape_want_rank(c, 1, 1, &known, err), at = channel_of(c);
+
+	if (rc || c->in[0].rank < 2)
+		return rc;
+	struct mu_pshape out = c->in[0];
+	if (known && (rc = mu_shape_merge_dim(out.dim[at], c->in[1].dim[0], &out.dim[at], err)))
+		return rc;
+	c->out[0] = out;
+	return 0;
+}
+
+int shape_bias_add_grad(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	c->out[0] = mu_pshape_unknown(1);
+	if (c->in[0].rank > 1)
+		c->out[0].dim[0] = c->in[0].dim[channel_of(c)];
+	return 0;
+}
+
+/* logits [batch, classes]; a loss for each of the batch, and the gradient of logits. */
+static int xent(struct mu_shape_ctx *c, const struct mu_pshape *logits)
+{
+	c->out[1] = logits->rank == 2 ? *logits : mu_pshape_unknown(2);
+	c->out[0] = (struct mu_pshape){.rank = 1, .dim = {c->out[1].dim[0]}};
+	return 0;
+}
+
+int shape_xent(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape both;
+	int rc;
+
+	if (c->in[0].rank != 2 || c->in[1].rank != 2) /* they may be stretched */
+		return xent(c, &(struct mu_pshape){.rank = -1});
+	struct mu_shape_ctx pair = *c;
+	pair.out = &both;
+	rc = shape_broadcast(&pair, err);
+	return rc ? rc : xent(c, &both);
+}
+
+int shape_sparse_xent(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	struct mu_pshape logits = c->in[0];
+	bool known;
+	int rc = mu_shape_want_rank(c, 0, 2, &known, err);
+
+	if (!rc && known && c->in[1].rank == 1)
+		rc = mu_shape_merge_dim(logits.dim[0], c->in[1].dim[0], &logits.dim[0], err);
+	return rc ? rc : xent(c, &logits);
+}
+
+int shape_top_k(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int64_t k = -1;
+
+	if (c->in[0].rank < 1)
+		return 0;
+	mu_shape_ints(c, 1, &k, 1);
+	for (unsigned i = 0; i < c->n_out; i++) {
+		c->out[i] = c->in[0];
+		c->out[i].dim[c->in[0].rank - 1] = k;
+	}
+	return 0;
+}

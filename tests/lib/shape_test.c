@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "lib/graph/graph.h"
+#include "lib/ops/shape.h"
+
+enum { MAX_IN = 4, MAX_OUT = 3 };
+
+static struct mu_graph *g;
+static struct mu_node *node;
+static struct mu_pshape in[MAX_IN], out[MAX_OUT];
+static struct mu_tensor constant[MAX_IN];
+static const struct mu_tensor *known[MAX_IN];
+static struct mu_err err;
+
+/* A fresh node of this op; inputs are set by shape() and value(). */
+static void op(const char *name)
+{
+	for (int i = 0; i < MAX_IN; i++) {
+		in[i] = (struct mu_pshape){.rank = -1};
+		mu_tensor_unref(&constant[i]);
+		known[i] = NULL;
+	}
+	mu_graph_free(g);
+	g = mu_graph_new();
+	assert_int_equal(mu_graph_add(g, "n", name, &node, &err), 0);
+}
+
+static void shape(int i, int rank, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+	in[i] = (struct mu_pshape){.rank = rank, .dim = {a, b, c, d}};
+}
+
+static void value(int i, int n, const int32_t *v)
+{
+	struct mu_shape s = mu_shape_vec(n);
+
+	assert_int_equal(mu_tensor_new(&constant[i], MU_INT32, &s, &err), 0);
+	memcpy(constant[i].data, v, (size_t)n * sizeof *v);
+	known[i] = &constant[i];
+	in[i] = (struct mu_pshape){.rank = 1, .dim = {n}};
+}
+#define VALUE(i, ...)                                                                              \
+	value(i, sizeof((int32_t[]){__VA_ARGS__}) / sizeof(int32_t), (int32_t[]){__VA_ARGS__})
+
+static void attr_int(const char *name, int64_t v)
+{
+	mu_node_set_attr(g, node, name, &(struct mu_attr){.kind = MU_ATTR_INT, .i = v});
+}
+
+static void attr_ints(const char *name, int64_t a, int64_t b, int64_t c, int64_t d)
+{
+	mu_node_set_attr(g, node, name,
+			 &(struct mu_attr){.kind = MU_ATTR_LIST + MU_ATTR_INT,
+					   .n = 4,
+					   .is = (int64_t[]){a, b, c, d}});
+}
+
+static void attr_string(const char *name, const char *s)
+{
+	mu_node_set_attr(g, node, name,
+			 &(struct mu_attr){.kind = MU_ATTR_STRING, .s = {s, strlen(s)}});
+}
+
+static int infer(unsigned n_in, unsigned n_out)
+{
+	struct mu_shape_ctx c = {node, n_in, n_out, in, known, out};
+
+	for (int i = 0; i < MAX_OUT; i++)
+		out[i] = (struct mu_pshape){.rank = -1};
+	return node->def->shape(&c, &err);
+}
+
+static void gives(unsigned n_in, const char *want)
+{
+	assert_int_equal(infer(n_in, 1), 0);
+	assert_string_equal(mu_pshape_str(&out[0]), want);
+}
+
+static void elementwise__stretches_and_keeps_what_is_open(void **state)
+{
+	op("AddV2");
+	shape(0, 2, -1, 4, 0, 0);
+	shape(1, 1, 4, 0, 0, 0);
+	gives(2, "[?,4]");
+	shape(1, 3, 5, 1, 1, 0);
+	gives(2, "[5,?,4]");
+	shape(1, 1, 3, 0, 0, 0);
+	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
+	in[1].rank = -1;
+	gives(2, "<unknown>");
+}
+
+static void matmul__checks_the_inner_dimension(void **state)
+{
+	op("MatMul");
+	shape(0, 2, -1, 64, 0, 0);
+	shape(1, 2, 64, 10, 0, 0);
+	gives(2, "[?,10]");
+	shape(1, 2, 63, 10, 0, 0);
+	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
+	op("BatchMatMulV2");
+	shape(0, 3, 7, 2, 3, 0);
+	shape(1, 2, 3, 5, 0, 0);
+	gives(2, "[7,2,5]");
+}
+
+static void reductions__drop_or_keep_the_axes_named(void **state)
+{
+	op("Mean");
+	shape(0, 3, 2, -1, 4, 0);
+	VALUE(1, 0, -1);
+	gives(2, "[?]");
+	mu_node_set_attr(g, node, "keep_dims", &(struct mu_attr){.kind = MU_ATTR_BOOL, .b = true});
+	gives(2, "[1,?,1]");
+	op("ArgMax");
+	shape(0, 2, -1, 10, 0, 0);
+	VALUE(1, 1);
+	gives(2, "[?]");
+}
+
+static void reshape__solves_for_the_open_dimension(void **state)
+{
+	op("Reshape");
+	shape(0, 2, 6, 4, 0, 0);
+	VALUE(1, -1, 8);
+	gives(2, "[3,8]");
+	VALUE(1, 5, 5);
+	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
+	shape(0, 2, -1, 4, 0, 0);
+	VALUE(1, -1, 8);
+	gives(2, "[?,8]");
+}
+
+static void array_ops__move_dimensions(void **state)
+{
+	op("Transpose");
+	shape(0, 3, 2, 3, 4, 0);
+	VALUE(1, 2, 0, 1);
+	gives(2, "[4,2,3]");
+	op("ConcatV2");
+	shape(0, 2, -1, 3, 0, 0);
+	shape(1, 2, 5, 4, 0, 0);
+	VALUE(2, 1);
+	gives(3, "[5,7]");
+	op("Pack");
+	attr_int("axis", -1);
+	shape(0, 1, 4, 0, 0, 0);
+	gives(2, "[4,2]");
+	op("ExpandDims");
+	shape(0, 1, 4, 0, 0, 0);
+	VALUE(1, -1);
+	gives(2, "[4,1]");
+	op("GatherV2");
+	shape(0, 2, 50, 8, 0, 0);
+	shape(1, 2, -1, 3, 0, 0);
+	VALUE(2, 0);
+	gives(3, "[?,3,8]");
+	op("OneHot");
+	shape(0, 1, -1, 0, 0, 0);
+	VALUE(1, 10);
+	gives(4, "[?,10]");
+}
+
+static void strided_slice__counts_its_dimensions(void **state)
+{
+	op("StridedSlice");
+	attr_int("shrink_axis_mask", 1);
+	shape(0, 3, 2, 3, 4, 0);
+	VALUE(1, 0);
+	VALUE(2, 1);
+	VALUE(3, 1);
+	gives(4, "[3,4]");
+	op("StridedSlice");
+	attr_int("begin_mask", 1);
+	attr_int("end_mask", 1);
+	attr_int("shrink_axis_mask", 2);
+	shape(0, 2, -1, 3, 0, 0);
+	VALUE(1, 0, 1);
+	VALUE(2, 0, 2);
+	VALUE(3, 1, 1);
+	gives(4, "[?]");
+}
+
+static void windows__count_their_places(void **state)
+{
+	op("Conv2D");
+	attr_ints("strides", 1, 2, 2, 1);
+	attr_string("padding", "SAME");
+	shape(0, 4, -1, 28, 27, 3);
+	shape(1, 4, 5, 5, 3, 16);
+	gives(2, "[?,14,14,16]");
+	attr_string("padding", "VALID");
+	gives(2, "[?,12,12,16]");
+	op("MaxPool");
+	attr_ints("strides", 1, 2, 2, 1);
+	attr_ints("ksize", 1, 2, 2, 1);
+	attr_string("padding", "VALID");
+	shape(0, 4, 8, 27, 28, 3);
+	gives(1, "[8,13,14,3]");
+}
+
+static void every_rule__takes_inputs_of_which_nothing_is_known(void **state)
+{
+	for (unsigned i = 0; mu_op_at(i); i++) {
+		if (!mu_op_at(i)->shape)
+			continue;
+		op(mu_op_at(i)->name);
+		infer(2, 2); /* no crash; what it says is of no interest */
+		shape(0, 0, 0, 0, 0, 0);
+		shape(1, 0, 0, 0, 0, 0);
+		infer(2, 2);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(elementwise__stretches_and_keeps_what_is_open),
+	    cmocka_unit_test(matmul__checks_the_inner_dimension),
+	    cmocka_unit_test(reductions__drop_or_keep_the_axes_named),
+	    cmocka_unit_test(reshape__solves_for_the_open_dimension),
+	    cmocka_unit_test(array_ops__move_dimensions),
+	    cmocka_unit_test(strided_slice__counts_its_dimensions),
+	    cmocka_unit_test(windows__count_their_places),
+	    cmocka_unit_test(every_rule__takes_inputs_of_which_nothing_is_known),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
