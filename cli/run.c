@@ -106,6 +106,7 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 	case ACTION_CREATE_POD:
 		return run_tasks_start(&r->tasks, a->pod, now, err);
 	case ACTION_DELETE_POD:
+	case ACTION_FORGET_POD:
 		delete_task(r, a->uid, now);
 		return 0;
 	case ACTION_FINISH_POD:

@@ -103,7 +103,8 @@ static int create_pod(struct reconcile *r, const struct plan_pod *pod, struct mu
 
 /* Gone already is as good as deleted.  A conflict is not: it may be another pod by now, or
  * another's write that came first; the next look tells. */
-static int delete_uid(struct reconcile *r, const char *path, const char *uid, struct mu_err *err)
+static int delete_uid(struct reconcile *r, const char *path, const char *uid, bool at_once,
+		      struct mu_err *err)
 {
 	cJSON *body = cJSON_CreateObject(), *preconditions;
 	int rc;
@@ -111,6 +112,8 @@ static int delete_uid(struct reconcile *r, const char *path, const char *uid, st
 	preconditions = cJSON_AddObjectToObject(body, "preconditions");
 	cJSON_AddStringToObject(preconditions, "uid", uid);
 	cJSON_AddStringToObject(body, "propagationPolicy", "Background");
+	if (at_once)
+		cJSON_AddNumberToObject(body, "gracePeriodSeconds", 0);
 	rc = call(r, "DELETE", path, body, NULL, err);
 	cJSON_Delete(body);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
@@ -120,9 +123,12 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 {
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/api/v1/namespaces/%s/pods/%s", r->spec->namespace, a->name);
-	int rc = delete_uid(r, path, a->uid, err);
+	bool at_once = a->kind == ACTION_FORGET_POD;
+	int rc = delete_uid(r, path, a->uid, at_once, err);
 
-	if (rc == 0)
+	if (rc == 0 && at_once)
+		cache_assume_gone(&r->control->cache, r->seen->key, a->uid);
+	else if (rc == 0)
 		cache_assume_deleting(&r->control->cache, r->seen->key, a->uid);
 	return rc;
 }
@@ -169,7 +175,7 @@ static int delete_other(struct reconcile *r, const struct plan_action *a, struct
 	int rc;
 
 	if (job)
-		return delete_uid(r, path, r->seen->uid, err);
+		return delete_uid(r, path, r->seen->uid, false, err);
 	rc = call(r, "DELETE", path, NULL, NULL, err);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
 }
@@ -182,6 +188,7 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 	case ACTION_CREATE_POD:
 		return create_pod(r, a->pod, err);
 	case ACTION_DELETE_POD:
+	case ACTION_FORGET_POD:
 		return delete_pod(r, a, err);
 	case ACTION_FINISH_POD:
 		return finish_pod(r, a, err);
@@ -260,8 +267,9 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 		if (is_create(a))
 			continue;
 		rc = apply_one(r, a, &mine);
-		if (rc == 0 && a->kind == ACTION_DELETE_POD && a->reason)
-			event_say(r, false, a->reason, "%s", a->message ? a->message : a->name);
+		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
+			event_say(r, a->kind == ACTION_FORGET_POD, a->reason, "%s",
+				  a->message ? a->message : a->name);
 		if (note(rc, &mine, &first, err))
 			break;
 	}

@@ -376,6 +376,17 @@ void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid
 	pthread_mutex_unlock(&c->lock);
 }
 
+void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job && *slot_of(job, pod_uid))
+		remove_pod(slot_of(job, pod_uid));
+	pthread_mutex_unlock(&c->lock);
+}
+
 void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, double now)
 {
 	struct cached_job *job;
@@ -523,6 +534,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .exit_code = p->exit_code,
 	    .free = p->free,
 	    .killed = p->killed,
+	    .deletion_due = p->deletion_due,
 	    .reason = copy->reason,
 	    .node = copy->node,
 	    .kernels = copy->kernels[0] ? copy->kernels : NULL,

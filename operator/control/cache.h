@@ -27,7 +27,7 @@ struct cached_pod {
 	int index, exit_code;
 	enum pod_phase phase;
 	bool ready, deleting, free, killed, seen;
-	double created, finished;
+	double created, finished, deletion_due;
 	double assumed;      /* when we put it in ourselves; 0 once the watch has shown it */
 	double finish_asked; /* when we asked its server to end; 0 */
 	char kernels[32];    /* as the task reported; "" */
@@ -99,6 +99,7 @@ void cache_doubt_job(struct cache *c, const char *key);
 void cache_assume_pod(struct cache *c, const cJSON *object, double now);
 void cache_assume_service(struct cache *c, const char *key, const char *owner, double now);
 void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid);
+void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid);
 void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, double now);
 
 /* false when there is no such job object. */

@@ -29,8 +29,6 @@ static bool is_ready(const cJSON *object)
 {
 	const cJSON *condition;
 
-	if (cJSON_IsTrue(at(at(object, "spec"), "unschedulable")))
-		return false;
 	cJSON_ArrayForEach(condition, at(at(object, "status"), "conditions"))
 	{
 		const char *type = cJSON_GetStringValue(at(condition, "type"));
@@ -62,7 +60,9 @@ static struct cached_node *node_new(const cJSON *object)
 	}
 	n->info.labels = kept;
 	n->info.gpus = gpus ? (int)strtol(gpus, NULL, 10) : 0;
-	n->info.schedulable = is_ready(object);
+	n->info.lost = !is_ready(object);
+	n->info.schedulable =
+	    !n->info.lost && !cJSON_IsTrue(at(at(object, "spec"), "unschedulable"));
 	n->seen = true;
 	return n;
 }
@@ -76,7 +76,8 @@ static void node_free(struct cached_node *n)
 
 static bool same(const struct node_info *a, const struct node_info *b)
 {
-	if (a->schedulable != b->schedulable || a->gpus != b->gpus || a->n_labels != b->n_labels)
+	if (a->schedulable != b->schedulable || a->lost != b->lost || a->gpus != b->gpus ||
+	    a->n_labels != b->n_labels)
 		return false;
 	for (unsigned i = 0; i < a->n_labels; i++)
 		if (strcmp(a->labels[i].key, b->labels[i].key) != 0 ||

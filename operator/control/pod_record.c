@@ -114,6 +114,7 @@ static void read_deletion(struct cached_pod *p, const cJSON *metadata)
 	const cJSON *grace = at(metadata, "deletionGracePeriodSeconds");
 
 	p->deleting = at(metadata, "deletionTimestamp") != NULL;
+	p->deletion_due = ends;
 	if (p->deleting && (p->phase == POD_SUCCEEDED || p->phase == POD_FAILED))
 		p->killed = p->finished >= ends - (cJSON_IsNumber(grace) ? grace->valuedouble : 0);
 }

@@ -10,6 +10,8 @@
 
 /* How long an index with kernels: prefer-gpu waits for a GPU. */
 enum { GPU_PATIENCE = 120 };
+/* How long after its grace period a pod may be there still, on a node that is lost. */
+enum { NODE_PATIENCE = 15 };
 
 struct plan_action *plan_act(struct planner *p, enum action_kind kind, const char *task, int index,
 			     const char *reason, const char *fmt, ...)
@@ -90,6 +92,36 @@ static void delete_surplus(struct planner *p)
 		int t = task_position(p->spec, pod->task);
 		if (t < 0 || pod->index < 0 || pod->index >= p->spec->tasks[t].replicas)
 			delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
+	}
+}
+
+static bool is_lost(const struct planner *p, const char *node)
+{
+	for (unsigned i = 0; i < p->seen->n_nodes; i++)
+		if (strcmp(p->seen->nodes[i].name, node) == 0)
+			return p->seen->nodes[i].lost;
+	return p->seen->n_nodes > 0; /* taken out of the cluster */
+}
+
+/* No kubelet is there to say that these pods are gone. */
+static void forget_lost(struct planner *p)
+{
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		const struct observed_pod *pod = &p->seen->pods[i];
+		double patience = pod->deletion_due + NODE_PATIENCE;
+
+		if (!pod->deleting || pod->deletion_due <= 0 || !pod->node ||
+		    !is_lost(p, pod->node))
+			continue;
+		if (p->now < patience) {
+			plan_wake(p, patience);
+			continue;
+		}
+		struct plan_action *a =
+		    plan_act(p, ACTION_FORGET_POD, pod->task, pod->index, "NodeLost",
+			     "%.63s/%d: node %.100s does not answer, the pod is given up",
+			     pod->task, pod->index, pod->node);
+		a->uid = pod->uid;
 	}
 }
 
@@ -270,6 +302,7 @@ static void look(struct planner *p)
 		return;
 	status_set(p, COND_CREATED, true, "Accepted", "the job has been read");
 	plan_absorb(p);
+	forget_lost(p);
 	if (!plan_has_ended(p) && p->spec->suspend) {
 		suspend(p);
 		return;

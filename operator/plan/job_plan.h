@@ -14,7 +14,8 @@
  * to finish (FINISH_POD), up to 10 s later while workers still run.  A failed task is restarted as
  * its restart policy says, each real failure counting against backoffLimit; one that may not be
  * restarted fails the job.  A finished index never runs again.  Fewer replicas than pods: the
- * highest indices are deleted.
+ * highest indices are deleted.  A pod that is on its way out on a node that is lost is forgotten
+ * 15 s after its grace period, and its index alone starts anew.
  */
 #ifndef MUSTER_PLAN_JOB_PLAN_H
 #define MUSTER_PLAN_JOB_PLAN_H
@@ -34,6 +35,7 @@ struct observed_pod {
 	bool deleting;       /* on its way out */
 	int exit_code;       /* of FAILED and SUCCEEDED; -1 unknown */
 	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */
+	double deletion_due; /* when it should be gone at the latest; 0 unknown */
 	bool killed;         /* ended because it was deleted: says nothing about its program */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *node;    /* where it is, or NULL */
@@ -165,6 +167,7 @@ enum action_kind {
 	ACTION_CREATE_SERVICE,
 	ACTION_CREATE_POD, /* pod */
 	ACTION_DELETE_POD, /* task, index, uid */
+	ACTION_FORGET_POD, /* as DELETE_POD without waiting for a node that does not answer */
 	ACTION_FINISH_POD, /* ask the server to end by itself with 0: task, index, uid */
 	ACTION_DELETE_SERVICE,
 	ACTION_DELETE_JOB, /* ttl has passed */

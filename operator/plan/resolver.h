@@ -25,6 +25,7 @@ struct node_info {
 	unsigned n_labels;
 	bool schedulable; /* not cordoned, ready */
 	int gpus;         /* allocatable nvidia.com/gpu */
+	bool lost;        /* its kubelet has not been heard of */
 };
 
 struct pair {

@@ -109,7 +109,7 @@ static void step_pod(struct sim *s, struct sim_object *o)
 		o->due = s->now + sim_between(s, 0.1, 2);
 		if (!sim_at(o->json, "spec.nodeName"))
 			cJSON_AddStringToObject(cJSON_GetObjectItemCaseSensitive(o->json, "spec"),
-						"nodeName", "node-1");
+						"nodeName", s->node_lost ? "node-2" : "node-1");
 		set_status(s, o, "Running", false, -1, NULL);
 		return;
 	case STAGE_STARTED:

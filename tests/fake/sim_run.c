@@ -257,6 +257,9 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	sim_add(s, "/api/v1/nodes/node-1",
 		cJSON_Parse("{\"metadata\":{\"name\":\"node-1\",\"labels\":{\"kubernetes.io/"
 			    "arch\":\"amd64\"}},\"status\":{}}"));
+	sim_add(s, "/api/v1/nodes/node-2",
+		cJSON_Parse("{\"metadata\":{\"name\":\"node-2\",\"labels\":{\"kubernetes.io/"
+			    "arch\":\"amd64\"}},\"status\":{}}"));
 	sim_add(s, "/api/v1/namespaces/default/pods/foreign",
 		cJSON_Parse("{\"metadata\":{\"name\":\"foreign\",\"namespace\":\"default\","
 			    "\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/task\":\"worker\","

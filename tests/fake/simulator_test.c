@@ -95,6 +95,10 @@ static struct sim_script script_of(uint64_t seed)
 		s.deeds[n].value = workers + 1;
 		s.deeds[n++].at = 1 + (double)(mix(seed, 16) % 20);
 	}
+	if (mix(seed, 19) % 8 == 0) {
+		s.deeds[n].deed = DEED_NODE_LOST;
+		s.deeds[n++].at = 1 + (double)(mix(seed, 20) % 60);
+	}
 	if (mix(seed, 17) % 20 == 0) {
 		s.deeds[n].deed = DEED_DELETE_JOB;
 		s.deeds[n++].at = 1 + (double)(mix(seed, 18) % 30);

@@ -95,6 +95,10 @@ static void act(struct world *w, const struct plan_action *a)
 					   .created = w->now};
 		w->n_pods++;
 		break;
+	case ACTION_FORGET_POD:
+		log_action(w, '~', a);
+		remove_uid(w, a->uid);
+		break;
 	case ACTION_DELETE_POD:
 		log_action(w, '-', a);
 		remove_uid(w, a->uid);
@@ -260,6 +264,30 @@ static void worker__whose_older_pod_shows_in_an_old_list__is_counted_once(void *
 	pod(&w, "worker", 1)->created = w.now - 100;
 	assert_string_equal(look(&w), "");
 	assert_int_equal(w.status.tasks[1].succeeded, 1);
+	assert_int_equal(w.status.restarts, 0);
+	world_end(&w);
+}
+
+static void worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing(void **state)
+{
+	struct observed_pod *p;
+	struct world w;
+
+	start_running(&w, TWO);
+	w.node = (struct node_info){.name = "n", .schedulable = true};
+	p = pod(&w, "worker", 1);
+	p->node = "n";
+	p->deleting = true;
+	p->deletion_due = w.now + 30;
+	w.now += 100;
+	assert_string_equal(look(&w), ""); /* the node lives: its kubelet is slow */
+	w.node.lost = true;
+	w.now = p->deletion_due + 10;
+	assert_string_equal(look(&w), "");
+	assert_true(w.wake > w.now && w.wake <= w.now + 10);
+	w.now = w.wake;
+	assert_string_equal(look(&w), "~worker/1 ");
+	assert_string_equal(look(&w), "+worker/1 ");
 	assert_int_equal(w.status.restarts, 0);
 	world_end(&w);
 }
@@ -454,7 +482,7 @@ static void gpu__that_does_not_come_in_time__gives_way_to_the_cpu(void **state)
 	struct world w;
 
 	world_start(&w, HEAD "  tasks: {worker: {kernels: prefer-gpu}}\n");
-	w.node = (struct node_info){"n", labels, 1, true, 1};
+	w.node = (struct node_info){"n", labels, 1, true, 1, false};
 	look(&w);
 	assert_string_equal(w.status.tasks[0].kernels, "cuda");
 	look(&w);
@@ -531,6 +559,7 @@ int main(void)
 	    cmocka_unit_test(worker__ended_by_its_deletion__says_nothing_about_its_program),
 	    cmocka_unit_test(worker__evicted_while_it_ended_well__is_not_done),
 	    cmocka_unit_test(worker__whose_older_pod_shows_in_an_old_list__is_counted_once),
+	    cmocka_unit_test(worker__stuck_on_a_lost_node__is_replaced_and_costs_nothing),
 	    cmocka_unit_test(worker__killed__runs_again_after_its_back_off),
 	    cmocka_unit_test(worker__that_fails_by_its_own_verdict__fails_the_job),
 	    cmocka_unit_test(worker__evicted__costs_no_back_off),
