@@ -135,6 +135,7 @@ struct step {
 	struct call *waiting;
 	struct frame *frames;
 	uint64_t next_frame_id;
+	char *own_container; /* step_own_container; NULL until somebody asks */
 };
 
 /* plan.c, plan_edges.c, plan_frames.c */

@@ -39,5 +39,7 @@ void step_cancel(struct step *s, const struct mu_err *why); /* idempotent; done 
 void step_unref(struct step *s);
 struct rendezvous *step_rendezvous(struct step *s);
 const char *step_container(const struct step *s); /* what an empty `container` attribute means */
+/* A container for what must not outlive the step: cleared when it ends. */
+const char *step_own_container(struct step *s);
 
 #endif

@@ -92,6 +92,8 @@ void step_release(struct step *s)
 	/* Loops and Merge may leave a value that nobody took. */
 	give_root(e, s->root, !failed && e->all_taken);
 	s->root = NULL;
+	if (s->own_container)
+		resources_clear(e->rt->resources, s->own_container);
 	s->done(s->arg, failed ? &err : NULL);
 	step_unref(s);
 }
@@ -103,6 +105,7 @@ void step_unref(struct step *s)
 	rendezvous_unref(s->rendezvous);
 	executor_unref(s->executor);
 	pthread_mutex_destroy(&s->lock);
+	free(s->own_container);
 	free(s);
 }
 
@@ -114,6 +117,17 @@ struct rendezvous *step_rendezvous(struct step *s)
 const char *step_container(const struct step *s)
 {
 	return s->executor->container;
+}
+
+const char *step_own_container(struct step *s)
+{
+	static _Atomic unsigned long long made;
+
+	pthread_mutex_lock(&s->lock);
+	if (!s->own_container)
+		s->own_container = mu_xasprintf("_step_%llu", atomic_fetch_add(&made, 1));
+	pthread_mutex_unlock(&s->lock);
+	return s->own_container;
 }
 
 static void cancel_waiting(struct step *s)
