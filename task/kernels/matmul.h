@@ -7,10 +7,11 @@
 
 #include "lib/tensor/dtype.h"
 
-/* c[m, n] = a[m, k] * b[k, n]; a and b are stored the other way round where trans says so. */
+/* c[m, n] = a[m, k] * b[k, n]; a and b are stored the other way round where trans says so.
+ * add: c[m, n] += the product instead. */
 struct product {
 	int64_t m, n, k;
-	bool trans_a, trans_b;
+	bool trans_a, trans_b, add;
 };
 bool product_known(enum mu_dtype t); /* float, double, int32, int64 */
 void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c);

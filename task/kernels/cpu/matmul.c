@@ -18,7 +18,7 @@ static const struct mu_shape scalar_shape = {.rank = 0, .count = 1};
 	{                                                                                          \
 		for (int64_t i = 0; i < p->m; i++) {                                               \
 			T *row = c + i * p->n;                                                     \
-			for (int64_t j = 0; j < p->n; j++)                                         \
+			for (int64_t j = 0; j < p->n && !p->add; j++)                              \
 				row[j] = 0;                                                        \
 			for (int64_t l = 0; l < p->k; l++) {                                       \
 				T x = p->trans_a ? a[l * p->m + i] : a[i * p->k + l];              \
@@ -57,9 +57,11 @@ void product(enum mu_dtype t, const struct product *p, const void *a, const void
 		int m = (int)p->m, n = (int)p->n, k = (int)p->k;
 		int lda = p->trans_a ? m : k, ldb = p->trans_b ? k : n;
 		if (t == MU_FLOAT)
-			cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+			cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, p->add, c,
+				    n);
 		else
-			cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, 0, c, n);
+			cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, p->add, c,
+				    n);
 		return;
 	}
 	switch ((int)t) {

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conv2D, DepthwiseConv2dNative and their gradients: what the nodes ask for, checked; the sums are
+ * made in conv_fast.c. */
+#include <limits.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/conv.h"
+#include "task/kernels/kernel_table.h"
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct window_attrs a;
+	int rc = window_attrs_conv(n, &a, err);
+
+	if (rc)
+		return rc;
+	*(struct window_attrs *)(*state = mu_xmalloc(sizeof a)) = a;
+	return 0;
+}
+
+static bool is_depthwise(const struct kernel_call *c)
+{
+	return c->node->op[0] == 'D';
+}
+
+static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+static int need_rank4(const struct mu_shape *s, const char *what, struct mu_err *err)
+{
+	return s->rank == 4 ? 0
+			    : mu_fail(err, MU_INVALID_ARGUMENT, "%s must be 4-dimensional: %s",
+				      what, mu_shape_str(s));
+}
+
+/* The convolution of an input and a filter of these shapes. */
+static int geometry(const struct kernel_call *c, const struct mu_shape *in,
+		    const struct mu_shape *filter, struct conv *g, struct mu_err *err)
+{
+	const struct window_attrs *a = c->state;
+	int rc;
+
+	if ((rc = need_rank4(in, "input", err)) || (rc = need_rank4(filter, "filter", err)))
+		return rc;
+	*g = (struct conv){.batch = in->dim[0], .channels = in->dim[3]};
+	if (g->batch > INT_MAX || g->channels > INT_MAX || filter->dim[2] > INT_MAX ||
+	    filter->dim[3] > INT_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s, %s",
+			       mu_shape_str(in), mu_shape_str(filter));
+	if (is_depthwise(c)) {
+		if (filter->dim[2] != g->channels)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input and filter must have the same depth: %lld vs %lld",
+				       (long long)g->channels, (long long)filter->dim[2]);
+		if (a->stride[0] != a->stride[1])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Current implementation only supports equal length strides "
+				       "in the row and column dimensions.");
+		g->groups = g->channels;
+		g->filters = filter->dim[2] * filter->dim[3];
+	} else {
+		if (filter->dim[2] <= 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "filter depth must be stricly greater than zero, got %lld",
+				       (long long)filter->dim[2]);
+		if (g->channels % filter->dim[2] != 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input depth must be evenly divisible by filter depth: "
+				       "%lld vs %lld",
+				       (long long)g->channels, (long long)filter->dim[2]);
+		g->groups = g->channels / filter->dim[2];
+		g->filters = filter->dim[3];
+		if (g->groups && g->filters % g->groups != 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "output depth must be evenly divisible by number of "
+				       "groups: %lld vs %lld",
+				       (long long)g->filters, (long long)g->groups);
+	}
+	if ((rc = window_axis_set(&g->row, a, WINDOW_ROWS, in->dim[1], filter->dim[0], err)))
+		return rc;
+	return window_axis_set(&g->column, a, WINDOW_COLUMNS, in->dim[2], filter->dim[1], err);
+}
+
+static int output_shape(const struct conv *g, struct mu_shape *s, struct mu_err *err)
+{
+	int64_t dims[4] = {g->batch, g->row.out, g->column.out, g->filters};
+
+	return mu_shape_set(s, 4, dims, err);
+}
+
+static int conv(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct conv g;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) || (rc = args_same_type(c, 0, 1, err)) ||
+	    (rc = geometry(c, &in->shape, &filter->shape, &g, err)) ||
+	    (rc = output_shape(&g, &shape, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		return rc;
+	g.type = in->dtype;
+	return conv_run(c, &g, in->data, filter->data, out->data, err);
+}
+
+/* The gradient must be what the forward op would have given. */
+static int check_grad(const struct kernel_call *c, const struct conv *g, struct mu_err *err)
+{
+	const struct mu_tensor *grad = kernel_in(c, 2);
+	struct mu_shape want;
+	int rc;
+
+	if ((rc = need_rank4(&grad->shape, "out_backprop", err)) ||
+	    (rc = output_shape(g, &want, err)))
+		return rc;
+	if (!mu_shape_eq(&want, &grad->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s: Size of out_backprop doesn't match computed: actual = %s, "
+			       "computed = %s",
+			       c->node->op, mu_shape_str(&grad->shape), mu_shape_str(&want));
+	return 0;
+}
+
+/* The shape in input i: four sizes; for an image the batch and depth may be left out. */
+static int sizes_of(const struct kernel_call *c, unsigned i, const char *what, bool image,
+		    struct mu_shape *out, struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, i)->shape, *grad = &kernel_in(c, 2)->shape;
+	int64_t d[4];
+	int n, rc;
+
+	if (s->rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %s input must be 1-dim, not %d",
+			       c->node->op, what, s->rank);
+	if ((rc = args_ints(c, i, d, 4, &n, err)))
+		return rc;
+	if (image && n == 2 && grad->rank == 4 && kernel_in(c, 1)->shape.rank == 4) {
+		d[2] = d[1];
+		d[1] = d[0];
+		d[0] = grad->dim[0];
+		d[3] = kernel_in(c, 1)->shape.dim[2];
+	} else if (n != 4) {
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s requires %s to contain 4 values",
+			       c->node->op, what);
+	}
+	return mu_shape_set(out, 4, d, err);
+}
+
+static int conv_input(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *filter = kernel_in(c, 1), *grad = kernel_in(c, 2);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct conv g;
+	int rc;
+
+	if ((rc = need_real(c, filter->dtype, err)) || (rc = args_same_type(c, 1, 2, err)) ||
+	    (rc = sizes_of(c, 0, "input_sizes", !is_depthwise(c), &shape, err)) ||
+	    (rc = geometry(c, &shape, &filter->shape, &g, err)) || (rc = check_grad(c, &g, err)) ||
+	    (rc = kernel_out(c, 0, filter->dtype, &shape, &out, err)))
+		return rc;
+	g.type = filter->dtype;
+	return conv_run_input(c, &g, filter->data, grad->data, out->data, err);
+}
+
+static int conv_filter(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *grad = kernel_in(c, 2);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct conv g;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = sizes_of(c, 1, "filter_sizes", false, &shape, err)) ||
+	    (rc = geometry(c, &in->shape, &shape, &g, err)) || (rc = check_grad(c, &g, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		return rc;
+	g.type = in->dtype;
+	return conv_run_filter(c, &g, in->data, grad->data, out->data, err);
+}
+
+static const struct kernel rows[] = {
+    {"Conv2D", KERNEL_EXPENSIVE, .run = conv, .prepare = prepare},
+    {"Conv2DBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = prepare},
+    {"Conv2DBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter, .prepare = prepare},
+    {"DepthwiseConv2dNative", KERNEL_EXPENSIVE, .run = conv, .prepare = prepare},
+    {"DepthwiseConv2dNativeBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = prepare},
+    {"DepthwiseConv2dNativeBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter,
+     .prepare = prepare},
+};
+KERNEL_TABLE(conv, rows)
