@@ -66,6 +66,7 @@ static int open_workers(struct session *s, struct gather *g, struct mu_err *err)
 		m.isolate_session_state = s->isolate;
 		m.master_task = s->master->rt->task_prefix;
 		m.master_incarnation = (int64_t)s->master->rt->incarnation;
+		m.master_address = (char *)peers_own_address(s->master->peers);
 		mu_buf_clear(&g->entries[i].request);
 		control_pack(&g->entries[i].request, &m);
 	}

@@ -66,7 +66,7 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 void peers_free(struct peers *ps);
 /* The task itself answers through its worker, from now on. */
 void peers_set_worker(struct peers *ps, struct worker *w);
-unsigned peers_count(const struct peers *ps);
+unsigned peers_count(const struct peers *ps); /* without those that were learned */
 struct peer *peers_at(struct peers *ps, unsigned i);
 /* By task prefix, or by a device's full name.  NULL when the cluster has none such. */
 struct peer *peers_find(struct peers *ps, const char *device);
@@ -74,6 +74,12 @@ struct peer *peers_find(struct peers *ps, const char *device);
 struct rendezvous_remote peers_remote(struct peers *ps);
 /* Calls that still fetch tensors for a step that is over are cancelled. */
 void peers_drop_step(struct peers *ps, int64_t step_id);
+
+/* Where this task listens, as its cluster names it; "" when the cluster does not. */
+const char *peers_own_address(const struct peers *ps);
+/* Takes in a task that the cluster did not have when this one started: a worker that was added to a
+ * running job opens its sessions here.  One that is known keeps its address. */
+int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err);
 
 /* Blocks until the answer. */
 int peer_call(struct peer *p, enum peer_method m, struct mu_span request, long timeout_ms,

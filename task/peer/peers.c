@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* The tasks that this one can talk to.  The list only grows, by tasks that join a running job; a
+ * peer's address in memory never changes. */
 #include "task/peer/peer.h"
 
 #include <pthread.h>
 
 #include "lib/graph/device_name.h"
 
+/* Peers that join later: more than a job may have workers (JOB_MAX_REPLICAS), and few enough that a
+ * stranger who invents them gets nowhere. */
+enum { MAX_LEARNED = 4096 };
+
 struct peers {
+	pthread_rwlock_t lock; /* guards what follows; not held across a call to a peer */
 	struct peer **list;
-	unsigned n;
+	unsigned n; /* of the cluster as it was at the start, then those that were learned */
+	unsigned n_own;
 	struct mu_map by_task;
+	char *own_address;
 };
 
 static void add(struct peers *ps, struct peer *p, const char *job, int index)
@@ -25,6 +34,7 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 	struct peers *ps = MU_NEW(struct peers);
 	size_t total = 1;
 
+	pthread_rwlock_init(&ps->lock, NULL);
 	mu_map_init(&ps->by_task);
 	for (unsigned j = 0; j < cluster->n_jobs; j++)
 		total += cluster->jobs[j].n_tasks;
@@ -36,12 +46,15 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 			const struct mu_cluster_task *task = &cluster->jobs[j].tasks[t];
 			struct peer *p;
 
-			if (!strcmp(cluster->jobs[j].name, job) && task->index == index)
+			if (!strcmp(cluster->jobs[j].name, job) && task->index == index) {
+				ps->own_address = mu_xstrdup(task->address);
 				continue;
+			}
 			p = peer_grpc_new(task->address, NULL);
 			if (p)
 				add(ps, p, cluster->jobs[j].name, task->index);
 		}
+	ps->n_own = ps->n;
 	return ps;
 }
 
@@ -55,6 +68,8 @@ void peers_free(struct peers *ps)
 		ps->list[i]->ops->free(ps->list[i]);
 	}
 	mu_map_fini(&ps->by_task);
+	pthread_rwlock_destroy(&ps->lock);
+	free(ps->own_address);
 	free(ps->list);
 	free(ps);
 }
@@ -64,21 +79,73 @@ void peers_set_worker(struct peers *ps, struct worker *w)
 	peer_local_set_worker(ps->list[0], w);
 }
 
+const char *peers_own_address(const struct peers *ps)
+{
+	return ps->own_address ? ps->own_address : "";
+}
+
 unsigned peers_count(const struct peers *ps)
 {
-	return ps->n;
+	return ps->n_own;
 }
 
 struct peer *peers_at(struct peers *ps, unsigned i)
 {
-	return ps->list[i];
+	struct peer *p;
+
+	pthread_rwlock_rdlock(&ps->lock);
+	p = ps->list[i];
+	pthread_rwlock_unlock(&ps->lock);
+	return p;
 }
 
 struct peer *peers_find(struct peers *ps, const char *device)
 {
 	size_t len = mu_device_task_len(device);
+	struct peer *p;
 
-	return len ? mu_map_get_n(&ps->by_task, device, len) : NULL;
+	pthread_rwlock_rdlock(&ps->lock);
+	p = len ? mu_map_get_n(&ps->by_task, device, len) : NULL;
+	pthread_rwlock_unlock(&ps->lock);
+	return p;
+}
+
+/* Takes p. */
+static int learn(struct peers *ps, struct peer *p, const char *job, int index, struct mu_err *err)
+{
+	if (ps->n - ps->n_own == MAX_LEARNED)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "%d tasks have joined since this one started; restart it",
+			       MAX_LEARNED);
+	ps->list = mu_xrealloc(ps->list, (ps->n + 1) * sizeof(ps->list[0]));
+	add(ps, p, job, index);
+	return 0;
+}
+
+int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err)
+{
+	struct mu_device_name name;
+	struct peer *p;
+	int rc;
+
+	if (peers_find(ps, task))
+		return 0;
+	if ((rc = mu_device_parse(&name, task, err)))
+		return rc;
+	if (!name.job[0] || name.task < 0 || mu_device_task_len(task) != strlen(task))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.200s' is no task's name", task);
+	p = peer_grpc_new(address, err);
+	if (!p)
+		return -MU_INVALID_ARGUMENT;
+	pthread_rwlock_wrlock(&ps->lock);
+	if (!mu_map_get(&ps->by_task, task))
+		rc = learn(ps, p, name.job, name.task, err);
+	else
+		rc = 1; /* another call was faster */
+	pthread_rwlock_unlock(&ps->lock);
+	if (rc)
+		p->ops->free(p);
+	return rc < 0 ? rc : 0;
 }
 
 static void recv_remote(void *ctx, struct rendezvous *r, const char *key, rendezvous_done done,
@@ -104,8 +171,13 @@ struct rendezvous_remote peers_remote(struct peers *ps)
 
 void peers_drop_step(struct peers *ps, int64_t step_id)
 {
-	for (unsigned i = 1; i < ps->n; i++)
-		peer_grpc_drop_step(ps->list[i], step_id);
+	unsigned n;
+
+	pthread_rwlock_rdlock(&ps->lock);
+	n = ps->n;
+	pthread_rwlock_unlock(&ps->lock);
+	for (unsigned i = 1; i < n; i++)
+		peer_grpc_drop_step(peers_at(ps, i), step_id);
 }
 
 struct waiter {

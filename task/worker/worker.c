@@ -94,6 +94,8 @@ static int create_session(struct worker *w, const Muster__CreateWorkerSessionReq
 
 	if (!*m->session_handle)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a worker session needs a handle");
+	if (*m->master_address && peers_learn(w->peers, m->master_task, m->master_address, err))
+		return mu_wrap(err, "CreateWorkerSession");
 	s = MU_NEW(struct worker_session);
 	s->handle = mu_xstrdup(m->session_handle);
 	s->container = mu_xstrdup(m->isolate_session_state ? m->session_handle : "");
