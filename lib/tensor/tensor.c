@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/tensor/small.h"
+
 _Atomic size_t mu_tensor_limit = (size_t)16 << 30;
 _Thread_local size_t mu_tensor_limit_here = SIZE_MAX;
 
@@ -133,11 +135,18 @@ static void fini_elements(struct mu_tbuf *b)
 			mu_handle_fini(&((struct mu_handle *)b->data)[i]);
 }
 
-/* Small buffers keep their data behind the header; one malloc, one free. */
+enum { HEAD = (sizeof(struct mu_tbuf) + ALIGN - 1) / ALIGN * ALIGN };
+
+static size_t whole_size(size_t bytes)
+{
+	return HEAD + ((bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+}
+
+/* The data lies behind the header: one allocation a buffer. */
 static void release_own(struct mu_tbuf *b)
 {
 	fini_elements(b);
-	free(b);
+	small_free(b, whole_size(b->size));
 }
 
 int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
@@ -155,9 +164,7 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 			       "a tensor of shape %s and type %s is over the limit of %zu bytes",
 			       mu_shape_str(shape), mu_dtype_name(dtype),
 			       atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed));
-	size_t head = (sizeof(struct mu_tbuf) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-	size_t whole = (head + bytes + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-	struct mu_tbuf *b = aligned_alloc(ALIGN, whole);
+	struct mu_tbuf *b = small_alloc(whole_size(bytes));
 	if (!b)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "out of memory for a tensor of shape %s and type %s",
@@ -166,13 +173,13 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 	b->dtype = dtype;
 	b->size = bytes;
 	b->count = shape->count;
-	b->data = (char *)b + head;
+	b->data = (char *)b + HEAD;
 	b->release = release_own;
 	b->owner = NULL;
 	if (!mu_dtype_size(dtype))
 		memset(b->data, 0, bytes);
 	out->dtype = dtype;
-	out->shape = *shape;
+	mu_shape_copy(&out->shape, shape);
 	out->buf = b;
 	out->data = b->data;
 	return 0;
@@ -196,29 +203,6 @@ void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_
 	b->release = release ? release : release_wrapped;
 	b->owner = owner;
 	*out = (struct mu_tensor){.dtype = dtype, .shape = *shape, .buf = b, .data = data};
-}
-
-struct mu_tensor mu_tensor_ref(const struct mu_tensor *t)
-{
-	if (t->buf)
-		atomic_fetch_add_explicit(&t->buf->refs, 1, memory_order_relaxed);
-	return *t;
-}
-
-void mu_tensor_unref(struct mu_tensor *t)
-{
-	struct mu_tbuf *b = t->buf;
-
-	t->dtype = MU_DT_INVALID;
-	t->buf = NULL;
-	t->data = NULL;
-	if (b && atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1)
-		b->release(b);
-}
-
-bool mu_tensor_is_sole(const struct mu_tensor *t)
-{
-	return t->buf && atomic_load_explicit(&t->buf->refs, memory_order_acquire) == 1;
 }
 
 struct mu_tensor mu_tensor_reshaped(const struct mu_tensor *t, const struct mu_shape *shape)

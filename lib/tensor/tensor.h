@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 #include "lib/base/buf.h"
 #include "lib/base/err.h"
@@ -43,6 +44,16 @@ static inline struct mu_shape mu_shape_scalar(void)
 static inline struct mu_shape mu_shape_vec(int64_t n) /* n >= 0, from a count that already fits */
 {
 	return (struct mu_shape){.rank = 1, .count = n, .dim = {n}};
+}
+/* Copies the dimensions that there are. */
+static inline void mu_shape_copy(struct mu_shape *to, const struct mu_shape *from)
+{
+	to->rank = from->rank;
+	to->count = from->count;
+	if (from->rank > 2)
+		memcpy(to->dim, from->dim, sizeof to->dim);
+	else if (from->rank)
+		memcpy(to->dim, from->dim, 2 * sizeof to->dim[0]);
 }
 bool mu_shape_eq(const struct mu_shape *a, const struct mu_shape *b);
 bool mu_shape_matches(const struct mu_shape *s, const struct mu_pshape *p);
@@ -73,11 +84,11 @@ struct mu_tbuf {
 	void *owner;                        /* for release */
 };
 
-struct mu_tensor {
+struct mu_tensor { /* the shape last: of a small one only the first bytes are ever touched */
 	enum mu_dtype dtype;
-	struct mu_shape shape;
 	struct mu_tbuf *buf; /* NULL only for "no tensor" */
 	void *data;          /* first element; within buf */
+	struct mu_shape shape;
 };
 
 /* Uninitialised memory for plain types, empty elements for strings and handles.  Fails with
@@ -88,13 +99,46 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 /* Wraps memory owned by somebody else: release(buf) is called with buf->owner == owner. */
 void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
 		    void *data, void (*release)(struct mu_tbuf *), void *owner);
-struct mu_tensor mu_tensor_ref(const struct mu_tensor *t);
-void mu_tensor_unref(struct mu_tensor *t); /* and zeroes it */
+/* Plain assignment, but for dimensions that there are not. */
+static inline void mu_tensor_move(struct mu_tensor *to, const struct mu_tensor *from)
+{
+	to->dtype = from->dtype;
+	to->buf = from->buf;
+	to->data = from->data;
+	mu_shape_copy(&to->shape, &from->shape);
+}
+static inline void mu_tensor_share(struct mu_tensor *to, const struct mu_tensor *from)
+{
+	if (from->buf)
+		atomic_fetch_add_explicit(&from->buf->refs, 1, memory_order_relaxed);
+	mu_tensor_move(to, from);
+}
+static inline struct mu_tensor mu_tensor_ref(const struct mu_tensor *t)
+{
+	if (t->buf)
+		atomic_fetch_add_explicit(&t->buf->refs, 1, memory_order_relaxed);
+	return *t;
+}
+/* And zeroes it.  Whoever holds the only reference need not count: nobody can add one. */
+static inline void mu_tensor_unref(struct mu_tensor *t)
+{
+	struct mu_tbuf *b = t->buf;
+
+	t->dtype = MU_DT_INVALID;
+	t->buf = NULL;
+	t->data = NULL;
+	if (b && (atomic_load_explicit(&b->refs, memory_order_acquire) == 1 ||
+		  atomic_fetch_sub_explicit(&b->refs, 1, memory_order_acq_rel) == 1))
+		b->release(b);
+}
 int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in,
 		   struct mu_err *err); /* deep */
 /* Same buffer, other shape of the same count (the caller has checked that); a new reference. */
 struct mu_tensor mu_tensor_reshaped(const struct mu_tensor *t, const struct mu_shape *shape);
-bool mu_tensor_is_sole(const struct mu_tensor *t);
+static inline bool mu_tensor_is_sole(const struct mu_tensor *t)
+{
+	return t->buf && atomic_load_explicit(&t->buf->refs, memory_order_acquire) == 1;
+}
 size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included */
 
 extern _Atomic size_t mu_tensor_limit; /* largest single tensor in bytes; 16 GiB unless set */

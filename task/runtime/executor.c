@@ -13,6 +13,9 @@
 
 /* A guest runs at most this many nodes, and nothing on more than this many bytes. */
 enum { GUEST_NODES = 512, GUEST_BYTES = 256 << 10, WORTH_A_THREAD = 32 << 10 };
+/* How far down the stack a node is fetched early, and how often a thread sees whether the others
+ * have gone. */
+enum { AHEAD = 4, LOOK_EVERY = 64 };
 
 static _Thread_local struct work *current;
 
@@ -32,16 +35,21 @@ void value_clear(struct value *v)
 		resource_unref(&v->ref->base);
 		v->ref = NULL;
 	}
-	v->dead = false;
+	v->dead = v->kept = false;
 }
 
-void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
+static inline void push(struct work *w, uint32_t node, struct iteration *it, bool dead)
 {
 	if (w->n == w->cap)
 		work_reserve(w, 2 * w->cap);
 	w->items[w->n++] = (struct item){node, dead, it};
-	if (it->frame)
+	if (__builtin_expect(it->frame != NULL, 0))
 		frame_started(it);
+}
+
+void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead)
+{
+	push(w, node, it, dead);
 }
 
 /* Merge runs on its first live input, or dead when there can be none. */
@@ -66,18 +74,17 @@ static bool merge_arrives(_Atomic uint64_t *word, bool control, bool dead, bool 
 	return !(old & MERGE_LIVE) && (uint32_t)old == 0;
 }
 
-static void put_value(struct value *slot, struct value *v, bool last)
+static inline void put_value(struct value *slot, struct value *v, bool last)
 {
+	slot->ref = v->ref;
 	if (last) {
-		*slot = *v;
+		mu_tensor_move(&slot->tensor, &v->tensor);
 		v->tensor.buf = NULL;
 		v->tensor.dtype = MU_DT_INVALID;
 		v->ref = NULL;
 		return;
 	}
-	slot->tensor = mu_tensor_ref(&v->tensor);
-	slot->dead = false;
-	slot->ref = v->ref;
+	mu_tensor_share(&slot->tensor, &v->tensor);
 	if (v->ref)
 		resource_ref(&v->ref->base);
 }
@@ -107,8 +114,8 @@ static void deliver_merge(struct work *w, struct iteration *it, const struct pla
 		work_push(w, e->dst, it, merge_dead);
 }
 
-void work_deliver(struct work *w, struct iteration *it, const struct plan_edge *e, struct value *v,
-		  bool dead, bool last)
+static inline void deliver(struct work *w, struct iteration *it, const struct plan_edge *e,
+			   struct value *v, bool dead, bool last)
 {
 	const struct plan_node *d = &w->step->executor->nodes[e->dst];
 
@@ -118,51 +125,69 @@ void work_deliver(struct work *w, struct iteration *it, const struct plan_edge *
 	}
 	if (e->slot != NO_SLOT && !dead)
 		put_value(&it->slots[e->slot], v, last);
-	if (d->initial == 1) {
-		work_push(w, e->dst, it, dead);
+	if (d->single) {
+		push(w, e->dst, it, dead);
 		return;
 	}
-	uint64_t change = dead ? PENDING_DEAD - 1 : (uint64_t)-1;
-	uint64_t now =
-	    atomic_fetch_add_explicit(&it->pending[d->pending], change, memory_order_acq_rel) +
-	    change;
+	_Atomic uint64_t *word = &it->pending[d->pending];
+	uint64_t now, change = dead ? PENDING_DEAD - 1 : (uint64_t)-1;
+	if (w->alone) {
+		now = atomic_load_explicit(word, memory_order_relaxed) + change;
+		atomic_store_explicit(word, now, memory_order_relaxed);
+	} else {
+		now = atomic_fetch_add_explicit(word, change, memory_order_acq_rel) + change;
+	}
 	if ((uint32_t)now == 0)
-		work_push(w, e->dst, it, now >= PENDING_DEAD);
+		push(w, e->dst, it, now >= PENDING_DEAD);
 }
 
-void work_deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
-		      struct value *out, bool dead)
+void work_deliver(struct work *w, struct iteration *it, const struct plan_edge *e, struct value *v,
+		  bool dead, bool last)
+{
+	deliver(w, it, e, v, dead, last);
+}
+
+static inline void deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
+			       struct value *out, bool dead)
 {
 	const struct plan_edge *e = &w->step->executor->edges[n->edges], *end = e + n->n_edges;
 
 	for (; e < end; e++) {
 		if (e->port == MU_CONTROL) {
-			work_deliver(w, it, e, NULL, dead, false);
+			deliver(w, it, e, NULL, dead, false);
 			continue;
 		}
 		bool last = e + 1 == end || e[1].port != e->port;
 		struct value *v = dead ? NULL : &out[e->port];
-		work_deliver(w, it, e, v, dead || v->dead, last);
+		deliver(w, it, e, v, dead || v->dead, last);
 	}
 }
 
+void work_deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
+		      struct value *out, bool dead)
+{
+	deliver_all(w, it, n, out, dead);
+}
+
 /* What a node made goes out; what it was given is let go. */
-static void complete(struct work *w, const struct plan_node *n, struct iteration *it,
-		     struct value *out, bool dead)
+static inline void complete(struct work *w, const struct plan_node *n, struct iteration *it,
+			    struct value *out, bool dead)
 {
 	struct value *in = &it->slots[n->in_slot];
 
 	for (uint32_t i = 0; i < n->n_in; i++)
-		value_clear(&in[i]);
+		if (!in[i].kept && (in[i].tensor.buf || in[i].ref))
+			value_clear(&in[i]);
 	if (!atomic_load_explicit(&w->step->failed, memory_order_relaxed)) {
 		if (n->kind == NODE_PLAIN || n->kind == NODE_MERGE)
-			work_deliver_all(w, it, n, out, dead);
+			deliver_all(w, it, n, out, dead);
 		else
 			frame_propagate(w, n, it, out, dead);
 	}
 	if (out)
 		for (uint32_t i = 0; i < n->n_out; i++)
-			value_clear(&out[i]);
+			if (out[i].tensor.buf || out[i].ref || out[i].dead)
+				value_clear(&out[i]);
 	if (it->frame)
 		frame_ended(w, it);
 }
@@ -192,44 +217,50 @@ static int take_refs(const struct executor *e, const struct plan_node *n, struct
 	return 0;
 }
 
-static void fill_call(struct kernel_call *k, struct step *s, const struct plan_node *n,
-		      struct iteration *it, struct value *out, bool dead)
+static inline void fill_call(struct kernel_call *k, struct step *s, const struct plan_node *n,
+			     struct iteration *it, struct value *out, bool dead)
 {
-	*k = (struct kernel_call){.node = n->node,
-				  .state = n->state,
-				  .n_in = n->n_in,
-				  .n_out = n->n_out,
-				  .in = &it->slots[n->in_slot],
-				  .out = out,
-				  .step = s,
-				  .runtime = s->executor->rt,
-				  .dead_input = dead};
+	k->node = n->node;
+	k->state = n->state;
+	k->n_in = n->n_in;
+	k->n_out = n->n_out;
+	k->in = &it->slots[n->in_slot];
+	k->out = out;
+	k->step = s;
+	k->runtime = s->executor->rt;
+	k->dead_input = dead;
+	k->frame = k->iter = 0;
 	if (it->frame)
 		frame_position(it, &k->frame, &k->iter);
 }
 
-static void run_async(struct work *w, uint32_t node, struct iteration *it, bool dead)
+static void look_around(struct work *w)
 {
-	const struct plan_node *n = &w->step->executor->nodes[node];
-	struct call *c = &it->calls[n->call];
-
-	fill_call(&c->k, w->step, n, it, &it->slots[n->out_slot], dead);
-	c->it = it;
-	c->node = node;
-	c->registered = c->failed = false;
-	atomic_fetch_add_explicit(&w->step->outstanding, 1, memory_order_relaxed);
-	n->kernel->start(&c->k);
+	w->alone = atomic_load_explicit(&w->step->outstanding, memory_order_acquire) == 1;
 }
 
-static void execute(struct work *w, struct item item)
+static void run_async(struct work *w, const struct plan_node *n, struct iteration *it, bool dead)
+{
+	const struct plan_extra *x = plan_extra(w->step->executor, n);
+	struct call *c = &it->calls[x->call];
+
+	fill_call(&c->k, w->step, n, it, &it->slots[x->out_slot], dead);
+	c->it = it;
+	c->node = (uint32_t)(n - w->step->executor->nodes);
+	c->registered = c->failed = false;
+	w->alone = false;
+	atomic_fetch_add_explicit(&w->step->outstanding, 1, memory_order_relaxed);
+	x->kernel->start(&c->k);
+	look_around(w); /* it may have ended at once */
+}
+
+static inline void execute(struct work *w, const struct plan_node *n, struct iteration *it,
+			   bool dead)
 {
 	struct executor *e = w->step->executor;
-	const struct plan_node *n = &e->nodes[item.node];
-	struct iteration *it = item.it;
-	struct kernel_call k;
 	struct mu_err err;
 
-	if ((item.dead && !n->sees_dead) ||
+	if ((dead && !n->sees_dead) ||
 	    atomic_load_explicit(&w->step->failed, memory_order_relaxed)) {
 		complete(w, n, it, NULL, true);
 		return;
@@ -241,34 +272,37 @@ static void execute(struct work *w, struct item item)
 		return;
 	}
 	if (n->async) {
-		run_async(w, item.node, it, item.dead);
+		run_async(w, n, it, dead);
 		return;
 	}
-	fill_call(&k, w->step, n, it, w->out, item.dead);
-	if (n->kernel->run && n->kernel->run(&k, &err))
+	if (!n->run) {
+		complete(w, n, it, NULL, false);
+		return;
+	}
+	fill_call(&w->call, w->step, n, it, w->out, dead);
+	if (n->run(&w->call, &err))
 		step_fail(w->step, n->node, &err);
 	complete(w, n, it, w->out, false);
 }
 
-static size_t input_bytes(const struct plan_node *n, const struct item *i)
+static size_t input_bytes(const struct plan_node *n, const struct iteration *it)
 {
 	size_t bytes = 0;
 
 	for (uint32_t k = 0; k < n->n_in; k++) {
-		const struct value *v = &i->it->slots[n->in_slot + k];
+		const struct value *v = &it->slots[n->in_slot + k];
 		if (v->tensor.buf)
 			bytes += v->tensor.buf->size;
 	}
 	return bytes;
 }
 
-static bool should_hand_over(const struct work *w, const struct item *i)
+static bool should_hand_over(const struct work *w, const struct plan_node *n,
+			     const struct iteration *it, bool dead)
 {
-	const struct plan_node *n = &w->step->executor->nodes[i->node];
-
-	if (n->async || i->dead || (!w->guest && !(n->expensive && w->n)))
+	if (n->async || dead || (!w->guest && !(n->expensive && w->n)))
 		return false;
-	size_t bytes = input_bytes(n, i);
+	size_t bytes = input_bytes(n, it);
 	return (n->expensive && bytes >= WORTH_A_THREAD) || (w->guest && bytes >= GUEST_BYTES);
 }
 
@@ -293,6 +327,7 @@ static void hand_over(struct work *w, const struct item *items, unsigned n)
 	h->job.run = run_handed;
 	h->step = w->step;
 	h->n = n;
+	w->alone = false;
 	memcpy(h->items, items, n * sizeof *items);
 	atomic_fetch_add_explicit(&w->step->outstanding, 1, memory_order_relaxed);
 	thread_pool_add(w->step->executor->rt->pool, &h->job);
@@ -322,6 +357,7 @@ void work_begin(struct work *w, struct step *s, bool guest)
 		w->out = MU_NEW_ARRAY(struct value, s->executor->max_out);
 	else
 		memset(w->few_out, 0, sizeof w->few_out);
+	look_around(w);
 	current = w;
 }
 
@@ -329,15 +365,24 @@ void work_begin(struct work *w, struct step *s, bool guest)
 void work_run(struct work *w)
 {
 	struct step *s = w->step;
+	const struct plan_node *nodes = s->executor->nodes;
 
 	while (w->n) {
-		struct item i = w->items[--w->n];
-		if (should_hand_over(w, &i)) {
-			hand_over(w, &i, 1);
+		/* Field by field: a 16-byte load just after two stores would wait for them. */
+		const struct item *top = &w->items[--w->n];
+		const struct plan_node *n = &nodes[top->node];
+		bool dead = top->dead;
+		struct iteration *it = top->it;
+		if (w->n >= AHEAD)
+			__builtin_prefetch(&nodes[w->items[w->n - AHEAD].node]);
+		if ((n->expensive || w->guest) && should_hand_over(w, n, it, dead)) {
+			hand_over(w, top, 1);
 			continue;
 		}
-		execute(w, i);
-		if (w->guest && ++w->done > GUEST_NODES && w->n) {
+		execute(w, n, it, dead);
+		if (++w->done % LOOK_EVERY == 0 && !w->alone)
+			look_around(w);
+		if (w->guest && w->done > GUEST_NODES && w->n) {
 			hand_over(w, w->items, w->n);
 			w->n = 0;
 		}

@@ -178,7 +178,7 @@ void frame_ended(struct work *w, struct iteration *it)
 static void enter(struct work *w, const struct plan_node *n, struct iteration *it,
 		  struct value *out, bool dead)
 {
-	struct frame *f = open_frame(w->step, n->child, it);
+	struct frame *f = open_frame(w->step, plan_extra(w->step->executor, n)->child, it);
 	struct iteration *first, *last, *later = NULL;
 
 	pthread_mutex_lock(&f->lock);

@@ -25,10 +25,12 @@ int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_d
 	    in->shape.count != shape->count || b->count != shape->count || in->data != b->data ||
 	    !mu_dtype_size(dtype) || !mu_tensor_is_sole(in))
 		return kernel_out(c, i, dtype, shape, out, err);
-	c->out[i].tensor = *in;
-	c->out[i].tensor.shape = *shape;
+	struct mu_tensor *to = *out = &c->out[i].tensor;
+	to->dtype = dtype;
+	to->buf = b;
+	to->data = in->data;
+	mu_shape_copy(&to->shape, shape);
 	in->buf = NULL;
-	*out = &c->out[i].tensor;
 	return 0;
 }
 

@@ -23,9 +23,11 @@ struct thread_pool;
 
 /* What travels along an edge: a tensor, or a reference to a variable, or nothing but deadness. */
 struct value {
-	struct mu_tensor tensor; /* unset when ref or dead */
-	struct variable *ref;    /* one reference to the variable held by this value */
 	bool dead;
+	bool kept;               /* the executor's: a constant that stays from step to step */
+	struct variable *ref;    /* one reference to the variable held by this value */
+	struct mu_tensor tensor; /* unset when ref or dead */
+	uint64_t room;           /* 128 bytes: those of a scalar in the first cache line */
 };
 
 struct kernel_call {
@@ -44,6 +46,7 @@ enum kernel_flag {
 	KERNEL_EXPENSIVE = 1 << 0, /* worth another thread; the rest run in place */
 	KERNEL_SEES_DEAD = 1 << 1, /* runs even when an input is dead (Send, Merge) */
 	KERNEL_NO_FOLD = 1 << 2,   /* result must not be computed ahead of time */
+	KERNEL_MOVES = 1 << 3,     /* takes its inputs away */
 };
 
 struct kernel {

@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+enum { LINE = 64 }; /* bytes that a processor fetches at once */
+
 static const struct {
 	const char *op;
 	enum node_kind kind;
@@ -28,17 +30,17 @@ struct types {
 	unsigned n_in, n_out;
 };
 
-static int find_kernel(struct plan_node *p, struct mu_err *err)
+static int find_kernel(const struct mu_node *n, const struct kernel **out, struct mu_err *err)
 {
-	int rc = mu_node_need_def(p->node, err);
+	int rc = mu_node_need_def(n, err);
 
 	if (rc)
 		return rc;
-	p->kernel = cpu_kernel_find(p->node->op);
-	if (!p->kernel)
+	*out = cpu_kernel_find(n->op);
+	if (!*out)
 		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "this task has no CPU kernel for op '%s', node '%s'", p->node->op,
-			       p->node->name);
+			       "this task has no CPU kernel for op '%s', node '%s'", n->op,
+			       n->name);
 	return 0;
 }
 
@@ -112,28 +114,77 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 	return 0;
 }
 
-static void describe(struct plan_node *p)
+static void describe(struct plan_node *p, const struct kernel *k)
 {
-	const struct mu_attr *constant = mu_node_attr(p->node, "is_constant");
+	const struct mu_node *n = p->node;
 
-	p->kind = (uint8_t)kind_of(p->node->op);
-	p->async = p->kernel->start != NULL;
-	p->expensive = p->kernel->flags & KERNEL_EXPENSIVE;
-	p->sees_dead = p->kernel->flags & KERNEL_SEES_DEAD;
-	p->uninit_ok = p->node->def->flags & MU_OP_UNINIT_OK;
-	p->constant =
-	    p->kind == NODE_ENTER && constant && constant->kind == MU_ATTR_BOOL && constant->b;
-	if (p->kind == NODE_MERGE)
-		p->initial = p->node->n_controls + MERGE_DATA * p->node->n_inputs;
-	else
-		p->initial = p->node->n_inputs + p->node->n_controls;
+	p->kind = (uint8_t)kind_of(n->op);
+	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : k->run;
+	p->async = k->start != NULL;
+	p->expensive = (k->flags & KERNEL_EXPENSIVE) != 0;
+	p->sees_dead = (k->flags & KERNEL_SEES_DEAD) != 0;
+	p->uninit_ok = (n->def->flags & MU_OP_UNINIT_OK) != 0;
+	p->fixed = n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
+	if (p->kind == NODE_ENTER) {
+		const struct mu_attr *constant = mu_node_attr(n, "is_constant");
+		p->constant = constant && constant->kind == MU_ATTR_BOOL && constant->b;
+	}
+}
+
+bool plan_is_bound(const struct executor *e, uint32_t i, uint32_t k)
+{
+	const struct mu_node *n = e->nodes[i].node;
+
+	if (!e->nodes[n->inputs[k].node->id].fixed)
+		return false;
+	return k >= n->n_inputs ||
+	       (e->nodes[i].kind == NODE_PLAIN && !(e->extra[i].kernel->flags & KERNEL_MOVES));
+}
+
+/* What each node waits for, and what it need not wait for. */
+static void count_inputs(struct executor *e)
+{
+	size_t n_bound = 0;
+
+	for (uint32_t i = 0; i < e->n_nodes; i++) {
+		const struct mu_node *n = e->nodes[i].node;
+		uint64_t data = n->n_inputs, controls = n->n_controls;
+		for (uint32_t k = 0; k < n->n_inputs + n->n_controls; k++) {
+			if (!plan_is_bound(e, i, k))
+				continue;
+			if (k >= n->n_inputs) {
+				controls--;
+				continue;
+			}
+			data--;
+			n_bound++;
+			e->nodes[i].keeps = true;
+		}
+		e->extra[i].initial =
+		    e->nodes[i].kind == NODE_MERGE ? controls + MERGE_DATA * data : data + controls;
+		e->nodes[i].single = e->nodes[i].kind != NODE_MERGE && data + controls == 1;
+	}
+	e->bound = MU_ARENA_ARRAY(&e->arena, struct plan_bound, n_bound);
+}
+
+/* After the kernels have had a look at their nodes: a Const's value is one. */
+static void bind_constants(struct executor *e)
+{
+	for (uint32_t i = 0; i < e->n_nodes; i++)
+		for (uint32_t k = 0; e->nodes[i].keeps && k < e->nodes[i].n_in; k++)
+			if (plan_is_bound(e, i, k))
+				e->bound[e->n_bound++] = (struct plan_bound){
+				    e->nodes[i].in_slot + k,
+				    mu_node_attr(e->nodes[i].node->inputs[k].node, "value")
+					->tensor};
 }
 
 static int prepare_all(struct executor *e, struct mu_err *err)
 {
 	for (; e->n_prepared < e->n_nodes; e->n_prepared++) {
 		struct plan_node *p = &e->nodes[e->n_prepared];
-		if (p->kernel->prepare && p->kernel->prepare(p->node, e->rt, &p->state, err))
+		const struct kernel *k = e->extra[e->n_prepared].kernel;
+		if (k->prepare && k->prepare(p->node, e->rt, &p->state, err))
 			return mu_append(err, "\n\t [[{{node %s}}]]", p->node->name);
 	}
 	return 0;
@@ -143,7 +194,7 @@ static void lay_out(struct plan_frame *f)
 {
 	size_t at = sizeof(struct iteration) + f->n_nodes * sizeof(_Atomic uint64_t);
 
-	f->slots_at = (at + 15) & ~(size_t)15;
+	f->slots_at = (at + LINE - 1) & ~(size_t)(LINE - 1);
 	f->calls_at = (f->slots_at + f->n_slots * sizeof(struct value) + 15) & ~(size_t)15;
 	f->size = f->calls_at + f->n_calls * sizeof(struct call);
 }
@@ -158,19 +209,19 @@ static void number_nodes(struct executor *e)
 		p->in_slot = f->n_slots;
 		f->n_slots += p->n_in;
 		if (p->async) {
-			p->call = f->n_calls++;
-			p->out_slot = f->n_slots;
+			e->extra[i].call = f->n_calls++;
+			e->extra[i].out_slot = f->n_slots;
 			f->n_slots += p->n_out;
 		}
 		if (p->kind == NODE_ENTER)
-			e->frames[p->child].n_enters++;
+			e->frames[e->extra[i].child].n_enters++;
 	}
 	for (unsigned i = 0; i < e->n_frames; i++) {
 		lay_out(&e->frames[i]);
 		e->frames[i].initial = MU_ARENA_ARRAY(&e->arena, uint64_t, e->frames[i].n_nodes);
 	}
 	for (unsigned i = 0; i < e->n_nodes; i++)
-		e->frames[e->nodes[i].frame].initial[e->nodes[i].pending] = e->nodes[i].initial;
+		e->frames[e->nodes[i].frame].initial[e->nodes[i].pending] = e->extra[i].initial;
 }
 
 /* Roots that wait go last, which is first off the stack: their requests leave early. */
@@ -180,9 +231,17 @@ static void collect_roots(struct executor *e)
 	for (int waits = 0; waits < 2; waits++)
 		for (unsigned i = 0; i < e->n_nodes; i++) {
 			const struct plan_node *p = &e->nodes[i];
-			if (p->node->n_inputs + p->node->n_controls == 0 && p->async == waits)
+			if (!e->extra[i].initial && p->async == waits && !(p->fixed && !p->n_edges))
 				e->roots[e->n_roots++] = i;
 		}
+}
+
+static struct plan_node *lines_of_nodes(struct executor *e)
+{
+	_Static_assert(sizeof(struct plan_node) == LINE, "a node is one cache line");
+	char *p = mu_arena_zalloc(&e->arena, ((size_t)e->n_nodes + 1) * LINE);
+
+	return (struct plan_node *)(void *)(p + (-(uintptr_t)p & (LINE - 1)));
 }
 
 int plan_compile(struct executor *e, struct mu_err *err)
@@ -193,14 +252,15 @@ int plan_compile(struct executor *e, struct mu_err *err)
 
 	mu_arena_init(&scratch);
 	e->n_nodes = e->graph->n_nodes;
-	e->nodes = MU_ARENA_ARRAY(&e->arena, struct plan_node, e->n_nodes);
+	e->nodes = lines_of_nodes(e);
+	e->extra = MU_ARENA_ARRAY(&e->arena, struct plan_extra, e->n_nodes);
 	types = MU_ARENA_ARRAY(&scratch, struct types, e->n_nodes);
 	e->all_taken = true;
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
 		e->nodes[i].node = e->graph->nodes[i];
-		rc = find_kernel(&e->nodes[i], err);
+		rc = find_kernel(e->nodes[i].node, &e->extra[i].kernel, err);
 		if (!rc)
-			describe(&e->nodes[i]);
+			describe(&e->nodes[i], e->extra[i].kernel);
 		e->all_taken &= e->nodes[i].kind == NODE_PLAIN;
 	}
 	if (!rc)
@@ -208,21 +268,39 @@ int plan_compile(struct executor *e, struct mu_err *err)
 	mu_arena_fini(&scratch);
 	if (rc || (rc = plan_frames(e, err)))
 		return rc;
+	count_inputs(e);
 	number_nodes(e);
-	collect_roots(e);
-	if ((rc = plan_edges(e, err)))
+	if ((rc = plan_edges(e, err)) || (rc = prepare_all(e, err)))
 		return rc;
-	return prepare_all(e, err);
+	collect_roots(e);
+	bind_constants(e);
+	return 0;
 }
 
 struct iteration *iteration_new(const struct plan_frame *f)
 {
-	struct iteration *it = mu_xcalloc(1, f->size);
+	size_t size = (f->size + LINE - 1) & ~(size_t)(LINE - 1);
+	struct iteration *it = aligned_alloc(LINE, size);
 
+	if (!it)
+		it = mu_xmalloc(SIZE_MAX / 2); /* says so, and ends */
+	memset(it, 0, size);
 	it->slots = (struct value *)((char *)it + f->slots_at);
 	it->calls = (struct call *)((char *)it + f->calls_at);
 	if (f->n_nodes)
 		memcpy(it->pending, f->initial, f->n_nodes * sizeof f->initial[0]);
+	return it;
+}
+
+struct iteration *iteration_new_root(const struct executor *e)
+{
+	struct iteration *it = iteration_new(&e->frames[ROOT_FRAME]);
+
+	for (uint32_t i = 0; i < e->n_bound; i++) {
+		struct value *v = &it->slots[e->bound[i].slot];
+		mu_tensor_share(&v->tensor, e->bound[i].tensor);
+		v->kept = true;
+	}
 	return it;
 }
 

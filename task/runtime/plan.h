@@ -4,7 +4,8 @@
  * Plan.  Nodes, edges and roots lie in flat arrays.  Each node belongs to one frame: the root, or
  * the body of a while loop.  Within its frame it has a pending word and a run of input slots, and
  * an iteration is one block with all of a frame's pending words and slots; the root has exactly
- * one.
+ * one.  Constants that wait for nothing are not run: each slot that one leads to holds its tensor
+ * from step to step.
  *
  * Step.  A thread that works on a step has a `struct work`: a stack of ready nodes.  A step is over
  * when no thread works on it and no call is parked; both are counted in `outstanding`, so a chain
@@ -39,20 +40,36 @@ struct plan_edge {
 	int port;
 };
 
+/* What every run of a node needs: one cache line. */
 struct plan_node {
-	const struct kernel *kernel;
-	const struct mu_node *node;
+	int (*run)(struct kernel_call *c, struct mu_err *err); /* NULL: nothing, or asynchronous */
 	void *state;
-	uint64_t initial; /* pending word at the start of an iteration */
+	const struct mu_node *node;
 	uint32_t n_in, n_out;
 	uint32_t in_slot;        /* first input slot */
 	uint32_t edges, n_edges; /* by rising port; control edges last */
 	uint32_t pending;        /* index among the frame's pending words */
 	uint32_t frame;          /* the node's own */
+	uint8_t kind;            /* enum node_kind */
+	bool async : 1, expensive : 1, sees_dead : 1, uninit_ok : 1, ref_in : 1, constant : 1;
+	bool single : 1; /* one thing to wait for: the pending word is not used */
+	bool fixed : 1;  /* a Const that waits for nothing: its tensor lies in its users' slots */
+	bool keeps : 1;  /* has an input from such a one */
+	uint64_t room;
+};
+
+/* And what few runs need; by the same index. */
+struct plan_extra {
+	const struct kernel *kernel;
+	uint64_t initial;        /* pending word at the start of an iteration */
 	uint32_t child;          /* Enter: the frame it opens */
 	uint32_t call, out_slot; /* asynchronous: call record and output slots in the iteration */
-	uint8_t kind;            /* enum node_kind */
-	bool async, expensive, sees_dead, uninit_ok, ref_in, constant;
+};
+
+/* The value that a slot of the root keeps. */
+struct plan_bound {
+	uint32_t slot;
+	const struct mu_tensor *tensor; /* in the graph */
 };
 
 struct plan_frame {
@@ -70,12 +87,14 @@ struct executor {
 	char *container;
 	struct mu_arena arena;
 	struct plan_node *nodes;
+	struct plan_extra *extra;
 	struct plan_edge *edges;
+	struct plan_bound *bound;
 	bool *wants_ref; /* by ref_at[node] + input */
 	uint32_t *ref_at;
 	uint32_t *roots;
 	struct plan_frame *frames;
-	uint32_t n_nodes, n_prepared, n_roots, n_frames, max_out;
+	uint32_t n_nodes, n_prepared, n_roots, n_frames, n_bound, max_out;
 	pthread_mutex_t lock;
 	struct iteration *spare; /* root blocks of steps that are over */
 	unsigned n_spare;
@@ -118,6 +137,10 @@ struct work {
 	struct item *items, few[WORK_INLINE];
 	unsigned n, cap, done;
 	bool guest; /* on a thread that is not the pool's: must not be kept long */
+	/* Nobody else works on the step and no call of it is parked, nor can this change but by
+	 * this thread: counts need not be atomic. */
+	bool alone;
+	struct kernel_call call; /* the kernel's, filled anew for each */
 	struct value *out, few_out[OUT_INLINE];
 };
 
@@ -142,8 +165,16 @@ struct step {
 int plan_compile(struct executor *e, struct mu_err *err);
 int plan_frames(struct executor *e, struct mu_err *err);
 int plan_edges(struct executor *e, struct mu_err *err);
+/* Whether input k of node i is there from the start. */
+bool plan_is_bound(const struct executor *e, uint32_t i, uint32_t k);
 struct iteration *iteration_new(const struct plan_frame *f);
+struct iteration *iteration_new_root(const struct executor *e); /* with what its slots keep */
 void iteration_free(const struct plan_frame *f, struct iteration *it); /* clears the slots */
+static inline const struct plan_extra *plan_extra(const struct executor *e,
+						  const struct plan_node *n)
+{
+	return &e->extra[n - e->nodes];
+}
 
 /* executor.c */
 void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead);

@@ -9,6 +9,13 @@ static uint32_t first_edge(const struct executor *e, const uint32_t *fill, const
 	return e->nodes[n->id].edges + fill[n->id];
 }
 
+/* What talks to other tasks comes last among equals, which is first off the stack: transfers then
+ * overlap with the rest. */
+static bool is_urgent(const struct executor *e, uint32_t i)
+{
+	return e->nodes[i].async || strcmp(e->nodes[i].node->op, "_Send") == 0;
+}
+
 /* A counting sort: a node has few ports, and the order within one port stays. */
 static void sort_ports(struct plan_edge *edges, uint32_t n, uint32_t ports, struct plan_edge *tmp,
 		       uint32_t *count)
@@ -34,9 +41,12 @@ int plan_edges(struct executor *e, struct mu_err *err)
 
 	for (unsigned i = 0; i < e->n_nodes; i++) {
 		const struct mu_node *n = e->nodes[i].node;
-		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			if (plan_is_bound(e, i, k))
+				continue;
 			e->nodes[n->inputs[k].node->id].n_edges++;
-		total += n->n_inputs + n->n_controls;
+			total++;
+		}
 	}
 	if (total > UINT32_MAX) {
 		free(fill);
@@ -49,10 +59,15 @@ int plan_edges(struct executor *e, struct mu_err *err)
 		if (e->nodes[i].n_edges > most)
 			most = e->nodes[i].n_edges;
 	}
-	for (unsigned i = 0; i < e->n_nodes; i++) {
+	for (unsigned turn = 0; turn < 2 * e->n_nodes; turn++) {
+		unsigned i = turn % e->n_nodes;
 		const struct mu_node *n = e->nodes[i].node;
+		if (is_urgent(e, i) != (turn >= e->n_nodes))
+			continue;
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
+			if (plan_is_bound(e, i, k))
+				continue;
 			e->edges[first_edge(e, fill, from)] = (struct plan_edge){
 			    .dst = i,
 			    .slot = k < n->n_inputs ? e->nodes[i].in_slot + k : NO_SLOT,

@@ -23,7 +23,7 @@ static int open_frame(struct walk *w, struct plan_node *p, struct mu_err *err)
 		return mu_append(err, "\n\t [[{{node %s}}]]", p->node->name);
 	for (uint32_t i = 1; i < e->n_frames; i++)
 		if (e->frames[i].parent == p->frame && strcmp(e->frames[i].name, name) == 0) {
-			p->child = i;
+			e->extra[p - e->nodes].child = i;
 			return 0;
 		}
 	if (e->frames[p->frame].depth + 1 == MAX_FRAME_DEPTH)
@@ -36,8 +36,8 @@ static int open_frame(struct walk *w, struct plan_node *p, struct mu_err *err)
 		e->frames = grown;
 		w->cap_frames *= 2;
 	}
-	p->child = e->n_frames++;
-	e->frames[p->child] = (struct plan_frame){
+	uint32_t child = e->extra[p - e->nodes].child = e->n_frames++;
+	e->frames[child] = (struct plan_frame){
 	    .name = name, .parent = p->frame, .depth = e->frames[p->frame].depth + 1};
 	return 0;
 }
@@ -50,7 +50,7 @@ static int frame_after(struct walk *w, struct plan_node *p, uint32_t *out, struc
 	*out = p->frame;
 	if (p->kind == NODE_ENTER) {
 		rc = open_frame(w, p, err);
-		*out = p->child;
+		*out = plan_extra(w->e, p)->child;
 	} else if (p->kind == NODE_EXIT || p->kind == NODE_NEXT) {
 		if (p->frame == ROOT_FRAME)
 			return mu_fail(err, MU_INVALID_ARGUMENT,

@@ -75,12 +75,12 @@ void executor_ref(struct executor *e)
 	atomic_fetch_add_explicit(&e->refs, 1, memory_order_relaxed);
 }
 
-static void release_state(struct plan_node *p)
+static void release_state(struct plan_node *p, const struct kernel *k)
 {
 	if (!p->state)
 		return;
-	if (p->kernel->release)
-		p->kernel->release(p->state);
+	if (k->release)
+		k->release(p->state);
 	else
 		free(p->state);
 }
@@ -90,10 +90,10 @@ void executor_unref(struct executor *e)
 	if (!e || atomic_fetch_sub_explicit(&e->refs, 1, memory_order_acq_rel) != 1)
 		return;
 	for (uint32_t i = 0; i < e->n_prepared; i++)
-		release_state(&e->nodes[i]);
+		release_state(&e->nodes[i], e->extra[i].kernel);
 	while (e->spare) {
 		struct iteration *next = e->spare->next;
-		free(e->spare);
+		iteration_free(&e->frames[ROOT_FRAME], e->spare);
 		e->spare = next;
 	}
 	pthread_mutex_destroy(&e->lock);

@@ -31,7 +31,7 @@ static struct iteration *take_root(struct executor *e)
 	}
 	pthread_mutex_unlock(&e->lock);
 	if (!it)
-		return iteration_new(f);
+		return iteration_new_root(e);
 	it->next = NULL;
 	memcpy(it->pending, f->initial, f->n_nodes * sizeof f->initial[0]);
 	return it;
@@ -41,7 +41,8 @@ static void give_root(struct executor *e, struct iteration *it, bool clean)
 {
 	if (!clean)
 		for (uint32_t i = 0; i < e->frames[ROOT_FRAME].n_slots; i++)
-			value_clear(&it->slots[i]);
+			if (!it->slots[i].kept)
+				value_clear(&it->slots[i]);
 	pthread_mutex_lock(&e->lock);
 	if (!e->n_spare || (e->n_spare < MAX_SPARE &&
 			    (e->n_spare + 1) * e->frames[ROOT_FRAME].size <= SPARE_BYTES)) {
@@ -51,7 +52,8 @@ static void give_root(struct executor *e, struct iteration *it, bool clean)
 		it = NULL;
 	}
 	pthread_mutex_unlock(&e->lock);
-	free(it);
+	if (it)
+		iteration_free(&e->frames[ROOT_FRAME], it);
 }
 
 struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)

@@ -46,11 +46,17 @@ static int nothing(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Switch", .run = switch_run},     {"RefSwitch", .run = switch_run},
-    {"Merge", .run = merge_run},       {"RefMerge", .run = merge_run},
-    {"Enter", .run = forward},         {"RefEnter", .run = forward},
-    {"Exit", .run = forward},          {"RefExit", .run = forward},
-    {"NextIteration", .run = forward}, {"RefNextIteration", .run = forward},
-    {"LoopCond", .run = forward},      {"ControlTrigger", KERNEL_SEES_DEAD, .run = nothing},
+    {"Switch", KERNEL_MOVES, .run = switch_run},
+    {"RefSwitch", KERNEL_MOVES, .run = switch_run},
+    {"Merge", KERNEL_MOVES, .run = merge_run},
+    {"RefMerge", KERNEL_MOVES, .run = merge_run},
+    {"Enter", KERNEL_MOVES, .run = forward},
+    {"RefEnter", KERNEL_MOVES, .run = forward},
+    {"Exit", KERNEL_MOVES, .run = forward},
+    {"RefExit", KERNEL_MOVES, .run = forward},
+    {"NextIteration", KERNEL_MOVES, .run = forward},
+    {"RefNextIteration", KERNEL_MOVES, .run = forward},
+    {"LoopCond", KERNEL_MOVES, .run = forward},
+    {"ControlTrigger", KERNEL_SEES_DEAD, .run = nothing},
 };
 KERNEL_TABLE(control_flow, rows)

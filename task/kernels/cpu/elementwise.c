@@ -166,14 +166,30 @@ static bool has_zero(const struct mu_tensor *t)
 	return false;
 }
 
+/* Two scalars: graphs are full of them, and the shapes would cost more than the sum. */
+static int binary_scalars(struct kernel_call *c, binary_loop *loop, enum mu_dtype out_type,
+			  struct mu_err *err)
+{
+	const void *a = kernel_in(c, 0)->data, *b = kernel_in(c, 1)->data;
+	struct mu_tensor *out;
+	int rc = kernel_out_reuse(c, 0, 0, out_type, &kernel_in(c, 0)->shape, &out, err);
+
+	if (!rc)
+		loop(out->data, a, b, 1, BOTH_RUN);
+	return rc;
+}
+
 static int binary(struct kernel_call *c, enum binary_op op, bool compares, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
 	struct mu_shape shape;
-	int rc = args_same_type(c, 0, 1, err);
+	int rc = a->dtype == b->dtype ? 0 : args_same_type(c, 0, 1, err);
 
 	if (rc)
 		return rc;
+	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !divides(op))
+		return binary_scalars(c, loops->binary[op][a->dtype],
+				      compares ? MU_BOOL : a->dtype, err);
 	rc = broadcast_shape(&a->shape, &b->shape, &shape, err);
 	if (rc && is_equality(op) && !args_attr_bool(c->node, "incompatible_shape_error", true)) {
 		bool differ = op == BIN_NotEqual;

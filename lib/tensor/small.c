@@ -1,0 +1,92 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Four sizes, a short list of each a thread: a step of small tensors then never calls malloc. Under
+ * a sanitizer there is no cache, so that it sees every use after free. */
+#include "lib/tensor/small.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+enum { ALIGN = 64, SMALLEST = 128, LARGEST = 1024, SIZES = 4, KEPT = 64 };
+
+#ifdef __has_feature
+#define HAS_FEATURE(x) __has_feature(x)
+#else
+#define HAS_FEATURE(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) ||                               \
+    HAS_FEATURE(address_sanitizer) || HAS_FEATURE(thread_sanitizer)
+enum { CACHES = 0 };
+#else
+enum { CACHES = 1 };
+#endif
+
+struct block {
+	struct block *next;
+};
+struct cache {
+	struct block *first[SIZES];
+	unsigned kept[SIZES];
+	bool known; /* to the thread's end */
+};
+
+static _Thread_local struct cache cache;
+static pthread_key_t at_end;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void thread_ends(void *arg)
+{
+	struct cache *c = arg;
+
+	for (int i = 0; i < SIZES; i++)
+		for (struct block *b = c->first[i], *next; b; b = next) {
+			next = b->next;
+			free(b);
+		}
+	*c = (struct cache){0};
+}
+
+static void make_key(void)
+{
+	pthread_key_create(&at_end, thread_ends);
+}
+
+static unsigned class_of(size_t size)
+{
+	return size <= SMALLEST ? 0 : (unsigned)(64 - __builtin_clzl((size - 1) / SMALLEST));
+}
+
+void *small_alloc(size_t size)
+{
+	if (!CACHES || size > LARGEST)
+		return aligned_alloc(ALIGN, (size + ALIGN - 1) & ~(size_t)(ALIGN - 1));
+	unsigned k = class_of(size);
+	struct block *b = cache.first[k];
+	if (!b)
+		return aligned_alloc(ALIGN, (size_t)SMALLEST << k);
+	cache.first[k] = b->next;
+	cache.kept[k]--;
+	return b;
+}
+
+void small_free(void *p, size_t size)
+{
+	unsigned k;
+
+	if (!CACHES || size > LARGEST || cache.kept[k = class_of(size)] == KEPT) {
+		free(p);
+		return;
+	}
+	if (!cache.known) {
+		pthread_once(&once, make_key);
+		cache.known = pthread_setspecific(at_end, &cache) == 0;
+		if (!cache.known) {
+			free(p);
+			return;
+		}
+	}
+	struct block *b = p;
+	b->next = cache.first[k];
+	cache.first[k] = b;
+	cache.kept[k]++;
+}
