@@ -150,8 +150,11 @@ static int find_needed(struct prune *p)
 		if ((rc = resolve(p, p->sig->fetches[i], "FetchOutputs", &p->fetches[i])) ||
 		    (rc = output_type(p, p->fetches[i], "FetchOutputs", &type)))
 			return rc;
-		if (feed_of(p, p->fetches[i]) < 0)
-			need(p, p->fetches[i].node);
+		/* as stock: its two client ends would meet each other instead of the graph */
+		if (feed_of(p, p->fetches[i]) >= 0)
+			return mu_fail(p->err, MU_INVALID_ARGUMENT, "%s is both fed and fetched.",
+				       p->sig->fetches[i]);
+		need(p, p->fetches[i].node);
 	}
 	for (unsigned i = 0; i < p->sig->n_targets; i++) {
 		struct mu_node *n = mu_graph_find(p->from, p->sig->targets[i]);

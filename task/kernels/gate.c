@@ -51,14 +51,20 @@ static struct waiter *serve(struct gate *g)
 
 	for (bool moved = true; moved;) {
 		moved = false;
-		for (int i = 0; i < GATE_LINES; i++)
-			for (struct waiter *w; (w = g->line[i].head) && w->try(w); moved = true) {
+		for (int i = 0; i < GATE_LINES; i++) {
+			struct waiter *w;
+
+			for (; (w = g->line[i].head) && w->try(w); moved = true) {
 				unlink_from(g, i, w);
 				w->state = WAITER_DONE;
 				w->next = NULL;
 				*last = w;
 				last = &w->next;
 			}
+			moved = moved || (w && w->moved);
+			if (w)
+				w->moved = false;
+		}
 	}
 	return done;
 }

@@ -24,8 +24,10 @@ struct waiter {
 	struct gate *gate;
 	struct resource *owner; /* a reference to the resource that the gate is part of */
 	const char *what;       /* "Dequeue": for the error when it is cancelled */
-	/* With the lock: true when the call is over, with err set when it has failed. */
+	/* With the lock: true when the call is over, with err set when it has failed.  One that has
+	 * gone a part of its way sets `moved`, so that the other line is looked at again. */
 	bool (*try)(struct waiter *w);
+	bool moved;
 	void (*undo)(struct waiter *w); /* (optional) with the lock, when it is cancelled */
 	void (*free)(struct waiter *w);
 	struct mu_err err; /* code MU_OK: success */
