@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More cases of ops_diff.py: convolutions, pooling, normalisation, paddings."""
+import itertools
+
+from ops_cases import Case, D, F, I, L, REALS, i32, ints, np, real, scalar
+
+CONVS = [  # input, filter, strides, padding, dilations
+    ((2, 5, 5, 3), (3, 3, 3, 4), (1, 1), "SAME", (1, 1)),
+    ((2, 5, 5, 3), (3, 3, 3, 4), (1, 1), "VALID", (1, 1)),
+    ((1, 6, 6, 2), (3, 3, 2, 5), (2, 2), "SAME", (1, 1)),
+    ((1, 7, 6, 2), (2, 3, 2, 5), (2, 1), "VALID", (1, 1)),
+    ((2, 4, 4, 8), (1, 1, 8, 3), (1, 1), "SAME", (1, 1)),
+    ((2, 5, 4, 8), (1, 1, 8, 3), (2, 2), "VALID", (1, 1)),
+    ((1, 9, 8, 2), (3, 2, 2, 3), (1, 1), "VALID", (2, 3)),
+    ((1, 9, 8, 2), (3, 3, 2, 3), (1, 1), "SAME", (2, 2)),
+    ((1, 3, 3, 1), (5, 5, 1, 2), (1, 1), "SAME", (1, 1)),
+    ((2, 6, 5, 2), (3, 3, 2, 3), (2, 1), [[0, 0], [2, 1], [0, 3], [0, 0]], (1, 1)),
+    ((0, 5, 5, 3), (3, 3, 3, 4), (1, 1), "SAME", (1, 1)),
+    ((1, 2, 2, 1), (3, 3, 1, 1), (1, 1), "VALID", (1, 1)),
+    ((1, 1, 1, 1), (3, 3, 1, 1), (1, 1), "VALID", (1, 1)),
+    ((4, 28, 28, 1), (5, 5, 1, 32), (1, 1), "SAME", (1, 1)),
+    ((2, 14, 14, 32), (5, 5, 32, 16), (1, 1), "SAME", (1, 1)),
+]
+
+
+def out_size(size, k, stride, padding, dilation):
+    reach = (k - 1) * dilation + 1
+    if padding == "SAME":
+        return -(-size // stride)
+    pads = 0 if padding == "VALID" else sum(padding)
+    return max(0, (size + pads - reach + stride) // stride)
+
+
+def spatial(padding, axis):
+    return padding[1 + axis] if isinstance(padding, list) else padding
+
+
+def conv_case(prefix, back, t, x, w, strides, padding, dilations):
+    depth = w[3] if prefix == "Conv2D" else w[2] * w[3]
+    out = (x[0], *(out_size(x[1 + a], w[a], strides[a], spatial(padding, a), dilations[a])
+                   for a in (0, 1)), depth)
+    attrs = {"strides": [1, *strides, 1], "dilations": [1, *dilations, 1]}
+    if isinstance(padding, list):
+        attrs.update(padding="EXPLICIT", explicit_paddings=sum(padding, []))
+    else:
+        attrs.update(padding=padding)
+    close = {"rtol": 1e-4, "atol": 4e-4} if t == F else {"rtol": 1e-10, "atol": 1e-12}
+    yield Case(prefix + back[0], {"input": real(t, *x), "filter": real(t, *w)}, attrs, **close)
+    if prefix == "Conv2D" and max(dilations) > 1:
+        return  # TensorFlow's processors refuse these gradients; ours are tested against the plain loops
+    close["only_shape"] = 0 in out  # TensorFlow leaves the gradient as it finds it
+    grad = real(t, *out)
+    yield Case(prefix + back[1], {"input_sizes": i32(*x), "filter": real(t, *w),
+                                  "out_backprop": grad}, attrs, **close)
+    yield Case(prefix + back[2], {"input": real(t, *x), "filter_sizes": i32(*w),
+                                  "out_backprop": grad}, attrs, **close)
+
+
+def convolutions():
+    names = "Conv2D", ("", "BackpropInput", "BackpropFilter")
+    for c in CONVS:
+        for t in REALS:
+            yield from conv_case(*names, t, *c)
+    ok = {"strides": [1, 1, 1, 1], "padding": "SAME"}
+    x, w = real(F, 1, 4, 4, 4), real(F, 3, 3, 4, 2)
+    yield Case("Conv2D", {"input": x, "filter": real(F, 3, 3, 2, 4)}, ok, rtol=1e-4, atol=1e-5)
+    for bad in ({"strides": [2, 1, 1, 1]}, {"dilations": [2, 1, 1, 1]}, {"data_format": "NCHW"}):
+        yield Case("Conv2D", {"input": x, "filter": w}, {**ok, **bad})
+    for shape in ((3, 3, 3, 2), (3, 3, 0, 2), (3, 3, 4), (3, 3, 4, 0)):
+        yield Case("Conv2D", {"input": x, "filter": real(F, *shape)}, ok)
+    yield Case("Conv2D", {"input": real(F, 4, 4), "filter": w}, ok)
+    for sizes, grad in (((1, 4, 4, 4), (1, 4, 5, 2)), ((1, 4, 4, 4), (2, 4, 4, 2)), ((1, 4, 4), (1, 4, 4, 2)),
+                        ((4, 4), (1, 4, 4, 2)), ((1, 4, -4, 4), (1, 4, 4, 2)), ((1, 4, 4, 3), (1, 4, 4, 2)),
+                        ((1, 4, 4, 4), (1, 4, 4, 3)), ((1, 4, 4, 4), (4, 4, 2))):
+        yield Case("Conv2DBackpropInput", {"input_sizes": i32(*sizes), "filter": w,
+                                           "out_backprop": real(F, *grad)}, ok, rtol=1e-4, atol=1e-5)
+        yield Case("Conv2DBackpropFilter", {"input": x, "filter_sizes": i32(3, 3, *sizes[2:]),
+                                            "out_backprop": real(F, *grad)}, ok, rtol=1e-4, atol=1e-5)
+
+
+def depthwise():
+    names = "DepthwiseConv2dNative", ("", "BackpropInput", "BackpropFilter")
+    for m, c in itertools.product((1, 2), ((2, 5, 5, 3), (1, 8, 7, 8), (0, 4, 4, 2), (2, 9, 9, 32))):
+        for stride, padding in (((1, 1), "SAME"), ((1, 1), "VALID"), ((2, 2), "SAME"),
+                                ((1, 1), [[0, 0], [1, 1], [2, 1], [0, 0]])):
+            for t in REALS:
+                yield from conv_case(*names, t, c, (3, 3, c[3], m), stride, padding, (1, 1))
+    x = real(F, 1, 5, 5, 2)
+    yield Case("DepthwiseConv2dNative", {"input": x, "filter": real(F, 3, 3, 2, 1)},
+               {"strides": [1, 1, 2, 1], "padding": "SAME"})
+    yield Case("DepthwiseConv2dNative", {"input": x, "filter": real(F, 3, 3, 3, 1)},
+               {"strides": [1, 1, 1, 1], "padding": "SAME"})
+
+
+def network_cases():
+    for group in (convolutions, depthwise):
+        yield from group()
