@@ -8,6 +8,7 @@
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
+#include "task/kernels/sum.h"
 
 struct accumulator {
 	struct resource base;
@@ -111,26 +112,11 @@ static int add(struct accumulator *a, const struct mu_tensor *g, struct mu_err *
 	if (!mu_shape_matches(&g->shape, &a->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape mismatch: expected %s, got %s",
 			       mu_pshape_str(&a->shape), mu_shape_str(&g->shape));
-	if (a->count == 0) {
+	if (a->count == 0)
 		mu_tensor_unref(&a->sum);
-		a->sum = mu_tensor_ref(g);
-	} else {
-		if (!mu_shape_eq(&a->sum.shape, &g->shape))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Shape mismatch: expected %s, got %s",
-				       mu_shape_str(&a->sum.shape), mu_shape_str(&g->shape));
-		struct mu_tensor sum = a->sum;
-		if (!mu_tensor_is_sole(&sum) || sum.buf->owner) {
-			int rc = mu_tensor_new(&sum, a->dtype, &g->shape, err);
-			if (rc)
-				return rc;
-		}
-		loops->binary[BIN_AddV2][a->dtype](sum.data, a->sum.data, g->data, g->shape.count,
-						   BOTH_RUN);
-		if (sum.buf != a->sum.buf)
-			mu_tensor_unref(&a->sum);
-		a->sum = sum;
-	}
+	int rc = sum_add(&a->sum, g, err);
+	if (rc)
+		return rc;
 	a->count++;
 	return 0;
 }

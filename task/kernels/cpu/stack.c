@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks of tensors that live as long as their step: what a loop's gradient finds again. */
+#include "task/kernels/handles.h"
+#include "task/kernels/kernel_table.h"
+
+enum { MAX_DEPTH = 1 << 24 };
+
+struct stack {
+	struct resource base;
+	pthread_mutex_t lock;
+	enum mu_dtype dtype;
+	int64_t max, n, cap;
+	struct mu_tensor *items;
+};
+
+static void stack_free(struct resource *r)
+{
+	struct stack *s = MU_CONTAINER(r, struct stack, base);
+
+	while (s->n)
+		mu_tensor_unref(&s->items[--s->n]);
+	free(s->items);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static const struct resource_type stack_type = {.name = "Stack", .free = stack_free};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	struct stack *s = MU_NEW(struct stack);
+
+	*s = *(struct stack *)arg;
+	resource_init(&s->base, &stack_type);
+	pthread_mutex_init(&s->lock, NULL);
+	return &s->base;
+}
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	static _Atomic unsigned long long made;
+	const char *container = c->step ? step_own_container(c->step) : "";
+	struct stack spec = {.dtype = args_attr_type(c->node, "elem_type", MU_FLOAT)};
+	struct resource *r;
+	int rc = args_int(c, 0, &spec.max, err);
+
+	if (rc)
+		return rc;
+	MU_AUTO_FREE char *name =
+	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
+	if ((rc = resources_find_or_create(c->runtime->resources, container, name, &stack_type,
+					   create, &spec, &r, err)))
+		return rc;
+	resource_unref(r);
+	return resource_handle_out(c, 0, container, name, stack_type.name, err);
+}
+
+static int push_one(struct stack *s, const struct mu_tensor *t, struct mu_err *err)
+{
+	if (t->dtype != s->dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Must have dtypes consistent: %s, %s",
+			       mu_dtype_name(s->dtype), mu_dtype_name(t->dtype));
+	if ((s->max >= 0 && s->n >= s->max) || s->n >= MAX_DEPTH)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Stack[%s] overflowed its max_size (%lld)",
+			       s->base.name, (long long)(s->max >= 0 ? s->max : MAX_DEPTH));
+	if (s->n == s->cap) {
+		s->cap = s->cap ? 2 * s->cap : 8;
+		s->items = mu_xrealloc(s->items, (size_t)s->cap * sizeof *s->items);
+	}
+	s->items[s->n++] = mu_tensor_ref(t);
+	return 0;
+}
+
+static int push(struct kernel_call *c, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &stack_type, &r, err);
+
+	if (rc)
+		return rc;
+	struct stack *s = MU_CONTAINER(r, struct stack, base);
+	pthread_mutex_lock(&s->lock);
+	rc = push_one(s, kernel_in(c, 1), err);
+	pthread_mutex_unlock(&s->lock);
+	resource_unref(r);
+	if (!rc)
+		kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, 1)));
+	return rc;
+}
+
+static int pop(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor t = {0};
+	struct resource *r;
+	int rc = handle_find(c, 0, &stack_type, &r, err);
+
+	if (rc)
+		return rc;
+	struct stack *s = MU_CONTAINER(r, struct stack, base);
+	pthread_mutex_lock(&s->lock);
+	if (s->n)
+		t = s->items[--s->n];
+	pthread_mutex_unlock(&s->lock);
+	if (mu_tensor_is_set(&t))
+		kernel_out_take(c, 0, t);
+	else
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().",
+			     s->base.name);
+	resource_unref(r);
+	return rc;
+}
+
+static int close_stack(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	int rc = resource_handle_in(c, 0, &h, err);
+
+	return rc ? rc
+		  : resources_remove(c->runtime->resources, h->container ? h->container : "",
+				     h->name, &stack_type, err);
+}
+
+static const struct kernel rows[] = {
+    {"StackV2", .run = make},
+    {"StackPushV2", .run = push},
+    {"StackPopV2", .run = pop},
+    {"StackCloseV2", .run = close_stack},
+};
+KERNEL_TABLE(stack, rows)
