@@ -97,6 +97,9 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 	struct local_task *t;
 
 	switch (a->kind) {
+	case ACTION_CREATE_POLICY:
+	case ACTION_PUT_GROUP:
+		return 0; /* of a cluster */
 	case ACTION_CREATE_SERVICE:
 		r->service = true;
 		return 0;

@@ -45,12 +45,12 @@ static bool is_ours(const struct reconcile *r, const cJSON *object)
 }
 
 /* Creates an object; *out is the object as it is on the server, ours in any case. */
-static int create(struct reconcile *r, const char *resource, cJSON *object, cJSON **out,
-		  struct mu_err *err)
+static int create(struct reconcile *r, const char *api, const char *resource, cJSON *object,
+		  cJSON **out, struct mu_err *err)
 {
 	const char *name = cJSON_GetStringValue(at(at(object, "metadata"), "name"));
 	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/api/v1/namespaces/%s/%s", r->spec->namespace, resource);
+	    mu_xasprintf("%s/namespaces/%s/%s", api, r->spec->namespace, resource);
 	MU_AUTO_FREE char *named = mu_xasprintf("%s/%s", path, name);
 	int rc = call(r, "POST", path, object, out, err);
 
@@ -82,18 +82,97 @@ static int create_service(struct reconcile *r, struct mu_err *err)
 {
 	cJSON *out = NULL;
 	int rc =
-	    create(r, "services", render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT),
-		   &out, err);
+	    create(r, "/api/v1", "services",
+		   render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT), &out, err);
 	if (rc == 0)
 		cache_assume_service(&r->control->cache, r->seen->key, r->seen->uid, r->now);
 	cJSON_Delete(out);
 	return rc;
 }
 
+/* As create, but looks first: no watch tells us of these, and most are there already. */
+static int ensure(struct reconcile *r, const char *version, const char *resource, cJSON *object,
+		  cJSON **out, struct mu_err *err)
+{
+	MU_AUTO_FREE char *api = mu_xasprintf("/apis/%s", version);
+	MU_AUTO_FREE char *path = mu_xasprintf("%s/namespaces/%s/%s/%s", api, r->spec->namespace,
+					       resource, r->spec->name);
+	int rc = call(r, "GET", path, NULL, out, err);
+
+	if (rc == 0 && is_ours(r, *out)) {
+		cJSON_Delete(object);
+		return 0;
+	}
+	cJSON_Delete(*out);
+	*out = NULL;
+	if (rc == 0 || rc == -MU_NOT_FOUND)
+		return create(r, api, resource, object, out, err);
+	cJSON_Delete(object);
+	return rc;
+}
+
+static int create_policy(struct reconcile *r, struct mu_err *err)
+{
+	cJSON *out = NULL;
+	int rc = ensure(r, "networking.k8s.io/v1", "networkpolicies",
+			render_policy(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT), &out, err);
+
+	if (rc == 0)
+		cache_assume_policy(&r->control->cache, r->seen->key);
+	cJSON_Delete(out);
+	return rc;
+}
+
+static int resize_group(struct reconcile *r, int members, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/%s/namespaces/%s/podgroups/%s", group_api(r->spec),
+			 r->spec->namespace, r->spec->name);
+	MU_AUTO_FREE char *body = mu_xasprintf("{\"metadata\":{\"labels\":{\"" LABEL_JOB
+					       "\":\"%s\"}},\"spec\":{\"minMember\":%d}}",
+					       r->spec->name, members);
+
+	if (!r->control->io.may_write(r->control->io.user))
+		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
+	return r->control->io.call(
+	    r->control->io.user,
+	    &(struct kube_request){.method = "PATCH",
+				   .path = path,
+				   .content_type = "application/merge-patch+json",
+				   .body = mu_span_of(body)},
+	    NULL, err);
+}
+
+/* Without the group no pod of it would be placed: what goes wrong here ends the look. */
+static int put_group(struct reconcile *r, int members, struct mu_err *err)
+{
+	cJSON *out = NULL;
+	int rc =
+	    ensure(r, group_api(r->spec), "podgroups", render_group(r->spec, members), &out, err);
+
+	if (rc == 0) {
+		const cJSON *n = at(at(out, "spec"), "minMember");
+		if (!cJSON_IsNumber(n) || n->valueint != members)
+			rc = resize_group(r, members, err);
+	}
+	cJSON_Delete(out);
+	if (rc == 0)
+		cache_assume_group(&r->control->cache, r->seen->key, members);
+	if (rc == -MU_NOT_FOUND) {
+		event_say(r, true, "GangUnavailable",
+			  "this cluster has no podgroups of %s: install the scheduler or say "
+			  "run.gang: none",
+			  group_api(r->spec));
+		rc = mu_fail(err, MU_FAILED_PRECONDITION, "no podgroups of %s in this cluster",
+			     group_api(r->spec));
+	}
+	return rc;
+}
+
 static int create_pod(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
 {
 	cJSON *out = NULL;
-	int rc = create(r, "pods", render_pod(r->spec, pod), &out, err);
+	int rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), &out, err);
 
 	if (rc == 0)
 		cache_assume_pod(&r->control->cache, out, r->now);
@@ -183,6 +262,10 @@ static int delete_other(struct reconcile *r, const struct plan_action *a, struct
 static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
 	switch (a->kind) {
+	case ACTION_CREATE_POLICY:
+		return create_policy(r, err);
+	case ACTION_PUT_GROUP:
+		return put_group(r, a->index, err);
 	case ACTION_CREATE_SERVICE:
 		return create_service(r, err);
 	case ACTION_CREATE_POD:
@@ -201,7 +284,8 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 
 static bool is_create(const struct plan_action *a)
 {
-	return a->kind == ACTION_CREATE_SERVICE || a->kind == ACTION_CREATE_POD;
+	return a->kind == ACTION_CREATE_SERVICE || a->kind == ACTION_CREATE_POD ||
+	       a->kind == ACTION_CREATE_POLICY || a->kind == ACTION_PUT_GROUP;
 }
 
 /* Keeps the first error; true when there is no point in going on. */
@@ -212,8 +296,8 @@ static bool note(int rc, const struct mu_err *mine, int *first, struct mu_err *e
 		if (err)
 			*err = *mine;
 	}
-	return rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED ||
-	       rc == -MU_RESOURCE_EXHAUSTED;
+	return rc == -MU_FAILED_PRECONDITION || rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED ||
+	       rc == -MU_DEADLINE_EXCEEDED || rc == -MU_RESOURCE_EXHAUSTED;
 }
 
 /* "created ps 0-1" and so on: one event for all pods that a look made. */

@@ -59,8 +59,9 @@ static void drop_object(struct cached_job *job)
 	free(job->progress);
 	job->text = job->uid = job->progress = NULL;
 	job->version = 0;
-	job->progress_at = 0;
-	job->verified = job->stale = false;
+	job->progress_at = job->watched_since = 0;
+	job->verified = job->stale = job->policy = false;
+	job->group = 0;
 }
 
 /* Frees the entry when nothing hangs on it any more. */
@@ -563,6 +564,9 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 		return false;
 	}
 	drop_unconfirmed(job, now);
+	if (job->watched_since <= 0)
+		job->watched_since = now;
+	out->observed.watched_since = job->watched_since;
 	out->verified = job->verified;
 	out->stale = job->stale;
 	out->text = mu_arena_strdup(&out->arena, job->text);
@@ -578,6 +582,8 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 			observe_pod(out, at_pod++, p);
 	out->observed.n_pods = n;
 	out->observed.service = job->service_owner && strcmp(job->service_owner, job->uid) == 0;
+	out->observed.policy = job->policy;
+	out->observed.group = job->group;
 	out->foreign_service = job->service_owner && !out->observed.service;
 	cache_observe_nodes(c, &out->arena, &out->observed);
 	pthread_mutex_unlock(&c->lock);

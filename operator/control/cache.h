@@ -43,8 +43,11 @@ struct cached_job {
 	struct cached_pod *pods;
 	char *progress; /* JSON of status.progress as last heard, or NULL */
 	double progress_at;
+	double watched_since; /* when we looked at it first */
 	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
 	bool stale;    /* the server has a newer one */
+	bool policy;   /* its NetworkPolicy was there when we looked */
+	int group;     /* members of its gang when we looked; 0: none, or not looked */
 	bool seen, service_seen;
 	int phase; /* enum job_phase as last written, for the metrics */
 };
@@ -98,6 +101,8 @@ void cache_assume_job(struct cache *c, const cJSON *object);
 void cache_doubt_job(struct cache *c, const char *key);
 void cache_assume_pod(struct cache *c, const cJSON *object, double now);
 void cache_assume_service(struct cache *c, const char *key, const char *owner, double now);
+void cache_assume_policy(struct cache *c, const char *key);
+void cache_assume_group(struct cache *c, const char *key, int members);
 void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid);
 void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid);
 void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, double now);

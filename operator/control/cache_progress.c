@@ -76,6 +76,28 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 	return differs;
 }
 
+void cache_assume_policy(struct cache *c, const char *key)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job && job->text)
+		job->policy = true;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_assume_group(struct cache *c, const char *key, int members)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job && job->text)
+		job->group = members;
+	pthread_mutex_unlock(&c->lock);
+}
+
 unsigned cache_count(struct cache *c)
 {
 	unsigned n;

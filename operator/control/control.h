@@ -95,6 +95,17 @@ void format_time(double t, char out[32]);
 
 /* ---- render.c ---- */
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
+/* ---- render_group.c ---- */
+/* An object named as the job, with its labels and owner. */
+cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec);
+cJSON *render_policy(const struct job_spec *spec, int port, int http_port);
+/* The gang scheduler's group of so many pods, and where such objects are. */
+cJSON *render_group(const struct job_spec *spec, int members);
+const char *group_api(const struct job_spec *spec);
+/* Makes a pod a member. */
+void render_member(cJSON *pod, const struct job_spec *spec, int members);
+
+/* ---- render.c again ---- */
 cJSON *render_service(const struct job_spec *spec, int port, int http_port);
 
 /* ---- events.c ---- */

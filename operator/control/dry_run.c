@@ -8,8 +8,13 @@
 enum { FILE_LIMIT = 4 << 20, ROUNDS_MAX = 16 };
 static const double clock_of_the_play = 1e9;
 
-static const char *const action_names[] = {"create service", "create pod",     "delete pod",
-					   "finish pod",     "delete service", "delete job"};
+static const char *const action_names[] = {
+    [ACTION_CREATE_SERVICE] = "create service", [ACTION_CREATE_POLICY] = "create policy",
+    [ACTION_PUT_GROUP] = "create podgroup",     [ACTION_CREATE_POD] = "create pod",
+    [ACTION_DELETE_POD] = "delete pod",         [ACTION_FORGET_POD] = "forget pod",
+    [ACTION_FINISH_POD] = "finish pod",         [ACTION_DELETE_SERVICE] = "delete service",
+    [ACTION_DELETE_JOB] = "delete job",
+};
 
 struct play {
 	struct mu_arena arena;
@@ -40,6 +45,17 @@ static void act(struct play *p, const struct job_spec *spec, const struct plan_a
 		if (objects)
 			print_object(out,
 				     render_service(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT));
+	}
+	if (a->kind == ACTION_CREATE_POLICY) {
+		p->seen.policy = true;
+		if (objects)
+			print_object(out,
+				     render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT));
+	}
+	if (a->kind == ACTION_PUT_GROUP) {
+		p->seen.group = a->index;
+		if (objects)
+			print_object(out, render_group(spec, a->index));
 	}
 	if (a->kind != ACTION_CREATE_POD || p->seen.n_pods >= MU_COUNT(p->pods))
 		return;

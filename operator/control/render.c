@@ -325,6 +325,15 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	if (pod->volume_claim && pod->mount_path)
 		add_volume(s, main, "checkpoints", pod->mount_path, pod->volume_claim);
 	set_security(s, main);
+	render_member(object, spec, pod->members);
+	return object;
+}
+
+cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec)
+{
+	cJSON *object = start_object(kind, spec->name, spec, NULL);
+
+	set_text(object, "apiVersion", version);
 	return object;
 }
 

@@ -183,10 +183,45 @@ static void create(struct planner *p, const struct task_spec *t, int index)
 	memcpy(s->kernels, kernels.variant, sizeof s->kernels);
 }
 
+/* Pods that the job has, or is to have. */
+static int members(const struct planner *p)
+{
+	int n = 0;
+
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; i < p->spec->tasks[t].replicas; i++)
+			n += !plan_is_done(p, &p->spec->tasks[t], i);
+	return n;
+}
+
+static bool some_missing(const struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; i < p->spec->tasks[t].replicas; i++)
+			if (!p->pods[t][i] && !plan_is_done(p, &p->spec->tasks[t], i))
+				return true;
+	return false;
+}
+
+/* Those who wait for each other's place cannot wait for each other's readiness too. */
+static void put_group(struct planner *p)
+{
+	int n = members(p);
+
+	/* members that are done need no news; one that starts anew must not wait for them */
+	if ((p->spec->gang == GANG_VOLCANO || p->spec->gang == GANG_SCHEDULER_PLUGINS) &&
+	    (!p->seen->group || (n != p->seen->group && some_missing(p))))
+		plan_act(p, ACTION_PUT_GROUP, NULL, n, "Created", "%d pods are placed together", n);
+}
+
 static void bring_up(struct planner *p)
 {
-	bool servers = all_ps_ready(p);
+	bool servers = p->spec->gang != GANG_NONE || all_ps_ready(p);
 
+	if (p->spec->network_policy && !p->seen->policy)
+		plan_act(p, ACTION_CREATE_POLICY, NULL, 0, "Created",
+			 "who may talk to the tasks of the job");
+	put_group(p);
 	if (!p->seen->service)
 		plan_act(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
 			 "the name under which tasks find each other");

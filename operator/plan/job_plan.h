@@ -121,11 +121,14 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 struct observed_job {
 	const struct observed_pod *pods;
 	unsigned n_pods;
+	bool policy;              /* the NetworkPolicy is there */
+	int group;                /* members of the gang scheduler's group; 0: there is none */
 	bool service;             /* the headless service is there */
 	struct job_status status; /* as stored last time; zero at first */
 	const struct node_info *nodes;
 	unsigned n_nodes;
 	double last_progress; /* when the step last moved; 0 unknown */
+	double watched_since; /* by who looks now: before that the step may have moved unseen */
 };
 
 struct plan_options {
@@ -161,10 +164,13 @@ struct plan_pod {
 	const char *volume_claim;     /* mounted at mount_path; NULL: none */
 	const char *mount_path;
 	int port, http_port;
+	int members; /* of the gang; 0: none */
 };
 
 enum action_kind {
 	ACTION_CREATE_SERVICE,
+	ACTION_CREATE_POLICY,
+	ACTION_PUT_GROUP,  /* index: its members */
 	ACTION_CREATE_POD, /* pod */
 	ACTION_DELETE_POD, /* task, index, uid */
 	ACTION_FORGET_POD, /* as DELETE_POD without waiting for a node that does not answer */

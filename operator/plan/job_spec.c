@@ -14,6 +14,7 @@
 
 const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};
 const char *const clean_policy_names[] = {"None", "Running", "All", NULL};
+const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
 const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
 const char *const dataset_format_names[] = {"csv", "idx", NULL};
 
@@ -311,8 +312,9 @@ static int read_run(struct job_spec *s, const struct mu_doc_node *spec, struct m
 					    "suspend",
 					    "successPolicy",
 					    "gang",
+					    "queue",
+					    "priorityClass",
 					    NULL};
-	static const char *const gangs[] = {"none", NULL};
 	int restart = RESTART_EXIT_CODE, clean = CLEAN_RUNNING, success = SUCCESS_CHIEF, gang = 0;
 	int64_t backoff = 20;
 	struct mu_doc_node *run;
@@ -324,7 +326,7 @@ static int read_run(struct job_spec *s, const struct mu_doc_node *spec, struct m
 	    (rc = mu_doc_opt_choice(run, "restartPolicy", restart_policy_names, &restart, err)) ||
 	    (rc = mu_doc_opt_choice(run, "cleanPodPolicy", clean_policy_names, &clean, err)) ||
 	    (rc = mu_doc_opt_choice(run, "successPolicy", success_policy_names, &success, err)) ||
-	    (rc = mu_doc_opt_choice(run, "gang", gangs, &gang, err)) ||
+	    (rc = mu_doc_opt_choice(run, "gang", gang_names, &gang, err)) ||
 	    (rc = mu_doc_opt_bool(run, "suspend", &s->suspend, err)) ||
 	    (rc = mu_doc_opt_int(run, "backoffLimit", 0, 100000, &backoff, err)) ||
 	    (rc = mu_doc_opt_int(run, "ttlSecondsAfterFinished", 0, INT32_MAX, &s->ttl_seconds,
@@ -336,6 +338,14 @@ static int read_run(struct job_spec *s, const struct mu_doc_node *spec, struct m
 	    (rc = mu_doc_opt_int(run, "progressDeadlineSeconds", 1, INT32_MAX,
 				 &s->progress_deadline, err)))
 		return rc;
+	s->queue = mu_doc_text(run, "queue", NULL);
+	s->priority_class = mu_doc_text(run, "priorityClass", NULL);
+	s->gang = (enum gang_kind)gang;
+	if (s->gang == GANG_NONE && (s->queue || s->priority_class))
+		return mu_doc_fail(run, err, MU_INVALID_ARGUMENT,
+				   "queue and priorityClass are the gang scheduler's: say gang");
+	if (s->gang == GANG_KUEUE && !s->queue)
+		return mu_doc_fail(run, err, MU_INVALID_ARGUMENT, "gang: kueue needs a queue");
 	s->restart = (enum restart_policy)restart;
 	s->clean = (enum clean_policy)clean;
 	s->success = (enum success_policy)success;
@@ -343,21 +353,21 @@ static int read_run(struct job_spec *s, const struct mu_doc_node *spec, struct m
 	return 0;
 }
 
-static int read_security(const struct mu_doc_node *spec, struct mu_err *err)
+static int read_security(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
 	static const char *const known[] = {"mtls", "networkPolicy", NULL};
-	bool mtls = false, policy = false;
+	bool mtls = false;
 	struct mu_doc_node *n;
 	int rc;
 
 	if ((rc = mu_doc_opt_map(spec, "security", &n, err)) ||
 	    (rc = mu_doc_known_keys(n, known, err)) ||
 	    (rc = mu_doc_opt_bool(n, "mtls", &mtls, err)) ||
-	    (rc = mu_doc_opt_bool(n, "networkPolicy", &policy, err)))
+	    (rc = mu_doc_opt_bool(n, "networkPolicy", &s->network_policy, err)))
 		return rc;
-	if (mtls || policy)
+	if (mtls)
 		return mu_doc_fail(n, err, MU_UNIMPLEMENTED,
-				   "mtls and networkPolicy are not available in this version; "
+				   "mtls is not available in this version; "
 				   "leave them out or say false");
 	return 0;
 }
@@ -398,7 +408,7 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 	if ((rc = mu_doc_known_keys(spec, known, err)) || (rc = read_program(s, spec, err)) ||
 	    (rc = read_mode(s, spec, err)) || (rc = read_checkpoint(s, spec, err)) ||
 	    (rc = read_run(s, spec, err)) || (rc = read_tasks(s, spec, err)) ||
-	    (rc = read_security(spec, err)))
+	    (rc = read_security(s, spec, err)))
 		return rc;
 	return check_whole(s, spec, err);
 }

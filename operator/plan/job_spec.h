@@ -32,6 +32,7 @@ enum task_kind { TASK_PS, TASK_WORKER, TASK_CHIEF, TASK_EVALUATOR, TASK_OTHER };
 enum restart_policy { RESTART_NEVER, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_EXIT_CODE };
 enum clean_policy { CLEAN_NONE, CLEAN_RUNNING, CLEAN_ALL };
 enum success_policy { SUCCESS_CHIEF, SUCCESS_ALL_WORKERS };
+enum gang_kind { GANG_NONE, GANG_VOLCANO, GANG_SCHEDULER_PLUGINS, GANG_KUEUE };
 enum program_kind {
 	PROGRAM_NONE,    /* task servers only; somebody outside drives them */
 	PROGRAM_TRAIN,   /* the ready-made trainer */
@@ -111,6 +112,9 @@ struct job_spec {
 	enum clean_policy clean;     /* Running */
 	enum success_policy success; /* Chief */
 	bool suspend;
+	enum gang_kind gang;                /* all pods are placed together, or none */
+	const char *queue, *priority_class; /* of the gang scheduler; NULL: its default */
+	bool network_policy;
 };
 
 /* Takes doc, also on failure. */
@@ -138,5 +142,6 @@ extern const char *const restart_policy_names[];
 extern const char *const clean_policy_names[];
 extern const char *const success_policy_names[];
 extern const char *const dataset_format_names[];
+extern const char *const gang_names[];
 
 #endif

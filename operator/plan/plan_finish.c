@@ -86,6 +86,21 @@ static const struct observed_pod *unscheduled(struct planner *p)
 	return NULL;
 }
 
+/* From when on the step has not moved, as far as is known; 0: nobody can say.  The ready-made
+ * trainer tells its steps, so one that never told any does not move either. */
+static double still_since(const struct planner *p)
+{
+	const struct condition *running = &p->status->conditions[COND_RUNNING];
+	double since = p->seen->last_progress;
+
+	if (!running->set || !running->status)
+		return 0;
+	if (since <= 0 && p->spec->program != PROGRAM_TRAIN)
+		return 0;
+	since = since > running->since ? since : running->since;
+	return since > p->seen->watched_since ? since : p->seen->watched_since;
+}
+
 static void judge_deadlines(struct planner *p)
 {
 	const struct observed_pod *pod;
@@ -101,7 +116,7 @@ static void judge_deadlines(struct planner *p)
 			 pod->task, pod->index, (long long)p->spec->scheduling_deadline,
 			 pod->reason ? pod->reason : "no reason given");
 		end(p, JOB_FAILED, "SchedulingDeadlineExceeded", text);
-	} else if (overdue(p, p->seen->last_progress, p->spec->progress_deadline)) {
+	} else if (overdue(p, still_since(p), p->spec->progress_deadline)) {
 		snprintf(text, sizeof text, "no step for longer than progressDeadlineSeconds: %lld",
 			 (long long)p->spec->progress_deadline);
 		end(p, JOB_FAILED, "ProgressDeadlineExceeded", text);

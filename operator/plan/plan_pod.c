@@ -149,6 +149,15 @@ static const char *image_of(const struct planner *p, const struct task_spec *t, 
 	return gpu && p->options->image_gpu ? p->options->image_gpu : p->options->image;
 }
 
+static int total_of(const struct job_spec *s)
+{
+	int n = 0;
+
+	for (unsigned t = 0; t < s->n_tasks; t++)
+		n += s->tasks[t].replicas;
+	return n;
+}
+
 struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
 				 const struct kernel_choice *kernels)
 {
@@ -166,6 +175,7 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 	    .spec = t,
 	    .volume_claim = p->spec->volume_claim,
 	    .mount_path = p->spec->volume_claim ? p->spec->train.checkpoint_path : NULL,
+	    .members = p->spec->gang ? total_of(p->spec) : 0,
 	    .port = port_of(p),
 	    .http_port = http_port_of(p),
 	};

@@ -222,6 +222,33 @@ test_what_is_not_ours_is_left_alone() {
   clean foreign
 }
 
+test_policy_and_gang_are_made_once() {
+  start_operator
+  sed 's/name: life/name: walled/; s/^spec:/spec:\n  security: {networkPolicy: true}\n  run: {gang: volcano, queue: q}/' $here/job.yaml |
+    kubectl apply -f - >/dev/null
+  eventually event_about walled GangUnavailable
+  [ "$(kubectl get networkpolicy walled -o jsonpath='{.metadata.ownerReferences[0].kind}')" = DistributedTrainingJob ]
+  pods_are walled '' # none of them could be placed
+  kubectl apply -f $here/podgroups.yaml >/dev/null
+  # a gang is made at once
+  eventually pods_are walled 'walled-ps-0 walled-ps-1 walled-worker-0 walled-worker-1'
+  [ "$(kubectl get podgroups.scheduling.volcano.sh walled -o jsonpath='{.spec.minMember} {.spec.queue}')" = '4 q' ]
+  [ "$(kubectl get pod walled-ps-0 -o jsonpath='{.spec.schedulerName}')" = volcano ]
+  quiet 3
+  stop_operator
+  start_operator
+  sleep 1
+  quiet 2
+  [ "$(writes)" = 0 ]
+  if kubectl patch dtj walled --type=merge -p '{"spec":{"security":{"networkPolicy":false}}}' >/dev/null 2>&1; then
+    echo 'security could be changed'
+    return 1
+  fi
+  kubectl delete dtj walled >/dev/null
+  clean walled
+  kubectl delete networkpolicy,podgroups.scheduling.volcano.sh walled >/dev/null 2>&1 || true
+}
+
 test_what_the_schema_cannot_see_is_a_condition() {
   start_operator
   sed 's/name: life/name: odd/; s/worker: {.*/worker: {replicas: 1, template: {spec: {containers: ["no map"]}}}/' $here/job.yaml |

@@ -124,8 +124,11 @@ struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json)
 	set_text(metadata_of(json), "uid", text);
 	format_time(s->now, text);
 	set_text(metadata_of(json), "creationTimestamp", text);
-	if (o->kind == SIM_POD)
+	if (o->kind == SIM_POD) {
 		o->due = s->now + sim_between(s, 0.1, 2);
+		cJSON_AddStringToObject(cJSON_AddObjectToObject(json, "status"), "phase",
+					"Pending");
+	}
 	s->n_objects++;
 	sim_changed(s, o);
 	return o;

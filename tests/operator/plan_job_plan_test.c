@@ -95,6 +95,9 @@ static void act(struct world *w, const struct plan_action *a)
 					   .created = w->now};
 		w->n_pods++;
 		break;
+	case ACTION_CREATE_POLICY:
+	case ACTION_PUT_GROUP:
+		break;
 	case ACTION_FORGET_POD:
 		log_action(w, '~', a);
 		remove_uid(w, a->uid);

@@ -292,6 +292,93 @@ static void pods__are_read_for_what_decides(void **state)
 	}
 }
 
+#define GANG(gang)                                                                                 \
+	"apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j}\nspec:\n"    \
+	"  tasks: {ps: {replicas: 2}, worker: {replicas: 3}}\n  run: {" gang "}\n"
+
+static unsigned count_actions(const struct job_plan *plan, enum action_kind kind)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		n += plan->actions[i].kind == kind;
+	return n;
+}
+
+static void gang__of_volcano__gets_a_group_and_all_pods_at_once(void **state)
+{
+	struct made m = make(GANG("gang: volcano, queue: q, priorityClass: high"));
+	cJSON *group = render_group(m.spec, 5);
+
+	assert_int_equal(count_actions(m.plan, ACTION_PUT_GROUP), 1);
+	assert_int_equal(m.plan->actions[0].kind, ACTION_PUT_GROUP);
+	assert_int_equal(m.plan->actions[0].index, 5);
+	assert_int_equal(count_actions(m.plan, ACTION_CREATE_POD), 5);
+	expect(m.pod, "spec.schedulerName", "\"volcano\"");
+	expect(m.pod, "spec.priorityClassName", "\"high\"");
+	assert_string_equal(
+	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+		find(m.pod, "metadata.annotations"), "scheduling.k8s.io/group-name")),
+	    "j");
+	expect(group, "apiVersion", "\"scheduling.volcano.sh/v1beta1\"");
+	expect(group, "spec", "{\"minMember\":5,\"queue\":\"q\",\"priorityClassName\":\"high\"}");
+	expect(group, "metadata.ownerReferences.0.kind", "\"DistributedTrainingJob\"");
+	cJSON_Delete(group);
+	unmake(&m);
+}
+
+static void gang__of_kueue__is_labels_and_a_count(void **state)
+{
+	struct made m = make(GANG("gang: kueue, queue: q"));
+	const cJSON *labels = find(m.pod, "metadata.labels");
+
+	assert_int_equal(count_actions(m.plan, ACTION_PUT_GROUP), 0);
+	assert_int_equal(count_actions(m.plan, ACTION_CREATE_POD), 5);
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+				labels, "kueue.x-k8s.io/queue-name")),
+			    "q");
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+				labels, "kueue.x-k8s.io/pod-group-name")),
+			    "j");
+	assert_string_equal(
+	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(
+		find(m.pod, "metadata.annotations"), "kueue.x-k8s.io/pod-group-total-count")),
+	    "5");
+	unmake(&m);
+}
+
+static void gang__without_a_queue_where_one_is_needed__is_refused(void **state)
+{
+	struct job_spec *spec;
+	struct mu_err err = {0};
+
+	assert_fails(job_spec_parse(&spec, mu_span_of(GANG("gang: kueue")), "t", &err), &err,
+		     MU_INVALID_ARGUMENT, "needs a queue");
+	assert_fails(job_spec_parse(&spec, mu_span_of(GANG("queue: q")), "t", &err), &err,
+		     MU_INVALID_ARGUMENT, "say gang");
+}
+
+static void policy__lets_in_the_job_its_clients_the_operator_and_metrics(void **state)
+{
+	struct made m = make("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: "
+			     "{name: j}\nspec:\n  tasks: {worker: {}}\n  security: "
+			     "{networkPolicy: true}\n");
+	cJSON *policy = render_policy(m.spec, 2222, 8079);
+
+	assert_int_equal(count_actions(m.plan, ACTION_CREATE_POLICY), 1);
+	expect(policy, "apiVersion", "\"networking.k8s.io/v1\"");
+	expect(policy, "spec.policyTypes", "[\"Ingress\"]");
+	expect(policy, "spec.podSelector", "{\"matchLabels\":{\"muster.dev/job\":\"j\"}}");
+	expect(policy, "spec.ingress.0",
+	       "{\"from\":[{\"podSelector\":{\"matchLabels\":{\"muster.dev/job\":\"j\"}}}]}");
+	expect(policy, "spec.ingress.2",
+	       "{\"from\":[{\"podSelector\":{\"matchLabels\":{\"muster.dev/role\":\"operator\"}},"
+	       "\"namespaceSelector\":{}}],\"ports\":[{\"protocol\":\"TCP\",\"port\":8079}]}");
+	assert_int_equal(cJSON_GetArraySize(find(policy, "spec.ingress")), 4);
+	cJSON_Delete(policy);
+	unmake(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -302,6 +389,11 @@ int main(void)
 	    cmocka_unit_test(odd_templates__never_crash),
 	    cmocka_unit_test(patches__turn_one_into_the_other),
 	    cmocka_unit_test(pods__are_read_for_what_decides),
+	    cmocka_unit_test(gang__of_volcano__gets_a_group_and_all_pods_at_once),
+	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_count),
+	    cmocka_unit_test(gang__without_a_queue_where_one_is_needed__is_refused),
+	    cmocka_unit_test(policy__lets_in_the_job_its_clients_the_operator_and_metrics),
 	};
+
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Deadlines fire from timers, on time, with nothing else happening: the controller in the simulated
+ * cluster (sim.h), undisturbed. */
+#include "tests/test.h"
+
+#include "lib/base/log.h"
+#include "tests/fake/sim.h"
+
+#include "tests/fake/sim_cluster.c"
+#include "tests/fake/sim_kubelet.c"
+#include "tests/fake/sim_run.c"
+
+#define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
+
+static int never_ends(const struct sim_script *s, const char *task, int index, int n)
+{
+	return -1;
+}
+
+static int ends_well(const struct sim_script *s, const char *task, int index, int n)
+{
+	return strcmp(task, "ps") == 0 ? -1 : 0;
+}
+
+static struct sim *start(struct sim_script *script, const char *program, const char *run)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{\"program\":%s,"
+	    "\"tasks\":{\"ps\":{\"replicas\":1},\"worker\":{\"replicas\":2}},\"run\":{%s}}}",
+	    program, run);
+	struct sim *s = MU_NEW(struct sim);
+
+	script->job = cJSON_Parse(text);
+	assert_non_null(script->job);
+	sim_start(s, script, 1, false);
+	return s;
+}
+
+static void stop(struct sim *s, struct sim_script *script)
+{
+	assert_string_equal(s->broken, "");
+	sim_end(s);
+	cJSON_Delete(script->job);
+	free(s);
+}
+
+static const cJSON *failed(struct sim *s)
+{
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, sim_at(sim_find(s, JOB_PATH)->json, "status.conditions"))
+	{
+		if (strcmp(sim_text(c, "type"), "Failed") == 0)
+			return c;
+	}
+	return NULL;
+}
+
+/* Failed for this reason, this long after that time of the status, to the second. */
+static void expect_failed(struct sim *s, const char *reason, double from, double after)
+{
+	const cJSON *job = sim_find(s, JOB_PATH)->json, *c = failed(s);
+	double at = time_from_rfc3339(sim_text(job, "status.completionTime"));
+
+	assert_string_equal(sim_text(job, "status.phase"), "Failed");
+	assert_string_equal(sim_text(c, "reason"), reason);
+	if (at < from + after - 1 || at > from + after + 1.1)
+		fail_msg("%s after %.0f s, not %.0f", reason, at - from, after);
+}
+
+#define COMMAND "{\"command\":[\"x\"]}"
+#define TRAIN   "{\"train\":{\"dataset\":{\"path\":\"a.csv\"}}}"
+
+static void job__that_takes_too_long__fails_on_time(void **state)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start(&script, COMMAND, "\"activeDeadlineSeconds\":50");
+
+	sim_settle(s, 45);
+	assert_null(failed(s));
+	sim_settle(s, 3600);
+	expect_failed(s, "DeadlineExceeded", SIM_EPOCH, 50);
+	stop(s, &script);
+}
+
+static void job__that_is_resumed__has_all_its_time_again(void **state)
+{
+	struct sim_script script = {.end = never_ends,
+				    .deeds = {{DEED_SUSPEND, 30, 0}, {DEED_RESUME, 100, 0}}};
+	struct sim *s = start(&script, COMMAND, "\"activeDeadlineSeconds\":50");
+
+	sim_settle(s, 3600);
+	expect_failed(s, "DeadlineExceeded", SIM_EPOCH + 100, 50);
+	stop(s, &script);
+}
+
+static void job__whose_pods_wait_too_long__fails_on_time(void **state)
+{
+	struct sim_script script = {.end = never_ends, .stuck_pending = true};
+	struct sim *s = start(&script, COMMAND, "\"schedulingDeadlineSeconds\":40");
+
+	sim_settle(s, 3600);
+	expect_failed(s, "SchedulingDeadlineExceeded", SIM_EPOCH, 40);
+	stop(s, &script);
+}
+
+static double running_since(struct sim *s)
+{
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, sim_at(sim_find(s, JOB_PATH)->json, "status.conditions"))
+	{
+		if (strcmp(sim_text(c, "type"), "Running") == 0)
+			return time_from_rfc3339(sim_text(c, "lastTransitionTime"));
+	}
+	return 0;
+}
+
+static void job__whose_step_does_not_move__fails_on_time(void **state)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
+	struct cache_chief chief = {SIM_KEY, "10.0.0.1", "none"};
+	double running;
+
+	sim_settle(s, 30);
+	running = running_since(s);
+	assert_true(running > 0);
+	assert_null(failed(s));
+	sim_settle(s, running + 50 - s->now);
+	cache_set_progress(&s->control.cache, &chief, "{\"step\":1}", NULL, s->now);
+	workqueue_add(&s->control.queue, SIM_KEY);
+	sim_settle(s, 3600);
+	expect_failed(s, "ProgressDeadlineExceeded", running + 50, 60);
+	stop(s, &script);
+}
+
+static void job__with_an_operator_that_was_away__is_not_failed_for_it(void **state)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
+	double again;
+
+	sim_settle(s, 30);
+	s->now += 1000;
+	again = s->now;
+	sim_restart(s);
+	sim_settle(s, 55);
+	assert_null(failed(s));
+	sim_settle(s, 3600);
+	expect_failed(s, "ProgressDeadlineExceeded", again, 60);
+	stop(s, &script);
+}
+
+static void job__that_has_ended__goes_when_its_time_to_live_is_over(void **state)
+{
+	struct sim_script script = {.end = ends_well, .work = 20};
+	struct sim *s = start(&script, COMMAND, "\"ttlSecondsAfterFinished\":100");
+
+	sim_settle(s, 60);
+	assert_string_equal(sim_text(sim_find(s, JOB_PATH)->json, "status.phase"), "Succeeded");
+	sim_settle(s, 50);
+	assert_non_null(sim_find(s, JOB_PATH));
+	sim_settle(s, 30);
+	assert_null(sim_find(s, JOB_PATH));
+	for (int i = 0; i < s->n_objects; i++)
+		assert_true(s->objects[i].kind == SIM_NODE ||
+			    strstr(s->objects[i].path, "foreign"));
+	stop(s, &script);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(job__that_takes_too_long__fails_on_time),
+	    cmocka_unit_test(job__that_is_resumed__has_all_its_time_again),
+	    cmocka_unit_test(job__whose_pods_wait_too_long__fails_on_time),
+	    cmocka_unit_test(job__whose_step_does_not_move__fails_on_time),
+	    cmocka_unit_test(job__with_an_operator_that_was_away__is_not_failed_for_it),
+	    cmocka_unit_test(job__that_has_ended__goes_when_its_time_to_live_is_over),
+	};
+
+	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
