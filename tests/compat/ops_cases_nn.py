@@ -92,6 +92,44 @@ def depthwise():
                {"strides": [1, 1, 1, 1], "padding": "SAME"})
 
 
+def pooling():
+    windows = [((2, 6, 6, 3), (2, 2), (2, 2), "VALID"), ((2, 7, 5, 3), (2, 2), (2, 2), "SAME"),
+               ((1, 7, 7, 9), (3, 3), (2, 2), "SAME"), ((1, 7, 8, 2), (3, 2), (1, 2), "VALID"),
+               ((2, 4, 4, 1), (1, 1), (1, 1), "SAME"), ((1, 3, 3, 2), (5, 5), (1, 1), "SAME"),
+               ((0, 4, 4, 2), (2, 2), (2, 2), "SAME"), ((1, 5, 5, 40), (1, 1), (2, 2), "VALID")]
+    for t in REALS:
+        for x, k, s, padding in windows:
+            value = np.maximum(real(t, *x), -0.5)  # with equal neighbours
+            attrs = {"ksize": [1, *k, 1], "strides": [1, *s, 1], "padding": padding}
+            out = (x[0], *(out_size(x[1 + a], k[a], s[a], padding, 1) for a in (0, 1)), x[3])
+            grad = real(t, *out)
+            sizes = {"ksize": i32(1, *k, 1), "strides": i32(1, *s, 1)}
+            close = {"rtol": 1e-5, "atol": 1e-6} if t == F else {"atol": 1e-14}
+            yield Case("MaxPool", {"input": value}, attrs)
+            yield Case("MaxPoolV2", {"input": value, **sizes}, {"padding": padding})
+            yield Case("AvgPool", {"value": value}, attrs, **close)
+            top = {"orig_input": value, "orig_output": grad * 0, "grad": grad}
+            yield Case("MaxPoolGrad", top, attrs, **close)
+            yield Case("MaxPoolGradV2", {**top, **sizes}, {"padding": padding}, **close)
+            yield Case("AvgPoolGrad", {"orig_input_shape": i32(*x), "grad": grad}, attrs, **close)
+    x = real(F, 1, 4, 4, 4)
+    two = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
+    yield Case("MaxPool", {"input": x}, {**two, "padding": "EXPLICIT",
+                                         "explicit_paddings": [0, 0, 1, 0, 0, 1, 0, 0]})
+    for bad in ({"ksize": [2, 2, 2, 1]}, {"strides": [2, 1, 1, 1]}, {"ksize": [1, 9, 9, 1]}):
+        yield Case("MaxPool", {"input": x}, {**two, **bad})
+        yield Case("AvgPool", {"value": x}, {**two, **bad})
+    yield Case("AvgPool", {"value": x}, {**two, "ksize": [1, 2, 2, 2]})
+    yield Case("MaxPool", {"input": real(F, 4, 4, 4)}, two)
+    yield Case("AvgPool", {"value": real(F, 4, 4, 4)}, two)
+    for grad in ((1, 2, 3, 4), (1, 2, 2, 4)):
+        yield Case("MaxPoolGrad", {"orig_input": x, "orig_output": real(F, 1, 2, 2, 4),
+                                   "grad": real(F, *grad)}, two)
+    yield Case("AvgPoolGrad", {"orig_input_shape": i32(1, 4, 4), "grad": real(F, 1, 2, 2, 4)}, two)
+    yield Case("MaxPoolV2", {"input": x, "ksize": i32(1, 2, 2), "strides": i32(1, 2, 2, 1)},
+               {"padding": "SAME"})
+
+
 def network_cases():
-    for group in (convolutions, depthwise):
+    for group in (convolutions, depthwise, pooling):
         yield from group()

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Max and average pooling over rows and columns, and their gradients.
+ *
+ * Images go to different threads.  A window's largest element is the first one in row order that
+ * no later one exceeds, as in TensorFlow, so that gradients go to the same element. */
+#include <limits.h>
+#include <string.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/kernel_table.h"
+#include "task/kernels/loops.h"
+#include "task/kernels/window.h"
+
+struct pool {
+	enum mu_dtype type;
+	size_t size;
+	int64_t batch, channels;
+	struct window_axis row, column;
+	const char *in, *grad;
+	char *out;
+	bool average;
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct window_attrs a;
+	int rc = window_attrs_pool(n, &a, err);
+
+	if (rc)
+		return rc;
+	*(struct window_attrs *)(*state = mu_xmalloc(sizeof a)) = a;
+	return 0;
+}
+
+static int geometry(const struct kernel_call *c, const struct mu_shape *s, enum mu_dtype type,
+		    unsigned sizes_at, struct pool *p, struct mu_err *err)
+{
+	struct window_attrs a = *(const struct window_attrs *)c->state;
+	int rc;
+
+	if (type != MU_FLOAT && type != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(type));
+	if (s->rank != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must be 4-dimensional: %s",
+			       mu_shape_str(s));
+	if (c->n_in > sizes_at) { /* the V2 ops */
+		int64_t ksize[4], strides[4];
+		int nk, ns;
+		if ((rc = args_ints(c, sizes_at, ksize, 4, &nk, err)) ||
+		    (rc = args_ints(c, sizes_at + 1, strides, 4, &ns, err)))
+			return rc;
+		if (nk != 4 || ns != 4)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Sliding window ksize and stride fields must specify 4 "
+				       "dimensions");
+		if ((rc = window_pool_set(&a, ksize, strides, err)))
+			return rc;
+	}
+	if (a.over_channels)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Non-spatial pooling is not yet supported.");
+	if (s->dim[0] > INT_MAX || s->dim[3] > INT_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s",
+			       mu_shape_str(s));
+	*p = (struct pool){
+	    .type = type, .size = mu_dtype_size(type), .batch = s->dim[0], .channels = s->dim[3]};
+	if ((rc = window_axis_set(&p->row, &a, WINDOW_ROWS, s->dim[1], a.size[0], err)))
+		return rc;
+	return window_axis_set(&p->column, &a, WINDOW_COLUMNS, s->dim[2], a.size[1], err);
+}
+
+static int output_shape(const struct pool *p, struct mu_shape *s, struct mu_err *err)
+{
+	int64_t dims[4] = {p->batch, p->row.out, p->column.out, p->channels};
+
+	return mu_shape_set(s, 4, dims, err);
+}
+
+/* The part of an output position's window that lies in the image: rows [y0, y1), columns [x0, x1).
+ * False when that is nothing. */
+struct area {
+	int64_t y0, y1, x0, x1;
+};
+
+static bool area_of(const struct pool *p, int64_t i, int64_t j, struct area *a)
+{
+	int64_t k0, k1, l0, l1;
+
+	a->y0 = window_clip(&p->row, i, &k0, &k1);
+	a->x0 = window_clip(&p->column, j, &l0, &l1);
+	a->y1 = a->y0 + k1 - k0;
+	a->x1 = a->x0 + l1 - l0;
+	return k0 < k1 && l0 < l1;
+}
+
+static size_t pixel_at(const struct pool *p, int64_t image, int64_t y, int64_t x)
+{
+	return (size_t)(((image * p->row.in + y) * p->column.in + x) * p->channels) * p->size;
+}
+
+static void fill(const struct pool *p, char *to, double value)
+{
+	float f = (float)value;
+
+	for (int64_t ch = 0; ch < p->channels; ch++)
+		memcpy(to + (size_t)ch * p->size, p->type == MU_FLOAT ? (void *)&f : (void *)&value,
+		       p->size);
+}
+
+/* o *= 1 / n, in the type's own precision. */
+static void divide(const struct pool *p, char *to, const char *from, int64_t n)
+{
+	float f = (float)n;
+	double d = (double)n;
+
+	loops->binary[BIN_RealDiv][p->type](to, from, p->type == MU_FLOAT ? (void *)&f : (void *)&d,
+					    p->channels, RIGHT_SCALAR);
+}
+
+static void forward(void *arg, int64_t from, int64_t to)
+{
+	const struct pool *p = arg;
+	binary_loop *join = loops->binary[p->average ? BIN_AddV2 : BIN_Maximum][p->type];
+	size_t pixel = (size_t)p->channels * p->size;
+	struct area a;
+
+	for (int64_t line = from; line < to; line++) {
+		int64_t image = line / p->row.out, i = line % p->row.out;
+		char *o = p->out + (size_t)(line * p->column.out) * pixel;
+		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
+			if (!area_of(p, i, j, &a)) {
+				fill(p, o,
+				     p->average            ? 0
+				     : p->type == MU_FLOAT ? -3.402823466e38
+							   : -1.7976931348623157e308);
+				continue;
+			}
+			memcpy(o, p->in + pixel_at(p, image, a.y0, a.x0), pixel);
+			for (int64_t y = a.y0; y < a.y1; y++)
+				for (int64_t x = a.x0 + (y == a.y0); x < a.x1; x++)
+					join(o, o, p->in + pixel_at(p, image, y, x), p->channels,
+					     BOTH_RUN);
+			if (p->average)
+				divide(p, o, o, (a.y1 - a.y0) * (a.x1 - a.x0));
+		}
+	}
+}
+
+static int pool(struct kernel_call *c, bool average, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct pool p;
+	int rc;
+
+	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, err)) ||
+	    (rc = output_shape(&p, &shape, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		return rc;
+	p.average = average;
+	p.in = in->data;
+	p.out = out->data;
+	if (!shape.count)
+		return 0;
+	int64_t lines = p.batch * p.row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), forward, &p);
+	return 0;
+}
+
+static int max_pool(struct kernel_call *c, struct mu_err *err)
+{
+	return pool(c, false, err);
+}
+
+static int avg_pool(struct kernel_call *c, struct mu_err *err)
+{
+	return pool(c, true, err);
+}
+
+/* ---- gradients ---- */
+
+#define MAX_BACK(T)                                                                                \
+	static void max_back_##T(const struct pool *p, int64_t image, const struct area *a,        \
+				 const T *grad)                                                    \
+	{                                                                                          \
+		const int64_t row = p->column.in * p->channels;                                    \
+		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
+		const T *in = (const T *)(p->in + first);                                          \
+		T *out = (T *)(p->out + first);                                                    \
+		for (int64_t ch = 0; ch < p->channels; ch++) {                                     \
+			T best = in[ch];                                                           \
+			int64_t at = ch;                                                           \
+			for (int64_t y = 0; y < a->y1 - a->y0; y++)                                \
+				for (int64_t x = 0; x < a->x1 - a->x0; x++) {                      \
+					int64_t k = y * row + x * p->channels + ch;                \
+					if (best < in[k]) {                                        \
+						best = in[k];                                      \
+						at = k;                                            \
+					}                                                          \
+				}                                                                  \
+			out[at] += grad[ch];                                                       \
+		}                                                                                  \
+	}
+MAX_BACK(float)
+MAX_BACK(double)
+
+static void average_back(const struct pool *p, int64_t image, const struct area *a,
+			 const char *grad, char *share)
+{
+	binary_loop *add = loops->binary[BIN_AddV2][p->type];
+
+	divide(p, share, grad, (a->y1 - a->y0) * (a->x1 - a->x0));
+	for (int64_t y = a->y0; y < a->y1; y++)
+		for (int64_t x = a->x0; x < a->x1; x++) {
+			char *o = p->out + pixel_at(p, image, y, x);
+			add(o, o, share, p->channels, BOTH_RUN);
+		}
+}
+
+static void backward(void *arg, int64_t from, int64_t to)
+{
+	const struct pool *p = arg;
+	size_t pixel = (size_t)p->channels * p->size;
+	MU_AUTO_FREE char *share = p->average ? mu_xmalloc(pixel) : NULL;
+	struct area a;
+
+	memset(p->out + pixel_at(p, from, 0, 0), 0, pixel_at(p, to - from, 0, 0));
+	const char *g = p->grad + (size_t)(from * p->row.out * p->column.out) * pixel;
+	for (int64_t image = from; image < to; image++)
+		for (int64_t i = 0; i < p->row.out; i++)
+			for (int64_t j = 0; j < p->column.out; j++, g += pixel) {
+				if (!area_of(p, i, j, &a))
+					continue;
+				if (p->average)
+					average_back(p, image, &a, g, share);
+				else if (p->type == MU_FLOAT)
+					max_back_float(p, image, &a, (const float *)g);
+				else
+					max_back_double(p, image, &a, (const double *)g);
+			}
+}
+
+/* Into output 0, of the shape of the pool's input. */
+static int run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
+			unsigned grad_at, struct mu_err *err)
+{
+	const struct mu_tensor *grad = kernel_in(c, grad_at);
+	struct mu_tensor *out;
+	struct mu_shape want;
+	int rc = output_shape(p, &want, err);
+
+	if (rc)
+		return rc;
+	if (!mu_shape_eq(&want, &grad->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
+			       mu_shape_str(&want), mu_shape_str(&grad->shape));
+	if ((rc = kernel_out(c, 0, p->type, in, &out, err)))
+		return rc;
+	p->grad = grad->data;
+	p->out = out->data;
+	if (in->count)
+		kernel_parallel(c, p->batch, 1 + 16384 * p->batch / in->count, backward, p);
+	return 0;
+}
+
+static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *top = kernel_in(c, 1);
+	struct mu_shape want;
+	struct pool p;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, err)) ||
+	    (rc = output_shape(&p, &want, err)))
+		return rc;
+	if (!mu_shape_eq(&want, &top->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected orig_output shape to be %s, but got %s",
+			       mu_shape_str(&want), mu_shape_str(&top->shape));
+	p.in = in->data;
+	return run_backward(c, &p, &in->shape, 2, err);
+}
+
+static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *sizes = kernel_in(c, 0);
+	struct mu_shape in;
+	struct pool p;
+	int rc;
+
+	if (sizes->shape.rank != 1 || sizes->shape.count != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "out_backprop must be 1-dimensional and 4 elements: "
+			       "orig_input_shape is %s",
+			       mu_shape_str(&sizes->shape));
+	if ((rc = args_shape(c, 0, &in, err)) ||
+	    (rc = geometry(c, &in, kernel_in(c, 1)->dtype, 2, &p, err)))
+		return rc;
+	p.average = true;
+	return run_backward(c, &p, &in, 1, err);
+}
+
+static const struct kernel rows[] = {
+    {"MaxPool", KERNEL_EXPENSIVE, .run = max_pool, .prepare = prepare},
+    {"MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = prepare},
+    {"MaxPoolGrad", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
+    {"MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
+    {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = prepare},
+    {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = prepare},
+};
+KERNEL_TABLE(pool, rows)
