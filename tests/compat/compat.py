@@ -1,87 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs each case against stock servers and against ours and compares what the client programs got."""
 import os
-import re
 import shutil
 import subprocess
 import sys
-import tempfile
-import threading
 import time
 
-import numpy as np
-
-from cluster import Cluster
-
-TOLERANCE = 1e-5
-folder = tempfile.mkdtemp(prefix="compat-")
-counts = {"passed": 0, "failed": 0, "skipped": 0}
-
-
-class Different(Exception):
-    pass
-
-
-def report(name, error=None, note=""):
-    counts["failed" if error else "passed"] += 1
-    print(f"  {'FAILED  ' if error else 'ok      '} {name}{'  ' + note if note else ''}", flush=True)
-    if error:
-        print("    " + str(error).replace("\n", "\n    "), flush=True)
-
-
-def close(a, b, path="answer"):
-    """Same structure, same words, numbers within TOLERANCE."""
-    if isinstance(a, dict) and isinstance(b, dict):
-        if a.keys() != b.keys():
-            raise Different(f"{path}: stock has {sorted(a)}, ours {sorted(b)}")
-        for k in a:
-            close(a[k], b[k], f"{path}.{k}")
-    elif isinstance(a, list) and isinstance(b, list) and len(a) == len(b):
-        for i, (x, y) in enumerate(zip(a, b)):
-            close(x, y, f"{path}[{i}]")
-    elif isinstance(a, float) and isinstance(b, (int, float)):
-        if not abs(a - b) <= TOLERANCE * max(1, abs(a)):
-            raise Different(f"{path}: stock {a!r}, ours {b!r}")
-    elif a != b:
-        raise Different(f"{path}: stock {a!r}, ours {b!r}")
-
-
-def both(run):
-    """run(cluster) on each of the two kinds of server, at the same time; (stock's answer, ours)."""
-    got, wrong = {}, {}
-
-    def one(name):
-        try:
-            with Cluster(name, f"{folder}/{name}-{len(os.listdir(folder))}") as cluster:
-                got[name] = run(cluster.wait_ready())
-                if cluster.died():
-                    raise RuntimeError(cluster.died())
-        except Exception as e:  # told by the main thread
-            wrong[name] = e
-
-    threads = [threading.Thread(target=one, args=(name,)) for name in ("stock", "muster")]
-    for t in threads:
-        t.start()
-    for t in threads:
-        t.join()
-    for name in ("stock", "muster"):
-        if name in wrong:
-            raise wrong[name]
-    return got["stock"], got["muster"]
-
-
-def checkpoint(path):
-    import tensorflow.compat.v1 as tf
-    latest = tf.train.latest_checkpoint(path)
-    if not latest:
-        raise Different(f"no checkpoint in {path}")
-    reader = tf.train.load_checkpoint(latest)
-    return {name: reader.get_tensor(name) for name in reader.get_variable_to_shape_map()}
-
-
-def same_checkpoint(stock, ours):
-    close({k: [str(v.dtype), v.tolist()] for k, v in stock.items()},
-          {k: [str(v.dtype), v.tolist()] for k, v in ours.items()}, "checkpoint")
+from compare import Different, both, checkpoint, close, core, counts, folder, report, same_checkpoint
+from seeds import examples
+from server import behaviours, restarts
 
 
 # ---- cases --------------------------------------------------------------------------------------
@@ -162,19 +89,6 @@ def asynchronous():
     return f"{[len(a['losses']) for a in answers]} steps by worker"
 
 
-# What of stock's text is about that machine, that process or that moment.
-NOISE = [(r"^From /job:[^\n]*:\n", ""), (r"\n\t \[\[.*", ""), (r"\nAdditional GRPC.*", ""), (r"in binary running on.*", ""),
-         (r"but available devices.*", ""), (r"Session [0-9a-f]{16} ", "Session H "), (r"\s+", " ")]
-
-
-def core(text):
-    several = re.search(r"={5,}\n[A-Z_]+: (.*?)\n={5,}", text, re.S)
-    text = several.group(1) if several else text
-    for pattern, to in NOISE:
-        text = re.sub(pattern, to, text, flags=re.S)
-    return text.strip()
-
-
 # Stock's words are an accident of its library; any error will do.
 ANY_TEXT = {"bytes that are no message", "matmul of a vector"}
 
@@ -204,7 +118,8 @@ def bad_input():
 
 
 def main():
-    cases = [hello, placement, deterministic, resume, asynchronous, bundles, bad_input]
+    cases = [hello, placement, deterministic, resume, asynchronous, bundles, bad_input,
+             *examples.CASES, *behaviours.CASES, *restarts.CASES]
     wanted = sys.argv[1:]
     unknown = set(wanted) - {c.__name__ for c in cases}
     if unknown:

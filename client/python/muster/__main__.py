@@ -6,7 +6,7 @@ import re
 import runpy
 import sys
 
-from .install import install
+from .install import pretend_tensorflow_1, replace_server
 
 # Names of TensorFlow 1 that `import tensorflow` of TensorFlow 2 does not have.
 ONLY_IN_1 = (r"Session|InteractiveSession|placeholder|get_variable|variable_scope|global_variables_initializer|app|contrib|"
@@ -31,10 +31,11 @@ def is_written_for_1(path):
 
 def parse():
     p = argparse.ArgumentParser(prog="python -m muster", description=__doc__,
-                                usage="python -m muster [--tf1 | --no-tf1] (trainer.py | -m MODULE) [ARGUMENT...]")
+                                usage="python -m muster [--tf1 | --no-tf1] [--stock] (trainer.py | -m MODULE) [ARGUMENT...]")
     p.add_argument("--tf1", dest="tf1", action="store_true", default=None,
                    help="`import tensorflow` means TensorFlow 1's interface (found out from the trainer's text when not said)")
     p.add_argument("--no-tf1", dest="tf1", action="store_false", help="leave TensorFlow's names as they are")
+    p.add_argument("--stock", action="store_true", help="keep TensorFlow's own servers, to compare")
     p.add_argument("-m", dest="module", action="store_true", help="the trainer is a module instead of a file")
     p.add_argument("trainer")
     p.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -46,7 +47,10 @@ def main():
     tf1 = a.tf1 if a.tf1 is not None else not a.module and is_written_for_1(a.trainer)
     if not a.module and not os.path.exists(a.trainer):
         sys.exit(f"muster: there is no {a.trainer}")
-    install(tf1)
+    if not a.stock:
+        replace_server()
+    if tf1:
+        pretend_tensorflow_1()
     sys.argv = [a.trainer, *a.arguments]
     if a.module:
         sys.path.insert(0, os.getcwd())

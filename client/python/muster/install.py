@@ -37,7 +37,10 @@ def pretend_tensorflow_1():
     if two.__version__.startswith("1."):
         return
     one = importlib.import_module("tensorflow.compat.v1")
+    level = one.logging.get_verbosity()
+    one.logging.set_verbosity(one.logging.ERROR)  # it warns of its own deprecation
     one.disable_v2_behavior()
+    one.logging.set_verbosity(level)
 
     class TensorFlow1(types.ModuleType):
         def __getattr__(self, name):

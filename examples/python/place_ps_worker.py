@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two layers whose parameters live on two parameter servers while a worker computes.
+
+tf.device says where; what crosses from one task to another is sent without being asked for.  Here one process
+starts all the tasks, so that it runs as it is:
+
+    python -m muster place_ps_worker.py
+"""
+import argparse
+
+import numpy as np
+import tensorflow as tf
+
+p = argparse.ArgumentParser()
+p.add_argument("--ps_hosts", default="localhost:2222,localhost:2223")
+p.add_argument("--worker_hosts", default="localhost:2224")
+args = p.parse_args()
+
+cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
+servers = {(job, index): tf.train.Server(cluster, job_name=job, task_index=index)
+           for job in cluster.jobs for index in cluster.task_indices(job)}
+
+start = np.random.RandomState(1)
+with tf.device("/job:ps/task:0"):
+    weights_1 = tf.Variable(start.uniform(-0.5, 0.5, [4, 8]).astype(np.float32))
+    biases_1 = tf.Variable(tf.zeros([8]))
+with tf.device("/job:ps/task:1"):
+    weights_2 = tf.Variable(start.uniform(-0.5, 0.5, [8, 1]).astype(np.float32))
+    biases_2 = tf.Variable(tf.zeros([1]))
+
+with tf.device("/job:worker/task:0"):
+    inputs = tf.placeholder(tf.float32, [None, 4])
+    wanted = tf.placeholder(tf.float32, [None, 1])
+    hidden = tf.nn.relu(tf.matmul(inputs, weights_1) + biases_1)
+    outputs = tf.matmul(hidden, weights_2) + biases_2
+    loss = tf.reduce_mean(tf.square(outputs - wanted))
+    train = tf.train.GradientDescentOptimizer(0.1).minimize(loss)
+
+with tf.Session(servers["worker", 0].target) as sess:
+    sess.run(tf.global_variables_initializer())
+    for step in range(201):
+        x = start.uniform(-1, 1, [16, 4]).astype(np.float32)
+        _, now = sess.run([train, loss], {inputs: x, wanted: x.sum(axis=1, keepdims=True)})
+        if step % 50 == 0:
+            print(f"step {step}: loss {now:.6f}")

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The programs of examples/python on stock's servers and on ours: what they print has to agree."""
+import glob
+import re
+
+from compare import Different, checkpoint, close, folder, same_checkpoint
+from job import with_each
+
+EXAMPLES = "examples/python/"
+NUMBER = re.compile(r"-?\d+\.\d+")
+
+
+def numbers_apart(text):
+    """Lines with their reals taken out, and the reals."""
+    return [NUMBER.sub("#", text).splitlines(), [float(n) for n in NUMBER.findall(text)]]
+
+
+def prints_the_same(run):
+    stock, ours = with_each(run, folder)
+    close(numbers_apart(stock), numbers_apart(ours), "output")
+    if not ours.strip():
+        raise Different("it prints nothing")
+    return ours.strip().splitlines()[-1]
+
+
+def example_hello():
+    """examples: hello"""
+    return prints_the_same(lambda job: job.run(EXAMPLES + "hello.py"))
+
+
+def example_two_tasks():
+    """examples: two local tasks"""
+    def run(job):
+        hosts = "--hosts=" + job.hosts(2)
+        job.start(EXAMPLES + "two_tasks.py", hosts, "--task_index=1")
+        return job.run(EXAMPLES + "two_tasks.py", hosts, "--task_index=0")
+    return prints_the_same(run)
+
+
+def example_placement():
+    """examples: parameters on two ps, computation on a worker"""
+    return prints_the_same(lambda job: job.run(EXAMPLES + "place_ps_worker.py", "--ps_hosts=" + job.hosts(2),
+                                               "--worker_hosts=" + job.hosts(1)))
+
+
+def example_three_adds():
+    """examples: a ps and two workers add"""
+    return prints_the_same(lambda job: job.run(EXAMPLES + "three_adds.py", "--hosts=" + job.hosts(3)))
+
+
+def start_trainer(job, workers, *more):
+    """The ps tasks run; returns how to start a worker."""
+    hosts = ["--ps_hosts=" + job.hosts(2), "--worker_hosts=" + job.hosts(workers), *more]
+    for i in range(2):
+        job.start(EXAMPLES + "trainer.py", *hosts, "--job_name=ps", f"--task_index={i}")
+    return lambda i: job.start(EXAMPLES + "trainer.py", *hosts, "--job_name=worker", f"--task_index={i}")
+
+
+def example_trainer_alone():
+    """examples: the trainer with one worker; the loss and the checkpoint are the same"""
+    def run(job):
+        path = f"{job.folder}/checkpoints"
+        worker = start_trainer(job, 1, "--steps=300", f"--checkpoint_dir={path}")
+        return job.finish(worker(0)), checkpoint(path)
+
+    (stock, ca), (ours, cb) = with_each(run, folder)
+    close(numbers_apart(stock), numbers_apart(ours), "output")
+    same_checkpoint(ca, cb)
+    return ours.strip().splitlines()[-1]
+
+
+LINE = re.compile(r"worker (\d): (\d+) steps here, global step (\d+), loss (\S+)")
+
+
+def train_in_two(job, steps, *more):
+    """([(steps, global step, loss)] of both workers, checkpoint); worker 1 comes when worker 0 has initialised."""
+    path = f"{job.folder}/checkpoints"
+    worker = start_trainer(job, 2, f"--steps={steps}", f"--checkpoint_dir={path}", "--pause=0.01", *more)
+    chief = worker(0)
+    job.wait_for("first checkpoint", lambda: glob.glob(f"{path}/model.ckpt-0.index"))
+    both = [chief, worker(1)]
+    lines = [LINE.search(job.finish(task)) for task in both]
+    return [(int(m[2]), int(m[3]), float(m[4])) for m in lines], checkpoint(path)
+
+
+def check_trained(results, saved, steps):
+    shapes = {k: list(v.shape) for k, v in saved.items() if "Adagrad" not in k}
+    if int(saved["global_step"]) < steps:
+        raise Different(f"the checkpoint is of step {saved['global_step']}, not of {steps}")
+    if shapes != {"dense/kernel": [20, 16], "dense/bias": [16], "dense_1/kernel": [16, 5], "dense_1/bias": [5],
+                  "global_step": []}:
+        raise Different(f"the checkpoint holds {shapes}")
+    for here, _, loss in results:
+        if here < 10 or not loss < 0.7:
+            raise Different(f"a worker ran {here} steps and its loss is {loss}")
+
+
+def example_trainer():
+    """examples: the trainer, 2 ps and 2 workers, async"""
+    steps = 1500
+    for results, saved in with_each(lambda job: train_in_two(job, steps), folder):
+        check_trained(results, saved, steps)
+        if sum(here for here, _, _ in results) > steps + 1:
+            raise Different(f"{results} steps were run, {steps} were asked for")
+    return f"{[r[0] for r in results]} steps by worker"
+
+
+def example_trainer_sync():
+    """examples: the trainer, 2 ps and 2 workers, sync"""
+    steps = 600
+    for results, saved in with_each(lambda job: train_in_two(job, steps, "--sync"), folder):
+        check_trained(results, saved, steps)
+        if not sum(here for here, _, _ in results) >= 2 * (steps - 1):
+            raise Different(f"{results}: fewer gradients than {steps} steps of two")
+    return f"{[r[0] for r in results]} steps by worker"
+
+
+def example_trainer_backup():
+    """examples: the trainer, sync, a step waits for one of two workers"""
+    steps = 600
+    for results, saved in with_each(lambda job: train_in_two(job, steps, "--sync", "--aggregate=1"), folder):
+        check_trained(results, saved, steps)
+    return f"{[r[0] for r in results]} steps by worker"
+
+
+CASES = [example_hello, example_two_tasks, example_placement, example_three_adds, example_trainer_alone, example_trainer,
+         example_trainer_sync, example_trainer_backup]
