@@ -15,9 +15,10 @@ class Var:
 
 
 class Case:
-    def __init__(self, op, inputs, attrs=None, rtol=None, atol=0.0, only_shape=False):
+    def __init__(self, op, inputs, attrs=None, rtol=None, atol=0.0, only_shape=False, first=None):
         self.op, self.inputs, self.attrs = op, inputs, attrs or {}
         self.rtol, self.atol, self.only_shape = rtol, atol, only_shape
+        self.first = first  # how many outputs TensorFlow gives a value to; None: all
 
     def __repr__(self):
         def short(a):

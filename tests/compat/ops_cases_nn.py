@@ -130,6 +130,59 @@ def pooling():
                {"padding": "SAME"})
 
 
+def normalisation():
+    for op, shape in itertools.product(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
+                                       ((2, 4, 3, 5), (8, 7, 7, 32), (1, 1, 1, 2), (0, 2, 2, 3))):
+        n = shape[3]
+        x = real(F, *shape) + np.float32(50)
+        old = {"mean": real(F, n), "variance": real(F, n, low=0.1, high=2)}
+        v = {"scale": real(F, n), "offset": real(F, n)}
+        loose = {"rtol": 1e-3, "atol": 1e-3, "only_shape": shape[0] == 0}
+        for factor in (1.0, 0.25):
+            yield Case(op, {"x": x, **v, **old}, {"exponential_avg_factor": factor}, **loose)
+        yield Case(op, {"x": x, **v, **old}, {"is_training": False, "epsilon": 1e-3}, first=3, **loose)
+        none = np.zeros(0, F)
+        yield Case(op, {"x": x, **v, "mean": none, "variance": none}, {}, **loose)
+        third = {"reserve_space_3": scalar(0, F)} if op.endswith("3") else {}
+        grad = op.replace("Norm", "NormGrad")
+        for training in (True, False):
+            yield Case(grad, {"y_backprop": real(F, *shape), "x": real(F, *shape), "scale": v["scale"],
+                              "reserve_space_1": old["mean"], "reserve_space_2": old["variance"],
+                              **third}, {"is_training": training}, **loose)
+    x, v = real(F, 1, 2, 2, 3), real(F, 3)
+    for bad in (dict(scale=real(F, 2)), dict(x=real(F, 2, 3)), dict(mean=real(F, 3, 1))):
+        yield Case("FusedBatchNorm", {"x": x, "scale": v, "offset": v, "mean": v, "variance": v, **bad},
+                   {"is_training": False})
+    for n, radius in itertools.product((1, 4, 32), (0, 2, 5)):
+        attrs = {"depth_radius": radius, "bias": 1.5, "alpha": 0.3, "beta": 0.75}
+        yield Case("LRN", {"input": real(F, 2, 3, 2, n)}, attrs, rtol=1e-5, atol=1e-6)
+        yield Case("LRNGrad", {"input_grads": real(F, 2, 3, 2, n), "input_image": real(F, 2, 3, 2, n),
+                               "output_image": real(F, 2, 3, 2, n)}, attrs, rtol=1e-5, atol=1e-5)
+    yield Case("LRN", {"input": real(F, 0, 3, 2, 4)})
+    yield Case("LRN", {"input": real(F, 3, 2, 4)})
+
+
+def paddings():
+    for mode, t in itertools.product(("REFLECT", "SYMMETRIC"), (F, D, I, L)):
+        make = real if t in REALS else ints
+        for p in ([[0, 0], [0, 0]], [[1, 2], [3, 0]], [[2, 2], [1, 1]], [[0, 0], [3, 3]]):
+            yield Case("MirrorPad", {"input": make(t, 3, 4), "paddings": np.array(p, I)}, {"mode": mode})
+        yield Case("MirrorPad", {"input": make(t, 2, 3, 2), "paddings": np.array([[1, 0], [0, 2], [1, 1]], L)},
+                   {"mode": mode})
+        for p in ([[3, 0], [0, 0]], [[4, 0], [0, 0]], [[0, 0], [-1, 0]]):
+            yield Case("MirrorPad", {"input": make(t, 3, 4), "paddings": np.array(p, I)}, {"mode": mode})
+    for t in (F, D, I):
+        yield Case("Pad", {"input": (real if t in REALS else ints)(t, 2, 3, 2, 2),
+                           "paddings": np.array([[0, 0], [1, 2], [2, 0], [0, 0]], L)})
+    yield Case("Pad", {"input": real(F, 0, 2), "paddings": np.array([[1, 1], [0, 0]], I)})
+    yield Case("Pad", {"input": real(F, 2, 2), "paddings": np.array([[-1, 1], [0, 0]], I)})
+    yield Case("Relu6Grad", {"gradients": real(F, 30), "features": real(F, 30, low=-9, high=9)})
+    for op in ("EluGrad", "SeluGrad"):
+        yield Case(op, {"gradients": real(F, 30), "outputs": real(F, 30, low=-1)}, rtol=1e-5)
+    for op in ("SoftplusGrad", "SoftsignGrad"):
+        yield Case(op, {"gradients": real(D, 30), "features": real(D, 30, low=-9, high=9)}, rtol=1e-10)
+
+
 def network_cases():
-    for group in (convolutions, depthwise, pooling):
+    for group in (convolutions, depthwise, pooling, normalisation, paddings):
         yield from group()

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch normalisation and its gradient: NHWC, float.
+ *
+ * The tensor is a matrix of pixels by channels.  Everything is a sum over pixels for each channel
+ * and then y = x * a + b for each channel, so rows are walked in order and channels are the inner
+ * loop.  Sums are kept in double: an image batch has millions of pixels. */
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/kernel_table.h"
+#include "task/runtime/runtime.h"
+#include "task/runtime/thread_pool.h"
+
+enum { X, SCALE, OFFSET, MEAN, VARIANCE };
+enum { GRAD_Y, GRAD_X, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE };
+enum { PIXELS_WORTH = 16384 }; /* elements worth another thread */
+
+struct rows {
+	const float *x, *g;
+	float *y;
+	int64_t pixels, channels, pieces;
+	const float *mean;      /* subtracted from x in the second sum */
+	double *sums;           /* [pieces][2][channels] */
+	const float *a, *b, *k; /* y = (g or x) * a + b + x * k; k NULL: no such term */
+};
+
+static void sum_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct rows *r = arg;
+	const int64_t n = r->channels;
+
+	for (int64_t piece = from; piece < to; piece++) {
+		double *s = r->sums + piece * 2 * n, *t = s + n;
+		int64_t end = (piece + 1) * r->pixels / r->pieces;
+		for (int64_t i = piece * r->pixels / r->pieces; i < end; i++) {
+			const float *x = r->x + i * n, *g = r->g + i * n;
+			for (int64_t ch = 0; ch < n; ch++) {
+				s[ch] += (double)g[ch];
+				t[ch] += (double)g[ch] * (double)(x[ch] - r->mean[ch]);
+			}
+		}
+	}
+}
+
+/* sums[0][ch] = sum of g, sums[1][ch] = sum of g * (x - mean). */
+static int sum(struct kernel_call *c, struct rows *r, struct mu_tensor *memory, struct mu_err *err)
+{
+	int64_t threads = c->runtime ? thread_pool_size(c->runtime->pool) : 1;
+	int64_t worth = r->pixels * r->channels / PIXELS_WORTH + 1;
+
+	r->pieces = threads < worth ? threads : worth;
+	struct mu_shape shape = mu_shape_vec(r->pieces * 2 * r->channels);
+	int rc = mu_tensor_new(memory, MU_DOUBLE, &shape, err);
+	if (rc)
+		return rc;
+	r->sums = memory->data;
+	memset(r->sums, 0, (size_t)shape.count * sizeof(double));
+	kernel_parallel(c, r->pieces, 1, sum_rows, r);
+	for (int64_t piece = 1; piece < r->pieces; piece++)
+		for (int64_t i = 0; i < 2 * r->channels; i++)
+			r->sums[i] += r->sums[piece * 2 * r->channels + i];
+	return 0;
+}
+
+static void map_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct rows *r = arg;
+	const int64_t n = r->channels;
+
+	for (int64_t i = from; i < to; i++) {
+		const float *x = r->x + i * n, *g = r->g + i * n;
+		float *y = r->y + i * n;
+		if (r->k)
+			for (int64_t ch = 0; ch < n; ch++)
+				y[ch] = g[ch] * r->a[ch] + r->b[ch] + x[ch] * r->k[ch];
+		else
+			for (int64_t ch = 0; ch < n; ch++)
+				y[ch] = g[ch] * r->a[ch] + r->b[ch];
+	}
+}
+
+static void map(struct kernel_call *c, struct rows *r)
+{
+	kernel_parallel(c, r->pixels, 1 + PIXELS_WORTH / (r->channels + 1), map_rows, r);
+}
+
+/* Input 0 or 1 of four dimensions; all inputs float, those from `first` on of one element a
+ * channel (or, where empty is true, none). */
+static int check(const struct kernel_call *c, unsigned x, unsigned first, unsigned last, bool empty,
+		 struct mu_err *err)
+{
+	const char *format = args_attr_string(c->node, "data_format", "NHWC");
+	const struct mu_shape *s = &kernel_in(c, x)->shape;
+	int rc;
+
+	if (strcmp(format, "NHWC") != 0)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
+			       c->node->op, format);
+	for (unsigned i = 0; i <= last; i++)
+		if (kernel_in(c, i)->dtype != MU_FLOAT)
+			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
+				       c->node->op, mu_dtype_name(kernel_in(c, i)->dtype));
+	if (s->rank != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 4-dimensional: %s",
+			       mu_shape_str(s));
+	for (unsigned i = first; i <= last; i++) {
+		const struct mu_shape *v = &kernel_in(c, i)->shape;
+		if ((rc = args_rank(c, i, 1, err)))
+			return rc;
+		if (v->count != s->dim[3] && !(empty && i >= MEAN && !v->count))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input %u must have the same number of elements as the "
+				       "channels of x, got %lld and %lld",
+				       i, (long long)v->count, (long long)s->dim[3]);
+	}
+	return 0;
+}
+
+static float epsilon_of(const struct kernel_call *c)
+{
+	return args_attr_float(c->node, "epsilon", 1e-4f);
+}
+
+static struct rows rows_of(const struct mu_tensor *x, const struct mu_tensor *g, float *y)
+{
+	const struct mu_shape *s = &x->shape;
+
+	return (struct rows){.x = x->data,
+			     .g = g->data,
+			     .y = y,
+			     .channels = s->dim[3],
+			     .pixels = s->dim[3] ? s->count / s->dim[3] : 0};
+}
+
+/* The outputs after the first: vectors of one element a channel. */
+static int vectors(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
+		   struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_vec(n);
+
+	for (unsigned i = from; i < to; i++) {
+		int rc = kernel_out(c, i, MU_FLOAT, &shape, &out[i], err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* The third reserve space of V3 and other outputs that mean nothing on a processor. */
+static int placeholders(struct kernel_call *c, unsigned from, int64_t n, struct mu_err *err)
+{
+	for (; from < c->n_out; from++) {
+		struct mu_shape shape = n < 0 ? mu_shape_scalar() : mu_shape_vec(n);
+		struct mu_tensor *t;
+		int rc = kernel_out(c, from, MU_FLOAT, &shape, &t, err);
+		if (rc)
+			return rc;
+		if (shape.count)
+			*MU_DATA(float, t) = 0;
+	}
+	return 0;
+}
+
+/* Mean and variance of this batch into saved and, mixed with what came in, into the outputs. */
+static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_tensor **out,
+			    struct mu_err *err)
+{
+	float factor = args_attr_float(c->node, "exponential_avg_factor", 1);
+	const struct mu_tensor *old_mean = kernel_in(c, MEAN), *old_var = kernel_in(c, VARIANCE);
+	float *mean = out[3]->data, *var = out[4]->data;
+	double n = (double)r->pixels;
+	MU_AUTO_TENSOR memory = {0};
+	/* Deviations are taken from the first pixel, so that the variance of values that are large
+	 * beside their spread does not drown in rounding. */
+	r->mean = r->x;
+	int rc = r->pixels ? sum(c, r, &memory, err) : 0;
+
+	for (int64_t ch = 0; !rc && ch < r->channels; ch++) {
+		if (!r->pixels) {
+			mean[ch] = var[ch] = NAN;
+		} else {
+			mean[ch] = (float)(r->sums[ch] / n);
+			/* sum x (x - p) - m sum (x - p), from sum x and sum x (x - p) */
+			double m = r->sums[ch] / n, p = (double)r->x[ch];
+			double v = (r->sums[r->channels + ch] - m * (r->sums[ch] - n * p)) / n;
+			var[ch] = (float)(v > 0 ? v : 0);
+		}
+		float bessel = (float)(n / (n > 1 ? n - 1 : 1));
+		bool mix = factor != 1;
+		MU_DATA(float, out[1])
+		[ch] = mix ? (1 - factor) * MU_DATA(float, old_mean)[ch] + factor * mean[ch]
+			   : mean[ch];
+		MU_DATA(float, out[2])
+		[ch] = mix ? (1 - factor) * MU_DATA(float, old_var)[ch] + factor * var[ch] * bessel
+			   : var[ch] * bessel;
+	}
+	return rc;
+}
+
+static int batch_norm(struct kernel_call *c, struct mu_err *err)
+{
+	bool training = args_attr_bool(c->node, "is_training", true);
+	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
+	const struct mu_tensor *x = kernel_in(c, X);
+	MU_AUTO_TENSOR factors = {0};
+	struct mu_tensor *out[5];
+	int rc;
+
+	if ((rc = check(c, X, SCALE, VARIANCE, !needs_old, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
+	    (rc = vectors(c, 1, 5, x->shape.dim[3], out, err)) ||
+	    (rc = placeholders(c, 5, -1, err)))
+		return rc;
+	struct rows r = rows_of(x, x, out[0]->data);
+	size_t bytes = (size_t)r.channels * sizeof(float);
+	struct mu_shape two = mu_shape_vec(2 * r.channels);
+	if ((rc = mu_tensor_new(&factors, MU_FLOAT, &two, err)))
+		return rc;
+	if (training) {
+		rc = batch_statistics(c, &r, out, err);
+	} else if (bytes) {
+		memcpy(out[1]->data, kernel_in(c, MEAN)->data, bytes);
+		memcpy(out[2]->data, kernel_in(c, VARIANCE)->data, bytes);
+		memset(out[3]->data, 0, bytes);
+		memset(out[4]->data, 0, bytes);
+	}
+	const float *mean = training ? out[3]->data : kernel_in(c, MEAN)->data;
+	const float *var = training ? out[4]->data : kernel_in(c, VARIANCE)->data;
+	float *a = factors.data, *b = a + r.channels, eps = epsilon_of(c);
+	for (int64_t ch = 0; !rc && ch < r.channels; ch++) {
+		a[ch] = MU_DATA(float, kernel_in(c, SCALE))[ch] / sqrtf(var[ch] + eps);
+		b[ch] = MU_DATA(float, kernel_in(c, OFFSET))[ch] - mean[ch] * a[ch];
+	}
+	r.a = a;
+	r.b = b;
+	if (!rc)
+		map(c, &r);
+	return rc;
+}
+
+static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
+{
+	bool training = args_attr_bool(c->node, "is_training", true);
+	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
+	MU_AUTO_TENSOR factors = {0}, memory = {0};
+	struct mu_tensor *out[3];
+	int rc;
+
+	if ((rc = check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err)))
+		return rc;
+	if (!mu_shape_eq(&g->shape, &x->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "x and y_backprop must have same shape, but x has shape %s and "
+			       "y_backprop has shape %s",
+			       mu_shape_str(&x->shape), mu_shape_str(&g->shape));
+	struct rows r = rows_of(x, g, NULL);
+	struct mu_shape three = mu_shape_vec(3 * r.channels);
+	r.mean = kernel_in(c, GRAD_MEAN)->data;
+	if ((rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
+	    (rc = vectors(c, 1, 3, r.channels, out, err)) || (rc = placeholders(c, 3, 0, err)) ||
+	    (rc = mu_tensor_new(&factors, MU_FLOAT, &three, err)) ||
+	    (rc = sum(c, &r, &memory, err)))
+		return rc;
+	float *a = factors.data, *b = a + r.channels, *k = b + r.channels, eps = epsilon_of(c);
+	double n = r.pixels ? (double)r.pixels : 1;
+	for (int64_t ch = 0; ch < r.channels; ch++) {
+		double inv =
+		    1 / sqrt((double)MU_DATA(float, kernel_in(c, GRAD_VARIANCE))[ch] + (double)eps);
+		double dy = r.sums[ch], dyx = r.sums[r.channels + ch];
+		double scale = (double)MU_DATA(float, kernel_in(c, GRAD_SCALE))[ch] * inv;
+		double slope = training ? -scale * inv * inv * dyx / n : 0;
+		MU_DATA(float, out[1])[ch] = (float)(dyx * inv);
+		MU_DATA(float, out[2])[ch] = (float)dy;
+		/* dx = scale * (dy - mean dy - (x - mean) inv^2 mean(dy (x - mean))) */
+		a[ch] = (float)scale;
+		k[ch] = (float)slope;
+		b[ch] = training ? (float)(-scale * dy / n - slope * (double)r.mean[ch]) : 0;
+	}
+	r.y = out[0]->data;
+	r.a = a;
+	r.b = b;
+	r.k = training ? k : NULL;
+	map(c, &r);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"FusedBatchNorm", KERNEL_EXPENSIVE, .run = batch_norm},
+    {"FusedBatchNormV2", KERNEL_EXPENSIVE, .run = batch_norm},
+    {"FusedBatchNormV3", KERNEL_EXPENSIVE, .run = batch_norm},
+    {"FusedBatchNormGrad", KERNEL_EXPENSIVE, .run = batch_norm_grad},
+    {"FusedBatchNormGradV2", KERNEL_EXPENSIVE, .run = batch_norm_grad},
+    {"FusedBatchNormGradV3", KERNEL_EXPENSIVE, .run = batch_norm_grad},
+};
+KERNEL_TABLE(batch_norm, rows)

@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tensor continued past its ends by its own reflection.
+ *
+ * One dimension after the other, the last one first: each step copies whole runs of what the steps
+ * before have made. */
+#include <string.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/elems.h"
+#include "task/kernels/kernel_table.h"
+
+/* Element of the input under position `at` of a dimension that is padded in front by `before`;
+ * skip is 1 where the edge itself is not repeated. */
+static int64_t reflect(int64_t at, int64_t before, int64_t n, int64_t skip)
+{
+	int64_t i = at - before;
+
+	if (i < 0)
+		return -i - 1 + skip;
+	return i < n ? i : 2 * n - 1 - i - skip;
+}
+
+static int check(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
+	int rc = args_is_int(c, 1, err);
+
+	if (rc)
+		return rc;
+	if (p->shape.rank != 2 || p->shape.dim[1] != 2 || p->shape.dim[0] != in->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "paddings must be a matrix with 2 columns and a row for each "
+			       "dimension: %s vs. %s",
+			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
+	*shape = mu_shape_scalar();
+	for (int d = 0; d < in->shape.rank; d++) {
+		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
+		int64_t most = in->shape.dim[d] - skip;
+		if (before < 0 || after < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "paddings must be non-negative: %lld %lld",
+				       (long long)before, (long long)after);
+		if (before > most || after > most)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "paddings must be %s the dimension size: %lld, %lld %s "
+				       "%lld",
+				       skip ? "less than" : "no greater than", (long long)before,
+				       (long long)after, skip ? "not less than" : "greater than",
+				       (long long)in->shape.dim[d]);
+		if ((rc = mu_shape_push(shape, in->shape.dim[d] + before + after, err)))
+			return rc;
+	}
+	return 0;
+}
+
+static int mirror_pad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 1);
+	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
+	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
+	struct mu_shape shape;
+	int64_t inner = 1;
+	int rc = check(c, skip, &shape, err);
+
+	for (int d = now.shape.rank; !rc && d-- > 0; inner *= shape.dim[d]) {
+		int64_t before = mu_tensor_int(p, 2 * d), n = now.shape.dim[d], outer = 1;
+		int64_t dims[MU_MAX_RANK];
+		struct mu_shape s;
+		if (n == shape.dim[d])
+			continue;
+		for (int i = 0; i < d; i++)
+			outer *= now.shape.dim[i];
+		memcpy(dims, now.shape.dim, sizeof dims);
+		dims[d] = shape.dim[d];
+		if ((rc = mu_shape_set(&s, now.shape.rank, dims, err)) ||
+		    (rc = mu_tensor_new(&next, now.dtype, &s, err)))
+			break;
+		for (int64_t o = 0; s.count && o < outer; o++)
+			for (int64_t i = 0; i < dims[d]; i++)
+				elems_copy(now.dtype, next.data, (o * dims[d] + i) * inner,
+					   now.data, (o * n + reflect(i, before, n, skip)) * inner,
+					   inner);
+		mu_tensor_unref(&now);
+		now = next;
+	}
+	if (rc)
+		mu_tensor_unref(&now);
+	else
+		kernel_out_take(c, 0, now);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"MirrorPad", .run = mirror_pad},
+};
+KERNEL_TABLE(mirror_pad, rows)
