@@ -557,3 +557,5 @@ def all_cases():
         yield from group()
     from ops_cases_nn import network_cases
     yield from network_cases()
+    from ops_cases_sparse import sparse_cases
+    yield from sparse_cases()

@@ -1,32 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Accumulators of dense gradients: what synchronous training aggregates in.
- *
- * A gradient computed at an older step than the accumulator's is dropped.  Taking waits until
- * enough have come, gives their mean (or sum), and moves the accumulator to its next step. */
-#include "task/kernels/convert.h"
-#include "task/kernels/gate.h"
+/* What accumulators of all kinds do: made, applied to, counted, waited for. */
+#include "task/kernels/accumulator.h"
+
+#include <string.h>
+
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
-#include "task/kernels/sum.h"
-
-struct accumulator {
-	struct resource base;
-	struct gate gate;
-	enum mu_dtype dtype;
-	struct mu_pshape shape;
-	bool mean;
-	int64_t step, count;
-	struct mu_tensor sum; /* unset while count is 0 */
-};
 
 static void accumulator_free(struct resource *r)
 {
 	struct accumulator *a = MU_CONTAINER(r, struct accumulator, base);
 
-	mu_tensor_unref(&a->sum);
 	gate_fini(&a->gate);
-	free(a);
+	a->kind->free(a);
 }
 
 static void accumulator_gone(struct resource *r)
@@ -39,21 +26,44 @@ static void accumulator_gone(struct resource *r)
 static const struct resource_type accumulator_type = {
     .name = "accumulator", .free = accumulator_free, .close = accumulator_gone};
 
+static const struct accumulator_kind *kind_of(const struct mu_node *n)
+{
+	return strncmp(n->op, "Sparse", 6) == 0 ? &accumulator_sparse : &accumulator_dense;
+}
+
 /* ---- making ---- */
 
 static struct resource *make(void *arg, struct mu_err *err)
 {
 	const struct mu_node *n = arg;
 	const struct mu_attr *shape = mu_node_attr(n, "shape");
-	struct accumulator *a = MU_NEW(struct accumulator);
+	const struct accumulator_kind *kind = kind_of(n);
+	struct accumulator *a = kind->make();
 
 	resource_init(&a->base, &accumulator_type);
 	gate_init(&a->gate);
+	a->kind = kind;
 	a->dtype = args_attr_type(n, "dtype", MU_FLOAT);
 	a->shape =
 	    shape && shape->kind == MU_ATTR_SHAPE ? *shape->shape : (struct mu_pshape){.rank = -1};
 	a->mean = strcmp(args_attr_string(n, "reduction_type", "MEAN"), "MEAN") == 0;
 	return &a->base;
+}
+
+static int check_made(const struct accumulator *a, const struct mu_node *n, enum mu_dtype t,
+		      struct mu_err *err)
+{
+	if (a->kind != kind_of(n))
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Shared accumulator '%s' is dense on one side and sparse on the other",
+		    a->base.name);
+	if (a->dtype != t)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shared conditional accumulator '%s' has type %s but requested type "
+			       "was %s",
+			       a->base.name, mu_dtype_name(a->dtype), mu_dtype_name(t));
+	return 0;
 }
 
 static int conditional(struct kernel_call *c, struct mu_err *err)
@@ -71,13 +81,7 @@ static int conditional(struct kernel_call *c, struct mu_err *err)
 	int rc = handle_make(c, &accumulator_type, make, (void *)c->node, &r, err);
 	if (rc)
 		return rc;
-	if (MU_CONTAINER(r, struct accumulator, base)->dtype != t)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT,
-			     "Shared conditional accumulator '%s' has type %s but requested type "
-			     "was %s",
-			     r->name,
-			     mu_dtype_name(MU_CONTAINER(r, struct accumulator, base)->dtype),
-			     mu_dtype_name(t));
+	rc = check_made(MU_CONTAINER(r, struct accumulator, base), c->node, t, err);
 	resource_unref(r);
 	return rc;
 }
@@ -104,21 +108,12 @@ static void let_go(struct accumulator *a)
 
 /* ---- apply, step, count ---- */
 
-static int add(struct accumulator *a, const struct mu_tensor *g, struct mu_err *err)
+static int check_use(const struct accumulator *a, const struct mu_node *n, struct mu_err *err)
 {
-	if (g->dtype != a->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the gradient is %s, the accumulator %s",
-			       mu_dtype_name(g->dtype), mu_dtype_name(a->dtype));
-	if (!mu_shape_matches(&g->shape, &a->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape mismatch: expected %s, got %s",
-			       mu_pshape_str(&a->shape), mu_shape_str(&g->shape));
-	if (a->count == 0)
-		mu_tensor_unref(&a->sum);
-	int rc = sum_add(&a->sum, g, err);
-	if (rc)
-		return rc;
-	a->count++;
-	return 0;
+	return a->kind == kind_of(n) ? 0
+				     : mu_fail(err, MU_INVALID_ARGUMENT,
+					       "accumulator '%s' is not of the kind that %s is for",
+					       a->base.name, n->op);
 }
 
 static int apply_gradient(struct kernel_call *c, struct mu_err *err)
@@ -129,8 +124,9 @@ static int apply_gradient(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_int(c, 1, &step, err)) || (rc = hold(c, &a, err)))
 		return rc;
-	if (step >= a->step) /* else it is stale, and dropped */
-		rc = add(a, kernel_in(c, 2), err);
+	rc = check_use(a, c->node, err);
+	if (!rc && step >= a->step && !(rc = a->kind->add(a, c, err))) /* else it is stale */
+		a->count++;
 	let_go(a);
 	return rc;
 }
@@ -175,39 +171,32 @@ static void take_free(struct waiter *w)
 	free(MU_CONTAINER(w, struct take, w));
 }
 
-static int divide(struct accumulator *a, struct mu_err *err)
-{
-	const int64_t n = a->count;
-	uint64_t divisor;
-	struct mu_tensor out = a->sum;
-
-	if (!mu_tensor_is_sole(&out) || out.buf->owner) {
-		int rc = mu_tensor_new(&out, a->dtype, &a->sum.shape, err);
-		if (rc)
-			return rc;
-	}
-	convert(a->dtype, &divisor, MU_INT64, &n, 1);
-	loops->binary[BIN_Div][a->dtype](out.data, a->sum.data, &divisor, out.shape.count,
-					 RIGHT_SCALAR);
-	if (out.buf != a->sum.buf)
-		mu_tensor_unref(&a->sum);
-	a->sum = out;
-	return 0;
-}
-
 static bool take_try(struct waiter *w)
 {
 	struct accumulator *a = MU_CONTAINER(w->owner, struct accumulator, base);
 
 	if (a->count < MU_CONTAINER(w, struct take, w)->want)
 		return false;
-	if (a->mean && a->count > 1 && divide(a, &w->err))
+	if (a->kind->give(a, w->c, &w->err))
 		return true;
-	kernel_out_take(w->c, 0, a->sum);
-	a->sum = (struct mu_tensor){0};
 	a->count = 0;
 	a->step++;
 	return true;
+}
+
+static int find_for_take(struct kernel_call *c, int64_t *want, struct resource **r,
+			 struct mu_err *err)
+{
+	int rc = args_int(c, 1, want, err);
+
+	if (!rc && *want <= 0)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Argument num_required must be > 0, got %lld", (long long)*want);
+	if (rc || (rc = handle_find(c, 0, &accumulator_type, r, err)))
+		return rc;
+	if ((rc = check_use(MU_CONTAINER(*r, struct accumulator, base), c->node, err)))
+		resource_unref(*r);
+	return rc;
 }
 
 static void take_gradient(struct kernel_call *c)
@@ -215,12 +204,8 @@ static void take_gradient(struct kernel_call *c)
 	struct mu_err err;
 	struct resource *r;
 	int64_t want;
-	int rc = args_int(c, 1, &want, &err);
 
-	if (!rc && want <= 0)
-		rc = mu_fail(&err, MU_INVALID_ARGUMENT,
-			     "Argument num_required must be > 0, got %lld", (long long)want);
-	if (rc || handle_find(c, 0, &accumulator_type, &r, &err)) {
+	if (find_for_take(c, &want, &r, &err)) {
 		kernel_finish(c, &err);
 		return;
 	}
@@ -238,13 +223,16 @@ static void take_gradient(struct kernel_call *c)
 static const struct kernel rows[] = {
     {"ConditionalAccumulator", .run = conditional},
     {"ResourceConditionalAccumulator", .run = conditional},
+    {"SparseConditionalAccumulator", .run = conditional},
     {"AccumulatorApplyGradient", .run = apply_gradient},
     {"ResourceAccumulatorApplyGradient", .run = apply_gradient},
+    {"SparseAccumulatorApplyGradient", .run = apply_gradient},
     {"AccumulatorSetGlobalStep", .run = set_global_step},
     {"ResourceAccumulatorSetGlobalStep", .run = set_global_step},
     {"AccumulatorNumAccumulated", .run = num_accumulated},
     {"ResourceAccumulatorNumAccumulated", .run = num_accumulated},
     {"AccumulatorTakeGradient", .start = take_gradient},
     {"ResourceAccumulatorTakeGradient", .start = take_gradient},
+    {"SparseAccumulatorTakeGradient", .start = take_gradient},
 };
 KERNEL_TABLE(accumulator, rows)

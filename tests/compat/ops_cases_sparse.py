@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sparse tensors, assertions and numbers as text."""
+import numpy as np
+
+from ops_cases import Case, D, F, I, L, i32, ints, real, scalar, strs
+
+
+def i64(*rows):
+    return np.array(rows, L)
+
+
+def sparse():
+    for t in (I, L):
+        yield Case("SparseToDense", {
+            "sparse_indices": np.array([[0, 1], [1, 0], [2, 3]], t), "output_shape":
+            np.array([3, 4], t), "sparse_values": real(F, 3), "default_value": scalar(-1, F)})
+    for idx, shape, v in ((np.array(2, I), [5], scalar(3, F)), (i32(1, 3), [5], real(F, 2)),
+                          (i32(1, 3), [5], scalar(9, F)), (i32(3, 1), [5], real(F, 2)),
+                          (i32(1, 1), [5], real(F, 2)), (i32(1, 7), [5], real(F, 2)),
+                          (i32(1, 3), [5], real(F, 3)), (i32(1, 3), [5, 5], real(F, 2))):
+        yield Case("SparseToDense", {"sparse_indices": idx, "output_shape": np.array(shape, I),
+                                     "sparse_values": v, "default_value": scalar(0, F)})
+    yield Case("SparseToDense", {"sparse_indices": i32(1, 1), "output_shape": i32(3),
+                                 "sparse_values": strs("a", "b"),
+                                 "default_value": np.array(b"-", dtype=object)},
+               {"validate_indices": False})
+    idx = i64([0, 0, 0], [0, 1, 2], [1, 1, 5])
+    for to in ([4, 9], [-1, 6], [36], [2, 3, -1, 1], [5, -1], [-1, -1], [35]):
+        yield Case("SparseReshape", {"input_indices": idx, "input_shape": np.array([2, 3, 6], L),
+                                     "new_shape": np.array(to, L)})
+    yield Case("SparseReshape", {"input_indices": np.zeros((0, 2), L), "input_shape":
+                                 np.array([0, 4], L), "new_shape": np.array([0, 2], L)})
+    for rows, n in (([[0, 1], [3, 0], [3, 2]], 5), ([[2, 1], [0, 0], [2, 0]], 3), ([], 2),
+                    ([[5, 0]], 3)):
+        rows = np.array(rows, L).reshape(-1, 2)
+        yield Case("SparseFillEmptyRows", {
+            "indices": rows, "values": ints(L, len(rows)), "dense_shape": np.array([n, 4], L),
+            "default_value": scalar(-7, L)})
+
+
+def text():
+    yield Case("Assert", {"condition": np.array(True), "data": [real(F, 2)]})
+    yield Case("Assert", {"condition": np.array(False), "data": [i32(1, 2, 3, 4), strs("x")]})
+    yield Case("AsString", {"input": ints(I, 5)})
+    yield Case("AsString", {"input": ints(L, 2, 2)}, {"width": 6, "fill": "0"})
+    yield Case("AsString", {"input": np.array([True, False])})
+    for t in (F, D):
+        x = np.array([1.5, -2.25, 1e10, 1e-7, 0], t)
+        yield Case("AsString", {"input": x})
+        yield Case("AsString", {"input": x}, {"precision": 2})
+        yield Case("AsString", {"input": x}, {"scientific": True})
+        yield Case("AsString", {"input": x}, {"shortest": True})
+    yield Case("AsString", {"input": ints(I, 2)}, {"precision": 2})
+
+
+def sparse_cases():
+    for group in (sparse, text):
+        yield from group()
