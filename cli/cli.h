@@ -25,6 +25,7 @@ int cli_train(int argc, char **argv);
 int cli_checkpoint(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_status(int argc, char **argv);
+int cli_convert(int argc, char **argv);
 
 /* "muster: <message>" on standard error; returns CLI_FAILED. */
 int cli_fail(const struct mu_err *err);

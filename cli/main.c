@@ -26,6 +26,8 @@ static const struct verb verbs[] = {
     {"run", "JOB.yaml [--fresh] [--logs DIR]",
      "run a DistributedTrainingJob as processes on this machine", cli_run},
     {"validate", "JOB.yaml…", "check manifests as the API server would", cli_validate},
+    {"convert", "TFJOB.yaml…", "turn Kubeflow TFJobs into DistributedTrainingJobs, with notes",
+     cli_convert},
     {"checkpoint", "ls DIR | show PREFIX [TENSOR]", "look into checkpoints", cli_checkpoint},
     {"events", "FILE|DIR", "show the curves of TensorBoard event files", cli_events},
     {"status", "HOST:PORT", "ask a task server how it is", cli_status},

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* TFJobs become jobs that read, and what has no counterpart becomes a note. */
+#include "tests/test.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/io/yaml.h"
+#include "operator/plan/convert.h"
+#include "operator/plan/job_spec.h"
+
+#define CONTAINER                                                                                  \
+	"template: {spec: {containers: [{name: tensorflow, image: i, command: [python, "           \
+	"x.py]}]}}"
+#define JOB(spec)                                                                                  \
+	"apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: j, uid: u}\nspec:\n" spec
+
+struct converted {
+	struct mu_buf yaml, notes;
+	struct job_spec *spec;
+};
+
+static struct mu_err err;
+
+static struct converted convert(const char *tfjob)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *from = NULL;
+	MU_AUTO(mu_doc_free) struct mu_doc *to = NULL;
+	struct converted c = {0};
+
+	assert_ok(mu_yaml_parse(&from, mu_span_of(tfjob), "tfjob.yaml", &err), &err);
+	assert_ok(convert_tfjob(&to, from->root, &c.notes, &err), &err);
+	convert_write(&c.yaml, to, mu_buf_span(&c.notes));
+	assert_ok(job_spec_parse(&c.spec, mu_buf_span(&c.yaml), "result", &err), &err);
+	return c;
+}
+
+static void done(struct converted *c)
+{
+	mu_buf_fini(&c->yaml);
+	mu_buf_fini(&c->notes);
+	job_spec_free(c->spec);
+}
+
+static bool notes_say(const struct converted *c, const char *text)
+{
+	return c->notes.len && strstr(c->notes.data, text);
+}
+
+static void tfjob__as_people_write_them__becomes_the_same_job(void **state)
+{
+	struct converted c = convert(
+	    JOB("  successPolicy: AllWorkers\n"
+		"  runPolicy: {cleanPodPolicy: All, backoffLimit: 3, ttlSecondsAfterFinished: 60}\n"
+		"  tfReplicaSpecs:\n"
+		"    PS: {replicas: 2, restartPolicy: Never, " CONTAINER "}\n"
+		"    Worker: {replicas: 4, restartPolicy: ExitCode, " CONTAINER "}\n"));
+	const struct job_spec *s = c.spec;
+
+	assert_string_equal(s->name, "j");
+	assert_int_equal(s->program, PROGRAM_COMMAND);
+	assert_int_equal(s->command->n, 2);
+	assert_int_equal(s->n_tasks, 2);
+	assert_string_equal(s->tasks[0].name, "ps");
+	assert_int_equal(s->tasks[0].replicas, 2);
+	assert_int_equal(s->tasks[0].restart, RESTART_NEVER);
+	assert_int_equal(s->tasks[1].replicas, 4);
+	assert_int_equal(s->tasks[1].restart, RESTART_EXIT_CODE);
+	assert_string_equal(s->tasks[1].image, "i");
+	assert_int_equal(s->clean, CLEAN_ALL);
+	assert_int_equal(s->success, SUCCESS_ALL_WORKERS);
+	assert_int_equal(s->backoff_limit, 3);
+	assert_int_equal(s->ttl_seconds, 60);
+	assert_true(notes_say(&c, "metadata.uid: has no counterpart"));
+	done(&c);
+}
+
+static void tfjob__with_things_that_are_not_here__says_each(void **state)
+{
+	struct converted c = convert(
+	    JOB("  enableDynamicWorker: true\n  strange: 1\n"
+		"  runPolicy: {schedulingPolicy: {queue: q, minAvailable: 3}}\n"
+		"  tfReplicaSpecs:\n"
+		"    PS: {template: {spec: {containers: [{name: tensorflow, command: [other]}]}}}\n"
+		"    Worker: {odd: 1, template: {spec: {containers: [{name: side}, {name: "
+		"tensorflow, command: [python], ports: [{name: tfjob-port, containerPort: "
+		"3333}]}]}}}\n"));
+
+	assert_int_equal(c.spec->gang, GANG_VOLCANO);
+	assert_string_equal(c.spec->queue, "q");
+	assert_true(notes_say(&c, "line 6: spec.strange: has no counterpart"));
+	assert_true(notes_say(&c, "enableDynamicWorker: workers can always be scaled"));
+	assert_true(notes_say(&c, "minAvailable: the gang is always the whole job"));
+	assert_true(notes_say(&c, "tfReplicaSpecs.Worker.odd: has no counterpart"));
+	assert_true(notes_say(&c, "move this one up"));
+	assert_true(notes_say(&c, "port 2222"));
+	assert_true(notes_say(&c, "all tasks run one program"));
+	assert_true(notes_say(&c, "no cleanPodPolicy"));
+	assert_int_equal(strncmp(c.yaml.data, "# note: ", 8), 0);
+	done(&c);
+}
+
+static void text__that_yaml_would_read_as_something_else__is_quoted(void **state)
+{
+	struct converted c = convert(
+	    "apiVersion: kubeflow.org/v1\nkind: TFJob\nmetadata: {name: j, labels: {\"on\": "
+	    "\"yes\", "
+	    "a: \"5\", b: \"x: y\\n# z\"}}\nspec: {tfReplicaSpecs: {Worker: {" CONTAINER "}}}\n");
+	const struct mu_doc_node *labels = mu_doc_get(c.spec->doc->root, "metadata.labels");
+
+	assert_string_equal(mu_doc_text(labels, "on", ""), "yes");
+	assert_string_equal(mu_doc_text(labels, "a", ""), "5");
+	assert_string_equal(mu_doc_text(labels, "b", ""), "x: y\n# z");
+	done(&c);
+}
+
+static void other__kinds__are_refused(void **state)
+{
+	static const char *const bad[] = {
+	    "kind: PyTorchJob\napiVersion: kubeflow.org/v1\n", "[1]\n", "kind: TFJob\n",
+	    "kind: TFJob\napiVersion: kubeflow.org/v1\nspec: {tfReplicaSpecs: []}\n",
+	    "kind: TFJob\napiVersion: kubeflow.org/v1\nspec: 3\n"};
+
+	for (unsigned i = 0; i < MU_COUNT(bad); i++) {
+		MU_AUTO(mu_doc_free) struct mu_doc *from = NULL;
+		struct mu_doc *to = NULL;
+		MU_AUTO_BUF notes = {0};
+
+		assert_ok(mu_yaml_parse(&from, mu_span_of(bad[i]), "t", &err), &err);
+		assert_int_equal(convert_tfjob(&to, from->root, &notes, &err),
+				 -MU_INVALID_ARGUMENT);
+		assert_null(to);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(tfjob__as_people_write_them__becomes_the_same_job),
+	    cmocka_unit_test(tfjob__with_things_that_are_not_here__says_each),
+	    cmocka_unit_test(text__that_yaml_would_read_as_something_else__is_quoted),
+	    cmocka_unit_test(other__kinds__are_refused),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
