@@ -4,12 +4,13 @@
 #include <limits.h>
 #include <unistd.h>
 
+#include "lib/graph/graph_index.h"
+
 struct mu_graph *mu_graph_new(void)
 {
 	struct mu_graph *g = MU_NEW(struct mu_graph);
 
 	mu_arena_init(&g->arena);
-	mu_map_init(&g->by_name);
 	return g;
 }
 
@@ -20,10 +21,33 @@ void mu_graph_free(struct mu_graph *g)
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		for (unsigned k = 0; k < g->nodes[i]->n_attrs; k++)
 			mu_attr_fini(&g->nodes[i]->attrs[k].value);
-	mu_map_fini(&g->by_name);
+	mu_graph_index_reset(g);
 	mu_arena_fini(&g->arena);
 	free(g->nodes);
 	free(g);
+}
+
+static struct mu_node *append(struct mu_graph *g, const char *name, const struct mu_op_def *def,
+			      const char *op)
+{
+	struct mu_node *n = MU_ARENA_NEW(&g->arena, struct mu_node);
+
+	n->name = name;
+	n->def = def;
+	n->op = def ? def->name : op;
+	n->device = "";
+	n->id = g->n_nodes;
+	if (g->n_nodes == g->cap_nodes) {
+		g->cap_nodes = g->cap_nodes ? g->cap_nodes * 2 : 64;
+		g->nodes = mu_xrealloc(g->nodes, g->cap_nodes * sizeof *g->nodes);
+	}
+	g->nodes[g->n_nodes++] = n;
+	return n;
+}
+
+struct mu_node *mu_graph_append(struct mu_graph *g, const char *name, const char *op)
+{
+	return append(g, name, mu_op_find(op), op);
 }
 
 int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,
@@ -32,19 +56,7 @@ int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu
 	if (mu_graph_find(g, name))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the name '%s' is taken in this graph",
 			       name);
-	struct mu_node *n = MU_ARENA_NEW(&g->arena, struct mu_node);
-	n->def = mu_op_find(op);
-	n->name = mu_arena_strdup(&g->arena, name);
-	n->op = n->def ? n->def->name : mu_arena_strdup(&g->arena, op);
-	n->device = "";
-	n->id = g->n_nodes;
-	if (g->n_nodes == g->cap_nodes) {
-		g->cap_nodes = g->cap_nodes ? g->cap_nodes * 2 : 64;
-		g->nodes = mu_xrealloc(g->nodes, g->cap_nodes * sizeof *g->nodes);
-	}
-	g->nodes[g->n_nodes++] = n;
-	mu_map_put(&g->by_name, n->name, n);
-	*out = n;
+	*out = mu_graph_append(g, mu_arena_strdup(&g->arena, name), mu_arena_strdup(&g->arena, op));
 	return 0;
 }
 
@@ -113,11 +125,9 @@ void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
 		       struct mu_err *err)
 {
-	struct mu_node *copy;
-	int rc = mu_graph_add(to, n->name, n->op, &copy, err);
+	struct mu_node *copy = append(to, mu_arena_strdup(&to->arena, n->name), n->def,
+				      n->def ? n->op : mu_arena_strdup(&to->arena, n->op));
 
-	if (rc)
-		return rc;
 	mu_node_set_device(to, copy, n->device);
 	copy->attrs = MU_ARENA_ARRAY(&to->arena, struct mu_node_attr, n->n_attrs);
 	for (unsigned i = 0; i < n->n_attrs; i++) {
@@ -142,14 +152,14 @@ void mu_graph_keep(struct mu_graph *g, const bool *keep)
 		}
 		for (unsigned k = 0; k < n->n_attrs; k++)
 			mu_attr_fini(&n->attrs[k].value);
-		mu_map_del(&g->by_name, n->name);
 	}
 	g->n_nodes = kept;
+	mu_graph_index_reset(g);
 }
 
 struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name)
 {
-	return mu_map_get(&g->by_name, name);
+	return mu_graph_index_find((struct mu_graph *)g, name, strlen(name));
 }
 
 int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,
@@ -173,7 +183,7 @@ int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input
 		in.port = (int)port;
 		len = (size_t)(colon - text);
 	}
-	in.node = mu_map_get_n(&g->by_name, text, len);
+	in.node = mu_graph_index_find((struct mu_graph *)g, text, len);
 	if (!in.node)
 		return mu_fail(err, MU_NOT_FOUND, "there is no node '%.*s' in the graph", (int)len,
 			       text);
@@ -188,9 +198,10 @@ int mu_node_need_def(const struct mu_node *n, struct mu_err *err)
 	if (n->def)
 		return 0;
 	gethostname(host, sizeof host - 1);
-	return mu_fail(err, MU_NOT_FOUND,
-		       "Op type not registered '%s' in binary running on muster %s at %s, node '%s'",
-		       n->op, MUSTER_VERSION, host, n->name);
+	return mu_fail(
+	    err, MU_NOT_FOUND,
+	    "Op type not registered '%s' in binary running on muster %s at %s, node '%s'", n->op,
+	    MUSTER_VERSION, host, n->name);
 }
 
 /* ---- attributes ---- */

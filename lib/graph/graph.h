@@ -34,11 +34,17 @@ struct mu_node {
 	void *user; /* scratch of the pass that walks the graph */
 };
 
+struct mu_graph_index { /* graph_index.c */
+	struct slot *slots;
+	unsigned cap, done;
+	uint64_t seed;
+};
+
 struct mu_graph {
 	struct mu_arena arena;
 	struct mu_node **nodes;
 	unsigned n_nodes, cap_nodes;
-	struct mu_map by_name; /* name -> struct mu_node * */
+	struct mu_graph_index index;
 	int producer;
 	struct mu_span library; /* FunctionDefLibrary as it came; in the arena */
 };
@@ -62,13 +68,15 @@ void mu_node_add_control(struct mu_graph *g, struct mu_node *n, struct mu_node *
 void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *device);
 void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 		      const struct mu_attr *value); /* deep copy into g */
-/* A copy of node n (without inputs) in graph `to`. */
+/* A copy of node n (without inputs) in graph `to`, where its name must be free. */
 int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
 		       struct mu_err *err);
 
 /* Takes out the nodes of which keep[id] is false; no node that stays may have one as input. */
 void mu_graph_keep(struct mu_graph *g, const bool *keep);
 
+/* By name.  The first call after nodes were added takes them into the index: like adding, not for
+ * two threads at a time. */
 struct mu_node *mu_graph_find(const struct mu_graph *g, const char *name);
 /* "name", "name:2" or "^name" -> node and port. */
 int mu_graph_resolve(const struct mu_graph *g, const char *text, struct mu_input *out,

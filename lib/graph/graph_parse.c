@@ -5,7 +5,7 @@
 #include <limits.h>
 
 #include "lib/base/pb.h"
-#include "lib/graph/graph.h"
+#include "lib/graph/graph_index.h"
 
 enum { F_NODE = 1, F_LIBRARY = 2, F_VERSIONS = 4 };
 enum { N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5 };
@@ -81,7 +81,8 @@ static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span prot
 	if (m.bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "an attribute is malformed or cut short");
 	if (mu_span_is(key, "_output_shapes") || mu_span_is(key, "_input_shapes"))
-		return 0; /* what the client or an optimizer inferred, at times with sizes like -3 */
+		return 0; /* what the client or an optimizer inferred, at times with sizes like -3
+			   */
 	a->name = mu_arena_strndup(&g->arena, key.data, key.len);
 	if ((rc = mu_attr_parse(&a->value, value, &g->arena, budget, err)))
 		return mu_wrap(err, "attribute '%s'", a->name);
@@ -99,7 +100,7 @@ static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before,
 
 	if (rc)
 		return rc;
-	struct mu_node *had = mu_map_get_n(&g->by_name, c.name.data, c.name.len);
+	struct mu_node *had = mu_graph_index_find(g, c.name.data, c.name.len);
 	if (had && had->id < before)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "GraphDef argument to Extend includes node '%s', which was created "
@@ -109,8 +110,7 @@ static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before,
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", had->name);
 	const char *name = mu_arena_strndup(&g->arena, c.name.data, c.name.len);
 	const char *op = mu_arena_strndup(&g->arena, c.op.data, c.op.len);
-	if ((rc = mu_graph_add(g, name, op, &n, err)))
-		return rc;
+	n = mu_graph_append(g, name, op);
 	n->device = mu_arena_strndup(&g->arena, c.device.data, c.device.len);
 	n->attrs = MU_ARENA_ARRAY(&g->arena, struct mu_node_attr, c.attrs);
 	n->inputs = MU_ARENA_ARRAY(&g->arena, struct mu_input, c.inputs);
@@ -163,7 +163,7 @@ static int link_inputs(struct mu_graph *g, struct mu_node *n, struct mu_err *err
 		struct mu_span text = *t;
 		if ((rc = split_input(&text, &port, n, err)))
 			return rc;
-		struct mu_node *from = mu_map_get_n(&g->by_name, text.data, text.len);
+		struct mu_node *from = mu_graph_index_find(g, text.data, text.len);
 		if (!from)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Node '%s': Unknown input node '%.*s'", n->name,
@@ -186,8 +186,8 @@ static void take_back(struct mu_graph *g, unsigned before)
 		struct mu_node *n = g->nodes[--g->n_nodes];
 		for (unsigned k = 0; k < n->n_attrs; k++)
 			mu_attr_fini(&n->attrs[k].value);
-		mu_map_del(&g->by_name, n->name);
 	}
+	mu_graph_index_reset(g);
 }
 
 static int parse_versions(struct mu_span proto, int *producer, struct mu_err *err)

@@ -20,14 +20,14 @@ static const struct mu_tensor *constant_value(const struct mu_node *n)
 	return v->tensor;
 }
 
-static bool can_fold(const struct mu_node *n)
+static bool can_fold(struct opt *o, const struct mu_node *n)
 {
 	if (!n->n_inputs || n->n_controls)
 		return false;
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		if (!constant_value(n->inputs[i].node))
 			return false;
-	return optimize_is_pure(n);
+	return optimize_is_pure(o, n);
 }
 
 static int run(struct opt *o, const struct mu_node *n, struct value *in, struct value *out,
@@ -90,7 +90,7 @@ bool fold_node(struct opt *o, struct mu_node *n)
 	unsigned n_out;
 	bool done = false;
 
-	if (!can_fold(n) || mu_op_check_node(n, &o->scratch, NULL) ||
+	if (!can_fold(o, n) || mu_op_check_node(n, &o->scratch, NULL) ||
 	    mu_op_output_types(n, &o->scratch, &types, &n_out, NULL) || !n_out ||
 	    n_out > MAX_OUTPUTS)
 		return false;

@@ -40,24 +40,57 @@ static void identity_of(const struct mu_node *n, struct mu_buf *key)
 	mu_buf_puts(key, n->device);
 }
 
+/* The nodes that stand for themselves, by what they compute. */
+struct same {
+	uint64_t hash;
+	struct mu_node *node;
+};
+
+static struct same *place_of(struct opt *o, uint64_t hash)
+{
+	if (!o->same) {
+		for (o->cap_same = 64; o->cap_same / 2 < o->n;)
+			o->cap_same *= 2;
+		o->same = MU_NEW_ARRAY(struct same, o->cap_same);
+	}
+	unsigned i = (unsigned)hash & (o->cap_same - 1);
+	while (o->same[i].node && o->same[i].hash != hash)
+		i = (i + 1) & (o->cap_same - 1);
+	return &o->same[i];
+}
+
+void merge_end(struct opt *o)
+{
+	free(o->same);
+	mu_buf_fini(&o->key[0]);
+	mu_buf_fini(&o->key[1]);
+}
+
+static struct mu_span key_of(struct opt *o, unsigned which, const struct mu_node *n)
+{
+	o->key[which].len = 0;
+	identity_of(n, &o->key[which]);
+	return mu_buf_span(&o->key[which]);
+}
+
 bool merge_node(struct opt *o, struct mu_node *n)
 {
-	MU_AUTO_BUF key = {0};
-	struct mu_node *twin;
 	enum mu_dtype *types;
 	unsigned n_out;
 
-	if (!n->def || !n->def->n_outputs || !optimize_is_pure(n) || has_large(n))
+	if (!n->def->n_outputs || (!o->data_users[n->id] && !o->control_users[n->id]) ||
+	    !optimize_is_pure(o, n) || has_large(n))
 		return false;
-	if (!o->data_users[n->id] && !o->control_users[n->id])
-		return false;
-	identity_of(n, &key);
-	twin = mu_map_get_n(&o->same, key.data, key.len);
-	if (!twin) {
-		mu_map_put_n(&o->same, key.data, key.len, n);
+	struct mu_span key = key_of(o, 0, n);
+	uint64_t hash = mu_hash(key.data, key.len, o->seed);
+	struct same *same = place_of(o, hash);
+	if (!same->node) {
+		*same = (struct same){hash, n};
 		return false;
 	}
-	if (mu_op_output_types(n, &o->scratch, &types, &n_out, NULL))
+	struct mu_node *twin = same->node;
+	if (!mu_span_eq(key, key_of(o, 1, twin)) ||
+	    mu_op_output_types(n, &o->scratch, &types, &n_out, NULL))
 		return false;
 	struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out + 1);
 	for (unsigned i = 0; i < n_out || i == 0; i++)

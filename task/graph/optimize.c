@@ -45,23 +45,53 @@ bool optimize_is_constant(const struct mu_node *n)
 	return n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
 }
 
-bool optimize_is_pure(const struct mu_node *n)
+static unsigned find_facts(const struct mu_op_def *d)
 {
-	const struct kernel *k;
+	static const char *const passes[] = {"Identity", "StopGradient", "PreventGradient", NULL};
+	static const char *const die[] = {"Switch", "RefSwitch", "_SwitchN",
+					  "_Recv",  "_HostRecv", NULL};
+	const struct kernel *k = cpu_kernel_find(d->name);
+	bool gives_ref = any_ref(d->outputs, d->n_outputs);
+	unsigned f = gives_ref ? FACT_GIVES_REF : 0;
 
-	if (!n->def || n->def->flags & MU_OP_STATEFUL || n->op[0] == '_' ||
-	    is_control_flow(n->op) || strncmp(n->op, "Placeholder", 11) == 0 ||
-	    any_ref(n->def->inputs, n->def->n_inputs) ||
-	    any_ref(n->def->outputs, n->def->n_outputs))
-		return false;
-	for (unsigned k2 = 0; k2 < n->n_inputs; k2++) {
-		const struct mu_op_def *from = n->inputs[k2].node->def;
-		/* a variable's value is read when the node runs: that is an effect of its place */
-		if (!from || any_ref(from->outputs, from->n_outputs))
-			return false;
+	if (is_one_of(d->name, passes))
+		f |= FACT_PASSES;
+	if (is_one_of(d->name, die))
+		f |= FACT_DIES_ALONE;
+	if (strcmp(d->name, "NoOp") == 0)
+		f |= FACT_NO_OP;
+	if (strcmp(d->name, "Const") == 0)
+		f |= FACT_CONST;
+	if (strstr(d->name, "NextIteration"))
+		f |= FACT_NEXT;
+	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&
+	    strncmp(d->name, "Placeholder", 11) != 0 && !gives_ref &&
+	    !any_ref(d->inputs, d->n_inputs) && k && k->run &&
+	    !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD)))
+		f |= FACT_PURE;
+	return f;
+}
+
+unsigned optimize_facts(struct opt *o, const struct mu_node *n)
+{
+	unsigned at = (unsigned)((uintptr_t)n->def / sizeof *n->def % MU_COUNT(o->seen));
+
+	if (o->seen[at].def != n->def) {
+		o->seen[at].facts = find_facts(n->def);
+		o->seen[at].def = n->def;
 	}
-	k = cpu_kernel_find(n->op);
-	return k && k->run && !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD));
+	return o->seen[at].facts;
+}
+
+bool optimize_is_pure(struct opt *o, const struct mu_node *n)
+{
+	if (!(optimize_facts(o, n) & FACT_PURE))
+		return false;
+	/* A variable's value is read when the node runs: that is an effect of its place. */
+	for (unsigned k = 0; k < n->n_inputs; k++)
+		if (optimize_facts(o, n->inputs[k].node) & FACT_GIVES_REF)
+			return false;
+	return true;
 }
 
 /* ---- edges ---- */
@@ -112,24 +142,13 @@ static void rewire(struct opt *o, struct mu_node *n)
 
 /* ---- nodes that hand on ---- */
 
-static bool may_die_alone(const char *op)
-{
-	static const char *const ops[] = {"Switch", "RefSwitch", "_SwitchN",
-					  "_Recv",  "_HostRecv", NULL};
-
-	return is_one_of(op, ops);
-}
-
 /* A control edge from a live output's Identity is not one from the Switch itself. */
 static bool skip_identity(struct opt *o, struct mu_node *n)
 {
-	static const char *const ops[] = {"Identity", "StopGradient", "PreventGradient", NULL};
-
-	if (n->n_inputs != 1 || n->n_controls || !is_one_of(n->op, ops))
+	if (!(optimize_facts(o, n) & FACT_PASSES) || n->n_inputs != 1 || n->n_controls)
 		return false;
-	const struct mu_node *from = n->inputs[0].node;
-	if (!from->def || any_ref(from->def->outputs, from->def->n_outputs) ||
-	    (o->control_users[n->id] && may_die_alone(from->op)))
+	unsigned from = optimize_facts(o, n->inputs[0].node);
+	if (from & FACT_GIVES_REF || (o->control_users[n->id] && from & FACT_DIES_ALONE))
 		return false;
 	if (!o->data_users[n->id] && !o->control_users[n->id])
 		return false; /* somebody runs it for its own sake */
@@ -140,7 +159,7 @@ static bool skip_identity(struct opt *o, struct mu_node *n)
 
 static bool skip_no_op(struct opt *o, struct mu_node *n)
 {
-	if (strcmp(n->op, "NoOp") != 0 || n->n_inputs || n->n_controls > 1)
+	if (!(optimize_facts(o, n) & FACT_NO_OP) || n->n_inputs || n->n_controls > 1)
 		return false;
 	return o->gone[n->id] = true;
 }
@@ -207,14 +226,14 @@ static void find_order(struct opt *o)
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
 			users[start[from->id + 1]++] = n;
-			missing[i] += strstr(from->op, "NextIteration") == NULL;
+			missing[i] += !(optimize_facts(o, from) & FACT_NEXT);
 		}
 		if (!missing[i])
 			o->order[o->n_order++] = n;
 	}
 	for (unsigned at = 0; at < o->n_order; at++) {
 		const struct mu_node *n = o->order[at];
-		if (strstr(n->op, "NextIteration"))
+		if (optimize_facts(o, n) & FACT_NEXT)
 			continue;
 		for (unsigned k = start[n->id]; k < start[n->id + 1]; k++)
 			if (--missing[users[k]->id] == 0)
@@ -245,8 +264,11 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 {
 	struct opt o = {.g = g, .rt = rt, .n = g->n_nodes, .budget = FOLD_BYTES};
 
+	struct mu_map seeded;
+
+	mu_map_init(&seeded);
+	o.seed = seeded.seed;
 	mu_arena_init(&o.scratch);
-	mu_map_init(&o.same);
 	if (is_sound(&o)) {
 		o.instead = MU_ARENA_ARRAY(&o.scratch, struct mu_input *, o.n);
 		o.gone = MU_ARENA_ARRAY(&o.scratch, bool, o.n);
@@ -265,6 +287,6 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 		fuse_products(&o);
 		drop_unused(&o);
 	}
-	mu_map_fini(&o.same);
+	merge_end(&o);
 	mu_arena_fini(&o.scratch);
 }

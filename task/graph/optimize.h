@@ -26,15 +26,33 @@ struct opt {
 	bool *gone;
 	unsigned *data_users, *control_users; /* by id, as the graph came */
 	size_t budget;                        /* bytes that folding may still make */
-	struct mu_map same;                   /* merge.c */
+	struct {                              /* what is known of the ops seen last */
+		const struct mu_op_def *def;
+		unsigned facts;
+	} seen[64];
+	struct same *same; /* merge.c */
+	unsigned cap_same;
+	uint64_t seed;
+	struct mu_buf key[2];
 };
 
+enum fact {
+	FACT_PURE = 1 << 0, /* may run at another time, or once for two, if its inputs allow it */
+	FACT_GIVES_REF = 1 << 1,
+	FACT_PASSES = 1 << 2, /* Identity and its like */
+	FACT_NO_OP = 1 << 3,
+	FACT_DIES_ALONE = 1 << 4, /* a dead output is no dead node */
+	FACT_NEXT = 1 << 5,       /* closes a loop */
+	FACT_CONST = 1 << 6,
+};
+unsigned optimize_facts(struct opt *o, const struct mu_node *n);
+/* No state, no references, nothing to wait for. */
+bool optimize_is_pure(struct opt *o, const struct mu_node *n);
 bool optimize_is_constant(const struct mu_node *n); /* a Const that waits for nothing */
-/* No state, no references, nothing to wait for: may run at another time, or once for two. */
-bool optimize_is_pure(const struct mu_node *n);
 
 bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is gone, or a Const now */
 bool merge_node(struct opt *o, struct mu_node *n); /* true: n is gone, an equal one stands for it */
+void merge_end(struct opt *o);
 void fuse_products(struct opt *o);
 
 #endif

@@ -258,7 +258,11 @@ int plan_compile(struct executor *e, struct mu_err *err)
 	e->all_taken = true;
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
 		e->nodes[i].node = e->graph->nodes[i];
-		rc = find_kernel(e->nodes[i].node, &e->extra[i].kernel, err);
+		const struct mu_op_def *def = e->graph->nodes[i]->def;
+		if (i && def && def == e->graph->nodes[i - 1]->def)
+			e->extra[i].kernel = e->extra[i - 1].kernel;
+		else
+			rc = find_kernel(e->nodes[i].node, &e->extra[i].kernel, err);
 		if (!rc)
 			describe(&e->nodes[i], e->extra[i].kernel);
 		e->all_taken &= e->nodes[i].kind == NODE_PLAIN;
