@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The fast convolutions against the plain loops, over shapes that TensorFlow's processors do not
+ * take too; and windows with attributes that no client lets pass. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <limits.h>
+#include <math.h>
+#include <stdio.h>
+
+#include "task/kernels/conv.h"
+#include "task/runtime/thread_pool.h"
+#include "tests/kernels/harness.c"
+
+static struct runtime *rt;
+
+struct shape {
+	int64_t batch, rows, columns, channels, k, l, filters, stride, dilation, groups;
+	enum window_padding padding;
+};
+
+static const struct shape shapes[] = {
+    {2, 8, 8, 3, 3, 3, 4, 1, 1, 1, WINDOW_SAME},
+    {2, 8, 8, 3, 3, 3, 4, 1, 1, 1, WINDOW_VALID},
+    {3, 9, 7, 5, 2, 4, 6, 2, 1, 1, WINDOW_SAME},
+    {3, 9, 7, 5, 2, 4, 6, 3, 1, 1, WINDOW_VALID},
+    {1, 11, 11, 2, 3, 3, 5, 1, 2, 1, WINDOW_SAME},
+    {1, 11, 12, 2, 3, 2, 5, 1, 3, 1, WINDOW_VALID},
+    {1, 11, 12, 2, 3, 2, 5, 2, 2, 1, WINDOW_EXPLICIT},
+    {2, 6, 6, 7, 1, 1, 9, 1, 1, 1, WINDOW_SAME},
+    {2, 6, 5, 7, 1, 1, 9, 2, 1, 1, WINDOW_VALID},
+    {1, 2, 2, 1, 7, 7, 3, 1, 1, 1, WINDOW_SAME},
+    {4, 28, 28, 1, 5, 5, 32, 1, 1, 1, WINDOW_SAME},
+    {5, 13, 13, 16, 3, 3, 24, 1, 1, 1, WINDOW_SAME},
+    {2, 8, 8, 6, 3, 3, 12, 1, 1, 6, WINDOW_SAME},
+    {2, 8, 8, 6, 3, 3, 6, 2, 1, 6, WINDOW_VALID},
+    {2, 8, 8, 6, 3, 3, 4, 1, 1, 2, WINDOW_SAME},
+    {0, 8, 8, 6, 3, 3, 4, 1, 1, 1, WINDOW_SAME},
+    {2, 3, 3, 2, 3, 3, 0, 1, 1, 1, WINDOW_SAME},
+    {1, 64, 64, 64, 3, 3, 16, 1, 1, 1, WINDOW_SAME},
+};
+
+static void set_up(struct conv *g, const struct shape *s, enum mu_dtype type)
+{
+	struct window_attrs a = {.padding = s->padding,
+				 .stride = {s->stride, s->stride},
+				 .dilation = {s->dilation, s->dilation},
+				 .pad = {{2, 1}, {0, 3}}};
+
+	*g = (struct conv){type, s->batch, s->channels, s->filters, s->groups, {0}, {0}};
+	assert_int_equal(window_axis_set(&g->row, &a, WINDOW_ROWS, s->rows, s->k, NULL), 0);
+	assert_int_equal(window_axis_set(&g->column, &a, WINDOW_COLUMNS, s->columns, s->l, NULL),
+			 0);
+}
+
+static double number(enum mu_dtype t, const void *p, int64_t i)
+{
+	return t == MU_FLOAT ? (double)((const float *)p)[i] : ((const double *)p)[i];
+}
+
+/* Numbers in [-1, 1), the same each time. */
+static void *numbers(enum mu_dtype t, int64_t n, uint32_t seed)
+{
+	void *p = mu_xcalloc((size_t)n + 1, mu_dtype_size(t));
+
+	for (int64_t i = 0; i < n; i++) {
+		seed = seed * 1664525u + 1013904223u;
+		double d = (double)(seed >> 8) / (1 << 23) - 1;
+		if (t == MU_FLOAT)
+			((float *)p)[i] = (float)d;
+		else
+			((double *)p)[i] = d;
+	}
+	return p;
+}
+
+static void compare(const char *what, unsigned shape, enum mu_dtype t, const void *want,
+		    const void *got, int64_t n)
+{
+	double close = t == MU_FLOAT ? 2e-3 : 1e-11;
+
+	for (int64_t i = 0; i < n; i++)
+		if (!(fabs(number(t, want, i) - number(t, got, i)) <= close))
+			fail_msg("%s, shape %u, type %d, element %lld: %g, want %g", what, shape, t,
+				 (long long)i, number(t, got, i), number(t, want, i));
+}
+
+static void check_shape(unsigned i, enum mu_dtype t)
+{
+	struct kernel_call c = {.runtime = rt};
+	struct conv g;
+	struct mu_err err;
+
+	set_up(&g, &shapes[i], t);
+	int64_t nx = g.batch * g.row.in * g.column.in * g.channels;
+	int64_t nw = g.row.size * g.column.size * conv_group_channels(&g) * g.filters;
+	int64_t ny = g.batch * g.row.out * g.column.out * g.filters;
+	MU_AUTO_FREE void *x = numbers(t, nx, 1), *w = numbers(t, nw, 2), *y = numbers(t, ny, 3);
+	MU_AUTO_FREE void *want_x = numbers(t, nx, 4), *want_w = numbers(t, nw, 5),
+			  *want_y = numbers(t, ny, 6), *got_x = numbers(t, nx, 7),
+			  *got_w = numbers(t, nw, 8), *got_y = numbers(t, ny, 9);
+
+	conv_plain(&g, x, w, want_y);
+	assert_int_equal(conv_run(&c, &g, x, w, got_y, &err), 0);
+	compare("output", i, t, want_y, got_y, ny);
+	conv_plain_input(&g, w, y, want_x);
+	assert_int_equal(conv_run_input(&c, &g, w, y, got_x, &err), 0);
+	compare("gradient of the input", i, t, want_x, got_x, nx);
+	conv_plain_filter(&g, x, y, want_w);
+	assert_int_equal(conv_run_filter(&c, &g, x, y, got_w, &err), 0);
+	compare("gradient of the filter", i, t, want_w, got_w, nw);
+}
+
+static void fast_convolutions__give_what_the_plain_loops_give(void **state)
+{
+	struct thread_pool *pool = rt->pool, *three;
+
+	for (unsigned i = 0; i < MU_COUNT(shapes); i++) {
+		check_shape(i, MU_FLOAT);
+		check_shape(i, MU_DOUBLE);
+	}
+	assert_int_equal(thread_pool_new(3, &three, NULL), 0);
+	rt->pool = three;
+	for (unsigned i = 0; i < MU_COUNT(shapes); i++)
+		check_shape(i, MU_FLOAT);
+	rt->pool = pool;
+	thread_pool_free(three);
+}
+
+static void a_window_too_large_for_its_input__is_refused(void **state)
+{
+	struct window_attrs a = {.padding = WINDOW_VALID, .stride = {1, 1}, .dilation = {1, 1}};
+	struct window_axis x;
+	struct mu_err err;
+
+	assert_int_equal(window_axis_set(&x, &a, 0, 3, 5, &err), -MU_INVALID_ARGUMENT);
+	assert_int_equal(window_axis_set(&x, &a, 0, 1LL << 40, 5, &err), -MU_INVALID_ARGUMENT);
+	a.dilation[0] = INT_MAX;
+	assert_int_equal(window_axis_set(&x, &a, 0, 3, INT_MAX, &err), -MU_INVALID_ARGUMENT);
+	assert_int_equal(window_axis_set(&x, &a, 0, 3, 1, &err), 0);
+	assert_int_equal(x.out, 3);
+}
+
+static void set_ints(struct mu_graph *g, struct mu_node *n, const char *name, unsigned count,
+		     int64_t *v)
+{
+	struct mu_attr a = {.kind = MU_ATTR_LIST + MU_ATTR_INT, .n = count, .is = v};
+
+	mu_node_set_attr(g, n, name, &a);
+}
+
+static int prepared(const char *padding, unsigned n_strides, int64_t stride, int64_t dilation,
+		    unsigned n_pads)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	int64_t strides[] = {1, stride, 1, 1}, dilations[] = {1, 1, dilation, 1};
+	int64_t pads[] = {0, 0, 1, 1, -1, 1, 0, 0};
+	struct mu_attr pad = {.kind = MU_ATTR_STRING, .s = mu_span_of(padding)};
+	struct window_attrs a;
+	struct mu_node *n;
+
+	assert_int_equal(mu_graph_add(g, "n", "Conv2D", &n, NULL), 0);
+	mu_node_set_attr(g, n, "padding", &pad);
+	set_ints(g, n, "strides", n_strides, strides);
+	set_ints(g, n, "dilations", 4, dilations);
+	if (n_pads)
+		set_ints(g, n, "explicit_paddings", n_pads, pads);
+	return window_attrs_conv(n, &a, NULL);
+}
+
+static void attributes_that_make_no_window__are_refused(void **state)
+{
+	assert_int_equal(prepared("SAME", 4, 2, 1, 0), 0);
+	assert_int_equal(prepared("SAME", 3, 1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("SAME", 4, 0, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("SAME", 4, -1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("SAME", 4, 1LL << 40, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("SAME", 4, 1, 0, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("SAME", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 4), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("EXPLICIT", 4, 1, 1, 8), -MU_INVALID_ARGUMENT);
+	assert_int_equal(prepared("ELSEWHERE", 4, 1, 1, 0), -MU_INVALID_ARGUMENT);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(fast_convolutions__give_what_the_plain_loops_give),
+	    cmocka_unit_test(a_window_too_large_for_its_input__is_refused),
+	    cmocka_unit_test(attributes_that_make_no_window__are_refused),
+	};
+	struct mu_err err;
+
+	if (harness_runtime(&rt, &err))
+		return 1;
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	runtime_free(rt);
+	return failed;
+}
