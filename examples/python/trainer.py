@@ -50,8 +50,10 @@ def train(cluster, server):
             hooks.append(optimizer.make_session_run_hook(chief))
         train_op = optimizer.minimize(loss, global_step=global_step)
 
+    # a worker needs the parameter servers, not the other workers: it can start and go on without them
+    config = tf.ConfigProto(device_filters=["/job:ps", f"/job:worker/task:{FLAGS.task_index}"])
     here, step, now = 0, 0, float("nan")
-    with tf.train.MonitoredTrainingSession(master=server.target, is_chief=chief, hooks=hooks,
+    with tf.train.MonitoredTrainingSession(master=server.target, is_chief=chief, hooks=hooks, config=config,
                                            checkpoint_dir=FLAGS.checkpoint_dir, save_checkpoint_steps=50,
                                            save_checkpoint_secs=None, stop_grace_period_secs=5) as sess:
         while not sess.should_stop():
