@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GraphDef from a stranger on its way to a plan: parsed, pruned to its last node, placed on two
+ * tasks, cut, made smaller, compiled; not run. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "task/graph/graph_passes.h"
+#include "task/graph/optimize.h"
+#include "task/runtime/runtime.h"
+
+#define PS     "/job:ps/replica:0/task:0/device:CPU:0"
+#define WORKER "/job:worker/replica:0/task:0/device:CPU:0"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static struct runtime *the_runtime(void)
+{
+	static struct runtime *rt;
+
+	if (!rt && runtime_new("worker", 0, 1, NULL, &rt, NULL))
+		abort();
+	return rt;
+}
+
+static unsigned n_plans; /* that came through all of it */
+
+static void compile(struct graph_part *parts, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct mu_graph *g = parts[i].graph;
+		struct executor *e;
+		struct mu_err err;
+		parts[i].graph = NULL;
+		graph_optimize(g, the_runtime());
+		if (executor_new(the_runtime(), g, "", &e, &err))
+			continue;
+		n_plans++;
+		executor_unref(e);
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const struct graph_device list[] = {{PS, 1, "CPU"}, {WORKER, 2, "CPU"}};
+	static const struct graph_devices devices = {list, 2, WORKER, true};
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	MU_AUTO(mu_graph_free) struct mu_graph *pruned = NULL;
+	const char **feed_keys, **fetch_keys, *last, *first;
+	struct graph_part *parts;
+	unsigned n_parts;
+	struct mu_err err;
+
+	mu_tensor_limit = 1 << 20;
+	if (mu_graph_parse(g, (struct mu_span){(const char *)data, size}, &err) || !g->n_nodes)
+		return 0;
+	last = g->nodes[g->n_nodes - 1]->name;
+	first = g->nodes[0]->name;
+	for (int turn = 0; turn < 3; turn++) { /* targeted, fetched, fetched with a feed */
+		struct graph_signature sig = {.targets = &last,
+					      .fetches = &last,
+					      .feeds = &first,
+					      .n_targets = turn == 0,
+					      .n_fetches = turn > 0,
+					      .n_feeds = turn == 2};
+		if (!graph_prune(g, &sig, &devices, &pruned, &feed_keys, &fetch_keys, &err) &&
+		    !graph_place(pruned, &devices, &err) &&
+		    !graph_partition(pruned, &devices, &parts, &n_parts, &err)) {
+			compile(parts, n_parts);
+			graph_parts_free(parts, n_parts);
+		}
+		mu_graph_free(mu_steal(&pruned));
+	}
+	return 0;
+}
