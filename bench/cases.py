@@ -14,8 +14,8 @@ import tensorflow.compat.v1 as tf
 tf.disable_v2_behavior()
 
 
-def timed(step, seconds):
-    for _ in range(50):
+def timed(step, seconds, warm=50):
+    for _ in range(warm):
         step()
     times = []
     end = time.perf_counter() + seconds
@@ -106,11 +106,45 @@ def mlp(target, seconds, batch=32, other=None):
             "p50_us": max(r["p50_us"] for r in results.values())}
 
 
+def conv_graph(batch):
+    """Two convolutions and two dense layers, as the digits tutorials have them; Adam."""
+    rng = np.random.RandomState(0)
+
+    def var(name, *shape):
+        return tf.get_variable(name, shape, initializer=tf.random_normal_initializer(0, 0.1, seed=1))
+
+    with tf.variable_scope("bench_conv"), tf.device(tf.train.replica_device_setter(
+            ps_tasks=1, worker_device="/job:worker/task:0")):
+        h = tf.constant(rng.rand(batch, 28, 28, 1).astype(np.float32))
+        y = tf.constant(rng.randint(0, 10, batch).astype(np.int32))
+        for i, (k, channels, filters) in enumerate([(5, 1, 32), (5, 32, 64)]):
+            h = tf.nn.conv2d(h, var(f"c{i}", k, k, channels, filters), 1, "SAME")
+            h = tf.nn.relu(tf.nn.bias_add(h, var(f"d{i}", filters)))
+            h = tf.nn.max_pool(h, 2, 2, "SAME")
+        h = tf.reshape(h, [batch, 7 * 7 * 64])
+        h = tf.nn.relu(tf.matmul(h, var("f0", 7 * 7 * 64, 128)) + var("g0", 128))
+        logits = tf.matmul(h, var("f1", 128, 10)) + var("g1", 10)
+        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=y, logits=logits))
+        return tf.train.AdamOptimizer(1e-4).minimize(loss)
+
+
+def conv(target, seconds, batch=64):
+    with tf.Graph().as_default():
+        op = conv_graph(batch)
+        init = tf.global_variables_initializer()
+        with tf.Session(target) as s:
+            s.run(init)
+            r = timed(s.make_callable(op), seconds, warm=5)
+            r["images_per_s"] = r["per_s"] * batch
+            return r
+
+
 CASES = {
     "constant": constant,
     "null_step": null_step,
     "transfer_16MiB": transfer,
     "mlp_b32": mlp,
+    "conv_b64": conv,
     "mlp_b1024": lambda *a, **k: mlp(*a, batch=1024, **k),
 }
 

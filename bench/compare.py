@@ -14,7 +14,7 @@ import sys
 import time
 
 HERE = pathlib.Path(__file__).parent
-ALL = ["constant", "null_step", "transfer_16MiB", "mlp_b32", "mlp_b1024"]
+ALL = ["constant", "null_step", "transfer_16MiB", "mlp_b32", "mlp_b1024", "conv_b64"]
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
 ENV.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
 
