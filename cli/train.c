@@ -94,15 +94,31 @@ static bool is_chief(const struct mu_cluster *c, const struct mu_self *self)
 	return strcmp(self->job, chief) == 0 && self->index == 0;
 }
 
+/* Every chief and worker takes part; all of them but the backup workers make a step. */
+static int sync_options(const struct trainer_task *t, struct mu_train_options *o,
+			struct mu_err *err)
+{
+	int chiefs = mu_cluster_num_tasks(&t->cluster, "chief");
+	int workers = mu_cluster_num_tasks(&t->cluster, "worker") + chiefs;
+	int aggregate = t->train.replicas_to_aggregate ? t->train.replicas_to_aggregate
+						       : workers - t->train.backup_workers;
+
+	if (aggregate < 1 || aggregate > workers)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "mode sync: gradients of %d of %d workers cannot make a step",
+			       aggregate, workers);
+	o->sync_aggregate = (unsigned)aggregate;
+	o->sync_workers = (unsigned)workers;
+	o->sync_self = (unsigned)(t->self.index + (strcmp(t->self.job, "chief") == 0 ? 0 : chiefs));
+	return 0;
+}
+
 /* The manifest's words for what the trainer takes. */
 static int to_options(const struct trainer_task *t, struct mu_train_options *o, struct mu_err *err)
 {
 	const struct train_spec *s = &t->train;
 	bool csv = s->format == DATASET_CSV;
 
-	if (s->sync)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "mode: sync is not for the ready-made trainer; use mode: async");
 	*o = (struct mu_train_options){
 	    .csv = csv ? s->path : NULL,
 	    .train_images = s->train_images,
@@ -132,6 +148,8 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 	    .progress_arg = (void *)t,
 	    .stop = &told_to_stop,
 	};
+	if (s->sync && sync_options(t, o, err))
+		return -(int)MU_INVALID_ARGUMENT;
 	if (t->server)
 		o->transport = task_of_transport(t->server);
 	for (unsigned i = 0; i < o->n_hidden; i++)

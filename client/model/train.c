@@ -20,6 +20,7 @@ struct trainer {
 	struct mu_builder *b;
 	struct model model;
 	struct mu_out train;
+	struct mu_sync sync; /* when it is wanted */
 	struct mu_saver *saver;
 	struct mu_event_writer *events;
 	struct mu_monitored *session;
@@ -62,7 +63,13 @@ static int build(struct trainer *t, struct mu_err *err)
 	rc = model_build(t->b, o, sizes, &t->model, err);
 	if (rc)
 		return rc;
-	t->train = mu_minimize(t->b, &o->optimizer, t->model.loss, mu_global_step(t->b));
+	if (o->sync_aggregate) {
+		mu_minimize_sync(t->b, &o->optimizer, t->model.loss, mu_global_step(t->b),
+				 o->sync_aggregate, o->sync_workers, o->sync_self, &t->sync);
+		t->train = t->sync.train;
+	} else {
+		t->train = mu_minimize(t->b, &o->optimizer, t->model.loss, mu_global_step(t->b));
+	}
 	if (o->checkpoint_folder)
 		t->saver = mu_saver_new(t->b, o->checkpoint_keep);
 	return mu_builder_check(t->b, err);
@@ -105,12 +112,15 @@ static int open_session(struct trainer *t, struct mu_err *err)
 		hooks[n++] =
 		    mu_checkpoint_hook(t->saver, o->checkpoint_folder, o->checkpoint_seconds,
 				       o->checkpoint_steps, t->events, NULL);
+	if (o->chief && o->sync_aggregate)
+		hooks[n++] = mu_sync_hook(&t->sync);
 	hooks[n++] = mu_stop_at_step_hook(o->steps);
 	return mu_monitored_open(&t->session, t->b,
 				 &(struct mu_monitored_options){
 				     .target = o->target,
 				     .chief = o->chief,
 				     .train = t->train,
+				     .sync = o->sync_aggregate ? &t->sync : NULL,
 				     .saver = t->saver,
 				     .folder = o->checkpoint_folder,
 				     .hooks = hooks,

@@ -2,8 +2,9 @@
 /* Optimizers: one Apply op a variable, on the task where the variable lives, so that a gradient
  * crosses the network once and slots never do.
  */
+#include "client/optim/optimizers.h"
+
 #include "client/builder.h"
-#include "muster/grad.h"
 
 static const char *const names[] = {"sgd", "momentum", "adagrad", "adam"};
 /* The slot variables of each kind, named as TensorFlow names them. */
@@ -143,46 +144,63 @@ static struct mu_out finish(struct mu_builder *b, const struct mu_out *done, uns
 	return next;
 }
 
-struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
-			  struct mu_var *step)
+unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_grad *out)
 {
-	unsigned n = mu_var_count(b), k = 0, applied = 0;
+	unsigned n = mu_var_count(b), k = 0, kept = 0;
 	struct mu_out *xs = MU_NEW_ARRAY(struct mu_out, n + 1),
 		      *gs = MU_NEW_ARRAY(struct mu_out, n + 1);
-	struct mu_out *done = MU_NEW_ARRAY(struct mu_out, n + 3), op;
-	struct mu_var **vars = MU_NEW_ARRAY(struct mu_var *, n + 1);
-	struct adam adam = {0};
 
 	for (unsigned i = 0; i < n; i++)
 		if (mu_var_at(b, i)->trainable) {
-			vars[k] = mu_var_at(b, i);
-			xs[k] = vars[k]->read;
+			out[k].var = mu_var_at(b, i);
+			xs[k] = out[k].var->read;
 			k++;
 		}
 	if (!k)
 		mu_builder_fail(b, MU_FAILED_PRECONDITION,
 				"nothing to minimize: no trainable variable");
 	mu_gradients(b, loss, xs, k, gs);
-	if (o->kind == MU_ADAM && k)
-		make_adam(b, o, vars[0], &adam);
-	for (unsigned i = 0; i < k && !builder_failed(b); i++) {
-		if (!gs[i].node)
-			continue;
-		mu_push_device(b, vars[i]->ref.node->device);
-		done[applied++] = apply(b, o, vars[i], gs[i], &adam);
-		mu_pop_device(b);
-	}
-	if (!applied)
+	for (unsigned i = 0; i < k; i++)
+		if (gs[i].node)
+			out[kept++] = (struct optim_grad){out[i].var, gs[i]};
+	if (!kept)
 		mu_builder_fail(b, MU_FAILED_PRECONDITION,
 				"nothing to minimize: the loss depends on no trainable variable");
+	free(xs);
+	free(gs);
+	return builder_failed(b) ? 0 : kept;
+}
+
+struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
+			  const struct optim_grad *grads, unsigned n, struct mu_var *step)
+{
+	struct mu_out *done = MU_NEW_ARRAY(struct mu_out, n + 3), op;
+	struct adam adam = {0};
+	unsigned applied = 0;
+
+	if (o->kind == MU_ADAM && n)
+		make_adam(b, o, grads[0].var, &adam);
+	for (unsigned i = 0; i < n && !builder_failed(b); i++) {
+		mu_push_device(b, grads[i].var->ref.node->device);
+		done[applied++] = apply(b, o, grads[i].var, grads[i].grad, &adam);
+		mu_pop_device(b);
+	}
 	if (o->kind == MU_ADAM && !builder_failed(b)) {
 		advance_adam(b, o, &adam, done, applied, done + applied);
 		applied += 2;
 	}
 	op = finish(b, done, applied, step);
-	free(xs);
-	free(gs);
 	free(done);
-	free(vars);
+	return op;
+}
+
+struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
+			  struct mu_var *step)
+{
+	struct optim_grad *grads = MU_NEW_ARRAY(struct optim_grad, mu_var_count(b) + 1);
+	unsigned n = optim_gradients(b, loss, grads);
+	struct mu_out op = n ? optim_apply(b, o, grads, n, step) : MU_NO_OUT;
+
+	free(grads);
 	return op;
 }

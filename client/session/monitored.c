@@ -32,9 +32,12 @@ struct mu_monitored {
 	struct mu_hook **hooks;
 	struct mu_session *session;
 	struct mu_out init, step_read;
+	struct mu_sync sync;        /* all of it nothing: each for himself */
 	struct mu_out *initialised; /* a bool for each variable */
 	unsigned n_vars, recoveries;
 	int64_t step;
+	unsigned n_created;          /* hooks that know of this session */
+	struct mu_tensor step_value; /* what local_step is fed; sync only */
 	bool stop;
 };
 
@@ -112,6 +115,18 @@ static int read_step(struct mu_monitored *m, struct mu_err *err)
 	return rc;
 }
 
+static void leave_session(struct mu_monitored *m)
+{
+	while (m->n_created > 0) {
+		struct mu_hook *h = m->hooks[--m->n_created];
+
+		if (h->leaving)
+			h->leaving(h, m->session);
+	}
+	mu_session_close(m->session);
+	m->session = NULL;
+}
+
 /* One try at a session with a model that is ready. */
 static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *err)
 {
@@ -121,9 +136,11 @@ static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *e
 		rc = m->o.chief ? chief_prepares(m, err) : others_wait(m, deadline, err);
 	if (!rc)
 		rc = read_step(m, err);
-	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++)
+	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
+		m->n_created = i + 1;
 		if (m->hooks[i]->created)
 			rc = m->hooks[i]->created(m->hooks[i], m->session, m->step, err);
+	}
 	return rc;
 }
 
@@ -135,8 +152,7 @@ static int prepare(struct mu_monitored *m, struct mu_err *err)
 	int rc;
 
 	for (;;) {
-		mu_session_close(m->session);
-		m->session = NULL;
+		leave_session(m);
 		rc = try_prepare(m, deadline, &why);
 		if (!may_recover(rc) || client_clock() > deadline)
 			break;
@@ -166,10 +182,11 @@ static void add_nodes(struct mu_monitored *m)
 
 static void discard(struct mu_monitored *m)
 {
+	leave_session(m);
 	for (unsigned i = 0; i < m->o.n_hooks; i++)
 		if (m->hooks[i]->free)
 			m->hooks[i]->free(m->hooks[i]);
-	mu_session_close(m->session);
+	mu_tensor_unref(&m->step_value);
 	free(m->hooks);
 	free(m->target);
 	free(m->folder);
@@ -184,6 +201,9 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 
 	m->b = b;
 	m->o = *o;
+	if (o->sync)
+		m->sync = *o->sync;
+	m->o.sync = NULL; /* it may be gone after this call */
 	m->target = mu_xstrdup(o->target);
 	m->folder = o->folder ? mu_xstrdup(o->folder) : NULL;
 	m->hooks = MU_NEW_ARRAY(struct mu_hook *, o->n_hooks + 1);
@@ -203,6 +223,56 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 	return rc;
 }
 
+enum { MAX_FEEDS = 64 };
+
+/* The caller's feeds and the step that the gradients are for. */
+static int add_step(struct mu_monitored *m, struct mu_run *r, struct mu_feed *feeds,
+		    struct mu_err *err)
+{
+	struct mu_shape scalar;
+	int rc = 0;
+
+	if (r->n_feeds + 1 > MAX_FEEDS)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%u feeds are too many", r->n_feeds);
+	if (mu_tensor_is_set(&m->step_value) && !mu_tensor_is_sole(&m->step_value))
+		mu_tensor_unref(&m->step_value);
+	if (!mu_tensor_is_set(&m->step_value))
+		rc = mu_shape_set(&scalar, 0, NULL, err);
+	if (!rc && !mu_tensor_is_set(&m->step_value))
+		rc = mu_tensor_new(&m->step_value, MU_INT64, &scalar, err);
+	if (rc)
+		return rc;
+	*MU_DATA(int64_t, &m->step_value) = m->step;
+	for (unsigned i = 0; i < r->n_feeds; i++)
+		feeds[i] = r->feeds[i];
+	feeds[r->n_feeds++] = (struct mu_feed){m->sync.local_step, &m->step_value};
+	r->feeds = feeds;
+	return 0;
+}
+
+/* The step goes on with this token, or with the next that is of use. */
+static int take_token(struct mu_monitored *m, int64_t token, int64_t latest, struct mu_err *err)
+{
+	const struct mu_out both[] = {m->sync.token, m->sync.token_latest};
+	int rc = 0;
+
+	while (!rc && (token <= m->step || token < latest)) {
+		struct mu_tensor v[2];
+
+		rc = mu_session_run(m->session, &(struct mu_run){.fetches = both, .n_fetches = 2},
+				    v, err);
+		if (rc)
+			break;
+		token = mu_tensor_int(&v[0], 0);
+		latest = mu_tensor_int(&v[1], 0);
+		mu_tensor_unref(&v[0]);
+		mu_tensor_unref(&v[1]);
+	}
+	if (!rc)
+		m->step = token;
+	return rc;
+}
+
 /* What one step fetches: the caller's, the global step, each hook's. */
 struct fetches {
 	struct mu_out out[MAX_FETCHES];
@@ -215,14 +285,19 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 {
 	struct fetches f = {.n = 0};
 	unsigned at[MAX_HOOKS], own = run->n_fetches;
+	struct mu_feed feeds[MAX_FEEDS];
 	struct mu_run r = *run;
-	int rc;
+	int rc = m->sync.local_step.node ? add_step(m, &r, feeds, err) : 0;
 
-	if (own + 1 > MAX_FETCHES)
+	if (rc)
+		return rc;
+	if (own + 2 > MAX_FETCHES)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%u fetches are too many", own);
 	for (unsigned i = 0; i < own; i++)
 		f.out[f.n++] = run->fetches[i];
 	f.out[f.n++] = m->o.train;
+	if (m->sync.latest.node)
+		f.out[f.n++] = m->sync.latest;
 	for (unsigned i = 0; i < m->o.n_hooks; i++) {
 		at[i] = f.n;
 		if (m->hooks[i]->wants)
@@ -233,8 +308,13 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	rc = mu_session_run(m->session, &r, f.value, err);
 	if (rc)
 		return rc;
-	m->step = mu_tensor_int(&f.value[own], 0);
-	m->recoveries = 0;
+	if (m->sync.latest.node)
+		rc = take_token(m, mu_tensor_int(&f.value[own], 0),
+				mu_tensor_int(&f.value[own + 1], 0), err);
+	else
+		m->step = mu_tensor_int(&f.value[own], 0);
+	if (!rc)
+		m->recoveries = 0;
 	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
 		struct mu_hook_step s = {m->session, m->step, f.value + at[i], false};
 

@@ -6,8 +6,8 @@
  * may be long.  CreateSession is tried again while nobody answers, until the connect timeout;
  * nothing else is: whether a step that failed half way may run again is for the caller to say.
  *
- * Lock: `lock` guards handle, version and sent; it is held across Create and Extend (two threads
- * must not send the same nodes) but not across RunStep.
+ * Lock: `lock` guards handle, version, sent and ended; it is held across Create and Extend (two
+ * threads must not send the same nodes) but not across RunStep.
  */
 #include "muster/session.h"
 
@@ -42,6 +42,7 @@ struct mu_session {
 	char *handle; /* NULL: not created yet */
 	int64_t version;
 	unsigned sent; /* nodes the server has */
+	bool ended;    /* closed on the server */
 	_Atomic int64_t next_request;
 };
 
@@ -97,17 +98,26 @@ static int call(struct mu_session *s, const char *method, const struct mu_buf *r
 	return call_message(s, method, &m, timeout_ms, flags, reply, err);
 }
 
-void mu_session_close(struct mu_session *s)
+void mu_session_cancel(struct mu_session *s)
 {
 	MU_AUTO_BUF request = {0}, reply = {0};
+	bool tell;
 
+	pthread_mutex_lock(&s->lock);
+	tell = s->handle && !s->ended;
+	s->ended = true;
+	if (tell)
+		mu_pb_put_str(&request, 1, s->handle);
+	pthread_mutex_unlock(&s->lock);
+	if (tell) /* whether the server hears it or not, the session is over for us */
+		call(s, MASTER "CloseSession", &request, CLOSE_MS, 0, &reply, NULL);
+}
+
+void mu_session_close(struct mu_session *s)
+{
 	if (!s)
 		return;
-	if (s->handle) {
-		mu_pb_put_str(&request, 1, s->handle);
-		/* Whether the server heard it or not, the session is over for us. */
-		call(s, MASTER "CloseSession", &request, CLOSE_MS, 0, &reply, NULL);
-	}
+	mu_session_cancel(s);
 	if (s->channel)
 		rpc_channel_close(s->channel);
 	for (unsigned i = 0; i < s->n_filters; i++)
@@ -224,7 +234,9 @@ static int follow(struct mu_session *s, struct mu_err *err)
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&s->lock);
-	if (!s->handle)
+	if (s->ended)
+		rc = mu_fail(err, MU_CANCELLED, "the session was cancelled");
+	else if (!s->handle)
 		rc = create(s, err);
 	else if (s->sent < mu_builder_graph(s->builder)->n_nodes)
 		rc = extend(s, err);

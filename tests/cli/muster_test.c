@@ -126,6 +126,16 @@ static int muster(struct mu_buf *said, const char *verb, const char *arg)
 				 (text));                                                          \
 	} while (0)
 
+static void a_job_in_sync__takes_each_step_once(void **state)
+{
+	MU_AUTO_BUF said = {0};
+
+	write_manifest(200, "  mode: sync\n");
+	assert_int_equal(muster(&said, "run", manifest), 0);
+	assert_says(said, "succeeded");
+	assert_says(said, "model.ckpt-200\n"); /* async overshoots by what is under way */
+}
+
 static void a_job__runs_to_its_goal_and_says_where_things_are(void **state)
 {
 	MU_AUTO_BUF said = {0};
@@ -221,6 +231,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(a_job__runs_to_its_goal_and_says_where_things_are),
+	    T(a_job_in_sync__takes_each_step_once),
 	    T(an_interrupt__saves_and_ends),
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),

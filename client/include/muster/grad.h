@@ -27,4 +27,27 @@ int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, 
 struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
 			  struct mu_var *step);
 
+/* ---- synchronous replicas ----
+ *
+ * Each worker hands its gradients, with the step that they were computed for, to accumulators
+ * beside the variables; those of an earlier step are dropped.  The chief takes the average of the
+ * first `aggregate` that come, applies it, and puts a token into each worker's queue; a worker's
+ * step ends with a token, which is the number of its next step.  A token that is not above the step
+ * it has just worked for, or below the latest, is of no use to it: it takes the next.  aggregate
+ * below the number of workers leaves some as backup. */
+struct mu_sync {
+	struct mu_out train;  /* a worker's step: output 0 is its token */
+	struct mu_out latest; /* the global step once it has the token */
+	struct mu_out token;  /* one more token, without working for it … */
+	struct mu_out token_latest;
+	struct mu_out local_step; /* fed: the step that the worker works for (int64) */
+	struct mu_out update;     /* the chief's, over and over: output 0 is the new step */
+	struct mu_out reset;      /* the chief's, in each new session: accumulators to the step */
+	struct mu_out tokens;     /* a token for each worker, for those who lost theirs */
+};
+/* The same on every worker, which is number `self` of `workers`.  step is needed. */
+void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
+		      struct mu_var *step, unsigned aggregate, unsigned workers, unsigned self,
+		      struct mu_sync *out);
+
 #endif

@@ -39,6 +39,9 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 		    const struct mu_session_options *options, struct mu_err *err);
 void mu_session_close(struct mu_session *s); /* and frees it; tells the server, briefly */
 MU_AUTO_DEFINE(mu_session_close, struct mu_session)
+/* Ends the session on the server, so that steps of other threads fail with CANCELLED or ABORTED;
+ * it is still to be closed.  From any thread. */
+void mu_session_cancel(struct mu_session *s);
 
 struct mu_feed {
 	struct mu_out at;

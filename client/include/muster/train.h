@@ -39,6 +39,8 @@ struct mu_hook {
 	/* What to fetch along with the next step; returns how many, at most max. */
 	unsigned (*wants)(struct mu_hook *h, struct mu_out *fetches, unsigned max);
 	int (*after)(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err);
+	/* Before a session for which `created` was called is closed, for whatever reason. */
+	void (*leaving)(struct mu_hook *h, struct mu_session *s);
 	/* At the end of a training that did not fail. */
 	int (*end)(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err);
 	void (*free)(struct mu_hook *h);
@@ -68,11 +70,17 @@ void mu_print_progress(void *arg, const struct mu_progress *p);
 /* Fails the training with OUT_OF_RANGE when loss is not a number. */
 struct mu_hook *mu_nan_hook(struct mu_out loss);
 
+/* The chief's part of synchronous replicas: a thread that makes the updates while there is a
+ * session.  Copies *sync. */
+struct mu_hook *mu_sync_hook(const struct mu_sync *sync);
+
 /* ---- monitored session ---- */
 struct mu_monitored_options {
 	const char *target;
 	bool chief;
-	struct mu_out train;    /* mu_minimize's handle: output 0 is the new global step */
+	struct mu_out train; /* mu_minimize's handle: output 0 is the new global step */
+	/* (optional) as mu_minimize_sync made it: its local_step is fed the newest step seen */
+	const struct mu_sync *sync;
 	struct mu_saver *saver; /* borrowed; NULL: nothing to restore from */
 	const char *folder;     /* of checkpoints; NULL: none */
 	struct mu_hook **hooks; /* taken, each; called in this order */
@@ -110,6 +118,8 @@ struct mu_train_options {
 	struct mu_optimizer optimizer;
 	int batch;
 	int64_t steps; /* global step to reach */
+	/* Synchronous replicas: how many gradients make a step, of how many workers; 0: async. */
+	unsigned sync_aggregate, sync_workers, sync_self; /* and which of them this is */
 	int64_t seed;
 	/* where */
 	const char *target;            /* of this task's server */

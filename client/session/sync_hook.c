@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The chief's thread of a synchronous training.
+ *
+ * It runs the update over and over in the training's own session, whose end it cannot outlive:
+ * `leaving` cancels the session, which ends the step that the thread is waiting in, and joins it.
+ * When an update fails by itself the thread cancels the session too, so that the training, which
+ * may be waiting for a token, sees that and recovers.
+ */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/base/log.h"
+#include "muster/train.h"
+
+struct sync_hook {
+	struct mu_hook base;
+	struct mu_sync sync;
+	struct mu_session *session;
+	pthread_t thread;
+	bool running;
+	_Atomic bool leaving;
+};
+
+static void *update(void *arg)
+{
+	struct sync_hook *h = arg;
+	struct mu_err err;
+
+	while (!atomic_load(&h->leaving)) {
+		if (!mu_session_do(h->session, h->sync.update, &err))
+			continue;
+		if (!atomic_load(&h->leaving)) {
+			mu_warn("train", "the update of all workers failed: %s", err.msg);
+			mu_session_cancel(h->session);
+		}
+		break;
+	}
+	return NULL;
+}
+
+static int sync_created(struct mu_hook *base, struct mu_session *s, int64_t step,
+			struct mu_err *err)
+{
+	struct sync_hook *h = (struct sync_hook *)base;
+	int rc = mu_session_do(s, h->sync.reset, err);
+
+	/* An earlier chief may have ended between its update and the tokens for it. */
+	if (!rc && step > 0)
+		rc = mu_session_do(s, h->sync.tokens, err);
+	if (rc)
+		return rc;
+	h->session = s;
+	atomic_store(&h->leaving, false);
+	rc = pthread_create(&h->thread, NULL, update, h);
+	if (rc)
+		return mu_fail_errno(err, rc, "start the thread of updates");
+	h->running = true;
+	return 0;
+}
+
+static void sync_leaving(struct mu_hook *base, struct mu_session *s)
+{
+	struct sync_hook *h = (struct sync_hook *)base;
+
+	if (!h->running)
+		return;
+	atomic_store(&h->leaving, true);
+	mu_session_cancel(s);
+	pthread_join(h->thread, NULL);
+	h->running = false;
+}
+
+static void sync_free(struct mu_hook *h)
+{
+	free(h);
+}
+
+struct mu_hook *mu_sync_hook(const struct mu_sync *sync)
+{
+	struct sync_hook *h = MU_NEW(struct sync_hook);
+
+	h->base =
+	    (struct mu_hook){.created = sync_created, .leaving = sync_leaving, .free = sync_free};
+	h->sync = *sync;
+	return &h->base;
+}
