@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster-operator: runs DistributedTrainingJobs on Kubernetes. */
 #include <getopt.h>
+#include <malloc.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -211,6 +212,9 @@ int main(int argc, char **argv)
 	};
 	int which, rc;
 
+	/* a heap for each thread would keep what bursts left in it */
+	mallopt(M_ARENA_MAX, 2);
+	mallopt(M_TRIM_THRESHOLD, 256 << 10);
 	mu_log_init("muster-operator");
 	while ((which = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		rc = read_option(&a, which);

@@ -7,8 +7,6 @@
 
 #include <stdio.h>
 
-static const double assumed_max_s = 60;
-
 static const cJSON *at(const cJSON *object, const char *key)
 {
 	return cJSON_GetObjectItemCaseSensitive(object, key);
@@ -61,6 +59,7 @@ static void drop_object(struct cached_job *job)
 	job->version = 0;
 	job->progress_at = job->watched_since = 0;
 	job->verified = job->stale = job->policy = false;
+	job->settled = 0;
 	job->group = 0;
 }
 
@@ -166,9 +165,9 @@ static void store_job(struct cache *c, const char *key, const cJSON *object, boo
 	job->seen = true;
 	if (only_newer && (!job->text || version_of(object) <= job->version))
 		return;
-	if (!only_newer && job->text && version_of(object) < job->version &&
+	if (!only_newer && job->text && version_of(object) <= job->version &&
 	    strcmp(job->uid, text_at(at(object, "metadata"), "uid")) == 0)
-		return; /* our own write was faster than the watch */
+		return; /* our own write was faster than the watch, or is what it brings */
 	if (job->uid && strcmp(job->uid, text_at(at(object, "metadata"), "uid")) != 0)
 		drop_object(job);
 	free(job->text);
@@ -176,6 +175,7 @@ static void store_job(struct cache *c, const char *key, const cJSON *object, boo
 	job->text = compact(object);
 	job->uid = mu_xstrdup(text_at(at(object, "metadata"), "uid"));
 	job->version = version_of(object);
+	job->settled = 0;
 }
 
 void cache_jobs_begin(void *cache)
@@ -209,6 +209,19 @@ void cache_assume_job(struct cache *c, const cJSON *object)
 	job->verified = job->text != NULL;
 	job->stale = false;
 	drop_if_empty(c, job);
+	pthread_mutex_unlock(&c->lock);
+	free(key);
+}
+
+void cache_settle(struct cache *c, const cJSON *object, uint64_t hash)
+{
+	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job && job->text && job->version == version_of(object))
+		job->settled = hash;
 	pthread_mutex_unlock(&c->lock);
 	free(key);
 }
@@ -492,100 +505,12 @@ void cache_set_phase(struct cache *c, const char *key, enum job_phase phase)
 }
 
 /* Pods that we put in and no watch confirmed in time do not exist; the lock is held. */
-static void drop_unconfirmed(struct cached_job *job, double now)
+void cache_drop_unconfirmed(struct cached_job *job, double now)
 {
 	for (struct cached_pod **slot = &job->pods; *slot;) {
-		if ((*slot)->assumed > 0 && now - (*slot)->assumed > assumed_max_s)
+		if ((*slot)->assumed > 0 && now - (*slot)->assumed > CACHE_ASSUMED_MAX_S)
 			remove_pod(slot);
 		else
 			slot = &(*slot)->next;
 	}
-}
-
-static const char *keep(struct mu_arena *a, const char *s)
-{
-	return s ? mu_arena_strdup(a, s) : NULL;
-}
-
-static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod *p)
-{
-	struct mu_arena *a = &s->arena;
-	struct cached_pod *copy = MU_ARENA_NEW(a, struct cached_pod);
-	struct observed_pod *o = (struct observed_pod *)&s->observed.pods[i];
-
-	*copy = *p;
-	copy->next = NULL;
-	if (p->assumed > 0 && (s->doubt_until <= 0 || p->assumed < s->doubt_until - assumed_max_s))
-		s->doubt_until = p->assumed + assumed_max_s;
-	copy->name = (char *)keep(a, p->name);
-	copy->uid = (char *)keep(a, p->uid);
-	copy->owner = (char *)keep(a, p->owner);
-	copy->task = (char *)keep(a, p->task);
-	copy->reason = (char *)keep(a, p->reason);
-	copy->node = (char *)keep(a, p->node);
-	copy->ip = (char *)keep(a, p->ip);
-	s->pods[i] = copy;
-	*o = (struct observed_pod){
-	    .task = copy->task,
-	    .index = p->index,
-	    .uid = copy->uid,
-	    .phase = p->phase,
-	    .ready = p->ready,
-	    .deleting = p->deleting,
-	    .exit_code = p->exit_code,
-	    .free = p->free,
-	    .killed = p->killed,
-	    .deletion_due = p->deletion_due,
-	    .reason = copy->reason,
-	    .node = copy->node,
-	    .kernels = copy->kernels[0] ? copy->kernels : NULL,
-	    .created = p->created,
-	    .finished = p->finished,
-	};
-}
-
-void snapshot_fini(struct snapshot *s)
-{
-	mu_arena_fini(&s->arena);
-}
-
-bool cache_snapshot(struct cache *c, const char *key, double now, struct snapshot *out)
-{
-	struct cached_job *job;
-	unsigned n = 0, at_pod = 0;
-
-	memset(out, 0, sizeof(*out));
-	mu_arena_init(&out->arena);
-	out->key = mu_arena_strdup(&out->arena, key);
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (!job || !job->text) {
-		pthread_mutex_unlock(&c->lock);
-		return false;
-	}
-	drop_unconfirmed(job, now);
-	if (job->watched_since <= 0)
-		job->watched_since = now;
-	out->observed.watched_since = job->watched_since;
-	out->verified = job->verified;
-	out->stale = job->stale;
-	out->text = mu_arena_strdup(&out->arena, job->text);
-	out->uid = mu_arena_strdup(&out->arena, job->uid);
-	out->progress = keep(&out->arena, job->progress);
-	out->progress_at = out->observed.last_progress = job->progress_at;
-	for (struct cached_pod *p = job->pods; p; p = p->next)
-		n += strcmp(p->owner, job->uid) == 0;
-	out->observed.pods = MU_ARENA_ARRAY(&out->arena, struct observed_pod, n + 1);
-	out->pods = MU_ARENA_ARRAY(&out->arena, const struct cached_pod *, n + 1);
-	for (struct cached_pod *p = job->pods; p; p = p->next)
-		if (strcmp(p->owner, job->uid) == 0)
-			observe_pod(out, at_pod++, p);
-	out->observed.n_pods = n;
-	out->observed.service = job->service_owner && strcmp(job->service_owner, job->uid) == 0;
-	out->observed.policy = job->policy;
-	out->observed.group = job->group;
-	out->foreign_service = job->service_owner && !out->observed.service;
-	cache_observe_nodes(c, &out->arena, &out->observed);
-	pthread_mutex_unlock(&c->lock);
-	return true;
 }

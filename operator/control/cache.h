@@ -44,6 +44,7 @@ struct cached_job {
 	char *progress; /* JSON of status.progress as last heard, or NULL */
 	double progress_at;
 	double watched_since; /* when we looked at it first */
+	uint64_t settled;     /* status_hash of what text says, when that was compared; 0 */
 	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
 	bool stale;    /* the server has a newer one */
 	bool policy;   /* its NetworkPolicy was there when we looked */
@@ -52,10 +53,19 @@ struct cached_job {
 	int phase; /* enum job_phase as last written, for the metrics */
 };
 
+/* All nodes as they were at some time, shared by the snapshots of that time. */
+struct node_table {
+	_Atomic int refs;
+	struct mu_arena arena;
+	struct node_info *nodes;
+	unsigned n;
+};
+
 struct cache {
 	pthread_mutex_t lock;
 	struct mu_map jobs;                              /* key -> struct cached_job */
 	struct mu_map nodes;                             /* name -> struct cached_node */
+	struct node_table *table;                        /* of them; NULL: to be made */
 	void (*changed)(void *arg, const char *key);     /* called without the lock */
 	void (*pod_changed)(void *arg, const char *key); /* likewise */
 	void *arg;
@@ -64,12 +74,14 @@ struct cache {
 /* One job as it is now; everything lives in the arena. */
 struct snapshot {
 	struct mu_arena arena;
+	struct node_table *table;
 	const char *key, *text, *uid;
 	const char *progress;
 	double progress_at;
 	struct observed_job observed;   /* without status */
 	const struct cached_pod **pods; /* beside observed.pods */
 	bool foreign_service;
+	uint64_t settled;
 	bool verified, stale; /* as in cached_job */
 	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
 };
@@ -97,6 +109,8 @@ void cache_nodes_end(void *cache);
 
 /* Our own writes, from the server's answer to them. */
 void cache_assume_job(struct cache *c, const cJSON *object);
+/* This version of the job says what status_wanted would. */
+void cache_settle(struct cache *c, const cJSON *object, uint64_t hash);
 /* The server has a newer one than we. */
 void cache_doubt_job(struct cache *c, const char *key);
 void cache_assume_pod(struct cache *c, const cJSON *object, double now);
@@ -110,8 +124,12 @@ void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, d
 /* false when there is no such job object. */
 bool cache_snapshot(struct cache *c, const char *key, double now, struct snapshot *out);
 void snapshot_fini(struct snapshot *s);
-/* The nodes' part of a snapshot; the lock is held. */
-void cache_observe_nodes(struct cache *c, struct mu_arena *a, struct observed_job *out);
+/* Pods that we put in and no watch confirmed in time do not exist; the lock is held. */
+enum { CACHE_ASSUMED_MAX_S = 60 };
+void cache_drop_unconfirmed(struct cached_job *job, double now);
+/* The nodes' part of a snapshot, with a reference; the lock is held. */
+struct node_table *cache_nodes(struct cache *c);
+void node_table_unref(struct node_table *t);
 
 /* A running task that may be asked how far the job is. */
 struct cache_chief {

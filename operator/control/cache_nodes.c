@@ -3,6 +3,8 @@
  * every job; the heartbeats of its status do not. */
 #include "operator/control/cache.h"
 
+#include <stdatomic.h>
+
 struct cached_node {
 	struct node_info info;
 	struct mu_arena arena;
@@ -109,6 +111,13 @@ static void wake_all(struct cache *c)
 		cache_each_key(c, c->changed, c->arg);
 }
 
+/* The lock is held. */
+static void forget_table(struct cache *c)
+{
+	node_table_unref(c->table);
+	c->table = NULL;
+}
+
 void cache_nodes_begin(void *cache)
 {
 	struct cache *c = cache;
@@ -127,6 +136,8 @@ void cache_node_seen(void *cache, const cJSON *object)
 	pthread_mutex_lock(&c->lock);
 	old = mu_map_put(&c->nodes, n->info.name, n);
 	differs = !old || !same(&old->info, &n->info);
+	if (differs)
+		forget_table(c);
 	pthread_mutex_unlock(&c->lock);
 	node_free(old);
 	if (differs)
@@ -141,6 +152,7 @@ void cache_node_gone(void *cache, const cJSON *object)
 
 	pthread_mutex_lock(&c->lock);
 	old = name ? mu_map_del(&c->nodes, name) : NULL;
+	forget_table(c);
 	pthread_mutex_unlock(&c->lock);
 	node_free(old);
 	wake_all(c);
@@ -162,26 +174,42 @@ void cache_nodes_end(void *cache)
 	}
 	mu_map_fini(&c->nodes);
 	c->nodes = kept;
+	forget_table(c);
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_observe_nodes(struct cache *c, struct mu_arena *a, struct observed_job *out)
+void node_table_unref(struct node_table *t)
 {
-	struct node_info *nodes = MU_ARENA_ARRAY(a, struct node_info, c->nodes.count + 1);
-	unsigned n = 0;
+	if (!t || atomic_fetch_sub(&t->refs, 1) > 1)
+		return;
+	mu_arena_fini(&t->arena);
+	free(t);
+}
 
-	mu_map_each (&c->nodes, s) {
-		const struct node_info *from = &((struct cached_node *)s->value)->info;
-		struct label *labels = MU_ARENA_ARRAY(a, struct label, from->n_labels + 1);
+struct node_table *cache_nodes(struct cache *c)
+{
+	struct node_table *t = c->table;
+	struct mu_arena *a;
 
-		for (unsigned i = 0; i < from->n_labels; i++) {
-			labels[i].key = mu_arena_strdup(a, from->labels[i].key);
-			labels[i].value = mu_arena_strdup(a, from->labels[i].value);
+	if (!t) {
+		t = c->table = MU_NEW(struct node_table);
+		atomic_store(&t->refs, 1); /* the cache's own */
+		a = &t->arena;
+		mu_arena_init(a);
+		t->nodes = MU_ARENA_ARRAY(a, struct node_info, c->nodes.count + 1);
+		mu_map_each (&c->nodes, s) {
+			const struct node_info *from = &((struct cached_node *)s->value)->info;
+			struct label *labels = MU_ARENA_ARRAY(a, struct label, from->n_labels + 1);
+
+			for (unsigned i = 0; i < from->n_labels; i++) {
+				labels[i].key = mu_arena_strdup(a, from->labels[i].key);
+				labels[i].value = mu_arena_strdup(a, from->labels[i].value);
+			}
+			t->nodes[t->n] = *from;
+			t->nodes[t->n].name = mu_arena_strdup(a, from->name);
+			t->nodes[t->n++].labels = labels;
 		}
-		nodes[n] = *from;
-		nodes[n].name = mu_arena_strdup(a, from->name);
-		nodes[n++].labels = labels;
 	}
-	out->nodes = nodes;
-	out->n_nodes = n;
+	atomic_fetch_add(&t->refs, 1);
+	return t;
 }

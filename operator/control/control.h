@@ -72,10 +72,12 @@ struct reconcile {
 	struct control *control;
 	const struct snapshot *seen;
 	const struct job_spec *spec;
-	const cJSON *object; /* the job as stored */
+	cJSON *parsed; /* the job as stored, once somebody asked for it: reconcile_object */
 	double now;
 	double wake; /* sooner than the plan's, when an action wants another look; 0: none */
 };
+/* The job as stored.  A look at which nothing is new needs it not. */
+const cJSON *reconcile_object(struct reconcile *r);
 /* Creates of the plan before the status is stored, the rest after it: a controller that dies in
  * between must not forget why a pod is gone.  Each returns the first error, after having tried the
  * other actions unless the server is away; apply_creates else returns how many objects it made. */
@@ -83,10 +85,13 @@ int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_er
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
 
 /* ---- status.c ---- */
-/* Patches the job's status when `wanted` (JSON object, taken) differs from what is stored. */
-int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err);
+/* Patches the job's status when `wanted` (JSON object, taken) differs from what is stored.
+ * hash: status_hash of it, remembered when it is stored; 0: not. */
+int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_err *err);
 /* The whole status of a plan: the plan's own part, progress, and the summary for the columns. */
-cJSON *status_wanted(const struct reconcile *r, const struct job_status *status);
+cJSON *status_wanted(struct reconcile *r, const struct job_status *status);
+/* Of all that status_wanted is made of: the same again needs no second comparison. */
+uint64_t status_hash(const struct reconcile *r, const struct job_status *status);
 /* A status that says why the manifest cannot be used. */
 cJSON *status_invalid(const cJSON *object, const char *message, double now);
 /* What turns `from` into `to` as a JSON merge patch; NULL when they are equal. */

@@ -41,10 +41,10 @@ static void micro_time(double t, char out[40])
 	snprintf(out, 40, "%s.%06dZ", whole, (int)((t - (double)(long long)t) * 1e6));
 }
 
-static cJSON *event_object(const struct reconcile *r, const char *name, bool warning,
-			   const char *reason, const char *note)
+static cJSON *event_object(struct reconcile *r, const char *name, bool warning, const char *reason,
+			   const char *note)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(r->object, "metadata");
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(reconcile_object(r), "metadata");
 	cJSON *e = cJSON_CreateObject(), *m, *about;
 	char when[40];
 	static const char *const copied[] = {"namespace", "name", "uid", "resourceVersion"};
@@ -132,7 +132,7 @@ static int write_series(struct reconcile *r, const char *ns, const struct event_
 
 void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(r->object, "metadata");
+	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(reconcile_object(r), "metadata");
 	const char *ns =
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "namespace"));
 	const char *job = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));

@@ -14,6 +14,13 @@ static const cJSON *at(const cJSON *object, const char *key)
 	return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
+const cJSON *reconcile_object(struct reconcile *r)
+{
+	if (!r->parsed)
+		r->parsed = cJSON_Parse(r->seen->text);
+	return r->parsed;
+}
+
 /* Says what changed since the stored status, once for each change. */
 static void say_transitions(struct reconcile *r, const struct job_status *was,
 			    const struct job_status *is)
@@ -36,12 +43,12 @@ static void say_transitions(struct reconcile *r, const struct job_status *was,
 
 static int refuse(struct reconcile *r, const char *message, struct mu_err *err)
 {
-	const char *was = cJSON_GetStringValue(at(at(r->object, "status"), "phase"));
+	const char *was = cJSON_GetStringValue(at(at(reconcile_object(r), "status"), "phase"));
 
 	if (!was || strcmp(was, job_phase_names[JOB_FAILED]) != 0)
 		event_say(r, true, "InvalidSpec", "%s", message);
 	cache_set_phase(&r->control->cache, r->seen->key, JOB_FAILED);
-	return status_store(r, status_invalid(r->object, message, r->now), err);
+	return status_store(r, status_invalid(reconcile_object(r), message, r->now), 0, err);
 }
 
 static void wake_at(struct reconcile *r, double when)
@@ -56,7 +63,9 @@ static void wake_at(struct reconcile *r, double when)
 static int conclude(struct reconcile *r, const struct snapshot *seen, const struct job_plan *plan,
 		    struct mu_err *err)
 {
-	int rc = status_store(r, status_wanted(r, &plan->status), err);
+	uint64_t said = status_hash(r, &plan->status);
+	int rc =
+	    said == seen->settled ? 0 : status_store(r, status_wanted(r, &plan->status), said, err);
 
 	if (rc == 0) {
 		say_transitions(r, &seen->observed.status, &plan->status);
@@ -134,25 +143,23 @@ static int reconcile_once(struct reconcile *r, const char *key, bool again, stru
 	struct snapshot seen;
 	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 	struct mu_err why = {0};
-	cJSON *object;
 	int rc;
 
 	if (!cache_snapshot(&c->cache, key, r->now, &seen)) {
 		snapshot_fini(&seen);
 		return 0; /* the job is gone; the garbage collector has what it owned */
 	}
-	object = cJSON_Parse(seen.text);
-	r->object = object;
+	r->parsed = NULL;
 	r->seen = &seen;
 	rc = read_spec(&spec, &seen, &why);
 	r->spec = spec;
 	if (rc == 0)
 		rc = look(r, &seen, again, err);
-	else if (at(at(object, "metadata"), "deletionTimestamp"))
+	else if (at(at(reconcile_object(r), "metadata"), "deletionTimestamp"))
 		rc = 0;
 	else
 		rc = refuse(r, why.msg, err);
-	cJSON_Delete(object);
+	cJSON_Delete(r->parsed);
 	snapshot_fini(&seen);
 	return rc;
 }

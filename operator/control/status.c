@@ -51,11 +51,11 @@ cJSON *merge_patch(const cJSON *from, const cJSON *to)
 	return NULL;
 }
 
-int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err)
+int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_err *err)
 {
-	cJSON *change = merge_patch(at(r->object, "status"), wanted), *patch, *about,
+	cJSON *change = merge_patch(at(reconcile_object(r), "status"), wanted), *patch, *about,
 	      *answer = NULL;
-	const cJSON *metadata = at(r->object, "metadata");
+	const cJSON *metadata = at(reconcile_object(r), "metadata");
 	const char *ns = cJSON_GetStringValue(at(metadata, "namespace"));
 	const char *name = cJSON_GetStringValue(at(metadata, "name"));
 	MU_AUTO_FREE char *path = NULL;
@@ -64,8 +64,10 @@ int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err)
 	int rc;
 
 	cJSON_Delete(wanted);
-	if (!change)
+	if (!change) {
+		cache_settle(&c->cache, reconcile_object(r), hash);
 		return 0;
+	}
 	patch = cJSON_CreateObject();
 	about = cJSON_AddObjectToObject(patch, "metadata");
 	cJSON_AddStringToObject(about, "uid", r->seen->uid);
@@ -87,6 +89,7 @@ int status_store(struct reconcile *r, cJSON *wanted, struct mu_err *err)
 	if (rc < 0)
 		return mu_wrap(err, "store status");
 	cache_assume_job(&c->cache, answer);
+	cache_settle(&c->cache, answer, hash);
 	cJSON_Delete(answer);
 	return 0;
 }
@@ -133,9 +136,9 @@ static cJSON *finished_progress(cJSON *progress, int64_t target)
 	return progress;
 }
 
-static void add_progress(const struct reconcile *r, cJSON *status, bool done)
+static void add_progress(struct reconcile *r, cJSON *status, bool done)
 {
-	const cJSON *stored = at(at(r->object, "status"), "progress");
+	const cJSON *stored = at(at(reconcile_object(r), "status"), "progress");
 	cJSON *heard = r->seen->progress ? cJSON_Parse(r->seen->progress) : NULL;
 
 	if (!heard && stored)
@@ -146,7 +149,18 @@ static void add_progress(const struct reconcile *r, cJSON *status, bool done)
 		cJSON_AddItemToObject(status, "progress", heard);
 }
 
-cJSON *status_wanted(const struct reconcile *r, const struct job_status *s)
+uint64_t status_hash(const struct reconcile *r, const struct job_status *s)
+{
+	const char *progress = r->seen->progress ? r->seen->progress : "";
+	MU_AUTO_BUF text = {0};
+	uint64_t hash;
+
+	job_status_write(s, &text);
+	hash = mu_hash(text.data, text.len, mu_hash(progress, strlen(progress), 1));
+	return hash ? hash : 1;
+}
+
+cJSON *status_wanted(struct reconcile *r, const struct job_status *s)
 {
 	MU_AUTO_BUF text = {0};
 	cJSON *status;

@@ -369,8 +369,6 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 			    .now = now,
 			    .plan = plan,
 			    .status = &plan->status};
-	MU_AUTO_BUF before = {0};
-	MU_AUTO_BUF after = {0};
 
 	mu_arena_init(&plan->arena);
 	job_status_copy(&plan->status, &observed->status);
@@ -378,11 +376,18 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 	name_tasks(&p);
 	look(&p);
 	count_tasks(&p);
-	job_status_write(&observed->status, &before);
-	job_status_write(&plan->status, &after);
-	plan->status_changed = !mu_span_eq(mu_buf_span(&before), mu_buf_span(&after));
 	mu_cluster_fini(&p.cluster);
 	return plan;
+}
+
+bool job_plan_changes_status(const struct job_plan *p, const struct observed_job *observed)
+{
+	MU_AUTO_BUF before = {0};
+	MU_AUTO_BUF after = {0};
+
+	job_status_write(&observed->status, &before);
+	job_status_write(&p->status, &after);
+	return !mu_span_eq(mu_buf_span(&before), mu_buf_span(&after));
 }
 
 void job_plan_free(struct job_plan *p)

@@ -194,7 +194,6 @@ struct job_plan {
 	struct plan_action *actions;
 	unsigned n_actions, cap_actions;
 	struct job_status status;
-	bool status_changed; /* against observed->status */
 	double wake;
 };
 
@@ -202,6 +201,8 @@ struct job_plan {
  * cannot be done is a condition in the wanted status. */
 struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,
 			      const struct observed_job *observed, double now);
+/* Whether the wanted status is another than the one that was observed. */
+bool job_plan_changes_status(const struct job_plan *p, const struct observed_job *observed);
 void job_plan_free(struct job_plan *p);
 MU_AUTO_DEFINE(job_plan_free, struct job_plan)
 

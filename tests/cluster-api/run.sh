@@ -208,6 +208,35 @@ test_samples_are_accepted() {
   done
 }
 
+test_a_pod_on_a_lost_node_is_given_up() {
+  start_operator
+  kubectl apply -f - >/dev/null <<-END
+	apiVersion: v1
+	kind: Node
+	metadata: {name: lost-node}
+	END
+  kubectl patch node lost-node --subresource=status --type=merge \
+    -p '{"status":{"conditions":[{"type":"Ready","status":"Unknown","reason":"NodeStatusUnknown","lastHeartbeatTime":"2024-01-01T00:00:00Z","lastTransitionTime":"2024-01-01T00:00:00Z"}]}}' >/dev/null
+  sed 's/name: life/name: stranded/; s/worker: {.*/worker: {replicas: 1, template: {spec: {terminationGracePeriodSeconds: 1}}}/; /ps:/d' $here/job.yaml |
+    kubectl apply -f - >/dev/null
+  eventually pods_are stranded stranded-worker-0
+  local old
+  old=$(kubectl get pod stranded-worker-0 -o jsonpath='{.metadata.uid}')
+  echo '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"stranded-worker-0"},"target":{"kind":"Node","name":"lost-node"}}' |
+    kubectl create --raw /api/v1/namespaces/default/pods/stranded-worker-0/binding -f - >/dev/null
+  play stranded-worker-0 running
+  kubectl delete pod stranded-worker-0 --wait=false >/dev/null # as the node's controller does
+  sleep 5
+  being_deleted stranded-worker-0
+  [ "$(kubectl get pod stranded-worker-0 -o jsonpath='{.metadata.uid}')" = "$old" ]
+  WITHIN=40 eventually replaced stranded-worker-0 "$old"
+  eventually event_about stranded NodeLost
+  [ "$(kubectl get dtj stranded -o jsonpath='{.status.restarts}')" = 0 ]
+  kubectl delete dtj stranded >/dev/null
+  kubectl delete node lost-node >/dev/null
+  clean stranded
+}
+
 test_what_is_not_ours_is_left_alone() {
   start_operator
   kubectl create service clusterip foreign --tcp=80 >/dev/null
@@ -220,6 +249,18 @@ test_what_is_not_ours_is_left_alone() {
   kubectl delete dtj foreign >/dev/null
   kubectl delete pod/foreign-ps-0 svc/foreign --force --grace-period=0 >/dev/null 2>&1
   clean foreign
+}
+
+test_the_dashboard_asks_for_what_there_is() {
+  local name said
+  start_operator
+  eventually writes
+  said=$(curl -s "127.0.0.1:$metrics_port/metrics")
+  for name in $(grep '"expr"' charts/muster/dashboards/muster.json | grep -oE '[a-z]+(_[a-z]+)+' | grep -v '^by_' | sort -u); do
+    case $said in *"TYPE $name "*) continue ;; esac
+    # a task's own, which has muster_ before the name
+    grep -q "\"${name#muster_}\"" task/server_status.c || { echo "nobody has $name"; return 1; }
+  done
 }
 
 test_policy_and_gang_are_made_once() {

@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One job as it is now, copied out of the cache so that a look at it needs no lock. */
+#include "operator/control/cache.h"
+
+static const char *keep(struct mu_arena *a, const char *s)
+{
+	return s ? mu_arena_strdup(a, s) : NULL;
+}
+
+static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod *p)
+{
+	struct mu_arena *a = &s->arena;
+	struct cached_pod *copy = MU_ARENA_NEW(a, struct cached_pod);
+	struct observed_pod *o = (struct observed_pod *)&s->observed.pods[i];
+
+	*copy = *p;
+	copy->next = NULL;
+	if (p->assumed > 0 &&
+	    (s->doubt_until <= 0 || p->assumed < s->doubt_until - CACHE_ASSUMED_MAX_S))
+		s->doubt_until = p->assumed + CACHE_ASSUMED_MAX_S;
+	copy->name = (char *)keep(a, p->name);
+	copy->uid = (char *)keep(a, p->uid);
+	copy->owner = (char *)keep(a, p->owner);
+	copy->task = (char *)keep(a, p->task);
+	copy->reason = (char *)keep(a, p->reason);
+	copy->node = (char *)keep(a, p->node);
+	copy->ip = (char *)keep(a, p->ip);
+	s->pods[i] = copy;
+	*o = (struct observed_pod){
+	    .task = copy->task,
+	    .index = p->index,
+	    .uid = copy->uid,
+	    .phase = p->phase,
+	    .ready = p->ready,
+	    .deleting = p->deleting,
+	    .exit_code = p->exit_code,
+	    .free = p->free,
+	    .killed = p->killed,
+	    .deletion_due = p->deletion_due,
+	    .reason = copy->reason,
+	    .node = copy->node,
+	    .kernels = copy->kernels[0] ? copy->kernels : NULL,
+	    .created = p->created,
+	    .finished = p->finished,
+	};
+}
+
+void snapshot_fini(struct snapshot *s)
+{
+	node_table_unref(s->table);
+	mu_arena_fini(&s->arena);
+}
+
+bool cache_snapshot(struct cache *c, const char *key, double now, struct snapshot *out)
+{
+	struct cached_job *job;
+	unsigned n = 0, at_pod = 0;
+
+	memset(out, 0, sizeof(*out));
+	mu_arena_init(&out->arena);
+	out->key = mu_arena_strdup(&out->arena, key);
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (!job || !job->text) {
+		pthread_mutex_unlock(&c->lock);
+		return false;
+	}
+	cache_drop_unconfirmed(job, now);
+	if (job->watched_since <= 0)
+		job->watched_since = now;
+	out->observed.watched_since = job->watched_since;
+	out->verified = job->verified;
+	out->stale = job->stale;
+	out->settled = job->settled;
+	out->text = mu_arena_strdup(&out->arena, job->text);
+	out->uid = mu_arena_strdup(&out->arena, job->uid);
+	out->progress = keep(&out->arena, job->progress);
+	out->progress_at = out->observed.last_progress = job->progress_at;
+	for (struct cached_pod *p = job->pods; p; p = p->next)
+		n += strcmp(p->owner, job->uid) == 0;
+	out->observed.pods = MU_ARENA_ARRAY(&out->arena, struct observed_pod, n + 1);
+	out->pods = MU_ARENA_ARRAY(&out->arena, const struct cached_pod *, n + 1);
+	for (struct cached_pod *p = job->pods; p; p = p->next)
+		if (strcmp(p->owner, job->uid) == 0)
+			observe_pod(out, at_pod++, p);
+	out->observed.n_pods = n;
+	out->observed.service = job->service_owner && strcmp(job->service_owner, job->uid) == 0;
+	out->observed.policy = job->policy;
+	out->observed.group = job->group;
+	out->foreign_service = job->service_owner && !out->observed.service;
+	out->table = cache_nodes(c);
+	out->observed.nodes = out->table->nodes;
+	out->observed.n_nodes = out->table->n;
+	pthread_mutex_unlock(&c->lock);
+	return true;
+}
