@@ -5,6 +5,7 @@
 
 #include <string.h>
 
+#include "lib/base/pb.h"
 #include "task/runtime/kernel.h"
 
 /* Of one graph, all that is computed ahead together. */
@@ -258,6 +259,40 @@ static void drop_unused(struct opt *o)
 		keep[i] =
 		    !(i < o->n && o->gone[i]) && (used[i] || !optimize_is_constant(g->nodes[i]));
 	mu_graph_keep(g, keep);
+}
+
+/* The message in a field, or the empty one; of two the later counts. */
+static struct mu_span message_in(struct mu_span proto, unsigned number)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	struct mu_span found = {"", 0};
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == number && f.type == MU_PB_BYTES)
+			found = f.bytes;
+	return found;
+}
+
+static uint64_t number_in(struct mu_span proto, unsigned number)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	uint64_t found = 0;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == number && f.type == MU_PB_VARINT)
+			found = f.value;
+	return found;
+}
+
+bool graph_optimize_wanted(struct mu_span config)
+{
+	enum { GRAPH_OPTIONS = 10, OPTIMIZER = 3, OPT_LEVEL = 3, REWRITE = 10, DISABLE = 19 };
+	struct mu_span options = message_in(config, GRAPH_OPTIONS);
+
+	return (int64_t)number_in(message_in(options, OPTIMIZER), OPT_LEVEL) >= 0 &&
+	       !number_in(message_in(options, REWRITE), DISABLE);
 }
 
 void graph_optimize(struct mu_graph *g, struct runtime *rt)

@@ -373,6 +373,20 @@ static void nonsense__is_left_to_the_compiler(void **state)
 	mu_graph_free(g);
 }
 
+static void session_that_says_so__is_left_as_it_is(void **state)
+{
+	/* graph_options { optimizer_options { opt_level: L0 } } */
+	static const char level[] = "\x52\x0d\x1a\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+	/* graph_options { rewrite_options { disable_meta_optimizer: true } } */
+	static const char rewrite[] = "\x52\x05\x52\x03\x98\x01\x01";
+
+	assert_true(graph_optimize_wanted(MU_SPAN("")));
+	assert_true(graph_optimize_wanted(MU_SPAN("\x52\x00")));
+	assert_true(graph_optimize_wanted(MU_SPAN("\x52\x7f")));
+	assert_false(graph_optimize_wanted((struct mu_span){level, sizeof level - 1}));
+	assert_false(graph_optimize_wanted((struct mu_span){rewrite, sizeof rewrite - 1}));
+}
+
 static int start_runtime(void **state)
 {
 	return runtime_new("w", 0, 2, NULL, &rt, NULL);
@@ -398,6 +412,7 @@ int main(void)
 	    cmocka_unit_test(product_bias_activation__fuse_and_agree),
 	    cmocka_unit_test(product_that_somebody_else_sees__is_not_fused),
 	    cmocka_unit_test(loop__is_computed_as_before),
+	    cmocka_unit_test(session_that_says_so__is_left_as_it_is),
 	    cmocka_unit_test(nonsense__is_left_to_the_compiler),
 	};
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
