@@ -9,6 +9,7 @@
 
 #include "lib/base/log.h"
 #include "task/kernels/loops.h"
+#include "task/peer/peer_stream.h"
 #include "task/server_internal.h"
 
 enum { OFFLOAD_THREADS = 64, RPC_GRACE_MS = 500 };
@@ -113,6 +114,14 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	return 0;
 }
 
+static int start_streams(struct task_server *s, const char *address, struct mu_err *err)
+{
+	char host[256];
+
+	host_of(address, host, sizeof(host));
+	return peers_start_streams(s->peers, strncmp(address, "unix:", 5) ? host : NULL, err);
+}
+
 int task_server_start(const struct task_server_options *o, struct task_server **out,
 		      struct mu_err *err)
 {
@@ -130,6 +139,8 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	s->finish = o->finish;
 	s->finish_arg = o->finish_arg;
 	rc = make_parts(s, o, err);
+	if (!rc && streams_wanted() && !(o->peer && !strcmp(o->peer, "grpc")))
+		rc = start_streams(s, addresses[0], err);
 	if (!rc)
 		rc = listen_for_calls(s, addresses, o->local ? 2 : 1, err);
 	if (!rc && o->http_port >= 0) {
@@ -138,6 +149,8 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 				&s->http_port, err);
 	}
 	if (rc) {
+		if (s->peers)
+			peers_stop_streams(s->peers);
 		rpc_server_stop(s->rpc, 0);
 		free_parts(s);
 		return rc;
@@ -164,6 +177,7 @@ void task_server_stop(struct task_server *s, long grace_ms)
 		nanosleep(&tick, NULL);
 	master_stop(s->context.master);
 	worker_stop(s->context.worker);
+	peers_stop_streams(s->peers);
 	rpc_server_stop(s->rpc, RPC_GRACE_MS);
 	free_parts(s);
 }

@@ -18,6 +18,7 @@ struct task_server_options {
 				"unix:path" or "127.0.0.1:port" */
 	int http_port;       /* 0 picks one; -1: none */
 	const char *kernels; /* (optional) "auto" */
+	const char *peer;    /* (optional) "grpc": no streams between tasks */
 	unsigned threads;    /* of the compute pool; 0: what the cgroup gives */
 	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: for ever */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;

@@ -15,6 +15,7 @@
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
 #include "task/master/master.h"
+#include "task/peer/peer_stream.h"
 #include "task/rpc/control.h"
 #include "task/rpc/tensor_writer.h"
 
@@ -26,7 +27,8 @@ struct fetch {
 struct part {
 	struct run_step *step;
 	struct peer *peer;
-	uint64_t id; /* 0: not known yet, or ended */
+	struct stream_conn *stream; /* the rendezvous holds it; NULL: by gRPC */
+	uint64_t id;                /* 0: not known yet, or ended */
 	bool ended;
 };
 struct run_step {
@@ -125,6 +127,17 @@ static void forget(void *arg, const struct mu_err *err, struct mu_span reply)
 {
 }
 
+/* With one part elsewhere there is nobody but us whom that one could exchange tensors with: then
+ * it cleans up by itself. */
+static bool is_sole(const struct plan *p)
+{
+	unsigned elsewhere = 0;
+
+	for (unsigned i = 0; i < p->n_parts; i++)
+		elsewhere += !p->parts[i].peer->local;
+	return elsewhere == 1;
+}
+
 static void clean_up(struct run_step *r)
 {
 	MU_AUTO_BUF request = {0};
@@ -133,7 +146,10 @@ static void clean_up(struct run_step *r)
 	for (unsigned i = 0; i < r->plan->n_parts; i++) {
 		struct peer *p = r->plan->parts[i].peer;
 
-		if (!p->local)
+		if (r->parts[i].stream) {
+			if (!is_sole(r->plan) || r->failed)
+				stream_clean_up(r->parts[i].stream, r->step_id);
+		} else if (!p->local)
 			p->ops->call(p, PEER_CLEANUP_GRAPH, mu_buf_span(&request), 10000, false,
 				     forget, NULL);
 	}
@@ -302,13 +318,18 @@ static int send_feeds(struct run_step *r, struct mu_err *err)
 
 static void run_parts(struct run_step *r)
 {
+	unsigned n = r->plan->n_parts;
 	bool failed;
 
-	for (unsigned i = 0; i < r->plan->n_parts; i++) {
+	for (unsigned i = 0; i < n; i++)
+		r->parts[i].stream = peer_join(r->parts[i].peer, r->rendezvous);
+	for (unsigned i = 0; i < n; i++) {
 		struct part *p = &r->parts[i];
 		struct peer_run run = {.session = r->session->handle,
 				       .graph = r->plan->parts[i].graph,
 				       .step_id = r->step_id,
+				       .stream = p->stream,
+				       .sole = is_sole(r->plan),
 				       .request_id = (int64_t)random_u64()};
 		uint64_t id = p->peer->ops->run_graph(p->peer, &run, part_ended, p);
 

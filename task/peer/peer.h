@@ -28,9 +28,12 @@ enum peer_method { /* control messages: TensorFlow's, serialised */
 /* err NULL on success. */
 typedef void (*peer_done)(void *arg, const struct mu_err *err, struct mu_span reply);
 
+struct stream_conn;
 struct peer_run {
 	const char *session, *graph;
 	int64_t step_id, request_id;
+	struct stream_conn *stream; /* (optional) what peer_join said: the run goes by that */
+	bool sole; /* nobody but this task exchanges tensors with the part */
 };
 
 struct peer_ops {
@@ -58,6 +61,7 @@ struct peer {
 	char *job;
 	int index;
 	bool local;
+	struct stream_peer *stream; /* (optional) set while the task's streams run */
 };
 
 /* All tasks of the cluster, this one first, then by job and index. */
@@ -81,12 +85,20 @@ const char *peers_own_address(const struct peers *ps);
  * running job opens its sessions here.  One that is known keeps its address. */
 int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err);
 
+/* Streams to those tasks that have them (peer_stream.h); host: as there.  Before the first call. */
+int peers_start_streams(struct peers *ps, const char *host, struct mu_err *err);
+void peers_stop_streams(struct peers *ps);
+void peers_offer(struct peers *ps, struct mu_buf *status); /* adds to a GetStatusResponse */
+/* A step about to start a part on p: NULL, or the stream that it and its tensors shall go by. */
+struct stream_conn *peer_join(struct peer *p, struct rendezvous *r);
+
 /* Blocks until the answer. */
 int peer_call(struct peer *p, enum peer_method m, struct mu_span request, long timeout_ms,
 	      bool wait, struct mu_buf *reply, struct mu_err *err);
 
 /* For peers.c. */
 struct peer *peer_grpc_new(const char *address, struct mu_err *err);
+const char *peer_grpc_address(const struct peer *p);
 void peer_grpc_drop_step(struct peer *p, int64_t step_id);
 struct peer *peer_local_new(void);
 void peer_local_set_worker(struct peer *p, struct worker *w);

@@ -8,7 +8,7 @@
 
 #include "lib/base/pb.h"
 #include "proto/worker.pb-c.h"
-#include "task/peer/peer.h"
+#include "task/peer/peer_stream.h"
 #include "task/request_ids.h"
 #include "task/rpc/channel.h"
 #include "task/rpc/control.h"
@@ -33,7 +33,11 @@ struct receive {
 	void *arg;
 };
 
+/* What run_graph returns for a run that went by a stream. */
+#define BY_STREAM (1ull << 63)
+
 struct control {
+	struct stream_peer *stream; /* of whom a GetStatus asks */
 	peer_done done;
 	void *arg;
 };
@@ -68,6 +72,8 @@ static void control_done(void *arg, const struct mu_err *err, struct rpc_bytes *
 {
 	struct control *c = arg;
 
+	if (!err && c->stream)
+		stream_peer_offered(c->stream, rpc_bytes_flat(reply));
 	c->done(c->arg, err, err ? MU_SPAN("") : rpc_bytes_flat(reply));
 	free(c);
 }
@@ -94,7 +100,8 @@ static uint64_t start(struct peer *p, const char *method, struct mu_span request
 
 	if (ch) {
 		c = MU_NEW(struct control);
-		*c = (struct control){done, arg};
+		*c =
+		    (struct control){method == path[PEER_GET_STATUS] ? p->stream : NULL, done, arg};
 		id = rpc_start(ch, method, &m, timeout_ms, wait ? RPC_WAIT_FOR_READY : 0, fn, c,
 			       &err);
 		if (!id)
@@ -158,6 +165,10 @@ static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done d
 				  .session_called = true};
 	MU_AUTO_BUF b = {0};
 
+	if (run->stream) {
+		stream_run_graph(run->stream, run, done, arg);
+		return BY_STREAM;
+	}
 	hot_run_graph_write(&b, &m);
 	return start(p, "/tensorflow.WorkerService/RunGraph", mu_buf_span(&b), 0, false, run_done,
 		     done, arg);
@@ -173,7 +184,10 @@ static void grpc_cancel(struct peer *p, uint64_t id)
 
 static void grpc_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 {
-	grpc_cancel(p, id);
+	if (id == BY_STREAM)
+		stream_peer_cancel(p->stream, step_id);
+	else
+		grpc_cancel(p, id);
 }
 
 static void received(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
@@ -266,6 +280,11 @@ static const struct peer_ops ops = {
     .recv_tensor = grpc_recv,
     .free = grpc_free,
 };
+
+const char *peer_grpc_address(const struct peer *p)
+{
+	return MU_CONTAINER(p, struct peer_grpc, base)->address;
+}
 
 struct peer *peer_grpc_new(const char *address, struct mu_err *err)
 {

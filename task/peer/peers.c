@@ -6,6 +6,7 @@
 #include <pthread.h>
 
 #include "lib/graph/device_name.h"
+#include "task/peer/peer_stream.h"
 
 /* Peers that join later: more than a job may have workers (JOB_MAX_REPLICAS), and few enough that a
  * stranger who invents them gets nowhere. */
@@ -18,6 +19,8 @@ struct peers {
 	unsigned n_own;
 	struct mu_map by_task;
 	char *own_address;
+	struct worker *worker;
+	struct streams *streams; /* NULL: gRPC only */
 };
 
 static void add(struct peers *ps, struct peer *p, const char *job, int index)
@@ -65,10 +68,12 @@ void peers_free(struct peers *ps)
 	for (unsigned i = 0; i < ps->n; i++) {
 		free(ps->list[i]->task);
 		free(ps->list[i]->job);
+		stream_peer_free(ps->list[i]->stream);
 		ps->list[i]->ops->free(ps->list[i]);
 	}
 	mu_map_fini(&ps->by_task);
 	pthread_rwlock_destroy(&ps->lock);
+	streams_free(ps->streams);
 	free(ps->own_address);
 	free(ps->list);
 	free(ps);
@@ -77,6 +82,38 @@ void peers_free(struct peers *ps)
 void peers_set_worker(struct peers *ps, struct worker *w)
 {
 	peer_local_set_worker(ps->list[0], w);
+	ps->worker = w;
+}
+
+static void add_stream(struct peers *ps, struct peer *p)
+{
+	if (ps->streams)
+		p->stream = stream_peer_new(ps->streams, p->task, peer_grpc_address(p));
+}
+
+int peers_start_streams(struct peers *ps, const char *host, struct mu_err *err)
+{
+	int rc = streams_start(ps->worker, host, &ps->streams, err);
+
+	for (unsigned i = 1; !rc && i < ps->n; i++)
+		add_stream(ps, ps->list[i]);
+	return rc;
+}
+
+void peers_stop_streams(struct peers *ps)
+{
+	streams_stop(ps->streams);
+}
+
+void peers_offer(struct peers *ps, struct mu_buf *status)
+{
+	if (ps->streams)
+		streams_offer(ps->streams, status);
+}
+
+struct stream_conn *peer_join(struct peer *p, struct rendezvous *r)
+{
+	return p->stream ? stream_peer_join(p->stream, r) : NULL;
 }
 
 const char *peers_own_address(const struct peers *ps)
@@ -119,6 +156,7 @@ static int learn(struct peers *ps, struct peer *p, const char *job, int index, s
 			       MAX_LEARNED);
 	ps->list = mu_xrealloc(ps->list, (ps->n + 1) * sizeof(ps->list[0]));
 	add(ps, p, job, index);
+	add_stream(ps, p);
 	return 0;
 }
 

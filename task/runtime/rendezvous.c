@@ -31,6 +31,14 @@ struct record {
 	char key[];
 };
 
+struct route {
+	struct route *next;
+	const struct rendezvous_route_ops *ops;
+	void *ctx;
+	size_t len;
+	char task[];
+};
+
 struct rendezvous {
 	_Atomic unsigned refs;
 	int64_t step_id;
@@ -39,6 +47,7 @@ struct rendezvous {
 	bool aborted;
 	struct mu_err why;
 	struct record *bucket[BUCKETS], *remote;
+	_Atomic(struct route *) routes; /* only ever grows */
 };
 
 struct rendezvous_table {
@@ -107,6 +116,11 @@ void rendezvous_unref(struct rendezvous *r)
 	struct mu_err gone = {MU_CANCELLED, "the step is over"};
 	rendezvous_abort(r, &gone); /* a waiter without a reference would wait for ever */
 	drop_sent(r);
+	for (struct route *p = atomic_load(&r->routes), *next; p; p = next) {
+		next = p->next;
+		p->ops->release(p->ctx);
+		free(p);
+	}
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -150,8 +164,49 @@ static struct record *take_match(struct rendezvous *r, const struct record *like
 	return NULL;
 }
 
+void rendezvous_route(struct rendezvous *r, const char *task_prefix,
+		      const struct rendezvous_route_ops *ops, void *ctx)
+{
+	size_t len = strlen(task_prefix);
+	struct route *p = mu_xmalloc(sizeof *p + len + 1);
+
+	p->ops = ops;
+	p->ctx = ctx;
+	p->len = len;
+	memcpy(p->task, task_prefix, len + 1);
+	pthread_mutex_lock(&r->lock);
+	p->next = atomic_load_explicit(&r->routes, memory_order_relaxed);
+	atomic_store_explicit(&r->routes, p, memory_order_release);
+	pthread_mutex_unlock(&r->lock);
+}
+
+/* The route to or from the task that owns this device. */
+static struct route *route_of(struct rendezvous *r, const char *device)
+{
+	struct route *p = atomic_load_explicit(&r->routes, memory_order_acquire);
+
+	while (p && (strncmp(device, p->task, p->len) != 0 || device[p->len] != '/'))
+		p = p->next;
+	return p;
+}
+
 int rendezvous_send(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		    struct mu_err *err)
+{
+	if (atomic_load_explicit(&r->routes, memory_order_acquire)) {
+		const char *at = strchr(key, ';');
+		struct route *p;
+
+		at = at ? strchr(at + 1, ';') : NULL;
+		p = at ? route_of(r, at + 1) : NULL;
+		if (p)
+			return p->ops->push(p->ctx, r->step_id, key, &tensor, dead, err);
+	}
+	return rendezvous_put(r, key, tensor, dead, err);
+}
+
+int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
+		   struct mu_err *err)
 {
 	struct record *c = new_record(SENT, key), *waiter = NULL;
 	int rc = 0;
@@ -230,7 +285,7 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 {
 	struct rendezvous_table *t = r->table;
 
-	if (!t->remote.recv ||
+	if (!t->remote.recv || route_of(r, key) ||
 	    (strncmp(key, t->prefix, t->prefix_len) == 0 && key[t->prefix_len] == '/')) {
 		rendezvous_recv_local(r, key, done, arg);
 		return;

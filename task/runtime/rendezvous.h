@@ -36,9 +36,24 @@ void rendezvous_unref(struct rendezvous *r);
 int64_t rendezvous_step_id(const struct rendezvous *r);
 int rendezvous_send(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
 		    struct mu_err *err); /* takes tensor's reference, also on failure */
+/* The same for what has come from elsewhere: it waits here, wherever it was meant for. */
+int rendezvous_put(struct rendezvous *r, const char *key, struct mu_tensor tensor, bool dead,
+		   struct mu_err *err);
 void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first reason stays */
+
+/* What is sent to another task and pushed there instead of waiting here to be fetched; what comes
+ * from that task is then waited for here, not fetched. */
+struct rendezvous_route_ops {
+	/* Takes tensor's reference, also on failure. */
+	int (*push)(void *ctx, int64_t step_id, const char *key, struct mu_tensor *tensor,
+		    bool dead, struct mu_err *err);
+	void (*release)(void *ctx); /* with the rendezvous */
+};
+/* Before anything is sent or received that the route concerns.  Takes ctx. */
+void rendezvous_route(struct rendezvous *r, const char *task_prefix,
+		      const struct rendezvous_route_ops *ops, void *ctx);
 
 /* The steps of one task.  RecvTensor may come before its RunGraph, so finding creates. */
 struct rendezvous_table;

@@ -219,6 +219,7 @@ static void get_status(struct worker *w, struct mu_buf *reply)
 	m.n_device_attributes = 1;
 	m.device_attributes = list;
 	control_pack(reply, &m);
+	peers_offer(w->peers, reply);
 }
 
 /* The messages that are one handle, step or list. */

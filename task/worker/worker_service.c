@@ -192,7 +192,10 @@ static void run_graph(struct rpc_call *call, void *ctx)
 	}
 	r = MU_NEW(struct run);
 	*r = (struct run){call, w, m.step_id, m.store_errors};
-	run = (struct peer_run){m.session, m.graph, m.step_id, m.request_id};
+	run = (struct peer_run){.session = m.session,
+				.graph = m.graph,
+				.step_id = m.step_id,
+				.request_id = m.request_id};
 	rpc_on_cancel(call, run_cancelled, r);
 	worker_run(w, &run, m.session_called, run_ended, r);
 	mu_arena_fini(&a);

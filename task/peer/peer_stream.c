@@ -1,0 +1,535 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the frames mean.
+ *
+ * The side that dialled is the master of the steps that go over a connection: it sends RUN, CANCEL
+ * and CLEANUP, and gets RAN; TENSOR goes both ways.  c->steps has what is in flight: there, the
+ * runs that we wait for; here, the runs of the other side and the steps for which tensors have come
+ * before their RUN.  When a connection ends, the former fail with UNAVAILABLE and the latter are
+ * cancelled and dropped.
+ *
+ * Both ends route a step's rendezvous through the connection before anything of it runs, so that
+ * what one pushes the other waits for.  Frames keep their order: a step's tensors come before the
+ * RAN that follows them. */
+#include "task/peer/peer_stream.h"
+
+#include <stdio.h>
+
+#include "lib/base/log.h"
+#include "lib/graph/device_name.h"
+#include "lib/tensor/tensor_proto.h"
+#include "task/peer/stream_conn.h"
+#include "task/timer.h"
+#include "task/worker/worker.h"
+
+enum { MAX_PARKED_STEPS = 4096, REDIAL_MS = 1000 };
+#define MAX_PARKED_BYTES ((size_t)4 << 30) /* of one step, before its RUN */
+
+/* ---- one other task ---- */
+
+struct stream_peer *stream_peer_new(struct streams *s, const char *task, const char *address)
+{
+	struct stream_peer *p = MU_NEW(struct stream_peer);
+	const char *colon = strrchr(address, ':');
+	size_t n = colon ? (size_t)(colon - address) : 0;
+
+	p->owner = s;
+	p->task = mu_xstrdup(task);
+	if (!strncmp(address, "unix:", 5))
+		n = 0;
+	if (n > 2 && address[0] == '[')
+		p->host = mu_xstrndup(address + 1, n - 2);
+	else
+		p->host = mu_xstrndup(address, n);
+	pthread_mutex_init(&p->lock, NULL);
+	return p;
+}
+
+void stream_peer_free(struct stream_peer *p)
+{
+	if (!p)
+		return;
+	stream_conn_unref(p->conn);
+	pthread_mutex_destroy(&p->lock);
+	free(p->task);
+	free(p->host);
+	free(p);
+}
+
+static void dial_locked(struct stream_peer *p)
+{
+	int64_t now = timer_now_ms();
+
+	if (!p->offered || p->dialling || p->conn ||
+	    (p->last_dial_ms && now - p->last_dial_ms < REDIAL_MS))
+		return;
+	p->dialling = true;
+	p->last_dial_ms = now;
+	stream_loop_dial(p->owner, p);
+}
+
+void stream_peer_offered(struct stream_peer *p, struct mu_span status)
+{
+	struct stream_offer o;
+
+	if (!stream_offer_parse(&o, status))
+		return;
+	pthread_mutex_lock(&p->lock);
+	if (!p->offered || memcmp(o.key, p->offer.key, sizeof(o.key)) != 0)
+		p->last_dial_ms = 0; /* a new life of it */
+	p->offer = o;
+	p->offered = true;
+	dial_locked(p);
+	pthread_mutex_unlock(&p->lock);
+}
+
+bool stream_peer_live(struct stream_peer *p)
+{
+	bool live;
+
+	pthread_mutex_lock(&p->lock);
+	live = p->conn != NULL;
+	pthread_mutex_unlock(&p->lock);
+	return live;
+}
+
+/* ---- tensors out ---- */
+
+static int push(void *ctx, int64_t step_id, const char *key, struct mu_tensor *t, bool dead,
+		struct mu_err *err)
+{
+	struct stream_conn *c = ctx;
+	MU_AUTO_BUF b = {0};
+	size_t payload;
+	int rc = stream_tensor_write(&b, step_id, key, t, dead, &payload, err);
+
+	if (rc)
+		mu_tensor_unref(t);
+	else
+		rc = stream_conn_send(c, &b, t, payload, err);
+	return rc;
+}
+
+static void let_go(void *ctx)
+{
+	stream_conn_unref(ctx);
+}
+
+static void join(struct stream_conn *c, struct rendezvous *r)
+{
+	static const struct rendezvous_route_ops ops = {push, let_go};
+
+	rendezvous_route(r, c->task, &ops, stream_conn_ref(c));
+}
+
+struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r)
+{
+	struct stream_conn *c;
+
+	pthread_mutex_lock(&p->lock);
+	c = p->conn;
+	if (c)
+		join(c, r);
+	else
+		dial_locked(p);
+	pthread_mutex_unlock(&p->lock);
+	return c;
+}
+
+/* ---- the master's side ---- */
+
+static struct stream_step *step_take(struct stream_conn *c, int64_t step_id)
+{
+	struct stream_step *s;
+
+	pthread_mutex_lock(&c->lock);
+	s = mu_map_del_n(&c->steps, &step_id, sizeof(step_id));
+	pthread_mutex_unlock(&c->lock);
+	return s;
+}
+
+void stream_run_graph(struct stream_conn *c, const struct peer_run *run, peer_done done, void *arg)
+{
+	struct stream_run m = {run->request_id, run->session, run->graph};
+	struct stream_step *s = MU_NEW(struct stream_step);
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+	bool broken;
+	int rc;
+
+	*s = (struct stream_step){.step_id = run->step_id, .done = done, .arg = arg};
+	rc = stream_run_write(&b, run->step_id, run->sole ? STREAM_SOLE : 0, &m, &err);
+	if (rc) {
+		free(s);
+		done(arg, &err, MU_SPAN(""));
+		return;
+	}
+	pthread_mutex_lock(&c->lock);
+	broken = c->broken;
+	if (!broken)
+		mu_map_put_n(&c->steps, &s->step_id, sizeof(s->step_id), s);
+	pthread_mutex_unlock(&c->lock);
+	if (broken) {
+		free(s);
+		stream_lost(&err, c);
+		done(arg, &err, MU_SPAN(""));
+		return;
+	}
+	stream_conn_send(c, &b, NULL, 0, &err); /* if it fails now, the break tells */
+}
+
+static void send_plain(struct stream_conn *c, enum stream_type type, int64_t step_id)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+
+	stream_frame_begin(&b, type, 0, step_id);
+	stream_conn_send(c, &b, NULL, 0, &err);
+}
+
+void stream_peer_cancel(struct stream_peer *p, int64_t step_id)
+{
+	struct stream_conn *c;
+
+	pthread_mutex_lock(&p->lock);
+	c = p->conn ? stream_conn_ref(p->conn) : NULL;
+	pthread_mutex_unlock(&p->lock);
+	if (c)
+		send_plain(c, STREAM_CANCEL, step_id);
+	stream_conn_unref(c);
+}
+
+void stream_clean_up(struct stream_conn *c, int64_t step_id)
+{
+	send_plain(c, STREAM_CLEANUP, step_id);
+}
+
+static int on_ran(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+{
+	struct stream_step *s;
+	struct mu_err said;
+	int rc = stream_ran_parse(&said, head, err);
+
+	if (rc)
+		return rc;
+	s = step_take(c, c->header.step_id);
+	if (s) {
+		s->done(s->arg, said.code ? &said : NULL, MU_SPAN(""));
+		free(s);
+	}
+	return 0;
+}
+
+/* ---- the other side ---- */
+
+static void drop_step(struct stream_conn *c, int64_t step_id, const struct mu_err *why)
+{
+	struct worker *w = stream_worker(c->owner);
+
+	worker_cancel_step(w, step_id, why);
+	rendezvous_table_drop(worker_runtime(w)->steps, step_id, why);
+}
+
+static void run_ended(void *arg, const struct mu_err *err)
+{
+	struct stream_step *s = arg;
+	struct stream_conn *c = s->conn;
+	MU_AUTO_BUF b = {0};
+	struct mu_err gone;
+
+	pthread_mutex_lock(&c->lock);
+	if (mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id)) == s)
+		mu_map_del_n(&c->steps, &s->step_id, sizeof(s->step_id));
+	pthread_mutex_unlock(&c->lock);
+	stream_ran_write(&b, s->step_id, err);
+	stream_conn_send(c, &b, NULL, 0, &gone);
+	if (s->sole)
+		rendezvous_table_drop(worker_runtime(stream_worker(c->owner))->steps, s->step_id,
+				      err);
+	stream_conn_unref(c);
+	free(s);
+}
+
+static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+{
+	struct worker *w = stream_worker(c->owner);
+	struct stream_step *s, *old;
+	struct rendezvous *r;
+	struct stream_run m;
+	struct peer_run run;
+	int rc = stream_run_parse(&m, head, err);
+
+	if (rc)
+		return rc;
+	s = MU_NEW(struct stream_step);
+	*s = (struct stream_step){.step_id = c->header.step_id,
+				  .running = true,
+				  .sole = (c->header.flags & STREAM_SOLE) != 0,
+				  .conn = stream_conn_ref(c)};
+	pthread_mutex_lock(&c->lock);
+	old = mu_map_get_n(&c->steps, &s->step_id, sizeof(s->step_id));
+	if (!old || !old->running)
+		mu_map_put_n(&c->steps, &s->step_id, sizeof(s->step_id), s);
+	pthread_mutex_unlock(&c->lock);
+	if (old && old->running) {
+		stream_conn_unref(c);
+		free(s);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "step %lld was to run twice",
+			       (long long)c->header.step_id);
+	}
+	free(old);
+	run = (struct peer_run){.session = m.session,
+				.graph = m.graph,
+				.step_id = s->step_id,
+				.request_id = m.request_id};
+	r = rendezvous_table_get(worker_runtime(w)->steps, s->step_id);
+	join(c, r);
+	worker_run(w, &run, true, run_ended, s);
+	rendezvous_unref(r);
+	return 0;
+}
+
+static void on_give_up(struct stream_conn *c)
+{
+	int64_t step_id = c->header.step_id;
+	struct stream_step *s;
+	struct mu_err why;
+
+	pthread_mutex_lock(&c->lock);
+	s = mu_map_get_n(&c->steps, &step_id, sizeof(step_id));
+	if (s && !s->running)
+		mu_map_del_n(&c->steps, &step_id, sizeof(step_id));
+	else
+		s = NULL; /* run_ended's */
+	pthread_mutex_unlock(&c->lock);
+	free(s);
+	mu_fail(&why, MU_CANCELLED, "The master gave up step %lld", (long long)step_id);
+	drop_step(c, step_id, &why);
+}
+
+int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+{
+	const struct runtime *rt = worker_runtime(stream_worker(c->owner));
+	const struct stream_offer *own = stream_own_offer(c->owner);
+	struct stream_hello h;
+	unsigned char differs = 0;
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	if (c->header.type != STREAM_HELLO)
+		return mu_fail(err, MU_UNAUTHENTICATED, "a stream that begins without a greeting");
+	rc = stream_hello_parse(&h, head, err);
+	if (rc)
+		return rc;
+	for (int i = 0; i < STREAM_KEY; i++)
+		differs |= (unsigned char)(h.key[i] ^ own->key[i]);
+	if (differs || h.yours != rt->incarnation)
+		return mu_fail(err, MU_UNAUTHENTICATED, "a greeting with the wrong key");
+	if (mu_device_task_len(h.task) != strlen(h.task))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a greeting from no task");
+	snprintf(c->task, sizeof(c->task), "%s", h.task);
+	c->incarnation = h.mine;
+	stream_loop_greeted(c);
+	memset(h.key, 0, sizeof(h.key));
+	h.yours = h.mine;
+	h.mine = rt->incarnation;
+	snprintf(h.task, sizeof(h.task), "%s", rt->task_prefix);
+	stream_hello_write(&b, STREAM_WELCOME, &h);
+	return stream_conn_send(c, &b, NULL, 0, err);
+}
+
+int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+{
+	switch (c->header.type) {
+	case STREAM_RAN:
+		if (c->dialled)
+			return on_ran(c, head, err);
+		break;
+	case STREAM_RUN:
+		if (!c->dialled)
+			return on_run(c, head, err);
+		break;
+	case STREAM_CANCEL:
+	case STREAM_CLEANUP:
+		if (!c->dialled) {
+			on_give_up(c);
+			return 0;
+		}
+		break;
+	default:
+		break;
+	}
+	return mu_fail(err, MU_INVALID_ARGUMENT, "a frame of type %d out of place",
+		       (int)c->header.type);
+}
+
+/* ---- tensors in ---- */
+
+static bool of_task(struct mu_span device, const char *task)
+{
+	size_t n = strlen(task);
+
+	return device.len > n && !memcmp(device.data, task, n) && device.data[n] == '/';
+}
+
+/* Whether the tensor of this frame is for a step that may still want it; counts what is parked. */
+static int admit(struct stream_conn *c, bool *wanted, struct mu_err *err)
+{
+	int64_t step_id = c->header.step_id;
+	struct stream_step *s;
+	int rc = 0;
+
+	pthread_mutex_lock(&c->lock);
+	s = mu_map_get_n(&c->steps, &step_id, sizeof(step_id));
+	*wanted = s || !c->dialled;
+	if (!s && !c->dialled) {
+		s = MU_NEW(struct stream_step);
+		s->step_id = step_id;
+		mu_map_put_n(&c->steps, &step_id, sizeof(step_id), s);
+		if (c->steps.count > MAX_PARKED_STEPS)
+			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				     "tensors for more than %d steps that never ran",
+				     MAX_PARKED_STEPS);
+	}
+	if (s && !c->dialled && !s->running) {
+		s->parked += c->header.payload_len;
+		if (s->parked > MAX_PARKED_BYTES)
+			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				     "more than %zu bytes for a step that does not run",
+				     MAX_PARKED_BYTES);
+	}
+	pthread_mutex_unlock(&c->lock);
+	return rc;
+}
+
+int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err)
+{
+	const struct runtime *rt = worker_runtime(stream_worker(c->owner));
+	struct rendezvous_key k;
+	struct stream_tensor t;
+	bool wanted;
+	int rc = stream_tensor_parse(&t, &c->header, head, err);
+
+	if (!rc)
+		rc = rendezvous_key_parse(&k, t.key, err);
+	if (rc)
+		return rc;
+	if (!of_task(k.src_device, c->task) || !of_task(k.dst_device, rt->task_prefix))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a tensor that is not between us: %.300s",
+			       t.key);
+	rc = admit(c, &wanted, err);
+	if (rc)
+		return rc;
+	c->skip = !wanted;
+	if (k.src_incarnation != c->incarnation)
+		c->skip = true; /* of an earlier life: nobody here waits for it */
+	if (!c->skip && t.raw) {
+		rc = mu_tensor_new(&c->tensor, t.dtype, &t.shape, err);
+		c->payload_at = rc ? NULL : c->tensor.data;
+	} else if (!c->skip && c->header.payload_len) {
+		mu_buf_clear(&c->proto);
+		mu_buf_reserve(&c->proto, c->header.payload_len);
+		c->proto.len = c->header.payload_len;
+		c->payload_at = c->proto.data;
+	}
+	if (rc)
+		return rc;
+	if (!c->skip)
+		c->key = mu_xstrdup(t.key);
+	c->in_payload = true;
+	c->payload_left = c->header.payload_len;
+	return 0;
+}
+
+static void deliver(struct stream_conn *c, struct mu_tensor *t, bool dead, const struct mu_err *bad)
+{
+	struct worker *w = stream_worker(c->owner);
+	struct rendezvous *r = rendezvous_table_get(worker_runtime(w)->steps, c->header.step_id);
+	struct stream_step *s = NULL;
+	struct mu_err err;
+
+	if (bad) {
+		rendezvous_abort(r, bad);
+	} else if (rendezvous_put(r, c->key, *t, dead, &err) && !c->dialled) {
+		/* over already: nothing is parked for it */
+		int64_t step_id = c->header.step_id;
+
+		pthread_mutex_lock(&c->lock);
+		s = mu_map_get_n(&c->steps, &step_id, sizeof(step_id));
+		if (s && !s->running)
+			mu_map_del_n(&c->steps, &step_id, sizeof(step_id));
+		else
+			s = NULL;
+		pthread_mutex_unlock(&c->lock);
+	}
+	free(s);
+	rendezvous_unref(r);
+}
+
+void stream_on_payload(struct stream_conn *c)
+{
+	struct mu_tensor t = c->tensor;
+	bool dead = (c->header.flags & STREAM_DEAD) != 0;
+	struct mu_err err;
+	int rc = 0;
+
+	c->tensor = (struct mu_tensor){0};
+	if (!c->skip) {
+		if (!dead && (c->header.flags & STREAM_PROTO)) {
+			rc = mu_tensor_parse(&t, mu_buf_span(&c->proto), &err);
+			if (c->proto.cap > STREAM_BUFFER)
+				mu_buf_fini(&c->proto);
+		}
+		if (rc)
+			mu_wrap(&err, "from %s", c->task);
+		deliver(c, &t, dead, rc ? &err : NULL);
+	}
+	free(c->key);
+	c->key = NULL;
+}
+
+/* ---- the end ---- */
+
+void stream_on_break(struct stream_conn *c, const struct mu_err *why)
+{
+	struct stream_peer *p = c->dialled;
+	struct stream_step **list;
+	struct mu_err lost;
+	bool ours = false;
+	size_t n = 0;
+
+	if (p) {
+		pthread_mutex_lock(&p->lock);
+		ours = p->conn == c;
+		if (ours)
+			p->conn = NULL;
+		pthread_mutex_unlock(&p->lock);
+	}
+	mu_fail(&lost, MU_UNAVAILABLE, "%.800s", why->msg);
+	pthread_mutex_lock(&c->lock);
+	list = MU_NEW_ARRAY(struct stream_step *, c->steps.count + 1);
+	mu_map_each (&c->steps, s)
+		list[n++] = s->value;
+	for (size_t i = 0; i < n; i++) {
+		if (p || !list[i]->running) { /* else run_ended takes it */
+			int64_t id = list[i]->step_id;
+
+			mu_map_del_n(&c->steps, &id, sizeof(id));
+		} else {
+			struct stream_step *copy = MU_NEW(struct stream_step);
+
+			*copy = *list[i];
+			list[i] = copy;
+		}
+	}
+	pthread_mutex_unlock(&c->lock);
+	for (size_t i = 0; i < n; i++) {
+		if (p)
+			list[i]->done(list[i]->arg, &lost, MU_SPAN(""));
+		else
+			drop_step(c, list[i]->step_id, &lost);
+		free(list[i]);
+	}
+	free(list);
+	if (ours)
+		stream_conn_unref(c);
+}

@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams between Muster's own tasks: one raw connection from the task that is master to each task
+ * that runs parts for it (docs/peer-stream.md).  What TensorFlow's RPCs say in one call a tensor,
+ * both ends push here, and a small step costs one wake-up a hop.
+ *
+ * A task offers its stream in GetStatus; who has seen the offer dials in the background.  A step
+ * whose master has a live stream to a part's task joins it; all others go by gRPC. */
+#ifndef MU_TASK_PEER_PEER_STREAM_H
+#define MU_TASK_PEER_PEER_STREAM_H
+
+#include "task/peer/peer.h"
+
+struct streams;     /* a task's: listeners, thread, connections */
+struct stream_peer; /* what is known of one other task */
+struct stream_conn; /* a connection, reference-counted */
+
+/* Whether MUSTER_PEER says something else. */
+bool streams_wanted(void);
+/* host: the address to listen on for other machines; NULL: only for this one. */
+int streams_start(struct worker *w, const char *host, struct streams **out, struct mu_err *err);
+/* Every step in flight ends with UNAVAILABLE. */
+void streams_stop(struct streams *s);
+void streams_free(struct streams *s);                         /* once stopped; NULL is fine */
+void streams_offer(struct streams *s, struct mu_buf *status); /* adds to a GetStatusResponse */
+
+/* address: "host:port" of the cluster, whose host is dialled. */
+struct stream_peer *stream_peer_new(struct streams *s, const char *task, const char *address);
+void stream_peer_free(struct stream_peer *p); /* once the streams are stopped */
+void stream_peer_offered(struct stream_peer *p, struct mu_span status);
+/* A live connection that this step's rendezvous now sends and receives by, for as long as it lives;
+ * NULL: there is none. */
+struct stream_conn *stream_peer_join(struct stream_peer *p, struct rendezvous *r);
+bool stream_peer_live(struct stream_peer *p);
+
+/* For a connection that the step has joined.  done comes exactly once. */
+void stream_run_graph(struct stream_conn *c, const struct peer_run *run, peer_done done, void *arg);
+/* Of a run that may have ended, with its connection or without. */
+void stream_peer_cancel(struct stream_peer *p, int64_t step_id);
+void stream_clean_up(struct stream_conn *c, int64_t step_id);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One connection: frames queued and written from any thread, read by the streams' own thread. */
+#ifndef MU_TASK_PEER_STREAM_CONN_H
+#define MU_TASK_PEER_STREAM_CONN_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/base/map.h"
+#include "task/peer/peer_stream.h"
+#include "task/peer/stream_wire.h"
+
+enum { STREAM_BUFFER = 128 << 10 };
+
+struct stream_out;
+struct stream_conn {
+	_Atomic unsigned refs;
+	struct streams *owner;
+	struct stream_peer *dialled; /* NULL: the other side is the master */
+	int fd;
+	/* of the other side; fixed once greeted */
+	bool greeted;
+	char task[STREAM_MAX_TASK + 1];
+	uint64_t incarnation;
+	int64_t since_ms;
+	/* the streams' thread's */
+	struct stream_conn *next, **link; /* the streams' list, under its lock */
+	struct stream_conn *next_dirty;
+	bool dirty;
+	char *buffer;
+	size_t from, to;
+	bool in_payload, skip, has_header;
+	struct stream_header header;
+	struct mu_tensor tensor;
+	struct mu_buf proto;
+	char *payload_at;
+	size_t payload_left;
+	char *key; /* of the TENSOR that comes in */
+	/* */
+	pthread_mutex_t lock; /* guards what follows; a leaf */
+	struct stream_out *first, **last;
+	bool broken, wants_out;
+	struct mu_map steps; /* step id -> struct stream_step */
+};
+
+struct stream_step {
+	int64_t step_id;
+	bool running, sole;
+	size_t parked;
+	struct stream_conn *conn; /* a reference when it runs here for the other side */
+	peer_done done;           /* it runs there for us */
+	void *arg;
+};
+
+struct stream_conn *stream_conn_new(struct streams *owner, int fd);
+struct stream_conn *stream_conn_ref(struct stream_conn *c);
+void stream_conn_unref(struct stream_conn *c);
+/* Queues a frame, and writes what the socket takes at once.  payload bytes of t->data follow frame;
+ * t, when not NULL, is taken.  UNAVAILABLE when the connection is lost. */
+int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
+		     size_t payload, struct mu_err *err);
+void stream_conn_flush(struct stream_conn *c);
+void stream_conn_break(struct stream_conn *c); /* nothing is sent any more */
+/* What has come; false with err when the connection is at its end. */
+bool stream_conn_read(struct stream_conn *c, struct mu_err *err);
+void stream_lost(struct mu_err *err, const struct stream_conn *c);
+
+/* ---- peer_stream.c: what the frames mean.  From the streams' thread. ---- */
+int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err);
+/* Where the payload is to go: c->payload_at, or c->skip. */
+int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err);
+void stream_on_payload(struct stream_conn *c); /* all of it has come */
+/* No frame will come any more. */
+void stream_on_break(struct stream_conn *c, const struct mu_err *why);
+int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err);
+
+/* ---- stream_loop.c ---- */
+bool stream_loop_is_this_thread(const struct streams *s);
+void stream_loop_dirty(struct stream_conn *c);
+void stream_loop_watch(struct stream_conn *c, bool out); /* with c->lock held */
+void stream_loop_add(struct streams *s, struct stream_conn *c);
+void stream_loop_greeted(struct stream_conn *c);
+void stream_loop_dial(struct streams *s, struct stream_peer *p);
+struct worker *stream_worker(const struct streams *s);
+const struct stream_offer *stream_own_offer(const struct streams *s);
+
+/* ---- stream_dial.c ---- */
+struct stream_peer {
+	struct streams *owner;
+	char *task, *host;
+	pthread_mutex_t lock;
+	bool offered, dialling;
+	struct stream_offer offer;
+	int64_t last_dial_ms;
+	struct stream_conn *conn; /* a reference */
+	struct stream_peer *next; /* in the dialler's queue */
+};
+/* Blocks a few seconds at most.  A greeted connection, or NULL. */
+struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err);
+
+#endif

@@ -1,0 +1,152 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Connecting to a task that has offered its stream: the unix socket first, which only leads
+ * somewhere on the same host, then TCP.  The greeting says the offer's key and whom we mean. */
+#include <errno.h>
+#include <fcntl.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <sys/time.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "task/peer/stream_conn.h"
+#include "task/runtime/runtime.h"
+#include "task/worker/worker.h"
+
+enum { DIAL_MS = 3000, LOST_MS = 30000 };
+
+static void limit_waits(int fd)
+{
+	struct timeval tv = {DIAL_MS / 1000, 0};
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* connect too */
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+}
+
+static int dial_local(const char *name)
+{
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	size_t n = strlen(name);
+	int fd;
+
+	if (!n || n + 1 > sizeof(a.sun_path))
+		return -1;
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (fd < 0)
+		return -1;
+	memcpy(a.sun_path + 1, name, n);
+	limit_waits(fd);
+	if (connect(fd, (struct sockaddr *)&a,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static int dial_tcp(const char *host, int port, struct mu_err *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *list;
+	unsigned lost = LOST_MS;
+	char service[8];
+	int fd = -1, one = 1, bad, e = 0;
+
+	if (!*host || !port)
+		return mu_fail(err, MU_UNAVAILABLE, "it has no stream on this host");
+	snprintf(service, sizeof(service), "%d", port);
+	bad = getaddrinfo(host, service, &hints, &list);
+	if (bad)
+		return mu_fail(err, MU_UNAVAILABLE, "%s: %s", host, gai_strerror(bad));
+	for (struct addrinfo *a = list; a && fd < 0; a = a->ai_next) {
+		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		if (fd < 0)
+			continue;
+		limit_waits(fd);
+		if (!connect(fd, a->ai_addr, a->ai_addrlen))
+			break;
+		e = errno;
+		close(fd);
+		fd = -1;
+	}
+	freeaddrinfo(list);
+	if (fd < 0)
+		return mu_fail_errno(err, e ? e : EIO, "stream to %s:%d", host, port);
+	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &lost, sizeof(lost));
+	setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof(one));
+	return fd;
+}
+
+static int read_all(int fd, char *to, size_t n)
+{
+	while (n) {
+		ssize_t got = recv(fd, to, n, 0);
+
+		if (got < 0 && errno == EINTR)
+			continue;
+		if (got <= 0)
+			return -1;
+		to += got;
+		n -= (size_t)got;
+	}
+	return 0;
+}
+
+static int greet(const struct stream_peer *p, const struct stream_offer *o, int fd,
+		 struct stream_hello *said, struct mu_err *err)
+{
+	const struct runtime *rt = worker_runtime(stream_worker(p->owner));
+	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation};
+	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
+	struct stream_header answer;
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	memcpy(h.key, o->key, sizeof(h.key));
+	snprintf(h.task, sizeof(h.task), "%s", rt->task_prefix);
+	stream_hello_write(&b, STREAM_HELLO, &h);
+	if (send(fd, b.data, b.len, MSG_NOSIGNAL) != (ssize_t)b.len ||
+	    read_all(fd, header, sizeof(header)))
+		return mu_fail(err, MU_UNAVAILABLE, "its stream does not answer");
+	rc = stream_header_parse(&answer, header, err);
+	if (rc)
+		return rc;
+	if (answer.type != STREAM_WELCOME || answer.payload_len ||
+	    read_all(fd, head, answer.head_len))
+		return mu_fail(err, MU_UNAVAILABLE, "its stream answers with something else");
+	rc = stream_hello_parse(said, (struct mu_span){head, answer.head_len}, err);
+	if (!rc && (strcmp(said->task, p->task) || said->mine != o->incarnation))
+		rc = mu_fail(err, MU_UNAVAILABLE, "its stream is that of %s", said->task);
+	return rc;
+}
+
+struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err)
+{
+	struct stream_offer offer;
+	struct stream_hello said;
+	struct stream_conn *c;
+	int fd;
+
+	pthread_mutex_lock(&p->lock);
+	offer = p->offer;
+	pthread_mutex_unlock(&p->lock);
+	fd = dial_local(offer.local);
+	if (fd < 0)
+		fd = dial_tcp(p->host, offer.port, err);
+	if (fd < 0)
+		return NULL;
+	if (greet(p, &offer, fd, &said, err)) {
+		close(fd);
+		return NULL;
+	}
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	c = stream_conn_new(p->owner, fd);
+	c->dialled = p;
+	c->greeted = true;
+	c->incarnation = said.mine;
+	snprintf(c->task, sizeof(c->task), "%s", said.task);
+	return c;
+}

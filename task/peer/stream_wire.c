@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/peer/stream_wire.h"
+
+#include <endian.h>
+#include <stdio.h>
+
+#include "lib/base/pb.h"
+#include "lib/tensor/tensor_proto.h"
+
+enum { SMALL = 4 << 10 }; /* a payload that is copied rather than referred to */
+
+static const char magic[8] = {'m', 'u', 's', 't', 'e', 'r', 's', 't'};
+
+static void put32(struct mu_buf *b, uint32_t v)
+{
+	v = htole32(v);
+	mu_buf_put(b, &v, sizeof(v));
+}
+
+static void put64(struct mu_buf *b, uint64_t v)
+{
+	v = htole64(v);
+	mu_buf_put(b, &v, sizeof(v));
+}
+
+/* Taking from the front; false when there is less. */
+static bool take(struct mu_span *s, void *to, size_t n)
+{
+	if (s->len < n)
+		return false;
+	memcpy(to, s->data, n);
+	s->data += n;
+	s->len -= n;
+	return true;
+}
+
+static bool take32(struct mu_span *s, uint32_t *v)
+{
+	bool ok = take(s, v, sizeof(*v));
+
+	*v = ok ? le32toh(*v) : 0;
+	return ok;
+}
+
+static bool take64(struct mu_span *s, uint64_t *v)
+{
+	bool ok = take(s, v, sizeof(*v));
+
+	*v = ok ? le64toh(*v) : 0;
+	return ok;
+}
+
+/* A text that ends with a NUL inside the bytes. */
+static bool take_text(struct mu_span *s, const char **text)
+{
+	const char *nul = s->len ? memchr(s->data, 0, s->len) : NULL;
+
+	if (!nul)
+		return false;
+	*text = s->data;
+	s->len -= (size_t)(nul + 1 - s->data);
+	s->data = nul + 1;
+	return true;
+}
+
+static int bad(struct mu_err *err, const char *what)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT, "a stream's %s is malformed", what);
+}
+
+int stream_header_parse(struct stream_header *out, const char bytes[STREAM_HEADER],
+			struct mu_err *err)
+{
+	struct mu_span s = {bytes, STREAM_HEADER};
+	uint8_t start[4];
+	uint64_t step;
+	struct stream_header h;
+
+	take(&s, start, sizeof(start));
+	take32(&s, &h.head_len);
+	take64(&s, &h.payload_len);
+	take64(&s, &step);
+	h.type = start[0];
+	h.flags = start[1];
+	h.step_id = (int64_t)step;
+	if (start[0] < STREAM_HELLO || start[0] > STREAM_TENSOR || start[2] || start[3])
+		return bad(err, "frame header");
+	if (h.head_len > STREAM_MAX_HEAD)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a frame's head of %u bytes: at most %d",
+			       h.head_len, STREAM_MAX_HEAD);
+	if (h.payload_len && (h.type != STREAM_TENSOR || h.payload_len > mu_tensor_limit))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a frame of type %d with %llu bytes of payload", (int)h.type,
+			       (unsigned long long)h.payload_len);
+	*out = h;
+	return 0;
+}
+
+size_t stream_frame_begin(struct mu_buf *b, enum stream_type type, unsigned flags, int64_t step_id)
+{
+	char start[4] = {(char)type, (char)flags, 0, 0};
+	size_t at = b->len;
+
+	mu_buf_put(b, start, sizeof(start));
+	put32(b, 0);
+	put64(b, 0);
+	put64(b, (uint64_t)step_id);
+	return at;
+}
+
+int stream_frame_end(struct mu_buf *b, size_t at, uint64_t payload_len, struct mu_err *err)
+{
+	size_t head = b->len - at - STREAM_HEADER;
+	uint32_t head32 = htole32((uint32_t)head);
+	uint64_t payload = htole64(payload_len);
+
+	if (head > STREAM_MAX_HEAD)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "a frame's head of %zu bytes: at most %d (a very long name?)", head,
+			       STREAM_MAX_HEAD);
+	memcpy(b->data + at + 4, &head32, sizeof(head32));
+	memcpy(b->data + at + 8, &payload, sizeof(payload));
+	return 0;
+}
+
+int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_err *err)
+{
+	char start[sizeof(magic)];
+	struct stream_hello h;
+	const char *task;
+	uint32_t version;
+
+	if (!take(&head, start, sizeof(start)) || memcmp(start, magic, sizeof(magic)) ||
+	    !take32(&head, &version) || !take(&head, h.key, sizeof(h.key)) ||
+	    !take64(&head, &h.mine) || !take64(&head, &h.yours) || !take_text(&head, &task) ||
+	    head.len || strlen(task) > STREAM_MAX_TASK)
+		return bad(err, "greeting");
+	if (version != STREAM_VERSION)
+		return mu_fail(err, MU_UNIMPLEMENTED, "stream version %u; this task speaks %d",
+			       version, STREAM_VERSION);
+	snprintf(h.task, sizeof(h.task), "%s", task);
+	*out = h;
+	return 0;
+}
+
+void stream_hello_write(struct mu_buf *b, enum stream_type type, const struct stream_hello *h)
+{
+	size_t at = stream_frame_begin(b, type, 0, 0);
+
+	mu_buf_put(b, magic, sizeof(magic));
+	put32(b, STREAM_VERSION);
+	mu_buf_put(b, h->key, sizeof(h->key));
+	put64(b, h->mine);
+	put64(b, h->yours);
+	mu_buf_put(b, h->task, strlen(h->task) + 1);
+	stream_frame_end(b, at, 0, NULL);
+}
+
+int stream_run_parse(struct stream_run *out, struct mu_span head, struct mu_err *err)
+{
+	uint64_t request;
+
+	if (!take64(&head, &request) || !take_text(&head, &out->session) ||
+	    !take_text(&head, &out->graph) || head.len)
+		return bad(err, "RUN");
+	out->request_id = (int64_t)request;
+	return 0;
+}
+
+int stream_run_write(struct mu_buf *b, int64_t step_id, unsigned flags, const struct stream_run *m,
+		     struct mu_err *err)
+{
+	size_t at = stream_frame_begin(b, STREAM_RUN, flags, step_id);
+
+	put64(b, (uint64_t)m->request_id);
+	mu_buf_put(b, m->session, strlen(m->session) + 1);
+	mu_buf_put(b, m->graph, strlen(m->graph) + 1);
+	return stream_frame_end(b, at, 0, err);
+}
+
+int stream_ran_parse(struct mu_err *said, struct mu_span head, struct mu_err *err)
+{
+	uint32_t code;
+
+	if (!take32(&head, &code))
+		return bad(err, "RAN");
+	said->code = code ? mu_code_from((long)code) : MU_OK;
+	snprintf(said->msg, sizeof(said->msg), "%.*s", (int)head.len, head.len ? head.data : "");
+	return 0;
+}
+
+void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *said)
+{
+	size_t at = stream_frame_begin(b, STREAM_RAN, 0, step_id);
+
+	put32(b, said ? said->code : 0);
+	if (said)
+		mu_buf_puts(b, said->msg);
+	stream_frame_end(b, at, 0, NULL); /* a message is short */
+}
+
+int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h,
+			struct mu_span head, struct mu_err *err)
+{
+	struct stream_tensor t = {.raw = !(h->flags & (STREAM_DEAD | STREAM_PROTO))};
+	uint32_t dtype, rank;
+	uint64_t dim;
+	int rc;
+
+	if (!take_text(&head, &t.key) || !take32(&head, &dtype) || !take32(&head, &rank) ||
+	    rank > MU_MAX_RANK || head.len != rank * sizeof(dim))
+		return bad(err, "TENSOR");
+	t.shape = mu_shape_scalar();
+	if (!t.raw) {
+		if (rank || ((h->flags & STREAM_DEAD) && h->payload_len))
+			return bad(err, "TENSOR");
+		*out = t;
+		return 0;
+	}
+	t.dtype = (enum mu_dtype)dtype;
+	if (dtype >= MU_DT_COUNT || mu_dtype_size(t.dtype) == 0)
+		return bad(err, "TENSOR's type");
+	while (take64(&head, &dim))
+		if ((rc = mu_shape_push(&t.shape, (int64_t)dim, err)))
+			return rc;
+	if ((uint64_t)t.shape.count > mu_tensor_limit / mu_dtype_size(t.dtype) ||
+	    (uint64_t)t.shape.count * mu_dtype_size(t.dtype) != h->payload_len)
+		return bad(err, "TENSOR's length");
+	*out = t;
+	return 0;
+}
+
+int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
+			const struct mu_tensor *t, bool dead, size_t *payload, struct mu_err *err)
+{
+	size_t size = dead ? 0 : mu_dtype_size(t->dtype);
+	size_t bytes = size ? size * (size_t)t->shape.count : 0, at;
+	MU_AUTO_BUF proto = {0};
+	unsigned flags = dead ? STREAM_DEAD : size ? 0 : STREAM_PROTO;
+	int rank = size ? t->shape.rank : 0, rc;
+
+	if (flags & STREAM_PROTO) {
+		mu_tensor_write(&proto, t);
+		bytes = proto.len;
+	}
+	at = stream_frame_begin(b, STREAM_TENSOR, flags, step_id);
+	mu_buf_put(b, key, strlen(key) + 1);
+	put32(b, size ? (uint32_t)t->dtype : 0);
+	put32(b, (uint32_t)rank);
+	for (int i = 0; i < rank; i++)
+		put64(b, (uint64_t)t->shape.dim[i]);
+	rc = stream_frame_end(b, at, bytes, err);
+	if (rc)
+		return rc;
+	*payload = 0;
+	if (flags & STREAM_PROTO)
+		mu_buf_put(b, proto.data, proto.len);
+	else if (bytes <= SMALL)
+		mu_buf_put(b, t->data, bytes);
+	else
+		*payload = bytes;
+	return 0;
+}
+
+/* ---- the offer ---- */
+
+static bool read_offer(struct stream_offer *o, struct mu_span bytes)
+{
+	struct mu_pb m = mu_pb_of(bytes);
+	struct mu_pb_field f;
+	bool has_key = false;
+
+	*o = (struct stream_offer){0};
+	while (mu_pb_next(&m, &f))
+		switch (f.number) {
+		case 1:
+			o->version = (unsigned)f.value;
+			break;
+		case 2:
+			o->port = f.value <= 65535 ? (int)f.value : 0;
+			break;
+		case 3:
+			snprintf(o->local, sizeof(o->local), "%.*s", (int)f.bytes.len,
+				 f.bytes.data);
+			break;
+		case 4:
+			has_key = f.bytes.len == sizeof(o->key);
+			if (has_key)
+				memcpy(o->key, f.bytes.data, sizeof(o->key));
+			break;
+		case 5:
+			o->incarnation = f.value;
+			break;
+		default:
+			break;
+		}
+	return !m.bad && has_key && o->version == STREAM_VERSION;
+}
+
+bool stream_offer_parse(struct stream_offer *out, struct mu_span status)
+{
+	struct mu_pb m = mu_pb_of(status);
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == STREAM_OFFER_FIELD && f.type == MU_PB_BYTES)
+			return read_offer(out, f.bytes);
+	return false;
+}
+
+void stream_offer_write(struct mu_buf *status, const struct stream_offer *o)
+{
+	size_t at = mu_pb_begin(status, STREAM_OFFER_FIELD);
+
+	mu_pb_put_int(status, 1, o->version);
+	mu_pb_put_int(status, 2, o->port);
+	mu_pb_put_str(status, 3, o->local);
+	mu_pb_put_bytes(status, 4, (struct mu_span){o->key, sizeof(o->key)});
+	mu_pb_put_fixed64(status, 5, o->incarnation);
+	mu_pb_end(status, at);
+}

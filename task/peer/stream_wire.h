@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The frames of a stream between two tasks (docs/peer-stream.md): bytes to structs and back, no
+ * I/O.  Everything is little-endian.  What is parsed borrows the bytes. */
+#ifndef MU_TASK_PEER_STREAM_WIRE_H
+#define MU_TASK_PEER_STREAM_WIRE_H
+
+#include "lib/base/buf.h"
+#include "lib/tensor/tensor.h"
+
+enum {
+	STREAM_VERSION = 1,
+	STREAM_HEADER = 24,
+	STREAM_MAX_HEAD = 32 << 10,
+	STREAM_KEY = 16,
+	STREAM_MAX_TASK = 200,
+	STREAM_OFFER_FIELD = 1000, /* of GetStatusResponse; TensorFlow skips it */
+};
+enum stream_type {
+	STREAM_HELLO = 1,   /* who connects; the first frame */
+	STREAM_WELCOME = 2, /* its answer */
+	STREAM_RUN = 3,
+	STREAM_RAN = 4,
+	STREAM_CANCEL = 5,
+	STREAM_CLEANUP = 6,
+	STREAM_TENSOR = 7,
+};
+enum stream_flag {
+	STREAM_DEAD = 1,  /* TENSOR: deadness, no value */
+	STREAM_PROTO = 2, /* TENSOR: the payload is a TensorProto */
+	STREAM_SOLE = 1,  /* RUN: nobody but the sender exchanges tensors with this part */
+};
+
+struct stream_header {
+	enum stream_type type;
+	unsigned flags;
+	uint32_t head_len;
+	uint64_t payload_len;
+	int64_t step_id;
+};
+int stream_header_parse(struct stream_header *out, const char bytes[STREAM_HEADER],
+			struct mu_err *err);
+/* Opens a frame at the end of b; stream_frame_end fills in the lengths. */
+size_t stream_frame_begin(struct mu_buf *b, enum stream_type type, unsigned flags, int64_t step_id);
+int stream_frame_end(struct mu_buf *b, size_t at, uint64_t payload_len, struct mu_err *err);
+
+struct stream_hello { /* WELCOME too, without the key */
+	char key[STREAM_KEY];
+	uint64_t mine, yours; /* incarnations */
+	char task[STREAM_MAX_TASK + 1];
+};
+int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_err *err);
+void stream_hello_write(struct mu_buf *b, enum stream_type type, const struct stream_hello *h);
+
+struct stream_run {
+	int64_t request_id;
+	const char *session, *graph; /* NUL-terminated, in the bytes */
+};
+int stream_run_parse(struct stream_run *out, struct mu_span head, struct mu_err *err);
+int stream_run_write(struct mu_buf *b, int64_t step_id, unsigned flags, const struct stream_run *m,
+		     struct mu_err *err);
+
+/* 0 and *code, text in said->msg. */
+int stream_ran_parse(struct mu_err *said, struct mu_span head, struct mu_err *err);
+void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *said);
+
+struct stream_tensor {
+	const char *key; /* NUL-terminated, in the bytes */
+	enum mu_dtype dtype;
+	struct mu_shape shape;
+	bool raw; /* the payload is the tensor's memory */
+};
+/* Checks that the payload's length is what the header says. */
+int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h,
+			struct mu_span head, struct mu_err *err);
+/* Header and head; with inline payload for what is small or not plain memory.  *payload gets the
+ * bytes of t->data that are to follow. */
+int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
+			const struct mu_tensor *t, bool dead, size_t *payload, struct mu_err *err);
+
+struct stream_offer {
+	unsigned version;
+	int port; /* of TCP; 0: none */
+	char local[64];
+	char key[STREAM_KEY];
+	uint64_t incarnation;
+};
+/* Out of a GetStatusResponse; false: there is none that we understand. */
+bool stream_offer_parse(struct stream_offer *out, struct mu_span status);
+void stream_offer_write(struct mu_buf *status, const struct stream_offer *o);
+
+#endif

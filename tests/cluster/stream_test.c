@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams between tasks: that steps go by them, and what happens when they break, when the other
+ * side knows none, and when a stranger calls. */
+#include "tests/cluster/fixture.h"
+
+#include <errno.h>
+#include <sys/un.h>
+
+#include "task/peer/stream_conn.h"
+#include "task/server_internal.h"
+
+#define PS     "/job:ps/task:0"
+#define WORKER "/job:worker/task:0"
+
+/* Some milliseconds, a few thousand times at most, until it is so. */
+#define UNTIL(what)                                                                                \
+	do {                                                                                       \
+		for (int until_i = 0; until_i < 2000 && !(what); until_i++)                        \
+			usleep(2000);                                                              \
+		assert_true(what);                                                                 \
+	} while (0)
+
+static struct peer *ps_of(struct task *t)
+{
+	struct peer *p = peers_find(t->server->peers, "/job:ps/replica:0/task:0");
+
+	assert_non_null(p);
+	return p;
+}
+
+static bool live(struct task *t)
+{
+	struct peer *p = ps_of(t);
+
+	return p->stream && stream_peer_live(p->stream);
+}
+
+/* v on the ps, add a worker's number to it there, read it at the worker. */
+static void open_session(struct fixture *f, char handle[64])
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct mu_node *v = variable(g, "v", PS), *one = constant(g, "one", WORKER, number(1));
+	struct mu_node *zero = constant(g, "zero", PS, number(0));
+	struct mu_node *two = unary(g, "twice", "Neg", WORKER, one);
+	struct mu_err err;
+
+	binary(g, "init", "Assign", PS, v, zero);
+	binary(g, "add", "AssignAdd", PS, v, unary(g, "plus", "Neg", WORKER, two));
+	unary(g, "read", "Identity", WORKER, v);
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+}
+
+static void target(struct task *t, const char *handle, const char *name)
+{
+	struct step s = {.target = name};
+	struct mu_err err;
+
+	assert_ok(run(t, handle, &s, NULL, &err), &err);
+}
+
+static void steps__when_both_have_streams__go_by_them_and_give_the_same(void **state)
+{
+	struct fixture *f = fixture_new("p01");
+	char handle[64];
+
+	open_session(f, handle);
+	UNTIL(live(&f->worker[0]));
+	target(&f->worker[0], handle, "init");
+	for (int i = 0; i < 200; i++)
+		target(&f->worker[0], handle, "add");
+	assert_true(run_float(&f->worker[0], handle, "read:0") == 200);
+	assert_true(live(&f->worker[0]));
+	fixture_free(f);
+}
+
+static void a_large_tensor__goes_there_and_back_whole(void **state)
+{
+	struct fixture *f = fixture_new("p01");
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	MU_AUTO_TENSOR out = {0};
+	struct mu_shape shape = mu_shape_vec(3000001);
+	struct step s = {.fetch = "back:0"};
+	struct mu_tensor t;
+	struct mu_err err;
+	char handle[64];
+
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
+	for (int64_t i = 0; i < shape.count; i++)
+		MU_DATA(float, &t)[i] = (float)(i % 1000003);
+	struct mu_node *c = constant(g, "c", WORKER, t);
+	struct mu_node *there = unary(g, "there", "Neg", PS, c);
+	unary(g, "back", "Neg", WORKER, there);
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	UNTIL(live(&f->worker[0]));
+	assert_ok(run(&f->worker[0], handle, &s, &out, &err), &err);
+	assert_int_equal(out.shape.count, shape.count);
+	for (int64_t i = 0; i < shape.count; i++)
+		assert_true(MU_DATA(float, &out)[i] == (float)(i % 1000003));
+	assert_true(live(&f->worker[0]));
+	fixture_free(f);
+}
+
+static void a_peer_that_restarts__fails_the_step_and_is_met_again(void **state)
+{
+	struct fixture *f = fixture_new("p01");
+	struct step s = {.target = "add"};
+	struct mu_err err;
+	char handle[64];
+
+	open_session(f, handle);
+	UNTIL(live(&f->worker[0]));
+	target(&f->worker[0], handle, "init");
+	stop_task(&f->ps);
+	UNTIL(!live(&f->worker[0]));
+	assert_true(run(&f->worker[0], handle, &s, NULL, &err) != 0);
+	assert_true(err.code == MU_UNAVAILABLE || err.code == MU_ABORTED);
+	start_task(f, &f->ps, "ps", 0);
+	open_session(f, handle);
+	UNTIL(live(&f->worker[0]));
+	target(&f->worker[0], handle, "init");
+	target(&f->worker[0], handle, "add");
+	assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
+	fixture_free(f);
+}
+
+static void a_task_without_streams__is_reached_by_grpc(void **state)
+{
+	struct fixture *f = fixture_new("01");
+	struct task_server_options o = {.cluster = &f->cluster,
+					.job = "ps",
+					.index = 0,
+					.threads = 2,
+					.peer = "grpc",
+					.connect_timeout_ms = 500};
+	struct mu_err err;
+	char handle[64];
+
+	assert_ok(task_server_start(&o, &f->ps.server, &err), &err);
+	assert_ok(rpc_channel_open(task_server_target(f->ps.server), &f->ps.ch, &err), &err);
+	open_session(f, handle);
+	target(&f->worker[0], handle, "init");
+	target(&f->worker[0], handle, "add");
+	assert_true(run_float(&f->worker[0], handle, "read:0") == 1);
+	assert_false(live(&f->worker[0]));
+	fixture_free(f);
+}
+
+static void an_error_there__comes_back_with_its_node(void **state)
+{
+	struct fixture *f = fixture_new("p01");
+	struct step s = {.target = "add"};
+	struct mu_err err;
+	char handle[64];
+
+	open_session(f, handle);
+	UNTIL(live(&f->worker[0]));
+	for (int i = 0; i < 20; i++) { /* v has not been initialised */
+		assert_int_equal(-MU_FAILED_PRECONDITION,
+				 run(&f->worker[0], handle, &s, NULL, &err));
+		assert_non_null(strstr(err.msg, "From /job:ps/replica:0/task:0"));
+		assert_non_null(strstr(err.msg, "uninitialized value"));
+	}
+	assert_true(live(&f->worker[0]));
+	target(&f->worker[0], handle, "init");
+	target(&f->worker[0], handle, "add");
+	fixture_free(f);
+}
+
+/* ---- by hand ---- */
+
+static int connect_to(struct task *t)
+{
+	MU_AUTO_BUF b = {0};
+	struct stream_offer o;
+	struct sockaddr_un a = {.sun_family = AF_UNIX};
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+
+	peers_offer(t->server->peers, &b);
+	assert_true(stream_offer_parse(&o, mu_buf_span(&b)));
+	memcpy(a.sun_path + 1, o.local, strlen(o.local));
+	assert_int_equal(
+	    connect(fd, (struct sockaddr *)&a,
+		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + strlen(o.local))),
+	    0);
+	return fd;
+}
+
+static void put(int fd, const struct mu_buf *b)
+{
+	assert_int_equal(send(fd, b->data, b->len, MSG_NOSIGNAL), b->len);
+}
+
+static bool closed(int fd)
+{
+	char byte;
+	struct timeval tv = {10, 0};
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	return recv(fd, &byte, 1, 0) <= 0 && errno != EAGAIN;
+}
+
+static void a_stranger__without_the_key_is_sent_away(void **state)
+{
+	struct fixture *f = fixture_new("p");
+	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 1, .yours = 2};
+	MU_AUTO_BUF b = {0};
+	int fd = connect_to(&f->ps);
+
+	stream_hello_write(&b, STREAM_HELLO, &h);
+	put(fd, &b);
+	assert_true(closed(fd));
+	close(fd);
+	fd = connect_to(&f->ps);
+	mu_buf_clear(&b);
+	mu_buf_puts(&b, "GET / HTTP/1.1\r\nHost: somewhere.example\r\n\r\n");
+	put(fd, &b);
+	assert_true(closed(fd));
+	close(fd);
+	fixture_free(f);
+}
+
+/* Greets as the worker; the incarnation is 7. */
+static int greeted(struct task *t)
+{
+	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 7};
+	char welcome[STREAM_HEADER + 200];
+	MU_AUTO_BUF status = {0};
+	MU_AUTO_BUF b = {0};
+	struct stream_offer o;
+	int fd = connect_to(t);
+
+	peers_offer(t->server->peers, &status);
+	assert_true(stream_offer_parse(&o, mu_buf_span(&status)));
+	memcpy(h.key, o.key, sizeof(h.key));
+	h.yours = o.incarnation;
+	stream_hello_write(&b, STREAM_HELLO, &h);
+	put(fd, &b);
+	assert_true(recv(fd, welcome, sizeof(welcome), 0) > STREAM_HEADER);
+	assert_int_equal(welcome[0], STREAM_WELCOME);
+	return fd;
+}
+
+static const char *const edge = "/job:worker/replica:0/task:0/device:CPU:0;0000000000000007;"
+				"/job:ps/replica:0/task:0/device:CPU:0;edge_1;0:0";
+
+struct got {
+	_Atomic int n;
+	struct mu_err err;
+	struct mu_tensor tensor;
+	bool dead;
+};
+
+static void on_tensor(void *arg, const struct mu_err *err, struct mu_tensor *t, bool dead)
+{
+	struct got *g = arg;
+
+	if (err)
+		g->err = *err;
+	else
+		g->tensor = *t;
+	g->dead = dead;
+	atomic_fetch_add(&g->n, 1);
+}
+
+static void put_number(int fd, int64_t step, float v, bool dead)
+{
+	MU_AUTO_TENSOR t = number(v);
+	MU_AUTO_BUF b = {0};
+	size_t payload;
+	struct mu_err err;
+
+	assert_ok(stream_tensor_write(&b, step, edge, &t, dead, &payload, &err), &err);
+	assert_int_equal(payload, 0);
+	put(fd, &b);
+}
+
+static void a_push_before_its_run__waits_for_whoever_asks(void **state)
+{
+	struct fixture *f = fixture_new("p");
+	int fd = greeted(&f->ps);
+	struct rendezvous *r = rendezvous_table_get(f->ps.server->rt->steps, 1234);
+	struct got first = {0}, second = {0};
+
+	put_number(fd, 1234, 5, false);
+	put_number(fd, 1234, 6, true);
+	rendezvous_recv_local(r, edge, on_tensor, &first);
+	UNTIL(first.n == 1);
+	assert_true(MU_DATA(float, &first.tensor)[0] == 5);
+	rendezvous_recv_local(r, edge, on_tensor, &second);
+	UNTIL(second.n == 1);
+	assert_true(second.dead);
+	mu_tensor_unref(&first.tensor);
+	rendezvous_unref(r);
+	close(fd);
+	fixture_free(f);
+}
+
+static void what_is_parked__goes_with_its_connection(void **state)
+{
+	struct fixture *f = fixture_new("p");
+	int fd = greeted(&f->ps);
+	struct rendezvous *r = rendezvous_table_get(f->ps.server->rt->steps, 77);
+	struct got g = {0};
+
+	put_number(fd, 77, 5, false);
+	rendezvous_recv_local(r, edge, on_tensor, &g);
+	UNTIL(g.n == 1);
+	mu_tensor_unref(&g.tensor);
+	rendezvous_recv_local(r, edge, on_tensor, &g);
+	close(fd);
+	UNTIL(g.n == 2);
+	assert_int_equal(g.err.code, MU_UNAVAILABLE);
+	rendezvous_unref(r);
+	fixture_free(f);
+}
+
+static void a_dropped_step__takes_no_more_tensors(void **state)
+{
+	struct fixture *f = fixture_new("p");
+	int fd = greeted(&f->ps);
+	struct rendezvous *r = rendezvous_table_get(f->ps.server->rt->steps, 99);
+	MU_AUTO_BUF b = {0};
+	struct got g = {0};
+
+	put_number(fd, 99, 5, false);
+	stream_frame_begin(&b, STREAM_CLEANUP, 0, 99);
+	put(fd, &b);
+	put_number(fd, 99, 6, false);
+	put_number(fd, 100, 7, false);
+	rendezvous_unref(r);
+	r = rendezvous_table_get(f->ps.server->rt->steps, 100);
+	rendezvous_recv_local(r, edge, on_tensor, &g); /* the others have been read before */
+	UNTIL(g.n == 1);
+	mu_tensor_unref(&g.tensor);
+	rendezvous_unref(r);
+	r = rendezvous_table_get(f->ps.server->rt->steps, 99);
+	rendezvous_recv_local(r, edge, on_tensor, &g);
+	UNTIL(g.n == 2);
+	assert_int_equal(g.err.code, MU_ABORTED);
+	rendezvous_unref(r);
+	close(fd);
+	fixture_free(f);
+}
+
+static void bytes_out_of_place__end_the_connection_only(void **state)
+{
+	static const struct {
+		unsigned char type;
+		uint32_t head;
+		uint64_t payload;
+	} frames[] = {{99, 0, 0},
+		      {STREAM_RAN, 4, 0},
+		      {STREAM_TENSOR, 1 << 30, 0},
+		      {STREAM_TENSOR, 10, UINT64_MAX},
+		      {STREAM_RUN, 3, 0},
+		      {STREAM_CANCEL, 0, 8}};
+	struct fixture *f = fixture_new("p");
+
+	for (size_t i = 0; i < MU_COUNT(frames); i++) {
+		MU_AUTO_BUF b = {0};
+		int fd = greeted(&f->ps);
+
+		stream_frame_begin(&b, (enum stream_type)frames[i].type, 0, 5);
+		memcpy(b.data + 4, &frames[i].head, 4);
+		memcpy(b.data + 8, &frames[i].payload, 8);
+		for (int k = 0; k < 64; k++)
+			mu_buf_putc(&b, '\x7f');
+		put(fd, &b);
+		assert_true(closed(fd));
+		close(fd);
+	}
+	close(greeted(&f->ps)); /* who behaves is still welcome */
+	fixture_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(steps__when_both_have_streams__go_by_them_and_give_the_same),
+	    cmocka_unit_test(a_large_tensor__goes_there_and_back_whole),
+	    cmocka_unit_test(a_peer_that_restarts__fails_the_step_and_is_met_again),
+	    cmocka_unit_test(a_task_without_streams__is_reached_by_grpc),
+	    cmocka_unit_test(an_error_there__comes_back_with_its_node),
+	    cmocka_unit_test(a_stranger__without_the_key_is_sent_away),
+	    cmocka_unit_test(a_push_before_its_run__waits_for_whoever_asks),
+	    cmocka_unit_test(what_is_parked__goes_with_its_connection),
+	    cmocka_unit_test(a_dropped_step__takes_no_more_tensors),
+	    cmocka_unit_test(bytes_out_of_place__end_the_connection_only),
+	};
+
+	mu_log_set_level(MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
