@@ -156,7 +156,8 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 		o->hidden[i] = s->hidden[i];
 	if (mu_optimizer_named(s->optimizer, s->learning_rate, &o->optimizer, err))
 		return -(int)MU_INVALID_ARGUMENT;
-	o->optimizer.momentum = s->momentum;
+	if (o->optimizer.kind == MU_MOMENTUM)
+		o->optimizer.momentum = s->momentum;
 	return 0;
 }
 

@@ -6,10 +6,15 @@
 
 #include "client/builder.h"
 
-static const char *const names[] = {"sgd", "momentum", "adagrad", "adam"};
+static const char *const names[] = {"sgd",     "momentum", "adagrad", "adam",
+				    "rmsprop", "adadelta", "ftrl"};
 /* The slot variables of each kind, named as TensorFlow names them. */
-static const char *const slot_names[][2] = {
-    [MU_MOMENTUM] = {"Momentum"}, [MU_ADAGRAD] = {"Adagrad"}, [MU_ADAM] = {"Adam", "Adam_1"}};
+static const char *const slot_names[][2] = {[MU_MOMENTUM] = {"Momentum"},
+					    [MU_ADAGRAD] = {"Adagrad"},
+					    [MU_ADAM] = {"Adam", "Adam_1"},
+					    [MU_RMSPROP] = {"RMSProp", "RMSProp_1"},
+					    [MU_ADADELTA] = {"Adadelta", "Adadelta_1"},
+					    [MU_FTRL] = {"Ftrl", "Ftrl_1"}};
 
 int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, struct mu_err *err)
 {
@@ -18,8 +23,14 @@ int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, 
 			*out = (struct mu_optimizer){.kind = (int)i, .rate = rate};
 			return 0;
 		}
+	if (strcmp(name, "nesterov") == 0) {
+		*out = (struct mu_optimizer){.kind = MU_MOMENTUM, .rate = rate, .nesterov = true};
+		return 0;
+	}
 	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "no optimizer '%s': there are sgd, momentum, adagrad and adam", name);
+		       "no optimizer '%s': there are sgd, momentum, nesterov, adagrad, adam, "
+		       "rmsprop, adadelta and ftrl",
+		       name);
 }
 
 static double or_else(double v, double otherwise)
@@ -49,24 +60,53 @@ struct adam {
 };
 
 static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer *o,
-				struct mu_var *v, struct mu_out g, const struct adam *adam)
+				struct mu_var *v, struct mu_out g, struct mu_out rate,
+				const struct adam *adam)
 {
 	struct mu_var *m = slot(b, v, slot_names[MU_ADAM][0], 0);
 	struct mu_var *w = slot(b, v, slot_names[MU_ADAM][1], 0);
 
 	if (!m || !w)
 		return MU_NO_OUT;
-	return mu_op(
-	    b, "ApplyAdam",
-	    MU_IN(v->ref, m->ref, w->ref, mu_read(adam->beta1_power), mu_read(adam->beta2_power),
-		  number(b, v, o->rate), number(b, v, or_else(o->beta1, 0.9)),
-		  number(b, v, or_else(o->beta2, 0.999)), number(b, v, or_else(o->eps, 1e-8)), g));
+	return mu_op(b, "ApplyAdam",
+		     MU_IN(v->ref, m->ref, w->ref, mu_read(adam->beta1_power),
+			   mu_read(adam->beta2_power), rate, number(b, v, or_else(o->beta1, 0.9)),
+			   number(b, v, or_else(o->beta2, 0.999)),
+			   number(b, v, or_else(o->eps, 1e-8)), g));
+}
+
+/* The optimizers with two slots that are nobody else's. */
+static struct mu_out apply_two(struct mu_builder *b, const struct mu_optimizer *o, struct mu_var *v,
+			       struct mu_out g, struct mu_out rate)
+{
+	static const double initial[][2] = {[MU_RMSPROP] = {1, 0}, [MU_FTRL] = {0.1, 0}};
+	const char *const *name = slot_names[o->kind];
+	double first = o->kind == MU_ADADELTA ? 0 : initial[o->kind][0];
+	struct mu_var *s = slot(b, v, name[0], first), *w = slot(b, v, name[1], 0);
+
+	if (!s || !w)
+		return MU_NO_OUT;
+	if (o->kind == MU_RMSPROP)
+		return mu_op(b, "ApplyRMSProp",
+			     MU_IN(v->ref, s->ref, w->ref, rate, number(b, v, or_else(o->rho, 0.9)),
+				   number(b, v, o->momentum), number(b, v, or_else(o->eps, 1e-10)),
+				   g));
+	if (o->kind == MU_ADADELTA)
+		return mu_op(b, "ApplyAdadelta",
+			     MU_IN(v->ref, s->ref, w->ref, rate,
+				   number(b, v, or_else(o->rho, 0.95)),
+				   number(b, v, or_else(o->eps, 1e-8)), g));
+	return mu_op(b, "ApplyFtrl",
+		     MU_IN(v->ref, s->ref, w->ref, g, rate, number(b, v, o->l1), number(b, v, 0),
+			   number(b, v, -0.5)));
 }
 
 static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o, struct mu_var *v,
-			   struct mu_out g, const struct adam *adam)
+			   struct mu_out g, struct mu_out scheduled, const struct adam *adam)
 {
-	struct mu_out rate = number(b, v, o->rate);
+	struct mu_out rate = !scheduled.node        ? number(b, v, o->rate)
+			     : v->dtype == MU_FLOAT ? scheduled
+						    : mu_cast(b, scheduled, v->dtype);
 	struct mu_var *s;
 
 	switch (o->kind) {
@@ -86,7 +126,11 @@ static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o, s
 			return MU_NO_OUT;
 		return mu_op(b, "ApplyAdagrad", MU_IN(v->ref, s->ref, rate, g));
 	case MU_ADAM:
-		return apply_adam(b, o, v, g, adam);
+		return apply_adam(b, o, v, g, rate, adam);
+	case MU_RMSPROP:
+	case MU_ADADELTA:
+	case MU_FTRL:
+		return apply_two(b, o, v, g, rate);
 	}
 	return MU_NO_OUT;
 }
@@ -144,7 +188,8 @@ static struct mu_out finish(struct mu_builder *b, const struct mu_out *done, uns
 	return next;
 }
 
-unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_grad *out)
+unsigned optim_gradients(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
+			 struct optim_grad *out)
 {
 	unsigned n = mu_var_count(b), k = 0, kept = 0;
 	struct mu_out *xs = MU_NEW_ARRAY(struct mu_out, n + 1),
@@ -168,6 +213,7 @@ unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_
 				"nothing to minimize: the loss depends on no trainable variable");
 	free(xs);
 	free(gs);
+	optim_regularize(b, o, out, kept);
 	return builder_failed(b) ? 0 : kept;
 }
 
@@ -175,6 +221,7 @@ struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
 			  const struct optim_grad *grads, unsigned n, struct mu_var *step)
 {
 	struct mu_out *done = MU_NEW_ARRAY(struct mu_out, n + 3), op;
+	struct mu_out rate = optim_rate(b, o, step);
 	struct adam adam = {0};
 	unsigned applied = 0;
 
@@ -182,7 +229,7 @@ struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
 		make_adam(b, o, grads[0].var, &adam);
 	for (unsigned i = 0; i < n && !builder_failed(b); i++) {
 		mu_push_device(b, grads[i].var->ref.node->device);
-		done[applied++] = apply(b, o, grads[i].var, grads[i].grad, &adam);
+		done[applied++] = apply(b, o, grads[i].var, grads[i].grad, rate, &adam);
 		mu_pop_device(b);
 	}
 	if (o->kind == MU_ADAM && !builder_failed(b)) {
@@ -198,7 +245,7 @@ struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, st
 			  struct mu_var *step)
 {
 	struct optim_grad *grads = MU_NEW_ARRAY(struct optim_grad, mu_var_count(b) + 1);
-	unsigned n = optim_gradients(b, loss, grads);
+	unsigned n = optim_gradients(b, o, loss, grads);
 	struct mu_out op = n ? optim_apply(b, o, grads, n, step) : MU_NO_OUT;
 
 	free(grads);

@@ -163,7 +163,7 @@ void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct
 		return;
 	}
 	s.grads = MU_NEW_ARRAY(struct optim_grad, mu_var_count(b) + 1);
-	s.n = optim_gradients(b, loss, s.grads);
+	s.n = optim_gradients(b, o, loss, s.grads);
 	s.accumulators = MU_NEW_ARRAY(struct mu_out, s.n + 1);
 	s.queues = MU_NEW_ARRAY(struct mu_out, workers);
 	if (s.n) {

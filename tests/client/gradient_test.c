@@ -203,7 +203,8 @@ static void gradients__agree_with_differences(void **state)
 /* Every optimizer brings x² down from 1. */
 static void optimizers__go_downhill(void **state)
 {
-	static const char *const kinds[] = {"sgd", "momentum", "adagrad", "adam"};
+	static const char *const kinds[] = {"sgd",  "momentum", "nesterov", "adagrad",
+					    "adam", "rmsprop",  "ftrl"};
 
 	for (size_t k = 0; k < MU_COUNT(kinds); k++) {
 		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -233,11 +234,75 @@ static void optimizers__go_downhill(void **state)
 	}
 }
 
+/* x after three steps down a slope of 1, from 0. */
+static float after_three(const struct mu_optimizer *o, float slope)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct mu_session_options own = {.isolate_state = true};
+	struct mu_var *x = mu_variable(b, "x", MU_FLOAT, MU_SHAPE(1), MU_ZEROS, true);
+	struct mu_out loss = mu_mul(b, mu_const_float(b, slope), mu_sum(b, mu_read(x), NULL, 0));
+	struct mu_out train = mu_minimize(b, o, loss, mu_global_step(b)), init = mu_init_all(b);
+	MU_AUTO_TENSOR value = {0};
+
+	assert_ok(mu_session_open(&s, test_server(), b, &own, &err), &err);
+	assert_ok(mu_session_do(s, init, &err), &err);
+	for (int i = 0; i < 3; i++)
+		assert_ok(mu_session_do(s, train, &err), &err);
+	assert_ok(mu_session_get(s, mu_read(x), &value, &err), &err);
+	return *MU_DATA(float, &value);
+}
+
+static void learning_rates__follow_their_schedule(void **state)
+{
+	struct mu_optimizer o = {.kind = MU_SGD, .rate = 1};
+
+	o.schedule = (struct mu_schedule){MU_RATE_EXPONENTIAL, 0.25, 2};
+	assert_float_equal(after_three(&o, 1), -(1 + 0.5 + 0.25), 1e-5);
+	o.schedule = (struct mu_schedule){MU_RATE_STEPS, 0.5, 2};
+	assert_float_equal(after_three(&o, 1), -(1 + 1 + 0.5), 1e-5);
+	o.schedule = (struct mu_schedule){MU_RATE_COSINE, 0.1, 2};
+	assert_float_equal(after_three(&o, 1), -(1 + 0.55 + 0.1), 1e-5);
+}
+
+static void adadelta__starts_slowly_but_goes_down(void **state)
+{
+	struct mu_optimizer o = {.kind = MU_ADADELTA, .rate = 1};
+	float x = after_three(&o, 1);
+
+	assert_true(x < 0 && x > -0.01f);
+}
+
+static void gradients__are_clipped_and_regularized(void **state)
+{
+	struct mu_optimizer clip = {.kind = MU_SGD, .rate = 1, .clip_norm = 0.5};
+	struct mu_optimizer l2 = {.kind = MU_SGD, .rate = 1, .l2 = 0.5};
+
+	assert_float_equal(after_three(&clip, 4), -1.5, 1e-5);
+	assert_float_equal(after_three(&clip, 0.25f), -0.75, 1e-5);
+	/* x - (1 + x / 2): -1, -1.5, -1.75 */
+	assert_float_equal(after_three(&l2, 1), -1.75, 1e-5);
+}
+
+static void a_schedule_without_steps__is_refused(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_var *x = mu_variable(b, "x", MU_FLOAT, MU_SCALAR, MU_ZEROS, true);
+	struct mu_optimizer o = {.rate = 1, .schedule = {.kind = MU_RATE_STEPS}};
+
+	mu_minimize(b, &o, mu_square(b, mu_read(x)), mu_global_step(b));
+	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT, "learning rate");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(gradients__agree_with_differences),
 	    cmocka_unit_test(optimizers__go_downhill),
+	    cmocka_unit_test(learning_rates__follow_their_schedule),
+	    cmocka_unit_test(adadelta__starts_slowly_but_goes_down),
+	    cmocka_unit_test(gradients__are_clipped_and_regularized),
+	    cmocka_unit_test(a_schedule_without_steps__is_refused),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

@@ -11,15 +11,40 @@
 void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out *xs, unsigned n,
 		  struct mu_out *grads);
 
-struct mu_optimizer {
-	enum { MU_SGD, MU_MOMENTUM, MU_ADAGRAD, MU_ADAM } kind;
-	double rate;
-	double momentum;            /* momentum; 0 means 0.9 */
-	bool nesterov;              /* momentum */
-	double initial_accumulator; /* adagrad; 0 means 0.1 */
-	double beta1, beta2, eps;   /* adam; 0 means 0.9, 0.999, 1e-8 */
+/* The learning rate at global step t, from the optimizer's `rate`. */
+struct mu_schedule {
+	enum {
+		MU_RATE_CONSTANT,
+		MU_RATE_EXPONENTIAL, /* rate · decay^(t / steps) */
+		MU_RATE_STEPS,       /* rate · decay^⌊t / steps⌋ */
+		MU_RATE_COSINE,      /* from rate to rate · decay along a half wave of `steps` */
+	} kind;
+	double decay;
+	int64_t steps;
 };
-/* "sgd", "momentum", "adagrad", "adam"; INVALID_ARGUMENT lists them. */
+struct mu_optimizer {
+	enum {
+		MU_SGD,
+		MU_MOMENTUM,
+		MU_ADAGRAD,
+		MU_ADAM,
+		MU_RMSPROP,
+		MU_ADADELTA,
+		MU_FTRL,
+	} kind;
+	double rate;
+	struct mu_schedule schedule; /* how the rate goes on from there */
+	double momentum;             /* momentum; 0 means 0.9 */
+	bool nesterov;               /* momentum */
+	double initial_accumulator;  /* adagrad; 0 means 0.1 */
+	double beta1, beta2, eps;    /* adam; 0 means 0.9, 0.999, 1e-8 */
+	double rho;                  /* rmsprop, adadelta; 0 means 0.9, 0.95 */
+	double l1;                   /* ftrl */
+	double l2;        /* l2 / 2 · |variables|² is added to the loss, by its gradient */
+	double clip_norm; /* gradients together are made no longer than that; 0: they are */
+};
+/* "sgd", "momentum", "nesterov", "adagrad", "adam", "rmsprop", "adadelta", "ftrl";
+ * INVALID_ARGUMENT lists them. */
 int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, struct mu_err *err);
 
 /* Gradients of loss by every trainable variable, applied; then global_step + 1 when step is not
