@@ -52,7 +52,7 @@ tidy: compile_commands.json ## clang-tidy and the limits of taste
 	  echo "tidy: no complaints"
 
 compile_commands.json: $(GEN) FORCE
-	@tools/compile-commands '$(CC) $(CPPFLAGS) $(filter-out -MMD -MP,$(CFLAGS))' > $@
+	@tools/compile-commands $(CC) $(CPPFLAGS) $(filter-out -MMD -MP,$(CFLAGS)) > $@
 .PHONY: FORCE
 FORCE:
 
