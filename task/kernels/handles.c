@@ -26,7 +26,8 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		struct resource **out, struct mu_err *err)
 {
-	const char *container = resource_container(c), *name = resource_name(c);
+	MU_AUTO_BUF room = {0};
+	const char *container = resource_container(c, &room), *name = resource_name(c);
 	struct resource *r;
 	int rc = resources_find_or_create(c->runtime->resources, container, name, type, create, arg,
 					  &r, err);

@@ -3,11 +3,18 @@
 
 #include <string.h>
 
-const char *resource_container(const struct kernel_call *c)
+const char *resource_container(const struct kernel_call *c, struct mu_buf *room)
 {
 	const char *own = args_attr_string(c->node, "container", "");
+	const char *session = c->step ? step_container(c->step) : "";
 
-	return *own ? own : c->step ? step_container(c->step) : "";
+	if (!*own)
+		return session;
+	if (!*session || strcmp(session, RESOURCES_DEFAULT) == 0)
+		return own;
+	mu_buf_clear(room);
+	mu_buf_printf(room, "%s%c%s", session, RESOURCES_WITHIN, own);
+	return room->data;
 }
 
 const char *resource_name(const struct kernel_call *c)

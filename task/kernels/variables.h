@@ -8,8 +8,9 @@
 #include "task/runtime/runtime.h"
 
 /* Container and name that a node's resource goes by: its attributes, else the session's container
- * and the node's own name. */
-const char *resource_container(const struct kernel_call *c);
+ * and the node's own name.  In a session with state of its own a container that the node names is
+ * the session's too; it is put together in room. */
+const char *resource_container(const struct kernel_call *c, struct mu_buf *room);
 const char *resource_name(const struct kernel_call *c);
 
 /* Output `o` becomes a handle to (container, name). */

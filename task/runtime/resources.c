@@ -61,7 +61,7 @@ void resources_free(struct resources *rs)
 
 static const char *or_default(const char *container)
 {
-	return container && *container ? container : "localhost";
+	return container && *container ? container : RESOURCES_DEFAULT;
 }
 
 static void make_key(struct mu_buf *b, const char *container, const char *name)
@@ -145,6 +145,14 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 	return rc;
 }
 
+static bool is_within(const char *container, const char *outer)
+{
+	size_t n = strlen(outer);
+
+	return strncmp(container, outer, n) == 0 &&
+	       (!container[n] || container[n] == RESOURCES_WITHIN);
+}
+
 /* Takes the container's resources out under the lock and lets them go without it: closing a queue
  * calls whoever waits on it. */
 void resources_clear(struct resources *rs, const char *container)
@@ -156,7 +164,7 @@ void resources_clear(struct resources *rs, const char *container)
 	pthread_mutex_lock(&rs->lock);
 	gone = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
 	mu_map_each (&rs->by_key, s)
-		if (strcmp(s->key, container) == 0)
+		if (is_within(s->key, container))
 			gone[n++] = s->value;
 	for (size_t i = 0; i < n; i++) {
 		MU_AUTO_BUF key = {0};

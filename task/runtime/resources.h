@@ -31,6 +31,10 @@ void resource_init(struct resource *r, const struct resource_type *type); /* one
 void resource_ref(struct resource *r);
 void resource_unref(struct resource *r);
 
+/* The default container; and what stands between a session's container and one within it. */
+#define RESOURCES_DEFAULT "localhost"
+enum { RESOURCES_WITHIN = '\x1f' };
+
 struct resources;
 struct resources *resources_new(void);
 void resources_free(struct resources *rs);
@@ -46,6 +50,7 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 			     struct resource **out, struct mu_err *err);
 int resources_remove(struct resources *rs, const char *container, const char *name,
 		     const struct resource_type *type, struct mu_err *err);
+/* The container, and those within it. */
 void resources_clear(struct resources *rs, const char *container);
 void resources_each(struct resources *rs, void (*see)(void *arg, struct resource *r), void *arg);
 

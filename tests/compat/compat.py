@@ -17,6 +17,11 @@ def hello():
     close(*both(lambda c: c.run("hello")))
 
 
+def holders():
+    """Tensor arrays, stacks, lookup tables and sparse accumulators hold the same."""
+    close(*both(lambda c: c.run("holders")))
+
+
 def placement():
     """constants, variables, matmul and add on ps/0, worker/0 and worker/1"""
     close(*both(lambda c: c.run("placement")))
@@ -118,7 +123,7 @@ def bad_input():
 
 
 def main():
-    cases = [hello, placement, deterministic, resume, asynchronous, bundles, bad_input,
+    cases = [hello, placement, holders, deterministic, resume, asynchronous, bundles, bad_input,
              *examples.CASES, *behaviours.CASES, *restarts.CASES]
     wanted = sys.argv[1:]
     unknown = set(wanted) - {c.__name__ for c in cases}

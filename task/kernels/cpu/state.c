@@ -48,33 +48,36 @@ static int read_wanted(const struct kernel_call *c, struct wanted *w, struct mu_
 
 /* ---- reference variables ---- */
 
-static int variable_v2(struct kernel_call *c, struct mu_err *err)
+static int give_variable(struct kernel_call *c, struct wanted *w, struct mu_err *err)
 {
-	struct wanted w;
+	MU_AUTO_BUF room = {0};
 	struct variable *v;
-	int rc = read_wanted(c, &w, err);
+	int rc = find_or_make(c, resource_container(c, &room), resource_name(c), w, &v, err);
 
-	if (rc || (rc = find_or_make(c, resource_container(c), resource_name(c), &w, &v, err)))
+	if (rc)
 		return rc;
 	kernel_out_ref(c, 0, v);
 	variable_put(v);
 	return 0;
 }
 
+static int variable_v2(struct kernel_call *c, struct mu_err *err)
+{
+	struct wanted w;
+	int rc = read_wanted(c, &w, err);
+
+	return rc ? rc : give_variable(c, &w, err);
+}
+
 /* The old Variable op writes "unknown" as the shape of rank 0. */
 static int variable_v1(struct kernel_call *c, struct mu_err *err)
 {
 	struct wanted w;
-	struct variable *v;
 	int rc = read_wanted(c, &w, err);
 
 	if (w.shape.rank == 0)
 		w.shape.rank = -1;
-	if (rc || (rc = find_or_make(c, resource_container(c), resource_name(c), &w, &v, err)))
-		return rc;
-	kernel_out_ref(c, 0, v);
-	variable_put(v);
-	return 0;
+	return rc ? rc : give_variable(c, &w, err);
 }
 
 static bool initialised(struct variable *v)
@@ -144,7 +147,10 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 
 static int var_handle(struct kernel_call *c, struct mu_err *err)
 {
-	return resource_handle_out(c, 0, resource_container(c), resource_name(c), "Var", err);
+	MU_AUTO_BUF room = {0};
+
+	return resource_handle_out(c, 0, resource_container(c, &room), resource_name(c), "Var",
+				   err);
 }
 
 static int read_variable(struct kernel_call *c, struct mu_err *err)

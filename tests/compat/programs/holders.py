@@ -1,0 +1,78 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What holds tensors between ops: tensor arrays and stacks of loops, tables, sparse accumulators."""
+import numpy as np
+
+from common import TARGET, answer, tf
+
+
+def loops():
+    """A small RNN and its gradient: arrays are written, read back, and their gradients add up."""
+    x = tf.constant(np.linspace(-1, 1, 12).reshape(4, 3), tf.float32)
+    w = tf.Variable(np.eye(3), dtype=tf.float32)
+    rows = tf.TensorArray(tf.float32, 4).unstack(x)
+    seen = tf.TensorArray(tf.float32, 0, dynamic_size=True, clear_after_read=False)
+
+    def body(i, h, out):
+        h = tf.tanh(tf.matmul(h, w) + tf.expand_dims(rows.read(i), 0))
+        return i + 1, h, out.write(i, h)
+    n, h, out = tf.while_loop(lambda i, h, out: i < 4, body, [0, tf.zeros([1, 3]), seen])
+    return [n, h, out.stack(), out.concat(), out.size(), tf.gradients(tf.reduce_sum(out.stack()), w)[0],
+            tf.gradients(h, [w, x])]
+
+
+def tables():
+    fixed = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(["a", "b", "c"], tf.constant([1, 2, 3], tf.int64)), -1)
+    ints = tf.lookup.StaticHashTable(
+        tf.lookup.KeyValueTensorInitializer(tf.constant([5, 7], tf.int64), ["five", "seven"]), "?")
+    table = tf.lookup.experimental.MutableHashTable(tf.int64, tf.float32, [0.5, 0.5])
+    keys = tf.constant([3, 1, 3], tf.int64)
+    put = table.insert(keys, tf.reshape(tf.range(6.0), [3, 2]))
+    with tf.control_dependencies([put]):
+        found = table.lookup(tf.constant([[1, 2], [3, 4]], tf.int64))
+    with tf.control_dependencies([found]):
+        drop = table.remove(tf.constant([3, 9], tf.int64))
+    with tf.control_dependencies([drop]):
+        left = list(table.export()) + [table.size()]
+    return [fixed.lookup(tf.constant(["c", "x", "a"])), fixed.size(),
+            ints.lookup(tf.constant([7, 6], tf.int64)), found, left]
+
+
+def accumulator():
+    acc = tf.SparseConditionalAccumulator(tf.float32, shape=[6, 2], shared_name="acc")
+    ones = acc.apply_grad([0, 4], [[1.0, 2.0], [3.0, 4.0]], [6, 2])
+    twos = acc.apply_grad([4, 5], [[10.0, 10.0], [7.0, 7.0]], [6, 2])
+    with tf.control_dependencies([ones, twos]):
+        count = acc.num_accumulated()
+    with tf.control_dependencies([count]):
+        taken = acc.take_grad(2)
+    with tf.control_dependencies(list(taken)):
+        later = acc.set_global_step(5)
+        with tf.control_dependencies([later]):
+            stale = acc.apply_grad([0], [[1.0, 1.0]], [6, 2], 3)
+        with tf.control_dependencies([stale]):
+            none = acc.num_accumulated()
+    return [count, list(taken), none]
+
+
+def plain(v):
+    if isinstance(v, (list, tuple)):
+        return [plain(x) for x in v]
+    v = np.asarray(v)
+    return v.astype(str).tolist() if v.dtype.kind in "OS" else v.tolist()
+
+
+with tf.device("/job:ps/task:0"):
+    ops = {"loops": loops(), "tables": tables(), "accumulator": accumulator()}
+    init = [tf.global_variables_initializer(), tf.tables_initializer()]
+out = {}
+with tf.Session(TARGET) as sess:
+    sess.run(init)
+    for name, op in ops.items():
+        out[name] = plain(sess.run(op, options=tf.RunOptions(timeout_in_ms=20000)))
+    try:
+        sess.run(tf.Assert(tf.constant(False), [tf.constant([1, 2])]))
+    except tf.errors.InvalidArgumentError as e:
+        out["assert"] = e.message.split("\n")[0]
+tf.Session.reset(TARGET)
+answer(out)
