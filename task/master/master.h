@@ -53,6 +53,7 @@ struct session {
 	struct mu_map plans;     /* signature -> struct plan, one reference */
 	struct mu_map callables; /* handle -> struct callable */
 	int64_t last_callable;
+	struct mu_map partials; /* handle -> struct partial, one reference */
 	struct run_step *running;
 	/* Fixed once created. */
 	struct mu_arena arena;
@@ -113,11 +114,20 @@ int callable_names(struct session *s, struct hot_run_step *r, struct mu_arena *a
 void callables_free(struct session *s);
 
 /* ---- steps ---- */
+#define STEP_TIMED_OUT "Deadline Exceeded: the step took longer than its time limit"
 /* Answers the call when the step is over; from any thread. */
 void run_step_start(struct master *m, struct rpc_call *call, bool callable);
 /* With s->lock held: the running steps, each with a reference, in a new array. */
 struct run_step **run_steps_of(struct session *s, unsigned *n);
 void run_step_fail(struct run_step *r, const struct mu_err *why);
+/* Starts a step that answers no call: who opened it feeds and fetches through its rendezvous.
+ * Returns a new reference.  `ended` is called once, when every part has answered and it has been
+ * let go of; a failure lets go of it too. */
+int run_step_open(struct session *s, struct plan *plan,
+		  void (*ended)(void *arg, const struct mu_err *err), void *arg,
+		  struct run_step **out, struct mu_err *err);
+struct rendezvous *run_step_rendezvous(struct run_step *r); /* borrowed */
+void run_step_let_go(struct run_step *r);
 void run_step_unref(struct run_step *r);
 
 /* ---- the service ---- */

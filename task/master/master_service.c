@@ -6,6 +6,7 @@
 #include "proto/worker.pb-c.h"
 #include "task/context.h"
 #include "task/master/master.h"
+#include "task/master/partial.h"
 #include "task/master/session_devices.h"
 #include "task/rpc/control.h"
 
@@ -296,15 +297,7 @@ LATER(reset_all, reset)
 LATER(list_all_devices, devices)
 LATER(make_a_callable, make_callable)
 LATER(release_a_callable, release_callable)
-
-static void partial_run(struct rpc_call *call, void *ctx)
-{
-	struct mu_err err;
-
-	mu_fail(&err, MU_UNIMPLEMENTED,
-		"partial runs are not done here: run the whole step in one call");
-	rpc_reply_error(call, &err);
-}
+LATER(partial_run_setup, partial_setup)
 
 #define METHOD(name, fn)                                                                           \
 	{"/tensorflow.MasterService/" name, fn},                                                   \
@@ -314,7 +307,7 @@ static void partial_run(struct rpc_call *call, void *ctx)
 const struct rpc_method master_methods[] = {
     METHOD("CreateSession", create_session),
     METHOD("ExtendSession", extend_session),
-    METHOD("PartialRunSetup", partial_run),
+    METHOD("PartialRunSetup", partial_run_setup),
     METHOD("RunStep", run_step),
     METHOD("CloseSession", close_session),
     METHOD("ListDevices", list_all_devices),

@@ -15,6 +15,8 @@
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
 #include "task/master/master.h"
+#include "task/master/partial.h"
+#include "task/master/step_reply.h"
 #include "task/peer/peer_stream.h"
 #include "task/rpc/control.h"
 #include "task/rpc/tensor_writer.h"
@@ -35,7 +37,9 @@ struct run_step {
 	_Atomic unsigned refs;
 	struct run_step *prev, *next; /* the session's list, under its lock */
 	struct master *master;
-	struct rpc_call *call;
+	struct rpc_call *call; /* NULL: run_step_open's */
+	void (*ended)(void *arg, const struct mu_err *err);
+	void *ended_arg;
 	bool callable;
 	struct mu_arena arena;
 	struct hot_run_step req;
@@ -49,7 +53,8 @@ struct run_step {
 	pthread_mutex_t lock; /* guards what follows */
 	unsigned pending;
 	bool failed;
-	bool over; /* its answer is settled */
+	bool over;   /* its answer is settled */
+	bool let_go; /* by who opened it */
 	struct mu_err err;
 };
 
@@ -84,43 +89,18 @@ struct run_step **run_steps_of(struct session *s, unsigned *n)
 
 static void reply_error(struct run_step *r, const struct mu_err *err)
 {
-	MU_AUTO_BUF body = {0};
-	struct rpc_message m;
-
 	atomic_fetch_add(&r->master->failed_steps, 1);
-	if (!r->req.store_errors) {
-		rpc_reply_error(r->call, err);
-		return;
-	}
-	mu_pb_put_bytes(&body, 2, MU_SPAN(""));
-	mu_pb_put_int(&body, 3, err->code);
-	mu_pb_put_str(&body, 4, err->msg);
-	m = (struct rpc_message){.head = mu_buf_span(&body)};
-	rpc_reply(r->call, &m);
-}
-
-static bool named_before(const struct run_step *r, unsigned i)
-{
-	for (unsigned k = 0; k < i; k++)
-		if (!strcmp(r->req.fetches.list[k], r->req.fetches.list[i]))
-			return true;
-	return false;
+	step_reply_error(r->call, r->req.store_errors, err);
 }
 
 static void reply_tensors(struct run_step *r)
 {
-	struct tensor_writer w = {0};
+	unsigned n = r->req.fetches.n;
+	struct mu_tensor *t = MU_ARENA_ARRAY(&r->arena, struct mu_tensor, n + 1);
 
-	for (unsigned i = 0; i < r->req.fetches.n; i++) {
-		if (r->callable)
-			tensor_writer_put(&w, 1, &r->fetches[i].tensor);
-		else if (!named_before(r, i))
-			tensor_writer_put_named(&w, 1, r->req.fetches.list[i],
-						&r->fetches[i].tensor);
-	}
-	mu_pb_put_bytes(&w.buf, 2, MU_SPAN("")); /* metadata */
-	rpc_reply(r->call, tensor_writer_message(&w));
-	tensor_writer_fini(&w);
+	for (unsigned i = 0; i < n; i++)
+		t[i] = r->fetches[i].tensor;
+	step_reply_tensors(r->call, r->callable ? NULL : r->req.fetches.list, t, n);
 }
 
 static void forget(void *arg, const struct mu_err *err, struct mu_span reply)
@@ -187,7 +167,9 @@ static void finish(struct run_step *r)
 			r->failed = mu_fail(&r->err, MU_INVALID_ARGUMENT,
 					    "The tensor returned for %s was not valid.",
 					    r->req.fetches.list[i]) != 0;
-	if (r->failed)
+	if (r->ended)
+		r->ended(r->ended_arg, r->failed ? &r->err : NULL);
+	else if (r->failed)
 		reply_error(r, &r->err);
 	else
 		reply_tensors(r);
@@ -204,6 +186,18 @@ static void arrived(struct run_step *r)
 	pthread_mutex_unlock(&r->lock);
 	if (last)
 		finish(r);
+}
+
+void run_step_let_go(struct run_step *r)
+{
+	bool first;
+
+	pthread_mutex_lock(&r->lock);
+	first = !r->let_go;
+	r->let_go = true;
+	pthread_mutex_unlock(&r->lock);
+	if (first)
+		arrived(r);
 }
 
 /* ---- failing ---- */
@@ -240,6 +234,8 @@ void run_step_fail(struct run_step *r, const struct mu_err *why)
 		return;
 	rendezvous_abort(r->rendezvous, why);
 	cancel_parts(r);
+	if (r->ended)
+		run_step_let_go(r);
 }
 
 static void on_timeout(void *arg)
@@ -247,8 +243,7 @@ static void on_timeout(void *arg)
 	struct run_step *r = arg;
 	struct mu_err err;
 
-	mu_fail(&err, MU_DEADLINE_EXCEEDED,
-		"Deadline Exceeded: the step took longer than its time limit");
+	mu_fail(&err, MU_DEADLINE_EXCEEDED, STEP_TIMED_OUT);
 	run_step_fail(r, &err);
 	run_step_unref(r);
 }
@@ -363,25 +358,37 @@ static int enlist(struct run_step *r, struct mu_err *err)
 	return rc;
 }
 
-/* Has a plan; takes the caller's reference. */
-static void go(struct run_step *r)
+/* Has a plan: becomes a step of its session.  Waits for `more` besides its parts and its starter.
+ */
+static int begin(struct run_step *r, unsigned more, struct mu_err *err)
 {
-	unsigned n_parts = r->plan->n_parts, n_fetches = r->req.fetches.n;
-	int64_t timeout = r->req.timeout_ms > 0 ? r->req.timeout_ms : r->session->timeout_ms;
-	struct mu_err err;
+	unsigned n_parts = r->plan->n_parts;
+	int rc;
 
 	atomic_fetch_add(&r->master->steps, 1);
 	/* bit 56 set and none above, as TensorFlow's masters draw them */
 	r->step_id = (int64_t)((random_u64() & ((1ull << 56) - 1)) | (1ull << 56));
 	r->rendezvous = rendezvous_table_get(r->master->rt->steps, r->step_id);
-	r->fetches = MU_ARENA_ARRAY(&r->arena, struct fetch, n_fetches + 1);
 	r->parts = MU_ARENA_ARRAY(&r->arena, struct part, n_parts + 1);
-	r->pending = 1 + n_fetches + n_parts;
+	r->pending = 1 + n_parts + more;
 	for (unsigned i = 0; i < n_parts; i++)
 		r->parts[i] = (struct part){.step = r, .peer = r->plan->parts[i].peer};
-	if (enlist(r, &err)) {
-		reply_error(r, &err);
+	rc = enlist(r, err);
+	if (rc)
 		rendezvous_table_drop(r->master->rt->steps, r->step_id, NULL);
+	return rc;
+}
+
+/* Has a plan; takes the caller's reference. */
+static void go(struct run_step *r)
+{
+	unsigned n_fetches = r->req.fetches.n;
+	int64_t timeout = r->req.timeout_ms > 0 ? r->req.timeout_ms : r->session->timeout_ms;
+	struct mu_err err;
+
+	r->fetches = MU_ARENA_ARRAY(&r->arena, struct fetch, n_fetches + 1);
+	if (begin(r, n_fetches, &err)) {
+		reply_error(r, &err);
 		run_step_unref(r);
 		return;
 	}
@@ -400,6 +407,45 @@ static void go(struct run_step *r)
 	run_parts(r);
 	arrived(r);
 	run_step_unref(r);
+}
+
+static struct run_step *run_step_new(struct master *m)
+{
+	struct run_step *r = MU_NEW(struct run_step);
+
+	r->refs = 1;
+	r->master = m;
+	mu_arena_init(&r->arena);
+	pthread_mutex_init(&r->lock, NULL);
+	return r;
+}
+
+int run_step_open(struct session *s, struct plan *plan,
+		  void (*ended)(void *arg, const struct mu_err *err), void *arg,
+		  struct run_step **out, struct mu_err *err)
+{
+	struct run_step *r = run_step_new(s->master);
+	int rc;
+
+	r->session = session_ref(s);
+	r->plan = plan;
+	atomic_fetch_add(&plan->refs, 1);
+	r->ended = ended;
+	r->ended_arg = arg;
+	rc = begin(r, 1, err); /* one more: until it is let go of */
+	if (rc) {
+		run_step_unref(r);
+		return rc;
+	}
+	*out = r;
+	run_parts(r);
+	arrived(r);
+	return 0;
+}
+
+struct rendezvous *run_step_rendezvous(struct run_step *r)
+{
+	return r->rendezvous;
 }
 
 static void prepare(void *arg)
@@ -426,9 +472,6 @@ static int parse(struct run_step *r, struct mu_err *err)
 		rc = hot_run_step_parse(&r->req, bytes, &r->arena, err);
 	if (rc)
 		return rc;
-	if (r->req.partial)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Must run PartialRunSetup before performing partial runs");
 	r->session = master_session(r->master, r->req.session, err);
 	if (!r->session)
 		return -MU_ABORTED;
@@ -442,17 +485,18 @@ static int parse(struct run_step *r, struct mu_err *err)
 
 void run_step_start(struct master *m, struct rpc_call *call, bool callable)
 {
-	struct run_step *r = MU_NEW(struct run_step);
+	struct run_step *r = run_step_new(m);
 	struct mu_err err;
 
-	r->refs = 1;
-	r->master = m;
 	r->call = call;
 	r->callable = callable;
-	mu_arena_init(&r->arena);
-	pthread_mutex_init(&r->lock, NULL);
 	if (parse(r, &err)) {
 		reply_error(r, &err);
+		run_step_unref(r);
+		return;
+	}
+	if (r->req.partial) {
+		partial_run(m, call, rpc_bytes_flat(rpc_request(call)));
 		run_step_unref(r);
 		return;
 	}

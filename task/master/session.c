@@ -8,6 +8,7 @@
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
 #include "task/master/master.h"
+#include "task/master/partial.h"
 #include "task/rpc/control.h"
 
 enum { DELETE_TIMEOUT_MS = 10000 };
@@ -26,6 +27,7 @@ void session_unref(struct session *s)
 		plan_unref(p->value);
 	mu_map_fini(&s->plans);
 	callables_free(s);
+	mu_map_fini(&s->partials); /* empty since the session was closed */
 	mu_graph_free(s->graph);
 	mu_arena_fini(&s->arena);
 	pthread_mutex_destroy(&s->graph_lock);
@@ -46,6 +48,7 @@ static struct session *session_new(struct master *m)
 	pthread_cond_init(&s->idle, NULL);
 	mu_map_init(&s->plans);
 	mu_map_init(&s->callables);
+	mu_map_init(&s->partials);
 	mu_arena_init(&s->arena);
 	s->graph = mu_graph_new();
 	return s;
@@ -204,6 +207,7 @@ void session_close(struct session *s, const struct mu_err *why)
 		run_step_unref(steps[i]);
 	}
 	free(steps);
+	partials_drop(s);
 	pthread_mutex_lock(&s->lock);
 	while (s->running)
 		pthread_cond_wait(&s->idle, &s->lock);

@@ -100,7 +100,7 @@ int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu
 			out->timeout_ms = run_timeout(f.bytes);
 			break;
 		case 6:
-			out->partial = f.bytes.len > 0;
+			out->partial = f.bytes.len ? text(a, f.bytes) : NULL;
 			break;
 		case 7:
 			out->store_errors = f.value;

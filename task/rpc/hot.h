@@ -19,7 +19,8 @@ struct hot_run_step {
 	struct mu_span *feed_tensors; /* serialised TensorProtos */
 	unsigned cap_tensors;
 	int64_t timeout_ms, request_id, callable;
-	bool partial, store_errors;
+	const char *partial; /* the handle of a partial run; NULL: a whole step */
+	bool store_errors;
 };
 int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
 		       struct mu_err *err);

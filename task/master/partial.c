@@ -1,0 +1,495 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Partial runs: one step, fed and fetched bit by bit over several calls.
+ *
+ * PartialRunSetup names everything that will be fed and fetched and starts the step at once; what
+ * is not fed yet is parked in the rendezvous.  Each RunStep with the handle brings some feeds and
+ * takes some fetches.  The call that brings the last of both also waits for the step to end.  A
+ * step that has failed keeps its error for the next call; closing the session ends it.
+ *
+ * References to a partial: the session's map, its step until that has ended, each call. */
+#include "task/master/partial.h"
+
+#include <stdio.h>
+
+#include "lib/tensor/tensor_proto.h"
+#include "proto/master.pb-c.h"
+#include "task/master/master.h"
+#include "task/master/step_reply.h"
+#include "task/rpc/control.h"
+
+struct partial {
+	_Atomic unsigned refs;
+	struct mu_arena arena;
+	struct hot_run_step names;
+	bool *fed, *fetched;
+	struct plan *plan;
+	struct session *session;
+	struct run_step *step; /* NULL until it has started */
+	char handle[40];
+	pthread_mutex_t lock; /* guards fed, fetched and what follows */
+	unsigned left;        /* names that are still to be fed or fetched */
+	bool ended;
+	struct mu_err err; /* of the step, once ended */
+	struct partial_call *last;
+};
+
+/* One RunStep. */
+struct partial_call {
+	struct rpc_call *call;
+	struct partial *partial;
+	struct mu_arena arena;
+	struct hot_run_step req;
+	struct fetched {
+		struct partial_call *owner;
+		struct mu_tensor tensor;
+	} * fetched;
+	struct mu_tensor *feeds;
+	unsigned *feed_at, *fetch_at; /* places among the partial's names */
+	_Atomic unsigned pending;
+	pthread_mutex_t lock; /* guards what follows */
+	uint64_t timer;
+	bool failed;
+	struct mu_err err;
+};
+
+static void partial_unref(struct partial *p)
+{
+	if (atomic_fetch_sub(&p->refs, 1) != 1)
+		return;
+	if (p->step)
+		run_step_unref(p->step);
+	plan_unref(p->plan);
+	session_unref(p->session);
+	pthread_mutex_destroy(&p->lock);
+	mu_arena_fini(&p->arena);
+	free(p);
+}
+
+static struct partial *partial_find(struct session *s, const char *handle, bool take)
+{
+	struct partial *p;
+
+	pthread_mutex_lock(&s->lock);
+	p = take ? mu_map_del(&s->partials, handle) : mu_map_get(&s->partials, handle);
+	if (p && !take)
+		atomic_fetch_add(&p->refs, 1);
+	pthread_mutex_unlock(&s->lock);
+	return p;
+}
+
+void partials_drop(struct session *s)
+{
+	struct mu_map all;
+
+	pthread_mutex_lock(&s->lock);
+	all = s->partials;
+	mu_map_init(&s->partials);
+	pthread_mutex_unlock(&s->lock);
+	mu_map_each (&all, p)
+		partial_unref(p->value);
+	mu_map_fini(&all);
+}
+
+/* ---- one call ---- */
+
+static void call_free(struct partial_call *c)
+{
+	for (unsigned i = 0; c->fetched && i < c->req.fetches.n; i++)
+		mu_tensor_unref(&c->fetched[i].tensor);
+	for (unsigned i = 0; c->feeds && i < c->req.feeds.n; i++)
+		mu_tensor_unref(&c->feeds[i]);
+	if (c->partial)
+		partial_unref(c->partial);
+	pthread_mutex_destroy(&c->lock);
+	mu_arena_fini(&c->arena);
+	free(c);
+}
+
+static void call_arrived(struct partial_call *c)
+{
+	if (atomic_fetch_sub(&c->pending, 1) != 1)
+		return;
+	if (c->timer && timer_cancel(c->partial->session->master->timer, c->timer))
+		partial_unref(c->partial);
+	if (c->failed) {
+		step_reply_error(c->call, c->req.store_errors, &c->err);
+	} else {
+		struct mu_tensor *t =
+		    MU_ARENA_ARRAY(&c->arena, struct mu_tensor, c->req.fetches.n + 1);
+
+		for (unsigned i = 0; i < c->req.fetches.n; i++)
+			t[i] = c->fetched[i].tensor;
+		step_reply_tensors(c->call, c->req.fetches.list, t, c->req.fetches.n);
+	}
+	call_free(c);
+}
+
+static void call_fail(struct partial_call *c, const struct mu_err *why)
+{
+	pthread_mutex_lock(&c->lock);
+	if (!c->failed)
+		c->err = *why;
+	c->failed = true;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void fetched(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	struct fetched *f = arg;
+	struct mu_err why;
+
+	if (err) {
+		call_fail(f->owner, err);
+	} else {
+		f->tensor = *tensor;
+		if (dead) {
+			mu_fail(&why, MU_INVALID_ARGUMENT, "a fetched tensor was not valid");
+			call_fail(f->owner, &why);
+		}
+	}
+	call_arrived(f->owner);
+}
+
+static void step_ended(void *arg, const struct mu_err *err)
+{
+	struct partial *p = arg;
+	struct partial_call *last;
+
+	pthread_mutex_lock(&p->lock);
+	p->ended = true;
+	if (err)
+		p->err = *err;
+	last = p->last;
+	p->last = NULL;
+	pthread_mutex_unlock(&p->lock);
+	if (last) {
+		if (err)
+			call_fail(last, err);
+		call_arrived(last);
+	}
+	partial_unref(p);
+}
+
+static void client_gone(void *arg)
+{
+	struct partial_call *c = arg;
+	struct mu_err err;
+
+	mu_fail(&err, MU_CANCELLED, "The client cancelled the step");
+	run_step_fail(c->partial->step, &err);
+}
+
+static void on_timeout(void *arg)
+{
+	struct partial *p = arg;
+	struct mu_err err;
+
+	mu_fail(&err, MU_DEADLINE_EXCEEDED, STEP_TIMED_OUT);
+	run_step_fail(p->step, &err);
+	partial_unref(p);
+}
+
+static void start_timer(struct partial_call *c)
+{
+	struct partial *p = c->partial;
+	int64_t ms = c->req.timeout_ms > 0 ? c->req.timeout_ms : p->session->timeout_ms;
+
+	if (ms <= 0)
+		return;
+	atomic_fetch_add(&p->refs, 1);
+	c->timer = timer_add(p->session->master->timer, (long)ms, on_timeout, p);
+}
+
+/* ---- what a call may ask for ---- */
+
+static int place_of(const struct hot_names *names, const char *name)
+{
+	for (unsigned i = 0; i < names->n; i++)
+		if (!strcmp(names->list[i], name))
+			return (int)i;
+	return -1;
+}
+
+/* Finds each of the names, which must not have had their turn; gives them none yet. */
+static int find_names(const struct hot_names *asked, const struct hot_names *known, const bool *had,
+		      const char *what, unsigned *at, struct mu_err *err)
+{
+	for (unsigned i = 0; i < asked->n; i++) {
+		int k = place_of(known, asked->list[i]);
+
+		if (k < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "The %s %.200s was not named in PartialRunSetup", what,
+				       asked->list[i]);
+		for (unsigned j = 0; j < i && !had[k]; j++)
+			if (at[j] == (unsigned)k)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "The %s %.200s is there twice", what,
+					       asked->list[i]);
+		if (had[k])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "The %s %.200s has had its turn in this partial run", what,
+				       asked->list[i]);
+		at[i] = (unsigned)k;
+	}
+	return 0;
+}
+
+static bool names_output(const char *name, const struct mu_node *n, int port)
+{
+	size_t len = strlen(n->name);
+
+	return !strncmp(name, n->name, len) &&
+	       ((!name[len] && port == 0) || (name[len] == ':' && atoi(name + len + 1) == port));
+}
+
+/* 1: fed in an earlier call or this one; 0: will be fed; -1: computed. */
+static int is_fed(const struct partial_call *c, const struct mu_node *n, int port)
+{
+	const struct partial *p = c->partial;
+
+	for (unsigned i = 0; i < p->names.feeds.n; i++) {
+		if (!names_output(p->names.feeds.list[i], n, port))
+			continue;
+		for (unsigned k = 0; k < c->req.feeds.n; k++)
+			if (c->feed_at[k] == i)
+				return 1;
+		return p->fed[i];
+	}
+	return -1;
+}
+
+/* With the session's graph lock and the partial's: would a fetch wait for a feed that has not come?
+ * Then the client, which waits for the fetch, would never bring it. */
+static int check_computable(struct partial_call *c, struct mu_err *err)
+{
+	const struct mu_graph *g = c->partial->session->graph;
+	bool *seen = MU_ARENA_ARRAY(&c->arena, bool, g->n_nodes + 1);
+	const struct mu_node **todo =
+	    MU_ARENA_ARRAY(&c->arena, const struct mu_node *, g->n_nodes + 1);
+	unsigned n_todo = 0;
+
+	for (unsigned i = 0; i < c->req.fetches.n; i++) {
+		const char *name = c->req.fetches.list[i], *colon = strchr(name, ':');
+		const struct mu_node *n = mu_graph_find(
+		    g, mu_arena_strndup(&c->arena, name,
+					colon ? (size_t)(colon - name) : strlen(name)));
+
+		if (n && !seen[n->id]) {
+			seen[n->id] = true;
+			todo[n_todo++] = n;
+		}
+		while (n_todo) {
+			n = todo[--n_todo];
+			for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+				struct mu_input in = n->inputs[k];
+				int fed = in.port == MU_CONTROL ? -1 : is_fed(c, in.node, in.port);
+
+				if (fed == 0)
+					return mu_fail(err, MU_INVALID_ARGUMENT,
+						       "Tensor %.200s needs %s:%d, which has not "
+						       "been fed so far",
+						       name, in.node->name, in.port);
+				if (fed > 0 || seen[in.node->id])
+					continue;
+				seen[in.node->id] = true;
+				todo[n_todo++] = in.node;
+			}
+		}
+	}
+	return 0;
+}
+
+/* Gives the call's names their turn; *is_last when all have had it. */
+static int admit(struct partial_call *c, bool *is_last, struct mu_err *err)
+{
+	struct partial *p = c->partial;
+	int rc;
+
+	pthread_mutex_lock(&p->session->graph_lock);
+	pthread_mutex_lock(&p->lock);
+	if (p->ended)
+		rc = p->err.code ? mu_fail(err, p->err.code, "%s", p->err.msg)
+				 : mu_fail(err, MU_INVALID_ARGUMENT, "the partial run is over");
+	else
+		rc = find_names(&c->req.feeds, &p->names.feeds, p->fed, "feed", c->feed_at, err);
+	if (!rc)
+		rc = find_names(&c->req.fetches, &p->names.fetches, p->fetched, "fetch",
+				c->fetch_at, err);
+	if (!rc)
+		rc = check_computable(c, err);
+	for (unsigned i = 0; !rc && i < c->req.feeds.n; i++)
+		p->fed[c->feed_at[i]] = true;
+	for (unsigned i = 0; !rc && i < c->req.fetches.n; i++)
+		p->fetched[c->fetch_at[i]] = true;
+	if (!rc) {
+		p->left -= c->req.feeds.n + c->req.fetches.n;
+		*is_last = p->left == 0;
+		if (*is_last)
+			p->last = c;
+	}
+	pthread_mutex_unlock(&p->lock);
+	pthread_mutex_unlock(&p->session->graph_lock);
+	return rc;
+}
+
+static int parse_feeds(struct partial_call *c, struct mu_err *err)
+{
+	c->feeds = MU_ARENA_ARRAY(&c->arena, struct mu_tensor, c->req.feeds.n + 1);
+	for (unsigned i = 0; i < c->req.feeds.n; i++) {
+		int rc = mu_tensor_parse(&c->feeds[i], c->req.feed_tensors[i], err);
+
+		if (rc)
+			return mu_wrap(err, "feed '%.200s'", c->req.feeds.list[i]);
+	}
+	return 0;
+}
+
+static void exchange(struct partial_call *c, bool is_last)
+{
+	struct partial *p = c->partial;
+	struct rendezvous *rv = run_step_rendezvous(p->step);
+	struct mu_err err;
+
+	for (unsigned i = 0; i < c->req.feeds.n; i++) {
+		struct mu_tensor t = c->feeds[i];
+
+		c->feeds[i] = (struct mu_tensor){0};
+		if (rendezvous_send(rv, p->plan->feed_keys[c->feed_at[i]], t, false, &err))
+			run_step_fail(p->step, &err);
+	}
+	for (unsigned i = 0; i < c->req.fetches.n; i++)
+		rendezvous_recv_local(rv, p->plan->fetch_keys[c->fetch_at[i]], fetched,
+				      &c->fetched[i]);
+	if (!is_last)
+		return;
+	p = partial_find(p->session, p->handle, true);
+	if (p)
+		partial_unref(p);
+}
+
+static void go_on(void *arg)
+{
+	struct partial_call *c = arg;
+	struct partial *p = c->partial;
+	unsigned n_fetches = c->req.fetches.n;
+	bool is_last = false;
+	struct mu_err err;
+
+	c->fetched = MU_ARENA_ARRAY(&c->arena, struct fetched, n_fetches + 1);
+	c->feed_at = MU_ARENA_ARRAY(&c->arena, unsigned, c->req.feeds.n + 1);
+	c->fetch_at = MU_ARENA_ARRAY(&c->arena, unsigned, n_fetches + 1);
+	for (unsigned i = 0; i < n_fetches; i++)
+		c->fetched[i].owner = c;
+	/* one each for the fetches, for us, and for the end of the step if this call waits for it;
+	 * set before admit, which may make the call the last */
+	atomic_store(&c->pending, 2 + n_fetches);
+	if (parse_feeds(c, &err) || admit(c, &is_last, &err)) {
+		step_reply_error(c->call, c->req.store_errors, &err);
+		call_free(c);
+		return;
+	}
+	start_timer(c);
+	rpc_on_cancel(c->call, client_gone, c);
+	exchange(c, is_last);
+	if (is_last)
+		run_step_let_go(p->step);
+	else
+		call_arrived(c);
+	call_arrived(c);
+}
+
+void partial_run(struct master *m, struct rpc_call *call, struct mu_span request)
+{
+	struct partial_call *c = MU_NEW(struct partial_call);
+	struct session *s = NULL;
+	struct mu_err err;
+	int rc;
+
+	c->call = call;
+	mu_arena_init(&c->arena);
+	pthread_mutex_init(&c->lock, NULL);
+	rc = hot_run_step_parse(&c->req, request, &c->arena, &err);
+	if (!rc && !(s = master_session(m, c->req.session, &err)))
+		rc = -MU_ABORTED;
+	if (!rc && c->req.targets.n)
+		rc = mu_fail(&err, MU_INVALID_ARGUMENT,
+			     "a partial run's targets are named in PartialRunSetup");
+	if (!rc && !(c->partial = partial_find(s, c->req.partial, false)))
+		rc = mu_fail(&err, MU_INVALID_ARGUMENT,
+			     "Must run PartialRunSetup before performing partial runs");
+	session_unref(s);
+	if (rc) {
+		step_reply_error(call, c->req.store_errors, &err);
+		call_free(c);
+		return;
+	}
+	offload_run(m->offload, go_on, c);
+}
+
+/* ---- setting up ---- */
+
+static int start(struct partial *p, struct mu_err *err)
+{
+	static _Atomic unsigned last;
+	struct session *s = p->session;
+	int rc = plan_make(s, &p->names, &p->plan, err);
+
+	if (rc)
+		return rc;
+	p->fed = MU_ARENA_ARRAY(&p->arena, bool, p->names.feeds.n + 1);
+	p->fetched = MU_ARENA_ARRAY(&p->arena, bool, p->names.fetches.n + 1);
+	p->left = p->names.feeds.n + p->names.fetches.n;
+	snprintf(p->handle, sizeof(p->handle), "%s;%u", s->handle, ++last);
+	atomic_fetch_add(&p->refs, 1); /* the step's */
+	rc = run_step_open(s, p->plan, step_ended, p, &p->step, err);
+	if (rc) {
+		partial_unref(p);
+		return rc;
+	}
+	if (p->left == 0)
+		run_step_let_go(p->step);
+	pthread_mutex_lock(&s->lock);
+	rc = s->closed ? mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.") : 0;
+	if (!rc) {
+		atomic_fetch_add(&p->refs, 1);
+		mu_map_put(&s->partials, p->handle, p);
+	}
+	pthread_mutex_unlock(&s->lock);
+	return rc;
+}
+
+int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply,
+		  struct mu_err *err)
+{
+	Muster__PartialRunSetupResponse out = MUSTER__PARTIAL_RUN_SETUP_RESPONSE__INIT;
+	struct partial *p = MU_NEW(struct partial);
+	Muster__PartialRunSetupRequest *req;
+	int rc = -MU_INVALID_ARGUMENT;
+
+	p->refs = 1;
+	mu_arena_init(&p->arena);
+	pthread_mutex_init(&p->lock, NULL);
+	req =
+	    control_unpack(&p->arena, &muster__partial_run_setup_request__descriptor, request, err);
+	if (req && (req->n_feed > HOT_MAX_NAMES || req->n_fetch > HOT_MAX_NAMES ||
+		    req->n_target > HOT_MAX_NAMES)) {
+		mu_fail(err, MU_INVALID_ARGUMENT, "a partial run has at most %d names of a kind",
+			HOT_MAX_NAMES);
+	} else if (req) {
+		p->names.feeds =
+		    (struct hot_names){(const char **)req->feed, (unsigned)req->n_feed, 0};
+		p->names.fetches =
+		    (struct hot_names){(const char **)req->fetch, (unsigned)req->n_fetch, 0};
+		p->names.targets =
+		    (struct hot_names){(const char **)req->target, (unsigned)req->n_target, 0};
+		p->session = master_session(m, req->session_handle, err);
+		rc = p->session ? start(p, err) : -MU_ABORTED;
+	}
+	if (!rc) {
+		out.partial_run_handle = p->handle;
+		control_pack(reply, &out);
+	}
+	partial_unref(p);
+	return rc;
+}

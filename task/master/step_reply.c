@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/master/step_reply.h"
+
+#include "lib/base/pb.h"
+#include "task/rpc/tensor_writer.h"
+
+void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *err)
+{
+	MU_AUTO_BUF body = {0};
+	struct rpc_message m;
+
+	if (!in_body) {
+		rpc_reply_error(call, err);
+		return;
+	}
+	mu_pb_put_bytes(&body, 2, MU_SPAN(""));
+	mu_pb_put_int(&body, 3, err->code);
+	mu_pb_put_str(&body, 4, err->msg);
+	m = (struct rpc_message){.head = mu_buf_span(&body)};
+	rpc_reply(call, &m);
+}
+
+static bool named_before(const char *const *names, unsigned i)
+{
+	for (unsigned k = 0; k < i; k++)
+		if (!strcmp(names[k], names[i]))
+			return true;
+	return false;
+}
+
+void step_reply_tensors(struct rpc_call *call, const char *const *names,
+			const struct mu_tensor *tensors, unsigned n)
+{
+	struct tensor_writer w = {0};
+
+	for (unsigned i = 0; i < n; i++) {
+		if (!names)
+			tensor_writer_put(&w, 1, &tensors[i]);
+		else if (!named_before(names, i))
+			tensor_writer_put_named(&w, 1, names[i], &tensors[i]);
+	}
+	mu_pb_put_bytes(&w.buf, 2, MU_SPAN("")); /* metadata */
+	rpc_reply(call, tensor_writer_message(&w));
+	tensor_writer_fini(&w);
+}
