@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sparse tensors, assertions and numbers as text."""
+"""Sparse tensors, text, the largest of rows, files and raw bytes."""
 import numpy as np
 
 from ops_cases import Case, D, F, I, L, i32, ints, real, scalar, strs
@@ -53,6 +53,45 @@ def text():
     yield Case("AsString", {"input": ints(I, 2)}, {"precision": 2})
 
 
+def ranked():
+    for t in (F, D, I, L):
+        x = ints(t, 3, 8)
+        for k in (0, 1, 5, 8, 9):
+            yield Case("TopKV2", {"input": x, "k": scalar(k)})
+    yield Case("TopKV2", {"input": scalar(1, F), "k": scalar(1)})
+    x = real(F, 4, 6)
+    x[3, 2] = np.inf
+    for k in (1, 3, 6):
+        yield Case("InTopKV2", {"predictions": x, "targets": i32(0, 5, 7, 1), "k": scalar(k)})
+    yield Case("DiagPart", {"input": real(F, 4, 4)})
+    yield Case("DiagPart", {"input": ints(I, 2, 3, 2, 3)})
+    yield Case("DiagPart", {"input": real(F, 4, 3)})
+    yield Case("DiagPart", {"input": real(F, 4)})
+    yield Case("ScatterNd", {"indices": np.array([[1], [3], [1]], I), "updates": real(F, 3, 2),
+                             "shape": i32(5, 2)})
+    yield Case("ScatterNd", {"indices": np.array([[1, 0], [3, 1]], I), "updates": real(F, 2),
+                             "shape": i32(5, 2)})
+    yield Case("ScatterNd", {"indices": np.array([[9]], I), "updates": real(F, 1, 2),
+                             "shape": i32(5, 2)})
+    yield Case("ScatterNd", {"indices": np.array([[1]], I), "updates": real(F, 1, 3),
+                             "shape": i32(5, 2)})
+
+
+def raw():
+    import tensorflow as tf
+    for t in (tf.uint8, tf.int16, tf.float32, tf.int64):
+        for little in (True, False):
+            yield Case("DecodeRaw", {"bytes": strs("abcdefgh", "ijklmnop")},
+                       {"out_type": t, "little_endian": little})
+    yield Case("DecodeRaw", {"bytes": strs("abc")}, {"out_type": tf.int16})
+    yield Case("DecodeRaw", {"bytes": strs("abc", "de")}, {"out_type": tf.uint8})
+    yield Case("ReadFile", {"filename": np.array(__file__.encode(), dtype=object)})
+    yield Case("ReadFile", {"filename": np.array(b"/nowhere/at/all", dtype=object)})
+    here = __file__.rsplit("/", 1)[0]
+    yield Case("MatchingFiles", {"pattern": np.array((here + "/ops_c*.py").encode(),
+                                                     dtype=object)})
+
+
 def sparse_cases():
-    for group in (sparse, text):
+    for group in (sparse, text, ranked, raw):
         yield from group()

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The largest of each row; diagonals; updates put at positions. */
+#include <string.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/convert.h"
+#include "task/kernels/elems.h"
+#include "task/kernels/kernel_table.h"
+#include "task/kernels/loops.h"
+
+/* ---- TopKV2 ---- */
+
+struct ranked {
+	double value;
+	int64_t exact; /* int64 does not fit a double */
+	int32_t at;
+};
+
+/* Larger first, then the lower index; what is no number comes last. */
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->value > y->value || (x->value == x->value && y->value != y->value))
+		return -1;
+	if (x->value < y->value || (y->value == y->value && x->value != x->value))
+		return 1;
+	if (x->exact != y->exact)
+		return x->exact > y->exact ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static void rank_row(const struct mu_tensor *in, int64_t row, int64_t n, struct ranked *r)
+{
+	size_t size = mu_dtype_size(in->dtype);
+
+	for (int64_t i = 0; i < n; i++) {
+		const char *at = (const char *)in->data + (size_t)(row * n + i) * size;
+		r[i] = (struct ranked){.at = (int32_t)i};
+		convert(MU_DOUBLE, &r[i].value, in->dtype, at, 1);
+		if (in->dtype == MU_INT64)
+			memcpy(&r[i].exact, at, sizeof r[i].exact);
+	}
+	qsort(r, (size_t)n, sizeof *r, by_rank);
+}
+
+static int top_k(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape shape = in->shape;
+	struct mu_tensor *values, *at;
+	int64_t k, n;
+	int rc = args_int(c, 1, &k, err);
+
+	if (rc)
+		return rc;
+	if (shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be >= 1-D, got shape %s",
+			       mu_shape_str(&shape));
+	n = shape.dim[shape.rank - 1];
+	if (k < 0 || n < k)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input must have at least k columns. Had "
+			       "%lld, needed %lld",
+			       (long long)n, (long long)k);
+	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
+		return mu_fail(err, MU_UNIMPLEMENTED, "TopK has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	int64_t rows = n ? shape.count / n : 0, dim[MU_MAX_RANK];
+	memcpy(dim, shape.dim, sizeof dim);
+	dim[shape.rank - 1] = k;
+	if ((rc = mu_shape_set(&shape, shape.rank, dim, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &values, err)) ||
+	    (rc = kernel_out(c, 1, MU_INT32, &shape, &at, err)))
+		return rc;
+	MU_AUTO_FREE struct ranked *r = malloc((size_t)(n + 1) * sizeof *r);
+	if (!r)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",
+			       (long long)n);
+	for (int64_t row = 0; row < rows && k; row++) {
+		rank_row(in, row, n, r);
+		for (int64_t i = 0; i < k; i++) {
+			MU_DATA(int32_t, at)[row * k + i] = r[i].at;
+			elems_copy(in->dtype, values->data, row * k + i, in->data,
+				   row * n + r[i].at, 1);
+		}
+	}
+	return 0;
+}
+
+/* ---- DiagPart: the first half of the dimensions meets the second ---- */
+
+static int diag_part(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int half = in->shape.rank / 2;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if (in->shape.rank == 0 || in->shape.rank % 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The rank of the tensor should be even and positive, got shape %s",
+			       mu_shape_str(&in->shape));
+	for (int d = 0; d < half; d++)
+		if (in->shape.dim[d] != in->shape.dim[half + d])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Invalid shape %s: dimensions %d and %d do not match.",
+				       mu_shape_str(&in->shape), d, half + d);
+	if ((rc = mu_shape_set(&shape, half, in->shape.dim, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		return rc;
+	struct view diagonal = {.rank = 1, .dim = {shape.count}, .stride = {shape.count + 1}};
+	view_read(in->dtype, out->data, in->data, &diagonal);
+	return 0;
+}
+
+/* ---- ScatterNd ---- */
+
+static int check_scatter(const struct kernel_call *c, const struct mu_shape *shape, int *depth,
+			 struct mu_err *err)
+{
+	const struct mu_shape *is = &kernel_in(c, 0)->shape, *us = &kernel_in(c, 1)->shape;
+
+	if (is->rank < 1 || is->dim[is->rank - 1] > shape->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Indices and updates specified for an output of shape %s: indices "
+			       "have shape %s",
+			       mu_shape_str(shape), mu_shape_str(is));
+	*depth = (int)is->dim[is->rank - 1];
+	bool fits = us->rank == is->rank - 1 + shape->rank - *depth;
+	for (int d = 0; fits && d < us->rank; d++)
+		fits = us->dim[d] ==
+		       (d < is->rank - 1 ? is->dim[d] : shape->dim[*depth + d - (is->rank - 1)]);
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Dimensions of updates %s must match indices %s and the output %s",
+			       mu_shape_str(us), mu_shape_str(is), mu_shape_str(shape));
+	return 0;
+}
+
+static int scatter_nd(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 0), *updates = kernel_in(c, 1);
+	binary_loop *add = loops->binary[BIN_AddV2][updates->dtype];
+	int64_t row = 1, n = 1;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int depth = 0, rc;
+
+	if ((rc = args_is_int(c, 0, err)) || (rc = args_shape(c, 2, &shape, err)) ||
+	    (rc = check_scatter(c, &shape, &depth, err)))
+		return rc;
+	if (!add)
+		return mu_fail(err, MU_UNIMPLEMENTED, "ScatterNd has no kernel for type %s",
+			       mu_dtype_name(updates->dtype));
+	if ((rc = kernel_out(c, 0, updates->dtype, &shape, &out, err)))
+		return rc;
+	elems_zero(out->dtype, out->data, 0, shape.count);
+	for (int d = depth; d < shape.rank; d++)
+		row *= shape.dim[d];
+	for (int d = 0; d < indices->shape.rank - 1; d++)
+		n *= indices->shape.dim[d];
+	size_t size = mu_dtype_size(out->dtype);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = 0;
+		for (int d = 0; d < depth; d++) {
+			int64_t k = mu_tensor_int(indices, i * depth + d);
+			if (k < 0 || k >= shape.dim[d])
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "indices[%lld] = [..%lld..] does not index into "
+					       "shape %s",
+					       (long long)i, (long long)k, mu_shape_str(&shape));
+			at = at * shape.dim[d] + k;
+		}
+		char *to = (char *)out->data + (size_t)(at * row) * size;
+		add(to, to, (const char *)updates->data + (size_t)(i * row) * size, row, BOTH_RUN);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"TopKV2", .run = top_k},
+    {"DiagPart", .run = diag_part},
+    {"ScatterNd", .run = scatter_nd},
+};
+KERNEL_TABLE(top_k, rows)
