@@ -156,6 +156,11 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 		o->hidden[i] = s->hidden[i];
 	if (mu_optimizer_named(s->optimizer, s->learning_rate, &o->optimizer, err))
 		return -(int)MU_INVALID_ARGUMENT;
+	o->optimizer.l2 = s->l2;
+	o->optimizer.clip_norm = s->clip_norm;
+	o->optimizer.schedule.kind = s->decay; /* in the same order */
+	o->optimizer.schedule.decay = s->decay_rate;
+	o->optimizer.schedule.steps = s->decay_steps;
 	if (o->optimizer.kind == MU_MOMENTUM)
 		o->optimizer.momentum = s->momentum;
 	return 0;

@@ -54,7 +54,11 @@ struct train_spec {
 	unsigned n_hidden;
 	int batch_size;            /* 32 */
 	double learning_rate;      /* 0.1 */
-	const char *optimizer;     /* "sgd", "momentum", "adagrad", "adam" */
+	const char *optimizer;     /* "sgd", "momentum", "nesterov", "adagrad", "adam", … */
+	int decay;                 /* of the rate: constant, exponential, steps, cosine */
+	double decay_rate;         /* 0.96 */
+	int64_t decay_steps;       /* 1000 */
+	double l2, clip_norm;      /* 0: none */
 	double momentum;           /* 0.9 */
 	int64_t steps;             /* target global step; 1000 */
 	int64_t seed;              /* 1 */

@@ -7,7 +7,27 @@
 #include "operator/plan/job_spec.h"
 
 static const char *const models[] = {"softmax", "mlp", NULL};
-static const char *const optimizers[] = {"sgd", "momentum", "adagrad", "adam", NULL};
+static const char *const optimizers[] = {"sgd",     "momentum", "nesterov", "adagrad", "adam",
+					 "rmsprop", "adadelta", "ftrl",     NULL};
+static const char *const decays[] = {"constant", "exponential", "steps", "cosine", NULL};
+
+static int read_decay(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
+{
+	static const char *const known[] = {"kind", "rate", "steps", NULL};
+	struct mu_doc_node *d;
+	int rc = mu_doc_opt_map(train, "learningRateDecay", &d, err);
+
+	t->decay_rate = 0.96;
+	t->decay_steps = 1000;
+	if (rc || !d)
+		return rc;
+	t->decay = 1;
+	if ((rc = mu_doc_known_keys(d, known, err)) ||
+	    (rc = mu_doc_opt_choice(d, "kind", decays, &t->decay, err)) ||
+	    (rc = mu_doc_opt_float(d, "rate", 0, 1, &t->decay_rate, err)))
+		return rc;
+	return mu_doc_opt_int(d, "steps", 1, INT64_MAX / 2, &t->decay_steps, err);
+}
 
 static int read_dataset(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
@@ -73,9 +93,10 @@ static int read_hidden(struct train_spec *t, const struct mu_doc_node *train, st
 
 int job_spec_read_train(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
-	static const char *const known[] = {"model",        "dataset",   "hiddenUnits", "batchSize",
-					    "learningRate", "optimizer", "momentum",    "steps",
-					    "seed",         NULL};
+	static const char *const known[] = {
+	    "model",     "dataset",  "hiddenUnits", "batchSize", "learningRate",
+	    "optimizer", "momentum", "steps",       "seed",      "learningRateDecay",
+	    "l2",        "clipNorm", NULL};
 	int model = 0, optimizer = 0, rc;
 	int64_t batch = 32;
 
@@ -89,6 +110,9 @@ int job_spec_read_train(struct train_spec *t, const struct mu_doc_node *train, s
 	    (rc = mu_doc_opt_int(train, "batchSize", 1, 1 << 20, &batch, err)) ||
 	    (rc = mu_doc_opt_float(train, "learningRate", 0, FLT_MAX, &t->learning_rate, err)) ||
 	    (rc = mu_doc_opt_float(train, "momentum", 0, 1, &t->momentum, err)) ||
+	    (rc = mu_doc_opt_float(train, "l2", 0, FLT_MAX, &t->l2, err)) ||
+	    (rc = mu_doc_opt_float(train, "clipNorm", 0, FLT_MAX, &t->clip_norm, err)) ||
+	    (rc = read_decay(t, train, err)) ||
 	    (rc = mu_doc_opt_int(train, "steps", 1, INT64_MAX / 2, &t->steps, err)) ||
 	    (rc = mu_doc_opt_int(train, "seed", 0, INT64_MAX / 2, &t->seed, err)))
 		return rc;
@@ -120,6 +144,12 @@ static void write_train(struct mu_doc *d, const struct train_spec *t)
 	mu_doc_add_float(d, n, "learningRate", t->learning_rate);
 	mu_doc_add_str(d, n, "optimizer", t->optimizer);
 	mu_doc_add_float(d, n, "momentum", t->momentum);
+	mu_doc_add_float(d, n, "l2", t->l2);
+	mu_doc_add_float(d, n, "clipNorm", t->clip_norm);
+	struct mu_doc_node *decay = mu_doc_add(d, n, "learningRateDecay", MU_DOC_MAP);
+	mu_doc_add_str(d, decay, "kind", decays[t->decay]);
+	mu_doc_add_float(d, decay, "rate", t->decay_rate);
+	mu_doc_add_int(d, decay, "steps", t->decay_steps);
 	mu_doc_add_int(d, n, "steps", t->steps);
 	mu_doc_add_int(d, n, "seed", t->seed);
 	struct mu_doc_node *s = mu_doc_add(d, n, "dataset", MU_DOC_MAP);
