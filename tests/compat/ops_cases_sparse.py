@@ -2,7 +2,7 @@
 """Sparse tensors, text, the largest of rows, files and raw bytes."""
 import numpy as np
 
-from ops_cases import Case, D, F, I, L, i32, ints, real, scalar, strs
+from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar, strs
 
 
 def i64(*rows):
@@ -92,6 +92,13 @@ def raw():
                                                      dtype=object)})
 
 
+def hashes():
+    words = np.array([bytes(rng.randint(0, 256, n).astype(np.uint8)) for n in range(200)],
+                     dtype=object)
+    for n in (10, 2 ** 62):
+        yield Case("StringToHashBucketFast", {"input": words}, {"num_buckets": n})
+
+
 def sparse_cases():
-    for group in (sparse, text, ranked, raw):
+    for group in (sparse, text, ranked, raw, hashes):
         yield from group()
