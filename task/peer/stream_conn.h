@@ -95,6 +95,7 @@ struct stream_peer {
 	struct stream_conn *conn; /* a reference */
 	struct stream_peer *next; /* in the dialler's queue */
 };
+void stream_local_room(int fd);
 /* Blocks a few seconds at most.  A greeted connection, or NULL. */
 struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err);
 

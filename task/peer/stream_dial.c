@@ -16,7 +16,8 @@
 #include "task/runtime/runtime.h"
 #include "task/worker/worker.h"
 
-enum { DIAL_MS = 3000, LOST_MS = 30000 };
+/* A unix socket holds some 200 KiB unless told: a large tensor would take a wake-up for each. */
+enum { DIAL_MS = 3000, LOST_MS = 30000, LOCAL_ROOM = 2 << 20 };
 
 static void limit_waits(int fd)
 {
@@ -24,6 +25,13 @@ static void limit_waits(int fd)
 
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* connect too */
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+}
+
+void stream_local_room(int fd)
+{
+	int room = LOCAL_ROOM;
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &room, sizeof(room));
 }
 
 static int dial_local(const char *name)
@@ -39,6 +47,7 @@ static int dial_local(const char *name)
 		return -1;
 	memcpy(a.sun_path + 1, name, n);
 	limit_waits(fd);
+	stream_local_room(fd);
 	if (connect(fd, (struct sockaddr *)&a,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
 		close(fd);

@@ -152,7 +152,10 @@ static void take_in(struct streams *s, int listener)
 	}
 	s->n_conns++;
 	s->n_strangers++;
-	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one)); /* of no use to unix's */
+	if (listener == s->local)
+		stream_local_room(fd);
+	else
+		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c = stream_conn_new(s, fd);
 	stream_loop_add(s, c);
 	stream_conn_unref(c);
