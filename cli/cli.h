@@ -19,6 +19,15 @@ enum {
 	CLI_TERMINATED = 143,  /* as a shell says of SIGTERM */
 };
 
+struct cli_verb {
+	const char *name, *args, *what;
+	int (*run)(int argc, char **argv);
+};
+extern const struct cli_verb cli_verbs[];
+extern const unsigned cli_n_verbs;
+
+int cli_man(int argc, char **argv);
+int cli_completion(int argc, char **argv);
 int cli_run(int argc, char **argv);
 int cli_validate(int argc, char **argv);
 int cli_train(int argc, char **argv);

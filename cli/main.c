@@ -9,11 +9,6 @@
 #include "lib/base/mem.h"
 #include "task/server.h"
 
-struct verb {
-	const char *name, *args, *what;
-	int (*run)(int argc, char **argv);
-};
-
 static int version(int argc, char **argv)
 {
 	printf("muster %s\n", MUSTER_VERSION);
@@ -22,7 +17,7 @@ static int version(int argc, char **argv)
 
 static int help(int argc, char **argv);
 
-static const struct verb verbs[] = {
+const struct cli_verb cli_verbs[] = {
     {"run", "JOB.yaml [--fresh] [--logs DIR]",
      "run a DistributedTrainingJob as processes on this machine", cli_run},
     {"validate", "JOB.yaml…", "check manifests as the API server would", cli_validate},
@@ -34,27 +29,31 @@ static const struct verb verbs[] = {
     {"train", "[--manifest JOB.yaml]",
      "be one task of a job: the server and the ready-made trainer (TF_CONFIG, MUSTER_TRAIN)",
      cli_train},
+    {"completion", "bash", "print the shell's completion: source <(muster completion bash)",
+     cli_completion},
+    {"man", "", "print the manual page: muster man | man -l -", cli_man},
     {"version", "", "the version", version},
     {"help", "[VERB]", "this text", help},
 };
+const unsigned cli_n_verbs = MU_COUNT(cli_verbs);
 
 static int help(int argc, char **argv)
 {
 	printf("muster: distributed training with parameter servers\n\n");
-	for (size_t i = 0; i < MU_COUNT(verbs); i++)
-		if (!argc || strcmp(argv[0], verbs[i].name) == 0)
-			printf("  muster %s %s\n      %s\n", verbs[i].name, verbs[i].args,
-			       verbs[i].what);
+	for (size_t i = 0; i < cli_n_verbs; i++)
+		if (!argc || strcmp(argv[0], cli_verbs[i].name) == 0)
+			printf("  muster %s %s\n      %s\n", cli_verbs[i].name, cli_verbs[i].args,
+			       cli_verbs[i].what);
 	if (!argc)
 		printf("\nTry: muster run examples/digits.yaml\n");
 	return CLI_OK;
 }
 
-static const struct verb *find(const char *name)
+static const struct cli_verb *find(const char *name)
 {
-	for (size_t i = 0; i < MU_COUNT(verbs); i++)
-		if (strcmp(verbs[i].name, name) == 0)
-			return &verbs[i];
+	for (size_t i = 0; i < cli_n_verbs; i++)
+		if (strcmp(cli_verbs[i].name, name) == 0)
+			return &cli_verbs[i];
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		return find("help");
 	return strcmp(name, "--version") == 0 ? find("version") : NULL;
@@ -62,7 +61,7 @@ static const struct verb *find(const char *name)
 
 int main(int argc, char **argv)
 {
-	const struct verb *v;
+	const struct cli_verb *v;
 
 	mu_log_init("muster");
 	task_server_fix_environment(argv);

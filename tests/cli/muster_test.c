@@ -226,6 +226,22 @@ static void wrong_command_lines__end_with_2(void **state)
 	}
 }
 
+static void the_manual_and_the_completion__know_every_verb(void **state)
+{
+	MU_AUTO_BUF page = {0};
+	MU_AUTO_BUF words = {0};
+
+	assert_int_equal(muster(&words, "completion", "bash"), 0);
+	assert_says(words, "run validate");
+	assert_says(words, "complete -o filenames");
+	const char *argv[] = {"muster", "man", NULL};
+	int fd;
+	pid_t pid = start(argv, &fd);
+	assert_int_equal(finish(pid, fd, &page), 0);
+	assert_says(page, ".B muster run");
+	assert_says(page, "\\-\\-fresh");
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -236,6 +252,7 @@ int main(void)
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),
 	    T(wrong_command_lines__end_with_2),
+	    T(the_manual_and_the_completion__know_every_verb),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);
