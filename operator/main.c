@@ -214,7 +214,6 @@ int main(int argc, char **argv)
 
 	/* a heap for each thread would keep what bursts left in it */
 	mallopt(M_ARENA_MAX, 2);
-	mallopt(M_TRIM_THRESHOLD, 256 << 10);
 	mu_log_init("muster-operator");
 	while ((which = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		rc = read_option(&a, which);

@@ -254,7 +254,7 @@ test_what_is_not_ours_is_left_alone() {
 test_the_dashboard_asks_for_what_there_is() {
   local name said
   start_operator
-  eventually writes
+  eventually writes >/dev/null
   said=$(curl -s "127.0.0.1:$metrics_port/metrics")
   for name in $(grep '"expr"' charts/muster/dashboards/muster.json | grep -oE '[a-z]+(_[a-z]+)+' | grep -v '^by_' | sort -u); do
     case $said in *"TYPE $name "*) continue ;; esac
