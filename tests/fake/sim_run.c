@@ -43,19 +43,20 @@ static bool is_selected(const struct sim_event *e)
 	       cJSON_GetObjectItemCaseSensitive(sim_at(e->json, "metadata.labels"), LABEL_JOB);
 }
 
-/* The next event of that kind, or NULL at the end of the history. */
-static const struct sim_event *next_event(const struct sim *s, int kind, int *at)
+/* The next event of that kind, or NULL at the end of the history; what is of another is passed. */
+static const struct sim_event *next_event(struct sim *s, int kind)
 {
-	for (*at = s->position[kind]; *at < s->n_events; (*at)++)
-		if ((int)s->events[*at].kind == kind && is_selected(&s->events[*at]))
-			return &s->events[*at];
+	for (; s->position[kind] < s->n_events; s->position[kind]++) {
+		const struct sim_event *e = &s->events[s->position[kind]];
+		if ((int)e->kind == kind && is_selected(e))
+			return e;
+	}
 	return NULL;
 }
 
 static bool deliver(struct sim *s, int kind)
 {
-	int at;
-	const struct sim_event *e = next_event(s, kind, &at);
+	const struct sim_event *e = next_event(s, kind);
 
 	if (!e)
 		return false;
@@ -64,7 +65,7 @@ static bool deliver(struct sim *s, int kind)
 	else
 		handlers[kind].seen(&s->control.cache, e->json);
 	if (!sim_chance(s, 20)) /* else it comes again */
-		s->position[kind] = at + 1;
+		s->position[kind]++;
 	return true;
 }
 
@@ -97,12 +98,10 @@ static int list_position(struct sim *s)
 	return back < s->n_events ? s->n_events - back : s->n_events;
 }
 
-static bool has_backlog(const struct sim *s)
+static bool has_backlog(struct sim *s)
 {
-	int at;
-
 	for (int k = 0; k < SIM_WATCHED; k++)
-		if (next_event(s, k, &at))
+		if (next_event(s, k))
 			return true;
 	return false;
 }
