@@ -166,6 +166,69 @@ static void an_error_there__comes_back_with_its_node(void **state)
 	fixture_free(f);
 }
 
+struct load {
+	struct fixture *f;
+	const char *handle;
+	_Atomic int stop, good, lost, other;
+};
+
+static void *add_and_add(void *arg)
+{
+	struct load *l = arg;
+	struct step s = {.target = "add"};
+	struct mu_err err;
+
+	while (!l->stop) {
+		if (!run(&l->f->worker[0], l->handle, &s, NULL, &err))
+			l->good++;
+		else if (err.code == MU_UNAVAILABLE)
+			l->lost++;
+		else
+			l->other++;
+	}
+	return NULL;
+}
+
+/* Cuts the worker's connection to the ps. */
+static void cut(struct task *t)
+{
+	struct stream_peer *p = ps_of(t)->stream;
+
+	pthread_mutex_lock(&p->lock);
+	assert_non_null(p->conn);
+	shutdown(p->conn->fd, SHUT_RDWR);
+	pthread_mutex_unlock(&p->lock);
+}
+
+static void a_broken_stream__fails_steps_in_flight_then_grpc_then_it_is_back(void **state)
+{
+	struct fixture *f = fixture_new("p01");
+	struct load l = {.f = f};
+	char handle[64];
+	pthread_t threads[3];
+
+	open_session(f, handle);
+	UNTIL(live(&f->worker[0]));
+	target(&f->worker[0], handle, "init");
+	l.handle = handle;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, add_and_add, &l), 0);
+	for (int i = 0; i < 3; i++) {
+		int before = l.good;
+
+		UNTIL(l.good > before + 50);
+		cut(&f->worker[0]);
+		before = l.good;
+		UNTIL(l.good > before + 10); /* by gRPC, until it is back */
+		UNTIL(live(&f->worker[0]));
+	}
+	l.stop = 1;
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	assert_int_equal(l.other, 0);
+	fixture_free(f);
+}
+
 /* ---- by hand ---- */
 
 static int connect_to(struct task *t)
@@ -379,6 +442,7 @@ int main(void)
 	    cmocka_unit_test(steps__when_both_have_streams__go_by_them_and_give_the_same),
 	    cmocka_unit_test(a_large_tensor__goes_there_and_back_whole),
 	    cmocka_unit_test(a_peer_that_restarts__fails_the_step_and_is_met_again),
+	    cmocka_unit_test(a_broken_stream__fails_steps_in_flight_then_grpc_then_it_is_back),
 	    cmocka_unit_test(a_task_without_streams__is_reached_by_grpc),
 	    cmocka_unit_test(an_error_there__comes_back_with_its_node),
 	    cmocka_unit_test(a_stranger__without_the_key_is_sent_away),
