@@ -52,6 +52,7 @@ static unsigned find_facts(const struct mu_op_def *d)
 	static const char *const die[] = {"Switch", "RefSwitch", "_SwitchN",
 					  "_Recv",  "_HostRecv", NULL};
 	const struct kernel *k = cpu_kernel_find(d->name);
+	static const char *const outside[] = {"ReadFile", "MatchingFiles", NULL}; /* may change */
 	bool gives_ref = any_ref(d->outputs, d->n_outputs);
 	unsigned f = gives_ref ? FACT_GIVES_REF : 0;
 
@@ -66,8 +67,8 @@ static unsigned find_facts(const struct mu_op_def *d)
 	if (strstr(d->name, "NextIteration"))
 		f |= FACT_NEXT;
 	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&
-	    strncmp(d->name, "Placeholder", 11) != 0 && !gives_ref &&
-	    !any_ref(d->inputs, d->n_inputs) && k && k->run &&
+	    !is_one_of(d->name, outside) && strncmp(d->name, "Placeholder", 11) != 0 &&
+	    !gives_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
 	    !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD)))
 		f |= FACT_PURE;
 	return f;

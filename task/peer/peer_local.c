@@ -29,7 +29,7 @@ static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span re
 static int local_register(struct peer *p, const char *session, struct mu_graph *g,
 			  struct mu_span config, char **handle, struct mu_err *err)
 {
-	return worker_register(worker_of(p), session, true, g, handle, err);
+	return worker_register(worker_of(p), session, true, config, g, handle, err);
 }
 
 struct run {

@@ -137,8 +137,8 @@ static int delete_session(struct worker *w, const char *handle, struct mu_err *e
 	return 0;
 }
 
-int worker_register(struct worker *w, const char *session, bool called, struct mu_graph *g,
-		    char **handle, struct mu_err *err)
+int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
+		    struct mu_graph *g, char **handle, struct mu_err *err)
 {
 	MU_AUTO_FREE char *container = NULL;
 	struct worker_session *s;
@@ -155,7 +155,8 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 		mu_graph_free(g);
 		return no_session(session, err);
 	}
-	graph_optimize(g, w->rt);
+	if (graph_optimize_wanted(config))
+		graph_optimize(g, w->rt);
 	rc = executor_new(w->rt, g, container ? container : "", &e, err);
 	if (rc)
 		return rc;

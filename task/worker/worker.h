@@ -21,9 +21,9 @@ struct runtime *worker_runtime(struct worker *w);
 int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 		   struct mu_buf *reply, struct mu_err *err);
 
-/* Takes g. `called`: the master says that it made the session first. */
-int worker_register(struct worker *w, const char *session, bool called, struct mu_graph *g,
-		    char **handle, struct mu_err *err);
+/* Takes g. `called`: the master says that it made the session first.  config: its ConfigProto. */
+int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
+		    struct mu_graph *g, char **handle, struct mu_err *err);
 /* Starts a registered graph.  done is called exactly once, perhaps before this returns; on an error
  * the step's rendezvous has been aborted with it. */
 void worker_run(struct worker *w, const struct peer_run *run, bool called, step_done done,

@@ -101,7 +101,7 @@ static int registered(struct worker *w, struct mu_span request, struct mu_buf *r
 			mu_graph_free(g);
 		else
 			rc = worker_register(w, m->session_handle, m->create_worker_session_called,
-					     g, &handle, err);
+					     control_bytes(m->config_proto), g, &handle, err);
 	}
 	if (!rc) {
 		out.graph_handle = handle;
