@@ -229,6 +229,48 @@ static void a_broken_stream__fails_steps_in_flight_then_grpc_then_it_is_back(voi
 	fixture_free(f);
 }
 
+static bool by_tcp(struct task *t)
+{
+	struct stream_peer *p = ps_of(t)->stream;
+	struct sockaddr_storage a = {0};
+	socklen_t len = sizeof(a);
+
+	pthread_mutex_lock(&p->lock);
+	if (p->conn)
+		getsockname(p->conn->fd, (struct sockaddr *)&a, &len);
+	pthread_mutex_unlock(&p->lock);
+	return a.ss_family == AF_INET;
+}
+
+static void a_peer_on_another_host__is_reached_by_tcp(void **state)
+{
+	struct fixture *f = fixture_new("p01");
+	struct stream_peer *p = ps_of(&f->worker[0])->stream;
+	char handle[64];
+
+	open_session(f, handle);
+	UNTIL(live(&f->worker[0]));
+	pthread_mutex_lock(&p->lock);
+	p->offer.local[0] = 0; /* as if its name led nowhere here */
+	pthread_mutex_unlock(&p->lock);
+	target(&f->worker[0], handle, "init");
+	cut(&f->worker[0]);
+	for (int i = 0; i < 2000 && !by_tcp(&f->worker[0]); i++) {
+		struct step s = {.target = "init"};
+		struct mu_err err;
+
+		run(&f->worker[0], handle, &s, NULL, &err); /* has it dialled again */
+		usleep(2000);
+	}
+	assert_true(by_tcp(&f->worker[0]));
+	target(&f->worker[0], handle, "init");
+	for (int i = 0; i < 50; i++)
+		target(&f->worker[0], handle, "add");
+	assert_true(run_float(&f->worker[0], handle, "read:0") == 50);
+	assert_true(by_tcp(&f->worker[0]));
+	fixture_free(f);
+}
+
 /* ---- by hand ---- */
 
 static int connect_to(struct task *t)
@@ -443,6 +485,7 @@ int main(void)
 	    cmocka_unit_test(a_large_tensor__goes_there_and_back_whole),
 	    cmocka_unit_test(a_peer_that_restarts__fails_the_step_and_is_met_again),
 	    cmocka_unit_test(a_broken_stream__fails_steps_in_flight_then_grpc_then_it_is_back),
+	    cmocka_unit_test(a_peer_on_another_host__is_reached_by_tcp),
 	    cmocka_unit_test(a_task_without_streams__is_reached_by_grpc),
 	    cmocka_unit_test(an_error_there__comes_back_with_its_node),
 	    cmocka_unit_test(a_stranger__without_the_key_is_sent_away),
