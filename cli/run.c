@@ -259,11 +259,12 @@ static void say_end(const struct run *r, int status)
 	printf("  logs           %s\n", r->logs);
 	if (v->final && v->checkpoint[0])
 		printf("Try next:\n"
-		       "  muster checkpoint show %s\n"
-		       "  muster events %s\n"
+		       "  muster checkpoint show %s\n",
+		       v->checkpoint);
+	if (v->final && v->events[0])
+		printf("  muster events %s\n"
 		       "  tensorboard --logdir %s\n",
-		       v->checkpoint, v->events,
-		       r->spec->train.summary_path ? r->spec->train.summary_path : ".");
+		       v->events, r->spec->train.summary_path);
 }
 
 static int make_folders(const char *path, struct mu_err *err)
