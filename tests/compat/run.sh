@@ -12,4 +12,4 @@ venv=${MUSTER_TF_VENV:-build/venv-tf}
 export TF_CPP_MIN_LOG_LEVEL=3 TF_ENABLE_ONEDNN_OPTS=0 PYTHONDONTWRITEBYTECODE=1
 # a proxy in the environment would send loopback calls away
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy
-exec timeout -k 10 "${COMPAT_TIMEOUT:-840}" "$venv/bin/python" tests/compat/compat.py "$@"
+exec timeout -k 10 "${COMPAT_TIMEOUT:-1800}" "$venv/bin/python" tests/compat/compat.py "$@"
