@@ -39,6 +39,7 @@ struct out_call {
 	void *arg;
 	gpr_timespec give_up; /* of a call that waits a little for its connection */
 	bool may_give_up;
+	bool cancelled; /* by us */
 	struct out_call *prev, *next;
 	grpc_metadata_array initial, trailing;
 	grpc_byte_buffer *reply;
@@ -155,6 +156,13 @@ int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err
 	return 0;
 }
 
+/* With the lock held. */
+static void cancel(struct out_call *c)
+{
+	c->cancelled = true;
+	grpc_call_cancel(c->call, NULL);
+}
+
 void rpc_channel_close(struct rpc_channel *ch)
 {
 	if (!ch)
@@ -162,7 +170,7 @@ void rpc_channel_close(struct rpc_channel *ch)
 	pthread_mutex_lock(&ch->lock);
 	ch->closing = true;
 	for (struct out_call *c = ch->calls; c; c = c->next)
-		grpc_call_cancel(c->call, NULL);
+		cancel(c);
 	while (ch->busy > 0)
 		pthread_cond_wait(&ch->empty, &ch->lock);
 	pthread_mutex_unlock(&ch->lock);
@@ -198,9 +206,11 @@ static void completed(struct core_tag *tag, bool ok)
 	struct rpc_channel *ch = c->ch;
 	struct rpc_bytes reply;
 	struct mu_err err;
+	bool by_us;
 
 	pthread_mutex_lock(&ch->lock);
 	unlink_call(c);
+	by_us = c->cancelled;
 	pthread_mutex_unlock(&ch->lock);
 	bytes_init(&reply, c->reply);
 	if (c->status == GRPC_STATUS_OK && c->reply) {
@@ -210,6 +220,8 @@ static void completed(struct core_tag *tag, bool ok)
 			mu_fail(&err, MU_INTERNAL, "the peer answered without a message");
 		else
 			core_status(&err, c->status, c->details);
+		if (err.code == MU_CANCELLED && !by_us && !strcmp(err.msg, "CANCELLED"))
+			mu_fail(&err, MU_UNAVAILABLE, "the peer ended the call as it went down");
 		c->done(c->arg, &err, NULL);
 	}
 	bytes_fini(&reply);
@@ -302,7 +314,7 @@ void rpc_out_cancel(struct rpc_channel *ch, uint64_t call)
 	pthread_mutex_lock(&ch->lock);
 	for (struct out_call *c = ch->calls; c; c = c->next)
 		if (c->id == call) {
-			grpc_call_cancel(c->call, NULL);
+			cancel(c);
 			break;
 		}
 	pthread_mutex_unlock(&ch->lock);

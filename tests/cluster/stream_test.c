@@ -301,7 +301,10 @@ static bool closed(int fd)
 	struct timeval tv = {10, 0};
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
-	return recv(fd, &byte, 1, 0) <= 0 && errno != EAGAIN;
+
+	ssize_t n = recv(fd, &byte, 1, 0);
+
+	return n == 0 || (n < 0 && errno != EAGAIN);
 }
 
 static void a_stranger__without_the_key_is_sent_away(void **state)

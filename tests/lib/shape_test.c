@@ -41,6 +41,7 @@ static void value(int i, int n, const int32_t *v)
 {
 	struct mu_shape s = mu_shape_vec(n);
 
+	mu_tensor_unref(&constant[i]);
 	assert_int_equal(mu_tensor_new(&constant[i], MU_INT32, &s, &err), 0);
 	memcpy(constant[i].data, v, (size_t)n * sizeof *v);
 	known[i] = &constant[i];
