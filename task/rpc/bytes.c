@@ -88,7 +88,7 @@ static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
 	held = MU_NEW(struct mu_tensor);
 	*held = mu_tensor_ref(t);
 	core_hand_over(held);
-	return grpc_slice_new_with_user_data(held->data, len, unref_tensor, held);
+	return grpc_slice_new_with_user_data(t->data, len, unref_tensor, held);
 }
 
 grpc_byte_buffer *message_to_buffer(const struct rpc_message *m)
