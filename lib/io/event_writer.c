@@ -187,7 +187,8 @@ static void put_buckets(struct mu_buf *b, const double *counts)
 	mu_pb_put_bytes(b, 7, mu_buf_span(&filled));
 }
 
-void mu_summary_histogram(struct mu_buf *summary, const char *tag, const double *values, size_t n)
+void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const double *values,
+			  size_t n)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	double min = DBL_MAX, max = -DBL_MAX, sum = 0, squares = 0;
@@ -207,7 +208,7 @@ void mu_summary_histogram(struct mu_buf *summary, const char *tag, const double 
 		squares += values[i] * values[i];
 	}
 	size_t value = mu_pb_begin(summary, 1);
-	mu_pb_put_str(summary, 1, tag);
+	mu_pb_put_bytes(summary, 1, tag);
 	size_t histo = mu_pb_begin(summary, 5);
 	mu_pb_put_double(summary, 1, min);
 	mu_pb_put_double(summary, 2, max);

@@ -25,6 +25,7 @@ int mu_event_close(struct mu_event_writer *w, struct mu_err *err); /* frees w al
 /* Appends to the body of a Summary. */
 void mu_summary_scalar(struct mu_buf *summary, const char *tag, float value);
 /* A histogram of n values in TensorBoard's usual buckets. */
-void mu_summary_histogram(struct mu_buf *summary, const char *tag, const double *values, size_t n);
+void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const double *values,
+			  size_t n);
 
 #endif

@@ -1,26 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Summary messages: what a program writes to its event files, made where the values are. */
-#include <float.h>
 #include <math.h>
-#include <pthread.h>
 
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
+#include "lib/io/event_writer.h"
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
 
-/* Field numbers of Summary, Summary.Value and HistogramProto. */
-enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2, VALUE_HISTO = 5 };
-enum {
-	HISTO_MIN = 1,
-	HISTO_MAX,
-	HISTO_NUM,
-	HISTO_SUM,
-	HISTO_SUM_SQUARES,
-	HISTO_LIMIT,
-	HISTO_COUNT
-};
+/* Field numbers of Summary and Summary.Value. */
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };
 
 static int give_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
 {
@@ -67,63 +57,12 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 	return give_bytes(c, &b, err);
 }
 
-/* ---- histograms: limits grow by a tenth from 1e-12 to 1e20, on both sides of zero ---- */
-
-enum { MAX_LIMITS = 1600 };
-static double limits[MAX_LIMITS];
-static int n_limits;
-static pthread_once_t limits_once = PTHREAD_ONCE_INIT;
-
-static void make_limits(void)
-{
-	double positive[MAX_LIMITS / 2];
-	int n = 0;
-
-	for (double v = 1e-12; v < 1e20; v *= 1.1)
-		positive[n++] = v;
-	positive[n++] = DBL_MAX;
-	for (int i = n; i-- > 0;)
-		limits[n_limits++] = -positive[i];
-	limits[n_limits++] = 0;
-	for (int i = 0; i < n; i++)
-		limits[n_limits++] = positive[i];
-}
-
-/* The first limit above v. */
-static int bucket_of(double v)
-{
-	int low = 0, high = n_limits - 1;
-
-	while (low < high) {
-		int mid = (low + high) / 2;
-		if (limits[mid] > v)
-			high = mid;
-		else
-			low = mid + 1;
-	}
-	return low;
-}
-
-/* Runs of empty buckets become one. */
-static void put_buckets(struct mu_buf *b, const double *counts)
-{
-	MU_AUTO_BUF packed_limits = {0}, packed_counts = {0};
-
-	for (int i = 0; i < n_limits;) {
-		double limit = limits[i], count = counts[i];
-		for (i++; count <= 0 && i < n_limits && counts[i] <= 0; i++)
-			limit = limits[i];
-		mu_buf_put(&packed_limits, &limit, sizeof limit);
-		mu_buf_put(&packed_counts, &count, sizeof count);
-	}
-	mu_pb_put_bytes(b, HISTO_LIMIT, mu_buf_span(&packed_limits));
-	mu_pb_put_bytes(b, HISTO_COUNT, mu_buf_span(&packed_counts));
-}
+/* ---- histograms: the buckets are lib/io's ---- */
 
 static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *tag = kernel_in(c, 0), *values = kernel_in(c, 1);
-	double low = DBL_MAX, high = -DBL_MAX, sum = 0, squares = 0, counts[MAX_LIMITS] = {0};
+	MU_AUTO_TENSOR wide = {0};
 	MU_AUTO_BUF b = {0};
 	int rc = args_type(c, 0, MU_STRING, err);
 
@@ -131,33 +70,18 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	if (tag->shape.count != 1 || !convert_known(MU_DOUBLE, values->dtype))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "tags must be scalar and values numbers");
-	pthread_once(&limits_once, make_limits);
 	struct mu_span name = tag_at(tag, 0);
-	for (int64_t i = 0; i < values->shape.count; i++) {
-		double v;
-		convert(MU_DOUBLE, &v, values->dtype,
-			(char *)values->data + (size_t)i * mu_dtype_size(values->dtype), 1);
+	if ((rc = mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err)))
+		return rc;
+	convert(MU_DOUBLE, wide.data, values->dtype, values->data, values->shape.count);
+	for (int64_t i = 0; i < wide.shape.count; i++) {
+		double v = MU_DATA(double, &wide)[i];
 		if (!isfinite(v))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "%s in summary histogram for: %.*s",
 				       isnan(v) ? "Nan" : "Infinity", (int)name.len, name.data);
-		low = v < low ? v : low;
-		high = v > high ? v : high;
-		sum += v;
-		squares += v * v;
-		counts[bucket_of(v)]++;
 	}
-	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
-	mu_pb_put_bytes(&b, VALUE_TAG, name);
-	size_t histo = mu_pb_begin(&b, VALUE_HISTO);
-	mu_pb_put_double(&b, HISTO_MIN, low);
-	mu_pb_put_double(&b, HISTO_MAX, high);
-	mu_pb_put_double(&b, HISTO_NUM, (double)values->shape.count);
-	mu_pb_put_double(&b, HISTO_SUM, sum);
-	mu_pb_put_double(&b, HISTO_SUM_SQUARES, squares);
-	put_buckets(&b, counts);
-	mu_pb_end(&b, histo);
-	mu_pb_end(&b, value);
+	mu_summary_histogram(&b, name, wide.data, (size_t)wide.shape.count);
 	return give_bytes(c, &b, err);
 }
 
