@@ -237,20 +237,25 @@ void cache_doubt_job(struct cache *c, const char *key)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_job_gone(void *cache, const cJSON *object)
+/* The server says that something of a job is gone: `drop` forgets it. */
+static void forget(struct cache *c, const cJSON *object, void (*drop)(struct cached_job *job))
 {
-	struct cache *c = cache;
 	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
 	if (job) {
-		drop_object(job);
+		drop(job);
 		drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
 	tell(c, key);
+}
+
+void cache_job_gone(void *cache, const cJSON *object)
+{
+	forget(cache, object, drop_object);
 }
 
 static bool end_job(struct cached_job *job)
@@ -464,18 +469,7 @@ static void drop_service(struct cached_job *job)
 
 void cache_service_gone(void *cache, const cJSON *object)
 {
-	struct cache *c = cache;
-	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job) {
-		drop_service(job);
-		drop_if_empty(c, job);
-	}
-	pthread_mutex_unlock(&c->lock);
-	tell(c, key);
+	forget(cache, object, drop_service);
 }
 
 static bool end_service(struct cached_job *job)
