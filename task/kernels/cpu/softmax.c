@@ -143,14 +143,20 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	    (rc = kernel_out(c, 0, logits.dtype, &rows, &loss, err)) ||
 	    (rc = kernel_out(c, 1, logits.dtype, &shape, &back, err)))
 		return rc;
-	for (int64_t r = 0; r < rows.count; r++)
-		if (logits.dtype == MU_FLOAT)
-			MU_DATA(float, loss)
-	[r] = dense_loss_row_float(MU_DATA(float, back) + r * n, MU_DATA(float, &logits) + r * n,
-				   MU_DATA(float, &labels) + r * n, n);
-	else MU_DATA(double, loss)[r] =
-	    dense_loss_row_double(MU_DATA(double, back) + r * n, MU_DATA(double, &logits) + r * n,
-				  MU_DATA(double, &labels) + r * n, n);
+	for (int64_t r = 0; r < rows.count; r++) {
+		int64_t at = r * n;
+		if (logits.dtype == MU_FLOAT) {
+			float *to = loss->data;
+			to[r] = dense_loss_row_float(MU_DATA(float, back) + at,
+						     MU_DATA(float, &logits) + at,
+						     MU_DATA(float, &labels) + at, n);
+		} else {
+			double *to = loss->data;
+			to[r] = dense_loss_row_double(MU_DATA(double, back) + at,
+						      MU_DATA(double, &logits) + at,
+						      MU_DATA(double, &labels) + at, n);
+		}
+	}
 	return 0;
 }
 
@@ -188,14 +194,18 @@ static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	    (rc = kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err)) ||
 	    (rc = kernel_out(c, 1, logits->dtype, &logits->shape, &back, err)))
 		return rc;
-	for (int64_t r = 0; r < labels->shape.count; r++)
-		if (logits->dtype == MU_FLOAT)
-			MU_DATA(float, loss)
-	[r] = sparse_loss_row_float(MU_DATA(float, back) + r * n, MU_DATA(float, logits) + r * n,
-				    mu_tensor_int(labels, r), n);
-	else MU_DATA(double, loss)[r] =
-	    sparse_loss_row_double(MU_DATA(double, back) + r * n, MU_DATA(double, logits) + r * n,
-				   mu_tensor_int(labels, r), n);
+	for (int64_t r = 0; r < labels->shape.count; r++) {
+		int64_t at = r * n, label = mu_tensor_int(labels, r);
+		if (logits->dtype == MU_FLOAT) {
+			float *to = loss->data;
+			to[r] = sparse_loss_row_float(MU_DATA(float, back) + at,
+						      MU_DATA(float, logits) + at, label, n);
+		} else {
+			double *to = loss->data;
+			to[r] = sparse_loss_row_double(MU_DATA(double, back) + at,
+						       MU_DATA(double, logits) + at, label, n);
+		}
+	}
 	return 0;
 }
 
