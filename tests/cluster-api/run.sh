@@ -32,11 +32,15 @@ log=$K8S_DIR/log/operator.log
 : >"$log"
 install_rules
 
+explained() { kubectl explain dtj.spec >/dev/null; }
+
 # ---- scenarios ------------------------------------------------------------------------------
 test_crd_is_applied_explained_and_small() {
   kubectl apply -f deploy/crd.yaml >/dev/null
   kubectl wait --for=condition=Established crd/distributedtrainingjobs.muster.dev --timeout=20s >/dev/null
   [ "$(wc -c <deploy/crd.yaml)" -lt 262144 ]
+  # the server publishes the schema a moment after it has established the resource
+  eventually explained
   local n
   n=$(kubectl explain dtj.spec --recursive | grep -c '<')
   [ "$n" -gt 40 ]
