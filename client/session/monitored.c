@@ -36,7 +36,7 @@ struct mu_monitored {
 	struct mu_out *initialised; /* a bool for each variable */
 	unsigned n_vars, recoveries;
 	int64_t step;
-	unsigned n_created;          /* hooks that know of this session */
+	unsigned n_created;          /* hooks that know of the current one */
 	struct mu_tensor step_value; /* what local_step is fed; sync only */
 	bool stop;
 };
