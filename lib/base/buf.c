@@ -52,15 +52,18 @@ void mu_buf_putc(struct mu_buf *b, char c)
 
 void mu_buf_vprintf(struct mu_buf *b, const char *fmt, va_list ap)
 {
+	enum { MOST = 64 }; /* is shorter than that, and printed once */
 	va_list again;
 
 	va_copy(again, ap);
-	int n = vsnprintf(NULL, 0, fmt, ap);
-	if (n > 0) {
+	mu_buf_reserve(b, MOST);
+	int n = vsnprintf(b->data + b->len, b->cap - b->len, fmt, ap);
+	if (n > 0 && (size_t)n >= b->cap - b->len) {
 		mu_buf_reserve(b, (size_t)n);
 		vsnprintf(b->data + b->len, (size_t)n + 1, fmt, again);
-		b->len += (size_t)n;
 	}
+	b->len += n > 0 ? (size_t)n : 0;
+	b->data[b->len] = 0;
 	va_end(again);
 }
 

@@ -13,7 +13,8 @@
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static const char *program_name = "muster";
-static _Atomic int threshold = MU_INFO;
+/* Until mu_log_init: a library in somebody's program tells only what is wrong. */
+static _Atomic int threshold = MU_WARN;
 static bool as_json;
 
 void mu_log_set_level(enum mu_log_level level)
@@ -31,6 +32,7 @@ void mu_log_init(const char *program)
 	const char *level = getenv("MUSTER_LOG");
 	const char *format = getenv("MUSTER_LOG_FORMAT");
 
+	mu_log_set_level(MU_INFO);
 	program_name = program;
 	for (int i = 0; level && i < (int)MU_COUNT(level_names); i++)
 		if (strcmp(level, level_names[i]) == 0)

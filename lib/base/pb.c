@@ -83,6 +83,17 @@ bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f)
 	return bad(m); /* groups are not used by anybody we talk to */
 }
 
+unsigned mu_pb_count(struct mu_span message, uint32_t number)
+{
+	struct mu_pb m = mu_pb_of(message);
+	struct mu_pb_field f;
+	unsigned n = 0;
+
+	while (mu_pb_next(&m, &f))
+		n += f.number == number && f.type == MU_PB_BYTES;
+	return n;
+}
+
 float mu_pb_float(const struct mu_pb_field *f)
 {
 	uint32_t w = (uint32_t)f->value;

@@ -39,6 +39,8 @@ static inline struct mu_pb mu_pb_of(struct mu_span s)
 	return (struct mu_pb){s.data, s.data + s.len, false};
 }
 bool mu_pb_next(struct mu_pb *m, struct mu_pb_field *f);
+/* How many length-delimited fields of this number a message has. */
+unsigned mu_pb_count(struct mu_span message, uint32_t number);
 bool mu_pb_varint(struct mu_pb *m, uint64_t *out); /* one raw varint, for packed lists */
 bool mu_pb_fixed32(struct mu_pb *m, uint32_t *out);
 bool mu_pb_fixed64(struct mu_pb *m, uint64_t *out);

@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <limits.h>
 
+#include "lib/base/pb.h"
 #include "lib/io/json.h"
 
 void mu_cluster_fini(struct mu_cluster *c)
@@ -374,6 +375,25 @@ void mu_cluster_write_tf_config(const struct mu_cluster *c, const char *job, int
 	mu_buf_puts(out, ",\"task\":{\"type\":");
 	mu_json_quote(out, mu_span_of(job));
 	mu_buf_printf(out, ",\"index\":%d}}", index);
+}
+
+/* ClusterDef{job = 1}, JobDef{name = 1, tasks = 2}, a map entry{key = 1, value = 2} */
+void mu_cluster_write_def(const struct mu_cluster *c, struct mu_buf *out)
+{
+	for (unsigned j = 0; j < c->n_jobs; j++) {
+		const struct mu_cluster_job *job = &c->jobs[j];
+		size_t in_def = mu_pb_begin(out, 1);
+
+		mu_pb_put_str(out, 1, job->name);
+		for (unsigned t = 0; t < job->n_tasks; t++) {
+			size_t in_job = mu_pb_begin(out, 2);
+
+			mu_pb_put_int(out, 1, job->tasks[t].index);
+			mu_pb_put_str(out, 2, job->tasks[t].address);
+			mu_pb_end(out, in_job);
+		}
+		mu_pb_end(out, in_def);
+	}
 }
 
 bool mu_cluster_eq(const struct mu_cluster *a, const struct mu_cluster *b)

@@ -11,6 +11,9 @@
 
 #include "lib/base/buf.h"
 
+/* Exit code of a task whose machine lacks the kernels that it was asked to use. */
+enum { MU_EXIT_KERNELS = 3 };
+
 enum { MU_CLUSTER_MAX_JOBS = 64, MU_CLUSTER_MAX_TASKS = 100000 };
 
 struct mu_cluster_task {
@@ -59,6 +62,8 @@ const char *mu_cluster_address(const struct mu_cluster *c, const char *job, int 
 void mu_cluster_write_json(const struct mu_cluster *c, struct mu_buf *out);
 void mu_cluster_write_tf_config(const struct mu_cluster *c, const char *job, int index,
 				struct mu_buf *out);
+/* A ClusterDef, as TensorFlow's ServerDef and ConfigProto hold it. */
+void mu_cluster_write_def(const struct mu_cluster *c, struct mu_buf *out);
 bool mu_cluster_eq(const struct mu_cluster *a, const struct mu_cluster *b);
 /* "host:port" (port 1..65535), "[v6]:port" or "unix:/path" */
 int mu_address_check(const char *address, struct mu_err *err);

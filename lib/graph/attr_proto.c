@@ -61,17 +61,6 @@ static int read_entry(struct reader *r, struct mu_node_attr *out, struct mu_span
 	return read_value(r, &out->value, value);
 }
 
-static unsigned count_fields(struct mu_span proto, uint32_t number)
-{
-	struct mu_pb m = mu_pb_of(proto);
-	struct mu_pb_field f;
-	unsigned n = 0;
-
-	while (mu_pb_next(&m, &f))
-		n += f.number == number && f.type == MU_PB_BYTES;
-	return n;
-}
-
 static int read_func(struct reader *r, struct mu_func *out, struct mu_span proto)
 {
 	struct mu_pb m = mu_pb_of(proto);
@@ -79,7 +68,7 @@ static int read_func(struct reader *r, struct mu_func *out, struct mu_span proto
 	int rc;
 
 	out->name = "";
-	out->attrs = MU_ARENA_ARRAY(r->arena, struct mu_node_attr, count_fields(proto, 2));
+	out->attrs = MU_ARENA_ARRAY(r->arena, struct mu_node_attr, mu_pb_count(proto, 2));
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 1 && f.type == MU_PB_BYTES)
 			out->name = keep(r, f.bytes).data;

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include "lib/graph/graph_index.h"
+#include "lib/graph/library.h"
 
 struct mu_graph *mu_graph_new(void)
 {
@@ -22,6 +23,7 @@ void mu_graph_free(struct mu_graph *g)
 		for (unsigned k = 0; k < g->nodes[i]->n_attrs; k++)
 			mu_attr_fini(&g->nodes[i]->attrs[k].value);
 	mu_graph_index_reset(g);
+	mu_library_unref(g->library);
 	mu_arena_fini(&g->arena);
 	free(g->nodes);
 	free(g);
@@ -47,7 +49,10 @@ static struct mu_node *append(struct mu_graph *g, const char *name, const struct
 
 struct mu_node *mu_graph_append(struct mu_graph *g, const char *name, const char *op)
 {
-	return append(g, name, mu_op_find(op), op);
+	const struct mu_op_def *def = mu_op_find(op);
+	const struct mu_function *f = def ? NULL : mu_library_find(g->library, op);
+
+	return append(g, name, f ? &f->def : def, op);
 }
 
 int mu_graph_add(struct mu_graph *g, const char *name, const char *op, struct mu_node **out,
@@ -122,10 +127,10 @@ void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 	n->n_attrs++;
 }
 
-int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
-		       struct mu_err *err)
+struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
+				      const char *name)
 {
-	struct mu_node *copy = append(to, mu_arena_strdup(&to->arena, n->name), n->def,
+	struct mu_node *copy = append(to, mu_arena_strdup(&to->arena, name), n->def,
 				      n->def ? n->op : mu_arena_strdup(&to->arena, n->op));
 
 	mu_node_set_device(to, copy, n->device);
@@ -135,7 +140,13 @@ int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_n
 		mu_attr_copy(&copy->attrs[i].value, &n->attrs[i].value, &to->arena);
 		copy->n_attrs++;
 	}
-	*out = copy;
+	return copy;
+}
+
+int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
+		       struct mu_err *err)
+{
+	*out = mu_graph_copy_node_as(to, n, n->name);
 	return 0;
 }
 

@@ -34,6 +34,8 @@ struct mu_node {
 	void *user; /* scratch of the pass that walks the graph */
 };
 
+struct mu_library; /* library.h */
+
 struct mu_graph_index { /* graph_index.c */
 	struct slot *slots;
 	unsigned cap, done;
@@ -46,7 +48,7 @@ struct mu_graph {
 	unsigned n_nodes, cap_nodes;
 	struct mu_graph_index index;
 	int producer;
-	struct mu_span library; /* FunctionDefLibrary as it came; in the arena */
+	struct mu_library *library; /* functions; NULL: none */
 };
 
 struct mu_graph *mu_graph_new(void);
@@ -71,6 +73,8 @@ void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 /* A copy of node n (without inputs) in graph `to`, where its name must be free. */
 int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
 		       struct mu_err *err);
+struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
+				      const char *name);
 
 /* Takes out the nodes of which keep[id] is false; no node that stays may have one as input. */
 void mu_graph_keep(struct mu_graph *g, const bool *keep);

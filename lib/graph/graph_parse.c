@@ -6,6 +6,7 @@
 
 #include "lib/base/pb.h"
 #include "lib/graph/graph_index.h"
+#include "lib/graph/library.h"
 
 enum { F_NODE = 1, F_LIBRARY = 2, F_VERSIONS = 4 };
 enum { N_NAME = 1, N_OP = 2, N_INPUT = 3, N_DEVICE = 4, N_ATTR = 5 };
@@ -90,6 +91,16 @@ static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span prot
 	return 0;
 }
 
+static int taken(const struct mu_node *had, unsigned before, struct mu_err *err)
+{
+	if (had->id < before)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "GraphDef argument to Extend includes node '%s', which was created "
+			       "by a previous call to Create or Extend in this session.",
+			       had->name);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", had->name);
+}
+
 /* Makes the node with attributes; its input texts wait in n->user. */
 static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before, size_t *budget,
 		      struct mu_err *err)
@@ -101,13 +112,8 @@ static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before,
 	if (rc)
 		return rc;
 	struct mu_node *had = mu_graph_index_find(g, c.name.data, c.name.len);
-	if (had && had->id < before)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "GraphDef argument to Extend includes node '%s', which was created "
-			       "by a previous call to Create or Extend in this session.",
-			       had->name);
 	if (had)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", had->name);
+		return taken(had, before, err);
 	const char *name = mu_arena_strndup(&g->arena, c.name.data, c.name.len);
 	const char *op = mu_arena_strndup(&g->arena, c.op.data, c.op.len);
 	n = mu_graph_append(g, name, op);
@@ -127,6 +133,12 @@ static int parse_node(struct mu_graph *g, struct mu_span proto, unsigned before,
 			return mu_wrap(err, "Node '%s'", n->name);
 	}
 	return 0;
+}
+
+int mu_graph_parse_node(struct mu_graph *g, struct mu_span proto, size_t *budget,
+			struct mu_err *err)
+{
+	return parse_node(g, proto, 0, budget, err);
 }
 
 /* "name", "name:2", "^name": the port is taken off the text. */
@@ -201,22 +213,33 @@ static int parse_versions(struct mu_span proto, int *producer, struct mu_err *er
 	return m.bad ? mu_fail(err, MU_INVALID_ARGUMENT, "the graph's versions are cut short") : 0;
 }
 
+/* Before the nodes, which may call what is in it; it comes behind them. */
+static int parse_library(struct mu_graph *g, struct mu_span graph_def, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(graph_def);
+	struct mu_pb_field f;
+	int rc = 0;
+
+	while (!rc && mu_pb_next(&m, &f))
+		if (f.number == F_LIBRARY && f.type == MU_PB_BYTES && f.bytes.len)
+			rc = mu_library_extend(&g->library, f.bytes, err);
+	return rc;
+}
+
 int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(graph_def);
 	struct mu_pb_field f;
 	unsigned before = g->n_nodes;
 	size_t budget = mu_tensor_limit;
-	struct mu_span library = {"", 0};
-	int rc = 0, producer = g->producer;
+	struct mu_library *had = mu_library_ref(g->library);
+	int rc = parse_library(g, graph_def, err), producer = g->producer;
 
 	while (!rc && mu_pb_next(&m, &f)) {
 		if (f.type != MU_PB_BYTES)
 			continue;
 		if (f.number == F_NODE)
 			rc = parse_node(g, f.bytes, before, &budget, err);
-		else if (f.number == F_LIBRARY)
-			library = f.bytes;
 		else if (f.number == F_VERSIONS)
 			rc = parse_versions(f.bytes, &producer, err);
 	}
@@ -226,11 +249,11 @@ int mu_graph_parse(struct mu_graph *g, struct mu_span graph_def, struct mu_err *
 		rc = link_inputs(g, g->nodes[i], err);
 	if (rc) {
 		take_back(g, before);
+		mu_library_unref(g->library);
+		g->library = had;
 		return rc;
 	}
 	g->producer = producer;
-	if (library.len)
-		g->library = (struct mu_span){
-		    mu_arena_strndup(&g->arena, library.data, library.len), library.len};
+	mu_library_unref(had);
 	return 0;
 }

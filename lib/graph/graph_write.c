@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/base/pb.h"
-#include "lib/graph/graph.h"
+#include "lib/graph/library.h"
 
 static void write_input(struct mu_buf *b, struct mu_input in)
 {
@@ -41,8 +41,11 @@ void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf 
 		write_node(out, g->nodes[i]);
 		mu_pb_end(out, at);
 	}
-	if (g->library.len)
-		mu_pb_put_bytes(out, 2, g->library);
+	if (g->library) {
+		at = mu_pb_begin(out, 2);
+		mu_library_write(g->library, out);
+		mu_pb_end(out, at);
+	}
 	at = mu_pb_begin(out, 4);
 	if (g->producer)
 		mu_pb_put_int(out, 1, g->producer);

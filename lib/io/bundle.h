@@ -17,6 +17,7 @@
 #ifndef MU_IO_BUNDLE_H
 #define MU_IO_BUNDLE_H
 
+#include "lib/io/read_sum.h"
 #include "lib/tensor/tensor.h"
 
 struct mu_slice {
@@ -55,6 +56,8 @@ struct mu_bundle_entry {
 };
 struct mu_bundle_reader;
 int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_err *err);
+/* Large tensors are read by these threads from now on. */
+void mu_bundle_reader_spread(struct mu_bundle_reader *r, struct mu_spread spread);
 void mu_bundle_reader_free(struct mu_bundle_reader *r);
 MU_AUTO_DEFINE(mu_bundle_reader_free, struct mu_bundle_reader)
 unsigned mu_bundle_count(const struct mu_bundle_reader *r); /* tensors, by rising name */

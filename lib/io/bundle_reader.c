@@ -20,6 +20,7 @@ struct mu_bundle_reader {
 	unsigned fd_shard;
 	uint64_t fd_size;
 	char *fd_path;
+	struct mu_spread spread;
 };
 
 int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_err *err)
@@ -43,6 +44,11 @@ int mu_bundle_open(struct mu_bundle_reader **out, const char *prefix, struct mu_
 	}
 	*out = r;
 	return 0;
+}
+
+void mu_bundle_reader_spread(struct mu_bundle_reader *r, struct mu_spread spread)
+{
+	r->spread = spread;
 }
 
 static void close_shard(struct mu_bundle_reader *r)
@@ -118,22 +124,13 @@ static int lost(const struct mu_bundle_reader *r, const struct bundle_record *re
 }
 
 static int read_at(struct mu_bundle_reader *r, const struct bundle_record *rec, void *to,
-		   struct mu_err *err)
+		   uint32_t *crc, struct mu_err *err)
 {
-	uint64_t done = 0;
+	int why = mu_read_sum(r->fd, rec->offset, to, rec->size, &r->spread, crc);
 
-	while (done < rec->size) {
-		ssize_t n =
-		    pread(r->fd, (char *)to + done, rec->size - done, (off_t)(rec->offset + done));
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return mu_fail_errno(err, errno, "cannot read %s", r->fd_path);
-		if (n == 0)
-			return lost(r, rec, err, "is cut short");
-		done += (uint64_t)n;
-	}
-	return 0;
+	if (why < 0)
+		return lost(r, rec, err, "is cut short");
+	return why ? mu_fail_errno(err, why, "cannot read %s", r->fd_path) : 0;
 }
 
 static bool split_strings(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum,
@@ -177,7 +174,7 @@ static int read_strings(struct mu_bundle_reader *r, const struct bundle_record *
 	if (!data)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %" PRIu64 " bytes of %s",
 			       rec->size, r->fd_path);
-	int rc = read_at(r, rec, data, err);
+	int rc = read_at(r, rec, data, &sum, err); /* the entry's sum is of other bytes */
 	if (rc)
 		return rc;
 	if (!split_strings(t, data, rec->size, &sum, true) || mu_crc32c_mask(sum) != rec->crc)
@@ -192,6 +189,7 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 {
 	MU_AUTO_TENSOR t = {0};
 	size_t element = mu_dtype_size(rec->dtype);
+	uint32_t crc = 0;
 	int rc = open_shard(r, rec->shard, err);
 
 	if (rc)
@@ -212,9 +210,8 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 	if (rec->dtype == MU_STRING)
 		rc = read_strings(r, rec, &t, err);
 	else
-		rc = read_at(r, rec, t.data, err);
-	if (!rc && rec->dtype != MU_STRING &&
-	    mu_crc32c_mask(mu_crc32c(0, t.data, rec->size)) != rec->crc)
+		rc = read_at(r, rec, t.data, &crc, err);
+	if (!rc && rec->dtype != MU_STRING && mu_crc32c_mask(crc) != rec->crc)
 		rc = lost(r, rec, err, "does not match its checksum");
 	if (rc)
 		return rc;

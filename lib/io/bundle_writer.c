@@ -10,11 +10,11 @@
 #include "lib/io/bundle_slice.h"
 #include "lib/io/crc32c.h"
 #include "lib/io/folders.h"
+#include "lib/io/sink.h"
 
 struct mu_bundle_writer {
 	char *prefix, *aside;
-	FILE *file;
-	uint64_t offset;
+	struct mu_sink *file;
 	struct bundle_index index;
 	struct mu_map by_key; /* key -> 1 + position in index */
 };
@@ -31,9 +31,9 @@ int mu_bundle_create(struct mu_bundle_writer **out, const char *prefix, struct m
 		return rc;
 	MU_AUTO_FREE char *aside =
 	    mu_xasprintf("%s.data-00000-of-00001.tempstate%d-%u", prefix, (int)getpid(), turn++);
-	FILE *file = fopen(aside, "wbe");
-	if (!file)
-		return mu_fail_errno(err, errno, "cannot write %s", aside);
+	struct mu_sink *file;
+	if ((rc = mu_sink_open(&file, aside, err)))
+		return rc;
 	struct mu_bundle_writer *w = MU_NEW(struct mu_bundle_writer);
 	w->prefix = mu_xstrdup(prefix);
 	w->aside = mu_steal(&aside);
@@ -49,7 +49,7 @@ void mu_bundle_writer_free(struct mu_bundle_writer *w)
 	if (!w)
 		return;
 	if (w->file) {
-		fclose(w->file);
+		mu_sink_free(w->file);
 		unlink(w->aside);
 	}
 	bundle_index_fini(&w->index);
@@ -57,14 +57,6 @@ void mu_bundle_writer_free(struct mu_bundle_writer *w)
 	free(w->prefix);
 	free(w->aside);
 	free(w);
-}
-
-static int put(struct mu_bundle_writer *w, const void *data, size_t n, struct mu_err *err)
-{
-	if (n && fwrite(data, 1, n, w->file) != n)
-		return mu_fail_errno(err, errno, "cannot write %s", w->aside);
-	w->offset += n;
-	return 0;
 }
 
 /* Lengths as varints, a masked checksum of the lengths (as fixed numbers), the bytes.  The entry's
@@ -85,11 +77,10 @@ static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, ui
 	uint32_t masked = mu_crc32c_mask(sum);
 	mu_buf_put(&lengths, &masked, 4);
 	sum = mu_crc32c(sum, &masked, 4);
-	int rc = put(w, lengths.data, lengths.len, err);
-	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
-		sum = mu_crc32c(sum, s[i].data, s[i].len);
-		rc = put(w, s[i].data, s[i].len, err);
-	}
+	uint32_t of_varints = 0; /* which nobody keeps */
+	int rc = mu_sink_put(w->file, lengths.data, lengths.len, &of_varints, err);
+	for (int64_t i = 0; i < t->shape.count && !rc; i++)
+		rc = mu_sink_put(w->file, s[i].data, s[i].len, &sum, err);
 	*crc = sum;
 	return rc;
 }
@@ -97,7 +88,7 @@ static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, ui
 static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char *name,
 		     const struct mu_tensor *t, struct mu_err *err)
 {
-	uint64_t offset = w->offset;
+	uint64_t offset = mu_sink_length(w->file);
 	uint32_t crc = 0;
 	int rc;
 
@@ -107,8 +98,7 @@ static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char 
 		rc = put_strings(w, t, &crc, err);
 	} else if (mu_dtype_size(t->dtype)) {
 		size_t n = (size_t)t->shape.count * mu_dtype_size(t->dtype);
-		crc = mu_crc32c(0, t->data, n);
-		rc = put(w, t->data, n, err);
+		rc = mu_sink_put(w->file, t->data, n, &crc, err);
 	} else {
 		return mu_fail(err, MU_UNIMPLEMENTED, "'%s' is of type %s, which is not saved",
 			       name, mu_dtype_name(t->dtype));
@@ -119,7 +109,7 @@ static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char 
 	r->dtype = t->dtype;
 	r->shape = t->shape;
 	r->offset = offset;
-	r->size = w->offset - offset;
+	r->size = mu_sink_length(w->file) - offset;
 	r->crc = mu_crc32c_mask(crc);
 	mu_map_put_n(&w->by_key, key.data, key.len, (void *)(uintptr_t)w->index.n);
 	return 0;
@@ -177,21 +167,14 @@ int mu_bundle_add_slice(struct mu_bundle_writer *w, const char *name, const stru
 int mu_bundle_finish(struct mu_bundle_writer *w, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = bundle_data_path(w->prefix, 0, 1);
-	int bad = fflush(w->file) || fsync(fileno(w->file));
-	int why = errno;
+	int rc = mu_sink_sync(w->file, err);
 
-	if (fclose(w->file) && !bad) {
-		bad = 1;
-		why = errno;
-	}
-	w->file = NULL;
-	if (!bad && rename(w->aside, path)) {
-		bad = 1;
-		why = errno;
-	}
-	if (bad) {
+	mu_sink_free(mu_steal(&w->file));
+	if (!rc && rename(w->aside, path))
+		rc = mu_fail_errno(err, errno, "cannot write %s", path);
+	if (rc) {
 		unlink(w->aside);
-		return mu_fail_errno(err, why, "cannot write %s", path);
+		return rc;
 	}
 	return bundle_index_write(&w->index, w->prefix, err);
 }

@@ -127,3 +127,32 @@ uint32_t mu_crc32c(uint32_t crc, const void *p, size_t n)
 	prepare_once();
 	return ~fast(~crc, p, n);
 }
+
+/* ---- joining ---- */
+
+/* a times b modulo the polynomial; the highest bit is the lowest power. */
+static uint32_t times(uint32_t a, uint32_t b)
+{
+	uint32_t product = 0;
+
+	for (; a; a <<= 1) {
+		if (a & 1u << 31)
+			product ^= b;
+		b = b & 1 ? b >> 1 ^ POLY : b >> 1;
+	}
+	return product;
+}
+
+/* n zero bytes after a multiply it by x^8n; what is done to a crc before and after its bytes
+ * cancels out between a and b. */
+uint32_t mu_crc32c_join(uint32_t a, uint32_t b, uint64_t n)
+{
+	uint32_t power = 1u << 23; /* x^8 */
+
+	for (; n; n >>= 1) {
+		if (n & 1)
+			a = times(a, power);
+		power = times(power, power);
+	}
+	return a ^ b;
+}

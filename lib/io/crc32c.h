@@ -10,6 +10,8 @@
 uint32_t mu_crc32c(uint32_t crc, const void *p, size_t n);
 /* The plain table form, for machines without the instruction and for tests. */
 uint32_t mu_crc32c_table(uint32_t crc, const void *p, size_t n);
+/* That of two stretches of bytes one after the other, from their own; b is of n bytes. */
+uint32_t mu_crc32c_join(uint32_t a, uint32_t b, uint64_t n);
 
 /* Checksums that are stored beside data are masked, so that a checksum of data that holds
  * checksums stays good. */

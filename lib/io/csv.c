@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/io/csv.h"
 
+#include "lib/base/log.h"
 #include "lib/io/gz.h"
 
 enum { MAX_TEXT = 1 << 30, MAX_FIELDS = 1 << 20 };
@@ -9,7 +10,8 @@ struct table {
 	const char *source;
 	double *v;
 	size_t n, cap;
-	int64_t rows, fields;
+	int64_t rows, fields, skipped;
+	bool skip_bad;
 };
 
 /* One number and nothing else but blanks around it. */
@@ -112,22 +114,36 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 		if (stop > at && stop[-1] == '\r')
 			stop--;
 		bool skip = stop == at || *at == '#' || (line == 1 && is_heading(at, stop));
+		size_t good = t->n;
 		int rc = skip ? 0 : read_row(t, at, stop, line, err);
-		if (rc)
+		if (rc && !(t->skip_bad && rc == -(int)MU_INVALID_ARGUMENT))
 			return rc;
+		if (rc) {
+			mu_warn("data", "left out: %s", err->msg);
+			t->n = good;
+			t->skipped++;
+		}
 		at = next;
 	}
 	if (!t->rows)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: holds no rows", t->source);
+	if (t->skipped)
+		mu_warn("data", "%s: %lld of %lld rows were left out", t->source,
+			(long long)t->skipped, (long long)(t->rows + t->skipped));
 	return 0;
 }
 
-int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, struct mu_err *err)
+static int parse(struct mu_tensor *out, struct mu_span text, const char *source, bool skip_bad,
+		 struct mu_err *err)
 {
-	struct table t = {.source = source};
+	struct table t = {.source = source, .skip_bad = skip_bad};
+	struct mu_err own;
 	struct mu_shape shape;
 	struct mu_tensor made;
-	int rc = read_rows(&t, text, err);
+	int rc;
+
+	err = err ? err : &own; /* what is left out is told, too */
+	rc = read_rows(&t, text, err);
 
 	if (!rc)
 		rc = mu_shape_set(&shape, 2, (int64_t[]){t.rows, t.fields}, err);
@@ -141,10 +157,15 @@ int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
 	return rc;
 }
 
-int mu_csv_read(struct mu_tensor *out, const char *path, struct mu_err *err)
+int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, struct mu_err *err)
+{
+	return parse(out, text, source, false, err);
+}
+
+int mu_csv_read(struct mu_tensor *out, const char *path, bool skip_bad, struct mu_err *err)
 {
 	MU_AUTO_BUF text = {0};
 	int rc = mu_gz_read_file(&text, path, MAX_TEXT, err);
 
-	return rc ? rc : mu_csv_parse(out, mu_buf_span(&text), path, err);
+	return rc ? rc : parse(out, mu_buf_span(&text), path, skip_bad, err);
 }

@@ -7,8 +7,9 @@
 
 /* Every row must have the same number of fields, each a number.  A first row that is no numbers is
  * taken as a heading and left out; empty lines and lines that start with # too.  The result is a
- * double tensor [rows, fields]; a bad field names file, line and column. */
-int mu_csv_read(struct mu_tensor *out, const char *path, struct mu_err *err);
+ * double tensor [rows, fields]; a bad field names file, line and column.
+ * skip_bad: such a row is told in the log and left out. */
+int mu_csv_read(struct mu_tensor *out, const char *path, bool skip_bad, struct mu_err *err);
 /* The same from text at hand. */
 int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source,
 		 struct mu_err *err);

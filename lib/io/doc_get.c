@@ -145,23 +145,29 @@ static unsigned distance(const char *a, const char *b)
 	return row[nb];
 }
 
+static bool is_known(const char *key, const char *const *known)
+{
+	while (*known && strcmp(key, *known) != 0)
+		known++;
+	return *known;
+}
+
 int mu_doc_known_keys(const struct mu_doc_node *map, const char *const *known, struct mu_err *err)
 {
 	mu_doc_each(map, c)
 	{
 		const char *near = NULL;
 		unsigned best = 4; /* more edits than that is another word */
-		bool found = false;
-		for (const char *const *k = known; *k && !found; k++) {
+
+		if (is_known(c->key, known))
+			continue;
+		for (const char *const *k = known; *k; k++) {
 			unsigned d = distance(c->key, *k);
-			found = strcmp(c->key, *k) == 0;
 			if (d < best && 2 * d <= strlen(*k)) {
 				best = d;
 				near = *k;
 			}
 		}
-		if (found)
-			continue;
 		if (near)
 			return mu_doc_fail(c, err, MU_INVALID_ARGUMENT,
 					   "unknown field; did you mean '%s'?", near);

@@ -10,6 +10,7 @@
 
 #include "lib/base/pb.h"
 #include "lib/io/folders.h"
+#include "lib/io/png.h"
 #include "lib/io/tfrecord.h"
 
 struct mu_event_writer {
@@ -218,4 +219,25 @@ void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const doub
 	put_buckets(summary, counts);
 	mu_pb_end(summary, histo);
 	mu_pb_end(summary, value);
+}
+
+int mu_summary_image(struct mu_buf *summary, const char *tag, const unsigned char *pixels,
+		     uint32_t height, uint32_t width, unsigned channels, struct mu_err *err)
+{
+	MU_AUTO_BUF png = {0};
+	size_t value, image;
+	int rc = mu_png_write(&png, pixels, height, width, channels, err);
+
+	if (rc)
+		return mu_wrap(err, "summary '%s'", tag);
+	value = mu_pb_begin(summary, 1);
+	mu_pb_put_str(summary, 1, tag);
+	image = mu_pb_begin(summary, 4);
+	mu_pb_put_int(summary, 1, height);
+	mu_pb_put_int(summary, 2, width);
+	mu_pb_put_int(summary, 3, channels);
+	mu_pb_put_bytes(summary, 4, mu_buf_span(&png));
+	mu_pb_end(summary, image);
+	mu_pb_end(summary, value);
+	return 0;
 }

@@ -28,4 +28,8 @@ void mu_summary_scalar(struct mu_buf *summary, const char *tag, float value);
 void mu_summary_histogram(struct mu_buf *summary, struct mu_span tag, const double *values,
 			  size_t n);
 
+/* A picture, as mu_png_write takes it. */
+int mu_summary_image(struct mu_buf *summary, const char *tag, const unsigned char *pixels,
+		     uint32_t height, uint32_t width, unsigned channels, struct mu_err *err);
+
 #endif

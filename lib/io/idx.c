@@ -4,6 +4,10 @@
 
 #include <arpa/inet.h>
 #include <endian.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "lib/io/gz.h"
 
@@ -28,20 +32,23 @@ static enum mu_dtype type_of(unsigned char code)
 	return MU_DT_INVALID;
 }
 
+#define TO_HOST(bits)                                                                              \
+	for (int64_t i = 0; i < t->shape.count; i++)                                               \
+	MU_DATA(uint##bits##_t, t)[i] = be##bits##toh(MU_DATA(uint##bits##_t, t)[i])
+
 static void to_host(struct mu_tensor *t)
 {
-	for (int64_t i = 0; i < t->shape.count; i++)
-		switch (mu_dtype_size(t->dtype)) {
-		case 2:
-			MU_DATA(uint16_t, t)[i] = be16toh(MU_DATA(uint16_t, t)[i]);
-			break;
-		case 4:
-			MU_DATA(uint32_t, t)[i] = be32toh(MU_DATA(uint32_t, t)[i]);
-			break;
-		case 8:
-			MU_DATA(uint64_t, t)[i] = be64toh(MU_DATA(uint64_t, t)[i]);
-			break;
-		}
+	switch (mu_dtype_size(t->dtype)) {
+	case 2:
+		TO_HOST(16);
+		break;
+	case 4:
+		TO_HOST(32);
+		break;
+	case 8:
+		TO_HOST(64);
+		break;
+	}
 }
 
 static int read_head(struct mu_span file, const char *path, enum mu_dtype *dtype,
@@ -67,7 +74,57 @@ static int read_head(struct mu_span file, const char *path, enum mu_dtype *dtype
 	return 0;
 }
 
-int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err)
+/* A tensor for the elements, when they fit the `have` bytes behind the head. */
+static int make(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
+		size_t head, uint64_t have, const char *path, struct mu_err *err)
+{
+	size_t size = mu_dtype_size(dtype);
+
+	if (have % size || have / size != (uint64_t)shape->count)
+		return mu_fail(
+		    err, MU_DATA_LOSS,
+		    "%s: offset %zu: shape %s of %s does not fit the %llu bytes that follow", path,
+		    head, mu_shape_str(shape), mu_dtype_name(dtype), (unsigned long long)have);
+	if (mu_tensor_new(out, dtype, shape, err))
+		return mu_wrap(err, "%s", path);
+	return 0;
+}
+
+/* A plain file goes straight into the tensor: large ones are read at the speed of memory. */
+static int read_plain(struct mu_tensor *out, int fd, uint64_t size, const char *path,
+		      struct mu_err *err)
+{
+	char first[4 + 4 * MU_MAX_RANK];
+	ssize_t n = pread(fd, first, sizeof(first), 0);
+	struct mu_shape shape = {0};
+	enum mu_dtype dtype = MU_DT_INVALID;
+	struct mu_tensor t;
+	size_t head = 0, done = 0;
+	int rc;
+
+	if (n < 0)
+		return mu_fail_errno(err, errno, "cannot read %s", path);
+	rc = read_head((struct mu_span){first, (size_t)n}, path, &dtype, &shape, &head, err);
+	if (!rc)
+		rc = make(&t, dtype, &shape, head, size - head, path, err);
+	if (rc)
+		return rc;
+	while (done < size - head) {
+		n = pread(fd, (char *)t.data + done, size - head - done, (off_t)(head + done));
+		if (n <= 0 && !(n < 0 && errno == EINTR)) {
+			mu_tensor_unref(&t);
+			return n < 0 ? mu_fail_errno(err, errno, "cannot read %s", path)
+				     : mu_fail(err, MU_DATA_LOSS,
+					       "%s: offset %zu: the file became shorter", path,
+					       head + done);
+		}
+		done += n > 0 ? (size_t)n : 0;
+	}
+	*out = t;
+	return 0;
+}
+
+static int read_packed(struct mu_tensor *out, const char *path, struct mu_err *err)
 {
 	MU_AUTO_BUF file = {0};
 	struct mu_shape shape = {0};
@@ -77,17 +134,31 @@ int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err)
 	int rc;
 
 	if ((rc = mu_gz_read_file(&file, path, MAX_FILE, err)) ||
-	    (rc = read_head(mu_buf_span(&file), path, &dtype, &shape, &head, err)))
+	    (rc = read_head(mu_buf_span(&file), path, &dtype, &shape, &head, err)) ||
+	    (rc = make(&t, dtype, &shape, head, file.len - head, path, err)))
 		return rc;
-	size_t have = file.len - head, size = mu_dtype_size(dtype);
-	if (have % size || have / size != (uint64_t)shape.count)
-		return mu_fail(
-		    err, MU_DATA_LOSS,
-		    "%s: offset %zu: shape %s of %s does not fit the %zu bytes that follow", path,
-		    head, mu_shape_str(&shape), mu_dtype_name(dtype), have);
-	if ((rc = mu_tensor_new(&t, dtype, &shape, err)))
-		return mu_wrap(err, "%s", path);
-	memcpy(t.data, file.data + head, have);
+	memcpy(t.data, file.data + head, file.len - head);
+	*out = t;
+	return 0;
+}
+
+int mu_idx_read(struct mu_tensor *out, const char *path, struct mu_err *err)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC), rc;
+	unsigned char magic[2] = {0, 0};
+	struct mu_tensor t;
+	struct stat st;
+
+	if (fd < 0)
+		return mu_fail_errno(err, errno, "cannot read %s", path);
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_size <= MAX_FILE &&
+	    pread(fd, magic, 2, 0) == 2 && !(magic[0] == 0x1f && magic[1] == 0x8b))
+		rc = read_plain(&t, fd, (uint64_t)st.st_size, path, err);
+	else
+		rc = read_packed(&t, path, err);
+	close(fd);
+	if (rc)
+		return rc;
 	to_host(&t);
 	*out = t;
 	return 0;

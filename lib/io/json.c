@@ -111,29 +111,65 @@ int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, 
 	return 0;
 }
 
+static void put_escape(struct mu_buf *out, unsigned char c)
+{
+	if (c == '"' || c == '\\')
+		mu_buf_printf(out, "\\%c", c);
+	else if (c == '\n')
+		mu_buf_puts(out, "\\n");
+	else if (c == '\t')
+		mu_buf_puts(out, "\\t");
+	else
+		mu_buf_printf(out, "\\u%04x", c);
+}
+
 void mu_json_quote(struct mu_buf *out, struct mu_span text)
 {
+	size_t from = 0;
+
 	mu_buf_putc(out, '"');
 	for (size_t i = 0; i < text.len; i++) {
 		unsigned char c = (unsigned char)text.data[i];
-		if (c == '"' || c == '\\')
-			mu_buf_printf(out, "\\%c", c);
-		else if (c == '\n')
-			mu_buf_puts(out, "\\n");
-		else if (c == '\t')
-			mu_buf_puts(out, "\\t");
-		else if (c < 0x20 || c == 0x7f)
-			mu_buf_printf(out, "\\u%04x", c);
-		else
-			mu_buf_putc(out, (char)c);
+
+		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
+			continue;
+		mu_buf_put(out, text.data + from, i - from);
+		put_escape(out, c);
+		from = i + 1;
 	}
+	if (from < text.len)
+		mu_buf_put(out, text.data + from, text.len - from);
 	mu_buf_putc(out, '"');
+}
+
+static void write_digits(struct mu_buf *out, bool negative, uint64_t n)
+{
+	char text[24];
+	size_t at = sizeof(text);
+
+	do
+		text[--at] = (char)('0' + n % 10);
+	while (n /= 10);
+	if (negative)
+		text[--at] = '-';
+	mu_buf_put(out, text + at, sizeof(text) - at);
+}
+
+/* Most numbers are counts. */
+static bool write_count(struct mu_buf *out, double v)
+{
+	if (!(v >= 0 && v < 1e15) || signbit(v) || v != (double)(uint64_t)v)
+		return false;
+	write_digits(out, false, (uint64_t)v);
+	return true;
 }
 
 static void write_number(struct mu_buf *out, double v)
 {
 	char text[32];
 
+	if (write_count(out, v))
+		return;
 	if (!isfinite(v)) {
 		mu_buf_puts(out, "null"); /* JSON has no other word for it */
 		return;
@@ -164,7 +200,7 @@ static void write_node(struct mu_buf *out, const struct mu_doc_node *n, bool pre
 		mu_buf_puts(out, n->b ? "true" : "false");
 		return;
 	case MU_DOC_INT:
-		mu_buf_printf(out, "%lld", (long long)n->i);
+		write_digits(out, n->i < 0, n->i < 0 ? -(uint64_t)n->i : (uint64_t)n->i);
 		return;
 	case MU_DOC_FLOAT:
 		write_number(out, n->f);

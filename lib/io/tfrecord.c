@@ -127,7 +127,8 @@ static bool sum_holds(const char *p, size_t n, const char *stored)
 	return mu_crc32c_mask(mu_crc32c(0, p, n)) == want;
 }
 
-static int read_frame(struct mu_tfrecord_reader *r, struct mu_err *err)
+/* The head of a record into r->buf, and the length that it tells. */
+static int read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err *err)
 {
 	uint64_t len;
 	int rc = take(r, MU_TFRECORD_HEAD, err);
@@ -145,6 +146,17 @@ static int read_frame(struct mu_tfrecord_reader *r, struct mu_err *err)
 			       "%s: the record at offset %" PRIu64 " has %" PRIu64
 			       " bytes, more than the %" PRIu64 " allowed",
 			       r->path, r->offset, len, r->max);
+	*out = len;
+	return 0;
+}
+
+static int read_frame(struct mu_tfrecord_reader *r, struct mu_err *err)
+{
+	uint64_t len;
+	int rc = read_head(r, &len, err);
+
+	if (rc)
+		return rc;
 	rc = take(r, len + MU_TFRECORD_FOOT, err);
 	if (rc)
 		return rc;
@@ -174,6 +186,23 @@ int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struc
 				   r->buf.len - MU_TFRECORD_HEAD - MU_TFRECORD_FOOT};
 	r->offset += r->buf.len;
 	return 1;
+}
+
+int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err)
+{
+	uint64_t len;
+	int rc;
+
+	mu_buf_clear(&r->buf);
+	clearerr(r->file);
+	rc = read_head(r, &len, err);
+	if (!rc)
+		rc = take(r, len + MU_TFRECORD_FOOT, err);
+	if (!rc)
+		r->offset += r->buf.len;
+	else
+		fseeko(r->file, (off_t)r->offset, SEEK_SET);
+	return rc;
 }
 
 uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r)

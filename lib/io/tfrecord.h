@@ -24,6 +24,9 @@ int mu_tfrecord_open(struct mu_tfrecord_reader **out, const char *path, struct m
  * the file is OUT_OF_RANGE (a writer may still be at it: the next call tries again), a wrong
  * checksum or a length over max_record is DATA_LOSS; both name file and offset. */
 int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struct mu_err *err);
+/* Goes on behind a record that mu_tfrecord_next would not give; DATA_LOSS or OUT_OF_RANGE when its
+ * length is not to be trusted or leads beyond the file, so that nothing can be found there. */
+int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err);
 uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r); /* of the next record */
 void mu_tfrecord_set_max(struct mu_tfrecord_reader *r, uint64_t max_record); /* 1 GiB unless set */
 void mu_tfrecord_reader_free(struct mu_tfrecord_reader *r);

@@ -305,6 +305,11 @@ const struct mu_op_def *mu_op_at(unsigned i)
 	return i < n_defs ? &defs[i] : NULL;
 }
 
+enum mu_attr_kind mu_attr_kind_named(struct mu_span name)
+{
+	return kind_of(name.data, name.len);
+}
+
 unsigned mu_op_rows(void)
 {
 	return MU_COUNT(rows);

@@ -58,7 +58,8 @@ struct mu_op_def {
 const struct mu_op_def *mu_op_find(const char *name); /* NULL when unknown; thread-safe */
 const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, const char *name);
 const struct mu_op_def *mu_op_at(unsigned i); /* in the table's order; NULL past the end */
-unsigned mu_op_rows(void);                    /* rows written, well formed or not: for tests */
+enum mu_attr_kind mu_attr_kind_named(struct mu_span name); /* "int", "list(type)", … */
+unsigned mu_op_rows(void); /* rows written, well formed or not: for tests */
 
 /* The types of all inputs or outputs of a node, lists expanded.  Fails naming the attribute that is
  * missing or of another kind.  *types is from the arena. */
@@ -67,6 +68,12 @@ int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype
 		      unsigned *count, struct mu_err *err);
 int mu_op_output_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,
 		       unsigned *count, struct mu_err *err);
+/* How many tensors an argument of the node's op stands for. */
+int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigned *out,
+		    struct mu_err *err);
+/* The first port of an output by its name. */
+int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *out,
+		      struct mu_err *err);
 /* Whether a node of a graph has the inputs that its op and attributes call for, each of the right
  * type.  A kernel may then trust its count of inputs and, but for what a Recv brings, their types.
  * Scratch comes from the arena. */

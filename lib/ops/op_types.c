@@ -66,6 +66,44 @@ static int arg_types(const struct mu_node *n, const struct mu_arg_def *a, struct
 	return 0;
 }
 
+static int need_def(const struct mu_node *n, struct mu_err *err)
+{
+	return n->def ? 0 : mu_fail(err, MU_NOT_FOUND, "Op type not registered '%s'", n->op);
+}
+
+int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigned *out,
+		    struct mu_err *err)
+{
+	struct mu_arena arena;
+	struct type_list l = {.arena = &arena};
+
+	mu_arena_init(&arena);
+	int rc = arg_types(n, a, &l, err);
+	mu_arena_fini(&arena);
+	if (!rc)
+		*out = l.count;
+	return rc;
+}
+
+int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *out,
+		      struct mu_err *err)
+{
+	unsigned port = 0, many;
+	int rc = need_def(n, err);
+
+	for (unsigned i = 0; !rc && i < n->def->n_outputs; i++) {
+		if (mu_span_is(name, n->def->outputs[i].name)) {
+			*out = port;
+			return 0;
+		}
+		rc = mu_op_arg_count(n, &n->def->outputs[i], &many, err);
+		port += many;
+	}
+	return rc ? rc
+		  : mu_fail(err, MU_INVALID_ARGUMENT, "op %s has no output '%.*s'", n->op,
+			    (int)(name.len < 80 ? name.len : 80), name.data);
+}
+
 static int all_types(const struct mu_node *n, const struct mu_arg_def *args, unsigned n_args,
 		     struct mu_arena *arena, enum mu_dtype **types, unsigned *count,
 		     struct mu_err *err)
@@ -80,11 +118,6 @@ static int all_types(const struct mu_node *n, const struct mu_arg_def *args, uns
 	*types = l.types;
 	*count = l.count;
 	return 0;
-}
-
-static int need_def(const struct mu_node *n, struct mu_err *err)
-{
-	return n->def ? 0 : mu_fail(err, MU_NOT_FOUND, "Op type not registered '%s'", n->op);
 }
 
 int mu_op_input_types(const struct mu_node *n, struct mu_arena *a, enum mu_dtype **types,

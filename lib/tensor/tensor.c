@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/tensor/tensor.h"
+#include "lib/tensor/object.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "lib/tensor/arena.h"
 #include "lib/tensor/small.h"
 
 _Atomic size_t mu_tensor_limit = (size_t)16 << 30;
@@ -122,6 +124,7 @@ static size_t element_size(enum mu_dtype t)
 {
 	return t == MU_STRING     ? sizeof(struct mu_string)
 	       : t == MU_RESOURCE ? sizeof(struct mu_handle)
+	       : t == MU_VARIANT  ? sizeof(struct mu_object *)
 				  : mu_dtype_size(t);
 }
 
@@ -133,6 +136,9 @@ static void fini_elements(struct mu_tbuf *b)
 	else if (b->dtype == MU_RESOURCE)
 		for (int64_t i = 0; i < b->count; i++)
 			mu_handle_fini(&((struct mu_handle *)b->data)[i]);
+	else if (b->dtype == MU_VARIANT)
+		for (int64_t i = 0; i < b->count; i++)
+			mu_object_unref(((struct mu_object **)b->data)[i]);
 }
 
 enum { HEAD = (sizeof(struct mu_tbuf) + ALIGN - 1) / ALIGN * ALIGN };
@@ -147,6 +153,30 @@ static void release_own(struct mu_tbuf *b)
 {
 	fini_elements(b);
 	small_free(b, whole_size(b->size));
+}
+
+static void release_arena(struct mu_tbuf *b)
+{
+	arena_free(b->data, b->size);
+	small_free(b, HEAD);
+}
+
+/* Plain memory of large tensors can be shown to other tasks, so the header stays outside. */
+static struct mu_tbuf *new_in_arena(size_t bytes)
+{
+	void *data = arena_alloc(bytes);
+	struct mu_tbuf *b;
+
+	if (!data)
+		return NULL;
+	b = small_alloc(HEAD);
+	if (!b) {
+		arena_free(data, bytes);
+		return NULL;
+	}
+	b->data = data;
+	b->release = release_arena;
+	return b;
 }
 
 int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_shape *shape,
@@ -164,18 +194,25 @@ int mu_tensor_new(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_sh
 			       "a tensor of shape %s and type %s is over the limit of %zu bytes",
 			       mu_shape_str(shape), mu_dtype_name(dtype),
 			       atomic_load_explicit(&mu_tensor_limit, memory_order_relaxed));
-	struct mu_tbuf *b = small_alloc(whole_size(bytes));
+	struct mu_tbuf *b = mu_dtype_size(dtype) ? new_in_arena(bytes) : NULL;
+	if (!b) {
+		b = small_alloc(whole_size(bytes));
+		if (b) {
+			b->data = (char *)b + HEAD;
+			b->release = release_own;
+		}
+	}
 	if (!b)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
 			       "out of memory for a tensor of shape %s and type %s",
 			       mu_shape_str(shape), mu_dtype_name(dtype));
 	atomic_init(&b->refs, 1);
+	atomic_init(&b->lent, 0);
 	b->dtype = dtype;
 	b->size = bytes;
 	b->count = shape->count;
-	b->data = (char *)b + HEAD;
-	b->release = release_own;
 	b->owner = NULL;
+	b->device = false;
 	if (!mu_dtype_size(dtype))
 		memset(b->data, 0, bytes);
 	out->dtype = dtype;
@@ -196,6 +233,7 @@ void mu_tensor_wrap(struct mu_tensor *out, enum mu_dtype dtype, const struct mu_
 	struct mu_tbuf *b = MU_NEW(struct mu_tbuf);
 
 	atomic_init(&b->refs, 1);
+	atomic_init(&b->lent, 0);
 	b->dtype = dtype;
 	b->count = shape->count;
 	b->size = (size_t)shape->count * element_size(dtype);
@@ -216,8 +254,10 @@ struct mu_tensor mu_tensor_reshaped(const struct mu_tensor *t, const struct mu_s
 int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = mu_tensor_new(&t, in->dtype, &in->shape, err);
 
+	if (in->buf && in->buf->device)
+		return mu_fail(err, MU_INTERNAL, "a tensor of a GPU was to be copied on the host");
+	int rc = mu_tensor_new(&t, in->dtype, &in->shape, err);
 	if (rc)
 		return rc;
 	int64_t n = in->shape.count;
@@ -230,8 +270,11 @@ int mu_tensor_copy(struct mu_tensor *out, const struct mu_tensor *in, struct mu_
 		for (int64_t i = 0; i < n; i++)
 			mu_handle_copy(&MU_DATA(struct mu_handle, &t)[i],
 				       &MU_DATA(struct mu_handle, in)[i]);
-	else if (n)
-		memcpy(t.data, in->data, (size_t)n * mu_dtype_size(in->dtype));
+	else if (in->dtype == MU_VARIANT)
+		for (int64_t i = 0; i < n; i++)
+			MU_DATA(struct mu_object *, &t)
+	[i] = mu_object_ref(MU_DATA(struct mu_object *, in)[i]);
+	else if (n) memcpy(t.data, in->data, (size_t)n * mu_dtype_size(in->dtype));
 	*out = t;
 	return 0;
 }

@@ -76,12 +76,14 @@ struct mu_handle {
 
 struct mu_tbuf {
 	_Atomic uint32_t refs;
+	_Atomic uint32_t lent; /* of these, references of tasks that are shown the memory */
 	enum mu_dtype dtype;
+	bool device; /* memory of a GPU: an address that nothing on the host may follow */
 	size_t size; /* bytes at data */
 	int64_t count;
 	void *data;
 	void (*release)(struct mu_tbuf *b); /* called at the last unref */
-	void *owner;                        /* for release */
+	void *owner; /* for release; not NULL: somebody else's memory, not to be written to */
 };
 
 struct mu_tensor { /* the shape last: of a small one only the first bytes are ever touched */
@@ -138,6 +140,17 @@ struct mu_tensor mu_tensor_reshaped(const struct mu_tensor *t, const struct mu_s
 static inline bool mu_tensor_is_sole(const struct mu_tensor *t)
 {
 	return t->buf && atomic_load_explicit(&t->buf->refs, memory_order_acquire) == 1;
+}
+/* Whether its memory may be written to: nobody else reads it, and it is our own. */
+static inline bool mu_tensor_is_own(const struct mu_tensor *t)
+{
+	return mu_tensor_is_sole(t) && !t->buf->owner;
+}
+/* Another task looks at its memory, as a copy that was sent would be: to be replaced, not updated.
+ */
+static inline bool mu_tensor_is_lent(const struct mu_tensor *t)
+{
+	return atomic_load_explicit(&t->buf->lent, memory_order_acquire) != 0;
 }
 size_t mu_tensor_bytes(const struct mu_tensor *t); /* payload, strings included */
 

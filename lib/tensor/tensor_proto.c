@@ -325,9 +325,14 @@ static int repeat_last(struct mu_tensor *t, int64_t have, struct mu_err *err)
 static int fill_from_lists(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
 {
 	const struct list_form *form = &forms[t->dtype];
-	int64_t values = count_values(proto, form), have = values / form->per_element;
+	int64_t values, have;
 	int rc;
 
+	if (!form->per_element) /* MU_VARIANT, which has no list */
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "variant tensors (lists, datasets) cannot leave their task");
+	values = count_values(proto, form);
+	have = values / form->per_element;
 	if (values % form->per_element || have > t->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%lld values are too many for a tensor of shape %s and type %s",
@@ -374,6 +379,19 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 	*out = t;
 	t = (struct mu_tensor){0};
 	return 0;
+}
+
+bool mu_tensor_parse_shared(struct mu_tensor *out, struct mu_span proto, const char *at,
+			    const struct mu_tensor *t)
+{
+	struct head h;
+
+	if (read_head(&h, proto, NULL) || !h.has_content || h.content.data != at ||
+	    h.dtype != t->dtype || h.dtype == MU_BOOL || !mu_dtype_size(h.dtype) ||
+	    h.shape.count != t->shape.count || h.content.len != mu_tensor_bytes(t))
+		return false;
+	*out = mu_tensor_reshaped(t, &h.shape);
+	return true;
 }
 
 /* ---- writing ---- */

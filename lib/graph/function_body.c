@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* From a FunctionDef to a graph.
+ *
+ * Within a function an input is named "argument", "node:output:k" (output k of those that go by
+ * that name) or "^node", and an attribute may be "$name", a placeholder for the call's.  What
+ * neither an output nor a control output reaches is left out; a function without control outputs is
+ * of the old kind, of which every stateful node counts. */
+#include <stdlib.h>
+
+#include "lib/base/pb.h"
+#include "lib/graph/graph_index.h"
+#include "lib/graph/library.h"
+
+enum { F_NODE = 3, F_RET = 4, F_CONTROL_RET = 6 };
+
+struct body {
+	struct mu_graph *g;
+	const struct mu_function *f;
+	unsigned n_args;
+	struct mu_node call; /* for the types: a call of the function */
+	struct mu_err *err;
+};
+
+/* ---- attributes ---- */
+
+static int fill_placeholders(struct body *b, struct mu_node *n)
+{
+	for (unsigned i = 0; i < n->n_attrs; i++) {
+		struct mu_attr *v = &n->attrs[i].value;
+		if (v->kind != MU_ATTR_PLACEHOLDER)
+			continue;
+		const struct mu_attr *given = mu_node_attr(&b->call, v->s.data);
+		if (!given)
+			return mu_fail(b->err, MU_INVALID_ARGUMENT,
+				       "node '%s': the call gives no attribute '%s'", n->name,
+				       v->s.data);
+		mu_attr_copy(v, given, &b->g->arena);
+	}
+	return 0;
+}
+
+/* ---- arguments ---- */
+
+static int add_numbered(struct body *b, const char *name, const char *op, enum mu_dtype type,
+			unsigned index, struct mu_node **out)
+{
+	struct mu_attr t = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(type)};
+	struct mu_attr i = {.kind = MU_ATTR_INT, .i = index};
+	int rc = mu_graph_add(b->g, name, op, out, b->err);
+
+	if (rc)
+		return rc;
+	mu_node_set_attr(b->g, *out, "T", &t);
+	mu_node_set_attr(b->g, *out, "index", &i);
+	return 0;
+}
+
+/* One _Arg for each input: of a list, "name" is the first and "name:1" the next. */
+static int add_args(struct body *b, struct mu_arena *scratch)
+{
+	enum mu_dtype *types;
+	struct mu_node *n;
+	int rc = mu_op_input_types(&b->call, scratch, &types, &b->n_args, b->err);
+
+	for (unsigned a = 0, i = 0; !rc && a < b->f->def.n_inputs; a++) {
+		unsigned many = 0;
+		rc = mu_op_arg_count(&b->call, &b->f->def.inputs[a], &many, b->err);
+		for (unsigned k = 0; !rc && k < many; k++, i++) {
+			const char *name = b->f->def.inputs[a].name;
+			if (k)
+				name = mu_arena_printf(scratch, "%s_arg_%u", name, k);
+			rc = add_numbered(b, name, "_Arg", types[i], i, &n);
+		}
+	}
+	return rc;
+}
+
+/* ---- inputs ---- */
+
+static int no_input(struct body *b, const char *of, struct mu_span text)
+{
+	return mu_fail(b->err, MU_INVALID_ARGUMENT,
+		       "'%s' names the input '%.*s', which there is not", of,
+		       (int)(text.len < 160 ? text.len : 160), text.data);
+}
+
+/* "name", "name:k", "node:output:k", "^node". */
+static int resolve(struct body *b, const char *of, struct mu_span text, struct mu_input *out)
+{
+	struct mu_span part[3] = {{NULL, 0}};
+	unsigned n = 0, port = 0;
+	bool control = text.len && text.data[0] == '^';
+	const char *at = text.data + control, *end = text.data + text.len;
+	char *stop;
+
+	while (n < 3) {
+		const char *colon = memchr(at, ':', (size_t)(end - at));
+		part[n++] = (struct mu_span){at, (size_t)((colon ? colon : end) - at)};
+		if (!colon)
+			break;
+		at = colon + 1;
+	}
+	struct mu_node *from = mu_graph_index_find(b->g, part[0].data, part[0].len);
+	if (!from)
+		return no_input(b, of, text);
+	*out = (struct mu_input){from, control ? MU_CONTROL : 0};
+	if (n == 1)
+		return 0;
+	unsigned long k = strtoul(part[n - 1].data, &stop, 10);
+	if (stop != part[n - 1].data + part[n - 1].len || !part[n - 1].len || k > INT32_MAX)
+		return no_input(b, of, text);
+	if (n == 2) { /* element k of an argument that is a list */
+		MU_AUTO_BUF name = {0};
+		mu_buf_printf(&name, "%s_arg_%lu", from->name, k);
+		out->node = k ? mu_graph_find(b->g, name.data) : from;
+		return out->node ? 0 : no_input(b, of, text);
+	}
+	int rc = mu_op_output_port(from, part[1], &port, b->err);
+	if (rc)
+		return mu_wrap(b->err, "'%s'", of);
+	out->port = (int)(port + k);
+	return 0;
+}
+
+static int link_node(struct body *b, struct mu_node *n)
+{
+	struct mu_span *texts = n->user;
+
+	n->user = NULL;
+	for (; texts->data; texts++) {
+		struct mu_input in;
+		int rc = resolve(b, n->name, *texts, &in);
+		if (rc)
+			return rc;
+		if (in.port != MU_CONTROL && n->n_controls)
+			return mu_fail(b->err, MU_INVALID_ARGUMENT,
+				       "Node '%s': the control inputs must come after all others",
+				       n->name);
+		n->inputs[n->n_inputs + n->n_controls] = in;
+		n->n_inputs += in.port != MU_CONTROL;
+		n->n_controls += in.port == MU_CONTROL;
+	}
+	return 0;
+}
+
+/* ---- outputs ---- */
+
+/* The map entry of this key in field `number`, or empty. */
+static struct mu_span map_value(struct mu_span proto, uint32_t number, const char *key)
+{
+	struct mu_pb m = mu_pb_of(proto), e;
+	struct mu_pb_field f, g;
+
+	while (mu_pb_next(&m, &f)) {
+		struct mu_span k = {"", 0}, v = {"", 0};
+		if (f.number != number || f.type != MU_PB_BYTES)
+			continue;
+		for (e = mu_pb_of(f.bytes); mu_pb_next(&e, &g);)
+			*(g.number == 1 ? &k : &v) = g.bytes;
+		if (mu_span_is(k, key))
+			return v;
+	}
+	return (struct mu_span){"", 0};
+}
+
+static int add_ret(struct body *b, unsigned a, unsigned k, enum mu_dtype type, unsigned index)
+{
+	MU_AUTO_BUF name = {0};
+	struct mu_input in;
+	struct mu_node *n;
+	const char *out = b->f->def.outputs[a].name;
+	int rc = resolve(b, out, map_value(b->f->proto, F_RET, out), &in);
+
+	if (rc)
+		return rc;
+	in.port += (int)k;
+	for (mu_buf_printf(&name, "%s_RetVal_%u", out, k); mu_graph_find(b->g, name.data);)
+		mu_buf_putc(&name, '_');
+	if ((rc = add_numbered(b, name.data, "_Retval", type, index, &n)))
+		return rc;
+	mu_node_set_inputs(b->g, n, &in, 1, NULL, 0);
+	return 0;
+}
+
+static int add_rets(struct body *b, struct mu_arena *scratch)
+{
+	enum mu_dtype *types;
+	unsigned n;
+	int rc = mu_op_output_types(&b->call, scratch, &types, &n, b->err);
+
+	for (unsigned a = 0, i = 0; !rc && a < b->f->def.n_outputs; a++) {
+		unsigned many = 0;
+		rc = mu_op_arg_count(&b->call, &b->f->def.outputs[a], &many, b->err);
+		for (unsigned k = 0; !rc && k < many; k++, i++)
+			rc = add_ret(b, a, k, types[i], i);
+	}
+	return rc;
+}
+
+static int add_end(struct body *b)
+{
+	struct mu_pb m = mu_pb_of(b->f->proto), e;
+	struct mu_pb_field f, g;
+	MU_AUTO_BUF name = {0};
+	unsigned inner = b->g->n_nodes;
+	struct mu_node *end;
+	bool any = false;
+
+	for (mu_buf_puts(&name, "function_end"); mu_graph_find(b->g, name.data);)
+		mu_buf_putc(&name, '_');
+	int rc = mu_graph_add(b->g, name.data, "NoOp", &end, b->err);
+	while (!rc && mu_pb_next(&m, &f)) {
+		struct mu_span v = {"", 0};
+		struct mu_input in;
+		if (f.number != F_CONTROL_RET || f.type != MU_PB_BYTES)
+			continue;
+		any = true;
+		for (e = mu_pb_of(f.bytes); mu_pb_next(&e, &g);)
+			if (g.number == 2)
+				v = g.bytes;
+		if (!(rc = resolve(b, "control_ret", v, &in)))
+			mu_node_add_control(b->g, end, in.node);
+	}
+	for (unsigned i = b->n_args; !rc && !any && i < inner; i++) {
+		struct mu_node *n = b->g->nodes[i];
+		if (n->def && (n->def->flags & MU_OP_STATEFUL) && n->op[0] != '_')
+			mu_node_add_control(b->g, end, n);
+	}
+	return rc;
+}
+
+static void drop_unneeded(struct mu_graph *g, struct mu_arena *scratch)
+{
+	bool *needed = MU_ARENA_ARRAY(scratch, bool, g->n_nodes);
+	struct mu_node **todo = MU_ARENA_ARRAY(scratch, struct mu_node *, g->n_nodes);
+	unsigned n_todo = 0;
+
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		struct mu_node *n = g->nodes[i];
+		needed[i] = n->op[0] == '_' || i + 1 == g->n_nodes;
+		if (needed[i])
+			todo[n_todo++] = n;
+	}
+	while (n_todo) {
+		const struct mu_node *n = todo[--n_todo];
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			struct mu_node *from = n->inputs[k].node;
+			if (!needed[from->id]) {
+				needed[from->id] = true;
+				todo[n_todo++] = from;
+			}
+		}
+	}
+	mu_graph_keep(g, needed);
+}
+
+static int read_nodes(struct body *b)
+{
+	struct mu_pb m = mu_pb_of(b->f->proto);
+	size_t budget = mu_tensor_limit;
+	struct mu_pb_field f;
+	int rc = 0;
+
+	while (!rc && mu_pb_next(&m, &f))
+		if (f.number == F_NODE && f.type == MU_PB_BYTES &&
+		    !(rc = mu_graph_parse_node(b->g, f.bytes, &budget, b->err)))
+			rc = fill_placeholders(b, b->g->nodes[b->g->n_nodes - 1]);
+	for (unsigned i = b->n_args; i < b->g->n_nodes && !rc; i++)
+		rc = link_node(b, b->g->nodes[i]);
+	return rc;
+}
+
+int mu_library_body(struct mu_library *l, const struct mu_function *f,
+		    const struct mu_node_attr *attrs, unsigned n_attrs, struct mu_graph **out,
+		    struct mu_err *err)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct body b = {.g = g, .f = f, .err = err};
+	struct mu_arena scratch;
+	int rc;
+
+	b.call = (struct mu_node){.name = f->name,
+				  .op = f->name,
+				  .def = &f->def,
+				  .device = "",
+				  .attrs = (struct mu_node_attr *)attrs,
+				  .n_attrs = n_attrs};
+	g->library = mu_library_ref(l);
+	mu_arena_init(&scratch);
+	if (!(rc = add_args(&b, &scratch)) && !(rc = read_nodes(&b)) &&
+	    !(rc = add_rets(&b, &scratch)) && !(rc = add_end(&b)))
+		drop_unneeded(g, &scratch);
+	mu_arena_fini(&scratch);
+	if (rc)
+		return mu_wrap(err, "function %s", f->name);
+	*out = mu_steal(&g);
+	return 0;
+}

@@ -1,0 +1,394 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Puts functions' bodies in place of their calls.
+ *
+ * Calls are taken in the order of the nodes; bodies are appended, so calls within them come up in
+ * their turn.  A call that is gone keeps its struct expansion in `user`; at the end every input
+ * that names such a call is led on to what stands for it, and the calls are taken out.
+ *
+ * A body node without inputs of its own in the body waits for what the call waited for.  The node
+ * that ends with a call waits for its outputs and for whatever its function says must run; it is
+ * dropped again when nobody waits for it. */
+#include "lib/graph/inline.h"
+
+#include <string.h>
+
+#include "lib/graph/device_name.h"
+
+enum { MAX_DEPTH = 64, MAX_NODES = 1 << 22 };
+
+struct mu_node *inline_node(struct inliner *x, const struct mu_node *call, const char *name,
+			    const char *op, const struct mu_input *in, unsigned n_in)
+{
+	struct mu_node *n;
+
+	while (mu_graph_find(x->g, name))
+		name = mu_arena_printf(&x->scratch, "%s_", name);
+	mu_graph_add(x->g, name, op, &n, NULL);
+	n->device = call->device;
+	mu_node_set_inputs(x->g, n, in, n_in, NULL, 0);
+	return n;
+}
+
+void inline_type(struct inliner *x, struct mu_node *n, const char *attr, enum mu_dtype type)
+{
+	struct mu_attr a = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(type)};
+
+	mu_node_set_attr(x->g, n, attr, &a);
+}
+
+void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t value)
+{
+	struct mu_attr a = {.kind = MU_ATTR_INT, .i = value};
+
+	mu_node_set_attr(x->g, n, attr, &a);
+}
+
+/* ---- a body's nodes ---- */
+
+/* What a body node says of its device counts; of what it does not say, the call's. */
+static void merge_device(struct inliner *x, const struct mu_node *call, struct mu_node *n)
+{
+	struct mu_device_name own, outer;
+	MU_AUTO_BUF text = {0};
+
+	if (!*n->device) {
+		n->device = call->device;
+		return;
+	}
+	if (mu_device_parse(&own, n->device, NULL) || mu_device_parse(&outer, call->device, NULL) ||
+	    !mu_device_intersect(&own, &outer))
+		return;
+	mu_device_write(&text, &own);
+	mu_node_set_device(x->g, n, text.data ? text.data : "");
+}
+
+/* "loc:@other" within the body means the other's copy. */
+static void rename_class(struct inliner *x, const char *prefix, const struct mu_graph *body,
+			 struct mu_node *n)
+{
+	for (unsigned i = 0; i < n->n_attrs; i++) {
+		struct mu_attr *v = &n->attrs[i].value;
+		if (strcmp(n->attrs[i].name, "_class") ||
+		    (int)v->kind != MU_ATTR_LIST + MU_ATTR_STRING)
+			continue;
+		for (unsigned k = 0; k < v->n; k++) {
+			const char *name = v->ss[k].data;
+			if (strncmp(name, "loc:@", 5) || !mu_graph_find(body, name + 5))
+				continue;
+			v->ss[k] = mu_span_of(
+			    mu_arena_printf(&x->g->arena, "loc:@%s/%s", prefix, name + 5));
+		}
+	}
+}
+
+static int index_of(const struct mu_node *n, unsigned limit, unsigned *out, struct mu_err *err)
+{
+	int64_t i;
+	int rc = mu_node_attr_int(n, "index", &i, err);
+
+	if (!rc && (i < 0 || i >= limit))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "function body: argument %lld of %u is asked for", (long long)i,
+			       limit);
+	*out = (unsigned)i;
+	return rc;
+}
+
+static bool is_boundary(const struct mu_node *n)
+{
+	return !strcmp(n->op, "_Arg") || !strcmp(n->op, "_Retval");
+}
+
+static int map_input(struct inliner *x, const struct site *s, struct mu_input in,
+		     struct mu_input *out)
+{
+	unsigned index;
+	int rc;
+
+	if (strcmp(in.node->op, "_Arg")) {
+		*out = (struct mu_input){in.node->user, in.port};
+		return 0;
+	}
+	if ((rc = index_of(in.node, s->n_in, &index, x->err)))
+		return rc;
+	*out = s->in[index];
+	if (in.port == MU_CONTROL)
+		out->port = MU_CONTROL;
+	return 0;
+}
+
+static int link_copy(struct inliner *x, const struct site *s, const struct mu_node *n)
+{
+	unsigned total = n->n_inputs + n->n_controls;
+	struct mu_input *in = MU_ARENA_ARRAY(&x->scratch, struct mu_input, (size_t)total + 1);
+	bool inner = false;
+	int rc = 0;
+
+	for (unsigned k = 0; k < total && !rc; k++) {
+		inner |= strcmp(n->inputs[k].node->op, "_Arg") != 0;
+		rc = map_input(x, s, n->inputs[k], &in[k]);
+	}
+	if (rc)
+		return rc;
+	mu_node_set_inputs(x->g, n->user, in, n->n_inputs, in + n->n_inputs, n->n_controls);
+	if (!inner && s->after)
+		mu_node_add_control(x->g, n->user, s->after);
+	return 0;
+}
+
+static void remember_depth(struct inliner *x)
+{
+	if (x->n_depths < x->g->n_nodes) {
+		unsigned n = 2 * x->g->n_nodes;
+		x->depths = mu_xrealloc(x->depths, n);
+		memset(x->depths + x->n_depths, 0, n - x->n_depths);
+		x->n_depths = n;
+	}
+}
+
+/* Outputs by their number, and the end, which waits for them too. */
+static int collect(struct inliner *x, const struct site *s, const struct mu_graph *body,
+		   struct expansion *out)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < body->n_nodes; i++)
+		out->n_outs += !strcmp(body->nodes[i]->op, "_Retval");
+	out->outs = MU_ARENA_ARRAY(&x->scratch, struct mu_input, (size_t)out->n_outs + 1);
+	out->end = body->nodes[body->n_nodes - 1]->user;
+	for (unsigned i = 0; i < body->n_nodes && !rc; i++) {
+		const struct mu_node *n = body->nodes[i];
+		unsigned index;
+		if (strcmp(n->op, "_Retval") || (rc = index_of(n, out->n_outs, &index, x->err)) ||
+		    (rc = map_input(x, s, n->inputs[0], &out->outs[index])))
+			continue;
+		mu_node_add_control(x->g, out->end, out->outs[index].node);
+	}
+	if (!rc && s->after && !out->end->n_controls)
+		mu_node_add_control(x->g, out->end, s->after);
+	return rc;
+}
+
+static int copy_body(struct inliner *x, const struct site *s, struct mu_graph *body)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < body->n_nodes; i++) {
+		struct mu_node *n = body->nodes[i];
+		if (is_boundary(n))
+			continue;
+		const char *name = mu_arena_printf(&x->scratch, "%s/%s", s->name, n->name);
+		while (mu_graph_find(x->g, name))
+			name = mu_arena_printf(&x->scratch, "%s_", name);
+		struct mu_node *copy = mu_graph_copy_node_as(x->g, n, name);
+		merge_device(x, s->call, copy);
+		rename_class(x, s->name, body, copy);
+		remember_depth(x);
+		x->depths[copy->id] = (unsigned char)(x->depth + 1);
+		n->user = copy;
+	}
+	for (unsigned i = 0; i < body->n_nodes && !rc; i++)
+		if (!is_boundary(body->nodes[i]))
+			rc = link_copy(x, s, body->nodes[i]);
+	return rc;
+}
+
+int inline_body(struct inliner *x, const struct site *s, struct expansion *out)
+{
+	const struct mu_function *f = mu_library_find(x->g->library, s->f->name);
+	MU_AUTO(mu_graph_free) struct mu_graph *body = NULL;
+	int rc;
+
+	if (!f)
+		return mu_fail(x->err, MU_NOT_FOUND, "function %.80s is not in the graph's library",
+			       s->f->name);
+	if (x->depth >= MAX_DEPTH)
+		return mu_fail(x->err, MU_UNIMPLEMENTED,
+			       "functions call each other deeper than %d: does %.80s call itself?",
+			       MAX_DEPTH, s->f->name);
+	rc = mu_library_body(x->g->library, f, s->f->attrs, s->f->n_attrs, &body, x->err);
+	if (rc)
+		return rc;
+	if (x->g->n_nodes + body->n_nodes > MAX_NODES)
+		return mu_fail(x->err, MU_RESOURCE_EXHAUSTED,
+			       "with its functions put in the graph has over %d nodes", MAX_NODES);
+	if ((rc = copy_body(x, s, body)))
+		return rc;
+	return collect(x, s, body, out);
+}
+
+/* ---- calls ---- */
+
+static int expand_function(struct inliner *x, const struct mu_node *call, const struct mu_func *f,
+			   struct expansion *out)
+{
+	struct site s = {
+	    .call = call, .name = call->name, .f = f, .in = call->inputs, .n_in = call->n_inputs};
+
+	if (call->n_controls) {
+		s.after = inline_node(x, call, mu_arena_printf(&x->scratch, "%s/start", call->name),
+				      "NoOp", NULL, 0);
+		for (unsigned k = 0; k < call->n_controls; k++)
+			mu_node_add_control(x->g, s.after, call->inputs[call->n_inputs + k].node);
+	}
+	return inline_body(x, &s, out);
+}
+
+static int expand_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	const struct mu_attr *f = mu_node_attr(call, "f");
+
+	if (!f || f->kind != MU_ATTR_FUNC)
+		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no function f", call->op);
+	return expand_function(x, call, f->func, out);
+}
+
+static int expand_named(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	struct mu_func f = {.name = call->op, .attrs = call->attrs, .n_attrs = call->n_attrs};
+
+	return expand_function(x, call, &f, out);
+}
+
+static int expand_gradient(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	const struct mu_attr *f = mu_node_attr(call, "f");
+	const struct mu_function *gradient =
+	    f && f->kind == MU_ATTR_FUNC ? mu_library_gradient(x->g->library, f->func->name) : NULL;
+
+	if (!gradient)
+		return mu_fail(x->err, MU_UNIMPLEMENTED,
+			       "function %.80s comes without a gradient function: give it one "
+			       "(python_grad_func or grad_func) where it is defined",
+			       f && f->kind == MU_ATTR_FUNC ? f->func->name : "");
+	struct mu_func g = *f->func;
+	g.name = gradient->name;
+	return expand_function(x, call, &g, out);
+}
+
+static const struct {
+	const char *op;
+	int (*expand)(struct inliner *x, const struct mu_node *call, struct expansion *out);
+} calls[] = {
+#define INLINED(op, expand) {#op, expand},
+#include "lib/graph/inlined.def"
+#undef INLINED
+};
+
+static int expand(struct inliner *x, struct mu_node *n, bool *was)
+{
+	struct expansion out = {0};
+	enum mu_dtype *types;
+	unsigned n_types, i = 0;
+	int rc;
+
+	while (i < MU_COUNT(calls) && strcmp(calls[i].op, n->op))
+		i++;
+	*was = i < MU_COUNT(calls) || (!mu_op_find(n->op) && mu_library_find(x->g->library, n->op));
+	if (!*was)
+		return 0;
+	if ((rc = mu_op_check_node(n, &x->scratch, x->err)) ||
+	    (rc = mu_op_output_types(n, &x->scratch, &types, &n_types, x->err)))
+		return rc;
+	remember_depth(x);
+	x->depth = x->depths[n->id];
+	rc = i < MU_COUNT(calls) ? calls[i].expand(x, n, &out) : expand_named(x, n, &out);
+	if (!rc && out.n_outs != n_types)
+		rc = mu_fail(x->err, MU_INVALID_ARGUMENT,
+			     "the function gives %u outputs, %s wants %u", out.n_outs, n->op,
+			     n_types);
+	if (rc)
+		return rc;
+	n->user = MU_ARENA_NEW(&x->scratch, struct expansion);
+	*(struct expansion *)n->user = out;
+	return 0;
+}
+
+/* ---- the end ---- */
+
+static int lead_on(struct inliner *x, struct mu_input *in)
+{
+	for (unsigned hops = 0; in->node->user; hops++) {
+		const struct expansion *e = in->node->user;
+		if (hops > x->g->n_nodes)
+			return mu_fail(x->err, MU_INVALID_ARGUMENT,
+				       "the calls around node '%s' feed each other",
+				       in->node->name);
+		if (in->port != MU_CONTROL && (unsigned)in->port >= e->n_outs)
+			return mu_fail(x->err, MU_INVALID_ARGUMENT,
+				       "output %d of '%s' is asked for, which has %u", in->port,
+				       in->node->name, e->n_outs);
+		if (in->port == MU_CONTROL)
+			in->node = e->end;
+		else
+			*in = e->outs[in->port];
+	}
+	return 0;
+}
+
+/* Ends for which nobody waits go; an inner one comes behind the outer one that waited for it. */
+static void drop(struct inliner *x, unsigned before)
+{
+	bool *keep = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
+	bool *is_end = MU_ARENA_ARRAY(&x->scratch, bool, x->g->n_nodes);
+	unsigned *waits = MU_ARENA_ARRAY(&x->scratch, unsigned, x->g->n_nodes);
+
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
+		const struct mu_node *n = x->g->nodes[i];
+		keep[i] = !n->user;
+		if (n->user)
+			is_end[((struct expansion *)n->user)->end->id] = true;
+		for (unsigned k = 0; keep[i] && k < n->n_inputs + n->n_controls; k++)
+			waits[n->inputs[k].node->id]++;
+	}
+	for (unsigned i = before; i < x->g->n_nodes; i++) {
+		const struct mu_node *n = x->g->nodes[i];
+		if (!keep[i] || !is_end[i] || waits[i])
+			continue;
+		keep[i] = false;
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
+			waits[n->inputs[k].node->id]--;
+	}
+	for (unsigned i = 0; i < x->g->n_nodes; i++)
+		x->g->nodes[i]->user = NULL;
+	mu_graph_keep(x->g, keep);
+}
+
+static int expand_all(struct inliner *x)
+{
+	unsigned before = x->g->n_nodes, expanded = 0;
+	bool was;
+	int rc;
+
+	for (unsigned i = 0; i < x->g->n_nodes; i++)
+		x->g->nodes[i]->user = NULL;
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
+		if ((rc = expand(x, x->g->nodes[i], &was)))
+			return mu_append(x->err, "\n\t [[{{node %s}}]]", x->g->nodes[i]->name);
+		expanded += was;
+	}
+	if (!expanded)
+		return 0;
+	for (unsigned i = 0; i < x->g->n_nodes; i++) {
+		struct mu_node *n = x->g->nodes[i];
+		for (unsigned k = 0; !n->user && k < n->n_inputs + n->n_controls; k++)
+			if ((rc = lead_on(x, &n->inputs[k])))
+				return rc;
+	}
+	drop(x, before);
+	return 0;
+}
+
+int mu_graph_inline(struct mu_graph *g, struct mu_err *err)
+{
+	struct inliner x = {.g = g, .err = err};
+	int rc = 0;
+
+	if (!g->library)
+		return 0;
+	mu_arena_init(&x.scratch);
+	rc = expand_all(&x);
+	mu_arena_fini(&x.scratch);
+	free(x.depths);
+	return rc;
+}

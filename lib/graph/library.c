@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Libraries and signatures.  A FunctionDef's own message stays as it came, for whoever writes the
+ * library again and for reading the body (function_body.c). */
+#include "lib/graph/library.h"
+
+#include "lib/base/pb.h"
+
+enum { L_FUNCTION = 1, L_GRADIENT = 2 };
+enum { F_SIGNATURE = 1 };
+enum { S_NAME = 1, S_INPUT = 2, S_OUTPUT = 3, S_ATTR = 4, S_STATEFUL = 17 };
+enum { A_NAME = 1, A_TYPE = 3, A_TYPE_ATTR = 4, A_NUMBER_ATTR = 5, A_LIST_ATTR = 6, A_REF = 16 };
+enum { D_NAME = 1, D_TYPE = 2, D_DEFAULT = 3 };
+enum { MAX_AGES = 4096 }; /* how often a library may be extended: finding walks them all */
+
+struct mu_library {
+	_Atomic unsigned refs;
+	unsigned age;
+	struct mu_library *older;
+	struct mu_arena arena;
+	struct mu_map functions, gradients;
+	struct mu_attr **defaults; /* to give their tensors back */
+	unsigned n_defaults;
+};
+
+struct mu_library *mu_library_ref(struct mu_library *l)
+{
+	if (l)
+		atomic_fetch_add(&l->refs, 1);
+	return l;
+}
+
+void mu_library_unref(struct mu_library *l)
+{
+	while (l && atomic_fetch_sub(&l->refs, 1) == 1) {
+		struct mu_library *older = l->older;
+		for (unsigned i = 0; i < l->n_defaults; i++)
+			mu_attr_fini(l->defaults[i]);
+		free(l->defaults);
+		mu_map_fini(&l->functions);
+		mu_map_fini(&l->gradients);
+		mu_arena_fini(&l->arena);
+		free(l);
+		l = older;
+	}
+}
+
+const struct mu_function *mu_library_find(const struct mu_library *l, const char *name)
+{
+	const struct mu_function *f = NULL;
+
+	for (; l && !f; l = l->older)
+		f = mu_map_get(&l->functions, name);
+	return f;
+}
+
+const struct mu_function *mu_library_gradient(const struct mu_library *l, const char *name)
+{
+	const char *other = NULL;
+
+	for (const struct mu_library *at = l; at && !other; at = at->older)
+		other = mu_map_get(&at->gradients, name);
+	return other ? mu_library_find(l, other) : NULL;
+}
+
+void mu_library_write(const struct mu_library *l, struct mu_buf *out)
+{
+	for (; l; l = l->older) {
+		mu_map_each (&l->functions, s)
+			mu_pb_put_bytes(out, L_FUNCTION,
+					((const struct mu_function *)s->value)->proto);
+		mu_map_each (&l->gradients, s) {
+			size_t at = mu_pb_begin(out, L_GRADIENT);
+			mu_pb_put_str(out, 1, s->key);
+			mu_pb_put_str(out, 2, s->value);
+			mu_pb_end(out, at);
+		}
+	}
+}
+
+/* ---- signatures ---- */
+
+static const char *keep(struct mu_library *l, struct mu_span s)
+{
+	return mu_arena_strndup(&l->arena, s.data, s.len);
+}
+
+static int read_arg(struct mu_library *l, struct mu_span proto, struct mu_arg_def *a)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+
+	a->name = "";
+	while (mu_pb_next(&m, &f)) {
+		bool text = f.type == MU_PB_BYTES;
+		if (text && f.number == A_NAME)
+			a->name = keep(l, f.bytes);
+		else if (f.number == A_TYPE && mu_dtype_valid((long)f.value))
+			a->type = (enum mu_dtype)f.value;
+		else if (text && f.number == A_TYPE_ATTR && f.bytes.len)
+			a->type_attr = keep(l, f.bytes);
+		else if (text && f.number == A_NUMBER_ATTR && f.bytes.len)
+			a->number_attr = keep(l, f.bytes);
+		else if (text && f.number == A_LIST_ATTR && f.bytes.len) {
+			a->kind = MU_ARG_TYPE_LIST;
+			a->type_attr = keep(l, f.bytes);
+		} else if (f.number == A_REF)
+			a->is_ref = f.value != 0;
+	}
+	if (a->kind != MU_ARG_TYPE_LIST)
+		a->kind = a->number_attr ? MU_ARG_REPEAT
+			  : a->type_attr ? MU_ARG_ATTR
+					 : MU_ARG_FIXED;
+	return m.bad || (a->kind == MU_ARG_FIXED && a->type == MU_DT_INVALID);
+}
+
+static int read_attr(struct mu_library *l, struct mu_span proto, struct mu_attr_def *a,
+		     size_t *budget, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	int rc = 0;
+
+	a->name = "";
+	while (!rc && mu_pb_next(&m, &f)) {
+		if (f.type != MU_PB_BYTES)
+			continue;
+		if (f.number == D_NAME)
+			a->name = keep(l, f.bytes);
+		else if (f.number == D_TYPE)
+			a->kind = mu_attr_kind_named(f.bytes);
+		else if (f.number == D_DEFAULT && !a->has_default) {
+			rc = mu_attr_parse(&a->value, f.bytes, &l->arena, budget, err);
+			a->has_default = !rc;
+		}
+	}
+	if (a->has_default) {
+		l->defaults = mu_xrealloc(l->defaults, (l->n_defaults + 1) * sizeof *l->defaults);
+		l->defaults[l->n_defaults++] = &a->value;
+	}
+	return rc;
+}
+
+static int read_signature(struct mu_library *l, struct mu_function *fn, struct mu_span proto,
+			  struct mu_err *err)
+{
+	struct mu_arg_def *in =
+	    MU_ARENA_ARRAY(&l->arena, struct mu_arg_def, mu_pb_count(proto, S_INPUT));
+	struct mu_arg_def *out =
+	    MU_ARENA_ARRAY(&l->arena, struct mu_arg_def, mu_pb_count(proto, S_OUTPUT));
+	struct mu_attr_def *attrs =
+	    MU_ARENA_ARRAY(&l->arena, struct mu_attr_def, mu_pb_count(proto, S_ATTR));
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_op_def *d = &fn->def;
+	size_t budget = mu_tensor_limit;
+	struct mu_pb_field f;
+	int rc = 0;
+
+	d->inputs = in;
+	d->outputs = out;
+	d->attrs = attrs;
+	while (!rc && mu_pb_next(&m, &f)) {
+		if (f.number == S_STATEFUL && f.value)
+			d->flags |= MU_OP_STATEFUL;
+		if (f.type != MU_PB_BYTES)
+			continue;
+		if (f.number == S_NAME)
+			fn->name = d->name = keep(l, f.bytes);
+		else if (f.number == S_INPUT)
+			rc = read_arg(l, f.bytes, &in[d->n_inputs++]);
+		else if (f.number == S_OUTPUT)
+			rc = read_arg(l, f.bytes, &out[d->n_outputs++]);
+		else if (f.number == S_ATTR)
+			rc = read_attr(l, f.bytes, &attrs[d->n_attrs++], &budget, err);
+	}
+	if (rc < 0)
+		return mu_wrap(err, "function %s", fn->name ? fn->name : "");
+	if (rc || m.bad || !fn->name || !*fn->name)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the signature of function '%.80s' is malformed",
+			       fn->name ? fn->name : "");
+	return 0;
+}
+
+/* ---- extending ---- */
+
+static int add_function(struct mu_library *l, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_span signature = {"", 0};
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == F_SIGNATURE && f.type == MU_PB_BYTES)
+			signature = f.bytes;
+	if (m.bad)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a function is malformed or cut short");
+	struct mu_function *fn = MU_ARENA_NEW(&l->arena, struct mu_function);
+	int rc = read_signature(l, fn, signature, err);
+	if (rc || mu_library_find(l, fn->name))
+		return rc;
+	fn->proto = (struct mu_span){keep(l, proto), proto.len};
+	mu_map_put(&l->functions, fn->name, fn);
+	return 0;
+}
+
+static void add_gradient(struct mu_library *l, struct mu_span proto)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_pb_field f;
+	const char *of = NULL, *is = NULL;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.type == MU_PB_BYTES && f.number == 1)
+			of = keep(l, f.bytes);
+		if (f.type == MU_PB_BYTES && f.number == 2)
+			is = keep(l, f.bytes);
+	}
+	if (of && is)
+		mu_map_put(&l->gradients, of, (void *)is);
+}
+
+static bool has_news(const struct mu_library *l)
+{
+	bool news = l->functions.count > 0;
+
+	mu_map_each (&l->gradients, s)
+		news |= !mu_library_gradient(l->older, s->key);
+	return news;
+}
+
+int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_err *err)
+{
+	struct mu_library *next = MU_NEW(struct mu_library);
+	struct mu_pb m = mu_pb_of(library);
+	struct mu_pb_field f;
+	int rc = 0;
+
+	atomic_init(&next->refs, 1);
+	next->older = mu_library_ref(*l);
+	next->age = *l ? (*l)->age + 1 : 0;
+	mu_arena_init(&next->arena);
+	mu_map_init(&next->functions);
+	mu_map_init(&next->gradients);
+	while (!rc && mu_pb_next(&m, &f)) {
+		if (f.number == L_FUNCTION && f.type == MU_PB_BYTES)
+			rc = add_function(next, f.bytes, err);
+		else if (f.number == L_GRADIENT && f.type == MU_PB_BYTES)
+			add_gradient(next, f.bytes);
+	}
+	if (!rc && m.bad)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the function library is cut short");
+	if (!rc && next->age > MAX_AGES)
+		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			     "the function library was extended over %d times", MAX_AGES);
+	if (rc || !has_news(next)) {
+		mu_library_unref(next);
+		return rc;
+	}
+	mu_library_unref(*l);
+	*l = next;
+	return 0;
+}

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Branches and loops of functions, as the executor knows them.
+ *
+ * If, Case: each input goes through a switch to every branch; a branch's nodes without inputs wait
+ * for its pivot, which lives only when the branch is taken; the outputs meet in a Merge.
+ *
+ * While: one loop frame of the call's name.
+ *
+ *	input ─ Enter ─ Merge ──┬─ cond ─ LoopCond ─┐
+ *	                ▲       └────── Switch ◄────┘
+ *	                │        body ◄─┘ └─ Exit ─ output
+ *	          NextIteration ◄┘
+ */
+#include <string.h>
+
+#include "lib/graph/inline.h"
+
+struct lowering {
+	struct inliner *x;
+	const struct mu_node *call;
+	enum mu_dtype *types; /* of what goes round or into branches */
+	unsigned n;           /* of these */
+	const struct mu_input *in;
+};
+
+static struct mu_node *add(const struct lowering *w, const char *tail, unsigned i, const char *op,
+			   enum mu_dtype type, const struct mu_input *in, unsigned n_in)
+{
+	const char *name = mu_arena_printf(&w->x->scratch, "%s/%s_%u", w->call->name, tail, i);
+	struct mu_node *n = inline_node(w->x, w->call, name, op, in, n_in);
+
+	if (type)
+		inline_type(w->x, n, "T", type);
+	return n;
+}
+
+static struct mu_input out_of(struct mu_node *n, int port)
+{
+	return (struct mu_input){n, port};
+}
+
+static const struct mu_func *function(const struct lowering *w, const char *attr)
+{
+	const struct mu_attr *f = mu_node_attr(w->call, attr);
+
+	if (f && f->kind == MU_ATTR_FUNC)
+		return f->func;
+	mu_fail(w->x->err, MU_INVALID_ARGUMENT, "%s has no function %s", w->call->op, attr);
+	return NULL;
+}
+
+/* The call's own control inputs hold back whatever starts it. */
+static void hold_back(const struct lowering *w, struct mu_node *n)
+{
+	for (unsigned k = 0; k < w->call->n_controls; k++)
+		mu_node_add_control(w->x->g, n, w->call->inputs[w->call->n_inputs + k].node);
+}
+
+static struct mu_input as_bool(const struct lowering *w, struct mu_input in, enum mu_dtype type)
+{
+	if (mu_dtype_base(type) == MU_BOOL)
+		return in;
+	return out_of(add(w, "to_bool", 0, "ToBool", type, &in, 1), 0);
+}
+
+static const char *site_name(const struct lowering *w, const char *tail, unsigned i)
+{
+	return mu_arena_printf(&w->x->scratch, "%s/%s_%u", w->call->name, tail, i);
+}
+
+/* ---- branches ---- */
+
+struct choice {
+	struct mu_input by;
+	const char *op; /* Switch, or _SwitchN */
+	unsigned n;     /* branches */
+	const struct mu_func *const *branch;
+};
+
+static struct mu_node *add_switch(const struct lowering *w, const struct choice *c,
+				  const char *tail, unsigned i, struct mu_input data,
+				  enum mu_dtype type)
+{
+	struct mu_input in[2] = {data, c->by};
+	struct mu_node *n = add(w, tail, i, c->op, type, in, 2);
+
+	if (strcmp(c->op, "Switch"))
+		inline_int(w->x, n, "num_outs", c->n);
+	return n;
+}
+
+static struct mu_node *add_merge(const struct lowering *w, const char *tail, unsigned i,
+				 enum mu_dtype type, const struct mu_input *in, unsigned n)
+{
+	struct mu_node *m = add(w, tail, i, "Merge", type, in, n);
+
+	inline_int(w->x, m, "N", n);
+	return m;
+}
+
+/* Ends when the branch that was taken has. */
+static void add_end(const struct lowering *w, const struct choice *c, struct mu_node *const *pivot,
+		    const struct expansion *e, enum mu_dtype type, struct expansion *out)
+{
+	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, c->n);
+
+	for (unsigned b = 0; b < c->n; b++) {
+		struct mu_input p = out_of(pivot[b], 0);
+		in[b] = out_of(add(w, "ran", b, "Identity", type, &p, 1), 0);
+		mu_node_add_control(w->x->g, in[b].node, e[b].end);
+	}
+	struct mu_node *ran = add_merge(w, "ran_one", 0, type, in, c->n);
+	out->end = add(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+	mu_node_add_control(w->x->g, out->end, ran);
+}
+
+static int branch(const struct lowering *w, const struct choice *c, enum mu_dtype by_type,
+		  struct expansion *out)
+{
+	struct mu_arena *a = &w->x->scratch;
+	struct expansion *e = MU_ARENA_ARRAY(a, struct expansion, c->n);
+	struct mu_node **pivot = MU_ARENA_ARRAY(a, struct mu_node *, c->n);
+	struct mu_node **data = MU_ARENA_ARRAY(a, struct mu_node *, (size_t)w->n + 1);
+	struct mu_node *by = add_switch(w, c, "pivot", 0, c->by, by_type);
+	struct mu_input *in = MU_ARENA_ARRAY(a, struct mu_input, (size_t)w->n + c->n);
+	enum mu_dtype *types;
+	unsigned n_out;
+	int rc = mu_op_output_types(w->call, a, &types, &n_out, w->x->err);
+
+	if (rc)
+		return rc;
+	hold_back(w, by);
+	for (unsigned i = 0; i < w->n; i++)
+		data[i] = add_switch(w, c, "switch", i, w->in[i], w->types[i]);
+	for (unsigned b = 0; b < c->n; b++) {
+		struct mu_input p = out_of(by, (int)b);
+		pivot[b] = add(w, "taken", b, "Identity", by_type, &p, 1);
+		for (unsigned i = 0; i < w->n; i++)
+			in[i] = out_of(data[i], (int)b);
+		struct site s = {.call = w->call,
+				 .name = site_name(w, "branch", b),
+				 .f = c->branch[b],
+				 .in = in,
+				 .n_in = w->n,
+				 .after = pivot[b]};
+		if ((rc = inline_body(w->x, &s, &e[b])))
+			return rc;
+		if (e[b].n_outs != n_out)
+			return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
+				       "branch %s gives %u outputs, %s wants %u",
+				       c->branch[b]->name, e[b].n_outs, w->call->op, n_out);
+	}
+	out->n_outs = n_out;
+	out->outs = MU_ARENA_ARRAY(a, struct mu_input, (size_t)n_out + 1);
+	for (unsigned i = 0; i < n_out; i++) {
+		for (unsigned b = 0; b < c->n; b++)
+			in[b] = e[b].outs[i];
+		out->outs[i] = out_of(add_merge(w, "merge", i, types[i], in, c->n), 0);
+	}
+	add_end(w, c, pivot, e, by_type, out);
+	return 0;
+}
+
+int lower_branches(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	struct lowering w = {.x = x, .call = call, .n = call->n_inputs - 1, .in = call->inputs + 1};
+	const struct mu_attr *list = mu_node_attr(call, "branches");
+	unsigned count;
+	int rc = mu_op_input_types(call, &x->scratch, &w.types, &count, x->err);
+
+	if (rc)
+		return rc;
+	enum mu_dtype by_type = w.types++[0];
+	if (strstr(call->op, "If")) {
+		const struct mu_func *two[] = {function(&w, "else_branch"),
+					       function(&w, "then_branch")};
+		if (!two[0] || !two[1])
+			return -MU_INVALID_ARGUMENT;
+		struct choice c = {as_bool(&w, call->inputs[0], by_type), "Switch", 2, two};
+		return branch(&w, &c, MU_BOOL, out);
+	}
+	if (!list || list->kind != MU_ATTR_LIST + MU_ATTR_FUNC || !list->n)
+		return mu_fail(x->err, MU_INVALID_ARGUMENT, "%s has no branches", call->op);
+	const struct mu_func **many = MU_ARENA_ARRAY(&x->scratch, const struct mu_func *, list->n);
+	for (unsigned i = 0; i < list->n; i++)
+		many[i] = &list->funcs[i];
+	struct choice c = {call->inputs[0], "_SwitchN", list->n, many};
+	return branch(&w, &c, by_type, out);
+}
+
+/* ---- loops ---- */
+
+struct loop {
+	struct mu_node **merge, **turn; /* turn: the Switch of each */
+	struct mu_node *cond;
+};
+
+static void enter_all(const struct lowering *w, struct loop *l)
+{
+	struct mu_attr frame = {.kind = MU_ATTR_STRING, .s = mu_span_of(w->call->name)};
+	const struct mu_attr *parallel = mu_node_attr(w->call, "parallel_iterations");
+
+	for (unsigned i = 0; i < w->n; i++) {
+		struct mu_node *enter = add(w, "enter", i, "Enter", w->types[i], &w->in[i], 1);
+		mu_node_set_attr(w->x->g, enter, "frame_name", &frame);
+		if (parallel && parallel->kind == MU_ATTR_INT)
+			mu_node_set_attr(w->x->g, enter, "parallel_iterations", parallel);
+		hold_back(w, enter);
+		struct mu_input twice[2] = {out_of(enter, 0), out_of(enter, 0)};
+		l->merge[i] = add_merge(w, "merge", i, w->types[i], twice, 2);
+	}
+}
+
+static int add_cond(const struct lowering *w, struct loop *l, const struct mu_func *f)
+{
+	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
+	struct expansion e = {0};
+	enum mu_dtype *types;
+	unsigned count;
+	int rc;
+
+	for (unsigned i = 0; i < w->n; i++)
+		in[i] = out_of(l->merge[i], 0);
+	struct site s = {.call = w->call,
+			 .name = site_name(w, "cond", 0),
+			 .f = f,
+			 .in = in,
+			 .n_in = w->n,
+			 .after = l->merge[0]};
+	if ((rc = inline_body(w->x, &s, &e)))
+		return rc;
+	if (e.n_outs != 1)
+		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
+			       "the condition %s gives %u outputs, want 1", f->name, e.n_outs);
+	rc = mu_op_output_types(e.outs[0].node, &w->x->scratch, &types, &count, w->x->err);
+	if (rc)
+		return rc;
+	if ((unsigned)e.outs[0].port >= count)
+		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
+			       "the condition %s gives an output that there is not", f->name);
+	struct mu_input go = as_bool(w, e.outs[0], types[e.outs[0].port]);
+	l->cond = add(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &go, 1);
+	mu_node_add_control(w->x->g, l->cond, e.end);
+	return 0;
+}
+
+static int add_body(const struct lowering *w, struct loop *l, const struct mu_func *f)
+{
+	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
+	struct expansion e = {0};
+	int rc;
+
+	for (unsigned i = 0; i < w->n; i++) {
+		struct mu_input on[2] = {out_of(l->merge[i], 0), out_of(l->cond, 0)}, live;
+		l->turn[i] = add(w, "switch", i, "Switch", w->types[i], on, 2);
+		live = out_of(l->turn[i], 1);
+		in[i] = out_of(add(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
+	}
+	struct site s = {.call = w->call,
+			 .name = site_name(w, "body", 0),
+			 .f = f,
+			 .in = in,
+			 .n_in = w->n,
+			 .after = in[0].node};
+	if ((rc = inline_body(w->x, &s, &e)))
+		return rc;
+	if (e.n_outs != w->n)
+		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
+			       "the body %s gives %u outputs for a loop of %u", f->name, e.n_outs,
+			       w->n);
+	for (unsigned i = 0; i < w->n; i++) {
+		struct mu_node *next =
+		    add(w, "next", i, "NextIteration", w->types[i], &e.outs[i], 1);
+		mu_node_add_control(w->x->g, next, e.end);
+		l->merge[i]->inputs[1] = out_of(next, 0);
+	}
+	return 0;
+}
+
+int lower_while(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	struct lowering w = {.x = x, .call = call, .in = call->inputs};
+	const struct mu_func *cond = function(&w, "cond"), *body = function(&w, "body");
+	struct loop l = {0};
+	int rc = mu_op_input_types(call, &x->scratch, &w.types, &w.n, x->err);
+
+	if (rc)
+		return rc;
+	if (!cond || !body)
+		return -MU_INVALID_ARGUMENT;
+	if (!w.n)
+		return mu_fail(x->err, MU_INVALID_ARGUMENT, "a loop needs a variable");
+	l.merge = MU_ARENA_ARRAY(&x->scratch, struct mu_node *, w.n);
+	l.turn = MU_ARENA_ARRAY(&x->scratch, struct mu_node *, w.n);
+	enter_all(&w, &l);
+	if ((rc = add_cond(&w, &l, cond)) || (rc = add_body(&w, &l, body)))
+		return rc;
+	out->n_outs = w.n;
+	out->outs = MU_ARENA_ARRAY(&x->scratch, struct mu_input, w.n);
+	out->end = add(&w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+	for (unsigned i = 0; i < w.n; i++) {
+		struct mu_input done = out_of(l.turn[i], 0);
+		out->outs[i] = out_of(add(&w, "exit", i, "Exit", w.types[i], &done, 1), 0);
+		mu_node_add_control(x->g, out->end, out->outs[i].node);
+	}
+	return 0;
+}

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stretch is cut into blocks, each of which has a checksum of its own; they are joined at the
+ * end.  Within a block a piece is summed while the cache still has it. */
+#include "lib/io/read_sum.h"
+
+#include <errno.h>
+#include <stdatomic.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+#include "lib/io/crc32c.h"
+
+enum { BLOCK = 1 << 20, PIECE = 128 << 10 };
+
+struct job {
+	int fd;
+	uint64_t offset, size;
+	char *to;
+	uint32_t *sums; /* one a block */
+	_Atomic int failed;
+};
+
+static int read_piece(const struct job *j, uint64_t at, uint64_t n)
+{
+	while (n) {
+		ssize_t k = pread(j->fd, j->to + at, n, (off_t)(j->offset + at));
+		if (k < 0 && errno == EINTR)
+			continue;
+		if (k <= 0)
+			return k ? errno : -1;
+		at += (uint64_t)k;
+		n -= (uint64_t)k;
+	}
+	return 0;
+}
+
+static uint64_t block_end(const struct job *j, int64_t b)
+{
+	uint64_t end = (uint64_t)(b + 1) * BLOCK;
+
+	return end < j->size ? end : j->size;
+}
+
+static void read_blocks(void *arg, int64_t from, int64_t to)
+{
+	struct job *j = arg;
+
+	for (int64_t b = from; b < to; b++) {
+		uint64_t end = block_end(j, b);
+		for (uint64_t at = (uint64_t)b * BLOCK; at < end && !j->failed;) {
+			uint64_t n = end - at < PIECE ? end - at : PIECE;
+			int why = read_piece(j, at, n);
+			if (why)
+				j->failed = why;
+			else
+				j->sums[b] = mu_crc32c(j->sums[b], j->to + at, n);
+			at += n;
+		}
+	}
+}
+
+int mu_read_sum(int fd, uint64_t offset, void *to, uint64_t size, const struct mu_spread *spread,
+		uint32_t *crc)
+{
+	int64_t blocks = (int64_t)((size + BLOCK - 1) / BLOCK);
+	MU_AUTO_FREE uint32_t *sums = MU_NEW_ARRAY(uint32_t, (size_t)blocks + 1);
+	struct job j = {.fd = fd, .offset = offset, .size = size, .to = to, .sums = sums};
+
+	if (spread->run && blocks > 1)
+		spread->run(spread->how, blocks, 1, read_blocks, &j);
+	else
+		read_blocks(&j, 0, blocks);
+	if (j.failed)
+		return j.failed;
+	uint32_t sum = 0;
+	for (int64_t b = 0; b < blocks; b++)
+		sum = mu_crc32c_join(sum, sums[b], block_end(&j, b) - (uint64_t)b * BLOCK);
+	*crc = sum;
+	return 0;
+}

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls: what an exchange asks, which answers are errors, and which are worth asking again. */
+#include "lib/kube/kube_client.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "lib/base/log.h"
+#include "lib/kube/kube_conns.h"
+#include "lib/kube/kube_plain.h"
+
+enum {
+	ANSWER_MAX = 64 << 20, /* a page of 500 objects of 100 KiB and some room */
+	ERROR_BODY_MAX = 64 << 10,
+	IN_PLACE_TRIES = 4,
+	RETRY_AFTER_MAX_S = 30,
+	STATUS_MAX = 600,
+	METHODS = 5,
+};
+static const double patience_s = 30;
+
+static const char *const method_names[METHODS] = {"GET", "POST", "PATCH", "PUT", "DELETE"};
+
+struct kube_client {
+	struct kube_config config;
+	struct kube_conns conns;
+	_Atomic uint32_t counts[METHODS][STATUS_MAX];
+};
+
+/* Where an answer goes while it arrives. */
+struct sink {
+	struct kube_http answer;
+	struct mu_buf body;
+	size_t limit;
+	double gather; /* seconds to let more of a stream come in */
+	kube_chunk_fn *chunk;
+	void *arg;
+};
+
+static int on_body(void *sink, const char *data, size_t len, struct mu_err *err)
+{
+	struct sink *s = sink;
+
+	if (s->chunk && s->answer.status == 200)
+		return s->chunk(s->arg, data, len, err);
+	if (s->body.len + len > s->limit)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "an answer of more than %zu bytes",
+			       s->limit);
+	mu_buf_put(&s->body, data, len);
+	return 0;
+}
+
+static void sink_fini(struct sink *s)
+{
+	kube_http_fini(&s->answer);
+	mu_buf_fini(&s->body);
+}
+
+int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err)
+{
+	struct kube_client *c = MU_NEW(struct kube_client);
+	int rc;
+
+	c->config = *config;
+	rc = kube_conns_init(&c->conns, &c->config, err);
+	if (rc < 0) {
+		free(c);
+		return rc;
+	}
+	memset(config, 0, sizeof(*config));
+	*out = c;
+	return 0;
+}
+
+void kube_client_free(struct kube_client *c)
+{
+	kube_conns_fini(&c->conns);
+	kube_config_fini(&c->config);
+	free(c);
+}
+
+void kube_client_stop(struct kube_client *c)
+{
+	kube_conns_stop(&c->conns);
+}
+
+bool kube_client_sleep(struct kube_client *c, double seconds)
+{
+	return kube_conns_sleep(&c->conns, seconds);
+}
+
+bool kube_client_stopped(const struct kube_client *c)
+{
+	return atomic_load_explicit(&c->conns.stopped, memory_order_relaxed);
+}
+
+static void count(struct kube_client *c, const char *method, long status)
+{
+	for (int m = 0; m < METHODS; m++)
+		if (strcmp(method, method_names[m]) == 0 && status >= 0 && status < STATUS_MAX)
+			atomic_fetch_add(&c->counts[m][status], 1);
+}
+
+/* One exchange.  Returns the HTTP status, or a negative code when there was none. */
+static long exchange(struct kube_client *c, const struct kube_request *rq, struct sink *s,
+		     bool fresh_token, struct mu_err *err)
+{
+	struct kube_exchange x = {.method = rq->method,
+				  .path = rq->path,
+				  .content_type = rq->content_type,
+				  .body = rq->body,
+				  .fresh = fresh_token,
+				  .patience =
+				      rq->timeout_ms ? (double)rq->timeout_ms / 1000 : patience_s,
+				  .gather = s->gather};
+	int rc;
+
+	kube_http_fini(&s->answer);
+	s->answer = (struct kube_http){.body = on_body, .arg = s};
+	rc = kube_exchange(&c->conns, &x, &s->answer, err);
+	count(c, rq->method, s->answer.status);
+	if (rc == -MU_UNAVAILABLE || rc == -MU_DEADLINE_EXCEEDED)
+		mu_wrap(err, "%s %s", rq->method, c->config.server);
+	return rc < 0 ? rc : s->answer.status;
+}
+
+static enum mu_code code_of(long status, const char *reason)
+{
+	switch (status) {
+	case 401:
+		return MU_UNAUTHENTICATED;
+	case 403:
+		return MU_PERMISSION_DENIED;
+	case 404:
+		return MU_NOT_FOUND;
+	case 409:
+		return reason && strcmp(reason, "AlreadyExists") == 0 ? MU_ALREADY_EXISTS
+								      : MU_ABORTED;
+	case 410:
+		return MU_OUT_OF_RANGE;
+	case 429:
+		return MU_RESOURCE_EXHAUSTED;
+	default:
+		return status >= 500 ? MU_UNAVAILABLE : MU_INVALID_ARGUMENT;
+	}
+}
+
+/* The error that an answer other than 2xx is: a metav1.Status, or any text. */
+static int refused(const struct kube_request *rq, long status, const struct mu_buf *body,
+		   struct mu_err *err)
+{
+	cJSON *json = body->len ? cJSON_ParseWithLength(body->data, body->len) : NULL;
+	const char *message = cJSON_GetStringValue(cJSON_GetObjectItem(json, "message"));
+	const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(json, "reason"));
+	int rc;
+
+	if (message)
+		rc = mu_fail(err, code_of(status, reason), "%s (%ld)", message, status);
+	else
+		rc = mu_fail(err, code_of(status, reason), "%s %.200s: HTTP status %ld", rq->method,
+			     rq->path, status);
+	cJSON_Delete(json);
+	return rc;
+}
+
+/* Is it worth asking again at once, and after how long? */
+static bool again_in_place(long status, const struct sink *s, int tries, double *wait)
+{
+	if (tries + 1 >= IN_PLACE_TRIES)
+		return false;
+	*wait = s->answer.retry_after > RETRY_AFTER_MAX_S ? RETRY_AFTER_MAX_S
+							  : (double)s->answer.retry_after;
+	if (status == 401)
+		return tries == 0; /* with the token read anew */
+	if (status == 429 && *wait <= 0)
+		*wait = 0.5 * (1 << tries);
+	return status == 429 || (status == 503 && s->answer.retry_after > 0);
+}
+
+/* Exchanges until there is an answer that is not "later"; the answer stays in *s. */
+static long exchange_again(struct kube_client *c, const struct kube_request *rq, struct sink *s,
+			   struct mu_err *err)
+{
+	bool fresh = false;
+
+	for (int tries = 0;; tries++) {
+		double wait = 0;
+		long status;
+
+		if (kube_client_stopped(c))
+			return mu_fail(err, MU_CANCELLED, "stopped");
+		status = exchange(c, rq, s, fresh, err);
+		if (status < 0)
+			return status;
+		fresh = status == 401;
+		if (!again_in_place(status, s, tries, &wait) || !kube_client_sleep(c, wait))
+			return status;
+		mu_buf_clear(&s->body);
+	}
+}
+
+static int read_answer(const struct kube_request *rq, long status, const struct mu_buf *body,
+		       cJSON **out, struct mu_err *err)
+{
+	if (status < 200 || status > 299)
+		return refused(rq, status, body, err);
+	if (out && !(*out = kube_json(mu_buf_span(body), rq->fields)))
+		return mu_fail(err, MU_UNAVAILABLE, "%s %.200s: the answer is no JSON", rq->method,
+			       rq->path);
+	return 0;
+}
+
+int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	struct sink s = {.limit = ANSWER_MAX};
+	long status = exchange_again(c, rq, &s, err);
+	int rc = status < 0 ? (int)status : read_answer(rq, status, &s.body, out, err);
+
+	sink_fini(&s);
+	return rc;
+}
+
+int kube_stream(struct kube_client *c, const char *path, long seconds, double gather,
+		kube_chunk_fn *chunk, void *arg, struct mu_err *err)
+{
+	struct kube_request rq = {.method = "GET", .path = path, .timeout_ms = seconds * 1000};
+	struct sink s = {.limit = ERROR_BODY_MAX, .gather = gather, .chunk = chunk, .arg = arg};
+	long status = exchange_again(c, &rq, &s, err);
+	int rc = status < 0 ? (int)status : 0;
+
+	if (status >= 0 && status != 200)
+		rc = refused(&rq, status, &s.body, err);
+	sink_fini(&s);
+	return rc;
+}
+
+int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err)
+{
+	return kube_plain_ask(url, false, &c->conns.stopped, out, err);
+}
+
+int kube_poke(struct kube_client *c, const char *url, struct mu_err *err)
+{
+	MU_AUTO_BUF ignored = {0};
+	return kube_plain_ask(url, true, &c->conns.stopped, &ignored, err);
+}
+
+void kube_client_metrics(struct kube_client *c, struct mu_buf *out)
+{
+	mu_buf_puts(out, "# TYPE rest_client_requests_total counter\n");
+	for (int m = 0; m < METHODS; m++)
+		for (int s = 0; s < STATUS_MAX; s++) {
+			uint32_t n = atomic_load(&c->counts[m][s]);
+			if (n)
+				mu_buf_printf(out,
+					      "rest_client_requests_total{method=\"%s\","
+					      "code=\"%d\"} %u\n",
+					      method_names[m], s, n);
+		}
+}

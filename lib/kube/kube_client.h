@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls to a Kubernetes API server: keep-alive connections, bounded answers, named errors.
+ *
+ * A client is shared by all threads; each call borrows one of its connections.  An answer that is
+ * not 2xx becomes an error with the server's own sentence:
+ *
+ *	400 405 406 413 415 422   INVALID_ARGUMENT       401  UNAUTHENTICATED
+ *	403                       PERMISSION_DENIED      404  NOT_FOUND
+ *	409 AlreadyExists         ALREADY_EXISTS         409  ABORTED (stale copy)
+ *	410                       OUT_OF_RANGE (relist)  429  RESOURCE_EXHAUSTED
+ *	5xx, no connection        UNAVAILABLE
+ *
+ * 429 and 503 with Retry-After are retried in place a few times; everything else is the caller's
+ * work queue's business, which has the better backoff.
+ */
+#ifndef KUBE_CLIENT_H
+#define KUBE_CLIENT_H
+
+#include <cjson/cJSON.h>
+
+#include "lib/base/buf.h"
+#include "lib/kube/kube_config.h"
+#include "lib/kube/kube_http.h"
+#include "lib/kube/kube_json.h"
+
+struct kube_client;
+
+struct kube_request {
+	const char *method;               /* "GET", "POST", "PATCH", "PUT", "DELETE" */
+	const char *path;                 /* from the root, with its query, already escaped */
+	const char *content_type;         /* of the body; NULL: application/json */
+	struct mu_span body;              /* empty: none */
+	long timeout_ms;                  /* 0: 30 s */
+	const struct kube_fields *fields; /* what is wanted of the answer; NULL: everything */
+};
+
+/* Takes what the configuration holds (and empties it). */
+int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err);
+void kube_client_free(struct kube_client *c);
+/* Ends every call and sleep under way; later calls fail with CANCELLED. */
+void kube_client_stop(struct kube_client *c);
+bool kube_client_stopped(const struct kube_client *c);
+/* False as soon as the client is stopped. */
+bool kube_client_sleep(struct kube_client *c, double seconds);
+
+/* The answer's JSON goes to *out (owned by the caller) unless out is NULL. */
+int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
+	      struct mu_err *err);
+/* GET of an answer that goes on for up to `seconds`; returns 0 when the server ended it.  After
+ * something came, `gather` seconds pass before more is looked for: 0 for what is wanted at once. */
+int kube_stream(struct kube_client *c, const char *path, long seconds, double gather,
+		kube_chunk_fn *chunk, void *arg, struct mu_err *err);
+
+/* GET of a plain http:// address outside the API server (a task's status page): no credentials,
+ * one second for everything, at most 64 KiB. */
+int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err);
+/* POST likewise. */
+int kube_poke(struct kube_client *c, const char *url, struct mu_err *err);
+
+/* rest_client_requests_total in Prometheus' text form. */
+void kube_client_metrics(struct kube_client *c, struct mu_buf *out);
+
+#endif

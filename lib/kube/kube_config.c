@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* kubeconfig files and the service account of a pod.
+ *
+ * Several files are merged as kubectl does it: of two clusters, users or contexts with one name the
+ * first counts, and the first current-context counts.  A file of the list that does not exist is
+ * passed over; relative paths in a file are relative to that file.
+ */
+#include "lib/kube/kube_config.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/io/yaml.h"
+#include "lib/kube/kube_exec.h"
+
+enum { FILE_LIMIT = 4 << 20, FILES_MAX = 16, GROUPS_MAX = 64 };
+
+void kube_config_fini(struct kube_config *c)
+{
+	if (c->key.len)
+		explicit_bzero(c->key.data, c->key.len);
+	mu_buf_fini(&c->ca);
+	mu_buf_fini(&c->cert);
+	mu_buf_fini(&c->key);
+	free(c->server);
+	free(c->ca_file);
+	free(c->token);
+	free(c->token_file);
+	free(c->username);
+	free(c->password);
+	kube_exec_free(c->exec);
+	free(c->as);
+	free(c->as_uid);
+	for (char **g = c->as_groups; g && *g; g++)
+		free(*g);
+	free(c->as_groups);
+	free(c->tls_server_name);
+	free(c->proxy_url);
+	free(c->ns);
+	memset(c, 0, sizeof(*c));
+}
+
+static char *copy_of(const char *s)
+{
+	return s && *s ? mu_xstrdup(s) : NULL;
+}
+
+static int decode_base64(struct mu_buf *out, const char *text, const char *what, struct mu_err *err)
+{
+	MU_AUTO_BUF clean = {0};
+	int n, padding = 0;
+
+	for (; *text; text++)
+		if (!strchr(" \r\n\t", *text))
+			mu_buf_putc(&clean, *text);
+	while (padding < 2 && (int)clean.len > padding &&
+	       clean.data[clean.len - 1 - (size_t)padding] == '=')
+		padding++;
+	mu_buf_clear(out);
+	mu_buf_reserve(out, clean.len);
+	n = clean.len && clean.len < FILE_LIMIT && clean.len % 4 == 0
+		? EVP_DecodeBlock((unsigned char *)out->data, (unsigned char *)clean.data,
+				  (int)clean.len)
+		: -1;
+	if (n < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s is no base64", what);
+	out->len = (size_t)(n - padding);
+	out->data[out->len] = 0;
+	return 0;
+}
+
+/* The item called `name` of the list `list` ("clusters": [{name, cluster: {…}}]). */
+static const struct mu_doc_node *named(struct mu_doc *const *docs, int count, const char *list,
+				       const char *kind, const char *name, int *which)
+{
+	for (int i = 0; i < count; i++) {
+		mu_doc_each(mu_doc_get(docs[i]->root, list), item)
+		{
+			if (strcmp(mu_doc_text(item, "name", ""), name) == 0) {
+				*which = i;
+				return mu_doc_get(item, kind);
+			}
+		}
+	}
+	return NULL;
+}
+
+/* `value` as a path, seen from the file that holds it. */
+static char *path_from(const char *file, const char *value)
+{
+	const char *slash = strrchr(file, '/');
+
+	if (value[0] == '/' || !slash)
+		return mu_xstrdup(value);
+	return mu_xasprintf("%.*s/%s", (int)(slash - file), file, value);
+}
+
+/* "<key>-data" in base64, or "<key>" as a path.  The path goes to *file when that is wanted. */
+static int read_pem(const struct mu_doc_node *map, const char *key, const char *config_file,
+		    struct mu_buf *out, char **file, struct mu_err *err)
+{
+	char data_key[64];
+	const char *data, *path = mu_doc_text(map, key, NULL);
+
+	snprintf(data_key, sizeof(data_key), "%s-data", key);
+	data = mu_doc_text(map, data_key, NULL);
+	if (data && *data)
+		return decode_base64(out, data, data_key, err);
+	if (path && *path) {
+		MU_AUTO_FREE char *full = path_from(config_file, path);
+		if (mu_buf_read_file(out, full, FILE_LIMIT, err) < 0)
+			return mu_wrap(err, "%s", key);
+		if (file)
+			*file = mu_steal(&full);
+	}
+	return 0;
+}
+
+static int read_user(struct kube_config *out, const struct mu_doc_node *user, const char *file,
+		     struct mu_err *err)
+{
+	const char *token_file = mu_doc_text(user, "tokenFile", "");
+
+	const struct mu_doc_node *groups = mu_doc_get(user, "as-groups");
+	unsigned n = 0;
+
+	if (mu_doc_get(user, "auth-provider"))
+		return mu_fail(
+		    err, MU_UNIMPLEMENTED,
+		    "the user's 'auth-provider' has left Kubernetes: use its exec plug-in, "
+		    "a token, a token file or a client certificate");
+	out->as = copy_of(mu_doc_text(user, "as", NULL));
+	out->as_uid = copy_of(mu_doc_text(user, "as-uid", NULL));
+	if (groups && groups->n && groups->n <= GROUPS_MAX) {
+		out->as_groups = MU_NEW_ARRAY(char *, groups->n + 1);
+		mu_doc_each(groups, g)
+		{
+			if (g->kind == MU_DOC_STRING)
+				out->as_groups[n++] = mu_xstrdup(g->text);
+		}
+	}
+	if (!out->as && (out->as_uid || out->as_groups))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'as-uid' and 'as-groups' need 'as'");
+	if (read_pem(user, "client-certificate", file, &out->cert, NULL, err) < 0 ||
+	    read_pem(user, "client-key", file, &out->key, NULL, err) < 0)
+		return -(int)(err ? err->code : MU_INVALID_ARGUMENT);
+	out->token = copy_of(mu_doc_text(user, "token", NULL));
+	if (*token_file)
+		out->token_file = path_from(file, token_file);
+	out->username = copy_of(mu_doc_text(user, "username", NULL));
+	out->password = copy_of(mu_doc_text(user, "password", NULL));
+	return 0;
+}
+
+static int read_context(struct kube_config *out, struct mu_doc *const *docs, char *const *files,
+			int count, const char *wanted, struct mu_err *err)
+{
+	const char *current = wanted ? wanted : "", *cluster_name, *user_name, *server;
+	const struct mu_doc_node *context, *cluster, *user;
+	int at = 0, rc;
+
+	for (int i = 0; i < count && !*current; i++)
+		current = mu_doc_text(docs[i]->root, "current-context", "");
+	if (!*current)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "no current-context: run 'kubectl config use-context NAME'");
+	context = named(docs, count, "contexts", "context", current, &at);
+	if (!context)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no context '%s'", current);
+	cluster_name = mu_doc_text(context, "cluster", "");
+	cluster = named(docs, count, "clusters", "cluster", cluster_name, &at);
+	if (!cluster)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no cluster '%s'", cluster_name);
+	server = mu_doc_text(cluster, "server", "");
+	if (!*server)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "cluster '%s' has no server",
+			       cluster_name);
+	out->server = mu_xstrdup(server);
+	for (size_t n = strlen(out->server); n && out->server[n - 1] == '/';)
+		out->server[--n] = 0;
+	rc = read_pem(cluster, "certificate-authority", files[at], &out->ca, &out->ca_file, err);
+	if (rc < 0)
+		return rc;
+	out->insecure = mu_doc_bool(cluster, "insecure-skip-tls-verify", false);
+	out->tls_server_name = copy_of(mu_doc_text(cluster, "tls-server-name", NULL));
+	out->proxy_url = copy_of(mu_doc_text(cluster, "proxy-url", NULL));
+	out->ns = copy_of(mu_doc_text(context, "namespace", NULL));
+	user_name = mu_doc_text(context, "user", "");
+	user = named(docs, count, "users", "user", user_name, &at);
+	if (!user && *user_name)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no user '%s'", user_name);
+	rc = user ? read_user(out, user, files[at], err) : 0;
+	if (rc == 0 && mu_doc_get(user, "exec"))
+		rc = kube_exec_read(&out->exec, mu_doc_get(user, "exec"), files[at], cluster, err);
+	return rc;
+}
+
+int kube_config_parse(struct kube_config *out, char *const *paths, int count, const char *context,
+		      struct mu_err *err)
+{
+	struct mu_doc *docs[FILES_MAX];
+	char *files[FILES_MAX];
+	struct kube_config made = {0};
+	struct mu_err mine = {0};
+	int n = 0, rc = 0;
+
+	for (int i = 0; i < count && n < FILES_MAX && rc == 0; i++) {
+		MU_AUTO_BUF text = {0};
+		if (count > 1 && access(paths[i], F_OK) != 0)
+			continue;
+		rc = mu_buf_read_file(&text, paths[i], FILE_LIMIT, &mine);
+		if (rc == 0)
+			rc = mu_yaml_parse(&docs[n], mu_buf_span(&text), paths[i], &mine);
+		if (rc == 0)
+			files[n++] = paths[i];
+	}
+	if (rc == 0 && n == 0)
+		rc = mu_fail(&mine, MU_NOT_FOUND, "no kubeconfig file exists");
+	if (rc == 0)
+		rc = read_context(&made, docs, files, n, context, &mine);
+	for (int i = 0; i < n; i++)
+		mu_doc_free(docs[i]);
+	if (rc < 0) {
+		kube_config_fini(&made);
+		return mu_fail(err, mine.code, "kubeconfig: %s", mine.msg);
+	}
+	*out = made;
+	return 0;
+}
+
+int kube_config_in_cluster(struct kube_config *out, const char *folder, struct mu_err *err)
+{
+	const char *host = getenv("KUBERNETES_SERVICE_HOST");
+	const char *port = getenv("KUBERNETES_SERVICE_PORT");
+	struct kube_config made = {0};
+	MU_AUTO_BUF ns = {0};
+	MU_AUTO_FREE char *ns_file = mu_xasprintf("%s/namespace", folder);
+
+	if (!host || !*host)
+		return mu_fail(err, MU_NOT_FOUND, "KUBERNETES_SERVICE_HOST is not set");
+	made.token_file = mu_xasprintf("%s/token", folder);
+	if (access(made.token_file, R_OK) != 0) {
+		kube_config_fini(&made);
+		return mu_fail(
+		    err, MU_NOT_FOUND,
+		    "there is no service account token in %s: set serviceAccountName and "
+		    "automountServiceAccountToken",
+		    folder);
+	}
+	made.server = mu_xasprintf(strchr(host, ':') ? "https://[%s]:%s" : "https://%s:%s", host,
+				   port && *port ? port : "443");
+	made.ca_file = mu_xasprintf("%s/ca.crt", folder);
+	if (access(made.ca_file, R_OK) != 0) {
+		free(made.ca_file);
+		made.ca_file = NULL;
+	}
+	if (mu_buf_read_file(&ns, ns_file, 256, NULL) == 0 && ns.len)
+		made.ns = mu_buf_take(&ns);
+	*out = made;
+	return 0;
+}
+
+int kube_config_load(struct kube_config *out, const char *path, const char *context,
+		     struct mu_err *err)
+{
+	const char *list = getenv("KUBECONFIG"), *home = getenv("HOME");
+	char *paths[FILES_MAX];
+	int count = 0, rc;
+
+	if (path && *path) {
+		paths[0] = (char *)path;
+		return kube_config_parse(out, paths, 1, context, err);
+	}
+	if (list && *list) {
+		MU_AUTO_FREE char *copy = mu_xstrdup(list);
+		char *save = NULL;
+		for (char *p = strtok_r(copy, ":", &save); p && count < FILES_MAX;
+		     p = strtok_r(NULL, ":", &save))
+			paths[count++] = p;
+		return kube_config_parse(out, paths, count, context, err);
+	}
+	if (getenv("KUBERNETES_SERVICE_HOST"))
+		return kube_config_in_cluster(out, "/var/run/secrets/kubernetes.io/serviceaccount",
+					      err);
+	paths[0] = mu_xasprintf("%s/.kube/config", home ? home : "");
+	rc = kube_config_parse(out, paths, 1, context, err);
+	free(paths[0]);
+	return rc;
+}

@@ -1,0 +1,293 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A server may close a connection that idles just when we send on it.  An exchange on a kept
+ * connection that ends before the first byte of an answer is therefore made once more on a new one;
+ * the server may have done what the first one asked for, which all callers bear (names are fixed,
+ * writes carry versions or uids).
+ *
+ * Stopping shuts the sockets down and wakes every sleeper; nobody polls for the flag. */
+#include "lib/kube/kube_conns.h"
+
+#include <errno.h>
+#include <openssl/crypto.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "lib/kube/kube_detour.h"
+#include "lib/kube/kube_proxy.h"
+
+enum { PIECE = 16 << 10, BATCH = 64 << 10 };
+static const double connect_s = 10, idle_s = 1;
+
+struct kube_conn {
+	struct kube_wire wire;
+	struct kube_detour *detour;
+	struct mu_buf out;
+	unsigned shown;         /* kube_identity_version of the certificate it was made with */
+	double used_last;       /* when it was given back */
+	struct kube_conn *next; /* in the pool, or among those in use */
+};
+
+static double monotonic(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void init_condition(pthread_cond_t *cond)
+{
+	pthread_condattr_t attr;
+
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(cond, &attr);
+	pthread_condattr_destroy(&attr);
+}
+
+int kube_conns_init(struct kube_conns *c, const struct kube_config *config, struct mu_err *err)
+{
+	int rc;
+
+	*c = (struct kube_conns){.config = config};
+	rc = kube_address_parse(&c->to, config->server, config->tls_server_name, err);
+	if (rc < 0)
+		return rc;
+	c->proxy = kube_proxy_for(config, &c->to);
+	c->lines = mu_xasprintf("User-Agent: %s/" MUSTER_VERSION "\r\nAccept: application/json\r\n",
+				program_invocation_short_name);
+	kube_identity_init(&c->identity, config);
+	kube_trust_init(&c->trust, config, &c->identity);
+	pthread_mutex_init(&c->lock, NULL);
+	init_condition(&c->stopping);
+	return 0;
+}
+
+static void conn_free(struct kube_conn *conn)
+{
+	kube_wire_fini(&conn->wire);
+	kube_detour_free(conn->detour);
+	mu_buf_fini(&conn->out);
+	free(conn);
+}
+
+void kube_conns_fini(struct kube_conns *c)
+{
+	while (c->pool) {
+		struct kube_conn *conn = c->pool;
+		c->pool = conn->next;
+		conn_free(conn);
+	}
+	kube_trust_fini(&c->trust);
+	kube_identity_fini(&c->identity);
+	kube_address_fini(&c->to);
+	free(c->lines);
+	pthread_cond_destroy(&c->stopping);
+	pthread_mutex_destroy(&c->lock);
+}
+
+void kube_conns_stop(struct kube_conns *c)
+{
+	pthread_mutex_lock(&c->lock);
+	atomic_store(&c->stopped, true);
+	for (struct kube_conn *conn = c->used; conn; conn = conn->next)
+		kube_wire_cut(&conn->wire);
+	pthread_cond_broadcast(&c->stopping);
+	pthread_mutex_unlock(&c->lock);
+}
+
+bool kube_conns_sleep(struct kube_conns *c, double seconds)
+{
+	double until = monotonic() + (seconds > 0 ? seconds : 0);
+	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
+
+	pthread_mutex_lock(&c->lock);
+	while (!c->stopped && pthread_cond_timedwait(&c->stopping, &c->lock, &t) == 0)
+		;
+	pthread_mutex_unlock(&c->lock);
+	return !atomic_load(&c->stopped);
+}
+
+/* NULL when the client was stopped. */
+static struct kube_conn *borrow(struct kube_conns *c)
+{
+	struct kube_conn *conn = NULL;
+
+	pthread_mutex_lock(&c->lock);
+	if (!c->stopped && c->pool) {
+		conn = c->pool;
+		c->pool = conn->next;
+	} else if (!c->stopped) {
+		conn = MU_NEW(struct kube_conn);
+		kube_wire_init(&conn->wire);
+	}
+	if (conn) {
+		conn->next = c->used;
+		c->used = conn;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return conn;
+}
+
+static void give_back(struct kube_conns *c, struct kube_conn *conn)
+{
+	struct kube_conn **at = &c->used;
+
+	conn->used_last = monotonic();
+	pthread_mutex_lock(&c->lock);
+	while (*at != conn)
+		at = &(*at)->next;
+	*at = conn->next;
+	conn->next = c->pool;
+	c->pool = conn;
+	pthread_mutex_unlock(&c->lock);
+}
+
+static int open_conn(struct kube_conns *c, struct kube_conn *conn, struct mu_err *err)
+{
+	SSL *ssl = NULL;
+	int rc = 0;
+
+	conn->shown = kube_identity_version(&c->identity);
+	if (c->to.tls)
+		rc = kube_trust_begin(&c->trust, &ssl, err);
+	return rc < 0 ? rc : kube_wire_open(&conn->wire, &c->to, ssl, connect_s, &c->stopped, err);
+}
+
+/* One that was kept and is as good as a new one. */
+static bool is_good(const struct kube_conns *c, struct kube_conn *conn)
+{
+	return kube_wire_is_open(&conn->wire) &&
+	       conn->shown == kube_identity_version(&c->identity) &&
+	       (monotonic() < conn->used_last + idle_s || !kube_wire_ready(&conn->wire, 0));
+}
+
+/* After each look some time passes before the next, so that what comes in it comes together. */
+static bool gather(struct kube_conns *c, struct kube_conn *conn, double seconds, double until)
+{
+	return kube_wire_ready(&conn->wire, 0) ||
+	       (kube_conns_sleep(c, seconds) && kube_wire_ready(&conn->wire, until - monotonic()));
+}
+
+static int receive(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
+		   struct kube_http *answer, struct mu_err *err)
+{
+	double until = monotonic() + x->patience;
+	char piece[PIECE];
+	bool some = false;
+
+	while (answer->state != HTTP_DONE) {
+		long n;
+		int rc;
+
+		if (x->gather > 0 && some && !gather(c, conn, x->gather, until))
+			n = mu_fail(err, MU_DEADLINE_EXCEEDED, "no end in time");
+		else
+			n = kube_wire_read(&conn->wire, piece, sizeof(piece), err);
+		if (n < 0)
+			return (int)n;
+		rc = n ? kube_http_feed(answer, piece, (size_t)n, err) : kube_http_end(answer, err);
+		if (rc < 0)
+			return rc;
+		some = n > 0;
+		if (answer->state != HTTP_DONE && monotonic() > until)
+			return mu_fail(err, MU_DEADLINE_EXCEEDED, "no end in time");
+	}
+	return 0;
+}
+
+/* Whether nothing of the answer has come yet. */
+static bool untouched(const struct kube_http *answer)
+{
+	return answer->state == HTTP_STATUS && !answer->status && !answer->line.len;
+}
+
+static int by_wire(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
+		   const struct kube_http_request *rq, struct kube_http *answer, struct mu_err *err)
+{
+	bool kept = is_good(c, conn);
+	int rc;
+
+	mu_buf_clear(&conn->out);
+	rc = kube_http_write(&conn->out, rq, err);
+	for (int tries = 0; rc == 0 && tries < 2; tries++) {
+		if (!kept)
+			rc = open_conn(c, conn, err);
+		if (rc < 0)
+			break;
+		kube_wire_set_patience(&conn->wire, x->patience);
+		if (x->gather > 0)
+			kube_wire_read_ahead(&conn->wire, BATCH);
+		rc = kube_wire_write(&conn->wire, conn->out.data, conn->out.len, err);
+		if (rc == 0)
+			rc = receive(c, conn, x, answer, err);
+		if (rc < 0 || !answer->keep)
+			kube_wire_close(&conn->wire);
+		if (rc != -MU_UNAVAILABLE || !kept || !untouched(answer) ||
+		    atomic_load(&c->stopped))
+			break;
+		kept = false;
+		rc = 0;
+	}
+	if (conn->out.len) /* it holds a token, and perhaps a key */
+		OPENSSL_cleanse(conn->out.data, conn->out.len);
+	return rc;
+}
+
+static int by_detour(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
+		     const struct kube_http_request *rq, struct kube_http *answer,
+		     struct mu_err *err)
+{
+	MU_AUTO_BUF cert = {0};
+	MU_AUTO_BUF key = {0};
+	int rc =
+	    conn->detour ? 0 : kube_detour_new(&conn->detour, c->config, &c->to, c->proxy, err);
+
+	if (rc < 0)
+		return rc;
+	kube_identity_certificate(&c->identity, &cert, &key);
+	rc = kube_detour_call(conn->detour,
+			      &(struct kube_detour_call){.request = rq,
+							 .cert = &cert,
+							 .key = &key,
+							 .patience = x->patience,
+							 .stopped = &c->stopped},
+			      answer, err);
+	if (key.len)
+		OPENSSL_cleanse(key.data, key.len);
+	return rc;
+}
+
+int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct kube_http *answer,
+		  struct mu_err *err)
+{
+	bool has_body = x->body.len || strcmp(x->method, "POST") == 0;
+	MU_AUTO_FREE char *prefixed =
+	    *c->to.prefix ? mu_xasprintf("%s%s", c->to.prefix, x->path) : NULL;
+	MU_AUTO_BUF head = {0};
+	struct kube_http_request rq = {.method = x->method,
+				       .path = prefixed ? prefixed : x->path,
+				       .host = c->to.in_header,
+				       .body = x->body,
+				       .has_body = has_body};
+	struct kube_conn *conn;
+	int rc;
+
+	mu_buf_puts(&head, c->lines);
+	if (has_body)
+		mu_buf_printf(&head, "Content-Type: %s\r\n",
+			      x->content_type ? x->content_type : "application/json");
+	rc = kube_identity_headers(&c->identity, x->fresh, &head, err);
+	if (rc < 0)
+		return rc;
+	conn = borrow(c);
+	rq.headers = head.data;
+	if (!conn)
+		rc = mu_fail(err, MU_CANCELLED, "stopped");
+	else
+		rc = c->proxy ? by_detour(c, conn, x, &rq, answer, err)
+			      : by_wire(c, conn, x, &rq, answer, err);
+	OPENSSL_cleanse(head.data, head.len);
+	if (conn)
+		give_back(c, conn);
+	return rc < 0 && atomic_load(&c->stopped) ? mu_fail(err, MU_CANCELLED, "stopped") : rc;
+}

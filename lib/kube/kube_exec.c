@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The plug-in runs in a process group of its own, so that what it has started goes with it when its
+ * time is over.  Its standard error is kept for the message of a failure. */
+#include "lib/kube/kube_exec.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/io/json.h"
+
+enum { WORDS_MAX = 256, PRINTED_MAX = 1 << 20, TIME_MS = 30000 };
+#define API "client.authentication.k8s.io/"
+
+extern char **environ;
+
+struct kube_exec {
+	char *command, *api_version, *hint;
+	char *info;          /* the value of KUBERNETES_EXEC_INFO */
+	char **argv, **envp; /* NULL-terminated; envp: what is added to ours */
+};
+
+static void free_words(char **words)
+{
+	for (char **w = words; w && *w; w++)
+		free(*w);
+	free(words);
+}
+
+void kube_exec_free(struct kube_exec *e)
+{
+	if (!e)
+		return;
+	free(e->command);
+	free(e->api_version);
+	free(e->hint);
+	free(e->info);
+	free_words(e->argv);
+	free_words(e->envp);
+	free(e);
+}
+
+void kube_credential_fini(struct kube_credential *c)
+{
+	if (c->token)
+		explicit_bzero(c->token, strlen(c->token));
+	if (c->key.len)
+		explicit_bzero(c->key.data, c->key.len);
+	free(c->token);
+	mu_buf_fini(&c->cert);
+	mu_buf_fini(&c->key);
+	memset(c, 0, sizeof(*c));
+}
+
+/* What the plug-in is told; of the cluster only when it asks for that. */
+static char *make_info(const char *api_version, const struct mu_doc_node *cluster)
+{
+	static const char *const copied[] = {"server", "tls-server-name",
+					     "insecure-skip-tls-verify",
+					     "certificate-authority-data", "proxy-url"};
+	MU_AUTO(mu_doc_free) struct mu_doc *d = mu_doc_new("exec");
+	struct mu_doc_node *root = mu_doc_add(d, NULL, NULL, MU_DOC_MAP), *spec, *to;
+	MU_AUTO_BUF text = {0};
+
+	mu_doc_add_str(d, root, "apiVersion", api_version);
+	mu_doc_add_str(d, root, "kind", "ExecCredential");
+	spec = mu_doc_add(d, root, "spec", MU_DOC_MAP);
+	mu_doc_add_bool(d, spec, "interactive", false);
+	to = cluster ? mu_doc_add(d, spec, "cluster", MU_DOC_MAP) : NULL;
+	for (unsigned i = 0; cluster && i < MU_COUNT(copied); i++)
+		if (mu_doc_key(cluster, copied[i]))
+			mu_doc_add_copy(d, to, copied[i], mu_doc_key(cluster, copied[i]));
+	mu_json_write(&text, root);
+	return mu_buf_take(&text);
+}
+
+static int read_words(struct kube_exec *e, const struct mu_doc_node *exec, struct mu_err *err)
+{
+	const struct mu_doc_node *args = mu_doc_get(exec, "args"), *env = mu_doc_get(exec, "env");
+	unsigned n = 0;
+
+	if ((args && (args->kind == MU_DOC_MAP || args->n > WORDS_MAX)) ||
+	    (env && (env->kind == MU_DOC_MAP || env->n > WORDS_MAX)))
+		return mu_doc_fail(exec, err, MU_INVALID_ARGUMENT,
+				   "args and env must be lists of at most %d", WORDS_MAX);
+	e->argv = MU_NEW_ARRAY(char *, (args ? args->n : 0) + 2);
+	e->argv[n++] = mu_xstrdup(e->command);
+	mu_doc_each(args, a)
+	{
+		if (a->kind != MU_DOC_STRING)
+			return mu_doc_fail(a, err, MU_INVALID_ARGUMENT, "must be a string");
+		e->argv[n++] = mu_xstrdup(a->text);
+	}
+	n = 0;
+	e->envp = MU_NEW_ARRAY(char *, (env ? env->n : 0) + 2);
+	mu_doc_each(env, v) e->envp[n++] =
+	    mu_xasprintf("%s=%s", mu_doc_text(v, "name", ""), mu_doc_text(v, "value", ""));
+	e->envp[n++] = mu_xasprintf("KUBERNETES_EXEC_INFO=%s", e->info);
+	return 0;
+}
+
+int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const char *file,
+		   const struct mu_doc_node *cluster, struct mu_err *err)
+{
+	const char *command = mu_doc_text(exec, "command", "");
+	const char *version = mu_doc_text(exec, "apiVersion", "");
+	const char *slash = strrchr(file, '/');
+	struct kube_exec *e;
+	int rc;
+
+	if (!*command)
+		return mu_doc_fail(exec, err, MU_INVALID_ARGUMENT, "exec has no command");
+	if (strcmp(version, API "v1") != 0 && strcmp(version, API "v1beta1") != 0)
+		return mu_doc_fail(exec, err, MU_INVALID_ARGUMENT,
+				   "exec.apiVersion must be " API "v1 or v1beta1, not '%.80s'",
+				   version);
+	if (strcmp(mu_doc_text(exec, "interactiveMode", ""), "Always") == 0)
+		return mu_doc_fail(
+		    exec, err, MU_INVALID_ARGUMENT,
+		    "exec.interactiveMode is Always, but nobody sits here: use a plug-in "
+		    "that does not ask");
+	e = MU_NEW(struct kube_exec);
+	e->command = strchr(command, '/') && command[0] != '/' && slash
+			 ? mu_xasprintf("%.*s/%s", (int)(slash - file), file, command)
+			 : mu_xstrdup(command);
+	e->api_version = mu_xstrdup(version);
+	e->hint = mu_xstrdup(mu_doc_text(exec, "installHint", ""));
+	e->info =
+	    make_info(version, mu_doc_bool(exec, "provideClusterInfo", false) ? cluster : NULL);
+	rc = read_words(e, exec, err);
+	if (rc < 0)
+		kube_exec_free(e);
+	else
+		*out = e;
+	return rc;
+}
+
+static long long now_ms(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* Ours without the names that the plug-in's own environment sets. */
+static char **merged_environment(char *const *added)
+{
+	size_t n = 0, m = 0;
+	char **all;
+
+	while (environ[n])
+		n++;
+	while (added[m])
+		m++;
+	all = MU_NEW_ARRAY(char *, n + m + 1);
+	m = 0;
+	for (char **e = environ; *e; e++) {
+		bool replaced = false;
+		for (char *const *a = added; *a; a++)
+			replaced = replaced || strncmp(*e, *a, strcspn(*a, "=") + 1) == 0;
+		if (!replaced)
+			all[m++] = *e;
+	}
+	for (char *const *a = added; *a; a++)
+		all[m++] = *a;
+	return all;
+}
+
+static int spawn(const struct kube_exec *e, pid_t *pid, int out[2], int errors[2],
+		 struct mu_err *err)
+{
+	MU_AUTO_FREE char **env = merged_environment(e->envp);
+	posix_spawn_file_actions_t files;
+	posix_spawnattr_t attr;
+	sigset_t none;
+	int rc;
+
+	sigemptyset(&none);
+	posix_spawn_file_actions_init(&files);
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&files, out[1], 1);
+	posix_spawn_file_actions_adddup2(&files, errors[1], 2);
+	posix_spawnattr_init(&attr);
+	posix_spawnattr_setflags(&attr, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGMASK);
+	posix_spawnattr_setsigmask(&attr, &none);
+	rc = posix_spawnp(pid, e->command, &files, &attr, e->argv, env);
+	posix_spawn_file_actions_destroy(&files);
+	posix_spawnattr_destroy(&attr);
+	if (rc)
+		return mu_fail(err, MU_NOT_FOUND, "the plug-in %.80s does not start: %s%s%.100s",
+			       e->command, strerror(rc), *e->hint ? "; " : "", e->hint);
+	return 0;
+}
+
+/* Reads both until both are at their end; false when time or size runs out first. */
+static bool drain(int out, int errors, struct mu_buf *printed, struct mu_buf *said)
+{
+	struct pollfd p[] = {{out, POLLIN, 0}, {errors, POLLIN, 0}};
+	struct mu_buf *to[] = {printed, said};
+	long long until = now_ms() + TIME_MS;
+
+	while (p[0].fd >= 0 || p[1].fd >= 0) {
+		long long left = until - now_ms();
+
+		if (left <= 0 || printed->len > PRINTED_MAX || said->len > PRINTED_MAX)
+			return false;
+		if (poll(p, 2, (int)left) < 0 && errno != EINTR)
+			return false;
+		for (int i = 0; i < 2; i++) {
+			char chunk[4096];
+			ssize_t n =
+			    p[i].fd >= 0 && p[i].revents ? read(p[i].fd, chunk, sizeof(chunk)) : -1;
+			if (n > 0)
+				mu_buf_put(to[i], chunk, (size_t)n);
+			else if (p[i].fd >= 0 && p[i].revents && (n == 0 || errno != EINTR))
+				p[i].fd = -1;
+			p[i].revents = 0;
+		}
+	}
+	return true;
+}
+
+/* Runs it and collects what it prints. */
+static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_err *err)
+{
+	MU_AUTO_BUF said = {0};
+	int out[2] = {-1, -1}, errors[2] = {-1, -1}, rc, status = 0;
+	bool in_time;
+	pid_t pid;
+
+	if (pipe2(out, O_CLOEXEC) < 0)
+		return mu_fail_errno(err, errno, "pipe");
+	if (pipe2(errors, O_CLOEXEC) < 0) {
+		close(out[0]);
+		close(out[1]);
+		return mu_fail_errno(err, errno, "pipe");
+	}
+	rc = spawn(e, &pid, out, errors, err);
+	close(out[1]);
+	close(errors[1]);
+	if (rc == 0) {
+		in_time = drain(out[0], errors[0], printed, &said);
+		/* at its end it has closed both; whatever else it started goes too */
+		if (!in_time)
+			kill(-pid, SIGKILL);
+		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+			;
+		mu_buf_putc(&said, 0);
+		said.data[strcspn(said.data, "\n")] = 0;
+		if (!in_time)
+			rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
+				     "the plug-in %.80s did not end within %d s and 1 MiB",
+				     e->command, TIME_MS / 1000);
+		else if (status)
+			rc = mu_fail(
+			    err, MU_UNAUTHENTICATED, "the plug-in %.80s failed (%s %d): %.120s",
+			    e->command, WIFEXITED(status) ? "exit code" : "signal",
+			    WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status), said.data);
+	}
+	close(out[0]);
+	close(errors[0]);
+	return rc;
+}
+
+static int read_credential(const struct kube_exec *e, const struct mu_doc_node *root,
+			   struct kube_credential *out, struct mu_err *err)
+{
+	const char *version = mu_doc_text(root, "apiVersion", "");
+	const char *token = mu_doc_text(root, "status.token", "");
+	const char *cert = mu_doc_text(root, "status.clientCertificateData", "");
+	const char *key = mu_doc_text(root, "status.clientKeyData", "");
+	const char *expires = mu_doc_text(root, "status.expirationTimestamp", "");
+	struct tm tm = {0};
+
+	if (strcmp(version, e->api_version) != 0 ||
+	    strcmp(mu_doc_text(root, "kind", ""), "ExecCredential") != 0)
+		return mu_fail(err, MU_UNAUTHENTICATED,
+			       "the plug-in %.80s printed no ExecCredential of %s", e->command,
+			       e->api_version);
+	if ((!*token && !*cert) || !*cert != !*key)
+		return mu_fail(
+		    err, MU_UNAUTHENTICATED,
+		    "the plug-in %.80s gave neither a token nor a certificate with its key",
+		    e->command);
+	if (*expires && !strptime(expires, "%Y-%m-%dT%H:%M:%S", &tm))
+		return mu_fail(err, MU_UNAUTHENTICATED,
+			       "the plug-in %.80s gave a time of expiry that is none: '%.40s'",
+			       e->command, expires);
+	out->token = *token ? mu_xstrdup(token) : NULL;
+	mu_buf_puts(&out->cert, cert);
+	mu_buf_puts(&out->key, key);
+	out->expires = *expires ? (double)timegm(&tm) : 0;
+	return 0;
+}
+
+int kube_exec_run(const struct kube_exec *e, struct kube_credential *out, struct mu_err *err)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
+	MU_AUTO_BUF printed = {0};
+	struct kube_credential made = {0};
+	struct mu_err mine = {0};
+	int rc = collect(e, &printed, err);
+
+	if (rc < 0)
+		return rc;
+	if (mu_json_parse(&doc, mu_buf_span(&printed), e->command, &mine) < 0)
+		return mu_fail(err, MU_UNAUTHENTICATED, "the plug-in %.80s printed no JSON",
+			       e->command);
+	rc = read_credential(e, doc->root, &made, err);
+	if (rc == 0)
+		*out = made;
+	else
+		kube_credential_fini(&made);
+	return rc;
+}

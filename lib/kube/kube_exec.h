@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The exec plug-in of a kubeconfig user: a program that prints an ExecCredential.
+ *
+ * It is started without a terminal and given 30 s; what it prints is a token, a client certificate
+ * or both, and perhaps when they expire.  client.authentication.k8s.io/v1 and v1beta1 are spoken.
+ */
+#ifndef KUBE_EXEC_H
+#define KUBE_EXEC_H
+
+#include "lib/io/doc.h"
+
+struct kube_exec;
+
+struct kube_credential {
+	char *token;             /* or NULL */
+	struct mu_buf cert, key; /* PEM; empty: none */
+	double expires;          /* wall clock; 0: never */
+};
+void kube_credential_fini(struct kube_credential *c);
+
+/* From the `exec` of a user; `file` is the kubeconfig, seen from which a relative command is. */
+int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const char *file,
+		   const struct mu_doc_node *cluster, struct mu_err *err);
+void kube_exec_free(struct kube_exec *e);
+int kube_exec_run(const struct kube_exec *e, struct kube_credential *out, struct mu_err *err);
+
+#endif

@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A token file is read again when it is a minute old, because a kubelet renews a pod's token at 80
+ * % of its life and the old one is gone by then.  A plug-in is asked again when what it gave is
+ * about to expire or was refused; the others wait for its answer meanwhile, since they need it too.
+ */
+#include "lib/kube/kube_identity.h"
+
+#include <openssl/evp.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "lib/base/log.h"
+
+enum { TOKEN_AGE_S = 60, EXPIRY_MARGIN_S = 10 };
+
+void kube_identity_init(struct kube_identity *id, const struct kube_config *config)
+{
+	memset(id, 0, sizeof(*id));
+	id->config = config;
+	pthread_mutex_init(&id->lock, NULL);
+}
+
+void kube_identity_fini(struct kube_identity *id)
+{
+	if (id->token)
+		explicit_bzero(id->token, strlen(id->token));
+	free(id->token);
+	kube_credential_fini(&id->from_exec);
+	pthread_mutex_destroy(&id->lock);
+}
+
+static long long now_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+/* The file's token, with the lock held.  One that cannot be read leaves the last one. */
+static const char *token_of_file(struct kube_identity *id, bool anew)
+{
+	struct mu_err err = {0};
+	MU_AUTO_BUF file = {0};
+
+	if (id->token && !anew && now_s() - id->token_read < TOKEN_AGE_S)
+		return id->token;
+	if (mu_buf_read_file(&file, id->config->token_file, 1 << 20, &err) == 0) {
+		while (file.len && strchr("\r\n \t", file.data[file.len - 1]))
+			file.data[--file.len] = 0;
+		free(id->token);
+		id->token = mu_buf_take(&file);
+	} else if (!id->token) {
+		mu_warn("kube", "token file: %s", err.msg);
+	}
+	id->token_read = now_s();
+	return id->token;
+}
+
+/* Has the plug-in's credential at hand, with the lock held. */
+static int ask_plug_in(struct kube_identity *id, bool anew, struct mu_err *err)
+{
+	double expires = id->from_exec.expires;
+	struct kube_credential got = {0};
+	int rc;
+
+	if (id->asked && !anew && (expires <= 0 || (double)time(NULL) < expires - EXPIRY_MARGIN_S))
+		return 0;
+	rc = kube_exec_run(id->config->exec, &got, err);
+	if (rc < 0)
+		return rc;
+	if (got.cert.len || id->from_exec.cert.len)
+		atomic_fetch_add(&id->version, 1);
+	kube_credential_fini(&id->from_exec);
+	id->from_exec = got;
+	id->asked = true;
+	return 0;
+}
+
+static void put_header(struct mu_buf *out, const char *name, const char *value)
+{
+	if (strpbrk(value, "\r\n"))
+		mu_warn("kube", "%s holds a line break and is left out", name);
+	else
+		mu_buf_printf(out, "%s: %s\r\n", name, value);
+}
+
+static void put_basic(struct mu_buf *out, const char *user, const char *password)
+{
+	MU_AUTO_FREE char *both = mu_xasprintf("%s:%s", user, password ? password : "");
+	size_t n = strlen(both), room = 4 * ((n + 2) / 3) + 1;
+
+	mu_buf_puts(out, "Authorization: Basic ");
+	mu_buf_reserve(out, room);
+	out->len += (size_t)EVP_EncodeBlock((unsigned char *)out->data + out->len,
+					    (const unsigned char *)both, (int)n);
+	mu_buf_puts(out, "\r\n");
+	explicit_bzero(both, n);
+}
+
+static void put_others(struct mu_buf *out, const struct kube_config *k)
+{
+	if (k->as)
+		put_header(out, "Impersonate-User", k->as);
+	if (k->as_uid)
+		put_header(out, "Impersonate-Uid", k->as_uid);
+	for (char **g = k->as_groups; g && *g; g++)
+		put_header(out, "Impersonate-Group", *g);
+}
+
+int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *out,
+			  struct mu_err *err)
+{
+	const struct kube_config *k = id->config;
+	const char *token = k->token;
+	int rc = 0;
+
+	pthread_mutex_lock(&id->lock);
+	if ((!token || !*token) && k->token_file)
+		token = token_of_file(id, anew);
+	if (k->exec)
+		rc = ask_plug_in(id, anew, err);
+	if (rc == 0 && id->from_exec.token)
+		token = id->from_exec.token;
+	if (rc == 0 && token && strpbrk(token, "\r\n"))
+		mu_warn("kube", "the token holds a line break and is left out");
+	else if (rc == 0 && token && *token)
+		mu_buf_printf(out, "Authorization: Bearer %s\r\n", token);
+	else if (rc == 0 && k->username)
+		put_basic(out, k->username, k->password);
+	if (rc == 0)
+		put_others(out, k);
+	pthread_mutex_unlock(&id->lock);
+	return rc;
+}
+
+unsigned kube_identity_version(const struct kube_identity *id)
+{
+	return atomic_load(&id->version);
+}
+
+unsigned kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert,
+				   struct mu_buf *key)
+{
+	bool given;
+	unsigned version;
+
+	pthread_mutex_lock(&id->lock);
+	given = id->from_exec.cert.len > 0;
+	mu_buf_put(cert, given ? id->from_exec.cert.data : id->config->cert.data,
+		   given ? id->from_exec.cert.len : id->config->cert.len);
+	mu_buf_put(key, given ? id->from_exec.key.data : id->config->key.data,
+		   given ? id->from_exec.key.len : id->config->key.len);
+	version = atomic_load(&id->version);
+	pthread_mutex_unlock(&id->lock);
+	return version;
+}

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who we are on each request: a token that is read anew, a plug-in that is asked anew, a
+ * certificate, a password.  kube_client's own; shared by its threads. */
+#ifndef KUBE_IDENTITY_H
+#define KUBE_IDENTITY_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/kube/kube_config.h"
+#include "lib/kube/kube_exec.h"
+
+struct kube_identity {
+	const struct kube_config *config; /* borrowed */
+	pthread_mutex_t lock;             /* all below; held while a plug-in runs */
+	char *token;                      /* of the token file */
+	long long token_read;             /* seconds, monotonic */
+	struct kube_credential from_exec;
+	bool asked;               /* the plug-in has answered once */
+	_Atomic unsigned version; /* of the plug-in's certificate */
+};
+
+void kube_identity_init(struct kube_identity *id, const struct kube_config *config);
+void kube_identity_fini(struct kube_identity *id);
+/* Appends the lines that say who asks.  `anew`: what we had was refused. */
+int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *out,
+			  struct mu_err *err);
+/* Grows when there is another certificate to show: connections made with the old one are of no
+ * use. */
+unsigned kube_identity_version(const struct kube_identity *id);
+/* Appends copies of the certificate and its key, if any; returns their version. */
+unsigned kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert,
+				   struct mu_buf *key);
+
+#endif

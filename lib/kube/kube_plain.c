@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection for each question: they are asked of many tasks, each now and then. */
+#include "lib/kube/kube_plain.h"
+
+#include <time.h>
+
+#include "lib/kube/kube_http.h"
+#include "lib/kube/kube_wire.h"
+
+enum { FETCH_MAX = 64 << 10 };
+static const double patience_s = 1;
+
+static double monotonic(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static int on_body(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	struct mu_buf *body = arg;
+
+	if (body->len + len > FETCH_MAX)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "more than %d bytes", FETCH_MAX);
+	mu_buf_put(body, data, len);
+	return 0;
+}
+
+static int receive(struct kube_wire *w, struct kube_http *answer, double until, struct mu_err *err)
+{
+	char piece[4096];
+	int rc = 0;
+
+	while (rc == 0 && answer->state != HTTP_DONE) {
+		long n = kube_wire_read(w, piece, sizeof(piece), err);
+		if (n < 0)
+			return (int)n;
+		rc = n ? kube_http_feed(answer, piece, (size_t)n, err) : kube_http_end(answer, err);
+		if (rc == 0 && answer->state != HTTP_DONE && monotonic() > until)
+			rc = mu_fail(err, MU_DEADLINE_EXCEEDED, "no end in time");
+	}
+	return rc;
+}
+
+static int ask(const struct kube_address *to, bool post, const _Atomic bool *stopped,
+	       struct kube_http *answer, struct mu_err *err)
+{
+	struct kube_http_request rq = {.method = post ? "POST" : "GET",
+				       .path = *to->prefix ? to->prefix : "/",
+				       .host = to->in_header,
+				       .headers = "Connection: close\r\n",
+				       .has_body = post};
+	double until = monotonic() + patience_s;
+	MU_AUTO_BUF request = {0};
+	struct kube_wire w;
+	int rc = kube_http_write(&request, &rq, err);
+
+	kube_wire_init(&w);
+	if (rc == 0)
+		rc = kube_wire_open(&w, to, NULL, patience_s, stopped, err);
+	if (rc == 0)
+		rc = kube_wire_write(&w, request.data, request.len, err);
+	if (rc == 0)
+		rc = receive(&w, answer, until, err);
+	kube_wire_fini(&w);
+	return rc;
+}
+
+int kube_plain_ask(const char *url, bool post, const _Atomic bool *stopped, struct mu_buf *out,
+		   struct mu_err *err)
+{
+	MU_AUTO_BUF body = {0};
+	struct kube_http answer = {.body = on_body, .arg = &body};
+	struct kube_address to;
+	struct mu_err why = {0};
+	int rc = kube_address_parse(&to, url, NULL, err);
+
+	if (rc < 0)
+		return rc;
+	rc = to.tls ? mu_fail(&why, MU_INVALID_ARGUMENT, "not http://")
+		    : ask(&to, post, stopped, &answer, &why);
+	kube_http_fini(&answer);
+	kube_address_fini(&to);
+	if (rc == 0 && (answer.status < 200 || answer.status > 299))
+		rc = mu_fail(&why, MU_UNAVAILABLE, "refused (%ld)", answer.status);
+	if (rc < 0)
+		return mu_fail(err, MU_UNAVAILABLE, "%s: %.300s", url, why.msg);
+	mu_buf_fini(out);
+	*out = body;
+	memset(&body, 0, sizeof(body));
+	return 0;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Plain http:// addresses outside the API server: no credentials of ours ever go there, no proxy,
+ * one second for everything, at most 64 KiB. */
+#ifndef KUBE_PLAIN_H
+#define KUBE_PLAIN_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+
+#include "lib/base/buf.h"
+
+/* GET, or POST without a body; anything but 2xx is UNAVAILABLE.  *stopped ends it. */
+int kube_plain_ask(const char *url, bool post, const _Atomic bool *stopped, struct mu_buf *out,
+		   struct mu_err *err);
+
+#endif

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The list-and-watch protocol:
+ *
+ *	list (pages of 500) -> version V -> watch from V with bookmarks -> each event moves V
+ *	  the watch ends by itself (server's or our timeout): watch again from V
+ *	  it breaks: wait, watch again from V
+ *	  410, as status or as ERROR event: V is too old, list again
+ *
+ * A random watch time of 5 to 10 minutes spreads the reconnects of many watchers.  The wait between
+ * failed tries grows from 0.8 s to 30 s and starts anew after two healthy minutes.  The log gets
+ * one line when things begin to fail and one when they work again, however long it takes.
+ */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "lib/base/log.h"
+#include "lib/kube/kube_stream.h"
+
+enum {
+	PAGE = 500,
+	LIST_S = 60,
+	WATCH_MIN_S = 300,
+	WATCH_SPREAD_S = 300,
+	GRACE_S = 30,
+	HEALTHY_S = 120
+};
+static const double backoff_first = 0.8, backoff_max = 30.0;
+static const double gather_s = 0.01;
+
+static uint32_t random_number(void)
+{
+	uint32_t r = 0;
+	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
+		r = (uint32_t)time(NULL);
+	return r;
+}
+
+static int64_t now_s(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec;
+}
+
+double kube_backoff_next(double previous)
+{
+	double next = previous <= 0 ? backoff_first : previous * 2;
+	double spread = 0.75 + 0.5 * (random_number() % 1000) / 1000.0;
+
+	next *= spread;
+	return next > backoff_max ? backoff_max : next < 0.5 ? 0.5 : next;
+}
+
+static const char *version_of(const cJSON *object)
+{
+	return cJSON_GetStringValue(
+	    cJSON_GetObjectItem(cJSON_GetObjectItem(object, "metadata"), "resourceVersion"));
+}
+
+/* A token may hold anything; what is not plain is escaped. */
+static void put_escaped(struct mu_buf *b, const char *s)
+{
+	for (; *s; s++) {
+		if (strchr("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~",
+			   *s))
+			mu_buf_putc(b, *s);
+		else
+			mu_buf_printf(b, "%%%02X", (unsigned char)*s);
+	}
+}
+
+struct listing {
+	const struct kube_fields *fields;
+	kube_item_fn *item;
+	void *arg;
+};
+
+static int on_item(void *arg, struct mu_span text, struct mu_err *err)
+{
+	struct listing *l = arg;
+	cJSON *object = kube_json(text, l->fields);
+
+	if (!object)
+		return mu_fail(err, MU_UNAVAILABLE, "an item that is no JSON");
+	l->item(l->arg, object);
+	cJSON_Delete(object);
+	return 0;
+}
+
+/* One page, read as it comes; what is around its items goes to *around. */
+static int list_page(struct kube_client *c, const char *url, struct listing *l, cJSON **around,
+		     struct mu_err *err)
+{
+	struct kube_items items = {.fn = on_item, .arg = l};
+	int rc = kube_stream(c, url, LIST_S, 0, kube_items_feed, &items, err);
+
+	if (rc == 0 && !(*around = kube_json(mu_buf_span(&items.envelope), NULL)))
+		rc = mu_fail(err, MU_UNAVAILABLE, "a list that is no JSON");
+	kube_items_fini(&items);
+	return rc;
+}
+
+int kube_list(struct kube_client *c, const char *path, const char *selector,
+	      const struct kube_fields *fields, kube_item_fn *item, void *arg, char **version,
+	      struct mu_err *err)
+{
+	struct listing listing = {fields, item, arg};
+	MU_AUTO_FREE char *more = NULL;
+
+	for (;;) {
+		MU_AUTO_BUF url = {0};
+		cJSON *page = NULL;
+		const char *next;
+
+		mu_buf_printf(&url, "%s?limit=%d", path, PAGE);
+		if (selector)
+			mu_buf_printf(&url, "&labelSelector=%s", selector);
+		if (more) {
+			mu_buf_puts(&url, "&continue=");
+			put_escaped(&url, more);
+		}
+		if (list_page(c, url.data, &listing, &page, err) < 0)
+			return mu_wrap(err, "list %s", path);
+		next = cJSON_GetStringValue(
+		    cJSON_GetObjectItem(cJSON_GetObjectItem(page, "metadata"), "continue"));
+		free(more);
+		more = next && *next ? mu_xstrdup(next) : NULL;
+		if (!more) {
+			const char *v = version_of(page);
+			*version = mu_xstrdup(v ? v : "0");
+		}
+		cJSON_Delete(page);
+		if (!more)
+			return 0;
+	}
+}
+
+int kube_event_read(const cJSON *json, enum kube_change *change, const cJSON **object,
+		    struct mu_err *err)
+{
+	static const char *const names[] = {"ADDED", "MODIFIED", "DELETED", "BOOKMARK"};
+	const char *type = cJSON_GetStringValue(cJSON_GetObjectItem(json, "type"));
+	const cJSON *o = cJSON_GetObjectItem(json, "object");
+	const char *message = cJSON_GetStringValue(cJSON_GetObjectItem(o, "message"));
+
+	if (!type || !cJSON_IsObject(o))
+		return mu_fail(err, MU_UNAVAILABLE, "a watch event without type or object");
+	for (int i = 0; i < (int)MU_COUNT(names); i++) {
+		if (strcmp(type, names[i]) == 0) {
+			*change = (enum kube_change)i;
+			*object = o;
+			return 0;
+		}
+	}
+	if (strcmp(type, "ERROR") == 0 &&
+	    cJSON_GetNumberValue(cJSON_GetObjectItem(o, "code")) == 410)
+		return mu_fail(err, MU_OUT_OF_RANGE, "%s", message ? message : "too old");
+	return mu_fail(err, MU_UNAVAILABLE, "watch event %s: %s", type,
+		       message ? message : "no message");
+}
+
+static void worked(struct kube_reflector *r)
+{
+	if (atomic_exchange(&r->failing, 0))
+		mu_info("kube", "watching %s again", r->name);
+}
+
+static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
+{
+	struct kube_reflector *r = arg;
+	enum kube_change change;
+	const cJSON *object;
+	const char *version;
+	cJSON *json = kube_json_event((struct mu_span){line, len}, r->fields);
+	int rc;
+
+	if (!json)
+		return mu_fail(err, MU_UNAVAILABLE, "a watch event that is no JSON");
+	rc = kube_event_read(json, &change, &object, err);
+	if (rc == 0) {
+		worked(r);
+		if (change == KUBE_DELETED)
+			r->gone(r->arg, object);
+		else if (change != KUBE_BOOKMARK)
+			r->seen(r->arg, object);
+		version = version_of(object);
+		if (version && *version) {
+			free(r->version);
+			r->version = mu_xstrdup(version);
+		}
+	}
+	cJSON_Delete(json);
+	return rc;
+}
+
+static int list_all(struct kube_reflector *r, struct mu_err *err)
+{
+	char *version = NULL;
+	int rc;
+
+	r->begin(r->arg);
+	rc = kube_list(r->client, r->path, r->selector, r->fields, r->seen, r->arg, &version, err);
+	if (rc < 0)
+		return rc;
+	r->end(r->arg);
+	free(r->version);
+	r->version = version;
+	worked(r);
+	atomic_store(&r->synced, true);
+	return 0;
+}
+
+static int watch_once(struct kube_reflector *r, struct mu_err *err)
+{
+	long seconds = WATCH_MIN_S + random_number() % WATCH_SPREAD_S;
+	struct kube_lines lines = {.line = on_line, .arg = r};
+	MU_AUTO_BUF url = {0};
+	int rc;
+
+	mu_buf_printf(&url,
+		      "%s?watch=1&allowWatchBookmarks=true&timeoutSeconds=%ld&resourceVersion=%s",
+		      r->path, seconds, r->version);
+	if (r->selector)
+		mu_buf_printf(&url, "&labelSelector=%s", r->selector);
+	rc = kube_stream(r->client, url.data, seconds + GRACE_S, gather_s, kube_lines_feed, &lines,
+			 err);
+	mu_buf_fini(&lines.rest);
+	return rc < 0 ? mu_wrap(err, "watch %s", r->name) : 0;
+}
+
+void *kube_reflector_run(void *reflector)
+{
+	struct kube_reflector *r = reflector;
+
+	while (!kube_client_stopped(r->client)) {
+		struct mu_err err = {0};
+		int64_t began = now_s();
+		int rc = r->version ? watch_once(r, &err) : list_all(r, &err);
+
+		if (kube_client_stopped(r->client))
+			break;
+		if (now_s() - began >= HEALTHY_S)
+			r->backoff = 0;
+		if (rc == -MU_OUT_OF_RANGE) {
+			free(r->version);
+			r->version = NULL;
+			mu_debug("kube", "%s: history is gone, listing again", r->name);
+		}
+		if (rc < 0 && rc != -MU_OUT_OF_RANGE && atomic_fetch_add(&r->failing, 1) == 0)
+			mu_warn("kube", "%s; trying again until it works", err.msg);
+		if (rc < 0 || (r->version && now_s() - began < 1)) {
+			/* an end within a second is no failure, but must not become a busy loop */
+			if (rc == 0 && r->synced && began == now_s() && r->backoff == 0)
+				r->backoff = 0.05;
+			r->backoff = rc < 0 ? kube_backoff_next(r->backoff) : r->backoff;
+			kube_client_sleep(r->client, r->backoff);
+		} else {
+			r->backoff = 0;
+		}
+	}
+	free(r->version);
+	r->version = NULL;
+	return NULL;
+}

@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of one kind as they are and as they change: list, watch, list again when history is gone.
+ *
+ * kube_lines cuts a byte stream into lines; kube_list pages through a list; kube_reflector is the
+ * thread that does both for as long as the client lives and tells a handler.
+ */
+#ifndef KUBE_STREAM_H
+#define KUBE_STREAM_H
+
+#include "lib/kube/kube_client.h"
+
+/* ---- lines of JSON ---- */
+typedef int kube_line_fn(void *arg, const char *line, size_t len, struct mu_err *err);
+struct kube_lines {
+	struct mu_buf rest;
+	kube_line_fn *line; /* empty lines are skipped */
+	void *arg;
+};
+/* A kube_chunk_fn: feeds a chunk of any size; a line over 8 MiB is an error. */
+int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *err);
+
+/* ---- lists ---- */
+typedef void kube_item_fn(void *arg, const cJSON *object);
+/* Calls `item` for each object of all pages; *version is new memory.  A page that comes too late
+ * (410) ends in OUT_OF_RANGE: begin again.
+ * Of each object there is what `fields` names. */
+int kube_list(struct kube_client *c, const char *path, const char *selector,
+	      const struct kube_fields *fields, kube_item_fn *item, void *arg, char **version,
+	      struct mu_err *err);
+
+/* ---- one watch event ---- */
+enum kube_change { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED, KUBE_BOOKMARK };
+/* Reads {"type":…,"object":…}.  An ERROR event becomes the error it carries (410: OUT_OF_RANGE). */
+int kube_event_read(const cJSON *json, enum kube_change *change, const cJSON **object,
+		    struct mu_err *err);
+
+/* ---- reflector ---- */
+struct kube_reflector {
+	struct kube_client *client;
+	const char *name;                 /* for the log: "pods" */
+	char *path;                       /* "/api/v1/pods" */
+	const char *selector;             /* label selector, escaped; NULL: none */
+	const struct kube_fields *fields; /* what the handler looks at; NULL: everything */
+	/* The handler; called from the reflector's thread only. */
+	void (*begin)(void *arg);                     /* a full list starts */
+	void (*seen)(void *arg, const cJSON *object); /* listed, added or changed */
+	void (*gone)(void *arg, const cJSON *object); /* deleted */
+	void (*end)(void *arg); /* the list is complete: what was not seen is gone */
+	void *arg;
+	/* The reflector's own. */
+	char *version;
+	_Atomic bool synced; /* one full list was delivered */
+	_Atomic int failing; /* tries since the last success */
+	double backoff;
+};
+/* Runs until the client is stopped.  Give it a thread: it is a pthread start routine. */
+void *kube_reflector_run(void *reflector);
+
+/* Backoff between tries: 0.8 s doubling to 30 s, spread by +-25 %. */
+double kube_backoff_next(double previous);
+
+#endif
