@@ -3,12 +3,13 @@
  *
  * Who it is comes from its flags, else from MUSTER_CLUSTER, else from TF_CONFIG.  Exit codes: 0
  * ended by SIGTERM, SIGINT, POST /finish or the end of its input; 1 could not start; 2 a wrong
- * command line.
+ * command line; 3 (MU_EXIT_KERNELS) this machine has less than the kernels that were asked for.
  *
- * A signal may reach any thread (OpenBLAS starts some before main): its handler writes to a pipe
+ * A signal may reach any thread: its handler writes to a pipe
  * that main reads. */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,13 @@
 #include "lib/base/log.h"
 #include "task/server.h"
 
-enum { DRAIN_MS = 2000, MAX_CLUSTER_TEXT = 16 << 20, MAX_SESSION_CONFIG = 1 << 20 };
+enum { KEEP_BLOCK = 32 << 20, KEEP_FREE = 128 << 20 }; /* bytes, malloc */
+enum {
+	DRAIN_MS = 2000,
+	ABANDONED_MS = 24 * 3600 * 1000,
+	MAX_CLUSTER_TEXT = 16 << 20,
+	MAX_SESSION_CONFIG = 1 << 20
+};
 
 static const char usage[] =
     "usage: muster-task --cluster=JSON|@FILE --job=NAME --index=N [options]\n"
@@ -26,11 +33,17 @@ static const char usage[] =
     "\n"
     "  --bind=HOST:PORT      listen there instead of on the address that the cluster names\n"
     "  --local=PORT|unix:P   a second listener, on 127.0.0.1 or a socket, for the program beside\n"
+    "  --tls=FOLDER          tasks talk by mutual TLS with its tls.crt, tls.key, ca.crt;\n"
+    "                        --local stays in the clear                 [MUSTER_TLS]\n"
+    "  --stream-port=PORT    where tasks on other machines open streams\n"
+    "                                              [MUSTER_STREAM_PORT, or any that is free]\n"
     "  --http=PORT           health, status and metrics; 0 picks a port   [MUSTER_HTTP_PORT]\n"
     "  --address-file=FILE   writes the addresses there once it serves\n"
     "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
-    "  --threads=N           compute threads                              [all it is given]\n"
+    "  --threads=N           compute threads         [MUSTER_THREADS, or all it is given]\n"
     "  --connect-timeout=S   how long a new session waits for missing tasks [for ever]\n"
+    "  --abandoned-after=S   how long a session is kept whose client went without closing it,\n"
+    "                        0 for ever                                  [86400, a day]\n"
     "  --session-config=FILE a serialized ConfigProto, the defaults of every session\n"
     "  --while-stdin         end, without draining, when standard input does: whoever holds\n"
     "                        its other end has gone\n"
@@ -135,11 +148,20 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 		a->o.bind = v;
 		return 0;
 	}
+	if (is_flag(arg, next, "--tls", &v, taken)) {
+		a->o.tls = v;
+		return 0;
+	}
 	if (is_flag(arg, next, "--local", &v, taken))
 		return set_local(a, v, err);
 	if (is_flag(arg, next, "--http", &v, taken)) {
 		rc = number(v, 65535, "--http", &n, err);
 		a->o.http_port = (int)n;
+		return rc;
+	}
+	if (is_flag(arg, next, "--stream-port", &v, taken)) {
+		rc = number(v, 65535, "--stream-port", &n, err);
+		a->o.stream_port = (int)n;
 		return rc;
 	}
 	if (is_flag(arg, next, "--address-file", &v, taken)) {
@@ -158,6 +180,11 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	if (is_flag(arg, next, "--connect-timeout", &v, taken)) {
 		rc = number(v, 1000000, "--connect-timeout", &n, err);
 		a->o.connect_timeout_ms = n * 1000;
+		return rc;
+	}
+	if (is_flag(arg, next, "--abandoned-after", &v, taken)) {
+		rc = number(v, 100000000, "--abandoned-after", &n, err);
+		a->o.abandoned_ms = (int64_t)n * 1000;
 		return rc;
 	}
 	if (is_flag(arg, next, "--session-config", &v, taken))
@@ -201,6 +228,8 @@ static int from_environment(struct arguments *a, struct mu_err *err)
 		rc = number(http, 65535, "MUSTER_HTTP_PORT", &n, err);
 		a->o.http_port = rc ? -1 : (int)n;
 	}
+	if (!a->o.tls)
+		a->o.tls = getenv("MUSTER_TLS");
 	if (!a->o.kernels)
 		a->o.kernels = getenv("MUSTER_KERNELS");
 	return rc;
@@ -213,6 +242,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 	int rc = 0;
 
 	a->o.http_port = -1;
+	a->o.abandoned_ms = ABANDONED_MS;
 	for (int i = 1; i < argc && !rc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			fputs(usage, stdout);
@@ -323,7 +353,7 @@ static int serve(struct arguments *a)
 	a->o.finish = finish;
 	if (task_server_start(&a->o, &s, &err)) {
 		fprintf(stderr, "muster-task: %s\n", err.msg);
-		return 1;
+		return err.code == MU_FAILED_PRECONDITION ? MU_EXIT_KERNELS : 1;
 	}
 	if (a->address_file && write_addresses(a->address_file, s, &err)) {
 		fprintf(stderr, "muster-task: %s\n", err.msg);
@@ -341,7 +371,10 @@ int main(int argc, char **argv)
 	int rc;
 
 	mu_log_init("muster-task");
-	task_server_fix_environment(argv);
+	/* gRPC reads a large message into thousands of blocks and gives them all back: keep them.
+	 */
+	mallopt(M_MMAP_THRESHOLD, KEEP_BLOCK);
+	mallopt(M_TRIM_THRESHOLD, KEEP_FREE);
 	rc = parse(&a, argc, argv, &err);
 	if (rc < 0)
 		fprintf(stderr, "muster-task: %s\n", err.msg);

@@ -1,28 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* Two open tables: ids go into the first; when it is half full it becomes the second, and the
+ * second is emptied and becomes the first.  So nothing is ever taken out one by one, and the last
+ * KEPT are always known.  Their memory is zero pages until ids come. */
 #include "task/request_ids.h"
 
 #include <pthread.h>
+#include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
-#include "lib/base/map.h"
 #include "lib/base/mem.h"
 
-enum { REMEMBERED = 8192 };
+enum { SLOTS = 1 << 17, KEPT = SLOTS / 2 };
 
 struct request_ids {
 	pthread_mutex_t lock;
-	struct mu_map seen;
-	int64_t ring[REMEMBERED];
-	unsigned at;
+	int64_t *tables[2]; /* 0: free */
+	unsigned count;     /* in the first */
+	uint64_t seed;      /* callers choose ids: not where they land */
 };
+
+static uint64_t mix(uint64_t z)
+{
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+	z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+	return z ^ z >> 31;
+}
 
 struct request_ids *request_ids_new(void)
 {
 	struct request_ids *r = MU_NEW(struct request_ids);
 
 	pthread_mutex_init(&r->lock, NULL);
-	mu_map_init(&r->seen);
+	for (int i = 0; i < 2; i++)
+		r->tables[i] = MU_NEW_ARRAY(int64_t, SLOTS);
+	r->seed = random_u64();
 	return r;
 }
 
@@ -30,26 +42,43 @@ void request_ids_free(struct request_ids *r)
 {
 	if (!r)
 		return;
-	mu_map_fini(&r->seen);
 	pthread_mutex_destroy(&r->lock);
+	free(r->tables[0]);
+	free(r->tables[1]);
 	free(r);
+}
+
+/* Where id is, or the free place where it would be. */
+static int64_t *place(int64_t *table, uint64_t hash, int64_t id)
+{
+	unsigned at = (unsigned)(hash % SLOTS);
+
+	while (table[at] && table[at] != id)
+		at = (at + 1) % SLOTS;
+	return &table[at];
 }
 
 bool request_ids_add(struct request_ids *r, int64_t id)
 {
+	uint64_t hash = mix((uint64_t)id ^ r->seed);
+	int64_t *new, *full;
 	bool is_new;
 
 	if (id == 0)
 		return true;
 	pthread_mutex_lock(&r->lock);
-	is_new = !mu_map_get_n(&r->seen, &id, sizeof(id));
+	new = place(r->tables[0], hash, id);
+	is_new = !*new && !*place(r->tables[1], hash, id);
 	if (is_new) {
-		int64_t *old = &r->ring[r->at++ % REMEMBERED];
-
-		if (*old)
-			mu_map_del_n(&r->seen, old, sizeof(*old));
-		*old = id;
-		mu_map_put_n(&r->seen, &id, sizeof(id), r);
+		*new = id;
+		r->count++;
+	}
+	if (r->count == KEPT) {
+		full = r->tables[0];
+		r->tables[0] = r->tables[1];
+		r->tables[1] = full;
+		memset(r->tables[0], 0, SLOTS * sizeof(*full));
+		r->count = 0;
 	}
 	pthread_mutex_unlock(&r->lock);
 	return is_new;
@@ -64,10 +93,7 @@ uint64_t random_u64(void)
 	do {
 		if (!state && getrandom(&state, sizeof(state), 0) != sizeof(state))
 			state = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u ^ (uintptr_t)&state;
-		z = state += 0x9e3779b97f4a7c15u;
-		z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
-		z = (z ^ z >> 27) * 0x94d049bb133111ebu;
-		z ^= z >> 31;
+		z = mix(state += 0x9e3779b97f4a7c15u);
 	} while (z == 0);
 	return z;
 }

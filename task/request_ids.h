@@ -10,7 +10,7 @@
 struct request_ids;
 struct request_ids *request_ids_new(void);
 void request_ids_free(struct request_ids *r);
-/* False when id is among the last few thousand.  0 is no id, and always new. */
+/* False when id is among the last 65,536.  0 is no id, and always new. */
 bool request_ids_add(struct request_ids *r, int64_t id);
 
 uint64_t random_u64(void); /* never 0 */

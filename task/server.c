@@ -8,23 +8,28 @@
 #include <time.h>
 
 #include "lib/base/log.h"
-#include "task/kernels/loops.h"
+#include "lib/tensor/arena.h"
+#include "task/health.h"
 #include "task/peer/peer_stream.h"
+#include "task/rpc/tls.h"
 #include "task/server_internal.h"
 
-enum { OFFLOAD_THREADS = 64, RPC_GRACE_MS = 500 };
+enum { OFFLOAD_THREADS = 64, RPC_GRACE_MS = 500, MAX_COMPUTE_THREADS = 1024 };
 
 static void free_parts(struct task_server *s)
 {
 	if (s->http)
-		http_stop(s->http);
+		mu_http_stop(s->http);
 	if (s->offload)
 		offload_free(s->offload);
 	peers_free(s->peers);
 	timer_free(s->timer);
 	master_free(s->context.master);
 	worker_free(s->context.worker);
+	if (!s->rt)
+		gpu_set_free(s->device.gpus);
 	runtime_free(s->rt);
+	rpc_tls_unref(s->tls);
 	pthread_mutex_destroy(&s->lock);
 	free(s->progress);
 	free(s->target);
@@ -57,10 +62,12 @@ const char *task_server_pod_bind(const char *address, char *buf, size_t size)
 static int listen_for_calls(struct task_server *s, const char *const *addresses, unsigned n,
 			    struct mu_err *err)
 {
-	unsigned n_methods = master_n_methods + worker_n_methods;
+	unsigned n_methods = master_n_methods + worker_n_methods + health_n_methods;
 	struct rpc_method *methods = MU_NEW_ARRAY(struct rpc_method, n_methods);
 	struct rpc_server_options o = {.addresses = addresses,
 				       .n_addresses = n,
+				       .tls = s->tls,
+				       .n_secured = 1,
 				       .methods = methods,
 				       .n_methods = n_methods,
 				       .ctx = &s->context};
@@ -68,6 +75,8 @@ static int listen_for_calls(struct task_server *s, const char *const *addresses,
 
 	memcpy(methods, master_methods, master_n_methods * sizeof(*methods));
 	memcpy(methods + master_n_methods, worker_methods, worker_n_methods * sizeof(*methods));
+	memcpy(methods + master_n_methods + worker_n_methods, health_methods,
+	       health_n_methods * sizeof(*methods));
 	rc = rpc_server_start(&o, &s->rpc, s->ports, err);
 	free(methods);
 	return rc;
@@ -86,24 +95,37 @@ static char *target_of(const char *address, int port)
 	return mu_xasprintf(strchr(host, ':') ? "grpc://[%s]:%d" : "grpc://%s:%d", host, port);
 }
 
-void task_server_fix_environment(char **argv)
+/* What was asked for, else what the environment says: a launcher that starts several tasks on one
+ * machine shares its processors out. */
+static unsigned compute_threads(unsigned asked)
 {
-	blas_environment_fix(argv);
+	const char *share = getenv("MUSTER_THREADS");
+	long n = asked || !share ? (long)asked : strtol(share, NULL, 10);
+
+	return n > 0 && n <= MAX_COMPUTE_THREADS ? (unsigned)n : 0;
 }
 
 static int make_parts(struct task_server *s, const struct task_server_options *o,
 		      struct mu_err *err)
 {
 	struct rendezvous_remote remote;
-	int rc = device_open(o->kernels && *o->kernels ? o->kernels : "auto", &s->device, err);
+	struct gpu_options gpu = {0};
+	int rc = gpu_options_read(&gpu, o->session_config, err);
 
+	if (!rc)
+		rc = device_open(o->kernels && *o->kernels ? o->kernels : "auto", &gpu, &s->device,
+				 err);
+
+	if (!rc && o->tls && *o->tls)
+		rc = rpc_tls_open(o->tls, &s->tls, err);
 	if (rc)
 		return rc;
-	s->peers = peers_new(o->cluster, o->job, o->index);
+	s->peers = peers_new(o->cluster, o->job, o->index, s->tls);
 	remote = peers_remote(s->peers);
-	rc = runtime_new(o->job, o->index, o->threads, &remote, &s->rt, err);
+	rc = runtime_new(o->job, o->index, compute_threads(o->threads), &remote, &s->rt, err);
 	if (rc)
 		return rc;
+	s->rt->gpus = s->device.gpus;
 	s->offload = offload_new(OFFLOAD_THREADS);
 	s->timer = timer_new();
 	s->context.worker = worker_new(s->rt, s->peers, s->offload);
@@ -114,12 +136,29 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	return 0;
 }
 
-static int start_streams(struct task_server *s, const char *address, struct mu_err *err)
+/* How tasks speak with each other and, where something guards their ports, the one for that: what
+ * was asked for, else what the environment says, else any. */
+static int start_streams(struct task_server *s, const struct task_server_options *o,
+			 const char *address, struct mu_err *err)
 {
+	const char *how = o->peer ? o->peer : getenv("MUSTER_PEER");
+	const char *text = getenv("MUSTER_STREAM_PORT");
+	long port = o->stream_port || !text ? o->stream_port : strtol(text, NULL, 10);
 	char host[256];
 
+	if (how && !strcmp(how, "grpc"))
+		return 0;
+	if (port < 0 || port > UINT16_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "MUSTER_STREAM_PORT: '%s' is no number from 0 to 65535", text);
 	host_of(address, host, sizeof(host));
-	return peers_start_streams(s->peers, strncmp(address, "unix:", 5) ? host : NULL, err);
+	return peers_start_streams(
+	    s->peers,
+	    &(struct streams_options){.host = strncmp(address, "unix:", 5) ? host : NULL,
+				      .port = (int)port,
+				      .only_tcp = how && !strcmp(how, "tcp"),
+				      .tls = s->tls},
+	    err);
 }
 
 int task_server_start(const struct task_server_options *o, struct task_server **out,
@@ -129,6 +168,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	const char *addresses[2] = {o->bind ? o->bind : named, o->local};
 	struct task_server *s;
 	char host[256];
+	struct mu_err why;
 	int rc;
 
 	if (!named)
@@ -138,15 +178,17 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	s->started_ms = s->rate_ms = timer_now_ms();
 	s->finish = o->finish;
 	s->finish_arg = o->finish_arg;
+	if (arena_start(&why))
+		mu_info("task", "tensors are sent, not shown, on this host: %s", why.msg);
 	rc = make_parts(s, o, err);
-	if (!rc && streams_wanted() && !(o->peer && !strcmp(o->peer, "grpc")))
-		rc = start_streams(s, addresses[0], err);
+	if (!rc)
+		rc = start_streams(s, o, addresses[0], err);
 	if (!rc)
 		rc = listen_for_calls(s, addresses, o->local ? 2 : 1, err);
 	if (!rc && o->http_port >= 0) {
 		host_of(addresses[0], host, sizeof(host));
-		rc = http_start(host, o->http_port, server_status_handle, s, &s->http,
-				&s->http_port, err);
+		rc = mu_http_start(host, o->http_port, server_status_handle, s, &s->http,
+				   &s->http_port, err);
 	}
 	if (rc) {
 		if (s->peers)
@@ -157,8 +199,10 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	}
 	s->target = target_of(addresses[0], s->ports[0]);
 	s->ready = true;
-	mu_info("task", "%s serves on %s, kernels %s, %lld ms after its start", s->rt->task_prefix,
-		s->target, s->device.chosen, (long long)(timer_now_ms() - s->started_ms));
+	master_watch_clients(s->context.master, s->rpc, o->abandoned_ms);
+	mu_info("task", "%s serves on %s%s, kernels %s, %lld ms after its start",
+		s->rt->task_prefix, s->target, s->tls ? " by mutual TLS" : "", s->device.chosen,
+		(long long)(timer_now_ms() - s->started_ms));
 	*out = s;
 	return 0;
 }
@@ -172,6 +216,8 @@ void task_server_stop(struct task_server *s, long grace_ms)
 	if (!s)
 		return;
 	s->ready = false;
+	master_drain(s->context.master);
+	worker_drain(s->context.worker);
 	for (worker_count(s->context.worker, &w); w.running && timer_now_ms() < end;
 	     worker_count(s->context.worker, &w))
 		nanosleep(&tick, NULL);

@@ -13,14 +13,19 @@ struct task_server_options {
 	const struct mu_cluster *cluster; /* borrowed until start returns */
 	const char *job;
 	int index;
-	const char *bind;    /* (optional) "host:port" to listen on; else what the cluster names */
-	const char *local;   /* (optional) a second address, for the program beside the server:
-				"unix:path" or "127.0.0.1:port" */
-	int http_port;       /* 0 picks one; -1: none */
+	const char *bind;  /* (optional) "host:port" to listen on; else what the cluster names */
+	const char *local; /* (optional) a second address, for the program beside the server:
+			      "unix:path" or "127.0.0.1:port" */
+	int http_port;     /* 0 picks one; -1: none */
+	int stream_port; /* for streams of tasks on other machines; 0: MUSTER_STREAM_PORT, or any */
 	const char *kernels; /* (optional) "auto" */
-	const char *peer;    /* (optional) "grpc": no streams between tasks */
-	unsigned threads;    /* of the compute pool; 0: what the cgroup gives */
+	const char *peer;    /* (optional) "grpc": no streams between tasks; "tcp": none by unix
+				sockets; else MUSTER_PEER */
+	const char *tls;     /* (optional) the folder of task/rpc/tls.h: `bind` and all other tasks
+				speak mutual TLS, `local` does not */
+	unsigned threads;    /* of the compute pool; 0: MUSTER_THREADS, or what the cgroup gives */
 	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: for ever */
+	int64_t abandoned_ms;    /* how long a session whose client has gone is kept; 0: for ever */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
 					  borrowed for the server's life */
 	/* (optional) POST /finish came; called from the HTTP thread. */
@@ -37,9 +42,6 @@ struct task_server;
 int task_server_start(const struct task_server_options *o, struct task_server **out,
 		      struct mu_err *err);
 /* Lets running steps end for up to grace_ms, cancels the rest, frees. */
-/* For main, first thing: starts the program again (it does not return then) when the environment
- * holds a setting that would make the arithmetic slower than this processor is. */
-void task_server_fix_environment(char **argv);
 void task_server_stop(struct task_server *s, long grace_ms);
 
 int task_server_port(const struct task_server *s);

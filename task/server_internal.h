@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lib/base/http.h"
 #include "task/context.h"
 #include "task/device/device.h"
-#include "task/http/http.h"
 #include "task/master/master.h"
 #include "task/server.h"
 #include "task/worker/worker.h"
@@ -20,7 +20,8 @@ struct task_server {
 	struct peers *peers;
 	struct runtime *rt;
 	struct rpc_server *rpc;
-	struct http_server *http;
+	struct rpc_tls *tls; /* NULL: in the clear */
+	struct mu_http_server *http;
 	int ports[2], http_port;
 	char *target;
 	int64_t started_ms;
@@ -34,7 +35,8 @@ struct task_server {
 	double rate;
 };
 
+void server_status_lists(struct task_server *s, struct mu_buf *b); /* members of a JSON object */
 void server_status_handle(void *server, const char *method, const char *path,
-			  struct http_answer *out);
+			  struct mu_http_answer *out);
 
 #endif

@@ -28,7 +28,7 @@ static void see(void *arg, struct resource *r)
 	if (r->type != &variable_type || strcmp(r->name, "global_step"))
 		return;
 	pthread_mutex_lock(&v->lock);
-	if (mu_tensor_is_set(&v->value) && v->value.shape.count == 1 &&
+	if (mu_tensor_is_set(&v->value) && !v->value.buf->device && v->value.shape.count == 1 &&
 	    (v->value.dtype == MU_INT64 || v->value.dtype == MU_INT32))
 		sums->step = mu_tensor_int(&v->value, 0);
 	pthread_mutex_unlock(&v->lock);
@@ -58,6 +58,36 @@ static void put_text(struct mu_buf *b, const char *key, const char *text)
 	mu_buf_putc(b, ',');
 }
 
+static void put_gpu_names(struct task_server *s, struct mu_buf *b)
+{
+	for (unsigned i = 0; i < gpu_count(s->rt->gpus); i++)
+		if (gpu_works(gpu_at(s->rt->gpus, i)))
+			mu_buf_printf(b, ",\"%s/device:GPU:%u\"", s->rt->task_prefix, i);
+}
+
+static void put_gpus(struct task_server *s, struct mu_buf *b)
+{
+	unsigned n = gpu_count(s->rt->gpus);
+
+	if (!n)
+		return;
+	mu_buf_puts(b, "\"gpus\":[");
+	for (unsigned i = 0; i < n; i++) {
+		struct gpu_facts f;
+		gpu_see(gpu_at(s->rt->gpus, i), &f);
+		mu_buf_puts(b, i ? ",{" : "{");
+		put_text(b, "name", f.name);
+		if (*f.broken)
+			put_text(b, "broken", f.broken);
+		mu_buf_printf(b,
+			      "\"capability\":\"%d.%d\",\"driver\":\"%d.%d\",\"memoryBytes\":%zu,"
+			      "\"limitBytes\":%zu,\"usedBytes\":%zu,\"mostBytes\":%zu}",
+			      f.major, f.minor, f.driver / 1000, f.driver % 1000 / 10, f.memory,
+			      f.limit, f.used, f.most);
+	}
+	mu_buf_puts(b, "],");
+}
+
 static void status(struct task_server *s, struct mu_buf *b)
 {
 	struct resource_sums sums = {.step = -1};
@@ -69,7 +99,9 @@ static void status(struct task_server *s, struct mu_buf *b)
 	put_text(b, "task", s->rt->task_prefix);
 	mu_buf_puts(b, "\"devices\":[");
 	mu_json_quote(b, mu_span_of(s->rt->cpu_name));
+	put_gpu_names(s, b);
 	mu_buf_puts(b, "],");
+	put_gpus(s, b);
 	put_text(b, "kernels", s->device.chosen);
 	put_text(b, "kernelsAsked", s->device.asked);
 	put_text(b, "kernelsProbed", s->device.probed);
@@ -83,6 +115,7 @@ static void status(struct task_server *s, struct mu_buf *b)
 		      (unsigned long long)s->context.master->steps,
 		      (unsigned long long)s->context.master->failed_steps,
 		      (unsigned long long)w.steps, step_rate(s, w.steps), sums.count, sums.bytes);
+	server_status_lists(s, b);
 	pthread_mutex_lock(&s->lock);
 	if (s->progress)
 		mu_buf_printf(b, "\"progress\":%s,", s->progress);
@@ -125,7 +158,7 @@ static void metrics(struct task_server *s, struct mu_buf *b)
 		      s->rt->task_prefix, s->device.chosen);
 }
 
-static void finish(struct task_server *s, struct http_answer *out)
+static void finish(struct task_server *s, struct mu_http_answer *out)
 {
 	if (!s->finish) {
 		out->status = 409;
@@ -138,7 +171,7 @@ static void finish(struct task_server *s, struct http_answer *out)
 }
 
 void server_status_handle(void *server, const char *method, const char *path,
-			  struct http_answer *out)
+			  struct mu_http_answer *out)
 {
 	struct task_server *s = server;
 	bool post = !strcmp(path, "/finish");

@@ -6,7 +6,8 @@
 #include "task/device/device.h"
 #include "task/kernels/loops.h"
 
-static int cpu_open(const char *asked, struct device_choice *out, struct mu_err *err)
+static int cpu_open(const char *asked, const struct gpu_options *o, struct device_choice *out,
+		    struct mu_err *err)
 {
 	bool any = strcasecmp(asked, "auto") == 0 || strcasecmp(asked, "cpu") == 0;
 	int rc = cpu_kernels_select(any ? NULL : asked, err);

@@ -12,8 +12,6 @@
 #include "task/device/device.h"
 #include "task/kernels/loops.h"
 
-typedef int probe_fn(char *why, size_t n);
-
 static int plugin_path(char *out, size_t n, struct mu_err *err)
 {
 	static const char file[] = "libmuster-cuda.so";
@@ -37,7 +35,32 @@ static int plugin_path(char *out, size_t n, struct mu_err *err)
 	return mu_fail(err, MU_INTERNAL, "the path of %s is too long", file);
 }
 
-static int cuda_open(const char *asked, struct device_choice *out, struct mu_err *err)
+/* Of "cuda-sm90": what the GPU must be able to run, 90; 0: any. */
+static int wanted_capability(const char *asked)
+{
+	const char *sm = strstr(asked, "-sm");
+
+	return sm ? (int)strtol(sm + 3, NULL, 10) : 0;
+}
+
+static int keep_promise(const char *asked, struct gpu_set *gpus, struct device_choice *out,
+			struct mu_err *err)
+{
+	int want = wanted_capability(asked);
+	struct gpu_facts f;
+
+	gpu_see(gpu_at(gpus, 0), &f);
+	int has = f.major * 10 + f.minor;
+	if (want > has)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "%s was asked for, but %s can run code for sm_%d at most", asked,
+			       f.name, has);
+	snprintf(out->chosen, sizeof out->chosen, "cuda-sm%d", has);
+	snprintf(out->probed, sizeof out->probed, "cuda-sm%d", has);
+	return 0;
+}
+
+static int load_plugin(const char *asked, const struct cuda_plugin **out, struct mu_err *err)
 {
 	char path[PATH_MAX], why[200] = "";
 	int rc = plugin_path(path, sizeof path, err);
@@ -49,21 +72,35 @@ static int cuda_open(const char *asked, struct device_choice *out, struct mu_err
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "%s was asked for, but the GPU plug-in cannot be loaded: %s", asked,
 			       dlerror());
-	probe_fn *probe;
-	*(void **)&probe = dlsym(so, "muster_cuda_probe");
-	if (!probe) {
+	cuda_plugin_fn *get;
+	*(void **)&get = dlsym(so, "muster_cuda_plugin");
+	if (!get)
+		rc = mu_fail(err, MU_FAILED_PRECONDITION, "%s is no GPU plug-in of muster", path);
+	else if (get(out, why, sizeof why))
+		rc = mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: %s", why);
+	else if ((*out)->version != CUDA_PLUGIN_VERSION)
+		rc = mu_fail(err, MU_FAILED_PRECONDITION,
+			     "%s is of another version of muster than this program", path);
+	if (rc)
 		dlclose(so);
-		return mu_fail(err, MU_FAILED_PRECONDITION, "%s is no GPU plug-in of muster", path);
-	}
-	if (probe(why, sizeof why)) {
-		dlclose(so);
-		return mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: %s", why);
-	}
-	if ((rc = cpu_kernels_select(NULL, err))) /* what has no GPU kernel runs beside it */
+	return rc; /* stays loaded: its kernels are in use until the process ends */
+}
+
+static int cuda_open(const char *asked, const struct gpu_options *o, struct device_choice *out,
+		     struct mu_err *err)
+{
+	const struct cuda_plugin *plugin;
+	struct gpu_set *gpus;
+	int rc = load_plugin(asked, &plugin, err);
+
+	if (rc || (rc = gpu_set_open(plugin, o ? o : &(struct gpu_options){0}, &gpus, err)))
 		return rc;
-	out->gpu = true; /* stays loaded: its kernels are in use until the process ends */
-	snprintf(out->chosen, sizeof out->chosen, "cuda");
-	snprintf(out->probed, sizeof out->probed, "cuda");
+	if ((rc = keep_promise(asked, gpus, out, err)) ||
+	    (rc = cpu_kernels_select(NULL, err))) { /* what has no GPU kernel runs beside it */
+		gpu_set_free(gpus);
+		return rc;
+	}
+	out->gpus = gpus;
 	return 0;
 }
 

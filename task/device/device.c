@@ -17,7 +17,8 @@ static bool answers_to(const struct device_kind *k, const char *asked)
 	return strncasecmp(asked, k->prefix, n) == 0 && (!asked[n] || asked[n] == '-');
 }
 
-int device_open(const char *asked, struct device_choice *out, struct mu_err *err)
+int device_open(const char *asked, const struct gpu_options *gpu, struct device_choice *out,
+		struct mu_err *err)
 {
 	struct device_choice c = {0};
 	const char *want = asked && *asked ? asked : "auto";
@@ -38,8 +39,7 @@ int device_open(const char *asked, struct device_choice *out, struct mu_err *err
 			       want);
 	snprintf(c.asked, sizeof c.asked, "%s", want);
 	snprintf(c.probed, sizeof c.probed, "%s", cpu_kernels_best());
-	blas_threads(1); /* products are split by our own pool, which also knows the cgroup */
-	if ((rc = kind->open(want, &c, err)))
+	if ((rc = kind->open(want, gpu, &c, err)))
 		return rc;
 	*out = c;
 	return 0;

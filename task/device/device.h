@@ -10,22 +10,25 @@
 
 #include <stdbool.h>
 
-#include "lib/base/err.h"
+#include "task/device/gpu.h"
 
 struct device_choice {
 	char asked[32];
-	char probed[64]; /* the best this machine has: "cpu-avx512" */
-	char chosen[32]; /* "cpu-avx2" */
-	bool gpu;
+	char probed[64];      /* the best this machine has: "cpu-avx512" */
+	char chosen[32];      /* "cpu-avx2" */
+	struct gpu_set *gpus; /* whoever opens it frees it; NULL: none */
 };
 
 /* A kind of device: cpu.c and cuda.c have one each. */
 struct device_kind {
 	const char *prefix; /* of the names it answers to */
-	int (*open)(const char *asked, struct device_choice *out, struct mu_err *err);
+	int (*open)(const char *asked, const struct gpu_options *o, struct device_choice *out,
+		    struct mu_err *err);
 };
 extern const struct device_kind device_cpu, device_cuda;
 
-int device_open(const char *asked, struct device_choice *out, struct mu_err *err);
+/* gpu: (optional) how GPUs are to be used, when they are asked for. */
+int device_open(const char *asked, const struct gpu_options *gpu, struct device_choice *out,
+		struct mu_err *err);
 
 #endif

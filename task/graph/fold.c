@@ -41,7 +41,7 @@ static int run(struct opt *o, const struct mu_node *n, struct value *in, struct 
 
 	if (rc)
 		return rc;
-	rc = k->run(&c, &err);
+	rc = cpu_kernel_run(k, n)(&c, &err);
 	if (c.state && k->release)
 		k->release(c.state);
 	else
@@ -76,7 +76,7 @@ static bool fits(const struct opt *o, const struct value *out, const enum mu_dty
 
 	for (unsigned i = 0; i < n; i++) {
 		if (out[i].dead || out[i].ref || out[i].tensor.dtype != types[i] ||
-		    types[i] == MU_RESOURCE)
+		    types[i] == MU_RESOURCE || types[i] == MU_VARIANT)
 			return false;
 		bytes += mu_tensor_bytes(&out[i].tensor);
 	}

@@ -50,7 +50,8 @@ static bool find_bias(const struct opt *o, struct mu_node *n, const unsigned *us
 		return false;
 	for (unsigned at = 0; at < (sums ? 2 : 1); at++) {
 		struct mu_node *p = n->inputs[at].node;
-		if (!is_product(o, p, users) || n->inputs[!at].node == p)
+		if (!is_product(o, p, users) || n->inputs[!at].node == p ||
+		    strcmp(p->device, n->device) != 0)
 			continue;
 		const char *format = "NHWC";
 		if (adds && (mu_node_attr_string(n, "data_format", &format, NULL) ||
@@ -120,7 +121,8 @@ void fuse_products(struct opt *o)
 		struct chain c;
 		if (o->gone[i] || !find_bias(o, o->g->nodes[i], users, &c))
 			continue;
-		if (after[i] && users[i] == 1) {
+		if (after[i] && users[i] == 1 &&
+		    strcmp(after[i]->device, c.bias->device) == 0) {
 			c.last = after[i];
 			c.ops[c.n_ops++] = after[i]->op;
 		}

@@ -31,13 +31,14 @@ int graph_prune(const struct mu_graph *g, const struct graph_signature *sig,
 /* Gives every node a full device name. */
 int graph_place(struct mu_graph *g, const struct graph_devices *devs, struct mu_err *err);
 /* One graph a task, cut edges replaced by _Send/_Recv pairs.  `parts` has one entry for each task
- * that owns a node; devices are named by task prefix "/job:J/replica:0/task:T". */
+ * that owns a node; devices are named by task prefix "/job:J/replica:0/task:T".  Loops that span
+ * tasks get nodes added in g. */
 struct graph_part {
 	char *task;
 	struct mu_graph *graph;
 };
-int graph_partition(const struct mu_graph *g, const struct graph_devices *devs,
-		    struct graph_part **parts, unsigned *n_parts, struct mu_err *err);
+int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct graph_part **parts,
+		    unsigned *n_parts, struct mu_err *err);
 void graph_parts_free(struct graph_part *parts, unsigned n_parts);
 
 #endif

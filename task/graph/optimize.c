@@ -66,6 +66,8 @@ static unsigned find_facts(const struct mu_op_def *d)
 		f |= FACT_CONST;
 	if (strstr(d->name, "NextIteration"))
 		f |= FACT_NEXT;
+	if (is_control_flow(d->name))
+		f |= FACT_STEERS;
 	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&
 	    !is_one_of(d->name, outside) && strncmp(d->name, "Placeholder", 11) != 0 &&
 	    !gives_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
@@ -311,6 +313,7 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 		o.data_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
 		o.control_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
 		find_order(&o);
+		drop_idle_work(&o);
 		for (unsigned i = 0; i < o.n_order; i++) {
 			struct mu_node *n = o.order[i];
 			rewire(&o, n);

@@ -3,8 +3,9 @@
  * same, bit for bit but for the one addition that a fused product saves.
  *
  * Done are: nodes that only hand on (Identity, StopGradient, NoOp), nodes of constants alone (run
- * once, here), nodes that compute what another does, MatMul + bias + activation as one node.  What
- * has state, waits, takes references, or may be dead on one side only is left as it is. */
+ * once, here), nodes that compute what another does or what nobody takes, MatMul + bias +
+ * activation as one node.  What has state, waits, takes references, or may be dead on one side only
+ * is left as it is. */
 #ifndef MU_TASK_GRAPH_OPTIMIZE_H
 #define MU_TASK_GRAPH_OPTIMIZE_H
 
@@ -47,6 +48,7 @@ enum fact {
 	FACT_DIES_ALONE = 1 << 4, /* a dead output is no dead node */
 	FACT_NEXT = 1 << 5,       /* closes a loop */
 	FACT_CONST = 1 << 6,
+	FACT_STEERS = 1 << 7, /* control flow */
 };
 unsigned optimize_facts(struct opt *o, const struct mu_node *n);
 /* No state, no references, nothing to wait for. */
@@ -56,6 +58,7 @@ bool optimize_is_constant(const struct mu_node *n); /* a Const that waits for no
 bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is gone, or a Const now */
 bool merge_node(struct opt *o, struct mu_node *n); /* true: n is gone, an equal one stands for it */
 void merge_end(struct opt *o);
+void drop_idle_work(struct opt *o);
 void fuse_products(struct opt *o);
 
 #endif

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One graph a task.  An edge that crosses becomes a _Send on one side and a _Recv on the other, one
  * pair for each tensor and destination device; a crossing control edge becomes an empty constant
- * that travels the same way.  A loop may not cross: its every turn would need its own messages.
- * Small constants do not travel: see replicate.h.
+ * that travels the same way.  Within a loop it is sent once a turn, and received when the loop's
+ * pivot on that task says that there is a turn (spread.c).  Small constants do not travel: see
+ * replicate.h.
  *
  * A variable that a node on another task reads after its control inputs ("train, then give me the
  * global step") is sent only when these have run, by a pair of its own: programs count on seeing
@@ -10,6 +11,7 @@
 #include <string.h>
 
 #include "lib/graph/device_name.h"
+#include "lib/graph/library.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/loops.h"
 #include "task/graph/replicate.h"
@@ -25,7 +27,7 @@ struct cut {
 	struct mu_node **copies;
 	bool *unused;        /* by node id: copied to its users, and to nobody else of use */
 	struct mu_map recvs; /* {source, port, destination device} -> _Recv, or a constant's copy */
-	const int *depth;    /* loops around what each node puts out */
+	struct loops loops;
 	unsigned n_edges;
 	struct mu_err *err;
 };
@@ -50,6 +52,7 @@ static int find_part(struct cut *c, const struct mu_node *n, unsigned *out)
 		c->parts[c->n_parts].task = mu_xstrndup(n->device, len);
 		c->parts[c->n_parts].graph = mu_graph_new();
 		c->parts[c->n_parts].graph->producer = c->g->producer;
+		c->parts[c->n_parts].graph->library = mu_library_ref(c->g->library);
 		at = ++c->n_parts;
 		mu_map_put_n(&c->by_task, n->device, len, (void *)at);
 	}
@@ -136,11 +139,13 @@ static int type_of(struct cut *c, struct mu_input in, const struct mu_node *user
 	if (rc)
 		return rc;
 	*out = mu_dtype_base(*out);
-	if (*out == MU_RESOURCE)
+	if (*out == MU_RESOURCE || *out == MU_VARIANT)
 		return mu_fail(c->err, MU_INVALID_ARGUMENT,
-			       "Node '%s' on %s takes a resource handle from '%s' on %s: a handle "
-			       "cannot leave its task, so colocate them",
-			       user->name, user->device, in.node->name, in.node->device);
+			       "Node '%s' on %s takes a %s from '%s' on %s: a %s cannot leave "
+			       "its task, so colocate them",
+			       user->name, user->device,
+			       *out == MU_RESOURCE ? "resource handle" : "variant", in.node->name,
+			       in.node->device, *out == MU_RESOURCE ? "handle" : "variant");
 	return 0;
 }
 
@@ -171,13 +176,9 @@ static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *use
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
 	struct wire w = {.from = in.node->device, .to = user->device, .type = MU_FLOAT};
 	struct mu_input source = {c->copies[in.node->id], in.port};
+	unsigned loop;
 	int rc;
 
-	if (c->depth && c->depth[in.node->id] > 0)
-		return mu_fail(c->err, MU_UNIMPLEMENTED,
-			       "the while loop of '%s' spans %s and %s ('%s'): put the loop on one "
-			       "device",
-			       in.node->name, in.node->device, user->device, user->name);
 	if (in.port == MU_CONTROL)
 		rc = add_token(c, from, in.node, &source);
 	else
@@ -191,6 +192,26 @@ static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *use
 	describe(from, *send, "T", &w);
 	describe(to, *recv, "tensor_type", &w);
 	mu_node_set_inputs(from, *send, &source, 1, NULL, 0);
+	loop = loops_of(&c->loops, in.node);
+	if (loop) /* the recv must not wait for a tensor before there is a turn to send it */
+		mu_node_add_control(to, *recv,
+				    c->copies[loops_pivot(&c->loops, loop, user->device)->id]);
+	return 0;
+}
+
+/* Who only waits for a token waits for an Identity of it: when the token is dead that is not run,
+ * while TensorFlow's executor takes a receive for run whatever has come. */
+static int add_waiter(struct cut *c, struct mu_node *recv, const struct mu_node *user,
+		      struct mu_node **out)
+{
+	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_FLOAT};
+	int rc = add_node(c, to, recv->name, "Identity", recv->device, out);
+
+	if (rc)
+		return rc;
+	mu_node_set_attr(to, *out, "T", &type);
+	mu_node_set_inputs(to, *out, &(struct mu_input){recv, 0}, 1, NULL, 0);
 	return 0;
 }
 
@@ -228,6 +249,8 @@ static int map_input(struct cut *c, struct mu_input in, const struct mu_node *us
 	if (!recv) {
 		rc = constant ? add_replica(c, constant, user, &recv)
 			      : add_pair(c, in, user, &send, &recv);
+		if (!rc && !constant && in.port == MU_CONTROL)
+			rc = add_waiter(c, recv, user, &recv);
 		if (rc)
 			return rc;
 		mu_map_put_n(&c->recvs, key.data, key.len, recv);
@@ -247,7 +270,7 @@ static int reads_late(struct cut *c, const struct mu_node *n, unsigned k, bool *
 	if (k >= n->n_inputs || !n->n_controls || c->part_of[in.node->id] == c->part_of[n->id])
 		return 0;
 	for (unsigned i = 0; i < n->n_controls; i++)
-		if (c->depth && c->depth[n->inputs[n->n_inputs + i].node->id] > 0)
+		if (loops_of(&c->loops, n->inputs[n->n_inputs + i].node))
 			return 0; /* a loop's turns have no place on the other task */
 	if ((rc = full_type_of(c, in, n, &type)))
 		return rc;
@@ -318,18 +341,20 @@ static void drop_empty(struct cut *c)
 	c->n_parts = kept;
 }
 
-int graph_partition(const struct mu_graph *g, const struct graph_devices *devs,
-		    struct graph_part **parts, unsigned *n_parts, struct mu_err *err)
+int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct graph_part **parts,
+		    unsigned *n_parts, struct mu_err *err)
 {
 	struct cut c = {.g = g, .devs = devs, .err = err};
+	int rc = loops_spread(&c.loops, g, err);
 
 	mu_arena_init(&c.scratch);
 	mu_map_init(&c.by_task);
 	mu_map_init(&c.recvs);
 	c.part_of = MU_ARENA_ARRAY(&c.scratch, unsigned, g->n_nodes);
 	c.copies = MU_ARENA_ARRAY(&c.scratch, struct mu_node *, g->n_nodes);
-	c.depth = loops_depth(g, &c.scratch);
-	int rc = cut_all(&c);
+	if (!rc)
+		rc = cut_all(&c);
+	loops_fini(&c.loops);
 	mu_map_fini(&c.recvs);
 	mu_map_fini(&c.by_task);
 	mu_arena_fini(&c.scratch);

@@ -3,19 +3,24 @@
  *
  * Nodes that must be together form a group: those with the same "loc:@x" as x, and whoever takes a
  * variable's reference or a resource's handle with whoever made it.  A group may be where all its
- * members ask to be; of what is left it gets the client's device if that is among it, else the
- * first.  Two kinds of free node follow a neighbour: one that only reads a shape stays with its
- * producer, one that only makes a value for a single consumer goes to it.
+ * members ask to be, but that who takes state follows the state against its own wish: a client asks
+ * a variable whether it is initialised under the device scope of its worker.  Of what is left a
+ * group gets the client's device if that is among it, else the first.  Two kinds of free node
+ * follow a neighbour: one that only reads a shape stays with its producer, one that only makes a
+ * value for a single consumer goes to it.
  */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
 #include "task/graph/graph_passes.h"
+#include "task/runtime/kernel.h"
 
 struct group {
 	unsigned parent; /* union-find */
 	unsigned size;
-	unsigned asker; /* a member that fixed something of `want` */
+	unsigned asker;      /* a member that fixed something of `want` */
+	bool has_state;      /* a member makes a variable or a resource */
+	enum kernel_gpu gpu; /* what all members can do there */
 	struct mu_device_name want;
 	const struct graph_device *given;
 };
@@ -25,6 +30,7 @@ struct place {
 	const struct graph_devices *devs;
 	struct mu_device_name *names; /* of devs */
 	struct group *groups;         /* by node id */
+	bool has_gpu;                 /* some task has one */
 	struct mu_arena scratch;
 	struct mu_err *err;
 };
@@ -66,7 +72,36 @@ static int join(struct place *p, unsigned a, unsigned b)
 		big->asker = small->asker;
 	small->parent = ra;
 	big->size += small->size;
+	big->has_state |= small->has_state;
+	if (small->gpu < big->gpu)
+		big->gpu = small->gpu;
 	return 0;
+}
+
+/* Node b takes the state that node a made, or passed on. */
+static int follow_state(struct place *p, unsigned a, unsigned b)
+{
+	struct group *state = &p->groups[root_of(p, a)], *taker = &p->groups[root_of(p, b)];
+	struct mu_device_name both = taker->want;
+
+	if (!taker->has_state && !mu_device_intersect(&both, &state->want))
+		taker->want = state->want;
+	return join(p, a, b);
+}
+
+static bool is_state(enum mu_dtype t)
+{
+	return mu_dtype_is_ref(t) || t == MU_RESOURCE || t == MU_VARIANT;
+}
+
+static bool makes_state(const struct mu_node *n)
+{
+	if (!n->def || n->n_inputs)
+		return false;
+	for (unsigned i = 0; i < n->def->n_outputs; i++)
+		if (n->def->outputs[i].is_ref || n->def->outputs[i].type == MU_RESOURCE)
+			return true;
+	return false;
 }
 
 static int read_devices(struct place *p)
@@ -74,14 +109,19 @@ static int read_devices(struct place *p)
 	int rc;
 
 	p->names = MU_ARENA_ARRAY(&p->scratch, struct mu_device_name, p->devs->count);
-	for (unsigned i = 0; i < p->devs->count; i++)
+	for (unsigned i = 0; i < p->devs->count; i++) {
 		if ((rc = mu_device_parse(&p->names[i], p->devs->list[i].name, p->err)))
 			return rc;
+		p->has_gpu |= strcmp(p->devs->list[i].type, "GPU") == 0;
+	}
 	p->groups = MU_ARENA_ARRAY(&p->scratch, struct group, p->g->n_nodes);
 	for (unsigned i = 0; i < p->g->n_nodes; i++) {
 		struct group *gr = &p->groups[i];
 		gr->parent = gr->asker = i;
 		gr->size = 1;
+		gr->has_state = makes_state(p->g->nodes[i]);
+		if (p->has_gpu)
+			gr->gpu = kernel_on_gpu(p->g->nodes[i]);
 		if ((rc = mu_device_parse(&gr->want, p->g->nodes[i]->device, p->err)))
 			return mu_append(p->err, ", node '%s'", p->g->nodes[i]->name);
 	}
@@ -113,7 +153,7 @@ static bool takes_state(const struct mu_op_def *d)
 	for (unsigned i = 0; i < d->n_inputs; i++)
 		if (d->inputs[i].is_ref || d->inputs[i].kind == MU_ARG_TYPE_LIST ||
 		    d->inputs[i].kind == MU_ARG_ATTR || d->inputs[i].kind == MU_ARG_REPEAT ||
-		    d->inputs[i].type == MU_RESOURCE)
+		    d->inputs[i].type == MU_RESOURCE || d->inputs[i].type == MU_VARIANT)
 			return true;
 	return false;
 }
@@ -124,13 +164,12 @@ static int join_state(struct place *p, const struct mu_node *n)
 	unsigned count;
 	int rc;
 
-	if (!n->def || n->op[0] == '_' || !takes_state(n->def))
+	if (!n->def || (n->op[0] == '_' && strcmp(n->op, "_SwitchN")) || !takes_state(n->def))
 		return 0;
 	if ((rc = mu_op_input_types(n, &p->scratch, &types, &count, p->err)))
 		return mu_append(p->err, "\n\t [[{{node %s}}]]", n->name);
 	for (unsigned k = 0; k < n->n_inputs && k < count; k++)
-		if ((mu_dtype_is_ref(types[k]) || types[k] == MU_RESOURCE) &&
-		    (rc = join(p, n->inputs[k].node->id, n->id)))
+		if (is_state(types[k]) && (rc = follow_state(p, n->inputs[k].node->id, n->id)))
 			return rc;
 	return 0;
 }
@@ -156,6 +195,33 @@ static const struct graph_device *choose(const struct place *p, const struct mu_
 	return best;
 }
 
+/* The first GPU of the task that owns this device. */
+static const struct graph_device *gpu_beside(const struct place *p, const struct graph_device *d)
+{
+	size_t len = mu_device_task_len(d->name);
+
+	for (unsigned i = 0; i < p->devs->count; i++) {
+		const struct graph_device *x = &p->devs->list[i];
+		if (strcmp(x->type, "GPU") == 0 && mu_device_task_len(x->name) == len &&
+		    strncmp(x->name, d->name, len) == 0)
+			return x;
+	}
+	return NULL;
+}
+
+/* What asks for no kind of device goes to its task's GPU when that has kernels for all of it. */
+static const struct graph_device *choose_kind(const struct place *p, const struct group *gr)
+{
+	const struct graph_device *d = choose(p, &gr->want), *gpu;
+
+	if (d && p->has_gpu && !*gr->want.type && gr->gpu == KERNEL_GPU_NATIVE &&
+	    (gpu = gpu_beside(p, d)))
+		return gpu;
+	if (d && strcmp(d->type, "GPU") == 0 && gr->gpu == KERNEL_GPU_NONE)
+		return NULL; /* without kernels */
+	return d;
+}
+
 static int nowhere(struct place *p, const struct mu_node *n, const struct mu_device_name *want)
 {
 	MU_AUTO_BUF list = {0};
@@ -172,19 +238,39 @@ static int nowhere(struct place *p, const struct mu_node *n, const struct mu_dev
 		       list.len ? list.data : "");
 }
 
+/* The device is there, but cannot run a member of group i. */
+static int no_kernel(struct place *p, unsigned i)
+{
+	const struct mu_node *n = p->g->nodes[i];
+
+	for (unsigned k = 0; k < p->g->n_nodes; k++)
+		if (root_of(p, k) == i && kernel_on_gpu(p->g->nodes[k]) == KERNEL_GPU_NONE) {
+			n = p->g->nodes[k];
+			break;
+		}
+	return mu_fail(p->err, MU_INVALID_ARGUMENT,
+		       "Cannot assign a device for operation %s: {{node %s}} Could not satisfy "
+		       "explicit device specification '%s' because no supported kernel for GPU "
+		       "devices is available: there is none for op %s.  With allow_soft_placement "
+		       "it runs on the CPU.",
+		       n->name, n->name, n->device, n->op);
+}
+
 static int give_groups(struct place *p)
 {
 	for (unsigned i = 0; i < p->g->n_nodes; i++) {
 		struct group *gr = &p->groups[i];
 		if (gr->parent != i)
 			continue;
-		gr->given = choose(p, &gr->want);
+		gr->given = choose_kind(p, gr);
 		if (!gr->given && p->devs->soft_placement) {
 			struct mu_device_name soft = gr->want;
 			*soft.type = '\0';
 			soft.index = -1;
 			gr->given = choose(p, &soft);
 		}
+		if (!gr->given && choose(p, &gr->want))
+			return no_kernel(p, i);
 		if (!gr->given)
 			return nowhere(p, p->g->nodes[gr->asker], &gr->want);
 	}
@@ -232,8 +318,9 @@ int graph_place(struct mu_graph *g, const struct graph_devices *devs, struct mu_
 	mu_map_init(&absent);
 	rc = read_devices(&p);
 	for (unsigned i = 0; !rc && i < g->n_nodes; i++)
-		if (!(rc = join_class(&p, g->nodes[i], &absent)))
-			rc = join_state(&p, g->nodes[i]);
+		rc = join_class(&p, g->nodes[i], &absent);
+	for (unsigned i = 0; !rc && i < g->n_nodes; i++)
+		rc = join_state(&p, g->nodes[i]);
 	if (!rc)
 		rc = give_groups(&p);
 	if (!rc) {

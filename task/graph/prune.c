@@ -4,6 +4,7 @@
  * on the master's own device, under the names that TensorFlow gives them. */
 #include <string.h>
 
+#include "lib/graph/library.h"
 #include "task/graph/graph_passes.h"
 
 struct prune {
@@ -282,6 +283,7 @@ int graph_prune(const struct mu_graph *g, const struct graph_signature *sig,
 	p.copies = MU_ARENA_ARRAY(&p.scratch, struct mu_node *, g->n_nodes);
 	p.todo = MU_ARENA_ARRAY(&p.scratch, struct mu_node *, g->n_nodes);
 	to->producer = g->producer;
+	to->library = mu_library_ref(g->library);
 	if (!(rc = add_feeds(&p, feeds)) && !(rc = find_needed(&p)) && !(rc = copy_needed(&p)))
 		rc = add_fetches(&p, fetches);
 	mu_map_fini(&p.fed);

@@ -3,10 +3,14 @@
 
 #include <string.h>
 
+#include "lib/tensor/object.h"
+#include "task/kernels/turn.h"
+
 size_t elems_size(enum mu_dtype t)
 {
 	return t == MU_STRING     ? sizeof(struct mu_string)
 	       : t == MU_RESOURCE ? sizeof(struct mu_handle)
+	       : t == MU_VARIANT  ? sizeof(struct mu_object *)
 				  : mu_dtype_size(t);
 }
 
@@ -15,6 +19,10 @@ static void copy_one(enum mu_dtype t, void *to, const void *from)
 	if (t == MU_STRING) {
 		const struct mu_string *s = from;
 		mu_string_set(to, s->data, s->len);
+	} else if (t == MU_VARIANT) {
+		struct mu_object **at = to;
+		mu_object_unref(*at);
+		*at = mu_object_ref(*(struct mu_object *const *)from);
 	} else {
 		mu_handle_fini(to);
 		mu_handle_copy(to, from);
@@ -178,8 +186,58 @@ static void view_walk(enum mu_dtype t, void *to, const void *from, const struct 
 	}
 }
 
+/* The dimension whose neighbours lie side by side, where that is not the last one: what is read
+ * line by line, and written so.  -1: none, or too short to be worth it. */
+static int dense_dim(const struct view *v)
+{
+	enum { SHORT = 4 };
+
+	if (v->stride[v->rank - 1] == 1 || v->dim[v->rank - 1] < SHORT)
+		return -1;
+	for (int i = 0; i < v->rank - 1; i++)
+		if (v->stride[i] == 1 && v->dim[i] >= SHORT)
+			return i;
+	return -1;
+}
+
+/* Rows along `dense` become columns; v is simplified and not empty. */
+static void view_turn(size_t size, char *to, const char *from, const struct view *v, int dense)
+{
+	int64_t at[VIEW_MAX_RANK] = {0}, step[VIEW_MAX_RANK], read = v->offset, written = 0;
+	int inner = v->rank - 1, d;
+
+	step[inner] = 1;
+	for (int i = inner; i-- > 0;)
+		step[i] = step[i + 1] * v->dim[i + 1];
+	do {
+		turn(size, to + (size_t)written * size, step[dense], from + (size_t)read * size,
+		     v->stride[inner], v->dim[dense], v->dim[inner]);
+		for (d = inner - 1; d >= 0; d--) {
+			if (d == dense)
+				continue;
+			read += v->stride[d];
+			written += step[d];
+			if (++at[d] < v->dim[d])
+				break;
+			read -= v->stride[d] * v->dim[d];
+			written -= step[d] * v->dim[d];
+			at[d] = 0;
+		}
+	} while (d >= 0);
+}
+
 void view_read(enum mu_dtype t, void *to, const void *from, const struct view *v)
 {
+	size_t size = mu_dtype_size(t);
+	struct view simple;
+
+	if ((size == 1 || size == 2 || size == 4 || size == 8) && view_simplify(&simple, v)) {
+		int dense = dense_dim(&simple);
+		if (dense >= 0) {
+			view_turn(size, to, from, &simple, dense);
+			return;
+		}
+	}
 	view_walk(t, to, from, v, true);
 }
 

@@ -13,6 +13,14 @@ void elems_copy(enum mu_dtype t, void *to, int64_t at_to, const void *from, int6
 void elems_fill(enum mu_dtype t, void *to, int64_t at_to, const void *one, int64_t n);
 void elems_zero(enum mu_dtype t, void *to, int64_t at_to, int64_t n);
 
+/* The bytes of string i. */
+static inline struct mu_span elems_span(const struct mu_tensor *t, int64_t i)
+{
+	const struct mu_string *s = &MU_DATA(struct mu_string, t)[i];
+
+	return (struct mu_span){s->data ? s->data : "", s->len};
+}
+
 /* A tensor's elements seen with other dimensions: the one engine behind transpose, slices, tiles,
  * broadcasts, reversals, concatenation and padding.  Strides and offset count elements. */
 enum { VIEW_MAX_RANK = 2 * MU_MAX_RANK };

@@ -12,6 +12,7 @@
 
 #include "lib/base/err.h"
 #include "lib/tensor/dtype.h"
+#include "task/kernels/tile.h"
 
 enum unary_op {
 #define UNARY(op, types, expr)     UN_##op,
@@ -61,7 +62,35 @@ struct update_loops {
 		     const double *k); /* lr, l1, l2, l2_shrinkage, lr_power, multiply by lr */
 	void (*prox)(void *var, void *acc, const void *g, int64_t n,
 		     const double *k); /* lr, l1, l2; acc NULL: plain gradient descent */
+	void (*adagrad_da)(void *var, void *sum, void *squares, const void *g, int64_t n,
+			   const double *k); /* lr, l1, l2, step */
+	void (*adamax)(void *var, void *m, void *v, const void *g, int64_t n,
+		       const double *k); /* lr / (1 - beta1^t), beta1, beta2, epsilon */
+	void (*amsgrad)(void *var, void *m, void *v, void *vhat, const void *g, int64_t n,
+			const double *k); /* alpha, beta1, beta2, epsilon */
+	void (*signs)(void *var, void *m, const void *g, int64_t n,
+		      const double *k); /* lr, alpha or log base, sign decay, beta, power */
 };
+
+/* A row of outputs of whole 2 by 2 windows, two apart, over two rows of the input. */
+struct pool_loops {
+	void (*max)(void *out, const void *top, const void *bottom, int64_t columns,
+		    int64_t channels);
+	void (*average)(void *out, const void *top, const void *bottom, int64_t columns,
+			int64_t channels);
+	/* The gradient goes to each window's first largest element, zeros to the others. */
+	void (*max_back)(void *out_top, void *out_bottom, const void *top, const void *bottom,
+			 const void *grad, int64_t columns, int64_t channels);
+};
+
+/* out = softmax(in), a row of n; stats: its largest element and the sum of e^(x - largest), of the
+ * type itself.  Not in place. */
+typedef void softmax_loop(void *out, const void *in, int64_t n, void *stats);
+
+/* turn() of elements of 4 bytes, and of 8. */
+enum { TURN_4, TURN_8, TURN_SIZES };
+typedef void turn_loop(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t m,
+		       int64_t n);
 
 struct loops {
 	const char *variant; /* "cpu-generic", "cpu-avx2", "cpu-avx512" */
@@ -69,6 +98,10 @@ struct loops {
 	binary_loop *binary[BIN_COUNT][MU_DT_COUNT];
 	struct reduce_loops reduce[RED_COUNT][MU_DT_COUNT];
 	struct update_loops update[MU_DT_COUNT];
+	struct tile_loops tile[MU_DT_COUNT]; /* float and double */
+	struct pool_loops pool[MU_DT_COUNT]; /* float and double */
+	softmax_loop *softmax[MU_DT_COUNT];  /* float and double */
+	turn_loop *turn[TURN_SIZES];
 };
 
 extern const struct loops *loops; /* the set chosen; cpu-generic until then */
@@ -79,14 +112,5 @@ extern const struct loops *loops; /* the set chosen; cpu-generic until then */
 int cpu_kernels_select(const char *variant, struct mu_err *err);
 const char *cpu_kernels_variant(void); /* the one in use */
 const char *cpu_kernels_best(void);    /* the best this processor has */
-
-/* OpenBLAS obeys OPENBLAS_CORETYPE and friends when it is loaded.  Where one names an older core
- * than the processor is, removes it from the environment and executes argv again, once; returns
- * when there is nothing to do, true when a setting had to be left as it is.  Call first thing in
- * main. */
-bool blas_environment_fix(char **argv);
-/* BLAS threads: 1 unless said otherwise here; kernels spread over the task's own pool. */
-void blas_threads(int n);
-const char *blas_core(void); /* the core that BLAS chose */
 
 #endif

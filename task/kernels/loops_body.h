@@ -9,19 +9,23 @@
 #include <string.h>
 #include <tgmath.h>
 
+#include "task/kernels/gamma.h"
 #include "task/kernels/loops.h"
 
 #if defined(__clang__)
-#define VECTORISE _Pragma("clang loop vectorize(assume_safety)")
+#define VECTORISE       _Pragma("clang loop vectorize(assume_safety)")
+#define VECTORISE_SHORT VECTORISE
 #else
-#define VECTORISE _Pragma("GCC ivdep")
+#define VECTORISE       _Pragma("GCC ivdep")
+#define VECTORISE_SHORT VECTORISE _Pragma("GCC unroll 1") /* else taken apart first */
 #endif
 
 #define IS_FLOAT(v) _Generic((v), float : 1, double : 1, default : 0)
 
-#define sign_of(x)    ((T)(((x) > 0) - ((x) < 0)) + (IS_FLOAT(x) && (x) != (x) ? (x) : 0))
-#define larger(x, y)  ((x) != (x) ? (x) : (x) < (y) || (y) != (y) ? (y) : (x))
-#define smaller(x, y) ((x) != (x) ? (x) : (y) < (x) || (y) != (y) ? (y) : (x))
+#define sign_of(x) ((T)(((x) > 0) - ((x) < 0)) + (IS_FLOAT(x) && (x) != (x) ? (x) : 0))
+/* A NaN on either side is the result. */
+#define larger(x, y)  ((x) < (y) || (y) != (y) ? (y) : (x))
+#define smaller(x, y) ((y) < (x) || (y) != (y) ? (y) : (x))
 #define shift_by(T, y)                                                                             \
 	((y) < 0                            ? 0                                                    \
 	 : (y) >= (T)(sizeof(T) * CHAR_BIT) ? (int)(sizeof(T) * CHAR_BIT) - 1                      \
@@ -91,51 +95,33 @@ INT_FUNCTIONS(uint16_t)
 INT_FUNCTIONS(uint32_t)
 INT_FUNCTIONS(uint64_t)
 
-#define BY_TYPE(f, x, y)                                                                           \
-	_Generic((x), float                                                                        \
-		 : f##_float, double                                                               \
-		 : f##_double, int8_t                                                              \
-		 : f##_int8_t, int16_t                                                             \
-		 : f##_int16_t, int32_t                                                            \
-		 : f##_int32_t, int64_t                                                            \
-		 : f##_int64_t, uint8_t                                                            \
-		 : f##_uint8_t, uint16_t                                                           \
-		 : f##_uint16_t, uint32_t                                                          \
-		 : f##_uint32_t, uint64_t                                                          \
-		 : f##_uint64_t)(x, y)
-#define quotient(x, y)  BY_TYPE(quotient, x, y)
+static inline float _Complex quotient_complex64(float _Complex x, float _Complex y)
+{
+	return x / y;
+}
+
+static inline double _Complex quotient_complex128(double _Complex x, double _Complex y)
+{
+	return x / y;
+}
+
+/* clang-format off */
+#define REAL_TYPES(f)                                                                              \
+	float: f##_float, double: f##_double,                                                      \
+	int8_t: f##_int8_t, int16_t: f##_int16_t, int32_t: f##_int32_t, int64_t: f##_int64_t,      \
+	uint8_t: f##_uint8_t, uint16_t: f##_uint16_t, uint32_t: f##_uint32_t,                      \
+	uint64_t: f##_uint64_t
+#define BY_TYPE(f, x, y) _Generic((x), REAL_TYPES(f))(x, y)
+#define quotient(x, y)                                                                             \
+	_Generic((x), REAL_TYPES(quotient), float _Complex: quotient_complex64,                    \
+		 double _Complex: quotient_complex128)(x, y)
+/* clang-format on */
 #define trunc_mod(x, y) BY_TYPE(trunc_mod, x, y)
 #define floor_div(x, y) BY_TYPE(floor_div, x, y)
 #define floor_mod(x, y) BY_TYPE(floor_mod, x, y)
 #define power(x, y)     BY_TYPE(power, x, y)
 
-/* e^x in single precision without a library call, so that loops of it become vector code: the
- * exponent is taken apart at ln 2 and the rest is a Taylor polynomial on [-ln2/2, ln2/2], which is
- * good to about one unit in the last place. */
-static inline float exp_float(float x)
-{
-	float c = x > 88.72283f ? 88.72283f : x < -87.33654f ? -87.33654f : x;
-	float n = rintf(c * 1.44269504088896341f);
-	float r = c - n * 0.693359375f + n * 2.12194440e-4f;
-	float p = 1.9841270e-4f;
-	p = p * r + 1.3888889e-3f;
-	p = p * r + 8.3333333e-3f;
-	p = p * r + 4.1666667e-2f;
-	p = p * r + 1.6666667e-1f;
-	p = p * r + 5.0e-1f;
-	p = p * r * r + r + 1;
-	/* 2^n in two factors: n reaches 128, which one exponent field does not hold. */
-	int32_t half = (int32_t)n / 2, rest = (int32_t)n - half;
-	union {
-		int32_t i;
-		float f;
-	} a = {(half + 127) << 23}, b = {(rest + 127) << 23};
-	p = p * a.f * b.f;
-	p = x > 88.72283f ? INFINITY : p;
-	p = x < -103.97208f ? 0 : x < -87.33654f ? expf(x) : p;
-	return x != x ? x : p;
-}
-#define exp_of(x) _Generic((x), float : exp_float, default : exp)(x)
+#include "task/kernels/loops_math.h"
 
 /* ---- loops ---- */
 
@@ -191,8 +177,13 @@ static inline float exp_float(float x)
 	X(op, uint16_t, MU_UINT16, expr)                                                           \
 	X(op, uint32_t, MU_UINT32, expr)                                                           \
 	X(op, uint64_t, MU_UINT64, expr)
+#define EACH_LIB(X, op, expr) EACH_FLT(X, op, expr)
 #define EACH_NUM(X, op, expr) EACH_FLT(X, op, expr) EACH_INT(X, op, expr)
-#define EACH_EQ(X, op, expr)  EACH_NUM(X, op, expr) X(op, bool, MU_BOOL, expr)
+#define EACH_ARI(X, op, expr)                                                                      \
+	EACH_NUM(X, op, expr)                                                                      \
+	X(op, float _Complex, MU_COMPLEX64, expr)                                                  \
+	X(op, double _Complex, MU_COMPLEX128, expr)
+#define EACH_EQ(X, op, expr) EACH_ARI(X, op, expr) X(op, bool, MU_BOOL, expr)
 
 #define DEFINE_UNARY(op, T, dt, expr)     UNARY_LOOP(op, T, dt, T, expr)
 #define DEFINE_PREDICATE(op, T, dt, expr) UNARY_LOOP(op, T, dt, bool, expr)
@@ -209,7 +200,11 @@ static inline float exp_float(float x)
 #undef BINARY
 #undef COMPARE
 
+#include "task/kernels/loops_pool.h"
 #include "task/kernels/loops_reduce.h"
+#include "task/kernels/loops_softmax.h"
+#include "task/kernels/loops_tile.h"
+#include "task/kernels/loops_turn.h"
 #include "task/kernels/loops_update.h"
 
 #define UNARY_ENTRY(op, T, dt, expr)  [dt] = un_##op##_##dt,
@@ -238,4 +233,8 @@ const struct loops LOOPS_NAME = {
 	},
     .reduce = REDUCE_TABLE,
     .update = UPDATE_TABLE,
+    .tile = TILE_TABLE,
+    .pool = POOL_TABLE,
+    .softmax = SOFTMAX_TABLE,
+    .turn = TURN_TABLE,
 };

@@ -122,9 +122,63 @@
 	}
 EACH_FLT(UPDATE_LOOPS, , )
 
+/* ---- the rarer ones ---- */
+
+#define UPDATE_LOOPS_MORE(op, T, dt, expr)                                                         \
+	static void up_adagrad_da_##dt(void *var_, void *sum_, void *squares_, const void *g_,     \
+				       int64_t n, const double *k)                                 \
+	{                                                                                          \
+		T *var = var_, *sum = sum_, *squares = squares_;                                   \
+		const T *g = g_, lr = (T)k[0], l1 = (T)k[1], l2 = (T)k[2], step = (T)k[3];         \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			sum[i] += g[i];                                                            \
+			squares[i] += g[i] * g[i];                                                 \
+			T past = fabs(sum[i]) - l1 * step;                                         \
+			T kept = l1 <= 0 ? sum[i] : past <= 0 ? 0 : sum[i] < 0 ? -past : past;     \
+			var[i] = -lr * kept / (l2 * step * lr + sqrt(squares[i]));                 \
+		}                                                                                  \
+	}                                                                                          \
+	static void up_adamax_##dt(void *var_, void *m_, void *v_, const void *g_, int64_t n,      \
+				   const double *k)                                                \
+	{                                                                                          \
+		T *var = var_, *m = m_, *v = v_;                                                   \
+		const T *g = g_, rate = (T)k[0], b1 = (T)k[1], b2 = (T)k[2], eps = (T)k[3];        \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			m[i] += (g[i] - m[i]) * (1 - b1);                                          \
+			v[i] = larger(b2 * v[i], fabs(g[i]));                                      \
+			var[i] -= rate * (m[i] / (v[i] + eps));                                    \
+		}                                                                                  \
+	}                                                                                          \
+	static void up_amsgrad_##dt(void *var_, void *m_, void *v_, void *vhat_, const void *g_,   \
+				    int64_t n, const double *k)                                    \
+	{                                                                                          \
+		T *var = var_, *m = m_, *v = v_, *vhat = vhat_;                                    \
+		const T *g = g_, alpha = (T)k[0], b1 = (T)k[1], b2 = (T)k[2], eps = (T)k[3];       \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			m[i] += (g[i] - m[i]) * (1 - b1);                                          \
+			v[i] += (g[i] * g[i] - v[i]) * (1 - b2);                                   \
+			vhat[i] = larger(vhat[i], v[i]);                                           \
+			var[i] -= m[i] * alpha / (sqrt(vhat[i]) + eps);                            \
+		}                                                                                  \
+	}                                                                                          \
+	static void up_signs_##dt(void *var_, void *m_, const void *g_, int64_t n,                 \
+				  const double *k)                                                 \
+	{                                                                                          \
+		T *var = var_, *m = m_;                                                            \
+		const T *g = g_, lr = (T)k[0], a = (T)k[1], decay = (T)k[2], beta = (T)k[3];       \
+		const bool power = k[4] != 0;                                                      \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			m[i] = m[i] * beta + g[i] * (1 - beta);                                    \
+			T both = g[i] * m[i], sign = (T)((both > 0) - (both < 0));                 \
+			var[i] -= lr * (power ? exp(a * decay * sign) : a + decay * sign) * g[i];  \
+		}                                                                                  \
+	}
+EACH_FLT(UPDATE_LOOPS_MORE, , )
+
 #define UPDATE_ENTRY(op, T, dt, expr)                                                              \
-	[dt] = {up_sgd_##dt,     up_adagrad_##dt,  up_momentum_##dt, up_adam_##dt,                 \
-		up_rmsprop_##dt, up_adadelta_##dt, up_ftrl_##dt,     up_prox_##dt},
+	[dt] = {up_sgd_##dt,        up_adagrad_##dt,  up_momentum_##dt, up_adam_##dt,              \
+		up_rmsprop_##dt,    up_adadelta_##dt, up_ftrl_##dt,     up_prox_##dt,              \
+		up_adagrad_da_##dt, up_adamax_##dt,   up_amsgrad_##dt,  up_signs_##dt},
 #define UPDATE_TABLE                                                                               \
 	{                                                                                          \
 		EACH_FLT(UPDATE_ENTRY, , )                                                         \

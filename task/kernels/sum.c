@@ -19,8 +19,7 @@ int sum_add(struct mu_tensor *sum, const struct mu_tensor *t, struct mu_err *err
 	if (!add)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no sums of type %s",
 			       mu_dtype_name(t->dtype));
-	if ((!mu_tensor_is_sole(&to) || to.buf->owner) &&
-	    (rc = mu_tensor_new(&to, t->dtype, &t->shape, err)))
+	if (!mu_tensor_is_own(&to) && (rc = mu_tensor_new(&to, t->dtype, &t->shape, err)))
 		return rc;
 	add(to.data, sum->data, t->data, t->shape.count, BOTH_RUN);
 	if (to.buf != sum->buf)

@@ -3,18 +3,43 @@
 
 #include <string.h>
 
+#include "task/kernels/gpu_table.h"
+
+/* Each GPU has resources of its own, as in TensorFlow: within the container, under its name. */
+static const char *device_of(const struct kernel_call *c)
+{
+	return !c->runtime                        ? ""
+	       : gpu_of_node(c->node, c->runtime) ? c->node->device
+						  : c->runtime->cpu_name;
+}
+
+static const char *container_of_device(const struct kernel_call *c, const char *container,
+				       struct mu_buf *room)
+{
+	struct gpu *g = gpu_of_node(c->node, c->runtime);
+	char *own;
+
+	if (!g)
+		return container;
+	own = mu_xstrdup(*container ? container : resources_default(c->runtime->resources));
+	mu_buf_clear(room);
+	mu_buf_printf(room, "%s%cGPU:%u", own, RESOURCES_WITHIN, gpu_number(g));
+	free(own);
+	return room->data;
+}
+
 const char *resource_container(const struct kernel_call *c, struct mu_buf *room)
 {
 	const char *own = args_attr_string(c->node, "container", "");
 	const char *session = c->step ? step_container(c->step) : "";
 
 	if (!*own)
-		return session;
-	if (!*session || strcmp(session, RESOURCES_DEFAULT) == 0)
-		return own;
+		return container_of_device(c, session, room);
+	if (!*session || strcmp(session, resources_default(c->runtime->resources)) == 0)
+		return container_of_device(c, own, room);
 	mu_buf_clear(room);
 	mu_buf_printf(room, "%s%c%s", session, RESOURCES_WITHIN, own);
-	return room->data;
+	return container_of_device(c, room->data, room);
 }
 
 const char *resource_name(const struct kernel_call *c)
@@ -33,7 +58,7 @@ int resource_handle_out(struct kernel_call *c, unsigned o, const char *container
 
 	if (!rc)
 		*MU_DATA(struct mu_handle, out) = (struct mu_handle){
-		    .device = mu_xstrdup(c->runtime ? c->runtime->cpu_name : ""),
+		    .device = mu_xstrdup(device_of(c)),
 		    .container = mu_xstrdup(container),
 		    .name = mu_xstrdup(name),
 		    .type_name = mu_xstrdup(type_name),
@@ -52,12 +77,23 @@ int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_
 	const struct mu_handle *h = t->data;
 	if (t->shape.count != 1 || !h->name)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u must be one resource handle", i);
-	if (h->device && *h->device && c->runtime && strcmp(h->device, c->runtime->cpu_name) != 0)
+	if (h->device && *h->device && c->runtime && strcmp(h->device, device_of(c)) != 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Trying to access resource %s located in device %s from device %s",
-			       h->name, h->device, c->runtime->cpu_name);
+			       h->name, h->device, device_of(c));
 	*out = h;
 	return 0;
+}
+
+/* A value on a GPU is not for the CPU's kernels. */
+static bool may_see(const struct kernel_call *c, struct variable *v)
+{
+	if (!c->runtime->gpus || gpu_kernel_find(c->node))
+		return true;
+	pthread_mutex_lock(&v->lock);
+	bool there = mu_tensor_is_set(&v->value) && v->value.buf->device;
+	pthread_mutex_unlock(&v->lock);
+	return !there;
 }
 
 int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, struct mu_err *err)
@@ -80,7 +116,16 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 			       "Could not find variable %s. This could mean that the variable has "
 			       "been deleted. In TF1, it can also mean the variable is "
 			       "uninitialized. Debug info: container=%s",
-			       h->name, h->container && *h->container ? h->container : "localhost");
+			       h->name,
+			       h->container && *h->container
+				   ? h->container
+				   : resources_default(c->runtime->resources));
+	if (!rc && !may_see(c, MU_CONTAINER(r, struct variable, base))) {
+		resource_unref(r);
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "variable %s is on %s, and %s has no GPU kernel", h->name, h->device,
+			       c->node->op);
+	}
 	if (!rc)
 		*out = MU_CONTAINER(r, struct variable, base);
 	return rc;
@@ -89,11 +134,13 @@ int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, 
 /* The value to update.  By handle it is made exclusively ours, so that whoever read it keeps what
  * he read.  By reference it is updated where it lies: TensorFlow's readers of reference variables
  * see later updates through the buffer they share, and synchronous training depends on it (its
- * tokens carry a global step that was read before the step was counted). */
+ * tokens carry a global step that was read before the step was counted).  What another task was
+ * sent does not change there, so what it is shown instead must not either. */
 static int value_to_update(const struct kernel_call *c, unsigned i, struct variable *v,
 			   struct mu_tensor **out, struct mu_err *err)
 {
-	if (!c->in[i].ref || !mu_tensor_is_set(&v->value) || v->value.buf->owner)
+	if (!c->in[i].ref || !mu_tensor_is_set(&v->value) || v->value.buf->owner ||
+	    mu_tensor_is_lent(&v->value))
 		return variable_exclusive(v, out, err);
 	*out = &v->value;
 	return 0;

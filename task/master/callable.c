@@ -20,6 +20,12 @@ static void callable_free(struct callable *c)
 	free(c);
 }
 
+static void options_of(struct hot_run_step *names, const Muster__RunOptions *o)
+{
+	names->timeout_ms = o->timeout_in_ms;
+	names->record = hot_record_of(o->trace_level, o->output_partition_graphs);
+}
+
 int callable_make(struct session *s, struct mu_span request, int64_t *handle, struct mu_err *err)
 {
 	struct callable *c = MU_NEW(struct callable);
@@ -39,7 +45,8 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 		copy_names(&c->names.feeds, o->feed, o->n_feed, &c->arena);
 		copy_names(&c->names.fetches, o->fetch, o->n_fetch, &c->arena);
 		copy_names(&c->names.targets, o->target, o->n_target, &c->arena);
-		c->names.timeout_ms = o->run_options ? o->run_options->timeout_in_ms : 0;
+		if (o->run_options)
+			options_of(&c->names, o->run_options);
 		pthread_mutex_lock(&s->lock);
 		if (s->callables.count >= MAX_CALLABLES) {
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
@@ -89,6 +96,7 @@ int callable_names(struct session *s, struct hot_run_step *r, struct mu_arena *a
 		copy_names(&r->targets, (char *const *)c->names.targets.list, c->names.targets.n,
 			   a);
 		r->timeout_ms = c->names.timeout_ms;
+		r->record = c->names.record;
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (!c)

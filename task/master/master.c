@@ -15,8 +15,16 @@ struct master *master_new(struct runtime *rt, struct peers *peers, struct offloa
 	m->ids = request_ids_new();
 	m->connect_timeout_ms = connect_timeout_ms;
 	pthread_mutex_init(&m->lock, NULL);
+	pthread_cond_init(&m->swept, NULL);
 	mu_map_init(&m->sessions);
 	return m;
+}
+
+void master_drain(struct master *m)
+{
+	pthread_mutex_lock(&m->lock);
+	m->stopping = true;
+	pthread_mutex_unlock(&m->lock);
 }
 
 void master_stop(struct master *m)
@@ -25,8 +33,9 @@ void master_stop(struct master *m)
 	struct mu_err why;
 	unsigned n = 0;
 
+	master_drain(m);
+	master_end_watch(m);
 	pthread_mutex_lock(&m->lock);
-	m->stopping = true;
 	list = MU_NEW_ARRAY(struct session *, m->sessions.count + 1);
 	mu_map_each (&m->sessions, s)
 		list[n++] = s->value;
@@ -48,6 +57,7 @@ void master_free(struct master *m)
 	mu_map_fini(&m->sessions);
 	request_ids_free(m->ids);
 	pthread_mutex_destroy(&m->lock);
+	pthread_cond_destroy(&m->swept);
 	free(m);
 }
 
@@ -70,7 +80,9 @@ struct session *master_session(struct master *m, const char *handle, struct mu_e
 	if (s)
 		session_ref(s);
 	pthread_mutex_unlock(&m->lock);
-	if (!s)
+	if (s)
+		atomic_store_explicit(&s->used_ms, timer_now_ms(), memory_order_relaxed);
+	else
 		mu_fail(err, MU_ABORTED,
 			"Session %.64s is not found. Possibly, this master has restarted.", handle);
 	return s;
@@ -78,6 +90,8 @@ struct session *master_session(struct master *m, const char *handle, struct mu_e
 
 void master_add(struct master *m, struct session *s)
 {
+	s->created_ms = timer_now_ms();
+	s->used_ms = s->created_ms;
 	pthread_mutex_lock(&m->lock);
 	mu_map_put(&m->sessions, s->handle, session_ref(s));
 	pthread_mutex_unlock(&m->lock);

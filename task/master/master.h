@@ -28,13 +28,22 @@ struct master {
 	pthread_mutex_t lock;          /* guards sessions */
 	struct mu_map sessions;        /* handle -> struct session, one reference */
 	_Atomic uint64_t steps, failed_steps;
-	bool stopping;
+	_Atomic bool stopping; /* takes no more sessions and steps */
+	/* abandoned.c's; rpc is NULL until clients are watched */
+	struct rpc_server *rpc;
+	int64_t abandoned_ms;
+	bool sweeping;
+	pthread_cond_t swept;
 };
 struct master *master_new(struct runtime *rt, struct peers *peers, struct offload *offload,
 			  struct timer *timer, long connect_timeout_ms);
-void master_stop(struct master *m); /* closes every session */
+void master_drain(struct master *m); /* no more sessions, no more steps: UNAVAILABLE */
+void master_stop(struct master *m);  /* closes every session */
 void master_free(struct master *m);
 unsigned master_sessions(struct master *m);
+/* From now on, sessions whose client has gone are closed after abandoned_ms; 0: never. */
+void master_watch_clients(struct master *m, struct rpc_server *rpc, int64_t abandoned_ms);
+void master_end_watch(struct master *m); /* for master_stop */
 
 /* ---- sessions ---- */
 struct run_step;
@@ -42,6 +51,9 @@ struct session {
 	_Atomic unsigned refs;
 	struct master *master;
 	char handle[17];
+	int64_t created_ms;
+	_Atomic int64_t used_ms; /* when a client last named it */
+	_Atomic uint32_t origin; /* the connection that created it or ran its last step */
 	/* Long: the graph grows and plans are made under it, by offload threads only. */
 	pthread_mutex_t graph_lock;
 	struct mu_graph *graph;
@@ -65,6 +77,8 @@ struct session {
 	bool isolate;
 };
 struct session *session_ref(struct session *s);
+/* Its client's connection is closed, and none of its steps runs. */
+bool session_is_abandoned(struct session *s);
 void session_unref(struct session *s);
 /* Blocks: asks every peer that the filters let through for its devices, and opens a worker session
  * on each.  g is this call's own, for its cancellation. */

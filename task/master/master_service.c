@@ -86,6 +86,7 @@ static void create_later(void *arg)
 		mu_warn("master", "CreateSession: %s: %s", mu_code_name(err.code), err.msg);
 		rpc_reply_error(c->call, &err);
 	} else {
+		s->origin = rpc_origin(c->call);
 		m.session_handle = s->handle;
 		control_pack(&reply, &m);
 		out = (struct rpc_message){.head = mu_buf_span(&reply)};

@@ -119,7 +119,7 @@ static void call_arrived(struct partial_call *c)
 
 		for (unsigned i = 0; i < c->req.fetches.n; i++)
 			t[i] = c->fetched[i].tensor;
-		step_reply_tensors(c->call, c->req.fetches.list, t, c->req.fetches.n);
+		step_reply_tensors(c->call, c->req.fetches.list, t, c->req.fetches.n, MU_SPAN(""));
 	}
 	call_free(c);
 }

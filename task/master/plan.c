@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan is made once for a signature (the names of feeds, fetches and targets in the order given):
  * prune, place, partition, register on each task.  Later steps with the same names find it. */
+#include "lib/graph/library.h"
 #include "task/master/master.h"
 
 static void put_names(struct mu_buf *b, const struct hot_names *n)
@@ -131,8 +132,7 @@ static int build(struct session *s, const struct hot_run_step *r, struct plan *p
 	p->fetch_keys = copy_keys(fetch_keys, sig.n_fetches);
 	p->n_feeds = sig.n_feeds;
 	p->n_fetches = sig.n_fetches;
-	rc = graph_place(g, &s->devices, err);
-	if (rc)
+	if ((rc = mu_graph_inline(g, err)) || (rc = graph_place(g, &s->devices, err)))
 		return rc;
 	rc = graph_partition(g, &s->devices, &parts, &n_parts, err);
 	if (rc)

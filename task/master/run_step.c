@@ -53,8 +53,9 @@ struct run_step {
 	pthread_mutex_t lock; /* guards what follows */
 	unsigned pending;
 	bool failed;
-	bool over;   /* its answer is settled */
-	bool let_go; /* by who opened it */
+	bool over;              /* its answer is settled */
+	bool let_go;            /* by who opened it */
+	struct mu_buf metadata; /* a RunMetadata, of what the parts recorded */
 	struct mu_err err;
 };
 
@@ -64,6 +65,7 @@ void run_step_unref(struct run_step *r)
 		return;
 	for (unsigned i = 0; r->fetches && i < r->req.fetches.n; i++)
 		mu_tensor_unref(&r->fetches[i].tensor);
+	mu_buf_fini(&r->metadata);
 	plan_unref(r->plan);
 	session_unref(r->session);
 	rendezvous_unref(r->rendezvous);
@@ -100,7 +102,8 @@ static void reply_tensors(struct run_step *r)
 
 	for (unsigned i = 0; i < n; i++)
 		t[i] = r->fetches[i].tensor;
-	step_reply_tensors(r->call, r->callable ? NULL : r->req.fetches.list, t, n);
+	step_reply_tensors(r->call, r->callable ? NULL : r->req.fetches.list, t, n,
+			   mu_buf_span(&r->metadata));
 }
 
 static void forget(void *arg, const struct mu_err *err, struct mu_span reply)
@@ -275,6 +278,19 @@ static void fetched(void *arg, const struct mu_err *err, struct mu_tensor *tenso
 	arrived(r);
 }
 
+/* What a part recorded, a RunGraphResponse, as fields of a RunMetadata; with r->lock held. Messages
+ * that come several times are merged by who reads them. */
+static void add_record(struct run_step *r, struct mu_span reply)
+{
+	static const uint32_t fields[] = {[2] = 1, [3] = 2, [4] = 3};
+	struct mu_pb m = mu_pb_of(reply);
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number < MU_COUNT(fields) && fields[f.number] && f.type == MU_PB_BYTES)
+			mu_pb_put_bytes(&r->metadata, fields[f.number], f.bytes);
+}
+
 static void part_ended(void *arg, const struct mu_err *err, struct mu_span reply)
 {
 	struct part *p = arg;
@@ -284,6 +300,8 @@ static void part_ended(void *arg, const struct mu_err *err, struct mu_span reply
 	pthread_mutex_lock(&r->lock);
 	p->id = 0;
 	p->ended = true;
+	if (!err && r->req.record)
+		add_record(r, reply);
 	pthread_mutex_unlock(&r->lock);
 	if (err) {
 		/* an error that came through another task says so already */
@@ -296,11 +314,27 @@ static void part_ended(void *arg, const struct mu_err *err, struct mu_span reply
 	arrived(r);
 }
 
+/* A caller in this process lends the largest feed. */
+static int take_feed(struct run_step *r, struct mu_span proto, struct mu_tensor *out,
+		     struct mu_err *err)
+{
+	struct rpc_bytes *bytes = rpc_request(r->call);
+	struct rpc_lent lent;
+
+	rpc_bytes_lent(bytes, &lent);
+	if (lent.payload && lent.at > proto.data && lent.at < proto.data + proto.len) {
+		if (mu_tensor_parse_shared(out, proto, lent.at, lent.payload))
+			return 0;
+		rpc_bytes_flat(bytes); /* fills in what was missing */
+	}
+	return mu_tensor_parse(out, proto, err);
+}
+
 static int send_feeds(struct run_step *r, struct mu_err *err)
 {
 	for (unsigned i = 0; i < r->req.feeds.n; i++) {
 		struct mu_tensor t = {0};
-		int rc = mu_tensor_parse(&t, r->req.feed_tensors[i], err);
+		int rc = take_feed(r, r->req.feed_tensors[i], &t, err);
 
 		if (rc)
 			return mu_wrap(err, "feed '%.200s'", r->req.feeds.list[i]);
@@ -317,7 +351,8 @@ static void run_parts(struct run_step *r)
 	bool failed;
 
 	for (unsigned i = 0; i < n; i++)
-		r->parts[i].stream = peer_join(r->parts[i].peer, r->rendezvous);
+		if (!r->req.record) /* streams have no words for it */
+			r->parts[i].stream = peer_join(r->parts[i].peer, r->rendezvous);
 	for (unsigned i = 0; i < n; i++) {
 		struct part *p = &r->parts[i];
 		struct peer_run run = {.session = r->session->handle,
@@ -325,6 +360,7 @@ static void run_parts(struct run_step *r)
 				       .step_id = r->step_id,
 				       .stream = p->stream,
 				       .sole = is_sole(r->plan),
+				       .record = r->req.record,
 				       .request_id = (int64_t)random_u64()};
 		uint64_t id = p->peer->ops->run_graph(p->peer, &run, part_ended, p);
 
@@ -463,7 +499,8 @@ static void prepare(void *arg)
 
 static int parse(struct run_step *r, struct mu_err *err)
 {
-	struct mu_span bytes = rpc_bytes_flat(rpc_request(r->call));
+	struct rpc_lent lent;
+	struct mu_span bytes = rpc_bytes_lent(rpc_request(r->call), &lent);
 	int rc;
 
 	if (r->callable)
@@ -472,9 +509,13 @@ static int parse(struct run_step *r, struct mu_err *err)
 		rc = hot_run_step_parse(&r->req, bytes, &r->arena, err);
 	if (rc)
 		return rc;
+	if (r->master->stopping)
+		return mu_fail(err, MU_UNAVAILABLE, "%s is shutting down",
+			       r->master->rt->task_prefix);
 	r->session = master_session(r->master, r->req.session, err);
 	if (!r->session)
 		return -MU_ABORTED;
+	atomic_store_explicit(&r->session->origin, rpc_origin(r->call), memory_order_relaxed);
 	if (!request_ids_add(r->master->ids, r->req.request_id))
 		return mu_fail(err, MU_ABORTED,
 			       "The same RunStep (Master) request was received twice. request_id: "

@@ -89,20 +89,50 @@ static struct mu_span join(struct mu_arena *a, struct mu_span first, struct mu_s
 	return (struct mu_span){both, first.len + second.len};
 }
 
-static int configure(struct session *s, struct mu_span bytes, Muster__ConfigProto **out,
-		     struct mu_err *err)
+/* A cluster of the session's own, ConfigProto.cluster_def.  TensorFlow takes one only to give its
+ * tasks other names than they were started with; here their names stay. */
+static int own_cluster(const struct session *s, const Muster__ClusterDef *c, const char *target,
+		       struct mu_err *err)
+{
+	const struct peer *self = peers_at(s->master->peers, 0);
+
+	if (!strncmp(target, "grpc://", 7))
+		target += 7;
+	for (size_t j = 0; j < c->n_job; j++)
+		for (size_t t = 0; t < c->job[j]->n_tasks; t++) {
+			const Muster__JobDef__TaskEntry *task = c->job[j]->tasks[t];
+
+			if (strcmp(task->value, target))
+				continue;
+			if (!strcmp(c->job[j]->name, self->job) && task->key == self->index)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "The ClusterSpec names the job and task index to be "
+					       "the same names that were provided when the server "
+					       "booted. This is currently not allowed. Job: %.64s, "
+					       "task index: %d",
+					       self->job, self->index);
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "config.cluster_def: %s cannot take another name for a "
+				       "session; leave cluster_def out, or start the servers with "
+				       "these names",
+				       self->task);
+		}
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "The master (current machine) is not included in the provided cluster_def.");
+}
+
+static int configure(struct session *s, const Muster__CreateSessionRequest *req,
+		     Muster__ConfigProto **out, struct mu_err *err)
 {
 	Muster__ConfigProto *c;
 
 	/* one message behind the other is how protobuf merges them */
-	s->config = join(&s->arena, s->master->session_config, bytes);
+	s->config = join(&s->arena, s->master->session_config, control_bytes(req->config));
 	c = control_unpack(&s->arena, &muster__config_proto__descriptor, s->config, err);
 	if (!c)
 		return -MU_INVALID_ARGUMENT;
 	if (c->cluster_def && c->cluster_def->n_job > 0)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "config.cluster_def: this server's cluster is given when it starts "
-			       "and cannot be replaced by a session");
+		return own_cluster(s, c->cluster_def, req->target, err);
 	s->timeout_ms = c->operation_timeout_in_ms;
 	s->isolate = c->isolate_session_state;
 	s->devices.soft_placement = c->allow_soft_placement;
@@ -114,7 +144,7 @@ static int set_up(struct session *s, const Muster__CreateSessionRequest *req, st
 		  struct mu_err *err)
 {
 	Muster__ConfigProto *config = NULL;
-	int rc = configure(s, control_bytes(req->config), &config, err);
+	int rc = configure(s, req, &config, err);
 
 	if (!rc)
 		rc = mu_graph_parse(s->graph, control_bytes(req->graph_def), err);

@@ -59,14 +59,15 @@ int session_devices(struct session *s, struct gather *g, struct mu_err *err)
 int list_devices(struct gather *g, struct mu_buf *reply, struct mu_err *err)
 {
 	Muster__ListDevicesResponse m = MUSTER__LIST_DEVICES_RESPONSE__INIT;
-	Muster__DeviceAttributes **list = NULL;
+	Muster__DeviceAttributes **lists[2] = {NULL, NULL}; /* of this task, of others */
 	struct mu_arena a;
-	size_t n = 0;
+	size_t n[2] = {0, 0};
 	int rc = 0;
 
 	mu_arena_init(&a);
 	for (unsigned i = 0; i < g->n; i++) {
 		Muster__GetStatusResponse *r;
+		bool other;
 
 		if (g->entries[i].rc)
 			continue;
@@ -75,16 +76,21 @@ int list_devices(struct gather *g, struct mu_buf *reply, struct mu_err *err)
 			rc = -MU_INVALID_ARGUMENT;
 			break;
 		}
-		list = mu_xrealloc(list, (n + r->n_device_attributes + 1) * sizeof(*list));
+		other = !g->entries[i].peer->local;
+		lists[other] = mu_xrealloc(lists[other], (n[other] + r->n_device_attributes + 1) *
+							     sizeof(*lists[other]));
 		for (size_t d = 0; d < r->n_device_attributes; d++)
-			list[n++] = r->device_attributes[d];
+			lists[other][n[other]++] = r->device_attributes[d];
 	}
 	if (!rc) {
-		m.n_local_device = n;
-		m.local_device = list;
+		m.n_local_device = n[0];
+		m.local_device = lists[0];
+		m.n_remote_device = n[1];
+		m.remote_device = lists[1];
 		control_pack(reply, &m);
 	}
-	free(list);
+	free(lists[0]);
+	free(lists[1]);
 	mu_arena_fini(&a);
 	return rc;
 }

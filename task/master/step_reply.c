@@ -29,7 +29,7 @@ static bool named_before(const char *const *names, unsigned i)
 }
 
 void step_reply_tensors(struct rpc_call *call, const char *const *names,
-			const struct mu_tensor *tensors, unsigned n)
+			const struct mu_tensor *tensors, unsigned n, struct mu_span metadata)
 {
 	struct tensor_writer w = {0};
 
@@ -39,7 +39,7 @@ void step_reply_tensors(struct rpc_call *call, const char *const *names,
 		else if (!named_before(names, i))
 			tensor_writer_put_named(&w, 1, names[i], &tensors[i]);
 	}
-	mu_pb_put_bytes(&w.buf, 2, MU_SPAN("")); /* metadata */
+	mu_pb_put_bytes(&w.buf, 2, metadata);
 	rpc_reply(call, tensor_writer_message(&w));
 	tensor_writer_fini(&w);
 }

@@ -8,8 +8,8 @@
 
 /* In the body where the client wants it there: a status line has no room for long texts. */
 void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *err);
-/* names NULL: a callable's, which go by their places. */
+/* names NULL: a callable's, which go by their places.  metadata: a RunMetadata. */
 void step_reply_tensors(struct rpc_call *call, const char *const *names,
-			const struct mu_tensor *tensors, unsigned n);
+			const struct mu_tensor *tensors, unsigned n, struct mu_span metadata);
 
 #endif

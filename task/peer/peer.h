@@ -33,7 +33,8 @@ struct peer_run {
 	const char *session, *graph;
 	int64_t step_id, request_id;
 	struct stream_conn *stream; /* (optional) what peer_join said: the run goes by that */
-	bool sole; /* nobody but this task exchanges tensors with the part */
+	unsigned record;            /* enum hot_record: the answer's RunGraphResponse has it */
+	bool sole;                  /* nobody but this task exchanges tensors with the part */
 };
 
 struct peer_ops {
@@ -44,6 +45,7 @@ struct peer_ops {
 	/* Blocks.  Takes g.  *handle is new. */
 	int (*register_graph)(struct peer *p, const char *session, struct mu_graph *g,
 			      struct mu_span config, char **handle, struct mu_err *err);
+	/* The answer: what was to be recorded, as in a RunGraphResponse. */
 	uint64_t (*run_graph)(struct peer *p, const struct peer_run *run, peer_done done,
 			      void *arg);
 	/* Of a call or a run; what has ended is left alone. */
@@ -66,7 +68,10 @@ struct peer {
 
 /* All tasks of the cluster, this one first, then by job and index. */
 struct peers;
-struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index);
+/* tls: (optional) how others are called; shared. */
+struct rpc_tls;
+struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index,
+			struct rpc_tls *tls);
 void peers_free(struct peers *ps);
 /* The task itself answers through its worker, from now on. */
 void peers_set_worker(struct peers *ps, struct worker *w);
@@ -86,7 +91,8 @@ const char *peers_own_address(const struct peers *ps);
 int peers_learn(struct peers *ps, const char *task, const char *address, struct mu_err *err);
 
 /* Streams to those tasks that have them (peer_stream.h); host: as there.  Before the first call. */
-int peers_start_streams(struct peers *ps, const char *host, struct mu_err *err);
+struct streams_options;
+int peers_start_streams(struct peers *ps, const struct streams_options *o, struct mu_err *err);
 void peers_stop_streams(struct peers *ps);
 void peers_offer(struct peers *ps, struct mu_buf *status); /* adds to a GetStatusResponse */
 /* A step about to start a part on p: NULL, or the stream that it and its tensors shall go by. */
@@ -97,7 +103,7 @@ int peer_call(struct peer *p, enum peer_method m, struct mu_span request, long t
 	      bool wait, struct mu_buf *reply, struct mu_err *err);
 
 /* For peers.c. */
-struct peer *peer_grpc_new(const char *address, struct mu_err *err);
+struct peer *peer_grpc_new(const char *address, struct rpc_tls *tls, struct mu_err *err);
 const char *peer_grpc_address(const struct peer *p);
 void peer_grpc_drop_step(struct peer *p, int64_t step_id);
 struct peer *peer_local_new(void);

@@ -13,11 +13,13 @@
 #include "task/rpc/channel.h"
 #include "task/rpc/control.h"
 #include "task/rpc/hot.h"
+#include "task/rpc/tls.h"
 
 struct receive;
 struct peer_grpc {
 	struct peer base;
 	char *address;
+	struct rpc_tls *tls;  /* a reference, or NULL */
 	pthread_mutex_t lock; /* guards what follows; not held across calls into gRPC's answers */
 	struct rpc_channel *ch;
 	struct receive *receives;
@@ -61,7 +63,7 @@ static struct rpc_channel *channel(struct peer_grpc *g, struct mu_err *err)
 	struct rpc_channel *ch;
 
 	pthread_mutex_lock(&g->lock);
-	if (!g->ch && rpc_channel_open(g->address, &g->ch, err))
+	if (!g->ch && rpc_channel_open_tls(g->address, g->tls, &g->ch, err))
 		g->ch = NULL;
 	ch = g->ch;
 	pthread_mutex_unlock(&g->lock);
@@ -85,7 +87,7 @@ static void run_done(void *arg, const struct mu_err *err, struct rpc_bytes *repl
 
 	if (!err && hot_status_parse(rpc_bytes_flat(reply), 5, 6, &said))
 		err = &said;
-	c->done(c->arg, err, MU_SPAN(""));
+	c->done(c->arg, err, err ? MU_SPAN("") : rpc_bytes_flat(reply));
 	free(c);
 }
 
@@ -161,6 +163,7 @@ static uint64_t grpc_run(struct peer *p, const struct peer_run *run, peer_done d
 				  .session = run->session,
 				  .step_id = run->step_id,
 				  .request_id = run->request_id,
+				  .record = run->record,
 				  .store_errors = true,
 				  .session_called = true};
 	MU_AUTO_BUF b = {0};
@@ -239,8 +242,8 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 	g->n_receives++;
 	/* Under the lock, so that r->call is there when received() or a drop looks.  Waits a little
 	 * for a peer that we never met or that has just moved. */
-	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_A_LITTLE,
-			    received, r, &err)
+	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0,
+			    RPC_WAIT_A_LITTLE | RPC_FOR_TENSOR, received, r, &err)
 		: 0;
 	r->call = id;
 	pthread_mutex_unlock(&g->lock);
@@ -267,6 +270,7 @@ static void grpc_free(struct peer *p)
 
 	rpc_channel_close(g->ch);
 	pthread_mutex_destroy(&g->lock);
+	rpc_tls_unref(g->tls);
 	free(g->address);
 	free(g);
 }
@@ -286,7 +290,7 @@ const char *peer_grpc_address(const struct peer *p)
 	return MU_CONTAINER(p, struct peer_grpc, base)->address;
 }
 
-struct peer *peer_grpc_new(const char *address, struct mu_err *err)
+struct peer *peer_grpc_new(const char *address, struct rpc_tls *tls, struct mu_err *err)
 {
 	struct peer_grpc *g;
 
@@ -295,6 +299,7 @@ struct peer *peer_grpc_new(const char *address, struct mu_err *err)
 	g = MU_NEW(struct peer_grpc);
 	g->base.ops = &ops;
 	g->address = mu_xstrdup(address);
+	g->tls = tls ? rpc_tls_ref(tls) : NULL;
 	pthread_mutex_init(&g->lock, NULL);
 	return &g->base;
 }

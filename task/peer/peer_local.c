@@ -32,25 +32,9 @@ static int local_register(struct peer *p, const char *session, struct mu_graph *
 	return worker_register(worker_of(p), session, true, config, g, handle, err);
 }
 
-struct run {
-	peer_done done;
-	void *arg;
-};
-
-static void run_ended(void *arg, const struct mu_err *err)
-{
-	struct run *r = arg;
-
-	r->done(r->arg, err, MU_SPAN(""));
-	free(r);
-}
-
 static uint64_t local_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
 {
-	struct run *r = MU_NEW(struct run);
-
-	*r = (struct run){done, arg};
-	worker_run(worker_of(p), run, true, run_ended, r);
+	worker_run(worker_of(p), run, true, done, arg);
 	return 1;
 }
 

@@ -94,14 +94,28 @@ bool stream_peer_live(struct stream_peer *p)
 
 /* ---- tensors out ---- */
 
+static int lend(struct stream_conn *c, int64_t step_id, const char *key, struct mu_tensor *t,
+		struct mu_err *err)
+{
+	struct mu_tensor shape = *t; /* to write down; t is taken */
+	struct stream_loan loan = lender_lend(c->lender, t);
+	MU_AUTO_BUF b = {0};
+	int rc = stream_lent_write(&b, step_id, key, &shape, &loan, err);
+
+	return rc ? rc : stream_conn_send(c, &b, NULL, 0, err);
+}
+
 static int push(void *ctx, int64_t step_id, const char *key, struct mu_tensor *t, bool dead,
 		struct mu_err *err)
 {
 	struct stream_conn *c = ctx;
 	MU_AUTO_BUF b = {0};
 	size_t payload;
-	int rc = stream_tensor_write(&b, step_id, key, t, dead, &payload, err);
+	int rc;
 
+	if (!dead && c->lender && lender_can(t))
+		return lend(c, step_id, key, t, err);
+	rc = stream_tensor_write(&b, step_id, key, t, dead, &payload, err);
 	if (rc)
 		mu_tensor_unref(t);
 	else
@@ -229,7 +243,7 @@ static void drop_step(struct stream_conn *c, int64_t step_id, const struct mu_er
 	rendezvous_table_drop(worker_runtime(w)->steps, step_id, why);
 }
 
-static void run_ended(void *arg, const struct mu_err *err)
+static void run_ended(void *arg, const struct mu_err *err, struct mu_span recorded)
 {
 	struct stream_step *s = arg;
 	struct stream_conn *c = s->conn;
@@ -312,7 +326,6 @@ int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 	const struct stream_offer *own = stream_own_offer(c->owner);
 	struct stream_hello h;
 	unsigned char differs = 0;
-	MU_AUTO_BUF b = {0};
 	int rc;
 
 	if (c->header.type != STREAM_HELLO)
@@ -326,15 +339,15 @@ int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 		return mu_fail(err, MU_UNAUTHENTICATED, "a greeting with the wrong key");
 	if (mu_device_task_len(h.task) != strlen(h.task))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a greeting from no task");
-	snprintf(c->task, sizeof(c->task), "%s", h.task);
-	c->incarnation = h.mine;
+	rc = stream_conn_greeted(c, c->header.flags, &h, err);
+	if (rc)
+		return rc;
 	stream_loop_greeted(c);
 	memset(h.key, 0, sizeof(h.key));
 	h.yours = h.mine;
 	h.mine = rt->incarnation;
 	snprintf(h.task, sizeof(h.task), "%s", rt->task_prefix);
-	stream_hello_write(&b, STREAM_WELCOME, &h);
-	return stream_conn_send(c, &b, NULL, 0, err);
+	return stream_conn_greet(c, STREAM_WELCOME, &h, 0, err);
 }
 
 int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err)
@@ -354,6 +367,10 @@ int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *e
 			on_give_up(c);
 			return 0;
 		}
+		break;
+	case STREAM_RETURN:
+		if (c->lender)
+			return lender_returned(c->lender, head, err);
 		break;
 	default:
 		break;
@@ -401,6 +418,18 @@ static int admit(struct stream_conn *c, bool *wanted, struct mu_err *err)
 	return rc;
 }
 
+static int on_loan(struct stream_conn *c, const struct stream_tensor *t, struct mu_err *err)
+{
+	int rc;
+
+	if (!c->borrower)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a loan, and no memory is shown");
+	rc = borrower_take(c->borrower, &c->tensor, t->dtype, &t->shape, &t->loan, err);
+	if (!rc && c->skip)
+		mu_tensor_unref(&c->tensor); /* goes back at once */
+	return rc;
+}
+
 int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
 	const struct runtime *rt = worker_runtime(stream_worker(c->owner));
@@ -422,7 +451,9 @@ int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 	c->skip = !wanted;
 	if (k.src_incarnation != c->incarnation)
 		c->skip = true; /* of an earlier life: nobody here waits for it */
-	if (!c->skip && t.raw) {
+	if (t.lent) {
+		rc = on_loan(c, &t, err);
+	} else if (!c->skip && t.raw) {
 		rc = mu_tensor_new(&c->tensor, t.dtype, &t.shape, err);
 		c->payload_at = rc ? NULL : c->tensor.data;
 	} else if (!c->skip && c->header.payload_len) {

@@ -14,10 +14,14 @@ struct streams;     /* a task's: listeners, thread, connections */
 struct stream_peer; /* what is known of one other task */
 struct stream_conn; /* a connection, reference-counted */
 
-/* Whether MUSTER_PEER says something else. */
-bool streams_wanted(void);
-/* host: the address to listen on for other machines; NULL: only for this one. */
-int streams_start(struct worker *w, const char *host, struct streams **out, struct mu_err *err);
+struct streams_options {
+	const char *host;    /* where to listen for other machines; NULL: only for this one */
+	int port;            /* there; 0 picks one */
+	bool only_tcp;       /* as if all others were on other machines */
+	struct rpc_tls *tls; /* (optional) over TCP nobody is heard without it; borrowed */
+};
+int streams_start(struct worker *w, const struct streams_options *o, struct streams **out,
+		  struct mu_err *err);
 /* Every step in flight ends with UNAVAILABLE. */
 void streams_stop(struct streams *s);
 void streams_free(struct streams *s);                         /* once stopped; NULL is fine */

@@ -7,6 +7,7 @@
 
 #include "lib/graph/device_name.h"
 #include "task/peer/peer_stream.h"
+#include "task/rpc/tls.h"
 
 /* Peers that join later: more than a job may have workers (JOB_MAX_REPLICAS), and few enough that a
  * stranger who invents them gets nowhere. */
@@ -21,6 +22,7 @@ struct peers {
 	char *own_address;
 	struct worker *worker;
 	struct streams *streams; /* NULL: gRPC only */
+	struct rpc_tls *tls;     /* a reference, or NULL; fixed */
 };
 
 static void add(struct peers *ps, struct peer *p, const char *job, int index)
@@ -32,12 +34,14 @@ static void add(struct peers *ps, struct peer *p, const char *job, int index)
 	mu_map_put(&ps->by_task, p->task, p);
 }
 
-struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index)
+struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int index,
+			struct rpc_tls *tls)
 {
 	struct peers *ps = MU_NEW(struct peers);
 	size_t total = 1;
 
 	pthread_rwlock_init(&ps->lock, NULL);
+	ps->tls = tls ? rpc_tls_ref(tls) : NULL;
 	mu_map_init(&ps->by_task);
 	for (unsigned j = 0; j < cluster->n_jobs; j++)
 		total += cluster->jobs[j].n_tasks;
@@ -53,7 +57,7 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 				ps->own_address = mu_xstrdup(task->address);
 				continue;
 			}
-			p = peer_grpc_new(task->address, NULL);
+			p = peer_grpc_new(task->address, tls, NULL);
 			if (p)
 				add(ps, p, cluster->jobs[j].name, task->index);
 		}
@@ -74,6 +78,7 @@ void peers_free(struct peers *ps)
 	mu_map_fini(&ps->by_task);
 	pthread_rwlock_destroy(&ps->lock);
 	streams_free(ps->streams);
+	rpc_tls_unref(ps->tls);
 	free(ps->own_address);
 	free(ps->list);
 	free(ps);
@@ -91,9 +96,9 @@ static void add_stream(struct peers *ps, struct peer *p)
 		p->stream = stream_peer_new(ps->streams, p->task, peer_grpc_address(p));
 }
 
-int peers_start_streams(struct peers *ps, const char *host, struct mu_err *err)
+int peers_start_streams(struct peers *ps, const struct streams_options *o, struct mu_err *err)
 {
-	int rc = streams_start(ps->worker, host, &ps->streams, err);
+	int rc = streams_start(ps->worker, o, &ps->streams, err);
 
 	for (unsigned i = 1; !rc && i < ps->n; i++)
 		add_stream(ps, ps->list[i]);
@@ -172,7 +177,7 @@ int peers_learn(struct peers *ps, const char *task, const char *address, struct 
 		return rc;
 	if (!name.job[0] || name.task < 0 || mu_device_task_len(task) != strlen(task))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.200s' is no task's name", task);
-	p = peer_grpc_new(address, err);
+	p = peer_grpc_new(address, ps->tls, err);
 	if (!p)
 		return -MU_INVALID_ARGUMENT;
 	pthread_rwlock_wrlock(&ps->lock);

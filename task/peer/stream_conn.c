@@ -8,12 +8,18 @@
  * with the buffer behind it in the same call. */
 #include "task/peer/stream_conn.h"
 
+#include <endian.h>
 #include <errno.h>
+#include <stdio.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "lib/tensor/arena.h"
+#include "task/rpc/tls.h"
+
 enum { BATCH = 32, READS = 64, AT_ONCE = 64 << 10 };
+enum { RETURN_BYTES = 8 << 20, RETURN_IDS = 64 };
 
 struct stream_out {
 	struct stream_out *next;
@@ -29,11 +35,19 @@ struct stream_conn *stream_conn_new(struct streams *owner, int fd)
 	c->refs = 1;
 	c->owner = owner;
 	c->fd = fd;
+	c->fds[SHARE_FILE] = c->fds[SHARE_LIFE] = -1;
 	c->last = &c->first;
 	c->buffer = mu_xmalloc(STREAM_BUFFER);
 	pthread_mutex_init(&c->lock, NULL);
 	mu_map_init(&c->steps);
 	return c;
+}
+
+int stream_conn_secure(struct stream_conn *c, struct rpc_tls *tls, const char *host,
+		       struct mu_err *err)
+{
+	c->tls = tls_conn_new(tls, c->fd, host, err);
+	return c->tls ? 0 : -(int)err->code;
 }
 
 struct stream_conn *stream_conn_ref(struct stream_conn *c)
@@ -42,6 +56,7 @@ struct stream_conn *stream_conn_ref(struct stream_conn *c)
 	return c;
 }
 
+/* Freeing a frame may give a borrowed tensor back, which takes the lock. */
 static void drop_first(struct stream_conn *c)
 {
 	struct stream_out *o = c->first;
@@ -49,22 +64,39 @@ static void drop_first(struct stream_conn *c)
 	c->first = o->next;
 	if (!c->first)
 		c->last = &c->first;
-	mu_tensor_unref(&o->tensor);
-	free(o);
+	o->next = c->spent;
+	c->spent = o;
+}
+
+static void unlock(struct stream_conn *c)
+{
+	struct stream_out *spent = c->spent, *next;
+
+	c->spent = NULL;
+	pthread_mutex_unlock(&c->lock);
+	for (; spent; spent = next) {
+		next = spent->next;
+		mu_tensor_unref(&spent->tensor);
+		free(spent);
+	}
 }
 
 void stream_conn_unref(struct stream_conn *c)
 {
 	if (!c || atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) != 1)
 		return;
-	while (c->first)
-		drop_first(c);
+	stream_conn_break(c);
+	borrower_end(c->borrower);
+	lender_free(c->lender);
+	share_close(c->fds);
+	tls_conn_free(c->tls);
 	close(c->fd);
 	mu_map_each (&c->steps, s)
 		free(s->value);
 	mu_map_fini(&c->steps);
 	mu_tensor_unref(&c->tensor);
 	mu_buf_fini(&c->proto);
+	mu_buf_fini(&c->returns);
 	free(c->key);
 	free(c->buffer);
 	pthread_mutex_destroy(&c->lock);
@@ -74,6 +106,49 @@ void stream_conn_unref(struct stream_conn *c)
 void stream_lost(struct mu_err *err, const struct stream_conn *c)
 {
 	mu_fail(err, MU_UNAVAILABLE, "the stream to %s is lost", *c->task ? c->task : "a stranger");
+}
+
+/* ---- greeting ---- */
+
+int stream_conn_greet(struct stream_conn *c, enum stream_type type, const struct stream_hello *h,
+		      int64_t until_ms, struct mu_err *err)
+{
+	int fds[SHARE_FDS], rc = 0;
+	MU_AUTO_BUF b = {0};
+
+	if (c->local && (type == STREAM_HELLO || c->borrower))
+		c->lender = lender_new(fds);
+	stream_hello_write(&b, type, c->lender ? STREAM_SHARES : 0, h);
+	if (c->lender) {
+		rc = share_send(c->fd, mu_buf_span(&b), fds, err);
+		close(fds[SHARE_LIFE]);
+	} else if (stream_io_put_all(c, mu_buf_span(&b), until_ms)) {
+		stream_io_why(c, errno, err);
+		rc = -MU_UNAVAILABLE;
+	}
+	return rc;
+}
+
+/* Memory is shown both ways or not at all. */
+int stream_conn_greeted(struct stream_conn *c, unsigned flags, const struct stream_hello *said,
+			struct mu_err *err)
+{
+	bool ours = c->dialled ? c->lender != NULL : arena_started();
+
+	if (ours && (flags & STREAM_SHARES)) {
+		c->borrower = borrower_new(c, c->fds, err);
+		if (!c->borrower)
+			return -(int)err->code;
+	}
+	share_close(c->fds);
+	if (!c->borrower) {
+		lender_free(c->lender);
+		c->lender = NULL;
+	}
+	snprintf(c->task, sizeof(c->task), "%s", said->task);
+	c->incarnation = said->mine;
+	c->greeted = true;
+	return 0;
 }
 
 /* ---- writing ---- */
@@ -112,10 +187,10 @@ static void advance(struct stream_conn *c, size_t n)
 static void flush_locked(struct stream_conn *c)
 {
 	struct iovec iov[BATCH];
+	bool more;
 
-	while (c->first && !c->broken) {
-		struct msghdr m = {.msg_iov = iov, .msg_iovlen = gather(c, iov)};
-		ssize_t n = sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+	while ((c->first || stream_io_unsent(c)) && !c->broken) {
+		ssize_t n = stream_io_write(c, iov, gather(c, iov));
 
 		if (n >= 0) {
 			advance(c, (size_t)n);
@@ -126,9 +201,10 @@ static void flush_locked(struct stream_conn *c)
 			return;
 		}
 	}
-	if (!c->broken && c->wants_out != (c->first != NULL)) {
-		c->wants_out = c->first != NULL;
-		stream_loop_watch(c, c->wants_out);
+	more = c->first || stream_io_unsent(c);
+	if (!c->broken && c->wants_out != more) {
+		c->wants_out = more;
+		stream_loop_watch(c, more);
 	}
 }
 
@@ -136,17 +212,59 @@ void stream_conn_flush(struct stream_conn *c)
 {
 	pthread_mutex_lock(&c->lock);
 	flush_locked(c);
-	pthread_mutex_unlock(&c->lock);
+	unlock(c);
+}
+
+static void queue(struct stream_conn *c, struct stream_out *o)
+{
+	*c->last = o;
+	c->last = &o->next;
+}
+
+static struct stream_out *new_out(const struct mu_buf *frame)
+{
+	struct stream_out *o = mu_xmalloc(sizeof(*o) + frame->len);
+
+	*o = (struct stream_out){.len = frame->len};
+	memcpy(o->bytes, frame->data, frame->len);
+	return o;
+}
+
+static void queue_returns(struct stream_conn *c)
+{
+	MU_AUTO_BUF b = {0};
+
+	if (!c->returns.len)
+		return;
+	stream_return_write(&b, mu_buf_span(&c->returns));
+	mu_buf_clear(&c->returns);
+	c->returned = 0;
+	queue(c, new_out(&b));
+}
+
+void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes)
+{
+	id = htole64(id);
+	pthread_mutex_lock(&c->lock);
+	if (!c->broken) {
+		mu_buf_put(&c->returns, &id, sizeof(id));
+		c->returned += bytes;
+		if (c->returned >= RETURN_BYTES || c->returns.len >= RETURN_IDS * sizeof(id)) {
+			queue_returns(c);
+			if (!c->wants_out)
+				flush_locked(c);
+		}
+	}
+	unlock(c);
 }
 
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err)
 {
-	struct stream_out *o = mu_xmalloc(sizeof(*o) + frame->len);
+	struct stream_out *o = new_out(frame);
 	bool later = payload < AT_ONCE && stream_loop_is_this_thread(c->owner), broken;
 
-	*o = (struct stream_out){.payload = payload, .len = frame->len};
-	memcpy(o->bytes, frame->data, frame->len);
+	o->payload = payload;
 	if (t && payload)
 		o->tensor = *t;
 	else if (t)
@@ -154,12 +272,12 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	pthread_mutex_lock(&c->lock);
 	broken = c->broken;
 	if (!broken) {
-		*c->last = o;
-		c->last = &o->next;
+		queue_returns(c);
+		queue(c, o);
 		if (!later && !c->wants_out)
 			flush_locked(c);
 	}
-	pthread_mutex_unlock(&c->lock);
+	unlock(c);
 	if (broken) {
 		mu_tensor_unref(&o->tensor);
 		free(o);
@@ -177,7 +295,7 @@ void stream_conn_break(struct stream_conn *c)
 	c->broken = true;
 	while (c->first)
 		drop_first(c);
-	pthread_mutex_unlock(&c->lock);
+	unlock(c);
 	shutdown(c->fd, SHUT_RDWR);
 }
 
@@ -233,6 +351,8 @@ static int digest(struct stream_conn *c, struct mu_err *err)
 bool stream_conn_read(struct stream_conn *c, struct mu_err *err)
 {
 	for (int i = 0; i < READS; i++) {
+		bool direct =
+		    c->in_payload && !c->skip; /* the buffer is empty: a payload took it */
 		struct iovec iov[2];
 		unsigned n = 0;
 		size_t asked = 0;
@@ -243,27 +363,27 @@ bool stream_conn_read(struct stream_conn *c, struct mu_err *err)
 			c->to -= c->from;
 			c->from = 0;
 		}
-		if (c->in_payload && !c->skip)
+		if (direct)
 			iov[n++] = (struct iovec){c->payload_at, c->payload_left};
 		iov[n++] = (struct iovec){c->buffer + c->to, STREAM_BUFFER - c->to};
 		for (unsigned k = 0; k < n; k++)
 			asked += iov[k].iov_len;
-		got = readv(c->fd, iov, (int)n);
+		got = stream_io_read(c, iov, (int)n);
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
 			return true;
 		if (got <= 0) {
-			stream_lost(err, c);
+			stream_io_why(c, got ? errno : 0, err);
 			return false;
 		}
-		if (n == 2) { /* the buffer was empty: a payload had taken all of it */
-			size_t direct =
+		if (direct) {
+			size_t there =
 			    (size_t)got < c->payload_left ? (size_t)got : c->payload_left;
 
-			c->payload_at += direct;
-			c->payload_left -= direct;
-			c->to += (size_t)got - direct;
+			c->payload_at += there;
+			c->payload_left -= there;
+			c->to += (size_t)got - there;
 		} else {
 			c->to += (size_t)got;
 		}
@@ -272,5 +392,7 @@ bool stream_conn_read(struct stream_conn *c, struct mu_err *err)
 		if ((size_t)got < asked && !c->in_payload)
 			return true;
 	}
+	if (stream_io_unread(c))
+		stream_loop_unread(c);
 	return true;
 }

@@ -14,17 +14,17 @@
 
 #include "task/peer/stream_conn.h"
 #include "task/runtime/runtime.h"
+#include "task/timer.h"
 #include "task/worker/worker.h"
 
 /* A unix socket holds some 200 KiB unless told: a large tensor would take a wake-up for each. */
 enum { DIAL_MS = 3000, LOST_MS = 30000, LOCAL_ROOM = 2 << 20 };
 
-static void limit_waits(int fd)
+static void limit_wait(int fd)
 {
 	struct timeval tv = {DIAL_MS / 1000, 0};
 
-	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* connect too */
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof(tv)); /* of connect */
 }
 
 void stream_local_room(int fd)
@@ -46,7 +46,7 @@ static int dial_local(const char *name)
 	if (fd < 0)
 		return -1;
 	memcpy(a.sun_path + 1, name, n);
-	limit_waits(fd);
+	limit_wait(fd);
 	stream_local_room(fd);
 	if (connect(fd, (struct sockaddr *)&a,
 		    (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + n))) {
@@ -73,7 +73,7 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 		fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 		if (fd < 0)
 			continue;
-		limit_waits(fd);
+		limit_wait(fd);
 		if (!connect(fd, a->ai_addr, a->ai_addrlen))
 			break;
 		e = errno;
@@ -89,73 +89,61 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 	return fd;
 }
 
-static int read_all(int fd, char *to, size_t n)
+static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_err *err)
 {
-	while (n) {
-		ssize_t got = recv(fd, to, n, 0);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got <= 0)
-			return -1;
-		to += got;
-		n -= (size_t)got;
-	}
-	return 0;
-}
-
-static int greet(const struct stream_peer *p, const struct stream_offer *o, int fd,
-		 struct stream_hello *said, struct mu_err *err)
-{
+	const struct stream_peer *p = c->dialled;
 	const struct runtime *rt = worker_runtime(stream_worker(p->owner));
-	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation};
+	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation}, said;
 	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
+	int64_t until = timer_now_ms() + DIAL_MS;
 	struct stream_header answer;
-	MU_AUTO_BUF b = {0};
 	int rc;
 
 	memcpy(h.key, o->key, sizeof(h.key));
 	snprintf(h.task, sizeof(h.task), "%s", rt->task_prefix);
-	stream_hello_write(&b, STREAM_HELLO, &h);
-	if (send(fd, b.data, b.len, MSG_NOSIGNAL) != (ssize_t)b.len ||
-	    read_all(fd, header, sizeof(header)))
+	rc = stream_conn_greet(c, STREAM_HELLO, &h, until, err);
+	if (rc)
+		return rc;
+	if (stream_io_get_all(c, header, sizeof(header), until))
 		return mu_fail(err, MU_UNAVAILABLE, "its stream does not answer");
 	rc = stream_header_parse(&answer, header, err);
 	if (rc)
 		return rc;
 	if (answer.type != STREAM_WELCOME || answer.payload_len ||
-	    read_all(fd, head, answer.head_len))
+	    stream_io_get_all(c, head, answer.head_len, until))
 		return mu_fail(err, MU_UNAVAILABLE, "its stream answers with something else");
-	rc = stream_hello_parse(said, (struct mu_span){head, answer.head_len}, err);
-	if (!rc && (strcmp(said->task, p->task) || said->mine != o->incarnation))
-		rc = mu_fail(err, MU_UNAVAILABLE, "its stream is that of %s", said->task);
+	rc = stream_hello_parse(&said, (struct mu_span){head, answer.head_len}, err);
+	if (!rc && (strcmp(said.task, p->task) || said.mine != o->incarnation))
+		rc = mu_fail(err, MU_UNAVAILABLE, "its stream is that of %s", said.task);
+	if (!rc)
+		rc = stream_conn_greeted(c, answer.flags, &said, err);
 	return rc;
 }
 
 struct stream_conn *stream_dial(struct stream_peer *p, struct mu_err *err)
 {
+	struct rpc_tls *tls = stream_tls(p->owner);
 	struct stream_offer offer;
-	struct stream_hello said;
 	struct stream_conn *c;
+	bool local;
 	int fd;
 
 	pthread_mutex_lock(&p->lock);
 	offer = p->offer;
 	pthread_mutex_unlock(&p->lock);
 	fd = dial_local(offer.local);
-	if (fd < 0)
+	local = fd >= 0;
+	if (!local)
 		fd = dial_tcp(p->host, offer.port, err);
 	if (fd < 0)
 		return NULL;
-	if (greet(p, &offer, fd, &said, err)) {
-		close(fd);
-		return NULL;
-	}
-	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
 	c = stream_conn_new(p->owner, fd);
 	c->dialled = p;
-	c->greeted = true;
-	c->incarnation = said.mine;
-	snprintf(c->task, sizeof(c->task), "%s", said.task);
+	c->local = local;
+	fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
+	if ((tls && !local && stream_conn_secure(c, tls, p->host, err)) || greet(c, &offer, err)) {
+		stream_conn_unref(c);
+		return NULL;
+	}
 	return c;
 }

@@ -19,6 +19,7 @@
 #include "lib/base/log.h"
 #include "task/peer/stream_conn.h"
 #include "task/request_ids.h"
+#include "task/rpc/tls.h"
 #include "task/timer.h"
 #include "task/worker/worker.h"
 
@@ -26,26 +27,20 @@ enum { EVENTS = 32, GREETING_MS = 5000, MAX_CONNS = 4096 };
 
 struct streams {
 	struct worker *worker;
+	struct rpc_tls *tls; /* a reference, or NULL */
 	struct stream_offer offer;
 	int epoll, wake, local, tcp; /* -1: none */
 	pthread_t thread, dialler;
 	_Atomic bool stopping;
-	struct stream_conn *dirty;     /* the thread's */
-	unsigned n_conns, n_strangers; /* accepted; of these not greeted yet.  The thread's */
-	pthread_mutex_t lock;          /* guards what follows */
+	struct stream_conn *dirty, *unread; /* the thread's */
+	unsigned n_conns, n_strangers;      /* accepted; of these not greeted yet.  The thread's */
+	pthread_mutex_t lock;               /* guards what follows */
 	pthread_cond_t queued;
 	struct stream_conn *conns;
 	struct stream_peer *to_dial;
 };
 
 static _Thread_local const struct streams *mine;
-
-bool streams_wanted(void)
-{
-	const char *how = getenv("MUSTER_PEER");
-
-	return !how || strcmp(how, "grpc") != 0;
-}
 
 bool stream_loop_is_this_thread(const struct streams *s)
 {
@@ -55,6 +50,11 @@ bool stream_loop_is_this_thread(const struct streams *s)
 struct worker *stream_worker(const struct streams *s)
 {
 	return s->worker;
+}
+
+struct rpc_tls *stream_tls(const struct streams *s)
+{
+	return s->tls;
 }
 
 const struct stream_offer *stream_own_offer(const struct streams *s)
@@ -76,9 +76,17 @@ void stream_loop_dirty(struct stream_conn *c)
 	c->owner->dirty = stream_conn_ref(c);
 }
 
+void stream_loop_unread(struct stream_conn *c)
+{
+	if (c->unread)
+		return;
+	c->unread = true;
+	c->next_unread = c->owner->unread;
+	c->owner->unread = stream_conn_ref(c);
+}
+
 void stream_loop_greeted(struct stream_conn *c)
 {
-	c->greeted = true;
 	c->owner->n_strangers--;
 }
 
@@ -125,6 +133,7 @@ static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_e
 	*c->link = c->next;
 	if (c->next)
 		c->next->link = c->link;
+	c->link = NULL;
 	pthread_mutex_unlock(&s->lock);
 	epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	stream_conn_break(c);
@@ -142,6 +151,7 @@ static void take_in(struct streams *s, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), one = 1;
 	struct stream_conn *c;
+	struct mu_err err;
 
 	if (fd < 0)
 		return;
@@ -150,14 +160,19 @@ static void take_in(struct streams *s, int listener)
 		close(fd);
 		return;
 	}
-	s->n_conns++;
-	s->n_strangers++;
 	if (listener == s->local)
 		stream_local_room(fd);
 	else
 		setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 	c = stream_conn_new(s, fd);
-	stream_loop_add(s, c);
+	c->local = listener == s->local;
+	if (s->tls && !c->local && stream_conn_secure(c, s->tls, NULL, &err)) {
+		mu_warn("stream", "a connection was refused: %s", err.msg);
+	} else {
+		s->n_conns++;
+		s->n_strangers++;
+		stream_loop_add(s, c);
+	}
 	stream_conn_unref(c);
 }
 
@@ -169,6 +184,22 @@ static void on_event(struct streams *s, struct stream_conn *c, unsigned events)
 		stream_conn_flush(c);
 	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !stream_conn_read(c, &err))
 		end_conn(s, c, &err);
+}
+
+/* What a read left in the library's hands: the socket does not tell of it again. */
+static void read_on(struct streams *s)
+{
+	struct stream_conn *list = s->unread, *next;
+
+	s->unread = NULL;
+	for (struct stream_conn *c = list; c; c = next) {
+		next = c->next_unread;
+		c->unread = false;
+		if (c->link && !atomic_load(&s->stopping))
+			on_event(s, c, EPOLLIN);
+		stream_conn_unref(c);
+		flush_dirty(s);
+	}
 }
 
 /* How long to wait; those who are late with their greeting are sent away. */
@@ -204,8 +235,11 @@ static void *serve(void *arg)
 
 	mine = s;
 	while (!atomic_load(&s->stopping)) {
-		int n = epoll_wait(s->epoll, e, EVENTS, s->n_strangers ? strangers(s) : -1);
+		int wait, n;
 
+		read_on(s);
+		wait = s->n_strangers ? strangers(s) : -1;
+		n = epoll_wait(s->epoll, e, EVENTS, s->unread ? 0 : wait);
 		for (int i = 0; i < n && !atomic_load(&s->stopping); i++) {
 			if (e[i].data.ptr == &s->local || e[i].data.ptr == &s->tcp)
 				take_in(s, *(int *)e[i].data.ptr);
@@ -290,24 +324,32 @@ static int listen_local(struct streams *s, struct mu_err *err)
 	return 0;
 }
 
-static void listen_tcp(struct streams *s, const char *host)
+/* Without it tensors go by gRPC: no reason not to serve. */
+static void listen_tcp(struct streams *s, const char *host, int port)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
 	struct sockaddr_storage got;
 	socklen_t len = sizeof(got);
-	int fd;
+	char service[8];
+	int fd, one = 1;
 
-	if (getaddrinfo(host, "0", &hints, &list))
+	snprintf(service, sizeof(service), "%d", port);
+	if (getaddrinfo(host, service, &hints, &list))
 		return;
 	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd >= 0 && port) /* a task that starts anew finds connections of the one before */
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
 	if (fd >= 0 && !bind(fd, list->ai_addr, list->ai_addrlen) && !listen(fd, 64) &&
 	    !getsockname(fd, (struct sockaddr *)&got, &len)) {
 		s->offer.port =
 		    ntohs(got.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&got)->sin6_port
 						    : ((struct sockaddr_in *)&got)->sin_port);
 		s->tcp = fd;
-	} else if (fd >= 0) {
-		close(fd);
+	} else {
+		mu_warn("stream", "no streams from other machines: %s:%d: %s", host, port,
+			strerror(errno));
+		if (fd >= 0)
+			close(fd);
 	}
 	freeaddrinfo(list);
 }
@@ -331,12 +373,14 @@ static void close_all(struct streams *s)
 	}
 }
 
-int streams_start(struct worker *w, const char *host, struct streams **out, struct mu_err *err)
+int streams_start(struct worker *w, const struct streams_options *o, struct streams **out,
+		  struct mu_err *err)
 {
 	struct streams *s = MU_NEW(struct streams);
 	int rc = 0;
 
 	s->worker = w;
+	s->tls = o->tls ? rpc_tls_ref(o->tls) : NULL;
 	s->local = s->tcp = -1;
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -347,10 +391,10 @@ int streams_start(struct worker *w, const char *host, struct streams **out, stru
 	if (s->epoll < 0 || s->wake < 0 ||
 	    getrandom(s->offer.key, STREAM_KEY, 0) != (ssize_t)STREAM_KEY)
 		rc = mu_fail_errno(err, errno, "cannot start the streams");
-	if (!rc)
+	if (!rc && !o->only_tcp)
 		rc = listen_local(s, err);
-	if (!rc && host)
-		listen_tcp(s, host);
+	if (!rc && o->host)
+		listen_tcp(s, o->host, o->port);
 	watch(s, &s->local);
 	watch(s, &s->tcp);
 	watch(s, &s->wake);
@@ -389,6 +433,7 @@ void streams_stop(struct streams *s)
 	mine = s; /* this thread is in its place now */
 	while (s->conns)
 		end_conn(s, s->conns, &why);
+	read_on(s);
 	flush_dirty(s);
 	mine = NULL;
 	close_all(s);
@@ -398,6 +443,7 @@ void streams_free(struct streams *s)
 {
 	if (!s)
 		return;
+	rpc_tls_unref(s->tls);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->queued);
 	free(s);

@@ -83,7 +83,7 @@ int stream_header_parse(struct stream_header *out, const char bytes[STREAM_HEADE
 	h.type = start[0];
 	h.flags = start[1];
 	h.step_id = (int64_t)step;
-	if (start[0] < STREAM_HELLO || start[0] > STREAM_TENSOR || start[2] || start[3])
+	if (start[0] < STREAM_HELLO || start[0] > STREAM_RETURN || start[2] || start[3])
 		return bad(err, "frame header");
 	if (h.head_len > STREAM_MAX_HEAD)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a frame's head of %u bytes: at most %d",
@@ -143,9 +143,10 @@ int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_
 	return 0;
 }
 
-void stream_hello_write(struct mu_buf *b, enum stream_type type, const struct stream_hello *h)
+void stream_hello_write(struct mu_buf *b, enum stream_type type, unsigned flags,
+			const struct stream_hello *h)
 {
-	size_t at = stream_frame_begin(b, type, 0, 0);
+	size_t at = stream_frame_begin(b, type, flags, 0);
 
 	mu_buf_put(b, magic, sizeof(magic));
 	put32(b, STREAM_VERSION);
@@ -202,16 +203,18 @@ void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *sa
 int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h,
 			struct mu_span head, struct mu_err *err)
 {
-	struct stream_tensor t = {.raw = !(h->flags & (STREAM_DEAD | STREAM_PROTO))};
+	struct stream_tensor t = {.raw = !(h->flags & (STREAM_DEAD | STREAM_PROTO | STREAM_LENT)),
+				  .lent = h->flags == STREAM_LENT};
+	size_t loan = t.lent ? sizeof(t.loan.id) + sizeof(t.loan.offset) : 0;
 	uint32_t dtype, rank;
 	uint64_t dim;
 	int rc;
 
 	if (!take_text(&head, &t.key) || !take32(&head, &dtype) || !take32(&head, &rank) ||
-	    rank > MU_MAX_RANK || head.len != rank * sizeof(dim))
+	    rank > MU_MAX_RANK || head.len != rank * sizeof(dim) + loan)
 		return bad(err, "TENSOR");
 	t.shape = mu_shape_scalar();
-	if (!t.raw) {
+	if (!t.raw && !t.lent) {
 		if (rank || ((h->flags & STREAM_DEAD) && h->payload_len))
 			return bad(err, "TENSOR");
 		*out = t;
@@ -220,14 +223,28 @@ int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h
 	t.dtype = (enum mu_dtype)dtype;
 	if (dtype >= MU_DT_COUNT || mu_dtype_size(t.dtype) == 0)
 		return bad(err, "TENSOR's type");
-	while (take64(&head, &dim))
+	for (; rank && take64(&head, &dim); rank--)
 		if ((rc = mu_shape_push(&t.shape, (int64_t)dim, err)))
 			return rc;
 	if ((uint64_t)t.shape.count > mu_tensor_limit / mu_dtype_size(t.dtype) ||
-	    (uint64_t)t.shape.count * mu_dtype_size(t.dtype) != h->payload_len)
+	    (t.lent ? 0 : (uint64_t)t.shape.count * mu_dtype_size(t.dtype)) != h->payload_len)
 		return bad(err, "TENSOR's length");
+	if (t.lent) {
+		take64(&head, &t.loan.id);
+		take64(&head, &t.loan.offset);
+	}
 	*out = t;
 	return 0;
+}
+
+static void put_tensor_head(struct mu_buf *b, const char *key, enum mu_dtype dtype,
+			    const struct mu_shape *shape)
+{
+	mu_buf_put(b, key, strlen(key) + 1);
+	put32(b, (uint32_t)dtype);
+	put32(b, (uint32_t)shape->rank);
+	for (int i = 0; i < shape->rank; i++)
+		put64(b, (uint64_t)shape->dim[i]);
 }
 
 int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
@@ -237,18 +254,15 @@ int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
 	size_t bytes = size ? size * (size_t)t->shape.count : 0, at;
 	MU_AUTO_BUF proto = {0};
 	unsigned flags = dead ? STREAM_DEAD : size ? 0 : STREAM_PROTO;
-	int rank = size ? t->shape.rank : 0, rc;
+	const struct mu_shape none = mu_shape_scalar();
+	int rc;
 
 	if (flags & STREAM_PROTO) {
 		mu_tensor_write(&proto, t);
 		bytes = proto.len;
 	}
 	at = stream_frame_begin(b, STREAM_TENSOR, flags, step_id);
-	mu_buf_put(b, key, strlen(key) + 1);
-	put32(b, size ? (uint32_t)t->dtype : 0);
-	put32(b, (uint32_t)rank);
-	for (int i = 0; i < rank; i++)
-		put64(b, (uint64_t)t->shape.dim[i]);
+	put_tensor_head(b, key, size ? t->dtype : MU_DT_INVALID, size ? &t->shape : &none);
 	rc = stream_frame_end(b, at, bytes, err);
 	if (rc)
 		return rc;
@@ -260,6 +274,25 @@ int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
 	else
 		*payload = bytes;
 	return 0;
+}
+
+int stream_lent_write(struct mu_buf *b, int64_t step_id, const char *key, const struct mu_tensor *t,
+		      const struct stream_loan *loan, struct mu_err *err)
+{
+	size_t at = stream_frame_begin(b, STREAM_TENSOR, STREAM_LENT, step_id);
+
+	put_tensor_head(b, key, t->dtype, &t->shape);
+	put64(b, loan->id);
+	put64(b, loan->offset);
+	return stream_frame_end(b, at, 0, err);
+}
+
+void stream_return_write(struct mu_buf *b, struct mu_span ids)
+{
+	size_t at = stream_frame_begin(b, STREAM_RETURN, 0, 0);
+
+	mu_buf_put(b, ids.data, ids.len);
+	stream_frame_end(b, at, 0, NULL); /* the sender bounds it */
 }
 
 /* ---- the offer ---- */

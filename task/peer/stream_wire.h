@@ -8,7 +8,7 @@
 #include "lib/tensor/tensor.h"
 
 enum {
-	STREAM_VERSION = 1,
+	STREAM_VERSION = 2,
 	STREAM_HEADER = 24,
 	STREAM_MAX_HEAD = 32 << 10,
 	STREAM_KEY = 16,
@@ -23,11 +23,14 @@ enum stream_type {
 	STREAM_CANCEL = 5,
 	STREAM_CLEANUP = 6,
 	STREAM_TENSOR = 7,
+	STREAM_RETURN = 8, /* loans that are over */
 };
 enum stream_flag {
-	STREAM_DEAD = 1,  /* TENSOR: deadness, no value */
-	STREAM_PROTO = 2, /* TENSOR: the payload is a TensorProto */
-	STREAM_SOLE = 1,  /* RUN: nobody but the sender exchanges tensors with this part */
+	STREAM_DEAD = 1,   /* TENSOR: deadness, no value */
+	STREAM_PROTO = 2,  /* TENSOR: the payload is a TensorProto */
+	STREAM_LENT = 4,   /* TENSOR: shown, not sent (stream_share.h) */
+	STREAM_SHARES = 1, /* HELLO, WELCOME: descriptors come along */
+	STREAM_SOLE = 1,   /* RUN: nobody but the sender exchanges tensors with this part */
 };
 
 struct stream_header {
@@ -49,7 +52,8 @@ struct stream_hello { /* WELCOME too, without the key */
 	char task[STREAM_MAX_TASK + 1];
 };
 int stream_hello_parse(struct stream_hello *out, struct mu_span head, struct mu_err *err);
-void stream_hello_write(struct mu_buf *b, enum stream_type type, const struct stream_hello *h);
+void stream_hello_write(struct mu_buf *b, enum stream_type type, unsigned flags,
+			const struct stream_hello *h);
 
 struct stream_run {
 	int64_t request_id;
@@ -63,11 +67,16 @@ int stream_run_write(struct mu_buf *b, int64_t step_id, unsigned flags, const st
 int stream_ran_parse(struct mu_err *said, struct mu_span head, struct mu_err *err);
 void stream_ran_write(struct mu_buf *b, int64_t step_id, const struct mu_err *said);
 
+struct stream_loan {
+	uint64_t id, offset; /* in the file of who lends */
+};
 struct stream_tensor {
 	const char *key; /* NUL-terminated, in the bytes */
 	enum mu_dtype dtype;
 	struct mu_shape shape;
-	bool raw; /* the payload is the tensor's memory */
+	bool raw;  /* the payload is the tensor's memory */
+	bool lent; /* there is none: it is shown */
+	struct stream_loan loan;
 };
 /* Checks that the payload's length is what the header says. */
 int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h,
@@ -76,6 +85,11 @@ int stream_tensor_parse(struct stream_tensor *out, const struct stream_header *h
  * bytes of t->data that are to follow. */
 int stream_tensor_write(struct mu_buf *b, int64_t step_id, const char *key,
 			const struct mu_tensor *t, bool dead, size_t *payload, struct mu_err *err);
+
+int stream_lent_write(struct mu_buf *b, int64_t step_id, const char *key, const struct mu_tensor *t,
+		      const struct stream_loan *loan, struct mu_err *err);
+/* ids: 8 bytes each, little-endian. */
+void stream_return_write(struct mu_buf *b, struct mu_span ids);
 
 struct stream_offer {
 	unsigned version;

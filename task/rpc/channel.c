@@ -1,166 +1,417 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unary calls.  One batch does everything: metadata, request, half-close, reply, status; so a call
- * is one completion.
+/* Unary calls to one address, by one connection that is made when the first call wants it.
  *
- * Who owns what: a call is owned by the loop from rpc_start until its completion, and is in its
- * channel's list for that time, which is how rpc_out_cancel finds it and how rpc_channel_close
- * knows that it may free.  done runs after the call has left the list.
+ * IDLE -> CONNECTING -> READY -> IDLE, when the connection is lost; or CONNECTING -> RESTING, when
+ * there is nobody: calls that do not wait fail then, and for a while (50 ms to 1 s) at once, the
+ * others have it tried again.  Who is READY has heard the server's SETTINGS.
  *
- * A call that waits a little for its connection is known by its `give_up` time.  While there are
- * such calls and no connection, the channel's state is watched in slices; a slice that ends without
- * a connection ends the calls whose time is over.  A connected channel is never watched.
+ * Who owns what: a call is in its channel's list from rpc_start to its end, which is how
+ * rpc_out_cancel finds it and how rpc_channel_close knows that it may go on.  Whoever takes it out
+ * of the list ends it: the thread that read its answer calls done itself; what we end by ourselves
+ * (cancelled, out of time, nobody there) is handed to the loop, so that done never runs inside a
+ * call of ours.
  *
- * Keep-alive pings find a peer whose machine is gone while a call waits; at most two without data
- * in between (gRPC's default), so that servers that count pings do not hang up. */
+ * Locks: the channel's, then a connection's. */
 #include "task/rpc/channel.h"
 
-#include <grpc/support/time.h>
-#include <pthread.h>
-#include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
-#include "task/rpc/core.h"
+#include "task/rpc/channel_internal.h"
+#include "task/rpc/clock.h"
+#include "task/rpc/dial.h"
+#include "task/rpc/hot.h"
+#include "task/rpc/tls.h"
 
 enum {
-	KEEPALIVE_MS = 20000,
-	KEEPALIVE_TIMEOUT_MS = 10000,
-	BACKOFF_MS = 1000,
-	FIRST_BACKOFF_MS = 50,
+	FIRST_REST_MS = 50,
+	LONGEST_REST_MS = 1000,
+	SETTLE_MS = 20000, /* for TLS and the server's first words */
 	WAIT_A_LITTLE_MS = 5000,
-	WATCH_SLICE_MS = 200
+	LONGEST_TARGET = 1024,
 };
 
-struct out_call {
-	struct core_tag tag;
-	uint64_t id;
-	struct rpc_channel *ch;
-	grpc_call *call;
-	rpc_done done;
-	void *arg;
-	gpr_timespec give_up; /* of a call that waits a little for its connection */
-	bool may_give_up;
-	bool cancelled; /* by us */
-	struct out_call *prev, *next;
-	grpc_metadata_array initial, trailing;
-	grpc_byte_buffer *reply;
-	grpc_status_code status;
-	grpc_slice details;
-};
+/* ---- references ---- */
 
-struct rpc_channel {
-	grpc_channel *channel;
-	grpc_completion_queue *queue;
-	pthread_mutex_t lock; /* guards the list; not held across done or into gRPC's callbacks */
-	pthread_cond_t empty;
-	struct out_call *calls;
-	unsigned busy; /* calls whose done has not returned */
-	uint64_t last_id;
-	bool closing;
-	bool watched;
-	struct core_tag watch;
-};
-
-static grpc_channel *make_channel(const char *target)
+static void channel_unref(void *owner)
 {
-	grpc_arg args[] = {
-	    CORE_TRANSPORT_ARGS,
-	    CORE_INT(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1),
-	    CORE_INT(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1),
-	    CORE_INT(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
-	    CORE_INT(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, FIRST_BACKOFF_MS),
-	    CORE_INT(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, BACKOFF_MS),
-	    CORE_INT(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, BACKOFF_MS),
-	    /* a pod that is made again has another address behind its name: the default is 30 s */
-	    CORE_INT(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, BACKOFF_MS),
-	    CORE_INT(GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS),
-	    CORE_INT(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_TIMEOUT_MS),
-	};
-	grpc_channel_args list = {MU_COUNT(args), args};
-	grpc_channel_credentials *creds = grpc_insecure_credentials_create();
-	grpc_channel *c = grpc_channel_create(target, creds, &list);
+	struct rpc_channel *ch = owner;
 
-	grpc_channel_credentials_release(creds);
-	return c;
+	if (atomic_fetch_sub_explicit(&ch->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	rpc_tls_unref(ch->tls);
+	pthread_cond_destroy(&ch->empty);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch->target);
+	free(ch->host);
+	free(ch);
 }
 
-static bool connected(struct rpc_channel *ch, grpc_connectivity_state *state)
+static struct rpc_channel *channel_ref(struct rpc_channel *ch)
 {
-	*state = grpc_channel_check_connectivity_state(ch->channel, 1);
-	return *state == GRPC_CHANNEL_READY;
+	atomic_fetch_add_explicit(&ch->refs, 1, memory_order_relaxed);
+	return ch;
 }
 
-/* With the lock held. */
-static void watch(struct rpc_channel *ch, grpc_connectivity_state state)
+static struct out_call *call_of(struct h2_ask *a)
 {
-	ch->watched = true;
-	ch->busy++;
-	core_hand_over(&ch->watch);
-	grpc_channel_watch_connectivity_state(ch->channel, state, core_deadline(WATCH_SLICE_MS),
-					      ch->queue, &ch->watch);
+	return MU_CONTAINER(a, struct out_call, ask);
 }
 
-/* Ends the calls that have waited long enough; true when others still wait. */
-static bool give_up_waiting(struct rpc_channel *ch)
+static void call_unref(struct h2_ask *a)
 {
-	gpr_timespec now = gpr_now(GPR_CLOCK_MONOTONIC);
-	bool more = false;
+	struct out_call *c = call_of(a);
+	struct rpc_channel *ch = c->ch;
 
-	for (struct out_call *c = ch->calls; c; c = c->next) {
-		if (!c->may_give_up)
-			continue;
-		if (gpr_time_cmp(now, c->give_up) < 0) {
-			more = true;
-			continue;
-		}
-		c->may_give_up = false;
-		grpc_call_cancel_with_status(c->call, GRPC_STATUS_UNAVAILABLE,
-					     "no connection to the peer within 5 s", NULL);
-	}
-	return more;
+	if (atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) != 1)
+		return;
+	h2_ask_fini(a);
+	free(c->why);
+	free(c);
+	channel_unref(ch);
 }
 
-static void watch_fired(struct core_tag *tag, bool ok)
+/* ---- calls, with the lock held ---- */
+
+static void enqueue(struct rpc_channel *ch, struct out_call *c)
 {
-	struct rpc_channel *ch = MU_CONTAINER(tag, struct rpc_channel, watch);
-	grpc_connectivity_state state;
+	c->state = OUT_QUEUED;
+	c->next_queued = NULL;
+	*ch->last_queued = c;
+	ch->last_queued = &c->next_queued;
+}
+
+static void dequeue(struct rpc_channel *ch, struct out_call *c)
+{
+	struct out_call **at = &ch->queued;
+
+	while (*at != c)
+		at = &(*at)->next_queued;
+	*at = c->next_queued;
+	if (ch->last_queued == &c->next_queued)
+		ch->last_queued = at;
+}
+
+/* Takes it out of the list: whoever does so ends it. */
+static void unlink_call(struct rpc_channel *ch, struct out_call *c)
+{
+	if (c->state == OUT_QUEUED)
+		dequeue(ch, c);
+	c->state = OUT_ENDED;
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		ch->calls = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+}
+
+static void end_call(struct rpc_channel *ch, struct out_call *c, enum mu_code code,
+		     const char *text)
+{
+	bool sent = c->state == OUT_SENT;
+
+	unlink_call(ch, c);
+	if (sent)
+		h2_client_cancel(&c->ask);
+	c->why = MU_NEW(struct mu_err);
+	mu_fail(c->why, code, "%s", text);
+	channels_end(ch->channels, c);
+}
+
+/* Its done has returned. */
+static void finish(struct out_call *c)
+{
+	struct rpc_channel *ch = c->ch;
 
 	pthread_mutex_lock(&ch->lock);
-	ch->watched = false;
-	if (connected(ch, &state)) {
-		for (struct out_call *c = ch->calls; c; c = c->next)
-			c->may_give_up = false;
-	} else if (!ch->closing && state != GRPC_CHANNEL_SHUTDOWN && give_up_waiting(ch)) {
-		watch(ch, state);
-	}
 	if (--ch->busy == 0)
 		pthread_cond_broadcast(&ch->empty);
 	pthread_mutex_unlock(&ch->lock);
+	call_unref(&c->ask);
 }
+
+void channel_run_ended(struct out_call *c)
+{
+	c->done(c->arg, c->why, NULL);
+	finish(c);
+}
+
+/* ---- the connection, with the lock held ---- */
+
+static void dialled(void *arg, int fd, const struct mu_err *err);
+
+static void rest(struct rpc_channel *ch, const struct mu_err *why)
+{
+	struct out_call *next;
+
+	mu_fail(&ch->why, MU_UNAVAILABLE, "%s", why->msg);
+	ch->state = CH_RESTING;
+	ch->until_ms = rpc_now_ms() + ch->rest_ms;
+	ch->rest_ms = ch->rest_ms * 8 / 5;
+	if (ch->rest_ms > LONGEST_REST_MS)
+		ch->rest_ms = LONGEST_REST_MS;
+	for (struct out_call *c = ch->queued; c; c = next) {
+		next = c->next_queued;
+		if (!c->patient)
+			end_call(ch, c, MU_UNAVAILABLE, ch->why.msg);
+	}
+	if (ch->queued)
+		channels_due(ch->channels, ch->until_ms);
+}
+
+static void dial(struct rpc_channel *ch)
+{
+	struct mu_err err;
+
+	ch->state = CH_CONNECTING;
+	ch->until_ms = INT64_MAX; /* dialling has limits of its own */
+	if (dial_start(ch->target, dialled, channel_ref(ch), &err)) {
+		channel_unref(ch);
+		rest(ch, &err);
+	}
+}
+
+static void let_go_of_conn(struct rpc_channel *ch)
+{
+	struct h2_conn *c = ch->conn;
+
+	ch->conn = NULL;
+	if (c)
+		h2_conn_unref(c);
+}
+
+/* Starts what is queued, as far as the connection takes it. */
+static void run_queue(struct rpc_channel *ch)
+{
+	while (ch->state == CH_READY && ch->queued) {
+		struct out_call *c = ch->queued;
+		enum h2_start how = h2_client_start(ch->conn, &c->ask);
+
+		if (how == H2_FULL)
+			return;
+		if (how == H2_STARTED) {
+			dequeue(ch, c);
+			c->state = OUT_SENT;
+			continue;
+		}
+		let_go_of_conn(ch);
+		ch->state = CH_IDLE;
+	}
+	if (ch->queued && ch->state == CH_IDLE && !ch->closing)
+		dial(ch);
+}
+
+/* ---- what happens to connections ---- */
+
+static void dialled(void *arg, int fd, const struct mu_err *err)
+{
+	struct rpc_channel *ch = arg;
+	struct h2_conn *c = fd >= 0 ? h2_conn_new(&h2_client_side, channel_ref(ch), fd) : NULL;
+	struct mu_err bad;
+
+	if (c && ch->tls) {
+		c->tls = tls_conn_new(ch->tls, fd, ch->host, &bad);
+		if (!c->tls) {
+			h2_conn_unref(c);
+			c = NULL;
+			err = &bad;
+		}
+	}
+	pthread_mutex_lock(&ch->lock);
+	if (ch->closing) {
+		if (c)
+			h2_conn_unref(c);
+	} else if (c) {
+		h2_conn_hello(c);
+		ch->conn = c;
+		ch->until_ms = rpc_now_ms() + SETTLE_MS;
+		channels_due(ch->channels, ch->until_ms);
+		channels_add(ch->channels, c);
+	} else {
+		rest(ch, err);
+	}
+	pthread_mutex_unlock(&ch->lock);
+	channel_unref(ch);
+}
+
+static void settled(void *owner, struct h2_conn *c)
+{
+	struct rpc_channel *ch = owner;
+
+	pthread_mutex_lock(&ch->lock);
+	if (ch->conn == c && ch->state == CH_CONNECTING) {
+		ch->state = CH_READY;
+		ch->rest_ms = FIRST_REST_MS;
+		run_queue(ch);
+	}
+	pthread_mutex_unlock(&ch->lock);
+}
+
+static void lost(void *owner, struct h2_conn *c, const struct mu_err *why)
+{
+	struct rpc_channel *ch = owner;
+	struct mu_err err;
+
+	pthread_mutex_lock(&ch->lock);
+	if (ch->conn == c && !ch->closing) {
+		bool was_ready = ch->state == CH_READY;
+
+		let_go_of_conn(ch);
+		ch->state = CH_IDLE;
+		if (was_ready) {
+			run_queue(ch);
+		} else {
+			mu_fail(&err, MU_UNAVAILABLE, "cannot connect to %s: %s", ch->target,
+				why ? why->msg : "it is going down");
+			rest(ch, &err);
+		}
+	}
+	pthread_mutex_unlock(&ch->lock);
+}
+
+static void answered(struct h2_ask *a, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	struct out_call *c = call_of(a);
+	struct rpc_channel *ch = c->ch;
+	bool ours;
+
+	pthread_mutex_lock(&ch->lock);
+	ours = c->state == OUT_SENT;
+	if (ours) {
+		unlink_call(ch, c);
+		if (ch->queued)
+			run_queue(ch);
+	}
+	pthread_mutex_unlock(&ch->lock);
+	if (ours)
+		c->done(c->arg, err, reply);
+	if (reply)
+		bytes_fini(reply);
+	if (ours)
+		finish(c);
+}
+
+/* Once: who refuses twice means it. */
+static void again(struct h2_ask *a)
+{
+	struct out_call *c = call_of(a);
+	struct rpc_channel *ch = c->ch;
+
+	pthread_mutex_lock(&ch->lock);
+	if (c->state == OUT_SENT && !c->again) {
+		c->again = true;
+		enqueue(ch, c);
+		run_queue(ch);
+	} else if (c->state == OUT_SENT) {
+		enqueue(ch, c);
+		end_call(ch, c, MU_UNAVAILABLE, "the peer refused the call");
+	}
+	pthread_mutex_unlock(&ch->lock);
+}
+
+static const struct h2_client_events events = {
+    .settled = settled,
+    .lost = lost,
+    .answered = answered,
+    .again = again,
+    .unref = call_unref,
+    .freed = channel_unref,
+};
+
+/* ---- time ---- */
+
+static int64_t sooner(int64_t a, int64_t b)
+{
+	return b && b < a ? b : a;
+}
+
+/* A call's: when it is next due, or 0 when that is now and it has been ended. */
+static int64_t call_due(struct rpc_channel *ch, struct out_call *c, int64_t now_ms)
+{
+	if (c->ask.deadline_ms && c->ask.deadline_ms <= now_ms) {
+		end_call(ch, c, MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
+		return 0;
+	}
+	if (c->state == OUT_QUEUED && ch->state != CH_READY && c->give_up_ms) {
+		if (c->give_up_ms <= now_ms) {
+			end_call(ch, c, MU_UNAVAILABLE, "no connection to the peer within 5 s");
+			return 0;
+		}
+		return sooner(c->give_up_ms, c->ask.deadline_ms);
+	}
+	return c->ask.deadline_ms;
+}
+
+int64_t channel_tick(struct rpc_channel *ch, int64_t now_ms)
+{
+	int64_t due = INT64_MAX;
+	struct out_call *next;
+
+	pthread_mutex_lock(&ch->lock);
+	for (struct out_call *c = ch->calls; c; c = next) {
+		next = c->next;
+		due = sooner(due, call_due(ch, c, now_ms));
+	}
+	if (ch->state == CH_CONNECTING && ch->conn) {
+		if (ch->until_ms <= now_ms)
+			shutdown(ch->conn->fd, SHUT_RDWR);
+		else
+			due = sooner(due, ch->until_ms);
+	} else if (ch->state == CH_RESTING && ch->queued) {
+		if (ch->until_ms <= now_ms)
+			dial(ch);
+		else
+			due = sooner(due, ch->until_ms);
+	} else if (ch->state == CH_READY) {
+		due = sooner(due, h2_client_tick(ch->conn, now_ms));
+	}
+	pthread_mutex_unlock(&ch->lock);
+	return due;
+}
+
+/* ---- for users ---- */
 
 int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err *err)
 {
+	return rpc_channel_open_tls(target, NULL, out, err);
+}
+
+int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_channel **out,
+			 struct mu_err *err)
+{
 	struct rpc_channel *ch;
+	int rc;
 
 	if (!strncmp(target, "grpc://", 7))
 		target += 7;
-	if (!*target || (strncmp(target, "unix:", 5) && !strchr(target, ':')))
+	if (!*target || strlen(target) > LONGEST_TARGET ||
+	    (strncmp(target, "unix:", 5) && !strchr(target, ':')))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%s' is no address: host:port or unix:path is meant", target);
+			       "'%.200s' is no address: host:port or unix:path is meant", target);
 	ch = MU_NEW(struct rpc_channel);
+	ch->refs = 1;
 	pthread_mutex_init(&ch->lock, NULL);
 	pthread_cond_init(&ch->empty, NULL);
-	ch->queue = loop_ref();
-	ch->watch.fire = watch_fired;
-	ch->channel = make_channel(target);
+	ch->target = mu_xstrdup(target);
+	ch->host = mu_xcalloc(1, LONGEST_TARGET + 1);
+	dial_host(target, ch->host, LONGEST_TARGET + 1);
+	ch->tls = tls ? rpc_tls_ref(tls) : NULL;
+	ch->client =
+	    (struct h2_client){.events = &events,
+			       .authority = strncmp(target, "unix:", 5) ? ch->target : "localhost",
+			       .name = ch->target,
+			       .secured = tls != NULL};
+	ch->last_queued = &ch->queued;
+	ch->rest_ms = FIRST_REST_MS;
+	rc = channels_enter(ch, err);
+	if (rc) {
+		channel_unref(ch);
+		return rc;
+	}
 	*out = ch;
 	return 0;
-}
-
-/* With the lock held. */
-static void cancel(struct out_call *c)
-{
-	c->cancelled = true;
-	grpc_call_cancel(c->call, NULL);
 }
 
 void rpc_channel_close(struct rpc_channel *ch)
@@ -169,144 +420,78 @@ void rpc_channel_close(struct rpc_channel *ch)
 		return;
 	pthread_mutex_lock(&ch->lock);
 	ch->closing = true;
-	for (struct out_call *c = ch->calls; c; c = c->next)
-		cancel(c);
+	while (ch->calls)
+		end_call(ch, ch->calls, MU_CANCELLED, "CANCELLED");
 	while (ch->busy > 0)
 		pthread_cond_wait(&ch->empty, &ch->lock);
+	if (ch->conn)
+		shutdown(ch->conn->fd, SHUT_RDWR);
+	let_go_of_conn(ch);
 	pthread_mutex_unlock(&ch->lock);
-	grpc_channel_destroy(ch->channel);
-	loop_unref();
-	pthread_cond_destroy(&ch->empty);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch);
+	channels_leave(ch);
+	channel_unref(ch);
 }
 
-static void unlink_call(struct out_call *c)
+/* With the lock held. */
+static void begin(struct rpc_channel *ch, struct out_call *c)
 {
-	if (c->prev)
-		c->prev->next = c->next;
+	int64_t now = rpc_now_ms();
+
+	if (ch->state == CH_RESTING && ch->until_ms <= now)
+		ch->state = CH_IDLE;
+	enqueue(ch, c);
+	if (ch->state == CH_RESTING && !c->patient)
+		end_call(ch, c, MU_UNAVAILABLE, ch->why.msg);
 	else
-		c->ch->calls = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-}
-
-static void free_call(struct out_call *c)
-{
-	grpc_metadata_array_destroy(&c->initial);
-	grpc_metadata_array_destroy(&c->trailing);
-	grpc_slice_unref(c->details);
-	grpc_call_unref(c->call);
-	free(c);
-}
-
-static void completed(struct core_tag *tag, bool ok)
-{
-	struct out_call *c = MU_CONTAINER(tag, struct out_call, tag);
-	struct rpc_channel *ch = c->ch;
-	struct rpc_bytes reply;
-	struct mu_err err;
-	bool by_us;
-
-	pthread_mutex_lock(&ch->lock);
-	unlink_call(c);
-	by_us = c->cancelled;
-	pthread_mutex_unlock(&ch->lock);
-	bytes_init(&reply, c->reply);
-	if (c->status == GRPC_STATUS_OK && c->reply) {
-		c->done(c->arg, NULL, &reply);
-	} else {
-		if (c->status == GRPC_STATUS_OK)
-			mu_fail(&err, MU_INTERNAL, "the peer answered without a message");
-		else
-			core_status(&err, c->status, c->details);
-		if (err.code == MU_CANCELLED && !by_us && !strcmp(err.msg, "CANCELLED"))
-			mu_fail(&err, MU_UNAVAILABLE, "the peer ended the call as it went down");
-		c->done(c->arg, &err, NULL);
-	}
-	bytes_fini(&reply);
-	free_call(c);
-	pthread_mutex_lock(&ch->lock);
-	if (--ch->busy == 0)
-		pthread_cond_broadcast(&ch->empty);
-	pthread_mutex_unlock(&ch->lock);
-}
-
-static grpc_call_error start_batch(struct out_call *c, grpc_byte_buffer *request, unsigned flags)
-{
-	grpc_op ops[6] = {0};
-
-	ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
-	if (flags & RPC_WAIT_FOR_READY)
-		ops[0].flags = GRPC_INITIAL_METADATA_WAIT_FOR_READY |
-			       GRPC_INITIAL_METADATA_WAIT_FOR_READY_EXPLICITLY_SET;
-	ops[1].op = GRPC_OP_SEND_MESSAGE;
-	ops[1].data.send_message.send_message = request;
-	ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
-	ops[3].op = GRPC_OP_RECV_INITIAL_METADATA;
-	ops[3].data.recv_initial_metadata.recv_initial_metadata = &c->initial;
-	ops[4].op = GRPC_OP_RECV_MESSAGE;
-	ops[4].data.recv_message.recv_message = &c->reply;
-	ops[5].op = GRPC_OP_RECV_STATUS_ON_CLIENT;
-	ops[5].data.recv_status_on_client.trailing_metadata = &c->trailing;
-	ops[5].data.recv_status_on_client.status = &c->status;
-	ops[5].data.recv_status_on_client.status_details = &c->details;
-	core_hand_over(&c->tag);
-	return grpc_call_start_batch(c->call, ops, MU_COUNT(ops), &c->tag, NULL);
+		run_queue(ch);
+	if (c->state == OUT_QUEUED && c->give_up_ms)
+		channels_due(ch->channels, c->give_up_ms);
+	if (c->state == OUT_QUEUED && ch->state == CH_RESTING)
+		channels_due(ch->channels, ch->until_ms);
+	if (c->state != OUT_ENDED && c->ask.deadline_ms)
+		channels_due(ch->channels, c->ask.deadline_ms);
+	if (ch->state == CH_READY)
+		channels_due(ch->channels, now + H2_QUIET_MS);
 }
 
 uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 		   long timeout_ms, unsigned flags, rpc_done done, void *arg, struct mu_err *err)
 {
-	struct out_call *c = MU_NEW(struct out_call);
-	grpc_slice path = grpc_slice_from_copied_string(method);
-	grpc_byte_buffer *buffer;
-	grpc_connectivity_state state;
-	grpc_call_error bad;
-	uint64_t id;
+	size_t total = h2_message_length(request);
+	struct out_call *c;
+	uint64_t id = 0;
 
-	*c = (struct out_call){.tag.fire = completed, .ch = ch, .done = done, .arg = arg};
-	c->details = grpc_empty_slice();
-	grpc_metadata_array_init(&c->initial);
-	grpc_metadata_array_init(&c->trailing);
-	c->call = grpc_channel_create_call(ch->channel, NULL, GRPC_PROPAGATE_DEFAULTS, ch->queue,
-					   path, NULL, core_deadline(timeout_ms), NULL);
-	grpc_slice_unref(path);
-	pthread_mutex_lock(&ch->lock);
-	if (ch->closing) {
-		pthread_mutex_unlock(&ch->lock);
-		free_call(c);
-		mu_fail(err, MU_CANCELLED, "the channel is closed");
+	if (total > UINT32_MAX - 5) {
+		mu_fail(err, MU_RESOURCE_EXHAUSTED, "%s: a request of %zu bytes: 4 GiB is the most",
+			method, total);
 		return 0;
 	}
-	id = c->id = ++ch->last_id;
-	ch->busy++;
-	c->next = ch->calls;
-	if (c->next)
-		c->next->prev = c;
-	ch->calls = c;
-	if ((flags & RPC_WAIT_A_LITTLE) && !connected(ch, &state)) {
-		flags |= RPC_WAIT_FOR_READY;
-		c->may_give_up = true;
-		c->give_up = core_deadline(WAIT_A_LITTLE_MS);
-		if (!ch->watched)
-			watch(ch, state);
+	c = mu_xcalloc(1, sizeof(*c) + strlen(method) + 1);
+	h2_ask_init(&c->ask, strcpy(c->path, method), request);
+	c->ch = channel_ref(ch);
+	c->done = done;
+	c->arg = arg;
+	c->patient = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_A_LITTLE);
+	c->ask.deadline_ms = timeout_ms > 0 ? rpc_now_ms() + timeout_ms : 0;
+	c->give_up_ms = flags & RPC_WAIT_A_LITTLE ? rpc_now_ms() + WAIT_A_LITTLE_MS : 0;
+	if (flags & RPC_FOR_TENSOR)
+		c->ask.stream.in.place = hot_recv_tensor_place;
+	pthread_mutex_lock(&ch->lock);
+	if (!ch->closing) {
+		id = c->id = ++ch->last_id;
+		ch->busy++;
+		c->next = ch->calls;
+		if (c->next)
+			c->next->prev = c;
+		ch->calls = c;
+		begin(ch, c);
 	}
 	pthread_mutex_unlock(&ch->lock);
-
-	buffer = message_to_buffer(request);
-	bad = start_batch(c, buffer, flags);
-	grpc_byte_buffer_destroy(buffer);
-	if (bad == GRPC_CALL_OK)
-		return id;
-	pthread_mutex_lock(&ch->lock);
-	unlink_call(c);
-	if (--ch->busy == 0)
-		pthread_cond_broadcast(&ch->empty);
-	pthread_mutex_unlock(&ch->lock);
-	free_call(c);
-	mu_fail(err, MU_INTERNAL, "gRPC refused to start %s (%d)", method, (int)bad);
-	return 0;
+	if (!id) {
+		call_unref(&c->ask);
+		mu_fail(err, MU_CANCELLED, "the channel is closed");
+	}
+	return id;
 }
 
 void rpc_out_cancel(struct rpc_channel *ch, uint64_t call)
@@ -314,7 +499,7 @@ void rpc_out_cancel(struct rpc_channel *ch, uint64_t call)
 	pthread_mutex_lock(&ch->lock);
 	for (struct out_call *c = ch->calls; c; c = c->next)
 		if (c->id == call) {
-			cancel(c);
+			end_call(ch, c, MU_CANCELLED, "CANCELLED");
 			break;
 		}
 	pthread_mutex_unlock(&ch->lock);
@@ -339,12 +524,9 @@ static void wake(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 		if (w->err)
 			*w->err = *err;
 	} else if (w->reply) {
-		size_t len = rpc_bytes_len(reply);
+		struct mu_span got = rpc_bytes_flat(reply);
 
-		mu_buf_reserve(w->reply, len);
-		rpc_bytes_copy(reply, 0, len, w->reply->data + w->reply->len);
-		w->reply->len += len;
-		w->reply->data[w->reply->len] = 0;
+		mu_buf_put(w->reply, got.data, got.len);
 	}
 	w->ended = true;
 	pthread_cond_signal(&w->cond);
@@ -357,7 +539,7 @@ int rpc_call(struct rpc_channel *ch, const char *method, const struct rpc_messag
 	struct waiter w = {.reply = reply, .err = err};
 	struct mu_err refused;
 
-	if (loop_is_this_thread())
+	if (channels_is_this_thread(ch->channels))
 		return mu_fail(err, MU_INTERNAL, "%s: a blocking call from a channel's thread",
 			       method);
 	pthread_mutex_init(&w.lock, NULL);

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Client side of gRPC: a channel to one address, asynchronous and blocking unary calls.
- * task/rpc/ is the only folder that includes gRPC's headers. */
+/* Client side of gRPC: a channel to one address, asynchronous and blocking unary calls. */
 #ifndef MU_TASK_RPC_CHANNEL_H
 #define MU_TASK_RPC_CHANNEL_H
 
@@ -9,17 +8,19 @@
 
 struct rpc_channel;
 
-/* Received bytes in the slices they came in. */
+/* A received message; borrows. */
 struct rpc_bytes;
-size_t rpc_bytes_len(const struct rpc_bytes *b);
-/* The whole message in one piece: borrowed when it came in one slice, else flattened once (and
- * kept). */
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b);
-/* Copies len bytes at offset without flattening; the caller has checked the range. */
-void rpc_bytes_copy(const struct rpc_bytes *b, size_t offset, size_t len, void *to);
+/* The same without one payload that a caller in this process lends: its place in the span is there
+ * but holds nothing.  NULL: none is lent, nothing is missing. */
+struct rpc_lent {
+	const struct mu_tensor *payload;
+	const char *at;
+};
+struct mu_span rpc_bytes_lent(struct rpc_bytes *b, struct rpc_lent *lent);
 
 /* A message to send: a head that is copied, then optionally a tensor's payload that is only
- * borrowed (one reference is held until gRPC is done with it), then a tail that is copied, then
+ * borrowed (one reference is held until it is with the system), then a tail that is copied, then
  * what `next` says. */
 struct rpc_message {
 	struct mu_span head;
@@ -31,20 +32,28 @@ struct rpc_message {
 
 /* target: "host:port", "grpc://host:port" or "unix:path".  Makes no connection yet. */
 int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err *err);
+/* By mutual TLS; shares tls.  NULL: as above. */
+struct rpc_tls;
+int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_channel **out,
+			 struct mu_err *err);
 /* Calls in flight end with CANCELLED; returns when the last done has.  Not from a channel's thread,
  * nor with a lock held that a done takes. */
 void rpc_channel_close(struct rpc_channel *ch);
 
 enum rpc_flag {
-	RPC_WAIT_FOR_READY = 1, /* wait for the connection, up to the deadline, instead of failing */
-	RPC_WAIT_A_LITTLE = 2,  /* wait for it a few seconds, then fail with UNAVAILABLE */
+	RPC_WAIT_FOR_READY =
+	    1,                 /* wait for the connection, up to the deadline, instead of failing */
+	RPC_WAIT_A_LITTLE = 2, /* wait for it a few seconds, then fail with UNAVAILABLE */
+	/* the answer is a RecvTensorResponse: its payload is read into the tensor, and the reply is
+	   for hot_recv_tensor_reply alone */
+	RPC_FOR_TENSOR = 4,
 };
 
 /* err NULL on success; reply is borrowed.  From one of the channels' own threads: do not block. */
 typedef void (*rpc_done)(void *arg, const struct mu_err *err, struct rpc_bytes *reply);
 /* timeout_ms <= 0: none.  Returns the call's number for rpc_out_cancel.  done is called exactly
- * once, perhaps before rpc_start returns.  0 when the call could not be started, with err filled
- * and done never called. */
+ * once, perhaps before rpc_start returns, but never by it.  0 when the call could not be started,
+ * with err filled and done never called. */
 uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 		   long timeout_ms, unsigned flags, rpc_done done, void *arg, struct mu_err *err);
 void rpc_out_cancel(struct rpc_channel *ch, uint64_t call); /* nothing when it has ended */

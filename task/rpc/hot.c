@@ -62,16 +62,58 @@ static int named_feed(struct hot_run_step *out, struct mu_arena *a, struct mu_sp
 	return add_feed(out, a, name, tensor, err);
 }
 
-static int64_t run_timeout(struct mu_span options)
+/* As in TensorFlow, only the full trace is one. */
+unsigned hot_record_of(int64_t trace_level, bool partition_graphs)
+{
+	enum { FULL_TRACE = 3 };
+
+	return (trace_level == FULL_TRACE ? RECORD_TIMELINE : 0) |
+	       (partition_graphs ? RECORD_PARTITIONS : 0);
+}
+
+static void run_options(struct hot_run_step *out, struct mu_span options)
 {
 	struct mu_pb m = mu_pb_of(options);
 	struct mu_pb_field f;
-	int64_t ms = 0;
+	int64_t trace_level = 0;
+	bool graphs = false;
 
 	while (mu_pb_next(&m, &f))
-		if (f.number == 2)
-			ms = (int64_t)f.value;
-	return ms;
+		if (f.number == 1)
+			trace_level = (int64_t)f.value;
+		else if (f.number == 2)
+			out->timeout_ms = (int64_t)f.value;
+		else if (f.number == 5)
+			graphs = f.value;
+	out->record = hot_record_of(trace_level, graphs);
+}
+
+static const struct {
+	uint32_t field;
+	unsigned bit;
+} executor_opts[] = {{1, RECORD_COSTS}, {3, RECORD_TIMELINE}, {4, RECORD_PARTITIONS}};
+
+static unsigned record_parse(struct mu_span opts)
+{
+	struct mu_pb m = mu_pb_of(opts);
+	struct mu_pb_field f;
+	unsigned record = 0;
+
+	while (mu_pb_next(&m, &f))
+		for (unsigned i = 0; i < MU_COUNT(executor_opts); i++)
+			if (f.number == executor_opts[i].field && f.value)
+				record |= executor_opts[i].bit;
+	return record;
+}
+
+static void record_write(struct mu_buf *b, uint32_t number, unsigned record)
+{
+	size_t at = mu_pb_begin(b, number);
+
+	for (unsigned i = 0; i < MU_COUNT(executor_opts); i++)
+		if (record & executor_opts[i].bit)
+			mu_pb_put_int(b, executor_opts[i].field, 1);
+	mu_pb_end(b, at);
 }
 
 int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
@@ -97,7 +139,7 @@ int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu
 			rc = add_name(&out->targets, a, f.bytes, err);
 			break;
 		case 5:
-			out->timeout_ms = run_timeout(f.bytes);
+			run_options(out, f.bytes);
 			break;
 		case 6:
 			out->partial = f.bytes.len ? text(a, f.bytes) : NULL;
@@ -157,6 +199,9 @@ int hot_run_graph_parse(struct hot_run_graph *out, struct mu_span bytes, struct 
 		case 4:
 			out->has_send_or_recv = true;
 			break;
+		case 5:
+			out->record = record_parse(f.bytes);
+			break;
 		case 6:
 			out->partial = f.value;
 			break;
@@ -183,7 +228,7 @@ void hot_run_graph_write(struct mu_buf *b, const struct hot_run_graph *m)
 {
 	mu_pb_put_str(b, 1, m->graph);
 	mu_pb_put_int(b, 2, m->step_id);
-	mu_pb_put_bytes(b, 5, MU_SPAN("")); /* exec_opts */
+	record_write(b, 5, m->record);
 	mu_pb_put_str(b, 8, m->session);
 	mu_pb_put_int(b, 9, m->store_errors);
 	mu_pb_put_int(b, 10, m->session_called);

@@ -13,6 +13,10 @@ struct hot_names {
 	const char **list; /* NUL-terminated, in the arena */
 	unsigned n, cap;
 };
+/* What a step shall tell besides its results; ExecutorOpts' bits. */
+enum hot_record { RECORD_COSTS = 1, RECORD_TIMELINE = 2, RECORD_PARTITIONS = 4 };
+/* Of RunOptions. */
+unsigned hot_record_of(int64_t trace_level, bool partition_graphs);
 struct hot_run_step {
 	const char *session;
 	struct hot_names feeds, fetches, targets;
@@ -20,6 +24,7 @@ struct hot_run_step {
 	unsigned cap_tensors;
 	int64_t timeout_ms, request_id, callable;
 	const char *partial; /* the handle of a partial run; NULL: a whole step */
+	unsigned record;     /* enum hot_record */
 	bool store_errors;
 };
 int hot_run_step_parse(struct hot_run_step *out, struct mu_span bytes, struct mu_arena *a,
@@ -31,6 +36,7 @@ int hot_run_callable_parse(struct hot_run_step *out, struct mu_span bytes, struc
 struct hot_run_graph {
 	const char *graph, *session;
 	int64_t step_id, request_id;
+	unsigned record; /* enum hot_record */
 	bool has_send_or_recv, partial, store_errors, session_called;
 };
 int hot_run_graph_parse(struct hot_run_graph *out, struct mu_span bytes, struct mu_arena *a,
@@ -47,7 +53,11 @@ struct hot_recv_tensor {
 int hot_recv_tensor_parse(struct hot_recv_tensor *out, struct mu_span bytes, struct mu_arena *a,
 			  struct mu_err *err);
 void hot_recv_tensor_write(struct mu_buf *b, const struct hot_recv_tensor *m);
-/* A RecvTensorResponse from its slices: the payload goes straight into the tensor. */
+/* The first bytes of a RecvTensorResponse of `total` in all: when they lead to a payload that is
+ * all the rest, a tensor for it and where it begins; an error when it is to be read in the usual
+ * way. */
+int hot_recv_tensor_place(struct mu_span head, size_t total, struct mu_tensor *tensor, size_t *at);
+/* A RecvTensorResponse; its payload may be in its tensor already. */
 int hot_recv_tensor_reply(struct rpc_bytes *bytes, struct mu_tensor *out, bool *dead,
 			  struct mu_err *err);
 

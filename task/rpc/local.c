@@ -8,6 +8,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "task/rpc/bytes.h"
 #include "task/rpc/server.h"
 
 enum { AFTER_CANCEL_MS = 5000 };
@@ -31,16 +32,6 @@ static void wait_unref(struct wait *w)
 	free(w);
 }
 
-static void gather(struct mu_buf *to, const struct rpc_message *m)
-{
-	for (; m; m = m->next) {
-		mu_buf_put(to, m->head.data, m->head.len);
-		if (m->payload)
-			mu_buf_put(to, m->payload->data, m->payload_len);
-		mu_buf_put(to, m->tail.data, m->tail.len);
-	}
-}
-
 static void answered(void *arg, const struct mu_err *err, const struct rpc_message *reply)
 {
 	struct wait *w = arg;
@@ -49,7 +40,7 @@ static void answered(void *arg, const struct mu_err *err, const struct rpc_messa
 	if (err)
 		w->err = *err;
 	else
-		gather(&w->reply, reply);
+		message_flatten(reply, &w->reply);
 	w->failed = err != NULL;
 	w->done = true;
 	pthread_cond_signal(&w->changed);

@@ -1,20 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RecvTensorResponse, read from the slices it came in.
+/* RecvTensorResponse.
  *
- * The usual large reply is a few small fields and then, last or nearly so, tensor_content.  A
- * window of the first bytes is walked by hand; when it leads to a tensor_content that fills its
- * tensor exactly, the payload is copied once, from gRPC's slices into the tensor.  Anything else
- * (strings, typed lists, another order) is flattened and goes the general way. */
+ * The usual large reply is a few small fields and then, last, tensor_content.  Its first bytes are
+ * walked by hand; when they lead to a tensor_content that fills its tensor exactly, the rest is
+ * read from the socket into the tensor.  Anything else (strings, typed lists, another order) is
+ * gathered and goes the general way. */
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
+#include "task/rpc/bytes.h"
 #include "task/rpc/hot.h"
-
-enum { WINDOW = 512, FAST_FROM = 4096 };
-
-struct seen {
-	struct mu_tensor tensor;
-	bool dead;
-};
 
 /* Reads a tag and, for a length-delimited field, its length; the content is left unread. */
 static bool open_field(struct mu_pb *m, uint32_t *number, enum mu_pb_type *type, uint64_t *value)
@@ -56,20 +50,16 @@ static size_t content_of(struct mu_pb *m, enum mu_dtype *dtype, struct mu_shape 
 	return 0;
 }
 
-/* 1: done; 0: go the general way; negative: an error. */
-static int fast(struct rpc_bytes *bytes, size_t total, struct seen *out, struct mu_err *err)
+int hot_recv_tensor_place(struct mu_span head, size_t total, struct mu_tensor *tensor, size_t *at)
 {
-	char window[WINDOW];
-	struct mu_pb m = mu_pb_of((struct mu_span){window, WINDOW});
+	struct mu_pb m = mu_pb_of(head);
 	enum mu_dtype dtype = MU_DT_INVALID;
 	enum mu_pb_type type;
 	struct mu_shape shape;
+	size_t len, from, inner;
 	uint32_t number;
 	uint64_t value;
-	size_t len, at, inner;
-	int rc;
 
-	rpc_bytes_copy(bytes, 0, WINDOW, window);
 	while (open_field(&m, &number, &type, &value)) {
 		if (number == 3 && type == MU_PB_VARINT)
 			continue;
@@ -78,56 +68,52 @@ static int fast(struct rpc_bytes *bytes, size_t total, struct seen *out, struct 
 			continue;
 		}
 		if (number != 1 || type != MU_PB_BYTES)
-			return 0;
-		inner = (size_t)(m.at - window);
+			return -1;
+		inner = (size_t)(m.at - head.data);
 		len = content_of(&m, &dtype, &shape);
-		at = (size_t)(m.at - window);
+		from = (size_t)(m.at - head.data);
 		/* the content must end both the tensor and the message */
 		if (len == 0 || dtype == MU_BOOL || mu_dtype_size(dtype) == 0 || len > total ||
-		    at + len != total || inner + value != total ||
+		    from + len != total || inner + value != total ||
 		    (uint64_t)shape.count > SIZE_MAX / mu_dtype_size(dtype) ||
-		    len != (size_t)shape.count * mu_dtype_size(dtype))
-			return 0;
-		rc = mu_tensor_new(&out->tensor, dtype, &shape, err);
-		if (rc)
-			return rc;
-		rpc_bytes_copy(bytes, at, len, out->tensor.data);
-		return 1;
+		    len != (size_t)shape.count * mu_dtype_size(dtype) ||
+		    mu_tensor_new(tensor, dtype, &shape, NULL))
+			return -1;
+		*at = from;
+		return 0;
 	}
-	return 0;
+	return -1;
 }
 
 int hot_recv_tensor_reply(struct rpc_bytes *bytes, struct mu_tensor *out, bool *dead,
 			  struct mu_err *err)
 {
-	struct seen got = {0};
-	struct mu_span proto = MU_SPAN(""), flat;
-	size_t total = rpc_bytes_len(bytes);
+	struct mu_span proto = MU_SPAN("");
+	struct mu_pb m = mu_pb_of(rpc_bytes_flat(bytes));
+	struct mu_tensor got;
 	struct mu_pb_field f;
-	struct mu_pb m;
-	int rc = total >= FAST_FROM ? fast(bytes, total, &got, err) : 0;
+	bool is_dead = false;
+	int rc;
 
-	if (rc < 0)
-		return rc;
-	if (rc == 0) {
-		flat = rpc_bytes_flat(bytes);
-		m = mu_pb_of(flat);
-		while (mu_pb_next(&m, &f)) {
-			if (f.number == 1)
-				proto = f.bytes;
-			else if (f.number == 2)
-				got.dead = f.value;
-		}
-		if (m.bad)
-			return mu_fail(err, MU_INTERNAL,
-				       "the peer's RecvTensor answer is cut short");
-		if (got.dead)
-			proto = MU_SPAN("\x08\x01\x12\x04\x12\x02\x08\x00"); /* float, [0] */
-		rc = mu_tensor_parse(&got.tensor, proto, err);
-		if (rc)
-			return rc;
+	if (bytes->tensor.buf) {
+		*out = mu_tensor_ref(&bytes->tensor);
+		*dead = false;
+		return 0;
 	}
-	*out = got.tensor;
-	*dead = got.dead;
+	while (mu_pb_next(&m, &f)) {
+		if (f.number == 1)
+			proto = f.bytes;
+		else if (f.number == 2)
+			is_dead = f.value;
+	}
+	if (m.bad)
+		return mu_fail(err, MU_INTERNAL, "the peer's RecvTensor answer is cut short");
+	if (is_dead)
+		proto = MU_SPAN("\x08\x01\x12\x04\x12\x02\x08\x00"); /* float, [0] */
+	rc = mu_tensor_parse(&got, proto, err);
+	if (rc)
+		return rc;
+	*out = got;
+	*dead = is_dead;
 	return 0;
 }

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server side of gRPC: completion-queue threads that decode, dispatch and re-arm; they never
- * compute and never block.  A handler keeps the call as long as it likes and answers it exactly
- * once. */
+/* Server side of gRPC: threads that read, decode and dispatch; they never compute and never block.
+ * A handler keeps the call as long as it likes and answers it exactly once. */
 #ifndef MU_TASK_RPC_SERVER_H
 #define MU_TASK_RPC_SERVER_H
 
 #include "task/rpc/channel.h"
 
 struct rpc_server;
+struct rpc_tls;
 struct rpc_call; /* one request; gone after rpc_reply or rpc_reply_error */
 
 struct rpc_method {
@@ -17,13 +17,16 @@ struct rpc_method {
 struct rpc_server_options {
 	const char *const *addresses; /* "host:port", "unix:path"; port 0 picks one */
 	unsigned n_addresses;
+	struct rpc_tls *tls; /* (optional) the first n_secured addresses speak it and nothing else;
+				borrowed for the server's life */
+	unsigned n_secured;
 	unsigned threads; /* 0: 2 */
 	const struct rpc_method *methods;
 	unsigned n_methods;
 	void *ctx;
 	size_t max_message; /* 0: 2 GiB - 1 */
 };
-/* A taken port is FAILED_PRECONDITION "port N on HOST is already in use". ports[i] gets the real
+/* A taken port is ALREADY_EXISTS "port N on HOST is already in use". ports[i] gets the real
  * port. */
 int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,
 		     struct mu_err *err);
@@ -32,6 +35,10 @@ void rpc_server_stop(struct rpc_server *s,
 
 struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the call is answered */
 long rpc_time_left_ms(const struct rpc_call *call);   /* LONG_MAX when there is no deadline */
+/* The connection that the call came by, and whether it is open still.  Numbers are not used again
+ * soon; 0 is this process, which always is. */
+uint32_t rpc_origin(const struct rpc_call *call);
+bool rpc_origin_is_open(const struct rpc_server *s, uint32_t origin);
 void rpc_reply(struct rpc_call *call, const struct rpc_message *m);
 void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
 /* fn(arg) is called at most once if the caller goes away before the answer, from a queue thread or,
@@ -41,7 +48,8 @@ void rpc_on_cancel(struct rpc_call *call, void (*fn)(void *arg), void *arg);
 
 /* ---- calls of this process: the methods without a network ---- */
 /* Called exactly once, from whichever thread answers, perhaps before rpc_local_start returns.  err
- * NULL on success; the reply and its payloads are borrowed (a tensor may be ref'd).  Do not block. */
+ * NULL on success; the reply and its payloads are borrowed (a tensor may be ref'd).  Do not block.
+ */
 typedef void (*rpc_local_done)(void *arg, const struct mu_err *err,
 			       const struct rpc_message *reply);
 /* The handler runs on this thread.  NULL with err when it could not be started (done is never

@@ -2,17 +2,21 @@
 /* Running nodes: take a ready one off the stack, run its kernel, deliver what it made.
  *
  * A thread stays with its stack until it is empty.  Cheap kernels run where they are.  An expensive
- * one goes to the pool when others wait behind it, or when this thread is a guest (a
- * completion-queue thread that has brought a tensor); a guest also hands over after a while.
+ * one goes to the pool when others wait behind it and the pool has several threads.  A guest (a
+ * thread of streams or calls that has brought a tensor) has connections to look after: it hands
+ * over what is large, and after a while everything.  Not before: waking another thread takes 10 to
+ * 50 us of a busy machine, and a small model's whole step is not ten times that.
  * Nodes that only the dead reach are not run: deadness passes through them.
  */
 #include <string.h>
 
 #include "task/runtime/plan.h"
+#include "task/runtime/trace.h"
 #include "task/runtime/work.h"
 
-/* A guest runs at most this many nodes, and nothing on more than this many bytes. */
-enum { GUEST_NODES = 512, GUEST_BYTES = 256 << 10, WORTH_A_THREAD = 32 << 10 };
+/* A guest runs at most this many nodes, nothing on more than this many bytes, nor on more than this
+ * many altogether. */
+enum { GUEST_NODES = 512, GUEST_BYTES = 1 << 20, GUEST_SEES = 8 << 20, WORTH_A_THREAD = 32 << 10 };
 /* How far down the stack a node is fetched early, and how often a thread sees whether the others
  * have gone. */
 enum { AHEAD = 4, LOOK_EVERY = 64 };
@@ -178,7 +182,7 @@ static inline void complete(struct work *w, const struct plan_node *n, struct it
 	for (uint32_t i = 0; i < n->n_in; i++)
 		if (!in[i].kept && (in[i].tensor.buf || in[i].ref))
 			value_clear(&in[i]);
-	if (!atomic_load_explicit(&w->step->failed, memory_order_relaxed)) {
+	if (!step_has_failed(w->step)) {
 		if (n->kind == NODE_PLAIN || n->kind == NODE_MERGE)
 			deliver_all(w, it, n, out, dead);
 		else
@@ -254,23 +258,54 @@ static void run_async(struct work *w, const struct plan_node *n, struct iteratio
 	look_around(w); /* it may have ended at once */
 }
 
+static inline bool refs_are_there(struct work *w, const struct plan_node *n, struct iteration *it)
+{
+	struct mu_err err;
+
+	err.code = MU_OK;
+	if (!n->ref_in || !take_refs(w->step->executor, n, &it->slots[n->in_slot], &err))
+		return true;
+	step_fail(w->step, n->node, &err);
+	complete(w, n, it, NULL, true);
+	return false;
+}
+
+static __attribute__((noinline)) void execute_traced(struct work *w, const struct plan_node *n,
+						     struct iteration *it, bool dead)
+{
+	int64_t began = step_trace_now();
+	struct mu_err err = {0};
+
+	if (!refs_are_there(w, n, it))
+		return;
+	if (n->async) {
+		it->calls[plan_extra(w->step->executor, n)->call].began = began;
+		run_async(w, n, it, dead);
+		return;
+	}
+	fill_call(&w->call, w->step, n, it, w->out, dead);
+	if (n->run && n->run(&w->call, &err))
+		step_fail(w->step, n->node, &err);
+	step_trace_node(w->step->trace, n->node, began, w->out, n->n_out);
+	complete(w, n, it, w->out, false);
+}
+
 static inline void execute(struct work *w, const struct plan_node *n, struct iteration *it,
 			   bool dead)
 {
-	struct executor *e = w->step->executor;
+	unsigned char flags = atomic_load_explicit(&w->step->flags, memory_order_relaxed);
 	struct mu_err err;
 
-	if ((dead && !n->sees_dead) ||
-	    atomic_load_explicit(&w->step->failed, memory_order_relaxed)) {
-		complete(w, n, it, NULL, true);
+	if ((dead && !n->sees_dead) || flags) {
+		if ((flags & STEP_FAILED) || (dead && !n->sees_dead))
+			complete(w, n, it, NULL, true);
+		else
+			execute_traced(w, n, it, dead);
 		return;
 	}
+	if (!refs_are_there(w, n, it))
+		return;
 	err.code = MU_OK;
-	if (n->ref_in && take_refs(e, n, &it->slots[n->in_slot], &err)) {
-		step_fail(w->step, n->node, &err);
-		complete(w, n, it, NULL, true);
-		return;
-	}
 	if (n->async) {
 		run_async(w, n, it, dead);
 		return;
@@ -297,13 +332,17 @@ static size_t input_bytes(const struct plan_node *n, const struct iteration *it)
 	return bytes;
 }
 
-static bool should_hand_over(const struct work *w, const struct plan_node *n,
-			     const struct iteration *it, bool dead)
+static bool should_hand_over(struct work *w, const struct plan_node *n, const struct iteration *it,
+			     bool dead)
 {
-	if (n->async || dead || (!w->guest && !(n->expensive && w->n)))
+	bool others_wait = n->expensive && w->n && w->step->executor->has_helpers;
+
+	if (n->async || dead || !(w->guest || others_wait))
 		return false;
 	size_t bytes = input_bytes(n, it);
-	return (n->expensive && bytes >= WORTH_A_THREAD) || (w->guest && bytes >= GUEST_BYTES);
+	w->seen += bytes;
+	return (others_wait && bytes >= WORTH_A_THREAD) ||
+	       (w->guest && (bytes >= GUEST_BYTES || w->seen >= GUEST_SEES));
 }
 
 static void run_handed(struct pool_job *job)
@@ -350,6 +389,7 @@ void work_begin(struct work *w, struct step *s, bool guest)
 	w->outer = current;
 	w->items = w->few;
 	w->n = w->done = 0;
+	w->seen = 0;
 	w->cap = WORK_INLINE;
 	w->guest = guest;
 	w->out = w->few_out;
@@ -397,11 +437,16 @@ void work_run(struct work *w)
 
 /* ---- the end of an asynchronous call ---- */
 
+/* What is received dead was not run by its sender: who waits for the receive alone, by a control
+ * edge, is dead too. */
 static void finish_in(struct work *w, struct call *c)
 {
 	const struct plan_node *n = &w->step->executor->nodes[c->node];
+	bool dead = n->n_out == 1 && c->k.out[0].dead;
 
-	complete(w, n, c->it, c->k.out, c->failed);
+	if (w->step->trace && !c->failed)
+		step_trace_node(w->step->trace, n->node, c->began, c->k.out, n->n_out);
+	complete(w, n, c->it, c->k.out, c->failed || dead);
 }
 
 static void finish_job(struct pool_job *job)

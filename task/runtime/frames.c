@@ -48,7 +48,8 @@ static struct frame *open_frame(struct step *s, uint32_t index, struct iteration
 		f->index = index;
 		f->plan = &s->executor->frames[index];
 		f->parent = parent;
-		f->id = ++s->next_frame_id;
+		f->id =
+		    frame_id(parent->frame ? parent->frame->id : 0, parent->number, f->plan->name);
 		f->enters_left = f->plan->n_enters;
 		pthread_mutex_init(&f->lock, NULL);
 		f->turns = iteration_new(f->plan);

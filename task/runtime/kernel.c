@@ -21,9 +21,9 @@ int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_d
 	struct mu_tensor *in = &c->in[from].tensor;
 	struct mu_tbuf *b = in->buf;
 
-	if (!b || b->owner || b->dtype != dtype || in->dtype != dtype ||
-	    in->shape.count != shape->count || b->count != shape->count || in->data != b->data ||
-	    !mu_dtype_size(dtype) || !mu_tensor_is_sole(in))
+	if (!b || b->dtype != dtype || in->dtype != dtype || in->shape.count != shape->count ||
+	    b->count != shape->count || in->data != b->data || !mu_dtype_size(dtype) ||
+	    !mu_tensor_is_own(in))
 		return kernel_out(c, i, dtype, shape, out, err);
 	struct mu_tensor *to = *out = &c->out[i].tensor;
 	to->dtype = dtype;

@@ -62,6 +62,14 @@ struct kernel {
 /* The CPU device's kernels, found by op name.  Each kernels/cpu file exports one table, listed in
  * kernels/cpu/tables.def. */
 const struct kernel *cpu_kernel_find(const char *op);
+/* What runs node n by kernel k: k->run, or what widens the 16-bit floats that it gets and narrows
+ * what it gives. */
+typedef int kernel_fn(struct kernel_call *c, struct mu_err *err);
+kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n);
+
+/* Whether a GPU runs this node: not at all; with its tensors in host memory; by a kernel of its own. */
+enum kernel_gpu { KERNEL_GPU_NONE, KERNEL_GPU_HOST, KERNEL_GPU_NATIVE };
+enum kernel_gpu kernel_on_gpu(const struct mu_node *n);
 
 /* ---- for kernels: taking inputs, giving outputs ---- */
 

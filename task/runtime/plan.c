@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "task/kernels/gpu_table.h"
+
 enum { LINE = 64 }; /* bytes that a processor fetches at once */
 
 static const struct {
@@ -30,13 +32,15 @@ struct types {
 	unsigned n_in, n_out;
 };
 
-static int find_kernel(const struct mu_node *n, const struct kernel **out, struct mu_err *err)
+static int find_kernel(const struct mu_node *n, const struct runtime *rt,
+		       const struct kernel **out, struct mu_err *err)
 {
 	int rc = mu_node_need_def(n, err);
 
 	if (rc)
 		return rc;
-	*out = cpu_kernel_find(n->op);
+	const struct gpu_kernel *gpu = gpu_of_node(n, rt) ? gpu_kernel_find(n) : NULL;
+	*out = gpu && !gpu->same ? &gpu->k : cpu_kernel_find(n->op);
 	if (!*out)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "this task has no CPU kernel for op '%s', node '%s'", n->op,
@@ -119,12 +123,13 @@ static void describe(struct plan_node *p, const struct kernel *k)
 	const struct mu_node *n = p->node;
 
 	p->kind = (uint8_t)kind_of(n->op);
-	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : k->run;
+	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : cpu_kernel_run(k, n);
 	p->async = k->start != NULL;
 	p->expensive = (k->flags & KERNEL_EXPENSIVE) != 0;
 	p->sees_dead = (k->flags & KERNEL_SEES_DEAD) != 0;
 	p->uninit_ok = (n->def->flags & MU_OP_UNINIT_OK) != 0;
-	p->fixed = n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
+	p->fixed = n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0 &&
+		   k == cpu_kernel_find(n->op);
 	if (p->kind == NODE_ENTER) {
 		const struct mu_attr *constant = mu_node_attr(n, "is_constant");
 		p->constant = constant && constant->kind == MU_ATTR_BOOL && constant->b;
@@ -259,10 +264,10 @@ int plan_compile(struct executor *e, struct mu_err *err)
 	for (unsigned i = 0; !rc && i < e->n_nodes; i++) {
 		e->nodes[i].node = e->graph->nodes[i];
 		const struct mu_op_def *def = e->graph->nodes[i]->def;
-		if (i && def && def == e->graph->nodes[i - 1]->def)
+		if (!e->rt->gpus && i && def && def == e->graph->nodes[i - 1]->def)
 			e->extra[i].kernel = e->extra[i - 1].kernel;
 		else
-			rc = find_kernel(e->nodes[i].node, &e->extra[i].kernel, err);
+			rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);
 		if (!rc)
 			describe(&e->nodes[i], e->extra[i].kernel);
 		e->all_taken &= e->nodes[i].kind == NODE_PLAIN;

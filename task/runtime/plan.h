@@ -85,6 +85,7 @@ struct executor {
 	struct runtime *rt;
 	struct mu_graph *graph;
 	char *container;
+	char *session; /* container of what kernels keep; "" without a session */
 	struct mu_arena arena;
 	struct plan_node *nodes;
 	struct plan_extra *extra;
@@ -98,7 +99,8 @@ struct executor {
 	pthread_mutex_t lock;
 	struct iteration *spare; /* root blocks of steps that are over */
 	unsigned n_spare;
-	bool all_taken; /* no Merge, no loop: a step that succeeds leaves no value behind */
+	bool has_helpers; /* the pool has several threads */
+	bool all_taken;   /* no Merge, no loop: a step that succeeds leaves no value behind */
 };
 
 struct frame;
@@ -119,6 +121,7 @@ struct call {
 	struct iteration *it;
 	uint32_t node;
 	bool registered, failed;
+	int64_t began;             /* of a step that is traced */
 	struct call *next, **link; /* in step->waiting */
 	void (*cancel)(void *arg);
 	void *cancel_arg;
@@ -136,7 +139,8 @@ struct work {
 	struct work *outer; /* this thread's, of another step */
 	struct item *items, few[WORK_INLINE];
 	unsigned n, cap, done;
-	bool guest; /* on a thread that is not the pool's: must not be kept long */
+	size_t seen; /* bytes of inputs, by a guest */
+	bool guest;  /* on a thread that is not the pool's: must not be kept long */
 	/* Nobody else works on the step and no call of it is parked, nor can this change but by
 	 * this thread: counts need not be atomic. */
 	bool alone;
@@ -144,20 +148,22 @@ struct work {
 	struct value *out, few_out[OUT_INLINE];
 };
 
+enum step_flag { STEP_FAILED = 1, STEP_TRACED = 2 };
 struct step {
 	_Atomic unsigned refs;
 	struct executor *executor;
 	struct rendezvous *rendezvous;
+	struct call_frame *frame;
 	step_done done;
 	void *arg;
 	_Atomic unsigned outstanding;
-	_Atomic bool failed;
+	_Atomic unsigned char flags; /* enum step_flag; nearly always none: looked at once a node */
+	struct step_trace *trace;
 	struct iteration *root;
 	pthread_mutex_t lock; /* guards what follows */
 	struct mu_err err;
 	struct call *waiting;
 	struct frame *frames;
-	uint64_t next_frame_id;
 	char *own_container; /* step_own_container; NULL until somebody asks */
 };
 
@@ -193,7 +199,14 @@ void frames_free(struct step *s);
 void frame_position(const struct iteration *it, unsigned long long *frame,
 		    unsigned long long *iter);
 
+/* frame_id.c: of the frame that is opened in this turn of the outer one; the root's is 0 */
+uint64_t frame_id(uint64_t outer, uint64_t turn, const char *name);
+
 /* step.c */
+static inline bool step_has_failed(const struct step *s)
+{
+	return atomic_load_explicit(&s->flags, memory_order_relaxed) & STEP_FAILED;
+}
 void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err);
 void step_release(struct step *s); /* one outstanding less; the last ends the step */
 struct call *call_of(struct kernel_call *c);

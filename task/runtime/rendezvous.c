@@ -317,6 +317,19 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 	t->remote.recv(t->remote.ctx, r, key, remote_done, c);
 }
 
+void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *key), void *arg)
+{
+	pthread_mutex_lock(&r->lock);
+	for (unsigned i = 0; i < BUCKETS; i++)
+		for (const struct record *c = r->bucket[i]; c; c = c->next)
+			if (c->kind == WAITING)
+				see(arg, c->key);
+	for (const struct record *c = r->remote; c; c = c->next)
+		if (!c->answered)
+			see(arg, c->key);
+	pthread_mutex_unlock(&r->lock);
+}
+
 /* Collects who waits, with what is needed to answer them; a REMOTE record stays for its task's
  * answer, which may free it as soon as the lock is gone. */
 struct answer {

@@ -43,6 +43,9 @@ void rendezvous_recv(struct rendezvous *r, const char *key, rendezvous_done done
 void rendezvous_recv_local(struct rendezvous *r, const char *key, rendezvous_done done, void *arg);
 void rendezvous_abort(struct rendezvous *r, const struct mu_err *why); /* the first reason stays */
 
+/* The keys that somebody waits for. */
+void rendezvous_waits(struct rendezvous *r, void (*see)(void *arg, const char *key), void *arg);
+
 /* What is sent to another task and pushed there instead of waiting here to be fetched; what comes
  * from that task is then waited for here, not fetched. */
 struct rendezvous_route_ops {

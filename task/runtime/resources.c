@@ -7,6 +7,7 @@
 #include <stdio.h>
 
 struct resources {
+	char *default_container;
 	pthread_mutex_t lock;
 	struct mu_map by_key;
 };
@@ -32,10 +33,11 @@ void resource_unref(struct resource *r)
 	r->type->free(r);
 }
 
-struct resources *resources_new(void)
+struct resources *resources_new(const char *default_container)
 {
 	struct resources *rs = MU_NEW(struct resources);
 
+	rs->default_container = mu_xstrdup(default_container);
 	pthread_mutex_init(&rs->lock, NULL);
 	mu_map_init(&rs->by_key);
 	return rs;
@@ -56,12 +58,18 @@ void resources_free(struct resources *rs)
 		let_go(s->value);
 	mu_map_fini(&rs->by_key);
 	pthread_mutex_destroy(&rs->lock);
+	free(rs->default_container);
 	free(rs);
 }
 
-static const char *or_default(const char *container)
+const char *resources_default(const struct resources *rs)
 {
-	return container && *container ? container : RESOURCES_DEFAULT;
+	return rs->default_container;
+}
+
+static const char *or_default(const struct resources *rs, const char *container)
+{
+	return container && *container ? container : rs->default_container;
 }
 
 static void make_key(struct mu_buf *b, const char *container, const char *name)
@@ -89,7 +97,7 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 	struct resource *r;
 	int rc = 0;
 
-	container = or_default(container);
+	container = or_default(rs, container);
 	make_key(&key, container, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
@@ -130,7 +138,7 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 	struct resource *r;
 	int rc;
 
-	container = or_default(container);
+	container = or_default(rs, container);
 	make_key(&key, container, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
@@ -160,7 +168,7 @@ void resources_clear(struct resources *rs, const char *container)
 	struct resource **gone;
 	size_t n = 0;
 
-	container = or_default(container);
+	container = or_default(rs, container);
 	pthread_mutex_lock(&rs->lock);
 	gone = MU_NEW_ARRAY(struct resource *, rs->by_key.count + 1);
 	mu_map_each (&rs->by_key, s)
@@ -175,6 +183,11 @@ void resources_clear(struct resources *rs, const char *container)
 	for (size_t i = 0; i < n; i++)
 		let_go(gone[i]);
 	free(gone);
+}
+
+char *resources_of_kernels(const char *session)
+{
+	return mu_xasprintf("%s%ckernels", session, RESOURCES_WITHIN);
 }
 
 void resources_each(struct resources *rs, void (*see)(void *arg, struct resource *r), void *arg)

@@ -31,14 +31,17 @@ void resource_init(struct resource *r, const struct resource_type *type); /* one
 void resource_ref(struct resource *r);
 void resource_unref(struct resource *r);
 
-/* The default container; and what stands between a session's container and one within it. */
-#define RESOURCES_DEFAULT "localhost"
+/* What stands between a session's container and one within it. */
 enum { RESOURCES_WITHIN = '\x1f' };
+/* The container, within a session's, of what its kernels keep. */
+char *resources_of_kernels(const char *session); /* returns new */
 
 struct resources;
-struct resources *resources_new(void);
+/* default_container: TensorFlow's is the task's job name. */
+struct resources *resources_new(const char *default_container);
+const char *resources_default(const struct resources *rs);
 void resources_free(struct resources *rs);
-/* "" is the default container, "localhost".  *out gets a reference.  NOT_FOUND when absent,
+/* "" is the default container.  *out gets a reference.  NOT_FOUND when absent,
  * INVALID_ARGUMENT when it is of another type. */
 int resources_find(struct resources *rs, const char *container, const char *name,
 		   const struct resource_type *type, struct resource **out, struct mu_err *err);

@@ -1,11 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/runtime/runtime.h"
+#include "task/runtime/traffic.h"
 
 #include <string.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "task/device/gpu.h"
 #include "task/runtime/plan.h"
+#include "task/runtime/residence.h"
 
 static uint64_t draw_incarnation(void)
 {
@@ -29,7 +32,8 @@ int runtime_new(const char *job, int task, unsigned threads, const struct rendez
 	rt->task_prefix = mu_xasprintf("/job:%s/replica:0/task:%d", job, task);
 	rt->cpu_name = mu_xasprintf("%s/device:CPU:0", rt->task_prefix);
 	rt->incarnation = draw_incarnation();
-	rt->resources = resources_new();
+	rt->resources = resources_new(job);
+	rt->traffic = traffic_new();
 	rt->steps = rendezvous_table_new(rt->task_prefix, remote);
 	*out = rt;
 	return 0;
@@ -39,9 +43,11 @@ void runtime_free(struct runtime *rt)
 {
 	if (!rt)
 		return;
+	resources_free(rt->resources); /* first: iterators have threads that use the others */
 	rendezvous_table_free(rt->steps);
 	thread_pool_free(rt->pool);
-	resources_free(rt->resources);
+	traffic_free(rt->traffic);
+	gpu_set_free(rt->gpus);
 	free(rt->task_prefix);
 	free(rt->cpu_name);
 	free(rt);
@@ -58,16 +64,31 @@ int executor_new(struct runtime *rt, struct mu_graph *g, const char *container_p
 
 	atomic_init(&e->refs, 1);
 	e->rt = rt;
+	e->has_helpers = thread_pool_size(rt->pool) > 1;
 	e->graph = g;
-	e->container = mu_xstrdup(isolated ? container_prefix : "localhost");
+	e->container = mu_xstrdup(isolated ? container_prefix : resources_default(rt->resources));
+	e->session = mu_xstrdup("");
 	mu_arena_init(&e->arena);
 	pthread_mutex_init(&e->lock, NULL);
-	rc = plan_compile(e, err);
+	rc = residence_settle(g, rt, err);
+	if (!rc)
+		rc = plan_compile(e, err);
 	if (rc)
 		executor_unref(e);
 	else
 		*out = e;
 	return rc;
+}
+
+const struct mu_graph *executor_graph(const struct executor *e)
+{
+	return e->graph;
+}
+
+void executor_set_session(struct executor *e, const char *session)
+{
+	free(e->session);
+	e->session = resources_of_kernels(session);
 }
 
 void executor_ref(struct executor *e)
@@ -100,5 +121,6 @@ void executor_unref(struct executor *e)
 	mu_graph_free(e->graph);
 	mu_arena_fini(&e->arena);
 	free(e->container);
+	free(e->session);
 	free(e);
 }

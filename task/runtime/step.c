@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "task/runtime/plan.h"
+#include "task/runtime/trace.h"
 #include "task/runtime/work.h"
 
 /* Blocks kept for the next steps: a few, and of a large plan only one. */
@@ -56,21 +57,36 @@ static void give_root(struct executor *e, struct iteration *it, bool clean)
 		iteration_free(&e->frames[ROOT_FRAME], it);
 }
 
-struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)
+/* Constants that wait for nothing are not run, but belong to the picture. */
+static void trace_constants(struct step *s)
+{
+	const struct executor *e = s->executor;
+
+	for (uint32_t i = 0; i < e->n_nodes; i++)
+		if (e->nodes[i].fixed)
+			step_trace_node(s->trace, e->nodes[i].node, step_trace_now(), NULL, 0);
+}
+
+static struct step *start(struct executor *e, struct rendezvous *r, struct step_trace *t,
+			  struct call_frame *frame, step_done done, void *arg)
 {
 	struct step *s = MU_NEW(struct step);
 	struct work w;
 
 	atomic_init(&s->refs, 2); /* the caller's and the run's */
 	atomic_init(&s->outstanding, 1);
-	atomic_init(&s->failed, false);
+	atomic_init(&s->flags, t ? STEP_TRACED : 0);
+	s->trace = t;
 	pthread_mutex_init(&s->lock, NULL);
 	executor_ref(e);
 	s->executor = e;
 	s->rendezvous = rendezvous_ref(r);
+	s->frame = frame;
 	s->done = done;
 	s->arg = arg;
 	s->root = take_root(e);
+	if (t)
+		trace_constants(s);
 	work_begin(&w, s, true);
 	if (e->n_roots > w.cap)
 		work_reserve(&w, e->n_roots);
@@ -80,11 +96,28 @@ struct step *executor_start(struct executor *e, struct rendezvous *r, step_done 
 	return s;
 }
 
+struct step *executor_start(struct executor *e, struct rendezvous *r, step_done done, void *arg)
+{
+	return start(e, r, NULL, NULL, done, arg);
+}
+
+struct step *executor_start_traced(struct executor *e, struct rendezvous *r, struct step_trace *t,
+				   step_done done, void *arg)
+{
+	return start(e, r, t, NULL, done, arg);
+}
+
+struct step *executor_start_call(struct executor *e, struct rendezvous *r, struct call_frame *frame,
+				 step_done done, void *arg)
+{
+	return start(e, r, NULL, frame, done, arg);
+}
+
 void step_release(struct step *s)
 {
 	if (atomic_fetch_sub_explicit(&s->outstanding, 1, memory_order_acq_rel) != 1)
 		return;
-	bool failed = atomic_load(&s->failed);
+	bool failed = step_has_failed(s);
 	struct executor *e = s->executor;
 	struct mu_err err;
 	pthread_mutex_lock(&s->lock);
@@ -116,9 +149,24 @@ struct rendezvous *step_rendezvous(struct step *s)
 	return s->rendezvous;
 }
 
+struct call_frame *step_frame(const struct step *s)
+{
+	return s->frame;
+}
+
+struct mu_library *step_library(const struct step *s)
+{
+	return s->executor->graph->library;
+}
+
 const char *step_container(const struct step *s)
 {
 	return s->executor->container;
+}
+
+const char *step_session(const struct step *s)
+{
+	return s->executor->session;
 }
 
 const char *step_own_container(struct step *s)
@@ -152,6 +200,14 @@ static void cancel_waiting(struct step *s)
 	}
 }
 
+void step_waits(struct step *s, void (*see)(void *arg, const struct mu_node *n), void *arg)
+{
+	pthread_mutex_lock(&s->lock);
+	for (const struct call *c = s->waiting; c; c = c->next)
+		see(arg, c->k.node);
+	pthread_mutex_unlock(&s->lock);
+}
+
 void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err)
 {
 	struct mu_err why = *err;
@@ -161,10 +217,10 @@ void step_fail(struct step *s, const struct mu_node *n, const struct mu_err *err
 	if (n && !strstr(why.msg, "[[{{node"))
 		mu_append(&why, "\n\t [[{{node %s}}]]", n->name);
 	pthread_mutex_lock(&s->lock);
-	bool first = !atomic_load(&s->failed);
+	bool first = !step_has_failed(s);
 	if (first) {
 		s->err = why;
-		atomic_store(&s->failed, true);
+		atomic_fetch_or(&s->flags, STEP_FAILED);
 	}
 	pthread_mutex_unlock(&s->lock);
 	if (!first)
@@ -184,7 +240,7 @@ bool kernel_on_cancel(struct kernel_call *k, void (*cancel)(void *arg), void *ar
 	struct step *s = k->step;
 
 	pthread_mutex_lock(&s->lock);
-	bool late = atomic_load(&s->failed);
+	bool late = step_has_failed(s);
 	if (!late) {
 		c->cancel = cancel;
 		c->cancel_arg = arg;

@@ -2,11 +2,10 @@
 #include "task/runtime/thread_pool.h"
 
 #include <pthread.h>
-#include <sched.h>
 #include <stdatomic.h>
-#include <stdio.h>
 #include <string.h>
 
+#include "lib/base/cpus.h"
 #include "lib/base/mem.h"
 
 struct thread_pool {
@@ -17,34 +16,6 @@ struct thread_pool {
 	bool stopping;
 	pthread_t threads[];
 };
-
-/* "max 100000" or "200000 100000": quota and period in microseconds. */
-static unsigned cgroup_cpus(void)
-{
-	FILE *f = fopen("/sys/fs/cgroup/cpu.max", "re");
-	long long quota = 0, period = 0;
-
-	if (!f)
-		return 0;
-	if (fscanf(f, "%lld %lld", &quota, &period) != 2)
-		quota = 0;
-	fclose(f);
-	if (quota <= 0 || period <= 0)
-		return 0;
-	return quota / period > 4096 ? 4096 : (unsigned)((quota + period - 1) / period);
-}
-
-unsigned thread_pool_cpus(void)
-{
-	cpu_set_t set;
-	unsigned quota = cgroup_cpus(), n = 1;
-
-	if (sched_getaffinity(0, sizeof set, &set) == 0)
-		n = (unsigned)CPU_COUNT(&set);
-	if (quota && quota < n)
-		n = quota;
-	return n ? n : 1;
-}
 
 static void *work(void *arg)
 {
@@ -74,7 +45,7 @@ static void *work(void *arg)
 
 int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *err)
 {
-	unsigned n = threads ? threads : thread_pool_cpus();
+	unsigned n = threads ? threads : mu_cpus();
 	struct thread_pool *p = mu_xcalloc(1, sizeof *p + n * sizeof p->threads[0]);
 
 	pthread_mutex_init(&p->lock, NULL);

@@ -17,7 +17,7 @@ struct pool_job {
 };
 
 struct thread_pool;
-unsigned thread_pool_cpus(void); /* processors this process may use: affinity and cgroup quota */
+/* threads 0: one for each processor */
 int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *err);
 void thread_pool_free(struct thread_pool *p); /* runs what is queued, then joins */
 unsigned thread_pool_size(const struct thread_pool *p);

@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include "task/device/gpu.h"
 #include "task/runtime/resources.h"
 
 static void variable_free(struct resource *r)
@@ -68,10 +69,13 @@ int variable_exclusive(struct variable *v, struct mu_tensor **out, struct mu_err
 {
 	if (!mu_tensor_is_set(&v->value))
 		return uninitialised(v, err);
-	/* Memory that somebody else owns (a received message) is not ours to write to either. */
-	if (!mu_tensor_is_sole(&v->value) || v->value.buf->owner) {
+	/* Memory that somebody else owns (a received message) is not ours to write to either; a GPU's
+	 * is ours when nobody else holds it, whatever still reads it there runs before. */
+	struct gpu *gpu = gpu_of_tensor(&v->value);
+	if (gpu ? !mu_tensor_is_sole(&v->value) : !mu_tensor_is_own(&v->value)) {
 		struct mu_tensor copy;
-		int rc = mu_tensor_copy(&copy, &v->value, err);
+		int rc = gpu ? gpu_tensor_copy(gpu, &v->value, v->base.name, &copy, err)
+			     : mu_tensor_copy(&copy, &v->value, err);
 		if (rc)
 			return rc;
 		mu_tensor_unref(&v->value);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "proto/worker.pb-c.h"
+#include "task/device/gpu.h"
 #include "task/graph/optimize.h"
 #include "task/request_ids.h"
 #include "task/rpc/control.h"
@@ -26,7 +27,8 @@ struct worker *worker_new(struct runtime *rt, struct peers *peers, struct offloa
 	w->rt = rt;
 	w->peers = peers;
 	w->offload = offload;
-	w->ids = request_ids_new();
+	w->run_ids = request_ids_new();
+	w->recv_ids = request_ids_new();
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->idle, NULL);
 	mu_map_init(&w->sessions);
@@ -61,7 +63,8 @@ void worker_free(struct worker *w)
 	mu_map_fini(&w->graphs);
 	mu_map_fini(&w->sessions);
 	mu_map_fini(&w->steps);
-	request_ids_free(w->ids);
+	request_ids_free(w->run_ids);
+	request_ids_free(w->recv_ids);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->idle);
 	free(w);
@@ -107,7 +110,14 @@ static int create_session(struct worker *w, const Muster__CreateWorkerSessionReq
 	return 0;
 }
 
-static int delete_session(struct worker *w, const char *handle, struct mu_err *err)
+static void forget_kernels(struct worker *w, const char *session)
+{
+	MU_AUTO_FREE char *container = resources_of_kernels(session);
+
+	resources_clear(w->rt->resources, container);
+}
+
+static void delete_session(struct worker *w, const char *handle)
 {
 	struct registered **gone = NULL;
 	struct worker_session *s;
@@ -129,12 +139,12 @@ static int delete_session(struct worker *w, const char *handle, struct mu_err *e
 	for (unsigned i = 0; i < n; i++)
 		free_graph(gone[i]);
 	free(gone);
+	forget_kernels(w, handle);
 	if (!s)
-		return no_session(handle, err);
+		return; /* as in TensorFlow, it is gone: that is all that was asked */
 	if (*s->container)
 		resources_clear(w->rt->resources, s->container);
 	free_session(s);
-	return 0;
 }
 
 int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
@@ -160,6 +170,7 @@ int worker_register(struct worker *w, const char *session, bool called, struct m
 	rc = executor_new(w->rt, g, container ? container : "", &e, err);
 	if (rc)
 		return rc;
+	executor_set_session(e, session);
 	r = MU_NEW(struct registered);
 	r->executor = e;
 	r->session = mu_xstrdup(session);
@@ -195,31 +206,82 @@ struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool
 	return e;
 }
 
+/* With the lock: neither opened here nor owner of a graph.  A master need not open sessions. */
+static bool is_over(struct worker *w, const char *session)
+{
+	bool over = !mu_map_get(&w->sessions, session);
+
+	mu_map_each (&w->graphs, g)
+		over &= strcmp(((struct registered *)g->value)->session, session) != 0;
+	return over;
+}
+
 static int deregister(struct worker *w, const char *handle, struct mu_err *err)
 {
 	struct registered *r;
+	bool over = false;
 
 	pthread_mutex_lock(&w->lock);
 	r = mu_map_del(&w->graphs, handle);
+	if (r)
+		over = is_over(w, r->session);
 	pthread_mutex_unlock(&w->lock);
 	if (!r)
 		return mu_fail(err, MU_ABORTED, "Graph handle is not found: %.64s", handle);
+	if (over)
+		forget_kernels(w, r->session);
 	free_graph(r);
 	return 0;
+}
+
+/* Those that work. */
+static unsigned list_gpus(struct worker *w, struct mu_arena *a, Muster__DeviceLocality *here,
+			  Muster__DeviceAttributes **list)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < gpu_count(w->rt->gpus); i++) {
+		struct gpu *g = gpu_at(w->rt->gpus, i);
+		Muster__DeviceAttributes *d;
+		struct gpu_facts f;
+		if (!gpu_works(g))
+			continue;
+		gpu_see(g, &f);
+		d = list[n++] = mu_arena_alloc(a, sizeof *d);
+		muster__device_attributes__init(d);
+		d->name = mu_arena_printf(a, "%s/device:GPU:%u", w->rt->task_prefix, i);
+		d->device_type = (char *)"GPU";
+		d->memory_limit = (int64_t)f.limit;
+		d->locality = here;
+		d->incarnation = w->rt->incarnation + i + 1;
+		d->xla_global_id = -1;
+		d->physical_device_desc = mu_arena_printf(
+		    a, "device: %u, name: %s, pci bus id: %s, compute capability: %d.%d", i, f.name,
+		    f.bus, f.major, f.minor);
+	}
+	return n;
 }
 
 static void get_status(struct worker *w, struct mu_buf *reply)
 {
 	Muster__GetStatusResponse m = MUSTER__GET_STATUS_RESPONSE__INIT;
-	Muster__DeviceAttributes d = MUSTER__DEVICE_ATTRIBUTES__INIT, *list[1] = {&d};
+	Muster__DeviceAttributes d = MUSTER__DEVICE_ATTRIBUTES__INIT, **list;
+	Muster__DeviceLocality here = MUSTER__DEVICE_LOCALITY__INIT;
+	struct mu_arena a;
 
 	d.name = w->rt->cpu_name;
 	d.device_type = (char *)"CPU";
 	d.memory_limit = 256 << 20; /* what TensorFlow reports for a CPU */
+	d.locality = &here;
 	d.incarnation = w->rt->incarnation;
-	m.n_device_attributes = 1;
+	d.xla_global_id = -1; /* none, in TensorFlow's words */
+	mu_arena_init(&a);
+	list = MU_ARENA_ARRAY(&a, Muster__DeviceAttributes *, 1 + gpu_count(w->rt->gpus));
+	list[0] = &d;
+	m.n_device_attributes = 1 + list_gpus(w, &a, &here, list + 1);
 	m.device_attributes = list;
 	control_pack(reply, &m);
+	mu_arena_fini(&a);
 	peers_offer(w->peers, reply);
 }
 
@@ -243,8 +305,8 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 	case PEER_CREATE_SESSION:
 		return create_session(w, got, err);
 	case PEER_DELETE_SESSION:
-		return delete_session(
-		    w, ((Muster__DeleteWorkerSessionRequest *)got)->session_handle, err);
+		delete_session(w, ((Muster__DeleteWorkerSessionRequest *)got)->session_handle);
+		return 0;
 	case PEER_DEREGISTER_GRAPH:
 		return deregister(w, ((Muster__DeregisterGraphRequest *)got)->graph_handle, err);
 	case PEER_CLEANUP_GRAPH:
@@ -254,7 +316,8 @@ static int control_on(struct worker *w, enum peer_method m, struct mu_span reque
 		if (all->n_container == 0)
 			resources_clear(w->rt->resources, "");
 		for (size_t i = 0; i < all->n_container; i++)
-			resources_clear(w->rt->resources, all->container[i]);
+			if (*all->container[i]) /* as in TensorFlow, "" names nothing here */
+				resources_clear(w->rt->resources, all->container[i]);
 		return 0;
 	}
 }

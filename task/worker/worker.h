@@ -13,7 +13,8 @@
 
 struct worker;
 struct worker *worker_new(struct runtime *rt, struct peers *peers, struct offload *offload);
-void worker_stop(struct worker *w); /* cancels every step and waits for them */
+void worker_drain(struct worker *w); /* starts no more parts of steps: UNAVAILABLE */
+void worker_stop(struct worker *w);  /* cancels every step and waits for them */
 void worker_free(struct worker *w);
 struct runtime *worker_runtime(struct worker *w);
 
@@ -24,9 +25,10 @@ int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
 /* Takes g. `called`: the master says that it made the session first.  config: its ConfigProto. */
 int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,
 		    struct mu_graph *g, char **handle, struct mu_err *err);
-/* Starts a registered graph.  done is called exactly once, perhaps before this returns; on an error
- * the step's rendezvous has been aborted with it. */
-void worker_run(struct worker *w, const struct peer_run *run, bool called, step_done done,
+/* Starts a registered graph.  done is called exactly once, perhaps before this returns, with what
+ * was to be recorded as in a RunGraphResponse; on an error the step's rendezvous has been aborted
+ * with it. */
+void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
 		void *arg);
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);
 void worker_cleanup_step(struct worker *w, int64_t step_id);
@@ -37,6 +39,14 @@ struct worker_counts {
 	uint64_t steps;
 };
 void worker_count(struct worker *w, struct worker_counts *out);
+/* Each step that runs: the nodes and keys it waits for, with its number. */
+struct worker_see {
+	void (*step)(void *arg, int64_t step_id);
+	void (*node)(void *arg, const struct mu_node *n);
+	void (*key)(void *arg, const char *key);
+	void *arg;
+};
+void worker_each_step(struct worker *w, const struct worker_see *see);
 
 /* ---- inside this folder ---- */
 struct executor *worker_graph(struct worker *w, const struct peer_run *run, bool called,
@@ -51,14 +61,16 @@ struct running {
 	struct rendezvous *rendezvous;
 	bool ended, cancelled;
 	struct mu_err why;
-	step_done done;
+	unsigned record;          /* enum hot_record */
+	struct step_trace *trace; /* NULL: not wanted */
+	peer_done done;
 	void *arg;
 };
 struct worker {
 	struct runtime *rt;
 	struct peers *peers;
 	struct offload *offload;
-	struct request_ids *ids;
+	struct request_ids *run_ids, *recv_ids; /* of RunGraph, of RecvTensor */
 	pthread_mutex_t lock; /* sessions, graphs and running; not held across calls elsewhere */
 	pthread_cond_t idle;
 	struct mu_map sessions, graphs;

@@ -8,6 +8,7 @@
 
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
+#include "task/request_ids.h"
 #include "task/rpc/hot.h"
 #include "task/rpc/tensor_writer.h"
 
@@ -95,6 +96,11 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 
 	mu_arena_init(&a);
 	if (hot_recv_tensor_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
+	    (!request_ids_add(w->recv_ids, m.request_id) &&
+	     mu_fail(&err, MU_ABORTED,
+		     "The same RecvTensor (GrpcWorker) request was received twice. request_id: "
+		     "%lld",
+		     (long long)m.request_id)) ||
 	    check(w, m.key, &err)) {
 		rpc_reply_error(call, &err);
 	} else {

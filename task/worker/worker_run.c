@@ -2,7 +2,10 @@
 /* Running steps.  A struct running is held by the executor's done and by whoever started it; it is
  * in the worker's map until done.  A cancel may come before the executor has given us the step:
  * then `cancelled` is seen when it has. */
+#include "lib/base/pb.h"
 #include "task/request_ids.h"
+#include "task/rpc/hot.h"
+#include "task/runtime/trace.h"
 #include "task/worker/worker.h"
 
 static void running_unref(struct running *r)
@@ -19,6 +22,7 @@ static void running_unref(struct running *r)
 		step_unref(r->step);
 	executor_unref(r->executor);
 	rendezvous_unref(r->rendezvous);
+	step_trace_free(r->trace);
 	free(r);
 	pthread_mutex_lock(&w->lock);
 	if (--w->n_running == 0)
@@ -26,10 +30,28 @@ static void running_unref(struct running *r)
 	pthread_mutex_unlock(&w->lock);
 }
 
+/* The fields of a RunGraphResponse. */
+static void put_record(struct mu_buf *b, const struct running *r)
+{
+	size_t at;
+
+	if (r->trace) {
+		at = mu_pb_begin(b, 2);
+		step_trace_write(r->trace, b);
+		mu_pb_end(b, at);
+	}
+	if (r->record & RECORD_PARTITIONS) {
+		at = mu_pb_begin(b, 4);
+		mu_graph_write(executor_graph(r->executor), b);
+		mu_pb_end(b, at);
+	}
+}
+
 static void step_ended(void *arg, const struct mu_err *err)
 {
 	struct running *r = arg;
 	struct worker *w = r->worker;
+	MU_AUTO_BUF record = {0};
 	struct mu_err why;
 
 	pthread_mutex_lock(&w->lock);
@@ -44,7 +66,9 @@ static void step_ended(void *arg, const struct mu_err *err)
 		rendezvous_abort(r->rendezvous, err);
 		peers_drop_step(w->peers, r->step_id);
 	}
-	r->done(r->arg, err);
+	if (r->record)
+		put_record(&record, r);
+	r->done(r->arg, err, mu_buf_span(&record));
 	running_unref(r);
 }
 
@@ -64,7 +88,7 @@ static bool enter(struct worker *w, struct running *r)
 	return ok;
 }
 
-void worker_run(struct worker *w, const struct peer_run *run, bool called, step_done done,
+void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_done done,
 		void *arg)
 {
 	struct executor *e;
@@ -73,16 +97,16 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, step_
 	struct mu_err err;
 	bool cancel;
 
-	if (!request_ids_add(w->ids, run->request_id)) {
+	if (!request_ids_add(w->run_ids, run->request_id)) {
 		mu_fail(&err, MU_ABORTED,
-			"The same RunGraph request was received twice (request id %llx)",
-			(unsigned long long)run->request_id);
-		done(arg, &err);
+			"The same RunGraph (Worker) request was received twice. request_id: %lld",
+			(long long)run->request_id);
+		done(arg, &err, MU_SPAN(""));
 		return;
 	}
 	e = worker_graph(w, run, called, &err);
 	if (!e) {
-		done(arg, &err);
+		done(arg, &err, MU_SPAN(""));
 		return;
 	}
 	r = MU_NEW(struct running);
@@ -90,6 +114,7 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, step_
 			      .step_id = run->step_id,
 			      .refs = 2,
 			      .executor = e,
+			      .record = run->record,
 			      .done = done,
 			      .arg = arg};
 	r->rendezvous = rendezvous_table_get(w->rt->steps, run->step_id);
@@ -98,10 +123,12 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, step_
 		executor_unref(e);
 		rendezvous_unref(r->rendezvous);
 		free(r);
-		done(arg, &err);
+		done(arg, &err, MU_SPAN(""));
 		return;
 	}
-	step = executor_start(e, r->rendezvous, step_ended, r);
+	if (r->record & RECORD_TIMELINE)
+		r->trace = step_trace_new();
+	step = executor_start_traced(e, r->rendezvous, r->trace, step_ended, r);
 	pthread_mutex_lock(&w->lock);
 	r->step = step;
 	cancel = r->cancelled && !r->ended;
@@ -135,10 +162,30 @@ void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *
 	running_unref(r);
 }
 
+void worker_each_step(struct worker *w, const struct worker_see *see)
+{
+	pthread_mutex_lock(&w->lock);
+	mu_map_each (&w->steps, s) {
+		const struct running *r = s->value;
+		see->step(see->arg, r->step_id);
+		if (r->step)
+			step_waits(r->step, see->node, see->arg);
+		rendezvous_waits(r->rendezvous, see->key, see->arg);
+	}
+	pthread_mutex_unlock(&w->lock);
+}
+
 void worker_cleanup_step(struct worker *w, int64_t step_id)
 {
 	rendezvous_table_drop(w->rt->steps, step_id, NULL);
 	peers_drop_step(w->peers, step_id);
+}
+
+void worker_drain(struct worker *w)
+{
+	pthread_mutex_lock(&w->lock);
+	w->stopping = true;
+	pthread_mutex_unlock(&w->lock);
 }
 
 void worker_stop(struct worker *w)
@@ -147,9 +194,9 @@ void worker_stop(struct worker *w)
 	int64_t *ids;
 	unsigned n = 0;
 
+	worker_drain(w);
 	mu_fail(&why, MU_UNAVAILABLE, "%s is shutting down", w->rt->task_prefix);
 	pthread_mutex_lock(&w->lock);
-	w->stopping = true;
 	ids = MU_NEW_ARRAY(int64_t, w->steps.count + 1);
 	mu_map_each (&w->steps, s)
 		ids[n++] = ((struct running *)s->value)->step_id;

@@ -141,12 +141,13 @@ struct run {
 	bool store_errors;
 };
 
-static void run_ended(void *arg, const struct mu_err *err)
+static void run_ended(void *arg, const struct mu_err *err, struct mu_span recorded)
 {
 	struct run *r = arg;
 	MU_AUTO_BUF body = {0};
 	struct rpc_message out;
 
+	mu_buf_put(&body, recorded.data, recorded.len);
 	if (err && r->store_errors) {
 		mu_pb_put_int(&body, 5, err->code);
 		mu_pb_put_str(&body, 6, err->msg);
@@ -195,7 +196,8 @@ static void run_graph(struct rpc_call *call, void *ctx)
 	run = (struct peer_run){.session = m.session,
 				.graph = m.graph,
 				.step_id = m.step_id,
-				.request_id = m.request_id};
+				.request_id = m.request_id,
+				.record = m.record};
 	rpc_on_cancel(call, run_cancelled, r);
 	worker_run(w, &run, m.session_called, run_ended, r);
 	mu_arena_fini(&a);
@@ -206,12 +208,19 @@ static void recv_tensor(struct rpc_call *call, void *ctx)
 	worker_recv(worker_of(ctx), call);
 }
 
+/* Where TensorFlow's workers would keep and give out the times of RecvTensor calls: none are kept
+ * here, a traced step has them itself. */
+static void logging(struct rpc_call *call, void *ctx)
+{
+	rpc_reply(call, NULL);
+}
+
 static void unimplemented(struct rpc_call *call, void *ctx)
 {
 	struct mu_err err;
 
 	mu_fail(&err, MU_UNIMPLEMENTED,
-		"this worker keeps no RPC logs or traces, and takes part in no collectives");
+		"this worker records no traces of its process and takes part in no collectives");
 	rpc_reply_error(call, &err);
 }
 
@@ -230,7 +239,7 @@ const struct rpc_method worker_methods[] = {
     METHOD("CleanupGraph", cleanup_graph),
     METHOD("CleanupAll", cleanup_all),
     METHOD("RecvTensor", recv_tensor),
-    METHOD("Logging", unimplemented),
+    METHOD("Logging", logging),
     METHOD("Tracing", unimplemented),
     METHOD("RecvBuf", unimplemented),
     METHOD("CompleteGroup", unimplemented),

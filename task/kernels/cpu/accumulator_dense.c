@@ -42,7 +42,7 @@ static int divide(struct accumulator *a, struct mu_tensor *sum, struct mu_err *e
 	uint64_t divisor;
 	struct mu_tensor out = *sum;
 
-	if (!mu_tensor_is_sole(&out) || out.buf->owner) {
+	if (!mu_tensor_is_own(&out)) {
 		int rc = mu_tensor_new(&out, a->dtype, &sum->shape, err);
 		if (rc)
 			return rc;

@@ -1,27 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sparse gradients: rows by number, summed where they meet.  A mean is taken row by row: what a row
- * was given, by how many times it was given. */
+/* Sparse gradients: two lists of rows are merged as if both were sorted, and rows are summed where
+ * they meet.  A mean is taken row by row: what a row was given, by how many gradients gave it.
+ *
+ * Lists need not be sorted, and a row may come twice in one gradient: TensorFlow then keeps it
+ * twice, with a mean of its own, and who takes the gradient adds the two.  The numbers of a
+ * training step depend on that, so that it is done here as there. */
 #include <string.h>
 
-#include "lib/base/map.h"
 #include "task/kernels/accumulator.h"
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/loops.h"
 
-struct row {
-	int64_t index, times;
+struct rows {
+	size_t n;
+	int64_t *index, *times;
 	char *sum;
 };
 
 struct sparse {
 	struct accumulator a;
-	struct mu_shape tail;       /* of a row */
-	int64_t whole[MU_MAX_RANK]; /* the shape that the last gradient said it is part of */
-	int whole_n;
-	struct row *rows;
-	size_t n, room;
-	struct mu_map by_index;
+	struct mu_shape tail; /* of a row */
+	struct rows rows;
 };
 
 static struct sparse *sparse_of(struct accumulator *a)
@@ -29,50 +29,43 @@ static struct sparse *sparse_of(struct accumulator *a)
 	return MU_CONTAINER(a, struct sparse, a);
 }
 
-static void forget(struct sparse *s)
+static void forget(struct rows *r)
 {
-	for (size_t i = 0; i < s->n; i++)
-		free(s->rows[i].sum);
-	s->n = 0;
-	mu_map_fini(&s->by_index);
-	mu_map_init(&s->by_index);
+	free(r->index);
+	free(r->times);
+	free(r->sum);
+	*r = (struct rows){0};
 }
 
 static struct accumulator *make(void)
 {
-	struct sparse *s = MU_NEW(struct sparse);
-
-	mu_map_init(&s->by_index);
-	return &s->a;
+	return &MU_NEW(struct sparse)->a;
 }
 
 static void sparse_free(struct accumulator *a)
 {
-	struct sparse *s = sparse_of(a);
-
-	forget(s);
-	mu_map_fini(&s->by_index);
-	free(s->rows);
-	free(s);
+	forget(&sparse_of(a)->rows);
+	free(sparse_of(a));
 }
 
-static int check_gradient(const struct kernel_call *c, const struct accumulator *s, int64_t *whole,
-			  int *n, struct mu_err *err)
+static int check_gradient(const struct kernel_call *c, const struct accumulator *s,
+			  struct mu_err *err)
 {
 	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
 	bool known = args_attr_bool(c->node, "has_known_shape", true);
-	int rc;
+	int64_t whole[MU_MAX_RANK];
+	int n, rc;
 
 	if ((rc = args_type(c, 2, MU_INT64, err)) || (rc = args_type(c, 3, s->dtype, err)) ||
-	    (rc = args_rank(c, 2, 1, err)) || (rc = args_ints(c, 4, whole, MU_MAX_RANK, n, err)))
+	    (rc = args_rank(c, 2, 1, err)) || (rc = args_ints(c, 4, whole, MU_MAX_RANK, &n, err)))
 		return rc;
 	if (values->shape.rank < 1 || values->shape.dim[0] != indices->shape.count)
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
 		    "Input values and indices must have the same number of rows: %s and %s",
 		    mu_shape_str(&values->shape), mu_shape_str(&indices->shape));
-	bool fits = !known || *n == 0 || *n == values->shape.rank;
-	for (int d = 1; fits && known && d < *n; d++)
+	bool fits = !known || n == 0 || n == values->shape.rank;
+	for (int d = 1; fits && known && d < n; d++)
 		fits = whole[d] == values->shape.dim[d];
 	for (int d = 1; fits && s->shape.rank > 0 && d < s->shape.rank; d++)
 		fits = s->shape.rank == values->shape.rank &&
@@ -81,7 +74,7 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Shape mismatch: a gradient of shape %s for an accumulator of %s",
 			       mu_shape_str(&values->shape), mu_pshape_str(&s->shape));
-	int64_t limit = known && *n ? whole[0] : s->shape.rank > 0 ? s->shape.dim[0] : -1;
+	int64_t limit = known && n ? whole[0] : s->shape.rank > 0 ? s->shape.dim[0] : -1;
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		int64_t k = MU_DATA(int64_t, indices)[i];
 		if (k < 0 || (limit >= 0 && k >= limit))
@@ -92,28 +85,45 @@ static int check_gradient(const struct kernel_call *c, const struct accumulator 
 	return 0;
 }
 
-static struct row *row_of(struct sparse *s, int64_t index, size_t bytes)
+static struct rows rows_new(size_t room, size_t bytes)
 {
-	size_t k = (size_t)(uintptr_t)mu_map_get_n(&s->by_index, &index, sizeof index);
+	struct rows r = {.index = mu_xcalloc(room + 1, sizeof *r.index),
+			 .times = mu_xcalloc(room + 1, sizeof *r.times),
+			 .sum = mu_xcalloc(room + 1, bytes + 1)};
+	return r;
+}
 
-	if (k)
-		return &s->rows[k - 1];
-	if (s->n == s->room) {
-		s->room = s->room ? 2 * s->room : 16;
-		s->rows = mu_xrealloc(s->rows, s->room * sizeof *s->rows);
+/* Rows of `old` and of the gradient, in turn, by number. */
+static struct rows merge(const struct rows *old, const int64_t *index, const char *value, size_t n,
+			 enum mu_dtype type, int64_t width)
+{
+	size_t bytes = (size_t)width * mu_dtype_size(type), i = 0, k = 0;
+	struct rows out = rows_new(old->n + n, bytes);
+
+	for (; i < old->n || k < n; out.n++) {
+		bool first = i < old->n && (k == n || old->index[i] <= index[k]);
+		bool second = k < n && (i == old->n || index[k] <= old->index[i]);
+		const char *a = old->sum + i * bytes, *b = value + k * bytes;
+		char *sum = out.sum + out.n * bytes;
+
+		out.index[out.n] = first ? old->index[i] : index[k];
+		out.times[out.n] = (first ? old->times[i] : 0) + second;
+		if (first && second)
+			loops->binary[BIN_AddV2][type](sum, b, a, width, BOTH_RUN);
+		else
+			memcpy(sum, first ? a : b, bytes);
+		i += first;
+		k += second;
 	}
-	s->rows[s->n] = (struct row){.index = index, .sum = mu_xcalloc(1, bytes + 1)};
-	mu_map_put_n(&s->by_index, &index, sizeof index, (void *)(uintptr_t)(s->n + 1));
-	return &s->rows[s->n++];
+	return out;
 }
 
 static int add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse *s = sparse_of(a);
 	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
-	int64_t whole[MU_MAX_RANK];
 	struct mu_shape tail;
-	int n, rc = check_gradient(c, a, whole, &n, err);
+	int rc = check_gradient(c, a, err);
 
 	if (rc || (rc = mu_shape_set(&tail, values->shape.rank - 1, values->shape.dim + 1, err)))
 		return rc;
@@ -122,30 +132,31 @@ static int add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
 			       "Shape mismatch: rows of %s after rows of %s", mu_shape_str(&tail),
 			       mu_shape_str(&s->tail));
 	s->tail = tail;
-	s->whole_n = n;
-	memcpy(s->whole, whole, sizeof whole);
-	size_t bytes = (size_t)tail.count * mu_dtype_size(a->dtype);
-	for (int64_t i = 0; i < indices->shape.count; i++) {
-		struct row *r = row_of(s, MU_DATA(int64_t, indices)[i], bytes);
-		loops->binary[BIN_AddV2][a->dtype](r->sum, r->sum,
-						   (const char *)values->data + (size_t)i * bytes,
-						   tail.count, BOTH_RUN);
-		r->times++;
-	}
+	struct rows sum = merge(&s->rows, indices->data, values->data, (size_t)indices->shape.count,
+				a->dtype, tail.count);
+	forget(&s->rows);
+	s->rows = sum;
 	return 0;
 }
 
-static int by_index(const void *a, const void *b)
+/* Sums to means. */
+static void divide(struct rows *r, enum mu_dtype type, int64_t width)
 {
-	const struct row *x = a, *y = b;
+	size_t bytes = (size_t)width * mu_dtype_size(type);
+	uint64_t by;
 
-	return (x->index > y->index) - (x->index < y->index);
+	for (size_t i = 0; i < r->n; i++) {
+		char *sum = r->sum + i * bytes;
+		convert(type, &by, MU_INT64, &r->times[i], 1);
+		if (r->times[i] > 1)
+			loops->binary[BIN_Div][type](sum, sum, &by, width, RIGHT_SCALAR);
+	}
 }
 
 static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse *s = sparse_of(a);
-	struct mu_shape rows = mu_shape_vec((int64_t)s->n), values = rows;
+	struct mu_shape rows = mu_shape_vec((int64_t)s->rows.n), values = rows;
 	struct mu_tensor *indices, *sums, *shape;
 	int rank = s->tail.rank + 1, rc = 0;
 
@@ -156,23 +167,17 @@ static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err
 	    (rc = kernel_out(c, 1, a->dtype, &values, &sums, err)) ||
 	    (rc = kernel_out(c, 2, MU_INT64, &vec, &shape, err)))
 		return rc;
-	size_t bytes = (size_t)s->tail.count * mu_dtype_size(a->dtype);
-	qsort(s->rows, s->n, sizeof *s->rows, by_index);
-	for (size_t i = 0; i < s->n; i++) {
-		const struct row *r = &s->rows[i];
-		uint64_t by;
-		MU_DATA(int64_t, indices)[i] = r->index;
-		if (a->mean && r->times > 1) {
-			convert(a->dtype, &by, MU_INT64, &r->times, 1);
-			loops->binary[BIN_Div][a->dtype](r->sum, r->sum, &by, s->tail.count,
-							 RIGHT_SCALAR);
-		}
-		memcpy((char *)sums->data + i * bytes, r->sum, bytes);
+	if (a->mean)
+		divide(&s->rows, a->dtype, s->tail.count);
+	if (s->rows.n) {
+		memcpy(indices->data, s->rows.index, s->rows.n * sizeof *s->rows.index);
+		memcpy(sums->data, s->rows.sum,
+		       s->rows.n * (size_t)s->tail.count * mu_dtype_size(a->dtype));
 	}
 	int64_t *dim = MU_DATA(int64_t, shape);
-	dim[0] = s->whole_n ? s->whole[0] : a->shape.rank > 0 ? a->shape.dim[0] : -1;
+	dim[0] = a->shape.rank > 0 ? a->shape.dim[0] : -1;
 	memcpy(dim + 1, s->tail.dim, (size_t)s->tail.rank * sizeof *dim);
-	forget(s);
+	forget(&s->rows);
 	return 0;
 }
 

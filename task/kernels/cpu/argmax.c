@@ -3,6 +3,7 @@
 #include <math.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
 
@@ -56,40 +57,57 @@ static bool known(enum mu_dtype t)
 	       t == MU_BOOL || t == MU_INT8 || t == MU_INT16;
 }
 
-static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
+int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0);
-	enum mu_dtype type = args_attr_type(c->node, "output_type", MU_INT64);
-	struct mu_shape shape = mu_shape_scalar();
-	struct best b = {in->dtype, smallest};
-	struct mu_tensor *out;
-	int64_t axis, inner = 1;
-	int at, rc = args_int(c, 1, &axis, err);
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	int64_t axis;
+	int rc = args_int(c, 1, &axis, err);
 
 	if (rc)
 		return rc;
-	if (axis < -in->shape.rank || axis >= in->shape.rank)
+	if (axis < -in->rank || axis >= in->rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected dimension in the range [%d, %d), but got %lld",
-			       -in->shape.rank, in->shape.rank, (long long)axis);
-	at = (int)(axis < 0 ? axis + in->shape.rank : axis);
-	if (!known(in->dtype) || (type != MU_INT64 && type != MU_INT32))
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for types %s and %s",
-			       c->node->op, mu_dtype_name(in->dtype), mu_dtype_name(type));
-	int64_t n = in->shape.dim[at];
-	for (int d = 0; d < in->shape.rank; d++) {
-		if (d != at && (rc = mu_shape_push(&shape, in->shape.dim[d], err)))
+			       "Expected dimension in the range [%d, %d), but got %lld", -in->rank,
+			       in->rank, (long long)axis);
+	int at = (int)(axis < 0 ? axis + in->rank : axis);
+	*p = (struct arg_plan){.type = args_attr_type(c->node, "output_type", MU_INT64),
+			       .outer = 1,
+			       .n = in->dim[at],
+			       .inner = 1,
+			       .shape = mu_shape_scalar()};
+	if (p->type != MU_INT64 && p->type != MU_INT32)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s gives int32 or int64, not %s",
+			       c->node->op, mu_dtype_name(p->type));
+	for (int d = 0; d < in->rank; d++) {
+		if (d != at && (rc = mu_shape_push(&p->shape, in->dim[d], err)))
 			return rc;
-		inner *= d > at ? in->shape.dim[d] : 1;
+		*(d < at ? &p->outer : d > at ? &p->inner : &(int64_t){1}) *= in->dim[d];
 	}
-	if (n == 0 && shape.count)
+	if (p->n == 0 && p->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Reduction axis %d is empty in shape %s",
-			       at, mu_shape_str(&in->shape));
-	if ((rc = kernel_out(c, 0, type, &shape, &out, err)))
+			       at, mu_shape_str(in));
+	return 0;
+}
+
+static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct best b = {in->dtype, smallest};
+	struct mu_tensor *out;
+	struct arg_plan p;
+	int rc = check_arg(c, &p, err);
+
+	if (rc)
 		return rc;
-	for (int64_t i = 0; i < shape.count; i++) {
-		int64_t k = best_of(&b, in->data, i / inner * n * inner + i % inner, inner, n);
-		if (type == MU_INT64)
+	if (!known(in->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(in->dtype));
+	if ((rc = kernel_out(c, 0, p.type, &p.shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < p.shape.count; i++) {
+		int64_t k =
+		    best_of(&b, in->data, i / p.inner * p.n * p.inner + i % p.inner, p.inner, p.n);
+		if (p.type == MU_INT64)
 			MU_DATA(int64_t, out)[i] = k;
 		else
 			MU_DATA(int32_t, out)[i] = (int32_t)k;

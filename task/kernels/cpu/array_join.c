@@ -264,7 +264,19 @@ static int split_v(struct kernel_call *c, struct mu_err *err)
 	return split_by(c, 0, at, sizes, err);
 }
 
+/* The graph pass that TensorFlow has for it only saves the copy. */
+static int parallel_concat(struct kernel_call *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_in; i++)
+		if (kernel_in(c, i)->shape.rank < 1 || kernel_in(c, i)->shape.dim[0] != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input %u must have 1 as its first dimension: %s", i,
+				       mu_shape_str(&kernel_in(c, i)->shape));
+	return join(c, 0, c->n_in, 0, err);
+}
+
 static const struct kernel rows[] = {
+    {"ParallelConcat", .run = parallel_concat},
     {"Concat", .run = concat_v1},
     {"ConcatV2", .run = concat_v2},
     {"ConcatOffset", .run = concat_offset},

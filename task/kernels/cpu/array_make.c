@@ -6,6 +6,7 @@
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/variant.h"
 
 static int fill(struct kernel_call *c, struct mu_err *err)
 {
@@ -27,9 +28,15 @@ static int fill(struct kernel_call *c, struct mu_err *err)
 static int zeros_like(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
+	struct mu_tensor *out, t;
+	int rc;
 
+	if (in->dtype == MU_VARIANT) {
+		if (!(rc = variant_zeros(&t, in, err)))
+			kernel_out_take(c, 0, t);
+		return rc;
+	}
+	rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
 	if (!rc)
 		elems_zero(out->dtype, out->data, 0, out->shape.count);
 	return rc;

@@ -3,16 +3,13 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
+#include "task/kernels/columns.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
 
-/* The tensor as [outer, channels, inner]. */
-struct channels {
-	int64_t outer, n, inner;
-};
-
-static int find_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
+int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
 {
 	const struct mu_shape *s = &kernel_in(c, 0)->shape;
 	bool first = strncmp(args_attr_string(c->node, "data_format", "NHWC"), "NC", 2) == 0;
@@ -27,23 +24,33 @@ static int find_channels(const struct kernel_call *c, struct channels *ch, struc
 	return 0;
 }
 
-static int bias_add(struct kernel_call *c, struct mu_err *err)
+int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *bias = kernel_in(c, 1);
-	struct channels ch;
-	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = find_channels(c, &ch, err)))
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = check_channels(c, ch, err)))
 		return rc;
 	if (bias->shape.rank != 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Biases must be 1D: %s",
 			       mu_shape_str(&bias->shape));
-	if (bias->shape.dim[0] != ch.n)
+	if (bias->shape.dim[0] != ch->n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Must provide as many biases as the last dimension of the input "
 			       "tensor: %s vs. %s",
 			       mu_shape_str(&bias->shape), mu_shape_str(&in->shape));
+	return 0;
+}
+
+static int bias_add(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct channels ch;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = check_bias(c, &ch, err)))
+		return rc;
 	binary_loop *add = loops->binary[BIN_AddV2][in->dtype];
 	if (!add)
 		return mu_fail(err, MU_UNIMPLEMENTED, "BiasAdd has no kernel for type %s",
@@ -69,7 +76,7 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 	const struct reduce_loops *sum = &loops->reduce[RED_SUM][in->dtype];
 	struct channels ch;
 	struct mu_tensor *out;
-	int rc = find_channels(c, &ch, err);
+	int rc = check_channels(c, &ch, err);
 
 	if (rc)
 		return rc;
@@ -86,8 +93,7 @@ static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
 	if (!in->shape.count)
 		return 0;
 	if (ch.inner == 1)
-		for (int64_t r = 0; r < ch.outer; r++)
-			sum->add(o, x + (size_t)(r * ch.n) * size, ch.n);
+		columns_reduce(sum, size, o, x, ch.outer, ch.n);
 	else
 		for (int64_t r = 0; r < ch.outer * ch.n; r++)
 			sum->row(o + (size_t)(r % ch.n) * size, x + (size_t)(r * ch.inner) * size,

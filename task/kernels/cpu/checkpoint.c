@@ -2,6 +2,7 @@
 /* Saving and restoring: the files are lib/io/bundle's, on the file system of the task where the op
  * was placed. */
 #include "lib/io/bundle.h"
+#include "lib/io/first_format.h"
 #include "task/kernels/args.h"
 #include "task/kernels/kernel_table.h"
 
@@ -80,6 +81,42 @@ static int save_v2(struct kernel_call *c, struct mu_err *err)
 	return mu_bundle_finish(w, err);
 }
 
+/* Save and SaveSlices: everything in one file of the first format. */
+static int save_first_format(struct kernel_call *c, struct mu_err *err)
+{
+	bool sliced = strcmp(c->node->op, "SaveSlices") == 0;
+	unsigned first = sliced ? 3 : 2, n_slices = 0;
+	REQUEST_AUTO r = {0};
+	int rc;
+
+	if (c->n_in < first)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "filename, names or slices are missing");
+	if ((rc = args_string(c, 0, &r.prefix, err)) ||
+	    (rc = string_list(c, 1, &r.arena, &r.names, &r.n, err)) ||
+	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
+		return rc;
+	if (r.n != c->n_in - first || (sliced && n_slices != r.n))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%u tensors, but %u names and %u shapes_and_slices", c->n_in - first,
+			       r.n, n_slices);
+	struct mu_first_format *items = MU_ARENA_ARRAY(&r.arena, struct mu_first_format, r.n);
+	struct mu_slice *slices = MU_ARENA_ARRAY(&r.arena, struct mu_slice, r.n);
+	for (unsigned i = 0; i < r.n; i++) {
+		const struct mu_tensor *t = kernel_in(c, first + i);
+		bool part = false;
+		if (sliced &&
+		    (rc = mu_slice_parse(&slices[i], &part, mu_span_of(r.slices[i]), err)))
+			return mu_wrap(err, "shape_and_slice of '%s'", r.names[i]);
+		if (part && !mu_shape_eq(&slices[i].part, &t->shape))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Slice in shape_and_slice specification does not match the "
+				       "shape of the tensor to save: %s, tensor: %s",
+				       r.slices[i], mu_shape_str(&t->shape));
+		items[i] = (struct mu_first_format){r.names[i], part ? &slices[i] : NULL, t};
+	}
+	return mu_first_format_write(r.prefix, items, r.n, err);
+}
+
 static int restore_one(struct mu_bundle_reader *b, const struct request *r, unsigned i,
 		       struct mu_tensor *out, struct mu_err *err)
 {
@@ -93,6 +130,12 @@ static int restore_one(struct mu_bundle_reader *b, const struct request *r, unsi
 			: mu_bundle_read(b, r->names[i], out, err);
 }
 
+static void spread_out(void *call, int64_t n, int64_t grain,
+		       void (*body)(void *arg, int64_t from, int64_t to), void *arg)
+{
+	kernel_parallel(call, n, grain, body, arg);
+}
+
 static int restore_v2(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *dtypes = mu_node_attr(c->node, "dtypes");
@@ -104,6 +147,7 @@ static int restore_v2(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute 'dtypes' is missing");
 	if ((rc = read_request(c, c->n_out, &r, err)) || (rc = mu_bundle_open(&b, r.prefix, err)))
 		return rc;
+	mu_bundle_reader_spread(b, (struct mu_spread){spread_out, c});
 	for (unsigned i = 0; i < r.n; i++) {
 		struct mu_tensor t;
 		if ((rc = restore_one(b, &r, i, &t, err)))
@@ -178,6 +222,8 @@ static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"SaveV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_v2},
+    {"Save", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
+    {"SaveSlices", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
     {"RestoreV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v2},
     {"MergeV2Checkpoints", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = merge_v2},
     {"ShardedFilename", .run = sharded_filename},

@@ -156,9 +156,10 @@ static bool divides(enum binary_op op)
 static bool has_zero(const struct mu_tensor *t)
 {
 	size_t size = mu_dtype_size(t->dtype);
-	static const char zero[8];
+	static const char zero[16];
 
-	if (t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE)
+	if (t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE || t->dtype == MU_COMPLEX64 ||
+	    t->dtype == MU_COMPLEX128)
 		return false;
 	for (int64_t i = 0; i < t->shape.count; i++)
 		if (memcmp((const char *)t->data + (size_t)i * size, zero, size) == 0)
@@ -188,8 +189,8 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 	if (rc)
 		return rc;
 	if (!a->shape.rank && !b->shape.rank && loops->binary[op][a->dtype] && !divides(op))
-		return binary_scalars(c, loops->binary[op][a->dtype],
-				      compares ? MU_BOOL : a->dtype, err);
+		return binary_scalars(c, loops->binary[op][a->dtype], compares ? MU_BOOL : a->dtype,
+				      err);
 	rc = broadcast_shape(&a->shape, &b->shape, &shape, err);
 	if (rc && is_equality(op) && !args_attr_bool(c->node, "incompatible_shape_error", true)) {
 		bool differ = op == BIN_NotEqual;

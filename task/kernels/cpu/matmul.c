@@ -1,117 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products: OpenBLAS for reals of some size, plain loops for small ones and integers. */
-#include <cblas.h>
+/* MatMul and its kin: what the nodes ask for, checked; the sums are made in product.c. */
 #include <string.h>
 
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/matmul.h"
-
-/* Below this many multiply-adds BLAS's set-up costs more than the product. */
-enum { SMALL = 4 * 1024 };
+#include "task/kernels/product.h"
 
 static const struct mu_shape scalar_shape = {.rank = 0, .count = 1};
-
-#define PLAIN_PRODUCT(T)                                                                           \
-	static void product_##T(const struct product *p, const T *a, const T *b, T *c)             \
-	{                                                                                          \
-		for (int64_t i = 0; i < p->m; i++) {                                               \
-			T *row = c + i * p->n;                                                     \
-			for (int64_t j = 0; j < p->n && !p->add; j++)                              \
-				row[j] = 0;                                                        \
-			for (int64_t l = 0; l < p->k; l++) {                                       \
-				T x = p->trans_a ? a[l * p->m + i] : a[i * p->k + l];              \
-				if (!p->trans_b)                                                   \
-					for (int64_t j = 0; j < p->n; j++)                         \
-						row[j] += x * b[l * p->n + j];                     \
-				else                                                               \
-					for (int64_t j = 0; j < p->n; j++)                         \
-						row[j] += x * b[j * p->k + l];                     \
-			}                                                                          \
-		}                                                                                  \
-	}
-PLAIN_PRODUCT(float)
-PLAIN_PRODUCT(double)
-PLAIN_PRODUCT(uint32_t)
-PLAIN_PRODUCT(uint64_t)
-
-bool product_known(enum mu_dtype t)
-{
-	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64;
-}
-
-static bool fits_blas(const struct product *p)
-{
-	const int64_t most = 0x7fffffff;
-
-	return p->m <= most && p->n <= most && p->k <= most && p->m > 0 && p->n > 0 && p->k > 0 &&
-	       (double)p->m * (double)p->n * (double)p->k >= SMALL;
-}
-
-void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c)
-{
-	if ((t == MU_FLOAT || t == MU_DOUBLE) && fits_blas(p)) {
-		CBLAS_TRANSPOSE ta = p->trans_a ? CblasTrans : CblasNoTrans;
-		CBLAS_TRANSPOSE tb = p->trans_b ? CblasTrans : CblasNoTrans;
-		int m = (int)p->m, n = (int)p->n, k = (int)p->k;
-		int lda = p->trans_a ? m : k, ldb = p->trans_b ? k : n;
-		if (t == MU_FLOAT)
-			cblas_sgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, p->add, c,
-				    n);
-		else
-			cblas_dgemm(CblasRowMajor, ta, tb, m, n, k, 1, a, lda, b, ldb, p->add, c,
-				    n);
-		return;
-	}
-	switch ((int)t) {
-	case MU_FLOAT:
-		product_float(p, a, b, c);
-		break;
-	case MU_DOUBLE:
-		product_double(p, a, b, c);
-		break;
-	case MU_INT32: /* unsigned, so that overflow wraps */
-		product_uint32_t(p, a, b, c);
-		break;
-	case MU_INT64:
-		product_uint64_t(p, a, b, c);
-		break;
-	}
-}
-
-/* Splits the rows of the result over the pool when the product is worth it. */
-struct split {
-	enum mu_dtype t;
-	struct product p;
-	const char *a, *b;
-	char *c;
-	size_t size;
-};
-
-static void split_part(void *arg, int64_t from, int64_t to)
-{
-	const struct split *s = arg;
-	struct product p = s->p;
-
-	p.m = to - from;
-	product(s->t, &p, s->a + (size_t)(from * p.k) * s->size, s->b,
-		s->c + (size_t)(from * p.n) * s->size);
-}
-
-static void product_parallel(struct kernel_call *c, enum mu_dtype t, const struct product *p,
-			     const void *a, const void *b, void *out)
-{
-	/* Four million multiply-adds take some 50 us on one core: enough to share. */
-	double work = (double)p->n * (double)p->k, grain = 4e6 / (work > 0 ? work : 1);
-
-	if (p->trans_a || grain >= (double)p->m) {
-		product(t, p, a, b, out);
-		return;
-	}
-	struct split s = {t, *p, a, b, out, mu_dtype_size(t)};
-	kernel_parallel(c, p->m, grain < 16 ? 16 : (int64_t)grain, split_part, &s);
-}
 
 static int need_known(const struct kernel_call *c, struct mu_err *err)
 {
@@ -123,12 +20,11 @@ static int need_known(const struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-/* What is to be multiplied, and the result's shape. */
-static int matmul_shape(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
-			struct mu_err *err)
+int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
+		 struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
-	int rc = need_known(c, err);
+	int rc = args_same_type(c, 0, 1, err);
 
 	if (rc)
 		return rc;
@@ -162,11 +58,12 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	struct product p;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc = matmul_shape(c, &p, &shape, err);
+	int rc = need_known(c, err);
 
-	if (rc || (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
+	if (rc || (rc = check_matmul(c, &p, &shape, err)) ||
+	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
 		return rc;
-	product_parallel(c, a->dtype, &p, a->data, b->data, out->data);
+	product_spread(c, a->dtype, &p, a->data, b->data, out->data);
 	return 0;
 }
 
@@ -217,27 +114,20 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 			at_a += rest % out_batch.dim[d] * va.stride[d];
 			at_b += rest % out_batch.dim[d] * vb.stride[d];
 		}
-		product_parallel(c, a->dtype, &p,
-				 (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
-				 (char *)b->data + (size_t)(at_b * p.k * p.n) * size,
-				 (char *)out->data + (size_t)(i * p.m * p.n) * size);
+		product_spread(c, a->dtype, &p, (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
+			       (char *)b->data + (size_t)(at_b * p.k * p.n) * size,
+			       (char *)out->data + (size_t)(i * p.m * p.n) * size);
 	}
 	return 0;
 }
 
 /* ---- _FusedMatMul: the product, a bias, an activation; fused_ops names what follows ---- */
 
-struct fused {
-	bool bias_add; /* a vector, as BiasAdd has it; else whatever broadcasts */
-	bool activates;
-	enum unary_op activation;
-};
-
-static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			 struct mu_err *err)
+int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
 {
 	const struct mu_attr *ops = mu_node_attr(n, "fused_ops");
-	struct fused f = {0};
+	struct fused_matmul f = {0};
 
 	if (!ops || (int)ops->kind != MU_ATTR_LIST + MU_ATTR_STRING || ops->n < 1 || ops->n > 2 ||
 	    n->n_inputs != 3)
@@ -262,8 +152,8 @@ static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	return 0;
 }
 
-static int fused_shape(const struct kernel_call *c, const struct fused *f,
-		       const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err)
+int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,
+		      const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *bias = kernel_in(c, 2);
 
@@ -284,15 +174,16 @@ static int fused_shape(const struct kernel_call *c, const struct fused *f,
 static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1), *bias = kernel_in(c, 2);
-	const struct fused *f = c->state;
+	const struct fused_matmul *f = c->state;
 	struct mu_shape made, shape;
 	struct mu_tensor *out;
 	MU_AUTO_TENSOR product_only = {0};
 	struct product p;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 2, err)) || (rc = matmul_shape(c, &p, &made, err)) ||
-	    (rc = fused_shape(c, f, &made, &shape, err)))
+	if ((rc = need_known(c, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = check_matmul(c, &p, &made, err)) ||
+	    (rc = check_fused_shape(c, f, &made, &shape, err)))
 		return rc;
 	binary_loop *add = loops->binary[BIN_AddV2][a->dtype];
 	unary_loop *activate = f->activates ? loops->unary[f->activation][a->dtype] : NULL;
@@ -307,7 +198,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 			return rc;
 		to = &product_only;
 	}
-	product_parallel(c, a->dtype, &p, a->data, b->data, to->data);
+	product_spread(c, a->dtype, &p, a->data, b->data, to->data);
 	size_t size = mu_dtype_size(a->dtype);
 	broadcast_run(add, out->data, &shape, size, to->data, &made, bias->data, &bias->shape,
 		      size);
@@ -317,7 +208,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"_FusedMatMul", KERNEL_EXPENSIVE, .run = fused_matmul, .prepare = fused_prepare},
+    {"_FusedMatMul", KERNEL_EXPENSIVE, .run = fused_matmul, .prepare = check_fused_prepare},
     {"MatMul", KERNEL_EXPENSIVE, .run = matmul},
     {"BatchMatMul", KERNEL_EXPENSIVE, .run = batch_matmul},
     {"BatchMatMulV2", KERNEL_EXPENSIVE, .run = batch_matmul},

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What hands a tensor on unchanged, or makes one that the graph already holds. */
+#include "task/kernels/args.h"
 #include "task/kernels/kernel_table.h"
+#include "task/runtime/runtime.h"
 
 static int no_op(struct kernel_call *c, struct mu_err *err)
 {
@@ -93,7 +95,52 @@ static int ensure_shape(struct kernel_call *c, struct mu_err *err)
 	return forward(c, err);
 }
 
+/* ---- where a function's body begins and ends ---- */
+
+static int frame_of(const struct kernel_call *c, struct call_frame **out, int64_t *index,
+		    struct mu_err *err)
+{
+	*out = c->step ? step_frame(c->step) : NULL;
+	*index = args_attr_int(c->node, "index", -1);
+	if (!*out)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s outside a function", c->node->op);
+	return 0;
+}
+
+static int arg_run(struct kernel_call *c, struct mu_err *err)
+{
+	struct call_frame *f;
+	int64_t i;
+	int rc = frame_of(c, &f, &i, err);
+
+	if (rc)
+		return rc;
+	if (i < 0 || i >= f->n_in || f->in[i].dtype != args_attr_type(c->node, "T", MU_DT_INVALID))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "argument %lld is missing or not a %s",
+			       (long long)i,
+			       mu_dtype_name(args_attr_type(c->node, "T", MU_DT_INVALID)));
+	kernel_out_take(c, 0, mu_tensor_ref(&f->in[i]));
+	return 0;
+}
+
+static int retval_run(struct kernel_call *c, struct mu_err *err)
+{
+	struct call_frame *f;
+	int64_t i;
+	int rc = frame_of(c, &f, &i, err);
+
+	if (rc)
+		return rc;
+	if (i < 0 || i >= f->n_out || mu_tensor_is_set(&f->out[i]))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "output %lld is given twice or too many",
+			       (long long)i);
+	f->out[i] = mu_tensor_ref(kernel_in(c, 0));
+	return 0;
+}
+
 static const struct kernel rows[] = {
+    {"_Arg", KERNEL_NO_FOLD, .run = arg_run},
+    {"_Retval", KERNEL_NO_FOLD, .run = retval_run},
     {"NoOp", .run = no_op},
     {"Identity", .run = forward},
     {"IdentityN", .run = forward},

@@ -18,7 +18,7 @@ struct pool {
 	struct window_axis row, column;
 	const char *in, *grad;
 	char *out;
-	bool average;
+	bool average, by_two;
 };
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
@@ -76,6 +76,19 @@ static int output_shape(const struct pool *p, struct mu_shape *s, struct mu_err 
 	return mu_shape_set(s, 4, dims, err);
 }
 
+/* Windows of 2 by 2, two apart, all of them whole: the usual ones, which have loops of their own.
+ */
+static bool is_by_two(const struct pool *p)
+{
+	const struct window_axis *axes[] = {&p->row, &p->column};
+
+	for (int i = 0; i < 2; i++)
+		if (axes[i]->size != 2 || axes[i]->stride != 2 || axes[i]->pad ||
+		    axes[i]->in != 2 * axes[i]->out)
+			return false;
+	return true;
+}
+
 /* The part of an output position's window that lies in the image: rows [y0, y1), columns [x0, x1).
  * False when that is nothing. */
 struct area {
@@ -127,6 +140,13 @@ static void forward(void *arg, int64_t from, int64_t to)
 	for (int64_t line = from; line < to; line++) {
 		int64_t image = line / p->row.out, i = line % p->row.out;
 		char *o = p->out + (size_t)(line * p->column.out) * pixel;
+		if (p->by_two) {
+			const char *top = p->in + pixel_at(p, image, 2 * i, 0);
+			const struct pool_loops *l = &loops->pool[p->type];
+			(p->average ? l->average : l->max)(
+			    o, top, top + (size_t)p->column.in * pixel, p->column.out, p->channels);
+			continue;
+		}
 		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
 			if (!area_of(p, i, j, &a)) {
 				fill(p, o,
@@ -159,6 +179,7 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
 		return rc;
 	p.average = average;
+	p.by_two = is_by_two(&p);
 	p.in = in->data;
 	p.out = out->data;
 	if (!shape.count)
@@ -180,27 +201,33 @@ static int avg_pool(struct kernel_call *c, struct mu_err *err)
 
 /* ---- gradients ---- */
 
+/* Where in the area, counted from `in`, the first of the largest elements of a channel is. */
+#define LARGEST(T)                                                                                 \
+	static inline int64_t largest_##T(const struct pool *p, const struct area *a, const T *in, \
+					  int64_t ch)                                              \
+	{                                                                                          \
+		const int64_t row = p->column.in * p->channels;                                    \
+		int64_t at = ch;                                                                   \
+		for (int64_t y = 0; y < a->y1 - a->y0; y++)                                        \
+			for (int64_t x = 0; x < a->x1 - a->x0; x++) {                              \
+				int64_t k = y * row + x * p->channels + ch;                        \
+				if (in[at] < in[k])                                                \
+					at = k;                                                    \
+			}                                                                          \
+		return at;                                                                         \
+	}
+LARGEST(float)
+LARGEST(double)
+
 #define MAX_BACK(T)                                                                                \
 	static void max_back_##T(const struct pool *p, int64_t image, const struct area *a,        \
 				 const T *grad)                                                    \
 	{                                                                                          \
-		const int64_t row = p->column.in * p->channels;                                    \
 		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
 		const T *in = (const T *)(p->in + first);                                          \
 		T *out = (T *)(p->out + first);                                                    \
-		for (int64_t ch = 0; ch < p->channels; ch++) {                                     \
-			T best = in[ch];                                                           \
-			int64_t at = ch;                                                           \
-			for (int64_t y = 0; y < a->y1 - a->y0; y++)                                \
-				for (int64_t x = 0; x < a->x1 - a->x0; x++) {                      \
-					int64_t k = y * row + x * p->channels + ch;                \
-					if (best < in[k]) {                                        \
-						best = in[k];                                      \
-						at = k;                                            \
-					}                                                          \
-				}                                                                  \
-			out[at] += grad[ch];                                                       \
-		}                                                                                  \
+		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
+			out[largest_##T(p, a, in, ch)] += grad[ch];                                \
 	}
 MAX_BACK(float)
 MAX_BACK(double)
@@ -218,6 +245,20 @@ static void average_back(const struct pool *p, int64_t image, const struct area 
 		}
 }
 
+static void max_back_by_two(const struct pool *p, int64_t from, int64_t to)
+{
+	size_t row = (size_t)(p->column.in * p->channels) * p->size;
+	const char *g = p->grad + pixel_at(p, from, 0, 0) / 4;
+
+	for (int64_t image = from; image < to; image++)
+		for (int64_t i = 0; i < p->row.out; i++, g += row / 2) {
+			size_t top = pixel_at(p, image, 2 * i, 0);
+			loops->pool[p->type].max_back(p->out + top, p->out + top + row, p->in + top,
+						      p->in + top + row, g, p->column.out,
+						      p->channels);
+		}
+}
+
 static void backward(void *arg, int64_t from, int64_t to)
 {
 	const struct pool *p = arg;
@@ -225,6 +266,10 @@ static void backward(void *arg, int64_t from, int64_t to)
 	MU_AUTO_FREE char *share = p->average ? mu_xmalloc(pixel) : NULL;
 	struct area a;
 
+	if (p->by_two && !p->average) {
+		max_back_by_two(p, from, to);
+		return;
+	}
 	memset(p->out + pixel_at(p, from, 0, 0), 0, pixel_at(p, to - from, 0, 0));
 	const char *g = p->grad + (size_t)(from * p->row.out * p->column.out) * pixel;
 	for (int64_t image = from; image < to; image++)
@@ -259,6 +304,7 @@ static int run_backward(struct kernel_call *c, struct pool *p, const struct mu_s
 		return rc;
 	p->grad = grad->data;
 	p->out = out->data;
+	p->by_two = is_by_two(p);
 	if (in->count)
 		kernel_parallel(c, p->batch, 1 + 16384 * p->batch / in->count, backward, p);
 	return 0;
@@ -281,6 +327,65 @@ static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(&want), mu_shape_str(&top->shape));
 	p.in = in->data;
 	return run_backward(c, &p, &in->shape, 2, err);
+}
+
+/* ---- what of a gradient goes on where the largest elements are ---- */
+
+#define MAX_OF(T)                                                                                  \
+	static void max_of_##T(const struct pool *p, int64_t image, const struct area *a, T *out)  \
+	{                                                                                          \
+		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
+		const T *in = (const T *)(p->in + first), *g = (const T *)(p->grad + first);       \
+		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
+			out[ch] = g[largest_##T(p, a, in, ch)];                                    \
+	}
+MAX_OF(float)
+MAX_OF(double)
+
+static void pick(void *arg, int64_t from, int64_t to)
+{
+	const struct pool *p = arg;
+	size_t pixel = (size_t)p->channels * p->size;
+	char *o = p->out + (size_t)(from * p->column.out) * pixel;
+	struct area a;
+
+	for (int64_t line = from; line < to; line++)
+		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
+			if (!area_of(p, line % p->row.out, j, &a))
+				memset(o, 0, pixel);
+			else if (p->type == MU_FLOAT)
+				max_of_float(p, line / p->row.out, &a, (float *)o);
+			else
+				max_of_double(p, line / p->row.out, &a, (double *)o);
+		}
+}
+
+static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *top = kernel_in(c, 1), *g = kernel_in(c, 2);
+	struct mu_tensor *out;
+	struct mu_shape want;
+	struct pool p;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, err)) ||
+	    (rc = output_shape(&p, &want, err)))
+		return rc;
+	if (!mu_shape_eq(&want, &top->shape) || !mu_shape_eq(&in->shape, &g->shape))
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Expected orig_output and grad of shapes %s and %s, but got %s and %s",
+		    mu_shape_str(&want), mu_shape_str(&in->shape), mu_shape_str(&top->shape),
+		    mu_shape_str(&g->shape));
+	if ((rc = kernel_out(c, 0, p.type, &want, &out, err)) || !want.count)
+		return rc;
+	p.in = in->data;
+	p.grad = g->data;
+	p.out = out->data;
+	int64_t lines = p.batch * p.row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pick, &p);
+	return 0;
 }
 
 static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
@@ -307,6 +412,8 @@ static const struct kernel rows[] = {
     {"MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = prepare},
     {"MaxPoolGrad", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
     {"MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
+    {"MaxPoolGradGrad", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
+    {"MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
     {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = prepare},
     {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = prepare},
 };

@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Random tensors.  With seeds that are not both zero the numbers are those TensorFlow draws: the
- * generator lives as long as the registered graph and each run reserves 256 draws an element. */
+ * generator belongs to the session and goes by the node's name, because a session registers the
+ * graph anew for each set of fetches, and each run reserves 256 draws an element. */
 #include <errno.h>
 #include <math.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <sys/random.h>
 
 #include "task/kernels/args.h"
@@ -11,45 +13,103 @@
 #include "task/kernels/half.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/philox.h"
+#include "task/runtime/runtime.h"
 
 enum { DRAWS_RESERVED = 256 };
 
 struct generator {
+	struct resource base;
 	pthread_mutex_t lock;
 	struct philox philox;
 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
-{
-	uint64_t seeds[2] = {(uint64_t)args_attr_int(n, "seed", 0),
-			     (uint64_t)args_attr_int(n, "seed2", 0)};
+/* A node of a registered graph; it finds its generator when it runs first. */
+struct random_node {
+	_Atomic(struct generator *) generator;
+};
 
-	if (!seeds[0] && !seeds[1] && getrandom(seeds, sizeof seeds, 0) != sizeof seeds)
-		return mu_fail_errno(err, errno, "no random seed from the system");
-	struct generator *g = MU_NEW(struct generator);
-	pthread_mutex_init(&g->lock, NULL);
-	g->philox = philox_seeded(seeds[0], seeds[1]);
-	*state = g;
-	return 0;
-}
-
-static void release(void *state)
+static void generator_free(struct resource *r)
 {
-	struct generator *g = state;
+	struct generator *g = MU_CONTAINER(r, struct generator, base);
 
 	pthread_mutex_destroy(&g->lock);
 	free(g);
 }
 
-static struct philox reserve(struct kernel_call *c, int64_t elements)
-{
-	struct generator *g = c->state;
+static const struct resource_type generator_type = {"random generator", .free = generator_free};
 
+static struct resource *generator_new(void *arg, struct mu_err *err)
+{
+	const struct mu_node *n = arg;
+	uint64_t seeds[2] = {(uint64_t)args_attr_int(n, "seed", 0),
+			     (uint64_t)args_attr_int(n, "seed2", 0)};
+
+	if (!seeds[0] && !seeds[1] && getrandom(seeds, sizeof seeds, 0) != sizeof seeds) {
+		mu_fail_errno(err, errno, "no random seed from the system");
+		return NULL;
+	}
+	struct generator *g = MU_NEW(struct generator);
+	resource_init(&g->base, &generator_type);
+	pthread_mutex_init(&g->lock, NULL);
+	g->philox = philox_seeded(seeds[0], seeds[1]);
+	return &g->base;
+}
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	*state = MU_NEW(struct random_node);
+	return 0;
+}
+
+static void release(void *state)
+{
+	struct random_node *r = state;
+	struct generator *g = atomic_load(&r->generator);
+
+	if (g)
+		resource_unref(&g->base);
+	free(r);
+}
+
+static int generator_of(struct kernel_call *c, struct generator **out, struct mu_err *err)
+{
+	struct random_node *r = c->state;
+	const char *session = c->step ? step_session(c->step) : "";
+	struct generator *none = NULL;
+	struct resource *made;
+	int rc = 0;
+
+	if ((*out = atomic_load(&r->generator)))
+		return 0;
+	if (*session)
+		rc = resources_find_or_create(c->runtime->resources, session, c->node->name,
+					      &generator_type, generator_new, (void *)c->node,
+					      &made, err);
+	else if (!(made = generator_new((void *)c->node, err)))
+		rc = -(int)err->code;
+	if (rc)
+		return rc;
+	*out = MU_CONTAINER(made, struct generator, base);
+	if (!atomic_compare_exchange_strong(&r->generator, &none, *out)) {
+		resource_unref(made); /* another run of the node was first */
+		*out = none;
+	}
+	return 0;
+}
+
+/* Where this run's draws begin. */
+static int reserve(struct kernel_call *c, int64_t elements, struct philox *out, struct mu_err *err)
+{
+	struct generator *g;
+	int rc = generator_of(c, &g, err);
+
+	if (rc)
+		return rc;
 	pthread_mutex_lock(&g->lock);
-	struct philox mine = g->philox;
+	*out = g->philox;
 	philox_skip(&g->philox, (uint64_t)elements * DRAWS_RESERVED);
 	pthread_mutex_unlock(&g->lock);
-	return mine;
+	return 0;
 }
 
 /* ---- from bits to numbers ---- */
@@ -160,28 +220,23 @@ static const struct distribution {
   normal = {normal_floats_group, normal_doubles_group, 0},
   truncated = {truncated_floats_group, truncated_doubles_group, DRAWS_RESERVED};
 
-static int fill(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
+/* Output 0 as shape of draws from `base` on. */
+static int draw(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,
+		const struct mu_shape *shape, const struct philox *base, struct mu_err *err)
 {
-	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_FLOAT);
-	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc = args_shape(c, 0, &shape, err);
+	int rc = kernel_out(c, 0, t, shape, &out, err);
 
 	if (rc)
 		return rc;
-	if (t != MU_FLOAT && t != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(t));
-	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
 	int64_t group = t == MU_FLOAT ? 4 : 2, skip = d->skip * group / 4;
 	size_t size = mu_dtype_size(t);
-	struct philox base = reserve(c, shape.count), at = base;
-	for (int64_t i = 0; i < shape.count; i += group) {
+	struct philox at = *base;
+	for (int64_t i = 0; i < shape->count; i += group) {
 		double room[4];
-		int64_t n = shape.count - i < group ? shape.count - i : group;
+		int64_t n = shape->count - i < group ? shape->count - i : group;
 		if (skip) {
-			at = base;
+			at = *base;
 			philox_skip(&at, (uint64_t)(i / group * skip));
 		}
 		(t == MU_FLOAT ? d->floats : d->doubles)(&at, room);
@@ -190,20 +245,64 @@ static int fill(struct kernel_call *c, const struct distribution *d, struct mu_e
 	return 0;
 }
 
-static int random_uniform(struct kernel_call *c, struct mu_err *err)
+/* What all distributions are asked for. */
+static int wanted(const struct kernel_call *c, enum mu_dtype *t, struct mu_shape *shape,
+		  struct mu_err *err)
 {
-	return fill(c, &uniform, err);
+	*t = args_attr_type(c->node, "dtype", MU_FLOAT);
+	if (*t != MU_FLOAT && *t != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(*t));
+	return args_shape(c, 0, shape, err);
 }
 
-static int random_normal(struct kernel_call *c, struct mu_err *err)
+static int fill(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
 {
-	return fill(c, &normal, err);
+	struct mu_shape shape;
+	struct philox base;
+	enum mu_dtype t;
+	int rc;
+
+	if ((rc = wanted(c, &t, &shape, err)) || (rc = reserve(c, shape.count, &base, err)))
+		return rc;
+	return draw(c, d, t, &shape, &base, err);
 }
 
-static int truncated_normal(struct kernel_call *c, struct mu_err *err)
+/* Two seeds that the caller gives, mixed once by the generator itself so that neither is the
+ * better one to vary. */
+static int fill_stateless(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
 {
-	return fill(c, &truncated, err);
+	struct mu_shape shape;
+	enum mu_dtype t;
+	int64_t seeds[2];
+	uint32_t x[4];
+	int n, rc;
+
+	if ((rc = wanted(c, &t, &shape, err)) || (rc = args_ints(c, 1, seeds, 2, &n, err)))
+		return rc;
+	if (n != 2 || kernel_in(c, 1)->shape.rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "seed must have shape [2], not %s",
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	uint64_t a = (uint64_t)seeds[0], b = (uint64_t)seeds[1];
+	struct philox base = {
+	    .counter = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)},
+	    .key = {0x3ec8f720, 0x02461e29}};
+	philox_next(&base, x);
+	base = (struct philox){.counter = {0, 0, x[2], x[3]}, .key = {x[0], x[1]}};
+	return draw(c, d, t, &shape, &base, err);
 }
+
+#define DRAW(name, how, distribution)                                                              \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return how(c, &(distribution), err);                                               \
+	}
+DRAW(random_uniform, fill, uniform)
+DRAW(random_normal, fill, normal)
+DRAW(truncated_normal, fill, truncated)
+DRAW(stateless_uniform, fill_stateless, uniform)
+DRAW(stateless_normal, fill_stateless, normal)
+DRAW(stateless_truncated, fill_stateless, truncated)
 
 static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 {
@@ -219,9 +318,10 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Need minval < maxval, got %lld >= %lld",
 			       (long long)low, (long long)high);
 	enum mu_dtype t = kernel_in(c, 1)->dtype;
-	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
+	struct philox p;
+	if ((rc = kernel_out(c, 0, t, &shape, &out, err)) ||
+	    (rc = reserve(c, shape.count, &p, err)))
 		return rc;
-	struct philox p = reserve(c, shape.count);
 	uint64_t span = (uint64_t)high - (uint64_t)low;
 	int per = t == MU_INT32 ? 4 : 2;
 	uint32_t x[4] = {0};
@@ -250,10 +350,10 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 	if (!order)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory to shuffle %lld rows",
 			       (long long)n);
+	struct philox p;
 	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
-	if (rc)
+	if (rc || (rc = reserve(c, n, &p, err)))
 		return rc;
-	struct philox p = reserve(c, n);
 	for (int64_t i = 0; i < n; i++)
 		order[i] = i;
 	for (int64_t i = n - 1; i > 0; i--) {
@@ -273,8 +373,13 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 		op, KERNEL_NO_FOLD, .run = fn, .prepare = prepare, .release = release              \
 	}
 static const struct kernel rows[] = {
-    RANDOM("RandomUniform", random_uniform),     RANDOM("RandomStandardNormal", random_normal),
-    RANDOM("TruncatedNormal", truncated_normal), RANDOM("RandomUniformInt", random_uniform_int),
+    RANDOM("RandomUniform", random_uniform),
+    RANDOM("RandomStandardNormal", random_normal),
+    RANDOM("TruncatedNormal", truncated_normal),
+    RANDOM("RandomUniformInt", random_uniform_int),
     RANDOM("RandomShuffle", random_shuffle),
+    {"StatelessRandomUniform", .run = stateless_uniform},
+    {"StatelessRandomNormal", .run = stateless_normal},
+    {"StatelessTruncatedNormal", .run = stateless_truncated},
 };
 KERNEL_TABLE(random, rows)

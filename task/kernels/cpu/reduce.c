@@ -5,76 +5,11 @@
 #include <math.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
+#include "task/kernels/columns.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
-
-struct fold {
-	int rank;
-	int64_t dim[MU_MAX_RANK];
-	bool reduced[MU_MAX_RANK];
-	int64_t in_stride[MU_MAX_RANK], out_stride[MU_MAX_RANK];
-};
-
-static int read_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err)
-{
-	const struct mu_shape *s = &kernel_in(c, 0)->shape;
-	const struct mu_tensor *axes = kernel_in(c, 1);
-	int rc = args_is_int(c, 1, err);
-
-	if (rc)
-		return rc;
-	for (int64_t i = 0; i < axes->shape.count; i++) {
-		int64_t a = mu_tensor_int(axes, i);
-		if (a < -s->rank || a >= s->rank)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid reduction dimension (%lld for input with %d "
-				       "dimension(s)",
-				       (long long)a, s->rank);
-		reduced[a < 0 ? a + s->rank : a] = true;
-	}
-	return 0;
-}
-
-static int out_shape(const struct mu_shape *in, const bool *reduced, bool keep,
-		     struct mu_shape *out, struct mu_err *err)
-{
-	struct mu_shape s = mu_shape_scalar();
-	int rc = 0;
-
-	for (int i = 0; i < in->rank && !rc; i++)
-		if (!reduced[i] || keep)
-			rc = mu_shape_push(&s, reduced[i] ? 1 : in->dim[i], err);
-	*out = s;
-	return rc;
-}
-
-static void make_fold(struct fold *f, const struct mu_shape *in, const bool *reduced)
-{
-	f->rank = 0;
-	for (int i = 0; i < in->rank; i++) {
-		if (in->dim[i] == 1)
-			continue;
-		if (f->rank && f->reduced[f->rank - 1] == reduced[i]) {
-			f->dim[f->rank - 1] *= in->dim[i];
-			continue;
-		}
-		f->dim[f->rank] = in->dim[i];
-		f->reduced[f->rank++] = reduced[i];
-	}
-	if (!f->rank) {
-		f->rank = 1;
-		f->dim[0] = 1;
-		f->reduced[0] = false;
-	}
-	int64_t in_stride = 1, out_stride = 1;
-	for (int i = f->rank; i-- > 0;) {
-		f->in_stride[i] = in_stride;
-		f->out_stride[i] = f->reduced[i] ? 0 : out_stride;
-		in_stride *= f->dim[i];
-		out_stride *= f->reduced[i] ? 1 : f->dim[i];
-	}
-}
 
 static void walk(const struct fold *f, int level, const struct reduce_loops *l, size_t size,
 		 char *out, const char *in)
@@ -86,6 +21,10 @@ static void walk(const struct fold *f, int level, const struct reduce_loops *l, 
 			l->row(out, in, n);
 		else
 			l->add(out, in, n);
+		return;
+	}
+	if (level == f->rank - 2 && f->reduced[level]) {
+		columns_reduce(l, size, out, in, n, f->dim[level + 1]);
 		return;
 	}
 	for (int64_t i = 0; i < n; i++)
@@ -100,22 +39,22 @@ static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tenso
 	const struct reduce_loops *l = &loops->reduce[op][in->dtype];
 	bool reduced[MU_MAX_RANK] = {false};
 	struct mu_shape shape;
-	int rc = read_axes(c, reduced, err);
+	int rc = check_axes(c, reduced, err);
 
 	if (rc)
 		return rc;
 	if (!l->start)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(in->dtype));
-	if ((rc = out_shape(&in->shape, reduced, args_attr_bool(c->node, "keep_dims", false),
-			    &shape, err)) ||
+	if ((rc = fold_shape(&in->shape, reduced, args_attr_bool(c->node, "keep_dims", false),
+			     &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, out, err)))
 		return rc;
 	*each = shape.count ? in->shape.count / shape.count : 0;
 	l->start((*out)->data, shape.count);
 	if (in->shape.count) {
 		struct fold f;
-		make_fold(&f, &in->shape, reduced);
+		fold_make(&f, &in->shape, reduced);
 		walk(&f, 0, l, mu_dtype_size(in->dtype), (*out)->data, in->data);
 	}
 	return 0;

@@ -165,23 +165,74 @@ static int sparse_segment(struct kernel_call *c, enum divide how, struct mu_err 
 
 /* ---- gradients: grad, indices, segment_ids, rows of the result ---- */
 
+static int by_number(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The rows that are picked, each once, in order; *n of them. */
+static int64_t *sorted_once(const struct mu_tensor *picked, int64_t *n)
+{
+	int64_t *all = calloc((size_t)picked->shape.count + 1, sizeof *all), kept = 0;
+
+	for (int64_t i = 0; all && i < picked->shape.count; i++)
+		all[i] = mu_tensor_int(picked, i);
+	if (all)
+		qsort(all, (size_t)picked->shape.count, sizeof *all, by_number);
+	for (int64_t i = 0; all && i < picked->shape.count; i++)
+		if (!i || all[i] != all[i - 1])
+			all[kept++] = all[i];
+	*n = kept;
+	return all;
+}
+
+/* The newer ops give only the rows that anything goes to, and their numbers. */
+static int give_numbers(struct kernel_call *c, const int64_t *numbers, int64_t n,
+			struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 1)->dtype;
+	struct mu_shape shape = mu_shape_vec(n);
+	struct mu_tensor *out;
+	int rc = kernel_out(c, 1, t, &shape, &out, err);
+
+	for (int64_t i = 0; i < n && !rc; i++)
+		if (t == MU_INT64)
+			MU_DATA(int64_t, out)[i] = numbers[i];
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)numbers[i];
+	return rc;
+}
+
 static int sparse_segment_grad(struct kernel_call *c, enum divide how, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, 0), *picked = kernel_in(c, 1);
 	const struct mu_tensor *ids = kernel_in(c, 2);
 	struct mu_shape shape = mu_shape_scalar();
+	MU_AUTO_FREE int64_t *numbers = NULL;
 	struct mu_tensor *out;
 	int64_t n, row = 1;
 	int rc;
 
 	if ((rc = check_data(c, RED_SUM, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_int(c, 3, &n, err)))
+	    (rc = args_is_int(c, 1, err)) || (rc = args_int(c, 3, &n, err)))
 		return rc;
 	if (picked->shape.count != ids->shape.count)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "segment_ids and indices should have same size.");
 	if ((rc = check_ids(ids, false, grad->shape.dim[0], err)) ||
-	    (rc = rows_check(picked, n, err)) || (rc = mu_shape_push(&shape, n, err)))
+	    (rc = rows_check(picked, n, err)))
+		return rc;
+	if (c->n_out > 1) {
+		numbers = sorted_once(picked, &n);
+		if (!numbers)
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld indices",
+				       (long long)picked->shape.count);
+		if ((rc = give_numbers(c, numbers, n, err)))
+			return rc;
+	}
+	if ((rc = mu_shape_push(&shape, n, err)))
 		return rc;
 	for (int d = 1; d < grad->shape.rank; row *= grad->shape.dim[d++])
 		if ((rc = mu_shape_push(&shape, grad->shape.dim[d], err)))
@@ -196,13 +247,15 @@ static int sparse_segment_grad(struct kernel_call *c, enum divide how, struct mu
 			       (long long)row);
 	elems_zero(grad->dtype, out->data, 0, shape.count);
 	for (int64_t i = 0; i < ids->shape.count; i++) {
-		int64_t id = mu_tensor_int(ids, i);
+		int64_t id = mu_tensor_int(ids, i), to = mu_tensor_int(picked, i);
+		if (numbers)
+			to = (int64_t *)bsearch(&to, numbers, (size_t)n, sizeof to, by_number) -
+			     numbers;
 		elems_copy(grad->dtype, scaled, 0, grad->data, id * row, row);
 		if (by[id] != 1)
 			scale(grad->dtype, scaled, row, BIN_Mul, 1 / by[id]);
 		loops->reduce[RED_SUM][grad->dtype].add(
-		    (char *)out->data + (size_t)(mu_tensor_int(picked, i) * row) * size, scaled,
-		    row);
+		    (char *)out->data + (size_t)(to * row) * size, scaled, row);
 	}
 	return 0;
 }
@@ -238,5 +291,8 @@ static const struct kernel rows[] = {
     {"SparseSegmentSumGrad", .run = sparse_sum_grad},
     {"SparseSegmentMeanGrad", .run = sparse_mean_grad},
     {"SparseSegmentSqrtNGrad", .run = sparse_sqrt_n_grad},
+    {"SparseSegmentSumGradV2", .run = sparse_sum_grad},
+    {"SparseSegmentMeanGradV2", .run = sparse_mean_grad},
+    {"SparseSegmentSqrtNGradV2", .run = sparse_sqrt_n_grad},
 };
 KERNEL_TABLE(segment, rows)

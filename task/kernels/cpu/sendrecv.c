@@ -1,19 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* _Send and _Recv: the ends of an edge that was cut between two tasks, or between a task and its
  * client.  The rendezvous key is made once; only inside loops does it differ from call to call. */
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "lib/graph/device_name.h"
 #include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
+#include "task/runtime/traffic.h"
 
 struct edge {
-	size_t prefix;       /* length of the key without "frame:iteration" */
-	enum mu_dtype dtype; /* _Recv: what must arrive */
-	char key[];          /* for 0:0 */
+	size_t prefix;                /* length of the key without "frame:iteration" */
+	enum mu_dtype dtype;          /* _Recv: what must arrive */
+	struct traffic_line *traffic; /* with the task at the other end; NULL: this task */
+	char key[];                   /* for 0:0 */
 };
 
-static int edge_prepare(const struct mu_node *n, void **state, struct mu_err *err)
+static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
 {
 	const char *name, *from, *to;
 	int64_t incarnation;
@@ -29,6 +34,11 @@ static int edge_prepare(const struct mu_node *n, void **state, struct mu_err *er
 	struct edge *e = mu_xmalloc(sizeof *e + key.len + sizeof "0:0");
 	e->prefix = key.len;
 	e->dtype = MU_DT_INVALID;
+	e->traffic = NULL;
+	if (rt && (mu_device_task_len(from) != mu_device_task_len(to) ||
+		   strncmp(from, to, mu_device_task_len(from)) != 0))
+		e->traffic =
+		    traffic_line(rt->traffic, mu_span_of(strcmp(n->device, to) == 0 ? from : to));
 	memcpy(e->key, key.data, key.len);
 	memcpy(e->key + key.len, "0:0", sizeof "0:0");
 	*state = e;
@@ -38,7 +48,7 @@ static int edge_prepare(const struct mu_node *n, void **state, struct mu_err *er
 static int send_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			struct mu_err *err)
 {
-	return edge_prepare(n, state, err);
+	return edge_prepare(n, rt, state, err);
 }
 
 static int recv_prepare(const struct mu_node *n, struct runtime *rt, void **state,
@@ -47,7 +57,7 @@ static int recv_prepare(const struct mu_node *n, struct runtime *rt, void **stat
 	enum mu_dtype dtype;
 	int rc = mu_node_attr_type(n, "tensor_type", &dtype, err);
 
-	if (rc || (rc = edge_prepare(n, state, err)))
+	if (rc || (rc = edge_prepare(n, rt, state, err)))
 		return rc;
 	((struct edge *)*state)->dtype = mu_dtype_base(dtype);
 	return 0;
@@ -65,13 +75,27 @@ static const char *key_of(const struct kernel_call *c, struct mu_buf *b)
 	return b->data;
 }
 
+static void count(const struct kernel_call *c, uint64_t in, uint64_t out)
+{
+	const struct edge *e = c->state;
+
+	if (!e->traffic)
+		return;
+	if (in)
+		atomic_fetch_add_explicit(&e->traffic->in, in, memory_order_relaxed);
+	if (out)
+		atomic_fetch_add_explicit(&e->traffic->out, out, memory_order_relaxed);
+}
+
 static int send_run(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor t = {0};
 
-	if (!c->dead_input)
+	if (!c->dead_input) {
 		t = mu_tensor_ref(kernel_in(c, 0));
+		count(c, 0, mu_tensor_bytes(&t));
+	}
 	return rendezvous_send(step_rendezvous(c->step), key_of(c, &b), t, c->dead_input, err);
 }
 
@@ -95,6 +119,7 @@ static void received(void *arg, const struct mu_err *err, struct mu_tensor *tens
 		kernel_finish(c, &wrong);
 		return;
 	} else {
+		count(c, mu_tensor_bytes(tensor), 0);
 		kernel_out_take(c, 0, *tensor);
 	}
 	kernel_finish(c, NULL);

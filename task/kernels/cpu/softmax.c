@@ -1,58 +1,41 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, its logarithm and the two cross entropies, row by row. */
-#include <math.h>
+#include <tgmath.h>
 
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
 
-/* Row by row: shifted = x - max(x); e = exp(shifted); returns sum(e). */
 #define ROW_FUNCTIONS(T, dt)                                                                       \
-	static T row_max_##T(const T *x, int64_t n)                                                \
-	{                                                                                          \
-		T most = -(T)INFINITY;                                                             \
-		loops->reduce[RED_MAX][dt].row(&most, x, n);                                       \
-		return most;                                                                       \
-	}                                                                                          \
-	static T row_exp_##T(T *e, const T *x, int64_t n)                                          \
-	{                                                                                          \
-		T most = row_max_##T(x, n), sum = 0;                                               \
-		loops->binary[BIN_Sub][dt](e, x, &most, n, RIGHT_SCALAR);                          \
-		loops->unary[UN_Exp][dt](e, e, n);                                                 \
-		loops->reduce[RED_SUM][dt].row(&sum, e, n);                                        \
-		return sum;                                                                        \
-	}                                                                                          \
-	static void softmax_row_##T(T *o, const T *x, int64_t n)                                   \
-	{                                                                                          \
-		T scale = 1 / row_exp_##T(o, x, n);                                                \
-		loops->binary[BIN_Mul][dt](o, o, &scale, n, RIGHT_SCALAR);                         \
-	}                                                                                          \
 	static void log_softmax_row_##T(T *o, const T *x, int64_t n)                               \
 	{                                                                                          \
-		T most = row_max_##T(x, n), sum = row_exp_##T(o, x, n);                            \
-		T shift = most + (T)log((double)sum);                                              \
+		T stats[2];                                                                        \
+		loops->softmax[dt](o, x, n, stats);                                                \
+		T shift = stats[0] + log(stats[1]);                                                \
 		loops->binary[BIN_Sub][dt](o, x, &shift, n, RIGHT_SCALAR);                         \
 	}                                                                                          \
 	/* back = softmax(x) - labels; returns the row's loss. */                                  \
 	static T dense_loss_row_##T(T *back, const T *x, const T *labels, int64_t n)               \
 	{                                                                                          \
-		T most = row_max_##T(x, n), sum = row_exp_##T(back, x, n), loss = 0;               \
-		T log_sum = (T)log((double)sum);                                                   \
+		T stats[2], loss = 0;                                                              \
+		loops->softmax[dt](back, x, n, stats);                                             \
+		T log_sum = log(stats[1]);                                                         \
 		for (int64_t i = 0; i < n; i++) {                                                  \
 			if (labels[i] != 0)                                                        \
-				loss += labels[i] * (log_sum - (x[i] - most));                     \
-			back[i] = back[i] / sum - labels[i];                                       \
+				loss += labels[i] * (log_sum - (x[i] - stats[0]));                 \
+			back[i] -= labels[i];                                                      \
 		}                                                                                  \
 		return loss;                                                                       \
 	}                                                                                          \
 	static T sparse_loss_row_##T(T *back, const T *x, int64_t label, int64_t n)                \
 	{                                                                                          \
-		T most = row_max_##T(x, n), sum = row_exp_##T(back, x, n), scale = 1 / sum;        \
-		loops->binary[BIN_Mul][dt](back, back, &scale, n, RIGHT_SCALAR);                   \
+		T stats[2];                                                                        \
+		loops->softmax[dt](back, x, n, stats);                                             \
 		back[label] -= 1;                                                                  \
-		return (T)log((double)sum) - (x[label] - most);                                    \
+		return log(stats[1]) - (x[label] - stats[0]);                                      \
 	}
 ROW_FUNCTIONS(float, MU_FLOAT)
 ROW_FUNCTIONS(double, MU_DOUBLE)
@@ -67,8 +50,36 @@ static int need_real(const struct kernel_call *c, struct mu_err *err)
 			     mu_dtype_name(t));
 }
 
+/* Each row by itself, on all threads. */
+struct rows {
+	enum mu_dtype type;
+	bool logarithm;
+	int64_t n;
+	const char *in;
+	char *out;
+};
+
+static void run_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct rows *r = arg;
+	size_t row = (size_t)r->n * mu_dtype_size(r->type);
+	double stats[2];
+
+	for (int64_t i = from; i < to; i++) {
+		void *o = r->out + (size_t)i * row;
+		const void *x = r->in + (size_t)i * row;
+		if (!r->logarithm)
+			loops->softmax[r->type](o, x, r->n, stats);
+		else if (r->type == MU_FLOAT)
+			log_softmax_row_float(o, x, r->n);
+		else
+			log_softmax_row_double(o, x, r->n);
+	}
+}
+
 static int rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
 {
+	enum { WORTH = 16384 }; /* elements worth another thread */
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	int rc = need_real(c, err);
@@ -78,16 +89,11 @@ static int rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
 	if (in->shape.rank < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must have >= 1 dimension, got %s",
 			       mu_shape_str(&in->shape));
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
 	int64_t n = in->shape.dim[in->shape.rank - 1];
-	for (int64_t at = 0; at < in->shape.count; at += n)
-		if (in->dtype == MU_FLOAT)
-			(logarithm ? log_softmax_row_float : softmax_row_float)(
-			    MU_DATA(float, out) + at, MU_DATA(float, in) + at, n);
-		else
-			(logarithm ? log_softmax_row_double : softmax_row_double)(
-			    MU_DATA(double, out) + at, MU_DATA(double, in) + at, n);
+	struct rows r = {in->dtype, logarithm, n, in->data, out->data};
+	kernel_parallel(c, in->shape.count / n, 1 + WORTH / n, run_rows, &r);
 	return 0;
 }
 
@@ -120,6 +126,22 @@ static int stretch(const struct kernel_call *c, unsigned i, const struct mu_shap
 	return rc;
 }
 
+int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err)
+{
+	int rc = args_same_type(c, 0, 1, err);
+
+	if (rc)
+		return rc;
+	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, both, NULL) ||
+	    both->rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "logits and labels must be broadcastable: logits_size=%s "
+			       "labels_size=%s",
+			       mu_shape_str(&kernel_in(c, 0)->shape),
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	return 0;
+}
+
 static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR logits = {0}, labels = {0};
@@ -127,15 +149,8 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = need_real(c, err)) || (rc = args_same_type(c, 0, 1, err)))
+	if ((rc = need_real(c, err)) || (rc = check_cross_entropy(c, &shape, err)))
 		return rc;
-	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, &shape, NULL) ||
-	    shape.rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "logits and labels must be broadcastable: logits_size=%s "
-			       "labels_size=%s",
-			       mu_shape_str(&kernel_in(c, 0)->shape),
-			       mu_shape_str(&kernel_in(c, 1)->shape));
 	struct mu_shape rows = mu_shape_vec(shape.dim[0]);
 	int64_t n = shape.dim[1];
 	if ((rc = stretch(c, 0, &shape, &logits, err)) ||
@@ -160,6 +175,21 @@ static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0), *labels = kernel_in(c, 1);
+
+	if (logits->shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must be 2-D, but got shape %s",
+			       mu_shape_str(&logits->shape));
+	if (labels->shape.rank != 1 || labels->shape.dim[0] != logits->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "logits and labels must have the same first dimension, got logits "
+			       "shape %s and labels shape %s",
+			       mu_shape_str(&logits->shape), mu_shape_str(&labels->shape));
+	return 0;
+}
+
 static int check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)
 {
 	for (int64_t r = 0; r < labels->shape.count; r++) {
@@ -181,14 +211,8 @@ static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = need_real(c, err)) || (rc = args_is_int(c, 1, err)))
 		return rc;
-	if (logits->shape.rank != 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must be 2-D, but got shape %s",
-			       mu_shape_str(&logits->shape));
-	if (labels->shape.rank != 1 || labels->shape.dim[0] != logits->shape.dim[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "logits and labels must have the same first dimension, got logits "
-			       "shape %s and labels shape %s",
-			       mu_shape_str(&logits->shape), mu_shape_str(&labels->shape));
+	if ((rc = check_sparse_cross_entropy(c, err)))
+		return rc;
 	int64_t n = logits->shape.dim[1];
 	if ((rc = check_labels(labels, n, err)) ||
 	    (rc = kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err)) ||

@@ -131,7 +131,7 @@ static int assign(struct kernel_call *c, struct mu_err *err)
 			       mu_pshape_str(&shape), mu_shape_str(&t->shape));
 	/* Updates go to the buffer itself, so it must be nobody else's (a constant's, say). */
 	struct mu_tensor own;
-	if (mu_tensor_is_sole(t)) {
+	if (mu_tensor_is_own(t) || t->buf->device) { /* on a GPU updates see to that themselves */
 		own = mu_tensor_ref(t);
 	} else {
 		int rc = mu_tensor_copy(&own, t, err);

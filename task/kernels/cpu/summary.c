@@ -5,12 +5,20 @@
 #include "lib/base/map.h"
 #include "lib/base/pb.h"
 #include "lib/io/event_writer.h"
+#include "lib/tensor/tensor_proto.h"
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
+#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 
 /* Field numbers of Summary and Summary.Value. */
-enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_SIMPLE = 2 };
+enum {
+	SUMMARY_VALUE = 1,
+	VALUE_TAG = 1,
+	VALUE_SIMPLE = 2,
+	VALUE_TENSOR = 8,
+	VALUE_METADATA = 9,
+};
 
 static int give_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
 {
@@ -20,13 +28,6 @@ static int give_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_e
 	if (!rc)
 		kernel_out_take(c, 0, t);
 	return rc;
-}
-
-static struct mu_span tag_at(const struct mu_tensor *tags, int64_t i)
-{
-	const struct mu_string *s = &MU_DATA(struct mu_string, tags)[i];
-
-	return (struct mu_span){s->data ? s->data : "", s->len};
 }
 
 static int scalar_summary(struct kernel_call *c, struct mu_err *err)
@@ -50,10 +51,30 @@ static int scalar_summary(struct kernel_call *c, struct mu_err *err)
 		convert(MU_FLOAT, &v, values->dtype,
 			(char *)values->data + (size_t)i * mu_dtype_size(values->dtype), 1);
 		size_t at = mu_pb_begin(&b, SUMMARY_VALUE);
-		mu_pb_put_bytes(&b, VALUE_TAG, tag_at(tags, i));
+		mu_pb_put_bytes(&b, VALUE_TAG, elems_span(tags, i));
 		mu_pb_put_float(&b, VALUE_SIMPLE, v);
 		mu_pb_end(&b, at);
 	}
+	return give_bytes(c, &b, err);
+}
+
+static int tensor_summary(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_type(c, 2, MU_STRING, err)))
+		return rc;
+	if (kernel_in(c, 0)->shape.count != 1 || kernel_in(c, 2)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "tag and serialized_summary_metadata must be scalars");
+	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
+	mu_pb_put_bytes(&b, VALUE_TAG, elems_span(kernel_in(c, 0), 0));
+	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
+	mu_tensor_write(&b, kernel_in(c, 1));
+	mu_pb_end(&b, tensor);
+	mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 2), 0));
+	mu_pb_end(&b, value);
 	return give_bytes(c, &b, err);
 }
 
@@ -70,7 +91,7 @@ static int histogram_summary(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	if (tag->shape.count != 1 || !convert_known(MU_DOUBLE, values->dtype))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "tags must be scalar and values numbers");
-	struct mu_span name = tag_at(tag, 0);
+	struct mu_span name = elems_span(tag, 0);
 	if ((rc = mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err)))
 		return rc;
 	convert(MU_DOUBLE, wide.data, values->dtype, values->data, values->shape.count);
@@ -120,7 +141,7 @@ static int merge_summary(struct kernel_call *c, struct mu_err *err)
 		const struct mu_tensor *t = kernel_in(c, i);
 		rc = args_type(c, i, MU_STRING, err);
 		for (int64_t k = 0; !rc && k < t->shape.count; k++) {
-			struct mu_span s = tag_at(t, k);
+			struct mu_span s = elems_span(t, k);
 			rc = note_tags(&seen, s, err);
 			mu_buf_put(&b, s.data, s.len);
 		}
@@ -131,6 +152,7 @@ static int merge_summary(struct kernel_call *c, struct mu_err *err)
 
 static const struct kernel rows[] = {
     {"ScalarSummary", .run = scalar_summary},
+    {"TensorSummaryV2", .run = tensor_summary},
     {"HistogramSummary", .run = histogram_summary},
     {"MergeSummary", .run = merge_summary},
 };

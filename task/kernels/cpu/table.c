@@ -10,6 +10,7 @@
 #include "task/kernels/elems.h"
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/vocabulary_file.h"
 
 struct table {
 	struct resource base;
@@ -212,15 +213,12 @@ static bool same_value(const struct table *t, int64_t at, const struct mu_tensor
 		      (const char *)values->data + (size_t)i * size, size) == 0;
 }
 
-/* A table filled once: a second time it must hold what it is given. */
-static int initialize(struct kernel_call *c, struct mu_err *err)
+/* A table filled once: a second time nothing happens. */
+static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
+		     struct mu_err *err)
 {
-	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)) || (rc = check_pair(c, t, err)))
-		return rc;
-	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
 	if (t->filled && !t->is_mutable)
 		return 0;
 	for (int64_t i = 0; i < keys->shape.count; i++) {
@@ -233,6 +231,32 @@ static int initialize(struct kernel_call *c, struct mu_err *err)
 	}
 	t->filled = true;
 	return 0;
+}
+
+static int initialize(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	int rc;
+
+	if ((rc = hold(c, &t, err)) || (rc = check_pair(c, t, err)))
+		return rc;
+	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
+}
+
+static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR keys = {0};
+	MU_AUTO_TENSOR values = {0};
+	HELD *t = NULL;
+	int rc;
+
+	if ((rc = hold(c, &t, err)))
+		return rc;
+	if (t->row != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a text file gives one value a key");
+	if ((rc = vocabulary_pairs(c, t->key, t->value, &keys, &values, err)))
+		return rc;
+	return fill_once(t, &keys, &values, err);
 }
 
 static int insert(struct kernel_call *c, struct mu_err *err)
@@ -368,6 +392,8 @@ static const struct kernel rows[] = {
     {"MutableHashTableOfTensorsV2", .run = make},
     {"InitializeTableV2", .run = initialize},
     {"InitializeTable", .run = initialize},
+    {"InitializeTableFromTextFileV2", .run = initialize_from_file},
+    {"InitializeTableFromTextFile", .run = initialize_from_file},
     {"LookupTableFindV2", .run = lookup},
     {"LookupTableFind", .run = lookup},
     {"LookupTableInsertV2", .run = insert},

@@ -6,7 +6,6 @@
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
 
 /* ---- TopKV2 ---- */
 
@@ -115,73 +114,30 @@ static int diag_part(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- ScatterNd ---- */
-
-static int check_scatter(const struct kernel_call *c, const struct mu_shape *shape, int *depth,
-			 struct mu_err *err)
+static int diag(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_shape *is = &kernel_in(c, 0)->shape, *us = &kernel_in(c, 1)->shape;
-
-	if (is->rank < 1 || is->dim[is->rank - 1] > shape->rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Indices and updates specified for an output of shape %s: indices "
-			       "have shape %s",
-			       mu_shape_str(shape), mu_shape_str(is));
-	*depth = (int)is->dim[is->rank - 1];
-	bool fits = us->rank == is->rank - 1 + shape->rank - *depth;
-	for (int d = 0; fits && d < us->rank; d++)
-		fits = us->dim[d] ==
-		       (d < is->rank - 1 ? is->dim[d] : shape->dim[*depth + d - (is->rank - 1)]);
-	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Dimensions of updates %s must match indices %s and the output %s",
-			       mu_shape_str(us), mu_shape_str(is), mu_shape_str(shape));
-	return 0;
-}
-
-static int scatter_nd(struct kernel_call *c, struct mu_err *err)
-{
-	const struct mu_tensor *indices = kernel_in(c, 0), *updates = kernel_in(c, 1);
-	binary_loop *add = loops->binary[BIN_AddV2][updates->dtype];
-	int64_t row = 1, n = 1;
-	struct mu_shape shape;
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape shape = in->shape;
 	struct mu_tensor *out;
-	int depth = 0, rc;
+	int rc = 0;
 
-	if ((rc = args_is_int(c, 0, err)) || (rc = args_shape(c, 2, &shape, err)) ||
-	    (rc = check_scatter(c, &shape, &depth, err)))
+	if (in->shape.rank == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Input must be at least rank 1, got 0");
+	for (int d = 0; d < in->shape.rank && !rc; d++)
+		rc = mu_shape_push(&shape, in->shape.dim[d], err);
+	if (rc || (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
 		return rc;
-	if (!add)
-		return mu_fail(err, MU_UNIMPLEMENTED, "ScatterNd has no kernel for type %s",
-			       mu_dtype_name(updates->dtype));
-	if ((rc = kernel_out(c, 0, updates->dtype, &shape, &out, err)))
-		return rc;
-	elems_zero(out->dtype, out->data, 0, shape.count);
-	for (int d = depth; d < shape.rank; d++)
-		row *= shape.dim[d];
-	for (int d = 0; d < indices->shape.rank - 1; d++)
-		n *= indices->shape.dim[d];
-	size_t size = mu_dtype_size(out->dtype);
-	for (int64_t i = 0; i < n; i++) {
-		int64_t at = 0;
-		for (int d = 0; d < depth; d++) {
-			int64_t k = mu_tensor_int(indices, i * depth + d);
-			if (k < 0 || k >= shape.dim[d])
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "indices[%lld] = [..%lld..] does not index into "
-					       "shape %s",
-					       (long long)i, (long long)k, mu_shape_str(&shape));
-			at = at * shape.dim[d] + k;
-		}
-		char *to = (char *)out->data + (size_t)(at * row) * size;
-		add(to, to, (const char *)updates->data + (size_t)(i * row) * size, row, BOTH_RUN);
-	}
+	int64_t n = in->shape.count;
+	struct view diagonal = {.rank = 1, .dim = {n}, .stride = {n + 1}};
+	elems_zero(in->dtype, out->data, 0, shape.count);
+	if (n)
+		view_write(in->dtype, out->data, &diagonal, in->data);
 	return 0;
 }
 
 static const struct kernel rows[] = {
     {"TopKV2", .run = top_k},
     {"DiagPart", .run = diag_part},
-    {"ScatterNd", .run = scatter_nd},
+    {"Diag", .run = diag},
 };
 KERNEL_TABLE(top_k, rows)

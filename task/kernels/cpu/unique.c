@@ -27,6 +27,15 @@ static int check_type(const struct mu_tensor *t, struct mu_err *err)
 	return 0;
 }
 
+/* The type of the indices that go out. */
+static int index_type(const struct kernel_call *c, enum mu_dtype *out, struct mu_err *err)
+{
+	*out = args_attr_type(c->node, "out_idx", MU_INT32);
+	if (*out != MU_INT32 && *out != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "out_idx must be int32 or int64");
+	return 0;
+}
+
 static void put_int(struct mu_tensor *t, int64_t i, int64_t v)
 {
 	if (t->dtype == MU_INT64)
@@ -66,7 +75,7 @@ static int64_t number(const struct mu_tensor *x, struct mu_tensor *idx, int64_t 
 static int unique(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0);
-	enum mu_dtype index = args_attr_type(c->node, "out_idx", MU_INT32);
+	enum mu_dtype index;
 	int64_t n = x->shape.count, count;
 	struct mu_tensor *y, *idx, *counts;
 	int rc;
@@ -80,9 +89,7 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 		if (axis != 0 && axis != -1)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "axis has to be between 0 and 1");
 	}
-	if (index != MU_INT32 && index != MU_INT64)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "out_idx must be int32 or int64");
-	if ((rc = check_type(x, err)))
+	if ((rc = index_type(c, &index, err)) || (rc = check_type(x, err)))
 		return rc;
 	MU_AUTO_FREE int64_t *firsts = malloc((size_t)(n + 1) * sizeof *firsts);
 	if (!firsts)
@@ -110,14 +117,15 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 static int list_diff(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
-	enum mu_dtype index = args_attr_type(c->node, "out_idx", MU_INT32);
+	enum mu_dtype index;
 	struct mu_tensor *out, *idx;
 	struct mu_map have;
 	int64_t n = 0;
 	int rc;
 
 	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_rank(c, 1, 1, err)) ||
-	    (rc = args_same_type(c, 0, 1, err)) || (rc = check_type(x, err)))
+	    (rc = args_same_type(c, 0, 1, err)) || (rc = index_type(c, &index, err)) ||
+	    (rc = check_type(x, err)))
 		return rc;
 	MU_AUTO_FREE int64_t *kept = malloc((size_t)(x->shape.count + 1) * sizeof *kept);
 	if (!kept)

@@ -1,17 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmuster-cuda.so: says whether CUDA kernels can run on this machine, and if not, what exactly is
- * missing.  This build has no kernels of its own (they need nvcc), so the best it can say is that a
- * device is here.  The driver is opened by name: building needs no CUDA at all. */
+/* libmuster-cuda.so: the CUDA driver's entry points, found by name, and the kernels that nvcc made.
+ *
+ * Nothing is linked with CUDA, so the library loads anywhere and says what exactly is missing: the
+ * driver, a device, an entry point, or, where nvcc was when it was built, the kernels. */
 #include <dlfcn.h>
-#include <stddef.h>
 #include <stdio.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "task/device/cuda_api.h"
 
-EXPORT int muster_cuda_probe(char *why, size_t n);
+__attribute__((visibility("default"))) cuda_plugin_fn muster_cuda_plugin;
 
-typedef int cu_init_fn(unsigned flags);
-typedef int cu_count_fn(int *count);
+#ifdef CUDA_IMAGE
+__asm__(".section .rodata\n"
+	".balign 64\n"
+	"kernels_image:\n"
+	".incbin \"" CUDA_IMAGE "\"\n"
+	".byte 0\n"
+	".previous\n");
+extern const char kernels_image[] __attribute__((visibility("hidden")));
+#else
+static const char *const kernels_image;
+#endif
 
 /* The few of CUDA's result numbers that an operator can do something about. */
 static const char *meaning(int result)
@@ -32,33 +41,66 @@ static const char *meaning(int result)
 	}
 }
 
-/* 0: CUDA kernels can run here. */
-int muster_cuda_probe(char *why, size_t n)
+/* The first name that the driver lacks; NULL: it has all. */
+static const char *fill(void *so, struct cuda_api *api)
 {
+#define FIND(field, symbol, args)                                                                  \
+	if (!(*(void **)&api->field = dlsym(so, symbol)))                                          \
+		return symbol;
+	CUDA_API(FIND)
+#undef FIND
+	return NULL;
+}
+
+static int start(const struct cuda_api *api, char *why, size_t n)
+{
+	int count = 0, version = 0, result;
+
+	if ((result = api->init(0)) != 0) {
+		snprintf(why, n, "%s; cuInit says %d", meaning(result), result);
+		return -1;
+	}
+	if ((result = api->device_count(&count)) != 0 || count == 0) {
+		snprintf(why, n, "%s; cuDeviceGetCount says %d", meaning(result ? result : 100),
+			 result);
+		return -1;
+	}
+	if (!api->driver_version(&version) && version < CUDA_DRIVER_AT_LEAST) {
+		snprintf(why, n, "the driver is of CUDA %d.%d; it must be %d.%d or newer",
+			 version / 1000, version % 1000 / 10, CUDA_DRIVER_AT_LEAST / 1000,
+			 CUDA_DRIVER_AT_LEAST % 1000 / 10);
+		return -1;
+	}
+	if (!kernels_image) {
+		snprintf(why, n,
+			 "%d device%s found, but this plug-in was built without CUDA kernels (no "
+			 "nvcc where it was built)",
+			 count, count == 1 ? "" : "s");
+		return -1;
+	}
+	return 0;
+}
+
+int muster_cuda_plugin(const struct cuda_plugin **out, char *why, size_t n)
+{
+	static struct cuda_api api;
+	static struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, NULL};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-	int count = 0, result;
 
 	if (!so) {
 		snprintf(why, n, "libcuda.so.1 is not on this machine (no NVIDIA driver)");
 		return -1;
 	}
-	cu_init_fn *init;
-	cu_count_fn *get_count;
-	*(void **)&init = dlsym(so, "cuInit");
-	*(void **)&get_count = dlsym(so, "cuDeviceGetCount");
-	if (!init || !get_count) {
-		snprintf(why, n, "libcuda.so.1 is not the NVIDIA driver's: it has no cuInit");
-	} else if ((result = init(0)) != 0) {
-		snprintf(why, n, "%s; cuInit says %d", meaning(result), result);
-	} else if ((result = get_count(&count)) != 0 || count == 0) {
-		snprintf(why, n, "%s; cuDeviceGetCount says %d", meaning(result ? result : 100),
-			 result);
-	} else {
+	const char *missing = fill(so, &api);
+	if (missing)
 		snprintf(why, n,
-			 "%d device%s found, but this plug-in was built without CUDA kernels (no "
-			 "nvcc where it was built)",
-			 count, count == 1 ? "" : "s");
+			 "libcuda.so.1 has no %s: it is not the NVIDIA driver's, or too old",
+			 missing);
+	if (missing || start(&api, why, n)) {
+		dlclose(so);
+		return -1;
 	}
-	dlclose(so);
-	return -1;
+	plugin.image = kernels_image;
+	*out = &plugin;
+	return 0;
 }

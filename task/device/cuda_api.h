@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The entry points of the CUDA driver that we call, as one table, and what a GPU plug-in hands
+ * over.
+ *
+ * Nothing here links with CUDA: libmuster-cuda.so fills the table from libcuda.so.1, tests fill it
+ * with a CUDA of their own that runs in host memory (tests/fake/cuda).  Names, argument orders and
+ * numbers are the driver's; handles are opaque.  Every call returns the driver's result, 0 for
+ * success.
+ */
+#ifndef MU_TASK_DEVICE_CUDA_API_H
+#define MU_TASK_DEVICE_CUDA_API_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
+
+/* FN(field, symbol, arguments) */
+#define CUDA_API(FN)                                                                               \
+	FN(init, "cuInit", (unsigned flags))                                                       \
+	FN(driver_version, "cuDriverGetVersion", (int *version))                                   \
+	FN(device_count, "cuDeviceGetCount", (int *count))                                         \
+	FN(device_get, "cuDeviceGet", (int *device, int ordinal))                                  \
+	FN(device_name, "cuDeviceGetName", (char *name, int len, int device))                      \
+	FN(device_bus_id, "cuDeviceGetPCIBusId", (char *id, int len, int device))                  \
+	FN(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))      \
+	FN(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device))               \
+	FN(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                          \
+	FN(context_set, "cuCtxSetCurrent", (void *context))                                        \
+	FN(memory_info, "cuMemGetInfo_v2", (size_t * free, size_t * total))                        \
+	FN(memory_alloc, "cuMemAlloc_v2", (cuda_ptr * at, size_t bytes))                           \
+	FN(memory_free, "cuMemFree_v2", (cuda_ptr at))                                             \
+	FN(host_alloc, "cuMemHostAlloc", (void **at, size_t bytes, unsigned flags))                \
+	FN(host_free, "cuMemFreeHost", (void *at))                                                 \
+	FN(copy_in, "cuMemcpyHtoDAsync_v2",                                                        \
+	   (cuda_ptr to, const void *from, size_t bytes, void *stream))                            \
+	FN(copy_out, "cuMemcpyDtoHAsync_v2",                                                       \
+	   (void *to, cuda_ptr from, size_t bytes, void *stream))                                  \
+	FN(copy_within, "cuMemcpyDtoDAsync_v2",                                                    \
+	   (cuda_ptr to, cuda_ptr from, size_t bytes, void *stream))                               \
+	FN(fill, "cuMemsetD8Async", (cuda_ptr to, unsigned char byte, size_t bytes, void *stream)) \
+	FN(stream_new, "cuStreamCreate", (void **stream, unsigned flags))                          \
+	FN(stream_free, "cuStreamDestroy_v2", (void *stream))                                      \
+	FN(stream_sync, "cuStreamSynchronize", (void *stream))                                     \
+	FN(stream_wait, "cuStreamWaitEvent", (void *stream, void *event, unsigned flags))          \
+	FN(event_new, "cuEventCreate", (void **event, unsigned flags))                             \
+	FN(event_free, "cuEventDestroy_v2", (void *event))                                         \
+	FN(event_record, "cuEventRecord", (void *event, void *stream))                             \
+	FN(event_query, "cuEventQuery", (void *event))                                             \
+	FN(event_sync, "cuEventSynchronize", (void *event))                                        \
+	FN(module_load, "cuModuleLoadData", (void **module, const void *image))                    \
+	FN(module_unload, "cuModuleUnload", (void *module))                                        \
+	FN(module_function, "cuModuleGetFunction",                                                 \
+	   (void **function, void *module, const char *name))                                      \
+	FN(launch, "cuLaunchKernel",                                                               \
+	   (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \
+	    unsigned bz, unsigned shared, void *stream, void **args, void **extra))                \
+	FN(error_text, "cuGetErrorString", (int result, const char **text))
+
+struct cuda_api {
+#define CUDA_API_FIELD(field, symbol, args) int(*field) args;
+	CUDA_API(CUDA_API_FIELD)
+#undef CUDA_API_FIELD
+};
+
+enum cuda_result {
+	CUDA_OK = 0,
+	CUDA_NO_MEMORY = 2,
+	CUDA_NO_IMAGE_FOR_GPU = 209,
+	CUDA_UNSUPPORTED_PTX = 222,
+	CUDA_NOT_FOUND = 500,
+	CUDA_NOT_READY = 600,
+};
+enum cuda_attribute {
+	CUDA_MULTIPROCESSORS = 16,
+	CUDA_MAJOR = 75,
+	CUDA_MINOR = 76,
+};
+enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2 };
+
+/* What libmuster-cuda.so (or a stand-in) exports as muster_cuda_plugin. */
+enum { CUDA_PLUGIN_VERSION = 1, CUDA_DRIVER_AT_LEAST = 12000 };
+struct cuda_plugin {
+	unsigned version;
+	const struct cuda_api *api;
+	const void *image; /* the kernels, as cuModuleLoadData takes them */
+};
+/* 0 and *out; or not 0 and a sentence in `why` that says what is missing here. */
+typedef int cuda_plugin_fn(const struct cuda_plugin **out, char *why, size_t n);
+
+#endif

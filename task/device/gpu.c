@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Opening GPUs, launching kernels on them, and what becomes of the driver's errors. */
+#include <stdio.h>
+#include <string.h>
+
+#include "task/device/gpu_internal.h"
+
+/* Left to the driver and to other libraries when all memory is asked for. */
+#define SPARE_MEMORY ((size_t)512 << 20)
+enum { THREADS = 256, PER_THREAD = 4, BLOCKS_A_PROCESSOR = 16, MAX_GPUS = 64 };
+
+struct gpu_set {
+	unsigned n;
+	struct gpu gpus[];
+};
+
+/* ---- errors ---- */
+
+/* Results after which the context answers nothing but the same again: uncorrectable memory, faults
+ * and traps of kernels, lost devices, "unknown". */
+static bool is_sticky(int result)
+{
+	static const short sticky[] = {214, 220, 226, 700, 702, 709, 710, 714,
+				       715, 716, 717, 718, 719, 720, 999, 4};
+
+	for (unsigned i = 0; i < MU_COUNT(sticky); i++)
+		if (result == sticky[i])
+			return true;
+	return false;
+}
+
+static int out_of_service(struct gpu *g, struct mu_err *err)
+{
+	pthread_mutex_lock(&g->lock);
+	int rc = mu_fail(err, MU_UNAVAILABLE,
+			 "GPU:%u is out of service: %s.  Restart the task to use it again",
+			 g->number, g->facts.broken);
+	pthread_mutex_unlock(&g->lock);
+	return rc;
+}
+
+int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
+{
+	const char *text = NULL;
+
+	if (!result)
+		return 0;
+	if (g->api->error_text(result, &text) || !text)
+		text = "unknown error";
+	if (!is_sticky(result))
+		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
+			       "GPU:%u, %s: %s (CUDA error %d)", g->number, doing, text, result);
+	pthread_mutex_lock(&g->lock);
+	if (!*g->facts.broken)
+		snprintf(g->facts.broken, sizeof g->facts.broken, "%.40s: %.60s (CUDA error %d)",
+			 doing, text, result);
+	pthread_mutex_unlock(&g->lock);
+	atomic_store(&g->broken, true);
+	return out_of_service(g, err);
+}
+
+static _Thread_local const void *entered; /* this thread's context */
+
+int gpu_enter(struct gpu *g, struct mu_err *err)
+{
+	int rc;
+
+	if (atomic_load_explicit(&g->broken, memory_order_relaxed))
+		return out_of_service(g, err);
+	if (entered == g->context)
+		return 0;
+	rc = gpu_check(g, g->api->context_set(g->context), "entering its context", err);
+	if (!rc)
+		entered = g->context;
+	return rc;
+}
+
+bool gpu_works(struct gpu *g)
+{
+	return !atomic_load(&g->broken);
+}
+
+/* ---- events ---- */
+
+int gpu_event_take(struct gpu *g, void **out, struct mu_err *err)
+{
+	void *e = NULL;
+
+	pthread_mutex_lock(&g->lock);
+	if (g->n_events)
+		e = g->events[--g->n_events];
+	pthread_mutex_unlock(&g->lock);
+	if (!e) {
+		int rc =
+		    gpu_check(g, g->api->event_new(&e, CUDA_EVENT_BLOCKING | CUDA_EVENT_NO_TIMING),
+			      "making an event", err);
+		if (rc)
+			return rc;
+	}
+	*out = e;
+	return 0;
+}
+
+void gpu_event_give(struct gpu *g, void *event)
+{
+	pthread_mutex_lock(&g->lock);
+	if (g->n_events == g->cap_events) {
+		g->cap_events = g->cap_events ? 2 * g->cap_events : 16;
+		g->events = mu_xrealloc(g->events, g->cap_events * sizeof *g->events);
+	}
+	g->events[g->n_events++] = event;
+	pthread_mutex_unlock(&g->lock);
+}
+
+/* ---- opening ---- */
+
+static int take_region(void *ctx, size_t bytes, cuda_ptr *at)
+{
+	struct gpu *g = ctx;
+
+	return gpu_enter(g, NULL) ? -1 : g->api->memory_alloc(at, bytes);
+}
+
+static void give_region(void *ctx, cuda_ptr at)
+{
+	struct gpu *g = ctx;
+
+	g->api->memory_free(at);
+}
+
+static int see_device(struct gpu *g, struct mu_err *err)
+{
+	struct gpu_facts *f = &g->facts;
+	const struct cuda_api *api = g->api;
+	int rc;
+
+	if ((rc = gpu_check(g, api->device_name(f->name, sizeof f->name, g->device), "its name",
+			    err)) ||
+	    (rc = gpu_check(g, api->device_bus_id(f->bus, sizeof f->bus, g->device), "its place",
+			    err)) ||
+	    (rc = gpu_check(g, api->device_attribute(&f->major, CUDA_MAJOR, g->device),
+			    "its compute capability", err)) ||
+	    (rc = gpu_check(g, api->device_attribute(&f->minor, CUDA_MINOR, g->device),
+			    "its compute capability", err)))
+		return rc;
+	return gpu_check(g, api->device_attribute(&f->processors, CUDA_MULTIPROCESSORS, g->device),
+			 "its number of processors", err);
+}
+
+static int load_kernels(struct gpu *g, const void *image, struct mu_err *err)
+{
+	int result = g->api->module_load(&g->module, image);
+
+	if (result == CUDA_NO_IMAGE_FOR_GPU || result == CUDA_UNSUPPORTED_PTX)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "GPU:%u (%s, sm_%d%d) can run none of the plug-in's kernels, which "
+			       "are for sm_80 and newer, with driver %d.%d; update the driver or "
+			       "ask for cpu kernels",
+			       g->number, g->facts.name, g->facts.major, g->facts.minor,
+			       g->facts.driver / 1000, g->facts.driver % 1000 / 10);
+	return gpu_check(g, result, "loading the kernels", err);
+}
+
+static size_t memory_limit(const struct gpu_options *o, size_t free, size_t total)
+{
+	size_t spare = SPARE_MEMORY < free / 8 ? SPARE_MEMORY : free / 8;
+
+	if (o->limit)
+		return o->limit;
+	if (o->fraction > 0)
+		return (size_t)((double)total * o->fraction);
+	return free - spare;
+}
+
+static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struct gpu_options *o,
+		    int ordinal, struct mu_err *err)
+{
+	struct gpu_memory_source source = {take_region, give_region, g};
+	char name[16];
+	size_t free;
+	int rc;
+
+	g->api = plugin->api;
+	pthread_mutex_init(&g->lock, NULL);
+	mu_map_init(&g->kernels);
+	g->api->driver_version(&g->facts.driver);
+	if ((rc = gpu_check(g, g->api->device_get(&g->device, ordinal), "finding it", err)) ||
+	    (rc = see_device(g, err)) ||
+	    (rc = gpu_check(g, g->api->context_retain(&g->context, g->device), "opening it", err)))
+		return rc;
+	g->has_context = true;
+	if ((rc = gpu_enter(g, err)) ||
+	    (rc = gpu_check(g, g->api->memory_info(&free, &g->facts.memory), "its memory", err)) ||
+	    (rc = load_kernels(g, plugin->image, err)))
+		return rc;
+	g->facts.limit = memory_limit(o, free, g->facts.memory) & ~(size_t)255;
+	snprintf(name, sizeof name, "GPU:%u", g->number);
+	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
+	g->staging = gpu_staging_new(g);
+	if ((rc = gpu_lane_start(&g->compute, g, err)) || (rc = gpu_lane_start(&g->in, g, err)))
+		return rc;
+	return gpu_lane_start(&g->out, g, err);
+}
+
+static void close_gpu(struct gpu *g)
+{
+	if (g->has_context)
+		g->api->context_set(g->context); /* also of one that is out of service */
+	entered = NULL;
+	gpu_lane_stop(&g->out);
+	gpu_lane_stop(&g->in);
+	gpu_lane_stop(&g->compute);
+	gpu_staging_free(g->staging);
+	gpu_memory_free(g->memory);
+	for (unsigned i = 0; i < g->n_events; i++)
+		g->api->event_free(g->events[i]);
+	free(g->events);
+	if (g->module)
+		g->api->module_unload(g->module);
+	if (g->has_context)
+		g->api->context_release(g->device);
+	mu_map_fini(&g->kernels);
+	pthread_mutex_destroy(&g->lock);
+}
+
+/* "0,2" -> numbers below `count`, each at most once. */
+static int read_visible(const char *text, int count, int *out, unsigned *n, struct mu_err *err)
+{
+	*n = 0;
+	for (const char *at = text; *at;) {
+		char *end;
+		long v = strtol(at, &end, 10);
+		bool again = false;
+		for (unsigned i = 0; i < *n; i++)
+			again |= out[i] == v;
+		if (end == at || (*end && *end != ',') || v < 0 || v >= count || again ||
+		    *n == MAX_GPUS)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "'visible_device_list' listed '%s': there are GPUs 0 to %d "
+				       "here, each may be named once",
+				       text, count - 1);
+		out[(*n)++] = (int)v;
+		at = *end ? end + 1 : end;
+	}
+	if (!*text)
+		for (int i = 0; i < count && *n < MAX_GPUS; i++)
+			out[(*n)++] = i;
+	return 0;
+}
+
+int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
+		 struct gpu_set **out, struct mu_err *err)
+{
+	int ordinals[MAX_GPUS], count = 0, rc = 0;
+	unsigned n;
+
+	if (plugin->api->device_count(&count) || count <= 0)
+		return mu_fail(err, MU_FAILED_PRECONDITION, "no CUDA here: no GPU answers");
+	if ((rc = read_visible(o->visible, count, ordinals, &n, err)))
+		return rc;
+	struct gpu_set *s = mu_xcalloc(1, sizeof *s + n * sizeof s->gpus[0]);
+	for (; s->n < n && !rc; s->n++) {
+		s->gpus[s->n].number = s->n;
+		rc = open_gpu(&s->gpus[s->n], plugin, o, ordinals[s->n], err);
+	}
+	if (rc)
+		gpu_set_free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+void gpu_set_free(struct gpu_set *s)
+{
+	if (!s)
+		return;
+	for (unsigned i = 0; i < s->n; i++)
+		close_gpu(&s->gpus[i]);
+	free(s);
+}
+
+unsigned gpu_count(const struct gpu_set *s)
+{
+	return s ? s->n : 0;
+}
+
+struct gpu *gpu_at(const struct gpu_set *s, unsigned i)
+{
+	return (struct gpu *)&s->gpus[i];
+}
+
+unsigned gpu_number(const struct gpu *g)
+{
+	return g->number;
+}
+
+void gpu_see(struct gpu *g, struct gpu_facts *out)
+{
+	pthread_mutex_lock(&g->lock);
+	*out = g->facts;
+	pthread_mutex_unlock(&g->lock);
+	gpu_memory_see(g->memory, &out->used, &out->most);
+}
+
+/* ---- kernels ---- */
+
+int gpu_kernel(struct gpu *g, const char *name, void **out, struct mu_err *err)
+{
+	void *f;
+	int result = 0, rc = gpu_enter(g, err);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&g->lock);
+	f = mu_map_get(&g->kernels, name);
+	if (!f && !(result = g->api->module_function(&f, g->module, name)))
+		mu_map_put(&g->kernels, name, f);
+	pthread_mutex_unlock(&g->lock);
+	if (result == CUDA_NOT_FOUND)
+		return mu_fail(err, MU_UNIMPLEMENTED, "the GPU plug-in has no kernel '%s'", name);
+	if ((rc = gpu_check(g, result, "finding a kernel", err)))
+		return rc;
+	*out = f;
+	return 0;
+}
+
+struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n)
+{
+	int64_t blocks = (n + THREADS - 1) / THREADS;
+	int64_t many = (int64_t)g->facts.processors * BLOCKS_A_PROCESSOR;
+
+	if (blocks > many) {
+		blocks = (n + THREADS * PER_THREAD - 1) / (THREADS * PER_THREAD);
+		blocks = blocks > many ? blocks : many;
+	}
+	if (blocks > INT32_MAX)
+		blocks = INT32_MAX;
+	return (struct gpu_grid){blocks > 0 ? (unsigned)blocks : 1, THREADS};
+}
+
+int gpu_launch(struct gpu *g, void *kernel, struct gpu_grid grid, void *args, struct mu_err *err)
+{
+	void *list[] = {args};
+	int rc = gpu_enter(g, err);
+
+	if (rc)
+		return rc;
+	rc = gpu_check(g,
+		       g->api->launch(kernel, grid.blocks, 1, 1, grid.threads, 1, 1, 0,
+				      g->compute.stream, list, NULL),
+		       "launching a kernel", err);
+	if (!rc)
+		atomic_fetch_add(&g->launched, 1);
+	return rc;
+}
+
+int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struct mu_err *err)
+{
+	size_t bytes = mu_tensor_bytes(t);
+	int rc = gpu_enter(g, err);
+
+	if (rc || !bytes)
+		return rc;
+	rc = gpu_check(g, g->api->fill(gpu_address(t), byte, bytes, g->compute.stream),
+		       "filling memory", err);
+	if (!rc)
+		atomic_fetch_add(&g->launched, 1);
+	return rc;
+}
+
+int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err)
+{
+	int rc = gpu_enter(g, err);
+
+	if (rc || !bytes)
+		return rc;
+	rc = gpu_check(g, g->api->copy_within(to, from, bytes, g->compute.stream),
+		       "copying on the device", err);
+	if (!rc)
+		atomic_fetch_add(&g->launched, 1);
+	return rc;
+}

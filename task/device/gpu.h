@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPUs: one struct gpu for each that the task may use, with its memory, streams and kernels.
+ *
+ * Order.  All kernels of a GPU go to one stream, in the order in which they are launched; a
+ * tensor's memory that is given back may be handed to the next kernel at once, since that runs
+ * later.  Copies in and out have streams of their own: a copy in starts when whoever used its
+ * memory before is through, kernels launched after it wait for it on the device; a copy out waits
+ * for the kernels launched before it.  Nothing on the host waits but the thread of each copy
+ * stream, which calls whoever asked to be called.
+ *
+ * Errors.  A failed call fails its step.  After one that the driver calls sticky nothing works in
+ * this process any more on that GPU: it is out of service, every later call says why, and it is no
+ * longer among the task's devices.
+ *
+ * Threads: any.
+ */
+#ifndef MU_TASK_DEVICE_GPU_H
+#define MU_TASK_DEVICE_GPU_H
+
+#include <stdbool.h>
+
+#include "lib/tensor/tensor.h"
+#include "task/device/cuda_api.h"
+
+struct gpu;
+struct gpu_set;
+
+struct gpu_options {      /* of TensorFlow's GPUOptions */
+	double fraction;  /* of the memory; 0: nearly all that is free */
+	bool growth;      /* take memory as it is needed */
+	char visible[64]; /* "0,2": which of the machine's GPUs, in the order of our numbers */
+	size_t limit;     /* bytes; 0: what fraction says */
+};
+/* What a ConfigProto says of GPUs; what it does not say stays. */
+int gpu_options_read(struct gpu_options *o, struct mu_span config, struct mu_err *err);
+
+/* Opens every GPU that options.visible names.  api and image have to last. */
+int gpu_set_open(const struct cuda_plugin *plugin, const struct gpu_options *o,
+		 struct gpu_set **out, struct mu_err *err);
+void gpu_set_free(struct gpu_set *s); /* no tensor of it may be left */
+unsigned gpu_count(const struct gpu_set *s);
+struct gpu *gpu_at(const struct gpu_set *s, unsigned i);
+
+struct gpu_facts {
+	char name[80], bus[24];
+	int major, minor; /* compute capability */
+	int driver;       /* 12040 */
+	int processors;
+	size_t memory, limit; /* bytes: there are; may be used */
+	size_t used, most;    /* by tensors; the most so far */
+	char broken[160];     /* why it is out of service; "": it is not */
+};
+void gpu_see(struct gpu *g, struct gpu_facts *out);
+bool gpu_works(struct gpu *g);
+unsigned gpu_number(const struct gpu *g);
+
+/* ---- tensors ---- */
+
+/* Uninitialised memory of the GPU.  RESOURCE_EXHAUSTED names what asked and the biggest holders;
+ * `holder` is remembered for that. */
+int gpu_tensor_new(struct gpu *g, enum mu_dtype dtype, const struct mu_shape *shape,
+		   const char *holder, struct mu_tensor *out, struct mu_err *err);
+/* A copy of `from`, which is on g too. */
+int gpu_tensor_copy(struct gpu *g, const struct mu_tensor *from, const char *holder,
+		    struct mu_tensor *out, struct mu_err *err);
+/* The GPU that a tensor's memory belongs to; NULL: host memory. */
+struct gpu *gpu_of_tensor(const struct mu_tensor *t);
+static inline cuda_ptr gpu_address(const struct mu_tensor *t)
+{
+	return (cuda_ptr)(uintptr_t)t->data;
+}
+
+/* ---- work, in the order of the calls ---- */
+
+/* A kernel of the image, by name; found once. */
+int gpu_kernel(struct gpu *g, const char *name, void **out, struct mu_err *err);
+struct gpu_grid {
+	unsigned blocks, threads;
+};
+/* For n elements, several to a thread when there are many. */
+struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n);
+/* The kernel takes one struct, copied at the call. */
+int gpu_launch(struct gpu *g, void *kernel, struct gpu_grid grid, void *args, struct mu_err *err);
+int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struct mu_err *err);
+/* Of the same bytes; both on g. */
+int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err);
+
+/* ---- between host and device ---- */
+
+typedef void (*gpu_done)(void *arg, const struct mu_err *err);
+/* A copy on the device, usable at once by what is launched later.  `from` is borrowed: its bytes
+ * are taken, or a reference is, before this returns. */
+int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder,
+		 struct mu_tensor *out, struct mu_err *err);
+/* A copy in host memory, in *out by the time done(arg, NULL) is called, from a thread of the GPU.
+ * On an error, here or there, *out is unset. */
+int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out, gpu_done done,
+		  void *arg, struct mu_err *err);
+/* done is called when all that was launched until now has ended. */
+int gpu_when_through(struct gpu *g, gpu_done done, void *arg, struct mu_err *err);
+int gpu_wait(struct gpu *g, struct mu_err *err); /* the same, waiting here: for tests and the end */
+
+#endif

@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A loop whose turns several tasks take part in.
+ *
+ * What crosses tasks within a turn is received once a turn, so each of these tasks has to know of
+ * every turn.  As TensorFlow does, it gets a loop that computes nothing:
+ *
+ *	Const -> Enter -> Merge -> Switch(the real loop's condition) -> NextIteration -> Merge
+ *
+ * Its Merge, the pivot, runs once a turn, and starts the receives of that turn.  In nested loops
+ *the outer pivot starts the inner one's Const.
+ *
+ * Enter and NextIteration put out nothing in some turns, and Exit in all but the last; so none of
+ * them stands where its output would have to be sent. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/graph/device_name.h"
+#include "task/graph/loops_internal.h"
+
+/* ---- where Enter, Exit and NextIteration go ---- */
+
+static void move(struct mu_graph *g, struct mu_node *n, const char *device)
+{
+	if (strcmp(n->device, device) != 0)
+		mu_node_set_device(g, n, device);
+}
+
+/* To their users, when all are on one device; Exit to its producer. */
+static void gather(struct mu_graph *g, struct mu_arena *a)
+{
+	const char **device = MU_ARENA_ARRAY(a, const char *, g->n_nodes);
+	bool *several = MU_ARENA_ARRAY(a, bool, g->n_nodes);
+	enum loop_role role;
+
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		if (loop_role(g->nodes[i]) == LOOP_EXIT && g->nodes[i]->n_inputs)
+			move(g, g->nodes[i], g->nodes[i]->inputs[0].node->device);
+	for (unsigned i = 0; i < g->n_nodes; i++)
+		for (unsigned k = 0; k < g->nodes[i]->n_inputs; k++) {
+			unsigned from = g->nodes[i]->inputs[k].node->id;
+			if (device[from] && strcmp(device[from], g->nodes[i]->device) != 0)
+				several[from] = true;
+			device[from] = g->nodes[i]->device;
+		}
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		role = loop_role(g->nodes[i]);
+		if ((role == LOOP_ENTER || role == LOOP_NEXT) && device[i] && !several[i])
+			move(g, g->nodes[i], device[i]);
+	}
+}
+
+/* ---- the loops that keep step ---- */
+
+static void pivot_key(struct mu_buf *b, unsigned loop, const char *device)
+{
+	mu_buf_put(b, &loop, sizeof(loop));
+	mu_buf_put(b, device, mu_device_task_len(device));
+}
+
+struct mu_node *loops_pivot(const struct loops *l, unsigned i, const char *device)
+{
+	MU_AUTO_BUF key = {0};
+
+	pivot_key(&key, i, device);
+	return mu_map_get_n(&l->pivots, key.data, key.len);
+}
+
+static int add(struct mu_graph *g, const struct loop *loop, const char *op, const char *device,
+	       struct mu_node **out, struct mu_err *err)
+{
+	char name[256];
+	unsigned n = g->n_nodes;
+	int rc;
+
+	do
+		snprintf(name, sizeof(name), "%.200s/_%s_%u", loop->cond->name, op, n++);
+	while (mu_graph_find(g, name));
+	rc = mu_graph_add(g, name, op, out, err);
+	if (!rc)
+		mu_node_set_device(g, *out, device);
+	return rc;
+}
+
+static void set_type(struct mu_graph *g, struct mu_node *n, const char *attr)
+{
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_INT32};
+
+	mu_node_set_attr(g, n, attr, &type);
+}
+
+static int add_start(struct mu_graph *g, const struct loop *loop, const char *device,
+		     struct mu_node **out, struct mu_err *err)
+{
+	MU_AUTO_TENSOR zero = {0};
+	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &zero};
+	int32_t v = 0;
+	int rc = mu_tensor_scalar(&zero, MU_INT32, &v, err);
+
+	if (rc || (rc = add(g, loop, "Const", device, out, err)))
+		return rc;
+	set_type(g, *out, "dtype");
+	mu_node_set_attr(g, *out, "value", &value);
+	return 0;
+}
+
+/* outer: the pivot of the loop around it; NULL: there is none. */
+static int add_loop(struct mu_graph *g, const struct loop *loop, const char *device,
+		    struct mu_node *outer, struct mu_node **pivot, struct mu_err *err)
+{
+	struct mu_attr frame = {.kind = MU_ATTR_STRING, .s = mu_span_of(loop->name)};
+	struct mu_attr parallel = {.kind = MU_ATTR_INT, .i = loop->parallel};
+	struct mu_attr no = {.kind = MU_ATTR_BOOL};
+	struct mu_attr two = {.kind = MU_ATTR_INT, .i = 2};
+	struct mu_node *start, *enter, *merge, *choice, *next;
+	int rc;
+
+	if ((rc = add_start(g, loop, device, &start, err)) ||
+	    (rc = add(g, loop, "Enter", device, &enter, err)) ||
+	    (rc = add(g, loop, "Merge", device, &merge, err)) ||
+	    (rc = add(g, loop, "Switch", device, &choice, err)) ||
+	    (rc = add(g, loop, "NextIteration", device, &next, err)))
+		return rc;
+	if (outer)
+		mu_node_add_control(g, start, outer);
+	set_type(g, enter, "T");
+	set_type(g, merge, "T");
+	set_type(g, choice, "T");
+	set_type(g, next, "T");
+	mu_node_set_attr(g, enter, "frame_name", &frame);
+	mu_node_set_attr(g, enter, "is_constant", &no);
+	mu_node_set_attr(g, enter, "parallel_iterations", &parallel);
+	mu_node_set_attr(g, merge, "N", &two);
+	mu_node_set_inputs(g, enter, &(struct mu_input){start, 0}, 1, NULL, 0);
+	mu_node_set_inputs(g, merge, (struct mu_input[]){{enter, 0}, {next, 0}}, 2, NULL, 0);
+	mu_node_set_inputs(g, choice, (struct mu_input[]){{merge, 0}, {loop->cond, 0}}, 2, NULL, 0);
+	mu_node_set_inputs(g, next, &(struct mu_input){choice, 1}, 1, NULL, 0);
+	*pivot = merge;
+	return 0;
+}
+
+/* That loop i, and those around it, turn on the task of `device` too. */
+static int turn_there(struct loops *l, struct mu_graph *g, unsigned i, const char *device,
+		      struct mu_node **pivot, struct mu_err *err)
+{
+	MU_AUTO_BUF key = {0};
+	struct mu_node *outer = NULL;
+	int rc = 0;
+
+	*pivot = loops_pivot(l, i, device);
+	if (*pivot)
+		return 0;
+	if (!l->list[i].cond)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the loop '%s' spans tasks and has no LoopCond", l->list[i].name);
+	if (l->list[i].parent) /* at most as deep as loops nest */
+		rc = turn_there(l, g, l->list[i].parent, device, &outer, err);
+	if (!rc)
+		rc = add_loop(g, &l->list[i], device, outer, pivot, err);
+	if (rc)
+		return rc;
+	pivot_key(&key, i, device);
+	mu_map_put_n(&l->pivots, key.data, key.len, *pivot);
+	return 0;
+}
+
+static bool same_task(const char *a, const char *b)
+{
+	size_t n = mu_device_task_len(a);
+
+	return n == mu_device_task_len(b) && memcmp(a, b, n) == 0;
+}
+
+/* Both ends of what crosses within a loop: the sender has to come to each turn as well. */
+static int spread_all(struct loops *l, struct mu_graph *g, struct mu_err *err)
+{
+	unsigned before = g->n_nodes;
+	struct mu_node *pivot;
+	int rc;
+
+	for (unsigned i = 0; i < before; i++) {
+		const struct mu_node *n = g->nodes[i];
+		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+			const struct mu_node *from = n->inputs[k].node;
+			unsigned loop = l->of[from->id];
+			if (!loop || same_task(from->device, n->device))
+				continue;
+			if ((rc = turn_there(l, g, loop, from->device, &pivot, err)) ||
+			    (rc = turn_there(l, g, loop, n->device, &pivot, err)))
+				return rc;
+		}
+	}
+	return 0;
+}
+
+int loops_spread(struct loops *l, struct mu_graph *g, struct mu_err *err)
+{
+	bool any = false;
+	int rc;
+
+	*l = (struct loops){.cap = 8};
+	mu_arena_init(&l->arena);
+	mu_map_init(&l->pivots);
+	for (unsigned i = 0; i < g->n_nodes && !any; i++)
+		any = loop_role(g->nodes[i]) != LOOP_NONE;
+	if (!any)
+		return 0;
+	l->list = MU_ARENA_ARRAY(&l->arena, struct loop, l->cap);
+	l->of = MU_ARENA_ARRAY(&l->arena, unsigned, g->n_nodes);
+	l->n_of = g->n_nodes;
+	gather(g, &l->arena);
+	rc = loops_find(l, g, err);
+	return rc ? rc : spread_all(l, g, err);
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the kernels of every device ask of a node and its inputs, shapes worked out. */
+#ifndef MU_TASK_KERNELS_CHECKS_H
+#define MU_TASK_KERNELS_CHECKS_H
+
+#include "task/kernels/loops.h"
+#include "task/kernels/product.h"
+#include "task/runtime/kernel.h"
+
+/* ---- cpu/matmul.c ---- */
+
+/* MatMul: what is to be multiplied, and the result's shape. */
+int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
+		 struct mu_err *err);
+struct fused_matmul {
+	bool bias_add; /* a vector, as BiasAdd has it; else whatever broadcasts */
+	bool activates;
+	enum unary_op activation;
+};
+/* _FusedMatMul: a struct fused_matmul as state; the shape once the bias is added to what was made.
+ */
+int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err);
+int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,
+		      const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err);
+
+/* ---- cpu/bias.c: the tensor as [outer, channels, inner] ---- */
+
+struct channels {
+	int64_t outer, n, inner;
+};
+int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err);
+int check_bias(const struct kernel_call *c, struct channels *ch, struct mu_err *err);
+
+/* ---- fold.c: a reduction's shape as alternating kept and reduced dimensions ---- */
+
+struct fold {
+	int rank;
+	int64_t dim[MU_MAX_RANK];
+	bool reduced[MU_MAX_RANK];
+	int64_t in_stride[MU_MAX_RANK], out_stride[MU_MAX_RANK];
+};
+/* Which dimensions input 1 names. */
+int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err);
+int fold_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
+	       struct mu_err *err);
+void fold_make(struct fold *f, const struct mu_shape *in, const bool *reduced);
+
+/* ---- cpu/argmax.c: the input as [outer, n, inner] ---- */
+
+struct arg_plan {
+	enum mu_dtype type; /* of the result */
+	int64_t outer, n, inner;
+	struct mu_shape shape; /* of the result */
+};
+int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err);
+
+/* ---- cpu/softmax.c ---- */
+
+/* The shape that logits and labels broadcast to, a matrix. */
+int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err);
+/* Logits are a matrix, labels as many numbers as it has rows. */
+int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err);
+
+#endif

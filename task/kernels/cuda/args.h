@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the host hands to each kernel: read by nvcc and by the C compiler, so fixed sizes only.
+ * Addresses are the device's.  Counts and strides are of elements. */
+#ifndef MU_TASK_KERNELS_CUDA_ARGS_H
+#define MU_TASK_KERNELS_CUDA_ARGS_H
+
+#include <stdint.h>
+
+enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64 };
+
+struct unary_args {
+	uint64_t out, in;
+	int64_t n;
+};
+
+/* out[i] = a[i * a_step] op b[i * b_step] with rank 0; else by the strides of each dimension. */
+struct binary_args {
+	uint64_t out, a, b;
+	int64_t n;
+	int32_t rank, a_step, b_step, unused;
+	int64_t dim[CUDA_MAX_RANK], a_stride[CUDA_MAX_RANK], b_stride[CUDA_MAX_RANK];
+};
+
+/* c ? a : b; a step of 0 repeats one element.  `inner`: elements that share a c. */
+struct select_args {
+	uint64_t out, c, a, b;
+	int64_t n, inner;
+	int32_t c_step, a_step, b_step, unused;
+};
+
+struct fill_args {
+	uint64_t out, value; /* value: the bits of one element */
+	int64_t n;
+};
+
+/* in is [outer, reduced, inner]; out is [outer, pieces, inner]: piece p of an output takes elements
+ * p, p + pieces, …, and what comes of it is multiplied by scale. */
+struct reduce_args {
+	uint64_t out, in;
+	int64_t outer, reduced, inner, pieces;
+	double scale;
+};
+
+/* out is [batch][m, n], row after row; a and b have these strides (rows, columns, batch). */
+struct matmul_args {
+	uint64_t out, a, b, bias; /* bias 0: none */
+	int64_t m, n, k, batch;
+	int64_t a_row, a_column, a_batch, b_row, b_column, b_batch;
+	int32_t activation, unused; /* 0 none, 1 relu, 2 sigmoid, 3 tanh */
+};
+
+/* x is [outer, channels, inner]. */
+struct bias_args {
+	uint64_t out, in, bias;
+	int64_t n, channels, inner;
+};
+
+struct softmax_args {
+	uint64_t out, in;
+	int64_t rows, n;
+	int32_t logarithm, unused;
+};
+
+/* label_row and logit_row: 0 when one row serves all. */
+struct xent_args {
+	uint64_t loss, back, logits, labels;
+	int64_t rows, n, logit_row, label_row, logit_column, label_column;
+};
+
+/* var, up to three slots and a gradient; the algorithm's scalars lie on the device, since some are
+ * variables that other kernels write. */
+struct update_args {
+	uint64_t at[4], grad, scalar[6];
+	int64_t n;
+	int32_t scalars, flag;
+};
+
+/* Element i of out comes from the view (offset, stride) of in. */
+struct view_args {
+	uint64_t out, in;
+	int64_t n, offset;
+	int32_t rank, unused;
+	int64_t dim[2 * CUDA_MAX_RANK], stride[2 * CUDA_MAX_RANK];
+};
+
+/* out rows [at, at + n) of length `row` each are `from`'s: concat and split, part by part. */
+struct part_args {
+	uint64_t out, in;
+	int64_t rows, run, out_row, in_row;
+};
+
+/* out is [outer, indices, inner] of in, [outer, limit, inner]. */
+struct gather_args {
+	uint64_t out, in, indices;
+	int64_t outer, count, inner, limit;
+	int32_t wide, unused; /* indices are int64 */
+};
+
+/* out[ids[i]] += in[i], rows of length `inner`; sums in the order of i, so the same each time. */
+struct segment_args {
+	uint64_t out, in, ids;
+	int64_t count, inner, segments;
+	int32_t wide, unused;
+};
+
+struct one_hot_args {
+	uint64_t out, indices;
+	int64_t prefix, depth, suffix;
+	uint64_t on, off; /* bits */
+	int32_t wide, unused;
+};
+
+/* The numbers of one run of a generator; group g of four draws begins at counter + g * each. */
+struct random_args {
+	uint64_t out;
+	int64_t n;
+	uint32_t counter[4], key[2];
+};
+
+/* NHWC; of a window over [height, width]. */
+struct window_args {
+	uint64_t out, in, other, extra;
+	int64_t batch, height, width, channels;
+	int64_t rows, columns, depth; /* of the output */
+	int32_t window_rows, window_columns, stride_rows, stride_columns;
+	int32_t pad_top, pad_left, dilate_rows, dilate_columns;
+};
+
+struct norm_args {
+	uint64_t out, in, scale, offset, mean, variance, back, scale_back, offset_back;
+	int64_t rows, channels;
+	double epsilon;
+	int32_t training, unused;
+};
+
+struct list_args { /* out[i] = the sum of in[k][i] */
+	uint64_t out, in[CUDA_MAX_LIST];
+	int64_t n;
+	int32_t count, unused;
+};
+
+struct argmax_args { /* in [outer, n, inner] */
+	uint64_t out, in;
+	int64_t outer, n, inner;
+	int32_t smallest, wide;
+};
+
+#endif

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets whose elements are several of another one, of equal shapes or padded to be. */
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/elems.h"
+
+static int check_size(int64_t n, struct mu_err *err)
+{
+	return n > 0 && n <= INT32_MAX
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "Batch size must be greater than zero.");
+}
+
+static int check_batch(struct dataset *d, struct mu_err *err)
+{
+	return check_size(dataset_number(d, 0), err);
+}
+
+/* Component k of n elements as one tensor. */
+static int stack(struct mu_tensor *const *element, int64_t n, unsigned k, struct mu_tensor *out,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *first = &element[0][k];
+	struct mu_shape s = mu_shape_vec(n);
+	int rc = 0;
+
+	for (int d = 0; d < first->shape.rank && !rc; d++)
+		rc = mu_shape_push(&s, first->shape.dim[d], err);
+	for (int64_t i = 1; i < n && !rc; i++)
+		if (element[i][k].dtype != first->dtype ||
+		    !mu_shape_eq(&element[i][k].shape, &first->shape))
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "Cannot batch tensors with different shapes in component %u. "
+				     "First element had shape %s and element %lld had shape %s.",
+				     k, mu_shape_str(&first->shape), (long long)i,
+				     mu_shape_str(&element[i][k].shape));
+	if (rc || (rc = mu_tensor_new(out, first->dtype, &s, err)))
+		return rc;
+	for (int64_t i = 0; i < n; i++)
+		elems_copy(first->dtype, out->data, i * first->shape.count, element[i][k].data, 0,
+			   first->shape.count);
+	return 0;
+}
+
+/* ---- padding: parameters are the size, a shape and a value for each component, and whether only
+ * whole batches count ---- */
+
+static int check_padded(struct dataset *d, struct mu_err *err)
+{
+	const struct mu_tensor *size = &d->params[0];
+
+	if (d->n_params != 2 * d->n_out + 2 || size->shape.count != 1 ||
+	    (size->dtype != MU_INT64 && size->dtype != MU_INT32))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a padded batch of %u components needs a size, %u shapes and %u "
+			       "padding values",
+			       d->n_out, d->n_out, d->n_out);
+	for (unsigned k = 0; k < d->n_out; k++) {
+		const struct mu_tensor *s = &d->params[1 + k], *v = &d->params[1 + d->n_out + k];
+		if (s->dtype != MU_INT64 || s->shape.rank != 1 || s->shape.count >= MU_MAX_RANK)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "padded shape %u must be a vector of int64, not %s of shape "
+				       "%s",
+				       k, mu_dtype_name(s->dtype), mu_shape_str(&s->shape));
+		if (v->shape.count != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "All padding values must be scalars, not of shape %s",
+				       mu_shape_str(&v->shape));
+	}
+	return check_size(mu_tensor_int(size, 0), err);
+}
+
+/* The shape that all n elements' component k fits into, behind their number. */
+static int padded_shape(const struct dataset *d, struct mu_tensor *const *element, int64_t n,
+			unsigned k, struct mu_shape *out, struct mu_err *err)
+{
+	const struct mu_tensor *want = &d->params[1 + k];
+	int rc = 0;
+
+	*out = mu_shape_vec(n);
+	for (int64_t i = 0; i < n; i++) {
+		if (element[i][k].shape.rank != want->shape.count)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "All elements in a batch must have the same rank as the "
+				       "padded shape for component%u: expected rank %lld but got "
+				       "element with rank %d",
+				       k, (long long)want->shape.count, element[i][k].shape.rank);
+		if (element[i][k].dtype != d->params[1 + d->n_out + k].dtype)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "component %u is %s, its padding value %s", k,
+				       mu_dtype_name(element[i][k].dtype),
+				       mu_dtype_name(d->params[1 + d->n_out + k].dtype));
+	}
+	for (int x = 0; x < want->shape.count && !rc; x++) {
+		int64_t side = MU_DATA(int64_t, want)[x], widest = 0;
+		for (int64_t i = 0; i < n; i++)
+			if (element[i][k].shape.dim[x] > widest)
+				widest = element[i][k].shape.dim[x];
+		if (side >= 0 && side < widest)
+			return mu_fail(err, MU_DATA_LOSS,
+				       "Attempted to pad to a smaller size than the input "
+				       "element.");
+		rc = mu_shape_push(out, side < 0 ? widest : side, err);
+	}
+	return rc;
+}
+
+static int stack_padded(const struct dataset *d, struct mu_tensor *const *element, int64_t n,
+			unsigned k, struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_tensor *padding = &d->params[1 + d->n_out + k];
+	struct mu_shape s;
+	struct view whole;
+	int rc;
+
+	if ((rc = padded_shape(d, element, n, k, &s, err)) ||
+	    (rc = mu_tensor_new(out, padding->dtype, &s, err)))
+		return rc;
+	elems_fill(out->dtype, out->data, 0, padding->data, s.count);
+	view_of(&whole, &s);
+	for (int64_t i = 0; i < n; i++) {
+		struct view v = {.rank = s.rank - 1, .offset = i * whole.stride[0]};
+		for (int x = 0; x < v.rank; x++) {
+			v.dim[x] = element[i][k].shape.dim[x];
+			v.stride[x] = whole.stride[x + 1];
+		}
+		view_write(out->dtype, out->data, &v, element[i][k].data);
+	}
+	return 0;
+}
+
+/* ---- both ---- */
+
+static int draw_batch(struct cursor *c, int64_t want, bool whole, bool padded,
+		      struct mu_tensor *out, struct mu_err *err)
+{
+	const struct dataset *d = c->d;
+	struct mu_tensor **element = NULL;
+	int64_t n = 0, room = 0;
+	unsigned k = 0;
+	int rc = 1;
+
+	while (n < want) {
+		if (n == room) {
+			room = room ? 2 * room : 16;
+			element = mu_xrealloc(element, (size_t)room * sizeof *element);
+		}
+		element[n] = MU_NEW_ARRAY(struct mu_tensor, d->n_out + 1);
+		if ((rc = cursor_next(c->up, element[n], err)) <= 0) {
+			free(element[n]);
+			break;
+		}
+		n++;
+	}
+	if (rc >= 0)
+		rc = n == want || (n && !whole);
+	for (int bad = 0; rc > 0 && k < d->n_out; k++)
+		if ((bad = padded ? stack_padded(d, element, n, k, &out[k], err)
+				  : stack(element, n, k, &out[k], err))) {
+			element_drop(out, k);
+			rc = bad;
+		}
+	for (int64_t i = 0; i < n; i++) {
+		element_drop(element[i], d->n_out);
+		free(element[i]);
+	}
+	free(element);
+	return rc;
+}
+
+static int batch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	unsigned n = c->d->kind->n_scalars;
+
+	return draw_batch(c, dataset_number(c->d, 0), n > 1 && dataset_number(c->d, n - 1), false,
+			  out, err);
+}
+
+static int padded_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	return draw_batch(c, mu_tensor_int(&c->d->params[0], 0), dataset_number(c->d, 0), true, out,
+			  err);
+}
+
+#define BATCH .n_in = 1, .check = check_batch, .open = cursor_open_up, .next = batch_next
+const struct dataset_kind batch_kinds[] = {
+    {"BatchDataset", BATCH, .n_scalars = 1},
+    {"BatchDatasetV2", BATCH, .n_scalars = 2},
+    {"ParallelBatchDataset", BATCH, .n_scalars = 3},
+    {"PaddedBatchDatasetV2", .n_in = 1, .n_scalars = 1, .check = check_padded,
+     .open = cursor_open_up, .next = padded_next},
+    {.op = NULL},
+};

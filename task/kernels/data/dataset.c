@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/data/dataset.h"
+
+#include <string.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/variant.h"
+
+static void dataset_free(struct mu_object *o)
+{
+	struct dataset *d = MU_CONTAINER(o, struct dataset, object);
+
+	if (d->shared && d->kind->finish)
+		d->kind->finish(d);
+	for (unsigned i = 0; i < d->n_in; i++)
+		mu_object_unref(&d->in[i]->object);
+	element_drop(d->params, d->n_params);
+	function_free(d->f);
+	free(d->in);
+	free(d->params);
+	free(d->shared);
+	free(d);
+}
+
+const struct mu_object_type dataset_type = {.name = "dataset", .free = dataset_free};
+
+const struct dataset_kind *dataset_kind_find(const char *op)
+{
+	static const struct dataset_kind *const tables[] = {source_kinds, pass_kinds, batch_kinds,
+							    function_kinds, shuffle_kinds};
+
+	for (unsigned t = 0; t < MU_COUNT(tables); t++)
+		for (const struct dataset_kind *k = tables[t]; k->op; k++)
+			if (strcmp(k->op, op) == 0)
+				return k;
+	return NULL;
+}
+
+void element_drop(struct mu_tensor *t, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		mu_tensor_unref(&t[i]);
+}
+
+int64_t dataset_number(const struct dataset *d, unsigned k)
+{
+	const struct mu_tensor *t = &d->params[d->n_params - d->kind->n_scalars + k];
+
+	return t->dtype == MU_BOOL ? MU_DATA(bool, t)[0] : mu_tensor_int(t, 0);
+}
+
+/* Datasets among the inputs are drawn from, the rest are parameters. */
+static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *err)
+{
+	const struct dataset_kind *k = d->kind;
+	unsigned want = k->n_in == ANY_NUMBER ? c->n_in : k->n_in;
+
+	d->in = MU_NEW_ARRAY(struct dataset *, c->n_in + 1);
+	d->params = MU_NEW_ARRAY(struct mu_tensor, c->n_in + 1);
+	for (unsigned i = 0; i < c->n_in; i++) {
+		struct mu_object *o;
+		if (d->n_in < want) {
+			int rc = variant_in(c, i, &dataset_type, &o, err);
+			if (rc)
+				return rc;
+			mu_object_ref(o);
+			d->in[d->n_in] = MU_CONTAINER(o, struct dataset, object);
+			if (d->in[d->n_in]->depth >= d->depth)
+				d->depth = d->in[d->n_in]->depth + 1;
+			d->n_in++;
+		} else {
+			d->params[d->n_params++] = mu_tensor_ref(kernel_in(c, i));
+		}
+	}
+	if (d->depth > MAX_CHAIN)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "over %d datasets in a chain", MAX_CHAIN);
+	if (d->n_in < want || d->n_params < k->n_scalars)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s lacks inputs", k->op);
+	for (unsigned s = d->n_params - k->n_scalars; s < d->n_params; s++) {
+		const struct mu_tensor *t = &d->params[s];
+		if (t->shape.count != 1 ||
+		    (t->dtype != MU_INT64 && t->dtype != MU_INT32 && t->dtype != MU_BOOL))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%s: parameter %u must be one number, not %s of shape %s",
+				       k->op, s, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+	}
+	return 0;
+}
+
+static int fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
+{
+	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
+	int rc = take_inputs(c, d, err);
+
+	if (rc)
+		return rc;
+	if (!types)
+		types = mu_node_attr(c->node, "Toutput_types");
+	d->n_out = types ? types->n : 1; /* records and lines have no such attribute */
+	if (d->n_out > MAX_COMPONENTS)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "elements of over %d components",
+			       MAX_COMPONENTS);
+	if (d->n_in == 1 && !d->kind->function && d->in[0]->n_out != d->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s of %u components over one of %u",
+			       d->kind->op, d->n_out, d->in[0]->n_out);
+	d->flag = args_attr_bool(c->node, "reshuffle_each_iteration", true);
+	if (d->kind->function) {
+		const struct mu_attr *f = mu_node_attr(c->node, d->kind->function);
+		if (!f || f->kind != MU_ATTR_FUNC)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s has no function %s",
+				       d->kind->op, d->kind->function);
+		if ((rc = function_new(c->runtime, c->step, f->func, &d->f, err)))
+			return rc;
+	}
+	if (d->kind->shared_size)
+		d->shared = mu_xcalloc(1, d->kind->shared_size);
+	return d->kind->check ? d->kind->check(d, err) : 0;
+}
+
+int dataset_make(struct kernel_call *c, struct mu_err *err)
+{
+	struct dataset *d = MU_NEW(struct dataset);
+
+	mu_object_init(&d->object, &dataset_type);
+	d->kind = dataset_kind_find(c->node->op);
+	int rc = fill(c, d, err);
+	if (!rc)
+		return variant_out(c, 0, &d->object, err);
+	mu_object_unref(&d->object);
+	return rc;
+}
+
+/* ---- cursors ---- */
+
+int cursor_open(const struct dataset *d, struct cursor **out, struct mu_err *err)
+{
+	struct cursor *c = MU_NEW(struct cursor);
+	int rc;
+
+	c->d = d;
+	mu_object_ref((struct mu_object *)&d->object);
+	if (d->kind->cursor_size)
+		c->own = mu_xcalloc(1, d->kind->cursor_size);
+	if (d->kind->open && (rc = d->kind->open(c, err))) {
+		cursor_close(c);
+		return rc;
+	}
+	*out = c;
+	return 0;
+}
+
+void cursor_close(struct cursor *c)
+{
+	if (!c)
+		return;
+	if (c->d->kind->close)
+		c->d->kind->close(c);
+	cursor_close(c->up);
+	mu_object_unref((struct mu_object *)&c->d->object);
+	free(c->own);
+	free(c);
+}
+
+int cursor_open_up(struct cursor *c, struct mu_err *err)
+{
+	cursor_close(c->up);
+	c->up = NULL;
+	return cursor_open(c->d->in[0], &c->up, err);
+}
+
+int dataset_apply(const struct dataset *d, struct mu_tensor *element, unsigned n,
+		  struct mu_tensor *out, unsigned n_out, struct mu_err *err)
+{
+	unsigned more = d->n_params - d->kind->n_scalars;
+	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more + 1);
+
+	memcpy(in, element, n * sizeof *in);
+	if (more)
+		memcpy(in + n, d->params, more * sizeof *in);
+	int rc = function_call(d->f, in, n + more, out, n_out, err);
+	element_drop(element, n);
+	free(in);
+	return rc;
+}

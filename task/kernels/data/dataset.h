@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets: what an input pipeline is made of.
+ *
+ * A dataset is an object that never changes (but for what it keeps between iterations: seeds, a
+ * cache): its kind, the datasets it draws from, its parameters.  Iterating one opens a cursor,
+ * which opens cursors of the datasets below as it needs them.  One struct of functions a kind; a
+ * cursor is used by one thread at a time.
+ */
+#ifndef MU_TASK_KERNELS_DATA_DATASET_H
+#define MU_TASK_KERNELS_DATA_DATASET_H
+
+#include "lib/tensor/object.h"
+#include "task/runtime/function.h"
+
+struct dataset;
+struct cursor;
+struct dataset_kind {
+	const char *op;
+	size_t shared_size, cursor_size; /* bytes of `shared` and of `own` */
+	unsigned n_in;                   /* datasets it draws from; ANY_NUMBER: as the node has */
+	unsigned n_scalars;              /* parameters that are numbers: the last ones */
+	const char *function;            /* attribute that names its function; NULL: none */
+	int (*check)(struct dataset *d, struct mu_err *err); /* (optional) fills shared */
+	void (*finish)(struct dataset *d);                   /* (optional) undoes check */
+	int (*open)(struct cursor *c, struct mu_err *err);   /* (optional) */
+	/* 1 with n_out new tensors in out, 0 at the end. */
+	int (*next)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
+	void (*close)(struct cursor *c); /* (optional) */
+};
+enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000 };
+
+struct dataset {
+	struct mu_object object;
+	const struct dataset_kind *kind;
+	unsigned n_in, n_params, n_out;
+	unsigned depth; /* of the deepest chain below */
+	struct dataset **in;
+	struct mu_tensor *params; /* the op's other inputs, in order */
+	struct function *f;
+	bool flag; /* reshuffle_each_iteration */
+	void *shared;
+};
+extern const struct mu_object_type dataset_type;
+
+struct cursor {
+	const struct dataset *d;
+	struct cursor *up; /* of in[0], when the kind has opened it */
+	void *own;
+};
+
+int cursor_open(const struct dataset *d, struct cursor **out, struct mu_err *err);
+void cursor_close(struct cursor *c); /* NULL is fine */
+static inline int cursor_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	return c->d->kind->next(c, out, err);
+}
+/* The element is given back. */
+void element_drop(struct mu_tensor *t, unsigned n);
+/* Number k of the scalars. */
+int64_t dataset_number(const struct dataset *d, unsigned k);
+/* Opens in[0] as c->up. */
+int cursor_open_up(struct cursor *c, struct mu_err *err);
+/* Calls the dataset's function on an element and the captured parameters; the element is taken. */
+int dataset_apply(const struct dataset *d, struct mu_tensor *element, unsigned n,
+		  struct mu_tensor *out, unsigned n_out, struct mu_err *err);
+
+struct kernel_call;
+int dataset_make(struct kernel_call *c, struct mu_err *err); /* the kernel of all kinds */
+const struct dataset_kind *dataset_kind_find(const char *op);
+
+/* The kinds' tables. */
+extern const struct dataset_kind source_kinds[], pass_kinds[], batch_kinds[], function_kinds[],
+    shuffle_kinds[];
+
+#endif

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iterators: resources that draw elements of a dataset, and the ops on them.
+ *
+ * An iterator has a thread of its own, since functions of the pipeline are waited for and the
+ * compute pool may not wait.  Who wants an element waits at the gate as a record; the thread draws
+ * when somebody waits, and ahead of that as many elements as the dataset's outermost prefetch says.
+ * All fields are under the gate's lock, but for the cursor, which is the thread's.
+ *
+ * A one-shot iterator gets its dataset from a function, which the thread calls first. */
+#include <string.h>
+
+#include "lib/tensor/tensor_proto.h"
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/gate.h"
+#include "task/kernels/handles.h"
+#include "task/kernels/kernel_table.h"
+#include "task/kernels/variant.h"
+
+enum { MAX_AHEAD = 1024, DEFAULT_AHEAD = 16 };
+
+struct ready {
+	struct ready *next;
+	struct mu_err err; /* instead of an element */
+	unsigned n;
+	struct mu_tensor t[];
+};
+
+struct iterator {
+	struct resource base;
+	struct gate gate;
+	pthread_cond_t work; /* with the gate's lock */
+	pthread_t thread;
+	bool started, stop, orphan;
+	struct function *factory;
+	struct dataset *dataset; /* NULL: not initialised */
+	uint64_t round;          /* counts the datasets it was given */
+	bool asked, ended;
+	struct ready *head, **tail;
+	int64_t n_ready, ahead;
+};
+
+static void ready_free(struct ready *r)
+{
+	element_drop(r->t, r->n);
+	free(r);
+}
+
+static void drop_ready(struct iterator *it)
+{
+	while (it->head) {
+		struct ready *r = it->head;
+		it->head = r->next;
+		ready_free(r);
+	}
+	it->tail = &it->head;
+	it->n_ready = 0;
+}
+
+static void destroy(struct iterator *it)
+{
+	drop_ready(it);
+	if (it->dataset)
+		mu_object_unref(&it->dataset->object);
+	function_free(it->factory);
+	pthread_cond_destroy(&it->work);
+	gate_fini(&it->gate);
+	free(it);
+}
+
+static void iterator_free(struct resource *r)
+{
+	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
+	bool started, own;
+
+	pthread_mutex_lock(&it->gate.lock);
+	started = it->started;
+	own = started && pthread_equal(it->thread, pthread_self());
+	it->stop = true;
+	it->orphan = own; /* the last reference went with what its thread has served */
+	pthread_cond_signal(&it->work);
+	pthread_mutex_unlock(&it->gate.lock);
+	if (own) {
+		pthread_detach(it->thread);
+		return;
+	}
+	if (started)
+		pthread_join(it->thread, NULL);
+	destroy(it);
+}
+
+static void iterator_close(struct resource *r)
+{
+	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
+
+	gate_fail(&it->gate, GATE_OUT, MU_CANCELLED, "ends: its iterator was reset", r->name);
+}
+
+static const struct resource_type iterator_type = {
+    .name = "iterator", .free = iterator_free, .close = iterator_close};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	struct iterator *it = MU_NEW(struct iterator);
+
+	resource_init(&it->base, &iterator_type);
+	gate_init(&it->gate);
+	pthread_cond_init(&it->work, NULL);
+	it->tail = &it->head;
+	it->factory = arg;
+	return &it->base;
+}
+
+/* ---- the thread ---- */
+
+/* How far the outermost prefetch goes; below zero it is ours to choose. */
+static int64_t ahead_of(const struct dataset *d)
+{
+	while (d->n_in == 1 &&
+	       (!strcmp(d->kind->op, "OptionsDataset") || !strcmp(d->kind->op, "ModelDataset")))
+		d = d->in[0];
+	if (strcmp(d->kind->op, "PrefetchDataset"))
+		return 0;
+	int64_t n = dataset_number(d, 0);
+	return n < 0 ? DEFAULT_AHEAD : n < MAX_AHEAD ? n : MAX_AHEAD;
+}
+
+static int call_factory(struct iterator *it, struct dataset **out, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = function_call(it->factory, NULL, 0, &t, 1, err);
+
+	if (rc)
+		return rc;
+	struct mu_object *o =
+	    t.dtype == MU_VARIANT && t.shape.count == 1 ? *MU_DATA(struct mu_object *, &t) : NULL;
+	if (!o || o->type != &dataset_type)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "The `dataset_factory` function must return a dataset.");
+	else
+		*out = MU_CONTAINER(mu_object_ref(o), struct dataset, object);
+	mu_tensor_unref(&t);
+	return rc;
+}
+
+struct drawn {
+	struct iterator *it;
+	struct ready *r; /* NULL: the end */
+	uint64_t round;
+};
+
+static void take_in(void *arg)
+{
+	struct drawn *d = arg;
+	struct iterator *it = d->it;
+
+	if (d->round != it->round) { /* of a dataset that it has no more */
+		if (d->r)
+			ready_free(d->r);
+		return;
+	}
+	it->asked = false;
+	if (!d->r) {
+		it->ended = true;
+		return;
+	}
+	*it->tail = d->r;
+	it->tail = &d->r->next;
+	it->n_ready++;
+}
+
+static struct ready *draw(const struct dataset *d, struct cursor **cursor)
+{
+	unsigned n = d ? d->n_out : 0;
+	struct ready *r = mu_xcalloc(1, sizeof *r + (n + 1) * sizeof r->t[0]);
+	int rc = *cursor ? 0 : cursor_open(d, cursor, &r->err);
+
+	if (!rc)
+		rc = cursor_next(*cursor, r->t, &r->err);
+	if (rc > 0) {
+		r->n = n;
+		r->err.code = MU_OK;
+	}
+	if (rc)
+		return r;
+	free(r);
+	return NULL;
+}
+
+/* Waits, with the lock, until there is something to draw; false when it is to stop. */
+static bool wait_for_work(struct iterator *it)
+{
+	while (!it->stop && (it->ended || !(it->dataset || it->factory) ||
+			     !(it->asked || (it->dataset && it->n_ready < it->ahead))))
+		pthread_cond_wait(&it->work, &it->gate.lock);
+	return !it->stop;
+}
+
+static void give_dataset(struct iterator *it, struct dataset *d)
+{
+	struct dataset *old = it->dataset;
+
+	it->dataset = d;
+	it->ahead = ahead_of(d);
+	it->ended = false;
+	it->round++;
+	drop_ready(it);
+	if (old)
+		mu_object_unref(&old->object);
+}
+
+static struct ready *failed(const struct mu_err *err)
+{
+	struct ready *r = mu_xcalloc(1, sizeof *r);
+
+	r->err = *err;
+	return r;
+}
+
+static void *run(void *arg)
+{
+	struct iterator *it = arg;
+	struct cursor *cursor = NULL;
+	uint64_t round = 0;
+
+	pthread_mutex_lock(&it->gate.lock);
+	while (wait_for_work(it)) {
+		struct dataset *d = it->dataset, *made = NULL;
+		struct drawn drawn = {.it = it, .round = it->round};
+		if (d)
+			mu_object_ref(&d->object);
+		pthread_mutex_unlock(&it->gate.lock);
+		if (round != drawn.round) {
+			cursor_close(cursor);
+			cursor = NULL;
+			round = drawn.round;
+		}
+		struct mu_err err = {0};
+		if (!d && call_factory(it, &made, &err))
+			drawn.r = failed(&err);
+		else if (d)
+			drawn.r = draw(d, &cursor);
+		if (made) {
+			pthread_mutex_lock(&it->gate.lock);
+			give_dataset(it, made);
+			continue;
+		}
+		if (d)
+			mu_object_unref(&d->object);
+		gate_change(&it->gate, take_in, &drawn);
+		pthread_mutex_lock(&it->gate.lock);
+	}
+	bool orphan = it->orphan;
+	pthread_mutex_unlock(&it->gate.lock);
+	cursor_close(cursor);
+	if (orphan)
+		destroy(it);
+	return NULL;
+}
+
+/* ---- getting ---- */
+
+struct getter {
+	struct waiter w;
+	struct iterator *it;
+};
+
+static void getter_free(struct waiter *w)
+{
+	free(MU_CONTAINER(w, struct getter, w));
+}
+
+static int hand_out(struct kernel_call *c, const struct ready *r, struct mu_err *err)
+{
+	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
+
+	if (r->n != c->n_out || !types || types->n != r->n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the iterator gives %u components, %u are expected", r->n, c->n_out);
+	for (unsigned i = 0; i < r->n; i++) {
+		if (r->t[i].dtype != types->types[i])
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT, "component %u is a %s, expected %s", i,
+			    mu_dtype_name(r->t[i].dtype), mu_dtype_name(types->types[i]));
+		kernel_out_take(c, i, mu_tensor_ref(&r->t[i]));
+	}
+	return 0;
+}
+
+static bool get_try(struct waiter *w)
+{
+	struct iterator *it = MU_CONTAINER(w, struct getter, w)->it;
+	struct ready *r = it->head;
+
+	if (r) {
+		it->head = r->next;
+		if (!it->head)
+			it->tail = &it->head;
+		it->n_ready--;
+		if (r->err.code != MU_OK)
+			w->err = r->err;
+		else
+			hand_out(w->c, r, &w->err);
+		ready_free(r);
+		pthread_cond_signal(&it->work);
+		return true;
+	}
+	if (it->ended) {
+		mu_fail(&w->err, MU_OUT_OF_RANGE, "End of sequence");
+		return true;
+	}
+	if (!it->dataset && !it->factory) {
+		mu_fail(&w->err, MU_FAILED_PRECONDITION,
+			"GetNext() failed because the iterator has not been initialized. Ensure "
+			"that you have run the initializer operation for this iterator before "
+			"getting the next element.");
+		return true;
+	}
+	it->asked = true;
+	pthread_cond_signal(&it->work);
+	return false;
+}
+
+static int start_thread(struct iterator *it, struct mu_err *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&it->gate.lock);
+	if (!it->started && pthread_create(&it->thread, NULL, run, it))
+		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "no thread for an iterator");
+	else
+		it->started = true;
+	pthread_mutex_unlock(&it->gate.lock);
+	return rc;
+}
+
+static void get_next(struct kernel_call *c)
+{
+	struct mu_err err;
+	struct resource *r;
+
+	if (handle_find(c, 0, &iterator_type, &r, &err)) {
+		kernel_finish(c, &err);
+		return;
+	}
+	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
+	if (start_thread(it, &err)) {
+		resource_unref(r);
+		kernel_finish(c, &err);
+		return;
+	}
+	struct getter *g = MU_NEW(struct getter);
+	*g = (struct getter){.it = it,
+			     .w = {.c = c,
+				   .gate = &it->gate,
+				   .owner = r,
+				   .what = "GetNext",
+				   .try = get_try,
+				   .free = getter_free}};
+	gate_enter(&g->w, GATE_OUT);
+}
+
+/* ---- making ---- */
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_make(c, &iterator_type, create, NULL, &r, err);
+
+	if (!rc)
+		resource_unref(r);
+	return rc;
+}
+
+struct one_shot {
+	struct kernel_call *c;
+	const struct mu_func *f;
+};
+
+static struct resource *create_one_shot(void *arg, struct mu_err *err)
+{
+	struct one_shot *o = arg;
+	struct function *f;
+
+	if (function_new(o->c->runtime, o->c->step, o->f, &f, err))
+		return NULL;
+	return create(f, err);
+}
+
+static int one_shot(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *f = mu_node_attr(c->node, "dataset_factory");
+	struct resource *r;
+
+	if (!f || f->kind != MU_ATTR_FUNC)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no dataset_factory");
+	struct one_shot arg = {c, f->func};
+	int rc = handle_make(c, &iterator_type, create_one_shot, &arg, &r, err);
+	if (!rc)
+		resource_unref(r);
+	return rc;
+}
+
+struct renewal {
+	struct iterator *it;
+	struct dataset *d;
+};
+
+static void renew(void *arg)
+{
+	struct renewal *n = arg;
+
+	give_dataset(n->it, n->d);
+	pthread_cond_signal(&n->it->work);
+}
+
+static int make_iterator(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_object *o;
+	struct resource *r;
+	int rc;
+
+	if ((rc = variant_in(c, 0, &dataset_type, &o, err)) ||
+	    (rc = handle_find(c, 1, &iterator_type, &r, err)))
+		return rc;
+	struct renewal n = {MU_CONTAINER(r, struct iterator, base),
+			    MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
+	gate_change(&n.it->gate, renew, &n);
+	resource_unref(r);
+	return 0;
+}
+
+/* ---- an iterator as a string, for feeding ---- */
+
+static int to_string(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor t;
+	int rc = args_type(c, 0, MU_RESOURCE, err);
+
+	if (rc)
+		return rc;
+	mu_tensor_write(&b, kernel_in(c, 0));
+	if (!(rc = mu_tensor_string(&t, b.data, b.len, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int from_string(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	if (rc)
+		return rc;
+	const struct mu_string *s = kernel_in(c, 0)->data;
+	if (kernel_in(c, 0)->shape.count != 1 ||
+	    mu_tensor_parse(&t, (struct mu_span){s->data ? s->data : "", s->len}, NULL))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the string is no iterator's handle");
+	if (t.dtype != MU_RESOURCE || t.shape.count != 1) {
+		mu_tensor_unref(&t);
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the string is no iterator's handle");
+	}
+	kernel_out_take(c, 0, t);
+	return 0;
+}
+
+#define DATASET(op)                                                                                \
+	{                                                                                          \
+		op, .flags = KERNEL_NO_FOLD, .run = dataset_make                                   \
+	}
+static const struct kernel rows[] = {
+    {"Iterator", .run = make},
+    {"IteratorV2", .run = make},
+    {"OneShotIterator", .run = one_shot},
+    {"MakeIterator", .run = make_iterator},
+    {"IteratorGetNext", .start = get_next},
+    {"IteratorGetNextSync", .start = get_next},
+    {"IteratorToStringHandle", .run = to_string},
+    {"IteratorFromStringHandle", .run = from_string},
+    {"IteratorFromStringHandleV2", .run = from_string},
+    DATASET("TensorDataset"),
+    DATASET("TensorSliceDataset"),
+    DATASET("RangeDataset"),
+    DATASET("TFRecordDataset"),
+    DATASET("TFRecordDatasetV2"),
+    DATASET("TextLineDataset"),
+    DATASET("MapDataset"),
+    DATASET("ParallelMapDataset"),
+    DATASET("ParallelMapDatasetV2"),
+    DATASET("FilterDataset"),
+    DATASET("FlatMapDataset"),
+    DATASET("InterleaveDataset"),
+    DATASET("BatchDataset"),
+    DATASET("BatchDatasetV2"),
+    DATASET("ParallelBatchDataset"),
+    DATASET("PaddedBatchDatasetV2"),
+    DATASET("ShuffleDataset"),
+    DATASET("RepeatDataset"),
+    DATASET("PrefetchDataset"),
+    DATASET("OptionsDataset"),
+    DATASET("ModelDataset"),
+    DATASET("TakeDataset"),
+    DATASET("SkipDataset"),
+    DATASET("ShardDataset"),
+    DATASET("ZipDataset"),
+    DATASET("ConcatenateDataset"),
+    DATASET("CacheDataset"),
+};
+KERNEL_TABLE(iterator, rows)

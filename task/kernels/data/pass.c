@@ -1,0 +1,263 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets that hand on, count, join and batch the elements of others. */
+#include <pthread.h>
+#include <string.h>
+
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/elems.h"
+
+struct count {
+	int64_t at;
+	bool any; /* an element came in this round */
+};
+
+/* ---- unchanged: prefetching is the iterator's, options are hints ---- */
+
+static int pass_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	return cursor_next(c->up, out, err);
+}
+
+/* ---- take, skip, shard, repeat ---- */
+
+static int take_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t most = dataset_number(c->d, 0);
+	struct count *n = c->own;
+
+	if (most >= 0 && n->at >= most)
+		return 0;
+	n->at++;
+	return cursor_next(c->up, out, err);
+}
+
+static int skip_some(struct cursor *c, int64_t n, struct mu_tensor *out, struct mu_err *err)
+{
+	int rc = 1;
+
+	for (; n != 0 && rc > 0; n--)
+		if ((rc = cursor_next(c->up, out, err)) > 0)
+			element_drop(out, c->d->n_out);
+	return rc;
+}
+
+static int skip_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct count *n = c->own;
+	int rc = 1;
+
+	if (!n->at)
+		rc = skip_some(c, dataset_number(c->d, 0), out, err); /* below zero: all */
+	n->at = 1;
+	return rc > 0 ? cursor_next(c->up, out, err) : rc;
+}
+
+static int check_shard(struct dataset *d, struct mu_err *err)
+{
+	int64_t n = dataset_number(d, 0), i = dataset_number(d, 1);
+
+	if (n < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Number of shards must be greater than zero (currently num_shards = "
+			       "%lld).",
+			       (long long)n);
+	if (i < 0 || i >= n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Index must be between 0 and %lld (currently index = %lld).",
+			       (long long)n - 1, (long long)i);
+	return 0;
+}
+
+static int shard_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct count *n = c->own;
+	int64_t skip = n->at ? dataset_number(c->d, 0) - 1 : dataset_number(c->d, 1);
+	int rc = skip_some(c, skip, out, err);
+
+	n->at = 1;
+	return rc > 0 ? cursor_next(c->up, out, err) : rc;
+}
+
+/* For ever, when the count is below zero, but not when a whole round brings nothing. */
+static int repeat_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t rounds = dataset_number(c->d, 0);
+	struct count *n = c->own;
+	int rc;
+
+	while (rounds < 0 || n->at < rounds) {
+		if (!c->up && (rc = cursor_open_up(c, err)))
+			return rc;
+		if ((rc = cursor_next(c->up, out, err))) {
+			n->any |= rc > 0;
+			return rc;
+		}
+		cursor_close(c->up);
+		c->up = NULL;
+		n->at++;
+		if (rounds < 0 && !n->any)
+			return 0;
+		n->any = false;
+	}
+	return 0;
+}
+
+/* ---- several ---- */
+
+struct several {
+	struct cursor **c;
+	int64_t at;
+};
+
+static int zip_open(struct cursor *c, struct mu_err *err)
+{
+	struct several *s = c->own;
+	unsigned total = 0;
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->d->n_in; i++)
+		total += c->d->in[i]->n_out;
+	if (total != c->d->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%u components are zipped to %u", total,
+			       c->d->n_out);
+	s->c = MU_NEW_ARRAY(struct cursor *, c->d->n_in + 1);
+	for (unsigned i = 0; i < c->d->n_in && !rc; i++)
+		rc = cursor_open(c->d->in[i], &s->c[i], err);
+	return rc;
+}
+
+static void zip_close(struct cursor *c)
+{
+	struct several *s = c->own;
+
+	for (unsigned i = 0; s->c && i < c->d->n_in; i++)
+		cursor_close(s->c[i]);
+	free(s->c);
+}
+
+static int zip_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct several *s = c->own;
+	unsigned at = 0;
+	int rc = 1;
+
+	for (unsigned i = 0; i < c->d->n_in && rc > 0; i++)
+		if ((rc = cursor_next(s->c[i], out + at, err)) > 0)
+			at += c->d->in[i]->n_out;
+	if (rc <= 0)
+		element_drop(out, at);
+	return rc;
+}
+
+static int check_concatenate(struct dataset *d, struct mu_err *err)
+{
+	return d->in[0]->n_out == d->in[1]->n_out && d->in[0]->n_out == d->n_out
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT,
+			     "datasets of %u and %u components cannot follow each other",
+			     d->in[0]->n_out, d->in[1]->n_out);
+}
+
+static int concatenate_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct count *n = c->own;
+
+	for (; n->at < 2; n->at++) {
+		int rc = c->up ? 0 : cursor_open(c->d->in[n->at], &c->up, err);
+		if (rc || (rc = cursor_next(c->up, out, err)))
+			return rc;
+		cursor_close(c->up);
+		c->up = NULL;
+	}
+	return 0;
+}
+
+/* ---- cache: what the first whole round brings is kept with the dataset ---- */
+
+struct cache {
+	pthread_mutex_t lock;
+	struct mu_tensor *t; /* n elements of n_out tensors */
+	int64_t n, room;
+	bool whole;
+};
+
+static int check_cache(struct dataset *d, struct mu_err *err)
+{
+	const struct mu_tensor *name = d->n_params ? &d->params[0] : NULL;
+
+	pthread_mutex_init(&((struct cache *)d->shared)->lock, NULL);
+	if (!name || name->dtype != MU_STRING || name->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "filename must be one string");
+	return MU_DATA(struct mu_string, name)->len
+		   ? mu_fail(err, MU_UNIMPLEMENTED, "caches are kept in memory here, not in files")
+		   : 0;
+}
+
+static void finish_cache(struct dataset *d)
+{
+	struct cache *k = d->shared;
+
+	element_drop(k->t, (unsigned)(k->n * d->n_out));
+	free(k->t);
+	pthread_mutex_destroy(&k->lock);
+}
+
+static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct cache *k = c->d->shared;
+	struct count *at = c->own;
+	unsigned n = c->d->n_out;
+	int rc = 0;
+
+	pthread_mutex_lock(&k->lock);
+	bool have = at->at < k->n, whole = k->whole;
+	for (unsigned i = 0; have && i < n; i++)
+		out[i] = mu_tensor_ref(&k->t[at->at * n + i]);
+	pthread_mutex_unlock(&k->lock);
+	if (have || whole) {
+		at->at += have;
+		return have;
+	}
+	/* another cursor may have filled it further than this one has drawn */
+	if (!c->up && ((rc = cursor_open_up(c, err)) || (rc = skip_some(c, at->at, out, err)) <= 0))
+		return rc;
+	rc = cursor_next(c->up, out, err);
+	pthread_mutex_lock(&k->lock);
+	if (rc == 0)
+		k->whole = at->at == k->n;
+	if (rc > 0 && at->at == k->n) {
+		if (k->n == k->room) {
+			k->room = k->room ? 2 * k->room : 64;
+			k->t = mu_xrealloc(k->t, (size_t)k->room * n * sizeof *k->t);
+		}
+		for (unsigned i = 0; i < n; i++)
+			k->t[k->n * n + i] = mu_tensor_ref(&out[i]);
+		k->n++;
+	}
+	pthread_mutex_unlock(&k->lock);
+	at->at += rc > 0;
+	return rc;
+}
+
+#define PASS(op, scalars)                                                                          \
+	{                                                                                          \
+		op, .n_in = 1, .n_scalars = scalars, .open = cursor_open_up, .next = pass_next     \
+	}
+#define COUNTED .cursor_size = sizeof(struct count), .n_in = 1
+const struct dataset_kind pass_kinds[] = {
+    PASS("PrefetchDataset", 1),
+    PASS("OptionsDataset", 0),
+    PASS("ModelDataset", 0),
+    {"TakeDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = take_next},
+    {"SkipDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = skip_next},
+    {"ShardDataset", COUNTED, .n_scalars = 2, .check = check_shard, .open = cursor_open_up,
+     .next = shard_next},
+    {"RepeatDataset", COUNTED, .n_scalars = 1, .next = repeat_next},
+    {"ZipDataset", .cursor_size = sizeof(struct several), .n_in = ANY_NUMBER, .open = zip_open,
+     .next = zip_next, .close = zip_close},
+    {"ConcatenateDataset", .cursor_size = sizeof(struct count), .n_in = 2,
+     .check = check_concatenate, .next = concatenate_next},
+    {"CacheDataset", COUNTED, .shared_size = sizeof(struct cache), .check = check_cache,
+     .finish = finish_cache, .next = cache_next},
+    {.op = NULL},
+};

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products on a GPU; what a node asks for is checked as on the CPU. */
+#include "task/kernels/args.h"
+#include "task/kernels/broadcast.h"
+#include "task/kernels/checks.h"
+#include "task/kernels/cuda/args.h"
+#include "task/kernels/gpu_table.h"
+
+enum { TILE = 64, THREADS = 256 }; /* as in cuda/matmul.h */
+
+struct state {
+	struct gpu *gpu;
+	void *product, *add, *activate; /* the last two: when the product cannot do it itself */
+	struct fused_matmul *fused;     /* NULL: MatMul */
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(n, "T", MU_DT_INVALID);
+	struct state s = {.gpu = gpu_of_node(n, rt)};
+	int rc = gpu_find(s.gpu, "matmul", t, &s.product, err);
+
+	if (rc)
+		return rc;
+	*state = MU_NEW(struct state);
+	memcpy(*state, &s, sizeof s);
+	return 0;
+}
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	free(s->fused);
+	free(s);
+}
+
+static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	static const char *const names[] = {
+	    [UN_Relu] = "Relu", [UN_Sigmoid] = "Sigmoid", [UN_Tanh] = "Tanh"};
+	enum mu_dtype t = args_attr_type(n, "T", MU_DT_INVALID);
+	void *fused = NULL;
+	int rc = check_fused_prepare(n, rt, &fused, err);
+
+	if (rc)
+		return rc;
+	if ((rc = prepare(n, rt, state, err))) {
+		free(fused);
+		return rc;
+	}
+	struct state *s = *state;
+	s->fused = fused;
+	rc = gpu_find(s->gpu, "AddV2", t, &s->add, err);
+	if (!rc && s->fused->activates)
+		rc = gpu_find(s->gpu, names[s->fused->activation], t, &s->activate, err);
+	if (rc) {
+		release(s);
+		*state = NULL;
+	}
+	return rc;
+}
+
+static void set_strides(struct matmul_args *a, const struct product *p)
+{
+	a->m = p->m;
+	a->n = p->n;
+	a->k = p->k;
+	a->a_row = p->trans_a ? 1 : p->k;
+	a->a_column = p->trans_a ? p->m : 1;
+	a->b_row = p->trans_b ? 1 : p->n;
+	a->b_column = p->trans_b ? p->k : 1;
+}
+
+static int launch(const struct state *s, struct matmul_args *a, struct mu_err *err)
+{
+	int64_t across = (a->n + TILE - 1) / TILE, down = (a->m + TILE - 1) / TILE, blocks;
+
+	if (__builtin_mul_overflow(across, down, &blocks) ||
+	    __builtin_mul_overflow(blocks, a->batch, &blocks) || blocks > INT32_MAX)
+		return mu_fail(err, MU_UNIMPLEMENTED, "a product of [%lld, %lld] is too large",
+			       (long long)a->m, (long long)a->n);
+	return blocks ? gpu_launch(s->gpu, s->product, (struct gpu_grid){(unsigned)blocks, THREADS},
+				   a, err)
+		      : 0;
+}
+
+static int matmul(struct kernel_call *c, struct mu_err *err)
+{
+	struct matmul_args a = {.batch = 1};
+	struct product p;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = check_matmul(c, &p, &shape, err);
+
+	if (rc || (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
+		return rc;
+	set_strides(&a, &p);
+	a.out = gpu_address(out);
+	a.a = gpu_address(kernel_in(c, 0));
+	a.b = gpu_address(kernel_in(c, 1));
+	return launch(c->state, &a, err);
+}
+
+static int activation_number(const struct fused_matmul *f)
+{
+	return !f->activates                 ? 0
+	       : f->activation == UN_Relu    ? 1
+	       : f->activation == UN_Sigmoid ? 2
+					     : 3;
+}
+
+/* Product, sum and activation one after another: the bias is no vector of columns. */
+static int in_steps(struct kernel_call *c, struct matmul_args *a, const struct mu_shape *made,
+		    const struct mu_tensor *out, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_shape *bias = &kernel_in(c, 2)->shape;
+	MU_AUTO_TENSOR product = {0};
+	struct binary_args add = {.out = gpu_address(out),
+				  .b = gpu_address(kernel_in(c, 2)),
+				  .n = out->shape.count,
+				  .rank = out->shape.rank};
+	struct unary_args act = {gpu_address(out), gpu_address(out), out->shape.count};
+	struct view x, y;
+	int rc = gpu_tensor_new(s->gpu, out->dtype, made, c->node->name, &product, err);
+
+	if (rc)
+		return rc;
+	a->out = add.a = gpu_address(&product);
+	broadcast_view(&x, made, &out->shape);
+	broadcast_view(&y, bias, &out->shape);
+	for (int i = 0; i < out->shape.rank; i++) {
+		add.dim[i] = out->shape.dim[i];
+		add.a_stride[i] = x.stride[i];
+		add.b_stride[i] = y.stride[i];
+	}
+	if ((rc = launch(s, a, err)) || (rc = gpu_run(s->gpu, s->add, add.n, &add, err)))
+		return rc;
+	return s->activate ? gpu_run(s->gpu, s->activate, act.n, &act, err) : 0;
+}
+
+static int fused_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *bias = kernel_in(c, 2);
+	struct matmul_args a = {.batch = 1};
+	struct mu_shape made, shape;
+	struct mu_tensor *out;
+	struct product p;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 2, err)) || (rc = check_matmul(c, &p, &made, err)) ||
+	    (rc = check_fused_shape(c, s->fused, &made, &shape, err)) ||
+	    (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
+		return rc;
+	set_strides(&a, &p);
+	a.a = gpu_address(kernel_in(c, 0));
+	a.b = gpu_address(kernel_in(c, 1));
+	if (bias->shape.rank != 1 || bias->shape.dim[0] != p.n || !mu_shape_eq(&made, &shape))
+		return in_steps(c, &a, &made, out, err);
+	a.out = gpu_address(out);
+	a.bias = gpu_address(bias);
+	a.activation = activation_number(s->fused);
+	return launch(s, &a, err);
+}
+
+static const struct gpu_kernel rows[] = {
+    {.k = {"MatMul", .run = matmul, .prepare = prepare, .release = release},
+     .type_attr = "T",
+     .types = GPU_FLT},
+    {.k = {"_FusedMatMul", .run = fused_matmul, .prepare = fused_prepare, .release = release},
+     .type_attr = "T",
+     .types = GPU_FLT},
+};
+GPU_KERNEL_TABLE(gpu_matmul, rows)

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Dense optimizer updates on a GPU: one kernel for each algorithm, which reads the scalars where
+ * they lie. */
+#include "task/kernels/args.h"
+#include "task/kernels/cuda/args.h"
+#include "task/kernels/gpu_table.h"
+#include "task/kernels/optimizers.h"
+
+struct state {
+	struct gpu_one one;
+	struct optimizer_plan *plan;
+	int flag;
+};
+
+static const char *const kernels[OPTIMIZER_COUNT] = {
+    [OPTIMIZER_SGD] = "up_sgd",           [OPTIMIZER_ADAGRAD] = "up_adagrad",
+    [OPTIMIZER_MOMENTUM] = "up_momentum", [OPTIMIZER_ADAM] = "up_adam",
+    [OPTIMIZER_RMSPROP] = "up_rmsprop",   [OPTIMIZER_CENTERED] = "up_centered",
+    [OPTIMIZER_ADADELTA] = "up_adadelta", [OPTIMIZER_FTRL] = "up_ftrl",
+    [OPTIMIZER_PROX] = "up_prox",         [OPTIMIZER_PROX_ADAGRAD] = "up_prox_adagrad",
+};
+
+/* What an attribute says; see cuda/update.h. */
+static int flag_of(const struct mu_node *n, const struct optimizer *o)
+{
+	switch (o->kind) {
+	case OPTIMIZER_ADAGRAD:
+		return args_attr_bool(n, "update_slots", true);
+	case OPTIMIZER_MOMENTUM:
+		return args_attr_bool(n, "use_nesterov", false) |
+		       (strcmp(o->name, "KerasMomentum") == 0) << 1;
+	case OPTIMIZER_ADAM:
+		return args_attr_bool(n, "use_nesterov", false);
+	case OPTIMIZER_FTRL:
+		return args_attr_bool(n, "multiply_linear_by_lr", false);
+	default:
+		return 0;
+	}
+}
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	free(s->plan);
+	free(s);
+}
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	void *plan;
+	int rc = optimizer_prepare(n, rt, &plan, err);
+
+	if (rc)
+		return rc;
+	struct state *s = MU_NEW(struct state);
+	s->plan = plan;
+	s->flag = flag_of(n, s->plan->a);
+	s->one.gpu = gpu_of_node(n, rt);
+	s->one.type = args_attr_type(n, "T", MU_DT_INVALID);
+	rc = gpu_find(s->one.gpu, kernels[s->plan->a->kind], s->one.type, &s->one.kernel, err);
+	if (rc)
+		release(s);
+	else
+		*state = s;
+	return rc;
+}
+
+static int find_scalars(const struct kernel_call *c, const struct optimizer_plan *p,
+			struct update_args *a, struct mu_err *err)
+{
+	for (; a->scalars < OPTIMIZER_SCALARS && p->a->scalars[a->scalars]; a->scalars++) {
+		const struct mu_tensor *t = kernel_in(c, (unsigned)p->scalar[a->scalars]);
+		if (t->dtype != kernel_in(c, (unsigned)p->grad)->dtype || t->shape.count != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
+				       p->a->scalars[a->scalars], mu_shape_str(&t->shape));
+		a->scalar[a->scalars] = gpu_address(t);
+	}
+	return 0;
+}
+
+static int apply(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
+	struct update_args a = {.grad = gpu_address(grad), .n = grad->shape.count, .flag = s->flag};
+	VARIABLES_AUTO vs = {0};
+	int rc;
+
+	if ((rc = variables_lock(c, 1 + s->plan->a->slots, &vs, err)) ||
+	    (rc = optimizer_check(&vs, grad, err)) || (rc = find_scalars(c, s->plan, &a, err)))
+		return rc;
+	if (!mu_shape_eq(&vs.t[0]->shape, &grad->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "var and %s do not have the same shape%s %s",
+			       c->node->def->inputs[s->plan->grad].name,
+			       mu_shape_str(&vs.t[0]->shape), mu_shape_str(&grad->shape));
+	for (unsigned i = 0; i < vs.n; i++)
+		a.at[i] = gpu_address(vs.t[i]);
+	if ((rc = gpu_run(s->one.gpu, s->one.kernel, a.n, &a, err)))
+		return rc;
+	variable_forward(c);
+	return 0;
+}
+
+#define ROW(name)                                                                                  \
+	{                                                                                          \
+		.k = {name, .run = apply, .prepare = prepare, .release = release},                 \
+		.type_attr = "T", .types = GPU_REAL                                                \
+	}
+#define BOTH(name) ROW("Apply" name), ROW("ResourceApply" name)
+static const struct gpu_kernel rows[] = {
+    BOTH("GradientDescent"),
+    BOTH("Adagrad"),
+    BOTH("AdagradV2"),
+    BOTH("Momentum"),
+    BOTH("Adam"),
+    BOTH("RMSProp"),
+    BOTH("CenteredRMSProp"),
+    BOTH("Adadelta"),
+    BOTH("Ftrl"),
+    BOTH("FtrlV2"),
+    BOTH("ProximalAdagrad"),
+    BOTH("ProximalGradientDescent"),
+    ROW("ResourceApplyKerasMomentum"),
+};
+GPU_KERNEL_TABLE(gpu_train, rows)

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels of GPU devices, as host code that launches what is in kernels/cuda.
+ *
+ * A row serves the types of `types`; a node of another type runs the CPU's kernel, in host memory,
+ * though its device be a GPU, as TensorFlow does with int32.  Where a port's tensor lies follows
+ * from its type (int32, strings, handles: the host; the rest: the GPU) unless the row says
+ * otherwise.  Who brings tensors from one to the other is task/runtime/residence.c.
+ */
+#ifndef MU_TASK_KERNELS_GPU_TABLE_H
+#define MU_TASK_KERNELS_GPU_TABLE_H
+
+#include "task/device/gpu.h"
+#include "task/runtime/kernel.h"
+
+struct gpu_kernel {
+	struct kernel k;
+	const char *type_attr;          /* whose value is looked up in `types`; NULL: any node */
+	uint32_t types;                 /* by enum mu_dtype */
+	uint32_t host_in, host_out;     /* ports in host memory whatever their type */
+	uint32_t device_in, device_out; /* ports on the GPU whatever their type */
+	bool same; /* the CPU's functions do: they look at shapes or hand on, never at elements */
+};
+struct gpu_kernel_table {
+	const struct gpu_kernel *rows;
+	unsigned count;
+};
+#define GPU_KERNEL_TABLE_DECLARE(name) extern const struct gpu_kernel_table gpu_kernel_table_##name;
+#define GPU_KERNEL_TABLE(name, rows)                                                               \
+	GPU_KERNEL_TABLE_DECLARE(name)                                                             \
+	const struct gpu_kernel_table gpu_kernel_table_##name = {rows, MU_COUNT(rows)};
+
+#define GPU_TYPE(t) ((uint32_t)1 << (t))
+#define GPU_FLT                                                                                    \
+	(GPU_TYPE(MU_FLOAT) | GPU_TYPE(MU_DOUBLE) | GPU_TYPE(MU_HALF) | GPU_TYPE(MU_BFLOAT16))
+#define GPU_REAL (GPU_TYPE(MU_FLOAT) | GPU_TYPE(MU_DOUBLE))
+#define GPU_INT  GPU_TYPE(MU_INT64)
+#define GPU_NUM  (GPU_FLT | GPU_INT)
+#define GPU_EQ   (GPU_NUM | GPU_TYPE(MU_BOOL))
+/* What lies on the GPU unless something else is said. */
+#define GPU_PLAIN                                                                                  \
+	(GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_INT8) | GPU_TYPE(MU_INT16) |                    \
+	 GPU_TYPE(MU_UINT16) | GPU_TYPE(MU_COMPLEX64) | GPU_TYPE(MU_UINT32) | GPU_TYPE(MU_UINT64))
+
+/* The row that runs this node on a GPU; NULL: the CPU's kernel does, in host memory. */
+const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n);
+/* Whether the op has a row at all, for this type or another. */
+bool gpu_kernel_known(const char *op);
+/* All rows, in the tables' order; NULL past the end. */
+const struct gpu_kernel *gpu_kernel_at(unsigned i);
+/* Where the tensor of a port lies.  k NULL: on the host. */
+bool gpu_kernel_in_on_device(const struct gpu_kernel *k, unsigned port, enum mu_dtype t);
+bool gpu_kernel_out_on_device(const struct gpu_kernel *k, unsigned port, enum mu_dtype t);
+
+/* ---- for GPU kernels ---- */
+
+/* The GPU that a node is placed on; NULL: it is on none of this task's. */
+struct gpu *gpu_of_node(const struct mu_node *n, const struct runtime *rt);
+static inline struct gpu *gpu_here(const struct kernel_call *c)
+{
+	return gpu_of_node(c->node, c->runtime);
+}
+/* "f32" for MU_FLOAT, …; NULL: no kernel is made for it. */
+const char *gpu_type_name(enum mu_dtype t);
+
+/* A kernel as a state for nodes with one: <name>_<type>. */
+struct gpu_one {
+	struct gpu *gpu;
+	void *kernel;
+	enum mu_dtype type;
+};
+int gpu_one_prepare(const struct mu_node *n, struct runtime *rt, const char *name,
+		    const char *type_attr, void **state, struct mu_err *err);
+/* Finds <name>_<type>, or <name>_<bits> for what goes by size. */
+int gpu_find(struct gpu *g, const char *name, enum mu_dtype type, void **out, struct mu_err *err);
+int gpu_find_width(struct gpu *g, const char *name, enum mu_dtype type, void **out,
+		   struct mu_err *err);
+/* Launches with a grid for n elements; n 0: nothing. */
+int gpu_run(struct gpu *g, void *kernel, int64_t n, void *args, struct mu_err *err);
+
+/* Output i as new memory of the GPU, or in the memory of input `from` when that is its last use and
+ * it fits. */
+int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
+	    struct mu_tensor **out, struct mu_err *err);
+int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
+		  const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);
+/* Memory for the call alone. */
+int gpu_scratch(struct kernel_call *c, enum mu_dtype dtype, int64_t count, struct mu_tensor *out,
+		struct mu_err *err);
+
+#endif

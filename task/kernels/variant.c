@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/variant.h"
+
+int variant_in(const struct kernel_call *c, unsigned i, const struct mu_object_type *type,
+	       struct mu_object **out, struct mu_err *err)
+{
+	const struct mu_tensor *t = i < c->n_in ? kernel_in(c, i) : NULL;
+	struct mu_object *o = t && t->dtype == MU_VARIANT && t->shape.count == 1
+				  ? *MU_DATA(struct mu_object *, t)
+				  : NULL;
+
+	if (!o || o->type != type)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Input %u must be a %s, not %s", i,
+			       type->name, o ? o->type->name : "something else");
+	*out = o;
+	return 0;
+}
+
+int variant_tensor(struct mu_tensor *out, struct mu_object *o, struct mu_err *err)
+{
+	struct mu_shape scalar = mu_shape_scalar();
+	int rc = mu_tensor_new(out, MU_VARIANT, &scalar, err);
+
+	if (rc)
+		mu_object_unref(o);
+	else
+		*MU_DATA(struct mu_object *, out) = o;
+	return rc;
+}
+
+int variant_out(struct kernel_call *c, unsigned i, struct mu_object *o, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = variant_tensor(&t, o, err);
+
+	if (!rc)
+		kernel_out_take(c, i, t);
+	return rc;
+}
+
+bool variant_is_sole(const struct kernel_call *c, unsigned i)
+{
+	const struct mu_tensor *t = kernel_in(c, i);
+
+	return !c->in[i].kept && mu_tensor_is_sole(t) &&
+	       atomic_load_explicit(&(*MU_DATA(struct mu_object *, t))->refs,
+				    memory_order_acquire) == 1;
+}
+
+static int no_meaning(const struct mu_object *o, const char *op, struct mu_err *err)
+{
+	return mu_fail(err, MU_UNIMPLEMENTED, "%s of a %s means nothing", op,
+		       o ? o->type->name : "variant that holds nothing");
+}
+
+int variant_zeros(struct mu_tensor *out, const struct mu_tensor *t, struct mu_err *err)
+{
+	MU_AUTO_TENSOR z = {0};
+	int rc = mu_tensor_new(&z, MU_VARIANT, &t->shape, err);
+
+	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
+		const struct mu_object *o = MU_DATA(struct mu_object *, t)[i];
+		rc = o && o->type->zeros
+			 ? o->type->zeros(o, &MU_DATA(struct mu_object *, &z)[i], err)
+			 : no_meaning(o, "ZerosLike", err);
+	}
+	if (!rc)
+		*out = mu_tensor_ref(&z);
+	return rc;
+}
+
+int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct mu_tensor *b,
+		struct mu_err *err)
+{
+	MU_AUTO_TENSOR sum = {0};
+	int rc = mu_tensor_new(&sum, MU_VARIANT, &a->shape, err);
+
+	for (int64_t i = 0; i < a->shape.count && !rc; i++) {
+		const struct mu_object *x = MU_DATA(struct mu_object *, a)[i];
+		const struct mu_object *y = MU_DATA(struct mu_object *, b)[i];
+		rc = x && y && x->type == y->type && x->type->add
+			 ? x->type->add(x, y, &MU_DATA(struct mu_object *, &sum)[i], err)
+			 : no_meaning(x, "AddN", err);
+	}
+	if (!rc)
+		*out = mu_tensor_ref(&sum);
+	return rc;
+}

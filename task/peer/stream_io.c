@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A connection's bytes, from and to its socket or the TLS on it.  The two directions of TLS share
+ * one state, so reading takes the connection's lock then, which in the clear it need not; to keep
+ * writers waiting for a moment only, it reads a piece at a time. */
+#include <errno.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "task/peer/stream_conn.h"
+#include "task/rpc/tls.h"
+#include "task/timer.h"
+
+enum { PIECE = 256 << 10 };
+
+ssize_t stream_io_read(struct stream_conn *c, struct iovec *iov, int n)
+{
+	ssize_t got;
+
+	if (c->local && !c->greeted)
+		return share_recv(c->fd, iov[0].iov_base, iov[0].iov_len, c->fds);
+	if (!c->tls)
+		return readv(c->fd, iov, n);
+	if (iov[0].iov_len >= PIECE) {
+		iov[0].iov_len = PIECE;
+		n = 1;
+	}
+	pthread_mutex_lock(&c->lock);
+	got = tls_readv(c->tls, iov, n);
+	pthread_mutex_unlock(&c->lock);
+	return got;
+}
+
+ssize_t stream_io_write(struct stream_conn *c, struct iovec *iov, unsigned n)
+{
+	struct msghdr m = {.msg_iov = iov, .msg_iovlen = n};
+
+	return c->tls ? tls_writev(c->tls, iov, (int)n)
+		      : sendmsg(c->fd, &m, MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+bool stream_io_unsent(const struct stream_conn *c)
+{
+	return c->tls && tls_conn_unsent(c->tls);
+}
+
+bool stream_io_unread(struct stream_conn *c)
+{
+	bool more;
+
+	if (!c->tls)
+		return false;
+	pthread_mutex_lock(&c->lock);
+	more = tls_conn_unread(c->tls);
+	pthread_mutex_unlock(&c->lock);
+	return more;
+}
+
+void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err)
+{
+	if (c->tls && e == EPROTO)
+		mu_fail(err, MU_UNAUTHENTICATED, "TLS: %s", tls_conn_why(c->tls));
+	else
+		stream_lost(err, c);
+}
+
+/* ---- a greeting: all of it, before a time ---- */
+
+/* A signal in between ends the wait early, which costs a look more. */
+static bool wait_for(const struct stream_conn *c, int64_t until_ms)
+{
+	struct pollfd p = {c->fd, (short)(POLLIN | (stream_io_unsent(c) ? POLLOUT : 0)), 0};
+	int64_t left = until_ms - timer_now_ms();
+
+	return left > 0 && (poll(&p, 1, (int)left) >= 0 || errno == EINTR);
+}
+
+static bool again(ssize_t n)
+{
+	return n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+}
+
+int stream_io_put_all(struct stream_conn *c, struct mu_span s, int64_t until_ms)
+{
+	while (s.len || stream_io_unsent(c)) {
+		struct iovec iov = {(void *)s.data, s.len};
+		ssize_t n = stream_io_write(c, &iov, s.len ? 1 : 0);
+
+		if (n >= 0)
+			s = (struct mu_span){s.data + n, s.len - (size_t)n};
+		else if (!again(n) || !wait_for(c, until_ms))
+			return -1;
+	}
+	return 0;
+}
+
+int stream_io_get_all(struct stream_conn *c, char *to, size_t n, int64_t until_ms)
+{
+	while (n) {
+		struct iovec iov = {to, n};
+		ssize_t got = stream_io_read(c, &iov, 1);
+
+		if (again(got) && wait_for(c, until_ms))
+			continue;
+		if (got <= 0)
+			return -1;
+		to += got;
+		n -= (size_t)got;
+	}
+	return 0;
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A call as the server and whoever brings it (HTTP/2, or this process) share it.
+ *
+ * References: the bringer's, and the handler's until the call is answered. */
+#ifndef MU_TASK_RPC_CALL_H
+#define MU_TASK_RPC_CALL_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "task/rpc/bytes.h"
+#include "task/rpc/server.h"
+
+struct rpc_call_ops {
+	/* Once, the handler's reference still held: a reply, or the error when m is NULL. */
+	void (*send)(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err);
+	void (*free)(struct rpc_call *c); /* its memory, after rpc_call_fini */
+};
+struct rpc_call {
+	_Atomic unsigned refs;
+	const struct rpc_call_ops *ops;
+	struct rpc_server *server;
+	const struct rpc_method *method;
+	struct rpc_bytes request;
+	uint32_t origin;     /* the connection's number; 0: this process */
+	int64_t deadline_ms; /* of timer's clock; 0: none */
+	bool counted;        /* by the server */
+	/* under the server's lock */
+	enum { RPC_OPEN, RPC_CANCELLING, RPC_ANSWERED } state;
+	bool gone; /* the caller is */
+	pthread_t canceller;
+	void (*on_cancel)(void *arg);
+	void *on_cancel_arg;
+};
+
+const struct rpc_method *rpc_find_method(const struct rpc_server *s, struct mu_span path);
+size_t rpc_max_message(const struct rpc_server *s);
+/* The server counts the call; false when it is stopping. */
+bool rpc_call_enter(struct rpc_call *c);
+void rpc_call_handle(struct rpc_call *c); /* has a method and a request; takes one reference */
+void rpc_call_gone(struct rpc_call *c);   /* the caller is; needs no answer any more */
+void rpc_call_unref(struct rpc_call *c);
+
+#endif

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/runtime/function.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "lib/graph/library.h"
+
+struct function {
+	struct runtime *rt;
+	struct executor *executor;
+	unsigned n_in, n_out;
+};
+
+int function_new(struct runtime *rt, const struct step *s, const struct mu_func *f,
+		 struct function **out, struct mu_err *err)
+{
+	struct mu_library *library = s ? step_library(s) : NULL;
+	const struct mu_function *def = mu_library_find(library, f->name);
+	struct mu_graph *body;
+	struct function *fn;
+	int rc;
+
+	if (!def)
+		return mu_fail(err, MU_NOT_FOUND, "function %.80s is not in the graph's library",
+			       f->name);
+	if ((rc = mu_library_body(library, def, f->attrs, f->n_attrs, &body, err)))
+		return rc;
+	if ((rc = mu_graph_inline(body, err))) {
+		mu_graph_free(body);
+		return rc;
+	}
+	fn = MU_NEW(struct function);
+	fn->rt = rt;
+	for (unsigned i = 0; i < body->n_nodes; i++) {
+		fn->n_in += !strcmp(body->nodes[i]->op, "_Arg");
+		fn->n_out += !strcmp(body->nodes[i]->op, "_Retval");
+	}
+	if ((rc = executor_new(rt, body, step_container(s), &fn->executor, err))) {
+		free(fn);
+		return mu_wrap(err, "function %s", f->name);
+	}
+	*out = fn;
+	return 0;
+}
+
+void function_free(struct function *f)
+{
+	if (!f)
+		return;
+	executor_unref(f->executor);
+	free(f);
+}
+
+struct waiting {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool done, failed;
+	struct mu_err err;
+};
+
+static void call_done(void *arg, const struct mu_err *err)
+{
+	struct waiting *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	w->done = true;
+	w->failed = err != NULL;
+	if (err)
+		w->err = *err;
+	pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->lock);
+}
+
+int function_call(struct function *f, const struct mu_tensor *in, unsigned n_in,
+		  struct mu_tensor *out, unsigned n_out, struct mu_err *err)
+{
+	static _Atomic int64_t calls;
+	struct waiting w = {.lock = PTHREAD_MUTEX_INITIALIZER, .cond = PTHREAD_COND_INITIALIZER};
+	struct call_frame frame = {in, out, n_in, n_out};
+	int rc = 0;
+
+	if (n_in != f->n_in || n_out != f->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a function of %u inputs and %u outputs is called with %u and %u",
+			       f->n_in, f->n_out, n_in, n_out);
+	memset(out, 0, n_out * sizeof *out);
+	/* no master gives a step such a number */
+	int64_t id = INT64_MIN + atomic_fetch_add(&calls, 1);
+	struct rendezvous *r = rendezvous_table_get(f->rt->steps, id);
+	struct step *s = executor_start_call(f->executor, r, &frame, call_done, &w);
+	pthread_mutex_lock(&w.lock);
+	while (!w.done)
+		pthread_cond_wait(&w.cond, &w.lock);
+	pthread_mutex_unlock(&w.lock);
+	step_unref(s);
+	rendezvous_table_drop(f->rt->steps, id, NULL);
+	rendezvous_unref(r);
+	for (unsigned i = 0; i < n_out && !w.failed; i++)
+		if (!mu_tensor_is_set(&out[i])) {
+			mu_fail(&w.err, MU_INTERNAL, "output %u of a function was not made", i);
+			w.failed = true;
+		}
+	if (w.failed) {
+		for (unsigned i = 0; i < n_out; i++)
+			mu_tensor_unref(&out[i]);
+		*err = w.err;
+		rc = -(int)w.err.code;
+	}
+	pthread_mutex_destroy(&w.lock);
+	pthread_cond_destroy(&w.cond);
+	return rc;
+}

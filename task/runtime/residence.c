@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sees to it that every kernel finds its inputs where it wants them: in host memory or on its GPU.
+ *
+ * A part of a graph may have nodes on the CPU and on several GPUs, and a node on a GPU may want
+ * some inputs on the host.  Where an edge leads from one memory to another a node that copies is
+ * put in between, one for each tensor and destination; a constant is made anew there instead. */
+#include "task/runtime/residence.h"
+
+#include <string.h>
+
+#include "task/kernels/gpu_table.h"
+#include "task/runtime/runtime.h"
+
+enum { HOST = -1 };
+
+struct ends {
+	const struct gpu_kernel *kernel; /* NULL: runs on the host */
+	int gpu;                         /* number; HOST */
+	enum mu_dtype *in, *out;
+	unsigned n_in, n_out;
+};
+struct settle {
+	struct mu_graph *g;
+	struct runtime *rt;
+	struct mu_arena scratch;
+	struct ends *ends;   /* by id, of the nodes there were */
+	struct mu_map made;  /* {source, port, destination} -> node */
+	unsigned n, n_added; /* nodes there were; put in */
+	struct mu_err *err;
+};
+
+static int read_ends(struct settle *s, const struct mu_node *n, struct ends *e)
+{
+	struct gpu *gpu = gpu_of_node(n, s->rt);
+	int rc;
+
+	if ((rc = mu_node_need_def(n, s->err)))
+		return rc;
+	e->kernel = gpu ? gpu_kernel_find(n) : NULL;
+	e->gpu = e->kernel ? (int)gpu_number(gpu) : HOST;
+	if ((rc = mu_op_input_types(n, &s->scratch, &e->in, &e->n_in, s->err)) ||
+	    (rc = mu_op_output_types(n, &s->scratch, &e->out, &e->n_out, s->err)))
+		return mu_append(s->err, "\n\t [[{{node %s}}]]", n->name);
+	return 0;
+}
+
+/* A node named after its source, that nobody else is named. */
+static int add(struct settle *s, const struct mu_node *source, const char *op, const char *device,
+	       struct mu_node **out)
+{
+	const char *name;
+
+	do
+		name = mu_arena_printf(&s->scratch, "%s/moved_%u", source->name, s->n_added++);
+	while (mu_graph_find(s->g, name));
+	int rc = mu_graph_add(s->g, name, op, out, s->err);
+	if (!rc)
+		mu_node_set_device(s->g, *out, device);
+	return rc;
+}
+
+static int add_copy(struct settle *s, struct mu_input from, const char *op, const char *device,
+		    enum mu_dtype t, struct mu_input *out)
+{
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = mu_dtype_base(t)};
+	struct mu_node *n;
+	int rc = add(s, from.node, op, device, &n);
+
+	if (rc)
+		return rc;
+	mu_node_set_attr(s->g, n, "T", &type);
+	mu_node_set_inputs(s->g, n, &from, 1, NULL, 0);
+	*out = (struct mu_input){n, 0};
+	return 0;
+}
+
+static int add_constant(struct settle *s, const struct mu_node *constant, const char *device,
+			struct mu_input *out)
+{
+	struct mu_node *n;
+	int rc = add(s, constant, "Const", device, &n);
+
+	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
+		mu_node_set_attr(s->g, n, constant->attrs[i].name, &constant->attrs[i].value);
+	*out = (struct mu_input){n, 0};
+	return rc;
+}
+
+static bool is_constant(const struct mu_node *n)
+{
+	return strcmp(n->op, "Const") == 0 && !n->n_controls;
+}
+
+/* The tensor of `from`, which lies in memory `is`, in memory `want`. */
+static int moved(struct settle *s, struct mu_input from, int is, int want, const char *gpu_device,
+		 enum mu_dtype t, struct mu_input *out)
+{
+	struct {
+		unsigned id;
+		int port, want;
+	} key = {from.node->id, from.port, want};
+	struct mu_node *there = mu_map_get_n(&s->made, &key, sizeof key);
+	int rc = 0;
+
+	*out = from;
+	if (there) {
+		*out = (struct mu_input){there, 0};
+		return 0;
+	}
+	if (is_constant(from.node)) {
+		rc = add_constant(s, from.node, want == HOST ? s->rt->cpu_name : gpu_device, out);
+	} else {
+		if (is != HOST)
+			rc = add_copy(s, *out, "_CopyFromGpuToHost", from.node->device, t, out);
+		if (!rc && want != HOST)
+			rc = add_copy(s, *out, "_CopyFromHostToGpu", gpu_device, t, out);
+	}
+	if (!rc)
+		mu_map_put_n(&s->made, &key, sizeof key, out->node);
+	return rc;
+}
+
+static int settle_node(struct settle *s, struct mu_node *n)
+{
+	const struct ends *e = &s->ends[n->id];
+
+	for (unsigned k = 0; k < n->n_inputs && k < e->n_in; k++) {
+		struct mu_input in = n->inputs[k];
+		const struct ends *f = &s->ends[in.node->id];
+		if ((unsigned)in.port >= f->n_out)
+			continue; /* said with more words when the plan is made */
+		enum mu_dtype t = f->out[in.port];
+		int is = gpu_kernel_out_on_device(f->kernel, (unsigned)in.port, t) ? f->gpu : HOST;
+		int want = gpu_kernel_in_on_device(e->kernel, k, e->in[k]) ? e->gpu : HOST;
+		if (is == want)
+			continue;
+		if (mu_dtype_is_ref(e->in[k]) && mu_dtype_is_ref(t))
+			return mu_fail(
+			    s->err, MU_UNIMPLEMENTED,
+			    "op '%s' cannot update the variable of '%s', which is on %s: "
+			    "there is no such GPU kernel for %s\n\t [[{{node %s}}]]",
+			    n->op, in.node->name, in.node->device, mu_dtype_name(mu_dtype_base(t)),
+			    n->name);
+		int rc = moved(s, in, is, want, n->device, t, &n->inputs[k]);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+int residence_settle(struct mu_graph *g, struct runtime *rt, struct mu_err *err)
+{
+	struct settle s = {.g = g, .rt = rt, .n = g->n_nodes, .err = err};
+	bool any = false;
+	int rc = 0;
+
+	for (unsigned i = 0; i < g->n_nodes && !any; i++)
+		any = gpu_of_node(g->nodes[i], rt) != NULL;
+	if (!any)
+		return 0;
+	mu_arena_init(&s.scratch);
+	mu_map_init(&s.made);
+	s.ends = MU_ARENA_ARRAY(&s.scratch, struct ends, s.n);
+	for (unsigned i = 0; !rc && i < s.n; i++)
+		rc = read_ends(&s, g->nodes[i], &s.ends[i]);
+	for (unsigned i = 0; !rc && i < s.n; i++)
+		rc = settle_node(&s, g->nodes[i]);
+	mu_map_fini(&s.made);
+	mu_arena_fini(&s.scratch);
+	return rc;
+}

@@ -1,0 +1,227 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Each node's NodeExecStats is written as soon as it has run, behind the others of its device. */
+#include "task/runtime/trace.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/pb.h"
+#include "task/runtime/resources.h"
+
+/* A loop may turn for long: what is over this is not recorded. */
+enum { MAX_BYTES = 256 << 20 };
+
+struct device_trace {
+	struct device_trace *next;
+	char *name;
+	struct mu_buf nodes; /* fields 2 of a DeviceStepStats */
+};
+struct step_trace {
+	pthread_mutex_t lock;
+	struct device_trace *devices;
+	size_t bytes;
+};
+
+struct step_trace *step_trace_new(void)
+{
+	struct step_trace *t = MU_NEW(struct step_trace);
+
+	pthread_mutex_init(&t->lock, NULL);
+	return t;
+}
+
+void step_trace_free(struct step_trace *t)
+{
+	if (!t)
+		return;
+	for (struct device_trace *d = t->devices, *next; d; d = next) {
+		next = d->next;
+		mu_buf_fini(&d->nodes);
+		free(d->name);
+		free(d);
+	}
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+int64_t step_trace_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_REALTIME, &ts);
+	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+static struct mu_buf *device_of(struct step_trace *t, const char *name)
+{
+	struct device_trace *d = t->devices;
+
+	while (d && strcmp(d->name, name) != 0)
+		d = d->next;
+	if (!d) {
+		d = MU_NEW(struct device_trace);
+		d->name = mu_xstrdup(name);
+		d->next = t->devices;
+		t->devices = d;
+	}
+	return &d->nodes;
+}
+
+/* began, and how long it took: in microseconds for all tools, in nanoseconds for those that know.
+ */
+static void put_times(struct mu_buf *b, int64_t began, int64_t ended)
+{
+	mu_pb_put_int(b, 2, began / 1000);
+	mu_pb_put_int(b, 4, (ended - began) / 1000);
+	mu_pb_put_int(b, 5, (ended - began) / 1000);
+	mu_pb_put_int(b, 9, began / 1000);
+	mu_pb_put_int(b, 13, began);
+	mu_pb_put_int(b, 15, ended - began);
+	mu_pb_put_int(b, 16, ended - began);
+	mu_pb_put_int(b, 17, began);
+}
+
+static void put_output(struct mu_buf *b, unsigned slot, const struct mu_tensor *t)
+{
+	size_t output = mu_pb_begin(b, 7), tensor, shape, memory;
+
+	mu_pb_put_int(b, 1, slot);
+	tensor = mu_pb_begin(b, 3);
+	mu_pb_put_int(b, 1, t->dtype);
+	shape = mu_pb_begin(b, 2);
+	for (int i = 0; i < t->shape.rank; i++) {
+		size_t dim = mu_pb_begin(b, 2);
+		mu_pb_put_int(b, 1, t->shape.dim[i]);
+		mu_pb_end(b, dim);
+	}
+	mu_pb_end(b, shape);
+	memory = mu_pb_begin(b, 4);
+	mu_pb_put_int(b, 1, (int64_t)mu_tensor_bytes(t));
+	mu_pb_put_str(b, 3, "cpu");
+	mu_pb_end(b, memory);
+	mu_pb_end(b, tensor);
+	mu_pb_end(b, output);
+}
+
+/* "sum = Add(a, b:1, ^c)" */
+static void put_label(struct mu_buf *b, const struct mu_node *n)
+{
+	MU_AUTO_BUF text = {0};
+
+	mu_buf_printf(&text, "%s = %s(", n->name, n->op);
+	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
+		const struct mu_input *in = &n->inputs[k];
+		mu_buf_printf(&text, "%s%s%s", k ? ", " : "", in->port == MU_CONTROL ? "^" : "",
+			      in->node->name);
+		if (in->port > 0)
+			mu_buf_printf(&text, ":%d", in->port);
+	}
+	mu_buf_putc(&text, ')');
+	mu_pb_put_str(b, 8, text.data);
+}
+
+static void put_node(struct mu_buf *b, const struct mu_node *n, int64_t began, int64_t ended,
+		     const struct value *out, unsigned n_out)
+{
+	mu_pb_put_str(b, 1, n->name);
+	put_times(b, began, ended);
+	for (unsigned i = 0; i < n_out; i++) {
+		MU_AUTO_TENSOR held = {0};
+		if (mu_tensor_is_set(&out[i].tensor))
+			put_output(b, i, &out[i].tensor);
+		else if (out[i].ref && !variable_read(out[i].ref, &held, NULL))
+			put_output(b, i, &held);
+	}
+	put_label(b, n);
+	mu_pb_put_int(b, 10, gettid());
+}
+
+/* "[4B] [0.4Mb/s] edge_3_a from <device> to <device>" */
+static void put_transfer(struct mu_buf *b, const struct mu_node *n, int64_t began, int64_t ended,
+			 const struct value *out)
+{
+	const char *name = "", *from = "", *to = "";
+	size_t bytes = mu_tensor_is_set(&out->tensor) ? mu_tensor_bytes(&out->tensor) : 0;
+	double mib = (double)bytes / (1 << 20);
+	double rate = 8000.0 * (double)bytes / (double)(ended > began ? ended - began : 1);
+	MU_AUTO_BUF text = {0};
+	size_t output, tensor, memory;
+
+	mu_node_attr_string(n, "tensor_name", &name, NULL);
+	mu_node_attr_string(n, "send_device", &from, NULL);
+	mu_node_attr_string(n, "recv_device", &to, NULL);
+	mu_pb_put_str(b, 1, "RecvTensor");
+	put_times(b, began, ended);
+	output = mu_pb_begin(b, 7);
+	tensor = mu_pb_begin(b, 3);
+	memory = mu_pb_begin(b, 4);
+	mu_pb_put_int(b, 1, (int64_t)bytes);
+	mu_pb_end(b, memory);
+	mu_pb_end(b, tensor);
+	mu_pb_end(b, output);
+	if (mib >= 0.1)
+		mu_buf_printf(&text, "[%.1fMB] ", mib);
+	else
+		mu_buf_printf(&text, "[%zuB] ", bytes);
+	if (rate >= 1000)
+		mu_buf_printf(&text, "[%.1fGb/s] ", rate / 1000);
+	else
+		mu_buf_printf(&text, "[%fMb/s] ", rate);
+	mu_buf_printf(&text, "%s from %s to %s", name, from, to);
+	mu_pb_put_str(b, 8, text.data);
+}
+
+/* From or to another task: not a feed, and not the fetch that the client waits for. */
+static bool crosses(const struct mu_node *n)
+{
+	const char *from = "", *to = "";
+
+	mu_node_attr_string(n, "send_device", &from, NULL);
+	mu_node_attr_string(n, "recv_device", &to, NULL);
+	return strcmp(from, to) != 0;
+}
+
+static bool is_transfer(const struct mu_node *n, const char *op)
+{
+	return strcmp(n->op + (strncmp(n->op, "_Host", 5) ? 1 : 5), op) == 0;
+}
+
+void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t began,
+		     const struct value *out, unsigned n_out)
+{
+	int64_t ended = step_trace_now();
+	bool recv = n->op[0] == '_' && is_transfer(n, "Recv");
+	struct mu_buf *b;
+	size_t at, before;
+
+	if ((n->op[0] == '_' && is_transfer(n, "Send")) || (recv && !crosses(n)))
+		return;
+	pthread_mutex_lock(&t->lock);
+	if (t->bytes < MAX_BYTES) {
+		b = device_of(t, n->device);
+		before = b->len;
+		at = mu_pb_begin(b, 2);
+		if (recv)
+			put_transfer(b, n, began, ended, out);
+		else
+			put_node(b, n, began, ended, out, n_out);
+		mu_pb_end(b, at);
+		t->bytes += b->len - before;
+	}
+	pthread_mutex_unlock(&t->lock);
+}
+
+void step_trace_write(struct step_trace *t, struct mu_buf *b)
+{
+	pthread_mutex_lock(&t->lock);
+	for (struct device_trace *d = t->devices; d; d = d->next) {
+		size_t at = mu_pb_begin(b, 1);
+		mu_pb_put_str(b, 1, d->name);
+		mu_buf_put(b, d->nodes.data, d->nodes.len);
+		mu_pb_end(b, at);
+	}
+	pthread_mutex_unlock(&t->lock);
+}
