@@ -11,6 +11,8 @@ static struct mu_out initial_value(struct mu_builder *b, const struct mu_var *v,
 	int32_t dims[MU_MAX_RANK];
 	struct mu_out shape, drawn, value;
 
+	if (init.kind == MU_INIT_TENSOR)
+		return mu_const(b, NULL, init.tensor);
 	for (int i = 0; i < v->shape.rank; i++)
 		dims[i] = (int32_t)v->shape.dim[i];
 	shape = mu_const_ints(b, dims, (unsigned)v->shape.rank);

@@ -1,57 +1,56 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Batches: a permutation of the rows, drawn anew each time it is used up. */
+/* Batches: a permutation of the rows, drawn anew each time it is used up.
+ *
+ * With batches ahead a thread walks, and only it touches order, at and state.  Slots go round in a
+ * ring: [taken, made) are ready, the one before `taken` is the caller's until it asks for the next,
+ * the others are the thread's to fill.  Without a thread there is one slot, filled on demand.
+ */
+#include <pthread.h>
+
 #include "client/data/shuffle.h"
 #include "muster/data.h"
 
-struct mu_batches {
-	const struct mu_dataset *d;
-	int64_t *order, at, batch;
-	uint64_t state;
+struct slot {
 	struct mu_tensor x, y;
 };
 
-static void shuffle(struct mu_batches *b)
+struct mu_batches {
+	const struct mu_dataset *d;
+	struct mu_batch_options o;
+	int64_t *order, rows, at, round;
+	uint64_t state;
+	struct slot *slots;
+	unsigned n_slots;
+	/* with a thread */
+	pthread_t thread;
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t change;
+	uint64_t made, taken;
+	bool running, leaving;
+	int rc; /* of the batch that could not be made, behind the last that is ready */
+	struct mu_err err;
+};
+
+static void begin_round(struct mu_batches *b)
 {
-	data_shuffle(b->order, b->d->rows, &b->state);
+	if (!b->o.in_order)
+		data_shuffle(b->order, b->rows, &b->state);
 	b->at = 0;
 }
 
-struct mu_batches *mu_batches_new(const struct mu_dataset *d, int64_t batch, uint64_t seed)
-{
-	struct mu_batches *b = MU_NEW(struct mu_batches);
-
-	b->d = d;
-	b->batch = batch > 0 ? batch : 1;
-	b->state = seed;
-	b->order = MU_NEW_ARRAY(int64_t, (size_t)d->rows + 1);
-	for (int64_t i = 0; i < d->rows; i++)
-		b->order[i] = i;
-	shuffle(b);
-	return b;
-}
-
-void mu_batches_free(struct mu_batches *b)
-{
-	if (!b)
-		return;
-	mu_tensor_unref(&b->x);
-	mu_tensor_unref(&b->y);
-	free(b->order);
-	free(b);
-}
-
 /* The tensors are used again when nobody else holds them. */
-static int make_room(struct mu_batches *b, struct mu_err *err)
+static int make_room(struct mu_batches *b, struct slot *s, int64_t rows, struct mu_err *err)
 {
 	struct mu_tensor x, y;
 	struct mu_shape sx, sy;
 	int rc;
 
-	if (mu_tensor_is_set(&b->x) && mu_tensor_is_sole(&b->x) && mu_tensor_is_sole(&b->y))
+	if (mu_tensor_is_set(&s->x) && s->y.shape.count == rows && mu_tensor_is_sole(&s->x) &&
+	    mu_tensor_is_sole(&s->y))
 		return 0;
-	rc = mu_shape_set(&sx, 2, (int64_t[]){b->batch, b->d->features}, err);
+	rc = mu_shape_set(&sx, 2, (int64_t[]){rows, b->d->features}, err);
 	if (!rc)
-		rc = mu_shape_set(&sy, 1, &b->batch, err);
+		rc = mu_shape_set(&sy, 1, &rows, err);
 	if (!rc)
 		rc = mu_tensor_new(&x, MU_FLOAT, &sx, err);
 	if (rc)
@@ -61,32 +60,183 @@ static int make_room(struct mu_batches *b, struct mu_err *err)
 		mu_tensor_unref(&x);
 		return rc;
 	}
-	mu_tensor_unref(&b->x);
-	mu_tensor_unref(&b->y);
-	b->x = x;
-	b->y = y;
+	mu_tensor_unref(&s->x);
+	mu_tensor_unref(&s->y);
+	s->x = x;
+	s->y = y;
 	return 0;
+}
+
+/* How many rows the next batch has; 0: the rounds are over. */
+static int64_t rows_of_next(const struct mu_batches *b)
+{
+	int64_t left;
+
+	if (!b->o.rounds)
+		return b->o.batch;
+	left = (b->o.rounds - b->round) * b->rows - b->at;
+	return left < b->o.batch ? left : b->o.batch;
+}
+
+static int fill(struct mu_batches *b, struct slot *s, struct mu_err *err)
+{
+	size_t width = (size_t)b->d->features;
+	int64_t n = rows_of_next(b);
+	int rc = n > 0 ? make_room(b, s, n, err)
+		       : mu_fail(err, MU_OUT_OF_RANGE, "the data set has been walked %lld times",
+				 (long long)b->o.rounds);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < n; i++) {
+		if (b->at == b->rows) {
+			b->round++;
+			begin_round(b);
+		}
+		int64_t r = b->order[b->at++];
+
+		mu_dataset_row(b->d, r, MU_DATA(float, &s->x) + (size_t)i * width);
+		MU_DATA(int32_t, &s->y)[i] = MU_DATA(int32_t, &b->d->y)[r];
+	}
+	return 0;
+}
+
+/* ---- ahead ---- */
+
+static void *walk(void *arg)
+{
+	struct mu_batches *b = arg;
+
+	pthread_mutex_lock(&b->lock);
+	while (!b->leaving && !b->rc) {
+		/* One slot less than there are: the caller holds one. */
+		if (b->made - b->taken >= b->n_slots - 1) {
+			pthread_cond_wait(&b->change, &b->lock);
+			continue;
+		}
+		struct slot *s = &b->slots[b->made % b->n_slots];
+		struct mu_err err = {0};
+
+		pthread_mutex_unlock(&b->lock);
+		int rc = fill(b, s, &err);
+
+		pthread_mutex_lock(&b->lock);
+		if (rc) {
+			b->rc = rc;
+			b->err = err;
+		} else {
+			b->made++;
+		}
+		pthread_cond_signal(&b->change);
+	}
+	pthread_mutex_unlock(&b->lock);
+	return NULL;
+}
+
+static int take(struct mu_batches *b, struct slot **s, struct mu_err *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&b->lock);
+	while (b->made == b->taken && !b->rc)
+		pthread_cond_wait(&b->change, &b->lock);
+	if (b->made > b->taken)
+		*s = &b->slots[b->taken++ % b->n_slots];
+	else
+		rc = mu_fail(err, b->err.code, "%s", b->err.msg);
+	pthread_cond_signal(&b->change);
+	pthread_mutex_unlock(&b->lock);
+	return rc;
+}
+
+/* ---- both ---- */
+
+static int choose_rows(struct mu_batches *b, struct mu_err *err)
+{
+	int64_t parts = b->o.parts ? b->o.parts : 1;
+
+	if (parts < 1 || b->o.part < 0 || b->o.part >= parts || b->o.batch < 1 || b->o.rounds < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "batches of %lld rows of part %lld of %lld: there are no such",
+			       (long long)b->o.batch, (long long)b->o.part, (long long)parts);
+	b->order = MU_NEW_ARRAY(int64_t, (size_t)(b->d->rows / parts) + 1);
+	for (int64_t i = b->o.part; i < b->d->rows; i += parts)
+		b->order[b->rows++] = i;
+	return b->rows ? 0
+		       : mu_fail(err, MU_OUT_OF_RANGE,
+				 "the data set has %lld rows, none for part "
+				 "%lld of %lld",
+				 (long long)b->d->rows, (long long)b->o.part, (long long)parts);
+}
+
+static int start(struct mu_batches *b, struct mu_err *err)
+{
+	int rc = choose_rows(b, err);
+
+	if (rc)
+		return rc;
+	begin_round(b);
+	b->n_slots = b->o.ahead ? b->o.ahead + 1 : 1;
+	b->slots = MU_NEW_ARRAY(struct slot, b->n_slots);
+	if (!b->o.ahead)
+		return 0;
+	rc = pthread_create(&b->thread, NULL, walk, b);
+	if (rc)
+		return mu_fail_errno(err, rc, "start the thread that makes batches");
+	b->running = true;
+	return 0;
+}
+
+int mu_batches_open(struct mu_batches **out, const struct mu_dataset *d,
+		    const struct mu_batch_options *o, struct mu_err *err)
+{
+	struct mu_batches *b = MU_NEW(struct mu_batches);
+	int rc;
+
+	b->d = d;
+	b->o = *o;
+	b->state = o->seed;
+	pthread_mutex_init(&b->lock, NULL);
+	pthread_cond_init(&b->change, NULL);
+	rc = start(b, err);
+	if (rc)
+		mu_batches_free(b);
+	else
+		*out = b;
+	return rc;
+}
+
+void mu_batches_free(struct mu_batches *b)
+{
+	if (!b)
+		return;
+	if (b->running) {
+		pthread_mutex_lock(&b->lock);
+		b->leaving = true;
+		pthread_cond_signal(&b->change);
+		pthread_mutex_unlock(&b->lock);
+		pthread_join(b->thread, NULL);
+	}
+	for (unsigned i = 0; i < b->n_slots; i++) {
+		mu_tensor_unref(&b->slots[i].x);
+		mu_tensor_unref(&b->slots[i].y);
+	}
+	pthread_cond_destroy(&b->change);
+	pthread_mutex_destroy(&b->lock);
+	free(b->slots);
+	free(b->order);
+	free(b);
 }
 
 int mu_batches_next(struct mu_batches *b, const struct mu_tensor **x, const struct mu_tensor **y,
 		    struct mu_err *err)
 {
-	size_t width = (size_t)b->d->features;
-	int rc = b->d->rows ? make_room(b, err)
-			    : mu_fail(err, MU_OUT_OF_RANGE, "the data set has no rows");
+	struct slot *s = b->slots;
+	int rc = b->running ? take(b, &s, err) : fill(b, s, err);
 
 	if (rc)
 		return rc;
-	for (int64_t i = 0; i < b->batch; i++) {
-		if (b->at == b->d->rows)
-			shuffle(b);
-		int64_t r = b->order[b->at++];
-
-		memcpy(MU_DATA(float, &b->x) + (size_t)i * width,
-		       MU_DATA(float, &b->d->x) + (size_t)r * width, width * sizeof(float));
-		MU_DATA(int32_t, &b->y)[i] = MU_DATA(int32_t, &b->d->y)[r];
-	}
-	*x = &b->x;
-	*y = &b->y;
+	*x = &s->x;
+	*y = &s->y;
 	return 0;
 }

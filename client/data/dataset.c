@@ -6,10 +6,11 @@
  */
 #include <math.h>
 
+#include "client/data/dataset.h"
 #include "client/data/shuffle.h"
+#include "lib/base/log.h"
 #include "lib/io/csv.h"
 #include "lib/io/idx.h"
-#include "muster/data.h"
 
 enum { MAX_CLASSES = 100000 };
 
@@ -17,30 +18,53 @@ void mu_dataset_fini(struct mu_dataset *d)
 {
 	mu_tensor_unref(&d->x);
 	mu_tensor_unref(&d->y);
+	free(d->of_byte);
+	d->of_byte = NULL;
 }
 
-static int make(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
+void mu_dataset_row(const struct mu_dataset *d, int64_t row, float *to)
 {
-	struct mu_shape sx, sy;
-	int rc = mu_shape_set(&sx, 2, (int64_t[]){rows, features}, err);
+	int64_t n = d->features;
+
+	if (d->of_byte)
+		bytes_row(d, MU_DATA(uint8_t, &d->x) + row * n, to);
+	else
+		memcpy(to, MU_DATA(float, &d->x) + row * n, (size_t)n * sizeof(float));
+}
+
+int labelled_make_labels(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
+{
+	struct mu_shape shape;
+	int rc = mu_shape_set(&shape, 1, &rows, err);
 
 	*d = (struct mu_dataset){.rows = rows, .features = features};
+	return rc ? rc : mu_tensor_new(&d->y, MU_INT32, &shape, err);
+}
+
+int labelled_make(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
+{
+	struct mu_shape shape;
+	int rc = labelled_make_labels(d, rows, features, err);
+
 	if (!rc)
-		rc = mu_shape_set(&sy, 1, &rows, err);
+		rc = mu_shape_set(&shape, 2, (int64_t[]){rows, features}, err);
 	if (!rc)
-		rc = mu_tensor_new(&d->x, MU_FLOAT, &sx, err);
-	if (!rc)
-		rc = mu_tensor_new(&d->y, MU_INT32, &sy, err);
+		rc = mu_tensor_new(&d->x, MU_FLOAT, &shape, err);
 	if (rc)
 		mu_dataset_fini(d);
 	return rc;
+}
+
+bool labelled_is_class(double label)
+{
+	return label >= 0 && label < MAX_CLASSES && label == floor(label);
 }
 
 /* from: which row of the file it was */
 static int put_label(struct mu_dataset *d, int64_t row, int64_t from, double label,
 		     const char *path, struct mu_err *err)
 {
-	if (!(label >= 0 && label < MAX_CLASSES) || label != floor(label))
+	if (!labelled_is_class(label))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s: row %lld: label %g is no class number (0, 1, 2, …)", path,
 			       (long long)from + 1, label);
@@ -66,7 +90,7 @@ static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, const int64
 {
 	int64_t width = t->shape.dim[1], n = width - 1;
 	const double *v = MU_DATA(double, t);
-	int rc = make(d, to - from, n, err);
+	int rc = labelled_make(d, to - from, n, err);
 
 	for (int64_t r = from; r < to && !rc; r++) {
 		float *x = MU_DATA(float, &d->x) + (r - from) * n;
@@ -81,18 +105,37 @@ static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, const int64
 	return rc;
 }
 
-int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const char *path,
-		   double test_fraction, uint64_t split_seed, double scale, struct mu_err *err)
+/* Which rows of the table there are: all, or when bad ones are to be left out those with a class.
+ */
+static int64_t choose_rows(const struct mu_tensor *t, const struct mu_records *o, int64_t *order)
+{
+	int64_t width = t->shape.dim[1], n = 0;
+
+	for (int64_t i = 0; i < t->shape.dim[0]; i++) {
+		double label = MU_DATA(double, t)[(i + 1) * width - 1];
+
+		if (o->skip_bad && !labelled_is_class(label))
+			mu_warn("data", "left out: %s: row %lld: label %g is no class number",
+				o->pattern, (long long)i + 1, label);
+		else
+			order[n++] = i;
+	}
+	return n;
+}
+
+int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const struct mu_records *o,
+		   double test_fraction, uint64_t split_seed, struct mu_err *err)
 {
 	MU_AUTO_TENSOR t = {0};
 	MU_AUTO_FREE int64_t *order = NULL;
+	const char *path = o->pattern;
+	double scale = o->scale;
 	struct mu_dataset a, b;
 	int64_t rows, held;
-	int rc = mu_csv_read(&t, path, err);
+	int rc = mu_csv_read(&t, path, o->skip_bad, err);
 
 	if (rc)
 		return rc;
-	rows = t.shape.dim[0];
 	if (t.shape.dim[1] < 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s: %lld column, expected features and a label last", path,
@@ -101,15 +144,15 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const char
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "testFraction is %g, expected at least 0 and less than 1",
 			       test_fraction);
+	order = MU_NEW_ARRAY(int64_t, (size_t)t.shape.dim[0]);
+	rows = choose_rows(&t, o, order);
 	held = (int64_t)((double)rows * test_fraction);
 	if (rows - held < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %lld rows leave none to train on",
 			       path, (long long)rows);
 	if (scale == 0)
-		scale = greatest(MU_DATA(double, &t), rows, t.shape.dim[1], t.shape.dim[1] - 1);
-	order = MU_NEW_ARRAY(int64_t, (size_t)rows);
-	for (int64_t i = 0; i < rows; i++)
-		order[i] = i;
+		scale = greatest(MU_DATA(double, &t), t.shape.dim[0], t.shape.dim[1],
+				 t.shape.dim[1] - 1);
 	if (split_seed)
 		data_shuffle(order, rows, &split_seed);
 	rc = csv_part(&a, &t, order, 0, rows - held, scale, path, err);
@@ -124,6 +167,28 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const char
 	*train = a;
 	*test = b;
 	return 0;
+}
+
+int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, int64_t rows,
+		      int64_t features, double scale, struct mu_err *err)
+{
+	struct mu_dataset d;
+	bool given = scale != 0;
+	int rc = labelled_make(&d, rows, features, err);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < rows * features && !given; i++)
+		scale = (double)fabsf(x[i]) > scale ? (double)fabsf(x[i]) : scale;
+	for (int64_t i = 0; i < rows * features; i++)
+		MU_DATA(float, &d.x)[i] = (float)((double)x[i] / (scale > 0 ? scale : 1));
+	for (int64_t i = 0; i < rows && !rc; i++)
+		rc = put_label(&d, i, i, y[i], "memory", err);
+	if (rc)
+		mu_dataset_fini(&d);
+	else
+		*out = d;
+	return rc;
 }
 
 /* Element i as a number, of any type that an IDX file can have. */
@@ -147,6 +212,28 @@ static double element(const struct mu_tensor *t, int64_t i)
 	}
 }
 
+/* The images, divided by scale (0: the greatest), as numbers or as the bytes that they are. */
+static int idx_features(struct mu_dataset *d, struct mu_tensor *x, double scale, struct mu_err *err)
+{
+	struct mu_shape shape;
+	int rc = mu_shape_set(&shape, 2, (int64_t[]){d->rows, d->features}, err);
+
+	if (scale == 0)
+		for (int64_t i = 0; i < x->shape.count; i++)
+			scale = fabs(element(x, i)) > scale ? fabs(element(x, i)) : scale;
+	scale = scale > 0 ? scale : 1;
+	if (!rc && x->dtype == MU_UINT8) {
+		d->x = mu_tensor_reshaped(x, &shape);
+		bytes_scale(d, scale);
+		return 0;
+	}
+	if (!rc)
+		rc = mu_tensor_new(&d->x, MU_FLOAT, &shape, err);
+	for (int64_t i = 0; i < x->shape.count && !rc; i++)
+		MU_DATA(float, &d->x)[i] = (float)(element(x, i) / scale);
+	return rc;
+}
+
 int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *labels, double scale,
 		   struct mu_err *err)
 {
@@ -164,14 +251,9 @@ int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *label
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s is %s and %s is %s: expected one label for each image", images,
 			       mu_shape_str(&x.shape), labels, mu_shape_str(&y.shape));
-	rc = make(&d, y.shape.dim[0], x.shape.count / y.shape.dim[0], err);
-	if (rc)
-		return rc;
-	if (scale == 0)
-		for (int64_t i = 0; i < x.shape.count; i++)
-			scale = fabs(element(&x, i)) > scale ? fabs(element(&x, i)) : scale;
-	for (int64_t i = 0; i < x.shape.count; i++)
-		MU_DATA(float, &d.x)[i] = (float)(element(&x, i) / (scale > 0 ? scale : 1));
+	rc = labelled_make_labels(&d, y.shape.dim[0], x.shape.count / y.shape.dim[0], err);
+	if (!rc)
+		rc = idx_features(&d, &x, scale, err);
 	for (int64_t i = 0; i < d.rows && !rc; i++)
 		rc = put_label(&d, i, i, element(&y, i), labels, err);
 	if (rc)
@@ -190,10 +272,11 @@ int mu_dataset_rows(const struct mu_dataset *d, int64_t from, int64_t to, struct
 	if (from < 0 || to > d->rows || from > to)
 		return mu_fail(err, MU_OUT_OF_RANGE, "rows %lld to %lld of %lld", (long long)from,
 			       (long long)to, (long long)d->rows);
-	rc = make(&part, to - from, d->features, err);
+	rc = labelled_make(&part, to - from, d->features, err);
 	if (rc)
 		return rc;
-	memcpy(part.x.data, MU_DATA(float, &d->x) + from * d->features, part.x.buf->size);
+	for (int64_t i = from; i < to; i++)
+		mu_dataset_row(d, i, MU_DATA(float, &part.x) + (i - from) * d->features);
 	memcpy(part.y.data, MU_DATA(int32_t, &d->y) + from, part.y.buf->size);
 	*x = part.x;
 	*y = part.y;

@@ -67,6 +67,24 @@ static bool flows_back(const struct sweep *s, const struct mu_node *n)
 	return false;
 }
 
+/* Whether enough has arrived at n's outputs for its gradient function; fills up with zeros. */
+static bool ready(struct sweep *s, const struct op_grad *og, struct mu_node *n, struct mu_out *gy,
+		  unsigned n_out)
+{
+	bool any = false;
+
+	if (!og->fn || !n_out)
+		return false;
+	for (unsigned i = 0; i < n_out; i++)
+		any = any || gy[i].node;
+	if (og->needs == GRAD_FIRST)
+		return gy[0].node != NULL;
+	for (unsigned i = 0; i < n_out && any && og->needs == GRAD_ALL; i++)
+		if (!gy[i].node)
+			gy[i] = grad_zeros(s->b, (struct mu_out){n, (int)i});
+	return any;
+}
+
 /* Differentiates one node: hands its outputs' gradients on to its inputs. */
 static void visit(struct sweep *s, struct mu_node *n)
 {
@@ -74,23 +92,23 @@ static void visit(struct sweep *s, struct mu_node *n)
 	unsigned n_out = s->b->info[n->id].n_out;
 	struct mu_out *gy = MU_NEW_ARRAY(struct mu_out, n_out + 1);
 	struct mu_out *gx = MU_NEW_ARRAY(struct mu_out, n->n_inputs + 1);
-	struct grad_call c = {s->b, n, gy, gx};
+	struct grad_call c = {s->b, n, gy, n_out, gx};
 
 	for (unsigned i = 0; i < n_out; i++)
 		gy[i] = total(s, (struct mu_out){n, (int)i});
+	mu_push_device(s->b, n->device);
 	if (!og) {
 		mu_builder_fail(s->b, MU_UNIMPLEMENTED,
 				"op %s (node '%s') has no gradient; leave it out of the loss or "
 				"put a StopGradient before it",
 				n->op, n->name);
-	} else if (og->fn && gy[0].node) {
-		mu_push_device(s->b, n->device);
+	} else if (ready(s, og, n, gy, n_out)) {
 		og->fn(&c);
-		mu_pop_device(s->b);
-		for (unsigned i = 0; i < n->n_inputs; i++)
+		for (unsigned i = 0; i < n->n_inputs && !builder_failed(s->b); i++)
 			if (gx[i].node && s->wanted[n->inputs[i].node->id])
 				arrive(s, grad_in(&c, i), gx[i]);
 	}
+	mu_pop_device(s->b);
 	free(gy);
 	free(gx);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table from ops to their gradient functions. */
+/* The tables from ops to their gradient functions, and what those functions share. */
 #ifndef CLIENT_GRAD_OP_GRADS_H
 #define CLIENT_GRAD_OP_GRADS_H
 
@@ -10,16 +10,32 @@
 struct grad_call {
 	struct mu_builder *b;
 	struct mu_node *node;
-	const struct mu_out *gy;
+	struct mu_out *gy;
+	unsigned n_gy;
 	struct mu_out *gx;
 };
 typedef void (*grad_fn)(struct grad_call *c);
 
+/* Which gradients of outputs a function needs to be called at all. */
+enum grad_needs {
+	GRAD_FIRST, /* output 0's */
+	GRAD_ANY,   /* any; it looks itself which are there */
+	GRAD_ALL,   /* any; those that did not come are zeros */
+};
 struct op_grad {
 	const char *op;
 	grad_fn fn; /* NULL: nothing flows back through this op, and that is right */
+	enum grad_needs needs;
 };
 const struct op_grad *op_grad_find(const char *op); /* NULL: the op has no gradient */
+/* The rows of all tables, one after the other; NULL behind the last. */
+const struct op_grad *op_grad_at(unsigned i);
+
+/* Each ends with a row of NULL. */
+extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductions[],
+    grads_of_arrays[], grads_of_slices[], grads_of_spaces[], grads_of_nn[], grads_of_indices[],
+    grads_of_segments[], grads_of_diagonals[], grads_of_tensor_arrays[], grads_of_sparse[],
+    grads_composed[], grads_nothing[];
 
 static inline struct mu_out grad_in(const struct grad_call *c, unsigned i)
 {
@@ -29,5 +45,57 @@ static inline struct mu_out grad_out(const struct grad_call *c, int port)
 {
 	return (struct mu_out){c->node, port};
 }
+
+/* ---- help.c ---- */
+/* A number of the type of `like`. */
+struct mu_out grad_number(struct mu_builder *b, struct mu_out like, double v);
+struct mu_out grad_scale(struct mu_builder *b, struct mu_out x, double factor);
+struct mu_out grad_shape(struct mu_builder *b, struct mu_out x); /* int32 vector */
+struct mu_out grad_size(struct mu_builder *b, struct mu_out x);  /* int32 scalar */
+struct mu_out grad_zeros(struct mu_builder *b, struct mu_out x);
+struct mu_out grad_flat(struct mu_builder *b, struct mu_out x); /* a vector of its elements */
+struct mu_out grad_int(struct mu_builder *b, int64_t v);
+struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as); /* reshaped */
+/* where(cond, x, 0) and cond as 0 and 1 of x's type. */
+struct mu_out grad_where(struct mu_builder *b, struct mu_out cond, struct mu_out x);
+struct mu_out grad_indicator(struct mu_builder *b, struct mu_out cond, struct mu_out like);
+/* g, as large as the result of inputs i and j, which were broadcast together, is summed down to
+ * each one's shape.  gi, gj: what would be theirs without broadcasting. */
+void grad_unbroadcast(struct grad_call *c, unsigned i, struct mu_out gi, unsigned j,
+		      struct mu_out gj);
+/* g summed down to the shape of x, which had been broadcast to g's. */
+struct mu_out grad_sum_to(struct mu_builder *b, struct mu_out g, struct mu_out x);
+/* The op with these inputs and those of the node's attributes that it has too. */
+struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *in, unsigned n);
+#define GRAD_OP(c, op, ...)                                                                        \
+	grad_op((c), (op), (const struct mu_out[]){__VA_ARGS__},                                   \
+		sizeof((const struct mu_out[]){__VA_ARGS__}) / sizeof(struct mu_out))
+bool grad_attr_bool(const struct grad_call *c, const char *name);
+/* UNIMPLEMENTED, with the op's and the node's names and what it is that has no gradient. */
+void grad_refuse(struct grad_call *c, const char *what);
+
+/* Functions that are one expression of b, x (input 0), y (output 0) and g (gradient of output 0);
+ * those with two inputs, of x, z (input 1), y and g. */
+#define GRAD_UNARY(fn, expr)                                                                       \
+	static void fn(struct grad_call *c)                                                        \
+	{                                                                                          \
+		struct mu_builder *b __attribute__((unused)) = c->b;                               \
+		struct mu_out x __attribute__((unused)) = grad_in(c, 0);                           \
+		struct mu_out y __attribute__((unused)) = grad_out(c, 0);                          \
+		struct mu_out g __attribute__((unused)) = c->gy[0];                                \
+		c->gx[0] = expr;                                                                   \
+	}
+#define GRAD_BINARY(fn, expr_x, expr_z)                                                            \
+	static void fn(struct grad_call *c)                                                        \
+	{                                                                                          \
+		struct mu_builder *b __attribute__((unused)) = c->b;                               \
+		struct mu_out x __attribute__((unused)) = grad_in(c, 0);                           \
+		struct mu_out z __attribute__((unused)) = grad_in(c, 1);                           \
+		struct mu_out y __attribute__((unused)) = grad_out(c, 0);                          \
+		struct mu_out g __attribute__((unused)) = c->gy[0];                                \
+		struct mu_out gx = expr_x;                                                         \
+		struct mu_out gz = expr_z;                                                         \
+		grad_unbroadcast(c, 0, gx, 1, gz);                                                 \
+	}
 
 #endif

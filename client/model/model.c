@@ -1,73 +1,135 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Softmax regression and multi-layer perceptrons. */
+/* The table of models, what they learn of the data, and what they all have: loss and accuracy. */
 #include "client/model/model.h"
 
 #include <math.h>
-#include <stdio.h>
-
-/* x W + b.  Weights start from a truncated normal of standard deviation sqrt(2 / inputs), which
- * keeps the variance through rectified layers; zeros would do for softmax regression alone. */
-static struct mu_out dense(struct mu_builder *b, struct mu_out x, int64_t in, int64_t out,
-			   const char *name, int64_t seed, bool zeros)
-{
-	struct mu_init random = {
-	    .kind = MU_INIT_NORMAL, .value = sqrt(2.0 / (double)in), .seed = seed};
-	struct mu_out y = MU_NO_OUT;
-
-	mu_push_name(b, name);
-	struct mu_var *w =
-	    mu_variable(b, "weights", MU_FLOAT, MU_SHAPE(in, out), zeros ? MU_ZEROS : random, true);
-	struct mu_var *c = mu_variable(b, "biases", MU_FLOAT, MU_SHAPE(out), MU_ZEROS, true);
-	if (w && c)
-		y = mu_bias_add(b, mu_matmul(b, x, mu_read(w)), mu_read(c));
-	mu_pop_name(b);
-	return y;
-}
 
 static struct mu_out build_softmax(struct mu_builder *b, const struct mu_train_options *o,
-				   struct model_sizes s, struct mu_out x)
+				   const struct model_sizes *s, struct model *m)
 {
-	return dense(b, x, s.features, s.classes, "softmax", o->seed, true);
+	return layer_dense(b, m->x, s->features, s->classes, "softmax", o->seed, true);
 }
 
 static struct mu_out build_mlp(struct mu_builder *b, const struct mu_train_options *o,
-			       struct model_sizes s, struct mu_out x)
+			       const struct model_sizes *s, struct model *m)
 {
-	int64_t in = s.features;
-	char name[32];
+	int64_t width = s->features;
+	struct mu_out x = layer_hidden(b, o, m->x, &width);
 
-	for (unsigned i = 0; i < o->n_hidden; i++) {
-		snprintf(name, sizeof(name), "layer%u", i + 1);
-		x = mu_relu(b, dense(b, x, in, o->hidden[i], name, o->seed, false));
-		in = o->hidden[i];
-	}
-	return dense(b, x, in, s.classes, "softmax", o->seed, false);
+	return layer_dense(b, x, width, s->classes, "softmax", o->seed, false);
 }
 
-static const struct {
+static struct mu_out build_cnn(struct mu_builder *b, const struct mu_train_options *o,
+			       const struct model_sizes *s, struct model *m)
+{
+	return model_cnn(b, o, s, m->x);
+}
+
+static struct mu_out build_wide_deep(struct mu_builder *b, const struct mu_train_options *o,
+				     const struct model_sizes *s, struct model *m)
+{
+	return model_wide_deep(b, o, s, m->x);
+}
+
+static const struct model_kind {
 	const char *name;
 	struct mu_out (*logits)(struct mu_builder *b, const struct mu_train_options *o,
-				struct model_sizes s, struct mu_out x);
+				const struct model_sizes *s, struct model *m);
+	bool columns; /* wants to know them */
 } models[] = {
-    {"softmax", build_softmax},
-    {"mlp", build_mlp},
+    {"softmax", build_softmax, false},    {"mlp", build_mlp, false}, {"cnn", build_cnn, false},
+    {"wide-deep", build_wide_deep, true}, {"es", model_es, false},
 };
 
-int model_build(struct mu_builder *b, const struct mu_train_options *o, struct model_sizes sizes,
-		struct model *out, struct mu_err *err)
+static const struct model_kind *find(const char *name, struct mu_err *err)
 {
-	struct mu_out logits = MU_NO_OUT, hit;
-	size_t i = 0;
+	for (size_t i = 0; i < MU_COUNT(models); i++)
+		if (strcmp(models[i].name, name) == 0)
+			return &models[i];
+	mu_fail(err, MU_INVALID_ARGUMENT,
+		"no model '%s': there are softmax, mlp, cnn, wide-deep and es", name);
+	return NULL;
+}
 
-	while (i < MU_COUNT(models) && strcmp(models[i].name, o->model) != 0)
-		i++;
-	if (i == MU_COUNT(models))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "no model '%s': there are softmax and mlp",
-			       o->model);
-	out->x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, sizes.features));
-	out->y = mu_placeholder(b, "y", MU_INT32, MU_SHAPE(-1));
-	logits = models[i].logits(b, o, sizes, out->x);
+static int measure_column(struct model_column *c, const struct mu_dataset *d, int64_t at,
+			  bool is_names, struct mu_err *err)
+{
+	double sum = 0, squares = 0, most = 0;
+
+	for (int64_t r = 0; r < d->rows; r++) {
+		double v = (double)mu_dataset_at(d, r, at);
+
+		if (is_names && (!(v >= 0 && v < 1e7) || v != floor(v)))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "row %lld of the training data: column %lld is %g, expected "
+				       "a whole number from 0 on, since it is categorical",
+				       (long long)r + 1, (long long)at, v);
+		sum += v;
+		squares += v * v;
+		most = v > most ? v : most;
+	}
+	c->mean = sum / (double)d->rows;
+	c->deviation = sqrt(fmax(0, squares / (double)d->rows - c->mean * c->mean));
+	c->names = (int64_t)most + 1;
+	return 0;
+}
+
+int model_measure(struct model_sizes *out, const struct mu_train_options *o,
+		  const struct mu_dataset *train, const struct mu_dataset *test, struct mu_err *err)
+{
+	struct model_sizes s = {.features = train->features, .classes = train->classes};
+	const struct model_kind *kind = find(o->model, err);
+	int rc = 0;
+
+	if (!kind)
+		return -(int)MU_INVALID_ARGUMENT;
+	if (test->classes > s.classes)
+		s.classes = test->classes;
+	if (kind->columns && s.features > MU_MAX_COLUMNS)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "model %s takes at most %d columns, the data has %lld", o->model,
+			       MU_MAX_COLUMNS, (long long)s.features);
+	for (unsigned i = 0; i < o->n_categorical; i++)
+		if (o->categorical[i] >= s.features)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "categorical column %d: the data has columns 0 to %lld",
+				       o->categorical[i], (long long)s.features - 1);
+	if (kind->columns)
+		s.columns = MU_NEW_ARRAY(struct model_column, (size_t)s.features);
+	for (int64_t i = 0; s.columns && i < s.features && !rc; i++) {
+		bool names = false;
+
+		for (unsigned k = 0; k < o->n_categorical; k++)
+			names = names || o->categorical[k] == i;
+		rc = measure_column(&s.columns[i], train, i, names, err);
+	}
+	if (rc)
+		model_sizes_fini(&s);
+	else
+		*out = s;
+	return rc;
+}
+
+void model_sizes_fini(struct model_sizes *s)
+{
+	free(s->columns);
+	s->columns = NULL;
+}
+
+int model_build(struct mu_builder *b, const struct mu_train_options *o,
+		const struct model_sizes *sizes, struct model *out, struct mu_err *err)
+{
+	const struct model_kind *kind = find(o->model, err);
+	struct mu_out logits, hit;
+
+	if (!kind)
+		return -(int)MU_INVALID_ARGUMENT;
+	*out = (struct model){.x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, sizes->features)),
+			      .y = mu_placeholder(b, "y", MU_INT32, MU_SHAPE(-1))};
+	logits = kind->logits(b, o, sizes, out);
 	out->loss = mu_mean(b, mu_sparse_softmax_xent(b, logits, out->y), NULL, 0);
+	if (!out->objective.node)
+		out->objective = out->loss;
 	hit = mu_cast(b, mu_equal(b, mu_argmax(b, logits, 1), mu_cast(b, out->y, MU_INT64)),
 		      MU_FLOAT);
 	out->accuracy = mu_mean(b, hit, NULL, 0);

@@ -7,82 +7,130 @@
  */
 #include <stdio.h>
 
-#include "client/model/model.h"
+#include "client/model/trainer.h"
 #include "lib/base/log.h"
+#include "lib/io/checkpoint_state.h"
 #include "lib/io/event_writer.h"
 #include "muster/data.h"
 
 enum { EVALUATE_ROWS = 512 };
 
-struct trainer {
-	const struct mu_train_options *o;
-	struct mu_dataset data, test;
-	struct mu_builder *b;
-	struct model model;
-	struct mu_out train;
-	struct mu_sync sync; /* when it is wanted */
-	struct mu_saver *saver;
-	struct mu_event_writer *events;
-	struct mu_monitored *session;
-};
-
-static int load(struct trainer *t, struct mu_err *err)
+/* INVALID_ARGUMENT when the images of the test are not those of the training. */
+static int same_features(const struct trainer *t, const char *test, const char *train,
+			 struct mu_err *err)
 {
-	const struct mu_train_options *o = t->o;
-	int rc;
-
-	if (o->csv)
-		return mu_dataset_csv(&t->data, &t->test, o->csv, o->test_fraction, o->split_seed,
-				      o->scale, err);
-	rc = mu_dataset_idx(&t->data, o->train_images, o->train_labels, o->scale, err);
-	if (!rc && o->test_images && o->test_labels)
-		rc = mu_dataset_idx(&t->test, o->test_images, o->test_labels, o->scale, err);
-	if (!rc && t->test.rows && t->test.features != t->data.features)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "%s has %lld values an image, %s has %lld",
-			     o->test_images, (long long)t->test.features, o->train_images,
-			     (long long)t->data.features);
-	return rc;
+	if (!t->test.rows || t->test.features == t->data.features)
+		return 0;
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s has %lld values an example, %s has %lld", test,
+		       (long long)t->test.features, train, (long long)t->data.features);
 }
 
-static int build(struct trainer *t, struct mu_err *err)
+static int load_records(struct trainer *t, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
-	struct model_sizes sizes = {t->data.features, t->data.classes > t->test.classes
-							  ? t->data.classes
-							  : t->test.classes};
-	char device[160];
+	struct mu_records test = o->records;
+	int (*read)(struct mu_dataset * out, const struct mu_records *r, struct mu_err *err) =
+	    o->cifar10 ? mu_dataset_cifar10 : mu_dataset_tfrecord;
+	struct mu_dataset all;
+	int rc = read(&all, &o->records, err);
+
+	if (rc)
+		return rc;
+	test.pattern = o->test_records;
+	if (!test.pattern) {
+		rc = mu_dataset_split(&t->data, &t->test, &all, o->test_fraction, o->split_seed,
+				      err);
+		if (rc)
+			mu_dataset_fini(&all);
+		return rc;
+	}
+	t->data = all;
+	rc = read(&t->test, &test, err);
+	return rc ? rc : same_features(t, test.pattern, o->records.pattern, err);
+}
+
+int trainer_load(struct trainer *t, struct mu_err *err)
+{
+	const struct mu_train_options *o = t->o;
+	/* Names by number stay as they are; the model scales the other columns, each by itself. */
+	double scale = o->n_categorical ? 1 : o->scale;
 	int rc;
+
+	if (o->records.pattern)
+		return load_records(t, err);
+	if (o->csv)
+		return mu_dataset_csv(&t->data, &t->test,
+				      &(struct mu_records){.pattern = o->csv,
+							   .skip_bad = o->records.skip_bad,
+							   .scale = scale},
+				      o->test_fraction, o->split_seed, err);
+	rc = mu_dataset_idx(&t->data, o->train_images, o->train_labels, scale, err);
+	if (!rc && o->test_images && o->test_labels)
+		rc = mu_dataset_idx(&t->test, o->test_images, o->test_labels, scale, err);
+	return rc ? rc : same_features(t, o->test_images, o->train_images, err);
+}
+
+static struct mu_saver *export_saver(struct mu_builder *b)
+{
+	struct mu_saved *trained = MU_NEW_ARRAY(struct mu_saved, mu_var_count(b) + 1);
+	unsigned n = 0;
+	struct mu_saver *v;
+
+	for (unsigned i = 0; i < mu_var_count(b); i++)
+		if (mu_var_at(b, i)->trainable)
+			trained[n++].var = mu_var_at(b, i);
+	v = mu_saver_new_with(b, &(struct mu_saver_options){.vars = trained, .n_vars = n});
+	free(trained);
+	return v;
+}
+
+int trainer_build(struct trainer *t, struct mu_err *err)
+{
+	const struct mu_train_options *o = t->o;
+	char device[160];
+	int rc = model_measure(&t->sizes, o, &t->data, &t->test, err);
+
+	if (rc)
+		return rc;
 
 	t->b = mu_builder_new();
 	snprintf(device, sizeof(device), "/job:%s/task:%d", o->job, o->index);
-	if (o->n_ps)
+	if (o->n_ps && !o->evaluator)
 		mu_replica_device_setter(t->b, o->n_ps, device);
 	else
 		mu_push_device(t->b, device);
 	mu_global_step(t->b);
-	rc = model_build(t->b, o, sizes, &t->model, err);
+	rc = model_build(t->b, o, &t->sizes, &t->model, err);
 	if (rc)
 		return rc;
-	if (o->sync_aggregate) {
-		mu_minimize_sync(t->b, &o->optimizer, t->model.loss, mu_global_step(t->b),
-				 o->sync_aggregate, o->sync_workers, o->sync_self, &t->sync);
+	if (o->sync.workers) {
+		mu_minimize_sync(t->b, &o->optimizer, t->model.objective, mu_global_step(t->b),
+				 &o->sync, &t->sync);
 		t->train = t->sync.train;
 	} else {
-		t->train = mu_minimize(t->b, &o->optimizer, t->model.loss, mu_global_step(t->b));
+		t->train =
+		    mu_minimize(t->b, &o->optimizer, t->model.objective, mu_global_step(t->b));
 	}
 	if (o->checkpoint_folder)
 		t->saver = mu_saver_new(t->b, o->checkpoint_keep);
+	if (o->chief && o->checkpoint_folder && o->validation_steps)
+		t->best = mu_saver_new(t->b, 1);
+	if (o->chief && o->export_prefix)
+		t->export = export_saver(t->b);
 	return mu_builder_check(t->b, err);
 }
 
-static int open_events(struct trainer *t, struct mu_err *err)
+int trainer_open_events(struct trainer *t, struct mu_err *err)
 {
 	MU_AUTO_BUF graph = {0};
+	MU_AUTO_FREE char *folder = NULL;
 	int rc;
 
-	if (!t->o->chief || !t->o->summary_folder)
+	if (!(t->o->chief || t->o->evaluator) || !t->o->summary_folder)
 		return 0;
-	rc = mu_event_create(&t->events, t->o->summary_folder, "", err);
+	folder = t->o->evaluator ? mu_xasprintf("%s/evaluator", t->o->summary_folder)
+				 : mu_xstrdup(t->o->summary_folder);
+	rc = mu_event_create(&t->events, folder, "", err);
 	if (rc)
 		return rc;
 	mu_graph_write(mu_builder_graph(t->b), &graph);
@@ -90,6 +138,55 @@ static int open_events(struct trainer *t, struct mu_err *err)
 	if (!rc)
 		rc = mu_event_session_log(t->events, 0, MU_SESSION_START, "", err);
 	return rc;
+}
+
+/* The share of the test set that the model gets right. */
+int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accuracy,
+		  struct mu_err *err)
+{
+	struct trainer *t = arg;
+	double correct = 0;
+
+	for (int64_t at = 0; at < t->test.rows; at += EVALUATE_ROWS) {
+		int64_t to = at + EVALUATE_ROWS < t->test.rows ? at + EVALUATE_ROWS : t->test.rows;
+		MU_AUTO_TENSOR x = {0};
+		MU_AUTO_TENSOR y = {0};
+		MU_AUTO_TENSOR hits = {0};
+		struct mu_feed feeds[] = {{t->model.x, &x}, {t->model.y, &y}};
+		struct mu_run run = {
+		    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.correct, .n_fetches = 1};
+		int rc = mu_dataset_rows(&t->test, at, to, &x, &y, err);
+
+		if (!rc)
+			rc = mu_session_run(s, &run, &hits, err);
+		if (rc)
+			return mu_wrap(err, "evaluate");
+		correct += (double)*MU_DATA(float, &hits);
+	}
+	*accuracy = t->test.rows ? correct / (double)t->test.rows : 0;
+	return 0;
+}
+
+/* New; NULL: there is none. */
+static char *best_folder(const struct trainer *t)
+{
+	return t->best ? mu_xasprintf("%s/best", t->o->checkpoint_folder) : NULL;
+}
+
+static struct mu_hook *validation(struct trainer *t)
+{
+	const struct mu_train_options *o = t->o;
+	MU_AUTO_FREE char *best = best_folder(t);
+
+	return mu_validation_hook(&(struct mu_validation){.steps = o->validation_steps,
+							  .patience = o->patience,
+							  .score = trainer_score,
+							  .arg = t,
+							  .saver = t->best,
+							  .best_folder = best,
+							  .events = t->events,
+							  .tag = "validation_accuracy",
+							  .ended_early = &t->early});
 }
 
 static int open_session(struct trainer *t, struct mu_err *err)
@@ -112,7 +209,9 @@ static int open_session(struct trainer *t, struct mu_err *err)
 		hooks[n++] =
 		    mu_checkpoint_hook(t->saver, o->checkpoint_folder, o->checkpoint_seconds,
 				       o->checkpoint_steps, t->events, NULL);
-	if (o->chief && o->sync_aggregate)
+	if (o->chief && o->validation_steps && t->test.rows)
+		hooks[n++] = validation(t);
+	if (o->chief && o->sync.workers)
 		hooks[n++] = mu_sync_hook(&t->sync);
 	hooks[n++] = mu_stop_at_step_hook(o->steps);
 	return mu_monitored_open(&t->session, t->b,
@@ -120,11 +219,12 @@ static int open_session(struct trainer *t, struct mu_err *err)
 				     .target = o->target,
 				     .chief = o->chief,
 				     .train = t->train,
-				     .sync = o->sync_aggregate ? &t->sync : NULL,
+				     .sync = o->sync.workers ? &t->sync : NULL,
 				     .saver = t->saver,
 				     .folder = o->checkpoint_folder,
 				     .hooks = hooks,
 				     .n_hooks = n,
+				     .stop = o->leave ? &t->leaves : o->stop,
 				     .session = {.device_filters = filters,
 						 .n_device_filters = o->n_ps ? 2 : 1,
 						 .transport = o->transport},
@@ -136,12 +236,12 @@ static int loop(struct trainer *t, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
 	uint64_t walk = (uint64_t)o->seed * 1000003 + (uint64_t)o->index + (o->chief ? 0 : 7919);
-	MU_AUTO(mu_batches_free)
-	struct mu_batches *batches = mu_batches_new(&t->data, o->batch, walk);
+	MU_AUTO(mu_batches_free) struct mu_batches *batches = NULL;
 	const struct mu_tensor *x, *y;
-	int rc = 0;
+	int rc = mu_batches_open(&batches, &t->data,
+				 &(struct mu_batch_options){.batch = o->batch, .seed = walk}, err);
 
-	while (!rc && !mu_monitored_should_stop(t->session) && !(o->stop && *o->stop) &&
+	while (!rc && !mu_monitored_should_stop(t->session) &&
 	       mu_monitored_step(t->session) < o->steps) {
 		rc = mu_batches_next(batches, &x, &y, err);
 		if (!rc) {
@@ -154,28 +254,18 @@ static int loop(struct trainer *t, struct mu_err *err)
 	return rc;
 }
 
-static int evaluate(struct trainer *t, double *accuracy, struct mu_err *err)
+/* The best model's weights, where one was kept; else those of now. */
+static int export(struct trainer *t, struct mu_err *err)
 {
-	double correct = 0;
+	MU_AUTO_FREE char *folder = best_folder(t);
+	MU_AUTO_FREE char *best = NULL;
+	int rc = folder ? mu_checkpoint_latest(&best, folder, err) : 0;
 
-	for (int64_t at = 0; at < t->test.rows; at += EVALUATE_ROWS) {
-		int64_t to = at + EVALUATE_ROWS < t->test.rows ? at + EVALUATE_ROWS : t->test.rows;
-		MU_AUTO_TENSOR x = {0};
-		MU_AUTO_TENSOR y = {0};
-		MU_AUTO_TENSOR hits = {0};
-		struct mu_feed feeds[] = {{t->model.x, &x}, {t->model.y, &y}};
-		struct mu_run run = {
-		    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.correct, .n_fetches = 1};
-		int rc = mu_dataset_rows(&t->test, at, to, &x, &y, err);
-
-		if (!rc)
-			rc = mu_session_run(mu_monitored_session(t->session), &run, &hits, err);
-		if (rc)
-			return mu_wrap(err, "evaluate");
-		correct += (double)*MU_DATA(float, &hits);
-	}
-	*accuracy = t->test.rows ? correct / (double)t->test.rows : 0;
-	return 0;
+	if (rc && rc != -(int)MU_NOT_FOUND)
+		return rc;
+	return best ? mu_saver_copy(t->export, best, t->o->export_prefix, err)
+		    : mu_saver_write(t->export, mu_monitored_session(t->session),
+				     t->o->export_prefix, err);
 }
 
 /* Everything between an open session and a result. */
@@ -184,10 +274,13 @@ static int train(struct trainer *t, struct mu_train_result *r, struct mu_err *er
 	int rc = loop(t, err);
 
 	r->step = mu_monitored_step(t->session);
-	r->stopped = r->step < t->o->steps;
-	if (!rc && t->o->chief && !r->stopped)
-		rc = evaluate(t, &r->accuracy, err);
-	if (!rc && t->events && !r->stopped)
+	r->early = t->early;
+	r->stopped = r->step < t->o->steps && !t->early;
+	if (!rc && t->o->chief && !r->stopped && t->test.rows)
+		rc = trainer_score(t, mu_monitored_session(t->session), r->step, &r->accuracy, err);
+	if (!rc && t->export && !r->stopped)
+		rc = export(t, err);
+	if (!rc && t->events && r->accuracy >= 0)
 		rc = mu_event_scalar(t->events, r->step, "test_accuracy", (float)r->accuracy, err);
 	return rc;
 }
@@ -195,16 +288,19 @@ static int train(struct trainer *t, struct mu_train_result *r, struct mu_err *er
 static int run(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
 	struct mu_err later = {0};
-	int rc = load(t, err), end;
+	int rc = trainer_load(t, err), end;
 
 	if (!rc)
-		rc = build(t, err);
+		rc = trainer_build(t, err);
 	if (!rc)
-		rc = open_events(t, err);
+		rc = trainer_open_events(t, err);
+	if (!rc && t->o->evaluator)
+		return trainer_evaluate(t, r, err);
 	if (!rc)
 		rc = open_session(t, err);
 	if (rc)
 		return rc;
+	t->leaves = 1; /* looked at by one who is to leave: now he takes part, and can */
 	rc = train(t, r, err);
 	end = mu_monitored_close(t->session, rc != 0, &later);
 	if (!rc && end)
@@ -218,7 +314,7 @@ static int run(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 int mu_train(const struct mu_train_options *o, struct mu_train_result *out, struct mu_err *err)
 {
 	struct trainer t = {.o = o};
-	struct mu_train_result r = {0};
+	struct mu_train_result r = {.accuracy = -1};
 	int rc = run(&t, &r, err);
 
 	if (t.events) {
@@ -230,7 +326,10 @@ int mu_train(const struct mu_train_options *o, struct mu_train_result *out, stru
 			rc = mu_fail(err, later.code, "%s", later.msg);
 	}
 	mu_saver_free(t.saver);
+	mu_saver_free(t.best);
+	mu_saver_free(t.export);
 	mu_builder_free(t.b);
+	model_sizes_fini(&t.sizes);
 	mu_dataset_fini(&t.data);
 	mu_dataset_fini(&t.test);
 	if (!rc)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Optimizers: one Apply op a variable, on the task where the variable lives, so that a gradient
- * crosses the network once and slots never do.
+ * crosses the network once and slots never do.  Of a variable whose rows were gathered the rows
+ * alone are updated, but by Adam, whose averages move every row in every step.
  */
 #include "client/optim/optimizers.h"
 
@@ -54,6 +55,28 @@ static struct mu_var *slot(struct mu_builder *b, const struct mu_var *v, const c
 			   (struct mu_init){.kind = MU_INIT_VALUE, .value = initial}, false);
 }
 
+/* The op with these inputs.  For rows of a table it is called Sparse… and takes which rows they are
+ * behind the gradient. */
+static struct mu_out update(struct mu_builder *b, const struct optim_grad *g,
+			    struct mu_op_args args)
+{
+	struct mu_out in[16];
+	unsigned n = 0;
+
+	if (!g->rows.node)
+		return mu_op_add(b, &args);
+	for (unsigned i = 0; i < args.n_in && n + 1 < MU_COUNT(in); i++) {
+		in[n++] = args.in[i];
+		if (args.in[i].node == g->grad.node)
+			in[n++] = g->rows;
+	}
+	args.op = mu_arena_printf(&b->graph->arena, "Sparse%s", args.op);
+	args.in = in;
+	args.n_in = n;
+	return mu_op_add(b, &args);
+}
+#define UPDATE(b, g, op_name, ...) update((b), (g), (struct mu_op_args){.op = op_name, __VA_ARGS__})
+
 /* What Adam shares among all variables. */
 struct adam {
 	struct mu_var *beta1_power, *beta2_power;
@@ -76,34 +99,44 @@ static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer 
 }
 
 /* The optimizers with two slots that are nobody else's. */
-static struct mu_out apply_two(struct mu_builder *b, const struct mu_optimizer *o, struct mu_var *v,
-			       struct mu_out g, struct mu_out rate)
+static struct mu_out apply_two(struct mu_builder *b, const struct mu_optimizer *o,
+			       const struct optim_grad *g, struct mu_out rate)
 {
 	static const double initial[][2] = {[MU_RMSPROP] = {1, 0}, [MU_FTRL] = {0.1, 0}};
 	const char *const *name = slot_names[o->kind];
 	double first = o->kind == MU_ADADELTA ? 0 : initial[o->kind][0];
+	struct mu_var *v = g->var;
 	struct mu_var *s = slot(b, v, name[0], first), *w = slot(b, v, name[1], 0);
 
 	if (!s || !w)
 		return MU_NO_OUT;
 	if (o->kind == MU_RMSPROP)
-		return mu_op(b, "ApplyRMSProp",
-			     MU_IN(v->ref, s->ref, w->ref, rate, number(b, v, or_else(o->rho, 0.9)),
-				   number(b, v, o->momentum), number(b, v, or_else(o->eps, 1e-10)),
-				   g));
+		return UPDATE(b, g, "ApplyRMSProp",
+			      MU_IN(v->ref, s->ref, w->ref, rate,
+				    number(b, v, or_else(o->rho, 0.9)), number(b, v, o->momentum),
+				    number(b, v, or_else(o->eps, 1e-10)), g->grad));
 	if (o->kind == MU_ADADELTA)
-		return mu_op(b, "ApplyAdadelta",
-			     MU_IN(v->ref, s->ref, w->ref, rate,
-				   number(b, v, or_else(o->rho, 0.95)),
-				   number(b, v, or_else(o->eps, 1e-8)), g));
-	return mu_op(b, "ApplyFtrl",
-		     MU_IN(v->ref, s->ref, w->ref, g, rate, number(b, v, o->l1), number(b, v, 0),
-			   number(b, v, -0.5)));
+		return UPDATE(b, g, "ApplyAdadelta",
+			      MU_IN(v->ref, s->ref, w->ref, rate,
+				    number(b, v, or_else(o->rho, 0.95)),
+				    number(b, v, or_else(o->eps, 1e-8)), g->grad));
+	return UPDATE(b, g, "ApplyFtrl",
+		      MU_IN(v->ref, s->ref, w->ref, g->grad, rate, number(b, v, o->l1),
+			    number(b, v, 0), number(b, v, -0.5)));
 }
 
-static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o, struct mu_var *v,
-			   struct mu_out g, struct mu_out scheduled, const struct adam *adam)
+static struct mu_out apply_sgd(struct mu_builder *b, const struct optim_grad *g, struct mu_out rate)
 {
+	if (!g->rows.node)
+		return mu_op(b, "ApplyGradientDescent", MU_IN(g->var->ref, rate, g->grad));
+	return mu_op(b, "ScatterSub", MU_IN(g->var->ref, g->rows, mu_mul(b, g->grad, rate)));
+}
+
+static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o,
+			   const struct optim_grad *g, struct mu_out scheduled,
+			   const struct adam *adam)
+{
+	struct mu_var *v = g->var;
 	struct mu_out rate = !scheduled.node        ? number(b, v, o->rate)
 			     : v->dtype == MU_FLOAT ? scheduled
 						    : mu_cast(b, scheduled, v->dtype);
@@ -111,26 +144,26 @@ static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o, s
 
 	switch (o->kind) {
 	case MU_SGD:
-		return mu_op(b, "ApplyGradientDescent", MU_IN(v->ref, rate, g));
+		return apply_sgd(b, g, rate);
 	case MU_MOMENTUM:
 		s = slot(b, v, slot_names[MU_MOMENTUM][0], 0);
 		if (!s)
 			return MU_NO_OUT;
-		return mu_op(
-		    b, "ApplyMomentum",
-		    MU_IN(v->ref, s->ref, rate, g, number(b, v, or_else(o->momentum, 0.9))),
+		return UPDATE(
+		    b, g, "ApplyMomentum",
+		    MU_IN(v->ref, s->ref, rate, g->grad, number(b, v, or_else(o->momentum, 0.9))),
 		    MU_ATTRS(MU_A_BOOL("use_nesterov", o->nesterov)));
 	case MU_ADAGRAD:
 		s = slot(b, v, slot_names[MU_ADAGRAD][0], or_else(o->initial_accumulator, 0.1));
 		if (!s)
 			return MU_NO_OUT;
-		return mu_op(b, "ApplyAdagrad", MU_IN(v->ref, s->ref, rate, g));
+		return UPDATE(b, g, "ApplyAdagrad", MU_IN(v->ref, s->ref, rate, g->grad));
 	case MU_ADAM:
-		return apply_adam(b, o, v, g, rate, adam);
+		return apply_adam(b, o, v, g->grad, rate, adam);
 	case MU_RMSPROP:
 	case MU_ADADELTA:
 	case MU_FTRL:
-		return apply_two(b, o, v, g, rate);
+		return apply_two(b, o, g, rate);
 	}
 	return MU_NO_OUT;
 }
@@ -188,8 +221,7 @@ static struct mu_out finish(struct mu_builder *b, const struct mu_out *done, uns
 	return next;
 }
 
-unsigned optim_gradients(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
-			 struct optim_grad *out)
+unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_grad *out)
 {
 	unsigned n = mu_var_count(b), k = 0, kept = 0;
 	struct mu_out *xs = MU_NEW_ARRAY(struct mu_out, n + 1),
@@ -207,13 +239,12 @@ unsigned optim_gradients(struct mu_builder *b, const struct mu_optimizer *o, str
 	mu_gradients(b, loss, xs, k, gs);
 	for (unsigned i = 0; i < k; i++)
 		if (gs[i].node)
-			out[kept++] = (struct optim_grad){out[i].var, gs[i]};
+			out[kept++] = (struct optim_grad){.var = out[i].var, .grad = gs[i]};
 	if (!kept)
 		mu_builder_fail(b, MU_FAILED_PRECONDITION,
 				"nothing to minimize: the loss depends on no trainable variable");
 	free(xs);
 	free(gs);
-	optim_regularize(b, o, out, kept);
 	return builder_failed(b) ? 0 : kept;
 }
 
@@ -222,16 +253,25 @@ struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
 {
 	struct mu_out *done = MU_NEW_ARRAY(struct mu_out, n + 3), op;
 	struct mu_out rate = optim_rate(b, o, step);
+	struct optim_readers *readers = builder_failed(b) ? NULL : optim_readers_new(b, grads, n);
 	struct adam adam = {0};
 	unsigned applied = 0;
 
 	if (o->kind == MU_ADAM && n)
 		make_adam(b, o, grads[0].var, &adam);
 	for (unsigned i = 0; i < n && !builder_failed(b); i++) {
+		unsigned k = optim_readers_of(readers, b, grads[i].var);
+
 		mu_push_device(b, grads[i].var->ref.node->device);
-		done[applied++] = apply(b, o, grads[i].var, grads[i].grad, rate, &adam);
+		done[applied] = apply(b, o, &grads[i], rate, &adam);
+		/* Not of its slots, which it may have made as well. */
+		for (unsigned j = 0; j < k && done[applied].node; j++)
+			mu_node_add_control(b->graph, done[applied].node, readers->found[j].node);
+		applied++;
 		mu_pop_device(b);
 	}
+	if (readers)
+		optim_readers_free(readers);
 	if (o->kind == MU_ADAM && !builder_failed(b)) {
 		advance_adam(b, o, &adam, done, applied, done + applied);
 		applied += 2;
@@ -245,9 +285,14 @@ struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, st
 			  struct mu_var *step)
 {
 	struct optim_grad *grads = MU_NEW_ARRAY(struct optim_grad, mu_var_count(b) + 1);
-	unsigned n = optim_gradients(b, o, loss, grads);
-	struct mu_out op = n ? optim_apply(b, o, grads, n, step) : MU_NO_OUT;
+	unsigned n = optim_gradients(b, loss, grads);
+	struct mu_out op;
 
+	/* The l2 of a table is of all its rows. */
+	if (o->kind != MU_ADAM && !(o->l2 > 0))
+		optim_find_rows(b, grads, n);
+	optim_regularize(b, o, grads, n);
+	op = n ? optim_apply(b, o, grads, n, step) : MU_NO_OUT;
 	free(grads);
 	return op;
 }

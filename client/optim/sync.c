@@ -5,6 +5,10 @@
  * accumulators and whoever is chief finds what was left there.  A worker gives its gradients before
  * it asks for a token: one that starts again therefore needs none to take part.  Each worker has a
  * queue of its own; with one for all a fast worker could take the token of another and count twice.
+ *
+ * Who takes part is a vector beside the global step.  It is no variable of the model: a checkpoint
+ * must not bring back workers that have left.  Its length is in its name, so that a worker that has
+ * no place in the chief's vector finds none, instead of waiting for tokens that never come.
  */
 #include "client/builder.h"
 #include "client/optim/optimizers.h"
@@ -15,10 +19,17 @@ struct sync {
 	struct optim_grad *grads;
 	struct mu_out *accumulators;
 	unsigned n;
-	int32_t aggregate;
-	struct mu_out *queues; /* one for each worker */
-	unsigned workers, self;
+	struct mu_sync_options o;
+	struct mu_out *queues; /* one for each possible worker */
+	unsigned capacity;
+	struct mu_out who, members; /* the vector, and its value */
 };
+
+/* Places are cheap, but each is a queue that every update looks at. */
+static unsigned capacity_for(unsigned workers)
+{
+	return workers <= 32 ? 32 : workers <= 256 ? 256 : workers <= 2048 ? 2048 : 0;
+}
 
 static enum mu_dtype token_types[] = {MU_INT64};
 #define TOKENS(key) MU_A_TYPES(key, token_types, 1)
@@ -41,7 +52,7 @@ static void make_accumulators(struct sync *s)
 static void make_queues(struct sync *s)
 {
 	mu_push_device(s->b, s->step->ref.node->device);
-	for (unsigned i = 0; i < s->workers; i++) {
+	for (unsigned i = 0; i < s->capacity; i++) {
 		const char *name = mu_arena_printf(&s->b->graph->arena, "sync/tokens_%u", i);
 
 		s->queues[i] =
@@ -51,9 +62,49 @@ static void make_queues(struct sync *s)
 	mu_pop_device(s->b);
 }
 
+static struct mu_out set_self(struct sync *s, const char *name, int64_t value)
+{
+	return mu_op(s->b, "ScatterUpdate", .name = name,
+		     MU_IN(s->who, mu_const_int(s->b, MU_INT32, s->o.self),
+			   mu_const_int(s->b, MU_INT32, value)));
+}
+
+static void make_members(struct sync *s, struct mu_sync *out)
+{
+	const char *name = mu_arena_printf(&s->b->graph->arena, "sync/members_%u", s->capacity);
+	struct mu_pshape shape = MU_SHAPE(s->capacity);
+
+	mu_push_device(s->b, s->step->ref.node->device);
+	s->who = mu_op(s->b, "VariableV2", .name = name,
+		       MU_ATTRS(MU_A_TYPE("dtype", MU_INT32), MU_A_SHAPE("shape", &shape),
+				MU_A_STR("shared_name", name)));
+	out->members = s->members = mu_identity(s->b, s->who);
+	out->members_value = mu_placeholder(s->b, "sync/members_value", MU_INT32, shape);
+	out->set_members = mu_op(s->b, "Assign", MU_IN(s->who, out->members_value));
+	out->join = set_self(s, "sync/join", 1);
+	struct mu_out left = set_self(s, "sync/left", 0);
+	mu_push_control(s->b, &left, 1);
+	out->leave = mu_identity(s->b, s->step->ref);
+	mu_pop_control(s->b);
+	mu_pop_device(s->b);
+}
+
+/* Never more than there are workers, nor none. */
+static struct mu_out required(struct sync *s)
+{
+	struct mu_builder *b = s->b;
+	struct mu_out one = mu_const_int(b, MU_INT32, 1), all = mu_sum(b, s->members, NULL, 0);
+	struct mu_out n =
+	    s->o.aggregate
+		? mu_op(b, "Minimum", MU_IN(all, mu_const_int(b, MU_INT32, s->o.aggregate)))
+		: mu_sub(b, all, mu_const_int(b, MU_INT32, s->o.backup));
+
+	return mu_op(b, "Maximum", MU_IN(n, one));
+}
+
 static struct mu_out dequeue(struct sync *s, const char *name)
 {
-	return mu_op(s->b, "QueueDequeueV2", .name = name, MU_IN(s->queues[s->self]),
+	return mu_op(s->b, "QueueDequeueV2", .name = name, MU_IN(s->queues[s->o.self]),
 		     MU_ATTRS(TOKENS("component_types")));
 }
 
@@ -78,7 +129,7 @@ static void worker_step(struct sync *s, struct mu_sync *out)
 		mu_pop_device(s->b);
 	}
 	mu_push_device(s->b, s->step->ref.node->device);
-	all = mu_group(s->b, "sync/given", given, s->n);
+	out->give = all = mu_group(s->b, "sync/given", given, s->n);
 	mu_push_control(s->b, &all, 1);
 	out->train = dequeue(s, "train");
 	mu_pop_control(s->b);
@@ -89,15 +140,20 @@ static void worker_step(struct sync *s, struct mu_sync *out)
 	free(given);
 }
 
-/* A token for each worker, saying this step. */
-static struct mu_out enqueue(struct sync *s, const char *name, struct mu_out step)
+/* A token for each of these members, saying this step: none or one put into each queue. */
+static struct mu_out enqueue(struct sync *s, const char *name, struct mu_out members,
+			     struct mu_out step)
 {
-	struct mu_out *put = MU_NEW_ARRAY(struct mu_out, s->workers + 1), all;
+	struct mu_out *put = MU_NEW_ARRAY(struct mu_out, s->capacity + 1), all;
+	struct mu_out each = mu_op(s->b, "Split", MU_IN(mu_const_int(s->b, MU_INT32, 0), members),
+				   MU_ATTRS(MU_A_INT("num_split", s->capacity)));
 
-	for (unsigned i = 0; i < s->workers; i++)
-		put[i] = mu_op(s->b, "QueueEnqueueV2", MU_IN(s->queues[i], step),
-			       MU_ATTRS(TOKENS("Tcomponents")));
-	all = mu_group(s->b, name, put, s->workers);
+	for (unsigned i = 0; i < s->capacity; i++)
+		put[i] = mu_op(
+		    s->b, "QueueEnqueueManyV2",
+		    MU_IN(s->queues[i], mu_op(s->b, "Fill", MU_IN(mu_port(each, (int)i), step))),
+		    MU_ATTRS(TOKENS("Tcomponents")));
+	all = mu_group(s->b, name, put, s->capacity);
 	free(put);
 	return all;
 }
@@ -105,20 +161,28 @@ static struct mu_out enqueue(struct sync *s, const char *name, struct mu_out ste
 static struct mu_out chief_update(struct sync *s, const struct mu_optimizer *o)
 {
 	struct optim_grad *taken = MU_NEW_ARRAY(struct optim_grad, s->n + 1);
-	struct mu_out next, tokens, out;
+	struct mu_out next, members, tokens, out, enough;
 
+	mu_push_device(s->b, s->step->ref.node->device);
+	enough = required(s);
+	mu_pop_device(s->b);
 	for (unsigned i = 0; i < s->n; i++) {
 		taken[i].var = s->grads[i].var;
 		mu_push_device(s->b, taken[i].var->ref.node->device);
 		taken[i].grad =
-		    mu_op(s->b, "AccumulatorTakeGradient",
-			  MU_IN(s->accumulators[i], mu_const_int(s->b, MU_INT32, s->aggregate)),
+		    mu_op(s->b, "AccumulatorTakeGradient", MU_IN(s->accumulators[i], enough),
 			  MU_ATTRS(MU_A_TYPE("dtype", taken[i].var->dtype)));
 		mu_pop_device(s->b);
 	}
 	next = optim_apply(s->b, o, taken, s->n, s->step);
 	mu_push_device(s->b, s->step->ref.node->device);
-	tokens = enqueue(s, "sync/enqueue", next);
+	/* Read again, behind the step: one who joined meanwhile, whose gradients may be what made
+	 * this update, waits for its token; who joins later finds the new step and works for that.
+	 */
+	mu_push_control(s->b, &next, 1);
+	members = mu_identity(s->b, s->who);
+	mu_pop_control(s->b);
+	tokens = enqueue(s, "sync/enqueue", members, next);
 	mu_push_control(s->b, &tokens, 1);
 	out = mu_op(s->b, "Identity", .name = "sync/update", MU_IN(next));
 	mu_pop_control(s->b);
@@ -144,37 +208,46 @@ static struct mu_out chief_reset(struct sync *s)
 	return all;
 }
 
-void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
-		      struct mu_var *step, unsigned aggregate, unsigned workers, unsigned self,
-		      struct mu_sync *out)
+/* Tells what is wrong with them. */
+static bool options_are_good(struct mu_builder *b, const struct mu_sync_options *o,
+			     const struct mu_var *step)
 {
-	struct sync s = {.b = b,
-			 .step = step,
-			 .aggregate = (int32_t)aggregate,
-			 .workers = workers,
-			 .self = self};
+	if (step && o->backup < o->workers && o->self < capacity_for(o->workers))
+		return true;
+	mu_builder_fail(b, MU_INVALID_ARGUMENT,
+			"worker %u of %u workers, %u of them backup, cannot train in step: give "
+			"fewer backup workers than workers, and count the steps",
+			o->self, o->workers, o->backup);
+	return false;
+}
 
-	*out = (struct mu_sync){.train = MU_NO_OUT};
-	if (!step || !aggregate || aggregate > workers || self >= workers) {
-		mu_builder_fail(b, MU_INVALID_ARGUMENT,
-				"gradients of %u of %u workers cannot make a step: aggregate "
-				"between 1 and the number of workers, and count the steps",
-				aggregate, workers);
+void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
+		      struct mu_var *step, const struct mu_sync_options *sync, struct mu_sync *out)
+{
+	struct sync s = {.b = b, .step = step, .o = *sync, .capacity = capacity_for(sync->workers)};
+
+	*out =
+	    (struct mu_sync){.train = MU_NO_OUT, .capacity = s.capacity, .workers = sync->workers};
+	if (!options_are_good(b, sync, step))
 		return;
-	}
 	s.grads = MU_NEW_ARRAY(struct optim_grad, mu_var_count(b) + 1);
-	s.n = optim_gradients(b, o, loss, s.grads);
+	/* Whole ones, also of tables: an accumulator of rows divides each row by how many gave it,
+	 * which is not the average of the gradients. */
+	s.n = optim_gradients(b, loss, s.grads);
+	optim_regularize(b, o, s.grads, s.n);
 	s.accumulators = MU_NEW_ARRAY(struct mu_out, s.n + 1);
-	s.queues = MU_NEW_ARRAY(struct mu_out, workers);
+	s.queues = MU_NEW_ARRAY(struct mu_out, s.capacity);
 	if (s.n) {
 		make_accumulators(&s);
 		make_queues(&s);
+		make_members(&s, out);
 		out->local_step = mu_placeholder(b, "sync/local_step", MU_INT64, MU_SCALAR);
 		worker_step(&s, out);
 		out->update = chief_update(&s, o);
 		out->reset = chief_reset(&s);
 		mu_push_device(b, step->ref.node->device);
-		out->tokens = enqueue(&s, "sync/tokens", mu_read(step));
+		out->tokens = enqueue(&s, "sync/tokens", s.members, mu_read(step));
+		out->over = enqueue(&s, "sync/over", s.members, mu_const_int(b, MU_INT64, -1));
 		mu_pop_device(b);
 	}
 	free(s.queues);

@@ -24,11 +24,18 @@ static int stop_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *
 	return 0;
 }
 
+/* Who comes late to replicas that work in step would wait for a token that nobody gives any more.
+ */
+static bool stop_is_over(const struct mu_hook *h, int64_t step)
+{
+	return step >= ((const struct stop_hook *)h)->last;
+}
+
 struct mu_hook *mu_stop_at_step_hook(int64_t last)
 {
 	struct stop_hook *h = MU_NEW(struct stop_hook);
 
-	h->base = (struct mu_hook){.after = stop_after, .free = free_hook};
+	h->base = (struct mu_hook){.is_over = stop_is_over, .after = stop_after, .free = free_hook};
 	h->last = last;
 	return &h->base;
 }

@@ -120,6 +120,45 @@ static unsigned summary_wants(struct mu_hook *h, struct mu_out *fetches, unsigne
 	return u->n;
 }
 
+static void add_histogram(struct mu_buf *summary, const char *tag, const struct mu_tensor *t)
+{
+	double *values = MU_NEW_ARRAY(double, (size_t)t->shape.count + 1);
+
+	for (int64_t i = 0; i < t->shape.count; i++)
+		values[i] =
+		    t->dtype == MU_FLOAT ? (double)MU_DATA(float, t)[i] : MU_DATA(double, t)[i];
+	mu_summary_histogram(summary, mu_span_of(tag), values, (size_t)t->shape.count);
+	free(values);
+}
+
+/* One number is a scalar, several are a histogram, bytes of [height, width, channels] a picture,
+ * and text what a summary op has made. */
+static int add_summary(struct mu_buf *summary, const char *tag, const struct mu_tensor *t,
+		       struct mu_err *err)
+{
+	bool number = t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE;
+
+	if (number && t->shape.count == 1)
+		mu_summary_scalar(summary, tag,
+				  t->dtype == MU_FLOAT ? *MU_DATA(float, t)
+						       : (float)*MU_DATA(double, t));
+	else if (number && t->shape.count > 1)
+		add_histogram(summary, tag, t);
+	else if (t->dtype == MU_UINT8 && t->shape.rank == 3)
+		return mu_summary_image(summary, tag, MU_DATA(uint8_t, t),
+					(uint32_t)t->shape.dim[0], (uint32_t)t->shape.dim[1],
+					(unsigned)t->shape.dim[2], err);
+	else if (t->dtype == MU_STRING && t->shape.count == 1)
+		mu_buf_put(summary, MU_DATA(struct mu_string, t)->data,
+			   MU_DATA(struct mu_string, t)->len);
+	else
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "summary '%s': %s of %s is neither numbers, a picture of bytes, nor "
+			       "what a summary op makes",
+			       tag, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+	return 0;
+}
+
 static int summary_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct summary_hook *u = (struct summary_hook *)h;
@@ -130,8 +169,8 @@ static int summary_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_er
 	if (s->step - u->last_step < u->every)
 		return 0;
 	for (unsigned i = 0; i < u->n; i++)
-		if (s->values[i].dtype == MU_FLOAT && s->values[i].shape.count == 1)
-			mu_summary_scalar(&summary, u->tags[i], *MU_DATA(float, &s->values[i]));
+		if ((rc = add_summary(&summary, u->tags[i], &s->values[i], err)))
+			return rc;
 	if (passed > 0)
 		mu_summary_scalar(&summary, "global_step/sec",
 				  (float)((double)(s->step - u->last_step) / passed));

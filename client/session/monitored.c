@@ -11,6 +11,7 @@
 
 #include "client/builder.h"
 #include "client/session/clock.h"
+#include "client/session/replica.h"
 #include "lib/base/log.h"
 #include "lib/io/checkpoint_state.h"
 #include "muster/train.h"
@@ -32,12 +33,11 @@ struct mu_monitored {
 	struct mu_hook **hooks;
 	struct mu_session *session;
 	struct mu_out init, step_read;
-	struct mu_sync sync;        /* all of it nothing: each for himself */
+	struct replica replica;
 	struct mu_out *initialised; /* a bool for each variable */
 	unsigned n_vars, recoveries;
 	int64_t step;
-	unsigned n_created;          /* hooks that know of the current one */
-	struct mu_tensor step_value; /* what local_step is fed; sync only */
+	unsigned n_created; /* hooks that know of the current one */
 	bool stop;
 };
 
@@ -69,6 +69,8 @@ static int chief_prepares(struct mu_monitored *m, struct mu_err *err)
 	bool ready;
 	int rc = is_ready(m, &ready, err);
 
+	if (!rc && !ready && replica_is(&m->replica))
+		rc = replica_set_members(&m->replica, m->session, err);
 	if (rc || ready)
 		return rc;
 	if (m->o.saver && m->folder) {
@@ -83,6 +85,11 @@ static int chief_prepares(struct mu_monitored *m, struct mu_err *err)
 	return mu_session_do(m->session, m->init, err);
 }
 
+static bool told_to_stop(const struct mu_monitored *m)
+{
+	return m->o.stop && *m->o.stop;
+}
+
 static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *err)
 {
 	unsigned pause_ms = ASK_FIRST_MS;
@@ -93,6 +100,9 @@ static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *e
 
 		if (rc || ready)
 			return rc;
+		if (told_to_stop(m))
+			return mu_fail(err, MU_CANCELLED,
+				       "told to stop before the model was there");
 		if (client_clock() > deadline)
 			return mu_fail(err, MU_DEADLINE_EXCEEDED,
 				       "the chief did not initialise the model in time: is it "
@@ -135,11 +145,16 @@ static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *e
 	if (!rc)
 		rc = m->o.chief ? chief_prepares(m, err) : others_wait(m, deadline, err);
 	if (!rc)
+		rc = replica_join(&m->replica, m->session, err);
+	/* Behind that: the update of this step may be the first to wait for this worker. */
+	if (!rc)
 		rc = read_step(m, err);
 	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
 		m->n_created = i + 1;
 		if (m->hooks[i]->created)
 			rc = m->hooks[i]->created(m->hooks[i], m->session, m->step, err);
+		if (!rc && m->hooks[i]->is_over && m->hooks[i]->is_over(m->hooks[i], m->step))
+			m->stop = true;
 	}
 	return rc;
 }
@@ -154,7 +169,7 @@ static int prepare(struct mu_monitored *m, struct mu_err *err)
 	for (;;) {
 		leave_session(m);
 		rc = try_prepare(m, deadline, &why);
-		if (!may_recover(rc) || client_clock() > deadline)
+		if (!may_recover(rc) || told_to_stop(m) || client_clock() > deadline)
 			break;
 		mu_warn("train", "not ready, trying again: %s", why.msg);
 		usleep(ASK_MOST_MS * 1000);
@@ -186,7 +201,7 @@ static void discard(struct mu_monitored *m)
 	for (unsigned i = 0; i < m->o.n_hooks; i++)
 		if (m->hooks[i]->free)
 			m->hooks[i]->free(m->hooks[i]);
-	mu_tensor_unref(&m->step_value);
+	replica_fini(&m->replica);
 	free(m->hooks);
 	free(m->target);
 	free(m->folder);
@@ -201,8 +216,9 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 
 	m->b = b;
 	m->o = *o;
+	m->o.session.stop = o->stop;
 	if (o->sync)
-		m->sync = *o->sync;
+		m->replica.sync = *o->sync;
 	m->o.sync = NULL; /* it may be gone after this call */
 	m->target = mu_xstrdup(o->target);
 	m->folder = o->folder ? mu_xstrdup(o->folder) : NULL;
@@ -225,52 +241,32 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 
 enum { MAX_FEEDS = 64 };
 
-/* The caller's feeds and the step that the gradients are for. */
-static int add_step(struct mu_monitored *m, struct mu_run *r, struct mu_feed *feeds,
-		    struct mu_err *err)
+/* The caller's feeds, those of hooks, and the step that the gradients are for. */
+static int all_feeds(struct mu_monitored *m, struct mu_run *r, struct mu_feed *feeds,
+		     struct mu_err *err)
 {
-	struct mu_shape scalar;
 	int rc = 0;
 
 	if (r->n_feeds + 1 > MAX_FEEDS)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%u feeds are too many", r->n_feeds);
-	if (mu_tensor_is_set(&m->step_value) && !mu_tensor_is_sole(&m->step_value))
-		mu_tensor_unref(&m->step_value);
-	if (!mu_tensor_is_set(&m->step_value))
-		rc = mu_shape_set(&scalar, 0, NULL, err);
-	if (!rc && !mu_tensor_is_set(&m->step_value))
-		rc = mu_tensor_new(&m->step_value, MU_INT64, &scalar, err);
-	if (rc)
-		return rc;
-	*MU_DATA(int64_t, &m->step_value) = m->step;
 	for (unsigned i = 0; i < r->n_feeds; i++)
 		feeds[i] = r->feeds[i];
-	feeds[r->n_feeds++] = (struct mu_feed){m->sync.local_step, &m->step_value};
 	r->feeds = feeds;
-	return 0;
+	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++)
+		if (m->hooks[i]->feeds)
+			rc =
+			    m->hooks[i]->feeds(m->hooks[i], feeds, MAX_FEEDS - 1, &r->n_feeds, err);
+	if (rc || !replica_is(&m->replica))
+		return rc;
+	return replica_feed(&m->replica, m->step, feeds, &r->n_feeds, err);
 }
 
-/* The step goes on with this token, or with the next that is of use. */
-static int take_token(struct mu_monitored *m, int64_t token, int64_t latest, struct mu_err *err)
+static bool is_traced(const struct mu_monitored *m)
 {
-	const struct mu_out both[] = {m->sync.token, m->sync.token_latest};
-	int rc = 0;
-
-	while (!rc && (token <= m->step || token < latest)) {
-		struct mu_tensor v[2];
-
-		rc = mu_session_run(m->session, &(struct mu_run){.fetches = both, .n_fetches = 2},
-				    v, err);
-		if (rc)
-			break;
-		token = mu_tensor_int(&v[0], 0);
-		latest = mu_tensor_int(&v[1], 0);
-		mu_tensor_unref(&v[0]);
-		mu_tensor_unref(&v[1]);
-	}
-	if (!rc)
-		m->step = token;
-	return rc;
+	for (unsigned i = 0; i < m->o.n_hooks; i++)
+		if (m->hooks[i]->traces && m->hooks[i]->traces(m->hooks[i], m->step))
+			return true;
+	return false;
 }
 
 /* What one step fetches: the caller's, the global step, each hook's. */
@@ -280,6 +276,45 @@ struct fetches {
 	unsigned n;
 };
 
+/* What the training itself wants of a step, behind the caller's: the step or the token; of a
+ * replica the newest step; of the chief of replicas who takes part. */
+static void add_own(struct mu_monitored *m, struct fetches *f)
+{
+	if (m->replica.leaving) /* its last gradients, and no token for them */
+		return;
+	f->out[f->n++] = m->o.train;
+	if (!replica_is(&m->replica))
+		return;
+	f->out[f->n++] = m->replica.sync.latest;
+	if (m->o.chief)
+		f->out[f->n++] = m->replica.sync.members;
+}
+
+/* own: the values of those. */
+static int step_on(struct mu_monitored *m, struct mu_tensor *own, struct mu_err *err)
+{
+	int64_t before = m->step;
+	int rc;
+
+	if (m->replica.leaving)
+		m->stop = true;
+	if (!replica_is(&m->replica))
+		m->step = mu_tensor_int(&own[0], 0);
+	if (m->replica.leaving || !replica_is(&m->replica))
+		return 0;
+	if (m->o.chief) {
+		mu_tensor_unref(&m->replica.members);
+		m->replica.members = mu_tensor_ref(&own[2]);
+	}
+	rc = replica_take_token(&m->replica, m->session, mu_tensor_int(&own[0], 0),
+				mu_tensor_int(&own[1], 0), m->o.stop, &m->step, err);
+	if (rc || !told_to_stop(m))
+		return rc;
+	/* The chief's end stops the others too, and without a chief nobody waits. */
+	m->stop = m->o.chief || m->step == before;
+	return m->o.chief ? 0 : replica_leave(&m->replica, m->session, &m->step, err);
+}
+
 static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
 		    struct mu_err *err)
 {
@@ -287,17 +322,16 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	unsigned at[MAX_HOOKS], own = run->n_fetches;
 	struct mu_feed feeds[MAX_FEEDS];
 	struct mu_run r = *run;
-	int rc = m->sync.local_step.node ? add_step(m, &r, feeds, err) : 0;
+	MU_AUTO_BUF trace = {0};
+	int rc = all_feeds(m, &r, feeds, err);
 
 	if (rc)
 		return rc;
-	if (own + 2 > MAX_FETCHES)
+	if (own + 3 > MAX_FETCHES)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%u fetches are too many", own);
 	for (unsigned i = 0; i < own; i++)
 		f.out[f.n++] = run->fetches[i];
-	f.out[f.n++] = m->o.train;
-	if (m->sync.latest.node)
-		f.out[f.n++] = m->sync.latest;
+	add_own(m, &f);
 	for (unsigned i = 0; i < m->o.n_hooks; i++) {
 		at[i] = f.n;
 		if (m->hooks[i]->wants)
@@ -305,18 +339,24 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	}
 	r.fetches = f.out;
 	r.n_fetches = f.n;
+	if (m->replica.leaving) {
+		r.targets = &m->replica.sync.give;
+		r.n_targets = 1;
+	}
+	if (!r.metadata && is_traced(m))
+		r.metadata = &trace;
 	rc = mu_session_run(m->session, &r, f.value, err);
 	if (rc)
 		return rc;
-	if (m->sync.latest.node)
-		rc = take_token(m, mu_tensor_int(&f.value[own], 0),
-				mu_tensor_int(&f.value[own + 1], 0), err);
-	else
-		m->step = mu_tensor_int(&f.value[own], 0);
+	rc = step_on(m, f.value + own, err);
 	if (!rc)
 		m->recoveries = 0;
 	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
-		struct mu_hook_step s = {m->session, m->step, f.value + at[i], false};
+		struct mu_hook_step s = {.session = m->session,
+					 .step = m->step,
+					 .values = f.value + at[i],
+					 .trace = r.metadata ? mu_buf_span(r.metadata)
+							     : (struct mu_span){"", 0}};
 
 		if (m->hooks[i]->after)
 			rc = m->hooks[i]->after(m->hooks[i], &s, err);
@@ -352,7 +392,7 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 
 bool mu_monitored_should_stop(const struct mu_monitored *m)
 {
-	return m->stop;
+	return m->stop || (told_to_stop(m) && !replica_is(&m->replica));
 }
 
 int64_t mu_monitored_step(const struct mu_monitored *m)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* RunStepRequest: session_handle=1, feed=2 {name=1, tensor=2}, fetch=3, target=4, options=5
- * {timeout_in_ms=2}, store_errors_in_response_body=7, request_id=8.  RunStepResponse: tensor=1
- * {name=1, tensor=2}, status_code=3, status_error_message=4.
+ * {trace_level=1, timeout_in_ms=2}, store_errors_in_response_body=7, request_id=8. RunStepResponse:
+ * tensor=1 {name=1, tensor=2}, metadata=2, status_code=3, status_error_message=4.
  *
  * The largest feed is written last and its bytes stay where they are: gRPC sends them from the
  * tensor.  A fetch that is asked for twice travels once.
@@ -14,6 +14,7 @@
 
 /* Below this a copy is cheaper than one more slice. */
 enum { BORROW_FROM = 4096, NAME_MAX_LEN = 1024 };
+enum { FULL_TRACE = 3 };
 
 void run_step_fini(struct run_step *r)
 {
@@ -93,9 +94,12 @@ int run_step_encode(struct run_step *r, const char *handle, const struct mu_run 
 	}
 	for (unsigned i = 0; i < run->n_targets; i++)
 		mu_pb_put_str(b, 4, run->targets[i].node->name);
-	if (timeout_ms > 0) {
+	if (timeout_ms > 0 || run->metadata) {
 		size_t at = mu_pb_begin(b, 5);
-		mu_pb_put_int(b, 2, timeout_ms);
+		if (run->metadata)
+			mu_pb_put_int(b, 1, FULL_TRACE);
+		if (timeout_ms > 0)
+			mu_pb_put_int(b, 2, timeout_ms);
 		mu_pb_end(b, at);
 	}
 	mu_pb_put_int(b, 7, 1);
@@ -168,6 +172,8 @@ static int take_reply(struct mu_span reply, const struct mu_run *run, struct mu_
 	while (mu_pb_next(&m, &f))
 		if (f.number == 1 && take_tensor(f.bytes, run, got, err))
 			return -(int)MU_INTERNAL;
+		else if (f.number == 2 && run->metadata)
+			mu_buf_put(run->metadata, f.bytes.data, f.bytes.len);
 	for (unsigned i = 0; i < run->n_fetches; i++)
 		if (!mu_tensor_is_set(&got[i]))
 			return mu_fail(err, MU_INTERNAL, "the server's reply lacks '%s:%d'",

@@ -6,6 +6,7 @@
  * a whole or not at all.  The servers write the files, on their own file systems: with several ps
  * tasks the folder must be one they share.  The `checkpoint` file beside it is written here.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -20,32 +21,40 @@
 struct mu_saver {
 	struct mu_builder *b;
 	unsigned keep;
+	double keep_every;           /* seconds; 0: nothing is kept for good */
 	struct mu_out prefix, aside; /* fed: the final name, and that of the shards */
 	struct mu_out save, restore; /* operations */
+	const struct shard *shards;
+	unsigned n_shards;
 };
 
 /* The variables of one device. */
 struct shard {
 	const char *device;
-	struct mu_var **vars;
+	struct mu_saved *vars;
 	unsigned n;
 };
 
-static struct shard *make_shards(struct mu_builder *b, unsigned *count)
+static struct shard *make_shards(struct mu_builder *b, const struct mu_saver_options *o, unsigned n,
+				 unsigned *count)
 {
-	unsigned n = mu_var_count(b), shards = 0;
 	struct shard *all = MU_ARENA_ARRAY(&b->graph->arena, struct shard, n + 1);
+	unsigned shards = 0;
 
 	for (unsigned i = 0; i < n; i++) {
-		struct mu_var *v = mu_var_at(b, i);
+		struct mu_saved v =
+		    o->n_vars ? o->vars[i] : (struct mu_saved){mu_var_at(b, i), NULL};
 		unsigned k = 0;
 
-		while (k < shards && strcmp(all[k].device, v->ref.node->device) != 0)
+		if (!v.var)
+			continue; /* the builder holds the error that made it so */
+		v.name = mu_arena_printf(&b->graph->arena, "%s", v.name ? v.name : v.var->name);
+		while (k < shards && strcmp(all[k].device, v.var->ref.node->device) != 0)
 			k++;
 		if (k == shards) {
 			all[shards++] = (struct shard){
-			    .device = v->ref.node->device,
-			    .vars = MU_ARENA_ARRAY(&b->graph->arena, struct mu_var *, n)};
+			    .device = v.var->ref.node->device,
+			    .vars = MU_ARENA_ARRAY(&b->graph->arena, struct mu_saved, n)};
 		}
 		all[k].vars[all[k].n++] = v;
 	}
@@ -61,7 +70,7 @@ static void names_of(struct mu_builder *b, const struct shard *s, struct mu_out 
 	const char **none = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
 
 	for (unsigned i = 0; i < s->n; i++) {
-		text[i] = s->vars[i]->name;
+		text[i] = s->vars[i].name;
 		none[i] = "";
 	}
 	*names = mu_const_strs(b, text, s->n);
@@ -79,7 +88,7 @@ static void save_shard(struct mu_saver *v, const struct shard *s, unsigned k, un
 	in[0] = *file;
 	names_of(b, s, &in[1], &in[2]);
 	for (unsigned i = 0; i < s->n; i++)
-		in[3 + i] = s->vars[i]->ref;
+		in[3 + i] = s->vars[i].var->ref;
 	*done = mu_op_add(b, &(struct mu_op_args){.op = "SaveV2", .in = in, .n_in = s->n + 3});
 }
 
@@ -90,25 +99,33 @@ static void restore_shard(struct mu_saver *v, const struct shard *s, struct mu_o
 	struct mu_out names, slices, values;
 
 	for (unsigned i = 0; i < s->n; i++)
-		types[i] = s->vars[i]->dtype;
+		types[i] = s->vars[i].var->dtype;
 	names_of(b, s, &names, &slices);
 	values = mu_op(b, "RestoreV2", MU_IN(v->prefix, names, slices),
 		       MU_ATTRS(MU_A_TYPES("dtypes", types, s->n)));
 	for (unsigned i = 0; i < s->n; i++)
-		done[i] = mu_assign(b, s->vars[i], mu_port(values, (int)i));
+		done[i] = mu_assign(b, s->vars[i].var, mu_port(values, (int)i));
 }
 
 struct mu_saver *mu_saver_new(struct mu_builder *b, unsigned keep)
 {
+	return mu_saver_new_with(b, &(struct mu_saver_options){.keep = keep});
+}
+
+struct mu_saver *mu_saver_new_with(struct mu_builder *b, const struct mu_saver_options *o)
+{
 	struct mu_saver *v = MU_NEW(struct mu_saver);
-	unsigned n = mu_var_count(b), shards, restored = 0;
-	struct shard *s = make_shards(b, &shards);
+	unsigned n = o->n_vars ? o->n_vars : mu_var_count(b), shards, restored = 0;
+	struct shard *s = make_shards(b, o, n, &shards);
 	struct mu_out *files = MU_NEW_ARRAY(struct mu_out, shards + 1);
 	struct mu_out *saved = MU_NEW_ARRAY(struct mu_out, shards + 1);
 	struct mu_out *assigned = MU_NEW_ARRAY(struct mu_out, n + 1);
 
 	v->b = b;
-	v->keep = keep;
+	v->shards = s;
+	v->n_shards = shards;
+	v->keep = o->keep;
+	v->keep_every = o->keep_every_hours * 3600;
 	mu_push_name(b, "save");
 	v->prefix = mu_placeholder(b, "prefix", MU_STRING, MU_SCALAR);
 	v->aside = mu_placeholder(b, "aside", MU_STRING, MU_SCALAR);
@@ -167,10 +184,24 @@ static int run_with(struct mu_saver *v, struct mu_session *s, struct mu_out op, 
 	return rc;
 }
 
+/* Whether the checkpoint that falls off the end of the list stays on the disk: the first one that
+ * is keep_every after the last that did.  The list is as it was before. */
+static bool stays(struct mu_saver *v, struct mu_checkpoint_state *after,
+		  const struct mu_checkpoint_state *before, const char *path)
+{
+	for (unsigned i = 0; v->keep_every > 0 && i < before->n; i++)
+		if (strcmp(before->all[i], path) == 0 && before->times &&
+		    before->times[i] >= after->last_preserved + v->keep_every) {
+			after->last_preserved = before->times[i];
+			return true;
+		}
+	return false;
+}
+
 /* Adds the new checkpoint to the `checkpoint` file and removes what fell off its end. */
 static int record(struct mu_saver *v, const char *folder, const char *path, struct mu_err *err)
 {
-	struct mu_checkpoint_state state = {0};
+	struct mu_checkpoint_state state = {0}, before = {0};
 	char **dropped = NULL;
 	unsigned n_dropped = 0;
 	struct timespec now;
@@ -179,19 +210,77 @@ static int record(struct mu_saver *v, const char *folder, const char *path, stru
 	if (rc && rc != -(int)MU_NOT_FOUND)
 		return rc;
 	clock_gettime(CLOCK_REALTIME, &now);
+	if (v->keep_every > 0 && !rc)
+		mu_checkpoint_state_read(&before, folder, NULL);
+	if (!(state.last_preserved > 0)) /* nothing yet: the hours count from now */
+		state.last_preserved = (double)now.tv_sec;
 	mu_checkpoint_state_add(&state, path, (double)now.tv_sec + (double)now.tv_nsec / 1e9,
 				v->keep, &dropped, &n_dropped);
+	for (unsigned i = 0; i < n_dropped; i++)
+		if (stays(v, &state, &before, dropped[i]))
+			dropped[i][0] = 0;
 	rc = mu_checkpoint_state_write(&state, folder, err);
 	for (unsigned i = 0; i < n_dropped; i++) {
 		/* Files on another machine's disk cannot be removed from here; that is no failure.
 		 */
-		if (!rc)
+		if (!rc && dropped[i][0])
 			mu_bundle_remove(dropped[i], NULL);
 		free(dropped[i]);
 	}
 	free(dropped);
+	mu_checkpoint_state_fini(&before);
 	mu_checkpoint_state_fini(&state);
 	return rc;
+}
+
+int mu_saver_write(struct mu_saver *v, struct mu_session *s, const char *prefix, struct mu_err *err)
+{
+	if (run_with(v, s, v->save, prefix, err))
+		return mu_wrap(err, "save checkpoint %s", prefix);
+	return 0;
+}
+
+static int copy_shard(struct mu_bundle_reader *from, struct mu_bundle_writer *to,
+		      const struct shard *s, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < s->n && !rc; i++) {
+		MU_AUTO_TENSOR value = {0};
+
+		rc = mu_bundle_read(from, s->vars[i].name, &value, err);
+		if (!rc)
+			rc = mu_bundle_add(to, s->vars[i].name, &value, err);
+	}
+	return rc;
+}
+
+int mu_saver_copy(const struct mu_saver *v, const char *from, const char *prefix,
+		  struct mu_err *err)
+{
+	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
+	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
+	int rc = mu_bundle_open(&r, from, err);
+
+	if (!rc)
+		rc = mu_bundle_create(&w, prefix, err);
+	for (unsigned i = 0; i < v->n_shards && !rc; i++)
+		rc = copy_shard(r, w, &v->shards[i], err);
+	return rc ? rc : mu_bundle_finish(w, err);
+}
+
+/* The folder and those above it, and its full path; NULL: it cannot be. */
+static char *made(const char *folder)
+{
+	MU_AUTO_FREE char *part = mu_xstrdup(folder);
+
+	for (char *at = part; (at = strchr(at + 1, '/'));) {
+		*at = 0;
+		mkdir(part, 0777);
+		*at = '/';
+	}
+	mkdir(part, 0777);
+	return realpath(folder, NULL);
 }
 
 int mu_saver_save(struct mu_saver *v, struct mu_session *s, const char *folder, int64_t step,
@@ -201,16 +290,16 @@ int mu_saver_save(struct mu_saver *v, struct mu_session *s, const char *folder, 
 	MU_AUTO_FREE char *prefix = NULL;
 	int rc;
 
-	if (!full && mkdir(folder, 0777) == 0)
-		full = realpath(folder, NULL);
 	if (!full)
-		return mu_fail(err, MU_NOT_FOUND, "checkpoint folder '%s' cannot be made", folder);
+		full = made(folder);
+	if (!full)
+		return mu_fail_errno(err, errno, "make the checkpoint folder %s", folder);
 	prefix = mu_xasprintf("%s/model.ckpt-%lld", full, (long long)step);
-	rc = run_with(v, s, v->save, prefix, err);
-	if (!rc)
-		rc = record(v, full, prefix, err);
+	rc = mu_saver_write(v, s, prefix, err);
+	if (!rc && record(v, full, prefix, err))
+		rc = mu_wrap(err, "save checkpoint %s", prefix);
 	if (rc)
-		return mu_wrap(err, "save checkpoint %s", prefix);
+		return rc;
 	if (path)
 		*path = mu_steal(&prefix);
 	return 0;

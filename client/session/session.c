@@ -24,6 +24,7 @@
 enum {
 	DEFAULT_CONNECT_MS = 60000,
 	RETRY_PAUSE_MS = 200,
+	FIRST_LOOK_MS = 1000, /* at whether we are told to stop */
 	CLOSE_MS = 5000,
 	EXTEND_MS = 60000,
 	RPC_GRACE_MS = 5000, /* a step's own deadline fires first */
@@ -38,6 +39,7 @@ struct mu_session {
 	unsigned n_filters;
 	long connect_ms, run_ms;
 	bool isolate;
+	const volatile int *stop; /* NULL, or not 0: no more waiting for a session */
 	pthread_mutex_t lock;
 	char *handle; /* NULL: not created yet */
 	int64_t version;
@@ -73,6 +75,7 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 	s->connect_ms = o->connect_timeout_ms > 0 ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
 	s->run_ms = o->run_timeout_ms;
 	s->isolate = o->isolate_state;
+	s->stop = o->stop;
 	pthread_mutex_init(&s->lock, NULL);
 	/* Request ids are only ever compared with each other by the server, across all clients. */
 	if (getrandom(&first, sizeof(first), 0) != (ssize_t)sizeof(first))
@@ -178,18 +181,26 @@ static int create(struct mu_session *s, struct mu_err *err)
 {
 	unsigned nodes = mu_builder_graph(s->builder)->n_nodes;
 	long end = now_ms() + s->connect_ms, left = s->connect_ms;
+	long patience = s->stop ? FIRST_LOOK_MS : left; /* grows: a large graph takes its time */
 	MU_AUTO_BUF request = {0}, reply = {0};
 	struct mu_err why = {0};
 	int rc;
 
 	encode_create(s, &request);
 	for (;;) {
-		rc = call(s, MASTER "CreateSession", &request, left, RPC_WAIT_FOR_READY, &reply,
-			  &why);
+		rc = call(s, MASTER "CreateSession", &request, patience < left ? patience : left,
+			  RPC_WAIT_FOR_READY, &reply, &why);
 		left = end - now_ms();
-		if (rc != -(int)MU_UNAVAILABLE || left < RETRY_PAUSE_MS)
+		if (rc && s->stop && *s->stop)
+			return mu_fail(err, MU_CANCELLED,
+				       "told to stop before there was a session on %s", s->target);
+		if ((rc != -(int)MU_UNAVAILABLE && rc != -(int)MU_DEADLINE_EXCEEDED) ||
+		    left < RETRY_PAUSE_MS)
 			break;
-		usleep(RETRY_PAUSE_MS * 1000);
+		if (rc == -(int)MU_UNAVAILABLE)
+			usleep(RETRY_PAUSE_MS * 1000);
+		else
+			patience *= 2;
 		mu_buf_clear(&reply);
 	}
 	if (rc == -(int)MU_DEADLINE_EXCEEDED)

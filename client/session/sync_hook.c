@@ -58,6 +58,12 @@ static int sync_created(struct mu_hook *base, struct mu_session *s, int64_t step
 	return 0;
 }
 
+/* Those who wait for a token may have been told to stop as well; without a chief none comes. */
+static int sync_end(struct mu_hook *base, struct mu_session *s, int64_t step, struct mu_err *err)
+{
+	return mu_session_do(s, ((struct sync_hook *)base)->sync.over, err);
+}
+
 static void sync_leaving(struct mu_hook *base, struct mu_session *s)
 {
 	struct sync_hook *h = (struct sync_hook *)base;
@@ -79,8 +85,8 @@ struct mu_hook *mu_sync_hook(const struct mu_sync *sync)
 {
 	struct sync_hook *h = MU_NEW(struct sync_hook);
 
-	h->base =
-	    (struct mu_hook){.created = sync_created, .leaving = sync_leaving, .free = sync_free};
+	h->base = (struct mu_hook){
+	    .created = sync_created, .leaving = sync_leaving, .end = sync_end, .free = sync_free};
 	h->sync = *sync;
 	return &h->base;
 }

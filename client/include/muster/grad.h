@@ -58,8 +58,19 @@ struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, st
  * beside the variables; those of an earlier step are dropped.  The chief takes the average of the
  * first `aggregate` that come, applies it, and puts a token into each worker's queue; a worker's
  * step ends with a token, which is the number of its next step.  A token that is not above the step
- * it has just worked for, or below the latest, is of no use to it: it takes the next.  aggregate
- * below the number of workers leaves some as backup. */
+ * it has just worked for, or below the latest, is of no use to it: it takes the next.
+ *
+ * Workers may come and go.  Who takes part is written down beside the global step; an update looks
+ * there when it begins, and never waits for more gradients than there are workers.  One that joins
+ * counts from the next update on.  One that leaves says so and gives its gradients once more, for
+ * the update that may be waiting for them; one that is killed is waited for, because it will be
+ * started again. */
+struct mu_sync_options {
+	unsigned aggregate; /* gradients that make a step; 0: of all workers but `backup` of them */
+	unsigned backup;
+	unsigned workers; /* at the beginning: each of them is waited for */
+	unsigned self;    /* which one this is, from 0 */
+};
 struct mu_sync {
 	struct mu_out train;  /* a worker's step: output 0 is its token */
 	struct mu_out latest; /* the global step once it has the token */
@@ -69,10 +80,17 @@ struct mu_sync {
 	struct mu_out update;     /* the chief's, over and over: output 0 is the new step */
 	struct mu_out reset;      /* the chief's, in each new session: accumulators to the step */
 	struct mu_out tokens;     /* a token for each worker, for those who lost theirs */
+	struct mu_out over;       /* -1 for each worker: the chief goes */
+	/* Who takes part: an int32 for each possible worker, 1 or 0; the chief sets it before the
+	 * model is there, to what members_value is fed. */
+	struct mu_out members, set_members, members_value;
+	struct mu_out join;
+	struct mu_out leave; /* output 0: the step of which the update may wait for this one … */
+	struct mu_out give;  /* … and which it gives its gradients for, without a token */
+	unsigned capacity, workers; /* possible workers; those of the options */
 };
-/* The same on every worker, which is number `self` of `workers`.  step is needed. */
+/* The same on every worker.  step is needed. */
 void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct mu_out loss,
-		      struct mu_var *step, unsigned aggregate, unsigned workers, unsigned self,
-		      struct mu_sync *out);
+		      struct mu_var *step, const struct mu_sync_options *sync, struct mu_sync *out);
 
 #endif

@@ -144,9 +144,10 @@ struct mu_var {
 	bool trainable;
 };
 struct mu_init {
-	enum { MU_INIT_VALUE, MU_INIT_NORMAL, MU_INIT_UNIFORM } kind;
-	double value; /* the constant; the standard deviation; the bound */
-	int64_t seed; /* 0: different each time */
+	enum { MU_INIT_VALUE, MU_INIT_NORMAL, MU_INIT_UNIFORM, MU_INIT_TENSOR } kind;
+	double value;                   /* the constant; the standard deviation; the bound */
+	int64_t seed;                   /* 0: different each time */
+	const struct mu_tensor *tensor; /* of the variable's type and shape; copied */
 };
 #define MU_ZEROS ((struct mu_init){.kind = MU_INIT_VALUE})
 /* Lives as long as the builder.  NULL after an error. */

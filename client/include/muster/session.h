@@ -7,6 +7,7 @@
 #ifndef MUSTER_SESSION_H
 #define MUSTER_SESSION_H
 
+#include "lib/base/buf.h"
 #include "muster/graph.h"
 
 struct mu_session;
@@ -30,6 +31,7 @@ struct mu_session_options {
 	long connect_timeout_ms;       /* 0: a minute */
 	long run_timeout_ms;           /* of every step; 0: none */
 	bool isolate_state;            /* variables of its own, gone with the session */
+	const volatile int *stop;      /* (optional) once it is not 0 nobody waits for a session */
 	struct mu_transport transport; /* (optional) else gRPC to the target */
 };
 
@@ -43,6 +45,8 @@ MU_AUTO_DEFINE(mu_session_close, struct mu_session)
  * it is still to be closed.  From any thread. */
 void mu_session_cancel(struct mu_session *s);
 
+/* A server in this process shares the value's memory and may keep it (a variable that it was
+ * assigned to): before it is written to again ask mu_tensor_is_sole. */
 struct mu_feed {
 	struct mu_out at;
 	const struct mu_tensor *value;
@@ -55,6 +59,8 @@ struct mu_run {
 	const struct mu_out *targets; /* run for what they do */
 	unsigned n_targets;
 	long timeout_ms; /* 0: the session's */
+	/* (optional) The step is traced, and its RunMetadata, as the server wrote it, appended. */
+	struct mu_buf *metadata;
 };
 /* values[i] is the value of fetches[i], to be unref'd; untouched on failure.  ABORTED and
  * UNAVAILABLE mean that the session is of no more use: open a new one. */

@@ -7,6 +7,7 @@ goes to our standard error, through a thread that keeps the last line for the ex
 """
 import ipaddress
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -44,7 +45,8 @@ def command(cluster, job, index, address_file, config_file):
     if port == "0":
         cluster[job][index] = f"{host}:{ANY_PORT}"
         more.append(f"--bind={host}:0")
-    if host and is_name(host):
+    # the other tasks' port may be such that only tasks are heard there
+    if (host and is_name(host)) or os.environ.get("MUSTER_TLS"):
         more.append("--local=0")
     if config_file:
         more.append(f"--session-config={config_file}")

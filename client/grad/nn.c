@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Gradients of the ops of neural networks; convolutions are in second.c, with their own. */
+#include "client/grad/op_grads.h"
+
+GRAD_UNARY(g_relu, mu_op(b, "ReluGrad", MU_IN(g, y)))
+GRAD_UNARY(g_relu6, mu_op(b, "Relu6Grad", MU_IN(g, y)))
+GRAD_UNARY(g_leaky_relu, GRAD_OP(c, "LeakyReluGrad", g, x))
+GRAD_UNARY(g_elu, mu_op(b, "EluGrad", MU_IN(g, y)))
+GRAD_UNARY(g_selu, mu_op(b, "SeluGrad", MU_IN(g, y)))
+GRAD_UNARY(g_softplus, mu_op(b, "SoftplusGrad", MU_IN(g, x)))
+GRAD_UNARY(g_softsign, mu_op(b, "SoftsignGrad", MU_IN(g, x)))
+GRAD_UNARY(g_avg_pool, GRAD_OP(c, "AvgPoolGrad", grad_shape(b, x), g))
+GRAD_UNARY(g_max_pool, GRAD_OP(c, "MaxPoolGrad", x, y, g))
+GRAD_UNARY(g_max_pool_v2, GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 1), grad_in(c, 2)))
+GRAD_UNARY(g_lrn, GRAD_OP(c, "LRNGrad", g, x, y))
+
+/* Sum over the last axis, which stays as 1. */
+static struct mu_out sum_last(struct mu_builder *b, struct mu_out x)
+{
+	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, (int32_t[]){-1}, 1)),
+		     MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+}
+
+GRAD_UNARY(g_softmax, mu_mul(b, mu_sub(b, g, sum_last(b, mu_mul(b, g, y))), y))
+GRAD_UNARY(g_log_softmax, mu_sub(b, g, mu_mul(b, sum_last(b, g), mu_exp(b, y))))
+
+static void g_bias_add(struct grad_call *c)
+{
+	c->gx[0] = c->gy[0];
+	c->gx[1] = GRAD_OP(c, "BiasAddGrad", c->gy[0]);
+}
+
+/* Both cross-entropy ops hand out the gradient of each row's loss as output 1. */
+static struct mu_out xent_logits(struct grad_call *c)
+{
+	struct mu_out rows =
+	    mu_op(c->b, "ExpandDims", MU_IN(c->gy[0], mu_const_int(c->b, MU_INT32, -1)));
+
+	return mu_mul(c->b, rows, grad_out(c, 1));
+}
+
+static void g_sparse_xent(struct grad_call *c)
+{
+	c->gx[0] = xent_logits(c);
+}
+
+/* The loss is linear in the labels. */
+static void g_xent(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out rows = mu_op(b, "ExpandDims", MU_IN(c->gy[0], grad_int(b, -1)));
+
+	c->gx[0] = xent_logits(c);
+	c->gx[1] = mu_neg(b, mu_mul(b, rows, mu_op(b, "LogSoftmax", MU_IN(grad_in(c, 0)))));
+}
+
+/* The reserve outputs hold what the gradient needs of the batch; without training it needs the mean
+ * and variance that were given. */
+static void g_batch_norm(struct grad_call *c)
+{
+	static const char *const ops[] = {"FusedBatchNormGrad", "FusedBatchNormGradV2",
+					  "FusedBatchNormGradV3"};
+	int version = strcmp(c->node->op, "FusedBatchNorm") == 0     ? 0
+		      : strcmp(c->node->op, "FusedBatchNormV2") == 0 ? 1
+								     : 2;
+	bool training = true;
+	struct mu_out in[6] = {c->gy[0], grad_in(c, 0), grad_in(c, 1)}, out;
+
+	mu_node_attr_bool(c->node, "is_training", &training, NULL);
+	in[3] = training ? grad_out(c, 3) : grad_in(c, 3);
+	in[4] = training ? grad_out(c, 4) : grad_in(c, 4);
+	if (version == 2)
+		in[5] = grad_out(c, 5);
+	out = grad_op(c, ops[version], in, version == 2 ? 6 : 5);
+	for (int i = 0; i < 3; i++)
+		c->gx[i] = mu_port(out, i);
+}
+
+const struct op_grad grads_of_nn[] = {
+    {"AvgPool", g_avg_pool, GRAD_FIRST},
+    {"BiasAdd", g_bias_add, GRAD_FIRST},
+    {"Elu", g_elu, GRAD_FIRST},
+    {"FusedBatchNorm", g_batch_norm, GRAD_FIRST},
+    {"FusedBatchNormV2", g_batch_norm, GRAD_FIRST},
+    {"FusedBatchNormV3", g_batch_norm, GRAD_FIRST},
+    {"LRN", g_lrn, GRAD_FIRST},
+    {"LeakyRelu", g_leaky_relu, GRAD_FIRST},
+    {"LogSoftmax", g_log_softmax, GRAD_FIRST},
+    {"MaxPool", g_max_pool, GRAD_FIRST},
+    {"MaxPoolV2", g_max_pool_v2, GRAD_FIRST},
+    {"Relu", g_relu, GRAD_FIRST},
+    {"Relu6", g_relu6, GRAD_FIRST},
+    {"Selu", g_selu, GRAD_FIRST},
+    {"Softmax", g_softmax, GRAD_FIRST},
+    {"SoftmaxCrossEntropyWithLogits", g_xent, GRAD_FIRST},
+    {"Softplus", g_softplus, GRAD_FIRST},
+    {"Softsign", g_softsign, GRAD_FIRST},
+    {"SparseSoftmaxCrossEntropyWithLogits", g_sparse_xent, GRAD_FIRST},
+    {NULL, NULL, GRAD_FIRST},
+};

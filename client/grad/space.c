@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Gradients of ops that only put elements elsewhere: each goes back by the op that undoes it. */
+#include "client/grad/op_grads.h"
+
+/* (x, lengths or shifts or blocks, …), undone by `op` with the same inputs behind the first. */
+static struct mu_out undo(struct grad_call *c, const char *op)
+{
+	struct mu_out in[] = {c->gy[0], grad_in(c, 1), grad_in(c, 2)};
+
+	return grad_op(c, op, in, c->node->n_inputs);
+}
+
+GRAD_UNARY(g_batch_to_space, undo(c, "SpaceToBatch"))
+GRAD_UNARY(g_batch_to_space_nd, undo(c, "SpaceToBatchND"))
+GRAD_UNARY(g_space_to_batch, undo(c, "BatchToSpace"))
+GRAD_UNARY(g_space_to_batch_nd, undo(c, "BatchToSpaceND"))
+GRAD_UNARY(g_depth_to_space, GRAD_OP(c, "SpaceToDepth", g))
+GRAD_UNARY(g_space_to_depth, GRAD_OP(c, "DepthToSpace", g))
+GRAD_UNARY(g_reverse_sequence, GRAD_OP(c, "ReverseSequence", g, grad_in(c, 1)))
+GRAD_UNARY(g_roll, mu_op(b, "Roll", MU_IN(g, mu_neg(b, grad_in(c, 1)), grad_in(c, 2))))
+GRAD_UNARY(g_diag, mu_op(b, "DiagPart", MU_IN(g)))
+
+const struct op_grad grads_of_spaces[] = {
+    {"BatchToSpace", g_batch_to_space, GRAD_FIRST},
+    {"BatchToSpaceND", g_batch_to_space_nd, GRAD_FIRST},
+    {"DepthToSpace", g_depth_to_space, GRAD_FIRST},
+    {"Diag", g_diag, GRAD_FIRST},
+    {"ReverseSequence", g_reverse_sequence, GRAD_FIRST},
+    {"Roll", g_roll, GRAD_FIRST},
+    {"SpaceToBatch", g_space_to_batch, GRAD_FIRST},
+    {"SpaceToBatchND", g_space_to_batch_nd, GRAD_FIRST},
+    {"SpaceToDepth", g_space_to_depth, GRAD_FIRST},
+    {NULL, NULL, GRAD_FIRST},
+};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Evolution strategies: the gradient is estimated by trying out, never derived.
+ *
+ * Each step draws pairs of mirrored perturbations of all weights, ±σ ε, and compares the loss of
+ * the two: (loss⁺ − loss⁻) / 2σ · ε is on average the gradient of the smoothed loss.  The estimate
+ * is handed to the optimizers as the gradient of Σ w · estimate, so that synchronous replicas,
+ * clipping and the rest work as for any model.  Every worker draws noise of its own: more workers,
+ * a better estimate.
+ */
+#include "client/model/model.h"
+
+#include <stdio.h>
+
+enum { MAX_PARAMS = 2 * (MU_MAX_LAYERS + 1) };
+
+struct network {
+	struct mu_builder *b;
+	struct mu_var *vars[MAX_PARAMS]; /* weights and biases in turn */
+	unsigned n;
+};
+
+static void make_variables(struct network *n, const struct mu_train_options *o,
+			   const struct model_sizes *s)
+{
+	int64_t in = s->features;
+	char name[32];
+
+	for (unsigned i = 0; i <= o->n_hidden; i++) {
+		int64_t out = i < o->n_hidden ? o->hidden[i] : s->classes;
+
+		snprintf(name, sizeof(name), "layer%u", i + 1);
+		mu_push_name(n->b, name);
+		n->vars[n->n++] = mu_variable(n->b, "weights", MU_FLOAT, MU_SHAPE(in, out),
+					      layer_weights(in, o->seed, o->n_hidden == 0), true);
+		n->vars[n->n++] =
+		    mu_variable(n->b, "biases", MU_FLOAT, MU_SHAPE(out), MU_ZEROS, true);
+		mu_pop_name(n->b);
+		in = out;
+	}
+}
+
+static struct mu_out forward(const struct network *n, const struct mu_out *params, struct mu_out x)
+{
+	for (unsigned i = 0; i < n->n; i += 2) {
+		x = mu_bias_add(n->b, mu_matmul(n->b, x, params[i]), params[i + 1]);
+		if (i + 2 < n->n)
+			x = mu_tanh(n->b, x);
+	}
+	return x;
+}
+
+static struct mu_out loss_at(const struct network *n, const struct mu_out *at,
+			     const struct mu_out *noise, double sigma, const struct model *m)
+{
+	struct mu_out params[MAX_PARAMS], by = mu_const_float(n->b, (float)sigma);
+
+	for (unsigned i = 0; i < n->n; i++)
+		params[i] = mu_add(n->b, at[i], mu_mul(n->b, noise[i], by));
+	return mu_mean(n->b, mu_sparse_softmax_xent(n->b, forward(n, params, m->x), m->y), NULL, 0);
+}
+
+/* One pair's part of the estimate, added to grads. */
+static void try_pair(const struct network *n, const struct mu_out *at,
+		     const struct mu_train_options *o, const struct model *m, struct mu_out *grads)
+{
+	struct mu_builder *b = n->b;
+	struct mu_out noise[MAX_PARAMS], difference;
+
+	for (unsigned i = 0; i < n->n; i++)
+		noise[i] = mu_op(b, "RandomStandardNormal", MU_IN(mu_op(b, "Shape", MU_IN(at[i]))),
+				 MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	difference =
+	    mu_sub(b, loss_at(n, at, noise, o->noise, m), loss_at(n, at, noise, -o->noise, m));
+	difference =
+	    mu_mul(b, difference, mu_const_float(b, (float)(1 / (2 * o->noise * o->pairs))));
+	for (unsigned i = 0; i < n->n; i++) {
+		struct mu_out part = mu_mul(b, noise[i], difference);
+
+		grads[i] = grads[i].node ? mu_add(b, grads[i], part) : part;
+	}
+}
+
+struct mu_out model_es(struct mu_builder *b, const struct mu_train_options *o,
+		       const struct model_sizes *s, struct model *m)
+{
+	struct network n = {.b = b};
+	struct mu_out at[MAX_PARAMS], grads[MAX_PARAMS] = {{NULL, 0}};
+
+	if (o->pairs < 1 || !(o->noise > 0)) {
+		mu_builder_fail(b, MU_INVALID_ARGUMENT,
+				"model es needs noise above 0 and at least one pair of "
+				"perturbations");
+		return MU_NO_OUT;
+	}
+	make_variables(&n, o, s);
+	for (unsigned i = 0; i < n.n && n.vars[i]; i++)
+		at[i] = mu_read(n.vars[i]);
+	if (mu_builder_check(b, NULL))
+		return MU_NO_OUT;
+	for (int p = 0; p < o->pairs; p++)
+		try_pair(&n, at, o, m, grads);
+	for (unsigned i = 0; i < n.n; i++) {
+		struct mu_out part =
+		    mu_sum(b, mu_mul(b, at[i], mu_op(b, "StopGradient", MU_IN(grads[i]))), NULL, 0);
+
+		m->objective = m->objective.node ? mu_add(b, m->objective, part) : part;
+	}
+	return forward(&n, at, m->x);
+}

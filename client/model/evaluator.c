@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The evaluator: takes no part in the training, but scores each checkpoint as it comes.
+ *
+ * It holds variables of its own on its own server, so that it never waits for a ps task nor makes
+ * one wait.  What it cannot read (a checkpoint may be removed while it looks) it leaves for the
+ * next.  It ends with the checkpoint of the goal.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "client/model/trainer.h"
+#include "lib/base/log.h"
+#include "lib/io/checkpoint_state.h"
+
+enum { LOOK_MS = 100 };
+
+static int64_t step_of(const char *checkpoint)
+{
+	const char *dash = strrchr(checkpoint, '-');
+
+	return dash ? strtoll(dash + 1, NULL, 10) : 0;
+}
+
+static int score(struct trainer *t, struct mu_session *s, const char *checkpoint,
+		 struct mu_train_result *r, struct mu_err *err)
+{
+	int64_t step = step_of(checkpoint);
+	int rc = mu_saver_restore(t->saver, s, checkpoint, err);
+
+	if (rc) {
+		mu_warn("evaluator", "%s", err->msg);
+		return 0;
+	}
+	rc = trainer_score(t, s, step, &r->accuracy, err);
+	if (!rc && t->events)
+		rc = mu_event_scalar(t->events, step, "accuracy", (float)r->accuracy, err);
+	if (!rc && t->events)
+		rc = mu_event_flush(t->events, err);
+	if (rc)
+		return rc;
+	printf("evaluation step=%lld accuracy=%.4f\n", (long long)step, r->accuracy);
+	fflush(stdout);
+	r->step = step;
+	snprintf(r->checkpoint, sizeof(r->checkpoint), "%s", checkpoint);
+	return 0;
+}
+
+static int follow(struct trainer *t, struct mu_session *s, struct mu_train_result *r,
+		  struct mu_err *err)
+{
+	const struct mu_train_options *o = t->o;
+	MU_AUTO_FREE char *seen = NULL;
+	bool last = false; /* told to end: one more look, since the chief saves before it goes */
+	int rc = 0;
+
+	while (!rc && r->step < o->steps && !last) {
+		char *latest = NULL;
+
+		last = o->stop && *o->stop;
+		/* Until the chief has written the first there is not even a folder. */
+		if (mu_checkpoint_latest(&latest, o->checkpoint_folder, NULL) || !latest ||
+		    (seen && strcmp(latest, seen) == 0)) {
+			free(latest);
+			if (!last)
+				usleep(LOOK_MS * 1000);
+			continue;
+		}
+		free(seen);
+		seen = latest;
+		rc = score(t, s, latest, r, err);
+	}
+	r->stopped = r->step < o->steps;
+	return rc;
+}
+
+int trainer_evaluate(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
+{
+	const struct mu_train_options *o = t->o;
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	char own[160];
+	const char *filters[] = {own};
+	int rc;
+
+	if (!t->saver || !t->test.rows)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "an evaluator needs a checkpoint path to look at and a test set");
+	snprintf(own, sizeof(own), "/job:%s/task:%d", o->job, o->index);
+	rc = mu_session_open(&s, o->target, t->b,
+			     &(struct mu_session_options){.device_filters = filters,
+							  .n_device_filters = 1,
+							  .transport = o->transport},
+			     err);
+	return rc ? rc : follow(t, s, r, err);
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One task of the ready-made trainer, which trains (train.c) or evaluates (evaluator.c). */
+#ifndef CLIENT_MODEL_TRAINER_H
+#define CLIENT_MODEL_TRAINER_H
+
+#include "client/model/model.h"
+#include "lib/io/event_writer.h"
+
+struct trainer {
+	const struct mu_train_options *o;
+	struct mu_dataset data, test;
+	struct mu_builder *b;
+	struct model_sizes sizes;
+	struct model model;
+	struct mu_out train;
+	struct mu_sync sync; /* when it is wanted */
+	struct mu_saver *saver;
+	struct mu_saver *best;   /* of all variables; the best model's */
+	struct mu_saver *export; /* of those that are trained */
+	bool early;
+	volatile int leaves; /* of one who is to leave only: not 0 once he takes part */
+	struct mu_event_writer *events;
+	struct mu_monitored *session;
+};
+
+int trainer_load(struct trainer *t, struct mu_err *err);
+int trainer_build(struct trainer *t, struct mu_err *err);
+int trainer_open_events(struct trainer *t, struct mu_err *err);
+/* arg: the trainer; the share of the test set that the model gets right. */
+int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accuracy,
+		  struct mu_err *err);
+int trainer_evaluate(struct trainer *t, struct mu_train_result *r, struct mu_err *err);
+
+#endif

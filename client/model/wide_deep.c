@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Wide and deep: for tables whose columns are partly names by number (a user, an article).
+ *
+ * Wide is a weight for each name and class, and for each pair of names of neighbouring columns,
+ * which remembers combinations that were seen.  Deep is an embedding of each name, with the other
+ * columns, through dense layers, which generalises to combinations that were not.
+ *
+ * An embedding is partitioned over the ps tasks: name i is row i / P of part i mod P.  Only the
+ * rows that a batch needs travel, and only their gradients back: the gathering runs where the part
+ * is.
+ */
+#include "client/model/model.h"
+
+#include <stdio.h>
+
+enum { CROSSES = 4096, MAX_PARTS = 64 };
+
+struct tables {
+	struct mu_builder *b;
+	const struct mu_train_options *o;
+	const struct model_sizes *s;
+	struct mu_out x;
+};
+
+/* Rows of a [names, width] table that is cut into parts, for a vector of ids. */
+static struct mu_out lookup(struct tables *t, const char *name, int64_t names, int64_t width,
+			    struct mu_init init, struct mu_out ids)
+{
+	struct mu_builder *b = t->b;
+	int parts = t->o->n_ps > 1 ? (int)(t->o->n_ps < MAX_PARTS ? t->o->n_ps : MAX_PARTS) : 1;
+	struct mu_out stitch[2 * MAX_PARTS], count = mu_const_int(b, MU_INT32, parts);
+	struct mu_out at = mu_op(b, "Range",
+				 MU_IN(mu_const_int(b, MU_INT32, 0), mu_op(b, "Size", MU_IN(ids)),
+				       mu_const_int(b, MU_INT32, 1)));
+	struct mu_out part = mu_op(b, "FloorMod", MU_IN(ids, count));
+	struct mu_node_attr n = MU_A_INT("num_partitions", parts);
+	struct mu_out rows =
+	    mu_op(b, "DynamicPartition", MU_IN(mu_op(b, "FloorDiv", MU_IN(ids, count)), part),
+		  .attrs = &n, .n_attrs = 1);
+	struct mu_out back =
+	    mu_op(b, "DynamicPartition", MU_IN(at, part), .attrs = &n, .n_attrs = 1);
+
+	for (int i = 0; i < parts; i++) {
+		char own[64];
+
+		snprintf(own, sizeof(own), "%s/part_%d", name, i);
+		struct mu_var *v = mu_variable(
+		    b, own, MU_FLOAT, MU_SHAPE((names + parts - 1) / parts, width), init, true);
+		if (!v)
+			return MU_NO_OUT;
+		mu_push_device(b, v->ref.node->device);
+		stitch[i] = mu_port(back, i);
+		stitch[parts + i] = mu_op(b, "Gather", MU_IN(mu_read(v), mu_port(rows, i)));
+		mu_pop_device(b);
+	}
+	n = MU_A_INT("N", parts);
+	return mu_reshape(b,
+			  mu_op_add(b, &(struct mu_op_args){.op = "DynamicStitch",
+							    .in = stitch,
+							    .n_in = 2 * (unsigned)parts,
+							    .attrs = &n,
+							    .n_attrs = 1}),
+			  mu_const_ints(b, (int32_t[]){-1, (int32_t)width}, 2));
+}
+
+static struct mu_out column(struct tables *t, int64_t i)
+{
+	struct mu_builder *b = t->b;
+
+	return mu_op(b, "StridedSlice",
+		     MU_IN(t->x, mu_const_ints(b, (int32_t[]){0, (int32_t)i}, 2),
+			   mu_const_ints(b, (int32_t[]){0, (int32_t)i + 1}, 2),
+			   mu_const_ints(b, (int32_t[]){1, 1}, 2)),
+		     MU_ATTRS(MU_A_INT("begin_mask", 1), MU_A_INT("end_mask", 1),
+			      MU_A_INT("shrink_axis_mask", 2)));
+}
+
+static bool is_categorical(const struct mu_train_options *o, int64_t column)
+{
+	for (unsigned i = 0; i < o->n_categorical; i++)
+		if (o->categorical[i] == column)
+			return true;
+	return false;
+}
+
+/* Mean 0 and deviation 1 over the training data, as constants of the graph. */
+static struct mu_out numbers(struct tables *t, int64_t i)
+{
+	const struct model_column *c = &t->s->columns[i];
+	struct mu_out x = mu_sub(t->b, column(t, i), mu_const_float(t->b, (float)c->mean));
+
+	x = mu_mul(t->b, x, mu_const_float(t->b, (float)(c->deviation > 0 ? 1 / c->deviation : 1)));
+	return mu_op(t->b, "ExpandDims", MU_IN(x, mu_const_int(t->b, MU_INT32, 1)));
+}
+
+/* A name that the training data does not have shares the row of another. */
+static struct mu_out name_ids(struct tables *t, int64_t i, int64_t names)
+{
+	struct mu_out ids = mu_cast(t->b, column(t, i), MU_INT32);
+
+	return mu_op(t->b, "FloorMod", MU_IN(ids, mu_const_int(t->b, MU_INT32, names)));
+}
+
+struct mu_out model_wide_deep(struct mu_builder *b, const struct mu_train_options *o,
+			      const struct model_sizes *s, struct mu_out x)
+{
+	struct tables t = {b, o, s, x};
+	struct mu_init small = {.kind = MU_INIT_NORMAL, .value = 0.1, .seed = o->seed};
+	struct mu_out deep[MU_MAX_COLUMNS + 2], wide = MU_NO_OUT, before = MU_NO_OUT;
+	int64_t width = 0, names_before = 0;
+	unsigned n = 0;
+	char name[64];
+
+	for (int64_t i = 0; i < s->features && !mu_builder_check(b, NULL); i++) {
+		int64_t names = s->columns[i].names;
+		struct mu_out ids, part;
+
+		if (!is_categorical(o, i)) {
+			deep[n++] = numbers(&t, i);
+			width++;
+			continue;
+		}
+		ids = name_ids(&t, i, names);
+		snprintf(name, sizeof(name), "deep/column%lld", (long long)i);
+		deep[n++] = lookup(&t, name, names, o->embedding, small, ids);
+		width += o->embedding;
+		snprintf(name, sizeof(name), "wide/column%lld", (long long)i);
+		part = lookup(&t, name, names, s->classes, MU_ZEROS, ids);
+		wide = wide.node ? mu_add(b, wide, part) : part;
+		if (before.node) {
+			struct mu_out pair =
+			    mu_add(b, mu_mul(b, before, mu_const_int(b, MU_INT32, names)), ids);
+			int64_t pairs =
+			    names * names_before < CROSSES ? names * names_before : CROSSES;
+
+			pair = mu_op(b, "FloorMod", MU_IN(pair, mu_const_int(b, MU_INT32, pairs)));
+			snprintf(name, sizeof(name), "wide/cross%lld", (long long)i);
+			wide = mu_add(b, wide, lookup(&t, name, pairs, s->classes, MU_ZEROS, pair));
+		}
+		before = ids;
+		names_before = names;
+	}
+	deep[n] = mu_const_int(b, MU_INT32, 1);
+	x = mu_op_add(b, &(struct mu_op_args){.op = "ConcatV2", .in = deep, .n_in = n + 1});
+	x = layer_hidden(b, o, x, &width);
+	x = layer_dense(b, x, width, s->classes, "softmax", o->seed, false);
+	return wide.node ? mu_add(b, x, wide) : x;
+}

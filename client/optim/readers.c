@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who still reads a variable when its update comes.
+ *
+ * A variable's value is read from where it lies, and an update changes it there.  A layer's weights
+ * are read once more on the way back, for the layer before it; an update that did not wait for that
+ * would have the layer before learn from weights that were not the ones that made the loss.  On
+ * another task they are a copy, so only readers beside the variable are waited for: no edge leads
+ * over the network.
+ */
+#include "client/builder.h"
+#include "client/optim/optimizers.h"
+
+/* Marks by id what has to run before n. */
+static void mark(const struct mu_node *n, bool *needed, const struct mu_node **stack)
+{
+	unsigned depth = 0;
+
+	if (!needed[n->id])
+		stack[depth++] = n;
+	needed[n->id] = true;
+	while (depth) {
+		n = stack[--depth];
+		for (unsigned i = 0; i < n->n_inputs + n->n_controls; i++) {
+			const struct mu_node *from = n->inputs[i].node;
+
+			if (!needed[from->id])
+				stack[depth++] = from;
+			needed[from->id] = true;
+		}
+	}
+}
+
+static bool reads(const struct mu_node *n, const struct mu_var *v)
+{
+	for (unsigned i = 0; i < n->n_inputs; i++)
+		if (n->inputs[i].node == v->read.node)
+			return strcmp(n->device, v->ref.node->device) == 0;
+	return false;
+}
+
+struct optim_readers *optim_readers_new(struct mu_builder *b, const struct optim_grad *grads,
+					unsigned n)
+{
+	struct optim_readers *r = MU_NEW(struct optim_readers);
+	const struct mu_node **stack = MU_NEW_ARRAY(const struct mu_node *, b->graph->n_nodes + 1);
+
+	r->n_nodes = b->graph->n_nodes;
+	r->needed = MU_NEW_ARRAY(bool, r->n_nodes + 1);
+	r->found = MU_NEW_ARRAY(struct mu_out, r->n_nodes + 1);
+	for (unsigned i = 0; i < n; i++) {
+		mark(grads[i].grad.node, r->needed, stack);
+		if (grads[i].rows.node)
+			mark(grads[i].rows.node, r->needed, stack);
+	}
+	free(stack);
+	return r;
+}
+
+unsigned optim_readers_of(struct optim_readers *r, struct mu_builder *b, const struct mu_var *v)
+{
+	unsigned n = 0;
+
+	for (unsigned i = v->read.node->id + 1; i < r->n_nodes; i++)
+		if (r->needed[i] && reads(b->graph->nodes[i], v))
+			r->found[n++] = (struct mu_out){b->graph->nodes[i], MU_CONTROL};
+	return n;
+}
+
+void optim_readers_free(struct optim_readers *r)
+{
+	free(r->needed);
+	free(r->found);
+	free(r);
+}

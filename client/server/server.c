@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A task server in the program's own process. */
+#include "muster/server.h"
+
+#include <signal.h>
+
+#include "task/server.h"
+
+enum { GRACE_MS = 2000 };
+
+struct mu_server {
+	struct task_server *task;
+};
+
+static int start(struct mu_server **out, const struct task_server_options *o, struct mu_err *err)
+{
+	struct mu_server *s = MU_NEW(struct mu_server);
+	int rc = task_server_start(o, &s->task, err);
+
+	if (rc)
+		free(s);
+	else
+		*out = s;
+	return rc;
+}
+
+int mu_server_start(struct mu_server **out, const struct mu_cluster *c, const char *job, int index,
+		    struct mu_err *err)
+{
+	struct task_server_options o = {.cluster = c, .job = job, .index = index, .http_port = -1};
+
+	return mu_cluster_address(c, job, index, err) ? start(out, &o, err) : -(int)MU_NOT_FOUND;
+}
+
+int mu_server_create_local(struct mu_server **out, struct mu_err *err)
+{
+	MU_AUTO_CLUSTER c = {0};
+	struct task_server_options o = {
+	    .cluster = &c, .job = "local", .bind = "127.0.0.1:0", .http_port = -1};
+	/* The port that nobody asks for: what is bound says which one it is. */
+	int rc = mu_cluster_add(&c, "local", 0, "127.0.0.1:1", err);
+
+	return rc ? rc : start(out, &o, err);
+}
+
+const char *mu_server_target(const struct mu_server *s)
+{
+	return task_server_target(s->task);
+}
+
+static int call(void *server, const char *method, const struct rpc_message *request,
+		long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+{
+	return task_server_call(server, method, request, timeout_ms, reply, err);
+}
+
+struct mu_transport mu_server_transport(struct mu_server *s)
+{
+	return (struct mu_transport){.call = call, .ctx = s->task};
+}
+
+static volatile sig_atomic_t told_to_end;
+
+static void on_end(int sig)
+{
+	told_to_end = 1;
+}
+
+void mu_server_join(struct mu_server *s)
+{
+	struct sigaction end = {.sa_handler = on_end}, term, interrupt;
+	sigset_t both, before;
+
+	sigemptyset(&both);
+	sigaddset(&both, SIGTERM);
+	sigaddset(&both, SIGINT);
+	/* Blocked but for the wait itself: one that comes just before it is not lost. */
+	pthread_sigmask(SIG_BLOCK, &both, &before);
+	sigaction(SIGTERM, &end, &term);
+	sigaction(SIGINT, &end, &interrupt);
+	for (told_to_end = 0; !told_to_end;)
+		sigsuspend(&before);
+	sigaction(SIGTERM, &term, NULL);
+	sigaction(SIGINT, &interrupt, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+void mu_server_stop(struct mu_server *s)
+{
+	if (!s)
+		return;
+	task_server_stop(s->task, GRACE_MS);
+	free(s);
+}

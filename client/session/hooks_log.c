@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Hooks that tell in the log: values of tensors, steps a second. */
+#include <stdio.h>
+
+#include "client/session/clock.h"
+#include "lib/base/log.h"
+#include "lib/io/event_writer.h"
+#include "muster/train.h"
+
+enum { MAX_LOGGED = 16, VALUES_TOLD = 8 };
+
+static void free_hook(struct mu_hook *h)
+{
+	free(h);
+}
+
+/* ---- values ---- */
+struct logging_hook {
+	struct mu_hook base;
+	char *names[MAX_LOGGED];
+	struct mu_out outs[MAX_LOGGED];
+	unsigned n;
+	int64_t every, last_step;
+};
+
+static int logging_created(struct mu_hook *base, struct mu_session *s, int64_t step,
+			   struct mu_err *err)
+{
+	((struct logging_hook *)base)->last_step = step;
+	return 0;
+}
+
+static unsigned logging_wants(struct mu_hook *base, struct mu_out *fetches, unsigned max)
+{
+	struct logging_hook *h = (struct logging_hook *)base;
+
+	if (h->n > max)
+		return 0;
+	memcpy(fetches, h->outs, h->n * sizeof(*fetches));
+	return h->n;
+}
+
+static double value_at(const struct mu_tensor *t, int64_t i)
+{
+	return t->dtype == MU_FLOAT    ? (double)MU_DATA(float, t)[i]
+	       : t->dtype == MU_DOUBLE ? MU_DATA(double, t)[i]
+				       : (double)mu_tensor_int(t, i);
+}
+
+static bool is_number(enum mu_dtype t)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64;
+}
+
+static void tell(const char *name, const struct mu_tensor *t, int64_t step)
+{
+	int64_t n = t->shape.count < VALUES_TOLD ? t->shape.count : VALUES_TOLD;
+	char text[32 * VALUES_TOLD + 1] = "";
+	size_t at = 0;
+
+	if (!is_number(t->dtype)) {
+		mu_info("train", "step %lld: %s is %s of %s", (long long)step, name,
+			mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		at += (size_t)snprintf(text + at, sizeof(text) - at, "%s%.6g", i ? " " : "",
+				       value_at(t, i));
+	mu_info("train", "step %lld: %s = %s%s%s%s", (long long)step, name,
+		t->shape.rank ? "[" : "", text, t->shape.count > n ? " …" : "",
+		t->shape.rank ? "]" : "");
+}
+
+static int logging_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
+{
+	struct logging_hook *h = (struct logging_hook *)base;
+
+	if (s->step - h->last_step < h->every)
+		return 0;
+	h->last_step = s->step;
+	for (unsigned i = 0; i < h->n; i++)
+		tell(h->names[i], &s->values[i], s->step);
+	return 0;
+}
+
+static void logging_free(struct mu_hook *base)
+{
+	struct logging_hook *h = (struct logging_hook *)base;
+
+	for (unsigned i = 0; i < h->n; i++)
+		free(h->names[i]);
+	free(h);
+}
+
+struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *outs, unsigned n,
+				int64_t steps)
+{
+	struct logging_hook *h = MU_NEW(struct logging_hook);
+
+	h->base = (struct mu_hook){.created = logging_created,
+				   .wants = logging_wants,
+				   .after = logging_after,
+				   .free = logging_free};
+	h->every = steps > 0 ? steps : 1;
+	for (; h->n < n && h->n < MAX_LOGGED; h->n++) {
+		h->names[h->n] = mu_xstrdup(names[h->n]);
+		h->outs[h->n] = outs[h->n];
+	}
+	return &h->base;
+}
+
+/* ---- steps a second ---- */
+struct counter_hook {
+	struct mu_hook base;
+	struct mu_event_writer *events;
+	int64_t every, last_step;
+	double last_time;
+};
+
+static int counter_created(struct mu_hook *base, struct mu_session *s, int64_t step,
+			   struct mu_err *err)
+{
+	struct counter_hook *h = (struct counter_hook *)base;
+
+	h->last_step = step;
+	h->last_time = client_clock();
+	return 0;
+}
+
+static int counter_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
+{
+	struct counter_hook *h = (struct counter_hook *)base;
+	double now = client_clock(), passed = now - h->last_time, rate;
+
+	if (s->step - h->last_step < h->every || passed <= 0)
+		return 0;
+	rate = (double)(s->step - h->last_step) / passed;
+	h->last_step = s->step;
+	h->last_time = now;
+	mu_info("train", "step %lld: %.1f steps/s", (long long)s->step, rate);
+	return h->events ? mu_event_scalar(h->events, s->step, "global_step/sec", (float)rate, err)
+			 : 0;
+}
+
+struct mu_hook *mu_step_counter_hook(struct mu_event_writer *events, int64_t steps)
+{
+	struct counter_hook *h = MU_NEW(struct counter_hook);
+
+	h->base =
+	    (struct mu_hook){.created = counter_created, .after = counter_after, .free = free_hook};
+	h->events = events;
+	h->every = steps > 0 ? steps : 1;
+	return &h->base;
+}

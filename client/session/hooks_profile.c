@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+/* A traced step as a file that trace viewers read.
+ *
+ * RunMetadata{step_stats=1}, StepStats{dev_stats=1}, DeviceStepStats{device=1, node_stats=2},
+ * NodeExecStats{node_name=1, all_start_micros=2, all_end_rel_micros=5, thread_id=10}.  A device is
+ * a process of the trace, a thread of it a thread.
+ */
+#include <errno.h>
+#include <stdio.h>
+
+#include "lib/base/log.h"
+#include "lib/base/pb.h"
+#include "lib/io/json.h"
+#include "muster/train.h"
+
+struct profiler_hook {
+	struct mu_hook base;
+	char *folder;
+	int64_t every, last_step;
+	bool wanted;
+};
+
+struct event {
+	struct mu_span name;
+	int64_t start, length, thread;
+};
+
+static bool read_event(struct mu_span body, struct event *e)
+{
+	struct mu_pb m = mu_pb_of(body);
+	struct mu_pb_field f;
+
+	*e = (struct event){.name = {"", 0}};
+	while (mu_pb_next(&m, &f)) {
+		if (f.number == 1)
+			e->name = f.bytes;
+		else if (f.number == 2)
+			e->start = (int64_t)f.value;
+		else if (f.number == 5)
+			e->length = (int64_t)f.value;
+		else if (f.number == 10)
+			e->thread = (int64_t)f.value;
+	}
+	return !m.bad;
+}
+
+static bool write_device(struct mu_buf *out, struct mu_span body, unsigned device)
+{
+	struct mu_pb m = mu_pb_of(body);
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f)) {
+		struct event e;
+
+		if (f.number == 1) {
+			mu_buf_printf(out,
+				      "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,"
+				      "\"args\":{\"name\":",
+				      device ? ",\n" : "", device);
+			mu_json_quote(out, f.bytes);
+			mu_buf_puts(out, "}}");
+		} else if (f.number == 2) {
+			if (!read_event(f.bytes, &e))
+				return false;
+			mu_buf_puts(out, ",\n{\"ph\":\"X\",\"name\":");
+			mu_json_quote(out, e.name);
+			mu_buf_printf(out, ",\"pid\":%u,\"tid\":%lld,\"ts\":%lld,\"dur\":%lld}",
+				      device, (long long)e.thread, (long long)e.start,
+				      (long long)e.length);
+		}
+	}
+	return !m.bad;
+}
+
+/* The devices of a RunMetadata, one after the other; false: it is none. */
+static bool write_devices(struct mu_buf *out, struct mu_span metadata)
+{
+	struct mu_pb m = mu_pb_of(metadata);
+	struct mu_pb_field stats, device;
+	unsigned n = 0;
+
+	while (mu_pb_next(&m, &stats)) {
+		struct mu_pb inner = mu_pb_of(stats.bytes);
+
+		while (stats.number == 1 && mu_pb_next(&inner, &device))
+			if (device.number == 1 && !write_device(out, device.bytes, n++))
+				return false;
+		if (stats.number == 1 && inner.bad)
+			return false;
+	}
+	return !m.bad && n > 0;
+}
+
+static int write_file(const char *path, const struct mu_buf *text, struct mu_err *err)
+{
+	FILE *f = fopen(path, "we");
+	bool good = f && fwrite(text->data, 1, text->len, f) == text->len;
+
+	if (f && fclose(f))
+		good = false;
+	return good ? 0 : mu_fail_errno(err, errno, "write %s", path);
+}
+
+static bool profiler_traces(struct mu_hook *base, int64_t step)
+{
+	struct profiler_hook *h = (struct profiler_hook *)base;
+
+	h->wanted = step - h->last_step >= h->every;
+	return h->wanted;
+}
+
+static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
+{
+	struct profiler_hook *h = (struct profiler_hook *)base;
+	MU_AUTO_BUF text = {0};
+	MU_AUTO_FREE char *path = NULL;
+
+	if (!h->wanted || !s->trace.len)
+		return 0;
+	h->last_step = s->step;
+	mu_buf_puts(&text, "{\"traceEvents\":[\n");
+	if (!write_devices(&text, s->trace)) {
+		mu_warn("train", "step %lld: the server's trace holds no step", (long long)s->step);
+		return 0;
+	}
+	mu_buf_puts(&text, "\n]}\n");
+	path = mu_xasprintf("%s/timeline-%lld.json", h->folder, (long long)s->step);
+	return write_file(path, &text, err);
+}
+
+static void profiler_free(struct mu_hook *base)
+{
+	free(((struct profiler_hook *)base)->folder);
+	free(base);
+}
+
+struct mu_hook *mu_profiler_hook(const char *folder, int64_t steps)
+{
+	struct profiler_hook *h = MU_NEW(struct profiler_hook);
+
+	h->base = (struct mu_hook){
+	    .traces = profiler_traces, .after = profiler_after, .free = profiler_free};
+	h->folder = mu_xstrdup(folder);
+	h->every = steps > 0 ? steps : 1;
+	return &h->base;
+}

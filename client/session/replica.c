@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+/* See replica.h, and grad.h for how synchronous replicas work together. */
+#include "client/session/replica.h"
+
+void replica_fini(struct replica *r)
+{
+	mu_tensor_unref(&r->step_value);
+	mu_tensor_unref(&r->members);
+}
+
+/* The first `workers` of all places. */
+static int planned(const struct mu_sync *sync, struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_shape shape;
+	int rc = mu_shape_set(&shape, 1, (int64_t[]){sync->capacity}, err);
+
+	if (!rc)
+		rc = mu_tensor_new(out, MU_INT32, &shape, err);
+	for (unsigned i = 0; i < sync->capacity && !rc; i++)
+		MU_DATA(int32_t, out)[i] = i < sync->workers;
+	return rc;
+}
+
+int replica_set_members(struct replica *r, struct mu_session *s, struct mu_err *err)
+{
+	struct mu_feed feed = {r->sync.members_value, &r->members};
+	int rc = mu_tensor_is_set(&r->members) ? 0 : planned(&r->sync, &r->members, err);
+
+	if (rc)
+		return rc;
+	return mu_session_run(
+	    s,
+	    &(struct mu_run){
+		.feeds = &feed, .n_feeds = 1, .targets = &r->sync.set_members, .n_targets = 1},
+	    NULL, err);
+}
+
+int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err)
+{
+	if (!replica_is(r) || r->leaving)
+		return 0;
+	int rc = mu_session_do(s, r->sync.join, err);
+
+	return rc == -(int)MU_FAILED_PRECONDITION
+		   ? mu_wrap(err, "the chief has no place for this worker, start it again with the "
+				  "number of workers that there are now")
+		   : rc;
+}
+
+int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigned *n,
+		 struct mu_err *err)
+{
+	struct mu_shape scalar;
+	int rc = 0;
+
+	if (mu_tensor_is_set(&r->step_value) && !mu_tensor_is_sole(&r->step_value))
+		mu_tensor_unref(&r->step_value);
+	if (!mu_tensor_is_set(&r->step_value))
+		rc = mu_shape_set(&scalar, 0, NULL, err);
+	if (!rc && !mu_tensor_is_set(&r->step_value))
+		rc = mu_tensor_new(&r->step_value, MU_INT64, &scalar, err);
+	if (rc)
+		return rc;
+	*MU_DATA(int64_t, &r->step_value) = step;
+	feeds[(*n)++] = (struct mu_feed){r->sync.local_step, &r->step_value};
+	return 0;
+}
+
+int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, int64_t latest,
+		       const volatile int *stop, int64_t *step, struct mu_err *err)
+{
+	const struct mu_out both[] = {r->sync.token, r->sync.token_latest};
+
+	while (token <= *step || token < latest) {
+		struct mu_tensor v[2];
+		int rc;
+
+		if (token < 0 && stop && *stop)
+			return 0;
+		rc = mu_session_run(s, &(struct mu_run){.fetches = both, .n_fetches = 2}, v, err);
+		if (rc)
+			return rc;
+		token = mu_tensor_int(&v[0], 0);
+		latest = mu_tensor_int(&v[1], 0);
+		mu_tensor_unref(&v[0]);
+		mu_tensor_unref(&v[1]);
+	}
+	*step = token;
+	return 0;
+}
+
+int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err)
+{
+	MU_AUTO_TENSOR at = {0};
+	int rc = mu_session_get(s, r->sync.leave, &at, err);
+
+	if (rc)
+		return rc;
+	r->leaving = true;
+	*step = mu_tensor_int(&at, 0);
+	return 0;
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The hook that scores the model now and then, keeps the best, and ends what gets no better.
+ *
+ * The file "best" holds one line, "<score> <step> <scores since>": the chief that starts again must
+ * not take its first score for the best, nor count from 0.
+ */
+#include <errno.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/io/event_writer.h"
+#include "muster/train.h"
+
+struct validation_hook {
+	struct mu_hook base;
+	struct mu_validation v;
+	char *folder, *tag;
+	double best;
+	int64_t best_step, last_step;
+	unsigned since; /* scores since the best */
+};
+
+static char *path_of(const struct validation_hook *h, const char *more)
+{
+	return mu_xasprintf("%s/best%s", h->folder, more);
+}
+
+static void read_back(struct validation_hook *h)
+{
+	MU_AUTO_FREE char *path = path_of(h, "");
+	FILE *f = fopen(path, "r");
+	double best;
+	long long step;
+	unsigned since;
+
+	if (!f)
+		return;
+	if (fscanf(f, "%lf %lld %u", &best, &step, &since) == 3 && isfinite(best)) {
+		h->best = best;
+		h->best_step = step;
+		h->since = since;
+	}
+	fclose(f);
+}
+
+static int write_down(const struct validation_hook *h, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = path_of(h, "");
+	MU_AUTO_FREE char *aside = path_of(h, ".new");
+	FILE *f = fopen(aside, "w");
+	int bad = 0;
+
+	if (!f)
+		return mu_fail_errno(err, errno, "write %s", aside);
+	bad |= fprintf(f, "%.9g %lld %u\n", h->best, (long long)h->best_step, h->since) < 0;
+	bad |= fclose(f) != 0;
+	if (bad || rename(aside, path))
+		return mu_fail_errno(err, errno, "write %s", path);
+	return 0;
+}
+
+static int validation_created(struct mu_hook *base, struct mu_session *s, int64_t step,
+			      struct mu_err *err)
+{
+	struct validation_hook *h = (struct validation_hook *)base;
+
+	h->last_step = step;
+	if (h->folder)
+		read_back(h);
+	return 0;
+}
+
+static int keep_best(struct validation_hook *h, struct mu_session *s, int64_t step, double score,
+		     struct mu_err *err)
+{
+	int rc = 0;
+
+	if (score > h->best || isnan(h->best)) {
+		h->best = score;
+		h->best_step = step;
+		h->since = 0;
+		if (h->v.saver && h->folder)
+			rc = mu_saver_save(h->v.saver, s, h->folder, step, NULL, err);
+	} else {
+		h->since++;
+	}
+	/* The folder is there once the first score, which is the best, has been saved. */
+	return rc || !h->folder ? rc : write_down(h, err);
+}
+
+static int validation_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
+{
+	struct validation_hook *h = (struct validation_hook *)base;
+	double score = NAN;
+	int rc;
+
+	if (s->step - h->last_step < h->v.steps)
+		return 0;
+	h->last_step = s->step;
+	rc = h->v.score(h->v.arg, s->session, s->step, &score, err);
+	if (!rc && h->v.events)
+		rc = mu_event_scalar(h->v.events, s->step, h->tag, (float)score, err);
+	if (!rc)
+		rc = keep_best(h, s->session, s->step, score, err);
+	if (rc || !h->v.patience || h->since < h->v.patience)
+		return rc;
+	mu_info("train", "no better for %u validations: best %.4f at step %lld", h->since, h->best,
+		(long long)h->best_step);
+	s->stop = true;
+	if (h->v.ended_early)
+		*h->v.ended_early = true;
+	return 0;
+}
+
+static void validation_free(struct mu_hook *base)
+{
+	struct validation_hook *h = (struct validation_hook *)base;
+
+	free(h->folder);
+	free(h->tag);
+	free(h);
+}
+
+struct mu_hook *mu_validation_hook(const struct mu_validation *v)
+{
+	struct validation_hook *h = MU_NEW(struct validation_hook);
+
+	h->base = (struct mu_hook){
+	    .created = validation_created, .after = validation_after, .free = validation_free};
+	h->v = *v;
+	h->folder = v->saver && v->best_folder ? mu_xstrdup(v->best_folder) : NULL;
+	h->tag = mu_xstrdup(v->tag ? v->tag : "validation");
+	h->best = NAN;
+	return &h->base;
+}
