@@ -16,18 +16,26 @@ static const char usage[] =
     "Runs DistributedTrainingJobs on a Kubernetes cluster.\n"
     "\n"
     "  --kubeconfig=FILE        instead of KUBECONFIG, the pod's service account, ~/.kube/config\n"
+    "  --context=NAME           of the kubeconfig, instead of its current one\n"
     "  --image=IMAGE            of muster-task for jobs that name none [MUSTER_TASK_IMAGE]\n"
     "  --image-gpu=IMAGE        likewise with CUDA [MUSTER_TASK_IMAGE_GPU]\n"
-    "  --namespace=NAME         watch this namespace only [MUSTER_NAMESPACE]\n"
+    "  --image-tensorboard=IMAGE  for spec.tensorboard [MUSTER_TENSORBOARD_IMAGE]\n"
+    "  --namespace=NAME,...     watch these namespaces only; may be repeated [MUSTER_NAMESPACE]\n"
+    "  --nodes=BOOL             look at nodes to choose kernels (true; false with --namespace)\n"
     "  --leader-elect=BOOL      hold a Lease while working (true)\n"
     "  --lease-namespace=NAME   where the Lease is (the pod's namespace)\n"
-    "  --workers=N              jobs looked at at once (4)\n"
+    "  --workers=N              jobs looked at at once (8)\n"
     "  --metrics-port=N         /metrics (8080; 0: none)\n"
     "  --probe-port=N           /healthz and /readyz (8081; 0: none)\n"
     "  --progress-seconds=N     between questions to a chief (3; 0: never)\n"
+    "  --certificate-seconds=N  how long certificates of tasks live, 60 or more (172800); they\n"
+    "                           are replaced after two thirds of it\n"
     "  --once --dry-run FILE    print what would be done for a manifest, and end\n"
     "  --objects                with --dry-run: print the objects\n"
     "  --version, --help\n";
+
+/* A kubelet takes some time to bring a new certificate to its pods. */
+enum { CERT_LIFE_LEAST = 60 };
 
 static _Atomic bool stop;
 
@@ -39,15 +47,19 @@ static void on_signal(int number)
 
 enum {
 	OPT_KUBECONFIG = 256,
+	OPT_CONTEXT,
 	OPT_IMAGE,
 	OPT_IMAGE_GPU,
+	OPT_IMAGE_BOARD,
 	OPT_NAMESPACE,
+	OPT_NODES,
 	OPT_LEADER,
 	OPT_LEASE_NS,
 	OPT_WORKERS,
 	OPT_METRICS,
 	OPT_PROBE,
 	OPT_PROGRESS,
+	OPT_CERT_LIFE,
 	OPT_ONCE,
 	OPT_DRY,
 	OPT_OBJECTS,
@@ -55,15 +67,19 @@ enum {
 };
 static const struct option long_options[] = {
     {"kubeconfig", required_argument, 0, OPT_KUBECONFIG},
+    {"context", required_argument, 0, OPT_CONTEXT},
     {"image", required_argument, 0, OPT_IMAGE},
     {"image-gpu", required_argument, 0, OPT_IMAGE_GPU},
+    {"image-tensorboard", required_argument, 0, OPT_IMAGE_BOARD},
     {"namespace", required_argument, 0, OPT_NAMESPACE},
+    {"nodes", required_argument, 0, OPT_NODES},
     {"leader-elect", required_argument, 0, OPT_LEADER},
     {"lease-namespace", required_argument, 0, OPT_LEASE_NS},
     {"workers", required_argument, 0, OPT_WORKERS},
     {"metrics-port", required_argument, 0, OPT_METRICS},
     {"probe-port", required_argument, 0, OPT_PROBE},
     {"progress-seconds", required_argument, 0, OPT_PROGRESS},
+    {"certificate-seconds", required_argument, 0, OPT_CERT_LIFE},
     {"once", no_argument, 0, OPT_ONCE},
     {"dry-run", required_argument, 0, OPT_DRY},
     {"objects", no_argument, 0, OPT_OBJECTS},
@@ -74,7 +90,9 @@ static const struct option long_options[] = {
 
 struct arguments {
 	struct control_options control;
-	const char *kubeconfig, *dry_run;
+	const char *kubeconfig, *context, *dry_run;
+	char namespaces[64 * 64]; /* of all --namespace */
+	int nodes;                /* 1 yes, -1 no, 0 not said */
 	bool objects;
 };
 
@@ -107,14 +125,24 @@ static int read_option(struct arguments *a, int which)
 	case OPT_KUBECONFIG:
 		a->kubeconfig = optarg;
 		return 0;
+	case OPT_CONTEXT:
+		a->context = optarg;
+		return 0;
 	case OPT_IMAGE:
 		a->control.image = optarg;
 		return 0;
 	case OPT_IMAGE_GPU:
 		a->control.image_gpu = optarg;
 		return 0;
+	case OPT_IMAGE_BOARD:
+		a->control.image_board = optarg;
+		return 0;
 	case OPT_NAMESPACE:
-		a->control.namespaces = optarg;
+		snprintf(a->namespaces + strlen(a->namespaces),
+			 sizeof(a->namespaces) - strlen(a->namespaces), "%s,", optarg);
+		return 0;
+	case OPT_NODES:
+		a->nodes = strcmp(optarg, "false") != 0 ? 1 : -1;
 		return 0;
 	case OPT_LEADER:
 		a->control.leader_election = strcmp(optarg, "false") != 0;
@@ -131,6 +159,14 @@ static int read_option(struct arguments *a, int which)
 	case OPT_PROGRESS:
 		rc = read_number("progress-seconds", optarg, 86400, &n);
 		a->control.progress_seconds = n;
+		return rc;
+	case OPT_CERT_LIFE:
+		rc = read_number("certificate-seconds", optarg, 366 * 86400, &a->control.cert_life);
+		if (!rc && a->control.cert_life < CERT_LIFE_LEAST) {
+			fprintf(stderr, "muster-operator: --certificate-seconds: less than %d\n",
+				CERT_LIFE_LEAST);
+			rc = -1;
+		}
 		return rc;
 	case OPT_DRY:
 		a->dry_run = optarg;
@@ -176,7 +212,7 @@ static int serve(struct arguments *a)
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	if (kube_config_load(&config, a->kubeconfig, &err) < 0) {
+	if (kube_config_load(&config, a->kubeconfig, a->context, &err) < 0) {
 		mu_error("operator", "%s", err.msg);
 		return 1;
 	}
@@ -184,6 +220,9 @@ static int serve(struct arguments *a)
 	snprintf(identity + strlen(identity), sizeof(identity) - strlen(identity), "_%d",
 		 (int)getpid());
 	a->control.identity = identity;
+	if (a->namespaces[0])
+		a->control.namespaces = a->namespaces;
+	a->control.nodes = a->nodes ? a->nodes > 0 : !a->control.namespaces;
 	ns = mu_xstrdup(config.ns ? config.ns : "default");
 	if (!a->control.lease_namespace)
 		a->control.lease_namespace = ns;
@@ -202,10 +241,12 @@ int main(int argc, char **argv)
 	struct arguments a = {
 	    .control = {.image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev"),
 			.image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL),
+			.image_board =
+			    from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev"),
 			.namespaces = from_env("MUSTER_NAMESPACE", NULL),
 			.lease_namespace = from_env("POD_NAMESPACE", NULL),
 			.leader_election = true,
-			.workers = 4,
+			.workers = 8,
 			.metrics_port = 8080,
 			.probe_port = 8081,
 			.progress_seconds = 3},
@@ -214,6 +255,11 @@ int main(int argc, char **argv)
 
 	/* a heap for each thread would keep what bursts left in it */
 	mallopt(M_ARENA_MAX, 2);
+	/* each large piece (OpenSSL takes some for a call) would first join all small free
+	 * ones */
+	mallopt(M_MXFAST, 0);
+	/* or the first large answer that is freed would raise the limit for good */
+	mallopt(M_TRIM_THRESHOLD, 256 << 10);
 	mu_log_init("muster-operator");
 	while ((which = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		rc = read_option(&a, which);

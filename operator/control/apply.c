@@ -10,6 +10,7 @@
 #include "lib/base/log.h"
 #include "operator/control/control.h"
 
+static const double refused_again_s = 30;
 static const double finish_patience_s = 10; /* then the pod is deleted */
 
 static const cJSON *at(const cJSON *object, const char *key)
@@ -18,7 +19,7 @@ static const cJSON *at(const cJSON *object, const char *key)
 }
 
 static int call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
-		cJSON **out, struct mu_err *err)
+		const struct kube_fields *fields, cJSON **out, struct mu_err *err)
 {
 	struct control *c = r->control;
 	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
@@ -27,8 +28,9 @@ static int call(struct reconcile *r, const char *method, const char *path, const
 		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
 	return c->io.call(
 	    c->io.user,
-	    &(struct kube_request){.method = method, .path = path, .body = mu_span_of(text)}, out,
-	    err);
+	    &(struct kube_request){
+		.method = method, .path = path, .body = mu_span_of(text), .fields = fields},
+	    out, err);
 }
 
 static bool is_ours(const struct reconcile *r, const cJSON *object)
@@ -46,16 +48,16 @@ static bool is_ours(const struct reconcile *r, const cJSON *object)
 
 /* Creates an object; *out is the object as it is on the server, ours in any case. */
 static int create(struct reconcile *r, const char *api, const char *resource, cJSON *object,
-		  cJSON **out, struct mu_err *err)
+		  const struct kube_fields *fields, cJSON **out, struct mu_err *err)
 {
 	const char *name = cJSON_GetStringValue(at(at(object, "metadata"), "name"));
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("%s/namespaces/%s/%s", api, r->spec->namespace, resource);
 	MU_AUTO_FREE char *named = mu_xasprintf("%s/%s", path, name);
-	int rc = call(r, "POST", path, object, out, err);
+	int rc = call(r, "POST", path, object, fields, out, err);
 
 	if (rc == -MU_ALREADY_EXISTS) {
-		rc = call(r, "GET", named, NULL, out, err);
+		rc = call(r, "GET", named, NULL, fields, out, err);
 		if (rc == 0 && !is_ours(r, *out)) {
 			cJSON_Delete(*out);
 			*out = NULL;
@@ -81,23 +83,25 @@ static int create(struct reconcile *r, const char *api, const char *resource, cJ
 static int create_service(struct reconcile *r, struct mu_err *err)
 {
 	cJSON *out = NULL;
-	int rc =
-	    create(r, "/api/v1", "services",
-		   render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT), &out, err);
+	int rc = create(r, "/api/v1", "services",
+			render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT),
+			cache_owned_fields, &out, err);
 	if (rc == 0)
-		cache_assume_service(&r->control->cache, r->seen->key, r->seen->uid, r->now);
+		cache_assume_owned(&r->control->cache, OWNED_SERVICE, r->seen->key, r->seen->uid,
+				   r->now);
 	cJSON_Delete(out);
 	return rc;
 }
 
-/* As create, but looks first: no watch tells us of these, and most are there already. */
+/* As create, but looks first: their watch starts with the first of them, and after a restart most
+ * are there already. */
 static int ensure(struct reconcile *r, const char *version, const char *resource, cJSON *object,
 		  cJSON **out, struct mu_err *err)
 {
 	MU_AUTO_FREE char *api = mu_xasprintf("/apis/%s", version);
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/namespaces/%s/%s/%s", api, r->spec->namespace,
 					       resource, r->spec->name);
-	int rc = call(r, "GET", path, NULL, out, err);
+	int rc = call(r, "GET", path, NULL, NULL, out, err);
 
 	if (rc == 0 && is_ours(r, *out)) {
 		cJSON_Delete(object);
@@ -106,19 +110,26 @@ static int ensure(struct reconcile *r, const char *version, const char *resource
 	cJSON_Delete(*out);
 	*out = NULL;
 	if (rc == 0 || rc == -MU_NOT_FOUND)
-		return create(r, api, resource, object, out, err);
+		return create(r, api, resource, object, NULL, out, err);
 	cJSON_Delete(object);
 	return rc;
 }
 
 static int create_policy(struct reconcile *r, struct mu_err *err)
 {
+	const struct observed_job *o = &r->seen->observed;
+	bool new = o->status.phase == JOB_NEW && !o->service && !o->n_pods; /* nothing to find */
+	cJSON *object = render_policy(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT);
 	cJSON *out = NULL;
-	int rc = ensure(r, "networking.k8s.io/v1", "networkpolicies",
-			render_policy(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT), &out, err);
+	int rc = new ? create(r, "/apis/networking.k8s.io/v1", "networkpolicies", object,
+			      cache_owned_fields, &out, err)
+		     : ensure(r, "networking.k8s.io/v1", "networkpolicies", object, &out, err);
 
 	if (rc == 0)
-		cache_assume_policy(&r->control->cache, r->seen->key);
+		cache_assume_owned(&r->control->cache, OWNED_POLICY, r->seen->key, r->seen->uid,
+				   r->now);
+	if (rc == 0)
+		control_want(r->control, WATCH_POLICIES);
 	cJSON_Delete(out);
 	return rc;
 }
@@ -146,6 +157,7 @@ static int resize_group(struct reconcile *r, int members, struct mu_err *err)
 /* Without the group no pod of it would be placed: what goes wrong here ends the look. */
 static int put_group(struct reconcile *r, int members, struct mu_err *err)
 {
+	bool volcano = r->spec->gang == GANG_VOLCANO;
 	cJSON *out = NULL;
 	int rc =
 	    ensure(r, group_api(r->spec), "podgroups", render_group(r->spec, members), &out, err);
@@ -154,10 +166,15 @@ static int put_group(struct reconcile *r, int members, struct mu_err *err)
 		const cJSON *n = at(at(out, "spec"), "minMember");
 		if (!cJSON_IsNumber(n) || n->valueint != members)
 			rc = resize_group(r, members, err);
+		if (rc == -MU_NOT_FOUND) /* gone in between: the next look makes it */
+			rc = mu_fail(err, MU_ABORTED, "the podgroup has gone");
 	}
 	cJSON_Delete(out);
-	if (rc == 0)
-		cache_assume_group(&r->control->cache, r->seen->key, members);
+	if (rc == 0) {
+		cache_assume_group(&r->control->cache, volcano ? OWNED_VOLCANO : OWNED_PLUGINS,
+				   r->seen->key, r->seen->uid, members, r->now);
+		control_want(r->control, volcano ? WATCH_VOLCANO : WATCH_SCHEDULER_PLUGINS);
+	}
 	if (rc == -MU_NOT_FOUND) {
 		event_say(r, true, "GangUnavailable",
 			  "this cluster has no podgroups of %s: install the scheduler or say "
@@ -169,13 +186,33 @@ static int put_group(struct reconcile *r, int members, struct mu_err *err)
 	return rc;
 }
 
+/* The variant that the pod has to run; "" when its task may choose, and then says what it chose. */
+static const char *bound_to(const struct kernel_choice *k)
+{
+	for (unsigned i = 0; i < k->n_env; i++)
+		if (strcmp(k->env[i].key, "MUSTER_KERNELS") == 0 &&
+		    strcmp(k->env[i].value, k->variant) == 0)
+			return k->variant;
+	return "";
+}
+
 static int create_pod(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
 {
 	cJSON *out = NULL;
-	int rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), &out, err);
+	int rc = 0;
+
+	/* with its pod: nobody waits for this service, so no watch is kept on it */
+	if (pod->role == ROLE_BOARD)
+		rc = create(r, "/api/v1", "services", render_board_service(r->spec, pod),
+			    cache_owned_fields, &out, err);
+	cJSON_Delete(out);
+	out = NULL;
+	if (rc == 0)
+		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), cache_pod_fields, &out,
+			    err);
 
 	if (rc == 0)
-		cache_assume_pod(&r->control->cache, out, r->now);
+		cache_assume_pod(&r->control->cache, out, bound_to(&pod->kernels), r->now);
 	cJSON_Delete(out);
 	return rc;
 }
@@ -193,7 +230,7 @@ static int delete_uid(struct reconcile *r, const char *path, const char *uid, bo
 	cJSON_AddStringToObject(body, "propagationPolicy", "Background");
 	if (at_once)
 		cJSON_AddNumberToObject(body, "gracePeriodSeconds", 0);
-	rc = call(r, "DELETE", path, body, NULL, err);
+	rc = call(r, "DELETE", path, body, NULL, NULL, err);
 	cJSON_Delete(body);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
 }
@@ -205,9 +242,10 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 	bool at_once = a->kind == ACTION_FORGET_POD;
 	int rc = delete_uid(r, path, a->uid, at_once, err);
 
-	if (rc == 0 && at_once)
+	if (rc == 0 && at_once) { /* it may have been gone before: then no watch tells */
 		cache_assume_gone(&r->control->cache, r->seen->key, a->uid);
-	else if (rc == 0)
+		reconcile_wake(r, r->now + RECONCILE_SOON_S);
+	} else if (rc == 0)
 		cache_assume_deleting(&r->control->cache, r->seen->key, a->uid);
 	return rc;
 }
@@ -238,8 +276,7 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 		left = 0;
 	if (left <= 0)
 		return delete_pod(r, a, err);
-	if (r->wake <= 0 || left < r->wake)
-		r->wake = left;
+	reconcile_wake(r, r->now + left);
 	return 0;
 }
 
@@ -255,13 +292,18 @@ static int delete_other(struct reconcile *r, const struct plan_action *a, struct
 
 	if (job)
 		return delete_uid(r, path, r->seen->uid, false, err);
-	rc = call(r, "DELETE", path, NULL, NULL, err);
+	rc = call(r, "DELETE", path, NULL, NULL, NULL, err);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
 }
 
 static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
 	switch (a->kind) {
+	case ACTION_MAKE_SECRET:
+	case ACTION_SPREAD_CA:
+	case ACTION_SWITCH_SECRET:
+	case ACTION_CHECK_SECRET:
+		return 0; /* done before all others: certs_apply */
 	case ACTION_CREATE_POLICY:
 		return create_policy(r, err);
 	case ACTION_PUT_GROUP:
@@ -282,10 +324,10 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 	return 0;
 }
 
-static bool is_create(const struct plan_action *a)
+bool action_creates(enum action_kind kind)
 {
-	return a->kind == ACTION_CREATE_SERVICE || a->kind == ACTION_CREATE_POD ||
-	       a->kind == ACTION_CREATE_POLICY || a->kind == ACTION_PUT_GROUP;
+	return kind == ACTION_CREATE_SERVICE || kind == ACTION_CREATE_POD ||
+	       kind == ACTION_CREATE_POLICY || kind == ACTION_PUT_GROUP;
 }
 
 /* Keeps the first error; true when there is no point in going on. */
@@ -318,24 +360,39 @@ static void say_created(struct reconcile *r, const struct job_plan *plan, const 
 		event_say(r, false, "PodsCreated", "created %s", text.data);
 }
 
+/* Not a fault that passes by itself, but somebody's decision. */
+static bool is_refusal(int rc)
+{
+	return rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT ||
+	       rc == -MU_ALREADY_EXISTS;
+}
+
 int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
 {
 	MU_AUTO_FREE bool *made = MU_NEW_ARRAY(bool, plan->n_actions + 1);
+	MU_AUTO_FREE char *refused = NULL;
 	int first = 0, n = 0;
 
 	for (unsigned i = 0; i < plan->n_actions; i++) {
 		struct mu_err mine = {0};
 		int rc;
 
-		if (!is_create(&plan->actions[i]))
+		if (!action_creates(plan->actions[i].kind))
 			continue;
 		rc = apply_one(r, &plan->actions[i], &mine);
 		made[i] = rc == 0;
 		n += made[i];
-		if (note(rc, &mine, &first, err))
+		if (is_refusal(rc) && !refused)
+			refused = mu_xstrdup(mine.msg);
+		/* who is refused one for its quota is refused the others too */
+		if (note(rc, &mine, &first, err) || rc == -MU_PERMISSION_DENIED)
 			break;
 	}
 	say_created(r, plan, made);
+	if (refused || r->seen->observed.refused)
+		cache_set_refused(&r->control->cache, r->seen->key, refused);
+	if (refused) /* no watch tells when it is taken */
+		reconcile_wake(r, r->now + refused_again_s);
 	return first < 0 ? first : n;
 }
 
@@ -348,7 +405,7 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 		struct mu_err mine = {0};
 		int rc;
 
-		if (is_create(a))
+		if (action_creates(a->kind))
 			continue;
 		rc = apply_one(r, a, &mine);
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)

@@ -18,7 +18,7 @@ static const char *text_at(const cJSON *object, const char *key)
 	return s ? s : "";
 }
 
-static char *key_of(const cJSON *object, const char *name)
+char *cache_key_of(const cJSON *object, const char *name)
 {
 	return mu_xasprintf("%s/%s", text_at(at(object, "metadata"), "namespace"), name);
 }
@@ -38,7 +38,7 @@ void cache_init(struct cache *c, void (*changed)(void *arg, const char *key), vo
 	c->arg = arg;
 }
 
-static struct cached_job *job_of(struct cache *c, const char *key)
+struct cached_job *cache_job_of(struct cache *c, const char *key)
 {
 	struct cached_job *job = mu_map_get(&c->jobs, key);
 
@@ -55,21 +55,25 @@ static void drop_object(struct cached_job *job)
 	free(job->text);
 	free(job->uid);
 	free(job->progress);
-	job->text = job->uid = job->progress = NULL;
+	free(job->refused);
+	job->text = job->uid = job->progress = job->refused = NULL;
 	job->version = 0;
-	job->progress_at = job->watched_since = 0;
-	job->verified = job->stale = job->policy = false;
+	job->progress_at = job->watched_since = job->stored = job->news = 0;
+	job->verified = job->stale = false;
 	job->settled = 0;
-	job->group = 0;
 }
 
 /* Frees the entry when nothing hangs on it any more. */
-static void drop_if_empty(struct cache *c, struct cached_job *job)
+void cache_drop_if_empty(struct cache *c, struct cached_job *job)
 {
-	if (job->text || job->pods || job->service_owner)
+	if (job->text || job->pods)
 		return;
+	for (int k = 0; k < OWNED_KINDS; k++)
+		if (job->owned[k].owner)
+			return;
 	mu_map_del(&c->jobs, job->key);
 	drop_object(job);
+	cache_owned_fini(job);
 	free(job->key);
 	free(job);
 }
@@ -98,19 +102,26 @@ void cache_fini(struct cache *c)
 			pod_record_free(p);
 		}
 		drop_object(job);
-		free(job->service_owner);
+		cache_owned_fini(job);
 		free(job->key);
 		free(job);
 	}
 	mu_map_fini(&c->jobs);
-	cache_nodes_begin(c);
-	cache_nodes_end(c);
+	cache_nodes_begin(c, NULL);
+	cache_nodes_end(c, NULL);
 	mu_map_fini(&c->nodes);
 	pthread_mutex_destroy(&c->lock);
 }
 
-/* Calls end() for every entry, which drops what was not seen and says whether it did. */
-static void sweep(struct cache *c, bool (*end)(struct cached_job *job))
+bool cache_key_in(const char *key, const char *ns)
+{
+	size_t n = ns ? strlen(ns) : 0;
+
+	return !ns || (strncmp(key, ns, n) == 0 && key[n] == '/');
+}
+
+void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job *job, int kind),
+		 int kind)
 {
 	char **keys;
 	unsigned n = 0;
@@ -118,14 +129,15 @@ static void sweep(struct cache *c, bool (*end)(struct cached_job *job))
 	pthread_mutex_lock(&c->lock);
 	keys = MU_NEW_ARRAY(char *, c->jobs.count + 1);
 	mu_map_each (&c->jobs, s)
-		keys[n++] = mu_xstrdup(s->key);
+		if (cache_key_in(s->key, ns))
+			keys[n++] = mu_xstrdup(s->key);
 	for (unsigned i = 0; i < n; i++) {
 		struct cached_job *job = mu_map_get(&c->jobs, keys[i]);
-		if (!end(job)) {
+		if (!end(job, kind)) {
 			free(keys[i]);
 			keys[i] = NULL;
 		} else {
-			drop_if_empty(c, job);
+			cache_drop_if_empty(c, job);
 		}
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -142,32 +154,36 @@ static uint64_t version_of(const cJSON *object)
 	return strtoull(text_at(at(object, "metadata"), "resourceVersion"), NULL, 10);
 }
 
-/* The object without what only takes room. */
+/* The object without what only takes room; it came without managedFields (cache_job_fields). */
 static char *compact(const cJSON *object)
 {
-	cJSON *copy = cJSON_Duplicate(object, true);
-	cJSON *metadata = cJSON_GetObjectItemCaseSensitive(copy, "metadata");
+	static const char last[] = "kubectl.kubernetes.io/last-applied-configuration";
+	const cJSON *metadata = at(object, "metadata");
+	cJSON *copy;
 	char *text;
 
-	cJSON_DeleteItemFromObjectCaseSensitive(metadata, "managedFields");
-	cJSON_DeleteItemFromObjectCaseSensitive(
-	    cJSON_GetObjectItemCaseSensitive(metadata, "annotations"),
-	    "kubectl.kubernetes.io/last-applied-configuration");
+	if (!at(at(metadata, "annotations"), last) && !at(metadata, "managedFields"))
+		return cJSON_PrintUnformatted(object);
+	copy = cJSON_Duplicate(object, true);
+	metadata = at(copy, "metadata");
+	cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)metadata, "managedFields");
+	cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)at(metadata, "annotations"), last);
 	text = cJSON_PrintUnformatted(copy);
 	cJSON_Delete(copy);
 	return text;
 }
 
-static void store_job(struct cache *c, const char *key, const cJSON *object, bool only_newer)
+/* False when it is no news. */
+static bool store_job(struct cache *c, const char *key, const cJSON *object, bool only_newer)
 {
-	struct cached_job *job = job_of(c, key);
+	struct cached_job *job = cache_job_of(c, key);
 
 	job->seen = true;
 	if (only_newer && (!job->text || version_of(object) <= job->version))
-		return;
+		return false;
 	if (!only_newer && job->text && version_of(object) <= job->version &&
 	    strcmp(job->uid, text_at(at(object, "metadata"), "uid")) == 0)
-		return; /* our own write was faster than the watch, or is what it brings */
+		return false; /* our own write was faster than the watch, or is what it brings */
 	if (job->uid && strcmp(job->uid, text_at(at(object, "metadata"), "uid")) != 0)
 		drop_object(job);
 	free(job->text);
@@ -176,54 +192,88 @@ static void store_job(struct cache *c, const char *key, const cJSON *object, boo
 	job->uid = mu_xstrdup(text_at(at(object, "metadata"), "uid"));
 	job->version = version_of(object);
 	job->settled = 0;
+	return true;
 }
 
-void cache_jobs_begin(void *cache)
+void cache_jobs_begin(void *cache, const char *ns)
 {
 	struct cache *c = cache;
 	pthread_mutex_lock(&c->lock);
 	mu_map_each (&c->jobs, s)
-		((struct cached_job *)s->value)->seen = false;
+		if (cache_key_in(s->key, ns))
+			((struct cached_job *)s->value)->seen = false;
 	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_job_seen(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
-	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	bool news;
 
 	pthread_mutex_lock(&c->lock);
-	store_job(c, key, object, false);
+	news = store_job(c, key, object, false);
 	pthread_mutex_unlock(&c->lock);
-	tell(c, key);
+	if (news)
+		tell(c, key);
+	else
+		free(key);
 }
 
 void cache_assume_job(struct cache *c, const cJSON *object)
 {
-	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	store_job(c, key, object, true);
-	job = job_of(c, key);
+	job = cache_job_of(c, key);
 	job->verified = job->text != NULL;
 	job->stale = false;
-	drop_if_empty(c, job);
+	cache_drop_if_empty(c, job);
 	pthread_mutex_unlock(&c->lock);
 	free(key);
 }
 
 void cache_settle(struct cache *c, const cJSON *object, uint64_t hash)
 {
-	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job && job->text && job->version == version_of(object))
+	if (job && job->text && job->version == version_of(object)) {
 		job->settled = hash;
+		job->news = 0;
+	}
 	pthread_mutex_unlock(&c->lock);
 	free(key);
+}
+
+double cache_news(struct cache *c, const char *key, double now)
+{
+	struct cached_job *job;
+	double since = now;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job && (job->news <= 0 || job->news > now))
+		job->news = now;
+	if (job)
+		since = job->news;
+	pthread_mutex_unlock(&c->lock);
+	return since;
+}
+
+void cache_stored(struct cache *c, const char *key, double now)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job)
+		job->stored = now;
+	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_doubt_job(struct cache *c, const char *key)
@@ -237,28 +287,23 @@ void cache_doubt_job(struct cache *c, const char *key)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* The server says that something of a job is gone: `drop` forgets it. */
-static void forget(struct cache *c, const cJSON *object, void (*drop)(struct cached_job *job))
+void cache_job_gone(void *cache, const cJSON *object)
 {
-	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
+	struct cache *c = cache;
+	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
 	if (job) {
-		drop(job);
-		drop_if_empty(c, job);
+		drop_object(job);
+		cache_drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
 	tell(c, key);
 }
 
-void cache_job_gone(void *cache, const cJSON *object)
-{
-	forget(cache, object, drop_object);
-}
-
-static bool end_job(struct cached_job *job)
+static bool end_job(struct cached_job *job, int kind)
 {
 	if (job->seen || !job->text)
 		return false;
@@ -266,9 +311,9 @@ static bool end_job(struct cached_job *job)
 	return true;
 }
 
-void cache_jobs_end(void *cache)
+void cache_jobs_end(void *cache, const char *ns)
 {
-	sweep(cache, end_job);
+	cache_sweep(cache, ns, end_job, 0);
 }
 
 /* ---- pods ---- */
@@ -281,26 +326,32 @@ static struct cached_pod **slot_of(struct cached_job *job, const char *uid)
 	return at_pod;
 }
 
-static void store_pod(struct cached_job *job, struct cached_pod *p)
+/* False when that is what was known already, say from the answer to our own create. */
+static bool store_pod(struct cached_job *job, struct cached_pod *p)
 {
 	struct cached_pod **slot = slot_of(job, p->uid), *old = *slot;
+	bool news = !old || !pod_record_same(old, p);
 
 	p->seen = true;
 	if (old) { /* what only we know goes over */
 		p->next = old->next;
 		p->finish_asked = old->finish_asked;
+		p->ask_after = old->ask_after;
+		p->silent = old->silent;
 		memcpy(p->kernels, old->kernels, sizeof(p->kernels));
 		pod_record_free(old);
 	}
 	*slot = p;
+	return news;
 }
 
-void cache_pods_begin(void *cache)
+void cache_pods_begin(void *cache, const char *ns)
 {
 	struct cache *c = cache;
 	pthread_mutex_lock(&c->lock);
 	mu_map_each (&c->jobs, s) {
-		for (struct cached_pod *p = ((struct cached_job *)s->value)->pods; p; p = p->next)
+		struct cached_job *job = s->value;
+		for (struct cached_pod *p = job->pods; p && cache_key_in(s->key, ns); p = p->next)
 			p->seen = false;
 	}
 	pthread_mutex_unlock(&c->lock);
@@ -310,31 +361,39 @@ void cache_pod_seen(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
 	struct cached_pod *p = pod_record_new(object);
+	bool news;
 	char *key;
 
 	if (!p)
 		return;
-	key = key_of(object, job_label(object));
+	key = cache_key_of(object, job_label(object));
 	pthread_mutex_lock(&c->lock);
-	store_pod(job_of(c, key), p);
+	news = store_pod(cache_job_of(c, key), p);
 	pthread_mutex_unlock(&c->lock);
-	tell_of_pod(c, key);
+	if (news)
+		tell_of_pod(c, key);
+	else
+		free(key);
 }
 
-void cache_assume_pod(struct cache *c, const cJSON *object, double now)
+void cache_assume_pod(struct cache *c, const cJSON *object, const char *kernels, double now)
 {
-	struct cached_pod *p = pod_record_new(object);
+	struct cached_pod *p = pod_record_new(object), *known;
 	char *key;
 
 	if (!p)
 		return;
-	key = key_of(object, job_label(object));
+	key = cache_key_of(object, job_label(object));
 	p->assumed = now;
 	pthread_mutex_lock(&c->lock);
-	if (*slot_of(job_of(c, key), p->uid))
-		pod_record_free(p); /* the watch was faster */
-	else
-		store_pod(job_of(c, key), p);
+	snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
+	known = *slot_of(cache_job_of(c, key), p->uid);
+	if (!known) {
+		store_pod(cache_job_of(c, key), p);
+	} else { /* the watch was faster */
+		memcpy(known->kernels, p->kernels, sizeof(known->kernels));
+		pod_record_free(p);
+	}
 	pthread_mutex_unlock(&c->lock);
 	free(key);
 }
@@ -349,7 +408,7 @@ static void remove_pod(struct cached_pod **slot)
 void cache_pod_gone(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
-	char *key = key_of(object, job_label(object));
+	char *key = cache_key_of(object, job_label(object));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
@@ -358,13 +417,13 @@ void cache_pod_gone(void *cache, const cJSON *object)
 		struct cached_pod **slot = slot_of(job, text_at(at(object, "metadata"), "uid"));
 		if (*slot)
 			remove_pod(slot);
-		drop_if_empty(c, job);
+		cache_drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
 	tell_of_pod(c, key);
 }
 
-static bool end_pods(struct cached_job *job)
+static bool end_pods(struct cached_job *job, int kind)
 {
 	bool removed = false;
 
@@ -379,9 +438,9 @@ static bool end_pods(struct cached_job *job)
 	return removed;
 }
 
-void cache_pods_end(void *cache)
+void cache_pods_end(void *cache, const char *ns)
 {
-	sweep(cache, end_pods);
+	cache_sweep(cache, ns, end_pods, 0);
 }
 
 void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid)
@@ -417,75 +476,20 @@ void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, d
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* ---- services ---- */
+/* ---- the rest ---- */
 
-static const char *owner_of(const cJSON *object)
-{
-	const cJSON *ref;
-
-	cJSON_ArrayForEach(
-	    ref,
-	    at(at(object, "metadata"),
-	       "ownerReferences")) if (cJSON_IsTrue(at(ref, "controller"))) return text_at(ref,
-											   "uid");
-	return "";
-}
-
-void cache_services_begin(void *cache)
-{
-	struct cache *c = cache;
-	pthread_mutex_lock(&c->lock);
-	mu_map_each (&c->jobs, s)
-		((struct cached_job *)s->value)->service_seen = false;
-	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_assume_service(struct cache *c, const char *key, const char *owner, double now)
+void cache_set_refused(struct cache *c, const char *key, const char *why)
 {
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
-	job = job_of(c, key);
-	free(job->service_owner);
-	job->service_owner = mu_xstrdup(owner);
-	job->service_seen = true;
-	job->service_assumed = now;
+	job = mu_map_get(&c->jobs, key);
+	if (job && job->text && (why || job->refused)) {
+		free(job->refused);
+		job->refused = why ? mu_xstrdup(why) : NULL;
+	}
 	pthread_mutex_unlock(&c->lock);
 }
-
-void cache_service_seen(void *cache, const cJSON *object)
-{
-	char *key = key_of(object, text_at(at(object, "metadata"), "name"));
-
-	cache_assume_service(cache, key, owner_of(object), 0);
-	tell(cache, key);
-}
-
-static void drop_service(struct cached_job *job)
-{
-	free(job->service_owner);
-	job->service_owner = NULL;
-}
-
-void cache_service_gone(void *cache, const cJSON *object)
-{
-	forget(cache, object, drop_service);
-}
-
-static bool end_service(struct cached_job *job)
-{
-	if (job->service_seen || !job->service_owner || job->service_assumed > 0)
-		return false;
-	drop_service(job);
-	return true;
-}
-
-void cache_services_end(void *cache)
-{
-	sweep(cache, end_service);
-}
-
-/* ---- the rest ---- */
 
 void cache_set_phase(struct cache *c, const char *key, enum job_phase phase)
 {
@@ -498,9 +502,9 @@ void cache_set_phase(struct cache *c, const char *key, enum job_phase phase)
 	pthread_mutex_unlock(&c->lock);
 }
 
-/* Pods that we put in and no watch confirmed in time do not exist; the lock is held. */
 void cache_drop_unconfirmed(struct cached_job *job, double now)
 {
+	cache_owned_drop_unconfirmed(job, now);
 	for (struct cached_pod **slot = &job->pods; *slot;) {
 		if ((*slot)->assumed > 0 && now - (*slot)->assumed > CACHE_ASSUMED_MAX_S)
 			remove_pod(slot);

@@ -13,6 +13,7 @@
 #include <pthread.h>
 
 #include "lib/base/map.h"
+#include "lib/kube/kube_json.h"
 #include "operator/plan/job_plan.h"
 
 #define LABEL_JOB   "muster.dev/job"
@@ -30,7 +31,23 @@ struct cached_pod {
 	double created, finished, deletion_due;
 	double assumed;      /* when we put it in ourselves; 0 once the watch has shown it */
 	double finish_asked; /* when we asked its server to end; 0 */
-	char kernels[32];    /* as the task reported; "" */
+	double ask_after;    /* how far it is: it did not answer the last `silent` times */
+	unsigned silent;
+	char kernels[32]; /* as the task reported, until then as it has to be; "" */
+};
+
+/* What a job has one of, under its own name. */
+enum owned_kind {
+	OWNED_SERVICE,
+	OWNED_POLICY,
+	OWNED_VOLCANO, /* PodGroups: each scheduler has its own */
+	OWNED_PLUGINS,
+	OWNED_KINDS,
+};
+struct cached_owned {
+	char *owner; /* uid of its controller, "" when it has none; NULL: there is no such object */
+	double assumed; /* as of a pod */
+	bool seen;
 };
 
 struct cached_job {
@@ -38,19 +55,22 @@ struct cached_job {
 	char *text; /* the object as JSON, or NULL when the job itself is not there */
 	char *uid;  /* of the job, with text */
 	uint64_t version;
-	char *service_owner; /* uid of the service's owner; NULL: no service */
-	double service_assumed;
+	struct cached_owned owned[OWNED_KINDS];
 	struct cached_pod *pods;
 	char *progress; /* JSON of status.progress as last heard, or NULL */
 	double progress_at;
 	double watched_since; /* when we looked at it first */
 	uint64_t settled;     /* status_hash of what text says, when that was compared; 0 */
+	double stored;        /* when we stored its status last; 0 */
+	double news;          /* since when it does not say all; 0 */
 	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
 	bool stale;    /* the server has a newer one */
-	bool policy;   /* its NetworkPolicy was there when we looked */
-	int group;     /* members of its gang when we looked; 0: none, or not looked */
-	bool seen, service_seen;
-	int phase; /* enum job_phase as last written, for the metrics */
+	bool seen;
+	int group_members;    /* of its PodGroup */
+	char group_phase[32]; /* as its scheduler says */
+	char *group_said;     /* why it waits, or NULL */
+	char *refused;        /* why the server would not have an object of it, or NULL */
+	int phase;            /* enum job_phase as last written, for the metrics */
 };
 
 /* All nodes as they were at some time, shared by the snapshots of that time. */
@@ -80,8 +100,8 @@ struct snapshot {
 	double progress_at;
 	struct observed_job observed;   /* without status */
 	const struct cached_pod **pods; /* beside observed.pods */
-	bool foreign_service;
-	uint64_t settled;
+	uint64_t version, settled;
+	double stored;
 	bool verified, stale; /* as in cached_job */
 	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
 };
@@ -89,42 +109,76 @@ struct snapshot {
 void cache_init(struct cache *c, void (*changed)(void *arg, const char *key), void *arg);
 void cache_fini(struct cache *c);
 
-/* Handlers for reflectors (arg: the cache). */
-void cache_jobs_begin(void *cache);
+/* ---- fields.c: what the handlers below look at ---- */
+extern const struct kube_fields cache_job_fields[], cache_pod_fields[], cache_owned_fields[],
+    cache_node_fields[];
+
+/* Handlers for reflectors (arg: the cache).  A list is of one namespace, or of all: NULL. */
+void cache_jobs_begin(void *cache, const char *ns);
 void cache_job_seen(void *cache, const cJSON *object);
 void cache_job_gone(void *cache, const cJSON *object);
-void cache_jobs_end(void *cache);
-void cache_pods_begin(void *cache);
+void cache_jobs_end(void *cache, const char *ns);
+void cache_pods_begin(void *cache, const char *ns);
 void cache_pod_seen(void *cache, const cJSON *object);
 void cache_pod_gone(void *cache, const cJSON *object);
-void cache_pods_end(void *cache);
-void cache_services_begin(void *cache);
+void cache_pods_end(void *cache, const char *ns);
+void cache_services_begin(void *cache, const char *ns);
 void cache_service_seen(void *cache, const cJSON *object);
 void cache_service_gone(void *cache, const cJSON *object);
-void cache_services_end(void *cache);
-void cache_nodes_begin(void *cache);
+void cache_services_end(void *cache, const char *ns);
+void cache_policies_begin(void *cache, const char *ns);
+void cache_policy_seen(void *cache, const cJSON *object);
+void cache_policy_gone(void *cache, const cJSON *object);
+void cache_policies_end(void *cache, const char *ns);
+void cache_volcanos_begin(void *cache, const char *ns);
+void cache_volcano_seen(void *cache, const cJSON *object);
+void cache_volcano_gone(void *cache, const cJSON *object);
+void cache_volcanos_end(void *cache, const char *ns);
+void cache_plugins_begin(void *cache, const char *ns);
+void cache_plugin_seen(void *cache, const cJSON *object);
+void cache_plugin_gone(void *cache, const cJSON *object);
+void cache_plugins_end(void *cache, const char *ns);
+void cache_nodes_begin(void *cache, const char *ns);
 void cache_node_seen(void *cache, const cJSON *object);
 void cache_node_gone(void *cache, const cJSON *object);
-void cache_nodes_end(void *cache);
+void cache_nodes_end(void *cache, const char *ns);
 
 /* Our own writes, from the server's answer to them. */
 void cache_assume_job(struct cache *c, const cJSON *object);
 /* This version of the job says what status_wanted would. */
 void cache_settle(struct cache *c, const cJSON *object, uint64_t hash);
+/* We have just stored its status. */
+/* Since when the stored status does not say all, `now` when that is new. */
+double cache_news(struct cache *c, const char *key, double now);
+void cache_stored(struct cache *c, const char *key, double now);
 /* The server has a newer one than we. */
 void cache_doubt_job(struct cache *c, const char *key);
-void cache_assume_pod(struct cache *c, const cJSON *object, double now);
-void cache_assume_service(struct cache *c, const char *key, const char *owner, double now);
-void cache_assume_policy(struct cache *c, const char *key);
-void cache_assume_group(struct cache *c, const char *key, int members);
+void cache_assume_pod(struct cache *c, const cJSON *object, const char *kernels, double now);
+void cache_assume_owned(struct cache *c, enum owned_kind kind, const char *key, const char *owner,
+			double now);
+void cache_assume_group(struct cache *c, enum owned_kind kind, const char *key, const char *owner,
+			int members, double now);
+/* The server would not have an object (why), or takes them all again (NULL). */
+void cache_set_refused(struct cache *c, const char *key, const char *why);
 void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid);
 void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid);
 void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, double now);
 
-/* false when there is no such job object. */
+/* False: there is no such job object.  snapshot_fini in either case. */
 bool cache_snapshot(struct cache *c, const char *key, double now, struct snapshot *out);
 void snapshot_fini(struct snapshot *s);
-/* Pods that we put in and no watch confirmed in time do not exist; the lock is held. */
+/* For the files of the cache; the lock is held. */
+struct cached_job *cache_job_of(struct cache *c, const char *key); /* made when it is new */
+void cache_drop_if_empty(struct cache *c, struct cached_job *job);
+bool cache_key_in(const char *key, const char *ns); /* ns NULL: any */
+void cache_owned_fini(struct cached_job *job);
+void cache_owned_drop_unconfirmed(struct cached_job *job, double now);
+char *cache_key_of(const cJSON *object, const char *job);
+/* Calls end() for every entry of a namespace, which drops what was not seen and says whether it
+ * did; takes the lock. */
+void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job *job, int kind),
+		 int kind);
+/* What we put in and no watch confirmed in time does not exist; the lock is held. */
 enum { CACHE_ASSUMED_MAX_S = 60 };
 void cache_drop_unconfirmed(struct cached_job *job, double now);
 /* The nodes' part of a snapshot, with a reference; the lock is held. */
@@ -135,8 +189,10 @@ void node_table_unref(struct node_table *t);
 struct cache_chief {
 	char *key, *ip, *pod_uid;
 };
-/* The chiefs of all running jobs; free with cache_chiefs_free. */
-struct cache_chief *cache_chiefs(struct cache *c, unsigned *n);
+/* The chiefs of all running jobs that may be asked now; free with cache_chiefs_free. */
+struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n);
+/* It did not answer: it is asked less and less often, each minute at least. */
+void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double now);
 void cache_chiefs_free(struct cache_chief *chiefs, unsigned n);
 /* New progress (JSON) of a job; true when it differs from the last. */
 bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const char *json,
@@ -148,6 +204,8 @@ void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), voi
 
 /* ---- pod_record.c: what we keep of a pod ---- */
 struct cached_pod *pod_record_new(const cJSON *pod); /* NULL when it is none of ours */
+/* In all that the API says of it. */
+bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b);
 void pod_record_free(struct cached_pod *p);
 double time_from_rfc3339(const char *text); /* seconds; 0 when absent or malformed */
 

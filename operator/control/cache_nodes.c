@@ -55,7 +55,7 @@ static struct cached_node *node_new(const cJSON *object)
 	kept = MU_ARENA_ARRAY(&n->arena, struct label, (size_t)cJSON_GetArraySize(labels) + 1);
 	cJSON_ArrayForEach(label, labels)
 	{
-		if (!is_wanted(label->string) || !cJSON_IsString(label))
+		if (!cJSON_IsString(label) || !label->string || !is_wanted(label->string))
 			continue;
 		kept[n->info.n_labels].key = mu_arena_strdup(&n->arena, label->string);
 		kept[n->info.n_labels++].value = mu_arena_strdup(&n->arena, label->valuestring);
@@ -118,7 +118,7 @@ static void forget_table(struct cache *c)
 	c->table = NULL;
 }
 
-void cache_nodes_begin(void *cache)
+void cache_nodes_begin(void *cache, const char *ns)
 {
 	struct cache *c = cache;
 	pthread_mutex_lock(&c->lock);
@@ -158,7 +158,7 @@ void cache_node_gone(void *cache, const cJSON *object)
 	wake_all(c);
 }
 
-void cache_nodes_end(void *cache)
+void cache_nodes_end(void *cache, const char *ns)
 {
 	struct cache *c = cache;
 	struct mu_map kept;

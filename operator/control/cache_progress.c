@@ -1,8 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The cache's small doors for the progress poller and the metrics page. */
+#include <math.h>
 #include <stdio.h>
 
 #include "operator/control/cache.h"
+
+enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60 };
 
 /* The pod that decides the job: chief 0, or worker 0. */
 static const struct cached_pod *chief_of(const struct cached_job *job)
@@ -21,7 +24,7 @@ static const struct cached_pod *chief_of(const struct cached_job *job)
 	return worker;
 }
 
-struct cache_chief *cache_chiefs(struct cache *c, unsigned *n)
+struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 {
 	struct cache_chief *out;
 
@@ -31,7 +34,8 @@ struct cache_chief *cache_chiefs(struct cache *c, unsigned *n)
 	mu_map_each (&c->jobs, s) {
 		const struct cached_job *job = s->value;
 		const struct cached_pod *p = job->text ? chief_of(job) : NULL;
-		if (!p)
+		/* a clock that was set back must not silence anybody */
+		if (!p || (now < p->ask_after && p->ask_after - now <= SILENCE_MAX_S))
 			continue;
 		out[*n].key = mu_xstrdup(job->key);
 		out[*n].ip = mu_xstrdup(p->ip);
@@ -39,6 +43,24 @@ struct cache_chief *cache_chiefs(struct cache *c, unsigned *n)
 	}
 	pthread_mutex_unlock(&c->lock);
 	return out;
+}
+
+void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double now)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, chief->key);
+	for (struct cached_pod *p = job ? job->pods : NULL; p; p = p->next) {
+		double wait;
+
+		if (strcmp(p->uid, chief->pod_uid) != 0)
+			continue;
+		wait = ldexp(SILENCE_FIRST_S, p->silent < 8 ? (int)p->silent : 8);
+		p->silent++;
+		p->ask_after = now + fmin(wait, SILENCE_MAX_S);
+	}
+	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_chiefs_free(struct cache_chief *chiefs, unsigned n)
@@ -66,36 +88,17 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 		differs = true;
 	}
 	for (struct cached_pod *p = job ? job->pods : NULL; p; p = p->next) {
-		if (!kernels || strcmp(p->uid, chief->pod_uid) != 0 ||
-		    strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
+		if (strcmp(p->uid, chief->pod_uid) != 0)
+			continue;
+		p->silent = 0;
+		p->ask_after = 0;
+		if (!kernels || strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
 			continue;
 		snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
 		differs = true;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return differs;
-}
-
-void cache_assume_policy(struct cache *c, const char *key)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && job->text)
-		job->policy = true;
-	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_assume_group(struct cache *c, const char *key, int members)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && job->text)
-		job->group = members;
-	pthread_mutex_unlock(&c->lock);
 }
 
 unsigned cache_count(struct cache *c)

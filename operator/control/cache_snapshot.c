@@ -7,6 +7,14 @@ static const char *keep(struct mu_arena *a, const char *s)
 	return s ? mu_arena_strdup(a, s) : NULL;
 }
 
+static void doubt(struct snapshot *s, double assumed)
+{
+	double until = assumed + CACHE_ASSUMED_MAX_S;
+
+	if (assumed > 0 && (s->doubt_until <= 0 || until < s->doubt_until))
+		s->doubt_until = until;
+}
+
 static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod *p)
 {
 	struct mu_arena *a = &s->arena;
@@ -15,9 +23,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 
 	*copy = *p;
 	copy->next = NULL;
-	if (p->assumed > 0 &&
-	    (s->doubt_until <= 0 || p->assumed < s->doubt_until - CACHE_ASSUMED_MAX_S))
-		s->doubt_until = p->assumed + CACHE_ASSUMED_MAX_S;
+	doubt(s, p->assumed);
 	copy->name = (char *)keep(a, p->name);
 	copy->uid = (char *)keep(a, p->uid);
 	copy->owner = (char *)keep(a, p->owner);
@@ -43,6 +49,11 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .created = p->created,
 	    .finished = p->finished,
 	};
+}
+
+static bool is_its(const struct cached_job *job, enum owned_kind kind)
+{
+	return job->owned[kind].owner && strcmp(job->owned[kind].owner, job->uid) == 0;
 }
 
 void snapshot_fini(struct snapshot *s)
@@ -71,7 +82,9 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	out->observed.watched_since = job->watched_since;
 	out->verified = job->verified;
 	out->stale = job->stale;
+	out->version = job->version;
 	out->settled = job->settled;
+	out->stored = job->stored > 0 ? job->stored : job->watched_since;
 	out->text = mu_arena_strdup(&out->arena, job->text);
 	out->uid = mu_arena_strdup(&out->arena, job->uid);
 	out->progress = keep(&out->arena, job->progress);
@@ -84,10 +97,16 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 		if (strcmp(p->owner, job->uid) == 0)
 			observe_pod(out, at_pod++, p);
 	out->observed.n_pods = n;
-	out->observed.service = job->service_owner && strcmp(job->service_owner, job->uid) == 0;
-	out->observed.policy = job->policy;
-	out->observed.group = job->group;
-	out->foreign_service = job->service_owner && !out->observed.service;
+	out->observed.refused = keep(&out->arena, job->refused);
+	for (int k = 0; k < OWNED_KINDS; k++)
+		doubt(out, job->owned[k].assumed);
+	out->observed.service = is_its(job, OWNED_SERVICE);
+	out->observed.policy = is_its(job, OWNED_POLICY);
+	if (is_its(job, OWNED_VOLCANO) || is_its(job, OWNED_PLUGINS)) {
+		out->observed.group = job->group_members;
+		out->observed.group_phase = keep(&out->arena, job->group_phase);
+		out->observed.group_said = keep(&out->arena, job->group_said);
+	}
 	out->table = cache_nodes(c);
 	out->observed.nodes = out->table->nodes;
 	out->observed.n_nodes = out->table->n;

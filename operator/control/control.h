@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller: watches on one side, writes on the other, job_plan between them.
  *
- * Threads: one for each watch (jobs, pods, services, nodes), `workers` that reconcile, one that
- * asks chiefs how far they are, one for the lease, one for probes and metrics.  The cache and the
- * queue have a lock each; neither is held across a call.
+ * Threads: one for each watch (jobs, pods, services, nodes; policies and pod groups from the first
+ * job on that has one), `workers` that reconcile, one that asks chiefs how far they are, one for
+ * the lease, one for probes and metrics.  The cache and the queue have a lock each; neither is held
+ * across a call.
  *
  * Everything that reaches outside goes through `struct control_io`, so a test can be the cluster.
  */
@@ -12,9 +13,11 @@
 
 #include <stdatomic.h>
 
+#include "lib/kube/kube_stream.h"
 #include "operator/control/cache.h"
+#include "operator/control/certs.h"
+#include "operator/control/spec_memo.h"
 #include "operator/control/workqueue.h"
-#include "operator/kube/kube_stream.h"
 
 struct control_io {
 	int (*call)(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err);
@@ -23,21 +26,41 @@ struct control_io {
 	double (*now)(void *user);     /* wall-clock seconds */
 	bool (*may_write)(void *user); /* false once leadership may have passed */
 	void *user;
+	/* (optional) instead of mu_certs_make */
+	int (*certs)(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
+		     int64_t to, struct mu_err *err);
 };
 
 struct control_options {
-	const char *image, *image_gpu;
+	const char *image, *image_gpu, *image_board;
 	const char *namespaces; /* "a,b"; NULL or "": all of them */
 	const char *identity, *lease_namespace;
 	bool leader_election;
+	bool nodes; /* watch nodes, which takes a ClusterRole also when namespaces are named */
 	int workers, metrics_port, probe_port; /* port 0: none */
 	double progress_seconds;               /* between looks at a chief; 0: never */
+	int cert_life;                         /* of tasks, seconds; 0: PLAN_CERT_LIFE */
 };
 
+/* An event that waits to be written. */
+struct event_letter {
+	struct event_letter *next;
+	char *path, *body;
+	bool series;
+	double since;
+};
 struct event_log {
 	pthread_mutex_t lock;
+	pthread_cond_t changed;
 	struct mu_map recent; /* hash of what it says -> struct event_series */
+	struct event_letter *first, **last;
+	unsigned n;
+	bool stopped;
+	_Atomic bool posting; /* a thread writes them */
 };
+
+/* What is watched from the first job on that has one. */
+enum watch_wanted { WATCH_POLICIES = 1, WATCH_VOLCANO = 2, WATCH_SCHEDULER_PLUGINS = 4 };
 
 struct control {
 	struct control_options options;
@@ -46,15 +69,20 @@ struct control {
 	struct cache cache;
 	struct workqueue queue;
 	struct event_log events;
+	struct spec_memo specs;
+	struct certs_memo certs;
 	_Atomic bool leading, synced, lost;
 	_Atomic long long lease_until_ms; /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
+	_Atomic unsigned wanted; /* of watch_wanted */
 };
 
 /* ---- controller.c ---- */
 /* All but `io`, which the caller fills in, and the threads; `now` is the queue's clock. */
 void control_init(struct control *c, const struct control_options *options, double (*now)(void));
 void control_fini(struct control *c);
+/* Has such objects watched from now on. */
+void control_want(struct control *c, enum watch_wanted what);
 /* What a worker does with a key from the queue, up to workqueue_done. */
 void control_work(struct control *c, const char *key);
 /* Runs until *stop becomes true or leadership is lost; 0 after an orderly stop.  Takes config. */
@@ -78,20 +106,30 @@ struct reconcile {
 };
 /* The job as stored.  A look at which nothing is new needs it not. */
 const cJSON *reconcile_object(struct reconcile *r);
+/* Asks for another look at this time at the latest; 0 is no time. */
+void reconcile_wake(struct reconcile *r, double when);
+#define RECONCILE_SOON_S 0.03 /* for what we have changed ourselves and no watch will tell of */
 /* Creates of the plan before the status is stored, the rest after it: a controller that dies in
  * between must not forget why a pod is gone.  Each returns the first error, after having tried the
  * other actions unless the server is away; apply_creates else returns how many objects it made. */
 int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
+bool action_creates(enum action_kind kind);
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
+
+/* ---- certs.c ---- */
+/* Does what the plan says of the Secret and notes it in the plan's status, which is to be stored
+ * before anything else is done: 1; 0 when it says nothing. */
+int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
 
 /* ---- status.c ---- */
 /* Patches the job's status when `wanted` (JSON object, taken) differs from what is stored.
  * hash: status_hash of it, remembered when it is stored; 0: not. */
 int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_err *err);
-/* The whole status of a plan: the plan's own part, progress, and the summary for the columns. */
-cJSON *status_wanted(struct reconcile *r, const struct job_status *status);
+/* The whole status of a plan: the plan's own part (text: as job_status_write has it), progress, and
+ * the summary for the columns. */
+cJSON *status_wanted(struct reconcile *r, const struct job_status *status, struct mu_span text);
 /* Of all that status_wanted is made of: the same again needs no second comparison. */
-uint64_t status_hash(const struct reconcile *r, const struct job_status *status);
+uint64_t status_hash(const struct reconcile *r, struct mu_span text);
 /* A status that says why the manifest cannot be used. */
 cJSON *status_invalid(const cJSON *object, const char *message, double now);
 /* What turns `from` into `to` as a JSON merge patch; NULL when they are equal. */
@@ -99,6 +137,8 @@ cJSON *merge_patch(const cJSON *from, const cJSON *to);
 void format_time(double t, char out[32]);
 
 /* ---- render.c ---- */
+/* Without its data.  name NULL: none is drawn yet. */
+cJSON *render_secret(const struct job_spec *spec, const char *name);
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
 /* ---- render_group.c ---- */
 /* An object named as the job, with its labels and owner. */
@@ -112,6 +152,8 @@ void render_member(cJSON *pod, const struct job_spec *spec, int members);
 
 /* ---- render.c again ---- */
 cJSON *render_service(const struct job_spec *spec, int port, int http_port);
+/* TensorBoard's own name and port; it is found through this one. */
+cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *pod);
 
 /* ---- events.c ---- */
 void events_init(struct event_log *e);
@@ -120,13 +162,17 @@ void events_fini(struct event_log *e);
 void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
 
+/* Writes events behind what matters more; returns when stopped and all are written, or given up. */
+void *events_run(void *control);
+void events_stop(struct event_log *e);
+
 /* ---- leader.c, progress.c, http.c: threads ---- */
 void *leader_run(void *control);
 void leader_release(struct control *c);
 bool leader_may_write(void *control);
 void *progress_run(void *control);
-struct probe_server;
-int probe_server_start(struct probe_server **out, struct control *c, int port, struct mu_err *err);
-void probe_server_stop(struct probe_server *s);
+struct mu_http_server; /* to be ended by mu_http_stop */
+int probe_server_start(struct mu_http_server **out, struct control *c, int port,
+		       struct mu_err *err);
 
 #endif

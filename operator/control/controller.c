@@ -3,38 +3,70 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "lib/base/http.h"
 #include "lib/base/log.h"
 #include "operator/control/control.h"
+#include "operator/control/tidy.h"
 
-enum { WORKERS_MAX = 32, NAMESPACES_MAX = 64, KINDS = 4, STARTUP_LOG_S = 10, GRACE_TICKS = 30 };
+enum {
+	WORKERS_MAX = 32,
+	NAMESPACES_MAX = 64,
+	STARTUP_LOG_S = 10,
+	GRACE_TICKS = 30,
+	TICK_MS = 100,
+	SYNC_MS = 5
+};
 
 static const double burst_s = 0.03;
 
 struct kind {
 	const char *name, *group, *resource, *selector;
-	void (*begin)(void *);
+	const struct kube_fields *fields;
+	void (*begin)(void *, const char *);
 	void (*seen)(void *, const cJSON *);
 	void (*gone)(void *, const cJSON *);
-	void (*end)(void *);
-	bool cluster_wide, optional;
+	void (*end)(void *, const char *);
+	unsigned wanted; /* watched once this bit is asked for; 0: from the start */
+	bool of_cluster; /* not in a namespace, and what is known without it will do */
 };
-static const struct kind kinds[KINDS] = {
-    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, cache_jobs_begin,
-     cache_job_seen, cache_job_gone, cache_jobs_end, false, false},
-    {"pods", "/api/v1", "pods", LABEL_JOB, cache_pods_begin, cache_pod_seen, cache_pod_gone,
-     cache_pods_end, false, false},
-    {"services", "/api/v1", "services", LABEL_JOB, cache_services_begin, cache_service_seen,
-     cache_service_gone, cache_services_end, false, false},
-    {"nodes", "/api/v1", "nodes", NULL, cache_nodes_begin, cache_node_seen, cache_node_gone,
-     cache_nodes_end, true, true},
+static const struct kind kinds[] = {
+    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, cache_job_fields,
+     cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, 0, false},
+    {"pods", "/api/v1", "pods", LABEL_JOB, cache_pod_fields, cache_pods_begin, cache_pod_seen,
+     cache_pod_gone, cache_pods_end, 0, false},
+    {"services", "/api/v1", "services", LABEL_JOB, cache_owned_fields, cache_services_begin,
+     cache_service_seen, cache_service_gone, cache_services_end, 0, false},
+    {"nodes", "/api/v1", "nodes", NULL, cache_node_fields, cache_nodes_begin, cache_node_seen,
+     cache_node_gone, cache_nodes_end, 0, true},
+    {"networkpolicies", "/apis/networking.k8s.io/v1", "networkpolicies", LABEL_JOB,
+     cache_owned_fields, cache_policies_begin, cache_policy_seen, cache_policy_gone,
+     cache_policies_end, WATCH_POLICIES, false},
+    {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", LABEL_JOB,
+     cache_owned_fields, cache_volcanos_begin, cache_volcano_seen, cache_volcano_gone,
+     cache_volcanos_end, WATCH_VOLCANO, false},
+    {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1", "podgroups",
+     LABEL_JOB, cache_owned_fields, cache_plugins_begin, cache_plugin_seen, cache_plugin_gone,
+     cache_plugins_end, WATCH_SCHEDULER_PLUGINS, false},
+};
+enum { KINDS = MU_COUNT(kinds) };
+
+/* One reflector, with what its handlers need to know. */
+struct watch {
+	struct kube_reflector reflector;
+	const struct kind *kind;
+	struct cache *cache;
+	char *ns; /* NULL: all */
+	pthread_t thread;
 };
 
 struct threads {
 	struct control *control;
-	struct kube_reflector reflectors[KINDS * NAMESPACES_MAX];
-	pthread_t watches[KINDS * NAMESPACES_MAX], workers[WORKERS_MAX], leader, progress;
-	unsigned n_watches, n_workers;
-	bool has_leader, has_progress;
+	char *names; /* of the namespaces, cut up */
+	const char *namespaces[NAMESPACES_MAX];
+	struct watch *watches[KINDS * NAMESPACES_MAX];
+	pthread_t workers[WORKERS_MAX], leader, progress, events;
+	unsigned n_namespaces, n_watches, n_workers, watched; /* watched: of watch_wanted */
+	bool has_leader, has_progress, has_events;
 };
 
 static double monotonic(void)
@@ -103,6 +135,8 @@ void control_work(struct control *c, const char *key)
 		else
 			mu_warn("control", "%s", err.msg);
 		workqueue_again(&c->queue, key);
+		if (wake > 0) /* a deadline does not wait for the back-off */
+			workqueue_after(&c->queue, key, wake);
 	} else {
 		workqueue_forget(&c->queue, key);
 		if (wake > 0)
@@ -125,64 +159,118 @@ static void *work(void *control)
 	return NULL;
 }
 
-static void add_watch(struct threads *t, const struct kind *k, const char *ns)
+void control_want(struct control *c, enum watch_wanted what)
 {
-	struct kube_reflector *r = &t->reflectors[t->n_watches];
-
-	r->client = t->control->kube;
-	r->name = k->name;
-	r->path = ns ? mu_xasprintf("%s/namespaces/%s/%s", k->group, ns, k->resource)
-		     : mu_xasprintf("%s/%s", k->group, k->resource);
-	r->selector = k->selector;
-	r->begin = k->begin;
-	r->seen = k->seen;
-	r->gone = k->gone;
-	r->end = k->end;
-	r->arg = &t->control->cache;
-	if (pthread_create(&t->watches[t->n_watches], NULL, kube_reflector_run, r) == 0)
-		t->n_watches++;
-	else
-		free(r->path);
+	atomic_fetch_or(&c->wanted, (unsigned)what);
 }
 
-/* One watch of each kind, or one for each namespace of the list. */
-static int start_watches(struct threads *t, struct mu_err *err)
+static void list_begins(void *watch)
+{
+	struct watch *w = watch;
+	w->kind->begin(w->cache, w->ns);
+}
+
+static void was_seen(void *watch, const cJSON *object)
+{
+	struct watch *w = watch;
+	w->kind->seen(w->cache, object);
+}
+
+static void is_gone(void *watch, const cJSON *object)
+{
+	struct watch *w = watch;
+	w->kind->gone(w->cache, object);
+}
+
+static void list_ends(void *watch)
+{
+	struct watch *w = watch;
+	w->kind->end(w->cache, w->ns);
+}
+
+static int add_watch(struct threads *t, const struct kind *k, const char *ns, struct mu_err *err)
+{
+	struct watch *w = MU_NEW(struct watch);
+
+	w->kind = k;
+	w->cache = &t->control->cache;
+	w->ns = ns ? mu_xstrdup(ns) : NULL;
+	w->reflector = (struct kube_reflector){
+	    .client = t->control->kube,
+	    .name = k->name,
+	    .path = ns ? mu_xasprintf("%s/namespaces/%s/%s", k->group, ns, k->resource)
+		       : mu_xasprintf("%s/%s", k->group, k->resource),
+	    .selector = k->selector,
+	    .fields = k->fields,
+	    .begin = list_begins,
+	    .seen = was_seen,
+	    .gone = is_gone,
+	    .end = list_ends,
+	    .arg = w,
+	};
+	if (pthread_create(&w->thread, NULL, kube_reflector_run, &w->reflector) == 0) {
+		t->watches[t->n_watches++] = w;
+		return 0;
+	}
+	free(w->reflector.path);
+	free(w->ns);
+	free(w);
+	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for the watches");
+}
+
+/* Cuts the list into names. */
+static int read_namespaces(struct threads *t, struct mu_err *err)
 {
 	const char *list = t->control->options.namespaces;
-	MU_AUTO_FREE char *copy = mu_xstrdup(list ? list : "");
-	bool all = !list || !*list;
 	char *save = NULL;
-	unsigned want = 0, n = 0;
 
-	for (unsigned k = 0; k < KINDS; k++) {
-		if (all) {
-			add_watch(t, &kinds[k], NULL);
-			want++;
-		}
+	t->names = mu_xstrdup(list ? list : "");
+	for (char *ns = strtok_r(t->names, ", ", &save); ns; ns = strtok_r(NULL, ", ", &save)) {
+		size_t n = strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-");
+		bool twice = false;
+
+		if (ns[n] || n > 63)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "'%.80s' is no name of a namespace", ns);
+		for (unsigned i = 0; i < t->n_namespaces; i++)
+			twice = twice || strcmp(t->namespaces[i], ns) == 0;
+		if (twice)
+			continue;
+		if (t->n_namespaces == NAMESPACES_MAX)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "more than %d namespaces: watch them all, or run one more "
+				       "operator",
+				       NAMESPACES_MAX);
+		t->namespaces[t->n_namespaces++] = ns;
 	}
-	for (char *ns = all ? NULL : strtok_r(copy, ", ", &save); ns;
-	     ns = strtok_r(NULL, ", ", &save)) {
-		if (++n > 1)
-			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "one namespace or all of them can be watched: run one "
-				       "operator for each namespace");
-		for (unsigned k = 0; k < KINDS; k++) {
-			if (kinds[k].cluster_wide)
-				continue; /* a Role cannot give it; kernels are then trusted */
-			add_watch(t, &kinds[k], ns);
-			want++;
-		}
-	}
-	if (t->n_watches != want)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for the watches");
 	return 0;
+}
+
+/* Starts one watch of each kind, or one for each namespace of the list, for all kinds that are
+ * asked for with one of `bits` (0: those from the start). */
+static int start_watches(struct threads *t, unsigned bits, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned k = 0; k < KINDS && rc == 0; k++) {
+		if (bits ? !(kinds[k].wanted & bits) : kinds[k].wanted != 0)
+			continue;
+		if (kinds[k].of_cluster && !t->control->options.nodes)
+			continue; /* a Role cannot give it; kernels are then trusted */
+		if (!t->n_namespaces || kinds[k].of_cluster)
+			rc = add_watch(t, &kinds[k], NULL, err);
+		for (unsigned i = 0; i < t->n_namespaces && rc == 0 && !kinds[k].of_cluster; i++)
+			rc = add_watch(t, &kinds[k], t->namespaces[i], err);
+	}
+	t->watched |= bits;
+	return rc;
 }
 
 static bool all_synced(const struct threads *t)
 {
 	for (unsigned i = 0; i < t->n_watches; i++)
-		if (!atomic_load(&t->reflectors[i].synced) &&
-		    strcmp(t->reflectors[i].name, "nodes") != 0)
+		if (!atomic_load(&t->watches[i]->reflector.synced) &&
+		    !t->watches[i]->kind->of_cluster)
 			return false;
 	return true;
 }
@@ -191,9 +279,9 @@ static bool all_synced(const struct threads *t)
 static bool nodes_synced(const struct threads *t)
 {
 	for (unsigned i = 0; i < t->n_watches; i++)
-		if (strcmp(t->reflectors[i].name, "nodes") == 0 &&
-		    !atomic_load(&t->reflectors[i].synced) &&
-		    !atomic_load(&t->reflectors[i].failing))
+		if (t->watches[i]->kind->of_cluster &&
+		    !atomic_load(&t->watches[i]->reflector.synced) &&
+		    !atomic_load(&t->watches[i]->reflector.failing))
 			return false;
 	return true;
 }
@@ -210,14 +298,18 @@ static int start_workers(struct threads *t, struct mu_err *err)
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for workers");
 		t->n_workers++;
 	}
+	atomic_store(&c->events.posting, true);
+	t->has_events = pthread_create(&t->events, NULL, events_run, c) == 0;
+	if (!t->has_events)
+		atomic_store(&c->events.posting, false);
 	if (c->options.progress_seconds > 0)
 		t->has_progress = pthread_create(&t->progress, NULL, progress_run, c) == 0;
 	return 0;
 }
 
-static void nap(void)
+static void nap(int ms)
 {
-	struct timespec t = {0, 100000000};
+	struct timespec t = {0, ms * 1000000L};
 	nanosleep(&t, NULL);
 }
 
@@ -225,11 +317,14 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 {
 	struct control *c = t->control;
 	double began = monotonic();
+	struct tidy tidy = tidy_new();
 	bool told = false;
-	int rc = start_watches(t, err);
+	int rc = read_namespaces(t, err);
 
+	if (rc == 0)
+		rc = start_watches(t, 0, err);
 	while (rc == 0 && !atomic_load(stop) && !(all_synced(t) && nodes_synced(t))) {
-		nap();
+		nap(SYNC_MS);
 		if (!told && monotonic() - began > STARTUP_LOG_S) {
 			mu_warn("control", "still waiting for the first lists");
 			told = true;
@@ -245,8 +340,13 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 			t->has_leader = pthread_create(&t->leader, NULL, leader_run, c) == 0;
 		rc = start_workers(t, err);
 	}
-	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost))
-		nap();
+	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {
+		unsigned missing = atomic_load(&c->wanted) & ~t->watched;
+		nap(TICK_MS);
+		tidy_tick(&tidy, atomic_load(&c->reconciles));
+		if (missing)
+			rc = start_watches(t, missing, err);
+	}
 	if (rc == 0 && atomic_load(&c->lost))
 		rc = mu_fail(err, MU_ABORTED, "leadership was lost; starting over is safe");
 	return rc;
@@ -258,7 +358,10 @@ static void stop_threads(struct threads *t)
 
 	workqueue_stop(&c->queue);
 	for (int i = 0; i < GRACE_TICKS && atomic_load(&c->working); i++)
-		nap(); /* for what is under way; the rest is cut off below */
+		nap(TICK_MS); /* for what is under way; the rest is cut off below */
+	events_stop(&c->events);
+	for (int i = 0; i < GRACE_TICKS && atomic_load(&c->events.posting); i++)
+		nap(TICK_MS);
 	if (t->has_leader && !atomic_load(&c->lost))
 		leader_release(c);
 	kube_client_stop(c->kube);
@@ -268,10 +371,15 @@ static void stop_threads(struct threads *t)
 		pthread_join(t->leader, NULL);
 	if (t->has_progress)
 		pthread_join(t->progress, NULL);
+	if (t->has_events)
+		pthread_join(t->events, NULL);
 	for (unsigned i = 0; i < t->n_watches; i++) {
-		pthread_join(t->watches[i], NULL);
-		free(t->reflectors[i].path);
+		pthread_join(t->watches[i]->thread, NULL);
+		free(t->watches[i]->reflector.path);
+		free(t->watches[i]->ns);
+		free(t->watches[i]);
 	}
+	free(t->names);
 }
 
 void control_init(struct control *c, const struct control_options *options, double (*now)(void))
@@ -282,11 +390,15 @@ void control_init(struct control *c, const struct control_options *options, doub
 	c->cache.pod_changed = pod_changed;
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);
+	spec_memo_init(&c->specs);
+	certs_init(&c->certs);
 }
 
 void control_fini(struct control *c)
 {
 	events_fini(&c->events);
+	spec_memo_fini(&c->specs);
+	certs_fini(&c->certs);
 	workqueue_fini(&c->queue);
 	cache_fini(&c->cache);
 }
@@ -296,7 +408,7 @@ int control_run(const struct control_options *options, struct kube_config *confi
 {
 	struct control c;
 	struct threads *t;
-	struct probe_server *metrics = NULL, *probes = NULL;
+	struct mu_http_server *metrics = NULL, *probes = NULL;
 	int rc;
 
 	control_init(&c, options, monotonic);
@@ -307,7 +419,8 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	}
 	t = MU_NEW(struct threads);
 	t->control = &c;
-	c.io = (struct control_io){call_server, finish_task, wall_clock, leader_may_write, &c};
+	c.io =
+	    (struct control_io){call_server, finish_task, wall_clock, leader_may_write, &c, NULL};
 	if (options->metrics_port)
 		rc = probe_server_start(&metrics, &c, options->metrics_port, err);
 	if (rc == 0 && options->probe_port && options->probe_port != options->metrics_port)
@@ -315,8 +428,8 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	if (rc == 0)
 		rc = run_threads(t, stop, err);
 	stop_threads(t);
-	probe_server_stop(metrics);
-	probe_server_stop(probes);
+	mu_http_stop(metrics);
+	mu_http_stop(probes);
 	control_fini(&c);
 	kube_client_free(c.kube);
 	free(t);

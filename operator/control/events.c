@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Events in events.k8s.io/v1.  One that was said within the last five minutes is not said again but
- * counted; its series is written when the count reaches a power of two.  An event that cannot be
- * written is dropped: events are for people, nothing depends on them. */
+ * counted; its series is written when the count reaches a power of two.
+ *
+ * Events are for people, nothing depends on them: a thread of their own writes them, when no job
+ * waits to be looked at or they are two seconds old, and tries again while the server is away.
+ * Where there is no such thread (in tests) they are written at once. */
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
@@ -9,8 +12,8 @@
 #include "lib/base/log.h"
 #include "operator/control/control.h"
 
-enum { RECENT_MAX = 4096, NOTE_MAX = 1000 };
-static const double series_s = 300;
+enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
+static const double series_s = 300, patience_s = 2, pause_s = 0.02;
 
 struct event_series {
 	char name[128];
@@ -18,10 +21,20 @@ struct event_series {
 	double last;
 };
 
+static void letter_free(struct event_letter *l)
+{
+	free(l->path);
+	free(l->body);
+	free(l);
+}
+
 void events_init(struct event_log *e)
 {
+	memset(e, 0, sizeof(*e));
 	pthread_mutex_init(&e->lock, NULL);
+	pthread_cond_init(&e->changed, NULL);
 	mu_map_init(&e->recent);
+	e->last = &e->first;
 }
 
 void events_fini(struct event_log *e)
@@ -29,6 +42,12 @@ void events_fini(struct event_log *e)
 	mu_map_each (&e->recent, s)
 		free(s->value);
 	mu_map_fini(&e->recent);
+	while (e->first) {
+		struct event_letter *l = e->first;
+		e->first = l->next;
+		letter_free(l);
+	}
+	pthread_cond_destroy(&e->changed);
 	pthread_mutex_destroy(&e->lock);
 }
 
@@ -110,24 +129,64 @@ static bool count_event(struct event_log *e, const char *key, const char *job, d
 	return write;
 }
 
-static int write_series(struct reconcile *r, const char *ns, const struct event_series *s,
-			struct mu_err *err)
+static struct event_letter *series_letter(struct reconcile *r, const char *ns,
+					  const struct event_series *s)
 {
-	MU_AUTO_FREE char *path =
-	    mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events/%s", ns, s->name);
-	MU_AUTO_FREE char *body = NULL;
+	struct event_letter *l = MU_NEW(struct event_letter);
 	char when[40];
 
 	micro_time(r->now, when);
-	body =
+	l->series = true;
+	l->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events/%s", ns, s->name);
+	l->body =
 	    mu_xasprintf("{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", s->count, when);
-	return r->control->io.call(
-	    r->control->io.user,
-	    &(struct kube_request){.method = "PATCH",
-				   .path = path,
-				   .content_type = "application/merge-patch+json",
-				   .body = mu_span_of(body)},
-	    NULL, err);
+	return l;
+}
+
+static struct event_letter *event_letter(struct reconcile *r, const char *ns, const char *name,
+					 bool warning, const char *reason, const char *note)
+{
+	struct event_letter *l = MU_NEW(struct event_letter);
+	cJSON *e = event_object(r, name, warning, reason, note);
+
+	l->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
+	l->body = cJSON_PrintUnformatted(e);
+	cJSON_Delete(e);
+	return l;
+}
+
+static int post(struct control *c, const struct event_letter *l, struct mu_err *err)
+{
+	return c->io.call(c->io.user,
+			  &(struct kube_request){
+			      .method = l->series ? "PATCH" : "POST",
+			      .path = l->path,
+			      .content_type = l->series ? "application/merge-patch+json" : NULL,
+			      .body = mu_span_of(l->body)},
+			  NULL, err);
+}
+
+/* To the thread that writes them, or at once when there is none or it is far behind. */
+static void hand_over(struct control *c, struct event_letter *l)
+{
+	struct event_log *e = &c->events;
+	struct mu_err err = {0};
+
+	l->since = c->queue.now();
+	pthread_mutex_lock(&e->lock);
+	if (atomic_load(&e->posting) && !e->stopped && e->n < WAITING_MAX) {
+		*e->last = l;
+		e->last = &l->next;
+		e->n++;
+		pthread_cond_signal(&e->changed);
+		l = NULL;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (!l)
+		return;
+	if (post(c, l, &err) < 0)
+		mu_debug("control", "an event was not written: %s", err.msg);
+	letter_free(l);
 }
 
 void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
@@ -137,11 +196,9 @@ void event_say(struct reconcile *r, bool warning, const char *reason, const char
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "namespace"));
 	const char *job = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
 	struct event_series series;
-	struct mu_err err = {0};
 	char note[NOTE_MAX];
 	MU_AUTO_FREE char *key = NULL;
 	va_list ap;
-	int rc;
 
 	va_start(ap, fmt);
 	vsnprintf(note, sizeof(note), fmt, ap);
@@ -149,21 +206,75 @@ void event_say(struct reconcile *r, bool warning, const char *reason, const char
 	key = mu_xasprintf("%s|%s|%s", r->seen->uid, reason, note);
 	if (!ns || !job || !count_event(&r->control->events, key, job, r->now, &series))
 		return;
-	if (series.count > 1) {
-		rc = write_series(r, ns, &series, &err);
-	} else {
-		cJSON *e = event_object(r, series.name, warning, reason, note);
-		MU_AUTO_FREE char *path =
-		    mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
-		MU_AUTO_FREE char *body = cJSON_PrintUnformatted(e);
+	hand_over(r->control, series.count > 1
+				  ? series_letter(r, ns, &series)
+				  : event_letter(r, ns, series.name, warning, reason, note));
+}
 
-		rc = r->control->io.call(r->control->io.user,
-					 &(struct kube_request){.method = "POST",
-								.path = path,
-								.body = mu_span_of(body)},
-					 NULL, &err);
-		cJSON_Delete(e);
+/* ---- the thread ---- */
+
+/* The next one, when it is its turn: pods that wait to be made come first, for a while. */
+static struct event_letter *next_letter(struct control *c)
+{
+	struct event_log *e = &c->events;
+	struct event_letter *l;
+
+	pthread_mutex_lock(&e->lock);
+	while (!e->first && !e->stopped)
+		pthread_cond_wait(&e->changed, &e->lock);
+	l = e->first;
+	if (l) {
+		e->first = l->next;
+		if (!e->first)
+			e->last = &e->first;
+		e->n--;
 	}
-	if (rc < 0)
-		mu_debug("control", "%s: event %s not written: %s", r->seen->key, reason, err.msg);
+	pthread_mutex_unlock(&e->lock);
+	return l;
+}
+
+static bool must_wait(struct control *c, const struct event_letter *l)
+{
+	bool stopped;
+
+	pthread_mutex_lock(&c->events.lock);
+	stopped = c->events.stopped;
+	pthread_mutex_unlock(&c->events.lock);
+	return !stopped && workqueue_next(&c->queue) <= 0 && c->queue.now() - l->since < patience_s;
+}
+
+static bool is_passing(int rc)
+{
+	return rc == -MU_UNAVAILABLE || rc == -MU_RESOURCE_EXHAUSTED || rc == -MU_DEADLINE_EXCEEDED;
+}
+
+void *events_run(void *control)
+{
+	struct control *c = control;
+	struct event_letter *l;
+
+	while ((l = next_letter(c))) {
+		struct mu_err err = {0};
+		int rc;
+
+		while (must_wait(c, l) && kube_client_sleep(c->kube, pause_s))
+			;
+		rc = post(c, l, &err);
+		for (int i = 1; i < TRIES && is_passing(rc) && kube_client_sleep(c->kube, i); i++)
+			rc = post(c, l, &err);
+		/* after an answer that was lost it is there already */
+		if (rc < 0 && rc != -MU_ALREADY_EXISTS)
+			mu_debug("control", "an event was not written: %s", err.msg);
+		letter_free(l);
+	}
+	atomic_store(&c->events.posting, false);
+	return NULL;
+}
+
+void events_stop(struct event_log *e)
+{
+	pthread_mutex_lock(&e->lock);
+	e->stopped = true;
+	pthread_cond_broadcast(&e->changed);
+	pthread_mutex_unlock(&e->lock);
 }

@@ -11,10 +11,6 @@ static const char *const platform_reasons[] = {
     "NodeLost", "NodeShutdown", "Terminated",
     "Shutdown", "NodeAffinity", "UnexpectedAdmissionError",
     NULL};
-static const char *const platform_conditions[] = {"PreemptionByScheduler", "DeletionByTaintManager",
-						  "EvictionByEvictionAPI", "DeletionByPodGC",
-						  "TerminationByKubelet",  NULL};
-
 static bool is_one_of(const char *s, const char *const *names)
 {
 	for (; s && *names; names++)
@@ -73,6 +69,15 @@ static void read_container(struct cached_pod *p, const cJSON *status)
 		p->reason = mu_xstrdup(reason);
 }
 
+/* Of the scheduler's reasons one is told apart: no room may come by itself, a claim does not. */
+static const char *scheduling_reason(const char *reason, const char *message)
+{
+	bool claim =
+	    message && strstr(message, "persistentvolumeclaim") && strstr(message, "not found");
+
+	return claim ? POD_CLAIM_MISSING : reason;
+}
+
 static void read_conditions(struct cached_pod *p, const cJSON *status)
 {
 	const cJSON *condition;
@@ -86,11 +91,12 @@ static void read_conditions(struct cached_pod *p, const cJSON *status)
 			continue;
 		if (strcmp(type, "Ready") == 0)
 			p->ready = strcmp(value, "True") == 0 && p->phase == POD_RUNNING;
-		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0 &&
-		    is_one_of(reason, platform_conditions))
+		/* whoever says so (a drain, a preemption, an autoscaler): not the program */
+		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
 			p->free = true;
 		if (strcmp(type, "PodScheduled") == 0 && strcmp(value, "False") == 0 && !p->reason)
-			p->reason = copy_or_null(reason);
+			p->reason =
+			    copy_or_null(scheduling_reason(reason, text_at(condition, "message")));
 	}
 }
 
@@ -107,7 +113,8 @@ static const char *controller_uid(const cJSON *metadata)
 }
 
 /* deletionTimestamp is when the grace period ends.  Within the second of the request nobody knows
- * which came first; then the program gets another chance. */
+ * which came first, nor when there is no end of a container to go by (it never started, or its node
+ * has lost it); then the program gets another chance. */
 static void read_deletion(struct cached_pod *p, const cJSON *metadata)
 {
 	double ends = time_from_rfc3339(text_at(metadata, "deletionTimestamp"));
@@ -116,7 +123,8 @@ static void read_deletion(struct cached_pod *p, const cJSON *metadata)
 	p->deleting = at(metadata, "deletionTimestamp") != NULL;
 	p->deletion_due = ends;
 	if (p->deleting && (p->phase == POD_SUCCEEDED || p->phase == POD_FAILED))
-		p->killed = p->finished >= ends - (cJSON_IsNumber(grace) ? grace->valuedouble : 0);
+		p->killed = p->finished <= 0 ||
+			    p->finished >= ends - (cJSON_IsNumber(grace) ? grace->valuedouble : 0);
 }
 
 struct cached_pod *pod_record_new(const cJSON *pod)
@@ -147,6 +155,22 @@ struct cached_pod *pod_record_new(const cJSON *pod)
 	read_conditions(p, status);
 	read_deletion(p, metadata);
 	return p;
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b)
+{
+	return a->phase == b->phase && a->ready == b->ready && a->deleting == b->deleting &&
+	       a->free == b->free && a->killed == b->killed && a->index == b->index &&
+	       a->exit_code == b->exit_code && a->created == b->created &&
+	       a->finished == b->finished && a->deletion_due == b->deletion_due &&
+	       same(a->name, b->name) && same(a->uid, b->uid) && same(a->owner, b->owner) &&
+	       same(a->task, b->task) && same(a->reason, b->reason) && same(a->node, b->node) &&
+	       same(a->ip, b->ip);
 }
 
 void pod_record_free(struct cached_pod *p)

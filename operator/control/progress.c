@@ -3,7 +3,7 @@
  *
  * One thread, one request at a time, a second each at most; with many jobs a round simply takes
  * longer.  What comes back is a stranger's JSON: only known keys of the right kind are kept.  A
- * chief that does not answer is passed over until its next turn.
+ * chief that does not answer, since its program has no such page, is asked less and less often.
  */
 #include <math.h>
 #include <stdio.h>
@@ -61,8 +61,10 @@ static void ask(struct control *c, const struct cache_chief *chief)
 	snprintf(url, sizeof(url),
 		 strchr(chief->ip, ':') ? "http://[%.64s]:%d/status" : "http://%.64s:%d/status",
 		 chief->ip, JOB_DEFAULT_HTTP_PORT);
-	if (kube_fetch(c->kube, url, &body, NULL) < 0 || !body.len)
+	if (kube_fetch(c->kube, url, &body, NULL) < 0 || !body.len) {
+		cache_chief_silent(&c->cache, chief, c->io.now(c->io.user));
 		return;
+	}
 	said = cJSON_ParseWithLength(body.data, body.len);
 	progress = at(said, "progress");
 	text = read_progress(cJSON_IsObject(progress) ? progress : said);
@@ -80,7 +82,8 @@ void *progress_run(void *control)
 	while (!kube_client_stopped(c->kube)) {
 		if (leader_may_write(c)) {
 			unsigned n;
-			struct cache_chief *chiefs = cache_chiefs(&c->cache, &n);
+			struct cache_chief *chiefs =
+			    cache_chiefs(&c->cache, c->io.now(c->io.user), &n);
 			for (unsigned i = 0; i < n && !kube_client_stopped(c->kube); i++)
 				ask(c, &chiefs[i]);
 			cache_chiefs_free(chiefs, n);

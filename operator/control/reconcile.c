@@ -8,6 +8,10 @@
 
 /* What was made is looked at again before the status is written: one write less for each step. */
 enum { ROUNDS_MAX = 4 };
+/* Pods of a job start, and end, within moments of each other: one status tells of all.  A new phase
+ * is news that people wait for, another count of pods less so: it waits a little for the phase that
+ * it may be the first sign of, and is not told often. */
+static const double gather_phase_s = 0.5, gather_counts_s = 5, hold_counts_s = 2;
 
 static const cJSON *at(const cJSON *object, const char *key)
 {
@@ -51,7 +55,7 @@ static int refuse(struct reconcile *r, const char *message, struct mu_err *err)
 	return status_store(r, status_invalid(reconcile_object(r), message, r->now), 0, err);
 }
 
-static void wake_at(struct reconcile *r, double when)
+void reconcile_wake(struct reconcile *r, double when)
 {
 	double left = when > r->now ? when - r->now : 0.01;
 
@@ -59,21 +63,51 @@ static void wake_at(struct reconcile *r, double when)
 		r->wake = left;
 }
 
+/* How long news of the job may wait for more of them.  An end may not, nor may what has to be
+ * stored before something is removed. */
+static double patience(const struct reconcile *r, const struct snapshot *seen,
+		       const struct job_plan *plan)
+{
+	enum job_phase is = plan->status.phase;
+	bool ended = is == JOB_SUCCEEDED || is == JOB_FAILED;
+	bool counts = is == seen->observed.status.phase && !plan->urgent;
+	double gather = counts ? gather_counts_s : ended ? 0 : gather_phase_s;
+	double news = cache_news(&r->control->cache, seen->key, r->now);
+	double wait = seen->stored + gather - r->now;
+
+	if (counts && news + hold_counts_s - r->now > wait)
+		wait = news + hold_counts_s - r->now;
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		if (!action_creates(plan->actions[i].kind) &&
+		    plan->actions[i].kind != ACTION_CHECK_SECRET)
+			return 0;
+	return wait <= gather ? wait : 0; /* the clock may have been set back */
+}
+
 /* Stores what the plan says of the job, then does what may follow only after that. */
 static int conclude(struct reconcile *r, const struct snapshot *seen, const struct job_plan *plan,
 		    struct mu_err *err)
 {
-	uint64_t said = status_hash(r, &plan->status);
-	int rc =
-	    said == seen->settled ? 0 : status_store(r, status_wanted(r, &plan->status), said, err);
+	MU_AUTO_BUF text = {0};
+	uint64_t said;
+	double wait;
+	int rc = 0;
 
-	if (rc == 0) {
+	job_status_write(&plan->status, &text);
+	said = status_hash(r, mu_buf_span(&text));
+	wait = said == seen->settled ? 0 : patience(r, seen, plan);
+	if (said != seen->settled && wait <= 0)
+		rc =
+		    status_store(r, status_wanted(r, &plan->status, mu_buf_span(&text)), said, err);
+	if (wait > 0) {
+		reconcile_wake(r, r->now + wait);
+	} else if (rc == 0) {
 		say_transitions(r, &seen->observed.status, &plan->status);
 		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 		rc = apply_removals(r, plan, err);
 	}
-	wake_at(r, plan->wake);
-	wake_at(r, seen->doubt_until);
+	reconcile_wake(r, plan->wake);
+	reconcile_wake(r, seen->doubt_until);
 	return rc;
 }
 
@@ -86,8 +120,10 @@ static int verify(struct reconcile *r, struct mu_err *err)
 	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
 			 r->spec->namespace, r->spec->name);
 	cJSON *object = NULL;
-	int rc = c->io.call(c->io.user, &(struct kube_request){.method = "GET", .path = path},
-			    &object, err);
+	int rc = c->io.call(
+	    c->io.user,
+	    &(struct kube_request){.method = "GET", .path = path, .fields = cache_job_fields},
+	    &object, err);
 
 	if (rc == -MU_NOT_FOUND)
 		return 0; /* the watch will say so */
@@ -102,7 +138,9 @@ static int verify(struct reconcile *r, struct mu_err *err)
 static int look(struct reconcile *r, struct snapshot *seen, bool again, struct mu_err *err)
 {
 	struct plan_options options = {.image = r->control->options.image,
-				       .image_gpu = r->control->options.image_gpu};
+				       .image_gpu = r->control->options.image_gpu,
+				       .image_board = r->control->options.image_board,
+				       .cert_life = r->control->options.cert_life};
 	const struct mu_doc_node *stored = mu_doc_key(r->spec->doc->root, "status");
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	struct mu_err ignored = {0};
@@ -113,10 +151,24 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 	if (stored && job_status_read(&seen->observed.status, stored, &ignored) < 0)
 		mu_warn("control", "%s: the stored status does not read, starting anew: %s",
 			seen->key, ignored.msg);
+	seen->observed.next_since =
+	    certs_next_since(&r->control->certs, seen->uid, seen->observed.status.security.ca,
+			     r->control->queue.now());
 	plan = job_plan_new(r->spec, &options, &seen->observed, r->now);
 	if (plan->n_actions && !seen->verified) {
 		job_status_fini(&seen->observed.status);
 		return verify(r, err);
+	}
+	rc = certs_apply(r, plan, err);
+	if (rc) { /* stored at once: a pod is made only by whoever knows what it trusts */
+		MU_AUTO_BUF text = {0};
+
+		job_status_write(&plan->status, &text);
+		if (rc > 0)
+			rc_end = status_store(
+			    r, status_wanted(r, &plan->status, mu_buf_span(&text)), 0, err);
+		job_status_fini(&seen->observed.status);
+		return rc < 0 ? rc : rc_end < 0 ? rc_end : 1;
 	}
 	rc = apply_creates(r, plan, err);
 	/* the status of a world that was not reached is no news, nor is one that is old already */
@@ -129,11 +181,16 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 	return rc > 0 ? 1 : rc;
 }
 
-static int read_spec(struct job_spec **out, const struct snapshot *seen, struct mu_err *err)
+static int read_spec(struct job_spec **out, struct control *c, const struct snapshot *seen,
+		     struct mu_err *err)
 {
 	struct mu_doc *doc;
-	int rc = mu_json_parse(&doc, mu_span_of(seen->text), seen->key, err);
+	int rc;
 
+	*out = spec_memo_take(&c->specs, seen->uid, seen->version);
+	if (*out)
+		return 0;
+	rc = mu_json_parse(&doc, mu_span_of(seen->text), seen->key, err);
 	return rc < 0 ? rc : job_spec_from_doc(out, doc, err);
 }
 
@@ -141,7 +198,7 @@ static int reconcile_once(struct reconcile *r, const char *key, bool again, stru
 {
 	struct control *c = r->control;
 	struct snapshot seen;
-	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
+	struct job_spec *spec = NULL;
 	struct mu_err why = {0};
 	int rc;
 
@@ -151,7 +208,7 @@ static int reconcile_once(struct reconcile *r, const char *key, bool again, stru
 	}
 	r->parsed = NULL;
 	r->seen = &seen;
-	rc = read_spec(&spec, &seen, &why);
+	rc = read_spec(&spec, c, &seen, &why);
 	r->spec = spec;
 	if (rc == 0)
 		rc = look(r, &seen, again, err);
@@ -160,6 +217,8 @@ static int reconcile_once(struct reconcile *r, const char *key, bool again, stru
 	else
 		rc = refuse(r, why.msg, err);
 	cJSON_Delete(r->parsed);
+	if (spec)
+		spec_memo_put(&c->specs, seen.uid, seen.version, spec);
 	snapshot_fini(&seen);
 	return rc;
 }
@@ -171,6 +230,8 @@ int reconcile(struct control *c, const char *key, double *wake, struct mu_err *e
 
 	for (int round = 1; rc > 0 && round <= ROUNDS_MAX; round++)
 		rc = reconcile_once(&r, key, round < ROUNDS_MAX, err);
+	if (rc > 0) /* no watch tells of what we know already */
+		reconcile_wake(&r, r.now + RECONCILE_SOON_S);
 	*wake = r.wake;
 	return rc < 0 ? mu_wrap(err, "job %s", key) : 0;
 }

@@ -161,12 +161,12 @@ static void set_probe(cJSON *container, const struct plan_pod *pod)
 		cJSON_AddNumberToObject(how, "port", pod->port);
 	} else {
 		how = cJSON_AddObjectToObject(probe, "httpGet");
-		cJSON_AddStringToObject(how, "path", "/readyz");
+		cJSON_AddStringToObject(how, "path", pod->role == ROLE_BOARD ? "/" : "/readyz");
 		cJSON_AddNumberToObject(how, "port", pod->http_port);
 	}
 	cJSON_AddNumberToObject(probe, "periodSeconds", 2);
 	cJSON_AddNumberToObject(probe, "timeoutSeconds", 2);
-	cJSON_AddNumberToObject(probe, "failureThreshold", 3);
+	cJSON_AddNumberToObject(probe, "failureThreshold", 2);
 }
 
 static void set_resources(cJSON *container, const struct plan_pod *pod)
@@ -210,6 +210,23 @@ static void add_volume(cJSON *spec, cJSON *container, const char *name, const ch
 	cJSON_AddStringToObject(v, "name", name);
 	cJSON_AddStringToObject(v, "mountPath", path);
 	cJSON_AddItemToArray(mounts, v);
+}
+
+/* For the group that fsGroup names, which is the task's, and nobody else. */
+static void add_secret(cJSON *spec, cJSON *container, const char *secret)
+{
+	enum { FOR_OWNER_AND_GROUP = 0440 };
+	cJSON *v = cJSON_CreateObject(), *mount = cJSON_CreateObject(), *source;
+
+	cJSON_AddStringToObject(v, "name", "muster-tls");
+	source = cJSON_AddObjectToObject(v, "secret");
+	cJSON_AddStringToObject(source, "secretName", secret);
+	cJSON_AddNumberToObject(source, "defaultMode", FOR_OWNER_AND_GROUP);
+	cJSON_AddItemToArray(child(spec, "volumes", true), v);
+	cJSON_AddStringToObject(mount, "name", "muster-tls");
+	cJSON_AddStringToObject(mount, "mountPath", JOB_TLS_PATH);
+	cJSON_AddBoolToObject(mount, "readOnly", true);
+	cJSON_AddItemToArray(child(container, "volumeMounts", true), mount);
 }
 
 static void set_security(cJSON *spec, cJSON *container)
@@ -309,13 +326,18 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	fill_bool(s, "automountServiceAccountToken", false);
 	fill_bool(s, "enableServiceLinks", false);
 	fill_number(s, "terminationGracePeriodSeconds", 30);
+	/* as process 1 a program that does not ask for SIGTERM would not get it */
+	if (pod->role == ROLE_COMMAND || pod->role == ROLE_BOARD)
+		fill_bool(s, "shareProcessNamespace", true);
 	main = main_container(s);
 	if (pod->image)
 		set_text(main, "image", pod->image);
 	set_command(main, pod);
 	ports = child(main, "ports", true);
-	if (!list_has(ports, "name", "grpc"))
+	if (pod->role != ROLE_BOARD && !list_has(ports, "name", "grpc"))
 		add_port(ports, "grpc", pod->port, "containerPort");
+	if (pod->role != ROLE_BOARD && !list_has(ports, "name", "stream"))
+		add_port(ports, "stream", JOB_STREAM_PORT, "containerPort");
 	if (pod->role != ROLE_COMMAND && !list_has(ports, "name", "http"))
 		add_port(ports, "http", pod->http_port, "containerPort");
 	set_probe(main, pod);
@@ -324,8 +346,19 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	add_volume(s, main, "tmp", "/tmp", NULL);
 	if (pod->volume_claim && pod->mount_path)
 		add_volume(s, main, "checkpoints", pod->mount_path, pod->volume_claim);
+	if (pod->secret)
+		add_secret(s, main, pod->secret);
 	set_security(s, main);
 	render_member(object, spec, pod->members);
+	return object;
+}
+
+cJSON *render_secret(const struct job_spec *spec, const char *name)
+{
+	MU_AUTO_FREE char *some = mu_xasprintf("%s-tls", spec->name);
+	cJSON *object = start_object("Secret", name ? name : some, spec, NULL);
+
+	set_text(object, "type", "kubernetes.io/tls");
 	return object;
 }
 
@@ -347,6 +380,24 @@ cJSON *render_service(const struct job_spec *spec, int port, int http_port)
 	cJSON_AddStringToObject(cJSON_AddObjectToObject(s, "selector"), LABEL_JOB, spec->name);
 	ports = cJSON_AddArrayToObject(s, "ports");
 	add_port(ports, "grpc", port, "port");
+	add_port(ports, "stream", JOB_STREAM_PORT, "port");
 	add_port(ports, "http", http_port, "port");
+	return object;
+}
+
+cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *pod)
+{
+	MU_AUTO_FREE char *name = mu_xasprintf("%s-" JOB_BOARD, spec->name);
+	cJSON *object = start_object("Service", name, spec, NULL);
+	cJSON *s = cJSON_AddObjectToObject(object, "spec"), *selector, *port;
+
+	selector = cJSON_AddObjectToObject(s, "selector");
+	cJSON_AddStringToObject(selector, LABEL_JOB, spec->name);
+	cJSON_AddStringToObject(selector, LABEL_TASK, pod->task);
+	port = cJSON_CreateObject();
+	cJSON_AddStringToObject(port, "name", "http");
+	cJSON_AddNumberToObject(port, "port", 80);
+	cJSON_AddNumberToObject(port, "targetPort", pod->http_port);
+	cJSON_AddItemToArray(cJSON_AddArrayToObject(s, "ports"), port);
 	return object;
 }

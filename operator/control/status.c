@@ -82,7 +82,8 @@ int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_er
 			&(struct kube_request){.method = "PATCH",
 					       .path = path,
 					       .content_type = "application/merge-patch+json",
-					       .body = mu_span_of(body)},
+					       .body = mu_span_of(body),
+					       .fields = cache_job_fields},
 			&answer, err);
 	if (rc == -MU_ABORTED)
 		cache_doubt_job(&c->cache, r->seen->key);
@@ -90,6 +91,7 @@ int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_er
 		return mu_wrap(err, "store status");
 	cache_assume_job(&c->cache, answer);
 	cache_settle(&c->cache, answer, hash);
+	cache_stored(&c->cache, r->seen->key, r->now);
 	cJSON_Delete(answer);
 	return 0;
 }
@@ -106,6 +108,8 @@ static void add_summary(cJSON *status, const struct job_status *s)
 		const struct task_status *t = &s->tasks[i];
 		bool known = false;
 
+		if (strcmp(t->name, JOB_BOARD) == 0)
+			continue;
 		ready += t->ready;
 		desired += t->desired;
 		for (unsigned j = 0; j < i; j++)
@@ -149,24 +153,18 @@ static void add_progress(struct reconcile *r, cJSON *status, bool done)
 		cJSON_AddItemToObject(status, "progress", heard);
 }
 
-uint64_t status_hash(const struct reconcile *r, const struct job_status *s)
+uint64_t status_hash(const struct reconcile *r, struct mu_span text)
 {
 	const char *progress = r->seen->progress ? r->seen->progress : "";
-	MU_AUTO_BUF text = {0};
-	uint64_t hash;
+	uint64_t hash = mu_hash(text.data, text.len, mu_hash(progress, strlen(progress), 1));
 
-	job_status_write(s, &text);
-	hash = mu_hash(text.data, text.len, mu_hash(progress, strlen(progress), 1));
 	return hash ? hash : 1;
 }
 
-cJSON *status_wanted(struct reconcile *r, const struct job_status *s)
+cJSON *status_wanted(struct reconcile *r, const struct job_status *s, struct mu_span text)
 {
-	MU_AUTO_BUF text = {0};
-	cJSON *status;
+	cJSON *status = cJSON_ParseWithLength(text.data, text.len);
 
-	job_status_write(s, &text);
-	status = cJSON_ParseWithLength(text.data ? text.data : "", text.len);
 	if (!status)
 		status = cJSON_CreateObject();
 	add_progress(r, status, s->phase == JOB_SUCCEEDED);

@@ -125,13 +125,17 @@ static void forget_lost(struct planner *p)
 	}
 }
 
-static bool all_ps_ready(const struct planner *p)
+/* Whether every ps runs; `ready`: and its server answers. */
+static bool all_ps(const struct planner *p, bool ready)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++)
 		for (int i = 0; p->spec->tasks[t].kind == TASK_PS && i < p->spec->tasks[t].replicas;
-		     i++)
-			if (!p->pods[t][i] || !p->pods[t][i]->ready || p->pods[t][i]->deleting)
+		     i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+			if (!pod || pod->deleting || pod->phase != POD_RUNNING ||
+			    (ready && !pod->ready))
 				return false;
+		}
 	return true;
 }
 
@@ -189,7 +193,8 @@ static int members(const struct planner *p)
 	int n = 0;
 
 	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; i < p->spec->tasks[t].replicas; i++)
+		for (int i = 0; plan_counts(&p->spec->tasks[t]) && i < p->spec->tasks[t].replicas;
+		     i++)
 			n += !plan_is_done(p, &p->spec->tasks[t], i);
 	return n;
 }
@@ -197,7 +202,8 @@ static int members(const struct planner *p)
 static bool some_missing(const struct planner *p)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; i < p->spec->tasks[t].replicas; i++)
+		for (int i = 0; plan_counts(&p->spec->tasks[t]) && i < p->spec->tasks[t].replicas;
+		     i++)
 			if (!p->pods[t][i] && !plan_is_done(p, &p->spec->tasks[t], i))
 				return true;
 	return false;
@@ -216,7 +222,8 @@ static void put_group(struct planner *p)
 
 static void bring_up(struct planner *p)
 {
-	bool servers = p->spec->gang != GANG_NONE || all_ps_ready(p);
+	bool servers = p->spec->gang != GANG_NONE || all_ps(p, true);
+	bool secured = plan_security(p);
 
 	if (p->spec->network_policy && !p->seen->policy)
 		plan_act(p, ACTION_CREATE_POLICY, NULL, 0, "Created",
@@ -228,23 +235,47 @@ static void bring_up(struct planner *p)
 	delete_surplus(p);
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
+		if (task->kind == TASK_BOARD && !p->options->image_board)
+			continue;
 		for (int i = 0; i < task->replicas; i++) {
 			if (p->pods[t][i])
 				tend(p, task, p->pods[t][i]);
-			else if (!plan_is_done(p, task, i) && (servers || task->kind == TASK_PS))
+			else if (secured && !plan_is_done(p, task, i) &&
+				 (servers || task->kind == TASK_PS))
 				create(p, task, i);
 		}
 	}
 }
 
+/* Workers go first: a trainer that is told to end saves what it has, and the variables are with
+ * the servers, which go when nobody is left to read them. */
 static void suspend(struct planner *p)
 {
-	for (unsigned i = 0; i < p->seen->n_pods; i++)
+	bool workers = false, servers = false;
+
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		const struct observed_pod *pod = &p->seen->pods[i];
+		const struct task_spec *t = job_spec_task(p->spec, pod->task);
+		bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+		bool server = t && t->kind == TASK_PS;
+
+		workers = workers || (!server && !over);
+		servers = servers || (server && !over);
+		if (!server && pod->phase != POD_SUCCEEDED)
+			delete_pod(p, pod, "Suspended", "the job is suspended");
+	}
+	for (unsigned i = 0; i < p->seen->n_pods && !workers; i++)
 		if (p->seen->pods[i].phase != POD_SUCCEEDED)
 			delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
 	p->status->phase = JOB_SUSPENDED;
 	p->status->start_time = 0;
-	status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
+	if (workers)
+		status_set(p, COND_SUSPENDED, false, "Saving",
+			   "workers save and end, the parameter servers follow");
+	else if (servers)
+		status_set(p, COND_SUSPENDED, false, "Ending", "the parameter servers end");
+	else
+		status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
 	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");
 	status_set(p, COND_READY, false, "Suspended", "the job is suspended");
 }
@@ -297,11 +328,11 @@ static void describe(struct planner *p)
 {
 	const struct task_spec *chief = job_spec_chief(p->spec);
 	int wanted = 0, ready = 0;
-	bool chief_runs = !chief, again = false;
+	bool chief_runs = !chief, chief_there = false, again = false;
 
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
-		for (int i = 0; i < task->replicas; i++) {
+		for (int i = 0; plan_counts(task) && i < task->replicas; i++) {
 			const struct observed_pod *pod = p->pods[t][i];
 			const struct ledger_entry *e = ledger_find(p->status, task->name, i);
 			bool up = pod && pod->ready && pod->phase == POD_RUNNING && !pod->deleting;
@@ -310,9 +341,15 @@ static void describe(struct planner *p)
 			ready += up || done;
 			again = again || (e && e->attempts && !up && !done);
 			chief_runs = chief_runs || (task == chief && i == 0 && up);
+			chief_there = chief_there || (task == chief && i == 0 && pod &&
+						      !pod->deleting && pod->phase == POD_RUNNING);
 		}
 	}
-	bool running = chief_runs && all_ps_ready(p);
+	/* A step that moves says more than a probe that is asked every two seconds, and a chief
+	 * that takes its server down is about to end, not back to the beginning. */
+	bool steps = chief_there && p->status->start_time > 0 &&
+		     p->seen->last_progress >= p->status->start_time;
+	bool running = (chief_runs && all_ps(p, true)) || (steps && all_ps(p, false));
 	p->status->phase = again ? JOB_RESTARTING : running ? JOB_RUNNING : JOB_PENDING;
 	status_set(p, COND_RUNNING, running, running ? "ChiefRuns" : "Waiting",
 		   running ? "chief and parameter servers run"
@@ -324,6 +361,23 @@ static void describe(struct planner *p)
 	if (!p->kernels_missing && !plan_say_stuck(p))
 		status_set(p, COND_READY, ready == wanted, ready == wanted ? "AllReady" : "Waiting",
 			   "%d of %d tasks are ready or have finished", ready, wanted);
+}
+
+/* The server would not have some object: a quota, an admission rule.  The condition keeps since
+ * when, for schedulingDeadlineSeconds, and goes with its cause. */
+static void say_refused(struct planner *p)
+{
+	const char *why = p->seen->refused;
+
+	if (why) {
+		status_set(p, COND_REFUSED, true,
+			   strstr(why, "exceeded quota") ? "QuotaExceeded" : "CreateRefused",
+			   "%.240s", why);
+		status_set(p, COND_READY, false, p->status->conditions[COND_REFUSED].reason,
+			   "%.240s", why);
+	} else {
+		p->status->conditions[COND_REFUSED] = (struct condition){0};
+	}
 }
 
 static void look(struct planner *p)
@@ -357,6 +411,7 @@ static void look(struct planner *p)
 	}
 	bring_up(p);
 	describe(p);
+	say_refused(p);
 }
 
 struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,

@@ -78,7 +78,7 @@ struct task_status {
 	char kernels[32]; /* variant chosen */
 };
 
-enum { JOB_CONDITIONS = 7 };
+enum { JOB_CONDITIONS = 9 };
 enum condition_type {
 	COND_CREATED,
 	COND_READY,
@@ -87,6 +87,8 @@ enum condition_type {
 	COND_SUSPENDED,
 	COND_SUCCEEDED,
 	COND_FAILED,
+	COND_KERNELS, /* "KernelsMissing": a node does not keep what its labels promise */
+	COND_REFUSED, /* "PodsRefused": the server would not have an object of the job */
 };
 extern const char *const condition_names[]; /* "Created", … */
 struct condition {
@@ -95,6 +97,15 @@ struct condition {
 	char reason[64];
 	char message[256];
 	double since; /* lastTransitionTime */
+};
+
+/* The certificates of the job, as far as everybody may know them. */
+enum { PLAN_CERT_LIFE = 48 * 3600 }; /* seconds, unless the options say other */
+struct security_status {
+	char *secret;         /* its name; NULL: there is none yet */
+	char *ca;             /* PEM, all that are trusted */
+	double made, expires; /* of the tasks' certificate */
+	double spread; /* when the last of `ca` joined, ahead of its certificate; 0: it came */
 };
 
 struct job_status {
@@ -110,6 +121,7 @@ struct job_status {
 	unsigned n_tasks;
 	struct ledger_entry *ledger;
 	unsigned n_ledger;
+	struct security_status security;
 };
 void job_status_fini(struct job_status *s);
 void job_status_copy(struct job_status *to, const struct job_status *from);
@@ -118,11 +130,19 @@ void job_status_copy(struct job_status *to, const struct job_status *from);
 void job_status_write(const struct job_status *s, struct mu_buf *out);
 int job_status_read(struct job_status *out, const struct mu_doc_node *status, struct mu_err *err);
 
+/* Our own word among the reasons of pods. */
+#define POD_CLAIM_MISSING "VolumeClaimMissing"
+
 struct observed_job {
 	const struct observed_pod *pods;
 	unsigned n_pods;
 	bool policy;              /* the NetworkPolicy is there */
+	double next_since;        /* seconds since whoever looks spread the CA of what SWITCH_SECRET
+				     needs, by a clock that is never set; 0: has none */
 	int group;                /* members of the gang scheduler's group; 0: there is none */
+	const char *group_phase;  /* as its scheduler says; NULL or "" when it says nothing */
+	const char *group_said;   /* why the group waits, in its scheduler's words; NULL */
+	const char *refused;      /* why the server would not have an object last time; NULL */
 	bool service;             /* the headless service is there */
 	struct job_status status; /* as stored last time; zero at first */
 	const struct node_info *nodes;
@@ -132,9 +152,12 @@ struct observed_job {
 };
 
 struct plan_options {
-	const char *image;     /* of muster-task, CPU */
-	const char *image_gpu; /* of muster-task, CUDA; NULL: image */
-	int port, http_port;   /* 0: the defaults */
+	const char *image;       /* of muster-task, CPU */
+	const char *image_gpu;   /* of muster-task, CUDA; NULL: image */
+	const char *image_board; /* with tensorboard in it; NULL: no such pod is made */
+	int port, http_port;     /* 0: the defaults */
+	bool in_the_clear;       /* no TLS whatever the spec says */
+	int cert_life;           /* seconds; 0: PLAN_CERT_LIFE */
 	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */
 	void (*address)(void *user, const struct job_spec *s, const char *task, int index,
 			char *out, size_t size);
@@ -146,6 +169,7 @@ enum plan_role {
 	ROLE_SERVER,  /* a task server and nothing else: ps, and everybody of PROGRAM_NONE */
 	ROLE_TRAINER, /* a task server with the ready-made trainer beside it */
 	ROLE_COMMAND, /* the user's command, which starts its own server or talks to ours */
+	ROLE_BOARD,   /* TensorBoard, on http_port */
 };
 struct plan_env {
 	const char *name, *value;
@@ -163,11 +187,16 @@ struct plan_pod {
 	const struct task_spec *spec; /* template, resources */
 	const char *volume_claim;     /* mounted at mount_path; NULL: none */
 	const char *mount_path;
+	const char *secret; /* mounted at JOB_TLS_PATH; NULL: none */
 	int port, http_port;
 	int members; /* of the gang; 0: none */
 };
 
 enum action_kind {
+	ACTION_MAKE_SECRET,   /* These three go before all others, one in a plan */
+	ACTION_SPREAD_CA,     /* likewise */
+	ACTION_SWITCH_SECRET, /* likewise */
+	ACTION_CHECK_SECRET,  /* made again under its name when it is gone */
 	ACTION_CREATE_SERVICE,
 	ACTION_CREATE_POLICY,
 	ACTION_PUT_GROUP,  /* index: its members */
@@ -195,6 +224,8 @@ struct job_plan {
 	unsigned n_actions, cap_actions;
 	struct job_status status;
 	double wake;
+	bool
+	    urgent; /* the status has something that somebody should look at: not to be kept back */
 };
 
 /* The plan borrows spec and observed.  Never fails for what a manifest or a cluster can hold: what

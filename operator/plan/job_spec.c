@@ -16,7 +16,7 @@ const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "Exi
 const char *const clean_policy_names[] = {"None", "Running", "All", NULL};
 const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
 const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
-const char *const dataset_format_names[] = {"csv", "idx", NULL};
+const char *const dataset_format_names[] = {"csv", "idx", "cifar10", "tfrecord", NULL};
 
 enum { MAX_COMMAND = 256 };
 
@@ -268,11 +268,8 @@ static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_do
 
 static int by_start_order(const void *a, const void *b)
 {
-	static const int rank[] = {[TASK_PS] = 0,
-				   [TASK_CHIEF] = 1,
-				   [TASK_WORKER] = 2,
-				   [TASK_EVALUATOR] = 4,
-				   [TASK_OTHER] = 3};
+	static const int rank[] = {[TASK_PS] = 0,        [TASK_CHIEF] = 1, [TASK_WORKER] = 2,
+				   [TASK_EVALUATOR] = 4, [TASK_OTHER] = 3, [TASK_BOARD] = 5};
 	const struct task_spec *x = a, *y = b;
 
 	return rank[x->kind] != rank[y->kind] ? rank[x->kind] - rank[y->kind]
@@ -356,19 +353,57 @@ static int read_run(struct job_spec *s, const struct mu_doc_node *spec, struct m
 static int read_security(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
 	static const char *const known[] = {"mtls", "networkPolicy", NULL};
-	bool mtls = false;
 	struct mu_doc_node *n;
 	int rc;
 
+	/* a command may start servers that know no TLS, and servers alone are called from outside
+	 */
+	s->mtls = s->program == PROGRAM_TRAIN;
 	if ((rc = mu_doc_opt_map(spec, "security", &n, err)) ||
 	    (rc = mu_doc_known_keys(n, known, err)) ||
-	    (rc = mu_doc_opt_bool(n, "mtls", &mtls, err)) ||
+	    (rc = mu_doc_opt_bool(n, "mtls", &s->mtls, err)) ||
 	    (rc = mu_doc_opt_bool(n, "networkPolicy", &s->network_policy, err)))
 		return rc;
-	if (mtls)
-		return mu_doc_fail(n, err, MU_UNIMPLEMENTED,
-				   "mtls is not available in this version; "
-				   "leave them out or say false");
+	return 0;
+}
+
+/* TensorBoard as one more pod.  It reads the volume that the tasks write to. */
+static int read_board(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
+{
+	static const char *const known[] = {"enabled", "image", NULL};
+	struct mu_doc_node *n;
+	const char *image = NULL;
+	bool enabled = false;
+	int rc;
+
+	if ((rc = mu_doc_opt_map(spec, "tensorboard", &n, err)) ||
+	    (rc = mu_doc_known_keys(n, known, err)) ||
+	    (rc = mu_doc_opt_bool(n, "enabled", &enabled, err)) ||
+	    (rc = mu_doc_opt_text(n, "image", &image, err)) || !enabled)
+		return rc;
+	if (!s->volume_claim)
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "needs checkpoint.volumeClaim, the volume whose event files it shows");
+	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_BOARD))
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "leaves room for %d other kinds of task, none of them called " JOB_BOARD,
+		    JOB_MAX_TASKS - 1);
+	if (strlen(s->name) + strlen("-" JOB_BOARD "-0") > JOB_MAX_NAME)
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "its pod's name would be longer than %d characters: shorten metadata.name",
+		    JOB_MAX_NAME);
+	if (!s->train.summary_path)
+		s->train.summary_path = s->train.checkpoint_path;
+	s->tasks[s->n_tasks++] = (struct task_spec){.name = JOB_BOARD,
+						    .kind = TASK_BOARD,
+						    .replicas = 1,
+						    .kernels = "cpu",
+						    .restart = RESTART_ALWAYS,
+						    .line = n->line,
+						    .image = image};
 	return 0;
 }
 
@@ -396,8 +431,9 @@ static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struc
 
 static int read_all(struct job_spec *s, struct mu_err *err)
 {
-	static const char *const known[] = {"program",   "mode", "sync",     "tasks", "checkpoint",
-					    "summaries", "run",  "security", NULL};
+	static const char *const known[] = {"program",     "mode",      "sync", "tasks",
+					    "checkpoint",  "summaries", "run",  "security",
+					    "tensorboard", NULL};
 	struct mu_doc_node *spec;
 	int rc;
 
@@ -408,7 +444,7 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 	if ((rc = mu_doc_known_keys(spec, known, err)) || (rc = read_program(s, spec, err)) ||
 	    (rc = read_mode(s, spec, err)) || (rc = read_checkpoint(s, spec, err)) ||
 	    (rc = read_run(s, spec, err)) || (rc = read_tasks(s, spec, err)) ||
-	    (rc = read_security(s, spec, err)))
+	    (rc = read_security(s, spec, err)) || (rc = read_board(s, spec, err)))
 		return rc;
 	return check_whole(s, spec, err);
 }

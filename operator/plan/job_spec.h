@@ -12,8 +12,10 @@
 
 #include "lib/io/doc.h"
 
+#define JOB_TLS_PATH    "/var/run/muster/tls" /* in task pods */
 #define JOB_API_VERSION "muster.dev/v1"
 #define JOB_KIND        "DistributedTrainingJob"
+#define JOB_BOARD       "tensorboard" /* the task type that spec.tensorboard adds */
 #define JOB_VOLUME_PATH                                                                            \
 	"/var/muster/checkpoint" /* where spec.checkpoint.volumeClaim is mounted                   \
 				  */
@@ -24,11 +26,14 @@ enum {
 	JOB_MAX_NAME = 63,       /* of the longest generated pod name */
 	JOB_MAX_TASK_NAME = 32,
 	JOB_MAX_LAYERS = 8,
+	JOB_MAX_CATEGORICAL = 64,
 	JOB_DEFAULT_PORT = 2222,
+	JOB_STREAM_PORT = 2223, /* of pods: one that what guards them can be told */
 	JOB_DEFAULT_HTTP_PORT = 8079,
+	JOB_BOARD_PORT = 6006, /* TensorBoard's own choice */
 };
 
-enum task_kind { TASK_PS, TASK_WORKER, TASK_CHIEF, TASK_EVALUATOR, TASK_OTHER };
+enum task_kind { TASK_PS, TASK_WORKER, TASK_CHIEF, TASK_EVALUATOR, TASK_OTHER, TASK_BOARD };
 enum restart_policy { RESTART_NEVER, RESTART_ON_FAILURE, RESTART_ALWAYS, RESTART_EXIT_CODE };
 enum clean_policy { CLEAN_NONE, CLEAN_RUNNING, CLEAN_ALL };
 enum success_policy { SUCCESS_CHIEF, SUCCESS_ALL_WORKERS };
@@ -38,20 +43,28 @@ enum program_kind {
 	PROGRAM_TRAIN,   /* the ready-made trainer */
 	PROGRAM_COMMAND, /* the user's own */
 };
-enum dataset_format { DATASET_CSV, DATASET_IDX };
+enum dataset_format { DATASET_CSV, DATASET_IDX, DATASET_CIFAR10, DATASET_TFRECORD };
 
 /* spec.program.train and what the trainer needs beside it; carried to it as MUSTER_TRAIN. */
 struct train_spec {
-	const char *model; /* "softmax", "mlp" */
+	const char *model; /* "softmax", "mlp", "cnn", "wide-deep", "es" */
 	enum dataset_format format;
-	const char *path;         /* csv: the file; its last column is the label */
-	const char *train_images; /* idx: four files */
+	const char *path;      /* csv: the file; its last column is the label; records: a pattern */
+	const char *test_path; /* records: of the test; NULL: a fraction is held out */
+	const char *feature, *label; /* tfrecord: their names in a tf.Example */
+	bool skip_bad;               /* records: leave bad ones out */
+	const char *train_images;    /* idx: four files */
 	const char *train_labels, *test_images, *test_labels;
 	double test_fraction; /* csv: the last part of the rows is held out; 0.2 */
 	int64_t split_seed;   /* csv: rows are shuffled by it before that; 0: as they stand */
 	double scale;         /* features are divided by it; 0: by their greatest value */
 	int hidden[JOB_MAX_LAYERS];
 	unsigned n_hidden;
+	int categorical[JOB_MAX_CATEGORICAL]; /* wide-deep: columns of names, from 0 */
+	unsigned n_categorical;
+	int embedding;             /* wide-deep: 8 */
+	int pairs;                 /* es: 16 */
+	double noise;              /* es: 0.1 */
 	int batch_size;            /* 32 */
 	double learning_rate;      /* 0.1 */
 	const char *optimizer;     /* "sgd", "momentum", "nesterov", "adagrad", "adam", … */
@@ -61,6 +74,9 @@ struct train_spec {
 	double l2, clip_norm;      /* 0: none */
 	double momentum;           /* 0.9 */
 	int64_t steps;             /* target global step; 1000 */
+	int64_t validation_steps;  /* how often the chief scores the test set; 0: at the end */
+	int64_t patience;          /* scores that are no better before it ends; 0: never */
+	const char *export_prefix; /* of the final weights; NULL: none */
 	int64_t seed;              /* 1 */
 	bool sync;                 /* spec.mode: sync */
 	int replicas_to_aggregate; /* 0: as many as there are workers */
@@ -103,7 +119,9 @@ struct job_spec {
 	const struct mu_doc_node *args;    /* likewise */
 	bool flags; /* spec.program.classicFlags: append --ps_hosts … to the command */
 
-	struct task_spec tasks[JOB_MAX_TASKS]; /* ps first, then chief, worker, the rest by name */
+	/* ps first, then chief, worker, the rest by name, and TensorBoard, which is no task of the
+	 * cluster: it decides nothing and nobody waits for it. */
+	struct task_spec tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
 
 	const char *volume_claim;    /* spec.checkpoint.volumeClaim */
@@ -119,6 +137,7 @@ struct job_spec {
 	enum gang_kind gang;                /* all pods are placed together, or none */
 	const char *queue, *priority_class; /* of the gang scheduler; NULL: its default */
 	bool network_policy;
+	bool mtls; /* between tasks; unless said, when all of them are ours */
 };
 
 /* Takes doc, also on failure. */

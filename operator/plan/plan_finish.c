@@ -25,6 +25,7 @@ static void end(struct planner *p, enum job_phase phase, const char *reason, con
 	status_set(p, COND_READY, false, reason, "the job has ended");
 	if (p->status->conditions[COND_RESTARTING].set)
 		status_set(p, COND_RESTARTING, false, reason, "the job has ended");
+	p->status->conditions[COND_REFUSED] = (struct condition){0};
 }
 
 static bool all_done(const struct planner *p, const struct task_spec *t)
@@ -79,7 +80,8 @@ static const struct observed_pod *unscheduled(struct planner *p)
 {
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
-		if (pod->phase == POD_PENDING && !pod->deleting &&
+		const struct task_spec *t = job_spec_task(p->spec, pod->task);
+		if (t && plan_counts(t) && pod->phase == POD_PENDING && !pod->deleting &&
 		    overdue(p, pod->created, p->spec->scheduling_deadline))
 			return pod;
 	}
@@ -110,6 +112,13 @@ static void judge_deadlines(struct planner *p)
 		snprintf(text, sizeof text, "ran longer than activeDeadlineSeconds: %lld",
 			 (long long)p->spec->active_deadline);
 		end(p, JOB_FAILED, "DeadlineExceeded", text);
+	} else if (p->status->conditions[COND_REFUSED].status && p->seen->refused &&
+		   overdue(p, p->status->conditions[COND_REFUSED].since,
+			   p->spec->scheduling_deadline)) {
+		snprintf(text, sizeof text,
+			 "refused for longer than schedulingDeadlineSeconds: %lld (%.120s)",
+			 (long long)p->spec->scheduling_deadline, p->seen->refused);
+		end(p, JOB_FAILED, "SchedulingDeadlineExceeded", text);
 	} else if ((pod = unscheduled(p))) {
 		snprintf(text, sizeof text,
 			 "%.63s/%d was pending longer than schedulingDeadlineSeconds: %lld (%.48s)",
@@ -126,13 +135,19 @@ static void judge_deadlines(struct planner *p)
 void plan_judge(struct planner *p)
 {
 	const struct ledger_entry *e;
-	char text[240];
+	char text[400];
 
 	if (plan_has_succeeded(p)) {
 		end(p, JOB_SUCCEEDED, "ChiefFinished", "the chief has finished");
 	} else if ((e = fatal(p))) {
-		snprintf(text, sizeof text, "%s/%d ended with exit code %d (%s) on node %s",
-			 e->task, e->index, e->exit_code, e->reason, *e->node ? e->node : "?");
+		int n =
+		    snprintf(text, sizeof text, "%s/%d ended with exit code %d (%s)%s%s", e->task,
+			     e->index, e->exit_code, e->reason, *e->node ? " on node " : "",
+			     e->node);
+		if (!p->options->address) /* `muster run` names a file */
+			snprintf(text + n, sizeof text - (size_t)n,
+				 "; why: kubectl logs %.64s-%s-%d", p->spec->name, e->task,
+				 e->index);
 		end(p, JOB_FAILED, "TaskFailed", text);
 	} else if (p->status->restarts > p->spec->backoff_limit) {
 		snprintf(text, sizeof text, "%d failures, more than backoffLimit: %d",
@@ -146,7 +161,9 @@ void plan_judge(struct planner *p)
 static bool workers_live(const struct planner *p)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++)
-		for (int i = 0; p->spec->tasks[t].kind != TASK_PS && i < p->width[t]; i++) {
+		for (int i = 0; p->spec->tasks[t].kind != TASK_PS &&
+				plan_counts(&p->spec->tasks[t]) && i < p->width[t];
+		     i++) {
 			const struct observed_pod *pod = p->pods[t][i];
 			if (pod && !pod->deleting && pod->phase == POD_RUNNING)
 				return true;
@@ -177,6 +194,9 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 	if (pod->deleting)
 		return;
 	if (over && p->spec->clean != CLEAN_ALL)
+		return;
+	/* the curves of a job that has ended are looked at most: it stays as long as the job */
+	if (t && !plan_counts(t) && p->spec->clean != CLEAN_ALL)
 		return;
 	if (!over && good && p->now < patience) {
 		plan_wake(p, patience);

@@ -18,7 +18,10 @@ static const struct {
 static const struct {
 	const char *reason, *hint;
 } pod_hints[] = {
+    {"SchedulingGated", "its queue has not admitted it yet; see its quota and what is before it"},
     {"Unschedulable", "no node has room for it or fits its selector and volumes; see its events"},
+    {POD_CLAIM_MISSING,
+     "the volume claim that it mounts does not exist; make it, or correct checkpoint.volumeClaim"},
     {"CreateContainerConfigError",
      "a ConfigMap or Secret that it names is missing; see its events"},
     {"CreateContainerError", "its container cannot be made; see its events"},
@@ -40,6 +43,47 @@ static const struct observed_pod *stuck(const struct planner *p, const struct ta
 	return NULL;
 }
 
+/* How long a server that runs may take until it answers: its image is there by then, and its
+ * variables are not made yet.  A program of the user's may load Python and TensorFlow first. */
+enum { SERVER_PATIENCE = 8, COMMAND_PATIENCE = 90 };
+
+/* A ps that runs and does not answer holds up everybody. */
+static bool say_deaf(struct planner *p)
+{
+	double patience = p->spec->program == PROGRAM_COMMAND ? COMMAND_PATIENCE : SERVER_PATIENCE;
+
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; p->spec->tasks[t].kind == TASK_PS && i < p->spec->tasks[t].replicas;
+		     i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+			if (!pod || pod->phase != POD_RUNNING || pod->ready || pod->deleting)
+				continue;
+			if (p->now < pod->created + patience) {
+				plan_wake(p, pod->created + patience);
+				continue;
+			}
+			p->plan->urgent = true;
+			status_set(p, COND_READY, false, "ServerSilent",
+				   "%s/%d on node %.64s does not answer at its port; see its log, "
+				   "or delete its pod: the job goes on from its last checkpoint",
+				   pod->task, pod->index, pod->node ? pod->node : "?");
+			return true;
+		}
+	return false;
+}
+
+/* Volcano's group waits in Pending and Inqueue, the plug-ins' in PreScheduling and Scheduling. */
+static bool group_waits(const struct planner *p)
+{
+	static const char *const waiting[] = {"Pending", "Inqueue", "PreScheduling", "Scheduling",
+					      "Unknown"};
+
+	for (unsigned i = 0; p->seen->group_phase && i < MU_COUNT(waiting); i++)
+		if (strcmp(p->seen->group_phase, waiting[i]) == 0)
+			return true;
+	return false;
+}
+
 bool plan_say_stuck(struct planner *p)
 {
 	const struct task_spec *t;
@@ -47,7 +91,16 @@ bool plan_say_stuck(struct planner *p)
 	const char *image;
 
 	if (!pod)
-		return false;
+		return say_deaf(p);
+	/* the group's scheduler knows why; its pods only say that they have no node */
+	if (!pod->node && group_waits(p)) {
+		status_set(p, COND_READY, false, "GangWaiting",
+			   "the PodGroup of %d tasks is %.31s: %.180s", p->seen->group,
+			   p->seen->group_phase,
+			   p->seen->group_said ? p->seen->group_said
+					       : "not all of them have a place yet");
+		return true;
+	}
 	image = t->image ? t->image : p->options->image ? p->options->image : "of the task";
 	for (unsigned i = 0; i < MU_COUNT(hints); i++)
 		if (strcmp(pod->reason, hints[i].reason) == 0) {

@@ -23,6 +23,12 @@ struct planner {
 	struct mu_cluster cluster;
 };
 
+/* Whether the job waits for tasks of this type, and their failures are its own. */
+static inline bool plan_counts(const struct task_spec *t)
+{
+	return t->kind != TASK_BOARD;
+}
+
 /* ---- plan_status.c: conditions and the ledger ---- */
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
@@ -39,6 +45,11 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 const char *plan_pod_name(struct planner *p, const char *task, int index);
 /* Raises the epoch when the members are others than those it stands for. */
 void plan_members(struct planner *p);
+
+/* ---- plan_security.c ---- */
+bool plan_has_tls(const struct planner *p);
+/* What the certificates need; false when no pod may be made yet. */
+bool plan_security(struct planner *p);
 
 /* ---- plan_restart.c ---- */
 /* Takes what the pods that have ended tell into the ledger, each once. */

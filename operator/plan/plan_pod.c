@@ -41,8 +41,9 @@ static const struct mu_cluster *cluster_of(struct planner *p)
 		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
 			const char *name = p->spec->tasks[t].name;
 			/* TensorFlow's programs expect the evaluator to stand outside. */
-			if (p->spec->program == PROGRAM_COMMAND &&
-			    p->spec->tasks[t].kind == TASK_EVALUATOR)
+			if (p->spec->tasks[t].kind == TASK_BOARD ||
+			    (p->spec->program == PROGRAM_COMMAND &&
+			     p->spec->tasks[t].kind == TASK_EVALUATOR))
 				continue;
 			address_of(p, name, i, address, sizeof address);
 			mu_cluster_add(&p->cluster, name, i, address, NULL);
@@ -82,9 +83,11 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 	MU_AUTO_BUF cluster = {0};
 	MU_AUTO_BUF train = {0};
 
+	pod->env = MU_ARENA_ARRAY(&p->plan->arena, struct plan_env, MAX_ENV);
+	if (pod->role == ROLE_BOARD)
+		return;
 	mu_cluster_write_tf_config(cluster_of(p), pod->task, pod->index, &tf_config);
 	mu_cluster_write_json(cluster_of(p), &cluster);
-	pod->env = MU_ARENA_ARRAY(&p->plan->arena, struct plan_env, MAX_ENV);
 	put_env(p, pod, "TF_CONFIG", tf_config.data);
 	put_env(p, pod, "MUSTER_JOB", p->spec->name);
 	put_env(p, pod, "MUSTER_NAMESPACE", p->spec->namespace);
@@ -94,6 +97,10 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 	put_env_int(p, pod, "MUSTER_EPOCH", p->status->epoch);
 	put_env_int(p, pod, "MUSTER_PORT", pod->port);
 	put_env_int(p, pod, "MUSTER_HTTP_PORT", pod->http_port);
+	if (!p->options->address) /* tasks of one machine share its ports */
+		put_env_int(p, pod, "MUSTER_STREAM_PORT", JOB_STREAM_PORT);
+	if (pod->secret)
+		put_env(p, pod, "MUSTER_TLS", JOB_TLS_PATH);
 	if (pod->role == ROLE_TRAINER) {
 		train_spec_write(&p->spec->train, &train);
 		put_env(p, pod, "MUSTER_TRAIN", train.data);
@@ -133,11 +140,25 @@ static const char *const *command_of(struct planner *p, const struct plan_pod *p
 	return argv;
 }
 
+static const char *const *board_of(struct planner *p)
+{
+	const char **argv = MU_ARENA_ARRAY(&p->plan->arena, const char *, 5);
+
+	argv[0] = "tensorboard";
+	argv[1] = mu_arena_printf(&p->plan->arena, "--logdir=%s", p->spec->train.summary_path);
+	argv[2] = "--bind_all";
+	argv[3] = mu_arena_printf(&p->plan->arena, "--port=%d", JOB_BOARD_PORT);
+	return argv;
+}
+
 static enum plan_role role_of(const struct job_spec *s, const struct task_spec *t)
 {
+	if (t->kind == TASK_BOARD)
+		return ROLE_BOARD;
 	if (s->program == PROGRAM_COMMAND)
 		return ROLE_COMMAND;
-	if (s->program == PROGRAM_TRAIN && (t->kind == TASK_WORKER || t->kind == TASK_CHIEF))
+	if (s->program == PROGRAM_TRAIN &&
+	    (t->kind == TASK_WORKER || t->kind == TASK_CHIEF || t->kind == TASK_EVALUATOR))
 		return ROLE_TRAINER;
 	return ROLE_SERVER;
 }
@@ -146,6 +167,8 @@ static const char *image_of(const struct planner *p, const struct task_spec *t, 
 {
 	if (t->image)
 		return t->image;
+	if (t->kind == TASK_BOARD)
+		return p->options->image_board;
 	return gpu && p->options->image_gpu ? p->options->image_gpu : p->options->image;
 }
 
@@ -154,7 +177,7 @@ static int total_of(const struct job_spec *s)
 	int n = 0;
 
 	for (unsigned t = 0; t < s->n_tasks; t++)
-		n += s->tasks[t].replicas;
+		n += s->tasks[t].kind == TASK_BOARD ? 0 : s->tasks[t].replicas;
 	return n;
 }
 
@@ -175,11 +198,13 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 	    .spec = t,
 	    .volume_claim = p->spec->volume_claim,
 	    .mount_path = p->spec->volume_claim ? p->spec->train.checkpoint_path : NULL,
-	    .members = p->spec->gang ? total_of(p->spec) : 0,
+	    .secret = plan_has_tls(p) && t->kind != TASK_BOARD ? p->status->security.secret : NULL,
+	    .members = p->spec->gang && t->kind != TASK_BOARD ? total_of(p->spec) : 0,
 	    .port = port_of(p),
-	    .http_port = http_port_of(p),
+	    .http_port = t->kind == TASK_BOARD ? JOB_BOARD_PORT : http_port_of(p),
 	};
-	pod->argv = pod->role == ROLE_COMMAND   ? command_of(p, pod)
+	pod->argv = pod->role == ROLE_BOARD     ? board_of(p)
+		    : pod->role == ROLE_COMMAND ? command_of(p, pod)
 		    : pod->role == ROLE_TRAINER ? trainer
 						: server;
 	fill_env(p, pod);

@@ -7,8 +7,9 @@
 
 const char *const job_phase_names[] = {"",          "Pending",   "Running", "Restarting",
 				       "Suspended", "Succeeded", "Failed",  NULL};
-const char *const condition_names[] = {"Created",   "Ready",     "Running", "Restarting",
-				       "Suspended", "Succeeded", "Failed",  NULL};
+const char *const condition_names[] = {"Created",     "Ready",     "Running", "Restarting",
+				       "Suspended",   "Succeeded", "Failed",  "KernelsMissing",
+				       "PodsRefused", NULL};
 
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...)
@@ -75,6 +76,8 @@ struct ledger_entry *ledger_get(struct job_status *s, const char *task, int inde
 void job_status_fini(struct job_status *s)
 {
 	free(s->ledger);
+	free(s->security.ca);
+	free(s->security.secret);
 	*s = (struct job_status){0};
 }
 
@@ -82,6 +85,10 @@ void job_status_copy(struct job_status *to, const struct job_status *from)
 {
 	*to = *from;
 	to->ledger = NULL;
+	if (from->security.secret) {
+		to->security.secret = mu_xstrdup(from->security.secret);
+		to->security.ca = mu_xstrdup(from->security.ca);
+	}
 	if (!from->n_ledger)
 		return;
 	to->ledger = MU_NEW_ARRAY(struct ledger_entry, from->n_ledger);

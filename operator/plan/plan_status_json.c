@@ -94,6 +94,20 @@ static void put_ledger(struct mu_doc *d, const struct job_status *s)
 	}
 }
 
+static void put_security(struct mu_doc *d, const struct security_status *s)
+{
+	struct mu_doc_node *n;
+
+	if (!s->secret)
+		return;
+	n = mu_doc_add(d, d->root, "security", MU_DOC_MAP);
+	mu_doc_add_str(d, n, "secret", s->secret);
+	mu_doc_add_str(d, n, "ca", s->ca);
+	put_time(d, n, "made", s->made);
+	put_time(d, n, "expires", s->expires);
+	put_time(d, n, "spread", s->spread);
+}
+
 void job_status_write(const struct job_status *s, struct mu_buf *out)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = mu_doc_new("status");
@@ -112,6 +126,7 @@ void job_status_write(const struct job_status *s, struct mu_buf *out)
 	mu_doc_add_str(d, cluster, "members", s->members);
 	put_tasks(d, s);
 	put_ledger(d, s);
+	put_security(d, &s->security);
 	mu_json_write(out, root);
 }
 
@@ -190,6 +205,19 @@ static void get_ledger(struct job_status *s, const struct mu_doc_node *list)
 	}
 }
 
+static void get_security(struct security_status *s, const struct mu_doc_node *n)
+{
+	const char *secret = mu_doc_text(n, "secret", ""), *ca = mu_doc_text(n, "ca", "");
+
+	if (!*secret || !*ca)
+		return;
+	s->secret = mu_xstrdup(secret);
+	s->ca = mu_xstrdup(ca);
+	s->made = get_time(n, "made");
+	s->expires = get_time(n, "expires");
+	s->spread = get_time(n, "spread");
+}
+
 int job_status_read(struct job_status *out, const struct mu_doc_node *status, struct mu_err *err)
 {
 	struct job_status s = {0};
@@ -209,6 +237,7 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 	get_conditions(&s, mu_doc_key(status, "conditions"));
 	get_tasks(&s, mu_doc_key(status, "tasks"));
 	get_ledger(&s, mu_doc_key(status, "ledger"));
+	get_security(&s.security, mu_doc_key(status, "security"));
 	*out = s;
 	return 0;
 }

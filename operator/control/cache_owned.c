@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job has one of, under its own name: its Service, NetworkPolicy and PodGroup.  Of each the
+ * cache keeps whose it is; of the group also what its scheduler says.
+ *
+ * What we have made ourselves may be gone again before we come to put it in, and its events with
+ * it: it counts for a minute, and from then on only if a watch has shown it. */
+#include <stdio.h>
+
+#include "operator/control/cache.h"
+
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+static const char *text_at(const cJSON *object, const char *key)
+{
+	const char *s = cJSON_GetStringValue(at(object, key));
+	return s ? s : "";
+}
+
+static const char *owner_of(const cJSON *object)
+{
+	const cJSON *ref;
+
+	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
+	{
+		if (cJSON_IsTrue(at(ref, "controller")))
+			return text_at(ref, "uid");
+	}
+	return "";
+}
+
+static bool is_group(enum owned_kind kind)
+{
+	return kind == OWNED_VOLCANO || kind == OWNED_PLUGINS;
+}
+
+static void drop(struct cached_job *job, enum owned_kind kind)
+{
+	free(job->owned[kind].owner);
+	job->owned[kind] = (struct cached_owned){0};
+	if (!is_group(kind))
+		return;
+	free(job->group_said);
+	job->group_said = NULL;
+	job->group_phase[0] = 0;
+	job->group_members = 0;
+}
+
+void cache_owned_fini(struct cached_job *job)
+{
+	for (int k = 0; k < OWNED_KINDS; k++)
+		drop(job, (enum owned_kind)k);
+}
+
+/* False when that was known. */
+static bool store(struct cached_job *job, enum owned_kind kind, const char *owner, double assumed)
+{
+	struct cached_owned *o = &job->owned[kind];
+	bool news = !o->owner || strcmp(o->owner, owner) != 0;
+	char *copy = mu_xstrdup(owner);
+
+	free(o->owner);
+	*o = (struct cached_owned){.owner = copy, .assumed = assumed, .seen = true};
+	return news;
+}
+
+/* With the lock held; the watch may have been faster. */
+static void assume(struct cached_job *job, enum owned_kind kind, const char *owner, double now)
+{
+	const struct cached_owned *o = &job->owned[kind];
+
+	if (!o->owner || strcmp(o->owner, owner) != 0)
+		store(job, kind, owner, now);
+}
+
+void cache_assume_owned(struct cache *c, enum owned_kind kind, const char *key, const char *owner,
+			double now)
+{
+	pthread_mutex_lock(&c->lock);
+	assume(cache_job_of(c, key), kind, owner, now);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_assume_group(struct cache *c, enum owned_kind kind, const char *key, const char *owner,
+			int members, double now)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = cache_job_of(c, key);
+	assume(job, kind, owner, now);
+	job->group_members = members;
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_owned_drop_unconfirmed(struct cached_job *job, double now)
+{
+	for (int k = 0; k < OWNED_KINDS; k++)
+		if (job->owned[k].assumed > 0 && now - job->owned[k].assumed > CACHE_ASSUMED_MAX_S)
+			drop(job, (enum owned_kind)k);
+}
+
+/* Volcano says why in a condition; the scheduler plug-ins have a phase only. */
+static void read_group(struct cached_job *job, const cJSON *object)
+{
+	const cJSON *members = at(at(object, "spec"), "minMember"), *status = at(object, "status");
+	const cJSON *c;
+
+	job->group_members = cJSON_IsNumber(members) ? members->valueint : -1;
+	snprintf(job->group_phase, sizeof(job->group_phase), "%.31s", text_at(status, "phase"));
+	free(job->group_said);
+	job->group_said = NULL;
+	cJSON_ArrayForEach(c, at(status, "conditions"))
+	{
+		if (strcmp(text_at(c, "type"), "Unschedulable") == 0 &&
+		    strcmp(text_at(c, "status"), "True") == 0 && !job->group_said)
+			job->group_said = mu_xasprintf("%.180s", text_at(c, "message"));
+	}
+}
+
+static void tell(struct cache *c, char *key)
+{
+	if (c->changed)
+		c->changed(c->arg, key);
+	free(key);
+}
+
+static void begin(struct cache *c, const char *ns, enum owned_kind kind)
+{
+	pthread_mutex_lock(&c->lock);
+	mu_map_each (&c->jobs, s) {
+		if (cache_key_in(s->key, ns))
+			((struct cached_job *)s->value)->owned[kind].seen = false;
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void seen(struct cache *c, const cJSON *object, enum owned_kind kind)
+{
+	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	struct cached_job *job;
+	bool news;
+
+	pthread_mutex_lock(&c->lock);
+	job = cache_job_of(c, key);
+	news = store(job, kind, owner_of(object), 0) || is_group(kind);
+	if (is_group(kind))
+		read_group(job, object);
+	pthread_mutex_unlock(&c->lock);
+	if (news)
+		tell(c, key);
+	else
+		free(key);
+}
+
+static void gone(struct cache *c, const cJSON *object, enum owned_kind kind)
+{
+	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job) {
+		drop(job, kind);
+		cache_drop_if_empty(c, job);
+	}
+	pthread_mutex_unlock(&c->lock);
+	tell(c, key);
+}
+
+static bool end_one(struct cached_job *job, int kind)
+{
+	if (job->owned[kind].seen || !job->owned[kind].owner)
+		return false;
+	drop(job, (enum owned_kind)kind);
+	return true;
+}
+
+#define HANDLERS(one, many, kind)                                                                  \
+	void cache_##many##_begin(void *cache, const char *ns)                                     \
+	{                                                                                          \
+		begin(cache, ns, kind);                                                            \
+	}                                                                                          \
+	void cache_##one##_seen(void *cache, const cJSON *object)                                  \
+	{                                                                                          \
+		seen(cache, object, kind);                                                         \
+	}                                                                                          \
+	void cache_##one##_gone(void *cache, const cJSON *object)                                  \
+	{                                                                                          \
+		gone(cache, object, kind);                                                         \
+	}                                                                                          \
+	void cache_##many##_end(void *cache, const char *ns)                                       \
+	{                                                                                          \
+		cache_sweep(cache, ns, end_one, kind);                                             \
+	}
+
+HANDLERS(service, services, OWNED_SERVICE)
+HANDLERS(policy, policies, OWNED_POLICY)
+HANDLERS(volcano, volcanos, OWNED_VOLCANO)
+HANDLERS(plugin, plugins, OWNED_PLUGINS)

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Gives memory back when work has ended for a while: an operator rests most of its life. */
+#ifndef CONTROL_TIDY_H
+#define CONTROL_TIDY_H
+
+struct tidy {
+	unsigned looks; /* at jobs, when it was last asked */
+	int quiet;      /* ticks until it is time; 0: done */
+};
+
+struct tidy tidy_new(void);
+/* To be called every 100 ms or so, with the number of looks at jobs so far. */
+void tidy_tick(struct tidy *t, unsigned looks);
+
+#endif

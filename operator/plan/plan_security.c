@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a job's certificates are made, and when they are replaced.
+ *
+ * All tasks of a job mount one Secret.  Its kubelets bring a new version to them within some two
+ * minutes, not all at once, so a new CA goes ahead of the certificate that it signed: first
+ * (SPREAD) ca.crt gets the new CA beside the old, minutes later (SWITCH) the certificate follows,
+ * when every task trusts both.  Whoever was to switch keeps the new certificate's key in memory
+ * only; when it is gone (another operator leads), the next look spreads another CA, and nothing is
+ * lost but time.
+ *
+ * Each MAKE makes a Secret of another name, and pods are made with the name that the status has,
+ * not before it has one: of two operators that each believe to lead, the later to arrive changes
+ * nothing that a task has.  What was made in vain goes with the job. */
+#include "operator/plan/plan_internal.h"
+
+/* Replaced after two thirds of their life, which leaves an operator that is down a third to come
+ * back; spread for minutes, or a tenth of a short life. */
+enum { SPREAD_MOST = 300 };
+/* A Secret that somebody has deleted is missed by the next pod to be made: its kubelet has placed
+ * it and waits for the volume.  After PATIENCE seconds of that, and for a while again each PERIOD,
+ * we look whether it is there, for SPAN seconds in case a look at the job is late. */
+enum { PATIENCE = 30, PERIOD = 60, SPAN = 10, CHECKS_MOST = 10 };
+
+static bool may_miss_secret(struct planner *p)
+{
+	bool check = false;
+
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		const struct observed_pod *pod = &p->seen->pods[i];
+		double waits = p->now - pod->created - PATIENCE;
+		int nth = waits < 0 ? 0 : (int)(waits / PERIOD);
+
+		if (pod->phase != POD_PENDING || pod->deleting || !pod->node || nth >= CHECKS_MOST)
+			continue;
+		check = check || (waits >= 0 && waits < nth * PERIOD + SPAN);
+		plan_wake(p, pod->created + PATIENCE + (waits < 0 ? 0 : (nth + 1) * PERIOD));
+	}
+	return check;
+}
+
+bool plan_has_tls(const struct planner *p)
+{
+	return p->spec->mtls && !p->options->in_the_clear;
+}
+
+bool plan_security(struct planner *p)
+{
+	const struct security_status *s = &p->status->security;
+	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
+	double renew_after = life * 2 / 3;
+	double spread_s = life / 10 < SPREAD_MOST ? life / 10 : SPREAD_MOST;
+	bool due;
+
+	if (!plan_has_tls(p))
+		return true;
+	due = s->secret && (p->now >= s->made + renew_after || p->now < s->made - renew_after);
+	if (!s->secret || (due && !p->seen->n_pods)) {
+		plan_act(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
+			 "certificates for the tasks of the job");
+		return false;
+	}
+	if (!due && may_miss_secret(p))
+		plan_act(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
+	if (!due)
+		plan_wake(p, s->made + renew_after);
+	else if (s->spread <= 0 || p->seen->next_since <= 0)
+		plan_act(p, ACTION_SPREAD_CA, NULL, 0, NULL,
+			 "the next certificates' CA, ahead of them");
+	else if (p->seen->next_since < spread_s)
+		plan_wake(p, p->now + spread_s - p->seen->next_since);
+	else
+		plan_act(p, ACTION_SWITCH_SECRET, NULL, 0, NULL,
+			 "new certificates for the tasks of the job");
+	return true;
+}
