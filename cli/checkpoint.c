@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* muster checkpoint: which checkpoints a folder has, which tensors are in one, and their values. */
+/* muster checkpoint: which checkpoints a folder has, which tensors are in one, their values, and
+ * what has changed from one to another. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
 
+#include "cli/checkpoint.h"
 #include "cli/cli.h"
 #include "lib/io/bundle.h"
 #include "lib/io/checkpoint_state.h"
@@ -32,7 +34,7 @@ static int ls(const char *folder)
 	return CLI_OK;
 }
 
-static double value_at(const struct mu_tensor *t, int64_t i)
+double checkpoint_value(const struct mu_tensor *t, int64_t i)
 {
 	switch (t->dtype) {
 	case MU_FLOAT:
@@ -47,23 +49,28 @@ static double value_at(const struct mu_tensor *t, int64_t i)
 	}
 }
 
+bool checkpoint_has_numbers(const struct mu_tensor *t)
+{
+	return t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE || t->dtype == MU_INT32 ||
+	       t->dtype == MU_INT64;
+}
+
 static void print_values(const struct mu_tensor *t)
 {
 	double least = INFINITY, most = -INFINITY, sum = 0;
 	int64_t n = t->shape.count;
 
-	if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE && t->dtype != MU_INT32 &&
-	    t->dtype != MU_INT64)
+	if (!checkpoint_has_numbers(t))
 		return;
 	for (int64_t i = 0; i < n; i++) {
-		double v = value_at(t, i);
+		double v = checkpoint_value(t, i);
 
 		least = v < least ? v : least;
 		most = v > most ? v : most;
 		sum += v;
 	}
 	for (int64_t i = 0; i < n && i < SHOW_VALUES; i++)
-		printf(" %.6g", value_at(t, i));
+		printf(" %.6g", checkpoint_value(t, i));
 	printf("%s\n", n > SHOW_VALUES ? " …" : "");
 	if (n > 1)
 		printf("least %.6g, mean %.6g, greatest %.6g\n", least, sum / (double)n, most);
@@ -117,5 +124,12 @@ int cli_checkpoint(int argc, char **argv)
 
 		return show(prefix, argc == 3 ? argv[2] : NULL);
 	}
-	return cli_usage("checkpoint", "expected 'ls DIR' or 'show PREFIX [TENSOR]'");
+	if (argc == 3 && strcmp(argv[0], "diff") == 0) {
+		MU_AUTO_FREE char *a = prefix_of(argv[1]);
+		MU_AUTO_FREE char *b = prefix_of(argv[2]);
+
+		return checkpoint_diff(a, b);
+	}
+	return cli_usage("checkpoint",
+			 "expected 'ls DIR', 'show PREFIX [TENSOR]' or 'diff PREFIX PREFIX'");
 }

@@ -29,12 +29,15 @@ extern const unsigned cli_n_verbs;
 int cli_man(int argc, char **argv);
 int cli_completion(int argc, char **argv);
 int cli_run(int argc, char **argv);
+int cli_scale(int argc, char **argv);
 int cli_validate(int argc, char **argv);
 int cli_train(int argc, char **argv);
 int cli_checkpoint(int argc, char **argv);
 int cli_events(int argc, char **argv);
 int cli_status(int argc, char **argv);
 int cli_convert(int argc, char **argv);
+int cli_top(int argc, char **argv);
+int cli_explain(int argc, char **argv);
 
 /* "muster: <message>" on standard error; returns CLI_FAILED. */
 int cli_fail(const struct mu_err *err);

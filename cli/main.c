@@ -7,7 +7,6 @@
 #include "cli/cli.h"
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
-#include "task/server.h"
 
 static int version(int argc, char **argv)
 {
@@ -18,20 +17,34 @@ static int version(int argc, char **argv)
 static int help(int argc, char **argv);
 
 const struct cli_verb cli_verbs[] = {
-    {"run", "JOB.yaml [--fresh] [--logs DIR]",
-     "run a DistributedTrainingJob as processes on this machine", cli_run},
-    {"validate", "JOB.yaml…", "check manifests as the API server would", cli_validate},
+    {"run", "JOB.yaml [--fresh] [--logs DIR] [--scale TASK=N]",
+     "run a DistributedTrainingJob as processes on this machine; --scale: with that many tasks, "
+     "also "
+     "when it runs already",
+     cli_run},
+    {"scale", "JOB|JOB.yaml TASK=N", "more or fewer workers for a job that muster run runs",
+     cli_scale},
+    {"validate", "[--plan] JOB.yaml…",
+     "check manifests as the API server would; --plan: say what the operator would do",
+     cli_validate},
     {"convert", "TFJOB.yaml…", "turn Kubeflow TFJobs into DistributedTrainingJobs, with notes",
      cli_convert},
-    {"checkpoint", "ls DIR | show PREFIX [TENSOR]", "look into checkpoints", cli_checkpoint},
+    {"checkpoint", "ls DIR | show PREFIX [TENSOR] | diff PREFIX PREFIX",
+     "look into checkpoints; diff: which tensors are others, and by how much (1 when any is)",
+     cli_checkpoint},
     {"events", "FILE|DIR", "show the curves of TensorBoard event files", cli_events},
     {"status", "HOST:PORT", "ask a task server how it is", cli_status},
+    {"top", "[-n NAMESPACE | -A] [--once] [--context NAME]",
+     "the jobs of a cluster, the busiest first", cli_top},
+    {"explain", "JOB [-n NAMESPACE] [--context NAME]",
+     "why a job of a cluster waits, is slow or has failed", cli_explain},
     {"train", "[--manifest JOB.yaml]",
      "be one task of a job: the server and the ready-made trainer (TF_CONFIG, MUSTER_TRAIN)",
      cli_train},
     {"completion", "bash", "print the shell's completion: source <(muster completion bash)",
      cli_completion},
-    {"man", "", "print the manual page: muster man | man -l -", cli_man},
+    {"man", "[VERB]", "print the manual page, or that of a verb: muster man run | man -l -",
+     cli_man},
     {"version", "", "the version", version},
     {"help", "[VERB]", "this text", help},
 };
@@ -64,7 +77,6 @@ int main(int argc, char **argv)
 	const struct cli_verb *v;
 
 	mu_log_init("muster");
-	task_server_fix_environment(argv);
 	if (argc < 2) {
 		help(0, NULL);
 		return CLI_USAGE;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The manual page and the shell's completion, made from the table of verbs. */
+/* The manual pages and the shell's completion, made from the table of verbs. */
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/verb_help.h"
 
 /* A line that starts with a dot or an apostrophe would be a request, a backslash an escape. */
 static void roff(const char *text)
@@ -17,10 +19,17 @@ static void roff(const char *text)
 	}
 }
 
-int cli_man(int argc, char **argv)
+static void tagged(const char *tag, const char *what)
 {
-	if (argc)
-		return cli_usage("man", "takes no arguments");
+	printf(".TP\n.B ");
+	roff(tag);
+	putchar('\n');
+	roff(what);
+	putchar('\n');
+}
+
+static int page_of_all(void)
+{
 	printf(".TH MUSTER 1 \"\" \"muster " MUSTER_VERSION "\"\n"
 	       ".SH NAME\nmuster \\- distributed training with parameter servers\n"
 	       ".SH SYNOPSIS\n.B muster\n.I VERB\n[arguments]\n"
@@ -39,8 +48,74 @@ int cli_man(int argc, char **argv)
 	}
 	printf(".SH EXIT STATUS\n"
 	       "0 for success, 1 for a failure, 2 for a wrong command line, 130 when interrupted.\n"
-	       ".SH SEE ALSO\nThe documentation in docs/ of the sources.\n");
+	       ".SH SEE ALSO\nmuster\\-VERB(1), the documentation in docs/ of the sources.\n");
 	return CLI_OK;
+}
+
+static bool has_options(const char *verb)
+{
+	for (const struct verb_option *o = verb_options; o->verb; o++)
+		if (strcmp(o->verb, verb) == 0)
+			return true;
+	return false;
+}
+
+static int page_of(const struct cli_verb *v)
+{
+	const struct verb_text *t = verb_texts;
+
+	while (t->verb && strcmp(t->verb, v->name) != 0)
+		t++;
+	printf(".TH MUSTER-%s 1 \"\" \"muster " MUSTER_VERSION "\"\n.SH NAME\nmuster\\-%s \\- ",
+	       v->name, v->name);
+	roff(v->what);
+	printf("\n.SH SYNOPSIS\n.B muster %s\n.I ", v->name);
+	roff(*v->args ? v->args : " ");
+	printf("\n.SH DESCRIPTION\n");
+	roff(t->verb ? t->text : v->what);
+	if (has_options(v->name))
+		printf("\n.SH OPTIONS");
+	putchar('\n');
+	for (const struct verb_option *o = verb_options; o->verb; o++)
+		if (strcmp(o->verb, v->name) == 0)
+			tagged(o->option, o->what);
+	printf(".SH EXIT STATUS\n");
+	roff(t->verb && t->status ? t->status : "0 for success, 1 for a failure.");
+	printf("\n2 for a wrong command line.\n");
+	if (t->verb && t->example) {
+		printf(".SH EXAMPLE\n");
+		roff(t->example);
+		putchar('\n');
+	}
+	printf(".SH SEE ALSO\nmuster(1)\n");
+	return CLI_OK;
+}
+
+int cli_man(int argc, char **argv)
+{
+	if (argc > 1)
+		return cli_usage("man", "of one verb at a time");
+	if (!argc)
+		return page_of_all();
+	for (unsigned i = 0; i < cli_n_verbs; i++)
+		if (strcmp(cli_verbs[i].name, argv[0]) == 0)
+			return page_of(&cli_verbs[i]);
+	return cli_usage("man", "there is no verb '%s'", argv[0]);
+}
+
+/* The words of a verb's arguments that are to be typed as they are: options, and names in small
+ * letters; what is in capitals stands for something else. */
+static void put_words(const char *args)
+{
+	for (const char *at = args; *at;) {
+		size_t n = strcspn(at, " []|…=");
+
+		if (n && (*at == '-' || (*at >= 'a' && *at <= 'z' &&
+					 strcspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.") >= n)))
+			printf("%.*s ", (int)n, at);
+		at += n;
+		at += strspn(at, " []|…=");
+	}
 }
 
 int cli_completion(int argc, char **argv)
@@ -48,14 +123,25 @@ int cli_completion(int argc, char **argv)
 	if (argc != 1 || strcmp(argv[0], "bash") != 0)
 		return cli_usage("completion", "for which shell? there is bash");
 	printf("_muster() {\n"
+	       "  local words\n"
 	       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
 	       "    mapfile -t COMPREPLY < <(compgen -W '");
 	for (unsigned i = 0; i < cli_n_verbs; i++)
 		printf("%s%s", i ? " " : "", cli_verbs[i].name);
 	printf("' -- \"$2\")\n"
-	       "  else\n"
-	       "    mapfile -t COMPREPLY < <(compgen -f -- \"$2\")\n"
+	       "    return\n"
 	       "  fi\n"
+	       "  case \"${COMP_WORDS[1]}\" in\n");
+	for (unsigned i = 0; i < cli_n_verbs; i++) {
+		printf("    %s) words='", cli_verbs[i].name);
+		put_words(cli_verbs[i].args);
+		if (strcmp(cli_verbs[i].name, "help") == 0 || strcmp(cli_verbs[i].name, "man") == 0)
+			for (unsigned k = 0; k < cli_n_verbs; k++)
+				printf("%s ", cli_verbs[k].name);
+		printf("' ;;\n");
+	}
+	printf("  esac\n"
+	       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$2\"; compgen -f -- \"$2\")\n"
 	       "}\n"
 	       "complete -o filenames -F _muster muster\n");
 	return CLI_OK;

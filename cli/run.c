@@ -15,8 +15,11 @@
 
 #include "cli/cli.h"
 #include "cli/manifest.h"
+#include "cli/run_control.h"
 #include "cli/run_tasks.h"
 #include "cli/run_view.h"
+#include "cli/scale.h"
+#include "lib/base/cpus.h"
 
 enum { TURN_MS = 50, KILL_AFTER_SECONDS = 10, STOP_SECONDS = 15, PATH_SIZE = 4096 };
 
@@ -26,6 +29,7 @@ struct run {
 	bool service;
 	struct run_tasks tasks;
 	struct run_view view;
+	struct run_control control;
 	char logs[PATH_SIZE], bin_dir[PATH_SIZE];
 	double started;
 };
@@ -50,6 +54,17 @@ static void on_line(void *user, const struct local_task *t, const char *text)
 	struct run *r = user;
 
 	run_view_take(&r->view, text, wall());
+}
+
+/* Those who compute share the processors out; ps tasks mostly wait for them. */
+static unsigned threads_each(const struct job_spec *s)
+{
+	unsigned computing = 0;
+
+	for (unsigned i = 0; i < s->n_tasks; i++)
+		if (strcmp(s->tasks[i].name, "ps") != 0)
+			computing += (unsigned)s->tasks[i].replicas;
+	return computing < mu_cpus() ? mu_cpus() / (computing ? computing : 1) : 1;
 }
 
 /* ---- the plan's actions ---- */
@@ -97,6 +112,10 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 	struct local_task *t;
 
 	switch (a->kind) {
+	case ACTION_MAKE_SECRET:
+	case ACTION_SPREAD_CA:
+	case ACTION_SWITCH_SECRET:
+	case ACTION_CHECK_SECRET:
 	case ACTION_CREATE_POLICY:
 	case ACTION_PUT_GROUP:
 		return 0; /* of a cluster */
@@ -128,8 +147,10 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 /* One look at the world, one plan, its actions. */
 static int turn(struct run *r, struct mu_err *err)
 {
-	struct plan_options options = {
-	    .image = "muster-task", .address = run_tasks_address, .user = &r->tasks};
+	struct plan_options options = {.image = "muster-task",
+				       .in_the_clear = true, /* on the loopback, by one user */
+				       .address = run_tasks_address,
+				       .user = &r->tasks};
 	double now = wall();
 	struct observed_pod *pods = MU_NEW_ARRAY(struct observed_pod, r->tasks.n + 1);
 	struct observed_job seen = {.pods = pods,
@@ -165,6 +186,7 @@ static int turn(struct run *r, struct mu_err *err)
 	return rc;
 }
 
+/* Decided: what still runs is only to end. */
 static bool over(const struct run *r)
 {
 	return r->status.phase == JOB_SUCCEEDED || r->status.phase == JOB_FAILED;
@@ -182,10 +204,15 @@ static void watch(struct run *r, int timeout_ms)
 	for (unsigned i = 0; i < r->tasks.n; i++) {
 		const struct local_task *t = r->tasks.list[i];
 
-		if (ran[i] && t->pid == 0 && t->exit_code != 0 && !t->deleting && !interrupts)
+		if (ran[i] && t->pid == 0 && t->exit_code != 0 && !t->deleting && !interrupts &&
+		    !over(r))
 			say_failure(r, t);
 	}
 	free(ran);
+	/* What was deleted is gone, as from an API server, and does not count as a failure. */
+	for (unsigned i = r->tasks.n; i-- > 0;)
+		if (r->tasks.list[i]->deleting && r->tasks.list[i]->pid == 0)
+			run_tasks_remove(&r->tasks, r->tasks.list[i]);
 }
 
 /* Ends what still runs: first those who have something to save, then everybody. */
@@ -211,6 +238,34 @@ static void stop_all(struct run *r)
 	}
 }
 
+/* What others ask of the job; see run_control.c. */
+static int answer(void *user, char *request, char *said, size_t size, struct mu_err *err)
+{
+	struct run *r = user;
+	int rc;
+
+	if (strncmp(request, "scale ", 6) != 0)
+		return mu_fail(err, MU_UNIMPLEMENTED, "'%.100s' cannot be asked of a job", request);
+	rc = scale_apply(r->spec, request + 6, said, size, err);
+	if (!rc) {
+		r->tasks.threads = threads_each(r->spec);
+		run_view_say(&r->view, "%s: %s", r->spec->name, said);
+	}
+	return rc;
+}
+
+/* Workers that were scaled away must not be waited for. */
+static void send_off(struct run *r)
+{
+	const struct job_spec *s = r->spec;
+
+	if (s->program != PROGRAM_TRAIN || !s->train.sync || over(r) || interrupts)
+		return;
+	for (unsigned i = 0; i < s->n_tasks; i++)
+		if (strcmp(s->tasks[i].name, "worker") == 0)
+			run_tasks_send_off(&r->tasks, "worker", s->tasks[i].replicas, wall());
+}
+
 static int loop(struct run *r)
 {
 	struct mu_err err;
@@ -226,6 +281,8 @@ static int loop(struct run *r)
 		if (over(r) && wall() - r->status.completion_time > STOP_SECONDS)
 			break;
 		watch(r, TURN_MS);
+		send_off(r);
+		run_control_serve(&r->control, answer, r);
 		run_view_show(&r->view, &r->status, wall());
 	}
 	stop_all(r);
@@ -236,6 +293,11 @@ static int loop(struct run *r)
 }
 
 /* ---- before and after ---- */
+
+struct run_arguments {
+	const char *manifest, *logs, *scale;
+	bool fresh;
+};
 
 static void say_end(const struct run *r, int status)
 {
@@ -250,7 +312,7 @@ static void say_end(const struct run *r, int status)
 	else
 		printf("%s: %s in %.1f s, step %lld\n", r->spec->name,
 		       status ? "failed" : "succeeded", wall() - r->started, (long long)v->step);
-	if (v->final)
+	if (v->final && v->accuracy >= 0)
 		printf("  test accuracy  %.1f %%\n", 100 * v->accuracy);
 	if (v->checkpoint[0])
 		printf("  checkpoint     %s\n", v->checkpoint);
@@ -301,75 +363,124 @@ static int set_aside(const char *path, struct mu_err *err)
 	return 0;
 }
 
-static int prepare(struct run *r, const char *manifest, const char *logs, bool fresh,
-		   struct mu_err *err)
+static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	const struct train_spec *t;
 	ssize_t n = readlink("/proc/self/exe", r->bin_dir, sizeof(r->bin_dir) - 1);
-	int rc = manifest_read(&r->spec, manifest, err);
+	int rc = 0;
 
-	if (rc)
-		return rc;
 	t = &r->spec->train;
 	if (n > 0) {
 		r->bin_dir[n] = 0;
 		*strrchr(r->bin_dir, '/') = 0;
 	}
-	if (fresh) {
+	if (a->fresh) {
 		rc = set_aside(t->checkpoint_path, err);
 		if (!rc && t->summary_path)
 			rc = set_aside(t->summary_path, err);
 	}
-	if (logs)
-		snprintf(r->logs, sizeof(r->logs), "%s", logs);
+	if (a->logs)
+		snprintf(r->logs, sizeof(r->logs), "%s", a->logs);
 	else if (t->checkpoint_path)
 		snprintf(r->logs, sizeof(r->logs), "%s/logs", t->checkpoint_path);
 	else
 		snprintf(r->logs, sizeof(r->logs), "muster-logs/%s", r->spec->name);
 	if (!rc)
 		rc = make_folders(r->logs, err);
-	r->tasks =
-	    (struct run_tasks){.logs = r->logs, .bin_dir = r->bin_dir, .line = on_line, .user = r};
+	r->tasks = (struct run_tasks){.logs = r->logs,
+				      .bin_dir = r->bin_dir,
+				      .threads = threads_each(r->spec),
+				      .line = on_line,
+				      .user = r};
 	run_view_init(&r->view, r->spec->name, r->spec->program == PROGRAM_TRAIN ? t->steps : 0);
+	if (mu_doc_bool(r->spec->doc->root, "spec.security.mtls", false))
+		run_view_say(&r->view, "on one machine tasks talk in the clear over the loopback: "
+				       "security.mtls is for a cluster");
 	return rc;
+}
+
+/* 0, or the exit status of a wrong command line. */
+static int read_arguments(struct run_arguments *a, int argc, char **argv)
+{
+	for (int i = 0; i < argc; i++) {
+		int got = cli_option(argc, argv, &i, "logs", &a->logs);
+
+		if (!got)
+			got = cli_option(argc, argv, &i, "scale", &a->scale);
+		if (got < 0)
+			return cli_usage("run", "%s needs a value", argv[i]);
+		if (got)
+			continue;
+		if (strcmp(argv[i], "--fresh") == 0)
+			a->fresh = true;
+		else if (argv[i][0] == '-' && argv[i][1])
+			return cli_usage("run", "unknown option '%s'", argv[i]);
+		else if (a->manifest)
+			return cli_usage("run", "one manifest at a time, got '%s' too", argv[i]);
+		else
+			a->manifest = argv[i];
+	}
+	return a->manifest ? 0 : cli_usage("run", "no manifest given");
+}
+
+/* --scale: a job that runs already is changed; 1: none does, so it is started with that number. */
+static int scale_running(struct run *r, const struct run_arguments *a, struct mu_err *err)
+{
+	char request[CONTROL_LINE], said[CONTROL_LINE];
+	int rc;
+
+	snprintf(request, sizeof(request), "scale %.200s", a->scale);
+	rc = run_control_ask(r->spec->name, request, said, sizeof(said), err);
+	if (rc == -(int)MU_NOT_FOUND)
+		rc = scale_apply(r->spec, a->scale, said, sizeof(said), err) ? -1 : 1;
+	else if (!rc)
+		printf("%s: %s\n", r->spec->name, said);
+	return rc;
+}
+
+static int start(struct run *r, const struct run_arguments *a, struct mu_err *err)
+{
+	struct mu_err why;
+	int rc = manifest_read(&r->spec, a->manifest, err);
+
+	if (!rc && a->scale) {
+		rc = scale_running(r, a, err);
+		if (rc <= 0)
+			return rc;
+	}
+	if (!rc || rc == 1)
+		rc = prepare(r, a, err);
+	if (rc)
+		return rc;
+	if (run_control_open(&r->control, r->spec->name, &why))
+		run_view_say(&r->view, "muster scale cannot reach this job: %s", why.msg);
+	return 1;
 }
 
 int cli_run(int argc, char **argv)
 {
-	struct run r = {.started = wall()};
-	const char *manifest = NULL, *logs = NULL;
+	struct run r = {.started = wall(), .control.fd = -1};
+	struct run_arguments a = {0};
 	struct sigaction interrupt = {.sa_handler = on_interrupt};
-	bool fresh = false;
 	struct mu_err err;
-	int status;
+	int status = read_arguments(&a, argc, argv);
 
-	for (int i = 0; i < argc; i++) {
-		int got = cli_option(argc, argv, &i, "logs", &logs);
-
-		if (got < 0)
-			return cli_usage("run", "--logs needs a folder");
-		if (got)
-			continue;
-		if (strcmp(argv[i], "--fresh") == 0)
-			fresh = true;
-		else if (argv[i][0] == '-' && argv[i][1])
-			return cli_usage("run", "unknown option '%s'", argv[i]);
-		else if (manifest)
-			return cli_usage("run", "one manifest at a time, got '%s' too", argv[i]);
-		else
-			manifest = argv[i];
-	}
-	if (!manifest)
-		return cli_usage("run", "no manifest given");
+	if (status)
+		return status;
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &interrupt, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	if (prepare(&r, manifest, logs, fresh, &err)) {
-		job_spec_free(r.spec);
-		return cli_fail(&err);
+	switch (start(&r, &a, &err)) {
+	case 0: /* it was running */
+		break;
+	case 1:
+		status = loop(&r);
+		run_control_close(&r.control);
+		say_end(&r, status);
+		break;
+	default:
+		status = cli_fail(&err);
 	}
-	status = loop(&r);
-	say_end(&r, status);
 	run_tasks_fini(&r.tasks);
 	job_status_fini(&r.status);
 	job_spec_free(r.spec);

@@ -63,7 +63,7 @@ bool run_view_take(struct run_view *v, const char *line, double now)
 		v->examples_per_second = number_of(line, "examples_per_second");
 	} else {
 		v->final = true;
-		v->accuracy = number_of(line, "accuracy");
+		v->accuracy = value_of(line, "accuracy") ? number_of(line, "accuracy") : -1;
 		text_of(line, "checkpoint", v->checkpoint, sizeof(v->checkpoint));
 		text_of(line, "events", v->events, sizeof(v->events));
 	}

@@ -10,19 +10,11 @@
 
 enum { GRACE_MS = 2000 };
 
-/* A pod's name leads to it only once it is ready; until then it listens on all of its one address.
- * Elsewhere the cluster's address is taken by its word. */
-static bool must_bind_all(const char *address)
-{
-	return strspn(address, "0123456789.:") != strlen(address) &&
-	       strncmp(address, "localhost:", 10) != 0 && strncmp(address, "unix:", 5) != 0;
-}
-
 int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (*finish)(void *arg),
 		  struct task_server **out, struct mu_err *err)
 {
 	const char *address = mu_cluster_address(c, self->job, self->index, err);
-	const char *http = getenv("MUSTER_HTTP_PORT"), *port = getenv("MUSTER_PORT");
+	const char *http = getenv("MUSTER_HTTP_PORT");
 	char bind[32];
 	struct task_server_options o = {
 	    .cluster = c,
@@ -30,15 +22,13 @@ int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (
 	    .index = self->index,
 	    .http_port = http && *http ? atoi(http) : -1,
 	    .kernels = getenv("MUSTER_KERNELS"),
+	    .tls = getenv("MUSTER_TLS"),
 	    .finish = finish,
 	};
 
 	if (!address)
 		return -(int)MU_NOT_FOUND;
-	if (port && must_bind_all(address)) {
-		snprintf(bind, sizeof(bind), "0.0.0.0:%.5s", port);
-		o.bind = bind;
-	}
+	o.bind = task_server_pod_bind(address, bind, sizeof(bind));
 	return task_server_start(&o, out, err);
 }
 

@@ -95,22 +95,21 @@ static bool is_chief(const struct mu_cluster *c, const struct mu_self *self)
 }
 
 /* Every chief and worker takes part; all of them but the backup workers make a step. */
-static int sync_options(const struct trainer_task *t, struct mu_train_options *o,
-			struct mu_err *err)
+static int sync_options(const struct trainer_task *t, struct mu_sync_options *o, struct mu_err *err)
 {
 	int chiefs = mu_cluster_num_tasks(&t->cluster, "chief");
 	int workers = mu_cluster_num_tasks(&t->cluster, "worker") + chiefs;
-	int aggregate = t->train.replicas_to_aggregate ? t->train.replicas_to_aggregate
-						       : workers - t->train.backup_workers;
+	int aggregate = t->train.replicas_to_aggregate;
 
-	if (aggregate < 1 || aggregate > workers)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "mode sync: gradients of %d of %d workers cannot make a step",
-			       aggregate, workers);
-	o->sync_aggregate = (unsigned)aggregate;
-	o->sync_workers = (unsigned)workers;
-	o->sync_self = (unsigned)(t->self.index + (strcmp(t->self.job, "chief") == 0 ? 0 : chiefs));
-	return 0;
+	/* A job that was scaled down may have fewer workers than the manifest had backup ones. */
+	*o = (struct mu_sync_options){
+	    .aggregate = (unsigned)aggregate,
+	    .backup = (unsigned)(t->train.backup_workers < workers ? t->train.backup_workers : 0),
+	    .workers = (unsigned)workers,
+	    .self = (unsigned)(t->self.index + (strcmp(t->self.job, "chief") == 0 ? 0 : chiefs))};
+	return workers > 0 ? 0
+			   : mu_fail(err, MU_INVALID_ARGUMENT,
+				     "mode sync: there is neither a chief nor a worker");
 }
 
 /* The manifest's words for what the trainer takes. */
@@ -125,11 +124,23 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 	    .train_labels = s->train_labels,
 	    .test_images = s->test_images,
 	    .test_labels = s->test_labels,
+	    .records = {.pattern = s->format > DATASET_IDX ? s->path : NULL,
+			.feature = s->feature,
+			.label = s->label,
+			.skip_bad = s->skip_bad,
+			.scale = s->scale},
+	    .test_records = s->test_path,
+	    .cifar10 = s->format == DATASET_CIFAR10,
 	    .test_fraction = s->test_fraction,
 	    .split_seed = (uint64_t)s->split_seed,
 	    .scale = s->scale,
 	    .model = s->model,
 	    .n_hidden = s->n_hidden < MU_MAX_LAYERS ? s->n_hidden : MU_MAX_LAYERS,
+	    .categorical = s->categorical,
+	    .n_categorical = s->n_categorical,
+	    .embedding = s->embedding,
+	    .pairs = s->pairs,
+	    .noise = s->noise,
 	    .batch = s->batch_size,
 	    .steps = s->steps,
 	    .seed = s->seed,
@@ -138,17 +149,22 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 	    .index = t->self.index,
 	    .n_ps = mu_cluster_num_tasks(&t->cluster, "ps"),
 	    .chief = is_chief(&t->cluster, &t->self),
+	    .evaluator = strcmp(t->self.job, "evaluator") == 0,
 	    .checkpoint_folder = s->checkpoint_path,
 	    .summary_folder = s->summary_path,
 	    .checkpoint_seconds = (double)s->checkpoint_seconds,
 	    .checkpoint_steps = s->checkpoint_steps,
 	    .summary_steps = s->summary_steps,
 	    .checkpoint_keep = (unsigned)s->checkpoint_keep,
+	    .validation_steps = s->validation_steps,
+	    .patience = (unsigned)s->patience,
+	    .export_prefix = s->export_prefix,
 	    .progress = tell,
 	    .progress_arg = (void *)t,
 	    .stop = &told_to_stop,
+	    .leave = getenv("MUSTER_LEAVE") != NULL,
 	};
-	if (s->sync && sync_options(t, o, err))
+	if (s->sync && !o->evaluator && sync_options(t, &o->sync, err))
 		return -(int)MU_INVALID_ARGUMENT;
 	if (t->server)
 		o->transport = task_of_transport(t->server);
@@ -188,13 +204,20 @@ static int train(struct trainer_task *t, struct mu_err *err)
 
 	if (!rc)
 		rc = mu_train(&o, &r, err);
-	if (rc)
+	/* Before it had begun: who trains in step with others has not left them properly. */
+	if (rc == -(int)MU_CANCELLED && told_to_stop && !o.sync.workers)
+		r.stopped = true;
+	else if (rc)
 		return status_of(rc, err);
 	if (r.stopped)
 		return told_to_stop == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
-	if (o.chief)
-		printf("final step=%lld accuracy=%.4f checkpoint=%s events=%s\n", (long long)r.step,
-		       r.accuracy, r.checkpoint, r.events);
+	if (o.chief) {
+		printf("final step=%lld checkpoint=%s events=%s", (long long)r.step, r.checkpoint,
+		       r.events);
+		if (r.accuracy >= 0)
+			printf(" accuracy=%.4f", r.accuracy);
+		putchar('\n');
+	}
 	fflush(stdout);
 	return CLI_OK;
 }
@@ -204,8 +227,13 @@ static int serve_and_train(struct trainer_task *t, const char *manifest)
 	struct mu_err err;
 	int rc = read_settings(t, manifest, &err), status;
 
-	if (!rc && !t->given_target)
+	if (!rc && !t->given_target) {
 		rc = task_of_start(&t->cluster, &t->self, on_finish, &t->server, &err);
+		if (rc == -(int)MU_FAILED_PRECONDITION) {
+			cli_fail(&err);
+			return MU_EXIT_KERNELS;
+		}
+	}
 	if (rc)
 		return status_of(rc, &err);
 	status = train(t, &err);

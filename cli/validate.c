@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-/* muster validate: refuses what the API server would, with file, line and what was expected. */
+/* muster validate: refuses what the API server would, with file, line and what was expected; with
+ * --plan it says what the operator would do. */
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 
 #include "cli/cli.h"
 #include "cli/manifest.h"
+#include "operator/plan/plan_print.h"
 
 enum { MANIFEST_MAX = 4 << 20 };
 
@@ -15,18 +19,33 @@ int manifest_read(struct job_spec **out, const char *path, struct mu_err *err)
 	return rc ? rc : job_spec_parse(out, mu_buf_span(&text), path, err);
 }
 
+static void show_plan(const struct job_spec *spec)
+{
+	const char *image = getenv("MUSTER_TASK_IMAGE");
+	MU_AUTO_BUF out = {0};
+
+	plan_print(
+	    &out, spec,
+	    &(struct plan_options){.image = image && *image ? image : "localhost/muster-task:dev"},
+	    NULL, NULL);
+	fwrite(out.data, 1, out.len, stdout);
+}
+
 int cli_validate(int argc, char **argv)
 {
 	int status = CLI_OK;
+	bool plan = argc && strcmp(argv[0], "--plan") == 0;
 
-	if (!argc)
+	if (argc == plan)
 		return cli_usage("validate", "no manifest given");
-	for (int i = 0; i < argc; i++) {
+	for (int i = plan; i < argc; i++) {
 		MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 		struct mu_err err;
 
 		if (manifest_read(&spec, argv[i], &err))
 			status = cli_fail(&err);
+		else if (plan)
+			show_plan(spec);
 		else
 			printf("%s: job '%s' is valid\n", argv[i], spec->name);
 	}

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+/* From the command line to a client: the options that kubectl's users know. */
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cluster/cluster.h"
+
+int cluster_option(int argc, char **argv, int *i, struct cluster_options *o)
+{
+	const struct {
+		const char *name;
+		const char **value;
+	} options[] = {
+	    {"kubeconfig", &o->kubeconfig}, {"context", &o->context}, {"namespace", &o->ns}};
+
+	for (unsigned k = 0; k < MU_COUNT(options); k++) {
+		int rc = cli_option(argc, argv, i, options[k].name, options[k].value);
+		if (rc)
+			return rc;
+	}
+	if (strcmp(argv[*i], "-n") == 0) {
+		if (*i + 1 >= argc)
+			return -1;
+		o->ns = argv[++*i];
+		return 1;
+	}
+	if (strcmp(argv[*i], "-A") == 0 || strcmp(argv[*i], "--all-namespaces") == 0) {
+		o->all_namespaces = true;
+		return 1;
+	}
+	return 0;
+}
+
+static bool is_dns_label(const char *s)
+{
+	size_t n = strspn(s, "abcdefghijklmnopqrstuvwxyz0123456789-");
+
+	return n && n <= 63 && !s[n];
+}
+
+int cluster_connect(const struct cluster_options *o, struct kube_client **out, char **ns,
+		    struct mu_err *err)
+{
+	struct kube_config config;
+	MU_AUTO_FREE char *chosen = NULL;
+	int rc;
+
+	if (o->ns && !is_dns_label(o->ns))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.63s' is no name of a namespace",
+			       o->ns);
+	rc = kube_config_load(&config, o->kubeconfig, o->context, err);
+	if (rc < 0)
+		return rc;
+	if (!o->all_namespaces)
+		chosen = mu_xstrdup(o->ns ? o->ns : config.ns ? config.ns : "default");
+	rc = kube_client_new(out, &config, err);
+	kube_config_fini(&config);
+	if (rc == 0)
+		*ns = mu_steal(&chosen);
+	return rc;
+}
+
+int cluster_get(struct kube_client *c, cJSON **out, struct mu_err *err, const char *fmt, ...)
+{
+	char path[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(path, sizeof(path), fmt, ap);
+	va_end(ap);
+	return kube_call(c,
+			 &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 10000},
+			 out, err);
+}

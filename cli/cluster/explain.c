@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster explain: one screen that says why a job waits, is slow or has failed.
+ *
+ * The job's status comes first; pods and events add what the operator does not repeat there (the
+ * scheduler's own sentence, an image that cannot be pulled); the tasks are asked through the API
+ * server's proxy who is slow.  What the caller may not read is left out and named. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/cli.h"
+#include "cli/cluster/cluster.h"
+
+enum { PODS_SHOWN = 12, FAILURES_SHOWN = 12, EVENTS_SHOWN = 6, TASKS_ASKED = 64 };
+
+static void put_pair(struct mu_buf *out, const char *what, const char *text)
+{
+	mu_buf_printf(out, "  %-11s ", what);
+	put_safe(out, text);
+	mu_buf_putc(out, '\n');
+}
+
+static const cJSON *condition(const cJSON *job, const char *type)
+{
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, field_at(job, "status.conditions"))
+	{
+		if (strcmp(field_text(c, "type", ""), type) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+static bool is_true(const cJSON *c)
+{
+	return strcmp(field_text(c, "status", ""), "True") == 0;
+}
+
+static void put_head(struct mu_buf *out, const cJSON *job, double now)
+{
+	const char *phase = field_text(job, "status.phase", "New");
+	const cJSON *ended = condition(job, phase);
+	char age[16];
+
+	put_safe(out, field_text(job, "metadata.name", "?"));
+	mu_buf_puts(out, " in ");
+	put_safe(out, field_text(job, "metadata.namespace", "?"));
+	mu_buf_puts(out, ": ");
+	put_safe(out, phase);
+	if (is_true(ended))
+		mu_buf_printf(out, " for %s", field_age(ended, "lastTransitionTime", now, age));
+	mu_buf_printf(out, ", made %s ago", field_age(job, "metadata.creationTimestamp", now, age));
+	mu_buf_puts(out, ", ");
+	put_safe(out, field_text(job, "status.summary.ready", "no"));
+	mu_buf_puts(out, " tasks ready\n");
+	if (!field_at(job, "status.conditions"))
+		put_pair(out, "why",
+			 "the operator has not looked at it: is it running, and watching "
+			 "this namespace?");
+	else if (field_number(job, "metadata.generation", 0) >
+		 field_number(job, "status.observedGeneration", 0))
+		put_pair(out, "note",
+			 "the manifest was changed and the operator has not answered yet");
+}
+
+/* The conditions that say something is amiss, as the operator's own sentences. */
+static void put_why(struct mu_buf *out, const cJSON *job, double now)
+{
+	static const char *const good[] = {"Created", "Ready", "Running", "Succeeded"};
+	const char *phase = field_text(job, "status.phase", "");
+	bool ended = strcmp(phase, "Failed") == 0 || strcmp(phase, "Succeeded") == 0;
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, field_at(job, "status.conditions"))
+	{
+		const char *type = field_text(c, "type", "");
+		bool is_good = false;
+		MU_AUTO_BUF line = {0};
+		char age[16];
+
+		for (unsigned i = 0; i < MU_COUNT(good); i++)
+			is_good = is_good || strcmp(type, good[i]) == 0;
+		if (is_good == is_true(c) || (is_good && ended))
+			continue;
+		mu_buf_printf(&line, "%.40s (%.64s, %s): %s", type, field_text(c, "reason", ""),
+			      field_age(c, "lastTransitionTime", now, age),
+			      field_text(c, "message", ""));
+		put_pair(out, "why", line.data);
+	}
+}
+
+static void put_progress(struct mu_buf *out, const cJSON *job)
+{
+	const cJSON *p = field_at(job, "status.progress");
+	MU_AUTO_BUF line = {0};
+
+	if (field_number(p, "step", -1) < 0)
+		return;
+	mu_buf_printf(&line, "step %.0f", field_number(p, "step", 0));
+	if (field_number(p, "targetStep", 0) > 0)
+		mu_buf_printf(&line, " of %.0f (%.16s)", field_number(p, "targetStep", 0),
+			      field_text(p, "percent", "?"));
+	if (field_number(p, "stepsPerSecond", 0) > 0)
+		mu_buf_printf(&line, ", %.1f steps/s", field_number(p, "stepsPerSecond", 0));
+	if (field_number(p, "examplesPerSecond", 0) > 0)
+		mu_buf_printf(&line, ", %.0f examples/s", field_number(p, "examplesPerSecond", 0));
+	if (field_at(p, "loss"))
+		mu_buf_printf(&line, ", loss %.4g", field_number(p, "loss", 0));
+	if (*field_text(p, "eta", ""))
+		mu_buf_printf(&line, ", done %.64s", field_text(p, "eta", ""));
+	put_pair(out, "progress", line.data);
+	if (*field_text(p, "lastCheckpoint", ""))
+		put_pair(out, "checkpoint", field_text(p, "lastCheckpoint", ""));
+}
+
+static void put_tasks(struct mu_buf *out, const cJSON *job)
+{
+	const cJSON *t;
+
+	cJSON_ArrayForEach(t, field_at(job, "status.tasks"))
+	{
+		MU_AUTO_BUF line = {0};
+
+		mu_buf_printf(&line, "%s: %.0f of %.0f ready", t->string ? t->string : "?",
+			      field_number(t, "ready", 0), field_number(t, "desired", 0));
+		if (field_number(t, "succeeded", 0) > 0)
+			mu_buf_printf(&line, ", %.0f done", field_number(t, "succeeded", 0));
+		if (field_number(t, "failed", 0) > 0)
+			mu_buf_printf(&line, ", %.0f failed", field_number(t, "failed", 0));
+		if (*field_text(t, "kernels", ""))
+			mu_buf_printf(&line, ", kernels %.31s", field_text(t, "kernels", ""));
+		put_pair(out, "tasks", line.data);
+	}
+}
+
+static void put_failures(struct mu_buf *out, const cJSON *job)
+{
+	int shown = 0, more = 0;
+	const cJSON *e;
+
+	cJSON_ArrayForEach(e, field_at(job, "status.ledger"))
+	{
+		MU_AUTO_BUF line = {0};
+
+		if (cJSON_IsTrue(field_at(e, "done")) || field_number(e, "attempts", 0) < 1)
+			continue;
+		if (shown++ >= FAILURES_SHOWN) {
+			more++;
+			continue;
+		}
+		mu_buf_printf(
+		    &line, "%.63s/%.0f: last end with exit code %.0f (%.48s)%s%.64s, attempt %.0f",
+		    field_text(e, "task", "?"), field_number(e, "index", 0),
+		    field_number(e, "exitCode", -1), field_text(e, "reason", "?"),
+		    *field_text(e, "node", "") ? " on node " : "", field_text(e, "node", ""),
+		    field_number(e, "attempts", 0));
+		if (cJSON_IsTrue(field_at(e, "free")))
+			mu_buf_puts(&line, ", not counted against backoffLimit");
+		put_pair(out, "failure", line.data);
+	}
+	if (more)
+		mu_buf_printf(out, "  %-11s and %d more in .status.ledger\n", "", more);
+}
+
+/* Why the containers of a pod do not run, or why it has no node: whoever says it. */
+static const char *waits_for(const cJSON *pod, const char **message)
+{
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, field_at(pod, "status.containerStatuses"))
+	{
+		const char *reason = field_text(c, "state.waiting.reason", NULL);
+		if (!reason)
+			continue;
+		*message = field_text(c, "state.waiting.message", "");
+		return reason;
+	}
+	cJSON_ArrayForEach(c, field_at(pod, "status.conditions"))
+	{
+		if (strcmp(field_text(c, "status", ""), "False") != 0 ||
+		    strcmp(field_text(c, "type", ""), "PodScheduled") != 0)
+			continue;
+		*message = field_text(c, "message", "");
+		return field_text(c, "reason", "Unscheduled");
+	}
+	*message = "";
+	return strcmp(field_text(pod, "status.phase", ""), "Pending") == 0 ? "Pending" : NULL;
+}
+
+static void put_pods(struct mu_buf *out, const cJSON *pods)
+{
+	int shown = 0, more = 0;
+	const cJSON *pod;
+
+	cJSON_ArrayForEach(pod, field_at(pods, "items"))
+	{
+		MU_AUTO_BUF line = {0};
+		const char *message, *reason = waits_for(pod, &message);
+
+		if (!reason && !field_at(pod, "metadata.deletionTimestamp"))
+			continue;
+		if (shown++ >= PODS_SHOWN) {
+			more++;
+			continue;
+		}
+		mu_buf_printf(&line, "%.63s: %.64s%s%.400s", field_text(pod, "metadata.name", "?"),
+			      reason ? reason : "is on its way out", *message ? ": " : "", message);
+		if (*field_text(pod, "spec.nodeName", ""))
+			mu_buf_printf(&line, " (node %.64s)", field_text(pod, "spec.nodeName", ""));
+		put_pair(out, "pod", line.data);
+	}
+	if (more)
+		mu_buf_printf(out, "  %-11s and %d more pods\n", "", more);
+}
+
+static void put_events(struct mu_buf *out, const cJSON *events, double now)
+{
+	int n = cJSON_GetArraySize(field_at(events, "items")), shown = 0;
+
+	for (int i = n - 1; i >= 0 && shown < EVENTS_SHOWN; i--) {
+		const cJSON *e = cJSON_GetArrayItem(field_at(events, "items"), i);
+		MU_AUTO_BUF line = {0};
+		char age[16];
+		double count = field_number(e, "series.count", field_number(e, "count", 1));
+
+		if (strcmp(field_text(e, "type", ""), "Warning") != 0)
+			continue;
+		shown++;
+		field_age(e, "eventTime", now, age);
+		if (strcmp(age, "?") == 0)
+			field_age(e, "lastTimestamp", now, age);
+		mu_buf_printf(&line, "%s ago", age);
+		if (count > 1)
+			mu_buf_printf(&line, ", %.0f times", count);
+		mu_buf_printf(&line, ": %.64s: %.400s", field_text(e, "reason", "?"),
+			      field_text(e, "message", ""));
+		put_pair(out, "warning", line.data);
+	}
+}
+
+void explain_print(struct mu_buf *out, const cJSON *job, const cJSON *pods, const cJSON *events,
+		   const cJSON *tasks, double now)
+{
+	put_head(out, job, now);
+	put_why(out, job, now);
+	put_tasks(out, job);
+	put_progress(out, job);
+	put_failures(out, job);
+	put_pods(out, pods);
+	put_events(out, events, now);
+	explain_tasks(out, tasks);
+}
+
+/* What each running task says of itself; NULL when the caller may not ask. */
+static cJSON *ask_tasks(struct kube_client *c, const char *ns, const cJSON *pods,
+			struct mu_err *err)
+{
+	cJSON *all = cJSON_CreateObject();
+	int asked = 0;
+	const cJSON *pod;
+
+	cJSON_ArrayForEach(pod, field_at(pods, "items"))
+	{
+		const char *name = field_text(pod, "metadata.name", "");
+		cJSON *said = NULL;
+		int rc;
+
+		if (strcmp(field_text(pod, "status.phase", ""), "Running") != 0 ||
+		    ++asked > TASKS_ASKED)
+			continue;
+		rc = cluster_get(c, &said, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
+				 ns, name);
+		if (rc == 0)
+			cJSON_AddItemToObject(all, name, said);
+		if (rc == -MU_PERMISSION_DENIED) {
+			cJSON_Delete(all);
+			return NULL;
+		}
+	}
+	return all;
+}
+
+static int explain(struct kube_client *c, const char *ns, const char *name, struct mu_err *err)
+{
+	cJSON *job = NULL, *pods = NULL, *events = NULL, *tasks = NULL;
+	MU_AUTO_BUF out = {0};
+	MU_AUTO_BUF left_out = {0};
+	struct mu_err mine = {0};
+	int rc = cluster_get(
+	    c, &job, err, "/apis/muster.dev/v1/namespaces/%s/distributedtrainingjobs/%s", ns, name);
+
+	if (rc < 0)
+		return rc;
+	if (cluster_get(c, &pods, &mine,
+			"/api/v1/namespaces/%s/pods?labelSelector=muster.dev%%2Fjob%%3D%s", ns,
+			name) < 0)
+		mu_buf_puts(&left_out, " pods");
+	if (cluster_get(c, &events, &mine,
+			"/api/v1/namespaces/%s/events?fieldSelector=involvedObject.name%%3D%s", ns,
+			name) < 0)
+		mu_buf_puts(&left_out, " events");
+	tasks = ask_tasks(c, ns, pods, &mine);
+	if (!tasks)
+		mu_buf_puts(&left_out, " pods/proxy");
+	explain_print(&out, job, pods, events, tasks, (double)time(NULL));
+	if (left_out.len)
+		mu_buf_printf(&out, "  %-11s not read:%s (no right, or no answer)\n", "note",
+			      left_out.data);
+	fwrite(out.data, 1, out.len, stdout);
+	cJSON_Delete(job);
+	cJSON_Delete(pods);
+	cJSON_Delete(events);
+	cJSON_Delete(tasks);
+	return 0;
+}
+
+int cluster_explain(int argc, char **argv)
+{
+	struct cluster_options o = {0};
+	struct kube_client *c = NULL;
+	MU_AUTO_FREE char *ns = NULL;
+	struct mu_err err = {0};
+	const char *name = NULL;
+	int rc;
+
+	for (int i = 0; i < argc; i++) {
+		rc = cluster_option(argc, argv, &i, &o);
+		if (rc < 0)
+			return cli_usage("explain", "%s needs a value", argv[i]);
+		if (rc == 0 && (argv[i][0] == '-' || name))
+			return cli_usage("explain", "unexpected '%s'", argv[i]);
+		if (rc == 0)
+			name = argv[i];
+	}
+	if (name && strchr(name, '/')) /* job/mnist, dtj/mnist */
+		name = strchr(name, '/') + 1;
+	if (!name || o.all_namespaces ||
+	    name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.")] || !*name)
+		return cli_usage("explain", "expected the name of one job, such as job/mnist");
+	if (cluster_connect(&o, &c, &ns, &err) < 0)
+		return cli_fail(&err);
+	rc = explain(c, ns, name, &err);
+	kube_client_free(c);
+	return rc < 0 ? cli_fail(&err) : CLI_OK;
+}

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Who is slow: compares what the tasks of a job say of themselves (GET /status of each).
+ *
+ * A worker is a straggler when it makes fewer than 2/3 of the steps a second of the median worker;
+ * a ps is a hot spot when it holds more than 1.5 times its fair share of the bytes. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cluster/cluster.h"
+
+enum { MEMBERS_MAX = 1000 };
+
+struct member {
+	const char *name;
+	double rate, bytes;
+};
+
+static int by_rate(const void *a, const void *b)
+{
+	const struct member *x = a, *y = b;
+	return (x->rate > y->rate) - (x->rate < y->rate);
+}
+
+/* The members of the cluster's job `task` ("worker"), sorted by their rate. */
+static int collect(const cJSON *tasks, const char *task, struct member *out)
+{
+	MU_AUTO_FREE char *mark = mu_xasprintf("/job:%s/", task);
+	const cJSON *t;
+	int n = 0;
+
+	cJSON_ArrayForEach(t, tasks)
+	{
+		if (n == MEMBERS_MAX || !strstr(field_text(t, "task", ""), mark))
+			continue;
+		out[n++] = (struct member){t->string ? t->string : "?",
+					   field_number(t, "stepsPerSecond", 0),
+					   field_number(t, "resourceBytes", 0)};
+	}
+	qsort(out, (size_t)n, sizeof(out[0]), by_rate);
+	return n;
+}
+
+static void put_stragglers(struct mu_buf *out, const struct member *m, int n)
+{
+	double median = n ? m[n / 2].rate : 0;
+
+	for (int i = 0; n > 1 && median > 0 && i < n; i++)
+		if (m[i].rate < median * 2 / 3) {
+			mu_buf_printf(out, "  %-11s ", "straggler");
+			put_safe(out, m[i].name);
+			mu_buf_printf(out, " makes %.1f steps/s, the median worker %.1f\n",
+				      m[i].rate, median);
+		}
+}
+
+static void put_hot_spots(struct mu_buf *out, const struct member *m, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += m[i].bytes;
+	for (int i = 0; n > 1 && sum > 0 && i < n; i++)
+		if (m[i].bytes * n > 1.5 * sum) {
+			mu_buf_printf(out, "  %-11s ", "hot spot");
+			put_safe(out, m[i].name);
+			mu_buf_printf(
+			    out,
+			    " holds %.0f %% of the parameters' bytes, its share is %.0f %%: "
+			    "partition the largest variable\n",
+			    100 * m[i].bytes / sum, 100.0 / n);
+		}
+}
+
+void explain_tasks(struct mu_buf *out, const cJSON *tasks)
+{
+	struct member *members = MU_NEW_ARRAY(struct member, MEMBERS_MAX);
+	int n = collect(tasks, "worker", members);
+
+	put_stragglers(out, members, n);
+	n = collect(tasks, "ps", members);
+	put_hot_spots(out, members, n);
+	free(members);
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster-cluster: what `muster top` and `muster explain` start.  See cluster.h for why. */
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cluster/cluster.h"
+#include "lib/base/log.h"
+
+static const struct cli_verb verbs[] = {
+    {"top", NULL, NULL, cluster_top},
+    {"explain", NULL, NULL, cluster_explain},
+};
+
+int main(int argc, char **argv)
+{
+	mu_log_init("muster");
+	mu_log_set_level(MU_ERROR); /* what fails is said once, by the verb */
+	signal(SIGPIPE, SIG_IGN);
+	for (size_t i = 0; argc > 1 && i < MU_COUNT(verbs); i++)
+		if (strcmp(argv[1], verbs[i].name) == 0)
+			return verbs[i].run(argc - 2, argv + 2);
+	fputs("muster-cluster: this is a part of muster; say 'muster top' or 'muster explain'\n",
+	      stderr);
+	return CLI_USAGE;
+}

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster top, muster explain: started as muster-cluster, which has the API client and lies beside
+ * this program (cli/cluster/cluster.h says why it is another). */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "lib/base/mem.h"
+
+#define PROGRAM "muster-cluster"
+
+static int start(const char *verb, int argc, char **argv)
+{
+	MU_AUTO_FREE const char **words = MU_NEW_ARRAY(const char *, (size_t)argc + 3);
+	char self[4096];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - sizeof(PROGRAM) - 1);
+	char *slash = n > 0 ? memrchr(self, '/', (size_t)n) : NULL;
+	struct mu_err err;
+
+	words[0] = PROGRAM;
+	words[1] = verb;
+	for (int i = 0; i < argc; i++)
+		words[i + 2] = argv[i];
+	if (slash) {
+		strcpy(slash + 1, PROGRAM);
+		execv(self, (char *const *)words);
+	}
+	execvp(PROGRAM, (char *const *)words);
+	mu_fail_errno(&err, errno, PROGRAM ", which looks at clusters, cannot be started");
+	return cli_fail(&err);
+}
+
+int cli_top(int argc, char **argv)
+{
+	return start("top", argc, argv);
+}
+
+int cli_explain(int argc, char **argv)
+{
+	return start("explain", argc, argv);
+}

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster scale JOB TASK=N: more or fewer workers for a job that runs on this machine.
+ *
+ * The run is asked (run_control.h) and changes its manifest's number; the same plan that would
+ * follow `kubectl scale` does the rest: new workers join, the highest indices end, ps stay as they
+ * are.
+ */
+#include "cli/scale.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/manifest.h"
+#include "cli/run_control.h"
+
+static int may_scale(const struct job_spec *s, const struct task_spec *t, long n,
+		     struct mu_err *err)
+{
+	const struct task_spec *chief = job_spec_chief(s);
+
+	if (n > JOB_MAX_REPLICAS)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%d tasks of a kind are the most",
+			       JOB_MAX_REPLICAS);
+	if (t->kind == TASK_PS)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the variables lie on the ps tasks, whose number stays: end the job "
+			       "and run it with another number");
+	if (t == chief && (n < 1 || t->kind == TASK_CHIEF))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s 0 is the job's chief: %s", t->name,
+			       t->kind == TASK_CHIEF ? "there is one" : "there must be one");
+	if (s->train.sync && !s->train.replicas_to_aggregate)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "mode sync counts on every worker: give sync.replicasToAggregate to "
+			       "scale it");
+	return 0;
+}
+
+int scale_apply(struct job_spec *s, const char *text, char *said, size_t size, struct mu_err *err)
+{
+	const char *equals = strchr(text, '=');
+	char name[JOB_MAX_NAME + 1] = "", *end;
+	long n = -1;
+
+	if (equals && (size_t)(equals - text) < sizeof(name)) {
+		snprintf(name, sizeof(name), "%.*s", (int)(equals - text), text);
+		n = equals[1] >= '0' && equals[1] <= '9' ? strtol(equals + 1, &end, 10) : -1;
+		if (n >= 0 && *end)
+			n = -1;
+	}
+	if (n < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.100s' is not TASK=N, as in worker=4",
+			       text);
+	for (unsigned i = 0; i < s->n_tasks; i++) {
+		struct task_spec *t = &s->tasks[i];
+
+		if (strcmp(t->name, name) != 0)
+			continue;
+		if (may_scale(s, t, n, err))
+			return -(int)MU_INVALID_ARGUMENT;
+		snprintf(said, size, "%s %d -> %ld", name, t->replicas, n);
+		t->replicas = (int)n;
+		return 0;
+	}
+	return mu_fail(err, MU_NOT_FOUND, "job '%s' has no task '%s'", s->name, name);
+}
+
+/* A job by its name, or by the manifest that names it. */
+static int name_of(const char *job, char *out, size_t size, struct mu_err *err)
+{
+	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
+	const char *dot = strrchr(job, '.');
+	int rc;
+
+	if (!strchr(job, '/') && !(dot && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml")))) {
+		snprintf(out, size, "%s", job);
+		return 0;
+	}
+	rc = manifest_read(&spec, job, err);
+	if (!rc)
+		snprintf(out, size, "%s", spec->name);
+	return rc;
+}
+
+int cli_scale(int argc, char **argv)
+{
+	char name[256], request[CONTROL_LINE - 8], said[CONTROL_LINE];
+	struct mu_err err;
+
+	if (argc != 2)
+		return cli_usage("scale", "needs a job and TASK=N");
+	if (!strchr(argv[1], '=') || strlen(argv[1]) > JOB_MAX_NAME + 16)
+		return cli_usage("scale", "'%.100s' is not TASK=N, as in worker=4", argv[1]);
+	snprintf(request, sizeof(request), "scale %s", argv[1]);
+	if (name_of(argv[0], name, sizeof(name), &err) ||
+	    run_control_ask(name, request, said, sizeof(said), &err))
+		return cli_fail(&err);
+	printf("%s: %s\n", name, said);
+	return CLI_OK;
+}

@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the manual pages say of each verb beyond its line in the table of verbs. */
+#ifndef CLI_VERB_HELP_H
+#define CLI_VERB_HELP_H
+
+struct verb_option {
+	const char *verb, *option, *what;
+};
+extern const struct verb_option verb_options[]; /* ends with a row of NULL */
+
+struct verb_text {
+	const char *verb, *text, *status, *example; /* status, example: NULL */
+};
+extern const struct verb_text verb_texts[]; /* ends with a row of NULL */
+
+#endif
