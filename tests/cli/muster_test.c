@@ -1,130 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The program itself, as its users run it: small jobs, wrong manifests, Ctrl-C. */
-#include "tests/test.h"
-
-#include <errno.h>
-#include <fcntl.h>
-#include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "lib/base/buf.h"
 #include "lib/io/checkpoint_state.h"
+#include "tests/cli/job.h"
 
-static char program[4096], folder[64], manifest[128];
 static struct mu_err err;
-
-/* build/<mode>/bin/muster, or build/bin/muster, seen from build/<mode>/tests/cli. */
-static int find_program(void **state)
-{
-	static const char *const places[] = {"/../../bin/muster", "/../../../bin/muster"};
-	char self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	assert_true(n > 0);
-	self[n] = 0;
-	*strrchr(self, '/') = 0;
-	for (size_t i = 0; i < MU_COUNT(places); i++) {
-		snprintf(program, sizeof(program), "%s%s", self, places[i]);
-		if (access(program, X_OK) == 0)
-			return 0;
-	}
-	return -1;
-}
-
-static void write_manifest(int steps, const char *more)
-{
-	FILE *f = fopen(manifest, "w");
-
-	assert_non_null(f);
-	fprintf(f,
-		"apiVersion: muster.dev/v1\n"
-		"kind: DistributedTrainingJob\n"
-		"metadata: {name: small}\n"
-		"spec:\n"
-		"  program:\n"
-		"    train:\n"
-		"      model: softmax\n"
-		"      dataset: {format: csv, path: examples/data/digits.csv.gz}\n"
-		"      learningRate: 0.5\n"
-		"      steps: %d\n"
-		"  tasks:\n"
-		"    ps: {replicas: 1}\n"
-		"    worker: {replicas: 2}\n"
-		"  checkpoint: {path: %s/out}\n"
-		"  summaries: {path: %s/out}\n%s",
-		steps, folder, folder, more);
-	fclose(f);
-}
-
-static int setup(void **state)
-{
-	strcpy(folder, "/tmp/muster-cli-XXXXXX");
-	assert_non_null(mkdtemp(folder));
-	snprintf(manifest, sizeof(manifest), "%s/job.yaml", folder);
-	return 0;
-}
-
-static int teardown(void **state)
-{
-	char command[128];
-
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return system(command);
-}
-
-static pid_t start(const char *const *argv, int *out)
-{
-	int pipes[2];
-	pid_t pid;
-
-	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		dup2(pipes[1], STDOUT_FILENO);
-		dup2(pipes[1], STDERR_FILENO);
-		alarm(60);
-		execv(program, (char *const *)argv);
-		_exit(127);
-	}
-	close(pipes[1]);
-	*out = pipes[0];
-	return pid;
-}
-
-static int finish(pid_t pid, int fd, struct mu_buf *said)
-{
-	char chunk[4096];
-	ssize_t n;
-	int status;
-
-	while ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))
-		if (n > 0)
-			mu_buf_put(said, chunk, (size_t)n);
-	close(fd);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-static int muster(struct mu_buf *said, const char *verb, const char *arg)
-{
-	const char *argv[] = {"muster", verb, arg, NULL};
-	int fd;
-	pid_t pid = start(argv, &fd);
-
-	return finish(pid, fd, said);
-}
-
-#define assert_says(said, text)                                                                    \
-	do {                                                                                       \
-		if (!(said).data || !strstr((said).data, (text)))                                  \
-			fail_msg("'%s' does not say '%s'", (said).data ? (said).data : "",         \
-				 (text));                                                          \
-	} while (0)
 
 static void a_job_in_sync__takes_each_step_once(void **state)
 {
@@ -160,28 +39,130 @@ static void a_job__runs_to_its_goal_and_says_where_things_are(void **state)
 	assert_says(shown, "softmax/weights");
 }
 
+/* The last step that the chief has told of; -1: none yet. */
+static long long progress(void)
+{
+	char log[128], line[1024];
+	long long got = -1;
+	FILE *f;
+
+	snprintf(log, sizeof(log), "%s/out/logs/worker-0.log", folder);
+	f = fopen(log, "r");
+	while (f && fgets(line, sizeof(line), f))
+		sscanf(line, "progress step=%lld", &got);
+	if (f)
+		fclose(f);
+	return got;
+}
+
+/* Waits until the chief has told of a step behind this one; that step. */
+static long long progress_after(long long step)
+{
+	long long got;
+
+	UNTIL((got = progress()) > step);
+	return got;
+}
+
+static pid_t number_said_by(const char *command)
+{
+	FILE *f = popen(command, "r");
+	char line[64] = "";
+
+	assert_non_null(f);
+	if (!fgets(line, sizeof(line), f))
+		line[0] = 0;
+	pclose(f);
+	return (pid_t)atoi(line);
+}
+
+/* The process of a task that this one has started; its settings are in its environment. */
+static pid_t chief_of(pid_t parent)
+{
+	char command[512];
+	pid_t chief;
+
+	snprintf(command, sizeof(command),
+		 "for p in $(pgrep -P %d); do tr '\\0' '\\n' </proc/$p/environ | tr -d ' ' | "
+		 "grep '^TF_CONFIG=' | grep -q '\"type\":\"worker\".*\"index\":0\\|"
+		 "\"index\":0.*\"type\":\"worker\"' && echo $p; done",
+		 (int)parent);
+	UNTIL((chief = number_said_by(command)) > 0); /* between two lives it has none */
+	return chief;
+}
+
+static void a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached(void **state)
+{
+	MU_AUTO_BUF said = {0};
+	const char *argv[] = {"muster", "run", manifest, NULL};
+	long long step = 0;
+	int fd;
+	pid_t pid;
+
+	write_manifest(6000, "  mode: sync\n  run: {restartPolicy: OnFailure, backoffLimit: 5}\n");
+	pid = start(argv, &fd);
+	for (int i = 0; i < 2; i++) {
+		step = progress_after(step);
+		kill(chief_of(pid), SIGKILL);
+	}
+	assert_int_equal(finish(pid, fd, &said), 0);
+	assert_says(said, "model.ckpt-6000\n");
+}
+
+static int checkpoint_diff(struct mu_buf *said, const char *a, const char *b)
+{
+	const char *argv[] = {"muster", "checkpoint", "diff", a, b, NULL};
+	int fd;
+	pid_t pid = start(argv, &fd);
+
+	return finish(pid, fd, said);
+}
+
+static void two_checkpoints__differ_by_what_was_learnt(void **state)
+{
+	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF same = {0};
+	MU_AUTO_BUF diff = {0};
+	MU_AUTO_BUF none = {0};
+	char first[128], out[128];
+
+	write_manifest(200, "  mode: sync\n");
+	if (muster(&said, "run", manifest))
+		fail_msg("%s", said.data);
+	snprintf(first, sizeof(first), "%s/out/model.ckpt-0", folder);
+	snprintf(out, sizeof(out), "%s/out", folder);
+	assert_int_equal(checkpoint_diff(&diff, first, out), 1);
+	assert_says(diff, "~ global_step int64 []: 1 of 1 values, most at 0: 0 -> 200");
+	assert_says(diff, "~ softmax/weights float [64,10]: ");
+	assert_says(diff, ", 0 only in ");
+	assert_int_equal(checkpoint_diff(&same, out, out), 0);
+	assert_says(same, " the same, 0 changed, 0 only in ");
+	assert_int_equal(checkpoint_diff(&none, out, "/nowhere/model"), 1);
+	assert_says(none, "/nowhere/model");
+}
+
 static void an_interrupt__saves_and_ends(void **state)
 {
 	MU_AUTO_BUF said = {0};
 	MU_AUTO_FREE char *latest = NULL;
 	const char *argv[] = {"muster", "run", manifest, NULL};
-	char out[128], first[256];
-	int fd, waited = 0;
+	char out[128];
+	long long step = 0, saved = 0;
+	int fd;
 	pid_t pid;
 
 	write_manifest(100000000, "");
 	snprintf(out, sizeof(out), "%s/out", folder);
-	snprintf(first, sizeof(first), "%s/model.ckpt-0.index", out);
 	pid = start(argv, &fd);
-	while (access(first, F_OK) && waited++ < 600)
-		usleep(50000);
-	usleep(300000); /* a few steps, so that there is something to save */
+	step = progress_after(0);
 	kill(pid, SIGINT);
 	assert_int_equal(finish(pid, fd, &said), 130);
 	assert_says(said, "run it again to go on from there");
 	assert_ok(mu_checkpoint_latest(&latest, out, &err), &err);
 	assert_non_null(latest);
-	assert_null(strstr(latest, "model.ckpt-0"));
+	assert_non_null(strstr(latest, "model.ckpt-"));
+	saved = atoll(strstr(latest, "model.ckpt-") + strlen("model.ckpt-"));
+	assert_true(saved >= step);
 }
 
 static void a_task_that_fails_for_good__fails_the_job(void **state)
@@ -232,7 +213,7 @@ static void the_manual_and_the_completion__know_every_verb(void **state)
 	MU_AUTO_BUF words = {0};
 
 	assert_int_equal(muster(&words, "completion", "bash"), 0);
-	assert_says(words, "run validate");
+	assert_says(words, "run scale validate");
 	assert_says(words, "complete -o filenames");
 	const char *argv[] = {"muster", "man", NULL};
 	int fd;
@@ -242,17 +223,91 @@ static void the_manual_and_the_completion__know_every_verb(void **state)
 	assert_says(page, "\\-\\-fresh");
 }
 
+/* Its options, as `muster help VERB` has them, are in the page of the verb and are completed. */
+static void every_option__is_explained_and_completed(void **state)
+{
+	static const struct {
+		const char *verb, *option, *page, *typed;
+	} options[] = {
+	    {"run", "--fresh", "\\-\\-fresh\nmove", "--f"},
+	    {"run", "--scale", "\\-\\-scale TASK=N", "--s"},
+	    {"validate", "--plan", "\\-\\-plan", "--p"},
+	    {"top", "--once", "\\-\\-once", "--o"},
+	    {"explain", "--context", "\\-\\-context NAME", "--c"},
+	    {"train", "--manifest", "\\-\\-manifest JOB.yaml", "--m"},
+	    {"checkpoint", "diff", "diff: 0 when they are equal", "di"},
+	    {"man", "events", "one of its verbs", "ev"},
+	};
+
+	for (size_t i = 0; i < MU_COUNT(options); i++) {
+		MU_AUTO_BUF page = {0};
+		char command[8192], said[256] = "";
+		FILE *f;
+
+		assert_int_equal(muster(&page, "man", options[i].verb), 0);
+		assert_says(page, options[i].page);
+		assert_says(page, ".SH EXIT STATUS");
+		snprintf(command, sizeof(command),
+			 "bash -c 'source <(%s completion bash); COMP_CWORD=2; "
+			 "COMP_WORDS=(muster %s \"%s\"); _muster muster \"%s\" %s; "
+			 "printf %%s \"${COMPREPLY[*]}\"'",
+			 program, options[i].verb, options[i].typed, options[i].typed,
+			 options[i].verb);
+		f = popen(command, "r");
+		assert_non_null(f);
+		assert_non_null(fgets(said, sizeof(said), f));
+		assert_int_equal(pclose(f), 0);
+		if (strcmp(said, options[i].option) != 0)
+			fail_msg("muster %s %s is completed to '%s', expected %s", options[i].verb,
+				 options[i].typed, said, options[i].option);
+	}
+}
+
+/* What the table of verbs names and the pages do not explain, or the other way round. */
+static void no_option__is_forgotten(void **state)
+{
+	const char *argv[] = {"muster", "help", NULL};
+	MU_AUTO_BUF all = {0};
+	char verb[64] = "", *line, *rest;
+	int fd, pid = start(argv, &fd);
+
+	assert_int_equal(finish(pid, fd, &all), 0);
+	for (line = strtok_r(all.data, "\n", &rest); line; line = strtok_r(NULL, "\n", &rest)) {
+		MU_AUTO_BUF page = {0};
+
+		if (strncmp(line, "  muster ", 9) != 0 || sscanf(line + 9, "%63s", verb) != 1 ||
+		    strcmp(verb, "help") == 0)
+			continue;
+		assert_int_equal(muster(&page, "man", verb), 0);
+		for (char *at = line; (at = strstr(at, "-")); at += strcspn(at, " ]|")) {
+			char wanted[128] = "";
+			size_t n = 0;
+
+			for (size_t k = 0; at[k] && !strchr(" ]|", at[k]); k++) {
+				if (at[k] == '-')
+					wanted[n++] = '\\';
+				wanted[n++] = at[k];
+			}
+			assert_says(page, wanted);
+		}
+	}
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(a_job__runs_to_its_goal_and_says_where_things_are),
 	    T(a_job_in_sync__takes_each_step_once),
+	    T(two_checkpoints__differ_by_what_was_learnt),
 	    T(an_interrupt__saves_and_ends),
+	    T(a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached),
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),
 	    T(wrong_command_lines__end_with_2),
 	    T(the_manual_and_the_completion__know_every_verb),
+	    T(every_option__is_explained_and_completed),
+	    T(no_option__is_forgotten),
 	};
 
 	return cmocka_run_group_tests(tests, find_program, NULL);

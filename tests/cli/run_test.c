@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Local tasks and the view of a run. */
 #include "tests/test.h"
+#include "tests/wait.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -52,9 +53,7 @@ static struct local_task *start(const char *script)
 
 static void wait_for_end(const struct local_task *t)
 {
-	for (int i = 0; i < 200 && t->pid > 0; i++)
-		run_tasks_poll(&tasks, 50, 2);
-	assert_int_equal(t->pid, 0);
+	UNTIL((run_tasks_poll(&tasks, 50, 2), t->pid == 0));
 }
 
 static void a_tasks_output_and_exit_code__are_seen(void **state)
@@ -67,6 +66,13 @@ static void a_tasks_output_and_exit_code__are_seen(void **state)
 	assert_string_equal(said, "hello");
 	assert_string_equal(t->last, "hello");
 	assert_float_equal((float)t->finished, 2, 0);
+}
+
+static void a_task__is_told_its_share_of_the_processors(void **state)
+{
+	tasks.threads = 3;
+	wait_for_end(start("echo $MUSTER_THREADS"));
+	assert_string_equal(said, "3");
 }
 
 static void a_task_that_is_asked_to_finish__has_succeeded(void **state)
@@ -132,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(a_tasks_output_and_exit_code__are_seen),
+	    T(a_task__is_told_its_share_of_the_processors),
 	    T(a_task_that_is_asked_to_finish__has_succeeded),
 	    T(a_program_that_is_not_there__says_so),
 	    T(addresses__are_distinct_and_kept),

@@ -76,6 +76,70 @@ static void session__with_a_large_feed__gets_it_back(void **state)
 	mu_session_close(s);
 }
 
+/* A variable keeps what was fed to it, whatever becomes of the feed. */
+static void session__with_a_feed_that_a_variable_keeps__shares_it(void **state)
+{
+	enum { N = 50000 };
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_pshape wide = MU_SHAPE(N);
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(N));
+	struct mu_out v = mu_op(b, "VariableV2", .name = "kept",
+				MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_SHAPE("shape", &wide)));
+	struct mu_out keep = mu_op(b, "Assign", MU_IN(v, x));
+	struct mu_out y = mu_neg(b, x);
+	struct mu_session *s = open_local(b);
+	struct mu_shape shape = mu_shape_vec(N);
+	MU_AUTO_TENSOR t = {0};
+	MU_AUTO_TENSOR got = {0};
+	struct mu_feed feed = {x, &t};
+
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
+	for (int i = 0; i < N; i++)
+		MU_DATA(float, &t)[i] = (float)i;
+	assert_ok(mu_session_run(
+		      s,
+		      &(struct mu_run){.feeds = &feed, .n_feeds = 1, .fetches = &y, .n_fetches = 1},
+		      &got, &err),
+		  &err);
+	assert_true(mu_tensor_is_sole(&t)); /* it was only looked at */
+	mu_tensor_unref(&got);
+	assert_ok(
+	    mu_session_run(
+		s, &(struct mu_run){.feeds = &feed, .n_feeds = 1, .targets = &keep, .n_targets = 1},
+		NULL, &err),
+	    &err);
+	mu_tensor_unref(&t);
+	assert_ok(mu_session_get(s, v, &got, &err), &err);
+	assert_float_equal(MU_DATA(float, &got)[N - 1], N - 1, 0);
+	mu_session_close(s);
+}
+
+/* Any byte but zero is true on the wire: such a feed is read, not shared. */
+static void session__with_a_large_feed_of_truths__reads_them(void **state)
+{
+	enum { N = 50000 };
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_out x = mu_placeholder(b, "x", MU_BOOL, MU_SHAPE(N));
+	struct mu_out y = mu_op(b, "LogicalNot", MU_IN(x));
+	struct mu_session *s = open_local(b);
+	struct mu_shape shape = mu_shape_vec(N);
+	MU_AUTO_TENSOR t = {0};
+	MU_AUTO_TENSOR got = {0};
+	struct mu_feed feed = {x, &t};
+
+	assert_ok(mu_tensor_new(&t, MU_BOOL, &shape, &err), &err);
+	for (int i = 0; i < N; i++)
+		MU_DATA(bool, &t)[i] = i % 3 == 0;
+	assert_ok(mu_session_run(
+		      s,
+		      &(struct mu_run){.feeds = &feed, .n_feeds = 1, .fetches = &y, .n_fetches = 1},
+		      &got, &err),
+		  &err);
+	for (int i = 0; i < N; i++)
+		assert_int_equal(MU_DATA(bool, &got)[i], i % 3 != 0);
+	mu_session_close(s);
+}
+
 static void step__that_fails_or_takes_too_long__says_so(void **state)
 {
 	static enum mu_dtype types[] = {MU_FLOAT};
@@ -149,6 +213,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(session__with_a_transport__needs_no_connection),
 	    cmocka_unit_test(session__with_a_large_feed__gets_it_back),
+	    cmocka_unit_test(session__with_a_feed_that_a_variable_keeps__shares_it),
+	    cmocka_unit_test(session__with_a_large_feed_of_truths__reads_them),
 	    cmocka_unit_test(step__that_fails_or_takes_too_long__says_so),
 	    cmocka_unit_test(call__of_an_unknown_method__is_refused),
 	    cmocka_unit_test(session__of_several_threads__answers_each),

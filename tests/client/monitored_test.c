@@ -186,6 +186,23 @@ static void nobody_at_the_target__is_unavailable_in_time(void **state)
 	assert_fails(mu_session_get(s, c, &v, &err), &err, MU_UNAVAILABLE, "127.0.0.1:1");
 }
 
+static void told_to_stop__nobody_waits_for_a_session(void **state)
+{
+	struct program p;
+	const volatile int stop = 1;
+
+	build(&p, "x");
+	assert_fails(mu_monitored_open(&p.m, p.b,
+				       &(struct mu_monitored_options){.target = "127.0.0.1:1",
+								      .chief = true,
+								      .train = p.train,
+								      .stop = &stop},
+				       &err),
+		     &err, MU_CANCELLED, "told to stop");
+	p.m = NULL;
+	close_all(&p);
+}
+
 static void nodes_added_after_a_run__are_sent(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -200,6 +217,65 @@ static void nodes_added_after_a_run__are_sent(void **state)
 	assert_float_equal(*MU_DATA(float, &second), 42, 0);
 }
 
+/* Gives 1, 2, 3, … */
+static int count_up(void *arg, const struct mu_tensor **values, struct mu_err *e)
+{
+	struct mu_tensor *t = arg;
+
+	*MU_DATA(float, t) += 1;
+	values[0] = t;
+	return 0;
+}
+
+static size_t read_file(const char *name, char *out, size_t size)
+{
+	char path[128];
+	FILE *f;
+	size_t n;
+
+	snprintf(path, sizeof(path), "%s/%s", folder, name);
+	f = fopen(path, "r");
+	n = f ? fread(out, 1, size - 1, f) : 0;
+	if (f)
+		fclose(f);
+	out[n] = 0;
+	return n;
+}
+
+static void hooks__feed_a_step_and_profile_it(void **state)
+{
+	struct program p = {.b = mu_builder_new()};
+	struct mu_out fed = mu_placeholder(p.b, "fed", MU_FLOAT, MU_SCALAR);
+	struct mu_shape scalar;
+	MU_AUTO_TENSOR next = {0};
+	MU_AUTO_TENSOR last = {0};
+	char text[16384];
+
+	mu_global_step(p.b);
+	p.x = mu_variable(p.b, "x", MU_FLOAT, MU_SCALAR, MU_ZEROS, true);
+	p.loss = mu_mul(p.b, mu_read(p.x), fed);
+	p.train = mu_minimize(p.b, &(struct mu_optimizer){.kind = MU_SGD, .rate = 1}, p.loss,
+			      mu_global_step(p.b));
+	assert_ok(mu_shape_set(&scalar, 0, NULL, &err), &err);
+	assert_ok(mu_tensor_new(&next, MU_FLOAT, &scalar, &err), &err);
+	*MU_DATA(float, &next) = 0;
+	struct mu_hook *hooks[] = {mu_feed_hook(&fed, 1, count_up, &next),
+				   mu_profiler_hook(folder, 2), mu_final_hook(&p.x->read, 1, &last),
+				   mu_stop_at_step_hook(4)};
+	assert_ok(open_with(&p, hooks, 4), &err);
+	while (!mu_monitored_should_stop(p.m))
+		assert_ok(mu_monitored_train(p.m, &(struct mu_run){.n_feeds = 0}, NULL, &err),
+			  &err);
+	assert_ok(mu_monitored_close(p.m, false, &err), &err);
+	mu_builder_free(p.b);
+	assert_float_equal(*MU_DATA(float, &last), -(1 + 2 + 3 + 4), 1e-6);
+	assert_int_equal(read_file("timeline-1.json", text, sizeof(text)), 0);
+	assert_true(read_file("timeline-3.json", text, sizeof(text)) > 0);
+	assert_non_null(strstr(text, "{\"traceEvents\":["));
+	assert_non_null(strstr(text, "/job:local/replica:0/task:0"));
+	assert_non_null(strstr(text, "ApplyGradientDescent"));
+}
+
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 int main(void)
 {
@@ -209,7 +285,9 @@ int main(void)
 	    T(a_loss_that_is_no_number__ends_the_training),
 	    T(summaries__are_written_every_so_often),
 	    T(nobody_at_the_target__is_unavailable_in_time),
+	    T(told_to_stop__nobody_waits_for_a_session),
 	    T(nodes_added_after_a_run__are_sent),
+	    T(hooks__feed_a_step_and_profile_it),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

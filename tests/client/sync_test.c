@@ -22,8 +22,13 @@ struct worker {
 	float own;
 	bool chief;
 	int64_t delay_us;
+	struct mu_hook *more;     /* on the test's stack */
+	volatile int *stop;       /* tells it to stop */
+	pthread_barrier_t *begin; /* waits there first */
+	int64_t last;             /* step; 0: STEPS */
+	int64_t ends_after;       /* its own steps; then it tells all to stop; 0: never */
 	int rc;
-	int64_t steps;
+	int64_t steps, first_step, last_step;
 	struct mu_err err;
 };
 
@@ -38,14 +43,17 @@ static void build(struct worker *w, unsigned aggregate, unsigned workers, unsign
 	struct mu_out d = mu_sub(w->b, mu_read(w->w), w->x);
 	struct mu_out loss = mu_mul(w->b, mu_const_float(w->b, 0.5f), mu_square(w->b, d));
 	assert_ok(mu_optimizer_named("sgd", 0.25, &sgd, &err), &err);
-	mu_minimize_sync(w->b, &sgd, loss, step, aggregate, workers, self, &w->sync);
+	mu_minimize_sync(
+	    w->b, &sgd, loss, step,
+	    &(struct mu_sync_options){.aggregate = aggregate, .workers = workers, .self = self},
+	    &w->sync);
 	assert_ok(mu_builder_check(w->b, &err), &err);
 }
 
 static void *work(void *arg)
 {
 	struct worker *w = arg;
-	struct mu_hook *hooks[2];
+	struct mu_hook *hooks[3];
 	unsigned n = 0;
 	struct mu_monitored *m;
 	MU_AUTO_TENSOR x = {0};
@@ -54,7 +62,11 @@ static void *work(void *arg)
 
 	if (mu_shape_set(&scalar, 0, NULL, &w->err))
 		return NULL;
-	hooks[n++] = mu_stop_at_step_hook(STEPS);
+	if (w->begin && !w->chief)
+		pthread_barrier_wait(w->begin);
+	if (w->more)
+		hooks[n++] = w->more;
+	hooks[n++] = mu_stop_at_step_hook(w->last ? w->last : STEPS);
 	if (w->chief)
 		hooks[n++] = mu_sync_hook(&w->sync);
 	rc = mu_monitored_open(&m, w->b,
@@ -64,8 +76,9 @@ static void *work(void *arg)
 							      .sync = &w->sync,
 							      .hooks = hooks,
 							      .n_hooks = n,
-							      .wait_seconds = 10,
-							      .session = {.run_timeout_ms = 10000}},
+							      .stop = w->stop,
+							      .wait_seconds = 60,
+							      .session = {.run_timeout_ms = 60000}},
 			       &w->err);
 	if (rc) {
 		w->rc = rc;
@@ -73,6 +86,7 @@ static void *work(void *arg)
 	}
 	rc = mu_tensor_new(&x, MU_FLOAT, &scalar, &w->err);
 	*MU_DATA(float, &x) = w->own;
+	w->first_step = mu_monitored_step(m);
 	while (!rc && !mu_monitored_should_stop(m)) {
 		struct mu_feed feed = {w->x, &x};
 
@@ -81,6 +95,9 @@ static void *work(void *arg)
 		rc = mu_monitored_train(m, &(struct mu_run){.feeds = &feed, .n_feeds = 1}, NULL,
 					&w->err);
 		w->steps++;
+		w->last_step = mu_monitored_step(m);
+		if (w->steps == w->ends_after)
+			*w->stop = 1;
 	}
 	w->rc = rc;
 	mu_monitored_close(m, rc != 0, NULL);
@@ -135,22 +152,85 @@ static void a_slow_worker__is_not_waited_for_when_there_is_a_backup(void **state
 	test_server_stop(NULL);
 }
 
-static void more_gradients_than_workers__are_refused(void **state)
+/* Sets the flag of another worker at a step, or lets it begin. */
+struct signal_hook {
+	struct mu_hook base;
+	int64_t at;
+	volatile int *stop;
+	pthread_barrier_t *begin;
+};
+
+static int signal_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *e)
+{
+	struct signal_hook *h = (struct signal_hook *)base;
+
+	if (s->step == h->at && h->stop)
+		*h->stop = 1;
+	if (s->step == h->at && h->begin)
+		pthread_barrier_wait(h->begin);
+	return 0;
+}
+
+static void a_worker_that_is_told_to_stop__leaves_and_the_others_go_on(void **state)
+{
+	volatile int stop = 0;
+	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .stop = &stop};
+	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3, .stop = &stop}};
+
+	w[0].more = &tell.base;
+	build(&w[0], 0, 2, 0);
+	build(&w[1], 0, 2, 1);
+	assert_true(run(w, 2) > 0);
+	assert_int_equal(w[0].steps, STEPS);
+	assert_in_range(w[1].steps, 5, 7);
+	test_server_stop(NULL);
+}
+
+/* Planned for one worker; the second comes at step 5 and is there at step 20 at the latest, from
+ * when on every step waits for it. */
+static void a_worker_that_nobody_planned_for__joins(void **state)
+{
+	pthread_barrier_t begin;
+	struct signal_hook tell = {.base = {.after = signal_after}, .at = 5, .begin = &begin};
+	struct worker w[2] = {{.own = 1, .chief = true, .last = 100000},
+			      {.own = 3, .begin = &begin, .last = 100000}};
+	volatile int stop = 0;
+
+	pthread_barrier_init(&begin, NULL, 2);
+	w[0].more = &tell.base;
+	w[0].stop = &stop;
+	w[1].stop = &stop;
+	w[1].ends_after = 10;
+	build(&w[0], 0, 1, 0);
+	build(&w[1], 0, 1, 1);
+	run(w, 2);
+	assert_true(w[1].steps >= 10);
+	/* While the second takes part neither makes a step without the other. */
+	assert_true(w[1].last_step - w[1].first_step < w[1].steps + 2);
+	pthread_barrier_destroy(&begin);
+	test_server_stop(NULL);
+}
+
+static void more_backup_workers_than_workers__are_refused(void **state)
 {
 	struct mu_sync sync;
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_optimizer sgd = {.rate = 1};
 
-	mu_minimize_sync(b, &sgd, mu_const_float(b, 1), mu_global_step(b), 3, 2, 0, &sync);
-	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT, "3 of 2 workers");
+	mu_minimize_sync(b, &sgd, mu_const_float(b, 1), mu_global_step(b),
+			 &(struct mu_sync_options){.backup = 2, .workers = 2}, &sync);
+	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT,
+		     "2 workers, 2 of them backup");
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(more_gradients_than_workers__are_refused),
+	    cmocka_unit_test(more_backup_workers_than_workers__are_refused),
 	    cmocka_unit_test(two_workers__make_steps_of_their_average),
 	    cmocka_unit_test(a_slow_worker__is_not_waited_for_when_there_is_a_backup),
+	    cmocka_unit_test(a_worker_that_is_told_to_stop__leaves_and_the_others_go_on),
+	    cmocka_unit_test(a_worker_that_nobody_planned_for__joins),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

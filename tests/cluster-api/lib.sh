@@ -91,13 +91,15 @@ no_ps_runs() {
 event_about() { kubectl get events -o jsonpath="{range .items[?(@.involvedObject.name=='$1')]}{.reason}{'\n'}{end}" | grep -x "$2" >/dev/null; }
 
 writes() { curl -s "127.0.0.1:$metrics_port/metrics" | awk '/^rest_client_requests_total/ && !/"GET"/ {n += $2} END {print n + 0}'; }
-# quiet SECONDS: the operator writes nothing
-quiet() {
+still() {
   local before
   before=$(writes)
   sleep "$1"
   [ "$(writes)" = "$before" ]
 }
+# quiet SECONDS: the operator comes to rest and then writes nothing for so long, and for the 5 s more that a
+# count of pods may wait to be told
+quiet() { eventually still $(($1 + 5)); }
 
 # ---- the kubelet ----
 # play POD running | succeeded | failed [EXIT_CODE]
@@ -118,6 +120,12 @@ play() {
     ;;
   esac
   kubectl patch pod "$1" --subresource=status --type=merge -p "$body" >/dev/null
+}
+
+# play_binding POD NODE: as the scheduler; the node need not be there
+play_binding() {
+  echo '{"apiVersion":"v1","kind":"Binding","metadata":{"name":"'"$1"'"},"target":{"kind":"Node","name":"'"$2"'"}}' |
+    kubectl create --raw "/api/v1/namespaces/default/pods/$1/binding" -f - >/dev/null
 }
 
 # Ends the pods of a job that are being deleted, as a kubelet would.

@@ -48,7 +48,7 @@ static void offer(struct task *t, const char *method, const void *bytes, size_t 
 	struct rpc_message m = {.head = {bytes, n}};
 	struct mu_err err = {0};
 
-	rpc_call(t->ch, method, &m, 5000, 0, NULL, &err);
+	rpc_call(t->ch, method, &m, CALL_MS, 0, NULL, &err);
 	/* whatever it said, it did not hang, and it is still there: the next call shows that */
 	assert_int_not_equal(err.code, MU_DEADLINE_EXCEEDED);
 }
@@ -110,7 +110,7 @@ static void a_stale_incarnation_is_aborted(void **state)
 		      "/job:worker/replica:0/task:0/device:CPU:0;edge_1_x;0:0");
 	m = (struct rpc_message){.head = mu_buf_span(&b)};
 	assert_fails(
-	    rpc_call(f->ps.ch, "/tensorflow.WorkerService/RecvTensor", &m, 5000, 0, NULL, &err),
+	    rpc_call(f->ps.ch, "/tensorflow.WorkerService/RecvTensor", &m, CALL_MS, 0, NULL, &err),
 	    &err, MU_ABORTED, "different device incarnation");
 }
 
@@ -122,8 +122,7 @@ static void a_taken_port_is_named(void **state)
 	struct task_server *s;
 	struct mu_err err;
 
-	assert_fails(task_server_start(&o, &s, &err), &err, MU_FAILED_PRECONDITION,
-		     "is already in use");
+	assert_fails(task_server_start(&o, &s, &err), &err, MU_ALREADY_EXISTS, "is already in use");
 	o.job = "nobody";
 	assert_fails(task_server_start(&o, &s, &err), &err, MU_NOT_FOUND, "nobody");
 	o.job = "worker";

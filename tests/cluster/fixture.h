@@ -15,27 +15,38 @@
 #include "task/rpc/channel.h"
 #include "task/server.h"
 #include "tests/test.h"
+#include "tests/wait.h"
 
-enum { CALL_MS = 20000 };
+enum {
+	CALL_MS = PATIENCE_SECONDS * 1000,
+	MISSED_MS = 500,   /* how long CreateSession waits where a test leaves a task out */
+	ABANDONED_MS = 200 /* so that every test shows that no live client is hurt */
+};
 
-/* A port of 21000 to 21999 that nobody has. */
+/* A port of 21000 to 21999 that nobody has, and that no other process takes before its server does:
+ * a socket stays bound to it until this process ends, which only keeps out those who do not say
+ * SO_REUSEADDR, as this function and unlike a server. */
 static inline int free_port(void)
 {
 	static int next;
 
 	if (!next)
 		next = (int)getpid() % 900;
-	for (;;) {
+	for (int tried = 0; tried < 1000; tried++) {
 		struct sockaddr_in a = {.sin_family = AF_INET,
 					.sin_addr = {htonl(INADDR_LOOPBACK)}};
-		int port = 21000 + next++ % 1000, fd = socket(AF_INET, SOCK_STREAM, 0), bad;
+		int port = 21000 + next++ % 1000, on = 1;
+		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
 		a.sin_port = htons((uint16_t)port);
-		bad = bind(fd, (struct sockaddr *)&a, sizeof(a));
-		close(fd);
-		if (!bad)
+		if (!bind(fd, (struct sockaddr *)&a, sizeof(a))) {
+			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 			return port;
+		}
+		close(fd);
 	}
+	fail_msg("every port from 21000 to 21999 is taken");
+	return -1;
 }
 
 struct task {
@@ -46,6 +57,7 @@ struct fixture {
 	struct mu_cluster cluster;
 	struct task ps, worker[2];
 	char address[3][64];
+	long connect_ms; /* how long CreateSession waits for tasks that are not there */
 };
 
 static inline void start_task(struct fixture *f, struct task *t, const char *job, int index)
@@ -54,7 +66,9 @@ static inline void start_task(struct fixture *f, struct task *t, const char *job
 					.job = job,
 					.index = index,
 					.threads = 2,
-					.connect_timeout_ms = 500};
+					.local = "127.0.0.1:0",
+					.abandoned_ms = ABANDONED_MS,
+					.connect_timeout_ms = f->connect_ms};
 	struct mu_err err;
 
 	assert_ok(task_server_start(&o, &t->server, &err), &err);
@@ -68,7 +82,8 @@ static inline void stop_task(struct task *t)
 	*t = (struct task){0};
 }
 
-/* One ps and two workers; started is what of them runs: 'p', '0', '1'. */
+/* One ps and two workers; started is what of them runs: 'p', '0', '1'; with '-' nobody waits long
+ * for the others. */
 static inline struct fixture *fixture_new(const char *started)
 {
 	static const struct {
@@ -78,6 +93,7 @@ static inline struct fixture *fixture_new(const char *started)
 	struct fixture *f = MU_NEW(struct fixture);
 	struct mu_err err;
 
+	f->connect_ms = strchr(started, '-') ? MISSED_MS : CALL_MS;
 	for (int i = 0; i < 3; i++) {
 		snprintf(f->address[i], sizeof(f->address[i]), "127.0.0.1:%d", free_port());
 		assert_ok(

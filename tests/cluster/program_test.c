@@ -9,24 +9,11 @@
 #include <sys/wait.h>
 #include <time.h>
 
-static char program[4096];
+#include "tests/program.h"
 
-/* build/<mode>/bin/muster-task, or build/bin/muster-task, seen from build/<mode>/tests/cluster. */
 static int find_program(void **state)
 {
-	static const char *const places[] = {"/../../bin/muster-task", "/../../../bin/muster-task"};
-	char self[2048];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-
-	assert_true(n > 0);
-	self[n] = 0;
-	*strrchr(self, '/') = 0;
-	for (size_t i = 0; i < MU_COUNT(places); i++) {
-		snprintf(program, sizeof(program), "%s%s", self, places[i]);
-		if (access(program, X_OK) == 0)
-			return 0;
-	}
-	return -1;
+	return find_program_named("muster-task");
 }
 
 struct child {
@@ -66,7 +53,8 @@ static void listen_to(struct child *c, const char *needle, char *text, size_t si
 	ssize_t got;
 
 	text[0] = 0;
-	while (n < size - 1 && !(needle && strstr(text, needle)) && poll(&p, 1, 10000) > 0 &&
+	while (n < size - 1 && !(needle && strstr(text, needle)) &&
+	       poll(&p, 1, PATIENCE_SECONDS * 1000) > 0 &&
 	       (got = read(c->out, text + n, size - 1 - n)) > 0) {
 		n += (size_t)got;
 		text[n] = 0;
@@ -75,14 +63,12 @@ static void listen_to(struct child *c, const char *needle, char *text, size_t si
 
 static int end(struct child *c)
 {
-	int status = 0, i;
+	int status = 0;
 
-	for (i = 0; i < 1000 && waitpid(c->pid, &status, WNOHANG) == 0; i++)
-		usleep(10000);
-	if (i == 1000) {
+	if (!COMES_TRUE(waitpid(c->pid, &status, WNOHANG) != 0)) {
 		kill(c->pid, SIGKILL);
 		waitpid(c->pid, &status, 0);
-		fail_msg("it did not end within ten seconds");
+		fail_msg("it did not end within %d s", PATIENCE_SECONDS);
 	}
 	close(c->out);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
@@ -134,13 +120,14 @@ static void help_and_version_are_0(void **state)
 
 static void a_taken_port_is_one_line_and_1(void **state)
 {
-	int port = free_port(), fd = socket(AF_INET, SOCK_STREAM, 0);
+	int port = free_port(), fd = socket(AF_INET, SOCK_STREAM, 0), on = 1;
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	char hosts[64], want[64], text[4096];
 	const char *args[] = {hosts, "--job_name=ps", "--task_index=0", NULL};
 	struct child c;
 
 	a.sin_port = htons((uint16_t)port);
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on)); /* free_port() holds it */
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", port);
@@ -152,20 +139,29 @@ static void a_taken_port_is_one_line_and_1(void **state)
 	close(fd);
 }
 
-static void a_promise_the_machine_does_not_keep_is_1(void **state)
+static int exit_with_kernels(const char *flag, const char *want)
 {
 	char hosts[64], text[4096];
-	const char *args[] = {hosts, "--job_name=ps", "--kernels=cpu-neon", NULL};
+	const char *args[] = {hosts, "--job_name=ps", flag, NULL};
 	struct child c;
 
 	snprintf(hosts, sizeof(hosts), "--ps_hosts=127.0.0.1:%d", free_port());
-#ifdef __aarch64__
-	args[2] = "--kernels=cpu-avx2";
-#endif
 	c = begin(args, NULL);
 	listen_to(&c, NULL, text, sizeof(text));
-	assert_int_equal(end(&c), 1);
-	assert_non_null(strstr(text, "muster-task: "));
+	assert_non_null(strstr(text, want));
+	return end(&c);
+}
+
+static void kernels_of_no_kind_are_1(void **state)
+{
+	assert_int_equal(exit_with_kernels("--kernels=cpu-abacus", "is no CPU variant"), 1);
+}
+
+static void a_promise_the_machine_does_not_keep_is_3(void **state)
+{
+	if (access("/dev/nvidiactl", F_OK) == 0)
+		skip(); /* it may be kept here */
+	assert_int_equal(exit_with_kernels("--kernels=cuda-sm90", "no CUDA here"), MU_EXIT_KERNELS);
 }
 
 static void sigterm_drains_and_is_0(void **state)
@@ -208,8 +204,7 @@ static void finish_drains_and_is_0(void **state)
 	unlink(path);
 	c = begin(args, NULL);
 	listen_to(&c, "serves on", text, sizeof(text));
-	for (int i = 0; i < 500 && access(path, R_OK); i++)
-		usleep(10000);
+	UNTIL(access(path, R_OK) == 0);
 	assert_int_equal(mu_buf_read_file(&b, path, 4096, NULL), 0);
 	unlink(path);
 	assert_memory_equal(b.data, "grpc://127.0.0.1:", 17);
@@ -228,7 +223,8 @@ int main(void)
 	    cmocka_unit_test(a_wrong_command_line_is_one_line_and_2),
 	    cmocka_unit_test(help_and_version_are_0),
 	    cmocka_unit_test(a_taken_port_is_one_line_and_1),
-	    cmocka_unit_test(a_promise_the_machine_does_not_keep_is_1),
+	    cmocka_unit_test(kernels_of_no_kind_are_1),
+	    cmocka_unit_test(a_promise_the_machine_does_not_keep_is_3),
 	    cmocka_unit_test(sigterm_drains_and_is_0),
 	    cmocka_unit_test(finish_drains_and_is_0),
 	};

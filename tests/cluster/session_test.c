@@ -16,7 +16,7 @@ static int start(void **state)
 
 static int start_all_but_ps(void **state)
 {
-	*state = fixture_new("01");
+	*state = fixture_new("01-");
 	return 0;
 }
 
@@ -201,7 +201,6 @@ static void a_restarted_task_aborts_the_session(void **state)
 	struct step init = {.target = "init"};
 	char handle[64];
 	struct mu_err err = {0};
-	int rc = 0;
 
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
 	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
@@ -209,10 +208,7 @@ static void a_restarted_task_aborts_the_session(void **state)
 	assert_fails(run(&f->worker[0], handle, &init, NULL, &err), &err, MU_UNAVAILABLE,
 		     "From /job:ps/replica:0/task:0");
 	start_task(f, &f->ps, "ps", 0);
-	for (int i = 0; i < 100 && (rc == 0 || err.code == MU_UNAVAILABLE); i++) {
-		rc = run(&f->worker[0], handle, &init, NULL, &err);
-		usleep(20000);
-	}
+	UNTIL(run(&f->worker[0], handle, &init, NULL, &err) && err.code != MU_UNAVAILABLE);
 	assert_int_equal(err.code, MU_ABORTED);
 	assert_ok(close_session(&f->worker[0], handle, &err), &err);
 	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);

@@ -12,14 +12,6 @@
 #define PS     "/job:ps/task:0"
 #define WORKER "/job:worker/task:0"
 
-/* Some milliseconds, a few thousand times at most, until it is so. */
-#define UNTIL(what)                                                                                \
-	do {                                                                                       \
-		for (int until_i = 0; until_i < 2000 && !(what); until_i++)                        \
-			usleep(2000);                                                              \
-		assert_true(what);                                                                 \
-	} while (0)
-
 static struct peer *ps_of(struct task *t)
 {
 	struct peer *p = peers_find(t->server->peers, "/job:ps/replica:0/task:0");
@@ -131,7 +123,7 @@ static void a_task_without_streams__is_reached_by_grpc(void **state)
 					.index = 0,
 					.threads = 2,
 					.peer = "grpc",
-					.connect_timeout_ms = 500};
+					.connect_timeout_ms = CALL_MS};
 	struct mu_err err;
 	char handle[64];
 
@@ -298,7 +290,7 @@ static void put(int fd, const struct mu_buf *b)
 static bool closed(int fd)
 {
 	char byte;
-	struct timeval tv = {10, 0};
+	struct timeval tv = {PATIENCE_SECONDS, 0};
 
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv));
 
@@ -314,7 +306,7 @@ static void a_stranger__without_the_key_is_sent_away(void **state)
 	MU_AUTO_BUF b = {0};
 	int fd = connect_to(&f->ps);
 
-	stream_hello_write(&b, STREAM_HELLO, &h);
+	stream_hello_write(&b, STREAM_HELLO, 0, &h);
 	put(fd, &b);
 	assert_true(closed(fd));
 	close(fd);
@@ -341,7 +333,7 @@ static int greeted(struct task *t)
 	assert_true(stream_offer_parse(&o, mu_buf_span(&status)));
 	memcpy(h.key, o.key, sizeof(h.key));
 	h.yours = o.incarnation;
-	stream_hello_write(&b, STREAM_HELLO, &h);
+	stream_hello_write(&b, STREAM_HELLO, 0, &h);
 	put(fd, &b);
 	assert_true(recv(fd, welcome, sizeof(welcome), 0) > STREAM_HEADER);
 	assert_int_equal(welcome[0], STREAM_WELCOME);

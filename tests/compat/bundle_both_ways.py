@@ -5,6 +5,7 @@
 usage: bundle_both_ways.py [BUILD_DIR]      (run from the repository root, with TensorFlow's Python)
 """
 import os
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -18,7 +19,7 @@ build = sys.argv[1] if len(sys.argv) > 1 else "build/release"
 tmp = tempfile.mkdtemp(prefix="bundle")
 tool = os.path.join(tmp, "bundle_tool")
 flags = ["-fsanitize=address,undefined"] if "asan" in build else []
-subprocess.check_call([os.environ.get("CC", "gcc"), "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-g", *flags, "-o", tool,
+subprocess.check_call([*shlex.split(os.environ.get("CC", "gcc")), "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-g", *flags, "-o", tool,
                        "tests/tools/bundle_tool.c", f"{build}/libmuster-base.a", "-lyaml", "-lcjson", "-lz", "-lm", "-pthread"])
 
 

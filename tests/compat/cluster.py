@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One ps and two workers as processes: of stock TensorFlow, or of Muster."""
+"""The tasks of a cluster as processes: of stock TensorFlow, or of Muster."""
 import json
 import os
 import pathlib
@@ -10,7 +10,10 @@ import sys
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-PORTS = iter(range(23000, 24000))  # ours alone, so that a stray server is told from a test's
+FIRST_PORT = int(os.environ.get("COMPAT_PORT", 23000))  # ours alone, so that a stray server is told from a test's
+# Seconds; far beyond what anything takes on a machine that is busy with other work: only what hangs waits it out.
+PATIENCE = 400
+PORTS = iter(range(FIRST_PORT, FIRST_PORT + 1000))
 
 
 def free_port():
@@ -22,7 +25,7 @@ def free_port():
                 return port
             except OSError:
                 continue
-    raise RuntimeError("every port from 23000 to 23999 is taken")
+    raise RuntimeError(f"every port from {FIRST_PORT} to {FIRST_PORT + 999} is taken")
 
 
 def stock(spec, job, index):
@@ -39,20 +42,30 @@ def muster(spec, job, index):
 class Cluster:
     """Starts at once; use `with` so that it ends."""
 
-    def __init__(self, name, folder, workers=2):
+    def __init__(self, name, folder, ps=1, worker=2, odd=None, **more):
+        """odd: a task, as (job, index), that runs the other program; more: tasks of other jobs, as chief=1."""
         self.name, self.folder = name, pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         address = lambda: f"127.0.0.1:{free_port()}"
-        self.spec = {"ps": [address()], "worker": [address() for _ in range(workers)]}
-        self.tasks = {}
-        command = {"stock": stock, "muster": muster}[name]
+        self.spec = {job: [address() for _ in range(n)] for job, n in {"ps": ps, "worker": worker, **more}.items()}
+        self.tasks, self.clients = {}, []
+        self.commands, self.odd = [stock, muster] if name == "stock" else [muster, stock], odd
         for job, addresses in self.spec.items():
             for i in range(len(addresses)):
-                with open(self.folder / f"{job}{i}.log", "w") as log:
-                    self.tasks[job, i] = subprocess.Popen(command(self.spec, job, i), cwd=self.folder,
-                                                          stdout=log, stderr=log)
+                self.start_task(job, i)
 
-    def wait_ready(self, seconds=60):
+    def start_task(self, job, i):
+        with open(self.folder / f"{job}{i}.log", "a") as log:
+            self.tasks[job, i] = subprocess.Popen(self.commands[(job, i) == self.odd](self.spec, job, i), cwd=self.folder,
+                                                  stdout=log, stderr=log)
+
+    def restart(self, job, i):
+        """Kills it and starts it again at its address."""
+        self.tasks[job, i].kill()
+        self.tasks[job, i].wait()
+        self.start_task(job, i)
+
+    def wait_ready(self, seconds=PATIENCE):
         end = time.time() + seconds
         for (job, i), task in self.tasks.items():
             host, port = self.spec[job][i].split(":")
@@ -80,10 +93,12 @@ class Cluster:
     def start(self, program, task, *more):
         """A client program of programs/ beside worker `task`, as a process."""
         env = dict(os.environ, COMPAT_CLUSTER=json.dumps(self.spec), COMPAT_TASK=str(task))
-        return subprocess.Popen([sys.executable, str(ROOT / "tests/compat/programs" / f"{program}.py"), *map(str, more)],
-                                env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        client = subprocess.Popen([sys.executable, str(ROOT / "tests/compat/programs" / f"{program}.py"), *map(str, more)],
+                                  env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        self.clients.append(client)
+        return client
 
-    def finish(self, client, seconds=120):
+    def finish(self, client, seconds=PATIENCE):
         """Its last line, which is JSON."""
         try:
             out, err = client.communicate(timeout=seconds)
@@ -95,17 +110,17 @@ class Cluster:
             raise RuntimeError(f"{self.name}: the client ended with {client.returncode}\n{tail(err)}\n{self.died()}")
         return json.loads(out.strip().splitlines()[-1])
 
-    def run(self, program, *more, task=0, seconds=120):
+    def run(self, program, *more, task=0, seconds=PATIENCE):
         return self.finish(self.start(program, task, *more), seconds)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
-        for t in self.tasks.values():
-            if t.poll() is None:
-                t.send_signal(signal.SIGKILL)
-            t.wait()
+        for process in [*self.clients, *self.tasks.values()]:
+            if process.poll() is None:
+                process.send_signal(signal.SIGKILL)
+            process.wait()
 
 
 def tail(text, lines=12):

@@ -5,10 +5,11 @@ import pathlib
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
-from cluster import ROOT, free_port, tail
+from cluster import PATIENCE, ROOT, free_port, tail
 
 
 class Job:
@@ -40,7 +41,7 @@ class Job:
     def said(self, task, which="out"):
         return pathlib.Path(f"{task.output}.{which}").read_text(errors="replace")
 
-    def finish(self, task, seconds=120):
+    def finish(self, task, seconds=PATIENCE):
         """What it printed, once it has ended well."""
         try:
             status = task.wait(seconds)
@@ -50,10 +51,10 @@ class Job:
             raise RuntimeError(f"{self.name}: {task.output} ended with {status}\n{tail(self.said(task, 'err'))}")
         return self.said(task)
 
-    def run(self, script, *arguments, seconds=120):
+    def run(self, script, *arguments, seconds=PATIENCE):
         return self.finish(self.start(script, *arguments), seconds)
 
-    def wait_for(self, what, true, seconds=90):
+    def wait_for(self, what, true, seconds=PATIENCE):
         end = time.time() + seconds
         while not true():
             if time.time() > end:
@@ -76,7 +77,7 @@ def with_each(run, folder):
 
     def one(name):
         try:
-            with Job(name, f"{folder}/job-{name}-{len(os.listdir(folder))}") as job:
+            with Job(name, tempfile.mkdtemp(prefix=f"job-{name}-", dir=folder)) as job:
                 got[name] = run(job)
         except Exception as e:  # told by the main thread
             wrong[name] = e

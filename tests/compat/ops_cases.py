@@ -15,9 +15,11 @@ class Var:
 
 
 class Case:
-    def __init__(self, op, inputs, attrs=None, rtol=None, atol=0.0, only_shape=False, first=None):
+    def __init__(self, op, inputs, attrs=None, rtol=None, atol=0.0, only_shape=False, first=None,
+                 known=False):
         self.op, self.inputs, self.attrs = op, inputs, attrs or {}
         self.rtol, self.atol, self.only_shape = rtol, atol, only_shape
+        self.known = known  # whether the op wants shapes before it runs
         self.first = first  # how many outputs TensorFlow gives a value to; None: all
 
     def __repr__(self):
@@ -64,6 +66,13 @@ def unary():
         for t in REALS:
             yield Case(op, {"x": real(t, 33, low=0.01, high=9)}, rtol=4e-6 if t == F else None,
                        atol=1e-6 if t == F else 1e-13)
+    for t in REALS:
+        near = {"rtol": 1e-5 if t == F else 1e-11, "atol": 1e-5 if t == F else 1e-11}
+        yield Case("Digamma", {"x": np.array([-3.7, -0.2, 0.01, 0.5, 1, 1.4616, 2, 5, 9.5, 100], t)}, **near)
+        yield Case("Polygamma", {"a": np.array([0, 1, 1, 2, 3, 1, 5, 1.5], t),
+                                 "x": np.array([0.3, 0.3, 7, 1.2, 2, -0.6, 4, 1], t)}, **near)
+        yield Case("Zeta", {"x": np.array([2, 3.5, 1.5, 2, 6, 1, 4], t), "q": np.array([1, 0.4, 20, -0.3, 3, 2, -2], t)},
+                   **near)
     for op in "Asin Acos Atanh".split():
         for t in REALS:
             yield Case(op, {"x": real(t, 33, low=-0.99, high=0.99)}, rtol=4e-6 if t == F else None)
@@ -559,3 +568,11 @@ def all_cases():
     yield from network_cases()
     from ops_cases_sparse import sparse_cases
     yield from sparse_cases()
+    from ops_cases_more import more_cases
+    yield from more_cases()
+    from ops_cases_records import record_cases
+    yield from record_cases()
+    from ops_cases_parts import part_cases
+    yield from part_cases()
+    from ops_cases_breadth import breadth_cases
+    yield from breadth_cases()

@@ -31,6 +31,18 @@ def out_size(size, k, stride, padding, dilation):
     return max(0, (size + pads - reach + stride) // stride)
 
 
+def largest(x, k, s, padding, out):
+    """What MaxPool makes of x."""
+    before = [max(0, (out[1 + a] - 1) * s[a] + k[a] - x.shape[1 + a]) // 2 if padding == "SAME" else 0 for a in (0, 1)]
+    y = np.zeros(out, x.dtype)
+    for i, j in itertools.product(range(out[1]), range(out[2])):
+        top, left = i * s[0] - before[0], j * s[1] - before[1]
+        part = x[:, max(0, top):top + k[0], max(0, left):left + k[1]]
+        if x.shape[0]:
+            y[:, i, j] = part.max(axis=(1, 2))
+    return y
+
+
 def spatial(padding, axis):
     return padding[1 + axis] if isinstance(padding, list) else padding
 
@@ -94,6 +106,7 @@ def depthwise():
 
 def pooling():
     windows = [((2, 6, 6, 3), (2, 2), (2, 2), "VALID"), ((2, 7, 5, 3), (2, 2), (2, 2), "SAME"),
+               ((3, 4, 6, 37), (2, 2), (2, 2), "SAME"),
                ((1, 7, 7, 9), (3, 3), (2, 2), "SAME"), ((1, 7, 8, 2), (3, 2), (1, 2), "VALID"),
                ((2, 4, 4, 1), (1, 1), (1, 1), "SAME"), ((1, 3, 3, 2), (5, 5), (1, 1), "SAME"),
                ((0, 4, 4, 2), (2, 2), (2, 2), "SAME"), ((1, 5, 5, 40), (1, 1), (2, 2), "VALID")]
@@ -111,6 +124,10 @@ def pooling():
             top = {"orig_input": value, "orig_output": grad * 0, "grad": grad}
             yield Case("MaxPoolGrad", top, attrs, **close)
             yield Case("MaxPoolGradV2", {**top, **sizes}, {"padding": padding}, **close)
+            # TensorFlow looks for the largest elements in the output that it is given
+            again = {**top, "orig_output": largest(value, k, s, padding, out), "grad": real(t, *value.shape)}
+            yield Case("MaxPoolGradGrad", again, attrs)
+            yield Case("MaxPoolGradGradV2", {**again, **sizes}, {"padding": padding})
             yield Case("AvgPoolGrad", {"orig_input_shape": i32(*x), "grad": grad}, attrs, **close)
     x = real(F, 1, 4, 4, 4)
     two = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}

@@ -3,12 +3,25 @@
 # Real TensorFlow programs against stock servers and against ours; the answers have to agree.
 #
 #   run.sh [CASE...]     all cases when none is named
+#   run.sh --newest [CASE...]  with the newest TensorFlow; when no case is named, those that it can still run
 #   MUSTER_TF_VENV       an environment that has TensorFlow 2.15 (default: build/venv-tf, made when missing)
+#   MUSTER_TF_NEWEST     one that has the newest (default: build/venv-tf-newest, made when missing)
 #   MUSTER_TASK          build/bin/muster-task; "stock" compares stock with itself, which tests the tests
+#   COMPAT_PORT          the first of a thousand ports, so that two runs do not meet (23000)
 set -euo pipefail
 cd "$(dirname "$0")/../.."
-venv=${MUSTER_TF_VENV:-build/venv-tf}
-[ -n "${MUSTER_TF_VENV:-}" ] || tests/compat/venv.sh "$venv"
+if [ "${1:-}" = --newest ]; then
+  shift
+  # no estimators there, and tf.layers and Keras 2 are gone with what is built on them
+  [ $# != 0 ] || set -- hello placement deterministic lockstep sessions servers example_three_adds
+  venv=${MUSTER_TF_NEWEST:-build/venv-tf-newest}
+  [ -n "${MUSTER_TF_NEWEST:-}" ] || tests/compat/venv.sh "$venv" newest
+  echo "compat: $("$venv/bin/python" -c 'from importlib.metadata import version; print("TensorFlow", version("tensorflow_cpu"))')," \
+    "without estimators, tf.layers and Keras in graph mode, which it has no more"
+else
+  venv=${MUSTER_TF_VENV:-build/venv-tf}
+  [ -n "${MUSTER_TF_VENV:-}" ] || tests/compat/venv.sh "$venv"
+fi
 export TF_CPP_MIN_LOG_LEVEL=3 TF_ENABLE_ONEDNN_OPTS=0 PYTHONDONTWRITEBYTECODE=1
 # a proxy in the environment would send loopback calls away
 unset http_proxy https_proxy HTTP_PROXY HTTPS_PROXY grpc_proxy

@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# venv.sh DIR: a Python environment with the stock TensorFlow that we compare ourselves with.  Only for tests
-# and benchmarks; nothing of Muster's needs it.  Does nothing when DIR has it already.
+# venv.sh DIR [newest]: a Python environment with the stock TensorFlow that we compare ourselves with, 2.15 or the
+# newest that PyPI has for this Python.  Only for tests and benchmarks; nothing of Muster's needs it.  Does nothing
+# when DIR has it already.
 set -euo pipefail
-dir=${1:?"say: venv.sh DIR"}
-want='tensorflow-cpu==2.15.1 tensorboard'
+dir=${1:?"say: venv.sh DIR [newest]"}
+want='tensorflow-cpu==2.15.1 tensorboard' last=11
+[ "${2:-}" != newest ] || want=tensorflow-cpu last=99
 [ -x "$dir/bin/python" ] && [ "$(cat "$dir/.complete" 2>/dev/null)" = "$want" ] && exit 0
-"${PYTHON:-python3}" -c 'import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, 11))' || {
-  echo "compat: TensorFlow 2.15 needs Python 3.9 to 3.11; say PYTHON=/path/to/python3.11" >&2
+"${PYTHON:-python3}" -c "import sys; sys.exit(not (3, 9) <= sys.version_info[:2] <= (3, $last))" || {
+  echo "compat: $want needs Python 3.9 to 3.$last; say PYTHON=/path/to/python3.11" >&2
   exit 1
 }
 echo "compat: installing $want into $dir (once)"

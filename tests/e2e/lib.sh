@@ -46,10 +46,36 @@ is() { # WORDS WANTED GOT
   if [ "$2" = "$3" ]; then ok "$1"; else bad "$1: wanted '$2', got '$3'"; fi
 }
 says() { # WORDS TEXT PATTERN
-  if grep -qiE -- "$3" <<<"$2"; then ok "$1"; else bad "$1: '$3' is not in: ${2:-nothing}"; fi
+  if grep -qiE -- "$3" <<<"$2"; then ok "$1"; else bad "$1: '$3' is not in: $(tail -c 400 <<<"${2:-nothing}")"; fi
 }
 
+# claim NAME: a volume for a job; on the cluster that is ours a folder of the node
+claim() {
+  if [ -n "$own" ]; then
+    install -d -m 777 "$volume/$1"
+    sed "s#VOLUME#$volume#; s#NAMESPACE#$ns#; s#NAME#$1#g" "$here/manifests/volume.yaml" | k apply -f - >/dev/null
+  fi
+  sed "s#name: digits#name: $1#" deploy/samples/claim.yaml | k -n "$ns" apply -f - >/dev/null
+}
+# submit NAME: the job of manifests/NAME.yaml, with the images of this run
+submit() {
+  sed "s#IMAGE_TASK_TF#$IMAGE_TASK_TF#; s#IMAGE_C#$IMAGE_C#" "$here/manifests/$1.yaml" | k -n "$ns" apply -f - >/dev/null ||
+    bad "$1 is accepted"
+}
+remove() { # JOB...: deleted, and no pod left
+  k -n "$ns" delete dtj "$@" --timeout=20s >/dev/null
+  local j
+  for j in "$@"; do eventually 45 "$j is deleted and leaves no pod" none pods -l "muster.dev/job=$j"; done
+}
+log_of() { k -n "$ns" logs "$1" 2>&1; }
+ended_well() { phase_is "$1" Succeeded; }
+
 phase_is() { [ "$(field "dtj/$1" '{.status.phase}')" = "$2" ]; } # JOB PHASE
+task_pid() { # POD: the first process of its container, on the node that is ours
+  local id
+  id=$(field "pod/$1" '{.status.containerStatuses[0].containerID}')
+  ctr task ls | awk -v id="${id#containerd://}" '$1 == id {print $2}'
+}
 pod_phase() { field "pod/$1" '{.status.phase}'; }
 running() { # POD...
   local p

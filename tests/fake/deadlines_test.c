@@ -9,6 +9,7 @@
 #include "tests/fake/sim_cluster.c"
 #include "tests/fake/sim_kubelet.c"
 #include "tests/fake/sim_run.c"
+#include "tests/fake/sim_secret.c"
 
 #define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
 
@@ -129,8 +130,8 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 	assert_true(running > 0);
 	assert_null(failed(s));
 	sim_settle(s, running + 50 - s->now);
-	cache_set_progress(&s->control.cache, &chief, "{\"step\":1}", NULL, s->now);
-	workqueue_add(&s->control.queue, SIM_KEY);
+	cache_set_progress(&s->leader->control.cache, &chief, "{\"step\":1}", NULL, s->now);
+	workqueue_add(&s->leader->control.queue, SIM_KEY);
 	sim_settle(s, 3600);
 	expect_failed(s, "ProgressDeadlineExceeded", running + 50, 60);
 	stop(s, &script);

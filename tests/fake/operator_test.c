@@ -3,6 +3,7 @@
  * slow, lost, refused, cut in two or too old.  Each case ends in the same picture as the
  * undisturbed one, and then nothing more is written. */
 #include "tests/test.h"
+#include "tests/wait.h"
 
 #include <signal.h>
 #include <stdio.h>
@@ -29,12 +30,6 @@ static const char job_text[] =
 static const char ended_well[] =
     "{\"status\":{\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{"
     "\"terminated\":{\"exitCode\":0}}}]}}";
-
-static void nap_ms(int ms)
-{
-	struct timespec t = {ms / 1000, ms % 1000 * 1000000L};
-	nanosleep(&t, NULL);
-}
 
 struct world {
 	struct api_server *server;
@@ -69,11 +64,8 @@ static int stop_operator(pid_t pid)
 	int status = -1;
 
 	kill(pid, SIGTERM);
-	for (int i = 0; i < 1000; i++) {
-		if (waitpid(pid, &status, WNOHANG) == pid)
-			return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-		nap_ms(10);
-	}
+	if (COMES_TRUE(waitpid(pid, &status, WNOHANG) == pid))
+		return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 	kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
 	return -1;
@@ -115,16 +107,19 @@ static bool phase_is(struct api_server *s, const char *name, const char *phase)
 	return same;
 }
 
-/* Runs pods as they come until the job says `phase`; 30 s at most. */
+static bool play(struct api_server *s, const char *phase)
+{
+	if (phase_is(s, "j", phase))
+		return true;
+	api_server_each(s, PODS, run_pod, s);
+	return false;
+}
+
+/* Runs pods as they come until the job says `phase`. */
 static void play_until(struct api_server *s, const char *phase)
 {
-	for (int i = 0; i < 1500; i++) {
-		if (phase_is(s, "j", phase))
-			return;
-		api_server_each(s, PODS, run_pod, s);
-		nap_ms(20);
-	}
-	fail_msg("the job never was %s", phase);
+	if (!COMES_TRUE(play(s, phase)))
+		fail_msg("the job never was %s", phase);
 }
 
 static void expect_running(struct api_server *s)
@@ -140,14 +135,23 @@ static int writes(struct api_server *s)
 	       api_server_seen(s, "PUT ") + api_server_seen(s, "DELETE ");
 }
 
+static bool quiet_for_a_second(struct api_server *s)
+{
+	int before = writes(s);
+
+	wait_ms(1000);
+	return writes(s) == before;
+}
+
+/* What follows from the last change is soon written, and then nothing. */
 static void expect_quiet(struct api_server *s)
 {
-	int before;
+	UNTIL(quiet_for_a_second(s));
+}
 
-	nap_ms(300);
-	before = writes(s);
-	nap_ms(700);
-	assert_int_equal(writes(s), before);
+static void wait_for_watches(struct api_server *s)
+{
+	UNTIL(api_server_seen(s, "jobs?watch") && api_server_seen(s, "pods?watch"));
 }
 
 /* ---- cases ---- */
@@ -165,7 +169,7 @@ static void undisturbed__a_job_runs_and_succeeds(void **state)
 	api_server_patch(w.server, PODS, "j-worker-1", ended_well);
 	api_server_patch(w.server, PODS, "j-worker-0", ended_well);
 	play_until(w.server, "Succeeded");
-	nap_ms(300);
+	expect_quiet(w.server);
 	assert_int_equal(api_server_seen(w.server, "DELETE " PODS "/j-ps-"), 2);
 	end(&w);
 }
@@ -184,8 +188,7 @@ static void lists__come_in_pages__and_nothing_is_missed(void **state)
 		api_server_put(w.server, JOBS, text);
 	}
 	w.operator= start_operator(w.server, "--leader-elect=false");
-	for (int i = 0; i < 500 && api_server_count(w.server, PODS) < 7; i++)
-		nap_ms(20);
+	UNTIL(api_server_count(w.server, PODS) >= 7);
 	assert_int_equal(api_server_count(w.server, PODS), 7);
 	end(&w);
 }
@@ -223,7 +226,7 @@ static void disturbed__the_end_is_the_same(void **state)
 		printf("    %s\n", d->what);
 		api_server_fail(w.server, d->match, d->fault, d->status, d->seconds, d->times);
 		w.operator= start_operator(w.server, "--leader-elect=false");
-		nap_ms(300);
+		wait_for_watches(w.server);
 		api_server_put(w.server, JOBS, job_text);
 		expect_running(w.server);
 		expect_quiet(w.server);
@@ -240,11 +243,10 @@ static void history_is_gone__it_lists_again(void **state)
 	/* a deletion that no watch tells of */
 	api_server_fail(w.server, "pods?watch", API_SILENT_DELETE, 0, 0, 1);
 	api_server_delete(w.server, PODS, "j-worker-1");
-	nap_ms(200);
+	wait_ms(200);
 	assert_int_equal(api_server_count(w.server, PODS), 3);
 	api_server_compact(w.server);
-	for (int i = 0; i < 500 && api_server_count(w.server, PODS) < 4; i++)
-		nap_ms(20);
+	UNTIL(api_server_count(w.server, PODS) >= 4);
 	assert_int_equal(api_server_count(w.server, PODS), 4);
 	end(&w);
 }
@@ -253,9 +255,9 @@ static void the_server_goes_away__it_waits_and_goes_on(void **state)
 {
 	struct world w = begin();
 
-	nap_ms(300);
+	wait_for_watches(w.server);
 	api_server_down(w.server, true);
-	nap_ms(1200);
+	wait_ms(1200);
 	api_server_put(w.server, JOBS, job_text);
 	api_server_down(w.server, false);
 	expect_running(w.server);
@@ -272,7 +274,7 @@ static void killed_at_any_time__nothing_is_done_twice(void **state)
 	for (int ms = 20; ms < 400; ms += 35) {
 		pid = start_operator(s, "--leader-elect=false");
 		api_server_each(s, PODS, run_pod, s);
-		nap_ms(ms);
+		wait_ms(ms);
 		kill(pid, SIGKILL);
 		waitpid(pid, NULL, 0);
 	}
@@ -288,11 +290,9 @@ static void leader__hands_over_when_it_is_stopped(void **state)
 	struct api_server *s = api_server_start(0);
 	pid_t first = start_operator(s, "--leader-elect=true"), second;
 
-	for (int i = 0;
-	     i < 200 && !api_server_count(s, "/apis/coordination.k8s.io/v1" NS "/leases"); i++)
-		nap_ms(20);
+	UNTIL(api_server_count(s, "/apis/coordination.k8s.io/v1" NS "/leases"));
 	second = start_operator(s, "--leader-elect=true");
-	nap_ms(500);
+	wait_ms(500);
 	assert_int_equal(stop_operator(first), 0);
 	api_server_put(s, JOBS, job_text);
 	expect_running(s);
@@ -308,9 +308,8 @@ static void foreign_pod__is_left_alone(void **state)
 	api_server_put(w.server, PODS, "{\"metadata\":{\"name\":\"j-ps-0\"}}");
 	w.operator= start_operator(w.server, "--leader-elect=false");
 	api_server_put(w.server, JOBS, job_text);
-	for (int i = 0; i < 250 && !api_server_seen(w.server, "POST " EVENTS); i++)
-		nap_ms(20);
-	nap_ms(500);
+	UNTIL(api_server_seen(w.server, "POST " EVENTS));
+	wait_ms(500);
 	pod = api_server_get(w.server, PODS, "j-ps-0");
 	assert_non_null(pod);
 	assert_int_equal(api_server_seen(w.server, "DELETE "), 0);

@@ -21,7 +21,23 @@
 #define SIM_KEY   "default/j"
 
 enum sim_kind { SIM_JOB, SIM_POD, SIM_SERVICE, SIM_NODE, SIM_WATCHED, SIM_OTHER = SIM_WATCHED };
-enum { SIM_OBJECTS = 256, SIM_EVENTS = 8192, SIM_ENDS = 64, SIM_LATE = 4, SIM_DEEDS = 8 };
+enum {
+	SIM_OBJECTS = 256,
+	SIM_EVENTS = 8192,
+	SIM_ENDS = 64,
+	SIM_LATE = 4,
+	SIM_DEEDS = 8,
+	SIM_OPERATORS = 2
+};
+
+/* ---- sim_secret.c ---- */
+struct sim;
+struct mu_certs;
+/* Certificates that say in plain words who has signed them. */
+int sim_certs(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
+	      int64_t to, struct mu_err *err);
+/* No two tasks that have this version and the one before may mistrust each other. */
+void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is);
 
 enum sim_stage { STAGE_PENDING, STAGE_STARTED, STAGE_READY, STAGE_OVER };
 struct sim_object {
@@ -70,6 +86,17 @@ struct sim_script {
 	uint64_t seed;
 	bool stuck_pending; /* no pod ever starts */
 	double work;        /* seconds that a task runs; 0: some */
+	int cert_life;      /* seconds; 0: as usual */
+};
+
+/* One leads, another follows the watches and waits; when the lease passes while the first is in the
+ * middle of something, it finds out by its next call. */
+struct sim_operator {
+	struct sim *sim;
+	struct control control;
+	int position[SIM_WATCHED]; /* of its watches, in the history */
+	bool busy;                 /* in the middle of a look */
+	bool deposed;              /* led once; begins anew when it finds out */
 };
 
 struct sim {
@@ -82,13 +109,14 @@ struct sim {
 	struct sim_event *events;
 	int n_events;
 	struct sim_ends ends[SIM_ENDS];
-	int n_ends, next_uid, writes, calls, crashes;
+	int n_ends, next_uid, writes, calls, crashes, splits;
+	int switches;    /* of certificates under living pods */
+	double ca_since; /* when the Secret's ca.crt last changed */
 	bool node_lost;
 	double node_lost_at;
-	/* the controller */
-	struct control control;
-	bool dead;                      /* it was killed: nothing that it does arrives */
-	int position[SIM_WATCHED];      /* of its watches, in the history */
+	struct sim_operator operators[SIM_OPERATORS], *leader;
+	int n_operators;
+	bool dead;                      /* the leader was killed: nothing that it does arrives */
 	struct sim_call late[SIM_LATE]; /* sent by one that died, not arrived yet */
 	int n_late;
 	bool late_call;   /* the one under way is late */

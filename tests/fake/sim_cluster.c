@@ -332,6 +332,8 @@ static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, c
 	was = cJSON_Duplicate(o->json, true);
 	merge(o->json, body);
 	check_status(s, was, o->json);
+	if (strstr(o->path, "/secrets/"))
+		sim_check_secret(s, was, o->json);
 	cJSON_Delete(was);
 	sim_changed(s, o);
 	*out = cJSON_Duplicate(o->json, true);

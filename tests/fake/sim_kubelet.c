@@ -87,6 +87,30 @@ static void finish_work(struct sim *s, struct sim_object *o)
 	e->n++;
 }
 
+/* Whether the node is news. */
+static bool place(struct sim *s, struct sim_object *o)
+{
+	if (sim_at(o->json, "spec.nodeName"))
+		return false;
+	cJSON_AddStringToObject(cJSON_GetObjectItemCaseSensitive(o->json, "spec"), "nodeName",
+				s->node_lost ? "node-2" : "node-1");
+	return true;
+}
+
+static bool misses_secret(struct sim *s, const struct sim_object *o)
+{
+	const cJSON *v;
+
+	cJSON_ArrayForEach(v, sim_at(o->json, "spec.volumes"))
+	{
+		const char *name = sim_text(v, "secret.secretName");
+		MU_AUTO_FREE char *path = mu_xasprintf("/api/v1" SIM_NS "secrets/%s", name);
+		if (*name && !sim_find(s, path))
+			return true;
+	}
+	return false;
+}
+
 static void step_pod(struct sim *s, struct sim_object *o)
 {
 	if (sim_at(o->json, "metadata.deletionTimestamp")) {
@@ -101,15 +125,19 @@ static void step_pod(struct sim *s, struct sim_object *o)
 	}
 	switch (o->stage) {
 	case STAGE_PENDING:
+		if (misses_secret(s, o)) { /* placed, and asked for again and again */
+			o->due = s->now + 5;
+			if (place(s, o))
+				sim_changed(s, o);
+			return;
+		}
 		if (s->script.stuck_pending) {
 			o->due = INFINITY;
 			return;
 		}
 		o->stage = STAGE_STARTED;
 		o->due = s->now + sim_between(s, 0.1, 2);
-		if (!sim_at(o->json, "spec.nodeName"))
-			cJSON_AddStringToObject(cJSON_GetObjectItemCaseSensitive(o->json, "spec"),
-						"nodeName", s->node_lost ? "node-2" : "node-1");
+		place(s, o);
 		set_status(s, o, "Running", false, -1, NULL);
 		return;
 	case STAGE_STARTED:

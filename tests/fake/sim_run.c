@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The controller in the simulated cluster: its watches, its worker, and what goes wrong between
  * them.  A killed controller is one whose calls arrive no more; the next starts from a list, which
- * may be old, as the copy that a second replica holds may be. */
+ * may be old, or is a second replica, which has seen what its own watches have brought so far.  One
+ * whose lease passed in the middle of a call may see that call arrive while the other one acts. */
 #include "tests/fake/sim.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
@@ -15,21 +16,21 @@ static double queue_now(void)
 
 static double wall_now(void *user)
 {
-	const struct sim *s = user;
+	const struct sim *s = ((const struct sim_operator *)user)->sim;
 	return s->now + s->skew;
 }
 
 static bool may_write(void *user)
 {
-	const struct sim *s = user;
-	return !s->dead;
+	const struct sim_operator *o = user;
+	return o->sim->leader == o && !o->sim->dead;
 }
 
 /* ---- watches ---- */
 
 static const struct {
-	void (*begin)(void *), (*seen)(void *, const cJSON *), (*gone)(void *, const cJSON *);
-	void (*end)(void *);
+	void (*begin)(void *, const char *), (*seen)(void *, const cJSON *);
+	void (*gone)(void *, const cJSON *), (*end)(void *, const char *);
 } handlers[SIM_WATCHED] = {
     {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end},
     {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end},
@@ -44,28 +45,30 @@ static bool is_selected(const struct sim_event *e)
 }
 
 /* The next event of that kind, or NULL at the end of the history; what is of another is passed. */
-static const struct sim_event *next_event(struct sim *s, int kind)
+static const struct sim_event *next_event(struct sim_operator *o, int kind)
 {
-	for (; s->position[kind] < s->n_events; s->position[kind]++) {
-		const struct sim_event *e = &s->events[s->position[kind]];
+	const struct sim *s = o->sim;
+
+	for (; o->position[kind] < s->n_events; o->position[kind]++) {
+		const struct sim_event *e = &s->events[o->position[kind]];
 		if ((int)e->kind == kind && is_selected(e))
 			return e;
 	}
 	return NULL;
 }
 
-static bool deliver(struct sim *s, int kind)
+static bool deliver(struct sim_operator *o, int kind)
 {
-	const struct sim_event *e = next_event(s, kind);
+	const struct sim_event *e = next_event(o, kind);
 
 	if (!e)
 		return false;
 	if (e->deleted)
-		handlers[kind].gone(&s->control.cache, e->json);
+		handlers[kind].gone(&o->control.cache, e->json);
 	else
-		handlers[kind].seen(&s->control.cache, e->json);
-	if (!sim_chance(s, 20)) /* else it comes again */
-		s->position[kind]++;
+		handlers[kind].seen(&o->control.cache, e->json);
+	if (!sim_chance(o->sim, 20)) /* else it comes again */
+		o->position[kind]++;
 	return true;
 }
 
@@ -81,15 +84,17 @@ static bool is_last(const struct sim *s, int at, int until)
 }
 
 /* A list as it was after `until` events. */
-static void list(struct sim *s, int kind, int until)
+static void list(struct sim_operator *o, int kind, int until)
 {
-	handlers[kind].begin(&s->control.cache);
+	const struct sim *s = o->sim;
+
+	handlers[kind].begin(&o->control.cache, NULL);
 	for (int i = 0; i < until; i++)
 		if ((int)s->events[i].kind == kind && is_selected(&s->events[i]) &&
 		    is_last(s, i, until))
-			handlers[kind].seen(&s->control.cache, s->events[i].json);
-	handlers[kind].end(&s->control.cache);
-	s->position[kind] = until;
+			handlers[kind].seen(&o->control.cache, s->events[i].json);
+	handlers[kind].end(&o->control.cache, NULL);
+	o->position[kind] = until;
 }
 
 static int list_position(struct sim *s)
@@ -101,19 +106,28 @@ static int list_position(struct sim *s)
 static bool has_backlog(struct sim *s)
 {
 	for (int k = 0; k < SIM_WATCHED; k++)
-		if (next_event(s, k))
+		if (next_event(s->leader, k))
 			return true;
 	return false;
 }
 
-static bool deliver_some(struct sim *s)
+static bool deliver_to(struct sim_operator *o)
 {
-	int first = s->faulty ? (int)(sim_random(s) % SIM_WATCHED) : 0;
+	int first = o->sim->faulty ? (int)(sim_random(o->sim) % SIM_WATCHED) : 0;
 
 	for (int k = 0; k < SIM_WATCHED; k++)
-		if (deliver(s, (first + k) % SIM_WATCHED))
+		if (deliver(o, (first + k) % SIM_WATCHED))
 			return true;
 	return false;
+}
+
+/* Something that the leader sees; whoever waits sees something too, now and then. */
+static bool deliver_some(struct sim *s)
+{
+	for (int i = 0; i < s->n_operators; i++)
+		if (&s->operators[i] != s->leader && (!s->faulty || sim_random(s) % 2))
+			deliver_to(&s->operators[i]);
+	return deliver_to(s->leader);
 }
 
 /* ---- calls ---- */
@@ -151,13 +165,26 @@ static int refusal(struct sim *s, struct mu_err *err)
 	return mu_fail(err, codes[sim_random(s) % MU_COUNT(codes)], "scripted");
 }
 
+static void take_over(struct sim *s);
+static bool work_once(struct sim *s);
+
+/* What happens while a call is under way; the lease may pass, and the next leader act. */
 static void meanwhile(struct sim *s)
 {
 	while (sim_chance(s, 200)) {
-		if (sim_random(s) % 2)
-			deliver_some(s);
-		else
+		switch (sim_random(s) % 4) {
+		case 0:
 			sim_world(s);
+			break;
+		case 1:
+			if (s->leader->busy && sim_chance(s, 100))
+				take_over(s);
+			else if (!s->leader->busy)
+				work_once(s);
+			break;
+		default:
+			deliver_some(s);
+		}
 	}
 }
 
@@ -169,14 +196,18 @@ static void die(struct sim *s)
 	s->crashes++;
 }
 
-static int call_now(struct sim *s, const struct kube_request *rq, const cJSON *body, cJSON **out,
-		    struct mu_err *err)
+/* It arrives, unless its sender was killed before; then it may still arrive much later. */
+static int call_now(struct sim_operator *o, const struct kube_request *rq, const cJSON *body,
+		    cJSON **out, struct mu_err *err)
 {
+	struct sim *s = o->sim;
 	cJSON *answer = NULL;
 	int rc;
 
 	meanwhile(s);
-	if (s->dead || sim_chance(s, 12)) {
+	if (s->leader != o && sim_random(s) % 2)
+		return mu_fail(err, MU_UNAVAILABLE, "the lease passed before it arrived");
+	if (s->leader == o && (s->dead || sim_chance(s, 12))) {
 		if (!s->dead && sim_random(s) % 2)
 			keep_late(s, rq, body);
 		if (!s->dead)
@@ -185,11 +216,13 @@ static int call_now(struct sim *s, const struct kube_request *rq, const cJSON *b
 	}
 	if (sim_chance(s, 40))
 		return refusal(s, err);
+	s->late_call = s->leader != o; /* sent while it led, and arrived after */
 	rc = sim_serve(s, rq->method, rq->path, body, &answer, err);
+	s->late_call = false;
 	meanwhile(s);
-	if (sim_chance(s, 12))
+	if (s->leader == o && sim_chance(s, 12))
 		die(s);
-	if (s->dead || sim_chance(s, 25)) {
+	if ((s->leader == o && s->dead) || sim_chance(s, 25)) {
 		cJSON_Delete(answer);
 		return mu_fail(err, MU_UNAVAILABLE, "the answer was lost");
 	}
@@ -202,19 +235,23 @@ static int call_now(struct sim *s, const struct kube_request *rq, const cJSON *b
 
 static int call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
-	struct sim *s = user;
-	cJSON *body = rq->body.len ? cJSON_ParseWithLength(rq->body.data, rq->body.len) : NULL;
-	int rc = call_now(s, rq, body, out, err);
+	cJSON *body;
+	int rc;
 
+	if (strcmp(rq->method, "GET") != 0 && !may_write(user))
+		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
+	body = rq->body.len ? cJSON_ParseWithLength(rq->body.data, rq->body.len) : NULL;
+	rc = call_now(user, rq, body, out, err);
 	cJSON_Delete(body);
 	return rc;
 }
 
 static int finish(void *user, const char *ip, int port, struct mu_err *err)
 {
-	struct sim *s = user;
+	struct sim_operator *o = user;
+	struct sim *s = o->sim;
 
-	if (s->dead || sim_chance(s, 50))
+	if (s->leader != o || s->dead || sim_chance(s, 50))
 		return mu_fail(err, MU_UNAVAILABLE, "no answer");
 	return sim_finish(s, ip) < 0 || sim_chance(s, 50)
 		   ? mu_fail(err, MU_UNAVAILABLE, "no answer")
@@ -223,23 +260,55 @@ static int finish(void *user, const char *ip, int port, struct mu_err *err)
 
 /* ---- life ---- */
 
-static void start_controller(struct sim *s)
+static void start_operator(struct sim *s, struct sim_operator *o)
 {
 	struct control_options options = {
-	    .image = "i", .identity = "sim", .lease_namespace = "default"};
+	    .image = "i",
+	    .identity = "sim",
+	    .lease_namespace = "default",
+	    .cert_life = s->script.cert_life};
 
-	clock_of = s;
-	s->dead = false;
-	control_init(&s->control, &options, queue_now);
-	s->control.io = (struct control_io){call, finish, wall_now, may_write, s};
+	o->sim = s;
+	o->deposed = false;
+	control_init(&o->control, &options, queue_now);
+	o->control.io = (struct control_io){call, finish, wall_now, may_write, o, sim_certs};
 	for (int k = 0; k < SIM_WATCHED; k++)
-		list(s, k, list_position(s));
+		list(o, k, list_position(s));
+}
+
+static void restart(struct sim_operator *o)
+{
+	control_fini(&o->control);
+	start_operator(o->sim, o);
 }
 
 void sim_restart(struct sim *s)
 {
-	control_fini(&s->control);
-	start_controller(s);
+	s->dead = false;
+	restart(s->leader);
+}
+
+/* The other one leads, and looks at everything with what it has seen so far.  One that is in the
+ * middle of a look is deposed, and begins anew when it comes out of it. */
+static void take_over(struct sim *s)
+{
+	struct sim_operator *was = s->leader, *next;
+
+	if (s->n_operators < 2)
+		return;
+	next = &s->operators[was == s->operators];
+	if (next->busy) /* it has not found out yet that it leads no more */
+		return;
+	if (s->trace)
+		fprintf(stderr, "%8.2f * the other one leads\n", s->now - SIM_EPOCH);
+	s->splits++;
+	s->leader = next;
+	s->dead = false;
+	if (was->busy)
+		was->deposed = true;
+	else
+		restart(was);
+	cache_each_key(&next->control.cache, next->control.cache.changed, next->control.cache.arg);
 }
 
 void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bool faulty)
@@ -266,12 +335,17 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	    ->due = INFINITY;
 	sim_add(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j",
 		cJSON_Duplicate(script->job, true));
-	start_controller(s);
+	s->n_operators = faulty && sim_random(s) % 2 ? SIM_OPERATORS : 1;
+	s->leader = s->operators;
+	clock_of = s;
+	for (int i = 0; i < s->n_operators; i++)
+		start_operator(s, &s->operators[i]);
 }
 
 void sim_end(struct sim *s)
 {
-	control_fini(&s->control);
+	for (int i = 0; i < s->n_operators; i++)
+		control_fini(&s->operators[i].control);
 	for (int i = 0; i < s->n_events; i++)
 		cJSON_Delete(s->events[i].json);
 	for (int i = 0; i < s->n_objects; i++)
@@ -283,20 +357,25 @@ void sim_end(struct sim *s)
 
 static bool work_once(struct sim *s)
 {
-	char *key = workqueue_try(&s->control.queue);
+	struct sim_operator *o = s->leader;
+	char *key = workqueue_try(&o->control.queue);
 
 	if (!key)
 		return false;
-	control_work(&s->control, key);
+	o->busy = true;
+	control_work(&o->control, key);
+	o->busy = false;
 	free(key);
-	if (s->dead)
+	if (o->deposed)
+		restart(o);
+	else if (s->dead)
 		sim_restart(s);
 	return true;
 }
 
 static bool advance(struct sim *s, double until)
 {
-	double next = fmin(sim_world_due(s), workqueue_next(&s->control.queue));
+	double next = fmin(sim_world_due(s), workqueue_next(&s->leader->control.queue));
 
 	if (isinf(next) || next > until)
 		return false;
@@ -312,8 +391,10 @@ static void misfortune(struct sim *s)
 		die(s);
 		sim_restart(s);
 	}
+	if (sim_chance(s, 5))
+		take_over(s);
 	if (sim_chance(s, 15))
-		list(s, (int)(sim_random(s) % SIM_WATCHED), list_position(s));
+		list(s->leader, (int)(sim_random(s) % SIM_WATCHED), list_position(s));
 	if (sim_chance(s, 3))
 		s->skew = s->skew != 0 ? 0 : sim_between(s, -4000, 100);
 	if (s->n_late && sim_random(s) % LATE_STEPS == 0)
@@ -331,7 +412,7 @@ static bool step(struct sim *s, double until)
 		if (work_once(s))
 			return true;
 	}
-	if (s->faulty && (has_backlog(s) || workqueue_next(&s->control.queue) <= s->now) &&
+	if (s->faulty && (has_backlog(s) || workqueue_next(&s->leader->control.queue) <= s->now) &&
 	    !sim_chance(s, 100))
 		return true; /* time passes rarely before what is ready is done */
 	return advance(s, until) || has_backlog(s);

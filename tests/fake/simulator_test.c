@@ -1,13 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The whole controller in a simulated cluster, by schedules drawn from seeds: crashes before,
  * between and after any two calls, old lists, lost answers, events that come late or twice, every
- * refusal, clocks that step.  Each disturbed run ends as the undisturbed one does, breaks no rule
+ * refusal, clocks that step, and a second operator that takes the lead in the middle of
+ * anything.  Each disturbed run ends as the undisturbed one does, breaks no rule
  * on the way (sim_cluster.c), and then nothing more is written.
  *
  *	SIM_SCHEDULES=100000   how many (700)
+ *	SIM_WORKERS=2          in so many processes (1)
  *	SIM_SEED=17            this one only; SIM_TRACE=1 says what happens in it
  */
 #include "tests/test.h"
+
+#include <malloc.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "lib/base/log.h"
 #include "tests/fake/sim.h"
@@ -15,6 +22,7 @@
 #include "tests/fake/sim_cluster.c"
 #include "tests/fake/sim_kubelet.c"
 #include "tests/fake/sim_run.c"
+#include "tests/fake/sim_secret.c"
 
 static uint64_t mix(uint64_t a, uint64_t b)
 {
@@ -182,15 +190,23 @@ static void describe_end(struct sim *s, const struct sim_script *script, struct 
 	}
 }
 
+/* What one worker has done. */
+struct tally {
+	uint64_t schedules, crashes, splits;
+	int bad;
+};
+
 /* Looks at everything again, from a new list too: nothing may be written. */
 static void check_rest(struct sim *s)
 {
+	struct cache *cache;
 	int before;
 
 	if (s->broken[0])
 		return;
 	before = s->writes;
-	cache_each_key(&s->control.cache, s->control.cache.changed, s->control.cache.arg);
+	cache = &s->leader->control.cache;
+	cache_each_key(cache, cache->changed, cache->arg);
 	sim_settle(s, 600);
 	if (s->writes != before)
 		sim_break(s, "%d writes at rest", s->writes - before);
@@ -201,57 +217,132 @@ static void check_rest(struct sim *s)
 		sim_break(s, "%d writes after a restart at rest", s->writes - before);
 }
 
-static int run_schedule(uint64_t seed, int *crashes)
+/* How the story ends when nothing goes wrong, kept for the schedules that share it. */
+struct story {
+	struct sim_script script;
+	struct mu_buf end;
+	bool broken;
+};
+
+static void story_fini(struct story *y)
 {
-	struct sim_script script = script_of(seed);
-	MU_AUTO_BUF wanted = {0};
+	cJSON_Delete(y->script.job);
+	mu_buf_fini(&y->end);
+	memset(y, 0, sizeof(*y));
+}
+
+static void tell_story(struct story *y, uint64_t seed)
+{
+	struct sim *s = MU_NEW(struct sim);
+
+	story_fini(y);
+	y->script = script_of(seed);
+	sim_start(s, &y->script, mix(seed, 100), false);
+	sim_run(s);
+	describe_end(s, &y->script, &y->end);
+	y->broken = s->broken[0];
+	if (y->broken)
+		print_message("undisturbed: %s\n", s->broken);
+	sim_end(s);
+	free(s);
+}
+
+static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
+{
 	MU_AUTO_BUF got = {0};
 	struct sim *s = MU_NEW(struct sim);
 	int rc = 0;
 
-	sim_start(s, &script, mix(seed, 100), false);
+	if (getenv("SIM_TRACE"))
+		fprintf(stderr, "---- disturbed ----\n");
+	sim_start(s, &y->script, mix(seed, 101), true);
 	sim_run(s);
-	describe_end(s, &script, &wanted);
-	if (s->broken[0]) {
-		print_message("SEED=%llu undisturbed: %s\n", (unsigned long long)seed, s->broken);
+	check_rest(s);
+	describe_end(s, &y->script, &got);
+	if (!s->broken[0] && strcmp(y->end.data, got.data) != 0)
+		sim_break(s, "ends as '%s', undisturbed as '%s'", got.data, y->end.data);
+	if (s->broken[0] || y->broken) {
+		print_message("SEED=%llu %s\n", (unsigned long long)seed, s->broken);
 		rc = -1;
 	}
+	t->crashes += (uint64_t)s->crashes;
+	t->splits += (uint64_t)s->splits;
 	sim_end(s);
-	if (rc == 0) {
-		if (getenv("SIM_TRACE"))
-			fprintf(stderr, "---- disturbed ----\n");
-		sim_start(s, &script, mix(seed, 101), true);
-		sim_run(s);
-		check_rest(s);
-		describe_end(s, &script, &got);
-		if (!s->broken[0] && strcmp(wanted.data, got.data) != 0)
-			sim_break(s, "ends as '%s', undisturbed as '%s'", got.data, wanted.data);
-		if (s->broken[0]) {
-			print_message("SEED=%llu %s\n", (unsigned long long)seed, s->broken);
-			rc = -1;
-		}
-		*crashes += s->crashes;
-		sim_end(s);
-	}
-	cJSON_Delete(script.job);
 	free(s);
 	return rc;
 }
 
+enum { BAD_MAX = 5, WORKERS_MAX = 64, SCHEDULES_A_STORY = 4 };
+
+/* A few schedules in a row are disturbances of one story. */
+static void run_schedules(uint64_t from, uint64_t until, struct tally *t)
+{
+	struct story y = {0};
+	uint64_t told = UINT64_MAX;
+
+	for (uint64_t seed = from; seed < until && t->bad < BAD_MAX; seed++) {
+		if (told != seed / SCHEDULES_A_STORY)
+			tell_story(&y, told = seed / SCHEDULES_A_STORY);
+		t->bad += run_schedule(&y, seed, t) < 0;
+		t->schedules++;
+	}
+	story_fini(&y);
+}
+
+static uint64_t number(const char *name, uint64_t otherwise)
+{
+	const char *text = getenv(name);
+	return text && *text ? strtoull(text, NULL, 10) : otherwise;
+}
+
+/* In so many processes: each has a cluster of its own, and a crash ends only one. */
+static void run_forked(uint64_t n, unsigned workers, struct tally *all)
+{
+	pid_t pids[WORKERS_MAX];
+	struct tally *t = mmap(NULL, WORKERS_MAX * sizeof(*t), PROT_READ | PROT_WRITE,
+			       MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	assert_true(t != MAP_FAILED);
+	for (unsigned i = 0; i < workers; i++) {
+		pids[i] = fork();
+		assert_true(pids[i] >= 0);
+		if (pids[i] == 0) {
+			run_schedules(1 + n * i / workers, 1 + n * (i + 1) / workers, &t[i]);
+			fflush(stdout);
+			_exit(0);
+		}
+	}
+	for (unsigned i = 0; i < workers; i++) {
+		int status = 0;
+		waitpid(pids[i], &status, 0);
+		if (status != 0)
+			print_message("worker %u died in SEED=%llu\n", i,
+				      (unsigned long long)(1 + n * i / workers + t[i].schedules));
+		all->bad += t[i].bad + (status != 0);
+		all->schedules += t[i].schedules;
+		all->crashes += t[i].crashes;
+		all->splits += t[i].splits;
+	}
+	munmap(t, WORKERS_MAX * sizeof(*t));
+}
+
 static void schedules__whatever_goes_wrong__end_as_undisturbed(void **state)
 {
-	const char *one = getenv("SIM_SEED"), *many = getenv("SIM_SCHEDULES");
-	uint64_t n = many ? strtoull(many, NULL, 10) : 700, from = 1;
-	int bad = 0, crashes = 0;
+	uint64_t one = number("SIM_SEED", 0), n = number("SIM_SCHEDULES", 700);
+	uint64_t workers = number("SIM_WORKERS", 1);
+	struct tally all = {0};
 
-	if (one) {
-		from = strtoull(one, NULL, 10);
-		n = 1;
-	}
-	for (uint64_t seed = from; seed < from + n && bad < 5; seed++)
-		bad += run_schedule(seed, &crashes) < 0;
-	print_message("%llu schedules, %d crashes\n", (unsigned long long)n, crashes);
-	assert_int_equal(bad, 0);
+	if (one)
+		run_schedules(one, one + 1, &all);
+	else if (workers > 1)
+		run_forked(n, workers < WORKERS_MAX ? (unsigned)workers : WORKERS_MAX, &all);
+	else
+		run_schedules(1, n + 1, &all);
+	print_message("%llu schedules, %llu crashes, %llu changes of the leader\n",
+		      (unsigned long long)all.schedules, (unsigned long long)all.crashes,
+		      (unsigned long long)all.splits);
+	assert_int_equal(all.bad, 0);
+	assert_true(one || n < 100 || (all.crashes && all.splits));
 }
 
 int main(void)
@@ -260,6 +351,8 @@ int main(void)
 	    cmocka_unit_test(schedules__whatever_goes_wrong__end_as_undisturbed),
 	};
 
+	/* joining all small free pieces before each large one took a tenth of the time */
+	mallopt(M_MXFAST, 0);
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

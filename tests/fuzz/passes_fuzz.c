@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A GraphDef from a stranger on its way to a plan: parsed, pruned to its last node, placed on two
- * tasks, cut, made smaller, compiled; not run. */
+ * tasks, its functions put in place of their calls, cut, made smaller, compiled; not run. */
 #include <stdint.h>
 #include <stdlib.h>
 
+#include "lib/graph/library.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/optimize.h"
 #include "task/runtime/runtime.h"
@@ -63,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      .n_fetches = turn > 0,
 					      .n_feeds = turn == 2};
 		if (!graph_prune(g, &sig, &devices, &pruned, &feed_keys, &fetch_keys, &err) &&
-		    !graph_place(pruned, &devices, &err) &&
+		    !mu_graph_inline(pruned, &err) && !graph_place(pruned, &devices, &err) &&
 		    !graph_partition(pruned, &devices, &parts, &n_parts, &err)) {
 			compile(parts, n_parts);
 			graph_parts_free(parts, n_parts);

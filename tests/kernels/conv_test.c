@@ -13,10 +13,13 @@
 #include <stdio.h>
 
 #include "task/kernels/conv.h"
+#include "task/kernels/loops.h"
 #include "task/runtime/thread_pool.h"
 #include "tests/kernels/harness.c"
+#include "tests/kernels/numbers.h"
 
 static struct runtime *rt;
+static const char *const variants[] = {"cpu-generic", "cpu-avx2", "cpu-avx512"};
 
 struct shape {
 	int64_t batch, rows, columns, channels, k, l, filters, stride, dilation, groups;
@@ -42,6 +45,13 @@ static const struct shape shapes[] = {
     {0, 8, 8, 6, 3, 3, 4, 1, 1, 1, WINDOW_SAME},
     {2, 3, 3, 2, 3, 3, 0, 1, 1, 1, WINDOW_SAME},
     {1, 64, 64, 64, 3, 3, 16, 1, 1, 1, WINDOW_SAME},
+    {3, 15, 15, 40, 3, 3, 70, 1, 1, 1, WINDOW_SAME}, /* strips whole and not */
+    {3, 15, 15, 3, 5, 5, 33, 2, 1, 1, WINDOW_VALID},
+    {9, 7, 7, 150, 3, 3, 65, 1, 1, 1, WINDOW_SAME}, /* a filter in blocks */
+    {2, 9, 9, 5, 1, 1, 64, 1, 1, 1, WINDOW_VALID},
+    {1, 12, 5, 4, 2, 2, 8, 1, 1, 1, WINDOW_EXPLICIT},
+    {1, 70, 70, 2, 3, 3, 8, 1, 1, 1, WINDOW_SAME}, /* an image in slabs */
+    {2, 40, 40, 2, 3, 3, 8, 1, 30, 1, WINDOW_SAME},
 };
 
 static void set_up(struct conv *g, const struct shape *s, enum mu_dtype type)
@@ -55,27 +65,6 @@ static void set_up(struct conv *g, const struct shape *s, enum mu_dtype type)
 	assert_int_equal(window_axis_set(&g->row, &a, WINDOW_ROWS, s->rows, s->k, NULL), 0);
 	assert_int_equal(window_axis_set(&g->column, &a, WINDOW_COLUMNS, s->columns, s->l, NULL),
 			 0);
-}
-
-static double number(enum mu_dtype t, const void *p, int64_t i)
-{
-	return t == MU_FLOAT ? (double)((const float *)p)[i] : ((const double *)p)[i];
-}
-
-/* Numbers in [-1, 1), the same each time. */
-static void *numbers(enum mu_dtype t, int64_t n, uint32_t seed)
-{
-	void *p = mu_xcalloc((size_t)n + 1, mu_dtype_size(t));
-
-	for (int64_t i = 0; i < n; i++) {
-		seed = seed * 1664525u + 1013904223u;
-		double d = (double)(seed >> 8) / (1 << 23) - 1;
-		if (t == MU_FLOAT)
-			((float *)p)[i] = (float)d;
-		else
-			((double *)p)[i] = d;
-	}
-	return p;
 }
 
 static void compare(const char *what, unsigned shape, enum mu_dtype t, const void *want,
@@ -119,10 +108,14 @@ static void fast_convolutions__give_what_the_plain_loops_give(void **state)
 {
 	struct thread_pool *pool = rt->pool, *three;
 
-	for (unsigned i = 0; i < MU_COUNT(shapes); i++) {
-		check_shape(i, MU_FLOAT);
-		check_shape(i, MU_DOUBLE);
-	}
+	for (unsigned v = 0; v < MU_COUNT(variants); v++)
+		for (unsigned i = 0; i < MU_COUNT(shapes); i++) {
+			if (cpu_kernels_select(variants[v], NULL))
+				continue;
+			check_shape(i, MU_FLOAT);
+			check_shape(i, MU_DOUBLE);
+		}
+	assert_int_equal(cpu_kernels_select(NULL, NULL), 0);
 	assert_int_equal(thread_pool_new(3, &three, NULL), 0);
 	rt->pool = three;
 	for (unsigned i = 0; i < MU_COUNT(shapes); i++)
@@ -196,7 +189,7 @@ int main(void)
 	};
 	struct mu_err err;
 
-	if (harness_runtime(&rt, &err))
+	if (harness_runtime(1, &rt, &err))
 		return 1;
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	runtime_free(rt);

@@ -10,11 +10,11 @@ static void no_recv(void *ctx, struct rendezvous *r, const char *key, rendezvous
 	done(arg, &err, NULL, false);
 }
 
-int harness_runtime(struct runtime **out, struct mu_err *err)
+int harness_runtime(unsigned threads, struct runtime **out, struct mu_err *err)
 {
 	static const struct rendezvous_remote remote = {.recv = no_recv};
 
-	return runtime_new("test", 0, 1, &remote, out, err);
+	return runtime_new("test", 0, threads, &remote, out, err);
 }
 
 int harness_prepare(struct harness *h, struct runtime *rt, struct mu_node *n, struct mu_err *err)
@@ -69,7 +69,7 @@ int harness_run(struct harness *h, struct mu_err *err)
 				.runtime = h->rt};
 
 	let_go(h->out, h->n_out);
-	return h->kernel->run(&c, err);
+	return cpu_kernel_run(h->kernel, h->node)(&c, err);
 }
 
 void harness_clear_inputs(struct harness *h)

@@ -19,8 +19,8 @@ struct harness {
 	unsigned n_in, n_out;
 };
 
-/* One task with one thread, without a network. */
-int harness_runtime(struct runtime **out, struct mu_err *err);
+/* One task with so many compute threads, without a network. */
+int harness_runtime(unsigned threads, struct runtime **out, struct mu_err *err);
 /* Looks kernel and definition of the node up and prepares it.  The node stays its graph's. */
 int harness_prepare(struct harness *h, struct runtime *rt, struct mu_node *n, struct mu_err *err);
 void harness_input(struct harness *h, struct mu_tensor t); /* takes t */

@@ -85,7 +85,7 @@ int main(void)
 	};
 	struct mu_err err;
 
-	if (harness_runtime(&rt, &err))
+	if (harness_runtime(1, &rt, &err))
 		return 1;
 	int failed = cmocka_run_group_tests(tests, NULL, NULL);
 	runtime_free(rt);

@@ -146,6 +146,47 @@ static void write_part(const char *prefix, const char *spec, float first)
 	assert_ok(mu_bundle_finish(w, &err), &err);
 }
 
+/* In a thread's order that nobody would choose: the last block first. */
+static void backwards(void *count, int64_t n, int64_t grain,
+		      void (*body)(void *arg, int64_t from, int64_t to), void *arg)
+{
+	++*(int *)count;
+	for (int64_t i = n; i--;)
+		body(arg, i, i + 1);
+}
+
+static void bundle__of_large_tensors__is_read_by_all_threads_and_checked(void **state)
+{
+	const char *prefix = in_folder("large");
+	MU_AUTO_TENSOR a = floats(1, (int64_t[]){(5 << 18) + 3}, 7);
+	MU_AUTO_FREE char *data = mu_xasprintf("%s.data-00000-of-00001", prefix);
+
+	for (int flipped = 0; flipped < 2; flipped++) {
+		MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
+		MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
+		MU_AUTO_TENSOR t = {0};
+		int calls = 0;
+		assert_ok(mu_bundle_create(&w, prefix, &err), &err);
+		assert_ok(mu_bundle_add(w, "a", &a, &err), &err);
+		assert_ok(mu_bundle_finish(w, &err), &err);
+		assert_ok(mu_bundle_open(&r, prefix, &err), &err);
+		mu_bundle_reader_spread(r, (struct mu_spread){backwards, &calls});
+		if (flipped) {
+			FILE *f = fopen(data, "r+b");
+			assert_int_equal(fseek(f, (4 << 20) + 17, SEEK_SET), 0);
+			int c = fgetc(f);
+			fseek(f, -1, SEEK_CUR);
+			fputc(c ^ 4, f);
+			fclose(f);
+		}
+		int rc = mu_bundle_read(r, "a", &t, &err);
+		assert_int_equal(calls, 1);
+		assert_int_equal(rc, flipped ? -MU_DATA_LOSS : 0);
+		if (!flipped)
+			assert_memory_equal(t.data, a.data, mu_tensor_bytes(&a));
+	}
+}
+
 static void bundle__in_parts__is_put_together_and_cut_anew(void **state)
 {
 	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
@@ -282,6 +323,7 @@ int main(void)
 	    cmocka_unit_test(bundle__written__reads_back_sorted_by_name),
 	    cmocka_unit_test(bundle__asked_for_what_it_has_not__says_so),
 	    cmocka_unit_test(bundle__with_any_bit_flipped__is_never_read_as_good),
+	    cmocka_unit_test(bundle__of_large_tensors__is_read_by_all_threads_and_checked),
 	    cmocka_unit_test(bundle__in_parts__is_put_together_and_cut_anew),
 	    cmocka_unit_test(bundle__with_a_hole_between_parts__is_data_loss),
 	    cmocka_unit_test(bundles__merged__are_one_and_leave_nothing_behind),

@@ -40,6 +40,19 @@ static void crc32c__in_pieces__is_that_of_the_whole(void **state)
 	assert_int_equal(crc, mu_crc32c(0, text, sizeof text));
 }
 
+static void crc32c__of_two_parts__joins_to_that_of_the_whole(void **state)
+{
+	enum { N = 5000 };
+	unsigned char p[N];
+
+	for (int i = 0; i < N; i++)
+		p[i] = (unsigned char)(i * 11 + (i >> 8) * 29);
+	for (size_t cut = 0; cut <= N; cut += cut < 20 || cut > N - 20 ? 1 : 613)
+		assert_int_equal(
+		    mu_crc32c_join(mu_crc32c(0, p, cut), mu_crc32c(0, p + cut, N - cut), N - cut),
+		    mu_crc32c(0, p, N));
+}
+
 static void crc32c__masked__comes_back(void **state)
 {
 	for (uint32_t c = 1; c; c = c < 0x80000000u ? c * 3 + 1 : 0)
@@ -53,6 +66,7 @@ int main(void)
 	    cmocka_unit_test(crc32c__of_known_texts__is_as_published),
 	    cmocka_unit_test(crc32c__by_table_and_by_instruction__agree),
 	    cmocka_unit_test(crc32c__in_pieces__is_that_of_the_whole),
+	    cmocka_unit_test(crc32c__of_two_parts__joins_to_that_of_the_whole),
 	    cmocka_unit_test(crc32c__masked__comes_back),
 	};
 

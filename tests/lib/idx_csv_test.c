@@ -48,7 +48,7 @@ static void digits__as_shipped__have_all_rows(void **state)
 
 	if (access("examples/data/digits.csv.gz", R_OK))
 		skip();
-	assert_ok(mu_csv_read(&t, "examples/data/digits.csv.gz", &err), &err);
+	assert_ok(mu_csv_read(&t, "examples/data/digits.csv.gz", false, &err), &err);
 	assert_string_equal(mu_shape_str(&t.shape), "[1797,65]");
 }
 
@@ -98,10 +98,10 @@ static void gzip__that_is_broken__names_the_offset(void **state)
 	gzclose(g);
 	assert_ok(mu_buf_read_file(&bytes, path, 1 << 20, &err), &err);
 	put(bytes.data, bytes.len / 2);
-	assert_fails(mu_csv_read(&t, path, &err), &err, MU_DATA_LOSS, "broken at offset");
+	assert_fails(mu_csv_read(&t, path, false, &err), &err, MU_DATA_LOSS, "broken at offset");
 	memset(bytes.data + bytes.len / 2, 0xff, 8);
 	put(bytes.data, bytes.len);
-	assert_fails(mu_csv_read(&t, path, &err), &err, MU_DATA_LOSS, "broken at offset");
+	assert_fails(mu_csv_read(&t, path, false, &err), &err, MU_DATA_LOSS, "broken at offset");
 }
 
 int main(void)

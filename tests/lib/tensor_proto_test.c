@@ -85,6 +85,21 @@ static void more_values_than_elements__are_refused(void **state)
 		     "too many");
 }
 
+static void a_type_that_has_no_list__is_refused(void **state)
+{
+	for (int t = 1; t < MU_DT_COUNT; t++) {
+		MU_AUTO_BUF b = {0};
+		MU_AUTO_TENSOR out = {0};
+
+		head(&b, (enum mu_dtype)t, 0, NULL);
+		if (t == MU_VARIANT)
+			assert_fails(mu_tensor_parse(&out, mu_buf_span(&b), &err), &err,
+				     MU_UNIMPLEMENTED, "variant");
+		else if (t != MU_RESOURCE)
+			assert_ok(mu_tensor_parse(&out, mu_buf_span(&b), &err), &err);
+	}
+}
+
 static void shape_over_the_limit__is_refused_before_memory_is_touched(void **state)
 {
 	MU_AUTO_BUF b = {0};
@@ -162,6 +177,7 @@ int main(void)
 	    cmocka_unit_test(packed_varints__of_every_width__are_read),
 	    cmocka_unit_test(content_of_another_length__is_refused),
 	    cmocka_unit_test(more_values_than_elements__are_refused),
+	    cmocka_unit_test(a_type_that_has_no_list__is_refused),
 	    cmocka_unit_test(shape_over_the_limit__is_refused_before_memory_is_touched),
 	    cmocka_unit_test(written__is_read_back_the_same),
 	    cmocka_unit_test(proto_cut_anywhere_or_bent__never_does_harm),

@@ -1,183 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_plan against a small world: what it asks for is done at once, pods change as a test says,
- * and status goes through its JSON form between two looks, as it does in a cluster. */
-#include "tests/test.h"
-
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "lib/io/json.h"
-#include "operator/plan/job_plan.h"
-
-#define HEAD "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j}\nspec:\n"
-
-enum { MAX_PODS = 64 };
-struct world {
-	struct job_spec *spec;
-	struct observed_pod pods[MAX_PODS];
-	char uids[MAX_PODS][32], tasks[MAX_PODS][40];
-	unsigned n_pods, made;
-	bool service, changed;
-	struct job_status status;
-	double now, wake;
-	char log[4096]; /* actions of the last look: "+worker/0 -ps/1 !ps/0 " */
-	struct job_plan *plan;
-	struct node_info node;
-};
-
-static struct mu_err err;
-
-static void world_start(struct world *w, const char *manifest)
-{
-	*w = (struct world){.now = 1700000000};
-	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
-}
-
-/* Another manifest for the same job: what `kubectl apply` or `kubectl scale` does. */
-static void world_edit(struct world *w, const char *manifest)
-{
-	job_plan_free(mu_steal(&w->plan)); /* it borrows the spec */
-	job_spec_free(w->spec);
-	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
-}
-
-static void world_end(struct world *w)
-{
-	job_plan_free(w->plan);
-	job_spec_free(w->spec);
-	job_status_fini(&w->status);
-}
-
-static struct observed_pod *pod(struct world *w, const char *task, int index)
-{
-	for (unsigned i = 0; i < w->n_pods; i++)
-		if (strcmp(w->pods[i].task, task) == 0 && w->pods[i].index == index)
-			return &w->pods[i];
-	return NULL;
-}
-
-static void remove_uid(struct world *w, const char *uid)
-{
-	for (unsigned i = 0; i < w->n_pods; i++)
-		if (strcmp(w->pods[i].uid, uid) == 0) {
-			w->pods[i] = w->pods[--w->n_pods];
-			return;
-		}
-	fail_msg("no pod with uid %s", uid);
-}
-
-static void log_action(struct world *w, char sign, const struct plan_action *a)
-{
-	size_t n = strlen(w->log);
-
-	snprintf(w->log + n, sizeof w->log - n, "%c%s/%d ", sign, a->task, a->index);
-}
-
-static void act(struct world *w, const struct plan_action *a)
-{
-	struct observed_pod *p;
-
-	switch (a->kind) {
-	case ACTION_CREATE_SERVICE:
-		w->service = true;
-		break;
-	case ACTION_CREATE_POD:
-		log_action(w, '+', a);
-		assert_null(pod(w, a->task, a->index));
-		p = &w->pods[w->n_pods];
-		snprintf(w->uids[w->made % MAX_PODS], 32, "uid-%u", w->made);
-		snprintf(w->tasks[w->made % MAX_PODS], 40, "%s", a->task);
-		*p = (struct observed_pod){.task = w->tasks[w->made % MAX_PODS],
-					   .index = a->index,
-					   .uid = w->uids[w->made++ % MAX_PODS],
-					   .exit_code = -1,
-					   .created = w->now};
-		w->n_pods++;
-		break;
-	case ACTION_CREATE_POLICY:
-	case ACTION_PUT_GROUP:
-		break;
-	case ACTION_FORGET_POD:
-		log_action(w, '~', a);
-		remove_uid(w, a->uid);
-		break;
-	case ACTION_DELETE_POD:
-		log_action(w, '-', a);
-		remove_uid(w, a->uid);
-		break;
-	case ACTION_FINISH_POD:
-		log_action(w, '!', a);
-		p = pod(w, a->task, a->index);
-		p->phase = POD_SUCCEEDED;
-		p->ready = false;
-		p->exit_code = 0;
-		break;
-	case ACTION_DELETE_SERVICE:
-		w->service = false;
-		break;
-	case ACTION_DELETE_JOB:
-		strcat(w->log, "gone ");
-		break;
-	}
-}
-
-static const char *look(struct world *w)
-{
-	static const struct plan_options options = {.image = "task:1", .image_gpu = "cuda:1"};
-	struct observed_job seen = {.pods = w->pods,
-				    .n_pods = w->n_pods,
-				    .service = w->service,
-				    .status = w->status,
-				    .nodes = &w->node,
-				    .n_nodes = w->node.name != NULL};
-	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
-	MU_AUTO_BUF json = {0};
-
-	job_plan_free(w->plan);
-	w->log[0] = '\0';
-	w->plan = job_plan_new(w->spec, &options, &seen, w->now);
-	w->wake = w->plan->wake;
-	w->changed = job_plan_changes_status(w->plan, &seen);
-	for (unsigned i = 0; i < w->plan->n_actions; i++)
-		act(w, &w->plan->actions[i]);
-	job_status_write(&w->plan->status, &json);
-	assert_ok(mu_json_parse(&d, mu_buf_span(&json), "status", &err), &err);
-	job_status_fini(&w->status);
-	assert_ok(job_status_read(&w->status, d->root, &err), &err);
-	return w->log;
-}
-
-static void run_all(struct world *w)
-{
-	for (unsigned i = 0; i < w->n_pods; i++)
-		if (w->pods[i].phase == POD_PENDING) {
-			w->pods[i].phase = POD_RUNNING;
-			w->pods[i].ready = true;
-		}
-}
-
-static void fail_pod(struct world *w, const char *task, int index, int code)
-{
-	struct observed_pod *p = pod(w, task, index);
-
-	p->phase = code ? POD_FAILED : POD_SUCCEEDED;
-	p->ready = false;
-	p->exit_code = code;
-}
-
-static void start_running(struct world *w, const char *manifest)
-{
-	world_start(w, manifest);
-	look(w);
-	run_all(w);
-	look(w);
-	run_all(w);
-	look(w);
-	assert_int_equal(w->status.phase, JOB_RUNNING);
-}
-
-#define TWO HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 2}}\n"
+/* job_plan against a small world (plan_world.h): the life of a job and its tasks. */
+#include "tests/operator/plan_world.h"
 
 static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(void **state)
 {
@@ -327,7 +150,8 @@ static void worker__that_fails_by_its_own_verdict__fails_the_job(void **state)
 	assert_string_equal(look(&w), "-ps/0 -worker/0 ");
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	assert_string_equal(w.status.conditions[COND_FAILED].message,
-			    "worker/1 ended with exit code 1 (Error) on node n7");
+			    "worker/1 ended with exit code 1 (Error) on node n7; why: "
+			    "kubectl logs j-worker-1");
 	assert_string_equal(look(&w), "");
 	world_end(&w);
 }
@@ -417,9 +241,15 @@ static void suspend__deletes_pods_and_resume_brings_them_back(void **state)
 
 	start_running(&w, TWO);
 	world_edit(&w, TWO "  run: {suspend: true}\n");
-	look(&w);
-	assert_int_equal(w.n_pods, 0);
+	/* the servers have the variables that the workers save as they end */
+	assert_string_equal(look(&w), "-worker/0 -worker/1 ");
 	assert_int_equal(w.status.phase, JOB_SUSPENDED);
+	assert_false(w.status.conditions[COND_SUSPENDED].status);
+	assert_string_equal(w.status.conditions[COND_SUSPENDED].reason, "Saving");
+	assert_string_equal(look(&w), "-ps/0 ");
+	assert_string_equal(look(&w), "");
+	assert_true(w.status.conditions[COND_SUSPENDED].status);
+	assert_int_equal(w.n_pods, 0);
 	world_edit(&w, TWO);
 	assert_string_equal(look(&w), "+ps/0 ");
 	assert_false(w.status.conditions[COND_SUSPENDED].status);

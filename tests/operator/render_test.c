@@ -19,7 +19,8 @@ struct made {
 static struct made make(const char *manifest)
 {
 	struct made m = {0};
-	struct observed_job seen = {.service = true};
+	struct observed_job seen = {
+	    .service = true, .status.security = {.secret = "j-tls-1", .ca = "CA", .made = 1e9}};
 	struct plan_options options = {.image = "localhost/muster-task:dev"};
 	struct mu_err err = {0};
 
@@ -180,6 +181,7 @@ static void a_service__is_headless_and_publishes_all(void **state)
 	expect(service, "spec.publishNotReadyAddresses", "true");
 	expect(service, "spec.ports",
 	       "[{\"name\":\"grpc\",\"port\":2222},"
+	       "{\"name\":\"stream\",\"port\":2223},"
 	       "{\"name\":\"http\",\"port\":8079}]");
 	cJSON_Delete(service);
 	unmake(&m);
@@ -262,12 +264,22 @@ static void pods__are_read_for_what_decides(void **state)
 	    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
 	     "\"True\",\"reason\":\"PreemptionByScheduler\"}]}",
 	     POD_FAILED, -1, false, true, NULL},
+	    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+	     "\"True\",\"reason\":\"MovedByAnAutoscaler\"}]}",
+	     POD_FAILED, -1, false, true, NULL},
+	    {"{\"phase\":\"Failed\",\"conditions\":[{\"type\":\"DisruptionTarget\",\"status\":"
+	     "\"False\",\"reason\":\"EvictionByEvictionAPI\"}]}",
+	     POD_FAILED, -1, false, false, NULL},
 	    {"{\"phase\":\"Pending\",\"containerStatuses\":[{\"state\":{\"waiting\":{\"reason\":"
 	     "\"ImagePullBackOff\"}}}]}",
 	     POD_PENDING, -1, false, false, "ImagePullBackOff"},
 	    {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
 	     "\"False\",\"reason\":\"Unschedulable\"}]}",
 	     POD_PENDING, -1, false, false, "Unschedulable"},
+	    {"{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"PodScheduled\",\"status\":"
+	     "\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/1 nodes are available: "
+	     "persistentvolumeclaim \\\"c\\\" not found.\"}]}",
+	     POD_PENDING, -1, false, false, POD_CLAIM_MISSING},
 	    {"{\"phase\":7,\"conditions\":3,\"containerStatuses\":{}}", POD_UNKNOWN, -1, false,
 	     false, NULL},
 	};
@@ -287,6 +299,41 @@ static void pods__are_read_for_what_decides(void **state)
 			assert_string_equal(p->reason, cases[i].reason);
 		else
 			assert_null(p->reason);
+		pod_record_free(p);
+		cJSON_Delete(json);
+	}
+}
+
+static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **state)
+{
+	/* asked for at 12:00:00, with half a minute to end in */
+	static const char text[] =
+	    "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{\"muster.dev/task\":\"w\","
+	    "\"muster.dev/index\":\"3\"},\"deletionTimestamp\":\"2026-01-01T12:00:30Z\","
+	    "\"deletionGracePeriodSeconds\":30},\"status\":{\"phase\":\"Failed\"%s}}";
+	static const struct {
+		const char *more;
+		bool killed;
+	} cases[] = {
+	    {"", true}, /* it never started */
+	    {",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":137,\"reason\":"
+	     "\"ContainerStatusUnknown\"}}}]",
+	     true},
+	    {",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":143,\"finishedAt\":"
+	     "\"2026-01-01T12:00:00Z\"}}}]",
+	     true},
+	    {",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":3,\"finishedAt\":"
+	     "\"2026-01-01T11:59:59Z\"}}}]",
+	     false},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *pod = mu_xasprintf(text, cases[i].more);
+		cJSON *json = cJSON_Parse(pod);
+		struct cached_pod *p = pod_record_new(json);
+
+		assert_non_null(p);
+		assert_int_equal(p->killed, cases[i].killed);
 		pod_record_free(p);
 		cJSON_Delete(json);
 	}
@@ -358,6 +405,30 @@ static void gang__without_a_queue_where_one_is_needed__is_refused(void **state)
 		     MU_INVALID_ARGUMENT, "say gang");
 }
 
+static void secret__is_mounted_for_the_tasks_group__and_named_in_the_environment(void **state)
+{
+	struct made m = make(HEAD "spec: {tasks: {ps: {}, worker: {}}, security: {mtls: true}}\n");
+	struct observed_job seen = {.service = true};
+	MU_AUTO(job_plan_free)
+	struct job_plan *first =
+	    job_plan_new(m.spec, &(struct plan_options){.image = "i"}, &seen, 1);
+	cJSON *secret = render_secret(m.spec, "j-tls-1");
+
+	assert_int_equal(first->n_actions, 1); /* no pod before it */
+	assert_int_equal(first->actions[0].kind, ACTION_MAKE_SECRET);
+	expect(m.pod, "spec.volumes.1",
+	       "{\"name\":\"muster-tls\",\"secret\":{\"secretName\":\"j-tls-1\",\"defaultMode\":"
+	       "288}}");
+	expect(m.pod, "spec.containers.0.volumeMounts.1",
+	       "{\"name\":\"muster-tls\",\"mountPath\":\"/var/run/muster/tls\",\"readOnly\":true}");
+	expect(m.pod, "spec.securityContext.fsGroup", "65532");
+	assert_string_equal(env_of(m.pod, "MUSTER_TLS"), "/var/run/muster/tls");
+	expect(secret, "type", "\"kubernetes.io/tls\"");
+	expect(secret, "metadata.ownerReferences.0.uid", "\"u1\"");
+	cJSON_Delete(secret);
+	unmake(&m);
+}
+
 static void policy__lets_in_the_job_its_clients_the_operator_and_metrics(void **state)
 {
 	struct made m = make("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: "
@@ -379,6 +450,43 @@ static void policy__lets_in_the_job_its_clients_the_operator_and_metrics(void **
 	unmake(&m);
 }
 
+static void tensorboard__serves_the_event_files_of_the_volume(void **state)
+{
+	struct job_spec *spec;
+	struct observed_pod ps = {.task = "ps", .uid = "u", .phase = POD_RUNNING, .ready = true};
+	struct observed_job seen = {.service = true, .pods = &ps, .n_pods = 1};
+	struct plan_options options = {.image = "task:1", .image_board = "tf:1"};
+	const struct plan_pod *board = NULL;
+	struct mu_err err = {0};
+
+	assert_ok(
+	    job_spec_parse(&spec,
+			   mu_span_of("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\n"
+				      "metadata: {name: j}\nspec:\n  tasks: {ps: {}, worker: {}}\n"
+				      "  checkpoint: {volumeClaim: c, path: /ckpt}\n"
+				      "  tensorboard: {enabled: true}\n"),
+			   "t", &err),
+	    &err);
+	struct job_plan *plan = job_plan_new(spec, &options, &seen, 1e9);
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		if (plan->actions[i].pod && plan->actions[i].pod->role == ROLE_BOARD)
+			board = plan->actions[i].pod;
+	assert_non_null(board);
+	cJSON *pod = render_pod(spec, board), *service = render_board_service(spec, board);
+	expect(pod, "spec.containers.0.command",
+	       "[\"tensorboard\",\"--logdir=/ckpt\",\"--bind_all\",\"--port=6006\"]");
+	expect(pod, "spec.containers.0.image", "\"tf:1\"");
+	expect(pod, "spec.shareProcessNamespace", "true");
+	expect(pod, "spec.containers.0.env", "[]");
+	expect(pod, "spec.volumes.1.persistentVolumeClaim.claimName", "\"c\"");
+	expect(service, "metadata.name", "\"j-tensorboard\"");
+	expect(service, "spec.ports", "[{\"name\":\"http\",\"port\":80,\"targetPort\":6006}]");
+	cJSON_Delete(pod);
+	cJSON_Delete(service);
+	job_plan_free(plan);
+	job_spec_free(spec);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -389,10 +497,13 @@ int main(void)
 	    cmocka_unit_test(odd_templates__never_crash),
 	    cmocka_unit_test(patches__turn_one_into_the_other),
 	    cmocka_unit_test(pods__are_read_for_what_decides),
+	    cmocka_unit_test(pod__that_was_deleted__was_killed_unless_it_had_ended_before),
 	    cmocka_unit_test(gang__of_volcano__gets_a_group_and_all_pods_at_once),
 	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_count),
 	    cmocka_unit_test(gang__without_a_queue_where_one_is_needed__is_refused),
+	    cmocka_unit_test(secret__is_mounted_for_the_tasks_group__and_named_in_the_environment),
 	    cmocka_unit_test(policy__lets_in_the_job_its_clients_the_operator_and_metrics),
+	    cmocka_unit_test(tensorboard__serves_the_event_files_of_the_volume),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

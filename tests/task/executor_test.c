@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "task/runtime/runtime.h"
+#include "task/runtime/trace.h"
 #include "tests/task/build.h"
 
 static struct runtime *rt;
@@ -121,6 +122,30 @@ static void step__of_a_small_graph__computes_it_again_and_again(void **state)
 	struct executor *e = compile(g);
 	for (int i = 0; i < 20; i++)
 		assert_float_equal(run_scalar(e), 24, 0);
+	executor_unref(e);
+}
+
+static void trace__of_a_step__tells_each_node_on_its_device(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct step_trace *t = step_trace_new();
+	MU_AUTO_BUF b = {0};
+	struct wait w = WAIT;
+
+	scalar(g, "a", 3, "cpu");
+	floats(g, "m", "Mul", "a a ^a", "cpu");
+	end(g, "send", "_Send", "m", "out");
+	struct executor *e = compile(g);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	step_unref(executor_start_traced(e, r, t, on_done, &w));
+	wait_done(&w);
+	step_trace_write(t, &b);
+	assert_non_null(memmem(b.data, b.len, "a = Const()", 11));
+	assert_non_null(memmem(b.data, b.len, "m = Mul(a, a, ^a)", 17));
+	assert_null(memmem(b.data, b.len, "_Send", 5));
+	step_trace_free(t);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
 	executor_unref(e);
 }
 
@@ -264,6 +289,28 @@ static void send__of_a_dead_tensor__says_so(void **state)
 	floats(g, "id", "Identity", "sw:1", "");
 	end(g, "send", "_Send", "id", "out");
 	struct executor *e = compile(g);
+	run(e, &w, &got);
+	assert_int_equal(w.err.code, 0);
+	assert_int_equal(got.calls, 1);
+	assert_true(got.dead);
+	executor_unref(e);
+}
+
+static void recv__of_a_dead_tensor__kills_who_only_waits_for_it(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct wait w = WAIT;
+	struct got got = {0};
+	struct mu_err err = {0};
+	float one = 1;
+
+	end(g, "in", "_Recv", "", "in");
+	constant(g, "c", MU_FLOAT, &one, "^in", "");
+	end(g, "send", "_Send", "c", "out");
+	struct executor *e = compile(g);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	assert_ok(rendezvous_send(r, EDGE_KEY("in"), (struct mu_tensor){0}, true, &err), &err);
+	rendezvous_unref(r);
 	run(e, &w, &got);
 	assert_int_equal(w.err.code, 0);
 	assert_int_equal(got.calls, 1);
@@ -437,12 +484,14 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(step__of_a_small_graph__computes_it_again_and_again),
+	    cmocka_unit_test(trace__of_a_step__tells_each_node_on_its_device),
 	    cmocka_unit_test(step__that_receives__waits_for_the_tensor),
 	    cmocka_unit_test(recv__of_another_type__fails_the_step),
 	    cmocka_unit_test(cancel__of_a_step_that_waits__ends_it_once_with_the_reason),
 	    cmocka_unit_test(kernel_error__names_the_node_and_answers_who_waits),
 	    cmocka_unit_test(merge__takes_the_live_side),
 	    cmocka_unit_test(send__of_a_dead_tensor__says_so),
+	    cmocka_unit_test(recv__of_a_dead_tensor__kills_who_only_waits_for_it),
 	    cmocka_unit_test(while_loop__runs_until_its_condition_fails),
 	    cmocka_unit_test(compile__of_nonsense__is_refused),
 	    cmocka_unit_test(variable__unset_then_assigned__is_read_by_value),

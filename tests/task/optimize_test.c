@@ -222,6 +222,50 @@ static void variable_read__stays_where_it_is(void **state)
 	mu_graph_free(g);
 }
 
+/* As gradients come: of the weights, which are used, and of the data, for which others only wait.
+ */
+static void work_that_is_only_waited_for__is_not_done(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	float one = 1;
+
+	attr_type(g, node(g, "p", "Placeholder", "", ""), "dtype", MU_FLOAT);
+	floats(g, "deep", "Tanh", "p", "");
+	floats(g, "data", "Mul", "deep p", "");
+	floats(g, "weights", "Exp", "p", "");
+	node(g, "both", "NoOp", "^data ^weights", "");
+	floats(g, "taken", "Neg", "weights ^both", "");
+	end(g, "send", "_Send", "taken", "out");
+	constant(g, "later", MU_FLOAT, &one, "^data", "");
+	end(g, "send2", "_Send", "later", "out2");
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "Tanh"), 0);
+	assert_int_equal(count(g, "Mul"), 0);
+	assert_int_equal(count(g, "Exp"), 1);
+	assert_int_equal(count(g, "Neg"), 1);
+	mu_graph_free(g);
+}
+
+static void work_behind_a_switch__leaves_what_may_be_dead(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	attr_type(g, node(g, "p", "Placeholder", "", ""), "dtype", MU_FLOAT);
+	attr_type(g, node(g, "q", "Placeholder", "", ""), "dtype", MU_BOOL);
+	attr_type(g, node(g, "sw", "Switch", "p q", ""), "T", MU_FLOAT);
+	floats(g, "no", "Mul", "sw p", "");
+	floats(g, "out", "Neg", "p ^no", "");
+	end(g, "send", "_Send", "out", "out");
+	graph_optimize(g, rt);
+	assert_int_equal(count(g, "Mul"), 0);
+	struct mu_node *no = mu_graph_find(g, "no");
+	assert_string_equal(no->op, "IdentityN");
+	assert_int_equal(no->n_inputs, 1);
+	assert_string_equal(no->inputs[0].node->name, "sw");
+	assert_ok(mu_op_check_node(no, &g->arena, &err), &err);
+	mu_graph_free(g);
+}
+
 static void no_op_between__passes_its_control_edge_on(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -408,6 +452,8 @@ int main(void)
 	    cmocka_unit_test(equal_nodes__become_one_random_ones_do_not),
 	    cmocka_unit_test(identity_behind_a_switch__keeps_its_control_edges),
 	    cmocka_unit_test(variable_read__stays_where_it_is),
+	    cmocka_unit_test(work_that_is_only_waited_for__is_not_done),
+	    cmocka_unit_test(work_behind_a_switch__leaves_what_may_be_dead),
 	    cmocka_unit_test(no_op_between__passes_its_control_edge_on),
 	    cmocka_unit_test(product_bias_activation__fuse_and_agree),
 	    cmocka_unit_test(product_that_somebody_else_sees__is_not_fused),

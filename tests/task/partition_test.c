@@ -140,7 +140,8 @@ static void crossing_control_edge__becomes_an_empty_tensor(void **state)
 	struct mu_node *then = mu_graph_find(part("/job:worker/replica:0/task:0"), "then");
 	assert_int_equal(then->n_inputs, 0);
 	assert_int_equal(then->n_controls, 1);
-	assert_string_equal(then->inputs[0].node->op, "_Recv");
+	assert_string_equal(then->inputs[0].node->op, "Identity"); /* not run when it comes dead */
+	assert_string_equal(then->inputs[0].node->inputs[0].node->op, "_Recv");
 	graph_parts_free(parts, n_parts);
 	mu_graph_free(g);
 }
@@ -180,7 +181,7 @@ static void variable_read_after_a_control__is_sent_after_it(void **state)
 		late += n->n_controls == 2;
 		if (n->n_controls == 2) {
 			assert_string_equal(n->inputs[1].node->name, "train");
-			assert_string_equal(n->inputs[2].node->op, "_Recv");
+			assert_string_equal(n->inputs[2].node->op, "Identity");
 		}
 	}
 	assert_int_equal(late, 1);
@@ -189,15 +190,60 @@ static void variable_read_after_a_control__is_sent_after_it(void **state)
 	mu_graph_free(g);
 }
 
-static void loop_over_two_tasks__is_refused_by_name(void **state)
+/* while (x < limit) x = -x, the negation on the ps. */
+static struct mu_graph *loop_over_two_tasks(bool condition)
 {
 	struct mu_graph *g = mu_graph_new();
+	struct mu_node *merge;
+	struct mu_input in[2];
 
-	scalar(g, "c", 1, WORKER);
-	attr_string(g, floats(g, "enter", "Enter", "c", WORKER), "frame_name", "f");
-	floats(g, "body", "Neg", "enter", PS);
-	assert_fails(graph_partition(g, &devs, &parts, &n_parts, &err), &err, MU_UNIMPLEMENTED,
-		     "the while loop of 'enter' spans");
+	scalar(g, "c", 1, PS);
+	attr_string(g, floats(g, "enter", "Enter", "c", PS), "frame_name", "f");
+	merge = floats(g, "merge", "Merge", "enter", WORKER);
+	attr_int(g, merge, "N", 2);
+	floats(g, "less", "Less", "merge merge", WORKER);
+	if (condition)
+		node(g, "cond", "LoopCond", "less", WORKER);
+	floats(g, "choice", "Switch", condition ? "merge cond" : "merge less", WORKER);
+	floats(g, "body", "Neg", "choice:1", PS);
+	floats(g, "next", "NextIteration", "body", PS);
+	floats(g, "exit", "Exit", "choice", PS);
+	assert_ok(mu_graph_resolve(g, "enter", &in[0], &err), &err);
+	assert_ok(mu_graph_resolve(g, "next", &in[1], &err), &err);
+	mu_node_set_inputs(g, merge, in, 2, NULL, 0);
+	return g;
+}
+
+static void loop_over_two_tasks__turns_on_both(void **state)
+{
+	struct mu_graph *g = loop_over_two_tasks(true);
+
+	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
+	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
+	const struct mu_graph *worker = part("/job:worker/replica:0/task:0");
+	struct mu_node *pivot = only(ps, "Merge"), *enter = only(ps, "Enter");
+	assert_ptr_equal(pivot->inputs[0].node, enter); /* the loop that only keeps step */
+	assert_string_equal(text(enter, "frame_name"), "f");
+	assert_string_equal(only(ps, "Switch")->inputs[1].node->op, "_Recv");
+	for (unsigned i = 0; i < ps->n_nodes; i++)
+		if (!strcmp(ps->nodes[i]->op, "_Recv")) {
+			assert_int_equal(ps->nodes[i]->n_controls, 1);
+			assert_ptr_equal(ps->nodes[i]->inputs[0].node, pivot);
+		}
+	/* what puts out nothing in some turns is where its value is used or comes from */
+	assert_non_null(mu_graph_find(worker, "enter"));
+	assert_non_null(mu_graph_find(worker, "next"));
+	assert_non_null(mu_graph_find(worker, "exit"));
+	graph_parts_free(parts, n_parts);
+	mu_graph_free(g);
+}
+
+static void loop_over_two_tasks_without_a_condition__is_refused_by_name(void **state)
+{
+	struct mu_graph *g = loop_over_two_tasks(false);
+
+	assert_fails(graph_partition(g, &devs, &parts, &n_parts, &err), &err, MU_INVALID_ARGUMENT,
+		     "the loop 'f' spans tasks and has no LoopCond");
 	mu_graph_free(g);
 }
 
@@ -211,7 +257,8 @@ int main(void)
 	    cmocka_unit_test(crossing_control_edge__becomes_an_empty_tensor),
 	    cmocka_unit_test(handle_that_would_leave_its_task__is_refused),
 	    cmocka_unit_test(variable_read_after_a_control__is_sent_after_it),
-	    cmocka_unit_test(loop_over_two_tasks__is_refused_by_name),
+	    cmocka_unit_test(loop_over_two_tasks__turns_on_both),
+	    cmocka_unit_test(loop_over_two_tasks_without_a_condition__is_refused_by_name),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

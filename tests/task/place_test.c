@@ -97,15 +97,85 @@ static void gpu_that_is_not_there__is_a_cpu_only_under_soft_placement(void **sta
 	mu_graph_free(g);
 }
 
-static void group_that_asks_for_two_places__is_refused(void **state)
+#define GPU0 "/job:worker/replica:0/task:0/device:GPU:0"
+static const struct graph_device with_gpu[] = {
+    {PS0, 1, "CPU"}, {WORKER, 2, "CPU"}, {GPU0, 3, "GPU"}};
+static struct graph_devices gpu_devs = {with_gpu, 3, WORKER, false};
+
+static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "a", 1, "");
+	floats(g, "native", "Mul", "a a", "");
+	floats(g, "there", "Mul", "a a", "/job:ps");
+	floats(g, "asked", "Mul", "a a", "/device:CPU:0");
+	floats(g, "none", "Digamma", "native", "");
+	variable(g, "v", "");
+	floats(g, "assign", "Assign", "v a", "");
+	variable(g, "w", "");
+	/* keeps its variable off the GPU */
+	attr_type(g, floats(g, "count", "ScatterAdd", "w a a", ""), "Tindices", MU_INT32);
+	assert_ok(graph_place(g, &gpu_devs, &err), &err);
+	expect(g, "native", GPU0);
+	expect(g, "there", PS0);
+	expect(g, "asked", WORKER);
+	expect(g, "none", WORKER);
+	expect(g, "v", GPU0);
+	expect(g, "assign", GPU0);
+	expect(g, "w", WORKER);
+	mu_graph_free(g);
+}
+
+static void node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_soft(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "a", 1, "");
+	floats(g, "d", "LRN", "a", "/job:worker/device:GPU:0");
+	assert_fails(graph_place(g, &gpu_devs, &err), &err, MU_INVALID_ARGUMENT,
+		     "there is none for op LRN");
+	gpu_devs.soft_placement = true;
+	assert_ok(graph_place(g, &gpu_devs, &err), &err);
+	gpu_devs.soft_placement = false;
+	expect(g, "d", WORKER);
+	mu_graph_free(g);
+}
+
+static void who_takes_a_variable__goes_to_it_against_its_own_wish(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
 	variable(g, "v", "/job:ps/task:0");
 	scalar(g, "init", 1, "");
 	floats(g, "assign", "Assign", "v init", "/job:worker/task:0");
+	assert_ok(graph_place(g, &devs, &err), &err);
+	expect(g, "assign", PS0);
+	mu_graph_free(g);
+}
+
+static void
+two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	variable(g, "v", "/job:ps/task:0");
+	scalar(g, "init", 1, "");
+	attr_class(g, variable(g, "other", "/job:worker/task:0"), "loc:@assign");
+	floats(g, "assign", "Assign", "v init", "");
 	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
-		     "Cannot colocate nodes {{colocation_node v}} and {{colocation_node assign}}");
+		     "'other' asks for /job:worker/task:0 and 'v' for /job:ps/task:0");
+	mu_graph_free(g);
+}
+
+static void group_that_asks_for_two_places__is_refused(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "a", 1, "/job:ps/task:0");
+	attr_class(g, scalar(g, "b", 1, "/job:worker/task:0"), "loc:@a");
+	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+		     "Cannot colocate nodes {{colocation_node a}} and {{colocation_node b}}");
 	mu_graph_free(g);
 }
 
@@ -127,6 +197,12 @@ int main(void)
 	    cmocka_unit_test(shape_reader__stays_with_its_producer),
 	    cmocka_unit_test(device_that_is_not_there__is_named_with_those_that_are),
 	    cmocka_unit_test(gpu_that_is_not_there__is_a_cpu_only_under_soft_placement),
+	    cmocka_unit_test(node_with_a_gpu_kernel__goes_to_its_tasks_gpu),
+	    cmocka_unit_test(
+		node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_soft),
+	    cmocka_unit_test(who_takes_a_variable__goes_to_it_against_its_own_wish),
+	    cmocka_unit_test(
+		two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere),
 	    cmocka_unit_test(group_that_asks_for_two_places__is_refused),
 	    cmocka_unit_test(device_that_is_no_device__is_refused),
 	};

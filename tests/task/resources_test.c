@@ -28,13 +28,13 @@ static struct mu_tensor number(float v)
 
 static void resource__is_made_once_and_shared_by_name(void **state)
 {
-	struct resources *rs = resources_new();
+	struct resources *rs = resources_new("ps");
 	struct resource *a, *b, *c;
 	int made = 0;
 
 	assert_ok(resources_find_or_create(rs, "", "v", &variable_type, make, &made, &a, &err),
 		  &err);
-	assert_ok(resources_find(rs, "localhost", "v", &variable_type, &b, &err), &err);
+	assert_ok(resources_find(rs, "ps", "v", &variable_type, &b, &err), &err);
 	assert_ptr_equal(a, b);
 	assert_ok(resources_find_or_create(rs, "other", "v", &variable_type, make, &made, &c, &err),
 		  &err);
@@ -44,7 +44,7 @@ static void resource__is_made_once_and_shared_by_name(void **state)
 	assert_fails(resources_find(rs, "", "v", &queue_type, &x, &err), &err, MU_INVALID_ARGUMENT,
 		     "is a variable, not a queue");
 	assert_fails(resources_find(rs, "", "w", &variable_type, &x, &err), &err, MU_NOT_FOUND,
-		     "localhost/w");
+		     "ps/w");
 	resources_clear(rs, "");
 	assert_fails(resources_find(rs, "", "v", &variable_type, &x, &err), &err, MU_NOT_FOUND,
 		     "does not exist");
@@ -122,18 +122,18 @@ static void device__promised_but_not_there__is_refused(void **state)
 {
 	struct device_choice c;
 
-	assert_ok(device_open("cpu-generic", &c, &err), &err);
+	assert_ok(device_open("cpu-generic", NULL, &c, &err), &err);
 	assert_string_equal(c.chosen, "cpu-generic");
-	assert_ok(device_open("auto", &c, &err), &err);
+	assert_ok(device_open("auto", NULL, &c, &err), &err);
 	assert_string_equal(c.chosen, c.probed);
-	assert_fails(device_open("cpu-z80", &c, &err), &err, MU_INVALID_ARGUMENT, "cpu-z80");
-	assert_fails(device_open("tpu", &c, &err), &err, MU_INVALID_ARGUMENT, "'tpu'");
+	assert_fails(device_open("cpu-z80", NULL, &c, &err), &err, MU_INVALID_ARGUMENT, "cpu-z80");
+	assert_fails(device_open("tpu", NULL, &c, &err), &err, MU_INVALID_ARGUMENT, "'tpu'");
 #if defined(__x86_64__)
-	assert_fails(device_open("arm64", &c, &err), &err, MU_FAILED_PRECONDITION,
+	assert_fails(device_open("arm64", NULL, &c, &err), &err, MU_FAILED_PRECONDITION,
 		     "this processor has only");
 #endif
 	setenv("MUSTER_CUDA_PLUGIN", "/nowhere/libmuster-cuda.so", 1);
-	assert_fails(device_open("gpu", &c, &err), &err, MU_FAILED_PRECONDITION,
+	assert_fails(device_open("gpu", NULL, &c, &err), &err, MU_FAILED_PRECONDITION,
 		     "the GPU plug-in cannot be loaded");
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/rpc/server.h"
 #include "tests/test.h"
+#include "tests/wait.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -8,7 +9,9 @@
 #include <unistd.h>
 
 static struct rpc_call *parked;
-static _Atomic int cancelled;
+static _Atomic int arrived, cancelled;
+
+enum { CALL_MS = PATIENCE_SECONDS * 1000 };
 
 static void echo(struct rpc_call *call, void *ctx)
 {
@@ -38,6 +41,7 @@ static void park(struct rpc_call *call, void *ctx)
 {
 	parked = call;
 	rpc_on_cancel(call, answer_cancelled, call);
+	atomic_fetch_add(&arrived, 1);
 }
 
 /* Eight MiB from a tensor, framed. */
@@ -108,7 +112,7 @@ static void a_call_brings_the_answer(void **state)
 
 	for (int i = 0; i < 100; i++) {
 		mu_buf_clear(&reply);
-		assert_ok(rpc_call(f->ch, "/t.T/Echo", &m, 5000, 0, &reply, &err), &err);
+		assert_ok(rpc_call(f->ch, "/t.T/Echo", &m, CALL_MS, 0, &reply, &err), &err);
 		assert_true(mu_span_is(mu_buf_span(&reply), "hello"));
 	}
 }
@@ -120,7 +124,7 @@ static void an_empty_message_is_a_message(void **state)
 	MU_AUTO_BUF reply = {0};
 	struct mu_err err;
 
-	assert_ok(rpc_call(f->ch, "/t.T/Echo", &m, 5000, 0, &reply, &err), &err);
+	assert_ok(rpc_call(f->ch, "/t.T/Echo", &m, CALL_MS, 0, &reply, &err), &err);
 	assert_int_equal(reply.len, 0);
 }
 
@@ -130,7 +134,7 @@ static void an_error_keeps_code_and_text(void **state)
 	struct rpc_message m = {0};
 	struct mu_err err;
 
-	assert_fails(rpc_call(f->ch, "/t.T/Refuse", &m, 5000, 0, NULL, &err), &err, MU_ABORTED,
+	assert_fails(rpc_call(f->ch, "/t.T/Refuse", &m, CALL_MS, 0, NULL, &err), &err, MU_ABORTED,
 		     "no such thing");
 }
 
@@ -140,8 +144,8 @@ static void an_unknown_method_is_unimplemented(void **state)
 	struct rpc_message m = {0};
 	struct mu_err err;
 
-	assert_fails(rpc_call(f->ch, "/t.T/Nope", &m, 5000, 0, NULL, &err), &err, MU_UNIMPLEMENTED,
-		     "/t.T/Nope");
+	assert_fails(rpc_call(f->ch, "/t.T/Nope", &m, CALL_MS, 0, NULL, &err), &err,
+		     MU_UNIMPLEMENTED, "/t.T/Nope");
 }
 
 static void a_tensor_travels_whole(void **state)
@@ -166,12 +170,12 @@ static void a_deadline_ends_a_parked_call_on_both_sides(void **state)
 	struct rpc_message m = {0};
 	struct mu_err err;
 
-	cancelled = 0;
-	assert_fails(rpc_call(f->ch, "/t.T/Park", &m, 50, 0, NULL, &err), &err,
-		     MU_DEADLINE_EXCEEDED, "");
-	for (int i = 0; i < 200 && !atomic_load(&cancelled); i++)
-		usleep(10000);
-	assert_int_equal(atomic_load(&cancelled), 1);
+	cancelled = arrived = 0;
+	for (long ms = 50; !atomic_load(&arrived);
+	     ms *= 2) /* a deadline may pass on the way there */
+		assert_fails(rpc_call(f->ch, "/t.T/Park", &m, ms, 0, NULL, &err), &err,
+			     MU_DEADLINE_EXCEEDED, "");
+	UNTIL(atomic_load(&cancelled) == atomic_load(&arrived));
 }
 
 static _Atomic int finished;
@@ -193,8 +197,7 @@ static void cancelling_ends_a_call_once(void **state)
 	id = rpc_start(f->ch, "/t.T/Park", &m, 0, 0, note, &code, &err);
 	assert_true(id != 0);
 	rpc_out_cancel(f->ch, id);
-	for (int i = 0; i < 500 && !atomic_load(&finished); i++)
-		usleep(10000);
+	UNTIL(atomic_load(&finished));
 	assert_int_equal(atomic_load(&finished), 1);
 	assert_int_equal(code, MU_CANCELLED);
 	rpc_out_cancel(f->ch, id); /* nothing to do any more */
@@ -225,14 +228,13 @@ static void stopping_the_server_ends_parked_calls(void **state)
 	enum mu_code code = MU_OK;
 	struct mu_err err;
 
-	finished = 0;
+	finished = arrived = 0;
 	assert_true(rpc_start(f->ch, "/t.T/Park", &m, 0, RPC_WAIT_FOR_READY, note, &code, &err) !=
 		    0);
-	usleep(50000);
+	UNTIL(atomic_load(&arrived));
 	rpc_server_stop(f->server, 50);
 	f->server = NULL;
-	for (int i = 0; i < 500 && !atomic_load(&finished); i++)
-		usleep(10000);
+	UNTIL(atomic_load(&finished));
 	assert_int_equal(atomic_load(&finished), 1);
 	assert_true(code == MU_CANCELLED || code == MU_UNAVAILABLE);
 }
@@ -244,7 +246,8 @@ static void nobody_there_is_unavailable(void **state)
 	struct mu_err err;
 
 	assert_ok(rpc_channel_open("127.0.0.1:1", &ch, &err), &err);
-	assert_fails(rpc_call(ch, "/t.T/Echo", &m, 5000, 0, NULL, &err), &err, MU_UNAVAILABLE, "");
+	assert_fails(rpc_call(ch, "/t.T/Echo", &m, CALL_MS, 0, NULL, &err), &err, MU_UNAVAILABLE,
+		     "");
 	assert_fails(rpc_call(ch, "/t.T/Echo", &m, 50, RPC_WAIT_FOR_READY, NULL, &err), &err,
 		     MU_DEADLINE_EXCEEDED, "");
 	rpc_channel_close(ch);
@@ -264,7 +267,7 @@ static void a_peer_that_never_comes_is_waited_for_a_little(void **state)
 
 static void *start_late(void *arg)
 {
-	usleep(400000);
+	wait_ms(400);
 	return start(arg) ? NULL : arg;
 }
 
@@ -303,7 +306,7 @@ static void a_taken_port_is_named(void **state)
 
 	snprintf(address, sizeof(address), "127.0.0.1:%d", f->port);
 	snprintf(text, sizeof(text), "port %d on 127.0.0.1 is already in use", f->port);
-	assert_fails(rpc_server_start(&o, &other, &port, &err), &err, MU_FAILED_PRECONDITION, text);
+	assert_fails(rpc_server_start(&o, &other, &port, &err), &err, MU_ALREADY_EXISTS, text);
 }
 
 static void a_wrong_address_is_refused(void **state)
@@ -342,7 +345,7 @@ static void a_unix_socket_serves_too(void **state)
 	assert_ok(rpc_server_start(&o, &s, &port, &err), &err);
 	assert_int_equal(port, 0);
 	assert_ok(rpc_channel_open(address, &ch, &err), &err);
-	assert_ok(rpc_call(ch, "/t.T/Echo", &m, 5000, 0, &reply, &err), &err);
+	assert_ok(rpc_call(ch, "/t.T/Echo", &m, CALL_MS, 0, &reply, &err), &err);
 	assert_string_equal(reply.data, "x");
 	rpc_channel_close(ch);
 	rpc_server_stop(s, 100);

@@ -30,7 +30,7 @@ static void greetings_runs_and_ends__read_as_written(void **state)
 	struct stream_hello hello2;
 	struct stream_run run2;
 
-	stream_hello_write(&a, STREAM_HELLO, &hello);
+	stream_hello_write(&a, STREAM_HELLO, 0, &hello);
 	assert_ok(stream_hello_parse(&hello2, head_of(&a, &h), &err), &err);
 	assert_memory_equal(hello.key, hello2.key, STREAM_KEY);
 	assert_int_equal(hello2.mine, 3);
@@ -75,6 +75,33 @@ static void tensors__read_as_written(void **state)
 			 -MU_INVALID_ARGUMENT);
 }
 
+static void loans__read_as_written(void **state)
+{
+	struct stream_loan loan = {7, 4096};
+	MU_AUTO_TENSOR t = {0};
+	MU_AUTO_BUF b = {0};
+	struct mu_shape shape;
+	struct stream_tensor got;
+	struct stream_header h;
+	struct mu_span head;
+	struct mu_err err;
+
+	assert_ok(mu_shape_set(&shape, 2, (int64_t[]){3, 50}, &err), &err);
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
+	assert_ok(stream_lent_write(&b, 6, "key", &t, &loan, &err), &err);
+	head = head_of(&b, &h);
+	assert_int_equal(h.payload_len, 0);
+	assert_ok(stream_tensor_parse(&got, &h, head, &err), &err);
+	assert_true(got.lent && !got.raw && mu_shape_eq(&got.shape, &shape));
+	assert_int_equal(got.loan.id, 7);
+	assert_int_equal(got.loan.offset, 4096);
+	head.len--;
+	assert_int_equal(stream_tensor_parse(&got, &h, head, &err), -MU_INVALID_ARGUMENT);
+	h.flags |= STREAM_DEAD;
+	head.len++;
+	assert_int_equal(stream_tensor_parse(&got, &h, head, &err), -MU_INVALID_ARGUMENT);
+}
+
 static void offers__travel_in_a_status_that_others_can_read(void **state)
 {
 	struct stream_offer o = {.version = STREAM_VERSION,
@@ -103,10 +130,12 @@ static void broken_frames__are_refused_without_harm(void **state)
 	size_t limit = mu_tensor_limit, payload;
 	float v = 1;
 
-	stream_hello_write(&b, STREAM_HELLO, &hello);
+	stream_hello_write(&b, STREAM_HELLO, 0, &hello);
 	stream_run_write(&b, 1, 0, &run, NULL);
 	assert_int_equal(mu_tensor_scalar(&t, MU_FLOAT, &v, NULL), 0);
 	stream_tensor_write(&b, 1, "a;1;b;c;0:0", &t, false, &payload, NULL);
+	stream_lent_write(&b, 1, "a;1;b;c;0:0", &t, &(struct stream_loan){1, 64}, NULL);
+	stream_return_write(&b, MU_SPAN("12345678"));
 	stream_ran_write(&b, 1, NULL);
 	mutate_run(stream_fuzz_one, b.data, b.len, 20000);
 	mu_tensor_limit = limit;
@@ -117,6 +146,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(greetings_runs_and_ends__read_as_written),
 	    cmocka_unit_test(tensors__read_as_written),
+	    cmocka_unit_test(loans__read_as_written),
 	    cmocka_unit_test(offers__travel_in_a_status_that_others_can_read),
 	    cmocka_unit_test(broken_frames__are_refused_without_harm),
 	};

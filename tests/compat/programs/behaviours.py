@@ -1,36 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What servers do beyond single steps, one function each: what it returns, or raises, is compared."""
-import os
-import sys
+import tempfile
 import threading
 import time
 
 import numpy as np
 
-from common import CLUSTER, TARGET, answer, tf
+from common import CLUSTER, TARGET, answer_each, error_of, plain, tf
+from step_picture import picture
 
 OTHER = "grpc://" + CLUSTER["worker"][1]
 HUGE = 120 << 20
-LIMIT = 30
 PS = "/job:ps/task:0"
-
-
-def plain(value):
-    if isinstance(value, (list, tuple)):
-        return [plain(v) for v in value]
-    if isinstance(value, dict):
-        return {k: plain(v) for k, v in value.items()}
-    if isinstance(value, bytes):
-        return value.decode()
-    return plain(value.tolist()) if isinstance(value, (np.ndarray, np.generic)) else value
-
-
-def error_of(run):
-    """Class and first line of what it raises."""
-    try:
-        return ["no error", plain(run())]
-    except tf.errors.OpError as e:
-        return [type(e).__name__, e.message]
 
 
 def initialised(variables, target=TARGET, **more):
@@ -72,7 +53,7 @@ def isolated_sessions_share_nothing():
         return [plain(one.run(v)), bool(two.run(tf.is_variable_initialized(v))), initialised([v])]
 
 
-def three_containers():
+def _three_containers():
     with tf.container("red"):
         red = tf.Variable(1.0, name="red")
         also = tf.Variable(5.0, name="also")
@@ -83,7 +64,7 @@ def three_containers():
 
 
 def after_reset(containers):
-    variables = three_containers()
+    variables = _three_containers()
     with tf.Session(TARGET) as sess:
         sess.run(tf.global_variables_initializer())
     tf.Session.reset(TARGET, containers)
@@ -108,6 +89,22 @@ def reset_of_a_container_that_is_not_there():
 
 def reset_of_all_containers():
     return [after_reset(["red", "blue"]), after_reset([])]
+
+
+def reset_of_what_is_named_as_a_job():
+    out = []
+    for containers in ([""], ["ps"], ["worker"], ["localhost"], ["ps", "red"]):
+        with tf.Graph().as_default(), tf.device(PS):
+            variables = _three_containers()
+            with tf.container("worker"):
+                variables.append(tf.Variable(1.0, name="of_the_worker"))
+            with tf.container("localhost"):
+                variables.append(tf.Variable(1.0, name="of_localhost"))
+            with tf.Session(TARGET) as sess:
+                sess.run(tf.global_variables_initializer())
+            tf.Session.reset(TARGET, containers)
+            out.append(initialised(variables))
+    return out
 
 
 def reset_of_resource_variables():
@@ -199,6 +196,25 @@ def empty_and_scalar_feeds():
     return out
 
 
+def the_untaken_branch_on_another_task():
+    taken = tf.placeholder(tf.bool, [])
+    with tf.device(PS):
+        v = tf.Variable(2.0)
+
+    def here():
+        with tf.device(PS):
+            return v * 3.0
+
+    def there():
+        with tf.device("/job:worker/task:1"):
+            return tf.constant(7.0)
+
+    out = [tf.cond(taken, here, there), tf.cond(taken, there, here)]
+    with tf.Session(TARGET) as sess:
+        sess.run(v.initializer)
+        return [plain(sess.run(out, {taken: i % 2 == 0})) for i in range(40)]
+
+
 def close_cancels_a_blocked_dequeue():
     queue = tf.FIFOQueue(1, [tf.float32], shared_name="blocked for ever")
     got = queue.dequeue()
@@ -211,9 +227,9 @@ def close_cancels_a_blocked_dequeue():
     sess.run(queue.size())
     thread = threading.Thread(target=wait)
     thread.start()
-    time.sleep(0.7)
+    time.sleep(2)  # until it waits there, on a busy machine too
     sess.close()
-    thread.join(20)
+    thread.join(200)
     return answers or "still blocked"
 
 
@@ -222,7 +238,7 @@ def a_timeout_of_a_step():
     start = time.time()
     with tf.Session(TARGET) as sess:
         got = error_of(lambda: sess.run(queue.dequeue(), options=tf.RunOptions(timeout_in_ms=1000)))[0]
-        return [got, 0.9 < time.time() - start < 10, plain(sess.run(queue.size()))]
+        return [got, 0.9 < time.time() - start < 100, plain(sess.run(queue.size()))]
 
 
 def a_timeout_of_the_session():
@@ -257,6 +273,31 @@ def a_variable_that_changes_its_shape():
         out.append(sess.run(tf.shape(v)))
         out.append(error_of(lambda: sess.run(tf.assign(v, [1.0], validate_shape=True)))[0])
         return plain(out)
+
+
+def what_was_sent_does_not_change_with_its_variable():
+    """A large value is read by a worker before the ps updates it, and used there after."""
+    out = []
+    for resource in (False, True):
+        with tf.Graph().as_default():
+            with tf.device(PS):
+                v = tf.get_variable(f"large{resource}", [50000],
+                                    initializer=tf.ones_initializer(), use_resource=resource)
+            with tf.device("/job:worker/task:0"):
+                before = tf.identity(v)
+            with tf.device(PS), tf.control_dependencies([before]):
+                more = tf.group(v.assign_add(2.0 * tf.ones([50000])))
+            with tf.device("/job:worker/task:0"), tf.control_dependencies([more]):
+                used = tf.negative(before)
+                kept = tf.get_variable(f"kept{resource}", [50000],
+                                       initializer=tf.zeros_initializer(), use_resource=resource)
+                keep = tf.group(kept.assign(before))
+            with tf.Session(TARGET) as sess:
+                sess.run([v.initializer, kept.initializer])
+                for _ in range(3):
+                    got = sess.run([used, keep])[0]
+                    out.append([float(got[0]), float(got[-1]), float(sess.run(kept[7])), float(sess.run(v[0]))])
+    return out
 
 
 def a_variable_declared_again_with_another_shape():
@@ -379,7 +420,7 @@ def a_dequeue_waits_for_another_sessions_enqueue():
         time.sleep(0.3)
         waited = not out
         one.run(put)
-        thread.join(20)
+        thread.join(200)
     return [waited, plain(out)]
 
 
@@ -455,68 +496,88 @@ def two_threads_in_one_session():
         return plain(sess.run(v))
 
 
-def partition_graphs():
+def _over_two_tasks():
     with tf.device(PS):
-        a = tf.Variable(1.0)
+        a, big = tf.Variable([[1.0]], name="a"), tf.Variable(tf.ones([300, 300]), name="big")
     with tf.device("/job:worker/task:1"):
-        b = a * 2.0
+        return [a, big], [tf.matmul(a, a, name="product"), tf.reduce_sum(big + 1.0, name="sum")]
+
+
+def partition_graphs():
+    variables, wanted = _over_two_tasks()
     with tf.Session(TARGET) as sess:
-        sess.run(a.initializer)
+        sess.run([v.initializer for v in variables])
         metadata = tf.RunMetadata()
-        out = sess.run(b, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
-        return [plain(out), len(metadata.partition_graphs) > 0]
+        out = sess.run(wanted, options=tf.RunOptions(output_partition_graphs=True), run_metadata=metadata)
+        graphs = sorted((sorted({n.device for n in g.node}), sorted(n.op for n in g.node)) for g in metadata.partition_graphs)
+        return [plain(out), graphs, len(metadata.step_stats.dev_stats)]
 
 
 def a_trace_of_a_step():
-    with tf.device(PS):
-        a = tf.Variable([[1.0]])
-    with tf.device("/job:worker/task:1"):
-        b = tf.matmul(a, a, name="product")
+    variables, wanted = _over_two_tasks()
     with tf.Session(TARGET) as sess:
-        sess.run(a.initializer)
+        sess.run([v.initializer for v in variables])
+        out = []
+        for level in (tf.RunOptions.NO_TRACE, tf.RunOptions.SOFTWARE_TRACE, tf.RunOptions.HARDWARE_TRACE, tf.RunOptions.FULL_TRACE):
+            metadata = tf.RunMetadata()
+            out += [sess.run(wanted, options=tf.RunOptions(trace_level=level), run_metadata=metadata), picture(metadata.step_stats)]
+        return plain(out)
+
+
+def a_trace_of_a_loop_and_a_queue():
+    with tf.device(PS):
+        queue = tf.FIFOQueue(3, [tf.float32], shapes=[[]])
+        put, got = queue.enqueue(4.0), queue.dequeue(name="got")
+    with tf.device("/job:worker/task:1"):
+        x = tf.while_loop(lambda x: x < 30.0, lambda x: tf.multiply(x, 2.0, name="twice"), [got])
+    with tf.Session(TARGET) as sess:
+        sess.run(put)
         metadata = tf.RunMetadata()
-        out = sess.run(b, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
-        names = [n.node_name for d in metadata.step_stats.dev_stats for n in d.node_stats]
-        devices = sorted({d.device for d in metadata.step_stats.dev_stats if "worker" in d.device})
-        return [plain(out), any("product" in n for n in names), "/job:worker/replica:0/task:1/device:CPU:0" in devices]
+        out = sess.run(x, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+        labels = [n.timeline_label.split("(")[0] for d in metadata.step_stats.dev_stats for n in d.node_stats]
+        return [plain(out), labels.count("while/twice = Mul"), labels.count("got = QueueDequeueV2")]
 
 
-def bounded(function):
-    """What it returns or raises, or that it takes longer than it may."""
-    got = []
-
-    def run():
-        with tf.Graph().as_default():
-            try:
-                got.append(plain(function()))
-            except tf.errors.OpError as e:  # the other servers' answer tells whether it is meant
-                got.append(f"raises {type(e).__name__}")
-                print(e, file=sys.stderr)
-            except Exception as e:
-                got.append(f"raises {type(e).__name__}: {e}")
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(LIMIT)
-    return got[0] if got else f"takes longer than {LIMIT} s"
+def a_trace_of_a_callable():
+    variables, wanted = _over_two_tasks()
+    with tf.Session(TARGET) as sess:
+        sess.run([v.initializer for v in variables])
+        run = sess.make_callable(wanted, accept_options=True)
+        metadata = tf.RunMetadata()
+        out = run(options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=metadata)
+        return [plain(out), picture(metadata.step_stats)]
 
 
-def main():
-    wanted = sys.argv[1:]
-    out = {}
-    for name, function in list(globals().items()):
-        if getattr(function, "__module__", "") != "__main__" or name in ("plain", "error_of", "initialised", "main", "bounded",
-                                                                          "three_containers", "after_reset"):
-            continue
-        if wanted and name not in wanted:
-            continue
-        start = time.time()
-        out[name] = bounded(function)
-        tf.Session.reset(TARGET)
-        tf.Session.reset(TARGET, ["red", "blue", "oak", "left", "right"])
-        print(f"{name}: {time.time() - start:.2f} s", file=sys.stderr, flush=True)
-    answer(out)
-    os._exit(0)  # whatever still hangs
+def a_checkpoint_of_the_first_format():
+    """Written by a task's SaveSlices, read by the client's own TensorFlow."""
+    with tempfile.TemporaryDirectory() as folder:
+        kinds = [np.float32, np.float64, np.int32, np.int64, np.uint8, np.int16, np.int8]
+        wanted = {f"x/{np.dtype(k).name}": np.arange(-3, 9).reshape(3, 4).astype(k) for k in kinds}
+        wanted["words"] = np.array([b"a", b"", b"long" * 99], object)
+        top, bottom = np.arange(8.0).reshape(2, 4), np.arange(4.0).reshape(1, 4)
+        parts = {"3 4 0,2:-": top, "3 4 2,1:-": bottom}
+        save = tf.raw_ops.SaveSlices(
+            filename=folder + "/first.ckpt", tensor_names=[*wanted, "parted", "parted"],
+            shapes_and_slices=[""] * len(wanted) + [*parts], data=[*wanted.values(), *parts.values()])
+        plainly = tf.raw_ops.Save(filename=folder + "/plain.ckpt", tensor_names=["one"], data=[np.float32(1)])
+        misfit = tf.raw_ops.SaveSlices(filename=folder + "/misfit.ckpt", tensor_names=["a"],
+                                       shapes_and_slices=["4 0,3"], data=[np.ones(2, np.float32)])
+        with tf.Session(TARGET) as sess:
+            sess.run([save, plainly])
+            got = tf.train.load_checkpoint(folder + "/first.ckpt")
+            back = {name: np.array_equal(got.get_tensor(name), value) for name, value in wanted.items()}
+            whole = tf.raw_ops.RestoreSlice(file_pattern=folder + "/first.ckpt", tensor_name="parted", shape_and_slice="",
+                                            dt=tf.float64)
+            with tf.Session() as here:
+                parted = plain(here.run(whole))
+            return [back, parted,
+                    plain(tf.train.load_checkpoint(folder + "/plain.ckpt").get_tensor("one")),
+                    error_of(lambda: sess.run(misfit))[0]]
 
 
-main()
+def _forget():
+    tf.Session.reset(TARGET)
+    tf.Session.reset(TARGET, ["red", "blue", "oak", "left", "right", "worker", "localhost"])
+
+
+answer_each(_forget)

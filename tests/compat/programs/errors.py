@@ -69,7 +69,7 @@ def field(number, data):
 
 
 channel = grpc.insecure_channel(TARGET[len("grpc://"):])
-call = lambda method, request: channel.unary_unary("/tensorflow.MasterService/" + method)(request, timeout=20)
+call = lambda method, request: channel.unary_unary("/tensorflow.MasterService/" + method)(request, timeout=200)
 create = lambda graph_def: call("CreateSession", field(1, graph_def.SerializeToString()))
 with tf.Graph().as_default() as graph:
     tf.constant(1.0, name="c")

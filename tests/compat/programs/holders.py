@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What holds tensors between ops: tensor arrays and stacks of loops, tables, sparse accumulators."""
+import tempfile
+
 import numpy as np
 
 from common import TARGET, answer, tf
@@ -38,6 +40,18 @@ def tables():
             ints.lookup(tf.constant([7, 6], tf.int64)), found, left]
 
 
+def vocabularies():
+    with tempfile.NamedTemporaryFile("w", prefix="muster-", suffix=".tsv", delete=False) as f:
+        f.write("red\t3\t0.5\ngreen\t4\t1.5\r\nblue\t-1\t2e3")
+    line, number, where = tf.lookup.TextFileIndex.WHOLE_LINE, tf.lookup.TextFileIndex.LINE_NUMBER, tf.constant(["blue", "red", "x", "green\t4\t1.5"])
+    def lookup(keys, key_type, key, value_type, value, other, **more):
+        return tf.lookup.StaticHashTable(tf.lookup.TextFileInitializer(f.name, key_type, key, value_type, value, **more), other).lookup(keys)
+    return [lookup(where, tf.string, 0, tf.int64, number, -1), lookup(where, tf.string, line, tf.int64, number, -1),
+            lookup(where, tf.string, 0, tf.int64, 1, -9, vocab_size=2), lookup(where, tf.string, 0, tf.float32, 2, 0.0),
+            lookup(tf.constant([0, 2, 5], tf.int64), tf.int64, number, tf.string, line, "?"),
+            lookup(tf.constant([0, 2, 4], tf.int64), tf.int64, 1, tf.string, 0, "?")]
+
+
 def accumulator():
     acc = tf.SparseConditionalAccumulator(tf.float32, shape=[6, 2], shared_name="acc")
     ones = acc.apply_grad([0, 4], [[1.0, 2.0], [3.0, 4.0]], [6, 2])
@@ -63,13 +77,13 @@ def plain(v):
 
 
 with tf.device("/job:ps/task:0"):
-    ops = {"loops": loops(), "tables": tables(), "accumulator": accumulator()}
+    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator()}
     init = [tf.global_variables_initializer(), tf.tables_initializer()]
 out = {}
 with tf.Session(TARGET) as sess:
     sess.run(init)
     for name, op in ops.items():
-        out[name] = plain(sess.run(op, options=tf.RunOptions(timeout_in_ms=20000)))
+        out[name] = plain(sess.run(op, options=tf.RunOptions(timeout_in_ms=200000)))
     try:
         sess.run(tf.Assert(tf.constant(False), [tf.constant([1, 2])]))
     except tf.errors.InvalidArgumentError as e:

@@ -89,9 +89,10 @@ def wrong_arguments():
             error_of(lambda: tf.train.Server("nonsense"))]
 
 
-def keras_under_its_target():
+def a_layer_under_its_target():
     server = tf.train.Server.create_local_server()
-    x = tf.layers.dense(tf.constant([[1.0, 2.0]]), 3, kernel_initializer=tf.ones_initializer())
+    w = tf.get_variable("kernel", [2, 3], initializer=tf.ones_initializer())
+    x = tf.nn.bias_add(tf.matmul(tf.constant([[1.0, 2.0]]), w), tf.get_variable("bias", [3], initializer=tf.zeros_initializer()))
     with tf.Session(server.target) as sess:
         sess.run(tf.global_variables_initializer())
         return sess.run(x).tolist()

@@ -17,7 +17,7 @@ init = tf.global_variables_initializer()
 
 out = {}
 with tf.Session(TARGET) as sess:
-    out["constants"] = sess.run([s0, s1, k], options=tf.RunOptions(timeout_in_ms=20000))
+    out["constants"] = sess.run([s0, s1, k], options=tf.RunOptions(timeout_in_ms=200000))
     sess.run(init)
     out["variables"] = sess.run([w, b])
     out["matmul"] = sess.run([y0, y1])

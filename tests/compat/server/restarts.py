@@ -1,26 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tasks are killed and started again in the middle of monitored training; nothing else is done to help."""
 import glob
+import pathlib
 import re
 import time
 
-from compare import Different, checkpoint, folder
+from cluster import Cluster
+from compare import Different, checkpoint, close, folder
 from job import Job
 
 TRAINER = "examples/python/trainer.py"
 STEPS = 1600
-LIMIT = 150  # a worker that has to wait for the chief looks every 30 s
 
 
 class Training:
-    def __init__(self, job):
-        self.job, self.path = job, f"{job.folder}/checkpoints"
+    def __init__(self, job, *more):
+        self.job, self.path, self.more = job, f"{job.folder}/checkpoints", more
         self.hosts = ["--ps_hosts=" + job.hosts(2), "--worker_hosts=" + job.hosts(2)]
         self.tasks = {}
 
     def start(self, role, index):
         self.tasks[role, index] = self.job.start(TRAINER, *self.hosts, f"--job_name={role}", f"--task_index={index}",
-                                                 f"--steps={STEPS}", f"--checkpoint_dir={self.path}", "--pause=0.02")
+                                                 f"--steps={STEPS}", f"--checkpoint_dir={self.path}", "--pause=0.02", *self.more)
 
     def saved(self):
         """The step of the newest checkpoint; -1 when there is none."""
@@ -34,7 +35,7 @@ class Training:
                     raise Different(f"{role}/{index} ended with {task.returncode}: "
                                     f"{self.job.said(task, 'err').strip().splitlines()[-1:]}")
             return self.saved() >= step
-        self.job.wait_for(f"checkpoint of step {step} (the last is of {self.saved()})", there, LIMIT)
+        self.job.wait_for(f"checkpoint of step {step} (the last is of {self.saved()})", there)
 
     def kill(self, role, index):
         """Killed, gone for a second, started again; goes on from at most the last checkpoint on."""
@@ -46,26 +47,64 @@ class Training:
         self.reach(before + 100)
 
 
-def restarts():
-    """a worker, a ps and the chief are killed in turn; training goes on from the last checkpoint"""
-    with Job("muster", f"{folder}/restarts") as job:
-        t = Training(job)
+def kill_in_turn(name, victims, *more):
+    """Training with two ps and two workers to its last step, each victim killed and started again on the way."""
+    with Job("muster", f"{folder}/{name}") as job:
+        t = Training(job, *more)
         for task in (("ps", 0), ("ps", 1), ("worker", 0)):
             t.start(*task)
         t.reach(0)
         t.start("worker", 1)
         t.reach(100)
         took = []
-        for role, index in (("worker", 1), ("ps", 0), ("ps", 1), ("worker", 0)):
+        for role, index in victims:
             start = time.time()
             t.kill(role, index)
             took.append(f"{role}/{index} {time.time() - start:.0f} s")
         for index in (0, 1):
-            job.finish(t.tasks["worker", index], LIMIT)
+            job.finish(t.tasks["worker", index])
         step = int(checkpoint(t.path)["global_step"])
         if step < STEPS:
             raise Different(f"the last checkpoint is of step {step}, not of {STEPS}")
         return "100 steps further after " + ", ".join(took)
 
 
-CASES = [restarts]
+def restarts():
+    """a worker, a ps and the chief are killed in turn; training goes on from the last checkpoint"""
+    return kill_in_turn("restarts", (("worker", 1), ("ps", 0), ("ps", 1), ("worker", 0)))
+
+
+def restarts_sync():
+    """a worker and the chief of synchronous training are killed in turn; the other one waits, and training goes on
+
+    No ps: the client's queue runner closes the queue of tokens on the ps that lives, and all workers end.
+    """
+    return kill_in_turn("restarts-sync", (("worker", 1), ("worker", 0)), "--sync")
+
+
+def goes_on():
+    """a worker that starts again while the ps lives goes on from the ps' state, newer than any checkpoint"""
+    got = {}
+    for name in ("stock", "muster"):
+        there = pathlib.Path(f"{folder}/goes-on-{name}")
+        with Cluster(name, there) as cluster:
+            chief = cluster.wait_ready().start("goes_on", 0, there / "checkpoints", 30)
+            end = time.time() + 150
+            while not (there / "checkpoints/reached").exists():
+                if chief.poll() is not None or time.time() > end:
+                    raise Different(f"{name}: the chief did not count to 30")
+                time.sleep(0.05)
+            saved = max(int(re.search(r"-(\d+)\.index", p)[1]) for p in glob.glob(f"{there}/checkpoints/model.ckpt-*.index"))
+            if saved >= 30:
+                raise Different(f"{name}: a checkpoint of step {saved} proves nothing")
+            cluster.restart("worker", 1)
+            worker = cluster.wait_ready().run("goes_on", there / "checkpoints", 5, task=1)
+            (there / "checkpoints/over").touch()
+            got[name] = [saved, worker, cluster.finish(chief)]
+    close(got["stock"], got["muster"])
+    if got["muster"][1] != {"start": 30, "step": 35}:
+        raise Different(f"it went on from {got['muster'][1]}, not from 30")
+    return f"from step 30, with a checkpoint of step {got['muster'][0]}"
+
+
+CASES = [restarts, restarts_sync, goes_on]

@@ -11,6 +11,9 @@ eventually 30 'the ps and both workers run' workers_and_ps_started || return # n
 is 'task pods carry no service account token' '' \
   "$(field pod/digits-worker-0 '{.spec.containers[*].volumeMounts[?(@.mountPath=="/var/run/secrets/kubernetes.io/serviceaccount")].name}')"
 eventually 40 'a step is made' past_step digits 1
+secret=$(field dtj/digits '{.status.security.secret}')
+check 'the tasks have certificates' k -n "$ns" get secret "$secret"
+is 'and mount them' "$secret" "$(field pod/digits-ps-0 '{.spec.volumes[?(@.name=="muster-tls")].secret.secretName}')"
 note "kubectl get dtj: $(k -n "$ns" get dtj digits --no-headers 2>&1 | tr -s ' ')"
 eventually 120 'the job has Succeeded' phase_is digits Succeeded
 note "from apply to Succeeded: $(since "$start") s"

@@ -1,34 +1,50 @@
 # SPDX-License-Identifier: Apache-2.0
-# kubectl scale on a running job: workers join and leave, the ps stays.
-start=$(now)
-k -n "$ns" apply -f "$here/manifests/long.yaml" >/dev/null || bad 'the long job is accepted'
+# The workers of a running job change: kubectl scale to 4, to 1, and the manifest edited to 3.  The ps and the chief
+# stay, and the global step counts every step that a worker was told is done.
+submit long
 eventually 60 'a job with 2 workers trains' past_step long 100 || return # nothing below can pass
 ps_uid=$(field pod/long-ps-0 '{.metadata.uid}')
 chief_uid=$(field pod/long-worker-0 '{.metadata.uid}')
-epoch=$(field dtj/long '{.status.cluster.epoch}')
 ready_workers() { [ "$(field dtj/long '{.status.tasks.worker.ready}')" = "$1" ]; }
+epoch() { field dtj/long '{.status.cluster.epoch}'; }
 moves() { # the step goes on from where it was
   local from
   from=$(field dtj/long '{.status.progress.step}')
   eventually 20 "$1" past_step long $((${from:-0} + 100))
 }
+rate() { field dtj/long '{.status.progress.stepsPerSecond}'; }
+worker_steps() { grep -qiE 'step' <<<"$(log_of "long-worker-$1")"; }
 
+before=$(epoch)
+note "with 2 workers: $(rate) steps/s, epoch $before"
 start=$(now)
-check 'kubectl scale --replicas=3' k -n "$ns" scale dtj/long --replicas=3
-eventually 20 'the third worker runs' running long-worker-2
-eventually 10 'the job counts it as ready' ready_workers 3
-note "from scale to ready: $(since "$start") s; epoch $epoch -> $(field dtj/long '{.status.cluster.epoch}')"
-moves 'training goes on with 3 workers'
-worker_steps() { k -n "$ns" logs long-worker-2 2>&1 | grep -qiE 'step'; }
-eventually 15 'the third worker trains' worker_steps
+check 'kubectl scale --replicas=4' k -n "$ns" scale dtj/long --replicas=4
+eventually 20 'both new workers run' running long-worker-2 long-worker-3
+running_at=$(now)
+eventually 10 'both train' worker_steps 3
+says 'within 5 s of their pods running' "$(since "$running_at")" '^[0-4]\.'
+eventually 10 'the job counts 4 as ready' ready_workers 4
+note "from scale to ready: $(since "$start") s; $(rate) steps/s; epoch $before -> $(epoch)"
+check 'the epoch has risen' [ "$(epoch)" -gt "$before" ]
+moves 'training goes on with 4 workers'
+
+before=$(epoch)
+start=$(now)
 check 'kubectl scale --replicas=1' k -n "$ns" scale dtj/long --replicas=1
-eventually 45 'the second worker is gone' gone pod/long-worker-1
-eventually 45 'the third worker is gone' gone pod/long-worker-2
+for i in 1 2 3; do
+  eventually 45 "worker $i is gone" gone "pod/long-worker-$i"
+done
+note "from scale to gone: $(since "$start") s; epoch $before -> $(epoch)"
 moves 'training goes on with 1 worker'
+
+sed 's/worker: {replicas: 2}/worker: {replicas: 3}/' "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null ||
+  bad 'the edited manifest is accepted'
+eventually 30 'the manifest edited to 3 workers brings 2 back' running long-worker-1 long-worker-2
+moves 'training goes on with 3 workers'
 is 'the ps was never restarted' "$ps_uid" "$(field pod/long-ps-0 '{.metadata.uid}')"
 is 'the first worker was never restarted' "$chief_uid" "$(field pod/long-worker-0 '{.metadata.uid}')"
+is 'nothing counted as a failure' 0 "$(field dtj/long '{.status.restarts}')"
 is 'the job is Running' Running "$(field dtj/long '{.status.phase}')"
 says 'scaling the ps in is refused' \
   "$(k -n "$ns" patch dtj long --type=merge -p '{"spec":{"tasks":{"ps":{"replicas":0}}}}' 2>&1)" 'invalid|refused|denied|cannot'
-k -n "$ns" delete dtj long --timeout=20s >/dev/null
-eventually 40 'a deleted job leaves no pod' none pods -l muster.dev/job=long
+remove long

@@ -24,3 +24,50 @@ note "$(field dtj/unpullable '{range .status.conditions[*]}{.reason}: {.message}
 says 'kubectl describe tells it' "$(k -n "$ns" describe dtj unpullable 2>&1)" 'there-is-none'
 k -n "$ns" delete dtj unpullable --timeout=20s >/dev/null
 eventually 45 'it can be deleted' none pods -l muster.dev/job=unpullable
+
+# What a person is told within 10 s: by the job's Ready condition, by kubectl describe and by muster explain.
+explain() { KUBECONFIG=$KUBECONFIG timeout 20 "$(dirname "${MUSTER:-build/bin/muster}")/muster" explain -n "$ns" "job/$1" 2>&1; }
+told() { # JOB PATTERN
+  has_condition "$1" Ready "$2" || has_condition "$1" Failed "$2" || has_condition "$1" PodsRefused "$2"
+}
+sentence() { # JOB WORDS PATTERN
+  eventually 10 "$2" told "$1" "$3"
+  says '  and kubectl describe says so' "$(k -n "$ns" describe dtj "$1" 2>&1)" "$3"
+  says '  and muster explain too' "$(explain "$1")" "$3"
+  note "$(field "dtj/$1" '{range .status.conditions[*]}{.reason}: {.message}{"\n"}{end}' | grep -iE -m1 "$3")"
+}
+variant() { # NAME SED...: the long job with something wrong
+  local name=$1
+  shift
+  sed "s/name: long/name: $name/; $*" "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null 2>&1 || bad "$name is accepted"
+}
+variant no-volume 's/^  tasks:/  checkpoint: {volumeClaim: there-is-none}\n  tasks:/'
+sentence no-volume 'a volume claim that does not exist is said' 'volume claim .*does not exist'
+remove no-volume
+
+k -n "$ns" create quota e2e-pods --hard=pods=0 >/dev/null
+quota_counts() { [ -n "$(field quota/e2e-pods '{.status.hard.pods}')" ]; }
+eventually 10 'a quota of no pods holds' quota_counts
+variant over-quota
+sentence over-quota 'a quota that is exceeded is said' 'exceeded quota'
+k -n "$ns" delete quota e2e-pods >/dev/null
+eventually 60 'once the quota is gone the job runs' past_step over-quota 1
+remove over-quota
+
+variant no-data 's#examples/data/digits.csv.gz#/there/is/none.csv#'
+sentence no-data 'a program that ends at its start is said' 'worker/[01] ended with exit code'
+says 'with where to look' "$(field dtj/no-data '{.status.conditions[?(@.type=="Failed")].message}')" 'kubectl.* logs'
+says 'and there is the reason' "$(log_of no-data-worker-0)$(log_of no-data-worker-1)" '/there/is/none.csv'
+remove no-data
+
+if [ -n "$own" ]; then
+  variant deaf
+  eventually 60 'a job runs' past_step deaf 1
+  id=$(field pod/deaf-ps-0 '{.status.containerStatuses[0].containerID}')
+  ctr task kill -s SIGSTOP "${id#containerd://}"
+  sentence deaf 'a ps that does not answer is said' 'ps/0 .*does not answer'
+  ctr task kill -s SIGCONT "${id#containerd://}"
+  from=$(field dtj/deaf '{.status.progress.step}')
+  eventually 30 'when it answers again, training goes on' past_step deaf $((from + 20))
+  remove deaf
+fi

@@ -1,19 +1,85 @@
 # SPDX-License-Identifier: Apache-2.0
-# A worker and the operator are killed while a job trains.
-k -n "$ns" apply -f "$here/manifests/long.yaml" >/dev/null || bad 'the long job is accepted'
-eventually 60 'a job trains' past_step long 100 || return # nothing below can pass
-uid=$(field pod/long-worker-1 '{.metadata.uid}')
-replaced() { local u; u=$(field pod/long-worker-1 '{.metadata.uid}'); [ -n "$u" ] && [ "$u" != "$uid" ] && running long-worker-1; }
-k -n "$ns" delete pod long-worker-1 --wait=false >/dev/null
-eventually 60 'a deleted worker is made again' replaced
-from=$(field dtj/long '{.status.progress.step}')
-eventually 20 'training went on' past_step long $((from + 100))
-uids() { k -n "$ns" get pods -l muster.dev/job=long -o 'jsonpath={range .items[*]}{.metadata.uid} {end}'; }
+# What can break on a node breaks while jobs train.  Every job has a target: it ends Succeeded with exactly its steps.
+# Each fault says how long the step stood still.
+step_of() { field "dtj/$1" '{.status.progress.step}'; }
+uid_of() { field "pod/$1" '{.metadata.uid}'; }
+replaced() { # POD UID: another pod of that name runs
+  local u
+  u=$(uid_of "$1")
+  [ -n "$u" ] && [ "$u" != "$2" ] && running "$1"
+}
+operator_uid() { k -n "$system" get pods -l app.kubernetes.io/name=muster -o 'jsonpath={.items[0].metadata.uid}'; }
+# fault WORDS POD COMMAND...: another pod of that name runs, if there is one ('-': none), and the step moves on
+fault() {
+  local words=$1 pod=$2 uid from hurt
+  shift 2
+  uid=$([ "$pod" = - ] || uid_of "$pod")
+  hurt=$(now)
+  "$@" >/dev/null 2>&1 || bad "$words: it could not be done"
+  [ "$pod" = - ] || eventually 60 "$words: its pod is made again" replaced "$pod" "$uid"
+  from=$(step_of faulty)
+  eventually 90 "$words: the step moves on" past_step faulty $((${from:-0} + 20))
+  note "from the fault to new steps: $(since "$hurt") s; the job is $(field dtj/faulty '{.status.phase}'), $(field dtj/faulty '{.status.restarts}') failures counted"
+}
+kill_pod() { k -n "$ns" delete pod "$1" --wait=false --grace-period="${2:-30}"; }
+kill_inside() { # POD: kill -9 of its program, as the kernel's OOM killer would
+  local id
+  id=$(field "pod/$1" '{.status.containerStatuses[0].containerID}')
+  ctr task kill -s SIGKILL "${id#containerd://}"
+}
+
+claim faulty
+submit faulty
+eventually 60 'a job trains' past_step faulty 50 || return # nothing below can pass
+ps_uid=$(uid_of faulty-ps-0)
+chief=$(uid_of faulty-worker-0)
+fault 'a worker pod deleted' faulty-worker-1 kill_pod faulty-worker-1
+[ -z "$own" ] || fault 'kill -9 in a worker' faulty-worker-1 kill_inside faulty-worker-1
+is 'the chief stayed' "$chief" "$(uid_of faulty-worker-0)"
+fault 'the chief deleted' faulty-worker-0 kill_pod faulty-worker-0
+[ -z "$own" ] || fault 'kill -9 in the chief' faulty-worker-0 kill_inside faulty-worker-0
+is 'the ps stayed all the time' "$ps_uid" "$(uid_of faulty-ps-0)"
+fault 'a ps pod deleted' faulty-ps-0 kill_pod faulty-ps-0
+[ -z "$own" ] || fault 'kill -9 in a ps' faulty-ps-0 kill_inside faulty-ps-0
+uids() { k -n "$ns" get pods -l muster.dev/job=faulty -o 'jsonpath={range .items[*]}{.metadata.uid} {end}'; }
+eventually 60 'all tasks are back' running faulty-ps-0 faulty-worker-0 faulty-worker-1
 before=$(uids)
-k -n "$system" delete pod -l app.kubernetes.io/name=muster-operator --wait=false >/dev/null
-eventually 60 'the operator is back' operator_ready
-from=$(field dtj/long '{.status.progress.step}')
-eventually 45 'it follows the job again' past_step long $((${from:-0} + 100))
-is 'the restart of the operator touched no task' "$before" "$(uids)"
-k -n "$ns" delete dtj long --timeout=20s >/dev/null
-eventually 40 'a deleted job leaves no pod' none pods -l muster.dev/job=long
+fault 'the operator deleted' - k -n "$system" delete pod -l app.kubernetes.io/name=muster-operator --wait=false
+is 'that touched no task' "$before" "$(uids)"
+
+if [ -n "$own" ]; then
+  # a process of the cluster, killed and started again with the command it had
+  restart() {
+    local pid
+    read -r pid _ <"$K8S_DIR/run/$1.pid"
+    kill -9 "$pid"
+    timeout 100 tests/k8s/up node
+  }
+  for p in kubelet kube-apiserver etcd; do
+    before=$(uids)
+    fault "$p killed and started again" - restart $p
+    is 'that touched no task' "$before" "$(uids)"
+  done
+  node=$(k get nodes -o 'jsonpath={.items[0].metadata.name}')
+  taint_briefly() {
+    k taint node "$1" muster.dev/test=away:NoExecute
+    eventually 45 'its pods are evicted' none pods -l muster.dev/job=faulty --field-selector=status.phase=Running
+    k taint node "$1" muster.dev/test-
+  }
+  check 'the node is drained' k drain "$node" --ignore-daemonsets --delete-emptydir-data --force --timeout=40s \
+    --pod-selector=muster.dev/job=faulty
+  eventually 30 'the job says that it has no place' has_condition faulty Ready 'no node has room'
+  fault 'the node takes pods again' - k uncordon "$node"
+  fault 'the node tainted with NoExecute for a moment' - taint_briefly "$node"
+fi
+
+eventually 480 'with all that the job has Succeeded' ended_well faulty
+is 'with exactly the steps it was to make' "$(field dtj/faulty '{.spec.program.train.steps}')" "$(step_of faulty)"
+if [ -n "$own" ]; then
+  target=$(field dtj/faulty '{.spec.program.train.steps}')
+  note "$(log_of faulty-worker-0 | tail -2 | cut -c1-200)"
+  # both workers may be at a step when the last is counted: the second goes one further, as in TensorFlow
+  last_kept() { compgen -G "$volume/faulty/model.ckpt-$target*.index" || compgen -G "$volume/faulty/model.ckpt-$((target + 1))*.index"; }
+  check 'and the checkpoint of the last step on its volume' last_kept
+fi
+remove faulty

@@ -4,7 +4,7 @@ k delete namespace "$ns" --wait=false >/dev/null
 namespace_gone() { ! k get namespace "$1" >/dev/null 2>&1; }
 eventually 60 'the namespace of the jobs ends' namespace_gone "$ns"
 start=$(now)
-[ -z "$own" ] || k delete pv muster-e2e --wait=false >/dev/null
+[ -z "$own" ] || k delete pv -l muster.dev/test=e2e --wait=false >/dev/null
 if timeout 60 helm uninstall muster -n "$system" --wait --timeout 50s >build/helm.log 2>&1; then
   ok "helm uninstall: $(since "$start") s"
 else

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "operator/kube/kube_stream.h"
+#include "lib/kube/kube_stream.h"
 
 static int collect(void *arg, const char *line, size_t len, struct mu_err *err)
 {

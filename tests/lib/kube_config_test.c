@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "operator/kube/kube_config.h"
+#include "lib/kube/kube_config.h"
 
 static char folder[64];
 
@@ -54,7 +54,7 @@ static void kubeconfig__with_inline_data__is_decoded(void **state)
 	struct kube_config c;
 	struct mu_err err = {0};
 
-	if (kube_config_parse(&c, &path, 1, &err) < 0)
+	if (kube_config_parse(&c, &path, 1, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_string_equal(c.server, "https://10.0.0.1:6443");
 	assert_string_equal(c.ns, "team");
@@ -82,7 +82,7 @@ static void kubeconfig__as_a_list__takes_the_first_of_each_name(void **state)
 			       "contexts: [{name: a, context: {cluster: c, user: u}}]\n"
 			       "clusters: [{name: c, cluster: {server: https://two}}]\n"
 			       "users: [{name: u, user: {tokenFile: token, username: x}}]\n");
-	if (kube_config_parse(&c, paths, 3, &err) < 0)
+	if (kube_config_parse(&c, paths, 3, NULL, &err) < 0)
 		fail_msg("%s", err.msg);
 	assert_string_equal(c.server, "https://one");
 	assert_string_equal(c.ca.data, "PEM");
@@ -107,8 +107,8 @@ static void kubeconfig__that_is_wrong__says_what(void **state)
 	     "has no server"},
 	    {"current-context: x\ncontexts: [{name: x, context: {cluster: yy, user: z}}]\n"
 	     "clusters: [{name: yy, cluster: {server: 'https://a'}}]\n"
-	     "users: [{name: z, user: {exec: {command: a}}}]\n",
-	     "'exec'"},
+	     "users: [{name: z, user: {auth-provider: {name: a}}}]\n",
+	     "'auth-provider'"},
 	    {"current-context: x\ncontexts: [{name: x, context: {cluster: yy}}]\n"
 	     "clusters: [{name: yy, cluster: {server: 'https://a', certificate-authority-data: "
 	     "'*'}}]\n",
@@ -122,7 +122,7 @@ static void kubeconfig__that_is_wrong__says_what(void **state)
 		struct kube_config c = {0};
 		struct mu_err err = {0};
 
-		assert_true(kube_config_parse(&c, &path, 1, &err) < 0);
+		assert_true(kube_config_parse(&c, &path, 1, NULL, &err) < 0);
 		if (!strstr(err.msg, cases[i].message))
 			fail_msg("'%s' does not say '%s'", err.msg, cases[i].message);
 		assert_null(c.server);

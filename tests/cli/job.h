@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Running `muster` as its users do: a folder that goes with the test, a small
+ * job in it, and what the program says. */
+#ifndef TESTS_CLI_JOB_H
+#define TESTS_CLI_JOB_H
+
+#include "tests/test.h"
+#include "tests/wait.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "tests/program.h"
+
+static char folder[64], manifest[128];
+
+static inline int find_program(void **state)
+{
+	return find_program_named("muster");
+}
+
+static inline void write_manifest(int steps, const char *more)
+{
+	FILE *f = fopen(manifest, "w");
+
+	assert_non_null(f);
+	fprintf(f,
+		"apiVersion: muster.dev/v1\n"
+		"kind: DistributedTrainingJob\n"
+		"metadata: {name: small}\n"
+		"spec:\n"
+		"  program:\n"
+		"    train:\n"
+		"      model: softmax\n"
+		"      dataset: {format: csv, path: examples/data/digits.csv.gz}\n"
+		"      learningRate: 0.5\n"
+		"      steps: %d\n"
+		"  tasks:\n"
+		"    ps: {replicas: 1}\n"
+		"    worker: {replicas: 2}\n"
+		"  checkpoint: {path: %s/out}\n"
+		"  summaries: {path: %s/out}\n%s",
+		steps, folder, folder, more);
+	fclose(f);
+}
+
+static inline int setup(void **state)
+{
+	strcpy(folder, "/tmp/muster-cli-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	snprintf(manifest, sizeof(manifest), "%s/job.yaml", folder);
+	setenv("XDG_RUNTIME_DIR", folder, 1); /* nobody else's jobs are ours to change */
+	return 0;
+}
+
+static inline int teardown(void **state)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "rm -r %s", folder);
+	return system(command);
+}
+
+static inline pid_t start(const char *const *argv, int *out)
+{
+	int pipes[2];
+	pid_t pid;
+
+	assert_int_equal(pipe2(pipes, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		dup2(pipes[1], STDOUT_FILENO);
+		dup2(pipes[1], STDERR_FILENO);
+		alarm(150); /* a loaded machine is slow, not wrong */
+		execv(program, (char *const *)argv);
+		_exit(127);
+	}
+	close(pipes[1]);
+	*out = pipes[0];
+	return pid;
+}
+
+static inline int finish(pid_t pid, int fd, struct mu_buf *said)
+{
+	char chunk[4096];
+	ssize_t n;
+	int status;
+
+	while ((n = read(fd, chunk, sizeof(chunk))) > 0 || (n < 0 && errno == EINTR))
+		if (n > 0)
+			mu_buf_put(said, chunk, (size_t)n);
+	close(fd);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+static inline int muster(struct mu_buf *said, const char *verb, const char *arg)
+{
+	const char *argv[] = {"muster", verb, arg, NULL};
+	int fd;
+	pid_t pid = start(argv, &fd);
+
+	return finish(pid, fd, said);
+}
+
+/* The processes that a running job is made of; their number. */
+static inline unsigned tasks_of(pid_t job, pid_t *out, unsigned most)
+{
+	char path[64];
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d/children", (int)job, (int)job);
+	f = fopen(path, "r");
+	while (f && n < most && fscanf(f, "%d", &out[n]) == 1)
+		n++;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+#define assert_says(said, text)                                                                    \
+	do {                                                                                       \
+		if (!(said).data || !strstr((said).data, (text)))                                  \
+			fail_msg("'%s' does not say '%s'", (said).data ? (said).data : "",         \
+				 (text));                                                          \
+	} while (0)
+
+#endif

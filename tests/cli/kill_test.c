@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* kill -9 of any process of a `muster run` job, at any moment, costs time and nothing else.
+ *
+ * Each round runs a job of one ps and two workers and kills one process of it, `muster run` itself
+ * among them (which then is started again), at a moment drawn from a seed.  The job must come to
+ * its last step, in sync to exactly that one, and its checkpoint must hold a model that works.
+ * MUSTER_KILL_ROUNDS says how many rounds, MUSTER_KILL_SEED which.
+ */
+#include <math.h>
+
+#include "lib/io/checkpoint_state.h"
+#include "tests/cli/job.h"
+
+enum { STEPS = 3000, LATEST_MS = 900, FEW_ROUNDS = 4, TASKS = 3 };
+
+static uint64_t seed = 20240229;
+
+static unsigned draw(unsigned below)
+{
+	seed = seed * 6364136223846793005u + 1442695040888963407u;
+	return (unsigned)(seed >> 33) % below;
+}
+
+static unsigned from_environment(const char *name, unsigned otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? (unsigned)strtoul(text, NULL, 10) : otherwise;
+}
+
+static unsigned hits; /* rounds that killed something which ran */
+
+/* Whom: 0 is muster run, the others its tasks in the order of their starts. */
+static bool kill_one(pid_t job, unsigned whom)
+{
+	pid_t tasks[8];
+	unsigned n = tasks_of(job, tasks, 8);
+
+	hits += n > 0;
+	if (whom > n)
+		whom = n;
+	return kill(whom ? tasks[whom - 1] : job, SIGKILL) == 0 && whom == 0;
+}
+
+static void runs_to_its_end(bool sync, unsigned whom, unsigned after_ms, struct mu_buf *said)
+{
+	const char *argv[] = {"muster", "run", manifest, NULL};
+	bool again;
+	int fd, status;
+	pid_t pid, tasks[8];
+
+	write_manifest(STEPS, sync ? "  mode: sync\n" : "");
+	pid = start(argv, &fd);
+	if (whom) /* on a busy machine they may come late; muster run itself is killed before that
+		     as well */
+		UNTIL(tasks_of(pid, tasks, 8) >= TASKS);
+	wait_ms(after_ms);
+	again = kill_one(pid, whom);
+	status = finish(pid, fd, said);
+	if (again && status == 128 + SIGKILL) {
+		pid = start(argv, &fd);
+		status = finish(pid, fd, said);
+	}
+	if (status)
+		fail_msg("ends with %d: %s", status, said->data);
+}
+
+/* The model is the last step's and does what it is for. */
+static void is_a_model(bool sync, const struct mu_buf *said)
+{
+	const char *line = strstr(said->data, "  test accuracy");
+	MU_AUTO_FREE char *latest = NULL;
+	MU_AUTO_BUF shown = {0};
+	struct mu_err err;
+	double accuracy = 0;
+	char out[128];
+	long step;
+
+	snprintf(out, sizeof(out), "%s/out", folder);
+	assert_ok(mu_checkpoint_latest(&latest, out, &err), &err);
+	step = strtol(strrchr(latest, '-') + 1, NULL, 10);
+	if (step < STEPS || step > STEPS + (sync ? 0 : 1))
+		fail_msg("the last checkpoint is %s: %s", latest, said->data);
+	if (!line || sscanf(line, " test accuracy %lf", &accuracy) != 1 || accuracy < 85)
+		fail_msg("the model is right about %.1f %%: %s", accuracy, said->data);
+	const char *argv[] = {"muster", "checkpoint", "show", latest, NULL};
+	int fd;
+	pid_t pid = start(argv, &fd);
+	assert_int_equal(finish(pid, fd, &shown), 0);
+	assert_says(shown, "softmax/weights");
+}
+
+static void a_killed_process__costs_nothing_but_time(void **state)
+{
+	unsigned rounds = from_environment("MUSTER_KILL_ROUNDS", FEW_ROUNDS);
+
+	hits = 0;
+	seed = from_environment("MUSTER_KILL_SEED", (unsigned)seed);
+	for (unsigned i = 0; i < rounds; i++) {
+		unsigned whom = i % 4, after_ms = draw(LATEST_MS);
+		bool sync = draw(2);
+		MU_AUTO_BUF said = {0};
+
+		print_message("round %u: %s, process %u after %u ms\n", i, sync ? "sync" : "async",
+			      whom, after_ms);
+		if (i)
+			setup(NULL);
+		runs_to_its_end(sync, whom, after_ms, &said);
+		is_a_model(sync, &said);
+		if (i + 1 < rounds)
+			teardown(NULL);
+	}
+	print_message("%u of %u rounds met a job that ran\n", hits, rounds);
+	assert_true(2 * hits >= rounds);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_killed_process__costs_nothing_but_time, setup,
+					    teardown),
+	};
+
+	return cmocka_run_group_tests(tests, find_program, NULL);
+}

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+/* The C programs in examples/, run as their heads say: what they print and leave.  That their twins
+ * in Python come to the same is for tests/compat. */
+#include <arpa/inet.h>
+#include <sys/socket.h>
+
+#include "tests/cli/job.h"
+
+enum { SAID = 8192 };
+
+/* Ports that nobody uses; "localhost:A,localhost:B". */
+static void draw_hosts(char *out, size_t size, int n)
+{
+	int held[8];
+	size_t at = 0;
+
+	for (int i = 0; i < n; i++) {
+		struct sockaddr_in a = {.sin_family = AF_INET,
+					.sin_addr = {htonl(INADDR_LOOPBACK)}};
+		socklen_t len = sizeof(a);
+
+		held[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+		assert_int_equal(bind(held[i], (struct sockaddr *)&a, sizeof(a)), 0);
+		assert_int_equal(getsockname(held[i], (struct sockaddr *)&a, &len), 0);
+		at += (size_t)snprintf(out + at, size - at, "%slocalhost:%d", i ? "," : "",
+				       ntohs(a.sin_port));
+	}
+	for (int i = 0; i < n; i++)
+		close(held[i]);
+}
+
+/* Runs a line of the shell in which $E is the folder of the programs and $M is muster; what it
+ * prints. */
+static void shell(char *said, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
+static void shell(char *said, const char *fmt, ...)
+{
+	char line[4096], command[16384], self[2048] = "";
+	size_t n;
+	va_list ap;
+	FILE *f;
+
+	va_start(ap, fmt);
+	vsnprintf(line, sizeof(line), fmt, ap);
+	va_end(ap);
+	assert_true(readlink("/proc/self/exe", self, sizeof(self) - 1) > 0);
+	*strrchr(self, '/') = 0; /* build/<mode>/tests/cli */
+	snprintf(command, sizeof(command),
+		 "E=%s/../../examples M=%s MUSTER_LOG=warn timeout 100 bash -c '%s' 2>&1", self,
+		 program, line);
+	f = popen(command, "r");
+	assert_non_null(f);
+	n = fread(said, 1, SAID - 1, f);
+	said[n] = 0;
+	if (pclose(f))
+		fail_msg("%s: %s", line, said);
+}
+
+static void expect(const char *said, const char *wanted)
+{
+	if (strcmp(said, wanted) != 0)
+		fail_msg("it says '%s', expected '%s'", said, wanted);
+}
+
+static void hello__says_so(void **state)
+{
+	char said[SAID];
+
+	shell(said, "$E/hello");
+	expect(said, "Hello, distributed TensorFlow!\n");
+}
+
+static void cluster_spec__tells_what_it_has_and_has_not(void **state)
+{
+	char said[SAID];
+
+	shell(said, "$E/cluster_spec | grep -v _def");
+	expect(said, "jobs: ps worker\nnum_tasks: 3\ntask_indices: 0 1 2\n"
+		     "task_address: worker2.example.com:2222\n"
+		     "job_tasks: worker0.example.com:2222 worker1.example.com:2222 "
+		     "worker2.example.com:2222\n"
+		     "as_dict: {\"ps\":[\"ps0.example.com:2222\",\"ps1.example.com:2222\"],"
+		     "\"worker\":[\"worker0.example.com:2222\",\"worker1.example.com:2222\","
+		     "\"worker2.example.com:2222\"]}\n"
+		     "worker 7: job 'worker' has no task 7; it has 3, the last is 2\n");
+}
+
+static void two_tasks__share_a_variable(void **state)
+{
+	char said[SAID], hosts[256];
+
+	draw_hosts(hosts, sizeof(hosts), 2);
+	shell(said, "$E/two_tasks %s 1 & $E/two_tasks %s 0; kill $!; wait $!", hosts, hosts);
+	expect(said, "total: 10\ndoubled: [2, 4, 6, 8]\ntotal: 20\n");
+}
+
+static void three_adds__are_seen_through_every_task(void **state)
+{
+	char said[SAID], hosts[256];
+
+	draw_hosts(hosts, sizeof(hosts), 3);
+	shell(said, "$E/three_adds %s", hosts);
+	expect(said, "worker 0: 7.0\nworker 1: 13.0\nseen on the ps: 13.0\n");
+}
+
+/* Programs that print "step N: loss L": the loss of the last step is below a bound. */
+static void what_learns__learns(void **state)
+{
+	static const struct {
+		const char *name;
+		int first, second; /* hosts of its two arguments */
+		double most;
+	} programs[] = {
+	    {"place_ps_worker", 2, 1, 0.02},
+	    {"in_graph", 1, 2, 0.00001},
+	    {"model_parallel", 2, 0, 0.02},
+	    {"evolution", 1, 2, 0.03},
+	};
+
+	for (size_t i = 0; i < MU_COUNT(programs); i++) {
+		char said[SAID], first[256] = "", second[256] = "";
+		double before = 0, after = 1e9;
+		const char *last;
+
+		draw_hosts(first, sizeof(first), programs[i].first);
+		draw_hosts(second, sizeof(second), programs[i].second);
+		shell(said, "$E/%s %s %s", programs[i].name, first, second);
+		sscanf(said, "step 0: loss %lf", &before);
+		last = strrchr(said, ':');
+		if (!last || sscanf(last, ": loss %lf", &after) != 1 || !(before > 0.5) ||
+		    !(after < programs[i].most))
+			fail_msg("%s: its loss went from %g to %g, expected less than %g: %s",
+				 programs[i].name, before, after, programs[i].most, said);
+	}
+}
+
+/* Both workers of a trainer with two ps tasks; more: flags. */
+static void train_with(const char *more)
+{
+	char said[SAID], ps[256], workers[256], hosts[640];
+	int here[2], global[2];
+	double loss[2];
+
+	draw_hosts(ps, sizeof(ps), 2);
+	draw_hosts(workers, sizeof(workers), 2);
+	snprintf(hosts, sizeof(hosts), "--ps_hosts=%s --worker_hosts=%s", ps, workers);
+	shell(said,
+	      "T=\"$E/trainer %s --steps=400 --checkpoint_dir=%s/checkpoints %s\"; "
+	      "$T --job_name=ps --task_index=0 & $T --job_name=ps --task_index=1 & "
+	      "$T --job_name=worker --task_index=1 >%s/one & one=$!; "
+	      "$T --job_name=worker --task_index=0 >%s/zero && wait $one && kill %%1 %%2; wait; "
+	      "grep -h ^worker %s/zero %s/one; ls %s/checkpoints",
+	      hosts, folder, more, folder, folder, folder, folder, folder);
+	if (sscanf(said,
+		   "worker 0: %d steps here, global step %d, loss %lf worker 1: %d steps here, "
+		   "global step %d, loss %lf",
+		   &here[0], &global[0], &loss[0], &here[1], &global[1], &loss[1]) != 6)
+		fail_msg("the trainer says '%s'", said);
+	assert_true(global[0] >= 400);
+	assert_true(here[0] + here[1] >= 400);
+	if (here[0] > 50)
+		assert_true(loss[0] < 0.7);
+	assert_non_null(strstr(said, "checkpoint"));
+}
+
+static void trainer__reaches_its_steps_async(void **state)
+{
+	train_with("");
+}
+
+static void trainer__reaches_its_steps_sync(void **state)
+{
+	train_with("--sync");
+}
+
+static void trainer__reaches_its_steps_with_a_backup_worker(void **state)
+{
+	train_with("--sync --aggregate=1");
+}
+
+static void trainer__as_the_program_of_a_manifest__trains(void **state)
+{
+	char said[SAID];
+
+	shell(said,
+	      "sed \"s|build/release/examples|$E|; s|out/own-program|%s/out|\" "
+	      "examples/own-program.yaml >%s/job.yaml && $M run %s/job.yaml && "
+	      "$M checkpoint ls %s/out",
+	      folder, folder, folder, folder);
+	assert_non_null(strstr(said, "own-program: succeeded"));
+	assert_non_null(strstr(said, "model.ckpt-60"));
+}
+
+int main(void)
+{
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    T(hello__says_so),
+	    T(cluster_spec__tells_what_it_has_and_has_not),
+	    T(two_tasks__share_a_variable),
+	    T(three_adds__are_seen_through_every_task),
+	    T(what_learns__learns),
+	    T(trainer__reaches_its_steps_async),
+	    T(trainer__reaches_its_steps_sync),
+	    T(trainer__reaches_its_steps_with_a_backup_worker),
+	    T(trainer__as_the_program_of_a_manifest__trains),
+	};
+
+	return cmocka_run_group_tests(tests, find_program, NULL);
+}

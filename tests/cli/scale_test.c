@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: Apache-2.0
+/* muster scale on a running job: workers come and go, ps and their variables stay. */
+#include "tests/cli/job.h"
+
+struct job {
+	pid_t pid;
+	int fd;
+	char name[64];
+	struct mu_buf said;
+};
+
+static struct job begin_with(const char *scale, const char *more)
+{
+	const char *argv[] = {"muster", "run", "--scale", scale, manifest, NULL};
+	struct job j = {.pid = 0};
+
+	write_manifest(100000000, more);
+	j.pid = start(argv, &j.fd);
+	snprintf(j.name, sizeof(j.name), "small.%d", (int)j.pid);
+	return j;
+}
+
+static struct job begin(const char *scale)
+{
+	return begin_with(scale, "");
+}
+
+/* Interrupted, and what it said. */
+static void end(struct job *j)
+{
+	kill(j->pid, SIGINT);
+	assert_int_equal(finish(j->pid, j->fd, &j->said), 130);
+}
+
+static int scale(struct mu_buf *said, const char *job, const char *what)
+{
+	const char *argv[] = {"muster", "scale", job, what, NULL};
+	int fd;
+	pid_t pid = start(argv, &fd);
+
+	return finish(pid, fd, said);
+}
+
+/* What a task's log says, as the number of times that it says it. */
+static unsigned log_says(const char *task, const char *what)
+{
+	char path[128], line[1024];
+	unsigned n = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/out/logs/%s.log", folder, task);
+	f = fopen(path, "r");
+	while (f && fgets(line, sizeof(line), f))
+		n += strstr(line, what) != NULL;
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void wait_for(const char *task, const char *what)
+{
+	if (!COMES_TRUE(log_says(task, what)))
+		fail_msg("the log of %s never says '%s'", task, what);
+}
+
+static void wait_for_tasks(pid_t job, unsigned n)
+{
+	pid_t all[16];
+
+	UNTIL(tasks_of(job, all, 16) == n);
+}
+
+static void workers__come_and_go_while_the_ps_stays(void **state)
+{
+	struct job j = begin("worker=1");
+	MU_AUTO_BUF up = {0};
+	MU_AUTO_BUF down = {0};
+
+	wait_for("worker-0", "progress step=");
+	assert_int_equal(scale(&up, j.name, "worker=4"), 0);
+	assert_says(up, "worker 1 -> 4");
+	wait_for("worker-3", "progress step=");
+	assert_int_equal(scale(&down, manifest, "worker=2"), 0);
+	assert_says(down, "worker 4 -> 2");
+	wait_for_tasks(j.pid, 3);
+	end(&j);
+	assert_int_equal(log_says("ps-0", "serves on"), 1);
+	assert_int_equal(log_says("worker-0", "serves on"), 1);
+	assert_null(strstr(j.said.data, "failed"));
+	mu_buf_fini(&j.said);
+}
+
+/* Which of the job's processes is task worker-<index>. */
+static pid_t worker(pid_t job, int index)
+{
+	char wanted[64], path[64], env[16384];
+	pid_t all[16];
+	unsigned n = tasks_of(job, all, 16);
+
+	snprintf(wanted, sizeof(wanted), "\"task\":{\"type\":\"worker\",\"index\":%d}", index);
+	for (unsigned i = 0; i < n; i++) {
+		size_t len;
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/environ", (int)all[i]);
+		f = fopen(path, "r");
+		len = f ? fread(env, 1, sizeof(env) - 1, f) : 0;
+		if (f)
+			fclose(f);
+		for (size_t at = 0; at < len; at++)
+			env[at] = env[at] ? env[at] : ' ';
+		env[len] = 0;
+		if (strstr(env, wanted))
+			return all[i];
+	}
+	return 0;
+}
+
+/* Killed, it has not said that it leaves, and scaled away it does not come back to give the
+ * gradients that the others wait for. */
+static void a_worker_that_is_killed_and_scaled_away__is_not_waited_for(void **state)
+{
+	struct job j = begin_with("worker=3", "  mode: sync\n  sync: {replicasToAggregate: 3}\n");
+	unsigned seen;
+
+	for (int round = 0; round < 3; round++) {
+		MU_AUTO_BUF down = {0};
+		MU_AUTO_BUF up = {0};
+		pid_t victim;
+
+		wait_for("worker-2", "progress step=");
+		UNTIL((victim = worker(j.pid, 2)) > 0);
+		kill(victim, SIGKILL);
+		assert_int_equal(scale(&down, j.name, "worker=2"), 0);
+		seen = log_says("worker-0", "progress step=");
+		if (!COMES_TRUE(log_says("worker-0", "progress step=") > seen + 3))
+			fail_msg("round %d: the others stand still", round);
+		wait_for_tasks(j.pid, 3);
+		seen = log_says("worker-2", "progress step=");
+		assert_int_equal(scale(&up, j.name, "worker=3"), 0);
+		if (!COMES_TRUE(log_says("worker-2", "progress step=") > seen))
+			fail_msg("round %d: worker 2 does not come back", round);
+	}
+	end(&j);
+	mu_buf_fini(&j.said);
+}
+
+static void a_second_run_with_scale__changes_the_first(void **state)
+{
+	struct job j = begin("worker=1");
+	const char *again[] = {"muster", "run", manifest, "--scale=worker=2", NULL};
+	MU_AUTO_BUF said = {0};
+	int fd;
+	pid_t pid;
+
+	wait_for("worker-0", "progress step=");
+	pid = start(again, &fd);
+	assert_int_equal(finish(pid, fd, &said), 0);
+	assert_says(said, "worker 1 -> 2");
+	wait_for("worker-1", "progress step=");
+	end(&j);
+	mu_buf_fini(&j.said);
+}
+
+static void what_cannot_be__is_refused_in_one_line(void **state)
+{
+	static const struct {
+		const char *what, *why;
+	} cases[] = {
+	    {"ps=2", "the variables lie on the ps tasks"},
+	    {"worker=0", "there must be one"},
+	    {"helper=2", "has no task 'helper'"},
+	    {"worker=x", "is not TASK=N"},
+	    {"worker=-1", "is not TASK=N"},
+	    {"worker=1000000", "are the most"},
+	};
+	struct job j = begin("worker=1");
+
+	wait_for("ps-0", "serves on");
+	for (size_t i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF said = {0};
+
+		assert_int_equal(scale(&said, j.name, cases[i].what), 1);
+		assert_says(said, cases[i].why);
+	}
+	end(&j);
+	mu_buf_fini(&j.said);
+}
+
+static void a_job_that_does_not_run__is_not_found(void **state)
+{
+	MU_AUTO_BUF said = {0};
+
+	assert_int_equal(scale(&said, "nobody", "worker=2"), 1);
+	assert_says(said, "no job 'nobody' of yours runs");
+}
+
+#define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    T(workers__come_and_go_while_the_ps_stays),
+	    T(a_worker_that_is_killed_and_scaled_away__is_not_waited_for),
+	    T(a_second_run_with_scale__changes_the_first),
+	    T(what_cannot_be__is_refused_in_one_line),
+	    T(a_job_that_does_not_run__is_not_found),
+	};
+
+	return cmocka_run_group_tests(tests, find_program, NULL);
+}

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Whole sessions on a server with GPUs: placement, training, what is refused; on a CUDA in host
+ * memory (tests/fake/cuda) that the server loads as its plug-in. */
+#include "tests/test.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/base/pb.h"
+#include "muster/grad.h"
+#include "muster/session.h"
+#include "task/device/gpu.h"
+#include "task/server_internal.h"
+
+static struct mu_err err;
+static struct task_server *cpu, *gpu;
+
+/* build/<mode>/libmuster-fake-cuda.so, seen from build/<mode>/tests/client. */
+static void name_plugin(void)
+{
+	char self[2048], path[2200];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof self - 1);
+
+	assert_true(n > 0);
+	self[n] = '\0';
+	*strrchr(self, '/') = '\0';
+	snprintf(path, sizeof path, "%s/../../libmuster-fake-cuda.so", self);
+	assert_int_equal(access(path, R_OK), 0);
+	setenv("MUSTER_CUDA_PLUGIN", path, 1);
+}
+
+static struct task_server *start(const char *kernels, struct mu_span config)
+{
+	struct mu_cluster c = {0};
+	struct task_server *s = NULL;
+	struct task_server_options o = {.cluster = &c,
+					.job = "local",
+					.bind = "127.0.0.1:0",
+					.http_port = -1,
+					.threads = 1,
+					.session_config = config,
+					.kernels = kernels};
+
+	assert_ok(mu_cluster_add(&c, "local", 0, "127.0.0.1:1", &err), &err);
+	assert_ok(task_server_start(&o, &s, &err), &err);
+	mu_cluster_fini(&c);
+	return s;
+}
+
+/* A quarter of a GPU of 256 MiB, taken as it is needed. */
+static struct mu_span small_memory(void)
+{
+	static struct mu_buf b;
+
+	if (!b.len) {
+		size_t at = mu_pb_begin(&b, 6);
+		mu_pb_put_double(&b, 1, 0.25);
+		mu_pb_put_int(&b, 4, 1);
+		mu_pb_end(&b, at);
+	}
+	return mu_buf_span(&b);
+}
+
+static int start_servers(void **state)
+{
+	mu_log_set_level(MU_WARN);
+	name_plugin();
+	cpu = start("auto", MU_SPAN(""));
+	gpu = start("cuda", small_memory());
+	return 0;
+}
+
+static int stop_servers(void **state)
+{
+	task_server_stop(cpu, 1000);
+	task_server_stop(gpu, 1000);
+	return 0;
+}
+
+static struct gpu_facts facts_of(unsigned i)
+{
+	struct gpu_facts f;
+
+	gpu_see(gpu_at(gpu->rt->gpus, i), &f);
+	return f;
+}
+
+static struct mu_session *open_on(struct task_server *s, struct mu_builder *b)
+{
+	struct mu_session_options own = {.isolate_state = true};
+	struct mu_session *session = NULL;
+
+	assert_ok(mu_builder_check(b, &err), &err);
+	assert_ok(mu_session_open(&session, task_server_target(s), b, &own, &err), &err);
+	return session;
+}
+
+/* ---- training ---- */
+
+enum { ROWS = 24, WIDE = 12, HIDDEN = 20, CLASSES = 5, STEPS = 25 };
+
+static void draw(float *x, int64_t *label)
+{
+	unsigned seed = 3;
+
+	for (int i = 0; i < ROWS; i++) {
+		label[i] = i % CLASSES;
+		for (int k = 0; k < WIDE; k++) {
+			seed = seed * 1664525u + 1013904223u;
+			x[i * WIDE + k] = (float)(seed >> 8) / (1 << 24) + (k == label[i] ? 1 : 0);
+		}
+	}
+}
+
+static struct mu_tensor batch(enum mu_dtype t, int64_t columns, const void *data)
+{
+	struct mu_shape s = mu_shape_vec(ROWS);
+	struct mu_tensor out;
+
+	if (columns)
+		assert_ok(mu_shape_push(&s, columns, &err), &err);
+	assert_ok(mu_tensor_new(&out, t, &s, &err), &err);
+	memcpy(out.data, data, mu_tensor_bytes(&out));
+	return out;
+}
+
+/* The loss of each step. */
+static void train_on(struct task_server *server, const char *optimizer, float *losses)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct mu_init drawn = {.kind = MU_INIT_UNIFORM, .value = 0.3, .seed = 11};
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, WIDE));
+	struct mu_out y = mu_placeholder(b, "y", MU_INT64, MU_SHAPE(-1));
+	struct mu_var *w1 = mu_variable(b, "w1", MU_FLOAT, MU_SHAPE(WIDE, HIDDEN), drawn, true);
+	struct mu_var *b1 = mu_variable(b, "b1", MU_FLOAT, MU_SHAPE(HIDDEN), MU_ZEROS, true);
+	struct mu_var *w2 = mu_variable(b, "w2", MU_FLOAT, MU_SHAPE(HIDDEN, CLASSES), drawn, true);
+	struct mu_var *b2 = mu_variable(b, "b2", MU_FLOAT, MU_SHAPE(CLASSES), MU_ZEROS, true);
+	struct mu_out h = mu_relu(b, mu_bias_add(b, mu_matmul(b, x, mu_read(w1)), mu_read(b1)));
+	struct mu_out logits = mu_bias_add(b, mu_matmul(b, h, mu_read(w2)), mu_read(b2));
+	struct mu_out loss = mu_mean(b, mu_sparse_softmax_xent(b, logits, y), NULL, 0);
+	float data[ROWS * WIDE];
+	int64_t label[ROWS];
+	struct mu_optimizer o;
+
+	assert_ok(mu_optimizer_named(optimizer, 0.05, &o, &err), &err);
+	/* Never reached, but no variable is updated now before all gradients are there: the CPU
+	 * updates in place, so a gradient made later would see the new value. */
+	o.clip_norm = 1e6;
+	struct mu_out step = mu_minimize(b, &o, loss, mu_global_step(b)), init = mu_init_all(b);
+	draw(data, label);
+	MU_AUTO_TENSOR xs = batch(MU_FLOAT, WIDE, data);
+	MU_AUTO_TENSOR ys = batch(MU_INT64, 0, label);
+	const struct mu_feed feeds[] = {{x, &xs}, {y, &ys}};
+	const struct mu_run run = {.feeds = feeds,
+				   .n_feeds = 2,
+				   .fetches = &loss,
+				   .n_fetches = 1,
+				   .targets = &step,
+				   .n_targets = 1};
+	s = open_on(server, b);
+	assert_ok(mu_session_do(s, init, &err), &err);
+	for (int i = 0; i < STEPS; i++) {
+		MU_AUTO_TENSOR value = {0};
+		assert_ok(mu_session_run(s, &run, &value, &err), &err);
+		losses[i] = *MU_DATA(float, &value);
+	}
+}
+
+static void training__on_a_gpu__has_the_cpus_losses(void **state)
+{
+	static const char *const optimizers[] = {"sgd", "momentum", "adagrad", "adam", "rmsprop"};
+
+	for (unsigned k = 0; k < MU_COUNT(optimizers); k++) {
+		float want[STEPS], got[STEPS];
+		train_on(cpu, optimizers[k], want);
+		train_on(gpu, optimizers[k], got);
+		for (int i = 0; i < STEPS; i++)
+			if (!(fabsf(want[i] - got[i]) <= 1e-4f))
+				fail_msg("%s, step %d: a loss of %g, the CPU's is %g",
+					 optimizers[k], i, (double)got[i], (double)want[i]);
+		assert_true(got[STEPS - 1] < got[0]);
+	}
+	assert_true(facts_of(0).most > 4 * (WIDE * HIDDEN + HIDDEN * CLASSES));
+}
+
+/* The session was isolated: when it is closed its variables are gone, on the GPU too. */
+static void memory__when_a_session_has_ended__is_given_back(void **state)
+{
+	float losses[STEPS];
+
+	train_on(gpu, "momentum", losses);
+	for (int i = 0; i < 200 && facts_of(0).used; i++)
+		usleep(10000);
+	assert_int_equal(facts_of(0).used, 0);
+}
+
+/* ---- placement ---- */
+
+static void nodes__on_two_gpus__reach_each_other(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	MU_AUTO_TENSOR value = {0};
+
+	mu_push_device(b, "/device:GPU:0");
+	struct mu_out x = mu_add(b, mu_const_float(b, 1), mu_const_float(b, 2));
+	mu_pop_device(b);
+	mu_push_device(b, "/device:GPU:1");
+	struct mu_out y = mu_mul(b, x, mu_const_float(b, 10));
+	mu_pop_device(b);
+	s = open_on(gpu, b);
+	assert_ok(mu_session_get(s, y, &value, &err), &err);
+	assert_float_equal(*MU_DATA(float, &value), 30, 0);
+}
+
+/* Muster's client asks for soft placement: what has no kernel, and what is on no GPU, runs on the
+ * CPU. */
+static void an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	MU_AUTO_TENSOR value = {0};
+
+	mu_push_device(b, "/device:GPU:0");
+	struct mu_out x = mu_op(b, "StringLength", .name = "len", MU_IN(mu_const_str(b, "abc")));
+	mu_pop_device(b);
+	mu_push_device(b, "/device:GPU:7");
+	struct mu_out y = mu_cast(b, mu_add(b, x, mu_const_int(b, MU_INT32, 1)), MU_FLOAT);
+	mu_pop_device(b);
+	s = open_on(gpu, b);
+	assert_ok(mu_session_get(s, y, &value, &err), &err);
+	assert_float_equal(*MU_DATA(float, &value), 4, 0);
+}
+
+/* ---- memory that there is not ---- */
+
+static void too_large_a_tensor__is_refused_with_who_holds_what(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	MU_AUTO_TENSOR value = {0};
+	struct mu_var *w = mu_variable(b, "weights", MU_FLOAT, MU_SHAPE(1 << 22), MU_ZEROS, true);
+	struct mu_out tall =
+	    mu_op(b, "Fill", .name = "tall",
+		  MU_IN(mu_const_ints(b, (int32_t[]){30 << 20}, 1), mu_const_float(b, 1)));
+	struct mu_out sum = mu_sum(b, tall, NULL, 0), init = mu_init_all(b);
+
+	(void)w;
+	s = open_on(gpu, b);
+	assert_ok(mu_session_do(s, init, &err), &err);
+	assert_fails(mu_session_get(s, sum, &value, &err), &err, MU_RESOURCE_EXHAUSTED,
+		     "GPU:0 is out of memory: tall wants 120.0 MiB");
+	assert_non_null(strstr(err.msg, "(16.0 MiB)"));
+}
+
+/* ---- state ---- */
+
+static void a_kernel_promise_beyond_the_gpu__is_refused(void **state)
+{
+	struct device_choice c;
+
+	assert_fails(device_open("cuda-sm120", NULL, &c, &err), &err, MU_FAILED_PRECONDITION,
+		     "sm_90 at most");
+	assert_string_equal(task_server_kernels(gpu), "cuda-sm90");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(training__on_a_gpu__has_the_cpus_losses),
+	    cmocka_unit_test(memory__when_a_session_has_ended__is_given_back),
+	    cmocka_unit_test(nodes__on_two_gpus__reach_each_other),
+	    cmocka_unit_test(an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu),
+	    cmocka_unit_test(too_large_a_tensor__is_refused_with_who_holds_what),
+	    cmocka_unit_test(a_kernel_promise_beyond_the_gpu__is_refused),
+	};
+	return cmocka_run_group_tests(tests, start_servers, stop_servers);
+}

@@ -1,0 +1,262 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* More of what the gradient test differentiates: second derivatives of layers, diagonals, sparse
+ * tensors, tensor arrays. */
+#ifndef TESTS_CLIENT_GRADIENT_CASES_MORE_H
+#define TESTS_CLIENT_GRADIENT_CASES_MORE_H
+
+#include "tests/client/gradient_cases.h"
+
+CASE(y_maxpoolgrad,
+     mu_op(b, "MaxPoolGrad",
+	   MU_IN(mu_reshape(b, values(b, 10, 5, 0), ints(b, 4, (int32_t[]){1, 5, 5, 2})),
+		 mu_reshape(b, values(b, 9, 2, 0), ints(b, 4, (int32_t[]){1, 3, 3, 2})), x),
+	   MU_ATTRS(int_list("ksize", 4, (int64_t[]){1, 2, 2, 1}),
+		    int_list("strides", 4, (int64_t[]){1, 2, 2, 1}), MU_A_STR("padding", "SAME"))))
+CASE(y_maxpoolgradv2,
+     mu_op(b, "MaxPoolGradV2",
+	   MU_IN(mu_reshape(b, values(b, 8, 4, 0), ints(b, 4, (int32_t[]){1, 4, 4, 2})),
+		 mu_reshape(b, values(b, 4, 2, 0), ints(b, 4, (int32_t[]){1, 2, 2, 2})), x,
+		 ints(b, 4, (int32_t[]){1, 2, 2, 1}), ints(b, 4, (int32_t[]){1, 2, 2, 1})),
+	   MU_ATTRS(MU_A_STR("padding", "VALID"))))
+CASE(y_maxpoolgradgrad,
+     mu_op(b, "MaxPoolGradGrad",
+	   MU_IN(mu_reshape(b, values(b, 10, 5, 0), ints(b, 4, (int32_t[]){1, 5, 5, 2})),
+		 mu_reshape(b, values(b, 9, 2, 0), ints(b, 4, (int32_t[]){1, 3, 3, 2})), x),
+	   MU_ATTRS(int_list("ksize", 4, (int64_t[]){1, 3, 3, 1}),
+		    int_list("strides", 4, (int64_t[]){1, 2, 2, 1}), MU_A_STR("padding", "SAME"))))
+CASE(y_maxpoolgradgradv2,
+     mu_op(b, "MaxPoolGradGradV2",
+	   MU_IN(mu_reshape(b, values(b, 8, 4, 0), ints(b, 4, (int32_t[]){1, 4, 4, 2})),
+		 mu_reshape(b, values(b, 4, 2, 0), ints(b, 4, (int32_t[]){1, 2, 2, 2})), x,
+		 ints(b, 4, (int32_t[]){1, 2, 2, 1}), ints(b, 4, (int32_t[]){1, 2, 2, 1})),
+	   MU_ATTRS(MU_A_STR("padding", "VALID"))))
+/* Input `at` of the gradient of a batch normalisation is x, the others are fixed. */
+static struct mu_out batch_norm_grad(struct mu_builder *b, const char *op, struct mu_out x, int at,
+				     bool training, int output)
+{
+	struct mu_out shape = ints(b, 4, (int32_t[]){1, 2, 3, 2});
+	struct mu_out in[6] = {mu_reshape(b, values(b, 6, 2, 0), shape),
+			       mu_reshape(b, values(b, 6, 2, 4), shape),
+			       row(b, 2),
+			       row(b, 2),
+			       row(b, 2),
+			       mu_const_float(b, 0)};
+	struct mu_node_attr attrs[] = {MU_A_BOOL("is_training", training),
+				       MU_A_FLOAT("epsilon", 0.1f)};
+
+	in[at] = x;
+	if (training) { /* what the layer would have handed on */
+		struct mu_out over = ints(b, 3, (int32_t[]){0, 1, 2});
+		struct mu_out copy = mu_op(b, "StopGradient", MU_IN(in[1]));
+
+		in[3] = mu_op(b, "Mean", MU_IN(copy, over));
+		in[4] = mu_sub(b, mu_op(b, "Mean", MU_IN(mu_square(b, copy), over)),
+			       mu_square(b, in[3]));
+	}
+	return mu_port(mu_op_add(b, &(struct mu_op_args){.op = op,
+							 .in = in,
+							 .n_in = op[strlen(op) - 1] == '3' ? 6 : 5,
+							 .attrs = attrs,
+							 .n_attrs = 2}),
+		       output);
+}
+#define BATCH_NORM_GRAD(fn, op, at, training, output)                                              \
+	CASE(fn, batch_norm_grad(b, op, x, at, training, output))
+BATCH_NORM_GRAD(y_bn1, "FusedBatchNormGrad", 0, true, 0)
+BATCH_NORM_GRAD(y_bn2, "FusedBatchNormGradV2", 1, true, 0)
+BATCH_NORM_GRAD(y_bn3_dy, "FusedBatchNormGradV3", 0, true, 1)
+BATCH_NORM_GRAD(y_bn3_x, "FusedBatchNormGradV3", 1, true, 0)
+BATCH_NORM_GRAD(y_bn3_x_scale, "FusedBatchNormGradV3", 1, true, 1)
+BATCH_NORM_GRAD(y_bn3_offset, "FusedBatchNormGradV3", 0, true, 2)
+BATCH_NORM_GRAD(y_bn3_scale, "FusedBatchNormGradV3", 2, true, 0)
+BATCH_NORM_GRAD(y_bn3_fixed, "FusedBatchNormGradV3", 0, false, 0)
+BATCH_NORM_GRAD(y_bn3_fixed_x, "FusedBatchNormGradV3", 1, false, 1)
+CASE(
+    y_lrngrad_dy,
+    mu_op(b, "LRNGrad",
+	  MU_IN(x, mu_reshape(b, values(b, 4, 4, 0), ints(b, 4, (int32_t[]){1, 2, 2, 4})),
+		mu_op(b, "LRN",
+		      MU_IN(mu_reshape(b, values(b, 4, 4, 0), ints(b, 4, (int32_t[]){1, 2, 2, 4}))),
+		      MU_ATTRS(MU_A_INT("depth_radius", 1)))),
+	  MU_ATTRS(MU_A_INT("depth_radius", 1))))
+CASE(y_lrngrad_x,
+     mu_op(b, "LRNGrad",
+	   MU_IN(mu_reshape(b, values(b, 4, 4, 0), ints(b, 4, (int32_t[]){1, 2, 2, 4})), x,
+		 mu_op(b, "LRN", MU_IN(mu_op(b, "StopGradient", MU_IN(x))),
+		       MU_ATTRS(MU_A_INT("depth_radius", 2), MU_A_FLOAT("alpha", 0.5f)))),
+	   MU_ATTRS(MU_A_INT("depth_radius", 2), MU_A_FLOAT("alpha", 0.5f))))
+CASE(y_polygamma, mu_op(b, "Polygamma", MU_IN(mu_const_float(b, 2), x)))
+CASE(y_zeta, mu_op(b, "Zeta", MU_IN(mu_const_float(b, 2.5f), x)))
+CASE(y_matrixdiag, mu_op(b, "MatrixDiag", MU_IN(x)))
+CASE(y_matrixdiagpart, mu_op(b, "MatrixDiagPart", MU_IN(x)))
+CASE(y_matrixsetdiag, mu_op(b, "MatrixSetDiag", MU_IN(x, values(b, 2, 3, 0))))
+CASE(y_matrixsetdiag_diagonal,
+     mu_op(b, "MatrixSetDiag",
+	   MU_IN(mu_reshape(b, values(b, 6, 4, 0), ints(b, 3, (int32_t[]){2, 3, 4})), x)))
+CASE(y_matrixdiagv3, mu_op(b, "MatrixDiagV3",
+			   MU_IN(x, ints(b, 2, (int32_t[]){-1, 1}), mu_const_int(b, MU_INT32, 3),
+				 mu_const_int(b, MU_INT32, 4), mu_const_float(b, 7))))
+CASE(y_matrixdiagv3_filling,
+     mu_op(b, "MatrixDiagV3",
+	   MU_IN(values(b, 3, 3, 0), ints(b, 2, (int32_t[]){-1, 1}), mu_const_int(b, MU_INT32, 3),
+		 mu_const_int(b, MU_INT32, 4), mu_reshape(b, x, ints(b, 0, NULL)))))
+CASE(y_matrixdiagpartv3,
+     mu_op(b, "MatrixDiagPartV3", MU_IN(x, ints(b, 2, (int32_t[]){-1, 1}), mu_const_float(b, 7)),
+	   MU_ATTRS(MU_A_STR("align", "LEFT_RIGHT"))))
+CASE(y_matrixdiagpartv3_filling, mu_op(b, "MatrixDiagPartV3",
+				       MU_IN(values(b, 3, 4, 0), ints(b, 2, (int32_t[]){-1, 1}),
+					     mu_reshape(b, x, ints(b, 0, NULL)))))
+CASE(y_matrixsetdiagv3,
+     mu_op(b, "MatrixSetDiagV3", MU_IN(x, values(b, 2, 3, 0), ints(b, 2, (int32_t[]){0, 1}))))
+CASE(y_matrixsetdiagv3_diagonal,
+     mu_op(b, "MatrixSetDiagV3", MU_IN(values(b, 3, 4, 0), x, ints(b, 2, (int32_t[]){0, 1}))))
+CASE(y_scatterndnonaliasingadd,
+     mu_op(b, "ScatterNdNonAliasingAdd",
+	   MU_IN(x, table(b, 2, 1, (int32_t[]){2, 2}), values(b, 2, 2, 0))))
+CASE(y_scatterndnonaliasingadd_updates,
+     mu_op(b, "ScatterNdNonAliasingAdd",
+	   MU_IN(values(b, 3, 2, 0), table(b, 2, 1, (int32_t[]){2, 0}), x)))
+CASE(y_sparsereorder,
+     mu_port(mu_op(b, "SparseReorder",
+		   MU_IN(long_ints(b, table(b, 3, 2, (int32_t[]){2, 0, 0, 1, 1, 3})), x,
+			 long_ints(b, ints(b, 2, (int32_t[]){3, 4})))),
+	     1))
+/* A is 3 by 4 and has x, or values of its own, at (0, 1), (2, 3) and (2, 0). */
+static struct mu_out sparse_product(struct mu_builder *b, struct mu_out values_of_a,
+				    struct mu_out right, bool turn_a, bool turn_b)
+{
+	return mu_op(b, "SparseTensorDenseMatMul",
+		     MU_IN(long_ints(b, table(b, 3, 2, (int32_t[]){0, 1, 2, 3, 2, 0})), values_of_a,
+			   long_ints(b, ints(b, 2, (int32_t[]){3, 4})), right),
+		     MU_ATTRS(MU_A_BOOL("adjoint_a", turn_a), MU_A_BOOL("adjoint_b", turn_b)));
+}
+CASE(y_sparseproduct, sparse_product(b, x, values(b, 4, 2, 0), false, false))
+CASE(y_sparseproduct_turned, sparse_product(b, x, values(b, 2, 3, 0), true, true))
+CASE(y_sparseproduct_right, sparse_product(b, row(b, 3), x, false, false))
+CASE(y_sparseproduct_right_turned, sparse_product(b, row(b, 3), x, true, true))
+CASE(y_gatherv2_behind_batches,
+     mu_op(b, "GatherV2",
+	   MU_IN(x, table(b, 2, 2, (int32_t[]){1, 1, 2, 0}), mu_const_int(b, MU_INT32, 2)),
+	   MU_ATTRS(MU_A_INT("batch_dims", 1))))
+/* Reads 1, 0 and 1 again of an array that rows 2 and 0 of x² were written to. */
+static struct mu_out through_array(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out y = mu_square(b, x), parts[3];
+	struct mu_out array =
+	    mu_op(b, "TensorArrayV3", MU_IN(mu_const_int(b, MU_INT32, 2)),
+		  MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_BOOL("clear_after_read", false)));
+	struct mu_out flow = mu_port(array, 1);
+
+	for (int i = 0; i < 2; i++)
+		flow =
+		    mu_op(b, "TensorArrayWriteV3",
+			  MU_IN(array, mu_const_int(b, MU_INT32, i),
+				mu_op(b, "Gather", MU_IN(y, mu_const_int(b, MU_INT32, 2 - 2 * i))),
+				flow));
+	for (int i = 0; i < 3; i++)
+		parts[i] = mu_op(b, "TensorArrayReadV3",
+				 MU_IN(array, mu_const_int(b, MU_INT32, i != 1), flow),
+				 MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	return mu_op(b, "Pack", MU_IN(parts[0], parts[1], parts[2]));
+}
+/* The rows of x are scattered and gathered in another order, then joined and split. */
+static struct mu_out through_arrays(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out two = mu_const_int(b, MU_INT32, 2), array, flow, rows;
+
+	array = mu_op(b, "TensorArrayV3", MU_IN(mu_const_int(b, MU_INT32, 3)),
+		      MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	flow = mu_op(
+	    b, "TensorArrayScatterV3",
+	    MU_IN(array, ints(b, 3, (int32_t[]){2, 0, 1}), mu_square(b, x), mu_port(array, 1)));
+	rows = mu_op(b, "TensorArrayGatherV3", MU_IN(array, ints(b, 3, (int32_t[]){0, 1, 2}), flow),
+		     MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	array = mu_op(b, "TensorArrayV3", MU_IN(two), MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	flow = mu_op(
+	    b, "TensorArraySplitV3",
+	    MU_IN(array, rows, long_ints(b, ints(b, 2, (int32_t[]){2, 1})), mu_port(array, 1)));
+	return mu_op(b, "TensorArrayConcatV3", MU_IN(array, flow),
+		     MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+}
+
+CASE(y_band, mu_op(b, "MatrixBandPart",
+		   MU_IN(x, long_ints(b, mu_const_int(b, MU_INT32, 1)),
+			 long_ints(b, mu_const_int(b, MU_INT32, 0)))))
+#define SCATTER(fn, op, target, updates)                                                           \
+	CASE(fn, mu_op(b, op, MU_IN(target, table(b, 3, 1, (int32_t[]){2, 0, 2}), updates)))
+SCATTER(y_scatteradd, "TensorScatterAdd", x, values(b, 3, 2, 0))
+SCATTER(y_scatteradd_updates, "TensorScatterAdd", values(b, 3, 2, 0), x)
+SCATTER(y_scattersub, "TensorScatterSub", x, values(b, 3, 2, 0))
+SCATTER(y_scattersub_updates, "TensorScatterSub", values(b, 3, 2, 0), x)
+SCATTER(y_scattermax, "TensorScatterMax", x, values(b, 3, 2, 0))
+SCATTER(y_scattermax_updates, "TensorScatterMax", values(b, 3, 2, 0), x)
+SCATTER(y_scattermin, "TensorScatterMin", x, values(b, 3, 2, 0))
+SCATTER(y_scattermin_updates, "TensorScatterMin", values(b, 3, 2, 0), x)
+CASE(y_scatterupdate, mu_op(b, "TensorScatterUpdate",
+			    MU_IN(x, table(b, 2, 1, (int32_t[]){2, 0}), values(b, 2, 2, 0))))
+CASE(y_scatterupdate_updates,
+     mu_op(b, "TensorScatterUpdate",
+	   MU_IN(values(b, 3, 2, 0), table(b, 2, 1, (int32_t[]){2, 0}), x)))
+CASE(y_cumsum, mu_op(b, "Cumsum", MU_IN(x, mu_const_int(b, MU_INT32, 1))))
+CASE(y_cumsum_exclusive, mu_op(b, "Cumsum", MU_IN(x, mu_const_int(b, MU_INT32, 0)),
+			       MU_ATTRS(MU_A_BOOL("exclusive", true), MU_A_BOOL("reverse", true))))
+CASE(y_cumprod, mu_op(b, "Cumprod", MU_IN(x, mu_const_int(b, MU_INT32, 1))))
+CASE(y_cumprod_exclusive, mu_op(b, "Cumprod", MU_IN(x, mu_const_int(b, MU_INT32, 0)),
+				MU_ATTRS(MU_A_BOOL("exclusive", true), MU_A_BOOL("reverse", true))))
+
+static const struct gradient_case more_cases[] = {
+    {"MatrixBandPart", {2, {3, 4}}, y_band, -1, 1},
+    {"TensorScatterAdd", {2, {3, 2}}, y_scatteradd, -1, 1},
+    {"TensorScatterAdd, updates", {2, {3, 2}}, y_scatteradd_updates, -1, 1},
+    {"TensorScatterSub", {2, {3, 2}}, y_scattersub, -1, 1},
+    {"TensorScatterSub, updates", {2, {3, 2}}, y_scattersub_updates, -1, 1},
+    {"TensorScatterMax", {2, {3, 2}}, y_scattermax, 0.5f, 2.3f},
+    {"TensorScatterMax, updates", {2, {3, 2}}, y_scattermax_updates, 0.5f, 2.3f},
+    {"TensorScatterMin", {2, {3, 2}}, y_scattermin, 0.5f, 2.3f},
+    {"TensorScatterMin, updates", {2, {3, 2}}, y_scattermin_updates, 0.5f, 2.3f},
+    {"TensorScatterUpdate", {2, {3, 2}}, y_scatterupdate, -1, 1},
+    {"TensorScatterUpdate, updates", {2, {2, 2}}, y_scatterupdate_updates, -1, 1},
+    {"Cumsum", {2, {3, 4}}, y_cumsum, -1, 1},
+    {"Cumsum, exclusive and from the back", {2, {3, 4}}, y_cumsum_exclusive, -1, 1},
+    {"Cumprod", {2, {3, 4}}, y_cumprod, 0.5f, 2},
+    {"Cumprod, exclusive and from the back", {2, {3, 4}}, y_cumprod_exclusive, 0.5f, 2},
+    {"MaxPoolGrad", {4, {1, 3, 3, 2}}, y_maxpoolgrad, -1, 1},
+    {"MaxPoolGradV2", {4, {1, 2, 2, 2}}, y_maxpoolgradv2, -1, 1},
+    {"MaxPoolGradGrad", {4, {1, 5, 5, 2}}, y_maxpoolgradgrad, -1, 1},
+    {"MaxPoolGradGradV2", {4, {1, 4, 4, 2}}, y_maxpoolgradgradv2, -1, 1},
+    {"FusedBatchNormGrad, dy", {4, {1, 2, 3, 2}}, y_bn1, -1, 1},
+    {"FusedBatchNormGradV2, x", {4, {1, 2, 3, 2}}, y_bn2, -1, 1},
+    {"FusedBatchNormGradV3, scale's by dy", {4, {1, 2, 3, 2}}, y_bn3_dy, -1, 1},
+    {"FusedBatchNormGradV3, x's by x", {4, {1, 2, 3, 2}}, y_bn3_x, -1, 1},
+    {"FusedBatchNormGradV3, scale's by x", {4, {1, 2, 3, 2}}, y_bn3_x_scale, -1, 1},
+    {"FusedBatchNormGradV3, offset's by dy", {4, {1, 2, 3, 2}}, y_bn3_offset, -1, 1},
+    {"FusedBatchNormGradV3, x's by scale", {1, {2}}, y_bn3_scale, 0.5f, 1},
+    {"FusedBatchNormGradV3, inference", {4, {1, 2, 3, 2}}, y_bn3_fixed, -1, 1},
+    {"FusedBatchNormGradV3, inference, by x", {4, {1, 2, 3, 2}}, y_bn3_fixed_x, -1, 1},
+    {"LRNGrad, dy", {4, {1, 2, 2, 4}}, y_lrngrad_dy, -1, 1},
+    {"LRNGrad, x", {4, {1, 2, 2, 4}}, y_lrngrad_x, 0.5f, 2},
+    {"Polygamma", {2, {3, 4}}, y_polygamma, 1.5f, 4},
+    {"Zeta", {2, {3, 4}}, y_zeta, 1, 4},
+    {"MatrixDiag", {2, {2, 3}}, y_matrixdiag, -1, 1},
+    {"MatrixDiagPart", {3, {2, 3, 4}}, y_matrixdiagpart, -1, 1},
+    {"MatrixSetDiag", {3, {2, 3, 4}}, y_matrixsetdiag, -1, 1},
+    {"MatrixSetDiag, diagonal", {2, {2, 3}}, y_matrixsetdiag_diagonal, -1, 1},
+    {"MatrixDiagV3", {2, {3, 3}}, y_matrixdiagv3, -1, 1},
+    {"MatrixDiagV3, filling", {1, {1}}, y_matrixdiagv3_filling, -1, 1},
+    {"MatrixDiagPartV3", {2, {3, 4}}, y_matrixdiagpartv3, -1, 1},
+    {"MatrixDiagPartV3, filling", {1, {1}}, y_matrixdiagpartv3_filling, -1, 1},
+    {"MatrixSetDiagV3", {2, {3, 4}}, y_matrixsetdiagv3, -1, 1},
+    {"MatrixSetDiagV3, diagonal", {2, {2, 3}}, y_matrixsetdiagv3_diagonal, -1, 1},
+    {"ScatterNdNonAliasingAdd", {2, {3, 2}}, y_scatterndnonaliasingadd, -1, 1},
+    {"ScatterNdNonAliasingAdd, updates", {2, {2, 2}}, y_scatterndnonaliasingadd_updates, -1, 1},
+    {"SparseReorder", {1, {3}}, y_sparsereorder, -1, 1},
+    {"SparseTensorDenseMatMul", {1, {3}}, y_sparseproduct, -1, 1},
+    {"SparseTensorDenseMatMul, turned", {1, {3}}, y_sparseproduct_turned, -1, 1},
+    {"SparseTensorDenseMatMul, right", {2, {4, 2}}, y_sparseproduct_right, -1, 1},
+    {"SparseTensorDenseMatMul, right turned", {2, {2, 3}}, y_sparseproduct_right_turned, -1, 1},
+    {"GatherV2, behind batches", {3, {2, 2, 3}}, y_gatherv2_behind_batches, -1, 1},
+    {"TensorArray, written and read", {2, {3, 2}}, through_array, -1, 1},
+    {"TensorArray, scattered and split", {2, {3, 2}}, through_arrays, -1, 1},
+};
+
+#endif

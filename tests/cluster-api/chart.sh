@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+# Sourced by run.sh: what the chart makes of its values.
+
+rendered() { helm template release charts/muster --namespace somewhere "$@"; }
+kinds() { rendered "$@" | sed -n 's/^kind: //p' | sort | uniq -c | awk '{printf "%s%s*%s", (NR > 1 ? " " : ""), $2, $1}'; }
+refused() { # MESSAGE ARGUMENT...
+  local want=$1 said
+  shift
+  if said=$(rendered "$@" 2>&1); then
+    echo "accepted: $*"
+    return 1
+  fi
+  case $said in *"$want"*) ;; *) echo "for $* expected '$want', got: $said"; return 1 ;; esac
+}
+
+test_the_chart_renders_what_its_values_say() {
+  command -v helm >/dev/null || tests/k8s/up build helm
+  helm lint --strict charts/muster >/dev/null
+  deploy/generate --check
+  # namespaced: a Role in each and nothing that is cluster-wide
+  case $(kinds --set 'watchNamespaces={a,b}' --set crds.enabled=false) in
+  *Cluster*) echo 'cluster-wide rights in namespaced mode'; return 1 ;;
+  *'Role*3 RoleBinding*3'*) ;;
+  *) kinds --set 'watchNamespaces={a,b}' --set crds.enabled=false; return 1 ;;
+  esac
+  [ "$(rendered --set 'watchNamespaces={a,b}' | grep -c -e '--namespace=[ab]$')" = 2 ]
+  # with rbac.nodes: of nodes, and of nothing else
+  rendered --set 'watchNamespaces={a}' --set rbac.nodes=true -s templates/rbac.yaml | python3 -c '
+import re, sys
+roles = [d for d in sys.stdin.read().split("---") if "\nkind: ClusterRole\n" in d]
+assert len(roles) == 1 and re.findall(r"resources: (.*)", roles[0]) == ["[nodes]"], roles'
+  # secrets are written and never read; no right to run things in pods, none over everything
+  [ "$(rendered -s templates/rbac.yaml | grep -A1 secrets | sort -u)" = $'  resources: [secrets]\n  verbs: [create, patch]' ]
+  if rendered -s templates/rbac.yaml | grep -E "pods/exec|'\*'|escalate|impersonate"; then return 1; fi
+  rendered --set podDisruptionBudget.enabled=true,podDisruptionBudget.minAvailable=2 | grep -A12 'kind: PodDisruptionBudget' |
+    grep -q 'minAvailable: 2'
+  # what a ServiceMonitor selects is the metrics Service, by a port that it has
+  rendered --set metrics.serviceMonitor.enabled=true,metrics.serviceMonitor.interval=7s,metrics.serviceMonitor.labels.team=x \
+    -s templates/metrics.yaml | python3 -c '
+import re, sys
+docs = {re.search(r"\nkind: (\w+)", d)[1]: d for d in sys.stdin.read().split("---") if "kind:" in d}
+monitor, service = docs["ServiceMonitor"], docs["Service"]
+assert "{port: metrics, interval: 7s}" in monitor and "team: x" in monitor, monitor
+assert "name: metrics, port: 8080" in service
+chosen = re.search(r"matchLabels:((?:\n +\S+: \S+)+)", monitor)[1].split("\n")[1:]
+assert chosen and all(line.strip() in service for line in chosen), chosen'
+  [ "$(kinds --set metrics.service.enabled=false,crds.enabled=false,leaderElection.enabled=false,rbac.create=false)" = \
+    'Deployment*1 ServiceAccount*1' ]
+  rendered --set metrics.dashboard.enabled=true -s templates/dashboard.yaml | grep -q 'grafana_dashboard: "1"'
+  # what a namespace asks that enforces the restricted standard
+  kubectl create namespace somewhere --dry-run=client -o yaml | kubectl apply -f - >/dev/null 2>&1
+  kubectl label --overwrite namespace somewhere pod-security.kubernetes.io/warn=restricted >/dev/null
+  if rendered --set crds.enabled=false | kubectl apply --dry-run=server -f - 2>&1 | grep -i 'would violate'; then return 1; fi
+  # the notes say what to do next, for these values
+  helm install --dry-run=client release charts/muster --namespace somewhere --set 'watchNamespaces={a,b}' \
+    --set crds.enabled=false >"$K8S_DIR/notes"
+  grep -q 'for a, b\.' "$K8S_DIR/notes"
+  grep -q 'apply deploy/crd.yaml yourself' "$K8S_DIR/notes"
+  refused 'replicas' --set replicas=-1
+  refused 'replicas' --set replicas=many
+  refused 'workers' --set workers=0
+  refused 'port' --set metrics.port=80
+  refused 'level' --set logging.level=loud
+  refused 'pullPolicy' --set image.pullPolicy=Sometimes
+  refused 'unknownValue' --set unknownValue=1
+  refused 'nodes' --set rbac.nodes=perhaps
+  refused 'watchNamespaces' --set 'watchNamespaces={a,a}'
+}

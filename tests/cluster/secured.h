@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A ps and a worker that speak mutual TLS, and a stranger who greets them. */
+#ifndef TESTS_CLUSTER_SECURED_H
+#define TESTS_CLUSTER_SECURED_H
+
+#include "tests/cluster/fixture.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <time.h>
+
+#include "lib/tls/certs.h"
+#include "task/rpc/tls.h"
+#include "task/server_internal.h"
+
+#define PS     "/job:ps/task:0"
+#define WORKER "/job:worker/task:0"
+
+static const char *const names[] = {"localhost", "127.0.0.1"};
+
+struct secured {
+	struct fixture f;
+	char folder[2][40]; /* of ps/0, of worker/0 */
+	const char *peer;   /* how they speak with each other */
+	struct mu_certs certs;
+};
+
+static inline void make_certs(struct mu_certs *c)
+{
+	int64_t now = (int64_t)time(NULL);
+	struct mu_err err;
+
+	assert_ok(mu_certs_make(c, names, 2, now - 60, now + 3600, &err), &err);
+}
+
+static inline void make_folder(char folder[40], const struct mu_certs *c, const char *ca)
+{
+	struct mu_err err;
+
+	snprintf(folder, 40, "/tmp/muster-tls-XXXXXX");
+	assert_non_null(mkdtemp(folder));
+	assert_ok(mu_certs_write(c, ca, folder, &err), &err);
+}
+
+static inline void drop_folder(const char *folder)
+{
+	static const char *const files[] = {"ca.crt", "tls.crt", "tls.key"};
+	char path[64];
+
+	for (unsigned i = 0; i < MU_COUNT(files); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, files[i]);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
+static inline void start_secured(struct secured *s, struct task *t, const char *job,
+				 const char *folder)
+{
+	struct task_server_options o = {.cluster = &s->f.cluster,
+					.job = job,
+					.threads = 2,
+					.tls = folder,
+					.peer = s->peer,
+					.local = "127.0.0.1:0",
+					.connect_timeout_ms = CALL_MS};
+	struct mu_err err;
+	char target[64];
+
+	assert_ok(task_server_start(&o, &t->server, &err), &err);
+	snprintf(target, sizeof(target), "127.0.0.1:%d", task_server_local_port(t->server));
+	assert_ok(rpc_channel_open(target, &t->ch, &err), &err);
+}
+
+static inline struct secured *secured_new(const char *peer)
+{
+	struct secured *s = MU_NEW(struct secured);
+	struct mu_err err;
+
+	s->peer = peer;
+	for (int i = 0; i < 2; i++) {
+		snprintf(s->f.address[i], sizeof(s->f.address[i]), "localhost:%d", free_port());
+		assert_ok(
+		    mu_cluster_add(&s->f.cluster, i ? "worker" : "ps", 0, s->f.address[i], &err),
+		    &err);
+	}
+	make_certs(&s->certs);
+	for (int i = 0; i < 2; i++)
+		make_folder(s->folder[i], &s->certs, NULL);
+	start_secured(s, &s->f.ps, "ps", s->folder[0]);
+	start_secured(s, &s->f.worker[0], "worker", s->folder[1]);
+	return s;
+}
+
+static inline void secured_free(struct secured *s)
+{
+	stop_task(&s->f.worker[0]);
+	stop_task(&s->f.ps);
+	mu_cluster_fini(&s->f.cluster);
+	for (int i = 0; i < 2; i++)
+		drop_folder(s->folder[i]);
+	mu_certs_fini(&s->certs);
+	free(s);
+}
+
+static inline void open_session(struct secured *s, char handle[64])
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct mu_node *v = variable(g, "v", PS), *one = constant(g, "one", WORKER, number(1));
+	struct mu_node *zero = constant(g, "zero", PS, number(0));
+	struct mu_err err;
+
+	binary(g, "init", "Assign", PS, v, zero);
+	binary(g, "add", "AssignAdd", PS, v, one);
+	unary(g, "read", "Identity", WORKER, v);
+	assert_ok(create(&s->f.worker[0], g, MU_SPAN(""), handle, &err), &err);
+}
+
+static inline int target(struct task *t, const char *handle, const char *name, struct mu_err *err)
+{
+	struct step s = {.target = name, .timeout_ms = CALL_MS};
+
+	return run(t, handle, &s, NULL, err);
+}
+
+static inline void add(struct secured *s, const char *handle, int times)
+{
+	struct mu_err err;
+
+	for (int i = 0; i < times; i++)
+		assert_ok(target(&s->f.worker[0], handle, "add", &err), &err);
+}
+
+static inline int dial(const char *address)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	a.sin_port = htons((uint16_t)atoi(strrchr(address, ':') + 1));
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* Greets the server at that address over TLS with the certificates of folder, and returns what it
+ * answers of HTTP/2: the number of bytes, 0 when it hangs up, -1 when TLS fails. */
+static inline ssize_t greet(const char *address, const char *folder)
+{
+	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+	struct iovec say = {(char *)hello, sizeof(hello) - 1};
+	char answer[256];
+	struct iovec hear = {answer, sizeof(answer)};
+	int fd = dial(address);
+	bool said = false;
+	ssize_t got = -1;
+	struct rpc_tls *t;
+	struct tls_conn *c;
+	struct mu_err err;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	assert_ok(rpc_tls_open(folder, &t, &err), &err);
+	c = tls_conn_new(t, fd, "localhost", &err);
+	assert_non_null(c);
+	for (;;) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+
+		if (!said)
+			got = tls_writev(c, &say, 1);
+		said = said || got > 0;
+		if (said)
+			got = tls_readv(c, &hear, 1);
+		if (got >= 0 || errno != EAGAIN || poll(&p, 1, CALL_MS) <= 0)
+			break;
+	}
+	tls_conn_free(c);
+	rpc_tls_unref(t);
+	close(fd);
+	return got;
+}
+
+/* n numbers from the worker to the ps and back, each looked at. */
+static inline void there_and_back(struct secured *s, int n)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct mu_shape shape = mu_shape_vec(n);
+	struct step fetch = {.fetch = "back:0"};
+	MU_AUTO_TENSOR out = {0};
+	struct mu_tensor big;
+	struct mu_err err;
+	struct mu_node *from;
+	char handle[64];
+
+	assert_ok(mu_tensor_new(&big, MU_FLOAT, &shape, &err), &err);
+	for (int i = 0; i < n; i++)
+		MU_DATA(float, &big)[i] = (float)(i % 65521);
+	from = constant(g, "big", WORKER, big);
+	unary(g, "back", "Neg", WORKER, unary(g, "there", "Neg", PS, from));
+	assert_ok(create(&s->f.worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&s->f.worker[0], handle, &fetch, &out, &err), &err);
+	assert_int_equal(mu_tensor_bytes(&out), (size_t)n * sizeof(float));
+	for (int i = 0; i < n; i++)
+		if (MU_DATA(float, &out)[i] != (float)(i % 65521))
+			fail_msg("element %d is %g", i, MU_DATA(float, &out)[i]);
+	assert_ok(close_session(&s->f.worker[0], handle, &err), &err);
+}
+
+#endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a task tells of itself, and that what is over leaves nothing behind. */
+#include <malloc.h>
+#include <stdatomic.h>
+#include <time.h>
+
+#include "lib/base/pb.h"
+#include "task/server_internal.h"
+#include "tests/cluster/fixture.h"
+
+#define PS "/job:ps/task:0"
+#define W0 "/job:worker/task:0"
+
+static int start(void **state)
+{
+	*state = fixture_new("p01");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+static struct mu_graph *doubled(void)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *v = variable(g, "v", PS);
+
+	binary(g, "init", "Assign", PS, v, constant(g, "k", PS, number(15)));
+	binary(g, "twice", "AddV2", W0, v, v);
+	return g;
+}
+
+static void assert_tells(const struct task *t, const char *part)
+{
+	struct mu_http_answer a = {0};
+
+	server_status_handle(t->server, "GET", "/status", &a);
+	assert_int_equal(a.status, 200);
+	if (!strstr(a.body.data, part))
+		fail_msg("no %s in %s", part, a.body.data);
+	mu_buf_fini(&a.body);
+}
+
+static void the_status_lists_resources_and_bytes_by_task(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = doubled();
+	struct step init = {.target = "init"};
+	char handle[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
+	assert_true(run_float(&f->worker[0], handle, "twice:0") == 30);
+	assert_tells(&f->ps,
+		     "{\"container\":\"ps\",\"name\":\"v\",\"type\":\"variable\",\"bytes\":4}");
+	assert_tells(&f->ps,
+		     "{\"task\":\"/job:worker/replica:0/task:0\",\"bytesIn\":0,\"bytesOut\":4}");
+	assert_tells(&f->worker[0],
+		     "{\"task\":\"/job:ps/replica:0/task:0\",\"bytesIn\":4,\"bytesOut\":0}");
+	assert_tells(&f->worker[0], handle);
+	assert_tells(&f->ps, "\"parkedSteps\":[]");
+	assert_ok(close_session(&f->worker[0], handle, &err), &err);
+}
+
+static int health(struct task *t, struct mu_span request, struct mu_buf *reply, struct mu_err *err)
+{
+	struct rpc_message m = {.head = request};
+
+	return rpc_call(t->ch, "/grpc.health.v1.Health/Check", &m, CALL_MS, 0, reply, err);
+}
+
+static void the_health_service_knows_the_services(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO_BUF all = {0}, one = {0}, none = {0};
+	struct mu_err err;
+
+	assert_ok(health(&f->ps, MU_SPAN(""), &all, &err), &err);
+	assert_ok(health(&f->ps, MU_SPAN("\x0a\x18tensorflow.MasterService"), &one, &err), &err);
+	assert_memory_equal(all.data, "\x08\x01", 2);
+	assert_memory_equal(one.data, "\x08\x01", 2);
+	assert_fails(health(&f->ps,
+			    MU_SPAN("\x0a\x03"
+				    "abc"),
+			    &none, &err),
+		     &err, MU_NOT_FOUND, "no service 'abc'");
+	assert_fails(health(&f->ps,
+			    MU_SPAN("\x0a\x09"
+				    "abc"),
+			    &none, &err),
+		     &err, MU_INVALID_ARGUMENT, "no service");
+}
+
+static void sessions_that_were_closed_leave_nothing(void **state)
+{
+	enum { FEW = 200, MANY = 1000, GROWTH = 512 << 10 };
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = doubled();
+	struct step init = {.target = "init"};
+	size_t before = 0;
+	char handle[64];
+	struct mu_err err;
+
+	for (int i = 0; i < MANY; i++) {
+		if (i == FEW) /* pools and caches are full by now */
+			before = mallinfo2().uordblks;
+		assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+		assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
+		assert_true(run_float(&f->worker[0], handle, "twice:0") == 30);
+		assert_ok(close_session(&f->worker[0], handle, &err), &err);
+	}
+	assert_true(mallinfo2().uordblks < before + GROWTH);
+	assert_tells(&f->ps, "\"sessions\":0,\"workerSessions\":0,\"graphs\":0,\"runningSteps\":0");
+	assert_tells(&f->worker[0], "\"sessions\":0,\"workerSessions\":0,\"graphs\":0");
+	assert_tells(&f->worker[0], "\"sessionList\":[]");
+}
+
+/* ---- clients that go away ---- */
+
+static bool tells(const struct task *t, const char *part)
+{
+	struct mu_http_answer a = {0};
+	bool found;
+
+	server_status_handle(t->server, "GET", "/status", &a);
+	found = strstr(a.body.data, part) != NULL;
+	mu_buf_fini(&a.body);
+	return found;
+}
+
+static void a_session_ends_when_its_client_has_gone_for_long(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = doubled();
+	MU_AUTO_FREE char *local =
+	    mu_xasprintf("127.0.0.1:%d", task_server_local_port(f->worker[0].server));
+	struct task guest = {.server = f->worker[0].server};
+	struct step init = {.target = "init"};
+	char kept[64], left[64];
+	struct mu_err err;
+
+	assert_ok(rpc_channel_open(local, &guest.ch, &err), &err);
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), kept, &err), &err);
+	assert_ok(create(&guest, g, MU_SPAN(""), left, &err), &err);
+	assert_ok(run(&guest, left, &init, NULL, &err), &err);
+	assert_tells(&f->worker[0], "\"sessions\":2");
+	assert_false(tells(&f->worker[0], "\"abandoned\":true"));
+	rpc_channel_close(guest.ch);
+	UNTIL(tells(&f->worker[0], "\"sessions\":1"));
+	assert_tells(&f->worker[0], kept);
+	assert_true(run_float(&f->worker[0], kept, "twice:0") == 30);
+	assert_fails(run(&f->worker[0], left, &init, NULL, &err), &err, MU_ABORTED, "not found");
+	assert_ok(close_session(&f->worker[0], kept, &err), &err);
+}
+
+/* ---- steps that are parked ---- */
+
+/* "put" fills a queue of the ps, "get" waits for it on the worker; and doubled(). */
+static struct mu_graph *waiting(void)
+{
+	static enum mu_dtype types[] = {MU_FLOAT};
+	struct mu_graph *g = doubled();
+	struct mu_node *q = node(g, "q", "FIFOQueueV2", PS),
+		       *put = node(g, "put", "QueueEnqueueV2", PS);
+	struct mu_node *get = node(g, "get", "QueueDequeueV2", PS);
+	struct mu_node *shut = node(g, "shut", "QueueCloseV2", PS);
+	struct mu_input in[2] = {{q, 0}, {NULL, 0}};
+	struct mu_attr list = {
+	    .kind = (enum mu_attr_kind)(MU_ATTR_LIST + MU_ATTR_TYPE), .types = types, .n = 1};
+	struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
+
+	mu_node_set_attr(g, q, "component_types", &list);
+	mu_node_set_inputs(g, get, in, 1, NULL, 0);
+	mu_node_set_attr(g, get, "component_types", &list);
+	mu_node_set_inputs(g, shut, in, 1, NULL, 0);
+	mu_node_set_attr(g, shut, "cancel_pending_enqueues", &yes);
+	in[1].node = constant(g, "one", PS, number(1));
+	mu_node_set_inputs(g, put, in, 2, NULL, 0);
+	mu_node_set_attr(g, put, "Tcomponents", &list);
+	unary(g, "got", "Identity", W0, get);
+	return g;
+}
+
+struct waiter {
+	_Atomic int ended, failed;
+};
+
+static void ended(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	struct waiter *w = arg;
+
+	atomic_fetch_add(&w->failed, err != NULL);
+	atomic_fetch_add(&w->ended, 1);
+}
+
+static void park(struct task *t, const char *handle, struct waiter *w)
+{
+	static const struct step get = {.fetch = "got:0"};
+	MU_AUTO_BUF request = {0};
+	struct rpc_message m;
+	struct mu_err err;
+
+	step_request(&request, handle, &get);
+	m = (struct rpc_message){.head = mu_buf_span(&request)};
+	assert_true(
+	    rpc_start(t->ch, "/tensorflow.MasterService/RunStep", &m, 0, 0, ended, w, &err));
+}
+
+static void until(_Atomic int *counter, int n)
+{
+	UNTIL(atomic_load(counter) >= n);
+	assert_int_equal(atomic_load(counter), n);
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { KEEPS_WHAT_IS_FREED = 1 }; /* for a while, or says so in records of its own */
+#else
+enum { KEEPS_WHAT_IS_FREED = 0 };
+#endif
+
+/* Of this process, in bytes. */
+static size_t resident(void)
+{
+	unsigned long all = 0, here = 0;
+	FILE *file = fopen("/proc/self/statm", "r");
+
+	assert_non_null(file);
+	assert_int_equal(fscanf(file, "%lu %lu", &all, &here), 2);
+	fclose(file);
+	return here * (size_t)sysconf(_SC_PAGESIZE);
+}
+
+/* MUSTER_STEPS=10000 for the whole of it. */
+static void steps_beside_a_hundred_that_are_parked_leave_nothing(void **state)
+{
+	enum { PARKED = 100, FEW = 300, GROWTH = 256 << 10 };
+	const char *told = getenv("MUSTER_STEPS");
+	int many = told ? atoi(told) : 2000;
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = waiting();
+	struct step init = {.target = "init"}, put = {.target = "put"};
+	struct waiter w = {0};
+	size_t before = 0, rss = 0, now;
+	char handle[64], running[64];
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
+	for (int i = 0; i < PARKED; i++)
+		park(&f->worker[0], handle, &w);
+	snprintf(running, sizeof(running), "\"runningSteps\":%d,", PARKED);
+	UNTIL(tells(&f->ps, running));
+	for (int i = 0; i < many; i++) {
+		if (i == FEW) {
+			before = mallinfo2().uordblks;
+			rss = resident();
+		}
+		assert_true(run_float(&f->worker[0], handle, "twice:0") == 30);
+	}
+	now = mallinfo2().uordblks;
+	if (before && now > before + GROWTH)
+		fail_msg("%d steps left %zu bytes", many - FEW, now - before);
+	if (!KEEPS_WHAT_IS_FREED && rss && resident() > rss + 8 * GROWTH)
+		fail_msg("%d steps grew the process by %zu bytes", many - FEW, resident() - rss);
+	assert_int_equal(atomic_load(&w.ended), 0);
+	assert_tells(&f->ps, "get (QueueDequeueV2)");
+	for (int i = 0; i < PARKED; i++)
+		assert_ok(run(&f->worker[0], handle, &put, NULL, &err), &err);
+	until(&w.ended, PARKED);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	assert_ok(close_session(&f->worker[0], handle, &err), &err);
+	assert_tells(&f->ps, "\"runningSteps\":0");
+}
+
+/* ---- a task that is asked to end ---- */
+
+static void *stop_slowly(void *server)
+{
+	task_server_stop(server, 3000);
+	return NULL;
+}
+
+static void a_step_that_comes_while_the_task_drains_is_unavailable_at_once(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = waiting();
+	struct step init = {.target = "init"}, put = {.target = "put"};
+	struct waiter w = {0};
+	struct timespec start, end;
+	struct task *t = &f->worker[0];
+	pthread_t stopper;
+	char handle[64], other[64];
+	struct mu_err err;
+	int rc;
+
+	assert_ok(create(t, g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(create(&f->worker[1], g, MU_SPAN(""), other, &err), &err);
+	assert_ok(run(t, handle, &init, NULL, &err), &err);
+	park(t, handle, &w);
+	UNTIL(tells(&f->ps, "get (QueueDequeueV2)"));
+	assert_int_equal(pthread_create(&stopper, NULL, stop_slowly, t->server), 0);
+	do {
+		clock_gettime(CLOCK_MONOTONIC, &start);
+		rc = run(t, handle, &init, NULL, &err);
+		clock_gettime(CLOCK_MONOTONIC, &end);
+	} while (rc == 0); /* until it has been asked to */
+	assert_int_equal(rc, -MU_UNAVAILABLE);
+	assert_non_null(strstr(err.msg, "is shutting down"));
+	assert_true(
+	    (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9 < 1);
+	assert_int_equal(atomic_load(&w.ended), 0); /* what runs may end */
+	assert_ok(run(&f->worker[1], other, &put, NULL, &err), &err);
+	until(&w.ended, 1);
+	assert_int_equal(atomic_load(&w.failed), 0);
+	pthread_join(stopper, NULL);
+	rpc_channel_close(t->ch);
+	*t = (struct task){0};
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(the_status_lists_resources_and_bytes_by_task, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(the_health_service_knows_the_services, start, stop),
+	    cmocka_unit_test_setup_teardown(sessions_that_were_closed_leave_nothing, start, stop),
+	    cmocka_unit_test_setup_teardown(a_session_ends_when_its_client_has_gone_for_long, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(steps_beside_a_hundred_that_are_parked_leave_nothing,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(
+		a_step_that_comes_while_the_task_drains_is_unavailable_at_once, start, stop),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,138 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Streams between tasks on two machines that speak mutual TLS: that steps go by them, that
+ * strangers get nothing, and that the port is the one that was asked for. */
+#include "tests/cluster/secured.h"
+
+#include "task/peer/stream_conn.h"
+
+static struct stream_peer *stream_to_ps(struct secured *s)
+{
+	struct peer *p = peers_find(s->f.worker[0].server->peers, "/job:ps/replica:0/task:0");
+
+	assert_non_null(p);
+	return p->stream;
+}
+
+/* A live stream, by TCP and TLS. */
+static bool secured_stream(struct secured *s)
+{
+	struct stream_peer *p = stream_to_ps(s);
+	bool yes;
+
+	pthread_mutex_lock(&p->lock);
+	yes = p->conn && !p->conn->local && p->conn->tls && !p->conn->broken;
+	pthread_mutex_unlock(&p->lock);
+	return yes;
+}
+
+/* "localhost:port" of the ps' streams. */
+static void stream_address(struct secured *s, char out[64])
+{
+	MU_AUTO_BUF b = {0};
+	struct stream_offer o;
+
+	peers_offer(s->f.ps.server->peers, &b);
+	assert_true(stream_offer_parse(&o, mu_buf_span(&b)));
+	assert_int_equal(o.local[0], 0);
+	assert_true(o.port > 0);
+	snprintf(out, 64, "localhost:%d", o.port);
+}
+
+static void *add_and_add(void *arg)
+{
+	struct secured *s = ((void **)arg)[0];
+
+	add(s, ((void **)arg)[1], 300);
+	return NULL;
+}
+
+static void steps__between_machines_with_certificates__go_by_a_secured_stream(void **state)
+{
+	struct secured *s = secured_new("tcp");
+	struct mu_err err;
+	char handle[64];
+	void *both[] = {s, handle};
+	pthread_t threads[3];
+
+	open_session(s, handle);
+	UNTIL(secured_stream(s));
+	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
+	for (unsigned i = 0; i < MU_COUNT(threads); i++)
+		assert_int_equal(pthread_create(&threads[i], NULL, add_and_add, both), 0);
+	for (unsigned i = 0; i < MU_COUNT(threads); i++)
+		pthread_join(threads[i], NULL);
+	assert_true(run_float(&s->f.worker[0], handle, "read:0") == 900);
+	assert_true(secured_stream(s));
+	secured_free(s);
+}
+
+static void large_tensors__go_there_and_back_whole(void **state)
+{
+	struct secured *s = secured_new("tcp");
+	char handle[64];
+
+	open_session(s, handle);
+	UNTIL(secured_stream(s));
+	for (int n = 1000; n < 8 << 20; n = n * 7 + 3)
+		there_and_back(s, n);
+	assert_true(secured_stream(s));
+	secured_free(s);
+}
+
+static void a_stranger_at_the_port_of_streams__gets_an_alert_of_tls_at_most(void **state)
+{
+	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 1, .yours = 2};
+	struct secured *s = secured_new("tcp");
+	struct mu_certs theirs;
+	MU_AUTO_BUF b = {0};
+	char at[64], folder[40], answer[256], handle[64];
+	ssize_t n;
+	int fd;
+
+	stream_address(s, at);
+	fd = dial(at);
+	stream_hello_write(&b, STREAM_HELLO, 0, &h);
+	assert_int_equal(write(fd, b.data, b.len), b.len);
+	n = read(fd, answer, sizeof(answer));
+	assert_true(n <= 0 || (n == 7 && answer[0] == 0x15));
+	close(fd);
+	make_certs(&theirs);
+	make_folder(folder, &theirs, s->certs.ca); /* it knows us, we do not know it */
+	assert_true(greet(at, folder) <= 0);
+	drop_folder(folder);
+	mu_certs_fini(&theirs);
+	assert_true(greet(at, s->folder[1]) <=
+		    0); /* of the job, but it is not HTTP that is spoken */
+	open_session(s, handle);
+	UNTIL(secured_stream(s));
+	secured_free(s);
+}
+
+static void the_port_of_streams__is_the_one_that_was_asked_for(void **state)
+{
+	char want[64], at[64], wish[8];
+	int port = free_port();
+	struct secured *s;
+
+	snprintf(want, sizeof(want), "localhost:%d", port);
+	snprintf(wish, sizeof(wish), "%d", port);
+	setenv("MUSTER_STREAM_PORT", wish, 1);
+	s = secured_new("tcp"); /* both want it: the worker does without */
+	unsetenv("MUSTER_STREAM_PORT");
+	stream_address(s, at);
+	assert_string_equal(at, want);
+	secured_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(steps__between_machines_with_certificates__go_by_a_secured_stream),
+	    cmocka_unit_test(large_tensors__go_there_and_back_whole),
+	    cmocka_unit_test(a_stranger_at_the_port_of_streams__gets_an_alert_of_tls_at_most),
+	    cmocka_unit_test(the_port_of_streams__is_the_one_that_was_asked_for),
+	};
+
+	mu_log_init("tls_stream_test");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

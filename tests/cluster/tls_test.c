@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks that speak mutual TLS: that steps go through, that strangers get nothing, and that files
+ * may be replaced meanwhile. */
+#include "tests/cluster/secured.h"
+
+static void steps__between_tasks_with_certificates__go_by_tls(void **state)
+{
+	struct secured *s = secured_new("grpc");
+	struct mu_err err;
+	char handle[64];
+
+	open_session(s, handle);
+	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
+	add(s, handle, 100);
+	assert_true(run_float(&s->f.worker[0], handle, "read:0") == 100);
+	assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+	secured_free(s);
+}
+
+static void a_large_tensor__goes_there_and_back_whole(void **state)
+{
+	struct secured *s = secured_new("grpc");
+
+	there_and_back(s, 3 << 20);
+	secured_free(s);
+}
+
+static void a_client_in_the_clear__gets_no_byte_of_http(void **state)
+{
+	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+	struct secured *s = secured_new("grpc");
+	int fd = dial(s->f.address[0]);
+	struct rpc_message m = {0};
+	struct rpc_channel *ch;
+	struct mu_err err;
+	char answer[256];
+	ssize_t n;
+
+	assert_int_equal(write(fd, hello, sizeof(hello) - 1), sizeof(hello) - 1);
+	n = read(fd, answer, sizeof(answer));
+	assert_true(n <= 0 || (n == 7 && answer[0] == 0x15)); /* an alert of TLS */
+	close(fd);
+	assert_ok(rpc_channel_open(s->f.address[0], &ch, &err), &err);
+	assert_fails(
+	    rpc_call(ch, "/tensorflow.WorkerService/GetStatus", &m, CALL_MS, 0, NULL, &err), &err,
+	    MU_UNAVAILABLE, "");
+	rpc_channel_close(ch);
+	secured_free(s);
+}
+
+static void a_certificate_of_another_ca__gets_no_byte_of_http(void **state)
+{
+	struct secured *s = secured_new("grpc");
+	struct rpc_message m = {0};
+	struct rpc_channel *ch;
+	struct mu_certs theirs;
+	struct rpc_tls *t;
+	struct mu_err err;
+	char folder[40];
+
+	make_certs(&theirs);
+	make_folder(folder, &theirs, s->certs.ca); /* it knows us, we do not know it */
+	assert_true(greet(s->f.address[0], folder) <= 0);
+	assert_ok(rpc_tls_open(folder, &t, &err), &err);
+	assert_ok(rpc_channel_open_tls(s->f.address[0], t, &ch, &err), &err);
+	assert_fails(
+	    rpc_call(ch, "/tensorflow.WorkerService/GetStatus", &m, CALL_MS, 0, NULL, &err), &err,
+	    MU_UNAVAILABLE, "");
+	rpc_channel_close(ch);
+	rpc_tls_unref(t);
+	drop_folder(folder);
+	mu_certs_fini(&theirs);
+	assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+	secured_free(s);
+}
+
+static void who_hangs_in_the_handshake__keeps_nobody_else_out(void **state)
+{
+	struct secured *s = secured_new("grpc");
+	int fds[20];
+
+	for (unsigned i = 0; i < MU_COUNT(fds); i++) {
+		fds[i] = dial(s->f.address[0]);
+		assert_int_equal(write(fds[i], "\x16\x03\x01", 3), 3);
+	}
+	assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+	for (unsigned i = 0; i < MU_COUNT(fds); i++)
+		close(fds[i]);
+	secured_free(s);
+}
+
+static void files_that_are_replaced_in_two_phases__never_stop_the_steps(void **state)
+{
+	struct secured *s = secured_new("grpc");
+	MU_AUTO_FREE char *both = NULL;
+	struct mu_certs next;
+	struct mu_err err;
+	char handle[64], old_only[40], new_only[40];
+
+	make_certs(&next);
+	both = mu_xasprintf("%s%s", s->certs.ca, next.ca);
+	make_folder(old_only, &s->certs, NULL);
+	make_folder(new_only, &next, NULL);
+	open_session(s, handle);
+	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
+	add(s, handle, 10);
+	assert_true(greet(s->f.address[0], new_only) <= 0);
+	for (int i = 0; i < 2; i++) /* the old certificate, both CAs */
+		assert_ok(mu_certs_write(&s->certs, both, s->folder[i], &err), &err);
+	add(s, handle, 10);
+	UNTIL(greet(s->f.address[0], old_only) > 0);
+	for (int i = 0; i < 2; i++) { /* one by one */
+		assert_ok(mu_certs_write(&next, both, s->folder[i], &err), &err);
+		add(s, handle, 10);
+		UNTIL(greet(s->f.address[i], new_only) > 0);
+		add(s, handle, 10);
+	}
+	/* a task that comes back has the new ones only, and finds the other */
+	stop_task(&s->f.ps);
+	start_secured(s, &s->f.ps, "ps", s->folder[0]);
+	assert_ok(close_session(&s->f.worker[0], handle, &err), &err);
+	open_session(s, handle);
+	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
+	add(s, handle, 10);
+	assert_true(run_float(&s->f.worker[0], handle, "read:0") == 10);
+	drop_folder(old_only);
+	drop_folder(new_only);
+	mu_certs_fini(&next);
+	secured_free(s);
+}
+
+static void
+files_that_do_not_belong_together__are_refused_at_the_start_and_passed_over_later(void **state)
+{
+	struct secured *s = secured_new("grpc");
+	struct mu_certs other;
+	struct rpc_tls *t;
+	struct mu_err err;
+	char folder[40], path[64];
+
+	make_certs(&other);
+	make_folder(folder, &s->certs, NULL);
+	snprintf(path, sizeof(path), "%s/tls.key", folder);
+	assert_ok(mu_write_file(path, other.key, strlen(other.key), &err), &err);
+	assert_fails(rpc_tls_open(folder, &t, &err), &err, MU_FAILED_PRECONDITION, "tls.key");
+	assert_fails(rpc_tls_open("/nowhere", &t, &err), &err, MU_FAILED_PRECONDITION,
+		     "/nowhere/ca.crt");
+	snprintf(path, sizeof(path), "%s/tls.key", s->folder[0]);
+	assert_ok(mu_write_file(path, other.key, strlen(other.key), &err), &err);
+	for (int i = 0; i < 3; i++)
+		assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+	drop_folder(folder);
+	mu_certs_fini(&other);
+	secured_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(steps__between_tasks_with_certificates__go_by_tls),
+	    cmocka_unit_test(a_large_tensor__goes_there_and_back_whole),
+	    cmocka_unit_test(a_client_in_the_clear__gets_no_byte_of_http),
+	    cmocka_unit_test(a_certificate_of_another_ca__gets_no_byte_of_http),
+	    cmocka_unit_test(who_hangs_in_the_handshake__keeps_nobody_else_out),
+	    cmocka_unit_test(files_that_are_replaced_in_two_phases__never_stop_the_steps),
+	    cmocka_unit_test(
+		files_that_do_not_belong_together__are_refused_at_the_start_and_passed_over_later),
+	};
+
+	mu_log_init("tls_test");
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Graphs that bring functions: branches and loops as functions, calls, gradients, on two tasks."""
+import numpy as np
+
+from common import TARGET, answer, tf
+
+from tensorflow.python.framework import function
+
+tf.enable_control_flow_v2()
+x = tf.placeholder(tf.float32, [])
+i = tf.placeholder(tf.int32, [])
+
+
+def branches():
+    with tf.device("/job:ps/task:0"):
+        v = tf.Variable(2.0, use_resource=True)
+    bump = lambda: tf.identity(v.assign_add(x))
+    y = tf.cond(x > 0, lambda: v * x, lambda: tf.constant(-1.0))
+    nested = tf.cond(x > 0, lambda: tf.cond(x > 10, lambda: x * 100, lambda: x * 10), lambda: -x)
+    case = tf.switch_case(i, [lambda: tf.constant(10.0), lambda: x + 20, lambda: v + 30])
+    none = tf.cond(x > 0, lambda: tf.no_op(), lambda: tf.no_op())
+    with tf.control_dependencies([none]):
+        after = tf.identity(x)
+    with tf.control_dependencies([y, nested, case]):
+        bumped = tf.cond(x > 0, bump, lambda: tf.constant(0.0))
+    return v, [y, nested, case, after, bumped, tf.gradients(y, [v.handle, x])[1],
+               tf.gradients(nested, x)[0]]
+
+
+def loops():
+    total = tf.while_loop(lambda k, s: k < 10, lambda k, s: (k + 1, s + x * tf.cast(k, tf.float32)),
+                          [0, 0.0])
+    grown = tf.while_loop(lambda k, s: k < 3, lambda k, s: (k + 1, tf.concat([s, s], 0)),
+                          [0, tf.ones([1])],
+                          shape_invariants=[tf.TensorShape([]), tf.TensorShape([None])])
+    inner = tf.while_loop(
+        lambda k, s: k < 3,
+        lambda k, s: (k + 1, tf.while_loop(lambda j, t: j < k, lambda j, t: (j + 1, t * x + 1),
+                                           [0, s])[1]), [0, 1.0])
+    mixed = tf.while_loop(lambda k, s: k < 5,
+                          lambda k, s: (k + 1, tf.cond(k % 2 > 0, lambda: s + x, lambda: s * 2)),
+                          [0, 1.0])
+    w = tf.get_variable("w", initializer=np.eye(3, dtype=np.float32) * 0.5, use_resource=True)
+    rows = tf.TensorArray(tf.float32, 4).unstack(tf.reshape(tf.range(12.0), [4, 3]) * x)
+    end, state, kept = tf.while_loop(
+        lambda k, h, o: k < 4, lambda k, h, o: (
+            k + 1, tf.tanh(tf.matmul(h, w) + tf.expand_dims(rows.read(k), 0)), o.write(k, h)),
+        [0, tf.zeros([1, 3]), tf.TensorArray(tf.float32, 4, element_shape=[1, 3])])
+    rnn = [end, state, kept.stack(), kept.size(), tf.gradients(state, [w.handle, x])[1],
+           tf.gradients(tf.reduce_sum(kept.concat()), x)[0]]
+    return w, list(total) + list(grown) + list(inner) + list(mixed) + rnn + [
+        tf.gradients(mixed[1], x)[0], tf.gradients(inner[1], x)[0]]
+
+
+def calls():
+    @tf.function
+    def square(a, b):
+        return a * a + b, a - b
+
+    @tf.function
+    def twice(a):
+        return square(a, square(a, 1.0)[0])[0]
+
+    @function.Defun(tf.float32, tf.float32)
+    def old(a, b):
+        return a * b + 1.0, a
+
+    @function.Defun(tf.float32, func_name="with_side")
+    def side(a):
+        with tf.control_dependencies([tf.Assert(a > -100, [a])]):
+            return tf.identity(a) * 3
+
+    a, b = square(x, 2.0)
+    c, d = old(x, tf.constant(4.0))
+    with tf.device("/job:worker/task:1"):
+        far = twice(x)
+    return [a, b, far, c, d, side(x), tf.gradients(a, x)[0], tf.gradients(far, x)[0]]
+
+
+def plain(v):
+    return [np.asarray(t).tolist() for t in v]
+
+
+out = {}
+with tf.Session(TARGET) as sess:
+    v, ops = branches()
+    sess.run(tf.global_variables_initializer())
+    for feed in ((3.0, 1), (-2.0, 0), (20.0, 2), (1.0, 9)):
+        out[f"branches {feed}"] = plain(sess.run(ops, {x: feed[0], i: feed[1]}))
+    out["v"] = plain([sess.run(v)])
+    w, ops = loops()  # the session is extended, library and all
+    sess.run(w.initializer)
+    out["loops"] = plain(sess.run(ops, {x: 1.5}))
+    ops = calls()
+    for feed in (3.0, -1.0):
+        out[f"calls {feed}"] = plain(sess.run(ops, {x: feed}))
+    out["one branch"] = plain(sess.run([branches()[1][1]], {x: 7.0, i: 0}))
+tf.Session.reset(TARGET)
+answer(out)

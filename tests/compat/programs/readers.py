@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Readers over queues of file names, and sparse tensors that travel as numbers."""
+import tempfile
+
+import numpy as np
+
+from common import TARGET, answer, tf
+
+folder = tempfile.mkdtemp(prefix="muster-")
+lines, records, raw = f"{folder}/lines.txt", f"{folder}/records", f"{folder}/raw"
+with open(lines, "w") as f:
+    f.write("head\n1,a\n2,b\n3,c")
+with open(raw, "w") as f:
+    f.write("HHaaabbbcccF")
+with tf.python_io.TFRecordWriter(records) as w:
+    for i in range(4):
+        w.write(b"record %d" % i)
+
+READERS = {
+    "lines": (tf.TextLineReader(skip_header_lines=1), lines),
+    "records": (tf.TFRecordReader(), records),
+    "whole": (tf.WholeFileReader(), lines),
+    "names": (tf.IdentityReader(), "any"),
+    "fixed": (tf.FixedLengthRecordReader(3, header_bytes=2, footer_bytes=1), raw),
+}
+
+
+def plain(v):
+    if isinstance(v, (list, tuple)):
+        return [plain(x) for x in v]
+    text = np.asarray(v)
+    return (text.astype(str) if text.dtype.kind in "OS" else text).tolist()
+
+
+def strip(v):
+    return [strip(x) for x in v] if isinstance(v, list) else (
+        v.replace(folder, "") if isinstance(v, str) else v)
+
+
+def read(sess, reader, name):
+    queue = tf.FIFOQueue(10, tf.string)
+    sess.run(queue.enqueue_many([[name, name]]))
+    key, value = reader.read(queue)
+    more = reader.read_up_to(queue, 3)
+    seen = [sess.run([key, value]), sess.run(more), sess.run(reader.num_records_produced())]
+    sess.run(queue.close())
+    while True:
+        try:
+            seen.append(sess.run([key, value], options=tf.RunOptions(timeout_in_ms=200000)))
+        except tf.errors.OutOfRangeError as e:
+            seen.append("closed and has insufficient" in e.message)
+            break
+    seen.append(sess.run([reader.num_records_produced(), reader.num_work_units_completed()]))
+    sess.run(reader.reset())
+    return strip(plain(seen + [sess.run(reader.num_records_produced())]))
+
+
+def sparse():
+    from tensorflow.python.ops import sparse_ops
+    one = tf.SparseTensor([[0, 1], [2, 0]], [1.0, 2.0], [3, 4])
+    many = tf.SparseTensor([[0, 1, 0], [2, 0, 3]], [5.0, 6.0], [3, 2, 6])
+    a = sparse_ops._add_sparse_to_tensors_map(one, shared_name="kept")
+    b = sparse_ops._add_many_sparse_to_tensors_map(many, shared_name="kept")
+    taken = sparse_ops._take_many_sparse_from_tensors_map(a.op, tf.concat([b, [a]], 0),
+                                                          rank=2)
+    return [taken.indices, taken.values, taken.dense_shape]
+
+
+with tf.Session(TARGET) as session:
+    out = {k: read(session, *v) for k, v in READERS.items()}
+    out["sparse"] = plain(session.run(sparse()))
+tf.Session.reset(TARGET)
+answer(out)

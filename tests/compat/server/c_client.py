@@ -1,0 +1,62 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The C client drives stock's servers as it drives ours: examples/softmax.c, asynchronously and in step."""
+import re
+import subprocess
+
+import numpy as np
+
+from cluster import ROOT
+from compare import Different, both, checkpoint, folder
+
+STEPS = 3000  # as the program has it
+LOSS = re.compile(r"progress step=(\d+) .* loss=(\S+) ")
+PROGRAM = ROOT / "build/release/examples/softmax"
+
+
+def train(cluster, *in_step):
+    """The losses that both workers told last, and the checkpoint that the servers wrote."""
+    path = f"{folder}/c-{cluster.name}-{len(in_step)}"
+    if not PROGRAM.exists():
+        raise Different(f"{PROGRAM} is not there: make examples")
+    ps = len(cluster.spec["ps"])
+    clients = [subprocess.Popen([PROGRAM, f"grpc://{address}", str(i), str(ps), path, *map(str, in_step)], cwd=ROOT,
+                                stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+               for i, address in enumerate(cluster.spec["worker"])]
+    losses = []
+    try:
+        for client in clients:
+            out, err = client.communicate(timeout=150)
+            if client.returncode:
+                raise RuntimeError(f"{cluster.name}: softmax ended with {client.returncode}: {err.strip()[-800:]}")
+            losses += [float(loss) for _, loss in LOSS.findall(out)][-1:]
+    finally:
+        for client in clients:
+            client.kill()
+            client.wait()
+    return losses, checkpoint(path)
+
+
+def check(losses, saved):
+    if {k: v.shape for k, v in saved.items()} != {"W": (64, 10), "b": (10,), "global_step": ()}:
+        raise Different(f"the checkpoint holds {sorted(saved)}")
+    if not STEPS <= int(saved["global_step"]) <= STEPS + 2:
+        raise Different(f"the checkpoint is of step {saved['global_step']}")
+    if not losses or not max(losses) < 0.8 or not np.abs(saved["W"]).max() > 0.1:
+        raise Different(f"the losses are {losses} after {STEPS} steps")
+
+
+def c_client():
+    """the C client trains on stock's servers and on ours, 2 ps and 2 workers, async"""
+    for losses, saved in both(lambda c: train(c), ps=2):
+        check(losses, saved)
+    return f"losses {losses}"
+
+
+def c_client_sync():
+    """the C client trains on stock's servers and on ours, in step"""
+    for losses, saved in both(lambda c: train(c, 2), ps=2):
+        check(losses, saved)
+    return f"losses {losses}"
+
+
+CASES = [c_client, c_client_sync]

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whole trainers: each function of the programs is one line of the report."""
+from compare import both
+from server.behaviours import compare_each
+
+
+def lockstep():
+    """synchronous training, to the last bit"""
+    compare_each("lockstep", *both(lambda c: c.run("sync"), ps=2, worker=3))
+
+
+def trainers():
+    """whole trainers on 2 ps and 2 workers: losses, variables, checkpoints, summaries"""
+    compare_each("trainers", *both(lambda c: c.run("trainers", seconds=900), ps=2))
+
+
+def estimators():
+    """estimators with chief, ps and worker"""
+    compare_each("estimators", *both(lambda c: c.run("estimators", seconds=900), ps=2, worker=1, chief=1))
+
+
+CASES = [lockstep, trainers, estimators]

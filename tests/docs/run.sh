@@ -1,0 +1,62 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Every command in the documentation is run by a test.  In docs/guide that is tests/e2e/scenarios/80-docs.sh, which runs
+# the ```sh blocks as they stand.  Elsewhere commands.txt says for each which test runs the same: a new command without
+# a line there is noticed, and so is a line whose test does it no more.
+#
+#   run.sh [PAGE...]   the pages to look at, for a test of this test; else those below
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+[ $# -gt 0 ] || set -- README.md docs/*.md docs/guide/*.md
+table=tests/docs/commands.txt
+bad=0
+
+# "page<TAB>block's kind<TAB>command" of each line in a fenced block that begins with a program; continued lines are one
+commands() {
+  awk '
+    FNR == 1 { open = 0; line = "" }
+    /^ *```/ { open = !open; kind = $0; sub(/^ *```/, "", kind); line = ""; next }
+    !open || kind !~ /^(sh|bash|console)?$/ { next }
+    { line = line $0 }
+    line ~ /\\$/ { sub(/ *\\$/, " ", line); next }
+    {
+      sub(/^ +/, "", line); sub(/  +#.*/, "", line); gsub(/  +/, " ", line)
+      if (line ~ /^([A-Z_]+=[^ ]* )*(make|kubectl|helm|muster|docker|podman|kind|ctr|git|python3?|sed|curl|(build\/bin|tests|tools|bench|deploy)\/[^ ]+)( |$)/)
+        print FILENAME "\t" (kind == "" ? "-" : kind) "\t" line
+      line = ""
+    }' "$@"
+}
+
+n=0
+while IFS=$'\t' read -r page kind command; do
+  n=$((n + 1))
+  if [[ $page = */guide/* ]]; then
+    [ "$kind" = sh ] && continue
+    echo "$page: '$command' is in a block that is not run: begin it with \`\`\`sh"
+    bad=1
+    continue
+  fi
+  known=
+  while IFS='|' read -r prefix _; do
+    prefix=${prefix%"${prefix##*[! ]}"}
+    case $prefix in '' | '#'*) continue ;; esac
+    [[ $command = "$prefix"* ]] && known=yes
+  done <"$table"
+  [ -n "$known" ] || { echo "$page: no test runs '$command': write one, and a line in $table"; bad=1; }
+done < <(commands "$@")
+
+trim() { sed 's/^ *//; s/ *$//' <<<"$1"; }
+while IFS='|' read -r prefix file pattern; do
+  prefix=$(trim "$prefix") file=$(trim "${file:-}") pattern=$(trim "${pattern:-}")
+  case $prefix in '' | '#'*) continue ;; esac
+  if [ ! -e "$file" ]; then
+    echo "$table: '$prefix' is run by $file, which is not there"
+    bad=1
+  elif ! grep -qE -- "$pattern" "$file"; then
+    echo "$table: '$prefix' should be run by $file, which has no '$pattern'"
+    bad=1
+  fi
+done <"$table"
+[ "$n" -gt 0 ] || { echo 'no command was found at all'; bad=1; }
+[ "$bad" = 0 ] && printf '  ok       docs: %d commands, each run by a test\n' "$n"
+exit "$bad"

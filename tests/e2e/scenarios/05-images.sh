@@ -1,0 +1,24 @@
+# SPDX-License-Identifier: Apache-2.0
+# The images that were made: the same files give the same bytes, they say what they are and what is in them, they run
+# as nobody and have no shell, and they keep to their sizes.
+[ -n "$own" ] || { note 'left out: the images are not made here'; return; }
+inside() { tar -xOf "build/images/muster-$1.tar" layer0.tar | tar -tf -; }
+config() { tar -xOf "build/images/muster-$1.tar" config.json; }
+before=$(cd build/images && sha256sum muster-operator.tar muster-task.tar)
+start=$(now)
+IMAGE_ENGINE=none tools/images operator task cli >/dev/null || bad 'operator, task and cli are made'
+is 'operator and task made again are the same, byte for byte' "$before" "$(cd build/images && sha256sum muster-operator.tar muster-task.tar)"
+note "made again in $(since "$start") s"
+for i in operator:20 task:80 cli:80; do
+  most=${i#*:} i=${i%:*}
+  size=$(stat -c %s "build/images/muster-$i.tar")
+  check "muster-$i has $((size / 104858)) tenths of a MiB, at most $most MiB" [ "$size" -le $((most << 20)) ]
+  says "muster-$i says its version and licence" "$(config $i)" '"org.opencontainers.image.version":"[0-9].*"org.opencontainers.image.licenses":"Apache-2.0"'
+  says "muster-$i runs as uid 65532" "$(config $i)" '"User":"65532:65532"'
+  is "muster-$i has no shell" '' "$(inside $i | grep -E '/(sh|bash|busybox)$')"
+  says "muster-$i carries its SBOM" "$(inside $i)" 'usr/share/doc/muster/sbom.spdx'
+  # every library in it belongs to a package that is named there
+  mapfile -t packages < <(sed -n 's/^PackageName: //p' "build/images/muster-$i.spdx" | grep -vx "muster-$i")
+  is "every library of muster-$i is of a package in the SBOM" '' "$(inside $i | grep -oE '[^/]+\.so[.0-9]*$' | grep -v libmuster | sort -u |
+    comm -23 - <(dpkg -L "${packages[@]}" 2>/dev/null | sed 's#.*/##' | sort -u) | tr '\n' ' ')"
+done

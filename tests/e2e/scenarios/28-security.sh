@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+# What keeps strangers out of a job, seen from a pod beside it; what a task may do on its node.  The job of this file
+# goes on until 65-security.sh, while its certificates are replaced.
+claim guarded
+submit guarded
+sed 's/name: guarded/name: other/; /checkpoint:/d; s/worker: {replicas: 2/worker: {replicas: 1/' "$here/manifests/guarded.yaml" | k -n "$ns" apply -f - >/dev/null
+eventually 60 'a job with certificates trains' past_step guarded 50 || return # nothing below can pass
+eventually 60 'and another' past_step other 1
+guarded_secret=$(field dtj/guarded '{.status.security.secret}')
+guarded_uids() { k -n "$ns" get pods -l muster.dev/job=guarded -o 'jsonpath={range .items[*]}{.metadata.name}={.metadata.uid} {end}'; }
+guarded_before=$(guarded_uids)
+serial() { # of the certificate that the Secret has now
+  k -n "$ns" get secret "$guarded_secret" -o 'jsonpath={.data.tls\.crt}' | base64 -d | openssl x509 -noout -serial
+}
+guarded_serial=$(serial)
+is 'a NetworkPolicy goes with the job' guarded "$(field networkpolicy/guarded '{.spec.podSelector.matchLabels.muster\.dev/job}')"
+is 'the port of streams is declared by its pods' 2223 "$(field pod/guarded-ps-0 '{.spec.containers[0].ports[?(@.name=="stream")].containerPort}')"
+is 'and by its service' 2223 "$(field service/guarded '{.spec.ports[?(@.name=="stream")].port}')"
+says 'tensors go between the pods by a secured stream' "$(log_of guarded-worker-0)" 'stream.*connected to /job:ps'
+
+if [ -n "$own" ]; then
+  pid=$(task_pid guarded-worker-0)
+  says 'its root file system is read-only' "$(awk '$2 == "/"' "/proc/$pid/mounts")" ' ro,'
+  is 'it has no service account token' '' "$(grep -E 'serviceaccount' "/proc/$pid/mounts")"
+  status=$(cat "/proc/$pid/status")
+  says 'it runs as nobody' "$status" '^Uid:.65532.65532.65532.65532'
+  says 'without any capability' "$status" '^CapEff:.0+$'
+  says 'and can get none' "$status" '^NoNewPrivs:.1'
+  says 'its system calls are filtered' "$status" '^Seccomp:.2'
+fi
+
+if [ -n "$IMAGE_TASK_TF" ]; then
+  k -n "$ns" create configmap stranger --from-file="$here/programs/stranger.py" --dry-run=client -o yaml | k -n "$ns" apply -f - >/dev/null
+  doors=()
+  for p in ps-0 worker-0; do
+    for port in 2222 2223; do doors+=("guarded-$p.guarded.$ns.svc:$port"); done
+  done
+  stranger() { # NAME SECRET WHO
+    sed "s#NAME#$1#; s#CERTIFICATES#$2#; s#IMAGE_TASK_TF#$IMAGE_TASK_TF#; s#WHO#$3#; s#ADDRESSES#$(tr ' ' ',' <<<"${doors[*]}")#" \
+      "$here/manifests/stranger.yaml" | k -n "$ns" apply -f - >/dev/null || bad "the pod $1 is made"
+  }
+  over() { [[ "$(pod_phase "$1")" =~ Succeeded|Failed ]]; }
+  other_secret=$(field dtj/other '{.status.security.secret}')
+  stranger stranger-clear "$other_secret" clear
+  stranger stranger-other "$other_secret" /certificates
+  stranger stranger-own "$guarded_secret" /certificates
+  for s in clear other own; do eventually 60 "a stranger has knocked ($s)" over "stranger-$s"; done
+  heard=$(log_of stranger-clear)
+  is 'without a certificate it hears no byte at any of 4 ports' 4 "$(grep -c 'heard 0 bytes' <<<"$heard")" || note "$heard"
+  heard=$(log_of stranger-other)
+  is "with another job's certificate neither" 4 "$(grep -c 'heard 0 bytes' <<<"$heard")"
+  note "$(head -1 <<<"$heard" | cut -c1-180)"
+  heard=$(log_of stranger-own)
+  is "only the job's own certificate opens the port of calls" 2 "$(grep -cE ':2222 heard [1-9]' <<<"$heard")"
+  note "$(head -1 <<<"$heard" | cut -c1-180)"
+  k -n "$ns" delete pod stranger-clear stranger-other stranger-own --wait=false --grace-period=1 >/dev/null
+fi
+k -n "$ns" delete dtj other --wait=false >/dev/null

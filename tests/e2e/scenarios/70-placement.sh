@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+# Node labels decide where tasks go and what they get.  Two nodes that are not there are labelled as NVIDIA's feature
+# discovery and node-feature-discovery would; the real node gets GPUs that are not there from a device plug-in.
+[ -n "$own" ] || { note 'left out on a cluster that is not ours'; return; }
+real=$(k get nodes -o 'jsonpath={.items[0].metadata.name}')
+fake_node() { # NAME RESOURCES LABEL...
+  local name=$1 resources=$2 status
+  shift 2
+  k create -f - >/dev/null <<END
+{apiVersion: v1, kind: Node, metadata: {name: $name, labels: {kubernetes.io/os: linux, kubernetes.io/arch: amd64, muster.dev/test: fake}}}
+END
+  k label node "$name" "$@" >/dev/null
+  status="\"capacity\":{$resources},\"allocatable\":{$resources}"
+  k patch node "$name" --subresource=status --type=merge -p "{\"status\":{$status,\"conditions\":[{\"type\":\"Ready\",
+    \"status\":\"True\",\"reason\":\"Test\",\"lastHeartbeatTime\":\"$(date -u +%FT%TZ)\",\"lastTransitionTime\":\"$(date -u +%FT%TZ)\"}]}}" >/dev/null
+}
+node_of() { field "pod/$1" '{.spec.nodeName}'; }
+placed_on() { [ "$(node_of "$1")" = "$2" ]; }
+env_of() { field "pod/$1" "{.spec.containers[0].env[?(@.name==\"$2\")].value}"; }
+limit_of() { field "pod/$1" '{.spec.containers[0].resources.limits.nvidia\.com/gpu}'; }
+
+# ---- what the labels of nodes say ----
+machine='"cpu":"64","memory":"256Gi","pods":"110"'
+fake_node fake-h100 "$machine,\"nvidia.com/gpu\":\"8\"" nvidia.com/gpu.present=true nvidia.com/gpu.count=8 \
+  nvidia.com/gpu.product=NVIDIA-H100-80GB-HBM3 nvidia.com/gpu.compute.major=9 nvidia.com/gpu.compute.minor=0 \
+  nvidia.com/gpu.memory=81559 feature.node.kubernetes.io/pci-10de.present=true muster.dev/pool=fake
+k taint node fake-h100 nvidia.com/gpu=present:NoSchedule >/dev/null # as clusters keep others off such nodes
+submit gpu
+eventually 30 'the ps of a GPU job runs on a CPU' running gpu-ps-0
+is 'with no GPU to see' void "$(env_of gpu-ps-0 NVIDIA_VISIBLE_DEVICES)"
+is 'and no limit for one' '' "$(limit_of gpu-ps-0)"
+eventually 20 'a worker with kernels: gpu is placed on the labelled node' placed_on gpu-worker-0 fake-h100
+is 'it asks for one GPU' 1 "$(limit_of gpu-worker-0)"
+says 'it has the selector of its variant' "$(field pod/gpu-worker-0 '{.spec.nodeSelector}')" 'nvidia.com/gpu'
+says 'it tolerates the taint of GPU nodes' "$(field pod/gpu-worker-0 '{.spec.tolerations[*].key}')" nvidia.com/gpu
+is 'it is not blinded' '' "$(env_of gpu-worker-0 NVIDIA_VISIBLE_DEVICES)"
+kernels_said() { grep -qE '^(gpu|cuda|cuda-sm90)$' <<<"$(field dtj/gpu '{.status.tasks.worker.kernels}')"; }
+eventually 10 'the job says which kernels' kernels_said
+note "kernels of its workers: $(field dtj/gpu '{.status.tasks.worker}')"
+k -n "$ns" delete dtj gpu --wait=false >/dev/null
+k -n "$ns" delete pod gpu-worker-0 --grace-period=0 --force >/dev/null 2>&1 # there is no kubelet to end it
+k delete node -l muster.dev/test=fake >/dev/null
+
+# ---- a device plug-in on the real node: scheduling and admission are real ----
+timeout 200 tests/k8s/up build fakegpu >/dev/null 2>&1 || bad 'the device plug-in was not built'
+"$K8S_DIR/bin/fakegpu" /var/lib/kubelet 1 >build/fakegpu.log 2>&1 &
+plugin=$!
+has_gpu() { [ "$(k get node "$real" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$1" ]; }
+eventually 30 'the node advertises a GPU' has_gpu 1
+k label node "$real" nvidia.com/gpu.present=true nvidia.com/gpu.compute.major=9 nvidia.com/gpu.compute.minor=0 nvidia.com/gpu.count=1 >/dev/null
+submit gpu
+says_kernels() { has_condition gpu KernelsMissing 'True .*gpu|True .*has less'; }
+eventually 40 'a node that promises a GPU and has none is a condition' says_kernels
+note "$(field dtj/gpu '{.status.conditions[?(@.type=="KernelsMissing")].message}')"
+remove gpu
+k label node "$real" nvidia.com/gpu.present- nvidia.com/gpu.compute.major- nvidia.com/gpu.compute.minor- nvidia.com/gpu.count- >/dev/null
+kill "$plugin" 2>/dev/null
+wait "$plugin" 2>/dev/null
+eventually 30 'without its plug-in the node has none' has_gpu 0
+
+# ---- the real node's processor: the labels and the probe of the running task agree ----
+flags=$(grep -m1 ^flags /proc/cpuinfo)
+labels=()
+for f in avx avx2 fma3 avx512f avx512bw avx512dq avx512vl avx512cd avx512vnni; do
+  name=${f/fma3/fma}
+  [[ " $flags " != *" ${name/avx512vnni/avx512_vnni} "* ]] || labels+=("feature.node.kubernetes.io/cpu-cpuid.${f^^}=true")
+done
+k label node "$real" "${labels[@]}" >/dev/null
+submit long
+eventually 60 'a job with kernels: auto trains' past_step long 1
+promised=$(field dtj/long '{.status.tasks.worker.kernels}')
+says "the labels promise $promised, and the task's own probe has chosen it" "$(log_of long-worker-0)" "kernels $promised"
+remove long
+k label node "$real" "${labels[@]/%=true/-}" >/dev/null

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A CUDA driver in host memory: devices are made up, device memory is malloc'd, each stream is a
+ * thread that takes what was put on it in turn, and kernels are the real ones, compiled by the C
+ * compiler and run once for each thread of a grid.
+ *
+ * Linked with a test, or as a plug-in of its own (libmuster-fake-cuda.so).  Nothing orders two
+ * streams but events, as on a GPU: a missing wait is a wrong result when the
+ * streams are slow (`slow`). */
+#ifndef MU_TESTS_FAKE_CUDA_H
+#define MU_TESTS_FAKE_CUDA_H
+
+#include "task/device/cuda_api.h"
+
+struct fake_cuda {
+	int devices;
+	size_t memory;         /* of each device */
+	_Atomic unsigned slow; /* up to so many microseconds before each thing that a stream does */
+	int major, minor, driver;
+	int init_result;
+	/* The nth call from now of this entry point ("launch", "memory_alloc", …) answers result.
+	 */
+	const char *_Atomic fail_call;
+	_Atomic int fail_at, fail_result;
+	/* The kernel of this name faults: whoever waits for its stream afterwards gets 700. */
+	const char *_Atomic fault_kernel;
+};
+/* Back to two devices of 256 MiB, nothing slow and nothing failing. */
+void fake_cuda_reset(void);
+extern struct fake_cuda fake_cuda;
+
+struct fake_cuda_counts {
+	unsigned long launches, copies_in, copies_out, allocations;
+	size_t device_bytes, most_bytes, host_bytes; /* not yet freed */
+	unsigned streams, events, contexts;          /* not yet freed */
+};
+void fake_cuda_count(struct fake_cuda_counts *out);
+
+const struct cuda_plugin *fake_cuda_plugin(void);
+/* Calls see for each kernel there is. */
+void fake_cuda_each_kernel(void (*see)(void *arg, const char *name), void *arg);
+
+/* ---- between its files ---- */
+
+struct host_kernel {
+	struct host_kernel *next;
+	const char *name;
+	void (*call)(const void *args);
+	size_t size;
+	int meets; /* its threads wait for one another */
+};
+const struct host_kernel *host_kernel_find(const char *name);
+/* Runs a grid of blocks of `threads`, on this thread. */
+void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
+		     const void *args);
+
+#endif

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The kernels as C functions, and what stands for the GPU's threads.  Those of a kernel whose
+ * threads meet are turns of one thread here, each with a stack of its own: SYNC passes the turn on,
+ * and when all have had theirs the next round begins. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <ucontext.h>
+
+#include "task/kernels/cuda/shim.h"
+#include "tests/fake/cuda/fake_cuda.h"
+
+_Thread_local struct host_dim threadIdx, blockIdx, blockDim, gridDim;
+
+enum { MAX_THREADS = 1024, STACK = 32 << 10 };
+
+static struct host_kernel *kernels;
+
+void host_kernel_add(const char *name, void (*call)(const void *args), size_t size, int meets)
+{
+	struct host_kernel *k = calloc(1, sizeof *k);
+
+	*k = (struct host_kernel){kernels, name, call, size, meets};
+	kernels = k;
+}
+
+const struct host_kernel *host_kernel_find(const char *name)
+{
+	const struct host_kernel *k = kernels;
+
+	while (k && strcmp(k->name, name) != 0)
+		k = k->next;
+	return k;
+}
+
+void fake_cuda_each_kernel(void (*see)(void *arg, const char *name), void *arg)
+{
+	for (const struct host_kernel *k = kernels; k; k = k->next)
+		see(arg, k->name);
+}
+
+/* ---- threads that meet ---- */
+
+struct turn {
+	ucontext_t context;
+	char *stack;
+	bool over;
+};
+struct turns {
+	ucontext_t main;
+	struct turn turn[MAX_THREADS];
+	unsigned current;
+	const struct host_kernel *kernel;
+	const void *args;
+};
+static _Thread_local struct turns *turns;
+
+static void one_turn(void)
+{
+	turns->kernel->call(turns->args);
+	turns->turn[turns->current].over = true;
+	swapcontext(&turns->turn[turns->current].context, &turns->main);
+}
+
+void host_sync(void)
+{
+	swapcontext(&turns->turn[turns->current].context, &turns->main);
+}
+
+static void begin_turn(struct turn *t)
+{
+	if (!t->stack)
+		t->stack = malloc(STACK);
+	getcontext(&t->context);
+	t->context.uc_stack.ss_sp = t->stack;
+	t->context.uc_stack.ss_size = STACK;
+	t->context.uc_link = &turns->main;
+	t->over = false;
+	makecontext(&t->context, one_turn, 0);
+}
+
+static void run_meeting(const struct host_kernel *k, unsigned threads, const void *args)
+{
+	if (!turns)
+		turns = calloc(1, sizeof *turns);
+	turns->kernel = k;
+	turns->args = args;
+	for (unsigned i = 0; i < threads; i++)
+		begin_turn(&turns->turn[i]);
+	for (bool more = true; more;) {
+		more = false;
+		for (unsigned i = 0; i < threads; i++) {
+			if (turns->turn[i].over)
+				continue;
+			turns->current = threadIdx.x = i;
+			swapcontext(&turns->main, &turns->turn[i].context);
+			more |= !turns->turn[i].over;
+		}
+	}
+}
+
+void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
+		     const void *args)
+{
+	gridDim.x = blocks;
+	blockDim.x = threads;
+	for (unsigned b = 0; b < blocks; b++) {
+		blockIdx.x = b;
+		if (k->meets) {
+			run_meeting(k, threads, args);
+			continue;
+		}
+		for (unsigned i = 0; i < threads; i++) {
+			threadIdx.x = i;
+			k->call(args);
+		}
+	}
+}

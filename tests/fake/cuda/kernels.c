@@ -1,0 +1,5 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU's kernels as C; each adds itself to the list of host_kernels.c. */
+#include <stdbool.h>
+
+#include "task/kernels/cuda/kernels.cu"

@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The certificates of a job over days: the controller in the simulated cluster (sim.h), undisturbed
+ * and not.  sim_secret.c breaks a run in which two tasks might mistrust each other. */
+#include "tests/test.h"
+
+#include "lib/base/log.h"
+#include "tests/fake/sim.h"
+
+#include "tests/fake/sim_cluster.c"
+#include "tests/fake/sim_kubelet.c"
+#include "tests/fake/sim_run.c"
+#include "tests/fake/sim_secret.c"
+
+#define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
+
+enum { HOUR = 3600 };
+
+static int never_ends(const struct sim_script *s, const char *task, int index, int n)
+{
+	return -1;
+}
+
+static struct sim *start(struct sim_script *script, uint64_t seed, bool faulty)
+{
+	struct sim *s = MU_NEW(struct sim);
+
+	script->end = never_ends;
+	script->job = cJSON_Parse(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{\"program\":{"
+	    "\"train\":{\"dataset\":{\"path\":\"a.csv\"}}},\"tasks\":{\"ps\":{\"replicas\":1},"
+	    "\"worker\":{\"replicas\":2}},\"run\":{}}}");
+	assert_non_null(script->job);
+	sim_start(s, script, seed, faulty);
+	return s;
+}
+
+static void stop(struct sim *s, struct sim_script *script)
+{
+	assert_string_equal(s->broken, "");
+	sim_end(s);
+	cJSON_Delete(script->job);
+	free(s);
+}
+
+/* Of the one that the job's status names. */
+static const char *sim_secret_path(struct sim *s)
+{
+	static char path[256];
+
+	snprintf(path, sizeof(path), "/api/v1/namespaces/default/secrets/%s",
+		 sim_text(sim_find(s, JOB_PATH)->json, "status.security.secret"));
+	return path;
+}
+
+static const cJSON *secret(struct sim *s)
+{
+	const struct sim_object *o = sim_find(s, sim_secret_path(s));
+
+	assert_non_null(o);
+	return o->json;
+}
+
+/* Every pod mounts it. */
+static void expect_mounted(struct sim *s)
+{
+	for (int i = 0; i < s->n_objects; i++) {
+		const cJSON *v;
+		const char *name = "";
+
+		if (s->objects[i].kind != SIM_POD || strstr(s->objects[i].path, "/foreign"))
+			continue;
+		cJSON_ArrayForEach(v, sim_at(s->objects[i].json, "spec.volumes"))
+		{
+			if (!strcmp(sim_text(v, "name"), "muster-tls"))
+				name = sim_text(v, "secret.secretName");
+		}
+		assert_string_equal(name, sim_text(secret(s), "metadata.name"));
+	}
+}
+
+static unsigned n_pods(struct sim *s)
+{
+	unsigned n = 0;
+
+	for (int i = 0; i < s->n_objects; i++)
+		n += s->objects[i].kind == SIM_POD && !strstr(s->objects[i].path, "/foreign");
+	return n;
+}
+
+/* Trusted CAs and the certificate in use: "CA 1;CA 2; with CA 1;" */
+static void expect_certs(struct sim *s, const char *want)
+{
+	MU_AUTO_FREE char *ca = plain(secret(s), "ca.crt"), *crt = plain(secret(s), "tls.crt");
+	MU_AUTO_BUF got = {0};
+
+	for (const char *p = ca; (p = strstr(p, "CA ")); p++)
+		mu_buf_put(&got, p, strcspn(p, ";") + 1);
+	mu_buf_printf(&got, " with %s", crt);
+	assert_string_equal(got.data, want);
+}
+
+static void secret__is_there_and_remembered_before_any_pod(void **state)
+{
+	struct sim_script script = {0};
+	struct sim *s;
+
+	last_ca = 0;
+	s = start(&script, 1, false);
+	while (!n_pods(s))
+		step(s, s->now + 60);
+	expect_mounted(s);
+	assert_string_equal(sim_text(secret(s), "type"), "kubernetes.io/tls");
+	expect_certs(s, "CA 1; with CA 1;");
+	assert_non_null(
+	    strstr(sim_text(sim_find(s, JOB_PATH)->json, "status.security.ca"), "CA 1;"));
+	assert_string_equal(
+	    sim_text(cJSON_GetArrayItem(sim_at(secret(s), "metadata.ownerReferences"), 0), "uid"),
+	    sim_text(sim_find(s, JOB_PATH)->json, "metadata.uid"));
+	stop(s, &script);
+}
+
+static void certificates__are_replaced_in_two_phases__the_ca_first(void **state)
+{
+	struct sim_script script = {0};
+	struct sim *s;
+
+	last_ca = 0;
+	s = start(&script, 1, false);
+	sim_settle(s, 31 * HOUR);
+	expect_certs(s, "CA 1; with CA 1;");
+	sim_settle(s, HOUR + 120);
+	expect_certs(s, "CA 1;CA 2; with CA 1;");
+	assert_non_null(sim_at(sim_find(s, JOB_PATH)->json, "status.security.spread"));
+	sim_settle(s, 300);
+	expect_certs(s, "CA 1;CA 2; with CA 2;");
+	assert_null(sim_at(sim_find(s, JOB_PATH)->json, "status.security.spread"));
+	sim_settle(s, 33 * HOUR);
+	expect_certs(s, "CA 2;CA 3; with CA 3;");
+	assert_int_equal(s->switches, 2);
+	assert_null(strstr(sim_text(sim_find(s, JOB_PATH)->json, "status.security.ca"), "key"));
+	stop(s, &script);
+}
+
+static void certificates__of_another_life__are_replaced_in_its_time(void **state)
+{
+	struct sim_script script = {.cert_life = HOUR};
+	struct sim *s;
+
+	last_ca = 0;
+	s = start(&script, 1, false);
+	sim_settle(s, 39 * 60);
+	expect_certs(s, "CA 1; with CA 1;");
+	sim_settle(s, 120);
+	expect_certs(s, "CA 1;CA 2; with CA 1;");
+	sim_settle(s, 300);
+	expect_certs(s, "CA 1;CA 2; with CA 2;");
+	sim_settle(s, 48 * 60);
+	expect_certs(s, "CA 2;CA 3; with CA 3;");
+	stop(s, &script);
+}
+
+static void operator__that_starts_anew_between_the_phases__begins_the_first_again(void **state)
+{
+	struct sim_script script = {0};
+	struct sim *s;
+
+	last_ca = 0;
+	s = start(&script, 1, false);
+	sim_settle(s, 32 * HOUR + 120);
+	expect_certs(s, "CA 1;CA 2; with CA 1;");
+	sim_restart(s);
+	sim_settle(s, 10);
+	expect_certs(s, "CA 1;CA 2;CA 3; with CA 1;");
+	sim_settle(s, 400);
+	expect_certs(s, "CA 1;CA 2;CA 3; with CA 3;");
+	sim_restart(s);
+	sim_settle(s, 33 * HOUR);
+	expect_certs(s, "CA 3;CA 4; with CA 4;");
+	stop(s, &script);
+}
+
+static void job__that_slept_past_its_certificates__wakes_with_new_ones(void **state)
+{
+	struct sim_script script = {
+	    .deeds = {{DEED_SUSPEND, 600, 0}, {DEED_RESUME, 100 * HOUR, 0}}};
+	struct sim *s;
+
+	last_ca = 0;
+	s = start(&script, 1, false);
+	sim_settle(s, 99 * HOUR);
+	expect_certs(s, "CA 1; with CA 1;");
+	sim_settle(s, 2 * HOUR);
+	expect_certs(s, "CA 2; with CA 2;");
+	assert_int_equal(n_pods(s), 3);
+	expect_mounted(s);
+	stop(s, &script);
+}
+
+static void secret__that_was_deleted__comes_back_when_a_pod_misses_it(void **state)
+{
+	struct sim_script script = {0};
+	struct sim_object *pod;
+	struct sim *s;
+
+	last_ca = 0;
+	s = start(&script, 1, false);
+	sim_settle(s, 120);
+	sim_remove(s, sim_find(s, sim_secret_path(s)));
+	sim_settle(s, HOUR);
+	assert_null(sim_find(s, sim_secret_path(s))); /* nobody needs it yet */
+	pod = sim_find(s, "/api/v1/namespaces/default/pods/j-worker-1");
+	assert_non_null(pod);
+	sim_serve(s, "DELETE", pod->path, NULL, NULL, NULL);
+	sim_settle(s, 90);
+	expect_certs(s, "CA 2; with CA 2;");
+	pod = sim_find(s, "/api/v1/namespaces/default/pods/j-worker-1");
+	assert_non_null(pod);
+	assert_int_equal(pod->stage, STAGE_READY);
+	stop(s, &script);
+}
+
+static void rotations__whatever_goes_wrong__leave_nobody_mistrusted(void **state)
+{
+	int switches = 0, crashes = 0;
+
+	for (uint64_t seed = 1; seed <= 60; seed++) {
+		struct sim_script script = {0};
+		struct sim *s = start(&script, seed, true);
+
+		for (int i = 0; i < 20000 && s->now < SIM_EPOCH + 80 * HOUR && !s->broken[0]; i++)
+			step(s, INFINITY);
+		sim_settle(s, 80 * HOUR);
+		if (s->broken[0])
+			print_message("SEED=%llu %s\n", (unsigned long long)seed, s->broken);
+		if (!s->broken[0])
+			expect_mounted(s);
+		switches += s->switches;
+		crashes += s->crashes;
+		stop(s, &script);
+	}
+	print_message("%d switches, %d crashes\n", switches, crashes);
+	assert_true(switches >= 60 && crashes > 0);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(secret__is_there_and_remembered_before_any_pod),
+	    cmocka_unit_test(certificates__are_replaced_in_two_phases__the_ca_first),
+	    cmocka_unit_test(certificates__of_another_life__are_replaced_in_its_time),
+	    cmocka_unit_test(operator__that_starts_anew_between_the_phases__begins_the_first_again),
+	    cmocka_unit_test(job__that_slept_past_its_certificates__wakes_with_new_ones),
+	    cmocka_unit_test(secret__that_was_deleted__comes_back_when_a_pod_misses_it),
+	    cmocka_unit_test(rotations__whatever_goes_wrong__leave_nobody_mistrusted),
+	};
+
+	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

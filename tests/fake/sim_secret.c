@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Secret of a job in the simulated cluster.
+ *
+ * What tasks have of it: a kubelet brings a new version within KUBELET_S, so while pods live a
+ * certificate may only appear when its CA has been in ca.crt for longer than that. */
+#include <openssl/evp.h>
+
+#include "tests/fake/sim.h"
+
+enum { KUBELET_S = 150, SEEN_CAS = 64 };
+
+static unsigned last_ca;
+
+int sim_certs(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
+	      int64_t to, struct mu_err *err)
+{
+	unsigned n = ++last_ca;
+
+	out->ca = mu_xasprintf("-----BEGIN CERTIFICATE-----CA %u;\n", n);
+	out->crt = mu_xasprintf("CA %u;", n); /* who has signed it */
+	out->key = mu_xasprintf("the key of %u", n);
+	return 0;
+}
+
+static char *plain(const cJSON *secret, const char *key)
+{
+	const char *text =
+	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(sim_at(secret, "data"), key));
+	size_t n = text ? strlen(text) : 0;
+	char *out = mu_xmalloc(n + 1);
+	int got =
+	    n ? EVP_DecodeBlock((unsigned char *)out, (const unsigned char *)text, (int)n) : 0;
+
+	out[got > 0 ? got : 0] = 0; /* padding decodes to zeros, which end it too */
+	return out;
+}
+
+static bool some_pod(const struct sim *s)
+{
+	for (int i = 0; i < s->n_objects; i++)
+		if (s->objects[i].kind == SIM_POD && s->objects[i].stage != STAGE_OVER &&
+		    !strstr(s->objects[i].path, "/foreign"))
+			return true;
+	return false;
+}
+
+void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is)
+{
+	MU_AUTO_FREE char *old_crt = plain(was, "tls.crt"), *old_ca = plain(was, "ca.crt");
+	MU_AUTO_FREE char *new_crt = plain(is, "tls.crt"), *new_ca = plain(is, "ca.crt");
+	MU_AUTO_FREE char *key = plain(is, "tls.key");
+	bool changes = strcmp(old_crt, new_crt) != 0;
+
+	if (!strstr(key, new_crt + strlen("CA ")) &&
+	    strncmp(key + strlen("the key of "), new_crt + strlen("CA "),
+		    strcspn(new_crt + 3, ";")))
+		sim_break(s, "%s goes with %s", new_crt, key);
+	s->switches += changes && some_pod(s);
+	if (!some_pod(s) || s->late_call) {
+		s->ca_since = s->now;
+		return;
+	}
+	if (!strstr(new_ca, new_crt) || !strstr(new_ca, old_crt))
+		sim_break(s, "%s and %s are in use, and not both in: %s", old_crt, new_crt, new_ca);
+	if (changes && (!strstr(old_ca, new_crt) || s->now < s->ca_since + KUBELET_S))
+		sim_break(s, "%s is used before all know its CA", new_crt);
+	if (strcmp(old_ca, new_ca) != 0)
+		s->ca_since = s->now;
+}

@@ -1,0 +1,108 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A checkpoint from a stranger: the bytes as the state file beside checkpoints, and as a bundle in
+ * a sound index: the entry of a tensor (its length is the first byte), the entry of a part of it
+ * (the second), and the data file. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/io/bundle.h"
+#include "lib/io/bundle_table.h"
+#include "lib/io/checkpoint_state.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static char folder[] = "/dev/shm/checkpoint-fuzz-XXXXXX";
+static const char *const names[] = {"checkpoint", "b.index", "b.data-00000-of-00001"};
+
+static char *path_of(unsigned i)
+{
+	return mu_xasprintf("%s/%s", folder, names[i]);
+}
+
+static void leave(void)
+{
+	for (unsigned i = 0; i < MU_COUNT(names); i++) {
+		MU_AUTO_FREE char *path = path_of(i);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
+static void put(unsigned i, struct mu_span bytes)
+{
+	MU_AUTO_FREE char *path = path_of(i);
+	FILE *f = fopen(path, "w");
+
+	if (!f || fwrite(bytes.data, 1, bytes.len, f) != bytes.len || fclose(f))
+		abort();
+}
+
+static void state(struct mu_span bytes)
+{
+	struct mu_checkpoint_state s, again;
+	struct mu_err err;
+
+	put(0, bytes);
+	if (mu_checkpoint_state_read(&s, folder, &err))
+		return;
+	if (mu_checkpoint_state_write(&s, folder, &err) ||
+	    mu_checkpoint_state_read(&again, folder, &err) || again.n != s.n)
+		abort();
+	for (unsigned i = 0; i < s.n; i++)
+		if (strcmp(s.all[i], again.all[i]) != 0)
+			abort();
+	mu_checkpoint_state_fini(&again);
+	mu_checkpoint_state_fini(&s);
+}
+
+static void bundle(struct mu_span entry, struct mu_span part, struct mu_span content)
+{
+	MU_AUTO_FREE char *prefix = mu_xasprintf("%s/b", folder);
+	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
+	MU_AUTO_BUF index = {0};
+	struct bundle_extent first = {.rank = 1, .start = {0}, .length = {1}};
+	struct table_builder t;
+	MU_AUTO_BUF key = {0};
+	struct mu_err err;
+
+	bundle_slice_key(&key, "a", &first);
+	table_begin(&t, &index);
+	table_add(&t, (struct mu_span){"", 0}, MU_SPAN("\x08\x01\x1a\x02\x08\x01"));
+	if (part.len) /* keys rise; those of parts begin with a zero byte */
+		table_add(&t, mu_buf_span(&key), part);
+	table_add(&t, MU_SPAN("a"), entry);
+	table_end(&t);
+	put(1, mu_buf_span(&index));
+	put(2, content);
+	if (mu_bundle_open(&r, prefix, &err))
+		return;
+	for (unsigned i = 0; i < mu_bundle_count(r); i++) {
+		const struct mu_bundle_entry *e = mu_bundle_entry(r, i);
+		MU_AUTO_TENSOR whole = {0};
+
+		if (mu_bundle_read(r, e->name, &whole, &err) == 0 &&
+		    (whole.dtype != e->dtype || !mu_shape_eq(&whole.shape, &e->shape)))
+			abort();
+	}
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mu_span all = {(const char *)data, size};
+	size_t entry, part;
+
+	if (strstr(folder, "XXXXXX") && (!mkdtemp(folder) || atexit(leave)))
+		abort();
+	mu_tensor_limit = 1 << 20;
+	state(all);
+	if (size < 2)
+		return 0;
+	entry = data[0] < size - 2 ? data[0] : size - 2;
+	part = data[1] < size - 2 - entry ? data[1] : size - 2 - entry;
+	bundle((struct mu_span){all.data + 2, entry}, (struct mu_span){all.data + 2 + entry, part},
+	       (struct mu_span){all.data + 2 + entry + part, size - 2 - entry - part});
+	return 0;
+}

@@ -1,0 +1,83 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a tf.Example, read in place and as a training record, and as CIFAR-10's file. */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/io/crc32c.h"
+#include "muster/data.h"
+#include "task/kernels/example.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void each(void *arg, struct mu_span key, const struct example_list *list)
+{
+	MU_AUTO_TENSOR t = {0};
+	struct mu_shape shape = mu_shape_vec(list->count);
+	struct mu_err err;
+
+	if (list->type == MU_DT_INVALID)
+		return;
+	if (list->count > (int64_t)list->values.len)
+		abort(); /* each value takes a byte at least */
+	if (mu_tensor_new(&t, list->type, &shape, &err) == 0)
+		example_values(list, &t, 0);
+}
+
+/* A file that has a name; NULL when it cannot be made. */
+static const char *file_of(struct mu_span bytes, int *fd)
+{
+	static char path[64];
+
+	*fd = memfd_create("fuzz", MFD_CLOEXEC);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", *fd);
+	return *fd >= 0 && write(*fd, bytes.data, bytes.len) == (ssize_t)bytes.len ? path : NULL;
+}
+
+static void data_set(int (*read)(struct mu_dataset *, const struct mu_records *, struct mu_err *),
+		     struct mu_span bytes, bool skip_bad)
+{
+	struct mu_dataset d = {0};
+	struct mu_err err;
+	int fd;
+	const char *path = file_of(bytes, &fd);
+	struct mu_records o = {.pattern = path, .feature = "x", .label = "y", .skip_bad = skip_bad};
+
+	if (path && read(&d, &o, &err) == 0) {
+		if (d.x.shape.count != d.rows * d.features || d.y.shape.count != d.rows)
+			abort();
+		mu_dataset_fini(&d);
+	}
+	close(fd);
+}
+
+/* As a record of a TFRecord file, whose checksums hold. */
+static void put_record(struct mu_buf *b, struct mu_span record)
+{
+	uint64_t n = record.len;
+	uint32_t crc = mu_crc32c_mask(mu_crc32c(0, &n, sizeof(n)));
+
+	mu_buf_put(b, &n, sizeof(n));
+	mu_buf_put(b, &crc, sizeof(crc));
+	mu_buf_put(b, record.data, record.len);
+	crc = mu_crc32c_mask(mu_crc32c(0, record.data, record.len));
+	mu_buf_put(b, &crc, sizeof(crc));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mu_span bytes = {(const char *)data, size};
+	MU_AUTO_BUF framed = {0};
+
+	mu_tensor_limit = 1 << 20;
+	mu_log_set_level(MU_ERROR);
+	example_read(bytes, each, NULL);
+	put_record(&framed, bytes);
+	put_record(&framed, bytes);
+	data_set(mu_dataset_tfrecord, mu_buf_span(&framed), size & 1);
+	data_set(mu_dataset_cifar10, bytes, size & 1);
+	return 0;
+}

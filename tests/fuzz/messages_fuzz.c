@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as each message of a step, read by hand, and as each control message.  What is read of
+ * a RunGraph or a RecvTensor is written and read again to the same. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "proto/master.pb-c.h"
+#include "proto/worker.pb-c.h"
+#include "task/rpc/control.h"
+#include "task/rpc/hot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static const ProtobufCMessageDescriptor *const controls[] = {
+    &muster__create_session_request__descriptor,
+    &muster__extend_session_request__descriptor,
+    &muster__partial_run_setup_request__descriptor,
+    &muster__make_callable_request__descriptor,
+    &muster__reset_request__descriptor,
+    &muster__config_proto__descriptor,
+    &muster__get_status_response__descriptor,
+    &muster__create_worker_session_request__descriptor,
+    &muster__register_graph_request__descriptor,
+    &muster__cleanup_all_request__descriptor,
+};
+
+static void run_graph(struct mu_span bytes, struct mu_arena *a)
+{
+	struct hot_run_graph m, again;
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+
+	if (hot_run_graph_parse(&m, bytes, a, &err))
+		return;
+	hot_run_graph_write(&b, &m);
+	if (hot_run_graph_parse(&again, mu_buf_span(&b), a, &err) || again.step_id != m.step_id ||
+	    again.request_id != m.request_id || strcmp(again.graph, m.graph) != 0)
+		abort();
+}
+
+static void recv_tensor(struct mu_span bytes, struct mu_arena *a)
+{
+	struct hot_recv_tensor m, again;
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+
+	if (hot_recv_tensor_parse(&m, bytes, a, &err))
+		return;
+	hot_recv_tensor_write(&b, &m);
+	if (hot_recv_tensor_parse(&again, mu_buf_span(&b), a, &err) || again.step_id != m.step_id ||
+	    strcmp(again.key, m.key) != 0)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mu_span bytes = {(const char *)data, size};
+	struct hot_run_step step;
+	struct mu_arena a;
+	struct mu_err err;
+
+	mu_arena_init(&a);
+	hot_run_step_parse(&step, bytes, &a, &err);
+	hot_run_callable_parse(&step, bytes, &a, &err);
+	hot_status_parse(bytes, 5, 6, &err);
+	run_graph(bytes, &a);
+	recv_tensor(bytes, &a);
+	for (unsigned i = 0; i < MU_COUNT(controls); i++)
+		control_unpack(&a, controls[i], bytes, &err);
+	mu_arena_fini(&a);
+	return 0;
+}

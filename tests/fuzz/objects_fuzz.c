@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of the cluster as anybody with a namespace may write them, one a line: each is seen as a
+ * job, a pod, a service, a group and a node, cut to the members that the operator asks for; then
+ * every job is looked at and planned. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/kube/kube_stream.h"
+#include "operator/control/cache.h"
+#include "operator/plan/job_plan.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+typedef void seen(void *cache, const cJSON *object);
+
+static const struct {
+	const struct kube_fields *fields;
+	seen *seen, *gone;
+} kinds[] = {
+    {cache_job_fields, cache_job_seen, cache_job_gone},
+    {cache_pod_fields, cache_pod_seen, cache_pod_gone},
+    {cache_owned_fields, cache_service_seen, cache_service_gone},
+    {cache_owned_fields, cache_volcano_seen, cache_volcano_gone},
+    {cache_node_fields, cache_node_seen, cache_node_gone},
+};
+
+struct keys {
+	char *list[64];
+	unsigned n;
+};
+static struct keys keys;
+
+static void note(void *arg, const char *key)
+{
+	if (keys.n < MU_COUNT(keys.list))
+		keys.list[keys.n++] = mu_xstrdup(key);
+}
+
+static int line(void *cache, const char *text, size_t len, struct mu_err *err)
+{
+	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
+		cJSON *o = kube_json((struct mu_span){text, len}, kinds[i].fields);
+		enum kube_change change = KUBE_ADDED;
+		const cJSON *object = o;
+
+		if (!o)
+			continue;
+		if (kube_event_read(o, &change, &object, err) < 0)
+			object = o;
+		(change == KUBE_DELETED ? kinds[i].gone : kinds[i].seen)(cache, object);
+		cJSON_Delete(o);
+	}
+	return 0;
+}
+
+static void look(struct cache *c, const char *key)
+{
+	static const struct plan_options options = {.image = "i"};
+	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
+	struct snapshot s;
+
+	if (cache_snapshot(c, key, 1e9, &s) && s.text &&
+	    job_spec_parse(&spec, (struct mu_span){s.text, strlen(s.text)}, key, NULL) == 0)
+		job_plan_free(job_plan_new(spec, &options, &s.observed, 1e9));
+	snapshot_fini(&s);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct cache c;
+	struct kube_lines lines = {.line = line, .arg = &c};
+
+	cache_init(&c, note, NULL);
+	c.pod_changed = note;
+	kube_lines_feed(&lines, (const char *)data, size, NULL);
+	kube_lines_feed(&lines, "\n", 1, NULL);
+	mu_buf_fini(&lines.rest);
+	for (unsigned i = 0; i < keys.n; i++) {
+		look(&c, keys.list[i]);
+		free(keys.list[i]);
+	}
+	keys.n = 0;
+	cache_fini(&c);
+	return 0;
+}

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a server that is not ours may answer: a RunStep's reply as the client reads it, and a
+ * RecvTensor's as a task reads it, its payload into the tensor when its first bytes say so. */
+#include <stdint.h>
+#include <stdlib.h>
+
+#include "client/session/run_step.h"
+#include "muster/graph.h"
+#include "task/rpc/bytes.h"
+#include "task/rpc/hot.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void run_step(struct mu_span reply)
+{
+	static struct mu_builder *b;
+	static struct mu_out fetch;
+	struct mu_tensor values[2] = {{0}};
+	struct mu_err err;
+
+	if (!b) {
+		b = mu_builder_new();
+		fetch = mu_const_float(b, 1);
+	}
+	struct mu_out fetches[2] = {fetch, fetch};
+	struct mu_run run = {.fetches = fetches, .n_fetches = 2};
+
+	if (run_step_decode(reply, &run, values, &err))
+		return;
+	mu_tensor_unref(&values[0]);
+	mu_tensor_unref(&values[1]);
+}
+
+static void recv_tensor(struct mu_span reply)
+{
+	struct mu_tensor t = {0}, placed = {0};
+	size_t seen = reply.len < 512 ? reply.len : 512, at, len = reply.len;
+	struct rpc_bytes bytes;
+	struct mu_err err;
+	bool dead;
+
+	if (hot_recv_tensor_place((struct mu_span){reply.data, seen}, reply.len, &placed, &at) ==
+	    0) {
+		memcpy(placed.data, reply.data + at, reply.len - at);
+		len = at;
+	}
+	bytes_own(&bytes, mu_xstrndup(reply.data, reply.len), len);
+	bytes.tensor = placed;
+	if (hot_recv_tensor_reply(&bytes, &t, &dead, &err) == 0) {
+		if (t.shape.count < 0 || mu_tensor_bytes(&t) > (size_t)mu_tensor_limit)
+			abort();
+		mu_tensor_unref(&t);
+	}
+	bytes_fini(&bytes);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mu_span reply = {(const char *)data, size};
+
+	mu_tensor_limit = 1 << 20;
+	run_step(reply);
+	recv_tensor(reply);
+	return 0;
+}

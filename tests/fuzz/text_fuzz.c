@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The small texts that come from outside: device names, rendezvous keys, slices of variables,
+ * kernel variants, numbers, lines of vocabularies.  What is read and written again must read the
+ * same. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/graph/device_name.h"
+#include "lib/io/bundle.h"
+#include "operator/plan/resolver.h"
+#include "task/kernels/text_number.h"
+#include "task/kernels/vocabulary_file.h"
+#include "task/runtime/rendezvous.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void device(const char *text)
+{
+	struct mu_device_name d, again, both;
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+
+	if (mu_device_parse(&d, text, &err))
+		return;
+	mu_device_write(&b, &d);
+	if (mu_device_parse(&again, b.len ? b.data : "", &err) || !mu_device_matches(&again, &d) ||
+	    !mu_device_matches(&d, &again))
+		abort();
+	both = d;
+	if (!mu_device_intersect(&both, &again) ||
+	    mu_device_is_full(&both) != mu_device_is_full(&d))
+		abort();
+	mu_device_merge(&both, &again);
+	if (mu_device_task_len(text) > strlen(text))
+		abort();
+}
+
+static void key(const char *text)
+{
+	struct rendezvous_key k;
+	struct mu_err err;
+
+	if (rendezvous_key_parse(&k, text, &err))
+		return;
+	if (k.src_device.data != text ||
+	    k.frame_iter.data + k.frame_iter.len != text + strlen(text))
+		abort();
+}
+
+static void slice(struct mu_span text)
+{
+	struct mu_slice s;
+	bool is_slice;
+	struct mu_err err;
+
+	if (mu_slice_parse(&s, &is_slice, text, &err) || !is_slice)
+		return;
+	if (s.part.rank != s.full.rank)
+		abort();
+	for (int i = 0; i < s.full.rank; i++)
+		if (s.start[i] < 0 || s.start[i] > s.full.dim[i] ||
+		    s.part.dim[i] > s.full.dim[i] - s.start[i])
+			abort();
+}
+
+static void kernels(const char *text)
+{
+	struct label labels[] = {{"nvidia.com/gpu.compute.major", text},
+				 {"nvidia.com/gpu.compute.minor", text},
+				 {"kubernetes.io/arch", text}};
+	struct node_info node = {"n", labels, 3, true, 1, false};
+	struct kernel_choice choice;
+	struct mu_err err;
+
+	resolver_known(text);
+	resolver_choose(&choice, text, false, false, &node, 1, &err);
+	resolver_choose(&choice, "gpu", false, false, &node, 1, &err);
+	resolver_choose(&choice, "auto", true, true, &node, 1, &err);
+}
+
+static void lines(const char *text, size_t size)
+{
+	struct mu_buf b = {(char *)text, size, size};
+	size_t at = 0, seen = 0;
+	struct mu_span line;
+
+	while (vocabulary_line(&b, &at, &line))
+		seen += line.len + 1;
+	if (seen > size + 1)
+		abort();
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	static const enum mu_dtype types[] = {MU_INT32, MU_INT64, MU_FLOAT, MU_DOUBLE};
+	MU_AUTO_FREE char *text = mu_xstrndup((const char *)data, size);
+	struct mu_span whole = {text, strlen(text)};
+	int64_t number[2];
+
+	device(text);
+	key(text);
+	slice((struct mu_span){(const char *)data, size});
+	kernels(text);
+	lines(text, whole.len);
+	for (unsigned i = 0; i < MU_COUNT(types); i++)
+		text_number(whole, types[i], number, 1);
+	return 0;
+}

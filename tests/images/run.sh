@@ -1,0 +1,100 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# The Dockerfile, built by buildah over a Debian that is bootstrapped here, so without a registry: what each image
+# says of itself, its size, who it runs as, that it has no shell, that its programs start, and that the same files
+# give the same bytes when everything is built again.
+#
+#   run.sh [NAME...]   operator, task and cli when none is named; task-tf and task-cuda take long and much room
+#   CUDA_ROOT          for task-cuda: a folder with bin/nvcc and lib64, as /usr/local/cuda has them
+#   IMAGES_BASE        an image with Debian 12 to build on, instead of bootstrapping one
+#   IMAGES_ONCE=1      do not build again to compare
+set -uo pipefail
+cd "$(dirname "$0")/../.."
+[ "$(id -u)" = 0 ] || { echo 'images: bootstrapping a Debian needs root' >&2; exit 1; }
+passed=0 failed=0
+ok() { passed=$((passed + 1)); printf '  ok       %s\n' "$*"; }
+bad() { failed=$((failed + 1)); printf '  FAILED   %s\n' "$*"; }
+says() { if grep -qE -- "$3" <<<"$2"; then ok "$1"; else bad "$1: '$3' is not in: $(cut -c1-300 <<<"$2")"; fi; }
+
+missing=()
+for p in buildah debootstrap; do command -v $p >/dev/null || missing+=($p); done
+if [ ${#missing[@]} != 0 ]; then
+  echo "images: installing ${missing[*]}"
+  { apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends "${missing[@]}"; } \
+    >build/images-apt.log 2>&1 || { tail -3 build/images-apt.log; exit 1; }
+fi
+
+export BUILDAH_ISOLATION=${BUILDAH_ISOLATION:-chroot} IMAGE_ENGINE=buildah IMAGE_TAG=${IMAGE_TAG:-test}
+out=build/images
+mkdir -p "$out"
+image_of() { # FOLDER NAME [SETTING...]: an image of one layer
+  local c folder=$1 name=$2
+  shift 2
+  c=$(buildah from scratch) && buildah copy -q "$c" "$folder" / >/dev/null && { [ $# = 0 ] || buildah config "$@" "$c"; } &&
+    buildah commit -q "$c" "$name" >/dev/null && buildah rm "$c" >/dev/null
+}
+base=${IMAGES_BASE:-localhost/debian:bookworm}
+if [ -z "${IMAGES_BASE:-}" ] && ! buildah inspect --type image "$base" >/dev/null 2>&1; then
+  debian=$(mktemp -d)
+  trap 'rm -rf "$debian"' EXIT
+  t=$SECONDS
+  debootstrap --variant=minbase bookworm "$debian" >build/debootstrap.log 2>&1 || { tail -3 build/debootstrap.log; exit 1; }
+  rm -rf "$debian"/var/cache/apt/archives/*.deb "$debian"/var/lib/apt/lists/*
+  trust=() # who trusts a certificate authority of their own on this machine does so in the build
+  if compgen -G '/usr/local/share/ca-certificates/*.crt' >/dev/null; then
+    cp -r /usr/local/share/ca-certificates/. "$debian/usr/local/share/ca-certificates/" 2>/dev/null ||
+      { mkdir -p "$debian/usr/local/share" && cp -r /usr/local/share/ca-certificates "$debian/usr/local/share/"; }
+    trust=(--env PIP_CERT=/etc/ssl/certs/ca-certificates.crt)
+  fi
+  image_of "$debian" "$base" "${trust[@]}" || { bad 'the base was not made'; exit 1; }
+  ok "a Debian bootstrapped as the base: $((SECONDS - t)) s"
+fi
+args="--build-arg BASE=$base"
+[ $# -gt 0 ] || set -- operator task cli
+if [[ " $* " == *' task-cuda '* ]]; then
+  [ -x "${CUDA_ROOT:-/usr/local/cuda}/bin/nvcc" ] || { echo 'images: task-cuda needs CUDA_ROOT, a folder with bin/nvcc and lib64' >&2; exit 1; }
+  cuda=$(mktemp -d)
+  mkdir -p "$cuda/usr/local" && cp -a "${CUDA_ROOT:-/usr/local/cuda}/." "$cuda/usr/local/cuda"
+  image_of "$cuda" localhost/cuda:local || exit 1
+  rm -rf "$cuda"
+  args+=" --build-arg CUDA_BASE=localhost/cuda:local"
+fi
+
+build() { IMAGE_ARGS="$args $*" tools/images "${names[@]}" >build/images.log 2>&1; }
+names=("$@")
+t=$SECONDS
+build || { tail -5 build/images.log; bad 'the images are built'; echo "$passed passed, $failed failed"; exit 1; }
+ok "${names[*]} built by $(buildah --version | cut -d' ' -f1-3): $((SECONDS - t)) s"
+[ -n "${IMAGES_ONCE:-}" ] || before=$(cd "$out" && sha256sum $(printf 'muster-%s.tar ' "${names[@]}"))
+
+most() { case $1 in operator) echo 20 ;; task | cli) echo 80 ;; *) echo 4000 ;; esac; } # MB
+for n in "${names[@]}"; do
+  image=localhost/muster-$n:$IMAGE_TAG
+  size=$(stat -c %s "$out/muster-$n.tar")
+  if [ "$size" -le $(($(most "$n") * 1000000)) ]; then ok "muster-$n has $((size / 100000)) tenths of a MB"; else bad "muster-$n has $size bytes, more than $(most "$n") MB"; fi
+  config=$(buildah inspect --type image --format '{{json .OCIv1.Config}}' "$image")
+  for l in title version revision; do says "muster-$n says its $l" "$config" "\"org.opencontainers.image.$l\":\"[^\"]+\""; done
+  says "muster-$n runs as uid 65532" "$config" '"User":"65532:65532"'
+  c=$(buildah from --pull-never "$image") && root=$(buildah mount "$c") || { bad "muster-$n can be opened"; continue; }
+  says "muster-$n has its SBOM" "$(cat "$root/usr/share/doc/muster/sbom.spdx" 2>&1)" '^PackageName: libc6$'
+  case $n in
+  task-tf)
+    says 'its Python imports TensorFlow and Muster' "$(chroot --userspec=65532:65532 "$root" /usr/bin/env HOME=/tmp /usr/local/bin/python3 -c 'import tensorflow, muster; print(tensorflow.__version__)' 2>&1 | tail -1)" '^2\.15'
+    ;;
+  *) if compgen -G "$root/bin/*sh" >/dev/null || compgen -G "$root/usr/bin/*sh" >/dev/null; then bad "muster-$n has no shell"; else ok "muster-$n has no shell"; fi ;;
+  esac
+  program=$(grep -oE '"Entrypoint":\["[^"]+' <<<"$config" | cut -d'"' -f4)
+  says "$program starts in it" "$(chroot --userspec=65532:65532 "$root" "$program" --version 2>&1)" '[0-9]+\.[0-9]+\.[0-9]+'
+  [ "$n" != task-cuda ] || says 'its plug-in was built by the CUDA compiler' "$(strings -a "$root/usr/local/lib/libmuster-cuda.so")" 'sm_[0-9]+'
+  buildah umount "$c" >/dev/null
+  buildah rm "$c" >/dev/null
+done
+
+if [ -z "${IMAGES_ONCE:-}" ]; then
+  t=$SECONDS
+  build --no-cache || bad 'the images are built again'
+  after=$(cd "$out" && sha256sum $(printf 'muster-%s.tar ' "${names[@]}"))
+  if [ "$before" = "$after" ]; then ok "built again from nothing, they are the same, byte for byte: $((SECONDS - t)) s"; else bad "built again they differ: $before / $after"; fi
+fi
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]

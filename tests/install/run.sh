@@ -1,0 +1,28 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Installs into a folder of its own and builds programs from there, as somebody without the tree would:
+# each public header alone in a file, and an example that trains on a server within itself.
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+there=$(mktemp -d)
+trap 'rc=$?; rm -rf "$there"; [ $rc = 0 ] && echo "1 passed, 0 failed" || echo "0 passed, 1 failed"; exit $rc' EXIT
+cc=${CC:-gcc}
+
+${MAKE:-make} -s install PREFIX="$there/usr" >"$there/log" 2>&1 || { cat "$there/log"; exit 1; }
+cp tests/install/line.c "$there/"
+cd "$there"
+export PKG_CONFIG_PATH=$there/usr/lib/pkgconfig
+flags="-std=gnu17 -Wall -Wextra -Werror -Wno-unused-parameter $(pkg-config --cflags muster)"
+for h in usr/include/muster/*.h; do
+  echo "#include \"muster/$(basename "$h")\"" >one.c
+  $cc $flags -c -o one.o one.c || { echo "install: muster/$(basename "$h") does not stand alone"; exit 1; }
+done
+$cc $flags -o line line.c $(pkg-config --libs muster)
+said=$(timeout 30 ./line)
+[ "$said" = 'y = 2.0 x + 1.0' ] || { echo "install: the program says '$said'"; exit 1; }
+timeout 10 usr/bin/muster help >/dev/null
+for page in muster muster-run muster-checkpoint; do
+  grep -q '^\.SH EXIT STATUS' "usr/share/man/man1/$page.1" || { echo "install: no manual page $page"; exit 1; }
+done
+bash -n usr/share/bash-completion/completions/muster
+echo "install: headers, library and muster.pc serve a program outside the tree"

@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A GPU kernel beside the CPU's, through the executor, so that copies, where inputs lie and the
+ * plan are what they are in a step; on a CUDA in host memory. */
+#ifndef MU_TESTS_KERNELS_GPU_COMPARE_H
+#define MU_TESTS_KERNELS_GPU_COMPARE_H
+
+#include <string.h>
+
+#include "task/kernels/gpu_table.h"
+#include "tests/test.h"
+
+#define CPU "/job:test/replica:0/task:0/device:CPU:0"
+#define GPU "/job:test/replica:0/task:0/device:GPU:0"
+
+enum { MAX_OUT = 4 };
+
+struct attr {
+	const char *name;
+	enum { A_TYPE, A_BOOL, A_INT, A_TEXT } kind;
+	long value;
+	const char *text;
+};
+
+extern struct mu_err err;
+
+int setup(void **state); /* of each test */
+int teardown(void **state);
+
+struct mu_shape dims_of(int rank, const int64_t *dims);
+/* Numbers of [low, low + span). */
+struct mu_tensor filled(enum mu_dtype t, const struct mu_shape *s, double low, double span,
+			unsigned seed);
+struct mu_tensor ints(enum mu_dtype t, int64_t n, const int64_t *v); /* n -1: a scalar */
+void put(struct mu_tensor *t, int64_t i, double v);
+double get(const struct mu_tensor *t, int64_t i);
+double tolerance(enum mu_dtype t);
+
+/* op(in…) on this device; out: what it gives. */
+int run_op(const char *device, const char *op, const struct attr *attrs, const struct mu_tensor *in,
+	   unsigned n_in, struct mu_tensor *out, unsigned *n_out);
+/* Runs it on both: results are within slack times the type's tolerance, what the CPU refuses the
+ * GPU refuses too. */
+void compare(const char *op, const struct attr *attrs, const struct mu_tensor *in, unsigned n_in,
+	     double slack);
+
+#endif

@@ -1,0 +1,499 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* GPUs on a CUDA in host memory (tests/fake/cuda): memory, copies, order, and what goes wrong. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/pb.h"
+#include "task/device/gpu.h"
+#include "task/kernels/cuda/args.h"
+#include "tests/fake/cuda/fake_cuda.h"
+#include "tests/test.h"
+
+enum { N = 4096 };
+
+static struct gpu_set *set;
+static struct mu_err err;
+
+static struct gpu *open_with(const struct gpu_options *o)
+{
+	assert_int_equal(gpu_set_open(fake_cuda_plugin(), o, &set, &err), 0);
+	return gpu_at(set, 0);
+}
+
+static int setup(void **state)
+{
+	fake_cuda_reset();
+	set = NULL;
+	return 0;
+}
+
+/* Nothing of the driver's may be left. */
+static int teardown(void **state)
+{
+	struct fake_cuda_counts c;
+
+	gpu_set_free(set);
+	fake_cuda_count(&c);
+	return c.device_bytes || c.host_bytes || c.streams || c.events || c.contexts;
+}
+
+/* ---- waiting for what comes out ---- */
+
+struct waiter {
+	pthread_mutex_t lock;
+	pthread_cond_t came;
+	bool done;
+	struct mu_err err;
+};
+#define WAITER                                                                                     \
+	{                                                                                          \
+		.lock = PTHREAD_MUTEX_INITIALIZER, .came = PTHREAD_COND_INITIALIZER                \
+	}
+
+static void came(void *arg, const struct mu_err *e)
+{
+	struct waiter *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	w->done = true;
+	if (e)
+		w->err = *e;
+	pthread_cond_signal(&w->came);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static int wait_for(struct waiter *w)
+{
+	pthread_mutex_lock(&w->lock);
+	while (!w->done)
+		pthread_cond_wait(&w->came, &w->lock);
+	pthread_mutex_unlock(&w->lock);
+	return (int)w->err.code;
+}
+
+static struct mu_tensor floats(int64_t n, float first)
+{
+	struct mu_shape s = mu_shape_vec(n);
+	struct mu_tensor t;
+
+	assert_int_equal(mu_tensor_new(&t, MU_FLOAT, &s, &err), 0);
+	for (int64_t i = 0; i < n; i++)
+		MU_DATA(float, &t)[i] = first + (float)i;
+	return t;
+}
+
+static struct mu_tensor bring_in(struct gpu *g, int64_t n, float first)
+{
+	MU_AUTO_TENSOR t = floats(n, first);
+	struct mu_tensor there;
+
+	assert_int_equal(gpu_bring_in(g, &t, "test", &there, &err), 0);
+	return there;
+}
+
+static void expect_on_device(struct gpu *g, const struct mu_tensor *t, float first)
+{
+	struct waiter w = WAITER;
+	MU_AUTO_TENSOR out = {0};
+
+	assert_int_equal(gpu_bring_out(g, t, &out, came, &w, &err), 0);
+	assert_int_equal(wait_for(&w), 0);
+	for (int64_t i = 0; i < t->shape.count; i++)
+		assert_float_equal(MU_DATA(float, &out)[i], first + (float)i, 0);
+}
+
+/* there[i] += 1, on the device, in place */
+static int add_one(struct gpu *g, const struct mu_tensor *t, const struct mu_tensor *one)
+{
+	struct binary_args a = {.out = gpu_address(t),
+				.a = gpu_address(t),
+				.b = gpu_address(one),
+				.n = t->shape.count,
+				.a_step = 1};
+	void *kernel;
+	int rc = gpu_kernel(g, "AddV2_f32", &kernel, &err);
+
+	return rc ? rc : gpu_launch(g, kernel, gpu_grid_for(g, a.n), &a, &err);
+}
+
+/* ---- what is there ---- */
+
+static void opening__with_two_gpus__says_what_they_are(void **state)
+{
+	struct gpu_facts f;
+	struct gpu *g = open_with(&(struct gpu_options){0});
+
+	assert_int_equal(gpu_count(set), 2);
+	gpu_see(g, &f);
+	assert_string_equal(f.name, "Fake GPU 0");
+	assert_int_equal(f.major * 10 + f.minor, 90);
+	assert_int_equal(f.memory, 256 << 20);
+	assert_true(f.limit <= f.memory && f.limit > f.memory / 2);
+	assert_string_equal(f.broken, "");
+}
+
+static void visible_devices__in_another_order__are_numbered_so(void **state)
+{
+	struct gpu_options o = {.visible = "1,0"};
+	struct gpu_facts f;
+
+	gpu_see(open_with(&o), &f);
+	assert_string_equal(f.name, "Fake GPU 1");
+}
+
+static void visible_devices__that_are_not_there__are_refused(void **state)
+{
+	static const char *const wrong[] = {"2", "0,0", "x", "-1", "0;1", "0,,1"};
+
+	for (unsigned i = 0; i < MU_COUNT(wrong); i++) {
+		struct gpu_options o = {0};
+		snprintf(o.visible, sizeof o.visible, "%s", wrong[i]);
+		assert_int_equal(gpu_set_open(fake_cuda_plugin(), &o, &set, &err),
+				 -MU_INVALID_ARGUMENT);
+		assert_non_null(strstr(err.msg, wrong[i]));
+	}
+}
+
+static void options__of_a_config__are_read(void **state)
+{
+	MU_AUTO_BUF b = {0};
+	struct gpu_options o = {0};
+
+	size_t at = mu_pb_begin(&b, 6);
+	mu_pb_put_double(&b, 1, 0.25);
+	mu_pb_put_int(&b, 4, 1);
+	mu_pb_put_str(&b, 5, "1");
+	mu_pb_end(&b, at);
+	assert_int_equal(gpu_options_read(&o, mu_buf_span(&b), &err), 0);
+	assert_float_equal(o.fraction, 0.25, 0);
+	assert_true(o.growth);
+	assert_string_equal(o.visible, "1");
+	b.len = 0;
+	at = mu_pb_begin(&b, 6);
+	mu_pb_put_double(&b, 1, 1.5);
+	mu_pb_end(&b, at);
+	assert_int_equal(gpu_options_read(&o, mu_buf_span(&b), &err), -MU_INVALID_ARGUMENT);
+}
+
+static void opening__when_no_kernel_fits_the_gpu__says_what_to_do(void **state)
+{
+	fake_cuda.fail_call = "module_load";
+	fake_cuda.fail_at = 1;
+	fake_cuda.fail_result = CUDA_NO_IMAGE_FOR_GPU;
+	assert_int_equal(gpu_set_open(fake_cuda_plugin(), &(struct gpu_options){0}, &set, &err),
+			 -MU_FAILED_PRECONDITION);
+	assert_non_null(strstr(err.msg, "sm_90"));
+}
+
+/* Whatever the driver refuses while a GPU is opened, nothing of it is left. */
+static void opening__when_the_driver_refuses_anything__leaves_nothing(void **state)
+{
+	static const char *const calls[] = {"context_retain", "module_load", "stream_new"};
+
+	for (unsigned i = 0; i < MU_COUNT(calls); i++)
+		for (int at = 1; at <= 6; at++) {
+			fake_cuda.fail_call = calls[i];
+			fake_cuda.fail_at = at;
+			fake_cuda.fail_result = 1;
+			if (!gpu_set_open(fake_cuda_plugin(), &(struct gpu_options){0}, &set, &err))
+				gpu_set_free(set);
+			set = NULL;
+			assert_int_equal(teardown(NULL), 0);
+			fake_cuda.fail_call = NULL;
+		}
+}
+
+/* ---- memory ---- */
+
+static void memory__without_growth__is_taken_at_once(void **state)
+{
+	struct gpu_options o = {.limit = 8 << 20};
+	struct mu_tensor t = bring_in(open_with(&o), 1, 0);
+	struct fake_cuda_counts c;
+
+	mu_tensor_unref(&t);
+	fake_cuda_count(&c);
+	assert_int_equal(c.allocations, 1);
+	assert_int_equal(c.device_bytes, 8 << 20);
+}
+
+static void memory__given_back__is_used_again(void **state)
+{
+	struct gpu_options o = {.limit = 8 << 20};
+	struct gpu *g = open_with(&o);
+	struct mu_shape s = mu_shape_vec(1 << 20);
+
+	for (int i = 0; i < 100; i++) {
+		struct mu_tensor t;
+		assert_int_equal(gpu_tensor_new(g, MU_FLOAT, &s, "x", &t, &err), 0);
+		assert_ptr_equal(gpu_of_tensor(&t), g);
+		mu_tensor_unref(&t);
+	}
+	struct gpu_facts f;
+	gpu_see(g, &f);
+	assert_int_equal(f.used, 0);
+	assert_int_equal(f.most, 4 << 20);
+}
+
+/* Blocks of drawn sizes, freed in drawn order, never overlap and are joined again in the end. */
+static void memory__in_drawn_pieces__never_overlaps(void **state)
+{
+	enum { HELD = 64, ROUNDS = 4000 };
+	struct gpu_options o = {.limit = 16 << 20, .growth = true};
+	struct gpu *g = open_with(&o);
+	struct mu_tensor held[HELD] = {0};
+	unsigned seed = 7;
+
+	for (int i = 0; i < ROUNDS; i++) {
+		struct mu_tensor *t = &held[(seed = seed * 1664525 + 1013904223) >> 8 & (HELD - 1)];
+		struct mu_shape s = mu_shape_vec((seed >> 14) % 200000);
+		mu_tensor_unref(t);
+		if (gpu_tensor_new(g, MU_UINT8, &s, "x", t, &err))
+			continue;
+		for (int k = 0; k < HELD; k++) {
+			const char *a = t->data, *b = held[k].data;
+			if (&held[k] != t && mu_tensor_is_set(&held[k]))
+				assert_true(a + s.count <= b || b + held[k].shape.count <= a);
+		}
+	}
+	for (int k = 0; k < HELD; k++)
+		mu_tensor_unref(&held[k]);
+	struct mu_shape all = mu_shape_vec(16 << 20);
+	struct mu_tensor t;
+	assert_int_equal(gpu_tensor_new(g, MU_UINT8, &all, "x", &t, &err), 0);
+	mu_tensor_unref(&t);
+}
+
+static void memory__when_it_is_full__names_who_asked_and_who_holds_it(void **state)
+{
+	struct gpu_options o = {.limit = 10 << 20};
+	struct gpu *g = open_with(&o);
+	struct mu_shape s = mu_shape_vec(1 << 20), small = mu_shape_vec(1 << 18);
+	struct mu_tensor a, b, more;
+
+	assert_int_equal(gpu_tensor_new(g, MU_FLOAT, &s, "weights", &a, &err), 0);
+	assert_int_equal(gpu_tensor_new(g, MU_FLOAT, &small, "bias", &b, &err), 0);
+	assert_int_equal(gpu_tensor_new(g, MU_DOUBLE, &s, "huge", &more, &err),
+			 -MU_RESOURCE_EXHAUSTED);
+	assert_non_null(strstr(err.msg, "GPU:0 is out of memory: huge wants 8.0 MiB"));
+	assert_non_null(strstr(err.msg, "held most by weights (4.0 MiB), bias (1.0 MiB)"));
+	assert_non_null(strstr(err.msg, "[1048576]"));
+	mu_tensor_unref(&a);
+	mu_tensor_unref(&b);
+}
+
+static void memory__when_the_driver_has_less_than_planned__takes_what_there_is(void **state)
+{
+	struct gpu_options o = {.limit = 300 << 20}; /* the device has 256 MiB */
+	struct mu_tensor t = bring_in(open_with(&o), N, 0);
+
+	expect_on_device(gpu_at(set, 0), &t, 0);
+	mu_tensor_unref(&t);
+}
+
+/* ---- copies and order ---- */
+
+static void copies__there_and_back__keep_every_byte(void **state)
+{
+	static const int64_t sizes[] = {0, 1, 1000, 16 << 10, 300000};
+	struct gpu *g = open_with(&(struct gpu_options){0});
+
+	fake_cuda.slow = 300;
+	for (unsigned i = 0; i < MU_COUNT(sizes); i++) {
+		struct mu_tensor t = bring_in(g, sizes[i], (float)i);
+		expect_on_device(g, &t, (float)i);
+		mu_tensor_unref(&t);
+	}
+}
+
+/* What comes in is worked on, worked on again and sent out, while its memory and that of others
+ * goes from hand to hand and every stream takes its time. */
+static void order__when_every_stream_is_slow__is_that_of_the_calls(void **state)
+{
+	enum { DEEP = 6, ROUNDS = 40 };
+	struct gpu_options o = {.limit = (DEEP + 2) * N * 4};
+	struct gpu *g = open_with(&o);
+	struct mu_tensor one = bring_in(g, 1, 1), out[DEEP] = {0};
+	struct waiter w[DEEP];
+
+	fake_cuda.slow = 200;
+	for (int r = 0; r < ROUNDS; r++) {
+		for (int i = 0; i < DEEP; i++) {
+			struct mu_tensor t = bring_in(g, N, (float)(r + i));
+			w[i] = (struct waiter)WAITER;
+			assert_int_equal(add_one(g, &t, &one), 0);
+			assert_int_equal(add_one(g, &t, &one), 0);
+			assert_int_equal(gpu_bring_out(g, &t, &out[i], came, &w[i], &err), 0);
+			mu_tensor_unref(&t); /* its block is free once it has left */
+		}
+		for (int i = 0; i < DEEP; i++) {
+			assert_int_equal(wait_for(&w[i]), 0);
+			for (int k = 0; k < N; k += 97)
+				assert_float_equal(MU_DATA(float, &out[i])[k],
+						   (float)(r + i + 2 + k), 0);
+			mu_tensor_unref(&out[i]);
+		}
+	}
+	mu_tensor_unref(&one);
+}
+
+/* A block that a kernel still reads is given back and at once filled by a copy from the host. */
+static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(void **state)
+{
+	struct gpu_options o = {.limit = 2 * N * 4 + 512};
+	struct gpu *g = open_with(&o);
+	struct mu_tensor one = bring_in(g, 1, 1);
+
+	fake_cuda.slow = 500;
+	for (int r = 0; r < 50; r++) {
+		struct mu_tensor a = bring_in(g, N, 0), sum;
+		struct binary_args args = {
+		    .a = gpu_address(&a), .b = gpu_address(&one), .n = N, .a_step = 1};
+		void *kernel;
+		assert_int_equal(gpu_kernel(g, "AddV2_f32", &kernel, &err), 0);
+		assert_int_equal(gpu_tensor_new(g, MU_FLOAT, &a.shape, "sum", &sum, &err), 0);
+		args.out = gpu_address(&sum);
+		assert_int_equal(gpu_launch(g, kernel, gpu_grid_for(g, N), &args, &err), 0);
+		mu_tensor_unref(&a);
+		struct mu_tensor b = bring_in(g, N, 1000); /* where a was */
+		expect_on_device(g, &sum, 1);
+		mu_tensor_unref(&sum);
+		mu_tensor_unref(&b);
+	}
+	mu_tensor_unref(&one);
+}
+
+static void through__is_told__when_what_was_launched_has_ended(void **state)
+{
+	struct gpu *g = open_with(&(struct gpu_options){0});
+	struct mu_tensor one = bring_in(g, 1, 1), t = bring_in(g, N, 0);
+	struct waiter w = WAITER;
+
+	fake_cuda.slow = 1000;
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(add_one(g, &t, &one), 0);
+	assert_int_equal(gpu_when_through(g, came, &w, &err), 0);
+	assert_int_equal(wait_for(&w), 0);
+	/* only now may the host look: the fake's device memory is the host's */
+	assert_float_equal(MU_DATA(float, &t)[5], 15, 0);
+	mu_tensor_unref(&t);
+	mu_tensor_unref(&one);
+}
+
+static void two_gpus__each_with_tensors_of_its_own__do_not_meet(void **state)
+{
+	struct gpu *g = open_with(&(struct gpu_options){0}), *h = gpu_at(set, 1);
+	struct mu_tensor a = bring_in(g, N, 0), b = bring_in(h, N, 5), one = bring_in(h, 1, 1);
+
+	assert_ptr_equal(gpu_of_tensor(&b), h);
+	assert_int_equal(add_one(h, &b, &one), 0);
+	expect_on_device(g, &a, 0);
+	expect_on_device(h, &b, 6);
+	mu_tensor_unref(&a);
+	mu_tensor_unref(&b);
+	mu_tensor_unref(&one);
+}
+
+/* ---- what goes wrong ---- */
+
+static void a_refused_launch__fails_alone(void **state)
+{
+	struct gpu *g = open_with(&(struct gpu_options){0});
+	struct mu_tensor one = bring_in(g, 1, 1), t = bring_in(g, N, 0);
+
+	fake_cuda.fail_call = "launch";
+	fake_cuda.fail_at = 1;
+	fake_cuda.fail_result = 701; /* out of registers and the like */
+	assert_int_equal(add_one(g, &t, &one), -MU_INTERNAL);
+	assert_non_null(strstr(err.msg, "launching a kernel"));
+	assert_true(gpu_works(g));
+	assert_int_equal(add_one(g, &t, &one), 0);
+	expect_on_device(g, &t, 1);
+	mu_tensor_unref(&t);
+	mu_tensor_unref(&one);
+}
+
+/* The kernel faults after its launch; whoever waits is told, and later calls are. */
+static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
+{
+	struct gpu *g = open_with(&(struct gpu_options){0});
+	struct mu_tensor one = bring_in(g, 1, 1), t = bring_in(g, N, 0);
+	MU_AUTO_TENSOR out = {0};
+	MU_AUTO_TENSOR host = floats(1, 0);
+	struct waiter w = WAITER;
+	struct mu_tensor more;
+	struct gpu_facts f;
+
+	assert_int_equal(gpu_wait(g, &err), 0);
+	fake_cuda.fault_kernel = "AddV2_f32";
+	assert_int_equal(add_one(g, &t, &one), 0);
+	if (gpu_bring_out(g, &t, &out, came, &w, &err) == 0)
+		assert_int_equal(wait_for(&w), MU_UNAVAILABLE);
+	assert_false(mu_tensor_is_set(&out));
+	assert_false(gpu_works(g));
+	gpu_see(g, &f);
+	assert_non_null(strstr(f.broken, "illegal memory access"));
+	assert_int_equal(gpu_bring_in(g, &host, "x", &more, &err), -MU_UNAVAILABLE);
+	assert_non_null(strstr(err.msg, "GPU:0 is out of service"));
+	assert_non_null(strstr(err.msg, "Restart the task"));
+	assert_int_equal(add_one(g, &t, &one), -MU_UNAVAILABLE);
+	assert_true(gpu_works(gpu_at(set, 1))); /* its neighbour goes on */
+	mu_tensor_unref(&t);
+	mu_tensor_unref(&one);
+}
+
+/* Any call that fails on a tensor's way leaves nothing behind; teardown counts. */
+static void copies__when_the_driver_refuses_anything__leave_nothing(void **state)
+{
+	static const char *const calls[] = {"memory_alloc", "host_alloc", "copy_in",
+					    "copy_out",     "event_new",  "event_record",
+					    "stream_wait"};
+	MU_AUTO_TENSOR host = floats(N, 0);
+
+	for (unsigned i = 0; i < MU_COUNT(calls); i++)
+		for (int at = 1; at <= 5; at++) {
+			struct gpu *g = open_with(&(struct gpu_options){.limit = 1 << 20});
+			MU_AUTO_TENSOR there = {0};
+			MU_AUTO_TENSOR back = {0};
+			struct waiter w = WAITER;
+			fake_cuda.fail_call = calls[i];
+			fake_cuda.fail_at = at;
+			fake_cuda.fail_result = 2;
+			if (!gpu_bring_in(g, &host, "x", &there, &err) &&
+			    !gpu_bring_out(g, &there, &back, came, &w, &err))
+				wait_for(&w);
+			fake_cuda.fail_call = NULL;
+			mu_tensor_unref(&there);
+			mu_tensor_unref(&back);
+			assert_int_equal(teardown(NULL), 0);
+			set = NULL;
+		}
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    T(opening__with_two_gpus__says_what_they_are),
+	    T(visible_devices__in_another_order__are_numbered_so),
+	    T(visible_devices__that_are_not_there__are_refused),
+	    T(options__of_a_config__are_read),
+	    T(opening__when_no_kernel_fits_the_gpu__says_what_to_do),
+	    T(opening__when_the_driver_refuses_anything__leaves_nothing),
+	    T(memory__without_growth__is_taken_at_once),
+	    T(memory__given_back__is_used_again),
+	    T(memory__in_drawn_pieces__never_overlaps),
+	    T(memory__when_it_is_full__names_who_asked_and_who_holds_it),
+	    T(memory__when_the_driver_has_less_than_planned__takes_what_there_is),
+	    T(copies__there_and_back__keep_every_byte),
+	    T(order__when_every_stream_is_slow__is_that_of_the_calls),
+	    T(order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader),
+	    T(through__is_told__when_what_was_launched_has_ended),
+	    T(two_gpus__each_with_tensors_of_its_own__do_not_meet),
+	    T(a_refused_launch__fails_alone),
+	    T(a_fault_in_a_kernel__takes_the_gpu_out_and_says_so),
+	    T(copies__when_the_driver_refuses_anything__leave_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

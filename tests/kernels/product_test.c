@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products of every variant against sums in long double, at the edges of tiles and blocks.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/loops.h"
+#include "task/kernels/product.h"
+#include "tests/kernels/harness.c"
+#include "tests/kernels/numbers.h"
+
+static const char *const variants[] = {"cpu-generic", "cpu-avx2", "cpu-avx512"};
+
+static void check(enum mu_dtype t, const struct product *p)
+{
+	int64_t a_m = p->trans_a ? 1 : p->k, a_k = p->trans_a ? p->m : 1;
+	int64_t b_k = p->trans_b ? 1 : p->n, b_n = p->trans_b ? p->k : 1;
+	MU_AUTO_FREE void *a = numbers(t, p->m * p->k, 1), *b = numbers(t, p->k * p->n, 2);
+	MU_AUTO_FREE void *was = numbers(t, p->m * p->n, 3), *c = numbers(t, p->m * p->n, 3);
+	double close = (t == MU_FLOAT ? 1e-6 : 1e-15) * (double)(p->k + 1);
+
+	product(t, p, a, b, c);
+	for (int64_t i = 0; i < p->m; i++)
+		for (int64_t j = 0; j < p->n; j++) {
+			long double want = p->add ? number(t, was, i * p->n + j) : 0;
+			for (int64_t l = 0; l < p->k; l++)
+				want += (long double)number(t, a, i * a_m + l * a_k) *
+					number(t, b, l * b_k + j * b_n);
+			if (!(fabs((double)want - number(t, c, i * p->n + j)) <= close))
+				fail_msg("%s %lldx%lldx%lld %d%d%d: [%lld, %lld] is %g, not %g",
+					 cpu_kernels_variant(), (long long)p->m, (long long)p->k,
+					 (long long)p->n, p->trans_a, p->trans_b, p->add,
+					 (long long)i, (long long)j, number(t, c, i * p->n + j),
+					 (double)want);
+		}
+}
+
+static void check_all_ways(int64_t m, int64_t k, int64_t n)
+{
+	for (int way = 0; way < 8; way++) {
+		struct product p = {m, n, k, way & 1, way & 2, way & 4};
+		check(MU_FLOAT, &p);
+		check(MU_DOUBLE, &p);
+	}
+}
+
+static void products__of_any_shape__are_the_sums(void **state)
+{
+	static const int64_t few[] = {1, 2, 3, 6, 7, 13, 14, 15, 16, 17, 29, 32, 33};
+
+	for (unsigned v = 0; v < MU_COUNT(variants); v++) {
+		if (cpu_kernels_select(variants[v], NULL))
+			continue;
+		for (unsigned i = 0; i < MU_COUNT(few); i++)
+			for (unsigned j = 0; j < MU_COUNT(few); j++)
+				check_all_ways(few[i], (int64_t)(i * 5 + j) % 19 + 1, few[j]);
+		check_all_ways(3, 0, 5);
+		check_all_ways(0, 4, 5);
+		check_all_ways(4, 385, 9);
+		check_all_ways(200, 770, 40);  /* two blocks of k, copied and not */
+		check_all_ways(43, 512, 224);  /* rows that fall onto each other */
+		check_all_ways(170, 20, 2081); /* more columns than are kept at a time */
+	}
+	assert_int_equal(cpu_kernels_select(NULL, NULL), 0);
+}
+
+static void products__on_more_threads__are_the_same_to_the_bit(void **state)
+{
+	static const struct product shapes[] = {
+	    {.m = 300, .n = 130, .k = 500},
+	    {.m = 1, .n = 3000, .k = 2003},
+	    {.m = 3, .n = 2001, .k = 1500},
+	    {.m = 16, .n = 15, .k = 30000},
+	    {.m = 20, .n = 1000, .k = 700},
+	    {.m = 301, .n = 77, .k = 900, .trans_a = true},
+	    {.m = 90, .n = 333, .k = 600, .trans_b = true},
+	};
+	struct runtime *rt;
+
+	assert_int_equal(harness_runtime(3, &rt, NULL), 0);
+	struct kernel_call call = {.runtime = rt};
+	for (unsigned i = 0; i < MU_COUNT(shapes); i++) {
+		const struct product *p = &shapes[i];
+		MU_AUTO_FREE void *a = numbers(MU_FLOAT, p->m * p->k, 1);
+		MU_AUTO_FREE void *b = numbers(MU_FLOAT, p->k * p->n, 2);
+		MU_AUTO_FREE void *one = numbers(MU_FLOAT, p->m * p->n, 3);
+		MU_AUTO_FREE void *three = numbers(MU_FLOAT, p->m * p->n, 4);
+		product(MU_FLOAT, p, a, b, one);
+		product_spread(&call, MU_FLOAT, p, a, b, three);
+		assert_memory_equal(one, three, (size_t)(p->m * p->n) * sizeof(float));
+	}
+	runtime_free(rt);
+}
+
+static void products_of_integers__wrap(void **state)
+{
+	int32_t a[2] = {INT32_MAX, 1}, b[2] = {2, 5}, c[1];
+	struct product p = {1, 1, 2, false, false, false};
+
+	product(MU_INT32, &p, a, b, c);
+	assert_int_equal(c[0], 3);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(products__of_any_shape__are_the_sums),
+	    cmocka_unit_test(products__on_more_threads__are_the_same_to_the_bit),
+	    cmocka_unit_test(products_of_integers__wrap),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The server of probes and metrics, asked by peers of every kind. */
+#include "lib/base/http.h"
+
+#include <arpa/inet.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+#include "tests/wait.h"
+
+enum { ENOUGH_PEERS = 40 }; /* more than the server has places */
+
+static void say(void *ctx, const char *method, const char *path, struct mu_http_answer *out)
+{
+	out->status = 200;
+	mu_buf_printf(&out->body, "%s|%s|%s", (const char *)ctx, method, path);
+}
+
+static void reply__to_a_request__is_a_whole_answer(void **state)
+{
+	static const struct {
+		const char *head, *status, *body;
+	} cases[] = {
+	    {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n", "\r\n\r\nme|GET|/"},
+	    {"GET /a?b=c HTTP/1.0\r\nHost: x\r\n\r\n", "HTTP/1.1 200 ", "\r\n\r\nme|GET|/a"},
+	    {"POST /finish HTTP/1.1\n\n", "HTTP/1.1 200 ", "\r\n\r\nme|POST|/finish"},
+	    {"", "HTTP/1.1 400 Bad Request\r\n", "no HTTP request"},
+	    {"GET /\r\n\r\n", "HTTP/1.1 400 ", "no HTTP request"},
+	    {"PROPPATCH / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 ", "no HTTP request"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF out = {0};
+
+		mu_http_reply(cases[i].head, say, "me", &out);
+		assert_ptr_equal(strstr(out.data, cases[i].status), out.data);
+		assert_non_null(strstr(out.data, cases[i].body));
+		assert_non_null(strstr(out.data, "Connection: close\r\n"));
+	}
+}
+
+static void reply__to_a_path_that_is_too_long__is_an_error(void **state)
+{
+	MU_AUTO_BUF head = {0};
+	MU_AUTO_BUF out = {0};
+
+	mu_buf_puts(&head, "GET /");
+	for (int i = 0; i < 300; i++)
+		mu_buf_putc(&head, 'a');
+	mu_buf_puts(&head, " HTTP/1.1\r\n\r\n");
+	mu_http_reply(head.data, say, "me", &out);
+	assert_ptr_equal(strstr(out.data, "HTTP/1.1 400 "), out.data);
+}
+
+static int dial(int port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+				.sin_port = htons((uint16_t)port),
+				.sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct timeval patience = {PATIENCE_SECONDS, 0};
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	return fd;
+}
+
+/* Whether a request of its own brings an answer. */
+static bool answers(int port)
+{
+	static const char request[] = "GET /now HTTP/1.1\r\n\r\n";
+	char text[512];
+	size_t n = 0;
+	int fd = dial(port);
+	ssize_t got = send(fd, request, sizeof(request) - 1, MSG_NOSIGNAL);
+
+	while (got > 0 && n < sizeof(text) - 1 &&
+	       (got = recv(fd, text + n, sizeof(text) - 1 - n, 0)) > 0)
+		n += (size_t)got;
+	text[n] = 0;
+	close(fd);
+	return strstr(text, "me|GET|/now") != NULL;
+}
+
+/* Peers that say a byte now and then are not waited for, and end in a few seconds. */
+static void slow_peers__keep_nobody_out_for_long(void **state)
+{
+	struct mu_http_server *h;
+	int peers[ENOUGH_PEERS], port;
+	char byte;
+	struct mu_err err;
+
+	assert_ok(mu_http_start("127.0.0.1", 0, say, "me", &h, &port, &err), &err);
+	for (int i = 0; i < ENOUGH_PEERS; i++) {
+		peers[i] = dial(port);
+		assert_int_equal(send(peers[i], "GET", 3, MSG_NOSIGNAL), 3);
+		if (i == 2)
+			assert_true(answers(port));
+	}
+	UNTIL(answers(port)); /* all places were taken, by peers that dribble */
+	for (int i = 0; i < ENOUGH_PEERS; i++) {
+		assert_true(recv(peers[i], &byte, 1, 0) <= 0);
+		close(peers[i]);
+	}
+	mu_http_stop(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(reply__to_a_request__is_a_whole_answer),
+	    cmocka_unit_test(reply__to_a_path_that_is_too_long__is_an_error),
+	    cmocka_unit_test(slow_peers__keep_nobody_out_for_long),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions put in place of their calls: what strangers write must end in an error, not in a crash
+ * or an endless graph.  That the results are right is shown beside TensorFlow (tests/compat). */
+#include "lib/base/pb.h"
+#include "lib/graph/library.h"
+#include "tests/test.h"
+
+/* name(x: float) -> (y: float) = op(x), or op(node) when there is one of that name */
+static void put_function(struct mu_buf *library, const char *name, const char *op, const char *ret)
+{
+	size_t f = mu_pb_begin(library, 1), s = mu_pb_begin(library, 1), a;
+
+	mu_pb_put_str(library, 1, name);
+	for (uint32_t arg = 2; arg <= 3; arg++) {
+		a = mu_pb_begin(library, arg);
+		mu_pb_put_str(library, 1, arg == 2 ? "x" : "y");
+		mu_pb_put_int(library, 3, MU_FLOAT);
+		mu_pb_end(library, a);
+	}
+	mu_pb_end(library, s);
+	a = mu_pb_begin(library, 3);
+	mu_pb_put_str(library, 1, "inner");
+	mu_pb_put_str(library, 2, op);
+	mu_pb_put_str(library, 3, "x");
+	size_t attr = mu_pb_begin(library, 5);
+	mu_pb_put_str(library, 1, "T");
+	size_t value = mu_pb_begin(library, 2);
+	mu_pb_put_int(library, 6, MU_FLOAT);
+	mu_pb_end(library, value);
+	mu_pb_end(library, attr);
+	mu_pb_end(library, a);
+	a = mu_pb_begin(library, 4);
+	mu_pb_put_str(library, 1, "y");
+	mu_pb_put_str(library, 2, ret);
+	mu_pb_end(library, a);
+	mu_pb_end(library, f);
+}
+
+static void put_node(struct mu_buf *g, const char *name, const char *op, const char *in)
+{
+	size_t n = mu_pb_begin(g, 1);
+
+	mu_pb_put_str(g, 1, name);
+	mu_pb_put_str(g, 2, op);
+	if (in)
+		mu_pb_put_str(g, 3, in);
+	size_t attr = mu_pb_begin(g, 5);
+	mu_pb_put_str(g, 1, "dtype");
+	size_t value = mu_pb_begin(g, 2);
+	mu_pb_put_int(g, 6, MU_FLOAT);
+	mu_pb_end(g, value);
+	mu_pb_end(g, attr);
+	mu_pb_end(g, n);
+}
+
+static struct mu_graph *graph_of(struct mu_buf *nodes, const struct mu_buf *library)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_err err;
+
+	mu_pb_put_bytes(nodes, 2, mu_buf_span(library));
+	assert_ok(mu_graph_parse(g, mu_buf_span(nodes), &err), &err);
+	mu_buf_fini(nodes);
+	return g;
+}
+
+static void a_call_by_name__becomes_the_functions_nodes(void **state)
+{
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	struct mu_err err;
+
+	put_function(&library, "outer", "mine", "inner:y:0");
+	put_function(&library, "mine", "Neg", "inner:y:0");
+	put_node(&nodes, "in", "Placeholder", NULL);
+	put_node(&nodes, "call", "outer", "in");
+	put_node(&nodes, "out", "outer", "call");
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+	assert_ok(mu_graph_inline(g, &err), &err);
+	assert_int_equal(g->n_nodes, 3);
+	const struct mu_node *first = mu_graph_find(g, "call/inner/inner");
+	const struct mu_node *second = mu_graph_find(g, "out/inner/inner");
+	assert_non_null(first);
+	assert_non_null(second);
+	assert_string_equal(first->op, "Neg");
+	assert_string_equal(first->inputs[0].node->name, "in");
+	assert_ptr_equal(second->inputs[0].node, first);
+}
+
+static void a_function_that_calls_itself__is_refused(void **state)
+{
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	struct mu_err err;
+
+	put_function(&library, "again", "again", "inner:y:0");
+	put_node(&nodes, "in", "Placeholder", NULL);
+	put_node(&nodes, "call", "again", "in");
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+	assert_fails(mu_graph_inline(g, &err), &err, MU_UNIMPLEMENTED, "call itself");
+}
+
+static void calls_that_feed_each_other__are_refused(void **state)
+{
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	struct mu_err err;
+
+	put_function(&library, "same", "Neg", "x");
+	put_node(&nodes, "one", "same", "two");
+	put_node(&nodes, "two", "same", "one");
+	put_node(&nodes, "end", "Identity", "one");
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+	assert_fails(mu_graph_inline(g, &err), &err, MU_INVALID_ARGUMENT, "feed each other");
+}
+
+static void a_body_that_names_what_is_not_there__is_refused(void **state)
+{
+	static const char *const rets[] = {"nobody:y:0", "inner:z:0", "inner:y:x", "inner:y:7", ""};
+
+	for (unsigned i = 0; i < MU_COUNT(rets); i++) {
+		MU_AUTO_BUF library = {0};
+		struct mu_buf nodes = {0};
+		struct mu_err err;
+		put_function(&library, "bad", "Neg", rets[i]);
+		put_node(&nodes, "in", "Placeholder", NULL);
+		put_node(&nodes, "call", "bad", "in");
+		put_node(&nodes, "out", "bad", "call");
+		MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+		int rc = mu_graph_inline(g, &err);
+		assert_true(rc < 0 || i == 3); /* an output too far is the next check's to find */
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_call_by_name__becomes_the_functions_nodes),
+	    cmocka_unit_test(a_function_that_calls_itself__is_refused),
+	    cmocka_unit_test(calls_that_feed_each_other__are_refused),
+	    cmocka_unit_test(a_body_that_names_what_is_not_there__is_refused),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

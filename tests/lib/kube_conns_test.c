@@ -1,0 +1,378 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls over TLS to a server that plays an API server's ways to answer, and not to. */
+#include "tests/test.h"
+
+#include <arpa/inet.h>
+#include <openssl/ssl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/kube/kube_client.h"
+#include "lib/tls/certs.h"
+
+#define OK(body) "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" body
+#define THING    "{\"a\":\"b\"}  "
+
+/* Answers each request in turn; NULL ends the connection, "" says nothing, "!..." ends it after
+ * the rest. */
+struct server {
+	int fd, port;
+	SSL_CTX *tls;
+	const char *const *answers;
+	_Atomic int asked, accepted;
+	char last[4096]; /* request */
+	_Atomic bool done;
+	pthread_t thread;
+};
+
+static struct mu_certs certs, others;
+
+static int make_certs(void **state)
+{
+	static const char *const names[] = {"api.test", "127.0.0.1"}, *const foreign[] = {"other"};
+	int64_t now = time(NULL);
+
+	return mu_certs_make(&certs, names, 2, now - 60, now + 3600, NULL) ||
+	       mu_certs_make(&others, foreign, 1, now - 60, now + 3600, NULL);
+}
+
+static int free_certs(void **state)
+{
+	mu_certs_fini(&certs);
+	mu_certs_fini(&others);
+	return 0;
+}
+
+static SSL_CTX *server_tls(const struct mu_certs *c)
+{
+	SSL_CTX *ctx = SSL_CTX_new(TLS_server_method());
+	BIO *crt = BIO_new_mem_buf(c->crt, -1), *key = BIO_new_mem_buf(c->key, -1);
+	X509 *x = PEM_read_bio_X509(crt, NULL, NULL, NULL);
+	EVP_PKEY *k = PEM_read_bio_PrivateKey(key, NULL, NULL, NULL);
+
+	assert_int_equal(SSL_CTX_use_certificate(ctx, x), 1);
+	assert_int_equal(SSL_CTX_use_PrivateKey(ctx, k), 1);
+	X509_free(x);
+	EVP_PKEY_free(k);
+	BIO_free(crt);
+	BIO_free(key);
+	return ctx;
+}
+
+static int hear(struct server *s, int fd, SSL *ssl)
+{
+	return ssl ? SSL_read(ssl, s->last, sizeof(s->last) - 1)
+		   : (int)read(fd, s->last, sizeof(s->last) - 1);
+}
+
+static void say(int fd, SSL *ssl, const char *text)
+{
+	size_t n = strlen(text);
+
+	if (n && (ssl ? SSL_write(ssl, text, (int)n) : (int)send(fd, text, n, MSG_NOSIGNAL)) < 0)
+		print_message("the answer was not heard to its end\n");
+}
+
+static void answer_all(struct server *s, int fd, SSL *ssl)
+{
+	int n;
+
+	while ((n = hear(s, fd, ssl)) > 0) {
+		const char *answer = s->answers[s->asked];
+
+		s->last[n] = 0;
+		s->asked++;
+		if (!answer)
+			return;
+		say(fd, ssl, answer + (*answer == '!'));
+		if (*answer == '!')
+			return;
+	}
+}
+
+static void *serve(void *arg)
+{
+	struct server *s = arg;
+	sigset_t pipe;
+	int fd;
+
+	/* of this thread's own writes; the client's must not raise it */
+	sigemptyset(&pipe);
+	sigaddset(&pipe, SIGPIPE);
+	pthread_sigmask(SIG_BLOCK, &pipe, NULL);
+	while (!s->done && (fd = accept(s->fd, NULL, NULL)) >= 0) {
+		SSL *ssl = s->tls ? SSL_new(s->tls) : NULL;
+
+		if (ssl)
+			SSL_set_fd(ssl, fd);
+		s->accepted++;
+		if (!s->done && (!ssl || SSL_accept(ssl) == 1))
+			answer_all(s, fd, ssl);
+		SSL_free(ssl);
+		close(fd);
+	}
+	return NULL;
+}
+
+/* c NULL: without TLS. */
+static void start(struct server *s, const struct mu_certs *c, const char *const *answers)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t n = sizeof(a);
+
+	memset(s, 0, sizeof(*s));
+	s->answers = answers;
+	s->tls = c ? server_tls(c) : NULL;
+	s->fd = socket(AF_INET, SOCK_STREAM, 0);
+	assert_int_equal(bind(s->fd, (struct sockaddr *)&a, n), 0);
+	assert_int_equal(listen(s->fd, 8), 0);
+	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&a, &n), 0);
+	s->port = ntohs(a.sin_port);
+	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void stop(struct server *s)
+{
+	s->done = true;
+	shutdown(s->fd, SHUT_RDWR);
+	pthread_join(s->thread, NULL);
+	close(s->fd);
+	SSL_CTX_free(s->tls);
+}
+
+static struct kube_client *client_of(const struct server *s, const struct mu_certs *trusted,
+				     const char *name)
+{
+	struct kube_config k = {.server = mu_xasprintf("https://127.0.0.1:%d", s->port),
+				.tls_server_name = name ? mu_xstrdup(name) : NULL,
+				.token = mu_xstrdup("the-token")};
+	struct kube_client *c;
+
+	mu_buf_puts(&k.ca, trusted->ca);
+	assert_int_equal(kube_client_new(&c, &k, NULL), 0);
+	return c;
+}
+
+static int get(struct kube_client *c, long timeout_ms, struct mu_err *err)
+{
+	cJSON *out = NULL;
+	int rc = kube_call(
+	    c, &(struct kube_request){.method = "GET", .path = "/x", .timeout_ms = timeout_ms},
+	    &out, err);
+
+	if (rc == 0)
+		assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(out, "a")), "b");
+	cJSON_Delete(out);
+	return rc;
+}
+
+static void calls__over_one_connection__carry_who_asks(void **state)
+{
+	static const char *const answers[] = {OK(THING), OK(THING), OK(THING), NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	start(&s, &certs, answers);
+	c = client_of(&s, &certs, NULL);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(get(c, 0, &err), 0);
+	assert_int_equal(s.accepted, 1);
+	assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\n"));
+	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
+	kube_client_free(c);
+	stop(&s);
+}
+
+static void call__on_a_connection_that_was_closed__is_made_again(void **state)
+{
+	static const char *const answers[] = {OK(THING), NULL, OK(THING), NULL, NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	start(&s, &certs, answers);
+	c = client_of(&s, &certs, NULL);
+	assert_int_equal(get(c, 0, &err), 0);
+	assert_int_equal(get(c, 0, &err), 0); /* closed, and asked anew */
+	assert_int_equal(s.accepted, 2);
+	/* but not for ever: a new connection that says nothing is an error */
+	assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
+	assert_int_equal(s.accepted, 3);
+	kube_client_free(c);
+	stop(&s);
+}
+
+static void call__to_a_server_of_another_name__is_refused(void **state)
+{
+	static const struct {
+		const struct mu_certs *served, *trusted;
+		const char *name, *says; /* says NULL: accepted */
+	} cases[] = {
+	    {&certs, &certs, NULL, NULL},
+	    {&certs, &certs, "api.test", NULL},
+	    {&certs, &certs, "evil.test", "not accepted: hostname mismatch"},
+	    {&certs, &others, NULL, "not accepted: "},
+	    {&others, &others, NULL, "not accepted: IP address mismatch"},
+	    {&others, &others, "other", NULL},
+	};
+	static const char *const answers[] = {OK(THING), NULL};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct mu_err err = {0};
+		struct kube_client *c;
+		struct server s;
+
+		start(&s, cases[i].served, answers);
+		c = client_of(&s, cases[i].trusted, cases[i].name);
+		if (cases[i].says) {
+			assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
+			assert_non_null(strstr(err.msg, cases[i].says));
+			assert_int_equal(s.asked, 0); /* the token stayed here */
+		} else {
+			assert_int_equal(get(c, 0, &err), 0);
+		}
+		kube_client_free(c);
+		stop(&s);
+	}
+}
+
+static void call__without_an_answer__ends_in_time(void **state)
+{
+	static const char *const answers[] = {"", "HTTP/1.1 200 OK\r\n", NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	start(&s, &certs, answers);
+	c = client_of(&s, &certs, NULL);
+	assert_int_equal(get(c, 50, &err), -MU_DEADLINE_EXCEEDED);
+	assert_int_equal(get(c, 50, &err), -MU_DEADLINE_EXCEEDED);
+	assert_int_equal(s.asked, 2);
+	kube_client_free(c);
+	stop(&s);
+}
+
+struct waiting {
+	struct kube_client *client;
+	int rc;
+};
+
+static void *wait_for_it(void *arg)
+{
+	struct waiting *w = arg;
+
+	w->rc = get(w->client, 60000, NULL);
+	return NULL;
+}
+
+static void call__under_way__ends_when_the_client_is_stopped(void **state)
+{
+	static const char *const answers[] = {"", NULL};
+	struct waiting w = {0};
+	struct server s;
+	pthread_t thread;
+
+	start(&s, &certs, answers);
+	w.client = client_of(&s, &certs, NULL);
+	pthread_create(&thread, NULL, wait_for_it, &w);
+	while (!s.asked)
+		sched_yield();
+	kube_client_stop(w.client);
+	pthread_join(thread, NULL);
+	assert_int_equal(w.rc, -MU_CANCELLED);
+	kube_client_free(w.client);
+	stop(&s);
+}
+
+static int keep(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	mu_buf_put(arg, data, len);
+	return 0;
+}
+
+static void stream__gathers__and_loses_nothing(void **state)
+{
+	MU_AUTO_FREE char *chunk = malloc(40001);
+	MU_AUTO_BUF answer = {0};
+	MU_AUTO_BUF got = {0};
+	const char *answers[] = {NULL, NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	memset(chunk, 'x', 40000);
+	chunk[40000] = 0;
+	mu_buf_puts(&answer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+	for (int i = 0; i < 5; i++)
+		mu_buf_printf(&answer, "%x\r\n%s\r\n", 40000, chunk);
+	mu_buf_puts(&answer, "0\r\n\r\n");
+	answers[0] = answer.data;
+	start(&s, &certs, answers);
+	c = client_of(&s, &certs, NULL);
+	assert_int_equal(kube_stream(c, "/watch", 10, 0.001, keep, &got, &err), 0);
+	assert_int_equal(got.len, 5 * 40000);
+	kube_client_free(c);
+	stop(&s);
+}
+
+static void stream__cut_in_the_middle__is_an_error(void **state)
+{
+	static const char *const answers[] = {
+	    "!HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
+	MU_AUTO_BUF got = {0};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	start(&s, &certs, answers);
+	c = client_of(&s, &certs, NULL);
+	assert_int_equal(kube_stream(c, "/watch", 10, 0.001, keep, &got, &err), -MU_UNAVAILABLE);
+	assert_int_equal(got.len, 3);
+	kube_client_free(c);
+	stop(&s);
+}
+
+static void call__behind_a_proxy__goes_through_it(void **state)
+{
+	static const char *const answers[] = {OK(THING),
+					      "HTTP/1.1 429 No\r\nRetry-After: 1\r\n"
+					      "Content-Length: 0\r\n\r\n",
+					      OK(THING), NULL};
+	struct kube_config k = {.server = mu_xstrdup("http://api.test:81"),
+				.token = mu_xstrdup("the-token")};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	start(&s, NULL, answers);
+	k.proxy_url = mu_xasprintf("http://127.0.0.1:%d", s.port);
+	assert_int_equal(kube_client_new(&c, &k, &err), 0);
+	assert_int_equal(get(c, 0, &err), 0);
+	assert_int_equal(get(c, 0, &err), 0); /* after the second that it was told to wait */
+	assert_int_equal(s.asked, 3);
+	kube_client_free(c);
+	stop(&s);
+	assert_non_null(strstr(s.last, "GET http://api.test:81/x HTTP/1.1\r\n"));
+	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(calls__over_one_connection__carry_who_asks),
+	    cmocka_unit_test(call__on_a_connection_that_was_closed__is_made_again),
+	    cmocka_unit_test(call__to_a_server_of_another_name__is_refused),
+	    cmocka_unit_test(call__without_an_answer__ends_in_time),
+	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
+	    cmocka_unit_test(stream__gathers__and_loses_nothing),
+	    cmocka_unit_test(stream__cut_in_the_middle__is_an_error),
+	    cmocka_unit_test(call__behind_a_proxy__goes_through_it),
+	};
+	return cmocka_run_group_tests(tests, make_certs, free_certs);
+}

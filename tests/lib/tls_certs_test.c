@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tls/certs.h"
+
+#include <openssl/pem.h>
+#include <openssl/x509v3.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/buf.h"
+#include "tests/test.h"
+
+static const char *const names[] = {"*.digits.default.svc", "localhost", "127.0.0.1"};
+enum { FROM = 1700000000, TO = FROM + 3600 };
+
+static X509 *read_pem(const char *text)
+{
+	BIO *b = BIO_new_mem_buf(text, -1);
+	X509 *x = PEM_read_bio_X509(b, NULL, NULL, NULL);
+
+	BIO_free(b);
+	assert_non_null(x);
+	return x;
+}
+
+/* What a verifier that trusts `ca` says of `crt` at that time. */
+static int verdict(const char *ca, const char *crt, time_t when)
+{
+	X509_STORE *store = X509_STORE_new();
+	X509_STORE_CTX *ctx = X509_STORE_CTX_new();
+	X509 *root = read_pem(ca), *leaf = read_pem(crt);
+	int said;
+
+	X509_STORE_add_cert(store, root);
+	X509_STORE_CTX_init(ctx, store, leaf, NULL);
+	X509_STORE_CTX_set_time(ctx, 0, when);
+	X509_VERIFY_PARAM_set_purpose(X509_STORE_CTX_get0_param(ctx), X509_PURPOSE_SSL_CLIENT);
+	X509_verify_cert(ctx);
+	said = X509_STORE_CTX_get_error(ctx);
+	X509_STORE_CTX_free(ctx);
+	X509_STORE_free(store);
+	X509_free(root);
+	X509_free(leaf);
+	return said;
+}
+
+static void a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time(void **state)
+{
+	struct mu_certs c, other;
+	struct mu_err err;
+
+	assert_ok(mu_certs_make(&c, names, 3, FROM, TO, &err), &err);
+	assert_ok(mu_certs_make(&other, names, 3, FROM, TO, &err), &err);
+	assert_int_equal(verdict(c.ca, c.crt, FROM + 60), X509_V_OK);
+	assert_int_equal(verdict(c.ca, c.crt, TO + 60), X509_V_ERR_CERT_HAS_EXPIRED);
+	assert_int_equal(verdict(c.ca, c.crt, FROM - 60), X509_V_ERR_CERT_NOT_YET_VALID);
+	assert_int_not_equal(verdict(other.ca, c.crt, FROM + 60), X509_V_OK);
+	mu_certs_fini(&c);
+	mu_certs_fini(&other);
+}
+
+static void a_certificate__is_good_for_the_names_it_was_made_for(void **state)
+{
+	struct mu_certs c;
+	struct mu_err err;
+	X509 *x;
+
+	assert_ok(mu_certs_make(&c, names, 3, FROM, TO, &err), &err);
+	x = read_pem(c.crt);
+	assert_int_equal(X509_check_host(x, "digits-ps-0.digits.default.svc", 0, 0, NULL), 1);
+	assert_int_equal(X509_check_host(x, "digits-ps-0.other.default.svc", 0, 0, NULL), 0);
+	assert_int_equal(X509_check_ip_asc(x, "127.0.0.1", 0), 1);
+	assert_int_equal(X509_check_ca(x), 0);
+	X509_free(x);
+	mu_certs_fini(&c);
+}
+
+static void a_name__that_is_none__is_refused(void **state)
+{
+	static const char *const bad[] = {"a,DNS:b", "", "a b", "x:y", "a\nb", "${HOME}"};
+	struct mu_certs c;
+	struct mu_err err;
+
+	for (unsigned i = 0; i < MU_COUNT(bad); i++)
+		assert_fails(mu_certs_make(&c, &bad[i], 1, FROM, TO, &err), &err,
+			     MU_INVALID_ARGUMENT, "no name for a certificate");
+	assert_fails(mu_certs_make(&c, bad, 0, FROM, TO, &err), &err, MU_INVALID_ARGUMENT,
+		     "needs a name");
+}
+
+static void a_folder__gets_all_three__and_the_key_is_for_its_owner(void **state)
+{
+	char folder[] = "/tmp/muster-certs-XXXXXX";
+	MU_AUTO_BUF text = {0};
+	char path[64];
+	struct mu_certs c;
+	struct mu_err err;
+	struct stat st;
+
+	assert_non_null(mkdtemp(folder));
+	assert_ok(mu_certs_make(&c, names, 3, FROM, TO, &err), &err);
+	for (int i = 0; i < 2; i++) /* over what is there, too */
+		assert_ok(mu_certs_write(&c, NULL, folder, &err), &err);
+	snprintf(path, sizeof(path), "%s/ca.crt", folder);
+	assert_ok(mu_buf_read_file(&text, path, 1 << 20, &err), &err);
+	assert_string_equal(text.data, c.ca);
+	unlink(path);
+	snprintf(path, sizeof(path), "%s/tls.crt", folder);
+	assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/tls.key", folder);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(st.st_mode & 0777, 0600);
+	unlink(path);
+	assert_int_equal(rmdir(folder), 0);
+	mu_certs_fini(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_certificate__is_vouched_for_by_its_own_ca_only_and_in_its_time),
+	    cmocka_unit_test(a_certificate__is_good_for_the_names_it_was_made_for),
+	    cmocka_unit_test(a_name__that_is_none__is_refused),
+	    cmocka_unit_test(a_folder__gets_all_three__and_the_key_is_for_its_owner),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom the cache wakes: a look at a job costs more than finding that there is no need of one. */
+#include "operator/control/cache.h"
+#include "tests/test.h"
+
+static int told, told_of_pods;
+
+static void job_told(void *arg, const char *key)
+{
+	assert_string_equal(key, "default/j");
+	told++;
+}
+
+static void pod_told(void *arg, const char *key)
+{
+	assert_string_equal(key, "default/j");
+	told_of_pods++;
+}
+
+static cJSON *pod(const char *phase, const char *ip)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-ps-0\",\"namespace\":\"default\",\"uid\":\"p1\","
+	    "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"" LABEL_JOB
+	    "\":\"j\",\"" LABEL_TASK "\":\"ps\",\"" LABEL_INDEX "\":\"0\"},\"ownerReferences\":["
+	    "{\"uid\":\"u1\",\"controller\":true}]},\"status\":{\"phase\":\"%s\",\"podIP\":\"%s\"}"
+	    "}",
+	    phase, ip);
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+static cJSON *job(const char *version)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf("{\"metadata\":{\"name\":\"j\",\"namespace\":"
+					       "\"default\",\"uid\":\"u1\",\"resourceVersion\":"
+					       "\"%s\"},\"spec\":{}}",
+					       version);
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+static void see(struct cache *c, void (*seen)(void *, const cJSON *), cJSON *object)
+{
+	seen(c, object);
+	cJSON_Delete(object);
+}
+
+static void start(struct cache *c)
+{
+	cache_init(c, job_told, NULL);
+	c->pod_changed = pod_told;
+	told = told_of_pods = 0;
+}
+
+static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
+{
+	struct cache c;
+	cJSON *answer = pod("Pending", "");
+
+	start(&c);
+	cache_assume_pod(&c, answer, "cpu-avx2", 100);
+	cJSON_Delete(answer);
+	see(&c, cache_pod_seen, pod("Pending", ""));
+	assert_int_equal(told_of_pods, 0);
+	see(&c, cache_pod_seen, pod("Pending", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 1);
+	see(&c, cache_pod_seen, pod("Running", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 2);
+	see(&c, cache_pod_seen, pod("Running", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 2);
+	see(&c, cache_pod_gone, pod("Running", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 3);
+	cache_fini(&c);
+}
+
+/* Of the world that the next look sees. */
+static void expect_kernels(struct cache *c, const char *want)
+{
+	struct snapshot seen;
+
+	assert_true(cache_snapshot(c, "default/j", 100, &seen));
+	assert_int_equal(seen.observed.n_pods, 1);
+	assert_string_equal(seen.observed.pods[0].kernels, want);
+	snapshot_fini(&seen);
+}
+
+static void a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others(void **state)
+{
+	struct cache_chief chief = {.key = "default/j", .pod_uid = "p1"};
+	cJSON *answer = pod("Pending", "");
+
+	for (int watch_first = 0; watch_first < 2; watch_first++) {
+		struct cache c;
+
+		start(&c);
+		see(&c, cache_job_seen, job("7"));
+		if (watch_first)
+			see(&c, cache_pod_seen, pod("Pending", ""));
+		cache_assume_pod(&c, answer, "cuda-sm90", 100);
+		expect_kernels(&c, "cuda-sm90");
+		see(&c, cache_pod_seen, pod("Running", "10.0.0.1"));
+		expect_kernels(&c, "cuda-sm90");
+		assert_true(cache_set_progress(&c, &chief, NULL, "cpu-avx512", 101));
+		expect_kernels(&c, "cpu-avx512");
+		cache_fini(&c);
+	}
+	cJSON_Delete(answer);
+}
+
+static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
+{
+	struct cache c;
+	cJSON *answer = job("8");
+
+	start(&c);
+	see(&c, cache_job_seen, job("7"));
+	assert_int_equal(told, 1);
+	cache_assume_job(&c, answer);
+	cJSON_Delete(answer);
+	see(&c, cache_job_seen, job("8"));
+	assert_int_equal(told, 1);
+	see(&c, cache_job_seen, job("9"));
+	assert_int_equal(told, 2);
+	cache_fini(&c);
+}
+
+static void news__until_they_are_stored__are_as_old_as_the_first_of_them(void **state)
+{
+	struct cache c;
+	cJSON *stored = job("7");
+
+	start(&c);
+	see(&c, cache_job_seen, job("7"));
+	assert_true(cache_news(&c, "default/j", 50) == 50);
+	assert_true(cache_news(&c, "default/j", 52) == 50);
+	cache_settle(&c, stored, 1);
+	cJSON_Delete(stored);
+	assert_true(cache_news(&c, "default/j", 53) == 53);
+	assert_true(cache_news(&c, "default/j", 20) == 20); /* the clock was set back */
+	cache_fini(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
+	    cmocka_unit_test(a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others),
+	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
+	    cmocka_unit_test(news__until_they_are_stored__are_as_old_as_the_first_of_them),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

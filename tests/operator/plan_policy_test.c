@@ -1,0 +1,366 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The policies of spec.run as tables: what each says, and what then happens. */
+#include "tests/operator/plan_world.h"
+
+#include "lib/cluster/cluster_spec.h"
+
+/* ---- success and clean policies ---- */
+
+static void success_policy__decides_whose_end_is_the_jobs(void **state)
+{
+	static const struct {
+		const char *tasks, *policy;
+		const char *ends[4]; /* "task/index", in this order */
+		int over_after;      /* of them */
+	} cases[] = {
+	    {"ps: {}, worker: {replicas: 2}", "Chief", {"worker/1", "worker/0"}, 2},
+	    {"ps: {}, worker: {replicas: 2}", "Chief", {"worker/0"}, 1},
+	    {"ps: {}, worker: {replicas: 2}", "AllWorkers", {"worker/0", "worker/1"}, 2},
+	    {"ps: {}, chief: {}, worker: {replicas: 1}", "Chief", {"worker/0", "chief/0"}, 2},
+	    {"ps: {}, chief: {}, worker: {replicas: 1}", "AllWorkers", {"chief/0", "worker/0"}, 2},
+	    {"worker: {replicas: 3}", "AllWorkers", {"worker/2", "worker/1", "worker/0"}, 3},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(HEAD "  tasks: {%s}\n  run: {successPolicy: %s}\n", cases[i].tasks,
+				 cases[i].policy);
+		struct world w;
+
+		start_running(&w, text);
+		for (int n = 0; cases[i].ends[n]; n++) {
+			char task[16];
+
+			snprintf(task, sizeof(task), "%.*s", (int)strcspn(cases[i].ends[n], "/"),
+				 cases[i].ends[n]);
+			fail_pod(&w, task, atoi(strchr(cases[i].ends[n], '/') + 1), 0);
+			look(&w);
+			if ((w.status.phase == JOB_SUCCEEDED) != (n + 1 >= cases[i].over_after))
+				fail_msg("case %u after %s: %s", i, cases[i].ends[n],
+					 job_phase_names[w.status.phase]);
+		}
+		world_end(&w);
+	}
+}
+
+static void clean_policy__decides_which_pods_stay(void **state)
+{
+	static const struct {
+		const char *policy;
+		int code;         /* of the chief */
+		const char *left; /* when all patience is over */
+		bool service;
+	} cases[] = {
+	    {"None", 0, "ps=Succeeded worker=Succeeded worker=Running ", true},
+	    {"Running", 0, "ps=Succeeded worker=Succeeded ", true},
+	    {"All", 0, "", false},
+	    {"None", 1, "ps=Running worker=Failed worker=Running ", true},
+	    {"Running", 1, "worker=Failed ", true},
+	    {"All", 1, "", false},
+	};
+	static const char *const phases[] = {"Pending", "Running", "Succeeded", "Failed"};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(TWO "  run: {cleanPodPolicy: %s}\n", cases[i].policy);
+		static const char *const tasks[] = {"ps/0", "worker/0", "worker/1"};
+		char left[128] = "";
+		struct world w;
+
+		start_running(&w, text);
+		fail_pod(&w, "worker", 0, cases[i].code);
+		look(&w);
+		w.now += 11; /* the worker's own time to end */
+		look(&w);
+		w.now += 31;
+		look(&w);
+		look(&w);
+		for (unsigned t = 0; t < MU_COUNT(tasks); t++) {
+			char task[16];
+			const struct observed_pod *p;
+
+			snprintf(task, sizeof(task), "%.*s", (int)strcspn(tasks[t], "/"), tasks[t]);
+			p = pod(&w, task, atoi(strchr(tasks[t], '/') + 1));
+			if (p)
+				snprintf(left + strlen(left), sizeof(left) - strlen(left), "%s=%s ",
+					 task, phases[p->phase]);
+		}
+		if (strcmp(left, cases[i].left) || w.service != cases[i].service)
+			fail_msg("cleanPodPolicy %s, exit code %d leaves '%s', service %d",
+				 cases[i].policy, cases[i].code, left, w.service);
+		world_end(&w);
+	}
+}
+
+static void time_to_live__ends_the_job_on_the_second(void **state)
+{
+	static const int ttls[] = {0, 1, 3600};
+
+	for (unsigned i = 0; i < MU_COUNT(ttls); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(TWO "  run: {ttlSecondsAfterFinished: %d}\n", ttls[i]);
+		struct world w;
+
+		start_running(&w, text);
+		fail_pod(&w, "worker", 0, 1);
+		look(&w);
+		w.now += ttls[i] - 1;
+		if (ttls[i]) {
+			assert_null(strstr(look(&w), "gone"));
+			assert_true(w.wake > 0 && w.wake <= w.now + 1);
+		}
+		w.now += 1;
+		assert_non_null(strstr(look(&w), "gone"));
+		world_end(&w);
+	}
+}
+
+/* ---- what the server or a scheduler holds back ---- */
+
+static const char quota[] = "pods \"j-ps-0\" is forbidden: exceeded quota: small, used: pods=3";
+
+static void quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline(void **state)
+{
+	struct world w;
+
+	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
+	look(&w);
+	w.n_pods = 0; /* none was made */
+	w.refused = quota;
+	look(&w);
+	w.n_pods = 0;
+	assert_true(w.status.conditions[COND_REFUSED].status);
+	assert_string_equal(w.status.conditions[COND_REFUSED].reason, "QuotaExceeded");
+	assert_string_equal(w.status.conditions[COND_READY].message, quota);
+	w.now += 99;
+	look(&w);
+	w.n_pods = 0;
+	assert_int_equal(w.status.phase, JOB_PENDING);
+	assert_true(w.wake > w.now && w.wake <= w.now + 1);
+	w.now += 1;
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_FAILED);
+	assert_string_equal(w.status.conditions[COND_FAILED].reason, "SchedulingDeadlineExceeded");
+	assert_non_null(strstr(w.status.conditions[COND_FAILED].message, "exceeded quota"));
+	assert_false(w.status.conditions[COND_REFUSED].set);
+	world_end(&w);
+}
+
+static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
+{
+	struct world w;
+
+	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
+	w.refused = quota;
+	look(&w);
+	w.n_pods = 0;
+	w.now += 50;
+	w.refused = NULL;
+	look(&w);
+	assert_false(w.status.conditions[COND_REFUSED].set);
+	run_all(&w);
+	look(&w);
+	run_all(&w);
+	w.now += 60;
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	world_end(&w);
+}
+
+static void gang__that_waits__is_told_in_its_schedulers_words(void **state)
+{
+	static const struct {
+		const char *phase, *said, *reason, *message;
+	} cases[] = {
+	    {"Inqueue", "3/3 tasks in gang unschedulable", "GangWaiting",
+	     "is Inqueue: 3/3 tasks in gang unschedulable"},
+	    {"Pending", NULL, "GangWaiting", "not all of them have a place yet"},
+	    {"Running", NULL, "Unschedulable", "no node has room"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct world w;
+
+		world_start(&w, TWO "  run: {gang: volcano}\n");
+		look(&w);
+		for (unsigned n = 0; n < w.n_pods; n++)
+			w.pods[n].reason = "Unschedulable";
+		w.group_phase = cases[i].phase;
+		w.group_said = cases[i].said;
+		look(&w);
+		assert_string_equal(w.status.conditions[COND_READY].reason, cases[i].reason);
+		if (!strstr(w.status.conditions[COND_READY].message, cases[i].message))
+			fail_msg("'%s' does not say '%s'", w.status.conditions[COND_READY].message,
+				 cases[i].message);
+		world_end(&w);
+	}
+}
+
+static void kernels__that_a_node_promises_and_has_not__are_a_condition(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
+	pod(&w, "worker", 1)->node = "n7";
+	look(&w);
+	assert_true(w.status.conditions[COND_KERNELS].status);
+	assert_non_null(
+	    strstr(w.status.conditions[COND_KERNELS].message, "worker/1: node n7 has less"));
+	assert_int_equal(w.status.phase, JOB_FAILED); /* it would find no more the next time */
+	world_end(&w);
+	/* a user's own program may mean something else by it */
+	start_running(&w, HEAD "  program: {command: [x]}\n"
+			       "  tasks: {ps: {}, worker: {replicas: 2}}\n");
+	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
+	look(&w);
+	assert_false(w.status.conditions[COND_KERNELS].set);
+	world_end(&w);
+}
+
+/* ---- the ledger ---- */
+
+static void ledger__says_of_each_index_how_it_ended(void **state)
+{
+	static const struct {
+		const char *policy;
+		int code;
+		bool free, again, done;
+		int failures;
+	} cases[] = {
+	    {"Never", 0, false, false, true, 0},       {"Never", 137, false, false, false, 1},
+	    {"OnFailure", 0, false, false, true, 0},   {"OnFailure", 1, false, true, false, 1},
+	    {"OnFailure", 137, true, true, false, 0},  {"ExitCode", 1, false, false, false, 1},
+	    {"ExitCode", 127, false, false, false, 1}, {"ExitCode", 128, false, true, false, 1},
+	    {"ExitCode", 143, false, true, false, 1},  {"ExitCode", 2, true, true, false, 0},
+	    {"Always", 0, false, false, true, 0}, /* of those who may decide the job */
+	    {"Always", 1, false, true, false, 1},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(TWO "  run: {restartPolicy: %s}\n", cases[i].policy);
+		const struct ledger_entry *e = NULL;
+		struct world w;
+
+		start_running(&w, text);
+		fail_pod(&w, "worker", 1, cases[i].code);
+		pod(&w, "worker", 1)->free = cases[i].free;
+		pod(&w, "worker", 1)->node = "n1";
+		look(&w);
+		for (unsigned n = 0; n < w.status.n_ledger; n++)
+			if (strcmp(w.status.ledger[n].task, "worker") == 0 &&
+			    w.status.ledger[n].index == 1)
+				e = &w.status.ledger[n];
+		assert_non_null(e);
+		assert_string_equal(e->node, "n1");
+		assert_int_equal(e->exit_code, cases[i].code);
+		assert_int_equal(e->attempts, 1);
+		if (e->failures != cases[i].failures || e->done != cases[i].done)
+			fail_msg("case %u: %d failures, done %d", i, e->failures, e->done);
+		w.now += 2; /* past the back-off */
+		look(&w);
+		look(&w);
+		if ((pod(&w, "worker", 1) && pod(&w, "worker", 1)->phase == POD_PENDING) !=
+		    cases[i].again)
+			fail_msg("case %u (%s, exit code %d): runs again or not", i,
+				 cases[i].policy, cases[i].code);
+		world_end(&w);
+	}
+}
+
+/* ---- TensorBoard ---- */
+
+#define BOARD                                                                                      \
+	HEAD "  tasks: {ps: {}, worker: {}}\n  checkpoint: {volumeClaim: c}\n"                     \
+	     "  tensorboard: {enabled: true}\n"
+
+static void tensorboard__is_a_pod_that_nobody_waits_for(void **state)
+{
+	struct world w;
+
+	start_running(&w, BOARD);
+	assert_non_null(pod(&w, JOB_BOARD, 0));
+	assert_null(strstr(w.status.members, JOB_BOARD));
+	for (int n = 0; n < 30; n++) { /* more often than backoffLimit */
+		if (pod(&w, JOB_BOARD, 0))
+			fail_pod(&w, JOB_BOARD, 0, 1);
+		w.now += 61;
+		look(&w);
+		look(&w);
+	}
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_int_equal(w.status.restarts, 0);
+	assert_true(w.status.conditions[COND_READY].status);
+	world_end(&w);
+}
+
+static void tensorboard__outlives_the_training(void **state)
+{
+	struct world w;
+
+	start_running(&w, BOARD);
+	fail_pod(&w, "worker", 0, 0);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	w.now += 100;
+	look(&w);
+	look(&w);
+	assert_non_null(pod(&w, JOB_BOARD, 0));
+	world_end(&w);
+}
+
+/* ---- phases ---- */
+
+static void server__that_runs_and_does_not_answer__is_named(void **state)
+{
+	struct world w;
+
+	start_running(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
+	pod(&w, "ps", 0)->ready = false;
+	w.now = pod(&w, "ps", 0)->created + 1;
+	look(&w);
+	assert_null(strstr(w.status.conditions[COND_READY].message, "does not answer"));
+	assert_true(w.wake > w.now && w.wake < w.now + 10);
+	w.now = w.wake;
+	look(&w);
+	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
+	pod(&w, "ps", 0)->ready = true;
+	look(&w);
+	assert_true(w.status.conditions[COND_READY].status);
+	world_end(&w);
+}
+
+static void phase__of_a_chief_whose_server_is_down_before_its_end__stays_running(void **state)
+{
+	struct world w;
+
+	start_running(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
+	w.last_progress = w.now;
+	pod(&w, "worker", 0)->ready = false;
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	fail_pod(&w, "worker", 0, 0);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(success_policy__decides_whose_end_is_the_jobs),
+	    cmocka_unit_test(clean_policy__decides_which_pods_stay),
+	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
+	    cmocka_unit_test(quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline),
+	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
+	    cmocka_unit_test(gang__that_waits__is_told_in_its_schedulers_words),
+	    cmocka_unit_test(kernels__that_a_node_promises_and_has_not__are_a_condition),
+	    cmocka_unit_test(ledger__says_of_each_index_how_it_ended),
+	    cmocka_unit_test(server__that_runs_and_does_not_answer__is_named),
+	    cmocka_unit_test(tensorboard__is_a_pod_that_nobody_waits_for),
+	    cmocka_unit_test(tensorboard__outlives_the_training),
+	    cmocka_unit_test(phase__of_a_chief_whose_server_is_down_before_its_end__stays_running),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

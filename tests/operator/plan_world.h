@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small world around job_plan: what it asks for is done at once, pods change as a test says, and
+ * status goes through its JSON form between two looks, as it does in a cluster.  Included by tests,
+ * each of which is one program. */
+#ifndef TESTS_OPERATOR_PLAN_WORLD_H
+#define TESTS_OPERATOR_PLAN_WORLD_H
+
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/io/json.h"
+#include "operator/plan/job_plan.h"
+
+#define HEAD "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j}\nspec:\n"
+
+enum { MAX_PODS = 64 };
+struct world {
+	struct job_spec *spec;
+	struct observed_pod pods[MAX_PODS];
+	char uids[MAX_PODS][32], tasks[MAX_PODS][40];
+	unsigned n_pods, made;
+	bool service, changed;
+	const char *refused, *group_phase, *group_said;
+	struct job_status status;
+	double now, wake, last_progress;
+	char log[4096]; /* actions of the last look: "+worker/0 -ps/1 !ps/0 " */
+	struct job_plan *plan;
+	struct node_info node;
+};
+
+static struct mu_err err;
+
+static void world_start(struct world *w, const char *manifest)
+{
+	*w = (struct world){.now = 1700000000};
+	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
+}
+
+/* Another manifest for the same job: what `kubectl apply` or `kubectl scale` does. */
+static inline void world_edit(struct world *w, const char *manifest)
+{
+	job_plan_free(mu_steal(&w->plan)); /* it borrows the spec */
+	job_spec_free(w->spec);
+	assert_ok(job_spec_parse(&w->spec, mu_span_of(manifest), "j.yaml", &err), &err);
+}
+
+static void world_end(struct world *w)
+{
+	job_plan_free(w->plan);
+	job_spec_free(w->spec);
+	job_status_fini(&w->status);
+}
+
+static struct observed_pod *pod(struct world *w, const char *task, int index)
+{
+	for (unsigned i = 0; i < w->n_pods; i++)
+		if (strcmp(w->pods[i].task, task) == 0 && w->pods[i].index == index)
+			return &w->pods[i];
+	return NULL;
+}
+
+static void remove_uid(struct world *w, const char *uid)
+{
+	for (unsigned i = 0; i < w->n_pods; i++)
+		if (strcmp(w->pods[i].uid, uid) == 0) {
+			w->pods[i] = w->pods[--w->n_pods];
+			return;
+		}
+	fail_msg("no pod with uid %s", uid);
+}
+
+static void log_action(struct world *w, char sign, const struct plan_action *a)
+{
+	size_t n = strlen(w->log);
+
+	snprintf(w->log + n, sizeof w->log - n, "%c%s/%d ", sign, a->task, a->index);
+}
+
+static void act(struct world *w, const struct plan_action *a)
+{
+	struct observed_pod *p;
+
+	switch (a->kind) {
+	case ACTION_CREATE_SERVICE:
+		w->service = true;
+		break;
+	case ACTION_CREATE_POD:
+		log_action(w, '+', a);
+		assert_null(pod(w, a->task, a->index));
+		p = &w->pods[w->n_pods];
+		snprintf(w->uids[w->made % MAX_PODS], 32, "uid-%u", w->made);
+		snprintf(w->tasks[w->made % MAX_PODS], 40, "%s", a->task);
+		*p = (struct observed_pod){.task = w->tasks[w->made % MAX_PODS],
+					   .index = a->index,
+					   .uid = w->uids[w->made++ % MAX_PODS],
+					   .exit_code = -1,
+					   .created = w->now};
+		w->n_pods++;
+		break;
+	case ACTION_MAKE_SECRET:
+		w->plan->status.security = (struct security_status){
+		    .secret = mu_xstrdup("j-tls"), .ca = mu_xstrdup("CA"), .made = w->now};
+		break;
+	case ACTION_SPREAD_CA:
+	case ACTION_SWITCH_SECRET:
+	case ACTION_CHECK_SECRET:
+		fail_msg("no rotation is due");
+		break;
+	case ACTION_CREATE_POLICY:
+	case ACTION_PUT_GROUP:
+		break;
+	case ACTION_FORGET_POD:
+		log_action(w, '~', a);
+		remove_uid(w, a->uid);
+		break;
+	case ACTION_DELETE_POD:
+		log_action(w, '-', a);
+		remove_uid(w, a->uid);
+		break;
+	case ACTION_FINISH_POD:
+		log_action(w, '!', a);
+		p = pod(w, a->task, a->index);
+		p->phase = POD_SUCCEEDED;
+		p->ready = false;
+		p->exit_code = 0;
+		break;
+	case ACTION_DELETE_SERVICE:
+		w->service = false;
+		break;
+	case ACTION_DELETE_JOB:
+		strcat(w->log, "gone ");
+		break;
+	}
+}
+
+static const char *look(struct world *w)
+{
+	static const struct plan_options options = {
+	    .image = "task:1", .image_gpu = "cuda:1", .image_board = "tf:1"};
+	struct observed_job seen = {.pods = w->pods,
+				    .n_pods = w->n_pods,
+				    .service = w->service,
+				    .refused = w->refused,
+				    .group = w->group_phase ? (int)w->n_pods : 0,
+				    .group_phase = w->group_phase,
+				    .group_said = w->group_said,
+				    .status = w->status,
+				    .last_progress = w->last_progress,
+				    .nodes = &w->node,
+				    .n_nodes = w->node.name != NULL};
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	MU_AUTO_BUF json = {0};
+
+	job_plan_free(w->plan);
+	w->log[0] = '\0';
+	w->plan = job_plan_new(w->spec, &options, &seen, w->now);
+	w->wake = w->plan->wake;
+	w->changed = job_plan_changes_status(w->plan, &seen);
+	for (unsigned i = 0; i < w->plan->n_actions; i++)
+		act(w, &w->plan->actions[i]);
+	job_status_write(&w->plan->status, &json);
+	assert_ok(mu_json_parse(&d, mu_buf_span(&json), "status", &err), &err);
+	job_status_fini(&w->status);
+	assert_ok(job_status_read(&w->status, d->root, &err), &err);
+	return w->log;
+}
+
+static void run_all(struct world *w)
+{
+	for (unsigned i = 0; i < w->n_pods; i++)
+		if (w->pods[i].phase == POD_PENDING) {
+			w->pods[i].phase = POD_RUNNING;
+			w->pods[i].ready = true;
+		}
+}
+
+static void fail_pod(struct world *w, const char *task, int index, int code)
+{
+	struct observed_pod *p = pod(w, task, index);
+
+	p->phase = code ? POD_FAILED : POD_SUCCEEDED;
+	p->ready = false;
+	p->exit_code = code;
+}
+
+static void start_running(struct world *w, const char *manifest)
+{
+	world_start(w, manifest);
+	look(w);
+	run_all(w);
+	look(w);
+	run_all(w);
+	look(w);
+	assert_int_equal(w->status.phase, JOB_RUNNING);
+}
+
+#define TWO HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 2}}\n"
+
+#endif

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* For tests that run one of the programs as its users would. */
+#ifndef TESTS_PROGRAM_H
+#define TESTS_PROGRAM_H
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "lib/base/err.h"
+
+static char program[4096];
+
+/* build/<mode>/bin/NAME, or build/bin/NAME, seen from build/<mode>/tests/<part>; -1: not built. */
+static inline int find_program_named(const char *name)
+{
+	static const char *const places[] = {"/../../bin", "/../../../bin"};
+	char self[2048];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+
+	if (n <= 0)
+		return -1;
+	self[n] = 0;
+	*strrchr(self, '/') = 0;
+	for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++) {
+		snprintf(program, sizeof(program), "%s%s/%s", self, places[i], name);
+		if (access(program, X_OK) == 0)
+			return 0;
+	}
+	return -1;
+}
+
+#endif

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Graphs of one op with drawn attributes, shapes, types and values: mostly what the op table
+ * allows, sometimes not.  Deterministic for a seed. */
+#ifndef TESTS_TASK_NONSENSE_H
+#define TESTS_TASK_NONSENSE_H
+
+#include "lib/graph/graph.h"
+
+struct dice {
+	uint64_t state;
+};
+unsigned dice(struct dice *d, unsigned sides); /* 0 … sides - 1 */
+
+/* Adds a node "odd_op" of this op and what it needs, named "odd_…" too. */
+struct mu_graph *nonsense_graph(const struct mu_op_def *op, struct dice *d);
+
+#endif

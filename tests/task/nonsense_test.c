@@ -1,0 +1,171 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Every op of the table, run by the real executor on what no sane program would send.
+ *
+ *	NONSENSE_ROUNDS   graphs an op (12)
+ *	NONSENSE_SEED     another slice
+ *	NONSENSE_OP       this op only, each graph told before it runs */
+#include <pthread.h>
+#include <stdio.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "task/runtime/runtime.h"
+#include "tests/task/nonsense.h"
+#include "tests/test.h"
+#include "tests/wait.h"
+
+enum { TENSOR_LIMIT = 16 << 20, GROWTH_KIB = 1 << 20, ENOUGH_MS = 25, TOO_MUCH_CPU_MS = 2000 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SLOWER = 10 };
+#else
+enum { SLOWER = 1 };
+#endif
+
+struct wait {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool done;
+	struct mu_err err;
+};
+
+static struct runtime *rt;
+static unsigned refused, failed, ran;
+
+static void on_done(void *arg, const struct mu_err *err)
+{
+	struct wait *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	w->done = true;
+	if (err)
+		w->err = *err;
+	pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->lock);
+}
+
+static bool done_within(struct wait *w, long ms)
+{
+	struct timespec until;
+	bool done;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += ms / 1000;
+	until.tv_nsec += ms % 1000 * 1000000;
+	until.tv_sec += until.tv_nsec / 1000000000;
+	until.tv_nsec %= 1000000000;
+	pthread_mutex_lock(&w->lock);
+	while (!w->done && !pthread_cond_timedwait(&w->cond, &w->lock, &until))
+		;
+	done = w->done;
+	pthread_mutex_unlock(&w->lock);
+	return done;
+}
+
+static double cpu_ms(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
+}
+
+/* What waits for another step (a dequeue, a receive) is cancelled; what computes has to end soon,
+ * by the time that it had a processor. */
+static void run_step(struct executor *e, const char *op, int64_t id, struct wait *w)
+{
+	struct rendezvous *r = rendezvous_table_get(rt->steps, id);
+	struct step *s = executor_start(e, r, on_done, w);
+	struct mu_err stop = {MU_CANCELLED, "odd_op has waited long enough"};
+	double before = cpu_ms();
+
+	if (!done_within(w, ENOUGH_MS)) {
+		step_cancel(s, &stop);
+		if (!done_within(w, PATIENCE_SECONDS * 1000))
+			fail_msg("%s (graph %lld) hangs", op, (long long)id);
+		if (cpu_ms() - before > TOO_MUCH_CPU_MS * SLOWER)
+			fail_msg("%s (graph %lld) computes for %.0f ms", op, (long long)id,
+				 cpu_ms() - before);
+	}
+	step_unref(s);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, id, NULL);
+}
+
+static void run_graph(const struct mu_op_def *op, struct dice *d, int64_t id)
+{
+	struct wait w = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, {0}};
+	struct mu_graph *g = nonsense_graph(op, d);
+	struct executor *e = NULL;
+
+	if (!executor_new(rt, g, "", &e, &w.err)) {
+		run_step(e, op->name, id, &w);
+		executor_unref(e);
+	}
+	resources_clear(rt->resources, "");
+	++*(!e ? &refused : w.err.code ? &failed : &ran);
+	if (w.err.code && !strstr(w.err.msg, "odd_"))
+		fail_msg("%s (graph %lld): the error names no node: %s", op->name, (long long)id,
+			 w.err.msg);
+}
+
+static unsigned long setting(const char *name, unsigned long otherwise)
+{
+	const char *text = getenv(name);
+
+	return text ? strtoul(text, NULL, 10) : otherwise;
+}
+
+static void every_op__on_nonsense__ends_soon_and_names_the_node(void **state)
+{
+	unsigned long rounds = setting("NONSENSE_ROUNDS", 12);
+	uint64_t seed = setting("NONSENSE_SEED", 20170401);
+	const char *only = getenv("NONSENSE_OP");
+	const struct mu_op_def *op;
+	struct rusage before, after;
+	struct mu_err err = {0};
+
+	mu_tensor_limit = TENSOR_LIMIT;
+	assert_ok(runtime_new("local", 0, 2, NULL, &rt, &err), &err);
+	getrusage(RUSAGE_SELF, &before);
+	for (unsigned i = 0; (op = mu_op_at(i)); i++)
+		for (unsigned long k = 0; k < rounds; k++) {
+			struct dice d = {seed + i * 1000003u + k};
+			if (only && strcmp(only, op->name) != 0)
+				continue;
+			if (only)
+				fprintf(stderr, "%s %lu\n", op->name, k);
+			run_graph(op, &d, (int64_t)(i * rounds + k + 1));
+		}
+	getrusage(RUSAGE_SELF, &after);
+	print_message("%u ran, %u failed, %u were refused\n", ran, failed, refused);
+	if (!only) /* or it would test no kernel */
+		assert_true(ran > (ran + failed + refused) / 20);
+	assert_true((after.ru_maxrss - before.ru_maxrss) / SLOWER < GROWTH_KIB);
+	runtime_free(rt);
+}
+
+/* Ops that write files write them where they do no harm. */
+static char place[] = "/tmp/nonsense-XXXXXX";
+
+static int aside(void **state)
+{
+	return mkdtemp(place) ? chdir(place) : -1;
+}
+
+static int sweep(void **state)
+{
+	char command[64];
+
+	snprintf(command, sizeof(command), "rm -r %s", place);
+	return system(command);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(every_op__on_nonsense__ends_soon_and_names_the_node),
+	};
+	return cmocka_run_group_tests(tests, aside, sweep);
+}

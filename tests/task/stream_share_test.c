@@ -1,0 +1,211 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors that are shown to another task: they are seen where they lie, come back, and stay for as
+ * long as somebody may look. */
+#include <endian.h>
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/tensor/arena.h"
+#include "task/peer/stream_conn.h"
+#include "tests/test.h"
+
+enum { N = ARENA_LEAST }; /* floats */
+
+struct pair {
+	struct stream_conn *conn; /* of the borrower */
+	struct stream_lender *lender;
+	struct stream_borrower *borrower;
+	int other;
+};
+
+static struct pair pair_new(void)
+{
+	struct pair p;
+	int fds[SHARE_FDS], ends[2];
+	struct mu_err err;
+
+	assert_ok(arena_start(&err), &err);
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	p.conn = stream_conn_new(NULL, ends[0]);
+	p.other = ends[1];
+	p.lender = lender_new(fds);
+	assert_non_null(p.lender);
+	fds[SHARE_FILE] = dup(fds[SHARE_FILE]);
+	p.borrower = borrower_new(p.conn, fds, &err);
+	assert_non_null(p.borrower);
+	p.conn->borrower = p.borrower;
+	return p;
+}
+
+static struct mu_tensor floats(int64_t n, float first)
+{
+	struct mu_shape shape = mu_shape_vec(n);
+	struct mu_tensor t;
+	struct mu_err err;
+
+	assert_ok(mu_tensor_new(&t, MU_FLOAT, &shape, &err), &err);
+	for (int64_t i = 0; i < n; i++)
+		MU_DATA(float, &t)[i] = first + (float)i;
+	return t;
+}
+
+static struct mu_tensor borrow(struct pair *p, const struct mu_tensor *t)
+{
+	struct mu_tensor given = mu_tensor_ref(t), seen;
+	struct stream_loan loan = lender_lend(p->lender, &given);
+	struct mu_err err;
+
+	assert_ok(borrower_take(p->borrower, &seen, MU_FLOAT, &t->shape, &loan, &err), &err);
+	return seen;
+}
+
+static void blocks__are_used_again_and_lie_apart(void **state)
+{
+	struct mu_err err;
+	uint64_t at;
+	char *a, *b, *c;
+	size_t kept;
+
+	assert_ok(arena_start(&err), &err);
+	assert_null(arena_alloc(ARENA_LEAST - 1));
+	for (size_t n = ARENA_LEAST; n < (size_t)1 << 20; n = n * 9 / 7) {
+		a = arena_alloc(n);
+		b = arena_alloc(n);
+		assert_true(a && b && (a + n <= b || b + n <= a));
+		assert_true(arena_offset(a, &at) && at % 4096 == 0);
+		memset(a, 1, n);
+		memset(b, 2, n);
+		assert_int_equal(a[n - 1], 1);
+		kept = arena_kept();
+		arena_free(a, n);
+		assert_true(arena_kept() >= kept + n);
+		c = arena_alloc(n);
+		assert_ptr_equal(a, c);
+		arena_free(c, n);
+		arena_free(b, n);
+	}
+	assert_false(arena_offset(&at, &at));
+}
+
+static void a_lent_tensor__is_seen_where_it_lies_and_comes_back(void **state)
+{
+	struct pair p = pair_new();
+	MU_AUTO_TENSOR t = floats(N, 5);
+	struct mu_tensor seen = borrow(&p, &t);
+	struct mu_err err;
+
+	assert_true(lender_can(&t));
+	assert_true(mu_tensor_is_lent(&t) && !mu_tensor_is_own(&t) && !mu_tensor_is_own(&seen));
+	assert_true(seen.data != t.data);
+	assert_memory_equal(seen.data, t.data, N * sizeof(float));
+	mu_tensor_unref(&seen);
+	assert_int_equal(p.conn->returns.len, sizeof(uint64_t));
+	assert_ok(lender_returned(p.lender, mu_buf_span(&p.conn->returns), &err), &err);
+	assert_int_equal(lender_lent(p.lender), 0);
+	assert_true(mu_tensor_is_own(&t) && !mu_tensor_is_lent(&t));
+	stream_conn_unref(p.conn);
+	lender_free(p.lender);
+	close(p.other);
+}
+
+static void what_is_still_looked_at__outlives_its_connection(void **state)
+{
+	struct pair p = pair_new();
+	MU_AUTO_TENSOR t = floats(N, 1);
+	struct mu_tensor seen = borrow(&p, &t);
+	int fds[SHARE_FDS];
+
+	stream_conn_unref(p.conn);
+	lender_free(p.lender);
+	assert_true(mu_tensor_is_lent(&t));
+	assert_memory_equal(seen.data, t.data, N * sizeof(float));
+	mu_tensor_unref(&seen); /* the last look: the life pipe closes */
+	p.lender = lender_new(fds);
+	assert_true(mu_tensor_is_own(&t));
+	lender_free(p.lender);
+	close(fds[SHARE_LIFE]);
+	close(p.other);
+}
+
+static void loans_that_are_none__are_refused(void **state)
+{
+	struct pair p = pair_new();
+	struct mu_shape shape = mu_shape_vec(1000);
+	struct stream_loan loan = {1, 32};
+	struct mu_tensor t;
+	uint64_t id = htole64(77);
+	struct mu_err err;
+
+	assert_fails(lender_returned(p.lender, (struct mu_span){(char *)&id, 8}, &err), &err,
+		     MU_INVALID_ARGUMENT, "was not lent");
+	assert_fails(borrower_take(p.borrower, &t, MU_FLOAT, &shape, &loan, &err), &err,
+		     MU_INVALID_ARGUMENT, "not in the shared memory");
+	loan.offset = UINT64_MAX - 63;
+	assert_fails(borrower_take(p.borrower, &t, MU_FLOAT, &shape, &loan, &err), &err,
+		     MU_INVALID_ARGUMENT, "not in the shared memory");
+	loan.offset = 0; /* whose values are used as places in memory are sent */
+	assert_fails(borrower_take(p.borrower, &t, MU_INT64, &shape, &loan, &err), &err,
+		     MU_INVALID_ARGUMENT, "not in the shared memory");
+	stream_conn_unref(p.conn);
+	lender_free(p.lender);
+	close(p.other);
+}
+
+static void a_file_that_could_shrink__is_refused(void **state)
+{
+	struct stream_conn *c;
+	int ends[2], life[2], fds[SHARE_FDS];
+	struct mu_err err;
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(pipe(life), 0);
+	c = stream_conn_new(NULL, ends[0]);
+	fds[SHARE_FILE] = memfd_create("test", MFD_ALLOW_SEALING);
+	fds[SHARE_LIFE] = life[1];
+	assert_int_equal(ftruncate(fds[SHARE_FILE], 4096), 0);
+	assert_null(borrower_new(c, fds, &err));
+	assert_int_equal(fds[SHARE_FILE], -1);
+	assert_int_equal(fds[SHARE_LIFE], -1);
+	stream_conn_unref(c);
+	close(ends[1]);
+	close(life[0]);
+}
+
+static void descriptors__travel_with_bytes(void **state)
+{
+	int ends[2], life[2], got[SHARE_FDS] = {-1, -1};
+	struct mu_err err;
+	char text[8];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+	assert_int_equal(pipe(life), 0);
+	assert_ok(share_send(ends[0], MU_SPAN("hello"), life, &err), &err);
+	assert_int_equal(share_recv(ends[1], text, sizeof(text), got), 5);
+	assert_true(got[0] >= 0 && got[1] >= 0);
+	assert_int_equal(write(got[1], "x", 1), 1);
+	assert_int_equal(read(life[0], text, 1), 1);
+	assert_ok(share_send(ends[0], MU_SPAN("more"), life, &err), &err);
+	assert_int_equal(share_recv(ends[1], text, sizeof(text), got),
+			 4); /* closed: there is no room */
+	share_close(got);
+	close(ends[0]);
+	close(ends[1]);
+	close(life[0]);
+	close(life[1]);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(blocks__are_used_again_and_lie_apart),
+	    cmocka_unit_test(a_lent_tensor__is_seen_where_it_lies_and_comes_back),
+	    cmocka_unit_test(what_is_still_looked_at__outlives_its_connection),
+	    cmocka_unit_test(loans_that_are_none__are_refused),
+	    cmocka_unit_test(a_file_that_could_shrink__is_refused),
+	    cmocka_unit_test(descriptors__travel_with_bytes),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting for what another thread or process is about to do: until it is so, never for a time that
+ * was long enough once.  The limit is far beyond what anything here takes even on a machine that is
+ * busy with other work, so that only a fault waits it out. */
+#ifndef TESTS_WAIT_H
+#define TESTS_WAIT_H
+
+#include <stdbool.h>
+#include <time.h>
+
+enum { PATIENCE_SECONDS = 60, GLANCE_MS = 2 };
+
+static inline void wait_ms(long ms)
+{
+	struct timespec t = {ms / 1000, ms % 1000 * 1000000};
+
+	nanosleep(&t, NULL);
+}
+
+static inline double wait_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* True as soon as it is so, false when it never was. */
+#define COMES_TRUE(what)                                                                           \
+	({                                                                                         \
+		double until_ = wait_clock() + PATIENCE_SECONDS;                                   \
+		bool so_;                                                                          \
+		while (!(so_ = (what)) && wait_clock() < until_)                                   \
+			wait_ms(GLANCE_MS);                                                        \
+		so_;                                                                               \
+	})
+
+#define UNTIL(what)                                                                                \
+	do {                                                                                       \
+		if (!COMES_TRUE(what))                                                             \
+			fail_msg("not within %d s: %s", PATIENCE_SECONDS, #what);                  \
+	} while (0)
+
+#endif
