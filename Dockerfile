@@ -5,19 +5,22 @@
 #
 # Every base is an argument, so that a mirror, a digest or a base of one's own can stand in:
 #   --build-arg BASE=registry.local/debian@sha256:...
-ARG BASE=debian:12-slim
-ARG CUDA_BASE=nvidia/cuda:12.4.1-devel-ubuntu22.04
-ARG PYTHON_BASE=python:3.11-slim-bookworm
+# A Debian 12 of one's own needs no registry: debootstrap --variant=minbase bookworm DIR, and DIR as an image.
+ARG BASE=debian:bookworm-20250520-slim
+# of CUDA_BASE only /usr/local/cuda is taken
+ARG CUDA_BASE=nvidia/cuda:13.0.2-devel-ubuntu24.04
 
 # ---- build: the three programs, and each image's files laid out under /out ----------------------
 FROM ${BASE} AS build
-RUN apt-get update && apt-get install -y --no-install-recommends make git binutils ca-certificates
+RUN apt-get update && apt-get install -y --no-install-recommends make binutils ca-certificates
 WORKDIR /src
 COPY tools/deps tools/deps
 RUN tools/deps
 COPY . .
 ARG REVISION=unknown
-RUN make all && for n in operator task cli; do IMAGE_REVISION=$REVISION tools/images rootfs $n /out/$n; done
+ARG CREATED=1970-01-01T00:00:00Z
+RUN make -j"$(nproc)" all && for n in operator task cli; do \
+      IMAGE_REVISION=$REVISION IMAGE_CREATED=$CREATED tools/images rootfs $n /out/$n; done
 
 # ---- operator: the program and its libraries; no shell, no package manager ----------------------
 FROM scratch AS operator
@@ -67,18 +70,33 @@ COPY --from=build-cuda /out/libmuster-cuda.so /usr/local/lib/
 COPY --from=build-cuda /out/cuda/ /usr/local/cuda/lib64/
 ENV LD_LIBRARY_PATH=/usr/local/cuda/lib64 NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
-# ---- task-tf: task, and Python TensorFlow for programs that bring their own graph ----------------
-FROM ${PYTHON_BASE} AS task-tf
+# ---- task-tf: task, and Python TensorFlow for programs that bring their own graph; with a shell and pip,
+# ---- so that FROM muster-task-tf can add to it ------------------------------------------------------
+FROM ${BASE} AS python
+# where pip looks, if not where it looks by itself
+ARG PIP_INDEX_URL=
+RUN apt-get update && apt-get install -y --no-install-recommends python3 python3-venv ca-certificates && \
+    python3 -m venv /usr/local && env ${PIP_INDEX_URL:+PIP_INDEX_URL=$PIP_INDEX_URL} \
+      /usr/local/bin/pip install --no-cache-dir --no-compile tensorflow-cpu==2.15.1 tensorboard && \
+    python3 -m compileall -q --invalidation-mode unchecked-hash /usr/local/lib && \
+    rm -rf /var/lib/apt/lists /var/cache/* /var/log/* ~/.cache /tmp/* && \
+    useradd --uid 65532 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin muster
+FROM python AS python-sbom
+ARG REVISION=unknown
+ARG CREATED=1970-01-01T00:00:00Z
+COPY Makefile /src/
+COPY tools/images /src/tools/
+RUN IMAGE_REVISION=$REVISION IMAGE_CREATED=$CREATED /src/tools/images sbom task-tf \
+      $(dpkg-query -W -f '${Package} ') $(/usr/local/bin/pip list --format=freeze) >/sbom.spdx
+FROM python AS task-tf
 ARG VERSION=0.1.0
 ARG REVISION=unknown
 LABEL org.opencontainers.image.title="Muster task with Python TensorFlow" \
       org.opencontainers.image.version=$VERSION org.opencontainers.image.revision=$REVISION \
       org.opencontainers.image.licenses=Apache-2.0
-RUN apt-get update && apt-get install -y --no-install-recommends libgrpc29 libprotobuf-c1 libyaml-0-2 libcjson1 \
-    libopenblas0-pthread && rm -rf /var/lib/apt/lists/* && pip install --no-cache-dir tensorflow-cpu==2.15.1
-COPY --from=build /out/task/usr/local/ /usr/local/
-COPY --from=build /out/task/usr/share/muster/ /usr/share/muster/
-RUN useradd --uid 65532 --home-dir /tmp --no-create-home --shell /usr/sbin/nologin muster
+COPY --from=build /out/task/usr/ /usr/
+COPY --from=python-sbom /sbom.spdx /usr/share/doc/muster/
+COPY client/python/muster/ /usr/local/lib/python3.11/site-packages/muster/
 USER 65532:65532
 WORKDIR /usr/share/muster
 ENTRYPOINT ["/usr/local/bin/muster-task"]

@@ -1,6 +1,7 @@
 # Muster.  One Makefile, no recursion, out of tree: build/<mode>/…, programs in build/bin.
 # `make help` lists what there is.
 
+.DEFAULT_GOAL := all
 MODE     ?= release
 B        := build/$(MODE)
 BIN      := $(if $(filter release,$(MODE)),build/bin,$(B)/bin)
@@ -30,33 +31,39 @@ LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(MODE)))
 find_c = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 
 SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/cluster)
-SRC_rpc    := $(call find_c,task/rpc)
-SRC_kernel := $(call find_c,task/kernels task/kernels/cpu task/runtime task/device)
-SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer task/http))
-SRC_client := $(call find_c,client client/model client/data client/session client/grad client/optim)
+SRC_rpc    := $(call find_c,task/rpc task/rpc/h2)
+SRC_kernel := $(call find_c,task/kernels task/kernels/cpu task/kernels/gpu task/kernels/data task/runtime task/device)
+SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer))
+SRC_client := $(call find_c,client client/model client/data client/session client/grad client/optim client/server)
 SRC_plan   := $(call find_c,operator/plan)
-SRC_kube   := $(filter-out operator/main.c,$(call find_c,operator operator/kube operator/control))
+SRC_kube   := $(call find_c,lib/kube)
+SRC_tls    := $(call find_c,lib/tls)
+SRC_control := $(call find_c,operator/control)
 SRC_cli    := $(filter-out cli/main.c,$(call find_c,cli))
+SRC_cluster := $(filter-out cli/cluster/main.c,$(call find_c,cli/cluster))
 PROTOS     := $(wildcard proto/*.proto)
 GEN        := $(patsubst proto/%.proto,$(B)/gen/proto/%.pb-c.c,$(PROTOS))
 
-PARTS := base rpc kernel task client plan kube cli
+PARTS := base tls kube rpc kernel task client plan control cli cluster
 objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
 lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
 LIBS_base   := -lyaml -lcjson -lz -lm
-LIBS_rpc    := $(GRPC_LIBS) -lprotobuf-c
-LIBS_kernel := $(BLAS_LIBS) -ldl -lm
-LIBS_kube   := -lcurl -lssl -lcrypto
+LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
+LIBS_tls    := -lcrypto
+LIBS_kernel := -ldl -lm
+LIBS_kube   := -lssl -lcrypto
 
 TASK_PARTS     := task kernel rpc base
 CLIENT_PARTS   := client $(TASK_PARTS)
 CLI_PARTS      := cli plan $(CLIENT_PARTS)
-OPERATOR_PARTS := kube plan base
-PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster
+OPERATOR_PARTS := control kube plan tls base
+CLUSTER_PARTS  := cluster cli kube plan base
+PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster $(BIN)/muster-cluster
 
+.DEFAULT_GOAL := all
 .PHONY: all
-all: report $(PROGRAMS) $(B)/libmuster-cuda.so ## build the three programs into build/bin
+all: report $(PROGRAMS) $(B)/libmuster-cuda.so ## build the programs into build/bin
 	@echo "  built    $(PROGRAMS)"
 
 -include $(wildcard tools/*.mk.d)

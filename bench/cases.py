@@ -4,7 +4,10 @@ Plain tf.compat.v1 clients, the same for stock servers and ours; TARGET is worke
 and two workers. Steps are counted for SECONDS after a warm-up.
 """
 import json
+import os
+import subprocess
 import sys
+import tempfile
 import threading
 import time
 
@@ -41,21 +44,48 @@ def constant(target, seconds):
 def null_step(target, seconds):
     """The worker fetches a scalar from the ps, computes, and the ps adds the result."""
     with tf.Graph().as_default():
-        with tf.device("/job:ps/task:0"):
-            v = tf.get_variable("bench_null", [], initializer=tf.zeros_initializer())
-        with tf.device("/job:worker/task:0"):
-            push = v + 1.0
-        with tf.device("/job:ps/task:0"):
-            op = v.assign_add(push).op
+        v, op = null_graph()
         with tf.Session(target) as s:
             s.run(v.initializer)
             return timed(s.make_callable(op), seconds)
 
 
+def raw(target, seconds, graph, init="-", fetch="-", step="-", connections=1):
+    """The same by a client that costs next to nothing (raw_client.c): the time is the server's."""
+    host, port = target.removeprefix("grpc://").rsplit(":", 1)
+    with tempfile.NamedTemporaryFile() as f:
+        f.write(graph.as_graph_def().SerializeToString())
+        f.flush()
+        out = subprocess.run([os.environ["MUSTER_RAW_CLIENT"], host, port, f.name, init, fetch, step,
+                              str(connections), str(seconds)], stdout=subprocess.PIPE, check=True)
+    return json.loads(out.stdout)
+
+
+def raw_constant(target, seconds, connections=1):
+    with tf.Graph().as_default() as g:
+        c = tf.constant(b"hello")
+    return raw(target, seconds, g, fetch=c.name, connections=connections)
+
+
+def null_graph():
+    with tf.device("/job:ps/task:0"):
+        v = tf.get_variable("bench_null", [], initializer=tf.zeros_initializer())
+    with tf.device("/job:worker/task:0"):
+        push = v + 1.0
+    with tf.device("/job:ps/task:0"):
+        return v, v.assign_add(push).op
+
+
+def raw_null(target, seconds):
+    with tf.Graph().as_default() as g:
+        v, op = null_graph()
+    return raw(target, seconds, g, init=v.initializer.name, step=op.name)
+
+
 def transfer(target, seconds, mib=16):
     with tf.Graph().as_default():
         with tf.device("/job:ps/task:0"):
-            v = tf.get_variable("bench_big", [mib << 18], initializer=tf.ones_initializer())
+            v = tf.get_variable(f"bench_big{mib}", [mib << 18], initializer=tf.ones_initializer())
         with tf.device("/job:worker/task:0"):
             use = tf.slice(v, [0], [1])
         with tf.Session(target) as s:
@@ -65,19 +95,70 @@ def transfer(target, seconds, mib=16):
             return r
 
 
-def mlp_graph(task, batch):
+def sparse_rows(target, seconds, rows=32):
+    """The worker takes random rows of 4 KiB from a table of 1 GiB on the ps."""
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            table = tf.get_variable("bench_table", [1 << 18, 1 << 10], initializer=tf.ones_initializer())
+        with tf.device("/job:worker/task:0"):
+            ids = tf.random_uniform([rows], 0, 1 << 18, tf.int32)
+        with tf.device("/job:ps/task:0"):
+            some = tf.gather(table, ids)
+        with tf.device("/job:worker/task:0"):
+            use = tf.slice(some, [0, 0], [1, 1])
+        with tf.Session(target) as s:
+            s.run(table.initializer)
+            return timed(s.make_callable(use.op), seconds)
+
+
+def dense_step(target, seconds, mb=100):
+    """The worker fetches a large variable, and the ps adds what it made of it."""
+    with tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            v = tf.get_variable("bench_dense", [mb * 250_000], initializer=tf.ones_initializer())
+        with tf.device("/job:worker/task:0"):
+            push = tf.negative(v)
+        with tf.device("/job:ps/task:0"):
+            op = v.assign_add(push).op
+        with tf.Session(target) as s:
+            s.run(v.initializer)
+            return timed(s.make_callable(op), seconds, warm=3)
+
+
+def mlp_loss(task, batch):
     rng = np.random.RandomState(task)
+    x = tf.constant(rng.rand(batch, 784).astype(np.float32))
+    y = tf.constant(rng.randint(0, 10, batch).astype(np.int32))
+    w1 = tf.get_variable("w1", [784, 128], initializer=tf.random_normal_initializer(0, 0.05, seed=1))
+    b1 = tf.get_variable("b1", [128], initializer=tf.zeros_initializer())
+    w2 = tf.get_variable("w2", [128, 10], initializer=tf.random_normal_initializer(0, 0.05, seed=2))
+    b2 = tf.get_variable("b2", [10], initializer=tf.zeros_initializer())
+    h = tf.nn.relu(tf.matmul(x, w1) + b1)
+    return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
+        labels=y, logits=tf.matmul(h, w2) + b2))
+
+
+def mlp_graph(task, batch):
     with tf.device(tf.train.replica_device_setter(ps_tasks=1, worker_device=f"/job:worker/task:{task}")):
-        x = tf.constant(rng.rand(batch, 784).astype(np.float32))
-        y = tf.constant(rng.randint(0, 10, batch).astype(np.int32))
-        w1 = tf.get_variable("w1", [784, 128], initializer=tf.random_normal_initializer(0, 0.05, seed=1))
-        b1 = tf.get_variable("b1", [128], initializer=tf.zeros_initializer())
-        w2 = tf.get_variable("w2", [128, 10], initializer=tf.random_normal_initializer(0, 0.05, seed=2))
-        b2 = tf.get_variable("b2", [10], initializer=tf.zeros_initializer())
-        h = tf.nn.relu(tf.matmul(x, w1) + b1)
-        loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(
-            labels=y, logits=tf.matmul(h, w2) + b2))
-        return tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+        return tf.train.GradientDescentOptimizer(0.01).minimize(mlp_loss(task, batch))
+
+
+def single(target, seconds, batch=32):
+    """No ps: variables and computation on the one worker."""
+    with tf.Graph().as_default(), tf.variable_scope("bench_single"), tf.device("/job:worker/task:0"):
+        op = tf.train.GradientDescentOptimizer(0.01).minimize(mlp_loss(0, batch))
+        with tf.Session(target) as s:
+            s.run(tf.global_variables_initializer())
+            return timed(s.make_callable(op), seconds)
+
+
+def local(target, seconds, batch=32):
+    """Without a server: TensorFlow's session in the client's own process."""
+    with tf.Graph().as_default():
+        op = tf.train.GradientDescentOptimizer(0.01).minimize(mlp_loss(0, batch))
+        with tf.Session() as s:
+            s.run(tf.global_variables_initializer())
+            return timed(s.make_callable(op), seconds)
 
 
 def mlp(target, seconds, batch=32, other=None):
@@ -104,6 +185,48 @@ def mlp(target, seconds, batch=32, other=None):
         t.join()
     return {"per_s": sum(r["per_s"] for r in results.values()),
             "p50_us": max(r["p50_us"] for r in results.values())}
+
+
+def sync(target, seconds, batch=32, other=None):
+    """Both workers in step, as SyncReplicasOptimizer has them; a step is a global one."""
+    counts, up, ready, over = {}, threading.Event(), threading.Barrier(2), []
+
+    def client(task, where):
+        setter = tf.train.replica_device_setter(ps_tasks=1, worker_device=f"/job:worker/task:{task}")
+        with tf.Graph().as_default(), tf.variable_scope("bench_sync"), tf.device(setter):
+            loss = mlp_loss(task, batch)
+            step = tf.train.get_or_create_global_step()
+            opt = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.01), 2, 2)
+            op = opt.minimize(loss, global_step=step)
+            # whoever is left alone in the last step gives up
+            config = tf.ConfigProto(operation_timeout_in_ms=10000)
+            if task:
+                up.wait()  # who comes before the chief has initialised sleeps for half a minute
+            try:
+                with tf.train.MonitoredTrainingSession(
+                        where, is_chief=task == 0, hooks=[opt.make_session_run_hook(task == 0)], config=config,
+                        save_checkpoint_secs=None, save_summaries_steps=None, log_step_count_steps=None) as s:
+                    up.set()
+                    for _ in range(20):
+                        s.run(op)
+                    ready.wait()
+                    first, start = s.run(step), time.perf_counter()
+                    while time.perf_counter() < start + seconds:
+                        s.run(op)
+                    if task == 0:
+                        counts["per_s"] = (s.run(step) - first) / (time.perf_counter() - start)
+                    over.append(task)
+                    while len(over) < 2:
+                        s.run(op)
+            except (tf.errors.DeadlineExceededError, tf.errors.CancelledError):
+                pass
+
+    threads = [threading.Thread(target=client, args=(t, w)) for t, w in enumerate([target, other])]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    return {"per_s": counts["per_s"], "p50_us": 1e6 / counts["per_s"]}
 
 
 def conv_graph(batch):
@@ -139,16 +262,47 @@ def conv(target, seconds, batch=64):
             return r
 
 
+def checkpoint(target, seconds, restores):
+    """256 MiB on the ps through a Saver: 16 variables, random, so that no file system can make them smaller."""
+    with tf.Graph().as_default(), tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR")) as folder:
+        with tf.device("/job:ps/task:0"):
+            parts = [tf.get_variable(f"bench_saved{i}", [4 << 20], initializer=tf.random_uniform_initializer())
+                     for i in range(16)]
+            saver = tf.train.Saver(parts, sharded=True, max_to_keep=1)
+        with tf.Session(target) as s:
+            s.run(tf.global_variables_initializer())
+            path = os.path.join(folder, "ck")
+            saved = saver.save(s, path, global_step=0, write_meta_graph=False)
+            steps = iter(range(1, 1000))
+            r = timed((lambda: saver.restore(s, saved)) if restores else
+                      lambda: saver.save(s, path, global_step=next(steps), write_meta_graph=False), seconds, warm=1)
+            r["gb_per_s"] = (256 << 20) / r["p50_us"] / 1e3
+            return r
+
+
 CASES = {
     "constant": constant,
+    "raw_constant": raw_constant,
+    "raw_clients_4": lambda *a: raw_constant(*a, connections=4),
+    "raw_clients_8": lambda *a: raw_constant(*a, connections=8),
     "null_step": null_step,
-    "transfer_16MiB": transfer,
+    "raw_null": raw_null,
+    "single": single,
+    "local": local,
+    "transfer_1MiB": lambda *a: transfer(*a[:2], mib=1),
+    "transfer_16MiB": lambda *a: transfer(*a[:2]),
+    "transfer_64MiB": lambda *a: transfer(*a[:2], mib=64),
+    "dense_100MB": dense_step,
+    "sparse_rows": sparse_rows,
+    "save_256MiB": lambda *a: checkpoint(*a[:2], restores=False),
+    "restore_256MiB": lambda *a: checkpoint(*a[:2], restores=True),
     "mlp_b32": mlp,
+    "sync": sync,
     "conv_b64": conv,
     "mlp_b1024": lambda *a, **k: mlp(*a, batch=1024, **k),
 }
 
 if __name__ == "__main__":
     case, target, seconds, other = sys.argv[1], sys.argv[2], float(sys.argv[3]), sys.argv[4]
-    args = {"other": other} if case.startswith("mlp") else {}
+    args = {"other": other} if case.startswith(("mlp", "sync")) else {}
     print(json.dumps(CASES[case](target, seconds, **args)))

@@ -1,23 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Hello, distributed world: a session on a task server fetches a constant string.
+/* The smallest cluster there is: one task, with a session that runs on it.
  *
- *	muster-task --cluster '{"local": ["localhost:2222"]}' --job local --task 0 &
- *	hello grpc://localhost:2222
+ *	hello                         on a server in this process
+ *	hello grpc://localhost:2222   on one that runs already
  */
 #include <stdio.h>
 
-#include "muster/session.h"
+#include "muster/server.h"
 
 int main(int argc, char **argv)
 {
-	const char *target = argc > 1 ? argv[1] : "grpc://localhost:2222";
+	MU_AUTO(mu_server_stop) struct mu_server *server = NULL;
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	MU_AUTO_TENSOR value = {0};
+	const char *target = argc > 1 ? argv[1] : NULL;
 	struct mu_err err;
 
-	struct mu_out c = mu_const_str(b, "Hello, distributed TensorFlow!");
-	if (mu_session_open(&s, target, b, NULL, &err) || mu_session_get(s, c, &value, &err)) {
+	struct mu_out greeting = mu_const_str(b, "Hello, distributed TensorFlow!");
+	if (!target && mu_server_create_local(&server, &err) == 0)
+		target = mu_server_target(server);
+	if (!target || mu_session_open(&s, target, b, NULL, &err) ||
+	    mu_session_get(s, greeting, &value, &err)) {
 		fprintf(stderr, "hello: %s\n", err.msg);
 		return 1;
 	}

@@ -1,49 +1,104 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Placement: variables on a parameter server, the computation spread over two workers.
+/* Two layers whose parameters live on two parameter servers while a worker computes.
  *
- * Each variable stays on /job:ps/task:0 and is seen by every session of the cluster; worker 0
- * computes x W, worker 1 adds b.
+ * A device scope says where; what crosses from one task to another is sent without being asked for.
+ * Here one process starts all the tasks, so that it runs as it is:
  *
- *	C='{"ps": ["localhost:2222"], "worker": ["localhost:2223", "localhost:2224"]}'
- *	muster-task --cluster "$C" --job ps --task 0 &
- *	muster-task --cluster "$C" --job worker --task 0 &
- *	muster-task --cluster "$C" --job worker --task 1 &
- *	place_ps_worker grpc://localhost:2223
+ *	place_ps_worker [PS0,PS1 WORKER0]
  */
 #include <stdio.h>
 
-#include "muster/session.h"
+#include "examples/waves.h"
+#include "muster/grad.h"
+#include "muster/server.h"
 
-int main(int argc, char **argv)
+enum { BATCH = 16, FEATURES = 4, HIDDEN = 8, STEPS = 201 };
+
+struct net {
+	struct mu_out inputs, wanted, loss, train;
+};
+
+static struct net build(struct mu_builder *b)
 {
-	const char *target = argc > 1 ? argv[1] : "grpc://localhost:2223";
-	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
-	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
-	MU_AUTO_TENSOR value = {0};
-	struct mu_init three = {.kind = MU_INIT_VALUE, .value = 3};
-	struct mu_init one = {.kind = MU_INIT_VALUE, .value = 1};
-	struct mu_err err;
+	struct mu_optimizer sgd = {.kind = MU_SGD, .rate = 0.1};
+	struct net n;
 
 	mu_push_device(b, "/job:ps/task:0");
-	struct mu_var *w = mu_variable(b, "w", MU_FLOAT, MU_SHAPE(2, 1), three, true);
-	struct mu_var *bias = mu_variable(b, "b", MU_FLOAT, MU_SHAPE(1), one, true);
+	struct mu_var *weights_1 = wavy(b, "weights_1", FEATURES, HIDDEN, 0.5, 1);
+	struct mu_var *biases_1 =
+	    mu_variable(b, "biases_1", MU_FLOAT, MU_SHAPE(HIDDEN), MU_ZEROS, true);
+	mu_pop_device(b);
+	mu_push_device(b, "/job:ps/task:1");
+	struct mu_var *weights_2 = wavy(b, "weights_2", HIDDEN, 1, 0.5, 2);
+	struct mu_var *biases_2 = mu_variable(b, "biases_2", MU_FLOAT, MU_SHAPE(1), MU_ZEROS, true);
 	mu_pop_device(b);
 
 	mu_push_device(b, "/job:worker/task:0");
-	struct mu_out x =
-	    mu_op(b, "Fill", MU_IN(mu_const_ints(b, (int32_t[]){1, 2}, 2), mu_const_float(b, 2)));
-	struct mu_out xw = mu_matmul(b, x, mu_read(w));
+	n.inputs = mu_placeholder(b, "inputs", MU_FLOAT, MU_SHAPE(-1, FEATURES));
+	n.wanted = mu_sum(b, n.inputs, (int32_t[]){1}, 1);
+	struct mu_out hidden =
+	    mu_relu(b, mu_add(b, mu_matmul(b, n.inputs, mu_read(weights_1)), mu_read(biases_1)));
+	struct mu_out outputs =
+	    mu_add(b, mu_matmul(b, hidden, mu_read(weights_2)), mu_read(biases_2));
+	struct mu_out off =
+	    mu_sub(b, mu_reshape(b, outputs, mu_const_ints(b, (int32_t[]){-1}, 1)), n.wanted);
+	n.loss = mu_mean(b, mu_square(b, off), NULL, 0);
+	n.train = mu_minimize(b, &sgd, n.loss, NULL);
 	mu_pop_device(b);
+	return n;
+}
 
-	mu_push_device(b, "/job:worker/task:1");
-	struct mu_out y = mu_add(b, xw, mu_read(bias));
-	mu_pop_device(b);
+static int learn(const char *target, struct mu_err *err)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct net n = build(b);
+	int rc = mu_session_open(&s, target, b, NULL, err);
 
-	if (mu_session_open(&s, target, b, NULL, &err) || mu_session_do(s, mu_init_all(b), &err) ||
-	    mu_session_get(s, y, &value, &err)) {
-		fprintf(stderr, "place_ps_worker: %s\n", err.msg);
-		return 1;
+	if (!rc)
+		rc = mu_session_do(s, mu_init_all(b), err);
+	for (int step = 0; step < STEPS && !rc; step++) {
+		MU_AUTO_TENSOR x = {0};
+		MU_AUTO_TENSOR loss = {0};
+		struct mu_feed feed = {n.inputs, &x};
+
+		rc = waves(&x, BATCH, FEATURES, 1, step, err);
+		if (!rc)
+			rc = mu_session_run(s,
+					    &(struct mu_run){.feeds = &feed,
+							     .n_feeds = 1,
+							     .fetches = &n.loss,
+							     .n_fetches = 1,
+							     .targets = &n.train,
+							     .n_targets = 1},
+					    &loss, err);
+		if (!rc && step % 50 == 0)
+			printf("step %d: loss %.6f\n", step, (double)*MU_DATA(float, &loss));
 	}
-	printf("%g\n", *MU_DATA(float, &value)); /* 2*3 + 2*3 + 1 */
-	return 0;
+	return rc;
+}
+
+int main(int argc, char **argv)
+{
+	MU_AUTO_CLUSTER cluster = {0};
+	struct mu_server *ps[2] = {NULL}, *worker = NULL;
+	struct mu_err err;
+	int rc = mu_cluster_add_hosts(&cluster, "ps",
+				      argc > 1 ? argv[1] : "localhost:2222,localhost:2223", &err);
+
+	if (!rc)
+		rc = mu_cluster_add_hosts(&cluster, "worker", argc > 2 ? argv[2] : "localhost:2224",
+					  &err);
+	for (int i = 0; i < 2 && !rc; i++)
+		rc = mu_server_start(&ps[i], &cluster, "ps", i, &err);
+	if (!rc)
+		rc = mu_server_start(&worker, &cluster, "worker", 0, &err);
+	if (!rc)
+		rc = learn(mu_server_target(worker), &err);
+	if (rc)
+		fprintf(stderr, "place_ps_worker: %s\n", err.msg);
+	mu_server_stop(worker);
+	mu_server_stop(ps[0]);
+	mu_server_stop(ps[1]);
+	return rc ? 1 : 0;
 }

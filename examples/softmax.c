@@ -4,7 +4,9 @@
  * Each worker runs this program beside its task server.  Variables live on the ps tasks, worker 0
  * is the chief, everybody trains on batches of their own until the global step is reached.
  *
- *	softmax grpc://localhost:2223 worker-index number-of-ps checkpoint-folder
+ *	softmax grpc://localhost:2223 worker-index number-of-ps checkpoint-folder [workers]
+ *
+ * Given the number of workers, they train in step: each step is the average of a gradient of each.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,12 +16,15 @@
 
 enum { STEPS = 3000, BATCH = 32, PIXELS = 64, DIGITS = 10 };
 
-static int train(const char *target, int index, unsigned ps, const char *folder, struct mu_err *err)
+static int train(const char *target, int index, unsigned ps, const char *folder, unsigned in_step,
+		 struct mu_err *err)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_dataset digits, test;
 	struct mu_optimizer sgd;
+	struct mu_sync sync;
 	struct mu_monitored *session;
+	struct mu_out op;
 	char device[64];
 	const char *filters[] = {"/job:ps", device};
 	int rc;
@@ -35,20 +40,30 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 	struct mu_out logits = mu_bias_add(b, mu_matmul(b, x, mu_read(w)), mu_read(c));
 	struct mu_out loss = mu_mean(b, mu_sparse_softmax_xent(b, logits, y), NULL, 0);
 	mu_optimizer_named("sgd", 0.5, &sgd, err);
-	struct mu_out op = mu_minimize(b, &sgd, loss, step);
+	if (in_step) {
+		mu_minimize_sync(
+		    b, &sgd, loss, step,
+		    &(struct mu_sync_options){.workers = in_step, .self = (unsigned)index}, &sync);
+		op = sync.train;
+	} else {
+		op = mu_minimize(b, &sgd, loss, step);
+	}
 	MU_AUTO(mu_saver_free) struct mu_saver *saver = mu_saver_new(b, 5);
 
 	/* The session: initialises or restores as chief, waits otherwise, recovers by itself. */
-	struct mu_hook *hooks[3] = {mu_progress_hook(loss, 1, STEPS, BATCH, NULL, NULL),
+	struct mu_hook *hooks[4] = {mu_progress_hook(loss, 1, STEPS, BATCH, NULL, NULL),
 				    mu_stop_at_step_hook(STEPS)};
 	unsigned n_hooks = 2;
 	if (index == 0)
 		hooks[n_hooks++] = mu_checkpoint_hook(saver, folder, 60, 0, NULL, NULL);
+	if (index == 0 && in_step)
+		hooks[n_hooks++] = mu_sync_hook(&sync);
 	rc = mu_monitored_open(&session, b,
 			       &(struct mu_monitored_options){
 				   .target = target,
 				   .chief = index == 0,
 				   .train = op,
+				   .sync = in_step ? &sync : NULL,
 				   .saver = saver,
 				   .folder = folder,
 				   .hooks = hooks,
@@ -58,12 +73,16 @@ static int train(const char *target, int index, unsigned ps, const char *folder,
 			       err);
 	if (rc)
 		return rc;
-	rc = mu_dataset_csv(&digits, &test, "examples/data/digits.csv.gz", 0.2, 0, 0, err);
+	struct mu_records file = {.pattern = "examples/data/digits.csv.gz"};
+	rc = mu_dataset_csv(&digits, &test, &file, 0.2, 0, err);
 	if (rc) {
 		mu_monitored_close(session, true, NULL);
 		return rc;
 	}
-	struct mu_batches *batches = mu_batches_new(&digits, BATCH, (uint64_t)index + 1);
+	struct mu_batches *batches = NULL;
+	rc = mu_batches_open(
+	    &batches, &digits,
+	    &(struct mu_batch_options){.batch = BATCH, .seed = (uint64_t)index + 1}, err);
 	while (!rc && !mu_monitored_should_stop(session)) {
 		const struct mu_tensor *px, *py;
 
@@ -86,11 +105,13 @@ int main(int argc, char **argv)
 {
 	struct mu_err err;
 
-	if (argc != 5) {
-		fprintf(stderr, "softmax: expected TARGET WORKER-INDEX NUMBER-OF-PS FOLDER\n");
+	if (argc < 5 || argc > 6) {
+		fprintf(stderr,
+			"softmax: expected TARGET WORKER-INDEX NUMBER-OF-PS FOLDER [WORKERS]\n");
 		return 2;
 	}
-	if (train(argv[1], atoi(argv[2]), (unsigned)atoi(argv[3]), argv[4], &err)) {
+	if (train(argv[1], atoi(argv[2]), (unsigned)atoi(argv[3]), argv[4],
+		  argc > 5 ? (unsigned)atoi(argv[5]) : 0, &err)) {
 		fprintf(stderr, "softmax: %s\n", err.msg);
 		return 1;
 	}

@@ -35,6 +35,9 @@ static const struct row train[] = {
 static const struct row flow[] = {
 #include "lib/ops/ops_flow.def"
 };
+static const struct row data[] = {
+#include "lib/ops/ops_data.def"
+};
 static const struct row sparse[] = {
 #include "lib/ops/ops_sparse.def"
 };
@@ -60,16 +63,32 @@ static const struct section {
     SECTION("Variables", "ops_state.def", state),
     SECTION("Optimizers", "ops_train.def", train),
     SECTION("Queues, accumulators and other holders of tensors", "ops_flow.def", flow),
+    SECTION("Datasets and iterators", "ops_data.def", data),
     SECTION("Sparse tensors and lookup tables", "ops_sparse.def", sparse),
     SECTION("Files, strings and summaries", "ops_io.def", io),
 };
+
+/* What graph passes turn into other nodes needs no kernel. */
+static const char *const inlined[] = {
+#define INLINED(op, expand) #op,
+#include "lib/graph/inlined.def"
+#undef INLINED
+};
+
+static bool can_run(const char *op)
+{
+	for (unsigned i = 0; i < MU_COUNT(inlined); i++)
+		if (strcmp(inlined[i], op) == 0)
+			return true;
+	return cpu_kernel_find(op) != NULL;
+}
 
 static unsigned with_kernel(const struct section *s)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < s->count; i++)
-		n += cpu_kernel_find(s->rows[i].op) != NULL;
+		n += can_run(s->rows[i].op);
 	return n;
 }
 
@@ -97,7 +116,7 @@ static void print_section(const struct section *s)
 		printf("\n| op | inputs | outputs | attributes |\n|---|---|---|---|\n");
 	for (unsigned i = 0; i < s->count; i++) {
 		const struct row *r = &s->rows[i];
-		if (!cpu_kernel_find(r->op))
+		if (!can_run(r->op))
 			continue;
 		printf("| %s%s |", r->op, strcmp(r->shape, "NULL") ? " ◆" : "");
 		cell(r->in);
@@ -109,7 +128,7 @@ static void print_section(const struct section *s)
 		return;
 	printf("\nKnown, without a kernel: ");
 	for (unsigned i = 0; i < s->count; i++)
-		if (!cpu_kernel_find(s->rows[i].op)) {
+		if (!can_run(s->rows[i].op)) {
 			printf("%s%s", before, s->rows[i].op);
 			before = ", ";
 		}
@@ -127,7 +146,9 @@ int main(void)
 	printf(
 	    "# Ops\n\n"
 	    "Made by `make docs` from the op table and the kernels; do not edit.\n\n"
-	    "%u ops are known, %u of them have a kernel. A known op may travel in a graph and be "
+	    "%u ops are known, %u of them have a kernel or become nodes that have (calls, branches "
+	    "and "
+	    "loops of functions). A known op may travel in a graph and be "
 	    "placed; a step that needs an op without a kernel fails with the op's name.\n\n"
 	    "An argument is `name:type`. A type is an attribute of the op (`T`), a fixed one, "
 	    "`N*T` for N tensors, `list(T)` for one tensor for each type in T, or `ref(T)` for a "

@@ -32,23 +32,44 @@ $(BIN)/muster-task: $(B)/o/task/main.o $(call lib,$(TASK_PARTS))
 	$(call program,$(call libs_of,$(TASK_PARTS)) -rdynamic)
 $(BIN)/muster-operator: $(B)/o/operator/main.o $(call lib,$(OPERATOR_PARTS))
 	$(call program,$(call libs_of,$(OPERATOR_PARTS)))
+$(BIN)/muster-cluster: $(B)/o/cli/cluster/main.o $(call lib,$(CLUSTER_PARTS))
+	$(call program,$(call libs_of,$(CLUSTER_PARTS)))
 $(BIN)/muster: $(B)/o/cli/main.o $(call lib,$(CLI_PARTS))
 	$(call program,$(call libs_of,$(CLI_PARTS)))
 
-# The GPU plug-in; without nvcc it is the small object that says so.
-$(B)/libmuster-cuda.so: $(wildcard task/kernels/cuda/*.c task/kernels/cuda/*.h)
+# The GPU plug-in: the driver's entry points and the kernels, which nvcc makes; without it the library
+# says so.  Code for sm_80 and sm_90, and PTX for newer ones.
+CUDA_KERNELS := $(if $(NVCC),$(B)/cuda/kernels.fatbin)
+CUDA_ARCHS   ?= 80 90
+$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/cuda/*.cu task/kernels/cuda/*.h) task/kernels/loops.def
+	@mkdir -p $(@D)
+	@echo "  nvcc     $@ (minutes)"
+	@$(NVCC) -O3 -std=c++17 -I. --fatbin -Xfatbin -compress-all -t 2 -o $@ \
+	  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+	  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) task/kernels/cuda/kernels.cu
+
+$(B)/libmuster-cuda.so: task/kernels/cuda/plugin.c task/device/cuda_api.h $(CUDA_KERNELS)
 	@mkdir -p $(@D) $(BIN)
 	@echo "  plug-in  $@"
-	@$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC -shared -o $@ $(filter %.c,$^) -ldl
+	@$(CC) $(CPPFLAGS) $(if $(CUDA_KERNELS),-DCUDA_IMAGE='"$(CUDA_KERNELS)"') $(CFLAGS) -fPIC -shared -o $@ $< -ldl
 	@cp $@ $(BIN)/
+
+# A stand-in for it: CUDA in host memory, for tests.
+FAKE_CUDA := $(call objs,$(wildcard tests/fake/cuda/*.c))
+$(FAKE_CUDA): CFLAGS += -fPIC
+$(B)/libmuster-fake-cuda.so: $(FAKE_CUDA)
+	@mkdir -p $(@D)
+	@echo "  plug-in  $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^ -lm
 
 # ---- unit tests: tests/<part>/<name>_test.c is a program linked with that part's libraries ----
 TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/lib/*_test.c tests/task/*_test.c \
          tests/client/*_test.c tests/operator/*_test.c tests/cli/*_test.c tests/fake/*_test.c \
          tests/kernels/*_test.c tests/cluster/*_test.c))
-test_parts = $(if $(filter lib/%,$(1)),base,$(if $(filter operator/% fake/%,$(1)),$(OPERATOR_PARTS),$(if $(filter cli/%,$(1)),$(CLI_PARTS),$(if $(filter client/%,$(1)),$(CLIENT_PARTS),$(if $(filter kernels/%,$(1)),kernel base,$(TASK_PARTS))))))
+test_parts = $(if $(filter lib/kube%,$(1)),kube tls base,$(if $(filter lib/tls%,$(1)),tls base,$(if $(filter lib/%,$(1)),base,$(if $(filter operator/% fake/%,$(1)),$(OPERATOR_PARTS),$(if $(filter cli/cluster%,$(1)),$(CLUSTER_PARTS),$(if $(filter cli/%,$(1)),$(CLI_PARTS),$(if $(filter client/%,$(1)),$(CLIENT_PARTS),$(if $(filter kernels/%,$(1)),kernel base,tls $(TASK_PARTS)))))))))
+# Tests of what runs on GPUs (any gpu_*) get the stand-in: those of kernels linked, others as plug-in.
 define test_rule
-$(B)/tests/$(1): $(B)/o/tests/$(1).o $(call lib,$(call test_parts,$(1)))
+$(B)/tests/$(1): $(B)/o/tests/$(1).o $(if $(findstring /gpu_,$(1)),$(if $(filter kernels/%,$(1)),$(FAKE_CUDA),$(B)/libmuster-fake-cuda.so)) $(if $(findstring kernels/gpu_,$(1)),$(B)/o/tests/kernels/gpu_compare.o) $(call lib,$(call test_parts,$(1)))
 	$$(call program,$$(call libs_of,$(call test_parts,$(1))) -lcmocka -rdynamic)
 endef
 $(foreach t,$(patsubst $(B)/tests/%,%,$(TESTS)),$(eval $(call test_rule,$(t))))

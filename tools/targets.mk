@@ -1,8 +1,9 @@
 # What people type.
 
-again = $(MAKE) --no-print-directory
+# by all processors, unless -j says otherwise
+again = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKEFLAGS))),,-j$(shell nproc))
 
-.PHONY: deps demo test unit test-compat test-api test-cluster check asan tsan tidy fmt bench fuzz install clean help
+.PHONY: deps demo test unit test-install test-compat test-api test-simulator test-cluster test-images check asan tsan tidy fmt bench fuzz install clean help gpu-test
 deps: ## install what is missing (Debian, Ubuntu) and say what it does
 	@tools/deps
 
@@ -14,36 +15,59 @@ demo: ## build, then watch a small cluster train a digit classifier
 test: ## unit tests, taste, and the programs driven as their users would
 	@tools/deps
 	@$(again) all unit
+	@tests/install/run.sh
+	@tests/docs/run.sh
 	@tools/check-taste
 
 unit: $(TESTS) $(PROGRAMS) $(B)/libmuster-cuda.so ## unit tests only
 	@tools/run-tests $(TESTS)
 
+test-install: ## a C program outside the tree against what `make install` puts there
+	@tests/install/run.sh
+
 test-compat: ## real TensorFlow clients against stock servers and ours
 	@tools/deps
-	@$(again) all
+	@$(again) all examples
 	@tests/compat/run.sh
+	@tests/compat/run.sh --newest
 
 test-api: ## the operator against a real API server (etcd and kube-apiserver from pinned sources)
 	@tools/deps
 	@$(again) all
-	@tests/cluster-api/run.sh
+	@WITHOUT='$(WITHOUT)' tests/cluster-api/run.sh
 
-test-cluster: ## helm install, kubectl apply and scale on a real Kubernetes node
+test-simulator: $(B)/tests/fake/simulator_test ## the operator in a simulated cluster: SIM_SCHEDULES (100000) of mishaps
+	@SIM_SCHEDULES=$${SIM_SCHEDULES:-100000} SIM_WORKERS=$${SIM_WORKERS:-$$(nproc)} TEST_TIMEOUT=1800 TEST_AGAIN=0 tools/run-tests $<
+
+test-kill: all $(B)/tests/cli/kill_test ## kill -9 of any process of a muster run job, MUSTER_KILL_ROUNDS (50) times
+	@MUSTER_KILL_ROUNDS=$${MUSTER_KILL_ROUNDS:-50} TEST_TIMEOUT=1800 TEST_AGAIN=0 tools/run-tests $(B)/tests/cli/kill_test
+
+test-cluster: ## helm install, kubectl apply and scale on a real Kubernetes node; SCENARIOS="digits scale" for some
 	@tools/deps
 	@$(again) all
-	@tests/e2e/run.sh
+	@tests/e2e/run.sh $(SCENARIOS)
+
+test-images: ## the Dockerfile, built by buildah on a Debian bootstrapped here; IMAGES="operator task cli task-tf task-cuda" for others
+	@tests/images/run.sh $(IMAGES)
+
+# Each GPU kernel beside the CPU's, on a GPU; needs a C compiler, nvcc and the driver, no network library.
+GPU_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(filter-out %/gpu_device_test.c,$(wildcard tests/kernels/gpu_*_test.c)))
+gpu-test: ## the GPU's kernels on this machine's GPU, beside the CPU's; says so where there is none
+	@test -e /dev/nvidiactl || { echo "  SKIPPED  gpu-test: no NVIDIA GPU here (no /dev/nvidiactl)"; exit 0; }; \
+	test -n '$(NVCC)' || { echo "  SKIPPED  gpu-test: no nvcc; install NVIDIA CUDA 12 or newer, or say NVCC=…/nvcc"; exit 0; }; \
+	$(again) $(B)/libmuster-cuda.so $(GPU_TESTS) && \
+	for t in $(GPU_TESTS); do MUSTER_GPU_TEST=$(CURDIR)/$(B)/libmuster-cuda.so $$t || exit 1; done
 
 check: ## what CI runs
 	@.ci/run
 
 asan: ## unit tests under AddressSanitizer and UBSan
 	@ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
-	  $(again) MODE=asan unit
+	  TEST_TIMEOUT=$${TEST_TIMEOUT:-600} $(again) MODE=asan unit
 
 tsan: ## unit tests under ThreadSanitizer
 	@TSAN_OPTIONS=ignore_noninstrumented_modules=1:halt_on_error=1:suppressions=tools/tsan.supp \
-	  $(again) MODE=tsan unit
+	  TEST_TIMEOUT=$${TEST_TIMEOUT:-600} $(again) MODE=tsan unit
 
 tidy: compile_commands.json ## clang-tidy and the limits of taste
 	@tools/check-taste
@@ -59,14 +83,32 @@ FORCE:
 fmt: ## clang-format every source in place
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
-bench: all ## benchmarks beside their peers
+bench: all $(B)/bench/raw_client $(B)/bench/client_steps ## benchmarks beside their peers
 	@bench/run.sh
+
+.PHONY: bench-kernels
+bench-kernels: $(B)/tests/kernels/op_driver ## each CPU kernel beside TensorFlow's, on 1 and on 2 threads
+	@bench/run.sh kernels.py $< --threads 1
+	@bench/run.sh kernels.py $< --threads 2
+
+.PHONY: bench-read
+bench-read: $(B)/bench/read_files ## reading data files, beside tf.data
+	@bench/run.sh read.py $<
 
 .PHONY: bench-executor
 bench-executor: $(B)/bench/executor_bench ## what the executor costs an op
 	@$(B)/bench/executor_bench
 $(B)/bench/%: $(B)/o/bench/%.o $(call lib,$(TASK_PARTS))
 	$(call program,$(call libs_of,$(TASK_PARTS)) -rdynamic)
+
+$(B)/bench/client_steps: $(B)/o/bench/client_steps.o $(call lib,$(CLIENT_PARTS))
+	$(call program,$(call libs_of,$(CLIENT_PARTS)) -rdynamic)
+
+.PHONY: bench-operator
+bench-operator: all $(B)/bench/operator/load ## the operator beside Kubeflow's and a bare loop, on one API server
+	@LOAD=$(B)/bench/operator/load bench/operator/run.sh
+$(B)/bench/operator/load: $(call objs,$(wildcard bench/operator/*.c)) $(call lib,$(OPERATOR_PARTS))
+	$(call program,$(call libs_of,$(OPERATOR_PARTS)))
 
 # A fuzz target is tests/fuzz/<name>_fuzz.c; FUZZ_SECONDS each.
 FUZZERS := $(patsubst tests/fuzz/%.c,build/fuzz/bin/%,$(wildcard tests/fuzz/*_fuzz.c))
@@ -76,18 +118,38 @@ fuzz: ## fuzz every parser for FUZZ_SECONDS (10) each, with clang
 	@tools/run-fuzzers $(FUZZERS)
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
-build/fuzz/bin/%: build/fuzz/o/tests/fuzz/%.o $(call lib,$(OPERATOR_PARTS) $(TASK_PARTS))
+FUZZED_PARTS := control kube plan tls $(CLIENT_PARTS)
+build/fuzz/bin/%: build/fuzz/o/tests/fuzz/%.o $(call lib,$(FUZZED_PARTS))
 	@mkdir -p $(@D)
 	@echo "  link     $@"
 	@$(CC) $(LDFLAGS) -fsanitize=fuzzer,address,undefined -o $@ $< -Wl,--start-group $(filter %.a,$^) \
-	  -Wl,--end-group $(call libs_of,$(OPERATOR_PARTS) $(TASK_PARTS))
+	  -Wl,--end-group $(call libs_of,$(FUZZED_PARTS))
 
 PREFIX ?= /usr/local
-install: all ## install the programs under PREFIX (/usr/local)
-	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib $(DESTDIR)$(PREFIX)/include/muster
+# What a program that is built elsewhere needs: the public headers with all that they include, one
+# library, and a .pc file that says how to link it.
+PUBLIC_HEADERS = $(wildcard client/include/muster/*.h) task/server.h $(addprefix lib/, \
+  base/log.h cluster/cluster_spec.h io/bundle.h io/checkpoint_state.h io/event_writer.h)
+
+$(B)/libmuster.a: $(call lib,$(CLIENT_PARTS))
+	@rm -f $@
+	@{ echo create $@; for a in $^; do echo addlib $$a; done; echo save; echo end; } | ar -M
+
+install: all $(B)/libmuster.a ## install programs, library and headers under PREFIX (/usr/local)
+	@install -d $(DESTDIR)$(PREFIX)/bin $(DESTDIR)$(PREFIX)/lib/pkgconfig $(DESTDIR)$(PREFIX)/include/muster
 	@install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin/
-	@install -m 644 $(B)/libmuster-cuda.so $(DESTDIR)$(PREFIX)/lib/
+	@install -m 644 $(B)/libmuster-cuda.so $(B)/libmuster.a $(DESTDIR)$(PREFIX)/lib/
+	@install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	@$(BIN)/muster man > $(DESTDIR)$(PREFIX)/share/man/man1/muster.1
+	@for v in $$($(BIN)/muster help | sed -n 's/^  muster \([a-z]*\).*/\1/p'); do \
+	  $(BIN)/muster man $$v > $(DESTDIR)$(PREFIX)/share/man/man1/muster-$$v.1; done
+	@$(BIN)/muster completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
 	@install -m 644 client/include/muster/*.h $(DESTDIR)$(PREFIX)/include/muster/
+	@for h in $$(printf '#include "%s"\n' $(PUBLIC_HEADERS) | $(CC) $(CPPFLAGS) -std=gnu17 -xc -MM - | \
+	  tr -d '\\' | tr ' ' '\n' | grep -E '^(lib|task)/' | sort -u); do \
+	  install -D -m 644 $$h $(DESTDIR)$(PREFIX)/include/muster/$$h; done
+	@sed 's|@PREFIX@|$(PREFIX)|; s|@VERSION@|$(VERSION)|; s|@LIBS@|$(foreach p,$(CLIENT_PARTS),$(LIBS_$(p)))|' \
+	  tools/muster.pc.in > $(DESTDIR)$(PREFIX)/lib/pkgconfig/muster.pc
 	@echo "  installed under $(DESTDIR)$(PREFIX)"
 
 clean: ## remove build/

@@ -20,12 +20,18 @@ cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.w
 servers = {(job, index): tf.train.Server(cluster, job_name=job, task_index=index)
            for job in cluster.jobs for index in cluster.task_indices(job)}
 
-start = np.random.RandomState(1)
+
+
+def waves(rows, columns, amplitude, phase):
+    """Fixed numbers that look like noise."""
+    return (amplitude * np.sin((phase + np.arange(rows * columns)) ** 2)).reshape(rows, columns).astype(np.float32)
+
+
 with tf.device("/job:ps/task:0"):
-    weights_1 = tf.Variable(start.uniform(-0.5, 0.5, [4, 8]).astype(np.float32))
+    weights_1 = tf.Variable(waves(4, 8, 0.5, 1))
     biases_1 = tf.Variable(tf.zeros([8]))
 with tf.device("/job:ps/task:1"):
-    weights_2 = tf.Variable(start.uniform(-0.5, 0.5, [8, 1]).astype(np.float32))
+    weights_2 = tf.Variable(waves(8, 1, 0.5, 2))
     biases_2 = tf.Variable(tf.zeros([1]))
 
 with tf.device("/job:worker/task:0"):
@@ -39,7 +45,7 @@ with tf.device("/job:worker/task:0"):
 with tf.Session(servers["worker", 0].target) as sess:
     sess.run(tf.global_variables_initializer())
     for step in range(201):
-        x = start.uniform(-1, 1, [16, 4]).astype(np.float32)
+        x = waves(16, 4, 1, step)
         _, now = sess.run([train, loss], {inputs: x, wanted: x.sum(axis=1, keepdims=True)})
         if step % 50 == 0:
             print(f"step {step}: loss {now:.6f}")

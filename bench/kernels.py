@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each kernel beside TensorFlow's own, the same op on the same shapes and as many threads, in turns.
+
+    kernels.py DRIVER [--threads N] [--rounds N] [--only TEXT]
+
+TensorFlow runs a chain of copies of the op; what one costs is the chain less a single one, so that
+neither Python nor the session is counted.  Ours is timed around the kernel by tests/kernels/op_driver.
+Both figures are the fastest of all rounds; `times` above 1 means ours is the faster one.
+"""
+import argparse
+import math
+import os
+import pathlib
+import sys
+import time
+
+os.environ.update(TF_CPP_MIN_LOG_LEVEL="3", TF_ENABLE_ONEDNN_OPTS="1", CUDA_VISIBLE_DEVICES="")
+sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "tests/compat"))
+import numpy as np  # noqa: E402
+import tensorflow.compat.v1 as tf  # noqa: E402
+import ops_diff  # noqa: E402
+from ops_cases import Case, Var  # noqa: E402
+
+MILLISECONDS = 120  # of each round, for each side
+RNG = np.random.RandomState(1)
+
+
+def real(*shape):
+    return RNG.rand(*shape).astype(np.float32)
+
+
+def products():
+    for m, k, n, ta, tb, what in [
+            (1024, 784, 128, False, False, "mlp b1024"), (784, 1024, 128, True, False, "mlp b1024"),
+            (1024, 128, 10, False, False, "mlp b1024"), (128, 1024, 10, True, False, "mlp b1024"),
+            (1024, 10, 128, False, True, "mlp b1024"), (32, 784, 128, False, False, "mlp b32"),
+            (784, 32, 128, True, False, "mlp b32"), (64, 3136, 128, False, False, "cnn b64"),
+            (3136, 64, 128, True, False, "cnn b64"), (64, 128, 3136, False, True, "cnn b64"),
+            (512, 512, 512, False, False, ""), (1024, 1024, 1024, False, False, ""),
+            (2048, 2048, 2048, False, False, ""), (1024, 1024, 1024, False, True, ""),
+            (1024, 1024, 1024, True, False, ""), (1, 1024, 1024, False, False, "row")]:
+        a = real(k, m) if ta else real(m, k)
+        b = real(n, k) if tb else real(k, n)
+        yield f"MatMul {m}x{k}x{n} {'NT'[ta]}{'NT'[tb]} {what}", Case(
+            "MatMul", {"a": a, "b": b}, {"transpose_a": ta, "transpose_b": tb})
+
+
+def convolutions():
+    for x, w, stride in [((64, 28, 28, 1), (5, 5, 1, 32), 1), ((64, 14, 14, 32), (5, 5, 32, 64), 1),
+                         ((8, 56, 56, 64), (3, 3, 64, 64), 1), ((8, 56, 56, 64), (1, 1, 64, 256), 1),
+                         ((8, 14, 14, 256), (3, 3, 256, 256), 1), ((8, 7, 7, 512), (3, 3, 512, 512), 1),
+                         ((8, 56, 56, 64), (3, 3, 64, 128), 2), ((2, 224, 224, 3), (7, 7, 3, 64), 2),
+                         ((8, 32, 32, 3), (3, 3, 3, 16), 1)]:
+        out = (x[0], -(-x[1] // stride), -(-x[2] // stride), w[3])
+        name = f"{x} * {w}" + (f" /{stride}" if stride > 1 else "")
+        attrs = {"strides": [1, stride, stride, 1], "padding": "SAME"}
+        a, f, g = real(*x), real(*w), real(*out)
+        yield f"Conv2D {name}", Case("Conv2D", {"input": a, "filter": f}, attrs)
+        if x[3] > 3:
+            yield f"  BackpropInput {name}", Case("Conv2DBackpropInput", {
+                "input_sizes": np.int32(x), "filter": f, "out_backprop": g}, attrs)
+        yield f"  BackpropFilter {name}", Case("Conv2DBackpropFilter", {
+            "input": a, "filter_sizes": np.int32(w), "out_backprop": g}, attrs)
+
+
+def pools():
+    for x in [(64, 28, 28, 32), (64, 14, 14, 64)]:
+        a, half = real(*x), real(x[0], x[1] // 2, x[2] // 2, x[3])
+        attrs = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"}
+        yield f"MaxPool {x}", Case("MaxPool", {"input": a}, attrs)
+        yield f"MaxPoolGrad {x}", Case("MaxPoolGrad", {
+            "orig_input": a, "orig_output": a[:, ::2, ::2].copy(), "grad": half}, attrs)
+        yield f"AvgPool {x}", Case("AvgPool", {"value": a}, attrs)
+
+
+def elementwise():
+    x, bias = real(64, 28, 28, 32), real(32)
+    y, labels = real(1024, 10), RNG.randint(0, 10, 1024).astype(np.int32)
+    big, other = real(1 << 20), real(1 << 20)
+    yield "BiasAdd 64x28x28x32", Case("BiasAdd", {"value": x, "bias": bias}, {})
+    yield "BiasAddGrad 64x28x28x32", Case("BiasAddGrad", {"out_backprop": x}, {})
+    yield "Relu 64x28x28x32", Case("Relu", {"features": x}, {})
+    yield "ReluGrad 64x28x28x32", Case("ReluGrad", {"gradients": x, "features": x}, {})
+    yield "SparseSoftmaxXent 1024x10", Case("SparseSoftmaxCrossEntropyWithLogits", {
+        "features": y, "labels": labels}, {})
+    yield "Softmax 1024x1024", Case("Softmax", {"logits": big.reshape(1024, 1024)}, {})
+    for op in ("Mul", "AddV2"):
+        yield f"{op} 1M", Case(op, {"x": big, "y": other}, {})
+    for op in ("Tanh", "Exp", "Sigmoid", "Sqrt"):
+        yield f"{op} 1M", Case(op, {"x": big}, {})
+    yield "Sum 1M", Case("Sum", {"input": big, "axis": np.int32([0])}, {})
+    yield "Sum columns 1024x1024", Case("Sum", {"input": big.reshape(1024, 1024),
+                                                "axis": np.int32([0])}, {})
+    yield "Transpose 1024x1024", Case("Transpose", {"x": big.reshape(1024, 1024),
+                                                    "perm": np.int32([1, 0])}, {})
+
+
+def applies():
+    one = np.float32(0.9)
+    for n in (100352, 401408):
+        yield f"ApplyGradientDescent {n}", Case("ApplyGradientDescent", {
+            "var": Var(real(n)), "alpha": one, "delta": real(n)}, {})
+        yield f"ApplyAdam {n}", Case("ApplyAdam", {
+            "var": Var(real(n)), "m": Var(real(n)), "v": Var(real(n)), "beta1_power": one,
+            "beta2_power": one, "lr": one, "beta1": one, "beta2": one, "epsilon": one,
+            "grad": real(n)}, {})
+
+
+def lookups():
+    table, rows = real(1 << 14, 1024), RNG.randint(0, 1 << 14, 32).astype(np.int32)
+    yield "GatherV2 32 rows of 4 KiB", Case("GatherV2", {"params": table, "indices": rows,
+                                                       "axis": np.int32(0)}, {})
+    yield "ScatterSub 32 rows of 4 KiB", Case("ScatterSub", {
+        "ref": Var(table), "indices": rows, "updates": real(32, 1024)}, {})
+
+
+class Stock:
+    """The op once and a chain of `copies` more, in one session."""
+
+    def __init__(self, case, threads):
+        self.graph, self.copies = tf.Graph(), 10
+        config = tf.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=1)
+        config.graph_options.optimizer_options.opt_level = -1
+        config.graph_options.rewrite_options.disable_meta_optimizer = True
+        with self.graph.as_default():
+            args = {k: self.argument(v) for k, v in case.inputs.items()}
+            ends = []
+            for n in (1, 1 + self.copies):
+                last = []
+                for _ in range(n):
+                    with tf.control_dependencies(last):
+                        getattr(tf.raw_ops, case.op)(**args, **case.attrs)
+                    last = [[o for o in self.graph.get_operations() if o.type == case.op][-1]]
+                ends.append(last[0])
+            self.session = tf.Session(config=config)
+            self.session.run(tf.global_variables_initializer())
+            self.one, self.many = (self.session.make_callable(o) for o in ends)
+
+    @staticmethod
+    def argument(a):
+        if isinstance(a, Var):
+            return tf.Variable(a.value, use_resource=False)._ref()
+        if a.dtype == np.int32 or not a.shape:
+            return tf.constant(a)
+        # TensorFlow's oneDNN kernels keep what they made of a constant filter; a variable is honest.
+        return tf.Variable(a, use_resource=False)
+
+    def measure(self):
+        best, end = [math.inf, math.inf], time.perf_counter() + MILLISECONDS / 1e3
+        while time.perf_counter() < end:
+            for i, run in enumerate((self.one, self.many)):
+                start = time.perf_counter()
+                run()
+                best[i] = min(best[i], time.perf_counter() - start)
+        return best
+
+
+def compare(case, driver, threads, rounds):
+    g, op, _, inputs, _, _ = ops_diff.build(case)
+    stock, ours, theirs = Stock(case, threads), math.inf, [math.inf, math.inf]
+    stock.measure()
+    for _ in range(rounds):
+        theirs = [min(p) for p in zip(theirs, stock.measure())]
+        code, ns = driver.time(g.as_graph_def(), op.name, inputs)
+        if code:
+            raise SystemExit(f"{case.op}: {ns}")
+        ours = min(ours, int(ns) / 1e3)
+    stock.session.close()
+    return 1e6 * (theirs[1] - theirs[0]) / stock.copies, ours
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("driver")
+    p.add_argument("--threads", type=int, default=1)
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--only", default="")
+    a = p.parse_args()
+    driver = ops_diff.Driver(a.driver, "", a.threads, MILLISECONDS)
+    print(f"{a.threads} thread(s) {'':<41} {'stock us':>10} {'muster us':>10} {'times':>6}")
+    for group in (products, convolutions, pools, elementwise, applies, lookups):
+        for name, case in group():
+            if a.only in name:
+                stock, ours = compare(case, driver, a.threads, a.rounds)
+                print(f"{name:<53} {stock:>10.1f} {ours:>10.1f} {stock / ours:>6.2f}", flush=True)
+
+
+main()

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What things cost: processes by /proc, writes by the API server's own counters. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/operator/load.h"
+
+double load_now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+double load_cpu(int pid)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("/proc/%d/stat", pid);
+	MU_AUTO_BUF text = {0};
+	unsigned long user = 0, system = 0;
+	const char *rest;
+
+	if (mu_buf_read_file(&text, path, 4096, NULL) < 0)
+		return 0;
+	rest = strrchr(text.data, ')'); /* the name before may hold anything */
+	if (!rest || sscanf(rest + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lu %lu", &user,
+			    &system) != 2)
+		return 0;
+	return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
+}
+
+static long kilobytes(const char *text, const char *key)
+{
+	const char *at = strstr(text, key);
+	return at ? strtol(at + strlen(key), NULL, 10) : 0;
+}
+
+void load_memory(struct load_process *p)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("/proc/%d/status", p->pid);
+	MU_AUTO_BUF text = {0};
+
+	if (mu_buf_read_file(&text, path, 1 << 16, NULL) < 0)
+		return;
+	p->rss = kilobytes(text.data, "VmRSS:");
+	p->peak = kilobytes(text.data, "VmHWM:");
+}
+
+static int keep(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	mu_buf_put(arg, data, len);
+	return 0;
+}
+
+static bool has(const char *line, const char *label, const char *value)
+{
+	MU_AUTO_FREE char *want = mu_xasprintf("%s=\"%s\"", label, value);
+	return strstr(line, want) != NULL;
+}
+
+static bool is_write(const char *line)
+{
+	return has(line, "verb", "POST") || has(line, "verb", "PUT") ||
+	       has(line, "verb", "PATCH") || has(line, "verb", "APPLY") ||
+	       has(line, "verb", "DELETE");
+}
+
+void load_count(struct kube_client *c, const char *resource, struct load_counts *out)
+{
+	static const char name[] = "apiserver_request_total{";
+	MU_AUTO_BUF text = {0};
+	struct mu_err err = {0};
+	char *save = NULL;
+
+	memset(out, 0, sizeof(*out));
+	if (kube_stream(c, "/metrics", 60, 0, keep, &text, &err) < 0) {
+		fprintf(stderr, "load: %s\n", err.msg);
+		return;
+	}
+	mu_buf_putc(&text, 0);
+	for (char *line = strtok_r(text.data, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		const char *value = strrchr(line, ' ');
+		long n = value ? (long)strtod(value, NULL) : 0;
+		/* ours: jobs created, pods marked, pods of the bare loop */
+		bool mine = (has(line, "resource", "pods") && has(line, "subresource", "status")) ||
+			    (has(line, "resource", resource) && has(line, "verb", "POST"));
+
+		if (strncmp(line, name, strlen(name)) != 0 || mine ||
+		    has(line, "resource", "leases"))
+			continue;
+		out->reads += has(line, "verb", "LIST") || has(line, "verb", "GET") ? n : 0;
+		if (!is_write(line))
+			continue;
+		out->writes += n;
+		out->events += has(line, "resource", "events") ? n : 0;
+		out->conflicts += has(line, "code", "409") ? n : 0;
+	}
+}
+
+struct parallel {
+	_Atomic int next;
+	int n;
+	load_item_fn *fn;
+	void *arg;
+};
+
+static void *run_items(void *arg)
+{
+	struct parallel *p = arg;
+
+	for (int i; (i = atomic_fetch_add(&p->next, 1)) < p->n;)
+		p->fn(p->arg, i);
+	return NULL;
+}
+
+void load_parallel(int threads, int n, load_item_fn *fn, void *arg)
+{
+	struct parallel p = {.n = n, .fn = fn, .arg = arg};
+	pthread_t *t = MU_NEW_ARRAY(pthread_t, (size_t)threads);
+	int started = 0;
+
+	while (started < threads && pthread_create(&t[started], NULL, run_items, &p) == 0)
+		started++;
+	for (int i = 0; i < started; i++)
+		pthread_join(t[i], NULL);
+	free(t);
+}

@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client that costs almost nothing, so that a step's time is the server's: RunStep over plain
+ * HTTP/2 with fixed headers, one request at a time on each of its connections.
+ *
+ *   raw_client HOST PORT GRAPH INIT FETCH TARGET CONNECTIONS SECONDS
+ *
+ * GRAPH is a file with a GraphDef, at most some kilobytes; INIT, FETCH and TARGET are names, or "-"
+ * for none.  Prints one line of JSON; with 0 SECONDS it asks for one step and measures nothing. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/pb.h"
+#include "task/rpc/h2/frame.h"
+
+enum { MOST = 64, WARM = 200, MOST_TIMES = 4 << 20, LONGEST = 16000, ENOUGH = 1 << 24 };
+
+struct conn {
+	int fd;
+	uint32_t stream, consumed;
+	struct mu_buf in, message; /* bytes that are no whole frame yet; the answer so far */
+	double since;
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "raw_client: %s\n", what);
+	exit(1);
+}
+
+static double now(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void frame(struct mu_buf *b, uint8_t type, uint8_t flags, uint32_t stream, const void *p,
+		  size_t n)
+{
+	char head[H2_HEADER];
+
+	h2_frame_put(head, (uint32_t)n, type, flags, stream);
+	mu_buf_put(b, head, sizeof(head));
+	mu_buf_put(b, p, n);
+}
+
+static void put(struct conn *c, const struct mu_buf *b)
+{
+	for (size_t at = 0; at < b->len;) {
+		ssize_t n = send(c->fd, b->data + at, b->len - at, MSG_NOSIGNAL);
+
+		if (n < 0 && errno != EINTR)
+			die("cannot send");
+		at += n > 0 ? (size_t)n : 0;
+	}
+}
+
+static void number(struct mu_buf *b, uint8_t type, uint32_t n)
+{
+	char bytes[4];
+
+	h2_put32(bytes, n);
+	frame(b, type, 0, 0, bytes, 4);
+}
+
+static void open_conn(struct conn *c, const struct sockaddr_in *to)
+{
+	MU_AUTO_BUF b = {0};
+	int one = 1;
+
+	c->fd = socket(AF_INET, SOCK_STREAM, 0);
+	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (c->fd < 0 || connect(c->fd, (const struct sockaddr *)to, sizeof(*to)))
+		die("cannot connect");
+	mu_buf_puts(&b, H2_PREFACE);
+	frame(&b, H2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6); /* streams: any number of bytes */
+	number(&b, H2_WINDOW_UPDATE, 2 * ENOUGH);
+	put(c, &b);
+	c->stream = UINT32_MAX; /* the next one is 1 */
+}
+
+static void literal(struct mu_buf *b, const char *name, const char *value)
+{
+	mu_buf_putc(b, 0);
+	mu_buf_putc(b, (char)strlen(name));
+	mu_buf_puts(b, name);
+	mu_buf_putc(b, (char)strlen(value));
+	mu_buf_puts(b, value);
+}
+
+static void ask(struct conn *c, const char *method, struct mu_span message)
+{
+	MU_AUTO_BUF fields = {0}, body = {0}, all = {0};
+	char prefix[5] = {0};
+
+	if (message.len > LONGEST)
+		die("a request does not fit one frame");
+	c->stream += 2;
+	mu_buf_put(&fields, "\x83\x86", 2);
+	literal(&fields, ":path", method);
+	literal(&fields, ":authority", "localhost");
+	literal(&fields, "te", "trailers");
+	literal(&fields, "content-type", "application/grpc");
+	h2_put32(prefix + 1, (uint32_t)message.len);
+	mu_buf_put(&body, prefix, 5);
+	mu_buf_put(&body, message.data, message.len);
+	frame(&all, H2_HEADERS, H2_END_HEADERS, c->stream, fields.data, fields.len);
+	frame(&all, H2_DATA, H2_END_STREAM, c->stream, body.data, body.len);
+	mu_buf_clear(&c->message);
+	c->since = now();
+	put(c, &all);
+}
+
+/* True when the answer is whole. */
+static bool on_frame(struct conn *c, const struct h2_frame *f, const char *p)
+{
+	MU_AUTO_BUF back = {0};
+
+	if (f->type == H2_RST_STREAM || f->type == H2_GOAWAY)
+		die("the server ended the stream");
+	if ((f->type == H2_SETTINGS || f->type == H2_PING) && !(f->flags & H2_ACK))
+		frame(&back, f->type, H2_ACK, 0, p, f->type == H2_PING ? f->len : 0);
+	if (f->type == H2_DATA) {
+		mu_buf_put(&c->message, p, f->len);
+		c->consumed += f->len;
+	}
+	if (c->consumed > ENOUGH) {
+		number(&back, H2_WINDOW_UPDATE, c->consumed);
+		c->consumed = 0;
+	}
+	if (back.len)
+		put(c, &back);
+	if (f->stream != c->stream || f->type > H2_HEADERS || !(f->flags & H2_END_STREAM))
+		return false;
+	if (c->message.len < 5)
+		die("the server answered with an error");
+	return true;
+}
+
+/* Reads what there is; true when it had the end of the answer. */
+static bool take(struct conn *c)
+{
+	bool whole = false;
+	size_t at = 0;
+	ssize_t n;
+
+	mu_buf_reserve(&c->in, 1 << 16);
+	n = recv(c->fd, c->in.data + c->in.len, 1 << 16, 0);
+	if (n <= 0)
+		die("the server closed the connection");
+	c->in.len += (size_t)n;
+	while (c->in.len - at >= H2_HEADER) {
+		struct h2_frame f = h2_frame_get(c->in.data + at);
+
+		if (c->in.len - at < H2_HEADER + f.len)
+			break;
+		whole |= on_frame(c, &f, c->in.data + at + H2_HEADER);
+		at += H2_HEADER + f.len;
+	}
+	memmove(c->in.data, c->in.data + at, c->in.len - at);
+	c->in.len -= at;
+	return whole;
+}
+
+static void call(struct conn *c, const char *method, struct mu_span message)
+{
+	ask(c, method, message);
+	while (!take(c))
+		;
+}
+
+static void create_session(struct conn *c, const char *graph, char *handle, size_t size)
+{
+	MU_AUTO_BUF def = {0}, request = {0};
+	struct mu_pb_field f;
+	struct mu_err err;
+	struct mu_pb m;
+
+	if (mu_buf_read_file(&def, graph, LONGEST, &err))
+		die(err.msg);
+	mu_pb_put_bytes(&request, 1, mu_buf_span(&def));
+	call(c, "/tensorflow.MasterService/CreateSession", mu_buf_span(&request));
+	m = mu_pb_of((struct mu_span){c->message.data + 5, c->message.len - 5});
+	*handle = 0;
+	while (mu_pb_next(&m, &f))
+		if (f.number == 1)
+			snprintf(handle, size, "%.*s", (int)f.bytes.len, f.bytes.data);
+	if (!*handle)
+		die("no session came back");
+}
+
+static void run_step(struct mu_buf *b, const char *handle, const char *fetch, const char *target)
+{
+	mu_buf_clear(b);
+	mu_pb_put_str(b, 1, handle);
+	if (strcmp(fetch, "-") != 0)
+		mu_pb_put_str(b, 3, fetch);
+	if (strcmp(target, "-") != 0)
+		mu_pb_put_str(b, 4, target);
+}
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void measure(struct conn *c, unsigned n, struct mu_span request, double seconds)
+{
+	static const char method[] = "/tensorflow.MasterService/RunStep";
+	double *times, start, end;
+	struct pollfd wait[MOST];
+	size_t done = 0;
+
+	call(&c[0], method, request);
+	if (seconds <= 0)
+		return;
+	for (int i = 0; i < WARM; i++)
+		call(&c[0], method, request);
+	times = MU_NEW_ARRAY(double, MOST_TIMES);
+	start = now();
+	end = start + seconds;
+	for (unsigned i = 0; i < n; i++) {
+		ask(&c[i], method, request);
+		wait[i] = (struct pollfd){.fd = c[i].fd, .events = POLLIN};
+	}
+	while (now() < end && done < MOST_TIMES - MOST) {
+		if (n > 1)
+			poll(wait, n, 1000);
+		for (unsigned i = 0; i < n; i++)
+			if ((n == 1 || wait[i].revents) && take(&c[i])) {
+				times[done++] = now() - c[i].since;
+				ask(&c[i], method, request);
+			}
+	}
+	end = now();
+	if (done == 0)
+		die("no step came to its end");
+	qsort(times, done, sizeof(*times), by_size);
+	printf("{\"p50_us\": %.1f, \"p99_us\": %.1f, \"per_s\": %.0f}\n", times[done / 2] * 1e6,
+	       times[done * 99 / 100] * 1e6, (double)done / (end - start));
+	free(times);
+}
+
+int main(int argc, char **argv)
+{
+	struct sockaddr_in to = {.sin_family = AF_INET};
+	static struct conn conns[MOST];
+	MU_AUTO_BUF request = {0};
+	char handle[256];
+	unsigned n;
+
+	if (argc != 9)
+		die("HOST PORT GRAPH INIT FETCH TARGET CONNECTIONS SECONDS are meant");
+	n = (unsigned)atoi(argv[7]);
+	to.sin_port = htons((uint16_t)atoi(argv[2]));
+	if (inet_pton(AF_INET, argv[1], &to.sin_addr) != 1 || n < 1 || n > MOST)
+		die("HOST is an IPv4 address, CONNECTIONS at most 64");
+	for (unsigned i = 0; i < n; i++)
+		open_conn(&conns[i], &to);
+	create_session(&conns[0], argv[3], handle, sizeof(handle));
+	if (strcmp(argv[4], "-") != 0) {
+		run_step(&request, handle, "-", argv[4]);
+		call(&conns[0], "/tensorflow.MasterService/RunStep", mu_buf_span(&request));
+	}
+	run_step(&request, handle, argv[5], argv[6]);
+	measure(conns, n, mu_buf_span(&request), atof(argv[8]));
+	return 0;
+}

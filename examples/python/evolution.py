@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Evolution strategies: ten networks with weights of their own are tried in parallel on two workers, and what they
+were worth moves the weights that the ps task holds.
+
+A try is the shared weights and some noise.  The ps task adds up the noises, each times the loss of its try, which is
+an estimate of the gradient: nothing is differentiated.
+
+    python -m muster evolution.py
+"""
+import argparse
+
+import numpy as np
+import tensorflow as tf
+
+TRIES, NOISE, RATE = 10, 0.1, 0.05
+
+p = argparse.ArgumentParser()
+p.add_argument("--ps_hosts", default="localhost:2222")
+p.add_argument("--worker_hosts", default="localhost:2223,localhost:2224")
+args = p.parse_args()
+
+cluster = tf.train.ClusterSpec({"ps": args.ps_hosts.split(","), "worker": args.worker_hosts.split(",")})
+servers = {(job, index): tf.train.Server(cluster, job_name=job, task_index=index)
+           for job in cluster.jobs for index in cluster.task_indices(job)}
+
+
+def waves(rows, columns, amplitude, phase):
+    """Fixed numbers that look like noise."""
+    return (amplitude * np.sin((phase + np.arange(rows * columns)) ** 2)).reshape(rows, columns).astype(np.float32)
+
+
+with tf.device("/job:ps/task:0"):
+    w = tf.Variable(waves(3, 1, 0.1, 1))
+    x = tf.placeholder(tf.float32, [16, 3])
+    noise = tf.placeholder(tf.float32, [3, TRIES])
+    parts = tf.split(w + noise * NOISE, 2, axis=1)
+
+worth = []
+for i, part in enumerate(parts):
+    with tf.device(f"/job:worker/task:{i}"):
+        wanted = tf.reduce_sum(x, axis=1, keepdims=True)
+        worth.append(tf.reduce_mean(tf.square(tf.matmul(x, part) - wanted), axis=0, keepdims=True))
+
+with tf.device("/job:ps/task:0"):
+    losses = tf.concat(worth, axis=1)
+    loss = tf.reduce_mean(losses)
+    slope = tf.matmul(noise, losses - loss, transpose_b=True)
+    move = w.assign_sub(slope * (RATE / TRIES / NOISE))
+
+with tf.Session(servers["ps", 0].target) as sess:
+    sess.run(tf.global_variables_initializer())
+    for step in range(301):
+        _, now = sess.run([move, loss], {x: waves(16, 3, 1, step), noise: waves(3, TRIES, 1.4142135, 7 * step)})
+        if step % 50 == 0:
+            print(f"step {step}: loss {now:.6f}")
