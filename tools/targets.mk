@@ -3,7 +3,7 @@
 # by all processors, unless -j says otherwise
 again = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKEFLAGS))),,-j$(shell nproc))
 
-.PHONY: deps demo test unit test-install test-compat test-api test-simulator test-cluster test-images check asan tsan tidy fmt bench fuzz install clean help gpu-test
+.PHONY: deps demo test unit build-tests test-install test-compat test-api test-simulator test-cluster test-images check asan tsan tidy fmt bench fuzz install clean help gpu-test
 deps: ## install what is missing (Debian, Ubuntu) and say what it does
 	@tools/deps
 
@@ -21,6 +21,8 @@ test: ## unit tests, taste, and the programs driven as their users would
 
 unit: $(TESTS) $(PROGRAMS) $(B)/libmuster-cuda.so ## unit tests only
 	@tools/run-tests $(TESTS)
+
+build-tests: $(TESTS) ## compile the unit tests, run none
 
 test-install: ## a C program outside the tree against what `make install` puts there
 	@tests/install/run.sh
