@@ -233,5 +233,13 @@ void builder_add_controls(struct mu_builder *b, struct mu_node *n)
 void mu_replica_device_setter(struct mu_builder *b, unsigned ps_tasks, const char *worker_device)
 {
 	b->ps_tasks = ps_tasks;
+	b->ps_bytes = NULL;
 	b->worker_device = mu_arena_strdup(&b->graph->arena, worker_device);
+}
+
+void mu_replica_device_setter_by_bytes(struct mu_builder *b, unsigned ps_tasks,
+				       const char *worker_device)
+{
+	mu_replica_device_setter(b, ps_tasks, worker_device);
+	b->ps_bytes = MU_ARENA_ARRAY(&b->graph->arena, int64_t, ps_tasks + 1);
 }

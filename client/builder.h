@@ -35,6 +35,7 @@ struct mu_builder {
 	struct builder_list controls; /* struct control_scope */
 	struct builder_list vars;     /* struct mu_var */
 	unsigned ps_tasks, next_ps;
+	int64_t *ps_bytes; /* what each holds, if the one with least is next; NULL: in turn */
 	const char *worker_device;
 	struct mu_var *global_step;
 };

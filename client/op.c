@@ -98,19 +98,42 @@ static bool is_variable_op(const char *op)
 	       strcmp(op, "VarHandleOp") == 0;
 }
 
+/* Bytes of the variable that a node makes; 0: it does not say. */
+static int64_t variable_bytes(const struct mu_node *n)
+{
+	const struct mu_attr *shape = mu_node_attr(n, "shape"), *type = mu_node_attr(n, "dtype");
+	struct mu_shape known;
+
+	if (!shape || !type || mu_shape_set(&known, shape->shape->rank, shape->shape->dim, NULL))
+		return 0;
+	return known.count * (int64_t)mu_dtype_size(mu_dtype_base(type->type));
+}
+
+/* The ps task for a variable: in turn, or that which holds least, the first of several. */
+static unsigned choose_ps(struct mu_builder *b, const struct mu_node *n)
+{
+	unsigned least = 0;
+
+	if (!b->ps_bytes)
+		return b->next_ps++ % b->ps_tasks;
+	for (unsigned i = 1; i < b->ps_tasks; i++)
+		if (b->ps_bytes[i] < b->ps_bytes[least])
+			least = i;
+	b->ps_bytes[least] += variable_bytes(n);
+	return least;
+}
+
 static void choose_device(struct mu_builder *b, struct mu_node *n)
 {
 	const char *scope = builder_list_top(&b->devices), *set = "";
 
-	if (b->ps_tasks && is_variable_op(n->op)) {
-		set = mu_arena_printf(&b->graph->arena, "/job:ps/task:%u",
-				      b->next_ps++ % b->ps_tasks);
-		/* An explicit place does not use up the turn of a ps task. */
-		if (scope && strstr(scope, "/task:"))
-			b->next_ps--;
-	} else if (b->ps_tasks) {
+	/* An explicit place does not use up the turn of a ps task. */
+	if (b->ps_tasks && is_variable_op(n->op) && !(scope && strstr(scope, "/task:")))
+		set = mu_arena_printf(&b->graph->arena, "/job:ps/task:%u", choose_ps(b, n));
+	else if (b->ps_tasks && is_variable_op(n->op))
+		set = "/job:ps";
+	else if (b->ps_tasks)
 		set = b->worker_device;
-	}
 	mu_node_set_device(b->graph, n, builder_merge_device(b, set, scope ? scope : ""));
 }
 

@@ -106,6 +106,35 @@ static void replica_setter__spreads_variables_over_ps(void **state)
 	assert_string_equal(mu_const_float(b, 1).node->device, "/job:worker/task:3");
 }
 
+/* In turn they would be 100 + 300 and 200 + 10 numbers. */
+static void replica_setter__by_bytes__evens_them_out(void **state)
+{
+	static const int64_t sizes[] = {100, 200, 300, 10};
+	static const char *const wanted[] = {"/job:ps/task:0", "/job:ps/task:1", "/job:ps/task:0",
+					     "/job:ps/task:1"};
+	struct mu_var *wide, *placed;
+
+	mu_replica_device_setter_by_bytes(b, 2, "/job:worker/task:3");
+	mu_push_device(b, "/job:ps/task:0"); /* what has its place does not count */
+	placed = mu_variable(b, "placed", MU_FLOAT, MU_SHAPE(1000), MU_ZEROS, true);
+	mu_pop_device(b);
+	assert_string_equal(placed->ref.node->device, "/job:ps/task:0");
+	for (int i = 0; i < 4; i++) {
+		struct mu_var *v =
+		    mu_variable(b, "v", MU_FLOAT, MU_SHAPE(sizes[i]), MU_ZEROS, true);
+
+		assert_non_null(v);
+		assert_string_equal(v->ref.node->device, wanted[i]);
+		assert_string_equal(v->init.node->device, wanted[i]);
+	}
+	/* 190 more numbers than the other has, of eight bytes each */
+	wide = mu_variable(b, "wide", MU_DOUBLE, MU_SHAPE(100), MU_ZEROS, true);
+	assert_string_equal(wide->ref.node->device, "/job:ps/task:1");
+	wide = mu_variable(b, "wide", MU_FLOAT, MU_SHAPE(1), MU_ZEROS, true);
+	assert_string_equal(wide->ref.node->device, "/job:ps/task:0");
+	assert_string_equal(mu_const_float(b, 1).node->device, "/job:worker/task:3");
+}
+
 static void control_dependencies__reach_nodes_in_scope(void **state)
 {
 	struct mu_out x = mu_const_float(b, 1), group = mu_group(b, "g", &x, 1);
@@ -201,6 +230,7 @@ int main(void)
 	    T(a_value_where_a_variable_must_be__is_refused),
 	    T(devices__inner_fields_win),
 	    T(replica_setter__spreads_variables_over_ps),
+	    T(replica_setter__by_bytes__evens_them_out),
 	    T(control_dependencies__reach_nodes_in_scope),
 	    T(shapes__are_inferred),
 	    T(gradients__of_what_does_not_matter__are_none),

@@ -51,6 +51,10 @@ void mu_pop_control(struct mu_builder *b);
 /* Between-graph replication: variables go to /job:ps tasks in turn, everything else to
  * worker_device, unless a device scope says otherwise.  ps_tasks 0 turns it off. */
 void mu_replica_device_setter(struct mu_builder *b, unsigned ps_tasks, const char *worker_device);
+/* The same, but a variable goes to the task that holds the fewest bytes so far, the first of those:
+ * for models whose variables differ much in size. */
+void mu_replica_device_setter_by_bytes(struct mu_builder *b, unsigned ps_tasks,
+				       const char *worker_device);
 
 /* ---- any op ---- */
 struct mu_op_args {
