@@ -21,7 +21,7 @@ void run_step_fini(struct run_step *r)
 	mu_buf_fini(&r->head);
 }
 
-static void put_name(struct mu_buf *b, uint32_t number, struct mu_out o)
+void run_step_put_name(struct mu_buf *b, uint32_t number, struct mu_out o)
 {
 	char text[NAME_MAX_LEN];
 	int n = snprintf(text, sizeof(text), "%s:%d", o.node->name, o.port);
@@ -33,7 +33,7 @@ static void put_feed(struct mu_buf *b, const struct mu_feed *f)
 {
 	size_t feed = mu_pb_begin(b, 2);
 
-	put_name(b, 1, f->at);
+	run_step_put_name(b, 1, f->at);
 	size_t tensor = mu_pb_begin(b, 2);
 	mu_tensor_write(b, f->value);
 	mu_pb_end(b, tensor);
@@ -46,7 +46,7 @@ static size_t put_feed_head(struct mu_buf *b, const struct mu_feed *f)
 	MU_AUTO_BUF name = {0}, head = {0};
 	size_t payload = mu_tensor_write_head(&head, f->value), tensor = head.len + payload;
 
-	put_name(&name, 1, f->at);
+	run_step_put_name(&name, 1, f->at);
 	mu_pb_put_tag(b, 2, MU_PB_BYTES);
 	mu_pb_put_varint(b, name.len + 1 + mu_pb_varint_size(tensor) + tensor);
 	mu_buf_put(b, name.data, name.len);
@@ -56,10 +56,11 @@ static size_t put_feed_head(struct mu_buf *b, const struct mu_feed *f)
 	return payload;
 }
 
-static int check(const struct mu_run *run, struct mu_err *err)
+int run_step_check(const struct mu_run *run, bool values, struct mu_err *err)
 {
 	for (unsigned i = 0; i < run->n_feeds; i++)
-		if (!run->feeds[i].at.node || run->feeds[i].at.port < 0 || !run->feeds[i].value)
+		if (!run->feeds[i].at.node || run->feeds[i].at.port < 0 ||
+		    (values && !run->feeds[i].value))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "feed %u names no output", i);
 	for (unsigned i = 0; i < run->n_fetches; i++)
 		if (!run->fetches[i].node || run->fetches[i].port < 0)
@@ -70,9 +71,25 @@ static int check(const struct mu_run *run, struct mu_err *err)
 	return 0;
 }
 
-static bool same_out(struct mu_out a, struct mu_out b)
+unsigned run_step_borrowed(const struct mu_tensor *const *values, unsigned n)
 {
-	return a.node == b.node && a.port == b.port;
+	unsigned largest = n;
+
+	for (unsigned i = 0; i < n; i++)
+		if (mu_dtype_size(values[i]->dtype) && mu_tensor_bytes(values[i]) >= BORROW_FROM &&
+		    (largest == n || mu_tensor_bytes(values[i]) > mu_tensor_bytes(values[largest])))
+			largest = i;
+	return largest;
+}
+
+unsigned run_step_first(const struct mu_run *run, unsigned i)
+{
+	unsigned j = 0;
+
+	while (run->fetches[j].node != run->fetches[i].node ||
+	       run->fetches[j].port != run->fetches[i].port)
+		j++;
+	return j;
 }
 
 int run_step_encode(struct run_step *r, const char *handle, const struct mu_run *run,
@@ -81,17 +98,12 @@ int run_step_encode(struct run_step *r, const char *handle, const struct mu_run 
 	const struct mu_feed *borrowed = NULL;
 	struct mu_buf *b = &r->head;
 
-	if (check(run, err))
+	if (run_step_check(run, true, err))
 		return -(int)MU_INVALID_ARGUMENT;
 	mu_pb_put_str(b, 1, handle);
-	for (unsigned i = 0; i < run->n_fetches; i++) {
-		unsigned j = 0;
-
-		while (j < i && !same_out(run->fetches[j], run->fetches[i]))
-			j++;
-		if (j == i)
-			put_name(b, 3, run->fetches[i]);
-	}
+	for (unsigned i = 0; i < run->n_fetches; i++)
+		if (run_step_first(run, i) == i)
+			run_step_put_name(b, 3, run->fetches[i]);
 	for (unsigned i = 0; i < run->n_targets; i++)
 		mu_pb_put_str(b, 4, run->targets[i].node->name);
 	if (timeout_ms > 0 || run->metadata) {

@@ -11,6 +11,12 @@ struct run_step {
 	const struct mu_tensor *payload; /* the largest feed, sent from where it is; or NULL */
 	size_t payload_len;
 };
+/* Every feed, fetch and target names something, and a feed has its value where it needs one. */
+int run_step_check(const struct mu_run *run, bool values, struct mu_err *err);
+unsigned run_step_first(const struct mu_run *run, unsigned i); /* the first fetch of that output */
+void run_step_put_name(struct mu_buf *b, uint32_t number, struct mu_out o);
+/* Which of these to send from where it is: the largest, if it is large; else n. */
+unsigned run_step_borrowed(const struct mu_tensor *const *values, unsigned n);
 void run_step_fini(struct run_step *r);
 int run_step_encode(struct run_step *r, const char *handle, const struct mu_run *run,
 		    long timeout_ms, int64_t request_id, struct mu_err *err);

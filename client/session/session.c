@@ -15,11 +15,10 @@
 #include <sys/random.h>
 #include <unistd.h>
 
+#include "client/session/calls.h"
 #include "client/session/clock.h"
 #include "client/session/run_step.h"
 #include "lib/base/pb.h"
-
-#define MASTER "/tensorflow.MasterService/"
 
 enum {
 	DEFAULT_CONNECT_MS = 60000,
@@ -27,7 +26,6 @@ enum {
 	FIRST_LOOK_MS = 1000, /* at whether we are told to stop */
 	CLOSE_MS = 5000,
 	EXTEND_MS = 60000,
-	RPC_GRACE_MS = 5000, /* a step's own deadline fires first */
 };
 
 struct mu_session {
@@ -85,8 +83,8 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 	return 0;
 }
 
-static int call_message(struct mu_session *s, const char *method, const struct rpc_message *m,
-			long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
+int session_call(struct mu_session *s, const char *method, const struct rpc_message *m,
+		 long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
 {
 	if (s->transport.call)
 		return s->transport.call(s->transport.ctx, method, m, timeout_ms, reply, err);
@@ -98,7 +96,7 @@ static int call(struct mu_session *s, const char *method, const struct mu_buf *r
 {
 	struct rpc_message m = {.head = mu_buf_span(request)};
 
-	return call_message(s, method, &m, timeout_ms, flags, reply, err);
+	return session_call(s, method, &m, timeout_ms, flags, reply, err);
 }
 
 void mu_session_cancel(struct mu_session *s)
@@ -237,8 +235,7 @@ static int extend(struct mu_session *s, struct mu_err *err)
 	return rc;
 }
 
-/* Brings the server's graph up to the builder's. */
-static int follow(struct mu_session *s, struct mu_err *err)
+int session_follow(struct mu_session *s, struct mu_err *err)
 {
 	int rc = mu_builder_check(s->builder, err);
 
@@ -255,25 +252,39 @@ static int follow(struct mu_session *s, struct mu_err *err)
 	return rc;
 }
 
+const char *session_handle(const struct mu_session *s)
+{
+	return s->handle;
+}
+
+int64_t session_request(struct mu_session *s)
+{
+	return atomic_fetch_add(&s->next_request, 1);
+}
+
+long session_timeout(const struct mu_session *s, const struct mu_run *run)
+{
+	return run->timeout_ms > 0 ? run->timeout_ms : s->run_ms;
+}
+
 int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_tensor *values,
 		   struct mu_err *err)
 {
-	long timeout = run->timeout_ms > 0 ? run->timeout_ms : s->run_ms;
+	long timeout = session_timeout(s, run);
 	struct run_step step = {0};
 	MU_AUTO_BUF reply = {0};
-	int rc = follow(s, err);
+	int rc = session_follow(s, err);
 
 	if (rc)
 		return rc;
-	rc = run_step_encode(&step, s->handle, run, timeout, atomic_fetch_add(&s->next_request, 1),
-			     err);
+	rc = run_step_encode(&step, s->handle, run, timeout, session_request(s), err);
 	if (!rc) {
 		struct rpc_message m = {.head = mu_buf_span(&step.head),
 					.payload = step.payload,
 					.payload_len = step.payload_len};
 
-		rc = call_message(s, MASTER "RunStep", &m, timeout > 0 ? timeout + RPC_GRACE_MS : 0,
-				  0, &reply, err);
+		rc = session_call(s, MASTER "RunStep", &m, session_patience(timeout), 0, &reply,
+				  err);
 	}
 	if (!rc)
 		rc = run_step_decode(mu_buf_span(&reply), run, values, err);

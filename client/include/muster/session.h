@@ -66,6 +66,20 @@ struct mu_run {
  * UNAVAILABLE mean that the session is of no more use: open a new one. */
 int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_tensor *values,
 		   struct mu_err *err);
+
+/* A step that runs over and over, by number: what it feeds, fetches and runs is told to the server
+ * once.  The values of run's feeds, and its metadata, are not looked at.  Borrows s, which is to be
+ * closed after it; of no more use once s is. */
+struct mu_callable;
+int mu_session_callable(struct mu_callable **out, struct mu_session *s, const struct mu_run *run,
+			struct mu_err *err);
+/* feeds[i] is the value of feed i, values[i] becomes that of fetch i, as in mu_session_run.  From
+ * several threads as well. */
+int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
+		    struct mu_tensor *values, struct mu_err *err);
+void mu_callable_free(struct mu_callable *c); /* tells the server, briefly */
+MU_AUTO_DEFINE(mu_callable_free, struct mu_callable)
+
 struct mu_builder *mu_session_builder(struct mu_session *s);
 
 /* One fetch, no feeds. */

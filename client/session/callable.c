@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Callables: what a step feeds, fetches and runs is told to the server once, then called by number.
+ *
+ * MakeCallableRequest: session_handle=1, options=2 {feed=1, fetch=2, target=3, run_options=4
+ * {timeout_in_ms=2}}, request_id=3; its response: handle=1.  RunCallableRequest: session_handle=1,
+ * handle=2, feed=3, request_id=4; its response: fetch=1, in the order of the options, so that
+ * nothing has a name any more.  An error is the call's own.  ReleaseCallableRequest:
+ * session_handle=1, handle=2.
+ */
+#include "client/session/calls.h"
+#include "client/session/run_step.h"
+#include "lib/base/pb.h"
+#include "lib/tensor/tensor_proto.h"
+
+enum { MAKE_MS = 60000, RELEASE_MS = 5000 };
+
+struct mu_callable {
+	struct mu_session *session;
+	int64_t handle;
+	unsigned n_feeds, n_fetches, n_values;
+	unsigned *value; /* of each fetch: one that is asked for twice travels once */
+	long timeout_ms;
+};
+
+static void forget(struct mu_callable *c)
+{
+	free(c->value);
+	free(c);
+}
+
+static void put_options(struct mu_callable *c, struct mu_buf *b, const struct mu_run *run)
+{
+	size_t options = mu_pb_begin(b, 2);
+
+	for (unsigned i = 0; i < run->n_feeds; i++)
+		run_step_put_name(b, 1, run->feeds[i].at);
+	for (unsigned i = 0; i < run->n_fetches; i++) {
+		unsigned first = run_step_first(run, i);
+
+		c->value[i] = first < i ? c->value[first] : c->n_values++;
+		if (first == i)
+			run_step_put_name(b, 2, run->fetches[i]);
+	}
+	for (unsigned i = 0; i < run->n_targets; i++)
+		mu_pb_put_str(b, 3, run->targets[i].node->name);
+	if (c->timeout_ms > 0) {
+		size_t at = mu_pb_begin(b, 4);
+
+		mu_pb_put_int(b, 2, c->timeout_ms);
+		mu_pb_end(b, at);
+	}
+	mu_pb_end(b, options);
+}
+
+static int make(struct mu_callable *c, const struct mu_run *run, struct mu_err *err)
+{
+	MU_AUTO_BUF request = {0}, reply = {0};
+	struct mu_pb m;
+	struct mu_pb_field f;
+	int rc;
+
+	mu_pb_put_str(&request, 1, session_handle(c->session));
+	put_options(c, &request, run);
+	mu_pb_put_int(&request, 3, session_request(c->session));
+	rc = session_call(c->session, MASTER "MakeCallable",
+			  &(struct rpc_message){.head = mu_buf_span(&request)}, MAKE_MS, 0, &reply,
+			  err);
+	if (rc)
+		return mu_wrap(err, "make a callable"), rc;
+	m = mu_pb_of(mu_buf_span(&reply));
+	while (mu_pb_next(&m, &f))
+		if (f.number == 1)
+			c->handle = (int64_t)f.value;
+	return m.bad ? mu_fail(err, MU_INTERNAL, "the server's reply is cut short") : 0;
+}
+
+int mu_session_callable(struct mu_callable **out, struct mu_session *s, const struct mu_run *run,
+			struct mu_err *err)
+{
+	struct mu_callable *c;
+	int rc = run_step_check(run, false, err);
+
+	if (!rc)
+		rc = session_follow(s, err);
+	if (rc)
+		return rc;
+	c = MU_NEW(struct mu_callable);
+	*c = (struct mu_callable){.session = s,
+				  .n_feeds = run->n_feeds,
+				  .n_fetches = run->n_fetches,
+				  .value = MU_NEW_ARRAY(unsigned, run->n_fetches + 1),
+				  .timeout_ms = session_timeout(s, run)};
+	rc = make(c, run, err);
+	if (rc)
+		forget(c);
+	else
+		*out = c;
+	return rc;
+}
+
+/* A feed is a TensorProto alone.  The largest is written last and stays where it is, but its
+ * length: which of the feeds it is can only be told by their order, so all behind it follow as the
+ * message's tail. */
+static void put_feeds(struct mu_buf *head, struct mu_buf *tail, struct rpc_message *m,
+		      const struct mu_tensor *const *feeds, unsigned n)
+{
+	struct mu_buf *b = head;
+	unsigned largest = run_step_borrowed(feeds, n);
+
+	for (unsigned i = 0; i < n; i++) {
+		if (i == largest) {
+			MU_AUTO_BUF own = {0};
+
+			m->payload = feeds[i];
+			m->payload_len = mu_tensor_write_head(&own, feeds[i]);
+			mu_pb_put_tag(b, 3, MU_PB_BYTES);
+			mu_pb_put_varint(b, own.len + m->payload_len);
+			mu_buf_put(b, own.data, own.len);
+			b = tail;
+			continue;
+		}
+		size_t at = mu_pb_begin(b, 3);
+
+		mu_tensor_write(b, feeds[i]);
+		mu_pb_end(b, at);
+	}
+}
+
+static int take_fetches(struct mu_span reply, struct mu_tensor *got, unsigned n, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(reply);
+	struct mu_pb_field f;
+	unsigned came = 0;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number == 1 && came < n && mu_tensor_parse(&got[came++], f.bytes, err))
+			return mu_wrap(err, "value %u of a callable", came - 1);
+	if (m.bad)
+		return mu_fail(err, MU_INTERNAL, "the server's reply is cut short");
+	if (came != n)
+		return mu_fail(err, MU_INTERNAL, "the server's reply has %u values instead of %u",
+			       came, n);
+	return 0;
+}
+
+int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
+		    struct mu_tensor *values, struct mu_err *err)
+{
+	MU_AUTO_BUF head = {0}, tail = {0}, reply = {0};
+	struct mu_tensor *got;
+	struct rpc_message m = {0};
+	int rc;
+
+	for (unsigned i = 0; i < c->n_feeds; i++)
+		if (!feeds || !feeds[i])
+			return mu_fail(err, MU_INVALID_ARGUMENT, "feed %u has no value", i);
+	mu_pb_put_str(&head, 1, session_handle(c->session));
+	mu_pb_put_int(&head, 2, c->handle);
+	mu_pb_put_int(&head, 4, session_request(c->session));
+	put_feeds(&head, &tail, &m, feeds, c->n_feeds);
+	m.head = mu_buf_span(&head);
+	m.tail = mu_buf_span(&tail);
+	rc = session_call(c->session, MASTER "RunCallable", &m, session_patience(c->timeout_ms), 0,
+			  &reply, err);
+	if (rc)
+		return rc;
+	got = MU_NEW_ARRAY(struct mu_tensor, c->n_values + 1);
+	rc = take_fetches(mu_buf_span(&reply), got, c->n_values, err);
+	for (unsigned i = 0; i < c->n_fetches && !rc; i++)
+		values[i] = mu_tensor_ref(&got[c->value[i]]);
+	for (unsigned i = 0; i < c->n_values; i++)
+		mu_tensor_unref(&got[i]);
+	free(got);
+	return rc;
+}
+
+void mu_callable_free(struct mu_callable *c)
+{
+	MU_AUTO_BUF request = {0}, reply = {0};
+
+	if (!c)
+		return;
+	mu_pb_put_str(&request, 1, session_handle(c->session));
+	mu_pb_put_int(&request, 2, c->handle);
+	/* a server that does not hear it forgets the callable with its session */
+	session_call(c->session, MASTER "ReleaseCallable",
+		     &(struct rpc_message){.head = mu_buf_span(&request)}, RELEASE_MS, 0, &reply,
+		     NULL);
+	forget(c);
+}

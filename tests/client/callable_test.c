@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Callables: steps that run by number, over a connection and within the process. */
+#include "tests/test.h"
+
+#include "muster/session.h"
+#include "task/rpc/channel.h"
+#include "tests/client/server.h"
+
+enum { LARGE = 100000, TURNS = 20 };
+
+static struct mu_err err;
+
+static int call(void *server, const char *method, const struct rpc_message *request,
+		long timeout_ms, struct mu_buf *reply, struct mu_err *e)
+{
+	return task_server_call(server, method, request, timeout_ms, reply, e);
+}
+
+static void fill(struct mu_tensor *t, int64_t n, float first)
+{
+	struct mu_shape shape;
+
+	assert_ok(mu_shape_set(&shape, 1, &n, &err), &err);
+	assert_ok(mu_tensor_new(t, MU_FLOAT, &shape, &err), &err);
+	for (int64_t k = 0; k < n; k++)
+		MU_DATA(float, t)[k] = first + (float)k;
+}
+
+/* x - y, fetched twice; one of the two is large, in turn. */
+static void call_in_turn(struct mu_callable *c, int turn)
+{
+	MU_AUTO_TENSOR large = {0};
+	MU_AUTO_TENSOR one = {0};
+	bool first = turn % 2;
+	const struct mu_tensor *in[] = {first ? &large : &one, first ? &one : &large};
+	struct mu_tensor out[2] = {{0}};
+
+	fill(&large, LARGE, (float)turn);
+	fill(&one, 1, 7);
+	assert_ok(mu_callable_run(c, in, out, &err), &err);
+	for (int k = 0; k < 2; k++) {
+		float last = MU_DATA(float, &out[k])[LARGE - 1];
+
+		assert_int_equal(out[k].shape.count, LARGE);
+		assert_float_equal(first ? last : -last, turn + LARGE - 1 - 7, 0);
+		mu_tensor_unref(&out[k]);
+	}
+}
+
+/* Besides its fetches it counts how often it ran. */
+static void call_often(const struct mu_session_options *options)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	MU_AUTO(mu_callable_free) struct mu_callable *c = NULL;
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1));
+	struct mu_out y = mu_placeholder(b, "y", MU_FLOAT, MU_SHAPE(-1));
+	struct mu_var *v = mu_variable(b, "v", MU_FLOAT, MU_SCALAR, MU_ZEROS, false);
+	struct mu_out more = mu_op(b, "AssignAdd", MU_IN(v->ref, mu_const_float(b, 1)));
+	struct mu_out difference = mu_sub(b, x, y), fetches[] = {difference, difference};
+	struct mu_feed feeds[] = {{x, NULL}, {y, NULL}};
+	struct mu_run run = {.feeds = feeds,
+			     .n_feeds = 2,
+			     .fetches = fetches,
+			     .n_fetches = 2,
+			     .targets = &more,
+			     .n_targets = 1};
+	MU_AUTO_TENSOR count = {0};
+
+	assert_ok(mu_session_open(&s, test_server(), b, options, &err), &err);
+	assert_ok(mu_session_do(s, v->init, &err), &err);
+	assert_ok(mu_session_callable(&c, s, &run, &err), &err);
+	for (int turn = 0; turn < TURNS; turn++)
+		call_in_turn(c, turn);
+	assert_ok(mu_session_get(s, v->read, &count, &err), &err);
+	assert_float_equal(*MU_DATA(float, &count), TURNS, 0);
+}
+
+static void callable__runs_by_number_what_it_was_made_for(void **state)
+{
+	call_often(&(struct mu_session_options){.isolate_state = true});
+}
+
+static void callable__of_a_server_in_the_process__does_too(void **state)
+{
+	test_server();
+	if (test_server_running)
+		call_often(&(struct mu_session_options){
+		    .isolate_state = true,
+		    .transport = {.call = call, .ctx = test_server_running}});
+}
+
+static void callable__that_cannot_be_run__says_why(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	MU_AUTO(mu_callable_free) struct mu_callable *c = NULL;
+	MU_AUTO(mu_callable_free) struct mu_callable *none = NULL;
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1)), nothing = MU_NO_OUT;
+	struct mu_out y = mu_neg(b, x);
+	struct mu_feed feed = {x, NULL};
+	struct mu_run run = {.feeds = &feed, .n_feeds = 1, .fetches = &y, .n_fetches = 1};
+	const struct mu_tensor *in[] = {NULL};
+	MU_AUTO_TENSOR text = {0};
+	struct mu_tensor out = {0};
+
+	assert_ok(mu_session_open(&s, test_server(), b, NULL, &err), &err);
+	assert_ok(mu_session_callable(&c, s, &run, &err), &err);
+	assert_fails(mu_callable_run(c, in, &out, &err), &err, MU_INVALID_ARGUMENT, "feed 0");
+	assert_ok(mu_tensor_string(&text, "no number", 9, &err), &err);
+	in[0] = &text;
+	assert_true(mu_callable_run(c, in, &out, &err) < 0);
+	assert_false(mu_tensor_is_set(&out));
+	run.fetches = &nothing;
+	assert_fails(mu_session_callable(&none, s, &run, &err), &err, MU_INVALID_ARGUMENT,
+		     "fetch 0");
+	assert_null(none);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(callable__runs_by_number_what_it_was_made_for),
+	    cmocka_unit_test(callable__of_a_server_in_the_process__does_too),
+	    cmocka_unit_test(callable__that_cannot_be_run__says_why),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, test_server_stop);
+}
