@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/runtime/function.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "lib/graph/library.h"
@@ -52,6 +51,47 @@ void function_free(struct function *f)
 	free(f);
 }
 
+/* ---- who calls ---- */
+
+void caller_init(struct caller *c)
+{
+	pthread_mutex_init(&c->lock, NULL);
+	atomic_init(&c->stopped, false);
+	c->step = NULL;
+}
+
+void caller_fini(struct caller *c)
+{
+	pthread_mutex_destroy(&c->lock);
+}
+
+static const struct mu_err stopped = {MU_CANCELLED, "who called the function is gone"};
+
+void caller_stop(struct caller *c)
+{
+	pthread_mutex_lock(&c->lock);
+	atomic_store(&c->stopped, true);
+	struct step *s = c->step ? step_ref(c->step) : NULL;
+	pthread_mutex_unlock(&c->lock);
+	if (s)
+		step_cancel(s, &stopped);
+	step_unref(s);
+}
+
+/* s: what is waited for from now on; NULL: nothing.  A step that came too late to be seen by
+ * caller_stop is cancelled here. */
+static void caller_waits(struct caller *c, struct step *s)
+{
+	pthread_mutex_lock(&c->lock);
+	c->step = s;
+	bool late = s && caller_stopped(c);
+	pthread_mutex_unlock(&c->lock);
+	if (late)
+		step_cancel(s, &stopped);
+}
+
+/* ---- a call ---- */
+
 struct waiting {
 	pthread_mutex_t lock;
 	pthread_cond_t cond;
@@ -72,7 +112,7 @@ static void call_done(void *arg, const struct mu_err *err)
 	pthread_mutex_unlock(&w->lock);
 }
 
-int function_call(struct function *f, const struct mu_tensor *in, unsigned n_in,
+int function_call(struct function *f, struct caller *who, const struct mu_tensor *in, unsigned n_in,
 		  struct mu_tensor *out, unsigned n_out, struct mu_err *err)
 {
 	static _Atomic int64_t calls;
@@ -89,10 +129,12 @@ int function_call(struct function *f, const struct mu_tensor *in, unsigned n_in,
 	int64_t id = INT64_MIN + atomic_fetch_add(&calls, 1);
 	struct rendezvous *r = rendezvous_table_get(f->rt->steps, id);
 	struct step *s = executor_start_call(f->executor, r, &frame, call_done, &w);
+	caller_waits(who, s);
 	pthread_mutex_lock(&w.lock);
 	while (!w.done)
 		pthread_cond_wait(&w.cond, &w.lock);
 	pthread_mutex_unlock(&w.lock);
+	caller_waits(who, NULL);
 	step_unref(s);
 	rendezvous_table_drop(f->rt->steps, id, NULL);
 	rendezvous_unref(r);

@@ -60,6 +60,7 @@ struct step *executor_start_call(struct executor *e, struct rendezvous *r, struc
 struct call_frame *step_frame(const struct step *s); /* NULL: no function's body */
 struct mu_library *step_library(const struct step *s);
 void step_cancel(struct step *s, const struct mu_err *why); /* idempotent; done still comes */
+struct step *step_ref(struct step *s);
 void step_unref(struct step *s);
 struct rendezvous *step_rendezvous(struct step *s);
 const char *step_container(const struct step *s); /* what an empty `container` attribute means */

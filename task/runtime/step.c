@@ -133,6 +133,12 @@ void step_release(struct step *s)
 	step_unref(s);
 }
 
+struct step *step_ref(struct step *s)
+{
+	atomic_fetch_add_explicit(&s->refs, 1, memory_order_relaxed);
+	return s;
+}
+
 void step_unref(struct step *s)
 {
 	if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) != 1)

@@ -15,7 +15,7 @@ static int draw(struct cursor *c, struct mu_tensor *out, unsigned n_out, struct 
 		return rc;
 	for (unsigned i = 0; kept && i < n; i++)
 		kept[i] = mu_tensor_ref(&in[i]);
-	rc = dataset_apply(c->d, in, n, out, n_out, err);
+	rc = dataset_apply(c, in, n, out, n_out, err);
 	if (rc && kept)
 		element_drop(kept, n);
 	return rc ? rc : 1;
@@ -103,7 +103,7 @@ static int open_turn(struct cursor *c, struct turns *t, struct mu_err *err)
 	struct dataset *d =
 	    o && o->type == &dataset_type ? MU_CONTAINER(o, struct dataset, object) : NULL;
 	rc = d && d->n_out == c->d->n_out
-		 ? cursor_open(d, &t->c[t->at], err)
+		 ? cursor_open(d, c->who, &t->c[t->at], err)
 		 : mu_fail(err, MU_INVALID_ARGUMENT,
 			   "the function does not return a dataset of %u components", c->d->n_out);
 	mu_tensor_unref(&made);

@@ -132,12 +132,14 @@ int dataset_make(struct kernel_call *c, struct mu_err *err)
 
 /* ---- cursors ---- */
 
-int cursor_open(const struct dataset *d, struct cursor **out, struct mu_err *err)
+int cursor_open(const struct dataset *d, struct caller *who, struct cursor **out,
+		struct mu_err *err)
 {
 	struct cursor *c = MU_NEW(struct cursor);
 	int rc;
 
 	c->d = d;
+	c->who = who;
 	mu_object_ref((struct mu_object *)&d->object);
 	if (d->kind->cursor_size)
 		c->own = mu_xcalloc(1, d->kind->cursor_size);
@@ -165,19 +167,20 @@ int cursor_open_up(struct cursor *c, struct mu_err *err)
 {
 	cursor_close(c->up);
 	c->up = NULL;
-	return cursor_open(c->d->in[0], &c->up, err);
+	return cursor_open(c->d->in[0], c->who, &c->up, err);
 }
 
-int dataset_apply(const struct dataset *d, struct mu_tensor *element, unsigned n,
+int dataset_apply(const struct cursor *c, struct mu_tensor *element, unsigned n,
 		  struct mu_tensor *out, unsigned n_out, struct mu_err *err)
 {
+	const struct dataset *d = c->d;
 	unsigned more = d->n_params - d->kind->n_scalars;
 	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more + 1);
 
 	memcpy(in, element, n * sizeof *in);
 	if (more)
 		memcpy(in + n, d->params, more * sizeof *in);
-	int rc = function_call(d->f, in, n + more, out, n_out, err);
+	int rc = function_call(d->f, c->who, in, n + more, out, n_out, err);
 	element_drop(element, n);
 	free(in);
 	return rc;

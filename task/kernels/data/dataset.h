@@ -44,14 +44,18 @@ extern const struct mu_object_type dataset_type;
 
 struct cursor {
 	const struct dataset *d;
-	struct cursor *up; /* of in[0], when the kind has opened it */
+	struct caller *who; /* of functions; the same for all cursors of an iterator */
+	struct cursor *up;  /* of in[0], when the kind has opened it */
 	void *own;
 };
 
-int cursor_open(const struct dataset *d, struct cursor **out, struct mu_err *err);
+int cursor_open(const struct dataset *d, struct caller *who, struct cursor **out,
+		struct mu_err *err);
 void cursor_close(struct cursor *c); /* NULL is fine */
 static inline int cursor_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
+	if (caller_stopped(c->who)) /* or what filters out everything would go on for ever */
+		return mu_fail(err, MU_CANCELLED, "the iterator is gone");
 	return c->d->kind->next(c, out, err);
 }
 /* The element is given back. */
@@ -60,8 +64,9 @@ void element_drop(struct mu_tensor *t, unsigned n);
 int64_t dataset_number(const struct dataset *d, unsigned k);
 /* Opens in[0] as c->up. */
 int cursor_open_up(struct cursor *c, struct mu_err *err);
-/* Calls the dataset's function on an element and the captured parameters; the element is taken. */
-int dataset_apply(const struct dataset *d, struct mu_tensor *element, unsigned n,
+/* Calls the cursor's dataset's function on an element and the captured parameters; the element is
+ * taken. */
+int dataset_apply(const struct cursor *c, struct mu_tensor *element, unsigned n,
 		  struct mu_tensor *out, unsigned n_out, struct mu_err *err);
 
 struct kernel_call;

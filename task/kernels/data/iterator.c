@@ -30,6 +30,7 @@ struct iterator {
 	struct gate gate;
 	pthread_cond_t work; /* with the gate's lock */
 	pthread_t thread;
+	struct caller caller; /* the thread's; has a lock of its own */
 	bool started, stop, orphan;
 	struct function *factory;
 	struct dataset *dataset; /* NULL: not initialised */
@@ -62,6 +63,7 @@ static void destroy(struct iterator *it)
 	if (it->dataset)
 		mu_object_unref(&it->dataset->object);
 	function_free(it->factory);
+	caller_fini(&it->caller);
 	pthread_cond_destroy(&it->work);
 	gate_fini(&it->gate);
 	free(it);
@@ -83,6 +85,7 @@ static void iterator_free(struct resource *r)
 		pthread_detach(it->thread);
 		return;
 	}
+	caller_stop(&it->caller);
 	if (started)
 		pthread_join(it->thread, NULL);
 	destroy(it);
@@ -105,6 +108,7 @@ static struct resource *create(void *arg, struct mu_err *err)
 	resource_init(&it->base, &iterator_type);
 	gate_init(&it->gate);
 	pthread_cond_init(&it->work, NULL);
+	caller_init(&it->caller);
 	it->tail = &it->head;
 	it->factory = arg;
 	return &it->base;
@@ -127,7 +131,7 @@ static int64_t ahead_of(const struct dataset *d)
 static int call_factory(struct iterator *it, struct dataset **out, struct mu_err *err)
 {
 	struct mu_tensor t;
-	int rc = function_call(it->factory, NULL, 0, &t, 1, err);
+	int rc = function_call(it->factory, &it->caller, NULL, 0, &t, 1, err);
 
 	if (rc)
 		return rc;
@@ -168,11 +172,11 @@ static void take_in(void *arg)
 	it->n_ready++;
 }
 
-static struct ready *draw(const struct dataset *d, struct cursor **cursor)
+static struct ready *draw(struct iterator *it, const struct dataset *d, struct cursor **cursor)
 {
 	unsigned n = d ? d->n_out : 0;
 	struct ready *r = mu_xcalloc(1, sizeof *r + (n + 1) * sizeof r->t[0]);
-	int rc = *cursor ? 0 : cursor_open(d, cursor, &r->err);
+	int rc = *cursor ? 0 : cursor_open(d, &it->caller, cursor, &r->err);
 
 	if (!rc)
 		rc = cursor_next(*cursor, r->t, &r->err);
@@ -238,7 +242,7 @@ static void *run(void *arg)
 		if (!d && call_factory(it, &made, &err))
 			drawn.r = failed(&err);
 		else if (d)
-			drawn.r = draw(d, &cursor);
+			drawn.r = draw(it, d, &cursor);
 		if (made) {
 			pthread_mutex_lock(&it->gate.lock);
 			give_dataset(it, made);

@@ -122,7 +122,7 @@ static int zip_open(struct cursor *c, struct mu_err *err)
 			       c->d->n_out);
 	s->c = MU_NEW_ARRAY(struct cursor *, c->d->n_in + 1);
 	for (unsigned i = 0; i < c->d->n_in && !rc; i++)
-		rc = cursor_open(c->d->in[i], &s->c[i], err);
+		rc = cursor_open(c->d->in[i], c->who, &s->c[i], err);
 	return rc;
 }
 
@@ -163,7 +163,7 @@ static int concatenate_next(struct cursor *c, struct mu_tensor *out, struct mu_e
 	struct count *n = c->own;
 
 	for (; n->at < 2; n->at++) {
-		int rc = c->up ? 0 : cursor_open(c->d->in[n->at], &c->up, err);
+		int rc = c->up ? 0 : cursor_open(c->d->in[n->at], c->who, &c->up, err);
 		if (rc || (rc = cursor_next(c->up, out, err)))
 			return rc;
 		cursor_close(c->up);

@@ -1,0 +1,199 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Iterators whose thread is busy when they go.  What pipelines give is shown beside TensorFlow
+ * (tests/compat). */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "lib/base/pb.h"
+#include "lib/graph/library.h"
+#include "task/runtime/runtime.h"
+#include "tests/task/build.h"
+#include "tests/wait.h"
+
+static struct runtime *rt;
+
+static void attr_types(struct mu_graph *g, struct mu_node *n, const char *name, enum mu_dtype t)
+{
+	struct mu_attr a = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = 1, .types = &t};
+
+	mu_node_set_attr(g, n, name, &a);
+}
+
+/* Elements of one int64, of any shape. */
+static void gives_numbers(struct mu_graph *g, struct mu_node *n)
+{
+	struct mu_pshape any = {.rank = -1};
+	struct mu_attr shapes = {.kind = MU_ATTR_LIST + MU_ATTR_SHAPE, .n = 1, .shapes = &any};
+
+	attr_types(g, n, "output_types", MU_INT64);
+	mu_node_set_attr(g, n, "output_shapes", &shapes);
+}
+
+static void attr_func(struct mu_graph *g, struct mu_node *n, const char *name, const char *f)
+{
+	struct mu_func func = {.name = f};
+	struct mu_attr a = {.kind = MU_ATTR_FUNC, .func = &func};
+
+	mu_node_set_attr(g, n, name, &a);
+}
+
+/* name(x: int64) -> (y) = what `last` puts out, in the body `nodes` */
+static void add_function(struct mu_graph *g, const char *name, enum mu_dtype gives,
+			 struct mu_graph *nodes, const char *last)
+{
+	const char *const arg[] = {"x", "y"};
+	const enum mu_dtype type[] = {MU_INT64, gives};
+	MU_AUTO_BUF library = {0};
+	MU_AUTO_BUF body = {0};
+	struct mu_err err;
+	size_t f = mu_pb_begin(&library, 1), s = mu_pb_begin(&library, 1);
+
+	mu_pb_put_str(&library, 1, name);
+	for (uint32_t i = 0; i < 2; i++) {
+		size_t a = mu_pb_begin(&library, 2 + i);
+		mu_pb_put_str(&library, 1, arg[i]);
+		mu_pb_put_int(&library, 3, type[i]);
+		mu_pb_end(&library, a);
+	}
+	mu_pb_end(&library, s);
+	mu_graph_write(nodes, &body);
+	struct mu_pb r = mu_pb_of(mu_buf_span(&body));
+	for (struct mu_pb_field x; mu_pb_next(&r, &x);)
+		if (x.number == 1)
+			mu_pb_put_bytes(&library, 3, x.bytes);
+	size_t ret = mu_pb_begin(&library, 4);
+	mu_pb_put_str(&library, 1, "y");
+	mu_pb_put_str(&library, 2, last);
+	mu_pb_end(&library, ret);
+	mu_pb_end(&library, f);
+	assert_ok(mu_library_extend(&g->library, mu_buf_span(&library), &err), &err);
+}
+
+static void number(struct mu_graph *g, const char *name, int64_t v)
+{
+	constant(g, name, MU_INT64, &v, "", NULL);
+}
+
+/* 0, 1, 2 … without an end, through `op`, which applies a function; drawn from by "get". */
+static struct mu_graph *pipeline(const char *op, const char *attr, struct mu_graph *body,
+				 enum mu_dtype gives, const char *last)
+{
+	struct mu_attr none = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE};
+	struct mu_graph *g = mu_graph_new();
+
+	add_function(g, "f", gives, body, last);
+	mu_graph_free(body);
+	number(g, "zero", 0);
+	number(g, "one", 1);
+	number(g, "ever", -1);
+	gives_numbers(g, node(g, "range", "RangeDataset", "zero one one", NULL));
+	gives_numbers(g, node(g, "repeat", "RepeatDataset", "range ever", NULL));
+	struct mu_node *n = node(g, "applied", op, "repeat", NULL);
+	gives_numbers(g, n);
+	mu_node_set_attr(g, n, "Targuments", &none);
+	attr_func(g, n, attr, "f");
+	n = node(g, "iterator", "IteratorV2", "", NULL);
+	attr_string(g, n, "shared_name", "iterator");
+	gives_numbers(g, n);
+	node(g, "make", "MakeIterator", "applied iterator", NULL);
+	gives_numbers(g, node(g, "get", "IteratorGetNext", "iterator ^make", NULL));
+	return g;
+}
+
+static struct mu_graph *takes_from_a_queue(void)
+{
+	struct mu_graph *body = mu_graph_new();
+	struct mu_node *n = node(body, "queue", "FIFOQueueV2", "", NULL);
+
+	attr_string(body, n, "shared_name", "queue");
+	attr_string(body, n, "container", "elsewhere");
+	attr_types(body, n, "component_types", MU_INT64);
+	attr_types(body, node(body, "take", "QueueDequeueV2", "queue", NULL), "component_types",
+		   MU_INT64);
+	return pipeline("MapDataset", "f", body, MU_INT64, "take:components:0");
+}
+
+static struct mu_graph *lets_nothing_through(void)
+{
+	struct mu_graph *body = mu_graph_new();
+	bool no = false;
+
+	constant(body, "no", MU_BOOL, &no, "", NULL);
+	return pipeline("FilterDataset", "predicate", body, MU_BOOL, "no:output:0");
+}
+
+/* ---- how it goes ---- */
+
+static void on_done(void *arg, const struct mu_err *err)
+{
+	atomic_store((_Atomic int *)arg, err ? (int)err->code : -1);
+}
+
+static void see_name(void *arg, struct resource *r)
+{
+	const char **wanted = arg;
+
+	if (*wanted && strcmp(r->name, *wanted) == 0)
+		*wanted = NULL;
+}
+
+static bool has_resource(const char *name)
+{
+	resources_each(rt->resources, see_name, &name);
+	return !name;
+}
+
+static void *clear(void *ended)
+{
+	resources_clear(rt->resources, "");
+	atomic_store((_Atomic bool *)ended, true);
+	return NULL;
+}
+
+/* Takes g: a step waits at its iterator, is cancelled, and the iterator's container is cleared. */
+static void cancel_and_clear(struct mu_graph *g, const char *resource)
+{
+	struct mu_err err, why = {MU_CANCELLED, "the step has waited long enough"};
+	_Atomic int how = 0;
+	_Atomic bool ended = false;
+	struct executor *e;
+	pthread_t t;
+
+	assert_ok(runtime_new("local", 0, 2, NULL, &rt, &err), &err);
+	assert_ok(executor_new(rt, g, "", &e, &err), &err);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
+	struct step *s = executor_start(e, r, on_done, &how);
+	UNTIL(has_resource(resource));
+	wait_ms(GLANCE_MS); /* what it is in by now does not matter, but it is seldom the same */
+	step_cancel(s, &why);
+	UNTIL(atomic_load(&how) == MU_CANCELLED);
+	step_unref(s);
+	rendezvous_table_drop(rt->steps, 1, NULL);
+	rendezvous_unref(r);
+	executor_unref(e);
+	assert_int_equal(pthread_create(&t, NULL, clear, &ended), 0);
+	UNTIL(atomic_load(&ended));
+	pthread_join(t, NULL);
+	assert_false(has_resource("iterator"));
+	runtime_free(rt);
+}
+
+static void an_iterator_goes__while_its_function_waits__without_waiting_for_it(void **state)
+{
+	/* the container that is cleared is not the queue's, so nobody else ends the function */
+	cancel_and_clear(takes_from_a_queue(), "queue");
+}
+
+static void an_iterator_goes__while_its_filter_finds_nothing(void **state)
+{
+	cancel_and_clear(lets_nothing_through(), "iterator");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(an_iterator_goes__while_its_function_waits__without_waiting_for_it),
+	    cmocka_unit_test(an_iterator_goes__while_its_filter_finds_nothing),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
