@@ -78,14 +78,19 @@ static int join(struct place *p, unsigned a, unsigned b)
 	return 0;
 }
 
-/* Node b takes the state that node a made, or passed on. */
+/* Node b takes the state that node a made, or passed on.  Where it was made may be known only on
+ * b's side so far: in a loop, Merge takes from NextIteration what it has given to it. */
 static int follow_state(struct place *p, unsigned a, unsigned b)
 {
-	struct group *state = &p->groups[root_of(p, a)], *taker = &p->groups[root_of(p, b)];
-	struct mu_device_name both = taker->want;
+	struct group *from = &p->groups[root_of(p, a)], *to = &p->groups[root_of(p, b)];
+	struct mu_device_name both = to->want;
 
-	if (!taker->has_state && !mu_device_intersect(&both, &state->want))
-		taker->want = state->want;
+	if (!mu_device_intersect(&both, &from->want)) {
+		if (!to->has_state)
+			to->want = from->want;
+		else if (!from->has_state)
+			from->want = to->want;
+	}
 	return join(p, a, b);
 }
 

@@ -154,6 +154,42 @@ static void who_takes_a_variable__goes_to_it_against_its_own_wish(void **state)
 	mu_graph_free(g);
 }
 
+static struct mu_node *handles(struct mu_graph *g, const char *name, const char *op,
+			       const char *inputs)
+{
+	struct mu_node *n = node(g, name, op, inputs, "/job:worker/task:0");
+
+	attr_type(g, n, "T", MU_RESOURCE);
+	return n;
+}
+
+/* Merge comes before NextIteration, which has not met the variable by then. */
+static void a_loop_that_carries_a_handle__goes_to_the_variable_against_its_own_wish(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *v = node(g, "v", "VarHandleOp", "", "/job:ps/task:0"), *merge;
+	struct mu_pshape any = {.rank = 0};
+	struct mu_attr shape = {.kind = MU_ATTR_SHAPE, .shape = &any}, two = {MU_ATTR_INT, .i = 2};
+	struct mu_input in[2];
+	bool yes = true;
+
+	attr_type(g, v, "dtype", MU_FLOAT);
+	mu_node_set_attr(g, v, "shape", &shape);
+	constant(g, "more", MU_BOOL, &yes, "", "");
+	in[0] = (struct mu_input){handles(g, "enter", "Enter", "v"), 0};
+	attr_string(g, in[0].node, "frame_name", "loop");
+	merge = handles(g, "merge", "Merge", "enter enter");
+	mu_node_set_attr(g, merge, "N", &two);
+	handles(g, "switch", "Switch", "merge more");
+	in[1] = (struct mu_input){handles(g, "next", "NextIteration", "switch:1"), 0};
+	mu_node_set_inputs(g, merge, in, 2, NULL, 0);
+	assert_ok(graph_place(g, &devs, &err), &err);
+	expect(g, "enter", PS0);
+	expect(g, "merge", PS0);
+	expect(g, "next", PS0);
+	mu_graph_free(g);
+}
+
 static void
 two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere(void **state)
 {
@@ -201,6 +237,8 @@ int main(void)
 	    cmocka_unit_test(
 		node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_soft),
 	    cmocka_unit_test(who_takes_a_variable__goes_to_it_against_its_own_wish),
+	    cmocka_unit_test(
+		a_loop_that_carries_a_handle__goes_to_the_variable_against_its_own_wish),
 	    cmocka_unit_test(
 		two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere),
 	    cmocka_unit_test(group_that_asks_for_two_places__is_refused),

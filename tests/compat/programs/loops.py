@@ -43,6 +43,27 @@ def a_variable_of_the_ps_in_the_body():
     return _run(_count(5, lambda i, x: x * v))
 
 
+def _with_functions(make):
+    """Loops and branches of functions, as programs of TensorFlow 2's time ship them."""
+    tf.enable_control_flow_v2()
+    try:
+        return make()
+    finally:
+        tf.disable_control_flow_v2()
+
+
+def a_resource_variable_of_the_ps_in_a_function_elsewhere():
+    with tf.device(PS):
+        v = tf.get_variable("v", initializer=3.0, use_resource=True)
+    return _run(_on(OTHER, lambda: _with_functions(lambda: _count(5, lambda i, x: x * v))))
+
+
+def a_resource_variable_of_the_ps_in_a_functions_condition():
+    with tf.device(PS):
+        v = tf.get_variable("v", initializer=3.0, use_resource=True)
+    return _run(_with_functions(lambda: tf.while_loop(lambda x: x < v * 100.0, lambda x: x * 2.0, [1.0])))
+
+
 def a_variable_that_each_turn_updates():
     with tf.device(PS):
         v = tf.Variable(3.0)
