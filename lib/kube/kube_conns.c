@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "lib/kube/kube_detour.h"
 #include "lib/kube/kube_proxy.h"
 
 enum { PIECE = 16 << 10, BATCH = 64 << 10 };
@@ -20,7 +19,6 @@ static const double connect_s = 10, idle_s = 1;
 
 struct kube_conn {
 	struct kube_wire wire;
-	struct kube_detour *detour;
 	struct mu_buf out;
 	unsigned shown;         /* kube_identity_version of the certificate it was made with */
 	double used_last;       /* when it was given back */
@@ -46,13 +44,19 @@ static void init_condition(pthread_cond_t *cond)
 
 int kube_conns_init(struct kube_conns *c, const struct kube_config *config, struct mu_err *err)
 {
+	const char *proxy;
 	int rc;
 
 	*c = (struct kube_conns){.config = config};
 	rc = kube_address_parse(&c->to, config->server, config->tls_server_name, err);
 	if (rc < 0)
 		return rc;
-	c->proxy = kube_proxy_for(config, &c->to);
+	proxy = kube_proxy_for(config, &c->to);
+	c->proxied = proxy;
+	if (proxy && (rc = kube_tunnel_parse(&c->tunnel, proxy, err)) < 0) {
+		kube_address_fini(&c->to);
+		return rc;
+	}
 	c->lines = mu_xasprintf("User-Agent: %s/" MUSTER_VERSION "\r\nAccept: application/json\r\n",
 				program_invocation_short_name);
 	kube_identity_init(&c->identity, config);
@@ -65,7 +69,6 @@ int kube_conns_init(struct kube_conns *c, const struct kube_config *config, stru
 static void conn_free(struct kube_conn *conn)
 {
 	kube_wire_fini(&conn->wire);
-	kube_detour_free(conn->detour);
 	mu_buf_fini(&conn->out);
 	free(conn);
 }
@@ -79,6 +82,7 @@ void kube_conns_fini(struct kube_conns *c)
 	}
 	kube_trust_fini(&c->trust);
 	kube_identity_fini(&c->identity);
+	kube_tunnel_fini(&c->tunnel);
 	kube_address_fini(&c->to);
 	free(c->lines);
 	pthread_cond_destroy(&c->stopping);
@@ -142,6 +146,20 @@ static void give_back(struct kube_conns *c, struct kube_conn *conn)
 	pthread_mutex_unlock(&c->lock);
 }
 
+/* To the server, or through the proxy to it. */
+static int connect_conn(struct kube_conns *c, struct kube_conn *conn, struct mu_err *err)
+{
+	int rc;
+
+	if (!c->proxied)
+		return kube_wire_open(&conn->wire, &c->to, connect_s, &c->stopped, err);
+	rc = kube_wire_open(&conn->wire, &c->tunnel.by, connect_s, &c->stopped, err);
+	if (rc == 0)
+		return kube_tunnel_dig(&c->tunnel, &conn->wire, &c->to, connect_s, err);
+	mu_wrap(err, "the proxy %s", c->tunnel.by.in_header);
+	return rc;
+}
+
 static int open_conn(struct kube_conns *c, struct kube_conn *conn, struct mu_err *err)
 {
 	SSL *ssl = NULL;
@@ -150,7 +168,15 @@ static int open_conn(struct kube_conns *c, struct kube_conn *conn, struct mu_err
 	conn->shown = kube_identity_version(&c->identity);
 	if (c->to.tls)
 		rc = kube_trust_begin(&c->trust, &ssl, err);
-	return rc < 0 ? rc : kube_wire_open(&conn->wire, &c->to, ssl, connect_s, &c->stopped, err);
+	if (rc == 0)
+		rc = connect_conn(c, conn, err);
+	if (rc < 0)
+		SSL_free(ssl);
+	else if (ssl)
+		rc = kube_wire_secure(&conn->wire, c->to.name, ssl, err);
+	if (rc < 0)
+		kube_wire_close(&conn->wire);
+	return rc;
 }
 
 /* One that was kept and is as good as a new one. */
@@ -201,8 +227,8 @@ static bool untouched(const struct kube_http *answer)
 	return answer->state == HTTP_STATUS && !answer->status && !answer->line.len;
 }
 
-static int by_wire(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
-		   const struct kube_http_request *rq, struct kube_http *answer, struct mu_err *err)
+static int pass(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
+		const struct kube_http_request *rq, struct kube_http *answer, struct mu_err *err)
 {
 	bool kept = is_good(c, conn);
 	int rc;
@@ -233,30 +259,6 @@ static int by_wire(struct kube_conns *c, struct kube_conn *conn, const struct ku
 	return rc;
 }
 
-static int by_detour(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
-		     const struct kube_http_request *rq, struct kube_http *answer,
-		     struct mu_err *err)
-{
-	MU_AUTO_BUF cert = {0};
-	MU_AUTO_BUF key = {0};
-	int rc =
-	    conn->detour ? 0 : kube_detour_new(&conn->detour, c->config, &c->to, c->proxy, err);
-
-	if (rc < 0)
-		return rc;
-	kube_identity_certificate(&c->identity, &cert, &key);
-	rc = kube_detour_call(conn->detour,
-			      &(struct kube_detour_call){.request = rq,
-							 .cert = &cert,
-							 .key = &key,
-							 .patience = x->patience,
-							 .stopped = &c->stopped},
-			      answer, err);
-	if (key.len)
-		OPENSSL_cleanse(key.data, key.len);
-	return rc;
-}
-
 int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct kube_http *answer,
 		  struct mu_err *err)
 {
@@ -284,8 +286,7 @@ int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct ku
 	if (!conn)
 		rc = mu_fail(err, MU_CANCELLED, "stopped");
 	else
-		rc = c->proxy ? by_detour(c, conn, x, &rq, answer, err)
-			      : by_wire(c, conn, x, &rq, answer, err);
+		rc = pass(c, conn, x, &rq, answer, err);
 	OPENSSL_cleanse(head.data, head.len);
 	if (conn)
 		give_back(c, conn);

@@ -6,6 +6,7 @@
 
 #include "lib/kube/kube_http.h"
 #include "lib/kube/kube_trust.h"
+#include "lib/kube/kube_tunnel.h"
 #include "lib/kube/kube_wire.h"
 
 struct kube_conn;
@@ -15,8 +16,9 @@ struct kube_conns {
 	struct kube_address to;
 	struct kube_identity identity;
 	struct kube_trust trust;
-	const char *proxy; /* NULL: none */
-	char *lines;       /* of every request's head */
+	bool proxied;
+	struct kube_tunnel tunnel; /* when it is */
+	char *lines;               /* of every request's head */
 	pthread_mutex_t lock;
 	pthread_cond_t stopping;
 	struct kube_conn *pool, *used;

@@ -58,7 +58,7 @@ static int ask(const struct kube_address *to, bool post, const _Atomic bool *sto
 
 	kube_wire_init(&w);
 	if (rc == 0)
-		rc = kube_wire_open(&w, to, NULL, patience_s, stopped, err);
+		rc = kube_wire_open(&w, to, patience_s, stopped, err);
 	if (rc == 0)
 		rc = kube_wire_write(&w, request.data, request.len, err);
 	if (rc == 0)

@@ -157,13 +157,14 @@ static bool is_number(const char *host)
 	return inet_pton(AF_INET, host, out) == 1 || inet_pton(AF_INET6, host, out) == 1;
 }
 
-static int begin_tls(struct kube_wire *w, const char *name, struct mu_err *err)
+int kube_wire_secure(struct kube_wire *w, const char *name, SSL *ssl, struct mu_err *err)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
 	bool number = is_number(name);
 	BIO *bio;
 	int rc;
 
+	w->ssl = ssl;
 	pthread_once(&once, make_method);
 	bio = method ? BIO_new(method) : NULL;
 	if (!bio)
@@ -235,7 +236,7 @@ static int connect_to(struct kube_wire *w, const struct addrinfo *a, double unti
 	return error;
 }
 
-int kube_wire_open(struct kube_wire *w, const struct kube_address *to, SSL *ssl, double patience,
+int kube_wire_open(struct kube_wire *w, const struct kube_address *to, double patience,
 		   const _Atomic bool *stopped, struct mu_err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
@@ -243,30 +244,22 @@ int kube_wire_open(struct kube_wire *w, const struct kube_address *to, SSL *ssl,
 	int error = ECONNREFUSED, rc;
 
 	kube_wire_close(w);
-	w->ssl = ssl;
 	rc = getaddrinfo(to->host, to->port, &hints, &found);
-	if (rc != 0) {
-		kube_wire_close(w);
+	if (rc != 0)
 		return mu_fail(err, MU_UNAVAILABLE, "%s: %s", to->host, gai_strerror(rc));
-	}
 	for (const struct addrinfo *a = found; a; a = a->ai_next) {
 		error = connect_to(w, a, until, stopped);
 		if (!error)
 			break;
 	}
 	freeaddrinfo(found);
-	if (error) {
-		kube_wire_close(w);
+	if (error)
 		return mu_fail(err, MU_UNAVAILABLE, "cannot connect: %s", strerror(error));
-	}
 	w->patience = -1;
 	kube_wire_set_patience(w, patience);
 	if (atomic_load(stopped)) /* before it could be cut */
 		kube_wire_cut(w);
-	rc = ssl ? begin_tls(w, to->name, err) : 0;
-	if (rc < 0)
-		kube_wire_close(w);
-	return rc;
+	return 0;
 }
 
 /* ---- bytes ---- */

@@ -32,9 +32,12 @@ void kube_wire_init(struct kube_wire *w);
 /* Closes it too. */
 void kube_wire_fini(struct kube_wire *w);
 
-/* ssl: for https, taken.  Gives up after `patience` seconds, or when *stopped becomes true. */
-int kube_wire_open(struct kube_wire *w, const struct kube_address *to, SSL *ssl, double patience,
+/* Gives up after `patience` seconds, or when *stopped becomes true. */
+int kube_wire_open(struct kube_wire *w, const struct kube_address *to, double patience,
 		   const _Atomic bool *stopped, struct mu_err *err);
+/* TLS from here on, with a server that has to have that name; takes ssl.  After an error the wire
+ * is good for nothing but to be closed. */
+int kube_wire_secure(struct kube_wire *w, const char *name, SSL *ssl, struct mu_err *err);
 bool kube_wire_is_open(const struct kube_wire *w);
 void kube_wire_close(struct kube_wire *w);
 /* From any thread: whatever waits on it fails at once, until it is opened anew. */

@@ -25,7 +25,9 @@ struct server {
 	SSL_CTX *tls;
 	const char *const *answers;
 	_Atomic int asked, accepted;
-	char last[4096]; /* request */
+	char last[4096];    /* request */
+	const char *proxys; /* what it says first, as a proxy; NULL: it is none */
+	char connect[4096]; /* what it was asked then */
 	_Atomic bool done;
 	pthread_t thread;
 };
@@ -95,6 +97,22 @@ static void answer_all(struct server *s, int fd, SSL *ssl)
 	}
 }
 
+/* The proxy and the server behind it are one here: what it is asked first is for the proxy. */
+static bool let_through(struct server *s, int fd)
+{
+	size_t n = 0;
+	ssize_t got = 1;
+
+	while (s->proxys && got > 0 && !strstr(s->connect, "\r\n\r\n")) {
+		got = read(fd, s->connect + n, sizeof(s->connect) - 1 - n);
+		n += got > 0 ? (size_t)got : 0;
+		s->connect[n] = 0;
+	}
+	if (s->proxys)
+		say(fd, NULL, s->proxys);
+	return !s->proxys || s->tls;
+}
+
 static void *serve(void *arg)
 {
 	struct server *s = arg;
@@ -111,7 +129,8 @@ static void *serve(void *arg)
 		if (ssl)
 			SSL_set_fd(ssl, fd);
 		s->accepted++;
-		if (!s->done && (!ssl || SSL_accept(ssl) == 1))
+		s->connect[0] = 0;
+		if (!s->done && let_through(s, fd) && (!ssl || SSL_accept(ssl) == 1))
 			answer_all(s, fd, ssl);
 		SSL_free(ssl);
 		close(fd);
@@ -119,14 +138,16 @@ static void *serve(void *arg)
 	return NULL;
 }
 
-/* c NULL: without TLS. */
-static void start(struct server *s, const struct mu_certs *c, const char *const *answers)
+/* proxys NULL: without a proxy; c NULL: without TLS, or a proxy that leads nowhere. */
+static void start_behind(struct server *s, const char *proxys, const struct mu_certs *c,
+			 const char *const *answers)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t n = sizeof(a);
 
 	memset(s, 0, sizeof(*s));
 	s->answers = answers;
+	s->proxys = proxys;
 	s->tls = c ? server_tls(c) : NULL;
 	s->fd = socket(AF_INET, SOCK_STREAM, 0);
 	assert_int_equal(bind(s->fd, (struct sockaddr *)&a, n), 0);
@@ -134,6 +155,11 @@ static void start(struct server *s, const struct mu_certs *c, const char *const 
 	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&a, &n), 0);
 	s->port = ntohs(a.sin_port);
 	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void start(struct server *s, const struct mu_certs *c, const char *const *answers)
+{
+	start_behind(s, NULL, c, answers);
 }
 
 static void stop(struct server *s)
@@ -338,28 +364,97 @@ static void stream__cut_in_the_middle__is_an_error(void **state)
 	stop(&s);
 }
 
-static void call__behind_a_proxy__goes_through_it(void **state)
+static struct kube_client *client_behind(const struct server *s, const char *user)
+{
+	struct kube_config k = {.server = mu_xstrdup("https://api.test:81"),
+				.token = mu_xstrdup("the-token")};
+	struct kube_client *c;
+
+	mu_buf_puts(&k.ca, certs.ca);
+	k.proxy_url = mu_xasprintf("http://%s127.0.0.1:%d", user, s->port);
+	assert_int_equal(kube_client_new(&c, &k, NULL), 0);
+	return c;
+}
+
+static void call__behind_a_proxy__speaks_tls_through_it(void **state)
 {
 	static const char *const answers[] = {OK(THING),
 					      "HTTP/1.1 429 No\r\nRetry-After: 1\r\n"
 					      "Content-Length: 0\r\n\r\n",
-					      OK(THING), NULL};
-	struct kube_config k = {.server = mu_xstrdup("http://api.test:81"),
-				.token = mu_xstrdup("the-token")};
-	struct mu_err err = {0};
-	struct kube_client *c;
-	struct server s;
+					      OK(THING), NULL},
+				 *const yes[] = {
+				     "HTTP/1.1 200 Connection established\r\n\r\n",
+				     "HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n",
+				     "HTTP/1.1 100 Wait\r\n\r\nHTTP/1.1 204 Yes\r\n\r\n"};
 
-	start(&s, NULL, answers);
-	k.proxy_url = mu_xasprintf("http://127.0.0.1:%d", s.port);
-	assert_int_equal(kube_client_new(&c, &k, &err), 0);
-	assert_int_equal(get(c, 0, &err), 0);
-	assert_int_equal(get(c, 0, &err), 0); /* after the second that it was told to wait */
-	assert_int_equal(s.asked, 3);
-	kube_client_free(c);
-	stop(&s);
-	assert_non_null(strstr(s.last, "GET http://api.test:81/x HTTP/1.1\r\n"));
-	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
+	for (unsigned i = 0; i < MU_COUNT(yes); i++) {
+		struct mu_err err = {0};
+		struct kube_client *c;
+		struct server s;
+
+		start_behind(&s, yes[i], &certs, answers);
+		c = client_behind(&s, "me:p%40ss@");
+		assert_int_equal(get(c, 0, &err), 0);
+		if (i == 0)
+			assert_int_equal(get(c, 0, &err), 0); /* after the second it has to wait */
+		assert_int_equal(s.accepted, 1);
+		kube_client_free(c);
+		stop(&s);
+		assert_string_equal(s.connect, "CONNECT api.test:81 HTTP/1.1\r\n"
+					       "Host: api.test:81\r\n"
+					       "Proxy-Authorization: Basic bWU6cEBzcw==\r\n\r\n");
+		assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\nHost: api.test:81\r\n"));
+		assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
+	}
+}
+
+static void call__that_the_proxy_does_not_let_through__says_why(void **state)
+{
+	static const struct {
+		const char *user, *answer, *says;
+	} cases[] = {
+	    {"", "HTTP/1.1 407 Who?\r\nContent-Length: 3\r\n\r\nno!",
+	     "wants a user and a password: name it as http://USER:PASSWORD@127.0.0.1:"},
+	    {"me:x@", "HTTP/1.1 407 Who?\r\n\r\n", "does not accept the user and password"},
+	    {"", "HTTP/1.1 403 No\r\nTransfer-Encoding: gzip\r\n\r\n",
+	     "does not connect us to api.test:81 (it answers 403)"},
+	    {"", "HTTP/1.1 503 No\r\n\r\n", "(it answers 503)"},
+	    {"", "HTTP/1.1 200 OK\r\n\r\nand more", "more than it was asked for"},
+	    {"", "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n!", "more than was asked for"},
+	    {"", "SSH-2.0-x\r\n", "the answer is no HTTP"},
+	    {"", "HTTP/1.1 200 OK\r\n", "hung up"},
+	    {"", "", "hung up"},
+	};
+	static const char *const answers[] = {OK(THING), NULL};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct mu_err err = {0};
+		struct kube_client *c;
+		struct server s;
+
+		start_behind(&s, cases[i].answer, NULL, answers);
+		c = client_behind(&s, cases[i].user);
+		assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
+		assert_non_null(strstr(err.msg, "the proxy 127.0.0.1:"));
+		assert_non_null(strstr(err.msg, cases[i].says));
+		assert_null(strstr(s.connect, "the-token"));
+		kube_client_free(c);
+		stop(&s);
+		assert_int_equal(s.asked, 0);
+	}
+}
+
+static void proxy__of_another_kind__is_refused_at_once(void **state)
+{
+	struct kube_config k = {.server = mu_xstrdup("https://api.test"),
+				.proxy_url = mu_xstrdup("https://me:secret@proxy.test")};
+	struct kube_client *c;
+	struct mu_err err = {0};
+
+	assert_int_equal(kube_client_new(&c, &k, &err), -MU_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "only http:// proxies are supported"));
+	assert_null(strstr(err.msg, "secret"));
+	kube_config_fini(&k);
 }
 
 int main(void)
@@ -372,7 +467,9 @@ int main(void)
 	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
 	    cmocka_unit_test(stream__gathers__and_loses_nothing),
 	    cmocka_unit_test(stream__cut_in_the_middle__is_an_error),
-	    cmocka_unit_test(call__behind_a_proxy__goes_through_it),
+	    cmocka_unit_test(call__behind_a_proxy__speaks_tls_through_it),
+	    cmocka_unit_test(call__that_the_proxy_does_not_let_through__says_why),
+	    cmocka_unit_test(proxy__of_another_kind__is_refused_at_once),
 	};
 	return cmocka_run_group_tests(tests, make_certs, free_certs);
 }

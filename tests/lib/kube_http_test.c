@@ -6,6 +6,7 @@
 
 #include "lib/kube/kube_http.h"
 #include "lib/kube/kube_proxy.h"
+#include "lib/kube/kube_tunnel.h"
 
 static int keep_body(void *arg, const char *data, size_t len, struct mu_err *err)
 {
@@ -191,6 +192,60 @@ static void proxy__is_what_the_file_or_the_environment_names(void **state)
 	unsetenv("NO_PROXY");
 }
 
+static void proxy__is_read_from_its_address(void **state)
+{
+	static const struct {
+		const char *url, *host, *port, *login; /* host NULL: refused */
+	} cases[] = {
+	    {"http://p:3128", "p", "3128", NULL},
+	    {"HTTP://p/", "p", "80", NULL},
+	    {"p:3128", "p", "3128", NULL},
+	    {"http://[::1]:8", "::1", "8", NULL},
+	    {"http://u:v@p:1", "p", "1", "Proxy-Authorization: Basic dTp2\r\n"},
+	    {"http://u@p:1", "p", "1", "Proxy-Authorization: Basic dTo=\r\n"},
+	    {"http://u:%40%3a@b@p:1", "p", "1", "Proxy-Authorization: Basic dTpAOkBi\r\n"},
+	    {"https://p:1", NULL, NULL, "only http:// proxies"},
+	    {"socks5://secret@p:1", NULL, NULL, "begins with socks5://"},
+	    {"http://u:secret%4@p", NULL, NULL, "cannot be read"},
+	    {"http://u:secret%00@p", NULL, NULL, "cannot be read"},
+	    {"http://u:secret@", NULL, NULL, "cannot be read"},
+	    {"http://p:1/secret", NULL, NULL, "cannot be read"},
+	    {"http://p:1?secret", NULL, NULL, "cannot be read"},
+	    {"http://p\r\nsecret:1", NULL, NULL, "cannot be read"},
+	    {"", NULL, NULL, "cannot be read"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct kube_tunnel t;
+		struct mu_err err = {0};
+		int rc = kube_tunnel_parse(&t, cases[i].url, &err);
+
+		assert_int_equal(rc, cases[i].host ? 0 : -MU_INVALID_ARGUMENT);
+		if (rc < 0) {
+			assert_non_null(strstr(err.msg, cases[i].login));
+			assert_null(strstr(err.msg, "secret"));
+			continue;
+		}
+		assert_string_equal(t.by.host, cases[i].host);
+		assert_string_equal(t.by.port, cases[i].port);
+		assert_string_equal(t.login ? t.login : "", cases[i].login ? cases[i].login : "");
+		kube_tunnel_fini(&t);
+	}
+}
+
+static void proxy__with_a_login_that_is_too_long__is_refused(void **state)
+{
+	struct kube_tunnel t;
+
+	for (int n = 1023; n <= 1025; n++) {
+		MU_AUTO_FREE char *url = mu_xasprintf("http://%0*d@p:1", n, 0);
+		int rc = kube_tunnel_parse(&t, url, NULL);
+
+		assert_int_equal(rc, n > 1024 ? -MU_INVALID_ARGUMENT : 0);
+		kube_tunnel_fini(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -201,6 +256,8 @@ int main(void)
 	    cmocka_unit_test(address__is_cut_into_its_parts),
 	    cmocka_unit_test(proxy__is_left_out_for_whom_the_list_names),
 	    cmocka_unit_test(proxy__is_what_the_file_or_the_environment_names),
+	    cmocka_unit_test(proxy__is_read_from_its_address),
+	    cmocka_unit_test(proxy__with_a_login_that_is_too_long__is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
