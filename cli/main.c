@@ -41,7 +41,7 @@ const struct cli_verb cli_verbs[] = {
     {"train", "[--manifest JOB.yaml]",
      "be one task of a job: the server and the ready-made trainer (TF_CONFIG, MUSTER_TRAIN)",
      cli_train},
-    {"completion", "bash", "print the shell's completion: source <(muster completion bash)",
+    {"completion", "bash|fish|zsh", "print a shell's completion: source <(muster completion bash)",
      cli_completion},
     {"man", "[VERB]", "print the manual page, or that of a verb: muster man run | man -l -",
      cli_man},

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-/* The manual pages and the shell's completion, made from the table of verbs. */
+/* The manual pages, made from the table of verbs. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -101,48 +101,4 @@ int cli_man(int argc, char **argv)
 		if (strcmp(cli_verbs[i].name, argv[0]) == 0)
 			return page_of(&cli_verbs[i]);
 	return cli_usage("man", "there is no verb '%s'", argv[0]);
-}
-
-/* The words of a verb's arguments that are to be typed as they are: options, and names in small
- * letters; what is in capitals stands for something else. */
-static void put_words(const char *args)
-{
-	for (const char *at = args; *at;) {
-		size_t n = strcspn(at, " []|…=");
-
-		if (n && (*at == '-' || (*at >= 'a' && *at <= 'z' &&
-					 strcspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.") >= n)))
-			printf("%.*s ", (int)n, at);
-		at += n;
-		at += strspn(at, " []|…=");
-	}
-}
-
-int cli_completion(int argc, char **argv)
-{
-	if (argc != 1 || strcmp(argv[0], "bash") != 0)
-		return cli_usage("completion", "for which shell? there is bash");
-	printf("_muster() {\n"
-	       "  local words\n"
-	       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
-	       "    mapfile -t COMPREPLY < <(compgen -W '");
-	for (unsigned i = 0; i < cli_n_verbs; i++)
-		printf("%s%s", i ? " " : "", cli_verbs[i].name);
-	printf("' -- \"$2\")\n"
-	       "    return\n"
-	       "  fi\n"
-	       "  case \"${COMP_WORDS[1]}\" in\n");
-	for (unsigned i = 0; i < cli_n_verbs; i++) {
-		printf("    %s) words='", cli_verbs[i].name);
-		put_words(cli_verbs[i].args);
-		if (strcmp(cli_verbs[i].name, "help") == 0 || strcmp(cli_verbs[i].name, "man") == 0)
-			for (unsigned k = 0; k < cli_n_verbs; k++)
-				printf("%s ", cli_verbs[k].name);
-		printf("' ;;\n");
-	}
-	printf("  esac\n"
-	       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$2\"; compgen -f -- \"$2\")\n"
-	       "}\n"
-	       "complete -o filenames -F _muster muster\n");
-	return CLI_OK;
 }

@@ -67,8 +67,10 @@ const struct verb_text verb_texts[] = {
      "0 when the goal is reached, 138 when the cluster was lost and another try may help, 143 when "
      "told to stop, 1 for anything else.",
      NULL},
-    {"completion", "Prints what bash needs to complete verbs, their options and files.", NULL,
-     "source <(muster completion bash)"},
+    {"completion",
+     "Prints what bash, fish or zsh needs to complete verbs, their options and files. In fish: "
+     "muster completion fish | source.",
+     NULL, "source <(muster completion bash)"},
     {"man", "Prints the manual page of muster, or of one of its verbs.", NULL,
      "muster man run | man -l -"},
     {NULL, NULL, NULL, NULL},

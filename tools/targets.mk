@@ -142,10 +142,13 @@ install: all $(B)/libmuster.a ## install programs, library and headers under PRE
 	@install $(PROGRAMS) $(DESTDIR)$(PREFIX)/bin/
 	@install -m 644 $(B)/libmuster-cuda.so $(B)/libmuster.a $(DESTDIR)$(PREFIX)/lib/
 	@install -d $(DESTDIR)$(PREFIX)/share/man/man1 $(DESTDIR)$(PREFIX)/share/bash-completion/completions
+	@install -d $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d $(DESTDIR)$(PREFIX)/share/zsh/site-functions
 	@$(BIN)/muster man > $(DESTDIR)$(PREFIX)/share/man/man1/muster.1
 	@for v in $$($(BIN)/muster help | sed -n 's/^  muster \([a-z]*\).*/\1/p'); do \
 	  $(BIN)/muster man $$v > $(DESTDIR)$(PREFIX)/share/man/man1/muster-$$v.1; done
 	@$(BIN)/muster completion bash > $(DESTDIR)$(PREFIX)/share/bash-completion/completions/muster
+	@$(BIN)/muster completion fish > $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d/muster.fish
+	@$(BIN)/muster completion zsh > $(DESTDIR)$(PREFIX)/share/zsh/site-functions/_muster
 	@install -m 644 client/include/muster/*.h $(DESTDIR)$(PREFIX)/include/muster/
 	@for h in $$(printf '#include "%s"\n' $(PUBLIC_HEADERS) | $(CC) $(CPPFLAGS) -std=gnu17 -xc -MM - | \
 	  tr -d '\\' | tr ' ' '\n' | grep -E '^(lib|task)/' | sort -u); do \

@@ -263,6 +263,54 @@ static void every_option__is_explained_and_completed(void **state)
 	}
 }
 
+static bool there_is(const char *shell)
+{
+	char command[128];
+
+	snprintf(command, sizeof(command), "command -v %s >/dev/null", shell);
+	return system(command) == 0;
+}
+
+/* fish and zsh say what a word is for beside it.  Where the shells are, they are asked as well, for
+ * what follows "muster run --f". */
+static void other_shells__complete_it_too(void **state)
+{
+	static const struct {
+		const char *shell, *words[5], *ask;
+	} shells[] = {
+	    {"fish",
+	     {"__fish_use_subcommand -a run -d 'run a ",
+	      "__fish_seen_subcommand_from run' -a '--fresh' -d 'move what",
+	      "__fish_seen_subcommand_from checkpoint' -a 'diff'",
+	      "__fish_seen_subcommand_from man' -a 'events'", "each task\\'s log"},
+	     "fish -c '$M completion fish | source; complete -C \"muster run --f\"' | cut -f1"},
+	    {"zsh",
+	     {"#compdef muster\n", "'run:run a ", "run) choice=( '--fresh:move what", "'diff:'",
+	      "each task'\\''s log"},
+	     "zsh -fc 'compdef() { :; }; _files() { :; }; _describe() { print -r -- "
+	     "${${choice[1]}%%:*}; }; source <($M completion zsh); words=(muster run --f); "
+	     "CURRENT=3; _muster'"},
+	};
+
+	setenv("M", program, 1);
+	for (size_t i = 0; i < MU_COUNT(shells); i++) {
+		MU_AUTO_BUF script = {0};
+		char said[256] = "";
+		FILE *f;
+
+		assert_int_equal(muster(&script, "completion", shells[i].shell), 0);
+		for (size_t k = 0; k < MU_COUNT(shells[i].words); k++)
+			assert_says(script, shells[i].words[k]);
+		if (!there_is(shells[i].shell))
+			continue;
+		f = popen(shells[i].ask, "r");
+		assert_non_null(f);
+		assert_non_null(fgets(said, sizeof(said), f));
+		assert_int_equal(pclose(f), 0);
+		assert_string_equal(said, "--fresh\n");
+	}
+}
+
 /* What the table of verbs names and the pages do not explain, or the other way round. */
 static void no_option__is_forgotten(void **state)
 {
@@ -307,6 +355,7 @@ int main(void)
 	    T(wrong_command_lines__end_with_2),
 	    T(the_manual_and_the_completion__know_every_verb),
 	    T(every_option__is_explained_and_completed),
+	    T(other_shells__complete_it_too),
 	    T(no_option__is_forgotten),
 	};
 

@@ -25,4 +25,6 @@ for page in muster muster-run muster-checkpoint; do
   grep -q '^\.SH EXIT STATUS' "usr/share/man/man1/$page.1" || { echo "install: no manual page $page"; exit 1; }
 done
 bash -n usr/share/bash-completion/completions/muster
+grep -q '^#compdef muster' usr/share/zsh/site-functions/_muster
+grep -q '^complete -c muster' usr/share/fish/vendor_completions.d/muster.fish
 echo "install: headers, library and muster.pc serve a program outside the tree"

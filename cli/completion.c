@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+/* What each shell needs to complete verbs, their options and files, made from the table of verbs.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/verb_help.h"
+#include "lib/base/mem.h"
+
+static bool takes_a_verb(const struct cli_verb *v)
+{
+	return strcmp(v->name, "help") == 0 || strcmp(v->name, "man") == 0;
+}
+
+/* What a word does: of an option what its page says, else nothing. */
+static const char *meaning(const char *verb, const char *word, size_t n)
+{
+	for (const struct verb_option *o = verb_options; o->verb; o++)
+		if (strcmp(o->verb, verb) == 0 && strncmp(o->option, word, n) == 0 &&
+		    (!o->option[n] || o->option[n] == ' '))
+			return o->what;
+	return "";
+}
+
+/* Each word of a verb's arguments that is to be typed as it is: options, and names in small
+ * letters; what is in capitals stands for something else. */
+static void each_word(const struct cli_verb *v,
+		      void (*put)(const struct cli_verb *v, const char *word, size_t n,
+				  const char *what))
+{
+	static const char between[] = " []|…=";
+
+	for (const char *at = v->args; *at;) {
+		size_t n = strcspn(at, between);
+
+		if (n && (*at == '-' || (*at >= 'a' && *at <= 'z' &&
+					 strcspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.") >= n)))
+			put(v, at, n, meaning(v->name, at, n));
+		at += n;
+		at += strspn(at, between);
+	}
+	for (unsigned i = 0; takes_a_verb(v) && i < cli_n_verbs; i++)
+		put(v, cli_verbs[i].name, strlen(cli_verbs[i].name), cli_verbs[i].what);
+}
+
+static void put_plain(const struct cli_verb *v, const char *word, size_t n, const char *what)
+{
+	printf("%.*s ", (int)n, word);
+}
+
+/* ---- bash ---- */
+
+static void bash(void)
+{
+	printf("_muster() {\n"
+	       "  local words\n"
+	       "  if [ \"$COMP_CWORD\" -eq 1 ]; then\n"
+	       "    mapfile -t COMPREPLY < <(compgen -W '");
+	for (unsigned i = 0; i < cli_n_verbs; i++)
+		printf("%s%s", i ? " " : "", cli_verbs[i].name);
+	printf("' -- \"$2\")\n"
+	       "    return\n"
+	       "  fi\n"
+	       "  case \"${COMP_WORDS[1]}\" in\n");
+	for (unsigned i = 0; i < cli_n_verbs; i++) {
+		printf("    %s) words='", cli_verbs[i].name);
+		each_word(&cli_verbs[i], put_plain);
+		printf("' ;;\n");
+	}
+	printf("  esac\n"
+	       "  mapfile -t COMPREPLY < <(compgen -W \"$words\" -- \"$2\"; compgen -f -- \"$2\")\n"
+	       "}\n"
+	       "complete -o filenames -F _muster muster\n");
+}
+
+/* ---- zsh ---- */
+
+/* Within single quotes; a colon would end the word that it explains. */
+static void put_zsh(const struct cli_verb *v, const char *word, size_t n, const char *what)
+{
+	printf(" '%.*s", (int)n, word);
+	for (putchar(':'); *what; what++)
+		printf(*what == '\'' ? "'\\''" : *what == ':' ? "\\:" : "%c", *what);
+	putchar('\'');
+}
+
+static void zsh(void)
+{
+	printf("#compdef muster\n"
+	       "_muster() {\n"
+	       "  local -a choice\n"
+	       "  if (( CURRENT == 2 )); then\n"
+	       "    choice=(");
+	for (unsigned i = 0; i < cli_n_verbs; i++)
+		put_zsh(NULL, cli_verbs[i].name, strlen(cli_verbs[i].name), cli_verbs[i].what);
+	printf(")\n"
+	       "    _describe -t verbs verb choice\n"
+	       "    return\n"
+	       "  fi\n"
+	       "  case \"$words[2]\" in\n");
+	for (unsigned i = 0; i < cli_n_verbs; i++) {
+		printf("    %s) choice=(", cli_verbs[i].name);
+		each_word(&cli_verbs[i], put_zsh);
+		printf(") ;;\n");
+	}
+	printf("  esac\n"
+	       "  _describe -o -t words word choice\n"
+	       "  _files\n"
+	       "}\n"
+	       "if [[ \"$funcstack[1]\" == _muster ]]; then _muster \"$@\"; else compdef _muster "
+	       "muster; fi\n");
+}
+
+/* ---- fish ---- */
+
+static void put_quoted(const char *text)
+{
+	for (putchar('\''); *text; text++)
+		printf(*text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
+	putchar('\'');
+}
+
+static void put_fish(const struct cli_verb *v, const char *word, size_t n, const char *what)
+{
+	printf("complete -c muster -n '__fish_seen_subcommand_from %s' -a '%.*s' -d ", v->name,
+	       (int)n, word);
+	put_quoted(what);
+	putchar('\n');
+}
+
+static void fish(void)
+{
+	for (unsigned i = 0; i < cli_n_verbs; i++) {
+		printf("complete -c muster -f -n __fish_use_subcommand -a %s -d ",
+		       cli_verbs[i].name);
+		put_quoted(cli_verbs[i].what);
+		putchar('\n');
+		each_word(&cli_verbs[i], put_fish);
+	}
+}
+
+static const struct {
+	const char *name;
+	void (*print)(void);
+} shells[] = {{"bash", bash}, {"fish", fish}, {"zsh", zsh}};
+
+int cli_completion(int argc, char **argv)
+{
+	for (size_t i = 0; argc == 1 && i < MU_COUNT(shells); i++)
+		if (strcmp(argv[0], shells[i].name) == 0) {
+			shells[i].print();
+			return CLI_OK;
+		}
+	return cli_usage("completion", "for which shell? there are bash, fish and zsh");
+}
