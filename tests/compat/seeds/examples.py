@@ -1,10 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The programs of examples/python on stock's servers and on ours: what they print has to agree."""
 import glob
+import os
 import re
 import subprocess
+import sys
+from pathlib import Path
 
-from cluster import ROOT
+from cluster import PATIENCE, ROOT
 from compare import Different, checkpoint, close, folder, same_checkpoint
 from job import Job, with_each
 
@@ -181,6 +184,25 @@ def example_trainer_backup():
     return f"{[r[0] for r in results]} steps by worker"
 
 
+def example_own_trainer():
+    """examples: own-trainer.yaml, a TensorFlow program as a job of muster run"""
+    out = f"{folder}/own-trainer"
+    manifest = f"{folder}/own-trainer.yaml"
+    with open(ROOT / "examples/own-trainer.yaml") as f, open(manifest, "w") as to:
+        to.write(f.read().replace("out/own-trainer", out))
+    env = dict(os.environ, PYTHONPATH=str(ROOT / "client/python"), XDG_RUNTIME_DIR=folder,
+               PATH=os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"])
+    done = subprocess.run([ROOT / "build/bin/muster", "run", manifest], cwd=ROOT, env=env, capture_output=True, text=True,
+                          timeout=PATIENCE)
+    if done.returncode or "own-trainer: succeeded" not in done.stdout:
+        raise Different(f"muster run ends with {done.returncode}: {done.stdout[-500:]}{done.stderr[-500:]}")
+    # the other worker may come too late for any of the steps: the job is over when its chief has ended
+    chief = LINE.search(Path(f"{out}/logs/worker-0.log").read_text())
+    if not chief or not float(chief[4]) < 1.6 or int(checkpoint(out)["global_step"]) < 200:
+        raise Different(f"the chief says {chief and chief[0]}")
+    return chief[0]
+
+
 CASES = [example_hello, example_two_tasks, example_placement, example_three_adds, example_in_graph, example_model_parallel,
          example_evolution, example_twins, example_trainer_alone, example_trainer, example_trainer_sync,
-         example_trainer_backup]
+         example_trainer_backup, example_own_trainer]

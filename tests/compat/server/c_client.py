@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """The C client drives stock's servers as it drives ours: examples/softmax.c, asynchronously and in step."""
+import os
 import re
 import subprocess
 
 import numpy as np
 
-from cluster import ROOT
+from cluster import PATIENCE, ROOT
 from compare import Different, both, checkpoint, folder
 
 STEPS = 3000  # as the program has it
@@ -59,4 +60,16 @@ def c_client_sync():
     return f"losses {losses}"
 
 
-CASES = [c_client, c_client_sync]
+def c_client_callables():
+    """callables of the C client on stock's servers and on ours"""
+    def run(cluster):
+        env = dict(os.environ, MUSTER_TEST_TARGET=cluster.spec["worker"][0])
+        return subprocess.run([ROOT / "build/release/tests/client/callable_test"], env=env, capture_output=True, text=True,
+                              timeout=PATIENCE)
+
+    for done in both(run):
+        if done.returncode or "[  PASSED  ] 3" not in done.stdout + done.stderr:
+            raise Different(f"{done.stdout[-500:]}{done.stderr[-800:]}")
+
+
+CASES = [c_client, c_client_sync, c_client_callables]
