@@ -9,6 +9,12 @@
  * Who takes part is a vector beside the global step.  It is no variable of the model: a checkpoint
  * must not bring back workers that have left.  Its length is in its name, so that a worker that has
  * no place in the chief's vector finds none, instead of waiting for tokens that never come.
+ *
+ * A chief that dies in the middle of an update takes the gradients with it that the update had
+ * taken and not yet applied, and nobody can tell whose.  Its follower therefore begins a new epoch,
+ * in which all work for the step again: see chief_reset.  The accumulators tell epochs apart, since
+ * the step that they compare has the epoch's number in its upper bits; so whatever was given before
+ * is dropped and nothing counts twice, however the workers and the new chief run.
  */
 #include "client/builder.h"
 #include "client/optim/optimizers.h"
@@ -23,6 +29,7 @@ struct sync {
 	struct mu_out *queues; /* one for each possible worker */
 	unsigned capacity;
 	struct mu_out who, members; /* the vector, and its value */
+	struct mu_out epoch;        /* a scalar beside it */
 };
 
 /* Places are cheap, but each is a queue that every update looks at. */
@@ -69,22 +76,34 @@ static struct mu_out set_self(struct sync *s, const char *name, int64_t value)
 			   mu_const_int(s->b, MU_INT32, value)));
 }
 
+static struct mu_out shared_variable(struct sync *s, const char *name, enum mu_dtype dtype,
+				     struct mu_pshape shape)
+{
+	return mu_op(s->b, "VariableV2", .name = name,
+		     MU_ATTRS(MU_A_TYPE("dtype", dtype), MU_A_SHAPE("shape", &shape),
+			      MU_A_STR("shared_name", name)));
+}
+
 static void make_members(struct sync *s, struct mu_sync *out)
 {
 	const char *name = mu_arena_printf(&s->b->graph->arena, "sync/members_%u", s->capacity);
 	struct mu_pshape shape = MU_SHAPE(s->capacity);
+	struct mu_out set[2];
 
 	mu_push_device(s->b, s->step->ref.node->device);
-	s->who = mu_op(s->b, "VariableV2", .name = name,
-		       MU_ATTRS(MU_A_TYPE("dtype", MU_INT32), MU_A_SHAPE("shape", &shape),
-				MU_A_STR("shared_name", name)));
+	s->who = shared_variable(s, name, MU_INT32, shape);
+	s->epoch = shared_variable(s, "sync/epoch", MU_INT64, MU_SCALAR);
 	out->members = s->members = mu_identity(s->b, s->who);
 	out->members_value = mu_placeholder(s->b, "sync/members_value", MU_INT32, shape);
-	out->set_members = mu_op(s->b, "Assign", MU_IN(s->who, out->members_value));
+	set[0] = mu_op(s->b, "Assign", MU_IN(s->who, out->members_value));
+	set[1] = mu_op(s->b, "Assign", MU_IN(s->epoch, mu_const_int(s->b, MU_INT64, 0)));
+	out->set_members = mu_group(s->b, "sync/set_members", set, 2);
+	out->epoch = mu_identity(s->b, s->epoch);
 	out->join = set_self(s, "sync/join", 1);
 	struct mu_out left = set_self(s, "sync/left", 0);
 	mu_push_control(s->b, &left, 1);
 	out->leave = mu_identity(s->b, s->step->ref);
+	out->leave_epoch = mu_identity(s->b, s->epoch);
 	mu_pop_control(s->b);
 	mu_pop_device(s->b);
 }
@@ -108,13 +127,13 @@ static struct mu_out dequeue(struct sync *s, const char *name)
 		     MU_ATTRS(TOKENS("component_types")));
 }
 
-/* The global step, read after this has happened. */
-static struct mu_out step_after(struct sync *s, struct mu_out after)
+/* A variable as it is after this has happened. */
+static struct mu_out read_after(struct sync *s, struct mu_out variable, struct mu_out after)
 {
 	mu_push_control(s->b, &after, 1);
-	struct mu_out step = mu_identity(s->b, s->step->ref);
+	struct mu_out value = mu_identity(s->b, variable);
 	mu_pop_control(s->b);
-	return step;
+	return value;
 }
 
 /* Gradients in, then a token out. */
@@ -133,16 +152,16 @@ static void worker_step(struct sync *s, struct mu_sync *out)
 	mu_push_control(s->b, &all, 1);
 	out->train = dequeue(s, "train");
 	mu_pop_control(s->b);
-	out->latest = step_after(s, out->train);
+	out->latest = read_after(s, s->step->ref, out->train);
 	out->token = dequeue(s, "sync/token");
-	out->token_latest = step_after(s, out->token);
+	out->token_latest = read_after(s, s->step->ref, out->token);
 	mu_pop_device(s->b);
 	free(given);
 }
 
-/* A token for each of these members, saying this step: none or one put into each queue. */
+/* A token for each of these members: none or one put into each queue. */
 static struct mu_out enqueue(struct sync *s, const char *name, struct mu_out members,
-			     struct mu_out step)
+			     struct mu_out token)
 {
 	struct mu_out *put = MU_NEW_ARRAY(struct mu_out, s->capacity + 1), all;
 	struct mu_out each = mu_op(s->b, "Split", MU_IN(mu_const_int(s->b, MU_INT32, 0), members),
@@ -151,7 +170,7 @@ static struct mu_out enqueue(struct sync *s, const char *name, struct mu_out mem
 	for (unsigned i = 0; i < s->capacity; i++)
 		put[i] = mu_op(
 		    s->b, "QueueEnqueueManyV2",
-		    MU_IN(s->queues[i], mu_op(s->b, "Fill", MU_IN(mu_port(each, (int)i), step))),
+		    MU_IN(s->queues[i], mu_op(s->b, "Fill", MU_IN(mu_port(each, (int)i), token))),
 		    MU_ATTRS(TOKENS("Tcomponents")));
 	all = mu_group(s->b, name, put, s->capacity);
 	free(put);
@@ -179,9 +198,7 @@ static struct mu_out chief_update(struct sync *s, const struct mu_optimizer *o)
 	/* Read again, behind the step: one who joined meanwhile, whose gradients may be what made
 	 * this update, waits for its token; who joins later finds the new step and works for that.
 	 */
-	mu_push_control(s->b, &next, 1);
-	members = mu_identity(s->b, s->who);
-	mu_pop_control(s->b);
+	members = read_after(s, s->who, next);
 	tokens = enqueue(s, "sync/enqueue", members, next);
 	mu_push_control(s->b, &tokens, 1);
 	out = mu_op(s->b, "Identity", .name = "sync/update", MU_IN(next));
@@ -191,20 +208,57 @@ static struct mu_out chief_update(struct sync *s, const struct mu_optimizer *o)
 	return out;
 }
 
+/* Empties an accumulator, which from then on takes gradients for `at` alone.  It is given zeros, of
+ * no step that could be dropped, so that there is something to take. */
+static struct mu_out empty(struct sync *s, unsigned i, struct mu_out at)
+{
+	struct mu_builder *b = s->b;
+	struct mu_var *v = s->grads[i].var;
+	struct mu_out done;
+
+	mu_push_device(b, v->ref.node->device);
+	done = mu_op(b, "AccumulatorSetGlobalStep", MU_IN(s->accumulators[i], at));
+	mu_push_control(b, &done, 1);
+	done = mu_op(b, "AccumulatorApplyGradient",
+		     MU_IN(s->accumulators[i], mu_const_int(b, MU_INT64, INT64_MAX),
+			   mu_op(b, "ZerosLike", MU_IN(mu_read(v)))));
+	mu_pop_control(b);
+	mu_push_control(b, &done, 1);
+	done = mu_op(b, "AccumulatorTakeGradient",
+		     MU_IN(s->accumulators[i], mu_const_int(b, MU_INT32, 1)),
+		     MU_ATTRS(MU_A_TYPE("dtype", v->dtype)));
+	mu_pop_control(b);
+	mu_push_control(b, &done, 1); /* which went one step on */
+	done = mu_op(b, "AccumulatorSetGlobalStep", MU_IN(s->accumulators[i], at));
+	mu_pop_control(b);
+	mu_pop_device(b);
+	return done;
+}
+
+/* The next epoch.  Its number is written down when nothing of the last one can count any more, and
+ * told to the members as they are after that: who joins later reads it. */
 static struct mu_out chief_reset(struct sync *s)
 {
-	struct mu_out *set = MU_NEW_ARRAY(struct mu_out, s->n + 1), all;
+	struct mu_builder *b = s->b;
+	struct mu_out *emptied = MU_NEW_ARRAY(struct mu_out, s->n + 1), epoch, at, all, set;
+	const char *device = s->step->ref.node->device;
 
-	for (unsigned i = 0; i < s->n; i++) {
-		mu_push_device(s->b, s->grads[i].var->ref.node->device);
-		set[i] = mu_op(s->b, "AccumulatorSetGlobalStep",
-			       MU_IN(s->accumulators[i], mu_read(s->step)));
-		mu_pop_device(s->b);
-	}
-	mu_push_device(s->b, s->step->ref.node->device);
-	all = mu_group(s->b, "sync/reset", set, s->n);
-	mu_pop_device(s->b);
-	free(set);
+	mu_push_device(b, device);
+	epoch = mu_add(b, mu_identity(b, s->epoch), mu_const_int(b, MU_INT64, 1));
+	at =
+	    mu_add(b, mu_read(s->step), mu_mul(b, epoch, mu_const_int(b, MU_INT64, MU_SYNC_EPOCH)));
+	mu_pop_device(b);
+	for (unsigned i = 0; i < s->n; i++)
+		emptied[i] = empty(s, i, at);
+	mu_push_device(b, device);
+	all = mu_group(b, "sync/emptied", emptied, s->n);
+	mu_push_control(b, &all, 1);
+	set = mu_op(b, "Assign", MU_IN(s->epoch, epoch));
+	mu_pop_control(b);
+	all = enqueue(s, "sync/again", read_after(s, s->who, set),
+		      mu_sub(b, mu_const_int(b, MU_INT64, MU_SYNC_AGAIN), epoch));
+	mu_pop_device(b);
+	free(emptied);
 	return all;
 }
 
@@ -246,8 +300,8 @@ void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct
 		out->update = chief_update(&s, o);
 		out->reset = chief_reset(&s);
 		mu_push_device(b, step->ref.node->device);
-		out->tokens = enqueue(&s, "sync/tokens", s.members, mu_read(step));
-		out->over = enqueue(&s, "sync/over", s.members, mu_const_int(b, MU_INT64, -1));
+		out->over =
+		    enqueue(&s, "sync/over", s.members, mu_const_int(b, MU_INT64, MU_SYNC_OVER));
 		mu_pop_device(b);
 	}
 	free(s.queues);

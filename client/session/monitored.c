@@ -98,6 +98,8 @@ static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *e
 	for (;;) {
 		int rc = is_ready(m, &ready, err);
 
+		if (!rc && ready)
+			rc = replica_is_led(&m->replica, m->session, &ready, err);
 		if (rc || ready)
 			return rc;
 		if (told_to_stop(m))
@@ -156,6 +158,8 @@ static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *e
 		if (!rc && m->hooks[i]->is_over && m->hooks[i]->is_over(m->hooks[i], m->step))
 			m->stop = true;
 	}
+	if (!rc && m->o.chief) /* its hook has begun one */
+		rc = replica_read_epoch(&m->replica, m->session, err);
 	return rc;
 }
 
@@ -293,7 +297,6 @@ static void add_own(struct mu_monitored *m, struct fetches *f)
 /* own: the values of those. */
 static int step_on(struct mu_monitored *m, struct mu_tensor *own, struct mu_err *err)
 {
-	int64_t before = m->step;
 	int rc;
 
 	if (m->replica.leaving)
@@ -311,7 +314,7 @@ static int step_on(struct mu_monitored *m, struct mu_tensor *own, struct mu_err 
 	if (rc || !told_to_stop(m))
 		return rc;
 	/* The chief's end stops the others too, and without a chief nobody waits. */
-	m->stop = m->o.chief || m->step == before;
+	m->stop = m->o.chief || m->replica.over;
 	return m->o.chief ? 0 : replica_leave(&m->replica, m->session, &m->step, err);
 }
 

@@ -35,16 +35,37 @@ int replica_set_members(struct replica *r, struct mu_session *s, struct mu_err *
 	    NULL, err);
 }
 
+int replica_read_epoch(struct replica *r, struct mu_session *s, struct mu_err *err)
+{
+	MU_AUTO_TENSOR at = {0};
+
+	int rc = replica_is(r) ? mu_session_get(s, r->sync.epoch, &at, err) : 0;
+
+	if (!rc && mu_tensor_is_set(&at))
+		r->epoch = mu_tensor_int(&at, 0);
+	return rc;
+}
+
+int replica_is_led(struct replica *r, struct mu_session *s, bool *led, struct mu_err *err)
+{
+	int rc = replica_read_epoch(r, s, err);
+
+	*led = !replica_is(r) || r->epoch > 0;
+	return rc;
+}
+
 int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err)
 {
 	if (!replica_is(r) || r->leaving)
 		return 0;
 	int rc = mu_session_do(s, r->sync.join, err);
 
-	return rc == -(int)MU_FAILED_PRECONDITION
-		   ? mu_wrap(err, "the chief has no place for this worker, start it again with the "
-				  "number of workers that there are now")
-		   : rc;
+	if (rc == -(int)MU_FAILED_PRECONDITION)
+		return mu_wrap(err,
+			       "the chief has no place for this worker, start it again with the "
+			       "number of workers that there are now");
+	/* Behind that: who is told of the next epoch counts those who have joined. */
+	return rc ? rc : replica_read_epoch(r, s, err);
 }
 
 int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigned *n,
@@ -61,9 +82,23 @@ int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigne
 		rc = mu_tensor_new(&r->step_value, MU_INT64, &scalar, err);
 	if (rc)
 		return rc;
-	*MU_DATA(int64_t, &r->step_value) = step;
+	*MU_DATA(int64_t, &r->step_value) = step + r->epoch * MU_SYNC_EPOCH;
 	feeds[(*n)++] = (struct mu_feed){r->sync.local_step, &r->step_value};
 	return 0;
+}
+
+/* What a token is good for: *step moves on, or nothing. */
+static bool take(struct replica *r, int64_t token, int64_t latest, int64_t *step)
+{
+	if (token <= MU_SYNC_AGAIN && MU_SYNC_AGAIN - token > r->epoch) {
+		r->epoch = MU_SYNC_AGAIN - token;
+		*step = latest;
+		return true;
+	}
+	if (token <= *step || token < latest)
+		return false;
+	*step = token;
+	return true;
 }
 
 int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, int64_t latest,
@@ -71,11 +106,12 @@ int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, i
 {
 	const struct mu_out both[] = {r->sync.token, r->sync.token_latest};
 
-	while (token <= *step || token < latest) {
+	while (!take(r, token, latest, step)) {
 		struct mu_tensor v[2];
 		int rc;
 
-		if (token < 0 && stop && *stop)
+		r->over = token == MU_SYNC_OVER && stop && *stop;
+		if (r->over)
 			return 0;
 		rc = mu_session_run(s, &(struct mu_run){.fetches = both, .n_fetches = 2}, v, err);
 		if (rc)
@@ -85,18 +121,21 @@ int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, i
 		mu_tensor_unref(&v[0]);
 		mu_tensor_unref(&v[1]);
 	}
-	*step = token;
 	return 0;
 }
 
 int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err)
 {
-	MU_AUTO_TENSOR at = {0};
-	int rc = mu_session_get(s, r->sync.leave, &at, err);
+	const struct mu_out both[] = {r->sync.leave, r->sync.leave_epoch};
+	struct mu_tensor v[2];
+	int rc = mu_session_run(s, &(struct mu_run){.fetches = both, .n_fetches = 2}, v, err);
 
 	if (rc)
 		return rc;
 	r->leaving = true;
-	*step = mu_tensor_int(&at, 0);
+	*step = mu_tensor_int(&v[0], 0);
+	r->epoch = mu_tensor_int(&v[1], 0);
+	mu_tensor_unref(&v[0]);
+	mu_tensor_unref(&v[1]);
 	return 0;
 }

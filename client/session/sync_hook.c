@@ -44,9 +44,6 @@ static int sync_created(struct mu_hook *base, struct mu_session *s, int64_t step
 	struct sync_hook *h = (struct sync_hook *)base;
 	int rc = mu_session_do(s, h->sync.reset, err);
 
-	/* An earlier chief may have ended between its update and the tokens for it. */
-	if (!rc && step > 0)
-		rc = mu_session_do(s, h->sync.tokens, err);
 	if (rc)
 		return rc;
 	h->session = s;

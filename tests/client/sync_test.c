@@ -104,11 +104,21 @@ static void *work(void *arg)
 	return NULL;
 }
 
+static float value_of(struct worker *w)
+{
+	struct mu_session *s;
+	MU_AUTO_TENSOR v = {0};
+
+	assert_ok(mu_session_open(&s, test_server(), w->b, NULL, &err), &err);
+	assert_ok(mu_session_get(s, mu_read(w->w), &v, &err), &err);
+	mu_session_close(s);
+	return *MU_DATA(float, &v);
+}
+
 static float run(struct worker *w, unsigned n)
 {
 	pthread_t t[4];
-	struct mu_session *s;
-	MU_AUTO_TENSOR v = {0};
+	float got;
 
 	test_server();
 	for (unsigned i = 0; i < n; i++)
@@ -118,12 +128,10 @@ static float run(struct worker *w, unsigned n)
 		if (w[i].rc)
 			fail_msg("worker %u: %s", i, w[i].err.msg);
 	}
-	assert_ok(mu_session_open(&s, test_server(), w[0].b, NULL, &err), &err);
-	assert_ok(mu_session_get(s, mu_read(w[0].w), &v, &err), &err);
-	mu_session_close(s);
+	got = value_of(&w[0]);
 	for (unsigned i = 0; i < n; i++)
 		mu_builder_free(w[i].b);
-	return *MU_DATA(float, &v);
+	return got;
 }
 
 static void two_workers__make_steps_of_their_average(void **state)
@@ -211,6 +219,57 @@ static void a_worker_that_nobody_planned_for__joins(void **state)
 	test_server_stop(NULL);
 }
 
+/* The end of a training's chief in the middle of an update, from outside: what the update had
+ * taken, and not yet applied, is gone. */
+static void take_what_was_given(struct worker *w)
+{
+	struct mu_out one = mu_const_int(w->b, MU_INT32, 1);
+	struct mu_out taken = mu_op(
+	    w->b, "AccumulatorTakeGradient",
+	    MU_IN(mu_op(w->b, "ConditionalAccumulator",
+			MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_SHAPE("shape", &MU_SCALAR),
+				 MU_A_STR("shared_name", "w/accumulator"))),
+		  one),
+	    MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	struct mu_session *s;
+
+	assert_ok(mu_session_open(&s, test_server(), w->b, NULL, &err), &err);
+	assert_ok(mu_session_do(s, taken, &err), &err);
+	mu_session_close(s);
+}
+
+static void gradients_that_an_update_lost__are_given_again(void **state)
+{
+	volatile int stop = 0;
+	struct worker first = {.own = 1, .chief = true, .stop = &stop},
+		      next = {.own = 1, .chief = true}, other = {.own = 3};
+	pthread_t chief, t;
+
+	build(&first, 2, 2, 0);
+	build(&next, 2, 2, 0);
+	build(&other, 2, 2, 1);
+	first.ends_after = STEPS / 2;
+	test_server();
+	assert_int_equal(pthread_create(&chief, NULL, work, &first), 0);
+	assert_int_equal(pthread_create(&t, NULL, work, &other), 0);
+	pthread_join(chief, NULL);
+	assert_ok(first.rc, &first.err);
+	take_what_was_given(&first); /* which waits until the other has given its own */
+	assert_int_equal(pthread_create(&chief, NULL, work, &next), 0);
+	pthread_join(chief, NULL);
+	pthread_join(t, NULL);
+	assert_ok(next.rc, &next.err);
+	assert_ok(other.rc, &other.err);
+	assert_int_equal(next.last_step, STEPS);
+	assert_int_equal(other.last_step, STEPS);
+	/* Each counted once in each step. */
+	assert_float_equal(value_of(&next), 2 * (1 - powf(0.75f, STEPS)), 1e-5);
+	mu_builder_free(first.b);
+	mu_builder_free(next.b);
+	mu_builder_free(other.b);
+	test_server_stop(NULL);
+}
+
 static void more_backup_workers_than_workers__are_refused(void **state)
 {
 	struct mu_sync sync;
@@ -231,6 +290,7 @@ int main(void)
 	    cmocka_unit_test(a_slow_worker__is_not_waited_for_when_there_is_a_backup),
 	    cmocka_unit_test(a_worker_that_is_told_to_stop__leaves_and_the_others_go_on),
 	    cmocka_unit_test(a_worker_that_nobody_planned_for__joins),
+	    cmocka_unit_test(gradients_that_an_update_lost__are_given_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, test_server_stop);

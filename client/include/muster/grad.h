@@ -60,6 +60,10 @@ struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, st
  * step ends with a token, which is the number of its next step.  A token that is not above the step
  * it has just worked for, or below the latest, is of no use to it: it takes the next.
  *
+ * A chief begins each session with a new epoch: what had been given is thrown away, a token tells
+ * all workers to work for the step again, and gradients of an earlier epoch are dropped like those
+ * of an earlier step.
+ *
  * Workers may come and go.  Who takes part is written down beside the global step; an update looks
  * there when it begins, and never waits for more gradients than there are workers.  One that joins
  * counts from the next update on.  One that leaves says so and gives its gradients once more, for
@@ -71,22 +75,27 @@ struct mu_sync_options {
 	unsigned workers; /* at the beginning: each of them is waited for */
 	unsigned self;    /* which one this is, from 0 */
 };
+#define MU_SYNC_EPOCH (INT64_C(1) << 40) /* local_step is the step + epoch * this */
+#define MU_SYNC_OVER  (INT64_C(-1))      /* a token: the chief goes */
+#define MU_SYNC_AGAIN (INT64_C(-2))      /* a token of this - epoch: work for the step again */
 struct mu_sync {
 	struct mu_out train;  /* a worker's step: output 0 is its token */
 	struct mu_out latest; /* the global step once it has the token */
 	struct mu_out token;  /* one more token, without working for it … */
 	struct mu_out token_latest;
-	struct mu_out local_step; /* fed: the step that the worker works for (int64) */
-	struct mu_out update;     /* the chief's, over and over: output 0 is the new step */
-	struct mu_out reset;      /* the chief's, in each new session: accumulators to the step */
-	struct mu_out tokens;     /* a token for each worker, for those who lost theirs */
-	struct mu_out over;       /* -1 for each worker: the chief goes */
+	struct mu_out epoch; /* the one that a worker begins in */
+	struct mu_out
+	    local_step;       /* fed: the step that the worker works for, in its epoch (int64) */
+	struct mu_out update; /* the chief's, over and over: output 0 is the new step */
+	struct mu_out reset;  /* the chief's, in each new session: a new epoch */
+	struct mu_out over;   /* that token for each worker */
 	/* Who takes part: an int32 for each possible worker, 1 or 0; the chief sets it before the
 	 * model is there, to what members_value is fed. */
 	struct mu_out members, set_members, members_value;
 	struct mu_out join;
 	struct mu_out leave; /* output 0: the step of which the update may wait for this one … */
-	struct mu_out give;  /* … and which it gives its gradients for, without a token */
+	struct mu_out leave_epoch;  /* … in this epoch … */
+	struct mu_out give;         /* … and which it gives its gradients for, without a token */
 	unsigned capacity, workers; /* possible workers; those of the options */
 };
 /* The same on every worker.  step is needed. */
