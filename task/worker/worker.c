@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "lib/base/log.h"
 #include "proto/worker.pb-c.h"
 #include "task/device/gpu.h"
 #include "task/graph/optimize.h"
@@ -13,7 +14,9 @@
 
 struct worker_session {
 	char *handle;
-	char *container; /* "": shares with the others */
+	char *container;     /* "": shares with the others */
+	char *master;        /* the task that opened it, "" unless it said so, … */
+	int64_t incarnation; /* … and which of its lives did */
 };
 struct registered {
 	char *handle, *session;
@@ -41,6 +44,7 @@ static void free_session(struct worker_session *s)
 {
 	free(s->handle);
 	free(s->container);
+	free(s->master);
 	free(s);
 }
 
@@ -90,26 +94,6 @@ static int no_session(const char *handle, struct mu_err *err)
 		       handle);
 }
 
-static int create_session(struct worker *w, const Muster__CreateWorkerSessionRequest *m,
-			  struct mu_err *err)
-{
-	struct worker_session *s, *old;
-
-	if (!*m->session_handle)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "a worker session needs a handle");
-	if (*m->master_address && peers_learn(w->peers, m->master_task, m->master_address, err))
-		return mu_wrap(err, "CreateWorkerSession");
-	s = MU_NEW(struct worker_session);
-	s->handle = mu_xstrdup(m->session_handle);
-	s->container = mu_xstrdup(m->isolate_session_state ? m->session_handle : "");
-	pthread_mutex_lock(&w->lock);
-	old = mu_map_put(&w->sessions, s->handle, s);
-	pthread_mutex_unlock(&w->lock);
-	if (old)
-		free_session(old);
-	return 0;
-}
-
 static void forget_kernels(struct worker *w, const char *session)
 {
 	MU_AUTO_FREE char *container = resources_of_kernels(session);
@@ -145,6 +129,85 @@ static void delete_session(struct worker *w, const char *handle)
 	if (*s->container)
 		resources_clear(w->rt->resources, s->container);
 	free_session(s);
+}
+
+/* The steps that run now of a session, which its master cannot end any more. */
+static void abort_steps(struct worker *w, const char *session, const struct mu_err *why)
+{
+	int64_t *ids;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&w->lock);
+	ids = MU_NEW_ARRAY(int64_t, w->steps.count + 1);
+	mu_map_each (&w->graphs, g) {
+		const struct registered *of = g->value;
+
+		if (strcmp(of->session, session) != 0)
+			continue;
+		mu_map_each (&w->steps, s) {
+			const struct running *r = s->value;
+
+			if (r->executor == of->executor)
+				ids[n++] = r->step_id;
+		}
+	}
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < n; i++)
+		worker_cancel_step(w, ids[i], why);
+	free(ids);
+}
+
+/* What an earlier life of this session's master left here.  Its steps would go on taking what the
+ * new life waits for, until somebody notices that their caller is gone: minutes, where a machine
+ * was lost. */
+static void end_earlier_lives(struct worker *w, const char *master, int64_t incarnation)
+{
+	char **handles;
+	struct mu_err why;
+	unsigned n = 0;
+
+	if (!*master || !incarnation)
+		return;
+	mu_fail(&why, MU_ABORTED, "%.200s, which ran this step, has been started again", master);
+	pthread_mutex_lock(&w->lock);
+	handles = MU_NEW_ARRAY(char *, w->sessions.count + 1);
+	mu_map_each (&w->sessions, at) {
+		const struct worker_session *s = at->value;
+
+		if (!strcmp(s->master, master) && s->incarnation != incarnation)
+			handles[n++] = mu_xstrdup(s->handle);
+	}
+	pthread_mutex_unlock(&w->lock);
+	for (unsigned i = 0; i < n; i++) {
+		mu_info("worker", "session %.64s goes: %s", handles[i], why.msg);
+		abort_steps(w, handles[i], &why);
+		delete_session(w, handles[i]);
+		free(handles[i]);
+	}
+	free(handles);
+}
+
+static int create_session(struct worker *w, const Muster__CreateWorkerSessionRequest *m,
+			  struct mu_err *err)
+{
+	struct worker_session *s, *old;
+
+	if (!*m->session_handle)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a worker session needs a handle");
+	if (*m->master_address && peers_learn(w->peers, m->master_task, m->master_address, err))
+		return mu_wrap(err, "CreateWorkerSession");
+	s = MU_NEW(struct worker_session);
+	s->handle = mu_xstrdup(m->session_handle);
+	s->container = mu_xstrdup(m->isolate_session_state ? m->session_handle : "");
+	s->master = mu_xstrdup(m->master_task);
+	s->incarnation = m->master_incarnation;
+	end_earlier_lives(w, s->master, s->incarnation);
+	pthread_mutex_lock(&w->lock);
+	old = mu_map_put(&w->sessions, s->handle, s);
+	pthread_mutex_unlock(&w->lock);
+	if (old)
+		free_session(old);
+	return 0;
 }
 
 int worker_register(struct worker *w, const char *session, bool called, struct mu_span config,

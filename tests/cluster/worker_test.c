@@ -201,6 +201,89 @@ static void what_a_restarted_worker_does_not_know_is_aborted(void **state)
 	assert_ok(worker_call(&f->ps, "DeleteWorkerSession", &deleted, NULL, &err), &err);
 }
 
+/* ---- lives of a master ---- */
+
+static void open_session(struct task *t, const char *handle, int64_t incarnation)
+{
+	MU_AUTO_BUF request = {0};
+	struct mu_err err;
+
+	mu_pb_put_str(&request, 1, handle);
+	mu_pb_put_str(&request, 5, "/job:worker/replica:0/task:0");
+	mu_pb_put_int(&request, 6, incarnation);
+	assert_ok(worker_call(t, "CreateWorkerSession", &request, NULL, &err), &err);
+}
+
+/* Registers a graph that waits at an empty queue, and runs it. */
+static void wait_in_a_step(struct task *t, const char *session, int64_t step, struct answer *a)
+{
+	static enum mu_dtype types[] = {MU_FLOAT};
+	struct mu_attr list = {
+	    .kind = (enum mu_attr_kind)(MU_ATTR_LIST + MU_ATTR_TYPE), .types = types, .n = 1};
+	const char *device = "/job:ps/replica:0/task:0/device:CPU:0";
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *q = node(g, "q", "FIFOQueueV2", device),
+		       *get = node(g, "get", "QueueDequeueV2", device);
+	struct mu_input in = {q, 0};
+	MU_AUTO_BUF def = {0};
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message m;
+	struct mu_pb_field f;
+	struct mu_pb fields;
+	struct mu_err err;
+
+	mu_node_set_attr(g, q, "component_types", &list);
+	mu_node_set_inputs(g, get, &in, 1, NULL, 0);
+	mu_node_set_attr(g, get, "component_types", &list);
+	mu_graph_write(g, &def);
+	mu_graph_free(g);
+	mu_pb_put_str(&request, 1, session);
+	mu_pb_put_bytes(&request, 2, mu_buf_span(&def));
+	mu_pb_put_int(&request, 6, 1);
+	assert_ok(worker_call(t, "RegisterGraph", &request, &reply, &err), &err);
+	fields = mu_pb_of(mu_buf_span(&reply));
+	assert_true(mu_pb_next(&fields, &f));
+	mu_buf_clear(&request);
+	mu_pb_put_bytes(&request, 1, f.bytes);
+	mu_pb_put_int(&request, 2, step);
+	mu_pb_put_str(&request, 8, session);
+	mu_pb_put_int(&request, 10, 1);
+	m = (struct rpc_message){.head = mu_buf_span(&request)};
+	assert_true(
+	    rpc_start(t->ch, "/tensorflow.WorkerService/RunGraph", &m, 0, 0, note, a, &err) != 0);
+}
+
+static unsigned running(struct task *t)
+{
+	struct worker_counts n;
+
+	worker_count(t->server->context.worker, &n);
+	return n.running;
+}
+
+static void steps_of_a_masters_earlier_life_end_with_it(void **state)
+{
+	struct fixture *f = *state;
+	struct answer first = {0}, second = {0};
+	struct worker_counts n;
+
+	open_session(&f->ps, "a", 1);
+	wait_in_a_step(&f->ps, "a", 31, &first);
+	UNTIL(running(&f->ps) == 1);
+	open_session(&f->ps, "b", 1); /* another of the same life */
+	wait_in_a_step(&f->ps, "b", 32, &second);
+	UNTIL(running(&f->ps) == 2);
+	assert_false(atomic_load(&first.ended));
+	open_session(&f->ps, "c", 2);
+	UNTIL(atomic_load(&first.ended) && atomic_load(&second.ended));
+	assert_int_equal(first.code, MU_ABORTED);
+	assert_int_equal(second.code, MU_ABORTED);
+	worker_count(f->ps.server->context.worker, &n);
+	assert_int_equal(n.sessions, 1);
+	assert_int_equal(n.graphs, 0);
+}
+
 static void what_is_not_done_says_so(void **state)
 {
 	static const char *const names[] = {"Tracing", "RecvBuf", "GetStepSequence"};
@@ -224,6 +307,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_receiver_that_goes_away_ends_the_step, start, stop),
 	    cmocka_unit_test_setup_teardown(keys_of_others_are_refused, start, stop),
 	    cmocka_unit_test_setup_teardown(what_a_restarted_worker_does_not_know_is_aborted, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(steps_of_a_masters_earlier_life_end_with_it, start,
 					    stop),
 	    cmocka_unit_test_setup_teardown(a_receive_that_comes_twice_is_refused, start, stop),
 	    cmocka_unit_test_setup_teardown(what_is_not_done_says_so, start, stop),
