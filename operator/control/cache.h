@@ -16,9 +16,10 @@
 #include "lib/kube/kube_json.h"
 #include "operator/plan/job_plan.h"
 
-#define LABEL_JOB   "muster.dev/job"
-#define LABEL_TASK  "muster.dev/task"
-#define LABEL_INDEX "muster.dev/index"
+#define LABEL_JOB    "muster.dev/job"
+#define LABEL_TASK   "muster.dev/task"
+#define LABEL_INDEX  "muster.dev/index"
+#define LABEL_LEAVES "muster.dev/leaves" /* "true": plan_pod.leaves */
 
 struct cached_pod {
 	struct cached_pod *next;
@@ -27,7 +28,7 @@ struct cached_pod {
 	char *reason, *node, *ip; /* or NULL */
 	int index, exit_code;
 	enum pod_phase phase;
-	bool ready, deleting, free, killed, seen;
+	bool ready, deleting, free, killed, leaves, seen;
 	double created, finished, deletion_due;
 	double assumed;      /* when we put it in ourselves; 0 once the watch has shown it */
 	double finish_asked; /* when we asked its server to end; 0 */

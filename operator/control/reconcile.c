@@ -75,6 +75,8 @@ static double patience(const struct reconcile *r, const struct snapshot *seen,
 	double news = cache_news(&r->control->cache, seen->key, r->now);
 	double wait = seen->stored + gather - r->now;
 
+	if (plan->at_once)
+		return 0;
 	if (counts && news + hold_counts_s - r->now > wait)
 		wait = news + hold_counts_s - r->now;
 	for (unsigned i = 0; i < plan->n_actions; i++)
@@ -140,7 +142,8 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 	struct plan_options options = {.image = r->control->options.image,
 				       .image_gpu = r->control->options.image_gpu,
 				       .image_board = r->control->options.image_board,
-				       .cert_life = r->control->options.cert_life};
+				       .cert_life = r->control->options.cert_life,
+				       .sends_off = true};
 	const struct mu_doc_node *stored = mu_doc_key(r->spec->doc->root, "status");
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	struct mu_err ignored = {0};

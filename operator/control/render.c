@@ -320,6 +320,8 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	snprintf(index, sizeof(index), "%d", pod->index);
 	set_text(labels, LABEL_TASK, pod->task);
 	set_text(labels, LABEL_INDEX, index);
+	if (pod->leaves)
+		set_text(labels, LABEL_LEAVES, "true");
 	set_text(s, "hostname", pod->name);
 	set_text(s, "subdomain", spec->name);
 	set_text(s, "restartPolicy", "Never");

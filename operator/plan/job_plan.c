@@ -90,7 +90,9 @@ static void delete_surplus(struct planner *p)
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
 		int t = task_position(p->spec, pod->task);
-		if (t < 0 || pod->index < 0 || pod->index >= p->spec->tasks[t].replicas)
+		if (t >= 0 && pod->index >= 0 && pod->index < p->spec->tasks[t].replicas)
+			continue;
+		if (t < 0 || pod->index < 0 || !plan_surplus_stays(p, &p->spec->tasks[t], pod))
 			delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
 	}
 }
@@ -144,6 +146,11 @@ static void tend(struct planner *p, const struct task_spec *t, const struct obse
 {
 	bool over = pod->phase == POD_FAILED || pod->phase == POD_SUCCEEDED;
 
+	if (pod->leaves) {
+		if (!plan_leaver_stays(p, pod))
+			delete_pod(p, pod, "HasLeft", "the task comes back");
+		return;
+	}
 	if (over && !plan_is_done(p, t, pod->index)) {
 		delete_pod(p, pod, "Restarting", "the task has failed and runs again");
 		return;
@@ -162,29 +169,32 @@ static void tend(struct planner *p, const struct task_spec *t, const struct obse
 	delete_pod(p, pod, "NoGpuInTime", "no GPU became free in time, the CPU takes over");
 }
 
-static void create(struct planner *p, const struct task_spec *t, int index)
+bool plan_create(struct planner *p, const struct task_spec *t, int index, int owes)
 {
 	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
 	struct kernel_choice kernels;
 	struct mu_err err;
 
-	/* a time further off is from before the clock was set back */
-	if (e && e->retry_at > p->now && e->retry_at <= p->now + PLAN_BACKOFF_MOST) {
+	/* a time further off is from before the clock was set back, one of who is to leave is for
+	 * nobody else */
+	if (e && e->retry_at > p->now && e->retry_at <= p->now + PLAN_BACKOFF_MOST &&
+	    (owes || !e->owes)) {
 		plan_wake(p, e->retry_at);
-		return;
+		return false;
 	}
 	if (resolver_choose(&kernels, t->kernels, t->kind == TASK_PS, e && e->no_gpu,
 			    p->seen->nodes, p->seen->n_nodes, &err)) {
 		status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name,
 			   err.msg);
 		p->kernels_missing = true;
-		return;
+		return false;
 	}
 	struct plan_action *a =
 	    plan_act(p, ACTION_CREATE_POD, t->name, index, "Created", "kernels %s", kernels.reason);
-	a->pod = plan_pod_render(p, t, index, &kernels);
+	a->pod = plan_pod_render(p, t, index, owes, &kernels);
 	struct task_status *s = &p->status->tasks[t - p->spec->tasks];
 	memcpy(s->kernels, kernels.variant, sizeof s->kernels);
+	return true;
 }
 
 /* Pods that the job has, or is to have. */
@@ -242,9 +252,11 @@ static void bring_up(struct planner *p)
 				tend(p, task, p->pods[t][i]);
 			else if (secured && !plan_is_done(p, task, i) &&
 				 (servers || task->kind == TASK_PS))
-				create(p, task, i);
+				plan_create(p, task, i, 0);
 		}
 	}
+	if (secured && all_ps(p, true))
+		plan_send_off(p);
 }
 
 /* Workers go first: a trainer that is told to end saves what it has, and the variables are with
@@ -253,6 +265,7 @@ static void suspend(struct planner *p)
 {
 	bool workers = false, servers = false;
 
+	plan_forget_leavers(p);
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
@@ -306,7 +319,7 @@ static void count_tasks(struct planner *p)
 		s->ready = s->active = s->succeeded = s->failed = 0;
 		for (int i = 0; i < p->width[t]; i++) {
 			const struct observed_pod *pod = p->pods[t][i];
-			bool live = pod && !pod->deleting &&
+			bool live = pod && !pod->deleting && !pod->leaves &&
 				    (pod->phase == POD_PENDING || pod->phase == POD_RUNNING ||
 				     pod->phase == POD_UNKNOWN);
 			s->active += live;
@@ -335,7 +348,8 @@ static void describe(struct planner *p)
 		for (int i = 0; plan_counts(task) && i < task->replicas; i++) {
 			const struct observed_pod *pod = p->pods[t][i];
 			const struct ledger_entry *e = ledger_find(p->status, task->name, i);
-			bool up = pod && pod->ready && pod->phase == POD_RUNNING && !pod->deleting;
+			bool up = pod && pod->ready && pod->phase == POD_RUNNING &&
+				  !pod->deleting && !pod->leaves;
 			bool done = e && e->done;
 			wanted++;
 			ready += up || done;

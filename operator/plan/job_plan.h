@@ -15,7 +15,8 @@
  * its restart policy says, each real failure counting against backoffLimit; one that may not be
  * restarted fails the job.  A finished index never runs again.  Fewer replicas than pods: the
  * highest indices are deleted.  A pod that is on its way out on a node that is lost is forgotten
- * 15 s after its grace period, and its index alone starts anew.
+ * 15 s after its grace period, and its index alone starts anew.  A synchronous worker that was
+ *scaled away and ended without a word is started once more to say it (plan_leave.c).
  */
 #ifndef MUSTER_PLAN_JOB_PLAN_H
 #define MUSTER_PLAN_JOB_PLAN_H
@@ -37,6 +38,7 @@ struct observed_pod {
 	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */
 	double deletion_due; /* when it should be gone at the latest; 0 unknown */
 	bool killed;         /* ended because it was deleted: says nothing about its program */
+	bool leaves;         /* was started only to leave: plan_pod.leaves */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *node;    /* where it is, or NULL */
 	const char *kernels; /* variant that its task has reported, or NULL */
@@ -70,6 +72,10 @@ struct ledger_entry {
 	double retry_at; /* not before; 0 */
 	bool free_end;   /* the last end was a failure that costs nothing */
 	bool no_gpu;     /* prefer-gpu has waited long enough here */
+	/* Of a synchronous worker that was scaled away: the others wait until it says that it
+	 * leaves, in the job of so many workers that it was one of; 0: they do not. */
+	int owes;
+	int sent_off; /* how often a pod was made to say so for it */
 };
 
 struct task_status {
@@ -157,6 +163,7 @@ struct plan_options {
 	const char *image_board; /* with tensorboard in it; NULL: no such pod is made */
 	int port, http_port;     /* 0: the defaults */
 	bool in_the_clear;       /* no TLS whatever the spec says */
+	bool sends_off;          /* makes pods that leave in the place of others: plan_leave.c */
 	int cert_life;           /* seconds; 0: PLAN_CERT_LIFE */
 	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */
 	void (*address)(void *user, const struct job_spec *s, const char *task, int index,
@@ -190,6 +197,7 @@ struct plan_pod {
 	const char *secret; /* mounted at JOB_TLS_PATH; NULL: none */
 	int port, http_port;
 	int members; /* of the gang; 0: none */
+	bool leaves; /* only says for a worker that is gone that it leaves */
 };
 
 enum action_kind {
@@ -226,6 +234,7 @@ struct job_plan {
 	double wake;
 	bool
 	    urgent; /* the status has something that somebody should look at: not to be kept back */
+	bool at_once; /* the status has what the next look must know: stored before that */
 };
 
 /* The plan borrows spec and observed.  Never fails for what a manifest or a cluster can hold: what

@@ -26,6 +26,7 @@ static void end(struct planner *p, enum job_phase phase, const char *reason, con
 	if (p->status->conditions[COND_RESTARTING].set)
 		status_set(p, COND_RESTARTING, false, reason, "the job has ended");
 	p->status->conditions[COND_REFUSED] = (struct condition){0};
+	plan_forget_leavers(p);
 }
 
 static bool all_done(const struct planner *p, const struct task_spec *t)

@@ -21,6 +21,9 @@ struct planner {
 	bool kernels_missing; /* some index got no kernels; COND_READY says why */
 	bool cluster_made;
 	struct mu_cluster cluster;
+	/* `wide` has so many tasks in `cluster`, instead of its replicas; NULL: nobody. */
+	const struct task_spec *wide;
+	int width_of_wide;
 };
 
 /* Whether the job waits for tasks of this type, and their failures are its own. */
@@ -34,13 +37,16 @@ void status_set(struct planner *p, enum condition_type type, bool status, const 
 		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 struct ledger_entry *ledger_find(struct job_status *s, const char *task, int index);
 struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index); /* or makes */
+/* Takes it out when nothing has happened to its index. */
+void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e);
 
 /* ---- plan_hint.c ---- */
 /* Says in COND_READY which pod cannot start and what to do; false when none is stuck. */
 bool plan_say_stuck(struct planner *p);
 
 /* ---- plan_pod.c ---- */
-struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
+/* owes: of how many workers it was one, when it is only to leave; else 0. */
+struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index, int owes,
 				 const struct kernel_choice *kernels);
 const char *plan_pod_name(struct planner *p, const char *task, int index);
 /* Raises the epoch when the members are others than those it stands for. */
@@ -65,6 +71,18 @@ struct plan_action *plan_act(struct planner *p, enum action_kind kind, const cha
 			     const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
 void plan_wake(struct planner *p, double at);
+/* Has a pod made for the index, unless it is too early or there are no kernels: false then. */
+bool plan_create(struct planner *p, const struct task_spec *t, int index, int owes);
+
+/* ---- plan_leave.c: synchronous workers that were scaled away ---- */
+/* Notes what a pod of an index that is too many owes; true when it stays for now. */
+bool plan_surplus_stays(struct planner *p, const struct task_spec *t,
+			const struct observed_pod *pod);
+/* The same of one in whose place another is wanted again. */
+bool plan_leaver_stays(struct planner *p, const struct observed_pod *pod);
+/* Has pods made that leave for those that ended without. */
+void plan_send_off(struct planner *p);
+void plan_forget_leavers(struct planner *p);
 
 /* ---- plan_finish.c: when a job ends, and what follows ---- */
 bool plan_has_ended(const struct planner *p);

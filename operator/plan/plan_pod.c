@@ -37,19 +37,31 @@ static const struct mu_cluster *cluster_of(struct planner *p)
 {
 	char address[ADDRESS];
 
-	for (unsigned t = 0; t < p->spec->n_tasks && !p->cluster_made; t++)
-		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
-			const char *name = p->spec->tasks[t].name;
+	for (unsigned t = 0; t < p->spec->n_tasks && !p->cluster_made; t++) {
+		const struct task_spec *task = &p->spec->tasks[t];
+		int n = task == p->wide ? p->width_of_wide : task->replicas;
+
+		for (int i = 0; i < n; i++) {
+			const char *name = task->name;
 			/* TensorFlow's programs expect the evaluator to stand outside. */
-			if (p->spec->tasks[t].kind == TASK_BOARD ||
-			    (p->spec->program == PROGRAM_COMMAND &&
-			     p->spec->tasks[t].kind == TASK_EVALUATOR))
+			if (task->kind == TASK_BOARD ||
+			    (p->spec->program == PROGRAM_COMMAND && task->kind == TASK_EVALUATOR))
 				continue;
 			address_of(p, name, i, address, sizeof address);
 			mu_cluster_add(&p->cluster, name, i, address, NULL);
 		}
+	}
 	p->cluster_made = true;
 	return &p->cluster;
+}
+
+/* Who is to leave finds itself in the cluster that it knew. */
+static void widen(struct planner *p, const struct task_spec *t, int width)
+{
+	mu_cluster_fini(&p->cluster);
+	p->cluster_made = false;
+	p->wide = t;
+	p->width_of_wide = width;
 }
 
 void plan_members(struct planner *p)
@@ -107,6 +119,8 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 	}
 	if (p->spec->train.checkpoint_path)
 		put_env(p, pod, "MUSTER_CHECKPOINT", p->spec->train.checkpoint_path);
+	if (pod->leaves)
+		put_env(p, pod, "MUSTER_LEAVE", "1");
 	for (unsigned i = 0; i < pod->kernels.n_env; i++)
 		put_env(p, pod, pod->kernels.env[i].key, pod->kernels.env[i].value);
 }
@@ -181,7 +195,7 @@ static int total_of(const struct job_spec *s)
 	return n;
 }
 
-struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
+struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index, int owes,
 				 const struct kernel_choice *kernels)
 {
 	static const char *const server[] = {"muster-task", NULL};
@@ -202,11 +216,16 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 	    .members = p->spec->gang && t->kind != TASK_BOARD ? total_of(p->spec) : 0,
 	    .port = port_of(p),
 	    .http_port = t->kind == TASK_BOARD ? JOB_BOARD_PORT : http_port_of(p),
+	    .leaves = owes > 0,
 	};
+	if (owes)
+		widen(p, t, owes);
 	pod->argv = pod->role == ROLE_BOARD     ? board_of(p)
 		    : pod->role == ROLE_COMMAND ? command_of(p, pod)
 		    : pod->role == ROLE_TRAINER ? trainer
 						: server;
 	fill_env(p, pod);
+	if (owes)
+		widen(p, NULL, 0);
 	return pod;
 }

@@ -115,6 +115,7 @@ void plan_absorb(struct planner *p)
 				const struct task_spec *task = &p->spec->tasks[t];
 				const struct observed_pod *pod = p->pods[t][i];
 				if ((task->kind == TASK_PS) == (pass == 1) && pod && !pod->killed &&
+				    !pod->leaves &&
 				    (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
 					count_end(p, task, pod);
 			}

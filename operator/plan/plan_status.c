@@ -58,6 +58,14 @@ struct ledger_entry *ledger_find(struct job_status *s, const char *task, int ind
 	return found ? &s->ledger[at] : NULL;
 }
 
+void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e)
+{
+	if (e->attempts || e->done || e->no_gpu || e->owes)
+		return;
+	s->n_ledger--;
+	memmove(e, e + 1, (size_t)(&s->ledger[s->n_ledger] - e) * sizeof(*e));
+}
+
 struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index)
 {
 	bool found;

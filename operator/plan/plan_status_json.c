@@ -91,6 +91,10 @@ static void put_ledger(struct mu_doc *d, const struct job_status *s)
 			mu_doc_add_bool(d, n, "free", true);
 		if (e->no_gpu)
 			mu_doc_add_bool(d, n, "noGpu", true);
+		if (e->owes)
+			mu_doc_add_int(d, n, "owesLeave", e->owes);
+		if (e->sent_off)
+			mu_doc_add_int(d, n, "sentOff", e->sent_off);
 	}
 }
 
@@ -202,6 +206,8 @@ static void get_ledger(struct job_status *s, const struct mu_doc_node *list)
 				  : 0;
 		e->free_end = mu_doc_bool(n, "free", false);
 		e->no_gpu = mu_doc_bool(n, "noGpu", false);
+		e->owes = small_int(n, "owesLeave", 0);
+		e->sent_off = small_int(n, "sentOff", 0);
 	}
 }
 

@@ -27,6 +27,7 @@ enum {
 	SIM_ENDS = 64,
 	SIM_LATE = 4,
 	SIM_DEEDS = 8,
+	SIM_WORKERS_MAX = 16,
 	SIM_OPERATORS = 2
 };
 
@@ -71,6 +72,7 @@ enum sim_deed {
 	DEED_SCALE,
 	DEED_DELETE_POD,
 	DEED_EVICT,
+	DEED_KILL,
 	DEED_NODE_LOST,
 	DEED_DELETE_JOB
 };
@@ -85,6 +87,7 @@ struct sim_script {
 	int (*end)(const struct sim_script *s, const char *task, int index, int n);
 	uint64_t seed;
 	bool stuck_pending; /* no pod ever starts */
+	bool in_step;       /* workers wait for each other: mode sync */
 	double work;        /* seconds that a task runs; 0: some */
 	int cert_life;      /* seconds; 0: as usual */
 };
@@ -112,6 +115,8 @@ struct sim {
 	int n_ends, next_uid, writes, calls, crashes, splits;
 	int switches;    /* of certificates under living pods */
 	double ca_since; /* when the Secret's ca.crt last changed */
+	/* Workers in step that have joined and not said that they leave. */
+	bool members[SIM_WORKERS_MAX];
 	bool node_lost;
 	double node_lost_at;
 	struct sim_operator operators[SIM_OPERATORS], *leader;

@@ -53,8 +53,33 @@ static void set_status(struct sim *s, struct sim_object *o, const char *phase, b
 	sim_changed(s, o);
 }
 
+static bool takes_part(const struct sim *s, const struct sim_object *o)
+{
+	return s->script.in_step && strcmp(label(o->json, LABEL_TASK), "worker") == 0;
+}
+
+/* Whether the chief has to go on: some member neither runs nor has left. */
+static bool waits_for_others(struct sim *s, const struct sim_object *chief)
+{
+	for (int i = 1; i < SIM_WORKERS_MAX && takes_part(s, chief); i++) {
+		bool runs = false;
+
+		for (int k = 0; k < s->n_objects; k++) {
+			struct sim_object *o = &s->objects[k];
+			runs = runs || (o->kind == SIM_POD && label(o->json, LABEL_INDEX) &&
+					takes_part(s, o) && o->stage == STAGE_READY &&
+					atoi(label(o->json, LABEL_INDEX)) == i);
+		}
+		if (s->members[i] && !runs)
+			return true;
+	}
+	return false;
+}
+
 static void over(struct sim *s, struct sim_object *o, int code, const char *reason)
 {
+	if (takes_part(s, o) && (code == 0 || code == 143))
+		s->members[atoi(label(o->json, LABEL_INDEX))] = false;
 	o->stage = STAGE_OVER;
 	o->due = INFINITY;
 	set_status(s, o, code == 0 ? "Succeeded" : "Failed", false, code, reason);
@@ -71,9 +96,15 @@ static void begin_work(struct sim *s, struct sim_object *o)
 	int index = atoi(label(o->json, LABEL_INDEX));
 
 	o->stage = STAGE_READY;
+	if (takes_part(s, o))
+		s->members[index] = true;
+	else if (strcmp(task, "ps") == 0) /* what it had is lost, and all begin anew */
+		memset(s->members, 0, sizeof(s->members));
 	o->due = s->script.end(&s->script, task, index, ends_of(s, task, index)->n) < 0
 		     ? INFINITY
 		     : s->now + work_time(s);
+	if (label(o->json, LABEL_LEAVES))
+		o->due = s->now + 1;
 	set_status(s, o, "Running", true, -1, NULL);
 }
 
@@ -83,6 +114,14 @@ static void finish_work(struct sim *s, struct sim_object *o)
 	int index = atoi(label(o->json, LABEL_INDEX));
 	struct sim_ends *e = ends_of(s, task, index);
 
+	if (label(o->json, LABEL_LEAVES)) {
+		over(s, o, 0, NULL);
+		return;
+	}
+	if (index == 0 && waits_for_others(s, o)) {
+		o->due = s->now + 1;
+		return;
+	}
 	over(s, o, o->finishing ? 0 : s->script.end(&s->script, task, index, e->n), NULL);
 	e->n++;
 }
@@ -241,6 +280,10 @@ static void do_deed(struct sim *s, enum sim_deed deed, int value)
 	case DEED_EVICT:
 		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
 			over(s, o, 137, "Evicted");
+		return;
+	case DEED_KILL:
+		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
+			over(s, o, 137, NULL);
 		return;
 	case DEED_NODE_LOST:
 		lose_node(s);

@@ -53,13 +53,16 @@ static int fails_always(const struct sim_script *s, const char *task, int index,
 	return strcmp(task, "worker") == 0 && index == 1 ? 137 : -1;
 }
 
-static cJSON *job(int ps, int workers, bool chief, bool policy, const char *run)
+static cJSON *job(bool in_step, int ps, int workers, bool chief, bool policy, const char *run)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
 	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
-	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{\"program\":{"
-	    "\"command\":[\"x\"]},\"tasks\":{\"ps\":{\"replicas\":%d},%s\"worker\":{\"replicas\":"
-	    "%d}},\"security\":{\"networkPolicy\":%s},\"run\":{%s}}}",
+	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{%s,"
+	    "\"tasks\":{\"ps\":{\"replicas\":%d},%s\"worker\":{\"replicas\":"
+	    "%d}},\"security\":{\"mtls\":false,\"networkPolicy\":%s},\"run\":{%s}}}",
+	    in_step ? "\"mode\":\"sync\",\"program\":{\"train\":{\"model\":\"mlp\",\"dataset\":{"
+		      "\"format\":\"csv\",\"path\":\"x\"}}}"
+		    : "\"program\":{\"command\":[\"x\"]}",
 	    ps, chief ? "\"chief\":{\"replicas\":1}," : "", workers, policy ? "true" : "false",
 	    run);
 	cJSON *o = cJSON_Parse(text);
@@ -83,8 +86,9 @@ static struct sim_script script_of(uint64_t seed)
 	    mix(seed, 4) % 2 ? "AllWorkers" : "Chief", gangs[mix(seed, 21) % MU_COUNT(gangs)]);
 	unsigned n = 0;
 
-	s.job =
-	    job((int)(mix(seed, 5) % 3), workers, mix(seed, 6) % 3 == 0, mix(seed, 22) % 2, run);
+	s.in_step = mix(seed, 23) % 3 == 0;
+	s.job = job(s.in_step, (int)(mix(seed, 5) % 3), workers, mix(seed, 6) % 3 == 0,
+		    mix(seed, 22) % 2, run);
 	if (mix(seed, 7) % 4 == 0) {
 		double at = 1 + (double)(mix(seed, 8) % 30);
 		s.deeds[n].deed = DEED_SUSPEND;
@@ -104,8 +108,16 @@ static struct sim_script script_of(uint64_t seed)
 	}
 	if (s.end == ends_well && mix(seed, 15) % 4 == 0) {
 		s.deeds[n].deed = DEED_SCALE;
-		s.deeds[n].value = workers + 1;
-		s.deeds[n++].at = 1 + (double)(mix(seed, 16) % 20);
+		double at = 1 + (double)(mix(seed, 16) % 20);
+		bool down = workers > 1 && mix(seed, 24) % 2;
+
+		s.deeds[n].value = down ? workers - 1 : workers + 1;
+		s.deeds[n++].at = at;
+		if (down && mix(seed, 25) % 2) { /* killed just before, or just after */
+			s.deeds[n].deed = DEED_KILL;
+			s.deeds[n].value = (int)(mix(seed, 26) % 4);
+			s.deeds[n++].at = at - 0.5 + (double)(mix(seed, 27) % 10) / 10;
+		}
 	}
 	if (mix(seed, 19) % 8 == 0) {
 		s.deeds[n].deed = DEED_NODE_LOST;

@@ -97,6 +97,7 @@ static void act(struct world *w, const struct plan_action *a)
 					   .index = a->index,
 					   .uid = w->uids[w->made++ % MAX_PODS],
 					   .exit_code = -1,
+					   .leaves = a->pod->leaves,
 					   .created = w->now};
 		w->n_pods++;
 		break;
@@ -139,7 +140,7 @@ static void act(struct world *w, const struct plan_action *a)
 static const char *look(struct world *w)
 {
 	static const struct plan_options options = {
-	    .image = "task:1", .image_gpu = "cuda:1", .image_board = "tf:1"};
+	    .image = "task:1", .image_gpu = "cuda:1", .image_board = "tf:1", .sends_off = true};
 	struct observed_job seen = {.pods = w->pods,
 				    .n_pods = w->n_pods,
 				    .service = w->service,

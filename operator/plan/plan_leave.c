@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Workers who train in step are waited for until they say that they leave, which one does when it
+ * gets a SIGTERM.  One that is scaled away may end in another way: it was killed just then, or its
+ * node was lost.  Nobody would start it again, and the others would wait for ever.  So the ledger
+ * notes of each that is scaled away that it owes a word; one that ends as leavers do has given it,
+ * and in the place of any other a pod is made that takes part only to leave (MUSTER_LEAVE).
+ *
+ * A word too many does no harm: where nobody saw how a pod ended, one is sent.
+ */
+#include "operator/plan/plan_internal.h"
+
+enum {
+	MOST_SEND_OFFS = 3,
+	RETRY_SECONDS = 5,   /* from the making of one to that of the next, and longer each time */
+	LEAVE_SECONDS = 120, /* from its making; it has to be placed and started as any pod */
+	EXIT_TERMINATED = 143
+};
+
+static bool in_step(const struct planner *p, const struct task_spec *t)
+{
+	return p->options->sends_off && p->spec->program == PROGRAM_TRAIN && p->spec->train.sync &&
+	       t->kind == TASK_WORKER;
+}
+
+static bool has_left(const struct observed_pod *pod)
+{
+	return (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED) &&
+	       (pod->exit_code == 0 || pod->exit_code == EXIT_TERMINATED);
+}
+
+static void owe(struct planner *p, const struct task_spec *t, int index)
+{
+	struct ledger_entry *e = ledger_get(p->status, t->name, index);
+	int workers = p->status->tasks[t - p->spec->tasks].desired;
+
+	if (e->done || e->owes)
+		return;
+	e->owes = workers > index ? workers : index + 1;
+	e->sent_off = 0;
+	e->retry_at = 0; /* that was for who came back to work */
+	p->plan->at_once = true;
+}
+
+static void is_quits(struct planner *p, const struct task_spec *t, int index)
+{
+	struct ledger_entry *e = ledger_find(p->status, t->name, index);
+
+	if (!e || !e->owes)
+		return;
+	e->owes = e->sent_off = 0;
+	e->retry_at = 0;
+	p->plan->at_once = true;
+	ledger_drop_if_blank(p->status, e);
+}
+
+/* True when the pod stays for now. */
+static bool leaver_stays(struct planner *p, const struct observed_pod *pod)
+{
+	double until = pod->created + LEAVE_SECONDS;
+
+	if (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED || p->now >= until)
+		return false;
+	plan_wake(p, until);
+	return true;
+}
+
+bool plan_leaver_stays(struct planner *p, const struct observed_pod *pod)
+{
+	return pod->leaves && leaver_stays(p, pod);
+}
+
+bool plan_surplus_stays(struct planner *p, const struct task_spec *t,
+			const struct observed_pod *pod)
+{
+	const struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
+
+	if (!in_step(p, t))
+		return false;
+	if (has_left(pod))
+		is_quits(p, t, pod->index);
+	else if (pod->leaves)
+		return leaver_stays(p, pod);
+	else if (pod->phase != POD_PENDING || (e && e->attempts))
+		owe(p, t, pod->index);
+	return false;
+}
+
+static void send_off(struct planner *p, const struct task_spec *t, struct ledger_entry *e)
+{
+	if (e->sent_off >= MOST_SEND_OFFS || !plan_create(p, t, e->index, e->owes))
+		return;
+	e->sent_off++;
+	e->retry_at = p->now + e->sent_off * RETRY_SECONDS;
+	p->plan->at_once = true;
+}
+
+void plan_send_off(struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
+		const struct task_spec *task = &p->spec->tasks[t];
+
+		for (unsigned i = in_step(p, task) ? p->status->n_ledger : 0; i-- > 0;) {
+			struct ledger_entry *e = &p->status->ledger[i];
+			const struct observed_pod *pod;
+
+			if (!e->owes || strcmp(e->task, task->name) != 0)
+				continue;
+			pod = e->index < p->width[t] ? p->pods[t][e->index] : NULL;
+			if (e->index >= task->replicas && !pod)
+				send_off(p, task, e);
+			/* back in the job, it takes part again */
+			if (e->index < task->replicas && pod && !pod->leaves &&
+			    pod->phase == POD_RUNNING)
+				is_quits(p, task, e->index);
+		}
+	}
+}
+
+/* Whoever starts the job anew waits only for those that there are then. */
+void plan_forget_leavers(struct planner *p)
+{
+	for (unsigned i = p->status->n_ledger; i-- > 0;) {
+		struct ledger_entry *e = &p->status->ledger[i];
+
+		e->owes = e->sent_off = 0;
+		ledger_drop_if_blank(p->status, e);
+	}
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Synchronous workers that were scaled away: each leaves, or one is sent to do it in its place. */
+#include "tests/operator/plan_world.h"
+
+#define SYNC(mode, workers)                                                                        \
+	HEAD                                                                                       \
+	    "  program: {train: {model: mlp, dataset: {path: x.csv, format: csv}}}\n  mode: " mode \
+	    "\n"                                                                                   \
+	    "  security: {mtls: false}\n  tasks: {ps: {}, worker: {replicas: " workers "}}\n"
+
+static const char *env_of(const struct world *w, const char *name)
+{
+	const struct plan_pod *made = NULL;
+
+	for (unsigned i = 0; i < w->plan->n_actions; i++)
+		if (w->plan->actions[i].pod)
+			made = w->plan->actions[i].pod;
+	for (unsigned i = 0; made && i < made->n_env; i++)
+		if (strcmp(made->env[i].name, name) == 0)
+			return made->env[i].value;
+	return NULL;
+}
+
+static void expect_look(struct world *w, const char *wanted)
+{
+	const char *did = look(w);
+
+	if (strcmp(did, wanted) != 0)
+		fail_msg("the plan is '%s' instead of '%s'", did, wanted);
+}
+
+static const struct ledger_entry *entry(const struct world *w, int index)
+{
+	for (unsigned n = 0; n < w->status.n_ledger; n++)
+		if (strcmp(w->status.ledger[n].task, "worker") == 0 &&
+		    w->status.ledger[n].index == index)
+			return &w->status.ledger[n];
+	return NULL;
+}
+
+/* How worker/2 goes: before the manifest asks for two, or after. */
+enum how { IT_RUNS, IT_IS_KILLED, IT_HAS_NOT_STARTED, IT_WAS_KILLED_AND_WAITS };
+static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(void **state)
+{
+	static const struct {
+		const char *mode;
+		enum how how;
+		int exit_code; /* seen before it is gone; -1: nobody saw it */
+		bool sent_off;
+	} cases[] = {
+	    {"sync", IT_RUNS, 143, false},
+	    {"sync", IT_RUNS, 0, false},
+	    {"sync", IT_RUNS, 137, true},
+	    {"sync", IT_RUNS, -1, true},
+	    {"sync", IT_IS_KILLED, 137, true},
+	    {"sync", IT_HAS_NOT_STARTED, -1, false},
+	    {"sync", IT_WAS_KILLED_AND_WAITS, -1, true},
+	    {"async", IT_RUNS, 137, false},
+	    {"async", IT_IS_KILLED, 137, false},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		bool sync = strcmp(cases[i].mode, "sync") == 0;
+		struct observed_pod *p;
+		struct world w;
+
+		start_running(&w, sync ? SYNC("sync", "3") : SYNC("async", "3"));
+		p = pod(&w, "worker", 2);
+		if (cases[i].how == IT_HAS_NOT_STARTED)
+			p->phase = POD_PENDING;
+		if (cases[i].how == IT_IS_KILLED || cases[i].how == IT_WAS_KILLED_AND_WAITS)
+			fail_pod(&w, "worker", 2, 137);
+		if (cases[i].how == IT_WAS_KILLED_AND_WAITS) {
+			look(&w); /* deleted, and made anew after a second */
+			w.now += 1;
+			expect_look(&w, "+worker/2 ");
+		}
+		world_edit(&w, sync ? SYNC("sync", "2") : SYNC("async", "2"));
+		if (cases[i].how == IT_RUNS && cases[i].exit_code >= 0) {
+			p->deleting = p->killed = true; /* asked to end, it has */
+			fail_pod(&w, "worker", 2, cases[i].exit_code);
+			p->phase = POD_FAILED;
+			expect_look(&w, "");
+			remove_uid(&w, p->uid);
+		} else {
+			expect_look(&w, "-worker/2 ");
+		}
+		look(&w);
+		if (!!pod(&w, "worker", 2) != cases[i].sent_off)
+			fail_msg("case %u: %s", i, w.log);
+		if (cases[i].sent_off) {
+			assert_string_equal(env_of(&w, "MUSTER_LEAVE"), "1");
+			assert_non_null(strstr(env_of(&w, "TF_CONFIG"), "j-worker-2."));
+			assert_true(pod(&w, "worker", 2)->leaves);
+		}
+		world_end(&w);
+	}
+}
+
+static void start_one_that_leaves(struct world *w)
+{
+	start_running(w, SYNC("sync", "3"));
+	fail_pod(w, "worker", 2, 137);
+	world_edit(w, SYNC("sync", "2"));
+	expect_look(w, "-worker/2 ");
+	assert_int_equal(entry(w, 2)->owes, 3);
+	expect_look(w, "+worker/2 ");
+	assert_int_equal(entry(w, 2)->sent_off, 1);
+	run_all(w);
+	expect_look(w, "");
+	assert_int_equal(w->status.tasks[1].active, 2); /* it is no worker of the job */
+	assert_int_equal(w->status.tasks[1].ready, 2);
+}
+
+static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
+{
+	struct world w;
+
+	start_one_that_leaves(&w);
+	fail_pod(&w, "worker", 2, 0);
+	expect_look(&w, "-worker/2 ");
+	assert_true(w.plan->at_once);                /* nobody may forget that it has left */
+	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
+	assert_int_equal(entry(&w, 2)->owes, 0);
+	assert_false(entry(&w, 2)->done);
+	expect_look(&w, "");
+	assert_false(w.changed);
+	world_end(&w);
+}
+
+static void one_that_cannot_leave__is_sent_three_times(void **state)
+{
+	struct world w;
+	int times = 1;
+
+	start_one_that_leaves(&w);
+	for (int i = 0; i < 20; i++) {
+		if (pod(&w, "worker", 2))
+			fail_pod(&w, "worker", 2, 1);
+		look(&w);
+		w.now += 4;
+		times += strstr(look(&w), "+worker/2") != NULL;
+	}
+	assert_int_equal(times, 3);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_int_equal(w.status.restarts, 1); /* the worker's own */
+	world_end(&w);
+}
+
+static void one_that_leaves_and_does_not_end__is_deleted(void **state)
+{
+	struct world w;
+
+	start_one_that_leaves(&w);
+	assert_true(w.wake > w.now);
+	w.now = w.wake;
+	expect_look(&w, "-worker/2 ");
+	world_end(&w);
+}
+
+static void worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place(void **state)
+{
+	struct world w;
+
+	start_one_that_leaves(&w);
+	world_edit(&w, SYNC("sync", "3"));
+	expect_look(&w, "");
+	fail_pod(&w, "worker", 2, 0);
+	expect_look(&w, "-worker/2 ");
+	assert_int_equal(w.status.phase, JOB_RESTARTING);
+	expect_look(&w, "+worker/2 ");
+	assert_false(pod(&w, "worker", 2)->leaves);
+	assert_null(env_of(&w, "MUSTER_LEAVE"));
+	run_all(&w);
+	look(&w);
+	assert_int_equal(entry(&w, 2)->owes, 0);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	world_end(&w);
+}
+
+static void suspended__nobody_owes_anything(void **state)
+{
+	struct world w;
+
+	start_one_that_leaves(&w);
+	world_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
+	look(&w);
+	look(&w);
+	look(&w);
+	assert_int_equal(w.n_pods, 0);
+	world_edit(&w, SYNC("sync", "2"));
+	look(&w);
+	run_all(&w);
+	look(&w);
+	run_all(&w);
+	expect_look(&w, "");
+	assert_null(pod(&w, "worker", 2));
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left),
+	    cmocka_unit_test(one_that_leaves__is_cleared_away_and_not_counted),
+	    cmocka_unit_test(one_that_cannot_leave__is_sent_three_times),
+	    cmocka_unit_test(one_that_leaves_and_does_not_end__is_deleted),
+	    cmocka_unit_test(worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place),
+	    cmocka_unit_test(suspended__nobody_owes_anything),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
