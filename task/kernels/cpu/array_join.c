@@ -46,6 +46,8 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	int64_t total = 0;
 	int rc;
 
+	if (!n)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to join");
 	if (axis < -first->rank || axis >= first->rank)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "ConcatOp : Expected concatenating dimensions in the range [%d, "
@@ -86,7 +88,7 @@ static int concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct
 {
 	int64_t axis;
 
-	if (c->n_in < 2)
+	if (!c->n_in)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to join");
 	int rc = args_int(c, axis_in, &axis, err);
 	return rc ? rc : join(c, from, c->n_in - 1, axis, err);
