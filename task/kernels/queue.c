@@ -77,15 +77,58 @@ static void grow(struct queue *q)
 	q->head = 0;
 }
 
+/* ---- the heap ---- */
+
+static int64_t priority(const struct queue *q, int64_t i)
+{
+	return *MU_DATA(int64_t, slot(q, i));
+}
+
+static void swap(struct queue *q, int64_t i, int64_t j)
+{
+	struct mu_tensor *a = slot(q, i), *b = slot(q, j);
+
+	for (unsigned k = 0; k < q->spec.n; k++) {
+		struct mu_tensor t = a[k];
+		a[k] = b[k];
+		b[k] = t;
+	}
+}
+
+static void rise(struct queue *q, int64_t i)
+{
+	for (; i > 0 && priority(q, i) < priority(q, (i - 1) / 2); i = (i - 1) / 2)
+		swap(q, i, (i - 1) / 2);
+}
+
+static void sink(struct queue *q)
+{
+	for (int64_t i = 0, child; (child = 2 * i + 1) < q->count; i = child) {
+		if (child + 1 < q->count && priority(q, child + 1) < priority(q, child))
+			child++;
+		if (priority(q, i) <= priority(q, child))
+			break;
+		swap(q, i, child);
+	}
+}
+
+/* ---- in and out ---- */
+
 void queue_push(struct queue *q, struct mu_tensor *element)
 {
 	grow(q);
 	q->count++;
 	memcpy(slot(q, q->count - 1), element, q->spec.n * sizeof *element);
+	if (q->spec.by_priority)
+		rise(q, q->count - 1);
 }
 
 void queue_unpop(struct queue *q, struct mu_tensor *element)
 {
+	if (q->spec.by_priority) {
+		queue_push(q, element);
+		return;
+	}
 	grow(q);
 	q->head = (q->head + q->room - 1) % q->room;
 	q->count++;
@@ -105,6 +148,11 @@ void queue_pop(struct queue *q, struct mu_tensor *element)
 		memmove(slot(q, i), slot(q, 0), size);
 	} else {
 		memcpy(element, slot(q, 0), size);
+	}
+	if (q->spec.by_priority) {
+		memcpy(slot(q, 0), slot(q, --q->count), size);
+		sink(q);
+		return;
 	}
 	q->head = (q->head + 1) % q->room;
 	q->count--;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Queues of tuples of tensors: first in first out, shuffled, padded. */
+/* Queues of tuples of tensors: first in first out, shuffled, padded, or by priority. */
 #ifndef MU_TASK_KERNELS_QUEUE_H
 #define MU_TASK_KERNELS_QUEUE_H
 
@@ -9,13 +9,15 @@
 enum { QUEUE_MAX_COMPONENTS = 64 };
 
 struct queue_spec {
-	const char *kind; /* "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue" */
-	unsigned n;       /* components of an element */
+	const char
+	    *kind;  /* "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue" */
+	unsigned n; /* components of an element */
 	enum mu_dtype type[QUEUE_MAX_COMPONENTS];
 	bool shaped; /* shapes were given */
 	struct mu_pshape shape[QUEUE_MAX_COMPONENTS];
 	int64_t capacity, min_after; /* min_after: shuffled queues keep so many to choose from */
 	bool shuffled, padded;
+	bool by_priority; /* component 0, an int64: the smallest goes first */
 	uint64_t seed, seed2;
 };
 
@@ -24,7 +26,7 @@ struct queue {
 	struct gate gate;
 	struct queue_spec spec;
 	bool closed;
-	/* A ring of elements, each spec.n tensors. */
+	/* A ring of elements, each spec.n tensors; by priority a heap that begins at 0. */
 	struct mu_tensor *ring;
 	int64_t head, count, room;
 	struct philox random;

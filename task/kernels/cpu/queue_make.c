@@ -11,19 +11,23 @@ static int read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_er
 	const struct mu_attr *types = mu_node_attr(n, "component_types");
 	const struct mu_attr *shapes = mu_node_attr(n, "shapes");
 
-	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n < 1 ||
-	    types->n > QUEUE_MAX_COMPONENTS)
+	unsigned own = s->by_priority; /* components that the attributes do not tell */
+
+	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n + own < 1 ||
+	    types->n + own > QUEUE_MAX_COMPONENTS)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a queue has 1 to %d components",
 			       QUEUE_MAX_COMPONENTS);
-	s->n = types->n;
-	for (unsigned i = 0; i < s->n; i++)
-		s->type[i] = types->types[i];
+	s->n = types->n + own;
+	s->type[0] = MU_INT64;
+	for (unsigned i = own; i < s->n; i++)
+		s->type[i] = types->types[i - own];
 	s->shaped = shapes && shapes->kind == MU_ATTR_LIST + MU_ATTR_SHAPE && shapes->n;
-	if (s->shaped && shapes->n != s->n)
+	if (s->shaped && shapes->n != types->n)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%u shapes for %u components", shapes->n,
-			       s->n);
-	for (unsigned i = 0; i < s->n; i++)
-		s->shape[i] = s->shaped ? shapes->shapes[i] : (struct mu_pshape){.rank = -1};
+			       types->n);
+	s->shape[0] = (struct mu_pshape){.rank = 0};
+	for (unsigned i = own; i < s->n; i++)
+		s->shape[i] = s->shaped ? shapes->shapes[i - own] : (struct mu_pshape){.rank = -1};
 	s->capacity = args_attr_int(n, "capacity", -1);
 	s->min_after = args_attr_int(n, "min_after_dequeue", 0);
 	if (s->min_after < 0 || (s->capacity >= 0 && s->min_after >= s->capacity && s->shuffled))
@@ -80,6 +84,12 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 			  err);
 }
 
+static int priority(struct kernel_call *c, struct mu_err *err)
+{
+	return queue_make(c, &(struct queue_spec){.kind = "PriorityQueue", .by_priority = true},
+			  err);
+}
+
 static int give(struct kernel_call *c, enum mu_dtype t, const void *v, struct mu_err *err)
 {
 	struct mu_tensor out;
@@ -126,6 +136,7 @@ static const struct kernel rows[] = {
     BOTH("FIFOQueue", fifo),
     BOTH("PaddingFIFOQueue", padding_fifo),
     BOTH("RandomShuffleQueue", random_shuffle),
+    {"PriorityQueueV2", .run = priority},
     BOTH("QueueSize", queue_size),
     {"QueueIsClosedV2", .run = queue_is_closed},
 };

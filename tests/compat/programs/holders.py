@@ -69,6 +69,26 @@ def accumulator():
     return [count, list(taken), none]
 
 
+def priorities():
+    """The smallest first, whatever order they come in."""
+    queue = tf.PriorityQueue(20, [tf.string, tf.float32], [[], [2]], shared_name="priorities")
+    numbers = tf.constant([7, -3, 12, 0, 5, 9223372036854775807, -9223372036854775808, 4, 3, 11], tf.int64)
+    many = queue.enqueue_many([numbers, tf.as_string(numbers), tf.reshape(tf.range(20.0), [10, 2])])
+    with tf.control_dependencies([many]):
+        first = queue.dequeue()
+    with tf.control_dependencies(first):
+        one = queue.enqueue([tf.constant(1, tf.int64), "one", [0.5, 0.5]])
+    with tf.control_dependencies([one]):
+        some = queue.dequeue_many(4)
+    with tf.control_dependencies(some):
+        closed = queue.close()
+    with tf.control_dependencies([closed]):
+        rest = queue.dequeue_many(6)
+    with tf.control_dependencies(rest):
+        left = queue.size()
+    return [first, some, rest, left]
+
+
 def plain(v):
     if isinstance(v, (list, tuple)):
         return [plain(x) for x in v]
@@ -77,7 +97,7 @@ def plain(v):
 
 
 with tf.device("/job:ps/task:0"):
-    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator()}
+    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator(), "priorities": priorities()}
     init = [tf.global_variables_initializer(), tf.tables_initializer()]
 out = {}
 with tf.Session(TARGET) as sess:
