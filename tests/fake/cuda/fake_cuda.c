@@ -320,6 +320,7 @@ static void *run(void *arg)
 		pthread_cond_broadcast(&news);
 	}
 	pthread_mutex_unlock(&lock);
+	host_kernels_thread_ends();
 	return NULL;
 }
 

@@ -52,5 +52,6 @@ const struct host_kernel *host_kernel_find(const char *name);
 /* Runs a grid of blocks of `threads`, on this thread. */
 void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
 		     const void *args);
+void host_kernels_thread_ends(void); /* gives back what the calling thread has kept */
 
 #endif

@@ -98,6 +98,14 @@ static void run_meeting(const struct host_kernel *k, unsigned threads, const voi
 	}
 }
 
+void host_kernels_thread_ends(void)
+{
+	for (unsigned i = 0; turns && i < MAX_THREADS; i++)
+		free(turns->turn[i].stack);
+	free(turns);
+	turns = NULL;
+}
+
 void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
 		     const void *args)
 {
