@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "task/kernels/convert.h"
 
 extern const struct loops loops_generic, loops_avx2, loops_avx512;
 
@@ -89,4 +90,42 @@ int cpu_kernels_select(const char *variant, struct mu_err *err)
 const char *cpu_kernels_variant(void)
 {
 	return chosen;
+}
+
+/* ---- 16-bit floats ---- */
+
+static bool is_narrow(enum mu_dtype t)
+{
+	return t == MU_HALF || t == MU_BFLOAT16;
+}
+
+bool loops_binary_known(enum binary_op op, enum mu_dtype t)
+{
+	return loops->binary[op][is_narrow(t) ? MU_FLOAT : t] != NULL;
+}
+
+bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
+		  int64_t n, enum binary_form f)
+{
+	enum { BLOCK = 256, NARROW = 2 };
+	binary_loop *loop = loops->binary[op][is_narrow(t) ? MU_FLOAT : t];
+	float x[BLOCK], y[BLOCK];
+
+	if (!loop)
+		return false;
+	if (!is_narrow(t)) {
+		loop(out, a, b, n, f);
+		return true;
+	}
+	for (int64_t at = 0, k; at < n; at += k) {
+		size_t from = (size_t)at * NARROW;
+		k = n - at < BLOCK ? n - at : BLOCK;
+		convert(MU_FLOAT, x, t, (const char *)a + (f == LEFT_SCALAR ? 0 : from),
+			f == LEFT_SCALAR ? 1 : k);
+		convert(MU_FLOAT, y, t, (const char *)b + (f == RIGHT_SCALAR ? 0 : from),
+			f == RIGHT_SCALAR ? 1 : k);
+		loop(f == LEFT_SCALAR ? y : x, x, y, k, f);
+		convert(t, (char *)out + from, MU_FLOAT, f == LEFT_SCALAR ? y : x, k);
+	}
+	return true;
 }

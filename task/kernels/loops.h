@@ -106,6 +106,12 @@ struct loops {
 
 extern const struct loops *loops; /* the set chosen; cpu-generic until then */
 
+/* loops->binary[op][t] where there is one; 16-bit floats are computed as floats, a block at a time.
+ * False: t is not for this op, and nothing was done.  `out` has the elements' type. */
+bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
+		  int64_t n, enum binary_form f);
+bool loops_binary_known(enum binary_op op, enum mu_dtype t);
+
 /* Picks "cpu-generic", "cpu-avx2" or "cpu-avx512"; NULL or "" the best this processor has.
  * INVALID_ARGUMENT for an unknown name, FAILED_PRECONDITION when the processor lacks what it
  * needs.  Call before the first step. */

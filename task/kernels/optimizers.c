@@ -153,10 +153,9 @@ int optimizer_check(const struct variables *vs, const struct mu_tensor *grad, st
 {
 	const struct mu_tensor *var = vs->t[0];
 
-	if (var->dtype != MU_FLOAT && var->dtype != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "optimizers here update float and double, "
-			       "not %s",
+	if (var->dtype != MU_FLOAT && var->dtype != MU_DOUBLE && var->dtype != MU_HALF &&
+	    var->dtype != MU_BFLOAT16)
+		return mu_fail(err, MU_UNIMPLEMENTED, "optimizers update real numbers, not %s",
 			       mu_dtype_name(var->dtype));
 	if (grad->dtype != var->dtype)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the gradient is %s, the variable %s",

@@ -20,8 +20,7 @@ static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices
 	if (updates->dtype != table->dtype)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "updates are %s, the variable is %s",
 			       mu_dtype_name(updates->dtype), mu_dtype_name(table->dtype));
-	binary_loop *loop = op == OVERWRITE ? NULL : loops->binary[op][table->dtype];
-	if (op != OVERWRITE && !loop)
+	if (op != OVERWRITE && !loops_binary_known(op, table->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "scatter has no kernel for type %s",
 			       mu_dtype_name(table->dtype));
 	if (one && table->shape.rank > 0) {
@@ -38,8 +37,9 @@ static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices
 		char *to = (char *)table->data + (size_t)at * size;
 		const char *from =
 		    (const char *)updates->data + (one ? 0 : (size_t)(i * row) * size);
-		if (loop)
-			loop(to, to, from, row, one ? RIGHT_SCALAR : BOTH_RUN);
+		if (op != OVERWRITE)
+			loops_binary(op, table->dtype, to, to, from, row,
+				     one ? RIGHT_SCALAR : BOTH_RUN);
 		else if (one)
 			elems_fill(table->dtype, to, 0, from, row);
 		else

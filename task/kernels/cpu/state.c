@@ -276,8 +276,7 @@ static int accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *e
 	if (rc)
 		return rc;
 	struct mu_tensor *value = vs.t[0];
-	binary_loop *loop = loops->binary[op][value->dtype];
-	if (value->dtype != t->dtype || !loop)
+	if (value->dtype != t->dtype || !loops_binary_known(op, t->dtype))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s cannot apply %s to a variable of %s",
 			       c->node->op, mu_dtype_name(t->dtype), mu_dtype_name(value->dtype));
 	if (!mu_shape_eq(&value->shape, &t->shape))
@@ -285,7 +284,7 @@ static int accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *e
 			       "%s requires shapes of both tensors to match. lhs shape= %s rhs "
 			       "shape= %s",
 			       c->node->op, mu_shape_str(&value->shape), mu_shape_str(&t->shape));
-	loop(value->data, value->data, t->data, t->shape.count, BOTH_RUN);
+	loops_binary(op, t->dtype, value->data, value->data, t->data, t->shape.count, BOTH_RUN);
 	variable_forward(c);
 	return 0;
 }

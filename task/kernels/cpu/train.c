@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizer updates: the loops of each algorithm, and where they run. */
+/* Optimizer updates: the loops of each algorithm, and where they run.  16-bit floats are updated as
+ * floats, a block at a time. */
+#include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/optimizers.h"
 #include "task/kernels/rows.h"
 
-enum { GRAIN = 16 * 1024 };
+enum { GRAIN = 16 * 1024, BLOCK = 256 };
 
 /* Where a run of elements lies in the variable, its slots and the gradient. */
 struct run {
@@ -116,6 +118,37 @@ static struct run run_at(const struct variables *vs, const struct mu_tensor *gra
 	return r;
 }
 
+/* The same in floats: widened, updated, narrowed. */
+static void update_narrow(enum mu_dtype type, apply_fn *f, unsigned slots, const struct run *r,
+			  const double *k)
+{
+	float wide[VARIABLES_MAX][BLOCK], grad[BLOCK];
+	size_t size = mu_dtype_size(type);
+
+	for (int64_t at = 0, n; at < r->n; at += n) {
+		struct run part = {.grad = grad};
+		n = r->n - at < BLOCK ? r->n - at : BLOCK;
+		part.n = n;
+		convert(MU_FLOAT, grad, type, (const char *)r->grad + (size_t)at * size, n);
+		for (unsigned i = 0; i < slots; i++) {
+			part.at[i] = wide[i];
+			convert(MU_FLOAT, wide[i], type, (char *)r->at[i] + (size_t)at * size, n);
+		}
+		f(&loops->update[MU_FLOAT], &part, k);
+		for (unsigned i = 0; i < slots; i++)
+			convert(type, (char *)r->at[i] + (size_t)at * size, MU_FLOAT, wide[i], n);
+	}
+}
+
+static void update(enum mu_dtype type, apply_fn *f, unsigned slots, const struct run *r,
+		   const double *k)
+{
+	if (type == MU_HALF || type == MU_BFLOAT16)
+		update_narrow(type, f, slots, r, k);
+	else
+		f(&loops->update[type], r, k);
+}
+
 struct dense_job {
 	const struct variables *vs;
 	const struct mu_tensor *grad;
@@ -128,7 +161,7 @@ static void dense_part(void *arg, int64_t from, int64_t to)
 	const struct dense_job *j = arg;
 	struct run r = run_at(j->vs, j->grad, from, from, to - from);
 
-	j->apply(&loops->update[j->grad->dtype], &r, j->k);
+	update(j->grad->dtype, j->apply, j->vs->n, &r, j->k);
 }
 
 static int apply_dense(struct kernel_call *c, const struct optimizer_plan *p,
@@ -161,7 +194,7 @@ static int apply_rows(struct kernel_call *c, const struct optimizer_plan *p,
 		return rc;
 	for (int64_t i = 0; i < indices->shape.count; i++) {
 		struct run r = run_at(vs, grad, mu_tensor_int(indices, i) * row, i * row, row);
-		apply_of[p->a->kind](&loops->update[grad->dtype], &r, k);
+		update(grad->dtype, apply_of[p->a->kind], vs->n, &r, k);
 	}
 	return 0;
 }
