@@ -50,6 +50,7 @@ struct block { /* before what was asked for */
 struct fake_cuda fake_cuda;
 static struct fake_cuda_counts counts;
 static struct device devices[64];
+static struct stream *gone; /* that were freed */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
 static _Thread_local int current = -1;
@@ -352,7 +353,12 @@ static int stream_free(void *stream)
 	pthread_cond_broadcast(&news);
 	pthread_mutex_unlock(&lock);
 	pthread_join(s->thread, NULL);
-	free(s);
+	/* its record stays: events name it, and other streams may be about to look whether it has
+	 * reached them */
+	pthread_mutex_lock(&lock);
+	s->next = gone;
+	gone = s;
+	pthread_mutex_unlock(&lock);
 	return 0;
 }
 
