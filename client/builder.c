@@ -6,6 +6,8 @@
  */
 #include "client/builder.h"
 
+#include "client/fn.h"
+
 struct control_scope {
 	struct mu_out *deps;
 	unsigned n;
@@ -38,6 +40,9 @@ void mu_builder_free(struct mu_builder *b)
 {
 	if (!b)
 		return;
+	for (unsigned i = 0; i < b->functions.n; i++)
+		fn_free(b->functions.items[i]);
+	free(b->functions.items);
 	mu_map_fini(&b->names);
 	free(b->devices.items);
 	free(b->scopes.items);
@@ -93,6 +98,14 @@ const struct mu_pshape *mu_out_shape(const struct mu_builder *b, struct mu_out o
 	const struct builder_node *i = info_of(b, o);
 
 	return i ? &i->shapes[o.port] : &unknown;
+}
+
+void builder_set_shape(struct mu_builder *b, struct mu_out o, const struct mu_pshape *shape)
+{
+	const struct builder_node *i = info_of(b, o);
+
+	if (i)
+		i->shapes[o.port] = *shape;
 }
 
 const struct mu_tensor *builder_value(const struct mu_builder *b, struct mu_out o)

@@ -38,6 +38,10 @@ struct mu_builder {
 	int64_t *ps_bytes; /* what each holds, if the one with least is next; NULL: in turn */
 	const char *worker_device;
 	struct mu_var *global_step;
+	struct mu_builder *around;     /* of a function: that of what uses it; else NULL */
+	struct builder_list functions; /* struct mu_fn, of the outermost */
+	const char
+	    *gradients; /* the scope of the gradients that are being made, within functions too */
 };
 
 static inline bool builder_failed(const struct mu_builder *b)
@@ -46,6 +50,8 @@ static inline bool builder_failed(const struct mu_builder *b)
 }
 /* Known value of an output that is a constant, else NULL. */
 const struct mu_tensor *builder_value(const struct mu_builder *b, struct mu_out o);
+/* Nothing for an output that there is not. */
+void builder_set_shape(struct mu_builder *b, struct mu_out o, const struct mu_pshape *shape);
 /* Merges two device names field by field; inner wins.  In the graph's arena. */
 const char *builder_merge_device(struct mu_builder *b, const char *outer, const char *inner);
 /* Control inputs of all open scopes. */

@@ -40,6 +40,11 @@ struct mu_var *mu_variable(struct mu_builder *b, const char *name, enum mu_dtype
 	struct mu_var *v;
 	struct mu_out value;
 
+	if (b->around)
+		mu_builder_fail(b, MU_INVALID_ARGUMENT,
+				"variable '%s' is made within a function: make it outside, and "
+				"give its value to the function",
+				name);
 	if (builder_failed(b))
 		return NULL;
 	for (int i = 0; i < shape.rank || shape.rank < 0; i++)

@@ -123,33 +123,51 @@ static struct mu_out ones_like(struct mu_builder *b, struct mu_out y)
 	return mu_op(b, "Fill", MU_IN(mu_op(b, "Shape", MU_IN(y)), one));
 }
 
+static void sweep_free(struct sweep *s)
+{
+	for (unsigned i = 0; i < s->n_nodes; i++) {
+		for (unsigned j = 0; s->arrived[i] && j < s->b->info[i].n_out; j++)
+			free(s->arrived[i][j].g);
+		free(s->arrived[i]);
+	}
+	free(s->arrived);
+	free(s->wanted);
+}
+
+void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
+		    unsigned n_ys, const struct mu_out *xs, unsigned n, struct mu_out *grads)
+{
+	struct sweep s = {.b = b, .n_nodes = b->graph->n_nodes};
+
+	s.wanted = MU_NEW_ARRAY(bool, s.n_nodes + 1);
+	s.arrived = MU_NEW_ARRAY(struct pending *, s.n_nodes + 1);
+	mark_wanted(&s, xs, n);
+	for (unsigned i = 0; i < n_ys && !builder_failed(b); i++)
+		if (gys[i].node && s.wanted[ys[i].node->id])
+			arrive(&s, ys[i], gys[i]);
+	for (unsigned id = s.n_nodes; id-- > 0 && !builder_failed(b);)
+		if (s.wanted[id] && s.arrived[id] && flows_back(&s, b->graph->nodes[id]))
+			visit(&s, b->graph->nodes[id]);
+	for (unsigned i = 0; i < n; i++)
+		grads[i] = xs[i].node && !builder_failed(b) ? total(&s, xs[i]) : MU_NO_OUT;
+	sweep_free(&s);
+}
+
 void mu_gradients(struct mu_builder *b, struct mu_out loss, const struct mu_out *xs, unsigned n,
 		  struct mu_out *grads)
 {
-	struct sweep s = {.b = b, .n_nodes = b->graph->n_nodes};
+	const char *outer = b->gradients;
+	struct mu_out g;
 
 	for (unsigned i = 0; i < n; i++)
 		grads[i] = MU_NO_OUT;
 	if (builder_failed(b) || !loss.node || loss.port == MU_CONTROL)
 		return;
-	s.wanted = MU_NEW_ARRAY(bool, s.n_nodes);
-	s.arrived = MU_NEW_ARRAY(struct pending *, s.n_nodes);
-	mark_wanted(&s, xs, n);
 	mu_push_name(b, "gradients");
-	if (s.wanted[loss.node->id])
-		arrive(&s, loss, ones_like(b, loss));
-	for (unsigned id = loss.node->id + 1; id-- > 0 && !builder_failed(b);)
-		if (s.wanted[id] && s.arrived[id] && flows_back(&s, b->graph->nodes[id]))
-			visit(&s, b->graph->nodes[id]);
-	for (unsigned i = 0; i < n && !builder_failed(b); i++)
-		if (xs[i].node)
-			grads[i] = total(&s, xs[i]);
+	if (!outer)
+		b->gradients = builder_list_top(&b->scopes);
+	g = ones_like(b, loss);
+	gradients_from(b, &loss, &g, 1, xs, n, grads);
+	b->gradients = outer;
 	mu_pop_name(b);
-	for (unsigned i = 0; i < s.n_nodes; i++) {
-		for (unsigned j = 0; s.arrived[i] && j < b->info[i].n_out; j++)
-			free(s.arrived[i][j].g);
-		free(s.arrived[i]);
-	}
-	free(s.arrived);
-	free(s.wanted);
 }

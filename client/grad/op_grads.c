@@ -34,6 +34,7 @@ const struct op_grad grads_nothing[] = {
     NOTHING(DenseToDenseSetOperation),
     NOTHING(DenseToSparseSetOperation),
     NOTHING(Empty),
+    NOTHING(EmptyTensorList),
     NOTHING(Equal),
     NOTHING(FIFOQueueV2),
     NOTHING(Floor),
@@ -76,6 +77,8 @@ const struct op_grad grads_nothing[] = {
     NOTHING(NotEqual),
     NOTHING(OneHot),
     NOTHING(OneShotIterator),
+    NOTHING(OptionalHasValue),
+    NOTHING(OptionalNone),
     NOTHING(OnesLike),
     NOTHING(ParseExample),
     NOTHING(ParseExampleV2),
@@ -118,6 +121,9 @@ const struct op_grad grads_nothing[] = {
     NOTHING(TensorArrayGradV3),
     NOTHING(TensorArraySizeV3),
     NOTHING(TensorArrayV3),
+    NOTHING(TensorListElementShape),
+    NOTHING(TensorListLength),
+    NOTHING(TensorListReserve),
     NOTHING(TruncateDiv),
     NOTHING(TruncatedNormal),
     NOTHING(Unique),
@@ -140,7 +146,8 @@ static const struct op_grad *const tables[] = {
     grads_of_arrays,    grads_of_slices,        grads_of_spaces,
     grads_of_nn,        grads_of_indices,       grads_of_segments,
     grads_of_diagonals, grads_of_tensor_arrays, grads_of_sparse,
-    grads_composed,     grads_nothing};
+    grads_of_functions, grads_of_lists,         grads_composed,
+    grads_nothing};
 
 const struct op_grad *op_grad_at(unsigned i)
 {

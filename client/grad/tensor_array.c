@@ -16,9 +16,8 @@ struct array {
 static struct array gradients_of(struct grad_call *c, struct mu_out flow)
 {
 	struct mu_builder *b = c->b;
-	const char *scope = builder_list_top(&b->scopes);
 	struct mu_out handle = mu_op(b, "TensorArrayGradV3", MU_IN(grad_in(c, 0), flow),
-				     MU_ATTRS(MU_A_STR("source", scope ? scope : "gradients")));
+				     MU_ATTRS(MU_A_STR("source", b->gradients)));
 
 	return (struct array){handle, mu_port(handle, 1)};
 }

@@ -3,6 +3,7 @@
 #include "client/grad/op_grads.h"
 #include "lib/ops/op_def.h"
 #include "task/runtime/kernel.h"
+#include "tests/client/gradient_cases_functions.h"
 #include "tests/client/gradient_cases_more.h"
 
 enum { MAX_OPS = 512 };
@@ -50,6 +51,12 @@ static void gradients_of_gradients_diagonals_and_arrays__agree_with_differences(
 {
 	for (size_t i = 0; i < MU_COUNT(more_cases); i++)
 		check(&more_cases[i]);
+}
+
+static void gradients_of_functions_and_lists__agree_with_differences(void **state)
+{
+	for (size_t i = 0; i < MU_COUNT(function_cases); i++)
+		check(&function_cases[i]);
 }
 
 /* y = op(x, other) or op(other, x). */
@@ -173,15 +180,7 @@ static void every_gradient__has_a_case(void **state)
 static const struct {
 	const char *op, *why;
 } without[] = {
-    {"Case", "functions: the builder makes none"},
-    {"If", "functions"},
-    {"PartitionedCall", "functions"},
-    {"StatefulPartitionedCall", "functions"},
-    {"StatelessCase", "functions"},
-    {"StatelessIf", "functions"},
-    {"StatelessWhile", "functions"},
-    {"SymbolicGradient", "functions"},
-    {"While", "functions"},
+    {"SymbolicGradient", "is one: of functions that bring theirs"},
     {"_SwitchN", "functions: what a Case becomes on the server"},
     {"Enter", "loops: the builder makes no edge that leads back"},
     {"Exit", "loops"},
@@ -189,21 +188,6 @@ static const struct {
     {"RefEnter", "loops"},
     {"RefExit", "loops"},
     {"RefNextIteration", "loops"},
-    {"OptionalFromValue", "variants: they have no zeros to begin with"},
-    {"OptionalGetValue", "variants"},
-    {"TensorListConcatV2", "variants"},
-    {"TensorListFromTensor", "variants"},
-    {"TensorListGather", "variants"},
-    {"TensorListGetItem", "variants"},
-    {"TensorListPopBack", "variants"},
-    {"TensorListPushBack", "variants"},
-    {"TensorListResize", "variants"},
-    {"TensorListScatter", "variants"},
-    {"TensorListScatterIntoExistingList", "variants"},
-    {"TensorListScatterV2", "variants"},
-    {"TensorListSetItem", "variants"},
-    {"TensorListSplit", "variants"},
-    {"TensorListStack", "variants"},
     {"StackPushV2", "loops"},
     {"_FusedMatMul", "what the server makes of a MatMul"},
     {"Qr", "needs triangular systems solved, which has no kernel"},
@@ -301,6 +285,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(gradients__agree_with_differences),
 	    cmocka_unit_test(gradients_of_gradients_diagonals_and_arrays__agree_with_differences),
+	    cmocka_unit_test(gradients_of_functions_and_lists__agree_with_differences),
 	    cmocka_unit_test(gradients_of_one_tensor__agree_with_differences),
 	    cmocka_unit_test(gradients_of_two_tensors__agree_with_differences),
 	    cmocka_unit_test(gradient_of_a_resource_variable__comes_at_its_handle),

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Gradients of calls, branches and loops.
+ *
+ * Of a function f(x) there is made a function (x, dy) -> dx: f's nodes once more, and the gradients
+ * through them.  A call's gradient is a call of that, a branch's a branch between those, on the
+ * same condition.  Numbers and variants (lists) have gradients, other types have none; a gradient
+ * that does not come is zeros.
+ *
+ * A loop's is a loop that goes back.  A second loop like the first keeps what the variables were at
+ * the beginning of each turn, in a list for each; what the body hands on as it is (weights, say)
+ * needs none.  The loop back takes the last of each list, runs the body's gradient on them, and so
+ * on until the lists are empty.
+ */
+#include "client/fn.h"
+#include "client/grad/op_grads.h"
+
+static bool has_gradient(enum mu_dtype t)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_VARIANT;
+}
+
+static bool arg_has(const struct mu_fn *f, unsigned i)
+{
+	return has_gradient(mu_out_dtype(f->b, f->args[i]));
+}
+
+static bool out_has(const struct mu_fn *f, unsigned i)
+{
+	return has_gradient(mu_dtype_base(mu_out_dtype(f->b, f->outs[i])));
+}
+
+static unsigned args_that_have(const struct mu_fn *f)
+{
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < f->n_args; i++)
+		n += arg_has(f, i);
+	return n;
+}
+
+/* What would be other numbers the second time, or would happen twice. */
+static bool may_run_again(struct grad_call *c, const struct mu_fn *f)
+{
+	if (f && f->stateful)
+		mu_builder_fail(c->b, MU_UNIMPLEMENTED,
+				"op %s (node '%s') has no gradient: its function %s draws random "
+				"numbers or changes something, and would do so again",
+				c->node->op, c->node->name, f->name);
+	return !builder_failed(c->b);
+}
+
+/* dx of f's arguments that have gradients, one after the other; dy of its outputs that have. */
+static void put_gradient(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *x,
+			 const struct mu_out *dy, struct mu_out *dx)
+{
+	struct mu_out *y = MU_NEW_ARRAY(struct mu_out, f->n_outs + 1);
+	struct mu_out *ys = MU_NEW_ARRAY(struct mu_out, f->n_outs + 1);
+	struct mu_out *xs = MU_NEW_ARRAY(struct mu_out, f->n_args + 1);
+	unsigned n_ys = 0, n_xs = 0;
+
+	fn_put(b, f, x, y);
+	for (unsigned i = 0; i < f->n_outs; i++)
+		if (out_has(f, i))
+			ys[n_ys++] = y[i];
+	for (unsigned i = 0; i < f->n_args; i++)
+		if (arg_has(f, i))
+			xs[n_xs++] = x[i];
+	if (!builder_failed(b))
+		gradients_from(b, ys, dy, n_ys, xs, n_xs, dx);
+	for (unsigned i = 0; i < n_xs && !builder_failed(b); i++)
+		if (!dx[i].node)
+			dx[i] = grad_zeros(b, xs[i]);
+	free(y);
+	free(ys);
+	free(xs);
+}
+
+static void make_gradient(struct mu_builder *b, void *fn, const struct mu_out *in,
+			  struct mu_out *out)
+{
+	const struct mu_fn *f = fn;
+
+	put_gradient(b, f, in, in + f->n_args, out);
+}
+
+/* What the call gives its function: inputs from `from` on, then the gradients of its outputs.  New;
+ * *n: how many. */
+static struct mu_out *inputs_and_gradients(struct grad_call *c, const struct mu_fn *f,
+					   unsigned from, unsigned *n)
+{
+	struct mu_out *in = MU_NEW_ARRAY(struct mu_out, f->n_args + f->n_outs + 1);
+
+	for (*n = 0; *n < f->n_args; (*n)++)
+		in[*n] = grad_in(c, from + *n);
+	for (unsigned i = 0; i < f->n_outs; i++)
+		if (out_has(f, i))
+			in[(*n)++] =
+			    c->gy[i].node ? c->gy[i] : grad_zeros(c->b, grad_out(c, (int)i));
+	return in;
+}
+
+static const struct mu_fn *gradient_of(struct grad_call *c, const struct mu_fn *f,
+				       const struct mu_out *in, unsigned n)
+{
+	const char *name;
+
+	if (!may_run_again(c, f))
+		return NULL;
+	name = mu_arena_printf(&c->b->graph->arena, "%s_gradient", f->name);
+	return mu_function_new(c->b, name, make_gradient, (void *)f, in, n, args_that_have(f));
+}
+
+static void hand_on(struct grad_call *c, const struct mu_fn *f, unsigned from, struct mu_out dx)
+{
+	for (unsigned i = 0, k = 0; i < f->n_args && dx.node; i++)
+		if (arg_has(f, i))
+			c->gx[from + i] = mu_port(dx, (int)k++);
+}
+
+static void g_call(struct grad_call *c)
+{
+	const struct mu_fn *f = fn_of(c->b, c->node, "f", 0), *g;
+	struct mu_out *in;
+	unsigned n;
+
+	if (!f)
+		return;
+	in = inputs_and_gradients(c, f, 0, &n);
+	g = gradient_of(c, f, in, n);
+	if (g)
+		hand_on(c, f, 0, mu_call(c->b, g, in, n));
+	free(in);
+}
+
+static void g_if(struct grad_call *c)
+{
+	const struct mu_fn *then = fn_of(c->b, c->node, "then_branch", 0);
+	const struct mu_fn *otherwise = fn_of(c->b, c->node, "else_branch", 0), *g[2];
+	struct mu_out *in;
+	unsigned n;
+
+	if (!then || !otherwise)
+		return;
+	in = inputs_and_gradients(c, then, 1, &n);
+	g[0] = gradient_of(c, then, in, n);
+	g[1] = gradient_of(c, otherwise, in, n);
+	if (g[0] && g[1])
+		hand_on(c, then, 1, mu_if(c->b, grad_in(c, 0), g[0], g[1], in, n));
+	free(in);
+}
+
+static void g_case(struct grad_call *c)
+{
+	const struct mu_attr *list = mu_node_attr(c->node, "branches");
+	const struct mu_fn *first = fn_of(c->b, c->node, "branches", 0), **g;
+	struct mu_out *in;
+	unsigned n;
+
+	if (!first)
+		return;
+	g = MU_NEW_ARRAY(const struct mu_fn *, list->n + 1);
+	in = inputs_and_gradients(c, first, 1, &n);
+	for (unsigned i = 0; i < list->n && !builder_failed(c->b); i++)
+		g[i] = gradient_of(c, fn_of(c->b, c->node, "branches", i), in, n);
+	if (!builder_failed(c->b))
+		hand_on(c, first, 1, mu_case(c->b, grad_in(c, 0), g, list->n, in, n));
+	free(in);
+	free(g);
+}
+
+/* ---- loops ----
+ *
+ * Variables of the loop that keeps:      turns, x…, a list for each kept x
+ * Variables of the loop that goes back:  turns left, a list for each kept x, the other x…, dx… */
+struct loop {
+	const struct mu_fn *cond, *body;
+	unsigned n, kept; /* variables; those that need lists */
+};
+
+static bool is_kept(const struct loop *l, unsigned i)
+{
+	return l->body->outs[i].node != l->body->args[i].node;
+}
+
+static enum mu_dtype type_of(const struct loop *l, unsigned i)
+{
+	return mu_out_dtype(l->body->b, l->body->args[i]);
+}
+
+static struct mu_out any_shape(struct mu_builder *b)
+{
+	return grad_int(b, -1);
+}
+
+static void keeps_cond(struct mu_builder *b, void *loop, const struct mu_out *in,
+		       struct mu_out *out)
+{
+	fn_put(b, ((struct loop *)loop)->cond, in + 1, out);
+}
+
+static void keeps_body(struct mu_builder *b, void *loop, const struct mu_out *in,
+		       struct mu_out *out)
+{
+	const struct loop *l = loop;
+	unsigned k = 1 + l->n;
+
+	out[0] = mu_add(b, in[0], grad_int(b, 1));
+	fn_put(b, l->body, in + 1, out + 1);
+	for (unsigned i = 0; i < l->n; i++)
+		if (is_kept(l, i)) {
+			out[k] = mu_op(b, "TensorListPushBack", MU_IN(in[k], in[1 + i]));
+			k++;
+		}
+}
+
+static void back_cond(struct mu_builder *b, void *loop, const struct mu_out *in, struct mu_out *out)
+{
+	out[0] = mu_op(b, "Greater", MU_IN(in[0], grad_int(b, 0)));
+}
+
+static void back_body(struct mu_builder *b, void *loop, const struct mu_out *in, struct mu_out *out)
+{
+	const struct loop *l = loop;
+	struct mu_out *x = MU_NEW_ARRAY(struct mu_out, l->n + 1);
+	unsigned list = 1, same = 1 + l->kept, dy = 1 + l->n;
+
+	out[0] = mu_sub(b, in[0], grad_int(b, 1));
+	for (unsigned i = 0; i < l->n; i++) {
+		if (!is_kept(l, i)) {
+			x[i] = out[same] = in[same];
+			same++;
+			continue;
+		}
+		out[list] = mu_op(b, "TensorListPopBack", MU_IN(in[list], any_shape(b)),
+				  MU_ATTRS(MU_A_TYPE("element_dtype", type_of(l, i))));
+		x[i] = mu_port(out[list++], 1);
+		builder_set_shape(b, x[i], mu_out_shape(l->body->b, l->body->args[i]));
+	}
+	put_gradient(b, l->body, x, in + dy, out + dy);
+	free(x);
+}
+
+/* The loop once more, keeping; in[i] becomes what the loop back begins with. */
+static void run_and_keep(struct grad_call *c, const struct loop *l, struct mu_out *in)
+{
+	struct mu_builder *b = c->b;
+	unsigned n = 1 + l->n + l->kept, k = 0;
+	struct mu_out *vars = MU_NEW_ARRAY(struct mu_out, n), kept;
+	const struct mu_fn *cond, *body;
+
+	vars[k++] = grad_int(b, 0);
+	for (unsigned i = 0; i < l->n; i++)
+		vars[k++] = grad_in(c, i);
+	for (unsigned i = 0; i < l->n; i++)
+		if (is_kept(l, i))
+			vars[k++] =
+			    mu_op(b, "EmptyTensorList", MU_IN(any_shape(b), grad_int(b, -1)),
+				  MU_ATTRS(MU_A_TYPE("element_dtype", type_of(l, i))));
+	cond = mu_function_new(b, "keeps_cond", keeps_cond, (void *)l, vars, n, 1);
+	body = mu_function_new(b, "keeps_body", keeps_body, (void *)l, vars, n, n);
+	kept = mu_while(b, cond, body, vars, n);
+	in[0] = kept;
+	for (unsigned i = 0; i < l->kept; i++)
+		in[1 + i] = mu_port(kept, (int)(1 + l->n + i));
+	k = 1 + l->kept;
+	for (unsigned i = 0; i < l->n; i++)
+		if (!is_kept(l, i))
+			in[k++] = grad_in(c, i);
+	free(vars);
+}
+
+static void g_while(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct loop l = {.cond = fn_of(b, c->node, "cond", 0),
+			 .body = fn_of(b, c->node, "body", 0),
+			 .n = c->node->n_inputs};
+	const struct mu_fn *cond, *body;
+	struct mu_out *in, back;
+	unsigned n;
+
+	if (!l.cond || !l.body || !may_run_again(c, l.cond) || !may_run_again(c, l.body))
+		return;
+	for (unsigned i = 0; i < l.n; i++)
+		l.kept += is_kept(&l, i);
+	n = 1 + l.n;
+	in = MU_NEW_ARRAY(struct mu_out, 1 + 2 * l.n);
+	run_and_keep(c, &l, in);
+	for (unsigned i = 0; i < l.n; i++)
+		if (arg_has(l.body, i))
+			in[n++] = c->gy[i].node ? c->gy[i] : grad_zeros(b, grad_out(c, (int)i));
+	cond = mu_function_new(b, "back_cond", back_cond, &l, in, n, 1);
+	body = mu_function_new(b, "back_body", back_body, &l, in, n, n);
+	back = mu_while(b, cond, body, in, n);
+	n = 1 + l.n;
+	for (unsigned i = 0; i < l.n && back.node; i++)
+		if (arg_has(l.body, i))
+			c->gx[i] = mu_port(back, (int)n++);
+	free(in);
+}
+
+const struct op_grad grads_of_functions[] = {
+    {"Case", g_case, GRAD_ANY},
+    {"If", g_if, GRAD_ANY},
+    {"PartitionedCall", g_call, GRAD_ANY},
+    {"StatefulPartitionedCall", g_call, GRAD_ANY},
+    {"StatelessCase", g_case, GRAD_ANY},
+    {"StatelessIf", g_if, GRAD_ANY},
+    {"StatelessWhile", g_while, GRAD_ANY},
+    {"While", g_while, GRAD_ANY},
+    {NULL, NULL, GRAD_FIRST},
+};
