@@ -82,7 +82,8 @@ int kube_tunnel_parse(struct kube_tunnel *out, const char *proxy, struct mu_err 
 	static const char how[] = "name it as http://HOST:PORT or http://USER:PASSWORD@HOST:PORT, "
 				  "in the kubeconfig's proxy-url or in HTTPS_PROXY";
 	const char *scheme = strstr(proxy, "://"), *host = scheme ? scheme + 3 : proxy;
-	const char *end = host + strcspn(host, "/?#"), *at = memrchr(host, '@', (size_t)(end - host));
+	const char *end = host + strcspn(host, "/?#"),
+		   *at = memrchr(host, '@', (size_t)(end - host));
 	MU_AUTO_FREE char *url = NULL;
 
 	*out = (struct kube_tunnel){0};
