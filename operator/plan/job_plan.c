@@ -382,13 +382,14 @@ static void describe(struct planner *p)
 static void say_refused(struct planner *p)
 {
 	const char *why = p->seen->refused;
+	bool quota = why && strstr(why, "exceeded quota");
+	const char *reason = quota ? "QuotaExceeded" : "CreateRefused";
+	const char *advice = quota ? "raise the quota or lower replicas, and the job goes on"
+				   : "change the manifest, or the rule that forbids it";
 
 	if (why) {
-		status_set(p, COND_REFUSED, true,
-			   strstr(why, "exceeded quota") ? "QuotaExceeded" : "CreateRefused",
-			   "%.240s", why);
-		status_set(p, COND_READY, false, p->status->conditions[COND_REFUSED].reason,
-			   "%.240s", why);
+		status_set(p, COND_REFUSED, true, reason, "%s: %.190s", advice, why);
+		status_set(p, COND_READY, false, reason, "%s: %.190s", advice, why);
 	} else {
 		p->status->conditions[COND_REFUSED] = (struct condition){0};
 	}
