@@ -71,7 +71,7 @@ most() { case $1 in operator) echo 20 ;; task | cli) echo 80 ;; *) echo 4000 ;; 
 for n in "${names[@]}"; do
   image=localhost/muster-$n:$IMAGE_TAG
   size=$(stat -c %s "$out/muster-$n.tar")
-  if [ "$size" -le $(($(most "$n") * 1000000)) ]; then ok "muster-$n has $((size / 100000)) tenths of a MB"; else bad "muster-$n has $size bytes, more than $(most "$n") MB"; fi
+  if [ "$size" -le $(($(most "$n") * 1000000)) ]; then ok "muster-$n has $((size / 1000)) kB"; else bad "muster-$n has $size bytes, more than $(most "$n") MB"; fi
   config=$(buildah inspect --type image --format '{{json .OCIv1.Config}}' "$image")
   for l in title version revision; do says "muster-$n says its $l" "$config" "\"org.opencontainers.image.$l\":\"[^\"]+\""; done
   says "muster-$n runs as uid 65532" "$config" '"User":"65532:65532"'

@@ -12,7 +12,7 @@ note "made again in $(since "$start") s"
 for i in operator:20 task:80 cli:80; do
   most=${i#*:} i=${i%:*}
   size=$(stat -c %s "build/images/muster-$i.tar")
-  check "muster-$i has $((size / 104858)) tenths of a MiB, at most $most MiB" [ "$size" -le $((most << 20)) ]
+  check "muster-$i has $((size / 1000)) kB, at most $most MB" [ "$size" -le $((most * 1000000)) ]
   says "muster-$i says its version and licence" "$(config $i)" '"org.opencontainers.image.version":"[0-9].*"org.opencontainers.image.licenses":"Apache-2.0"'
   says "muster-$i runs as uid 65532" "$(config $i)" '"User":"65532:65532"'
   is "muster-$i has no shell" '' "$(inside $i | grep -E '/(sh|bash|busybox)$')"
