@@ -23,6 +23,7 @@ operator_pid=
 passed=0 failed=0
 . $here/lib.sh
 . $here/chart.sh
+. $here/gangs.sh
 
 trap 'rc=$?; stop_operator; [ -n "${KEEP:-}" ] || tests/k8s/up down >/dev/null 2>&1 || true; exit $rc' EXIT
 

@@ -49,9 +49,10 @@ says() { # WORDS TEXT PATTERN
   if grep -qiE -- "$3" <<<"$2"; then ok "$1"; else bad "$1: '$3' is not in: $(tail -c 400 <<<"${2:-nothing}")"; fi
 }
 
-# claim NAME: a volume for a job; on the cluster that is ours a folder of the node
+# claim NAME: a volume for a job; on the cluster that is ours an empty folder of the node, whatever an earlier run kept
 claim() {
   if [ -n "$own" ]; then
+    rm -rf "${volume:?}/$1"
     install -d -m 777 "$volume/$1"
     sed "s#VOLUME#$volume#; s#NAMESPACE#$ns#; s#NAME#$1#g" "$here/manifests/volume.yaml" | k apply -f - >/dev/null
   fi
