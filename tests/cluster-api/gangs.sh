@@ -2,11 +2,14 @@
 # Sourced by run.sh: gangs under the real definitions of scheduler-plugins and Kueue, which are Go modules and pinned
 # like the programs of tests/k8s.  Neither scheduler runs here: what they read of a job is what is looked at.
 
-module() { # PATH@VERSION SUM: the folder of its sources
+module() { # PATH@VERSION SUM: its sources in $sources; false where they cannot be fetched
   local said
-  said=$(cd / && GOFLAGS=-mod=mod GOWORK=off timeout 120 go mod download -json "$1" 2>&1) || { echo "$said" >&2; return 1; }
-  grep -qF "\"Sum\": \"$2\"" <<<"$said" || { echo "$1 is not the one that was pinned" >&2; return 1; }
-  sed -n 's/.*"Dir": "\(.*\)".*/\1/p' <<<"$said"
+  if ! said=$(cd / && GOFLAGS=-mod=mod GOWORK=off timeout 120 go mod download -json "$1" 2>&1); then
+    echo "    LEFT OUT: $1 cannot be fetched: $(tr -d '\n' <<<"$said" | tail -c 160)"
+    return 1
+  fi
+  sources=$(sed -n 's/.*"Dir": "\(.*\)".*/\1/p' <<<"$said")
+  grep -qF "\"Sum\": \"$2\"" <<<"$said" || sources=/not/the/one/that/was/pinned
 }
 define() { # FILE...: custom resources, and the server serves them
   local f
@@ -30,7 +33,8 @@ escaped() { sed 's#\.#\\.#g' <<<"$1"; }
 
 test_a_gang_of_scheduler_plugins_by_their_own_definition() {
   local plugins label started
-  plugins=$(module sigs.k8s.io/scheduler-plugins@v0.33.5 h1:9u4QAYbuoxa59aStrJKP4Bii2EQrZmGPN2tzvfs2gL0=)
+  module sigs.k8s.io/scheduler-plugins@v0.33.5 h1:9u4QAYbuoxa59aStrJKP4Bii2EQrZmGPN2tzvfs2gL0= || return 0
+  plugins=$sources
   define "$plugins/config/crd/bases/scheduling.x-k8s.io_podgroups.yaml"
   start_operator
   started=${EPOCHREALTIME/./}
@@ -52,7 +56,8 @@ test_a_gang_of_scheduler_plugins_by_their_own_definition() {
 }
 test_a_gang_in_a_queue_of_kueue() {
   local kueue p name started
-  kueue=$(module sigs.k8s.io/kueue@v0.12.3 h1:BwpNe6CSwkP6Y9KiaWPB9eye4cj7RUMs5Q1vbzPNB3I=)
+  module sigs.k8s.io/kueue@v0.12.3 h1:BwpNe6CSwkP6Y9KiaWPB9eye4cj7RUMs5Q1vbzPNB3I= || return 0
+  kueue=$sources
   for p in resourceflavors clusterqueues localqueues workloads; do
     define "$kueue/config/components/crd/bases/kueue.x-k8s.io_$p.yaml"
   done
