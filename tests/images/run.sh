@@ -72,7 +72,10 @@ for n in "${names[@]}"; do
   image=localhost/muster-$n:$IMAGE_TAG
   size=$(stat -c %s "$out/muster-$n.tar")
   if [ "$size" -le $(($(most "$n") * 1000000)) ]; then ok "muster-$n has $((size / 1000)) kB"; else bad "muster-$n has $size bytes, more than $(most "$n") MB"; fi
-  config=$(buildah inspect --type image --format '{{json .OCIv1.Config}}' "$image")
+  # as JSON, which buildah's own templates cannot write before 1.29
+  config=$(buildah inspect --type image "$image" | python3 -c '
+import json, sys
+print(json.dumps(json.load(sys.stdin)["OCIv1"]["config"], separators=(",", ":")))')
   for l in title version revision; do says "muster-$n says its $l" "$config" "\"org.opencontainers.image.$l\":\"[^\"]+\""; done
   says "muster-$n runs as uid 65532" "$config" '"User":"65532:65532"'
   c=$(buildah from --pull-never "$image") && root=$(buildah mount "$c") || { bad "muster-$n can be opened"; continue; }
