@@ -15,6 +15,10 @@ moves() { # the step goes on from where it was
 rate() { field dtj/long '{.status.progress.stepsPerSecond}'; }
 worker_steps() { grep -qiE 'step' <<<"$(log_of "long-worker-$1")"; }
 
+# the digits job may be over before anybody asks it
+has_loss() { grep -q '[0-9]' <<<"$(field dtj/long '{.status.progress.loss}')"; }
+eventually 15 'the progress has a loss' has_loss
+
 before=$(epoch)
 note "with 2 workers: $(rate) steps/s, epoch $before"
 start=$(now)
