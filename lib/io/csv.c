@@ -108,7 +108,9 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 {
 	const char *at = text.data, *end = text.data + text.len;
 
-	for (unsigned line = 1; at < end; line++) {
+	unsigned line;
+
+	for (line = 1; at < end; line++) {
 		const char *eol = memchr(at, '\n', (size_t)(end - at));
 		const char *next = eol ? eol + 1 : end, *stop = eol ? eol : end;
 		if (stop > at && stop[-1] == '\r')
@@ -126,7 +128,9 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 		at = next;
 	}
 	if (!t->rows)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: holds no rows", t->source);
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s:%u: ends without a row of numbers with commas between",
+			       t->source, line);
 	if (t->skipped)
 		mu_warn("data", "%s: %lld of %lld rows were left out", t->source,
 			(long long)t->skipped, (long long)(t->rows + t->skipped));

@@ -57,7 +57,10 @@ static int read_head(struct mu_span file, const char *path, enum mu_dtype *dtype
 	const unsigned char *p = (const unsigned char *)file.data;
 
 	if (file.len < 4 || p[0] || p[1] || type_of(p[2]) == MU_DT_INVALID || p[3] > MU_MAX_RANK)
-		return mu_fail(err, MU_DATA_LOSS, "%s: offset 0: not an IDX file", path);
+		return mu_fail(err, MU_DATA_LOSS,
+			       "%s: offset 0: not an IDX file: expected two bytes of 0, the code "
+			       "of a type (8, 9 or 11 to 14) and at most %d dimensions",
+			       path, MU_MAX_RANK);
 	*dtype = type_of(p[2]);
 	*head = 4 + (size_t)p[3] * 4;
 	*shape = mu_shape_scalar();

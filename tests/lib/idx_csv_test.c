@@ -32,8 +32,8 @@ static void csv__that_is_wrong__names_line_and_column(void **state)
 	    {"1,2\n3,x\n", "x.csv:2: column 2: 'x' is no number"},
 	    {"1,2\n3\n", "x.csv:2: has 1 columns where the rows before have 2"},
 	    {"1,2\n3,\n", "x.csv:2: column 2: '' is no number"},
-	    {"a,b\n", "x.csv: holds no rows"},
-	    {"", "x.csv: holds no rows"},
+	    {"a,b\n", "x.csv:2: ends without a row of numbers"},
+	    {"", "x.csv:1: ends without a row of numbers"},
 	};
 	struct mu_tensor t;
 
@@ -81,7 +81,8 @@ static void idx__that_is_wrong__names_file_and_offset(void **state)
 	put("\0\0\x08\x02\0\0\0", 7);
 	assert_fails(mu_idx_read(&t, path, &err), &err, MU_DATA_LOSS, "offset 7: the dimensions");
 	put("PNG?", 4);
-	assert_fails(mu_idx_read(&t, path, &err), &err, MU_DATA_LOSS, "offset 0: not an IDX file");
+	assert_fails(mu_idx_read(&t, path, &err), &err, MU_DATA_LOSS,
+		     "offset 0: not an IDX file: expected two bytes of 0");
 	put("", 0);
 	assert_fails(mu_idx_read(&t, path, &err), &err, MU_DATA_LOSS, "not an IDX file");
 	assert_fails(mu_idx_read(&t, "/nonexistent", &err), &err, MU_NOT_FOUND, "/nonexistent");
