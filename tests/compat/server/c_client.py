@@ -14,9 +14,9 @@ LOSS = re.compile(r"progress step=(\d+) .* loss=(\S+) ")
 PROGRAM = ROOT / "build/release/examples/softmax"
 
 
-def train(cluster, *in_step):
+def train(cluster, of, *in_step):
     """The losses that both workers told last, and the checkpoint that the servers wrote."""
-    path = f"{folder}/c-{cluster.name}-{len(in_step)}"
+    path = f"{folder}/{of}-{cluster.name}"
     if not PROGRAM.exists():
         raise Different(f"{PROGRAM} is not there: make examples")
     ps = len(cluster.spec["ps"])
@@ -48,14 +48,14 @@ def check(losses, saved):
 
 def c_client():
     """the C client trains on stock's servers and on ours, 2 ps and 2 workers, async"""
-    for losses, saved in both(lambda c: train(c), ps=2):
+    for losses, saved in both(lambda c: train(c, "c"), ps=2):
         check(losses, saved)
     return f"losses {losses}"
 
 
 def c_client_sync():
     """the C client trains on stock's servers and on ours, in step"""
-    for losses, saved in both(lambda c: train(c, 2), ps=2):
+    for losses, saved in both(lambda c: train(c, "c-sync", 2), ps=2):
         check(losses, saved)
     return f"losses {losses}"
 
@@ -72,4 +72,31 @@ def c_client_callables():
             raise Different(f"{done.stdout[-500:]}{done.stderr[-800:]}")
 
 
-CASES = [c_client, c_client_sync, c_client_callables]
+def save_with_tensorflow(path, step):
+    """What softmax.c saves, of another origin: nothing learnt yet, but for a mark in b."""
+    import tensorflow.compat.v1 as tf
+    with tf.Graph().as_default(), tf.Session() as sess:
+        tf.get_variable("W", initializer=np.zeros((64, 10), np.float32))
+        tf.get_variable("b", initializer=np.full(10, 100, np.float32))
+        tf.get_variable("global_step", initializer=np.int64(step))
+        sess.run(tf.global_variables_initializer())
+        tf.train.Saver().save(sess, f"{path}/model.ckpt", global_step=step)
+
+
+def c_client_goes_on():
+    """the C client goes on from a checkpoint of TensorFlow's, on stock's servers and on ours"""
+    for_steps = 500
+
+    def run(cluster):
+        save_with_tensorflow(f"{folder}/c-on-{cluster.name}", STEPS - for_steps)
+        return train(cluster, "c-on")
+
+    for losses, saved in both(run, ps=2):
+        check(losses, saved)
+        # the gradients of b sum to 0 over the classes, so that its mean stays what it was
+        if not abs(saved["b"].mean() - 100) < 0.1:
+            raise Different(f"b is {saved['b']}: it was not restored")
+    return f"from step {STEPS - for_steps}"
+
+
+CASES = [c_client, c_client_sync, c_client_goes_on, c_client_callables]
