@@ -103,7 +103,10 @@ static void visit(struct sweep *s, struct mu_node *n)
 				"put a StopGradient before it",
 				n->op, n->name);
 	} else if (ready(s, og, n, gy, n_out)) {
-		og->fn(&c);
+		if (grad_takes_complex(&c))
+			og->fn(&c);
+		else
+			grad_refuse(&c, "of complex numbers");
 		for (unsigned i = 0; i < n->n_inputs && !builder_failed(s->b); i++)
 			if (gx[i].node && s->wanted[n->inputs[i].node->id])
 				arrive(s, grad_in(&c, i), gx[i]);

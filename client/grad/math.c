@@ -88,7 +88,7 @@ GRAD_UNARY(g_tanh, op2(b, "TanhGrad", y, g))
 
 GRAD_BINARY(g_add, g, g)
 GRAD_BINARY(g_sub, g, mu_neg(b, g))
-GRAD_BINARY(g_mul, mu_mul(b, g, z), mu_mul(b, g, x))
+GRAD_BINARY(g_mul, mu_mul(b, g, grad_conj(b, z)), mu_mul(b, g, grad_conj(b, x)))
 GRAD_BINARY(g_mul_no_nan, op2(b, "MulNoNan", g, z), op2(b, "MulNoNan", x, g))
 GRAD_BINARY(g_div, mu_div(b, g, z), mu_neg(b, mu_mul(b, g, mu_div(b, y, z))))
 GRAD_BINARY(g_div_no_nan, div_no_nan(b, g, z), mu_neg(b, mu_mul(b, g, div_no_nan(b, y, z))))

@@ -35,7 +35,7 @@ const struct op_grad *op_grad_at(unsigned i);
 extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductions[],
     grads_of_arrays[], grads_of_slices[], grads_of_spaces[], grads_of_nn[], grads_of_indices[],
     grads_of_segments[], grads_of_diagonals[], grads_of_tensor_arrays[], grads_of_sparse[],
-    grads_of_functions[], grads_of_lists[], grads_composed[], grads_nothing[];
+    grads_of_functions[], grads_of_lists[], grads_of_complex[], grads_composed[], grads_nothing[];
 
 /* The gradients of ys are gys (MU_NO_OUT: none); those of xs into grads, as mu_gradients. */
 void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
@@ -75,6 +75,11 @@ struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *
 	grad_op((c), (op), (const struct mu_out[]){__VA_ARGS__},                                   \
 		sizeof((const struct mu_out[]){__VA_ARGS__}) / sizeof(struct mu_out))
 bool grad_attr_bool(const struct grad_call *c, const char *name);
+/* ---- complex.c ---- */
+struct mu_out grad_conj(struct mu_builder *b, struct mu_out x); /* x itself where it is real */
+/* Whether the op's function is right for the gradients that have come: not all are of complex
+ * numbers. */
+bool grad_takes_complex(const struct grad_call *c);
 /* UNIMPLEMENTED, with the op's and the node's names and what it is that has no gradient. */
 void grad_refuse(struct grad_call *c, const char *what);
 

@@ -204,7 +204,51 @@ CASE(y_cumprod, mu_op(b, "Cumprod", MU_IN(x, mu_const_int(b, MU_INT32, 1))))
 CASE(y_cumprod_exclusive, mu_op(b, "Cumprod", MU_IN(x, mu_const_int(b, MU_INT32, 0)),
 				MU_ATTRS(MU_A_BOOL("exclusive", true), MU_A_BOOL("reverse", true))))
 
+/* z = x + i y goes through an op, and a part of what comes is looked at. */
+static struct mu_out complex_of(struct mu_builder *b, struct mu_out x, struct mu_out y)
+{
+	return mu_op(b, "Complex", MU_IN(x, y));
+}
+static struct mu_out imag(struct mu_builder *b, struct mu_out z)
+{
+	return mu_op(b, "Imag", MU_IN(z));
+}
+CASE(y_complex, mu_op(b, "Real", MU_IN(complex_of(b, mu_square(b, x), row(b, 4)))))
+CASE(y_complex_row, imag(b, complex_of(b, values(b, 3, 4, 0), x)))
+CASE(y_complex_abs, mu_op(b, "ComplexAbs", MU_IN(complex_of(b, x, values(b, 3, 4, 0)))))
+CASE(y_complex_abs_imag, mu_op(b, "ComplexAbs", MU_IN(complex_of(b, values(b, 3, 4, 0), x))))
+CASE(y_angle, mu_op(b, "Angle", MU_IN(complex_of(b, x, mu_add(b, x, values(b, 3, 4, 0))))))
+static struct mu_out products(struct mu_builder *b, struct mu_out x, const char *part)
+{
+	struct mu_out z = complex_of(b, x, mu_square(b, x));
+	struct mu_out w = complex_of(b, values(b, 3, 4, 0), values(b, 3, 4, 1));
+	struct mu_out y = mu_sub(b, mu_mul(b, mu_mul(b, z, w), mu_neg(b, z)),
+				 mu_op(b, "Conj", MU_IN(mu_add(b, z, mu_identity(b, z)))));
+
+	return mu_op(b, part, MU_IN(y));
+}
+CASE(y_complex_products, products(b, x, "Real"))
+CASE(y_complex_products_imag, products(b, x, "Imag"))
+static struct mu_out wide_complex(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out d = mu_cast(b, x, MU_DOUBLE), y;
+	struct mu_out z = mu_op(b, "Complex", MU_IN(d, mu_square(b, d)),
+				MU_ATTRS(MU_A_TYPE("Tout", MU_COMPLEX128)));
+
+	y = mu_op(b, "ComplexAbs", MU_IN(mu_mul(b, z, z)), MU_ATTRS(MU_A_TYPE("Tout", MU_DOUBLE)));
+	return mu_cast(b, y, MU_FLOAT);
+}
+CASE(y_complex_wide, wide_complex(b, x))
+
 static const struct gradient_case more_cases[] = {
+    {"Complex", {2, {3, 4}}, y_complex, -1, 1},
+    {"Complex, its imaginary part from a row", {1, {4}}, y_complex_row, -1, 1},
+    {"ComplexAbs", {2, {3, 4}}, y_complex_abs, 0.5f, 2},
+    {"ComplexAbs, imaginary", {2, {3, 4}}, y_complex_abs_imag, 0.5f, 2},
+    {"Angle", {2, {3, 4}}, y_angle, 1, 2},
+    {"complex products and sums", {2, {3, 4}}, y_complex_products, -1, 1},
+    {"complex products and sums, imaginary", {2, {3, 4}}, y_complex_products_imag, -1, 1},
+    {"complex numbers of doubles", {2, {3, 4}}, y_complex_wide, 0.5f, 1},
     {"MatrixBandPart", {2, {3, 4}}, y_band, -1, 1},
     {"TensorScatterAdd", {2, {3, 2}}, y_scatteradd, -1, 1},
     {"TensorScatterAdd, updates", {2, {3, 2}}, y_scatteradd_updates, -1, 1},
