@@ -19,6 +19,7 @@ struct timer {
 	pthread_cond_t changed;
 	pthread_t thread;
 	bool running, ending;
+	int64_t until; /* the thread looks again by then, no later than `first` is due */
 	struct entry *first;
 	uint64_t last_id;
 };
@@ -36,6 +37,7 @@ struct timer *timer_new(void)
 	struct timer *t = MU_NEW(struct timer);
 	pthread_condattr_t attr;
 
+	t->until = INT64_MAX;
 	pthread_mutex_init(&t->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -50,20 +52,25 @@ static void *run(void *arg)
 
 	pthread_mutex_lock(&t->lock);
 	while (!t->ending) {
+		int64_t now = timer_now_ms();
 		struct entry *e = t->first;
 
-		if (!e) {
-			pthread_cond_wait(&t->changed, &t->lock);
-		} else if (e->when > timer_now_ms()) {
-			struct timespec at = {e->when / 1000, e->when % 1000 * 1000000};
-
-			pthread_cond_timedwait(&t->changed, &t->lock, &at);
-		} else {
+		if (e && e->when <= now) {
 			t->first = e->next;
 			pthread_mutex_unlock(&t->lock);
 			e->fn(e->arg);
 			free(e);
 			pthread_mutex_lock(&t->lock);
+			continue;
+		}
+		if (t->until <= now)
+			t->until = e ? e->when : INT64_MAX;
+		if (t->until == INT64_MAX) {
+			pthread_cond_wait(&t->changed, &t->lock);
+		} else {
+			struct timespec at = {t->until / 1000, t->until % 1000 * 1000000};
+
+			pthread_cond_timedwait(&t->changed, &t->lock, &at);
 		}
 	}
 	pthread_mutex_unlock(&t->lock);
@@ -84,7 +91,10 @@ uint64_t timer_add(struct timer *t, long ms, void (*fn)(void *arg), void *arg)
 		;
 	e->next = *p;
 	*p = e;
-	pthread_cond_signal(&t->changed);
+	if (e->when < t->until) { /* else it need not wake up: most steps are over by then */
+		t->until = e->when;
+		pthread_cond_signal(&t->changed);
+	}
 	pthread_mutex_unlock(&t->lock);
 	return id;
 }

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/timer.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tests/test.h"
+
+enum { LONG_MS = 60000, PATIENCE_S = 20 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
+static int fired[8], n_fired;
+static pid_t thread;
+
+static void fire(void *arg)
+{
+	pthread_mutex_lock(&lock);
+	thread = gettid();
+	fired[n_fired++] = (int)(intptr_t)arg;
+	pthread_cond_signal(&changed);
+	pthread_mutex_unlock(&lock);
+}
+
+static uint64_t add(struct timer *t, long ms, int number)
+{
+	return timer_add(t, ms, fire, (void *)(intptr_t)number);
+}
+
+static void wait_for(int n)
+{
+	struct timespec until;
+
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += PATIENCE_S;
+	pthread_mutex_lock(&lock);
+	while (n_fired < n)
+		if (pthread_cond_timedwait(&changed, &lock, &until))
+			break;
+	assert_int_equal(n_fired, n);
+	pthread_mutex_unlock(&lock);
+}
+
+/* A later one fires, though the thread still waits for the moment of the cancelled one. */
+static void timer__after_the_one_before_it_was_cancelled__fires(void **state)
+{
+	struct timer *t = timer_new();
+	uint64_t first;
+	int late;
+
+	n_fired = 0;
+	first = add(t, 200, 1);
+	late = timer_cancel(t, first) ? 0 : 1;
+	add(t, 300, 2);
+	wait_for(late + 1);
+	assert_int_equal(fired[late], 2);
+	timer_free(t);
+}
+
+static void timer__due_before_what_is_waited_for__fires_in_time(void **state)
+{
+	struct timer *t = timer_new();
+
+	n_fired = 0;
+	add(t, 1, 1); /* from a thread that has just begun */
+	wait_for(1);
+	add(t, 1, 2); /* that waits for nothing */
+	wait_for(2);
+	add(t, LONG_MS, 9);
+	add(t, 1, 3); /* that waits for something far away */
+	wait_for(3);
+	assert_int_equal(fired[2], 3);
+	timer_free(t);
+}
+
+/* How often the thread has gone to sleep. */
+static long sleeps(void)
+{
+	char path[64], line[128];
+	long n = -1;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/status", (int)thread);
+	FILE *f = fopen(path, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "voluntary_ctxt_switches: %ld", &n);
+	fclose(f);
+	assert_true(n >= 0);
+	return n;
+}
+
+static void timers__of_steps_that_end_in_time__wake_nobody(void **state)
+{
+	enum { STEPS = 200 };
+	struct timer *t = timer_new();
+	const struct timespec moment = {.tv_nsec = 200000};
+	long before;
+
+	n_fired = 0;
+	add(t, 0, 1);
+	wait_for(1);
+	before = sleeps();
+	for (int i = 0; i < STEPS; i++) {
+		uint64_t id = add(t, LONG_MS, 3);
+
+		nanosleep(&moment, NULL); /* it could wake up now */
+		assert_true(timer_cancel(t, id));
+	}
+	assert_in_range(sleeps() - before, 0, STEPS / 10);
+	assert_int_equal(n_fired, 1);
+	timer_free(t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(timer__after_the_one_before_it_was_cancelled__fires),
+	    cmocka_unit_test(timer__due_before_what_is_waited_for__fires_in_time),
+	    cmocka_unit_test(timers__of_steps_that_end_in_time__wake_nobody),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
