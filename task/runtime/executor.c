@@ -14,14 +14,24 @@
 #include "task/runtime/trace.h"
 #include "task/runtime/work.h"
 
-/* A guest runs at most this many nodes, nothing on more than this many bytes, nor on more than this
- * many altogether. */
+/* A guest runs at most this many nodes in a turn, nothing on more than this many bytes, nor on more
+ * than this many altogether. */
 enum { GUEST_NODES = 512, GUEST_BYTES = 1 << 20, GUEST_SEES = 8 << 20, WORTH_A_THREAD = 32 << 10 };
 /* How far down the stack a node is fetched early, and how often a thread sees whether the others
  * have gone. */
 enum { AHEAD = 4, LOOK_EVERY = 64 };
 
 static _Thread_local struct work *current;
+
+/* A guest's turn: its own step, then the calls of other steps that this one has finished (who took
+ * from a queue or an accumulator that it filled).  They share one allowance, what goes beyond it is
+ * the pool's. */
+static _Thread_local struct turn {
+	bool on;
+	unsigned done;
+	size_t seen;
+	struct pool_job *first, **last;
+} turn;
 
 struct handed {
 	struct pool_job job;
@@ -389,9 +399,13 @@ void work_begin(struct work *w, struct step *s, bool guest)
 	w->outer = current;
 	w->items = w->few;
 	w->n = w->done = 0;
-	w->seen = 0;
 	w->cap = WORK_INLINE;
 	w->guest = guest;
+	w->host = guest && !w->outer && !turn.on;
+	if (w->host)
+		turn = (struct turn){.on = true, .last = &turn.first};
+	w->most = turn.done < GUEST_NODES ? GUEST_NODES - turn.done : 0;
+	w->seen = turn.seen;
 	w->out = w->few_out;
 	if (s->executor->max_out > OUT_INLINE)
 		w->out = MU_NEW_ARRAY(struct value, s->executor->max_out);
@@ -401,11 +415,26 @@ void work_begin(struct work *w, struct step *s, bool guest)
 	current = w;
 }
 
+/* The host's own step is behind it: now what it made ready in others. */
+static void finish_turn(void)
+{
+	while (turn.first) {
+		struct pool_job *job = turn.first;
+
+		turn.first = job->next;
+		if (!turn.first)
+			turn.last = &turn.first;
+		job->run(job);
+	}
+	turn = (struct turn){0};
+}
+
 /* Runs until nothing is ready, then gives back this thread's share of the step. */
 void work_run(struct work *w)
 {
 	struct step *s = w->step;
 	const struct plan_node *nodes = s->executor->nodes;
+	bool host = w->host;
 
 	while (w->n) {
 		/* Field by field: a 16-byte load just after two stores would wait for them. */
@@ -422,17 +451,23 @@ void work_run(struct work *w)
 		execute(w, n, it, dead);
 		if (++w->done % LOOK_EVERY == 0 && !w->alone)
 			look_around(w);
-		if (w->guest && w->done > GUEST_NODES && w->n) {
+		if (w->guest && w->done > w->most && w->n) {
 			hand_over(w, w->items, w->n);
 			w->n = 0;
 		}
 	}
 	current = w->outer;
+	if (turn.on) {
+		turn.done += w->done;
+		turn.seen = turn.seen > w->seen ? turn.seen : w->seen;
+	}
 	if (w->items != w->few)
 		free(w->items);
 	if (w->out != w->few_out)
 		free(w->out);
 	step_release(s);
+	if (host)
+		finish_turn();
 }
 
 /* ---- the end of an asynchronous call ---- */
@@ -454,9 +489,23 @@ static void finish_job(struct pool_job *job)
 	struct call *c = MU_CONTAINER(job, struct call, job);
 	struct work w;
 
-	work_begin(&w, c->k.step, false);
+	work_begin(&w, c->k.step, turn.on);
 	finish_in(&w, c);
 	work_run(&w);
+}
+
+/* Deep in another step, so not on this stack: at the end of the guest's turn, or the pool's. */
+static void finish_later(struct call *c)
+{
+	c->job.run = finish_job;
+	if (!turn.on || turn.done >= GUEST_NODES || turn.seen >= GUEST_SEES) {
+		thread_pool_add(c->k.step->executor->rt->pool, &c->job);
+		return;
+	}
+	turn.done++;
+	c->job.next = NULL;
+	*turn.last = &c->job;
+	turn.last = &c->job.next;
 }
 
 void kernel_finish(struct kernel_call *k, const struct mu_err *err)
@@ -472,9 +521,8 @@ void kernel_finish(struct kernel_call *k, const struct mu_err *err)
 	if (current && current->step == s) {
 		finish_in(current, c);
 		atomic_fetch_sub_explicit(&s->outstanding, 1, memory_order_relaxed);
-	} else if (current) { /* deep in another step: not on this stack */
-		c->job.run = finish_job;
-		thread_pool_add(s->executor->rt->pool, &c->job);
+	} else if (current) {
+		finish_later(c);
 	} else {
 		work_begin(&w, s, true);
 		finish_in(&w, c);

@@ -139,8 +139,10 @@ struct work {
 	struct work *outer; /* this thread's, of another step */
 	struct item *items, few[WORK_INLINE];
 	unsigned n, cap, done;
-	size_t seen; /* bytes of inputs, by a guest */
-	bool guest;  /* on a thread that is not the pool's: must not be kept long */
+	unsigned most; /* nodes that a guest may do */
+	size_t seen;   /* bytes of inputs, by a guest */
+	bool guest;    /* on a thread that is not the pool's: must not be kept long */
+	bool host;     /* the guest that the thread's turn began with */
 	/* Nobody else works on the step and no call of it is parked, nor can this change but by
 	 * this thread: counts need not be atomic. */
 	bool alone;
