@@ -30,9 +30,10 @@ struct task_server {
 	void *finish_arg;
 	pthread_mutex_t lock; /* guards what follows */
 	char *progress;
-	int64_t rate_ms; /* when steps/s was last measured */
+	int64_t rate_ms; /* when the two were last measured */
 	uint64_t rate_steps;
-	double rate;
+	double rate_cpu; /* seconds of processors by then */
+	double rate, busy;
 };
 
 void server_status_lists(struct task_server *s, struct mu_buf *b); /* members of a JSON object */

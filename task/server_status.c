@@ -7,8 +7,10 @@
  *	GET  /metrics  Prometheus' text form
  *	POST /finish   asks the program to drain and exit with 0 */
 #include <stdio.h>
+#include <time.h>
 
 #include "lib/io/json.h"
+#include "task/runtime/thread_pool.h"
 #include "task/server_internal.h"
 
 struct resource_sums {
@@ -34,21 +36,34 @@ static void see(void *arg, struct resource *r)
 	pthread_mutex_unlock(&v->lock);
 }
 
-/* Steps a second since the last time somebody asked, a second ago or more. */
-static double step_rate(struct task_server *s, uint64_t steps)
+static double cpu_seconds(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* Steps a second, and the share of its processors' time that the process took, since the last time
+ * somebody asked, a second ago or more. */
+static void measure(struct task_server *s, uint64_t steps, double *rate, double *busy)
 {
 	int64_t now = timer_now_ms();
-	double rate;
 
 	pthread_mutex_lock(&s->lock);
 	if (now - s->rate_ms >= 1000) {
-		s->rate = (double)(steps - s->rate_steps) * 1000 / (double)(now - s->rate_ms);
+		double passed = (double)(now - s->rate_ms) / 1000, cpu = cpu_seconds();
+		double share = (cpu - s->rate_cpu) / passed / thread_pool_size(s->rt->pool);
+
+		s->rate = (double)(steps - s->rate_steps) / passed;
+		s->busy = share > 1 ? 1 : share;
 		s->rate_ms = now;
 		s->rate_steps = steps;
+		s->rate_cpu = cpu;
 	}
-	rate = s->rate;
+	*rate = s->rate;
+	*busy = s->busy;
 	pthread_mutex_unlock(&s->lock);
-	return rate;
 }
 
 static void put_text(struct mu_buf *b, const char *key, const char *text)
@@ -92,8 +107,10 @@ static void status(struct task_server *s, struct mu_buf *b)
 {
 	struct resource_sums sums = {.step = -1};
 	struct worker_counts w;
+	double rate, busy;
 
 	worker_count(s->context.worker, &w);
+	measure(s, w.steps, &rate, &busy);
 	resources_each(s->rt->resources, see, &sums);
 	mu_buf_putc(b, '{');
 	put_text(b, "task", s->rt->task_prefix);
@@ -110,11 +127,12 @@ static void status(struct task_server *s, struct mu_buf *b)
 	mu_buf_printf(b,
 		      "\"sessions\":%u,\"workerSessions\":%u,\"graphs\":%u,\"runningSteps\":%u,"
 		      "\"clientSteps\":%llu,\"failedSteps\":%llu,\"steps\":%llu,"
-		      "\"stepsPerSecond\":%.2f,\"resources\":%u,\"resourceBytes\":%zu,",
+		      "\"stepsPerSecond\":%.2f,\"busy\":%.3f,\"resources\":%u,"
+		      "\"resourceBytes\":%zu,",
 		      master_sessions(s->context.master), w.sessions, w.graphs, w.running,
 		      (unsigned long long)s->context.master->steps,
 		      (unsigned long long)s->context.master->failed_steps,
-		      (unsigned long long)w.steps, step_rate(s, w.steps), sums.count, sums.bytes);
+		      (unsigned long long)w.steps, rate, busy, sums.count, sums.bytes);
 	server_status_lists(s, b);
 	pthread_mutex_lock(&s->lock);
 	if (s->progress)

@@ -2,7 +2,9 @@
 /* Who is slow: compares what the tasks of a job say of themselves (GET /status of each).
  *
  * A worker is a straggler when it makes fewer than 2/3 of the steps a second of the median worker;
- * a ps is a hot spot when it holds more than 1.5 times its fair share of the bytes. */
+ * a ps is a hot spot when it holds more than 1.5 times its fair share of the bytes.  Whether there
+ * are too few ps tasks for the workers, or room for more workers, is read from the share of their
+ * processors' time that either take. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,10 +12,11 @@
 #include "cli/cluster/cluster.h"
 
 enum { MEMBERS_MAX = 1000 };
+static const double BUSY = 0.8, IDLE = 0.5;
 
 struct member {
 	const char *name;
-	double rate, bytes;
+	double rate, bytes, busy; /* busy: 0..1 */
 };
 
 static int by_rate(const void *a, const void *b)
@@ -33,9 +36,9 @@ static int collect(const cJSON *tasks, const char *task, struct member *out)
 	{
 		if (n == MEMBERS_MAX || !strstr(field_text(t, "task", ""), mark))
 			continue;
-		out[n++] = (struct member){t->string ? t->string : "?",
-					   field_number(t, "stepsPerSecond", 0),
-					   field_number(t, "resourceBytes", 0)};
+		out[n++] = (struct member){
+		    t->string ? t->string : "?", field_number(t, "stepsPerSecond", 0),
+		    field_number(t, "resourceBytes", 0), field_number(t, "busy", 0)};
 	}
 	qsort(out, (size_t)n, sizeof(out[0]), by_rate);
 	return n;
@@ -72,13 +75,43 @@ static void put_hot_spots(struct mu_buf *out, const struct member *m, int n)
 		}
 }
 
+static double mean_busy(const struct member *m, int n)
+{
+	double sum = 0;
+
+	for (int i = 0; i < n; i++)
+		sum += m[i].busy;
+	return n ? sum / n : 0;
+}
+
+/* Servers that work all the time hold their workers up; where they rest they could serve more. */
+static void put_balance(struct mu_buf *out, double workers, int n_workers, double servers,
+			int n_servers)
+{
+	bool too_few = servers > BUSY && workers < IDLE;
+	bool room = workers > BUSY && servers > 0 && servers < IDLE;
+
+	if (!n_servers || !(too_few || room))
+		return;
+	mu_buf_printf(out,
+		      "  %-11s ps tasks use %.0f %% of their processors' time, workers %.0f %%: ",
+		      "balance", 100 * servers, 100 * workers);
+	if (too_few)
+		mu_buf_printf(out, "more ps, or more processors for each, would make it faster\n");
+	else
+		mu_buf_printf(out, "%d ps would do for some %.0f workers\n", n_servers,
+			      n_workers * BUSY / servers);
+}
+
 void explain_tasks(struct mu_buf *out, const cJSON *tasks)
 {
 	struct member *members = MU_NEW_ARRAY(struct member, MEMBERS_MAX);
-	int n = collect(tasks, "worker", members);
+	int n_workers = collect(tasks, "worker", members), n;
+	double workers = mean_busy(members, n_workers);
 
-	put_stragglers(out, members, n);
+	put_stragglers(out, members, n_workers);
 	n = collect(tasks, "ps", members);
 	put_hot_spots(out, members, n);
+	put_balance(out, workers, n_workers, mean_busy(members, n), n);
 	free(members);
 }

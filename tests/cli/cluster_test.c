@@ -93,6 +93,36 @@ static void explain__of_a_slow_job__names_stragglers_and_hot_spots(void **state)
 	assert_null(strstr(text, "j-ps-1"));
 }
 
+static void explain__of_busy_servers_or_workers__says_what_there_could_be(void **state)
+{
+	static const struct {
+		double ps, worker;
+		const char *said; /* NULL: nothing */
+	} cases[] = {
+	    {0.93, 0.31, "ps tasks use 93 % of their processors' time, workers 31 %: more ps, or"},
+	    {0.10, 0.95, "1 ps would do for some 16 workers\n"},
+	    {0.70, 0.70, NULL},
+	    {0.93, 0.90, NULL},
+	    {0.10, 0.10, NULL},
+	    {0, 0.95, NULL}, /* of older tasks, which do not tell */
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *tasks =
+		    mu_xasprintf("{\"j-worker-0\":{\"task\":\"/job:worker/task:0\",\"busy\":%.2f},"
+				 "\"j-worker-1\":{\"task\":\"/job:worker/task:1\",\"busy\":%.2f},"
+				 "\"j-ps-0\":{\"task\":\"/job:ps/task:0\",\"busy\":%.2f}}",
+				 cases[i].worker, cases[i].worker, cases[i].ps);
+		MU_AUTO_FREE char *text =
+		    explained("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, tasks);
+
+		if (cases[i].said)
+			expect(text, cases[i].said);
+		else
+			assert_null(strstr(text, "balance"));
+	}
+}
+
 static void explain__of_a_job_nobody_looked_at__says_so(void **state)
 {
 	MU_AUTO_FREE char *text = explained("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, NULL);
@@ -151,6 +181,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(explain__of_a_job_that_waits__says_why_and_who_says_so),
 	    cmocka_unit_test(explain__of_a_slow_job__names_stragglers_and_hot_spots),
+	    cmocka_unit_test(explain__of_busy_servers_or_workers__says_what_there_could_be),
 	    cmocka_unit_test(explain__of_a_job_nobody_looked_at__says_so),
 	    cmocka_unit_test(explain__of_nonsense__shows_what_there_is),
 	    cmocka_unit_test(top__has_the_busiest_first),

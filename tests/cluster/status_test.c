@@ -119,6 +119,31 @@ static void sessions_that_were_closed_leave_nothing(void **state)
 	assert_tells(&f->worker[0], "\"sessionList\":[]");
 }
 
+static double busy(const struct task *t)
+{
+	struct mu_http_answer a = {0};
+	const char *at;
+	double share;
+
+	server_status_handle(t->server, "GET", "/status", &a);
+	at = strstr(a.body.data, "\"busy\":");
+	share = at ? strtod(at + strlen("\"busy\":"), NULL) : -1;
+	mu_buf_fini(&a.body);
+	return share;
+}
+
+static void the_status_tells_how_busy_its_processors_are(void **state)
+{
+	struct fixture *f = *state;
+	volatile uint64_t turns = 0;
+	double share = 0;
+
+	for (uint64_t most = 1ull << 36; share == 0 && turns < most; turns++)
+		if (turns % (1 << 24) == 0)
+			share = busy(&f->ps); /* of the last second: this process has turned */
+	assert_true(share > 0 && share <= 1);
+}
+
 /* ---- clients that go away ---- */
 
 static bool tells(const struct task *t, const char *part)
@@ -325,6 +350,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test_setup_teardown(the_status_lists_resources_and_bytes_by_task, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(the_status_tells_how_busy_its_processors_are, start,
 					    stop),
 	    cmocka_unit_test_setup_teardown(the_health_service_knows_the_services, start, stop),
 	    cmocka_unit_test_setup_teardown(sessions_that_were_closed_leave_nothing, start, stop),

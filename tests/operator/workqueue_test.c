@@ -9,6 +9,10 @@
 
 #include <cmocka.h>
 
+#include <pthread.h>
+#include <stdatomic.h>
+#include <time.h>
+
 #include "operator/control/workqueue.h"
 
 static double now;
@@ -158,6 +162,66 @@ static void random_use__never_gives_a_key_to_two(void **state)
 	workqueue_fini(&q);
 }
 
+/* ---- many workers ---- */
+
+enum { HANDS = 6, ROUNDS = 400, KEYS_A_ROUND = 4 };
+static _Atomic int handled;
+
+static double real_clock(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void *hand(void *queue)
+{
+	char *key;
+
+	while ((key = workqueue_get(queue))) {
+		atomic_fetch_add(&handled, 1);
+		workqueue_done(queue, key);
+		free(key);
+	}
+	return NULL;
+}
+
+/* Each wakes as few as it can; a key for which nobody wakes would lie here for ever. */
+static void keys__whoever_sleeps__are_all_handed_out(void **state)
+{
+	struct workqueue q;
+	pthread_t hands[HANDS];
+	unsigned seed = 5;
+	int wanted = 0;
+
+	workqueue_init(&q, real_clock);
+	for (int i = 0; i < HANDS; i++)
+		assert_int_equal(pthread_create(&hands[i], NULL, hand, &q), 0);
+	for (int round = 0; round < ROUNDS; round++) {
+		int n = 1 + rand_r(&seed) % KEYS_A_ROUND;
+		double until = real_clock() + 20;
+
+		for (int i = 0; i < n; i++) {
+			char key[32];
+
+			snprintf(key, sizeof(key), "k%d-%d", round, i);
+			if (rand_r(&seed) % 2)
+				workqueue_add(&q, key);
+			else
+				workqueue_after(&q, key, rand_r(&seed) % 4 / 1000.0);
+		}
+		wanted += n;
+		while (atomic_load(&handled) < wanted && real_clock() < until)
+			nanosleep(&(struct timespec){0, 200000}, NULL);
+		assert_int_equal(atomic_load(&handled), wanted);
+	}
+	workqueue_stop(&q);
+	for (int i = 0; i < HANDS; i++)
+		pthread_join(hands[i], NULL);
+	workqueue_fini(&q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -166,6 +230,7 @@ int main(void)
 	    cmocka_unit_test(a_failure__waits_longer_each_time),
 	    cmocka_unit_test(delays__come_in_order_of_time),
 	    cmocka_unit_test(random_use__never_gives_a_key_to_two),
+	    cmocka_unit_test(keys__whoever_sleeps__are_all_handed_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
