@@ -12,6 +12,7 @@
 enum {
 	ANSWER_MAX = 64 << 20, /* a page of 500 objects of 100 KiB and some room */
 	ERROR_BODY_MAX = 64 << 10,
+	ANSWER_USUAL = 8 << 10,
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
@@ -46,6 +47,8 @@ static int on_body(void *sink, const char *data, size_t len, struct mu_err *err)
 	if (s->body.len + len > s->limit)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "an answer of more than %zu bytes",
 			       s->limit);
+	if (!s->body.cap) /* most objects fit, and none has to be moved as it grows */
+		mu_buf_reserve(&s->body, ANSWER_USUAL);
 	mu_buf_put(&s->body, data, len);
 	return 0;
 }

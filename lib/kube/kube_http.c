@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-enum { HEAD_MAX = 64 << 10, LINE_MAX_BYTES = 16 << 10 };
+enum { HEAD_MAX = 64 << 10, LINE_MAX_BYTES = 16 << 10, LINE_USUAL = 500 };
 static const uint64_t body_max = 1ull << 40;
 
 int kube_http_write(struct mu_buf *out, const struct kube_http_request *rq, struct mu_err *err)
@@ -169,6 +169,8 @@ static int feed_line(struct kube_http *h, const char *data, size_t len, size_t *
 	h->head += h->state <= HTTP_HEADER || h->state == HTTP_TRAILER ? n : 0;
 	if (h->line.len + n > LINE_MAX_BYTES || h->head > HEAD_MAX)
 		return bad(err, "a head that is too long");
+	if (!h->line.cap)
+		mu_buf_reserve(&h->line, LINE_USUAL);
 	mu_buf_put(&h->line, data, n);
 	*used = n + (newline != NULL);
 	if (!newline)

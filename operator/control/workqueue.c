@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An item lives in the map while it is ready, delayed, in a worker's hands or has failures to
  * remember.  The heap holds delayed items by due time; an item is in it at most once, with the
- * earliest time asked for. */
+ * earliest time asked for.
+ *
+ * Of the workers that have nothing to do one watches the clock and the others sleep: else each
+ * passing of a time would wake them all, for one item. */
 #include "operator/control/workqueue.h"
 
 #include <math.h>
@@ -89,6 +92,7 @@ void workqueue_init(struct workqueue *q, double (*now)(void))
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	pthread_cond_init(&q->changed, &attr);
+	pthread_cond_init(&q->sooner, &attr);
 	pthread_condattr_destroy(&attr);
 	mu_map_init(&q->items);
 	q->now = now;
@@ -103,6 +107,7 @@ void workqueue_fini(struct workqueue *q)
 	}
 	mu_map_fini(&q->items);
 	free(q->heap);
+	pthread_cond_destroy(&q->sooner);
 	pthread_cond_destroy(&q->changed);
 	pthread_mutex_destroy(&q->lock);
 }
@@ -119,15 +124,14 @@ static struct work_item *item_of(struct workqueue *q, const char *key)
 	return item;
 }
 
-static void make_ready(struct workqueue *q, struct work_item *item)
+/* Appends it to the ready ones; false when it was one, or is in somebody's hands. */
+static bool make_ready(struct workqueue *q, struct work_item *item)
 {
 	heap_remove(q, item);
-	if (item->held) {
+	if (item->held)
 		item->dirty = true;
-		return;
-	}
-	if (item->ready)
-		return;
+	if (item->held || item->ready)
+		return false;
 	item->ready = true;
 	item->next = NULL;
 	if (q->tail)
@@ -136,14 +140,21 @@ static void make_ready(struct workqueue *q, struct work_item *item)
 		q->head = item;
 	q->tail = item;
 	q->depth++;
-	pthread_cond_signal(&q->changed);
+	return true;
+}
+
+/* One of those who wait: who watches the clock only if nobody else does nothing. */
+static void wake_one(struct workqueue *q)
+{
+	pthread_cond_signal(q->idle ? &q->changed : &q->sooner);
 }
 
 void workqueue_add(struct workqueue *q, const char *key)
 {
 	pthread_mutex_lock(&q->lock);
 	q->adds++;
-	make_ready(q, item_of(q, key));
+	if (make_ready(q, item_of(q, key)))
+		wake_one(q);
 	pthread_mutex_unlock(&q->lock);
 }
 
@@ -152,7 +163,8 @@ static void delay(struct workqueue *q, struct work_item *item, double seconds)
 	if (item->ready)
 		return;
 	heap_put(q, item, q->now() + (seconds > 0 ? seconds : 0.001));
-	pthread_cond_signal(&q->changed);
+	if (item->at == 0) /* sooner than what is waited for */
+		pthread_cond_signal(q->timed ? &q->sooner : &q->changed);
 }
 
 void workqueue_after(struct workqueue *q, const char *key, double seconds)
@@ -227,24 +239,38 @@ double workqueue_next(struct workqueue *q)
 	return next;
 }
 
+static void wait_timed(struct workqueue *q)
+{
+	double until = q->heap[0]->due;
+	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
+
+	q->timed = true;
+	pthread_cond_timedwait(&q->sooner, &q->lock, &t);
+	q->timed = false;
+}
+
+static void wait_idle(struct workqueue *q)
+{
+	q->idle++;
+	pthread_cond_wait(&q->changed, &q->lock);
+	q->idle--;
+}
+
 char *workqueue_get(struct workqueue *q)
 {
 	char *key = NULL;
 
 	pthread_mutex_lock(&q->lock);
 	while (!q->stopped && !(key = take(q))) {
-		struct timespec t;
-		double until;
-
-		if (!q->n_heap) {
-			pthread_cond_wait(&q->changed, &q->lock);
-			continue;
-		}
-		until = q->heap[0]->due;
-		t.tv_sec = (time_t)until;
-		t.tv_nsec = (long)((until - (double)t.tv_sec) * 1e9);
-		pthread_cond_timedwait(&q->changed, &q->lock, &t);
+		if (q->n_heap && !q->timed)
+			wait_timed(q);
+		else
+			wait_idle(q);
 	}
+	/* whoever was woken for this may have been one and the same who takes it; and somebody has
+	 * to watch the clock instead of us */
+	if (q->head || (q->n_heap && !q->timed))
+		wake_one(q);
 	pthread_mutex_unlock(&q->lock);
 	return key;
 }
@@ -260,6 +286,7 @@ void workqueue_done(struct workqueue *q, const char *key)
 		if (item->dirty) {
 			item->dirty = false;
 			make_ready(q, item);
+			wake_one(q);
 		} else if (!item->ready && item->due <= 0 && item->failures == 0) {
 			mu_map_del(&q->items, key);
 			free(item->key);
@@ -274,6 +301,7 @@ void workqueue_stop(struct workqueue *q)
 	pthread_mutex_lock(&q->lock);
 	q->stopped = true;
 	pthread_cond_broadcast(&q->changed);
+	pthread_cond_broadcast(&q->sooner);
 	pthread_mutex_unlock(&q->lock);
 }
 

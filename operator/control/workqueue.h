@@ -15,11 +15,13 @@
 
 struct workqueue {
 	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	struct mu_map items;           /* key -> struct work_item */
-	struct work_item *head, *tail; /* ready */
-	struct work_item **heap;       /* delayed, by due */
+	pthread_cond_t changed, sooner; /* for those who wait; for the one who watches the clock */
+	struct mu_map items;            /* key -> struct work_item */
+	struct work_item *head, *tail;  /* ready */
+	struct work_item **heap;        /* delayed, by due */
 	unsigned n_heap, cap_heap, depth, retries, adds;
+	unsigned idle; /* workers that wait for `changed` */
+	bool timed;    /* one waits for the first of the heap */
 	bool stopped;
 	double (*now)(void); /* monotonic seconds */
 };
