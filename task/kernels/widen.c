@@ -83,6 +83,8 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(bias)                                                                                    \
 	X(conv)                                                                                    \
 	X(pool)                                                                                    \
+	X(conv3d)                                                                                  \
+	X(pool3d)                                                                                  \
 	X(batch_norm)                                                                              \
 	X(lrn)                                                                                     \
 	X(softmax)                                                                                 \

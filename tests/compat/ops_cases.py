@@ -576,3 +576,5 @@ def all_cases():
     yield from part_cases()
     from ops_cases_breadth import breadth_cases
     yield from breadth_cases()
+    from ops_cases_tail import tail_cases
+    yield from tail_cases()

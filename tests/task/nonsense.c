@@ -312,6 +312,36 @@ static void inputs(struct maker *m, struct mu_node *n)
 	mu_node_set_inputs(m->g, n, in, k, NULL, 0);
 }
 
+/* Lists of four or five small numbers, a padding and tensors of that rank, which would else be
+ * drawn too seldom: mostly what ops with windows want. */
+static void likely_window(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
+{
+	static const char *const lists[] = {"strides", "ksize", "dilations"};
+	static const enum mu_dtype reals[] = {MU_FLOAT, MU_DOUBLE, MU_HALF};
+	const unsigned rank = strstr(op->name, "3D") ? 5 : 4;
+	struct mu_attr padding = {.kind = MU_ATTR_STRING};
+	int64_t ints[5], dims[5];
+	struct mu_shape s;
+
+	if (!mu_op_attr(op, "padding") || !mu_op_attr(op, "strides") || !dice(m->d, 4))
+		return;
+	padding.s = mu_span_of(dice(m->d, 2) ? "VALID" : "SAME");
+	mu_node_set_attr(m->g, n, "padding", &padding);
+	set_type(m, n, "T", reals[dice(m->d, MU_COUNT(reals))]);
+	for (unsigned k = 0; k < MU_COUNT(lists); k++) {
+		struct mu_attr v = {.kind = MU_ATTR_LIST + MU_ATTR_INT, .n = rank, .is = ints};
+		for (unsigned i = 0; i < rank; i++)
+			ints[i] = i && i + 1 < rank ? 1 + dice(m->d, 3) : 1;
+		if (mu_op_attr(op, lists[k]))
+			mu_node_set_attr(m->g, n, lists[k], &v);
+	}
+	for (unsigned i = 0; i < rank; i++)
+		dims[i] = 1 + dice(m->d, 4);
+	mu_tensor_unref(&m->usual);
+	if (!mu_shape_set(&s, (int)rank, dims, NULL))
+		mu_tensor_new(&m->usual, MU_BOOL, &s, NULL);
+}
+
 struct mu_graph *nonsense_graph(const struct mu_op_def *op, struct dice *d)
 {
 	struct maker m = {.g = mu_graph_new(), .d = d};
@@ -321,6 +351,7 @@ struct mu_graph *nonsense_graph(const struct mu_op_def *op, struct dice *d)
 	any_tensor(d, MU_BOOL, &m.usual);
 	n = add(&m, op->name);
 	attributes(&m, n, op);
+	likely_window(&m, n, op);
 	inputs(&m, n);
 	mu_tensor_unref(&m.usual);
 	mu_arena_fini(&m.a);
