@@ -13,11 +13,12 @@ __attribute__((visibility("default"))) cuda_plugin_fn muster_cuda_plugin;
 #ifdef CUDA_IMAGE
 __asm__(".section .rodata\n"
 	".balign 64\n"
-	"kernels_image:\n"
+	"kernels_start:\n"
 	".incbin \"" CUDA_IMAGE "\"\n"
 	".byte 0\n"
 	".previous\n");
-extern const char kernels_image[] __attribute__((visibility("hidden")));
+extern const char kernels_start[] __attribute__((visibility("hidden")));
+static const char *const kernels_image = kernels_start;
 #else
 static const char *const kernels_image;
 #endif
