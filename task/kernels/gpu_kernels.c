@@ -78,8 +78,6 @@ static const char *const host_ops[] = {"Range",
 				       "_Retval",
 				       "IdentityN",
 				       "ShapeN",
-				       "StridedSlice",
-				       "Pack",
 				       "PartitionedCall",
 				       "StatefulPartitionedCall"};
 
@@ -97,7 +95,7 @@ enum kernel_gpu kernel_on_gpu(const struct mu_node *n)
 
 bool gpu_kernel_in_on_device(const struct gpu_kernel *k, unsigned port, enum mu_dtype t)
 {
-	return k && !has(k->host_in, port) &&
+	return k && !has(k->host_in, port) && !has(k->host_types, mu_dtype_base(t)) &&
 	       (has(k->device_in, port) || has(GPU_PLAIN, mu_dtype_base(t)));
 }
 

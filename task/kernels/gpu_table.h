@@ -18,7 +18,9 @@ struct gpu_kernel {
 	uint32_t types;                 /* by enum mu_dtype */
 	uint32_t host_in, host_out;     /* ports in host memory whatever their type */
 	uint32_t device_in, device_out; /* ports on the GPU whatever their type */
-	bool same; /* the CPU's functions do: they look at shapes or hand on, never at elements */
+	uint32_t host_types;            /* types of inputs in host memory whatever the port */
+	/* The CPU's functions do: they look at shapes, hand on, or leave elements to move.h. */
+	bool same;
 };
 struct gpu_kernel_table {
 	const struct gpu_kernel *rows;

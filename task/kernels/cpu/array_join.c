@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Joining tensors along an axis and taking them apart again. */
 #include "task/kernels/args.h"
-#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 
 /* A part of a tensor along one axis, as [outer, n, inner] inside [outer, whole, inner]. */
 struct band {
@@ -19,22 +19,25 @@ static struct band band_of(const struct mu_shape *s, int axis)
 	return b;
 }
 
-static void band_put(enum mu_dtype t, const struct band *b, void *whole, int64_t at,
-		     const void *part, int64_t n)
+/* n of `part`, from `at` on in whole. */
+static int band_put(const struct band *b, const struct mu_tensor *whole, int64_t at,
+		    const struct mu_tensor *part, int64_t n, struct mu_err *err)
 {
 	int64_t run = n * b->inner;
 
-	for (int64_t o = 0; o < b->outer; o++)
-		elems_copy(t, whole, (o * b->whole + at) * b->inner, part, o * run, run);
+	return move_runs(
+	    whole, part,
+	    &(struct runs){b->outer, run, {at * b->inner, b->whole * b->inner}, {0, run}}, err);
 }
 
-static void band_get(enum mu_dtype t, const struct band *b, void *part, const void *whole,
-		     int64_t at, int64_t n)
+static int band_get(const struct band *b, const struct mu_tensor *part,
+		    const struct mu_tensor *whole, int64_t at, int64_t n, struct mu_err *err)
 {
 	int64_t run = n * b->inner;
 
-	for (int64_t o = 0; o < b->outer; o++)
-		elems_copy(t, part, o * run, whole, (o * b->whole + at) * b->inner, run);
+	return move_runs(
+	    part, whole,
+	    &(struct runs){b->outer, run, {0, run}, {at * b->inner, b->whole * b->inner}}, err);
 }
 
 /* Inputs [from, from + n) joined along `axis`; their other dimensions must agree. */
@@ -72,16 +75,16 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 	for (int d = 0; d < first->rank; d++)
 		if ((rc = mu_shape_push(&shape, d == at ? total : first->dim[d], err)))
 			return rc;
-	if ((rc = kernel_out(c, 0, kernel_in(c, from)->dtype, &shape, &out, err)))
+	if ((rc = move_out(c, 0, kernel_in(c, from)->dtype, &shape, &out, err)))
 		return rc;
 	struct band b = band_of(&shape, at);
 	int64_t where = 0;
-	for (unsigned i = 0; i < n; i++) {
+	for (unsigned i = 0; i < n && !rc; i++) {
 		const struct mu_tensor *t = kernel_in(c, from + i);
-		band_put(t->dtype, &b, out->data, where, t->data, t->shape.dim[at]);
+		rc = band_put(&b, out, where, t, t->shape.dim[at], err);
 		where += t->shape.dim[at];
 	}
-	return 0;
+	return rc;
 }
 
 static int concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct mu_err *err)
@@ -164,12 +167,12 @@ static int pack(struct kernel_call *c, struct mu_err *err)
 		if (d < first->rank && (rc = mu_shape_push(&shape, first->dim[d], err)))
 			return rc;
 	}
-	if ((rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
+	if ((rc = move_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
 		return rc;
 	struct band b = band_of(&shape, at);
-	for (unsigned i = 0; i < c->n_in; i++)
-		band_put(out->dtype, &b, out->data, i, kernel_in(c, i)->data, 1);
-	return 0;
+	for (unsigned i = 0; i < c->n_in && !rc; i++)
+		rc = band_put(&b, out, i, kernel_in(c, i), 1, err);
+	return rc;
 }
 
 static int unpack(struct kernel_call *c, struct mu_err *err)
@@ -190,9 +193,9 @@ static int unpack(struct kernel_call *c, struct mu_err *err)
 	struct band b = band_of(&in->shape, at);
 	for (unsigned i = 0; i < c->n_out; i++) {
 		struct mu_tensor *out;
-		if ((rc = kernel_out(c, i, in->dtype, &shape, &out, err)))
+		if ((rc = move_out(c, i, in->dtype, &shape, &out, err)) ||
+		    (rc = band_get(&b, out, in, i, 1, err)))
 			return rc;
-		band_get(in->dtype, &b, out->data, in->data, i, 1);
 	}
 	return 0;
 }
@@ -211,9 +214,9 @@ static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t 
 		int rc = 0;
 		for (int d = 0; d < in->shape.rank && !rc; d++)
 			rc = mu_shape_push(&shape, d == at ? sizes[i] : in->shape.dim[d], err);
-		if (rc || (rc = kernel_out(c, i, in->dtype, &shape, &out, err)))
+		if (rc || (rc = move_out(c, i, in->dtype, &shape, &out, err)) ||
+		    (rc = band_get(&b, out, in, where, sizes[i], err)))
 			return rc;
-		band_get(in->dtype, &b, out->data, in->data, where, sizes[i]);
 	}
 	return 0;
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops that pick, repeat or reorder elements: each works out a view and lets the engine copy. */
+/* Ops that pick, repeat or reorder elements: each works out a view and lets the engine copy,
+ * on whatever device (move.h). */
 #include "task/kernels/args.h"
-#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 #include "task/kernels/strided.h"
 
 static int read_through(struct kernel_call *c, const struct mu_shape *shape, const struct view *v,
@@ -10,11 +11,9 @@ static int read_through(struct kernel_call *c, const struct mu_shape *shape, con
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, in->dtype, shape, &out, err);
+	int rc = move_out(c, 0, in->dtype, shape, &out, err);
 
-	if (!rc)
-		view_read(in->dtype, out->data, in->data, v);
-	return rc;
+	return rc ? rc : move_read(out, in, v, err);
 }
 
 static int slice(struct kernel_call *c, struct mu_err *err)
@@ -83,11 +82,9 @@ static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
 	if (!mu_shape_eq(&s.shape, &dy->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "shape of dy was %s instead of %s",
 			       mu_shape_str(&dy->shape), mu_shape_str(&s.shape));
-	if ((rc = kernel_out(c, 0, dy->dtype, &shape, &out, err)))
+	if ((rc = move_out(c, 0, dy->dtype, &shape, &out, err)) || (rc = move_fill(out, NULL, err)))
 		return rc;
-	elems_zero(out->dtype, out->data, 0, shape.count);
-	view_write(out->dtype, out->data, &s.view, dy->data);
-	return 0;
+	return move_write(out, &s.view, dy, err);
 }
 
 static int tile(struct kernel_call *c, struct mu_err *err)
@@ -204,20 +201,15 @@ static int pad(struct kernel_call *c, struct mu_err *err)
 	}
 	if (c->n_in > 2 && ((rc = args_same_type(c, 0, 2, err)) || (rc = args_rank(c, 2, 0, err))))
 		return rc;
-	if ((rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = move_fill(out, c->n_in > 2 ? kernel_in(c, 2) : NULL, err)))
 		return rc;
-	if (c->n_in > 2)
-		elems_fill(in->dtype, out->data, 0, kernel_in(c, 2)->data, shape.count);
-	else
-		elems_zero(in->dtype, out->data, 0, shape.count);
 	view_of(&v, &shape);
 	for (int i = 0; i < in->shape.rank; i++) {
 		v.offset += mu_tensor_int(p, 2 * i) * v.stride[i];
 		v.dim[i] = in->shape.dim[i];
 	}
-	if (in->shape.count)
-		view_write(in->dtype, out->data, &v, in->data);
-	return 0;
+	return in->shape.count ? move_write(out, &v, in, err) : 0;
 }
 
 static const struct kernel rows[] = {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Rows picked out of a table by number: a tensor's, or a variable's on the task that holds it. */
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 #include "task/kernels/rows.h"
 #include "task/kernels/variables.h"
 
@@ -33,16 +34,11 @@ static int gather_along(struct kernel_call *c, const struct mu_tensor *params,
 				     "params.shape[%d]: %lld should be equal to indices.shape[%d]: "
 				     "%lld",
 				     d, (long long)ps->dim[d], d, (long long)is->dim[d]);
-	if (rc || (rc = rows_check(indices, ps->dim[axis], err)) ||
-	    (rc = kernel_out(c, 0, params->dtype, &shape, &out, err)))
+	if (rc || (rc = args_is_int(c, 1, err)) ||
+	    (rc = move_out(c, 0, params->dtype, &shape, &out, err)))
 		return rc;
-	size_t size = elems_size(params->dtype);
-	for (int64_t b = 0; b < batches; b++)
-		rows_gather(params->dtype,
-			    (char *)out->data + (size_t)(b * outer * each * row) * size,
-			    (char *)params->data + (size_t)(b * outer * ps->dim[axis] * row) * size,
-			    indices, b * each, each, outer, ps->dim[axis], row);
-	return 0;
+	return move_picks(out, params, indices,
+			  &(struct picks){batches, outer, each, row, ps->dim[axis]}, err);
 }
 
 static int gather_checked(struct kernel_call *c, const struct mu_tensor *params, int64_t axis,

@@ -36,8 +36,7 @@ DEVICE void operands(const struct binary_args *a, int64_t i, int64_t *at_a, int6
 		return;
 	}
 	for (int d = a->rank - 1; d > 0; d--) {
-		int64_t q = rest <= INT32_MAX ? (int64_t)((uint32_t)rest / (uint32_t)a->dim[d])
-					      : rest / a->dim[d];
+		int64_t q = divided(rest, a->dim[d]);
 		int64_t at = rest - q * a->dim[d];
 		x += at * a->a_stride[d];
 		y += at * a->b_stride[d];

@@ -13,8 +13,7 @@ DEVICE int64_t view_at(const struct view_args *a, int64_t i)
 	int64_t at = a->offset, rest = i;
 
 	for (int d = a->rank - 1; d >= 0; d--) {
-		int64_t q = rest <= INT32_MAX ? (int64_t)((uint32_t)rest / (uint32_t)a->dim[d])
-					      : rest / a->dim[d];
+		int64_t q = divided(rest, a->dim[d]);
 		at += (rest - q * a->dim[d]) * a->stride[d];
 		rest = q;
 	}

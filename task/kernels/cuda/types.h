@@ -92,6 +92,12 @@ DEVICE stored_f16 put_f16(float f)
 #define GET(t, address, i)    get_##t(PTR(const S(t), address)[i])
 #define PUT(t, address, i, v) (PTR(S(t), address)[i] = put_##t(v))
 
+/* x / y of what is not negative, in 32 bits where both fit: that takes a fraction of the time. */
+DEVICE int64_t divided(int64_t x, int64_t y)
+{
+	return (x | y) <= UINT32_MAX ? (int64_t)((uint32_t)x / (uint32_t)y) : x / y;
+}
+
 #define EACH_FLT(X, ...)                                                                           \
 	X(f32, ##__VA_ARGS__) X(f64, ##__VA_ARGS__) X(f16, ##__VA_ARGS__) X(bf16, ##__VA_ARGS__)
 #define EACH_LIB(X, ...)

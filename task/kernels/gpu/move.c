@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What moves elements without looking at them: the CPU's functions, which leave the moving to
+ * kernels/move.h.  Positions and sizes are read on the host; indices of rows on the GPU. */
+#include "task/kernels/gpu_table.h"
+
+#define ROW(name, attr, set, host, device)                                                         \
+	{                                                                                          \
+		.k = {.op = name}, .type_attr = attr, .types = set, .host_in = host,               \
+		.device_in = device, .same = true                                                  \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("Slice", "T", GPU_PLAIN, 1 << 1 | 1 << 2, 0),
+    ROW("StridedSlice", "T", GPU_PLAIN, 1 << 1 | 1 << 2 | 1 << 3, 0),
+    ROW("StridedSliceGrad", "T", GPU_PLAIN, 1 << 0 | 1 << 1 | 1 << 2 | 1 << 3, 0),
+    ROW("Tile", "T", GPU_PLAIN, 1 << 1, 0),
+    ROW("Transpose", "T", GPU_PLAIN, 1 << 1, 0),
+    ROW("ReverseV2", "T", GPU_PLAIN, 1 << 1, 0),
+    ROW("Pad", "T", GPU_PLAIN, 1 << 1, 0),
+    ROW("PadV2", "T", GPU_PLAIN, 1 << 1, 0),
+    ROW("Concat", "T", GPU_PLAIN, 1 << 0, 0),
+    /* the axis comes last, and may be an int64: those are joined on the host, then */
+    {.k = {.op = "ConcatV2"},
+     .type_attr = "T",
+     .types = GPU_PLAIN & ~GPU_INT,
+     .host_types = GPU_INT,
+     .same = true},
+    ROW("Pack", "T", GPU_PLAIN, 0, 0),
+    ROW("Unpack", "T", GPU_PLAIN, 0, 0),
+    ROW("Split", "T", GPU_PLAIN, 1 << 0, 0),
+    ROW("SplitV", "T", GPU_PLAIN, 1 << 1 | 1 << 2, 0),
+    ROW("Gather", "Tparams", GPU_PLAIN, 0, 1 << 1),
+    ROW("GatherV2", "Tparams", GPU_PLAIN, 1 << 2, 1 << 1),
+    ROW("ResourceGather", "dtype", GPU_FLT, 0, 1 << 1),
+};
+GPU_KERNEL_TABLE(gpu_move, rows)

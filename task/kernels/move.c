@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See move.h.  On a GPU: kernels/cuda/move.h. */
+#include "task/kernels/move.h"
+
+#include "task/kernels/cuda/args.h"
+#include "task/kernels/gpu_table.h"
+#include "task/kernels/rows.h"
+
+_Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
+
+int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
+	     struct mu_tensor **out, struct mu_err *err)
+{
+	/* without a step: folded, in host memory, whatever device the node is for */
+	if (c->step && gpu_here(c) && gpu_kernel_find(c->node))
+		return gpu_out(c, i, dtype, shape, out, err);
+	return kernel_out(c, i, dtype, shape, out, err);
+}
+
+static int launch(struct gpu *g, const char *name, enum mu_dtype t, int64_t n, void *args,
+		  struct mu_err *err)
+{
+	void *kernel;
+	int rc = gpu_find_width(g, name, t, &kernel, err);
+
+	return rc ? rc : gpu_run(g, kernel, n, args, err);
+}
+
+static int launch_view(struct gpu *g, const char *name, const struct mu_tensor *out,
+		       const struct mu_tensor *in, const struct view *v, struct mu_err *err)
+{
+	struct view_args a = {
+	    gpu_address(out), gpu_address(in), 1, v->offset, v->rank, 0, {0}, {0}};
+
+	for (int d = 0; d < v->rank; d++) {
+		a.n *= v->dim[d];
+		a.dim[d] = v->dim[d];
+		a.stride[d] = v->stride[d];
+	}
+	return launch(g, name, out->dtype, a.n, &a, err);
+}
+
+int move_read(const struct mu_tensor *out, const struct mu_tensor *in, const struct view *v,
+	      struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+
+	if (g)
+		return launch_view(g, "view_read", out, in, v, err);
+	view_read(in->dtype, out->data, in->data, v);
+	return 0;
+}
+
+int move_write(const struct mu_tensor *out, const struct view *v, const struct mu_tensor *in,
+	       struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+
+	if (g)
+		return launch_view(g, "view_write", out, in, v, err);
+	view_write(out->dtype, out->data, v, in->data);
+	return 0;
+}
+
+int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+
+	if (g && one) {
+		struct view same = {.rank = 1, .dim = {out->shape.count}, .stride = {0}};
+		return launch_view(g, "view_read", out, one, &same, err);
+	}
+	if (g)
+		return gpu_fill(g, out, 0, err);
+	if (one)
+		elems_fill(out->dtype, out->data, 0, one->data, out->shape.count);
+	else
+		elems_zero(out->dtype, out->data, 0, out->shape.count);
+	return 0;
+}
+
+int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const struct runs *r,
+	      struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+
+	if (g) {
+		size_t size = mu_dtype_size(out->dtype);
+		struct part_args a = {gpu_address(out) + (size_t)r->to.at * size,
+				      gpu_address(in) + (size_t)r->from.at * size,
+				      r->rows,
+				      r->run,
+				      r->to.step,
+				      r->from.step};
+		return launch(g, "part", out->dtype, r->rows * r->run, &a, err);
+	}
+	for (int64_t i = 0; i < r->rows; i++)
+		elems_copy(out->dtype, out->data, r->to.at + i * r->to.step, in->data,
+			   r->from.at + i * r->from.step, r->run);
+	return 0;
+}
+
+static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct mu_tensor *in,
+			const struct mu_tensor *indices, const struct picks *p, struct mu_err *err)
+{
+	uint64_t size = mu_dtype_size(out->dtype), index = mu_dtype_size(indices->dtype);
+	int64_t made = p->outer * p->count * p->inner, there = p->outer * p->limit * p->inner;
+	int rc = 0;
+
+	for (uint64_t b = 0; b < (uint64_t)p->batches && !rc; b++) {
+		struct gather_args a = {
+		    .out = gpu_address(out) + b * (uint64_t)made * size,
+		    .in = gpu_address(in) + b * (uint64_t)there * size,
+		    .indices = gpu_address(indices) + b * (uint64_t)p->count * index,
+		    .outer = p->outer,
+		    .count = p->count,
+		    .inner = p->inner,
+		    .limit = p->limit,
+		    .wide = indices->dtype == MU_INT64,
+		};
+		rc = launch(g, "gather", out->dtype, made, &a, err);
+	}
+	return rc;
+}
+
+int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,
+	       const struct mu_tensor *indices, const struct picks *p, struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+	size_t size = elems_size(in->dtype);
+	int rc;
+
+	if (g)
+		return picks_launch(g, out, in, indices, p, err);
+	if ((rc = rows_check(indices, p->limit, err)))
+		return rc;
+	for (int64_t b = 0; b < p->batches; b++)
+		rows_gather(in->dtype,
+			    (char *)out->data + (size_t)(b * p->outer * p->count * p->inner) * size,
+			    (char *)in->data + (size_t)(b * p->outer * p->limit * p->inner) * size,
+			    indices, b * p->count, p->count, p->outer, p->limit, p->inner);
+	return 0;
+}

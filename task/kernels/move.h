@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements moved about wherever they lie: one function of a kernel serves the CPU and the GPUs when
+ * it looks at shapes itself and leaves the elements to these.  Inputs and output of a call lie in
+ * the same memory, but for what is said to be on the host. */
+#ifndef MU_TASK_KERNELS_MOVE_H
+#define MU_TASK_KERNELS_MOVE_H
+
+#include "task/kernels/elems.h"
+#include "task/runtime/kernel.h"
+
+/* Output i as new memory of the node's device. */
+int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
+	     struct mu_tensor **out, struct mu_err *err);
+/* out (dense) = in seen through v. */
+int move_read(const struct mu_tensor *out, const struct mu_tensor *in, const struct view *v,
+	      struct mu_err *err);
+/* out seen through v = in (dense). */
+int move_write(const struct mu_tensor *out, const struct view *v, const struct mu_tensor *in,
+	       struct mu_err *err);
+/* All of out = the one element of `one`; NULL: zero. */
+int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct mu_err *err);
+
+/* `rows` runs of elements; each begins `step` after the one before it. */
+struct runs {
+	int64_t rows, run;
+	struct run_place {
+		int64_t at, step;
+	} to, from;
+};
+int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const struct runs *r,
+	      struct mu_err *err);
+
+/* Rows by number: out is [batches, outer, count, inner], in is [batches, outer, limit, inner],
+ * indices are [batches, count].  One out of range is refused on the host and gives zeros on a GPU,
+ * as TensorFlow has it. */
+struct picks {
+	int64_t batches, outer, count, inner, limit;
+};
+int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,
+	       const struct mu_tensor *indices, const struct picks *p, struct mu_err *err);
+
+#endif

@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Slices, joins, transposes and gathers of the GPU beside the CPU's, to the bit. */
+#include "task/kernels/cuda/args.h"
+#include "tests/fake/cuda/fake_cuda.h"
+#include "tests/kernels/gpu_compare.h"
+
+/* One of each size of element. */
+static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_BFLOAT16, MU_INT64, MU_BOOL};
+
+enum kind { NOTHING, DATA, SCALAR, LIST, MATRIX };
+struct moved {
+	const char *op;
+	struct input {
+		enum kind kind;
+		int n;         /* dimensions of DATA; numbers of LIST; rows of two of MATRIX */
+		int64_t v[10]; /* those dimensions; those numbers */
+	} in[4];
+	struct attr more[4];
+	bool narrow; /* numbers are int32 only */
+};
+
+static struct mu_tensor made(const struct input *i, enum mu_dtype data, enum mu_dtype number,
+			     unsigned seed)
+{
+	struct mu_shape s;
+
+	switch (i->kind) {
+	case DATA:
+		s = dims_of(i->n, i->v);
+		return filled(data, &s, -9, 18, seed);
+	case SCALAR:
+		return ints(number, -1, i->v);
+	case LIST:
+		return ints(number, i->n, i->v);
+	default: {
+		struct mu_tensor m = ints(number, 2 * i->n, i->v);
+		s = dims_of(2, (int64_t[]){i->n, 2});
+		m.shape = s;
+		return m;
+	}
+	}
+}
+
+static void run_case(const struct moved *m, enum mu_dtype t, enum mu_dtype number)
+{
+	static const char *const of_numbers[] = {"Index",     "Tidx",     "Tmultiples", "Tperm",
+						 "Tpaddings", "Tindices", "Tlen",       "Taxis"};
+	struct attr attrs[16] = {{"T", A_TYPE, (long)t, NULL}, {"Tparams", A_TYPE, (long)t, NULL}};
+	unsigned n = 0, a = 2;
+	struct mu_tensor in[4];
+
+	for (unsigned i = 0; i < MU_COUNT(of_numbers); i++)
+		attrs[a++] = (struct attr){of_numbers[i], A_TYPE, (long)number, NULL};
+	for (unsigned i = 0; m->more[i].name; i++)
+		attrs[a++] = m->more[i];
+	for (; n < 4 && m->in[n].kind; n++)
+		in[n] = made(&m->in[n], t, number, n);
+	compare(m->op, attrs, in, n, 0);
+	while (n--)
+		mu_tensor_unref(&in[n]);
+}
+
+static void run_all(const struct moved *cases, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned t = 0; t < MU_COUNT(types); t++) {
+			if (types[t] == MU_INT64 && strcmp(cases[i].op, "ConcatV2") == 0)
+				continue; /* the host's */
+			run_case(&cases[i], types[t], MU_INT32);
+			if (!cases[i].narrow)
+				run_case(&cases[i], types[t], MU_INT64);
+		}
+}
+
+/* clang-format off */
+#define X573 {DATA, 3, {5, 7, 3}}
+#define INTS(...) {LIST, sizeof((int64_t[]){__VA_ARGS__}) / 8, {__VA_ARGS__}}
+#define INT(v) {SCALAR, 0, {v}}
+#define SET(name, v) {name, A_INT, v, NULL}
+
+static void views__of_every_form__match_the_cpus(void **state)
+{
+	static const struct moved cases[] = {
+	    {.op = "Slice", .in = {X573, INTS(1, 0, 2), INTS(3, -1, 1)}},
+	    {.op = "Slice", .in = {X573, INTS(1, 0, 3), INTS(3, -1, 0)}},
+	    {.op = "Slice", .in = {X573, INTS(1, 0, 4), INTS(3, -1, 0)}}, /* out of range */
+	    {.op = "StridedSlice", .in = {X573, INTS(4, 1, 0), INTS(0, 7, 3), INTS(-2, 3, 2)}},
+	    {.op = "StridedSlice", .in = {X573, INTS(-1, 2), INTS(0, 6), INTS(1, 1)},
+	     .more = {SET("shrink_axis_mask", 1)}},
+	    {.op = "StridedSlice", .in = {X573, INTS(0, 0, 1), INTS(0, 2, 3), INTS(1, 1, 1)},
+	     .more = {SET("ellipsis_mask", 1), SET("new_axis_mask", 2)}},
+	    {.op = "Tile", .in = {X573, INTS(2, 1, 3)}},
+	    {.op = "Tile", .in = {X573, INTS(2, 0, 3)}},
+	    {.op = "Tile", .in = {X573, INTS(2, 3)}}, /* too few */
+	    {.op = "Transpose", .in = {X573, INTS(2, 0, 1)}},
+	    {.op = "Transpose", .in = {{DATA, 4, {2, 33, 1, 40}}, INTS(0, 3, 2, 1)}},
+	    {.op = "Transpose", .in = {X573, INTS(2, 0, 0)}}, /* twice */
+	    {.op = "ReverseV2", .in = {X573, INTS(0, 2)}},
+	    {.op = "Pad", .in = {X573, {MATRIX, 3, {0, 1, 2, 0, 0, 0}}}},
+	    {.op = "PadV2", .in = {{DATA, 1, {0}}, {MATRIX, 1, {2, 3}}, {DATA, 0, {0}}}},
+	    {.op = "Pad", .in = {X573, {MATRIX, 3, {0, 1, -2, 0, 0, 0}}}}, /* negative */
+	    {.op = "PadV2", .in = {X573, {MATRIX, 3, {1, 1, 2, 0, 0, 4}}, {DATA, 0, {0}}}},
+	};
+
+	run_all(cases, MU_COUNT(cases));
+}
+
+static void slices_gradients__match_the_cpus(void **state)
+{
+	static const struct moved cases[] = {
+	    {.op = "StridedSliceGrad", .in = {INTS(9), INTS(1), INTS(8), INTS(3)}},
+	    {.op = "StridedSliceGrad", .in = {INTS(9), INTS(-1), INTS(0), INTS(-2)}},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++)
+		for (unsigned t = 0; t < MU_COUNT(types); t++)
+			for (unsigned wide = 0; wide < 2; wide++) {
+				enum mu_dtype number = wide ? MU_INT64 : MU_INT32;
+				const struct attr attrs[] = {{"T", A_TYPE, (long)types[t], NULL},
+							     {"Index", A_TYPE, (long)number, NULL},
+							     {0}};
+				struct mu_shape s = mu_shape_vec(i ? 4 : 3);
+				struct mu_tensor in[5];
+				for (unsigned k = 0; k < 4; k++)
+					in[k] = made(&cases[i].in[k], types[t], number, k);
+				in[4] = filled(types[t], &s, -9, 18, t);
+				compare("StridedSliceGrad", attrs, in, 5, 0);
+				for (unsigned k = 0; k < 5; k++)
+					mu_tensor_unref(&in[k]);
+			}
+}
+
+static void joins_and_splits__along_every_axis__match_the_cpus(void **state)
+{
+	static const struct moved cases[] = {
+	    {.op = "ConcatV2", .in = {X573, {DATA, 3, {5, 2, 3}}, INT(1)}, .more = {SET("N", 2)}},
+	    {.op = "ConcatV2", .in = {X573, {DATA, 3, {5, 0, 3}}, INT(-2)}, .more = {SET("N", 2)}},
+	    {.op = "ConcatV2", .in = {X573, X573, INT(0)}, .more = {SET("N", 2)}},
+	    {.op = "ConcatV2", .in = {X573, X573, INT(2)}, .more = {SET("N", 2)}},
+	    {.op = "ConcatV2", .in = {X573, X573, INT(3)}, .more = {SET("N", 2)}}, /* no such axis */
+	    {.op = "Concat", .in = {INT(2), X573, {DATA, 3, {5, 7, 1}}}, .more = {SET("N", 2)}, .narrow = true},
+	    {.op = "Pack", .in = {X573, X573}, .more = {SET("N", 2)}},
+	    {.op = "Pack", .in = {X573, X573, X573}, .more = {SET("N", 3), SET("axis", -1)}},
+	    {.op = "Pack", .in = {X573, {DATA, 3, {5, 7, 1}}}, .more = {SET("N", 2)}}, /* of two shapes */
+	    {.op = "Unpack", .in = {{DATA, 3, {5, 4, 3}}}, .more = {SET("num", 4), SET("axis", 1)}},
+	    {.op = "Split", .in = {INT(1), {DATA, 3, {5, 6, 3}}}, .more = {SET("num_split", 3)}, .narrow = true},
+	    {.op = "Split", .in = {INT(0), X573}, .more = {SET("num_split", 3)}, .narrow = true}, /* does not divide */
+	    {.op = "SplitV", .in = {X573, INTS(2, 0, -1), {SCALAR, 0, {1}}}, .more = {SET("num_split", 3)}, .narrow = true},
+	    {.op = "SplitV", .in = {X573, INTS(2, 0, 9), {SCALAR, 0, {1}}}, .more = {SET("num_split", 3)}, .narrow = true},
+	};
+
+	run_all(cases, MU_COUNT(cases));
+}
+
+static void gathers__along_every_axis__match_the_cpus(void **state)
+{
+	static const struct moved cases[] = {
+	    {.op = "Gather", .in = {X573, INTS(4, 0, 0, 3)}},
+	    {.op = "GatherV2", .in = {X573, INTS(2, 0, 1, 1), INT(0)}},
+	    {.op = "GatherV2", .in = {X573, INTS(2, 0, 1, 1), INT(-1)}},
+	    {.op = "GatherV2", .in = {X573, INT(6), INT(1)}},
+	    {.op = "GatherV2", .in = {X573, {MATRIX, 5, {6, 0, 1, 1, 3, 2, 0, 6, 5, 4}}, INT(1)},
+	     .more = {SET("batch_dims", 1)}},
+	    {.op = "GatherV2", .in = {X573, INTS(2, 0), INT(3)}}, /* no such axis */
+	    {.op = "GatherV2", .in = {{DATA, 2, {3, 0}}, INTS(2, 0), INT(0)}},
+	};
+
+	run_all(cases, MU_COUNT(cases));
+}
+/* clang-format on */
+
+static void a_gather__out_of_range__gives_zeros(void **state)
+{
+	const struct attr attrs[] = {
+	    {"Tparams", A_TYPE, MU_FLOAT, NULL}, {"Tindices", A_TYPE, MU_INT64, NULL}, {0}};
+	struct mu_shape s = mu_shape_vec(3);
+	struct mu_tensor in[2] = {filled(MU_FLOAT, &s, 1, 1, 7),
+				  ints(MU_INT64, 4, (int64_t[]){-1, 2, 3, INT64_MIN})};
+	struct mu_tensor out[MAX_OUT] = {0};
+	unsigned n;
+
+	assert_int_equal(run_op(GPU, "Gather", attrs, in, 2, out, &n), 0);
+	assert_true(get(&out[0], 0) == 0 && get(&out[0], 2) == 0 && get(&out[0], 3) == 0);
+	assert_true(get(&out[0], 1) == get(&in[0], 2));
+	mu_tensor_unref(&out[0]);
+	mu_tensor_unref(&in[0]);
+	mu_tensor_unref(&in[1]);
+}
+
+/* More elements than a test has memory for, of which the first few are read. */
+static void a_view__with_a_dimension_of_2_to_the_32__is_divided_in_64_bits(void **state)
+{
+	const uint8_t from[4] = {1, 2, 3, 4};
+	uint8_t to[4] = {0};
+	struct view_args a = {.out = (uintptr_t)to,
+			      .in = (uintptr_t)from,
+			      .n = 4,
+			      .rank = 2,
+			      .dim = {2, (int64_t)1 << 32},
+			      .stride = {100, 1}};
+
+	host_kernel_run(host_kernel_find("view_read_8"), 1, 1, &a);
+	assert_memory_equal(to, from, 4);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    T(views__of_every_form__match_the_cpus),
+	    T(slices_gradients__match_the_cpus),
+	    T(joins_and_splits__along_every_axis__match_the_cpus),
+	    T(gathers__along_every_axis__match_the_cpus),
+	    T(a_gather__out_of_range__gives_zeros),
+	    T(a_view__with_a_dimension_of_2_to_the_32__is_divided_in_64_bits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
