@@ -64,6 +64,22 @@ def factors():
     yield Case("Qr", {"input": real(F, 4)})
 
 
+def triangles():
+    for t in (F, D):
+        tolerances = {"rtol": 1e-4 if t == F else 1e-10, "atol": 2e-6 if t == F else 1e-14}
+        for shape, columns in (((4, 4), 3), ((2, 3, 3), 1), ((1, 1), 2), ((0, 0), 2), ((3, 3), 0)):
+            matrix = real(t, *shape) + 3 * np.eye(shape[-1], dtype=t)
+            for lower in (False, True):
+                for adjoint in (False, True):
+                    yield Case("MatrixTriangularSolve", {"matrix": matrix, "rhs": real(t, *shape[:-1], columns)},
+                               {"lower": lower, "adjoint": adjoint}, **tolerances)
+    flat = real(F, 3, 3)
+    flat[1, 1] = 0
+    yield Case("MatrixTriangularSolve", {"matrix": flat, "rhs": real(F, 3, 1)})
+    yield Case("MatrixTriangularSolve", {"matrix": real(F, 3, 3), "rhs": real(F, 2, 1)})
+    yield Case("MatrixTriangularSolve", {"matrix": real(F, 3, 2), "rhs": real(F, 3, 1)})
+
+
 def sparse_math():
     at, shape = i64([2, 1], [0, 3], [2, 0], [0, 3]), np.array([3, 4], L)
     for v in (real(F, 4), ints(L, 4), strs("a", "b", "c", "d")):
@@ -99,5 +115,5 @@ def vocabularies():
 
 
 def more_cases():
-    for group in (sets, lines, factors, sparse_math, vocabularies):
+    for group in (sets, lines, factors, triangles, sparse_math, vocabularies):
         yield from group()
