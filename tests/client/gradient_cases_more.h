@@ -240,7 +240,55 @@ static struct mu_out wide_complex(struct mu_builder *b, struct mu_out x)
 }
 CASE(y_complex_wide, wide_complex(b, x))
 
+/* What would be below the diagonal, or above it, is not looked at. */
+static struct mu_out solved(struct mu_builder *b, struct mu_out a, struct mu_out x, bool lower,
+			    bool adjoint)
+{
+	return mu_op(b, "MatrixTriangularSolve", MU_IN(a, x),
+		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
+}
+CASE(y_triangular, solved(b, x, values(b, 3, 2, 0), true, false))
+CASE(y_triangular_upper, solved(b, x, values(b, 3, 2, 0), false, false))
+CASE(y_triangular_turned, solved(b, x, values(b, 3, 2, 0), true, true))
+CASE(y_triangular_upper_turned, solved(b, x, values(b, 3, 2, 0), false, true))
+CASE(y_triangular_right,
+     solved(b, mu_op(b, "MatrixSetDiag", MU_IN(values(b, 3, 3, 0), row(b, 3))), x, false, true))
+/* With something on the diagonal, so that no column is near another. */
+static struct mu_out qr(struct mu_builder *b, struct mu_out x, int diagonal, int output)
+{
+	struct mu_out eye = mu_op(b, "MatrixDiagPart", MU_IN(x));
+	struct mu_out far =
+	    mu_op(b, "MatrixSetDiag", MU_IN(x, mu_add(b, eye, mu_const_float(b, (float)diagonal))));
+
+	far = mu_op(b, "EnsureShape", MU_IN(far),
+		    MU_ATTRS(MU_A_SHAPE("shape", (void *)mu_out_shape(b, x))));
+	return mu_port(mu_op(b, "Qr", MU_IN(far)), output);
+}
+CASE(y_qr_q, qr(b, x, 3, 0))
+CASE(y_qr_r, qr(b, x, 3, 1))
+static struct mu_out qr_both(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out q = qr(b, x, 3, 0);
+
+	return mu_op(b, "BatchMatMulV2", MU_IN(mu_square(b, q), mu_tanh(b, mu_port(q, 1))));
+}
+CASE(y_qr_both, qr_both(b, x))
+
 static const struct gradient_case more_cases[] = {
+    {"MatrixTriangularSolve", {2, {3, 3}}, y_triangular, 1, 2},
+    {"MatrixTriangularSolve, upper", {2, {3, 3}}, y_triangular_upper, 1, 2},
+    {"MatrixTriangularSolve, turned", {2, {3, 3}}, y_triangular_turned, 1, 2},
+    {"MatrixTriangularSolve, upper, turned", {2, {3, 3}}, y_triangular_upper_turned, 1, 2},
+    {"MatrixTriangularSolve, right", {2, {3, 2}}, y_triangular_right, -1, 1},
+    {"Qr, q of a square", {2, {3, 3}}, y_qr_q, -1, 1},
+    {"Qr, r of a square", {2, {3, 3}}, y_qr_r, -1, 1},
+    {"Qr, q, higher than wide", {2, {4, 3}}, y_qr_q, -1, 1},
+    {"Qr, r, higher than wide", {2, {4, 3}}, y_qr_r, -1, 1},
+    {"Qr, both, higher than wide", {2, {4, 2}}, y_qr_both, -1, 1},
+    {"Qr, q, wider than high", {2, {2, 4}}, y_qr_q, -1, 1},
+    {"Qr, r, wider than high", {2, {2, 4}}, y_qr_r, -1, 1},
+    {"Qr, both, wider than high", {2, {2, 3}}, y_qr_both, -1, 1},
+    {"Qr, both, of a batch", {3, {2, 3, 2}}, y_qr_both, -1, 1},
     {"Complex", {2, {3, 4}}, y_complex, -1, 1},
     {"Complex, its imaginary part from a row", {1, {4}}, y_complex_row, -1, 1},
     {"ComplexAbs", {2, {3, 4}}, y_complex_abs, 0.5f, 2},

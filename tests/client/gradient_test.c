@@ -190,7 +190,6 @@ static const struct {
     {"RefNextIteration", "loops"},
     {"StackPushV2", "loops"},
     {"_FusedMatMul", "what the server makes of a MatMul"},
-    {"Qr", "needs triangular systems solved, which has no kernel"},
     {"Bincount", "TensorFlow has none either"},
     {"DenseBincount", "TensorFlow has none either"},
     {"ParallelConcat", "TensorFlow has none either"},
@@ -254,10 +253,30 @@ static void an_op_without_gradient__is_named(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3)), g;
+	struct mu_out at = ints(b, 3, (int32_t[]){0, 2, 0}), n = mu_const_int(b, MU_INT32, 3);
 
-	mu_gradients(b, mu_op(b, "Qr", MU_IN(x)), &x, 1, &g);
+	mu_gradients(b, mu_op(b, "Bincount", MU_IN(at, n, x)), &x, 1, &g);
 	assert_fails(mu_builder_check(b, &err), &err, MU_UNIMPLEMENTED,
-		     "op Qr (node 'Qr') has no gradient");
+		     "op Bincount (node 'Bincount') has no gradient");
+}
+
+static void a_matrix_whose_size_decides__is_refused_where_it_does_not_fit(void **state)
+{
+	static const struct {
+		struct mu_pshape shape;
+		const char *why;
+	} refused[] = {{{2, {-1, 3}}, "where the matrix's size is not known"},
+		       {{2, {4, 3}}, "with full_matrices of a matrix that is higher than wide"}};
+
+	for (size_t i = 0; i < MU_COUNT(refused); i++) {
+		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+		struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, refused[i].shape), g;
+
+		mu_gradients(b,
+			     mu_op(b, "Qr", MU_IN(x), MU_ATTRS(MU_A_BOOL("full_matrices", true))),
+			     &x, 1, &g);
+		assert_fails(mu_builder_check(b, &err), &err, MU_UNIMPLEMENTED, refused[i].why);
+	}
 }
 
 /* Exp's would need the conjugate of its result. */
@@ -306,6 +325,7 @@ int main(void)
 	    cmocka_unit_test(every_gradient__has_a_case),
 	    cmocka_unit_test(every_op_with_a_kernel__has_a_gradient_or_a_reason),
 	    cmocka_unit_test(an_op_without_gradient__is_named),
+	    cmocka_unit_test(a_matrix_whose_size_decides__is_refused_where_it_does_not_fit),
 	    cmocka_unit_test(an_op_that_does_not_know_complex_numbers__is_named),
 	    cmocka_unit_test(a_gradient_that_was_forbidden__says_why),
 	    cmocka_unit_test(what_nothing_flows_through__gets_no_gradient),

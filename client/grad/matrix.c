@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Gradients of matrices taken apart, and of triangular systems; batches of them alike. */
+#include "client/grad/op_grads.h"
+
+static struct mu_out product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
+			     bool ty)
+{
+	return mu_op(b, "BatchMatMulV2", MU_IN(x, y),
+		     MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
+}
+
+/* The lower or the upper triangle, with the diagonal. */
+static struct mu_out triangle(struct mu_builder *b, struct mu_out x, bool lower)
+{
+	return mu_op(b, "MatrixBandPart",
+		     MU_IN(x, grad_int(b, lower ? -1 : 0), grad_int(b, lower ? 0 : -1)));
+}
+
+static struct mu_out solve(struct mu_builder *b, struct mu_out a, struct mu_out x, bool lower,
+			   bool adjoint)
+{
+	return mu_op(b, "MatrixTriangularSolve", MU_IN(a, x),
+		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
+}
+
+/* Of (a, b) to x, a x = b. */
+static void g_triangular_solve(struct grad_call *c)
+{
+	bool lower = grad_attr_bool(c, "lower"), adjoint = grad_attr_bool(c, "adjoint");
+	struct mu_out x = grad_out(c, 0), g = c->gy[0], da;
+
+	c->gx[1] = solve(c->b, grad_in(c, 0), g, lower, !adjoint);
+	da = adjoint ? product(c->b, x, false, c->gx[1], true)
+		     : product(c->b, c->gx[1], false, x, true);
+	c->gx[0] = triangle(c->b, mu_neg(c->b, da), lower);
+}
+
+/* The last two dimensions of a tensor of known rank changed for one another. */
+static struct mu_out turned(struct mu_builder *b, struct mu_out x, int rank)
+{
+	int32_t order[MU_MAX_RANK];
+
+	for (int i = 0; i < rank; i++)
+		order[i] = i < rank - 2 ? i : 2 * rank - 3 - i;
+	return mu_op(b, "Transpose", MU_IN(x, mu_const_ints(b, order, (unsigned)rank)));
+}
+
+struct qr {
+	struct mu_builder *b;
+	int rank;
+};
+
+/* x of x rᵀ = y */
+static struct mu_out over_r(const struct qr *w, struct mu_out y, struct mu_out r)
+{
+	return turned(w->b, solve(w->b, r, turned(w->b, y, w->rank), false, false), w->rank);
+}
+
+/* a = q r, with no more columns than rows: the columns of q stay orthogonal whatever da is, and r
+ * upper triangular, which decides dq and dr; turned round, that gives da. */
+static struct mu_out no_wider_than_high(const struct qr *w, struct mu_out q, struct mu_out r,
+					struct mu_out dq, struct mu_out dr)
+{
+	struct mu_builder *b = w->b;
+	struct mu_out qdq = product(b, q, true, dq, false);
+	struct mu_out skew =
+	    mu_add(b, mu_sub(b, qdq, product(b, dq, true, q, false)),
+		   mu_sub(b, product(b, r, false, dr, true), product(b, dr, false, r, true)));
+	struct mu_out within = mu_add(b, dr, over_r(w, triangle(b, skew, true), r));
+	struct mu_out beside = over_r(w, mu_sub(b, dq, product(b, q, false, qdq, false)), r);
+
+	return mu_add(b, product(b, q, false, within, false), beside);
+}
+
+/* Columns [from, from + n) of the last dimension; n -1: to the end. */
+static struct mu_out columns(const struct qr *w, struct mu_out x, int64_t from, int64_t n)
+{
+	int32_t begin[MU_MAX_RANK] = {0}, size[MU_MAX_RANK];
+
+	for (int i = 0; i < w->rank; i++)
+		size[i] = -1;
+	begin[w->rank - 1] = (int32_t)from;
+	size[w->rank - 1] = (int32_t)n;
+	return mu_op(w->b, "Slice",
+		     MU_IN(x, mu_const_ints(w->b, begin, (unsigned)w->rank),
+			   mu_const_ints(w->b, size, (unsigned)w->rank)));
+}
+
+/* The columns of a beyond the square are a function of q alone: v = qᵀ a there. */
+static struct mu_out wider_than_high(const struct qr *w, struct grad_call *c, int64_t rows)
+{
+	struct mu_builder *b = w->b;
+	struct mu_out q = grad_out(c, 0), r = grad_out(c, 1), dq = c->gy[0], dr = c->gy[1];
+	struct mu_out dv = columns(w, dr, rows, -1), rest = columns(w, grad_in(c, 0), rows, -1);
+	struct mu_out square = no_wider_than_high(w, q, columns(w, r, 0, rows),
+						  mu_add(b, dq, product(b, rest, false, dv, true)),
+						  columns(w, dr, 0, rows));
+
+	return mu_op(b, "ConcatV2",
+		     MU_IN(square, product(b, q, false, dv, false), grad_int(b, -1)));
+}
+
+static void g_qr(struct grad_call *c)
+{
+	const struct mu_pshape *s = mu_out_shape(c->b, grad_in(c, 0));
+	int64_t rows = s->rank < 2 ? -1 : s->dim[s->rank - 2];
+	int64_t cols = s->rank < 2 ? -1 : s->dim[s->rank - 1];
+	struct qr w = {c->b, s->rank};
+
+	if (rows < 0 || cols < 0)
+		grad_refuse(c, "where the matrix's size is not known");
+	else if (grad_attr_bool(c, "full_matrices") && rows > cols)
+		grad_refuse(c, "with full_matrices of a matrix that is higher than wide");
+	else if (rows < cols)
+		c->gx[0] = wider_than_high(&w, c, rows);
+	else
+		c->gx[0] =
+		    no_wider_than_high(&w, grad_out(c, 0), grad_out(c, 1), c->gy[0], c->gy[1]);
+}
+
+const struct op_grad grads_of_matrices[] = {
+    {"MatrixTriangularSolve", g_triangular_solve, GRAD_FIRST},
+    {"Qr", g_qr, GRAD_ALL},
+    {NULL, NULL, GRAD_FIRST},
+};
