@@ -10,6 +10,8 @@ GRAD_UNARY(g_selu, mu_op(b, "SeluGrad", MU_IN(g, y)))
 GRAD_UNARY(g_softplus, mu_op(b, "SoftplusGrad", MU_IN(g, x)))
 GRAD_UNARY(g_softsign, mu_op(b, "SoftsignGrad", MU_IN(g, x)))
 GRAD_UNARY(g_avg_pool, GRAD_OP(c, "AvgPoolGrad", grad_shape(b, x), g))
+GRAD_UNARY(g_avg_pool_3d, GRAD_OP(c, "AvgPool3DGrad", grad_shape(b, x), g))
+GRAD_UNARY(g_max_pool_3d, GRAD_OP(c, "MaxPool3DGrad", x, y, g))
 GRAD_UNARY(g_max_pool, GRAD_OP(c, "MaxPoolGrad", x, y, g))
 GRAD_UNARY(g_max_pool_v2, GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 1), grad_in(c, 2)))
 GRAD_UNARY(g_lrn, GRAD_OP(c, "LRNGrad", g, x, y))
@@ -78,6 +80,7 @@ static void g_batch_norm(struct grad_call *c)
 
 const struct op_grad grads_of_nn[] = {
     {"AvgPool", g_avg_pool, GRAD_FIRST},
+    {"AvgPool3D", g_avg_pool_3d, GRAD_FIRST},
     {"BiasAdd", g_bias_add, GRAD_FIRST},
     {"Elu", g_elu, GRAD_FIRST},
     {"FusedBatchNorm", g_batch_norm, GRAD_FIRST},
@@ -87,6 +90,7 @@ const struct op_grad grads_of_nn[] = {
     {"LeakyRelu", g_leaky_relu, GRAD_FIRST},
     {"LogSoftmax", g_log_softmax, GRAD_FIRST},
     {"MaxPool", g_max_pool, GRAD_FIRST},
+    {"MaxPool3D", g_max_pool_3d, GRAD_FIRST},
     {"MaxPoolV2", g_max_pool_v2, GRAD_FIRST},
     {"Relu", g_relu, GRAD_FIRST},
     {"Relu6", g_relu6, GRAD_FIRST},

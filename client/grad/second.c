@@ -82,7 +82,7 @@ static void g_bias_add_grad(struct grad_call *c)
 /* Of (shape of x, gradient of y): linear in the latter. */
 static void g_avg_pool_grad(struct grad_call *c)
 {
-	c->gx[1] = GRAD_OP(c, "AvgPool", c->gy[0]);
+	c->gx[1] = GRAD_OP(c, strstr(c->node->op, "3D") ? "AvgPool3D" : "AvgPool", c->gy[0]);
 }
 
 /* Of (x, y, gradient of y[, sizes, strides]): which element is the largest changes nowhere but in
@@ -110,7 +110,7 @@ static void g_max_pool_grad_grad(struct grad_call *c)
 		       : GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 3), grad_in(c, 4));
 }
 
-/* Both layers have the same three ops, under two names. */
+/* Each of these layers has the same three ops. */
 struct layer {
 	const char *forward, *to_input, *to_filter;
 };
@@ -118,11 +118,16 @@ static const struct layer layers[] = {
     {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"},
     {"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
      "DepthwiseConv2dNativeBackpropFilter"},
+    {"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"},
 };
 
 static const struct layer *layer_of(const struct grad_call *c)
 {
-	return &layers[strncmp(c->node->op, "Depthwise", 9) == 0];
+	const struct layer *l = layers;
+
+	while (strncmp(c->node->op, l->forward, strlen(l->forward)) != 0)
+		l++;
+	return l;
 }
 
 static void g_conv(struct grad_call *c)
@@ -152,11 +157,15 @@ static void g_conv_to_filter(struct grad_call *c)
 }
 
 const struct op_grad grads_of_grads[] = {
+    {"AvgPool3DGrad", g_avg_pool_grad, GRAD_FIRST},
     {"AvgPoolGrad", g_avg_pool_grad, GRAD_FIRST},
     {"BiasAddGrad", g_bias_add_grad, GRAD_FIRST},
     {"Conv2D", g_conv, GRAD_FIRST},
     {"Conv2DBackpropFilter", g_conv_to_filter, GRAD_FIRST},
     {"Conv2DBackpropInput", g_conv_to_input, GRAD_FIRST},
+    {"Conv3D", g_conv, GRAD_FIRST},
+    {"Conv3DBackpropFilterV2", g_conv_to_filter, GRAD_FIRST},
+    {"Conv3DBackpropInputV2", g_conv_to_input, GRAD_FIRST},
     {"DepthwiseConv2dNative", g_conv, GRAD_FIRST},
     {"DepthwiseConv2dNativeBackpropFilter", g_conv_to_filter, GRAD_FIRST},
     {"DepthwiseConv2dNativeBackpropInput", g_conv_to_input, GRAD_FIRST},

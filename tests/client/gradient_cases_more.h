@@ -274,7 +274,46 @@ static struct mu_out qr_both(struct mu_builder *b, struct mu_out x)
 }
 CASE(y_qr_both, qr_both(b, x))
 
+/* ---- three dimensions: a cube of one channel, a filter to two, steps of two ---- */
+#define STEPS int_list("strides", 5, (int64_t[]){1, 2, 2, 2, 1}), MU_A_STR("padding", "SAME")
+#define POOL  MU_ATTRS(int_list("ksize", 5, (int64_t[]){1, 2, 2, 2, 1}), STEPS)
+static struct mu_out sizes(struct mu_builder *b, int d, int in, int out)
+{
+	return ints(b, 5, in ? (int32_t[]){d, d, d, in, out} : (int32_t[]){1, d, d, d, out});
+}
+static struct mu_out of_sizes(struct mu_builder *b, int n, struct mu_out shape)
+{
+	return mu_reshape(b, values(b, n, 1, 0), shape);
+}
+CASE(y_conv3d, mu_op(b, "Conv3D", MU_IN(x, of_sizes(b, 16, sizes(b, 2, 1, 2))), MU_ATTRS(STEPS)))
+CASE(y_conv3d_filter,
+     mu_op(b, "Conv3D", MU_IN(of_sizes(b, 27, sizes(b, 3, 0, 1)), x), MU_ATTRS(STEPS)))
+CASE(y_conv3d_to_input,
+     mu_op(b, "Conv3DBackpropInputV2",
+	   MU_IN(sizes(b, 3, 0, 1), x, of_sizes(b, 16, sizes(b, 2, 0, 2))), MU_ATTRS(STEPS)))
+CASE(y_conv3d_to_input_dy,
+     mu_op(b, "Conv3DBackpropInputV2",
+	   MU_IN(sizes(b, 3, 0, 1), of_sizes(b, 16, sizes(b, 2, 1, 2)), x), MU_ATTRS(STEPS)))
+CASE(y_conv3d_to_filter,
+     mu_op(b, "Conv3DBackpropFilterV2",
+	   MU_IN(x, sizes(b, 2, 1, 2), of_sizes(b, 16, sizes(b, 2, 0, 2))), MU_ATTRS(STEPS)))
+CASE(y_conv3d_to_filter_dy,
+     mu_op(b, "Conv3DBackpropFilterV2",
+	   MU_IN(of_sizes(b, 27, sizes(b, 3, 0, 1)), sizes(b, 2, 1, 2), x), MU_ATTRS(STEPS)))
+CASE(y_avgpool3d, mu_op(b, "AvgPool3D", MU_IN(x), POOL))
+CASE(y_avgpool3dgrad, mu_op(b, "AvgPool3DGrad", MU_IN(sizes(b, 3, 0, 1), x), POOL))
+CASE(y_maxpool3d, mu_op(b, "MaxPool3D", MU_IN(x), POOL))
+
 static const struct gradient_case more_cases[] = {
+    {"Conv3D", {5, {1, 3, 3, 3, 1}}, y_conv3d, -1, 1},
+    {"Conv3D, filter", {5, {2, 2, 2, 1, 2}}, y_conv3d_filter, -1, 1},
+    {"Conv3DBackpropInputV2, filter", {5, {2, 2, 2, 1, 2}}, y_conv3d_to_input, -1, 1},
+    {"Conv3DBackpropInputV2, dy", {5, {1, 2, 2, 2, 2}}, y_conv3d_to_input_dy, -1, 1},
+    {"Conv3DBackpropFilterV2, x", {5, {1, 3, 3, 3, 1}}, y_conv3d_to_filter, -1, 1},
+    {"Conv3DBackpropFilterV2, dy", {5, {1, 2, 2, 2, 2}}, y_conv3d_to_filter_dy, -1, 1},
+    {"AvgPool3D", {5, {1, 3, 3, 3, 1}}, y_avgpool3d, -1, 1},
+    {"AvgPool3DGrad", {5, {1, 2, 2, 2, 1}}, y_avgpool3dgrad, -1, 1},
+    {"MaxPool3D", {5, {1, 3, 3, 3, 1}}, y_maxpool3d, -1, 1},
     {"MatrixTriangularSolve", {2, {3, 3}}, y_triangular, 1, 2},
     {"MatrixTriangularSolve, upper", {2, {3, 3}}, y_triangular_upper, 1, 2},
     {"MatrixTriangularSolve, turned", {2, {3, 3}}, y_triangular_turned, 1, 2},
