@@ -17,9 +17,11 @@ WORKDIR /src
 COPY tools/deps tools/deps
 RUN tools/deps
 COPY . .
+RUN make -j"$(nproc)" all
+# after the long part, which another revision of the same files need not repeat
 ARG REVISION=unknown
 ARG CREATED=1970-01-01T00:00:00Z
-RUN make -j"$(nproc)" all && for n in operator task cli; do \
+RUN for n in operator task cli; do \
       IMAGE_REVISION=$REVISION IMAGE_CREATED=$CREATED tools/images rootfs $n /out/$n; done
 
 # ---- operator: the program and its libraries; no shell, no package manager ----------------------
