@@ -330,8 +330,11 @@ static struct cached_pod **slot_of(struct cached_job *job, const char *uid)
 static bool store_pod(struct cached_job *job, struct cached_pod *p)
 {
 	struct cached_pod **slot = slot_of(job, p->uid), *old = *slot;
-	bool news = !old || !pod_record_same(old, p);
+	bool news;
 
+	if (old)
+		pod_record_follow(p, old);
+	news = !old || !pod_record_same(old, p);
 	p->seen = true;
 	if (old) { /* what only we know goes over */
 		p->next = old->next;

@@ -30,6 +30,7 @@ struct cached_pod {
 	enum pod_phase phase;
 	bool ready, deleting, free, killed, leaves, seen;
 	double created, finished, deletion_due;
+	double deletion_asked; /* the first time; 0: never, or not known */
 	double assumed;      /* when we put it in ourselves; 0 once the watch has shown it */
 	double finish_asked; /* when we asked its server to end; 0 */
 	double ask_after;    /* how far it is: it did not answer the last `silent` times */
@@ -205,6 +206,8 @@ void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), voi
 
 /* ---- pod_record.c: what we keep of a pod ---- */
 struct cached_pod *pod_record_new(const cJSON *pod); /* NULL when it is none of ours */
+/* The same pod as it was before: what only that one told stays known. */
+void pod_record_follow(struct cached_pod *p, const struct cached_pod *before);
 /* In all that the API says of it. */
 bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b);
 void pod_record_free(struct cached_pod *p);

@@ -112,19 +112,34 @@ static const char *controller_uid(const cJSON *metadata)
 	return NULL;
 }
 
-/* deletionTimestamp is when the grace period ends.  Within the second of the request nobody knows
- * which came first, nor when there is no end of a container to go by (it never started, or its node
- * has lost it); then the program gets another chance. */
+/* Within the second of the request nobody knows which came first, nor when there is no end of a
+ * container to go by (it never started, or its node has lost it), nor when the time of the request
+ * is not known; then the program gets another chance. */
+static void judge_end(struct cached_pod *p)
+{
+	p->killed = p->deleting && (p->phase == POD_SUCCEEDED || p->phase == POD_FAILED) &&
+		    (p->finished <= 0 || p->finished >= p->deletion_asked);
+}
+
+/* deletionTimestamp is when the grace period ends.  A kubelet that has ended a pod asks once more,
+ * without any grace, and then it says nothing about the first request. */
 static void read_deletion(struct cached_pod *p, const cJSON *metadata)
 {
 	double ends = time_from_rfc3339(text_at(metadata, "deletionTimestamp"));
-	const cJSON *grace = at(metadata, "deletionGracePeriodSeconds");
+	double grace = cJSON_GetNumberValue(at(metadata, "deletionGracePeriodSeconds"));
 
 	p->deleting = at(metadata, "deletionTimestamp") != NULL;
 	p->deletion_due = ends;
-	if (p->deleting && (p->phase == POD_SUCCEEDED || p->phase == POD_FAILED))
-		p->killed = p->finished <= 0 ||
-			    p->finished >= ends - (cJSON_IsNumber(grace) ? grace->valuedouble : 0);
+	p->deletion_asked = p->deleting && grace > 0 ? ends - grace : 0;
+	judge_end(p);
+}
+
+void pod_record_follow(struct cached_pod *p, const struct cached_pod *before)
+{
+	if (p->deletion_asked > 0 || before->deletion_asked <= 0)
+		return;
+	p->deletion_asked = before->deletion_asked;
+	judge_end(p);
 }
 
 struct cached_pod *pod_record_new(const cJSON *pod)

@@ -138,6 +138,8 @@ struct sim_object *sim_find(struct sim *s, const char *path);
 struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json);
 void sim_changed(struct sim *s, struct sim_object *o);
 void sim_remove(struct sim *s, struct sim_object *o);
+/* The end of a pod that was deleted, as its kubelet confirms it. */
+void sim_confirm(struct sim *s, struct sim_object *o);
 int sim_serve(struct sim *s, const char *method, const char *path, const cJSON *body, cJSON **out,
 	      struct mu_err *err);
 const cJSON *sim_at(const cJSON *o, const char *dotted);

@@ -316,6 +316,19 @@ static int serve_delete(struct sim *s, struct sim_object *o, const cJSON *body, 
 	return 0;
 }
 
+/* What a kubelet that has ended a pod asks for, as the server shows it to all. */
+void sim_confirm(struct sim *s, struct sim_object *o)
+{
+	cJSON *metadata = metadata_of(o->json);
+	char when[32];
+
+	format_time(s->now, when);
+	set_text(metadata, "deletionTimestamp", when);
+	cJSON_SetNumberValue(cJSON_GetObjectItem(metadata, "deletionGracePeriodSeconds"), 0);
+	sim_changed(s, o);
+	sim_remove(s, o);
+}
+
 static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, cJSON **out,
 		       struct mu_err *err)
 {

@@ -156,9 +156,9 @@ static void step_pod(struct sim *s, struct sim_object *o)
 		if ((o->stage == STAGE_STARTED || o->stage == STAGE_READY) &&
 		    sim_random(s) % 2 == 0) { /* one that caught SIGTERM, or did not */
 			over(s, o, sim_random(s) % 2 ? 0 : 143, NULL);
-			o->due = s->now + 0.5;
+			o->due = s->now + sim_between(s, 0.1, 3);
 		} else {
-			sim_remove(s, o);
+			sim_confirm(s, o);
 		}
 		return;
 	}

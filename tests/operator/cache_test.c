@@ -145,10 +145,49 @@ static void news__until_they_are_stored__are_as_old_as_the_first_of_them(void **
 	cache_fini(&c);
 }
 
+/* A pod that is deleted at 12:00:10, as an API server shows it: asked to end, ended at 12:00:12,
+ * and, when the kubelet confirms that at 12:00:15, asked for anew without any grace. */
+static cJSON *deleted_pod(int step)
+{
+	static const char *const due[] = {"40Z\",\"deletionGracePeriodSeconds\":30",
+					  "40Z\",\"deletionGracePeriodSeconds\":30",
+					  "15Z\",\"deletionGracePeriodSeconds\":0"};
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-ps-0\",\"namespace\":\"default\",\"uid\":\"p1\","
+	    "\"labels\":{\"" LABEL_JOB "\":\"j\",\"" LABEL_TASK "\":\"ps\",\"" LABEL_INDEX
+	    "\":\"0\"},\"deletionTimestamp\":\"2026-01-01T12:00:%s},\"status\":{\"phase\":\"%s\"%s}"
+	    "}",
+	    due[step], step ? "Failed" : "Running",
+	    step ? ",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":143,"
+		   "\"finishedAt\":\"2026-01-01T12:00:12Z\"}}}]"
+		 : "");
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
+{
+	struct cache c;
+
+	start(&c);
+	for (int step = 0; step < 3; step++) {
+		const struct cached_job *j;
+
+		see(&c, cache_pod_seen, deleted_pod(step));
+		j = mu_map_get(&c.jobs, "default/j");
+		assert_non_null(j);
+		assert_int_equal(j->pods->killed, step > 0);
+	}
+	cache_fini(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
+	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
 	    cmocka_unit_test(a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others),
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
 	    cmocka_unit_test(news__until_they_are_stored__are_as_old_as_the_first_of_them),
