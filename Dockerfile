@@ -60,13 +60,15 @@ USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["/usr/local/bin/muster"]
 
-# ---- task-cuda: task, and the GPU plug-in built by the CUDA compiler with the libraries it loads --
+# ---- task-cuda: task, and the GPU plug-in built by the CUDA compiler with the library it loads -----
 FROM ${CUDA_BASE} AS cuda
 FROM build AS build-cuda
 COPY --from=cuda /usr/local/cuda/ /usr/local/cuda/
 RUN rm -f build/release/libmuster-cuda.so && make NVCC=/usr/local/cuda/bin/nvcc build/release/libmuster-cuda.so && \
-    mkdir -p /out/cuda && cp -a /usr/local/cuda/lib64/libcudart.so.* /usr/local/cuda/lib64/libcublas.so.* \
-    /usr/local/cuda/lib64/libcublasLt.so.* /out/cuda/ && strip -o /out/libmuster-cuda.so build/release/libmuster-cuda.so
+    strip -o /out/libmuster-cuda.so build/release/libmuster-cuda.so && \
+    mkdir -p /out/cuda && cp -a /usr/local/cuda/lib64/libcublasLt.so.* /out/cuda/ && \
+    for f in $(ldd /out/cuda/libcublasLt.so.?? | awk '$2 == "=>" {print $3}'); do \
+      find /out/task -name "${f##*/}" | grep -q . || cp -L "$f" /out/cuda/; done
 FROM task AS task-cuda
 COPY --from=build-cuda /out/libmuster-cuda.so /usr/local/lib/
 COPY --from=build-cuda /out/cuda/ /usr/local/cuda/lib64/

@@ -60,7 +60,6 @@ typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
 struct cuda_api {
 #define CUDA_API_FIELD(field, symbol, args) int(*field) args;
 	CUDA_API(CUDA_API_FIELD)
-#undef CUDA_API_FIELD
 };
 
 enum cuda_result {
@@ -78,12 +77,66 @@ enum cuda_attribute {
 };
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2 };
 
+/* ---- matrix products, of cublasLt: the same way, with 0 for success ---- */
+
+struct blas_choice { /* cublasLtMatmulHeuristicResult_t; begins with the algorithm */
+	uint64_t algorithm[8];
+	size_t workspace;
+	int state;
+	float waves;
+	int reserved[4];
+};
+
+#define BLAS_API(FN)                                                                               \
+	FN(library_new, "cublasLtCreate", (void **library))                                        \
+	FN(library_free, "cublasLtDestroy", (void *library))                                       \
+	FN(op_new, "cublasLtMatmulDescCreate", (void **op, int compute, int scale))                \
+	FN(op_set, "cublasLtMatmulDescSetAttribute",                                               \
+	   (void *op, int attribute, const void *value, size_t bytes))                             \
+	FN(op_free, "cublasLtMatmulDescDestroy", (void *op))                                       \
+	FN(layout_new, "cublasLtMatrixLayoutCreate",                                               \
+	   (void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading))            \
+	FN(layout_free, "cublasLtMatrixLayoutDestroy", (void *layout))                             \
+	FN(wish_new, "cublasLtMatmulPreferenceCreate", (void **wish))                              \
+	FN(wish_set, "cublasLtMatmulPreferenceSetAttribute",                                       \
+	   (void *wish, int attribute, const void *value, size_t bytes))                           \
+	FN(wish_free, "cublasLtMatmulPreferenceDestroy", (void *wish))                             \
+	FN(choose, "cublasLtMatmulAlgoGetHeuristic",                                               \
+	   (void *library, void *op, void *a, void *b, void *c, void *d, void *wish, int most,     \
+	    struct blas_choice *out, int *found))                                                  \
+	FN(multiply, "cublasLtMatmul",                                                             \
+	   (void *library, void *op, const void *alpha, cuda_ptr a, void *a_layout, cuda_ptr b,    \
+	    void *b_layout, const void *beta, cuda_ptr c, void *c_layout, cuda_ptr d,              \
+	    void *d_layout, const struct blas_choice *algorithm, cuda_ptr workspace, size_t bytes, \
+	    void *stream))
+
+struct blas_api {
+	BLAS_API(CUDA_API_FIELD)
+};
+#undef CUDA_API_FIELD
+enum blas_number {
+	BLAS_R_32F = 0,
+	BLAS_R_64F = 1,
+	BLAS_R_16F = 2,
+	BLAS_R_16BF = 14,
+	BLAS_COMPUTE_32F = 68,
+	BLAS_COMPUTE_64F = 70,
+	BLAS_COMPUTE_32F_TF32 = 77,
+	BLAS_OP_TRANS_A = 3,
+	BLAS_OP_TRANS_B = 4,
+	BLAS_OP_EPILOGUE = 7,
+	BLAS_OP_BIAS = 8,
+	BLAS_EPILOGUE_BIAS = 4,
+	BLAS_WISH_WORKSPACE = 1,
+};
+
 /* What libmuster-cuda.so (or a stand-in) exports as muster_cuda_plugin. */
-enum { CUDA_PLUGIN_VERSION = 1, CUDA_DRIVER_AT_LEAST = 12000 };
+enum { CUDA_PLUGIN_VERSION = 2, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;
-	const void *image; /* the kernels, as cuModuleLoadData takes them */
+	const struct blas_api *blas; /* NULL: cublasLt is not installed */
+	const void *image;           /* the kernels, as cuModuleLoadData takes them */
 };
 /* 0 and *out; or not 0 and a sentence in `why` that says what is missing here. */
 typedef int cuda_plugin_fn(const struct cuda_plugin **out, char *why, size_t n);

@@ -161,6 +161,17 @@ static int load_kernels(struct gpu *g, const void *image, struct mu_err *err)
 	return gpu_check(g, result, "loading the kernels", err);
 }
 
+/* Without the library, or when it does not start, products are made by our own kernel. */
+static void open_blas(struct gpu *g, const struct blas_api *api)
+{
+	const char *tf32 = getenv("MUSTER_TF32");
+
+	g->tf32 = tf32 && strcmp(tf32, "1") == 0;
+	g->blas_api = api;
+	if (api && api->library_new(&g->blas))
+		g->blas = NULL;
+}
+
 static size_t memory_limit(const struct gpu_options *o, size_t free, size_t total)
 {
 	size_t spare = SPARE_MEMORY < free / 8 ? SPARE_MEMORY : free / 8;
@@ -193,6 +204,7 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	    (rc = gpu_check(g, g->api->memory_info(&free, &g->facts.memory), "its memory", err)) ||
 	    (rc = load_kernels(g, plugin->image, err)))
 		return rc;
+	open_blas(g, plugin->blas);
 	g->facts.limit = memory_limit(o, free, g->facts.memory) & ~(size_t)255;
 	snprintf(name, sizeof name, "GPU:%u", g->number);
 	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
@@ -215,6 +227,8 @@ static void close_gpu(struct gpu *g)
 	for (unsigned i = 0; i < g->n_events; i++)
 		g->api->event_free(g->events[i]);
 	free(g->events);
+	if (g->blas)
+		g->blas_api->library_free(g->blas);
 	if (g->module)
 		g->api->module_unload(g->module);
 	if (g->has_context)

@@ -66,6 +66,9 @@ struct gpu {
 	int device;
 	bool has_context;
 	void *context, *module;
+	const struct blas_api *blas_api;
+	void *blas; /* the library on this GPU; NULL: without it */
+	bool tf32;  /* MUSTER_TF32=1 */
 	struct gpu_facts facts;
 	struct gpu_memory *memory;
 	struct gpu_staging *staging;

@@ -63,7 +63,8 @@ int teardown(void **state)
 
 	runtime_free(rt);
 	fake_cuda_count(&c);
-	return c.device_bytes || c.host_bytes || c.streams || c.events || c.contexts;
+	return c.device_bytes || c.host_bytes || c.streams || c.events || c.contexts ||
+	       c.libraries || c.descriptions;
 }
 
 /* ---- numbers ---- */
@@ -152,8 +153,23 @@ struct mu_tensor ints(enum mu_dtype t, int64_t n, const int64_t *v)
 
 /* ---- one node in a graph of its own: constants in, what it gives sent to the test ---- */
 
+/* "a,b" as two texts. */
+static unsigned cut(const char *text, struct mu_span *out)
+{
+	unsigned n = 0;
+
+	for (const char *end; *text; text = end + (*end == ',')) {
+		end = strchrnul(text, ',');
+		assert_true(n < 4);
+		out[n++] = (struct mu_span){text, (size_t)(end - text)};
+	}
+	return n;
+}
+
 static void set_attrs(struct mu_graph *g, struct mu_node *n, const struct attr *a)
 {
+	struct mu_span texts[4];
+
 	for (; a && a->name; a++) {
 		struct mu_attr v = {0};
 		switch (a->kind) {
@@ -169,9 +185,15 @@ static void set_attrs(struct mu_graph *g, struct mu_node *n, const struct attr *
 			v.kind = MU_ATTR_INT;
 			v.i = a->value;
 			break;
-		default:
+		case A_TEXT:
 			v.kind = MU_ATTR_STRING;
 			v.s = mu_span_of(a->text);
+			break;
+		case A_TEXTS:
+			v.kind = MU_ATTR_LIST + MU_ATTR_STRING;
+			v.n = cut(a->text, texts);
+			v.ss = texts;
+			break;
 		}
 		mu_node_set_attr(g, n, a->name, &v);
 	}

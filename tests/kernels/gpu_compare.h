@@ -16,7 +16,7 @@ enum { MAX_OUT = 4 };
 
 struct attr {
 	const char *name;
-	enum { A_TYPE, A_BOOL, A_INT, A_TEXT } kind;
+	enum { A_TYPE, A_BOOL, A_INT, A_TEXT, A_TEXTS } kind;
 	long value;
 	const char *text;
 };

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reductions, products, softmaxes and biases of the GPU beside the CPU's. */
+#include <stdlib.h>
+
+#include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 
 static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE};
@@ -86,28 +89,106 @@ static void arg_max_and_min__along_every_axis__match_the_cpus(void **state)
 
 /* ---- products, rows ---- */
 
-static void products__of_every_form__match_the_cpus(void **state)
+static const int64_t sizes[][3] = {{1, 1, 1}, {3, 5, 2}, {64, 64, 16}, {65, 63, 17},
+				   {0, 3, 4}, {3, 0, 4}, {3, 4, 0},    {130, 70, 33}};
+
+static unsigned long products(void)
 {
-	static const int64_t sizes[][3] = {{1, 1, 1}, {3, 5, 2}, {64, 64, 16}, {65, 63, 17},
-					   {0, 3, 4}, {3, 0, 4}, {3, 4, 0},    {130, 70, 33}};
+	struct fake_cuda_counts c;
+
+	fake_cuda_count(&c);
+	return c.products;
+}
+
+/* form: 1 and 2 say which operand lies the other way round. */
+static void one_product(enum mu_dtype t, const int64_t *size, unsigned form, const char *fused,
+			const struct mu_shape *bias)
+{
+	struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
+			       {"transpose_a", A_BOOL, form & 1, NULL},
+			       {"transpose_b", A_BOOL, form >> 1 & 1, NULL},
+			       {fused ? "num_args" : NULL, A_INT, 1, NULL},
+			       {"fused_ops", A_TEXTS, 0, fused},
+			       {0}};
+	int64_t m = size[0], n = size[1], k = size[2];
+	int64_t a[2] = {form & 1 ? k : m, form & 1 ? m : k};
+	int64_t b[2] = {form & 2 ? n : k, form & 2 ? k : n};
+	struct mu_shape sa = dims_of(2, a), sb = dims_of(2, b);
+	struct mu_tensor in[3] = {filled(t, &sa, -1, 2, (unsigned)m), filled(t, &sb, -1, 2, form)};
+
+	if (fused)
+		in[2] = filled(t, bias, -1, 2, 3);
+	compare(fused ? "_FusedMatMul" : "MatMul", attrs, in, fused ? 3 : 2, 20);
+	mu_tensor_unref(&in[0]);
+	mu_tensor_unref(&in[1]);
+	if (fused)
+		mu_tensor_unref(&in[2]);
+}
+
+/* Of every type, size and form. */
+static void all_products(void)
+{
+	static const enum mu_dtype floats[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
 
 	for (unsigned i = 0; i < MU_COUNT(sizes); i++)
-		for (unsigned form = 0; form < 8; form++) {
-			enum mu_dtype t = form & 4 ? MU_DOUBLE : MU_FLOAT;
-			const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
-						     {"transpose_a", A_BOOL, form & 1, NULL},
-						     {"transpose_b", A_BOOL, form >> 1 & 1, NULL},
-						     {0}};
-			int64_t m = sizes[i][0], n = sizes[i][1], k = sizes[i][2];
-			int64_t a[2] = {form & 1 ? k : m, form & 1 ? m : k};
-			int64_t b[2] = {form & 2 ? n : k, form & 2 ? k : n};
-			struct mu_shape sa = dims_of(2, a), sb = dims_of(2, b);
-			struct mu_tensor in[2] = {filled(t, &sa, -1, 2, i),
-						  filled(t, &sb, -1, 2, form)};
-			compare("MatMul", attrs, in, 2, 20);
-			mu_tensor_unref(&in[0]);
-			mu_tensor_unref(&in[1]);
+		for (unsigned form = 0; form < 16; form++)
+			one_product(floats[form / 4], sizes[i], form % 4, NULL, NULL);
+}
+
+/* Biases of columns, of rows and of all; each activation. */
+static void all_fused(void)
+{
+	static const char *const ops[] = {"BiasAdd", "BiasAdd,Relu", "BiasAdd,Sigmoid",
+					  "BiasAdd,Tanh", "Add,Relu"};
+
+	for (unsigned i = 0; i < MU_COUNT(sizes); i++)
+		for (unsigned o = 0; o < MU_COUNT(ops); o++) {
+			struct mu_shape vector = mu_shape_vec(sizes[i][1]);
+			struct mu_shape rows = dims_of(2, (int64_t[]){sizes[i][0], 1});
+			one_product(MU_FLOAT, sizes[i], o % 4, ops[o], o == 4 ? &rows : &vector);
+			one_product(MU_DOUBLE, sizes[i], o % 4, ops[o], &vector);
 		}
+}
+
+static void products__by_the_library__match_the_cpus(void **state)
+{
+	unsigned long before = products();
+
+	all_products();
+	if (!getenv("MUSTER_GPU_TEST"))
+		assert_int_equal(products() - before, 5 * 16); /* all but the empty ones */
+	before = products();
+	all_fused();
+	if (!getenv("MUSTER_GPU_TEST"))
+		assert_int_equal(products() - before, 5 * 5 * 2);
+}
+
+static void products__by_our_own_kernel__match_the_cpus(void **state)
+{
+	unsigned long before = products();
+
+	fake_cuda.no_products = true;
+	all_products();
+	all_fused();
+	assert_int_equal(products(), before);
+}
+
+/* Whatever the library refuses, the product is made. */
+static void products__when_the_library_refuses__are_our_own(void **state)
+{
+	static const char *const calls[] = {"op_new",   "op_set", "layout_new",
+					    "wish_new", "choose", "multiply"};
+	const int64_t size[3] = {9, 8, 7};
+	struct mu_shape bias = mu_shape_vec(8);
+
+	for (unsigned i = 0; i < MU_COUNT(calls); i++)
+		for (int at = 1; at <= 5; at++) {
+			fake_cuda.fail_at = at;
+			fake_cuda.fail_result = 13;
+			fake_cuda.fail_call = calls[i];
+			one_product(MU_FLOAT, size, at % 4, "BiasAdd,Relu", &bias);
+		}
+	fake_cuda.fail_call = NULL;
 }
 
 static void products__that_do_not_fit__are_refused(void **state)
@@ -179,7 +260,9 @@ int main(void)
 	    T(a_long_reduction__in_two_passes__matches_the_cpus),
 	    T(all_and_any__match_the_cpus),
 	    T(arg_max_and_min__along_every_axis__match_the_cpus),
-	    T(products__of_every_form__match_the_cpus),
+	    T(products__by_the_library__match_the_cpus),
+	    T(products__by_our_own_kernel__match_the_cpus),
+	    T(products__when_the_library_refuses__are_our_own),
 	    T(products__that_do_not_fit__are_refused),
 	    T(biases__of_both_layouts__match_the_cpus),
 	    T(softmaxes__of_every_width__match_the_cpus),

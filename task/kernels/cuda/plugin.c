@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* libmuster-cuda.so: the CUDA driver's entry points, found by name, and the kernels that nvcc made.
+/* libmuster-cuda.so: the CUDA driver's entry points, found by name, and the kernels that nvcc made;
+ * and cublasLt's, if it is installed.
  *
  * Nothing is linked with CUDA, so the library loads anywhere and says what exactly is missing: the
  * driver, a device, an entry point, or, where nvcc was when it was built, the kernels. */
@@ -42,14 +43,35 @@ static const char *meaning(int result)
 	}
 }
 
-/* The first name that the driver lacks; NULL: it has all. */
-static const char *fill(void *so, struct cuda_api *api)
-{
+/* The first name that a library lacks; NULL: it has all. */
 #define FIND(field, symbol, args)                                                                  \
 	if (!(*(void **)&api->field = dlsym(so, symbol)))                                          \
 		return symbol;
+static const char *fill(void *so, struct cuda_api *api)
+{
 	CUDA_API(FIND)
-#undef FIND
+	return NULL;
+}
+
+static const char *fill_blas(void *so, struct blas_api *api)
+{
+	BLAS_API(FIND)
+	return NULL;
+}
+
+/* cublasLt, where it is installed and has all that we call. */
+static const struct blas_api *find_blas(void)
+{
+	static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+	static struct blas_api api;
+	void *so = NULL;
+
+	for (unsigned i = 0; i < sizeof names / sizeof *names && !so; i++)
+		so = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	if (so && !fill_blas(so, &api))
+		return &api;
+	if (so)
+		dlclose(so);
 	return NULL;
 }
 
@@ -85,7 +107,7 @@ static int start(const struct cuda_api *api, char *why, size_t n)
 int muster_cuda_plugin(const struct cuda_plugin **out, char *why, size_t n)
 {
 	static struct cuda_api api;
-	static struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, NULL};
+	static struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, NULL, NULL};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 
 	if (!so) {
@@ -101,6 +123,7 @@ int muster_cuda_plugin(const struct cuda_plugin **out, char *why, size_t n)
 		dlclose(so);
 		return -1;
 	}
+	plugin.blas = find_blas();
 	plugin.image = kernels_image;
 	*out = &plugin;
 	return 0;

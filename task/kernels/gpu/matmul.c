@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products on a GPU; what a node asks for is checked as on the CPU. */
+/* Matrix products on a GPU, by cublasLt where it is installed and can, else by our own kernel; what
+ * a node asks for is checked as on the CPU. */
+#include "task/device/gpu_product.h"
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
 #include "task/kernels/checks.h"
@@ -10,6 +12,8 @@ enum { TILE = 64, THREADS = 256 }; /* as in cuda/matmul.h */
 
 struct state {
 	struct gpu *gpu;
+	enum mu_dtype type;
+	struct gpu_product_plan *plan;
 	void *product, *add, *activate; /* the last two: when the product cannot do it itself */
 	struct fused_matmul *fused;     /* NULL: MatMul */
 };
@@ -17,11 +21,12 @@ struct state {
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(n, "T", MU_DT_INVALID);
-	struct state s = {.gpu = gpu_of_node(n, rt)};
+	struct state s = {.gpu = gpu_of_node(n, rt), .type = t};
 	int rc = gpu_find(s.gpu, "matmul", t, &s.product, err);
 
 	if (rc)
 		return rc;
+	s.plan = gpu_product_plan_new();
 	*state = MU_NEW(struct state);
 	memcpy(*state, &s, sizeof s);
 	return 0;
@@ -31,6 +36,7 @@ static void release(void *state)
 {
 	struct state *s = state;
 
+	gpu_product_plan_free(s->plan);
 	free(s->fused);
 	free(s);
 }
@@ -73,7 +79,7 @@ static void set_strides(struct matmul_args *a, const struct product *p)
 	a->b_column = p->trans_b ? p->k : 1;
 }
 
-static int launch(const struct state *s, struct matmul_args *a, struct mu_err *err)
+static int own_kernel(const struct state *s, struct matmul_args *a, struct mu_err *err)
 {
 	int64_t across = (a->n + TILE - 1) / TILE, down = (a->m + TILE - 1) / TILE, blocks;
 
@@ -84,6 +90,23 @@ static int launch(const struct state *s, struct matmul_args *a, struct mu_err *e
 	return blocks ? gpu_launch(s->gpu, s->product, (struct gpu_grid){(unsigned)blocks, THREADS},
 				   a, err)
 		      : 0;
+}
+
+static int launch(struct kernel_call *c, struct matmul_args *a, const struct product *p,
+		  struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct gpu_product by = {s->type, p->trans_a, p->trans_b, p->m, p->n,
+				 p->k,    a->out,     a->a,       a->b, a->bias};
+	struct unary_args act = {a->out, a->out, p->m * p->n};
+	bool done;
+	int rc = gpu_product(s->gpu, s->plan, &by, c->node->name, &done, err);
+
+	if (rc)
+		return rc;
+	if (!done)
+		return own_kernel(s, a, err);
+	return a->activation ? gpu_run(s->gpu, s->activate, act.n, &act, err) : 0;
 }
 
 static int matmul(struct kernel_call *c, struct mu_err *err)
@@ -100,7 +123,7 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	a.out = gpu_address(out);
 	a.a = gpu_address(kernel_in(c, 0));
 	a.b = gpu_address(kernel_in(c, 1));
-	return launch(c->state, &a, err);
+	return launch(c, &a, &p, err);
 }
 
 static int activation_number(const struct fused_matmul *f)
@@ -112,8 +135,8 @@ static int activation_number(const struct fused_matmul *f)
 }
 
 /* Product, sum and activation one after another: the bias is no vector of columns. */
-static int in_steps(struct kernel_call *c, struct matmul_args *a, const struct mu_shape *made,
-		    const struct mu_tensor *out, struct mu_err *err)
+static int in_steps(struct kernel_call *c, struct matmul_args *a, const struct product *p,
+		    const struct mu_shape *made, const struct mu_tensor *out, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct mu_shape *bias = &kernel_in(c, 2)->shape;
@@ -136,7 +159,7 @@ static int in_steps(struct kernel_call *c, struct matmul_args *a, const struct m
 		add.a_stride[i] = x.stride[i];
 		add.b_stride[i] = y.stride[i];
 	}
-	if ((rc = launch(s, a, err)) || (rc = gpu_run(s->gpu, s->add, add.n, &add, err)))
+	if ((rc = launch(c, a, p, err)) || (rc = gpu_run(s->gpu, s->add, add.n, &add, err)))
 		return rc;
 	return s->activate ? gpu_run(s->gpu, s->activate, act.n, &act, err) : 0;
 }
@@ -159,11 +182,11 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	a.a = gpu_address(kernel_in(c, 0));
 	a.b = gpu_address(kernel_in(c, 1));
 	if (bias->shape.rank != 1 || bias->shape.dim[0] != p.n || !mu_shape_eq(&made, &shape))
-		return in_steps(c, &a, &made, out, err);
+		return in_steps(c, &a, &p, &made, out, err);
 	a.out = gpu_address(out);
 	a.bias = gpu_address(bias);
 	a.activation = activation_number(s->fused);
-	return launch(s, &a, err);
+	return launch(c, &a, &p, err);
 }
 
 static const struct gpu_kernel rows[] = {

@@ -71,8 +71,15 @@ void fake_cuda_count(struct fake_cuda_counts *out)
 	pthread_mutex_unlock(&lock);
 }
 
+void fake_cuda_note(void (*how)(struct fake_cuda_counts *c))
+{
+	pthread_mutex_lock(&lock);
+	how(&counts);
+	pthread_mutex_unlock(&lock);
+}
+
 /* What an entry point answers before it does anything. */
-static int answer(const char *call)
+int fake_cuda_answer(const char *call)
 {
 	int result = 0;
 
@@ -89,7 +96,7 @@ static int answer(const char *call)
 }
 #define ANSWER()                                                                                   \
 	do {                                                                                       \
-		int answer_ = answer(__func__);                                                    \
+		int answer_ = fake_cuda_answer(__func__);                                          \
 		if (answer_)                                                                       \
 			return answer_;                                                            \
 	} while (0)
@@ -178,7 +185,9 @@ static int memory_alloc(cuda_ptr *at, size_t bytes)
 
 	ANSWER();
 	pthread_mutex_lock(&lock);
-	b = devices[current].used + bytes <= fake_cuda.memory ? malloc(256 + bytes) : NULL;
+	b = devices[current].used + bytes <= fake_cuda.memory
+		? aligned_alloc(256, 256 + (bytes + 255) / 256 * 256)
+		: NULL;
 	if (b) {
 		*b = (struct block){bytes, current};
 		devices[current].used += bytes;
@@ -393,14 +402,14 @@ static int stream_sync(void *stream)
 	while (s->first || s->busy)
 		pthread_cond_wait(&news, &lock);
 	pthread_mutex_unlock(&lock);
-	return answer("stream_sync");
+	return fake_cuda_answer("stream_sync");
 }
 
 static int copy(const char *call, void *to, const void *from, size_t bytes, void *stream,
 		unsigned long *count)
 {
 	struct job j = {.deed = COPY, .to = to, .from = from, .bytes = bytes};
-	int result = answer(call);
+	int result = fake_cuda_answer(call);
 
 	if (result)
 		return result;
@@ -490,7 +499,7 @@ static int event_query(void *event)
 	pthread_mutex_lock(&lock);
 	bool reached = !e->stream || e->stream->reached >= e->ticket;
 	pthread_mutex_unlock(&lock);
-	return reached ? answer("event_query") : CUDA_NOT_READY;
+	return reached ? fake_cuda_answer("event_query") : CUDA_NOT_READY;
 }
 
 static int event_sync(void *event)
@@ -501,7 +510,7 @@ static int event_sync(void *event)
 	for (struct event at = *e; at.stream && at.stream->reached < at.ticket;)
 		pthread_cond_wait(&news, &lock);
 	pthread_mutex_unlock(&lock);
-	return answer("event_sync");
+	return fake_cuda_answer("event_sync");
 }
 
 /* ---- kernels ---- */
@@ -541,6 +550,14 @@ static int launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigne
 	return 0;
 }
 
+void fake_cuda_put(void *stream, const struct host_kernel *k, const void *args)
+{
+	pthread_mutex_lock(&lock);
+	append(stream, &(struct job){.deed = LAUNCH, .kernel = k, .blocks = 1, .threads = 1}, args,
+	       k->size);
+	pthread_mutex_unlock(&lock);
+}
+
 static int error_text(int result, const char **text)
 {
 	*text = result == FAULT            ? "an illegal memory access was encountered"
@@ -553,7 +570,7 @@ const struct cuda_plugin *fake_cuda_plugin(void)
 {
 #define ENTRY(field, symbol, args) .field = field,
 	static const struct cuda_api api = {CUDA_API(ENTRY)};
-	static const struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, "kernels"};
+	static const struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, &fake_blas, "kernels"};
 
 	return &plugin;
 }

@@ -9,6 +9,8 @@
 #ifndef MU_TESTS_FAKE_CUDA_H
 #define MU_TESTS_FAKE_CUDA_H
 
+#include <stdbool.h>
+
 #include "task/device/cuda_api.h"
 
 struct fake_cuda {
@@ -23,15 +25,17 @@ struct fake_cuda {
 	_Atomic int fail_at, fail_result;
 	/* The kernel of this name faults: whoever waits for its stream afterwards gets 700. */
 	const char *_Atomic fault_kernel;
+	_Atomic bool no_products; /* the library finds no way to make any */
 };
 /* Back to two devices of 256 MiB, nothing slow and nothing failing. */
 void fake_cuda_reset(void);
 extern struct fake_cuda fake_cuda;
 
 struct fake_cuda_counts {
-	unsigned long launches, copies_in, copies_out, allocations;
+	unsigned long launches, products, copies_in, copies_out, allocations;
 	size_t device_bytes, most_bytes, host_bytes; /* not yet freed */
 	unsigned streams, events, contexts;          /* not yet freed */
+	unsigned libraries, descriptions;            /* of products; not yet freed */
 };
 void fake_cuda_count(struct fake_cuda_counts *out);
 
@@ -49,6 +53,11 @@ struct host_kernel {
 	int meets; /* its threads wait for one another */
 };
 const struct host_kernel *host_kernel_find(const char *name);
+int fake_cuda_answer(const char *call);
+/* What stands for a library's kernel: one thread of it, in the stream's turn. */
+void fake_cuda_put(void *stream, const struct host_kernel *k, const void *args);
+void fake_cuda_note(void (*how)(struct fake_cuda_counts *c)); /* with the counts to itself */
+extern const struct blas_api fake_blas;
 /* Runs a grid of blocks of `threads`, on this thread. */
 void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
 		     const void *args);

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gpu_product.h.  cublasLt has columns first, so it is asked for the transposed product: what
+ * is a matrix with rows of n to us is one with columns of n to it.  A plan is for one shape, since
+ * the library takes longer to choose an algorithm than a small product runs; its lock is held while
+ * the bias's address is in the descriptor that all runs share.  The workspace is memory of the
+ * step: it goes back at once, and whoever gets it is launched later. */
+#include "task/device/gpu_product.h"
+
+#include <string.h>
+
+#include "task/device/gpu_internal.h"
+
+enum { MOST_WORKSPACE = 32 << 20, ALIGNED = 256 }; /* what the library takes for granted */
+
+struct gpu_product_plan {
+	pthread_mutex_t lock;
+	const struct blas_api *api;
+	struct gpu_product of; /* its addresses count only as there or not */
+	bool possible;
+	void *op, *layouts[3]; /* of the first and the second operand, and of the result */
+	struct blas_choice choice;
+};
+
+static const struct numbers {
+	int stored, compute, scale;
+} numbers[MU_DT_COUNT] = {
+    [MU_FLOAT] = {BLAS_R_32F, BLAS_COMPUTE_32F, BLAS_R_32F},
+    [MU_DOUBLE] = {BLAS_R_64F, BLAS_COMPUTE_64F, BLAS_R_64F},
+    [MU_HALF] = {BLAS_R_16F, BLAS_COMPUTE_32F, BLAS_R_32F},
+    [MU_BFLOAT16] = {BLAS_R_16BF, BLAS_COMPUTE_32F, BLAS_R_32F},
+};
+
+struct gpu_product_plan *gpu_product_plan_new(void)
+{
+	struct gpu_product_plan *p = MU_NEW(struct gpu_product_plan);
+
+	pthread_mutex_init(&p->lock, NULL);
+	return p;
+}
+
+static void forget(struct gpu_product_plan *p)
+{
+	if (p->op)
+		p->api->op_free(p->op);
+	p->op = NULL;
+	for (unsigned i = 0; i < MU_COUNT(p->layouts); i++) {
+		if (p->layouts[i])
+			p->api->layout_free(p->layouts[i]);
+		p->layouts[i] = NULL;
+	}
+	p->possible = false;
+}
+
+void gpu_product_plan_free(struct gpu_product_plan *p)
+{
+	if (!p)
+		return;
+	forget(p);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+static bool is_for(const struct gpu_product_plan *plan, const struct gpu_product *p)
+{
+	const struct gpu_product *of = &plan->of;
+
+	return plan->api && of->type == p->type && of->trans_a == p->trans_a &&
+	       of->trans_b == p->trans_b && of->m == p->m && of->n == p->n && of->k == p->k &&
+	       !of->bias == !p->bias;
+}
+
+static int describe(struct gpu_product_plan *plan, struct numbers how, const struct gpu_product *p)
+{
+	const struct blas_api *api = plan->api;
+	const int first = p->trans_b, second = p->trans_a, with_bias = BLAS_EPILOGUE_BIAS;
+	int64_t m = p->m, n = p->n, k = p->k;
+	int bad = api->op_new(&plan->op, how.compute, how.scale);
+
+	if (!bad)
+		bad = api->op_set(plan->op, BLAS_OP_TRANS_A, &first, sizeof first);
+	if (!bad)
+		bad = api->op_set(plan->op, BLAS_OP_TRANS_B, &second, sizeof second);
+	if (!bad && p->bias)
+		bad = api->op_set(plan->op, BLAS_OP_EPILOGUE, &with_bias, sizeof with_bias);
+	if (!bad && p->bias)
+		bad = api->op_set(plan->op, BLAS_OP_BIAS, &p->bias, sizeof p->bias);
+	if (!bad)
+		bad = p->trans_b ? api->layout_new(&plan->layouts[0], how.stored, (uint64_t)k,
+						   (uint64_t)n, k)
+				 : api->layout_new(&plan->layouts[0], how.stored, (uint64_t)n,
+						   (uint64_t)k, n);
+	if (!bad)
+		bad = p->trans_a ? api->layout_new(&plan->layouts[1], how.stored, (uint64_t)m,
+						   (uint64_t)k, m)
+				 : api->layout_new(&plan->layouts[1], how.stored, (uint64_t)k,
+						   (uint64_t)m, k);
+	if (!bad)
+		bad = api->layout_new(&plan->layouts[2], how.stored, (uint64_t)n, (uint64_t)m, n);
+	return bad;
+}
+
+static int choose(struct gpu_product_plan *plan, void *library)
+{
+	const struct blas_api *api = plan->api;
+	const size_t most = MOST_WORKSPACE;
+	void *wish = NULL;
+	int found = 0, bad = api->wish_new(&wish);
+
+	if (bad)
+		return bad;
+	bad = api->wish_set(wish, BLAS_WISH_WORKSPACE, &most, sizeof most);
+	if (!bad)
+		bad =
+		    api->choose(library, plan->op, plan->layouts[0], plan->layouts[1],
+				plan->layouts[2], plan->layouts[2], wish, 1, &plan->choice, &found);
+	api->wish_free(wish);
+	return bad || found < 1 ? -1 : plan->choice.state;
+}
+
+static void make_plan(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p)
+{
+	struct numbers how = numbers[p->type];
+
+	forget(plan);
+	if (p->type == MU_FLOAT && g->tf32)
+		how.compute = BLAS_COMPUTE_32F_TF32;
+	plan->api = g->blas_api;
+	plan->of = *p;
+	plan->possible = !describe(plan, how, p) && !choose(plan, g->blas);
+}
+
+static int run(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,
+	       const char *holder, bool *done, struct mu_err *err)
+{
+	const float one = 1, none = 0;
+	const double one_wide = 1, none_wide = 0;
+	bool wide = p->type == MU_DOUBLE;
+	struct mu_shape bytes = mu_shape_vec((int64_t)plan->choice.workspace);
+	MU_AUTO_TENSOR work = {0};
+	int rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err);
+
+	if (rc)
+		return rc;
+	if (p->bias && plan->api->op_set(plan->op, BLAS_OP_BIAS, &p->bias, sizeof p->bias))
+		return 0;
+	*done =
+	    plan->api->multiply(g->blas, plan->op, wide ? (const void *)&one_wide : &one, p->b,
+				plan->layouts[0], p->a, plan->layouts[1],
+				wide ? (const void *)&none_wide : &none, p->out, plan->layouts[2],
+				p->out, plan->layouts[2], &plan->choice, gpu_address(&work),
+				plan->choice.workspace, g->compute.stream) == 0;
+	if (*done)
+		atomic_fetch_add(&g->launched, 1);
+	return 0;
+}
+
+int gpu_product(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,
+		const char *holder, bool *done, struct mu_err *err)
+{
+	bool empty = !p->m || !p->n || !p->k;
+	int rc;
+
+	*done = false;
+	if (!g->blas || empty || (p->out | p->a | p->b | p->bias) % ALIGNED)
+		return 0;
+	if ((rc = gpu_enter(g, err)))
+		return rc;
+	pthread_mutex_lock(&plan->lock);
+	if (!is_for(plan, p))
+		make_plan(g, plan, p);
+	if (plan->possible)
+		rc = run(g, plan, p, holder, done, err);
+	pthread_mutex_unlock(&plan->lock);
+	return rc;
+}

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products by NVIDIA's library, where it is installed: out[m, n] = a[m, k] * b[k, n] +
+ * bias[n], all dense, rows first.  Sums are made in float for the 16-bit types; in TF32 for float
+ * only where MUSTER_TF32=1 allows it. */
+#ifndef MU_TASK_DEVICE_GPU_PRODUCT_H
+#define MU_TASK_DEVICE_GPU_PRODUCT_H
+
+#include "task/device/gpu.h"
+
+struct gpu_product {
+	enum mu_dtype type;
+	bool trans_a, trans_b; /* stored the other way round */
+	int64_t m, n, k;
+	cuda_ptr out, a, b, bias; /* bias 0: none */
+};
+
+/* How one shape of product is made; whoever runs it keeps it from one run to the next. */
+struct gpu_product_plan;
+struct gpu_product_plan *gpu_product_plan_new(void);
+void gpu_product_plan_free(struct gpu_product_plan *p);
+
+/* Launches it.  *done false: the library is not there or cannot, nothing has been launched.  Its
+ * workspace is taken in the name of `holder`. */
+int gpu_product(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,
+		const char *holder, bool *done, struct mu_err *err);
+
+#endif

@@ -1,0 +1,245 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* cublasLt in host memory: columns first, as the library has it.  What does not fit together, or is
+ * asked for in another way than the real one allows, is refused. */
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/kernels/cuda/types.h"
+#include "tests/fake/cuda/fake_cuda.h"
+
+enum { INVALID_VALUE = 7, NOT_SUPPORTED = 15, WORKSPACE = 1000 };
+
+struct op {
+	int compute, scale, trans_a, trans_b, epilogue;
+	cuda_ptr bias;
+};
+struct layout {
+	int type;
+	uint64_t rows, columns;
+	int64_t leading;
+};
+struct columns_args { /* out[m, n] = a[m, k] * b[k, n]; steps of rows and of columns */
+	uint64_t out, a, b, bias;
+	int64_t m, n, k, out_column, a_row, a_column, b_row, b_column;
+};
+
+#define COLUMNS_KERNEL(t)                                                                          \
+	KERNEL(columns_##t, columns_args)                                                          \
+	{                                                                                          \
+		for (int64_t i = 0; i < a.m * a.n; i++) {                                          \
+			int64_t r = i % a.m, c = i / a.m;                                          \
+			C(t) sum = a.bias ? GET(t, a.bias, r) : 0;                                 \
+			for (int64_t k = 0; k < a.k; k++)                                          \
+				sum += GET(t, a.a, r * a.a_row + k * a.a_column) *                 \
+				       GET(t, a.b, k * a.b_row + c * a.b_column);                  \
+			PUT(t, a.out, r + c * a.out_column, sum);                                  \
+		}                                                                                  \
+	}
+EACH_FLT(COLUMNS_KERNEL)
+
+static const struct kind {
+	int type, compute, scale;
+	const char *kernel;
+} kinds[] = {
+    {BLAS_R_32F, BLAS_COMPUTE_32F, BLAS_R_32F, "columns_f32"},
+    {BLAS_R_32F, BLAS_COMPUTE_32F_TF32, BLAS_R_32F, "columns_f32"},
+    {BLAS_R_64F, BLAS_COMPUTE_64F, BLAS_R_64F, "columns_f64"},
+    {BLAS_R_16F, BLAS_COMPUTE_32F, BLAS_R_32F, "columns_f16"},
+    {BLAS_R_16BF, BLAS_COMPUTE_32F, BLAS_R_32F, "columns_bf16"},
+};
+
+static void one_library(struct fake_cuda_counts *c)
+{
+	c->libraries++;
+}
+
+static void one_library_less(struct fake_cuda_counts *c)
+{
+	c->libraries--;
+}
+
+static void one_description(struct fake_cuda_counts *c)
+{
+	c->descriptions++;
+}
+
+static void one_description_less(struct fake_cuda_counts *c)
+{
+	c->descriptions--;
+}
+
+static void one_product(struct fake_cuda_counts *c)
+{
+	c->launches++;
+	c->products++;
+}
+
+static int library_new(void **library)
+{
+	static int there;
+	int result = fake_cuda_answer("library_new");
+
+	if (result)
+		return result;
+	fake_cuda_note(one_library);
+	*library = &there;
+	return 0;
+}
+
+static int library_free(void *library)
+{
+	fake_cuda_note(one_library_less);
+	return 0;
+}
+
+static int give(const char *call, size_t bytes, const void *from, void **out)
+{
+	int result = fake_cuda_answer(call);
+
+	if (result)
+		return result;
+	fake_cuda_note(one_description);
+	*out = malloc(bytes);
+	memcpy(*out, from, bytes);
+	return 0;
+}
+
+static int take_back(void *what)
+{
+	fake_cuda_note(one_description_less);
+	free(what);
+	return 0;
+}
+
+static int op_free(void *op)
+{
+	return take_back(op);
+}
+
+static int layout_free(void *layout)
+{
+	return take_back(layout);
+}
+
+static int wish_free(void *wish)
+{
+	return take_back(wish);
+}
+
+static int op_new(void **op, int compute, int scale)
+{
+	struct op o = {compute, scale, 0, 0, 1, 0};
+
+	return give("op_new", sizeof o, &o, op);
+}
+
+static int op_set(void *op, int attribute, const void *value, size_t bytes)
+{
+	struct op *o = op;
+	void *to = attribute == BLAS_OP_TRANS_A    ? (void *)&o->trans_a
+		   : attribute == BLAS_OP_TRANS_B  ? (void *)&o->trans_b
+		   : attribute == BLAS_OP_EPILOGUE ? (void *)&o->epilogue
+		   : attribute == BLAS_OP_BIAS     ? (void *)&o->bias
+						   : NULL;
+
+	if (!to || bytes != (attribute == BLAS_OP_BIAS ? sizeof o->bias : sizeof(int)))
+		return INVALID_VALUE;
+	memcpy(to, value, bytes);
+	return fake_cuda_answer("op_set");
+}
+
+static int layout_new(void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading)
+{
+	struct layout l = {type, rows, columns, leading};
+
+	return give("layout_new", sizeof l, &l, layout);
+}
+
+static int wish_new(void **wish)
+{
+	return give("wish_new", sizeof(size_t), &(size_t){0}, wish);
+}
+
+static int wish_set(void *wish, int attribute, const void *value, size_t bytes)
+{
+	if (attribute != BLAS_WISH_WORKSPACE || bytes != sizeof(size_t))
+		return INVALID_VALUE;
+	memcpy(wish, value, bytes);
+	return 0;
+}
+
+static const struct kind *kind_of(const struct op *o, const struct layout *l)
+{
+	for (unsigned i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (kinds[i].type == l->type && kinds[i].compute == o->compute &&
+		    kinds[i].scale == o->scale)
+			return &kinds[i];
+	return NULL;
+}
+
+/* What is to be computed, if it fits together. */
+static bool understand(const struct op *o, const struct layout *a, const struct layout *b,
+		       const struct layout *d, struct columns_args *out)
+{
+	uint64_t m = o->trans_a ? a->columns : a->rows, k = o->trans_a ? a->rows : a->columns;
+	uint64_t n = o->trans_b ? b->rows : b->columns;
+
+	*out = (struct columns_args){.m = (int64_t)m,
+				     .n = (int64_t)n,
+				     .k = (int64_t)k,
+				     .out_column = d->leading,
+				     .a_row = o->trans_a ? a->leading : 1,
+				     .a_column = o->trans_a ? 1 : a->leading,
+				     .b_row = o->trans_b ? b->leading : 1,
+				     .b_column = o->trans_b ? 1 : b->leading,
+				     .bias = o->epilogue == BLAS_EPILOGUE_BIAS ? o->bias : 0};
+	return kind_of(o, a) && a->type == b->type && a->type == d->type && m && n && k &&
+	       k == (o->trans_b ? b->columns : b->rows) && d->rows == m && d->columns == n &&
+	       a->leading >= (int64_t)a->rows && b->leading >= (int64_t)b->rows &&
+	       d->leading >= (int64_t)d->rows &&
+	       (o->epilogue == 1 || (o->epilogue == BLAS_EPILOGUE_BIAS && o->bias));
+}
+
+static int choose(void *library, void *op, void *a, void *b, void *c, void *d, void *wish, int most,
+		  struct blas_choice *out, int *found)
+{
+	struct columns_args args;
+	int result = fake_cuda_answer("choose");
+
+	if (result)
+		return result;
+	if (!understand(op, a, b, d, &args) || most < 1 || *(size_t *)wish < WORKSPACE)
+		return INVALID_VALUE;
+	*found = fake_cuda.no_products ? 0 : 1;
+	*out = (struct blas_choice){.workspace = WORKSPACE, .algorithm = {42}};
+	return *found ? 0 : NOT_SUPPORTED;
+}
+
+static int multiply(void *library, void *op, const void *alpha, cuda_ptr a, void *a_layout,
+		    cuda_ptr b, void *b_layout, const void *beta, cuda_ptr c, void *c_layout,
+		    cuda_ptr d, void *d_layout, const struct blas_choice *algorithm,
+		    cuda_ptr workspace, size_t bytes, void *stream)
+{
+	const struct op *o = op;
+	bool wide = o->scale == BLAS_R_64F;
+	struct columns_args args;
+	int result = fake_cuda_answer("multiply");
+
+	if (result)
+		return result;
+	if (!understand(op, a_layout, b_layout, d_layout, &args) || algorithm->algorithm[0] != 42 ||
+	    bytes < WORKSPACE || (wide ? *(const double *)alpha : *(const float *)alpha) != 1 ||
+	    (wide ? *(const double *)beta : *(const float *)beta) != 0 ||
+	    (a | b | d | workspace) % 256)
+		return INVALID_VALUE;
+	args.out = d;
+	args.a = a;
+	args.b = b;
+	fake_cuda_note(one_product);
+	fake_cuda_put(stream, host_kernel_find(kind_of(o, a_layout)->kernel), &args);
+	return 0;
+}
+
+#define ENTRY(field, symbol, args) .field = field,
+const struct blas_api fake_blas = {BLAS_API(ENTRY)};
