@@ -16,7 +16,7 @@
 
 /* A guest runs at most this many nodes in a turn, nothing on more than this many bytes, nor on more
  * than this many altogether. */
-enum { GUEST_NODES = 512, GUEST_BYTES = 1 << 20, GUEST_SEES = 8 << 20, WORTH_A_THREAD = 32 << 10 };
+enum { GUEST_NODES = 512, GUEST_BYTES = 1 << 20, GUEST_SEES = 8 << 20, WORTH_A_THREAD = 1 << 20 };
 /* How far down the stack a node is fetched early, and how often a thread sees whether the others
  * have gone. */
 enum { AHEAD = 4, LOOK_EVERY = 64 };

@@ -469,96 +469,6 @@ static void steps__from_many_threads__do_not_disturb_each_other(void **state)
 	executor_unref(e);
 }
 
-struct ended {
-	pthread_t by;
-	int calls;
-};
-
-static void note_thread(void *arg, const struct mu_err *err)
-{
-	struct ended *e = arg;
-
-	e->by = pthread_self();
-	e->calls++;
-}
-
-/* Waking another thread costs more than a small step: who brings what a parked step waits for runs
- * on with that one, after its own. */
-static void step__that_another_one_ends_the_wait_of__goes_on_in_the_same_thread(void **state)
-{
-	struct mu_graph *waits = mu_graph_new(), *brings = mu_graph_new();
-	struct ended first = {0}, second = {0};
-
-	end(waits, "in", "_Recv", "", "in");
-	floats(waits, "sq", "Mul", "in in", "");
-	scalar(brings, "two", 2, "");
-	end(brings, "send", "_Send", "two", "in");
-	struct executor *w = compile(waits), *b = compile(brings);
-	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
-	struct step *s = executor_start(w, r, note_thread, &first);
-	assert_int_equal(first.calls, 0);
-	step_unref(executor_start(b, r, note_thread, &second));
-	assert_int_equal(second.calls, 1);
-	assert_int_equal(first.calls, 1);
-	assert_true(pthread_equal(first.by, pthread_self()));
-	step_unref(s);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, next_step++, NULL);
-	executor_unref(w);
-	executor_unref(b);
-}
-
-static struct mu_graph *graph_that_waits(const char *edge, int nodes)
-{
-	struct mu_graph *g = mu_graph_new();
-	char last[16] = "in";
-
-	end(g, "in", "_Recv", "", edge);
-	for (int i = 0; i < nodes; i++) {
-		char name[16], inputs[40];
-
-		snprintf(name, sizeof(name), "n%d", i);
-		snprintf(inputs, sizeof(inputs), "%s %s", last, last);
-		floats(g, name, "Add", inputs, "");
-		strcpy(last, name);
-	}
-	return g;
-}
-
-/* But no longer than a guest may stay: what is too much goes to the pool. */
-static void steps__that_one_ends_the_wait_of__do_not_all_keep_its_thread(void **state)
-{
-	enum { STEPS = 40, NODES = 30 };
-	struct mu_graph *brings = mu_graph_new();
-	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
-	struct wait done[STEPS], sent = WAIT;
-	struct executor *e[STEPS + 1];
-	struct step *steps[STEPS];
-
-	scalar(brings, "two", 2, "");
-	for (int i = 0; i < STEPS; i++) {
-		char edge[16], name[16];
-
-		snprintf(edge, sizeof(edge), "in%d", i);
-		snprintf(name, sizeof(name), "send%d", i);
-		end(brings, name, "_Send", "two", edge);
-		done[i] = (struct wait)WAIT;
-		e[i] = compile(graph_that_waits(edge, NODES));
-		steps[i] = executor_start(e[i], r, on_done, &done[i]);
-	}
-	e[STEPS] = compile(brings);
-	step_unref(executor_start(e[STEPS], r, on_done, &sent));
-	wait_done(&sent);
-	for (int i = 0; i < STEPS; i++) {
-		wait_done(&done[i]);
-		step_unref(steps[i]);
-	}
-	for (int i = 0; i <= STEPS; i++)
-		executor_unref(e[i]);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, next_step++, NULL);
-}
-
 static int start_runtime(void **state)
 {
 	return runtime_new("w", 0, 2, NULL, &rt, NULL);
@@ -586,8 +496,6 @@ int main(void)
 	    cmocka_unit_test(compile__of_nonsense__is_refused),
 	    cmocka_unit_test(variable__unset_then_assigned__is_read_by_value),
 	    cmocka_unit_test(steps__from_many_threads__do_not_disturb_each_other),
-	    cmocka_unit_test(step__that_another_one_ends_the_wait_of__goes_on_in_the_same_thread),
-	    cmocka_unit_test(steps__that_one_ends_the_wait_of__do_not_all_keep_its_thread),
 	};
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

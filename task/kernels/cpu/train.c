@@ -7,7 +7,8 @@
 #include "task/kernels/optimizers.h"
 #include "task/kernels/rows.h"
 
-enum { GRAIN = 16 * 1024, BLOCK = 256 };
+/* Fewer elements than two grains take no longer than waking a thread does. */
+enum { GRAIN = 64 * 1024, BLOCK = 256 };
 
 /* Where a run of elements lies in the variable, its slots and the gradient. */
 struct run {

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which thread goes on with what. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <time.h>
+
+#include "task/runtime/runtime.h"
+#include "tests/task/build.h"
+
+static struct runtime *rt;
+static int64_t next_step = 1;
+
+static struct executor *compile(struct mu_graph *g)
+{
+	struct mu_err err = {0};
+	struct executor *e = NULL;
+
+	assert_ok(executor_new(rt, g, "", &e, &err), &err);
+	return e;
+}
+
+static void take(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	assert_null(err);
+	*(struct mu_tensor *)arg = *tensor;
+}
+
+struct ended {
+	pthread_t by;
+	_Atomic int calls;
+};
+
+static void note_thread(void *arg, const struct mu_err *err)
+{
+	struct ended *e = arg;
+
+	e->by = pthread_self();
+	e->calls++;
+}
+
+static void wait_for(struct ended *e)
+{
+	const struct timespec moment = {.tv_nsec = 1000000};
+
+	for (int ms = 0; ms < 20000 && !e->calls; ms++)
+		nanosleep(&moment, NULL);
+	assert_int_equal(e->calls, 1);
+}
+
+/* Waking another thread costs more than a small step: who brings what a parked step waits for runs
+ * on with that one, after its own. */
+static void step__that_another_one_ends_the_wait_of__goes_on_in_the_same_thread(void **state)
+{
+	struct mu_graph *waits = mu_graph_new(), *brings = mu_graph_new();
+	struct ended first = {0}, second = {0};
+
+	end(waits, "in", "_Recv", "", "in");
+	floats(waits, "sq", "Mul", "in in", "");
+	scalar(brings, "two", 2, "");
+	end(brings, "send", "_Send", "two", "in");
+	struct executor *w = compile(waits), *b = compile(brings);
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	struct step *s = executor_start(w, r, note_thread, &first);
+	assert_int_equal(first.calls, 0);
+	step_unref(executor_start(b, r, note_thread, &second));
+	assert_int_equal(second.calls, 1);
+	assert_int_equal(first.calls, 1);
+	assert_true(pthread_equal(first.by, pthread_self()));
+	step_unref(s);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
+	executor_unref(w);
+	executor_unref(b);
+}
+
+static struct mu_graph *graph_that_waits(const char *edge, int nodes)
+{
+	struct mu_graph *g = mu_graph_new();
+	char last[16] = "in";
+
+	end(g, "in", "_Recv", "", edge);
+	for (int i = 0; i < nodes; i++) {
+		char name[16], inputs[40];
+
+		snprintf(name, sizeof(name), "n%d", i);
+		snprintf(inputs, sizeof(inputs), "%s %s", last, last);
+		floats(g, name, "Add", inputs, "");
+		strcpy(last, name);
+	}
+	return g;
+}
+
+/* But no longer than a guest may stay: what is too much goes to the pool. */
+static void steps__that_one_ends_the_wait_of__do_not_all_keep_its_thread(void **state)
+{
+	enum { STEPS = 40, NODES = 30 };
+	struct mu_graph *brings = mu_graph_new();
+	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	struct ended done[STEPS] = {0}, sent = {0};
+	struct executor *e[STEPS + 1];
+	struct step *steps[STEPS];
+
+	scalar(brings, "two", 2, "");
+	for (int i = 0; i < STEPS; i++) {
+		char edge[16], name[16];
+
+		snprintf(edge, sizeof(edge), "in%d", i);
+		snprintf(name, sizeof(name), "send%d", i);
+		end(brings, name, "_Send", "two", edge);
+		e[i] = compile(graph_that_waits(edge, NODES));
+		steps[i] = executor_start(e[i], r, note_thread, &done[i]);
+	}
+	e[STEPS] = compile(brings);
+	step_unref(executor_start(e[STEPS], r, note_thread, &sent));
+	wait_for(&sent);
+	for (int i = 0; i < STEPS; i++) {
+		wait_for(&done[i]);
+		step_unref(steps[i]);
+	}
+	for (int i = 0; i <= STEPS; i++)
+		executor_unref(e[i]);
+	rendezvous_unref(r);
+	rendezvous_table_drop(rt->steps, next_step++, NULL);
+}
+
+static void matrix(struct mu_graph *g, const char *name, int64_t n)
+{
+	struct mu_node *made = node(g, name, "Const", "", "");
+	struct mu_shape shape = mu_shape_scalar();
+	MU_AUTO_TENSOR v = {0};
+	struct mu_attr a = {.kind = MU_ATTR_TENSOR, .tensor = &v};
+	struct mu_err err = {0};
+
+	assert_ok(mu_shape_set(&shape, 2, (int64_t[]){n, n}, &err), &err);
+	assert_ok(mu_tensor_new(&v, MU_FLOAT, &shape, &err), &err);
+	for (int64_t i = 0; i < n * n; i++)
+		MU_DATA(float, &v)[i] = 1;
+	mu_node_set_attr(g, made, "value", &a);
+	attr_type(g, made, "dtype", MU_FLOAT);
+}
+
+/* Two products of 128 KB are ready at once: another thread would not be awake before they are
+ * done. */
+static void step__of_a_small_model__stays_in_the_thread_that_began_it(void **state)
+{
+	enum { SIDE = 128, TIMES = 50 };
+	struct mu_graph *g = mu_graph_new();
+	struct executor *e;
+
+	matrix(g, "a", SIDE);
+	matrix(g, "b", SIDE);
+	floats(g, "ab", "MatMul", "a b", "");
+	floats(g, "ba", "MatMul", "b a", "");
+	floats(g, "sum", "Add", "ab ba", "");
+	end(g, "send", "_Send", "sum", "out");
+	e = compile(g);
+	for (int i = 0; i < TIMES; i++) {
+		struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+		struct ended done = {0};
+		struct mu_tensor got = {0};
+
+		rendezvous_recv_local(r, EDGE_KEY("out"), take, &got);
+		step_unref(executor_start(e, r, note_thread, &done));
+		assert_int_equal(done.calls, 1);
+		assert_true(pthread_equal(done.by, pthread_self()));
+		assert_float_equal(MU_DATA(float, &got)[0], 2 * SIDE, 0);
+		mu_tensor_unref(&got);
+		rendezvous_unref(r);
+		rendezvous_table_drop(rt->steps, next_step++, NULL);
+	}
+	executor_unref(e);
+}
+
+static int start_runtime(void **state)
+{
+	return runtime_new("w", 0, 2, NULL, &rt, NULL);
+}
+
+static int stop_runtime(void **state)
+{
+	runtime_free(rt);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(step__that_another_one_ends_the_wait_of__goes_on_in_the_same_thread),
+	    cmocka_unit_test(steps__that_one_ends_the_wait_of__do_not_all_keep_its_thread),
+	    cmocka_unit_test(step__of_a_small_model__stays_in_the_thread_that_began_it),
+	};
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
+}
