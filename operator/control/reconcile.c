@@ -63,15 +63,33 @@ void reconcile_wake(struct reconcile *r, double when)
 		r->wake = left;
 }
 
+static bool has_ended(const struct job_status *s)
+{
+	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
+}
+
+/* Whether the status has to be stored before this is done: it says why a pod is gone, of which
+ * nobody else will tell.  Of a job whose end is stored the pods that still run may just go. */
+static bool needs_status(const struct snapshot *seen, const struct plan_action *a)
+{
+	const struct observed_job *o = &seen->observed;
+
+	if (action_creates(a->kind) || a->kind == ACTION_CHECK_SECRET)
+		return false;
+	for (unsigned i = 0; has_ended(&o->status) && a->uid && i < o->n_pods; i++)
+		if (strcmp(o->pods[i].uid, a->uid) == 0)
+			return o->pods[i].phase == POD_SUCCEEDED || o->pods[i].phase == POD_FAILED;
+	return true;
+}
+
 /* How long news of the job may wait for more of them.  An end may not, nor may what has to be
  * stored before something is removed. */
 static double patience(const struct reconcile *r, const struct snapshot *seen,
 		       const struct job_plan *plan)
 {
 	enum job_phase is = plan->status.phase;
-	bool ended = is == JOB_SUCCEEDED || is == JOB_FAILED;
 	bool counts = is == seen->observed.status.phase && !plan->urgent;
-	double gather = counts ? gather_counts_s : ended ? 0 : gather_phase_s;
+	double gather = counts ? gather_counts_s : has_ended(&plan->status) ? 0 : gather_phase_s;
 	double news = cache_news(&r->control->cache, seen->key, r->now);
 	double wait = seen->stored + gather - r->now;
 
@@ -80,13 +98,12 @@ static double patience(const struct reconcile *r, const struct snapshot *seen,
 	if (counts && news + hold_counts_s - r->now > wait)
 		wait = news + hold_counts_s - r->now;
 	for (unsigned i = 0; i < plan->n_actions; i++)
-		if (!action_creates(plan->actions[i].kind) &&
-		    plan->actions[i].kind != ACTION_CHECK_SECRET)
+		if (needs_status(seen, &plan->actions[i]))
 			return 0;
 	return wait <= gather ? wait : 0; /* the clock may have been set back */
 }
 
-/* Stores what the plan says of the job, then does what may follow only after that. */
+/* Stores what the plan says of the job, then removes what may go only after that. */
 static int conclude(struct reconcile *r, const struct snapshot *seen, const struct job_plan *plan,
 		    struct mu_err *err)
 {
@@ -106,8 +123,9 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 	} else if (rc == 0) {
 		say_transitions(r, &seen->observed.status, &plan->status);
 		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
-		rc = apply_removals(r, plan, err);
 	}
+	if (rc == 0) /* while the status waits, only those that need it not: patience() */
+		rc = apply_removals(r, plan, err);
 	reconcile_wake(r, plan->wake);
 	reconcile_wake(r, seen->doubt_until);
 	return rc;

@@ -171,9 +171,27 @@ static void job__that_has_ended__goes_when_its_time_to_live_is_over(void **state
 	stop(s, &script);
 }
 
+/* Its servers end when the workers have, one by one: news that may wait for each other. */
+static void end__of_a_job__is_told_in_few_writes(void **state)
+{
+	struct sim_script script = {.end = ends_well, .work = 30};
+	struct sim *s = start(&script, COMMAND, "");
+	int before;
+
+	sim_settle(s, 20);
+	assert_string_equal(sim_text(sim_find(s, JOB_PATH)->json, "status.phase"), "Running");
+	before = s->writes;
+	sim_settle(s, 100);
+	assert_string_equal(sim_text(sim_find(s, JOB_PATH)->json, "status.phase"), "Succeeded");
+	assert_true(sim_at(sim_find(s, JOB_PATH)->json, "status.tasks.ps.active")->valueint == 0);
+	assert_in_range(s->writes - before, 2, 3); /* that it ended, its event, all counts */
+	stop(s, &script);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
 	    cmocka_unit_test(job__that_takes_too_long__fails_on_time),
 	    cmocka_unit_test(job__that_is_resumed__has_all_its_time_again),
 	    cmocka_unit_test(job__whose_pods_wait_too_long__fails_on_time),
