@@ -246,6 +246,7 @@ void *kube_reflector_run(void *reflector)
 		if (rc == -MU_OUT_OF_RANGE) {
 			free(r->version);
 			r->version = NULL;
+			r->backoff = 0; /* whatever it was that failed, the server answers */
 			mu_debug("kube", "%s: history is gone, listing again", r->name);
 		}
 		if (rc < 0 && rc != -MU_OUT_OF_RANGE && atomic_fetch_add(&r->failing, 1) == 0)
