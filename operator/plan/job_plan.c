@@ -158,14 +158,18 @@ static void tend(struct planner *p, const struct task_spec *t, const struct obse
 	if (strcmp(t->kernels, "prefer-gpu") || pod->phase != POD_PENDING || pod->deleting ||
 	    pod->node)
 		return;
-	struct ledger_entry *e = ledger_get(p->status, t->name, pod->index);
-	if (e->no_gpu)
+	struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
+	bool given_up = e && e->no_gpu;
+	/* the very pod may still be there: its deletion did not arrive */
+	if (given_up && strcmp(e->gpu_uid, pod->uid) != 0)
 		return;
-	if (p->now < pod->created + GPU_PATIENCE) {
+	if (!given_up && p->now < pod->created + GPU_PATIENCE) {
 		plan_wake(p, pod->created + GPU_PATIENCE);
 		return;
 	}
+	e = ledger_get(p->status, t->name, pod->index);
 	e->no_gpu = true;
+	snprintf(e->gpu_uid, sizeof e->gpu_uid, "%s", pod->uid);
 	delete_pod(p, pod, "NoGpuInTime", "no GPU became free in time, the CPU takes over");
 }
 

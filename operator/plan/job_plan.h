@@ -69,9 +69,10 @@ struct ledger_entry {
 	char node[64];
 	char uid[64];   /* of the last pod that was counted */
 	double created; /* of that pod: an older one has been counted, whatever a stale list says */
-	double retry_at; /* not before; 0 */
-	bool free_end;   /* the last end was a failure that costs nothing */
-	bool no_gpu;     /* prefer-gpu has waited long enough here */
+	double retry_at;  /* not before; 0 */
+	bool free_end;    /* the last end was a failure that costs nothing */
+	bool no_gpu;      /* prefer-gpu has waited long enough here */
+	char gpu_uid[64]; /* of the pod that has */
 	/* Of a synchronous worker that was scaled away: the others wait until it says that it
 	 * leaves, in the job of so many workers that it was one of; 0: they do not. */
 	int owes;

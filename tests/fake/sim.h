@@ -88,6 +88,7 @@ struct sim_script {
 	uint64_t seed;
 	bool stuck_pending; /* no pod ever starts */
 	bool in_step;       /* workers wait for each other: mode sync */
+	bool gpus, taken;   /* the nodes have GPUs; none of them ever becomes free */
 	double work;        /* seconds that a task runs; 0: some */
 	int cert_life;      /* seconds; 0: as usual */
 };
@@ -146,6 +147,7 @@ const cJSON *sim_at(const cJSON *o, const char *dotted);
 const char *sim_text(const cJSON *o, const char *dotted); /* "" when absent */
 
 /* ---- sim_kubelet.c ---- */
+bool sim_wants_gpu(const cJSON *pod);
 /* Does what is due now; when the next thing is. */
 void sim_world(struct sim *s);
 double sim_world_due(const struct sim *s);

@@ -180,7 +180,8 @@ static bool same_index(const cJSON *a, const cJSON *b)
 	return strcmp(owner_of(a), owner_of(b)) == 0;
 }
 
-static bool is_done(const cJSON *job, const cJSON *pod)
+/* Whether the ledger has this mark for the pod's index. */
+static bool is_marked(const cJSON *job, const cJSON *pod, const char *mark)
 {
 	const cJSON *labels = sim_at(pod, "metadata.labels"), *e;
 	const char *task =
@@ -191,7 +192,7 @@ static bool is_done(const cJSON *job, const cJSON *pod)
 	cJSON_ArrayForEach(e, sim_at(job, "status.ledger"))
 	{
 		if (strcmp(sim_text(e, "task"), task) == 0 &&
-		    sim_at(e, "index")->valueint == atoi(index) && cJSON_IsTrue(sim_at(e, "done")))
+		    sim_at(e, "index")->valueint == atoi(index) && cJSON_IsTrue(sim_at(e, mark)))
 			return true;
 	}
 	return false;
@@ -207,9 +208,12 @@ static void check_new_pod(struct sim *s, const cJSON *pod)
 			sim_break(s, "two live pods for one index: %s and %s", o->path, name);
 		if (o->kind != SIM_JOB || s->late_call)
 			continue;
-		if (strcmp(sim_text(o->json, "metadata.uid"), owner_of(pod)) == 0 &&
-		    is_done(o->json, pod))
+		if (strcmp(sim_text(o->json, "metadata.uid"), owner_of(pod)) != 0)
+			continue;
+		if (is_marked(o->json, pod, "done"))
 			sim_break(s, "%s was created though its index is done", name);
+		if (is_marked(o->json, pod, "noGpu") && sim_wants_gpu(pod))
+			sim_break(s, "%s waits for a GPU again", name);
 	}
 }
 

@@ -150,6 +150,14 @@ static bool misses_secret(struct sim *s, const struct sim_object *o)
 	return false;
 }
 
+bool sim_wants_gpu(const cJSON *pod)
+{
+	const cJSON *container = cJSON_GetArrayItem(sim_at(pod, "spec.containers"), 0);
+
+	return cJSON_GetObjectItemCaseSensitive(sim_at(container, "resources.limits"),
+						"nvidia.com/gpu");
+}
+
 static void step_pod(struct sim *s, struct sim_object *o)
 {
 	if (sim_at(o->json, "metadata.deletionTimestamp")) {
@@ -170,7 +178,7 @@ static void step_pod(struct sim *s, struct sim_object *o)
 				sim_changed(s, o);
 			return;
 		}
-		if (s->script.stuck_pending) {
+		if (s->script.stuck_pending || (s->script.taken && sim_wants_gpu(o->json))) {
 			o->due = INFINITY;
 			return;
 		}

@@ -311,6 +311,21 @@ static void take_over(struct sim *s)
 	cache_each_key(&next->control.cache, next->control.cache.changed, next->control.cache.arg);
 }
 
+static void add_node(struct sim *s, const char *name)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("/api/v1/nodes/%s", name);
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"%s\",\"labels\":{\"kubernetes.io/arch\":\"amd64\"%s}},"
+	    "\"status\":{%s}}",
+	    name,
+	    s->script.gpus ? ",\"nvidia.com/gpu.compute.major\":\"9\","
+			     "\"nvidia.com/gpu.compute.minor\":\"0\""
+			   : "",
+	    s->script.gpus ? "\"allocatable\":{\"nvidia.com/gpu\":\"8\"}" : "");
+
+	sim_add(s, path, cJSON_Parse(text));
+}
+
 void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bool faulty)
 {
 	memset(s, 0, sizeof(*s));
@@ -322,12 +337,8 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	s->events = MU_NEW_ARRAY(struct sim_event, SIM_EVENTS);
 	for (int i = 0; i < SIM_DEEDS; i++)
 		s->script.deeds[i].at += SIM_EPOCH;
-	sim_add(s, "/api/v1/nodes/node-1",
-		cJSON_Parse("{\"metadata\":{\"name\":\"node-1\",\"labels\":{\"kubernetes.io/"
-			    "arch\":\"amd64\"}},\"status\":{}}"));
-	sim_add(s, "/api/v1/nodes/node-2",
-		cJSON_Parse("{\"metadata\":{\"name\":\"node-2\",\"labels\":{\"kubernetes.io/"
-			    "arch\":\"amd64\"}},\"status\":{}}"));
+	add_node(s, "node-1");
+	add_node(s, "node-2");
 	sim_add(s, "/api/v1/namespaces/default/pods/foreign",
 		cJSON_Parse("{\"metadata\":{\"name\":\"foreign\",\"namespace\":\"default\","
 			    "\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/task\":\"worker\","

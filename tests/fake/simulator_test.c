@@ -53,18 +53,19 @@ static int fails_always(const struct sim_script *s, const char *task, int index,
 	return strcmp(task, "worker") == 0 && index == 1 ? 137 : -1;
 }
 
-static cJSON *job(bool in_step, int ps, int workers, bool chief, bool policy, const char *run)
+static cJSON *job(const struct sim_script *s, int ps, int workers, bool chief, bool policy,
+		  const char *run)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
 	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
 	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{%s,"
 	    "\"tasks\":{\"ps\":{\"replicas\":%d},%s\"worker\":{\"replicas\":"
-	    "%d}},\"security\":{\"mtls\":false,\"networkPolicy\":%s},\"run\":{%s}}}",
-	    in_step ? "\"mode\":\"sync\",\"program\":{\"train\":{\"model\":\"mlp\",\"dataset\":{"
-		      "\"format\":\"csv\",\"path\":\"x\"}}}"
-		    : "\"program\":{\"command\":[\"x\"]}",
-	    ps, chief ? "\"chief\":{\"replicas\":1}," : "", workers, policy ? "true" : "false",
-	    run);
+	    "%d%s}},\"security\":{\"mtls\":false,\"networkPolicy\":%s},\"run\":{%s}}}",
+	    s->in_step ? "\"mode\":\"sync\",\"program\":{\"train\":{\"model\":\"mlp\",\"dataset\":{"
+			 "\"format\":\"csv\",\"path\":\"x\"}}}"
+		       : "\"program\":{\"command\":[\"x\"]}",
+	    ps, chief ? "\"chief\":{\"replicas\":1}," : "", workers,
+	    s->gpus ? ",\"kernels\":\"prefer-gpu\"" : "", policy ? "true" : "false", run);
 	cJSON *o = cJSON_Parse(text);
 
 	assert_non_null(o);
@@ -87,8 +88,10 @@ static struct sim_script script_of(uint64_t seed)
 	unsigned n = 0;
 
 	s.in_step = mix(seed, 23) % 3 == 0;
-	s.job = job(s.in_step, (int)(mix(seed, 5) % 3), workers, mix(seed, 6) % 3 == 0,
-		    mix(seed, 22) % 2, run);
+	s.gpus = mix(seed, 28) % 4 == 0;
+	s.taken = s.gpus && mix(seed, 29) % 2;
+	s.job = job(&s, (int)(mix(seed, 5) % 3), workers, mix(seed, 6) % 3 == 0, mix(seed, 22) % 2,
+		    run);
 	if (mix(seed, 7) % 4 == 0) {
 		double at = 1 + (double)(mix(seed, 8) % 30);
 		s.deeds[n].deed = DEED_SUSPEND;

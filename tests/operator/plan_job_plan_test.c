@@ -313,6 +313,7 @@ static void all_workers_policy__waits_for_the_last(void **state)
 static void gpu__that_does_not_come_in_time__gives_way_to_the_cpu(void **state)
 {
 	static const struct label labels[] = {{"nvidia.com/gpu.present", "true"}};
+	struct observed_pod stays;
 	struct world w;
 
 	world_start(&w, HEAD "  tasks: {worker: {kernels: prefer-gpu}}\n");
@@ -321,9 +322,14 @@ static void gpu__that_does_not_come_in_time__gives_way_to_the_cpu(void **state)
 	assert_string_equal(w.status.tasks[0].kernels, "cuda");
 	look(&w);
 	w.now = w.wake;
+	stays = *pod(&w, "worker", 0);
+	assert_string_equal(look(&w), "-worker/0 ");
+	w.pods[w.n_pods++] = stays; /* whoever was to delete it died before */
 	assert_string_equal(look(&w), "-worker/0 ");
 	assert_string_equal(look(&w), "+worker/0 ");
 	assert_string_equal(w.status.tasks[0].kernels, "cpu-generic");
+	w.now += 1000; /* this one waits as any pod does */
+	assert_string_equal(look(&w), "");
 	world_end(&w);
 }
 
