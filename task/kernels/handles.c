@@ -22,6 +22,14 @@ static int give_reference(struct kernel_call *c, const char *container, const ch
 	return 0;
 }
 
+int handle_give(struct kernel_call *c, const char *container, const char *name,
+		const struct resource_type *type, struct mu_err *err)
+{
+	return c->node->def && c->node->def->n_outputs && c->node->def->outputs[0].is_ref
+		   ? give_reference(c, container, name, err)
+		   : resource_handle_out(c, 0, container, name, type->name, err);
+}
+
 int handle_make(struct kernel_call *c, const struct resource_type *type,
 		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 		struct resource **out, struct mu_err *err)
@@ -34,9 +42,7 @@ int handle_make(struct kernel_call *c, const struct resource_type *type,
 
 	if (rc)
 		return rc;
-	rc = c->node->def && c->node->def->n_outputs && c->node->def->outputs[0].is_ref
-		 ? give_reference(c, container, name, err)
-		 : resource_handle_out(c, 0, container, name, type->name, err);
+	rc = handle_give(c, container, name, type, err);
 	if (rc)
 		resource_unref(r);
 	else

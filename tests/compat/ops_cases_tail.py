@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import tensorflow.compat.v1 as tf
 
-from ops_cases import Case, D, F, I, L, i32, ints, real, scalar, strs
+from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar
 
 
 def volumes():
@@ -49,6 +49,34 @@ def volumes():
     yield Case("MaxPool3D", {"input": x[0]}, {"ksize": [1, 2, 2, 2, 1], **ones})
 
 
+def clips():
+    for t in (F, D, I, L):
+        x = (real if t in (F, D) else ints)(t, 3, 5)
+        low, high = scalar(-1, t), scalar(1, t)
+        for a, b in ((low, high), (x - high, high), (low, x + high), (x - high, x + high), (high, low), (low, x[0])):
+            yield Case("ClipByValue", {"t": x, "clip_value_min": a, "clip_value_max": b})
+    yield Case("ClipByValue", {"t": x[:0], "clip_value_min": low, "clip_value_max": high})
+
+
+def places():
+    for t, batch, padding, (size, stride) in itertools.product((F, D), (False, True), ("VALID", "SAME"), ((2, 2), (3, 1), (2, 3))):
+        x = ints(t, 2, 6, 7, 3, low=-4, high=4)
+        attrs = {"ksize": [1, size, size, 1], "strides": [1, stride, stride, 1], "padding": padding,
+                 "include_batch_in_index": batch}
+        for to in (tf.int32, tf.int64):
+            yield Case("MaxPoolWithArgmax", {"input": x}, {"Targmax": to, **attrs})
+        if (size, padding) != (2, "VALID"):
+            continue
+        n = [(d - size + stride) // stride for d in (6, 7)]
+        g = real(t, 2, *n, 3)
+        at = rng.randint(0, 6 * 7 * 3, g.shape).astype(L)
+        if batch:
+            at[1] += 6 * 7 * 3
+        yield Case("MaxPoolGradWithArgmax", {"input": x, "grad": g, "argmax": at}, attrs)
+        yield Case("MaxPoolGradWithArgmax", {"input": x, "grad": g[:, 1:], "argmax": at}, attrs)
+    yield Case("MaxPoolWithArgmax", {"input": x[0]}, {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"})
+
+
 def tail_cases():
-    for group in (volumes,):
+    for group in (volumes, clips, places):
         yield from group()

@@ -243,7 +243,39 @@ static int check_numerics(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* Each limit is one number, or has the tensor's shape. */
+static int clip_by_value(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0), *low = kernel_in(c, 1),
+			       *high = kernel_in(c, 2);
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)))
+		return rc;
+	binary_loop *least = loops->binary[BIN_Minimum][t->dtype];
+	binary_loop *most = loops->binary[BIN_Maximum][t->dtype];
+	if (!least || !most)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t->dtype));
+	if ((low->shape.rank && !mu_shape_eq(&low->shape, &t->shape)) ||
+	    (high->shape.rank && !mu_shape_eq(&high->shape, &t->shape)))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "clip_value_min and clip_value_max must be either of the same shape "
+			       "as input, or a scalar: %s, %s, %s",
+			       mu_shape_str(&t->shape), mu_shape_str(&low->shape),
+			       mu_shape_str(&high->shape));
+	if ((rc = kernel_out(c, 0, t->dtype, &t->shape, &out, err)))
+		return rc;
+	least(out->data, t->data, high->data, t->shape.count,
+	      high->shape.rank ? BOTH_RUN : RIGHT_SCALAR);
+	most(out->data, out->data, low->data, t->shape.count,
+	     low->shape.rank ? BOTH_RUN : RIGHT_SCALAR);
+	return 0;
+}
+
 static const struct kernel rows[] = {
+    {"ClipByValue", .run = clip_by_value},
     {"AddN", .run = add_n},
     {"AccumulateNV2", .run = add_n},
     {"Select", .run = select_v1},

@@ -388,6 +388,110 @@ static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* ---- the largest elements with their places ---- */
+
+struct pool_places {
+	const struct pool *p;
+	bool whole; /* counted from the first image's beginning, not from its own */
+	struct mu_tensor *at;
+};
+
+static void places(void *arg, int64_t from, int64_t to)
+{
+	const struct pool_places *x = arg;
+	const struct pool *p = x->p;
+	const int64_t image = p->row.in * p->column.in * p->channels;
+	struct area a;
+
+	for (int64_t line = from; line < to; line++)
+		for (int64_t j = 0; j < p->column.out; j++) {
+			int64_t o = (line * p->column.out + j) * p->channels;
+			int64_t own = line / p->row.out * image;
+			bool any = area_of(p, line % p->row.out, j, &a);
+			int64_t first = (a.y0 * p->column.in + a.x0) * p->channels;
+			const char *in = p->in + (size_t)(own + first) * p->size;
+			for (int64_t ch = 0; any && ch < p->channels; ch++) {
+				int64_t k = p->type == MU_FLOAT
+						? largest_float(p, &a, (const float *)in, ch)
+						: largest_double(p, &a, (const double *)in, ch);
+				int64_t at = first + k + (x->whole ? own : 0);
+				memcpy(p->out + (size_t)(o + ch) * p->size,
+				       in + (size_t)k * p->size, p->size);
+				if (x->at->dtype == MU_INT64)
+					MU_DATA(int64_t, x->at)[o + ch] = at;
+				else
+					MU_DATA(int32_t, x->at)[o + ch] = (int32_t)at;
+			}
+		}
+}
+
+static int max_pool_places(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	enum mu_dtype type = args_attr_type(c->node, "Targmax", MU_INT64);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct pool p;
+	struct pool_places x = {.p = &p,
+				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
+	int rc;
+
+	if (type != MU_INT64 && (type != MU_INT32 || in->shape.count > INT_MAX))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "places of %s in %s cannot be counted",
+			       mu_dtype_name(type), mu_shape_str(&in->shape));
+	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, err)) ||
+	    (rc = output_shape(&p, &shape, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = kernel_out(c, 1, type, &shape, &x.at, err)) || !shape.count)
+		return rc;
+	memset(out->data, 0, (size_t)shape.count * p.size);
+	memset(x.at->data, 0, (size_t)shape.count * mu_dtype_size(type));
+	p.in = in->data;
+	p.out = out->data;
+	int64_t lines = p.batch * p.row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), places, &x);
+	return 0;
+}
+
+static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *grad = kernel_in(c, 1),
+			       *at = kernel_in(c, 2);
+	bool whole = args_attr_bool(c->node, "include_batch_in_index", false);
+	struct mu_tensor *out;
+	struct mu_shape want;
+	struct pool p;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_is_int(c, 2, err)) ||
+	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, err)) ||
+	    (rc = output_shape(&p, &want, err)))
+		return rc;
+	if (!mu_shape_eq(&want, &grad->shape) || !mu_shape_eq(&want, &at->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected grad and argmax of shape %s, but got %s and %s",
+			       mu_shape_str(&want), mu_shape_str(&grad->shape),
+			       mu_shape_str(&at->shape));
+	if ((rc = kernel_out(c, 0, p.type, &in->shape, &out, err)) || !in->shape.count)
+		return rc;
+	memset(out->data, 0, (size_t)in->shape.count * p.size);
+	const int64_t image = in->shape.count / p.batch, each = want.count / p.batch;
+	for (int64_t i = 0; i < want.count; i++) {
+		int64_t own = i / each * image, k = mu_tensor_int(at, i);
+		if (k < (whole ? own : 0) || k - (whole ? own : 0) >= image)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "argmax[%lld] = %lld lies outside its image of %lld elements",
+			    (long long)i, (long long)k, (long long)image);
+		k += whole ? 0 : own;
+		if (p.type == MU_FLOAT)
+			MU_DATA(float, out)[k] += MU_DATA(float, grad)[i];
+		else
+			MU_DATA(double, out)[k] += MU_DATA(double, grad)[i];
+	}
+	return 0;
+}
+
 static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *sizes = kernel_in(c, 0);
@@ -414,6 +518,8 @@ static const struct kernel rows[] = {
     {"MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
     {"MaxPoolGradGrad", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
     {"MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
+    {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_places, .prepare = prepare},
+    {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_places, .prepare = prepare},
     {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = prepare},
     {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = prepare},
 };

@@ -42,9 +42,10 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	const char *container = c->step ? step_own_container(c->step) : "";
 	struct stack spec = {.dtype = args_attr_type(c->node, "elem_type", MU_FLOAT)};
 	struct resource *r;
-	int rc = args_int(c, 0, &spec.max, err);
+	int rc;
 
-	if (rc)
+	spec.max = -1; /* the older op has no limit */
+	if (c->n_in && (rc = args_int(c, 0, &spec.max, err)))
 		return rc;
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
@@ -52,7 +53,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 					   create, &spec, &r, err)))
 		return rc;
 	resource_unref(r);
-	return resource_handle_out(c, 0, container, name, stack_type.name, err);
+	return handle_give(c, container, name, &stack_type, err);
 }
 
 static int push_one(struct stack *s, const struct mu_tensor *t, struct mu_err *err)
@@ -112,18 +113,20 @@ static int pop(struct kernel_call *c, struct mu_err *err)
 
 static int close_stack(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_handle *h;
-	int rc = resource_handle_in(c, 0, &h, err);
+	struct resource *r;
+	int rc = handle_find(c, 0, &stack_type, &r, err);
 
-	return rc ? rc
-		  : resources_remove(c->runtime->resources, h->container ? h->container : "",
-				     h->name, &stack_type, err);
+	if (rc)
+		return rc;
+	rc = resources_remove(c->runtime->resources, r->container, r->name, &stack_type, err);
+	resource_unref(r);
+	return rc;
 }
 
 static const struct kernel rows[] = {
-    {"StackV2", .run = make},
-    {"StackPushV2", .run = push},
-    {"StackPopV2", .run = pop},
-    {"StackCloseV2", .run = close_stack},
+    {"Stack", .run = make},     {"StackPush", .run = push},
+    {"StackPop", .run = pop},   {"StackClose", .run = close_stack},
+    {"StackV2", .run = make},   {"StackPushV2", .run = push},
+    {"StackPopV2", .run = pop}, {"StackCloseV2", .run = close_stack},
 };
 KERNEL_TABLE(stack, rows)

@@ -89,6 +89,21 @@ def priorities():
     return [first, some, rest, left]
 
 
+def stacks():
+    """The older stacks, whose handles are references."""
+    from tensorflow.python.ops import gen_data_flow_ops as ops
+    stack = ops._stack(tf.float32)
+    with tf.control_dependencies([ops.stack_push(stack, [1.0, 2.0])]):
+        second = ops.stack_push(stack, 3.0)
+    with tf.control_dependencies([second]):
+        top = ops.stack_pop(stack, tf.float32)
+    with tf.control_dependencies([top]):
+        rest = ops.stack_pop(stack, tf.float32)
+    with tf.control_dependencies([rest]):
+        ops.stack_close(stack)
+    return [second, top, rest]
+
+
 def plain(v):
     if isinstance(v, (list, tuple)):
         return [plain(x) for x in v]
@@ -97,7 +112,7 @@ def plain(v):
 
 
 with tf.device("/job:ps/task:0"):
-    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator(), "priorities": priorities()}
+    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator(), "priorities": priorities(), "stacks": stacks()}
     init = [tf.global_variables_initializer(), tf.tables_initializer()]
 out = {}
 with tf.Session(TARGET) as sess:
