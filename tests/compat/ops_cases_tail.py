@@ -77,6 +77,49 @@ def places():
     yield Case("MaxPoolWithArgmax", {"input": x[0]}, {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "SAME"})
 
 
+def sparse_of(t, shape, n):
+    """Positions in order, values that are no zeros, and the shape."""
+    at = np.sort(rng.choice(int(np.prod(shape)), n, replace=False))
+    values = real(t, n) if t in (F, D) else ints(t, n, low=1)
+    return np.stack(np.unravel_index(at, shape), 1).astype(L).reshape(n, len(shape)), values, np.array(shape, L)
+
+
+def named(prefix, s):
+    return dict(zip((prefix + "indices", prefix + "values", prefix + "shape"), s))
+
+
+def sparse_arithmetic():
+    for t, (shape, n, m) in itertools.product((F, D, I, L), (((4, 5), 9, 7), ((2, 3, 4), 10, 12), ((6,), 0, 4), ((7,), 3, 0))):
+        a, b = sparse_of(t, shape, n), sparse_of(t, shape, m)
+        both = {**named("a_", a), **named("b_", b)}
+        for least in (0, 2):
+            yield Case("SparseAdd", {**both, "thresh": scalar(least, t)})
+        for op in ("SparseSparseMaximum", "SparseSparseMinimum"):
+            yield Case(op, both)
+        union = np.unique(np.concatenate([a[0], b[0]]), axis=0)
+        yield Case("SparseAddGrad", {"backprop_val_grad": ints(t, len(union)), "a_indices": a[0], "b_indices": b[0],
+                                     "sum_indices": union})
+        dense = real(t, *shape, low=1) if t in (F, D) else ints(t, *shape, low=1)
+        for op in ("Add", "Mul", "Div"):
+            for d in (dense, dense[:1], dense.reshape(-1)[:1].reshape(()), dense[0]):
+                yield Case("SparseDenseCwise" + op, {**named("sp_", a), "dense": d}, rtol=1e-6)
+        for u in (I, L):
+            yield Case("SparseTensorDenseAdd", {"a_indices": a[0].astype(u), "a_values": a[1], "a_shape": a[2].astype(u), "b": dense})
+        for axes, keep in itertools.product(([], [0], [-1], list(range(len(shape)))), (False, True)):
+            for op in ("SparseReduceSum", "SparseReduceMax"):
+                yield Case(op, {**named("input_", a), "reduction_axes": i32(*axes)}, {"keep_dims": keep}, rtol=1e-5, atol=1e-6)
+        if t in (F, D) and n and len(shape) > 1:
+            yield Case("SparseSoftmax", named("sp_", a), rtol=1e-5)
+        yield Case("SparseFillEmptyRowsGrad", {"reverse_index_map": np.array([3, 0, 4], L), "grad_values": ints(t, 6)})
+    a, b = sparse_of(F, (4, 5), 6), sparse_of(F, (4, 6), 6)
+    yield Case("SparseAdd", {**named("a_", a), **named("b_", b), "thresh": scalar(0, F)})
+    yield Case("SparseSparseMaximum", {**named("a_", a), **named("b_", b)})
+    yield Case("SparseDenseCwiseMul", {**named("sp_", a), "dense": real(F, 3, 5)})
+    yield Case("SparseTensorDenseAdd", {**named("a_", a), "b": real(F, 5, 4)})
+    yield Case("SparseReduceSum", {**named("input_", a), "reduction_axes": i32(2)})
+    yield Case("SparseFillEmptyRowsGrad", {"reverse_index_map": np.array([6], L), "grad_values": real(F, 6)})
+
+
 def tail_cases():
-    for group in (volumes, clips, places):
+    for group in (volumes, clips, places, sparse_arithmetic):
         yield from group()
