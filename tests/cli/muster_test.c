@@ -165,6 +165,43 @@ static void an_interrupt__saves_and_ends(void **state)
 	assert_true(saved >= step);
 }
 
+/* A task that does not care for the first one; the job lets go of it at the second. */
+static void a_second_interrupt__ends_what_will_not_end(void **state)
+{
+	MU_AUTO_BUF said = {0};
+	const char *argv[] = {"muster", "run", manifest, NULL};
+	char command[256];
+	pid_t pid, task = 0;
+	FILE *f = fopen(manifest, "w");
+	int fd;
+
+	assert_non_null(f);
+	fprintf(
+	    f,
+	    "apiVersion: muster.dev/v1\n"
+	    "kind: DistributedTrainingJob\n"
+	    "metadata: {name: stubborn}\n"
+	    "spec:\n"
+	    "  program:\n"
+	    "    command: [bash, -c, \"trap '' TERM INT; echo $$ >%s/pid; sleep 100; sleep 100\"]\n"
+	    "  tasks:\n"
+	    "    worker: {replicas: 1}\n"
+	    "  checkpoint: {path: %s/out}\n",
+	    folder, folder);
+	fclose(f);
+	pid = start(argv, &fd);
+	snprintf(command, sizeof(command), "cat %s/pid 2>/dev/null", folder);
+	UNTIL((task = number_said_by(command)) > 0);
+	kill(pid, SIGINT);
+	wait_ms(100); /* two that come together are one */
+	assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+	assert_int_equal(kill(task, 0), 0);
+	kill(pid, SIGINT);
+	assert_int_equal(finish(pid, fd, &said), 130);
+	assert_int_equal(kill(task, 0), -1);
+	assert_says(said, "stubborn: stopped");
+}
+
 static void a_task_that_fails_for_good__fails_the_job(void **state)
 {
 	MU_AUTO_BUF said = {0};
@@ -349,6 +386,7 @@ int main(void)
 	    T(a_job_in_sync__takes_each_step_once),
 	    T(two_checkpoints__differ_by_what_was_learnt),
 	    T(an_interrupt__saves_and_ends),
+	    T(a_second_interrupt__ends_what_will_not_end),
 	    T(a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached),
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),
