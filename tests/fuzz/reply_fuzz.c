@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a server that is not ours may answer: a RunStep's reply as the client reads it, and a
- * RecvTensor's as a task reads it, its payload into the tensor when its first bytes say so. */
+/* What a server that is not ours may answer: a RunStep's reply and a callable's as the client reads
+ * them, and a RecvTensor's as a task reads it, its payload into the tensor when its first bytes say
+ * so. */
 #include <stdint.h>
 #include <stdlib.h>
 
 #include "client/session/run_step.h"
+#include "lib/base/pb.h"
 #include "muster/graph.h"
 #include "task/rpc/bytes.h"
 #include "task/rpc/hot.h"
@@ -29,6 +31,47 @@ static void run_step(struct mu_span reply)
 		return;
 	mu_tensor_unref(&values[0]);
 	mu_tensor_unref(&values[1]);
+}
+
+/* Of the calls that a callable takes, the last one is answered with what is being tried. */
+static int answer(void *tried, const char *method, const struct rpc_message *request,
+		  long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+{
+	const struct mu_span *last = tried;
+
+	if (strstr(method, "CreateSession"))
+		mu_pb_put_str(reply, 1, "handle");
+	else if (strstr(method, "MakeCallable"))
+		mu_pb_put_int(reply, 1, 1);
+	else if (strstr(method, "RunCallable"))
+		mu_buf_put(reply, last->data, last->len);
+	return 0;
+}
+
+static void run_callable(struct mu_span reply)
+{
+	static struct mu_builder *b;
+	static struct mu_session *s;
+	static struct mu_callable *c;
+	static struct mu_span tried;
+	struct mu_tensor values[3] = {{0}};
+	struct mu_err err;
+
+	if (!b) {
+		b = mu_builder_new();
+		struct mu_out one = mu_const_float(b, 1), two = mu_const_float(b, 2);
+		struct mu_run run = {.fetches = (struct mu_out[]){one, two, one}, .n_fetches = 3};
+		struct mu_session_options o = {.transport = {answer, &tried}};
+
+		if (mu_session_open(&s, "nowhere:1", b, &o, &err) ||
+		    mu_session_callable(&c, s, &run, &err))
+			abort();
+	}
+	tried = reply;
+	if (mu_callable_run(c, NULL, values, &err))
+		return;
+	for (int i = 0; i < 3; i++)
+		mu_tensor_unref(&values[i]);
 }
 
 static void recv_tensor(struct mu_span reply)
@@ -60,6 +103,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	mu_tensor_limit = 1 << 20;
 	run_step(reply);
+	run_callable(reply);
 	recv_tensor(reply);
 	return 0;
 }
