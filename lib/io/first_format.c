@@ -104,12 +104,13 @@ static int put_ints(struct mu_buf *b, uint32_t number, const struct mu_tensor *t
 static const struct {
 	uint32_t number;
 	bool ints;
-} lists[MU_DT_COUNT] = {[MU_FLOAT] = {5},       [MU_DOUBLE] = {6},       [MU_INT32] = {7, true},
-			[MU_INT16] = {7, true}, [MU_INT8] = {7, true},   [MU_UINT8] = {7, true},
-			[MU_QINT8] = {7, true}, [MU_QUINT8] = {7, true}, [MU_QINT32] = {7, true},
-			[MU_COMPLEX64] = {9},   [MU_INT64] = {10, true}, [MU_BOOL] = {11, true},
-			[MU_COMPLEX128] = {12}, [MU_HALF] = {13, true},  [MU_BFLOAT16] = {13, true},
-			[MU_UINT16] = {7, true}};
+} lists[MU_DT_COUNT] = {
+    [MU_FLOAT] = {5, false},       [MU_DOUBLE] = {6, false}, [MU_INT32] = {7, true},
+    [MU_INT16] = {7, true},        [MU_INT8] = {7, true},    [MU_UINT8] = {7, true},
+    [MU_QINT8] = {7, true},        [MU_QUINT8] = {7, true},  [MU_QINT32] = {7, true},
+    [MU_COMPLEX64] = {9, false},   [MU_INT64] = {10, true},  [MU_BOOL] = {11, true},
+    [MU_COMPLEX128] = {12, false}, [MU_HALF] = {13, true},   [MU_BFLOAT16] = {13, true},
+    [MU_UINT16] = {7, true}};
 
 static int put_values(struct mu_buf *b, const struct mu_tensor *t, struct mu_err *err)
 {
