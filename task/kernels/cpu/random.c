@@ -9,9 +9,12 @@
 #include <sys/random.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/cuda/args.h"
 #include "task/kernels/elems.h"
+#include "task/kernels/gpu_table.h"
 #include "task/kernels/half.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 #include "task/kernels/philox.h"
 #include "task/runtime/runtime.h"
 
@@ -214,22 +217,39 @@ static void truncated_doubles_group(struct philox *p, void *out)
 }
 
 static const struct distribution {
+	const char *name; /* of the GPU's kernel */
 	group_fn *floats, *doubles;
 	int64_t skip; /* draws between the starts of two groups; 0: they follow one another */
-} uniform = {uniform_floats_group, uniform_doubles_group, 0},
-  normal = {normal_floats_group, normal_doubles_group, 0},
-  truncated = {truncated_floats_group, truncated_doubles_group, DRAWS_RESERVED};
+} uniform = {"uniform", uniform_floats_group, uniform_doubles_group, 0},
+  normal = {"normal", normal_floats_group, normal_doubles_group, 0},
+  truncated = {"truncated", truncated_floats_group, truncated_doubles_group, DRAWS_RESERVED};
+
+/* The same by the GPU that out lies on. */
+static int draw_there(struct gpu *g, const char *name, const struct mu_tensor *out, int64_t group,
+		      int64_t skip, const struct philox *base, struct mu_err *err)
+{
+	struct random_args a = {.out = gpu_address(out), .n = out->shape.count, .each = skip};
+	void *kernel;
+	int rc = gpu_find(g, name, out->dtype, &kernel, err);
+
+	memcpy(a.counter, base->counter, sizeof a.counter);
+	memcpy(a.key, base->key, sizeof a.key);
+	return rc ? rc : gpu_run(g, kernel, (a.n + group - 1) / group, &a, err);
+}
 
 /* Output 0 as shape of draws from `base` on. */
 static int draw(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,
 		const struct mu_shape *shape, const struct philox *base, struct mu_err *err)
 {
 	struct mu_tensor *out;
-	int rc = kernel_out(c, 0, t, shape, &out, err);
+	int64_t group = t == MU_FLOAT ? 4 : 2, skip = d->skip * group / 4;
+	int rc = move_out(c, 0, t, shape, &out, err);
 
 	if (rc)
 		return rc;
-	int64_t group = t == MU_FLOAT ? 4 : 2, skip = d->skip * group / 4;
+	struct gpu *g = gpu_of_tensor(out);
+	if (g)
+		return draw_there(g, d->name, out, group, skip, base, err);
 	size_t size = mu_dtype_size(t);
 	struct philox at = *base;
 	for (int64_t i = 0; i < shape->count; i += group) {

@@ -110,10 +110,11 @@ struct one_hot_args {
 	int32_t wide, unused;
 };
 
-/* The numbers of one run of a generator; group g of four draws begins at counter + g * each. */
+/* The numbers of one run of a generator; group g, of four floats or two doubles, begins at counter
+ * + g, or at counter + g * each where it may take several draws. */
 struct random_args {
 	uint64_t out;
-	int64_t n;
+	int64_t n, each;
 	uint32_t counter[4], key[2];
 };
 

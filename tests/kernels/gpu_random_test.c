@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The GPU draws the CPU's numbers. */
+#include "task/kernels/cuda/args.h"
+#include "task/kernels/philox.h"
+#include "tests/fake/cuda/fake_cuda.h"
+#include "tests/kernels/gpu_compare.h"
+
+static const int64_t sizes[] = {0, 1, 3, 4, 5, 1000, 70001};
+
+static void seeded_numbers__are_the_cpus(void **state)
+{
+	static const struct {
+		const char *op;
+		double slack; /* uniform: to the bit */
+	} ops[] = {{"RandomUniform", 0}, {"RandomStandardNormal", 10}, {"TruncatedNormal", 10}};
+
+	for (unsigned o = 0; o < MU_COUNT(ops); o++)
+		for (unsigned i = 0; i < MU_COUNT(sizes); i++)
+			for (unsigned wide = 0; wide < 2; wide++) {
+				enum mu_dtype t = wide ? MU_DOUBLE : MU_FLOAT;
+				enum mu_dtype number = i % 2 ? MU_INT64 : MU_INT32;
+				const struct attr attrs[] = {{"dtype", A_TYPE, (long)t, NULL},
+							     {"T", A_TYPE, (long)number, NULL},
+							     {"seed", A_INT, 87654321, NULL},
+							     {"seed2", A_INT, (long)i + 1, NULL},
+							     {0}};
+				MU_AUTO_TENSOR shape = ints(number, 1, &sizes[i]);
+				compare(ops[o].op, attrs, &shape, 1, ops[o].slack);
+			}
+}
+
+static void stateless_numbers__are_the_cpus(void **state)
+{
+	static const char *const ops[] = {"StatelessRandomUniform", "StatelessRandomNormal",
+					  "StatelessTruncatedNormal"};
+	static const int64_t seeds[2] = {-5, (int64_t)1 << 40};
+
+	for (unsigned o = 0; o < MU_COUNT(ops); o++)
+		for (unsigned i = 0; i < MU_COUNT(sizes); i++) {
+			const struct attr attrs[] = {{"dtype", A_TYPE, MU_FLOAT, NULL},
+						     {"T", A_TYPE, MU_INT32, NULL},
+						     {"Tseed", A_TYPE, MU_INT64, NULL},
+						     {0}};
+			struct mu_tensor in[2] = {ints(MU_INT32, 1, &sizes[i]),
+						  ints(MU_INT64, 2, seeds)};
+			compare(ops[o], attrs, in, 2, o ? 10 : 0);
+			mu_tensor_unref(&in[0]);
+			mu_tensor_unref(&in[1]);
+		}
+}
+
+/* As the generator of a long run has it. */
+static void a_counter__carries_into_its_upper_half(void **state)
+{
+	struct philox p = {{0xfffffffe, 0xffffffff, 0xffffffff, 7}, {1, 2}};
+	float got[16];
+	struct random_args a = {.out = (uintptr_t)got, .n = 16};
+
+	memcpy(a.counter, p.counter, sizeof a.counter);
+	memcpy(a.key, p.key, sizeof a.key);
+	host_kernel_run(host_kernel_find("uniform_f32"), 1, 3, &a);
+	for (int i = 0; i < 16; i += 4) {
+		uint32_t x[4];
+		philox_next(&p, x);
+		for (int k = 0; k < 4; k++)
+			assert_true(got[i + k] == (float)(x[k] & 0x7fffff) / 0x800000);
+	}
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    T(seeded_numbers__are_the_cpus),
+	    T(stateless_numbers__are_the_cpus),
+	    T(a_counter__carries_into_its_upper_half),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
