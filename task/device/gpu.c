@@ -118,7 +118,10 @@ static int take_region(void *ctx, size_t bytes, cuda_ptr *at)
 {
 	struct gpu *g = ctx;
 
-	return gpu_enter(g, NULL) ? -1 : g->api->memory_alloc(at, bytes);
+	int result = gpu_enter(g, NULL) ? -1 : g->api->memory_alloc(at, bytes);
+	if (result > 0 && result != CUDA_NO_MEMORY)
+		gpu_check(g, result, "taking memory", NULL);
+	return result;
 }
 
 static void give_region(void *ctx, cuda_ptr at)

@@ -107,10 +107,11 @@ static bool is_staged_by(const struct gpu *g, const struct mu_tensor *t)
 static int new_staged(struct gpu *g, enum mu_dtype dtype, const struct mu_shape *shape,
 		      size_t bytes, struct mu_tensor *out, struct mu_err *err)
 {
-	void *piece = gpu_staging_take(g->staging, bytes, err);
+	void *piece;
+	int rc = gpu_staging_take(g->staging, bytes, &piece, err);
 
-	if (!piece)
-		return -MU_RESOURCE_EXHAUSTED;
+	if (rc)
+		return rc;
 	struct staged *s = MU_NEW(struct staged);
 	*s = (struct staged){g, piece, bytes};
 	mu_tensor_wrap(out, dtype, shape, piece, release_staged, s);

@@ -37,7 +37,7 @@ void gpu_memory_see(struct gpu_memory *m, size_t *used, size_t *most);
 struct gpu_staging;
 struct gpu_staging *gpu_staging_new(struct gpu *g);
 void gpu_staging_free(struct gpu_staging *s);
-void *gpu_staging_take(struct gpu_staging *s, size_t bytes, struct mu_err *err);
+int gpu_staging_take(struct gpu_staging *s, size_t bytes, void **out, struct mu_err *err);
 void gpu_staging_give(struct gpu_staging *s, void *p, size_t bytes);
 
 /* ---- gpu_lane.c: a stream, and a thread that tells when what was put on it has ended ---- */

@@ -48,10 +48,10 @@ void gpu_staging_free(struct gpu_staging *s)
 	free(s);
 }
 
-void *gpu_staging_take(struct gpu_staging *s, size_t bytes, struct mu_err *err)
+int gpu_staging_take(struct gpu_staging *s, size_t bytes, void **out, struct mu_err *err)
 {
 	unsigned c = size_class(bytes);
-	void *p;
+	int result;
 
 	pthread_mutex_lock(&s->lock);
 	struct piece *kept = s->kept[c];
@@ -60,14 +60,15 @@ void *gpu_staging_take(struct gpu_staging *s, size_t bytes, struct mu_err *err)
 		s->bytes -= (size_t)1 << c;
 	}
 	pthread_mutex_unlock(&s->lock);
+	*out = kept;
 	if (kept)
-		return kept;
-	if (bytes > (size_t)1 << c || s->gpu->api->host_alloc(&p, (size_t)1 << c, 0)) {
-		mu_fail(err, MU_RESOURCE_EXHAUSTED,
-			"no page-locked host memory for a copy of %zu bytes", bytes);
-		return NULL;
-	}
-	return p;
+		return 0;
+	result = bytes > (size_t)1 << c ? CUDA_NO_MEMORY
+					: s->gpu->api->host_alloc(out, (size_t)1 << c, 0);
+	if (result == CUDA_NO_MEMORY)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "no page-locked host memory for a copy of %zu bytes", bytes);
+	return gpu_check(s->gpu, result, "making page-locked memory", err);
 }
 
 void gpu_staging_give(struct gpu_staging *s, void *p, size_t bytes)

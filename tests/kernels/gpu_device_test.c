@@ -443,6 +443,25 @@ static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 	mu_tensor_unref(&one);
 }
 
+/* Whichever call is the first to hear of it. */
+static void a_fault__heard_of_by_an_allocation__takes_the_gpu_out(void **state)
+{
+	static const char *const calls[] = {"host_alloc", "memory_alloc"};
+	MU_AUTO_TENSOR host = floats(N, 0);
+
+	for (unsigned i = 0; i < MU_COUNT(calls); i++) {
+		struct gpu *g = open_with(&(struct gpu_options){.growth = true});
+		struct mu_tensor there;
+		fake_cuda.fail_call = calls[i];
+		fake_cuda.fail_at = 1;
+		fake_cuda.fail_result = 700;
+		assert_int_not_equal(gpu_bring_in(g, &host, "x", &there, &err), 0);
+		assert_false(gpu_works(g));
+		assert_int_equal(teardown(NULL), 0);
+		set = NULL;
+	}
+}
+
 /* Any call that fails on a tensor's way leaves nothing behind; teardown counts. */
 static void copies__when_the_driver_refuses_anything__leave_nothing(void **state)
 {
@@ -493,6 +512,7 @@ int main(void)
 	    T(two_gpus__each_with_tensors_of_its_own__do_not_meet),
 	    T(a_refused_launch__fails_alone),
 	    T(a_fault_in_a_kernel__takes_the_gpu_out_and_says_so),
+	    T(a_fault__heard_of_by_an_allocation__takes_the_gpu_out),
 	    T(copies__when_the_driver_refuses_anything__leave_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
