@@ -96,7 +96,7 @@ print(json.dumps(json.load(sys.stdin)["OCIv1"]["config"], separators=(",", ":"))
   esac
   program=$(grep -oE '"Entrypoint":\["[^"]+' <<<"$config" | cut -d'"' -f4)
   says "$program starts in it" "$(chroot --userspec=65532:65532 "$root" "$program" --version 2>&1)" '[0-9]+\.[0-9]+\.[0-9]+'
-  [ "$n" != task-cuda ] || says 'its plug-in was built by the CUDA compiler' "$(strings -a "$root/usr/local/lib/libmuster-cuda.so")" 'sm_[0-9]+'
+  [ "$n" != task-cuda ] || says 'its plug-in has kernels in it: megabytes, compressed' "$(stat -c %s "$root/usr/local/lib/libmuster-cuda.so")" '^[0-9]{7,}$'
   buildah umount "$c" >/dev/null
   buildah rm "$c" >/dev/null
 done
