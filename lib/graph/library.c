@@ -62,17 +62,29 @@ const struct mu_function *mu_library_gradient(const struct mu_library *l, const 
 	return other ? mu_library_find(l, other) : NULL;
 }
 
+static bool gradient_is_newest(const struct mu_library *l, const struct mu_library *of,
+			       const char *name)
+{
+	while (l != of && !mu_map_get(&l->gradients, name))
+		l = l->older;
+	return l == of;
+}
+
+/* What an extension has said again counts once, as finding has it. */
 void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 {
-	for (; l; l = l->older) {
-		mu_map_each (&l->functions, s)
-			mu_pb_put_bytes(out, L_FUNCTION,
-					((const struct mu_function *)s->value)->proto);
-		mu_map_each (&l->gradients, s) {
-			size_t at = mu_pb_begin(out, L_GRADIENT);
+	for (const struct mu_library *at = l; at; at = at->older) {
+		mu_map_each (&at->functions, s)
+			if (mu_library_find(l, s->key) == s->value)
+				mu_pb_put_bytes(out, L_FUNCTION,
+						((const struct mu_function *)s->value)->proto);
+		mu_map_each (&at->gradients, s) {
+			if (!gradient_is_newest(l, at, s->key))
+				continue;
+			size_t begun = mu_pb_begin(out, L_GRADIENT);
 			mu_pb_put_str(out, 1, s->key);
 			mu_pb_put_str(out, 2, s->value);
-			mu_pb_end(out, at);
+			mu_pb_end(out, begun);
 		}
 	}
 }

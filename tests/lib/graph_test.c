@@ -241,6 +241,22 @@ static void attribute_not_given__is_the_ops_default(void **state)
 		     "MatMul has no attribute 'no_such'");
 }
 
+/* A library that is said twice, as two fields of one message, is an extension of itself. */
+static void a_gradient_told_twice__is_written_once(void **state)
+{
+	static const char twice[] = "\x12\x08\x12\x06\x0a\x01"
+				    "f\x12\x01g\x12\x08\x12\x06\x0a\x01"
+				    "f\x12\x01g";
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	MU_AUTO_BUF out = {0};
+
+	assert_ok(mu_graph_parse(g, MU_SPAN(twice), &err), &err);
+	mu_graph_write(g, &out);
+	assert_true(out.len >= 10);
+	assert_memory_equal(out.data, twice, 10);
+	assert_true(out.len < 20);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +266,7 @@ int main(void)
 	    cmocka_unit_test(copied_node__has_attributes_of_its_own),
 	    cmocka_unit_test(graph_cut_anywhere_or_bent__never_does_harm),
 	    cmocka_unit_test(functions_nested_without_end__are_refused),
+	    cmocka_unit_test(a_gradient_told_twice__is_written_once),
 	    cmocka_unit_test(constants_of_few_bytes_that_stand_for_many__are_refused),
 	    cmocka_unit_test(attribute_not_given__is_the_ops_default),
 	};
