@@ -307,6 +307,9 @@ def arrays():
     for p in ((0, 1, 2), (2, 1, 0), (1, 2, 0), (0, 2, 1)):
         yield Case("Transpose", {"x": x, "perm": np.array(p, I)})
     yield Case("Transpose", {"x": x, "perm": i32(0, 0, 1)})
+    z = np.array([[1 + 2j, 3 - 4j, 5], [0, -1j, 6 + 1j]])
+    for z in (z.astype(np.complex64), z.astype(np.complex128), z.imag.astype(F)):
+        yield Case("ConjugateTranspose", {"x": z, "perm": i32(1, 0)})
     yield Case("ReverseV2", {"tensor": x, "axis": i32(0, 2)})
     yield Case("Pad", {"input": real(F, 2, 3), "paddings": np.array([[1, 2], [0, 3]], I)})
     yield Case("PadV2", {"input": real(F, 2, 3), "paddings": np.array([[1, 2], [0, 3]], I),

@@ -119,7 +119,7 @@ static int tile(struct kernel_call *c, struct mu_err *err)
 	return read_through(c, &shape, &v, err);
 }
 
-static int transpose(struct kernel_call *c, struct mu_err *err)
+static int transpose_into(struct kernel_call *c, struct mu_tensor **out, struct mu_err *err)
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape;
 	int64_t perm[MU_MAX_RANK], dims[MU_MAX_RANK];
@@ -147,7 +147,32 @@ static int transpose(struct kernel_call *c, struct mu_err *err)
 		dims[i] = v.dim[i] = in->dim[p];
 		v.stride[i] = plain.stride[p];
 	}
-	return (rc = mu_shape_set(&shape, n, dims, err)) ? rc : read_through(c, &shape, &v, err);
+	if ((rc = mu_shape_set(&shape, n, dims, err)) ||
+	    (rc = move_out(c, 0, kernel_in(c, 0)->dtype, &shape, out, err)))
+		return rc;
+	return move_read(*out, kernel_in(c, 0), &v, err);
+}
+
+static int transpose(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor *out;
+
+	return transpose_into(c, &out, err);
+}
+
+static int conjugate_transpose(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor *out;
+	int rc = transpose_into(c, &out, err);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < out->shape.count; i++)
+		if (out->dtype == MU_COMPLEX64)
+			MU_DATA(float, out)[2 * i + 1] *= -1;
+		else if (out->dtype == MU_COMPLEX128)
+			MU_DATA(double, out)[2 * i + 1] *= -1;
+	return 0;
 }
 
 static int reverse(struct kernel_call *c, struct mu_err *err)
@@ -218,7 +243,7 @@ static const struct kernel rows[] = {
     {"StridedSliceGrad", .run = strided_slice_grad},
     {"Tile", .run = tile},
     {"Transpose", .run = transpose},
-    {"ConjugateTranspose", .run = transpose},
+    {"ConjugateTranspose", .run = conjugate_transpose},
     {"ReverseV2", .run = reverse},
     {"Pad", .run = pad},
     {"PadV2", .run = pad},
