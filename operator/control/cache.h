@@ -19,6 +19,7 @@
 #define LABEL_JOB    "muster.dev/job"
 #define LABEL_TASK   "muster.dev/task"
 #define LABEL_INDEX  "muster.dev/index"
+#define LABEL_GPU    "muster.dev/gpu"    /* "true": observed_pod.gpu */
 #define LABEL_LEAVES "muster.dev/leaves" /* "true": plan_pod.leaves */
 
 struct cached_pod {
@@ -28,12 +29,12 @@ struct cached_pod {
 	char *reason, *node, *ip; /* or NULL */
 	int index, exit_code;
 	enum pod_phase phase;
-	bool ready, deleting, free, killed, leaves, seen;
+	bool ready, deleting, free, killed, gpu, leaves, seen;
 	double created, finished, deletion_due;
 	double deletion_asked; /* the first time; 0: never, or not known */
-	double assumed;      /* when we put it in ourselves; 0 once the watch has shown it */
-	double finish_asked; /* when we asked its server to end; 0 */
-	double ask_after;    /* how far it is: it did not answer the last `silent` times */
+	double assumed;        /* when we put it in ourselves; 0 once the watch has shown it */
+	double finish_asked;   /* when we asked its server to end; 0 */
+	double ask_after;      /* how far it is: it did not answer the last `silent` times */
 	unsigned silent;
 	char kernels[32]; /* as the task reported, until then as it has to be; "" */
 };

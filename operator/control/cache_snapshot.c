@@ -42,6 +42,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .exit_code = p->exit_code,
 	    .free = p->free,
 	    .killed = p->killed,
+	    .gpu = p->gpu,
 	    .leaves = p->leaves,
 	    .deletion_due = p->deletion_due,
 	    .reason = copy->reason,

@@ -160,6 +160,7 @@ struct cached_pod *pod_record_new(const cJSON *pod)
 	p->task = mu_xstrdup(task);
 	p->index = (int)strtol(index, NULL, 10);
 	p->exit_code = -1;
+	p->gpu = at(labels, LABEL_GPU) != NULL;
 	p->leaves = at(labels, LABEL_LEAVES) != NULL;
 	p->phase = phase_of(text_at(status, "phase"));
 	p->created = time_from_rfc3339(text_at(metadata, "creationTimestamp"));
@@ -181,12 +182,12 @@ static bool same(const char *a, const char *b)
 bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b)
 {
 	return a->phase == b->phase && a->ready == b->ready && a->deleting == b->deleting &&
-	       a->free == b->free && a->killed == b->killed && a->leaves == b->leaves &&
-	       a->index == b->index && a->exit_code == b->exit_code && a->created == b->created &&
-	       a->finished == b->finished && a->deletion_due == b->deletion_due &&
-	       same(a->name, b->name) && same(a->uid, b->uid) && same(a->owner, b->owner) &&
-	       same(a->task, b->task) && same(a->reason, b->reason) && same(a->node, b->node) &&
-	       same(a->ip, b->ip);
+	       a->free == b->free && a->killed == b->killed && a->gpu == b->gpu &&
+	       a->leaves == b->leaves && a->index == b->index && a->exit_code == b->exit_code &&
+	       a->created == b->created && a->finished == b->finished &&
+	       a->deletion_due == b->deletion_due && same(a->name, b->name) &&
+	       same(a->uid, b->uid) && same(a->owner, b->owner) && same(a->task, b->task) &&
+	       same(a->reason, b->reason) && same(a->node, b->node) && same(a->ip, b->ip);
 }
 
 void pod_record_free(struct cached_pod *p)

@@ -322,6 +322,8 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	set_text(labels, LABEL_INDEX, index);
 	if (pod->leaves)
 		set_text(labels, LABEL_LEAVES, "true");
+	if (pod->kernels.n_limit)
+		set_text(labels, LABEL_GPU, "true");
 	set_text(s, "hostname", pod->name);
 	set_text(s, "subdomain", spec->name);
 	set_text(s, "restartPolicy", "Never");

@@ -156,20 +156,16 @@ static void tend(struct planner *p, const struct task_spec *t, const struct obse
 		return;
 	}
 	if (strcmp(t->kernels, "prefer-gpu") || pod->phase != POD_PENDING || pod->deleting ||
-	    pod->node)
+	    pod->node || !pod->gpu)
 		return;
-	struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
-	bool given_up = e && e->no_gpu;
-	/* the very pod may still be there: its deletion did not arrive */
-	if (given_up && strcmp(e->gpu_uid, pod->uid) != 0)
-		return;
-	if (!given_up && p->now < pod->created + GPU_PATIENCE) {
+	const struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
+	/* Given up, and yet one waits: its deletion, or that of the one before it, did not arrive.
+	 */
+	if (!(e && e->no_gpu) && p->now < pod->created + GPU_PATIENCE) {
 		plan_wake(p, pod->created + GPU_PATIENCE);
 		return;
 	}
-	e = ledger_get(p->status, t->name, pod->index);
-	e->no_gpu = true;
-	snprintf(e->gpu_uid, sizeof e->gpu_uid, "%s", pod->uid);
+	ledger_get(p->status, t->name, pod->index)->no_gpu = true;
 	delete_pod(p, pod, "NoGpuInTime", "no GPU became free in time, the CPU takes over");
 }
 

@@ -38,6 +38,7 @@ struct observed_pod {
 	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */
 	double deletion_due; /* when it should be gone at the latest; 0 unknown */
 	bool killed;         /* ended because it was deleted: says nothing about its program */
+	bool gpu;            /* asks for one, because its kernels do */
 	bool leaves;         /* was started only to leave: plan_pod.leaves */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *node;    /* where it is, or NULL */
@@ -69,10 +70,9 @@ struct ledger_entry {
 	char node[64];
 	char uid[64];   /* of the last pod that was counted */
 	double created; /* of that pod: an older one has been counted, whatever a stale list says */
-	double retry_at;  /* not before; 0 */
-	bool free_end;    /* the last end was a failure that costs nothing */
-	bool no_gpu;      /* prefer-gpu has waited long enough here */
-	char gpu_uid[64]; /* of the pod that has */
+	double retry_at; /* not before; 0 */
+	bool free_end;   /* the last end was a failure that costs nothing */
+	bool no_gpu;     /* prefer-gpu has waited long enough here */
 	/* Of a synchronous worker that was scaled away: the others wait until it says that it
 	 * leaves, in the job of so many workers that it was one of; 0: they do not. */
 	int owes;

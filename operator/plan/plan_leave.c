@@ -45,7 +45,7 @@ static void is_quits(struct planner *p, const struct task_spec *t, int index)
 {
 	struct ledger_entry *e = ledger_find(p->status, t->name, index);
 
-	if (!e || !e->owes)
+	if (!e || (!e->owes && e->retry_at == 0))
 		return;
 	e->owes = e->sent_off = 0;
 	e->retry_at = 0;
@@ -103,9 +103,14 @@ void plan_send_off(struct planner *p)
 			struct ledger_entry *e = &p->status->ledger[i];
 			const struct observed_pod *pod;
 
-			if (!e->owes || strcmp(e->task, task->name) != 0)
+			if (strcmp(e->task, task->name) != 0)
 				continue;
 			pod = e->index < p->width[t] ? p->pods[t][e->index] : NULL;
+			/* it has failed, and was scaled away before it came back */
+			if (e->index >= task->replicas && !pod && e->retry_at > 0)
+				owe(p, task, e->index);
+			if (!e->owes)
+				continue;
 			if (e->index >= task->replicas && !pod)
 				send_off(p, task, e);
 			/* back in the job, it takes part again */
@@ -121,7 +126,10 @@ void plan_forget_leavers(struct planner *p)
 {
 	for (unsigned i = p->status->n_ledger; i-- > 0;) {
 		struct ledger_entry *e = &p->status->ledger[i];
+		const struct task_spec *t = job_spec_task(p->spec, e->task);
 
+		if (e->owes || !t || e->index >= t->replicas)
+			e->retry_at = 0;
 		e->owes = e->sent_off = 0;
 		ledger_drop_if_blank(p->status, e);
 	}

@@ -91,8 +91,6 @@ static void put_ledger(struct mu_doc *d, const struct job_status *s)
 			mu_doc_add_bool(d, n, "free", true);
 		if (e->no_gpu)
 			mu_doc_add_bool(d, n, "noGpu", true);
-		if (e->gpu_uid[0])
-			mu_doc_add_str(d, n, "gpuPod", e->gpu_uid);
 		if (e->owes)
 			mu_doc_add_int(d, n, "owesLeave", e->owes);
 		if (e->sent_off)
@@ -208,7 +206,6 @@ static void get_ledger(struct job_status *s, const struct mu_doc_node *list)
 				  : 0;
 		e->free_end = mu_doc_bool(n, "free", false);
 		e->no_gpu = mu_doc_bool(n, "noGpu", false);
-		COPY_TEXT(e->gpu_uid, n, "gpuPod");
 		e->owes = small_int(n, "owesLeave", 0);
 		e->sent_off = small_int(n, "sentOff", 0);
 	}

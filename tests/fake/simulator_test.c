@@ -196,8 +196,9 @@ static void describe_end(struct sim *s, const struct sim_script *script, struct 
 
 		if (strcmp(task, "ps") == 0 || !decides || has_deed(script, DEED_SCALE))
 			continue;
-		/* a pod that failed in the second of its deletion may not be counted */
-		if (has_deed(script, DEED_SUSPEND))
+		/* a pod that failed in the second of its deletion may not be counted, nor one that
+		 * was deleted because the last that was heard of it was that it waits for a GPU */
+		if (has_deed(script, DEED_SUSPEND) || script->gpus)
 			failures = NULL;
 		mu_buf_printf(out, ", %s/%d failures %d%s", task, index,
 			      failures ? failures->valueint : 0,

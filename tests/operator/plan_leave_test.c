@@ -39,7 +39,13 @@ static const struct ledger_entry *entry(const struct world *w, int index)
 }
 
 /* How worker/2 goes: before the manifest asks for two, or after. */
-enum how { IT_RUNS, IT_IS_KILLED, IT_HAS_NOT_STARTED, IT_WAS_KILLED_AND_WAITS };
+enum how {
+	IT_RUNS,
+	IT_IS_KILLED,
+	IT_HAS_NOT_STARTED,
+	IT_WAS_KILLED_AND_IS_GONE,
+	IT_WAS_KILLED_AND_WAITS
+};
 static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(void **state)
 {
 	static const struct {
@@ -55,6 +61,8 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 	    {"sync", IT_IS_KILLED, 137, true},
 	    {"sync", IT_HAS_NOT_STARTED, -1, false},
 	    {"sync", IT_WAS_KILLED_AND_WAITS, -1, true},
+	    {"sync", IT_WAS_KILLED_AND_IS_GONE, -1, true},
+	    {"async", IT_WAS_KILLED_AND_IS_GONE, -1, false},
 	    {"async", IT_RUNS, 137, false},
 	    {"async", IT_IS_KILLED, 137, false},
 	};
@@ -68,8 +76,10 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 		p = pod(&w, "worker", 2);
 		if (cases[i].how == IT_HAS_NOT_STARTED)
 			p->phase = POD_PENDING;
-		if (cases[i].how == IT_IS_KILLED || cases[i].how == IT_WAS_KILLED_AND_WAITS)
+		if (cases[i].how != IT_RUNS && cases[i].how != IT_HAS_NOT_STARTED)
 			fail_pod(&w, "worker", 2, 137);
+		if (cases[i].how == IT_WAS_KILLED_AND_IS_GONE)
+			expect_look(&w, "-worker/2 ");
 		if (cases[i].how == IT_WAS_KILLED_AND_WAITS) {
 			look(&w); /* deleted, and made anew after a second */
 			w.now += 1;
@@ -82,7 +92,7 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 			p->phase = POD_FAILED;
 			expect_look(&w, "");
 			remove_uid(&w, p->uid);
-		} else {
+		} else if (cases[i].how != IT_WAS_KILLED_AND_IS_GONE) {
 			expect_look(&w, "-worker/2 ");
 		}
 		look(&w);

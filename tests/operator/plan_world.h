@@ -97,6 +97,7 @@ static void act(struct world *w, const struct plan_action *a)
 					   .index = a->index,
 					   .uid = w->uids[w->made++ % MAX_PODS],
 					   .exit_code = -1,
+					   .gpu = a->pod->kernels.n_limit > 0,
 					   .leaves = a->pod->leaves,
 					   .created = w->now};
 		w->n_pods++;
