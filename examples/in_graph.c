@@ -67,31 +67,16 @@ static struct graph build(struct mu_builder *b)
 static int learn(const char *target, struct mu_err *err)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
-	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	struct graph g = build(b);
-	int rc = mu_session_open(&s, target, b, NULL, err);
+	struct lesson lesson = {.x = g.x,
+				.loss = g.loss,
+				.train = g.train,
+				.rows = WORKERS * HALF,
+				.columns = FEATURES,
+				.steps = STEPS,
+				.tell = 25};
 
-	if (!rc)
-		rc = mu_session_do(s, mu_init_all(b), err);
-	for (int step = 0; step < STEPS && !rc; step++) {
-		MU_AUTO_TENSOR x = {0};
-		MU_AUTO_TENSOR loss = {0};
-		struct mu_feed feed = {g.x, &x};
-
-		rc = waves(&x, WORKERS * HALF, FEATURES, 1, step, err);
-		if (!rc)
-			rc = mu_session_run(s,
-					    &(struct mu_run){.feeds = &feed,
-							     .n_feeds = 1,
-							     .fetches = &g.loss,
-							     .n_fetches = 1,
-							     .targets = &g.train,
-							     .n_targets = 1},
-					    &loss, err);
-		if (!rc && step % 25 == 0)
-			printf("step %d: loss %.6f\n", step, (double)*MU_DATA(float, &loss));
-	}
-	return rc;
+	return learn_from_waves(target, b, &lesson, err);
 }
 
 int main(int argc, char **argv)

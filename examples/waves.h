@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Numbers to begin with and to learn from, the same in C and in Python: amplitude · sin((phase + i)²),
- * which looks like noise. */
+/* Numbers to begin with and to learn from, the same in C and in Python: amplitude · sin((phase +
+ * i)²), which looks like noise; and the loop that learns from them, one batch a step. */
 #ifndef EXAMPLES_WAVES_H
 #define EXAMPLES_WAVES_H
 
 #include <math.h>
+#include <stdio.h>
 
 #include "muster/graph.h"
+#include "muster/session.h"
 
 /* *t is new, of `rows` rows and `columns` columns. */
 static inline int waves(struct mu_tensor *t, int64_t rows, int64_t columns, double amplitude,
@@ -18,7 +20,8 @@ static inline int waves(struct mu_tensor *t, int64_t rows, int64_t columns, doub
 	if (!rc)
 		rc = mu_tensor_new(t, MU_FLOAT, &shape, err);
 	for (int64_t i = 0; i < rows * columns && !rc; i++)
-		MU_DATA(float, t)[i] = (float)(amplitude * sin((phase + (double)i) * (phase + (double)i)));
+		MU_DATA(float, t)
+		[i] = (float)(amplitude * sin((phase + (double)i) * (phase + (double)i)));
 	return rc;
 }
 
@@ -35,6 +38,40 @@ static inline struct mu_var *wavy(struct mu_builder *b, const char *name, int64_
 	}
 	return mu_variable(b, name, MU_FLOAT, MU_SHAPE(rows, columns),
 			   (struct mu_init){.kind = MU_INIT_TENSOR, .tensor = &t}, true);
+}
+
+struct lesson {
+	struct mu_out x, loss, train; /* what is fed, told, and run for its effect */
+	int64_t rows, columns;        /* of x */
+	int steps, tell;              /* in all; from one line to the next */
+};
+static inline int learn_from_waves(const char *target, struct mu_builder *b, const struct lesson *l,
+				   struct mu_err *err)
+{
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	int rc = mu_session_open(&s, target, b, NULL, err);
+
+	if (!rc)
+		rc = mu_session_do(s, mu_init_all(b), err);
+	for (int step = 0; step < l->steps && !rc; step++) {
+		MU_AUTO_TENSOR x = {0};
+		MU_AUTO_TENSOR loss = {0};
+		struct mu_feed feed = {l->x, &x};
+
+		rc = waves(&x, l->rows, l->columns, 1, step, err);
+		if (!rc)
+			rc = mu_session_run(s,
+					    &(struct mu_run){.feeds = &feed,
+							     .n_feeds = 1,
+							     .fetches = &l->loss,
+							     .n_fetches = 1,
+							     .targets = &l->train,
+							     .n_targets = 1},
+					    &loss, err);
+		if (!rc && step % l->tell == 0)
+			printf("step %d: loss %.6f\n", step, (double)*MU_DATA(float, &loss));
+	}
+	return rc;
 }
 
 #endif
