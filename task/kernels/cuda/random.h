@@ -74,29 +74,21 @@ DEVICE void normal_of_f64(const uint32_t *x, double *out)
 	for (int k = 0; k < (have); k++)                                                           \
 		if (group * (have) + k < a.n)                                                      \
 			PUT(t, a.out, group *(have) + k, made[k]);
+#define DRAW_KERNEL(how, t, size)                                                                  \
+	KERNEL(how##_##t, random_args)                                                             \
+	{                                                                                          \
+		EACH(group, (a.n + size - 1) / size)                                               \
+		{                                                                                  \
+			uint32_t x[4];                                                             \
+			C(t) made[size];                                                           \
+			draw_at(&a, (uint64_t)group, x);                                           \
+			how##_of_##t(x, made);                                                     \
+			PUT_GROUP(t, made, size)                                                   \
+		}                                                                                  \
+	}
 #define DRAW_KERNELS(t, size)                                                                      \
-	KERNEL(uniform_##t, random_args)                                                           \
-	{                                                                                          \
-		EACH(group, (a.n + size - 1) / size)                                               \
-		{                                                                                  \
-			uint32_t x[4];                                                             \
-			C(t) made[size];                                                           \
-			draw_at(&a, (uint64_t)group, x);                                           \
-			uniform_of_##t(x, made);                                                   \
-			PUT_GROUP(t, made, size)                                                   \
-		}                                                                                  \
-	}                                                                                          \
-	KERNEL(normal_##t, random_args)                                                            \
-	{                                                                                          \
-		EACH(group, (a.n + size - 1) / size)                                               \
-		{                                                                                  \
-			uint32_t x[4];                                                             \
-			C(t) made[size];                                                           \
-			draw_at(&a, (uint64_t)group, x);                                           \
-			normal_of_##t(x, made);                                                    \
-			PUT_GROUP(t, made, size)                                                   \
-		}                                                                                  \
-	}                                                                                          \
+	DRAW_KERNEL(uniform, t, size)                                                              \
+	DRAW_KERNEL(normal, t, size)                                                               \
 	/* draws until there are enough within two standard deviations */                          \
 	KERNEL(truncated_##t, random_args)                                                         \
 	{                                                                                          \
