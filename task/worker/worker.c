@@ -157,7 +157,7 @@ static void abort_steps(struct worker *w, const char *session, const struct mu_e
 	free(ids);
 }
 
-/* What an earlier life of this session's master left here.  Its steps would go on taking what the
+/* What an earlier life of this master left here.  Its steps would go on taking what the
  * new life waits for, until somebody notices that their caller is gone: minutes, where a machine
  * was lost. */
 static void end_earlier_lives(struct worker *w, const char *master, int64_t incarnation)
