@@ -36,7 +36,7 @@ struct mu_session {
 	char **filters;
 	unsigned n_filters;
 	long connect_ms, run_ms;
-	bool isolate;
+	bool isolate, log_placement;
 	const volatile int *stop; /* NULL, or not 0: no more waiting for a session */
 	pthread_mutex_t lock;
 	char *handle; /* NULL: not created yet */
@@ -73,6 +73,7 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 	s->connect_ms = o->connect_timeout_ms > 0 ? o->connect_timeout_ms : DEFAULT_CONNECT_MS;
 	s->run_ms = o->run_timeout_ms;
 	s->isolate = o->isolate_state;
+	s->log_placement = o->log_placement;
 	s->stop = o->stop;
 	pthread_mutex_init(&s->lock, NULL);
 	/* Request ids are only ever compared with each other by the server, across all clients. */
@@ -136,7 +137,7 @@ struct mu_builder *mu_session_builder(struct mu_session *s)
 }
 
 /* CreateSessionRequest: graph_def=1, config=2 {device_filters=4, allow_soft_placement=7,
- * isolate_session_state=15}, target=3. */
+ * log_device_placement=8, isolate_session_state=15}, target=3. */
 static void encode_create(struct mu_session *s, struct mu_buf *b)
 {
 	size_t at = mu_pb_begin(b, 1);
@@ -147,6 +148,8 @@ static void encode_create(struct mu_session *s, struct mu_buf *b)
 	for (unsigned i = 0; i < s->n_filters; i++)
 		mu_pb_put_str(b, 4, s->filters[i]);
 	mu_pb_put_int(b, 7, 1);
+	if (s->log_placement)
+		mu_pb_put_int(b, 8, 1);
 	if (s->isolate)
 		mu_pb_put_int(b, 15, 1);
 	mu_pb_end(b, at);

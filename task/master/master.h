@@ -75,6 +75,7 @@ struct session {
 	struct mu_span config;
 	int64_t timeout_ms;
 	bool isolate;
+	bool log_placement;
 };
 struct session *session_ref(struct session *s);
 /* Its client's connection is closed, and none of its steps runs. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A plan is made once for a signature (the names of feeds, fetches and targets in the order given):
  * prune, place, partition, register on each task.  Later steps with the same names find it. */
+#include "lib/base/log.h"
 #include "lib/graph/library.h"
 #include "task/master/master.h"
 
@@ -111,6 +112,16 @@ static int register_parts(struct session *s, struct plan *p, struct graph_part *
 	return 0;
 }
 
+/* One line a node, as TensorFlow's servers write it: scripts look for it. */
+static void log_placement(const struct mu_graph *g)
+{
+	for (unsigned i = 0; i < g->n_nodes; i++) {
+		const struct mu_node *n = g->nodes[i];
+
+		mu_info("placement", "%s: (%s): %s", n->name, n->op, n->device);
+	}
+}
+
 static int build(struct session *s, const struct hot_run_step *r, struct plan *p,
 		 struct mu_arena *a, struct mu_err *err)
 {
@@ -134,6 +145,8 @@ static int build(struct session *s, const struct hot_run_step *r, struct plan *p
 	p->n_fetches = sig.n_fetches;
 	if ((rc = mu_graph_inline(g, err)) || (rc = graph_place(g, &s->devices, err)))
 		return rc;
+	if (s->log_placement)
+		log_placement(g);
 	rc = graph_partition(g, &s->devices, &parts, &n_parts, err);
 	if (rc)
 		return rc;

@@ -135,6 +135,7 @@ static int configure(struct session *s, const Muster__CreateSessionRequest *req,
 		return own_cluster(s, c->cluster_def, req->target, err);
 	s->timeout_ms = c->operation_timeout_in_ms;
 	s->isolate = c->isolate_session_state;
+	s->log_placement = c->log_device_placement;
 	s->devices.soft_placement = c->allow_soft_placement;
 	*out = c;
 	return 0;

@@ -3,6 +3,7 @@
 #include "tests/cluster/fixture.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
 #define PS "/job:ps/task:0"
 #define W0 "/job:worker/task:0"
@@ -96,6 +97,43 @@ static void sessions_share_variables_unless_isolated(void **state)
 	assert_true(run_float(&f->worker[1], two, "read:0") == 15); /* state outlives sessions */
 	assert_ok(close_session(&f->worker[1], two, &err), &err);
 	assert_ok(close_session(&f->worker[0], alone, &err), &err);
+}
+
+/* What the servers of this process say while it runs goes into `text`. */
+static void hear_a_step(struct task *t, const struct mu_graph *g, struct mu_span config, char *text,
+			size_t size)
+{
+	int heard = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
+	char handle[64];
+	struct mu_err err;
+	ssize_t n;
+
+	mu_log_set_level(MU_INFO);
+	dup2(heard, STDERR_FILENO);
+	int rc = create(t, g, config, handle, &err);
+	if (!rc)
+		rc = run(t, handle, &(struct step){.target = "init"}, NULL, &err);
+	dup2(before, STDERR_FILENO);
+	close(before);
+	mu_log_set_level(MU_WARN);
+	assert_ok(rc, &err);
+	assert_ok(close_session(t, handle, &err), &err);
+	n = pread(heard, text, size - 1, 0);
+	assert_true(n >= 0);
+	text[n] = 0;
+	close(heard);
+}
+
+static void a_session_that_asks__tells_where_each_op_runs(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = sums();
+	char text[8192];
+
+	hear_a_step(&f->worker[0], g, MU_SPAN("\x40\x01"), text, sizeof(text));
+	assert_non_null(strstr(text, "init: (Assign): /job:ps/replica:0/task:0/device:CPU:0"));
+	hear_a_step(&f->worker[0], g, MU_SPAN(""), text, sizeof(text));
+	assert_null(strstr(text, "(Assign)"));
 }
 
 static void reset_empties_the_default_container(void **state)
@@ -300,6 +338,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_string_constant_comes_back, start, stop),
 	    cmocka_unit_test_setup_teardown(tensors_cross_three_tasks, start, stop),
 	    cmocka_unit_test_setup_teardown(sessions_share_variables_unless_isolated, start, stop),
+	    cmocka_unit_test_setup_teardown(a_session_that_asks__tells_where_each_op_runs, start,
+					    stop),
 	    cmocka_unit_test_setup_teardown(reset_empties_the_default_container, start, stop),
 	    cmocka_unit_test_setup_teardown(a_feed_takes_a_tensors_place, start, stop),
 	    cmocka_unit_test_setup_teardown(extending_checks_version_and_names, start, stop),

@@ -31,6 +31,7 @@ struct mu_session_options {
 	long connect_timeout_ms;       /* 0: a minute */
 	long run_timeout_ms;           /* of every step; 0: none */
 	bool isolate_state;            /* variables of its own, gone with the session */
+	bool log_placement;            /* the server's log tells which op runs on which device */
 	const volatile int *stop;      /* (optional) once it is not 0 nobody waits for a session */
 	struct mu_transport transport; /* (optional) else gRPC to the target */
 };
