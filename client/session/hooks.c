@@ -48,9 +48,8 @@ struct loss_hook {
 
 static unsigned loss_wants(struct mu_hook *h, struct mu_out *fetches, unsigned max)
 {
-	if (!max)
-		return 0;
-	fetches[0] = ((struct loss_hook *)h)->loss;
+	if (max)
+		fetches[0] = ((struct loss_hook *)h)->loss;
 	return 1;
 }
 
@@ -69,7 +68,7 @@ static int nan_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *e
 
 	if (isfinite(loss))
 		return 0;
-	return mu_fail(err, MU_OUT_OF_RANGE,
+	return mu_fail(err, MU_INVALID_ARGUMENT,
 		       "the loss is %f at step %lld: a lower learning rate may help", loss,
 		       (long long)s->step);
 }

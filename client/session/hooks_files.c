@@ -2,7 +2,6 @@
 /* Hooks that write: checkpoints and summaries. */
 #include "client/session/clock.h"
 #include "lib/base/log.h"
-#include "lib/io/event_writer.h"
 #include "muster/train.h"
 
 /* ---- checkpoints ---- */
@@ -89,15 +88,17 @@ struct mu_hook *mu_checkpoint_hook(struct mu_saver *saver, const char *folder, d
 }
 
 /* ---- summaries ---- */
-enum { MAX_TAGS = 32 };
 struct summary_hook {
 	struct mu_hook base;
 	struct mu_event_writer *events;
-	char *tags[MAX_TAGS];
-	struct mu_out outs[MAX_TAGS];
-	unsigned n;
 	int64_t every, last_step;
 	double last_time;
+	bool due; /* the next step is to be written: others need not fetch anything for it */
+	unsigned n;
+	struct {
+		char *tag;
+		struct mu_out out;
+	} told[];
 };
 
 static int summary_created(struct mu_hook *h, struct mu_session *s, int64_t step,
@@ -107,6 +108,7 @@ static int summary_created(struct mu_hook *h, struct mu_session *s, int64_t step
 
 	u->last_step = step;
 	u->last_time = client_clock();
+	u->due = u->every == 1;
 	return 0;
 }
 
@@ -114,10 +116,9 @@ static unsigned summary_wants(struct mu_hook *h, struct mu_out *fetches, unsigne
 {
 	struct summary_hook *u = (struct summary_hook *)h;
 
-	if (u->n > max)
-		return 0;
-	memcpy(fetches, u->outs, u->n * sizeof(*fetches));
-	return u->n;
+	for (unsigned i = 0; u->due && i < u->n && i < max; i++)
+		fetches[i] = u->told[i].out;
+	return u->due ? u->n : 0;
 }
 
 static void add_histogram(struct mu_buf *summary, const char *tag, const struct mu_tensor *t)
@@ -164,12 +165,14 @@ static int summary_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_er
 	struct summary_hook *u = (struct summary_hook *)h;
 	double now = client_clock(), passed = now - u->last_time;
 	MU_AUTO_BUF summary = {0};
+	bool due = u->due;
 	int rc;
 
-	if (s->step - u->last_step < u->every)
+	u->due = s->step + 1 - (due ? s->step : u->last_step) >= u->every;
+	if (!due)
 		return 0;
 	for (unsigned i = 0; i < u->n; i++)
-		if ((rc = add_summary(&summary, u->tags[i], &s->values[i], err)))
+		if ((rc = add_summary(&summary, u->told[i].tag, &s->values[i], err)))
 			return rc;
 	if (passed > 0)
 		mu_summary_scalar(&summary, "global_step/sec",
@@ -185,14 +188,14 @@ static void summary_free(struct mu_hook *h)
 	struct summary_hook *u = (struct summary_hook *)h;
 
 	for (unsigned i = 0; i < u->n; i++)
-		free(u->tags[i]);
+		free(u->told[i].tag);
 	free(u);
 }
 
 struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 				const char *const *tags, const struct mu_out *outs, unsigned n)
 {
-	struct summary_hook *u = MU_NEW(struct summary_hook);
+	struct summary_hook *u = mu_xcalloc(1, sizeof(*u) + n * sizeof(u->told[0]));
 
 	u->base = (struct mu_hook){.created = summary_created,
 				   .wants = summary_wants,
@@ -200,9 +203,9 @@ struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 				   .free = summary_free};
 	u->events = events;
 	u->every = steps > 0 ? steps : 1;
-	for (unsigned i = 0; i < n && i < MAX_TAGS; i++, u->n++) {
-		u->tags[i] = mu_xstrdup(tags[i]);
-		u->outs[i] = outs[i];
+	for (; u->n < n; u->n++) {
+		u->told[u->n].tag = mu_xstrdup(tags[u->n]);
+		u->told[u->n].out = outs[u->n];
 	}
 	return &u->base;
 }

@@ -4,10 +4,9 @@
 
 #include "client/session/clock.h"
 #include "lib/base/log.h"
-#include "lib/io/event_writer.h"
 #include "muster/train.h"
 
-enum { MAX_LOGGED = 16, VALUES_TOLD = 8 };
+enum { VALUES_TOLD = 8 };
 
 static void free_hook(struct mu_hook *h)
 {
@@ -17,16 +16,22 @@ static void free_hook(struct mu_hook *h)
 /* ---- values ---- */
 struct logging_hook {
 	struct mu_hook base;
-	char *names[MAX_LOGGED];
-	struct mu_out outs[MAX_LOGGED];
-	unsigned n;
 	int64_t every, last_step;
+	bool due; /* the next step is to be told of */
+	unsigned n;
+	struct {
+		char *name;
+		struct mu_out out;
+	} told[];
 };
 
 static int logging_created(struct mu_hook *base, struct mu_session *s, int64_t step,
 			   struct mu_err *err)
 {
-	((struct logging_hook *)base)->last_step = step;
+	struct logging_hook *h = (struct logging_hook *)base;
+
+	h->last_step = step;
+	h->due = h->every == 1;
 	return 0;
 }
 
@@ -34,10 +39,9 @@ static unsigned logging_wants(struct mu_hook *base, struct mu_out *fetches, unsi
 {
 	struct logging_hook *h = (struct logging_hook *)base;
 
-	if (h->n > max)
-		return 0;
-	memcpy(fetches, h->outs, h->n * sizeof(*fetches));
-	return h->n;
+	for (unsigned i = 0; h->due && i < h->n && i < max; i++)
+		fetches[i] = h->told[i].out;
+	return h->due ? h->n : 0;
 }
 
 static double value_at(const struct mu_tensor *t, int64_t i)
@@ -75,11 +79,11 @@ static int logging_after(struct mu_hook *base, struct mu_hook_step *s, struct mu
 {
 	struct logging_hook *h = (struct logging_hook *)base;
 
-	if (s->step - h->last_step < h->every)
-		return 0;
-	h->last_step = s->step;
-	for (unsigned i = 0; i < h->n; i++)
-		tell(h->names[i], &s->values[i], s->step);
+	if (h->due)
+		h->last_step = s->step;
+	for (unsigned i = 0; h->due && i < h->n; i++)
+		tell(h->told[i].name, &s->values[i], s->step);
+	h->due = s->step + 1 - h->last_step >= h->every;
 	return 0;
 }
 
@@ -88,23 +92,23 @@ static void logging_free(struct mu_hook *base)
 	struct logging_hook *h = (struct logging_hook *)base;
 
 	for (unsigned i = 0; i < h->n; i++)
-		free(h->names[i]);
+		free(h->told[i].name);
 	free(h);
 }
 
 struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *outs, unsigned n,
 				int64_t steps)
 {
-	struct logging_hook *h = MU_NEW(struct logging_hook);
+	struct logging_hook *h = mu_xcalloc(1, sizeof(*h) + n * sizeof(h->told[0]));
 
 	h->base = (struct mu_hook){.created = logging_created,
 				   .wants = logging_wants,
 				   .after = logging_after,
 				   .free = logging_free};
 	h->every = steps > 0 ? steps : 1;
-	for (; h->n < n && h->n < MAX_LOGGED; h->n++) {
-		h->names[h->n] = mu_xstrdup(names[h->n]);
-		h->outs[h->n] = outs[h->n];
+	for (; h->n < n; h->n++) {
+		h->told[h->n].name = mu_xstrdup(names[h->n]);
+		h->told[h->n].out = outs[h->n];
 	}
 	return &h->base;
 }

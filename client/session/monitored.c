@@ -17,7 +17,7 @@
 #include "muster/train.h"
 
 enum {
-	MAX_FETCHES = 64,
+	MAX_FETCHES = 256,
 	MAX_HOOKS = 32,
 	ASK_FIRST_MS = 50,
 	ASK_MOST_MS = 1000,
@@ -294,6 +294,24 @@ static void add_own(struct mu_monitored *m, struct fetches *f)
 		f->out[f->n++] = m->replica.sync.members;
 }
 
+/* at[i]: where the values of hook i will begin. */
+static int add_wanted(struct mu_monitored *m, struct fetches *f, unsigned *at, struct mu_err *err)
+{
+	for (unsigned i = 0; i < m->o.n_hooks; i++) {
+		unsigned left = MAX_FETCHES - f->n, n = 0;
+
+		at[i] = f->n;
+		if (m->hooks[i]->wants)
+			n = m->hooks[i]->wants(m->hooks[i], f->out + f->n, left);
+		if (n > left)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "hook %u wants %u values of a step, where %u are left of %d",
+				       i, n, left, (int)MAX_FETCHES);
+		f->n += n;
+	}
+	return 0;
+}
+
 /* own: the values of those. */
 static int step_on(struct mu_monitored *m, struct mu_tensor *own, struct mu_err *err)
 {
@@ -335,11 +353,9 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	for (unsigned i = 0; i < own; i++)
 		f.out[f.n++] = run->fetches[i];
 	add_own(m, &f);
-	for (unsigned i = 0; i < m->o.n_hooks; i++) {
-		at[i] = f.n;
-		if (m->hooks[i]->wants)
-			f.n += m->hooks[i]->wants(m->hooks[i], f.out + f.n, MAX_FETCHES - f.n);
-	}
+	rc = add_wanted(m, &f, at, err);
+	if (rc)
+		return rc;
 	r.fetches = f.out;
 	r.n_fetches = f.n;
 	if (m->replica.leaving) {
@@ -390,6 +406,7 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 		if (rc)
 			break;
 	}
+	m->stop |= rc == -(int)MU_OUT_OF_RANGE;
 	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
 }
 

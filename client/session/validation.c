@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "lib/io/event_writer.h"
 #include "muster/train.h"
 
 struct validation_hook {

@@ -144,7 +144,7 @@ static void a_loss_that_is_no_number__ends_the_training(void **state)
 	nan = mu_nan_hook(bad);
 	assert_ok(open_with(&p, &nan, 1), &err);
 	rc = mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err);
-	assert_int_equal(rc, -(int)MU_OUT_OF_RANGE);
+	assert_int_equal(rc, -(int)MU_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "at step 1"));
 	close_all(&p);
 }
@@ -227,6 +227,83 @@ static int count_up(void *arg, const struct mu_tensor **values, struct mu_err *e
 	return 0;
 }
 
+/* Three times, then there is no more. */
+static int count_to_three(void *arg, const struct mu_tensor **values, struct mu_err *e)
+{
+	if (*MU_DATA(float, (struct mu_tensor *)arg) >= 3)
+		return mu_fail(e, MU_OUT_OF_RANGE, "that was all");
+	return count_up(arg, values, e);
+}
+
+/* x goes down by what it is fed. */
+static void build_fed(struct program *p, struct mu_out *fed, struct mu_tensor *next)
+{
+	struct mu_shape scalar;
+
+	*p = (struct program){.b = mu_builder_new()};
+	*fed = mu_placeholder(p->b, "fed", MU_FLOAT, MU_SCALAR);
+	mu_global_step(p->b);
+	p->x = mu_variable(p->b, "x", MU_FLOAT, MU_SCALAR, MU_ZEROS, true);
+	p->loss = mu_mul(p->b, mu_read(p->x), *fed);
+	p->train = mu_minimize(p->b, &(struct mu_optimizer){.kind = MU_SGD, .rate = 1}, p->loss,
+			       mu_global_step(p->b));
+	assert_ok(mu_shape_set(&scalar, 0, NULL, &err), &err);
+	assert_ok(mu_tensor_new(next, MU_FLOAT, &scalar, &err), &err);
+	*MU_DATA(float, next) = 0;
+}
+
+static void data_that_ends__ends_the_training_well(void **state)
+{
+	struct program p;
+	struct mu_out fed;
+	MU_AUTO_TENSOR next = {0};
+	MU_AUTO_TENSOR last = {0};
+	int rc = 0;
+
+	build_fed(&p, &fed, &next);
+	struct mu_hook *hooks[] = {mu_feed_hook(&fed, 1, count_to_three, &next),
+				   mu_final_hook(&p.x->read, 1, &last)};
+	assert_ok(open_with(&p, hooks, 2), &err);
+	while (!rc && !mu_monitored_should_stop(p.m))
+		rc = mu_monitored_train(p.m, &(struct mu_run){.n_feeds = 0}, NULL, &err);
+	assert_int_equal(rc, -(int)MU_OUT_OF_RANGE);
+	assert_true(mu_monitored_should_stop(p.m));
+	close_all(&p);
+	assert_float_equal(*MU_DATA(float, &last), -(1 + 2 + 3), 1e-6);
+}
+
+static void summaries_of_many_values__are_all_written_until_they_are_too_many(void **state)
+{
+	enum { MANY = 100, TOO_MANY = 300 };
+	struct mu_event_writer *events;
+	struct mu_hook *hooks[2];
+	const char *tags[TOO_MANY];
+	struct mu_out outs[TOO_MANY];
+	struct program p;
+	char path[1024], names[TOO_MANY][16];
+	MU_AUTO_BUF file = {0};
+
+	build(&p, "x");
+	for (int i = 0; i < TOO_MANY; i++) {
+		snprintf(names[i], sizeof(names[i]), "value-%d.", i);
+		tags[i] = names[i];
+		outs[i] = p.loss;
+	}
+	assert_ok(mu_event_create(&events, folder, "", &err), &err);
+	snprintf(path, sizeof(path), "%s", mu_event_path(events));
+	hooks[0] = mu_summary_hook(events, 1, tags, outs, MANY);
+	hooks[1] = mu_logging_hook(tags, outs, TOO_MANY, 2);
+	assert_ok(open_with(&p, hooks, 2), &err);
+	assert_ok(mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err), &err);
+	assert_fails(mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err), &err,
+		     MU_INVALID_ARGUMENT, "hook 1 wants 300 values of a step, where 155 are left");
+	close_all(&p);
+	assert_ok(mu_event_close(events, &err), &err);
+	assert_ok(mu_buf_read_file(&file, path, 1 << 20, &err), &err);
+	for (int i = 0; i < MANY; i++)
+		assert_non_null(memmem(file.data, file.len, names[i], strlen(names[i])));
+}
+
 static size_t read_file(const char *name, char *out, size_t size)
 {
 	char path[128];
@@ -244,21 +321,13 @@ static size_t read_file(const char *name, char *out, size_t size)
 
 static void hooks__feed_a_step_and_profile_it(void **state)
 {
-	struct program p = {.b = mu_builder_new()};
-	struct mu_out fed = mu_placeholder(p.b, "fed", MU_FLOAT, MU_SCALAR);
-	struct mu_shape scalar;
+	struct program p;
+	struct mu_out fed;
 	MU_AUTO_TENSOR next = {0};
 	MU_AUTO_TENSOR last = {0};
 	char text[16384];
 
-	mu_global_step(p.b);
-	p.x = mu_variable(p.b, "x", MU_FLOAT, MU_SCALAR, MU_ZEROS, true);
-	p.loss = mu_mul(p.b, mu_read(p.x), fed);
-	p.train = mu_minimize(p.b, &(struct mu_optimizer){.kind = MU_SGD, .rate = 1}, p.loss,
-			      mu_global_step(p.b));
-	assert_ok(mu_shape_set(&scalar, 0, NULL, &err), &err);
-	assert_ok(mu_tensor_new(&next, MU_FLOAT, &scalar, &err), &err);
-	*MU_DATA(float, &next) = 0;
+	build_fed(&p, &fed, &next);
 	struct mu_hook *hooks[] = {mu_feed_hook(&fed, 1, count_up, &next),
 				   mu_profiler_hook(folder, 2), mu_final_hook(&p.x->read, 1, &last),
 				   mu_stop_at_step_hook(4)};
@@ -284,9 +353,11 @@ int main(void)
 	    T(a_checkpoint_without_a_variable__is_named),
 	    T(a_loss_that_is_no_number__ends_the_training),
 	    T(summaries__are_written_every_so_often),
+	    T(summaries_of_many_values__are_all_written_until_they_are_too_many),
 	    T(nobody_at_the_target__is_unavailable_in_time),
 	    T(told_to_stop__nobody_waits_for_a_session),
 	    T(nodes_added_after_a_run__are_sent),
+	    T(data_that_ends__ends_the_training_well),
 	    T(hooks__feed_a_step_and_profile_it),
 	};
 

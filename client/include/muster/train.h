@@ -8,6 +8,7 @@
 #ifndef MUSTER_TRAIN_H
 #define MUSTER_TRAIN_H
 
+#include "lib/io/event_writer.h"
 #include "muster/data.h"
 #include "muster/grad.h"
 #include "muster/session.h"
@@ -58,7 +59,8 @@ struct mu_hook {
 	int (*created)(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err);
 	/* Whether nothing is left to do; asked after `created`. */
 	bool (*is_over)(const struct mu_hook *h, int64_t step);
-	/* What to fetch along with the next step; returns how many, at most max. */
+	/* What to fetch along with the next step; returns how many.  Writes at most max of them,
+	 * and ends the training by wanting more. */
 	unsigned (*wants)(struct mu_hook *h, struct mu_out *fetches, unsigned max);
 	/* What to feed to the next step; adds to *n, at most up to max.  The values are good until
 	 * the step is over. */
@@ -74,7 +76,6 @@ struct mu_hook {
 	void (*free)(struct mu_hook *h);
 };
 
-struct mu_event_writer;
 struct mu_hook *mu_stop_at_step_hook(int64_t last);
 /* Saves at the start, every `seconds` and every `steps` (0: not by that), and at the end.  Borrows
  * saver and events (may be NULL).  *latest (may be NULL) follows the newest path; the hook owns it.
@@ -84,7 +85,7 @@ struct mu_hook *mu_checkpoint_hook(struct mu_saver *saver, const char *folder, d
 				   const char **latest);
 /* Writes summaries every `steps` steps, and global_step/sec beside them: of one number a scalar, of
  * several a histogram, of bytes [height, width, channels] a picture, and what a summary op makes as
- * it is.  Borrows events. */
+ * it is.  Borrows events, which mu_event_create makes in a folder and mu_event_close ends. */
 struct mu_hook *mu_summary_hook(struct mu_event_writer *events, int64_t steps,
 				const char *const *tags, const struct mu_out *outs, unsigned n);
 struct mu_progress {
@@ -97,10 +98,11 @@ struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t tar
 /* A tell that prints one line to standard output:
  * "progress step=… target=… loss=… steps_per_second=… examples_per_second=…" */
 void mu_print_progress(void *arg, const struct mu_progress *p);
-/* Fails the training with OUT_OF_RANGE when loss is not a number. */
+/* Fails the training with INVALID_ARGUMENT when loss is not a number. */
 struct mu_hook *mu_nan_hook(struct mu_out loss);
 
-/* Logs these every `steps` steps, as "<name> = [1 2 3 …]", the first values of each. */
+/* Logs these every `steps` steps, as "<name> = [1 2 3 …]", the first values of each: on standard
+ * error, once the program has called mu_log_init (lib/base/log.h). */
 struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *outs, unsigned n,
 				int64_t steps);
 /* Tells steps a second every `steps` steps, to the events (may be NULL) and to the log. */
@@ -112,7 +114,9 @@ struct mu_hook *mu_final_hook(const struct mu_out *fetches, unsigned n, struct m
 struct mu_hook *mu_wait_for_step_hook(int64_t step, double seconds);
 
 /* Feeds each step what `make` gives for these, as long as it lives until the next call: the batches
- * of a walk, say.  An error of `make` ends the training. */
+ * of a walk, say.  An error of `make` ends the training; OUT_OF_RANGE, the end of a walk, ends it
+ * well.
+ */
 struct mu_hook *mu_feed_hook(const struct mu_out *at, unsigned n,
 			     int (*make)(void *arg, const struct mu_tensor **values,
 					 struct mu_err *err),
@@ -166,7 +170,8 @@ struct mu_monitored;
 /* Takes the hooks, also on failure. */
 int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 		      const struct mu_monitored_options *o, struct mu_err *err);
-/* One training step; values of fetches as in mu_session_run. */
+/* One training step; values of fetches as in mu_session_run.  OUT_OF_RANGE: there is no more data
+ * (of mu_batches_next, or of a queue on the server); the training is over, and has not failed. */
 int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
 		       struct mu_err *err);
 bool mu_monitored_should_stop(const struct mu_monitored *m);
