@@ -124,6 +124,13 @@ static int add_alias(struct reader *r, struct mu_doc_node *parent, const char *k
 	return 0;
 }
 
+/* Who reads a text later would take it to end there. */
+static bool holds_nul(const yaml_event_t *e)
+{
+	return e->type == YAML_SCALAR_EVENT &&
+	       memchr(e->data.scalar.value, 0, e->data.scalar.length);
+}
+
 static int check_tag(const struct reader *r, const char *tag, unsigned line, struct mu_err *err)
 {
 	static const char core[] = "tag:yaml.org,2002:";
@@ -154,7 +161,9 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 			yaml_event_delete(&e);
 			return 0;
 		}
-		if (have_key) {
+		if (holds_nul(&e)) {
+			rc = fail_at(r, line_of(&e), err, "a text holds a NUL character (\\0)");
+		} else if (have_key) {
 			rc = add_value(r, n, key, &e, &child, err);
 			if (!rc && key) /* a block begins below its key */
 				child->line = key_line;

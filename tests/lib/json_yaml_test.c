@@ -49,6 +49,8 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 	    {"a: 1\nb: [1, 2\n", "t.yaml:3:"},
 	    {"a: 1\na: 2\n", "t.yaml:2: a: is given twice"},
 	    {"a:\n  - *nobody\n", "t.yaml:2: an alias without its anchor"},
+	    {"a: 1\nb: \"x\\0y\"\n", "t.yaml:2: a text holds a NUL"},
+	    {"\"x\\0y\": 1\n", "t.yaml:1: a text holds a NUL"},
 	    {"a: !secret x\n", "t.yaml:1: tags are not used here"},
 	    {"? [x]\n: 1\n", "a key must be a plain word"},
 	    {"base: &b {x: 1}\nd:\n  <<: *b\n", "t.yaml:3: merge keys"},
