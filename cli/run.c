@@ -5,17 +5,16 @@
  * view; there is no other logic here about when a task starts, is restarted or is done.  Ctrl-C
  * first asks the workers to save and end (SIGTERM), then ps; a second one ends everything at once.
  */
-#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/manifest.h"
 #include "cli/run_control.h"
+#include "cli/run_folders.h"
 #include "cli/run_tasks.h"
 #include "cli/run_view.h"
 #include "cli/scale.h"
@@ -30,6 +29,7 @@ struct run {
 	struct run_tasks tasks;
 	struct run_view view;
 	struct run_control control;
+	struct run_folders folders;
 	char logs[PATH_SIZE], bin_dir[PATH_SIZE];
 	double started;
 };
@@ -329,74 +329,52 @@ static void say_end(const struct run *r, int status)
 		       v->events, r->spec->train.summary_path);
 }
 
-static int make_folders(const char *path, struct mu_err *err)
+/* Ours alone before anything in them is touched; a folder that is moved aside stays so. */
+static int take_folders(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
-	MU_AUTO_FREE char *copy = mu_xstrdup(path);
+	const struct train_spec *t = &r->spec->train;
+	const char *job = r->spec->name;
+	int rc = run_folders_hold(&r->folders, t->checkpoint_path, job, err);
 
-	for (char *at = copy + 1; *at; at++) {
-		if (*at != '/')
-			continue;
-		*at = 0;
-		mkdir(copy, 0777);
-		*at = '/';
-	}
-	if (mkdir(copy, 0777) && errno != EEXIST)
-		return mu_fail_errno(err, errno, "make folder %s", path);
-	return 0;
-}
-
-/* Moves what an earlier run left out of the way, under the first free "<path>.old-N". */
-static int set_aside(const char *path, struct mu_err *err)
-{
-	char to[PATH_SIZE];
-	struct stat st;
-	int n = 1;
-
-	if (!path || stat(path, &st))
-		return 0;
-	do
-		snprintf(to, sizeof(to), "%s.old-%d", path, n++);
-	while (stat(to, &st) == 0);
-	if (rename(path, to))
-		return mu_fail_errno(err, errno, "move %s to %s", path, to);
-	printf("%s moved to %s\n", path, to);
-	return 0;
-}
-
-static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *err)
-{
-	const struct train_spec *t;
-	ssize_t n = readlink("/proc/self/exe", r->bin_dir, sizeof(r->bin_dir) - 1);
-	int rc = 0;
-
-	t = &r->spec->train;
-	if (n > 0) {
-		r->bin_dir[n] = 0;
-		*strrchr(r->bin_dir, '/') = 0;
-	}
-	if (a->fresh) {
-		rc = set_aside(t->checkpoint_path, err);
-		if (!rc && t->summary_path)
-			rc = set_aside(t->summary_path, err);
-	}
+	if (!rc && a->fresh)
+		rc = run_folders_set_aside(t->checkpoint_path, err);
+	if (!rc && a->fresh)
+		rc = run_folders_set_aside(t->summary_path, err);
 	if (a->logs)
 		snprintf(r->logs, sizeof(r->logs), "%s", a->logs);
 	else if (t->checkpoint_path)
 		snprintf(r->logs, sizeof(r->logs), "%s/logs", t->checkpoint_path);
 	else
-		snprintf(r->logs, sizeof(r->logs), "muster-logs/%s", r->spec->name);
+		snprintf(r->logs, sizeof(r->logs), "muster-logs/%s", job);
 	if (!rc)
-		rc = make_folders(r->logs, err);
+		rc = run_folders_make(r->logs, err);
+	if (!rc)
+		rc = run_folders_hold(&r->folders, t->checkpoint_path, job, err);
+	return rc ? rc : run_folders_hold(&r->folders, r->logs, job, err);
+}
+
+static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *err)
+{
+	ssize_t n = readlink("/proc/self/exe", r->bin_dir, sizeof(r->bin_dir) - 1);
+	int rc = take_folders(r, a, err);
+
+	if (rc)
+		return rc;
+	if (n > 0) {
+		r->bin_dir[n] = 0;
+		*strrchr(r->bin_dir, '/') = 0;
+	}
 	r->tasks = (struct run_tasks){.logs = r->logs,
 				      .bin_dir = r->bin_dir,
 				      .threads = threads_each(r->spec),
 				      .line = on_line,
 				      .user = r};
-	run_view_init(&r->view, r->spec->name, r->spec->program == PROGRAM_TRAIN ? t->steps : 0);
+	run_view_init(&r->view, r->spec->name,
+		      r->spec->program == PROGRAM_TRAIN ? r->spec->train.steps : 0);
 	if (mu_doc_bool(r->spec->doc->root, "spec.security.mtls", false))
 		run_view_say(&r->view, "on one machine tasks talk in the clear over the loopback: "
 				       "security.mtls is for a cluster");
-	return rc;
+	return 0;
 }
 
 /* 0, or the exit status of a wrong command line. */
@@ -482,6 +460,7 @@ int cli_run(int argc, char **argv)
 		status = cli_fail(&err);
 	}
 	run_tasks_fini(&r.tasks);
+	run_folders_fini(&r.folders);
 	job_status_fini(&r.status);
 	job_spec_free(r.spec);
 	return status;

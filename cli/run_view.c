@@ -3,6 +3,7 @@
  *
  *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
  *	final step=2000 accuracy=0.953 checkpoint=/…/model.ckpt-2000 events=/…
+ *	stopped step=1400 checkpoint=/…/model.ckpt-1400 events=/…
  */
 #include "cli/run_view.h"
 
@@ -48,9 +49,10 @@ static void text_of(const char *line, const char *key, char *out, size_t size)
 bool run_view_take(struct run_view *v, const char *line, double now)
 {
 	bool progress = strncmp(line, "progress ", 9) == 0, final = strncmp(line, "final ", 6) == 0;
+	bool stopped = strncmp(line, "stopped ", 8) == 0;
 	int64_t step;
 
-	if (!progress && !final)
+	if (!progress && !final && !stopped)
 		return false;
 	step = (int64_t)number_of(line, "step");
 	if (step > v->step) {
@@ -62,7 +64,7 @@ bool run_view_take(struct run_view *v, const char *line, double now)
 		v->steps_per_second = number_of(line, "steps_per_second");
 		v->examples_per_second = number_of(line, "examples_per_second");
 	} else {
-		v->final = true;
+		v->final = final;
 		v->accuracy = value_of(line, "accuracy") ? number_of(line, "accuracy") : -1;
 		text_of(line, "checkpoint", v->checkpoint, sizeof(v->checkpoint));
 		text_of(line, "events", v->events, sizeof(v->events));

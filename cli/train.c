@@ -196,10 +196,21 @@ static int status_of(int rc, const struct mu_err *err)
 	}
 }
 
+/* muster run reads this line; see run_view.c. */
+static void tell_end(const struct mu_train_result *r)
+{
+	printf("%s step=%lld checkpoint=%s events=%s", r->stopped ? "stopped" : "final",
+	       (long long)r->step, r->checkpoint, r->events);
+	if (r->accuracy >= 0)
+		printf(" accuracy=%.4f", r->accuracy);
+	putchar('\n');
+	fflush(stdout);
+}
+
 static int train(struct trainer_task *t, struct mu_err *err)
 {
 	struct mu_train_options o;
-	struct mu_train_result r;
+	struct mu_train_result r = {.step = 0};
 	int rc = to_options(t, &o, err);
 
 	if (!rc)
@@ -209,17 +220,9 @@ static int train(struct trainer_task *t, struct mu_err *err)
 		r.stopped = true;
 	else if (rc)
 		return status_of(rc, err);
-	if (r.stopped)
-		return told_to_stop == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
-	if (o.chief) {
-		printf("final step=%lld checkpoint=%s events=%s", (long long)r.step, r.checkpoint,
-		       r.events);
-		if (r.accuracy >= 0)
-			printf(" accuracy=%.4f", r.accuracy);
-		putchar('\n');
-	}
-	fflush(stdout);
-	return CLI_OK;
+	if (o.chief && !rc)
+		tell_end(&r);
+	return !r.stopped || told_to_stop == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
 }
 
 static int serve_and_train(struct trainer_task *t, const char *manifest)

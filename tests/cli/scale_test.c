@@ -87,6 +87,7 @@ static void workers__come_and_go_while_the_ps_stays(void **state)
 	assert_int_equal(log_says("ps-0", "serves on"), 1);
 	assert_int_equal(log_says("worker-0", "serves on"), 1);
 	assert_null(strstr(j.said.data, "failed"));
+	assert_says(j.said, "/out/model.ckpt-"); /* what was saved when it was interrupted */
 	mu_buf_fini(&j.said);
 }
 
@@ -162,6 +163,28 @@ static void a_second_run_with_scale__changes_the_first(void **state)
 	mu_buf_fini(&j.said);
 }
 
+/* Both would write checkpoints and logs into the same folders. */
+static void a_second_run_of_a_job_that_runs__is_refused(void **state)
+{
+	static const char *const again[][5] = {{"muster", "run", manifest},
+					       {"muster", "run", "--fresh", manifest}};
+	struct job j = begin("worker=1");
+
+	wait_for("worker-0", "progress step=");
+	for (size_t i = 0; i < MU_COUNT(again); i++) {
+		MU_AUTO_BUF said = {0};
+		int fd;
+		pid_t pid = start(again[i], &fd);
+
+		assert_int_equal(finish(pid, fd, &said), 1);
+		assert_says(said, "another muster run works in");
+		assert_says(said, "muster scale small worker=N");
+	}
+	end(&j);
+	assert_int_equal(log_says("worker-0", "serves on"), 1);
+	mu_buf_fini(&j.said);
+}
+
 static void what_cannot_be__is_refused_in_one_line(void **state)
 {
 	static const struct {
@@ -202,6 +225,7 @@ int main(void)
 	    T(workers__come_and_go_while_the_ps_stays),
 	    T(a_worker_that_is_killed_and_scaled_away__is_not_waited_for),
 	    T(a_second_run_with_scale__changes_the_first),
+	    T(a_second_run_of_a_job_that_runs__is_refused),
 	    T(what_cannot_be__is_refused_in_one_line),
 	    T(a_job_that_does_not_run__is_not_found),
 	};

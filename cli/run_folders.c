@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+/* Two runs in one folder would write each other's checkpoints and logs over, and neither would
+ * notice.  So a run locks the folders themselves: the lock leaves nothing behind, goes along when a
+ * folder is moved, and ends with the process, however it ends.  A file system that cannot lock a
+ * folder (NFS) is trusted to its user.
+ */
+#include "cli/run_folders.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/mem.h"
+
+enum { PATH_SIZE = 4096 };
+
+int run_folders_make(const char *path, struct mu_err *err)
+{
+	MU_AUTO_FREE char *copy = mu_xstrdup(path);
+
+	for (char *at = copy + 1; *at; at++) {
+		if (*at != '/')
+			continue;
+		*at = 0;
+		mkdir(copy, 0777);
+		*at = '/';
+	}
+	if (mkdir(copy, 0777) && errno != EEXIST)
+		return mu_fail_errno(err, errno, "make folder %s", path);
+	return 0;
+}
+
+int run_folders_set_aside(const char *path, struct mu_err *err)
+{
+	char to[PATH_SIZE];
+	struct stat st;
+	int n = 1;
+
+	if (!path || stat(path, &st))
+		return 0;
+	do
+		snprintf(to, sizeof(to), "%s.old-%d", path, n++);
+	while (stat(to, &st) == 0);
+	if (rename(path, to))
+		return mu_fail_errno(err, errno, "move %s to %s", path, to);
+	printf("%s moved to %s\n", path, to);
+	return 0;
+}
+
+static bool holds_already(const struct run_folders *f, const struct stat *folder)
+{
+	struct stat st;
+
+	for (unsigned i = 0; i < f->n; i++)
+		if (fstat(f->held[i], &st) == 0 && st.st_dev == folder->st_dev &&
+		    st.st_ino == folder->st_ino)
+			return true;
+	return false;
+}
+
+int run_folders_hold(struct run_folders *f, const char *path, const char *job, struct mu_err *err)
+{
+	int fd = path ? open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC) : -1;
+	struct stat st;
+
+	if (fd < 0)
+		return 0;
+	if (f->n == MU_COUNT(f->held) || fstat(fd, &st) || holds_already(f, &st)) {
+		close(fd);
+		return 0;
+	}
+	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
+		close(fd);
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "another muster run works in %s: end it first, or change it with "
+			       "muster scale %s worker=N",
+			       path, job);
+	}
+	f->held[f->n++] = fd;
+	return 0;
+}
+
+void run_folders_fini(struct run_folders *f)
+{
+	while (f->n)
+		close(f->held[--f->n]);
+}
