@@ -242,6 +242,7 @@ static void bring_up(struct planner *p)
 	if (!p->seen->service)
 		plan_act(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
 			 "the name under which tasks find each other");
+	plan_note_leavers(p);
 	delete_surplus(p);
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];

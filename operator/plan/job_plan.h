@@ -82,6 +82,7 @@ struct ledger_entry {
 struct task_status {
 	char name[JOB_MAX_NAME + 1];
 	int desired, ready, active, succeeded, failed;
+	int joined;       /* so many of them may wait for each other: plan_leave.c; 0: none */
 	char kernels[32]; /* variant chosen */
 };
 

@@ -75,6 +75,8 @@ void plan_wake(struct planner *p, double at);
 bool plan_create(struct planner *p, const struct task_spec *t, int index, int owes);
 
 /* ---- plan_leave.c: synchronous workers that were scaled away ---- */
+/* Notes who may have joined, and who of them was scaled away and owes a word. */
+void plan_note_leavers(struct planner *p);
 /* Notes what a pod of an index that is too many owes; true when it stays for now. */
 bool plan_surplus_stays(struct planner *p, const struct task_spec *t,
 			const struct observed_pod *pod);

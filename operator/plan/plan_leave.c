@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Workers who train in step are waited for until they say that they leave, which one does when it
  * gets a SIGTERM.  One that is scaled away may end in another way: it was killed just then, or its
- * node was lost.  Nobody would start it again, and the others would wait for ever.  So the ledger
- * notes of each that is scaled away that it owes a word; one that ends as leavers do has given it,
- * and in the place of any other a pod is made that takes part only to leave (MUSTER_LEAVE).
+ * node was lost, or it had been deleted by force and its successor did not run yet.  Nobody would
+ * start it again, and the others would wait for ever.  So the status has how many may have joined,
+ * stored as soon as one runs, and the ledger notes of each of them that is scaled away that it owes
+ * a word; one that ends as leavers do has given it, and in the place of any other a pod is made
+ * that takes part only to leave (MUSTER_LEAVE).
  *
  * A word too many does no harm: where nobody saw how a pod ended, one is sent.
  */
@@ -41,11 +43,52 @@ static void owe(struct planner *p, const struct task_spec *t, int index)
 	p->plan->at_once = true;
 }
 
+/* Those that are placed count with the first that runs: they follow within moments, and each number
+ * costs a write. */
+static void note_joined(struct planner *p, const struct task_spec *t)
+{
+	const struct observed_pod *const *pods = p->pods[t - p->spec->tasks];
+	struct task_status *s = &p->status->tasks[t - p->spec->tasks];
+	int ran = 0, placed = 0;
+
+	for (int i = 0; i < t->replicas; i++) {
+		if (!pods[i] || pods[i]->leaves)
+			continue;
+		if (pods[i]->phase != POD_PENDING)
+			ran = placed = i + 1;
+		else if (pods[i]->node)
+			placed = i + 1;
+	}
+	if (ran <= s->joined)
+		return;
+	s->joined = placed;
+	p->plan->at_once = true;
+}
+
+void plan_note_leavers(struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
+		const struct task_spec *task = &p->spec->tasks[t];
+		struct task_status *s = &p->status->tasks[t];
+
+		if (!in_step(p, task))
+			continue;
+		note_joined(p, task);
+		for (; s->joined > task->replicas; s->joined--) {
+			int i = s->joined - 1;
+			const struct observed_pod *pod = i < p->width[t] ? p->pods[t][i] : NULL;
+
+			if (!pod || (!pod->leaves && !has_left(pod)))
+				owe(p, task, i);
+		}
+	}
+}
+
 static void is_quits(struct planner *p, const struct task_spec *t, int index)
 {
 	struct ledger_entry *e = ledger_find(p->status, t->name, index);
 
-	if (!e || (!e->owes && e->retry_at == 0))
+	if (!e || !e->owes)
 		return;
 	e->owes = e->sent_off = 0;
 	e->retry_at = 0;
@@ -72,15 +115,13 @@ bool plan_leaver_stays(struct planner *p, const struct observed_pod *pod)
 bool plan_surplus_stays(struct planner *p, const struct task_spec *t,
 			const struct observed_pod *pod)
 {
-	const struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
-
 	if (!in_step(p, t))
 		return false;
 	if (has_left(pod))
 		is_quits(p, t, pod->index);
 	else if (pod->leaves)
 		return leaver_stays(p, pod);
-	else if (pod->phase != POD_PENDING || (e && e->attempts))
+	else if (pod->phase != POD_PENDING)
 		owe(p, t, pod->index);
 	return false;
 }
@@ -105,12 +146,9 @@ void plan_send_off(struct planner *p)
 
 			if (strcmp(e->task, task->name) != 0)
 				continue;
-			pod = e->index < p->width[t] ? p->pods[t][e->index] : NULL;
-			/* it has failed, and was scaled away before it came back */
-			if (e->index >= task->replicas && !pod && e->retry_at > 0)
-				owe(p, task, e->index);
 			if (!e->owes)
 				continue;
+			pod = e->index < p->width[t] ? p->pods[t][e->index] : NULL;
 			if (e->index >= task->replicas && !pod)
 				send_off(p, task, e);
 			/* back in the job, it takes part again */
@@ -126,11 +164,13 @@ void plan_forget_leavers(struct planner *p)
 {
 	for (unsigned i = p->status->n_ledger; i-- > 0;) {
 		struct ledger_entry *e = &p->status->ledger[i];
-		const struct task_spec *t = job_spec_task(p->spec, e->task);
 
-		if (e->owes || !t || e->index >= t->replicas)
-			e->retry_at = 0;
+		if (!e->owes)
+			continue;
+		e->retry_at = 0;
 		e->owes = e->sent_off = 0;
 		ledger_drop_if_blank(p->status, e);
 	}
+	for (unsigned t = 0; t < p->status->n_tasks; t++)
+		p->status->tasks[t].joined = 0;
 }

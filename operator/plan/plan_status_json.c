@@ -59,6 +59,8 @@ static void put_tasks(struct mu_doc *d, const struct job_status *s)
 		mu_doc_add_int(d, n, "active", t->active);
 		mu_doc_add_int(d, n, "succeeded", t->succeeded);
 		mu_doc_add_int(d, n, "failed", t->failed);
+		if (t->joined)
+			mu_doc_add_int(d, n, "joined", t->joined);
 		if (t->kernels[0])
 			mu_doc_add_str(d, n, "kernels", t->kernels);
 	}
@@ -180,6 +182,7 @@ static void get_tasks(struct job_status *s, const struct mu_doc_node *tasks)
 		t->active = small_int(n, "active", 0);
 		t->succeeded = small_int(n, "succeeded", 0);
 		t->failed = small_int(n, "failed", 0);
+		t->joined = small_int(n, "joined", 0);
 		COPY_TEXT(t->kernels, n, "kernels");
 	}
 }

@@ -73,6 +73,7 @@ enum sim_deed {
 	DEED_DELETE_POD,
 	DEED_EVICT,
 	DEED_KILL,
+	DEED_FORCE_DELETE, /* a worker's, by hand, with no grace: it is gone without a word */
 	DEED_NODE_LOST,
 	DEED_DELETE_JOB
 };

@@ -269,6 +269,15 @@ static void lose_node(struct sim *s)
 	}
 }
 
+static void force_delete(struct sim *s, int worker)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf(SIM_PODS "j-worker-%d", worker);
+	struct sim_object *o = sim_find(s, path);
+
+	if (o)
+		sim_remove(s, o);
+}
+
 static void do_deed(struct sim *s, enum sim_deed deed, int value)
 {
 	struct sim_object *o;
@@ -292,6 +301,9 @@ static void do_deed(struct sim *s, enum sim_deed deed, int value)
 	case DEED_KILL:
 		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
 			over(s, o, 137, NULL);
+		return;
+	case DEED_FORCE_DELETE:
+		force_delete(s, value);
 		return;
 	case DEED_NODE_LOST:
 		lose_node(s);

@@ -117,8 +117,10 @@ static struct sim_script script_of(uint64_t seed)
 		s.deeds[n].value = down ? workers - 1 : workers + 1;
 		s.deeds[n++].at = at;
 		if (down && mix(seed, 25) % 2) { /* killed just before, or just after */
-			s.deeds[n].deed = DEED_KILL;
-			s.deeds[n].value = (int)(mix(seed, 26) % 4);
+			bool by_hand = mix(seed, 30) % 2;
+
+			s.deeds[n].deed = by_hand ? DEED_FORCE_DELETE : DEED_KILL;
+			s.deeds[n].value = by_hand ? workers - 1 : (int)(mix(seed, 26) % 4);
 			s.deeds[n++].at = at - 0.5 + (double)(mix(seed, 27) % 10) / 10;
 		}
 	}
@@ -206,6 +208,17 @@ static void describe_end(struct sim *s, const struct sim_script *script, struct 
 	}
 }
 
+/* Every story has an end, unless somebody may wait for a GPU for ever. */
+static void check_end(struct sim *s)
+{
+	struct sim_object *o =
+	    sim_find(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j");
+	const char *phase = o ? sim_text(o->json, "status.phase") : "Succeeded";
+
+	if (!s->script.taken && strcmp(phase, "Succeeded") != 0 && strcmp(phase, "Failed") != 0)
+		sim_break(s, "the job stands still, %s", phase);
+}
+
 /* What one worker has done. */
 struct tally {
 	uint64_t schedules, crashes, splits;
@@ -255,6 +268,7 @@ static void tell_story(struct story *y, uint64_t seed)
 	y->script = script_of(seed);
 	sim_start(s, &y->script, mix(seed, 100), false);
 	sim_run(s);
+	check_end(s);
 	describe_end(s, &y->script, &y->end);
 	y->broken = s->broken[0];
 	if (y->broken)
@@ -273,6 +287,7 @@ static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
 		fprintf(stderr, "---- disturbed ----\n");
 	sim_start(s, &y->script, mix(seed, 101), true);
 	sim_run(s);
+	check_end(s);
 	check_rest(s);
 	describe_end(s, &y->script, &got);
 	if (!s->broken[0] && strcmp(y->end.data, got.data) != 0)

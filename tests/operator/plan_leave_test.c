@@ -44,8 +44,24 @@ enum how {
 	IT_IS_KILLED,
 	IT_HAS_NOT_STARTED,
 	IT_WAS_KILLED_AND_IS_GONE,
-	IT_WAS_KILLED_AND_WAITS
+	IT_WAS_KILLED_AND_WAITS,
+	IT_WAS_DELETED_BY_FORCE,
+	IT_WAS_DELETED_BY_FORCE_AND_WAITS
 };
+
+/* All run, but for worker/2, which waits to. */
+static void start_without_the_last(struct world *w, const char *manifest)
+{
+	world_start(w, manifest);
+	look(w);
+	run_all(w);
+	look(w);
+	run_all(w);
+	pod(w, "worker", 2)->phase = POD_PENDING;
+	pod(w, "worker", 2)->ready = false;
+	look(w);
+}
+
 static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(void **state)
 {
 	static const struct {
@@ -62,37 +78,48 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 	    {"sync", IT_HAS_NOT_STARTED, -1, false},
 	    {"sync", IT_WAS_KILLED_AND_WAITS, -1, true},
 	    {"sync", IT_WAS_KILLED_AND_IS_GONE, -1, true},
+	    {"sync", IT_WAS_DELETED_BY_FORCE, -1, true},
+	    {"sync", IT_WAS_DELETED_BY_FORCE_AND_WAITS, -1, true},
 	    {"async", IT_WAS_KILLED_AND_IS_GONE, -1, false},
+	    {"async", IT_WAS_DELETED_BY_FORCE, -1, false},
 	    {"async", IT_RUNS, 137, false},
 	    {"async", IT_IS_KILLED, 137, false},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		bool sync = strcmp(cases[i].mode, "sync") == 0;
+		const char *three = sync ? SYNC("sync", "3") : SYNC("async", "3");
+		enum how how = cases[i].how;
+		bool by_force = how >= IT_WAS_DELETED_BY_FORCE;
 		struct observed_pod *p;
 		struct world w;
 
-		start_running(&w, sync ? SYNC("sync", "3") : SYNC("async", "3"));
+		if (how == IT_HAS_NOT_STARTED)
+			start_without_the_last(&w, three);
+		else
+			start_running(&w, three);
 		p = pod(&w, "worker", 2);
-		if (cases[i].how == IT_HAS_NOT_STARTED)
-			p->phase = POD_PENDING;
-		if (cases[i].how != IT_RUNS && cases[i].how != IT_HAS_NOT_STARTED)
+		if (by_force)
+			remove_uid(&w, p->uid);
+		else if (how != IT_RUNS && how != IT_HAS_NOT_STARTED)
 			fail_pod(&w, "worker", 2, 137);
-		if (cases[i].how == IT_WAS_KILLED_AND_IS_GONE)
+		if (how == IT_WAS_DELETED_BY_FORCE_AND_WAITS)
+			expect_look(&w, "+worker/2 ");
+		if (how == IT_WAS_KILLED_AND_IS_GONE)
 			expect_look(&w, "-worker/2 ");
-		if (cases[i].how == IT_WAS_KILLED_AND_WAITS) {
+		if (how == IT_WAS_KILLED_AND_WAITS) {
 			look(&w); /* deleted, and made anew after a second */
 			w.now += 1;
 			expect_look(&w, "+worker/2 ");
 		}
 		world_edit(&w, sync ? SYNC("sync", "2") : SYNC("async", "2"));
-		if (cases[i].how == IT_RUNS && cases[i].exit_code >= 0) {
+		if (how == IT_RUNS && cases[i].exit_code >= 0) {
 			p->deleting = p->killed = true; /* asked to end, it has */
 			fail_pod(&w, "worker", 2, cases[i].exit_code);
 			p->phase = POD_FAILED;
 			expect_look(&w, "");
 			remove_uid(&w, p->uid);
-		} else if (cases[i].how != IT_WAS_KILLED_AND_IS_GONE) {
+		} else if (how != IT_WAS_KILLED_AND_IS_GONE && how != IT_WAS_DELETED_BY_FORCE) {
 			expect_look(&w, "-worker/2 ");
 		}
 		look(&w);
