@@ -6,9 +6,13 @@
  * manifest.  Ends with 0 when the goal is reached, with 138 when the cluster was lost (the job's
  * restart policy may try again), with 143 when it was told to stop, and with 1 for good.
  */
+#include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/manifest.h"
@@ -26,6 +30,7 @@ struct trainer_task {
 	struct train_spec train;    /* the one that counts */
 	const char *given_target;   /* --target: a server that runs already */
 	struct task_server *server; /* NULL with --target */
+	struct mu_progress last;    /* what was told last; step 0: nothing yet */
 };
 
 /* Why the training is to end early. */
@@ -42,20 +47,55 @@ static void on_finish(void *arg)
 	told_to_stop = STOP_FINISH;
 }
 
+enum { PROGRESS_TEXT = 384 };
+/* As a job's status.progress; accuracy below 0: not known. */
+static void to_json(const struct mu_progress *p, double accuracy, char out[PROGRESS_TEXT])
+{
+	int n = snprintf(out, PROGRESS_TEXT,
+			 "{\"step\": %lld, \"targetStep\": %lld, \"stepsPerSecond\": %.1f, "
+			 "\"examplesPerSecond\": %.1f",
+			 (long long)p->step, (long long)p->target, p->steps_per_second,
+			 p->examples_per_second);
+
+	if (isfinite(p->loss))
+		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"loss\": %.6g", p->loss);
+	if (accuracy >= 0)
+		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"accuracy\": %.4f", accuracy);
+	snprintf(out + n, PROGRESS_TEXT - (size_t)n, "}");
+}
+
 /* To whoever reads our output, and to whoever asks our server. */
 static void tell(void *arg, const struct mu_progress *p)
 {
-	const struct trainer_task *t = arg;
-	char json[256];
+	struct trainer_task *t = arg;
+	char json[PROGRESS_TEXT];
 
 	mu_print_progress(NULL, p);
-	snprintf(json, sizeof(json),
-		 "{\"step\": %lld, \"targetStep\": %lld, \"loss\": %.6g, "
-		 "\"stepsPerSecond\": %.1f, \"examplesPerSecond\": %.1f}",
-		 (long long)p->step, (long long)p->target, p->loss, p->steps_per_second,
-		 p->examples_per_second);
+	t->last = *p;
+	to_json(p, -1, json);
 	if (t->server)
 		task_server_set_progress(t->server, json);
+}
+
+/* To the file that a kubelet keeps of a container: the operator learns from it how the job ended,
+ * even when that was over before it could ask.  Elsewhere there is no such file. */
+static void leave_word(const struct trainer_task *t, const struct mu_train_result *r)
+{
+	const char *path = getenv("MUSTER_TERMINATION_LOG");
+	struct mu_progress p = t->last;
+	char json[PROGRESS_TEXT];
+	int fd = open(path ? path : "/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC);
+
+	if (fd < 0)
+		return;
+	if (!p.step)
+		p.loss = NAN;
+	p.step = r->step;
+	p.target = t->train.steps;
+	to_json(&p, r->accuracy, json);
+	if (write(fd, json, strlen(json)) < 0)
+		mu_warn("train", "the last progress was not kept for the operator: %m");
+	close(fd);
 }
 
 static int read_settings(struct trainer_task *t, const char *manifest, struct mu_err *err)
@@ -113,7 +153,7 @@ static int sync_options(const struct trainer_task *t, struct mu_sync_options *o,
 }
 
 /* The manifest's words for what the trainer takes. */
-static int to_options(const struct trainer_task *t, struct mu_train_options *o, struct mu_err *err)
+static int to_options(struct trainer_task *t, struct mu_train_options *o, struct mu_err *err)
 {
 	const struct train_spec *s = &t->train;
 	bool csv = s->format == DATASET_CSV;
@@ -160,7 +200,7 @@ static int to_options(const struct trainer_task *t, struct mu_train_options *o, 
 	    .patience = (unsigned)s->patience,
 	    .export_prefix = s->export_prefix,
 	    .progress = tell,
-	    .progress_arg = (void *)t,
+	    .progress_arg = t,
 	    .stop = &told_to_stop,
 	    .leave = getenv("MUSTER_LEAVE") != NULL,
 	};
@@ -220,8 +260,10 @@ static int train(struct trainer_task *t, struct mu_err *err)
 		r.stopped = true;
 	else if (rc)
 		return status_of(rc, err);
-	if (o.chief && !rc)
+	if (o.chief && !rc) {
+		leave_word(t, &r);
 		tell_end(&r);
+	}
 	return !r.stopped || told_to_stop == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
 }
 

@@ -87,6 +87,8 @@ struct progress_hook {
 	struct loss_hook base;
 	double every, last_time;
 	int64_t last_step, target;
+	double loss;  /* of `step`, */
+	int64_t step; /* the newest; told when it is last_step */
 	int batch;
 	void (*tell)(void *arg, const struct mu_progress *p);
 	void *arg;
@@ -98,25 +100,43 @@ static int progress_created(struct mu_hook *h, struct mu_session *s, int64_t ste
 	struct progress_hook *p = (struct progress_hook *)h;
 
 	p->last_time = client_clock();
-	p->last_step = step;
+	p->last_step = p->step = step;
 	return 0;
+}
+
+static void progress_tell(struct progress_hook *p, double now)
+{
+	double passed = now - p->last_time;
+	double rate = passed > 0 ? (double)(p->step - p->last_step) / passed : 0;
+
+	p->tell(p->arg, &(struct mu_progress){.step = p->step,
+					      .target = p->target,
+					      .loss = p->loss,
+					      .steps_per_second = rate,
+					      .examples_per_second = rate * p->batch});
+	p->last_time = now;
+	p->last_step = p->step;
 }
 
 static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct progress_hook *p = (struct progress_hook *)h;
-	double now = client_clock(), passed = now - p->last_time, rate;
+	double now = client_clock();
 
-	if (passed < p->every && s->step < p->target)
-		return 0;
-	rate = passed > 0 ? (double)(s->step - p->last_step) / passed : 0;
-	p->tell(p->arg, &(struct mu_progress){.step = s->step,
-					      .target = p->target,
-					      .loss = scalar_of(&s->values[0]),
-					      .steps_per_second = rate,
-					      .examples_per_second = rate * p->batch});
-	p->last_time = now;
-	p->last_step = s->step;
+	p->step = s->step;
+	p->loss = scalar_of(&s->values[0]);
+	if (now - p->last_time >= p->every || s->step >= p->target)
+		progress_tell(p, now);
+	return 0;
+}
+
+/* The step that reaches the target may be another worker's. */
+static int progress_end(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err)
+{
+	struct progress_hook *p = (struct progress_hook *)h;
+
+	if (p->step != p->last_step)
+		progress_tell(p, client_clock());
 	return 0;
 }
 
@@ -137,6 +157,7 @@ struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t tar
 	h->base.base = (struct mu_hook){.created = progress_created,
 					.wants = loss_wants,
 					.after = progress_after,
+					.end = progress_end,
 					.free = free_hook};
 	h->base.loss = loss;
 	h->every = seconds;

@@ -27,6 +27,7 @@ struct cached_pod {
 	char *name, *uid, *owner; /* owner: uid of the controller, "" when there is none */
 	char *task;
 	char *reason, *node, *ip; /* or NULL */
+	char *said;               /* its progress, as it left it when it ended, or NULL */
 	int index, exit_code;
 	enum pod_phase phase;
 	bool ready, deleting, free, killed, gpu, leaves, seen;
@@ -200,6 +201,11 @@ void cache_chiefs_free(struct cache_chief *chiefs, unsigned n);
 /* New progress (JSON) of a job; true when it differs from the last. */
 bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const char *json,
 			const char *kernels, double now);
+/* The known part of what a task says of its progress, as text; NULL when it says no step.  Whatever
+ * comes is a stranger's: only known keys of the right kind are kept. */
+char *progress_read(const cJSON *said);
+/* A chief that has ended said something last, and that counts; the lock is held. */
+void cache_last_words(struct cached_job *job, double now);
 void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);
 unsigned cache_count(struct cache *c);
 void cache_metrics(struct cache *c, struct mu_buf *out);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The cache's small doors for the progress poller and the metrics page. */
+/* How far jobs are: what tasks say, on being asked or as their last words; and the metrics page. */
 #include <math.h>
 #include <stdio.h>
 
@@ -7,14 +7,63 @@
 
 enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60 };
 
-/* The pod that decides the job: chief 0, or worker 0. */
-static const struct cached_pod *chief_of(const struct cached_job *job)
-{
-	const struct cached_pod *worker = NULL;
+static const char *const numbers[] = {"step", "targetStep", "stepsPerSecond", "examplesPerSecond",
+				      "loss", "accuracy"};
+static const char *const texts[] = {"lastCheckpoint", "eta"};
+enum { TEXT_MAX = 200 };
 
-	for (const struct cached_pod *p = job->pods; p; p = p->next) {
-		if (p->index != 0 || p->phase != POD_RUNNING || p->deleting || !p->ip ||
-		    strcmp(p->owner, job->uid) != 0)
+static const cJSON *at(const cJSON *object, const char *key)
+{
+	return cJSON_GetObjectItemCaseSensitive(object, key);
+}
+
+char *progress_read(const cJSON *said)
+{
+	const cJSON *step = at(said, "step"), *target = at(said, "targetStep");
+	cJSON *kept;
+	char *text, percent[16];
+
+	if (!cJSON_IsNumber(step) || !isfinite(step->valuedouble) || step->valuedouble < 0)
+		return NULL;
+	kept = cJSON_CreateObject();
+	for (unsigned i = 0; i < MU_COUNT(numbers); i++) {
+		const cJSON *n = at(said, numbers[i]);
+		if (cJSON_IsNumber(n) && isfinite(n->valuedouble))
+			cJSON_AddNumberToObject(kept, numbers[i], n->valuedouble);
+	}
+	for (unsigned i = 0; i < MU_COUNT(texts); i++) {
+		const char *s = cJSON_GetStringValue(at(said, texts[i]));
+		if (s && strlen(s) < TEXT_MAX)
+			cJSON_AddStringToObject(kept, texts[i], s);
+	}
+	if (cJSON_IsNumber(target) && target->valuedouble > 0) {
+		double part = step->valuedouble / target->valuedouble;
+		snprintf(percent, sizeof(percent), "%d%%", part > 1 ? 100 : (int)(part * 100));
+		cJSON_AddStringToObject(kept, "percent", percent);
+	}
+	text = cJSON_PrintUnformatted(kept);
+	cJSON_Delete(kept);
+	return text;
+}
+
+static bool can_be_asked(const struct cached_pod *p)
+{
+	return p->phase == POD_RUNNING && !p->deleting && p->ip;
+}
+
+static bool has_said(const struct cached_pod *p)
+{
+	return p->said != NULL;
+}
+
+/* The pod that decides the job: chief 0, or worker 0. */
+static struct cached_pod *chief_of(const struct cached_job *job,
+				   bool (*fits)(const struct cached_pod *p))
+{
+	struct cached_pod *worker = NULL;
+
+	for (struct cached_pod *p = job->pods; p; p = p->next) {
+		if (p->index != 0 || strcmp(p->owner, job->uid) != 0 || !fits(p))
 			continue;
 		if (strcmp(p->task, "chief") == 0)
 			return p;
@@ -33,7 +82,7 @@ struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 	out = MU_NEW_ARRAY(struct cache_chief, c->jobs.count + 1);
 	mu_map_each (&c->jobs, s) {
 		const struct cached_job *job = s->value;
-		const struct cached_pod *p = job->text ? chief_of(job) : NULL;
+		const struct cached_pod *p = job->text ? chief_of(job, can_be_asked) : NULL;
 		/* a clock that was set back must not silence anybody */
 		if (!p || (now < p->ask_after && p->ask_after - now <= SILENCE_MAX_S))
 			continue;
@@ -61,6 +110,17 @@ void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double
 		p->ask_after = now + fmin(wait, SILENCE_MAX_S);
 	}
 	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_last_words(struct cached_job *job, double now)
+{
+	const struct cached_pod *p = chief_of(job, has_said);
+
+	if (!p || (job->progress && strcmp(job->progress, p->said) == 0))
+		return;
+	free(job->progress);
+	job->progress = mu_xstrdup(p->said);
+	job->progress_at = now;
 }
 
 void cache_chiefs_free(struct cache_chief *chiefs, unsigned n)

@@ -79,6 +79,7 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 		return false;
 	}
 	cache_drop_unconfirmed(job, now);
+	cache_last_words(job, now);
 	if (job->watched_since <= 0)
 		job->watched_since = now;
 	out->observed.watched_since = job->watched_since;

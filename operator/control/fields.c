@@ -31,7 +31,7 @@ static const struct kube_fields job_metadata[] = {{"name", NULL},
 
 static const struct kube_fields reason[] = {{"reason", NULL}, {NULL, NULL}};
 static const struct kube_fields ended[] = {
-    {"exitCode", NULL}, {"finishedAt", NULL}, {"reason", NULL}, {NULL, NULL}};
+    {"exitCode", NULL}, {"finishedAt", NULL}, {"reason", NULL}, {"message", NULL}, {NULL, NULL}};
 static const struct kube_fields state[] = {
     {"waiting", reason}, {"terminated", ended}, {NULL, NULL}};
 static const struct kube_fields container[] = {{"state", state}, {NULL, NULL}};

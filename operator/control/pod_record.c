@@ -50,6 +50,16 @@ static enum pod_phase phase_of(const char *phase)
 	return POD_UNKNOWN;
 }
 
+/* A program may have left its progress as JSON where the kubelet looks; a stranger's words, too. */
+static char *read_said(const char *message)
+{
+	cJSON *said = message && *message == '{' ? cJSON_Parse(message) : NULL;
+	char *text = progress_read(said);
+
+	cJSON_Delete(said);
+	return text;
+}
+
 /* The first container is ours; what else runs in the pod does not count. */
 static void read_container(struct cached_pod *p, const cJSON *status)
 {
@@ -62,6 +72,7 @@ static void read_container(struct cached_pod *p, const cJSON *status)
 		const cJSON *code = at(ended, "exitCode");
 		p->exit_code = cJSON_IsNumber(code) ? code->valueint : -1;
 		p->finished = time_from_rfc3339(text_at(ended, "finishedAt"));
+		p->said = read_said(text_at(ended, "message"));
 	}
 	reason = text_at(ended ? ended : waiting, "reason");
 	if (!p->reason && reason && strcmp(reason, "ContainerCreating") != 0 &&
@@ -187,7 +198,8 @@ bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b)
 	       a->created == b->created && a->finished == b->finished &&
 	       a->deletion_due == b->deletion_due && same(a->name, b->name) &&
 	       same(a->uid, b->uid) && same(a->owner, b->owner) && same(a->task, b->task) &&
-	       same(a->reason, b->reason) && same(a->node, b->node) && same(a->ip, b->ip);
+	       same(a->reason, b->reason) && same(a->said, b->said) && same(a->node, b->node) &&
+	       same(a->ip, b->ip);
 }
 
 void pod_record_free(struct cached_pod *p)
@@ -197,6 +209,7 @@ void pod_record_free(struct cached_pod *p)
 	free(p->owner);
 	free(p->task);
 	free(p->reason);
+	free(p->said);
 	free(p->node);
 	free(p->ip);
 	free(p);

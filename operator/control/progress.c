@@ -2,52 +2,16 @@
 /* Asks the chief of each running job how far it is: GET /status on its HTTP port.
  *
  * One thread, one request at a time, a second each at most; with many jobs a round simply takes
- * longer.  What comes back is a stranger's JSON: only known keys of the right kind are kept.  A
- * chief that does not answer, since its program has no such page, is asked less and less often.
+ * longer.  A chief that does not answer, since its program has no such page, is asked less and less
+ * often.  One that ends may leave its last word in its container's message (pod_record.c).
  */
-#include <math.h>
 #include <stdio.h>
 
 #include "operator/control/control.h"
 
-static const char *const numbers[] = {"step", "targetStep", "stepsPerSecond", "examplesPerSecond",
-				      "loss", "accuracy"};
-static const char *const texts[] = {"lastCheckpoint", "eta"};
-enum { TEXT_MAX = 200 };
-
 static const cJSON *at(const cJSON *object, const char *key)
 {
 	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
-/* The known part of what a task says, as text; NULL when it says no step. */
-static char *read_progress(const cJSON *said)
-{
-	const cJSON *step = at(said, "step"), *target = at(said, "targetStep");
-	cJSON *kept;
-	char *text, percent[16];
-
-	if (!cJSON_IsNumber(step) || !isfinite(step->valuedouble) || step->valuedouble < 0)
-		return NULL;
-	kept = cJSON_CreateObject();
-	for (unsigned i = 0; i < MU_COUNT(numbers); i++) {
-		const cJSON *n = at(said, numbers[i]);
-		if (cJSON_IsNumber(n) && isfinite(n->valuedouble))
-			cJSON_AddNumberToObject(kept, numbers[i], n->valuedouble);
-	}
-	for (unsigned i = 0; i < MU_COUNT(texts); i++) {
-		const char *s = cJSON_GetStringValue(at(said, texts[i]));
-		if (s && strlen(s) < TEXT_MAX)
-			cJSON_AddStringToObject(kept, texts[i], s);
-	}
-	if (cJSON_IsNumber(target) && target->valuedouble > 0) {
-		double part = step->valuedouble / target->valuedouble;
-		snprintf(percent, sizeof(percent), "%d%%", part > 1 ? 100 : (int)(part * 100));
-		cJSON_AddStringToObject(kept, "percent", percent);
-	}
-	text = cJSON_PrintUnformatted(kept);
-	cJSON_Delete(kept);
-	return text;
 }
 
 static void ask(struct control *c, const struct cache_chief *chief)
@@ -67,7 +31,7 @@ static void ask(struct control *c, const struct cache_chief *chief)
 	}
 	said = cJSON_ParseWithLength(body.data, body.len);
 	progress = at(said, "progress");
-	text = read_progress(cJSON_IsObject(progress) ? progress : said);
+	text = progress_read(cJSON_IsObject(progress) ? progress : said);
 	if (cache_set_progress(&c->cache, chief, text, cJSON_GetStringValue(at(said, "kernels")),
 			       c->io.now(c->io.user)))
 		workqueue_add(&c->queue, chief->key);

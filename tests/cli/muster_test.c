@@ -39,6 +39,34 @@ static void a_job__runs_to_its_goal_and_says_where_things_are(void **state)
 	assert_says(shown, "softmax/weights");
 }
 
+/* What a kubelet keeps of the container of a job that is over at once. */
+static void a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks(void **state)
+{
+	MU_AUTO_BUF said = {0};
+	char path[128], word[512] = "";
+	double loss = -1, accuracy = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/termination-log", folder);
+	f = fopen(path, "w");
+	assert_non_null(f);
+	fclose(f);
+	setenv("MUSTER_TERMINATION_LOG", path, 1);
+	write_manifest(1, "  mode: sync\n");
+	assert_int_equal(muster(&said, "run", manifest), 0);
+	unsetenv("MUSTER_TERMINATION_LOG");
+	f = fopen(path, "r");
+	assert_non_null(f);
+	assert_non_null(fgets(word, sizeof(word), f));
+	fclose(f);
+	assert_ptr_equal(strstr(word, "{\"step\": 1, \"targetStep\": 1,"), word);
+	assert_non_null(strstr(word, "\"loss\": "));
+	sscanf(strstr(word, "\"loss\": "), "\"loss\": %lf, \"accuracy\": %lf}", &loss, &accuracy);
+	assert_true(loss > 0);
+	assert_true(accuracy >= 0);
+	assert_int_equal(unlink(path), 0);
+}
+
 /* The last step that the chief has told of; -1: none yet. */
 static long long progress(void)
 {
@@ -384,6 +412,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(a_job__runs_to_its_goal_and_says_where_things_are),
 	    T(a_job_in_sync__takes_each_step_once),
+	    T(a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks),
 	    T(two_checkpoints__differ_by_what_was_learnt),
 	    T(an_interrupt__saves_and_ends),
 	    T(a_second_interrupt__ends_what_will_not_end),

@@ -183,6 +183,65 @@ static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
 	cache_fini(&c);
 }
 
+/* Worker 0 of the job, ended, with a termination message. */
+static cJSON *ended_pod(const char *task, const char *message)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-%s-0\",\"namespace\":\"default\",\"uid\":\"%s\","
+	    "\"labels\":{\"" LABEL_JOB "\":\"j\",\"" LABEL_TASK "\":\"%s\",\"" LABEL_INDEX
+	    "\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},\"status\":{"
+	    "\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+	    "\"exitCode\":0}}}]}}",
+	    task, task, task);
+	cJSON *object = cJSON_Parse(text), *at;
+
+	assert_non_null(object);
+	at = cJSON_GetObjectItem(object, "status");
+	at = cJSON_GetArrayItem(cJSON_GetObjectItem(at, "containerStatuses"), 0);
+	at = cJSON_GetObjectItem(cJSON_GetObjectItem(at, "state"), "terminated");
+	cJSON_AddStringToObject(at, "message", message);
+	return object;
+}
+
+static void expect_progress(struct cache *c, const char *want)
+{
+	struct snapshot seen;
+
+	assert_true(cache_snapshot(c, "default/j", 100, &seen));
+	if (want)
+		assert_string_equal(seen.progress, want);
+	else
+		assert_null(seen.progress);
+	snapshot_fini(&seen);
+}
+
+static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
+{
+	static const char *const nonsense[] = {
+	    "", "out of memory", "{\"step\":", "{\"loss\":1}", "{\"step\":-1}", "[1]"};
+	struct cache_chief chief = {.key = "default/j", .pod_uid = "worker"};
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_job_seen, job("7"));
+	see(&c, cache_pod_seen, ended_pod("ps", "{\"step\":1}"));
+	expect_progress(&c, NULL);
+	for (unsigned i = 0; i < MU_COUNT(nonsense); i++) {
+		see(&c, cache_pod_seen, ended_pod("worker", nonsense[i]));
+		expect_progress(&c, NULL);
+	}
+	cache_set_progress(&c, &chief, "{\"step\":8}", NULL, 99);
+	expect_progress(&c, "{\"step\":8}");
+	see(&c, cache_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
+	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
+	/* an answer that was on its way meanwhile */
+	cache_set_progress(&c, &chief, "{\"step\":8}", NULL, 101);
+	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
+	see(&c, cache_pod_gone, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
+	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
+	cache_fini(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +249,7 @@ int main(void)
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
 	    cmocka_unit_test(a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others),
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
+	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),
 	    cmocka_unit_test(news__until_they_are_stored__are_as_old_as_the_first_of_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

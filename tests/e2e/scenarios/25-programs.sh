@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 # What else a job may be: a trainer of one's own in Python or C, a converted TFJob, synchronous, with an evaluator,
-# with a TensorBoard; suspended and resumed, and deleted when its time is over.
+# with a TensorBoard, of one step; suspended and resumed, and deleted when its time is over.
 over() { k -n "$ns" delete dtj "$@" --wait=false >/dev/null; }
 
 if [ -n "$IMAGE_TASK_TF" ]; then
@@ -73,6 +73,11 @@ suspend false
 eventually 60 "resumed again, it goes on from its checkpoint (step $at)" past_step suspended "$((at + 1))"
 says 'not from the beginning' "$(log_of suspended-worker-0)" 'restoring .*model.ckpt-[1-9]'
 over suspended
+
+sed 's/name: ttl/name: short/; s/steps: 200/steps: 1/; /ttlSecondsAfterFinished/d' "$here/manifests/ttl.yaml" | k -n "$ns" apply -f - >/dev/null
+eventually 60 'a job of one step, over before anybody could ask it, has Succeeded' ended_well short
+says 'kubectl get dtj has its step, its percentage and its loss' "$(k -n "$ns" get dtj short --no-headers)" 'Succeeded .* 1 +100% +[0-9]+\.[0-9]'
+over short
 
 submit ttl
 eventually 60 'a job with ttlSecondsAfterFinished: 3 has Succeeded' ended_well ttl
