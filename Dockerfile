@@ -60,19 +60,27 @@ USER 65532:65532
 WORKDIR /tmp
 ENTRYPOINT ["/usr/local/bin/muster"]
 
-# ---- task-cuda: task, and the GPU plug-in built by the CUDA compiler with the library it loads -----
+# ---- task-cuda: task with the GPU plug-in that CUDA's compiler built, and the library that it loads --
 FROM ${CUDA_BASE} AS cuda
 FROM build AS build-cuda
+# CUDA's compiler gives its host part to g++, which nothing else here has a use for
+RUN apt-get update && apt-get install -y --no-install-recommends g++
 COPY --from=cuda /usr/local/cuda/ /usr/local/cuda/
-RUN rm -f build/release/libmuster-cuda.so && make NVCC=/usr/local/cuda/bin/nvcc build/release/libmuster-cuda.so && \
-    strip -o /out/libmuster-cuda.so build/release/libmuster-cuda.so && \
-    mkdir -p /out/cuda && cp -a /usr/local/cuda/lib64/libcublasLt.so.* /out/cuda/ && \
-    for f in $(ldd /out/cuda/libcublasLt.so.?? | awk '$2 == "=>" {print $3}'); do \
-      find /out/task -name "${f##*/}" | grep -q . || cp -L "$f" /out/cuda/; done
-FROM task AS task-cuda
-COPY --from=build-cuda /out/libmuster-cuda.so /usr/local/lib/
-COPY --from=build-cuda /out/cuda/ /usr/local/cuda/lib64/
-ENV LD_LIBRARY_PATH=/usr/local/cuda/lib64 NVIDIA_DRIVER_CAPABILITIES=compute,utility
+RUN rm -f build/release/libmuster-cuda.so && make NVCC=/usr/local/cuda/bin/nvcc build/release/libmuster-cuda.so
+ARG REVISION=unknown
+ARG CREATED=1970-01-01T00:00:00Z
+RUN IMAGE_REVISION=$REVISION IMAGE_CREATED=$CREATED tools/images rootfs task-cuda /out/task-cuda
+FROM scratch AS task-cuda
+ARG VERSION=0.1.0
+ARG REVISION=unknown
+LABEL org.opencontainers.image.title="Muster task: task server and ready-made trainer, CPU and GPU" \
+      org.opencontainers.image.version=$VERSION org.opencontainers.image.revision=$REVISION \
+      org.opencontainers.image.licenses=Apache-2.0
+COPY --from=build-cuda /out/task-cuda/ /
+ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
+USER 65532:65532
+WORKDIR /usr/share/muster
+ENTRYPOINT ["/usr/local/bin/muster-task"]
 
 # ---- task-tf: task, and Python TensorFlow for programs that bring their own graph; with a shell and pip,
 # ---- so that FROM muster-task-tf can add to it ------------------------------------------------------

@@ -75,6 +75,15 @@ build || { tail -5 build/images.log; bad 'the images are built'; echo "$passed p
 ok "${names[*]} built by $(buildah --version | cut -d' ' -f1-3): $((SECONDS - t)) s"
 [ -n "${IMAGES_ONCE:-}" ] || before=$(layers)
 
+look_at_cuda() { # ROOT
+  local blas list
+  says 'its plug-in has kernels in it: megabytes, compressed' "$(stat -c %s "$1/usr/local/lib/libmuster-cuda.so")" '^[0-9]{7,}$'
+  says 'its SBOM names cuBLAS and its version' "$(cat "$1/usr/share/doc/muster/sbom.spdx")" 'purl pkg:generic/nvidia/cublas@[0-9]+\.[0-9.]+$'
+  blas=$(cd "$1" && compgen -G 'usr/lib/*/libcublasLt.so.*')
+  list=$(chroot --userspec=65532:65532 "$1" "$(cd "$1" && compgen -G '/lib64/ld-linux-*')" --list "/$blas" 2>&1)
+  says 'cuBLAS is loaded in it' "$list" 'libc\.so\.6 => /'
+  if grep 'not found' <<<"$list"; then bad 'and lacks nothing'; else ok 'and lacks nothing'; fi
+}
 most() { case $1 in operator) echo 20 ;; task | cli) echo 80 ;; *) echo 4000 ;; esac; } # MB
 for n in "${names[@]}"; do
   image=localhost/muster-$n:$IMAGE_TAG
@@ -96,7 +105,7 @@ print(json.dumps(json.load(sys.stdin)["OCIv1"]["config"], separators=(",", ":"))
   esac
   program=$(grep -oE '"Entrypoint":\["[^"]+' <<<"$config" | cut -d'"' -f4)
   says "$program starts in it" "$(chroot --userspec=65532:65532 "$root" "$program" --version 2>&1)" '[0-9]+\.[0-9]+\.[0-9]+'
-  [ "$n" != task-cuda ] || says 'its plug-in has kernels in it: megabytes, compressed' "$(stat -c %s "$root/usr/local/lib/libmuster-cuda.so")" '^[0-9]{7,}$'
+  [ "$n" != task-cuda ] || look_at_cuda "$root"
   buildah umount "$c" >/dev/null
   buildah rm "$c" >/dev/null
 done
