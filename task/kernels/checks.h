@@ -3,6 +3,7 @@
 #ifndef MU_TASK_KERNELS_CHECKS_H
 #define MU_TASK_KERNELS_CHECKS_H
 
+#include "task/kernels/elems.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/product.h"
 #include "task/runtime/kernel.h"
@@ -12,6 +13,14 @@
 /* MatMul: what is to be multiplied, and the result's shape. */
 int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
 		 struct mu_err *err);
+/* BatchMatMul: of how many products, and which matrices of a and b each one multiplies: numbers,
+ * seen through the views. */
+struct product_batch {
+	struct mu_shape shape;
+	struct view a, b;
+};
+int check_batch_matmul(const struct kernel_call *c, struct product *p, struct product_batch *batch,
+		       struct mu_shape *shape, struct mu_err *err);
 struct fused_matmul {
 	bool bias_add; /* a vector, as BiasAdd has it; else whatever broadcasts */
 	bool activates;
@@ -61,5 +70,19 @@ int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *er
 int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err);
 /* Logits are a matrix, labels as many numbers as it has rows. */
 int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err);
+
+/* ---- cpu/scatter.c, cpu/scatter_nd.c: shapes and types; whether indices are in range is another
+ * question ---- */
+
+/* *row: elements in a row.  A scalar update serves all rows. */
+int check_scatter(const struct mu_tensor *table, const struct mu_shape *indices,
+		  const struct mu_tensor *updates, int64_t *row, struct mu_err *err);
+/* The shape of the result, and elements in a row of it. */
+int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, int64_t *row,
+			   struct mu_err *err);
+/* Positions, input `in`, count the table's dimensions from the first on, *depth of them; updates,
+ * the input after it, have one slice of the remaining dimensions for each position. */
+int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
+		     enum mu_dtype t, int *depth, struct mu_err *err);
 
 #endif

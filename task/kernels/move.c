@@ -2,8 +2,9 @@
 /* See move.h.  On a GPU: kernels/cuda/move.h. */
 #include "task/kernels/move.h"
 
-#include "task/kernels/cuda/args.h"
-#include "task/kernels/gpu_table.h"
+#include <string.h>
+
+#include "task/kernels/gpu_runs.h"
 #include "task/kernels/rows.h"
 
 _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
@@ -139,5 +140,81 @@ int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,
 			    (char *)out->data + (size_t)(b * p->outer * p->count * p->inner) * size,
 			    (char *)in->data + (size_t)(b * p->outer * p->limit * p->inner) * size,
 			    indices, b * p->count, p->count, p->outer, p->limit, p->inner);
+	return 0;
+}
+
+static int64_t slice_of(const struct mu_shape *s, int depth)
+{
+	int64_t n = 1;
+
+	for (int d = depth; d < s->rank; d++)
+		n *= s->dim[d];
+	return n;
+}
+
+static int positions_launch(struct kernel_call *c, const struct mu_tensor *out,
+			    const struct mu_tensor *in, const struct mu_tensor *indices, int64_t n,
+			    int depth, struct mu_err *err)
+{
+	GPU_RUNS_AUTO at = {0};
+	int rc;
+
+	if (!out->shape.count)
+		return 0;
+	if ((rc = gpu_positions(c, indices, n, &in->shape, depth, &at, err)))
+		return rc;
+	int64_t row = slice_of(&in->shape, depth);
+	struct picks p = {1, 1, n, row, in->shape.count / row};
+	return picks_launch(gpu_here(c), out, in, &at.keys, &p, err);
+}
+
+int move_positions(struct kernel_call *c, const struct mu_tensor *out, const struct mu_tensor *in,
+		   const struct mu_tensor *indices, int64_t n, int depth, struct mu_err *err)
+{
+	const struct mu_shape *s = &in->shape;
+	int64_t row = slice_of(s, depth);
+
+	if (gpu_of_tensor(out))
+		return positions_launch(c, out, in, indices, n, depth, err);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = 0;
+		for (int d = 0; d < depth; d++) {
+			int64_t k = mu_tensor_int(indices, i * depth + d);
+			if (k < 0 || k >= s->dim[d])
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "indices[%lld] = [..%lld..] does not index into "
+					       "param shape %s",
+					       (long long)i, (long long)k, mu_shape_str(s));
+			at = at * s->dim[d] + k;
+		}
+		elems_copy(in->dtype, out->data, i * row, in->data, at * row, row);
+	}
+	return 0;
+}
+
+int move_one_hot(const struct mu_tensor *out, const struct mu_tensor *indices, int64_t depth,
+		 int64_t inner, const struct mu_tensor *on, const struct mu_tensor *off,
+		 struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+
+	if (g) {
+		struct one_hot_args a = {.out = gpu_address(out),
+					 .indices = gpu_address(indices),
+					 .prefix = inner ? indices->shape.count / inner : 0,
+					 .depth = depth,
+					 .suffix = inner,
+					 .wide = indices->dtype == MU_INT64};
+		memcpy(&a.on, on->data, mu_dtype_size(on->dtype));
+		memcpy(&a.off, off->data, mu_dtype_size(off->dtype));
+		return launch(g, "one_hot", out->dtype, out->shape.count, &a, err);
+	}
+	elems_fill(out->dtype, out->data, 0, off->data, out->shape.count);
+	for (int64_t i = 0; i < indices->shape.count && depth; i++) {
+		int64_t v = mu_tensor_int(indices, i);
+		if (v >= 0 && v < depth)
+			elems_copy(out->dtype, out->data,
+				   (i / inner * depth + v) * inner + i % inner, on->data, 0, 1);
+	}
 	return 0;
 }

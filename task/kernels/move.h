@@ -38,5 +38,14 @@ struct picks {
 };
 int move_picks(const struct mu_tensor *out, const struct mu_tensor *in,
 	       const struct mu_tensor *indices, const struct picks *p, struct mu_err *err);
+/* The same by position: out is n slices of in, each named by `depth` numbers. */
+int move_positions(struct kernel_call *c, const struct mu_tensor *out, const struct mu_tensor *in,
+		   const struct mu_tensor *indices, int64_t n, int depth, struct mu_err *err);
+
+/* out is [indices before, depth, inner]: `on` where the index is, `off` elsewhere; both are one
+ * element on the host. */
+int move_one_hot(const struct mu_tensor *out, const struct mu_tensor *indices, int64_t depth,
+		 int64_t inner, const struct mu_tensor *on, const struct mu_tensor *off,
+		 struct mu_err *err);
 
 #endif

@@ -29,10 +29,9 @@ int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *er
 	return 0;
 }
 
-int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
-		       const struct mu_shape *updates, int64_t *row, struct mu_err *err)
+int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
+		     const struct mu_shape *updates, int64_t *row, struct mu_err *err)
 {
-	const struct mu_shape *is = &indices->shape;
 	int64_t n = 1;
 
 	if (table->rank < 1)
@@ -51,7 +50,15 @@ int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *ind
 			       "params.shape %s",
 			       mu_shape_str(updates), mu_shape_str(is), mu_shape_str(table));
 	*row = n;
-	return rows_check(indices, table->dim[0], err);
+	return 0;
+}
+
+int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
+		       const struct mu_shape *updates, int64_t *row, struct mu_err *err)
+{
+	int rc = rows_fit_updates(table, &indices->shape, updates, row, err);
+
+	return rc ? rc : rows_check(indices, table->dim[0], err);
 }
 
 void rows_gather(enum mu_dtype t, void *to, const void *from, const struct mu_tensor *indices,

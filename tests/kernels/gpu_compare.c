@@ -337,6 +337,70 @@ int run_op(const char *device, const char *op, const struct attr *attrs, const s
 	return run_graph(g, sends, *n_out, out);
 }
 
+/* ---- the same of an op that changes variables ---- */
+
+static const struct way {
+	const char *variable, *assign, *read, *type_attr;
+} by_handle = {"VarHandleOp", "AssignVariableOp", "ReadVariableOp", "dtype"},
+  by_reference = {"VariableV2", "Assign", "Identity", "T"};
+
+static struct mu_node *add_node(struct mu_graph *g, const char *device, const char *op, unsigned k,
+				const char *type_attr, enum mu_dtype t)
+{
+	struct attr attrs[] = {
+	    {type_attr, A_TYPE, (long)t, NULL}, {"validate_shape", A_BOOL, 0, NULL}, {0}};
+	char name[64];
+	struct mu_node *n;
+
+	snprintf(name, sizeof name, "%s_%s_%u", op, mu_dtype_name(t), k);
+	assert_int_equal(mu_graph_add(g, name, op, &n, &err), 0);
+	set_attrs(g, n, attrs);
+	mu_node_set_device(g, n, device);
+	return n;
+}
+
+int run_update(const char *device, const char *op, const struct attr *attrs,
+	       const struct mu_tensor *values, unsigned n_values, const struct mu_tensor *in,
+	       unsigned n_in, struct mu_tensor *out)
+{
+	const struct way *w =
+	    strncmp(op, "Resource", strlen("Resource")) == 0 ? &by_handle : &by_reference;
+	const struct mu_node *sends[MAX_OUT];
+	struct mu_input controls[MAX_OUT];
+	struct mu_pshape any = {.rank = -1};
+	struct mu_attr unknown = {.kind = MU_ATTR_SHAPE, .shape = &any};
+	struct mu_graph *g = mu_graph_new();
+	struct mu_input inputs[16];
+	struct mu_node *n;
+	char name[16];
+
+	for (unsigned i = 0; i < n_values; i++) {
+		snprintf(name, sizeof name, "value%u", i);
+		inputs[i] = (struct mu_input){
+		    n = add_node(g, device, w->variable, i, "dtype", values[i].dtype), 0};
+		mu_node_set_attr(g, n, "shape", &unknown);
+		n = add_node(g, device, w->assign, i, w->type_attr, values[i].dtype);
+		struct mu_input to[2] = {inputs[i], {add_const(g, name, &values[i]), 0}};
+		mu_node_set_inputs(g, n, to, 2, NULL, 0);
+		controls[i] = (struct mu_input){n, MU_CONTROL};
+	}
+	for (unsigned i = 0; i < n_in; i++) {
+		snprintf(name, sizeof name, "in%u", i);
+		inputs[n_values + i] = (struct mu_input){add_const(g, name, &in[i]), 0};
+	}
+	struct mu_node *tested;
+	assert_int_equal(mu_graph_add(g, "tested", op, &tested, &err), 0);
+	set_attrs(g, tested, attrs);
+	mu_node_set_device(g, tested, device);
+	mu_node_set_inputs(g, tested, inputs, n_values + n_in, controls, n_values);
+	for (unsigned i = 0; i < n_values; i++) {
+		n = add_node(g, device, w->read, i, w->type_attr, values[i].dtype);
+		mu_node_set_inputs(g, n, &inputs[i], 1, &(struct mu_input){tested, MU_CONTROL}, 1);
+		sends[i] = add_send(g, (struct mu_input){n, 0}, values[i].dtype, i);
+	}
+	return run_graph(g, sends, n_values, out);
+}
+
 double tolerance(enum mu_dtype t)
 {
 	return t == MU_FLOAT ? 2e-6 : t == MU_DOUBLE ? 1e-13 : t == MU_HALF ? 2e-3 : 1.6e-2;
@@ -361,6 +425,19 @@ static void expect_same(const char *op, const struct mu_tensor *want, const stru
 	}
 }
 
+static void expect_both(const char *op, int cpu, const struct mu_err *said, int gpu,
+			struct mu_tensor *want, struct mu_tensor *got, unsigned n, double slack)
+{
+	if (cpu != gpu)
+		fail_msg("%s: %s (CPU: %s)", op, err.msg, said->msg);
+	for (unsigned i = 0; i < n; i++) {
+		if (!gpu)
+			expect_same(op, &want[i], &got[i], slack);
+		mu_tensor_unref(&want[i]);
+		mu_tensor_unref(&got[i]);
+	}
+}
+
 void compare(const char *op, const struct attr *attrs, const struct mu_tensor *in, unsigned n_in,
 	     double slack)
 {
@@ -373,15 +450,20 @@ void compare(const char *op, const struct attr *attrs, const struct mu_tensor *i
 	fake_cuda_count(&before);
 	int gpu = run_op(GPU, op, attrs, in, n_in, got, &n_got);
 	fake_cuda_count(&after);
-	if (cpu != gpu)
-		fail_msg("%s: %s (CPU: %s)", op, err.msg, said.msg);
 	if (!gpu && got[0].shape.count && after.launches == before.launches &&
 	    !getenv("MUSTER_GPU_TEST"))
 		fail_msg("%s: nothing was launched", op);
-	for (unsigned i = 0; i < n_want; i++) {
-		if (!gpu)
-			expect_same(op, &want[i], &got[i], slack);
-		mu_tensor_unref(&want[i]);
-		mu_tensor_unref(&got[i]);
-	}
+	expect_both(op, cpu, &said, gpu, want, got, n_want, slack);
+}
+
+int compare_update(const char *op, const struct attr *attrs, const struct mu_tensor *values,
+		   unsigned n_values, const struct mu_tensor *in, unsigned n_in, double slack)
+{
+	struct mu_tensor want[MAX_OUT] = {0}, got[MAX_OUT] = {0};
+	int cpu = run_update(CPU, op, attrs, values, n_values, in, n_in, want);
+	struct mu_err said = err;
+	int gpu = run_update(GPU, op, attrs, values, n_values, in, n_in, got);
+
+	expect_both(op, cpu, &said, gpu, want, got, n_values, slack);
+	return cpu;
 }

@@ -43,4 +43,13 @@ int run_op(const char *device, const char *op, const struct attr *attrs, const s
 void compare(const char *op, const struct attr *attrs, const struct mu_tensor *in, unsigned n_in,
 	     double slack);
 
+/* op(variables…, in…), each variable by handle or by reference as the op has it and of the value
+ * given; what they hold afterwards is the same on both.  What both answer: 0, or the refusal. */
+int compare_update(const char *op, const struct attr *attrs, const struct mu_tensor *values,
+		   unsigned n_values, const struct mu_tensor *in, unsigned n_in, double slack);
+/* The same on one device; out: the variables. */
+int run_update(const char *device, const char *op, const struct attr *attrs,
+	       const struct mu_tensor *values, unsigned n_values, const struct mu_tensor *in,
+	       unsigned n_in, struct mu_tensor *out);
+
 #endif

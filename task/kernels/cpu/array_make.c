@@ -6,6 +6,7 @@
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 #include "task/kernels/variant.h"
 
 static int fill(struct kernel_call *c, struct mu_err *err)
@@ -232,16 +233,8 @@ static int one_hot(struct kernel_call *c, struct mu_err *err)
 			inner *= in->shape.dim[i];
 	}
 	enum mu_dtype t = kernel_in(c, 2)->dtype;
-	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
-	elems_fill(t, out->data, 0, kernel_in(c, 3)->data, shape.count);
-	for (int64_t i = 0; i < in->shape.count && depth; i++) {
-		int64_t v = mu_tensor_int(in, i);
-		if (v >= 0 && v < depth)
-			elems_copy(t, out->data, (i / inner * depth + v) * inner + i % inner,
-				   kernel_in(c, 2)->data, 0, 1);
-	}
-	return 0;
+	rc = move_out(c, 0, t, &shape, &out, err);
+	return rc ? rc : move_one_hot(out, in, depth, inner, kernel_in(c, 2), kernel_in(c, 3), err);
 }
 
 static int invert_permutation(struct kernel_call *c, struct mu_err *err)

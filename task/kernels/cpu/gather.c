@@ -104,7 +104,7 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 	const struct mu_shape *ps = &params->shape, *is = &indices->shape;
 	struct mu_shape shape = mu_shape_scalar();
 	struct mu_tensor *out;
-	int64_t row = 1, n = 1;
+	int64_t n = 1;
 	int rc = args_is_int(c, 1, err);
 
 	if (rc)
@@ -118,25 +118,11 @@ static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, s
 	for (int d = 0; d < is->rank - 1; d++, n *= is->dim[d - 1])
 		if ((rc = mu_shape_push(&shape, is->dim[d], err)))
 			return rc;
-	for (int d = depth; d < ps->rank; d++, row *= ps->dim[d - 1])
+	for (int d = depth; d < ps->rank; d++)
 		if ((rc = mu_shape_push(&shape, ps->dim[d], err)))
 			return rc;
-	if ((rc = kernel_out(c, 0, params->dtype, &shape, &out, err)))
-		return rc;
-	for (int64_t i = 0; i < n; i++) {
-		int64_t at = 0;
-		for (int d = 0; d < depth; d++) {
-			int64_t k = mu_tensor_int(indices, i * depth + d);
-			if (k < 0 || k >= ps->dim[d])
-				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "indices[%lld] = [..%lld..] does not index into "
-					       "param shape %s",
-					       (long long)i, (long long)k, mu_shape_str(ps));
-			at = at * ps->dim[d] + k;
-		}
-		elems_copy(params->dtype, out->data, i * row, params->data, at * row, row);
-	}
-	return 0;
+	rc = move_out(c, 0, params->dtype, &shape, &out, err);
+	return rc ? rc : move_positions(c, out, params, indices, n, depth, err);
 }
 
 static int gather_nd(struct kernel_call *c, struct mu_err *err)

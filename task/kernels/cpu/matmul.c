@@ -73,46 +73,57 @@ static int batch_of(const struct mu_shape *s, struct mu_shape *out, struct mu_er
 	return mu_shape_set(out, s->rank - 2, s->dim, err);
 }
 
-static int batch_matmul(struct kernel_call *c, struct mu_err *err)
+int check_batch_matmul(const struct kernel_call *c, struct product *p, struct product_batch *batch,
+		       struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
-	struct product p = {.trans_a = args_attr_bool(c->node, "adj_x", false),
-			    .trans_b = args_attr_bool(c->node, "adj_y", false)};
-	struct mu_shape batch_a, batch_b, shape, out_batch;
-	struct mu_tensor *out;
-	int rc = need_known(c, err);
+	struct mu_shape batch_a, batch_b;
+	int rc = args_same_type(c, 0, 1, err);
 
 	if (rc)
 		return rc;
+	p->trans_a = args_attr_bool(c->node, "adj_x", false);
+	p->trans_b = args_attr_bool(c->node, "adj_y", false);
 	if (a->shape.rank < 2 || b->shape.rank < 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "In[0] ndims must be >= 2: %s, %s",
 			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	int ra = a->shape.rank - 2, rb = b->shape.rank - 2;
-	p.m = a->shape.dim[ra + p.trans_a];
-	p.k = a->shape.dim[ra + !p.trans_a];
-	p.n = b->shape.dim[rb + !p.trans_b];
-	if (b->shape.dim[rb + p.trans_b] != p.k)
+	p->m = a->shape.dim[ra + p->trans_a];
+	p->k = a->shape.dim[ra + !p->trans_a];
+	p->n = b->shape.dim[rb + !p->trans_b];
+	if (b->shape.dim[rb + p->trans_b] != p->k)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Matrix size-incompatible: In[0]: %s, In[1]: %s",
 			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
 	if ((rc = batch_of(&a->shape, &batch_a, err)) ||
 	    (rc = batch_of(&b->shape, &batch_b, err)) ||
-	    (rc = broadcast_shape(&batch_a, &batch_b, &out_batch, err)))
+	    (rc = broadcast_shape(&batch_a, &batch_b, &batch->shape, err)))
 		return rc;
-	shape = out_batch;
-	if ((rc = mu_shape_push(&shape, p.m, err)) || (rc = mu_shape_push(&shape, p.n, err)) ||
+	broadcast_view(&batch->a, &batch_a, &batch->shape);
+	broadcast_view(&batch->b, &batch_b, &batch->shape);
+	*shape = batch->shape;
+	rc = mu_shape_push(shape, p->m, err);
+	return rc ? rc : mu_shape_push(shape, p->n, err);
+}
+
+static int batch_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	struct product_batch batch;
+	struct product p = {0};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = need_known(c, err)) || (rc = check_batch_matmul(c, &p, &batch, &shape, err)) ||
 	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
 		return rc;
-	/* Which matrix of a and b each one of the result needs: numbers, seen through the view. */
-	struct view va, vb;
 	size_t size = mu_dtype_size(a->dtype);
-	broadcast_view(&va, &batch_a, &out_batch);
-	broadcast_view(&vb, &batch_b, &out_batch);
-	for (int64_t i = 0; i < out_batch.count; i++) {
+	for (int64_t i = 0; i < batch.shape.count; i++) {
 		int64_t rest = i, at_a = 0, at_b = 0;
-		for (int d = out_batch.rank; d-- > 0; rest /= out_batch.dim[d]) {
-			at_a += rest % out_batch.dim[d] * va.stride[d];
-			at_b += rest % out_batch.dim[d] * vb.stride[d];
+		for (int d = batch.shape.rank; d-- > 0; rest /= batch.shape.dim[d]) {
+			at_a += rest % batch.shape.dim[d] * batch.a.stride[d];
+			at_b += rest % batch.shape.dim[d] * batch.b.stride[d];
 		}
 		product_spread(c, a->dtype, &p, (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
 			       (char *)b->data + (size_t)(at_b * p.k * p.n) * size,

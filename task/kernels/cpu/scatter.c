@@ -2,12 +2,25 @@
 /* Updates of some rows of a variable, by reference or by handle, and sums of rows by number. */
 #include <float.h>
 
+#include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/rows.h"
 #include "task/kernels/variables.h"
 
 enum { OVERWRITE = -1 };
+
+int check_scatter(const struct mu_tensor *table, const struct mu_shape *indices,
+		  const struct mu_tensor *updates, int64_t *row, struct mu_err *err)
+{
+	if (updates->dtype != table->dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "updates are %s, the variable is %s",
+			       mu_dtype_name(updates->dtype), mu_dtype_name(table->dtype));
+	if (updates->shape.rank || !table->shape.rank)
+		return rows_fit_updates(&table->shape, indices, &updates->shape, row, err);
+	*row = table->shape.dim[0] ? table->shape.count / table->shape.dim[0] : 0;
+	return 0;
+}
 
 /* table[indices[i]] op= updates[i]; one scalar update serves all rows. */
 static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices,
@@ -17,19 +30,11 @@ static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices
 	int64_t row = 1;
 	int rc;
 
-	if (updates->dtype != table->dtype)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "updates are %s, the variable is %s",
-			       mu_dtype_name(updates->dtype), mu_dtype_name(table->dtype));
 	if (op != OVERWRITE && !loops_binary_known(op, table->dtype))
 		return mu_fail(err, MU_UNIMPLEMENTED, "scatter has no kernel for type %s",
 			       mu_dtype_name(table->dtype));
-	if (one && table->shape.rank > 0) {
-		row = table->shape.dim[0] ? table->shape.count / table->shape.dim[0] : 0;
-		rc = rows_check(indices, table->shape.dim[0], err);
-	} else {
-		rc = rows_check_updates(&table->shape, indices, &updates->shape, &row, err);
-	}
-	if (rc)
+	if ((rc = check_scatter(table, &indices->shape, updates, &row, err)) ||
+	    (rc = rows_check(indices, table->shape.dim[0], err)))
 		return rc;
 	size_t size = elems_size(table->dtype);
 	for (int64_t i = 0; i < indices->shape.count; i++) {
@@ -87,32 +92,47 @@ static void start_segments(struct mu_tensor *t, enum reduce_op op)
 			MU_DATA(double, t)[i] = op == RED_MAX ? -DBL_MAX : DBL_MAX;
 }
 
-/* out[ids[i]] op= data[i]; negative ids are dropped. */
-static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
+int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, int64_t *row,
+			   struct mu_err *err)
 {
 	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
-	const struct reduce_loops *l = &loops->reduce[op][data->dtype];
-	struct mu_shape shape = mu_shape_scalar();
-	struct mu_tensor *out;
-	int64_t n, row = 1;
+	int64_t n;
 	int rc;
 
 	if ((rc = args_is_int(c, 1, err)) || (rc = args_int(c, 2, &n, err)))
 		return rc;
-	bool fits = l->start && ids->shape.rank <= data->shape.rank;
+	bool fits = ids->shape.rank <= data->shape.rank;
 	for (int d = 0; fits && d < ids->shape.rank; d++)
 		fits = ids->shape.dim[d] == data->shape.dim[d];
 	if (!fits)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "data.shape = %s does not start with segment_ids.shape = %s",
 			       mu_shape_str(&data->shape), mu_shape_str(&ids->shape));
-	if ((rc = mu_shape_push(&shape, n, err)))
+	*shape = mu_shape_scalar();
+	*row = 1;
+	rc = mu_shape_push(shape, n, err);
+	for (int d = ids->shape.rank; d < data->shape.rank && !rc; *row *= data->shape.dim[d++])
+		rc = mu_shape_push(shape, data->shape.dim[d], err);
+	return rc;
+}
+
+/* out[ids[i]] op= data[i]; negative ids are dropped. */
+static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
+	const struct reduce_loops *l = &loops->reduce[op][data->dtype];
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int64_t row;
+	int rc;
+
+	if (!l->start)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(data->dtype));
+	if ((rc = check_unsorted_segment(c, &shape, &row, err)) ||
+	    (rc = kernel_out(c, 0, data->dtype, &shape, &out, err)))
 		return rc;
-	for (int d = ids->shape.rank; d < data->shape.rank; d++, row *= data->shape.dim[d - 1])
-		if ((rc = mu_shape_push(&shape, data->shape.dim[d], err)))
-			return rc;
-	if ((rc = kernel_out(c, 0, data->dtype, &shape, &out, err)))
-		return rc;
+	const int64_t n = shape.dim[0];
 	size_t size = mu_dtype_size(data->dtype);
 	start_segments(out, op);
 	for (int64_t i = 0; i < ids->shape.count; i++) {

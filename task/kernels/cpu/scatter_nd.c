@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Updates of elements or slices by their positions: onto zeros (ScatterNd), onto a copy
  * (TensorScatter…), or onto a variable by reference or handle (ScatterNd…, ResourceScatterNd…). */
+#include "task/kernels/checks.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
@@ -8,8 +9,6 @@
 
 enum { OVERWRITE = -1 };
 
-/* Positions count dimensions from the first on; *depth of them.  Updates have one slice of the
- * remaining dimensions for each position. */
 static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
 			const struct mu_shape *us, int *depth, struct mu_err *err)
 {
@@ -73,18 +72,24 @@ static int apply(const struct kernel_call *c, unsigned in, struct mu_tensor *tab
 	return 0;
 }
 
-static int check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
-		 enum mu_dtype t, int op, int *depth, struct mu_err *err)
+int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
+		     enum mu_dtype t, int *depth, struct mu_err *err)
 {
 	int rc;
 
 	if ((rc = args_is_int(c, in, err)) || (rc = args_type(c, in + 1, t, err)))
 		return rc;
+	return check_shapes(table, &kernel_in(c, in)->shape, &kernel_in(c, in + 1)->shape, depth,
+			    err);
+}
+
+static int check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
+		 enum mu_dtype t, int op, int *depth, struct mu_err *err)
+{
 	if (op != OVERWRITE && !loops->binary[op][t])
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(t));
-	return check_shapes(table, &kernel_in(c, in)->shape, &kernel_in(c, in + 1)->shape, depth,
-			    err);
+	return check_scatter_nd(c, in, table, t, depth, err);
 }
 
 static int onto_zeros(struct kernel_call *c, struct mu_err *err)

@@ -41,12 +41,15 @@ struct reduce_args {
 	double scale;
 };
 
-/* out is [batch][m, n], row after row; a and b have these strides (rows, columns, batch). */
+/* out is [batch][m, n], row after row; a and b have these strides of rows and columns.  Which
+ * matrix of a and b each product takes is seen through the dimensions of the batch. */
 struct matmul_args {
 	uint64_t out, a, b, bias; /* bias 0: none */
-	int64_t m, n, k, batch;
-	int64_t a_row, a_column, a_batch, b_row, b_column, b_batch;
-	int32_t activation, unused; /* 0 none, 1 relu, 2 sigmoid, 3 tanh */
+	int64_t m, n, k;
+	int64_t a_row, a_column, b_row, b_column;
+	int32_t activation; /* 0 none, 1 relu, 2 sigmoid, 3 tanh */
+	int32_t rank;       /* of the batch; 0: one product */
+	int64_t dim[CUDA_MAX_RANK], a_stride[CUDA_MAX_RANK], b_stride[CUDA_MAX_RANK];
 };
 
 /* x is [outer, channels, inner]. */
@@ -67,12 +70,24 @@ struct xent_args {
 	int64_t rows, n, logit_row, label_row, logit_column, label_column;
 };
 
+/* Rows of a table, by n updates of a row each that are sorted by the row they go to: `keys`. */
+struct by_row {
+	uint64_t keys, order; /* where the updates lay before they were sorted */
+	int64_t n, row;       /* elements in a row */
+};
+
 /* var, up to three slots and a gradient; the algorithm's scalars lie on the device, since some are
  * variables that other kernels write. */
 struct update_args {
 	uint64_t at[4], grad, scalar[6];
 	int64_t n;
 	int32_t scalars, flag;
+};
+
+/* The same of some rows: grad is a row for each of by.n. */
+struct update_rows_args {
+	struct update_args u;
+	struct by_row by;
 };
 
 /* Element i of out comes from the view (offset, stride) of in. */
@@ -96,11 +111,24 @@ struct gather_args {
 	int32_t wide, unused; /* indices are int64 */
 };
 
-/* out[ids[i]] += in[i], rows of length `inner`; sums in the order of i, so the same each time. */
-struct segment_args {
-	uint64_t out, in, ids;
-	int64_t count, inner, segments;
-	int32_t wide, unused;
+/* Positions of `depth` numbers each in a tensor of these dimensions -> the number of the slice that
+ * each names, -1 for one that is outside, and how many went before it. */
+struct position_args {
+	uint64_t keys, order, indices;
+	int64_t n, dim[CUDA_MAX_RANK];
+	int32_t depth, wide; /* wide: indices are int64 */
+};
+
+/* Sorted runs of this length -> of twice that. */
+struct merge_args {
+	uint64_t to_keys, to_order, keys, order;
+	int64_t n, run;
+};
+
+struct scatter_args {
+	struct by_row by;
+	uint64_t table, updates;
+	int32_t one, unused; /* one: a scalar updates them all */
 };
 
 struct one_hot_args {
@@ -116,22 +144,6 @@ struct random_args {
 	uint64_t out;
 	int64_t n, each;
 	uint32_t counter[4], key[2];
-};
-
-/* NHWC; of a window over [height, width]. */
-struct window_args {
-	uint64_t out, in, other, extra;
-	int64_t batch, height, width, channels;
-	int64_t rows, columns, depth; /* of the output */
-	int32_t window_rows, window_columns, stride_rows, stride_columns;
-	int32_t pad_top, pad_left, dilate_rows, dilate_columns;
-};
-
-struct norm_args {
-	uint64_t out, in, scale, offset, mean, variance, back, scale_back, offset_back;
-	int64_t rows, channels;
-	double epsilon;
-	int32_t training, unused;
 };
 
 struct list_args { /* out[i] = the sum of in[k][i] */

@@ -7,4 +7,5 @@
 #include "task/kernels/cuda/random.h"
 #include "task/kernels/cuda/reduce.h"
 #include "task/kernels/cuda/rows.h"
+#include "task/kernels/cuda/scatter.h"
 #include "task/kernels/cuda/update.h"

@@ -17,6 +17,16 @@
 	 : (kind) == 3 ? tanh(x)                                                                   \
 		       : (x))
 
+DEVICE void find_matrices(const struct matmul_args *a, int64_t matrix, int64_t *at_a, int64_t *at_b)
+{
+	*at_a = *at_b = 0;
+	for (int d = a->rank - 1; d >= 0; d--) {
+		*at_a += matrix % a->dim[d] * a->a_stride[d];
+		*at_b += matrix % a->dim[d] * a->b_stride[d];
+		matrix /= a->dim[d];
+	}
+}
+
 #define MATMUL_KERNEL(t)                                                                           \
 	BLOCK_KERNEL(matmul_##t, matmul_args)                                                      \
 	{                                                                                          \
@@ -26,6 +36,8 @@
 		const int64_t matrix = blockIdx.x / (across * down);                               \
 		const int64_t row0 = blockIdx.x / across % down * TILE;                            \
 		const int64_t column0 = blockIdx.x % across * TILE;                                \
+		int64_t at_a, at_b;                                                                \
+		find_matrices(&a, matrix, &at_a, &at_b);                                           \
 		const int me = (int)threadIdx.x, my_row = me / 16 * EACH_WAY,                      \
 			  my_column = me % 16 * EACH_WAY;                                          \
 		T sum[EACH_WAY][EACH_WAY];                                                         \
@@ -40,16 +52,15 @@
 				int bk = a.b_column == 1 ? e / TILE : e % DEEP;                    \
 				int bc = a.b_column == 1 ? e % TILE : e / DEEP;                    \
 				int64_t row = row0 + ar, column = column0 + bc;                    \
-				of_a[ak][ar] = row < a.m && k0 + ak < a.k                          \
-						   ? GET(t, a.a,                                   \
-							 matrix * a.a_batch + row * a.a_row +      \
-							     (k0 + ak) * a.a_column)               \
-						   : (T)0;                                         \
+				of_a[ak][ar] =                                                     \
+				    row < a.m && k0 + ak < a.k                                     \
+					? GET(t, a.a,                                              \
+					      at_a + row * a.a_row + (k0 + ak) * a.a_column)       \
+					: (T)0;                                                    \
 				of_b[bk][bc] =                                                     \
 				    column < a.n && k0 + bk < a.k                                  \
 					? GET(t, a.b,                                              \
-					      matrix * a.b_batch + (k0 + bk) * a.b_row +           \
-						  column * a.b_column)                             \
+					      at_b + (k0 + bk) * a.b_row + column * a.b_column)    \
 					: (T)0;                                                    \
 			}                                                                          \
 			SYNC();                                                                    \

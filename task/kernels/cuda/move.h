@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What moves elements without looking at them: by their size alone. */
 #include "task/kernels/cuda/args.h"
+#include "task/kernels/cuda/index.h"
 #include "task/kernels/cuda/math.h"
-
-DEVICE int64_t index_at(uint64_t indices, int64_t i, int32_t wide)
-{
-	return wide ? PTR(const int64_t, indices)[i] : PTR(const int32_t, indices)[i];
-}
 
 DEVICE int64_t view_at(const struct view_args *a, int64_t i)
 {
@@ -70,19 +66,3 @@ DEVICE int64_t view_at(const struct view_args *a, int64_t i)
 		}                                                                                  \
 	}
 EACH_WIDTH(MOVE_KERNELS)
-
-/* A thread for each output looks through all ids: no atomics, so the same bits each time. */
-#define SEGMENT_KERNEL(t)                                                                          \
-	KERNEL(segment_sum_##t, segment_args)                                                      \
-	{                                                                                          \
-		EACH(i, a.segments *a.inner)                                                       \
-		{                                                                                  \
-			int64_t segment = i / a.inner, in = i % a.inner;                           \
-			C(t) sum = 0;                                                              \
-			for (int64_t k = 0; k < a.count; k++)                                      \
-				if (index_at(a.ids, k, a.wide) == segment)                         \
-					sum += GET(t, a.in, k * a.inner + in);                     \
-			PUT(t, a.out, i, sum);                                                     \
-		}                                                                                  \
-	}
-EACH_NUM(SEGMENT_KERNEL)

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers' steps, one element a thread; the same formulas in the same order as the CPU's
- * (loops_update.h, optimizers.c). */
+/* Optimizers' steps, one element a thread, of whole variables and of some rows; the same formulas
+ * in the same order as the CPU's (loops_update.h, optimizers.c). */
 #include "task/kernels/cuda/args.h"
+#include "task/kernels/cuda/index.h"
 #include "task/kernels/cuda/math.h"
 
 /* ---- the scalars as they were given -> k ---- */
@@ -48,24 +49,45 @@ DEVICE void k_ftrl(double *k, const double *g, int flag)
 
 /* ---- the steps ---- */
 
-#define AT(s) (PTR(T, a.at[s])[i])
+#define AT(s) (PTR(T, a->at[s])[i])
 #define K(j)  ((T)k[j])
-#define UPDATE_KERNEL(t, op, constants, ...)                                                       \
-	KERNEL(op##_##t, update_args)                                                              \
+#define UPDATE_KERNELS(t, op, constants, ...)                                                      \
+	DEVICE void op##_step_##t(const struct update_args *a, const double *k, int64_t i,         \
+				  const C(t) g)                                                    \
 	{                                                                                          \
 		typedef C(t) T;                                                                    \
-		double given[6] = {0}, k[6] = {0};                                                 \
-		for (int j = 0; j < a.scalars; j++)                                                \
-			given[j] = GET(t, a.scalar[j], 0);                                         \
-		constants(k, given, a.flag);                                                       \
-		EACH (i, a.n) {                                                                    \
-			const T g = GET(t, a.grad, i);                                             \
-			__VA_ARGS__                                                                \
+		__VA_ARGS__                                                                        \
+	}                                                                                          \
+	DEVICE void op##_constants_##t(const struct update_args *a, double *k)                     \
+	{                                                                                          \
+		double given[6] = {0};                                                             \
+		for (int j = 0; j < a->scalars; j++)                                               \
+			given[j] = GET(t, a->scalar[j], 0);                                        \
+		constants(k, given, a->flag);                                                      \
+	}                                                                                          \
+	KERNEL(op##_##t, update_args)                                                              \
+	{                                                                                          \
+		double k[6] = {0};                                                                 \
+		op##_constants_##t(&a, k);                                                         \
+		EACH(i, a.n)                                                                       \
+		op##_step_##t(&a, k, i, GET(t, a.grad, i));                                        \
+	}                                                                                          \
+	KERNEL(op##_rows_##t, update_rows_args)                                                    \
+	{                                                                                          \
+		double k[6] = {0};                                                                 \
+		op##_constants_##t(&a.u, k);                                                       \
+		EACH(i, a.by.n *a.by.row)                                                          \
+		{                                                                                  \
+			int64_t s = i / a.by.row, in = i % a.by.row, key = row_to_do(&a.by, s);    \
+			for (; key >= 0 && row_goes_on(&a.by, s, key); s++)                        \
+				op##_step_##t(                                                     \
+				    &a.u, k, key *a.by.row + in,                                   \
+				    GET(t, a.u.grad, row_from(&a.by, s) * a.by.row + in));         \
 		}                                                                                  \
 	}
 #define EACH_UPDATE(op, constants, ...)                                                            \
-	UPDATE_KERNEL(f32, op, constants, __VA_ARGS__)                                             \
-	UPDATE_KERNEL(f64, op, constants, __VA_ARGS__)
+	UPDATE_KERNELS(f32, op, constants, __VA_ARGS__)                                            \
+	UPDATE_KERNELS(f64, op, constants, __VA_ARGS__)
 
 /* clang-format off */
 EACH_UPDATE(up_add, k_plain, AT(0) += g;)

@@ -82,9 +82,11 @@ static void set_strides(struct matmul_args *a, const struct product *p)
 static int own_kernel(const struct state *s, struct matmul_args *a, struct mu_err *err)
 {
 	int64_t across = (a->n + TILE - 1) / TILE, down = (a->m + TILE - 1) / TILE, blocks;
+	bool too_many = __builtin_mul_overflow(across, down, &blocks);
 
-	if (__builtin_mul_overflow(across, down, &blocks) ||
-	    __builtin_mul_overflow(blocks, a->batch, &blocks) || blocks > INT32_MAX)
+	for (int d = 0; d < a->rank; d++)
+		too_many |= __builtin_mul_overflow(blocks, a->dim[d], &blocks);
+	if (too_many || blocks > INT32_MAX)
 		return mu_fail(err, MU_UNIMPLEMENTED, "a product of [%lld, %lld] is too large",
 			       (long long)a->m, (long long)a->n);
 	return blocks ? gpu_launch(s->gpu, s->product, (struct gpu_grid){(unsigned)blocks, THREADS},
@@ -111,7 +113,7 @@ static int launch(struct kernel_call *c, struct matmul_args *a, const struct pro
 
 static int matmul(struct kernel_call *c, struct mu_err *err)
 {
-	struct matmul_args a = {.batch = 1};
+	struct matmul_args a = {0};
 	struct product p;
 	struct mu_shape shape;
 	struct mu_tensor *out;
@@ -124,6 +126,33 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	a.a = gpu_address(kernel_in(c, 0));
 	a.b = gpu_address(kernel_in(c, 1));
 	return launch(c, &a, &p, err);
+}
+
+/* By our own kernel, all products of the batch at once. */
+static int batch_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	struct matmul_args a = {0};
+	struct product_batch batch;
+	struct product p = {0};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = check_batch_matmul(c, &p, &batch, &shape, err);
+
+	if (rc || (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
+		return rc;
+	set_strides(&a, &p);
+	a.out = gpu_address(out);
+	a.a = gpu_address(kernel_in(c, 0));
+	a.b = gpu_address(kernel_in(c, 1));
+	if (batch.shape.count == 1)
+		return launch(c, &a, &p, err);
+	a.rank = batch.shape.rank;
+	for (int d = 0; d < a.rank; d++) {
+		a.dim[d] = batch.shape.dim[d];
+		a.a_stride[d] = batch.a.stride[d] * p.m * p.k;
+		a.b_stride[d] = batch.b.stride[d] * p.k * p.n;
+	}
+	return own_kernel(c->state, &a, err);
 }
 
 static int activation_number(const struct fused_matmul *f)
@@ -168,7 +197,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct mu_tensor *bias = kernel_in(c, 2);
-	struct matmul_args a = {.batch = 1};
+	struct matmul_args a = {0};
 	struct mu_shape made, shape;
 	struct mu_tensor *out;
 	struct product p;
@@ -189,12 +218,15 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	return launch(c, &a, &p, err);
 }
 
+#define ROW(name, fn, before)                                                                      \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = before, .release = release}, .type_attr = "T",   \
+		.types = GPU_FLT                                                                   \
+	}
 static const struct gpu_kernel rows[] = {
-    {.k = {"MatMul", .run = matmul, .prepare = prepare, .release = release},
-     .type_attr = "T",
-     .types = GPU_FLT},
-    {.k = {"_FusedMatMul", .run = fused_matmul, .prepare = fused_prepare, .release = release},
-     .type_attr = "T",
-     .types = GPU_FLT},
+    ROW("MatMul", matmul, prepare),
+    ROW("_FusedMatMul", fused_matmul, fused_prepare),
+    ROW("BatchMatMul", batch_matmul, prepare),
+    ROW("BatchMatMulV2", batch_matmul, prepare),
 };
 GPU_KERNEL_TABLE(gpu_matmul, rows)

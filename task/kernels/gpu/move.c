@@ -31,5 +31,8 @@ static const struct gpu_kernel rows[] = {
     ROW("Gather", "Tparams", GPU_PLAIN, 0, 1 << 1),
     ROW("GatherV2", "Tparams", GPU_PLAIN, 1 << 2, 1 << 1),
     ROW("ResourceGather", "dtype", GPU_FLT, 0, 1 << 1),
+    ROW("GatherNd", "Tparams", GPU_PLAIN, 0, 1 << 1),
+    ROW("ResourceGatherNd", "dtype", GPU_FLT, 0, 1 << 1),
+    ROW("OneHot", "T", GPU_PLAIN, 1 << 1 | 1 << 2 | 1 << 3, 1 << 0),
 };
 GPU_KERNEL_TABLE(gpu_move, rows)

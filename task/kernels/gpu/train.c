@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dense optimizer updates on a GPU: one kernel for each algorithm, which reads the scalars where
- * they lie. */
+/* Optimizer updates on a GPU, of whole variables and of some rows: a kernel for each algorithm,
+ * which reads the scalars where they lie. */
+#include <stdio.h>
+
 #include "task/kernels/args.h"
-#include "task/kernels/cuda/args.h"
-#include "task/kernels/gpu_table.h"
+#include "task/kernels/gpu_runs.h"
 #include "task/kernels/optimizers.h"
+#include "task/kernels/rows.h"
 
 struct state {
 	struct gpu_one one;
@@ -48,6 +50,7 @@ static void release(void *state)
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
+	char name[32];
 	void *plan;
 	int rc = optimizer_prepare(n, rt, &plan, err);
 
@@ -58,7 +61,9 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	s->flag = flag_of(n, s->plan->a);
 	s->one.gpu = gpu_of_node(n, rt);
 	s->one.type = args_attr_type(n, "T", MU_DT_INVALID);
-	rc = gpu_find(s->one.gpu, kernels[s->plan->a->kind], s->one.type, &s->one.kernel, err);
+	snprintf(name, sizeof name, "%s%s", kernels[s->plan->a->kind],
+		 s->plan->indices < 0 ? "" : "_rows");
+	rc = gpu_find(s->one.gpu, name, s->one.type, &s->one.kernel, err);
 	if (rc)
 		release(s);
 	else
@@ -79,6 +84,40 @@ static int find_scalars(const struct kernel_call *c, const struct optimizer_plan
 	return 0;
 }
 
+static int apply_dense(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
+		       struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
+
+	if (!mu_shape_eq(&var->shape, &grad->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "var and %s do not have the same shape%s %s",
+			       c->node->def->inputs[s->plan->grad].name, mu_shape_str(&var->shape),
+			       mu_shape_str(&grad->shape));
+	return gpu_run(s->one.gpu, s->one.kernel, a->n, a, err);
+}
+
+static int apply_rows(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
+		      struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *indices = kernel_in(c, (unsigned)s->plan->indices);
+	struct update_rows_args all = {.u = *a};
+	GPU_RUNS_AUTO runs = {0};
+	int64_t row;
+	int rc;
+
+	if ((rc = args_is_int(c, (unsigned)s->plan->indices, err)) ||
+	    (rc = rows_fit_updates(&var->shape, &indices->shape,
+				   &kernel_in(c, (unsigned)s->plan->grad)->shape, &row, err)) ||
+	    !a->n ||
+	    (rc = gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row, &runs,
+				&all.by, err)))
+		return rc;
+	return gpu_run(s->one.gpu, s->one.kernel, a->n, &all, err);
+}
+
 static int apply(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
@@ -90,17 +129,13 @@ static int apply(struct kernel_call *c, struct mu_err *err)
 	if ((rc = variables_lock(c, 1 + s->plan->a->slots, &vs, err)) ||
 	    (rc = optimizer_check(&vs, grad, err)) || (rc = find_scalars(c, s->plan, &a, err)))
 		return rc;
-	if (!mu_shape_eq(&vs.t[0]->shape, &grad->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "var and %s do not have the same shape%s %s",
-			       c->node->def->inputs[s->plan->grad].name,
-			       mu_shape_str(&vs.t[0]->shape), mu_shape_str(&grad->shape));
 	for (unsigned i = 0; i < vs.n; i++)
 		a.at[i] = gpu_address(vs.t[i]);
-	if ((rc = gpu_run(s->one.gpu, s->one.kernel, a.n, &a, err)))
-		return rc;
-	variable_forward(c);
-	return 0;
+	rc = s->plan->indices < 0 ? apply_dense(c, vs.t[0], &a, err)
+				  : apply_rows(c, vs.t[0], &a, err);
+	if (!rc)
+		variable_forward(c);
+	return rc;
 }
 
 #define ROW(name)                                                                                  \
@@ -109,6 +144,13 @@ static int apply(struct kernel_call *c, struct mu_err *err)
 		.type_attr = "T", .types = GPU_REAL                                                \
 	}
 #define BOTH(name) ROW("Apply" name), ROW("ResourceApply" name)
+/* `at`: which input the indices are. */
+#define SOME(name, at)                                                                             \
+	{                                                                                          \
+		.k = {name, .run = apply, .prepare = prepare, .release = release},                 \
+		.type_attr = "T", .types = GPU_REAL, .device_in = 1 << (at)                        \
+	}
+#define SPARSE(name, at) SOME("SparseApply" name, at), SOME("ResourceSparseApply" name, at)
 static const struct gpu_kernel rows[] = {
     BOTH("GradientDescent"),
     BOTH("Adagrad"),
@@ -123,5 +165,16 @@ static const struct gpu_kernel rows[] = {
     BOTH("ProximalAdagrad"),
     BOTH("ProximalGradientDescent"),
     ROW("ResourceApplyKerasMomentum"),
+    SPARSE("Adagrad", 4),
+    SPARSE("AdagradV2", 5),
+    SPARSE("Momentum", 4),
+    SPARSE("RMSProp", 8),
+    SPARSE("CenteredRMSProp", 9),
+    SPARSE("Adadelta", 7),
+    SPARSE("Ftrl", 4),
+    SPARSE("FtrlV2", 4),
+    SPARSE("ProximalGradientDescent", 5),
+    SPARSE("ProximalAdagrad", 6),
+    SOME("ResourceSparseApplyKerasMomentum", 4),
 };
 GPU_KERNEL_TABLE(gpu_train, rows)

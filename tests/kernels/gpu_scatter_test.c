@@ -1,0 +1,381 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Updates of rows and slices, sums by segment, optimizers and products of batches of the GPU beside
+ * the CPU's. */
+#include <stdio.h>
+
+#include "tests/kernels/gpu_compare.h"
+
+static const enum mu_dtype floats[] = {MU_FLOAT, MU_DOUBLE};
+
+/* Numbers of [0, limit), some of them again and again. */
+static struct mu_tensor drawn_rows(enum mu_dtype t, int64_t n, int64_t limit, unsigned seed)
+{
+	struct mu_shape s = mu_shape_vec(n);
+
+	return filled(t, &s, 0, (double)limit, seed);
+}
+
+static void drop(struct mu_tensor *t, unsigned n)
+{
+	while (n--)
+		mu_tensor_unref(&t[n]);
+}
+
+/* ---- rows of variables ---- */
+
+static void rows_of_variables__by_every_op__match_the_cpus(void **state)
+{
+	static const char *const ops[] = {"Update", "Add", "Sub", "Mul", "Div", "Max", "Min"};
+	static const int64_t counts[] = {0, 1, 2, 5, 37, 64};
+	const struct attr attrs[] = {
+	    {"T", A_TYPE, 0, NULL}, {"dtype", A_TYPE, 0, NULL}, {"Tindices", A_TYPE, 0, NULL}, {0}};
+
+	for (unsigned o = 0; o < MU_COUNT(ops); o++)
+		for (unsigned k = 0; k < MU_COUNT(counts) * 4; k++) {
+			enum mu_dtype t = floats[k & 1], number = k & 2 ? MU_INT64 : MU_INT32;
+			int64_t n = counts[k / 4];
+			struct attr a[4];
+			char op[32];
+			memcpy(a, attrs, sizeof attrs);
+			a[0].value = a[1].value = (long)t;
+			a[2].value = (long)number;
+			snprintf(op, sizeof op, "%sScatter%s", k % 3 ? "Resource" : "", ops[o]);
+			struct mu_shape table = dims_of(3, (int64_t[]){9, 2, 3});
+			struct mu_shape updates = dims_of(3, (int64_t[]){n, 2, 3});
+			struct mu_shape one = mu_shape_scalar();
+			struct mu_tensor value = filled(t, &table, 1, 3, o);
+			struct mu_tensor in[2] = {drawn_rows(number, n, 9, k),
+						  filled(t, k % 5 ? &updates : &one, 1, 3, k)};
+			compare_update(op, a, &value, 1, in, 2, 0);
+			drop(&value, 1);
+			drop(in, 2);
+		}
+}
+
+static void rows_of_variables__that_do_not_fit__are_refused(void **state)
+{
+	const struct attr attrs[] = {
+	    {"dtype", A_TYPE, MU_FLOAT, NULL}, {"Tindices", A_TYPE, MU_INT32, NULL}, {0}};
+	struct mu_shape table = dims_of(2, (int64_t[]){4, 3}), wide = dims_of(2, (int64_t[]){2, 4});
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor value[2] = {filled(MU_FLOAT, &table, 0, 1, 1),
+				     filled(MU_FLOAT, &scalar, 0, 1, 1)};
+	struct mu_tensor in[2] = {drawn_rows(MU_INT32, 2, 4, 1), filled(MU_FLOAT, &wide, 0, 1, 2)};
+
+	for (unsigned i = 0; i < 2; i++)
+		compare_update("ResourceScatterAdd", attrs, &value[i], 1, in, 2, 0);
+	drop(value, 2);
+	drop(in, 2);
+}
+
+/* The CPU refuses them. */
+static void rows_out_of_range__change_nothing(void **state)
+{
+	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
+				     {"dtype", A_TYPE, MU_FLOAT, NULL},
+				     {"Tindices", A_TYPE, MU_INT64, NULL},
+				     {0}};
+	static const int64_t rows[] = {2, -1, 3, INT64_MIN, 0, INT64_MAX};
+	static const char *const ops[] = {"ResourceScatterAdd", "ResourceSparseApplyMomentum"};
+	struct mu_shape table = mu_shape_vec(3), updates = mu_shape_vec(6);
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor value[2] = {filled(MU_FLOAT, &table, 5, 0, 1),
+				     filled(MU_FLOAT, &table, 0, 0, 1)};
+	struct mu_tensor rate = filled(MU_FLOAT, &scalar, -1, 0, 1);
+	struct mu_tensor all = filled(MU_FLOAT, &updates, 1, 0, 2);
+	struct mu_tensor at = ints(MU_INT64, 6, rows), out[MAX_OUT] = {0};
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct mu_tensor add[] = {at, all}, learn[] = {rate, all, at, rate};
+		assert_int_equal(
+		    run_update(GPU, ops[i], attrs, value, 1 + i, i ? learn : add, i ? 4 : 2, out),
+		    0);
+		assert_true(get(&out[0], 0) == 6 && get(&out[0], 1) == 5 && get(&out[0], 2) == 6);
+		drop(out, 1 + i);
+	}
+	drop(value, 2);
+	drop(&rate, 1);
+	drop(&all, 1);
+	drop(&at, 1);
+}
+
+/* ---- optimizers ---- */
+
+enum { GRAD = 'g', INDICES = 'i' };
+static const struct optimizer_case {
+	const char *name;
+	unsigned slots;
+	const char *in; /* after the slots: g, i, or a digit: that many tenths */
+	const char *flag;
+} optimizers[] = {
+    {"ApplyGradientDescent", 0, "1g", NULL},
+    {"ApplyAdagrad", 1, "1g", "update_slots"},
+    {"ApplyAdagradV2", 1, "12g", NULL},
+    {"ApplyMomentum", 1, "1g9", "use_nesterov"},
+    {"ApplyAdam", 2, "881891g", "use_nesterov"},
+    {"ApplyRMSProp", 2, "1991g", NULL},
+    {"ApplyCenteredRMSProp", 3, "1992g", NULL},
+    {"ApplyAdadelta", 2, "191g", NULL},
+    {"ApplyFtrl", 2, "g112-", NULL},
+    {"ApplyFtrlV2", 2, "g1122-", "multiply_linear_by_lr"},
+    {"ApplyProximalGradientDescent", 0, "111g", NULL},
+    {"ApplyProximalAdagrad", 1, "111g", NULL},
+    {"SparseApplyAdagrad", 1, "1gi", "update_slots"},
+    {"SparseApplyAdagradV2", 1, "12gi", NULL},
+    {"SparseApplyMomentum", 1, "1gi9", "use_nesterov"},
+    {"SparseApplyRMSProp", 2, "1991gi", NULL},
+    {"SparseApplyCenteredRMSProp", 3, "1992gi", NULL},
+    {"SparseApplyAdadelta", 2, "191gi", NULL},
+    {"SparseApplyFtrl", 2, "gi112-", NULL},
+    {"SparseApplyFtrlV2", 2, "gi1122-", "multiply_linear_by_lr"},
+    {"SparseApplyProximalGradientDescent", 0, "111gi", NULL},
+    {"SparseApplyProximalAdagrad", 1, "111gi", NULL},
+    {"ApplyKerasMomentum", 1, "1g9", "use_nesterov"},
+    {"SparseApplyKerasMomentum", 1, "1gi9", "use_nesterov"},
+};
+
+static void one_optimizer(const struct optimizer_case *o, bool resource, enum mu_dtype t,
+			  enum mu_dtype number, bool flag)
+{
+	const struct attr attrs[] = {
+	    {"T", A_TYPE, (long)t, NULL},
+	    {"Tindices", A_TYPE, (long)number, NULL},
+	    {flag ? o->flag : NULL, A_BOOL, strcmp(o->name, "SparseApplyAdagrad"), NULL},
+	    {0}};
+	bool sparse = strchr(o->in, INDICES) != NULL;
+	struct mu_shape table = dims_of(2, (int64_t[]){7, 5});
+	struct mu_shape some = dims_of(2, (int64_t[]){11, 5}), scalar = mu_shape_scalar();
+	struct mu_tensor values[4], in[8];
+	unsigned n = 0;
+	char op[64];
+
+	snprintf(op, sizeof op, "%s%s", resource ? "Resource" : "", o->name);
+	for (unsigned i = 0; i <= o->slots; i++) /* the second moment is above the first's square */
+		values[i] = filled(t, &table, i == 2 ? 4 : i ? 0.5 : -1, i ? 1 : 2, i);
+	for (const char *p = o->in; *p; p++, n++)
+		in[n] = *p == GRAD      ? filled(t, sparse ? &some : &table, -1, 2, n)
+			: *p == INDICES ? drawn_rows(number, 11, 7, n)
+			: *p == '-'     ? filled(t, &scalar, flag ? -0.5 : -0.4, 0, n)
+					: filled(t, &scalar, (*p - '0') / 10.0, 0, n);
+	assert_int_equal(compare_update(op, attrs, values, 1 + o->slots, in, n, 30), 0);
+	drop(values, 1 + o->slots);
+	drop(in, n);
+}
+
+static void optimizers__of_all_rows_and_of_some__match_the_cpus(void **state)
+{
+	for (unsigned i = 0; i < MU_COUNT(optimizers); i++)
+		for (unsigned form = 0; form < 16; form++) {
+			bool keras = strstr(optimizers[i].name, "Keras") != NULL;
+			one_optimizer(&optimizers[i], keras || form & 1, floats[form >> 1 & 1],
+				      form & 4 ? MU_INT64 : MU_INT32, form >> 3);
+		}
+}
+
+/* ---- segments ---- */
+
+static void segments__of_every_op_and_type__match_the_cpus(void **state)
+{
+	static const char *const ops[] = {"UnsortedSegmentSum", "UnsortedSegmentProd",
+					  "UnsortedSegmentMax", "UnsortedSegmentMin"};
+	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16, MU_INT64};
+	static const int64_t sizes[][3] = {{40, 3, 7}, {1, 1, 1}, {0, 3, 4}, {6, 0, 2}, {9, 2, 0}};
+
+	for (unsigned o = 0; o < MU_COUNT(ops); o++)
+		for (unsigned t = 0; t < MU_COUNT(types); t++)
+			for (unsigned k = 0; k < MU_COUNT(sizes) * 2; k++) {
+				enum mu_dtype number = k & 1 ? MU_INT64 : MU_INT32;
+				const struct attr attrs[] = {
+				    {"T", A_TYPE, (long)types[t], NULL},
+				    {"Tindices", A_TYPE, (long)number, NULL},
+				    {"Tnumsegments", A_TYPE, MU_INT32, NULL},
+				    {0}};
+				const int64_t *n = sizes[k / 2];
+				struct mu_shape data = dims_of(3, (int64_t[]){n[0], 2, n[1]});
+				struct mu_shape pairs = dims_of(2, (int64_t[]){n[0], 2});
+				/* -1: dropped; every other segment stays empty */
+				struct mu_tensor in[3] = {filled(types[t], &data, 1, 3, k),
+							  filled(number, &pairs, n[2] ? -1 : -2,
+								 n[2] ? (double)n[2] / 2 + 1 : 1,
+								 k),
+							  ints(MU_INT32, -1, &n[2])};
+				compare(ops[o], attrs, in, 3, o == 1 ? 60 : 20);
+				drop(in, 3);
+			}
+}
+
+static void sums__of_the_same_numbers__are_the_same_bits_as_the_cpus(void **state)
+{
+	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
+				     {"Tindices", A_TYPE, MU_INT32, NULL},
+				     {"Tnumsegments", A_TYPE, MU_INT32, NULL},
+				     {0}};
+	struct mu_shape data = dims_of(2, (int64_t[]){1000, 2});
+	struct mu_tensor in[3] = {filled(MU_FLOAT, &data, -1, 2, 3),
+				  drawn_rows(MU_INT32, 1000, 3, 4),
+				  ints(MU_INT32, -1, (int64_t[]){3})};
+
+	compare("UnsortedSegmentSum", attrs, in, 3, 0);
+	drop(in, 3);
+}
+
+/* ---- slices by position ---- */
+
+static struct mu_tensor positions(enum mu_dtype t, unsigned seed)
+{
+	struct mu_tensor at = drawn_rows(t, 20, 4, seed);
+	struct mu_shape s = dims_of(3, (int64_t[]){5, 2, 2});
+
+	for (int64_t i = 1; i < 20; i += 2)
+		put(&at, i, (double)((int64_t)get(&at, i) % 3));
+	at.shape = s;
+	return at;
+}
+
+static void slices__by_every_op__match_the_cpus(void **state)
+{
+	static const char *const ops[] = {"Update", "Add", "Sub", "Max", "Min"};
+	struct mu_shape table = dims_of(3, (int64_t[]){4, 3, 6});
+	struct mu_shape updates = dims_of(3, (int64_t[]){5, 2, 6});
+
+	for (unsigned o = 0; o < MU_COUNT(ops); o++)
+		for (unsigned k = 0; k < 4; k++) {
+			enum mu_dtype t = floats[k & 1], number = k & 2 ? MU_INT64 : MU_INT32;
+			const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
+						     {"Tindices", A_TYPE, (long)number, NULL},
+						     {0}};
+			struct mu_tensor in[3] = {filled(t, &table, 0, 2, k), positions(number, k),
+						  filled(t, &updates, 0, 2, k + 9)};
+			char op[40];
+			snprintf(op, sizeof op, "TensorScatter%s", ops[o]);
+			compare(op, attrs, in, 3, 0);
+			snprintf(op, sizeof op, "%sScatterNd%s", k % 3 ? "Resource" : "", ops[o]);
+			compare_update(op, attrs, in, 1, in + 1, 2, 0);
+			drop(in, 3);
+		}
+}
+
+static void slices__onto_zeros_and_from_tables__match_the_cpus(void **state)
+{
+	struct mu_shape table = dims_of(3, (int64_t[]){4, 3, 6});
+	struct mu_shape updates = dims_of(3, (int64_t[]){5, 2, 6});
+	const int64_t dims[] = {4, 3, 6}, wrong[] = {4, 3, 5};
+
+	for (unsigned k = 0; k < 2; k++) {
+		enum mu_dtype t = k ? MU_INT64 : MU_FLOAT, number = k ? MU_INT64 : MU_INT32;
+		const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
+					     {"Tparams", A_TYPE, (long)t, NULL},
+					     {"dtype", A_TYPE, (long)t, NULL},
+					     {"Tindices", A_TYPE, (long)number, NULL},
+					     {0}};
+		struct mu_tensor in[3] = {positions(number, k), filled(t, &updates, -9, 18, k + 9),
+					  ints(number, 3, dims)};
+		compare("ScatterNd", attrs, in, 3, 0);
+		struct mu_tensor other = ints(number, 3, wrong);
+		compare("ScatterNd", attrs, (struct mu_tensor[]){in[0], in[1], other}, 3, 0);
+		struct mu_tensor from = filled(t, &table, -9, 18, k);
+		compare("GatherNd", attrs, (struct mu_tensor[]){from, in[0]}, 2, 0);
+		compare("ScatterNdNonAliasingAdd", attrs, (struct mu_tensor[]){from, in[0], in[1]},
+			3, 0);
+		drop(&from, 1);
+		drop(&other, 1);
+		drop(in, 3);
+	}
+}
+
+static void positions_out_of_range__give_zeros(void **state)
+{
+	const struct attr attrs[] = {
+	    {"Tparams", A_TYPE, MU_FLOAT, NULL}, {"Tindices", A_TYPE, MU_INT32, NULL}, {0}};
+	static const int64_t at[] = {0, 3, 1, 2, -1, 0, 5, 1};
+	struct mu_shape table = dims_of(2, (int64_t[]){2, 3}),
+			pairs = dims_of(2, (int64_t[]){4, 2});
+	struct mu_tensor in[2] = {filled(MU_FLOAT, &table, 1, 1, 7), ints(MU_INT32, 8, at)};
+	struct mu_tensor out[MAX_OUT] = {0};
+	unsigned n;
+
+	in[1].shape = pairs;
+	assert_int_equal(run_op(GPU, "GatherNd", attrs, in, 2, out, &n), 0);
+	assert_true(get(&out[0], 0) == 0 && get(&out[0], 2) == 0 && get(&out[0], 3) == 0);
+	assert_true(get(&out[0], 1) == get(&in[0], 5));
+	drop(out, 1);
+	drop(in, 2);
+}
+
+/* ---- one-hot ---- */
+
+static void one_hots__along_every_axis__match_the_cpus(void **state)
+{
+	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_BFLOAT16, MU_BOOL};
+	static const int64_t depths[] = {5, 1, 0};
+	struct mu_shape s = dims_of(2, (int64_t[]){3, 4}), scalar = mu_shape_scalar();
+
+	for (unsigned t = 0; t < MU_COUNT(types); t++)
+		for (unsigned k = 0; k < 24; k++) {
+			enum mu_dtype number = k & 1 ? MU_INT64 : MU_INT32;
+			const struct attr attrs[] = {{"T", A_TYPE, (long)types[t], NULL},
+						     {"TI", A_TYPE, (long)number, NULL},
+						     {"axis", A_INT, (long)(k >> 1 & 3) - 1, NULL},
+						     {0}};
+			struct mu_tensor in[4] = {filled(number, &s, -2, 8, k),
+						  ints(MU_INT32, -1, &depths[k / 8]),
+						  filled(types[t], &scalar, 2, 0, 1),
+						  filled(types[t], &scalar, -1, 0, 1)};
+			compare("OneHot", attrs, in, 4, 0);
+			drop(in, 4);
+		}
+}
+
+/* ---- products of batches ---- */
+
+static void batches_of_products__that_broadcast__match_the_cpus(void **state)
+{
+	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
+	static const struct {
+		int ra, rb;
+		int64_t a[3], b[3];
+	} batches[] = {{0, 0, {0}, {0}},    {1, 1, {5}, {5}},       {2, 1, {2, 3}, {3}},
+		       {1, 2, {1}, {3, 2}}, {2, 2, {4, 1}, {1, 3}}, {1, 1, {0}, {0}},
+		       {1, 1, {2}, {3}},    {2, 2, {2, 3}, {2, 3}}};
+
+	for (unsigned i = 0; i < MU_COUNT(batches); i++)
+		for (unsigned form = 0; form < 16; form++) {
+			enum mu_dtype t = types[form / 4];
+			const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
+						     {"adj_x", A_BOOL, form & 1, NULL},
+						     {"adj_y", A_BOOL, form >> 1 & 1, NULL},
+						     {0}};
+			int64_t a[5], b[5];
+			int ra = batches[i].ra, rb = batches[i].rb;
+			memcpy(a, batches[i].a, sizeof batches[i].a);
+			memcpy(b, batches[i].b, sizeof batches[i].b);
+			a[ra + (form & 1)] = 7;
+			a[ra + !(form & 1)] = 9;
+			b[rb + (form >> 1 & 1)] = 9;
+			b[rb + !(form >> 1 & 1)] = 4;
+			struct mu_shape sa = dims_of(ra + 2, a), sb = dims_of(rb + 2, b);
+			struct mu_tensor in[2] = {filled(t, &sa, -1, 2, i),
+						  filled(t, &sb, -1, 2, form)};
+			compare(form & 1 ? "BatchMatMul" : "BatchMatMulV2", attrs, in, 2, 20);
+			drop(in, 2);
+		}
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+	const struct CMUnitTest tests[] = {
+	    T(rows_of_variables__by_every_op__match_the_cpus),
+	    T(rows_of_variables__that_do_not_fit__are_refused),
+	    T(rows_out_of_range__change_nothing),
+	    T(optimizers__of_all_rows_and_of_some__match_the_cpus),
+	    T(segments__of_every_op_and_type__match_the_cpus),
+	    T(sums__of_the_same_numbers__are_the_same_bits_as_the_cpus),
+	    T(slices__by_every_op__match_the_cpus),
+	    T(slices__onto_zeros_and_from_tables__match_the_cpus),
+	    T(positions_out_of_range__give_zeros),
+	    T(one_hots__along_every_axis__match_the_cpus),
+	    T(batches_of_products__that_broadcast__match_the_cpus),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
