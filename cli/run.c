@@ -98,12 +98,24 @@ static void delete_task(struct run *r, const char *uid, double now)
 		run_tasks_remove(&r->tasks, t);
 		return;
 	}
-	if (!t->deleting) {
-		t->deleting = true;
-		t->killed_at = now;
-		run_tasks_signal(t, SIGTERM);
-	} else if (now - t->killed_at > KILL_AFTER_SECONDS) {
-		run_tasks_signal(t, SIGKILL);
+	t->deleting = true;
+	t->killed_at = now;
+	run_tasks_signal(t, SIGTERM);
+}
+
+/* Those that were told to end, as a kubelet does it: gone when the plan has seen how they ended, by
+ * force when they do not. */
+static void carry_off(struct run *r, double now)
+{
+	for (unsigned i = r->tasks.n; i-- > 0;) {
+		struct local_task *t = r->tasks.list[i];
+
+		if (!t->deleting)
+			continue;
+		if (t->pid == 0)
+			run_tasks_remove(&r->tasks, t);
+		else if (now - t->killed_at > KILL_AFTER_SECONDS)
+			run_tasks_signal(t, SIGKILL);
 	}
 }
 
@@ -169,7 +181,9 @@ static int turn(struct run *r, struct mu_err *err)
 						.uid = t->uid,
 						.phase = phase_of(t),
 						.ready = t->ready && t->pid > 0,
-						.deleting = t->deleting && t->pid > 0,
+						.deleting = t->deleting,
+						.killed = t->deleting && t->pid == 0,
+						.leaves = t->leaves,
 						.exit_code = t->exit_code,
 						.created = t->created,
 						.finished = t->finished};
@@ -177,8 +191,11 @@ static int turn(struct run *r, struct mu_err *err)
 	plan = job_plan_new(r->spec, &options, &seen, now);
 	for (unsigned i = 0; i < plan->n_actions && !rc; i++)
 		rc = act(r, &plan->actions[i], now, err);
+	carry_off(r, now);
 	struct job_status wanted = {0};
 	job_status_copy(&wanted, &plan->status);
+	if (wanted.conditions[COND_AWAITED].set && !r->status.conditions[COND_AWAITED].set)
+		run_view_say(&r->view, "%s", wanted.conditions[COND_AWAITED].message);
 	job_plan_free(plan);
 	free(pods);
 	job_status_fini(&r->status);
@@ -209,10 +226,6 @@ static void watch(struct run *r, int timeout_ms)
 			say_failure(r, t);
 	}
 	free(ran);
-	/* What was deleted is gone, as from an API server, and does not count as a failure. */
-	for (unsigned i = r->tasks.n; i-- > 0;)
-		if (r->tasks.list[i]->deleting && r->tasks.list[i]->pid == 0)
-			run_tasks_remove(&r->tasks, r->tasks.list[i]);
 }
 
 /* Ends what still runs: first those who have something to save, then everybody. */
@@ -254,18 +267,6 @@ static int answer(void *user, char *request, char *said, size_t size, struct mu_
 	return rc;
 }
 
-/* Workers that were scaled away must not be waited for. */
-static void send_off(struct run *r)
-{
-	const struct job_spec *s = r->spec;
-
-	if (s->program != PROGRAM_TRAIN || !s->train.sync || over(r) || interrupts)
-		return;
-	for (unsigned i = 0; i < s->n_tasks; i++)
-		if (strcmp(s->tasks[i].name, "worker") == 0)
-			run_tasks_send_off(&r->tasks, "worker", s->tasks[i].replicas, wall());
-}
-
 static int loop(struct run *r)
 {
 	struct mu_err err;
@@ -281,7 +282,6 @@ static int loop(struct run *r)
 		if (over(r) && wall() - r->status.completion_time > STOP_SECONDS)
 			break;
 		watch(r, TURN_MS);
-		send_off(r);
 		run_control_serve(&r->control, answer, r);
 		run_view_show(&r->view, &r->status, wall());
 	}

@@ -10,9 +10,6 @@
  */
 #include "cli/run_tasks.h"
 
-#include "cli/cli.h"
-#include "lib/base/log.h"
-
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -120,46 +117,6 @@ static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *p
 	_exit(127);
 }
 
-static void forget_last(struct task_ports *p)
-{
-	for (unsigned i = 0; p->last.argv && p->last.argv[i]; i++)
-		free((char *)p->last.argv[i]);
-	free((void *)p->last.argv);
-	for (unsigned i = 0; i < p->last.n_env; i++) {
-		free((char *)p->last.env[i].name);
-		free((char *)p->last.env[i].value);
-	}
-	free(p->last.env);
-	free((char *)p->last.name);
-	p->last = (struct plan_pod){.name = NULL};
-}
-
-/* Keeps what of the pod it takes to start it again. */
-static void keep_last(struct task_ports *p, const struct plan_pod *pod)
-{
-	const char **argv;
-	unsigned n = 0;
-
-	if (p->sent_off && pod->index == p->last.index && pod->name == p->last.name)
-		return; /* the same, to leave */
-	forget_last(p);
-	while (pod->argv[n])
-		n++;
-	argv = MU_NEW_ARRAY(const char *, n + 1);
-	for (unsigned i = 0; i < n; i++)
-		argv[i] = mu_xstrdup(pod->argv[i]);
-	p->last = (struct plan_pod){.name = mu_xstrdup(pod->name),
-				    .index = pod->index,
-				    .argv = argv,
-				    .env = MU_NEW_ARRAY(struct plan_env, pod->n_env + 1),
-				    .n_env = pod->n_env};
-	for (unsigned i = 0; i < pod->n_env; i++)
-		p->last.env[i] = (struct plan_env){.name = mu_xstrdup(pod->env[i].name),
-						   .value = mu_xstrdup(pod->env[i].value)};
-	p->has_left = false;
-	p->sent_off = 0;
-}
-
 int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now, struct mu_err *err)
 {
 	struct task_ports *ports = ports_of(r, pod->task, pod->index);
@@ -177,6 +134,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	snprintf(t->name, sizeof(t->name), "%s", pod->name);
 	snprintf(t->uid, sizeof(t->uid), "local-%u", ++r->started);
 	t->index = pod->index;
+	t->leaves = pod->leaves;
 	t->out = pipes[0];
 	t->exit_code = -1;
 	t->port = ports->port;
@@ -198,7 +156,6 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	}
 	r->list = mu_xrealloc(r->list, (r->n + 1) * sizeof(struct local_task *));
 	r->list[r->n++] = t;
-	keep_last(ports, pod);
 	return 0;
 }
 
@@ -252,10 +209,8 @@ void run_tasks_fini(struct run_tasks *r)
 			waitpid(r->list[i]->pid, NULL, 0);
 		discard(r->list[i]);
 	}
-	for (unsigned i = 0; i < r->n_ports; i++) {
+	for (unsigned i = 0; i < r->n_ports; i++)
 		release(&r->ports[i]);
-		forget_last(&r->ports[i]);
-	}
 	free(r->list);
 	free(r->ports);
 }
@@ -324,60 +279,9 @@ static void reap(struct run_tasks *r, struct local_task *t, double now)
 	t->ready = false;
 	t->finished = now;
 	t->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-	if (t->exit_code == 0 || t->exit_code == CLI_TERMINATED)
-		ports_of(r, t->task, t->index)->has_left = true;
 	/* Asked to finish, it did. */
 	if (t->finishing && t->exit_code == 128 + SIGTERM)
 		t->exit_code = 0;
-}
-
-/* ---- leaving ---- */
-
-enum { MOST_SEND_OFFS = 3, SEND_OFF_SECONDS = 30 };
-
-static struct local_task *alive_at(struct run_tasks *r, const struct task_ports *p)
-{
-	for (unsigned i = 0; i < r->n; i++)
-		if (r->list[i]->pid > 0 && r->list[i]->index == p->index &&
-		    strcmp(r->list[i]->task, p->task) == 0)
-			return r->list[i];
-	return NULL;
-}
-
-static void send_off(struct run_tasks *r, unsigned at, double now)
-{
-	struct plan_pod again = r->ports[at].last;
-	struct mu_err err;
-
-	r->ports[at].sent_off++;
-	again.task = r->ports[at].task;
-	again.env = MU_NEW_ARRAY(struct plan_env, again.n_env + 1);
-	memcpy(again.env, r->ports[at].last.env, again.n_env * sizeof(*again.env));
-	again.env[again.n_env++] = (struct plan_env){.name = "MUSTER_LEAVE", .value = "1"};
-	if (run_tasks_start(r, &again, now, &err)) {
-		mu_warn("run", "%s was scaled away and cannot leave: %s", again.name, err.msg);
-	} else {
-		r->list[r->n - 1]->leaving = r->list[r->n - 1]->deleting = true;
-		r->list[r->n - 1]->killed_at = now;
-	}
-	free(again.env);
-}
-
-void run_tasks_send_off(struct run_tasks *r, const char *task, int replicas, double now)
-{
-	for (unsigned i = 0; i < r->n_ports; i++) {
-		struct task_ports *p = &r->ports[i];
-		struct local_task *t;
-
-		if (strcmp(p->task, task) != 0 || p->index < replicas || !p->last.name ||
-		    p->has_left)
-			continue;
-		t = alive_at(r, p);
-		if (!t && p->sent_off < MOST_SEND_OFFS)
-			send_off(r, i, now);
-		else if (t && t->leaving && now - t->killed_at > SEND_OFF_SECONDS)
-			run_tasks_signal(t, SIGKILL);
-	}
 }
 
 void run_tasks_poll(struct run_tasks *r, int timeout_ms, double now)

@@ -16,10 +16,6 @@ struct task_ports {
 	int index;
 	int port, http_port;
 	int held[2]; /* sockets that keep the ports ours; -1 */
-	/* What was last started there: to start it once more, when it has ended without leaving. */
-	struct plan_pod last; /* name, task, index, argv and env; copies */
-	bool has_left;
-	unsigned sent_off; /* how often it was started to leave */
 };
 
 struct local_task {
@@ -32,7 +28,7 @@ struct local_task {
 	size_t line_len;
 	char last[LINE_SIZE];
 	bool ready, deleting, finishing;
-	bool leaving;  /* was started for that */
+	bool leaves;   /* was started only to leave: plan_pod.leaves */
 	int exit_code; /* -1 while it runs */
 	int port;
 	double created, finished, killed_at;
@@ -50,11 +46,6 @@ struct run_tasks {
 	void (*line)(void *user, const struct local_task *t, const char *text);
 	void *user;
 };
-
-/* Workers who train in step are waited for until they say that they leave.  One that was scaled
- * away and ended in another way, by a SIGKILL say, is started once more with MUSTER_LEAVE set, to
- * do so.  To be called now and then with the number of tasks that there are to be. */
-void run_tasks_send_off(struct run_tasks *r, const char *task, int replicas, double now);
 
 void run_tasks_fini(struct run_tasks *r); /* kills what still runs */
 /* For struct plan_options. */

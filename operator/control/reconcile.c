@@ -29,19 +29,21 @@ const cJSON *reconcile_object(struct reconcile *r)
 static void say_transitions(struct reconcile *r, const struct job_status *was,
 			    const struct job_status *is)
 {
-	if (was->phase == is->phase)
-		return;
-	mu_info("control", "%s: %s -> %s", r->seen->key,
-		was->phase == JOB_NEW ? "New" : job_phase_names[was->phase],
-		job_phase_names[is->phase]);
+	bool moves = was->phase != is->phase;
+
+	if (moves)
+		mu_info("control", "%s: %s -> %s", r->seen->key,
+			was->phase == JOB_NEW ? "New" : job_phase_names[was->phase],
+			job_phase_names[is->phase]);
 	for (int i = 0; i < JOB_CONDITIONS; i++) {
 		const struct condition *c = &is->conditions[i];
 		bool before = was->conditions[i].set && was->conditions[i].status;
 
-		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED)
+		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED ||
+		    (!moves && i != COND_AWAITED))
 			continue;
-		event_say(r, i == COND_FAILED || i == COND_RESTARTING, condition_names[i], "%s",
-			  c->message[0] ? c->message : c->reason);
+		event_say(r, i == COND_FAILED || i == COND_RESTARTING || i == COND_AWAITED,
+			  condition_names[i], "%s", c->message[0] ? c->message : c->reason);
 	}
 }
 
@@ -160,8 +162,7 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 	struct plan_options options = {.image = r->control->options.image,
 				       .image_gpu = r->control->options.image_gpu,
 				       .image_board = r->control->options.image_board,
-				       .cert_life = r->control->options.cert_life,
-				       .sends_off = true};
+				       .cert_life = r->control->options.cert_life};
 	const struct mu_doc_node *stored = mu_doc_key(r->spec->doc->root, "status");
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	struct mu_err ignored = {0};

@@ -16,7 +16,7 @@
  * restarted fails the job.  A finished index never runs again.  Fewer replicas than pods: the
  * highest indices are deleted.  A pod that is on its way out on a node that is lost is forgotten
  * 15 s after its grace period, and its index alone starts anew.  A synchronous worker that was
- *scaled away and ended without a word is started once more to say it (plan_leave.c).
+ * scaled away and ended without a word is started once more to say it (plan_leave.c).
  */
 #ifndef MUSTER_PLAN_JOB_PLAN_H
 #define MUSTER_PLAN_JOB_PLAN_H
@@ -86,7 +86,7 @@ struct task_status {
 	char kernels[32]; /* variant chosen */
 };
 
-enum { JOB_CONDITIONS = 9 };
+enum { JOB_CONDITIONS = 10 };
 enum condition_type {
 	COND_CREATED,
 	COND_READY,
@@ -97,6 +97,7 @@ enum condition_type {
 	COND_FAILED,
 	COND_KERNELS, /* "KernelsMissing": a node does not keep what its labels promise */
 	COND_REFUSED, /* "PodsRefused": the server would not have an object of the job */
+	COND_AWAITED, /* "WorkersAwaited": nobody could be sent to leave for who was scaled away */
 };
 extern const char *const condition_names[]; /* "Created", … */
 struct condition {
@@ -165,7 +166,6 @@ struct plan_options {
 	const char *image_board; /* with tensorboard in it; NULL: no such pod is made */
 	int port, http_port;     /* 0: the defaults */
 	bool in_the_clear;       /* no TLS whatever the spec says */
-	bool sends_off;          /* makes pods that leave in the place of others: plan_leave.c */
 	int cert_life;           /* seconds; 0: PLAN_CERT_LIFE */
 	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */
 	void (*address)(void *user, const struct job_spec *s, const char *task, int index,

@@ -20,8 +20,7 @@ enum {
 
 static bool in_step(const struct planner *p, const struct task_spec *t)
 {
-	return p->options->sends_off && p->spec->program == PROGRAM_TRAIN && p->spec->train.sync &&
-	       t->kind == TASK_WORKER;
+	return p->spec->program == PROGRAM_TRAIN && p->spec->train.sync && t->kind == TASK_WORKER;
 }
 
 static bool has_left(const struct observed_pod *pod)
@@ -126,9 +125,23 @@ bool plan_surplus_stays(struct planner *p, const struct task_spec *t,
 	return false;
 }
 
+static void say_awaited(struct planner *p, const struct ledger_entry *e)
+{
+	p->plan->urgent = true;
+	status_set(p, COND_AWAITED, true, "CannotLeave",
+		   "%.63s/%d was scaled away without a word and nobody could be sent to leave for "
+		   "it (%d tries): the other workers may wait for it; scale %.63s to %d or more, "
+		   "or stop the job (run.suspend) and start it again",
+		   e->task, e->index, e->sent_off, e->task, e->index + 1);
+}
+
 static void send_off(struct planner *p, const struct task_spec *t, struct ledger_entry *e)
 {
-	if (e->sent_off >= MOST_SEND_OFFS || !plan_create(p, t, e->index, e->owes))
+	if (e->sent_off >= MOST_SEND_OFFS) {
+		say_awaited(p, e);
+		return;
+	}
+	if (!plan_create(p, t, e->index, e->owes))
 		return;
 	e->sent_off++;
 	e->retry_at = p->now + e->sent_off * RETRY_SECONDS;
@@ -137,6 +150,10 @@ static void send_off(struct planner *p, const struct task_spec *t, struct ledger
 
 void plan_send_off(struct planner *p)
 {
+	struct condition *said = &p->status->conditions[COND_AWAITED];
+	const struct condition was = *said;
+
+	*said = (struct condition){0};
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
 
@@ -157,6 +174,8 @@ void plan_send_off(struct planner *p)
 				is_quits(p, task, e->index);
 		}
 	}
+	if (said->set && was.set)
+		said->since = was.since;
 }
 
 /* Whoever starts the job anew waits only for those that there are then. */
@@ -173,4 +192,5 @@ void plan_forget_leavers(struct planner *p)
 	}
 	for (unsigned t = 0; t < p->status->n_tasks; t++)
 		p->status->tasks[t].joined = 0;
+	p->status->conditions[COND_AWAITED] = (struct condition){0};
 }

@@ -7,9 +7,9 @@
 
 const char *const job_phase_names[] = {"",          "Pending",   "Running", "Restarting",
 				       "Suspended", "Succeeded", "Failed",  NULL};
-const char *const condition_names[] = {"Created",     "Ready",     "Running", "Restarting",
-				       "Suspended",   "Succeeded", "Failed",  "KernelsMissing",
-				       "PodsRefused", NULL};
+const char *const condition_names[] = {"Created",     "Ready",          "Running", "Restarting",
+				       "Suspended",   "Succeeded",      "Failed",  "KernelsMissing",
+				       "PodsRefused", "WorkersAwaited", NULL};
 
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...)

@@ -181,6 +181,17 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	assert_int_equal(times, 3);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_int_equal(w.status.restarts, 1); /* the worker's own */
+	assert_true(w.status.conditions[COND_AWAITED].status);
+	assert_non_null(strstr(w.status.conditions[COND_AWAITED].message,
+			       "scale worker to 3 or more, or stop the job"));
+	w.now += 1;
+	look(&w);
+	assert_false(w.changed); /* it is said once */
+	world_edit(&w, SYNC("sync", "3"));
+	expect_look(&w, "+worker/2 ");
+	run_all(&w);
+	look(&w);
+	assert_false(w.status.conditions[COND_AWAITED].set);
 	world_end(&w);
 }
 

@@ -141,7 +141,7 @@ static void act(struct world *w, const struct plan_action *a)
 static const char *look(struct world *w)
 {
 	static const struct plan_options options = {
-	    .image = "task:1", .image_gpu = "cuda:1", .image_board = "tf:1", .sends_off = true};
+	    .image = "task:1", .image_gpu = "cuda:1", .image_board = "tf:1"};
 	struct observed_job seen = {.pods = w->pods,
 				    .n_pods = w->n_pods,
 				    .service = w->service,
