@@ -396,6 +396,17 @@ static void say_refused(struct planner *p)
 	}
 }
 
+/* Why a job does not get on is what somebody waits to hear; while it is the same reason, or tasks
+ * merely come up, there is no hurry. */
+static void tell_soon(struct planner *p)
+{
+	const struct condition *is = &p->status->conditions[COND_READY];
+
+	if (!is->status && strcmp(is->reason, "Waiting") != 0 &&
+	    strcmp(is->reason, p->seen->status.conditions[COND_READY].reason) != 0)
+		p->plan->urgent = true;
+}
+
 static void look(struct planner *p)
 {
 	struct job_status *s = p->status;
@@ -428,6 +439,7 @@ static void look(struct planner *p)
 	bring_up(p);
 	describe(p);
 	say_refused(p);
+	tell_soon(p);
 }
 
 struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,

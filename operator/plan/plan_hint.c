@@ -62,7 +62,6 @@ static bool say_deaf(struct planner *p)
 				plan_wake(p, pod->created + patience);
 				continue;
 			}
-			p->plan->urgent = true;
 			status_set(p, COND_READY, false, "ServerSilent",
 				   "%s/%d on node %.64s does not answer at its port; see its log, "
 				   "or delete its pod: the job goes on from its last checkpoint",

@@ -332,6 +332,27 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	world_end(&w);
 }
 
+static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
+{
+	struct world w;
+
+	world_start(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
+	look(&w);
+	assert_false(w.plan->urgent); /* tasks come up */
+	pod(&w, "ps", 0)->reason = "ErrImagePull";
+	look(&w);
+	assert_true(w.plan->urgent);
+	pod(&w, "ps", 0)->reason = "ImagePullBackOff"; /* the same to a person */
+	look(&w);
+	assert_false(w.plan->urgent);
+	w.refused = "pods \"j-worker-0\" is forbidden: exceeded quota: q";
+	look(&w);
+	assert_true(w.plan->urgent);
+	look(&w);
+	assert_false(w.plan->urgent);
+	world_end(&w);
+}
+
 static void phase__of_a_chief_whose_server_is_down_before_its_end__stays_running(void **state)
 {
 	struct world w;
@@ -359,6 +380,7 @@ int main(void)
 	    cmocka_unit_test(kernels__that_a_node_promises_and_has_not__are_a_condition),
 	    cmocka_unit_test(ledger__says_of_each_index_how_it_ended),
 	    cmocka_unit_test(server__that_runs_and_does_not_answer__is_named),
+	    cmocka_unit_test(trouble__is_told_soon_when_it_is_new_and_no_oftener),
 	    cmocka_unit_test(tensorboard__is_a_pod_that_nobody_waits_for),
 	    cmocka_unit_test(tensorboard__outlives_the_training),
 	    cmocka_unit_test(phase__of_a_chief_whose_server_is_down_before_its_end__stays_running),
