@@ -25,6 +25,7 @@ struct tensor_array {
 	enum mu_dtype dtype;
 	struct mu_pshape element;
 	bool dynamic, clear, sums;
+	bool identical; /* the first element that is written has the shape of all */
 	int64_t n;
 	struct slot *slots;
 };
@@ -102,6 +103,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	    shape && shape->kind == MU_ATTR_SHAPE ? shape->shape : &(struct mu_pshape){.rank = -1});
 	a->dynamic = args_attr_bool(c->node, "dynamic_size", false);
 	a->clear = args_attr_bool(c->node, "clear_after_read", true);
+	a->identical = args_attr_bool(c->node, "identical_element_shapes", false);
 	if ((rc = resize(a, size, err))) {
 		resource_unref(&a->base);
 		return rc;
@@ -152,6 +154,7 @@ static int gradient(struct kernel_call *c, struct mu_err *err)
 	    mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
 	struct tensor_array *g = array_new(a->dtype, &a->element);
 	g->sums = true;
+	g->identical = a->identical;
 	if ((rc = resize(g, a->n, err))) {
 		resource_unref(&g->base);
 		return rc;
@@ -232,6 +235,8 @@ static int put(struct tensor_array *a, int64_t at, struct mu_tensor t, struct mu
 		else if (!(rc = sum_add(&s->value, &t, err))) {
 			s->shape.rank = t.shape.rank;
 			memcpy(s->shape.dim, t.shape.dim, sizeof s->shape.dim);
+			if (a->identical)
+				a->element = s->shape;
 		}
 	}
 	mu_tensor_unref(&t);
@@ -268,14 +273,17 @@ static int get(struct tensor_array *a, int64_t at, struct mu_tensor *out, struct
 		    "= false?).",
 		    a->base.name, (long long)at);
 	if (!mu_tensor_is_set(&s->value)) {
-		if (zeros(a->dtype, &s->shape, out, err))
+		/* What was written since may tell more than what was known then. */
+		const struct mu_pshape *shape = a->identical ? &a->element : &s->shape;
+
+		if (zeros(a->dtype, shape, out, err))
 			return mu_fail(
 			    err, MU_INVALID_ARGUMENT,
 			    "TensorArray %s: Could not read from TensorArray index %lld.  "
 			    "Furthermore, the element shape is not fully defined: %s.  It "
 			    "is possible you are working with a resizeable TensorArray and "
 			    "stop_gradients is not allowing the gradients to be written.",
-			    a->base.name, (long long)at, mu_pshape_str(&s->shape));
+			    a->base.name, (long long)at, mu_pshape_str(shape));
 		return 0;
 	}
 	*out = mu_tensor_ref(&s->value);
