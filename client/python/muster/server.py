@@ -66,9 +66,11 @@ class Server:
         """Nothing is left to do; see the head of this file."""
 
     def join(self):
-        """Returns when the server has ended: after SIGTERM here, or `finish` at its HTTP port.
+        """Ends the program when the server has ended: after SIGTERM here, or `finish` at its HTTP port.
 
-        While the main thread waits, SIGTERM drains the server instead of killing this program.
+        It does not return, as TensorFlow's does not: what stands behind it in many a trainer is the worker's part, which
+        a ps must not begin with at its end.  While the main thread waits, SIGTERM drains the server instead of killing
+        this program.
         """
         process = self._process
         ours = threading.current_thread() is threading.main_thread() and \
@@ -82,6 +84,7 @@ class Server:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if status:
             raise RuntimeError(f"the server of {self._job}/{self._index} ended with {status}: {process.last_line}")
+        raise SystemExit(0)
 
     @property
     def target(self):
