@@ -148,6 +148,11 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 	}
 }
 
+/* Asked often, so that who waits for a server hears of it soon, with time to answer: a task that is
+ * slow on a machine with ten times its work to do still answers, one that hangs is no longer ready
+ * after 15 to 20 s.  Nothing is restarted for being slow: there is no liveness probe. */
+enum { PROBE_PERIOD = 2, PROBE_TIMEOUT = 5, PROBE_FAILURES = 3 };
+
 /* A server answers /readyz; of a user's own program we only know the port that peers will call. */
 static void set_probe(cJSON *container, const struct plan_pod *pod)
 {
@@ -164,9 +169,9 @@ static void set_probe(cJSON *container, const struct plan_pod *pod)
 		cJSON_AddStringToObject(how, "path", pod->role == ROLE_BOARD ? "/" : "/readyz");
 		cJSON_AddNumberToObject(how, "port", pod->http_port);
 	}
-	cJSON_AddNumberToObject(probe, "periodSeconds", 2);
-	cJSON_AddNumberToObject(probe, "timeoutSeconds", 2);
-	cJSON_AddNumberToObject(probe, "failureThreshold", 2);
+	cJSON_AddNumberToObject(probe, "periodSeconds", PROBE_PERIOD);
+	cJSON_AddNumberToObject(probe, "timeoutSeconds", PROBE_TIMEOUT);
+	cJSON_AddNumberToObject(probe, "failureThreshold", PROBE_FAILURES);
 }
 
 static void set_resources(cJSON *container, const struct plan_pod *pod)

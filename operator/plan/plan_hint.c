@@ -45,7 +45,7 @@ static const struct observed_pod *stuck(const struct planner *p, const struct ta
 
 /* How long a server that runs may take until it answers: its image is there by then, and its
  * variables are not made yet.  A program of the user's may load Python and TensorFlow first. */
-enum { SERVER_PATIENCE = 8, COMMAND_PATIENCE = 90 };
+enum { SERVER_PATIENCE = 20, COMMAND_PATIENCE = 90 };
 
 /* A ps that runs and does not answer holds up everybody. */
 static bool say_deaf(struct planner *p)

@@ -322,7 +322,7 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	w.now = pod(&w, "ps", 0)->created + 1;
 	look(&w);
 	assert_null(strstr(w.status.conditions[COND_READY].message, "does not answer"));
-	assert_true(w.wake > w.now && w.wake < w.now + 10);
+	assert_true(w.wake > w.now && w.wake < w.now + 20);
 	w.now = w.wake;
 	look(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));

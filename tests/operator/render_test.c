@@ -99,6 +99,9 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	       "\"capabilities\":{\"drop\":[\"ALL\"]}}");
 	expect(m.pod, "spec.containers.0.image", "\"localhost/muster-task:dev\"");
 	expect(m.pod, "spec.containers.0.readinessProbe.httpGet.path", "\"/readyz\"");
+	expect(m.pod, "spec.containers.0.readinessProbe.timeoutSeconds", "5");
+	expect(m.pod, "spec.containers.0.readinessProbe.failureThreshold", "3");
+	expect(m.pod, "spec.containers.0.livenessProbe", "nothing");
 	expect(m.pod, "spec.volumes", "[{\"name\":\"tmp\",\"emptyDir\":{}}]");
 	assert_non_null(env_of(m.pod, "TF_CONFIG"));
 	assert_string_equal(env_of(m.pod, "NVIDIA_VISIBLE_DEVICES"), "void");
