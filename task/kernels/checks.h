@@ -6,6 +6,7 @@
 #include "task/kernels/elems.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/product.h"
+#include "task/kernels/window.h"
 #include "task/runtime/kernel.h"
 
 /* ---- cpu/matmul.c ---- */
@@ -63,6 +64,29 @@ struct arg_plan {
 	struct mu_shape shape; /* of the result */
 };
 int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err);
+
+/* ---- cpu/pool.c: how a pool lies over its input ---- */
+
+struct pool_sizes {
+	int64_t batch, channels;
+	struct window_axis row, column;
+};
+int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct pool_sizes *p,
+	       struct mu_shape *shape, struct mu_err *err);
+int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_err *err);
+/* in: the shape of what was pooled. */
+int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err);
+
+/* ---- cpu/batch_norm.c ---- */
+
+struct norm_sizes {
+	int64_t pixels, channels;
+	bool training;
+};
+int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
+int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err);
 
 /* ---- cpu/softmax.c ---- */
 

@@ -160,7 +160,7 @@ static unsigned cut(const char *text, struct mu_span *out)
 
 	for (const char *end; *text; text = end + (*end == ',')) {
 		end = strchrnul(text, ',');
-		assert_true(n < 4);
+		assert_true(n < 8);
 		out[n++] = (struct mu_span){text, (size_t)(end - text)};
 	}
 	return n;
@@ -168,7 +168,8 @@ static unsigned cut(const char *text, struct mu_span *out)
 
 static void set_attrs(struct mu_graph *g, struct mu_node *n, const struct attr *a)
 {
-	struct mu_span texts[4];
+	struct mu_span texts[8];
+	int64_t numbers[8];
 
 	for (; a && a->name; a++) {
 		struct mu_attr v = {0};
@@ -193,6 +194,17 @@ static void set_attrs(struct mu_graph *g, struct mu_node *n, const struct attr *
 			v.kind = MU_ATTR_LIST + MU_ATTR_STRING;
 			v.n = cut(a->text, texts);
 			v.ss = texts;
+			break;
+		case A_INTS:
+			v.kind = MU_ATTR_LIST + MU_ATTR_INT;
+			v.n = cut(a->text, texts);
+			for (unsigned i = 0; i < v.n; i++)
+				numbers[i] = strtoll(texts[i].data, NULL, 10);
+			v.is = numbers;
+			break;
+		case A_FLOAT:
+			v.kind = MU_ATTR_FLOAT;
+			v.f = (float)a->value / 1000;
 			break;
 		}
 		mu_node_set_attr(g, n, a->name, &v);

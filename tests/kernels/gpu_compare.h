@@ -12,11 +12,12 @@
 #define CPU "/job:test/replica:0/task:0/device:CPU:0"
 #define GPU "/job:test/replica:0/task:0/device:GPU:0"
 
-enum { MAX_OUT = 4 };
+enum { MAX_OUT = 6 };
 
 struct attr {
 	const char *name;
-	enum { A_TYPE, A_BOOL, A_INT, A_TEXT, A_TEXTS } kind;
+	/* A_FLOAT: thousandths.  A_INTS, A_TEXTS: "1,2" */
+	enum { A_TYPE, A_BOOL, A_INT, A_TEXT, A_TEXTS, A_INTS, A_FLOAT } kind;
 	long value;
 	const char *text;
 };

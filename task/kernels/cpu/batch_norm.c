@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "task/runtime/thread_pool.h"
@@ -117,20 +118,50 @@ static int check(const struct kernel_call *c, unsigned x, unsigned first, unsign
 	return 0;
 }
 
+static struct norm_sizes sizes_of(const struct kernel_call *c, const struct mu_shape *x)
+{
+	return (struct norm_sizes){.channels = x->dim[3],
+				   .pixels = x->dim[3] ? x->count / x->dim[3] : 0,
+				   .training = args_attr_bool(c->node, "is_training", true)};
+}
+
+int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	bool training = args_attr_bool(c->node, "is_training", true);
+	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
+	int rc = check(c, X, SCALE, VARIANCE, !needs_old, err);
+
+	if (!rc)
+		*s = sizes_of(c, &kernel_in(c, X)->shape);
+	return rc;
+}
+
+int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
+	int rc = check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err);
+
+	if (rc)
+		return rc;
+	if (!mu_shape_eq(&g->shape, &x->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "x and y_backprop must have same shape, but x has shape %s and "
+			       "y_backprop has shape %s",
+			       mu_shape_str(&x->shape), mu_shape_str(&g->shape));
+	*s = sizes_of(c, &x->shape);
+	return 0;
+}
+
 static float epsilon_of(const struct kernel_call *c)
 {
 	return args_attr_float(c->node, "epsilon", 1e-4f);
 }
 
-static struct rows rows_of(const struct mu_tensor *x, const struct mu_tensor *g, float *y)
+static struct rows rows_of(const struct norm_sizes *s, const struct mu_tensor *x,
+			   const struct mu_tensor *g, float *y)
 {
-	const struct mu_shape *s = &x->shape;
-
-	return (struct rows){.x = x->data,
-			     .g = g->data,
-			     .y = y,
-			     .channels = s->dim[3],
-			     .pixels = s->dim[3] ? s->count / s->dim[3] : 0};
+	return (struct rows){
+	    .x = x->data, .g = g->data, .y = y, .channels = s->channels, .pixels = s->pixels};
 }
 
 /* The outputs after the first: vectors of one element a channel. */
@@ -200,24 +231,23 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 
 static int batch_norm(struct kernel_call *c, struct mu_err *err)
 {
-	bool training = args_attr_bool(c->node, "is_training", true);
-	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
 	const struct mu_tensor *x = kernel_in(c, X);
 	MU_AUTO_TENSOR factors = {0};
+	struct norm_sizes s;
 	struct mu_tensor *out[5];
 	int rc;
 
-	if ((rc = check(c, X, SCALE, VARIANCE, !needs_old, err)) ||
+	if ((rc = check_batch_norm(c, &s, err)) ||
 	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
 	    (rc = vectors(c, 1, 5, x->shape.dim[3], out, err)) ||
 	    (rc = placeholders(c, 5, -1, err)))
 		return rc;
-	struct rows r = rows_of(x, x, out[0]->data);
+	struct rows r = rows_of(&s, x, x, out[0]->data);
 	size_t bytes = (size_t)r.channels * sizeof(float);
 	struct mu_shape two = mu_shape_vec(2 * r.channels);
 	if ((rc = mu_tensor_new(&factors, MU_FLOAT, &two, err)))
 		return rc;
-	if (training) {
+	if (s.training) {
 		rc = batch_statistics(c, &r, out, err);
 	} else if (bytes) {
 		memcpy(out[1]->data, kernel_in(c, MEAN)->data, bytes);
@@ -225,8 +255,8 @@ static int batch_norm(struct kernel_call *c, struct mu_err *err)
 		memset(out[3]->data, 0, bytes);
 		memset(out[4]->data, 0, bytes);
 	}
-	const float *mean = training ? out[3]->data : kernel_in(c, MEAN)->data;
-	const float *var = training ? out[4]->data : kernel_in(c, VARIANCE)->data;
+	const float *mean = s.training ? out[3]->data : kernel_in(c, MEAN)->data;
+	const float *var = s.training ? out[4]->data : kernel_in(c, VARIANCE)->data;
 	float *a = factors.data, *b = a + r.channels, eps = epsilon_of(c);
 	for (int64_t ch = 0; !rc && ch < r.channels; ch++) {
 		a[ch] = MU_DATA(float, kernel_in(c, SCALE))[ch] / sqrtf(var[ch] + eps);
@@ -241,20 +271,15 @@ static int batch_norm(struct kernel_call *c, struct mu_err *err)
 
 static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
 {
-	bool training = args_attr_bool(c->node, "is_training", true);
 	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
 	MU_AUTO_TENSOR factors = {0}, memory = {0};
 	struct mu_tensor *out[3];
-	int rc;
+	struct norm_sizes s;
+	int rc = check_batch_norm_grad(c, &s, err);
 
-	if ((rc = check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err)))
+	if (rc)
 		return rc;
-	if (!mu_shape_eq(&g->shape, &x->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "x and y_backprop must have same shape, but x has shape %s and "
-			       "y_backprop has shape %s",
-			       mu_shape_str(&x->shape), mu_shape_str(&g->shape));
-	struct rows r = rows_of(x, g, NULL);
+	struct rows r = rows_of(&s, x, g, NULL);
 	struct mu_shape three = mu_shape_vec(3 * r.channels);
 	r.mean = kernel_in(c, GRAD_MEAN)->data;
 	if ((rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
@@ -269,18 +294,18 @@ static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
 		    1 / sqrt((double)MU_DATA(float, kernel_in(c, GRAD_VARIANCE))[ch] + (double)eps);
 		double dy = r.sums[ch], dyx = r.sums[r.channels + ch];
 		double scale = (double)MU_DATA(float, kernel_in(c, GRAD_SCALE))[ch] * inv;
-		double slope = training ? -scale * inv * inv * dyx / n : 0;
+		double slope = s.training ? -scale * inv * inv * dyx / n : 0;
 		MU_DATA(float, out[1])[ch] = (float)(dyx * inv);
 		MU_DATA(float, out[2])[ch] = (float)dy;
 		/* dx = scale * (dy - mean dy - (x - mean) inv^2 mean(dy (x - mean))) */
 		a[ch] = (float)scale;
 		k[ch] = (float)slope;
-		b[ch] = training ? (float)(-scale * dy / n - slope * (double)r.mean[ch]) : 0;
+		b[ch] = s.training ? (float)(-scale * dy / n - slope * (double)r.mean[ch]) : 0;
 	}
 	r.y = out[0]->data;
 	r.a = a;
 	r.b = b;
-	r.k = training ? k : NULL;
+	r.k = s.training ? k : NULL;
 	map(c, &r);
 	return 0;
 }

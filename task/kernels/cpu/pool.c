@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/window.h"
@@ -32,15 +33,15 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-static int geometry(const struct kernel_call *c, const struct mu_shape *s, enum mu_dtype type,
-		    unsigned sizes_at, struct pool *p, struct mu_err *err)
+/* A pool over a tensor of this shape; ksize and strides of the V2 ops are inputs from
+ * sizes_at on. */
+static int sizes_of(const struct kernel_call *c, const struct window_attrs *attrs,
+		    const struct mu_shape *s, unsigned sizes_at, struct pool_sizes *p,
+		    struct mu_err *err)
 {
-	struct window_attrs a = *(const struct window_attrs *)c->state;
+	struct window_attrs a = *attrs;
 	int rc;
 
-	if (type != MU_FLOAT && type != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(type));
 	if (s->rank != 4)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must be 4-dimensional: %s",
 			       mu_shape_str(s));
@@ -62,18 +63,102 @@ static int geometry(const struct kernel_call *c, const struct mu_shape *s, enum 
 	if (s->dim[0] > INT_MAX || s->dim[3] > INT_MAX)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s",
 			       mu_shape_str(s));
-	*p = (struct pool){
-	    .type = type, .size = mu_dtype_size(type), .batch = s->dim[0], .channels = s->dim[3]};
+	*p = (struct pool_sizes){.batch = s->dim[0], .channels = s->dim[3]};
 	if ((rc = window_axis_set(&p->row, &a, WINDOW_ROWS, s->dim[1], a.size[0], err)))
 		return rc;
 	return window_axis_set(&p->column, &a, WINDOW_COLUMNS, s->dim[2], a.size[1], err);
 }
 
-static int output_shape(const struct pool *p, struct mu_shape *s, struct mu_err *err)
+static int shape_of(const struct pool_sizes *p, struct mu_shape *s, struct mu_err *err)
 {
 	int64_t dims[4] = {p->batch, p->row.out, p->column.out, p->channels};
 
 	return mu_shape_set(s, 4, dims, err);
+}
+
+int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct pool_sizes *p,
+	       struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc = sizes_of(c, a, &in->shape, 1, p, err);
+
+	return rc ? rc : shape_of(p, shape, err);
+}
+
+/* Input i has the shape that the pool gives. */
+static int is_of_output(const struct kernel_call *c, const struct pool_sizes *p, unsigned i,
+			const char *what, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, i);
+	struct mu_shape want;
+	int rc = shape_of(p, &want, err);
+
+	if (!rc && !mu_shape_eq(&want, &t->shape))
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s",
+			     what, mu_shape_str(&want), mu_shape_str(&t->shape));
+	return rc;
+}
+
+int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = sizes_of(c, a, &in->shape, 3, p, err)) ||
+	    (rc = is_of_output(c, p, 1, "orig_output", err)))
+		return rc;
+	return is_of_output(c, p, 2, "grad", err);
+}
+
+int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err)
+{
+	const struct mu_tensor *sizes = kernel_in(c, 0);
+	int rc;
+
+	if (sizes->shape.rank != 1 || sizes->shape.count != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "out_backprop must be 1-dimensional and 4 elements: "
+			       "orig_input_shape is %s",
+			       mu_shape_str(&sizes->shape));
+	if ((rc = args_shape(c, 0, in, err)) || (rc = sizes_of(c, a, in, 2, p, err)))
+		return rc;
+	return is_of_output(c, p, 1, "grad", err);
+}
+
+/* ---- on a processor ---- */
+
+static struct pool pool_of(const struct pool_sizes *s, enum mu_dtype type)
+{
+	return (struct pool){.type = type,
+			     .size = mu_dtype_size(type),
+			     .batch = s->batch,
+			     .channels = s->channels,
+			     .row = s->row,
+			     .column = s->column};
+}
+
+static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+static int geometry(const struct kernel_call *c, const struct mu_shape *in, enum mu_dtype type,
+		    unsigned sizes_at, struct pool *p, struct mu_shape *out, struct mu_err *err)
+{
+	struct pool_sizes s;
+	int rc;
+
+	if ((rc = need_real(c, type, err)) || (rc = sizes_of(c, c->state, in, sizes_at, &s, err)) ||
+	    (rc = shape_of(&s, out, err)))
+		return rc;
+	*p = pool_of(&s, type);
+	return 0;
 }
 
 /* Windows of 2 by 2, two apart, all of them whole: the usual ones, which have loops of their own.
@@ -174,8 +259,7 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	struct pool p;
 	int rc;
 
-	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, err)) ||
-	    (rc = output_shape(&p, &shape, err)) ||
+	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
 		return rc;
 	p.average = average;
@@ -290,19 +374,12 @@ static void backward(void *arg, int64_t from, int64_t to)
 static int run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
 			unsigned grad_at, struct mu_err *err)
 {
-	const struct mu_tensor *grad = kernel_in(c, grad_at);
 	struct mu_tensor *out;
-	struct mu_shape want;
-	int rc = output_shape(p, &want, err);
+	int rc = kernel_out(c, 0, p->type, in, &out, err);
 
 	if (rc)
 		return rc;
-	if (!mu_shape_eq(&want, &grad->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
-			       mu_shape_str(&want), mu_shape_str(&grad->shape));
-	if ((rc = kernel_out(c, 0, p->type, in, &out, err)))
-		return rc;
-	p->grad = grad->data;
+	p->grad = kernel_in(c, grad_at)->data;
 	p->out = out->data;
 	p->by_two = is_by_two(p);
 	if (in->count)
@@ -312,19 +389,13 @@ static int run_backward(struct kernel_call *c, struct pool *p, const struct mu_s
 
 static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0), *top = kernel_in(c, 1);
-	struct mu_shape want;
-	struct pool p;
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct pool_sizes s;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, err)) ||
-	    (rc = output_shape(&p, &want, err)))
+	if ((rc = need_real(c, in->dtype, err)) || (rc = check_max_pool_grad(c, c->state, &s, err)))
 		return rc;
-	if (!mu_shape_eq(&want, &top->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected orig_output shape to be %s, but got %s",
-			       mu_shape_str(&want), mu_shape_str(&top->shape));
+	struct pool p = pool_of(&s, in->dtype);
 	p.in = in->data;
 	return run_backward(c, &p, &in->shape, 2, err);
 }
@@ -369,8 +440,7 @@ static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, err)) ||
-	    (rc = output_shape(&p, &want, err)))
+	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, &want, err)))
 		return rc;
 	if (!mu_shape_eq(&want, &top->shape) || !mu_shape_eq(&in->shape, &g->shape))
 		return mu_fail(
@@ -439,8 +509,7 @@ static int max_pool_places(struct kernel_call *c, struct mu_err *err)
 	if (type != MU_INT64 && (type != MU_INT32 || in->shape.count > INT_MAX))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "places of %s in %s cannot be counted",
 			       mu_dtype_name(type), mu_shape_str(&in->shape));
-	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, err)) ||
-	    (rc = output_shape(&p, &shape, err)) ||
+	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = kernel_out(c, 1, type, &shape, &x.at, err)) || !shape.count)
 		return rc;
@@ -464,8 +533,7 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_is_int(c, 2, err)) ||
-	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, err)) ||
-	    (rc = output_shape(&p, &want, err)))
+	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, &want, err)))
 		return rc;
 	if (!mu_shape_eq(&want, &grad->shape) || !mu_shape_eq(&want, &at->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -494,19 +562,14 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 
 static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *sizes = kernel_in(c, 0);
 	struct mu_shape in;
-	struct pool p;
+	struct pool_sizes s;
 	int rc;
 
-	if (sizes->shape.rank != 1 || sizes->shape.count != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "out_backprop must be 1-dimensional and 4 elements: "
-			       "orig_input_shape is %s",
-			       mu_shape_str(&sizes->shape));
-	if ((rc = args_shape(c, 0, &in, err)) ||
-	    (rc = geometry(c, &in, kernel_in(c, 1)->dtype, 2, &p, err)))
+	if ((rc = need_real(c, kernel_in(c, 1)->dtype, err)) ||
+	    (rc = check_avg_pool_grad(c, c->state, &s, &in, err)))
 		return rc;
+	struct pool p = pool_of(&s, kernel_in(c, 1)->dtype);
 	p.average = true;
 	return run_backward(c, &p, &in, 1, err);
 }

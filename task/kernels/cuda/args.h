@@ -146,6 +146,27 @@ struct random_args {
 	uint32_t counter[4], key[2];
 };
 
+/* As struct window_axis of window.h. */
+struct window_axis_args {
+	int64_t in, size, stride, dilation, out, pad;
+};
+
+/* NHWC; n elements of what is made. */
+struct pool_args {
+	uint64_t out, in, grad;
+	int64_t n, channels;
+	struct window_axis_args row, column;
+};
+
+/* [pixels, channels]; see norm.h.  `out`: vectors of the channels. */
+struct norm_args {
+	uint64_t y, x, g, middle, scale, offset, mean, variance, out[4];
+	uint64_t sums, a, b, k; /* memory for the call alone */
+	int64_t pixels, channels, pieces;
+	double epsilon, factor;
+	int32_t training, add_x;
+};
+
 struct list_args { /* out[i] = the sum of in[k][i] */
 	uint64_t out, in[CUDA_MAX_LIST];
 	int64_t n;

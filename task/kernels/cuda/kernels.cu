@@ -4,6 +4,8 @@
 #include "task/kernels/cuda/elementwise.h"
 #include "task/kernels/cuda/matmul.h"
 #include "task/kernels/cuda/move.h"
+#include "task/kernels/cuda/norm.h"
+#include "task/kernels/cuda/pool.h"
 #include "task/kernels/cuda/random.h"
 #include "task/kernels/cuda/reduce.h"
 #include "task/kernels/cuda/rows.h"

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools and their gradients, NHWC.  A thread makes one element; of a gradient, by going through the
+ * windows that its element lies in, in the CPU's order, so nothing is added to by two threads. */
+#include "task/kernels/cuda/args.h"
+#include "task/kernels/cuda/math.h"
+
+/* The part of window o that lies in the image: elements [from, to). */
+struct covered {
+	int64_t from, to;
+};
+DEVICE struct covered in_window(const struct window_axis_args *x, int64_t o)
+{
+	int64_t at = o * x->stride - x->pad, end = at + x->size;
+	struct covered c = {at < 0 ? 0 : at, end < x->in ? end : x->in};
+
+	return c;
+}
+
+/* The windows that element i lies in. */
+DEVICE struct covered windows_of(const struct window_axis_args *x, int64_t i)
+{
+	int64_t last = (i + x->pad) / x->stride, before = i + x->pad - x->size;
+	struct covered c = {before < 0 ? 0 : before / x->stride + 1,
+			    last < x->out ? last + 1 : x->out};
+
+	return c;
+}
+
+/* Element number -> batch, row, column, channel. */
+struct place {
+	int64_t image, row, column, channel;
+};
+DEVICE struct place place_of(int64_t i, int64_t rows, int64_t columns, int64_t channels)
+{
+	int64_t pixel = divided(i, channels), line = divided(pixel, columns);
+	struct place p = {divided(line, rows), 0, pixel - line * columns, i - pixel * channels};
+
+	p.row = line - p.image * rows;
+	return p;
+}
+
+#define AT_IN(p, y, x)                                                                             \
+	((((p).image * a.row.in + (y)) * a.column.in + (x)) * a.channels + (p).channel)
+#define AT_OUT(p, i, j)                                                                            \
+	((((p).image * a.row.out + (i)) * a.column.out + (j)) * a.channels + (p).channel)
+#define EACH_COVERED(i, c) for (int64_t i = (c).from; i < (c).to; i++)
+
+/* Of windows that lie outside altogether: the least number there is, or 0. */
+#define MOST_f32  3.402823466e38f
+#define MOST_f64  1.7976931348623157e308
+#define MOST_f16  MOST_f32
+#define MOST_bf16 MOST_f32
+
+#define POOL_KERNELS(t)                                                                            \
+	KERNEL(pool_max_##t, pool_args)                                                            \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const struct place p = place_of(i, a.row.out, a.column.out, a.channels);   \
+			const struct covered down = in_window(&a.row, p.row),                      \
+					     across = in_window(&a.column, p.column);              \
+			C(t) x = -MOST_##t;                                                        \
+			if (down.from < down.to && across.from < across.to)                        \
+				x = GET(t, a.in, AT_IN(p, down.from, across.from));                \
+			EACH_COVERED(r, down)                                                      \
+			EACH_COVERED(q, across)                                                    \
+			{                                                                          \
+				const C(t) y = GET(t, a.in, AT_IN(p, r, q));                       \
+				x = larger(x, y);                                                  \
+			}                                                                          \
+			PUT(t, a.out, i, x);                                                       \
+		}                                                                                  \
+	}                                                                                          \
+	KERNEL(pool_average_##t, pool_args)                                                        \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const struct place p = place_of(i, a.row.out, a.column.out, a.channels);   \
+			const struct covered down = in_window(&a.row, p.row),                      \
+					     across = in_window(&a.column, p.column);              \
+			const int64_t height = down.to - down.from,                                \
+				      width = across.to - across.from;                             \
+			C(t) sum = 0;                                                              \
+			EACH_COVERED(r, down)                                                      \
+			EACH_COVERED(q, across)                                                    \
+			sum += GET(t, a.in, AT_IN(p, r, q));                                       \
+			PUT(t, a.out, i,                                                           \
+			    height > 0 && width > 0 ? sum / (C(t))(height * width) : 0);           \
+		}                                                                                  \
+	}                                                                                          \
+	/* whether no element before (y, x) in its window is as large, none after it larger */     \
+	DEVICE int is_largest_##t(const struct pool_args *g, const struct place *p,                \
+				  const struct covered *down, const struct covered *across,        \
+				  int64_t y, int64_t x)                                            \
+	{                                                                                          \
+		const struct pool_args a = *g;                                                     \
+		int64_t best_y = down->from, best_x = across->from;                                \
+		C(t) best = GET(t, a.in, AT_IN(*p, best_y, best_x));                               \
+		EACH_COVERED(r, *down)                                                             \
+		EACH_COVERED(q, *across)                                                           \
+		{                                                                                  \
+			const C(t) v = GET(t, a.in, AT_IN(*p, r, q));                              \
+			if (best < v) {                                                            \
+				best = v;                                                          \
+				best_y = r;                                                        \
+				best_x = q;                                                        \
+			}                                                                          \
+		}                                                                                  \
+		return best_y == y && best_x == x;                                                 \
+	}                                                                                          \
+	KERNEL(pool_max_back_##t, pool_args)                                                       \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const struct place p = place_of(i, a.row.in, a.column.in, a.channels);     \
+			const struct covered rows = windows_of(&a.row, p.row),                     \
+					     columns = windows_of(&a.column, p.column);            \
+			C(t) sum = 0;                                                              \
+			EACH_COVERED(k, rows)                                                      \
+			EACH_COVERED(l, columns)                                                   \
+			{                                                                          \
+				const struct covered down = in_window(&a.row, k),                  \
+						     across = in_window(&a.column, l);             \
+				if (is_largest_##t(&a, &p, &down, &across, p.row, p.column))       \
+					sum += GET(t, a.grad, AT_OUT(p, k, l));                    \
+			}                                                                          \
+			PUT(t, a.out, i, sum);                                                     \
+		}                                                                                  \
+	}                                                                                          \
+	KERNEL(pool_average_back_##t, pool_args)                                                   \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const struct place p = place_of(i, a.row.in, a.column.in, a.channels);     \
+			const struct covered rows = windows_of(&a.row, p.row),                     \
+					     columns = windows_of(&a.column, p.column);            \
+			C(t) sum = 0;                                                              \
+			EACH_COVERED(k, rows)                                                      \
+			EACH_COVERED(l, columns)                                                   \
+			{                                                                          \
+				const struct covered down = in_window(&a.row, k),                  \
+						     across = in_window(&a.column, l);             \
+				sum += GET(t, a.grad, AT_OUT(p, k, l)) /                           \
+				       (C(t))((down.to - down.from) * (across.to - across.from));  \
+			}                                                                          \
+			PUT(t, a.out, i, sum);                                                     \
+		}                                                                                  \
+	}
+EACH_FLT(POOL_KERNELS)
+#undef AT_IN
+#undef AT_OUT

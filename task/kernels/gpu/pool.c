@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pools and their gradients on a GPU. */
+#include <stdio.h>
+#include <string.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/checks.h"
+#include "task/kernels/cuda/args.h"
+#include "task/kernels/gpu_table.h"
+
+struct state {
+	struct gpu_one one;
+	struct window_attrs window;
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(n, "T", MU_FLOAT);
+	struct state s = {.one = {gpu_of_node(n, rt), NULL, t}};
+	char name[32];
+	int rc = window_attrs_pool(n, &s.window, err);
+
+	snprintf(name, sizeof name, "pool_%s%s", n->op[0] == 'A' ? "average" : "max",
+		 strstr(n->op, "Grad") ? "_back" : "");
+	if (rc || (rc = gpu_find(s.one.gpu, name, t, &s.one.kernel, err)))
+		return rc;
+	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
+	return 0;
+}
+
+static struct window_axis_args axis_of(const struct window_axis *x)
+{
+	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
+}
+
+/* Into output 0, of this shape. */
+static int run(struct kernel_call *c, const struct pool_sizes *p, const struct mu_shape *shape,
+	       struct pool_args *a, struct mu_err *err)
+{
+	const struct gpu_one *o = &((const struct state *)c->state)->one;
+	struct mu_tensor *out;
+	int rc = gpu_out(c, 0, o->type, shape, &out, err);
+
+	if (rc)
+		return rc;
+	a->out = gpu_address(out);
+	a->n = shape->count;
+	a->channels = p->channels;
+	a->row = axis_of(&p->row);
+	a->column = axis_of(&p->column);
+	return gpu_run(o->gpu, o->kernel, a->n, a, err);
+}
+
+static int forward(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct pool_args a = {.in = gpu_address(kernel_in(c, 0))};
+	struct mu_shape shape;
+	struct pool_sizes p;
+	int rc = check_pool(c, &s->window, &p, &shape, err);
+
+	return rc ? rc : run(c, &p, &shape, &a, err);
+}
+
+static int max_back(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct pool_args a = {.in = gpu_address(kernel_in(c, 0)),
+			      .grad = gpu_address(kernel_in(c, 2))};
+	struct pool_sizes p;
+	int rc = check_max_pool_grad(c, &s->window, &p, err);
+
+	return rc ? rc : run(c, &p, &kernel_in(c, 0)->shape, &a, err);
+}
+
+static int average_back(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct pool_args a = {.grad = gpu_address(kernel_in(c, 1))};
+	struct mu_shape in;
+	struct pool_sizes p;
+	int rc = check_avg_pool_grad(c, &s->window, &p, &in, err);
+
+	return rc ? rc : run(c, &p, &in, &a, err);
+}
+
+#define ROW(name, fn)                                                                              \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = prepare}, .type_attr = "T", .types = GPU_FLT     \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("MaxPool", forward),        ROW("MaxPoolV2", forward), ROW("MaxPoolGrad", max_back),
+    ROW("MaxPoolGradV2", max_back), ROW("AvgPool", forward),   ROW("AvgPoolGrad", average_back),
+};
+GPU_KERNEL_TABLE(gpu_pool, rows)
