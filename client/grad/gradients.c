@@ -85,6 +85,18 @@ static bool ready(struct sweep *s, const struct op_grad *og, struct mu_node *n, 
 	return any;
 }
 
+/* What to do about an op that has none. */
+static const char *way_out(const char *op)
+{
+	static const char *const frames[] = {"Enter",    "Exit",    "NextIteration",
+					     "RefEnter", "RefExit", "RefNextIteration"};
+
+	for (size_t i = 0; i < MU_COUNT(frames); i++)
+		if (strcmp(op, frames[i]) == 0)
+			return "make the loop with mu_while (muster/function.h)";
+	return "leave it out of the loss or put a StopGradient before it";
+}
+
 /* Differentiates one node: hands its outputs' gradients on to its inputs. */
 static void visit(struct sweep *s, struct mu_node *n)
 {
@@ -98,10 +110,8 @@ static void visit(struct sweep *s, struct mu_node *n)
 		gy[i] = total(s, (struct mu_out){n, (int)i});
 	mu_push_device(s->b, n->device);
 	if (!og) {
-		mu_builder_fail(s->b, MU_UNIMPLEMENTED,
-				"op %s (node '%s') has no gradient; leave it out of the loss or "
-				"put a StopGradient before it",
-				n->op, n->name);
+		mu_builder_fail(s->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient; %s",
+				n->op, n->name, way_out(n->op));
 	} else if (ready(s, og, n, gy, n_out)) {
 		if (grad_takes_complex(&c))
 			og->fn(&c);

@@ -110,6 +110,20 @@ GRAD_BINARY(g_xlogy, mu_mul(b, g, op2(b, "Xlogy", nonzero(b, x), z)),
 GRAD_BINARY(g_xlog1py, mu_mul(b, g, op2(b, "Xlog1py", nonzero(b, x), z)),
 	    mu_mul(b, g, op2(b, "Xdivy", x, plus(b, z, 1))))
 
+/* Of (x, least, most): a bound gets what would have gone to the values that it took the place of.
+ */
+static void g_clip(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), low = grad_in(c, 1), high = grad_in(c, 2), g = c->gy[0];
+	struct mu_out below = op2(b, "Less", x, low), above = op2(b, "Greater", x, high);
+	struct mu_out within = op1(b, "LogicalNot", op2(b, "LogicalOr", below, above));
+
+	c->gx[0] = grad_where(b, within, g);
+	c->gx[1] = grad_sum_to(b, grad_where(b, below, g), low);
+	c->gx[2] = grad_sum_to(b, grad_where(b, above, g), high);
+}
+
 /* Only by the second: the first is which derivative, or which power. */
 static void g_polygamma(struct grad_call *c)
 {
@@ -173,6 +187,7 @@ const struct op_grad grads_of_math[] = {
     {"Atanh", g_atanh, GRAD_FIRST},
     {"Cast", g_cast, GRAD_FIRST},
     {"CheckNumerics", g_pass, GRAD_FIRST},
+    {"ClipByValue", g_clip, GRAD_FIRST},
     {"Cos", g_cos, GRAD_FIRST},
     {"Cosh", g_cosh, GRAD_FIRST},
     {"Digamma", g_digamma, GRAD_FIRST},

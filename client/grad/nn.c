@@ -78,6 +78,11 @@ static void g_batch_norm(struct grad_call *c)
 		c->gx[i] = mu_port(out, i);
 }
 
+static void g_max_pool_with_argmax(struct grad_call *c)
+{
+	c->gx[0] = GRAD_OP(c, "MaxPoolGradWithArgmax", grad_in(c, 0), c->gy[0], grad_out(c, 1));
+}
+
 const struct op_grad grads_of_nn[] = {
     {"AvgPool", g_avg_pool, GRAD_FIRST},
     {"AvgPool3D", g_avg_pool_3d, GRAD_FIRST},
@@ -92,6 +97,7 @@ const struct op_grad grads_of_nn[] = {
     {"MaxPool", g_max_pool, GRAD_FIRST},
     {"MaxPool3D", g_max_pool_3d, GRAD_FIRST},
     {"MaxPoolV2", g_max_pool_v2, GRAD_FIRST},
+    {"MaxPoolWithArgmax", g_max_pool_with_argmax, GRAD_FIRST},
     {"Relu", g_relu, GRAD_FIRST},
     {"Relu6", g_relu6, GRAD_FIRST},
     {"Selu", g_selu, GRAD_FIRST},

@@ -5,6 +5,7 @@
 #include "task/runtime/kernel.h"
 #include "tests/client/gradient_cases_functions.h"
 #include "tests/client/gradient_cases_more.h"
+#include "tests/client/gradient_cases_sparse.h"
 
 enum { MAX_OPS = 512 };
 static const char *seen[MAX_OPS]; /* ops that were differentiated, as the table spells them */
@@ -51,6 +52,12 @@ static void gradients_of_gradients_diagonals_and_arrays__agree_with_differences(
 {
 	for (size_t i = 0; i < MU_COUNT(more_cases); i++)
 		check(&more_cases[i]);
+}
+
+static void gradients_of_sparse_tensors__agree_with_differences(void **state)
+{
+	for (size_t i = 0; i < MU_COUNT(sparse_cases); i++)
+		check(&sparse_cases[i]);
 }
 
 static void gradients_of_functions_and_lists__agree_with_differences(void **state)
@@ -195,21 +202,12 @@ static const struct {
     {"ParallelConcat", "TensorFlow has none either"},
     {"MaxPool3DGrad", "needs MaxPool3DGradGrad, which has no kernel"},
     {"StackPush", "frames: stacks are how others keep a loop's turns"},
-    {"SparseAdd", "the sparse tensors of TensorFlow's Python"},
     {"SparseAddGrad", "the sparse tensors of TensorFlow's Python"},
     {"SparseSparseMaximum", "the sparse tensors of TensorFlow's Python"},
     {"SparseSparseMinimum", "the sparse tensors of TensorFlow's Python"},
-    {"SparseDenseCwiseAdd", "the sparse tensors of TensorFlow's Python"},
-    {"SparseDenseCwiseMul", "the sparse tensors of TensorFlow's Python"},
-    {"SparseDenseCwiseDiv", "the sparse tensors of TensorFlow's Python"},
-    {"SparseTensorDenseAdd", "the sparse tensors of TensorFlow's Python"},
-    {"SparseReduceSum", "the sparse tensors of TensorFlow's Python"},
     {"SparseReduceMax", "the sparse tensors of TensorFlow's Python"},
-    {"SparseSoftmax", "the sparse tensors of TensorFlow's Python"},
     {"SparseFillEmptyRowsGrad", "the sparse tensors of TensorFlow's Python"},
-    {"ClipByValue", "clients clip by Minimum and Maximum"},
-    {"MaxPoolWithArgmax", "clients pool by MaxPool"},
-    {"MaxPoolGradWithArgmax", "clients pool by MaxPool"},
+    {"MaxPoolGradWithArgmax", "needs MaxPoolGradGradWithArgmax, which has no kernel"},
     {"SparseSegmentMeanGrad", "a second derivative that TensorFlow has not either"},
     {"SparseSegmentMeanGradV2", "a second derivative that TensorFlow has not either"},
     {"SparseSegmentSqrtNGradV2", "a second derivative that TensorFlow has not either"},
@@ -270,6 +268,17 @@ static void an_op_without_gradient__is_named(void **state)
 		     "op Bincount (node 'Bincount') has no gradient");
 }
 
+static void a_loop_in_a_frame__is_sent_to_mu_while(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3)), g;
+	struct mu_out in = mu_op(b, "Enter", MU_IN(x), MU_ATTRS(MU_A_STR("frame_name", "loop")));
+
+	mu_gradients(b, mu_op(b, "Exit", MU_IN(mu_square(b, in))), &x, 1, &g);
+	assert_fails(mu_builder_check(b, &err), &err, MU_UNIMPLEMENTED,
+		     "op Exit (node 'Exit') has no gradient; make the loop with mu_while");
+}
+
 static void a_matrix_whose_size_decides__is_refused_where_it_does_not_fit(void **state)
 {
 	static const struct {
@@ -327,6 +336,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(gradients__agree_with_differences),
 	    cmocka_unit_test(gradients_of_gradients_diagonals_and_arrays__agree_with_differences),
+	    cmocka_unit_test(gradients_of_sparse_tensors__agree_with_differences),
 	    cmocka_unit_test(gradients_of_functions_and_lists__agree_with_differences),
 	    cmocka_unit_test(gradients_of_one_tensor__agree_with_differences),
 	    cmocka_unit_test(gradients_of_two_tensors__agree_with_differences),
@@ -335,6 +345,7 @@ int main(void)
 	    cmocka_unit_test(every_gradient__has_a_case),
 	    cmocka_unit_test(every_op_with_a_kernel__has_a_gradient_or_a_reason),
 	    cmocka_unit_test(an_op_without_gradient__is_named),
+	    cmocka_unit_test(a_loop_in_a_frame__is_sent_to_mu_while),
 	    cmocka_unit_test(a_matrix_whose_size_decides__is_refused_where_it_does_not_fit),
 	    cmocka_unit_test(an_op_that_does_not_know_complex_numbers__is_named),
 	    cmocka_unit_test(a_gradient_that_was_forbidden__says_why),
