@@ -23,7 +23,7 @@ static int read_idx(const char *path, double *seen, struct mu_err *err)
 static int read_csv(const char *path, double *seen, struct mu_err *err)
 {
 	MU_AUTO_TENSOR t = {0};
-	int rc = mu_csv_read(&t, path, false, err);
+	int rc = mu_csv_read(&t, path, NULL, false, err);
 
 	if (!rc)
 		*seen = (double)t.shape.dim[0];

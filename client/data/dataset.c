@@ -5,10 +5,10 @@
  * not negative, below a limit that a typing error in a column number would break.
  */
 #include <math.h>
+#include <stdio.h>
 
 #include "client/data/dataset.h"
 #include "client/data/shuffle.h"
-#include "lib/base/log.h"
 #include "lib/io/csv.h"
 #include "lib/io/idx.h"
 
@@ -105,22 +105,17 @@ static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, const int64
 	return rc;
 }
 
-/* Which rows of the table there are: all, or when bad ones are to be left out those with a class.
- */
-static int64_t choose_rows(const struct mu_tensor *t, const struct mu_records *o, int64_t *order)
+static bool has_label(const double *row, int64_t fields, char *why, size_t size)
 {
-	int64_t width = t->shape.dim[1], n = 0;
+	double label = row[fields - 1];
 
-	for (int64_t i = 0; i < t->shape.dim[0]; i++) {
-		double label = MU_DATA(double, t)[(i + 1) * width - 1];
-
-		if (o->skip_bad && !labelled_is_class(label))
-			mu_warn("data", "left out: %s: row %lld: label %g is no class number",
-				o->pattern, (long long)i + 1, label);
-		else
-			order[n++] = i;
-	}
-	return n;
+	if (fields < 2)
+		snprintf(why, size, "1 column, expected features and a label last");
+	else if (!labelled_is_class(label))
+		snprintf(why, size, "label %g is no class number (0, 1, 2, …)", label);
+	else
+		return true;
+	return false;
 }
 
 int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const struct mu_records *o,
@@ -132,20 +127,19 @@ int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const stru
 	double scale = o->scale;
 	struct mu_dataset a, b;
 	int64_t rows, held;
-	int rc = mu_csv_read(&t, path, o->skip_bad, err);
+	int rc;
 
-	if (rc)
-		return rc;
-	if (t.shape.dim[1] < 2)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s: %lld column, expected features and a label last", path,
-			       (long long)t.shape.dim[1]);
 	if (!(test_fraction >= 0 && test_fraction < 1))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "testFraction is %g, expected at least 0 and less than 1",
 			       test_fraction);
-	order = MU_NEW_ARRAY(int64_t, (size_t)t.shape.dim[0]);
-	rows = choose_rows(&t, o, order);
+	rc = mu_csv_read(&t, path, has_label, o->skip_bad, err);
+	if (rc)
+		return rc;
+	rows = t.shape.dim[0];
+	order = MU_NEW_ARRAY(int64_t, (size_t)rows);
+	for (int64_t i = 0; i < rows; i++)
+		order[i] = i;
 	held = (int64_t)((double)rows * test_fraction);
 	if (rows - held < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %lld rows leave none to train on",

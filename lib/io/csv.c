@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/io/csv.h"
 
+#include <math.h>
+#include <stdio.h>
+
 #include "lib/base/log.h"
 #include "lib/io/gz.h"
 
@@ -12,6 +15,7 @@ struct table {
 	size_t n, cap;
 	int64_t rows, fields, skipped;
 	bool skip_bad;
+	mu_csv_check check;
 };
 
 /* One number and nothing else but blanks around it. */
@@ -33,7 +37,7 @@ static bool number(const char *at, const char *stop, double *out)
 	memcpy(text, at, n);
 	text[n] = '\0';
 	*out = strtod(text, &end);
-	return end == text + n;
+	return end == text + n && isfinite(*out);
 }
 
 static int push(struct table *t, double v, unsigned line, struct mu_err *err)
@@ -72,19 +76,31 @@ static bool is_heading(const char *at, const char *stop)
 	}
 }
 
+/* What stands there, for a message: a file may hold anything. */
+static const char *shown(const char *at, const char *stop, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (; at < stop && n + 1 < size; at++)
+		out[n++] = *at >= ' ' && *at <= '~' ? *at : '?';
+	out[n] = '\0';
+	return out;
+}
+
 static int read_row(struct table *t, const char *at, const char *stop, unsigned line,
 		    struct mu_err *err)
 {
 	int64_t fields = 0;
+	size_t first = t->n;
+	char text[128];
 
 	for (;;) {
 		const char *end = field_end(at, stop);
 		double v;
 		if (!number(at, end, &v))
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "%s:%u: column %lld: '%.*s' is no number", t->source, line,
-				       (long long)fields + 1, end - at > 40 ? 40 : (int)(end - at),
-				       at);
+				       "%s:%u: column %lld: '%.40s' is no number", t->source, line,
+				       (long long)fields + 1, shown(at, end, text, sizeof(text)));
 		int rc = push(t, v, line, err);
 		if (rc)
 			return rc;
@@ -99,6 +115,8 @@ static int read_row(struct table *t, const char *at, const char *stop, unsigned 
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s:%u: has %lld columns where the rows before have %lld", t->source,
 			       line, (long long)fields, (long long)t->fields);
+	if (t->check && !t->check(t->v + first, fields, text, sizeof(text)))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", t->source, line, text);
 	t->fields = fields;
 	t->rows++;
 	return 0;
@@ -137,10 +155,10 @@ static int read_rows(struct table *t, struct mu_span text, struct mu_err *err)
 	return 0;
 }
 
-static int parse(struct mu_tensor *out, struct mu_span text, const char *source, bool skip_bad,
-		 struct mu_err *err)
+static int parse(struct mu_tensor *out, struct mu_span text, const char *source, mu_csv_check check,
+		 bool skip_bad, struct mu_err *err)
 {
-	struct table t = {.source = source, .skip_bad = skip_bad};
+	struct table t = {.source = source, .skip_bad = skip_bad, .check = check};
 	struct mu_err own;
 	struct mu_shape shape;
 	struct mu_tensor made;
@@ -163,13 +181,14 @@ static int parse(struct mu_tensor *out, struct mu_span text, const char *source,
 
 int mu_csv_parse(struct mu_tensor *out, struct mu_span text, const char *source, struct mu_err *err)
 {
-	return parse(out, text, source, false, err);
+	return parse(out, text, source, NULL, false, err);
 }
 
-int mu_csv_read(struct mu_tensor *out, const char *path, bool skip_bad, struct mu_err *err)
+int mu_csv_read(struct mu_tensor *out, const char *path, mu_csv_check check, bool skip_bad,
+		struct mu_err *err)
 {
 	MU_AUTO_BUF text = {0};
 	int rc = mu_gz_read_file(&text, path, MAX_TEXT, err);
 
-	return rc ? rc : parse(out, mu_buf_span(&text), path, skip_bad, err);
+	return rc ? rc : parse(out, mu_buf_span(&text), path, check, skip_bad, err);
 }

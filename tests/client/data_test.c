@@ -80,14 +80,14 @@ static void csv__split_by_a_seed__holds_out_the_same_rows_each_time(void **state
 	free(path);
 }
 
-static void csv__with_a_label_that_is_no_class__names_file_and_row(void **state)
+static void csv__with_a_label_that_is_no_class__names_file_and_line(void **state)
 {
-	char *path = file_with("0,8,1\n4,2,0.5\n");
+	char *path = file_with("a,b,label\n# note\n0,8,1\n4,2,0.5\n");
 	struct mu_dataset train, test;
 
 	assert_fails(mu_dataset_csv(&train, &test,
 				    &(struct mu_records){.pattern = path, .scale = 1}, 0, 0, &err),
-		     &err, MU_INVALID_ARGUMENT, "row 2: label 0.5");
+		     &err, MU_INVALID_ARGUMENT, ":4: label 0.5 is no class number");
 	assert_fails(mu_dataset_csv(&train, &test,
 				    &(struct mu_records){.pattern = path, .scale = 1}, 1.5, 0,
 				    &err),
@@ -437,7 +437,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(csv__is_split_and_scaled),
 	    cmocka_unit_test(csv__split_by_a_seed__holds_out_the_same_rows_each_time),
-	    cmocka_unit_test(csv__with_a_label_that_is_no_class__names_file_and_row),
+	    cmocka_unit_test(csv__with_a_label_that_is_no_class__names_file_and_line),
 	    cmocka_unit_test(tfrecord__with_a_bad_record__names_file_and_offset),
 	    cmocka_unit_test(tfrecord__leaves_bad_records_out_when_told_so),
 	    cmocka_unit_test(cifar10__becomes_images_with_the_channel_last),

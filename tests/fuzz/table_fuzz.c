@@ -35,7 +35,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		if (mu_idx_read(&t, path, &err) == 0)
 			check(&t);
 		t = (struct mu_tensor){0};
-		if (mu_csv_read(&t, path, data && size && data[0] & 1, &err) == 0)
+		if (mu_csv_read(&t, path, NULL, data && size && data[0] & 1, &err) == 0)
 			check(&t);
 	}
 	if (fd >= 0)

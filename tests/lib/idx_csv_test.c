@@ -30,6 +30,8 @@ static void csv__that_is_wrong__names_line_and_column(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"1,2\n3,x\n", "x.csv:2: column 2: 'x' is no number"},
+	    {"1,2\n3,nan\n", "x.csv:2: column 2: 'nan' is no number"},
+	    {"1,2\n3,\x1b[2J\xff\n", "x.csv:2: column 2: '?[2J?' is no number"},
 	    {"1,2\n3\n", "x.csv:2: has 1 columns where the rows before have 2"},
 	    {"1,2\n3,\n", "x.csv:2: column 2: '' is no number"},
 	    {"a,b\n", "x.csv:2: ends without a row of numbers"},
@@ -48,7 +50,7 @@ static void digits__as_shipped__have_all_rows(void **state)
 
 	if (access("examples/data/digits.csv.gz", R_OK))
 		skip();
-	assert_ok(mu_csv_read(&t, "examples/data/digits.csv.gz", false, &err), &err);
+	assert_ok(mu_csv_read(&t, "examples/data/digits.csv.gz", NULL, false, &err), &err);
 	assert_string_equal(mu_shape_str(&t.shape), "[1797,65]");
 }
 
@@ -99,10 +101,12 @@ static void gzip__that_is_broken__names_the_offset(void **state)
 	gzclose(g);
 	assert_ok(mu_buf_read_file(&bytes, path, 1 << 20, &err), &err);
 	put(bytes.data, bytes.len / 2);
-	assert_fails(mu_csv_read(&t, path, false, &err), &err, MU_DATA_LOSS, "broken at offset");
+	assert_fails(mu_csv_read(&t, path, NULL, false, &err), &err, MU_DATA_LOSS,
+		     "broken at offset");
 	memset(bytes.data + bytes.len / 2, 0xff, 8);
 	put(bytes.data, bytes.len);
-	assert_fails(mu_csv_read(&t, path, false, &err), &err, MU_DATA_LOSS, "broken at offset");
+	assert_fails(mu_csv_read(&t, path, NULL, false, &err), &err, MU_DATA_LOSS,
+		     "broken at offset");
 }
 
 int main(void)
