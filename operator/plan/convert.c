@@ -51,6 +51,11 @@ struct rule {
 static void apply_rules(struct converter *c, const struct mu_doc_node *from, struct mu_doc_node *to,
 			const struct rule *rules)
 {
+	if (from && from->kind != MU_DOC_MAP) {
+		note(c, from, "is %s where a map belongs, and is left out",
+		     mu_doc_kind_name(from->kind));
+		return;
+	}
 	mu_doc_each(from, n)
 	{
 		const struct rule *r = rules;

@@ -100,6 +100,17 @@ static void tfjob__with_things_that_are_not_here__says_each(void **state)
 	done(&c);
 }
 
+static void list__where_a_map_belongs__is_left_out(void **state)
+{
+	struct converted c =
+	    convert(JOB("  runPolicy: [{cleanPodPolicy: All}, backoffLimit]\n"
+			"  tfReplicaSpecs:\n"
+			"    Worker: {replicas: 4, " CONTAINER "}\n"));
+
+	assert_true(notes_say(&c, "runPolicy: is a list where a map belongs"));
+	done(&c);
+}
+
 static void text__that_yaml_would_read_as_something_else__is_quoted(void **state)
 {
 	struct converted c = convert(
@@ -138,6 +149,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tfjob__as_people_write_them__becomes_the_same_job),
 	    cmocka_unit_test(tfjob__with_things_that_are_not_here__says_each),
+	    cmocka_unit_test(list__where_a_map_belongs__is_left_out),
 	    cmocka_unit_test(text__that_yaml_would_read_as_something_else__is_quoted),
 	    cmocka_unit_test(other__kinds__are_refused),
 	};
