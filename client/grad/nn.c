@@ -83,9 +83,19 @@ static void g_max_pool_with_argmax(struct grad_call *c)
 	c->gx[0] = GRAD_OP(c, "MaxPoolGradWithArgmax", grad_in(c, 0), c->gy[0], grad_out(c, 1));
 }
 
+static void g_batch_norm_global(struct grad_call *c)
+{
+	struct mu_out in[] = {grad_in(c, 0), grad_in(c, 1), grad_in(c, 2), grad_in(c, 4), c->gy[0]};
+	struct mu_out out = grad_op(c, "BatchNormWithGlobalNormalizationGrad", in, 5);
+
+	for (int i = 0; i < 5; i++)
+		c->gx[i] = mu_port(out, i);
+}
+
 const struct op_grad grads_of_nn[] = {
     {"AvgPool", g_avg_pool, GRAD_FIRST},
     {"AvgPool3D", g_avg_pool_3d, GRAD_FIRST},
+    {"BatchNormWithGlobalNormalization", g_batch_norm_global, GRAD_FIRST},
     {"BiasAdd", g_bias_add, GRAD_FIRST},
     {"Elu", g_elu, GRAD_FIRST},
     {"FusedBatchNorm", g_batch_norm, GRAD_FIRST},

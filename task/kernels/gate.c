@@ -44,27 +44,30 @@ static bool unlink_from(struct gate *g, int line, struct waiter *w)
 	return false;
 }
 
-/* Takes the heads that are done off their lines, until nobody moves; returns them. */
+/* Takes those who are done off their lines, until nobody moves; returns them. */
 static struct waiter *serve(struct gate *g)
 {
 	struct waiter *done = NULL, **last = &done;
 
 	for (bool moved = true; moved;) {
 		moved = false;
-		for (int i = 0; i < GATE_LINES; i++) {
-			struct waiter *w;
-
-			for (; (w = g->line[i].head) && w->try(w); moved = true) {
-				unlink_from(g, i, w);
-				w->state = WAITER_DONE;
-				w->next = NULL;
-				*last = w;
-				last = &w->next;
-			}
-			moved = moved || (w && w->moved);
-			if (w)
+		for (int i = 0; i < GATE_LINES; i++)
+			for (struct waiter *w = g->line[i].head, *next; w; w = next) {
+				next = w->next;
+				if (w->try(w)) {
+					unlink_from(g, i, w);
+					w->state = WAITER_DONE;
+					w->next = NULL;
+					*last = w;
+					last = &w->next;
+					moved = true;
+					continue;
+				}
+				moved = moved || w->moved;
 				w->moved = false;
-		}
+				if (i != GATE_LOOK)
+					break;
+			}
 	}
 	return done;
 }

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls that wait at a resource (a queue, an accumulator) until their turn has come: records in two
+/* Calls that wait at a resource (a queue, an accumulator) until their turn has come: records in
  * lines, no threads.
  *
  * A waiter is tried with the gate's lock held; when it says so it is done, leaves its line and its
- * call is finished after the lock has been let go.  Only the head of each line is tried, so calls
- * are served in the order they came.  A waiter has two owners until it ends, the line and the
- * step's cancellation; whoever is last frees it.
+ * call is finished after the lock has been let go.  Only the head of a line is tried, so calls
+ * are served in the order they came; those who only look stand in nobody's way.  A waiter has two
+ * owners until it ends, the line and the step's cancellation; whoever is last frees it.
  */
 #ifndef MU_TASK_KERNELS_GATE_H
 #define MU_TASK_KERNELS_GATE_H
@@ -15,7 +15,7 @@
 #include "task/runtime/kernel.h"
 #include "task/runtime/resources.h"
 
-enum { GATE_IN, GATE_OUT, GATE_LINES }; /* who brings, who takes */
+enum { GATE_IN, GATE_OUT, GATE_LOOK, GATE_LINES }; /* who brings, who takes, who looks */
 
 struct gate;
 struct waiter {

@@ -5,6 +5,7 @@
 #define MU_TASK_KERNELS_PHILOX_H
 
 #include <stdint.h>
+#include <string.h>
 
 struct philox {
 	uint32_t counter[4], key[2];
@@ -51,6 +52,79 @@ static inline void philox_next(struct philox *p, uint32_t out[4])
 	out[2] = c;
 	out[3] = d;
 	philox_skip(p, 1);
+}
+
+/* ---- from bits to numbers in [0, 1): an exponent of 0 over the bits, less one ---- */
+
+static inline float philox_float(uint32_t x)
+{
+	uint32_t bits = 0x3f800000u | (x & 0x7fffff);
+	float f;
+
+	memcpy(&f, &bits, sizeof f);
+	return f - 1.0f;
+}
+
+static inline double philox_double(uint32_t high, uint32_t low)
+{
+	uint64_t bits = 0x3ff0000000000000u | (uint64_t)(high & 0xfffff) << 32 | low;
+	double d;
+
+	memcpy(&d, &bits, sizeof d);
+	return d - 1.0;
+}
+
+/* ---- one number after another ---- */
+
+struct philox_stream {
+	struct philox from;
+	uint32_t x[4];
+	int left; /* of x, its last ones */
+};
+
+static inline uint32_t philox_32(struct philox_stream *s)
+{
+	if (!s->left) {
+		philox_next(&s->from, s->x);
+		s->left = 4;
+	}
+	return s->x[4 - s->left--];
+}
+
+static inline uint64_t philox_64(struct philox_stream *s)
+{
+	uint32_t low = philox_32(s);
+
+	return low | (uint64_t)philox_32(s) << 32;
+}
+
+static inline double philox_unit(struct philox_stream *s)
+{
+	uint32_t high = philox_32(s);
+
+	return philox_double(high, philox_32(s));
+}
+
+/* Each of 0 … n-1 as likely as the others: draws that would favour the small ones are drawn again.
+ */
+static inline uint32_t philox_below_32(struct philox_stream *s, uint32_t n)
+{
+	uint32_t x = philox_32(s);
+
+	if (n & (n - 1))
+		while (x < UINT32_MAX % n + 1)
+			x = philox_32(s);
+	return x % n;
+}
+
+static inline uint64_t philox_below_64(struct philox_stream *s, uint64_t n)
+{
+	uint64_t x = philox_64(s);
+
+	if (n & (n - 1))
+		while (x < UINT64_MAX % n + 1)
+			x = philox_64(s);
+	return x % n;
 }
 
 #endif

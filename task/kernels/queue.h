@@ -42,4 +42,10 @@ void queue_pop(struct queue *q, struct mu_tensor *element);   /* there is one */
 /* Elements that may be taken now, as long as the queue is as it is. */
 int64_t queue_available(const struct queue *q);
 
+/* Starts an asynchronous call that takes n elements from q, all components stacked, as the call's
+ * outputs; with few, also fewer when the queue has been closed.  When it fails, the call is the
+ * caller's to finish. */
+int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few,
+		    struct mu_err *err);
+
 #endif

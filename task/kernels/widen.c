@@ -86,6 +86,7 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(conv3d)                                                                                  \
 	X(pool3d)                                                                                  \
 	X(batch_norm)                                                                              \
+	X(batch_norm_global)                                                                       \
 	X(lrn)                                                                                     \
 	X(softmax)                                                                                 \
 	X(scan)                                                                                    \

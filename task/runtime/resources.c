@@ -142,9 +142,9 @@ int resources_remove(struct resources *rs, const char *container, const char *na
 	make_key(&key, container, name);
 	pthread_mutex_lock(&rs->lock);
 	r = mu_map_get_n(&rs->by_key, key.data, key.len);
-	rc = r ? check_type(r, type, err)
+	rc = r ? type ? check_type(r, type, err) : 0
 	       : mu_fail(err, MU_NOT_FOUND, "Resource %s/%s/%s does not exist.", container, name,
-			 type->name);
+			 type ? type->name : "");
 	if (!rc)
 		mu_map_del_n(&rs->by_key, key.data, key.len);
 	pthread_mutex_unlock(&rs->lock);

@@ -51,6 +51,7 @@ int resources_find_or_create(struct resources *rs, const char *container, const 
 			     const struct resource_type *type,
 			     struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
 			     struct resource **out, struct mu_err *err);
+/* type NULL: of any. */
 int resources_remove(struct resources *rs, const char *container, const char *name,
 		     const struct resource_type *type, struct mu_err *err);
 /* The container, and those within it. */

@@ -71,6 +71,28 @@ BATCH_NORM_GRAD(y_bn3_offset, "FusedBatchNormGradV3", 0, true, 2)
 BATCH_NORM_GRAD(y_bn3_scale, "FusedBatchNormGradV3", 2, true, 0)
 BATCH_NORM_GRAD(y_bn3_fixed, "FusedBatchNormGradV3", 0, false, 0)
 BATCH_NORM_GRAD(y_bn3_fixed_x, "FusedBatchNormGradV3", 1, false, 1)
+/* Input `at` is x, the others are fixed. */
+static struct mu_out global_norm(struct mu_builder *b, struct mu_out x, int at, bool scaled)
+{
+	struct mu_out in[] = {
+	    mu_reshape(b, values(b, 6, 2, 0), ints(b, 4, (int32_t[]){1, 2, 3, 2})), row(b, 2),
+	    mu_square(b, row(b, 2)), row(b, 2), row(b, 2)};
+	struct mu_node_attr attrs[] = {MU_A_FLOAT("variance_epsilon", 0.5f),
+				       MU_A_BOOL("scale_after_normalization", scaled)};
+
+	in[at] = x;
+	return mu_op_add(b, &(struct mu_op_args){.op = "BatchNormWithGlobalNormalization",
+						 .in = in,
+						 .n_in = 5,
+						 .attrs = attrs,
+						 .n_attrs = 2});
+}
+CASE(y_global_norm_t, global_norm(b, x, 0, true))
+CASE(y_global_norm_m, global_norm(b, x, 1, true))
+CASE(y_global_norm_v, global_norm(b, x, 2, true))
+CASE(y_global_norm_beta, global_norm(b, x, 3, true))
+CASE(y_global_norm_gamma, global_norm(b, x, 4, true))
+CASE(y_global_norm_unscaled, global_norm(b, x, 2, false))
 CASE(
     y_lrngrad_dy,
     mu_op(b, "LRNGrad",
@@ -305,6 +327,12 @@ CASE(y_avgpool3dgrad, mu_op(b, "AvgPool3DGrad", MU_IN(sizes(b, 3, 0, 1), x), POO
 CASE(y_maxpool3d, mu_op(b, "MaxPool3D", MU_IN(x), POOL))
 
 static const struct gradient_case more_cases[] = {
+    {"BatchNormWithGlobalNormalization, t", {4, {1, 2, 3, 2}}, y_global_norm_t, -1, 1},
+    {"BatchNormWithGlobalNormalization, m", {1, {2}}, y_global_norm_m, -1, 1},
+    {"BatchNormWithGlobalNormalization, v", {1, {2}}, y_global_norm_v, 0.5, 2},
+    {"BatchNormWithGlobalNormalization, beta", {1, {2}}, y_global_norm_beta, -1, 1},
+    {"BatchNormWithGlobalNormalization, gamma", {1, {2}}, y_global_norm_gamma, -1, 1},
+    {"BatchNormWithGlobalNormalization, unscaled", {1, {2}}, y_global_norm_unscaled, 0.5, 2},
     {"Conv3D", {5, {1, 3, 3, 3, 1}}, y_conv3d, -1, 1},
     {"Conv3D, filter", {5, {2, 2, 2, 1, 2}}, y_conv3d_filter, -1, 1},
     {"Conv3DBackpropInputV2, filter", {5, {2, 2, 2, 1, 2}}, y_conv3d_to_input, -1, 1},

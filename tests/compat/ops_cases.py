@@ -16,10 +16,11 @@ class Var:
 
 class Case:
     def __init__(self, op, inputs, attrs=None, rtol=None, atol=0.0, only_shape=False, first=None,
-                 known=False):
+                 known=False, producer=0):
         self.op, self.inputs, self.attrs = op, inputs, attrs or {}
         self.rtol, self.atol, self.only_shape = rtol, atol, only_shape
         self.known = known  # whether the op wants shapes before it runs
+        self.producer = producer  # of the graph, for an op that later ones may not have
         self.first = first  # how many outputs TensorFlow gives a value to; None: all
 
     def __repr__(self):

@@ -120,6 +120,89 @@ def sparse_arithmetic():
     yield Case("SparseFillEmptyRowsGrad", {"reverse_index_map": np.array([6], L), "grad_values": real(F, 6)})
 
 
+def sparse_joins():
+    for t in (F, D, I, L):
+        for shape, sizes, dim in (((4, 5), (3, 1, 2), 0), ((4, 5), (3, 1, 2), 1), ((2, 3, 4), (2, 5), -2), ((6,), (2, 0), -1)):
+            parts = []
+            for n in sizes:
+                own = list(shape)
+                own[dim] = n
+                parts.append(sparse_of(t, own, int(np.prod(own)) // 2))
+            lists = dict(zip(("indices", "values", "shapes"), map(list, zip(*parts))))
+            yield Case("SparseConcat", lists, {"concat_dim": dim})
+    words = (np.array([[1, 0], [0, 1]], L), np.array([b"b", b"a"], object), np.array([2, 2], L))
+    yield Case("SparseConcat", {"indices": [words[0]] * 2, "values": [words[1]] * 2, "shapes": [words[2]] * 2}, {"concat_dim": 1})
+    for shape, dim in (((4, 6), 2), ((4, 6), -3), ((4,), 0), ((5, 6), 1)):
+        other = sparse_of(F, shape, 2)
+        first = sparse_of(F, (4, 5), 3)
+        yield Case("SparseConcat", dict(zip(("indices", "values", "shapes"), map(list, zip(first, other)))), {"concat_dim": dim})
+
+
+def global_norms():
+    old = {"producer": 8}
+    for t, scaled, eps in itertools.product((F, D, np.float16), (False, True), (1e-3, 0.5)):
+        x, g = real(t, 2, 3, 4, 5), real(t, 2, 3, 4, 5)
+        m, v, beta, gamma = real(t, 5), real(t, 5, low=0.5, high=2), real(t, 5), real(t, 5)
+        attrs = {"variance_epsilon": eps, "scale_after_normalization": scaled}
+        tol = {"rtol": 2e-2, "atol": 2e-2} if t == np.float16 else {"rtol": 2e-5, "atol": 1e-5} if t == F else {"rtol": 1e-11, "atol": 1e-12}
+        yield Case("BatchNormWithGlobalNormalization", {"t": x, "m": m, "v": v, "beta": beta, "gamma": gamma}, attrs, **old, **tol)
+        if t != np.float16:
+            yield Case("BatchNormWithGlobalNormalizationGrad", {"t": x, "m": m, "v": v, "gamma": gamma, "backprop": g}, attrs, **old, **tol)
+    yield Case("BatchNormWithGlobalNormalization", {"t": x[0], "m": m, "v": v, "beta": beta, "gamma": gamma}, attrs, **old)
+
+
+def samplers():
+    """Draws are TensorFlow's own for a seed; chances of real weights are sums of its order, nearly."""
+    seeds = {"seed": 87, "seed2": 5}
+    true = np.array([[1, 0], [7, 3], [9, 9]], L)
+    for unique, n in itertools.product((False, True), (1, 4, 10)):
+        attrs = {"num_true": 2, "num_sampled": n, "unique": unique, **seeds}
+        for op in ("Uniform", "LogUniform", "LearnedUnigram", "ThreadUnsafeUnigram"):
+            for range_max in (10, 16, 1000, 100003):
+                yield Case(op + "CandidateSampler", {"true_classes": true}, {"range_max": range_max, **attrs}, rtol=1e-5)
+        if n == 10:
+            yield Case("AllCandidateSampler", {"true_classes": true}, attrs)
+        weights = [float(w) for w in rng.randint(1, 9, 10)]
+        for bend in (1.0, 0.75):
+            yield Case("FixedUnigramCandidateSampler", {"true_classes": true}, {"range_max": 10, "unigrams": weights, "distortion": bend, **attrs}, rtol=1e-5)
+        yield Case("FixedUnigramCandidateSampler", {"true_classes": true}, {"range_max": 10, "unigrams": weights[:8], "num_reserved_ids": 2, **{**attrs, "num_sampled": min(n, 8)}}, rtol=1e-5)
+        yield Case("FixedUnigramCandidateSampler", {"true_classes": true % 5}, {"range_max": 5, "unigrams": weights, "num_shards": 2, "shard": 1, **{**attrs, "num_sampled": min(n, 5)}}, rtol=1e-5)
+    yield Case("UniformCandidateSampler", {"true_classes": true}, {"range_max": 1 << 40, **attrs}, rtol=1e-5)
+    for classes, more in ((true[0], {}), (true[:, :1], {}), (true + 1, {}), (true - 1, {}), (true, {"num_sampled": 11})):
+        yield Case("UniformCandidateSampler", {"true_classes": classes}, {"range_max": 10, **attrs, **more})
+    yield Case("FixedUnigramCandidateSampler", {"true_classes": true}, {"range_max": 9, "unigrams": weights, **attrs})
+    yield Case("FixedUnigramCandidateSampler", {"true_classes": true}, {"range_max": 10, **attrs})
+    for sampled in ([3, 9, 4, 1], [], [9, 1, 9, 2], [5]):
+        yield Case("ComputeAccidentalHits", {"true_classes": true, "sampled_candidates": np.array(sampled, L)}, {"num_true": 2})
+    yield Case("ComputeAccidentalHits", {"true_classes": true, "sampled_candidates": true}, {"num_true": 2})
+    yield Case("ComputeAccidentalHits", {"true_classes": true, "sampled_candidates": true[0]}, {"num_true": 3})
+
+
+def classes():
+    for t, to, (rows, n) in itertools.product((F, D, np.float16), (tf.int32, tf.int64), ((1, 3), (3, 10), (2, 1))):
+        logits = real(t, rows, n)
+        for count in (0, 1, 5, 64):
+            yield Case("Multinomial", {"logits": logits, "num_samples": scalar(count)}, {"seed": 3, "seed2": 8, "output_dtype": to})
+            yield Case("StatelessMultinomial", {"logits": logits, "num_samples": scalar(count), "seed": np.array([4, -9], L)}, {"output_dtype": to})
+    odd = np.array([[0, -np.inf, np.nan, 2, np.inf]], F)
+    yield Case("Multinomial", {"logits": odd, "num_samples": scalar(20)}, {"seed": 3, "seed2": 8})
+    yield Case("Multinomial", {"logits": odd[0], "num_samples": scalar(20)})
+    yield Case("Multinomial", {"logits": odd, "num_samples": scalar(-1)})
+    yield Case("Multinomial", {"logits": odd[:, :0], "num_samples": scalar(1)})
+    yield Case("StatelessMultinomial", {"logits": odd, "num_samples": scalar(1), "seed": i32(1, 2, 3)})
+
+
+def formats():
+    """Tensors as text, by dimension, and shortened in the middle."""
+    words = np.array([[b"a", b"\"q'\n"], [b"\x01\xc3\xa9", b""]], object)
+    for t, n in itertools.product((real(F, 2, 3, 4), real(D, 9), ints(L, 3, 7), np.array([True, False]), words, scalar(7, I), scalar(0.1, F),
+                                   real(F, 0), real(F, 3, 0), real(F, 0, 3), np.array([np.inf, -np.inf, np.nan, 1e30, 1e-7, 100000, 1234567], F),
+                                   real(np.float16, 5), ints(np.uint8, 4, low=0), np.array(b"w", object)), (-1, 0, 1, 2, 3, 100)):
+        if n or t.dtype != bool:  # of which stock then says nothing at all
+            yield Case("StringFormat", {"inputs": [t]}, {"template": "<{}>", "placeholder": "{}", "summarize": n})
+    yield Case("StringFormat", {"inputs": [i32(1, 2), real(F, 2)]}, {"template": "a%sb%s"})
+
+
 def tail_cases():
-    for group in (volumes, clips, places, sparse_arithmetic):
+    for group in (volumes, clips, places, sparse_arithmetic, sparse_joins, global_norms, samplers, classes, formats):
         yield from group()

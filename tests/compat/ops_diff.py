@@ -63,6 +63,19 @@ class Driver:
         return 0, out
 
 
+def add_old(case, args):
+    """An op that only a graph of those days may have: real tensors, and attributes that are numbers."""
+    old = tf.GraphDef()
+    old.versions.producer = case.producer
+    node = old.node.add(name="old", op=case.op, input=list(args))
+    node.attr["T"].type = next(iter(args.values())).dtype.as_datatype_enum
+    for name, value in case.attrs.items():
+        setattr(node.attr[name], "b" if isinstance(value, bool) else "f", value)
+    for name, tensor in args.items():
+        old.node.add(name=name, op="Placeholder").attr["dtype"].type = tensor.dtype.as_datatype_enum
+    tf.import_graph_def(old, args, name="")
+
+
 def build(case):
     """The op on placeholders and variables, in a graph of its own."""
     g = tf.Graph()
@@ -83,7 +96,10 @@ def build(case):
             return p
         args = {k: [ph(x) for x in v] if isinstance(v, list) else ph(v)
                 for k, v in case.inputs.items()}
-        getattr(tf.raw_ops, case.op)(**args, **case.attrs)
+        if case.producer:
+            add_old(case, args)
+        else:
+            getattr(tf.raw_ops, case.op)(**args, **case.attrs)
         op = [o for o in g.get_operations() if o.type == case.op][-1]
         init = tf.global_variables_initializer()
     return g, op, feeds, [kinds[i.op.name] for i in op.inputs], variables, init

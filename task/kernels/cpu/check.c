@@ -8,31 +8,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
-
-/* One element as TensorFlow writes it. */
-static void put_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i)
-{
-	double d;
-	int64_t k;
-
-	if (t->dtype == MU_STRING) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, t)[i];
-		mu_buf_put(b, s->data, s->len);
-	} else if (t->dtype == MU_BOOL) {
-		mu_buf_puts(b, MU_DATA(bool, t)[i] ? "1" : "0");
-	} else if (t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE || t->dtype == MU_HALF ||
-		   t->dtype == MU_BFLOAT16) {
-		convert(MU_DOUBLE, &d, t->dtype,
-			(const char *)t->data + (size_t)i * mu_dtype_size(t->dtype), 1);
-		mu_buf_printf(b, t->dtype == MU_DOUBLE ? "%.17g" : "%.9g", d);
-	} else if (mu_dtype_size(t->dtype) && convert_known(MU_INT64, t->dtype)) {
-		convert(MU_INT64, &k, t->dtype,
-			(const char *)t->data + (size_t)i * mu_dtype_size(t->dtype), 1);
-		mu_buf_printf(b, "%" PRId64, k);
-	} else {
-		mu_buf_puts(b, mu_dtype_name(t->dtype));
-	}
-}
+#include "task/kernels/tensor_text.h"
 
 static void put_tensor(struct mu_buf *b, const struct mu_tensor *t, int64_t most)
 {
@@ -41,7 +17,7 @@ static void put_tensor(struct mu_buf *b, const struct mu_tensor *t, int64_t most
 	for (int64_t i = 0; i < shown && b->len < 4096; i++) {
 		if (i)
 			mu_buf_putc(b, ' ');
-		put_element(b, t, i);
+		tensor_text_element(b, t, i);
 	}
 	if (shown < n)
 		mu_buf_puts(b, "...");
@@ -89,6 +65,34 @@ static int print_v2(struct kernel_call *c, struct mu_err *err)
 
 	if (!rc)
 		mu_info("print", "%s", text);
+	return rc;
+}
+
+/* The template with a tensor in each placeholder's place. */
+static int string_format(struct kernel_call *c, struct mu_err *err)
+{
+	const char *text = args_attr_string(c->node, "template", "%s"), *next;
+	const char *mark = args_attr_string(c->node, "placeholder", "%s");
+	int64_t ends = args_attr_int(c->node, "summarize", 3);
+	struct mu_tensor out;
+	MU_AUTO_BUF b = {0};
+	unsigned places = 0;
+	int rc;
+
+	for (next = text; *mark && (next = strstr(next, mark)); next += strlen(mark))
+		places++;
+	if (places != c->n_in)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num placeholders in template and num inputs must match: %u vs. %u",
+			       places, c->n_in);
+	for (unsigned i = 0; i < places; i++, text = next + strlen(mark)) {
+		next = strstr(text, mark);
+		mu_buf_put(&b, text, (size_t)(next - text));
+		tensor_text_nested(&b, kernel_in(c, i), ends);
+	}
+	mu_buf_puts(&b, text);
+	if (!(rc = mu_tensor_string(&out, b.data, b.len, err)))
+		kernel_out_take(c, 0, out);
 	return rc;
 }
 
@@ -174,9 +178,8 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Assert", .run = assert_true},
-    {"Print", .run = print},
-    {"PrintV2", .run = print_v2},
+    {"Assert", .run = assert_true}, {"Print", .run = print},
+    {"PrintV2", .run = print_v2},   {"StringFormat", .run = string_format},
     {"AsString", .run = as_string},
 };
 KERNEL_TABLE(check, rows)

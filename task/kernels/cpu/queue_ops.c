@@ -319,6 +319,22 @@ static void enqueue_many(struct kernel_call *c)
 	    .undo = give_back,                                                                     \
 	}
 
+int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few, struct mu_err *err)
+{
+	if (n < 0 || n > INT32_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s must request a positive number of elements", c->node->op);
+	struct transfer *t = MU_NEW(struct transfer);
+	*t = (struct transfer){DEQUEUE, .q = q, .want = n, .many = true, .up_to = few};
+	resource_ref(&q->base);
+	t->w.c = c;
+	t->w.gate = &q->gate;
+	t->w.owner = &q->base;
+	t->w.free = transfer_free;
+	gate_enter(&t->w, GATE_OUT);
+	return 0;
+}
+
 static void dequeue(struct kernel_call *c)
 {
 	start(c, &(struct transfer){DEQUEUE}, GATE_OUT);

@@ -1,140 +1,43 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Random tensors.  With seeds that are not both zero the numbers are those TensorFlow draws: the
- * generator belongs to the session and goes by the node's name, because a session registers the
- * graph anew for each set of fetches, and each run reserves 256 draws an element. */
-#include <errno.h>
+/* Random tensors.  With seeds that are not both zero the numbers are those TensorFlow draws: each
+ * run reserves 256 draws an element. */
 #include <math.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <sys/random.h>
+#include <string.h>
 
 #include "task/kernels/args.h"
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/gpu_table.h"
-#include "task/kernels/half.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/move.h"
-#include "task/kernels/philox.h"
-#include "task/runtime/runtime.h"
+#include "task/kernels/node_state.h"
 
 enum { DRAWS_RESERVED = 256 };
 
-struct generator {
-	struct resource base;
-	pthread_mutex_t lock;
-	struct philox philox;
-};
-
-/* A node of a registered graph; it finds its generator when it runs first. */
-struct random_node {
-	_Atomic(struct generator *) generator;
-};
-
-static void generator_free(struct resource *r)
-{
-	struct generator *g = MU_CONTAINER(r, struct generator, base);
-
-	pthread_mutex_destroy(&g->lock);
-	free(g);
-}
-
-static const struct resource_type generator_type = {"random generator", .free = generator_free};
-
-static struct resource *generator_new(void *arg, struct mu_err *err)
-{
-	const struct mu_node *n = arg;
-	uint64_t seeds[2] = {(uint64_t)args_attr_int(n, "seed", 0),
-			     (uint64_t)args_attr_int(n, "seed2", 0)};
-
-	if (!seeds[0] && !seeds[1] && getrandom(seeds, sizeof seeds, 0) != sizeof seeds) {
-		mu_fail_errno(err, errno, "no random seed from the system");
-		return NULL;
-	}
-	struct generator *g = MU_NEW(struct generator);
-	resource_init(&g->base, &generator_type);
-	pthread_mutex_init(&g->lock, NULL);
-	g->philox = philox_seeded(seeds[0], seeds[1]);
-	return &g->base;
-}
-
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
-	*state = MU_NEW(struct random_node);
+	*state = MU_NEW(struct node_state);
 	return 0;
 }
 
 static void release(void *state)
 {
-	struct random_node *r = state;
-	struct generator *g = atomic_load(&r->generator);
-
-	if (g)
-		resource_unref(&g->base);
-	free(r);
-}
-
-static int generator_of(struct kernel_call *c, struct generator **out, struct mu_err *err)
-{
-	struct random_node *r = c->state;
-	const char *session = c->step ? step_session(c->step) : "";
-	struct generator *none = NULL;
-	struct resource *made;
-	int rc = 0;
-
-	if ((*out = atomic_load(&r->generator)))
-		return 0;
-	if (*session)
-		rc = resources_find_or_create(c->runtime->resources, session, c->node->name,
-					      &generator_type, generator_new, (void *)c->node,
-					      &made, err);
-	else if (!(made = generator_new((void *)c->node, err)))
-		rc = -(int)err->code;
-	if (rc)
-		return rc;
-	*out = MU_CONTAINER(made, struct generator, base);
-	if (!atomic_compare_exchange_strong(&r->generator, &none, *out)) {
-		resource_unref(made); /* another run of the node was first */
-		*out = none;
-	}
-	return 0;
+	node_state_fini(state);
+	free(state);
 }
 
 /* Where this run's draws begin. */
 static int reserve(struct kernel_call *c, int64_t elements, struct philox *out, struct mu_err *err)
 {
-	struct generator *g;
-	int rc = generator_of(c, &g, err);
-
-	if (rc)
-		return rc;
-	pthread_mutex_lock(&g->lock);
-	*out = g->philox;
-	philox_skip(&g->philox, (uint64_t)elements * DRAWS_RESERVED);
-	pthread_mutex_unlock(&g->lock);
-	return 0;
+	return node_draws(c->state, c, (uint64_t)elements * DRAWS_RESERVED, out, err);
 }
 
 /* ---- from bits to numbers ---- */
 
-static float unit_float(uint32_t x)
-{
-	return bits_float(0x3f800000u | (x & 0x7fffff)) - 1.0f;
-}
-
-static double unit_double(uint32_t high, uint32_t low)
-{
-	uint64_t bits = 0x3ff0000000000000u | (uint64_t)(high & 0xfffff) << 32 | low;
-	double d;
-
-	memcpy(&d, &bits, sizeof d);
-	return d - 1.0;
-}
-
 /* Two normal numbers from two uniform ones (Box and Muller). */
 static void normal_floats(uint32_t x0, uint32_t x1, float out[2])
 {
-	float u = unit_float(x0), angle = (float)(2.0 * M_PI * (double)unit_float(x1));
+	float u = philox_float(x0), angle = (float)(2.0 * M_PI * (double)philox_float(x1));
 	float r = sqrtf(-2.0f * logf(u < 1e-7f ? 1e-7f : u));
 
 	out[0] = sinf(angle) * r;
@@ -143,7 +46,7 @@ static void normal_floats(uint32_t x0, uint32_t x1, float out[2])
 
 static void normal_doubles(const uint32_t x[4], double out[2])
 {
-	double u = unit_double(x[0], x[1]), angle = 2.0 * M_PI * unit_double(x[2], x[3]);
+	double u = philox_double(x[0], x[1]), angle = 2.0 * M_PI * philox_double(x[2], x[3]);
 	double r = sqrt(-2.0 * log(u < 1e-7 ? 1e-7 : u));
 
 	out[0] = sin(angle) * r;
@@ -159,7 +62,7 @@ static void uniform_floats_group(struct philox *p, void *out)
 
 	philox_next(p, x);
 	for (int i = 0; i < 4; i++)
-		((float *)out)[i] = unit_float(x[i]);
+		((float *)out)[i] = philox_float(x[i]);
 }
 
 static void uniform_doubles_group(struct philox *p, void *out)
@@ -167,8 +70,8 @@ static void uniform_doubles_group(struct philox *p, void *out)
 	uint32_t x[4];
 
 	philox_next(p, x);
-	((double *)out)[0] = unit_double(x[0], x[1]);
-	((double *)out)[1] = unit_double(x[2], x[3]);
+	((double *)out)[0] = philox_double(x[0], x[1]);
+	((double *)out)[1] = philox_double(x[2], x[3]);
 }
 
 static void normal_floats_group(struct philox *p, void *out)
@@ -288,27 +191,16 @@ static int fill(struct kernel_call *c, const struct distribution *d, struct mu_e
 	return draw(c, d, t, &shape, &base, err);
 }
 
-/* Two seeds that the caller gives, mixed once by the generator itself so that neither is the
- * better one to vary. */
+/* From two seeds that the caller gives. */
 static int fill_stateless(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
 {
 	struct mu_shape shape;
+	struct philox base;
 	enum mu_dtype t;
-	int64_t seeds[2];
-	uint32_t x[4];
-	int n, rc;
+	int rc;
 
-	if ((rc = wanted(c, &t, &shape, err)) || (rc = args_ints(c, 1, seeds, 2, &n, err)))
+	if ((rc = wanted(c, &t, &shape, err)) || (rc = stateless_draws(c, 1, &base, err)))
 		return rc;
-	if (n != 2 || kernel_in(c, 1)->shape.rank != 1)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "seed must have shape [2], not %s",
-			       mu_shape_str(&kernel_in(c, 1)->shape));
-	uint64_t a = (uint64_t)seeds[0], b = (uint64_t)seeds[1];
-	struct philox base = {
-	    .counter = {(uint32_t)a, (uint32_t)(a >> 32), (uint32_t)b, (uint32_t)(b >> 32)},
-	    .key = {0x3ec8f720, 0x02461e29}};
-	philox_next(&base, x);
-	base = (struct philox){.counter = {0, 0, x[2], x[3]}, .key = {x[0], x[1]}};
 	return draw(c, d, t, &shape, &base, err);
 }
 

@@ -255,11 +255,13 @@ static int destroy_resource(struct kernel_call *c, struct mu_err *err)
 		if (absent.code == MU_FAILED_PRECONDITION &&
 		    args_attr_bool(c->node, "ignore_lookup_error", true))
 			return 0;
-		return mu_fail(err, absent.code, "%s", absent.msg);
+		if (absent.code != MU_INVALID_ARGUMENT) /* else it is there, and no variable */
+			return mu_fail(err, absent.code, "%s", absent.msg);
+	} else {
+		variable_put(v);
 	}
-	variable_put(v);
 	rc = resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
-			      &variable_type, &absent);
+			      NULL, &absent);
 	if (rc && !args_attr_bool(c->node, "ignore_lookup_error", true))
 		return mu_fail(err, absent.code, "%s", absent.msg);
 	return 0;

@@ -3,7 +3,8 @@
  *
  * One form serves them all: a map from a key's bytes to a row number, and the rows in one tensor.
  * HashTable is filled once (its initializer may run again with the same content); MutableHashTable
- * is written at will, and one of tensors has rows of more than one element. */
+ * is written at will, and one of tensors has rows of more than one element.  Of a dense one two
+ * keys are its own: what TensorFlow marks free and deleted places with. */
 #include <string.h>
 
 #include "lib/base/map.h"
@@ -18,7 +19,8 @@ struct table {
 	enum mu_dtype key, value;
 	struct mu_pshape row_shape;
 	bool is_mutable, filled;
-	int64_t row; /* elements in a row */
+	struct mu_tensor own[2]; /* keys that nobody may use; unset: none */
+	int64_t row;             /* elements in a row */
 	struct mu_map rows;
 	void *values; /* room rows of row elements */
 	int64_t n, room;
@@ -35,6 +37,8 @@ static void table_free(struct resource *r)
 	free(t->values);
 	free(t->spare);
 	mu_map_fini(&t->rows);
+	for (size_t i = 0; i < MU_COUNT(t->own); i++)
+		mu_tensor_unref(&t->own[i]);
 	pthread_mutex_destroy(&t->lock);
 	free(t);
 }
@@ -57,7 +61,51 @@ static struct resource *create(void *arg, struct mu_err *err)
 	resource_init(&t->base, &table_type);
 	pthread_mutex_init(&t->lock, NULL);
 	mu_map_init(&t->rows);
+	for (size_t i = 0; i < MU_COUNT(t->own); i++)
+		t->own[i] = mu_tensor_ref(&t->own[i]);
 	return &t->base;
+}
+
+static struct mu_span key_of(const struct mu_tensor *keys, int64_t i)
+{
+	if (keys->dtype == MU_STRING)
+		return elems_span(keys, i);
+	size_t size = elems_size(keys->dtype);
+	return (struct mu_span){(const char *)keys->data + (size_t)i * size, size};
+}
+
+static bool same_span(struct mu_span a, struct mu_span b)
+{
+	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
+}
+
+/* What a dense table says besides: its own keys, and how it would be laid out, which matters to
+ * nobody here, but has to make sense. */
+static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu_err *err)
+{
+	int64_t places = args_attr_int(c->node, "initial_num_buckets", 131072);
+	float load = args_attr_float(c->node, "max_load_factor", 0.8f);
+	int rc;
+
+	if ((rc = args_type(c, 0, spec->key, err)) || (rc = args_type(c, 1, spec->key, err)))
+		return rc;
+	for (unsigned i = 0; i < 2; i++) {
+		if (kernel_in(c, i)->shape.rank)
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "dense tables have keys of one element, not of shape %s",
+				       mu_shape_str(&kernel_in(c, i)->shape));
+		spec->own[i] = *kernel_in(c, i);
+	}
+	if (same_span(key_of(&spec->own[0], 0), key_of(&spec->own[1], 0)))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Empty and deleted keys cannot be equal");
+	if (places < 4 || (places & (places - 1)))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Number of buckets must be at least 4 and a power of 2, got: %lld",
+			       (long long)places);
+	if (!(load > 0 && load < 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "max_load_factor must be between 0 and 1, got: %g", (double)load);
+	return 0;
 }
 
 static int make(struct kernel_call *c, struct mu_err *err)
@@ -83,6 +131,8 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	    (spec.value != MU_STRING && !mu_dtype_size(spec.value)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "no tables from %s to %s",
 			       mu_dtype_name(spec.key), mu_dtype_name(spec.value));
+	if (c->n_in && (rc = dense_spec(c, &spec, err)))
+		return rc;
 	if ((rc = handle_make(c, &table_type, create, &spec, &r, err)))
 		return rc;
 	const struct table *t = MU_CONTAINER(r, struct table, base);
@@ -119,14 +169,27 @@ static void let_go(struct table **t)
 
 /* ---- rows ---- */
 
-static struct mu_span key_of(const struct mu_tensor *keys, int64_t i)
+/* A key is none of the table's own. */
+static int check_key(const struct table *t, const struct mu_tensor *keys, int64_t i,
+		     struct mu_err *err)
 {
-	if (keys->dtype == MU_STRING) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, keys)[i];
-		return (struct mu_span){s->data ? s->data : "", s->len};
-	}
-	size_t size = elems_size(keys->dtype);
-	return (struct mu_span){(const char *)keys->data + (size_t)i * size, size};
+	static const char *const what[] = {"empty_key", "deleted_key"};
+
+	for (size_t k = 0; k < MU_COUNT(what); k++)
+		if (mu_tensor_is_set(&t->own[k]) &&
+		    same_span(key_of(keys, i), key_of(&t->own[k], 0)))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Using the %s as a table key is not allowed", what[k]);
+	return 0;
+}
+
+static int check_keys(const struct table *t, const struct mu_tensor *keys, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (int64_t i = 0; mu_tensor_is_set(&t->own[0]) && i < keys->shape.count && !rc; i++)
+		rc = check_key(t, keys, i, err);
+	return rc;
 }
 
 /* The row of a key, or -1. */
@@ -187,7 +250,7 @@ static int check_pair(const struct kernel_call *c, const struct table *t, struct
 	if (!fits)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected shape %s + %s for value, got %s",
 			       mu_shape_str(ks), mu_pshape_str(&t->row_shape), mu_shape_str(vs));
-	return 0;
+	return check_keys(t, keys, err);
 }
 
 static int store_all(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
@@ -279,12 +342,37 @@ static void clear(struct table *t)
 	t->n = t->n_spare = 0;
 }
 
+/* What TensorFlow exports of a dense table is all its places, the free ones under its own keys. */
+static int import_places(struct kernel_call *c, struct table *t, struct mu_err *err)
+{
+	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
+	struct mu_err own;
+	int rc;
+
+	if ((rc = args_type(c, 1, t->key, err)) || (rc = args_type(c, 2, t->value, err)))
+		return rc;
+	if (values->shape.count / (t->row ? t->row : 1) != keys->shape.count ||
+	    values->shape.count != keys->shape.count * t->row)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected shape %s + %s for value, got %s",
+			       mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
+			       mu_shape_str(&values->shape));
+	clear(t);
+	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
+		if (!check_key(t, keys, i, &own))
+			rc = store(t, key_of(keys, i), values, i, err);
+	return rc;
+}
+
 static int import(struct kernel_call *c, struct mu_err *err)
 {
 	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)) || (rc = check_pair(c, t, err)))
+	if ((rc = hold(c, &t, err)))
+		return rc;
+	if (mu_tensor_is_set(&t->own[0]))
+		return import_places(c, t, err);
+	if ((rc = check_pair(c, t, err)))
 		return rc;
 	clear(t);
 	t->filled = true;
@@ -296,7 +384,8 @@ static int remove_keys(struct kernel_call *c, struct mu_err *err)
 	HELD *t = NULL;
 	int rc;
 
-	if ((rc = hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)))
+	if ((rc = hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
+	    (rc = check_keys(t, kernel_in(c, 1), err)))
 		return rc;
 	const struct mu_tensor *keys = kernel_in(c, 1);
 	for (int64_t i = 0; i < keys->shape.count; i++) {
@@ -320,7 +409,7 @@ static int lookup(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
-	    (rc = args_type(c, 2, t->value, err)))
+	    (rc = args_type(c, 2, t->value, err)) || (rc = check_keys(t, kernel_in(c, 1), err)))
 		return rc;
 	const struct mu_tensor *keys = kernel_in(c, 1), *other = kernel_in(c, 2);
 	struct mu_shape shape = keys->shape;
@@ -367,7 +456,10 @@ static int export(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;
-	for (int d = 0; d < t->row_shape.rank && !rc; d++)
+	bool dense = mu_tensor_is_set(&t->own[0]);
+	if (dense && !(rc = mu_shape_push(&ks, 1, err))) /* as TensorFlow: two matrices */
+		rc = mu_shape_push(&vs, t->row, err);
+	for (int d = 0; !dense && d < t->row_shape.rank && !rc; d++)
 		rc = mu_shape_push(&vs, t->row_shape.dim[d], err);
 	if (rc || (rc = kernel_out(c, 0, t->key, &ks, &keys, err)) ||
 	    (rc = kernel_out(c, 1, t->value, &vs, &values, err)))
@@ -390,6 +482,7 @@ static const struct kernel rows[] = {
     {"MutableHashTableV2", .run = make},
     {"MutableHashTable", .run = make},
     {"MutableHashTableOfTensorsV2", .run = make},
+    {"MutableDenseHashTableV2", .run = make},
     {"InitializeTableV2", .run = initialize},
     {"InitializeTable", .run = initialize},
     {"InitializeTableFromTextFileV2", .run = initialize_from_file},

@@ -107,6 +107,92 @@ def stacks():
     return [second, top, rest]
 
 
+def barriers():
+    """Put together by key: two components, one key that never gets its second."""
+    from tensorflow.python.ops import data_flow_ops
+    b = data_flow_ops.Barrier([tf.float32, tf.string], shapes=[[2], []], shared_name="barrier")
+    one = b.insert_many(0, ["a", "b", "c"], [[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    with tf.control_dependencies([one]):
+        sizes = [b.incomplete_size(), b.ready_size()]
+    with tf.control_dependencies(sizes):
+        two = b.insert_many(1, ["c"], ["see"])
+    with tf.control_dependencies([two]):
+        three = b.insert_many(1, ["a"], ["ay"])
+    with tf.control_dependencies([three]):
+        later = [b.incomplete_size(), b.ready_size()]
+    with tf.control_dependencies(later):
+        one_of_them = b.take_many(2)
+    with tf.control_dependencies(one_of_them[0:2]):
+        closed = b.close()
+    with tf.control_dependencies([closed]):
+        last = b.insert_many(1, ["b"], ["bee"])
+    with tf.control_dependencies([last]):
+        few = b.take_many(5, allow_small_batch=True)
+    order = tf.argsort(tf.strings.to_hash_bucket_fast(one_of_them[1], 1000))
+    return [sizes, later, one_of_them[0], [tf.gather(t, order) for t in [one_of_them[1]] + one_of_them[2]], few[0], few[1], few[2]]
+
+
+def stages():
+    from tensorflow.python.ops import data_flow_ops
+    area = data_flow_ops.StagingArea([tf.int32, tf.float32], shared_name="area", capacity=2)
+
+    def put(number, reals):
+        return area.put([tf.constant(number), tf.constant(reals)])
+    first = put(1, [0.5, 1.5])
+    with tf.control_dependencies([first]):
+        second = put(2, [2.5])
+    with tf.control_dependencies([second]):
+        look, size = area.peek(1), area.size()
+    with tf.control_dependencies(look + [size]):
+        took = area.get()
+    with tf.control_dependencies(took):
+        third = put(3, [3.5, 4.5, 5.5])
+    with tf.control_dependencies([third]):
+        rest = area.get()
+    with tf.control_dependencies(rest):
+        gone = area.clear()
+    with tf.control_dependencies([gone]):
+        none = area.size()
+    return [look, size, took, rest, none]
+
+
+def dense_tables():
+    from tensorflow.python.ops import gen_lookup_ops
+    t = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, [-1.0, -2.0], tf.constant(0, tf.int64), tf.constant(-1, tf.int64), initial_num_buckets=4)
+    keys = tf.constant([3, 1, 8, 3, 700], tf.int64)
+    with tf.control_dependencies([t.insert(keys, tf.reshape(tf.range(10.0), [5, 2]))]):
+        found = t.lookup(tf.constant([1, 2, 3, 700], tf.int64))
+    with tf.control_dependencies([found]):
+        size = t.size()
+    with tf.control_dependencies([size]):
+        drop = t.erase(tf.constant([8, 9], tf.int64))
+    with tf.control_dependencies([drop]):
+        names, values = t.export()
+        copy = tf.lookup.experimental.DenseHashTable(tf.int64, tf.float32, [-1.0, -2.0], tf.constant(0, tf.int64), tf.constant(-1, tf.int64), initial_num_buckets=4)
+        moved = gen_lookup_ops.lookup_table_import_v2(copy.resource_handle, names, values)
+        kept = tf.squeeze(tf.where(names[:, 0] > 0), 1)  # stock exports its free places, too
+        order = tf.gather(kept, tf.argsort(tf.gather(names[:, 0], kept)))
+        left = [tf.gather(names, order), tf.gather(values, order), t.size()]
+    with tf.control_dependencies([moved]):
+        left += [copy.lookup(keys), copy.size()]
+    return [found, size, left]
+
+
+def refusals():
+    """What each of these says no to."""
+    from tensorflow.python.ops import data_flow_ops
+    t = tf.lookup.experimental.DenseHashTable(tf.string, tf.int64, 0, "", "-")
+    b = data_flow_ops.Barrier([tf.float32], shapes=[[]], shared_name="refusing")
+    area = data_flow_ops.StagingArea([tf.int32], shared_name="small", memory_limit=8)
+    twice = b.insert_many(0, ["k", "k"], [1.0, 2.0])
+    shut = b.close()
+    with tf.control_dependencies([shut]):
+        after = b.insert_many(0, ["new"], [1.0])
+    with tf.control_dependencies([b.close()]):
+        empty = b.take_many(1)
+    return [t.lookup(["a", ""]), t.insert(["-"], [1]), twice, after, empty[0], area.put([tf.constant([1, 2, 3])])]
+
+
 def plain(v):
     if isinstance(v, (list, tuple)):
         return [plain(x) for x in v]
@@ -115,13 +201,21 @@ def plain(v):
 
 
 with tf.device("/job:ps/task:0"):
-    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator(), "priorities": priorities(), "stacks": stacks()}
+    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator(), "priorities": priorities(), "stacks": stacks(),
+           "barriers": barriers(), "stages": stages(), "dense": dense_tables()}
+    refused = refusals()
     init = [tf.global_variables_initializer(), tf.tables_initializer()]
 out = {}
 with tf.Session(TARGET) as sess:
     sess.run(init)
     for name, op in ops.items():
         out[name] = plain(sess.run(op, options=tf.RunOptions(timeout_in_ms=200000)))
+    out["refused"] = []
+    for op in refused:
+        try:
+            out["refused"].append(plain(sess.run(op, options=tf.RunOptions(timeout_in_ms=20000))))
+        except tf.errors.OpError as e:
+            out["refused"].append(type(e).__name__)
     try:
         sess.run(tf.Assert(tf.constant(False), [tf.constant([1, 2])]))
     except tf.errors.InvalidArgumentError as e:
