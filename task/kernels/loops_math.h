@@ -32,6 +32,32 @@ static inline float exp_float(float x)
 	return x != x ? x : p;
 }
 
+/* The same for what is not above 0: no overflow, and NaN goes through by itself, so that neither
+ * has to be masked out. */
+static inline float exp_down_float(float x)
+{
+	const float round = 12582912;
+	float c = x < -103.97208f ? -103.97208f : x;
+	union {
+		float f;
+		int32_t i;
+	} n = {c * 1.44269504088896341f + round}, zero = {round};
+	float whole = n.f - round, r = c - whole * 0.693359375f + whole * 2.12194440e-4f;
+	float p = 1.9841270e-4f;
+	p = p * r + 1.3888889e-3f;
+	p = p * r + 8.3333333e-3f;
+	p = p * r + 4.1666667e-2f;
+	p = p * r + 1.6666667e-1f;
+	p = p * r + 5.0e-1f;
+	p = p * r * r + r + 1;
+	int32_t power = (int32_t)((uint32_t)n.i - (uint32_t)zero.i), half = power >> 1;
+	union {
+		uint32_t i;
+		float f;
+	} a = {(uint32_t)(half + 127) << 23}, b = {(uint32_t)(power - half + 127) << 23};
+	return p * a.f * b.f;
+}
+
 /* Near 0 a polynomial, fitted on [-0.5, 0.5], keeps what a difference from 1 would lose. */
 static inline float expm1_float(float x)
 {
@@ -60,8 +86,9 @@ static inline float tanh_float(float x)
 	return size < 0.625f ? p : x < 0 ? -far : far;
 }
 
-#define exp_of(x)   _Generic((x), float : exp_float, default : exp)(x)
-#define expm1_of(x) _Generic((x), float : expm1_float, default : expm1)(x)
-#define tanh_of(x)  _Generic((x), float : tanh_float, default : tanh)(x)
+#define exp_of(x)      _Generic((x), float : exp_float, default : exp)(x)
+#define exp_down_of(x) _Generic((x), float : exp_down_float, default : exp)(x)
+#define expm1_of(x)    _Generic((x), float : expm1_float, default : expm1)(x)
+#define tanh_of(x)     _Generic((x), float : tanh_float, default : tanh)(x)
 
 #endif

@@ -23,7 +23,17 @@ enum { SOFTMAX_BLOCK = 4096 };
 		double sum = 0;                                                                    \
 		for (int k = 0; k < N; k++)                                                        \
 			most[k] = rest[k] = k < left ? a[whole + k] : -(T)INFINITY;                \
-		for (int64_t i = 0; i < whole; i += N)                                             \
+		int64_t wide = whole - whole % (4 * N);                                            \
+		if (wide) {                                                                        \
+			T four[4 * N]; /* or each would wait for the one before */                 \
+			memcpy(four, a, sizeof four);                                              \
+			for (int64_t i = 4 * N; i < wide; i += 4 * N)                              \
+				VECTORISE_SHORT for (int k = 0; k < 4 * N; k++) four[k] =          \
+				    a[i + k] > four[k] ? a[i + k] : four[k];                       \
+			SOFTMAX_FOLD(T, four, 4 * N, x > y ? x : y)                                \
+			most[0] = four[0] > most[0] ? four[0] : most[0];                           \
+		}                                                                                  \
+		for (int64_t i = wide; i < whole; i += N)                                          \
 			VECTORISE_SHORT for (int k = 0; k < N; k++) most[k] =                      \
 			    a[i + k] > most[k] ? a[i + k] : most[k];                               \
 		SOFTMAX_FOLD(T, most, N, x > y ? x : y)                                            \
@@ -31,14 +41,14 @@ enum { SOFTMAX_BLOCK = 4096 };
 		VECTORISE for (int k = 0; k < N; k++)                                              \
 		{                                                                                  \
 			const T x = rest[k] - top;                                                 \
-			lane[k] = rest[k] = exp_of(x);                                             \
+			lane[k] = rest[k] = exp_down_of(x);                                        \
 		}                                                                                  \
 		for (int64_t i = 0; i < whole;) {                                                  \
 			int64_t end = whole - i < SOFTMAX_BLOCK ? whole : i + SOFTMAX_BLOCK;       \
 			for (; i < end; i += N)                                                    \
 				VECTORISE for (int k = 0; k < N; k++)                              \
 				{                                                                  \
-					const T x = a[i + k] - top, e = exp_of(x);                 \
+					const T x = a[i + k] - top, e = exp_down_of(x);            \
 					o[i + k] = e;                                              \
 					lane[k] += e;                                              \
 				}                                                                  \
