@@ -12,8 +12,18 @@ static struct mu_doc_node *wanted(const struct mu_doc_node *map, const char *key
 
 static int wrong_kind(const struct mu_doc_node *n, enum mu_doc_kind want, struct mu_err *err)
 {
-	return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s",
-			   mu_doc_kind_name(want), mu_doc_kind_name(n->kind));
+	const char *wanted_kind = mu_doc_kind_name(want), *got = mu_doc_kind_name(n->kind);
+
+	if (n->kind == MU_DOC_STRING)
+		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s: '%.60s'",
+				   wanted_kind, got, n->text);
+	if (n->kind == MU_DOC_INT || n->kind == MU_DOC_FLOAT)
+		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s: %g",
+				   wanted_kind, got, n->f);
+	/* YAML's y, n, on and off are no words unless they are quoted. */
+	return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be %s, got %s%s", wanted_kind, got,
+			   n->kind == MU_DOC_BOOL && want == MU_DOC_STRING ? ": put it in quotes"
+									   : "");
 }
 
 int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char **out,

@@ -129,7 +129,7 @@ static void getters__with_the_wrong_kind__name_the_path(void **state)
 	assert_fails(mu_doc_opt_int(ps, "replicas", 0, 100, &i, &err), &err, MU_INVALID_ARGUMENT,
 		     "j.yaml:3: spec.ps.replicas: must be between 0 and 100, got -1");
 	assert_fails(mu_doc_opt_bool(ps, "replicas", &b, &err), &err, MU_INVALID_ARGUMENT,
-		     "must be true or false, got a whole number");
+		     "must be true or false, got a whole number: -1");
 	assert_fails(mu_doc_opt_text(ps, "replicas", &text, &err), &err, MU_INVALID_ARGUMENT,
 		     "must be a string");
 	assert_fails(mu_doc_opt_choice(n, "n", names, &choice, &err), &err, MU_INVALID_ARGUMENT,
