@@ -3,10 +3,10 @@
 #ifndef MU_TASK_KERNELS_CHECKS_H
 #define MU_TASK_KERNELS_CHECKS_H
 
+#include "task/kernels/conv.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/product.h"
-#include "task/kernels/window.h"
 #include "task/runtime/kernel.h"
 
 /* ---- cpu/matmul.c ---- */
@@ -64,6 +64,15 @@ struct arg_plan {
 	struct mu_shape shape; /* of the result */
 };
 int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err);
+
+/* ---- cpu/conv.c: a convolution, and the shape of what the op gives ---- */
+
+int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+	       struct mu_shape *shape, struct mu_err *err);
+int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		     struct mu_shape *shape, struct mu_err *err);
+int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		      struct mu_shape *shape, struct mu_err *err);
 
 /* ---- cpu/pool.c: how a pool lies over its input ---- */
 

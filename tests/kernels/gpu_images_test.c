@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pools and batch norm of the GPU beside the CPU's. */
+/* Convolutions, pools and batch norm of the GPU beside the CPU's. */
 #include <stdio.h>
 
+#include "task/kernels/gpu_conv.h"
 #include "tests/kernels/gpu_compare.h"
 
 static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
@@ -22,6 +23,111 @@ static void drop(struct mu_tensor *t, unsigned n)
 {
 	while (n--)
 		mu_tensor_unref(&t[n]);
+}
+
+/* ---- convolutions ---- */
+
+static const struct conv_case {
+	int64_t batch, rows, columns, channels, k, l, filters, stride, dilation, groups;
+	const char *padding;
+} convs[] = {
+    {2, 8, 8, 3, 3, 3, 4, 1, 1, 1, "SAME"},    {2, 8, 8, 3, 3, 3, 4, 1, 1, 1, "VALID"},
+    {3, 9, 7, 5, 2, 4, 6, 2, 1, 1, "SAME"},    {3, 9, 7, 5, 2, 4, 6, 3, 1, 1, "VALID"},
+    {1, 11, 12, 2, 3, 2, 5, 1, 3, 1, "VALID"}, {1, 11, 12, 2, 3, 2, 5, 2, 2, 1, "EXPLICIT"},
+    {2, 6, 6, 7, 1, 1, 9, 1, 1, 1, "SAME"},    {2, 6, 5, 7, 1, 1, 9, 2, 1, 1, "VALID"},
+    {1, 2, 2, 1, 7, 7, 3, 1, 1, 1, "SAME"},    {2, 7, 7, 6, 3, 3, 4, 1, 1, 2, "SAME"},
+    {2, 7, 6, 6, 3, 2, 9, 2, 1, 3, "VALID"},   {0, 7, 7, 3, 3, 3, 4, 1, 1, 1, "SAME"},
+    {1, 2, 2, 3, 3, 3, 4, 1, 1, 1, "VALID"},   {2, 5, 5, 3, 3, 3, 0, 1, 1, 1, "SAME"},
+};
+
+static int64_t conv_out(const struct conv_case *p, unsigned axis, int64_t in, int64_t size)
+{
+	static const int64_t pads[2] = {3, 5}; /* of "EXPLICIT" below */
+	int64_t reach = (size - 1) * p->dilation + 1;
+
+	return p->padding[0] == 'S'   ? (in + p->stride - 1) / p->stride
+	       : p->padding[0] == 'E' ? (in + pads[axis] - reach + p->stride) / p->stride
+				      : (in - reach + p->stride) / p->stride;
+}
+
+/* depthwise: filters are as many for each channel. */
+static void one_conv(const struct conv_case *p, enum mu_dtype t, bool depthwise)
+{
+	const bool explicit = p->padding[0] == 'E';
+	const struct attr attrs[] = {
+	    {"T", A_TYPE, (long)t, NULL},
+	    {"padding", A_TEXT, 0, p->padding},
+	    list4("strides", 1, p->stride, p->stride, 1),
+	    list4("dilations", 1, p->dilation, p->dilation, 1),
+	    {explicit ? "explicit_paddings" : NULL, A_INTS, 0, "0,0,1,2,4,1,0,0"},
+	    {0}};
+	const char *const ops[2][3] = {{"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"},
+				       {"DepthwiseConv2dNative",
+					"DepthwiseConv2dNativeBackpropInput",
+					"DepthwiseConv2dNativeBackpropFilter"}};
+	int64_t seen = depthwise ? p->channels : p->channels ? p->channels / p->groups : 1;
+	struct mu_shape in = dims_of(4, (int64_t[]){p->batch, p->rows, p->columns, p->channels});
+	struct mu_shape filter = dims_of(4, (int64_t[]){p->k, p->l, seen, p->filters});
+	struct mu_shape out = dims_of(4, (int64_t[]){p->batch, conv_out(p, 0, p->rows, p->k),
+						     conv_out(p, 1, p->columns, p->l),
+						     p->filters * (depthwise ? p->channels : 1)});
+	struct mu_tensor x = filled(t, &in, -1, 2, 1), w = filled(t, &filter, -1, 2, 2);
+	struct mu_tensor g = filled(t, &out, -1, 2, 3);
+	struct mu_tensor xs = ints(MU_INT32, 4, in.dim), ws = ints(MU_INT32, 4, filter.dim);
+	const double slack = mu_dtype_size(t) == 2 ? 12 : 40; /* 16 bits: patches are rounded */
+
+	compare(ops[depthwise][0], attrs, (struct mu_tensor[]){x, w}, 2, slack);
+	compare(ops[depthwise][1], attrs, (struct mu_tensor[]){xs, w, g}, 3, slack);
+	compare(ops[depthwise][2], attrs, (struct mu_tensor[]){x, ws, g}, 3, slack);
+	compare(ops[depthwise][2], attrs, (struct mu_tensor[]){x, ws, x}, 3,
+		slack); /* mostly no fit */
+	drop((struct mu_tensor[]){x, w, g, xs, ws}, 5);
+}
+
+static void all_convs(void)
+{
+	for (unsigned i = 0; i < MU_COUNT(convs); i++)
+		for (unsigned t = 0; t < MU_COUNT(types); t++) {
+			one_conv(&convs[i], types[t], false);
+			one_conv(&convs[i], types[t], true);
+		}
+}
+
+static void convolutions__of_every_form__match_the_cpus(void **state)
+{
+	all_convs();
+}
+
+/* As many images at once as there is room for: one, here. */
+static void convolutions__without_room_for_all_images__match_the_cpus(void **state)
+{
+	const int64_t room = gpu_conv_room;
+
+	gpu_conv_room = 1;
+	all_convs();
+	gpu_conv_room = 2 * 63 * 40 * (int64_t)sizeof(float); /* two of {3, 9, 7, …}, and one */
+	one_conv(&convs[2], MU_FLOAT, false);
+	gpu_conv_room = room;
+}
+
+static void convolutions__that_do_not_fit__are_refused(void **state)
+{
+	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
+				     {"padding", A_TEXT, 0, "SAME"},
+				     list4("strides", 1, 1, 1, 1),
+				     {0}};
+	struct mu_shape in = dims_of(4, (int64_t[]){1, 4, 4, 3}), three = dims_of(3, in.dim);
+	struct mu_shape filter = dims_of(4, (int64_t[]){2, 2, 2, 4});
+	struct mu_tensor x = filled(MU_FLOAT, &in, -1, 2, 1),
+			 w = filled(MU_FLOAT, &filter, -1, 2, 2);
+	struct mu_tensor flat = filled(MU_FLOAT, &three, -1, 2, 2);
+	struct mu_tensor sizes = ints(MU_INT32, 4, (int64_t[]){1, 4, -4, 3});
+
+	compare("Conv2D", attrs, (struct mu_tensor[]){x, w}, 2, 0);
+	compare("Conv2D", attrs, (struct mu_tensor[]){flat, w}, 2, 0);
+	compare("DepthwiseConv2dNative", attrs, (struct mu_tensor[]){x, w}, 2, 0);
+	compare("Conv2DBackpropInput", attrs, (struct mu_tensor[]){sizes, w, x}, 3, 0);
+	drop((struct mu_tensor[]){x, w, flat, sizes}, 4);
 }
 
 /* ---- pools ---- */
@@ -161,6 +267,9 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
+	    T(convolutions__of_every_form__match_the_cpus),
+	    T(convolutions__without_room_for_all_images__match_the_cpus),
+	    T(convolutions__that_do_not_fit__are_refused),
 	    T(pools__of_every_form__match_the_cpus),
 	    T(pools__with_explicit_padding__match_the_cpus),
 	    T(norms__in_training_and_after__match_the_cpus),

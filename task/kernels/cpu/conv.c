@@ -4,6 +4,7 @@
 #include <limits.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/conv.h"
 #include "task/kernels/kernel_table.h"
 
@@ -23,14 +24,6 @@ static bool is_depthwise(const struct kernel_call *c)
 	return c->node->op[0] == 'D';
 }
 
-static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
-{
-	return t == MU_FLOAT || t == MU_DOUBLE
-		   ? 0
-		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			     mu_dtype_name(t));
-}
-
 static int need_rank4(const struct mu_shape *s, const char *what, struct mu_err *err)
 {
 	return s->rank == 4 ? 0
@@ -39,10 +32,10 @@ static int need_rank4(const struct mu_shape *s, const char *what, struct mu_err 
 }
 
 /* The convolution of an input and a filter of these shapes. */
-static int geometry(const struct kernel_call *c, const struct mu_shape *in,
-		    const struct mu_shape *filter, struct conv *g, struct mu_err *err)
+static int geometry(const struct kernel_call *c, const struct window_attrs *a,
+		    const struct mu_shape *in, const struct mu_shape *filter, struct conv *g,
+		    struct mu_err *err)
 {
-	const struct window_attrs *a = c->state;
 	int rc;
 
 	if ((rc = need_rank4(in, "input", err)) || (rc = need_rank4(filter, "filter", err)))
@@ -93,21 +86,17 @@ static int output_shape(const struct conv *g, struct mu_shape *s, struct mu_err 
 	return mu_shape_set(s, 4, dims, err);
 }
 
-static int conv(struct kernel_call *c, struct mu_err *err)
+int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+	       struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
-	struct mu_tensor *out;
-	struct mu_shape shape;
-	struct conv g;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) || (rc = args_same_type(c, 0, 1, err)) ||
-	    (rc = geometry(c, &in->shape, &filter->shape, &g, err)) ||
-	    (rc = output_shape(&g, &shape, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	if ((rc = args_same_type(c, 0, 1, err)) ||
+	    (rc = geometry(c, a, &in->shape, &filter->shape, g, err)))
 		return rc;
-	g.type = in->dtype;
-	return conv_run(c, &g, in->data, filter->data, out->data, err);
+	g->type = in->dtype;
+	return output_shape(g, shape, err);
 }
 
 /* The gradient must be what the forward op would have given. */
@@ -153,6 +142,59 @@ static int sizes_of(const struct kernel_call *c, unsigned i, const char *what, b
 	return mu_shape_set(out, 4, d, err);
 }
 
+int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		     struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *filter = kernel_in(c, 1);
+	int rc;
+
+	if ((rc = args_same_type(c, 1, 2, err)) ||
+	    (rc = sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err)) ||
+	    (rc = geometry(c, a, shape, &filter->shape, g, err)))
+		return rc;
+	g->type = filter->dtype;
+	return check_grad(c, g, err);
+}
+
+int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		      struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = sizes_of(c, 1, "filter_sizes", false, shape, err)) ||
+	    (rc = geometry(c, a, &in->shape, shape, g, err)))
+		return rc;
+	g->type = in->dtype;
+	return check_grad(c, g, err);
+}
+
+/* ---- on a processor ---- */
+
+static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+static int conv(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct conv g;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_conv(c, c->state, &g, &shape, err)) ||
+	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
+		return rc;
+	return conv_run(c, &g, in->data, filter->data, out->data, err);
+}
+
 static int conv_input(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *filter = kernel_in(c, 1), *grad = kernel_in(c, 2);
@@ -161,12 +203,10 @@ static int conv_input(struct kernel_call *c, struct mu_err *err)
 	struct conv g;
 	int rc;
 
-	if ((rc = need_real(c, filter->dtype, err)) || (rc = args_same_type(c, 1, 2, err)) ||
-	    (rc = sizes_of(c, 0, "input_sizes", !is_depthwise(c), &shape, err)) ||
-	    (rc = geometry(c, &shape, &filter->shape, &g, err)) || (rc = check_grad(c, &g, err)) ||
-	    (rc = kernel_out(c, 0, filter->dtype, &shape, &out, err)))
+	if ((rc = need_real(c, filter->dtype, err)) ||
+	    (rc = check_conv_input(c, c->state, &g, &shape, err)) ||
+	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
 		return rc;
-	g.type = filter->dtype;
 	return conv_run_input(c, &g, filter->data, grad->data, out->data, err);
 }
 
@@ -178,12 +218,10 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 	struct conv g;
 	int rc;
 
-	if ((rc = need_real(c, in->dtype, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = sizes_of(c, 1, "filter_sizes", false, &shape, err)) ||
-	    (rc = geometry(c, &in->shape, &shape, &g, err)) || (rc = check_grad(c, &g, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_conv_filter(c, c->state, &g, &shape, err)) ||
+	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
 		return rc;
-	g.type = in->dtype;
 	return conv_run_filter(c, &g, in->data, grad->data, out->data, err);
 }
 

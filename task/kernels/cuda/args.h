@@ -167,6 +167,15 @@ struct norm_args {
 	int32_t training, add_x;
 };
 
+/* NHWC and HWIO, see conv.h of the kernels; of images [first, …) where it goes by patches.  n
+ * elements of what is made. */
+struct conv_args {
+	uint64_t out, in, filter; /* in: the input or the gradient of the output */
+	uint64_t grad;            /* of the output, for the filter's */
+	int64_t n, batch, channels, filters, groups, pieces;
+	struct window_axis_args row, column;
+};
+
 struct list_args { /* out[i] = the sum of in[k][i] */
 	uint64_t out, in[CUDA_MAX_LIST];
 	int64_t n;

@@ -1,32 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrix products on a GPU, by cublasLt where it is installed and can, else by our own kernel; what
- * a node asks for is checked as on the CPU. */
-#include "task/device/gpu_product.h"
+/* Matrix products on a GPU; what a node asks for is checked as on the CPU. */
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
 #include "task/kernels/checks.h"
-#include "task/kernels/cuda/args.h"
-#include "task/kernels/gpu_table.h"
-
-enum { TILE = 64, THREADS = 256 }; /* as in cuda/matmul.h */
+#include "task/kernels/gpu_matmul.h"
 
 struct state {
-	struct gpu *gpu;
-	enum mu_dtype type;
-	struct gpu_product_plan *plan;
-	void *product, *add, *activate; /* the last two: when the product cannot do it itself */
-	struct fused_matmul *fused;     /* NULL: MatMul */
+	struct gpu_matmul by;
+	void *add, *activate;       /* when the product cannot do it itself */
+	struct fused_matmul *fused; /* NULL: MatMul */
 };
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
 	enum mu_dtype t = args_attr_type(n, "T", MU_DT_INVALID);
-	struct state s = {.gpu = gpu_of_node(n, rt), .type = t};
-	int rc = gpu_find(s.gpu, "matmul", t, &s.product, err);
+	struct state s = {0};
+	int rc = gpu_matmul_init(&s.by, gpu_of_node(n, rt), t, err);
 
 	if (rc)
 		return rc;
-	s.plan = gpu_product_plan_new();
 	*state = MU_NEW(struct state);
 	memcpy(*state, &s, sizeof s);
 	return 0;
@@ -36,7 +28,7 @@ static void release(void *state)
 {
 	struct state *s = state;
 
-	gpu_product_plan_free(s->plan);
+	gpu_matmul_fini(&s->by);
 	free(s->fused);
 	free(s);
 }
@@ -58,9 +50,9 @@ static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	}
 	struct state *s = *state;
 	s->fused = fused;
-	rc = gpu_find(s->gpu, "AddV2", t, &s->add, err);
+	rc = gpu_find(s->by.gpu, "AddV2", t, &s->add, err);
 	if (!rc && s->fused->activates)
-		rc = gpu_find(s->gpu, names[s->fused->activation], t, &s->activate, err);
+		rc = gpu_find(s->by.gpu, names[s->fused->activation], t, &s->activate, err);
 	if (rc) {
 		release(s);
 		*state = NULL;
@@ -68,47 +60,15 @@ static int fused_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	return rc;
 }
 
-static void set_strides(struct matmul_args *a, const struct product *p)
-{
-	a->m = p->m;
-	a->n = p->n;
-	a->k = p->k;
-	a->a_row = p->trans_a ? 1 : p->k;
-	a->a_column = p->trans_a ? p->m : 1;
-	a->b_row = p->trans_b ? 1 : p->n;
-	a->b_column = p->trans_b ? p->k : 1;
-}
-
-static int own_kernel(const struct state *s, struct matmul_args *a, struct mu_err *err)
-{
-	int64_t across = (a->n + TILE - 1) / TILE, down = (a->m + TILE - 1) / TILE, blocks;
-	bool too_many = __builtin_mul_overflow(across, down, &blocks);
-
-	for (int d = 0; d < a->rank; d++)
-		too_many |= __builtin_mul_overflow(blocks, a->dim[d], &blocks);
-	if (too_many || blocks > INT32_MAX)
-		return mu_fail(err, MU_UNIMPLEMENTED, "a product of [%lld, %lld] is too large",
-			       (long long)a->m, (long long)a->n);
-	return blocks ? gpu_launch(s->gpu, s->product, (struct gpu_grid){(unsigned)blocks, THREADS},
-				   a, err)
-		      : 0;
-}
-
 static int launch(struct kernel_call *c, struct matmul_args *a, const struct product *p,
 		  struct mu_err *err)
 {
 	const struct state *s = c->state;
-	struct gpu_product by = {s->type, p->trans_a, p->trans_b, p->m, p->n,
-				 p->k,    a->out,     a->a,       a->b, a->bias};
 	struct unary_args act = {a->out, a->out, p->m * p->n};
-	bool done;
-	int rc = gpu_product(s->gpu, s->plan, &by, c->node->name, &done, err);
+	bool activate;
+	int rc = gpu_matmul_run(&s->by, p, a, c->node->name, &activate, err);
 
-	if (rc)
-		return rc;
-	if (!done)
-		return own_kernel(s, a, err);
-	return a->activation ? gpu_run(s->gpu, s->activate, act.n, &act, err) : 0;
+	return rc || !activate ? rc : gpu_run(s->by.gpu, s->activate, act.n, &act, err);
 }
 
 static int matmul(struct kernel_call *c, struct mu_err *err)
@@ -121,7 +81,6 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 
 	if (rc || (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
 		return rc;
-	set_strides(&a, &p);
 	a.out = gpu_address(out);
 	a.a = gpu_address(kernel_in(c, 0));
 	a.b = gpu_address(kernel_in(c, 1));
@@ -140,19 +99,16 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 
 	if (rc || (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
 		return rc;
-	set_strides(&a, &p);
 	a.out = gpu_address(out);
 	a.a = gpu_address(kernel_in(c, 0));
 	a.b = gpu_address(kernel_in(c, 1));
-	if (batch.shape.count == 1)
-		return launch(c, &a, &p, err);
-	a.rank = batch.shape.rank;
+	a.rank = batch.shape.count == 1 ? 0 : batch.shape.rank;
 	for (int d = 0; d < a.rank; d++) {
 		a.dim[d] = batch.shape.dim[d];
 		a.a_stride[d] = batch.a.stride[d] * p.m * p.k;
 		a.b_stride[d] = batch.b.stride[d] * p.k * p.n;
 	}
-	return own_kernel(c->state, &a, err);
+	return launch(c, &a, &p, err);
 }
 
 static int activation_number(const struct fused_matmul *f)
@@ -176,7 +132,7 @@ static int in_steps(struct kernel_call *c, struct matmul_args *a, const struct p
 				  .rank = out->shape.rank};
 	struct unary_args act = {gpu_address(out), gpu_address(out), out->shape.count};
 	struct view x, y;
-	int rc = gpu_tensor_new(s->gpu, out->dtype, made, c->node->name, &product, err);
+	int rc = gpu_tensor_new(s->by.gpu, out->dtype, made, c->node->name, &product, err);
 
 	if (rc)
 		return rc;
@@ -188,9 +144,9 @@ static int in_steps(struct kernel_call *c, struct matmul_args *a, const struct p
 		add.a_stride[i] = x.stride[i];
 		add.b_stride[i] = y.stride[i];
 	}
-	if ((rc = launch(c, a, p, err)) || (rc = gpu_run(s->gpu, s->add, add.n, &add, err)))
+	if ((rc = launch(c, a, p, err)) || (rc = gpu_run(s->by.gpu, s->add, add.n, &add, err)))
 		return rc;
-	return s->activate ? gpu_run(s->gpu, s->activate, act.n, &act, err) : 0;
+	return s->activate ? gpu_run(s->by.gpu, s->activate, act.n, &act, err) : 0;
 }
 
 static int fused_matmul(struct kernel_call *c, struct mu_err *err)
@@ -207,7 +163,6 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	    (rc = check_fused_shape(c, s->fused, &made, &shape, err)) ||
 	    (rc = gpu_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
 		return rc;
-	set_strides(&a, &p);
 	a.a = gpu_address(kernel_in(c, 0));
 	a.b = gpu_address(kernel_in(c, 1));
 	if (bias->shape.rank != 1 || bias->shape.dim[0] != p.n || !mu_shape_eq(&made, &shape))

@@ -442,6 +442,9 @@ static int copy_within(cuda_ptr to, cuda_ptr from, size_t bytes, void *stream)
 static int fill(cuda_ptr to, unsigned char byte, size_t bytes, void *stream)
 {
 	ANSWER();
+	pthread_mutex_lock(&lock);
+	counts.fills++;
+	pthread_mutex_unlock(&lock);
 	return put(
 	    stream,
 	    &(struct job){.deed = FILL, .to = (void *)(uintptr_t)to, .byte = byte, .bytes = bytes});

@@ -32,7 +32,7 @@ void fake_cuda_reset(void);
 extern struct fake_cuda fake_cuda;
 
 struct fake_cuda_counts {
-	unsigned long launches, products, copies_in, copies_out, allocations;
+	unsigned long launches, fills, products, copies_in, copies_out, allocations;
 	size_t device_bytes, most_bytes, host_bytes; /* not yet freed */
 	unsigned streams, events, contexts;          /* not yet freed */
 	unsigned libraries, descriptions;            /* of products; not yet freed */

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions on a GPU, behind one seam: what is to be summed has been checked (struct conv),
+ * where it lies is on the GPU.  Now by patches and matrix products for one group, by sums for more;
+ * a library would come in here. */
+#ifndef MU_TASK_KERNELS_GPU_CONV_H
+#define MU_TASK_KERNELS_GPU_CONV_H
+
+#include "task/kernels/conv.h"
+#include "task/kernels/gpu_matmul.h"
+
+enum gpu_conv_way { GPU_CONV_FORWARD, GPU_CONV_TO_INPUT, GPU_CONV_TO_FILTER, GPU_CONV_WAYS };
+
+struct gpu_conv { /* of one node */
+	struct gpu *gpu;
+	enum gpu_conv_way way;
+	struct gpu_matmul by, last; /* for as many images as go at once; for those left over */
+	void *patches, *unpatch, *groups, *add, *sum;
+};
+int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_conv_way way,
+		  struct mu_err *err);
+void gpu_conv_fini(struct gpu_conv *k);
+/* Two of the three are read, the one that `way` names is written whole.  There is an image, and a
+ * channel. */
+int gpu_conv_run(struct kernel_call *c, const struct gpu_conv *k, const struct conv *g,
+		 cuda_ptr input, cuda_ptr filter, cuda_ptr output, struct mu_err *err);
+
+/* Bytes of patches that are made at once, of one image at least; for tests to change. */
+extern int64_t gpu_conv_room;
+
+#endif
