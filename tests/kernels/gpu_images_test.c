@@ -37,7 +37,8 @@ static const struct conv_case {
     {2, 6, 6, 7, 1, 1, 9, 1, 1, 1, "SAME"},    {2, 6, 5, 7, 1, 1, 9, 2, 1, 1, "VALID"},
     {1, 2, 2, 1, 7, 7, 3, 1, 1, 1, "SAME"},    {2, 7, 7, 6, 3, 3, 4, 1, 1, 2, "SAME"},
     {2, 7, 6, 6, 3, 2, 9, 2, 1, 3, "VALID"},   {0, 7, 7, 3, 3, 3, 4, 1, 1, 1, "SAME"},
-    {1, 2, 2, 3, 3, 3, 4, 1, 1, 1, "VALID"},   {2, 5, 5, 3, 3, 3, 0, 1, 1, 1, "SAME"},
+    {1, 2, 2, 3, 3, 3, 4, 1, 1, 1, "VALID"},   {2, 5, 5, 0, 3, 3, 4, 1, 1, 1, "SAME"},
+    {2, 5, 5, 3, 3, 3, 0, 1, 1, 1, "SAME"},
 };
 
 static int64_t conv_out(const struct conv_case *p, unsigned axis, int64_t in, int64_t size)
