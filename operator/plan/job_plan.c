@@ -342,7 +342,7 @@ static void describe(struct planner *p)
 {
 	const struct task_spec *chief = job_spec_chief(p->spec);
 	int wanted = 0, ready = 0;
-	bool chief_runs = !chief, chief_there = false, again = false;
+	bool chief_runs = !chief, chief_there = false, chief_done = false, again = false;
 
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
@@ -355,7 +355,8 @@ static void describe(struct planner *p)
 			wanted++;
 			ready += up || done;
 			again = again || (e && e->attempts && !up && !done);
-			chief_runs = chief_runs || (task == chief && i == 0 && up);
+			chief_runs = chief_runs || (task == chief && i == 0 && (up || done));
+			chief_done = chief_done || (task == chief && i == 0 && done);
 			chief_there = chief_there || (task == chief && i == 0 && pod &&
 						      !pod->deleting && pod->phase == POD_RUNNING);
 		}
@@ -366,9 +367,13 @@ static void describe(struct planner *p)
 		     p->seen->last_progress >= p->status->start_time;
 	bool running = (chief_runs && all_ps(p, true)) || (steps && all_ps(p, false));
 	p->status->phase = again ? JOB_RESTARTING : running ? JOB_RUNNING : JOB_PENDING;
-	status_set(p, COND_RUNNING, running, running ? "ChiefRuns" : "Waiting",
-		   running ? "chief and parameter servers run"
-			   : "waiting for chief and parameter servers");
+	status_set(p, COND_RUNNING, running,
+		   !running     ? "Waiting"
+		   : chief_done ? "ChiefIsDone"
+				: "ChiefRuns",
+		   !running     ? "waiting for chief and parameter servers"
+		   : chief_done ? "the chief is done, other workers and the parameter servers run"
+				: "chief and parameter servers run");
 	if (again || p->status->conditions[COND_RESTARTING].set)
 		status_set(p, COND_RESTARTING, again, again ? "TaskFailed" : "TasksRun",
 			   "%d failures so far, backoffLimit %d", p->status->restarts,

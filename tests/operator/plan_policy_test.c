@@ -353,6 +353,22 @@ static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
 	world_end(&w);
 }
 
+static void phase__when_the_chief_is_done_and_others_are_waited_for__stays_running(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO "  run: {successPolicy: AllWorkers}\n");
+	fail_pod(&w, "worker", 0, 0);
+	look(&w);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_string_equal(w.status.conditions[COND_RUNNING].reason, "ChiefIsDone");
+	fail_pod(&w, "worker", 1, 0);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_SUCCEEDED);
+	world_end(&w);
+}
+
 static void phase__of_a_chief_whose_server_is_down_before_its_end__stays_running(void **state)
 {
 	struct world w;
@@ -383,6 +399,8 @@ int main(void)
 	    cmocka_unit_test(trouble__is_told_soon_when_it_is_new_and_no_oftener),
 	    cmocka_unit_test(tensorboard__is_a_pod_that_nobody_waits_for),
 	    cmocka_unit_test(tensorboard__outlives_the_training),
+	    cmocka_unit_test(
+		phase__when_the_chief_is_done_and_others_are_waited_for__stays_running),
 	    cmocka_unit_test(phase__of_a_chief_whose_server_is_down_before_its_end__stays_running),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
