@@ -4,8 +4,10 @@
  *
  * Another's lease counts as expired when its record has not changed for 15 s of our own monotonic
  * clock; clocks of two machines are never compared.  A renewal is dated from before its request was
- * sent.  Writes are refused from 10 s on, so that one which is under way can end before the lease
- * does: may_write looks at the clock each time, which also holds after a SIGSTOP.
+ * sent, and needs no look before: it goes out with the version that the last one left, which the
+ * server refuses when anybody has written since.  Writes are refused from 10 s on, so that one
+ * which is under way can end before the lease does: may_write looks at the clock each time, which
+ * also holds after a SIGSTOP.
  */
 #include <stdio.h>
 #include <time.h>
@@ -19,6 +21,7 @@ enum { LEASE_S = 15, RENEW_DEADLINE_MS = 10000, RETRY_S = 2 };
 struct observed_lease {
 	char version[64];
 	long long since_ms; /* ours, monotonic */
+	cJSON *held;        /* as our last write left it; NULL: look first */
 };
 
 static long long now_ms(void)
@@ -111,19 +114,42 @@ static bool is_free(const struct control *c, const cJSON *lease, struct observed
 	       (double)(now_ms() - seen->since_ms) > length * 1000;
 }
 
+/* Takes the lease. */
+static int hold(struct control *c, struct observed_lease *seen, cJSON *lease, bool new, bool taken,
+		struct mu_err *err)
+{
+	long long began = now_ms();
+	int rc = write_lease(c, lease, new, taken, c->options.identity, &seen->held, err);
+
+	cJSON_Delete(lease);
+	if (rc < 0)
+		return rc;
+	atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
+	if (!atomic_exchange(&c->leading, true)) {
+		mu_info("leader", "%s leads", c->options.identity);
+		cache_each_key(&c->cache, c->cache.changed, c->cache.arg);
+	}
+	return 0;
+}
+
 static int try_once(struct control *c, struct observed_lease *seen, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
 			 c->options.lease_namespace);
-	cJSON *lease = NULL, *answer = NULL;
-	long long began = now_ms();
+	cJSON *lease = NULL;
 	bool new = false, mine;
 	const char *holder;
-	int rc = kube_call(
-	    c->kube, &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 5000},
-	    &lease, err);
+	int rc;
 
+	if (seen->held) {
+		rc = hold(c, seen, mu_steal(&seen->held), false, false, err);
+		if (rc != -MU_ABORTED && rc != -MU_NOT_FOUND)
+			return rc;
+	}
+	rc = kube_call(c->kube,
+		       &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 5000},
+		       &lease, err);
 	if (rc == -MU_NOT_FOUND) {
 		lease = new_lease(c);
 		new = true;
@@ -137,17 +163,7 @@ static int try_once(struct control *c, struct observed_lease *seen, struct mu_er
 		cJSON_Delete(lease);
 		return 1;
 	}
-	rc = write_lease(c, lease, new, !mine, c->options.identity, &answer, err);
-	if (rc == 0) {
-		atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
-		if (!atomic_exchange(&c->leading, true)) {
-			mu_info("leader", "%s leads", c->options.identity);
-			cache_each_key(&c->cache, c->cache.changed, c->cache.arg);
-		}
-	}
-	cJSON_Delete(lease);
-	cJSON_Delete(answer);
-	return rc;
+	return hold(c, seen, lease, new, !mine, err);
 }
 
 void *leader_run(void *control)
@@ -165,13 +181,14 @@ void *leader_run(void *control)
 			mu_error("leader", "the lease could not be renewed in time: %s",
 				 rc < 0 ? err.msg : "another operator has it");
 			atomic_store(&c->lost, true);
-			return NULL;
+			break;
 		}
 		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
 			mu_warn("leader", "lease: %s", err.msg);
 		told = rc < 0;
 		kube_client_sleep(c->kube, RETRY_S);
 	}
+	cJSON_Delete(seen.held);
 	return NULL;
 }
 
