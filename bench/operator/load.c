@@ -17,6 +17,7 @@
 static const char usage[] =
     "usage: load jobs  --kubeconfig=F --template=JOB --path=/apis/G/V/namespaces/default/KINDS\n"
     "                  --count=JOBS [--pid=NAME=PID]... [--note=TEXT] [--rest=S] [--keep]\n"
+    "                  [--operator=KUBECONFIG of its metrics]\n"
     "       load bare  --kubeconfig=F --template=POD --count=PODS --connections=N\n"
     "       load first --kubeconfig=F --template=JOB --path=... --note=NAME -- COMMAND...\n";
 
@@ -24,7 +25,8 @@ enum { PODS_PER_JOB = 6, PATIENCE_S = 60, CREATORS = 8 };
 
 struct load {
 	struct kube_client *client;
-	const char *kubeconfig, *path, *note;
+	struct kube_client *operator; /* its metrics; NULL: not asked */
+	const char *kubeconfig, *operator_config, *path, *note;
 	cJSON *template;
 	char prefix[32];
 	int count, connections;
@@ -103,11 +105,11 @@ static void put_costs(struct load *l, const char *when, int pods)
 	}
 }
 
-static void put_memory(struct load *l)
+static void put_memory(struct load *l, const char *when)
 {
 	for (int i = 0; i < l->n_processes; i++) {
-		MU_AUTO_FREE char *rss = mu_xasprintf("%s_rss_mb", l->processes[i].name);
-		MU_AUTO_FREE char *peak = mu_xasprintf("%s_peak_mb", l->processes[i].name);
+		MU_AUTO_FREE char *rss = mu_xasprintf("%s_%s_rss_mb", l->processes[i].name, when);
+		MU_AUTO_FREE char *peak = mu_xasprintf("%s_%s_peak_mb", l->processes[i].name, when);
 
 		load_memory(&l->processes[i]);
 		put(l, rss, (double)l->processes[i].rss / 1024);
@@ -118,16 +120,24 @@ static void put_memory(struct load *l)
 static void put_rest(struct load *l, const char *when, const char *kinds)
 {
 	MU_AUTO_FREE char *writes = mu_xasprintf("%s_writes", when);
+	MU_AUTO_FREE char *reads = mu_xasprintf("%s_reads", when);
 	struct load_counts before, after;
+	struct load_own own_before = {0}, own_after = {0};
 	double cpu[LOAD_PROCESSES];
 
 	kube_client_sleep(l->client, 5); /* what was in flight lands */
 	load_count(l->client, kinds, &before);
+	if (l->operator)
+		load_own(l->operator, & own_before);
 	for (int i = 0; i < l->n_processes; i++)
 		cpu[i] = load_cpu(l->processes[i].pid);
 	kube_client_sleep(l->client, l->rest);
 	load_count(l->client, kinds, &after);
 	put(l, writes, (double)(after.writes - before.writes));
+	if (l->operator) {
+		load_own(l->operator, & own_after);
+		put(l, reads, (double)(own_after.reads - own_before.reads));
+	}
 	for (int i = 0; i < l->n_processes; i++) {
 		MU_AUTO_FREE char *key =
 		    mu_xasprintf("%s_%s_cpu_percent", when, l->processes[i].name);
@@ -150,6 +160,21 @@ static void put_writes(struct load *l, const char *kinds, const struct load_coun
 	put(l, conflicts, (double)(to.conflicts - from->conflicts));
 }
 
+/* Whether anything had to be done twice, or has not been seen, until all jobs run and are at rest.
+ */
+static void put_losses(struct load *l, struct world *w, int pods)
+{
+	struct load_own own;
+
+	put(l, "pods_over", world_pods_over(w, pods));
+	put(l, "jobs_behind", world_jobs_behind(w));
+	if (!l->operator)
+		return;
+	load_own(l->operator, & own);
+	put(l, "own_conflicts", (double)own.conflicts);
+	put(l, "own_retries", (double)own.retries);
+}
+
 /* ---- verbs ---- */
 
 static int run_jobs(struct load *l)
@@ -162,7 +187,7 @@ static int run_jobs(struct load *l)
 	bool ok;
 
 	put_rest(l, "idle", kinds);
-	put_memory(l);
+	put_memory(l, "idle");
 	w = world_new(l->client, l->path, pods);
 	load_count(l->client, kinds, &from);
 	begin(l);
@@ -182,7 +207,8 @@ static int run_jobs(struct load *l)
 	put_costs(l, "to_running", pods);
 	put_rest(l, "rest", kinds);
 	put_writes(l, kinds, &from, "to_running");
-	put_memory(l);
+	put_losses(l, w, pods);
+	put_memory(l, "running");
 	if (ok && !l->keep) {
 		load_count(l->client, kinds, &from);
 		world_end_workers(w);
@@ -190,7 +216,7 @@ static int run_jobs(struct load *l)
 		put(l, "to_succeeded_s", load_now() - t0);
 		kube_client_sleep(l->client, 5);
 		put_writes(l, kinds, &from, "to_succeeded");
-		put_memory(l);
+		put_memory(l, "end");
 	}
 	put_costs(l, "life", pods);
 	put(l, "complete", ok);
@@ -281,7 +307,8 @@ enum {
 	O_PID,
 	O_NOTE,
 	O_REST,
-	O_KEEP
+	O_KEEP,
+	O_OPERATOR
 };
 static const struct option options[] = {
     {"kubeconfig", required_argument, 0, O_KUBECONFIG},
@@ -293,6 +320,7 @@ static const struct option options[] = {
     {"note", required_argument, 0, O_NOTE},
     {"rest", required_argument, 0, O_REST},
     {"keep", no_argument, 0, O_KEEP},
+    {"operator", required_argument, 0, O_OPERATOR},
     {0, 0, 0, 0},
 };
 
@@ -332,6 +360,9 @@ static bool read_option(struct load *l, int which)
 	case O_REST:
 		l->rest = atof(optarg);
 		return true;
+	case O_OPERATOR:
+		l->operator_config = optarg;
+		return true;
 	case O_KEEP:
 		l->keep = true;
 		return true;
@@ -340,12 +371,22 @@ static bool read_option(struct load *l, int which)
 	}
 }
 
+static int connect_to(struct kube_client **out, const char *path)
+{
+	struct kube_config config;
+	struct mu_err err = {0};
+
+	if (kube_config_load(&config, path, NULL, &err) == 0 &&
+	    kube_client_new(out, &config, &err) == 0)
+		return 0;
+	fprintf(stderr, "load: %s\n", err.msg);
+	return -1;
+}
+
 int main(int argc, char **argv)
 {
 	struct load l = {.connections = 8, .rest = 10, .prefix = "j"};
 	const char *verb = argc > 1 ? argv[1] : "";
-	struct kube_config config;
-	struct mu_err err = {0};
 	char *text;
 	int which, rc = -1;
 
@@ -361,11 +402,9 @@ int main(int argc, char **argv)
 	mu_log_init("load");
 	mu_log_set_level(MU_ERROR);
 	signal(SIGPIPE, SIG_IGN);
-	if (kube_config_load(&config, l.kubeconfig, NULL, &err) < 0 ||
-	    kube_client_new(&l.client, &config, &err) < 0) {
-		fprintf(stderr, "load: %s\n", err.msg);
+	if (connect_to(&l.client, l.kubeconfig) ||
+	    (l.operator_config && connect_to(&l.operator, l.operator_config)))
 		return 1;
-	}
 	l.out = cJSON_CreateObject();
 	cJSON_AddStringToObject(l.out, "verb", verb);
 	cJSON_AddStringToObject(l.out, "note", l.note ? l.note : "");
@@ -385,5 +424,7 @@ int main(int argc, char **argv)
 	cJSON_Delete(l.out);
 	cJSON_Delete(l.template);
 	kube_client_free(l.client);
+	if (l.operator)
+		kube_client_free(l.operator);
 	return rc < 0;
 }

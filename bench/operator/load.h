@@ -32,6 +32,13 @@ struct load_counts {
 	long reads;     /* lists and gets, but of leases */
 };
 void load_count(struct kube_client *c, const char *resource, struct load_counts *out);
+/* What the operator itself counts, by the names that all of them use. */
+struct load_own {
+	long reads;     /* GETs, a watch's beginning among them */
+	long conflicts; /* calls that were answered with 409 */
+	long retries;   /* of the work queue */
+};
+void load_own(struct kube_client *c, struct load_own *out);
 
 /* ---- world.c ---- */
 /* What the watches have shown; the kubelet's threads mark what is due. */
@@ -44,6 +51,10 @@ void world_end_workers(struct world *w);
 /* Waits until so many pods exist or jobs say so; false after `seconds` without any news. */
 bool world_await_pods(struct world *w, int n, double seconds);
 bool world_await_jobs(struct world *w, const char *what, int n, double seconds);
+/* What does not agree at the end: pods that are too many, and jobs whose status does not have all
+ * its pods ready (of an operator that says so in status.summary). */
+int world_pods_over(struct world *w, int n);
+int world_jobs_behind(struct world *w);
 /* When the share-th part of `n` pods was there, from 0 to 1; to take a rate without its ends. */
 double world_pod_time(struct world *w, int n, double share);
 

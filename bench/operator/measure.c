@@ -100,6 +100,34 @@ void load_count(struct kube_client *c, const char *resource, struct load_counts 
 	}
 }
 
+void load_own(struct kube_client *c, struct load_own *out)
+{
+	static const char calls[] = "rest_client_requests_total{";
+	static const char retries[] = "workqueue_retries_total{";
+	MU_AUTO_BUF text = {0};
+	struct mu_err err = {0};
+	char *save = NULL;
+
+	memset(out, 0, sizeof(*out));
+	if (kube_stream(c, "/metrics", 60, 0, keep, &text, &err) < 0) {
+		fprintf(stderr, "load: %s\n", err.msg);
+		return;
+	}
+	mu_buf_putc(&text, 0);
+	for (char *line = strtok_r(text.data, "\n", &save); line;
+	     line = strtok_r(NULL, "\n", &save)) {
+		const char *value = strrchr(line, ' ');
+		long n = value ? (long)strtod(value, NULL) : 0;
+
+		if (strncmp(line, retries, strlen(retries)) == 0)
+			out->retries += n;
+		if (strncmp(line, calls, strlen(calls)) != 0)
+			continue;
+		out->reads += has(line, "method", "GET") ? n : 0;
+		out->conflicts += has(line, "code", "409") ? n : 0;
+	}
+}
+
 struct parallel {
 	_Atomic int next;
 	int n;

@@ -3,11 +3,16 @@
 # The operator beside Kubeflow's training-operator and beside a bare loop of creates, all on the same kind of
 # API server (etcd on a tmpfs and kube-apiserver, fresh for each run), in one run.
 #
-#   run.sh [KIND...]     bare, lifted (peer without its client limits), ours, restart; stock (the peer as it
-#                        comes: minutes) only when named.  All others when none is named.
+#   run.sh [KIND...]     bare, lifted (peer without its client limits), ours, restart; only when named: stock (the
+#                        peer as it comes: minutes), crowd (ours with 10,000 pods, which only begin to run), table
+#                        (measures nothing: the figures there are, beside what they are to be)
 #
 #   JOBS=100    jobs of 2 ps + 4 workers          REST=10   seconds at rest that are measured
-#   ROUNDS=1    how often, the kinds alternating  OUT=file  keeps the figures, a line of JSON a run
+#   ROUNDS=1    how often, the kinds alternating  OUT=file  adds the figures to it, a line of JSON a run
+#
+# A run of everything in pieces, each of minutes, with one OUT:
+#   run.sh bare lifted ours; JOBS=1000 run.sh ours; JOBS=1000 run.sh lifted; run.sh restart; run.sh crowd; run.sh table
+#
 #   OPERATOR=build/bin/muster-operator  LOAD=build/release/bench/operator/load
 #
 # The peer comes as a Go module; without go, or without the module, its rows are left out and that is said.
@@ -23,6 +28,7 @@ export K8S_ETCD_DIR=${K8S_ETCD_DIR:-/dev/shm/muster-bench-etcd-$K8S_PORT}
 export K8S_BRIDGE=${K8S_BRIDGE:-k8sbench0} K8S_POD_NET=${K8S_POD_NET:-10.244.9} K8S_SERVICE_NET=${K8S_SERVICE_NET:-10.99.0}
 metrics_port=${METRICS_PORT:-23420} probe_port=${PROBE_PORT:-23421}
 out=${OUT:-$K8S_DIR/figures.jsonl}
+own=$K8S_DIR/metrics.kubeconfig # where the operator's metrics are
 peer_module=github.com/kubeflow/trainer peer_version=v1.9.4
 peer=$cache/bin/training-operator-$peer_version
 ours=/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs
@@ -39,7 +45,11 @@ stop_all() {
 trap 'rc=$?; stop_all; exit $rc' EXIT
 mkdir -p "$K8S_DIR" "$cache/bin" "$(dirname "$out")"
 [ -e "$K8S_DIR/bin" ] || ln -s "$cache/bin" "$K8S_DIR/bin"
-: >"$out"
+[ -n "${OUT:-}" ] || : >"$out"
+cat >"$own" <<-END
+	{"current-context": "m", "contexts": [{"name": "m", "context": {"cluster": "m"}}],
+	 "clusters": [{"name": "m", "cluster": {"server": "http://127.0.0.1:$metrics_port"}}]}
+END
 
 fresh() {
   stop_all
@@ -52,7 +62,7 @@ pid_of() { cut -d' ' -f1 "$K8S_DIR/run/$1.pid"; }
 load() { # VERB ARGUMENT...
   timeout "${LIMIT:-900}" "$LOAD" "$1" --kubeconfig="$K8S_DIR/etc/admin.kubeconfig" --rest="$REST" \
     --pid="apiserver=$(pid_of kube-apiserver)" --pid="etcd=$(pid_of etcd)" \
-    ${operator_pid:+--pid="operator=$operator_pid"} "${@:2}" | tee -a "$out" >/dev/null
+    ${operator_pid:+--pid="operator=$operator_pid" --operator="$own"} "${@:2}" | tee -a "$out" >/dev/null
 }
 start() { # COMMAND...
   local i
@@ -115,13 +125,21 @@ run_peer() { # NOTE FLAG...
 # ---- the kinds ------------------------------------------------------------------------------
 run_stock() { run_peer stock; }
 run_lifted() { run_peer lifted --kube-api-qps=10000 --kube-api-burst=10000 --controller-threads=16; }
-run_ours() {
+start_ours() {
   fresh
   install_rules
   kubectl wait --for=condition=Established crd --all --timeout=30s >/dev/null
   start "${our_command[@]}"
+}
+run_ours() {
+  start_ours
   load jobs --template=$here/ours.json --path=$ours --count="$JOBS" --note=ours
 }
+run_crowd() {
+  start_ours
+  load jobs --template=$here/ours.json --path=$ours --count="${CROWD_JOBS:-1667}" --note=crowd --keep
+}
+run_table() { :; }
 # The pod is one that the operator made, without what the server added.
 run_bare() {
   fresh
@@ -133,10 +151,7 @@ run_bare() {
 }
 # A restart with all jobs running: from exec to the first write for a job made meanwhile.
 run_restart() {
-  fresh
-  install_rules
-  kubectl wait --for=condition=Established crd --all --timeout=30s >/dev/null
-  start "${our_command[@]}"
+  start_ours
   load jobs --template=$here/ours.json --path=$ours --count="${RESTART_JOBS:-500}" --note=fill --keep
   stop_operator
   load first --template=$here/ours.json --path=$ours --note=restart -- \
@@ -149,4 +164,5 @@ for ((round = 0; round < ROUNDS; round++)); do
     "run_$kind"
   done
 done
-python3 $here/table.py "$out"
+cp "$OPERATOR" "$K8S_DIR/stripped" && strip "$K8S_DIR/stripped"
+python3 $here/table.py "$out" "$K8S_DIR/stripped" "${IMAGE:-build/images/muster-operator.tar}"

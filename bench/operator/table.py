@@ -1,63 +1,122 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The figures of run.sh as a table: a row a figure, a column a kind, and ours as a ratio to the peer's."""
+"""The figures of run.sh as a table: a row a figure, a column a kind and a number of jobs; then what is promised of ours
+beside what was measured.
+
+    table.py FIGURES [BINARY [IMAGE]]"""
 import json
+import os
 import statistics
 import sys
 
-ROWS = [  # figure, unit, better when: -1 less, 1 more
-    ("pods_a_second", "pods/s until all exist", 1),
-    ("pods_a_second_10_90", "pods/s, 10-90 %", 1),
-    ("to_running_s", "s until the last job says Running", -1),
-    ("operator_cpu_ms_a_pod_create", "operator CPU ms a pod, create", -1),
-    ("operator_cpu_ms_a_pod_to_running", "operator CPU ms a pod, to Running", -1),
-    ("operator_cpu_ms_a_pod_life", "operator CPU ms a pod, whole life", -1),
-    ("apiserver_cpu_ms_a_pod_create", "API server CPU ms a pod, create", -1),
-    ("operator_peak_mb", "operator RSS MB, peak", -1),
-    ("operator_rss_mb", "operator RSS MB, at the end", -1),
-    ("writes_a_job_to_running", "writes a job to Running", -1),
-    ("events_a_job_to_running", "of these, events", -1),
-    ("writes_a_job_to_succeeded", "writes a job then to Succeeded", -1),
-    ("conflicts_to_running", "conflicts to Running", -1),
-    ("rest_writes", "writes at rest, jobs running", -1),
-    ("idle_operator_cpu_percent", "CPU % idle, no job", -1),
-    ("rest_operator_cpu_percent", "CPU % at rest, jobs running", -1),
+ROWS = [  # figure, unit
+    ("pods_a_second", "pods/s until all exist"),
+    ("pods_a_second_10_90", "pods/s, 10-90 %"),
+    ("to_running_s", "s until the last job says Running"),
+    ("operator_cpu_ms_a_pod_create", "operator CPU ms a pod, create"),
+    ("operator_cpu_ms_a_pod_to_running", "operator CPU ms a pod, to Running"),
+    ("operator_cpu_ms_a_pod_life", "operator CPU ms a pod, whole life"),
+    ("apiserver_cpu_ms_a_pod_create", "API server CPU ms a pod, create"),
+    ("operator_idle_rss_mb", "operator RSS MB, idle"),
+    ("operator_running_peak_mb", "operator RSS MB, peak to Running"),
+    ("operator_end_peak_mb", "operator RSS MB, peak"),
+    ("operator_end_rss_mb", "operator RSS MB, at the end"),
+    ("writes_a_job_to_running", "writes a job to Running"),
+    ("events_a_job_to_running", "of these, events"),
+    ("writes_a_job_to_succeeded", "writes a job then to Succeeded"),
+    ("conflicts_to_running", "conflicts to Running, all clients'"),
+    ("own_conflicts", "conflicts, as the operator counts"),
+    ("own_retries", "retries of the operator's queue"),
+    ("pods_over", "pods too many"),
+    ("jobs_behind", "jobs whose status lacks a pod"),
+    ("rest_writes", "writes at rest, jobs running"),
+    ("rest_reads", "reads at rest, jobs running"),
+    ("idle_operator_cpu_percent", "CPU % idle, no job"),
+    ("rest_operator_cpu_percent", "CPU % at rest, jobs running"),
 ]
-KINDS = ["bare", "stock", "lifted", "ours"]
+KINDS = ["bare", "stock", "lifted", "ours", "crowd"]
+
+
+def read(path):
+    """(kind, jobs) -> figures, each the median of the runs that have it."""
+    runs = {}
+    with open(path, encoding="utf-8") as lines:
+        for line in lines:
+            figures = json.loads(line)
+            runs.setdefault((figures["note"], figures["count"] // (6 if figures["note"] == "bare" else 1)), []).append(figures)
+    return {key: {f: statistics.median(r[f] for r in all_of if f in r) if f != "note" and f != "verb" else all_of[0][f]
+                  for f in {f for r in all_of for f in r}} for key, all_of in runs.items()}
+
+
+def show(runs):
+    columns = [(kind, jobs) for kind in KINDS for k, jobs in sorted(runs) if k == kind]
+    if not columns:
+        return
+    print("jobs of 2 ps + 4 workers".ljust(38) + "".join(f"{kind} {jobs}".rjust(13) for kind, jobs in columns))
+    for figure, unit in ROWS:
+        cells = [runs[c].get(figure) for c in columns]
+        if any(c is not None for c in cells):
+            print(unit.ljust(38) + "".join(" " * 12 + "-" if c is None else f"{c:>13.2f}" for c in cells))
+
+
+def promises(runs, binary, image):
+    """(what, target in words, figure or None, whether it is met)."""
+    def figure(kind, jobs, name):
+        return runs.get((kind, jobs), {}).get(name)
+
+    def at_most(what, value, limit, unit=""):
+        yield what, f"<= {limit:g}{unit}", value, value is not None and value <= limit
+
+    def beside(what, value, other, factor, words):
+        ratio = value / other if value is not None and other else None
+        yield what, words, ratio, ratio is not None and (ratio >= factor if factor > 0 else ratio <= -factor)
+
+    def megabytes(path):
+        return os.path.getsize(path) / 1e6 if path and os.path.exists(path) else None
+
+    small, large = ("ours", 100), ("ours", 1000)
+    yield from beside("100 jobs: pods/s, of the peer's lifted", figure(*small, "pods_a_second"),
+                      figure("lifted", 100, "pods_a_second"), 2, ">= 2 x")
+    yield from beside("100 jobs: pods/s, of a bare loop's", figure(*small, "pods_a_second"),
+                      figure("bare", 100, "pods_a_second"), 0.8, ">= 0.8 x")
+    yield from beside("1,000 jobs: until Running, of lifted's", figure(*large, "to_running_s"),
+                      figure("lifted", 1000, "to_running_s"), -1 / 3, "<= 1/3")
+    for name, words in (("own_conflicts", "conflicts"), ("own_retries", "retries"), ("pods_over", "pods too many"),
+                        ("jobs_behind", "statuses that lack a pod")):
+        yield from at_most(f"1,000 jobs: {words}", figure(*large, name), 0)
+    for key, words in ((small, "100"), (large, "1,000")):
+        yield from at_most(f"CPU a pod, whole life, {words} jobs", figure(*key, "operator_cpu_ms_a_pod_life"), 0.4, " ms")
+    yield from beside("CPU a pod, 1,000 jobs to 100", figure(*large, "operator_cpu_ms_a_pod_life"),
+                      figure(*small, "operator_cpu_ms_a_pod_life"), -1.1, "<= 1.1 x")
+    yield from at_most("RSS idle", figure(*small, "operator_idle_rss_mb"), 12, " MB")
+    yield from at_most("RSS peak, 1,000 jobs", figure(*large, "operator_end_peak_mb"), 24, " MB")
+    yield from at_most("RSS peak, 10,000 pods", figure("crowd", 1667, "operator_running_peak_mb"), 24, " MB")
+    yield from at_most("writes a job to Running", figure(*small, "writes_a_job_to_running"), 14)
+    yield from at_most("writes a job then to Succeeded", figure(*small, "writes_a_job_to_succeeded"), 5)
+    restart = next((runs[k] for k in runs if k[0] == "restart"), {})
+    yield from at_most("restart, 500 jobs: first write after a list",
+                       restart["first_pod_ms"] - min(restart["bare_list_ms"], restart["bare_list_again_ms"])
+                       if "first_pod_ms" in restart else None, 100, " ms")
+    yield from at_most("binary, stripped", megabytes(binary), 2, " MB")
+    yield from at_most("image", megabytes(image), 20, " MB")
+    yield from at_most("at rest: writes", figure(*small, "rest_writes"), 0)
+    yield from at_most("at rest: reads", figure(*small, "rest_reads"), 0)
+    yield from at_most("at rest: CPU", figure(*small, "rest_operator_cpu_percent"), 0.1, " %")
 
 
 def main():
-    runs = {}
-    with open(sys.argv[1], encoding="utf-8") as lines:
-        for line in lines:
-            figures = json.loads(line)
-            runs.setdefault(figures["note"], []).append(figures)
-
-    def value(kind, figure):
-        found = [r[figure] for r in runs.get(kind, []) if figure in r]
-        return statistics.median(found) if found else None
-
-    def cell(number):
-        return f"{number:>9.2f}" if number is not None else " " * 8 + "-"
-
-    kinds = [k for k in KINDS if k in runs]
-    jobs = max((r["count"] for k in kinds if k != "bare" for r in runs[k]), default=0)
-    print(f"{jobs} jobs x (2 ps + 4 workers)".ljust(38) + "".join(k.rjust(9) for k in kinds) +
-          "  ours/lifted  ours/bare")
-    for figure, unit, better in ROWS:
-        if all(value(k, figure) is None for k in kinds):
-            continue
-        text = unit.ljust(38) + "".join(cell(value(k, figure)) for k in kinds)
-        for peer, width in (("lifted", 13), ("bare", 11)):
-            a, b = value("ours", figure), value(peer, figure)
-            text += (f"{a / b:.2f}" if a is not None and b else "").rjust(width)
-        print(text.rstrip())
-    for run in runs.get("restart", []):
-        print(f"restart: first write {run['first_pod_ms']:.0f} ms after exec; "
-              f"a bare list takes {run['bare_list_ms']:.0f} ms, again {run['bare_list_again_ms']:.0f} ms")
-    for kind, all_of in runs.items():
-        for run in all_of:
-            if run.get("complete") is False:
-                print(f"{kind}: did not come to its end")
+    runs = read(sys.argv[1])
+    show(runs)
+    print()
+    print("what is promised of ours".ljust(46) + "target".rjust(12) + "measured".rjust(12))
+    for what, target, value, met in promises(runs, *(sys.argv[2:] + [None, None])[:2]):
+        said = "not measured" if value is None else "met" if met else "MISSED"
+        print(what.ljust(46) + target.rjust(12) + ("-" if value is None else f"{value:.2f}").rjust(12) + "  " + said)
+    for (kind, jobs), run in runs.items():
+        if kind == "restart":
+            print(f"restart: first write {run['first_pod_ms']:.0f} ms after exec; a bare list takes "
+                  f"{run['bare_list_ms']:.0f} ms, again {run['bare_list_again_ms']:.0f} ms")
+        if not run.get("complete", True):
+            print(f"{kind} {jobs}: did not come to its end")
 
 
 main()

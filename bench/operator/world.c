@@ -19,7 +19,7 @@ struct pod {
 	enum stage is, wanted;
 };
 struct job {
-	bool running, succeeded;
+	bool running, succeeded, behind;
 };
 struct world {
 	struct kube_client *client;
@@ -172,6 +172,7 @@ static void job_seen(void *arg, const cJSON *object)
 {
 	struct world *w = arg;
 	const char *name = text_at(at(object, "metadata"), "name");
+	const char *ready = text_at(at(at(object, "status"), "summary"), "ready"); /* "6/6" */
 	struct job *j;
 
 	pthread_mutex_lock(&w->lock);
@@ -190,6 +191,8 @@ static void job_seen(void *arg, const cJSON *object)
 		w->n_succeeded++;
 		w->news = load_now();
 	}
+	j->behind =
+	    strchr(ready, '/') && strncmp(ready, strchr(ready, '/') + 1, strcspn(ready, "/")) != 0;
 	pthread_cond_broadcast(&w->changed);
 	pthread_mutex_unlock(&w->lock);
 }
@@ -197,7 +200,8 @@ static void job_seen(void *arg, const cJSON *object)
 /* The least that is needed, so that the load itself costs little. */
 static const struct kube_fields names[] = {
     {"name", NULL}, {"namespace", NULL}, {"resourceVersion", NULL}, {NULL, NULL}};
-static const struct kube_fields says_what[] = {{"phase", NULL}, {"conditions", NULL}, {NULL, NULL}};
+static const struct kube_fields says_what[] = {
+    {"phase", NULL}, {"conditions", NULL}, {"summary", NULL}, {NULL, NULL}};
 static const struct kube_fields wanted[] = {
     {"metadata", names}, {"status", says_what}, {NULL, NULL}};
 
@@ -314,6 +318,27 @@ bool world_await_pods(struct world *w, int n, double seconds)
 bool world_await_jobs(struct world *w, const char *what, int n, double seconds)
 {
 	return await(w, strcmp(what, "Running") == 0 ? &w->n_running : &w->n_succeeded, n, seconds);
+}
+
+int world_pods_over(struct world *w, int n)
+{
+	int over;
+
+	pthread_mutex_lock(&w->lock);
+	over = w->n_pods - n;
+	pthread_mutex_unlock(&w->lock);
+	return over;
+}
+
+int world_jobs_behind(struct world *w)
+{
+	int n = 0;
+
+	pthread_mutex_lock(&w->lock);
+	mu_map_each (&w->jobs, s)
+		n += ((struct job *)s->value)->behind;
+	pthread_mutex_unlock(&w->lock);
+	return n;
 }
 
 double world_pod_time(struct world *w, int n, double share)
