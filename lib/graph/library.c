@@ -3,6 +3,9 @@
  * library again and for reading the body (function_body.c). */
 #include "lib/graph/library.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 #include "lib/base/pb.h"
 
 enum { L_FUNCTION = 1, L_GRADIENT = 2 };
@@ -70,23 +73,49 @@ static bool gradient_is_newest(const struct mu_library *l, const struct mu_libra
 	return l == of;
 }
 
-/* What an extension has said again counts once, as finding has it. */
+struct entry {
+	const char *name;
+	const struct mu_function *function; /* NULL: a gradient */
+	const char *gradient;
+};
+
+static int by_kind_and_name(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return !x->function != !y->function ? (x->function ? -1 : 1) : strcmp(x->name, y->name);
+}
+
+/* What an extension has said again counts once, as finding has it.  Ordered by name: one library is
+ * written in one way, whatever the order in which its parts came. */
 void mu_library_write(const struct mu_library *l, struct mu_buf *out)
 {
+	struct entry *all = NULL;
+	size_t n = 0, room = 0;
+
+	for (const struct mu_library *at = l; at; at = at->older)
+		room += at->functions.count + at->gradients.count;
+	all = mu_xcalloc(room + 1, sizeof *all);
 	for (const struct mu_library *at = l; at; at = at->older) {
 		mu_map_each (&at->functions, s)
 			if (mu_library_find(l, s->key) == s->value)
-				mu_pb_put_bytes(out, L_FUNCTION,
-						((const struct mu_function *)s->value)->proto);
-		mu_map_each (&at->gradients, s) {
-			if (!gradient_is_newest(l, at, s->key))
-				continue;
-			size_t begun = mu_pb_begin(out, L_GRADIENT);
-			mu_pb_put_str(out, 1, s->key);
-			mu_pb_put_str(out, 2, s->value);
-			mu_pb_end(out, begun);
-		}
+				all[n++] = (struct entry){s->key, s->value, NULL};
+		mu_map_each (&at->gradients, s)
+			if (gradient_is_newest(l, at, s->key))
+				all[n++] = (struct entry){s->key, NULL, s->value};
 	}
+	qsort(all, n, sizeof *all, by_kind_and_name);
+	for (size_t i = 0; i < n; i++) {
+		if (all[i].function) {
+			mu_pb_put_bytes(out, L_FUNCTION, all[i].function->proto);
+			continue;
+		}
+		size_t begun = mu_pb_begin(out, L_GRADIENT);
+		mu_pb_put_str(out, 1, all[i].name);
+		mu_pb_put_str(out, 2, all[i].gradient);
+		mu_pb_end(out, begun);
+	}
+	free(all);
 }
 
 /* ---- signatures ---- */
@@ -215,7 +244,7 @@ static int add_function(struct mu_library *l, struct mu_span proto, struct mu_er
 	return 0;
 }
 
-static void add_gradient(struct mu_library *l, struct mu_span proto)
+static int add_gradient(struct mu_library *l, struct mu_span proto, struct mu_err *err)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
@@ -227,8 +256,11 @@ static void add_gradient(struct mu_library *l, struct mu_span proto)
 		if (f.type == MU_PB_BYTES && f.number == 2)
 			is = keep(l, f.bytes);
 	}
+	if (m.bad)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a gradient is malformed or cut short");
 	if (of && is)
 		mu_map_put(&l->gradients, of, (void *)is);
+	return 0;
 }
 
 static bool has_news(const struct mu_library *l)
@@ -257,7 +289,7 @@ int mu_library_extend(struct mu_library **l, struct mu_span library, struct mu_e
 		if (f.number == L_FUNCTION && f.type == MU_PB_BYTES)
 			rc = add_function(next, f.bytes, err);
 		else if (f.number == L_GRADIENT && f.type == MU_PB_BYTES)
-			add_gradient(next, f.bytes);
+			rc = add_gradient(next, f.bytes, err);
 	}
 	if (!rc && m.bad)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the function library is cut short");

@@ -257,9 +257,45 @@ static void a_gradient_told_twice__is_written_once(void **state)
 	assert_true(out.len < 20);
 }
 
+/* Names enough that a map, whose order is drawn anew in each process, would mix them. */
+static void a_library__is_written_the_same_whatever_order_it_came_in(void **state)
+{
+	struct mu_buf ways[2] = {{0}, {0}};
+
+	for (int way = 0; way < 2; way++) {
+		MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+		MU_AUTO_BUF in = {0};
+		size_t library = mu_pb_begin(&in, 2);
+		for (int i = 0; i < 40; i++) {
+			size_t gradient = mu_pb_begin(&in, 2);
+			char name[] = {'f', (char)('0' + (way ? 39 - i : i)), 0};
+			mu_pb_put_str(&in, 1, name);
+			mu_pb_put_str(&in, 2, "g");
+			mu_pb_end(&in, gradient);
+		}
+		mu_pb_end(&in, library);
+		assert_ok(mu_graph_parse(g, mu_buf_span(&in), &err), &err);
+		mu_graph_write(g, &ways[way]);
+	}
+	assert_true(ways[0].len > 40 * 6);
+	assert_true(mu_span_eq(mu_buf_span(&ways[0]), mu_buf_span(&ways[1])));
+	mu_buf_fini(&ways[0]);
+	mu_buf_fini(&ways[1]);
+}
+
+static void a_gradient_cut_short__is_refused(void **state)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+
+	assert_fails(mu_graph_parse(g, MU_SPAN("\x12\x05\x12\x03\x0a\x09g"), &err), &err,
+		     MU_INVALID_ARGUMENT, "a gradient is malformed or cut short");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_library__is_written_the_same_whatever_order_it_came_in),
+	    cmocka_unit_test(a_gradient_cut_short__is_refused),
 	    cmocka_unit_test(parse__links_inputs_in_any_order),
 	    cmocka_unit_test(parse__that_fails__leaves_the_graph_as_it_was),
 	    cmocka_unit_test(every_kind_of_attribute__survives_write_and_parse),
