@@ -9,6 +9,7 @@
 #   IMAGE_TASK_TF          the task image with Python TensorFlow; what needs it is left out when this is empty, or
 #                          when there is no TensorFlow here to make it of (MUSTER_TF_VENV, or build/venv-tf)
 #   IMAGE_C                an image with examples/softmax.c as the program "softmax"; likewise
+#   E2E_GRAFANA=1          make a Grafana from its sources, once, for the scenario "observe"
 #   E2E_KEEP=1             leave the cluster and what runs on it; called again, it goes on there
 #   K8S_DIR, K8S_PORT …    settings of tests/k8s/up
 set -uo pipefail

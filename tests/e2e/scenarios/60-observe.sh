@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-# A real Prometheus scrapes the tasks and the operator while a job trains, and answers every query of the Grafana dashboard.  It runs on the node itself, where pods can be reached.
+# A real Prometheus scrapes the tasks and the operator while a job trains, and answers every query of the Grafana
+# dashboard; a real Grafana loads it.  They run on the node itself, where pods can be reached.
 [ -n "$own" ] || { note 'left out on a cluster that is not ours'; return; }
 prometheus=$K8S_DIR/prometheus/usr/bin/prometheus
 fetch_prometheus() { # Debian's package, unpacked and not installed: no service is to start
@@ -32,18 +33,36 @@ eventually 30 'Prometheus sees the global step' answered 'max(muster_global_step
 eventually 30 'and its chief' answered 'up{pod="long-worker-0"} == 1'
 eventually 30 'and its ps' answered 'up{pod="long-ps-0"} == 1'
 eventually 30 'and the operator' answered "leader_election_master_status{namespace=\"$system\"} == 1"
-dashboard=charts/muster/dashboards/muster.json
-check 'the dashboard has queries' grep -q '"expr"' "$dashboard"
-while read -r query; do
-  eventually 45 "the dashboard's query is answered: $query" answered "$query" || note "$(ask "$query" 2>&1 | cut -c1-200)"
-done < <(python3 -c '
-import json, sys
-def walk(o):
-    for v in o.values() if isinstance(o, dict) else o if isinstance(o, list) else []:
-        walk(v)
-    if isinstance(o, dict) and "expr" in o:
-        print(o["expr"])
-walk(json.load(open(sys.argv[1])))' "$dashboard")
+# ---- the Grafana dashboard: by its schema, its queries by Prometheus, and, where there is one, the whole by a Grafana ----
+board=$data/grafana/dashboards/muster.json
+mkdir -p "$data/grafana/dashboards"
+# as the sidecar of a Grafana finds it
+timeout 20 helm template muster charts/muster --set metrics.dashboard.enabled=true -s templates/dashboard.yaml |
+  k create --dry-run=client -o 'jsonpath={.data.muster\.json}' -f - >"$board"
+timeout 300 tests/k8s/up build dashboard >/dev/null 2>&1 || bad 'the program that knows the schema of dashboards was not built'
+if queries=$("$K8S_DIR/bin/dashboard" "$board" 2>&1); then
+  ok "the dashboard of the chart keeps to Grafana's schema: $(cut -f1 <<<"$queries" | sort -u | wc -l) panels, $(wc -l <<<"$queries") queries"
+  while IFS=$'\t' read -r panel query; do
+    eventually 45 "'$panel' is answered: $query" answered "$query" || note "$(ask "$query" 2>&1 | cut -c1-200)"
+  done <<<"$queries"
+else
+  bad "the dashboard of the chart keeps to Grafana's schema: $queries"
+fi
+# shellcheck source=tests/e2e/grafana.sh
+. "$here/grafana.sh"
+if make_grafana; then
+  serve_grafana "$data/grafana" "$at"
+  loaded() { curl -fsS -m 5 "http://$grafana_at/api/dashboards/uid/muster"; }
+  eventually 120 'a Grafana has loaded the dashboard' loaded
+  if shown=$(timeout 120 python3 "$here/programs/grafana.py" "http://$grafana_at" here 2>&1); then ok 'and shows something in every panel'; else bad 'and shows something in every panel'; fi
+  while read -r line; do note "$line"; done <<<"$shown"
+  kill "$grafana_pid" 2>/dev/null
+  wait "$grafana_pid" 2>/dev/null
+elif [ -n "${E2E_GRAFANA:-}" ]; then
+  bad "Grafana was not made: $(tail -1 "$K8S_DIR/log/build-grafana.log" 2>&1)"
+else
+  note 'without a Grafana: E2E_GRAFANA=1 makes one, once, in some ten minutes'
+fi
 note "steps/s by Prometheus: $(ask 'sum(rate(muster_client_steps_total{pod=~"long-.*"}[30s]))' | grep -o '"value":.*' | cut -c1-60)"
 kill "$prometheus_pid" 2>/dev/null
 wait "$prometheus_pid" 2>/dev/null

@@ -1,0 +1,82 @@
+// Command dashboard checks Grafana dashboards against Grafana's own schema, strictly: what it does not know is an error
+// where Grafana would ignore it.  Of each query it prints its panel's title and its expression, parted by a tab.
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+
+	"github.com/grafana/grafana-foundation-sdk/go/cog/plugins"
+	"github.com/grafana/grafana-foundation-sdk/go/dashboard"
+	"github.com/grafana/grafana-foundation-sdk/go/prometheus"
+)
+
+// queries prints the panel's, and wants every panel to have some.
+func queries(p dashboard.Panel) error {
+	title := "without a title"
+	if p.Title != nil {
+		title = *p.Title
+	}
+	if len(p.Targets) == 0 {
+		return fmt.Errorf("panel %q has no query", title)
+	}
+	for _, target := range p.Targets {
+		query, ok := target.(*prometheus.Dataquery)
+		if !ok {
+			return fmt.Errorf("panel %q asks something else than Prometheus: %T", title, target)
+		}
+		fmt.Printf("%s\t%s\n", title, query.Expr)
+	}
+	return nil
+}
+
+func check(file string) error {
+	var whole dashboard.Dashboard
+	var parts struct{ Panels []json.RawMessage }
+
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return err
+	}
+	if err := whole.UnmarshalJSONStrict(text); err != nil {
+		return err
+	}
+	if err := whole.Validate(); err != nil {
+		return err
+	}
+	// neither is the whole strict about its panels, which may be rows, nor are they about what depends on their type
+	if err := json.Unmarshal(text, &parts); err != nil {
+		return err
+	}
+	for i, part := range parts.Panels {
+		var panel dashboard.Panel
+		var more struct{ FieldConfig json.RawMessage }
+		var fields dashboard.FieldConfigSource
+		if err := panel.UnmarshalJSONStrict(part); err != nil {
+			return fmt.Errorf("panel %d: %w", i+1, err)
+		}
+		if err := json.Unmarshal(part, &more); err != nil {
+			return err
+		}
+		if err := fields.UnmarshalJSONStrict(more.FieldConfig); err != nil {
+			return fmt.Errorf("panel %d: fieldConfig: %w", i+1, err)
+		}
+		if err := queries(panel); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func main() {
+	plugins.RegisterDefaultPlugins()
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: dashboard FILE.json")
+		os.Exit(2)
+	}
+	if err := check(os.Args[1]); err != nil {
+		fmt.Fprintf(os.Stderr, "%s: %v\n", os.Args[1], err)
+		os.Exit(1)
+	}
+}
