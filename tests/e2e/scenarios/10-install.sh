@@ -13,10 +13,12 @@ leftovers() { # everything that an install could leave behind
 }
 left_before=$(leftovers)
 
+install_operator() {
+  timeout 90 helm upgrade --install muster charts/muster -n "$system" --create-namespace --wait --timeout 60s \
+    --reset-values --set crds.keep=false ${own:+--set certificateSeconds=300} "${helm_args[@]}" >build/helm.log 2>&1
+}
 start=$(now)
-if timeout 90 helm upgrade --install muster charts/muster -n "$system" --create-namespace --wait --timeout 60s \
-  --set crds.keep=false ${own:+--set certificateSeconds=300} "${helm_args[@]}" \
-  >build/helm.log 2>&1; then
+if install_operator; then
   ok "helm install --wait: $(since "$start") s"
 else
   sed 's/^/    /' build/helm.log | tail -5
