@@ -96,11 +96,12 @@ int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_er
 	return 0;
 }
 
-/* "3/3" and the kernels in use, for the columns of kubectl get. */
+/* "3/3", the kernels in use and what is wrong, for the columns of kubectl get. */
 static void add_summary(cJSON *status, const struct job_status *s)
 {
 	MU_AUTO_BUF kernels = {0};
 	cJSON *summary = cJSON_AddObjectToObject(status, "summary");
+	const struct condition *trouble = job_status_trouble(s);
 	int ready = 0, desired = 0;
 	char text[32];
 
@@ -121,6 +122,8 @@ static void add_summary(cJSON *status, const struct job_status *s)
 	cJSON_AddStringToObject(summary, "ready", text);
 	if (kernels.len)
 		cJSON_AddStringToObject(summary, "kernels", kernels.data);
+	if (trouble)
+		cJSON_AddStringToObject(summary, "message", trouble->message);
 }
 
 /* The ready-made trainer ends with 0 at its target; the last question may have been before that. */

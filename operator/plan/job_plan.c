@@ -401,14 +401,15 @@ static void say_refused(struct planner *p)
 	}
 }
 
-/* Why a job does not get on is what somebody waits to hear; while it is the same reason, or tasks
- * merely come up, there is no hurry. */
+/* Why a job does not get on is what somebody waits to hear; while it is the same there is no hurry.
+ */
 static void tell_soon(struct planner *p)
 {
-	const struct condition *is = &p->status->conditions[COND_READY];
+	const struct condition *trouble = job_status_trouble(p->status);
 
-	if (!is->status && strcmp(is->reason, "Waiting") != 0 &&
-	    strcmp(is->reason, p->seen->status.conditions[COND_READY].reason) != 0)
+	if (trouble &&
+	    strcmp(trouble->reason,
+		   p->seen->status.conditions[trouble - p->status->conditions].reason) != 0)
 		p->plan->urgent = true;
 }
 

@@ -132,6 +132,9 @@ struct job_status {
 	unsigned n_ledger;
 	struct security_status security;
 };
+/* The condition that says why the job does not get on and what to do; NULL: nothing is wrong, or
+ * tasks merely come up.  Borrows s. */
+const struct condition *job_status_trouble(const struct job_status *s);
 void job_status_fini(struct job_status *s);
 void job_status_copy(struct job_status *to, const struct job_status *from);
 /* Status as the resource's `status` (JSON), and back (unknown parts are skipped; times are

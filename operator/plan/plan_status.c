@@ -27,6 +27,20 @@ void status_set(struct planner *p, enum condition_type type, bool status, const 
 	va_end(ap);
 }
 
+const struct condition *job_status_trouble(const struct job_status *s)
+{
+	static const char *const quiet[] = {"Waiting", "Suspended"};
+	const struct condition *failed = &s->conditions[COND_FAILED];
+	const struct condition *ready = &s->conditions[COND_READY];
+
+	if (s->phase == JOB_FAILED || s->phase == JOB_SUCCEEDED)
+		return failed->set && failed->status ? failed : NULL;
+	for (unsigned i = 0; i < MU_COUNT(quiet); i++)
+		if (strcmp(ready->reason, quiet[i]) == 0)
+			return NULL;
+	return ready->set && !ready->status ? ready : NULL;
+}
+
 static int compare(const char *task, int index, const struct ledger_entry *e)
 {
 	int c = strcmp(task, e->task);

@@ -339,9 +339,11 @@ static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
 	world_start(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
 	look(&w);
 	assert_false(w.plan->urgent); /* tasks come up */
+	assert_null(job_status_trouble(&w.status));
 	pod(&w, "ps", 0)->reason = "ErrImagePull";
 	look(&w);
 	assert_true(w.plan->urgent);
+	assert_string_equal(job_status_trouble(&w.status)->reason, "ImageUnavailable");
 	pod(&w, "ps", 0)->reason = "ImagePullBackOff"; /* the same to a person */
 	look(&w);
 	assert_false(w.plan->urgent);

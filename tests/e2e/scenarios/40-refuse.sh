@@ -11,13 +11,14 @@ says 'two programs at once are refused' "$(sed 's/name: long/name: two/; s/^  pr
 says 'a misspelt field is named' "$(sed 's/name: long/name: misspelt/; s/batchSize/batchsise/' "$here/manifests/long.yaml" |
   k -n "$ns" apply --validate=strict -f - 2>&1)" 'batchsise'
 
-# What a person is told within 10 s: by the job's Ready condition, by kubectl describe and by muster explain.
+# What a person is told within 10 s: by the job's Ready condition, by kubectl get and describe, and by muster explain.
 explain() { KUBECONFIG=$KUBECONFIG timeout 20 "$(dirname "${MUSTER:-build/bin/muster}")/muster" explain -n "$ns" "job/$1" 2>&1; }
 told() { # JOB PATTERN
   has_condition "$1" Ready "$2" || has_condition "$1" Failed "$2" || has_condition "$1" PodsRefused "$2"
 }
 sentence() { # JOB WORDS PATTERN
   eventually "${WITHIN:-10}" "$2" told "$1" "$3"
+  says '  and kubectl get says so' "$(k -n "$ns" get dtj "$1" --no-headers 2>&1)" "$3"
   says '  and kubectl describe says so' "$(k -n "$ns" describe dtj "$1" 2>&1)" "$3"
   says '  and muster explain too' "$(explain "$1")" "$3"
   note "$(field "dtj/$1" '{range .status.conditions[*]}{.reason}: {.message}{"\n"}{end}' | grep -iE -m1 "$3")"
@@ -46,7 +47,11 @@ eventually 60 'once the quota is gone the job runs' past_step over-quota 1
 remove over-quota
 
 variant no-data 's#examples/data/digits.csv.gz#/there/is/none.csv#'
+start=$(now)
+worker_failed() { [[ "$(pod_phase no-data-worker-0) $(pod_phase no-data-worker-1)" == *Failed* ]]; }
+eventually 60 'a program has ended at its start' worker_failed
 sentence no-data 'a program that ends at its start is said' 'worker/[01] ended with exit code .*kubectl.* logs'
+note "from apply: $(since "$start") s"
 says 'and there is the reason' "$(log_of no-data-worker-0)$(log_of no-data-worker-1)" '/there/is/none.csv'
 remove no-data
 
