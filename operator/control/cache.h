@@ -30,7 +30,7 @@ struct cached_pod {
 	char *said;               /* its progress, as it left it when it ended, or NULL */
 	int index, exit_code;
 	enum pod_phase phase;
-	bool ready, deleting, free, killed, gpu, leaves, seen;
+	bool ready, answered, deleting, free, killed, gpu, leaves, seen;
 	double created, finished, deletion_due;
 	double deletion_asked; /* the first time; 0: never, or not known */
 	double assumed;        /* when we put it in ourselves; 0 once the watch has shown it */

@@ -28,6 +28,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	copy->uid = (char *)keep(a, p->uid);
 	copy->owner = (char *)keep(a, p->owner);
 	copy->task = (char *)keep(a, p->task);
+	copy->said = NULL; /* cache_last_words has taken it */
 	copy->reason = (char *)keep(a, p->reason);
 	copy->node = (char *)keep(a, p->node);
 	copy->ip = (char *)keep(a, p->ip);
@@ -38,6 +39,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .uid = copy->uid,
 	    .phase = p->phase,
 	    .ready = p->ready,
+	    .answered = p->answered,
 	    .deleting = p->deleting,
 	    .exit_code = p->exit_code,
 	    .free = p->free,

@@ -101,7 +101,8 @@ static void read_conditions(struct cached_pod *p, const cJSON *status)
 		if (!type || !value)
 			continue;
 		if (strcmp(type, "Ready") == 0)
-			p->ready = strcmp(value, "True") == 0 && p->phase == POD_RUNNING;
+			p->ready = p->answered =
+			    strcmp(value, "True") == 0 && p->phase == POD_RUNNING;
 		/* whoever says so (a drain, a preemption, an autoscaler): not the program */
 		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
 			p->free = true;
@@ -147,6 +148,7 @@ static void read_deletion(struct cached_pod *p, const cJSON *metadata)
 
 void pod_record_follow(struct cached_pod *p, const struct cached_pod *before)
 {
+	p->answered = p->answered || before->answered;
 	if (p->deletion_asked > 0 || before->deletion_asked <= 0)
 		return;
 	p->deletion_asked = before->deletion_asked;

@@ -150,8 +150,9 @@ static void set_command(cJSON *container, const struct plan_pod *pod)
 
 /* Asked often, so that who waits for a server hears of it soon, with time to answer: a task that is
  * slow on a machine with ten times its work to do still answers, one that hangs is no longer ready
- * after 15 to 20 s.  Nothing is restarted for being slow: there is no liveness probe. */
-enum { PROBE_PERIOD = 2, PROBE_TIMEOUT = 5, PROBE_FAILURES = 3 };
+ * after 5 to 7 s, and said to hang within 10.  That is taken back by its next answer, and nothing
+ * is restarted for being slow: there is no liveness probe. */
+enum { PROBE_PERIOD = 2, PROBE_TIMEOUT = 5, PROBE_FAILURES = 1 };
 
 /* A server answers /readyz; of a user's own program we only know the port that peers will call. */
 static void set_probe(cJSON *container, const struct plan_pod *pod)

@@ -33,6 +33,7 @@ struct observed_pod {
 	const char *uid; /* what DELETE_POD and FINISH_POD carry back */
 	enum pod_phase phase;
 	bool ready;          /* its server answers */
+	bool answered;       /* … or has done so before, as far as is known */
 	bool deleting;       /* on its way out */
 	int exit_code;       /* of FAILED and SUCCEEDED; -1 unknown */
 	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */

@@ -58,7 +58,7 @@ static bool say_deaf(struct planner *p)
 			const struct observed_pod *pod = p->pods[t][i];
 			if (!pod || pod->phase != POD_RUNNING || pod->ready || pod->deleting)
 				continue;
-			if (p->now < pod->created + patience) {
+			if (!pod->answered && p->now < pod->created + patience) {
 				plan_wake(p, pod->created + patience);
 				continue;
 			}

@@ -167,6 +167,40 @@ static cJSON *deleted_pod(int step)
 	return object;
 }
 
+/* Whether the kubelet says that it is ready. */
+static cJSON *pod_that_is(const char *ready)
+{
+	cJSON *object = pod("Running", "10.0.0.1"), *condition = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(condition, "type", "Ready");
+	cJSON_AddStringToObject(condition, "status", ready);
+	cJSON_AddItemToArray(
+	    cJSON_AddArrayToObject(cJSON_GetObjectItem(object, "status"), "conditions"), condition);
+	return object;
+}
+
+static void a_pod__that_was_ready_once__has_answered(void **state)
+{
+	static const struct {
+		const char *said;
+		bool ready, answered;
+	} days[] = {{"False", false, false}, {"True", true, true}, {"False", false, true}};
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_job_seen, job("7"));
+	for (unsigned i = 0; i < MU_COUNT(days); i++) {
+		struct snapshot seen;
+
+		see(&c, cache_pod_seen, pod_that_is(days[i].said));
+		assert_true(cache_snapshot(&c, "default/j", 100, &seen));
+		assert_int_equal(seen.observed.pods[0].ready, days[i].ready);
+		assert_int_equal(seen.observed.pods[0].answered, days[i].answered);
+		snapshot_fini(&seen);
+	}
+	cache_fini(&c);
+}
+
 static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
 {
 	struct cache c;
@@ -246,6 +280,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
+	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
 	    cmocka_unit_test(a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others),
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),

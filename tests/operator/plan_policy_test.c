@@ -326,6 +326,10 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	w.now = w.wake;
 	look(&w);
 	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
+	w.now = pod(&w, "ps", 0)->created + 1;
+	pod(&w, "ps", 0)->answered = true; /* no patience with who could answer before */
+	look(&w);
+	assert_non_null(strstr(w.status.conditions[COND_READY].message, "ps/0 on node"));
 	pod(&w, "ps", 0)->ready = true;
 	look(&w);
 	assert_true(w.status.conditions[COND_READY].status);

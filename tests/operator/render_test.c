@@ -100,7 +100,7 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	expect(m.pod, "spec.containers.0.image", "\"localhost/muster-task:dev\"");
 	expect(m.pod, "spec.containers.0.readinessProbe.httpGet.path", "\"/readyz\"");
 	expect(m.pod, "spec.containers.0.readinessProbe.timeoutSeconds", "5");
-	expect(m.pod, "spec.containers.0.readinessProbe.failureThreshold", "3");
+	expect(m.pod, "spec.containers.0.readinessProbe.failureThreshold", "1");
 	expect(m.pod, "spec.containers.0.livenessProbe", "nothing");
 	expect(m.pod, "spec.volumes", "[{\"name\":\"tmp\",\"emptyDir\":{}}]");
 	assert_non_null(env_of(m.pod, "TF_CONFIG"));

@@ -17,7 +17,7 @@ told() { # JOB PATTERN
   has_condition "$1" Ready "$2" || has_condition "$1" Failed "$2" || has_condition "$1" PodsRefused "$2"
 }
 sentence() { # JOB WORDS PATTERN
-  eventually "${WITHIN:-10}" "$2" told "$1" "$3"
+  eventually 10 "$2" told "$1" "$3"
   says '  and kubectl get says so' "$(k -n "$ns" get dtj "$1" --no-headers 2>&1)" "$3"
   says '  and kubectl describe says so' "$(k -n "$ns" describe dtj "$1" 2>&1)" "$3"
   says '  and muster explain too' "$(explain "$1")" "$3"
@@ -60,7 +60,7 @@ if [ -n "$own" ]; then
   eventually 60 'a job runs' past_step deaf 1
   id=$(field pod/deaf-ps-0 '{.status.containerStatuses[0].containerID}')
   ctr task kill -s SIGSTOP "${id#containerd://}"
-  WITHIN=30 sentence deaf 'a ps that does not answer is said' 'ps/0 .*does not answer at its port; see its log'
+  sentence deaf 'a ps that does not answer is said' 'ps/0 .*does not answer at its port; see its log'
   ctr task kill -s SIGCONT "${id#containerd://}"
   from=$(field dtj/deaf '{.status.progress.step}')
   eventually 30 'when it answers again, training goes on' past_step deaf $((from + 20))
