@@ -32,6 +32,10 @@ note "from scale to ready: $(since "$start") s; $(rate) steps/s; epoch $before -
 check 'the epoch has risen' [ "$(epoch)" -gt "$before" ]
 moves 'training goes on with 4 workers'
 
+# what a worker was told until it left: its pod and its log are gone then
+parting=$(mktemp)
+timeout 120 kubectl -n "$ns" logs -f long-worker-3 >"$parting" 2>&1 &
+listener=$!
 before=$(epoch)
 start=$(now)
 check 'kubectl scale --replicas=1' k -n "$ns" scale dtj/long --replicas=1
@@ -39,6 +43,11 @@ for i in 1 2 3; do
   eventually 45 "worker $i is gone" gone "pod/long-worker-$i"
 done
 note "from scale to gone: $(since "$start") s; epoch $before -> $(epoch)"
+wait "$listener"
+told=$(grep -oE '^progress step=[0-9]+' "$parting" | tail -1 | cut -d= -f2)
+past_told() { [ -n "$told" ] && past_step long "$told"; }
+eventually 20 "the job counts the last step that a removed worker was told of ($told)" past_told
+rm -f "$parting"
 moves 'training goes on with 1 worker'
 
 sed 's/worker: {replicas: 2}/worker: {replicas: 3}/' "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null ||
