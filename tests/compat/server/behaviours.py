@@ -5,7 +5,7 @@ import re
 
 from cluster import Cluster
 from compare import Different, both, close, folder, report
-from job import with_each
+from job import Job, with_each
 
 # Not there yet on ours, each with its reason; a case that passes all the same is told.
 MISSING = {}  # program: why it fails on our servers
@@ -61,4 +61,12 @@ def servers():
     compare_each("servers", *with_each(run, folder))
 
 
-CASES = [sessions, raw, loops, mixed, servers]
+def joins():
+    """A ps whose server ends does not go on behind join()."""
+    with Job("muster", f"{folder}/joins") as job:
+        said = job.run("tests/compat/programs/joins.py")
+    if said != "joins\n":
+        raise Different(f"the ps says {said!r}")
+
+
+CASES = [sessions, raw, loops, mixed, servers, joins]
