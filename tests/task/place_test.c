@@ -115,7 +115,7 @@ static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 	floats(g, "assign", "Assign", "v a", "");
 	variable(g, "w", "");
 	/* keeps its variable off the GPU */
-	attr_type(g, floats(g, "count", "ScatterAdd", "w a a", ""), "Tindices", MU_INT32);
+	floats(g, "update", "ApplyAddSign", "w w a a a a a", "");
 	assert_ok(graph_place(g, &gpu_devs, &err), &err);
 	expect(g, "native", GPU0);
 	expect(g, "there", PS0);
