@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The walk goes only as deep as the table of wanted members does; below that values are stepped
- * over by counting brackets, and kept ones are cJSON's to read, which has a limit of its own.
+/* What is not wanted is stepped over by counting brackets.  What is becomes cJSON's nodes, made
+ * here: reading each kept value with its parser took longer than stepping over all the others, most
+ * of it for names, which are those of the table.
  *
- * A member's name with an escape in it is no name that anybody wants. */
+ * A member's name with an escape in it is none that a table has. */
 #include "lib/kube/kube_json.h"
 
-enum { ELEMENT_MAX = 8 << 20, ENVELOPE_MAX = 64 << 10, LIST_DEPTH_MAX = 1000 };
+enum { ELEMENT_MAX = 8 << 20, ENVELOPE_MAX = 64 << 10, DEPTH_MAX = 1000 };
 
 struct cursor {
 	const char *at, *end;
@@ -112,86 +113,145 @@ static const struct kube_fields *field_of(const struct kube_fields *fields, stru
 	return NULL;
 }
 
-static cJSON *whole(struct cursor *c)
+/* Escapes and numbers are cJSON's to read. */
+static cJSON *whole(struct mu_span text)
 {
+	return cJSON_ParseWithLength(text.data, text.len);
+}
+
+static char *copy(struct mu_span text)
+{
+	char *out = cJSON_malloc(text.len + 1);
+
+	if (out) {
+		memcpy(out, text.data, text.len);
+		out[text.len] = 0;
+	}
+	return out;
+}
+
+/* What is between the quotes of `text`, as a string of its own. */
+static char *unquoted(struct mu_span text)
+{
+	struct mu_span inner = {text.data + 1, text.len - 2};
+	cJSON *escaped;
+	char *out;
+
+	if (!memchr(inner.data, '\\', inner.len))
+		return copy(inner);
+	escaped = whole(text);
+	out = escaped ? mu_steal(&escaped->valuestring) : NULL;
+	cJSON_Delete(escaped);
+	return out;
+}
+
+static cJSON *string(struct cursor *c)
+{
+	const char *from = c->at;
+	struct mu_span inner;
+	char *text = skip_string(c, &inner)
+			 ? unquoted((struct mu_span){from, (size_t)(c->at - from)})
+			 : NULL;
+	cJSON *out = text ? cJSON_CreateNull() : NULL;
+
+	if (out) {
+		out->type = cJSON_String;
+		out->valuestring = text;
+	} else {
+		cJSON_free(text);
+	}
+	return out;
+}
+
+/* A number, true, false or null. */
+static cJSON *word(struct cursor *c)
+{
+	const char *from = c->at;
+
+	return skip_value(c) ? whole((struct mu_span){from, (size_t)(c->at - from)}) : NULL;
+}
+
+static cJSON *value(struct cursor *c, const struct kube_fields *fields, int depth);
+
+/* A member with its value, for `out`; false when it is malformed. */
+static bool member(struct cursor *c, cJSON *out, const struct kube_fields *fields, int depth)
+{
+	const struct kube_fields *f = NULL;
 	const char *from;
+	struct mu_span name;
+	cJSON *v;
 
 	skip_space(c);
 	from = c->at;
-	return skip_value(c) ? cJSON_ParseWithLength(from, (size_t)(c->at - from)) : NULL;
+	if (c->at >= c->end || *c->at != '"' || !skip_string(c, &name) || !take(c, ':'))
+		return false;
+	if (fields && !(f = field_of(fields, name)))
+		return skip_value(c);
+	v = value(c, f ? f->below : NULL, depth);
+	if (!v)
+		return false;
+	if (f) {
+		v->string = (char *)f->name;
+		v->type |= cJSON_StringIsConst;
+	} else {
+		v->string = unquoted((struct mu_span){from, name.len + 2});
+	}
+	cJSON_AddItemToArray(out, v); /* its name is there: an object takes it as an array does */
+	return v->string != NULL;
 }
 
-static cJSON *value(struct cursor *c, const struct kube_fields *fields);
-
-/* NULL when it is malformed, as below. */
-static cJSON *object(struct cursor *c, const struct kube_fields *fields)
+/* Of objects and arrays, after their first bracket; NULL when one is malformed. */
+static cJSON *members(struct cursor *c, cJSON *out, const struct kube_fields *fields, int depth)
 {
-	cJSON *out = cJSON_CreateObject();
-	struct mu_span name = {0};
+	char end = cJSON_IsObject(out) ? '}' : ']';
 
 	c->at++;
-	if (take(c, '}'))
+	if (!out || take(c, end))
 		return out;
 	do {
-		const struct kube_fields *f;
-		char key[64];
-		cJSON *v = NULL;
+		cJSON *v;
 
-		skip_space(c);
-		if (c->at >= c->end || *c->at != '"' || !skip_string(c, &name) || !take(c, ':'))
-			goto malformed;
-		f = name.len < sizeof(key) ? field_of(fields, name) : NULL;
-		if (f ? !(v = value(c, f->below)) : !skip_value(c))
-			goto malformed;
-		if (!v)
+		if (end == '}') {
+			if (!member(c, out, fields, depth))
+				goto malformed;
 			continue;
-		memcpy(key, name.data, name.len);
-		key[name.len] = 0;
-		cJSON_AddItemToObject(out, key, v);
-	} while (take(c, ','));
-	if (take(c, '}'))
-		return out;
-malformed:
-	cJSON_Delete(out);
-	return NULL;
-}
-
-static cJSON *array(struct cursor *c, const struct kube_fields *fields)
-{
-	cJSON *out = cJSON_CreateArray(), *v;
-
-	c->at++;
-	if (take(c, ']'))
-		return out;
-	do {
+		}
 		skip_space(c);
 		/* one of objects; other elements have no members to choose from */
-		v = c->at < c->end && *c->at == '{' ? object(c, fields) : whole(c);
+		v = value(c, c->at < c->end && *c->at == '{' ? fields : NULL, depth);
 		if (!v)
 			goto malformed;
 		cJSON_AddItemToArray(out, v);
 	} while (take(c, ','));
-	if (take(c, ']'))
+	if (take(c, end))
 		return out;
 malformed:
 	cJSON_Delete(out);
 	return NULL;
 }
 
-static cJSON *value(struct cursor *c, const struct kube_fields *fields)
+/* fields NULL: all of it. */
+static cJSON *value(struct cursor *c, const struct kube_fields *fields, int depth)
 {
 	skip_space(c);
-	if (fields && c->at < c->end && *c->at == '{')
-		return object(c, fields);
-	if (fields && c->at < c->end && *c->at == '[')
-		return array(c, fields);
-	return whole(c);
+	if (c->at >= c->end || depth > DEPTH_MAX)
+		return NULL;
+	switch (*c->at) {
+	case '{':
+		return members(c, cJSON_CreateObject(), fields, depth + 1);
+	case '[':
+		return members(c, cJSON_CreateArray(), fields, depth + 1);
+	case '"':
+		return string(c);
+	default:
+		return word(c);
+	}
 }
 
 cJSON *kube_json(struct mu_span text, const struct kube_fields *fields)
 {
 	struct cursor c = {text.data, text.data + text.len};
-	cJSON *out = value(&c, fields);
+	cJSON *out = value(&c, fields, 0);
 
 	skip_space(&c);
 	if (out && c.at == c.end && cJSON_IsObject(out))
@@ -249,7 +309,7 @@ static int structure(struct kube_items *s, char b, bool *keep, struct mu_err *er
 	case '[':
 		if (b == '[' && begins_items(s))
 			s->in_items = true;
-		return ++s->depth > LIST_DEPTH_MAX
+		return ++s->depth > DEPTH_MAX
 			   ? mu_fail(err, MU_INVALID_ARGUMENT, "a list that is nested too deeply")
 			   : 0;
 	case '}':

@@ -37,6 +37,8 @@ static void object__with_members_that_nobody_wants__comes_without_them(void **st
 	check("{}", "{}");
 	check("{\"metadata\":{},\"states\":[]}", "{\"metadata\":{},\"states\":[]}");
 	check("{\"metadata\":null,\"states\":5}", "{\"metadata\":null,\"states\":5}");
+	check("{\"labels\":{\"a\\u0042\":\"\\u0043\\n\",\"d\":{\"e\":[{},[],[true,\"f\"]]}}}",
+	      "{\"labels\":{\"aB\":\"C\\n\",\"d\":{\"e\":[{},[],[true,\"f\"]]}}}");
 }
 
 static void object__that_is_broken_anywhere__is_none(void **state_)
@@ -53,6 +55,11 @@ static void object__that_is_broken_anywhere__is_none(void **state_)
 				      "{\"a\":\"",
 				      "{\"a\":\"\\\"}",
 				      "{\"labels\":tru}",
+				      "{\"labels\":{\"a\":1,}}",
+				      "{\"labels\":{\"a\" 1}}",
+				      "{\"labels\":[1,2}}",
+				      "{\"labels\":\"\\q\"}",
+				      "{\"labels\":{\"\\q\":1}}",
 				      "{\"states\":[{\"code\":1}",
 				      "{\"metadata\":{\"name\":}}"};
 
