@@ -184,14 +184,22 @@ static bool is_good(const struct kube_conns *c, struct kube_conn *conn)
 {
 	return kube_wire_is_open(&conn->wire) &&
 	       conn->shown == kube_identity_version(&c->identity) &&
-	       (monotonic() < conn->used_last + idle_s || !kube_wire_ready(&conn->wire, 0));
+	       (monotonic() < conn->used_last + idle_s || !kube_wire_ready(&conn->wire));
 }
 
-/* After each look some time passes before the next, so that what comes in it comes together. */
+/* After what came some time passes before the next look, so that what comes in it comes together.
+ * The read that follows may wait as long as one is left to. */
 static bool gather(struct kube_conns *c, struct kube_conn *conn, double seconds, double until)
 {
-	return kube_wire_ready(&conn->wire, 0) ||
-	       (kube_conns_sleep(c, seconds) && kube_wire_ready(&conn->wire, until - monotonic()));
+	double left;
+
+	if (kube_wire_has_more(&conn->wire))
+		return true;
+	if (!kube_conns_sleep(c, seconds) || (left = until - monotonic()) <= 0)
+		return false;
+	if (left < conn->wire.patience / 2) /* each setting is a system call */
+		kube_wire_set_patience(&conn->wire, left);
+	return true;
 }
 
 static int receive(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,

@@ -27,7 +27,7 @@ enum {
 	HEALTHY_S = 120
 };
 static const double backoff_first = 0.8, backoff_max = 30.0;
-static const double gather_s = 0.01;
+static const double gather_s = 0.03;
 
 static uint32_t random_number(void)
 {

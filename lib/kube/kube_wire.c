@@ -310,11 +310,16 @@ long kube_wire_read(struct kube_wire *w, void *into, size_t room, struct mu_err 
 	return mu_fail(err, MU_UNAVAILABLE, "receive: %s", strerror(errno));
 }
 
-bool kube_wire_ready(struct kube_wire *w, double seconds)
+bool kube_wire_ready(struct kube_wire *w)
 {
 	struct pollfd p = {.fd = w->fd, .events = POLLIN};
 
-	return (w->ssl && SSL_has_pending(w->ssl)) || poll(&p, 1, (int)(seconds * 1000)) != 0;
+	return (w->ssl && SSL_has_pending(w->ssl)) || poll(&p, 1, 0) != 0;
+}
+
+bool kube_wire_has_more(struct kube_wire *w)
+{
+	return w->ssl ? SSL_has_pending(w->ssl) : kube_wire_ready(w);
 }
 
 void kube_wire_read_ahead(struct kube_wire *w, size_t bytes)

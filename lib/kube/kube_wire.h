@@ -48,8 +48,10 @@ void kube_wire_set_patience(struct kube_wire *w, double seconds);
 int kube_wire_write(struct kube_wire *w, const void *data, size_t len, struct mu_err *err);
 /* Waits for some bytes; 0 at the end, DEADLINE_EXCEEDED after the patience. */
 long kube_wire_read(struct kube_wire *w, void *into, size_t room, struct mu_err *err);
-/* Whether a read would find something, or the end, within so many seconds. */
-bool kube_wire_ready(struct kube_wire *w, double seconds);
+/* Whether a read would find something, or the end, at once. */
+bool kube_wire_ready(struct kube_wire *w);
+/* Whether what has been read ahead goes on; of TLS asked without a system call. */
+bool kube_wire_has_more(struct kube_wire *w);
 /* Bytes that arrive together are read together, so many of them. */
 void kube_wire_read_ahead(struct kube_wire *w, size_t bytes);
 
