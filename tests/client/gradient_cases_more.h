@@ -6,30 +6,33 @@
 
 #include "tests/client/gradient_cases.h"
 
-CASE(y_maxpoolgrad,
-     mu_op(b, "MaxPoolGrad",
-	   MU_IN(mu_reshape(b, values(b, 10, 5, 0), ints(b, 4, (int32_t[]){1, 5, 5, 2})),
-		 mu_reshape(b, values(b, 9, 2, 0), ints(b, 4, (int32_t[]){1, 3, 3, 2})), x),
-	   MU_ATTRS(int_list("ksize", 4, (int64_t[]){1, 2, 2, 1}),
-		    int_list("strides", 4, (int64_t[]){1, 2, 2, 1}), MU_A_STR("padding", "SAME"))))
-CASE(y_maxpoolgradv2,
-     mu_op(b, "MaxPoolGradV2",
-	   MU_IN(mu_reshape(b, values(b, 8, 4, 0), ints(b, 4, (int32_t[]){1, 4, 4, 2})),
-		 mu_reshape(b, values(b, 4, 2, 0), ints(b, 4, (int32_t[]){1, 2, 2, 2})), x,
-		 ints(b, 4, (int32_t[]){1, 2, 2, 1}), ints(b, 4, (int32_t[]){1, 2, 2, 1})),
-	   MU_ATTRS(MU_A_STR("padding", "VALID"))))
-CASE(y_maxpoolgradgrad,
-     mu_op(b, "MaxPoolGradGrad",
-	   MU_IN(mu_reshape(b, values(b, 10, 5, 0), ints(b, 4, (int32_t[]){1, 5, 5, 2})),
-		 mu_reshape(b, values(b, 9, 2, 0), ints(b, 4, (int32_t[]){1, 3, 3, 2})), x),
-	   MU_ATTRS(int_list("ksize", 4, (int64_t[]){1, 3, 3, 1}),
-		    int_list("strides", 4, (int64_t[]){1, 2, 2, 1}), MU_A_STR("padding", "SAME"))))
-CASE(y_maxpoolgradgradv2,
-     mu_op(b, "MaxPoolGradGradV2",
-	   MU_IN(mu_reshape(b, values(b, 8, 4, 0), ints(b, 4, (int32_t[]){1, 4, 4, 2})),
-		 mu_reshape(b, values(b, 4, 2, 0), ints(b, 4, (int32_t[]){1, 2, 2, 2})), x,
-		 ints(b, 4, (int32_t[]){1, 2, 2, 1}), ints(b, 4, (int32_t[]){1, 2, 2, 1})),
-	   MU_ATTRS(MU_A_STR("padding", "VALID"))))
+/* Of an image of `side` by `side` pixels and two channels, pooled by windows of `size`, two apart.
+ * What it was pooled to is really that: TensorFlow's MaxPoolGradGrad looks for it in the image. */
+static struct mu_out pooled_grad(struct mu_builder *b, const char *op, int side, int size,
+				 const char *padding, struct mu_out x)
+{
+	struct mu_out image =
+	    mu_reshape(b, values(b, side * 2, side, 0), ints(b, 4, (int32_t[]){1, side, side, 2}));
+	struct mu_node_attr attrs[] = {int_list("ksize", 4, (int64_t[]){1, size, size, 1}),
+				       int_list("strides", 4, (int64_t[]){1, 2, 2, 1}),
+				       MU_A_STR("padding", padding)};
+	struct mu_out in[] = {image, image, x, ints(b, 4, (int32_t[]){1, size, size, 1}),
+			      ints(b, 4, (int32_t[]){1, 2, 2, 1})};
+	bool newer = op[strlen(op) - 1] == '2'; /* windows are inputs */
+
+	in[1] =
+	    mu_op_add(b, &(struct mu_op_args){
+			     .op = "MaxPool", .in = in, .n_in = 1, .attrs = attrs, .n_attrs = 3});
+	return mu_op_add(b, &(struct mu_op_args){.op = op,
+						 .in = in,
+						 .n_in = newer ? 5 : 3,
+						 .attrs = newer ? attrs + 2 : attrs,
+						 .n_attrs = newer ? 1 : 3});
+}
+CASE(y_maxpoolgrad, pooled_grad(b, "MaxPoolGrad", 5, 2, "SAME", x))
+CASE(y_maxpoolgradv2, pooled_grad(b, "MaxPoolGradV2", 4, 2, "VALID", x))
+CASE(y_maxpoolgradgrad, pooled_grad(b, "MaxPoolGradGrad", 5, 3, "SAME", x))
+CASE(y_maxpoolgradgradv2, pooled_grad(b, "MaxPoolGradGradV2", 4, 2, "VALID", x))
 /* Input `at` of the gradient of a batch normalisation is x, the others are fixed. */
 static struct mu_out batch_norm_grad(struct mu_builder *b, const char *op, struct mu_out x, int at,
 				     bool training, int output)
