@@ -200,12 +200,14 @@ static bool look_try(struct waiter *w)
 	return true;
 }
 
+/* Takes what it brings. */
 static void start(struct kernel_call *c, const struct transfer *kind, int line)
 {
 	struct mu_err err;
 	struct area *a;
 
 	if (area_of(c, &a, &err)) {
+		tuple_free(kind->brought);
 		kernel_finish(c, &err);
 		return;
 	}
