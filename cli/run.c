@@ -19,6 +19,7 @@
 #include "cli/run_view.h"
 #include "cli/scale.h"
 #include "lib/base/cpus.h"
+#include "lib/io/folders.h"
 
 enum { TURN_MS = 50, KILL_AFTER_SECONDS = 10, STOP_SECONDS = 15, PATH_SIZE = 4096 };
 
@@ -346,8 +347,10 @@ static int take_folders(struct run *r, const struct run_arguments *a, struct mu_
 		snprintf(r->logs, sizeof(r->logs), "%s/logs", t->checkpoint_path);
 	else
 		snprintf(r->logs, sizeof(r->logs), "muster-logs/%s", job);
-	if (!rc)
-		rc = run_folders_make(r->logs, err);
+	if (!rc) {
+		MU_AUTO_FREE char *all = mu_xasprintf("%s/", r->logs);
+		rc = mu_make_folders(all, err);
+	}
 	if (!rc)
 		rc = run_folders_hold(&r->folders, t->checkpoint_path, job, err);
 	return rc ? rc : run_folders_hold(&r->folders, r->logs, job, err);

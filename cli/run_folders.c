@@ -17,22 +17,6 @@
 
 enum { PATH_SIZE = 4096 };
 
-int run_folders_make(const char *path, struct mu_err *err)
-{
-	MU_AUTO_FREE char *copy = mu_xstrdup(path);
-
-	for (char *at = copy + 1; *at; at++) {
-		if (*at != '/')
-			continue;
-		*at = 0;
-		mkdir(copy, 0777);
-		*at = '/';
-	}
-	if (mkdir(copy, 0777) && errno != EEXIST)
-		return mu_fail_errno(err, errno, "make folder %s", path);
-	return 0;
-}
-
 int run_folders_set_aside(const char *path, struct mu_err *err)
 {
 	char to[PATH_SIZE];

@@ -10,8 +10,6 @@ struct run_folders {
 	unsigned n;
 };
 
-/* Makes the folder and those above it. */
-int run_folders_make(const char *path, struct mu_err *err);
 /* Moves what an earlier run left out of the way, under the first free "<path>.old-N"; nothing when
  * there is none, or path is NULL. */
 int run_folders_set_aside(const char *path, struct mu_err *err);

@@ -67,14 +67,14 @@ static bool is_write(const char *line)
 	       has(line, "verb", "DELETE");
 }
 
-void load_count(struct kube_client *c, const char *resource, struct load_counts *out)
+/* Calls fn with each line of the server's metrics and its value. */
+static void each_metric(struct kube_client *c, void (*fn)(void *arg, const char *line, long value),
+			void *arg)
 {
-	static const char name[] = "apiserver_request_total{";
 	MU_AUTO_BUF text = {0};
 	struct mu_err err = {0};
 	char *save = NULL;
 
-	memset(out, 0, sizeof(*out));
 	if (kube_stream(c, "/metrics", 60, 0, keep, &text, &err) < 0) {
 		fprintf(stderr, "load: %s\n", err.msg);
 		return;
@@ -83,49 +83,59 @@ void load_count(struct kube_client *c, const char *resource, struct load_counts 
 	for (char *line = strtok_r(text.data, "\n", &save); line;
 	     line = strtok_r(NULL, "\n", &save)) {
 		const char *value = strrchr(line, ' ');
-		long n = value ? (long)strtod(value, NULL) : 0;
-		/* ours: jobs created, pods marked, pods of the bare loop */
-		bool mine = (has(line, "resource", "pods") && has(line, "subresource", "status")) ||
-			    (has(line, "resource", resource) && has(line, "verb", "POST"));
 
-		if (strncmp(line, name, strlen(name)) != 0 || mine ||
-		    has(line, "resource", "leases"))
-			continue;
-		out->reads += has(line, "verb", "LIST") || has(line, "verb", "GET") ? n : 0;
-		if (!is_write(line))
-			continue;
-		out->writes += n;
-		out->events += has(line, "resource", "events") ? n : 0;
-		out->conflicts += has(line, "code", "409") ? n : 0;
+		fn(arg, line, value ? (long)strtod(value, NULL) : 0);
 	}
+}
+
+struct counting {
+	const char *resource;
+	struct load_counts *out;
+};
+
+static void count_line(void *arg, const char *line, long n)
+{
+	static const char name[] = "apiserver_request_total{";
+	const struct counting *k = arg;
+	struct load_counts *out = k->out;
+	/* ours: jobs created, pods marked, pods of the bare loop */
+	bool mine = (has(line, "resource", "pods") && has(line, "subresource", "status")) ||
+		    (has(line, "resource", k->resource) && has(line, "verb", "POST"));
+
+	if (strncmp(line, name, strlen(name)) != 0 || mine || has(line, "resource", "leases"))
+		return;
+	out->reads += has(line, "verb", "LIST") || has(line, "verb", "GET") ? n : 0;
+	if (!is_write(line))
+		return;
+	out->writes += n;
+	out->events += has(line, "resource", "events") ? n : 0;
+	out->conflicts += has(line, "code", "409") ? n : 0;
+}
+
+void load_count(struct kube_client *c, const char *resource, struct load_counts *out)
+{
+	*out = (struct load_counts){0};
+	each_metric(c, count_line, &(struct counting){resource, out});
+}
+
+static void own_line(void *arg, const char *line, long n)
+{
+	static const char calls[] = "rest_client_requests_total{";
+	static const char retries[] = "workqueue_retries_total{";
+	struct load_own *out = arg;
+
+	if (strncmp(line, retries, strlen(retries)) == 0)
+		out->retries += n;
+	if (strncmp(line, calls, strlen(calls)) != 0)
+		return;
+	out->reads += has(line, "method", "GET") ? n : 0;
+	out->conflicts += has(line, "code", "409") ? n : 0;
 }
 
 void load_own(struct kube_client *c, struct load_own *out)
 {
-	static const char calls[] = "rest_client_requests_total{";
-	static const char retries[] = "workqueue_retries_total{";
-	MU_AUTO_BUF text = {0};
-	struct mu_err err = {0};
-	char *save = NULL;
-
-	memset(out, 0, sizeof(*out));
-	if (kube_stream(c, "/metrics", 60, 0, keep, &text, &err) < 0) {
-		fprintf(stderr, "load: %s\n", err.msg);
-		return;
-	}
-	mu_buf_putc(&text, 0);
-	for (char *line = strtok_r(text.data, "\n", &save); line;
-	     line = strtok_r(NULL, "\n", &save)) {
-		const char *value = strrchr(line, ' ');
-		long n = value ? (long)strtod(value, NULL) : 0;
-
-		if (strncmp(line, retries, strlen(retries)) == 0)
-			out->retries += n;
-		if (strncmp(line, calls, strlen(calls)) != 0)
-			continue;
-		out->reads += has(line, "method", "GET") ? n : 0;
-		out->conflicts += has(line, "code", "409") ? n : 0;
-	}
+	*out = (struct load_own){0};
+	each_metric(c, own_line, out);
 }
 
 struct parallel {

@@ -16,6 +16,7 @@
 #include "client/builder.h"
 #include "lib/io/bundle.h"
 #include "lib/io/checkpoint_state.h"
+#include "lib/io/folders.h"
 #include "muster/train.h"
 
 struct mu_saver {
@@ -272,15 +273,9 @@ int mu_saver_copy(const struct mu_saver *v, const char *from, const char *prefix
 /* The folder and those above it, and its full path; NULL: it cannot be. */
 static char *made(const char *folder)
 {
-	MU_AUTO_FREE char *part = mu_xstrdup(folder);
+	MU_AUTO_FREE char *all = mu_xasprintf("%s/", folder);
 
-	for (char *at = part; (at = strchr(at + 1, '/'));) {
-		*at = 0;
-		mkdir(part, 0777);
-		*at = '/';
-	}
-	mkdir(part, 0777);
-	return realpath(folder, NULL);
+	return mu_make_folders(all, NULL) ? NULL : realpath(folder, NULL);
 }
 
 int mu_saver_save(struct mu_saver *v, struct mu_session *s, const char *folder, int64_t step,

@@ -7,20 +7,26 @@
 #include <math.h>
 #include <stdint.h>
 
-/* The exponent is taken apart at ln 2, the rest is a Taylor polynomial on [-ln2/2, ln2/2]. */
-static inline float exp_float(float x)
+/* On [-ln2/2, ln2/2]: a Taylor polynomial. */
+static inline float exp_near_0_float(float r)
 {
-	const float round = 12582912; /* 1.5 * 2^23: what is added to it loses its fraction */
-	float c = x > 88.72283f ? 88.72283f : x < -103.97208f ? -103.97208f : x;
-	float n = (c * 1.44269504088896341f + round) - round;
-	float r = c - n * 0.693359375f + n * 2.12194440e-4f;
 	float p = 1.9841270e-4f;
 	p = p * r + 1.3888889e-3f;
 	p = p * r + 8.3333333e-3f;
 	p = p * r + 4.1666667e-2f;
 	p = p * r + 1.6666667e-1f;
 	p = p * r + 5.0e-1f;
-	p = p * r * r + r + 1;
+	return p * r * r + r + 1;
+}
+
+/* The exponent is taken apart at ln 2, the rest is near 0. */
+static inline float exp_float(float x)
+{
+	const float round = 12582912; /* 1.5 * 2^23: what is added to it loses its fraction */
+	float c = x > 88.72283f ? 88.72283f : x < -103.97208f ? -103.97208f : x;
+	float n = (c * 1.44269504088896341f + round) - round;
+	float r = c - n * 0.693359375f + n * 2.12194440e-4f;
+	float p = exp_near_0_float(r);
 	/* 2^n in two factors: n reaches from -150 to 128, more than one exponent field holds. */
 	int32_t whole = (int32_t)(x == x ? n : 0), half = whole / 2, rest = whole - half;
 	union {
@@ -43,13 +49,7 @@ static inline float exp_down_float(float x)
 		int32_t i;
 	} n = {c * 1.44269504088896341f + round}, zero = {round};
 	float whole = n.f - round, r = c - whole * 0.693359375f + whole * 2.12194440e-4f;
-	float p = 1.9841270e-4f;
-	p = p * r + 1.3888889e-3f;
-	p = p * r + 8.3333333e-3f;
-	p = p * r + 4.1666667e-2f;
-	p = p * r + 1.6666667e-1f;
-	p = p * r + 5.0e-1f;
-	p = p * r * r + r + 1;
+	float p = exp_near_0_float(r);
 	int32_t power = (int32_t)((uint32_t)n.i - (uint32_t)zero.i), half = power >> 1;
 	union {
 		uint32_t i;

@@ -16,6 +16,19 @@ void node_state_fini(struct node_state *s)
 		resource_unref(r);
 }
 
+int node_state_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+		       struct mu_err *err)
+{
+	*state = MU_NEW(struct node_state);
+	return 0;
+}
+
+void node_state_release(void *state)
+{
+	node_state_fini(state);
+	free(state);
+}
+
 int node_state_find(struct node_state *s, struct kernel_call *c, const char *behind,
 		    const struct resource_type *type,
 		    struct resource *(*create)(void *node, struct mu_err *err),

@@ -14,6 +14,10 @@ struct node_state {
 	_Atomic(struct resource *) found;
 };
 void node_state_fini(struct node_state *s);
+/* A kernel's prepare and release, for one that has nothing else to prepare. */
+int node_state_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+		       struct mu_err *err);
+void node_state_release(void *state);
 /* *out, borrowed, is made by create(the node) when it is not there.  A node with more than one
  * resource tells them apart by what is put behind its name. */
 int node_state_find(struct node_state *s, struct kernel_call *c, const char *behind,

@@ -10,18 +10,6 @@
 
 enum { DRAWS_RESERVED = 256 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
-{
-	*state = MU_NEW(struct node_state);
-	return 0;
-}
-
-static void release(void *state)
-{
-	node_state_fini(state);
-	free(state);
-}
-
 static int check(const struct kernel_call *c, enum mu_dtype *type, int64_t *samples,
 		 struct mu_err *err)
 {
@@ -136,7 +124,8 @@ static int stateless(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"Multinomial", KERNEL_NO_FOLD, .run = multinomial, .prepare = prepare, .release = release},
+    {"Multinomial", KERNEL_NO_FOLD, .run = multinomial, .prepare = node_state_prepare,
+     .release = node_state_release},
     {"StatelessMultinomial", .run = stateless},
 };
 KERNEL_TABLE(multinomial, rows)

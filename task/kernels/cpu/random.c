@@ -14,18 +14,6 @@
 
 enum { DRAWS_RESERVED = 256 };
 
-static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
-{
-	*state = MU_NEW(struct node_state);
-	return 0;
-}
-
-static void release(void *state)
-{
-	node_state_fini(state);
-	free(state);
-}
-
 /* Where this run's draws begin. */
 static int reserve(struct kernel_call *c, int64_t elements, struct philox *out, struct mu_err *err)
 {
@@ -282,7 +270,8 @@ static int random_shuffle(struct kernel_call *c, struct mu_err *err)
 
 #define RANDOM(op, fn)                                                                             \
 	{                                                                                          \
-		op, KERNEL_NO_FOLD, .run = fn, .prepare = prepare, .release = release              \
+		op, KERNEL_NO_FOLD, .run = fn, .prepare = node_state_prepare,                      \
+				    .release = node_state_release                                  \
 	}
 static const struct kernel rows[] = {
     RANDOM("RandomUniform", random_uniform),
