@@ -337,6 +337,11 @@ static void count_tasks(struct planner *p)
 	}
 }
 
+static bool is_back(const struct observed_pod *pod)
+{
+	return pod && pod->answered && pod->phase == POD_RUNNING && !pod->deleting && !pod->leaves;
+}
+
 /* How a job that goes on stands: pending, running, or with an index on its way back. */
 static void describe(struct planner *p)
 {
@@ -354,7 +359,9 @@ static void describe(struct planner *p)
 			bool done = e && e->done;
 			wanted++;
 			ready += up || done;
-			again = again || (e && e->attempts && !up && !done);
+			/* one that has answered is back, whatever the last probe says: as it ends,
+			 * its server goes first */
+			again = again || (e && e->attempts && !done && !up && !is_back(pod));
 			chief_runs = chief_runs || (task == chief && i == 0 && (up || done));
 			chief_done = chief_done || (task == chief && i == 0 && done);
 			chief_there = chief_there || (task == chief && i == 0 && pod &&

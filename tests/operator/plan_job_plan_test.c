@@ -203,6 +203,30 @@ static void ps__that_fails_while_workers_run__comes_back_alone(void **state)
 	world_end(&w);
 }
 
+/* A trainer takes its server down before it ends: its pod runs and is no longer ready. */
+static void worker__that_came_back_and_now_ends__is_not_on_its_way_back_again(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 0, 139);
+	look(&w);
+	w.now += 100;
+	assert_string_equal(look(&w), "+worker/0 ");
+	pod(&w, "worker", 0)->phase = POD_RUNNING; /* its server does not answer yet */
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RESTARTING);
+	pod(&w, "worker", 0)->ready = pod(&w, "worker", 0)->answered = true;
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	w.last_progress = w.now;
+	pod(&w, "worker", 0)->ready = false;
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_false(w.status.conditions[COND_RESTARTING].status);
+	world_end(&w);
+}
+
 static void replicas__changed__add_and_remove_workers_only(void **state)
 {
 	struct world w;
@@ -405,6 +429,7 @@ int main(void)
 	    cmocka_unit_test(worker__evicted__costs_no_back_off),
 	    cmocka_unit_test(failures__beyond_the_limit__fail_the_job),
 	    cmocka_unit_test(ps__that_fails_while_workers_run__comes_back_alone),
+	    cmocka_unit_test(worker__that_came_back_and_now_ends__is_not_on_its_way_back_again),
 	    cmocka_unit_test(replicas__changed__add_and_remove_workers_only),
 	    cmocka_unit_test(finished_index__whose_pod_is_deleted__never_runs_again),
 	    cmocka_unit_test(suspend__deletes_pods_and_resume_brings_them_back),
