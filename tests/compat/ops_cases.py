@@ -582,3 +582,5 @@ def all_cases():
     yield from breadth_cases()
     from ops_cases_tail import tail_cases
     yield from tail_cases()
+    from ops_cases_bytes import bytes_cases
+    yield from bytes_cases()

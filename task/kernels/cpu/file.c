@@ -7,6 +7,7 @@
 
 #include "lib/io/folders.h"
 #include "task/kernels/args.h"
+#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 
 static int read_whole(const char *path, struct mu_buf *b, struct mu_err *err)
@@ -100,45 +101,71 @@ static void turn_bytes(char *p, size_t bytes, size_t size)
 		}
 }
 
-static int decode_raw(struct kernel_call *c, struct mu_err *err)
+/* Every string as elements of out_type: its first `each` bytes, zeros behind a shorter one. */
+static int decode(struct kernel_call *c, size_t each, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	enum mu_dtype t = args_attr_type(c->node, "out_type", MU_UINT8);
-	size_t size = mu_dtype_size(t), len = 0;
+	size_t size = mu_dtype_size(t);
 	struct mu_shape shape = in->shape;
 	struct mu_tensor *out;
+	int rc;
+
+	if (!size)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t));
+	if (each % size)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input to %s has length %zu that is not a multiple of %zu, the "
+			       "size of %s",
+			       c->node->op, each, size, mu_dtype_name(t));
+	if ((rc = mu_shape_push(&shape, (int64_t)(each / size), err)) ||
+	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count && each; i++) {
+		struct mu_span s = elems_span(in, i);
+		char *to = (char *)out->data + (size_t)i * each;
+		size_t n = s.len < each ? s.len : each;
+		memcpy(to, s.data, n);
+		memset(to + n, 0, each - n);
+		if (!args_attr_bool(c->node, "little_endian", true))
+			turn_bytes(to, each, size);
+	}
+	return 0;
+}
+
+static int decode_raw(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	size_t len = 0;
 	int rc = args_type(c, 0, MU_STRING, err);
 
 	if (rc)
 		return rc;
-	if (!size)
-		return mu_fail(err, MU_UNIMPLEMENTED, "DecodeRaw has no kernel for type %s",
-			       mu_dtype_name(t));
-	const struct mu_string *s = in->data;
 	for (int64_t i = 0; i < in->shape.count; i++) {
-		if (i && s[i].len != len)
+		struct mu_span s = elems_span(in, i);
+		if (i && s.len != len)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "DecodeRaw requires input strings to all be the same size, "
 				       "but element %lld has size %zu != %zu",
-				       (long long)i, s[i].len, len);
-		len = s[i].len;
+				       (long long)i, s.len, len);
+		len = s.len;
 	}
-	if (len % size)
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Input to DecodeRaw has length %zu that is not a multiple of %zu, the "
-		    "size of %s",
-		    len, size, mu_dtype_name(t));
-	if ((rc = mu_shape_push(&shape, (int64_t)(len / size), err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
+	return decode(c, len, err);
+}
+
+static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t length;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &length, err)))
 		return rc;
-	for (int64_t i = 0; i < in->shape.count && len; i++) {
-		char *to = (char *)out->data + (size_t)i * len;
-		memcpy(to, s[i].data, len);
-		if (!args_attr_bool(c->node, "little_endian", true))
-			turn_bytes(to, len, size);
-	}
-	return 0;
+	if (length <= 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "fixed_length must be greater than 0, not %lld", (long long)length);
+	return decode(c, (size_t)length, err);
 }
 
 static const struct kernel rows[] = {
@@ -146,5 +173,6 @@ static const struct kernel rows[] = {
     {"WriteFile", .run = write_file},
     {"MatchingFiles", .run = matching_files},
     {"DecodeRaw", .run = decode_raw},
+    {"DecodePaddedRaw", .run = decode_padded_raw},
 };
 KERNEL_TABLE(file, rows)

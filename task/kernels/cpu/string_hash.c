@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings to buckets. */
 #include "task/kernels/args.h"
+#include "task/kernels/elems.h"
 #include "task/kernels/fingerprint.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/keyed_hash.h"
 
-static int hash_bucket_fast(struct kernel_call *c, struct mu_err *err)
+typedef uint64_t hash_fn(const uint64_t key[2], const char *s, size_t n);
+
+static int to_buckets(struct kernel_call *c, hash_fn *hash, const uint64_t key[2],
+		      struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	int64_t buckets = args_attr_int(c->node, "num_buckets", 0);
@@ -20,14 +25,45 @@ static int hash_bucket_fast(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	int64_t *bucket = out->data;
 	for (int64_t i = 0; i < in->shape.count; i++) {
-		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
-		bucket[i] =
-		    (int64_t)(fingerprint64(s->data ? s->data : "", s->len) % (uint64_t)buckets);
+		struct mu_span s = elems_span(in, i);
+		bucket[i] = (int64_t)(hash(key, s.data, s.len) % (uint64_t)buckets);
 	}
 	return 0;
 }
 
+static uint64_t fast(const uint64_t key[2], const char *s, size_t n)
+{
+	return fingerprint64(s, n);
+}
+
+static uint64_t first(const uint64_t key[2], const char *s, size_t n)
+{
+	return first_hash(s, n);
+}
+
+static int hash_bucket_fast(struct kernel_call *c, struct mu_err *err)
+{
+	return to_buckets(c, fast, NULL, err);
+}
+
+static int hash_bucket_first(struct kernel_call *c, struct mu_err *err)
+{
+	return to_buckets(c, first, NULL, err);
+}
+
+static int hash_bucket_strong(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t key[2] = {0};
+
+	if (args_attr_ints(c->node, "key", key, 2) != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Key must have 2 elements");
+	return to_buckets(c, keyed_hash, (const uint64_t[]){(uint64_t)key[0], (uint64_t)key[1]},
+			  err);
+}
+
 static const struct kernel rows[] = {
     {"StringToHashBucketFast", .run = hash_bucket_fast},
+    {"StringToHashBucketStrong", .run = hash_bucket_strong},
+    {"StringToHashBucket", .run = hash_bucket_first},
 };
 KERNEL_TABLE(string_hash, rows)

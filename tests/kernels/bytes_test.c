@@ -1,0 +1,132 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings that hold something.  The comparison with TensorFlow has the breadth; here are the
+ * published vectors, and what no TensorFlow would write. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "lib/tensor/tensor_proto.h"
+#include "task/kernels/keyed_hash.h"
+#include "tests/kernels/harness.c"
+
+static struct runtime *rt;
+
+static struct mu_tensor text(const char *s, size_t n)
+{
+	struct mu_tensor t;
+
+	assert_int_equal(mu_tensor_string(&t, s, n, NULL), 0);
+	return t;
+}
+
+static void keyed_hash__of_the_paper__is_as_printed(void **state)
+{
+	const uint64_t key[] = {0x0706050403020100u, 0x0f0e0d0c0b0a0908u};
+	char s[15];
+
+	for (int i = 0; i < 15; i++)
+		s[i] = (char)i;
+	assert_true(keyed_hash(key, s, 15) == 0xa129ca6149be45e5u);
+	assert_true(keyed_hash(key, s, 0) == 0x726fdb47dd0e0e31u);
+}
+
+/* Runs op on one string (and maybe a number), with a type as attribute. */
+static int run_op(const char *op, struct mu_tensor in, const int32_t *number, const char *attr,
+		  enum mu_dtype type, struct mu_tensor *out, struct mu_err *err)
+{
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct mu_attr a = {.kind = MU_ATTR_TYPE, .type = type};
+	struct mu_node *n;
+	struct harness h;
+	int rc;
+
+	assert_int_equal(mu_graph_add(g, "n", op, &n, err), 0);
+	mu_node_set_attr(g, n, attr, &a);
+	assert_int_equal(harness_prepare(&h, rt, n, err), 0);
+	harness_input(&h, in);
+	if (number) {
+		struct mu_tensor t;
+		assert_int_equal(mu_tensor_scalar(&t, MU_INT32, number, err), 0);
+		harness_input(&h, t);
+	}
+	rc = harness_run(&h, err);
+	if (!rc)
+		*out = mu_tensor_ref(&h.out[0].tensor);
+	harness_fini(&h);
+	return rc;
+}
+
+static void decode_padded_raw__of_a_short_string__ends_in_zeros(void **state)
+{
+	struct mu_tensor out;
+	struct mu_err err;
+
+	assert_int_equal(run_op("DecodePaddedRaw", text("abc", 3), &(int32_t){6}, "out_type",
+				MU_UINT16, &out, &err),
+			 0);
+	assert_int_equal(out.shape.count, 3);
+	assert_memory_equal(out.data, "abc\0\0\0", 6);
+	mu_tensor_unref(&out);
+}
+
+static void decode_padded_raw__of_half_an_element__is_refused(void **state)
+{
+	struct mu_tensor out;
+	struct mu_err err;
+
+	assert_int_equal(run_op("DecodePaddedRaw", text("abc", 3), &(int32_t){3}, "out_type",
+				MU_UINT16, &out, &err),
+			 -MU_INVALID_ARGUMENT);
+	assert_int_equal(run_op("DecodePaddedRaw", text("abc", 3), &(int32_t){-2}, "out_type",
+				MU_UINT16, &out, &err),
+			 -MU_INVALID_ARGUMENT);
+}
+
+static void parse_tensor__of_what_was_serialized__gives_it_back(void **state)
+{
+	struct mu_tensor bytes, again;
+	struct mu_err err;
+
+	assert_int_equal(
+	    run_op("SerializeTensor", text("a\0b", 3), NULL, "T", MU_STRING, &bytes, &err), 0);
+	assert_int_equal(
+	    run_op("ParseTensor", bytes, NULL, "out_type", MU_STRING, &again, &err), 0);
+	assert_int_equal(again.shape.rank, 0);
+	assert_int_equal(MU_DATA(struct mu_string, &again)->len, 3);
+	assert_memory_equal(MU_DATA(struct mu_string, &again)->data, "a\0b", 3);
+	mu_tensor_unref(&again);
+}
+
+/* A shape of 2^40 floats and no content: nothing of that size may be made for these bytes. */
+static void parse_tensor__of_a_giant_without_content__is_refused(void **state)
+{
+	static const char giant[] = "\x08\x01\x12\x09\x12\x07\x08\x80\x80\x80\x80\x80\x20";
+	struct mu_tensor out;
+	struct mu_err err;
+
+	assert_true(run_op("ParseTensor", text(giant, sizeof giant - 1), NULL, "out_type", MU_FLOAT,
+			   &out, &err) < 0);
+	assert_true(run_op("ParseTensor", text("\x08\x01\x12", 3), NULL, "out_type", MU_FLOAT, &out,
+			   &err) < 0);
+}
+
+int main(void)
+{
+	struct mu_err err;
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(keyed_hash__of_the_paper__is_as_printed),
+	    cmocka_unit_test(decode_padded_raw__of_a_short_string__ends_in_zeros),
+	    cmocka_unit_test(decode_padded_raw__of_half_an_element__is_refused),
+	    cmocka_unit_test(parse_tensor__of_what_was_serialized__gives_it_back),
+	    cmocka_unit_test(parse_tensor__of_a_giant_without_content__is_refused),
+	};
+
+	if (harness_runtime(1, &rt, &err))
+		return 1;
+	int failed = cmocka_run_group_tests(tests, NULL, NULL);
+	runtime_free(rt);
+	return failed;
+}
