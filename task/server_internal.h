@@ -26,6 +26,7 @@ struct task_server {
 	char *target;
 	int64_t started_ms;
 	_Atomic bool ready;
+	_Atomic int epoch; /* of the cluster, as far as this task knows it; 0: nobody said */
 	void (*finish)(void *arg);
 	void *finish_arg;
 	pthread_mutex_t lock; /* guards what follows */
@@ -37,7 +38,8 @@ struct task_server {
 };
 
 void server_status_lists(struct task_server *s, struct mu_buf *b); /* members of a JSON object */
-void server_status_handle(void *server, const char *method, const char *path,
+void server_status_handle(void *server, const struct mu_http_request *rq,
 			  struct mu_http_answer *out);
+void server_cluster_told(struct task_server *s, struct mu_span text, struct mu_http_answer *out);
 
 #endif

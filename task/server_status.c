@@ -5,6 +5,7 @@
  *	GET  /readyz   200 once it serves calls, 503 when it is about to end
  *	GET  /status   one JSON object
  *	GET  /metrics  Prometheus' text form
+ *	POST /cluster  says who is in the cluster now (server_cluster.c)
  *	POST /finish   asks the program to drain and exit with 0 */
 #include <stdio.h>
 #include <time.h>
@@ -124,6 +125,8 @@ static void status(struct task_server *s, struct mu_buf *b)
 	put_text(b, "kernelsProbed", s->device.probed);
 	if (sums.step >= 0)
 		mu_buf_printf(b, "\"step\":%lld,", (long long)sums.step);
+	if (s->epoch)
+		mu_buf_printf(b, "\"epoch\":%d,", s->epoch);
 	mu_buf_printf(b,
 		      "\"sessions\":%u,\"workerSessions\":%u,\"graphs\":%u,\"runningSteps\":%u,"
 		      "\"clientSteps\":%llu,\"failedSteps\":%llu,\"steps\":%llu,"
@@ -188,11 +191,12 @@ static void finish(struct task_server *s, struct mu_http_answer *out)
 	s->finish(s->finish_arg);
 }
 
-void server_status_handle(void *server, const char *method, const char *path,
+void server_status_handle(void *server, const struct mu_http_request *rq,
 			  struct mu_http_answer *out)
 {
 	struct task_server *s = server;
-	bool post = !strcmp(path, "/finish");
+	const char *path = rq->path, *method = rq->method;
+	bool tells = !strcmp(path, "/cluster"), post = tells || !strcmp(path, "/finish");
 
 	if (strcmp(method, post ? "POST" : "GET") && !(!post && !strcmp(method, "HEAD"))) {
 		out->status = 405;
@@ -200,7 +204,9 @@ void server_status_handle(void *server, const char *method, const char *path,
 		return;
 	}
 	out->status = 200;
-	if (post) {
+	if (tells) {
+		server_cluster_told(s, rq->body, out);
+	} else if (post) {
 		finish(s, out);
 	} else if (!strcmp(path, "/healthz")) {
 		mu_buf_puts(&out->body, "ok\n");
@@ -216,6 +222,7 @@ void server_status_handle(void *server, const char *method, const char *path,
 	} else {
 		out->status = 404;
 		mu_buf_puts(&out->body,
-			    "there are /healthz, /readyz, /status, /metrics and POST /finish\n");
+			    "there are /healthz, /readyz, /status, /metrics, POST /cluster and "
+			    "POST /finish\n");
 	}
 }

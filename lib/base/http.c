@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A connection is READING until its request's head is whole, then WRITING until its answer is out.
- * Bodies are not read: no command has one that matters. */
+/* A connection is READING until its request is whole, head and body, then WRITING until its answer
+ * is out. */
 #include "lib/base/http.h"
 
 #include <errno.h>
@@ -10,11 +10,14 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 enum { MAX_CONNECTIONS = 32, MAX_HEAD = 8192, PATIENCE_MS = 5000 };
+enum { MAX_BODY = 256 << 10 }; /* the cluster of a job of a thousand tasks, twice */
 
 struct connection {
 	int fd; /* -1: free */
@@ -52,6 +55,8 @@ static const char *reason(int status)
 		return "Method Not Allowed";
 	case 409:
 		return "Conflict";
+	case 413:
+		return "Content Too Large";
 	case 503:
 		return "Service Unavailable";
 	default:
@@ -67,15 +72,47 @@ static void hang_up(struct connection *c)
 	mu_buf_fini(&c->out);
 }
 
-void mu_http_reply(const char *head, mu_http_handler handler, void *ctx, struct mu_buf *out)
+/* 0: it is not whole yet. */
+static size_t head_size(const char *text)
+{
+	const char *crlf = strstr(text, "\r\n\r\n"), *lf = strstr(text, "\n\n");
+
+	if (crlf && (!lf || crlf < lf))
+		return (size_t)(crlf - text) + 4;
+	return lf ? (size_t)(lf - text) + 2 : 0;
+}
+
+/* What the head says, SIZE_MAX when that is no length. */
+static size_t body_size(const char *head, size_t len)
+{
+	static const char name[] = "Content-Length:";
+	const char *end = head + len;
+
+	for (const char *line = head; line < end; line = strchr(line, '\n') + 1) {
+		if (strncasecmp(line, name, sizeof(name) - 1) != 0)
+			continue;
+		line += sizeof(name) - 1;
+		line += strspn(line, " \t");
+		return *line >= '0' && *line <= '9' ? strtoul(line, NULL, 10) : SIZE_MAX;
+	}
+	return 0;
+}
+
+static void answer(const char *head, struct mu_span body, mu_http_handler handler, void *ctx,
+		   struct mu_buf *out)
 {
 	struct mu_http_answer a = {.status = 400, .type = "text/plain"};
 	char method[8], path[256];
 	int end = 0; /* 0 unless all of the line was as it has to be */
 
-	if (sscanf(head, "%7s %255s HTTP/1.%n", method, path, &end) == 2 && end) {
+	if (body.len > MAX_BODY) {
+		a.status = 413;
+		mu_buf_printf(&a.body, "a body has %d bytes at most\n", MAX_BODY);
+	} else if (sscanf(head, "%7s %255s HTTP/1.%n", method, path, &end) == 2 && end) {
 		path[strcspn(path, "?")] = 0;
-		handler(ctx, method, path, &a);
+		handler(ctx,
+			&(struct mu_http_request){.method = method, .path = path, .body = body},
+			&a);
 	} else {
 		mu_buf_puts(&a.body, "no HTTP request\n");
 	}
@@ -87,25 +124,32 @@ void mu_http_reply(const char *head, mu_http_handler handler, void *ctx, struct 
 	mu_buf_fini(&a.body);
 }
 
-static void begin_answer(struct mu_http_server *h, struct connection *c)
+bool mu_http_reply(const struct mu_buf *in, mu_http_handler handler, void *ctx, struct mu_buf *out)
 {
-	mu_http_reply(c->in.data, h->handler, h->ctx, &c->out);
-	c->writing = true;
+	const char *text = in->len ? in->data : "";
+	size_t head = head_size(text), body = head ? body_size(text, head) : 0;
+
+	if (!head || (body <= MAX_BODY && in->len - head < body))
+		return false;
+	answer(text, (struct mu_span){text + head, body}, handler, ctx, out);
+	return true;
 }
 
 static void read_some(struct mu_http_server *h, struct connection *c)
 {
-	char piece[2048];
+	char piece[MAX_HEAD];
 	ssize_t n = recv(c->fd, piece, sizeof(piece), 0);
 
-	if (n <= 0 || c->in.len + (size_t)n > MAX_HEAD) {
-		if (n == 0 || (n < 0 && errno != EAGAIN) || n > 0)
-			hang_up(c);
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n <= 0) {
+		hang_up(c);
 		return;
 	}
 	mu_buf_put(&c->in, piece, (size_t)n);
-	if (strstr(c->in.data, "\r\n\r\n") || strstr(c->in.data, "\n\n"))
-		begin_answer(h, c);
+	c->writing = mu_http_reply(&c->in, h->handler, h->ctx, &c->out);
+	if (!c->writing && c->in.len > MAX_HEAD && !head_size(c->in.data))
+		hang_up(c);
 }
 
 static void write_some(struct connection *c)

@@ -11,8 +11,11 @@ struct mu_http_answer {
 	const char *type;
 	struct mu_buf body;
 };
-/* The path comes without its query. */
-typedef void (*mu_http_handler)(void *ctx, const char *method, const char *path,
+struct mu_http_request {
+	const char *method, *path; /* without its query */
+	struct mu_span body;
+};
+typedef void (*mu_http_handler)(void *ctx, const struct mu_http_request *rq,
 				struct mu_http_answer *out);
 
 struct mu_http_server;
@@ -21,7 +24,8 @@ int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx
 		  struct mu_http_server **out, int *got_port, struct mu_err *err);
 void mu_http_stop(struct mu_http_server *h);
 
-/* The whole answer to a request's head, as it goes on the wire. */
-void mu_http_reply(const char *head, mu_http_handler handler, void *ctx, struct mu_buf *out);
+/* What has come of a request: once it is whole, or can be no request, the whole answer to it goes
+ * to out, as on the wire; false before that. */
+bool mu_http_reply(const struct mu_buf *in, mu_http_handler handler, void *ctx, struct mu_buf *out);
 
 #endif

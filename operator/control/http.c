@@ -24,12 +24,13 @@ static void metrics(struct control *c, struct mu_buf *out)
 		      leader_may_write(c) ? 1 : 0);
 }
 
-static void answer(void *control, const char *method, const char *path, struct mu_http_answer *out)
+static void answer(void *control, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
 	struct control *c = control;
+	const char *path = rq->path;
 
 	out->type = "text/plain; version=0.0.4; charset=utf-8";
-	if (strcmp(method, "GET") != 0) {
+	if (strcmp(rq->method, "GET") != 0) {
 		out->status = 405;
 		mu_buf_puts(&out->body, "only GET\n");
 	} else if (strcmp(path, "/healthz") == 0 || strcmp(path, "/livez") == 0) {

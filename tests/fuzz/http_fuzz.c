@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as the head of a request to the server of probes: there is one whole answer. */
+/* Any bytes as a request to the server of probes: there is one whole answer, or the request is not
+ * whole; a body is a part of what came. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -7,20 +8,27 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static void say(void *ctx, const char *method, const char *path, struct mu_http_answer *out)
+static void say(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
-	if (strlen(method) > 7 || strlen(path) > 255 || strchr(path, '?'))
+	const struct mu_buf *in = ctx;
+	const char *body = rq->body.data;
+
+	if (strlen(rq->method) > 7 || strlen(rq->path) > 255 || strchr(rq->path, '?'))
+		abort();
+	if (body < in->data || rq->body.len > (size_t)(in->data + in->len - body))
 		abort();
 	out->status = 200;
-	mu_buf_puts(&out->body, path);
+	mu_buf_put(&out->body, body, rq->body.len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	MU_AUTO_FREE char *head = mu_xstrndup((const char *)data, size);
+	MU_AUTO_BUF in = {0};
 	MU_AUTO_BUF out = {0};
 
-	mu_http_reply(head, say, NULL, &out);
+	mu_buf_put(&in, data, size);
+	if (!mu_http_reply(&in, say, &in, &out))
+		return 0;
 	if (strncmp(out.data, "HTTP/1.1 ", 9) != 0 || !strstr(out.data, "\r\n\r\n"))
 		abort();
 	return 0;

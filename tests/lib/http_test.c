@@ -12,21 +12,38 @@
 
 enum { ENOUGH_PEERS = 40 }; /* more than the server has places */
 
-static void say(void *ctx, const char *method, const char *path, struct mu_http_answer *out)
+static void say(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
 	out->status = 200;
-	mu_buf_printf(&out->body, "%s|%s|%s", (const char *)ctx, method, path);
+	mu_buf_printf(&out->body, "%s|%s|%s|%.*s", (const char *)ctx, rq->method, rq->path,
+		      (int)rq->body.len, rq->body.data);
+}
+
+static bool reply(const char *in, struct mu_buf *out)
+{
+	MU_AUTO_BUF text = {0};
+
+	mu_buf_puts(&text, in);
+	return mu_http_reply(&text, say, "me", out);
 }
 
 static void reply__to_a_request__is_a_whole_answer(void **state)
 {
 	static const struct {
-		const char *head, *status, *body;
+		const char *request, *status, *body;
 	} cases[] = {
-	    {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n", "\r\n\r\nme|GET|/"},
+	    {"GET / HTTP/1.1\r\n\r\n", "HTTP/1.1 200 OK\r\n", "\r\n\r\nme|GET|/|"},
 	    {"GET /a?b=c HTTP/1.0\r\nHost: x\r\n\r\n", "HTTP/1.1 200 ", "\r\n\r\nme|GET|/a"},
 	    {"POST /finish HTTP/1.1\n\n", "HTTP/1.1 200 ", "\r\n\r\nme|POST|/finish"},
-	    {"", "HTTP/1.1 400 Bad Request\r\n", "no HTTP request"},
+	    {"POST /c HTTP/1.1\r\nHost: x\r\ncontent-length:  3\r\n\r\nabc", "HTTP/1.1 200 ",
+	     "me|POST|/c|abc"},
+	    {"POST /c HTTP/1.1\nContent-Length: 2\n\na\n\n", "HTTP/1.1 200 ", "me|POST|/c|a\n"},
+	    {"POST /c HTTP/1.1\n\nContent-Length: 9\n\n", "HTTP/1.1 200 ", "me|POST|/c|"},
+	    {"POST /c HTTP/1.1\nContent-Length: 262145\n\n", "HTTP/1.1 413 Content Too Large\r\n",
+	     "262144 bytes at most"},
+	    {"POST /c HTTP/1.1\nContent-Length: 99999999999999999999999\n\n", "HTTP/1.1 413 ", ""},
+	    {"POST /c HTTP/1.1\nContent-Length: -1\n\n", "HTTP/1.1 413 ", ""},
+	    {"\r\n\r\n", "HTTP/1.1 400 Bad Request\r\n", "no HTTP request"},
 	    {"GET /\r\n\r\n", "HTTP/1.1 400 ", "no HTTP request"},
 	    {"PROPPATCH / HTTP/1.1\r\n\r\n", "HTTP/1.1 400 ", "no HTTP request"},
 	};
@@ -34,10 +51,22 @@ static void reply__to_a_request__is_a_whole_answer(void **state)
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_BUF out = {0};
 
-		mu_http_reply(cases[i].head, say, "me", &out);
+		assert_true(reply(cases[i].request, &out));
 		assert_ptr_equal(strstr(out.data, cases[i].status), out.data);
 		assert_non_null(strstr(out.data, cases[i].body));
 		assert_non_null(strstr(out.data, "Connection: close\r\n"));
+	}
+}
+
+static void reply__waits_for_the_last_byte_of_a_request(void **state)
+{
+	static const char request[] = "POST /c HTTP/1.1\r\nContent-Length: 5\r\n\r\nthree";
+
+	for (size_t n = 0; n < sizeof(request); n++) {
+		MU_AUTO_FREE char *piece = mu_xstrndup(request, n);
+		MU_AUTO_BUF out = {0};
+
+		assert_int_equal(reply(piece, &out), n == sizeof(request) - 1);
 	}
 }
 
@@ -50,7 +79,7 @@ static void reply__to_a_path_that_is_too_long__is_an_error(void **state)
 	for (int i = 0; i < 300; i++)
 		mu_buf_putc(&head, 'a');
 	mu_buf_puts(&head, " HTTP/1.1\r\n\r\n");
-	mu_http_reply(head.data, say, "me", &out);
+	assert_true(reply(head.data, &out));
 	assert_ptr_equal(strstr(out.data, "HTTP/1.1 400 "), out.data);
 }
 
@@ -107,10 +136,40 @@ static void slow_peers__keep_nobody_out_for_long(void **state)
 	mu_http_stop(h);
 }
 
+/* Of the most bytes that a body may have. */
+static void a_body_in_pieces__arrives(void **state)
+{
+	enum { MOST = 256 << 10 };
+	MU_AUTO_FREE char *body = mu_xmalloc(MOST);
+	MU_AUTO_BUF heard = {0};
+	struct mu_http_server *h;
+	char head[64], piece[4096];
+	ssize_t n;
+	int fd, port;
+	struct mu_err err;
+
+	memset(body, 'x', MOST);
+	snprintf(head, sizeof(head), "POST /c HTTP/1.1\r\nContent-Length: %d\r\n\r\n", MOST);
+	assert_ok(mu_http_start("127.0.0.1", 0, say, "me", &h, &port, &err), &err);
+	fd = dial(port);
+	assert_int_equal(send(fd, head, strlen(head), MSG_NOSIGNAL), (ssize_t)strlen(head));
+	for (size_t sent = 0; sent < MOST; sent += (size_t)n)
+		assert_true((n = send(fd, body + sent, MOST - sent, MSG_NOSIGNAL)) > 0);
+	while ((n = recv(fd, piece, sizeof(piece), 0)) > 0)
+		mu_buf_put(&heard, piece, (size_t)n);
+	assert_int_equal(n, 0);
+	assert_non_null(strstr(heard.data, "me|POST|/c|xxx"));
+	assert_true(heard.len > MOST);
+	close(fd);
+	mu_http_stop(h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(reply__to_a_request__is_a_whole_answer),
+	    cmocka_unit_test(reply__waits_for_the_last_byte_of_a_request),
+	    cmocka_unit_test(a_body_in_pieces__arrives),
 	    cmocka_unit_test(reply__to_a_path_that_is_too_long__is_an_error),
 	    cmocka_unit_test(slow_peers__keep_nobody_out_for_long),
 	};

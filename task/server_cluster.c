@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Who is in the cluster now: POST /cluster with
+ *
+ *	{"epoch": 3, "cluster": {"ps": ["host:port"], "worker": ["host:port", …]}}
+ *
+ * from who looks after the job, each time that members have joined or left since this task started;
+ * /status has the epoch of the last that was taken up.  Those who are new are learned, so that
+ *their tensors may be asked for whichever of them opens the first session here.  One that is known
+ *keeps its address, as everywhere; who left is not forgotten: nobody asks for it any more, and its
+ *name and address are those of who takes its place.  What an older epoch says is no news.
+ *
+ * A cluster in which this task is not, at its own address, is meant for another: a pod's IP address
+ * may have had somebody else before.
+ */
+#include "lib/base/log.h"
+#include "lib/io/json.h"
+#include "task/peer/peer.h"
+#include "task/server_internal.h"
+
+static void refuse(struct mu_http_answer *out, int status, const struct mu_err *err)
+{
+	out->status = status;
+	mu_buf_printf(&out->body, "%s\n", err->msg);
+}
+
+static int read_epoch(struct mu_span text, int *epoch, struct mu_err *err)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	int rc = mu_json_parse(&d, text, "cluster", err);
+	int64_t n;
+
+	if (rc)
+		return rc;
+	n = d->root->kind == MU_DOC_MAP ? mu_doc_int(d->root, "epoch", 0) : 0;
+	if (n < 1 || n > INT32_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "epoch must be a number from 1 up");
+	*epoch = (int)n;
+	return 0;
+}
+
+static bool is_ours(struct task_server *s, const struct mu_cluster *c)
+{
+	const struct peer *self = peers_at(s->peers, 0);
+	const char *address = mu_cluster_address(c, self->job, self->index, NULL);
+
+	return address && !strcmp(address, peers_own_address(s->peers));
+}
+
+static int learn(struct task_server *s, const struct mu_cluster *c, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned j = 0; j < c->n_jobs; j++)
+		for (unsigned t = 0; t < c->jobs[j].n_tasks && !rc; t++) {
+			const struct mu_cluster_task *task = &c->jobs[j].tasks[t];
+
+			MU_AUTO_FREE char *name =
+			    mu_xasprintf("/job:%s/replica:0/task:%d", c->jobs[j].name, task->index);
+
+			rc = peers_learn(s->peers, name, task->address, err);
+		}
+	return rc;
+}
+
+void server_cluster_told(struct task_server *s, struct mu_span text, struct mu_http_answer *out)
+{
+	MU_AUTO_CLUSTER c = {0};
+	struct mu_err err = {0};
+	int epoch = 0;
+
+	if (read_epoch(text, &epoch, &err) || mu_cluster_parse_json(&c, text, &err)) {
+		refuse(out, 400, &err);
+		return;
+	}
+	if (!is_ours(s, &c)) {
+		mu_fail(&err, MU_FAILED_PRECONDITION, "%s at %s is not in this cluster",
+			s->rt->task_prefix, peers_own_address(s->peers));
+		refuse(out, 409, &err);
+		return;
+	}
+	if (epoch > s->epoch) { /* the one thread of HTTP writes it */
+		if (learn(s, &c, &err)) {
+			refuse(out, 503, &err);
+			return;
+		}
+		mu_info("task", "the cluster has changed: epoch %d", epoch);
+		s->epoch = epoch;
+	}
+	out->type = "application/json";
+	mu_buf_printf(&out->body, "{\"epoch\":%d}\n", s->epoch);
+}

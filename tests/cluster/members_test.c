@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A task is told who is in its cluster now. */
+#include "task/peer/peer.h"
+#include "task/server_internal.h"
+#include "tests/cluster/fixture.h"
+
+#define NEW_TASK "/job:worker/replica:0/task:2"
+
+static int start(void **state)
+{
+	*state = fixture_new("p01");
+	return 0;
+}
+
+static int stop(void **state)
+{
+	fixture_free(*state);
+	return 0;
+}
+
+static void post(const struct task *t, const char *body, struct mu_http_answer *a)
+{
+	*a = (struct mu_http_answer){0};
+	server_status_handle(t->server,
+			     &(struct mu_http_request){
+				 .method = "POST", .path = "/cluster", .body = mu_span_of(body)},
+			     a);
+}
+
+/* The fixture's cluster and one more worker. */
+static char *wider(const struct fixture *f, int epoch, const char *ps)
+{
+	return mu_xasprintf("{\"epoch\":%d,\"cluster\":{\"ps\":[\"%s\"],"
+			    "\"worker\":[\"%s\",\"%s\",\"127.0.0.1:9\"]}}",
+			    epoch, ps, mu_cluster_address(&f->cluster, "worker", 0, NULL),
+			    mu_cluster_address(&f->cluster, "worker", 1, NULL));
+}
+
+static void expect(const struct task *t, const char *body, int status, const char *says)
+{
+	struct mu_http_answer a;
+
+	post(t, body, &a);
+	if (a.status != status || !strstr(a.body.data, says))
+		fail_msg("%s: %d %s", body, a.status, a.body.data);
+	mu_buf_fini(&a.body);
+}
+
+static void a_newer_cluster__is_taken_up__an_older_one_is_no_news(void **state)
+{
+	struct fixture *f = *state;
+	const char *ps = mu_cluster_address(&f->cluster, "ps", 0, NULL);
+	MU_AUTO_FREE char *third = wider(f, 3, ps);
+	MU_AUTO_FREE char *second = wider(f, 2, ps);
+
+	assert_int_equal(f->ps.server->epoch, 0);
+	assert_null(peers_find(f->ps.server->peers, NEW_TASK));
+	expect(&f->ps, third, 200, "{\"epoch\":3}");
+	assert_non_null(peers_find(f->ps.server->peers, NEW_TASK));
+	expect(&f->ps, second, 200, "{\"epoch\":3}");
+	assert_int_equal(f->ps.server->epoch, 3);
+	/* its sessions go on with those that it was started with */
+	assert_int_equal(peers_count(f->ps.server->peers), 3);
+}
+
+static void a_cluster_of_others__and_nonsense__change_nothing(void **state)
+{
+	struct fixture *f = *state;
+	const char *ps = mu_cluster_address(&f->cluster, "ps", 0, NULL);
+	MU_AUTO_FREE char *elsewhere = wider(f, 3, "127.0.0.1:10");
+	MU_AUTO_FREE char *never = wider(f, 0, ps);
+	const struct {
+		const char *body;
+		int status;
+		const char *says;
+	} cases[] = {
+	    {elsewhere, 409, "is not in this cluster"},
+	    {"{\"epoch\":3,\"cluster\":{\"worker\":[\"a:1\"]}}", 409, "is not in this cluster"},
+	    {never, 400, "epoch"},
+	    {"{\"epoch\":99999999999,\"cluster\":{\"ps\":[\"a:1\"]}}", 400, "epoch"},
+	    {"{\"epoch\":3,\"cluster\":{\"ps\":[\"no address\"]}}", 400, "no address"},
+	    {"{\"epoch\":3,\"cluster\":", 400, "cluster"},
+	    {"[3]", 400, "epoch"},
+	    {"", 400, ""},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++)
+		expect(&f->ps, cases[i].body, cases[i].status, cases[i].says);
+	assert_int_equal(f->ps.server->epoch, 0);
+	assert_null(peers_find(f->ps.server->peers, NEW_TASK));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(a_newer_cluster__is_taken_up__an_older_one_is_no_news,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(a_cluster_of_others__and_nonsense__change_nothing,
+					    start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
