@@ -3,12 +3,16 @@
  *
  * With batches ahead a thread walks, and only it touches order, at and state.  Slots go round in a
  * ring: [taken, made) are ready, the one before `taken` is the caller's until it asks for the next,
- * the others are the thread's to fill.  Without a thread there is one slot, filled on demand.
+ * and the one before that may be of use to a synchronous worker's session, which holds what it was
+ * last fed; the others are the thread's to fill.  Without a thread a slot that nobody holds is
+ * filled on demand.
  */
 #include <pthread.h>
 
 #include "client/data/shuffle.h"
 #include "muster/data.h"
+
+enum { HELD = 2 };
 
 struct slot {
 	struct mu_tensor x, y;
@@ -109,8 +113,7 @@ static void *walk(void *arg)
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->leaving && !b->rc) {
-		/* One slot less than there are: the caller holds one. */
-		if (b->made - b->taken >= b->n_slots - 1) {
+		if (b->made - b->taken >= b->n_slots - HELD) {
 			pthread_cond_wait(&b->change, &b->lock);
 			continue;
 		}
@@ -176,7 +179,7 @@ static int start(struct mu_batches *b, struct mu_err *err)
 	if (rc)
 		return rc;
 	begin_round(b);
-	b->n_slots = b->o.ahead ? b->o.ahead + 1 : 1;
+	b->n_slots = b->o.ahead + HELD;
 	b->slots = MU_NEW_ARRAY(struct slot, b->n_slots);
 	if (!b->o.ahead)
 		return 0;
@@ -231,7 +234,8 @@ void mu_batches_free(struct mu_batches *b)
 int mu_batches_next(struct mu_batches *b, const struct mu_tensor **x, const struct mu_tensor **y,
 		    struct mu_err *err)
 {
-	struct slot *s = b->slots;
+	struct slot *s = &b->slots[mu_tensor_is_set(&b->slots[0].x) &&
+				   !mu_tensor_is_sole(&b->slots[0].x)];
 	int rc = b->running ? take(b, &s, err) : fill(b, s, err);
 
 	if (rc)

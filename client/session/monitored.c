@@ -262,6 +262,8 @@ static int all_feeds(struct mu_monitored *m, struct mu_run *r, struct mu_feed *f
 			    m->hooks[i]->feeds(m->hooks[i], feeds, MAX_FEEDS - 1, &r->n_feeds, err);
 	if (rc || !replica_is(&m->replica))
 		return rc;
+	if (!m->o.chief)
+		replica_keep(&m->replica, feeds, r->n_feeds);
 	return replica_feed(&m->replica, m->step, feeds, &r->n_feeds, err);
 }
 
@@ -406,8 +408,19 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 		if (rc)
 			break;
 	}
-	m->stop |= rc == -(int)MU_OUT_OF_RANGE;
+	if (rc == -(int)MU_OUT_OF_RANGE) {
+		struct mu_err later;
+
+		if (mu_monitored_leave(m, &later))
+			mu_warn("train", "the other workers were not told: %s", later.msg);
+	}
 	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
+}
+
+int mu_monitored_leave(struct mu_monitored *m, struct mu_err *err)
+{
+	m->stop = true;
+	return m->session && !m->o.chief ? replica_end(&m->replica, m->session, err) : 0;
 }
 
 bool mu_monitored_should_stop(const struct mu_monitored *m)

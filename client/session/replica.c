@@ -2,8 +2,18 @@
 /* See replica.h, and grad.h for how synchronous replicas work together. */
 #include "client/session/replica.h"
 
+static void drop_fed(struct replica *r)
+{
+	for (unsigned i = 0; i < r->n_fed; i++)
+		mu_tensor_unref(&r->fed[i].value);
+	free(r->fed);
+	r->fed = NULL;
+	r->n_fed = 0;
+}
+
 void replica_fini(struct replica *r)
 {
+	drop_fed(r);
 	mu_tensor_unref(&r->step_value);
 	mu_tensor_unref(&r->members);
 }
@@ -138,4 +148,41 @@ int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct
 	mu_tensor_unref(&v[0]);
 	mu_tensor_unref(&v[1]);
 	return 0;
+}
+
+void replica_keep(struct replica *r, const struct mu_feed *feeds, unsigned n)
+{
+	drop_fed(r);
+	r->fed = MU_NEW_ARRAY(struct replica_fed, n + 1);
+	for (; r->n_fed < n; r->n_fed++)
+		r->fed[r->n_fed] = (struct replica_fed){feeds[r->n_fed].at,
+							mu_tensor_ref(feeds[r->n_fed].value)};
+}
+
+/* The gradients that an update may have begun to wait for. */
+static int give_once_more(struct replica *r, struct mu_session *s, int64_t step, struct mu_err *err)
+{
+	struct mu_feed *feeds = MU_NEW_ARRAY(struct mu_feed, r->n_fed + 1);
+	struct mu_run run = {.feeds = feeds, .targets = &r->sync.give, .n_targets = 1};
+	int rc;
+
+	for (; run.n_feeds < r->n_fed; run.n_feeds++)
+		feeds[run.n_feeds] =
+		    (struct mu_feed){r->fed[run.n_feeds].at, &r->fed[run.n_feeds].value};
+	rc = replica_feed(r, step, feeds, &run.n_feeds, err);
+	if (!rc)
+		rc = mu_session_run(s, &run, NULL, err);
+	free(feeds);
+	return rc;
+}
+
+int replica_end(struct replica *r, struct mu_session *s, struct mu_err *err)
+{
+	int64_t awaited;
+	int rc;
+
+	if (!replica_is(r) || r->leaving || r->over || !r->fed)
+		return 0;
+	rc = replica_leave(r, s, &awaited, err);
+	return rc ? rc : give_once_more(r, s, awaited, err);
 }

@@ -7,6 +7,10 @@
 #include "muster/grad.h"
 #include "muster/session.h"
 
+struct replica_fed {
+	struct mu_out at;
+	struct mu_tensor value; /* shared with whoever fed it */
+};
 struct replica {
 	struct mu_sync sync;         /* all of it nothing: each for himself */
 	struct mu_tensor step_value; /* what local_step is fed */
@@ -14,6 +18,8 @@ struct replica {
 	int64_t epoch;               /* in which it works */
 	bool leaving;
 	bool over; /* the chief has gone, and so does this one */
+	struct replica_fed *fed; /* for its last step */
+	unsigned n_fed;
 };
 static inline bool replica_is(const struct replica *r)
 {
@@ -42,5 +48,11 @@ int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, i
 /* This worker takes part no more.  *step: the one of which the update may have begun to wait for
  * its gradients, which it still gives. */
 int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err);
+/* Keeps what a step is fed, for replica_end. */
+void replica_keep(struct replica *r, const struct mu_feed *feeds, unsigned n);
+/* The program of this worker has no more to feed: leaves, and gives the gradients of what it was
+ * last fed once more, so that no update waits for it.  Nothing for one who has left, goes with the
+ * chief, or has made no step. */
+int replica_end(struct replica *r, struct mu_session *s, struct mu_err *err);
 
 #endif

@@ -27,6 +27,7 @@ struct worker {
 	pthread_barrier_t *begin; /* waits there first */
 	int64_t last;             /* step; 0: STEPS */
 	int64_t ends_after;       /* its own steps; then it tells all to stop; 0: never */
+	int64_t has_data_for;     /* as many of its own steps; 0: for all */
 	int rc;
 	int64_t steps, first_step, last_step;
 	struct mu_err err;
@@ -87,7 +88,7 @@ static void *work(void *arg)
 	rc = mu_tensor_new(&x, MU_FLOAT, &scalar, &w->err);
 	*MU_DATA(float, &x) = w->own;
 	w->first_step = mu_monitored_step(m);
-	while (!rc && !mu_monitored_should_stop(m)) {
+	while (!rc && !mu_monitored_should_stop(m) && (!w->steps || w->steps != w->has_data_for)) {
 		struct mu_feed feed = {w->x, &x};
 
 		if (w->delay_us)
@@ -99,6 +100,8 @@ static void *work(void *arg)
 		if (w->steps == w->ends_after)
 			*w->stop = 1;
 	}
+	if (!rc && w->has_data_for)
+		rc = mu_monitored_leave(m, &w->err);
 	w->rc = rc;
 	mu_monitored_close(m, rc != 0, NULL);
 	return NULL;
@@ -191,6 +194,18 @@ static void a_worker_that_is_told_to_stop__leaves_and_the_others_go_on(void **st
 	assert_true(run(w, 2) > 0);
 	assert_int_equal(w[0].steps, STEPS);
 	assert_in_range(w[1].steps, 5, 7);
+	test_server_stop(NULL);
+}
+
+static void a_worker_whose_data_is_over__leaves_and_the_others_go_on(void **state)
+{
+	struct worker w[2] = {{.own = 1, .chief = true}, {.own = 3, .has_data_for = 5}};
+
+	build(&w[0], 0, 2, 0);
+	build(&w[1], 0, 2, 1);
+	assert_true(run(w, 2) > 0);
+	assert_int_equal(w[0].steps, STEPS);
+	assert_int_equal(w[1].steps, 5);
 	test_server_stop(NULL);
 }
 
@@ -289,6 +304,7 @@ int main(void)
 	    cmocka_unit_test(two_workers__make_steps_of_their_average),
 	    cmocka_unit_test(a_slow_worker__is_not_waited_for_when_there_is_a_backup),
 	    cmocka_unit_test(a_worker_that_is_told_to_stop__leaves_and_the_others_go_on),
+	    cmocka_unit_test(a_worker_whose_data_is_over__leaves_and_the_others_go_on),
 	    cmocka_unit_test(a_worker_that_nobody_planned_for__joins),
 	    cmocka_unit_test(gradients_that_an_update_lost__are_given_again),
 	};

@@ -174,6 +174,11 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
  * (of mu_batches_next, or of a queue on the server); the training is over, and has not failed. */
 int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct mu_tensor *values,
 		       struct mu_err *err);
+/* This worker has no more data and the others may have: in synchronous replicas no step waits for
+ * it from now on (what it was last fed counts once more, for the step that may have begun to).  By
+ * itself when mu_monitored_train says OUT_OF_RANGE; for the program to call when mu_batches_next
+ * does.  The chief's end is everybody's, with or without it. */
+int mu_monitored_leave(struct mu_monitored *m, struct mu_err *err);
 bool mu_monitored_should_stop(const struct mu_monitored *m);
 int64_t mu_monitored_step(const struct mu_monitored *m); /* the newest global step seen */
 struct mu_session *mu_monitored_session(struct mu_monitored *m);
