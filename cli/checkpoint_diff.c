@@ -125,8 +125,10 @@ int checkpoint_diff(const char *a, const char *b)
 	struct mu_err err;
 
 	if (mu_bundle_open(&left, a, &err) || mu_bundle_open(&right, b, &err) ||
-	    walk(left, right, &n, &err))
-		return cli_fail(&err);
+	    walk(left, right, &n, &err)) {
+		cli_fail(&err);
+		return CLI_USAGE; /* as diff and cmp have it: 1 says that they differ */
+	}
 	printf("%u the same, %u changed, %u only in %s, %u only in %s\n", n.same, n.changed,
 	       n.only_a, a, n.only_b, b);
 	return n.changed || n.only_a || n.only_b ? CLI_FAILED : CLI_OK;
