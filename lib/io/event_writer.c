@@ -226,7 +226,9 @@ int mu_summary_image(struct mu_buf *summary, const char *tag, const unsigned cha
 {
 	MU_AUTO_BUF png = {0};
 	size_t value, image;
-	int rc = mu_png_write(&png, pixels, height, width, channels, err);
+	int rc = mu_png_write(
+	    &png, pixels, &(struct mu_png_shape){height, width, channels, .bits = 8, .level = -1},
+	    err);
 
 	if (rc)
 		return mu_wrap(err, "summary '%s'", tag);

@@ -27,46 +27,59 @@ static void put_chunk(struct mu_buf *out, const char *type, const void *data, si
 	      (uint32_t)crc32(0, (const unsigned char *)out->data + at, (uInt)(out->len - at)));
 }
 
-static int put_rows(struct mu_buf *out, const unsigned char *pixels, size_t height, size_t row,
+/* Numbers of 16 bits stand in a file with their high byte first. */
+static void put_row(struct mu_buf *raw, const void *pixels, size_t at, size_t n, unsigned bits)
+{
+	const uint16_t *wide = pixels;
+
+	mu_buf_put(raw, "", 1);
+	if (bits == 8)
+		mu_buf_put(raw, (const char *)pixels + at, n);
+	for (size_t i = 0; bits == 16 && i < n; i++)
+		mu_buf_put(raw, &(uint16_t){htons(wide[at + i])}, 2);
+}
+
+static int put_rows(struct mu_buf *out, const void *pixels, const struct mu_png_shape *s,
 		    struct mu_err *err)
 {
+	size_t row = (size_t)s->width * s->channels;
 	MU_AUTO_BUF raw = {0};
 	MU_AUTO_FREE unsigned char *packed = NULL;
-	uLongf n = compressBound((uLong)((row + 1) * height));
+	uLongf n = compressBound((uLong)((row * s->bits / 8 + 1) * s->height));
 
-	for (size_t r = 0; r < height; r++) {
-		mu_buf_put(&raw, "", 1);
-		mu_buf_put(&raw, pixels + r * row, row);
-	}
+	for (size_t r = 0; r < s->height; r++)
+		put_row(&raw, pixels, r * row, row, s->bits);
 	packed = mu_xcalloc(n, 1);
-	if (compress(packed, &n, (const unsigned char *)raw.data, (uLong)raw.len) != Z_OK)
+	if (compress2(packed, &n, (const unsigned char *)raw.data, (uLong)raw.len, s->level) !=
+	    Z_OK)
 		return mu_fail(err, MU_INTERNAL, "the picture cannot be deflated");
 	put_chunk(out, "IDAT", packed, n);
 	return 0;
 }
 
-int mu_png_write(struct mu_buf *out, const unsigned char *pixels, uint32_t height, uint32_t width,
-		 unsigned channels, struct mu_err *err)
+int mu_png_write(struct mu_buf *out, const void *pixels, const struct mu_png_shape *s,
+		 struct mu_err *err)
 {
 	static const unsigned char signature[] = {0x89, 'P', 'N', 'G', '\r', '\n', 0x1a, '\n'};
 	static const unsigned char colours[] = {0, 0, 4, 2, 6}; /* by channels */
 	unsigned char head[13] = {0};
-	uint32_t sides[] = {htonl(width), htonl(height)};
+	uint32_t sides[] = {htonl(s->width), htonl(s->height)};
 	size_t before = out->len;
 	int rc;
 
-	if (!height || !width || height > MAX_SIDE || width > MAX_SIDE || !channels || channels > 4)
+	if (!s->height || !s->width || s->height > MAX_SIDE || s->width > MAX_SIDE ||
+	    !s->channels || s->channels > 4 || (s->bits != 8 && s->bits != 16))
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
 		    "a picture of %u x %u pixels with %u channels: expected sides of 1 to "
 		    "%d and 1 to 4 channels",
-		    height, width, channels, MAX_SIDE);
+		    s->height, s->width, s->channels, MAX_SIDE);
 	memcpy(head, sides, sizeof(sides));
-	head[8] = 8; /* bits */
-	head[9] = colours[channels];
+	head[8] = (unsigned char)s->bits;
+	head[9] = colours[s->channels];
 	mu_buf_put(out, signature, sizeof(signature));
 	put_chunk(out, "IHDR", head, sizeof(head));
-	rc = put_rows(out, pixels, height, (size_t)width * channels, err);
+	rc = put_rows(out, pixels, s, err);
 	if (rc) {
 		out->len = before;
 		return rc;

@@ -149,7 +149,7 @@ static void summaries__are_scalars_histograms_and_pictures(void **state)
 	assert_true(encoded.len > 8);
 	assert_memory_equal(encoded.data, "\x89PNG", 4);
 	/* The picture of step 2 or 4: as our own of the same bytes, or of what was before. */
-	assert_ok(mu_png_write(&png, grey, 2, 3, 1, &err), &err);
+	assert_ok(mu_png_write(&png, grey, &(struct mu_png_shape){2, 3, 1, 8, -1}, &err), &err);
 	assert_int_equal(((unsigned char *)png.data)[19], 3); /* width */
 	assert_memory_equal(encoded.data, png.data, 33);      /* the head: 2 x 3, grey */
 	mu_builder_free(p.b);
@@ -180,15 +180,15 @@ static void png__holds_the_rows(void **state)
 	const unsigned char *p;
 	uLongf n = sizeof(raw);
 
-	assert_ok(mu_png_write(&png, rgb, 2, 2, 3, &err), &err);
+	assert_ok(mu_png_write(&png, rgb, &(struct mu_png_shape){2, 2, 3, 8, -1}, &err), &err);
 	p = (const unsigned char *)png.data + 33; /* signature 8, head 25 */
 	assert_memory_equal(p + 4, "IDAT", 4);
 	assert_int_equal(uncompress(raw, &n, p + 8, ((uLong)p[2] << 8) + p[3]), Z_OK);
 	assert_int_equal(n, sizeof(want));
 	assert_memory_equal(raw, want, sizeof(want));
 	assert_memory_equal(png.data + png.len - 8, "IEND\xae\x42\x60\x82", 8);
-	assert_fails(mu_png_write(&png, rgb, 2, 2, 5, &err), &err, MU_INVALID_ARGUMENT,
-		     "5 channels");
+	assert_fails(mu_png_write(&png, rgb, &(struct mu_png_shape){2, 2, 5, 8, -1}, &err), &err,
+		     MU_INVALID_ARGUMENT, "5 channels");
 }
 
 /* What is logged goes to standard error. */

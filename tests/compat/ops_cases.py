@@ -16,11 +16,12 @@ class Var:
 
 class Case:
     def __init__(self, op, inputs, attrs=None, rtol=None, atol=0.0, only_shape=False, first=None,
-                 known=False, producer=0):
+                 known=False, producer=0, seen=None):
         self.op, self.inputs, self.attrs = op, inputs, attrs or {}
         self.rtol, self.atol, self.only_shape = rtol, atol, only_shape
         self.known = known  # whether the op wants shapes before it runs
         self.producer = producer  # of the graph, for an op that later ones may not have
+        self.seen = seen  # what of each output is compared, where its bytes may differ
         self.first = first  # how many outputs TensorFlow gives a value to; None: all
 
     def __repr__(self):
@@ -584,3 +585,5 @@ def all_cases():
     yield from tail_cases()
     from ops_cases_bytes import bytes_cases
     yield from bytes_cases()
+    from ops_cases_images import image_cases
+    yield from image_cases()

@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a picture, and its pixels in every form.  Checksums and deflate would keep a fuzzer
+ * out, so the bytes are also tried with every checksum put right, and as what stands inside: a
+ * head, a palette and rows. */
+#include <arpa/inet.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <zlib.h>
+
+#include "lib/io/png.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { MOST_PIXELS = 1 << 16 }; /* more take time, and nothing else */
+
+static void read_picture(struct mu_span file)
+{
+	struct mu_png png;
+	struct mu_err err;
+
+	if (mu_png_open(&png, file, &err) || (uint64_t)png.width * png.height > MOST_PIXELS)
+		return;
+	if (mu_png_rows(&png, &err) == 0)
+		for (unsigned channels = 1; channels <= 4; channels++)
+			for (unsigned bits = 8; bits <= 16; bits += 8) {
+				size_t n = (size_t)png.width * png.height * channels * bits / 8;
+				void *out = malloc(n);
+				mu_png_pixels(&png, channels, bits, out, &err);
+				free(out);
+			}
+	mu_png_fini(&png);
+}
+
+static void put_right(struct mu_buf *b)
+{
+	for (size_t at = 8; at + 12 <= b->len;) {
+		uint32_t n, sum;
+		memcpy(&n, b->data + at, 4);
+		n = ntohl(n);
+		if (n > b->len - at - 12)
+			return;
+		sum = htonl((uint32_t)crc32(0, (unsigned char *)b->data + at + 4, n + 4));
+		memcpy(b->data + at + 8 + n, &sum, 4);
+		at += n + 12;
+	}
+}
+
+static void put_chunk(struct mu_buf *b, const char *type, const void *data, size_t n)
+{
+	uint32_t length = htonl((uint32_t)n);
+
+	mu_buf_put(b, &length, 4);
+	mu_buf_put(b, type, 4);
+	mu_buf_put(b, data, n);
+	mu_buf_put(b, "sum?", 4);
+}
+
+/* 9 bytes of head (sides of one byte), then how many bytes of palette and of what is clear. */
+static void read_made(const uint8_t *data, size_t size)
+{
+	MU_AUTO_BUF b = {0};
+
+	if (size < 9 || size < 9 + 3u * data[7] + data[8])
+		return;
+	uint8_t head[13] = {0,       0,       0,       data[0], 0,       0,      0,
+			    data[1], data[2], data[3], data[4], data[5], data[6]};
+	const uint8_t *rows = data + 9 + 3 * data[7] + data[8];
+	size_t n = size - (size_t)(rows - data);
+	uLongf packed = compressBound(n);
+	uint8_t *run = malloc(packed);
+	compress2(run, &packed, rows, n, 1);
+	mu_buf_put(&b, "\x89PNG\r\n\x1a\n", 8);
+	put_chunk(&b, "IHDR", head, sizeof head);
+	put_chunk(&b, "PLTE", data + 9, 3 * (size_t)data[7]);
+	put_chunk(&b, "tRNS", data + 9 + 3 * data[7], data[8]);
+	put_chunk(&b, "IDAT", run, packed);
+	put_chunk(&b, "IEND", "", 0);
+	free(run);
+	put_right(&b);
+	read_picture(mu_buf_span(&b));
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	MU_AUTO_BUF b = {0};
+
+	read_picture((struct mu_span){(const char *)data, size});
+	mu_buf_put(&b, data, size);
+	put_right(&b);
+	read_picture(mu_buf_span(&b));
+	read_made(data, size);
+	return 0;
+}
