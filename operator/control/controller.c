@@ -86,20 +86,28 @@ static double wall_clock(void *user)
 static int call_server(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct control *c = user;
+	int rc;
 
 	if (strcmp(rq->method, "GET") != 0 && !leader_may_write(c))
 		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
-	return kube_call(c->kube, rq, out, err);
+	workqueue_lend(&c->queue);
+	rc = kube_call(c->kube, rq, out, err);
+	workqueue_resume(&c->queue);
+	return rc;
 }
 
 static int finish_task(void *user, const char *ip, int port, struct mu_err *err)
 {
 	struct control *c = user;
 	char url[128];
+	int rc;
 
 	snprintf(url, sizeof(url),
 		 strchr(ip, ':') ? "http://[%.64s]:%d/finish" : "http://%.64s:%d/finish", ip, port);
-	return kube_poke(c->kube, url, err);
+	workqueue_lend(&c->queue);
+	rc = kube_poke(c->kube, url, err);
+	workqueue_resume(&c->queue);
+	return rc;
 }
 
 static void job_changed(void *control, const char *key)

@@ -3,14 +3,31 @@
  * remember.  The heap holds delayed items by due time; an item is in it at most once, with the
  * earliest time asked for.
  *
- * Of the workers that have nothing to do one watches the clock and the others sleep: else each
- * passing of a time would wake them all, for one item. */
+ * A wake-up costs more than most looks.  So nobody is woken while a worker is awake that comes back
+ * by itself: it takes what is ready then, and sees to the clock.  Only when it is about to wait for
+ * something else (workqueue_lend), or much has gathered, another is woken: the one that went to
+ * sleep last, whose memory is still in the caches.  Of those who sleep one watches the clock.
+ *
+ * Each sleeps on a semaphore of its own, posted when the lock is free again: woken from a condition
+ * it would at once sleep once more, for the lock. */
 #include "operator/control/workqueue.h"
 
 #include <math.h>
+#include <semaphore.h>
 #include <time.h>
 
+enum { BACKLOG = 16 }; /* ready items that one worker at a time may take in turn */
 static const double again_first = 0.005, again_max = 1000.0;
+
+/* A worker that sleeps, on its stack. */
+struct work_sleeper {
+	struct work_sleeper *next;
+	sem_t go;
+	bool woken; /* go is posted, or about to be */
+};
+
+/* The queue that this thread works for, from its first item on. */
+static __thread struct workqueue *mine;
 
 struct work_item {
 	char *key;
@@ -85,15 +102,8 @@ static void heap_remove(struct workqueue *q, struct work_item *item)
 
 void workqueue_init(struct workqueue *q, double (*now)(void))
 {
-	pthread_condattr_t attr;
-
 	memset(q, 0, sizeof(*q));
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&q->changed, &attr);
-	pthread_cond_init(&q->sooner, &attr);
-	pthread_condattr_destroy(&attr);
 	mu_map_init(&q->items);
 	q->now = now;
 }
@@ -107,8 +117,6 @@ void workqueue_fini(struct workqueue *q)
 	}
 	mu_map_fini(&q->items);
 	free(q->heap);
-	pthread_cond_destroy(&q->sooner);
-	pthread_cond_destroy(&q->changed);
 	pthread_mutex_destroy(&q->lock);
 }
 
@@ -124,14 +132,14 @@ static struct work_item *item_of(struct workqueue *q, const char *key)
 	return item;
 }
 
-/* Appends it to the ready ones; false when it was one, or is in somebody's hands. */
-static bool make_ready(struct workqueue *q, struct work_item *item)
+/* Appends it to the ready ones, unless it is one or is in somebody's hands. */
+static void make_ready(struct workqueue *q, struct work_item *item)
 {
 	heap_remove(q, item);
 	if (item->held)
 		item->dirty = true;
 	if (item->held || item->ready)
-		return false;
+		return;
 	item->ready = true;
 	item->next = NULL;
 	if (q->tail)
@@ -140,42 +148,155 @@ static bool make_ready(struct workqueue *q, struct work_item *item)
 		q->head = item;
 	q->tail = item;
 	q->depth++;
-	return true;
 }
 
-/* One of those who wait: who watches the clock only if nobody else does nothing. */
-static void wake_one(struct workqueue *q)
+/* ---- who sleeps, and who is woken ---- */
+
+/* Takes one from those who sleep, for `post`; NULL when all are awake. */
+static struct work_sleeper *rouse(struct workqueue *q)
 {
-	pthread_cond_signal(q->idle ? &q->changed : &q->sooner);
+	struct work_sleeper *s = q->asleep;
+
+	if (s) {
+		q->asleep = s->next;
+	} else {
+		s = q->watcher;
+		q->watcher = NULL;
+	}
+	if (s) {
+		s->woken = true;
+		q->awake++;
+	}
+	return s;
 }
 
-void workqueue_add(struct workqueue *q, const char *key)
+/* The one who watches the clock, so that it looks at it anew. */
+static struct work_sleeper *rouse_watcher(struct workqueue *q)
 {
+	struct work_sleeper *s = q->watcher;
+
+	q->watcher = NULL;
+	s->woken = true;
+	q->awake++;
+	return s;
+}
+
+/* Somebody, when there is something to see to and nobody who will come by. */
+static struct work_sleeper *rouse_if_needed(struct workqueue *q)
+{
+	bool something = q->head || (q->n_heap && !q->watcher);
+
+	return !q->stopped && ((something && !q->awake) || q->depth > BACKLOG) ? rouse(q) : NULL;
+}
+
+/* Without the lock. */
+static void post(struct work_sleeper *s)
+{
+	if (s)
+		sem_post(&s->go);
+}
+
+static void sleep_until_posted(struct work_sleeper *s)
+{
+	while (sem_wait(&s->go) != 0)
+		;
+}
+
+/* Until posted, or until then. */
+static bool posted_by(struct work_sleeper *s, double until)
+{
+	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
+
+	return sem_clockwait(&s->go, CLOCK_MONOTONIC, &t) == 0;
+}
+
+/* Sleeps until there may be something; the lock is held before and after. */
+static void doze(struct workqueue *q)
+{
+	bool watches = q->n_heap && !q->watcher, posted = false;
+	double until = watches ? q->heap[0]->due : 0;
+	struct work_sleeper self = {.next = q->asleep};
+
+	sem_init(&self.go, 0, 0);
+	if (watches)
+		q->watcher = &self;
+	else
+		q->asleep = &self;
+	pthread_mutex_unlock(&q->lock);
+	if (watches)
+		posted = posted_by(&self, until);
+	else
+		sleep_until_posted(&self);
 	pthread_mutex_lock(&q->lock);
-	q->adds++;
-	if (make_ready(q, item_of(q, key)))
-		wake_one(q);
+	if (watches && !self.woken) {
+		q->watcher = NULL;
+		q->awake++;
+	} else if (watches && !posted) { /* who has taken us is about to */
+		sleep_until_posted(&self);
+	}
+	sem_destroy(&self.go);
+}
+
+void workqueue_lend(struct workqueue *q)
+{
+	struct work_sleeper *s;
+
+	if (mine != q)
+		return;
+	pthread_mutex_lock(&q->lock);
+	q->awake--;
+	s = rouse_if_needed(q);
+	pthread_mutex_unlock(&q->lock);
+	post(s);
+}
+
+void workqueue_resume(struct workqueue *q)
+{
+	if (mine != q)
+		return;
+	pthread_mutex_lock(&q->lock);
+	q->awake++;
 	pthread_mutex_unlock(&q->lock);
 }
 
-static void delay(struct workqueue *q, struct work_item *item, double seconds)
+/* ---- items ---- */
+
+void workqueue_add(struct workqueue *q, const char *key)
+{
+	struct work_sleeper *s;
+
+	pthread_mutex_lock(&q->lock);
+	q->adds++;
+	make_ready(q, item_of(q, key));
+	s = rouse_if_needed(q);
+	pthread_mutex_unlock(&q->lock);
+	post(s);
+}
+
+/* Returns whom to post. */
+static struct work_sleeper *delay(struct workqueue *q, struct work_item *item, double seconds)
 {
 	if (item->ready)
-		return;
+		return NULL;
 	heap_put(q, item, q->now() + (seconds > 0 ? seconds : 0.001));
-	if (item->at == 0) /* sooner than what is waited for */
-		pthread_cond_signal(q->timed ? &q->sooner : &q->changed);
+	if (item->at == 0 && q->watcher) /* sooner than what is waited for */
+		return rouse_watcher(q);
+	return rouse_if_needed(q);
 }
 
 void workqueue_after(struct workqueue *q, const char *key, double seconds)
 {
+	struct work_sleeper *s;
+
 	pthread_mutex_lock(&q->lock);
-	delay(q, item_of(q, key), seconds);
+	s = delay(q, item_of(q, key), seconds);
 	pthread_mutex_unlock(&q->lock);
+	post(s);
 }
 
 void workqueue_again(struct workqueue *q, const char *key)
 {
+	struct work_sleeper *s;
 	struct work_item *item;
 	double wait;
 
@@ -184,8 +305,9 @@ void workqueue_again(struct workqueue *q, const char *key)
 	wait = ldexp(again_first, item->failures < 20 ? item->failures : 20);
 	item->failures++;
 	q->retries++;
-	delay(q, item, wait > again_max ? again_max : wait);
+	s = delay(q, item, wait > again_max ? again_max : wait);
 	pthread_mutex_unlock(&q->lock);
+	post(s);
 }
 
 void workqueue_forget(struct workqueue *q, const char *key)
@@ -239,44 +361,33 @@ double workqueue_next(struct workqueue *q)
 	return next;
 }
 
-static void wait_timed(struct workqueue *q)
-{
-	double until = q->heap[0]->due;
-	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
-
-	q->timed = true;
-	pthread_cond_timedwait(&q->sooner, &q->lock, &t);
-	q->timed = false;
-}
-
-static void wait_idle(struct workqueue *q)
-{
-	q->idle++;
-	pthread_cond_wait(&q->changed, &q->lock);
-	q->idle--;
-}
-
 char *workqueue_get(struct workqueue *q)
 {
+	struct work_sleeper *s = NULL;
 	char *key = NULL;
 
 	pthread_mutex_lock(&q->lock);
+	if (mine != q)
+		q->awake++;
+	mine = q;
 	while (!q->stopped && !(key = take(q))) {
-		if (q->n_heap && !q->timed)
-			wait_timed(q);
-		else
-			wait_idle(q);
+		q->awake--;
+		doze(q);
 	}
-	/* whoever was woken for this may have been one and the same who takes it; and somebody has
-	 * to watch the clock instead of us */
-	if (q->head || (q->n_heap && !q->timed))
-		wake_one(q);
+	if (key) {
+		s = q->depth > BACKLOG ? rouse(q) : NULL;
+	} else {
+		q->awake--;
+		mine = NULL;
+	}
 	pthread_mutex_unlock(&q->lock);
+	post(s);
 	return key;
 }
 
 void workqueue_done(struct workqueue *q, const char *key)
 {
+	struct work_sleeper *s = NULL;
 	struct work_item *item;
 
 	pthread_mutex_lock(&q->lock);
@@ -286,7 +397,7 @@ void workqueue_done(struct workqueue *q, const char *key)
 		if (item->dirty) {
 			item->dirty = false;
 			make_ready(q, item);
-			wake_one(q);
+			s = rouse_if_needed(q);
 		} else if (!item->ready && item->due <= 0 && item->failures == 0) {
 			mu_map_del(&q->items, key);
 			free(item->key);
@@ -294,15 +405,24 @@ void workqueue_done(struct workqueue *q, const char *key)
 		}
 	}
 	pthread_mutex_unlock(&q->lock);
+	post(s);
 }
 
 void workqueue_stop(struct workqueue *q)
 {
+	struct work_sleeper *all = NULL, *s, *next;
+
 	pthread_mutex_lock(&q->lock);
 	q->stopped = true;
-	pthread_cond_broadcast(&q->changed);
-	pthread_cond_broadcast(&q->sooner);
+	while ((s = rouse(q))) {
+		s->next = all;
+		all = s;
+	}
 	pthread_mutex_unlock(&q->lock);
+	for (s = all; s; s = next) {
+		next = s->next; /* it is gone once it is posted */
+		post(s);
+	}
 }
 
 void workqueue_metrics(struct workqueue *q, struct mu_buf *out)

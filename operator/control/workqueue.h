@@ -15,13 +15,13 @@
 
 struct workqueue {
 	pthread_mutex_t lock;
-	pthread_cond_t changed, sooner; /* for those who wait; for the one who watches the clock */
 	struct mu_map items;            /* key -> struct work_item */
 	struct work_item *head, *tail;  /* ready */
 	struct work_item **heap;        /* delayed, by due */
 	unsigned n_heap, cap_heap, depth, retries, adds;
-	unsigned idle; /* workers that wait for `changed` */
-	bool timed;    /* one waits for the first of the heap */
+	struct work_sleeper *asleep;  /* the last first */
+	struct work_sleeper *watcher; /* sleeps until the first of the heap is due */
+	unsigned awake;               /* workers that come back by themselves */
 	bool stopped;
 	double (*now)(void); /* monotonic seconds */
 };
@@ -32,8 +32,13 @@ void workqueue_add(struct workqueue *q, const char *key);
 void workqueue_after(struct workqueue *q, const char *key, double seconds);
 void workqueue_again(struct workqueue *q, const char *key);
 void workqueue_forget(struct workqueue *q, const char *key);
-/* Waits for a key (new memory); NULL once stopped. */
+/* Waits for a key (new memory); NULL once stopped.  A thread that got one comes back for the next
+ * after workqueue_done: until it does, nobody else may be woken for what becomes ready. */
 char *workqueue_get(struct workqueue *q);
+/* So one that has a key and is about to wait for something else says so, and when it has waited.
+ * Of other threads they do nothing. */
+void workqueue_lend(struct workqueue *q);
+void workqueue_resume(struct workqueue *q);
 /* As workqueue_get without waiting; NULL when none is ready. */
 char *workqueue_try(struct workqueue *q);
 /* When the next key is ready, by the queue's clock: 0 now, INFINITY never. */
