@@ -5,6 +5,7 @@
 #include <stdbool.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/sleepers.h"
 
 struct job {
 	struct job *next;
@@ -13,7 +14,7 @@ struct job {
 };
 struct offload {
 	pthread_mutex_t lock;
-	pthread_cond_t work;
+	struct mu_sleepers sleepers;
 	struct job *first, **last;
 	unsigned queued, idle, n_threads, max_threads;
 	bool ending;
@@ -25,7 +26,6 @@ struct offload *offload_new(unsigned max_threads)
 	struct offload *o = MU_NEW(struct offload);
 
 	pthread_mutex_init(&o->lock, NULL);
-	pthread_cond_init(&o->work, NULL);
 	o->last = &o->first;
 	o->max_threads = max_threads;
 	o->threads = MU_NEW_ARRAY(pthread_t, max_threads);
@@ -41,7 +41,7 @@ static void *work(void *arg)
 	for (;;) {
 		o->idle++;
 		while (!o->first && !o->ending)
-			pthread_cond_wait(&o->work, &o->lock);
+			mu_sleep(&o->sleepers, &o->lock);
 		o->idle--;
 		j = o->first;
 		if (!j)
@@ -71,7 +71,7 @@ void offload_run(struct offload *o, void (*fn)(void *arg), void *arg)
 	if (o->queued > o->idle && o->n_threads < o->max_threads &&
 	    pthread_create(&o->threads[o->n_threads], NULL, work, o) == 0)
 		o->n_threads++;
-	pthread_cond_signal(&o->work);
+	mu_wake_one(&o->sleepers);
 	pthread_mutex_unlock(&o->lock);
 }
 
@@ -81,12 +81,11 @@ void offload_free(struct offload *o)
 		return;
 	pthread_mutex_lock(&o->lock);
 	o->ending = true;
-	pthread_cond_broadcast(&o->work);
+	mu_wake_all(&o->sleepers);
 	pthread_mutex_unlock(&o->lock);
 	for (unsigned i = 0; i < o->n_threads; i++)
 		pthread_join(o->threads[i], NULL);
 	pthread_mutex_destroy(&o->lock);
-	pthread_cond_destroy(&o->work);
 	free(o->threads);
 	free(o);
 }

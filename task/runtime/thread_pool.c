@@ -7,12 +7,13 @@
 
 #include "lib/base/cpus.h"
 #include "lib/base/mem.h"
+#include "lib/base/sleepers.h"
 
 struct thread_pool {
 	pthread_mutex_t lock;
-	pthread_cond_t work;
+	struct mu_sleepers idle;
 	struct pool_job *first, **last;
-	unsigned idle, size;
+	unsigned size;
 	bool stopping;
 	pthread_t threads[];
 };
@@ -27,9 +28,7 @@ static void *work(void *arg)
 		if (!job) {
 			if (p->stopping)
 				break;
-			p->idle++;
-			pthread_cond_wait(&p->work, &p->lock);
-			p->idle--;
+			mu_sleep(&p->idle, &p->lock);
 			continue;
 		}
 		p->first = job->next;
@@ -49,7 +48,6 @@ int thread_pool_new(unsigned threads, struct thread_pool **out, struct mu_err *e
 	struct thread_pool *p = mu_xcalloc(1, sizeof *p + n * sizeof p->threads[0]);
 
 	pthread_mutex_init(&p->lock, NULL);
-	pthread_cond_init(&p->work, NULL);
 	p->last = &p->first;
 	for (; p->size < n; p->size++) {
 		int rc = pthread_create(&p->threads[p->size], NULL, work, p);
@@ -69,11 +67,10 @@ void thread_pool_free(struct thread_pool *p)
 		return;
 	pthread_mutex_lock(&p->lock);
 	p->stopping = true;
-	pthread_cond_broadcast(&p->work);
+	mu_wake_all(&p->idle);
 	pthread_mutex_unlock(&p->lock);
 	for (unsigned i = 0; i < p->size; i++)
 		pthread_join(p->threads[i], NULL);
-	pthread_cond_destroy(&p->work);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -89,8 +86,7 @@ void thread_pool_add(struct thread_pool *p, struct pool_job *job)
 	pthread_mutex_lock(&p->lock);
 	*p->last = job;
 	p->last = &job->next;
-	if (p->idle)
-		pthread_cond_signal(&p->work);
+	mu_wake_one(&p->idle);
 	pthread_mutex_unlock(&p->lock);
 }
 
