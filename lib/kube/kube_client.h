@@ -55,7 +55,7 @@ int kube_stream(struct kube_client *c, const char *path, long seconds, double ga
  * one second for everything, at most 64 KiB. */
 int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err);
 /* POST likewise. */
-int kube_poke(struct kube_client *c, const char *url, struct mu_err *err);
+int kube_poke(struct kube_client *c, const char *url, struct mu_span body, struct mu_err *err);
 
 /* rest_client_requests_total in Prometheus' text form. */
 void kube_client_metrics(struct kube_client *c, struct mu_buf *out);

@@ -43,14 +43,15 @@ static int receive(struct kube_wire *w, struct kube_http *answer, double until, 
 	return rc;
 }
 
-static int ask(const struct kube_address *to, bool post, const _Atomic bool *stopped,
-	       struct kube_http *answer, struct mu_err *err)
+static int ask(const struct kube_address *to, const struct mu_span *post,
+	       const _Atomic bool *stopped, struct kube_http *answer, struct mu_err *err)
 {
 	struct kube_http_request rq = {.method = post ? "POST" : "GET",
 				       .path = *to->prefix ? to->prefix : "/",
 				       .host = to->in_header,
 				       .headers = "Connection: close\r\n",
-				       .has_body = post};
+				       .has_body = post != NULL,
+				       .body = post ? *post : (struct mu_span){0}};
 	double until = monotonic() + patience_s;
 	MU_AUTO_BUF request = {0};
 	struct kube_wire w;
@@ -67,8 +68,8 @@ static int ask(const struct kube_address *to, bool post, const _Atomic bool *sto
 	return rc;
 }
 
-int kube_plain_ask(const char *url, bool post, const _Atomic bool *stopped, struct mu_buf *out,
-		   struct mu_err *err)
+int kube_plain_ask(const char *url, const struct mu_span *post, const _Atomic bool *stopped,
+		   struct mu_buf *out, struct mu_err *err)
 {
 	MU_AUTO_BUF body = {0};
 	struct kube_http answer = {.body = on_body, .arg = &body};

@@ -9,8 +9,9 @@
 
 #include "lib/base/buf.h"
 
-/* GET, or POST without a body; anything but 2xx is UNAVAILABLE.  *stopped ends it. */
-int kube_plain_ask(const char *url, bool post, const _Atomic bool *stopped, struct mu_buf *out,
-		   struct mu_err *err);
+/* GET, or POST of a body, which may be empty; anything but 2xx is UNAVAILABLE.  *stopped ends it.
+ */
+int kube_plain_ask(const char *url, const struct mu_span *post, const _Atomic bool *stopped,
+		   struct mu_buf *out, struct mu_err *err);
 
 #endif

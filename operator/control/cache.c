@@ -56,7 +56,8 @@ static void drop_object(struct cached_job *job)
 	free(job->uid);
 	free(job->progress);
 	free(job->refused);
-	job->text = job->uid = job->progress = job->refused = NULL;
+	free(job->notice);
+	job->text = job->uid = job->progress = job->refused = job->notice = NULL;
 	job->version = 0;
 	job->progress_at = job->watched_since = job->stored = job->news = 0;
 	job->verified = job->stale = false;
@@ -339,8 +340,8 @@ static bool store_pod(struct cached_job *job, struct cached_pod *p)
 	if (old) { /* what only we know goes over */
 		p->next = old->next;
 		p->finish_asked = old->finish_asked;
-		p->ask_after = old->ask_after;
-		p->silent = old->silent;
+		p->ask = old->ask;
+		p->tell = old->tell;
 		memcpy(p->kernels, old->kernels, sizeof(p->kernels));
 		pod_record_free(old);
 	}

@@ -21,6 +21,13 @@
 #define LABEL_INDEX  "muster.dev/index"
 #define LABEL_GPU    "muster.dev/gpu"    /* "true": observed_pod.gpu */
 #define LABEL_LEAVES "muster.dev/leaves" /* "true": plan_pod.leaves */
+#define LABEL_EPOCH  "muster.dev/epoch"  /* plan_pod.epoch */
+
+/* How often a task is asked that did not answer the last `silent` times. */
+struct cache_pace {
+	double after;
+	unsigned silent;
+};
 
 struct cached_pod {
 	struct cached_pod *next;
@@ -32,12 +39,13 @@ struct cached_pod {
 	enum pod_phase phase;
 	bool ready, answered, deleting, free, killed, gpu, leaves, seen;
 	double created, finished, deletion_due;
-	double deletion_asked; /* the first time; 0: never, or not known */
-	double assumed;        /* when we put it in ourselves; 0 once the watch has shown it */
-	double finish_asked;   /* when we asked its server to end; 0 */
-	double ask_after;      /* how far it is: it did not answer the last `silent` times */
-	unsigned silent;
-	char kernels[32]; /* as the task reported, until then as it has to be; "" */
+	double deletion_asked;  /* the first time; 0: never, or not known */
+	double assumed;         /* when we put it in ourselves; 0 once the watch has shown it */
+	double finish_asked;    /* when we asked its server to end; 0 */
+	struct cache_pace ask;  /* how far it is */
+	struct cache_pace tell; /* who is in the cluster now */
+	int epoch;              /* observed_pod.epoch */
+	char kernels[32];       /* as the task reported, until then as it has to be; "" */
 };
 
 /* What a job has one of, under its own name. */
@@ -74,6 +82,8 @@ struct cached_job {
 	char group_phase[32]; /* as its scheduler says */
 	char *group_said;     /* why it waits, or NULL */
 	char *refused;        /* why the server would not have an object of it, or NULL */
+	char *notice;         /* job_plan.notice, or NULL */
+	int notice_epoch;     /* … of this epoch */
 	int phase;            /* enum job_phase as last written, for the metrics */
 };
 
@@ -197,6 +207,21 @@ struct cache_chief {
 struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n);
 /* It did not answer: it is asked less and less often, each minute at least. */
 void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double now);
+/* Whoever can be reached and has an older epoch is to be told this one.  NULL: nobody is. */
+void cache_set_notice(struct cache *c, const char *key, const char *notice, int epoch);
+/* What is to be told, and to whom. */
+struct cache_notice {
+	char *text;
+	int epoch;
+	struct cache_chief *tasks;
+	unsigned n;
+};
+/* All that may be told now; free with cache_notices_free. */
+struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n);
+void cache_notices_free(struct cache_notice *notices, unsigned n);
+/* It has taken that up; or it has not, and is told less and less often, as cache_chief_silent. */
+void cache_told(struct cache *c, const struct cache_chief *task, int epoch);
+void cache_not_told(struct cache *c, const struct cache_chief *task, double now);
 void cache_chiefs_free(struct cache_chief *chiefs, unsigned n);
 /* New progress (JSON) of a job; true when it differs from the last. */
 bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const char *json,

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far jobs are: what tasks say, on being asked or as their last words; and the metrics page. */
+/* How far jobs are: what tasks say, on being asked or as their last words; who is told of a cluster
+ * that has changed; and the metrics page. */
 #include <math.h>
 #include <stdio.h>
 
@@ -56,6 +57,35 @@ static bool has_said(const struct cached_pod *p)
 	return p->said != NULL;
 }
 
+/* a clock that was set back must not silence anybody */
+static bool is_due(const struct cache_pace *pace, double now)
+{
+	return now >= pace->after || pace->after - now > SILENCE_MAX_S;
+}
+
+static void slow_down(struct cache_pace *pace, double now)
+{
+	double wait = ldexp(SILENCE_FIRST_S, pace->silent < 8 ? (int)pace->silent : 8);
+
+	pace->silent++;
+	pace->after = now + fmin(wait, SILENCE_MAX_S);
+}
+
+static struct cached_pod *pod_of(struct cache *c, const struct cache_chief *task)
+{
+	const struct cached_job *job = mu_map_get(&c->jobs, task->key);
+	struct cached_pod *p = job ? job->pods : NULL;
+
+	while (p && strcmp(p->uid, task->pod_uid) != 0)
+		p = p->next;
+	return p;
+}
+
+static struct cache_chief address_of(const struct cached_job *job, const struct cached_pod *p)
+{
+	return (struct cache_chief){mu_xstrdup(job->key), mu_xstrdup(p->ip), mu_xstrdup(p->uid)};
+}
+
 /* The pod that decides the job: chief 0, or worker 0. */
 static struct cached_pod *chief_of(const struct cached_job *job,
 				   bool (*fits)(const struct cached_pod *p))
@@ -83,12 +113,8 @@ struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 	mu_map_each (&c->jobs, s) {
 		const struct cached_job *job = s->value;
 		const struct cached_pod *p = job->text ? chief_of(job, can_be_asked) : NULL;
-		/* a clock that was set back must not silence anybody */
-		if (!p || (now < p->ask_after && p->ask_after - now <= SILENCE_MAX_S))
-			continue;
-		out[*n].key = mu_xstrdup(job->key);
-		out[*n].ip = mu_xstrdup(p->ip);
-		out[(*n)++].pod_uid = mu_xstrdup(p->uid);
+		if (p && is_due(&p->ask, now))
+			out[(*n)++] = address_of(job, p);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return out;
@@ -96,19 +122,92 @@ struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 
 void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double now)
 {
+	struct cached_pod *p;
+
+	pthread_mutex_lock(&c->lock);
+	if ((p = pod_of(c, chief)))
+		slow_down(&p->ask, now);
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_set_notice(struct cache *c, const char *key, const char *notice, int epoch)
+{
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, chief->key);
-	for (struct cached_pod *p = job ? job->pods : NULL; p; p = p->next) {
-		double wait;
-
-		if (strcmp(p->uid, chief->pod_uid) != 0)
-			continue;
-		wait = ldexp(SILENCE_FIRST_S, p->silent < 8 ? (int)p->silent : 8);
-		p->silent++;
-		p->ask_after = now + fmin(wait, SILENCE_MAX_S);
+	job = mu_map_get(&c->jobs, key);
+	if (job && (job->notice_epoch != epoch || !job->notice != !notice)) {
+		free(job->notice);
+		job->notice = notice ? mu_xstrdup(notice) : NULL;
+		job->notice_epoch = epoch;
 	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+static bool is_to_be_told(const struct cached_job *job, const struct cached_pod *p, double now)
+{
+	return strcmp(p->owner, job->uid) == 0 && p->epoch > 0 && p->epoch < job->notice_epoch &&
+	       !p->leaves && can_be_asked(p) && is_due(&p->tell, now);
+}
+
+struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
+{
+	struct cache_notice *out;
+
+	*n = 0;
+	pthread_mutex_lock(&c->lock);
+	out = MU_NEW_ARRAY(struct cache_notice, c->jobs.count + 1);
+	mu_map_each (&c->jobs, s) {
+		const struct cached_job *job = s->value;
+		struct cache_notice *one = &out[*n];
+		unsigned most = 0;
+
+		if (!job->text || !job->notice)
+			continue;
+		for (const struct cached_pod *p = job->pods; p; p = p->next)
+			most += is_to_be_told(job, p, now);
+		if (!most)
+			continue;
+		*one = (struct cache_notice){.text = mu_xstrdup(job->notice),
+					     .epoch = job->notice_epoch,
+					     .tasks = MU_NEW_ARRAY(struct cache_chief, most)};
+		for (const struct cached_pod *p = job->pods; p; p = p->next)
+			if (is_to_be_told(job, p, now))
+				one->tasks[one->n++] = address_of(job, p);
+		(*n)++;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return out;
+}
+
+void cache_notices_free(struct cache_notice *notices, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++) {
+		free(notices[i].text);
+		cache_chiefs_free(notices[i].tasks, notices[i].n);
+	}
+	free(notices);
+}
+
+void cache_told(struct cache *c, const struct cache_chief *task, int epoch)
+{
+	struct cached_pod *p;
+
+	pthread_mutex_lock(&c->lock);
+	if ((p = pod_of(c, task)) && p->epoch < epoch) {
+		p->epoch = epoch;
+		p->tell = (struct cache_pace){0};
+	}
+	pthread_mutex_unlock(&c->lock);
+}
+
+void cache_not_told(struct cache *c, const struct cache_chief *task, double now)
+{
+	struct cached_pod *p;
+
+	pthread_mutex_lock(&c->lock);
+	if ((p = pod_of(c, task)))
+		slow_down(&p->tell, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -150,8 +249,7 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 	for (struct cached_pod *p = job ? job->pods : NULL; p; p = p->next) {
 		if (strcmp(p->uid, chief->pod_uid) != 0)
 			continue;
-		p->silent = 0;
-		p->ask_after = 0;
+		p->ask = (struct cache_pace){0};
 		if (!kernels || strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
 			continue;
 		snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);

@@ -50,6 +50,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .reason = copy->reason,
 	    .node = copy->node,
 	    .kernels = copy->kernels[0] ? copy->kernels : NULL,
+	    .epoch = p->epoch,
 	    .created = p->created,
 	    .finished = p->finished,
 	};

@@ -105,7 +105,7 @@ static int finish_task(void *user, const char *ip, int port, struct mu_err *err)
 	snprintf(url, sizeof(url),
 		 strchr(ip, ':') ? "http://[%.64s]:%d/finish" : "http://%.64s:%d/finish", ip, port);
 	workqueue_lend(&c->queue);
-	rc = kube_poke(c->kube, url, err);
+	rc = kube_poke(c->kube, url, MU_SPAN(""), err);
 	workqueue_resume(&c->queue);
 	return rc;
 }

@@ -149,10 +149,19 @@ static void read_deletion(struct cached_pod *p, const cJSON *metadata)
 void pod_record_follow(struct cached_pod *p, const struct cached_pod *before)
 {
 	p->answered = p->answered || before->answered;
+	p->epoch = p->epoch > before->epoch ? p->epoch : before->epoch;
 	if (p->deletion_asked > 0 || before->deletion_asked <= 0)
 		return;
 	p->deletion_asked = before->deletion_asked;
 	judge_end(p);
+}
+
+/* 0 when it is none, or none from 1 up. */
+static int number_of(const char *text)
+{
+	long n = text ? strtol(text, NULL, 10) : 0;
+
+	return n > 0 && n <= INT32_MAX ? (int)n : 0;
 }
 
 struct cached_pod *pod_record_new(const cJSON *pod)
@@ -175,6 +184,7 @@ struct cached_pod *pod_record_new(const cJSON *pod)
 	p->exit_code = -1;
 	p->gpu = at(labels, LABEL_GPU) != NULL;
 	p->leaves = at(labels, LABEL_LEAVES) != NULL;
+	p->epoch = number_of(text_at(labels, LABEL_EPOCH));
 	p->phase = phase_of(text_at(status, "phase"));
 	p->created = time_from_rfc3339(text_at(metadata, "creationTimestamp"));
 	p->node = copy_or_null(text_at(at(pod, "spec"), "nodeName"));

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Asks the chief of each running job how far it is: GET /status on its HTTP port.
+/* Asks the chief of each running job how far it is: GET /status on its HTTP port.  Tells the tasks
+ * of a job whose members have changed who is in their cluster now: POST /cluster.
  *
  * One thread, one request at a time, a second each at most; with many jobs a round simply takes
  * longer.  A chief that does not answer, since its program has no such page, is asked less and less
@@ -14,6 +15,12 @@ static const cJSON *at(const cJSON *object, const char *key)
 	return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
+static void url_of(const struct cache_chief *task, const char *page, char *out, size_t size)
+{
+	snprintf(out, size, strchr(task->ip, ':') ? "http://[%.64s]:%d/%s" : "http://%.64s:%d/%s",
+		 task->ip, JOB_DEFAULT_HTTP_PORT, page);
+}
+
 static void ask(struct control *c, const struct cache_chief *chief)
 {
 	MU_AUTO_BUF body = {0};
@@ -22,9 +29,7 @@ static void ask(struct control *c, const struct cache_chief *chief)
 	const cJSON *progress;
 	char *text;
 
-	snprintf(url, sizeof(url),
-		 strchr(chief->ip, ':') ? "http://[%.64s]:%d/status" : "http://%.64s:%d/status",
-		 chief->ip, JOB_DEFAULT_HTTP_PORT);
+	url_of(chief, "status", url, sizeof(url));
 	if (kube_fetch(c->kube, url, &body, NULL) < 0 || !body.len) {
 		cache_chief_silent(&c->cache, chief, c->io.now(c->io.user));
 		return;
@@ -39,18 +44,55 @@ static void ask(struct control *c, const struct cache_chief *chief)
 	cJSON_Delete(said);
 }
 
+static void ask_all(struct control *c)
+{
+	unsigned n;
+	struct cache_chief *chiefs = cache_chiefs(&c->cache, c->io.now(c->io.user), &n);
+
+	for (unsigned i = 0; i < n && !kube_client_stopped(c->kube); i++)
+		ask(c, &chiefs[i]);
+	cache_chiefs_free(chiefs, n);
+}
+
+/* A task answers 200 once it has taken up that epoch, or a later one. */
+static void tell(struct control *c, const struct cache_notice *notice)
+{
+	bool any = false;
+
+	for (unsigned i = 0; i < notice->n && !kube_client_stopped(c->kube); i++) {
+		const struct cache_chief *task = &notice->tasks[i];
+		char url[128];
+
+		url_of(task, "cluster", url, sizeof(url));
+		if (kube_poke(c->kube, url, mu_span_of(notice->text), NULL) < 0) {
+			cache_not_told(&c->cache, task, c->io.now(c->io.user));
+			continue;
+		}
+		cache_told(&c->cache, task, notice->epoch);
+		any = true;
+	}
+	if (any)
+		workqueue_add(&c->queue, notice->tasks[0].key);
+}
+
+static void tell_all(struct control *c)
+{
+	unsigned n;
+	struct cache_notice *notices = cache_notices(&c->cache, c->io.now(c->io.user), &n);
+
+	for (unsigned i = 0; i < n && !kube_client_stopped(c->kube); i++)
+		tell(c, &notices[i]);
+	cache_notices_free(notices, n);
+}
+
 void *progress_run(void *control)
 {
 	struct control *c = control;
 
 	while (!kube_client_stopped(c->kube)) {
 		if (leader_may_write(c)) {
-			unsigned n;
-			struct cache_chief *chiefs =
-			    cache_chiefs(&c->cache, c->io.now(c->io.user), &n);
-			for (unsigned i = 0; i < n && !kube_client_stopped(c->kube); i++)
-				ask(c, &chiefs[i]);
-			cache_chiefs_free(chiefs, n);
+			tell_all(c);
+			ask_all(c);
 		}
 		kube_client_sleep(c->kube, c->options.progress_seconds);
 	}

@@ -123,6 +123,7 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 	if (wait > 0) {
 		reconcile_wake(r, r->now + wait);
 	} else if (rc == 0) {
+		cache_set_notice(&r->control->cache, seen->key, plan->notice, plan->status.epoch);
 		say_transitions(r, &seen->observed.status, &plan->status);
 		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 	}

@@ -315,7 +315,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	cJSON *object = start_object("Pod", pod->name, spec, at(template, "metadata"));
 	cJSON *labels = child(child(object, "metadata", false), "labels", false);
 	cJSON *s = cJSON_DetachItemFromObjectCaseSensitive(template, "spec"), *main, *ports;
-	char index[16];
+	char index[16], epoch[16];
 
 	if (!cJSON_IsObject(s)) {
 		cJSON_Delete(s);
@@ -326,6 +326,9 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	snprintf(index, sizeof(index), "%d", pod->index);
 	set_text(labels, LABEL_TASK, pod->task);
 	set_text(labels, LABEL_INDEX, index);
+	snprintf(epoch, sizeof(epoch), "%d", pod->epoch);
+	if (pod->epoch)
+		set_text(labels, LABEL_EPOCH, epoch);
 	if (pod->leaves)
 		set_text(labels, LABEL_LEAVES, "true");
 	if (pod->kernels.n_limit)

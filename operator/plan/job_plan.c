@@ -450,6 +450,7 @@ static void look(struct planner *p)
 		return;
 	}
 	bring_up(p);
+	plan_notice(p);
 	describe(p);
 	say_refused(p);
 	tell_soon(p);

@@ -44,6 +44,7 @@ struct observed_pod {
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *node;    /* where it is, or NULL */
 	const char *kernels; /* variant that its task has reported, or NULL */
+	int epoch;           /* of the cluster that its task has, or will have; 0: unknown */
 	double created;      /* seconds */
 	double finished;     /* seconds; 0 when it has not */
 };
@@ -125,6 +126,7 @@ struct job_status {
 	int restarts;                       /* real failures so far, against backoffLimit */
 	int epoch;                          /* of the cluster; rises when its members change */
 	char members[32];                   /* hash of the members that epoch stands for */
+	int epoch_seen; /* every task of the cluster has this one at least; 0: not known */
 	int64_t observed_generation;
 	char selector[200]; /* label selector of the workers, for the scale subresource */
 	struct task_status tasks[JOB_MAX_TASKS];
@@ -203,6 +205,7 @@ struct plan_pod {
 	const char *secret; /* mounted at JOB_TLS_PATH; NULL: none */
 	int port, http_port;
 	int members; /* of the gang; 0: none */
+	int epoch;   /* of the cluster in its environment; 0: it gets none */
 	bool leaves; /* only says for a worker that is gone that it leaves */
 };
 
@@ -237,6 +240,9 @@ struct job_plan {
 	struct plan_action *actions;
 	unsigned n_actions, cap_actions;
 	struct job_status status;
+	/* Once the status is stored, what those are to be told who have an older epoch (POST
+	 * /cluster of a task); NULL: all have this one. */
+	const char *notice;
 	double wake;
 	bool
 	    urgent; /* the status has something that somebody should look at: not to be kept back */

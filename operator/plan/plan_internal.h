@@ -51,6 +51,8 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 const char *plan_pod_name(struct planner *p, const char *task, int index);
 /* Raises the epoch when the members are others than those it stands for. */
 void plan_members(struct planner *p);
+/* Who has seen it, and what the others are to be told. */
+void plan_notice(struct planner *p);
 
 /* ---- plan_security.c ---- */
 bool plan_has_tls(const struct planner *p);

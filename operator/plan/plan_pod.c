@@ -33,6 +33,13 @@ static void address_of(const struct planner *p, const char *task, int index, cha
 			 p->spec->name, p->spec->namespace, port_of(p));
 }
 
+/* TensorFlow's programs expect the evaluator to stand outside. */
+static bool is_member(const struct planner *p, const struct task_spec *t)
+{
+	return t->kind != TASK_BOARD &&
+	       !(p->spec->program == PROGRAM_COMMAND && t->kind == TASK_EVALUATOR);
+}
+
 static const struct mu_cluster *cluster_of(struct planner *p)
 {
 	char address[ADDRESS];
@@ -42,13 +49,10 @@ static const struct mu_cluster *cluster_of(struct planner *p)
 		int n = task == p->wide ? p->width_of_wide : task->replicas;
 
 		for (int i = 0; i < n; i++) {
-			const char *name = task->name;
-			/* TensorFlow's programs expect the evaluator to stand outside. */
-			if (task->kind == TASK_BOARD ||
-			    (p->spec->program == PROGRAM_COMMAND && task->kind == TASK_EVALUATOR))
+			if (!is_member(p, task))
 				continue;
-			address_of(p, name, i, address, sizeof address);
-			mu_cluster_add(&p->cluster, name, i, address, NULL);
+			address_of(p, task->name, i, address, sizeof address);
+			mu_cluster_add(&p->cluster, task->name, i, address, NULL);
 		}
 	}
 	p->cluster_made = true;
@@ -75,6 +79,40 @@ void plan_members(struct planner *p)
 		return;
 	memcpy(p->status->members, hash, sizeof hash);
 	p->status->epoch++;
+}
+
+/* A pod that is on its way out is no member any more; what one that starts will have is known. */
+static bool is_live(const struct observed_pod *pod)
+{
+	return pod && !pod->deleting && !pod->leaves && pod->phase != POD_SUCCEEDED &&
+	       pod->phase != POD_FAILED;
+}
+
+/* Who has seen an epoch has seen those before it, and who comes later starts with what holds then:
+ * so what all have seen never falls, also when somebody looks who does not know yet who was told.
+ */
+void plan_notice(struct planner *p)
+{
+	int least = p->status->epoch;
+	bool any = false;
+
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; is_member(p, &p->spec->tasks[t]) && i < p->spec->tasks[t].replicas;
+		     i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+			if (!is_live(pod) || pod->epoch <= 0)
+				continue;
+			any = true;
+			least = pod->epoch < least ? pod->epoch : least;
+		}
+	if (any && least > p->status->epoch_seen)
+		p->status->epoch_seen = least;
+	if (any && least < p->status->epoch) {
+		MU_AUTO_BUF cluster = {0};
+		mu_cluster_write_json(cluster_of(p), &cluster);
+		p->plan->notice = mu_arena_printf(&p->plan->arena, "{\"epoch\":%d,\"cluster\":%s}",
+						  p->status->epoch, cluster.data);
+	}
 }
 
 static void put_env(struct planner *p, struct plan_pod *pod, const char *name, const char *value)
@@ -216,6 +254,7 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 	    .members = p->spec->gang && t->kind != TASK_BOARD ? total_of(p->spec) : 0,
 	    .port = port_of(p),
 	    .http_port = t->kind == TASK_BOARD ? JOB_BOARD_PORT : http_port_of(p),
+	    .epoch = t->kind == TASK_BOARD ? 0 : p->status->epoch,
 	    .leaves = owes > 0,
 	};
 	if (owes)

@@ -129,6 +129,8 @@ void job_status_write(const struct job_status *s, struct mu_buf *out)
 	mu_doc_add_str(d, root, "selector", s->selector);
 	struct mu_doc_node *cluster = mu_doc_add(d, root, "cluster", MU_DOC_MAP);
 	mu_doc_add_int(d, cluster, "epoch", s->epoch);
+	if (s->epoch_seen)
+		mu_doc_add_int(d, cluster, "epochSeen", s->epoch_seen);
 	mu_doc_add_str(d, cluster, "members", s->members);
 	put_tasks(d, s);
 	put_ledger(d, s);
@@ -241,6 +243,7 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 	s.completion_time = get_time(status, "completionTime");
 	s.restarts = small_int(status, "restarts", 0);
 	s.epoch = small_int(status, "cluster.epoch", 0);
+	s.epoch_seen = small_int(status, "cluster.epochSeen", 0);
 	COPY_TEXT(s.members, status, "cluster.members");
 	COPY_TEXT(s.selector, status, "selector");
 	get_conditions(&s, mu_doc_key(status, "conditions"));

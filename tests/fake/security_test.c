@@ -8,6 +8,7 @@
 
 #include "tests/fake/sim_cluster.c"
 #include "tests/fake/sim_kubelet.c"
+#include "tests/fake/sim_notice.c"
 #include "tests/fake/sim_run.c"
 #include "tests/fake/sim_secret.c"
 

@@ -40,6 +40,11 @@ int sim_certs(struct mu_certs *out, const char *const *names, unsigned n_names, 
 /* No two tasks that have this version and the one before may mistrust each other. */
 void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is);
 
+/* ---- sim_notice.c ---- */
+/* Tells those who may be told now; whether any of them has heard, as far as the operator knows. */
+bool sim_tell(struct sim *s);
+void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is);
+
 enum sim_stage { STAGE_PENDING, STAGE_STARTED, STAGE_READY, STAGE_OVER };
 struct sim_object {
 	enum sim_kind kind;
@@ -48,6 +53,7 @@ struct sim_object {
 	enum sim_stage stage;
 	double due;     /* when its kubelet does something next; INFINITY */
 	bool finishing; /* its server was asked to end */
+	int told;       /* epoch of the cluster that it was told of; 0: none yet */
 };
 struct sim_event {
 	enum sim_kind kind;
@@ -116,6 +122,7 @@ struct sim {
 	struct sim_ends ends[SIM_ENDS];
 	int n_ends, next_uid, writes, calls, crashes, splits;
 	int switches;    /* of certificates under living pods */
+	int notices;     /* how often the status said that all have seen another epoch */
 	double ca_since; /* when the Secret's ca.crt last changed */
 	/* Workers in step that have joined and not said that they leave. */
 	bool members[SIM_WORKERS_MAX];

@@ -224,6 +224,7 @@ static void check_status(struct sim *s, const cJSON *was, const cJSON *is)
 
 	if ((strcmp(old, "Succeeded") == 0 || strcmp(old, "Failed") == 0) && strcmp(old, new) != 0)
 		sim_break(s, "the job was %s and is %s", old, new);
+	sim_check_epoch(s, was, is);
 	cJSON_ArrayForEach(e, sim_at(was, "status.ledger"))
 	{
 		bool kept = false;

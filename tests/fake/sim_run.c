@@ -6,6 +6,7 @@
 #include "tests/fake/sim.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
+enum { TELL_STEPS = 20, TELL_PAUSE_S = 60 };
 
 static struct sim *clock_of; /* the queue's clock takes no argument */
 
@@ -262,11 +263,10 @@ static int finish(void *user, const char *ip, int port, struct mu_err *err)
 
 static void start_operator(struct sim *s, struct sim_operator *o)
 {
-	struct control_options options = {
-	    .image = "i",
-	    .identity = "sim",
-	    .lease_namespace = "default",
-	    .cert_life = s->script.cert_life};
+	struct control_options options = {.image = "i",
+					  .identity = "sim",
+					  .lease_namespace = "default",
+					  .cert_life = s->script.cert_life};
 
 	o->sim = s;
 	o->deposed = false;
@@ -416,6 +416,8 @@ static void misfortune(struct sim *s)
 static bool step(struct sim *s, double until)
 {
 	misfortune(s);
+	if (sim_random(s) % TELL_STEPS == 0)
+		sim_tell(s);
 	if (sim_chance(s, 300) || !s->faulty) {
 		if (deliver_some(s) || work_once(s))
 			return true;
@@ -429,6 +431,15 @@ static bool step(struct sim *s, double until)
 	return advance(s, until) || has_backlog(s);
 }
 
+/* Once nothing else happens, those who did not hear are told again. */
+static bool tell_the_rest(struct sim *s, double until)
+{
+	if (s->now + TELL_PAUSE_S > until)
+		return false;
+	s->now += TELL_PAUSE_S;
+	return sim_tell(s);
+}
+
 void sim_settle(struct sim *s, double seconds)
 {
 	double until = s->now + seconds;
@@ -438,7 +449,7 @@ void sim_settle(struct sim *s, double seconds)
 	s->skew = 0;
 	while (s->n_late)
 		late_arrives(s);
-	while (!s->broken[0] && step(s, until))
+	while (!s->broken[0] && (step(s, until) || tell_the_rest(s, until)))
 		if (++steps > STEPS_MAX)
 			sim_break(s, "no rest after %d steps", steps);
 	if (s->now < until)

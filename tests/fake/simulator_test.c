@@ -21,6 +21,7 @@
 
 #include "tests/fake/sim_cluster.c"
 #include "tests/fake/sim_kubelet.c"
+#include "tests/fake/sim_notice.c"
 #include "tests/fake/sim_run.c"
 #include "tests/fake/sim_secret.c"
 
@@ -221,7 +222,7 @@ static void check_end(struct sim *s)
 
 /* What one worker has done. */
 struct tally {
-	uint64_t schedules, crashes, splits;
+	uint64_t schedules, crashes, splits, notices;
 	int bad;
 };
 
@@ -298,6 +299,7 @@ static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
 	}
 	t->crashes += (uint64_t)s->crashes;
 	t->splits += (uint64_t)s->splits;
+	t->notices += (uint64_t)s->notices;
 	sim_end(s);
 	free(s);
 	return rc;
@@ -353,6 +355,7 @@ static void run_forked(uint64_t n, unsigned workers, struct tally *all)
 		all->schedules += t[i].schedules;
 		all->crashes += t[i].crashes;
 		all->splits += t[i].splits;
+		all->notices += t[i].notices;
 	}
 	munmap(t, WORKERS_MAX * sizeof(*t));
 }
@@ -369,11 +372,12 @@ static void schedules__whatever_goes_wrong__end_as_undisturbed(void **state)
 		run_forked(n, workers < WORKERS_MAX ? (unsigned)workers : WORKERS_MAX, &all);
 	else
 		run_schedules(1, n + 1, &all);
-	print_message("%llu schedules, %llu crashes, %llu changes of the leader\n",
-		      (unsigned long long)all.schedules, (unsigned long long)all.crashes,
-		      (unsigned long long)all.splits);
+	print_message(
+	    "%llu schedules, %llu crashes, %llu changes of the leader, %llu epochs seen\n",
+	    (unsigned long long)all.schedules, (unsigned long long)all.crashes,
+	    (unsigned long long)all.splits, (unsigned long long)all.notices);
 	assert_int_equal(all.bad, 0);
-	assert_true(one || n < 100 || (all.crashes && all.splits));
+	assert_true(one || n < 100 || (all.crashes && all.splits && all.notices));
 }
 
 int main(void)

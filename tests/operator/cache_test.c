@@ -276,6 +276,60 @@ static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
 	cache_fini(&c);
 }
 
+/* The pod p1 of the job, made with the first epoch. */
+static cJSON *member(const char *phase)
+{
+	cJSON *object = pod(phase, "10.0.0.1");
+	cJSON *metadata = cJSON_GetObjectItem(object, "metadata");
+
+	cJSON_AddStringToObject(cJSON_GetObjectItem(metadata, "labels"), LABEL_EPOCH, "1");
+	return object;
+}
+
+static void expect_notices(struct cache *c, double now, unsigned want)
+{
+	unsigned n;
+	struct cache_notice *notices = cache_notices(c, now, &n);
+
+	assert_int_equal(n, want);
+	if (n) {
+		assert_string_equal(notices[0].text, "{}");
+		assert_int_equal(notices[0].epoch, 2);
+		assert_int_equal(notices[0].n, 1);
+		assert_string_equal(notices[0].tasks[0].ip, "10.0.0.1");
+	}
+	cache_notices_free(notices, n);
+}
+
+static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
+{
+	struct cache_chief task = {.key = "default/j", .pod_uid = "p1"};
+	struct snapshot seen;
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_job_seen, job("7"));
+	see(&c, cache_pod_seen, member("Pending"));
+	cache_set_notice(&c, "default/j", "{}", 2);
+	expect_notices(&c, 100, 0); /* nobody is there yet */
+	see(&c, cache_pod_seen, member("Running"));
+	expect_notices(&c, 100, 1);
+	cache_not_told(&c, &task, 100);
+	expect_notices(&c, 104, 0);
+	expect_notices(&c, 105, 1);
+	expect_notices(&c, 20, 1); /* the clock was set back */
+	cache_set_notice(&c, "default/j", NULL, 2);
+	expect_notices(&c, 105, 0);
+	cache_set_notice(&c, "default/j", "{}", 2);
+	cache_told(&c, &task, 2);
+	expect_notices(&c, 105, 0);
+	see(&c, cache_pod_seen, member("Running")); /* its label is what it was made with */
+	assert_true(cache_snapshot(&c, "default/j", 106, &seen));
+	assert_int_equal(seen.observed.pods[0].epoch, 2);
+	snapshot_fini(&seen);
+	cache_fini(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -284,6 +338,7 @@ int main(void)
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
 	    cmocka_unit_test(a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others),
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
+	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),
 	    cmocka_unit_test(news__until_they_are_stored__are_as_old_as_the_first_of_them),
 	};

@@ -245,6 +245,53 @@ static void replicas__changed__add_and_remove_workers_only(void **state)
 	world_end(&w);
 }
 
+static void epoch__is_seen_when_the_last_task_has_it(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	int epoch = w.status.epoch;
+	assert_int_equal(w.status.epoch_seen, epoch);
+	assert_null(w.plan->notice);
+	world_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 3}}\n");
+	look(&w);
+	look(&w);
+	assert_int_equal(w.status.epoch_seen, epoch);
+	assert_non_null(strstr(w.plan->notice, "{\"epoch\":2,\"cluster\":{\"ps\":[\"j-ps-0."));
+	assert_non_null(strstr(w.plan->notice, "\"j-worker-2."));
+	pod(&w, "ps", 0)->epoch = pod(&w, "worker", 0)->epoch = epoch + 1;
+	look(&w);
+	assert_int_equal(w.status.epoch_seen, epoch);
+	pod(&w, "worker", 1)->epoch = epoch + 1;
+	look(&w);
+	assert_int_equal(w.status.epoch_seen, epoch + 1);
+	assert_null(w.plan->notice);
+	pod(&w, "ps", 0)->epoch = epoch; /* who looks now has not heard that it was told */
+	look(&w);
+	assert_int_equal(w.status.epoch_seen, epoch + 1);
+	assert_non_null(w.plan->notice);
+	world_end(&w);
+}
+
+/* Only what is in the cluster, and stays, has to know of it. */
+static void epoch__of_who_leaves_or_stands_outside__is_not_waited_for(void **state)
+{
+	struct world w;
+
+	start_running(&w, HEAD "  program: {command: [x]}\n"
+			       "  tasks: {ps: {}, worker: {replicas: 2}, evaluator: {}}\n");
+	int epoch = w.status.epoch;
+	world_edit(&w, HEAD "  program: {command: [x]}\n"
+			    "  tasks: {ps: {}, worker: {replicas: 1}, evaluator: {}}\n");
+	pod(&w, "ps", 0)->epoch = pod(&w, "worker", 0)->epoch = epoch + 1;
+	pod(&w, "worker", 1)->deleting = true;
+	look(&w);
+	assert_int_equal(pod(&w, "evaluator", 0)->epoch, epoch);
+	assert_int_equal(w.status.epoch, epoch + 1);
+	assert_int_equal(w.status.epoch_seen, epoch + 1);
+	world_end(&w);
+}
+
 static void finished_index__whose_pod_is_deleted__never_runs_again(void **state)
 {
 	struct world w;
@@ -431,6 +478,8 @@ int main(void)
 	    cmocka_unit_test(ps__that_fails_while_workers_run__comes_back_alone),
 	    cmocka_unit_test(worker__that_came_back_and_now_ends__is_not_on_its_way_back_again),
 	    cmocka_unit_test(replicas__changed__add_and_remove_workers_only),
+	    cmocka_unit_test(epoch__is_seen_when_the_last_task_has_it),
+	    cmocka_unit_test(epoch__of_who_leaves_or_stands_outside__is_not_waited_for),
 	    cmocka_unit_test(finished_index__whose_pod_is_deleted__never_runs_again),
 	    cmocka_unit_test(suspend__deletes_pods_and_resume_brings_them_back),
 	    cmocka_unit_test(ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl),

@@ -99,6 +99,7 @@ static void act(struct world *w, const struct plan_action *a)
 					   .exit_code = -1,
 					   .gpu = a->pod->kernels.n_limit > 0,
 					   .leaves = a->pod->leaves,
+					   .epoch = a->pod->epoch,
 					   .created = w->now};
 		w->n_pods++;
 		break;

@@ -87,7 +87,7 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	       "{\"muster.dev/job\":\"j\",\"app.kubernetes.io/name\":"
 	       "\"muster\",\"app.kubernetes.io/instance\":\"j\","
 	       "\"app.kubernetes.io/managed-by\":\"muster-operator\","
-	       "\"muster.dev/task\":\"ps\",\"muster.dev/index\":\"0\"}");
+	       "\"muster.dev/task\":\"ps\",\"muster.dev/index\":\"0\",\"muster.dev/epoch\":\"1\"}");
 	expect(m.pod, "spec.hostname", "\"j-ps-0\"");
 	expect(m.pod, "spec.subdomain", "\"j\"");
 	expect(m.pod, "spec.restartPolicy", "\"Never\"");

@@ -7,6 +7,16 @@ ps_uid=$(field pod/long-ps-0 '{.metadata.uid}')
 chief_uid=$(field pod/long-worker-0 '{.metadata.uid}')
 ready_workers() { [ "$(field dtj/long '{.status.tasks.worker.ready}')" = "$1" ]; }
 epoch() { field dtj/long '{.status.cluster.epoch}'; }
+seen_by_all() { [ "$(epoch)" -gt "$1" ] && [ "$(field dtj/long '{.status.cluster.epochSeen}')" = "$(epoch)" ]; } # EPOCH BEFORE
+has_epoch() { # POD: what its task itself says
+  curl -fsS -m 5 "http://$(field "pod/long-$1" '{.status.podIP}'):8079/status" | grep -q "\"epoch\":$(epoch),"
+}
+epoch_is_seen() { # EPOCH BEFORE, POD...: who was there before has taken up the members of now
+  local p
+  eventually 25 'the status says that every task has seen the new epoch' seen_by_all "$1"
+  shift
+  [ -z "$own" ] || for p in "$@"; do check "$p itself says so" has_epoch "$p"; done
+}
 moves() { # the step goes on from where it was
   local from
   from=$(field dtj/long '{.status.progress.step}')
@@ -30,6 +40,8 @@ says 'within 5 s of their pods running' "$(since "$running_at")" '^[0-4]\.'
 eventually 10 'the job counts 4 as ready' ready_workers 4
 note "from scale to ready: $(since "$start") s; $(rate) steps/s; epoch $before -> $(epoch)"
 check 'the epoch has risen' [ "$(epoch)" -gt "$before" ]
+epoch_is_seen "$before" ps-0 worker-0 worker-1
+note "from scale to the epoch seen by all: $(since "$start") s"
 moves 'training goes on with 4 workers'
 
 # what a worker was told until it left: its pod and its log are gone then
@@ -43,6 +55,7 @@ for i in 1 2 3; do
   eventually 45 "worker $i is gone" gone "pod/long-worker-$i"
 done
 note "from scale to gone: $(since "$start") s; epoch $before -> $(epoch)"
+epoch_is_seen "$before" ps-0 worker-0
 wait "$listener"
 told=$(grep -oE '^progress step=[0-9]+' "$parting" | tail -1 | cut -d= -f2)
 past_told() { [ -n "$told" ] && past_step long "$told"; }
@@ -50,9 +63,13 @@ eventually 20 "the job counts the last step that a removed worker was told of ($
 rm -f "$parting"
 moves 'training goes on with 1 worker'
 
+before=$(epoch)
+start=$(now)
 sed 's/worker: {replicas: 2}/worker: {replicas: 3}/' "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null ||
   bad 'the edited manifest is accepted'
 eventually 30 'the manifest edited to 3 workers brings 2 back' running long-worker-1 long-worker-2
+epoch_is_seen "$before" ps-0 worker-0 worker-1 worker-2
+note "from the edit to the epoch seen by all: $(since "$start") s"
 moves 'training goes on with 3 workers'
 is 'the ps was never restarted' "$ps_uid" "$(field pod/long-ps-0 '{.metadata.uid}')"
 is 'the first worker was never restarted' "$chief_uid" "$(field pod/long-worker-0 '{.metadata.uid}')"

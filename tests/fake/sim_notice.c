@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tasks are told who is in their cluster, and what the status says of that is true. */
+#include <stdlib.h>
+
+#include "tests/fake/sim.h"
+
+static int label_of(const struct sim_object *o)
+{
+	const cJSON *labels = sim_at(o->json, "metadata.labels");
+	const char *text =
+	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(labels, LABEL_EPOCH));
+
+	return text ? atoi(text) : 0;
+}
+
+static struct sim_object *pod_of(struct sim *s, const char *uid)
+{
+	for (int i = 0; i < s->n_objects; i++)
+		if (s->objects[i].kind == SIM_POD &&
+		    strcmp(sim_text(s->objects[i].json, "metadata.uid"), uid) == 0)
+			return &s->objects[i];
+	return NULL;
+}
+
+/* The task may not hear, or its answer be lost. */
+static bool told(struct sim *s, const struct cache_chief *task, int epoch)
+{
+	struct sim_object *o = pod_of(s, task->pod_uid);
+
+	if (!o || o->stage != STAGE_READY || s->dead || sim_chance(s, 200))
+		return false;
+	o->told = epoch > o->told ? epoch : o->told;
+	return !sim_chance(s, 200);
+}
+
+bool sim_tell(struct sim *s)
+{
+	struct control *c = &s->leader->control;
+	double now = c->io.now(c->io.user);
+	unsigned n;
+	struct cache_notice *notices = cache_notices(&c->cache, now, &n);
+	bool any = false;
+
+	for (unsigned i = 0; i < n; i++)
+		for (unsigned j = 0; j < notices[i].n; j++) {
+			const struct cache_chief *task = &notices[i].tasks[j];
+			if (!told(s, task, notices[i].epoch)) {
+				cache_not_told(&c->cache, task, now);
+				continue;
+			}
+			cache_told(&c->cache, task, notices[i].epoch);
+			workqueue_add(&c->queue, task->key);
+			any = true;
+		}
+	cache_notices_free(notices, n);
+	return any;
+}
+
+static int number_at(const cJSON *job, const char *dotted)
+{
+	const cJSON *n = sim_at(job, dotted);
+
+	return cJSON_IsNumber(n) ? n->valueint : 0;
+}
+
+static bool is_wanted(const cJSON *job, const struct observed_pod *p)
+{
+	char replicas[64];
+
+	snprintf(replicas, sizeof(replicas), "spec.tasks.%s.replicas", p->task);
+	return !p->deleting && !p->leaves && p->index < number_at(job, replicas) &&
+	       (p->phase == POD_PENDING || p->phase == POD_RUNNING);
+}
+
+/* Of the tasks that who writes this knows of; another may have died with one on its way. */
+void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
+{
+	int seen = number_at(is, "status.cluster.epochSeen");
+	int before = number_at(was, "status.cluster.epochSeen");
+	struct snapshot known;
+
+	if (seen > number_at(is, "status.cluster.epoch"))
+		sim_break(s, "epoch %d was seen and is not yet", seen);
+	if (seen < before)
+		sim_break(s, "epoch %d was seen, and only %d is", before, seen);
+	if (seen == before || s->late_call)
+		return;
+	if (cache_snapshot(&s->leader->control.cache, "default/j", s->now, &known))
+		for (unsigned i = 0; i < known.observed.n_pods; i++) {
+			const struct observed_pod *p = &known.observed.pods[i];
+			const struct sim_object *o = pod_of(s, p->uid);
+			if (o && is_wanted(is, p) && label_of(o) < seen && o->told < seen)
+				sim_break(s, "%s/%d has epoch %d, all are said to have %d", p->task,
+					  p->index, o->told > label_of(o) ? o->told : label_of(o),
+					  seen);
+		}
+	snapshot_fini(&known);
+	s->notices += before > 0;
+}

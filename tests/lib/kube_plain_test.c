@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A task's page is asked, and told, without the API server between. */
+#include "lib/kube/kube_plain.h"
+
+#include <stdio.h>
+
+#include "lib/base/http.h"
+#include "tests/test.h"
+
+static void say(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
+{
+	out->status = strcmp(rq->path, "/no") ? 200 : 409;
+	mu_buf_printf(&out->body, "%s %s %.*s", rq->method, rq->path, (int)rq->body.len,
+		      rq->body.data);
+}
+
+static void a_page__is_asked_or_told(void **state)
+{
+	const struct mu_span none = MU_SPAN(""), text = MU_SPAN("{\"epoch\":2}");
+	const struct {
+		const char *page;
+		const struct mu_span *post;
+		int rc;
+		const char *heard;
+	} cases[] = {{"status", NULL, 0, "GET /status "},
+		     {"finish", &none, 0, "POST /finish "},
+		     {"cluster", &text, 0, "POST /cluster {\"epoch\":2}"},
+		     {"no", &text, -MU_UNAVAILABLE, NULL}};
+	struct mu_http_server *h;
+	_Atomic bool stopped = false;
+	struct mu_err err;
+	int port;
+
+	assert_ok(mu_http_start("127.0.0.1", 0, say, NULL, &h, &port, &err), &err);
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF out = {0};
+		char url[64];
+
+		snprintf(url, sizeof(url), "http://127.0.0.1:%d/%s", port, cases[i].page);
+		assert_int_equal(kube_plain_ask(url, cases[i].post, &stopped, &out, &err),
+				 cases[i].rc);
+		if (cases[i].heard)
+			assert_string_equal(out.data, cases[i].heard);
+	}
+	mu_http_stop(h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_page__is_asked_or_told),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
