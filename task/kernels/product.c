@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of reals, tile by tile, and plain loops for integers.
  *
- * k is taken in blocks of DEEP.  Of each block the right side is copied into strips as wide as a
- * tile, so that the inner loop reads it in one line (it stays in the second-level cache or behind
- * it); the left side is read where it lies, unless its rows fall onto each other in the first-level
- * cache or many strips want it.  The result's tiles are summed up block by block, in the order of
- * k: neither the tiles nor the threads change a bit of it. */
+ * k is taken in as few blocks as DEEP allows, of equal size.  Of each block the right side is
+ * copied into strips as wide as a tile, so that the inner loop reads it in one line (it stays in
+ * the second-level cache or behind it); the left side is read where it lies, unless its rows fall
+ * onto each other in the first-level cache or many strips want it.  The result's tiles are summed
+ * up block by block, in the order of k: neither the tiles nor the threads change a bit of it. */
 #include "task/kernels/product.h"
 
 #include <string.h>
@@ -18,12 +18,12 @@
 #include "task/runtime/thread_pool.h"
 
 enum {
-	DEEP = 384,           /* of k in a block: a tile's left side is 21 KB */
-	WIDE = 2048,          /* columns whose strips are kept at a time: 3 MB of floats */
+	DEEP = 512,           /* of k in a block, at most: a tile's left side is 28 KB */
+	WIDE = 2048,          /* columns whose strips are kept at a time: 4 MB of floats */
 	FEW_ROWS = 3,         /* at most, of … */
 	LONG_ROWS = 64,       /* … at least: then b is read where it lies, row after row: */
 	SHALLOW = 8,          /* … of k at a time */
-	TALL = 12,            /* tiles whose left side is copied at a time: 250 KB */
+	TALL = 12,            /* tiles whose left side is copied at a time: 340 KB */
 	STRIPS_COPY = 6,      /* strips that make copying the left side worth it */
 	FEW_LINES = 32,       /* of k: 700 bytes of each for all of those */
 	TILES_DIRECT = 3,     /* tiles, at most, for which the right side is not copied either */
@@ -186,15 +186,22 @@ static void run_flat(const struct real *r, int64_t m0, int64_t m1, int64_t n0, i
 
 static void run_part(const struct real *r, int64_t m0, int64_t m1, int64_t n0, int64_t n1)
 {
+	/* Equal: each block reads and writes the whole result, a thin last one for next to nothing.
+	 */
+	int64_t blocks = (r->k + DEEP - 1) / DEEP, k = 0;
+
 	if (is_flat(r)) {
 		run_flat(r, m0, m1, n0, n1);
 		return;
 	}
-	for (int64_t k = 0; k < r->k; k += DEEP)
+	for (int64_t i = 1; i <= blocks; i++) {
+		int64_t deep = r->k * i / blocks - k;
 		for (int64_t n = n0; n < n1; n += WIDE) {
-			struct part p = {m0, m1, n, least(n + WIDE, n1), k, least(DEEP, r->k - k)};
+			struct part p = {m0, m1, n, least(n + WIDE, n1), k, deep};
 			run_block(r, &p);
 		}
+		k += deep;
+	}
 }
 
 /* ---- integers, and what has no tiles ---- */
