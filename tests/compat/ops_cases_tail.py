@@ -203,6 +203,21 @@ def formats():
     yield Case("StringFormat", {"inputs": [i32(1, 2), real(F, 2)]}, {"template": "a%sb%s"})
 
 
+def ragged():
+    def case(splits, values, t=L):
+        return Case("RaggedTensorToSparse", {"rt_nested_splits": [np.array(s, t) for s in splits], "rt_dense_values": values})
+    words = np.array([b"a", b"", b"c\0d"], object)
+    for t, values in itertools.product((I, L), (real(F, 3), ints(I, 3, 2), real(D, 3, 2, 2), words, ints(L, 3, 0), np.array([True, False, True]))):
+        yield case([[0, 2, 2, 3]], values, t)
+        yield case([[0, 0, 2], [0, 3, 3]], values, t)
+        yield case([[0, 1, 3], [0, 0, 2, 2], [0, 1, 3]], values, t)
+    x = real(F, 3)
+    for splits in ([[0, 2, 2]], [[0, 2, 1, 3]], [[1, 3]], [[]], [[0, 2], [0, 1]], [[0, 2], [0, 1, 2]], [[0, 4]], [[0, -1, 3]], [[0]]):
+        yield case(splits, x)
+    yield case([[0]], x[:0])
+    yield case([[0, 0], [0]], x[:0])
+
+
 def tail_cases():
-    for group in (volumes, clips, places, sparse_arithmetic, sparse_joins, global_norms, samplers, classes, formats):
+    for group in (ragged, volumes, clips, places, sparse_arithmetic, sparse_joins, global_norms, samplers, classes, formats):
         yield from group()

@@ -141,26 +141,58 @@ static void let_go(struct tensor_array **a)
 }
 #define HELD __attribute__((cleanup(let_go))) struct tensor_array
 
-/* The array's gradients by `source`: made at the first call, shared by those that follow. */
-static int gradient(struct kernel_call *c, struct mu_err *err)
+/* `more` before the dimensions of a shape, as far as it is known. */
+static int prepend(const struct mu_shape *more, struct mu_pshape *to, struct mu_err *err)
 {
+	struct mu_pshape was = *to;
+
+	if (was.rank < 0)
+		return 0;
+	if (was.rank + more->rank > MU_MAX_RANK)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s before %s would be more than %d dimensions", mu_shape_str(more),
+			       mu_pshape_str(&was), MU_MAX_RANK);
+	to->rank += more->rank;
+	memcpy(to->dim, more->dim, (size_t)more->rank * sizeof *to->dim);
+	memcpy(to->dim + more->rank, was.dim, (size_t)was.rank * sizeof *to->dim);
+	return 0;
+}
+
+/* An array of a's kind for sums, of elements with `more` dimensions. */
+static int gradient_new(const struct tensor_array *a, const struct mu_shape *more,
+			struct tensor_array **out, struct mu_err *err)
+{
+	struct tensor_array *g = array_new(a->dtype, &a->element);
+	int rc;
+
+	g->sums = true;
+	g->identical = a->identical;
+	rc = resize(g, a->n, err);
+	if (!rc)
+		rc = prepend(more, &g->element, err);
+	for (int64_t i = 0; i < a->n && !rc; i++) {
+		g->slots[i].shape = a->slots[i].shape;
+		rc = prepend(more, &g->slots[i].shape, err);
+	}
+	if (rc)
+		resource_unref(&g->base);
+	else
+		*out = g;
+	return rc;
+}
+
+/* The array's gradients by `source`: made at the first call, shared by those that follow. */
+static int give_gradient(struct kernel_call *c, const struct mu_shape *more, struct mu_err *err)
+{
+	struct tensor_array *g;
 	HELD *a = NULL;
 	struct resource *r;
-	int rc = hold(c, &a, err);
+	int rc;
 
-	if (rc)
+	if ((rc = hold(c, &a, err)) || (rc = gradient_new(a, more, &g, err)))
 		return rc;
 	MU_AUTO_FREE char *name =
 	    mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
-	struct tensor_array *g = array_new(a->dtype, &a->element);
-	g->sums = true;
-	g->identical = a->identical;
-	if ((rc = resize(g, a->n, err))) {
-		resource_unref(&g->base);
-		return rc;
-	}
-	for (int64_t i = 0; i < a->n; i++)
-		g->slots[i].shape = a->slots[i].shape;
 	resource_ref(&g->base);
 	rc = resources_find_or_create(c->runtime->resources, a->base.container, name, &array_type,
 				      same, g, &r, err);
@@ -173,6 +205,23 @@ static int gradient(struct kernel_call *c, struct mu_err *err)
 	if ((rc = resource_handle_out(c, 0, a->base.container, name, array_type.name, err)))
 		return rc;
 	return give_flow(c, 1, err);
+}
+
+static int gradient(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape none = mu_shape_scalar();
+
+	return give_gradient(c, &none, err);
+}
+
+static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape more;
+	int rc = args_rank(c, 2, 1, err);
+
+	if (!rc)
+		rc = args_shape(c, 2, &more, err);
+	return rc ? rc : give_gradient(c, &more, err);
 }
 
 static int close_array(struct kernel_call *c, struct mu_err *err)
@@ -501,10 +550,16 @@ static int split(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"TensorArrayV3", .run = make},         {"TensorArrayGradV3", .run = gradient},
-    {"TensorArrayWriteV3", .run = write},   {"TensorArrayReadV3", .run = read},
-    {"TensorArrayGatherV3", .run = gather}, {"TensorArrayScatterV3", .run = scatter},
-    {"TensorArrayConcatV3", .run = concat}, {"TensorArraySplitV3", .run = split},
-    {"TensorArraySizeV3", .run = size_of},  {"TensorArrayCloseV3", .run = close_array},
+    {"TensorArrayV3", .run = make},
+    {"TensorArrayGradV3", .run = gradient},
+    {"TensorArrayWriteV3", .run = write},
+    {"TensorArrayReadV3", .run = read},
+    {"TensorArrayGatherV3", .run = gather},
+    {"TensorArrayScatterV3", .run = scatter},
+    {"TensorArrayConcatV3", .run = concat},
+    {"TensorArraySplitV3", .run = split},
+    {"TensorArraySizeV3", .run = size_of},
+    {"TensorArrayCloseV3", .run = close_array},
+    {"TensorArrayGradWithShape", .run = gradient_with_shape},
 };
 KERNEL_TABLE(tensor_array, rows)

@@ -25,6 +25,24 @@ def loops():
             tf.gradients(h, [w, x])]
 
 
+def gradient_arrays():
+    """Arrays of sums, also of elements with more dimensions than the array's own: as for several gradients at once."""
+    out = []
+    for shape, known in (([3], True), ([], True), ([2, 2], True), ([3], False)):
+        handle, flow = tf.raw_ops.TensorArrayV3(size=3, dtype=tf.float32, element_shape=[2] if known else None, clear_after_read=False)
+        flow = tf.raw_ops.TensorArrayWriteV3(handle=handle, index=0, value=[1.0, 2.0], flow_in=flow)
+        sums, flow = tf.raw_ops.TensorArrayGradWithShape(handle=handle, flow_in=flow, shape_to_prepend=np.array(shape, np.int32),
+                                                         source="several")
+        ones = np.ones(shape + [2], np.float32)
+        flow = tf.raw_ops.TensorArrayWriteV3(handle=sums, index=0, value=ones, flow_in=flow)
+        flow = tf.raw_ops.TensorArrayWriteV3(handle=sums, index=0, value=2 * ones, flow_in=flow)
+        again, flow = tf.raw_ops.TensorArrayGradWithShape(handle=handle, flow_in=flow, shape_to_prepend=np.array(shape, np.int32),
+                                                          source="several")
+        out += [tf.raw_ops.TensorArrayReadV3(handle=again, index=i, flow_in=flow, dtype=tf.float32) for i in range(2 if known else 1)]
+        out.append(tf.raw_ops.TensorArraySizeV3(handle=again, flow_in=flow))
+    return out
+
+
 def tables():
     fixed = tf.lookup.StaticHashTable(
         tf.lookup.KeyValueTensorInitializer(["a", "b", "c"], tf.constant([1, 2, 3], tf.int64)), -1)
@@ -201,7 +219,7 @@ def plain(v):
 
 
 with tf.device("/job:ps/task:0"):
-    ops = {"loops": loops(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator(), "priorities": priorities(), "stacks": stacks(),
+    ops = {"loops": loops(), "gradient_arrays": gradient_arrays(), "tables": tables(), "vocabularies": vocabularies(), "accumulator": accumulator(), "priorities": priorities(), "stacks": stacks(),
            "barriers": barriers(), "stages": stages(), "dense": dense_tables()}
     refused = refusals()
     init = [tf.global_variables_initializer(), tf.tables_initializer()]
