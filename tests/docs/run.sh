@@ -32,7 +32,8 @@ while IFS=$'\t' read -r page kind command; do
   n=$((n + 1))
   [ "$page $kind" = 'README.md sh' ] && continue
   if [[ $page = */guide/* ]]; then
-    [ "$kind" = sh ] && continue
+    # the list of the guide's pages is none of them: 80-docs.sh does not run it
+    [ "$kind" = sh ] && [[ $page != */guide/README.md ]] && continue
     echo "$page: '$command' is in a block that is not run: begin it with \`\`\`sh"
     bad=1
     continue
