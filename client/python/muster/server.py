@@ -5,6 +5,7 @@ One difference is meant: the server runs from the constructor on, also with star
 it the target, is known only then.  (TensorFlow's binds its port there too.)
 """
 import atexit
+import gc
 import os
 import signal
 import sys
@@ -17,8 +18,25 @@ from .process import Process, StartError
 running = weakref.WeakSet()
 
 
+def close_sessions(targets):
+    """Those that the program leaves open, as Keras does in a global, would be closed after the server's end, and wait
+    for its answer for ever."""
+    try:
+        from tensorflow.python.client.session import BaseSession
+    except ImportError:
+        return
+    for session in [o for o in gc.get_objects() if issubclass(type(o), BaseSession)]:
+        if getattr(session, "_target", None) in targets:
+            try:
+                session.close()
+            except Exception:  # it may be half made, or its step have failed: the program is over
+                pass
+
+
 @atexit.register
 def stop_all():
+    if "tensorflow" in sys.modules and running:
+        close_sessions({process.target.encode() for process in running if process.child.poll() is None})
     for process in list(running):
         process.stop()
 

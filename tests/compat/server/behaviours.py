@@ -69,4 +69,12 @@ def joins():
         raise Different(f"the ps says {said!r}")
 
 
-CASES = [sessions, raw, loops, mixed, servers, joins]
+def leaves_open():
+    """A session that is still open when the program ends"""
+    with Job("muster", f"{folder}/leaves_open") as job:
+        said = job.run("tests/compat/programs/leaves_open.py", seconds=60)
+    if said != "7\n":
+        raise Different(f"the trainer says {said!r}")
+
+
+CASES = [sessions, raw, loops, mixed, servers, joins, leaves_open]
