@@ -59,6 +59,35 @@ const char *task_server_pod_bind(const char *address, char *buf, size_t size)
 	return buf;
 }
 
+/* ---- a caller in this process reads the streams that its answer comes by ---- */
+
+static bool enter(void *streams)
+{
+	return streams_enter(streams);
+}
+
+static void wait_until(void *streams, const _Atomic bool *over, int64_t until_ms)
+{
+	streams_wait(streams, over, until_ms);
+}
+
+static void leave(void *streams)
+{
+	streams_leave(streams);
+}
+
+static void wake(void *streams)
+{
+	streams_wake(streams);
+}
+
+static struct rpc_wait waits_by_streams(struct peers *ps)
+{
+	return (struct rpc_wait){enter, wait_until, leave, wake, peers_streams(ps)};
+}
+
+/* ---- starting ---- */
+
 static int listen_for_calls(struct task_server *s, const char *const *addresses, unsigned n,
 			    struct mu_err *err)
 {
@@ -70,7 +99,8 @@ static int listen_for_calls(struct task_server *s, const char *const *addresses,
 				       .n_secured = 1,
 				       .methods = methods,
 				       .n_methods = n_methods,
-				       .ctx = &s->context};
+				       .ctx = &s->context,
+				       .wait = waits_by_streams(s->peers)};
 	int rc;
 
 	memcpy(methods, master_methods, master_n_methods * sizeof(*methods));

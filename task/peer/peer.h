@@ -94,6 +94,8 @@ int peers_learn(struct peers *ps, const char *task, const char *address, struct 
 struct streams_options;
 int peers_start_streams(struct peers *ps, const struct streams_options *o, struct mu_err *err);
 void peers_stop_streams(struct peers *ps);
+/* NULL: none were started, or wanted. */
+struct streams *peers_streams(const struct peers *ps);
 void peers_offer(struct peers *ps, struct mu_buf *status); /* adds to a GetStatusResponse */
 /* A step about to start a part on p: NULL, or the stream that it and its tensors shall go by. */
 struct stream_conn *peer_join(struct peer *p, struct rendezvous *r);

@@ -26,6 +26,14 @@ int streams_start(struct worker *w, const struct streams_options *o, struct stre
 void streams_stop(struct streams *s);
 void streams_free(struct streams *s);                         /* once stopped; NULL is fine */
 void streams_offer(struct streams *s, struct mu_buf *status); /* adds to a GetStatusResponse */
+/* For a caller of this process whose step may be answered by a stream.  Between enter, before it
+ * starts the step, and leave, the streams that we have dialled are read by it and nobody else: in
+ * wait, until *over, until_ms (of timer_now_ms; 0: never) or the streams' stop.  enter is false
+ * when there are none, or another thread reads them. */
+bool streams_enter(struct streams *s);
+void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms);
+void streams_leave(struct streams *s);
+void streams_wake(struct streams *s); /* *over is true, by another thread's doing */
 
 /* address: "host:port" of the cluster, whose host is dialled. */
 struct stream_peer *stream_peer_new(struct streams *s, const char *task, const char *address);

@@ -110,6 +110,11 @@ void peers_stop_streams(struct peers *ps)
 	streams_stop(ps->streams);
 }
 
+struct streams *peers_streams(const struct peers *ps)
+{
+	return ps->streams;
+}
+
 void peers_offer(struct peers *ps, struct mu_buf *status)
 {
 	if (ps->streams)

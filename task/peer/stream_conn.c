@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Writing: a frame is queued under the connection's lock and the queue is written at once by
- * whoever queued, until the socket is full; then the streams' thread goes on when it is writable.
- * What that thread itself queues while it handles frames goes out together afterwards, unless it is
- * large.
+ * whoever queued, until the socket is full; then the reader goes on when it is writable.  What a
+ * reader itself queues while it handles frames goes out together afterwards, unless it is large.
  *
  * Reading: into a buffer that holds any header and head; a payload goes straight to its tensor,
  * with the buffer behind it in the same call. */
@@ -215,6 +214,14 @@ void stream_conn_flush(struct stream_conn *c)
 	unlock(c);
 }
 
+void stream_conn_flush_put_off(struct stream_conn *c)
+{
+	pthread_mutex_lock(&c->lock);
+	c->flusher = NULL;
+	flush_locked(c);
+	unlock(c);
+}
+
 static void queue(struct stream_conn *c, struct stream_out *o)
 {
 	*c->last = o;
@@ -262,7 +269,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 		     size_t payload, struct mu_err *err)
 {
 	struct stream_out *o = new_out(frame);
-	bool later = payload < AT_ONCE && stream_loop_is_this_thread(c->owner), broken;
+	bool broken;
 
 	o->payload = payload;
 	if (t && payload)
@@ -274,7 +281,7 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 	if (!broken) {
 		queue_returns(c);
 		queue(c, o);
-		if (!later && !c->wants_out)
+		if (!c->wants_out && (payload >= AT_ONCE || !stream_set_puts_off(c)))
 			flush_locked(c);
 	}
 	unlock(c);
@@ -284,8 +291,6 @@ int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct m
 		stream_lost(err, c);
 		return -MU_UNAVAILABLE;
 	}
-	if (later)
-		stream_loop_dirty(c);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One connection: frames queued and written from any thread, read by the streams' own thread. */
+/* One connection: frames queued and written from any thread, read by its set's reader. */
 #ifndef MU_TASK_PEER_STREAM_CONN_H
 #define MU_TASK_PEER_STREAM_CONN_H
 
@@ -9,6 +9,7 @@
 
 #include "lib/base/map.h"
 #include "task/peer/peer_stream.h"
+#include "task/peer/stream_set.h"
 #include "task/peer/stream_share.h"
 #include "task/peer/stream_wire.h"
 
@@ -31,11 +32,10 @@ struct stream_conn {
 	char task[STREAM_MAX_TASK + 1];
 	uint64_t incarnation;
 	int64_t since_ms;
-	/* the streams' thread's */
+	/* its reader's */
 	struct stream_conn *next, **link; /* the streams' list, under its lock */
-	struct stream_conn *next_dirty;
 	struct stream_conn *next_unread;
-	bool dirty, unread;
+	bool unread;
 	char *buffer;
 	size_t from, to;
 	bool in_payload, skip, has_header;
@@ -52,7 +52,9 @@ struct stream_conn {
 	struct mu_buf returns;    /* loans that are over, not told yet */
 	size_t returned;          /* their bytes */
 	bool broken, wants_out;
-	struct mu_map steps; /* step id -> struct stream_step */
+	const void *flusher; /* the thread's turn that has put off writing; NULL: none has */
+	struct stream_conn *next_put_off; /* that one's */
+	struct mu_map steps;              /* step id -> struct stream_step */
 };
 
 struct stream_step {
@@ -82,6 +84,7 @@ int stream_conn_greeted(struct stream_conn *c, unsigned flags, const struct stre
 int stream_conn_send(struct stream_conn *c, const struct mu_buf *frame, struct mu_tensor *t,
 		     size_t payload, struct mu_err *err);
 void stream_conn_flush(struct stream_conn *c);
+void stream_conn_flush_put_off(struct stream_conn *c); /* by c->flusher */
 /* A loan is over: told with the next frame, or now when much has come together. */
 void stream_conn_return(struct stream_conn *c, uint64_t id, size_t bytes);
 void stream_conn_break(struct stream_conn *c); /* nothing is sent any more */
@@ -101,7 +104,7 @@ void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err);
 int stream_io_put_all(struct stream_conn *c, struct mu_span s, int64_t until_ms);
 int stream_io_get_all(struct stream_conn *c, char *to, size_t n, int64_t until_ms);
 
-/* ---- peer_stream.c: what the frames mean.  From the streams' thread. ---- */
+/* ---- peer_stream.c: what the frames mean.  From its reader. ---- */
 int stream_on_frame(struct stream_conn *c, struct mu_span head, struct mu_err *err);
 /* Where the payload is to go: c->payload_at, or c->skip. */
 int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err);
@@ -111,8 +114,8 @@ void stream_on_break(struct stream_conn *c, const struct mu_err *why);
 int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err);
 
 /* ---- stream_loop.c ---- */
-bool stream_loop_is_this_thread(const struct streams *s);
-void stream_loop_dirty(struct stream_conn *c);
+/* what: a connection, or what was added with its descriptor. */
+void stream_loop_on_event(struct streams *s, void *what, unsigned events);
 void stream_loop_unread(struct stream_conn *c); /* to be read again, though the socket is empty */
 void stream_loop_watch(struct stream_conn *c, bool out); /* with c->lock held */
 void stream_loop_add(struct streams *s, struct stream_conn *c);

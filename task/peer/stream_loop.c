@@ -1,51 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A task's streams: two listeners (an abstract unix socket, and TCP when there is a host to bind),
- * the thread that reads all connections and runs what the frames ask for, and a thread that dials.
+ * the thread that reads, and a thread that dials.
  *
- * A connection is in the list while the thread reads it; its end is handled there and nowhere else.
+ * Connections are in two sets.  What others have dialled is read by the thread, always.  What we
+ * have dialled, so what we wait for as a master, is read by whoever holds `reading`: a caller of
+ * this process from before its step starts until it is over (streams_enter), so that what it waits
+ * for need not wake two threads, else the thread.  The thread watches the second set as one event
+ * of the first, once: whoever gives `reading` back has it watch again, after that, so that nothing
+ * is overlooked when the thread came in vain.
+ *
+ * A connection is in the list while it is read; its end is handled by its reader and nowhere else.
  * Who has not greeted after some seconds is sent away. */
 #include <errno.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <stdio.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <sys/random.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
 #include "task/peer/stream_conn.h"
-#include "task/request_ids.h"
+#include "task/peer/stream_listen.h"
 #include "task/rpc/tls.h"
 #include "task/timer.h"
 #include "task/worker/worker.h"
 
-enum { EVENTS = 32, GREETING_MS = 5000, MAX_CONNS = 4096 };
+enum { GREETING_MS = 5000, MAX_CONNS = 4096, LOOK_AGAIN_MS = 1000 };
 
 struct streams {
 	struct worker *worker;
 	struct rpc_tls *tls; /* a reference, or NULL */
 	struct stream_offer offer;
-	int epoll, wake, local, tcp; /* -1: none */
+	int local, tcp; /* listeners; -1: none */
 	pthread_t thread, dialler;
 	_Atomic bool stopping;
-	struct stream_conn *dirty, *unread; /* the thread's */
-	unsigned n_conns, n_strangers;      /* accepted; of these not greeted yet.  The thread's */
-	pthread_mutex_t lock;               /* guards what follows */
+	struct stream_set accepted;
+	unsigned n_conns, n_strangers; /* accepted; of these not greeted yet.  The thread's */
+	pthread_mutex_t reading;       /* what is in: */
+	struct stream_set dialled;
+	_Atomic unsigned n_dialled;
+	pthread_mutex_t lock; /* guards what follows; after reading */
 	pthread_cond_t queued;
 	struct stream_conn *conns;
 	struct stream_peer *to_dial;
 };
-
-static _Thread_local const struct streams *mine;
-
-bool stream_loop_is_this_thread(const struct streams *s)
-{
-	return mine == s;
-}
 
 struct worker *stream_worker(const struct streams *s)
 {
@@ -67,22 +67,14 @@ void streams_offer(struct streams *s, struct mu_buf *status)
 	stream_offer_write(status, &s->offer);
 }
 
-void stream_loop_dirty(struct stream_conn *c)
+static struct stream_set *set_of(const struct stream_conn *c)
 {
-	if (c->dirty)
-		return;
-	c->dirty = true;
-	c->next_dirty = c->owner->dirty;
-	c->owner->dirty = stream_conn_ref(c);
+	return c->dialled ? &c->owner->dialled : &c->owner->accepted;
 }
 
 void stream_loop_unread(struct stream_conn *c)
 {
-	if (c->unread)
-		return;
-	c->unread = true;
-	c->next_unread = c->owner->unread;
-	c->owner->unread = stream_conn_ref(c);
+	stream_set_unread(set_of(c), c);
 }
 
 void stream_loop_greeted(struct stream_conn *c)
@@ -90,29 +82,15 @@ void stream_loop_greeted(struct stream_conn *c)
 	c->owner->n_strangers--;
 }
 
-static void flush_dirty(struct streams *s)
-{
-	while (s->dirty) {
-		struct stream_conn *c = s->dirty;
-
-		s->dirty = c->next_dirty;
-		c->dirty = false;
-		stream_conn_flush(c);
-		stream_conn_unref(c);
-	}
-}
-
 void stream_loop_watch(struct stream_conn *c, bool out)
 {
 	struct epoll_event e = {.events = EPOLLIN | (out ? EPOLLOUT : 0u), .data.ptr = c};
 
-	epoll_ctl(c->owner->epoll, EPOLL_CTL_MOD, c->fd, &e);
+	epoll_ctl(set_of(c)->epoll, EPOLL_CTL_MOD, c->fd, &e);
 }
 
 void stream_loop_add(struct streams *s, struct stream_conn *c)
 {
-	struct epoll_event e = {.events = EPOLLIN, .data.ptr = c};
-
 	stream_conn_ref(c);
 	c->since_ms = timer_now_ms();
 	pthread_mutex_lock(&s->lock);
@@ -122,10 +100,11 @@ void stream_loop_add(struct streams *s, struct stream_conn *c)
 		c->next->link = &c->next;
 	s->conns = c;
 	pthread_mutex_unlock(&s->lock);
-	epoll_ctl(s->epoll, EPOLL_CTL_ADD, c->fd, &e);
+	s->n_dialled += c->dialled != NULL;
+	stream_set_add(set_of(c), c->fd, c);
 }
 
-/* ---- the thread ---- */
+/* ---- what comes ---- */
 
 static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_err *why)
 {
@@ -135,9 +114,11 @@ static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_e
 		c->next->link = c->link;
 	c->link = NULL;
 	pthread_mutex_unlock(&s->lock);
-	epoll_ctl(s->epoll, EPOLL_CTL_DEL, c->fd, NULL);
+	epoll_ctl(set_of(c)->epoll, EPOLL_CTL_DEL, c->fd, NULL);
 	stream_conn_break(c);
-	if (!c->dialled) {
+	if (c->dialled) {
+		s->n_dialled--;
+	} else {
 		s->n_conns--;
 		s->n_strangers -= !c->greeted;
 	}
@@ -176,31 +157,78 @@ static void take_in(struct streams *s, int listener)
 	stream_conn_unref(c);
 }
 
-static void on_event(struct streams *s, struct stream_conn *c, unsigned events)
+/* The thread watches what we have dialled: until something comes, or not at all. */
+static void watch_dialled(struct streams *s, bool on)
 {
+	struct epoll_event e = {.events = on ? EPOLLIN | EPOLLONESHOT : 0u,
+				.data.ptr = &s->dialled};
+
+	epoll_ctl(s->accepted.epoll, EPOLL_CTL_MOD, s->dialled.epoll, &e);
+}
+
+void streams_leave(struct streams *s)
+{
+	if (s->dialled.unread)
+		stream_set_nudge(&s->dialled);
+	pthread_mutex_unlock(&s->reading);
+	watch_dialled(s, true);
+}
+
+static void read_dialled(struct streams *s)
+{
+	if (pthread_mutex_trylock(&s->reading))
+		return;
+	stream_set_turn(&s->dialled, 0);
+	streams_leave(s);
+}
+
+void streams_wake(struct streams *s)
+{
+	stream_set_nudge(&s->dialled);
+}
+
+bool streams_enter(struct streams *s)
+{
+	if (!atomic_load(&s->n_dialled) || pthread_mutex_trylock(&s->reading))
+		return false;
+	watch_dialled(s, false);
+	return true;
+}
+
+/* Whoever ends the step wakes it; it looks by itself every second besides. */
+void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
+{
+	while (!atomic_load(over) && !atomic_load(&s->stopping)) {
+		int64_t left = until_ms ? until_ms - timer_now_ms() : LOOK_AGAIN_MS;
+
+		if (left <= 0)
+			break;
+		stream_set_turn(&s->dialled, left < LOOK_AGAIN_MS ? (int)left : LOOK_AGAIN_MS);
+	}
+}
+
+void stream_loop_on_event(struct streams *s, void *what, unsigned events)
+{
+	struct stream_conn *c = what;
 	struct mu_err err;
 
+	if (atomic_load(&s->stopping))
+		return;
+	if (what == &s->local || what == &s->tcp) {
+		take_in(s, *(int *)what);
+		return;
+	}
+	if (what == &s->dialled) {
+		read_dialled(s);
+		return;
+	}
 	if (events & EPOLLOUT)
 		stream_conn_flush(c);
 	if ((events & (EPOLLIN | EPOLLHUP | EPOLLERR)) && !stream_conn_read(c, &err))
 		end_conn(s, c, &err);
 }
 
-/* What a read left in the library's hands: the socket does not tell of it again. */
-static void read_on(struct streams *s)
-{
-	struct stream_conn *list = s->unread, *next;
-
-	s->unread = NULL;
-	for (struct stream_conn *c = list; c; c = next) {
-		next = c->next_unread;
-		c->unread = false;
-		if (c->link && !atomic_load(&s->stopping))
-			on_event(s, c, EPOLLIN);
-		stream_conn_unref(c);
-		flush_dirty(s);
-	}
-}
+/* ---- the thread ---- */
 
 /* How long to wait; those who are late with their greeting are sent away. */
 static int strangers(struct streams *s)
@@ -231,23 +259,9 @@ static int strangers(struct streams *s)
 static void *serve(void *arg)
 {
 	struct streams *s = arg;
-	struct epoll_event e[EVENTS];
 
-	mine = s;
-	while (!atomic_load(&s->stopping)) {
-		int wait, n;
-
-		read_on(s);
-		wait = s->n_strangers ? strangers(s) : -1;
-		n = epoll_wait(s->epoll, e, EVENTS, s->unread ? 0 : wait);
-		for (int i = 0; i < n && !atomic_load(&s->stopping); i++) {
-			if (e[i].data.ptr == &s->local || e[i].data.ptr == &s->tcp)
-				take_in(s, *(int *)e[i].data.ptr);
-			else if (e[i].data.ptr != &s->wake)
-				on_event(s, e[i].data.ptr, e[i].events);
-			flush_dirty(s);
-		}
-	}
+	while (!atomic_load(&s->stopping))
+		stream_set_turn(&s->accepted, s->n_strangers ? strangers(s) : -1);
 	return NULL;
 }
 
@@ -302,69 +316,16 @@ static void *dial(void *arg)
 
 /* ---- life ---- */
 
-static int listen_local(struct streams *s, struct mu_err *err)
+static void listen_on(struct streams *s, int *listener, int fd)
 {
-	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), n;
-
-	snprintf(s->offer.local, sizeof(s->offer.local), "muster-%016llx%016llx",
-		 (unsigned long long)random_u64(), (unsigned long long)random_u64());
-	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "%s", s->offer.local);
-	if (fd < 0 ||
-	    bind(fd, (struct sockaddr *)&a,
-		 (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n)) ||
-	    listen(fd, 64)) {
-		int e = errno;
-
-		if (fd >= 0)
-			close(fd);
-		return mu_fail_errno(err, e, "cannot listen for streams");
-	}
-	s->local = fd;
-	return 0;
+	*listener = fd;
+	if (fd >= 0)
+		stream_set_add(&s->accepted, fd, listener);
 }
 
-/* Without it tensors go by gRPC: no reason not to serve. */
-static void listen_tcp(struct streams *s, const char *host, int port)
+static void stop_listening(struct streams *s)
 {
-	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
-	struct sockaddr_storage got;
-	socklen_t len = sizeof(got);
-	char service[8];
-	int fd, one = 1;
-
-	snprintf(service, sizeof(service), "%d", port);
-	if (getaddrinfo(host, service, &hints, &list))
-		return;
-	fd = socket(list->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && port) /* a task that starts anew finds connections of the one before */
-		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd >= 0 && !bind(fd, list->ai_addr, list->ai_addrlen) && !listen(fd, 64) &&
-	    !getsockname(fd, (struct sockaddr *)&got, &len)) {
-		s->offer.port =
-		    ntohs(got.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&got)->sin6_port
-						    : ((struct sockaddr_in *)&got)->sin_port);
-		s->tcp = fd;
-	} else {
-		mu_warn("stream", "no streams from other machines: %s:%d: %s", host, port,
-			strerror(errno));
-		if (fd >= 0)
-			close(fd);
-	}
-	freeaddrinfo(list);
-}
-
-static void watch(struct streams *s, int *fd)
-{
-	struct epoll_event e = {.events = EPOLLIN, .data.ptr = fd};
-
-	if (*fd >= 0)
-		epoll_ctl(s->epoll, EPOLL_CTL_ADD, *fd, &e);
-}
-
-static void close_all(struct streams *s)
-{
-	int *const fds[] = {&s->epoll, &s->wake, &s->local, &s->tcp};
+	int *const fds[] = {&s->local, &s->tcp};
 
 	for (size_t i = 0; i < MU_COUNT(fds); i++) {
 		if (*fds[i] >= 0)
@@ -373,46 +334,66 @@ static void close_all(struct streams *s)
 	}
 }
 
+static int open_sets(struct streams *s, struct mu_err *err)
+{
+	int rc = stream_set_open(&s->accepted, s, err);
+
+	if (!rc)
+		rc = stream_set_open(&s->dialled, s, err);
+	if (rc)
+		return rc;
+	stream_set_add(&s->accepted, s->dialled.epoll, &s->dialled);
+	watch_dialled(s, true);
+	return 0;
+}
+
+static int start_threads(struct streams *s, struct mu_err *err)
+{
+	if (pthread_create(&s->thread, NULL, serve, s))
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' thread");
+	if (pthread_create(&s->dialler, NULL, dial, s)) {
+		atomic_store(&s->stopping, true);
+		stream_set_nudge(&s->accepted);
+		pthread_join(s->thread, NULL);
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' dialler");
+	}
+	pthread_setname_np(s->thread, "stream");
+	pthread_setname_np(s->dialler, "stream-dial");
+	return 0;
+}
+
 int streams_start(struct worker *w, const struct streams_options *o, struct streams **out,
 		  struct mu_err *err)
 {
 	struct streams *s = MU_NEW(struct streams);
-	int rc = 0;
+	int rc;
 
 	s->worker = w;
 	s->tls = o->tls ? rpc_tls_ref(o->tls) : NULL;
-	s->local = s->tcp = -1;
-	s->epoll = epoll_create1(EPOLL_CLOEXEC);
-	s->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	s->local = s->tcp = s->dialled.epoll = s->dialled.nudge = -1;
+	pthread_mutex_init(&s->reading, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->queued, NULL);
 	s->offer.version = STREAM_VERSION;
 	s->offer.incarnation = worker_runtime(w)->incarnation;
-	if (s->epoll < 0 || s->wake < 0 ||
-	    getrandom(s->offer.key, STREAM_KEY, 0) != (ssize_t)STREAM_KEY)
+	rc = open_sets(s, err);
+	if (!rc && getrandom(s->offer.key, STREAM_KEY, 0) != (ssize_t)STREAM_KEY)
 		rc = mu_fail_errno(err, errno, "cannot start the streams");
-	if (!rc && !o->only_tcp)
-		rc = listen_local(s, err);
-	if (!rc && o->host)
-		listen_tcp(s, o->host, o->port);
-	watch(s, &s->local);
-	watch(s, &s->tcp);
-	watch(s, &s->wake);
-	if (!rc && pthread_create(&s->thread, NULL, serve, s))
-		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' thread");
-	if (!rc && pthread_create(&s->dialler, NULL, dial, s)) {
-		rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start the streams' dialler");
-		atomic_store(&s->stopping, true);
-		eventfd_write(s->wake, 1);
-		pthread_join(s->thread, NULL);
+	if (!rc && !o->only_tcp) {
+		int fd = stream_listen_local(&s->offer, err);
+
+		rc = fd < 0 ? fd : 0;
+		listen_on(s, &s->local, fd);
 	}
+	if (!rc && o->host)
+		listen_on(s, &s->tcp, stream_listen_tcp(&s->offer, o->host, o->port));
+	if (!rc)
+		rc = start_threads(s, err);
 	if (rc) {
-		close_all(s);
+		stop_listening(s);
 		streams_free(s);
 		return rc;
 	}
-	pthread_setname_np(s->thread, "stream");
-	pthread_setname_np(s->dialler, "stream-dial");
 	*out = s;
 	return 0;
 }
@@ -423,27 +404,32 @@ void streams_stop(struct streams *s)
 
 	if (!s || atomic_exchange(&s->stopping, true))
 		return;
-	eventfd_write(s->wake, 1);
+	stream_set_nudge(&s->accepted);
+	stream_set_nudge(&s->dialled);
 	pthread_mutex_lock(&s->lock);
 	pthread_cond_signal(&s->queued);
 	pthread_mutex_unlock(&s->lock);
 	pthread_join(s->thread, NULL);
 	pthread_join(s->dialler, NULL);
 	mu_fail(&why, MU_UNAVAILABLE, "this task is shutting down");
-	mine = s; /* this thread is in its place now */
+	pthread_mutex_lock(
+	    &s->reading); /* who waits here goes; this thread is in both's place now */
 	while (s->conns)
 		end_conn(s, s->conns, &why);
-	read_on(s);
-	flush_dirty(s);
-	mine = NULL;
-	close_all(s);
+	stream_set_turn(&s->accepted, 0);
+	stream_set_turn(&s->dialled, 0);
+	pthread_mutex_unlock(&s->reading);
+	stop_listening(s);
 }
 
 void streams_free(struct streams *s)
 {
 	if (!s)
 		return;
+	stream_set_close(&s->accepted);
+	stream_set_close(&s->dialled);
 	rpc_tls_unref(s->tls);
+	pthread_mutex_destroy(&s->reading);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->queued);
 	free(s);

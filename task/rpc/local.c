@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-/* A blocking call of a server in this process.
+/* A blocking call of a server in this process.  Who waits makes itself useful as the server says
+ * (struct rpc_wait), and sleeps when there is nothing for it to do.
  *
  * The wait is shared by the caller and the answer, whichever comes last frees it: after a deadline
  * the call is cancelled and gets a moment to end by itself, then the caller goes on without it. */
@@ -9,6 +10,7 @@
 #include <time.h>
 
 #include "task/rpc/bytes.h"
+#include "task/rpc/clock.h"
 #include "task/rpc/server.h"
 
 enum { AFTER_CANCEL_MS = 5000 };
@@ -17,7 +19,10 @@ struct wait {
 	_Atomic unsigned refs;
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
-	bool done, failed;
+	const struct rpc_wait *other; /* where the caller waits now; NULL: here */
+	pthread_t caller;
+	_Atomic bool done;
+	bool failed;
 	struct mu_err err;
 	struct mu_buf reply;
 };
@@ -34,6 +39,7 @@ static void wait_unref(struct wait *w)
 
 static void answered(void *arg, const struct mu_err *err, const struct rpc_message *reply)
 {
+	const struct rpc_wait *other;
 	struct wait *w = arg;
 
 	pthread_mutex_lock(&w->lock);
@@ -43,8 +49,11 @@ static void answered(void *arg, const struct mu_err *err, const struct rpc_messa
 		message_flatten(reply, &w->reply);
 	w->failed = err != NULL;
 	w->done = true;
+	other = pthread_equal(w->caller, pthread_self()) ? NULL : w->other;
 	pthread_cond_signal(&w->changed);
 	pthread_mutex_unlock(&w->lock);
+	if (other)
+		other->wake(other->ctx);
 	wait_unref(w);
 }
 
@@ -54,6 +63,7 @@ static struct wait *wait_new(void)
 	pthread_condattr_t attr;
 
 	w->refs = 2;
+	w->caller = pthread_self();
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -62,24 +72,28 @@ static struct wait *wait_new(void)
 	return w;
 }
 
-/* False when the time is over; timeout_ms <= 0: as long as it takes. */
-static bool wait_done(struct wait *w, long timeout_ms)
+static void wait_elsewhere(struct wait *w, const struct rpc_wait *other, int64_t until_ms)
 {
-	struct timespec end;
+	pthread_mutex_lock(&w->lock);
+	w->other = other;
+	pthread_mutex_unlock(&w->lock);
+	other->wait(other->ctx, &w->done, until_ms);
+	pthread_mutex_lock(&w->lock);
+	w->other = NULL;
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* False when the time is over; until_ms 0: as long as it takes. */
+static bool wait_done(struct wait *w, int64_t until_ms)
+{
+	struct timespec end = {until_ms / 1000, until_ms % 1000 * 1000000};
 	bool done;
 	int rc = 0;
 
-	clock_gettime(CLOCK_MONOTONIC, &end);
-	end.tv_sec += timeout_ms / 1000;
-	end.tv_nsec += timeout_ms % 1000 * 1000000;
-	if (end.tv_nsec >= 1000000000) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000;
-	}
 	pthread_mutex_lock(&w->lock);
 	while (!w->done && rc != ETIMEDOUT)
-		rc = timeout_ms > 0 ? pthread_cond_timedwait(&w->changed, &w->lock, &end)
-				    : pthread_cond_wait(&w->changed, &w->lock);
+		rc = until_ms ? pthread_cond_timedwait(&w->changed, &w->lock, &end)
+			      : pthread_cond_wait(&w->changed, &w->lock);
 	done = w->done;
 	pthread_mutex_unlock(&w->lock);
 	return done;
@@ -88,19 +102,26 @@ static bool wait_done(struct wait *w, long timeout_ms)
 int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_message *request,
 		   long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
+	int64_t until_ms = timeout_ms > 0 ? rpc_now_ms() + timeout_ms : 0;
+	const struct rpc_wait *other = rpc_local_wait(s);
+	bool entered = other && other->enter(other->ctx);
 	struct wait *w = wait_new();
 	struct rpc_call *call = rpc_local_start(s, path, request, timeout_ms, answered, w, err);
 	struct mu_buf swap;
 	int rc = 0;
 
+	if (entered && call && !w->done)
+		wait_elsewhere(w, other, until_ms);
+	if (entered)
+		other->leave(other->ctx);
 	if (!call) {
 		wait_unref(w); /* the answer's */
 		wait_unref(w);
 		return err ? -(int)err->code : -MU_UNAVAILABLE;
 	}
-	if (!wait_done(w, timeout_ms)) {
+	if (!wait_done(w, until_ms)) {
 		rpc_local_cancel(call);
-		wait_done(w, AFTER_CANCEL_MS);
+		wait_done(w, rpc_now_ms() + AFTER_CANCEL_MS);
 		rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
 			     "Deadline Exceeded: %s took longer than "
 			     "%ld ms",

@@ -27,6 +27,7 @@ struct rpc_server {
 	struct mu_map by_path;
 	void *ctx;
 	size_t max_message;
+	struct rpc_wait wait;
 	struct h2 *h2;
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	pthread_cond_t changed;
@@ -236,6 +237,11 @@ void rpc_local_end(struct rpc_call *c)
 	rpc_call_unref(c);
 }
 
+const struct rpc_wait *rpc_local_wait(const struct rpc_server *s)
+{
+	return s->wait.ctx ? &s->wait : NULL;
+}
+
 /* ---- life ---- */
 
 static void free_server(struct rpc_server *s)
@@ -259,6 +265,7 @@ static struct rpc_server *new_server(const struct rpc_server_options *o)
 	pthread_cond_init(&s->changed, NULL);
 	mu_map_init(&s->by_path);
 	s->ctx = o->ctx;
+	s->wait = o->wait;
 	s->max_message = o->max_message && o->max_message < INT_MAX ? o->max_message : INT_MAX;
 	s->methods = MU_NEW_ARRAY(struct rpc_method, o->n_methods + 1);
 	s->n_methods = o->n_methods;

@@ -14,6 +14,17 @@ struct rpc_method {
 	const char *path; /* "/tensorflow.MasterService/RunStep" */
 	void (*handle)(struct rpc_call *call, void *ctx);
 };
+/* What a caller of this process does while it waits for its answer, instead of sleeping.  When
+ * enter, before the call is started, has said true: wait, which returns at until_ms (of a monotonic
+ * clock; 0: none), soon after *over, or whenever it likes, and in the end leave.  wake has who is
+ * in wait look at *over. */
+struct rpc_wait {
+	bool (*enter)(void *ctx);
+	void (*wait)(void *ctx, const _Atomic bool *over, int64_t until_ms);
+	void (*leave)(void *ctx);
+	void (*wake)(void *ctx);
+	void *ctx; /* NULL: callers sleep */
+};
 struct rpc_server_options {
 	const char *const *addresses; /* "host:port", "unix:path"; port 0 picks one */
 	unsigned n_addresses;
@@ -24,7 +35,8 @@ struct rpc_server_options {
 	const struct rpc_method *methods;
 	unsigned n_methods;
 	void *ctx;
-	size_t max_message; /* 0: 2 GiB - 1 */
+	size_t max_message;   /* 0: 2 GiB - 1 */
+	struct rpc_wait wait; /* (optional) */
 };
 /* A taken port is ALREADY_EXISTS "port N on HOST is already in use". ports[i] gets the real
  * port. */
@@ -59,6 +71,7 @@ struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
 				 rpc_local_done done, void *arg, struct mu_err *err);
 void rpc_local_cancel(struct rpc_call *call); /* as if the caller had gone away */
 void rpc_local_end(struct rpc_call *call);
+const struct rpc_wait *rpc_local_wait(const struct rpc_server *s); /* NULL: there is none */
 /* rpc_call without a network: blocks; the same errors. */
 int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_message *request,
 		   long timeout_ms, struct mu_buf *reply, struct mu_err *err);

@@ -287,22 +287,14 @@ static inline void step_request(struct mu_buf *request, const char *handle, cons
 	mu_pb_put_int(request, 8, s->request_id);
 }
 
-/* Runs a step; *out gets the first tensor when there is one. */
-static inline int run(struct task *t, const char *handle, const struct step *s,
-		      struct mu_tensor *out, struct mu_err *err)
+/* What a step was answered; *out gets the first tensor when there is one. */
+static inline int step_reply(const struct mu_buf *reply, struct mu_tensor *out, struct mu_err *err)
 {
-	MU_AUTO_BUF request = {0};
-	MU_AUTO_BUF reply = {0};
 	struct mu_span said = MU_SPAN(""), proto = MU_SPAN("");
+	struct mu_pb m = mu_pb_of(mu_buf_span(reply));
 	struct mu_pb_field f;
-	struct mu_pb m;
-	int code = 0, rc;
+	int code = 0;
 
-	step_request(&request, handle, s);
-	rc = call(t, "RunStep", &request, &reply, err);
-	if (rc)
-		return rc;
-	m = mu_pb_of(mu_buf_span(&reply));
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 3)
 			code = (int)f.value;
@@ -325,6 +317,18 @@ static inline int run(struct task *t, const char *handle, const struct step *s,
 		assert_ok(mu_tensor_parse(out, proto, err), err);
 	}
 	return 0;
+}
+
+static inline int run(struct task *t, const char *handle, const struct step *s,
+		      struct mu_tensor *out, struct mu_err *err)
+{
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+	int rc;
+
+	step_request(&request, handle, s);
+	rc = call(t, "RunStep", &request, &reply, err);
+	return rc ? rc : step_reply(&reply, out, err);
 }
 
 static inline float run_float(struct task *t, const char *handle, const char *fetch)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/peer/stream_set.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "task/peer/stream_conn.h"
+
+enum { EVENTS = 32 };
+
+/* Of this thread's turn: what it has put off.  A connection is in one thread's list only; another
+ * that has something to send there writes it at once, and what was put off with it. */
+static _Thread_local struct turn {
+	const struct streams *of; /* NULL: it is in no turn */
+	struct stream_conn *put_off;
+} turn;
+
+int stream_set_open(struct stream_set *set, struct streams *owner, struct mu_err *err)
+{
+	set->owner = owner;
+	set->epoll = epoll_create1(EPOLL_CLOEXEC);
+	set->nudge = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (set->epoll < 0 || set->nudge < 0)
+		return mu_fail_errno(err, errno, "cannot start the streams");
+	stream_set_add(set, set->nudge, &set->nudge);
+	return 0;
+}
+
+void stream_set_close(struct stream_set *set)
+{
+	if (set->epoll >= 0)
+		close(set->epoll);
+	if (set->nudge >= 0)
+		close(set->nudge);
+	set->epoll = set->nudge = -1;
+}
+
+void stream_set_add(struct stream_set *set, int fd, void *what)
+{
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = what};
+
+	epoll_ctl(set->epoll, EPOLL_CTL_ADD, fd, &e);
+}
+
+void stream_set_nudge(struct stream_set *set)
+{
+	eventfd_write(set->nudge, 1);
+}
+
+void stream_set_unread(struct stream_set *set, struct stream_conn *c)
+{
+	if (c->unread)
+		return;
+	c->unread = true;
+	c->next_unread = set->unread;
+	set->unread = stream_conn_ref(c);
+}
+
+bool stream_set_puts_off(struct stream_conn *c)
+{
+	if (turn.of != c->owner || (c->flusher && c->flusher != &turn))
+		return false;
+	if (!c->flusher) {
+		c->flusher = &turn;
+		c->next_put_off = turn.put_off;
+		turn.put_off = stream_conn_ref(c);
+	}
+	return true;
+}
+
+static void flush_put_off(void)
+{
+	while (turn.put_off) {
+		struct stream_conn *c = turn.put_off;
+
+		turn.put_off = c->next_put_off;
+		stream_conn_flush_put_off(c);
+		stream_conn_unref(c);
+	}
+}
+
+/* What a read left in the library's hands: the socket does not tell of it again. */
+static void read_on(struct stream_set *set)
+{
+	struct stream_conn *list = set->unread, *next;
+
+	set->unread = NULL;
+	for (struct stream_conn *c = list; c; c = next) {
+		next = c->next_unread;
+		c->unread = false;
+		if (c->link)
+			stream_loop_on_event(set->owner, c, EPOLLIN);
+		stream_conn_unref(c);
+		flush_put_off();
+	}
+}
+
+void stream_set_turn(struct stream_set *set, int wait_ms)
+{
+	const struct streams *outer = turn.of;
+	struct epoll_event e[EVENTS];
+	eventfd_t n_nudges;
+	int n;
+
+	turn.of = set->owner;
+	read_on(set);
+	n = epoll_wait(set->epoll, e, EVENTS, set->unread ? 0 : wait_ms);
+	for (int i = 0; i < n; i++) {
+		if (e[i].data.ptr == &set->nudge)
+			eventfd_read(set->nudge, &n_nudges);
+		else
+			stream_loop_on_event(set->owner, e[i].data.ptr, e[i].events);
+		flush_put_off();
+	}
+	turn.of = outer;
+}

@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Callers in the task's own process: who waits for a step reads the streams that its answer comes
+ * by, one of them at a time.  However many wait and for whatever, each goes on when its own step is
+ * over. */
+#include <pthread.h>
+
+#include "task/peer/peer_stream.h"
+#include "task/server_internal.h"
+#include "tests/cluster/fixture.h"
+
+#define PS     "/job:ps/task:0"
+#define WORKER "/job:worker/task:0"
+
+enum { CALLERS = 4, STEPS = 300, MOMENT_MS = 50 };
+
+/* A queue of `device`; NAME_put fills it, NAME_get waits for it, NAME_got brings that here. */
+static void add_queue(struct mu_graph *g, const char *name, const char *device)
+{
+	static enum mu_dtype types[] = {MU_FLOAT};
+	struct mu_attr list = {
+	    .kind = (enum mu_attr_kind)(MU_ATTR_LIST + MU_ATTR_TYPE), .types = types, .n = 1};
+	MU_AUTO_FREE char *put_name = mu_xasprintf("%s_put", name);
+	MU_AUTO_FREE char *get_name = mu_xasprintf("%s_get", name);
+	MU_AUTO_FREE char *got_name = mu_xasprintf("%s_got", name);
+	MU_AUTO_FREE char *one_name = mu_xasprintf("%s_one", name);
+	struct mu_node *q = node(g, name, "FIFOQueueV2", device);
+	struct mu_node *put = node(g, put_name, "QueueEnqueueV2", device);
+	struct mu_node *get = node(g, get_name, "QueueDequeueV2", device);
+	struct mu_input in[2] = {{q, 0}, {constant(g, one_name, device, number(1)), 0}};
+
+	mu_node_set_attr(g, q, "component_types", &list);
+	mu_node_set_inputs(g, get, in, 1, NULL, 0);
+	mu_node_set_attr(g, get, "component_types", &list);
+	mu_node_set_inputs(g, put, in, 2, NULL, 0);
+	mu_node_set_attr(g, put, "Tcomponents", &list);
+	unary(g, got_name, "Identity", WORKER, get);
+}
+
+/* "add" goes to the ps twice and back: v, there, grows by one that comes from here. */
+static struct mu_graph *graph(void)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct mu_node *v = variable(g, "v", PS), *one = constant(g, "one", WORKER, number(1));
+	struct mu_node *there = unary(g, "there", "Neg", PS, one);
+
+	binary(g, "init", "Assign", PS, v, constant(g, "zero", PS, number(0)));
+	binary(g, "add", "AssignAdd", PS, v, unary(g, "back", "Neg", WORKER, there));
+	unary(g, "read", "Identity", WORKER, v);
+	add_queue(g, "far", PS);
+	add_queue(g, "near", WORKER);
+	return g;
+}
+
+static int step_here(struct task *t, const char *handle, const struct step *s, long timeout_ms,
+		     struct mu_tensor *out, struct mu_err *err)
+{
+	MU_AUTO_BUF request = {0};
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message m;
+	int rc;
+
+	step_request(&request, handle, s);
+	m = (struct rpc_message){.head = mu_buf_span(&request)};
+	rc = task_server_call(t->server, "/tensorflow.MasterService/RunStep", &m, timeout_ms,
+			      &reply, err);
+	return rc ? rc : step_reply(&reply, out, err);
+}
+
+static void target(struct task *t, const char *handle, const char *name)
+{
+	struct mu_err err;
+
+	assert_ok(step_here(t, handle, &(struct step){.target = name}, CALL_MS, NULL, &err), &err);
+}
+
+/* With a stream to the ps. */
+static struct fixture *open_here(char handle[64])
+{
+	struct fixture *f = fixture_new("p01");
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph();
+	struct peer *ps = peers_find(f->worker[0].server->peers, "/job:ps/replica:0/task:0");
+	struct mu_err err;
+
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	UNTIL(stream_peer_live(ps->stream));
+	target(&f->worker[0], handle, "init");
+	return f;
+}
+
+struct caller {
+	struct task *task;
+	const char *handle;
+	struct step step;
+	int n, rc;
+	long timeout_ms;
+	struct mu_err err;
+	_Atomic bool over;
+	pthread_t thread;
+};
+
+static void *steps(void *arg)
+{
+	struct caller *c = arg;
+
+	for (int i = 0; i < c->n && !c->rc; i++)
+		c->rc = step_here(c->task, c->handle, &c->step, c->timeout_ms, NULL, &c->err);
+	atomic_store(&c->over, true);
+	return NULL;
+}
+
+static void begin(struct caller *c)
+{
+	assert_int_equal(pthread_create(&c->thread, NULL, steps, c), 0);
+}
+
+static void goes_well(struct caller *c)
+{
+	pthread_join(c->thread, NULL);
+	assert_ok(c->rc, &c->err);
+}
+
+static void many_callers__each_gets_its_own_answers(void **state)
+{
+	char handle[64];
+	struct fixture *f = open_here(handle);
+	struct caller c[CALLERS];
+
+	for (int i = 0; i < CALLERS; i++) {
+		c[i] = (struct caller){.task = &f->worker[0],
+				       .handle = handle,
+				       .step = {.target = "add"},
+				       .n = STEPS,
+				       .timeout_ms = i % 2 ? CALL_MS : 0};
+		begin(&c[i]);
+	}
+	for (int i = 0; i < CALLERS; i++)
+		goes_well(&c[i]);
+	assert_true(run_float(&f->worker[0], handle, "read:0") == CALLERS * STEPS);
+	fixture_free(f);
+}
+
+/* One waits at a queue there, one at a queue here, and meanwhile the steps of others go on: of
+ * another caller, and of a client that comes by gRPC, for which nobody here waits. */
+static void who_waits_long__holds_up_nobody(void **state)
+{
+	char handle[64];
+	struct fixture *f = open_here(handle);
+	struct caller far = {
+	    .task = &f->worker[0], .handle = handle, .step = {.fetch = "far_got:0"}, .n = 1};
+	struct caller near = far;
+
+	near.step.fetch = "near_got:0";
+	begin(&far);
+	begin(&near);
+	wait_ms(MOMENT_MS); /* most likely they wait by then; it holds if they do not */
+	for (int i = 0; i < STEPS; i++)
+		target(&f->worker[0], handle, "add");
+	assert_true(run_float(&f->worker[0], handle, "read:0") == STEPS);
+	assert_false(atomic_load(&far.over) || atomic_load(&near.over));
+	target(&f->worker[0], handle, "near_put");
+	goes_well(&near);
+	target(&f->worker[0], handle, "far_put");
+	goes_well(&far);
+	fixture_free(f);
+}
+
+/* The answer is made by another thread, that of a gRPC client's step, while the caller waits for
+ * something to come by a stream. */
+static void a_step_that_another_thread_ends__lets_its_caller_go(void **state)
+{
+	char handle[64];
+	struct fixture *f = open_here(handle);
+
+	for (int i = 0; i < STEPS / 10; i++) {
+		struct caller near = {.task = &f->worker[0],
+				      .handle = handle,
+				      .step = {.fetch = "near_got:0"},
+				      .n = 1};
+		struct mu_err err;
+
+		begin(&near);
+		wait_ms(i % 3);
+		assert_ok(
+		    run(&f->worker[0], handle, &(struct step){.target = "near_put"}, NULL, &err),
+		    &err);
+		goes_well(&near);
+	}
+	fixture_free(f);
+}
+
+static void a_deadline__ends_the_wait(void **state)
+{
+	char handle[64];
+	struct fixture *f = open_here(handle);
+	struct step far = {.fetch = "far_got:0"};
+	struct mu_err err;
+
+	assert_int_equal(step_here(&f->worker[0], handle, &far, MOMENT_MS, NULL, &err),
+			 -MU_DEADLINE_EXCEEDED);
+	target(&f->worker[0], handle, "add");
+	fixture_free(f);
+}
+
+static void a_ps_that_goes__fails_the_steps_that_wait_for_it(void **state)
+{
+	char handle[64];
+	struct fixture *f = open_here(handle);
+	struct caller far = {
+	    .task = &f->worker[0], .handle = handle, .step = {.fetch = "far_got:0"}, .n = 1};
+
+	begin(&far);
+	wait_ms(MOMENT_MS);
+	stop_task(&f->ps);
+	pthread_join(far.thread, NULL);
+	assert_true(far.rc != 0);
+	fixture_free(f);
+}
+
+static void a_server_that_stops__lets_its_callers_go(void **state)
+{
+	char handle[64];
+	struct fixture *f = open_here(handle);
+	struct caller near = {
+	    .task = &f->worker[0], .handle = handle, .step = {.fetch = "near_got:0"}, .n = 1};
+	struct worker_counts running = {0};
+
+	begin(&near);
+	UNTIL((worker_count(f->worker[0].server->context.worker, &running), running.running > 0));
+	stop_task(&f->worker[0]);
+	pthread_join(near.thread, NULL);
+	assert_true(near.rc != 0);
+	fixture_free(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(many_callers__each_gets_its_own_answers),
+	    cmocka_unit_test(who_waits_long__holds_up_nobody),
+	    cmocka_unit_test(a_step_that_another_thread_ends__lets_its_caller_go),
+	    cmocka_unit_test(a_deadline__ends_the_wait),
+	    cmocka_unit_test(a_ps_that_goes__fails_the_steps_that_wait_for_it),
+	    cmocka_unit_test(a_server_that_stops__lets_its_callers_go),
+	};
+
+	mu_log_set_level(MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
