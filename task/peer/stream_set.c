@@ -2,8 +2,10 @@
 #include "task/peer/stream_set.h"
 
 #include <errno.h>
+#include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "task/peer/stream_conn.h"
@@ -97,6 +99,38 @@ static void read_on(struct stream_set *set)
 	}
 }
 
+static int64_t now_us(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
+static int look(struct stream_set *set, struct epoll_event *e)
+{
+	int64_t end = now_us() + LOOK_US;
+	bool in_time;
+	int n;
+
+	while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && now_us() < end)
+		sched_yield(); /* who has something to do goes first, and then this look is over */
+	in_time = now_us() < end;
+	stream_look_done(&set->look, n > 0 && in_time);
+	return n;
+}
+
+static int wait_for_some(struct stream_set *set, struct epoll_event *e, int wait_ms)
+{
+	int n = 0;
+
+	if (set->unread)
+		wait_ms = 0;
+	if (wait_ms && stream_look_now(&set->look))
+		n = look(set, e);
+	return n > 0 ? n : epoll_wait(set->epoll, e, EVENTS, wait_ms);
+}
+
 void stream_set_turn(struct stream_set *set, int wait_ms)
 {
 	const struct streams *outer = turn.of;
@@ -106,7 +140,7 @@ void stream_set_turn(struct stream_set *set, int wait_ms)
 
 	turn.of = set->owner;
 	read_on(set);
-	n = epoll_wait(set->epoll, e, EVENTS, set->unread ? 0 : wait_ms);
+	n = wait_for_some(set, e, wait_ms);
 	for (int i = 0; i < n; i++) {
 		if (e[i].data.ptr == &set->nudge)
 			eventfd_read(set->nudge, &n_nudges);

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "lib/base/err.h"
+#include "task/peer/stream_look.h"
 
 struct streams;
 struct stream_conn;
@@ -16,6 +17,7 @@ struct stream_set {
 	struct streams *owner;
 	int epoll, nudge;           /* -1: none */
 	struct stream_conn *unread; /* the reader's */
+	struct stream_look look;    /* likewise */
 };
 
 int stream_set_open(struct stream_set *set, struct streams *owner, struct mu_err *err);
