@@ -4,6 +4,8 @@
 #include "task/server_internal.h"
 #include "tests/cluster/fixture.h"
 
+#define PS       "/job:ps/task:0"
+#define W0       "/job:worker/task:0"
 #define NEW_TASK "/job:worker/replica:0/task:2"
 
 static int start(void **state)
@@ -90,6 +92,49 @@ static void a_cluster_of_others__and_nonsense__change_nothing(void **state)
 	assert_null(peers_find(f->ps.server->peers, NEW_TASK));
 }
 
+enum { EPOCHS = 200 };
+
+/* Each with a worker that was not there before. */
+static void *tell_of_many(void *fixture)
+{
+	struct fixture *f = fixture;
+
+	for (int epoch = 1; epoch <= EPOCHS; epoch++) {
+		MU_AUTO_FREE char *body =
+		    mu_xasprintf("{\"epoch\":%d,\"cluster\":{\"ps\":[\"%s\"],"
+				 "\"worker\":{\"%d\":\"127.0.0.1:9\"}}}",
+				 epoch, mu_cluster_address(&f->cluster, "ps", 0, NULL), epoch + 1);
+		struct mu_http_answer a;
+
+		post(&f->ps, body, &a);
+		mu_buf_fini(&a.body);
+	}
+	return NULL;
+}
+
+static void news_of_members__while_steps_run__disturb_none(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct mu_node *v = variable(g, "v", PS), *one = constant(g, "k", W0, number(15));
+	struct step init = {.target = "init"};
+	char handle[64];
+	pthread_t teller;
+	struct mu_err err;
+
+	binary(g, "init", "Assign", PS, v, one);
+	binary(g, "twice", "AddV2", W0, v, v);
+	assert_int_equal(pthread_create(&teller, NULL, tell_of_many, f), 0);
+	do {
+		assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+		assert_ok(run(&f->worker[0], handle, &init, NULL, &err), &err);
+		assert_true(run_float(&f->worker[0], handle, "twice:0") == 30);
+		assert_ok(close_session(&f->worker[0], handle, &err), &err);
+	} while (f->ps.server->epoch < EPOCHS);
+	pthread_join(teller, NULL);
+	assert_non_null(peers_find(f->ps.server->peers, "/job:worker/replica:0/task:201"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -97,6 +142,8 @@ int main(void)
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(a_cluster_of_others__and_nonsense__change_nothing,
 					    start, stop),
+	    cmocka_unit_test_setup_teardown(news_of_members__while_steps_run__disturb_none, start,
+					    stop),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
