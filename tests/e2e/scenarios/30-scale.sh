@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 # The workers of a running job change: kubectl scale to 4, to 1, and the manifest edited to 3.  The ps and the chief
 # stay, and the global step counts every step that a worker was told is done.
-submit long
+# Each worker may use a part of a processor, so that more of them make more steps where there are only few processors.
+slow='resources: {requests: {cpu: 200m}, limits: {cpu: 200m}}'
+apply_workers() { # N
+  sed "s/worker: {replicas: 2}/worker: {replicas: $1, $slow}/" "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null ||
+    bad "the manifest with $1 workers is accepted"
+}
+apply_workers 2
 eventually 60 'a job with 2 workers trains' past_step long 100 || return # nothing below can pass
 ps_uid=$(field pod/long-ps-0 '{.metadata.uid}')
 chief_uid=$(field pod/long-worker-0 '{.metadata.uid}')
@@ -23,6 +29,15 @@ moves() { # the step goes on from where it was
   eventually 20 "$1" past_step long $((${from:-0} + 100))
 }
 rate() { field dtj/long '{.status.progress.stepsPerSecond}'; }
+global_step() { # as the ps has it
+  curl -fsS -m 5 "http://$(field pod/long-ps-0 '{.status.podIP}'):8079/metrics" | awk '$1 == "muster_global_step" {print $2}'
+}
+pace() { # steps/s of these seconds
+  local from at
+  from=$(global_step) at=$(now)
+  sleep 5
+  echo $((($(global_step) - from) * 1000000 / ($(now) - at)))
+}
 worker_steps() { grep -qiE 'step' <<<"$(log_of "long-worker-$1")"; }
 
 # the digits job may be over before anybody asks it
@@ -31,6 +46,7 @@ eventually 15 'the progress has a loss' has_loss
 
 before=$(epoch)
 note "with 2 workers: $(rate) steps/s, epoch $before"
+[ -z "$own" ] || pace_of_2=$(pace)
 start=$(now)
 check 'kubectl scale --replicas=4' k -n "$ns" scale dtj/long --replicas=4
 eventually 20 'both new workers run' running long-worker-2 long-worker-3
@@ -43,6 +59,10 @@ check 'the epoch has risen' [ "$(epoch)" -gt "$before" ]
 epoch_is_seen "$before" ps-0 worker-0 worker-1
 note "from scale to the epoch seen by all: $(since "$start") s"
 moves 'training goes on with 4 workers'
+if [ -n "$own" ]; then
+  pace_of_4=$(pace)
+  check "steps/s follow: $pace_of_2 with 2 workers, $pace_of_4 with 4" [ "$pace_of_4" -gt $((pace_of_2 * 12 / 10)) ]
+fi
 
 # what a worker was told until it left: its pod and its log are gone then
 parting=$(mktemp)
@@ -62,11 +82,14 @@ past_told() { [ -n "$told" ] && past_step long "$told"; }
 eventually 20 "the job counts the last step that a removed worker was told of ($told)" past_told
 rm -f "$parting"
 moves 'training goes on with 1 worker'
+if [ -n "$own" ]; then
+  pace_of_1=$(pace)
+  check "and come down: $pace_of_1 with 1 worker" [ "$pace_of_1" -lt $((pace_of_4 * 8 / 10)) ]
+fi
 
 before=$(epoch)
 start=$(now)
-sed 's/worker: {replicas: 2}/worker: {replicas: 3}/' "$here/manifests/long.yaml" | k -n "$ns" apply -f - >/dev/null ||
-  bad 'the edited manifest is accepted'
+apply_workers 3
 eventually 30 'the manifest edited to 3 workers brings 2 back' running long-worker-1 long-worker-2
 epoch_is_seen "$before" ps-0 worker-0 worker-1 worker-2
 note "from the edit to the epoch seen by all: $(since "$start") s"
