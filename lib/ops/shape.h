@@ -22,6 +22,7 @@ mu_shape_rule shape_value;    /* attribute `value` */
 mu_shape_rule shape_variable; /* of the variable whose handle is input 0 */
 mu_shape_rule shape_filled;   /* input 0 says the dimensions */
 mu_shape_rule shape_filled_by_second;
+mu_shape_rule shape_random_key; /* a key, a counter, and maybe an algorithm */
 
 /* shape_math.c */
 mu_shape_rule shape_matmul, shape_batch_matmul, shape_reduce, shape_argmax;

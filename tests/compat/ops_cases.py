@@ -587,3 +587,5 @@ def all_cases():
     yield from bytes_cases()
     from ops_cases_images import image_cases
     yield from image_cases()
+    from ops_cases_random import random_cases
+    yield from random_cases()

@@ -5,6 +5,7 @@
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 
+#define VECTOR(n) ((struct mu_shape){.rank = 1, .dim = {n}, .count = n})
 static const int64_t sizes[] = {0, 1, 3, 4, 5, 1000, 70001};
 
 static void seeded_numbers__are_the_cpus(void **state)
@@ -49,6 +50,33 @@ static void stateless_numbers__are_the_cpus(void **state)
 		}
 }
 
+/* By a key and a counter, which stay on the host, whatever the algorithm is called there. */
+static void numbers_from_a_key__are_the_cpus(void **state)
+{
+	static const char *const ops[] = {"StatelessRandomUniformV2", "StatelessRandomNormalV2",
+					  "StatelessTruncatedNormalV2"};
+	static const uint64_t key[1] = {0x9e3779b97f4a7c15}, counter[2] = {UINT64_MAX - 2, 77};
+	static const int32_t algorithms[] = {1, 3};
+
+	for (unsigned o = 0; o < MU_COUNT(ops); o++)
+		for (unsigned i = 0; i < MU_COUNT(sizes); i++) {
+			const struct attr attrs[] = {
+			    {"dtype", A_TYPE, i % 2 ? MU_DOUBLE : MU_FLOAT, NULL},
+			    {"Tshape", A_TYPE, MU_INT32, NULL},
+			    {0}};
+			struct mu_tensor in[4] = {ints(MU_INT32, 1, &sizes[i]), {0}, {0}, {0}};
+			assert_int_equal(mu_tensor_new(&in[1], MU_UINT64, &VECTOR(1), NULL), 0);
+			assert_int_equal(mu_tensor_new(&in[2], MU_UINT64, &VECTOR(2), NULL), 0);
+			memcpy(in[1].data, key, sizeof key);
+			memcpy(in[2].data, counter, sizeof counter);
+			assert_int_equal(
+			    mu_tensor_scalar(&in[3], MU_INT32, &algorithms[i % 2], NULL), 0);
+			compare(ops[o], attrs, in, 4, o ? 10 : 0);
+			for (unsigned k = 0; k < 4; k++)
+				mu_tensor_unref(&in[k]);
+		}
+}
+
 /* As the generator of a long run has it. */
 static void a_counter__carries_into_its_upper_half(void **state)
 {
@@ -73,6 +101,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(seeded_numbers__are_the_cpus),
 	    T(stateless_numbers__are_the_cpus),
+	    T(numbers_from_a_key__are_the_cpus),
 	    T(a_counter__carries_into_its_upper_half),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,13 +3,29 @@
  * Shapes and seeds are read on the host. */
 #include "task/kernels/gpu_table.h"
 
-#define ROW(name)                                                                                  \
+#define ROW(name, host)                                                                            \
 	{                                                                                          \
-		.k = {.op = name}, .type_attr = "dtype", .types = GPU_REAL,                        \
-		.host_in = 1 << 0 | 1 << 1, .same = true                                           \
+		.k = {.op = name}, .type_attr = "dtype", .types = GPU_REAL, .host_in = (host),     \
+		.same = true                                                                       \
 	}
+/* Where draws begin is found on the host. */
+#define BEGIN(name)                                                                                \
+	{                                                                                          \
+		.k = {.op = name}, .host_in = 1, .host_out = 7, .same = true                       \
+	}
+enum { SHAPE = 1 << 0, SEED = 1 << 1, KEY = 7 << 1 };
 static const struct gpu_kernel rows[] = {
-    ROW("RandomUniform"),          ROW("RandomStandardNormal"),  ROW("TruncatedNormal"),
-    ROW("StatelessRandomUniform"), ROW("StatelessRandomNormal"), ROW("StatelessTruncatedNormal"),
+    ROW("RandomUniform", SHAPE),
+    ROW("RandomStandardNormal", SHAPE),
+    ROW("TruncatedNormal", SHAPE),
+    ROW("StatelessRandomUniform", SHAPE | SEED),
+    ROW("StatelessRandomNormal", SHAPE | SEED),
+    ROW("StatelessTruncatedNormal", SHAPE | SEED),
+    ROW("StatelessRandomUniformV2", SHAPE | KEY),
+    ROW("StatelessRandomNormalV2", SHAPE | KEY),
+    ROW("StatelessTruncatedNormalV2", SHAPE | KEY),
+    BEGIN("StatelessRandomGetAlg"),
+    BEGIN("StatelessRandomGetKeyCounter"),
+    BEGIN("StatelessRandomGetKeyCounterAlg"),
 };
 GPU_KERNEL_TABLE(gpu_random, rows)

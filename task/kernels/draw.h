@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors of random numbers from where a generator stands: the same numbers as TensorFlow's, for
+ * ops that keep a generator and for those that are told its key and counter. */
+#ifndef MU_TASK_KERNELS_DRAW_H
+#define MU_TASK_KERNELS_DRAW_H
+
+#include "task/kernels/philox.h"
+#include "task/runtime/kernel.h"
+
+/* How many draws stand between two that may take more than one to make. */
+enum { DRAWS_RESERVED = 256 };
+
+struct distribution;
+extern const struct distribution draw_uniform, draw_normal, draw_truncated;
+
+/* What is to be drawn: the shape that input 0 says, of the type that attribute dtype says. */
+int draw_wanted(const struct kernel_call *c, enum mu_dtype *t, struct mu_shape *shape,
+		struct mu_err *err);
+/* Output 0, float, double or a 16-bit float, as draws from `from` on. */
+int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,
+	       const struct mu_shape *shape, const struct philox *from, struct mu_err *err);
+
+/* Whole numbers of 32 or 64 bits: from `low` on, `span` of them; all that there are where span is
+ * 0. */
+struct draw_range {
+	uint64_t low, span;
+};
+/* The range that two scalars give. */
+int draw_range(const struct kernel_call *c, unsigned low, unsigned high, struct draw_range *out,
+	       struct mu_err *err);
+int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *shape,
+	      struct draw_range range, const struct philox *from, struct mu_err *err);
+
+#endif

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers that follow from their inputs alone: by seeds, and by a key and a counter."""
+import numpy as np
+import tensorflow as tf
+from ops_cases import I, L, Case, i32, scalar
+
+U, UL = np.uint32, np.uint64
+REALS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
+SHAPES = ((3, 5), (), (301,), (0, 4))
+ALL = (tf.int32, tf.int64, tf.uint32, tf.uint64)
+
+
+def key(**changed):
+    """As StatelessRandomGetKeyCounter gives them; the counter is about to carry."""
+    more = {"key": np.array([0x9e3779b97f4a7c15], UL), "counter": np.array([2**64 - 3, 2**63 + 5], UL), "alg": scalar(1)}
+    return {**more, **changed}
+
+
+def begins():
+    for op in ("StatelessRandomGetKeyCounter", "StatelessRandomGetKeyCounterAlg"):
+        for seed in (np.array([0, 0], L), np.array([7, -3], L), np.array([2**40 + 1, -2**50], L), i32(-1, 1 << 30)):
+            yield Case(op, {"seed": seed})
+        for seed in (i32(1), i32(1, 2, 3), scalar(4), np.array([[1, 2]], L)):
+            yield Case(op, {"seed": seed})
+    yield Case("StatelessRandomGetAlg", {})
+
+
+def reals():
+    for op in ("StatelessRandomUniformV2", "StatelessRandomNormalV2", "StatelessTruncatedNormalV2"):
+        # Without rounding there is nothing to differ in.
+        slack = {"rtol": 1e-12} if "Uniform" in op else {"rtol": 2e-5, "atol": 1e-6}
+        for dtype in REALS:
+            sixteen = {} if "Uniform" in op else {"rtol": 1e-2, "atol": 1e-6}
+            for shape in SHAPES:
+                for t in (I, L):
+                    yield Case(op, {"shape": np.array(shape, t), **key()}, {"dtype": dtype}, **(sixteen if dtype.size == 2 else slack))
+        yield Case(op, {"shape": i32(9), **key(alg=scalar(3))}, **slack)
+        yield Case(op, {"shape": i32(9), **key(counter=np.array([1, 2, 3], UL))}, **slack)
+        yield from refused(op, {})
+
+
+def refused(op, more):
+    for alg in (scalar(2), scalar(0), scalar(-1), scalar(4), i32(1)):
+        yield Case(op, {"shape": i32(9), **key(alg=alg), **more})
+    for wrong in (np.array([1, 2], UL), np.array([], UL), scalar(1, UL)):
+        yield Case(op, {"shape": i32(9), **key(key=wrong), **more})
+    for wrong in (scalar(1, UL), np.array([[1, 2]], UL)):  # one of a single number it reads past the end
+        yield Case(op, {"shape": i32(9), **key(counter=wrong), **more})
+    yield Case(op, {"shape": i32(3, -1), **key(), **more})
+
+
+def sixteen_bits():
+    """The families that were there first, in 16 bits."""
+    for dtype in (tf.float16, tf.bfloat16):
+        for kind in ("Uniform", "StandardNormal", "TruncatedNormal"):
+            op = kind if kind == "TruncatedNormal" else "Random" + kind
+            yield Case(op, {"shape": i32(3, 50)}, {"dtype": dtype, "seed": 5, "seed2": 9}, rtol=1e-2)
+            op = "Stateless" + op.replace("Standard", "")
+            yield Case(op, {"shape": i32(3, 50), "seed": i32(7, -3)}, {"dtype": dtype}, rtol=1e-2)
+
+
+def whole():
+    for shape in SHAPES:
+        for t in (I, L):
+            for low, high in ((-3, 90), (0, 1), (np.iinfo(t).min, np.iinfo(t).max)):
+                ends = {"minval": scalar(low, t), "maxval": scalar(high, t)}
+                yield Case("StatelessRandomUniformInt", {"shape": np.array(shape, I), "seed": np.array([7, -3], L), **ends})
+                yield Case("StatelessRandomUniformIntV2", {"shape": np.array(shape, L), **key(), **ends})
+        for dtype in ALL:
+            yield Case("StatelessRandomUniformFullInt", {"shape": np.array(shape, I), "seed": i32(7, -3)}, {"dtype": dtype})
+            yield Case("StatelessRandomUniformFullIntV2", {"shape": np.array(shape, I), **key()}, {"dtype": dtype})
+    for low, high in ((scalar(3), scalar(3)), (scalar(4), scalar(3)), (i32(1), scalar(3)), (scalar(1), i32(3))):
+        ends = {"minval": low, "maxval": high}
+        yield Case("StatelessRandomUniformInt", {"shape": i32(2), "seed": i32(1, 2), **ends})
+        yield Case("StatelessRandomUniformIntV2", {"shape": i32(2), **key(), **ends})
+        yield Case("RandomUniformInt", {"shape": i32(2), **ends})
+    for t in (U, UL):  # no seeds
+        yield Case("StatelessRandomUniformFullInt", {"shape": i32(2), "seed": np.array([1, 2], t)}, {"dtype": tf.int32})
+    yield Case("StatelessRandomUniformFullInt", {"shape": i32(2), "seed": i32(1, 2, 3)}, {"dtype": tf.int32})
+    yield from refused("StatelessRandomUniformFullIntV2", {})
+    yield from refused("StatelessRandomUniformIntV2", {"minval": scalar(1), "maxval": scalar(9)})
+
+
+def random_cases():
+    for group in (begins, reals, sixteen_bits, whole):
+        yield from group()
