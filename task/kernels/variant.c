@@ -73,7 +73,12 @@ int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct m
 		struct mu_err *err)
 {
 	MU_AUTO_TENSOR sum = {0};
-	int rc = mu_tensor_new(&sum, MU_VARIANT, &a->shape, err);
+	int rc;
+
+	if (!mu_shape_eq(&a->shape, &b->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Shape mismatch: expected %s, got %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	rc = mu_tensor_new(&sum, MU_VARIANT, &a->shape, err);
 
 	for (int64_t i = 0; i < a->shape.count && !rc; i++) {
 		const struct mu_object *x = MU_DATA(struct mu_object *, a)[i];

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optionals: some tensors, or nothing.  Gradients of branches carry them. */
 #include "task/kernels/args.h"
+#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/sum.h"
 #include "task/kernels/variant.h"
 
 struct optional {
@@ -20,14 +22,95 @@ static void optional_free(struct mu_object *o)
 	free(p);
 }
 
-static const struct mu_object_type optional_type = {.name = "optional", .free = optional_free};
+static int optional_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err);
+static int optional_add(const struct mu_object *a, const struct mu_object *b,
+			struct mu_object **out, struct mu_err *err);
+static const struct mu_object_type optional_type = {
+    .name = "optional", .free = optional_free, .zeros = optional_zeros, .add = optional_add};
 
-static int make(struct kernel_call *c, bool has, struct mu_err *err)
+/* With room for so many tensors, and none of them yet. */
+static struct optional *optional_new(bool has, unsigned room)
 {
-	struct optional *p = mu_xcalloc(1, sizeof *p + c->n_in * sizeof p->t[0]);
+	struct optional *p = mu_xcalloc(1, sizeof *p + room * sizeof p->t[0]);
 
 	mu_object_init(&p->object, &optional_type);
 	p->has = has;
+	return p;
+}
+
+static int finish(struct optional *p, int rc, struct mu_object **out)
+{
+	if (rc)
+		mu_object_unref(&p->object);
+	else
+		*out = &p->object;
+	return rc;
+}
+
+static int zeros_of(const struct mu_tensor *t, struct mu_tensor *out, struct mu_err *err)
+{
+	if (t->dtype == MU_VARIANT)
+		return variant_zeros(out, t, err);
+	int rc = mu_tensor_new(out, t->dtype, &t->shape, err);
+
+	if (!rc)
+		elems_zero(t->dtype, out->data, 0, t->shape.count);
+	return rc;
+}
+
+/* Nothing stays nothing. */
+static int optional_zeros(const struct mu_object *o, struct mu_object **out, struct mu_err *err)
+{
+	const struct optional *of = MU_CONTAINER(o, const struct optional, object);
+	struct optional *p = optional_new(of->has, of->n);
+	int rc = 0;
+
+	for (unsigned i = 0; i < of->n && !(rc = zeros_of(&of->t[i], &p->t[i], err)); i++)
+		p->n++;
+	return finish(p, rc, out);
+}
+
+static int sum_of(const struct mu_tensor *a, const struct mu_tensor *b, struct mu_tensor *out,
+		  struct mu_err *err)
+{
+	if (a->dtype == MU_VARIANT && b->dtype == MU_VARIANT)
+		return variant_add(out, a, b, err);
+	struct mu_tensor sum = mu_tensor_ref(a);
+	int rc = sum_add(&sum, b, err);
+
+	if (rc)
+		mu_tensor_unref(&sum);
+	else
+		*out = sum;
+	return rc;
+}
+
+static int optional_add(const struct mu_object *a, const struct mu_object *b,
+			struct mu_object **out, struct mu_err *err)
+{
+	const struct optional *x = MU_CONTAINER(a, const struct optional, object);
+	const struct optional *y = MU_CONTAINER(b, const struct optional, object);
+	int rc = 0;
+
+	if (x->has != y->has)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Cannot add optionals because one has a value and the other doesn't.");
+	if (x->n != y->n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Cannot add optionals because they have different numbers of "
+			       "components (%u vs. %u).",
+			       x->n, y->n);
+	struct optional *p = optional_new(x->has, x->n);
+	for (unsigned i = 0; i < x->n && !(rc = sum_of(&x->t[i], &y->t[i], &p->t[i], err)); i++)
+		p->n++;
+	return finish(p, rc, out);
+}
+
+static int make(struct kernel_call *c, bool has, struct mu_err *err)
+{
+	struct optional *p = optional_new(has, c->n_in);
+
 	for (; p->n < c->n_in; p->n++)
 		p->t[p->n] = mu_tensor_ref(kernel_in(c, p->n));
 	return variant_out(c, 0, &p->object, err);
