@@ -243,6 +243,45 @@ static int expand_call(struct inliner *x, const struct mu_node *call, struct exp
 	return expand_function(x, call, f->func, out);
 }
 
+/* Parts that the target does not say are those of the call. */
+static const char *target_device(struct inliner *x, const struct mu_node *call, struct mu_span name)
+{
+	const char *said = mu_arena_printf(&x->g->arena, "%.*s", (int)name.len, name.data);
+	struct mu_device_name target, own;
+	MU_AUTO_BUF text = {0};
+
+	if (mu_device_parse(&target, said, x->err))
+		return NULL;
+	if (mu_device_parse(&own, call->device, NULL) || !mu_device_intersect(&target, &own))
+		return said;
+	mu_device_write(&text, &target);
+	return mu_arena_printf(&x->g->arena, "%s", text.data ? text.data : "");
+}
+
+/* A call whose nodes go where its first input says.  Where a node goes is settled before a step
+ * runs, so that has to be a constant. */
+static int expand_remote_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	const struct mu_node *target = call->inputs[0].node;
+	const struct mu_attr *v = mu_node_attr(target, "value");
+	struct mu_node there = *call;
+
+	if (strcmp(target->op, "Const") || !v || v->kind != MU_ATTR_TENSOR ||
+	    v->tensor->dtype != MU_STRING || v->tensor->shape.count != 1)
+		return mu_fail(
+		    x->err, MU_UNIMPLEMENTED,
+		    "the target of a RemoteCall must be a constant string here, not what "
+		    "%s '%.80s' gives",
+		    target->op, target->name);
+	const struct mu_string *s = v->tensor->data;
+	there.device = target_device(x, call, (struct mu_span){s->data ? s->data : "", s->len});
+	if (!there.device)
+		return -MU_INVALID_ARGUMENT;
+	there.inputs++;
+	there.n_inputs--;
+	return expand_call(x, &there, out);
+}
+
 static int expand_named(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	struct mu_func f = {.name = call->op, .attrs = call->attrs, .n_attrs = call->n_attrs};

@@ -40,5 +40,6 @@ void inline_int(struct inliner *x, struct mu_node *n, const char *attr, int64_t 
 
 int lower_branches(struct inliner *x, const struct mu_node *call, struct expansion *out);
 int lower_while(struct inliner *x, const struct mu_node *call, struct expansion *out);
+int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *out);
 
 #endif

@@ -10,6 +10,9 @@
  *	                ▲       └────── Switch ◄────┘
  *	                │        body ◄─┘ └─ Exit ─ output
  *	          NextIteration ◄┘
+ *
+ * For: the same with index, limit and step before what goes round, a condition of nodes instead of
+ * a function, and a check that the steps lead from the start to the limit.
  */
 #include <string.h>
 
@@ -190,9 +193,13 @@ int lower_branches(struct inliner *x, const struct mu_node *call, struct expansi
 
 /* ---- loops ---- */
 
+/* What goes round first in a counted loop. */
+enum { INDEX, LIMIT, STEP, COUNTED };
+
 struct loop {
 	struct mu_node **merge, **turn; /* turn: the Switch of each */
 	struct mu_node *cond;
+	bool counted;
 };
 
 static void enter_all(const struct lowering *w, struct loop *l)
@@ -209,6 +216,12 @@ static void enter_all(const struct lowering *w, struct loop *l)
 		struct mu_input twice[2] = {out_of(enter, 0), out_of(enter, 0)};
 		l->merge[i] = add_merge(w, "merge", i, w->types[i], twice, 2);
 	}
+}
+
+/* The loop goes on while `go` holds. */
+static void close_cond(const struct lowering *w, struct loop *l, struct mu_input go)
+{
+	l->cond = add(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &go, 1);
 }
 
 static int add_cond(const struct lowering *w, struct loop *l, const struct mu_func *f)
@@ -238,16 +251,17 @@ static int add_cond(const struct lowering *w, struct loop *l, const struct mu_fu
 	if ((unsigned)e.outs[0].port >= count)
 		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
 			       "the condition %s gives an output that there is not", f->name);
-	struct mu_input go = as_bool(w, e.outs[0], types[e.outs[0].port]);
-	l->cond = add(w, "go_on", 0, "LoopCond", MU_DT_INVALID, &go, 1);
+	close_cond(w, l, as_bool(w, e.outs[0], types[e.outs[0].port]));
 	mu_node_add_control(w->x->g, l->cond, e.end);
 	return 0;
 }
 
+/* A counted loop keeps limit and step to itself, and counts its index: the body only sees that. */
 static int add_body(const struct lowering *w, struct loop *l, const struct mu_func *f)
 {
 	struct mu_input *in = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, w->n);
 	struct expansion e = {0};
+	unsigned own = l->counted ? COUNTED : 0, gets = l->counted ? COUNTED - 1 : 0;
 	int rc;
 
 	for (unsigned i = 0; i < w->n; i++) {
@@ -256,25 +270,55 @@ static int add_body(const struct lowering *w, struct loop *l, const struct mu_fu
 		live = out_of(l->turn[i], 1);
 		in[i] = out_of(add(w, "turn", i, "Identity", w->types[i], &live, 1), 0);
 	}
+	struct mu_input round[COUNTED] = {0}; /* index, limit and step, as they go round */
+	if (l->counted) {
+		struct mu_input sum[2] = {in[INDEX], in[STEP]};
+		round[INDEX] = out_of(add(w, "index", 0, "AddV2", MU_INT32, sum, 2), 0);
+		round[LIMIT] = in[LIMIT];
+		round[STEP] = in[STEP];
+		in[gets] = in[INDEX]; /* the body's first argument stands before the others */
+	}
 	struct site s = {.call = w->call,
 			 .name = site_name(w, "body", 0),
 			 .f = f,
-			 .in = in,
-			 .n_in = w->n,
+			 .in = in + gets,
+			 .n_in = w->n - gets,
 			 .after = in[0].node};
 	if ((rc = inline_body(w->x, &s, &e)))
 		return rc;
-	if (e.n_outs != w->n)
+	if (e.n_outs != w->n - own)
 		return mu_fail(w->x->err, MU_INVALID_ARGUMENT,
 			       "the body %s gives %u outputs for a loop of %u", f->name, e.n_outs,
-			       w->n);
+			       w->n - own);
 	for (unsigned i = 0; i < w->n; i++) {
-		struct mu_node *next =
-		    add(w, "next", i, "NextIteration", w->types[i], &e.outs[i], 1);
+		const struct mu_input *from = i < own ? &round[i] : &e.outs[i - own];
+		struct mu_node *next = add(w, "next", i, "NextIteration", w->types[i], from, 1);
 		mu_node_add_control(w->x->g, next, e.end);
 		l->merge[i]->inputs[1] = out_of(next, 0);
 	}
 	return 0;
+}
+
+/* The exits of all that goes round but for the first `skip`. */
+static void leave(const struct lowering *w, const struct loop *l, unsigned skip,
+		  struct expansion *out)
+{
+	out->n_outs = w->n - skip;
+	out->outs = MU_ARENA_ARRAY(&w->x->scratch, struct mu_input, (size_t)out->n_outs + 1);
+	out->end = add(w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
+	for (unsigned i = 0; i < w->n; i++) {
+		struct mu_input done = out_of(l->turn[i], 0);
+		struct mu_node *exit = add(w, "exit", i, "Exit", w->types[i], &done, 1);
+		mu_node_add_control(w->x->g, out->end, exit);
+		if (i >= skip)
+			out->outs[i - skip] = out_of(exit, 0);
+	}
+}
+
+static void make_room(const struct lowering *w, struct loop *l)
+{
+	l->merge = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
+	l->turn = MU_ARENA_ARRAY(&w->x->scratch, struct mu_node *, w->n);
 }
 
 int lower_while(struct inliner *x, const struct mu_node *call, struct expansion *out)
@@ -290,18 +334,69 @@ int lower_while(struct inliner *x, const struct mu_node *call, struct expansion 
 		return -MU_INVALID_ARGUMENT;
 	if (!w.n)
 		return mu_fail(x->err, MU_INVALID_ARGUMENT, "a loop needs a variable");
-	l.merge = MU_ARENA_ARRAY(&x->scratch, struct mu_node *, w.n);
-	l.turn = MU_ARENA_ARRAY(&x->scratch, struct mu_node *, w.n);
+	make_room(&w, &l);
 	enter_all(&w, &l);
 	if ((rc = add_cond(&w, &l, cond)) || (rc = add_body(&w, &l, body)))
 		return rc;
-	out->n_outs = w.n;
-	out->outs = MU_ARENA_ARRAY(&x->scratch, struct mu_input, w.n);
-	out->end = add(&w, "end", 0, "NoOp", MU_DT_INVALID, NULL, 0);
-	for (unsigned i = 0; i < w.n; i++) {
-		struct mu_input done = out_of(l.turn[i], 0);
-		out->outs[i] = out_of(add(&w, "exit", i, "Exit", w.types[i], &done, 1), 0);
-		mu_node_add_control(x->g, out->end, out->outs[i].node);
-	}
+	leave(&w, &l, 0, out);
+	return 0;
+}
+
+/* ---- counted loops ---- */
+
+/* Whether a step leads from `at` towards the limit, which is not reached: the sign of the step
+ * times what is left, so that it holds for steps down as well. */
+static struct mu_input not_there(const struct lowering *w, const char *tail, struct mu_input at,
+				 struct mu_input limit, struct mu_input step)
+{
+	const char *name = mu_arena_printf(&w->x->scratch, "%s_left", tail);
+	struct mu_input left[2] = {limit, at}, way[2], over[2];
+
+	way[0] = out_of(add(w, name, 0, "Sub", MU_INT32, left, 2), 0);
+	way[1] = out_of(add(w, name, 1, "Sign", MU_INT32, &step, 1), 0);
+	over[0] = out_of(add(w, name, 2, "Mul", MU_INT32, way, 2), 0);
+	over[1] = out_of(add(w, name, 3, "ZerosLike", MU_INT32, &over[0], 1), 0);
+	return out_of(add(w, tail, 0, "Greater", MU_INT32, over, 2), 0);
+}
+
+/* Fails the step where the loop would never end. */
+static struct mu_node *add_check(const struct lowering *w)
+{
+	struct mu_input none[2] = {w->in[INDEX], w->in[LIMIT]}, either[2], seen[1 + COUNTED];
+	enum mu_dtype types[COUNTED] = {MU_INT32, MU_INT32, MU_INT32};
+	struct mu_attr list = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = COUNTED, .types = types};
+
+	either[0] = out_of(add(w, "no_turn", 0, "Equal", MU_INT32, none, 2), 0);
+	either[1] = not_there(w, "some_turns", w->in[INDEX], w->in[LIMIT], w->in[STEP]);
+	seen[0] = out_of(add(w, "ends", 0, "LogicalOr", MU_DT_INVALID, either, 2), 0);
+	memcpy(seen + 1, w->in, COUNTED * sizeof *seen);
+	struct mu_node *check = add(w, "check", 0, "Assert", MU_DT_INVALID, seen, 1 + COUNTED);
+	mu_node_set_attr(w->x->g, check, "T", &list);
+	hold_back(w, check);
+	return check;
+}
+
+int lower_for(struct inliner *x, const struct mu_node *call, struct expansion *out)
+{
+	struct lowering w = {.x = x, .call = call, .in = call->inputs};
+	const struct mu_func *body = function(&w, "body");
+	struct loop l = {.counted = true};
+	int rc = mu_op_input_types(call, &x->scratch, &w.types, &w.n, x->err);
+
+	if (rc)
+		return rc;
+	if (!body)
+		return -MU_INVALID_ARGUMENT;
+	make_room(&w, &l);
+	struct mu_node *check = add_check(&w);
+	enter_all(&w, &l);
+	for (unsigned i = 0; i < w.n; i++)
+		mu_node_add_control(x->g, l.merge[i]->inputs[0].node, check);
+	close_cond(&w, &l,
+		   not_there(&w, "goes_on", out_of(l.merge[INDEX], 0), out_of(l.merge[LIMIT], 0),
+			     out_of(l.merge[STEP], 0)));
+	if ((rc = add_body(&w, &l, body)))
+		return rc;
+	leave(&w, &l, COUNTED, out);
 	return 0;
 }

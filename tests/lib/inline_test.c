@@ -132,6 +132,92 @@ static void a_body_that_names_what_is_not_there__is_refused(void **state)
 	}
 }
 
+/* A node with the function "f" as `attr`, a list of types for each of `lists`; its inputs are
+ * `firsts` placeholders of type `first`, then "in". */
+static struct mu_node *add_call(struct mu_graph *g, const char *op, const char *attr,
+				const char *const *lists, unsigned firsts, enum mu_dtype first)
+{
+	struct mu_func f = {.name = "f"};
+	struct mu_attr func = {.kind = MU_ATTR_FUNC, .func = &f};
+	enum mu_dtype one = MU_FLOAT;
+	struct mu_attr types = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE, .n = 1, .types = &one};
+	struct mu_attr dtype = {.kind = MU_ATTR_TYPE, .type = first};
+	struct mu_input in[8];
+	struct mu_node *n;
+
+	assert_int_equal(mu_graph_add(g, "first", "Placeholder", &n, NULL), 0);
+	mu_node_set_attr(g, n, "dtype", &dtype);
+	for (unsigned i = 0; i < firsts; i++)
+		in[i] = (struct mu_input){n, 0};
+	in[firsts] = (struct mu_input){mu_graph_find(g, "in"), 0};
+	assert_int_equal(mu_graph_add(g, "call", op, &n, NULL), 0);
+	mu_node_set_attr(g, n, attr, &func);
+	for (; *lists; lists++)
+		mu_node_set_attr(g, n, *lists, &types);
+	mu_node_set_inputs(g, n, in, firsts + 1, NULL, 0);
+	return n;
+}
+
+static void a_call_of_a_place_that_is_computed__is_refused(void **state)
+{
+	static const char *const lists[] = {"Tin", "Tout", NULL};
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	struct mu_err err;
+
+	put_function(&library, "f", "Neg", "inner:y:0");
+	put_node(&nodes, "in", "Placeholder", NULL);
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+	add_call(g, "RemoteCall", "f", lists, 1, MU_STRING);
+	assert_fails(mu_graph_inline(g, &err), &err, MU_UNIMPLEMENTED,
+		     "must be a constant string here, not what Placeholder 'first' gives");
+}
+
+static void a_call_of_a_place__puts_the_nodes_there(void **state)
+{
+	static const char *const lists[] = {"Tin", "Tout", NULL};
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	struct mu_node *target;
+	struct mu_tensor name;
+	struct mu_err err;
+
+	put_function(&library, "f", "Neg", "inner:y:0");
+	put_node(&nodes, "in", "Placeholder", NULL);
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+	struct mu_node *call = add_call(g, "RemoteCall", "f", lists, 1, MU_STRING);
+	assert_int_equal(mu_graph_add(g, "target", "Const", &target, &err), 0);
+	assert_int_equal(mu_tensor_string(&name, "/job:ps/task:1", 14, &err), 0);
+	struct mu_attr value = {.kind = MU_ATTR_TENSOR, .tensor = &name};
+	struct mu_attr dtype = {.kind = MU_ATTR_TYPE, .type = MU_STRING};
+	mu_node_set_attr(g, target, "value", &value);
+	mu_node_set_attr(g, target, "dtype", &dtype);
+	mu_tensor_unref(&name);
+	call->inputs[0].node = target;
+	mu_node_set_device(g, call, "/job:worker/task:0");
+	assert_ok(mu_graph_inline(g, &err), &err);
+	assert_non_null(mu_graph_find(g, "call/inner"));
+	assert_string_equal(mu_graph_find(g, "call/inner")->device, "/job:ps/task:1");
+}
+
+static void a_counted_loop__becomes_nodes_and_a_check(void **state)
+{
+	static const char *const lists[] = {"T", NULL};
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	struct mu_err err;
+
+	put_function(&library, "f", "Neg", "inner:y:0");
+	put_node(&nodes, "in", "Placeholder", NULL);
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+	add_call(g, "For", "body", lists, 3, MU_INT32);
+	assert_ok(mu_graph_inline(g, &err), &err);
+	assert_null(mu_graph_find(g, "call"));
+	assert_string_equal(mu_graph_find(g, "call/check_0")->op, "Assert");
+	assert_string_equal(mu_graph_find(g, "call/exit_3")->op, "Exit");
+	assert_null(mu_graph_find(g, "call/exit_4"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -139,6 +225,9 @@ int main(void)
 	    cmocka_unit_test(a_function_that_calls_itself__is_refused),
 	    cmocka_unit_test(calls_that_feed_each_other__are_refused),
 	    cmocka_unit_test(a_body_that_names_what_is_not_there__is_refused),
+	    cmocka_unit_test(a_call_of_a_place_that_is_computed__is_refused),
+	    cmocka_unit_test(a_call_of_a_place__puts_the_nodes_there),
+	    cmocka_unit_test(a_counted_loop__becomes_nodes_and_a_check),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

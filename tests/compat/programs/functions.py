@@ -77,6 +77,30 @@ def calls():
     return [a, b, far, c, d, side(x), tf.gradients(a, x)[0], tf.gradients(far, x)[0]]
 
 
+def counted():
+    """For, whose body sees its index, and a call that names the place it is made on."""
+    from tensorflow.python.ops import gen_functional_ops as ops
+
+    @function.Defun(tf.int32, tf.float32, tf.float32, func_name="turn")
+    def turn(k, s, t):
+        return s + x_of(k) * t, t * 2
+
+    def x_of(k):
+        return tf.cast(k, tf.float32)
+
+    @function.Defun(tf.float32, tf.int32, func_name="there")
+    def there(a, b):
+        return a * 3, tf.range(b)
+
+    start, limit, step = (tf.placeholder(tf.int32, []) for _ in range(3))
+    with tf.device("/job:worker/task:1"):
+        loop = ops._for(start=start, limit=limit, delta=step, input=[x, tf.constant(1.0)], body=turn)
+    with tf.control_dependencies(loop):
+        after = tf.identity(x)
+    near = ops.remote_call(target="/cpu:0", args=[x + 1, i], Tout=[tf.float32, tf.int32], f=there)
+    return (start, limit, step), loop + [after], near
+
+
 def plain(v):
     return [np.asarray(t).tolist() for t in v]
 
@@ -94,6 +118,15 @@ with tf.Session(TARGET) as sess:
     ops = calls()
     for feed in (3.0, -1.0):
         out[f"calls {feed}"] = plain(sess.run(ops, {x: feed}))
+    bounds, loop, near = counted()
+    for of in ((0, 5, 1), (0, 5, 3), (5, 0, -1), (5, -2, -3), (4, 4, 1), (4, 4, 0), (-3, -3, -1)):
+        out[f"for {of}"] = plain(sess.run(loop, {x: 1.5, **dict(zip(bounds, of))}))
+    for of in ((0, 5, 0), (0, 5, -1), (5, 0, 1)):
+        try:
+            out[f"for {of}"] = plain(sess.run(loop, {x: 1.5, **dict(zip(bounds, of))}))
+        except tf.errors.OpError as e:
+            out[f"for {of}"] = type(e).__name__
+    out["remote"] = plain(sess.run(near, {x: 2.0, i: 3}))
     out["one branch"] = plain(sess.run([branches()[1][1]], {x: 7.0, i: 0}))
 tf.Session.reset(TARGET)
 answer(out)
