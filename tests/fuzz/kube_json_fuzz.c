@@ -43,6 +43,10 @@ static void compare(struct mu_span text)
 	/* a name may be written with escapes, which we take for another name */
 	if (memchr(text.data, '\\', text.len) || memchr(text.data, 0, text.len))
 		return;
+	/* cJSON takes any control character for a space; JSON has but these, and so have we */
+	for (size_t i = 0; i < text.len; i++)
+		if ((unsigned char)text.data[i] < ' ' && !strchr("\t\n\r", text.data[i]))
+			return;
 	slow = cJSON_ParseWithLengthOpts(text.data, text.len, &end, false);
 	while (slow && end < text.data + text.len && (unsigned char)*end <= ' ')
 		end++;
