@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products of reals, tile by tile, and plain loops for integers.
  *
- * k is taken in as few blocks as DEEP allows, of equal size.  Of each block the right side is
+ * k is taken in as few blocks as DEEP_BYTES allow, of equal size.  Of each block the right side is
  * copied into strips as wide as a tile, so that the inner loop reads it in one line (it stays in
  * the second-level cache or behind it); the left side is read where it lies, unless its rows fall
  * onto each other in the first-level cache or many strips want it.  The result's tiles are summed
@@ -18,12 +18,12 @@
 #include "task/runtime/thread_pool.h"
 
 enum {
-	DEEP = 512,           /* of k in a block, at most: a tile's left side is 28 KB */
-	WIDE = 2048,          /* columns whose strips are kept at a time: 4 MB of floats */
+	DEEP_BYTES = 4096,    /* of k in a block, at most: each more goes over all of c once more */
+	WIDE = 2048,          /* columns whose strips are kept at a time: 8 MB */
 	FEW_ROWS = 3,         /* at most, of … */
 	LONG_ROWS = 64,       /* … at least: then b is read where it lies, row after row: */
 	SHALLOW = 8,          /* … of k at a time */
-	TALL = 12,            /* tiles whose left side is copied at a time: 340 KB */
+	TALL = 8,             /* tiles whose left side is copied at a time: 450 KB */
 	STRIPS_COPY = 6,      /* strips that make copying the left side worth it */
 	FEW_LINES = 32,       /* of k: 700 bytes of each for all of those */
 	TILES_DIRECT = 3,     /* tiles, at most, for which the right side is not copied either */
@@ -188,7 +188,7 @@ static void run_part(const struct real *r, int64_t m0, int64_t m1, int64_t n0, i
 {
 	/* Equal: each block reads and writes the whole result, a thin last one for next to nothing.
 	 */
-	int64_t blocks = (r->k + DEEP - 1) / DEEP, k = 0;
+	int64_t most = DEEP_BYTES / (int64_t)r->size, blocks = (r->k + most - 1) / most, k = 0;
 
 	if (is_flat(r)) {
 		run_flat(r, m0, m1, n0, n1);

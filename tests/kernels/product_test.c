@@ -63,8 +63,8 @@ static void products__of_any_shape__are_the_sums(void **state)
 				check_all_ways(few[i], (int64_t)(i * 5 + j) % 19 + 1, few[j]);
 		check_all_ways(3, 0, 5);
 		check_all_ways(0, 4, 5);
-		check_all_ways(4, 513, 9);
-		check_all_ways(200, 1030, 40); /* blocks of k, unequal, copied and not */
+		check_all_ways(4, 1025, 9);
+		check_all_ways(200, 2060, 40); /* blocks of k, unequal, copied and not */
 		check_all_ways(43, 512, 224);  /* rows that fall onto each other */
 		check_all_ways(170, 20, 2081); /* more columns than are kept at a time */
 	}
