@@ -19,4 +19,9 @@ def estimators():
     compare_each("estimators", *both(lambda c: c.run("estimators", seconds=900), ps=2, worker=1, chief=1))
 
 
-CASES = [lockstep, trainers, estimators]
+def keras_layers():
+    """today's Keras layers with eager execution turned off: what fit, evaluate, predict and weights give"""
+    compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
+
+
+CASES = [lockstep, trainers, estimators, keras_layers]
