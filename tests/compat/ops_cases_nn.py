@@ -147,6 +147,20 @@ def pooling():
                {"padding": "SAME"})
 
 
+def channels_first():
+    for shape in ((2, 5, 4, 3), (1, 24, 5, 1), (3, 33, 1, 40), (0, 3, 2, 2)):
+        n, loose = shape[1], {"rtol": 1e-3, "atol": 1e-3, "only_shape": shape[0] == 0}
+        v = {"scale": real(F, n), "offset": real(F, n), "mean": real(F, n), "variance": real(F, n, low=0.1, high=2)}
+        saved = {"scale": v["scale"], "reserve_space_1": v["mean"], "reserve_space_2": v["variance"], "reserve_space_3": scalar(0, F)}
+        for training in (True, False):
+            how = {"is_training": training, "data_format": "NCHW"}
+            yield Case("FusedBatchNormV3", {"x": real(F, *shape), **v}, how, first=5 if training else 3, **loose)
+            if training:  # of the other TensorFlow's processor kernel makes no gradient
+                yield Case("FusedBatchNormGradV3", {"y_backprop": real(F, *shape), "x": real(F, *shape), **saved}, how, **loose)
+    yield Case("FusedBatchNormV3", {"x": real(F, 2, 3), **v}, {"data_format": "NCHW"})
+    yield Case("FusedBatchNormV3", {"x": real(F, 2, 4, 3, 3), **v}, {"data_format": "NCHW"})
+
+
 def normalisation():
     for op, shape in itertools.product(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
                                        ((2, 4, 3, 5), (8, 7, 7, 32), (1, 1, 1, 2), (0, 2, 2, 3))):
@@ -166,6 +180,7 @@ def normalisation():
             yield Case(grad, {"y_backprop": real(F, *shape), "x": real(F, *shape), "scale": v["scale"],
                               "reserve_space_1": old["mean"], "reserve_space_2": old["variance"],
                               **third}, {"is_training": training}, **loose)
+    yield from channels_first()
     x, v = real(F, 1, 2, 2, 3), real(F, 3)
     for bad in (dict(scale=real(F, 2)), dict(x=real(F, 2, 3)), dict(mean=real(F, 3, 1))):
         yield Case("FusedBatchNorm", {"x": x, "scale": v, "offset": v, "mean": v, "variance": v, **bad},

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation and its gradient: NHWC, float.
+/* Batch normalisation and its gradient: float.  NCHW is turned to NHWC and back.
  *
  * The tensor is a matrix of pixels by channels.  Everything is a sum over pixels for each channel
  * and then y = x * a + b for each channel, so rows are walked in order and channels are the inner
@@ -10,6 +10,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/turn.h"
 #include "task/runtime/runtime.h"
 #include "task/runtime/thread_pool.h"
 
@@ -91,13 +92,9 @@ static void map(struct kernel_call *c, struct rows *r)
 static int check(const struct kernel_call *c, unsigned x, unsigned first, unsigned last, bool empty,
 		 struct mu_err *err)
 {
-	const char *format = args_attr_string(c->node, "data_format", "NHWC");
 	const struct mu_shape *s = &kernel_in(c, x)->shape;
 	int rc;
 
-	if (strcmp(format, "NHWC") != 0)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
-			       c->node->op, format);
 	for (unsigned i = 0; i <= last; i++)
 		if (kernel_in(c, i)->dtype != MU_FLOAT)
 			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
@@ -125,7 +122,7 @@ static struct norm_sizes sizes_of(const struct kernel_call *c, const struct mu_s
 				   .training = args_attr_bool(c->node, "is_training", true)};
 }
 
-int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+static int check_forward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
 	bool training = args_attr_bool(c->node, "is_training", true);
 	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
@@ -136,7 +133,7 @@ int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct m
 	return rc;
 }
 
-int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+static int check_backward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
 	int rc = check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err);
@@ -150,6 +147,30 @@ int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, str
 			       mu_shape_str(&x->shape), mu_shape_str(&g->shape));
 	*s = sizes_of(c, &x->shape);
 	return 0;
+}
+
+static int check_format(const struct kernel_call *c, const char *want, struct mu_err *err)
+{
+	const char *format = args_attr_string(c->node, "data_format", "NHWC");
+
+	if (strcmp(format, want) != 0)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
+			       c->node->op, format);
+	return 0;
+}
+
+int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	int rc = check_format(c, "NHWC", err);
+
+	return rc ? rc : check_forward(c, s, err);
+}
+
+int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	int rc = check_format(c, "NHWC", err);
+
+	return rc ? rc : check_backward(c, s, err);
 }
 
 static float epsilon_of(const struct kernel_call *c)
@@ -229,7 +250,7 @@ static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_ten
 	return rc;
 }
 
-static int batch_norm(struct kernel_call *c, struct mu_err *err)
+static int forward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, X);
 	MU_AUTO_TENSOR factors = {0};
@@ -237,7 +258,7 @@ static int batch_norm(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out[5];
 	int rc;
 
-	if ((rc = check_batch_norm(c, &s, err)) ||
+	if ((rc = check_forward(c, &s, err)) ||
 	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
 	    (rc = vectors(c, 1, 5, x->shape.dim[3], out, err)) ||
 	    (rc = placeholders(c, 5, -1, err)))
@@ -269,13 +290,13 @@ static int batch_norm(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
-static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
+static int backward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
 	MU_AUTO_TENSOR factors = {0}, memory = {0};
 	struct mu_tensor *out[3];
 	struct norm_sizes s;
-	int rc = check_batch_norm_grad(c, &s, err);
+	int rc = check_backward(c, &s, err);
 
 	if (rc)
 		return rc;
@@ -308,6 +329,67 @@ static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
 	r.k = s.training ? k : NULL;
 	map(c, &r);
 	return 0;
+}
+
+/* ---- channels first, as a LayerNormalization of Keras has them ---- */
+
+/* *out = t, [n, c, h, w], as [n, h, w, c]; or the other way round. */
+static int turn_format(const struct mu_tensor *t, bool last, struct mu_tensor *out,
+		       struct mu_err *err)
+{
+	const int64_t *d = t->shape.dim;
+	int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
+	int64_t m = last ? pixels : channels, n = last ? channels : pixels;
+	struct mu_shape shape = t->shape;
+
+	if (last)
+		memcpy(&shape.dim[1], (int64_t[]){d[2], d[3], d[1]}, 3 * sizeof *d);
+	else
+		memcpy(&shape.dim[1], (int64_t[]){d[3], d[1], d[2]}, 3 * sizeof *d);
+	int rc = mu_tensor_new(out, t->dtype, &shape, err);
+	for (int64_t i = 0; !rc && t->shape.count && i < d[0]; i++)
+		turn(sizeof(float), MU_DATA(float, out) + i * m * n, n,
+		     MU_DATA(float, t) + i * m * n, m, m, n);
+	return rc;
+}
+
+/* Runs it with the first `n` inputs turned, which come back afterwards, and turns output 0. */
+static int run_turned(struct kernel_call *c, unsigned n, kernel_fn *run, struct mu_err *err)
+{
+	struct mu_tensor aside[2], made;
+	unsigned turned = 0;
+	int rc = check_format(c, "NCHW", err);
+
+	for (; !rc && turned < n; turned++) {
+		struct mu_tensor *in = &c->in[turned].tensor;
+		if ((rc = args_type(c, turned, MU_FLOAT, err)) ||
+		    (rc = args_rank(c, turned, 4, err)) || (rc = turn_format(in, true, &made, err)))
+			break;
+		aside[turned] = *in;
+		*in = made;
+	}
+	if (!rc && !(rc = run(c, err)) && !(rc = turn_format(&c->out[0].tensor, false, &made, err)))
+		kernel_out_take(c, 0, made);
+	while (turned--) {
+		mu_tensor_unref(&c->in[turned].tensor);
+		c->in[turned].tensor = aside[turned];
+	}
+	return rc;
+}
+
+static bool is_turned(const struct kernel_call *c)
+{
+	return strcmp(args_attr_string(c->node, "data_format", "NHWC"), "NHWC") != 0;
+}
+
+static int batch_norm(struct kernel_call *c, struct mu_err *err)
+{
+	return is_turned(c) ? run_turned(c, 1, forward, err) : forward(c, err);
+}
+
+static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
+{
+	return is_turned(c) ? run_turned(c, 2, backward, err) : backward(c, err);
 }
 
 static const struct kernel rows[] = {

@@ -66,7 +66,7 @@ def an_lstm_over_words():
 
 
 def a_gru_both_ways():
-    return _trained(SEQUENCE, lambda: [layers.Bidirectional(layers.GRU(4, return_sequences=True)), layers.GRU(3)], "sgd")
+    return _trained(SEQUENCE, lambda: [layers.LayerNormalization(), layers.Bidirectional(layers.GRU(4, return_sequences=True)), layers.GRU(3)], "sgd")
 
 
 def initializers_and_constraints():
