@@ -126,6 +126,7 @@ const struct op_grad grads_nothing[] = {
     NOTHING(StringToHashBucketFast),
     NOTHING(Substr),
     NOTHING(TensorArrayGradV3),
+    NOTHING(TensorArrayGradWithShape),
     NOTHING(TensorArraySizeV3),
     NOTHING(TensorArrayV3),
     NOTHING(TensorListElementShape),

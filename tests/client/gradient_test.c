@@ -209,6 +209,7 @@ static const struct {
     {"SparseFillEmptyRowsGrad", "the sparse tensors of TensorFlow's Python"},
     {"MaxPoolGradWithArgmax", "needs MaxPoolGradGradWithArgmax, which has no kernel"},
     {"SparseConcat", "the sparse tensors of TensorFlow's Python"},
+    {"RaggedTensorToSparse", "the ragged tensors of TensorFlow's Python"},
     {"StatelessMultinomial", "draws"},
     {"BatchNormWithGlobalNormalizationGrad", "a second derivative that TensorFlow has not either"},
     {"SparseSegmentMeanGrad", "a second derivative that TensorFlow has not either"},
