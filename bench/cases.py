@@ -190,10 +190,11 @@ def mlp(target, seconds, batch=32, other=None):
 def sync(target, seconds, batch=32, other=None):
     """Both workers in step, as SyncReplicasOptimizer has them; a step is a global one."""
     counts, up, made, gone = {}, threading.Event(), [0, 0], []
+    own = f"sync-{os.getpid()}"  # the queue of tokens is closed at the end, and stays so
 
     def client(task, where):
         setter = tf.train.replica_device_setter(ps_tasks=1, worker_device=f"/job:worker/task:{task}")
-        with tf.Graph().as_default(), tf.variable_scope("bench_sync"), tf.device(setter):
+        with tf.Graph().as_default(), tf.variable_scope("bench_sync"), tf.container(own), tf.device(setter):
             loss = mlp_loss(task, batch)
             step = tf.train.get_or_create_global_step()
             opt = tf.train.SyncReplicasOptimizer(tf.train.GradientDescentOptimizer(0.01), 2, 2)
