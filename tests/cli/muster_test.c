@@ -127,14 +127,15 @@ static void a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached(v
 	int fd;
 	pid_t pid;
 
-	write_manifest(6000, "  mode: sync\n  run: {restartPolicy: OnFailure, backoffLimit: 5}\n");
+	/* some seconds, so that the chief is there to be killed twice */
+	write_manifest(20000, "  mode: sync\n  run: {restartPolicy: OnFailure, backoffLimit: 5}\n");
 	pid = start(argv, &fd);
 	for (int i = 0; i < 2; i++) {
 		step = progress_after(step);
 		kill(chief_of(pid), SIGKILL);
 	}
 	assert_int_equal(finish(pid, fd, &said), 0);
-	assert_says(said, "model.ckpt-6000\n");
+	assert_says(said, "model.ckpt-20000\n");
 }
 
 static int checkpoint_diff(struct mu_buf *said, const char *a, const char *b)
