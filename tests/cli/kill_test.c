@@ -2,7 +2,8 @@
 /* kill -9 of any process of a `muster run` job, at any moment, costs time and nothing else.
  *
  * Each round runs a job of one ps and two workers and kills one process of it, `muster run` itself
- * among them (which then is started again), at a moment drawn from a seed.  The job must come to
+ * among them (which then is started again), at a moment drawn from a seed, within the time that a
+ * job takes here when it is left alone.  The job must come to
  * its last step, in sync to exactly that one, and its checkpoint must hold a model that works.
  * MUSTER_KILL_ROUNDS says how many rounds, MUSTER_KILL_SEED which.
  */
@@ -11,7 +12,7 @@
 #include "lib/io/checkpoint_state.h"
 #include "tests/cli/job.h"
 
-enum { STEPS = 3000, LATEST_MS = 900, FEW_ROUNDS = 4, TASKS = 3 };
+enum { STEPS = 6000, FEW_ROUNDS = 4, TASKS = 3 };
 
 static uint64_t seed = 20240229;
 
@@ -90,15 +91,39 @@ static void is_a_model(bool sync, const struct mu_buf *said)
 	assert_says(shown, "softmax/weights");
 }
 
+/* In ms, when nobody kills anything. */
+static unsigned takes(bool sync)
+{
+	const char *argv[] = {"muster", "run", manifest, NULL};
+	struct timespec from, to;
+	MU_AUTO_BUF said = {0};
+	int fd, status;
+	pid_t pid;
+
+	write_manifest(STEPS, sync ? "  mode: sync\n" : "");
+	clock_gettime(CLOCK_MONOTONIC, &from);
+	pid = start(argv, &fd);
+	status = finish(pid, fd, &said);
+	clock_gettime(CLOCK_MONOTONIC, &to);
+	if (status)
+		fail_msg("ends with %d: %s", status, said.data);
+	teardown(NULL);
+	setup(NULL);
+	return (unsigned)((to.tv_sec - from.tv_sec) * 1000 + (to.tv_nsec - from.tv_nsec) / 1000000);
+}
+
 static void a_killed_process__costs_nothing_but_time(void **state)
 {
 	unsigned rounds = from_environment("MUSTER_KILL_ROUNDS", FEW_ROUNDS);
+	unsigned takes_ms[2] = {takes(false), takes(true)};
 
+	print_message("a job takes %u ms, in sync %u\n", takes_ms[0], takes_ms[1]);
 	hits = 0;
 	seed = from_environment("MUSTER_KILL_SEED", (unsigned)seed);
 	for (unsigned i = 0; i < rounds; i++) {
-		unsigned whom = i % 4, after_ms = draw(LATEST_MS);
+		unsigned whom = i % 4;
 		bool sync = draw(2);
+		unsigned after_ms = draw(takes_ms[sync] + 1);
 		MU_AUTO_BUF said = {0};
 
 		print_message("round %u: %s, process %u after %u ms\n", i, sync ? "sync" : "async",
