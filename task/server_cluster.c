@@ -5,9 +5,9 @@
  *
  * from who looks after the job, each time that members have joined or left since this task started;
  * /status has the epoch of the last that was taken up.  Those who are new are learned, so that
- *their tensors may be asked for whichever of them opens the first session here.  One that is known
- *keeps its address, as everywhere; who left is not forgotten: nobody asks for it any more, and its
- *name and address are those of who takes its place.  What an older epoch says is no news.
+ * their tensors may be asked for whichever of them opens the first session here.  One that is known
+ * keeps its address, as everywhere; who left is not forgotten: nobody asks for it any more, and its
+ * name and address are those of who takes its place.  What an older epoch says is no news.
  *
  * A cluster in which this task is not, at its own address, is meant for another: a pod's IP address
  * may have had somebody else before.

@@ -152,21 +152,11 @@ static void make_ready(struct workqueue *q, struct work_item *item)
 
 /* ---- who sleeps, and who is woken ---- */
 
-/* Takes one from those who sleep, for `post`; NULL when all are awake. */
-static struct work_sleeper *rouse(struct workqueue *q)
+/* It has been taken from those who sleep, for `post`. */
+static struct work_sleeper *woken(struct workqueue *q, struct work_sleeper *s)
 {
-	struct work_sleeper *s = q->asleep;
-
-	if (s) {
-		q->asleep = s->next;
-	} else {
-		s = q->watcher;
-		q->watcher = NULL;
-	}
-	if (s) {
-		s->woken = true;
-		q->awake++;
-	}
+	s->woken = true;
+	q->awake++;
 	return s;
 }
 
@@ -176,9 +166,18 @@ static struct work_sleeper *rouse_watcher(struct workqueue *q)
 	struct work_sleeper *s = q->watcher;
 
 	q->watcher = NULL;
-	s->woken = true;
-	q->awake++;
-	return s;
+	return woken(q, s);
+}
+
+/* One of those who sleep; NULL when all are awake. */
+static struct work_sleeper *rouse(struct workqueue *q)
+{
+	struct work_sleeper *s = q->asleep;
+
+	if (!s)
+		return q->watcher ? rouse_watcher(q) : NULL;
+	q->asleep = s->next;
+	return woken(q, s);
 }
 
 /* Somebody, when there is something to see to and nobody who will come by. */
