@@ -135,6 +135,18 @@ bool mu_http_reply(const struct mu_buf *in, mu_http_handler handler, void *ctx, 
 	return true;
 }
 
+static void write_some(struct connection *c)
+{
+	ssize_t n = send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_NOSIGNAL);
+
+	if (n < 0 && errno == EAGAIN)
+		return;
+	if (n > 0)
+		c->sent += (size_t)n;
+	if (n < 0 || c->sent == c->out.len)
+		hang_up(c);
+}
+
 static void read_some(struct mu_http_server *h, struct connection *c)
 {
 	char piece[MAX_HEAD];
@@ -148,19 +160,10 @@ static void read_some(struct mu_http_server *h, struct connection *c)
 	}
 	mu_buf_put(&c->in, piece, (size_t)n);
 	c->writing = mu_http_reply(&c->in, h->handler, h->ctx, &c->out);
-	if (!c->writing && c->in.len > MAX_HEAD && !head_size(c->in.data))
-		hang_up(c);
-}
-
-static void write_some(struct connection *c)
-{
-	ssize_t n = send(c->fd, c->out.data + c->sent, c->out.len - c->sent, MSG_NOSIGNAL);
-
-	if (n < 0 && errno == EAGAIN)
-		return;
-	if (n > 0)
-		c->sent += (size_t)n;
-	if (n < 0 || c->sent == c->out.len)
+	/* At once: the answer to what ends this server goes out before the server ends. */
+	if (c->writing)
+		write_some(c);
+	else if (c->in.len > MAX_HEAD && !head_size(c->in.data))
 		hang_up(c);
 }
 

@@ -3,6 +3,7 @@
 #include "lib/base/http.h"
 
 #include <arpa/inet.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -164,6 +165,39 @@ static void a_body_in_pieces__arrives(void **state)
 	mu_http_stop(h);
 }
 
+struct ending {
+	struct mu_http_server *server;
+	pthread_t thread;
+};
+
+static void *stop(void *arg)
+{
+	struct ending *e = arg;
+
+	mu_http_stop(e->server);
+	return NULL;
+}
+
+static void end_the_server(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
+{
+	struct ending *e = ctx;
+
+	assert_int_equal(pthread_create(&e->thread, NULL, stop, e), 0);
+	wait_ms(50); /* so that the stop is there before the answer */
+	say("me", rq, out);
+}
+
+static void what_ends_the_server__is_answered(void **state)
+{
+	struct ending e;
+	struct mu_err err;
+	int port;
+
+	assert_ok(mu_http_start("127.0.0.1", 0, end_the_server, &e, &e.server, &port, &err), &err);
+	assert_true(answers(port));
+	pthread_join(e.thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -171,6 +205,7 @@ int main(void)
 	    cmocka_unit_test(reply__waits_for_the_last_byte_of_a_request),
 	    cmocka_unit_test(a_body_in_pieces__arrives),
 	    cmocka_unit_test(reply__to_a_path_that_is_too_long__is_an_error),
+	    cmocka_unit_test(what_ends_the_server__is_answered),
 	    cmocka_unit_test(slow_peers__keep_nobody_out_for_long),
 	};
 
