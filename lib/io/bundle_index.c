@@ -3,7 +3,7 @@
 #include <inttypes.h>
 
 #include "lib/base/pb.h"
-#include "lib/io/bundle_table.h"
+#include "lib/io/bundle_slice.h"
 #include "lib/tensor/tensor_proto.h"
 
 enum { MAX_INDEX = 1 << 30, MAX_SHARDS = 100000 };
@@ -251,22 +251,6 @@ int bundle_index_read(struct bundle_index *out, const char *prefix, struct mu_er
 	return rc ? rc : bundle_index_parse(out, mu_buf_span(&file), path, err);
 }
 
-static void put_extent(struct mu_buf *b, const struct bundle_extent *e)
-{
-	size_t slice = mu_pb_begin(b, 7);
-
-	for (int d = 0; d < e->rank; d++) {
-		size_t at = mu_pb_begin(b, 1);
-		if (e->length[d] >= 0) {
-			if (e->start[d])
-				mu_pb_put_int(b, 1, e->start[d]);
-			mu_pb_put_int(b, 2, e->length[d]);
-		}
-		mu_pb_end(b, at);
-	}
-	mu_pb_end(b, slice);
-}
-
 static void put_record(struct mu_buf *b, const struct bundle_record *r)
 {
 	mu_pb_put_int(b, 1, r->dtype);
@@ -282,7 +266,7 @@ static void put_record(struct mu_buf *b, const struct bundle_record *r)
 	if (r->crc)
 		mu_pb_put_fixed32(b, 6, r->crc);
 	for (unsigned i = 0; i < r->n_slices; i++)
-		put_extent(b, &r->slices[i]);
+		bundle_extent_write(b, 7, &r->slices[i]);
 }
 
 void bundle_index_encode(struct bundle_index *x, struct mu_buf *out)

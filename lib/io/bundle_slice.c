@@ -3,6 +3,8 @@
 
 #include <ctype.h>
 
+#include "lib/base/pb.h"
+
 static const char *skip(const char *at, const char *end, char c)
 {
 	while (at < end && *at == c)
@@ -82,6 +84,22 @@ int mu_slice_parse(struct mu_slice *out, bool *is_slice, struct mu_span spec, st
 	*out = s;
 	*is_slice = true;
 	return 0;
+}
+
+void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_extent *e)
+{
+	size_t slice = mu_pb_begin(b, number);
+
+	for (int d = 0; d < e->rank; d++) {
+		size_t at = mu_pb_begin(b, 1);
+		if (e->length[d] >= 0) {
+			if (e->start[d])
+				mu_pb_put_int(b, 1, e->start[d]);
+			mu_pb_put_int(b, 2, e->length[d]);
+		}
+		mu_pb_end(b, at);
+	}
+	mu_pb_end(b, slice);
 }
 
 int box_of_extent(struct box *out, const struct bundle_extent *e, const struct mu_shape *full,

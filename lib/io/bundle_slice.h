@@ -14,6 +14,8 @@ int box_of_extent(struct box *out, const struct bundle_extent *e, const struct m
 		  struct mu_err *err);
 void box_of_slice(struct box *out, const struct mu_slice *s);
 struct bundle_extent extent_of_slice(const struct mu_slice *s);
+/* As the field `number`, a TensorSliceProto. */
+void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_extent *e);
 /* Whether they share elements, and which. */
 bool box_meet(struct box *out, const struct box *a, const struct box *b);
 int64_t box_count(const struct box *b);

@@ -41,22 +41,6 @@ static struct bundle_extent extent_of(const struct mu_first_format *x)
 	return e;
 }
 
-static void put_extent(struct mu_buf *b, uint32_t number, const struct bundle_extent *e)
-{
-	size_t slice = mu_pb_begin(b, number);
-
-	for (int d = 0; d < e->rank; d++) {
-		size_t at = mu_pb_begin(b, 1);
-		if (e->length[d] >= 0) {
-			if (e->start[d])
-				mu_pb_put_int(b, 1, e->start[d]);
-			mu_pb_put_int(b, 2, e->length[d]);
-		}
-		mu_pb_end(b, at);
-	}
-	mu_pb_end(b, slice);
-}
-
 /* ---- values ---- */
 
 static void put_raw(struct mu_buf *b, uint32_t number, const struct mu_tensor *t)
@@ -142,7 +126,7 @@ static int make_entry(struct entry *e, const struct mu_first_format *x, struct m
 	bundle_slice_key(&e->key, x->name, &extent);
 	size_t data = mu_pb_begin(&e->value, SLICES_DATA);
 	mu_pb_put_str(&e->value, DATA_NAME, x->name);
-	put_extent(&e->value, DATA_SLICE, &extent);
+	bundle_extent_write(&e->value, DATA_SLICE, &extent);
 	size_t values = mu_pb_begin(&e->value, DATA_VALUES);
 	int rc = put_values(&e->value, x->tensor, err);
 	mu_pb_end(&e->value, values);
@@ -198,7 +182,7 @@ static int put_tensor_meta(struct mu_buf *b, const struct mu_first_format *items
 					       "Overlapping slices: two parts of '%.200s'",
 					       x->name);
 		struct bundle_extent e = extent_of(x);
-		put_extent(b, TENSOR_SLICE, &e);
+		bundle_extent_write(b, TENSOR_SLICE, &e);
 	}
 	mu_pb_end(b, tensor);
 	return 0;

@@ -4,11 +4,10 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "task/runtime/runtime.h"
 #include "task/runtime/trace.h"
 #include "tests/task/build.h"
+#include "tests/task/one_runtime.h"
 
-static struct runtime *rt;
 static int64_t next_step = 1;
 
 struct wait {
@@ -467,17 +466,6 @@ static void steps__from_many_threads__do_not_disturb_each_other(void **state)
 		pthread_join(t[i], NULL);
 	assert_int_equal(hammered, 800);
 	executor_unref(e);
-}
-
-static int start_runtime(void **state)
-{
-	return runtime_new("w", 0, 2, NULL, &rt, NULL);
-}
-
-static int stop_runtime(void **state)
-{
-	runtime_free(rt);
-	return 0;
 }
 
 int main(void)

@@ -5,10 +5,9 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "task/runtime/runtime.h"
 #include "tests/task/build.h"
+#include "tests/task/one_runtime.h"
 
-static struct runtime *rt;
 static int64_t next_step = 1;
 
 static struct executor *compile(struct mu_graph *g)
@@ -170,17 +169,6 @@ static void step__of_a_small_model__stays_in_the_thread_that_began_it(void **sta
 		rendezvous_table_drop(rt->steps, next_step++, NULL);
 	}
 	executor_unref(e);
-}
-
-static int start_runtime(void **state)
-{
-	return runtime_new("w", 0, 2, NULL, &rt, NULL);
-}
-
-static int stop_runtime(void **state)
-{
-	runtime_free(rt);
-	return 0;
 }
 
 int main(void)

@@ -4,10 +4,9 @@
 #include <stdio.h>
 
 #include "task/graph/optimize.h"
-#include "task/runtime/runtime.h"
 #include "tests/task/build.h"
+#include "tests/task/one_runtime.h"
 
-static struct runtime *rt;
 static struct mu_err err;
 static int64_t step_id;
 
@@ -429,17 +428,6 @@ static void session_that_says_so__is_left_as_it_is(void **state)
 	assert_true(graph_optimize_wanted(MU_SPAN("\x52\x7f")));
 	assert_false(graph_optimize_wanted((struct mu_span){level, sizeof level - 1}));
 	assert_false(graph_optimize_wanted((struct mu_span){rewrite, sizeof rewrite - 1}));
-}
-
-static int start_runtime(void **state)
-{
-	return runtime_new("w", 0, 2, NULL, &rt, NULL);
-}
-
-static int stop_runtime(void **state)
-{
-	runtime_free(rt);
-	return 0;
 }
 
 int main(void)

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The runtime of a task of its own, for a group of tests:
+ * cmocka_run_group_tests(tests, start_runtime, stop_runtime). */
+#ifndef TESTS_TASK_ONE_RUNTIME_H
+#define TESTS_TASK_ONE_RUNTIME_H
+
+#include "task/runtime/runtime.h"
+
+static struct runtime *rt;
+
+static int start_runtime(void **state)
+{
+	return runtime_new("w", 0, 2, NULL, &rt, NULL);
+}
+
+static int stop_runtime(void **state)
+{
+	runtime_free(rt);
+	return 0;
+}
+
+#endif
