@@ -48,7 +48,14 @@ $(B)/cuda/kernels.fatbin: $(wildcard task/kernels/cuda/*.cu task/kernels/cuda/*.
 	  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
 	  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) task/kernels/cuda/kernels.cu
 
-$(B)/libmuster-cuda.so: task/kernels/cuda/plugin.c task/device/cuda_api.h $(CUDA_KERNELS)
+# What we say of NVIDIA's libraries beside their headers, which come with nvcc: compiled or not.
+CUDA_CHECKED := $(if $(NVCC),$(B)/cuda/headers.o)
+$(B)/cuda/headers.o: tests/kernels/cuda_headers.cc task/device/cuda_api.h task/device/dnn_api.h
+	@mkdir -p $(@D)
+	@echo "  compare  NVIDIA's headers"
+	@$(NVCC) -std=c++17 -I. -Xcompiler -Wall,-Wno-deprecated-declarations,-Werror -c -o $@ $<
+
+$(B)/libmuster-cuda.so: task/kernels/cuda/plugin.c task/device/cuda_api.h task/device/dnn_api.h $(CUDA_KERNELS) $(CUDA_CHECKED)
 	@mkdir -p $(@D) $(BIN)
 	@echo "  plug-in  $@"
 	@$(CC) $(CPPFLAGS) $(if $(CUDA_KERNELS),-DCUDA_IMAGE='"$(CUDA_KERNELS)"') $(CFLAGS) -fPIC -shared -o $@ $< -ldl

@@ -15,47 +15,48 @@
 
 typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
 
+#include "task/device/dnn_api.h"
+
 /* FN(field, symbol, arguments) */
 #define CUDA_API(FN)                                                                               \
-	FN(init, "cuInit", (unsigned flags))                                                       \
-	FN(driver_version, "cuDriverGetVersion", (int *version))                                   \
-	FN(device_count, "cuDeviceGetCount", (int *count))                                         \
-	FN(device_get, "cuDeviceGet", (int *device, int ordinal))                                  \
-	FN(device_name, "cuDeviceGetName", (char *name, int len, int device))                      \
-	FN(device_bus_id, "cuDeviceGetPCIBusId", (char *id, int len, int device))                  \
-	FN(device_attribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))      \
-	FN(context_retain, "cuDevicePrimaryCtxRetain", (void **context, int device))               \
-	FN(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                          \
-	FN(context_set, "cuCtxSetCurrent", (void *context))                                        \
-	FN(memory_info, "cuMemGetInfo_v2", (size_t * free, size_t * total))                        \
-	FN(memory_alloc, "cuMemAlloc_v2", (cuda_ptr * at, size_t bytes))                           \
-	FN(memory_free, "cuMemFree_v2", (cuda_ptr at))                                             \
-	FN(host_alloc, "cuMemHostAlloc", (void **at, size_t bytes, unsigned flags))                \
-	FN(host_free, "cuMemFreeHost", (void *at))                                                 \
-	FN(copy_in, "cuMemcpyHtoDAsync_v2",                                                        \
+	FN(init, cuInit, (unsigned flags))                                                         \
+	FN(driver_version, cuDriverGetVersion, (int *version))                                     \
+	FN(device_count, cuDeviceGetCount, (int *count))                                           \
+	FN(device_get, cuDeviceGet, (int *device, int ordinal))                                    \
+	FN(device_name, cuDeviceGetName, (char *name, int len, int device))                        \
+	FN(device_bus_id, cuDeviceGetPCIBusId, (char *id, int len, int device))                    \
+	FN(device_attribute, cuDeviceGetAttribute, (int *value, int attribute, int device))        \
+	FN(context_retain, cuDevicePrimaryCtxRetain, (void **context, int device))                 \
+	FN(context_release, cuDevicePrimaryCtxRelease_v2, (int device))                            \
+	FN(context_set, cuCtxSetCurrent, (void *context))                                          \
+	FN(memory_info, cuMemGetInfo_v2, (size_t * free, size_t * total))                          \
+	FN(memory_alloc, cuMemAlloc_v2, (cuda_ptr * at, size_t bytes))                             \
+	FN(memory_free, cuMemFree_v2, (cuda_ptr at))                                               \
+	FN(host_alloc, cuMemHostAlloc, (void **at, size_t bytes, unsigned flags))                  \
+	FN(host_free, cuMemFreeHost, (void *at))                                                   \
+	FN(copy_in, cuMemcpyHtoDAsync_v2,                                                          \
 	   (cuda_ptr to, const void *from, size_t bytes, void *stream))                            \
-	FN(copy_out, "cuMemcpyDtoHAsync_v2",                                                       \
-	   (void *to, cuda_ptr from, size_t bytes, void *stream))                                  \
-	FN(copy_within, "cuMemcpyDtoDAsync_v2",                                                    \
+	FN(copy_out, cuMemcpyDtoHAsync_v2, (void *to, cuda_ptr from, size_t bytes, void *stream))  \
+	FN(copy_within, cuMemcpyDtoDAsync_v2,                                                      \
 	   (cuda_ptr to, cuda_ptr from, size_t bytes, void *stream))                               \
-	FN(fill, "cuMemsetD8Async", (cuda_ptr to, unsigned char byte, size_t bytes, void *stream)) \
-	FN(stream_new, "cuStreamCreate", (void **stream, unsigned flags))                          \
-	FN(stream_free, "cuStreamDestroy_v2", (void *stream))                                      \
-	FN(stream_sync, "cuStreamSynchronize", (void *stream))                                     \
-	FN(stream_wait, "cuStreamWaitEvent", (void *stream, void *event, unsigned flags))          \
-	FN(event_new, "cuEventCreate", (void **event, unsigned flags))                             \
-	FN(event_free, "cuEventDestroy_v2", (void *event))                                         \
-	FN(event_record, "cuEventRecord", (void *event, void *stream))                             \
-	FN(event_query, "cuEventQuery", (void *event))                                             \
-	FN(event_sync, "cuEventSynchronize", (void *event))                                        \
-	FN(module_load, "cuModuleLoadData", (void **module, const void *image))                    \
-	FN(module_unload, "cuModuleUnload", (void *module))                                        \
-	FN(module_function, "cuModuleGetFunction",                                                 \
+	FN(fill, cuMemsetD8Async, (cuda_ptr to, unsigned char byte, size_t bytes, void *stream))   \
+	FN(stream_new, cuStreamCreate, (void **stream, unsigned flags))                            \
+	FN(stream_free, cuStreamDestroy_v2, (void *stream))                                        \
+	FN(stream_sync, cuStreamSynchronize, (void *stream))                                       \
+	FN(stream_wait, cuStreamWaitEvent, (void *stream, void *event, unsigned flags))            \
+	FN(event_new, cuEventCreate, (void **event, unsigned flags))                               \
+	FN(event_free, cuEventDestroy_v2, (void *event))                                           \
+	FN(event_record, cuEventRecord, (void *event, void *stream))                               \
+	FN(event_query, cuEventQuery, (void *event))                                               \
+	FN(event_sync, cuEventSynchronize, (void *event))                                          \
+	FN(module_load, cuModuleLoadData, (void **module, const void *image))                      \
+	FN(module_unload, cuModuleUnload, (void *module))                                          \
+	FN(module_function, cuModuleGetFunction,                                                   \
 	   (void **function, void *module, const char *name))                                      \
-	FN(launch, "cuLaunchKernel",                                                               \
+	FN(launch, cuLaunchKernel,                                                                 \
 	   (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \
 	    unsigned bz, unsigned shared, void *stream, void **args, void **extra))                \
-	FN(error_text, "cuGetErrorString", (int result, const char **text))
+	FN(error_text, cuGetErrorString, (int result, const char **text))
 
 struct cuda_api {
 #define CUDA_API_FIELD(field, symbol, args) int(*field) args;
@@ -88,23 +89,23 @@ struct blas_choice { /* cublasLtMatmulHeuristicResult_t; begins with the algorit
 };
 
 #define BLAS_API(FN)                                                                               \
-	FN(library_new, "cublasLtCreate", (void **library))                                        \
-	FN(library_free, "cublasLtDestroy", (void *library))                                       \
-	FN(op_new, "cublasLtMatmulDescCreate", (void **op, int compute, int scale))                \
-	FN(op_set, "cublasLtMatmulDescSetAttribute",                                               \
+	FN(library_new, cublasLtCreate, (void **library))                                          \
+	FN(library_free, cublasLtDestroy, (void *library))                                         \
+	FN(op_new, cublasLtMatmulDescCreate, (void **op, int compute, int scale))                  \
+	FN(op_set, cublasLtMatmulDescSetAttribute,                                                 \
 	   (void *op, int attribute, const void *value, size_t bytes))                             \
-	FN(op_free, "cublasLtMatmulDescDestroy", (void *op))                                       \
-	FN(layout_new, "cublasLtMatrixLayoutCreate",                                               \
+	FN(op_free, cublasLtMatmulDescDestroy, (void *op))                                         \
+	FN(layout_new, cublasLtMatrixLayoutCreate,                                                 \
 	   (void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading))            \
-	FN(layout_free, "cublasLtMatrixLayoutDestroy", (void *layout))                             \
-	FN(wish_new, "cublasLtMatmulPreferenceCreate", (void **wish))                              \
-	FN(wish_set, "cublasLtMatmulPreferenceSetAttribute",                                       \
+	FN(layout_free, cublasLtMatrixLayoutDestroy, (void *layout))                               \
+	FN(wish_new, cublasLtMatmulPreferenceCreate, (void **wish))                                \
+	FN(wish_set, cublasLtMatmulPreferenceSetAttribute,                                         \
 	   (void *wish, int attribute, const void *value, size_t bytes))                           \
-	FN(wish_free, "cublasLtMatmulPreferenceDestroy", (void *wish))                             \
-	FN(choose, "cublasLtMatmulAlgoGetHeuristic",                                               \
+	FN(wish_free, cublasLtMatmulPreferenceDestroy, (void *wish))                               \
+	FN(choose, cublasLtMatmulAlgoGetHeuristic,                                                 \
 	   (void *library, void *op, void *a, void *b, void *c, void *d, void *wish, int most,     \
 	    struct blas_choice *out, int *found))                                                  \
-	FN(multiply, "cublasLtMatmul",                                                             \
+	FN(multiply, cublasLtMatmul,                                                               \
 	   (void *library, void *op, const void *alpha, cuda_ptr a, void *a_layout, cuda_ptr b,    \
 	    void *b_layout, const void *beta, cuda_ptr c, void *c_layout, cuda_ptr d,              \
 	    void *d_layout, const struct blas_choice *algorithm, cuda_ptr workspace, size_t bytes, \
@@ -131,11 +132,12 @@ enum blas_number {
 };
 
 /* What libmuster-cuda.so (or a stand-in) exports as muster_cuda_plugin. */
-enum { CUDA_PLUGIN_VERSION = 2, CUDA_DRIVER_AT_LEAST = 12000 };
+enum { CUDA_PLUGIN_VERSION = 3, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;
 	const struct blas_api *blas; /* NULL: cublasLt is not installed */
+	const struct dnn_api *dnn;   /* NULL: cuDNN is not installed */
 	const void *image;           /* the kernels, as cuModuleLoadData takes them */
 };
 /* 0 and *out; or not 0 and a sentence in `why` that says what is missing here. */

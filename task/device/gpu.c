@@ -164,15 +164,22 @@ static int load_kernels(struct gpu *g, const void *image, struct mu_err *err)
 	return gpu_check(g, result, "loading the kernels", err);
 }
 
-/* Without the library, or when it does not start, products are made by our own kernel. */
-static void open_blas(struct gpu *g, const struct blas_api *api)
+static bool is_on(const char *variable)
 {
-	const char *tf32 = getenv("MUSTER_TF32");
+	const char *value = getenv(variable);
 
-	g->tf32 = tf32 && strcmp(tf32, "1") == 0;
-	g->blas_api = api;
-	if (api && api->library_new(&g->blas))
+	return value && (strcmp(value, "1") == 0 || strcmp(value, "true") == 0);
+}
+
+/* Without a library, or when it does not start, our own kernels do its work. */
+static void open_libraries(struct gpu *g, const struct cuda_plugin *plugin)
+{
+	g->tf32 = is_on("MUSTER_TF32");
+	g->repeatable = is_on("TF_DETERMINISTIC_OPS");
+	g->blas_api = plugin->blas;
+	if (plugin->blas && plugin->blas->library_new(&g->blas))
 		g->blas = NULL;
+	g->dnn_api = plugin->dnn;
 }
 
 static size_t memory_limit(const struct gpu_options *o, size_t free, size_t total)
@@ -196,6 +203,7 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 
 	g->api = plugin->api;
 	pthread_mutex_init(&g->lock, NULL);
+	pthread_mutex_init(&g->dnn_lock, NULL);
 	mu_map_init(&g->kernels);
 	g->api->driver_version(&g->facts.driver);
 	if ((rc = gpu_check(g, g->api->device_get(&g->device, ordinal), "finding it", err)) ||
@@ -207,7 +215,7 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	    (rc = gpu_check(g, g->api->memory_info(&free, &g->facts.memory), "its memory", err)) ||
 	    (rc = load_kernels(g, plugin->image, err)))
 		return rc;
-	open_blas(g, plugin->blas);
+	open_libraries(g, plugin);
 	g->facts.limit = memory_limit(o, free, g->facts.memory) & ~(size_t)255;
 	snprintf(name, sizeof name, "GPU:%u", g->number);
 	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
@@ -232,11 +240,14 @@ static void close_gpu(struct gpu *g)
 	free(g->events);
 	if (g->blas)
 		g->blas_api->library_free(g->blas);
+	if (g->dnn)
+		g->dnn_api->library_free(g->dnn);
 	if (g->module)
 		g->api->module_unload(g->module);
 	if (g->has_context)
 		g->api->context_release(g->device);
 	mu_map_fini(&g->kernels);
+	pthread_mutex_destroy(&g->dnn_lock);
 	pthread_mutex_destroy(&g->lock);
 }
 

@@ -67,8 +67,13 @@ struct gpu {
 	bool has_context;
 	void *context, *module;
 	const struct blas_api *blas_api;
-	void *blas; /* the library on this GPU; NULL: without it */
-	bool tf32;  /* MUSTER_TF32=1 */
+	void *blas;      /* the library on this GPU; NULL: without it */
+	bool tf32;       /* MUSTER_TF32=1 */
+	bool repeatable; /* TF_DETERMINISTIC_OPS=1: a library's sums in the same order each time */
+	const struct dnn_api *dnn_api;
+	pthread_mutex_t dnn_lock; /* guards what follows, and around each of the library's calls */
+	void *dnn;                /* cuDNN on this GPU, from the first use on */
+	bool dnn_failed;          /* it does not start here */
 	struct gpu_facts facts;
 	struct gpu_memory *memory;
 	struct gpu_staging *staging;

@@ -6,22 +6,23 @@
  *	filter's gradient = patches, transposed, * output's, image after image
  *
  * The shape alone decides how many images go at once, so sums are made in the same order each time.
-*/
+ */
 #include "task/kernels/gpu_conv.h"
 
 #include <stdio.h>
 
 int64_t gpu_conv_room = (int64_t)64 << 20;
+bool gpu_conv_by_library = true;
 
 /* Pieces that a filter's gradient is cut into, when it has fewer elements than that many threads.
  */
 enum { ENOUGH = 64 * 1024, MOST_PIECES = 256 };
 
-int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_conv_way way,
+int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_convolution_way way,
 		  struct mu_err *err)
 {
-	static const char *const groups[GPU_CONV_WAYS] = {"conv_groups", "conv_groups_input",
-							  "conv_groups_filter"};
+	static const char *const groups[GPU_CONVOLUTION_WAYS] = {"conv_groups", "conv_groups_input",
+								 "conv_groups_filter"};
 	int rc;
 
 	*k = (struct gpu_conv){.gpu = g, .way = way};
@@ -31,8 +32,11 @@ int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_c
 	    (rc = gpu_find(g, "AddV2", t, &k->add, err)) ||
 	    (rc = gpu_find(g, "Sum", t, &k->sum, err)) ||
 	    (rc = gpu_matmul_init(&k->by, g, t, err)) ||
+	    (rc = gpu_find_width(g, "view_read", t, &k->transpose, err)) ||
 	    (rc = gpu_matmul_init(&k->last, g, t, err)))
 		gpu_conv_fini(k);
+	else
+		k->plan = gpu_convolution_plan_new();
 	return rc;
 }
 
@@ -40,6 +44,8 @@ void gpu_conv_fini(struct gpu_conv *k)
 {
 	gpu_matmul_fini(&k->by);
 	gpu_matmul_fini(&k->last);
+	gpu_convolution_plan_free(k->plan);
+	k->plan = NULL;
 }
 
 static struct window_axis_args axis_of(const struct window_axis *x)
@@ -91,12 +97,12 @@ static int by_groups(struct kernel_call *c, const struct gpu_conv *k, const stru
 		     cuda_ptr input, cuda_ptr filter, cuda_ptr output, struct mu_err *err)
 {
 	struct conv_args a = args_of(g);
-	bool to_input = k->way == GPU_CONV_TO_INPUT;
+	bool to_input = k->way == GPU_CONVOLUTION_TO_INPUT;
 
 	a.in = to_input ? output : input;
 	a.filter = filter;
 	a.grad = output;
-	if (k->way == GPU_CONV_TO_FILTER)
+	if (k->way == GPU_CONVOLUTION_TO_FILTER)
 		return filter_by_groups(c, k, g, &a, filter, err);
 	a.out = to_input ? input : output;
 	a.n = to_input ? g->batch * g->row.in * g->column.in * g->channels
@@ -129,7 +135,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 	struct conv_args a = args_of(g);
 	int rc;
 
-	if (k->way == GPU_CONV_TO_INPUT) {
+	if (k->way == GPU_CONVOLUTION_TO_INPUT) {
 		struct product p = {.m = pixels, .n = line, .k = g->filters, .trans_b = true};
 		a.out = at->input;
 		a.in = at->patches;
@@ -142,7 +148,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 	a.n = pixels * line;
 	if ((rc = gpu_run(k->gpu, k->patches, a.n, &a, err)))
 		return rc;
-	if (k->way == GPU_CONV_FORWARD) {
+	if (k->way == GPU_CONVOLUTION_FORWARD) {
 		struct product p = {.m = pixels, .n = g->filters, .k = line};
 		return multiply(c, m, &p, at->output, at->patches, at->filter, err);
 	}
@@ -178,7 +184,7 @@ static int by_patches(struct kernel_call *c, const struct gpu_conv *k, const str
 	some = some < g->batch ? some : g->batch;
 	if ((rc = gpu_scratch(c, g->type, some * pixels * line, &patches, err)))
 		return rc;
-	if (k->way == GPU_CONV_TO_FILTER && some < g->batch &&
+	if (k->way == GPU_CONVOLUTION_TO_FILTER && some < g->batch &&
 	    (rc = gpu_scratch(c, g->type, line * g->filters, &part, err)))
 		return rc;
 	at.patches = gpu_address(&patches);
@@ -192,9 +198,71 @@ static int by_patches(struct kernel_call *c, const struct gpu_conv *k, const str
 	return rc;
 }
 
+/* ---- by the library ---- */
+
+/* It pads both sides alike. */
+static bool is_even(const struct window_axis *x)
+{
+	int64_t room = x->in + 2 * x->pad - ((x->size - 1) * x->dilation + 1);
+
+	return room >= 0 && room / x->stride + 1 == x->out;
+}
+
+static struct gpu_convolution_axis even_axis(const struct window_axis *x)
+{
+	return (struct gpu_convolution_axis){x->in,       x->size, x->stride,
+					     x->dilation, x->out,  x->pad};
+}
+
+/* out[columns, rows] = in[rows, columns], turned round: our filters have the output channels last,
+ * the library's have them first. */
+static int turn(const struct gpu_conv *k, cuda_ptr out, cuda_ptr in, int64_t rows, int64_t columns,
+		struct mu_err *err)
+{
+	struct view_args a = {.out = out,
+			      .in = in,
+			      .n = rows * columns,
+			      .rank = 2,
+			      .dim = {columns, rows},
+			      .stride = {1, columns}};
+
+	return gpu_run(k->gpu, k->transpose, a.n, &a, err);
+}
+
+static int by_library(struct kernel_call *c, const struct gpu_conv *k, const struct conv *g,
+		      cuda_ptr input, cuda_ptr filter, cuda_ptr output, bool *done,
+		      struct mu_err *err)
+{
+	const int64_t taps = g->row.size * g->column.size * conv_group_channels(g);
+	const struct gpu_convolution what = {
+	    g->type,    k->way,    g->batch,           g->channels,
+	    g->filters, g->groups, even_axis(&g->row), even_axis(&g->column)};
+	MU_AUTO_TENSOR turned = {0};
+	bool can = gpu_conv_by_library && taps && is_even(&g->row) && is_even(&g->column);
+	int rc = can ? gpu_convolution_plan_for(k->gpu, k->plan, &what, &can, err) : 0;
+
+	*done = false;
+	if (rc || !can || (rc = gpu_scratch(c, g->type, taps * g->filters, &turned, err)))
+		return rc;
+	struct gpu_convolution_at at = {input, gpu_address(&turned), output};
+	if (k->way != GPU_CONVOLUTION_TO_FILTER &&
+	    (rc = turn(k, at.filter, filter, taps, g->filters, err)))
+		return rc;
+	if ((rc = gpu_convolution(k->gpu, k->plan, &what, &at, c->node->name, done, err)))
+		return rc;
+	return *done && k->way == GPU_CONVOLUTION_TO_FILTER
+		   ? turn(k, filter, at.filter, g->filters, taps, err)
+		   : 0;
+}
+
 int gpu_conv_run(struct kernel_call *c, const struct gpu_conv *k, const struct conv *g,
 		 cuda_ptr input, cuda_ptr filter, cuda_ptr output, struct mu_err *err)
 {
+	bool done;
+	int rc = by_library(c, k, g, input, filter, output, &done, err);
+
+	if (rc || done)
+		return rc;
 	return g->groups == 1 ? by_patches(c, k, g, input, filter, output, err)
 			      : by_groups(c, k, g, input, filter, output, err);
 }

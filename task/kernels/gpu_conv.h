@@ -1,22 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions on a GPU, behind one seam: what is to be summed has been checked (struct conv),
- * where it lies is on the GPU.  Now by patches and matrix products for one group, by sums for more;
- * a library would come in here. */
+ * where it lies is on the GPU.  By cuDNN where it is installed and can (see
+ * device/gpu_convolution.h); else by patches and matrix products for one group, by sums for more.
+ */
 #ifndef MU_TASK_KERNELS_GPU_CONV_H
 #define MU_TASK_KERNELS_GPU_CONV_H
 
+#include "task/device/gpu_convolution.h"
 #include "task/kernels/conv.h"
 #include "task/kernels/gpu_matmul.h"
 
-enum gpu_conv_way { GPU_CONV_FORWARD, GPU_CONV_TO_INPUT, GPU_CONV_TO_FILTER, GPU_CONV_WAYS };
-
 struct gpu_conv { /* of one node */
 	struct gpu *gpu;
-	enum gpu_conv_way way;
+	enum gpu_convolution_way way;
+	struct gpu_convolution_plan *plan; /* the library's */
+	void *transpose;
 	struct gpu_matmul by, last; /* for as many images as go at once; for those left over */
 	void *patches, *unpatch, *groups, *add, *sum;
 };
-int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_conv_way way,
+int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_convolution_way way,
 		  struct mu_err *err);
 void gpu_conv_fini(struct gpu_conv *k);
 /* Two of the three are read, the one that `way` names is written whole.  There is an image, and a
@@ -26,5 +28,7 @@ int gpu_conv_run(struct kernel_call *c, const struct gpu_conv *k, const struct c
 
 /* Bytes of patches that are made at once, of one image at least; for tests to change. */
 extern int64_t gpu_conv_room;
+/* Whether the library is asked at all; likewise. */
+extern bool gpu_conv_by_library;
 
 #endif

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolutions, pools and batch norm of the GPU beside the CPU's. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "task/kernels/gpu_conv.h"
+#include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 
 static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
@@ -99,16 +101,105 @@ static void convolutions__of_every_form__match_the_cpus(void **state)
 	all_convs();
 }
 
+static void convolutions__without_the_library__match_the_cpus(void **state)
+{
+	gpu_conv_by_library = false;
+	all_convs();
+	gpu_conv_by_library = true;
+}
+
+/* How many convolutions the stand-in's library has been given by now. */
+static struct fake_cuda_counts counted(void)
+{
+	struct fake_cuda_counts c;
+
+	fake_cuda_count(&c);
+	return c;
+}
+
+#define NEEDS_THE_STAND_IN()                                                                       \
+	do {                                                                                       \
+		if (getenv("MUSTER_GPU_TEST"))                                                     \
+			skip();                                                                    \
+	} while (0)
+
+static void convolutions__with_even_padding__are_the_librarys(void **state)
+{
+	NEEDS_THE_STAND_IN();
+	one_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(counted().convolutions, 3); /* forward, to the input, to the filter */
+	one_conv(&convs[0], MU_BFLOAT16, true);
+	assert_int_equal(counted().convolutions, 6);
+	one_conv(&convs[2], MU_FLOAT, false); /* one more row of padding after than before */
+	assert_int_equal(counted().convolutions, 6);
+}
+
+/* The same while this call of the library fails. */
+static void one_conv_without(const char *call)
+{
+	fake_cuda.fail_call = call;
+	fake_cuda.fail_at = 1;
+	fake_cuda.fail_result = 5000;
+	one_conv(&convs[1], MU_FLOAT, false);
+	assert_null(fake_cuda.fail_call);
+}
+
+/* What it refuses, when it is asked or when it is told to, our own kernels do. */
+static void convolutions__that_the_library_cannot__match_the_cpus(void **state)
+{
+	NEEDS_THE_STAND_IN();
+	fake_cuda.no_convolutions = true;
+	one_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(counted().convolutions, 0);
+	fake_cuda.no_convolutions = false;
+	one_conv_without("dnn_describe");
+	one_conv_without("dnn_choose");
+	one_conv_without("convolve");
+	assert_int_equal(counted().convolutions, 6); /* the other two of each */
+}
+
+static void convolutions__where_the_library_does_not_start__match_the_cpus(void **state)
+{
+	NEEDS_THE_STAND_IN();
+	one_conv_without("dnn_library_new");
+	assert_int_equal(counted().convolutions, 0);
+}
+
+static int setup_repeatable(void **state)
+{
+	setenv("TF_DETERMINISTIC_OPS", "1", 1);
+	int rc = setup(state);
+	unsetenv("TF_DETERMINISTIC_OPS");
+	return rc;
+}
+
+static void convolutions__that_are_to_be_repeatable__take_no_uncertain_sums(void **state)
+{
+	NEEDS_THE_STAND_IN();
+	one_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(counted().convolutions, 3);
+	assert_int_equal(counted().uncertain, 0);
+}
+
+static void convolutions__that_need_not_be_repeatable__take_the_fastest(void **state)
+{
+	NEEDS_THE_STAND_IN();
+	one_conv(&convs[0], MU_FLOAT, false);
+	assert_int_equal(counted().uncertain, 3);
+}
+
 /* As many images at once as there is room for: one, here. */
 static void convolutions__without_room_for_all_images__match_the_cpus(void **state)
 {
 	const int64_t room = gpu_conv_room;
 
+	gpu_conv_by_library = false;
 	gpu_conv_room = 1;
 	all_convs();
 	gpu_conv_room = 2 * 63 * 40 * (int64_t)sizeof(float); /* two of {3, 9, 7, …}, and one */
 	one_conv(&convs[2], MU_FLOAT, false);
 	gpu_conv_room = room;
+	gpu_conv_by_library = true;
 }
 
 static void convolutions__that_do_not_fit__are_refused(void **state)
@@ -269,6 +360,14 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    T(convolutions__of_every_form__match_the_cpus),
+	    T(convolutions__without_the_library__match_the_cpus),
+	    T(convolutions__with_even_padding__are_the_librarys),
+	    T(convolutions__that_the_library_cannot__match_the_cpus),
+	    T(convolutions__where_the_library_does_not_start__match_the_cpus),
+	    cmocka_unit_test_setup_teardown(
+		convolutions__that_are_to_be_repeatable__take_no_uncertain_sums, setup_repeatable,
+		teardown),
+	    T(convolutions__that_need_not_be_repeatable__take_the_fastest),
 	    T(convolutions__without_room_for_all_images__match_the_cpus),
 	    T(convolutions__that_do_not_fit__are_refused),
 	    T(pools__of_every_form__match_the_cpus),

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plug-in with an image in it, which only a machine with nvcc builds otherwise: this file
- * stands for the kernels. */
+ * stands for the kernels.  And what of cuDNN needs no GPU, with the real one where it is installed.
+ */
 #define muster_cuda_plugin plugin_under_test /* the stand-in has this name, too */
 #define CUDA_IMAGE         "tests/kernels/gpu_plugin_test.c"
+#include "task/device/gpu_convolution.c"
 #include "task/kernels/cuda/plugin.c"
 
 #include <string.h>
@@ -48,12 +50,59 @@ static void a_driver_that_does_not_work__is_told_in_words(void **state)
 	assert_non_null(strstr(why, "no CUDA-capable device"));
 }
 
+/* The shape of one convolution, as the library says that it understands it. */
+static void one_description(const struct dnn_api *api, enum mu_dtype type, int64_t groups)
+{
+	static int (*output_of)(const void *conv, const void *x, const void *w, int *n, int *c,
+				int *h, int *q);
+	struct gpu_convolution_plan plan = {
+	    .api = api,
+	    .of = {.type = type,
+		   .batch = 5,
+		   .channels = 4,
+		   .filters = 6,
+		   .groups = groups,
+		   .row = {.in = 28, .size = 5, .stride = 2, .dilation = 1, .out = 14, .pad = 2},
+		   .column = {.in = 17, .size = 3, .stride = 1, .dilation = 3, .out = 11}}};
+	int n, c, h, w;
+
+	*(void **)&output_of = dlsym(dlopen("libcudnn.so.9", RTLD_NOW | RTLD_LOCAL),
+				     "cudnnGetConvolution2dForwardOutputDim");
+	assert_non_null(output_of);
+	assert_int_equal(describe(&plan, numbers[type]), 0);
+	assert_int_equal(output_of(plan.conv, plan.input, plan.filter, &n, &c, &h, &w), 0);
+	assert_int_equal(n, 5);
+	assert_int_equal(c, 6);
+	assert_int_equal(h, 14);
+	assert_int_equal(w, 11);
+	forget(&plan);
+	plan.of.row.size = -1;
+	assert_int_equal(describe(&plan, numbers[type]), DNN_BAD_PARAM);
+	forget(&plan);
+}
+
+static void descriptions_of_convolutions__by_the_real_library__mean_what_we_mean(void **state)
+{
+	static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE, MU_HALF, MU_BFLOAT16};
+	const struct dnn_api *api = find_dnn();
+
+	if (!api) {
+		print_message("SKIPPED: cuDNN 9 is not installed here (libcudnn.so.9)\n");
+		skip();
+	}
+	for (unsigned i = 0; i < sizeof types / sizeof *types; i++) {
+		one_description(api, types[i], 1);
+		one_description(api, types[i], 2);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(the_image__is_in_the_plugin__whole_and_aligned),
 	    cmocka_unit_test(a_driver_that_works__with_an_image__starts),
 	    cmocka_unit_test(a_driver_that_does_not_work__is_told_in_words),
+	    cmocka_unit_test(descriptions_of_convolutions__by_the_real_library__mean_what_we_mean),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

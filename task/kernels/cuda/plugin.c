@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* libmuster-cuda.so: the CUDA driver's entry points, found by name, and the kernels that nvcc made;
- * and cublasLt's, if it is installed.
+ * and those of cublasLt and cuDNN, as far as they are installed.
  *
  * Nothing is linked with CUDA, so the library loads anywhere and says what exactly is missing: the
  * driver, a device, an entry point, or, where nvcc was when it was built, the kernels. */
@@ -45,8 +45,8 @@ static const char *meaning(int result)
 
 /* The first name that a library lacks; NULL: it has all. */
 #define FIND(field, symbol, args)                                                                  \
-	if (!(*(void **)&api->field = dlsym(so, symbol)))                                          \
-		return symbol;
+	if (!(*(void **)&api->field = dlsym(so, #symbol)))                                          \
+		return #symbol;
 static const char *fill(void *so, struct cuda_api *api)
 {
 	CUDA_API(FIND)
@@ -59,16 +59,43 @@ static const char *fill_blas(void *so, struct blas_api *api)
 	return NULL;
 }
 
+static const char *fill_dnn(void *so, struct dnn_api *api)
+{
+	DNN_API(FIND)
+	return NULL;
+}
+
+static void *open_first(const char *const *names)
+{
+	void *so = NULL;
+
+	for (; *names && !so; names++)
+		so = dlopen(*names, RTLD_NOW | RTLD_LOCAL);
+	return so;
+}
+
 /* cublasLt, where it is installed and has all that we call. */
 static const struct blas_api *find_blas(void)
 {
-	static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12"};
+	static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", NULL};
 	static struct blas_api api;
-	void *so = NULL;
+	void *so = open_first(names);
 
-	for (unsigned i = 0; i < sizeof names / sizeof *names && !so; i++)
-		so = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
 	if (so && !fill_blas(so, &api))
+		return &api;
+	if (so)
+		dlclose(so);
+	return NULL;
+}
+
+/* cuDNN, the same way. */
+static const struct dnn_api *find_dnn(void)
+{
+	static const char *const names[] = {"libcudnn.so.9", NULL};
+	static struct dnn_api api;
+	void *so = open_first(names);
+
+	if (so && !fill_dnn(so, &api))
 		return &api;
 	if (so)
 		dlclose(so);
@@ -107,7 +134,7 @@ static int start(const struct cuda_api *api, char *why, size_t n)
 int muster_cuda_plugin(const struct cuda_plugin **out, char *why, size_t n)
 {
 	static struct cuda_api api;
-	static struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, NULL, NULL};
+	static struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, NULL, NULL, NULL};
 	void *so = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
 
 	if (!so) {
@@ -124,6 +151,7 @@ int muster_cuda_plugin(const struct cuda_plugin **out, char *why, size_t n)
 		return -1;
 	}
 	plugin.blas = find_blas();
+	plugin.dnn = find_dnn();
 	plugin.image = kernels_image;
 	*out = &plugin;
 	return 0;

@@ -18,10 +18,10 @@ static const struct {
 	int (*check)(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
 		     struct mu_shape *shape, struct mu_err *err);
 	int input, filter, output;
-} ways[GPU_CONV_WAYS] = {
-    [GPU_CONV_FORWARD] = {check_conv, 0, 1, NONE},
-    [GPU_CONV_TO_INPUT] = {check_conv_input, NONE, 1, 2},
-    [GPU_CONV_TO_FILTER] = {check_conv_filter, 0, NONE, 2},
+} ways[GPU_CONVOLUTION_WAYS] = {
+    [GPU_CONVOLUTION_FORWARD] = {check_conv, 0, 1, NONE},
+    [GPU_CONVOLUTION_TO_INPUT] = {check_conv_input, NONE, 1, 2},
+    [GPU_CONVOLUTION_TO_FILTER] = {check_conv_filter, 0, NONE, 2},
 };
 
 static void release(void *state)
@@ -32,9 +32,9 @@ static void release(void *state)
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
-	enum gpu_conv_way way = strstr(n->op, "BackpropInput")    ? GPU_CONV_TO_INPUT
-				: strstr(n->op, "BackpropFilter") ? GPU_CONV_TO_FILTER
-								  : GPU_CONV_FORWARD;
+	enum gpu_convolution_way way = strstr(n->op, "BackpropInput")    ? GPU_CONVOLUTION_TO_INPUT
+				: strstr(n->op, "BackpropFilter") ? GPU_CONVOLUTION_TO_FILTER
+								  : GPU_CONVOLUTION_FORWARD;
 	struct state s = {0};
 	int rc = window_attrs_conv(n, &s.window, err);
 
@@ -53,7 +53,7 @@ static cuda_ptr address_of(const struct kernel_call *c, int input, const struct 
 static int run(struct kernel_call *c, struct mu_err *err)
 {
 	const struct state *s = c->state;
-	enum gpu_conv_way way = s->by.way;
+	enum gpu_convolution_way way = s->by.way;
 	struct mu_shape shape;
 	struct mu_tensor *out;
 	struct conv g;

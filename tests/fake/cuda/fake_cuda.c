@@ -573,7 +573,8 @@ const struct cuda_plugin *fake_cuda_plugin(void)
 {
 #define ENTRY(field, symbol, args) .field = field,
 	static const struct cuda_api api = {CUDA_API(ENTRY)};
-	static const struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, &fake_blas, "kernels"};
+	static const struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, &fake_blas, &fake_dnn,
+						  "kernels"};
 
 	return &plugin;
 }

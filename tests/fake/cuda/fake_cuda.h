@@ -26,6 +26,7 @@ struct fake_cuda {
 	/* The kernel of this name faults: whoever waits for its stream afterwards gets 700. */
 	const char *_Atomic fault_kernel;
 	_Atomic bool no_products; /* the library finds no way to make any */
+	_Atomic bool no_convolutions;
 };
 /* Back to two devices of 256 MiB, nothing slow and nothing failing. */
 void fake_cuda_reset(void);
@@ -33,6 +34,8 @@ extern struct fake_cuda fake_cuda;
 
 struct fake_cuda_counts {
 	unsigned long launches, fills, products, copies_in, copies_out, allocations;
+	unsigned long convolutions,
+	    uncertain; /* of the latter, by algorithms that are not repeatable */
 	size_t device_bytes, most_bytes, host_bytes; /* not yet freed */
 	unsigned streams, events, contexts;          /* not yet freed */
 	unsigned libraries, descriptions;            /* of products; not yet freed */
@@ -58,6 +61,7 @@ int fake_cuda_answer(const char *call);
 void fake_cuda_put(void *stream, const struct host_kernel *k, const void *args);
 void fake_cuda_note(void (*how)(struct fake_cuda_counts *c)); /* with the counts to itself */
 extern const struct blas_api fake_blas;
+extern const struct dnn_api fake_dnn;
 /* Runs a grid of blocks of `threads`, on this thread. */
 void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
 		     const void *args);

@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See gpu_convolution.h.  The library names its algorithms best first, by what it knows of them and
+ * without trying; the first that works with the memory that we allow, and as repeatably as we want,
+ * is taken, and kept as long as the shape is the same.  A handle serves one call at a time, so a
+ * lock of the GPU's goes around each.  The library is large and comes up slowly: its handle is made
+ * for the first convolution. */
+#include "task/device/gpu_convolution.h"
+
+#include <string.h>
+
+#include "task/device/gpu_internal.h"
+
+enum { MOST_CHOICES = 8 };
+#define MOST_WORKSPACE ((size_t)256 << 20)
+
+struct gpu_convolution_plan {
+	pthread_mutex_t lock;
+	const struct dnn_api *api;
+	struct gpu_convolution of;
+	bool possible;
+	void *input, *output, *filter, *conv; /* descriptors */
+	struct dnn_choice choice;
+};
+
+static const struct numbers {
+	int stored, compute, math;
+} numbers[MU_DT_COUNT] = {
+    [MU_FLOAT] = {DNN_FLOAT, DNN_FLOAT, DNN_FMA_MATH},
+    [MU_DOUBLE] = {DNN_DOUBLE, DNN_DOUBLE, DNN_DEFAULT_MATH},
+    [MU_HALF] = {DNN_HALF, DNN_FLOAT, DNN_TENSOR_OP_MATH},
+    [MU_BFLOAT16] = {DNN_BFLOAT16, DNN_FLOAT, DNN_TENSOR_OP_MATH},
+};
+
+struct gpu_convolution_plan *gpu_convolution_plan_new(void)
+{
+	struct gpu_convolution_plan *p = MU_NEW(struct gpu_convolution_plan);
+
+	pthread_mutex_init(&p->lock, NULL);
+	return p;
+}
+
+static void forget(struct gpu_convolution_plan *p)
+{
+	if (p->input)
+		p->api->tensor_free(p->input);
+	if (p->output)
+		p->api->tensor_free(p->output);
+	if (p->filter)
+		p->api->filter_free(p->filter);
+	if (p->conv)
+		p->api->conv_free(p->conv);
+	p->input = p->output = p->filter = p->conv = NULL;
+	p->possible = false;
+}
+
+void gpu_convolution_plan_free(struct gpu_convolution_plan *p)
+{
+	if (!p)
+		return;
+	forget(p);
+	pthread_mutex_destroy(&p->lock);
+	free(p);
+}
+
+/* The GPU's own handle; NULL: there is none to be had.  With dnn_lock. */
+static void *library_of(struct gpu *g)
+{
+	if (!g->dnn && !g->dnn_failed)
+		g->dnn_failed = g->dnn_api->library_new(&g->dnn) ||
+				g->dnn_api->stream_set(g->dnn, g->compute.stream);
+	return g->dnn_failed ? NULL : g->dnn;
+}
+
+static bool fits_int(const struct gpu_convolution *c)
+{
+	const int64_t all[] = {
+	    c->batch,      c->channels,     c->filters,       c->groups,
+	    c->row.in,     c->row.out,      c->row.size,      c->row.pad,
+	    c->column.in,  c->column.out,   c->column.size,   c->column.pad,
+	    c->row.stride, c->row.dilation, c->column.stride, c->column.dilation};
+
+	for (unsigned i = 0; i < MU_COUNT(all); i++)
+		if (all[i] > INT32_MAX)
+			return false;
+	return true;
+}
+
+static int describe(struct gpu_convolution_plan *p, struct numbers how)
+{
+	const struct dnn_api *api = p->api;
+	const struct gpu_convolution *c = &p->of;
+	const struct gpu_convolution_axis *r = &c->row, *q = &c->column;
+	int bad = 0;
+
+	if ((bad = api->tensor_new(&p->input)) || (bad = api->tensor_new(&p->output)) ||
+	    (bad = api->filter_new(&p->filter)) || (bad = api->conv_new(&p->conv)))
+		return bad;
+	bad = api->tensor_set(p->input, DNN_NHWC, how.stored, (int)c->batch, (int)c->channels,
+			      (int)r->in, (int)q->in);
+	if (!bad)
+		bad = api->tensor_set(p->output, DNN_NHWC, how.stored, (int)c->batch,
+				      (int)c->filters, (int)r->out, (int)q->out);
+	if (!bad)
+		bad = api->filter_set(p->filter, how.stored, DNN_NHWC, (int)c->filters,
+				      (int)(c->channels / c->groups), (int)r->size, (int)q->size);
+	if (!bad)
+		bad = api->conv_set(p->conv, (int)r->pad, (int)q->pad, (int)r->stride,
+				    (int)q->stride, (int)r->dilation, (int)q->dilation,
+				    DNN_CROSS_CORRELATION, how.compute);
+	if (!bad)
+		bad = api->conv_groups(p->conv, (int)c->groups);
+	return bad ? bad : api->conv_math(p->conv, how.math);
+}
+
+static int ask(const struct gpu_convolution_plan *p, void *library, int *found,
+	       struct dnn_choice *out)
+{
+	const struct dnn_api *api = p->api;
+
+	switch (p->of.way) {
+	case GPU_CONVOLUTION_FORWARD:
+		return api->choose_forward(library, p->input, p->filter, p->conv, p->output,
+					   MOST_CHOICES, found, out);
+	case GPU_CONVOLUTION_TO_INPUT:
+		return api->choose_input(library, p->filter, p->output, p->conv, p->input,
+					 MOST_CHOICES, found, out);
+	default:
+		return api->choose_filter(library, p->input, p->output, p->conv, p->filter,
+					  MOST_CHOICES, found, out);
+	}
+}
+
+/* In the order of what they say of themselves: it works, with our memory, as repeatably as was
+ * asked for, and does not round float to something shorter unasked. */
+static bool is_as_wanted(const struct dnn_choice *c, const struct gpu *g, int math)
+{
+	return c->status == 0 && c->workspace <= MOST_WORKSPACE &&
+	       (!g->repeatable || c->deterministic == DNN_DETERMINISTIC) &&
+	       (math != DNN_FMA_MATH || c->math == math || c->math == DNN_DEFAULT_MATH);
+}
+
+/* The descriptor's mathematics is what counts in the end: on tensor cores the algorithm's own, else
+ * the one we asked for. */
+static bool choose(struct gpu_convolution_plan *p, const struct gpu *g, void *library, int math)
+{
+	struct dnn_choice all[MOST_CHOICES];
+	int found = 0;
+
+	if (ask(p, library, &found, all))
+		return false;
+	for (int i = 0; i < found && i < MOST_CHOICES; i++)
+		if (is_as_wanted(&all[i], g, math)) {
+			p->choice = all[i];
+			return math != DNN_TENSOR_OP_MATH ||
+			       p->api->conv_math(p->conv, all[i].math) == 0;
+		}
+	return false;
+}
+
+static void make_plan(struct gpu *g, struct gpu_convolution_plan *plan,
+		      const struct gpu_convolution *what)
+{
+	struct numbers how = numbers[what->type];
+
+	forget(plan);
+	if (what->type == MU_FLOAT && g->tf32)
+		how.math = DNN_DEFAULT_MATH;
+	plan->api = g->dnn_api;
+	plan->of = *what;
+	pthread_mutex_lock(&g->dnn_lock);
+	void *library = library_of(g);
+	plan->possible =
+	    library && fits_int(what) && !describe(plan, how) && choose(plan, g, library, how.math);
+	pthread_mutex_unlock(&g->dnn_lock);
+}
+
+static bool same_axis(const struct gpu_convolution_axis *a, const struct gpu_convolution_axis *b)
+{
+	return a->in == b->in && a->size == b->size && a->stride == b->stride &&
+	       a->dilation == b->dilation && a->out == b->out && a->pad == b->pad;
+}
+
+static bool is_for(const struct gpu_convolution_plan *plan, const struct gpu_convolution *c)
+{
+	const struct gpu_convolution *of = &plan->of;
+
+	return plan->api && of->type == c->type && of->way == c->way && of->batch == c->batch &&
+	       of->channels == c->channels && of->filters == c->filters &&
+	       of->groups == c->groups && same_axis(&of->row, &c->row) &&
+	       same_axis(&of->column, &c->column);
+}
+
+int gpu_convolution_plan_for(struct gpu *g, struct gpu_convolution_plan *plan,
+			     const struct gpu_convolution *what, bool *can, struct mu_err *err)
+{
+	int rc;
+
+	*can = false;
+	if (!g->dnn_api)
+		return 0;
+	if ((rc = gpu_enter(g, err)))
+		return rc;
+	pthread_mutex_lock(&plan->lock);
+	if (!is_for(plan, what))
+		make_plan(g, plan, what);
+	*can = plan->possible;
+	pthread_mutex_unlock(&plan->lock);
+	return 0;
+}
+
+static int launch(struct gpu *g, const struct gpu_convolution_plan *p,
+		  const struct gpu_convolution_at *at, cuda_ptr work)
+{
+	const struct dnn_api *api = p->api;
+	const float one = 1, none = 0;
+	const double one_wide = 1, none_wide = 0;
+	const bool wide = p->of.type == MU_DOUBLE;
+	const void *alpha = wide ? (const void *)&one_wide : &one;
+	const void *beta = wide ? (const void *)&none_wide : &none;
+	const int how = p->choice.algorithm;
+	const size_t room = p->choice.workspace;
+
+	switch (p->of.way) {
+	case GPU_CONVOLUTION_FORWARD:
+		return api->forward(g->dnn, alpha, p->input, at->input, p->filter, at->filter,
+				    p->conv, how, work, room, beta, p->output, at->output);
+	case GPU_CONVOLUTION_TO_INPUT:
+		return api->to_input(g->dnn, alpha, p->filter, at->filter, p->output, at->output,
+				     p->conv, how, work, room, beta, p->input, at->input);
+	default:
+		return api->to_filter(g->dnn, alpha, p->input, at->input, p->output, at->output,
+				      p->conv, how, work, room, beta, p->filter, at->filter);
+	}
+}
+
+/* One that fails once is not tried again for this shape. */
+static int run(struct gpu *g, struct gpu_convolution_plan *plan,
+	       const struct gpu_convolution_at *at, const char *holder, bool *done,
+	       struct mu_err *err)
+{
+	struct mu_shape bytes = mu_shape_vec((int64_t)plan->choice.workspace);
+	MU_AUTO_TENSOR work = {0};
+	int rc =
+	    plan->choice.workspace ? gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err) : 0;
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&g->dnn_lock);
+	plan->possible = launch(g, plan, at, gpu_address(&work)) == 0;
+	pthread_mutex_unlock(&g->dnn_lock);
+	*done = plan->possible;
+	if (*done)
+		atomic_fetch_add(&g->launched, 1);
+	return 0;
+}
+
+int gpu_convolution(struct gpu *g, struct gpu_convolution_plan *plan,
+		    const struct gpu_convolution *what, const struct gpu_convolution_at *at,
+		    const char *holder, bool *done, struct mu_err *err)
+{
+	int rc = gpu_enter(g, err);
+
+	*done = false;
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&plan->lock);
+	if (is_for(plan, what) && plan->possible)
+		rc = run(g, plan, at, holder, done, err);
+	pthread_mutex_unlock(&plan->lock);
+	return rc;
+}
