@@ -194,7 +194,7 @@ static void bench(const char *name, enum shape shape, unsigned ops, bool optimiz
 	if (graph_prune(session, &sig, &devices, &pruned, &feed_keys, &fetch_keys, &err))
 		die("prune", &err);
 	printf(" prune %.0f", lap(&at));
-	if (graph_place(pruned, &devices, &err))
+	if (graph_place(pruned, &devices, NULL, &err))
 		die("place", &err);
 	printf(" place %.0f", lap(&at));
 	if (graph_partition(pruned, &devices, &parts, &n_parts, &err))

@@ -314,17 +314,29 @@ static const struct {
 #undef INLINED
 };
 
-static int expand(struct inliner *x, struct mu_node *n, bool *was)
+static unsigned call_of(const struct mu_node *n)
 {
-	struct expansion out = {0};
-	enum mu_dtype *types;
-	unsigned n_types, i = 0;
-	int rc;
+	unsigned i = 0;
 
 	while (i < MU_COUNT(calls) && strcmp(calls[i].op, n->op))
 		i++;
-	*was = i < MU_COUNT(calls) || (!mu_op_find(n->op) && mu_library_find(x->g->library, n->op));
-	if (!*was)
+	return i;
+}
+
+bool mu_graph_is_call(const struct mu_graph *g, const struct mu_node *n)
+{
+	return g->library && (call_of(n) < MU_COUNT(calls) ||
+			      (!mu_op_find(n->op) && mu_library_find(g->library, n->op)));
+}
+
+static int expand(struct inliner *x, struct mu_node *n, bool *was)
+{
+	unsigned n_types, i = call_of(n);
+	struct expansion out = {0};
+	enum mu_dtype *types;
+	int rc;
+
+	if (!(*was = mu_graph_is_call(x->g, n)))
 		return 0;
 	if ((rc = mu_op_check_node(n, &x->scratch, x->err)) ||
 	    (rc = mu_op_output_types(n, &x->scratch, &types, &n_types, x->err)))

@@ -36,5 +36,7 @@ int mu_library_body(struct mu_library *l, const struct mu_function *f,
 /* Puts the bodies of functions where they are called, and branches and loops of functions into
  * Switch, Merge and the nodes of loops.  Functions that kernels call for themselves stay. */
 int mu_graph_inline(struct mu_graph *g, struct mu_err *err);
+/* Would it? */
+bool mu_graph_is_call(const struct mu_graph *g, const struct mu_node *n);
 
 #endif

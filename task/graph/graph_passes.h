@@ -28,8 +28,24 @@ struct graph_signature {                                            /* a step's 
 int graph_prune(const struct mu_graph *g, const struct graph_signature *sig,
 		const struct graph_devices *devs, struct mu_graph **out, const char ***feed_keys,
 		const char ***fetch_keys, struct mu_err *err);
-/* Gives every node a full device name. */
-int graph_place(struct mu_graph *g, const struct graph_devices *devs, struct mu_err *err);
+/* Where in a session that is kept which outlives a step: variables, queues, tables, what random
+ * numbers were drawn.  Once found, a home stays: the session's later steps look for the state
+ * there. */
+struct graph_homes {
+	struct mu_map by_name; /* of the node that makes it -> the device's name in graph_devices */
+	unsigned seen;         /* so many of the graph's nodes have been looked at */
+	bool calls;            /* one of them calls a function */
+};
+/* Finds homes for the nodes of the session's graph that have come since the last call.  What can
+ * be nowhere gets none: the step that needs it says so. */
+void graph_settle(struct mu_graph *g, const struct graph_devices *devs, struct graph_homes *homes);
+/* Gives every node a full device name.  `homes` may be NULL. */
+int graph_place(struct mu_graph *g, const struct graph_devices *devs,
+		const struct graph_homes *homes, struct mu_err *err);
+/* Between settle.c and place.c. */
+bool graph_keeps(const struct mu_node *n); /* it keeps something from step to step */
+void graph_place_homes(const struct mu_graph *g, const struct graph_devices *devs,
+		       struct graph_homes *homes);
 /* One graph a task, cut edges replaced by _Send/_Recv pairs.  `parts` has one entry for each task
  * that owns a node; devices are named by task prefix "/job:J/replica:0/task:T".  Loops that span
  * tasks get nodes added in g. */

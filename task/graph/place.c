@@ -8,6 +8,10 @@
  * group gets the client's device if that is among it, else the first.  Two kinds of free node
  * follow a neighbour: one that only reads a shape stays with its producer, one that only makes a
  * value for a single consumer goes to it.
+ *
+ * A step sees only the part of the session's graph that it needs, and of a variable that says
+ * nothing of its place perhaps nobody whom it follows.  So where what outlives a step is kept, its
+ * home, is decided over the whole graph (settle.c), and holds for every step.
  */
 #include <string.h>
 
@@ -20,17 +24,20 @@ struct group {
 	unsigned size;
 	unsigned asker;      /* a member that fixed something of `want` */
 	bool has_state;      /* a member makes a variable or a resource */
+	bool has_home;       /* `want` is the home of a member, and nothing softens it */
 	enum kernel_gpu gpu; /* what all members can do there */
 	struct mu_device_name want;
 	const struct graph_device *given;
 };
 
 struct place {
-	struct mu_graph *g;
+	const struct mu_graph *g;
 	const struct graph_devices *devs;
-	struct mu_device_name *names; /* of devs */
-	struct group *groups;         /* by node id */
-	bool has_gpu;                 /* some task has one */
+	const struct graph_homes *homes; /* NULL: nothing is known of any */
+	bool lenient;                    /* what cannot be is left for the step that needs it */
+	struct mu_device_name *names;    /* of devs */
+	struct group *groups;            /* by node id */
+	bool has_gpu;                    /* some task has one */
 	struct mu_arena scratch;
 	struct mu_err *err;
 };
@@ -57,6 +64,8 @@ static int join(struct place *p, unsigned a, unsigned b)
 	}
 	struct group *big = &p->groups[ra], *small = &p->groups[rb];
 	if (!mu_device_intersect(&big->want, &small->want)) {
+		if (p->lenient)
+			return 0;
 		MU_AUTO_BUF x = {0};
 		MU_AUTO_BUF y = {0};
 		mu_device_write(&x, &big->want);
@@ -73,6 +82,7 @@ static int join(struct place *p, unsigned a, unsigned b)
 	small->parent = ra;
 	big->size += small->size;
 	big->has_state |= small->has_state;
+	big->has_home |= small->has_home;
 	if (small->gpu < big->gpu)
 		big->gpu = small->gpu;
 	return 0;
@@ -109,6 +119,29 @@ static bool makes_state(const struct mu_node *n)
 	return false;
 }
 
+bool graph_keeps(const struct mu_node *n)
+{
+	if (!n->def || !(n->def->flags & MU_OP_STATEFUL) || n->op[0] == '_')
+		return false;
+	for (unsigned i = 0; i < n->def->n_inputs; i++)
+		if (n->def->inputs[i].is_ref || n->def->inputs[i].type == MU_RESOURCE)
+			return false;
+	return true;
+}
+
+static int read_wish(struct place *p, const struct mu_node *n, struct group *gr)
+{
+	const char *home =
+	    p->homes && graph_keeps(n) ? mu_map_get(&p->homes->by_name, n->name) : NULL;
+
+	gr->has_home = home;
+	if (!mu_device_parse(&gr->want, home ? home : n->device, p->err))
+		return 0;
+	if (!p->lenient)
+		return mu_append(p->err, ", node '%s'", n->name);
+	return mu_device_parse(&gr->want, "", p->err);
+}
+
 static int read_devices(struct place *p)
 {
 	int rc;
@@ -127,8 +160,8 @@ static int read_devices(struct place *p)
 		gr->has_state = makes_state(p->g->nodes[i]);
 		if (p->has_gpu)
 			gr->gpu = kernel_on_gpu(p->g->nodes[i]);
-		if ((rc = mu_device_parse(&gr->want, p->g->nodes[i]->device, p->err)))
-			return mu_append(p->err, ", node '%s'", p->g->nodes[i]->name);
+		if ((rc = read_wish(p, p->g->nodes[i], gr)))
+			return rc;
 	}
 	return 0;
 }
@@ -172,7 +205,7 @@ static int join_state(struct place *p, const struct mu_node *n)
 	if (!n->def || (n->op[0] == '_' && strcmp(n->op, "_SwitchN")) || !takes_state(n->def))
 		return 0;
 	if ((rc = mu_op_input_types(n, &p->scratch, &types, &count, p->err)))
-		return mu_append(p->err, "\n\t [[{{node %s}}]]", n->name);
+		return p->lenient ? 0 : mu_append(p->err, "\n\t [[{{node %s}}]]", n->name);
 	for (unsigned k = 0; k < n->n_inputs && k < count; k++)
 		if (is_state(types[k]) && (rc = follow_state(p, n->inputs[k].node->id, n->id)))
 			return rc;
@@ -268,16 +301,17 @@ static int give_groups(struct place *p)
 		if (gr->parent != i)
 			continue;
 		gr->given = choose_kind(p, gr);
-		if (!gr->given && p->devs->soft_placement) {
+		if (!gr->given && p->devs->soft_placement && !gr->has_home) {
 			struct mu_device_name soft = gr->want;
 			*soft.type = '\0';
 			soft.index = -1;
 			gr->given = choose(p, &soft);
 		}
-		if (!gr->given && choose(p, &gr->want))
+		if (gr->given || p->lenient)
+			continue;
+		if (choose(p, &gr->want))
 			return no_kernel(p, i);
-		if (!gr->given)
-			return nowhere(p, p->g->nodes[gr->asker], &gr->want);
+		return nowhere(p, p->g->nodes[gr->asker], &gr->want);
 	}
 	return 0;
 }
@@ -313,27 +347,53 @@ static void follow_neighbours(struct place *p)
 	}
 }
 
-int graph_place(struct mu_graph *g, const struct graph_devices *devs, struct mu_err *err)
+/* Every group has its device then, or none where that is left for later. */
+static int form_groups(struct place *p)
 {
-	struct place p = {.g = g, .devs = devs, .err = err};
 	struct mu_map absent;
 	int rc;
 
-	mu_arena_init(&p.scratch);
 	mu_map_init(&absent);
-	rc = read_devices(&p);
-	for (unsigned i = 0; !rc && i < g->n_nodes; i++)
-		rc = join_class(&p, g->nodes[i], &absent);
-	for (unsigned i = 0; !rc && i < g->n_nodes; i++)
-		rc = join_state(&p, g->nodes[i]);
+	rc = read_devices(p);
+	for (unsigned i = 0; !rc && i < p->g->n_nodes; i++)
+		rc = join_class(p, p->g->nodes[i], &absent);
+	for (unsigned i = 0; !rc && i < p->g->n_nodes; i++)
+		rc = join_state(p, p->g->nodes[i]);
 	if (!rc)
-		rc = give_groups(&p);
-	if (!rc) {
+		rc = give_groups(p);
+	mu_map_fini(&absent);
+	return rc;
+}
+
+int graph_place(struct mu_graph *g, const struct graph_devices *devs,
+		const struct graph_homes *homes, struct mu_err *err)
+{
+	struct place p = {.g = g, .devs = devs, .homes = homes, .err = err};
+	int rc;
+
+	mu_arena_init(&p.scratch);
+	if (!(rc = form_groups(&p))) {
 		follow_neighbours(&p);
 		for (unsigned i = 0; i < g->n_nodes; i++)
 			mu_node_set_device(g, g->nodes[i], p.groups[root_of(&p, i)].given->name);
 	}
-	mu_map_fini(&absent);
 	mu_arena_fini(&p.scratch);
 	return rc;
+}
+
+void graph_place_homes(const struct mu_graph *g, const struct graph_devices *devs,
+		       struct graph_homes *homes)
+{
+	struct mu_err ignored;
+	struct place p = {.g = g, .devs = devs, .homes = homes, .lenient = true, .err = &ignored};
+
+	mu_arena_init(&p.scratch);
+	if (!form_groups(&p))
+		for (unsigned i = 0; i < g->n_nodes; i++) {
+			const struct graph_device *at = p.groups[root_of(&p, i)].given;
+
+			if (at && graph_keeps(g->nodes[i]))
+				mu_map_put(&homes->by_name, g->nodes[i]->name, (void *)at->name);
+		}
+	mu_arena_fini(&p.scratch);
 }

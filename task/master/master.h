@@ -57,6 +57,7 @@ struct session {
 	/* Long: the graph grows and plans are made under it, by offload threads only. */
 	pthread_mutex_t graph_lock;
 	struct mu_graph *graph;
+	struct graph_homes homes;
 	int64_t version;
 	/* Short: what follows. Order: graph_lock, then lock. */
 	pthread_mutex_t lock;

@@ -135,7 +135,10 @@ static int build(struct session *s, const struct hot_run_step *r, struct plan *p
 	const char **feed_keys, **fetch_keys;
 	struct graph_part *parts;
 	unsigned n_parts;
-	int rc = graph_prune(s->graph, &sig, &s->devices, &g, &feed_keys, &fetch_keys, err);
+	int rc;
+
+	graph_settle(s->graph, &s->devices, &s->homes);
+	rc = graph_prune(s->graph, &sig, &s->devices, &g, &feed_keys, &fetch_keys, err);
 
 	if (rc)
 		return rc;
@@ -143,7 +146,7 @@ static int build(struct session *s, const struct hot_run_step *r, struct plan *p
 	p->fetch_keys = copy_keys(fetch_keys, sig.n_fetches);
 	p->n_feeds = sig.n_feeds;
 	p->n_fetches = sig.n_fetches;
-	if ((rc = mu_graph_inline(g, err)) || (rc = graph_place(g, &s->devices, err)))
+	if ((rc = mu_graph_inline(g, err)) || (rc = graph_place(g, &s->devices, &s->homes, err)))
 		return rc;
 	if (s->log_placement)
 		log_placement(g);

@@ -29,6 +29,7 @@ void session_unref(struct session *s)
 	callables_free(s);
 	mu_map_fini(&s->partials); /* empty since the session was closed */
 	mu_graph_free(s->graph);
+	mu_map_fini(&s->homes.by_name);
 	mu_arena_fini(&s->arena);
 	pthread_mutex_destroy(&s->graph_lock);
 	pthread_mutex_destroy(&s->lock);
@@ -51,6 +52,7 @@ static struct session *session_new(struct master *m)
 	mu_map_init(&s->partials);
 	mu_arena_init(&s->arena);
 	s->graph = mu_graph_new();
+	mu_map_init(&s->homes.by_name);
 	return s;
 }
 

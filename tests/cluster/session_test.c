@@ -99,6 +99,24 @@ static void sessions_share_variables_unless_isolated(void **state)
 	assert_ok(close_session(&f->worker[0], alone, &err), &err);
 }
 
+static void a_variable_is_where_it_was__whoever_uses_it(void **state)
+{
+	struct fixture *f = *state;
+	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
+	struct mu_node *k = constant(g, "k", "", number(3)), *v = variable(g, "v", "");
+	char handle[64];
+	struct mu_err err;
+
+	binary(g, "init", "Assign", "", v, k);
+	unary(g, "read", "Identity", "", v);
+	binary(g, "push", "AssignAdd", PS, v, k); /* the only one who says where */
+	assert_ok(create(&f->worker[0], g, MU_SPAN(""), handle, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &(struct step){.target = "init"}, NULL, &err), &err);
+	assert_ok(run(&f->worker[0], handle, &(struct step){.target = "push"}, NULL, &err), &err);
+	assert_true(run_float(&f->worker[0], handle, "read:0") == 6);
+	assert_ok(close_session(&f->worker[0], handle, &err), &err);
+}
+
 /* What the servers of this process say while it runs goes into `text`. */
 static void hear_a_step(struct task *t, const struct mu_graph *g, struct mu_span config, char *text,
 			size_t size)
@@ -338,6 +356,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_string_constant_comes_back, start, stop),
 	    cmocka_unit_test_setup_teardown(tensors_cross_three_tasks, start, stop),
 	    cmocka_unit_test_setup_teardown(sessions_share_variables_unless_isolated, start, stop),
+	    cmocka_unit_test_setup_teardown(a_variable_is_where_it_was__whoever_uses_it, start,
+					    stop),
 	    cmocka_unit_test_setup_teardown(a_session_that_asks__tells_where_each_op_runs, start,
 					    stop),
 	    cmocka_unit_test_setup_teardown(reset_empties_the_default_container, start, stop),

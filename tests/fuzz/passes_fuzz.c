@@ -47,6 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	MU_AUTO(mu_graph_free) struct mu_graph *pruned = NULL;
 	const char **feed_keys, **fetch_keys, *last, *first;
+	struct graph_homes homes = {0};
 	struct graph_part *parts;
 	unsigned n_parts;
 	struct mu_err err;
@@ -56,6 +57,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	last = g->nodes[g->n_nodes - 1]->name;
 	first = g->nodes[0]->name;
+	mu_map_init(&homes.by_name);
+	graph_settle(g, &devices, &homes);
 	for (int turn = 0; turn < 3; turn++) { /* targeted, fetched, fetched with a feed */
 		struct graph_signature sig = {.targets = &last,
 					      .fetches = &last,
@@ -64,12 +67,14 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      .n_fetches = turn > 0,
 					      .n_feeds = turn == 2};
 		if (!graph_prune(g, &sig, &devices, &pruned, &feed_keys, &fetch_keys, &err) &&
-		    !mu_graph_inline(pruned, &err) && !graph_place(pruned, &devices, &err) &&
+		    !mu_graph_inline(pruned, &err) &&
+		    !graph_place(pruned, &devices, &homes, &err) &&
 		    !graph_partition(pruned, &devices, &parts, &n_parts, &err)) {
 			compile(parts, n_parts);
 			graph_parts_free(parts, n_parts);
 		}
 		mu_graph_free(mu_steal(&pruned));
 	}
+	mu_map_fini(&homes.by_name);
 	return 0;
 }

@@ -33,7 +33,7 @@ static void node_without_a_device__goes_to_the_clients_task(void **state)
 	scalar(g, "asked", 1, "/job:ps");
 	scalar(g, "old", 1, "/job:ps/task:0/cpu:0");
 	scalar(g, "wild", 1, "/device:CPU:*");
-	assert_ok(graph_place(g, &devs, &err), &err);
+	assert_ok(graph_place(g, &devs, NULL, &err), &err);
 	expect(g, "free", WORKER);
 	expect(g, "asked", PS0);
 	expect(g, "old", PS0);
@@ -51,7 +51,7 @@ static void who_takes_a_variable__goes_to_it(void **state)
 	floats(g, "read", "Identity", "v", "");
 	floats(g, "use", "Mul", "read read", "");
 	attr_class(g, scalar(g, "with", 1, ""), "loc:@v");
-	assert_ok(graph_place(g, &devs, &err), &err);
+	assert_ok(graph_place(g, &devs, NULL, &err), &err);
 	expect(g, "assign", PS0);
 	expect(g, "init", PS0); /* made for one consumer only */
 	expect(g, "with", PS0);
@@ -68,7 +68,7 @@ static void shape_reader__stays_with_its_producer(void **state)
 	mu_node_set_inputs(g, mu_graph_find(g, "far"), &(struct mu_input){mu_graph_find(g, "c"), 0},
 			   1, NULL, 0);
 	floats(g, "shape", "Shape", "far", "");
-	assert_ok(graph_place(g, &devs, &err), &err);
+	assert_ok(graph_place(g, &devs, NULL, &err), &err);
 	expect(g, "shape", PS0);
 	mu_graph_free(g);
 }
@@ -78,7 +78,7 @@ static void device_that_is_not_there__is_named_with_those_that_are(void **state)
 	struct mu_graph *g = mu_graph_new();
 
 	scalar(g, "c", 1, "/job:ps/task:7");
-	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+	assert_fails(graph_place(g, &devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
 		     "Cannot assign a device for operation c: {{node c}} was explicitly assigned "
 		     "to /job:ps/task:7 but available devices are [ " PS0 ", " WORKER " ].");
 	mu_graph_free(g);
@@ -89,9 +89,9 @@ static void gpu_that_is_not_there__is_a_cpu_only_under_soft_placement(void **sta
 	struct mu_graph *g = mu_graph_new();
 
 	scalar(g, "c", 1, "/job:ps/device:GPU:0");
-	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT, "GPU:0");
+	assert_fails(graph_place(g, &devs, NULL, &err), &err, MU_INVALID_ARGUMENT, "GPU:0");
 	devs.soft_placement = true;
-	assert_ok(graph_place(g, &devs, &err), &err);
+	assert_ok(graph_place(g, &devs, NULL, &err), &err);
 	devs.soft_placement = false;
 	expect(g, "c", PS0);
 	mu_graph_free(g);
@@ -116,7 +116,7 @@ static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 	variable(g, "w", "");
 	/* keeps its variable off the GPU */
 	floats(g, "update", "ApplyAddSign", "w w a a a a a", "");
-	assert_ok(graph_place(g, &gpu_devs, &err), &err);
+	assert_ok(graph_place(g, &gpu_devs, NULL, &err), &err);
 	expect(g, "native", GPU0);
 	expect(g, "there", PS0);
 	expect(g, "asked", WORKER);
@@ -133,10 +133,10 @@ static void node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_
 
 	scalar(g, "a", 1, "");
 	floats(g, "d", "LRN", "a", "/job:worker/device:GPU:0");
-	assert_fails(graph_place(g, &gpu_devs, &err), &err, MU_INVALID_ARGUMENT,
+	assert_fails(graph_place(g, &gpu_devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
 		     "there is none for op LRN");
 	gpu_devs.soft_placement = true;
-	assert_ok(graph_place(g, &gpu_devs, &err), &err);
+	assert_ok(graph_place(g, &gpu_devs, NULL, &err), &err);
 	gpu_devs.soft_placement = false;
 	expect(g, "d", WORKER);
 	mu_graph_free(g);
@@ -149,7 +149,7 @@ static void who_takes_a_variable__goes_to_it_against_its_own_wish(void **state)
 	variable(g, "v", "/job:ps/task:0");
 	scalar(g, "init", 1, "");
 	floats(g, "assign", "Assign", "v init", "/job:worker/task:0");
-	assert_ok(graph_place(g, &devs, &err), &err);
+	assert_ok(graph_place(g, &devs, NULL, &err), &err);
 	expect(g, "assign", PS0);
 	mu_graph_free(g);
 }
@@ -183,7 +183,7 @@ static void a_loop_that_carries_a_handle__goes_to_the_variable_against_its_own_w
 	handles(g, "switch", "Switch", "merge more");
 	in[1] = (struct mu_input){handles(g, "next", "NextIteration", "switch:1"), 0};
 	mu_node_set_inputs(g, merge, in, 2, NULL, 0);
-	assert_ok(graph_place(g, &devs, &err), &err);
+	assert_ok(graph_place(g, &devs, NULL, &err), &err);
 	expect(g, "enter", PS0);
 	expect(g, "merge", PS0);
 	expect(g, "next", PS0);
@@ -199,7 +199,7 @@ two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere(void
 	scalar(g, "init", 1, "");
 	attr_class(g, variable(g, "other", "/job:worker/task:0"), "loc:@assign");
 	floats(g, "assign", "Assign", "v init", "");
-	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+	assert_fails(graph_place(g, &devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
 		     "'other' asks for /job:worker/task:0 and 'v' for /job:ps/task:0");
 	mu_graph_free(g);
 }
@@ -210,7 +210,7 @@ static void group_that_asks_for_two_places__is_refused(void **state)
 
 	scalar(g, "a", 1, "/job:ps/task:0");
 	attr_class(g, scalar(g, "b", 1, "/job:worker/task:0"), "loc:@a");
-	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+	assert_fails(graph_place(g, &devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
 		     "Cannot colocate nodes {{colocation_node a}} and {{colocation_node b}}");
 	mu_graph_free(g);
 }
@@ -220,8 +220,116 @@ static void device_that_is_no_device__is_refused(void **state)
 	struct mu_graph *g = mu_graph_new();
 
 	scalar(g, "c", 1, "/jib:ps");
-	assert_fails(graph_place(g, &devs, &err), &err, MU_INVALID_ARGUMENT,
+	assert_fails(graph_place(g, &devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
 		     "Malformed device specification '/jib:ps'");
+	mu_graph_free(g);
+}
+
+/* What of g the node `target` needs, placed as a step of a session with these homes. */
+static struct mu_graph *step(struct mu_graph *g, const char *target, struct graph_devices *d,
+			     struct graph_homes *homes)
+{
+	struct graph_signature sig = {.targets = &target, .n_targets = 1};
+	const char **feed_keys, **fetch_keys;
+	struct mu_graph *out = NULL;
+
+	graph_settle(g, d, homes);
+	assert_ok(graph_prune(g, &sig, d, &out, &feed_keys, &fetch_keys, &err), &err);
+	assert_ok(graph_place(out, d, homes, &err), &err);
+	return out;
+}
+
+static void expect_step(struct mu_graph *g, const char *target, struct graph_homes *homes,
+			const char *name, const char *device)
+{
+	struct mu_graph *s = step(g, target, &devs, homes);
+
+	expect(s, name, device);
+	mu_graph_free(s);
+}
+
+static void who_is_followed_by_state__may_be_in_another_step(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct graph_homes homes = {0};
+
+	mu_map_init(&homes.by_name);
+	variable(g, "v", "");
+	scalar(g, "c", 1, "");
+	floats(g, "init", "Assign", "v c", "");
+	floats(g, "push", "AssignAdd", "v c", "/job:ps/task:0");
+	attr_class(g, variable(g, "slot", ""), "loc:@v");
+	floats(g, "zero", "Assign", "slot c", "");
+	expect_step(g, "init", &homes, "v", PS0);
+	expect_step(g, "push", &homes, "v", PS0);
+	expect_step(g, "zero", &homes, "slot", PS0); /* v itself is no part of it */
+	mu_map_fini(&homes.by_name);
+	mu_graph_free(g);
+}
+
+static void a_home__stays_when_the_graph_grows(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct graph_homes homes = {0};
+
+	mu_map_init(&homes.by_name);
+	variable(g, "v", "");
+	scalar(g, "c", 1, "");
+	floats(g, "init", "Assign", "v c", "");
+	expect_step(g, "init", &homes, "v", WORKER);
+	floats(g, "push", "AssignAdd", "v c", "/job:ps/task:0");
+	attr_class(g, variable(g, "slot", ""), "loc:@v");
+	expect_step(g, "push", &homes, "v", WORKER);
+	expect_step(g, "push", &homes, "push", WORKER);
+	expect_step(g, "slot", &homes, "slot", WORKER);
+	mu_map_fini(&homes.by_name);
+	mu_graph_free(g);
+}
+
+static void what_cannot_be_placed__is_told_to_the_step_that_needs_it(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+	struct graph_homes homes = {0};
+	struct mu_node *q;
+
+	mu_map_init(&homes.by_name);
+	variable(g, "v", "/job:worker");
+	attr_class(g, variable(g, "w", "/job:ps"), "loc:@v");
+	variable(g, "nowhere", "/job:ps/task:9");
+	variable(g, "malformed", "/jib:ps");
+	node(g, "unknown", "NoSuchOp", "v", "");
+	floats(g, "untyped", "Assign", "v w", "");
+	q = node(g, "q", "FIFOQueueV2", "", "");
+	attr_class(g, node(g, "close", "QueueCloseV2", "q", "/job:ps"), "loc:@q");
+	assert_non_null(q);
+	expect_step(g, "v", &homes, "v", WORKER);
+	expect_step(g, "q", &homes, "q", PS0);
+	assert_null(mu_map_get(&homes.by_name, "nowhere"));
+	mu_map_fini(&homes.by_name);
+	mu_graph_free(g);
+}
+
+static void a_home_on_a_gpu__is_not_softened(void **state)
+{
+	struct mu_graph *g = mu_graph_new(), *s;
+	struct graph_homes homes = {0};
+
+	mu_map_init(&homes.by_name);
+	variable(g, "v", "");
+	scalar(g, "a", 1, "");
+	floats(g, "init", "Assign", "v a", "");
+	s = step(g, "init", &gpu_devs, &homes);
+	expect(s, "v", GPU0);
+	mu_graph_free(s);
+	variable(g, "w", "");
+	/* has no kernel there: both variables would have to be on the CPU, but v is full */
+	floats(g, "late", "ApplyAddSign", "v w a a a a a", "");
+	gpu_devs.soft_placement = true;
+	graph_settle(g, &gpu_devs, &homes);
+	assert_fails(graph_place(g, &gpu_devs, &homes, &err), &err, MU_INVALID_ARGUMENT,
+		     "there is none for op ApplyAddSign");
+	gpu_devs.soft_placement = false;
+	mu_map_fini(&homes.by_name);
 	mu_graph_free(g);
 }
 
@@ -243,6 +351,10 @@ int main(void)
 		two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere),
 	    cmocka_unit_test(group_that_asks_for_two_places__is_refused),
 	    cmocka_unit_test(device_that_is_no_device__is_refused),
+	    cmocka_unit_test(who_is_followed_by_state__may_be_in_another_step),
+	    cmocka_unit_test(a_home__stays_when_the_graph_grows),
+	    cmocka_unit_test(what_cannot_be_placed__is_told_to_the_step_that_needs_it),
+	    cmocka_unit_test(a_home_on_a_gpu__is_not_softened),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,6 +77,25 @@ def calls():
     return [a, b, far, c, d, side(x), tf.gradients(a, x)[0], tf.gradients(far, x)[0]]
 
 
+def homeless():
+    """A variable of which only a branch and a loop say where it is: its initialiser and its reader are other steps."""
+    with tf.variable_scope("homeless"):
+        v, w = [tf.get_variable(n, initializer=2.0, use_resource=True) for n in "vw"]
+
+    def there():
+        with tf.device("/job:ps/task:0"):
+            return tf.identity(v.assign_add(x))
+
+    def turn(k):
+        with tf.device("/job:ps/task:0"):
+            with tf.control_dependencies([w.assign_add(x)]):
+                return k + 1
+
+    with tf.control_dependencies([tf.cond(x > 0, there, lambda: tf.constant(0.0)), tf.while_loop(lambda k: k < 3, turn, [0])]):
+        bump = tf.no_op()
+    return [v, w], bump, [v.read_value(), w.read_value()]
+
+
 def counted():
     """For, whose body sees its index, and a call that names the place it is made on."""
     from tensorflow.python.ops import gen_functional_ops as ops
@@ -127,6 +146,10 @@ with tf.Session(TARGET) as sess:
         except tf.errors.OpError as e:
             out[f"for {of}"] = type(e).__name__
     out["remote"] = plain(sess.run(near, {x: 2.0, i: 3}))
+    vars_, bump, read = homeless()
+    sess.run([v.initializer for v in vars_])
+    sess.run(bump, {x: 1.5})
+    out["homeless"] = plain(sess.run(read))
     out["one branch"] = plain(sess.run([branches()[1][1]], {x: 7.0, i: 0}))
 tf.Session.reset(TARGET)
 answer(out)

@@ -76,6 +76,11 @@ def initializers_and_constraints():
                     lambda: keras.optimizers.legacy.SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 3, 0.9), momentum=0.9, nesterov=True))
 
 
+def nadam():
+    """Its momentum cache is a variable that no step but the training one says a place for."""
+    return _trained(ROW, lambda: [layers.Dense(8, "tanh")], lambda: keras.optimizers.legacy.Nadam(0.01))
+
+
 def the_sequential_way():
     """As most scripts have it."""
     keras.utils.set_random_seed(11)
