@@ -7,8 +7,8 @@ live; another gang scheduler's group is made; names that are taken are reported;
 all rights while every request is noted: nothing may be refused, and each right must have been made use of.
 
 That this fails when a right is taken away is shown too: the life is played without one, in a namespace and as a user of
-its own, until a request that needs it is refused; a life that comes to its end without is a failure.  RIGHTS="VERB
-RESOURCE,..." says for which (SOME), RIGHTS=each takes them all, many at once (minutes)."""
+its own, until a request that needs it is refused; a life that comes to its end without is a failure.  All of them,
+many at once; RIGHTS="VERB RESOURCE,..." says which alone."""
 import base64
 import os
 import sys
@@ -19,7 +19,6 @@ from world import (JOBS, Kubelet, Operator, Proxy, RBAC, call, grant, in_paralle
                    must, pairs_of, tidy, until)
 
 WIDTH = 16
-SOME = "create services,watch pods,patch distributedtrainingjobs/status"
 GROUPS = {"volcano": "/apis/scheduling.volcano.sh/v1beta1", "scheduler-plugins": "/apis/scheduling.x-k8s.io/v1alpha1"}
 
 
@@ -250,7 +249,7 @@ def main():
     used = {pair_of(e[1], e[2]) for e in whole.proxy.log}
     unused, failed = [p for p in pairs if p not in used], []
     if not refused:
-        wanted = os.environ.get("RIGHTS", SOME)
+        wanted = os.environ.get("RIGHTS", "each")
         lacking = [p for p in pairs if wanted == "each" or f"{p[2]} {p[1]}" in wanted.split(",")]
         more, failed = without_each(lacking, pairs, max(420, len(lacking) * took))
         unused += more
