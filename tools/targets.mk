@@ -7,10 +7,10 @@ again = $(MAKE) --no-print-directory $(if $(findstring j,$(filter-out --%,$(MAKE
 deps: ## install what is missing (Debian, Ubuntu) and say what it does
 	@tools/deps
 
-demo: ## build, then watch a small cluster train a digit classifier
+demo: ## build, then watch a small cluster train a network to read digits
 	@tools/deps
 	@$(again) all
-	@build/bin/muster run examples/digits.yaml
+	@build/bin/muster run examples/cnn.yaml
 
 test: ## unit tests, taste, and the programs driven as their users would
 	@tools/deps
