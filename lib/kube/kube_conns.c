@@ -62,6 +62,7 @@ int kube_conns_init(struct kube_conns *c, const struct kube_config *config, stru
 	kube_identity_init(&c->identity, config);
 	kube_trust_init(&c->trust, config, &c->identity);
 	pthread_mutex_init(&c->lock, NULL);
+	pthread_mutex_init(&c->sleep_lock, NULL);
 	init_condition(&c->stopping);
 	return 0;
 }
@@ -86,6 +87,7 @@ void kube_conns_fini(struct kube_conns *c)
 	kube_address_fini(&c->to);
 	free(c->lines);
 	pthread_cond_destroy(&c->stopping);
+	pthread_mutex_destroy(&c->sleep_lock);
 	pthread_mutex_destroy(&c->lock);
 }
 
@@ -95,8 +97,10 @@ void kube_conns_stop(struct kube_conns *c)
 	atomic_store(&c->stopped, true);
 	for (struct kube_conn *conn = c->used; conn; conn = conn->next)
 		kube_wire_cut(&conn->wire);
-	pthread_cond_broadcast(&c->stopping);
 	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_lock(&c->sleep_lock);
+	pthread_cond_broadcast(&c->stopping);
+	pthread_mutex_unlock(&c->sleep_lock);
 }
 
 bool kube_conns_sleep(struct kube_conns *c, double seconds)
@@ -104,10 +108,10 @@ bool kube_conns_sleep(struct kube_conns *c, double seconds)
 	double until = monotonic() + (seconds > 0 ? seconds : 0);
 	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
 
-	pthread_mutex_lock(&c->lock);
-	while (!c->stopped && pthread_cond_timedwait(&c->stopping, &c->lock, &t) == 0)
+	pthread_mutex_lock(&c->sleep_lock);
+	while (!c->stopped && pthread_cond_timedwait(&c->stopping, &c->sleep_lock, &t) == 0)
 		;
-	pthread_mutex_unlock(&c->lock);
+	pthread_mutex_unlock(&c->sleep_lock);
 	return !atomic_load(&c->stopped);
 }
 
@@ -193,9 +197,10 @@ static bool gather(struct kube_conns *c, struct kube_conn *conn, double seconds,
 {
 	double left;
 
-	if (kube_wire_has_more(&conn->wire))
-		return true;
-	if (!kube_conns_sleep(c, seconds) || (left = until - monotonic()) <= 0)
+	if (!kube_wire_has_more(&conn->wire) && !kube_conns_sleep(c, seconds))
+		return false;
+	left = until - monotonic();
+	if (left <= 0)
 		return false;
 	if (left < conn->wire.patience / 2) /* each setting is a system call */
 		kube_wire_set_patience(&conn->wire, left);

@@ -90,7 +90,8 @@ void kube_wire_set_patience(struct kube_wire *w, double seconds)
 
 static int bio_write(BIO *b, const char *data, int len)
 {
-	ssize_t n = send(*(int *)BIO_get_data(b), data, (size_t)len, MSG_NOSIGNAL);
+	const struct kube_wire *w = BIO_get_data(b);
+	ssize_t n = send(w->fd, data, (size_t)len, MSG_NOSIGNAL);
 
 	BIO_clear_retry_flags(b);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
@@ -100,8 +101,10 @@ static int bio_write(BIO *b, const char *data, int len)
 
 static int bio_read(BIO *b, char *into, int room)
 {
-	ssize_t n = recv(*(int *)BIO_get_data(b), into, (size_t)room, 0);
+	struct kube_wire *w = BIO_get_data(b);
+	ssize_t n = recv(w->fd, into, (size_t)room, 0);
 
+	w->full = n == room;
 	BIO_clear_retry_flags(b);
 	if (n < 0 && (errno == EAGAIN || errno == EINTR))
 		BIO_set_retry_read(b);
@@ -169,7 +172,7 @@ int kube_wire_secure(struct kube_wire *w, const char *name, SSL *ssl, struct mu_
 	bio = method ? BIO_new(method) : NULL;
 	if (!bio)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a connection");
-	BIO_set_data(bio, &w->fd);
+	BIO_set_data(bio, w);
 	BIO_set_init(bio, 1);
 	SSL_set_bio(w->ssl, bio, bio);
 	rc = number ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(w->ssl), name)
@@ -303,6 +306,7 @@ long kube_wire_read(struct kube_wire *w, void *into, size_t room, struct mu_err 
 	do
 		n = recv(w->fd, into, room, 0);
 	while (n < 0 && errno == EINTR);
+	w->full = n == (ssize_t)room;
 	if (n >= 0)
 		return n;
 	if (errno == EAGAIN)
@@ -319,7 +323,7 @@ bool kube_wire_ready(struct kube_wire *w)
 
 bool kube_wire_has_more(struct kube_wire *w)
 {
-	return w->ssl ? SSL_has_pending(w->ssl) : kube_wire_ready(w);
+	return w->full || (w->ssl && SSL_has_pending(w->ssl));
 }
 
 void kube_wire_read_ahead(struct kube_wire *w, size_t bytes)

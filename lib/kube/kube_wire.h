@@ -27,6 +27,7 @@ struct kube_wire {
 	int fd;               /* -1: not open */
 	SSL *ssl;
 	double patience; /* seconds that a read or write may take now */
+	bool full;       /* the last read of the socket got all that it had room for */
 };
 void kube_wire_init(struct kube_wire *w);
 /* Closes it too. */
@@ -50,7 +51,7 @@ int kube_wire_write(struct kube_wire *w, const void *data, size_t len, struct mu
 long kube_wire_read(struct kube_wire *w, void *into, size_t room, struct mu_err *err);
 /* Whether a read would find something, or the end, at once. */
 bool kube_wire_ready(struct kube_wire *w);
-/* Whether what has been read ahead goes on; of TLS asked without a system call. */
+/* Whether what has arrived goes on, as far as that is known without a system call. */
 bool kube_wire_has_more(struct kube_wire *w);
 /* Bytes that arrive together are read together, so many of them. */
 void kube_wire_read_ahead(struct kube_wire *w, size_t bytes);

@@ -348,6 +348,29 @@ static void stream__gathers__and_loses_nothing(void **state)
 	stop(&s);
 }
 
+/* One read for each wait would let through so many bytes a second and no more. */
+static void stream__while_more_is_there_than_one_read_takes__does_not_wait(void **state)
+{
+	enum { BYTES = 4 << 20 };
+	MU_AUTO_BUF answer = {0};
+	MU_AUTO_BUF got = {0};
+	const char *answers[] = {NULL, NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	mu_buf_printf(&answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BYTES);
+	for (int i = 0; i < BYTES / 16; i++)
+		mu_buf_puts(&answer, "0123456789abcde\n");
+	answers[0] = answer.data;
+	start(&s, &certs, answers);
+	c = client_of(&s, &certs, NULL);
+	assert_ok(kube_stream(c, "/watch", 6, 0.2, keep, &got, &err), &err);
+	assert_int_equal(got.len, BYTES);
+	kube_client_free(c);
+	stop(&s);
+}
+
 static void stream__cut_in_the_middle__is_an_error(void **state)
 {
 	static const char *const answers[] = {
@@ -467,6 +490,7 @@ int main(void)
 	    cmocka_unit_test(call__without_an_answer__ends_in_time),
 	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
 	    cmocka_unit_test(stream__gathers__and_loses_nothing),
+	    cmocka_unit_test(stream__while_more_is_there_than_one_read_takes__does_not_wait),
 	    cmocka_unit_test(stream__cut_in_the_middle__is_an_error),
 	    cmocka_unit_test(call__behind_a_proxy__speaks_tls_through_it),
 	    cmocka_unit_test(call__that_the_proxy_does_not_let_through__says_why),
