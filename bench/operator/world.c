@@ -212,6 +212,7 @@ static void watch(struct world *w, struct kube_reflector *r, const char *name, c
 				     .name = name,
 				     .path = mu_xstrdup(path),
 				     .fields = wanted,
+				     .gather = 0.03,
 				     .begin = nothing,
 				     .seen = seen,
 				     .gone = nothing_gone,

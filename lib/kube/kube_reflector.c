@@ -27,7 +27,6 @@ enum {
 	HEALTHY_S = 120
 };
 static const double backoff_first = 0.8, backoff_max = 30.0;
-static const double gather_s = 0.03;
 
 static uint32_t random_number(void)
 {
@@ -224,7 +223,7 @@ static int watch_once(struct kube_reflector *r, struct mu_err *err)
 		      r->path, seconds, r->version);
 	if (r->selector)
 		mu_buf_printf(&url, "&labelSelector=%s", r->selector);
-	rc = kube_stream(r->client, url.data, seconds + GRACE_S, gather_s, kube_lines_feed, &lines,
+	rc = kube_stream(r->client, url.data, seconds + GRACE_S, r->gather, kube_lines_feed, &lines,
 			 err);
 	mu_buf_fini(&lines.rest);
 	return rc < 0 ? mu_wrap(err, "watch %s", r->name) : 0;

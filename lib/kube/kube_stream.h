@@ -41,6 +41,7 @@ struct kube_reflector {
 	char *path;                       /* "/api/v1/pods" */
 	const char *selector;             /* label selector, escaped; NULL: none */
 	const struct kube_fields *fields; /* what the handler looks at; NULL: everything */
+	double gather;                    /* kube_stream's: how late news after news may be */
 	/* The handler; called from the reflector's thread only. */
 	void (*begin)(void *arg);                     /* a full list starts */
 	void (*seen)(void *arg, const cJSON *object); /* listed, added or changed */

@@ -86,10 +86,10 @@ static void tell(struct cache *c, char *key)
 	free(key);
 }
 
-static void tell_of_pod(struct cache *c, char *key)
+static void tell_of_pod(struct cache *c, char *key, bool more)
 {
 	if (c->pod_changed)
-		c->pod_changed(c->arg, key);
+		c->pod_changed(c->arg, key, more);
 	free(key);
 }
 
@@ -349,6 +349,43 @@ static bool store_pod(struct cached_job *job, struct cached_pod *p)
 	return news;
 }
 
+static bool is_over(const struct cached_job *job)
+{
+	return job->phase == JOB_SUCCEEDED || job->phase == JOB_FAILED;
+}
+
+/* How far a pod is on the way that all of a job go. */
+static int stage(const struct cached_pod *p)
+{
+	switch (p->phase) {
+	case POD_PENDING:
+		return p->node ? 1 : 0;
+	case POD_RUNNING:
+		return p->ready ? 3 : 2;
+	case POD_SUCCEEDED:
+		return 4;
+	case POD_FAILED:
+	case POD_UNKNOWN:
+		break;
+	}
+	return -1;
+}
+
+/* Whether others of its job are behind it on that way: then nothing follows from it alone that
+ * could not wait for them.  One that leaves the way, or ended badly, is looked at without them. */
+static bool others_follow(const struct cached_job *job, const struct cached_pod *p)
+{
+	int far = p->deleting ? -1 : stage(p);
+
+	if (is_over(job))
+		return true;
+	for (const struct cached_pod *o = job->pods; far > 0 && o; o = o->next)
+		if (o != p && !o->deleting && stage(o) >= 0 && stage(o) < far &&
+		    strcmp(o->owner, p->owner) == 0)
+			return true;
+	return false;
+}
+
 void cache_pods_begin(void *cache, const char *ns)
 {
 	struct cache *c = cache;
@@ -365,17 +402,20 @@ void cache_pod_seen(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
 	struct cached_pod *p = pod_record_new(object);
-	bool news;
+	struct cached_job *job;
+	bool news, more;
 	char *key;
 
 	if (!p)
 		return;
 	key = cache_key_of(object, job_label(object));
 	pthread_mutex_lock(&c->lock);
-	news = store_pod(cache_job_of(c, key), p);
+	job = cache_job_of(c, key);
+	news = store_pod(job, p);
+	more = others_follow(job, p);
 	pthread_mutex_unlock(&c->lock);
 	if (news)
-		tell_of_pod(c, key);
+		tell_of_pod(c, key, more);
 	else
 		free(key);
 }
@@ -414,6 +454,7 @@ void cache_pod_gone(void *cache, const cJSON *object)
 	struct cache *c = cache;
 	char *key = cache_key_of(object, job_label(object));
 	struct cached_job *job;
+	bool more = false;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
@@ -421,10 +462,11 @@ void cache_pod_gone(void *cache, const cJSON *object)
 		struct cached_pod **slot = slot_of(job, text_at(at(object, "metadata"), "uid"));
 		if (*slot)
 			remove_pod(slot);
+		more = is_over(job) && job->pods;
 		cache_drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
-	tell_of_pod(c, key);
+	tell_of_pod(c, key, more);
 }
 
 static bool end_pods(struct cached_job *job, int kind)

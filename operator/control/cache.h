@@ -101,7 +101,8 @@ struct cache {
 	struct mu_map nodes;                             /* name -> struct cached_node */
 	struct node_table *table;                        /* of them; NULL: to be made */
 	void (*changed)(void *arg, const char *key);     /* called without the lock */
-	void (*pod_changed)(void *arg, const char *key); /* likewise */
+	/* Likewise; more: other pods of the job are about to follow this one. */
+	void (*pod_changed)(void *arg, const char *key, bool more);
 	void *arg;
 };
 

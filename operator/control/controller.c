@@ -12,12 +12,12 @@ enum {
 	WORKERS_MAX = 32,
 	NAMESPACES_MAX = 64,
 	STARTUP_LOG_S = 10,
-	GRACE_TICKS = 30,
-	TICK_MS = 100,
+	GRACE_TICKS = 12,
+	TICK_MS = 250,
 	SYNC_MS = 5
 };
 
-static const double burst_s = 0.03;
+static const double burst_s = 0.03, settle_s = 0.25;
 
 struct kind {
 	const char *name, *group, *resource, *selector;
@@ -28,25 +28,26 @@ struct kind {
 	void (*end)(void *, const char *);
 	unsigned wanted; /* watched once this bit is asked for; 0: from the start */
 	bool of_cluster; /* not in a namespace, and what is known without it will do */
+	double gather;   /* kube_reflector's */
 };
 static const struct kind kinds[] = {
     {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, cache_job_fields,
-     cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, 0, false},
+     cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, 0, false, 0.03},
     {"pods", "/api/v1", "pods", LABEL_JOB, cache_pod_fields, cache_pods_begin, cache_pod_seen,
-     cache_pod_gone, cache_pods_end, 0, false},
+     cache_pod_gone, cache_pods_end, 0, false, 0.1},
     {"services", "/api/v1", "services", LABEL_JOB, cache_owned_fields, cache_services_begin,
-     cache_service_seen, cache_service_gone, cache_services_end, 0, false},
+     cache_service_seen, cache_service_gone, cache_services_end, 0, false, 0.5},
     {"nodes", "/api/v1", "nodes", NULL, cache_node_fields, cache_nodes_begin, cache_node_seen,
-     cache_node_gone, cache_nodes_end, 0, true},
+     cache_node_gone, cache_nodes_end, 0, true, 0.5},
     {"networkpolicies", "/apis/networking.k8s.io/v1", "networkpolicies", LABEL_JOB,
      cache_owned_fields, cache_policies_begin, cache_policy_seen, cache_policy_gone,
-     cache_policies_end, WATCH_POLICIES, false},
+     cache_policies_end, WATCH_POLICIES, false, 0.5},
     {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", LABEL_JOB,
      cache_owned_fields, cache_volcanos_begin, cache_volcano_seen, cache_volcano_gone,
-     cache_volcanos_end, WATCH_VOLCANO, false},
+     cache_volcanos_end, WATCH_VOLCANO, false, 0.1},
     {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1", "podgroups",
      LABEL_JOB, cache_owned_fields, cache_plugins_begin, cache_plugin_seen, cache_plugin_gone,
-     cache_plugins_end, WATCH_SCHEDULER_PLUGINS, false},
+     cache_plugins_end, WATCH_SCHEDULER_PLUGINS, false, 0.1},
 };
 enum { KINDS = MU_COUNT(kinds) };
 
@@ -118,11 +119,11 @@ static void job_changed(void *control, const char *key)
 }
 
 /* Pods change in bursts: a look a little later sees all of one. */
-static void pod_changed(void *control, const char *key)
+static void pod_changed(void *control, const char *key, bool more)
 {
 	struct control *c = control;
 	if (!c->options.leader_election || atomic_load(&c->leading))
-		workqueue_after(&c->queue, key, burst_s);
+		workqueue_after(&c->queue, key, more ? settle_s : burst_s);
 }
 
 void control_work(struct control *c, const char *key)
@@ -210,6 +211,7 @@ static int add_watch(struct threads *t, const struct kind *k, const char *ns, st
 		       : mu_xasprintf("%s/%s", k->group, k->resource),
 	    .selector = k->selector,
 	    .fields = k->fields,
+	    .gather = k->gather,
 	    .begin = list_begins,
 	    .seen = was_seen,
 	    .gone = is_gone,

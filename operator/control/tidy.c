@@ -11,7 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { TIDY_TICKS = 20 };
+enum { TIDY_TICKS = 8 };
 
 /* The segments that nobody ever writes to; a writable one may hold what is nowhere else. */
 static int drop_clean(struct dl_phdr_info *object, size_t size, void *page_size)

@@ -9,7 +9,7 @@ struct tidy {
 };
 
 struct tidy tidy_new(void);
-/* To be called every 100 ms or so, with the number of looks at jobs so far. */
+/* To be called every 250 ms or so, with the number of looks at jobs so far. */
 void tidy_tick(struct tidy *t, unsigned looks);
 
 #endif

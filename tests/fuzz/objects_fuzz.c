@@ -37,6 +37,11 @@ static void note(void *arg, const char *key)
 		keys.list[keys.n++] = mu_xstrdup(key);
 }
 
+static void note_of_pod(void *arg, const char *key, bool more)
+{
+	note(arg, key);
+}
+
 static int line(void *cache, const char *text, size_t len, struct mu_err *err)
 {
 	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
@@ -72,7 +77,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct kube_lines lines = {.line = line, .arg = &c};
 
 	cache_init(&c, note, NULL);
-	c.pod_changed = note;
+	c.pod_changed = note_of_pod;
 	kube_lines_feed(&lines, (const char *)data, size, NULL);
 	kube_lines_feed(&lines, "\n", 1, NULL);
 	mu_buf_fini(&lines.rest);

@@ -3,7 +3,7 @@
 #include "operator/control/cache.h"
 #include "tests/test.h"
 
-static int told, told_of_pods;
+static int told, told_of_pods, told_of_more;
 
 static void job_told(void *arg, const char *key)
 {
@@ -11,25 +11,31 @@ static void job_told(void *arg, const char *key)
 	told++;
 }
 
-static void pod_told(void *arg, const char *key)
+static void pod_told(void *arg, const char *key, bool more)
 {
 	assert_string_equal(key, "default/j");
 	told_of_pods++;
+	told_of_more += more;
 }
 
-static cJSON *pod(const char *phase, const char *ip)
+static cJSON *pod_of(const char *uid, const char *phase, const char *ip)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
-	    "{\"metadata\":{\"name\":\"j-ps-0\",\"namespace\":\"default\",\"uid\":\"p1\","
+	    "{\"metadata\":{\"name\":\"j-ps-0\",\"namespace\":\"default\",\"uid\":\"%s\","
 	    "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"" LABEL_JOB
 	    "\":\"j\",\"" LABEL_TASK "\":\"ps\",\"" LABEL_INDEX "\":\"0\"},\"ownerReferences\":["
 	    "{\"uid\":\"u1\",\"controller\":true}]},\"status\":{\"phase\":\"%s\",\"podIP\":\"%s\"}"
 	    "}",
-	    phase, ip);
+	    uid, phase, ip);
 	cJSON *object = cJSON_Parse(text);
 
 	assert_non_null(object);
 	return object;
+}
+
+static cJSON *pod(const char *phase, const char *ip)
+{
+	return pod_of("p1", phase, ip);
 }
 
 static cJSON *job(const char *version)
@@ -54,7 +60,7 @@ static void start(struct cache *c)
 {
 	cache_init(c, job_told, NULL);
 	c->pod_changed = pod_told;
-	told = told_of_pods = 0;
+	told = told_of_pods = told_of_more = 0;
 }
 
 static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
@@ -75,6 +81,49 @@ static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
 	assert_int_equal(told_of_pods, 2);
 	see(&c, cache_pod_gone, pod("Running", "10.0.0.1"));
 	assert_int_equal(told_of_pods, 3);
+	cache_fini(&c);
+}
+
+/* Whether news of a pod wait for more. */
+static void expect_more(struct cache *c, const char *uid, const char *phase, bool more)
+{
+	int before = told_of_pods, before_more = told_of_more;
+
+	see(c, cache_pod_seen, pod_of(uid, phase, "10.0.0.1"));
+	assert_int_equal(told_of_pods, before + 1);
+	assert_int_equal(told_of_more - before_more, more);
+}
+
+static void a_pod__waits_for_those_that_follow_it__unless_it_failed(void **state)
+{
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_pod_seen, pod_of("p1", "Pending", ""));
+	see(&c, cache_pod_seen, pod_of("p2", "Pending", ""));
+	expect_more(&c, "p1", "Running", true);
+	expect_more(&c, "p2", "Running", false); /* now all are */
+	expect_more(&c, "p1", "Succeeded", true);
+	expect_more(&c, "p2", "Failed", false);
+	see(&c, cache_pod_seen, pod_of("p3", "Running", ""));
+	see(&c, cache_pod_gone, pod_of("p2", "Failed", ""));
+	assert_int_equal(told_of_more, 2);
+	cache_fini(&c);
+}
+
+static void a_pod_of_a_job_that_is_over__waits_for_the_others(void **state)
+{
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_job_seen, job("7"));
+	cache_set_phase(&c, "default/j", JOB_SUCCEEDED);
+	expect_more(&c, "p1", "Running", true);
+	expect_more(&c, "p2", "Failed", true);
+	see(&c, cache_pod_gone, pod_of("p2", "Failed", ""));
+	assert_int_equal(told_of_more, 3);
+	see(&c, cache_pod_gone, pod_of("p1", "Running", ""));
+	assert_int_equal(told_of_more, 3); /* that was the last */
 	cache_fini(&c);
 }
 
@@ -333,6 +382,8 @@ static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_pod__waits_for_those_that_follow_it__unless_it_failed),
+	    cmocka_unit_test(a_pod_of_a_job_that_is_over__waits_for_the_others),
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
 	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
