@@ -4,8 +4,9 @@
  * k is taken in as few blocks as DEEP_BYTES allow, of equal size.  Of each block the right side is
  * copied into strips as wide as a tile, so that the inner loop reads it in one line (it stays in
  * the second-level cache or behind it); the left side is read where it lies, unless its rows fall
- * onto each other in the first-level cache or many strips want it.  The result's tiles are summed
- * up block by block, in the order of k: neither the tiles nor the threads change a bit of it. */
+ * onto each other in the first-level cache, or it is stored by columns.  The result's tiles are
+ * summed up block by block, in the order of k: neither the tiles nor the threads change a bit of
+ * it. */
 #include "task/kernels/product.h"
 
 #include <string.h>
@@ -23,9 +24,11 @@ enum {
 	FEW_ROWS = 3,         /* at most, of … */
 	LONG_ROWS = 64,       /* … at least: then b is read where it lies, row after row: */
 	SHALLOW = 8,          /* … of k at a time */
-	TALL = 8,             /* tiles whose left side is copied at a time: 450 KB */
-	STRIPS_COPY = 6,      /* strips that make copying the left side worth it */
-	FEW_LINES = 32,       /* of k: 700 bytes of each for all of those */
+	TALL = 112,           /* rows that go through all strips together: eight tiles, … */
+	TALL_MANY = 28,       /* … two if there are many strips: 110 KB, and c's lines are near */
+	ALIAS_BYTES = 4096,   /* a way of the first-level cache: rows so far apart share one set */
+	MANY_STRIPS = 6,      /* worth copying columns of the left side for */
+	FEW_LINES = 32,       /* of k at a time, of columns */
 	TILES_DIRECT = 3,     /* tiles, at most, for which the right side is not copied either */
 	PIECE_WORK = 2 << 20, /* multiply-adds worth another thread: 30 us */
 };
@@ -56,13 +59,21 @@ static int64_t strip_width(const struct real *r)
 	return TILE_VECTORS * r->tile->lanes;
 }
 
-/* Rows that the first-level cache cannot hold together, or that are wanted often. */
+static int64_t strips_of(const struct real *r, const struct part *p)
+{
+	return (p->n1 - p->n0 + strip_width(r) - 1) / strip_width(r);
+}
+
+/* Rows that the first-level cache cannot hold together, and columns that are wanted often.  Other
+ * rows are as fast where they lie, and copying them costs a fortieth of the product. */
 static bool copies_left(const struct real *r, const struct part *p)
 {
-	int64_t strips = (p->n1 - p->n0 + strip_width(r) - 1) / strip_width(r);
+	int64_t strips = strips_of(r, p);
 	size_t step = (size_t)(r->a_k == 1 ? r->a_m : r->a_k) * r->size;
 
-	return strips >= STRIPS_COPY || (r->a_k == 1 ? step % 2048 == 0 : strips > 1 && step > 512);
+	if (r->a_k == 1)
+		return step % ALIAS_BYTES == 0;
+	return strips >= MANY_STRIPS || (strips > 1 && step > 512);
 }
 
 static bool copies_right(const struct real *r, const struct part *p)
@@ -140,10 +151,12 @@ static void run_rows(const struct real *r, const struct part *p, const struct st
 static void run_block(const struct real *r, const struct part *p)
 {
 	struct strip strips[WIDE / 4];
-	int64_t width = strip_width(r), tall = TALL * r->tile->rows;
 	bool left = copies_left(r, p), copy = copies_right(r, p);
+	int64_t width = strip_width(r), tall;
 	size_t strip_bytes = (size_t)(p->deep * width) * r->size;
-	size_t n_strips = (size_t)((p->n1 - p->n0 + width - 1) / width);
+	size_t n_strips = (size_t)strips_of(r, p);
+
+	tall = (n_strips < MANY_STRIPS ? TALL : TALL_MANY) / r->tile->rows * r->tile->rows;
 	size_t left_bytes = left ? ((size_t)(tall * p->deep) * r->size + 63) & ~(size_t)63 : 0;
 	char *memory = scratch_get(strip_bytes * (copy ? n_strips : 1) + left_bytes), *to = memory;
 

@@ -65,7 +65,7 @@ static void products__of_any_shape__are_the_sums(void **state)
 		check_all_ways(0, 4, 5);
 		check_all_ways(4, 1025, 9);
 		check_all_ways(200, 2060, 40); /* blocks of k, unequal, copied and not */
-		check_all_ways(43, 512, 224);  /* rows that fall onto each other */
+		check_all_ways(43, 1024, 224); /* rows that fall onto each other */
 		check_all_ways(170, 20, 2081); /* more columns than are kept at a time */
 	}
 	assert_int_equal(cpu_kernels_select(NULL, NULL), 0);
@@ -81,6 +81,10 @@ static void products__on_more_threads__are_the_same_to_the_bit(void **state)
 	    {.m = 20, .n = 1000, .k = 700},
 	    {.m = 301, .n = 77, .k = 900, .trans_a = true},
 	    {.m = 90, .n = 333, .k = 600, .trans_b = true},
+	    {.m = 131, .n = 300, .k = 512},                  /* many strips, rows where they lie */
+	    {.m = 59, .n = 259, .k = 2048},                  /* rows that fall onto each other */
+	    {.m = 131, .n = 90, .k = 1024},                  /* the same, few strips */
+	    {.m = 117, .n = 201, .k = 400, .trans_a = true}, /* many strips, columns */
 	};
 	struct runtime *rt;
 
