@@ -15,10 +15,17 @@
 
 typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
 
+struct cuda_kernel_piece { /* CUDA_KERNEL_NODE_PARAMS */
+	void *kernel;
+	unsigned blocks[3], threads[3], shared;
+	void **args, **extra;
+	void *by_library, *context;
+};
+
 #include "task/device/dnn_api.h"
 
 /* FN(field, symbol, arguments) */
-#define CUDA_API(FN)                                                                               \
+#define CUDA_PLAIN_API(FN)                                                                         \
 	FN(init, cuInit, (unsigned flags))                                                         \
 	FN(driver_version, cuDriverGetVersion, (int *version))                                     \
 	FN(device_count, cuDeviceGetCount, (int *count))                                           \
@@ -57,6 +64,20 @@ typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
 	   (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \
 	    unsigned bz, unsigned shared, void *stream, void **args, void **extra))                \
 	FN(error_text, cuGetErrorString, (int result, const char **text))
+#define CUDA_GRAPH_API(FN)                                                                         \
+	FN(capture_begin, cuStreamBeginCapture_v2, (void *stream, int mode))                       \
+	FN(capture_see, cuStreamGetCaptureInfo_v2,                                                 \
+	   (void *stream, int *status, uint64_t *id, void **graph, void *const **last,             \
+	    size_t *n_last))                                                                       \
+	FN(capture_end, cuStreamEndCapture, (void *stream, void **graph))                          \
+	FN(graph_make, cuGraphInstantiateWithFlags,                                                \
+	   (void **exec, void *graph, unsigned long long flags))                                   \
+	FN(graph_set, cuGraphExecKernelNodeSetParams_v2,                                           \
+	   (void *exec, void *node, const struct cuda_kernel_piece *to))                           \
+	FN(graph_launch, cuGraphLaunch, (void *exec, void *stream))                                \
+	FN(graph_exec_free, cuGraphExecDestroy, (void *exec))                                      \
+	FN(graph_free, cuGraphDestroy, (void *graph))
+#define CUDA_API(FN) CUDA_PLAIN_API(FN) CUDA_GRAPH_API(FN)
 
 struct cuda_api {
 #define CUDA_API_FIELD(field, symbol, args) int(*field) args;
@@ -76,6 +97,7 @@ enum cuda_attribute {
 	CUDA_MAJOR = 75,
 	CUDA_MINOR = 76,
 };
+enum { CUDA_CAPTURE_THREAD_LOCAL = 1, CUDA_CAPTURE_ACTIVE = 1 };
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2 };
 
 /* ---- matrix products, of cublasLt: the same way, with 0 for success ---- */

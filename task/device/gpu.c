@@ -39,24 +39,33 @@ static int out_of_service(struct gpu *g, struct mu_err *err)
 	return rc;
 }
 
-int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
+static const char *text_of(struct gpu *g, int result)
 {
 	const char *text = NULL;
 
-	if (!result)
-		return 0;
-	if (g->api->error_text(result, &text) || !text)
-		text = "unknown error";
-	if (!is_sticky(result))
-		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
-			       "GPU:%u, %s: %s (CUDA error %d)", g->number, doing, text, result);
+	return g->api->error_text(result, &text) || !text ? "unknown error" : text;
+}
+
+int gpu_give_up(struct gpu *g, int result, const char *doing, struct mu_err *err)
+{
 	pthread_mutex_lock(&g->lock);
 	if (!*g->facts.broken)
 		snprintf(g->facts.broken, sizeof g->facts.broken, "%.40s: %.60s (CUDA error %d)",
-			 doing, text, result);
+			 doing, text_of(g, result), result);
 	pthread_mutex_unlock(&g->lock);
 	atomic_store(&g->broken, true);
 	return out_of_service(g, err);
+}
+
+int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
+{
+	if (!result)
+		return 0;
+	if (!is_sticky(result))
+		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
+			       "GPU:%u, %s: %s (CUDA error %d)", g->number, doing,
+			       text_of(g, result), result);
+	return gpu_give_up(g, result, doing, err);
 }
 
 static _Thread_local const void *entered; /* this thread's context */
@@ -220,6 +229,7 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	snprintf(name, sizeof name, "GPU:%u", g->number);
 	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
 	g->staging = gpu_staging_new(g);
+	gpu_queue_init(g);
 	if ((rc = gpu_lane_start(&g->compute, g, err)) || (rc = gpu_lane_start(&g->in, g, err)))
 		return rc;
 	return gpu_lane_start(&g->out, g, err);
@@ -233,6 +243,7 @@ static void close_gpu(struct gpu *g)
 	gpu_lane_stop(&g->out);
 	gpu_lane_stop(&g->in);
 	gpu_lane_stop(&g->compute);
+	gpu_queue_fini(g);
 	gpu_staging_free(g->staging);
 	gpu_memory_free(g->memory);
 	for (unsigned i = 0; i < g->n_events; i++)
@@ -364,47 +375,4 @@ struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n)
 	if (blocks > INT32_MAX)
 		blocks = INT32_MAX;
 	return (struct gpu_grid){blocks > 0 ? (unsigned)blocks : 1, THREADS};
-}
-
-int gpu_launch(struct gpu *g, void *kernel, struct gpu_grid grid, void *args, struct mu_err *err)
-{
-	void *list[] = {args};
-	int rc = gpu_enter(g, err);
-
-	if (rc)
-		return rc;
-	rc = gpu_check(g,
-		       g->api->launch(kernel, grid.blocks, 1, 1, grid.threads, 1, 1, 0,
-				      g->compute.stream, list, NULL),
-		       "launching a kernel", err);
-	if (!rc)
-		atomic_fetch_add(&g->launched, 1);
-	return rc;
-}
-
-int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struct mu_err *err)
-{
-	size_t bytes = mu_tensor_bytes(t);
-	int rc = gpu_enter(g, err);
-
-	if (rc || !bytes)
-		return rc;
-	rc = gpu_check(g, g->api->fill(gpu_address(t), byte, bytes, g->compute.stream),
-		       "filling memory", err);
-	if (!rc)
-		atomic_fetch_add(&g->launched, 1);
-	return rc;
-}
-
-int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err)
-{
-	int rc = gpu_enter(g, err);
-
-	if (rc || !bytes)
-		return rc;
-	rc = gpu_check(g, g->api->copy_within(to, from, bytes, g->compute.stream),
-		       "copying on the device", err);
-	if (!rc)
-		atomic_fetch_add(&g->launched, 1);
-	return rc;
 }

@@ -80,10 +80,19 @@ struct gpu_grid {
 /* For n elements, several to a thread when there are many. */
 struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n);
 /* The kernel takes one struct, copied at the call. */
-int gpu_launch(struct gpu *g, void *kernel, struct gpu_grid grid, void *args, struct mu_err *err);
+int gpu_launch_sized(struct gpu *g, void *kernel, struct gpu_grid grid, const void *args,
+		     size_t size, struct mu_err *err);
+#define gpu_launch(g, kernel, grid, args, err)                                                     \
+	gpu_launch_sized(g, kernel, grid, args, sizeof *(args), err)
 int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struct mu_err *err);
 /* Of the same bytes; both on g. */
 int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err);
+
+/* Launches may be held back until it is certain that they make up a whole that is known (see
+ * gpu_launch.c).  A thread that has nothing more to do for its step sends what is held; a step that
+ * ends is where something repeated may end.  Copies to the host send on their own. */
+int gpu_set_send(struct gpu_set *s, struct mu_err *err);
+void gpu_set_end_segments(struct gpu_set *s);
 
 /* ---- between host and device ---- */
 

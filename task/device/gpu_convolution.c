@@ -243,7 +243,7 @@ static int run(struct gpu *g, struct gpu_convolution_plan *plan,
 	int rc =
 	    plan->choice.workspace ? gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err) : 0;
 
-	if (rc)
+	if (rc || (rc = gpu_end_segment(g, err))) /* it is not recorded, nor overtaken */
 		return rc;
 	pthread_mutex_lock(&g->dnn_lock);
 	plan->possible = launch(g, plan, at, gpu_address(&work)) == 0;

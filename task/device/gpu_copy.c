@@ -162,8 +162,10 @@ static int lay_ready(struct gpu *g, const struct mu_tensor *from, size_t bytes,
 static int copy_in(struct gpu *g, struct mu_tensor *to, const struct mu_tensor *ready, size_t bytes,
 		   bool must_wait, struct mu_err *err)
 {
-	int rc = must_wait ? stream_after(g, g->in.stream, g->compute.stream, err) : 0;
+	int rc = gpu_end_segment(g, err); /* also where nothing waits: the same in each step */
 
+	if (!rc && must_wait)
+		rc = stream_after(g, g->in.stream, g->compute.stream, err);
 	if (!rc)
 		rc =
 		    gpu_check(g, g->api->copy_in(gpu_address(to), ready->data, bytes, g->in.stream),
@@ -235,7 +237,7 @@ int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor 
 	struct leaving l = {.out = out, .done = done, .arg = arg};
 	size_t bytes = mu_tensor_bytes(from);
 	uint64_t launched = atomic_load(&g->launched);
-	int rc = gpu_enter(g, err);
+	int rc = gpu_end_segment(g, err);
 
 	if (rc || (rc = new_staged(g, from->dtype, &from->shape, bytes, &l.staged, err)))
 		return rc;
@@ -260,14 +262,14 @@ int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor 
 int gpu_when_through(struct gpu *g, gpu_done done, void *arg, struct mu_err *err)
 {
 	uint64_t launched = atomic_load(&g->launched);
-	int rc = gpu_enter(g, err);
+	int rc = gpu_end_segment(g, err);
 
 	return rc ? rc : gpu_lane_tell(&g->compute, launched, done, arg, err);
 }
 
 int gpu_wait(struct gpu *g, struct mu_err *err)
 {
-	int rc = gpu_enter(g, err);
+	int rc = gpu_end_segment(g, err);
 
 	if (!rc)
 		rc = gpu_check(g, g->api->stream_sync(g->compute.stream), "waiting for its work",

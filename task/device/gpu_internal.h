@@ -58,6 +58,55 @@ void gpu_lane_stop(struct gpu_lane *l); /* what waits is called first */
 int gpu_lane_tell(struct gpu_lane *l, uint64_t launched, gpu_done done, void *arg,
 		  struct mu_err *err);
 
+/* ---- gpu_launch.c: what goes on the compute stream, now or together ---- */
+
+struct gpu_deed { /* one thing that goes on a stream */
+	int (*put)(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream);
+	void *kernel; /* NULL: not one of ours */
+	struct gpu_grid grid;
+	uint32_t at, size; /* its arguments, in the bytes of its list */
+};
+enum { GPU_LIST_DEEDS = 128, GPU_LIST_BYTES = 32 << 10 };
+struct gpu_list {
+	unsigned n;
+	uint32_t used;
+	struct gpu_deed deeds[GPU_LIST_DEEDS];
+	char bytes[GPU_LIST_BYTES] __attribute__((aligned(16)));
+};
+struct gpu_graph;
+struct gpu_graphs;
+struct gpu_queue {
+	pthread_mutex_t lock;
+	bool on;
+	_Atomic bool held;           /* what is in the list is not on the stream yet */
+	struct gpu_list *list;       /* since the last segment ended */
+	struct gpu_graph *candidate; /* how it seems to go on; NULL: not held */
+	struct gpu_graphs *graphs;
+};
+void gpu_queue_init(struct gpu *g);
+void gpu_queue_fini(struct gpu *g);
+/* Copies d and args, whose bytes must say all (padding too) unless it is a kernel. */
+int gpu_put(struct gpu *g, const struct gpu_deed *d, const void *args, const char *doing,
+	    struct mu_err *err);
+/* Of a library, whose results are its own: *refused is what it says, and then nothing was put. */
+int gpu_put_library(struct gpu *g, const struct gpu_deed *d, const void *args, int *refused,
+		    struct mu_err *err);
+/* All that was put is on the stream afterwards. */
+int gpu_end_segment(struct gpu *g, struct mu_err *err);
+
+/* ---- gpu_graph.c: segments that come again ---- */
+
+struct gpu_graphs *gpu_graphs_new(struct gpu *g);
+void gpu_graphs_free(struct gpu_graphs *s);
+/* One that begins like the list, if there is one. */
+struct gpu_graph *gpu_graphs_find(const struct gpu_graphs *s, const struct gpu_list *l);
+bool gpu_graph_goes_on(const struct gpu_graph *x, const struct gpu_list *l); /* the last of it */
+bool gpu_graph_is_whole(const struct gpu_graph *x, const struct gpu_list *l);
+/* Driver's results.  A failure has put nothing on the stream. */
+int gpu_graphs_note(struct gpu_graphs *s, const struct gpu_list *l); /* a segment has ended */
+int gpu_graph_launch(struct gpu_graphs *s, struct gpu_graph *x, const struct gpu_list *l,
+		     void *stream);
+
 /* ---- gpu.c ---- */
 
 struct gpu {
@@ -78,6 +127,7 @@ struct gpu {
 	struct gpu_memory *memory;
 	struct gpu_staging *staging;
 	struct gpu_lane compute, in, out;
+	struct gpu_queue queue;
 	_Atomic uint64_t launched, over; /* kernels and the like on the compute stream */
 	pthread_mutex_t lock;            /* guards what follows */
 	struct mu_map kernels;
@@ -90,6 +140,8 @@ struct gpu {
 int gpu_enter(struct gpu *g, struct mu_err *err);
 /* A driver's result as an error, 0 for success; a sticky one takes the GPU out. */
 int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err);
+/* Takes it out because of this result, sticky or not. */
+int gpu_give_up(struct gpu *g, int result, const char *doing, struct mu_err *err);
 int gpu_event_take(struct gpu *g, void **out, struct mu_err *err);
 void gpu_event_give(struct gpu *g, void *event);
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gpu_product.h.  cublasLt has columns first, so it is asked for the transposed product: what
  * is a matrix with rows of n to us is one with columns of n to it.  A plan is for one shape, since
- * the library takes longer to choose an algorithm than a small product runs; its lock is held while
- * the bias's address is in the descriptor that all runs share.  The workspace is memory of the
- * step: it goes back at once, and whoever gets it is launched later. */
+ * the library takes longer to choose an algorithm than a small product runs; the
+ * bias's address is put into the descriptor, which all runs share, when the product goes on a
+ * stream.  The workspace is memory of the step: it goes back at once, and whoever gets it is
+ * launched later. */
 #include "task/device/gpu_product.h"
 
 #include <string.h>
@@ -14,7 +15,9 @@ enum { MOST_WORKSPACE = 32 << 20, ALIGNED = 256 }; /* what the library takes for
 
 struct gpu_product_plan {
 	pthread_mutex_t lock;
+	struct gpu *gpu;
 	const struct blas_api *api;
+	uint64_t serial;       /* no other plan ever had it */
 	struct gpu_product of; /* its addresses count only as there or not */
 	bool possible;
 	void *op, *layouts[3]; /* of the first and the second operand, and of the result */
@@ -38,8 +41,11 @@ struct gpu_product_plan *gpu_product_plan_new(void)
 	return p;
 }
 
+/* What is held back, or about to be recorded, still has use for the descriptors. */
 static void forget(struct gpu_product_plan *p)
 {
+	if (p->op && gpu_works(p->gpu))
+		gpu_end_segment(p->gpu, NULL);
 	if (p->op)
 		p->api->op_free(p->op);
 	p->op = NULL;
@@ -119,9 +125,12 @@ static int choose(struct gpu_product_plan *plan, void *library)
 
 static void make_plan(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p)
 {
+	static _Atomic uint64_t made;
 	struct numbers how = numbers[p->type];
 
 	forget(plan);
+	plan->gpu = g;
+	plan->serial = atomic_fetch_add(&made, 1);
 	if (p->type == MU_FLOAT && g->tf32)
 		how.compute = BLAS_COMPUTE_32F_TF32;
 	plan->api = g->blas_api;
@@ -129,29 +138,56 @@ static void make_plan(struct gpu *g, struct gpu_product_plan *plan, const struct
 	plan->possible = !describe(plan, how, p) && !choose(plan, g->blas);
 }
 
-static int run(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,
-	       const char *holder, bool *done, struct mu_err *err)
+struct multiplying {
+	uint64_t serial; /* of the plan, whose descriptors these are */
+	const struct blas_api *api;
+	void *op, *layouts[3];
+	struct blas_choice choice;
+	cuda_ptr out, a, b, bias, work;
+	uint64_t wide;
+};
+
+static int put_product(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
 {
 	const float one = 1, none = 0;
 	const double one_wide = 1, none_wide = 0;
-	bool wide = p->type == MU_DOUBLE;
+	const struct multiplying *m = args;
+	int bad = m->bias ? m->api->op_set(m->op, BLAS_OP_BIAS, &m->bias, sizeof m->bias) : 0;
+
+	return bad ? bad
+		   : m->api->multiply(g->blas, m->op, m->wide ? (const void *)&one_wide : &one,
+				      m->b, m->layouts[0], m->a, m->layouts[1],
+				      m->wide ? (const void *)&none_wide : &none, m->out,
+				      m->layouts[2], m->out, m->layouts[2], &m->choice, m->work,
+				      m->choice.workspace, stream);
+}
+
+static int run(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,
+	       const char *holder, bool *done, struct mu_err *err)
+{
+	const struct gpu_deed deed = {.put = put_product, .size = sizeof(struct multiplying)};
 	struct mu_shape bytes = mu_shape_vec((int64_t)plan->choice.workspace);
 	MU_AUTO_TENSOR work = {0};
-	int rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err);
+	struct multiplying m;
+	int refused, rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err);
 
 	if (rc)
 		return rc;
-	if (p->bias && plan->api->op_set(plan->op, BLAS_OP_BIAS, &p->bias, sizeof p->bias))
-		return 0;
-	*done =
-	    plan->api->multiply(g->blas, plan->op, wide ? (const void *)&one_wide : &one, p->b,
-				plan->layouts[0], p->a, plan->layouts[1],
-				wide ? (const void *)&none_wide : &none, p->out, plan->layouts[2],
-				p->out, plan->layouts[2], &plan->choice, gpu_address(&work),
-				plan->choice.workspace, g->compute.stream) == 0;
-	if (*done)
-		atomic_fetch_add(&g->launched, 1);
-	return 0;
+	memset(&m, 0, sizeof m); /* padding, too: it is compared */
+	m.serial = plan->serial;
+	m.api = plan->api;
+	m.op = plan->op;
+	memcpy(m.layouts, plan->layouts, sizeof m.layouts);
+	memcpy(&m.choice, &plan->choice, sizeof m.choice);
+	m.out = p->out;
+	m.a = p->a;
+	m.b = p->b;
+	m.bias = p->bias;
+	m.work = gpu_address(&work);
+	m.wide = p->type == MU_DOUBLE;
+	rc = gpu_put_library(g, &deed, &m, &refused, err);
+	*done = !rc && !refused;
+	return rc;
 }
 
 int gpu_product(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,

@@ -163,9 +163,10 @@ int gpu_one_prepare(const struct mu_node *n, struct runtime *rt, const char *nam
 	return 0;
 }
 
-int gpu_run(struct gpu *g, void *kernel, int64_t n, void *args, struct mu_err *err)
+int gpu_run_sized(struct gpu *g, void *kernel, int64_t n, const void *args, size_t size,
+		  struct mu_err *err)
 {
-	return n ? gpu_launch(g, kernel, gpu_grid_for(g, n), args, err) : 0;
+	return n ? gpu_launch_sized(g, kernel, gpu_grid_for(g, n), args, size, err) : 0;
 }
 
 int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,

@@ -40,9 +40,8 @@ static int own_kernel(const struct gpu_matmul *m, struct matmul_args *a, struct 
 	if (too_many || blocks > INT32_MAX)
 		return mu_fail(err, MU_UNIMPLEMENTED, "a product of [%lld, %lld] is too large",
 			       (long long)a->m, (long long)a->n);
-	return blocks ? gpu_launch(m->gpu, m->kernel, (struct gpu_grid){(unsigned)blocks, THREADS},
-				   a, err)
-		      : 0;
+	const struct gpu_grid grid = {(unsigned)blocks, THREADS};
+	return blocks ? gpu_launch(m->gpu, m->kernel, grid, a, err) : 0;
 }
 
 int gpu_matmul_run(const struct gpu_matmul *m, const struct product *p, struct matmul_args *a,

@@ -77,7 +77,9 @@ int gpu_find(struct gpu *g, const char *name, enum mu_dtype type, void **out, st
 int gpu_find_width(struct gpu *g, const char *name, enum mu_dtype type, void **out,
 		   struct mu_err *err);
 /* Launches with a grid for n elements; n 0: nothing. */
-int gpu_run(struct gpu *g, void *kernel, int64_t n, void *args, struct mu_err *err);
+int gpu_run_sized(struct gpu *g, void *kernel, int64_t n, const void *args, size_t size,
+		  struct mu_err *err);
+#define gpu_run(g, kernel, n, args, err) gpu_run_sized(g, kernel, n, args, sizeof *(args), err)
 
 /* Output i as new memory of the GPU, or in the memory of input `from` when that is its last use and
  * it fits. */

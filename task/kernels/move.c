@@ -18,14 +18,15 @@ int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struc
 	return kernel_out(c, i, dtype, shape, out, err);
 }
 
-static int launch(struct gpu *g, const char *name, enum mu_dtype t, int64_t n, void *args,
-		  struct mu_err *err)
+static int launch_sized(struct gpu *g, const char *name, enum mu_dtype t, int64_t n,
+			const void *args, size_t size, struct mu_err *err)
 {
 	void *kernel;
 	int rc = gpu_find_width(g, name, t, &kernel, err);
 
-	return rc ? rc : gpu_run(g, kernel, n, args, err);
+	return rc ? rc : gpu_run_sized(g, kernel, n, args, size, err);
 }
+#define launch(g, name, t, n, args, err) launch_sized(g, name, t, n, args, sizeof *(args), err)
 
 static int launch_view(struct gpu *g, const char *name, const struct mu_tensor *out,
 		       const struct mu_tensor *in, const struct view *v, struct mu_err *err)

@@ -3,6 +3,7 @@
  * memory (tests/fake/cuda) that the server loads as its plug-in. */
 #include "tests/test.h"
 
+#include <dlfcn.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,9 +15,11 @@
 #include "muster/session.h"
 #include "task/device/gpu.h"
 #include "task/server_internal.h"
+#include "tests/fake/cuda/fake_cuda.h"
 
 static struct mu_err err;
 static struct task_server *cpu, *gpu;
+static void (*count)(struct fake_cuda_counts *out); /* the plug-in's */
 
 /* build/<mode>/libmuster-fake-cuda.so, seen from build/<mode>/tests/client. */
 static void name_plugin(void)
@@ -30,6 +33,8 @@ static void name_plugin(void)
 	snprintf(path, sizeof path, "%s/../../libmuster-fake-cuda.so", self);
 	assert_int_equal(access(path, R_OK), 0);
 	setenv("MUSTER_CUDA_PLUGIN", path, 1);
+	*(void **)&count = dlsym(dlopen(path, RTLD_NOW | RTLD_LOCAL), "fake_cuda_count");
+	assert_non_null(count);
 }
 
 static struct task_server *start(const char *kernels, struct mu_span config)
@@ -127,6 +132,8 @@ static struct mu_tensor batch(enum mu_dtype t, int64_t columns, const void *data
 	return out;
 }
 
+static struct fake_cuda_counts counted[STEPS]; /* after each step of the last training */
+
 /* The loss of each step. */
 static void train_on(struct task_server *server, const char *optimizer, float *losses)
 {
@@ -167,6 +174,7 @@ static void train_on(struct task_server *server, const char *optimizer, float *l
 		MU_AUTO_TENSOR value = {0};
 		assert_ok(mu_session_run(s, &run, &value, &err), &err);
 		losses[i] = *MU_DATA(float, &value);
+		count(&counted[i]);
 	}
 }
 
@@ -185,6 +193,27 @@ static void training__on_a_gpu__has_the_cpus_losses(void **state)
 		assert_true(got[STEPS - 1] < got[0]);
 	}
 	assert_true(facts_of(0).most > 4 * (WIDE * HIDDEN + HIDDEN * CLASSES));
+}
+
+/* A step's kernels go to the driver as a few graphs, once it knows the step; each was a call
+ * before.
+ */
+static void training__from_the_third_step_on__launches_graphs(void **state)
+{
+	enum { FROM = STEPS - 10 };
+	const struct fake_cuda_counts *first = &counted[FROM], *last = &counted[STEPS - 1];
+	float losses[STEPS];
+
+	train_on(gpu, "sgd", losses);
+	unsigned long steps = STEPS - 1 - FROM;
+	unsigned long graphs = last->graph_launches - first->graph_launches;
+	unsigned long pieces = last->launches - first->launches;
+	print_message("a step: %.1f graphs, %.1f single launches; at first %lu\n",
+		      (double)graphs / (double)steps, (double)pieces / (double)steps,
+		      counted[1].launches - counted[0].launches);
+	assert_true(graphs >= steps);
+	assert_true(pieces + graphs <= 4 * steps);
+	assert_true(counted[1].launches - counted[0].launches > 10);
 }
 
 /* The session was isolated: when it is closed its variables are gone, on the GPU too. */
@@ -272,6 +301,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(training__on_a_gpu__has_the_cpus_losses),
+	    cmocka_unit_test(training__from_the_third_step_on__launches_graphs),
 	    cmocka_unit_test(memory__when_a_session_has_ended__is_given_back),
 	    cmocka_unit_test(nodes__on_two_gpus__reach_each_other),
 	    cmocka_unit_test(an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu),

@@ -26,7 +26,7 @@ static void no_recv(void *ctx, struct rendezvous *r, const char *key, rendezvous
 }
 
 /* The plug-in that MUSTER_GPU_TEST names, on the GPUs of this machine; else the stand-in. */
-static const struct cuda_plugin *plugin_under_test(void)
+const struct cuda_plugin *gpu_plugin_to_test(void)
 {
 	const char *path = getenv("MUSTER_GPU_TEST");
 	const struct cuda_plugin *p;
@@ -52,7 +52,7 @@ int setup(void **state)
 	fake_cuda_reset();
 	if (runtime_new("test", 0, 1, &nobody, &rt, &err))
 		return -1;
-	const struct cuda_plugin *plugin = plugin_under_test();
+	const struct cuda_plugin *plugin = gpu_plugin_to_test();
 	return plugin ? gpu_set_open(plugin, &(struct gpu_options){.growth = true}, &rt->gpus, &err)
 		      : -1;
 }
@@ -64,7 +64,7 @@ int teardown(void **state)
 	runtime_free(rt);
 	fake_cuda_count(&c);
 	return c.device_bytes || c.host_bytes || c.streams || c.events || c.contexts ||
-	       c.libraries || c.descriptions;
+	       c.libraries || c.descriptions || c.graphs;
 }
 
 /* ---- numbers ---- */
@@ -463,7 +463,8 @@ void compare(const char *op, const struct attr *attrs, const struct mu_tensor *i
 	int gpu = run_op(GPU, op, attrs, in, n_in, got, &n_got);
 	fake_cuda_count(&after);
 	if (!gpu && got[0].shape.count && after.launches == before.launches &&
-	    after.fills == before.fills && !getenv("MUSTER_GPU_TEST"))
+	    after.graph_launches == before.graph_launches && after.fills == before.fills &&
+	    !getenv("MUSTER_GPU_TEST"))
 		fail_msg("%s: nothing was done on the GPU", op);
 	expect_both(op, cpu, &said, gpu, want, got, n_want, slack);
 }

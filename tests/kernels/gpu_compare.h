@@ -24,6 +24,10 @@ struct attr {
 
 extern struct mu_err err;
 
+/* What MUSTER_GPU_TEST names, else the stand-in; NULL: it cannot run here, the reason is printed.
+ */
+const struct cuda_plugin *gpu_plugin_to_test(void);
+
 int setup(void **state); /* of each test */
 int teardown(void **state);
 

@@ -2,7 +2,7 @@
 /* The driver: see fake_cuda.h.  A stream counts the recordings it was given and those it has
  * reached. An event names the last one of its own; who waits, waits for that, whatever the event is
  * used for afterwards. One lock for all of it: this is for being right, not fast. */
-#include "tests/fake/cuda/fake_cuda.h"
+#include "tests/fake/cuda/fake_jobs.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -11,29 +11,8 @@
 #include <string.h>
 #include <time.h>
 
-enum { FAULT = 700, INVALID_VALUE = 1, MAX_ARGS = 1024 };
-enum deed { LAUNCH, COPY, FILL, RECORD, WAIT };
+enum { FAULT = 700, MAX_ARGS = 1024 };
 
-struct job {
-	struct job *next;
-	enum deed deed;
-	const struct host_kernel *kernel;
-	unsigned blocks, threads;
-	void *to;
-	const void *from;
-	size_t bytes;
-	unsigned char byte;
-	struct stream *awaited; /* by WAIT: NULL for an event that was never recorded */
-	unsigned long ticket;
-	char args[];
-};
-struct stream {
-	pthread_t thread;
-	struct job *first, **last;
-	bool busy, stopping;
-	unsigned long recorded, reached;
-	struct stream *next;
-};
 struct event {
 	struct stream *stream; /* that it was last recorded on */
 	unsigned long ticket;
@@ -48,11 +27,11 @@ struct block { /* before what was asked for */
 };
 
 struct fake_cuda fake_cuda;
-static struct fake_cuda_counts counts;
+struct fake_cuda_counts fake_counts;
 static struct device devices[64];
 static struct stream *gone; /* that were freed */
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t news = PTHREAD_COND_INITIALIZER;
+pthread_mutex_t fake_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_cond_t fake_news = PTHREAD_COND_INITIALIZER;
 static _Thread_local int current = -1;
 static unsigned seed = 1;
 
@@ -61,21 +40,21 @@ void fake_cuda_reset(void)
 	fake_cuda = (struct fake_cuda){
 	    .devices = 2, .memory = 256 << 20, .major = 9, .minor = 0, .driver = 13000};
 	memset(devices, 0, sizeof devices);
-	counts = (struct fake_cuda_counts){0};
+	fake_counts = (struct fake_cuda_counts){0};
 }
 
 void fake_cuda_count(struct fake_cuda_counts *out)
 {
-	pthread_mutex_lock(&lock);
-	*out = counts;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	*out = fake_counts;
+	pthread_mutex_unlock(&fake_lock);
 }
 
 void fake_cuda_note(void (*how)(struct fake_cuda_counts *c))
 {
-	pthread_mutex_lock(&lock);
-	how(&counts);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	how(&fake_counts);
+	pthread_mutex_unlock(&fake_lock);
 }
 
 /* What an entry point answers before it does anything. */
@@ -83,7 +62,7 @@ int fake_cuda_answer(const char *call)
 {
 	int result = 0;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	if (fake_cuda.fail_call && strcmp(call, fake_cuda.fail_call) == 0 &&
 	    --fake_cuda.fail_at <= 0) {
 		result = fake_cuda.fail_result;
@@ -91,16 +70,9 @@ int fake_cuda_answer(const char *call)
 	}
 	if (!result && current >= 0)
 		result = devices[current].fault;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return result;
 }
-#define ANSWER()                                                                                   \
-	do {                                                                                       \
-		int answer_ = fake_cuda_answer(__func__);                                          \
-		if (answer_)                                                                       \
-			return answer_;                                                            \
-	} while (0)
-
 /* ---- devices ---- */
 
 static int init(unsigned flags)
@@ -148,19 +120,19 @@ static int device_attribute(int *value, int attribute, int device)
 
 static int context_retain(void **context, int device)
 {
-	ANSWER();
-	pthread_mutex_lock(&lock);
-	counts.contexts++;
-	pthread_mutex_unlock(&lock);
+	FAKE_ANSWER();
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.contexts++;
+	pthread_mutex_unlock(&fake_lock);
 	*context = &devices[device];
 	return 0;
 }
 
 static int context_release(int device)
 {
-	pthread_mutex_lock(&lock);
-	counts.contexts--;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.contexts--;
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
@@ -183,22 +155,22 @@ static int memory_alloc(cuda_ptr *at, size_t bytes)
 {
 	struct block *b;
 
-	ANSWER();
-	pthread_mutex_lock(&lock);
+	FAKE_ANSWER();
+	pthread_mutex_lock(&fake_lock);
 	b = devices[current].used + bytes <= fake_cuda.memory
 		? aligned_alloc(256, 256 + (bytes + 255) / 256 * 256)
 		: NULL;
 	if (b) {
 		*b = (struct block){bytes, current};
 		devices[current].used += bytes;
-		counts.allocations++;
-		counts.device_bytes += bytes;
-		if (counts.device_bytes > counts.most_bytes)
-			counts.most_bytes = counts.device_bytes;
+		fake_counts.allocations++;
+		fake_counts.device_bytes += bytes;
+		if (fake_counts.device_bytes > fake_counts.most_bytes)
+			fake_counts.most_bytes = fake_counts.device_bytes;
 		memset((char *)b + 256, 0xa5, bytes); /* never zero by chance */
 		*at = (cuda_ptr)(uintptr_t)b + 256;
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return b ? 0 : CUDA_NO_MEMORY;
 }
 
@@ -206,10 +178,10 @@ static int memory_free(cuda_ptr at)
 {
 	struct block *b = (struct block *)(uintptr_t)(at - 256);
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	devices[b->device].used -= b->size;
-	counts.device_bytes -= b->size;
-	pthread_mutex_unlock(&lock);
+	fake_counts.device_bytes -= b->size;
+	pthread_mutex_unlock(&fake_lock);
 	free(b);
 	return 0;
 }
@@ -218,15 +190,15 @@ static int host_alloc(void **at, size_t bytes, unsigned flags)
 {
 	size_t *p;
 
-	ANSWER();
+	FAKE_ANSWER();
 	p = malloc(64 + bytes);
 	if (!p)
 		return CUDA_NO_MEMORY;
 	*p = bytes;
 	*at = (char *)p + 64;
-	pthread_mutex_lock(&lock);
-	counts.host_bytes += bytes;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.host_bytes += bytes;
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
@@ -234,9 +206,9 @@ static int host_free(void *at)
 {
 	size_t *p = (size_t *)(void *)((char *)at - 64);
 
-	pthread_mutex_lock(&lock);
-	counts.host_bytes -= *p;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.host_bytes -= *p;
+	pthread_mutex_unlock(&fake_lock);
 	free(p);
 	return 0;
 }
@@ -249,10 +221,10 @@ static void dawdle(void)
 
 	if (!most)
 		return;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	seed = seed * 1103515245u + 12345u;
 	struct timespec t = {0, (long)(seed >> 8) % (long)most * 1000};
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	nanosleep(&t, NULL);
 }
 
@@ -284,13 +256,13 @@ static void do_job(struct stream *s, const struct job *j, int device)
 		break;
 	case WAIT:
 		while (j->awaited && j->awaited->reached < j->ticket)
-			pthread_cond_wait(&news, &lock);
+			pthread_cond_wait(&fake_news, &fake_lock);
 		break;
 	}
 	if (fault) {
-		pthread_mutex_lock(&lock);
+		pthread_mutex_lock(&fake_lock);
 		devices[device].fault = fault;
-		pthread_mutex_unlock(&lock);
+		pthread_mutex_unlock(&fake_lock);
 	}
 }
 
@@ -305,11 +277,11 @@ static void *run(void *arg)
 	struct stream *s = at.stream;
 
 	free(arg);
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	while (s->first || !s->stopping) {
 		struct job *j = s->first;
 		if (!j) {
-			pthread_cond_wait(&news, &lock);
+			pthread_cond_wait(&fake_news, &fake_lock);
 			continue;
 		}
 		s->first = j->next;
@@ -318,18 +290,18 @@ static void *run(void *arg)
 		s->busy = true;
 		bool locked = j->deed == RECORD || j->deed == WAIT, dead = devices[at.device].fault;
 		if (!locked) {
-			pthread_mutex_unlock(&lock);
+			pthread_mutex_unlock(&fake_lock);
 			dawdle();
 		}
 		if (locked || !dead)
 			do_job(s, j, at.device);
 		if (!locked)
-			pthread_mutex_lock(&lock);
+			pthread_mutex_lock(&fake_lock);
 		s->busy = false;
 		free(j);
-		pthread_cond_broadcast(&news);
+		pthread_cond_broadcast(&fake_news);
 	}
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	host_kernels_thread_ends();
 	return NULL;
 }
@@ -339,14 +311,14 @@ static int stream_new(void **stream, unsigned flags)
 	struct started *start;
 	struct stream *s;
 
-	ANSWER();
+	FAKE_ANSWER();
 	s = calloc(1, sizeof *s);
 	s->last = &s->first;
 	start = malloc(sizeof *start);
 	*start = (struct started){s, current};
-	pthread_mutex_lock(&lock);
-	counts.streams++;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.streams++;
+	pthread_mutex_unlock(&fake_lock);
 	pthread_create(&s->thread, NULL, run, start);
 	*stream = s;
 	return 0;
@@ -356,18 +328,18 @@ static int stream_free(void *stream)
 {
 	struct stream *s = stream;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	s->stopping = true;
-	counts.streams--;
-	pthread_cond_broadcast(&news);
-	pthread_mutex_unlock(&lock);
+	fake_counts.streams--;
+	pthread_cond_broadcast(&fake_news);
+	pthread_mutex_unlock(&fake_lock);
 	pthread_join(s->thread, NULL);
 	/* its record stays: events name it, and other streams may be about to look whether it has
 	 * reached them */
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	s->next = gone;
 	gone = s;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
@@ -376,21 +348,23 @@ static void append(void *stream, const struct job *like, const void *args, size_
 {
 	struct stream *s = stream;
 	struct job *j = malloc(sizeof *j + size);
+	struct job ***last = s->recording ? &s->recording->last : &s->last;
 
 	*j = *like;
 	j->next = NULL;
+	j->args_size = size;
 	if (size)
 		memcpy(j->args, args, size);
-	*s->last = j;
-	s->last = &j->next;
-	pthread_cond_broadcast(&news);
+	**last = j;
+	*last = &j->next;
+	pthread_cond_broadcast(&fake_news);
 }
 
 static int put(void *stream, const struct job *like)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	append(stream, like, NULL, 0);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
@@ -398,10 +372,10 @@ static int stream_sync(void *stream)
 {
 	struct stream *s = stream;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	while (s->first || s->busy)
-		pthread_cond_wait(&news, &lock);
-	pthread_mutex_unlock(&lock);
+		pthread_cond_wait(&fake_news, &fake_lock);
+	pthread_mutex_unlock(&fake_lock);
 	return fake_cuda_answer("stream_sync");
 }
 
@@ -413,22 +387,22 @@ static int copy(const char *call, void *to, const void *from, size_t bytes, void
 
 	if (result)
 		return result;
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	++*count;
 	append(stream, &j, NULL, 0);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
 static int copy_in(cuda_ptr to, const void *from, size_t bytes, void *stream)
 {
-	return copy("copy_in", (void *)(uintptr_t)to, from, bytes, stream, &counts.copies_in);
+	return copy("copy_in", (void *)(uintptr_t)to, from, bytes, stream, &fake_counts.copies_in);
 }
 
 static int copy_out(void *to, cuda_ptr from, size_t bytes, void *stream)
 {
 	return copy("copy_out", to, (const void *)(uintptr_t)from, bytes, stream,
-		    &counts.copies_out);
+		    &fake_counts.copies_out);
 }
 
 static int copy_within(cuda_ptr to, cuda_ptr from, size_t bytes, void *stream)
@@ -441,10 +415,10 @@ static int copy_within(cuda_ptr to, cuda_ptr from, size_t bytes, void *stream)
 
 static int fill(cuda_ptr to, unsigned char byte, size_t bytes, void *stream)
 {
-	ANSWER();
-	pthread_mutex_lock(&lock);
-	counts.fills++;
-	pthread_mutex_unlock(&lock);
+	FAKE_ANSWER();
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.fills++;
+	pthread_mutex_unlock(&fake_lock);
 	return put(
 	    stream,
 	    &(struct job){.deed = FILL, .to = (void *)(uintptr_t)to, .byte = byte, .bytes = bytes});
@@ -454,19 +428,19 @@ static int fill(cuda_ptr to, unsigned char byte, size_t bytes, void *stream)
 
 static int event_new(void **event, unsigned flags)
 {
-	ANSWER();
+	FAKE_ANSWER();
 	*event = calloc(1, sizeof(struct event));
-	pthread_mutex_lock(&lock);
-	counts.events++;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.events++;
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
 static int event_free(void *event)
 {
-	pthread_mutex_lock(&lock);
-	counts.events--;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.events--;
+	pthread_mutex_unlock(&fake_lock);
 	free(event);
 	return 0;
 }
@@ -475,11 +449,11 @@ static int event_record(void *event, void *stream)
 {
 	struct event *e = event;
 
-	ANSWER();
-	pthread_mutex_lock(&lock);
+	FAKE_ANSWER();
+	pthread_mutex_lock(&fake_lock);
 	*e = (struct event){stream, ++((struct stream *)stream)->recorded};
 	append(stream, &(struct job){.deed = RECORD, .ticket = e->ticket}, NULL, 0);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
@@ -487,11 +461,11 @@ static int stream_wait(void *stream, void *event, unsigned flags)
 {
 	struct event *e = event;
 
-	ANSWER();
-	pthread_mutex_lock(&lock);
+	FAKE_ANSWER();
+	pthread_mutex_lock(&fake_lock);
 	append(stream, &(struct job){.deed = WAIT, .awaited = e->stream, .ticket = e->ticket}, NULL,
 	       0);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
@@ -499,9 +473,9 @@ static int event_query(void *event)
 {
 	struct event *e = event;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	bool reached = !e->stream || e->stream->reached >= e->ticket;
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return reached ? fake_cuda_answer("event_query") : CUDA_NOT_READY;
 }
 
@@ -509,10 +483,10 @@ static int event_sync(void *event)
 {
 	struct event *e = event;
 
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	for (struct event at = *e; at.stream && at.stream->reached < at.ticket;)
-		pthread_cond_wait(&news, &lock);
-	pthread_mutex_unlock(&lock);
+		pthread_cond_wait(&fake_news, &fake_lock);
+	pthread_mutex_unlock(&fake_lock);
 	return fake_cuda_answer("event_sync");
 }
 
@@ -520,7 +494,7 @@ static int event_sync(void *event)
 
 static int module_load(void **module, const void *image)
 {
-	ANSWER();
+	FAKE_ANSWER();
 	*module = (void *)(uintptr_t)image;
 	return 0;
 }
@@ -541,24 +515,24 @@ static int launch(void *function, unsigned gx, unsigned gy, unsigned gz, unsigne
 {
 	const struct host_kernel *k = function;
 
-	ANSWER();
+	FAKE_ANSWER();
 	if (!gx || !bx || bx > 1024 || gy != 1 || gz != 1 || by != 1 || bz != 1 ||
 	    k->size > MAX_ARGS)
 		return INVALID_VALUE;
-	pthread_mutex_lock(&lock);
-	counts.launches++;
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.launches += !((struct stream *)stream)->recording;
 	append(stream, &(struct job){.deed = LAUNCH, .kernel = k, .blocks = gx, .threads = bx},
 	       args[0], k->size);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 	return 0;
 }
 
 void fake_cuda_put(void *stream, const struct host_kernel *k, const void *args)
 {
-	pthread_mutex_lock(&lock);
+	pthread_mutex_lock(&fake_lock);
 	append(stream, &(struct job){.deed = LAUNCH, .kernel = k, .blocks = 1, .threads = 1}, args,
 	       k->size);
-	pthread_mutex_unlock(&lock);
+	pthread_mutex_unlock(&fake_lock);
 }
 
 static int error_text(int result, const char **text)
@@ -571,8 +545,9 @@ static int error_text(int result, const char **text)
 
 const struct cuda_plugin *fake_cuda_plugin(void)
 {
-#define ENTRY(field, symbol, args) .field = field,
-	static const struct cuda_api api = {CUDA_API(ENTRY)};
+#define ENTRY(field, symbol, args)       .field = field,
+#define GRAPH_ENTRY(field, symbol, args) .field = fake_##field,
+	static const struct cuda_api api = {CUDA_PLAIN_API(ENTRY) CUDA_GRAPH_API(GRAPH_ENTRY)};
 	static const struct cuda_plugin plugin = {CUDA_PLUGIN_VERSION, &api, &fake_blas, &fake_dnn,
 						  "kernels"};
 
