@@ -30,6 +30,7 @@ enum {
 	MANY_STRIPS = 6,      /* worth copying columns of the left side for */
 	FEW_LINES = 32,       /* of k at a time, of columns */
 	TILES_DIRECT = 3,     /* tiles, at most, for which the right side is not copied either */
+	EVEN = 4,             /* tiles or strips of a piece: one more or less is little */
 	PIECE_WORK = 2 << 20, /* multiply-adds worth another thread: 30 us */
 };
 
@@ -277,14 +278,34 @@ static struct spread spread_of(enum mu_dtype t, const struct product *p, const v
 	};
 }
 
-/* Cut along the longer side, at whole tiles or strips. */
+static int64_t units_of(const struct real *r, bool along_m)
+{
+	int64_t unit = along_m ? r->tile->rows : strip_width(r), all = along_m ? r->m : r->n;
+
+	return (all + unit - 1) / unit;
+}
+
+/* Pieces of rows each copy the whole right side, pieces of columns read the whole left side again
+ * or copy it; reading costs about a quarter of copying.  But only a side with enough tiles or
+ * strips makes pieces of one size: else the longer one is cut. */
+static bool cut_along_m(const struct real *r, int64_t pieces)
+{
+	const struct part all = {.m1 = r->m, .n1 = r->n, .deep = r->k};
+	int64_t right = copies_right(r, &all) ? 4 * r->n : r->n;
+	int64_t left = copies_left(r, &all) ? 4 * r->m : r->m;
+	bool along_m = left > right;
+
+	return units_of(r, along_m) >= EVEN * pieces ? along_m : r->m >= r->n;
+}
+
+/* Cut at whole tiles or strips. */
 static void run_pieces(void *arg, int64_t from, int64_t to)
 {
 	const struct spread *s = arg;
 	const struct real *r = &s->real;
-	bool along_m = r->m >= r->n;
+	bool along_m = cut_along_m(r, s->pieces);
 	int64_t unit = along_m ? r->tile->rows : strip_width(r), all = along_m ? r->m : r->n;
-	int64_t units = (all + unit - 1) / unit;
+	int64_t units = units_of(r, along_m);
 	int64_t first = units * from / s->pieces * unit, last = units * to / s->pieces * unit;
 
 	last = least(last, all);

@@ -81,6 +81,7 @@ static void products__on_more_threads__are_the_same_to_the_bit(void **state)
 	    {.m = 20, .n = 1000, .k = 700},
 	    {.m = 301, .n = 77, .k = 900, .trans_a = true},
 	    {.m = 90, .n = 333, .k = 600, .trans_b = true},
+	    {.m = 600, .n = 500, .k = 256},                  /* cut along the shorter side */
 	    {.m = 131, .n = 300, .k = 512},                  /* many strips, rows where they lie */
 	    {.m = 59, .n = 259, .k = 2048},                  /* rows that fall onto each other */
 	    {.m = 131, .n = 90, .k = 1024},                  /* the same, few strips */
