@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-/* Gradients of matrices taken apart, and of triangular systems; batches of them alike. */
+/* Gradients of matrices taken apart, of triangular systems, and of products by an equation; batches
+ * of them alike. */
 #include "client/grad/op_grads.h"
+#include "lib/ops/equation.h"
 
 static struct mu_out product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
 			     bool ty)
@@ -118,7 +120,84 @@ static void g_qr(struct grad_call *c)
 		    no_wider_than_high(&w, grad_out(c, 0), grad_out(c, 1), c->gy[0], c->gy[1]);
 }
 
+/* ---- Einsum: the gradient of a product is a product by another equation ---- */
+
+static void spell(struct mu_buf *b, const struct mu_term *t)
+{
+	for (int i = 0; i < t->n; i++) {
+		int l = t->label[i];
+		if (l == MU_ELLIPSIS)
+			mu_buf_printf(b, "...");
+		else
+			mu_buf_printf(b, "%c", l < 26 ? 'a' + l : 'A' + l - 26);
+	}
+}
+
+/* y NULL: only x goes in. */
+static struct mu_out einsum(struct mu_builder *b, struct mu_out x, const struct mu_term *of_x,
+			    const struct mu_out *y, const struct mu_term *of_y,
+			    const struct mu_term *out)
+{
+	MU_AUTO_BUF text = {0};
+
+	spell(&text, of_x);
+	if (y) {
+		mu_buf_printf(&text, ",");
+		spell(&text, of_y);
+	}
+	mu_buf_printf(&text, "->");
+	spell(&text, out);
+	struct mu_node_attr equation = MU_A_STR("equation", text.data);
+	return mu_op_add(b, &(struct mu_op_args){.op = "Einsum",
+						 .in = (struct mu_out[]){x, y ? *y : x},
+						 .n_in = y ? 2 : 1,
+						 .attrs = &equation,
+						 .n_attrs = 1});
+}
+
+static struct mu_out einsum_back(struct grad_call *c, const struct mu_equation *e, unsigned i)
+{
+	struct mu_out x = grad_in(c, i), ones, y, g;
+	const struct mu_term *of_x = &e->in[i], *of_y = e->n_in > 1 ? &e->in[1 - i] : NULL;
+	struct mu_term reached = {.n = 0};
+
+	if (of_y)
+		y = grad_conj(c->b, grad_in(c, 1 - i));
+	for (int k = 0; k < of_x->n; k++)
+		if (mu_term_has(&e->out, of_x->label[k]) ||
+		    (of_y && mu_term_has(of_y, of_x->label[k])))
+			reached.label[reached.n++] = of_x->label[k];
+	g = einsum(c->b, c->gy[0], &e->out, of_y ? &y : NULL, of_y, &reached);
+	/* what was summed over in x alone: every element got the same */
+	if (reached.n < of_x->n) {
+		ones = mu_op(c->b, "OnesLike", MU_IN(x));
+		g = einsum(c->b, g, &reached, &ones, of_x, of_x);
+	}
+	return mu_term_has(of_x, MU_ELLIPSIS) && of_y ? grad_sum_to(c->b, g, x) : g;
+}
+
+static void g_einsum(struct grad_call *c)
+{
+	const char *text = "";
+	struct mu_equation e;
+
+	mu_node_attr_string(c->node, "equation", &text, NULL);
+	if (mu_equation_read(&e, text, c->node->n_inputs, NULL))
+		return; /* the node cannot run */
+	for (unsigned i = 0; i < e.n_in; i++) {
+		bool dots = mu_term_has(&e.out, MU_ELLIPSIS);
+
+		/* sums over an ellipsis are no equation, nor does one in the middle broadcast back
+		 */
+		if (e.n_in > 1 && dots && (!e.in[i].n || e.in[i].label[0] != MU_ELLIPSIS))
+			grad_refuse(c, "where an ellipsis of the result does not open each input");
+		else
+			c->gx[i] = einsum_back(c, &e, i);
+	}
+}
+
 const struct op_grad grads_of_matrices[] = {
+    {"Einsum", g_einsum, GRAD_FIRST},
     {"MatrixTriangularSolve", g_triangular_solve, GRAD_FIRST},
     {"Qr", g_qr, GRAD_ALL},
     {NULL, NULL, GRAD_FIRST},

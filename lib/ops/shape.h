@@ -25,7 +25,7 @@ mu_shape_rule shape_filled_by_second;
 mu_shape_rule shape_random_key; /* a key, a counter, and maybe an algorithm */
 
 /* shape_math.c */
-mu_shape_rule shape_matmul, shape_batch_matmul, shape_reduce, shape_argmax;
+mu_shape_rule shape_matmul, shape_batch_matmul, shape_einsum, shape_reduce, shape_argmax;
 mu_shape_rule shape_bias_add, shape_bias_add_grad, shape_xent, shape_sparse_xent, shape_top_k;
 
 /* shape_array.c */

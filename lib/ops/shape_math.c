@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "lib/graph/graph.h"
+#include "lib/ops/equation.h"
 #include "lib/ops/shape.h"
 
 static bool flag(const struct mu_shape_ctx *c, const char *name)
@@ -68,6 +69,64 @@ int shape_batch_matmul(struct mu_shape_ctx *c, struct mu_err *err)
 		return rc;
 	mu_pshape_push(&c->out[0], rows);
 	mu_pshape_push(&c->out[0], cols);
+	return 0;
+}
+
+/* The dimensions of the axes that this term of the equation names; an ellipsis counts from its
+ * right end. */
+static int name_axes(const struct mu_term *t, const struct mu_pshape *in, int64_t *dim, int *dots,
+		     struct mu_err *err)
+{
+	bool ellipsis = mu_term_has(t, MU_ELLIPSIS);
+	int spare = in->rank - (t->n - ellipsis), axis = in->rank, rc = 0;
+
+	if (ellipsis ? spare < 0 : spare != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected input with rank %s%d but got %s",
+			       ellipsis ? "at least " : "", t->n - ellipsis, mu_pshape_str(in));
+	for (int i = t->n; !rc && i-- > 0;) {
+		if (t->label[i] != MU_ELLIPSIS) {
+			int64_t *d = &dim[t->label[i]];
+			rc = mu_shape_merge_dim(*d, in->dim[--axis], d, err);
+			continue;
+		}
+		for (int k = 0; k < spare; k++) {
+			int64_t *d = &dim[MU_LETTERS + k], have = in->dim[--axis];
+			*d = k < *dots && (have == 1 || *d > 1) ? *d : have;
+		}
+		*dots = spare > *dots ? spare : *dots;
+	}
+	return rc;
+}
+
+int shape_einsum(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	const struct mu_attr *text = mu_node_attr(c->node, "equation");
+	int64_t dim[MU_LETTERS + MU_MAX_RANK];
+	struct mu_pshape out = {.rank = 0};
+	struct mu_equation e;
+	int rc, dots = 0;
+
+	if (!text || text->kind != MU_ATTR_STRING)
+		return 0;
+	if ((rc = mu_equation_read(&e, text->s.data, c->n_in, err)))
+		return rc;
+	for (unsigned i = 0; i < MU_COUNT(dim); i++)
+		dim[i] = -1;
+	for (unsigned i = 0; i < e.n_in; i++) {
+		if (c->in[i].rank < 0)
+			return 0;
+		if ((rc = name_axes(&e.in[i], &c->in[i], dim, &dots, err)))
+			return rc;
+	}
+	for (int i = 0; i < e.out.n; i++)
+		for (int k = e.out.label[i] == MU_ELLIPSIS ? dots : 1; k-- > 0;) {
+			if (out.rank == MU_MAX_RANK)
+				return 0; /* the kernel says what is wrong */
+			mu_pshape_push(
+			    &out,
+			    dim[e.out.label[i] == MU_ELLIPSIS ? MU_LETTERS + k : e.out.label[i]]);
+		}
+	c->out[0] = out;
 	return 0;
 }
 

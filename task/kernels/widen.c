@@ -79,6 +79,7 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(elementwise)                                                                             \
 	X(elementwise_more)                                                                        \
 	X(reduce)                                                                                  \
+	X(einsum)                                                                                  \
 	X(matmul)                                                                                  \
 	X(bias)                                                                                    \
 	X(conv)                                                                                    \

@@ -49,6 +49,7 @@ CASE(y_cast, mu_cast(b, mu_square(b, mu_cast(b, x, MU_DOUBLE)), MU_FLOAT))
 CASE(y_xent, mu_softmax_xent(b, x, mu_softmax(b, values(b, 3, 4, 1))))
 CASE(y_sparse_xent, mu_sparse_softmax_xent(b, x, mu_const_ints(b, (int32_t[]){2, 0, 3}, 3)))
 
+#include "tests/client/gradient_cases_einsum.h"
 #include "tests/client/gradient_cases_space.h"
 
 CASE(y_broadcastto, mu_op(b, "BroadcastTo", MU_IN(x, ints(b, 2, (int32_t[]){3, 4}))))
@@ -500,7 +501,7 @@ static const struct gradient_case cases[] = {
     {"BatchMatMulV2, broadcast", {3, {1, 4, 3}}, y_batchmatmulv2_broadcast, -1, 1},
     {"BatchMatMulV2, matrix", {2, {3, 4}}, y_batchmatmulv2_matrix, -1, 1},
     {"BatchMatMulV3", {3, {2, 3, 4}}, y_batchmatmulv3, -1, 1},
-    {"Select", {2, {3, 4}}, y_select, -1, 1},
+    EINSUM_CASES{"Select", {2, {3, 4}}, y_select, -1, 1},
     {"SelectV2", {1, {4}}, y_selectv2, -1, 1},
     {"Conv2D, input", {4, {1, 5, 5, 2}}, y_conv2d_input, -1, 1},
     {"Conv2D, filter", {4, {3, 3, 2, 2}}, y_conv2d_filter, -1, 1},

@@ -112,6 +112,43 @@ static void matmul__checks_the_inner_dimension(void **state)
 	gives(2, "[7,2,5]");
 }
 
+static void equation(const char *text)
+{
+	op("Einsum");
+	attr_string("equation", text);
+}
+
+static void einsum__reads_its_equation(void **state)
+{
+	static const char *const wrong[] = {
+	    "",         "ab,bc",    "ab,bc->ad",    "ab,b->->a", "ab->a",
+	    "a,b,c->a", "a..,b->a", "......a,b->a", "a1,b->a",   "ab,abcdefghijk->a"};
+
+	equation("ab,cb->ca");
+	shape(0, 2, -1, 64, 0, 0);
+	shape(1, 2, 7, 64, 0, 0);
+	gives(2, "[7,?]");
+	shape(1, 2, 7, 63, 0, 0);
+	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
+	shape(1, 3, 7, 64, 1, 0);
+	assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
+	equation("...ab,...bc->...ac");
+	shape(0, 3, 5, 2, 3, 0);
+	shape(1, 3, 1, 3, 4, 0);
+	gives(2, "[5,2,4]");
+	shape(1, 2, 3, 4, 0, 0);
+	gives(2, "[5,2,4]");
+	equation("aab->bb");
+	shape(0, 3, 2, -1, 3, 0);
+	gives(1, "[3,3]");
+	for (unsigned i = 0; i < MU_COUNT(wrong); i++) {
+		equation(wrong[i]);
+		shape(0, 2, 2, 3, 0, 0);
+		shape(1, 1, 2, 0, 0, 0);
+		assert_int_equal(infer(2, 1), -MU_INVALID_ARGUMENT);
+	}
+}
+
 static void reductions__drop_or_keep_the_axes_named(void **state)
 {
 	op("Mean");
@@ -225,6 +262,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(elementwise__stretches_and_keeps_what_is_open),
 	    cmocka_unit_test(matmul__checks_the_inner_dimension),
+	    cmocka_unit_test(einsum__reads_its_equation),
 	    cmocka_unit_test(reductions__drop_or_keep_the_axes_named),
 	    cmocka_unit_test(reshape__solves_for_the_open_dimension),
 	    cmocka_unit_test(array_ops__move_dimensions),

@@ -342,6 +342,21 @@ static void likely_window(struct maker *m, struct mu_node *n, const struct mu_op
 		mu_tensor_new(&m->usual, MU_BOOL, &s, NULL);
 }
 
+/* No text that is drawn is an equation. */
+static void likely_equation(struct maker *m, struct mu_node *n, const struct mu_op_def *op)
+{
+	static const char *const equations[] = {
+	    "ab,bc->ac",  "ab,ab->a",  "...,...->...", "a...,...a->...aa",
+	    "abc,cba->b", "aab,b->ab", "ab->ba",       "aab->baab",
+	    "...a->a...", "abc->",     ",->",          "->a"};
+	struct mu_attr v = {.kind = MU_ATTR_STRING};
+
+	if (!mu_op_attr(op, "equation") || !dice(m->d, 4))
+		return;
+	v.s = mu_span_of(equations[dice(m->d, MU_COUNT(equations))]);
+	mu_node_set_attr(m->g, n, "equation", &v);
+}
+
 struct mu_graph *nonsense_graph(const struct mu_op_def *op, struct dice *d)
 {
 	struct maker m = {.g = mu_graph_new(), .d = d};
@@ -352,6 +367,7 @@ struct mu_graph *nonsense_graph(const struct mu_op_def *op, struct dice *d)
 	n = add(&m, op->name);
 	attributes(&m, n, op);
 	likely_window(&m, n, op);
+	likely_equation(&m, n, op);
 	inputs(&m, n);
 	mu_tensor_unref(&m.usual);
 	mu_arena_fini(&m.a);

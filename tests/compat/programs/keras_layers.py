@@ -76,6 +76,13 @@ def initializers_and_constraints():
                     lambda: keras.optimizers.legacy.SGD(keras.optimizers.schedules.ExponentialDecay(0.1, 3, 0.9), momentum=0.9, nesterov=True))
 
 
+def attention():
+    """By equations (Einsum), as every transformer in Keras has it."""
+    def attend(h):
+        return layers.MultiHeadAttention(2, 3, dropout=0.1)(h, h)
+    return _trained(SEQUENCE, lambda: [layers.EinsumDense("abc,cd->abd", (None, 4), bias_axes="d"), attend, layers.LayerNormalization(), layers.Flatten()])
+
+
 def nadam():
     """Its momentum cache is a variable that no step but the training one says a place for."""
     return _trained(ROW, lambda: [layers.Dense(8, "tanh")], lambda: keras.optimizers.legacy.Nadam(0.01))
