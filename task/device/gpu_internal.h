@@ -9,6 +9,7 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "task/device/gpu.h"
+#include "task/kernels/cuda/args.h"
 
 enum { HOLDER_LEN = 64 };
 
@@ -75,10 +76,16 @@ struct gpu_list {
 };
 struct gpu_graph;
 struct gpu_graphs;
+struct gpu_updates { /* that wait for more of them; none: args.count is 0 */
+	void *kernel;
+	struct updates_args args;
+};
 struct gpu_queue {
 	pthread_mutex_t lock;
 	bool on;
-	_Atomic bool held;           /* what is in the list is not on the stream yet */
+	_Atomic bool held;    /* what is in the list is not on the stream yet */
+	_Atomic bool waiting; /* there are updates, which are not in the list yet */
+	struct gpu_updates updates;
 	struct gpu_list *list;       /* since the last segment ended */
 	struct gpu_graph *candidate; /* how it seems to go on; NULL: not held */
 	struct gpu_graphs *graphs;
@@ -93,6 +100,12 @@ int gpu_put_library(struct gpu *g, const struct gpu_deed *d, const void *args, i
 		    struct mu_err *err);
 /* All that was put is on the stream afterwards. */
 int gpu_end_segment(struct gpu *g, struct mu_err *err);
+
+/* ---- gpu_updates.c: updates of variables, together ---- */
+
+/* Whether it can join them; `size`: of an element. */
+bool gpu_updates_join(struct gpu_updates *all, void *kernel, unsigned blocks, uint64_t size,
+		      const struct update_args *u);
 
 /* ---- gpu_graph.c: segments that come again ---- */
 

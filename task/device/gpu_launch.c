@@ -12,6 +12,7 @@
  *
  * A launch that has been held is accepted already.  When the driver refuses it then, what others
  * build on was never made, and nobody can tell whose: the GPU goes out of service.
+ * Updates of variables wait for more of their kind besides (gpu_updates.c), on or off.
  *
  * The queue's lock is taken last but for gpu->lock.
  */
@@ -20,7 +21,8 @@
 
 #include "task/device/gpu_internal.h"
 
-enum { ALIGNED = 16, MOST_ARGS = 4096 };
+enum { ALIGNED = 16, MOST_ARGS = 4096 }; /* the latter of a kernel, by the driver's limit */
+_Static_assert(sizeof(struct updates_args) <= MOST_ARGS, "a kernel takes no more");
 _Static_assert(MOST_ARGS + ALIGNED <= GPU_LIST_BYTES, "one thing has to fit into a list");
 
 void gpu_queue_init(struct gpu *g)
@@ -110,7 +112,7 @@ static int hold(struct gpu *g, struct mu_err *err)
 	return gpu_graph_is_whole(q->candidate, q->list) ? put_whole(g, err) : 0;
 }
 
-static int end_segment(struct gpu *g, struct mu_err *err)
+static int end_list(struct gpu *g, struct mu_err *err)
 {
 	struct gpu_queue *q = &g->queue;
 	int rc = 0;
@@ -130,7 +132,7 @@ static int put(struct gpu *g, const struct gpu_deed *like, const void *args, int
 	struct gpu_queue *q = &g->queue;
 	int rc = 0;
 
-	if (q->on && !has_room(q->list, like->size) && (rc = end_segment(g, err)))
+	if (q->on && !has_room(q->list, like->size) && (rc = end_list(g, err)))
 		return rc;
 	if (q->on)
 		add(q->list, like, args);
@@ -146,6 +148,61 @@ static int put(struct gpu *g, const struct gpu_deed *like, const void *args, int
 	return 0;
 }
 
+static int put_kernel(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
+{
+	void *list[] = {(void *)(uintptr_t)args};
+
+	return g->api->launch(d->kernel, d->grid.blocks, 1, 1, d->grid.threads, 1, 1, 0, stream,
+			      list, NULL);
+}
+
+/* What waits for more of its kind, before anything else.  With the lock. */
+static int put_updates(struct gpu *g, struct mu_err *err)
+{
+	struct gpu_queue *q = &g->queue;
+	struct updates_args *a = &q->updates.args;
+	int result = 0, rc;
+
+	if (!a->count)
+		return 0;
+	const struct gpu_deed d = {.put = put_kernel,
+				   .kernel = q->updates.kernel,
+				   .grid = {a->end[a->count - 1], gpu_grid_for(g, 0).threads},
+				   .size = sizeof *a};
+	rc = put(g, &d, a, &result, err);
+	a->count = 0;
+	atomic_store_explicit(&q->waiting, false, memory_order_relaxed);
+	return rc || !result ? rc : gpu_give_up(g, result, "updating variables", err);
+}
+
+static int end_segment(struct gpu *g, struct mu_err *err)
+{
+	int rc = put_updates(g, err);
+
+	return rc ? rc : end_list(g, err);
+}
+
+int gpu_update(struct gpu *g, void *kernel, enum mu_dtype t, const struct update_args *u,
+	       struct mu_err *err)
+{
+	struct gpu_queue *q = &g->queue;
+	const unsigned blocks = gpu_grid_for(g, u->n).blocks;
+	const uint64_t size = mu_dtype_size(t);
+	int rc = gpu_enter(g, err);
+
+	if (rc || !u->n)
+		return rc;
+	pthread_mutex_lock(&q->lock);
+	if (!gpu_updates_join(&q->updates, kernel, blocks, size, u) && !(rc = put_updates(g, err)))
+		gpu_updates_join(&q->updates, kernel, blocks, size, u);
+	if (!rc) {
+		atomic_store_explicit(&q->waiting, true, memory_order_relaxed);
+		atomic_fetch_add(&g->launched, 1);
+	}
+	pthread_mutex_unlock(&q->lock);
+	return rc;
+}
+
 int gpu_put_library(struct gpu *g, const struct gpu_deed *like, const void *args, int *refused,
 		    struct mu_err *err)
 {
@@ -157,7 +214,8 @@ int gpu_put_library(struct gpu *g, const struct gpu_deed *like, const void *args
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&g->queue.lock);
-	rc = put(g, like, args, refused, err);
+	if (!(rc = put_updates(g, err)))
+		rc = put(g, like, args, refused, err);
 	if (!rc && !*refused)
 		atomic_fetch_add(&g->launched, 1);
 	pthread_mutex_unlock(&g->queue.lock);
@@ -186,14 +244,18 @@ int gpu_end_segment(struct gpu *g, struct mu_err *err)
 
 static int send(struct gpu *g, struct mu_err *err)
 {
+	struct gpu_queue *q = &g->queue;
 	int rc = 0;
 
-	if (!atomic_load_explicit(&g->queue.held, memory_order_relaxed) || (rc = gpu_enter(g, err)))
+	if ((!atomic_load_explicit(&q->held, memory_order_relaxed) &&
+	     !atomic_load_explicit(&q->waiting, memory_order_relaxed)) ||
+	    (rc = gpu_enter(g, err)))
 		return rc;
-	pthread_mutex_lock(&g->queue.lock);
-	if (atomic_load_explicit(&g->queue.held, memory_order_relaxed))
+	pthread_mutex_lock(&q->lock);
+	rc = put_updates(g, err);
+	if (!rc && atomic_load_explicit(&q->held, memory_order_relaxed))
 		rc = put_held(g, err);
-	pthread_mutex_unlock(&g->queue.lock);
+	pthread_mutex_unlock(&q->lock);
 	return rc;
 }
 
@@ -214,14 +276,6 @@ void gpu_set_end_segments(struct gpu_set *s)
 }
 
 /* ---- kernels, fills and copies ---- */
-
-static int put_kernel(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
-{
-	void *list[] = {(void *)(uintptr_t)args};
-
-	return g->api->launch(d->kernel, d->grid.blocks, 1, 1, d->grid.threads, 1, 1, 0, stream,
-			      list, NULL);
-}
 
 int gpu_launch_sized(struct gpu *g, void *kernel, struct gpu_grid grid, const void *args,
 		     size_t size, struct mu_err *err)

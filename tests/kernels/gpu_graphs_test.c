@@ -268,6 +268,71 @@ static void what_is_held__when_a_thread_has_no_more__is_sent(void **state)
 	assert_float_equal(fetched(&x), 14, 0);
 }
 
+/* ---- updates of variables ---- */
+
+/* var -= grad * rate */
+static void descend(const struct mu_tensor *var, const struct mu_tensor *grad,
+		    const struct mu_tensor *rate)
+{
+	struct update_args u = {.at = {gpu_address(var)},
+				.grad = gpu_address(grad),
+				.scalar = {gpu_address(rate)},
+				.scalars = 1,
+				.n = var->shape.count};
+	void *kernel;
+
+	assert_int_equal(gpu_kernel(g, "up_sgd_f32", &kernel, &err), 0);
+	assert_int_equal(gpu_update(g, kernel, MU_FLOAT, &u, &err), 0);
+}
+
+static void updates__that_follow_one_another__are_one_launch(void **state)
+{
+	enum { MANY = 40, MOST = CUDA_MAX_UPDATES };
+	struct mu_tensor var[MANY], grad[MANY];
+	MU_AUTO_TENSOR rate = on_device(1, 0.5f);
+
+	for (int i = 0; i < MANY; i++) { /* of one block, and of several */
+		var[i] = on_device(1 + i * i * 37, (float)i);
+		grad[i] = on_device(1 + i * i * 37, 2.0f * (float)i);
+	}
+	for (unsigned step = 1; step <= 4; step++) {
+		unsigned long before = counted().launches;
+		for (int i = 0; i < MANY; i++)
+			descend(&var[i], &grad[i], &rate);
+		EXPECT_COUNT(counted().launches - before, 1); /* the first so many */
+		assert_int_equal(gpu_set_send(set, &err), 0);
+		EXPECT_COUNT(counted().launches - before, (MANY + MOST - 1) / MOST);
+		for (int i = 0; i < MANY; i++)
+			assert_float_equal(fetched(&var[i]), (float)i - (float)step * (float)i, 0);
+	}
+	for (int i = 0; i < MANY; i++) {
+		mu_tensor_unref(&var[i]);
+		mu_tensor_unref(&grad[i]);
+	}
+}
+
+/* One variable twice, a variable as another's gradient and as its rate, and what reads one. */
+static void updates__that_need_each_other__keep_their_order(void **state)
+{
+	MU_AUTO_TENSOR a = on_device(N, 10), b = on_device(N, 4), one = on_device(N, 1);
+	MU_AUTO_TENSOR rate = on_device(1, 1), c = on_device(N, 0);
+
+	fake_cuda.slow = 20;
+	descend(&a, &one, &rate);   /* a = 9 */
+	descend(&a, &one, &rate);   /* a = 8 */
+	descend(&b, &a, &rate);     /* b = -4 */
+	descend(&a, &one, &rate);   /* a = 7 */
+	descend(&rate, &a, &one);   /* rate = 1 - 7 = -6 */
+	descend(&b, &one, &rate);   /* b = -4 + 6 = 2 */
+	descend(&rate, &one, &one); /* rate = -7 */
+	assert_int_equal(apply("AddV2_f32", &c, &a, &b), 0);
+	descend(&a, &one, &one); /* a = 6 */
+	assert_float_equal(fetched(&c), 9, 0);
+	assert_float_equal(fetched(&rate), -7, 0);
+	assert_float_equal(fetched(&a), 6, 0);
+	assert_float_equal(fetched(&b), 2, 0);
+}
+
 /* ---- products of the library ---- */
 
 static void product_of(struct gpu_product_plan *plan, const struct mu_tensor *out,
@@ -422,6 +487,8 @@ int main(void)
 	    T(kernels__at_other_addresses__are_set_in_the_graph),
 	    T(a_segment__that_goes_on_otherwise__is_right_all_the_same),
 	    T(what_is_held__when_a_thread_has_no_more__is_sent),
+	    T(updates__that_follow_one_another__are_one_launch),
+	    T(updates__that_need_each_other__keep_their_order),
 	    T(products__in_a_segment__are_part_of_the_graph),
 	    T(graphs__that_the_driver_refuses__change_no_result),
 	    T(a_launch__that_was_held_and_is_refused__takes_the_gpu_out),

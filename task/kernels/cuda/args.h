@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64 };
+enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64, CUDA_MAX_UPDATES = 32 };
 
 struct unary_args {
 	uint64_t out, in;
@@ -82,6 +82,14 @@ struct update_args {
 	uint64_t at[4], grad, scalar[6];
 	int64_t n;
 	int32_t scalars, flag;
+};
+
+/* Several, none of which touches what another writes: blocks before end[k] and after the one before
+ * it do the kth. */
+struct updates_args {
+	int32_t count, unused;
+	uint32_t end[CUDA_MAX_UPDATES];
+	struct update_args of[CUDA_MAX_UPDATES];
 };
 
 /* The same of some rows: grad is a row for each of by.n. */

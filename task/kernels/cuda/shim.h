@@ -27,7 +27,7 @@
 #define DEVICE                   static __device__ __forceinline__
 #define SHARED                   __shared__
 #define SYNC()                   __syncthreads()
-#define KERNEL(name, args)       extern "C" __global__ void name(const struct args a)
+#define KERNEL(name, args)       extern "C" __global__ void name(const __grid_constant__ struct args a)
 #define BLOCK_KERNEL(name, args) KERNEL(name, args)
 
 #else

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { FAULT = 700, MAX_ARGS = 1024 };
+enum { FAULT = 700, MAX_ARGS = 4096 };
 
 struct event {
 	struct stream *stream; /* that it was last recorded on */
