@@ -92,6 +92,17 @@ void thread_pool_add(struct thread_pool *p, struct pool_job *job)
 
 /* ---- the parallel loop ---- */
 
+enum { LOOKS = 1000 }; /* 20 to 40 us */
+
+static inline void look_again(void)
+{
+#if defined(__x86_64__)
+	__builtin_ia32_pause();
+#elif defined(__aarch64__)
+	__asm__ volatile("isb");
+#endif
+}
+
 /* Shared by the caller and its helpers; a helper that comes late finds nothing left and only gives
  * its reference back, so the caller never waits for one. */
 struct loop {
@@ -140,6 +151,26 @@ static void help(struct pool_job *job)
 	loop_unref(l);
 }
 
+static bool is_finished(struct loop *l)
+{
+	return atomic_load(&l->finished) == l->pieces;
+}
+
+/* The others are at their last pieces, which often takes less than to sleep and be woken: the
+ * caller first looks a while, in vain at most as long as that. */
+static void loop_wait(struct loop *l)
+{
+	for (int i = 0; i < LOOKS; i++) {
+		if (is_finished(l))
+			return;
+		look_again();
+	}
+	pthread_mutex_lock(&l->lock);
+	while (!is_finished(l))
+		pthread_cond_wait(&l->all, &l->lock);
+	pthread_mutex_unlock(&l->lock);
+}
+
 void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
 			  void (*body)(void *arg, int64_t from, int64_t to), void *arg)
 {
@@ -168,9 +199,6 @@ void thread_pool_parallel(struct thread_pool *p, int64_t n, int64_t grain,
 		thread_pool_add(p, &l->helpers[i].job);
 	}
 	loop_work(l);
-	pthread_mutex_lock(&l->lock);
-	while (atomic_load(&l->finished) < l->pieces)
-		pthread_cond_wait(&l->all, &l->lock);
-	pthread_mutex_unlock(&l->lock);
+	loop_wait(l);
 	loop_unref(l);
 }
