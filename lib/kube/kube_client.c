@@ -4,7 +4,9 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
+#include <time.h>
 
+#include "lib/base/histogram.h"
 #include "lib/base/log.h"
 #include "lib/kube/kube_conns.h"
 #include "lib/kube/kube_plain.h"
@@ -26,6 +28,7 @@ struct kube_client {
 	struct kube_config config;
 	struct kube_conns conns;
 	_Atomic uint32_t counts[METHODS][STATUS_MAX];
+	struct mu_histogram took[METHODS];
 };
 
 /* Where an answer goes while it arrives. */
@@ -65,6 +68,8 @@ int kube_client_new(struct kube_client **out, struct kube_config *config, struct
 	int rc;
 
 	c->config = *config;
+	for (int m = 0; m < METHODS; m++)
+		c->took[m].bounds = mu_histogram_calls;
 	rc = kube_conns_init(&c->conns, &c->config, err);
 	if (rc < 0) {
 		free(c);
@@ -97,11 +102,23 @@ bool kube_client_stopped(const struct kube_client *c)
 	return atomic_load_explicit(&c->conns.stopped, memory_order_relaxed);
 }
 
-static void count(struct kube_client *c, const char *method, long status)
+static double monotonic(void)
 {
-	for (int m = 0; m < METHODS; m++)
-		if (strcmp(method, method_names[m]) == 0 && status >= 0 && status < STATUS_MAX)
-			atomic_fetch_add(&c->counts[m][status], 1);
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* took: seconds; less than 0 for an answer that went on, which says nothing about the server. */
+static void count(struct kube_client *c, const char *method, long status, double took)
+{
+	for (int m = 0; m < METHODS; m++) {
+		if (strcmp(method, method_names[m]) != 0 || status < 0 || status >= STATUS_MAX)
+			continue;
+		atomic_fetch_add(&c->counts[m][status], 1);
+		if (took >= 0)
+			mu_histogram_add(&c->took[m], took);
+	}
 }
 
 /* One exchange.  Returns the HTTP status, or a negative code when there was none. */
@@ -116,12 +133,13 @@ static long exchange(struct kube_client *c, const struct kube_request *rq, struc
 				  .patience =
 				      rq->timeout_ms ? (double)rq->timeout_ms / 1000 : patience_s,
 				  .gather = s->gather};
+	double began = monotonic();
 	int rc;
 
 	kube_http_fini(&s->answer);
 	s->answer = (struct kube_http){.body = on_body, .arg = s};
 	rc = kube_exchange(&c->conns, &x, &s->answer, err);
-	count(c, rq->method, s->answer.status);
+	count(c, rq->method, s->answer.status, s->chunk ? -1 : monotonic() - began);
 	if (rc == -MU_UNAVAILABLE || rc == -MU_DEADLINE_EXCEEDED)
 		mu_wrap(err, "%s %s", rq->method, c->config.server);
 	return rc < 0 ? rc : s->answer.status;
@@ -260,4 +278,12 @@ void kube_client_metrics(struct kube_client *c, struct mu_buf *out)
 					      "code=\"%d\"} %u\n",
 					      method_names[m], s, n);
 		}
+	mu_histogram_head("rest_client_request_duration_seconds", out);
+	for (int m = 0; m < METHODS; m++) {
+		char labels[32];
+
+		snprintf(labels, sizeof(labels), "verb=\"%s\"", method_names[m]);
+		mu_histogram_write(&c->took[m], "rest_client_request_duration_seconds", labels,
+				   out);
+	}
 }

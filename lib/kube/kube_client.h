@@ -57,7 +57,8 @@ int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struc
 /* POST likewise. */
 int kube_poke(struct kube_client *c, const char *url, struct mu_span body, struct mu_err *err);
 
-/* rest_client_requests_total in Prometheus' text form. */
+/* rest_client_requests_total, and rest_client_request_duration_seconds of what kube_call asked, in
+ * Prometheus' text form. */
 void kube_client_metrics(struct kube_client *c, struct mu_buf *out);
 
 #endif

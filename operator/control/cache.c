@@ -59,7 +59,7 @@ static void drop_object(struct cached_job *job)
 	free(job->notice);
 	job->text = job->uid = job->progress = job->refused = job->notice = NULL;
 	job->version = 0;
-	job->progress_at = job->watched_since = job->stored = job->news = 0;
+	job->progress_at = job->watched_since = job->stored = job->news = job->ran = 0;
 	job->verified = job->stale = false;
 	job->settled = 0;
 }
@@ -546,6 +546,21 @@ void cache_set_phase(struct cache *c, const char *key, enum job_phase phase)
 	if (job)
 		job->phase = (int)phase;
 	pthread_mutex_unlock(&c->lock);
+}
+
+bool cache_runs_first(struct cache *c, const char *key, double start)
+{
+	struct cached_job *job;
+	bool first = false;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job) {
+		first = job->ran != start;
+		job->ran = start;
+	}
+	pthread_mutex_unlock(&c->lock);
+	return first;
 }
 
 void cache_drop_unconfirmed(struct cached_job *job, double now)

@@ -74,6 +74,7 @@ struct cached_job {
 	double watched_since; /* when we looked at it first */
 	uint64_t settled;     /* status_hash of what text says, when that was compared; 0 */
 	double stored;        /* when we stored its status last; 0 */
+	double ran;           /* the start after which it was first said to run; 0 */
 	double news;          /* since when it does not say all; 0 */
 	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
 	bool stale;    /* the server has a newer one */
@@ -97,10 +98,10 @@ struct node_table {
 
 struct cache {
 	pthread_mutex_t lock;
-	struct mu_map jobs;                              /* key -> struct cached_job */
-	struct mu_map nodes;                             /* name -> struct cached_node */
-	struct node_table *table;                        /* of them; NULL: to be made */
-	void (*changed)(void *arg, const char *key);     /* called without the lock */
+	struct mu_map jobs;                          /* key -> struct cached_job */
+	struct mu_map nodes;                         /* name -> struct cached_node */
+	struct node_table *table;                    /* of them; NULL: to be made */
+	void (*changed)(void *arg, const char *key); /* called without the lock */
 	/* Likewise; more: other pods of the job are about to follow this one. */
 	void (*pod_changed)(void *arg, const char *key, bool more);
 	void *arg;
@@ -233,6 +234,8 @@ char *progress_read(const cJSON *said);
 /* A chief that has ended said something last, and that counts; the lock is held. */
 void cache_last_words(struct cached_job *job, double now);
 void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);
+/* Whether nobody has said before that it runs since that start. */
+bool cache_runs_first(struct cache *c, const char *key, double start);
 unsigned cache_count(struct cache *c);
 void cache_metrics(struct cache *c, struct mu_buf *out);
 void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), void *arg);

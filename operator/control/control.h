@@ -13,6 +13,7 @@
 
 #include <stdatomic.h>
 
+#include "lib/base/histogram.h"
 #include "lib/kube/kube_stream.h"
 #include "operator/control/cache.h"
 #include "operator/control/certs.h"
@@ -74,13 +75,18 @@ struct control {
 	_Atomic bool leading, synced, lost;
 	_Atomic long long lease_until_ms; /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
-	_Atomic unsigned wanted; /* of watch_wanted */
+	_Atomic unsigned wanted;                     /* of watch_wanted */
+	struct mu_histogram looked;                  /* how long each look took */
+	struct mu_histogram to_running;              /* of jobs, from their start on */
+	struct mu_histogram succeeded_in, failed_in; /* likewise, to their end */
 };
 
 /* ---- controller.c ---- */
 /* All but `io`, which the caller fills in, and the threads; `now` is the queue's clock. */
 void control_init(struct control *c, const struct control_options *options, double (*now)(void));
 void control_fini(struct control *c);
+/* What the controller itself counts, in Prometheus' text form. */
+void control_metrics(struct control *c, struct mu_buf *out);
 /* Has such objects watched from now on. */
 void control_want(struct control *c, enum watch_wanted what);
 /* What a worker does with a key from the queue, up to workqueue_done. */

@@ -129,11 +129,12 @@ static void pod_changed(void *control, const char *key, bool more)
 void control_work(struct control *c, const char *key)
 {
 	struct mu_err err = {0};
-	double wake = 0;
+	double wake = 0, began = c->queue.now();
 	int rc = 0;
 
 	if (c->io.may_write(c->io.user)) {
 		rc = reconcile(c, key, &wake, &err);
+		mu_histogram_add(&c->looked, c->queue.now() - began);
 		atomic_fetch_add(&c->reconciles, 1);
 	}
 	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
@@ -401,6 +402,8 @@ void control_init(struct control *c, const struct control_options *options, doub
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);
 	spec_memo_init(&c->specs);
+	c->looked.bounds = mu_histogram_calls;
+	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
 	certs_init(&c->certs);
 }
 

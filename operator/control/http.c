@@ -8,11 +8,27 @@
 #include "lib/base/http.h"
 #include "operator/control/control.h"
 
+void control_metrics(struct control *c, struct mu_buf *out)
+{
+	static const char looks[] = "controller_runtime_reconcile_time_seconds",
+			  running[] = "muster_job_to_running_seconds",
+			  duration[] = "muster_job_duration_seconds";
+
+	mu_histogram_head(looks, out);
+	mu_histogram_write(&c->looked, looks, "controller=\"job\"", out);
+	mu_histogram_head(running, out);
+	mu_histogram_write(&c->to_running, running, "controller=\"job\"", out);
+	mu_histogram_head(duration, out);
+	mu_histogram_write(&c->succeeded_in, duration, "phase=\"Succeeded\"", out);
+	mu_histogram_write(&c->failed_in, duration, "phase=\"Failed\"", out);
+}
+
 static void metrics(struct control *c, struct mu_buf *out)
 {
 	cache_metrics(&c->cache, out);
 	workqueue_metrics(&c->queue, out);
 	kube_client_metrics(c->kube, out);
+	control_metrics(c, out);
 	mu_buf_printf(out,
 		      "# TYPE controller_runtime_reconcile_total counter\n"
 		      "controller_runtime_reconcile_total{controller=\"job\"} %u\n"

@@ -47,6 +47,26 @@ static void say_transitions(struct reconcile *r, const struct job_status *was,
 	}
 }
 
+static bool has_ended(const struct job_status *s)
+{
+	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
+}
+
+/* How long the job took to run, and to end.  Pods that were not ready for a while do not make it run
+ * anew; nor does a start of ours, mostly, since it is said to run already. */
+static void count_times(struct reconcile *r, const struct job_status *was,
+			const struct job_status *is)
+{
+	struct control *c = r->control;
+
+	if (is->phase == JOB_RUNNING && was->phase != JOB_RESTARTING &&
+	    cache_runs_first(&c->cache, r->seen->key, is->start_time))
+		mu_histogram_add(&c->to_running, r->now - is->start_time);
+	if (has_ended(is) && !has_ended(was) && is->start_time > 0)
+		mu_histogram_add(is->phase == JOB_SUCCEEDED ? &c->succeeded_in : &c->failed_in,
+				 is->completion_time - is->start_time);
+}
+
 static int refuse(struct reconcile *r, const char *message, struct mu_err *err)
 {
 	const char *was = cJSON_GetStringValue(at(at(reconcile_object(r), "status"), "phase"));
@@ -63,11 +83,6 @@ void reconcile_wake(struct reconcile *r, double when)
 
 	if (when > 0 && (r->wake <= 0 || left < r->wake))
 		r->wake = left;
-}
-
-static bool has_ended(const struct job_status *s)
-{
-	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
 }
 
 /* Whether the status has to be stored before this is done: it says why a pod is gone, of which
@@ -125,6 +140,8 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 	} else if (rc == 0) {
 		cache_set_notice(&r->control->cache, seen->key, plan->notice, plan->status.epoch);
 		say_transitions(r, &seen->observed.status, &plan->status);
+		if (plan->status.phase != seen->observed.status.phase)
+			count_times(r, &seen->observed.status, &plan->status);
 		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 	}
 	if (rc == 0) /* while the status waits, only those that need it not: patience() */

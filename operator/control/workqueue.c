@@ -34,6 +34,7 @@ struct work_item {
 	struct work_item *next;
 	bool ready, held, dirty; /* dirty: added while held */
 	double due;              /* in the heap when > 0 */
+	double since;            /* … it is ready */
 	unsigned at;             /* place in the heap */
 	int failures;
 };
@@ -105,6 +106,7 @@ void workqueue_init(struct workqueue *q, double (*now)(void))
 	memset(q, 0, sizeof(*q));
 	pthread_mutex_init(&q->lock, NULL);
 	mu_map_init(&q->items);
+	q->waited.bounds = mu_histogram_calls;
 	q->now = now;
 }
 
@@ -141,6 +143,7 @@ static void make_ready(struct workqueue *q, struct work_item *item)
 	if (item->held || item->ready)
 		return;
 	item->ready = true;
+	item->since = q->now();
 	item->next = NULL;
 	if (q->tail)
 		q->tail->next = item;
@@ -337,6 +340,7 @@ static char *take(struct workqueue *q)
 	q->depth--;
 	item->ready = false;
 	item->held = true;
+	mu_histogram_add(&q->waited, now - item->since);
 	return mu_xstrdup(item->key);
 }
 
@@ -435,4 +439,6 @@ void workqueue_metrics(struct workqueue *q, struct mu_buf *out)
 	    "workqueue_retries_total{name=\"jobs\"} %u\n",
 	    q->depth, q->adds, q->retries);
 	pthread_mutex_unlock(&q->lock);
+	mu_histogram_head("workqueue_queue_duration_seconds", out);
+	mu_histogram_write(&q->waited, "workqueue_queue_duration_seconds", "name=\"jobs\"", out);
 }

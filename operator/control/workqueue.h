@@ -11,19 +11,21 @@
 #include <pthread.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/histogram.h"
 #include "lib/base/map.h"
 
 struct workqueue {
 	pthread_mutex_t lock;
-	struct mu_map items;            /* key -> struct work_item */
-	struct work_item *head, *tail;  /* ready */
-	struct work_item **heap;        /* delayed, by due */
+	struct mu_map items;           /* key -> struct work_item */
+	struct work_item *head, *tail; /* ready */
+	struct work_item **heap;       /* delayed, by due */
 	unsigned n_heap, cap_heap, depth, retries, adds;
 	struct work_sleeper *asleep;  /* the last first */
 	struct work_sleeper *watcher; /* sleeps until the first of the heap is due */
 	unsigned awake;               /* workers that come back by themselves */
 	bool stopped;
-	double (*now)(void); /* monotonic seconds */
+	struct mu_histogram waited; /* from ready to taken */
+	double (*now)(void);        /* monotonic seconds */
 };
 
 void workqueue_init(struct workqueue *q, double (*now)(void));

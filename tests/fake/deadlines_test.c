@@ -189,6 +189,32 @@ static void end__of_a_job__is_told_in_few_writes(void **state)
 	stop(s, &script);
 }
 
+static void expect_metric(struct sim *s, const char *line)
+{
+	MU_AUTO_BUF out = {0};
+
+	control_metrics(&s->operators[0].control, &out);
+	if (!strstr(out.data, line))
+		fail_msg("no %s in\n%s", line, out.data);
+}
+
+static void job__that_ran_and_ended__is_timed_once(void **state)
+{
+	struct sim_script script = {.end = ends_well, .work = 30};
+	struct sim *s = start(&script, COMMAND, "");
+
+	expect_metric(s, "muster_job_to_running_seconds_count{controller=\"job\"} 0\n");
+	sim_settle(s, 20);
+	expect_metric(s, "muster_job_to_running_seconds_count{controller=\"job\"} 1\n");
+	expect_metric(s, "muster_job_duration_seconds_count{phase=\"Succeeded\"} 0\n");
+	sim_settle(s, 100);
+	expect_metric(s, "muster_job_to_running_seconds_count{controller=\"job\"} 1\n");
+	expect_metric(s, "muster_job_duration_seconds_bucket{phase=\"Succeeded\",le=\"10\"} 0\n");
+	expect_metric(s, "muster_job_duration_seconds_bucket{phase=\"Succeeded\",le=\"60\"} 1\n");
+	expect_metric(s, "muster_job_duration_seconds_count{phase=\"Failed\"} 0\n");
+	stop(s, &script);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -199,6 +225,7 @@ int main(void)
 	    cmocka_unit_test(job__whose_step_does_not_move__fails_on_time),
 	    cmocka_unit_test(job__with_an_operator_that_was_away__is_not_failed_for_it),
 	    cmocka_unit_test(job__that_has_ended__goes_when_its_time_to_live_is_over),
+	    cmocka_unit_test(job__that_ran_and_ended__is_timed_once),
 	};
 
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);

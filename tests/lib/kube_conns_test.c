@@ -200,6 +200,7 @@ static int get(struct kube_client *c, long timeout_ms, struct mu_err *err)
 static void calls__over_one_connection__carry_who_asks(void **state)
 {
 	static const char *const answers[] = {OK(THING), OK(THING), OK(THING), NULL};
+	MU_AUTO_BUF said = {0};
 	struct mu_err err = {0};
 	struct kube_client *c;
 	struct server s;
@@ -209,6 +210,11 @@ static void calls__over_one_connection__carry_who_asks(void **state)
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(get(c, 0, &err), 0);
 	assert_int_equal(s.accepted, 1);
+	kube_client_metrics(c, &said);
+	assert_non_null(
+	    strstr(said.data, "rest_client_requests_total{method=\"GET\",code=\"200\"} 3\n"));
+	assert_non_null(strstr(
+	    said.data, "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"));
 	assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\n"));
 	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
 	kube_client_free(c);

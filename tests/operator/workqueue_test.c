@@ -51,6 +51,25 @@ static void a_key__added_twice__comes_once(void **state)
 	workqueue_fini(&q);
 }
 
+static void a_key__is_timed_from_when_it_is_ready(void **state)
+{
+	MU_AUTO_BUF out = {0};
+	struct workqueue q;
+
+	now = 10;
+	workqueue_init(&q, test_clock);
+	workqueue_add(&q, "a");
+	now = 13;
+	expect(&q, "a");
+	workqueue_metrics(&q, &out);
+	assert_non_null(strstr(
+	    out.data, "workqueue_queue_duration_seconds_bucket{name=\"jobs\",le=\"2.5\"} 0\n"));
+	assert_non_null(strstr(
+	    out.data, "workqueue_queue_duration_seconds_bucket{name=\"jobs\",le=\"5\"} 1\n"));
+	workqueue_done(&q, "a");
+	workqueue_fini(&q);
+}
+
 static void a_key__in_a_hand__waits_until_done(void **state)
 {
 	struct workqueue q;
@@ -312,13 +331,13 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_key__added_twice__comes_once),
+	    cmocka_unit_test(a_key__is_timed_from_when_it_is_ready),
 	    cmocka_unit_test(a_key__in_a_hand__waits_until_done),
 	    cmocka_unit_test(a_failure__waits_longer_each_time),
 	    cmocka_unit_test(delays__come_in_order_of_time),
 	    cmocka_unit_test(random_use__never_gives_a_key_to_two),
 	    cmocka_unit_test(keys__whoever_sleeps__are_all_handed_out),
-	    cmocka_unit_test(
-		a_key__while_a_worker_is_awake__wakes_nobody_until_that_one_waits),
+	    cmocka_unit_test(a_key__while_a_worker_is_awake__wakes_nobody_until_that_one_waits),
 	    cmocka_unit_test(a_backlog__while_a_worker_is_awake__wakes_the_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
