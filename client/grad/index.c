@@ -205,6 +205,19 @@ static void g_fill_empty_rows(struct grad_call *c)
 	c->gx[3] = mu_sub(b, mu_sum(b, g, NULL, 0), mu_sum(b, c->gx[1], NULL, 0));
 }
 
+/* Equal elements share it. */
+static void g_nth_element(struct grad_call *c)
+{
+	struct mu_builder *b = c->b;
+	struct mu_out x = grad_in(c, 0), last = grad_int(b, -1);
+	struct mu_out y = mu_op(b, "ExpandDims", MU_IN(grad_out(c, 0), last));
+	struct mu_out g = mu_op(b, "ExpandDims", MU_IN(c->gy[0], last));
+	struct mu_out on = grad_indicator(b, mu_op(b, "Equal", MU_IN(x, y)), x);
+	struct mu_out n = mu_op(b, "Sum", MU_IN(on, last), MU_ATTRS(MU_A_BOOL("keep_dims", true)));
+
+	c->gx[0] = mu_mul(b, mu_div(b, on, n), g);
+}
+
 /* Row r of k values of n: value j came from r n + index. */
 static void g_top_k(struct grad_call *c)
 {
@@ -215,7 +228,11 @@ static void g_top_k(struct grad_call *c)
 		  MU_IN(grad_shape(b, x), mu_sub(b, mu_op(b, "Rank", MU_IN(x)), grad_int(b, 1))));
 	struct mu_out index = mu_cast(b, grad_out(c, 1), MU_INT32);
 	struct mu_out k =
-	    mu_reshape(b, mu_cast(b, grad_in(c, 1), MU_INT32), mu_const_ints(b, (int32_t[]){1}, 1));
+	    mu_op(b, "Slice",
+		  MU_IN(grad_shape(b, index),
+			mu_reshape(b, mu_sub(b, mu_op(b, "Rank", MU_IN(x)), grad_int(b, 1)),
+				   mu_const_ints(b, (int32_t[]){1}, 1)),
+			mu_const_ints(b, (int32_t[]){1}, 1)));
 	struct mu_out table = mu_reshape(
 	    b, index,
 	    mu_op(b, "ConcatV2", MU_IN(mu_const_ints(b, (int32_t[]){-1}, 1), k, grad_int(b, 0))));
@@ -279,6 +296,8 @@ const struct op_grad grads_of_indices[] = {
     {"TensorScatterMin", g_scatter_extreme, GRAD_FIRST},
     {"TensorScatterSub", g_scatter_sub, GRAD_FIRST},
     {"TensorScatterUpdate", g_scatter_update, GRAD_FIRST},
+    {"NthElement", g_nth_element, GRAD_FIRST},
+    {"TopK", g_top_k, GRAD_FIRST},
     {"TopKV2", g_top_k, GRAD_FIRST},
     {NULL, NULL, GRAD_FIRST},
 };

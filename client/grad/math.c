@@ -124,6 +124,12 @@ static void g_clip(struct grad_call *c)
 	c->gx[2] = grad_sum_to(b, grad_where(b, above, g), high);
 }
 
+static void g_cross(struct grad_call *c)
+{
+	c->gx[0] = op2(c->b, "Cross", grad_in(c, 1), c->gy[0]);
+	c->gx[1] = op2(c->b, "Cross", c->gy[0], grad_in(c, 0));
+}
+
 /* Only by the second: the first is which derivative, or which power. */
 static void g_polygamma(struct grad_call *c)
 {
@@ -190,6 +196,7 @@ const struct op_grad grads_of_math[] = {
     {"ClipByValue", g_clip, GRAD_FIRST},
     {"Cos", g_cos, GRAD_FIRST},
     {"Cosh", g_cosh, GRAD_FIRST},
+    {"Cross", g_cross, GRAD_FIRST},
     {"Digamma", g_digamma, GRAD_FIRST},
     {"Div", g_div, GRAD_FIRST},
     {"DivNoNan", g_div_no_nan, GRAD_FIRST},

@@ -138,6 +138,7 @@ const struct op_grad grads_nothing[] = {
     NOTHING(UniqueV2),
     NOTHING(UniqueWithCounts),
     NOTHING(UniqueWithCountsV2),
+    NOTHING(UnravelIndex),
     NOTHING(UpperBound),
     NOTHING(VarHandleOp),
     NOTHING(VarIsInitializedOp),

@@ -84,6 +84,7 @@ static const struct {
     {"SparseSegmentMean", "SparseSegmentMeanGrad"},
     {"SparseSegmentMeanWithNumSegments", "SparseSegmentMeanGrad"},
     {"SparseSegmentSqrtN", "SparseSegmentSqrtNGrad"},
+    {"SparseSegmentSqrtNWithNumSegments", "SparseSegmentSqrtNGrad"},
     {"SparseSegmentSum", "SparseSegmentSumGrad"},
     {"SparseSegmentSumWithNumSegments", "SparseSegmentSumGrad"},
 };
@@ -109,6 +110,7 @@ const struct op_grad grads_of_segments[] = {
     {"SparseSegmentMean", g_sparse, GRAD_FIRST},
     {"SparseSegmentMeanWithNumSegments", g_sparse, GRAD_FIRST},
     {"SparseSegmentSqrtN", g_sparse, GRAD_FIRST},
+    {"SparseSegmentSqrtNWithNumSegments", g_sparse, GRAD_FIRST},
     {"SparseSegmentSum", g_sparse, GRAD_FIRST},
     {"SparseSegmentSumWithNumSegments", g_sparse, GRAD_FIRST},
     {"UnsortedSegmentMax", g_extreme, GRAD_FIRST},

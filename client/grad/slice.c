@@ -37,20 +37,12 @@ static void g_pad(struct grad_call *c)
 				  mu_sum(b, grad_flat(b, c->gx[0]), NULL, 0));
 }
 
-/* The same padding of 0, 1, 2, … tells where each value came from. */
+/* Either is the other's gradient: what one copies the other sums. */
 static void g_mirror_pad(struct grad_call *c)
 {
-	struct mu_builder *b = c->b;
-	struct mu_out x = grad_in(c, 0), n = grad_size(b, x);
-	struct mu_out numbers = mu_op(b, "Range", MU_IN(grad_int(b, 0), n, grad_int(b, 1)));
-	struct mu_out from = GRAD_OP(
-	    c, "MirrorPad", grad_like(b, mu_cast(b, numbers, mu_dtype_base(mu_out_dtype(b, x))), x),
-	    grad_in(c, 1));
-	struct mu_out sums =
-	    mu_op(b, "UnsortedSegmentSum",
-		  MU_IN(grad_flat(b, c->gy[0]), mu_cast(b, grad_flat(b, from), MU_INT32), n));
+	bool back = strcmp(c->node->op, "MirrorPadGrad") == 0;
 
-	c->gx[0] = grad_like(b, sums, x);
+	c->gx[0] = GRAD_OP(c, back ? "MirrorPad" : "MirrorPadGrad", c->gy[0], grad_in(c, 1));
 }
 
 static void g_strided_slice(struct grad_call *c)
@@ -86,6 +78,7 @@ static void g_diag_part(struct grad_call *c)
 const struct op_grad grads_of_slices[] = {
     {"DiagPart", g_diag_part, GRAD_FIRST},
     {"MirrorPad", g_mirror_pad, GRAD_FIRST},
+    {"MirrorPadGrad", g_mirror_pad, GRAD_FIRST},
     {"Pad", g_pad, GRAD_FIRST},
     {"PadV2", g_pad, GRAD_FIRST},
     {"Slice", g_slice, GRAD_FIRST},

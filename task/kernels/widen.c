@@ -89,6 +89,8 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(batch_norm)                                                                              \
 	X(batch_norm_global)                                                                       \
 	X(lrn)                                                                                     \
+	X(mirror_pad_grad)                                                                         \
+	X(cross)                                                                                   \
 	X(softmax)                                                                                 \
 	X(scan)                                                                                    \
 	X(segment)                                                                                 \

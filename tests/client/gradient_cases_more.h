@@ -135,6 +135,27 @@ CASE(y_matrixsetdiagv3,
      mu_op(b, "MatrixSetDiagV3", MU_IN(x, values(b, 2, 3, 0), ints(b, 2, (int32_t[]){0, 1}))))
 CASE(y_matrixsetdiagv3_diagonal,
      mu_op(b, "MatrixSetDiagV3", MU_IN(values(b, 3, 4, 0), x, ints(b, 2, (int32_t[]){0, 1}))))
+CASE(y_matrixdiagv2, mu_op(b, "MatrixDiagV2",
+			   MU_IN(x, ints(b, 2, (int32_t[]){-1, 1}), mu_const_int(b, MU_INT32, 3),
+				 mu_const_int(b, MU_INT32, 4), mu_const_float(b, 7))))
+CASE(y_matrixdiagpartv2,
+     mu_op(b, "MatrixDiagPartV2", MU_IN(x, ints(b, 2, (int32_t[]){-1, 1}), mu_const_float(b, 7))))
+CASE(y_matrixsetdiagv2,
+     mu_op(b, "MatrixSetDiagV2", MU_IN(x, values(b, 2, 3, 0), ints(b, 2, (int32_t[]){0, 1}))))
+CASE(y_mirrorpadgrad_reflect,
+     mu_op(b, "MirrorPadGrad", MU_IN(x, table(b, 2, 2, (int32_t[]){1, 0, 2, 1})),
+	   MU_ATTRS(MU_A_STR("mode", "REFLECT"))))
+CASE(y_mirrorpadgrad_symmetric,
+     mu_op(b, "MirrorPadGrad", MU_IN(x, table(b, 2, 2, (int32_t[]){1, 2, 2, 0})),
+	   MU_ATTRS(MU_A_STR("mode", "SYMMETRIC"))))
+CASE(y_cross, mu_op(b, "Cross", MU_IN(x, values(b, 4, 3, 0))))
+CASE(y_cross_second, mu_op(b, "Cross", MU_IN(values(b, 4, 3, 0), x)))
+CASE(y_topk, mu_op(b, "TopK", MU_IN(x), MU_ATTRS(MU_A_INT("k", 2))))
+CASE(y_nthelement, mu_op(b, "NthElement", MU_IN(x, mu_const_int(b, MU_INT32, 1))))
+CASE(y_sparsesegmentsqrtnwithnumsegments,
+     mu_op(b, "SparseSegmentSqrtNWithNumSegments",
+	   MU_IN(x, ints(b, 3, (int32_t[]){3, 0, 3}), ints(b, 3, (int32_t[]){0, 0, 1}),
+		 mu_const_int(b, MU_INT32, 3))))
 CASE(y_scatterndnonaliasingadd,
      mu_op(b, "ScatterNdNonAliasingAdd",
 	   MU_IN(x, table(b, 2, 1, (int32_t[]){2, 2}), values(b, 2, 2, 0))))
@@ -403,6 +424,16 @@ static const struct gradient_case more_cases[] = {
     {"MatrixDiagPart", {3, {2, 3, 4}}, y_matrixdiagpart, -1, 1},
     {"MatrixSetDiag", {3, {2, 3, 4}}, y_matrixsetdiag, -1, 1},
     {"MatrixSetDiag, diagonal", {2, {2, 3}}, y_matrixsetdiag_diagonal, -1, 1},
+    {"MatrixDiagV2", {2, {3, 3}}, y_matrixdiagv2, -1, 1},
+    {"MatrixDiagPartV2", {2, {3, 4}}, y_matrixdiagpartv2, -1, 1},
+    {"MatrixSetDiagV2", {2, {3, 4}}, y_matrixsetdiagv2, -1, 1},
+    {"MirrorPadGrad, reflect", {2, {5, 8}}, y_mirrorpadgrad_reflect, -1, 1},
+    {"MirrorPadGrad, symmetric", {2, {6, 6}}, y_mirrorpadgrad_symmetric, -1, 1},
+    {"Cross", {2, {4, 3}}, y_cross, -1, 1},
+    {"Cross, the second", {2, {4, 3}}, y_cross_second, -1, 1},
+    {"TopK", {2, {3, 4}}, y_topk, -1, 1},
+    {"NthElement", {2, {3, 4}}, y_nthelement, -1, 1},
+    {"SparseSegmentSqrtNWithNumSegments", {2, {4, 2}}, y_sparsesegmentsqrtnwithnumsegments, -1, 1},
     {"MatrixDiagV3", {2, {3, 3}}, y_matrixdiagv3, -1, 1},
     {"MatrixDiagV3, filling", {1, {1}}, y_matrixdiagv3_filling, -1, 1},
     {"MatrixDiagPartV3", {2, {3, 4}}, y_matrixdiagpartv3, -1, 1},

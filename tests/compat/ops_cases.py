@@ -589,5 +589,7 @@ def all_cases():
     yield from image_cases()
     from ops_cases_einsum import einsum_cases
     yield from einsum_cases()
+    from ops_cases_rest import rest_cases
+    yield from rest_cases()
     from ops_cases_random import random_cases
     yield from random_cases()

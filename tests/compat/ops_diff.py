@@ -70,7 +70,7 @@ def add_old(case, args):
     node = old.node.add(name="old", op=case.op, input=list(args))
     node.attr["T"].type = next(iter(args.values())).dtype.as_datatype_enum
     for name, value in case.attrs.items():
-        setattr(node.attr[name], "b" if isinstance(value, bool) else "f", value)
+        setattr(node.attr[name], "b" if isinstance(value, bool) else "i" if isinstance(value, int) else "f", value)
     for name, tensor in args.items():
         old.node.add(name=name, op="Placeholder").attr["dtype"].type = tensor.dtype.as_datatype_enum
     tf.import_graph_def(old, args, name="")

@@ -61,6 +61,22 @@ static int switch_n(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* One of the references; the others are let go. */
+static int ref_select(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t index;
+	int rc = args_int(c, 0, &index, err);
+
+	if (rc)
+		return rc;
+	if (index < 0 || index >= (int64_t)c->n_in - 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Index must be in the range [0, %u) but got %lld", c->n_in - 1,
+			       (long long)index);
+	pass(c, (unsigned)index + 1, 0);
+	return 0;
+}
+
 /* What counts as true: a number other than zero, a string that is not empty, any other tensor that
  * has elements. */
 static int to_bool(struct kernel_call *c, struct mu_err *err)
@@ -93,6 +109,7 @@ static const struct kernel rows[] = {
     {"Merge", KERNEL_MOVES, .run = merge_run},
     {"RefMerge", KERNEL_MOVES, .run = merge_run},
     {"Enter", KERNEL_MOVES, .run = forward},
+    {"RefSelect", KERNEL_MOVES, .run = ref_select},
     {"RefEnter", KERNEL_MOVES, .run = forward},
     {"Exit", KERNEL_MOVES, .run = forward},
     {"RefExit", KERNEL_MOVES, .run = forward},

@@ -16,13 +16,15 @@ struct bins {
 	bool once; /* whether a value is there at all */
 };
 
-static int read_bins(const struct kernel_call *c, struct bins *b, struct mu_err *err)
+/* Values, size and weights are inputs in[0] to in[2]. */
+static int read_bins(const struct kernel_call *c, const unsigned *in, struct bins *b,
+		     struct mu_err *err)
 {
 	int rc;
 
-	*b = (struct bins){.values = kernel_in(c, 0), .weights = kernel_in(c, 2)};
-	if ((rc = args_is_int(c, 0, err)) || (rc = args_rank(c, 1, 0, err)) ||
-	    (rc = args_int(c, 1, &b->n, err)))
+	*b = (struct bins){.values = kernel_in(c, in[0]), .weights = kernel_in(c, in[2])};
+	if ((rc = args_is_int(c, in[0], err)) || (rc = args_rank(c, in[1], 0, err)) ||
+	    (rc = args_int(c, in[1], &b->n, err)))
 		return rc;
 	if (b->n < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "size (%lld) must be non-negative",
@@ -41,33 +43,39 @@ static int read_bins(const struct kernel_call *c, struct bins *b, struct mu_err 
 	return 0;
 }
 
+/* Value i into its bin of this row. */
+static void count_one(const struct bins *b, int64_t i, int64_t row, struct mu_tensor *out)
+{
+	enum mu_dtype t = b->weights->dtype;
+	size_t size = mu_dtype_size(t);
+	int64_t v = mu_tensor_int(b->values, i), one = 1;
+	uint64_t unit = 0;
+
+	if (v >= b->n)
+		return;
+	convert(t, &unit, MU_INT64, &one, 1);
+	char *at = (char *)out->data + (size_t)(row * b->n + v) * size;
+	const char *w = b->weights->shape.count && !b->once
+			    ? (const char *)b->weights->data + (size_t)i * size
+			    : (const char *)&unit;
+	if (b->once)
+		memcpy(at, w, size);
+	else
+		loops->binary[BIN_AddV2][t](at, at, w, 1, BOTH_RUN);
+}
+
 static int count_bins(struct kernel_call *c, const struct bins *b, const struct mu_shape *shape,
 		      struct mu_err *err)
 {
 	enum mu_dtype t = b->weights->dtype;
-	size_t size = mu_dtype_size(t);
-	int64_t one = 1;
-	uint64_t unit = 0;
 	struct mu_tensor *out;
 	int rc = kernel_out(c, 0, t, shape, &out, err);
 
 	if (rc)
 		return rc;
-	convert(t, &unit, MU_INT64, &one, 1);
 	elems_zero(t, out->data, 0, shape->count);
-	for (int64_t i = 0; i < b->values->shape.count; i++) {
-		int64_t v = mu_tensor_int(b->values, i);
-		if (v >= b->n)
-			continue;
-		char *at = (char *)out->data + (size_t)(i / b->columns * b->n + v) * size;
-		const char *w = b->weights->shape.count && !b->once
-				    ? (const char *)b->weights->data + (size_t)i * size
-				    : (const char *)&unit;
-		if (b->once)
-			memcpy(at, w, size);
-		else
-			loops->binary[BIN_AddV2][t](at, at, w, 1, BOTH_RUN);
-	}
+	for (int64_t i = 0; i < b->values->shape.count; i++)
+		count_one(b, i, i / b->columns, out);
 	return 0;
 }
 
@@ -75,7 +83,7 @@ static int bincount(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape;
 	struct bins b;
-	int rc = read_bins(c, &b, err);
+	int rc = read_bins(c, (unsigned[]){0, 1, 2}, &b, err);
 
 	if (rc)
 		return rc;
@@ -88,7 +96,7 @@ static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 {
 	struct mu_shape shape = mu_shape_scalar();
 	struct bins b;
-	int rc = read_bins(c, &b, err), rank = kernel_in(c, 0)->shape.rank;
+	int rc = read_bins(c, (unsigned[]){0, 1, 2}, &b, err), rank = kernel_in(c, 0)->shape.rank;
 
 	if (rc)
 		return rc;
@@ -101,6 +109,52 @@ static int dense_bincount(struct kernel_call *c, struct mu_err *err)
 	    (rc = mu_shape_push(&shape, b.n, err)))
 		return rc;
 	return count_bins(c, &b, &shape, err);
+}
+
+/* ---- SparseBincount: indices, values, shape, size, weights ---- */
+
+/* The row that entry i counts in, or -1. */
+static int64_t row_of(const struct kernel_call *c, int rank, int64_t rows, int64_t i)
+{
+	int64_t row = rank == 2 ? MU_DATA(int64_t, kernel_in(c, 0))[2 * i] : 0;
+
+	return row >= 0 && row < rows ? row : -1;
+}
+
+static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *at = kernel_in(c, 0), *values = kernel_in(c, 1);
+	struct mu_shape shape = mu_shape_scalar();
+	int64_t dims[MU_MAX_RANK];
+	struct mu_tensor *out;
+	struct bins b;
+	int rank, rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	    (rc = args_ints(c, 2, dims, MU_MAX_RANK, &rank, err)) ||
+	    (rc = read_bins(c, (unsigned[]){1, 3, 4}, &b, err)))
+		return rc;
+	if (rank < 1 || rank > 2 || at->shape.rank != 2 || at->shape.dim[1] != rank ||
+	    at->shape.dim[0] != values->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "positions %s, values %s and a shape of rank %d (of 1 or 2) do not "
+			       "fit",
+			       mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
+	b.once = args_attr_bool(c->node, "binary_output", false);
+	b.rows = rank == 2 ? dims[0] : 1;
+	for (int64_t i = 0; i < values->shape.count; i++)
+		if (row_of(c, rank, b.rows, i) < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "indices[%lld] is not in a row of the %lld that there are",
+				       (long long)i, (long long)b.rows);
+	if ((rank == 2 && (rc = mu_shape_push(&shape, dims[0], err))) ||
+	    (rc = mu_shape_push(&shape, b.n, err)) ||
+	    (rc = kernel_out(c, 0, b.weights->dtype, &shape, &out, err)))
+		return rc;
+	elems_zero(b.weights->dtype, out->data, 0, shape.count);
+	for (int64_t i = 0; i < values->shape.count; i++)
+		count_one(&b, i, row_of(c, rank, b.rows, i), out);
+	return 0;
 }
 
 /* ---- HistogramFixedWidth ---- */
@@ -185,6 +239,7 @@ static int population(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"Bincount", .run = bincount},
     {"DenseBincount", .run = dense_bincount},
+    {"SparseBincount", .run = sparse_bincount},
     {"HistogramFixedWidth", .run = histogram},
     {"PopulationCount", .run = population},
 };

@@ -4,7 +4,7 @@
  * The V3 ops deal in a band of diagonals k0 … k1 (0 the main one, positive above it).  A band of
  * more than one is a matrix of its own, a row a diagonal from the uppermost down, as wide as the
  * longest; `align` says at which end of its row a shorter one lies, apart for those above and
- * those below the main diagonal. */
+ * those below the main diagonal.  The V2 ops have no such attribute: all lie at the left. */
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
@@ -28,7 +28,8 @@ static int64_t length_of(const struct band *b, int64_t k)
 static int read_align(const struct kernel_call *c, struct band *b, struct mu_err *err)
 {
 	static const char *const names[] = {"RIGHT_RIGHT", "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT"};
-	const char *align = args_attr_string(c->node, "align", "RIGHT_LEFT");
+	bool old = strcmp(c->node->op + strlen(c->node->op) - 2, "V2") == 0;
+	const char *align = old ? "LEFT_LEFT" : args_attr_string(c->node, "align", "RIGHT_LEFT");
 
 	for (unsigned i = 0; i < MU_COUNT(names); i++)
 		if (strcmp(align, names[i]) == 0) {
@@ -320,9 +321,10 @@ BOTH(diag_part)
 BOTH(set_diag)
 
 static const struct kernel rows[] = {
-    {"MatrixDiag", .run = matrix_diag_v1},   {"MatrixDiagV3", .run = matrix_diag_v3},
-    {"MatrixDiagPart", .run = diag_part_v1}, {"MatrixDiagPartV3", .run = diag_part_v3},
-    {"MatrixSetDiag", .run = set_diag_v1},   {"MatrixSetDiagV3", .run = set_diag_v3},
-    {"MatrixBandPart", .run = band_part},
+    {"MatrixDiagV2", .run = matrix_diag_v3},   {"MatrixDiagPartV2", .run = diag_part_v3},
+    {"MatrixSetDiagV2", .run = set_diag_v3},   {"MatrixDiag", .run = matrix_diag_v1},
+    {"MatrixDiagV3", .run = matrix_diag_v3},   {"MatrixDiagPart", .run = diag_part_v1},
+    {"MatrixDiagPartV3", .run = diag_part_v3}, {"MatrixSetDiag", .run = set_diag_v1},
+    {"MatrixSetDiagV3", .run = set_diag_v3},   {"MatrixBandPart", .run = band_part},
 };
 KERNEL_TABLE(matrix_diag, rows)

@@ -8,6 +8,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/loops.h"
 
 /* Element of the input under position `at` of a dimension that is padded in front by `before`;
  * skip is 1 where the edge itself is not repeated. */
@@ -91,7 +92,89 @@ static int mirror_pad(struct kernel_call *c, struct mu_err *err)
 	return rc;
 }
 
+/* ---- back: what was copied is summed ---- */
+
+static int check_grad(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
+	int rc = args_is_int(c, 1, err);
+
+	if (rc)
+		return rc;
+	if (p->shape.rank != 2 || p->shape.dim[1] != 2 || p->shape.dim[0] != in->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "paddings must be a matrix with 2 columns and a row for each "
+			       "dimension: %s vs. %s",
+			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
+	*shape = mu_shape_scalar();
+	for (int d = 0; d < in->shape.rank; d++) {
+		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
+		int64_t n = in->shape.dim[d];
+		if (before < 0 || after < 0 || before > n || after > n - before ||
+		    before > n - before - after - skip || after > n - before - after - skip)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "paddings %lld and %lld are no paddings of what became %lld",
+				       (long long)before, (long long)after, (long long)n);
+		if ((rc = mu_shape_push(shape, n - before - after, err)))
+			return rc;
+	}
+	return 0;
+}
+
+static int mirror_pad_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 1);
+	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
+	binary_loop *plus = loops->binary[BIN_AddV2][kernel_in(c, 0)->dtype];
+	size_t size = mu_dtype_size(kernel_in(c, 0)->dtype);
+	struct mu_shape shape, s;
+	int64_t outer = 1;
+	int rc = plus ? check_grad(c, skip, &shape, err)
+		      : mu_fail(err, MU_UNIMPLEMENTED, "MirrorPadGrad has no kernel for type %s",
+				mu_dtype_name(kernel_in(c, 0)->dtype));
+
+	if (rc)
+		return rc;
+	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
+	for (int d = 0; d < shape.rank; outer *= shape.dim[d++]) {
+		int64_t before = mu_tensor_int(p, 2 * d), n = shape.dim[d], from = now.shape.dim[d];
+		int64_t dims[MU_MAX_RANK], inner = 1;
+		if (n == from)
+			continue;
+		for (int i = d + 1; i < shape.rank; i++)
+			inner *= now.shape.dim[i];
+		memcpy(dims, now.shape.dim, sizeof dims);
+		dims[d] = n;
+		if ((rc = mu_shape_set(&s, shape.rank, dims, err)) ||
+		    (rc = mu_tensor_new(&next, now.dtype, &s, err)))
+			break;
+		elems_zero(now.dtype, next.data, 0, s.count);
+		for (int64_t o = 0; s.count && o < outer; o++)
+			for (int64_t i = 0; i < from; i++) {
+				char *to =
+				    (char *)next.data +
+				    (size_t)((o * n + reflect(i, before, n, skip)) * inner) * size;
+				plus(to, to,
+				     (char *)now.data + (size_t)((o * from + i) * inner) * size,
+				     inner, BOTH_RUN);
+			}
+		mu_tensor_unref(&now);
+		now = next;
+	}
+	if (rc)
+		mu_tensor_unref(&now);
+	else
+		kernel_out_take(c, 0, now);
+	return rc;
+}
+
 static const struct kernel rows[] = {
     {"MirrorPad", .run = mirror_pad},
 };
 KERNEL_TABLE(mirror_pad, rows)
+
+static const struct kernel grad_rows[] = {
+    {"MirrorPadGrad", .run = mirror_pad_grad},
+};
+KERNEL_TABLE(mirror_pad_grad, grad_rows)

@@ -136,8 +136,8 @@ static const struct kernel rows[] = {
     BOTH("FIFOQueue", fifo),
     BOTH("PaddingFIFOQueue", padding_fifo),
     BOTH("RandomShuffleQueue", random_shuffle),
-    {"PriorityQueueV2", .run = priority},
+    BOTH("PriorityQueue", priority),
     BOTH("QueueSize", queue_size),
-    {"QueueIsClosedV2", .run = queue_is_closed},
+    BOTH("QueueIsClosed", queue_is_closed),
 };
 KERNEL_TABLE(queue_make, rows)

@@ -288,6 +288,7 @@ static const struct kernel rows[] = {
     {"SparseSegmentSqrtN", .run = sparse_sqrt_n},
     {"SparseSegmentSumWithNumSegments", .run = sparse_sum},
     {"SparseSegmentMeanWithNumSegments", .run = sparse_mean},
+    {"SparseSegmentSqrtNWithNumSegments", .run = sparse_sqrt_n},
     {"SparseSegmentSumGrad", .run = sparse_sum_grad},
     {"SparseSegmentMeanGrad", .run = sparse_mean_grad},
     {"SparseSegmentSqrtNGrad", .run = sparse_sqrt_n_grad},

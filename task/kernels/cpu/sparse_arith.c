@@ -10,40 +10,7 @@
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
-
-struct sparse {
-	const struct mu_tensor *at, *values;
-	struct mu_shape shape;
-	int64_t n;
-};
-
-/* The three inputs from i on, their positions within the shape. */
-static int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct mu_err *err)
-{
-	int rc;
-
-	if ((rc = args_is_int(c, i, err)) || (rc = args_rank(c, i, 2, err)) ||
-	    (rc = args_rank(c, i + 1, 1, err)) || (rc = args_rank(c, i + 2, 1, err)) ||
-	    (rc = args_shape(c, i + 2, &s->shape, err)))
-		return rc;
-	s->at = kernel_in(c, i);
-	s->values = kernel_in(c, i + 1);
-	s->n = s->values->shape.count;
-	if (s->at->shape.dim[0] != s->n || s->at->shape.dim[1] != s->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "positions %s, values %s and a shape of rank %d do not fit",
-			       mu_shape_str(&s->at->shape), mu_shape_str(&s->values->shape),
-			       s->shape.rank);
-	for (int64_t k = 0; k < s->n * s->shape.rank; k++) {
-		int64_t x = mu_tensor_int(s->at, k);
-		if (x < 0 || x >= s->shape.dim[k % s->shape.rank])
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "indices[%lld] is out of bounds: dimension %lld is %lld",
-				       (long long)(k / s->shape.rank),
-				       (long long)(k % s->shape.rank), (long long)x);
-	}
-	return 0;
-}
+#include "task/kernels/sparse.h"
 
 static int sparse_pair(const struct kernel_call *c, struct sparse *a, struct sparse *b,
 		       struct mu_err *err)
@@ -291,78 +258,6 @@ static int dense_add(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- reductions ---- */
-
-/* Which dimensions input 3 names. */
-static int reduced_axes(const struct kernel_call *c, int rank, bool *reduced, struct mu_err *err)
-{
-	int64_t axes[MU_MAX_RANK];
-	int n, axis, rc = args_ints(c, 3, axes, MU_MAX_RANK, &n, err);
-
-	if (rc)
-		return rc;
-	for (int d = 0; d < rank; d++)
-		reduced[d] = false;
-	for (int i = 0; i < n; i++) {
-		if ((rc = args_axis(axes[i], rank, &axis, err)))
-			return rc;
-		reduced[axis] = true;
-	}
-	return 0;
-}
-
-/* Places without an entry are zero. */
-static int reduce(struct kernel_call *c, enum binary_op op, struct mu_err *err)
-{
-	bool reduced[MU_MAX_RANK], keep = args_attr_bool(c->node, "keep_dims", false);
-	struct mu_shape shape = mu_shape_scalar();
-	struct mu_tensor *out;
-	struct sparse s;
-	int rc = sparse_in(c, 0, &s, err);
-
-	if (rc || (rc = reduced_axes(c, s.shape.rank, reduced, err)))
-		return rc;
-	enum mu_dtype type = s.values->dtype;
-	binary_loop *loop = loops->binary[op][type];
-	if (!loop)
-		return no_kernel(c, type, err);
-	for (int d = 0; d < s.shape.rank; d++)
-		if ((keep || !reduced[d]) &&
-		    (rc = mu_shape_push(&shape, reduced[d] ? 1 : s.shape.dim[d], err)))
-			return rc;
-	if ((rc = kernel_out(c, 0, type, &shape, &out, err)))
-		return rc;
-	MU_AUTO_FREE bool *seen = calloc((size_t)shape.count + 1, sizeof *seen);
-	if (!seen)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld places",
-			       (long long)shape.count);
-	elems_zero(type, out->data, 0, shape.count);
-	for (int64_t i = 0; i < s.n; i++) {
-		int64_t at = 0;
-		for (int d = 0; d < s.shape.rank; d++)
-			if (!reduced[d])
-				at =
-				    at * s.shape.dim[d] + mu_tensor_int(s.at, i * s.shape.rank + d);
-		char *to = (char *)out->data + (size_t)at * mu_dtype_size(type);
-		if (seen[at])
-			loop(to, to, element(s.values, i), 1, BOTH_RUN);
-		else
-			memcpy(to, element(s.values, i), mu_dtype_size(type));
-		seen[at] = true;
-	}
-	return 0;
-}
-
-static int reduce_sum(struct kernel_call *c, struct mu_err *err)
-{
-	return reduce(c, BIN_AddV2, err);
-}
-
-static int reduce_max(struct kernel_call *c, struct mu_err *err)
-{
-	return reduce(c, BIN_Maximum, err);
-}
-
 /* Over runs of entries that differ in the last dimension only. */
 static int softmax(struct kernel_call *c, struct mu_err *err)
 {
@@ -441,8 +336,6 @@ static const struct kernel rows[] = {
     {"SparseDenseCwiseMul", .run = each_mul},
     {"SparseDenseCwiseDiv", .run = each_div},
     {"SparseTensorDenseAdd", .run = dense_add},
-    {"SparseReduceSum", .run = reduce_sum},
-    {"SparseReduceMax", .run = reduce_max},
     {"SparseSoftmax", .run = softmax},
     {"SparseFillEmptyRowsGrad", .run = fill_grad},
 };

@@ -375,6 +375,15 @@ static int gather(struct kernel_call *c, struct mu_err *err)
 	return stack_rows(c, l, 2, kernel_in(c, 1), err);
 }
 
+/* The older op has the shape as an attribute. */
+static int attr_shape(const struct kernel_call *c, struct mu_pshape *out, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "element_shape");
+
+	*out = a && a->kind == MU_ATTR_SHAPE ? *a->shape : (struct mu_pshape){.rank = -1};
+	return 0;
+}
+
 /* Elements one behind the other along their first dimension, and how long each is. */
 static int concat(struct kernel_call *c, struct mu_err *err)
 {
@@ -384,7 +393,8 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	int64_t rows = 0, at = 0;
 	int rc;
 
-	if ((rc = list_see(c, &l, err)) || (rc = list_element_shape(c, 1, &p, err)) ||
+	if ((rc = list_see(c, &l, err)) ||
+	    (rc = c->n_in > 1 ? list_element_shape(c, 1, &p, err) : attr_shape(c, &p, err)) ||
 	    (rc = list_meet(&p, &l->shape, err)))
 		return rc;
 	for (int64_t i = 0; i < l->n; i++) {
@@ -436,6 +446,7 @@ static const struct kernel rows[] = {
     {"TensorListElementShape", .run = shape_of},
     {"TensorListStack", .run = stack},
     {"TensorListGather", .run = gather},
+    {"TensorListConcat", .run = concat},
     {"TensorListConcatV2", .run = concat},
 };
 KERNEL_TABLE(tensor_list, rows)

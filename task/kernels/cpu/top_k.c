@@ -49,8 +49,12 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape shape = in->shape;
 	struct mu_tensor *values, *at;
 	int64_t k, n;
-	int rc = args_int(c, 1, &k, err);
+	int rc = 0;
 
+	if (c->n_in > 1)
+		rc = args_int(c, 1, &k, err);
+	else
+		k = args_attr_int(c->node, "k", 0);
 	if (rc)
 		return rc;
 	if (shape.rank < 1)
@@ -83,6 +87,42 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 			elems_copy(in->dtype, values->data, row * k + i, in->data,
 				   row * n + r[i].at, 1);
 		}
+	}
+	return 0;
+}
+
+/* Element n of each row in rising order; in falling order when `reverse`. */
+static int nth_element(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	bool reverse = args_attr_bool(c->node, "reverse", false);
+	struct mu_shape shape = in->shape;
+	struct mu_tensor *out;
+	int64_t k;
+	int rc;
+
+	if ((rc = args_type(c, 1, MU_INT32, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &k, err)))
+		return rc;
+	int64_t n = shape.rank ? shape.dim[shape.rank - 1] : 0;
+	if (k < 0 || k >= n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input must be at least 1-D and n in [0, %lld), but got %lld",
+			       (long long)n, (long long)k);
+	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
+		return mu_fail(err, MU_UNIMPLEMENTED, "NthElement has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	if ((rc = mu_shape_set(&shape, shape.rank - 1, in->shape.dim, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		return rc;
+	MU_AUTO_FREE struct ranked *r = malloc((size_t)n * sizeof *r);
+	if (!r)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",
+			       (long long)n);
+	for (int64_t row = 0; row < shape.count; row++) {
+		rank_row(in, row, n, r);
+		elems_copy(in->dtype, out->data, row, in->data,
+			   row * n + r[reverse ? k : n - 1 - k].at, 1);
 	}
 	return 0;
 }
@@ -136,8 +176,8 @@ static int diag(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"TopKV2", .run = top_k},
-    {"DiagPart", .run = diag_part},
+    {"TopK", .run = top_k},   {"NthElement", .run = nth_element},
+    {"TopKV2", .run = top_k}, {"DiagPart", .run = diag_part},
     {"Diag", .run = diag},
 };
 KERNEL_TABLE(top_k, rows)
