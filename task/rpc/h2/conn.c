@@ -17,8 +17,6 @@
 enum {
 	READS = 64,
 	DIRECT = 16 << 10,
-	LARGE = 512 << 10, /* of a frame as long as that the thread wakes up for pieces of PIECE */
-	PIECE = 256 << 10,
 };
 
 struct h2_conn *h2_conn_new(const struct h2_side *side, void *owner, int fd)
@@ -302,7 +300,7 @@ static bool is_clogged(struct h2_conn *c)
  * for than the frame has left. */
 static void set_least(struct h2_conn *c)
 {
-	int least = c->in_data && c->data_left >= LARGE ? PIECE : 1;
+	int least = c->in_data && c->data_left >= H2_LARGE ? H2_PIECE : 1;
 
 	if (least == c->least || c->tls)
 		return;
@@ -337,8 +335,11 @@ static bool read_some(struct h2_conn *c, struct mu_err *err)
 		got = h2_wire_read(c, iov, (int)n, err);
 		if (got < 0 && errno == EINTR)
 			continue;
-		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK))
+		if (got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			if (h2_near_look(c))
+				continue;
 			return true;
+		}
 		if (got < 0 && c->fault)
 			return false;
 		if (got <= 0) {
@@ -354,7 +355,7 @@ static bool read_some(struct h2_conn *c, struct mu_err *err)
 		c->to += (size_t)got - took;
 		if (digest(c, err))
 			return false;
-		if ((size_t)got < asked || is_clogged(c))
+		if (is_clogged(c) || ((size_t)got < asked && !h2_near_look(c)))
 			return true;
 	}
 	return true;

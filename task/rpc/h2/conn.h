@@ -85,7 +85,12 @@ struct h2_stream {
 	struct h2_stream *next_waiting;
 };
 
-enum { H2_BUFFER = 64 << 10, H2_BUCKETS = 64 };
+enum {
+	H2_BUFFER = 64 << 10,
+	H2_BUCKETS = 64,
+	H2_LARGE = 512 << 10, /* a frame that has as much left is read in pieces of H2_PIECE */
+	H2_PIECE = 256 << 10,
+};
 
 struct h2_conn {
 	_Atomic unsigned refs;
@@ -113,6 +118,7 @@ struct h2_conn {
 	bool in_data, body_ends;
 	uint32_t max_own_frame; /* what we offer */
 	int least;              /* bytes that have to be there before epoll tells of them */
+	bool near;              /* both ends are on this host, in the clear (near.c) */
 	size_t data_left, pad_left;
 	enum h2_code fault; /* why it ends, for its GOAWAY */
 	/* */
@@ -194,5 +200,10 @@ ssize_t h2_wire_write(struct h2_conn *c, struct iovec *iov, unsigned n);
 bool h2_wire_unread(const struct h2_conn *c); /* has come, though the socket is empty */
 bool h2_wire_unsent(const struct h2_conn *c);
 bool h2_wire_closed(const struct h2_conn *c); /* nothing of ours can go yet */
+
+/* ---- near.c: without the lock ---- */
+void h2_near_tune(struct h2_conn *c); /* once, when TLS is on it or not */
+/* By the reading thread, when all that had come is read: whether more of the frame came soon. */
+bool h2_near_look(struct h2_conn *c);
 
 #endif

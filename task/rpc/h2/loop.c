@@ -52,6 +52,7 @@ void h2_loop_watch(struct h2_conn *c)
 
 void h2_loop_add(struct h2_loop *l, struct h2_conn *c)
 {
+	h2_near_tune(c);
 	pthread_mutex_lock(&l->lock);
 	c->loop = l;
 	c->serial = ++l->last_serial ? l->last_serial : ++l->last_serial;
