@@ -3,6 +3,12 @@
  * offsets cost nothing until they are touched, so a block keeps its size and place for ever and
  * nothing is ever merged.  Sizes are rounded up to four steps a power of two.
  *
+ * Getting a block's pages takes several times as long as filling them.  So ARENA_KEEP bytes of free
+ * blocks keep theirs, those of which a step makes use: when there are more, the block that comes
+ * back gives its pages away, unless there are others that nobody has wanted while STALE bytes came
+ * and went.  (To give away the oldest in any case would have a step that needs somewhat more than
+ * that get all of its pages anew each time.)
+ *
  * The file is sealed against shrinking, which is what a borrower checks: its mapping cannot lose
  * its pages under it.  It gets a descriptor that was opened for reading. */
 #include "lib/tensor/arena.h"
@@ -18,12 +24,17 @@
 #include "lib/base/mem.h"
 
 enum { STEPS = 4, CLASSES = 64 * STEPS, TIMES_MEMORY = 8 };
-#define KEEP ((size_t)256 << 20)
+#define STALE ((uint64_t)8 * ARENA_KEEP)
 
 /* A free block's record: the block itself may have no pages. */
 struct block {
 	char *at;
 	struct block *next;
+	/* with pages: */
+	struct block *prev;
+	struct block *newer, *older;
+	uint64_t back; /* what `returned` was when it was given back */
+	unsigned class;
 };
 
 static struct {
@@ -33,6 +44,8 @@ static struct {
 	char *base;
 	size_t size, used;
 	struct block *warm[CLASSES], *cold[CLASSES], *spare;
+	struct block *newest, *oldest; /* of all the warm ones */
+	uint64_t returned;             /* bytes, ever */
 	_Atomic size_t kept;
 } arena = {.lock = PTHREAD_MUTEX_INITIALIZER, .file = -1, .reader = -1};
 
@@ -124,6 +137,62 @@ static void push(struct block **list, struct block *b)
 	*list = b;
 }
 
+static size_t size_of_class(unsigned k)
+{
+	return ((size_t)1 << k / STEPS) / STEPS * (k % STEPS + STEPS + 1);
+}
+
+/* ---- blocks with pages; with the lock ---- */
+
+static void warm_add(struct block *b, unsigned k)
+{
+	b->class = k;
+	b->back = arena.returned;
+	b->prev = NULL;
+	b->next = arena.warm[k];
+	if (b->next)
+		b->next->prev = b;
+	arena.warm[k] = b;
+	b->newer = NULL;
+	b->older = arena.newest;
+	*(b->older ? &b->older->newer : &arena.oldest) = b;
+	arena.newest = b;
+	atomic_fetch_add_explicit(&arena.kept, size_of_class(k), memory_order_relaxed);
+}
+
+static void warm_remove(struct block *b)
+{
+	if (b->next)
+		b->next->prev = b->prev;
+	*(b->prev ? &b->prev->next : &arena.warm[b->class]) = b->next;
+	*(b->newer ? &b->newer->older : &arena.newest) = b->older;
+	*(b->older ? &b->older->newer : &arena.oldest) = b->newer;
+	atomic_fetch_sub_explicit(&arena.kept, size_of_class(b->class), memory_order_relaxed);
+}
+
+/* Takes b back.  Returns blocks that have to give their pages away so that its `size` bytes can be
+ * kept: b itself, when there are not enough that nobody wants. */
+static struct block *take_back(struct block *b, unsigned k, size_t size)
+{
+	struct block *away = NULL, *o = arena.oldest;
+	size_t room = ARENA_KEEP - arena_kept();
+
+	for (; o && room < size && arena.returned - o->back > STALE; o = o->newer)
+		room += size_of_class(o->class);
+	if (room < size) {
+		b->class = k;
+		b->next = NULL;
+		return b;
+	}
+	while (arena_kept() + size > ARENA_KEEP) {
+		o = arena.oldest;
+		warm_remove(o);
+		push(&away, o);
+	}
+	warm_add(b, k);
+	return away;
+}
+
 void *arena_alloc(size_t bytes)
 {
 	struct block *b;
@@ -135,9 +204,9 @@ void *arena_alloc(size_t bytes)
 		return NULL;
 	k = class_of(bytes, &size);
 	pthread_mutex_lock(&arena.lock);
-	b = pop(&arena.warm[k]);
+	b = arena.warm[k];
 	if (b)
-		atomic_fetch_sub_explicit(&arena.kept, size, memory_order_relaxed);
+		warm_remove(b);
 	else
 		b = pop(&arena.cold[k]);
 	if (b) {
@@ -153,25 +222,26 @@ void *arena_alloc(size_t bytes)
 
 void arena_free(void *p, size_t bytes)
 {
-	struct block *b;
+	struct block *b, *away;
 	size_t size;
 	unsigned k = class_of(bytes, &size);
-	bool keep;
 
 	pthread_mutex_lock(&arena.lock);
 	b = pop(&arena.spare);
-	keep = arena_kept() + size <= KEEP;
-	if (keep)
-		atomic_fetch_add_explicit(&arena.kept, size, memory_order_relaxed);
-	pthread_mutex_unlock(&arena.lock);
-	if (!b)
+	if (!b) /* this block's first time */
 		b = mu_xmalloc(sizeof(*b));
 	b->at = p;
-	if (!keep) /* outside the lock: it may take a while; nobody has the block */
-		madvise(p, size, MADV_REMOVE);
-	pthread_mutex_lock(&arena.lock);
-	push(keep ? &arena.warm[k] : &arena.cold[k], b);
+	arena.returned += size;
+	away = take_back(b, k, size);
 	pthread_mutex_unlock(&arena.lock);
+	while (away) {
+		b = pop(&away);
+		/* outside the lock: it may take a while; nobody has the block */
+		madvise(b->at, size_of_class(b->class), MADV_REMOVE);
+		pthread_mutex_lock(&arena.lock);
+		push(&arena.cold[b->class], b);
+		pthread_mutex_unlock(&arena.lock);
+	}
 }
 
 bool arena_offset(const void *p, uint64_t *offset)

@@ -3,8 +3,8 @@
  * tensor where it lies instead of being sent its bytes (docs/peer-stream.md).
  *
  * Once started, mu_tensor_new takes what is ARENA_LEAST or larger from here.  Blocks that were
- * given back are kept for the next tensor of their size, up to a limit; the pages of what is over
- * it go back to the system. */
+ * given back are kept for the next tensor of their size, up to ARENA_KEEP bytes; the pages of what
+ * is over it go back to the system. */
 #ifndef MU_TENSOR_ARENA_H
 #define MU_TENSOR_ARENA_H
 
@@ -14,7 +14,7 @@
 
 #include "lib/base/err.h"
 
-enum { ARENA_LEAST = 64 << 10 };
+enum { ARENA_LEAST = 64 << 10, ARENA_KEEP = 256 << 20 };
 
 /* Once a process; later calls do nothing.  Without it (an error: no memfd, no /proc, an address
  * space limit) everything works as before. */
