@@ -139,6 +139,13 @@ struct scatter_args {
 	int32_t one, unused; /* one: a scalar updates them all */
 };
 
+/* Row r of out is made of rows picks[starts[r]], … of data, before starts[r + 1]; factors: of each
+ * pick, divisors: of each row, 0: none. */
+struct segment_args {
+	uint64_t out, data, starts, picks, factors, divisors;
+	int64_t n, row; /* elements, in all and of a row */
+};
+
 struct one_hot_args {
 	uint64_t out, indices;
 	int64_t prefix, depth, suffix;

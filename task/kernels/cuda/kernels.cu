@@ -11,4 +11,5 @@
 #include "task/kernels/cuda/reduce.h"
 #include "task/kernels/cuda/rows.h"
 #include "task/kernels/cuda/scatter.h"
+#include "task/kernels/cuda/segment.h"
 #include "task/kernels/cuda/update.h"
