@@ -48,6 +48,9 @@
 			to[1] = hi##r;                                                             \
 	}
 
+/* Of a tile less wide than its vectors only the columns are stored.  Where they are whole lines of
+ * c (the tile is as wide as c) a line may be stored with what is behind it, as long as that lies in
+ * lines that follow in this tile. */
 #define TILE_FUNCTIONS(T)                                                                          \
 	static inline __attribute__((always_inline)) void tile_##T(                                \
 	    const struct tile *t, const int rows, const int vectors)                               \
@@ -75,7 +78,12 @@
 			}                                                                          \
 		}                                                                                  \
 		TILE_EACH(TILE_STORE)                                                              \
-		for (int64_t i = 0; !whole && i < rows; i++)                                       \
+		int64_t i = 0;                                                                     \
+		if (!t->add && t->c_row == t->columns)                                             \
+			for (; (rows - i) * t->columns >= width && !whole; i++)                    \
+				memcpy((T *)t->c + i * t->columns, spill + i * width,              \
+				       (size_t)width * sizeof(T));                                 \
+		for (; !whole && i < rows; i++)                                                    \
 			for (int64_t j = 0; j < t->columns; j++) {                                 \
 				T *to = (T *)t->c + i * t->c_row + j;                              \
 				*to = spill[i * width + j] + (t->add ? *to : 0);                   \
