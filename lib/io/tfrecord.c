@@ -89,11 +89,18 @@ int mu_tfrecord_open(struct mu_tfrecord_reader **out, const char *path, struct m
 
 	if (!file)
 		return mu_fail_errno(err, errno, "cannot read %s", path);
-	*out = MU_NEW(struct mu_tfrecord_reader);
-	(*out)->file = file;
-	(*out)->path = mu_xstrdup(path);
-	(*out)->max = (uint64_t)1 << 30;
+	*out = mu_tfrecord_read(file, path);
 	return 0;
+}
+
+struct mu_tfrecord_reader *mu_tfrecord_read(FILE *file, const char *path)
+{
+	struct mu_tfrecord_reader *r = MU_NEW(struct mu_tfrecord_reader);
+
+	r->file = file;
+	r->path = mu_xstrdup(path);
+	r->max = (uint64_t)1 << 30;
+	return r;
 }
 
 /* Puts n more bytes of the file into r->buf. */
@@ -178,8 +185,7 @@ int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struc
 	ungetc(c, r->file);
 	int rc = read_frame(r, err);
 	if (rc < 0) {
-		if (fseeko(r->file, (off_t)r->offset, SEEK_SET))
-			return mu_fail_errno(err, errno, "cannot read %s", r->path);
+		fseeko(r->file, (off_t)r->offset, SEEK_SET); /* a stream stays where it is */
 		return rc;
 	}
 	*record = (struct mu_span){r->buf.data + MU_TFRECORD_HEAD,

@@ -1,0 +1,106 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Packed files, read as streams. */
+#include "tests/test.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <zlib.h>
+
+#include "lib/io/unpack.h"
+
+enum { LENGTH = 300000 };
+static char path[] = "/tmp/unpack_testXXXXXX";
+static char text[LENGTH];
+static struct mu_err err;
+
+/* The text packed, as one member behind what is in b. */
+static void pack(struct mu_buf *b, int window)
+{
+	z_stream z = {0};
+
+	assert_int_equal(deflateInit2(&z, 9, Z_DEFLATED, window, 8, Z_DEFAULT_STRATEGY), Z_OK);
+	mu_buf_reserve(b, LENGTH);
+	z.next_in = (unsigned char *)text;
+	z.avail_in = LENGTH;
+	z.next_out = (unsigned char *)b->data + b->len;
+	z.avail_out = LENGTH;
+	assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+	b->len += LENGTH - z.avail_out;
+	deflateEnd(&z);
+}
+
+/* How much comes out before the end, or -1 when the read fails. */
+static long drain(const struct mu_buf *b, const char *packing, size_t chunk)
+{
+	MU_AUTO_FREE char *to = mu_xcalloc(1, chunk);
+	long all = 0;
+	FILE *f;
+
+	assert_ok(mu_write_file(path, b->data, b->len, &err), &err);
+	assert_ok(mu_unpack_open(&f, path, mu_span_of(packing), &err), &err);
+	for (size_t n; (n = fread(to, 1, chunk, f)) > 0; all += (long)n)
+		for (size_t i = 0; i < n; i++)
+			if (to[i] != text[(all + (long)i) % LENGTH])
+				fail_msg("byte %ld is wrong", all + (long)i);
+	bool bad = ferror(f);
+	fclose(f);
+	return bad ? -1 : all;
+}
+
+static void unpack__one_member_or_two__gives_all(void **state)
+{
+	static const size_t chunks[] = {1, 4096, 65537, LENGTH};
+	MU_AUTO_BUF gzip = {0};
+	MU_AUTO_BUF zlib = {0};
+
+	pack(&gzip, MAX_WBITS + 16);
+	pack(&zlib, MAX_WBITS);
+	for (unsigned i = 0; i < MU_COUNT(chunks); i++) {
+		assert_int_equal(drain(&gzip, "GZIP", chunks[i]), LENGTH);
+		assert_int_equal(drain(&zlib, "ZLIB", chunks[i]), LENGTH);
+	}
+	pack(&gzip, MAX_WBITS + 16);
+	assert_int_equal(drain(&gzip, "GZIP", 1000), 2 * LENGTH);
+	assert_int_equal(drain(&gzip, "ZLIB", 1000), -1);
+}
+
+static void unpack__cut_anywhere__fails(void **state)
+{
+	MU_AUTO_BUF b = {0};
+
+	pack(&b, MAX_WBITS + 16);
+	for (size_t whole = b.len, n = 1; n < whole; n += 1 + n / 4) {
+		b.len = n;
+		assert_int_equal(drain(&b, "GZIP", 4096), -1);
+	}
+	b.len = 0;
+	assert_int_equal(drain(&b, "GZIP", 4096), 0);
+}
+
+static void unpack__what_is_no_file_or_no_packing__is_refused(void **state)
+{
+	FILE *f;
+
+	assert_int_equal(mu_unpack_open(&f, "/tmp", MU_SPAN(""), &err), -MU_INVALID_ARGUMENT);
+	assert_int_equal(mu_unpack_open(&f, path, MU_SPAN("BZIP2"), &err), -MU_INVALID_ARGUMENT);
+	unlink(path);
+	assert_int_equal(mu_unpack_open(&f, path, MU_SPAN(""), &err), -MU_NOT_FOUND);
+	assert_int_equal(mkfifo(path, 0600), 0); /* with nobody at its other end */
+	assert_true(mu_unpack_open(&f, path, MU_SPAN("GZIP"), &err) < 0);
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(unpack__one_member_or_two__gives_all),
+	    cmocka_unit_test(unpack__cut_anywhere__fails),
+	    cmocka_unit_test(unpack__what_is_no_file_or_no_packing__is_refused),
+	};
+
+	close(mkstemp(path));
+	for (unsigned i = 0; i < LENGTH; i++)
+		text[i] = (char)("abcd"[i % 4] + (i / 1000 % 7) + (i * i % 3));
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
