@@ -37,6 +37,11 @@ def datasets():
     close(*both(lambda c: c.run("datasets")))
 
 
+def pipelines():
+    """packed files, shuffles, windows, groups, mixtures and what folds a pipeline: every element, in order"""
+    close(*both(lambda c: c.run("pipelines")))
+
+
 def readers():
     """readers of every kind over queues of names; sparse tensors kept under numbers"""
     close(*both(lambda c: c.run("readers")))
@@ -189,7 +194,7 @@ def run(cases):
 
 
 def main():
-    cases = [hello, placement, holders, functions, datasets, readers, deterministic, resume, asynchronous, bundles, bad_input,
+    cases = [hello, placement, holders, functions, datasets, pipelines, readers, deterministic, resume, asynchronous, bundles, bad_input,
              *examples.CASES, *behaviours.CASES, *training.CASES, *restarts.CASES, *board.CASES,
              *c_client.CASES]
     wanted = sys.argv[1:]

@@ -74,9 +74,9 @@ static void number(struct mu_graph *g, const char *name, int64_t v)
 	constant(g, name, MU_INT64, &v, "", NULL);
 }
 
-/* 0, 1, 2 … without an end, through `op`, which applies a function; drawn from by "get". */
-static struct mu_graph *pipeline(const char *op, const char *attr, struct mu_graph *body,
-				 enum mu_dtype gives, const char *last)
+/* 0, 1, 2 … without an end, through `op`, which applies a function, as node "applied". */
+static struct mu_graph *applied(const char *op, const char *attr, struct mu_graph *body,
+				enum mu_dtype gives, const char *last)
 {
 	struct mu_attr none = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE};
 	struct mu_graph *g = mu_graph_new();
@@ -92,7 +92,14 @@ static struct mu_graph *pipeline(const char *op, const char *attr, struct mu_gra
 	gives_numbers(g, n);
 	mu_node_set_attr(g, n, "Targuments", &none);
 	attr_func(g, n, attr, "f");
-	n = node(g, "iterator", "IteratorV2", "", NULL);
+	return g;
+}
+
+/* Drawn from by an iterator's "get". */
+static struct mu_graph *iterated(struct mu_graph *g)
+{
+	struct mu_node *n = node(g, "iterator", "IteratorV2", "", NULL);
+
 	attr_string(g, n, "shared_name", "iterator");
 	gives_numbers(g, n);
 	node(g, "make", "MakeIterator", "applied iterator", NULL);
@@ -110,7 +117,14 @@ static struct mu_graph *takes_from_a_queue(void)
 	attr_types(body, n, "component_types", MU_INT64);
 	attr_types(body, node(body, "take", "QueueDequeueV2", "queue", NULL), "component_types",
 		   MU_INT64);
-	return pipeline("MapDataset", "f", body, MU_INT64, "take:components:0");
+	return applied("MapDataset", "f", body, MU_INT64, "take:components:0");
+}
+
+/* Drawn from by a node that wants its only element. */
+static struct mu_graph *single(struct mu_graph *g)
+{
+	gives_numbers(g, node(g, "single", "DatasetToSingleElement", "applied", NULL));
+	return g;
 }
 
 static struct mu_graph *lets_nothing_through(void)
@@ -119,7 +133,7 @@ static struct mu_graph *lets_nothing_through(void)
 	bool no = false;
 
 	constant(body, "no", MU_BOOL, &no, "", NULL);
-	return pipeline("FilterDataset", "predicate", body, MU_BOOL, "no:output:0");
+	return applied("FilterDataset", "predicate", body, MU_BOOL, "no:output:0");
 }
 
 /* ---- how it goes ---- */
@@ -150,7 +164,8 @@ static void *clear(void *ended)
 	return NULL;
 }
 
-/* Takes g: a step waits at its iterator, is cancelled, and the iterator's container is cleared. */
+/* Takes g: a step draws from its dataset, is cancelled when the resource is there (NULL: at once),
+ * and the iterator's container is cleared. */
 static void cancel_and_clear(struct mu_graph *g, const char *resource)
 {
 	struct mu_err err, why = {MU_CANCELLED, "the step has waited long enough"};
@@ -163,7 +178,7 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
 	struct step *s = executor_start(e, r, on_done, &how);
-	UNTIL(has_resource(resource));
+	UNTIL(!resource || has_resource(resource));
 	wait_ms(GLANCE_MS); /* what it is in by now does not matter, but it is seldom the same */
 	step_cancel(s, &why);
 	UNTIL(atomic_load(&how) == MU_CANCELLED);
@@ -181,12 +196,22 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 static void an_iterator_goes__while_its_function_waits__without_waiting_for_it(void **state)
 {
 	/* the container that is cleared is not the queue's, so nobody else ends the function */
-	cancel_and_clear(takes_from_a_queue(), "queue");
+	cancel_and_clear(iterated(takes_from_a_queue()), "queue");
 }
 
 static void an_iterator_goes__while_its_filter_finds_nothing(void **state)
 {
-	cancel_and_clear(lets_nothing_through(), "iterator");
+	cancel_and_clear(iterated(lets_nothing_through()), "iterator");
+}
+
+static void a_step_goes__while_the_function_of_the_dataset_it_draws_waits(void **state)
+{
+	cancel_and_clear(single(takes_from_a_queue()), "queue");
+}
+
+static void a_step_goes__while_what_it_draws_finds_nothing(void **state)
+{
+	cancel_and_clear(single(lets_nothing_through()), NULL);
 }
 
 int main(void)
@@ -194,6 +219,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_iterator_goes__while_its_function_waits__without_waiting_for_it),
 	    cmocka_unit_test(an_iterator_goes__while_its_filter_finds_nothing),
+	    cmocka_unit_test(a_step_goes__while_the_function_of_the_dataset_it_draws_waits),
+	    cmocka_unit_test(a_step_goes__while_what_it_draws_finds_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets whose elements are several of another one, of equal shapes or padded to be. */
 #include "task/kernels/data/dataset.h"
+#include "task/kernels/data/stack.h"
 #include "task/kernels/elems.h"
 
 static int check_size(int64_t n, struct mu_err *err)
@@ -15,9 +16,8 @@ static int check_batch(struct dataset *d, struct mu_err *err)
 	return check_size(dataset_number(d, 0), err);
 }
 
-/* Component k of n elements as one tensor. */
-static int stack(struct mu_tensor *const *element, int64_t n, unsigned k, struct mu_tensor *out,
-		 struct mu_err *err)
+int stack_elements(struct mu_tensor *const *element, int64_t n, unsigned k, struct mu_tensor *out,
+		   struct mu_err *err)
 {
 	const struct mu_tensor *first = &element[0][k];
 	struct mu_shape s = mu_shape_vec(n);
@@ -48,7 +48,7 @@ static int check_padded(struct dataset *d, struct mu_err *err)
 {
 	const struct mu_tensor *size = &d->params[0];
 
-	if (d->n_params != 2 * d->n_out + 2 || size->shape.count != 1 ||
+	if (d->n_params != 2 * d->n_out + 1 + d->kind->n_scalars || size->shape.count != 1 ||
 	    (size->dtype != MU_INT64 && size->dtype != MU_INT32))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "a padded batch of %u components needs a size, %u shapes and %u "
@@ -145,7 +145,8 @@ static int draw_batch(struct cursor *c, int64_t want, bool whole, bool padded,
 			element = mu_xrealloc(element, (size_t)room * sizeof *element);
 		}
 		element[n] = MU_NEW_ARRAY(struct mu_tensor, d->n_out + 1);
-		if ((rc = cursor_next(c->up, element[n], err)) <= 0) {
+		if ((rc = d->f[0].f ? dataset_draw(c, 0, element[n], d->n_out, NULL, err)
+				    : cursor_next(c->up, element[n], err)) <= 0) {
 			free(element[n]);
 			break;
 		}
@@ -155,7 +156,7 @@ static int draw_batch(struct cursor *c, int64_t want, bool whole, bool padded,
 		rc = n == want || (n && !whole);
 	for (int bad = 0; rc > 0 && k < d->n_out; k++)
 		if ((bad = padded ? stack_padded(d, element, n, k, &out[k], err)
-				  : stack(element, n, k, &out[k], err))) {
+				  : stack_elements(element, n, k, &out[k], err))) {
 			element_drop(out, k);
 			rc = bad;
 		}
@@ -177,16 +178,40 @@ static int batch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 
 static int padded_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	return draw_batch(c, mu_tensor_int(&c->d->params[0], 0), dataset_number(c->d, 0), true, out,
-			  err);
+	return draw_batch(c, mu_tensor_int(&c->d->params[0], 0),
+			  c->d->kind->n_scalars && dataset_number(c->d, 0), true, out, err);
 }
 
-#define BATCH .n_in = 1, .check = check_batch, .open = cursor_open_up, .next = batch_next
+static int64_t count_batches(int64_t n, int64_t size, bool whole)
+{
+	return n < 0 ? n : n / size + (!whole && n % size);
+}
+
+static int64_t count_batch(const struct dataset *d, int64_t n)
+{
+	unsigned k = d->kind->n_scalars;
+
+	if (d->f[0].f && !d->keeps_count)
+		return UNKNOWN_MANY;
+	return count_batches(n, dataset_number(d, 0), k > 1 && dataset_number(d, k - 1));
+}
+
+static int64_t count_padded(const struct dataset *d, int64_t n)
+{
+	return count_batches(n, mu_tensor_int(&d->params[0], 0),
+			     d->kind->n_scalars && dataset_number(d, 0));
+}
+
+#define BATCH                                                                                      \
+	.n_in = 1, .check = check_batch, .open = cursor_open_up, .next = batch_next,               \
+	.count = count_batch
+#define PADDED                                                                                     \
+	.n_in = 1, .check = check_padded, .open = cursor_open_up, .next = padded_next,             \
+	.count = count_padded
+#define MAPPED BATCH, .n_scalars = 3, .function = {{"f", "Targuments"}}
 const struct dataset_kind batch_kinds[] = {
-    {"BatchDataset", BATCH, .n_scalars = 1},
-    {"BatchDatasetV2", BATCH, .n_scalars = 2},
-    {"ParallelBatchDataset", BATCH, .n_scalars = 3},
-    {"PaddedBatchDatasetV2", .n_in = 1, .n_scalars = 1, .check = check_padded,
-     .open = cursor_open_up, .next = padded_next},
-    {.op = NULL},
+    {"BatchDataset", BATCH, .n_scalars = 1},          {"BatchDatasetV2", BATCH, .n_scalars = 2},
+    {"ParallelBatchDataset", BATCH, .n_scalars = 3},  {"MapAndBatchDataset", MAPPED},
+    {"ExperimentalMapAndBatchDataset", MAPPED},       {"PaddedBatchDataset", PADDED},
+    {"PaddedBatchDatasetV2", PADDED, .n_scalars = 1}, {.op = NULL},
 };

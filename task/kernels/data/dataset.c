@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/elems.h"
 #include "task/kernels/variant.h"
 
 static void dataset_free(struct mu_object *o)
@@ -15,7 +16,8 @@ static void dataset_free(struct mu_object *o)
 	for (unsigned i = 0; i < d->n_in; i++)
 		mu_object_unref(&d->in[i]->object);
 	element_drop(d->params, d->n_params);
-	function_free(d->f);
+	for (unsigned i = 0; i < MAX_FUNCTIONS; i++)
+		function_free(d->f[i].f);
 	free(d->in);
 	free(d->params);
 	free(d->shared);
@@ -26,8 +28,9 @@ const struct mu_object_type dataset_type = {.name = "dataset", .free = dataset_f
 
 const struct dataset_kind *dataset_kind_find(const char *op)
 {
-	static const struct dataset_kind *const tables[] = {source_kinds, pass_kinds, batch_kinds,
-							    function_kinds, shuffle_kinds};
+	static const struct dataset_kind *const tables[] = {
+	    source_kinds,  pass_kinds, batch_kinds, function_kinds,
+	    shuffle_kinds, file_kinds, group_kinds, mix_kinds};
 
 	for (unsigned t = 0; t < MU_COUNT(tables); t++)
 		for (const struct dataset_kind *k = tables[t]; k->op; k++)
@@ -40,6 +43,21 @@ void element_drop(struct mu_tensor *t, unsigned n)
 {
 	for (unsigned i = 0; i < n; i++)
 		mu_tensor_unref(&t[i]);
+}
+
+int element_row(const struct mu_tensor *t, unsigned n, int64_t row, struct mu_tensor *out,
+		struct mu_err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct mu_shape s;
+		int rc = mu_shape_set(&s, t[i].shape.rank - 1, t[i].shape.dim + 1, err);
+		if (rc || (rc = mu_tensor_new(&out[i], t[i].dtype, &s, err))) {
+			element_drop(out, i);
+			return rc;
+		}
+		elems_copy(t[i].dtype, out[i].data, 0, t[i].data, row * s.count, s.count);
+	}
+	return 0;
 }
 
 int64_t dataset_number(const struct dataset *d, unsigned k)
@@ -87,6 +105,43 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 	return 0;
 }
 
+/* The functions, and which of the parameters each has captured. */
+static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_err *err)
+{
+	unsigned captured = 0, at;
+	int rc;
+
+	for (unsigned i = 0; i < MAX_FUNCTIONS && d->kind->function[i].name; i++) {
+		const struct mu_attr *t = mu_node_attr(c->node, d->kind->function[i].captured);
+		d->f[i].n = t ? t->n : 0;
+		captured += d->f[i].n;
+	}
+	if (captured > d->n_params - d->kind->n_scalars)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s lacks what its functions captured",
+			       d->kind->op);
+	at = d->n_first = d->n_params - d->kind->n_scalars - captured;
+	for (unsigned i = 0; i < MAX_FUNCTIONS && d->kind->function[i].name; i++) {
+		const char *name = d->kind->function[i].name;
+		const struct mu_attr *f = mu_node_attr(c->node, name);
+		if (!f || f->kind != MU_ATTR_FUNC)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s has no function %s",
+				       d->kind->op, name);
+		d->f[i].from = at;
+		at += d->f[i].n;
+		if ((rc = function_new(c->runtime, c->step, f->func, &d->f[i].f, err)))
+			return rc;
+	}
+	return 0;
+}
+
+/* Its switch, whatever its op calls it, and what it means where the node does not have it. */
+static bool flag_of(const struct mu_node *n)
+{
+	return args_attr_bool(
+	    n, "reshuffle_each_iteration",
+	    args_attr_bool(n, "stop_on_empty_dataset", mu_node_attr(n, "N") == NULL));
+}
+
 static int fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
@@ -100,30 +155,42 @@ static int fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 	if (d->n_out > MAX_COMPONENTS)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "elements of over %d components",
 			       MAX_COMPONENTS);
-	if (d->n_in == 1 && !d->kind->function && d->in[0]->n_out != d->n_out)
+	if (d->n_in == 1 && !d->kind->function[0].name && !d->kind->reshapes &&
+	    d->in[0]->n_out != d->n_out)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s of %u components over one of %u",
 			       d->kind->op, d->n_out, d->in[0]->n_out);
-	d->flag = args_attr_bool(c->node, "reshuffle_each_iteration", true);
-	if (d->kind->function) {
-		const struct mu_attr *f = mu_node_attr(c->node, d->kind->function);
-		if (!f || f->kind != MU_ATTR_FUNC)
-			return mu_fail(err, MU_INVALID_ARGUMENT, "%s has no function %s",
-				       d->kind->op, d->kind->function);
-		if ((rc = function_new(c->runtime, c->step, f->func, &d->f, err)))
-			return rc;
-	}
+	d->flag = flag_of(c->node);
+	d->keeps_count = args_attr_bool(c->node, "preserve_cardinality", false);
+	if ((rc = take_functions(c, d, err)))
+		return rc;
 	if (d->kind->shared_size)
 		d->shared = mu_xcalloc(1, d->kind->shared_size);
 	return d->kind->check ? d->kind->check(d, err) : 0;
 }
 
-int dataset_make(struct kernel_call *c, struct mu_err *err)
+static struct dataset *new_of(const struct dataset_kind *k)
 {
 	struct dataset *d = MU_NEW(struct dataset);
 
 	mu_object_init(&d->object, &dataset_type);
-	d->kind = dataset_kind_find(c->node->op);
+	d->kind = k;
+	return d;
+}
+
+struct dataset *dataset_new(const struct dataset_kind *k, unsigned n_out)
+{
+	struct dataset *d = new_of(k);
+
+	d->n_out = n_out;
+	d->shared = mu_xcalloc(1, k->shared_size);
+	return d;
+}
+
+int dataset_make(struct kernel_call *c, struct mu_err *err)
+{
+	struct dataset *d = new_of(dataset_kind_find(c->node->op));
 	int rc = fill(c, d, err);
+
 	if (!rc)
 		return variant_out(c, 0, &d->object, err);
 	mu_object_unref(&d->object);
@@ -170,18 +237,52 @@ int cursor_open_up(struct cursor *c, struct mu_err *err)
 	return cursor_open(c->d->in[0], c->who, &c->up, err);
 }
 
-int dataset_apply(const struct cursor *c, struct mu_tensor *element, unsigned n,
+int dataset_apply(const struct cursor *c, unsigned which, struct mu_tensor *element, unsigned n,
 		  struct mu_tensor *out, unsigned n_out, struct mu_err *err)
 {
 	const struct dataset *d = c->d;
-	unsigned more = d->n_params - d->kind->n_scalars;
+	unsigned more = d->f[which].n;
 	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more + 1);
 
 	memcpy(in, element, n * sizeof *in);
 	if (more)
-		memcpy(in + n, d->params, more * sizeof *in);
-	int rc = function_call(d->f, c->who, in, n + more, out, n_out, err);
+		memcpy(in + n, d->params + d->f[which].from, more * sizeof *in);
+	int rc = function_call(d->f[which].f, c->who, in, n + more, out, n_out, err);
 	element_drop(element, n);
 	free(in);
 	return rc;
+}
+
+int dataset_draw(struct cursor *c, unsigned which, struct mu_tensor *out, unsigned n_out,
+		 struct mu_tensor *kept, struct mu_err *err)
+{
+	struct mu_tensor in[MAX_COMPONENTS] = {0};
+	unsigned n = c->d->in[0]->n_out;
+	int rc = cursor_next(c->up, in, err);
+
+	if (rc <= 0)
+		return rc;
+	for (unsigned i = 0; kept && i < n; i++)
+		kept[i] = mu_tensor_ref(&in[i]);
+	rc = dataset_apply(c, which, in, n, out, n_out, err);
+	if (rc && kept)
+		element_drop(kept, n);
+	return rc ? rc : 1;
+}
+
+struct dataset *dataset_in(const struct mu_tensor *t)
+{
+	struct mu_object *o =
+	    t->dtype == MU_VARIANT && t->shape.count == 1 ? *MU_DATA(struct mu_object *, t) : NULL;
+
+	return o && o->type == &dataset_type ? MU_CONTAINER(o, struct dataset, object) : NULL;
+}
+
+int64_t dataset_count(const struct dataset *d)
+{
+	int64_t n = d->n_in ? dataset_count(d->in[0]) : UNKNOWN_MANY;
+
+	if (d->kind->count)
+		return d->kind->count(d, n);
+	return d->kind->function[0].name ? UNKNOWN_MANY : n;
 }

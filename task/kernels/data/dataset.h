@@ -14,12 +14,23 @@
 
 struct dataset;
 struct cursor;
+enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
+enum { ENDLESS = -1, UNKNOWN_MANY = -2 }; /* instead of a number of elements */
 struct dataset_kind {
 	const char *op;
 	size_t shared_size, cursor_size; /* bytes of `shared` and of `own` */
-	unsigned n_in;                   /* datasets it draws from; ANY_NUMBER: as the node has */
-	unsigned n_scalars;              /* parameters that are numbers: the last ones */
-	const char *function;            /* attribute that names its function; NULL: none */
+	unsigned n_in;      /* datasets it draws from; ANY_NUMBER: as many as come first */
+	unsigned n_scalars; /* parameters that are numbers: the last ones */
+	/* Its functions, each with the attribute that names it and the one that has the types of
+	 * what it captured.  The captured are parameters, in the functions' order, before the
+	 * numbers. */
+	struct {
+		const char *name, *captured;
+	} function[MAX_FUNCTIONS];
+	bool reshapes; /* its elements have other components than those it draws */
+	/* (optional) how many elements it has when the first it draws from has n; NULL: as many, or
+	 * UNKNOWN_MANY where it draws from none or has a function. */
+	int64_t (*count)(const struct dataset *d, int64_t n);
 	int (*check)(struct dataset *d, struct mu_err *err); /* (optional) fills shared */
 	void (*finish)(struct dataset *d);                   /* (optional) undoes check */
 	int (*open)(struct cursor *c, struct mu_err *err);   /* (optional) */
@@ -27,7 +38,6 @@ struct dataset_kind {
 	int (*next)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
 	void (*close)(struct cursor *c); /* (optional) */
 };
-enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000 };
 
 struct dataset {
 	struct mu_object object;
@@ -36,8 +46,13 @@ struct dataset {
 	unsigned depth; /* of the deepest chain below */
 	struct dataset **in;
 	struct mu_tensor *params; /* the op's other inputs, in order */
-	struct function *f;
-	bool flag; /* reshuffle_each_iteration */
+	unsigned n_first;         /* parameters before what functions captured */
+	struct {
+		struct function *f;
+		unsigned from, n; /* the parameters that it captured */
+	} f[MAX_FUNCTIONS];
+	bool flag; /* reshuffle_each_iteration, stop_on_empty_dataset: what the op has of them */
+	bool keeps_count; /* preserve_cardinality */
 	void *shared;
 };
 extern const struct mu_object_type dataset_type;
@@ -60,21 +75,34 @@ static inline int cursor_next(struct cursor *c, struct mu_tensor *out, struct mu
 }
 /* The element is given back. */
 void element_drop(struct mu_tensor *t, unsigned n);
+/* Row `row` of each of n tensors of at least one dimension. */
+int element_row(const struct mu_tensor *t, unsigned n, int64_t row, struct mu_tensor *out,
+		struct mu_err *err);
 /* Number k of the scalars. */
 int64_t dataset_number(const struct dataset *d, unsigned k);
 /* Opens in[0] as c->up. */
 int cursor_open_up(struct cursor *c, struct mu_err *err);
-/* Calls the cursor's dataset's function on an element and the captured parameters; the element is
- * taken. */
-int dataset_apply(const struct cursor *c, struct mu_tensor *element, unsigned n,
+/* Calls function `which` of the cursor's dataset on an element and the captured parameters; the
+ * element is taken. */
+int dataset_apply(const struct cursor *c, unsigned which, struct mu_tensor *element, unsigned n,
 		  struct mu_tensor *out, unsigned n_out, struct mu_err *err);
+/* The dataset that a function or an input gave; borrowed.  NULL: it is none. */
+struct dataset *dataset_in(const struct mu_tensor *t);
+/* How many elements it has, as far as that shows without drawing any. */
+int64_t dataset_count(const struct dataset *d);
+/* An element of in[0] passed through function `which`; kept: (optional) gets the element as well.
+ */
+int dataset_draw(struct cursor *c, unsigned which, struct mu_tensor *out, unsigned n_out,
+		 struct mu_tensor *kept, struct mu_err *err);
 
+/* One without inputs, whose `shared` the caller fills. */
+struct dataset *dataset_new(const struct dataset_kind *k, unsigned n_out);
 struct kernel_call;
 int dataset_make(struct kernel_call *c, struct mu_err *err); /* the kernel of all kinds */
 const struct dataset_kind *dataset_kind_find(const char *op);
 
 /* The kinds' tables. */
 extern const struct dataset_kind source_kinds[], pass_kinds[], batch_kinds[], function_kinds[],
-    shuffle_kinds[];
+    shuffle_kinds[], file_kinds[], group_kinds[], mix_kinds[];
 
 #endif

@@ -135,13 +135,12 @@ static int call_factory(struct iterator *it, struct dataset **out, struct mu_err
 
 	if (rc)
 		return rc;
-	struct mu_object *o =
-	    t.dtype == MU_VARIANT && t.shape.count == 1 ? *MU_DATA(struct mu_object *, &t) : NULL;
-	if (!o || o->type != &dataset_type)
+	struct dataset *d = dataset_in(&t);
+	if (!d)
 		rc = mu_fail(err, MU_INVALID_ARGUMENT,
 			     "The `dataset_factory` function must return a dataset.");
 	else
-		*out = MU_CONTAINER(mu_object_ref(o), struct dataset, object);
+		*out = MU_CONTAINER(mu_object_ref(&d->object), struct dataset, object);
 	mu_tensor_unref(&t);
 	return rc;
 }
@@ -468,10 +467,6 @@ static int from_string(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-#define DATASET(op)                                                                                \
-	{                                                                                          \
-		op, .flags = KERNEL_NO_FOLD, .run = dataset_make                                   \
-	}
 static const struct kernel rows[] = {
     {"Iterator", .run = make},
     {"IteratorV2", .run = make},
@@ -482,32 +477,5 @@ static const struct kernel rows[] = {
     {"IteratorToStringHandle", .run = to_string},
     {"IteratorFromStringHandle", .run = from_string},
     {"IteratorFromStringHandleV2", .run = from_string},
-    DATASET("TensorDataset"),
-    DATASET("TensorSliceDataset"),
-    DATASET("RangeDataset"),
-    DATASET("TFRecordDataset"),
-    DATASET("TFRecordDatasetV2"),
-    DATASET("TextLineDataset"),
-    DATASET("MapDataset"),
-    DATASET("ParallelMapDataset"),
-    DATASET("ParallelMapDatasetV2"),
-    DATASET("FilterDataset"),
-    DATASET("FlatMapDataset"),
-    DATASET("InterleaveDataset"),
-    DATASET("BatchDataset"),
-    DATASET("BatchDatasetV2"),
-    DATASET("ParallelBatchDataset"),
-    DATASET("PaddedBatchDatasetV2"),
-    DATASET("ShuffleDataset"),
-    DATASET("RepeatDataset"),
-    DATASET("PrefetchDataset"),
-    DATASET("OptionsDataset"),
-    DATASET("ModelDataset"),
-    DATASET("TakeDataset"),
-    DATASET("SkipDataset"),
-    DATASET("ShardDataset"),
-    DATASET("ZipDataset"),
-    DATASET("ConcatenateDataset"),
-    DATASET("CacheDataset"),
 };
 KERNEL_TABLE(iterator, rows)

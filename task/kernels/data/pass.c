@@ -239,6 +239,70 @@ static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	return rc;
 }
 
+/* ---- how many ---- */
+
+static int64_t count_take(const struct dataset *d, int64_t n)
+{
+	int64_t most = dataset_number(d, 0);
+
+	if (most < 0 || n == UNKNOWN_MANY)
+		return most == 0 ? 0 : n;
+	return n < 0 || n > most ? most : n;
+}
+
+static int64_t count_skip(const struct dataset *d, int64_t n)
+{
+	int64_t less = dataset_number(d, 0);
+
+	if (n < 0)
+		return less < 0 ? 0 : n;
+	return less < 0 || less > n ? 0 : n - less;
+}
+
+static int64_t count_shard(const struct dataset *d, int64_t n)
+{
+	int64_t shards = dataset_number(d, 0);
+
+	return n < 0 ? n : n / shards + (dataset_number(d, 1) < n % shards);
+}
+
+static int64_t count_repeat(const struct dataset *d, int64_t n)
+{
+	int64_t rounds = dataset_number(d, 0), all;
+
+	if (rounds == 0 || n == 0)
+		return 0;
+	if (rounds < 0 || n == ENDLESS)
+		return ENDLESS;
+	return n < 0 ? n : __builtin_mul_overflow(n, rounds, &all) ? ENDLESS : all;
+}
+
+/* The least of those that end. */
+static int64_t count_zip(const struct dataset *d, int64_t n)
+{
+	int64_t least = ENDLESS;
+
+	for (unsigned i = 0; i < d->n_in; i++) {
+		n = dataset_count(d->in[i]);
+		if (n == UNKNOWN_MANY)
+			return n;
+		if (n != ENDLESS && (least == ENDLESS || n < least))
+			least = n;
+	}
+	return least;
+}
+
+static int64_t count_both(const struct dataset *d, int64_t n)
+{
+	int64_t more = dataset_count(d->in[1]), all;
+
+	if (n == ENDLESS || more == ENDLESS)
+		return ENDLESS;
+	return n < 0 || more < 0                       ? UNKNOWN_MANY
+	       : __builtin_add_overflow(n, more, &all) ? ENDLESS
+						       : all;
+}
+
 #define PASS(op, scalars)                                                                          \
 	{                                                                                          \
 		op, .n_in = 1, .n_scalars = scalars, .open = cursor_open_up, .next = pass_next     \
@@ -248,15 +312,29 @@ const struct dataset_kind pass_kinds[] = {
     PASS("PrefetchDataset", 1),
     PASS("OptionsDataset", 0),
     PASS("ModelDataset", 0),
-    {"TakeDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = take_next},
-    {"SkipDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = skip_next},
+    PASS("OptimizeDataset", 0),
+    PASS("OptimizeDatasetV2", 0),
+    PASS("FinalizeDataset", 0),
+    PASS("RewriteDataset", 0),
+    PASS("MaxIntraOpParallelismDataset", 1),
+    PASS("ExperimentalMaxIntraOpParallelismDataset", 1),
+    PASS("PrivateThreadPoolDataset", 1),
+    PASS("ExperimentalPrivateThreadPoolDataset", 1),
+    PASS("NonSerializableDataset", 0),
+    PASS("AssertNextDataset", 0),
+    PASS("BytesProducedStatsDataset", 0),
+    PASS("LatencyStatsDataset", 0),
+    {"TakeDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = take_next,
+     .count = count_take},
+    {"SkipDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = skip_next,
+     .count = count_skip},
     {"ShardDataset", COUNTED, .n_scalars = 2, .check = check_shard, .open = cursor_open_up,
-     .next = shard_next},
-    {"RepeatDataset", COUNTED, .n_scalars = 1, .next = repeat_next},
+     .next = shard_next, .count = count_shard},
+    {"RepeatDataset", COUNTED, .n_scalars = 1, .next = repeat_next, .count = count_repeat},
     {"ZipDataset", .cursor_size = sizeof(struct several), .n_in = ANY_NUMBER, .open = zip_open,
-     .next = zip_next, .close = zip_close},
+     .next = zip_next, .close = zip_close, .count = count_zip},
     {"ConcatenateDataset", .cursor_size = sizeof(struct count), .n_in = 2,
-     .check = check_concatenate, .next = concatenate_next},
+     .check = check_concatenate, .next = concatenate_next, .count = count_both},
     {"CacheDataset", COUNTED, .shared_size = sizeof(struct cache), .check = check_cache,
      .finish = finish_cache, .next = cache_next},
     {.op = NULL},

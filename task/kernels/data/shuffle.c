@@ -37,7 +37,12 @@ struct seeds {
 	struct draws draws;
 };
 
-enum { BUFFER_SIZE, SEED, SEED2 };
+enum { BUFFER_SIZE, SEED, SEED2, COUNT };
+
+static int64_t rounds_of(const struct dataset *d)
+{
+	return d->kind->n_scalars > COUNT ? dataset_number(d, COUNT) : 1;
+}
 
 static int check_shuffle(struct dataset *d, struct mu_err *err)
 {
@@ -50,6 +55,9 @@ static int check_shuffle(struct dataset *d, struct mu_err *err)
 	    getrandom(s->fixed, sizeof s->fixed, 0) != sizeof s->fixed)
 		return mu_fail_errno(err, errno, "no random seed from the system");
 	s->draws = draws_seeded(s->fixed[0], s->fixed[1]);
+	if (rounds_of(d) < 1 && rounds_of(d) != -1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "count must be greater than zero or equal to -1.");
 	if (dataset_number(d, BUFFER_SIZE) < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "buffer_size must be greater than zero.");
 	return 0;
@@ -60,15 +68,20 @@ static void finish_shuffle(struct dataset *d)
 	pthread_mutex_destroy(&((struct seeds *)d->shared)->lock);
 }
 
-/* A ring of buffer_size elements, of which only what has been used is there. */
+/* A ring of buffer_size elements, of which only what has been used is there.  Where rounds are
+ * repeated within, those of the next one fill it as this one's leave; a draw is among this one's.
+ */
 struct shuffle {
 	struct draws draws;
 	struct mu_tensor *t;
-	int64_t room, head, count;
-	bool dry;
+	int64_t room, head, count; /* of all rounds */
+	int64_t *rounds;           /* elements of each round that has begun */
+	int64_t first, n_rounds;   /* this one, and how many there are with those before it */
+	int64_t begun;
+	bool any; /* an element came in the round that is read */
 };
 
-static int shuffle_open(struct cursor *c, struct mu_err *err)
+static void seed_round(struct cursor *c)
 {
 	struct seeds *s = c->d->shared;
 	struct shuffle *w = c->own;
@@ -78,7 +91,25 @@ static int shuffle_open(struct cursor *c, struct mu_err *err)
 	uint64_t b = c->d->flag ? draw(&s->draws) : s->fixed[1];
 	pthread_mutex_unlock(&s->lock);
 	w->draws = draws_seeded(a, b);
-	return cursor_open_up(c, err);
+}
+
+static int begin_round(struct cursor *c, struct shuffle *w, struct mu_err *err)
+{
+	int rc = cursor_open_up(c, err);
+
+	if (rc)
+		return rc;
+	w->rounds = mu_xrealloc(w->rounds, (size_t)(w->n_rounds + 1) * sizeof *w->rounds);
+	w->rounds[w->n_rounds++] = 0;
+	w->begun++;
+	w->any = false;
+	return 0;
+}
+
+static int shuffle_open(struct cursor *c, struct mu_err *err)
+{
+	seed_round(c);
+	return begin_round(c, c->own, err);
 }
 
 static void shuffle_close(struct cursor *c)
@@ -88,28 +119,54 @@ static void shuffle_close(struct cursor *c)
 	for (int64_t i = 0; i < w->room * c->d->n_out; i++)
 		mu_tensor_unref(&w->t[i]);
 	free(w->t);
+	free(w->rounds);
+}
+
+static void make_room(struct shuffle *w, int64_t at, int64_t size, unsigned n)
+{
+	if (at < w->room)
+		return;
+	int64_t room = w->room ? 2 * w->room : 64;
+	room = room < size ? room : size;
+	w->t = mu_xrealloc(w->t, (size_t)room * n * sizeof *w->t);
+	memset(w->t + w->room * n, 0, (size_t)(room - w->room) * n * sizeof *w->t);
+	w->room = room;
 }
 
 static int fill(struct cursor *c, struct shuffle *w, int64_t size, struct mu_err *err)
 {
+	int64_t most = rounds_of(c->d);
 	unsigned n = c->d->n_out;
+	int rc;
 
-	while (!w->dry && w->count < size) {
+	while (c->up && w->count < size) {
 		int64_t at = (w->head + w->count) % size;
-		if (at >= w->room) {
-			int64_t room = w->room ? 2 * w->room : 64;
-			room = room < size ? room : size;
-			w->t = mu_xrealloc(w->t, (size_t)room * n * sizeof *w->t);
-			memset(w->t + w->room * n, 0, (size_t)(room - w->room) * n * sizeof *w->t);
-			w->room = room;
-		}
-		int rc = cursor_next(c->up, &w->t[at * n], err);
-		if (rc < 0)
+		make_room(w, at, size, n);
+		if ((rc = cursor_next(c->up, &w->t[at * n], err)) < 0)
 			return rc;
-		w->dry = rc == 0;
-		w->count += rc;
+		if (rc) {
+			w->any = true;
+			w->count++;
+			w->rounds[w->n_rounds - 1]++;
+			continue;
+		}
+		cursor_close(c->up);
+		c->up = NULL;
+		/* for ever, but not when a whole round brings nothing */
+		if ((most < 0 ? w->any : w->begun < most) && (rc = begin_round(c, w, err)))
+			return rc;
 	}
 	return 0;
+}
+
+static void end_round(struct cursor *c, struct shuffle *w)
+{
+	if (++w->first > w->n_rounds / 2) {
+		w->n_rounds -= w->first;
+		memmove(w->rounds, w->rounds + w->first, (size_t)w->n_rounds * sizeof *w->rounds);
+		w->first = 0;
+	}
+	seed_round(c);
 }
 
 static int shuffle_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
@@ -121,18 +178,103 @@ static int shuffle_next(struct cursor *c, struct mu_tensor *out, struct mu_err *
 
 	if (rc || !w->count)
 		return rc;
-	int64_t at = (w->head + draw(&w->draws) % w->count) % size;
+	while (!w->rounds[w->first])
+		end_round(c, w);
+	int64_t at = (w->head + draw(&w->draws) % w->rounds[w->first]) % size;
 	memcpy(out, &w->t[at * n], n * sizeof *out);
 	memmove(&w->t[at * n], &w->t[w->head * n], n * sizeof *out);
 	memset(&w->t[w->head * n], 0, n * sizeof *out);
 	w->head = (w->head + 1) % size;
 	w->count--;
+	w->rounds[w->first]--;
 	return 1;
 }
 
+static int64_t count_shuffled(const struct dataset *d, int64_t n)
+{
+	int64_t rounds = rounds_of(d), total;
+
+	if (n == UNKNOWN_MANY || n == 0 || rounds == 0)
+		return rounds == 0 ? 0 : n;
+	if (n < 0 || rounds < 0 || __builtin_mul_overflow(n, rounds, &total))
+		return ENDLESS;
+	return total;
+}
+
+/* ---- random numbers; one of so many elements ---- */
+
+struct chance {
+	struct draws draws;
+};
+
+static int chance_open(struct cursor *c, struct mu_err *err)
+{
+	uint64_t seed[2] = {(uint64_t)dataset_number(c->d, 0), (uint64_t)dataset_number(c->d, 1)};
+
+	if (!seed[0] && !seed[1] && getrandom(seed, sizeof seed, 0) != sizeof seed)
+		return mu_fail_errno(err, errno, "no random seed from the system");
+	((struct chance *)c->own)->draws = draws_seeded(seed[0], seed[1]);
+	return c->d->n_in ? cursor_open_up(c, err) : 0;
+}
+
+static int check_random(struct dataset *d, struct mu_err *err)
+{
+	return d->n_out == 1
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "random numbers are one component");
+}
+
+static int random_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t x = draw(&((struct chance *)c->own)->draws);
+	int rc = mu_tensor_scalar(out, MU_INT64, &x, err);
+
+	return rc ? rc : 1;
+}
+
+static int64_t count_endless(const struct dataset *d, int64_t n)
+{
+	return ENDLESS;
+}
+
+static int check_sampling(struct dataset *d, struct mu_err *err)
+{
+	return d->n_first == 1 && d->params[0].dtype == MU_FLOAT && d->params[0].shape.count == 1
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "rate must be one float");
+}
+
+static int sample_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct chance *w = c->own;
+	int rc;
+
+	while ((rc = cursor_next(c->up, out, err)) > 0) {
+		if (philox_float(draw(&w->draws)) < MU_DATA(float, &c->d->params[0])[0])
+			return 1;
+		element_drop(out, c->d->n_out);
+	}
+	return rc;
+}
+
+static int64_t count_unknown(const struct dataset *d, int64_t n)
+{
+	return UNKNOWN_MANY;
+}
+
+#define SHUFFLE                                                                                    \
+	.shared_size = sizeof(struct seeds), .cursor_size = sizeof(struct shuffle), .n_in = 1,     \
+	.check = check_shuffle, .finish = finish_shuffle, .open = shuffle_open,                    \
+	.next = shuffle_next, .close = shuffle_close, .count = count_shuffled
+#define RANDOM                                                                                     \
+	.cursor_size = sizeof(struct chance), .n_scalars = 2, .check = check_random,               \
+	.open = chance_open, .next = random_next, .count = count_endless
 const struct dataset_kind shuffle_kinds[] = {
-    {"ShuffleDataset", .shared_size = sizeof(struct seeds), .cursor_size = sizeof(struct shuffle),
-     .n_in = 1, .n_scalars = 3, .check = check_shuffle, .finish = finish_shuffle,
-     .open = shuffle_open, .next = shuffle_next, .close = shuffle_close},
+    {"ShuffleDataset", SHUFFLE, .n_scalars = 3},
+    {"ShuffleAndRepeatDataset", SHUFFLE, .n_scalars = 4},
+    {"RandomDataset", RANDOM},
+    {"ExperimentalRandomDataset", RANDOM},
+    {"SamplingDataset", .cursor_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
+     .check = check_sampling, .open = chance_open, .next = sample_next, .count = count_unknown},
     {.op = NULL},
 };

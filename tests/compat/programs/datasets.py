@@ -4,7 +4,8 @@ import tempfile
 
 import numpy as np
 
-from common import TARGET, answer, tf
+from common import tf
+from draining import drain_all
 
 data = tf.data.Dataset
 folder = tempfile.mkdtemp(prefix="muster-")
@@ -51,44 +52,4 @@ def pipelines():
         1.0 / tf.cast(x - 1, tf.float32), "bad"))
 
 
-def plain(v):
-    if isinstance(v, (tuple, list)):
-        return [plain(x) for x in v]
-    if isinstance(v, dict):
-        return {k: plain(x) for k, x in v.items()}
-    return v.decode() if isinstance(v, bytes) else np.asarray(v).astype(
-        str if np.asarray(v).dtype.kind in "OS" else None).tolist()
-
-
-def drain(sess, element):
-    seen = []
-    while len(seen) < 200:
-        try:
-            seen.append(plain(sess.run(element, options=tf.RunOptions(timeout_in_ms=200000))))
-        except tf.errors.OutOfRangeError as e:
-            return seen + [e.message.split("\n\t")[0].split("\n")[-1]]
-        except tf.errors.OpError as e:
-            seen.append(type(e).__name__)
-    return seen
-
-
-out = {}
-with tf.Graph().as_default():
-    names = [name for name, _ in pipelines()]
-for name in names:
-    with tf.Graph().as_default(), tf.device("/job:worker/task:0"):
-        ds = dict(pipelines())[name]
-        once, again = tf.data.make_one_shot_iterator(ds), tf.data.make_initializable_iterator(ds)
-        a, b = once.get_next(), again.get_next()
-        with tf.Session(TARGET, config=tf.ConfigProto(isolate_session_state=True)) as sess:
-            out[name] = [drain(sess, a)]
-            try:
-                sess.run(b)
-            except tf.errors.FailedPreconditionError as e:
-                out[name].append(e.message.split("\n\t")[0].split("\n")[-1][:60])
-            for _ in range(2):
-                sess.run(again.initializer)
-                out[name].append(drain(sess, b))
-            sess.run(again.initializer)  # left in the middle
-            sess.run(b)
-answer(out)
+drain_all(pipelines)

@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets of what is in files: records, lines, pieces of a fixed size; and of files' names.
+ *
+ * Files are read one after the other.  What goes wrong with one ends it: whoever ignores errors
+ * goes on with the next. */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "lib/io/tfrecord.h"
+#include "lib/io/unpack.h"
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/elems.h"
+
+enum { LONGEST = 1 << 30 }; /* bytes of a line, of a piece, of what is passed over */
+
+struct files {
+	int64_t at; /* the file behind the one in hand */
+	char *name; /* NULL: none is in hand */
+	FILE *file;
+	struct mu_tfrecord_reader *records; /* has taken the file */
+	struct mu_buf ahead;                /* a piece and what may turn out to be the foot */
+	char *line;
+	size_t room;
+};
+
+/* Parameters: the names come first, how they are packed second or, with pieces, last. */
+enum { FILE_NAMES, FILE_PACKING, N_FILE };
+enum { PIECE_HEAD = 1, PIECE_BYTES, PIECE_FOOT, PIECE_BUFFER, PIECE_PACKING };
+
+static int check_names(const struct dataset *d, unsigned packing, struct mu_err *err)
+{
+	const struct mu_tensor *names = &d->params[FILE_NAMES], *p = &d->params[packing];
+
+	if (d->n_out != 1 || names->dtype != MU_STRING || names->shape.rank > 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`filenames` must be a scalar or a vector.");
+	if (packing && (p->dtype != MU_STRING || p->shape.count != 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "compression_type must be one string");
+	return 0;
+}
+
+static int check_files(struct dataset *d, struct mu_err *err)
+{
+	return d->n_params < N_FILE ? mu_fail(err, MU_INVALID_ARGUMENT, "there are no names")
+				    : check_names(d, FILE_PACKING, err);
+}
+
+static void end_file(struct files *f)
+{
+	if (f->records)
+		mu_tfrecord_reader_free(f->records);
+	else if (f->file)
+		fclose(f->file);
+	free(f->name);
+	f->records = NULL;
+	f->file = NULL;
+	f->name = NULL;
+}
+
+static void files_close(struct cursor *c)
+{
+	struct files *f = c->own;
+
+	end_file(f);
+	free(f->line);
+	mu_buf_fini(&f->ahead);
+}
+
+/* Opens the next file: 1, or 0 behind the last. */
+static int next_file(struct cursor *c, unsigned packing, struct mu_err *err)
+{
+	const struct dataset *d = c->d;
+	struct files *f = c->own;
+
+	if (f->at >= d->params[FILE_NAMES].shape.count)
+		return 0;
+	struct mu_span s = elems_span(&d->params[FILE_NAMES], f->at++);
+	f->name = mu_xstrndup(s.data, s.len);
+	int rc = mu_unpack_open(&f->file, f->name,
+				packing ? elems_span(&d->params[packing], 0) : mu_span_of(""), err);
+	if (!rc)
+		return 1;
+	if (rc == -MU_NOT_FOUND)
+		mu_fail(err, MU_NOT_FOUND, "%.150s; No such file or directory", f->name);
+	end_file(f);
+	return rc;
+}
+
+/* How a kind reads a file: what it does at its start, and 1 with an item or 0 at its end. */
+struct format {
+	int (*begin)(struct cursor *c, struct mu_err *err); /* (optional) */
+	int (*item)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
+};
+
+static int draw_item(struct cursor *c, const struct format *k, unsigned packing,
+		     struct mu_tensor *out, struct mu_err *err)
+{
+	struct files *f = c->own;
+	int rc;
+
+	do {
+		if (!f->name) {
+			if ((rc = next_file(c, packing, err)) <= 0)
+				return rc;
+			rc = k->begin ? k->begin(c, err) : 0;
+			if (rc < 0)
+				break;
+		}
+		if ((rc = k->item(c, out, err)) > 0)
+			return rc;
+		if (!rc)
+			end_file(f);
+	} while (!rc);
+	end_file(f);
+	return rc;
+}
+
+static int read_failed(const struct files *f, struct mu_err *err)
+{
+	return errno == EBADMSG
+		   ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is broken", f->name)
+		   : mu_fail_errno(err, errno, "cannot read %.150s", f->name);
+}
+
+/* ---- records ---- */
+
+static int begin_records(struct cursor *c, struct mu_err *err)
+{
+	struct files *f = c->own;
+
+	f->records = mu_tfrecord_read(f->file, f->name);
+	return 0;
+}
+
+static int record_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct files *f = c->own;
+	struct mu_span record;
+	int rc = mu_tfrecord_next(f->records, &record, err);
+
+	if (rc == -MU_OUT_OF_RANGE) /* to who draws it would look like the end */
+		err->code = MU_DATA_LOSS;
+	if (rc <= 0)
+		return rc < 0 ? -(int)err->code : 0;
+	return (rc = mu_tensor_string(out, record.data, record.len, err)) ? rc : 1;
+}
+
+static int record_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	static const struct format records = {begin_records, record_item};
+
+	return draw_item(c, &records, FILE_PACKING, out, err);
+}
+
+/* ---- lines ---- */
+
+static int line_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct files *f = c->own;
+
+	errno = 0;
+	ssize_t n = getline(&f->line, &f->room, f->file);
+	if (n < 0)
+		return ferror(f->file) ? read_failed(f, err) : 0;
+	n -= n && f->line[n - 1] == '\n';
+	n -= n && f->line[n - 1] == '\r';
+	int rc = mu_tensor_string(out, f->line, (size_t)n, err);
+	return rc ? rc : 1;
+}
+
+static int line_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	static const struct format lines = {.item = line_item};
+
+	return draw_item(c, &lines, FILE_PACKING, out, err);
+}
+
+/* ---- pieces: all of a size, between a head and a foot ---- */
+
+static int64_t piece_number(const struct dataset *d, unsigned i)
+{
+	return mu_tensor_int(&d->params[i], 0);
+}
+
+static unsigned piece_packing(const struct dataset *d)
+{
+	return d->n_params > PIECE_PACKING ? PIECE_PACKING : 0;
+}
+
+static int check_pieces(struct dataset *d, struct mu_err *err)
+{
+	static const struct {
+		const char *name;
+		int64_t least;
+	} numbers[] = {[PIECE_HEAD] = {"header_bytes", 0},
+		       [PIECE_BYTES] = {"record_bytes", 1},
+		       [PIECE_FOOT] = {"footer_bytes", 0},
+		       [PIECE_BUFFER] = {"buffer_size", 0}};
+
+	if (d->n_params < PIECE_PACKING)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s lacks inputs", d->kind->op);
+	for (unsigned i = PIECE_HEAD; i < PIECE_PACKING; i++) {
+		const struct mu_tensor *t = &d->params[i];
+		if (t->shape.count != 1 || t->dtype != MU_INT64)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "`%s` must be one int64",
+				       numbers[i].name);
+		if (piece_number(d, i) < numbers[i].least || piece_number(d, i) > LONGEST)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "`%s` must be >= %lld and at most %d, not %lld",
+				       numbers[i].name, (long long)numbers[i].least, LONGEST,
+				       (long long)piece_number(d, i));
+	}
+	return check_names(d, piece_packing(d), err);
+}
+
+/* Up to n more bytes behind those ahead; less only at the end. */
+static int read_ahead(struct files *f, int64_t n, struct mu_err *err)
+{
+	enum { CHUNK = 1 << 20 }; /* what a file does not have takes no memory */
+
+	while (n > 0) {
+		size_t want = n < CHUNK ? (size_t)n : CHUNK;
+		mu_buf_reserve(&f->ahead, want);
+		errno = 0;
+		size_t got = fread(f->ahead.data + f->ahead.len, 1, want, f->file);
+		f->ahead.len += got;
+		n -= (int64_t)got;
+		if (got < want)
+			return ferror(f->file) ? read_failed(f, err) : 0;
+	}
+	return 0;
+}
+
+static int misfit(const struct cursor *c, long long body, struct mu_err *err)
+{
+	const struct files *f = c->own;
+
+	return mu_fail(
+	    err, MU_INVALID_ARGUMENT,
+	    "Excluding the header (%lld bytes) and footer (%lld bytes), input file "
+	    "\"%.80s\" has body length %lld bytes, which is not an exact multiple of the "
+	    "record length (%lld bytes).",
+	    (long long)piece_number(c->d, PIECE_HEAD), (long long)piece_number(c->d, PIECE_FOOT),
+	    f->name, body, (long long)piece_number(c->d, PIECE_BYTES));
+}
+
+static int begin_pieces(struct cursor *c, struct mu_err *err)
+{
+	int64_t head = piece_number(c->d, PIECE_HEAD), foot = piece_number(c->d, PIECE_FOOT);
+	struct files *f = c->own;
+	struct stat st;
+	int rc;
+
+	mu_buf_clear(&f->ahead);
+	if (fileno(f->file) >= 0 && !fstat(fileno(f->file), &st)) { /* it is not packed */
+		int64_t body = st.st_size - head - foot;
+		if (body < 0 || body % piece_number(c->d, PIECE_BYTES))
+			return misfit(c, body, err);
+	}
+	if ((rc = read_ahead(f, head, err)))
+		return rc;
+	mu_buf_clear(&f->ahead);
+	return read_ahead(f, foot, err);
+}
+
+static int piece_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t piece = piece_number(c->d, PIECE_BYTES), foot = piece_number(c->d, PIECE_FOOT);
+	struct files *f = c->own;
+	size_t before = f->ahead.len;
+	int rc = read_ahead(f, piece, err);
+
+	if (rc || f->ahead.len == before)
+		return rc;
+	if (f->ahead.len < (size_t)(piece + foot))
+		return misfit(c, (long long)(f->ahead.len - before), err);
+	if ((rc = mu_tensor_string(out, f->ahead.data, (size_t)piece, err)))
+		return rc;
+	memmove(f->ahead.data, f->ahead.data + piece, (size_t)foot);
+	f->ahead.len = (size_t)foot;
+	return 1;
+}
+
+static int piece_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	static const struct format pieces = {begin_pieces, piece_item};
+
+	return draw_item(c, &pieces, piece_packing(c->d), out, err);
+}
+
+/* ---- names ---- */
+
+struct names {
+	glob_t found;
+	size_t at;
+};
+
+static int check_patterns(struct dataset *d, struct mu_err *err)
+{
+	return d->n_params == 1 ? check_names(d, 0, err)
+				: mu_fail(err, MU_INVALID_ARGUMENT, "there are no patterns");
+}
+
+static int name_order(const void *a, const void *b)
+{
+	return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static int names_open(struct cursor *c, struct mu_err *err)
+{
+	const struct mu_tensor *patterns = &c->d->params[FILE_NAMES];
+	struct names *n = c->own;
+
+	for (int64_t i = 0; i < patterns->shape.count; i++) {
+		struct mu_span s = elems_span(patterns, i);
+		MU_AUTO_FREE char *pattern = mu_xstrndup(s.data, s.len);
+		int got = glob(pattern, i ? GLOB_APPEND : 0, NULL, &n->found);
+		if (got == GLOB_NOSPACE)
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many files match %.150s",
+				       pattern);
+	}
+	if (n->found.gl_pathc)
+		qsort(n->found.gl_pathv, n->found.gl_pathc, sizeof(char *), name_order);
+	return 0;
+}
+
+static void names_close(struct cursor *c)
+{
+	struct names *n = c->own;
+
+	if (n->found.gl_pathv)
+		globfree(&n->found);
+}
+
+static int name_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct names *n = c->own;
+
+	if (n->at >= n->found.gl_pathc)
+		return 0;
+	const char *name = n->found.gl_pathv[n->at++];
+	int rc = mu_tensor_string(out, name, strlen(name), err);
+	return rc ? rc : 1;
+}
+
+#define FILES  .cursor_size = sizeof(struct files), .close = files_close
+#define PIECES FILES, .check = check_pieces, .next = piece_next
+#define NAMES                                                                                      \
+	.cursor_size = sizeof(struct names), .check = check_patterns, .open = names_open,          \
+	.next = name_next, .close = names_close
+const struct dataset_kind file_kinds[] = {
+    {"TFRecordDataset", FILES, .check = check_files, .next = record_next},
+    {"TFRecordDatasetV2", FILES, .check = check_files, .next = record_next},
+    {"TextLineDataset", FILES, .check = check_files, .next = line_next},
+    {"FixedLengthRecordDataset", PIECES},
+    {"FixedLengthRecordDatasetV2", PIECES},
+    {"MatchingFilesDataset", NAMES},
+    {"ExperimentalMatchingFilesDataset", NAMES},
+    {.op = NULL},
+};

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets that choose among the elements of others, take them apart, or look at how many come. */
+#include <string.h>
+
+#include "lib/base/map.h"
+#include "lib/tensor/tensor_proto.h"
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/elems.h"
+
+/* ---- directed: in[0] says from which of the others the next one comes ---- */
+
+struct directed {
+	struct cursor **from; /* of in[1 …]; NULL: at its end */
+	unsigned left;
+	bool over;
+};
+
+static int check_directed(struct dataset *d, struct mu_err *err)
+{
+	if (d->n_in < 2 || d->in[0]->n_out != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a selector of one component must choose among datasets");
+	for (unsigned i = 1; i < d->n_in; i++)
+		if (d->in[i]->n_out != d->n_out)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "dataset %u has elements of %u components, not %u", i - 1,
+				       d->in[i]->n_out, d->n_out);
+	return 0;
+}
+
+static int directed_open(struct cursor *c, struct mu_err *err)
+{
+	struct directed *w = c->own;
+	int rc = cursor_open_up(c, err);
+
+	w->left = c->d->n_in - 1;
+	w->from = MU_NEW_ARRAY(struct cursor *, c->d->n_in);
+	for (unsigned i = 0; i < w->left && !rc; i++)
+		rc = cursor_open(c->d->in[i + 1], c->who, &w->from[i], err);
+	return rc;
+}
+
+static void directed_close(struct cursor *c)
+{
+	struct directed *w = c->own;
+
+	for (unsigned i = 0; w->from && i + 1 < c->d->n_in; i++)
+		cursor_close(w->from[i]);
+	free(w->from);
+}
+
+static int choose(struct cursor *c, int64_t *chosen, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = cursor_next(c->up, &t, err);
+
+	if (rc <= 0)
+		return rc;
+	bool fits = t.dtype == MU_INT64 && t.shape.count == 1;
+	*chosen = fits ? mu_tensor_int(&t, 0) : -1;
+	mu_tensor_unref(&t);
+	if (fits && *chosen >= 0 && *chosen < c->d->n_in - 1)
+		return 1;
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Selector index out of range: %lld >= %u",
+		       (long long)*chosen, c->d->n_in - 1);
+}
+
+static int directed_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct directed *w = c->own;
+	int64_t i = 0;
+	int rc;
+
+	while (!w->over && w->left && (rc = choose(c, &i, err))) {
+		if (rc < 0)
+			return rc;
+		if (!w->from[i])
+			continue;
+		if ((rc = cursor_next(w->from[i], out, err)))
+			return rc;
+		cursor_close(w->from[i]);
+		w->from[i] = NULL;
+		w->left--;
+		w->over = c->d->flag;
+	}
+	w->over = true;
+	return 0;
+}
+
+static int64_t count_directed(const struct dataset *d, int64_t n)
+{
+	return UNKNOWN_MANY;
+}
+
+/* ---- unique: what has been seen is kept by its bytes ---- */
+
+static int check_unique(struct dataset *d, struct mu_err *err)
+{
+	return d->n_out == 1
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT,
+			     "UniqueDataset only supports inputs with a single component.");
+}
+
+static int unique_open(struct cursor *c, struct mu_err *err)
+{
+	mu_map_init(c->own);
+	return cursor_open_up(c, err);
+}
+
+static void unique_close(struct cursor *c)
+{
+	mu_map_fini(c->own);
+}
+
+static int unique_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_map *seen = c->own;
+	int rc;
+
+	while ((rc = cursor_next(c->up, out, err)) > 0) {
+		MU_AUTO_BUF b = {0};
+		enum mu_dtype t = out->dtype;
+		if (t != MU_INT32 && t != MU_INT64 && t != MU_STRING) {
+			mu_tensor_unref(out);
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "UniqueDataset only supports inputs with a single `tf.int32`, "
+			    "`tf.int64`, or `tf.string` component.");
+		}
+		mu_tensor_write(&b, out);
+		if (!mu_map_put_n(seen, b.data, b.len, seen))
+			return 1;
+		mu_tensor_unref(out);
+	}
+	return rc;
+}
+
+/* ---- unbatch ---- */
+
+struct rows {
+	struct mu_tensor t[MAX_COMPONENTS]; /* the element in hand; n of 0: none */
+	int64_t at, n;
+};
+
+static int take_rows(struct cursor *c, struct rows *r, struct mu_err *err)
+{
+	int rc = cursor_next(c->up, r->t, err);
+
+	if (rc <= 0)
+		return rc;
+	for (unsigned i = 0; i < c->d->n_out && rc > 0; i++) {
+		const struct mu_shape *s = &r->t[i].shape;
+		if (!s->rank)
+			rc = mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Input element must have a non-scalar value in each component.");
+		else if (s->dim[0] != r->t[0].shape.dim[0])
+			rc = mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Input element must have the same batch size in each component. "
+			    "Component 0 had size %lld but component %u had size, %lld.",
+			    (long long)r->t[0].shape.dim[0], i, (long long)s->dim[0]);
+	}
+	if (rc < 0) {
+		element_drop(r->t, c->d->n_out);
+		return rc;
+	}
+	r->at = 0;
+	r->n = r->t[0].shape.dim[0];
+	if (!r->n)
+		element_drop(r->t, c->d->n_out);
+	return 1;
+}
+
+static int unbatch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct rows *r = c->own;
+	int rc;
+
+	while (!r->n)
+		if ((rc = take_rows(c, r, err)) <= 0)
+			return rc;
+	rc = element_row(r->t, c->d->n_out, r->at, out, err);
+	if (++r->at == r->n) {
+		element_drop(r->t, c->d->n_out);
+		r->n = 0;
+	}
+	return rc ? rc : 1;
+}
+
+static void unbatch_close(struct cursor *c)
+{
+	struct rows *r = c->own;
+
+	if (r->n)
+		element_drop(r->t, c->d->n_out);
+}
+
+static int64_t count_unknown(const struct dataset *d, int64_t n)
+{
+	return n == 0 ? 0 : UNKNOWN_MANY;
+}
+
+/* ---- errors passed over; a number of elements insisted on ---- */
+
+static int ignore_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	int rc;
+
+	do
+		rc = cursor_next(c->up, out, err);
+	while (rc < 0 && !caller_stopped(c->who));
+	return rc;
+}
+
+static int assert_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t want = dataset_number(c->d, 0), *n = c->own;
+	int rc = cursor_next(c->up, out, err);
+
+	if (rc > 0 && ++*n > want && want != ENDLESS) {
+		element_drop(out, c->d->n_out);
+		return mu_fail(
+		    err, MU_FAILED_PRECONDITION,
+		    "Input dataset was expected to contain %lld elements but contained at "
+		    "least %lld elements.",
+		    (long long)want, (long long)*n);
+	}
+	if (rc == 0 && *n != want)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "Input dataset was expected to contain %lld elements but contained "
+			       "only %lld elements.",
+			       (long long)want, (long long)*n);
+	return rc;
+}
+
+static int64_t count_asserted(const struct dataset *d, int64_t n)
+{
+	return dataset_number(d, 0);
+}
+
+#define DIRECTED                                                                                   \
+	.cursor_size = sizeof(struct directed), .n_in = ANY_NUMBER, .check = check_directed,       \
+	.open = directed_open, .next = directed_next, .close = directed_close,                     \
+	.count = count_directed
+#define UNIQUE                                                                                     \
+	.cursor_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                    \
+	.open = unique_open, .next = unique_next, .close = unique_close, .count = count_unknown
+#define UNBATCH                                                                                    \
+	.cursor_size = sizeof(struct rows), .n_in = 1, .open = cursor_open_up,                     \
+	.next = unbatch_next, .close = unbatch_close, .count = count_unknown
+#define IGNORE .n_in = 1, .open = cursor_open_up, .next = ignore_next, .count = count_unknown
+const struct dataset_kind mix_kinds[] = {
+    {"DirectedInterleaveDataset", DIRECTED},
+    {"ExperimentalDirectedInterleaveDataset", DIRECTED},
+    {"UniqueDataset", UNIQUE},
+    {"ExperimentalUniqueDataset", UNIQUE},
+    {"UnbatchDataset", UNBATCH},
+    {"ExperimentalUnbatchDataset", UNBATCH},
+    {"IgnoreErrorsDataset", IGNORE},
+    {"ExperimentalIgnoreErrorsDataset", IGNORE},
+    {"AssertCardinalityDataset", .cursor_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
+     .open = cursor_open_up, .next = assert_next, .count = count_asserted},
+    {.op = NULL},
+};

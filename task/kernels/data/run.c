@@ -1,0 +1,248 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that draw all of a dataset for themselves, without an iterator.
+ *
+ * Functions of the pipeline are waited for, which no thread of the compute pool may do, so each
+ * call has a thread while it draws.  A step that is cancelled stops the thread's caller: whatever
+ * it waits for ends, and the thread always finishes the call.  All that belongs to the runtime is
+ * let go before that, since the step, and then the runtime, may end right behind it. */
+#include <string.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/kernel_table.h"
+#include "task/kernels/variant.h"
+
+enum { MAX_RUNS = 1024 }; /* at a time, each with a thread */
+static _Atomic int runs;
+
+struct run {
+	struct kernel_call *c;
+	struct caller caller;
+	const struct dataset *d; /* borrowed from the call's input */
+	struct function *f;
+	unsigned n_state;
+	_Atomic int refs; /* of the thread and of the step's cancellation */
+	int (*body)(struct run *r, struct cursor *cursor, struct mu_tensor *state,
+		    struct mu_err *err);
+};
+
+static void run_drop(struct run *r)
+{
+	if (atomic_fetch_sub(&r->refs, 1) != 1)
+		return;
+	caller_fini(&r->caller);
+	free(r);
+}
+
+static void cancelled(void *arg)
+{
+	struct run *r = arg;
+
+	caller_stop(&r->caller);
+	run_drop(r);
+}
+
+/* ---- what they do ---- */
+
+static int single(struct run *r, struct cursor *cursor, struct mu_tensor *state, struct mu_err *err)
+{
+	struct mu_tensor more[MAX_COMPONENTS] = {0};
+	unsigned n = r->d->n_out;
+	int rc = cursor_next(cursor, state, err);
+
+	if (rc == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Dataset was empty.");
+	if (rc < 0)
+		return rc;
+	rc = cursor_next(cursor, more, err);
+	if (rc > 0) {
+		element_drop(more, n);
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Dataset had more than one element.");
+	}
+	if (rc)
+		element_drop(state, n);
+	return rc;
+}
+
+static int reduce(struct run *r, struct cursor *cursor, struct mu_tensor *state, struct mu_err *err)
+{
+	struct mu_tensor in[MAX_COMPONENTS] = {0}, made[MAX_COMPONENTS];
+	unsigned n = r->n_state, first = 1 + n, more = r->c->n_in - first, all = n + r->d->n_out;
+	int rc;
+
+	for (unsigned i = 0; i < n; i++)
+		state[i] = mu_tensor_ref(kernel_in(r->c, 1 + i));
+	for (unsigned i = 0; i < more; i++)
+		in[all + i] = *kernel_in(r->c, first + i);
+	while ((rc = cursor_next(cursor, in + n, err)) > 0) {
+		memcpy(in, state, n * sizeof *in);
+		rc = function_call(r->f, &r->caller, in, all + more, made, n, err);
+		element_drop(in + n, r->d->n_out);
+		if (rc)
+			break;
+		element_drop(state, n);
+		memcpy(state, made, n * sizeof *made);
+	}
+	if (rc)
+		element_drop(state, n);
+	return rc;
+}
+
+/* ---- how they run ---- */
+
+static int give(struct kernel_call *c, struct mu_tensor *t, struct mu_err *err)
+{
+	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
+
+	for (unsigned i = 0; i < c->n_out; i++)
+		if (!types || types->n != c->n_out || t[i].dtype != types->types[i]) {
+			element_drop(t, c->n_out);
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "component %u is a %s, which is not what output_types says",
+				       i, mu_dtype_name(t[i].dtype));
+		}
+	for (unsigned i = 0; i < c->n_out; i++)
+		kernel_out_take(c, i, t[i]);
+	return 0;
+}
+
+static void *run(void *arg)
+{
+	struct run *r = arg;
+	struct kernel_call *c = r->c;
+	struct mu_tensor state[MAX_COMPONENTS] = {0};
+	struct cursor *cursor = NULL;
+	struct mu_err err = {0};
+	int rc = cursor_open(r->d, &r->caller, &cursor, &err);
+
+	if (!rc)
+		rc = r->body(r, cursor, state, &err);
+	if (!rc)
+		rc = give(c, state, &err);
+	cursor_close(cursor);
+	function_free(r->f);
+	if (kernel_uncancel(c))
+		run_drop(r);
+	run_drop(r);
+	atomic_fetch_sub(&runs, 1);
+	kernel_finish(c, rc ? &err : NULL);
+	return NULL;
+}
+
+static void start(struct kernel_call *c, struct run *r)
+{
+	struct mu_err err;
+	pthread_attr_t detached;
+	pthread_t thread;
+
+	pthread_attr_init(&detached);
+	pthread_attr_setdetachstate(&detached, PTHREAD_CREATE_DETACHED);
+	bool ours = kernel_on_cancel(c, cancelled, r);
+	if (ours && atomic_fetch_add(&runs, 1) < MAX_RUNS &&
+	    !pthread_create(&thread, &detached, run, r))
+		goto out;
+	function_free(r->f);
+	if (ours) {
+		atomic_fetch_sub(&runs, 1);
+		mu_fail(&err, MU_RESOURCE_EXHAUSTED, "no thread to draw from a dataset");
+		if (kernel_uncancel(c))
+			run_drop(r);
+	} else {
+		mu_fail(&err, MU_CANCELLED, "the step has ended");
+	}
+	run_drop(r);
+	kernel_finish(c, &err);
+out:
+	pthread_attr_destroy(&detached);
+}
+
+static int prepare(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	struct mu_object *o;
+	int rc = variant_in(c, 0, &dataset_type, &o, err);
+
+	if (rc)
+		return rc;
+	r->d = MU_CONTAINER(o, const struct dataset, object);
+	return 0;
+}
+
+static int prepare_single(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	int rc = prepare(c, r, err);
+
+	return rc || r->d->n_out == c->n_out
+		   ? rc
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "the dataset has %u components, not %u",
+			     r->d->n_out, c->n_out);
+}
+
+static int prepare_reduce(struct kernel_call *c, struct run *r, struct mu_err *err)
+{
+	const struct mu_attr *f = mu_node_attr(c->node, "f"), *s = mu_node_attr(c->node, "Tstate");
+	int rc = prepare(c, r, err);
+
+	if (rc)
+		return rc;
+	r->n_state = s ? s->n : 0;
+	if (!f || f->kind != MU_ATTR_FUNC || r->n_state != c->n_out || c->n_in < 1 + r->n_state ||
+	    c->n_in - 1 + r->d->n_out > MAX_COMPONENTS)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%u states of %u outputs and %u inputs, or no function", r->n_state,
+			       c->n_out, c->n_in);
+	return function_new(c->runtime, c->step, f->func, &r->f, err);
+}
+
+static void begin(struct kernel_call *c,
+		  int (*prepare_it)(struct kernel_call *c, struct run *r, struct mu_err *err),
+		  int (*body)(struct run *r, struct cursor *cursor, struct mu_tensor *state,
+			      struct mu_err *err))
+{
+	struct run *r = MU_NEW(struct run);
+	struct mu_err err;
+
+	caller_init(&r->caller);
+	atomic_init(&r->refs, 2);
+	r->c = c;
+	r->body = body;
+	if (!prepare_it(c, r, &err)) {
+		start(c, r);
+		return;
+	}
+	function_free(r->f);
+	caller_fini(&r->caller);
+	free(r);
+	kernel_finish(c, &err);
+}
+
+static void start_single(struct kernel_call *c)
+{
+	begin(c, prepare_single, single);
+}
+
+static void start_reduce(struct kernel_call *c)
+{
+	begin(c, prepare_reduce, reduce);
+}
+
+static int cardinality(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_object *o;
+	struct mu_tensor t;
+	int rc = variant_in(c, 0, &dataset_type, &o, err);
+
+	if (rc)
+		return rc;
+	int64_t n = dataset_count(MU_CONTAINER(o, const struct dataset, object));
+	if (!(rc = mu_tensor_scalar(&t, MU_INT64, &n, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"ReduceDataset", .flags = KERNEL_NO_FOLD, .start = start_reduce},
+    {"DatasetToSingleElement", .flags = KERNEL_NO_FOLD, .start = start_single},
+    {"DatasetCardinality", .flags = KERNEL_NO_FOLD, .run = cardinality},
+    {"ExperimentalDatasetCardinality", .flags = KERNEL_NO_FOLD, .run = cardinality},
+};
+KERNEL_TABLE(dataset_run, rows)

@@ -1,0 +1,70 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Draws everything that each of a program's pipelines gives, on one-shot and initializable iterators."""
+import sys
+
+import numpy as np
+
+from common import TARGET, answer, tf
+
+
+def _plain(v):
+    if isinstance(v, tf.SparseTensorValue):
+        return ["sparse"] + [_plain(x) for x in v]
+    if isinstance(v, (tuple, list)):
+        return [_plain(x) for x in v]
+    if isinstance(v, dict):
+        return {k: _plain(x) for k, x in v.items()}
+    return v.decode("latin-1") if isinstance(v, bytes) else np.asarray(v).astype(
+        str if np.asarray(v).dtype.kind in "OS" else None).tolist()
+
+
+def drain(sess, element, most=200):
+    """Its elements in order, and how they end; some fail for ever."""
+    seen, failed = [], 0
+    while len(seen) < most and failed < 3:
+        try:
+            seen.append(_plain(sess.run(element, options=tf.RunOptions(timeout_in_ms=200000))))
+        except tf.errors.OutOfRangeError as e:
+            return seen + [_last_line(e)]
+        except tf.errors.OpError as e:
+            seen.append(type(e).__name__)
+            failed += 1
+    return seen
+
+
+def _last_line(e):
+    return e.message.split("\n\t")[0].split("\n")[-1]
+
+
+def _both_iterators(sess, dataset):
+    once, again = tf.data.make_one_shot_iterator(dataset), tf.data.make_initializable_iterator(dataset)
+    a, b = once.get_next(), again.get_next()
+    out = [drain(sess, a)]
+    try:
+        sess.run(b)
+    except tf.errors.FailedPreconditionError as e:
+        out.append(_last_line(e)[:60])
+    for _ in range(2):
+        sess.run(again.initializer)
+        out.append(drain(sess, b))
+    sess.run(again.initializer)
+    try:
+        sess.run(b)  # and left in the middle
+    except tf.errors.OpError:
+        pass
+    return out
+
+
+def drain_all(pipelines):
+    """pipelines() yields (name, dataset); the command line may name some."""
+    out = {}
+    with tf.Graph().as_default(), tf.device("/job:worker/task:0"):
+        with tf.Session(TARGET, config=tf.ConfigProto(isolate_session_state=True)) as sess:
+            for name, dataset in pipelines():
+                if not sys.argv[1:] or name in sys.argv[1:]:
+                    try:
+                        out[name] = _both_iterators(sess, dataset)
+                    except tf.errors.OpError as e:  # the other servers' answer tells whether it is meant
+                        out[name] = [type(e).__name__]
+                        print(name, e, file=sys.stderr)
+    answer(out)

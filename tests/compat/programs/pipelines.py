@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Input pipelines as programs for servers write them beyond the plain ones: formats of files, shuffles, windows, groups,
+mixtures.  Every element, its order and the end."""
+import gzip
+import tempfile
+import zlib
+
+import numpy as np
+
+from common import tf
+from draining import drain_all
+
+data, more = tf.data.Dataset, tf.data.experimental
+folder = tempfile.mkdtemp(prefix="muster-")
+body = b"HEAD" + bytes(range(65, 65 + 24)) + b"FOOT!"
+FILES = {
+    "fixed": body, "fixed2": body.lower(), "fixed.gz": gzip.compress(body), "fixed.z": zlib.compress(body),
+    "a.txt": b"a1\na2\na3\n", "b.txt": b"b1\nb2\n", "c.txt": b"c1\nc2\nc3\nc4\nc5",
+    "lines.gz": gzip.compress(b"one\r\ntwo\n\nthree"), "lines.z": zlib.compress(b"x\ny\n"),
+}
+for name, content in FILES.items():
+    with open(f"{folder}/{name}", "wb") as f:
+        f.write(content)
+with tf.python_io.TFRecordWriter(f"{folder}/records.gz", tf.python_io.TFRecordOptions("GZIP")) as w:
+    for i in range(5):
+        w.write(b"record %d" % i)
+texts = [f"{folder}/{c}.txt" for c in "abc"]
+
+
+def rows(x):
+    return data.from_tensors(x).repeat(x + 1)
+
+
+def files():
+    fixed = lambda names, **k: tf.data.FixedLengthRecordDataset([f"{folder}/{n}" for n in names], 6, 4, 5, **k)
+    yield "fixed records", fixed(["fixed", "fixed2"])
+    yield "fixed records of gzip", fixed(["fixed.gz"], compression_type="GZIP")
+    yield "fixed records of zlib", fixed(["fixed.z"], compression_type="ZLIB")
+    yield "images of cifar", fixed(["fixed"]).map(lambda s: tf.transpose(tf.reshape(tf.decode_raw(s, tf.uint8), [2, 3])))
+    yield "lines of gzip", tf.data.TextLineDataset(f"{folder}/lines.gz", compression_type="GZIP")
+    yield "lines of zlib", tf.data.TextLineDataset([f"{folder}/lines.z"] * 2, compression_type="ZLIB")
+    yield "records of gzip", tf.data.TFRecordDataset(f"{folder}/records.gz", compression_type="GZIP")
+    yield "readers by turns", data.from_tensor_slices(texts).interleave(tf.data.TextLineDataset, cycle_length=2, num_parallel_calls=2)
+    yield "readers by turns, sloppy", data.from_tensor_slices(texts[:1]).apply(
+        more.parallel_interleave(tf.data.TextLineDataset, cycle_length=2, sloppy=True))
+
+
+def functions():
+    r = data.range(12)
+    yield "parallel interleave", r.interleave(rows, cycle_length=4, block_length=2, num_parallel_calls=4)
+    yield "parallel interleave, tuned", r.take(5).interleave(rows, cycle_length=3, num_parallel_calls=more.AUTOTUNE)
+    yield "older parallel interleave", r.take(6).apply(more.parallel_interleave(rows, cycle_length=2, block_length=2))
+    yield "map and batch", r.apply(more.map_and_batch(lambda x: (x * x, tf.as_string(x)), 5))
+    yield "map and whole batches", r.apply(more.map_and_batch(lambda x: x * x, 5, drop_remainder=True, num_parallel_calls=2))
+    yield "scan", r.apply(more.scan(np.int64(100), lambda s, x: (s + x, (s, x))))
+    yield "take while", r.apply(more.take_while(lambda x: x < 5))
+    yield "group by window", r.apply(more.group_by_window(lambda x: x % 3, lambda k, d: d.batch(3), window_size=3))
+    yield "group by windows of sizes", r.apply(more.group_by_window(
+        lambda x: x % 2, lambda k, d: d.map(lambda x: x * 10).batch(4), window_size_func=lambda k: k + 2))
+    lists = data.range(1, 14).map(lambda x: tf.fill([x * 5 % 9], x))
+    yield "buckets by length", lists.apply(more.bucket_by_sequence_length(tf.size, [3, 6], [4, 3, 2]))
+    yield "buckets padded to bounds", lists.filter(lambda x: tf.size(x) < 6).apply(more.bucket_by_sequence_length(
+        tf.size, [4, 7], [2, 2, 2], pad_to_bucket_boundary=True))
+    yield "windows", r.window(4, shift=3, stride=2).flat_map(lambda d: d.batch(4))
+    yield "whole windows", r.window(5, drop_remainder=True).flat_map(lambda d: d.batch(5))
+    yield "windows of pairs", data.zip((r, r.map(tf.as_string))).window(3).flat_map(
+        lambda a, b: data.zip((a, b)).batch(2))
+    yield "reduced windows", r.window(5).map(lambda d: d.reduce(np.int64(1), lambda s, x: s * 2 + x))
+    yield "single elements", r.map(lambda x: more.get_single_element(data.range(x, x + 3).batch(3)))
+
+
+def orders():
+    r = data.range(20)
+    yield "shuffle and repeat", r.take(7).apply(more.shuffle_and_repeat(4, 3, seed=5))
+    yield "shuffle and repeat for ever", r.take(7).apply(more.shuffle_and_repeat(3, seed=6)).take(30)
+    yield "sampled", more.sample_from_datasets([r.repeat(), r.map(lambda x: -x).repeat()], [0.3, 0.7], seed=9).take(30)
+    yield "sampled to the end", more.sample_from_datasets([data.range(4), data.range(10, 16), data.range(20, 22)], seed=2)
+    yield "sampled by weights that change", more.sample_from_datasets(
+        [data.range(40), data.range(100, 140)], data.from_tensor_slices([[0.2, 0.8], [0.9, 0.1]]).repeat(), seed=3).take(25)
+    yield "chosen", more.choose_from_datasets([data.range(9), data.range(100, 109)], data.from_tensor_slices(np.int64([0, 1, 1, 0, 1])))
+    yield "random numbers", more.RandomDataset(seed=42).take(6)
+    yield "resampled", r.repeat().apply(more.rejection_resample(lambda x: tf.cast(x % 2, tf.int32), [0.1, 0.9], [0.5, 0.5], seed=4)).take(20)
+    yield "unique", data.from_tensor_slices([3, 1, 3, 2, 1, 5]).apply(more.unique())
+    yield "unique strings", data.from_tensor_slices(["a", "b", "a", ""]).apply(more.unique())
+    yield "snapshot of options", r.take(3).with_options(tf.data.Options()).prefetch(more.AUTOTUNE)
+    options = tf.data.Options()
+    options.threading.private_threadpool_size = 2
+    options.threading.max_intra_op_parallelism = 1
+    yield "thread options", r.take(4).with_options(options).map(lambda x: x + 1)
+
+
+def shapes():
+    r = data.range(12)
+    yield "unbatch", r.batch(5).apply(more.unbatch())
+    yield "unbatch pairs", data.from_tensors((np.arange(6).reshape(3, 2), ["a", "b", "c"])).apply(more.unbatch())
+    yield "unbatch what does not fit", data.range(3, 6).map(lambda x: (tf.range(x), tf.range(x * 2 - 4))).apply(more.unbatch())
+    yield "ignored errors", data.from_tensor_slices([1.0, 2.0, 0.0, 4.0]).map(
+        lambda x: tf.check_numerics(1.0 / x, "bad")).apply(more.ignore_errors())
+    yield "cardinality", data.from_tensors(more.cardinality(r.batch(5)))
+    yield "cardinalities", data.from_tensors(tf.stack([more.cardinality(d) for d in (
+        r, r.repeat(), r.filter(lambda x: x > 3), r.take(3).repeat(4), r.skip(20), r.shard(5, 1), data.zip((r, r.take(2))),
+        r.concatenate(r), r.batch(5, drop_remainder=True), r.flat_map(rows), r.map(lambda x: x).shuffle(3).prefetch(1))]))
+    yield "asserted cardinality", r.filter(lambda x: x >= 0).apply(more.assert_cardinality(12))
+    yield "too few", r.take(2).apply(more.assert_cardinality(3))
+    yield "too many", r.apply(more.assert_cardinality(11))
+    yield "enumerated", r.skip(9).apply(more.enumerate_dataset(5))
+
+
+def pipelines():
+    for part in (files, functions, orders, shapes):
+        yield from part()
+
+
+if __name__ == "__main__":
+    drain_all(pipelines)
