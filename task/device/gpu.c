@@ -230,7 +230,7 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
 	g->staging = gpu_staging_new(g);
 	gpu_queue_init(g);
-	if ((rc = gpu_lane_start(&g->compute, g, err)) || (rc = gpu_lane_start(&g->in, g, err)))
+	if ((rc = gpu_lane_open(&g->compute, g, err)) || (rc = gpu_lane_start(&g->in, g, err)))
 		return rc;
 	return gpu_lane_start(&g->out, g, err);
 }

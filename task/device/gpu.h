@@ -110,8 +110,5 @@ int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder
  * On an error, here or there, *out is unset. */
 int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor *out, gpu_done done,
 		  void *arg, struct mu_err *err);
-/* done is called when all that was launched until now has ended. */
-int gpu_when_through(struct gpu *g, gpu_done done, void *arg, struct mu_err *err);
-int gpu_wait(struct gpu *g, struct mu_err *err); /* the same, waiting here: for tests and the end */
 
 #endif

@@ -259,24 +259,6 @@ int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor 
 	return rc;
 }
 
-int gpu_when_through(struct gpu *g, gpu_done done, void *arg, struct mu_err *err)
-{
-	uint64_t launched = atomic_load(&g->launched);
-	int rc = gpu_end_segment(g, err);
-
-	return rc ? rc : gpu_lane_tell(&g->compute, launched, done, arg, err);
-}
-
-int gpu_wait(struct gpu *g, struct mu_err *err)
-{
-	int rc = gpu_end_segment(g, err);
-
-	if (!rc)
-		rc = gpu_check(g, g->api->stream_sync(g->compute.stream), "waiting for its work",
-			       err);
-	return rc;
-}
-
 /* ---- options ---- */
 
 int gpu_options_read(struct gpu_options *o, struct mu_span config, struct mu_err *err)

@@ -52,6 +52,7 @@ struct gpu_lane {
 	struct gpu_ending *first, **last;
 	bool started, stopping;
 };
+int gpu_lane_open(struct gpu_lane *l, struct gpu *g, struct mu_err *err); /* without a thread */
 int gpu_lane_start(struct gpu_lane *l, struct gpu *g, struct mu_err *err);
 void gpu_lane_stop(struct gpu_lane *l); /* what waits is called first */
 /* Calls done when all that is on the stream now has ended; an error is an answer too.  `launched`:

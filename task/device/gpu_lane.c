@@ -81,14 +81,22 @@ static void *run(void *arg)
 	return NULL;
 }
 
-int gpu_lane_start(struct gpu_lane *l, struct gpu *g, struct mu_err *err)
+int gpu_lane_open(struct gpu_lane *l, struct gpu *g, struct mu_err *err)
 {
 	int rc = gpu_check(g, g->api->stream_new(&l->stream, CUDA_STREAM_NON_BLOCKING),
 			   "making a stream", err);
 
+	if (!rc)
+		l->gpu = g;
+	return rc;
+}
+
+int gpu_lane_start(struct gpu_lane *l, struct gpu *g, struct mu_err *err)
+{
+	int rc = gpu_lane_open(l, g, err);
+
 	if (rc)
 		return rc;
-	l->gpu = g;
 	l->last = &l->first;
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->more, NULL);

@@ -364,23 +364,6 @@ static void order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader(v
 	mu_tensor_unref(&one);
 }
 
-static void through__is_told__when_what_was_launched_has_ended(void **state)
-{
-	struct gpu *g = open_with(&(struct gpu_options){0});
-	struct mu_tensor one = bring_in(g, 1, 1), t = bring_in(g, N, 0);
-	struct waiter w = WAITER;
-
-	fake_cuda.slow = 1000;
-	for (int i = 0; i < 10; i++)
-		assert_int_equal(add_one(g, &t, &one), 0);
-	assert_int_equal(gpu_when_through(g, came, &w, &err), 0);
-	assert_int_equal(wait_for(&w), 0);
-	/* only now may the host look: the fake's device memory is the host's */
-	assert_float_equal(MU_DATA(float, &t)[5], 15, 0);
-	mu_tensor_unref(&t);
-	mu_tensor_unref(&one);
-}
-
 static void two_gpus__each_with_tensors_of_its_own__do_not_meet(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0}), *h = gpu_at(set, 1);
@@ -425,7 +408,7 @@ static void a_fault_in_a_kernel__takes_the_gpu_out_and_says_so(void **state)
 	struct mu_tensor more;
 	struct gpu_facts f;
 
-	assert_int_equal(gpu_wait(g, &err), 0);
+	expect_on_device(g, &t, 0);
 	fake_cuda.fault_kernel = "AddV2_f32";
 	assert_int_equal(add_one(g, &t, &one), 0);
 	if (gpu_bring_out(g, &t, &out, came, &w, &err) == 0)
@@ -508,7 +491,6 @@ int main(void)
 	    T(copies__there_and_back__keep_every_byte),
 	    T(order__when_every_stream_is_slow__is_that_of_the_calls),
 	    T(order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader),
-	    T(through__is_told__when_what_was_launched_has_ended),
 	    T(two_gpus__each_with_tensors_of_its_own__do_not_meet),
 	    T(a_refused_launch__fails_alone),
 	    T(a_fault_in_a_kernel__takes_the_gpu_out_and_says_so),
