@@ -91,6 +91,7 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(lrn)                                                                                     \
 	X(mirror_pad_grad)                                                                         \
 	X(cross)                                                                                   \
+	X(block_cell)                                                                              \
 	X(softmax)                                                                                 \
 	X(scan)                                                                                    \
 	X(segment)                                                                                 \

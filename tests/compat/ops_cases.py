@@ -591,5 +591,7 @@ def all_cases():
     yield from einsum_cases()
     from ops_cases_rest import rest_cases
     yield from rest_cases()
+    from ops_cases_sequence import sequence_cases
+    yield from sequence_cases()
     from ops_cases_random import random_cases
     yield from random_cases()
