@@ -222,6 +222,7 @@ static const struct {
     {"GRUBlockCell", "TensorFlow has none either"},
     {"GRUBlockCellGrad", "TensorFlow has none either"},
     {"SparseBincount", "TensorFlow has none either"},
+    {"ReduceDataset", "TensorFlow has none either"},
     {"RaggedTensorToSparse", "the ragged tensors of TensorFlow's Python"},
     {"StatelessMultinomial", "draws"},
     {"BatchNormWithGlobalNormalizationGrad", "a second derivative that TensorFlow has not either"},
