@@ -40,6 +40,8 @@ def files():
     yield "lines of gzip", tf.data.TextLineDataset(f"{folder}/lines.gz", compression_type="GZIP")
     yield "lines of zlib", tf.data.TextLineDataset([f"{folder}/lines.z"] * 2, compression_type="ZLIB")
     yield "records of gzip", tf.data.TFRecordDataset(f"{folder}/records.gz", compression_type="GZIP")
+    yield "names of files", data.list_files(f"{folder}/*.txt", shuffle=False).map(lambda s: tf.strings.substr(s, -5, 5))
+    yield "names in the order drawn", data.list_files(f"{folder}/*.txt", seed=5).map(lambda s: tf.strings.substr(s, -5, 5))
     yield "readers by turns", data.from_tensor_slices(texts).interleave(tf.data.TextLineDataset, cycle_length=2, num_parallel_calls=2)
     yield "readers by turns, sloppy", data.from_tensor_slices(texts[:1]).apply(
         more.parallel_interleave(tf.data.TextLineDataset, cycle_length=2, sloppy=True))
