@@ -20,11 +20,32 @@ GRAD_UNARY(g_reverse_sequence, GRAD_OP(c, "ReverseSequence", g, grad_in(c, 1)))
 GRAD_UNARY(g_roll, mu_op(b, "Roll", MU_IN(g, mu_neg(b, grad_in(c, 1)), grad_in(c, 2))))
 GRAD_UNARY(g_diag, mu_op(b, "DiagPart", MU_IN(g)))
 
+/* Resizing is linear: what goes back is resized by the gradient's own op, and forth again. */
+static struct mu_out size_of(struct mu_builder *b, struct mu_out x)
+{
+	return mu_op(b, "Slice",
+		     MU_IN(grad_shape(b, x), mu_const_ints(b, (int32_t[]){1}, 1),
+			   mu_const_ints(b, (int32_t[]){2}, 1)));
+}
+
+GRAD_UNARY(g_bilinear, GRAD_OP(c, "ResizeBilinearGrad", g, x))
+GRAD_UNARY(g_bilinear_grad, GRAD_OP(c, "ResizeBilinear", g, size_of(b, x)))
+GRAD_UNARY(g_bicubic, GRAD_OP(c, "ResizeBicubicGrad", g, x))
+GRAD_UNARY(g_bicubic_grad, GRAD_OP(c, "ResizeBicubic", g, size_of(b, x)))
+GRAD_UNARY(g_nearest, GRAD_OP(c, "ResizeNearestNeighborGrad", g, size_of(b, x)))
+GRAD_UNARY(g_nearest_grad, GRAD_OP(c, "ResizeNearestNeighbor", g, size_of(b, x)))
+
 const struct op_grad grads_of_spaces[] = {
     {"BatchToSpace", g_batch_to_space, GRAD_FIRST},
     {"BatchToSpaceND", g_batch_to_space_nd, GRAD_FIRST},
     {"DepthToSpace", g_depth_to_space, GRAD_FIRST},
     {"Diag", g_diag, GRAD_FIRST},
+    {"ResizeBicubic", g_bicubic, GRAD_FIRST},
+    {"ResizeBicubicGrad", g_bicubic_grad, GRAD_FIRST},
+    {"ResizeBilinear", g_bilinear, GRAD_FIRST},
+    {"ResizeBilinearGrad", g_bilinear_grad, GRAD_FIRST},
+    {"ResizeNearestNeighbor", g_nearest, GRAD_FIRST},
+    {"ResizeNearestNeighborGrad", g_nearest_grad, GRAD_FIRST},
     {"ReverseSequence", g_reverse_sequence, GRAD_FIRST},
     {"Roll", g_roll, GRAD_FIRST},
     {"SpaceToBatch", g_space_to_batch, GRAD_FIRST},

@@ -37,7 +37,7 @@ mu_shape_rule shape_gather, shape_gather_nd, shape_resource_gather, shape_slice;
 mu_shape_rule shape_strided_slice, shape_tile, shape_pad, shape_one_hot;
 
 /* shape_window.c */
-mu_shape_rule shape_conv2d, shape_pool, shape_batch_norm;
+mu_shape_rule shape_conv2d, shape_pool, shape_batch_norm, shape_resize;
 
 /* ---- for rules ---- */
 

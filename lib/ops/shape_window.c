@@ -100,3 +100,19 @@ int shape_batch_norm(struct mu_shape_ctx *c, struct mu_err *err)
 		c->out[i] = c->in[1];
 	return 0;
 }
+
+/* Pictures of the size that input 1 says. */
+int shape_resize(struct mu_shape_ctx *c, struct mu_err *err)
+{
+	int64_t size[2];
+	bool known;
+	int rc = mu_shape_want_rank(c, 0, 4, &known, err);
+
+	if (rc)
+		return rc;
+	c->out[0] = known ? c->in[0] : mu_pshape_unknown(4);
+	bool told = mu_shape_ints(c, 1, size, 2) == 2;
+	for (int d = 0; d < 2; d++)
+		c->out[0].dim[1 + d] = told ? size[d] : -1;
+	return 0;
+}

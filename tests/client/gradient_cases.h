@@ -501,7 +501,7 @@ static const struct gradient_case cases[] = {
     {"BatchMatMulV2, broadcast", {3, {1, 4, 3}}, y_batchmatmulv2_broadcast, -1, 1},
     {"BatchMatMulV2, matrix", {2, {3, 4}}, y_batchmatmulv2_matrix, -1, 1},
     {"BatchMatMulV3", {3, {2, 3, 4}}, y_batchmatmulv3, -1, 1},
-    EINSUM_CASES{"Select", {2, {3, 4}}, y_select, -1, 1},
+    RESIZE_CASES EINSUM_CASES{"Select", {2, {3, 4}}, y_select, -1, 1},
     {"SelectV2", {1, {4}}, y_selectv2, -1, 1},
     {"Conv2D, input", {4, {1, 5, 5, 2}}, y_conv2d_input, -1, 1},
     {"Conv2D, filter", {4, {3, 3, 2, 2}}, y_conv2d_filter, -1, 1},

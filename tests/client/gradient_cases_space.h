@@ -20,5 +20,22 @@ CASE(y_reverse_sequence, mu_op(b, "ReverseSequence", MU_IN(x, ints(b, 3, (int32_
 			       MU_ATTRS(MU_A_INT("seq_dim", 1), MU_A_INT("batch_dim", 0))))
 CASE(y_roll,
      mu_op(b, "Roll", MU_IN(x, ints(b, 2, (int32_t[]){1, -2}), ints(b, 2, (int32_t[]){0, 1}))))
+#define RESIZED(op, high, wide, flag)                                                              \
+	mu_op(b, op, MU_IN(x, ints(b, 2, (int32_t[]){high, wide})), MU_ATTRS(MU_A_BOOL(flag, true)))
+#define PICTURES mu_reshape(b, values(b, 4, 6, 0), ints(b, 4, (int32_t[]){2, 2, 3, 2}))
+CASE(y_bilinear, RESIZED("ResizeBilinear", 4, 2, "half_pixel_centers"))
+CASE(y_bilinear_grad, mu_op(b, "ResizeBilinearGrad", MU_IN(x, PICTURES)))
+CASE(y_bicubic, RESIZED("ResizeBicubic", 3, 5, "half_pixel_centers"))
+CASE(y_bicubic_grad, mu_op(b, "ResizeBicubicGrad", MU_IN(x, PICTURES)))
+CASE(y_nearest, RESIZED("ResizeNearestNeighbor", 3, 5, "align_corners"))
+CASE(y_nearest_grad, RESIZED("ResizeNearestNeighborGrad", 2, 3, "align_corners"))
+
+#define RESIZE_CASES                                                                               \
+	{"ResizeBilinear", {4, {2, 2, 3, 2}}, y_bilinear, -1, 1},                                  \
+	    {"ResizeBilinearGrad", {4, {2, 4, 2, 2}}, y_bilinear_grad, -1, 1},                     \
+	    {"ResizeBicubic", {4, {2, 2, 3, 2}}, y_bicubic, -1, 1},                                \
+	    {"ResizeBicubicGrad", {4, {2, 3, 4, 2}}, y_bicubic_grad, -1, 1},                       \
+	    {"ResizeNearestNeighbor", {4, {2, 2, 3, 2}}, y_nearest, -1, 1},                        \
+	    {"ResizeNearestNeighborGrad", {4, {2, 3, 4, 2}}, y_nearest_grad, -1, 1},
 
 #endif

@@ -200,6 +200,7 @@ static const struct {
     {"Bincount", "TensorFlow has none either"},
     {"DenseBincount", "TensorFlow has none either"},
     {"ParallelConcat", "TensorFlow has none either"},
+    {"ResizeArea", "TensorFlow has none either"},
     {"MaxPool3DGrad", "needs MaxPool3DGradGrad, which has no kernel"},
     {"StackPush", "frames: stacks are how others keep a loop's turns"},
     {"SparseAddGrad", "the sparse tensors of TensorFlow's Python"},

@@ -587,6 +587,8 @@ def all_cases():
     yield from bytes_cases()
     from ops_cases_images import image_cases
     yield from image_cases()
+    from ops_cases_resize import resize_cases
+    yield from resize_cases()
     from ops_cases_einsum import einsum_cases
     yield from einsum_cases()
     from ops_cases_rest import rest_cases
