@@ -4,19 +4,31 @@
 #include <ctype.h>
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/mem.h"
 
 bool text_number(struct mu_span text, enum mu_dtype type, void *data, int64_t at)
 {
-	const char *start = text.data, *end = text.data + text.len;
-	char *stop = (char *)start;
+	const char *from = text.data, *till = text.data + text.len;
+	char small[64], *start = small, *stop, *end;
+	MU_AUTO_FREE char *large = NULL;
 	long long i = 0;
 	double d = 0;
 	float f = 0;
 
-	while (start < end && isspace((unsigned char)*start))
-		start++;
-	if (start == end)
+	while (from < till && isspace((unsigned char)*from))
+		from++;
+	if (from == till)
 		return false;
+	/* A copy that ends: what lies behind the text may be digits too. */
+	size_t n = (size_t)(till - from);
+	if (n >= sizeof small && !(start = large = malloc(n + 1)))
+		return false;
+	memcpy(start, from, n);
+	start[n] = '\0';
+	stop = start;
+	end = start + n;
 	errno = 0;
 	if (type == MU_FLOAT)
 		f = strtof(start, &stop);

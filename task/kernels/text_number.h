@@ -8,7 +8,7 @@
 #include "lib/tensor/tensor.h"
 
 /* Element `at` of data, of that type; false, and nothing written, when the text is none, is out of
- * range or goes on behind the number.  text.data[text.len] is readable and '\0'. */
+ * range or goes on behind the number.  Nothing behind the text is read. */
 bool text_number(struct mu_span text, enum mu_dtype type, void *data, int64_t at);
 
 #endif

@@ -10,6 +10,7 @@
 
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/keyed_hash.h"
+#include "task/kernels/text_number.h"
 #include "tests/kernels/harness.c"
 
 static struct runtime *rt;
@@ -92,8 +93,8 @@ static void parse_tensor__of_what_was_serialized__gives_it_back(void **state)
 
 	assert_int_equal(
 	    run_op("SerializeTensor", text("a\0b", 3), NULL, "T", MU_STRING, &bytes, &err), 0);
-	assert_int_equal(
-	    run_op("ParseTensor", bytes, NULL, "out_type", MU_STRING, &again, &err), 0);
+	assert_int_equal(run_op("ParseTensor", bytes, NULL, "out_type", MU_STRING, &again, &err),
+			 0);
 	assert_int_equal(again.shape.rank, 0);
 	assert_int_equal(MU_DATA(struct mu_string, &again)->len, 3);
 	assert_memory_equal(MU_DATA(struct mu_string, &again)->data, "a\0b", 3);
@@ -113,6 +114,24 @@ static void parse_tensor__of_a_giant_without_content__is_refused(void **state)
 			   &err) < 0);
 }
 
+static void text_number__with_digits_behind_the_text__reads_the_text(void **state)
+{
+	char long_one[100];
+	int64_t i = 0;
+	float f = 0;
+
+	assert_true(text_number((struct mu_span){"129", 2}, MU_INT64, &i, 0));
+	assert_int_equal(i, 12);
+	assert_true(text_number((struct mu_span){" -7.5e9", 5}, MU_FLOAT, &f, 0));
+	assert_float_equal(f, -7.5f, 0);
+	memset(long_one, '0', sizeof long_one);
+	long_one[98] = '3';
+	long_one[99] = '4';
+	assert_true(text_number((struct mu_span){long_one, 99}, MU_INT64, &i, 0));
+	assert_int_equal(i, 3);
+	assert_false(text_number((struct mu_span){"1\0", 2}, MU_INT64, &i, 0));
+}
+
 int main(void)
 {
 	struct mu_err err;
@@ -122,6 +141,7 @@ int main(void)
 	    cmocka_unit_test(decode_padded_raw__of_half_an_element__is_refused),
 	    cmocka_unit_test(parse_tensor__of_what_was_serialized__gives_it_back),
 	    cmocka_unit_test(parse_tensor__of_a_giant_without_content__is_refused),
+	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
 	};
 
 	if (harness_runtime(1, &rt, &err))
