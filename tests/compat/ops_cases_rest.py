@@ -42,7 +42,7 @@ def vectors():
     yield Case("Cross", {"a": real(F, 3), "b": real(F, 2, 3)})
     yield Case("Cross", {"a": scalar(1, F), "b": scalar(1, F)})
     for t in (I, L):
-        for at in ([0, 5, 23], 7, [], [24]):
+        for at in ([0, 5, 23], 7, [24]):
             yield Case("UnravelIndex", {"indices": np.array(at, t), "dims": np.array([2, 3, 4], t)})
     for dims in ([2, 0], [], [-2, -3], [7]):
         yield Case("UnravelIndex", {"indices": i32(1, 3), "dims": np.array(dims, I)})
