@@ -29,6 +29,8 @@ static struct mu_tensor *list_next(struct list *l, unsigned n_out)
 /* Without the first n. */
 static void list_drop(struct list *l, int64_t n, unsigned n_out)
 {
+	if (!n) /* memmove wants memory, even for nothing */
+		return;
 	for (int64_t i = 0; i < n * n_out; i++)
 		mu_tensor_unref(&l->t[i]);
 	l->n -= n;
