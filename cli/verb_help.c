@@ -44,7 +44,8 @@ const struct verb_text verb_texts[] = {
      "ls: the checkpoints of a folder, the latest marked. show: the tensors of one with types and "
      "shapes, or the values of one tensor. diff: the tensors that two have and have not in common, "
      "and how far the values are apart. Checkpoints may be TensorFlow's.",
-     "diff: 0 when they are equal, 1 when not, 2 when one cannot be read.", "muster checkpoint show out/model.ckpt-2000"},
+     "diff: 0 when they are equal, 1 when not, 2 when one cannot be read.",
+     "muster checkpoint show out/model.ckpt-2000"},
     {"events",
      "Draws the scalars of event files, those of TensorFlow too, as curves in the terminal.", NULL,
      "muster events out/digits"},

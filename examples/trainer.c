@@ -97,11 +97,12 @@ static int batch(int64_t number, struct mu_tensor *x, struct mu_tensor *labels, 
 		rc = mu_tensor_new(labels, MU_INT32, &rows, err);
 	for (int i = 0; i < BATCH && !rc; i++) {
 		int class = (int)((number * 3 + i * 7) % CLASSES);
+		float *point = MU_DATA(float, x) + i * FEATURES;
+		const float *centre = MU_DATA(float, &centres) + class * FEATURES;
 
 		MU_DATA(int32_t, labels)[i] = class;
 		for (int j = 0; j < FEATURES; j++)
-			MU_DATA(float, x)
-			[i * FEATURES + j] += MU_DATA(float, &centres)[class * FEATURES + j];
+			point[j] += centre[j];
 	}
 	return rc;
 }

@@ -19,9 +19,11 @@ static inline int waves(struct mu_tensor *t, int64_t rows, int64_t columns, doub
 
 	if (!rc)
 		rc = mu_tensor_new(t, MU_FLOAT, &shape, err);
-	for (int64_t i = 0; i < rows * columns && !rc; i++)
-		MU_DATA(float, t)
-		[i] = (float)(amplitude * sin((phase + (double)i) * (phase + (double)i)));
+	for (int64_t i = 0; i < rows * columns && !rc; i++) {
+		double at = phase + (double)i;
+
+		MU_DATA(float, t)[i] = (float)(amplitude * sin(at * at));
+	}
 	return rc;
 }
 

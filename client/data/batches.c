@@ -234,8 +234,8 @@ void mu_batches_free(struct mu_batches *b)
 int mu_batches_next(struct mu_batches *b, const struct mu_tensor **x, const struct mu_tensor **y,
 		    struct mu_err *err)
 {
-	struct slot *s = &b->slots[mu_tensor_is_set(&b->slots[0].x) &&
-				   !mu_tensor_is_sole(&b->slots[0].x)];
+	struct slot *s =
+	    &b->slots[mu_tensor_is_set(&b->slots[0].x) && !mu_tensor_is_sole(&b->slots[0].x)];
 	int rc = b->running ? take(b, &s, err) : fill(b, s, err);
 
 	if (rc)

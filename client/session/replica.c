@@ -155,8 +155,8 @@ void replica_keep(struct replica *r, const struct mu_feed *feeds, unsigned n)
 	drop_fed(r);
 	r->fed = MU_NEW_ARRAY(struct replica_fed, n + 1);
 	for (; r->n_fed < n; r->n_fed++)
-		r->fed[r->n_fed] = (struct replica_fed){feeds[r->n_fed].at,
-							mu_tensor_ref(feeds[r->n_fed].value)};
+		r->fed[r->n_fed] =
+		    (struct replica_fed){feeds[r->n_fed].at, mu_tensor_ref(feeds[r->n_fed].value)};
 }
 
 /* The gradients that an update may have begun to wait for. */

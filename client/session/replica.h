@@ -17,7 +17,7 @@ struct replica {
 	struct mu_tensor members;    /* the chief's: who took part when it last looked */
 	int64_t epoch;               /* in which it works */
 	bool leaving;
-	bool over; /* the chief has gone, and so does this one */
+	bool over;               /* the chief has gone, and so does this one */
 	struct replica_fed *fed; /* for its last step */
 	unsigned n_fed;
 };

@@ -9,8 +9,8 @@
 
 enum mu_log_level { MU_DEBUG, MU_INFO, MU_WARN, MU_ERROR };
 
-/* Reads the environment; `program` names the process in each line.  Call once, from main.  A program
- * that does not call it hears of warnings and errors only. */
+/* Reads the environment; `program` names the process in each line.  Call once, from main.  A
+ * program that does not call it hears of warnings and errors only. */
 void mu_log_init(const char *program);
 void mu_log_set_level(enum mu_log_level level);
 int mu_log_enabled(enum mu_log_level level);

@@ -52,8 +52,8 @@ static bool has_ended(const struct job_status *s)
 	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
 }
 
-/* How long the job took to run, and to end.  Pods that were not ready for a while do not make it run
- * anew; nor does a start of ours, mostly, since it is said to run already. */
+/* How long the job took to run, and to end.  Pods that were not ready for a while do not make it
+ * run anew; nor does a start of ours, mostly, since it is said to run already. */
 static void count_times(struct reconcile *r, const struct job_status *was,
 			const struct job_status *is)
 {

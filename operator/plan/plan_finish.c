@@ -141,10 +141,9 @@ void plan_judge(struct planner *p)
 	if (plan_has_succeeded(p)) {
 		end(p, JOB_SUCCEEDED, "ChiefFinished", "the chief has finished");
 	} else if ((e = fatal(p))) {
-		int n =
-		    snprintf(text, sizeof text, "%s/%d ended with exit code %d (%s)%s%s", e->task,
-			     e->index, e->exit_code, e->reason, *e->node ? " on node " : "",
-			     e->node);
+		int n = snprintf(text, sizeof text, "%s/%d ended with exit code %d (%s)%s%s",
+				 e->task, e->index, e->exit_code, e->reason,
+				 *e->node ? " on node " : "", e->node);
 		if (!p->options->address) /* `muster run` names a file */
 			snprintf(text + n, sizeof text - (size_t)n,
 				 "; why: kubectl logs %.64s-%s-%d", p->spec->name, e->task,

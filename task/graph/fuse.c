@@ -121,8 +121,7 @@ void fuse_products(struct opt *o)
 		struct chain c;
 		if (o->gone[i] || !find_bias(o, o->g->nodes[i], users, &c))
 			continue;
-		if (after[i] && users[i] == 1 &&
-		    strcmp(after[i]->device, c.bias->device) == 0) {
+		if (after[i] && users[i] == 1 && strcmp(after[i]->device, c.bias->device) == 0) {
 			c.last = after[i];
 			c.ops[c.n_ops++] = after[i]->op;
 		}

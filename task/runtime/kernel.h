@@ -67,7 +67,8 @@ const struct kernel *cpu_kernel_find(const char *op);
 typedef int kernel_fn(struct kernel_call *c, struct mu_err *err);
 kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n);
 
-/* Whether a GPU runs this node: not at all; with its tensors in host memory; by a kernel of its own. */
+/* Whether a GPU runs this node: not at all; with its tensors in host memory; by a kernel of its
+ * own. */
 enum kernel_gpu { KERNEL_GPU_NONE, KERNEL_GPU_HOST, KERNEL_GPU_NATIVE };
 enum kernel_gpu kernel_on_gpu(const struct mu_node *n);
 

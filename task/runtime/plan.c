@@ -32,8 +32,8 @@ struct types {
 	unsigned n_in, n_out;
 };
 
-static int find_kernel(const struct mu_node *n, const struct runtime *rt,
-		       const struct kernel **out, struct mu_err *err)
+static int find_kernel(const struct mu_node *n, const struct runtime *rt, const struct kernel **out,
+		       struct mu_err *err)
 {
 	int rc = mu_node_need_def(n, err);
 

@@ -62,7 +62,8 @@ static void cnn__sees_more_of_an_image(void **state)
 {
 	char path[128];
 
-	at_least("cnn", 95.5); /* 96.4 to 97.7 in ten runs: its workers do not wait for each other */
+	at_least("cnn",
+		 95.5); /* 96.4 to 97.7 in ten runs: its workers do not wait for each other */
 	snprintf(path, sizeof(path), "%s/out/best/checkpoint", folder);
 	assert_int_equal(access(path, R_OK), 0);
 	snprintf(path, sizeof(path), "%s/out/final.index", folder);

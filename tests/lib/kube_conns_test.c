@@ -213,8 +213,8 @@ static void calls__over_one_connection__carry_who_asks(void **state)
 	kube_client_metrics(c, &said);
 	assert_non_null(
 	    strstr(said.data, "rest_client_requests_total{method=\"GET\",code=\"200\"} 3\n"));
-	assert_non_null(strstr(
-	    said.data, "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"));
+	assert_non_null(
+	    strstr(said.data, "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"));
 	assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\n"));
 	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
 	kube_client_free(c);

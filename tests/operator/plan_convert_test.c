@@ -102,10 +102,9 @@ static void tfjob__with_things_that_are_not_here__says_each(void **state)
 
 static void list__where_a_map_belongs__is_left_out(void **state)
 {
-	struct converted c =
-	    convert(JOB("  runPolicy: [{cleanPodPolicy: All}, backoffLimit]\n"
-			"  tfReplicaSpecs:\n"
-			"    Worker: {replicas: 4, " CONTAINER "}\n"));
+	struct converted c = convert(JOB("  runPolicy: [{cleanPodPolicy: All}, backoffLimit]\n"
+					 "  tfReplicaSpecs:\n"
+					 "    Worker: {replicas: 4, " CONTAINER "}\n"));
 
 	assert_true(notes_say(&c, "runPolicy: is a list where a map belongs"));
 	done(&c);

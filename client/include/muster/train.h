@@ -92,7 +92,8 @@ struct mu_progress {
 	int64_t step, target;
 	double loss, steps_per_second, examples_per_second;
 };
-/* Tells how it goes, at most every `seconds`, at the target and at the end.  From the training's thread. */
+/* Tells how it goes, at most every `seconds`, at the target and at the end.  From the training's
+ * thread. */
 struct mu_hook *mu_progress_hook(struct mu_out loss, double seconds, int64_t target, int batch,
 				 void (*tell)(void *arg, const struct mu_progress *p), void *arg);
 /* A tell that prints one line to standard output:

@@ -45,7 +45,7 @@ static const char *meaning(int result)
 
 /* The first name that a library lacks; NULL: it has all. */
 #define FIND(field, symbol, args)                                                                  \
-	if (!(*(void **)&api->field = dlsym(so, #symbol)))                                          \
+	if (!(*(void **)&api->field = dlsym(so, #symbol)))                                         \
 		return #symbol;
 static const char *fill(void *so, struct cuda_api *api)
 {

@@ -33,8 +33,8 @@ static void release(void *state)
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
 	enum gpu_convolution_way way = strstr(n->op, "BackpropInput")    ? GPU_CONVOLUTION_TO_INPUT
-				: strstr(n->op, "BackpropFilter") ? GPU_CONVOLUTION_TO_FILTER
-								  : GPU_CONVOLUTION_FORWARD;
+				       : strstr(n->op, "BackpropFilter") ? GPU_CONVOLUTION_TO_FILTER
+									 : GPU_CONVOLUTION_FORWARD;
 	struct state s = {0};
 	int rc = window_attrs_conv(n, &s.window, err);
 
