@@ -93,10 +93,17 @@ int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide 
 	return set_shape(s, err);
 }
 
-static int check_picked(struct kernel_call *c, const struct segments *s, struct mu_err *err)
+/* What both the sparse ops and their gradients begin with: rows, which of them, their segments. */
+static int read_picked(struct kernel_call *c, enum segment_divide how, struct segments *s,
+		       struct mu_err *err)
 {
 	int rc;
 
+	*s = (struct segments){.data = kernel_in(c, 0),
+			       .picked = kernel_in(c, 1),
+			       .ids = kernel_in(c, 2),
+			       .op = RED_SUM,
+			       .divide = how};
 	if ((rc = check_data(c, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
 	    (rc = args_is_int(c, 1, err)))
 		return rc;
@@ -111,12 +118,7 @@ int segments_read_sparse(struct kernel_call *c, enum segment_divide how, struct 
 {
 	int rc;
 
-	*s = (struct segments){.data = kernel_in(c, 0),
-			       .picked = kernel_in(c, 1),
-			       .ids = kernel_in(c, 2),
-			       .op = RED_SUM,
-			       .divide = how};
-	if ((rc = check_picked(c, s, err)) ||
+	if ((rc = read_picked(c, how, s, err)) ||
 	    (rc = c->n_in > 3 ? args_int(c, 3, &s->n, err) : last_id(s->ids, &s->n, err)))
 		return rc;
 	if (s->n < 0)
@@ -174,12 +176,7 @@ int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct se
 {
 	int rc;
 
-	*s = (struct segments){.data = kernel_in(c, 0),
-			       .picked = kernel_in(c, 1),
-			       .ids = kernel_in(c, 2),
-			       .op = RED_SUM,
-			       .divide = how};
-	if ((rc = check_picked(c, s, err)) || (rc = args_int(c, 3, &s->n, err)) ||
+	if ((rc = read_picked(c, how, s, err)) || (rc = args_int(c, 3, &s->n, err)) ||
 	    (rc = check_ids(s->ids, false, s->data->shape.dim[0], err)) ||
 	    (rc = rows_check(s->picked, s->n, err)))
 		return rc;

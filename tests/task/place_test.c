@@ -248,15 +248,23 @@ static void expect_step(struct mu_graph *g, const char *target, struct graph_hom
 	mu_graph_free(s);
 }
 
-static void who_is_followed_by_state__may_be_in_another_step(void **state)
+/* A variable and what sets it; nobody says where. */
+static struct mu_graph *set_variable(struct graph_homes *homes)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct graph_homes homes = {0};
 
-	mu_map_init(&homes.by_name);
+	mu_map_init(&homes->by_name);
 	variable(g, "v", "");
 	scalar(g, "c", 1, "");
 	floats(g, "init", "Assign", "v c", "");
+	return g;
+}
+
+static void who_is_followed_by_state__may_be_in_another_step(void **state)
+{
+	struct graph_homes homes = {0};
+	struct mu_graph *g = set_variable(&homes);
+
 	floats(g, "push", "AssignAdd", "v c", "/job:ps/task:0");
 	attr_class(g, variable(g, "slot", ""), "loc:@v");
 	floats(g, "zero", "Assign", "slot c", "");
@@ -269,13 +277,9 @@ static void who_is_followed_by_state__may_be_in_another_step(void **state)
 
 static void a_home__stays_when_the_graph_grows(void **state)
 {
-	struct mu_graph *g = mu_graph_new();
 	struct graph_homes homes = {0};
+	struct mu_graph *g = set_variable(&homes);
 
-	mu_map_init(&homes.by_name);
-	variable(g, "v", "");
-	scalar(g, "c", 1, "");
-	floats(g, "init", "Assign", "v c", "");
 	expect_step(g, "init", &homes, "v", WORKER);
 	floats(g, "push", "AssignAdd", "v c", "/job:ps/task:0");
 	attr_class(g, variable(g, "slot", ""), "loc:@v");

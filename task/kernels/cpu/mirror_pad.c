@@ -21,8 +21,7 @@ static int64_t reflect(int64_t at, int64_t before, int64_t n, int64_t skip)
 	return i < n ? i : 2 * n - 1 - i - skip;
 }
 
-static int check(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
-		 struct mu_err *err)
+static int check_paddings(const struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
 	int rc = args_is_int(c, 1, err);
@@ -34,6 +33,17 @@ static int check(const struct kernel_call *c, int64_t skip, struct mu_shape *sha
 			       "paddings must be a matrix with 2 columns and a row for each "
 			       "dimension: %s vs. %s",
 			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
+	return 0;
+}
+
+static int check(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
+	int rc = check_paddings(c, err);
+
+	if (rc)
+		return rc;
 	*shape = mu_shape_scalar();
 	for (int d = 0; d < in->shape.rank; d++) {
 		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
@@ -98,15 +108,10 @@ static int check_grad(const struct kernel_call *c, int64_t skip, struct mu_shape
 		      struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
-	int rc = args_is_int(c, 1, err);
+	int rc = check_paddings(c, err);
 
 	if (rc)
 		return rc;
-	if (p->shape.rank != 2 || p->shape.dim[1] != 2 || p->shape.dim[0] != in->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "paddings must be a matrix with 2 columns and a row for each "
-			       "dimension: %s vs. %s",
-			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
 	*shape = mu_shape_scalar();
 	for (int d = 0; d < in->shape.rank; d++) {
 		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);

@@ -36,27 +36,6 @@ static int reduced_axes(const struct kernel_call *c, int rank, bool *reduced, st
 	return 0;
 }
 
-static int plan(const struct kernel_call *c, enum binary_op op, struct reduction *r,
-		struct mu_err *err)
-{
-	bool keep = args_attr_bool(c->node, "keep_dims", false);
-	int rc = sparse_in(c, 0, &r->s, err);
-
-	if (rc || (rc = reduced_axes(c, r->s.shape.rank, r->reduced, err)))
-		return rc;
-	enum mu_dtype type = r->s.values->dtype;
-	r->loop = loops->binary[op][type];
-	if (!r->loop)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(type));
-	r->shape = mu_shape_scalar();
-	for (int d = 0; d < r->s.shape.rank; d++)
-		if ((keep || !r->reduced[d]) &&
-		    (rc = mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err)))
-			return rc;
-	return 0;
-}
-
 static int by_place(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -82,6 +61,32 @@ static struct entry *in_order(const struct reduction *r)
 	return list;
 }
 
+/* *list is new: the entries in order. */
+static int plan(const struct kernel_call *c, enum binary_op op, struct reduction *r,
+		struct entry **list, struct mu_err *err)
+{
+	bool keep = args_attr_bool(c->node, "keep_dims", false);
+	int rc = sparse_in(c, 0, &r->s, err);
+
+	if (rc || (rc = reduced_axes(c, r->s.shape.rank, r->reduced, err)))
+		return rc;
+	enum mu_dtype type = r->s.values->dtype;
+	r->loop = loops->binary[op][type];
+	if (!r->loop)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(type));
+	r->shape = mu_shape_scalar();
+	for (int d = 0; d < r->s.shape.rank; d++)
+		if ((keep || !r->reduced[d]) &&
+		    (rc = mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err)))
+			return rc;
+	*list = in_order(r);
+	if (!*list)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",
+			       (long long)r->s.n);
+	return 0;
+}
+
 /* Entry e of the list into `to`: the first of its place as it is, the others on top of it. */
 static void add(const struct reduction *r, const struct entry *list, int64_t e, char *to)
 {
@@ -99,15 +104,12 @@ static int to_dense(struct kernel_call *c, enum binary_op op, struct mu_err *err
 {
 	struct reduction r;
 	struct mu_tensor *out;
-	int rc = plan(c, op, &r, err);
+	MU_AUTO_FREE struct entry *list = NULL;
+	int rc = plan(c, op, &r, &list, err);
 
 	if (rc)
 		return rc;
 	enum mu_dtype type = r.s.values->dtype;
-	MU_AUTO_FREE struct entry *list = in_order(&r);
-	if (!list)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",
-			       (long long)r.s.n);
 	if ((rc = kernel_out(c, 0, type, &r.shape, &out, err)))
 		return rc;
 	elems_zero(type, out->data, 0, r.shape.count);
@@ -121,15 +123,12 @@ static int to_sparse(struct kernel_call *c, enum binary_op op, struct mu_err *er
 	int64_t places = 0, k = -1, *at;
 	struct mu_tensor *out;
 	struct reduction r;
-	int rc = plan(c, op, &r, err);
+	MU_AUTO_FREE struct entry *list = NULL;
+	int rc = plan(c, op, &r, &list, err);
 
 	if (rc)
 		return rc;
 	enum mu_dtype type = r.s.values->dtype;
-	MU_AUTO_FREE struct entry *list = in_order(&r);
-	if (!list)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",
-			       (long long)r.s.n);
 	for (int64_t e = 0; e < r.s.n; e++)
 		places += !e || list[e].place != list[e - 1].place;
 	if ((rc = sparse_out(c, (unsigned[]){0, 1, 2}, places, &r.shape, type, &at, &out, err)))

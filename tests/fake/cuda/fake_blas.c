@@ -49,26 +49,6 @@ static const struct kind {
     {BLAS_R_16BF, BLAS_COMPUTE_32F, BLAS_R_32F, "columns_bf16"},
 };
 
-static void one_library(struct fake_cuda_counts *c)
-{
-	c->libraries++;
-}
-
-static void one_library_less(struct fake_cuda_counts *c)
-{
-	c->libraries--;
-}
-
-static void one_description(struct fake_cuda_counts *c)
-{
-	c->descriptions++;
-}
-
-static void one_description_less(struct fake_cuda_counts *c)
-{
-	c->descriptions--;
-}
-
 static void one_product(struct fake_cuda_counts *c)
 {
 	c->launches++;
@@ -82,14 +62,14 @@ static int library_new(void **library)
 
 	if (result)
 		return result;
-	fake_cuda_note(one_library);
+	fake_cuda_note_library(1);
 	*library = &there;
 	return 0;
 }
 
 static int library_free(void *library)
 {
-	fake_cuda_note(one_library_less);
+	fake_cuda_note_library(-1);
 	return 0;
 }
 
@@ -99,7 +79,7 @@ static int give(const char *call, size_t bytes, const void *from, void **out)
 
 	if (result)
 		return result;
-	fake_cuda_note(one_description);
+	fake_cuda_note_description(1);
 	*out = malloc(bytes);
 	memcpy(*out, from, bytes);
 	return 0;
@@ -107,7 +87,7 @@ static int give(const char *call, size_t bytes, const void *from, void **out)
 
 static int take_back(void *what)
 {
-	fake_cuda_note(one_description_less);
+	fake_cuda_note_description(-1);
 	free(what);
 	return 0;
 }

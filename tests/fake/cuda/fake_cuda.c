@@ -57,6 +57,20 @@ void fake_cuda_note(void (*how)(struct fake_cuda_counts *c))
 	pthread_mutex_unlock(&fake_lock);
 }
 
+void fake_cuda_note_library(int more)
+{
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.libraries += more;
+	pthread_mutex_unlock(&fake_lock);
+}
+
+void fake_cuda_note_description(int more)
+{
+	pthread_mutex_lock(&fake_lock);
+	fake_counts.descriptions += more;
+	pthread_mutex_unlock(&fake_lock);
+}
+
 /* What an entry point answers before it does anything. */
 int fake_cuda_answer(const char *call)
 {

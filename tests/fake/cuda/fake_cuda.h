@@ -61,6 +61,9 @@ int fake_cuda_answer(const char *call);
 /* What stands for a library's kernel: one thread of it, in the stream's turn. */
 void fake_cuda_put(void *stream, const struct host_kernel *k, const void *args);
 void fake_cuda_note(void (*how)(struct fake_cuda_counts *c)); /* with the counts to itself */
+/* So many more that are open, or fewer. */
+void fake_cuda_note_library(int more);
+void fake_cuda_note_description(int more);
 extern const struct blas_api fake_blas;
 extern const struct dnn_api fake_dnn;
 /* Runs a grid of blocks of `threads`, on this thread. */

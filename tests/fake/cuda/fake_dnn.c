@@ -89,40 +89,20 @@ static const struct kind {
 
 /* ---- what is made and given back ---- */
 
-static void one_library(struct fake_cuda_counts *c)
-{
-	c->libraries++;
-}
-
-static void one_library_less(struct fake_cuda_counts *c)
-{
-	c->libraries--;
-}
-
-static void one_description(struct fake_cuda_counts *c)
-{
-	c->descriptions++;
-}
-
-static void one_description_less(struct fake_cuda_counts *c)
-{
-	c->descriptions--;
-}
-
 static int library_new(void **library)
 {
 	int result = fake_cuda_answer("dnn_library_new");
 
 	if (result)
 		return result;
-	fake_cuda_note(one_library);
+	fake_cuda_note_library(1);
 	*library = calloc(1, sizeof(struct library));
 	return 0;
 }
 
 static int library_free(void *library)
 {
-	fake_cuda_note(one_library_less);
+	fake_cuda_note_library(-1);
 	free(library);
 	return 0;
 }
@@ -139,14 +119,14 @@ static int give(void **out, size_t bytes)
 
 	if (result)
 		return result;
-	fake_cuda_note(one_description);
+	fake_cuda_note_description(1);
 	*out = calloc(1, bytes);
 	return 0;
 }
 
 static int take_back(void *what)
 {
-	fake_cuda_note(one_description_less);
+	fake_cuda_note_description(-1);
 	free(what);
 	return 0;
 }
