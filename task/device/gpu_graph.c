@@ -103,24 +103,17 @@ struct gpu_graph *gpu_graphs_find(const struct gpu_graphs *s, const struct gpu_l
 	return x;
 }
 
-static uint64_t mix(uint64_t h, const void *bytes, size_t n)
-{
-	for (const unsigned char *p = bytes; n--; p++)
-		h = (h ^ *p) * 0x100000001b3;
-	return h;
-}
-
 static uint64_t hash(const struct gpu_list *l)
 {
-	uint64_t h = 0xcbf29ce484222325;
+	uint64_t h = 0;
 
 	for (unsigned i = 0; i < l->n; i++) {
 		const struct gpu_deed *d = &l->deeds[i];
 		const uint64_t all[] = {(uintptr_t)d->put, (uintptr_t)d->kernel, d->grid.blocks,
 					d->grid.threads, d->size};
-		h = mix(h, all, sizeof all);
+		h = mu_hash(all, sizeof all, h);
 		if (!d->kernel)
-			h = mix(h, l->bytes + d->at, d->size);
+			h = mu_hash(l->bytes + d->at, d->size, h);
 	}
 	return h;
 }

@@ -5,10 +5,10 @@
 #include <sched.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "task/peer/stream_conn.h"
+#include "task/rpc/clock.h"
 
 enum { EVENTS = 32 };
 
@@ -99,23 +99,15 @@ static void read_on(struct stream_set *set)
 	}
 }
 
-static int64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 static int look(struct stream_set *set, struct epoll_event *e)
 {
-	int64_t end = now_us() + LOOK_US;
+	int64_t end = rpc_now_us() + LOOK_US;
 	bool in_time;
 	int n;
 
-	while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && now_us() < end)
+	while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && rpc_now_us() < end)
 		sched_yield(); /* who has something to do goes first, and then this look is over */
-	in_time = now_us() < end;
+	in_time = rpc_now_us() < end;
 	stream_look_done(&set->look, n > 0 && in_time);
 	return n;
 }

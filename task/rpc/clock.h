@@ -13,4 +13,12 @@ static inline int64_t rpc_now_ms(void) /* monotonic */
 	return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
 }
 
+static inline int64_t rpc_now_us(void) /* likewise */
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
+}
+
 #endif

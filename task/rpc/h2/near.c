@@ -10,8 +10,8 @@
 #include <sched.h>
 #include <sys/ioctl.h>
 #include <sys/socket.h>
-#include <time.h>
 
+#include "task/rpc/clock.h"
 #include "task/rpc/h2/conn.h"
 
 enum {
@@ -46,14 +46,6 @@ void h2_near_tune(struct h2_conn *c)
 		setsockopt(c->fd, SOL_SOCKET, SO_SNDBUF, &ahead, sizeof(ahead));
 }
 
-static int64_t now_us(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000 + t.tv_nsec / 1000;
-}
-
 /* What is queued here goes first: the other end may wait for it. */
 static bool nothing_to_send(struct h2_conn *c)
 {
@@ -72,13 +64,13 @@ bool h2_near_look(struct h2_conn *c)
 
 	if (!c->near || !c->in_data || c->data_left < H2_LARGE || !nothing_to_send(c))
 		return false;
-	end = now_us() + LOOK_US;
+	end = rpc_now_us() + LOOK_US;
 	do {
 		if (ioctl(c->fd, FIONREAD, &there))
 			return false;
 		if (there >= H2_PIECE)
 			return true;
 		sched_yield(); /* who has something to do goes first */
-	} while (now_us() < end);
+	} while (rpc_now_us() < end);
 	return false;
 }
