@@ -96,7 +96,7 @@ static int taken(const struct mu_node *had, unsigned before, struct mu_err *err)
 	if (had->id < before)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "GraphDef argument to Extend includes node '%s', which was created "
-			       "by a previous call to Create or Extend.",
+			       "by a previous call to Create or Extend in this session.",
 			       had->name);
 	return mu_fail(err, MU_INVALID_ARGUMENT, "Node '%s' is not unique", had->name);
 }
