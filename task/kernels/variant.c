@@ -38,6 +38,35 @@ int variant_out(struct kernel_call *c, unsigned i, struct mu_object *o, struct m
 	return rc;
 }
 
+struct box {
+	struct mu_object object;
+	struct mu_tensor t;
+};
+
+static void box_free(struct mu_object *o)
+{
+	struct box *b = MU_CONTAINER(o, struct box, object);
+
+	mu_tensor_unref(&b->t);
+	free(b);
+}
+
+static const struct mu_object_type box_type = {.name = "tensor", .free = box_free};
+
+struct mu_object *variant_box(const struct mu_tensor *t)
+{
+	struct box *b = MU_NEW(struct box);
+
+	mu_object_init(&b->object, &box_type);
+	b->t = mu_tensor_ref(t);
+	return &b->object;
+}
+
+const struct mu_tensor *variant_boxed(const struct mu_object *o)
+{
+	return o && o->type == &box_type ? &MU_CONTAINER(o, const struct box, object)->t : NULL;
+}
+
 bool variant_is_sole(const struct kernel_call *c, unsigned i)
 {
 	const struct mu_tensor *t = kernel_in(c, i);

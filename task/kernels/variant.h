@@ -12,6 +12,9 @@ int variant_in(const struct kernel_call *c, unsigned i, const struct mu_object_t
 /* Output i becomes a scalar that holds the object; takes the reference, also on failure. */
 int variant_out(struct kernel_call *c, unsigned i, struct mu_object *o, struct mu_err *err);
 int variant_tensor(struct mu_tensor *out, struct mu_object *o, struct mu_err *err); /* the same */
+/* An object that holds a tensor, and the tensor that it holds; NULL: it is another kind. */
+struct mu_object *variant_box(const struct mu_tensor *t);
+const struct mu_tensor *variant_boxed(const struct mu_object *o);
 /* Nobody else has input i's object: it may be changed and given on. */
 bool variant_is_sole(const struct kernel_call *c, unsigned i);
 

@@ -1,31 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Sparse tensors as three strings, each a TensorProto: positions, values, shape.  That is how
- * tf.train.batch sends them through a queue. */
+ * tf.train.batch sends them through a queue.  As three variants they go through input pipelines. */
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/sparse.h"
+#include "task/kernels/variant.h"
 
 enum { PARTS = 3 };
 
-static int need_strings(const struct kernel_call *c, const char *attr, struct mu_err *err)
+/* What the parts are kept as: strings, or variants that share their memory. */
+static int packing(const struct kernel_call *c, const char *attr, enum mu_dtype *t,
+		   struct mu_err *err)
 {
-	enum mu_dtype t = args_attr_type(c->node, attr, MU_STRING);
-
-	return t == MU_STRING ? 0
-			      : mu_fail(err, MU_UNIMPLEMENTED, "no %s of %s, only of string",
-					c->node->op, mu_dtype_name(t));
+	*t = args_attr_type(c->node, attr, MU_STRING);
+	return *t == MU_STRING || *t == MU_VARIANT
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "no %s of %s, only of string and variant",
+			     c->node->op, mu_dtype_name(*t));
 }
 
-static void write_one(struct mu_string *to, const struct mu_tensor *t)
+static void write_one(struct mu_tensor *out, int64_t i, const struct mu_tensor *t)
 {
 	MU_AUTO_BUF b = {0};
 
+	if (out->dtype == MU_VARIANT) {
+		MU_DATA(struct mu_object *, out)[i] = variant_box(t);
+		return;
+	}
 	mu_tensor_write(&b, t);
-	mu_string_set(to, b.data ? b.data : "", b.len);
+	mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
 }
 
-static int write_part(const struct sparse_part *p, struct mu_string *to, struct mu_err *err)
+/* Elements k * PARTS and on of out. */
+static int write_part(const struct sparse_part *p, struct mu_tensor *out, int64_t k,
+		      struct mu_err *err)
 {
 	struct mu_shape vec = mu_shape_vec(p->rank);
 	struct mu_tensor shape;
@@ -37,9 +46,9 @@ static int write_part(const struct sparse_part *p, struct mu_string *to, struct 
 	if (rc)
 		return rc;
 	memcpy(shape.data, p->dim, (size_t)p->rank * sizeof *p->dim);
-	write_one(&to[0], &p->at);
-	write_one(&to[1], &p->values);
-	write_one(&to[2], &shape);
+	write_one(out, k * PARTS, &p->at);
+	write_one(out, k * PARTS + 1, &p->values);
+	write_one(out, k * PARTS + 2, &shape);
 	mu_tensor_unref(&shape);
 	return 0;
 }
@@ -49,17 +58,19 @@ static int serialize(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape vec = mu_shape_vec(PARTS);
 	struct sparse_part p;
 	struct mu_tensor *out;
+	enum mu_dtype t;
 	int rc;
 
-	if ((rc = need_strings(c, "out_type", err)) || (rc = sparse_part_in(c, 0, &p, err)))
+	if ((rc = packing(c, "out_type", &t, err)) || (rc = sparse_part_in(c, 0, &p, err)))
 		return rc;
-	if (!(rc = kernel_out(c, 0, MU_STRING, &vec, &out, err)))
-		rc = write_part(&p, out->data, err);
+	if (!(rc = kernel_out(c, 0, t, &vec, &out, err)))
+		rc = write_part(&p, out, 0, err);
 	sparse_part_fini(&p);
 	return rc;
 }
 
-static int write_rows(struct kernel_call *c, const struct sparse_part *all, struct mu_err *err)
+static int write_rows(struct kernel_call *c, const struct sparse_part *all, enum mu_dtype t,
+		      struct mu_err *err)
 {
 	const int64_t *at = MU_DATA(int64_t, &all->at);
 	int64_t n = all->values.shape.count, i = 0;
@@ -70,7 +81,7 @@ static int write_rows(struct kernel_call *c, const struct sparse_part *all, stru
 
 	if ((rc = sparse_part_check_rows(all, err)) ||
 	    (rc = mu_shape_set(&shape, 2, (int64_t[]){all->dim[0], PARTS}, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
+	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
 		return rc;
 	for (int64_t b = 0; b < all->dim[0] && !rc; b++) {
 		int64_t from = i;
@@ -78,7 +89,7 @@ static int write_rows(struct kernel_call *c, const struct sparse_part *all, stru
 			i++;
 		if ((rc = sparse_part_row(all, from, i, &row, err)))
 			break;
-		rc = write_part(&row, MU_DATA(struct mu_string, out) + b * PARTS, err);
+		rc = write_part(&row, out, b, err);
 		sparse_part_fini(&row);
 	}
 	return rc;
@@ -87,24 +98,32 @@ static int write_rows(struct kernel_call *c, const struct sparse_part *all, stru
 static int serialize_many(struct kernel_call *c, struct mu_err *err)
 {
 	struct sparse_part all;
+	enum mu_dtype t;
 	int rc;
 
-	if ((rc = need_strings(c, "out_type", err)) || (rc = sparse_part_in(c, 2, &all, err)))
+	if ((rc = packing(c, "out_type", &t, err)) || (rc = sparse_part_in(c, 2, &all, err)))
 		return rc;
-	rc = write_rows(c, &all, err);
+	rc = write_rows(c, &all, t, err);
 	sparse_part_fini(&all);
 	return rc;
 }
 
 /* ---- back ---- */
 
-/* A tensor of this type and rank from string i. */
+/* A tensor of this type and rank from element i. */
 static int read_one(const struct mu_tensor *in, int64_t i, enum mu_dtype type, int rank,
 		    struct mu_tensor *out, struct mu_err *err)
 {
+	const struct mu_tensor *kept =
+	    in->dtype == MU_VARIANT ? variant_boxed(MU_DATA(struct mu_object *, in)[i]) : NULL;
 	struct mu_tensor t;
 
-	if (mu_tensor_parse(&t, elems_span(in, i), err))
+	if (in->dtype == MU_VARIANT && !kept)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "serialized_sparse[%lld] holds no tensor",
+			       (long long)i);
+	if (kept)
+		t = mu_tensor_ref(kept);
+	else if (mu_tensor_parse(&t, elems_span(in, i), err))
 		return mu_wrap(err, "Could not parse serialized_sparse[%lld]", (long long)i);
 	if (t.dtype != type || t.shape.rank != rank) {
 		int rc = mu_fail(err, MU_INVALID_ARGUMENT,
@@ -149,11 +168,11 @@ static int read_part(const struct mu_tensor *in, int64_t k, enum mu_dtype type,
 static int deserialize(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	enum mu_dtype type = args_attr_type(c->node, "dtype", MU_DT_INVALID);
+	enum mu_dtype type = args_attr_type(c->node, "dtype", MU_DT_INVALID), packed;
 	struct mu_shape lead;
 	int rc;
 
-	if ((rc = need_strings(c, "Tserialized", err)) || (rc = args_type(c, 0, MU_STRING, err)))
+	if ((rc = packing(c, "Tserialized", &packed, err)) || (rc = args_type(c, 0, packed, err)))
 		return rc;
 	if (in->shape.rank < 1 || in->shape.dim[in->shape.rank - 1] != PARTS || !in->shape.count)
 		return mu_fail(

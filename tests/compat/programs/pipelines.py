@@ -24,6 +24,10 @@ for name, content in FILES.items():
 with tf.python_io.TFRecordWriter(f"{folder}/records.gz", tf.python_io.TFRecordOptions("GZIP")) as w:
     for i in range(5):
         w.write(b"record %d" % i)
+EXAMPLES = [tf.train.Example(features=tf.train.Features(feature={
+    "n": tf.train.Feature(int64_list=tf.train.Int64List(value=range(i % 3))),
+    "w": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"w%d" % i] * (i % 2))),
+    "x": tf.train.Feature(float_list=tf.train.FloatList(value=[i, -i]))})).SerializeToString() for i in range(5)]
 texts = [f"{folder}/{c}.txt" for c in "abc"]
 
 
@@ -108,8 +112,28 @@ def shapes():
     yield "enumerated", r.skip(9).apply(more.enumerate_dataset(5))
 
 
+def few(x):
+    """A sparse row of x % 3 numbers."""
+    at = tf.range(x % 3)
+    return tf.SparseTensor(tf.expand_dims(at, 1), tf.as_string(at + x), [4])
+
+
+def sparse():
+    r = data.range(7).map(few)
+    yield "sparse rows", r
+    yield "sparse rows in batches", r.batch(3)
+    yield "sparse rows in batches of batches", r.batch(2).batch(2)
+    yield "sparse rows kept and mixed", r.cache().shuffle(4, seed=3).repeat(2)
+    yield "sparse rows with others", data.zip((r, data.range(7))).filter(lambda s, i: i % 2 > 0).batch(2).map(
+        lambda s, i: (tf.sparse.to_dense(s, default_value="-"), i))
+    yield "sparse rows of a batch", r.batch(7).apply(more.unbatch())
+    yield "sparse slices", data.from_tensor_slices(tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.0, 2.0, 3.0], [4, 5]))
+    yield "examples with sparse features", data.range(5).batch(2).map(lambda i: tf.parse_example(
+        tf.gather([EXAMPLES[k] for k in range(5)], i), {"n": tf.VarLenFeature(tf.int64), "x": tf.FixedLenFeature([2], tf.float32)}))
+
+
 def pipelines():
-    for part in (files, functions, orders, shapes):
+    for part in (files, functions, orders, shapes, sparse):
         yield from part()
 
 
