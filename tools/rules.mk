@@ -1,8 +1,17 @@
 # How things are made.
-$(B)/o/%.o: %.c | $(GEN)
+define compile
 	@mkdir -p $(@D)
 	@echo "  cc       $<"
 	@$(CC) $(CPPFLAGS) $(CFLAGS) $(CFLAGS_$(subst /,_,$(basename $<))) -c -o $@ $<
+endef
+$(B)/o/%.o: %.c | $(GEN)
+	$(compile)
+# Folders that send no messages need no protoc-c either.
+define plain_rule
+$(B)/o/$(1)/%.o: $(1)/%.c
+	$$(compile)
+endef
+$(foreach d,lib task/kernels task/runtime task/device tests/kernels tests/fake/cuda tests/bare,$(eval $(call plain_rule,$(d))))
 
 $(B)/gen/proto/%.pb-c.c: proto/%.proto
 	@mkdir -p $(@D)
@@ -76,10 +85,27 @@ TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(wildcard tests/lib/*_test.c tests/t
 test_parts = $(if $(filter lib/kube%,$(1)),kube tls base,$(if $(filter lib/tls%,$(1)),tls base,$(if $(filter lib/%,$(1)),base,$(if $(filter operator/% fake/%,$(1)),$(OPERATOR_PARTS),$(if $(filter cli/cluster%,$(1)),$(CLUSTER_PARTS),$(if $(filter cli/%,$(1)),$(CLI_PARTS),$(if $(filter client/%,$(1)),$(CLIENT_PARTS),$(if $(filter kernels/%,$(1)),kernel base,tls $(TASK_PARTS)))))))))
 # Tests of what runs on GPUs (any gpu_*) get the stand-in: those of kernels linked, others as plug-in.
 define test_rule
-$(B)/tests/$(1): $(B)/o/tests/$(1).o $(if $(findstring /gpu_,$(1)),$(if $(filter kernels/%,$(1)),$(FAKE_CUDA),$(B)/libmuster-fake-cuda.so)) $(if $(findstring kernels/gpu_,$(1)),$(B)/o/tests/kernels/gpu_compare.o) $(call lib,$(call test_parts,$(1)))
+$(B)/tests/$(1): $(B)/o/tests/$(1).o $(if $(findstring /gpu_,$(1)),$(B)/libmuster-fake-cuda.so) $(call lib,$(call test_parts,$(1)))
 	$$(call program,$$(call libs_of,$(call test_parts,$(1))) -lcmocka -rdynamic)
 endef
-$(foreach t,$(patsubst $(B)/tests/%,%,$(TESTS)),$(eval $(call test_rule,$(t))))
+$(foreach t,$(filter-out kernels/gpu_%,$(patsubst $(B)/tests/%,%,$(TESTS))),$(eval $(call test_rule,$(t))))
+
+# Tests of the GPU's kernels are made of C alone, since a machine with a GPU has little else: no source
+# that needs a library, and tests/bare in place of cmocka and zlib.
+GPU_TESTS := $(filter $(B)/tests/kernels/gpu_%,$(TESTS))
+BARE      := $(SRC_kernel) $(SRC_base)
+BARE      := $(filter-out $(shell grep -lE '^#include <(zlib|yaml|cjson/cJSON)\.h>' $(BARE)),$(BARE)) $(wildcard tests/bare/*.c)
+GPU_TESTED := $(wildcard tests/kernels/gpu_*.c)
+$(foreach t,$(GPU_TESTED),$(eval CFLAGS_$(subst /,_,$(basename $(t))) := -Itests/bare))
+$(call objs,$(GPU_TESTED)): tests/bare/cmocka.h
+$(B)/libmuster-bare.a: $(call objs,$(BARE))
+	@rm -f $@
+	@ar rcs $@ $^
+$(GPU_TESTS): $(B)/tests/%: $(B)/o/tests/%.o $(B)/o/tests/kernels/gpu_compare.o $(FAKE_CUDA) $(B)/libmuster-bare.a
+	$(call program,-ldl -lm -rdynamic)
+.PHONY: gpu-test-sources
+gpu-test-sources: # for tests/bare/run.sh
+	@printf '%s\n' $(BARE) $(GPU_TESTED) $(patsubst $(B)/o/%.o,%.c,$(FAKE_CUDA))
 
 .SECONDARY:
 -include $(shell find $(B)/o -name '*.d' 2>/dev/null)

@@ -16,6 +16,7 @@ test: ## unit tests, taste, and the programs driven as their users would
 	@tools/deps
 	@$(again) all unit
 	@tests/install/run.sh
+	@tests/bare/run.sh
 	@tests/docs/run.sh
 	@tools/check-taste
 
@@ -52,13 +53,13 @@ test-cluster: ## helm install, kubectl apply and scale on a real Kubernetes node
 test-images: ## the Dockerfile, built by buildah on a Debian bootstrapped here; IMAGES="operator task cli task-tf task-cuda" for others
 	@tests/images/run.sh $(IMAGES)
 
-# Each GPU kernel beside the CPU's, on a GPU; needs a C compiler, nvcc and the driver, no network library.
-GPU_TESTS := $(patsubst tests/%.c,$(B)/tests/%,$(filter-out %/gpu_device_test.c,$(wildcard tests/kernels/gpu_*_test.c)))
+# Each GPU kernel beside the CPU's, on a GPU; needs a C compiler, nvcc and the driver.
+ON_GPU := $(filter-out %/gpu_device_test,$(GPU_TESTS))
 gpu-test: ## the GPU's kernels on this machine's GPU, beside the CPU's; says so where there is none
 	@test -e /dev/nvidiactl || { echo "  SKIPPED  gpu-test: no NVIDIA GPU here (no /dev/nvidiactl)"; exit 0; }; \
 	test -n '$(NVCC)' || { echo "  SKIPPED  gpu-test: no nvcc; install NVIDIA CUDA 12 or newer, or say NVCC=…/nvcc"; exit 0; }; \
-	$(again) $(B)/libmuster-cuda.so $(GPU_TESTS) && \
-	for t in $(GPU_TESTS); do MUSTER_GPU_TEST=$(CURDIR)/$(B)/libmuster-cuda.so $$t || exit 1; done
+	$(again) $(B)/libmuster-cuda.so $(ON_GPU) && \
+	MUSTER_GPU_TEST=$(CURDIR)/$(B)/libmuster-cuda.so tools/run-tests $(ON_GPU)
 
 check: ## what CI runs
 	@.ci/run
