@@ -12,8 +12,8 @@
  *   trainer    the ready-made one without a ps: 784-128-10, 32 rows drawn for each step */
 #include <stdio.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "muster/train.h"
 #include "task/server.h"
@@ -33,14 +33,6 @@ static void must(int rc)
 		return;
 	fprintf(stderr, "client_steps: %s\n", err.msg);
 	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static int call(void *s, const char *method, const struct rpc_message *request, long timeout_ms,
@@ -70,13 +62,13 @@ static void tell(const char *name, int (*step)(void *arg), void *arg, const char
 
 	for (int i = 0; i < WARM; i++)
 		must(step(arg));
-	last = now();
+	last = mu_clock();
 	stop = last + seconds;
 	while (last < stop && n < MOST) {
 		double start = last;
 
 		must(step(arg));
-		last = now();
+		last = mu_clock();
 		took[n++] = last - start;
 	}
 	qsort(took, (size_t)n, sizeof(*took), by_size);
@@ -181,13 +173,13 @@ static void collect(void *arg, const struct mu_progress *p)
 
 	if (r->n < MOST_RATES)
 		r->rate[r->n++] = p->steps_per_second;
-	r->enough = now() > r->stop;
+	r->enough = mu_clock() > r->stop;
 }
 
 /* The first rate counts the warming up; the last is a piece. */
 static void trainer(const char *folder)
 {
-	struct rates r = {.stop = now() + 1 + seconds};
+	struct rates r = {.stop = mu_clock() + 1 + seconds};
 	MU_AUTO_FREE char *images = mu_xasprintf("%s/x.idx", folder);
 	MU_AUTO_FREE char *labels = mu_xasprintf("%s/y.idx", folder);
 	struct mu_train_options o = {

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/optimize.h"
 #include "task/runtime/runtime.h"
@@ -18,14 +18,6 @@
 static struct runtime *rt;
 static const struct graph_device device = {CPU, 1, "CPU"};
 static const struct graph_devices devices = {&device, 1, CPU, true};
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
 
 static void die(const char *what, const struct mu_err *err)
 {
@@ -159,7 +151,7 @@ static void run(struct executor *e, const char *feed, const char *fetch)
 
 static double lap(double *since)
 {
-	double t = now(), took = t - *since;
+	double t = mu_clock(), took = t - *since;
 
 	*since = t;
 	return took * 1e3;
@@ -187,7 +179,7 @@ static void bench(const char *name, enum shape shape, unsigned ops, bool optimiz
 	else
 		sig.targets = &last, sig.n_targets = 1;
 	mu_graph_write(made, &bytes);
-	start = at = now();
+	start = at = mu_clock();
 	if (mu_graph_parse(session, mu_buf_span(&bytes), &err))
 		die("parse", &err);
 	printf("%-10s parse %.0f", name, lap(&at));
@@ -213,11 +205,11 @@ static void bench(const char *name, enum shape shape, unsigned ops, bool optimiz
 	const char *feed_key = sig.n_feeds ? feed_keys[0] : NULL;
 	const char *fetch_key = fetches ? fetch_keys[0] : NULL;
 	run(e, feed_key, fetch_key);
-	printf(" step %.0f, first run %.0f ms; ", lap(&at), (now() - start) * 1e3);
+	printf(" step %.0f, first run %.0f ms; ", lap(&at), (mu_clock() - start) * 1e3);
 	for (int i = 0; i < 15; i++) {
-		at = now();
+		at = mu_clock();
 		run(e, feed_key, fetch_key);
-		double took = now() - at;
+		double took = mu_clock() - at;
 		best = took < best ? took : best;
 	}
 	printf("then %.1f ns/op\n", best * 1e9 / ops);

@@ -12,9 +12,9 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/pb.h"
 #include "task/rpc/h2/frame.h"
 
@@ -31,14 +31,6 @@ static void die(const char *what)
 {
 	fprintf(stderr, "raw_client: %s\n", what);
 	exit(1);
-}
-
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
 static void frame(struct mu_buf *b, uint8_t type, uint8_t flags, uint32_t stream, const void *p,
@@ -114,7 +106,7 @@ static void ask(struct conn *c, const char *method, struct mu_span message)
 	frame(&all, H2_HEADERS, H2_END_HEADERS, c->stream, fields.data, fields.len);
 	frame(&all, H2_DATA, H2_END_STREAM, c->stream, body.data, body.len);
 	mu_buf_clear(&c->message);
-	c->since = now();
+	c->since = mu_clock();
 	put(c, &all);
 }
 
@@ -226,22 +218,22 @@ static void measure(struct conn *c, unsigned n, struct mu_span request, double s
 	for (int i = 0; i < WARM; i++)
 		call(&c[0], method, request);
 	times = MU_NEW_ARRAY(double, MOST_TIMES);
-	start = now();
+	start = mu_clock();
 	end = start + seconds;
 	for (unsigned i = 0; i < n; i++) {
 		ask(&c[i], method, request);
 		wait[i] = (struct pollfd){.fd = c[i].fd, .events = POLLIN};
 	}
-	while (now() < end && done < MOST_TIMES - MOST) {
+	while (mu_clock() < end && done < MOST_TIMES - MOST) {
 		if (n > 1)
 			poll(wait, n, 1000);
 		for (unsigned i = 0; i < n; i++)
 			if ((n == 1 || wait[i].revents) && take(&c[i])) {
-				times[done++] = now() - c[i].since;
+				times[done++] = mu_clock() - c[i].since;
 				ask(&c[i], method, request);
 			}
 	}
-	end = now();
+	end = mu_clock();
 	if (done == 0)
 		die("no step came to its end");
 	qsort(times, done, sizeof(*times), by_size);

@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/io/csv.h"
 #include "lib/io/idx.h"
 #include "lib/io/tfrecord.h"
@@ -43,14 +43,6 @@ static int read_tfrecord(const char *path, double *seen, struct mu_err *err)
 	return rc;
 }
 
-static double wall(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static double processor(void)
 {
 	struct rusage u;
@@ -72,13 +64,13 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc == 3 && i < MU_COUNT(kinds); i++) {
 		if (strcmp(argv[1], kinds[i].name) != 0)
 			continue;
-		from = wall();
+		from = mu_clock();
 		used = processor();
 		if (kinds[i].read(argv[2], &seen, &err)) {
 			fprintf(stderr, "%s\n", err.msg);
 			return 1;
 		}
-		printf("%.6f %.6f %.0f\n", wall() - from, processor() - used, seen);
+		printf("%.6f %.6f %.0f\n", mu_clock() - from, processor() - used, seen);
 		return 0;
 	}
 	fprintf(stderr, "read_files: expected idx|csv|tfrecord FILE\n");

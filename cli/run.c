@@ -8,7 +8,6 @@
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -18,6 +17,7 @@
 #include "cli/run_tasks.h"
 #include "cli/run_view.h"
 #include "cli/scale.h"
+#include "lib/base/clock.h"
 #include "lib/base/cpus.h"
 #include "lib/io/folders.h"
 
@@ -42,19 +42,11 @@ static void on_interrupt(int sig)
 	interrupts++;
 }
 
-static double wall(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void on_line(void *user, const struct local_task *t, const char *text)
 {
 	struct run *r = user;
 
-	run_view_take(&r->view, text, wall());
+	run_view_take(&r->view, text, mu_wall());
 }
 
 /* Those who compute share the processors out; ps tasks mostly wait for them. */
@@ -164,7 +156,7 @@ static int turn(struct run *r, struct mu_err *err)
 				       .in_the_clear = true, /* on the loopback, by one user */
 				       .address = run_tasks_address,
 				       .user = &r->tasks};
-	double now = wall();
+	double now = mu_wall();
 	struct observed_pod *pods = MU_NEW_ARRAY(struct observed_pod, r->tasks.n + 1);
 	struct observed_job seen = {.pods = pods,
 				    .n_pods = r->tasks.n,
@@ -213,7 +205,7 @@ static bool over(const struct run *r)
 /* Reads what the tasks say and how they end; each failure is told once. */
 static void watch(struct run *r, int timeout_ms)
 {
-	double now = wall();
+	double now = mu_wall();
 	bool *ran = MU_NEW_ARRAY(bool, r->tasks.n + 1);
 
 	for (unsigned i = 0; i < r->tasks.n; i++)
@@ -232,14 +224,14 @@ static void watch(struct run *r, int timeout_ms)
 /* Ends what still runs: first those who have something to save, then everybody. */
 static void stop_all(struct run *r)
 {
-	double until = wall() + STOP_SECONDS;
+	double until = mu_wall() + STOP_SECONDS;
 	bool servers = false;
 	int seen = interrupts;
 
 	for (unsigned i = 0; i < r->tasks.n; i++)
 		if (strcmp(r->tasks.list[i]->task, "ps") != 0)
 			run_tasks_signal(r->tasks.list[i], SIGTERM);
-	while (run_tasks_alive(&r->tasks) && wall() < until && interrupts == seen) {
+	while (run_tasks_alive(&r->tasks) && mu_wall() < until && interrupts == seen) {
 		unsigned others = 0;
 
 		watch(r, TURN_MS);
@@ -280,11 +272,11 @@ static int loop(struct run *r)
 		if (over(r) && !run_tasks_alive(&r->tasks))
 			break;
 		/* A finished job may keep its ended tasks, but nothing of it may go on running. */
-		if (over(r) && wall() - r->status.completion_time > STOP_SECONDS)
+		if (over(r) && mu_wall() - r->status.completion_time > STOP_SECONDS)
 			break;
 		watch(r, TURN_MS);
 		run_control_serve(&r->control, answer, r);
-		run_view_show(&r->view, &r->status, wall());
+		run_view_show(&r->view, &r->status, mu_wall());
 	}
 	stop_all(r);
 	run_view_clear(&r->view);
@@ -312,7 +304,7 @@ static void say_end(const struct run *r, int status)
 		printf("%s: failed: %s\n", r->spec->name, why->message);
 	else
 		printf("%s: %s in %.1f s, step %lld\n", r->spec->name,
-		       status ? "failed" : "succeeded", wall() - r->started, (long long)v->step);
+		       status ? "failed" : "succeeded", mu_wall() - r->started, (long long)v->step);
 	if (v->final && v->accuracy >= 0)
 		printf("  test accuracy  %.1f %%\n", 100 * v->accuracy);
 	if (v->checkpoint[0])
@@ -440,7 +432,7 @@ static int start(struct run *r, const struct run_arguments *a, struct mu_err *er
 
 int cli_run(int argc, char **argv)
 {
-	struct run r = {.started = wall(), .control.fd = -1};
+	struct run r = {.started = mu_wall(), .control.fd = -1};
 	struct run_arguments a = {0};
 	struct sigaction interrupt = {.sa_handler = on_interrupt};
 	struct mu_err err;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/tensor/arena.h"
 #include "task/health.h"
@@ -214,7 +215,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 		return err ? -(int)err->code : -MU_NOT_FOUND;
 	s = MU_NEW(struct task_server);
 	pthread_mutex_init(&s->lock, NULL);
-	s->started_ms = s->rate_ms = timer_now_ms();
+	s->started_ms = s->rate_ms = mu_clock_ms();
 	s->epoch = known_epoch();
 	s->finish = o->finish;
 	s->finish_arg = o->finish_arg;
@@ -242,7 +243,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	master_watch_clients(s->context.master, s->rpc, o->abandoned_ms);
 	mu_info("task", "%s serves on %s%s, kernels %s, %lld ms after its start",
 		s->rt->task_prefix, s->target, s->tls ? " by mutual TLS" : "", s->device.chosen,
-		(long long)(timer_now_ms() - s->started_ms));
+		(long long)(mu_clock_ms() - s->started_ms));
 	*out = s;
 	return 0;
 }
@@ -250,7 +251,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 void task_server_stop(struct task_server *s, long grace_ms)
 {
 	static const struct timespec tick = {0, 5000000};
-	int64_t end = timer_now_ms() + grace_ms;
+	int64_t end = mu_clock_ms() + grace_ms;
 	struct worker_counts w;
 
 	if (!s)
@@ -258,7 +259,7 @@ void task_server_stop(struct task_server *s, long grace_ms)
 	s->ready = false;
 	master_drain(s->context.master);
 	worker_drain(s->context.worker);
-	for (worker_count(s->context.worker, &w); w.running && timer_now_ms() < end;
+	for (worker_count(s->context.worker, &w); w.running && mu_clock_ms() < end;
 	     worker_count(s->context.worker, &w))
 		nanosleep(&tick, NULL);
 	master_stop(s->context.master);

@@ -3,6 +3,7 @@
  * list is bounded; the counts beside them are not. */
 #include <stdio.h>
 
+#include "lib/base/clock.h"
 #include "lib/io/json.h"
 #include "task/runtime/traffic.h"
 #include "task/server_internal.h"
@@ -126,7 +127,7 @@ static void put_sessions(struct task_server *s, struct list *l)
 void server_status_lists(struct task_server *s, struct mu_buf *b)
 {
 	struct list resources = {.b = b}, steps = {.b = b}, peers = {.b = b};
-	struct list sessions = {.b = b, .now = timer_now_ms()};
+	struct list sessions = {.b = b, .now = mu_clock_ms()};
 	struct worker_see see = {see_step, see_node, see_key, &steps};
 
 	mu_buf_puts(b, "\"resourceList\":[");

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/io/json.h"
 #include "task/runtime/thread_pool.h"
 #include "task/server_internal.h"
@@ -49,7 +50,7 @@ static double cpu_seconds(void)
  * somebody asked, a second ago or more. */
 static void measure(struct task_server *s, uint64_t steps, double *rate, double *busy)
 {
-	int64_t now = timer_now_ms();
+	int64_t now = mu_clock_ms();
 
 	pthread_mutex_lock(&s->lock);
 	if (now - s->rate_ms >= 1000) {
@@ -142,7 +143,7 @@ static void status(struct task_server *s, struct mu_buf *b)
 		mu_buf_printf(b, "\"progress\":%s,", s->progress);
 	pthread_mutex_unlock(&s->lock);
 	mu_buf_printf(b, "\"uptimeSeconds\":%.1f}\n",
-		      (double)(timer_now_ms() - s->started_ms) / 1000);
+		      (double)(mu_clock_ms() - s->started_ms) / 1000);
 }
 
 static void metric(struct mu_buf *b, const char *type, const char *name, const char *help,
@@ -174,7 +175,7 @@ static void metrics(struct task_server *s, struct mu_buf *b)
 	if (sums.step >= 0)
 		metric(b, "gauge", "global_step", "The variable global_step.", (double)sums.step);
 	metric(b, "gauge", "uptime_seconds", "Since the task started.",
-	       (double)(timer_now_ms() - s->started_ms) / 1000);
+	       (double)(mu_clock_ms() - s->started_ms) / 1000);
 	mu_buf_printf(b, "# TYPE muster_info gauge\nmuster_info{task=\"%s\",kernels=\"%s\"} 1\n",
 		      s->rt->task_prefix, s->device.chosen);
 }

@@ -5,6 +5,7 @@
 #include <pthread.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 struct entry {
@@ -23,14 +24,6 @@ struct timer {
 	struct entry *first;
 	uint64_t last_id;
 };
-
-int64_t timer_now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 struct timer *timer_new(void)
 {
@@ -52,7 +45,7 @@ static void *run(void *arg)
 
 	pthread_mutex_lock(&t->lock);
 	while (!t->ending) {
-		int64_t now = timer_now_ms();
+		int64_t now = mu_clock_ms();
 		struct entry *e = t->first;
 
 		if (e && e->when <= now) {
@@ -82,7 +75,7 @@ uint64_t timer_add(struct timer *t, long ms, void (*fn)(void *arg), void *arg)
 	struct entry *e = MU_NEW(struct entry), **p;
 	uint64_t id;
 
-	*e = (struct entry){.when = timer_now_ms() + ms, .fn = fn, .arg = arg};
+	*e = (struct entry){.when = mu_clock_ms() + ms, .fn = fn, .arg = arg};
 	pthread_mutex_lock(&t->lock);
 	if (!t->running)
 		t->running = pthread_create(&t->thread, NULL, run, t) == 0;

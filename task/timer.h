@@ -14,6 +14,4 @@ uint64_t timer_add(struct timer *t, long ms, void (*fn)(void *arg), void *arg);
 /* True: fn will not run, nor has it.  False: it has, or is just running. */
 bool timer_cancel(struct timer *t, uint64_t id);
 
-int64_t timer_now_ms(void); /* monotonic */
-
 #endif

@@ -8,6 +8,8 @@
 #include <stdbool.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
+
 enum { PATIENCE_SECONDS = 60, GLANCE_MS = 2 };
 
 static inline void wait_ms(long ms)
@@ -17,20 +19,12 @@ static inline void wait_ms(long ms)
 	nanosleep(&t, NULL);
 }
 
-static inline double wait_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* True as soon as it is so, false when it never was. */
 #define COMES_TRUE(what)                                                                           \
 	({                                                                                         \
-		double until_ = wait_clock() + PATIENCE_SECONDS;                                   \
+		double until_ = mu_clock() + PATIENCE_SECONDS;                                     \
 		bool so_;                                                                          \
-		while (!(so_ = (what)) && wait_clock() < until_)                                   \
+		while (!(so_ = (what)) && mu_clock() < until_)                                     \
 			wait_ms(GLANCE_MS);                                                        \
 		so_;                                                                               \
 	})

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "bench/operator/load.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 static const char usage[] =
@@ -191,9 +192,9 @@ static int run_jobs(struct load *l)
 	w = world_new(l->client, l->path, pods);
 	load_count(l->client, kinds, &from);
 	begin(l);
-	t0 = load_now();
+	t0 = mu_clock();
 	load_parallel(CREATORS, l->count, create_job, l);
-	put(l, "jobs_created_s", load_now() - t0);
+	put(l, "jobs_created_s", mu_clock() - t0);
 	ok = world_await_pods(w, pods, PATIENCE_S);
 	t1 = world_pod_time(w, pods, 1);
 	put(l, "all_pods_s", t1 - t0);
@@ -203,7 +204,7 @@ static int run_jobs(struct load *l)
 	put_costs(l, "create", pods);
 	world_run_workers(w);
 	ok = ok && world_await_jobs(w, "Running", l->count, PATIENCE_S);
-	put(l, "to_running_s", load_now() - t0);
+	put(l, "to_running_s", mu_clock() - t0);
 	put_costs(l, "to_running", pods);
 	put_rest(l, "rest", kinds);
 	put_writes(l, kinds, &from, "to_running");
@@ -213,7 +214,7 @@ static int run_jobs(struct load *l)
 		load_count(l->client, kinds, &from);
 		world_end_workers(w);
 		ok = world_await_jobs(w, "Succeeded", l->count, PATIENCE_S);
-		put(l, "to_succeeded_s", load_now() - t0);
+		put(l, "to_succeeded_s", mu_clock() - t0);
 		kube_client_sleep(l->client, 5);
 		put_writes(l, kinds, &from, "to_succeeded");
 		put_memory(l, "end");
@@ -227,7 +228,7 @@ static int run_jobs(struct load *l)
 static int run_bare(struct load *l)
 {
 	struct world *w = world_new(l->client, "/api/v1/namespaces/default/configmaps", l->count);
-	double t0 = load_now(), t1;
+	double t0 = mu_clock(), t1;
 	bool ok;
 
 	begin(l);
@@ -253,7 +254,7 @@ static void ignore(void *arg, const cJSON *object)
 static double bare_list(struct load *l)
 {
 	const char *const paths[] = {"/api/v1/pods", "/api/v1/services", l->path};
-	double t0 = load_now();
+	double t0 = mu_clock();
 
 	for (unsigned i = 0; i < MU_COUNT(paths); i++) {
 		MU_AUTO_FREE char *version = NULL;
@@ -262,7 +263,7 @@ static double bare_list(struct load *l)
 		    0)
 			fprintf(stderr, "load: %s\n", err.msg);
 	}
-	return load_now() - t0;
+	return mu_clock() - t0;
 }
 
 static int run_first(struct load *l, char **command)
@@ -281,7 +282,7 @@ static int run_first(struct load *l, char **command)
 		before++;
 	create_job(l, 0);
 	kube_client_sleep(l->client, 1);
-	t0 = load_now();
+	t0 = mu_clock();
 	pid = fork();
 	if (pid == 0) {
 		execvp(command[0], command);

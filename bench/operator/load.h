@@ -9,12 +9,13 @@
 #ifndef BENCH_OPERATOR_LOAD_H
 #define BENCH_OPERATOR_LOAD_H
 
+#include "lib/base/clock.h"
 #include "lib/kube/kube_stream.h"
 
 enum { LOAD_PROCESSES = 8 };
 
 /* ---- measure.c ---- */
-double load_now(void); /* monotonic seconds */
+double mu_clock(void); /* monotonic seconds */
 /* What a process has cost so far. */
 struct load_process {
 	const char *name;

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "bench/operator/load.h"
+#include "lib/base/clock.h"
 #include "lib/base/map.h"
 
 enum { KUBELETS = 8 };
@@ -144,9 +145,9 @@ static void pod_seen(void *arg, const cJSON *object)
 		p->worker = strstr(name, "-worker-") != NULL;
 		mu_map_put(&w->pods, name, p);
 		if (w->n_pods < w->cap)
-			w->seen[w->n_pods] = load_now();
+			w->seen[w->n_pods] = mu_clock();
 		w->n_pods++;
-		w->news = load_now();
+		w->news = mu_clock();
 		want(w, p, p->worker ? w->workers : RUNNING);
 		pthread_cond_broadcast(&w->changed);
 	}
@@ -184,12 +185,12 @@ static void job_seen(void *arg, const cJSON *object)
 	if (!j->running && says(object, "Running")) {
 		j->running = true;
 		w->n_running++;
-		w->news = load_now();
+		w->news = mu_clock();
 	}
 	if (!j->succeeded && says(object, "Succeeded")) {
 		j->succeeded = true;
 		w->n_succeeded++;
-		w->news = load_now();
+		w->news = mu_clock();
 	}
 	j->behind =
 	    strchr(ready, '/') && strncmp(ready, strchr(ready, '/') + 1, strcspn(ready, "/")) != 0;
@@ -229,7 +230,7 @@ struct world *world_new(struct kube_client *c, const char *job_path, int cap)
 	w->cap = cap;
 	w->seen = MU_NEW_ARRAY(double, (size_t)cap + 1);
 	w->last = &w->first;
-	w->news = load_now();
+	w->news = mu_clock();
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_condattr_init(&attr);
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
@@ -275,7 +276,7 @@ static void move_workers(struct world *w, enum stage stage)
 {
 	pthread_mutex_lock(&w->lock);
 	w->workers = stage;
-	w->news = load_now();
+	w->news = mu_clock();
 	mu_map_each (&w->pods, s) {
 		struct pod *p = s->value;
 		if (p->worker)
@@ -299,8 +300,8 @@ static bool await(struct world *w, const int *count, int n, double seconds)
 	bool there;
 
 	pthread_mutex_lock(&w->lock);
-	while (*count < n && load_now() - w->news < seconds) {
-		double until = load_now() + 0.5;
+	while (*count < n && mu_clock() - w->news < seconds) {
+		double until = mu_clock() + 0.5;
 		struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
 		pthread_cond_timedwait(&w->changed, &w->lock, &t);
 	}

@@ -2,9 +2,8 @@
 /* Hooks that watch: stop at a step, not-a-number, progress lines. */
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
-#include "client/session/clock.h"
+#include "lib/base/clock.h"
 #include "muster/train.h"
 
 static void free_hook(struct mu_hook *h)
@@ -99,7 +98,7 @@ static int progress_created(struct mu_hook *h, struct mu_session *s, int64_t ste
 {
 	struct progress_hook *p = (struct progress_hook *)h;
 
-	p->last_time = client_clock();
+	p->last_time = mu_clock();
 	p->last_step = p->step = step;
 	return 0;
 }
@@ -121,7 +120,7 @@ static void progress_tell(struct progress_hook *p, double now)
 static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct progress_hook *p = (struct progress_hook *)h;
-	double now = client_clock();
+	double now = mu_clock();
 
 	p->step = s->step;
 	p->loss = scalar_of(&s->values[0]);
@@ -136,7 +135,7 @@ static int progress_end(struct mu_hook *h, struct mu_session *s, int64_t step, s
 	struct progress_hook *p = (struct progress_hook *)h;
 
 	if (p->step != p->last_step)
-		progress_tell(p, client_clock());
+		progress_tell(p, mu_clock());
 	return 0;
 }
 

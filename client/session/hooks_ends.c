@@ -4,7 +4,7 @@
 #include <unistd.h>
 
 #include "client/builder.h"
-#include "client/session/clock.h"
+#include "lib/base/clock.h"
 #include "muster/train.h"
 
 enum { ASK_EVERY_MS = 100 };
@@ -98,13 +98,13 @@ static int wait_created(struct mu_hook *base, struct mu_session *s, int64_t step
 {
 	struct wait_hook *h = (struct wait_hook *)base;
 	struct mu_var *counter = mu_session_builder(s)->global_step;
-	double deadline = client_clock() + h->seconds;
+	double deadline = mu_clock() + h->seconds;
 
 	while (counter && step < h->step) {
 		MU_AUTO_TENSOR now = {0};
 		int rc;
 
-		if (h->seconds > 0 && client_clock() > deadline)
+		if (h->seconds > 0 && mu_clock() > deadline)
 			return mu_fail(err, MU_DEADLINE_EXCEEDED,
 				       "step %lld did not come in %.0f s: the others are at %lld",
 				       (long long)h->step, h->seconds, (long long)step);

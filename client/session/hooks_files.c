@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Hooks that write: checkpoints and summaries. */
-#include "client/session/clock.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "muster/train.h"
 
@@ -25,7 +25,7 @@ static int save(struct checkpoint_hook *c, struct mu_session *s, int64_t step, s
 	free(c->latest);
 	c->latest = path;
 	c->last_step = step;
-	c->last_time = client_clock();
+	c->last_time = mu_clock();
 	if (c->told)
 		*c->told = path;
 	mu_debug("train", "saved %s", path);
@@ -45,7 +45,7 @@ static int checkpoint_created(struct mu_hook *h, struct mu_session *s, int64_t s
 static int checkpoint_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct checkpoint_hook *c = (struct checkpoint_hook *)h;
-	bool due = (c->every_seconds > 0 && client_clock() - c->last_time >= c->every_seconds) ||
+	bool due = (c->every_seconds > 0 && mu_clock() - c->last_time >= c->every_seconds) ||
 		   (c->every_steps > 0 && s->step - c->last_step >= c->every_steps);
 
 	return due ? save(c, s->session, s->step, err) : 0;
@@ -107,7 +107,7 @@ static int summary_created(struct mu_hook *h, struct mu_session *s, int64_t step
 	struct summary_hook *u = (struct summary_hook *)h;
 
 	u->last_step = step;
-	u->last_time = client_clock();
+	u->last_time = mu_clock();
 	u->due = u->every == 1;
 	return 0;
 }
@@ -163,7 +163,7 @@ static int add_summary(struct mu_buf *summary, const char *tag, const struct mu_
 static int summary_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct summary_hook *u = (struct summary_hook *)h;
-	double now = client_clock(), passed = now - u->last_time;
+	double now = mu_clock(), passed = now - u->last_time;
 	MU_AUTO_BUF summary = {0};
 	bool due = u->due;
 	int rc;

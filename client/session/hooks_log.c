@@ -2,7 +2,7 @@
 /* Hooks that tell in the log: values of tensors, steps a second. */
 #include <stdio.h>
 
-#include "client/session/clock.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "muster/train.h"
 
@@ -127,14 +127,14 @@ static int counter_created(struct mu_hook *base, struct mu_session *s, int64_t s
 	struct counter_hook *h = (struct counter_hook *)base;
 
 	h->last_step = step;
-	h->last_time = client_clock();
+	h->last_time = mu_clock();
 	return 0;
 }
 
 static int counter_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
 {
 	struct counter_hook *h = (struct counter_hook *)base;
-	double now = client_clock(), passed = now - h->last_time, rate;
+	double now = mu_clock(), passed = now - h->last_time, rate;
 
 	if (s->step - h->last_step < h->every || passed <= 0)
 		return 0;

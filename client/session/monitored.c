@@ -10,8 +10,8 @@
 #include <unistd.h>
 
 #include "client/builder.h"
-#include "client/session/clock.h"
 #include "client/session/replica.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/io/checkpoint_state.h"
 #include "muster/train.h"
@@ -105,7 +105,7 @@ static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *e
 		if (told_to_stop(m))
 			return mu_fail(err, MU_CANCELLED,
 				       "told to stop before the model was there");
-		if (client_clock() > deadline)
+		if (mu_clock() > deadline)
 			return mu_fail(err, MU_DEADLINE_EXCEEDED,
 				       "the chief did not initialise the model in time: is it "
 				       "running?");
@@ -166,14 +166,14 @@ static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *e
 static int prepare(struct mu_monitored *m, struct mu_err *err)
 {
 	double deadline =
-	    client_clock() + (m->o.wait_seconds > 0 ? m->o.wait_seconds : DEFAULT_WAIT_SECONDS);
+	    mu_clock() + (m->o.wait_seconds > 0 ? m->o.wait_seconds : DEFAULT_WAIT_SECONDS);
 	struct mu_err why = {0};
 	int rc;
 
 	for (;;) {
 		leave_session(m);
 		rc = try_prepare(m, deadline, &why);
-		if (!may_recover(rc) || told_to_stop(m) || client_clock() > deadline)
+		if (!may_recover(rc) || told_to_stop(m) || mu_clock() > deadline)
 			break;
 		mu_warn("train", "not ready, trying again: %s", why.msg);
 		usleep(ASK_MOST_MS * 1000);

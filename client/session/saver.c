@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "client/builder.h"
+#include "lib/base/clock.h"
 #include "lib/io/bundle.h"
 #include "lib/io/checkpoint_state.h"
 #include "lib/io/folders.h"
@@ -205,18 +206,17 @@ static int record(struct mu_saver *v, const char *folder, const char *path, stru
 	struct mu_checkpoint_state state = {0}, before = {0};
 	char **dropped = NULL;
 	unsigned n_dropped = 0;
-	struct timespec now;
+	double now;
 	int rc = mu_checkpoint_state_read(&state, folder, err);
 
 	if (rc && rc != -(int)MU_NOT_FOUND)
 		return rc;
-	clock_gettime(CLOCK_REALTIME, &now);
+	now = mu_wall();
 	if (v->keep_every > 0 && !rc)
 		mu_checkpoint_state_read(&before, folder, NULL);
 	if (!(state.last_preserved > 0)) /* nothing yet: the hours count from now */
-		state.last_preserved = (double)now.tv_sec;
-	mu_checkpoint_state_add(&state, path, (double)now.tv_sec + (double)now.tv_nsec / 1e9,
-				v->keep, &dropped, &n_dropped);
+		state.last_preserved = now;
+	mu_checkpoint_state_add(&state, path, now, v->keep, &dropped, &n_dropped);
 	for (unsigned i = 0; i < n_dropped; i++)
 		if (stays(v, &state, &before, dropped[i]))
 			dropped[i][0] = 0;

@@ -10,13 +10,13 @@
  * threads must not send the same nodes) but not across RunStep.
  */
 #include "muster/session.h"
+#include "lib/base/clock.h"
 
 #include <pthread.h>
 #include <sys/random.h>
 #include <unistd.h>
 
 #include "client/session/calls.h"
-#include "client/session/clock.h"
 #include "client/session/run_step.h"
 #include "lib/base/pb.h"
 
@@ -48,7 +48,7 @@ struct mu_session {
 
 static long now_ms(void)
 {
-	return (long)(client_clock() * 1000);
+	return (long)(mu_clock() * 1000);
 }
 
 int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,

@@ -2,6 +2,7 @@
 /* A connection is READING until its request is whole, head and body, then WRITING until its answer
  * is out. */
 #include "lib/base/http.h"
+#include "lib/base/clock.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -13,7 +14,6 @@
 #include <stdlib.h>
 #include <strings.h>
 #include <sys/socket.h>
-#include <time.h>
 #include <unistd.h>
 
 enum { MAX_CONNECTIONS = 32, MAX_HEAD = 8192, PATIENCE_MS = 5000 };
@@ -33,14 +33,6 @@ struct mu_http_server {
 	pthread_t thread;
 	struct connection list[MAX_CONNECTIONS];
 };
-
-static int64_t now_ms(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
-}
 
 static const char *reason(int status)
 {
@@ -200,7 +192,7 @@ static void *run(void *arg)
 			return NULL;
 		if (p[0].revents)
 			return NULL;
-		now = now_ms();
+		now = mu_clock_ms();
 		for (int i = 0; i < MAX_CONNECTIONS; i++) {
 			struct connection *c = &h->list[i];
 

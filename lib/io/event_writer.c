@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/pb.h"
 #include "lib/io/folders.h"
 #include "lib/io/png.h"
@@ -21,20 +22,12 @@ struct mu_event_writer {
 /* Fields of Event */
 enum { WALL_TIME = 1, STEP = 2, VERSION = 3, GRAPH = 4, SUMMARY = 5, SESSION_LOG = 7 };
 
-static double now(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
-}
-
 static int put_event(struct mu_event_writer *w, int64_t step, uint32_t field, struct mu_span body,
 		     struct mu_err *err)
 {
 	MU_AUTO_BUF event = {0};
 
-	mu_pb_put_double(&event, WALL_TIME, now());
+	mu_pb_put_double(&event, WALL_TIME, mu_wall());
 	if (step)
 		mu_pb_put_int(&event, STEP, step);
 	mu_pb_put_bytes(&event, field, body);

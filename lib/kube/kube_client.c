@@ -4,8 +4,8 @@
 
 #include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/histogram.h"
 #include "lib/base/log.h"
 #include "lib/kube/kube_conns.h"
@@ -102,13 +102,6 @@ bool kube_client_stopped(const struct kube_client *c)
 	return atomic_load_explicit(&c->conns.stopped, memory_order_relaxed);
 }
 
-static double monotonic(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 /* took: seconds; less than 0 for an answer that went on, which says nothing about the server. */
 static void count(struct kube_client *c, const char *method, long status, double took)
 {
@@ -133,13 +126,13 @@ static long exchange(struct kube_client *c, const struct kube_request *rq, struc
 				  .patience =
 				      rq->timeout_ms ? (double)rq->timeout_ms / 1000 : patience_s,
 				  .gather = s->gather};
-	double began = monotonic();
+	double began = mu_clock();
 	int rc;
 
 	kube_http_fini(&s->answer);
 	s->answer = (struct kube_http){.body = on_body, .arg = s};
 	rc = kube_exchange(&c->conns, &x, &s->answer, err);
-	count(c, rq->method, s->answer.status, s->chunk ? -1 : monotonic() - began);
+	count(c, rq->method, s->answer.status, s->chunk ? -1 : mu_clock() - began);
 	if (rc == -MU_UNAVAILABLE || rc == -MU_DEADLINE_EXCEEDED)
 		mu_wrap(err, "%s %s", rq->method, c->config.server);
 	return rc < 0 ? rc : s->answer.status;

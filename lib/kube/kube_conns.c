@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/kube/kube_proxy.h"
 
 enum { PIECE = 16 << 10, BATCH = 64 << 10 };
@@ -24,13 +25,6 @@ struct kube_conn {
 	double used_last;       /* when it was given back */
 	struct kube_conn *next; /* in the pool, or among those in use */
 };
-
-static double monotonic(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static void init_condition(pthread_cond_t *cond)
 {
@@ -105,7 +99,7 @@ void kube_conns_stop(struct kube_conns *c)
 
 bool kube_conns_sleep(struct kube_conns *c, double seconds)
 {
-	double until = monotonic() + (seconds > 0 ? seconds : 0);
+	double until = mu_clock() + (seconds > 0 ? seconds : 0);
 	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
 
 	pthread_mutex_lock(&c->sleep_lock);
@@ -140,7 +134,7 @@ static void give_back(struct kube_conns *c, struct kube_conn *conn)
 {
 	struct kube_conn **at = &c->used;
 
-	conn->used_last = monotonic();
+	conn->used_last = mu_clock();
 	pthread_mutex_lock(&c->lock);
 	while (*at != conn)
 		at = &(*at)->next;
@@ -188,7 +182,7 @@ static bool is_good(const struct kube_conns *c, struct kube_conn *conn)
 {
 	return kube_wire_is_open(&conn->wire) &&
 	       conn->shown == kube_identity_version(&c->identity) &&
-	       (monotonic() < conn->used_last + idle_s || !kube_wire_ready(&conn->wire));
+	       (mu_clock() < conn->used_last + idle_s || !kube_wire_ready(&conn->wire));
 }
 
 /* After what came some time passes before the next look, so that what comes in it comes together.
@@ -199,7 +193,7 @@ static bool gather(struct kube_conns *c, struct kube_conn *conn, double seconds,
 
 	if (!kube_wire_has_more(&conn->wire) && !kube_conns_sleep(c, seconds))
 		return false;
-	left = until - monotonic();
+	left = until - mu_clock();
 	if (left <= 0)
 		return false;
 	if (left < conn->wire.patience / 2) /* each setting is a system call */
@@ -210,7 +204,7 @@ static bool gather(struct kube_conns *c, struct kube_conn *conn, double seconds,
 static int receive(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
 		   struct kube_http *answer, struct mu_err *err)
 {
-	double until = monotonic() + x->patience;
+	double until = mu_clock() + x->patience;
 	char piece[PIECE];
 	bool some = false;
 
@@ -228,7 +222,7 @@ static int receive(struct kube_conns *c, struct kube_conn *conn, const struct ku
 		if (rc < 0)
 			return rc;
 		some = n > 0;
-		if (answer->state != HTTP_DONE && monotonic() > until)
+		if (answer->state != HTTP_DONE && mu_clock() > until)
 			return mu_fail(err, MU_DEADLINE_EXCEEDED, "no end in time");
 	}
 	return 0;

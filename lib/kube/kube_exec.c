@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/io/json.h"
 
 enum { WORDS_MAX = 256, PRINTED_MAX = 1 << 20, TIME_MS = 30000 };
@@ -141,13 +142,6 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 	return rc;
 }
 
-static long long now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 /* Ours without the names that the plug-in's own environment sets. */
 static char **merged_environment(char *const *added)
 {
@@ -203,10 +197,10 @@ static bool drain(int out, int errors, struct mu_buf *printed, struct mu_buf *sa
 {
 	struct pollfd p[] = {{out, POLLIN, 0}, {errors, POLLIN, 0}};
 	struct mu_buf *to[] = {printed, said};
-	long long until = now_ms() + TIME_MS;
+	long long until = mu_clock_ms() + TIME_MS;
 
 	while (p[0].fd >= 0 || p[1].fd >= 0) {
-		long long left = until - now_ms();
+		long long left = until - mu_clock_ms();
 
 		if (left <= 0 || printed->len > PRINTED_MAX || said->len > PRINTED_MAX)
 			return false;

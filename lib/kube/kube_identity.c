@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 
 enum { TOKEN_AGE_S = 60, EXPIRY_MARGIN_S = 10 };
@@ -29,20 +30,13 @@ void kube_identity_fini(struct kube_identity *id)
 	pthread_mutex_destroy(&id->lock);
 }
 
-static long long now_s(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
-
 /* The file's token, with the lock held.  One that cannot be read leaves the last one. */
 static const char *token_of_file(struct kube_identity *id, bool anew)
 {
 	struct mu_err err = {0};
 	MU_AUTO_BUF file = {0};
 
-	if (id->token && !anew && now_s() - id->token_read < TOKEN_AGE_S)
+	if (id->token && !anew && mu_clock() - id->token_read < TOKEN_AGE_S)
 		return id->token;
 	if (mu_buf_read_file(&file, id->config->token_file, 1 << 20, &err) == 0) {
 		while (file.len && strchr("\r\n \t", file.data[file.len - 1]))
@@ -52,7 +46,7 @@ static const char *token_of_file(struct kube_identity *id, bool anew)
 	} else if (!id->token) {
 		mu_warn("kube", "token file: %s", err.msg);
 	}
-	id->token_read = now_s();
+	id->token_read = mu_clock();
 	return id->token;
 }
 

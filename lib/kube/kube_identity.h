@@ -14,7 +14,7 @@ struct kube_identity {
 	const struct kube_config *config; /* borrowed */
 	pthread_mutex_t lock;             /* all below; held while a plug-in runs */
 	char *token;                      /* of the token file */
-	long long token_read;             /* seconds, monotonic */
+	double token_read;                /* seconds, monotonic */
 	struct kube_credential from_exec;
 	bool asked;               /* the plug-in has answered once */
 	_Atomic unsigned version; /* of the plug-in's certificate */

@@ -2,20 +2,12 @@
 /* A connection for each question: they are asked of many tasks, each now and then. */
 #include "lib/kube/kube_plain.h"
 
-#include <time.h>
-
+#include "lib/base/clock.h"
 #include "lib/kube/kube_http.h"
 #include "lib/kube/kube_wire.h"
 
 enum { FETCH_MAX = 64 << 10 };
 static const double patience_s = 1;
-
-static double monotonic(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static int on_body(void *arg, const char *data, size_t len, struct mu_err *err)
 {
@@ -37,7 +29,7 @@ static int receive(struct kube_wire *w, struct kube_http *answer, double until, 
 		if (n < 0)
 			return (int)n;
 		rc = n ? kube_http_feed(answer, piece, (size_t)n, err) : kube_http_end(answer, err);
-		if (rc == 0 && answer->state != HTTP_DONE && monotonic() > until)
+		if (rc == 0 && answer->state != HTTP_DONE && mu_clock() > until)
 			rc = mu_fail(err, MU_DEADLINE_EXCEEDED, "no end in time");
 	}
 	return rc;
@@ -52,7 +44,7 @@ static int ask(const struct kube_address *to, const struct mu_span *post,
 				       .headers = "Connection: close\r\n",
 				       .has_body = post != NULL,
 				       .body = post ? *post : (struct mu_span){0}};
-	double until = monotonic() + patience_s;
+	double until = mu_clock() + patience_s;
 	MU_AUTO_BUF request = {0};
 	struct kube_wire w;
 	int rc = kube_http_write(&request, &rq, err);

@@ -15,6 +15,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/kube/kube_stream.h"
 
@@ -34,13 +35,6 @@ static uint32_t random_number(void)
 	if (getrandom(&r, sizeof(r), 0) != sizeof(r))
 		r = (uint32_t)time(NULL);
 	return r;
-}
-
-static int64_t now_s(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
 }
 
 double kube_backoff_next(double previous)
@@ -235,12 +229,12 @@ void *kube_reflector_run(void *reflector)
 
 	while (!kube_client_stopped(r->client)) {
 		struct mu_err err = {0};
-		int64_t began = now_s();
+		double began = mu_clock();
 		int rc = r->version ? watch_once(r, &err) : list_all(r, &err);
 
 		if (kube_client_stopped(r->client))
 			break;
-		if (now_s() - began >= HEALTHY_S)
+		if (mu_clock() - began >= HEALTHY_S)
 			r->backoff = 0;
 		if (rc == -MU_OUT_OF_RANGE) {
 			free(r->version);
@@ -250,9 +244,9 @@ void *kube_reflector_run(void *reflector)
 		}
 		if (rc < 0 && rc != -MU_OUT_OF_RANGE && atomic_fetch_add(&r->failing, 1) == 0)
 			mu_warn("kube", "%s; trying again until it works", err.msg);
-		if (rc < 0 || (r->version && now_s() - began < 1)) {
+		if (rc < 0 || (r->version && mu_clock() - began < 1)) {
 			/* an end within a second is no failure, but must not become a busy loop */
-			if (rc == 0 && r->synced && began == now_s() && r->backoff == 0)
+			if (rc == 0 && r->synced && r->backoff == 0)
 				r->backoff = 0.05;
 			r->backoff = rc < 0 ? kube_backoff_next(r->backoff) : r->backoff;
 			kube_client_sleep(r->client, r->backoff);

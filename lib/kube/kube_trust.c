@@ -5,20 +5,13 @@
  * A handshake costs some milliseconds, most of it our signature.  A server gives out tickets for
  * the next one; with the newest of them a connection begins without. */
 #include "lib/kube/kube_trust.h"
+#include "lib/base/clock.h"
 
 #include <openssl/err.h>
 #include <openssl/pem.h>
 #include <string.h>
-#include <time.h>
 
 enum { LOOK_S = 60 };
-
-static long long now_s(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec;
-}
 
 void kube_trust_init(struct kube_trust *t, const struct kube_config *config,
 		     struct kube_identity *identity)
@@ -172,9 +165,9 @@ static bool file_changed(struct kube_trust *t)
 {
 	struct stat is = {0};
 
-	if (!t->config->ca_file || now_s() - t->looked < LOOK_S)
+	if (!t->config->ca_file || mu_clock() - t->looked < LOOK_S)
 		return false;
-	t->looked = now_s();
+	t->looked = mu_clock();
 	if (stat(t->config->ca_file, &is) < 0)
 		return false;
 	return is.st_ino != t->ca_as_was.st_ino || is.st_size != t->ca_as_was.st_size ||
@@ -192,7 +185,7 @@ int kube_trust_begin(struct kube_trust *t, SSL **out, struct mu_err *err)
 	if (!t->now || file_changed(t) || t->certificate != kube_identity_version(t->identity)) {
 		if (t->config->ca_file)
 			stat(t->config->ca_file, &t->ca_as_was);
-		t->looked = now_s();
+		t->looked = mu_clock();
 		rc = make(t, &made, err);
 	}
 	if (made) {

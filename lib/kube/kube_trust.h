@@ -16,7 +16,7 @@ struct kube_trust {
 	SSL_CTX *now;
 	SSL_SESSION *last; /* the server's newest: who shows it need not prove who we are again */
 	unsigned certificate;  /* kube_identity_version of the one that is shown */
-	long long looked;      /* at the authorities' file; monotonic seconds */
+	double looked;         /* at the authorities' file; monotonic seconds */
 	struct stat ca_as_was; /* a file that changes is read anew */
 };
 void kube_trust_init(struct kube_trust *t, const struct kube_config *config,

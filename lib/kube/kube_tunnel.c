@@ -8,19 +8,12 @@
 #include <openssl/evp.h>
 #include <string.h>
 #include <strings.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 #include "lib/kube/kube_http.h"
 
 enum { LOGIN_MAX = 1024, PIECE = 4096 };
-
-static double monotonic(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 /* ---- the URL ---- */
 
@@ -131,7 +124,7 @@ static int receive_head(struct kube_wire *w, struct kube_http *answer, double un
 	char piece[PIECE];
 
 	while (answer->state <= HTTP_HEADER) {
-		double left = until - monotonic();
+		double left = until - mu_clock();
 		long n;
 		int rc;
 
@@ -174,7 +167,7 @@ int kube_tunnel_dig(const struct kube_tunnel *t, struct kube_wire *w, const stru
 	struct kube_http_request rq = {
 	    .method = "CONNECT", .path = server, .host = server, .headers = t->login};
 	struct kube_http answer = {.body = on_body, .arg = &answer};
-	double until = monotonic() + patience;
+	double until = mu_clock() + patience;
 	MU_AUTO_BUF out = {0};
 	struct mu_err why = {0};
 	int rc = kube_http_write(&out, &rq, err);

@@ -20,16 +20,10 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/mem.h"
 
 enum { SLICE_MS = 100, KEEP_IDLE_S = 30, KEEP_EVERY_S = 10, KEEP_TRIES = 4, UNSENT_MS = 60000 };
-
-static double monotonic(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 void kube_wire_init(struct kube_wire *w)
 {
@@ -196,7 +190,7 @@ static int await_connect(int fd, double until, const _Atomic bool *stopped)
 	socklen_t n = sizeof(int);
 	int error = 0;
 
-	while (!atomic_load(stopped) && monotonic() < until) {
+	while (!atomic_load(stopped) && mu_clock() < until) {
 		if (poll(&p, 1, SLICE_MS) <= 0)
 			continue;
 		return getsockopt(fd, SOL_SOCKET, SO_ERROR, &error, &n) < 0 ? errno : error;
@@ -243,7 +237,7 @@ int kube_wire_open(struct kube_wire *w, const struct kube_address *to, double pa
 		   const _Atomic bool *stopped, struct mu_err *err)
 {
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM}, *found = NULL;
-	double until = monotonic() + patience;
+	double until = mu_clock() + patience;
 	int error = ECONNREFUSED, rc;
 
 	kube_wire_close(w);

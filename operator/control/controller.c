@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/http.h"
 #include "lib/base/log.h"
 #include "operator/control/control.h"
@@ -70,18 +71,9 @@ struct threads {
 	bool has_leader, has_progress, has_events;
 };
 
-static double monotonic(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static double wall_clock(void *user)
 {
-	struct timespec t;
-	clock_gettime(CLOCK_REALTIME, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+	return mu_wall();
 }
 
 static int call_server(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
@@ -327,7 +319,7 @@ static void nap(int ms)
 static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_err *err)
 {
 	struct control *c = t->control;
-	double began = monotonic();
+	double began = mu_clock();
 	struct tidy tidy = tidy_new();
 	bool told = false;
 	int rc = read_namespaces(t, err);
@@ -336,7 +328,7 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 		rc = start_watches(t, 0, err);
 	while (rc == 0 && !atomic_load(stop) && !(all_synced(t) && nodes_synced(t))) {
 		nap(SYNC_MS);
-		if (!told && monotonic() - began > STARTUP_LOG_S) {
+		if (!told && mu_clock() - began > STARTUP_LOG_S) {
 			mu_warn("control", "still waiting for the first lists");
 			told = true;
 		}
@@ -424,7 +416,7 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	struct mu_http_server *metrics = NULL, *probes = NULL;
 	int rc;
 
-	control_init(&c, options, monotonic);
+	control_init(&c, options, mu_clock);
 	rc = kube_client_new(&c.kube, config, err);
 	if (rc < 0) {
 		control_fini(&c);

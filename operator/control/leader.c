@@ -10,8 +10,8 @@
  * also holds after a SIGSTOP.
  */
 #include <stdio.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "operator/control/control.h"
 
@@ -24,13 +24,6 @@ struct observed_lease {
 	cJSON *held;        /* as our last write left it; NULL: look first */
 };
 
-static long long now_ms(void)
-{
-	struct timespec t;
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (long long)t.tv_sec * 1000 + t.tv_nsec / 1000000;
-}
-
 static const cJSON *at(const cJSON *object, const char *key)
 {
 	return cJSON_GetObjectItemCaseSensitive(object, key);
@@ -42,7 +35,7 @@ bool leader_may_write(void *control)
 
 	if (!c->options.leader_election)
 		return true;
-	return atomic_load(&c->leading) && now_ms() < atomic_load(&c->lease_until_ms);
+	return atomic_load(&c->leading) && mu_clock_ms() < atomic_load(&c->lease_until_ms);
 }
 
 static void set_text(cJSON *object, const char *key, const char *value)
@@ -108,17 +101,17 @@ static bool is_free(const struct control *c, const cJSON *lease, struct observed
 
 	if (!version || strcmp(version, seen->version) != 0) {
 		snprintf(seen->version, sizeof(seen->version), "%s", version ? version : "");
-		seen->since_ms = now_ms();
+		seen->since_ms = mu_clock_ms();
 	}
 	return !holder || !*holder || strcmp(holder, c->options.identity) == 0 ||
-	       (double)(now_ms() - seen->since_ms) > length * 1000;
+	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
 }
 
 /* Takes the lease. */
 static int hold(struct control *c, struct observed_lease *seen, cJSON *lease, bool new, bool taken,
 		struct mu_err *err)
 {
-	long long began = now_ms();
+	long long began = mu_clock_ms();
 	int rc = write_lease(c, lease, new, taken, c->options.identity, &seen->held, err);
 
 	cJSON_Delete(lease);
@@ -177,7 +170,7 @@ void *leader_run(void *control)
 		struct mu_err err = {0};
 		int rc = try_once(c, &seen, &err);
 
-		if (led && now_ms() >= atomic_load(&c->lease_until_ms)) {
+		if (led && mu_clock_ms() >= atomic_load(&c->lease_until_ms)) {
 			mu_error("leader", "the lease could not be renewed in time: %s",
 				 rc < 0 ? err.msg : "another operator has it");
 			atomic_store(&c->lost, true);

@@ -2,9 +2,8 @@
 /* A lane is a stream with a thread beside it.  The thread takes the events that were recorded on
  * the stream in turn, waits for each, and calls whoever asked: it looks a while before it sleeps,
  * since waking up takes longer than most copies. */
+#include "lib/base/clock.h"
 #include "task/device/gpu_internal.h"
-
-#include <time.h>
 
 enum { LOOK_NS = 50000 };
 
@@ -16,20 +15,12 @@ struct gpu_ending {
 	uint64_t launched; /* before the event */
 };
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
 static int wait_for(const struct cuda_api *api, void *event)
 {
-	int64_t end = now_ns() + LOOK_NS;
+	int64_t end = mu_clock_ns() + LOOK_NS;
 	int result;
 
-	while ((result = api->event_query(event)) == CUDA_NOT_READY && now_ns() < end)
+	while ((result = api->event_query(event)) == CUDA_NOT_READY && mu_clock_ns() < end)
 		;
 	return result == CUDA_NOT_READY ? api->event_sync(event) : result;
 }

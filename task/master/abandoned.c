@@ -9,6 +9,7 @@
  *
  * The timer's thread only asks for a sweep, an offload thread does it: closing talks to the other
  * tasks.  master_stop waits for a sweep that runs, and none begins after it. */
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "task/master/master.h"
 
@@ -34,7 +35,7 @@ bool session_is_abandoned(struct session *s)
 /* A reference to one that has had its time, and taken out; NULL: none. */
 static struct session *take_one(struct master *m)
 {
-	int64_t now = timer_now_ms(), limit = m->abandoned_ms;
+	int64_t now = mu_clock_ms(), limit = m->abandoned_ms;
 	struct session *oldest = NULL;
 	unsigned n = 0;
 
@@ -67,7 +68,7 @@ static void sweep(void *arg)
 	while ((s = take_one(m))) {
 		mu_info("master",
 			"session %s: its client has gone and said nothing for %lld s; closing it",
-			s->handle, (long long)(timer_now_ms() - s->used_ms) / 1000);
+			s->handle, (long long)(mu_clock_ms() - s->used_ms) / 1000);
 		mu_fail(&why, MU_ABORTED, "The session's client had gone");
 		session_close(s, &why);
 		session_unref(s);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/master/master.h"
 
+#include "lib/base/clock.h"
 #include "lib/graph/device_name.h"
 
 struct master *master_new(struct runtime *rt, struct peers *peers, struct offload *offload,
@@ -81,7 +82,7 @@ struct session *master_session(struct master *m, const char *handle, struct mu_e
 		session_ref(s);
 	pthread_mutex_unlock(&m->lock);
 	if (s)
-		atomic_store_explicit(&s->used_ms, timer_now_ms(), memory_order_relaxed);
+		atomic_store_explicit(&s->used_ms, mu_clock_ms(), memory_order_relaxed);
 	else
 		mu_fail(err, MU_ABORTED,
 			"Session %.64s is not found. Possibly, this master has restarted.", handle);
@@ -90,7 +91,7 @@ struct session *master_session(struct master *m, const char *handle, struct mu_e
 
 void master_add(struct master *m, struct session *s)
 {
-	s->created_ms = timer_now_ms();
+	s->created_ms = mu_clock_ms();
 	s->used_ms = s->created_ms;
 	pthread_mutex_lock(&m->lock);
 	mu_map_put(&m->sessions, s->handle, session_ref(s));

@@ -14,6 +14,7 @@
 
 #include <stdio.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/graph/device_name.h"
 #include "lib/tensor/tensor_proto.h"
@@ -57,7 +58,7 @@ void stream_peer_free(struct stream_peer *p)
 
 static void dial_locked(struct stream_peer *p)
 {
-	int64_t now = timer_now_ms();
+	int64_t now = mu_clock_ms();
 
 	if (!p->offered || p->dialling || p->conn ||
 	    (p->last_dial_ms && now - p->last_dial_ms < REDIAL_MS))

@@ -8,6 +8,7 @@
 #ifndef MU_TASK_PEER_PEER_STREAM_H
 #define MU_TASK_PEER_PEER_STREAM_H
 
+#include "lib/base/clock.h"
 #include "task/peer/peer.h"
 
 struct streams;     /* a task's: listeners, thread, connections */
@@ -28,7 +29,7 @@ void streams_free(struct streams *s);                         /* once stopped; N
 void streams_offer(struct streams *s, struct mu_buf *status); /* adds to a GetStatusResponse */
 /* For a caller of this process whose step may be answered by a stream.  Between enter, before it
  * starts the step, and leave, the streams that we have dialled are read by it and nobody else: in
- * wait, until *over, until_ms (of timer_now_ms; 0: never) or the streams' stop.  enter is false
+ * wait, until *over, until_ms (of mu_clock_ms; 0: never) or the streams' stop.  enter is false
  * when there are none, or another thread reads them. */
 bool streams_enter(struct streams *s);
 void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms);

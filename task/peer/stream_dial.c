@@ -12,6 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "task/peer/stream_conn.h"
 #include "task/runtime/runtime.h"
 #include "task/timer.h"
@@ -95,7 +96,7 @@ static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_
 	const struct runtime *rt = worker_runtime(stream_worker(p->owner));
 	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation}, said;
 	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
-	int64_t until = timer_now_ms() + DIAL_MS;
+	int64_t until = mu_clock_ms() + DIAL_MS;
 	struct stream_header answer;
 	int rc;
 

@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "lib/base/clock.h"
 #include "task/peer/stream_conn.h"
 #include "task/rpc/tls.h"
 #include "task/timer.h"
@@ -70,7 +71,7 @@ void stream_io_why(const struct stream_conn *c, int e, struct mu_err *err)
 static bool wait_for(const struct stream_conn *c, int64_t until_ms)
 {
 	struct pollfd p = {c->fd, (short)(POLLIN | (stream_io_unsent(c) ? POLLOUT : 0)), 0};
-	int64_t left = until_ms - timer_now_ms();
+	int64_t left = until_ms - mu_clock_ms();
 
 	return left > 0 && (poll(&p, 1, (int)left) >= 0 || errno == EINTR);
 }

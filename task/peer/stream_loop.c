@@ -20,6 +20,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "task/peer/stream_conn.h"
 #include "task/peer/stream_listen.h"
@@ -92,7 +93,7 @@ void stream_loop_watch(struct stream_conn *c, bool out)
 void stream_loop_add(struct streams *s, struct stream_conn *c)
 {
 	stream_conn_ref(c);
-	c->since_ms = timer_now_ms();
+	c->since_ms = mu_clock_ms();
 	pthread_mutex_lock(&s->lock);
 	c->next = s->conns;
 	c->link = &s->conns;
@@ -199,7 +200,7 @@ bool streams_enter(struct streams *s)
 void streams_wait(struct streams *s, const _Atomic bool *over, int64_t until_ms)
 {
 	while (!atomic_load(over) && !atomic_load(&s->stopping)) {
-		int64_t left = until_ms ? until_ms - timer_now_ms() : LOOK_AGAIN_MS;
+		int64_t left = until_ms ? until_ms - mu_clock_ms() : LOOK_AGAIN_MS;
 
 		if (left <= 0)
 			break;
@@ -233,7 +234,7 @@ void stream_loop_on_event(struct streams *s, void *what, unsigned events)
 /* How long to wait; those who are late with their greeting are sent away. */
 static int strangers(struct streams *s)
 {
-	int64_t now = timer_now_ms();
+	int64_t now = mu_clock_ms();
 	struct mu_err late;
 	int wait = -1;
 

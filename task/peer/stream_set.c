@@ -7,8 +7,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "task/peer/stream_conn.h"
-#include "task/rpc/clock.h"
 
 enum { EVENTS = 32 };
 
@@ -101,13 +101,13 @@ static void read_on(struct stream_set *set)
 
 static int look(struct stream_set *set, struct epoll_event *e)
 {
-	int64_t end = rpc_now_us() + LOOK_US;
+	int64_t end = mu_clock_us() + LOOK_US;
 	bool in_time;
 	int n;
 
-	while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && rpc_now_us() < end)
+	while ((n = epoll_wait(set->epoll, e, EVENTS, 0)) == 0 && mu_clock_us() < end)
 		sched_yield(); /* who has something to do goes first, and then this look is over */
-	in_time = rpc_now_us() < end;
+	in_time = mu_clock_us() < end;
 	stream_look_done(&set->look, n > 0 && in_time);
 	return n;
 }

@@ -18,8 +18,8 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "task/rpc/channel_internal.h"
-#include "task/rpc/clock.h"
 #include "task/rpc/dial.h"
 #include "task/rpc/hot.h"
 #include "task/rpc/tls.h"
@@ -148,7 +148,7 @@ static void rest(struct rpc_channel *ch, const struct mu_err *why)
 
 	mu_fail(&ch->why, MU_UNAVAILABLE, "%s", why->msg);
 	ch->state = CH_RESTING;
-	ch->until_ms = rpc_now_ms() + ch->rest_ms;
+	ch->until_ms = mu_clock_ms() + ch->rest_ms;
 	ch->rest_ms = ch->rest_ms * 8 / 5;
 	if (ch->rest_ms > LONGEST_REST_MS)
 		ch->rest_ms = LONGEST_REST_MS;
@@ -226,7 +226,7 @@ static void dialled(void *arg, int fd, const struct mu_err *err)
 	} else if (c) {
 		h2_conn_hello(c);
 		ch->conn = c;
-		ch->until_ms = rpc_now_ms() + SETTLE_MS;
+		ch->until_ms = mu_clock_ms() + SETTLE_MS;
 		channels_due(ch->channels, ch->until_ms);
 		channels_add(ch->channels, c);
 	} else {
@@ -435,7 +435,7 @@ void rpc_channel_close(struct rpc_channel *ch)
 /* With the lock held. */
 static void begin(struct rpc_channel *ch, struct out_call *c)
 {
-	int64_t now = rpc_now_ms();
+	int64_t now = mu_clock_ms();
 
 	if (ch->state == CH_RESTING && ch->until_ms <= now)
 		ch->state = CH_IDLE;
@@ -472,8 +472,8 @@ uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_
 	c->done = done;
 	c->arg = arg;
 	c->patient = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_A_LITTLE);
-	c->ask.deadline_ms = timeout_ms > 0 ? rpc_now_ms() + timeout_ms : 0;
-	c->give_up_ms = flags & RPC_WAIT_A_LITTLE ? rpc_now_ms() + WAIT_A_LITTLE_MS : 0;
+	c->ask.deadline_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
+	c->give_up_ms = flags & RPC_WAIT_A_LITTLE ? mu_clock_ms() + WAIT_A_LITTLE_MS : 0;
 	if (flags & RPC_FOR_TENSOR)
 		c->ask.stream.in.place = hot_recv_tensor_place;
 	pthread_mutex_lock(&ch->lock);

@@ -10,8 +10,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "task/rpc/channel_internal.h"
-#include "task/rpc/clock.h"
 
 enum { THREADS = 2 };
 
@@ -47,7 +47,7 @@ void channels_due(struct channels *l, int64_t ms)
 
 static void tick(struct channels *l)
 {
-	int64_t now = rpc_now_ms(), due = INT64_MAX;
+	int64_t now = mu_clock_ms(), due = INT64_MAX;
 	uint64_t n;
 
 	if (read(l->timer, &n, sizeof(n)) < 0)

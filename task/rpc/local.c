@@ -9,8 +9,8 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "task/rpc/bytes.h"
-#include "task/rpc/clock.h"
 #include "task/rpc/server.h"
 
 enum { AFTER_CANCEL_MS = 5000 };
@@ -102,7 +102,7 @@ static bool wait_done(struct wait *w, int64_t until_ms)
 int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_message *request,
 		   long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
-	int64_t until_ms = timeout_ms > 0 ? rpc_now_ms() + timeout_ms : 0;
+	int64_t until_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
 	const struct rpc_wait *other = rpc_local_wait(s);
 	bool entered = other && other->enter(other->ctx);
 	struct wait *w = wait_new();
@@ -121,7 +121,7 @@ int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_mess
 	}
 	if (!wait_done(w, until_ms)) {
 		rpc_local_cancel(call);
-		wait_done(w, rpc_now_ms() + AFTER_CANCEL_MS);
+		wait_done(w, mu_clock_ms() + AFTER_CANCEL_MS);
 		rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
 			     "Deadline Exceeded: %s took longer than "
 			     "%ld ms",

@@ -12,11 +12,11 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "task/rpc/bind.h"
 #include "task/rpc/call.h"
-#include "task/rpc/clock.h"
 #include "task/rpc/h2/h2.h"
 
 enum { STOP_AFTER_CANCEL_MS = 10000 };
@@ -129,7 +129,7 @@ bool rpc_origin_is_open(const struct rpc_server *s, uint32_t origin)
 
 long rpc_time_left_ms(const struct rpc_call *c)
 {
-	int64_t left = c->deadline_ms - rpc_now_ms();
+	int64_t left = c->deadline_ms - mu_clock_ms();
 
 	if (c->deadline_ms == 0)
 		return LONG_MAX;
@@ -221,7 +221,7 @@ struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
 		mu_fail(err, MU_UNAVAILABLE, "the server in this process is stopping");
 		return NULL;
 	}
-	c->call.deadline_ms = timeout_ms > 0 ? rpc_now_ms() + timeout_ms : 0;
+	c->call.deadline_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
 	bytes_borrow(&c->call.request, request);
 	rpc_call_handle(&c->call);
 	return &c->call;

@@ -20,8 +20,8 @@
 #include <sys/stat.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "task/rpc/clock.h"
 
 enum { IN = 64 << 10, OUT = 256 << 10, RECORD = 16 << 10, LOOK_MS = 1000 };
 
@@ -130,7 +130,7 @@ static SSL_CTX *load(struct rpc_tls *t, struct mu_err *err)
  * while they are being replaced, leave what was there. */
 static void refresh(struct rpc_tls *t)
 {
-	int64_t now = rpc_now_ms();
+	int64_t now = mu_clock_ms();
 	struct stamp s;
 	struct mu_err err;
 	SSL_CTX *ctx;
@@ -225,7 +225,7 @@ int rpc_tls_open(const char *folder, struct rpc_tls **out, struct mu_err *err)
 	for (unsigned i = 0; i < MU_COUNT(names); i++)
 		t->path[i] = mu_xasprintf("%s/%s", folder, names[i]);
 	look(t, &t->stamp);
-	t->looked_ms = rpc_now_ms();
+	t->looked_ms = mu_clock_ms();
 	t->method = make_method();
 	t->ctx = t->method ? load(t, err) : NULL;
 	if (!t->ctx) {

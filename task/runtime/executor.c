@@ -10,6 +10,7 @@
  */
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "task/device/gpu.h"
 #include "task/runtime/plan.h"
 #include "task/runtime/trace.h"
@@ -284,7 +285,7 @@ static inline bool refs_are_there(struct work *w, const struct plan_node *n, str
 static __attribute__((noinline)) void execute_traced(struct work *w, const struct plan_node *n,
 						     struct iteration *it, bool dead)
 {
-	int64_t began = step_trace_now();
+	int64_t began = mu_wall_ns();
 	struct mu_err err = {0};
 
 	if (!refs_are_there(w, n, it))

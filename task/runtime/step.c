@@ -6,6 +6,7 @@
  */
 #include <string.h>
 
+#include "lib/base/clock.h"
 #include "task/device/gpu.h"
 #include "task/runtime/plan.h"
 #include "task/runtime/trace.h"
@@ -65,7 +66,7 @@ static void trace_constants(struct step *s)
 
 	for (uint32_t i = 0; i < e->n_nodes; i++)
 		if (e->nodes[i].fixed)
-			step_trace_node(s->trace, e->nodes[i].node, step_trace_now(), NULL, 0);
+			step_trace_node(s->trace, e->nodes[i].node, mu_wall_ns(), NULL, 0);
 }
 
 static struct step *start(struct executor *e, struct rendezvous *r, struct step_trace *t,

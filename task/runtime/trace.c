@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/pb.h"
 #include "task/runtime/resources.h"
 
@@ -45,14 +45,6 @@ void step_trace_free(struct step_trace *t)
 	}
 	pthread_mutex_destroy(&t->lock);
 	free(t);
-}
-
-int64_t step_trace_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return (int64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
 static struct mu_buf *device_of(struct step_trace *t, const char *name)
@@ -192,7 +184,7 @@ static bool is_transfer(const struct mu_node *n, const char *op)
 void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t began,
 		     const struct value *out, unsigned n_out)
 {
-	int64_t ended = step_trace_now();
+	int64_t ended = mu_wall_ns();
 	bool recv = n->op[0] == '_' && is_transfer(n, "Recv");
 	struct mu_buf *b;
 	size_t at, before;

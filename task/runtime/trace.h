@@ -8,7 +8,6 @@
 struct step_trace; /* any thread */
 struct step_trace *step_trace_new(void);
 void step_trace_free(struct step_trace *t); /* NULL is fine */
-int64_t step_trace_now(void);               /* nanoseconds since 1970 */
 /* A node ran from then until now and made these outputs.  A receive is told as the transfer it is,
  * a send not at all: as TensorFlow's. */
 void step_trace_node(struct step_trace *t, const struct mu_node *n, int64_t began,

@@ -4,8 +4,7 @@
  * ends here too, as in TensorFlow, for nobody else may ever clean it up. */
 #include "task/worker/worker_recv.h"
 
-#include <time.h>
-
+#include "lib/base/clock.h"
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/request_ids.h"
@@ -18,14 +17,6 @@ struct parked {
 	int64_t step_id;
 };
 
-static int64_t now_micros(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_REALTIME, &ts);
-	return ts.tv_sec * 1000000 + ts.tv_nsec / 1000;
-}
-
 static void sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
 	static const char empty_float[] = "\x08\x01\x12\x04\x12\x02\x08\x00";
@@ -37,7 +28,7 @@ static void sent(void *arg, const struct mu_err *err, struct mu_tensor *tensor, 
 		free(p);
 		return;
 	}
-	mu_pb_put_int(&w.buf, 3, now_micros());
+	mu_pb_put_int(&w.buf, 3, mu_wall_ns() / 1000);
 	if (dead) {
 		mu_pb_put_int(&w.buf, 2, 1);
 		mu_pb_put_bytes(&w.buf, 1, (struct mu_span){empty_float, sizeof(empty_float) - 1});

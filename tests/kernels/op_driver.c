@@ -11,8 +11,8 @@
  * then for code 0 the number of tensors that follow, first the outputs that are no references, then
  * what the variables hold; else the message. */
 #include <stdio.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/tensor/arena.h"
 #include "lib/tensor/tensor_proto.h"
@@ -135,28 +135,20 @@ static void answer(struct harness *h, const struct variables_made *made)
 		put_tensor(&made->v[i]->value);
 }
 
-static int64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return t.tv_sec * 1000000000LL + t.tv_nsec;
-}
-
 /* Inputs are shared meanwhile: a kernel that could work in their memory would use them up. */
 static int time_runs(struct harness *h, int64_t ns, int64_t *best, struct mu_err *err)
 {
 	struct mu_tensor kept[HARNESS_MAX];
-	int64_t end = now_ns() + ns;
+	int64_t end = mu_clock_ns() + ns;
 	int rc = 0;
 
 	for (unsigned i = 0; i < h->n_in; i++)
 		mu_tensor_share(&kept[i], &h->in[i].tensor);
 	*best = INT64_MAX;
-	while (!rc && now_ns() < end) {
-		int64_t start = now_ns();
+	while (!rc && mu_clock_ns() < end) {
+		int64_t start = mu_clock_ns();
 		rc = harness_run(h, err);
-		int64_t took = now_ns() - start;
+		int64_t took = mu_clock_ns() - start;
 		*best = took < *best ? took : *best;
 	}
 	for (unsigned i = 0; i < h->n_in; i++)

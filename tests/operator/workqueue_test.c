@@ -13,6 +13,7 @@
 #include <stdatomic.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "operator/control/workqueue.h"
 
 static double now;
@@ -186,14 +187,6 @@ static void random_use__never_gives_a_key_to_two(void **state)
 enum { HANDS = 6, ROUNDS = 400, KEYS_A_ROUND = 4 };
 static _Atomic int handled;
 
-static double real_clock(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void *hand(void *queue)
 {
 	unsigned seed = 7;
@@ -220,12 +213,12 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 	unsigned seed = 5;
 	int wanted = 0;
 
-	workqueue_init(&q, real_clock);
+	workqueue_init(&q, mu_clock);
 	for (int i = 0; i < HANDS; i++)
 		assert_int_equal(pthread_create(&hands[i], NULL, hand, &q), 0);
 	for (int round = 0; round < ROUNDS; round++) {
 		int n = 1 + rand_r(&seed) % KEYS_A_ROUND;
-		double until = real_clock() + 20;
+		double until = mu_clock() + 20;
 
 		for (int i = 0; i < n; i++) {
 			char key[32];
@@ -237,7 +230,7 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 				workqueue_after(&q, key, rand_r(&seed) % 4 / 1000.0);
 		}
 		wanted += n;
-		while (atomic_load(&handled) < wanted && real_clock() < until)
+		while (atomic_load(&handled) < wanted && mu_clock() < until)
 			nanosleep(&(struct timespec){0, 200000}, NULL);
 		assert_int_equal(atomic_load(&handled), wanted);
 	}
@@ -249,7 +242,7 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 
 static void wait_until_asleep(struct workqueue *q, int n)
 {
-	double until = real_clock() + 20;
+	double until = mu_clock() + 20;
 	int asleep;
 
 	do {
@@ -257,15 +250,15 @@ static void wait_until_asleep(struct workqueue *q, int n)
 		pthread_mutex_lock(&q->lock);
 		asleep = (q->asleep != NULL) + (q->watcher != NULL);
 		pthread_mutex_unlock(&q->lock);
-	} while (asleep < n && real_clock() < until);
+	} while (asleep < n && mu_clock() < until);
 	assert_int_equal(asleep, n);
 }
 
 static void await_handled(int n)
 {
-	double until = real_clock() + 20;
+	double until = mu_clock() + 20;
 
-	while (atomic_load(&handled) < n && real_clock() < until)
+	while (atomic_load(&handled) < n && mu_clock() < until)
 		nanosleep(&(struct timespec){0, 200000}, NULL);
 	assert_int_equal(atomic_load(&handled), n);
 }
@@ -278,7 +271,7 @@ static void a_key__while_a_worker_is_awake__wakes_nobody_until_that_one_waits(vo
 	char *key;
 
 	atomic_store(&handled, 0);
-	workqueue_init(&q, real_clock);
+	workqueue_init(&q, mu_clock);
 	workqueue_add(&q, "ours");
 	key = workqueue_get(&q);
 	assert_string_equal(key, "ours");
@@ -307,7 +300,7 @@ static void a_backlog__while_a_worker_is_awake__wakes_the_others(void **state)
 	char *key;
 
 	atomic_store(&handled, 0);
-	workqueue_init(&q, real_clock);
+	workqueue_init(&q, mu_clock);
 	workqueue_add(&q, "ours");
 	key = workqueue_get(&q);
 	assert_int_equal(pthread_create(&other, NULL, hand, &q), 0);

@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <sys/socket.h>
 
-#include "task/rpc/clock.h"
+#include "lib/base/clock.h"
 #include "task/rpc/h2/put.h"
 
 enum {
@@ -39,7 +39,7 @@ void h2_ask_fini(struct h2_ask *r)
 /* What is left of the time, in gRPC's form of at most eight digits and a unit. */
 static void write_timeout(struct hpack_writer *w, struct mu_buf *b, int64_t deadline_ms)
 {
-	int64_t left = deadline_ms - rpc_now_ms();
+	int64_t left = deadline_ms - mu_clock_ms();
 	char text[24];
 
 	if (left < 1)

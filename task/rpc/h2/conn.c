@@ -10,8 +10,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "task/rpc/clock.h"
 #include "task/rpc/tls.h"
 
 enum {
@@ -27,7 +27,7 @@ struct h2_conn *h2_conn_new(const struct h2_side *side, void *owner, int fd)
 	c->side = side;
 	c->owner = owner;
 	c->fd = fd;
-	c->since_ms = rpc_now_ms();
+	c->since_ms = mu_clock_ms();
 	c->heard_ms = c->since_ms;
 	c->max_message = UINT32_MAX;
 	c->greeted = side->client;
@@ -346,7 +346,7 @@ static bool read_some(struct h2_conn *c, struct mu_err *err)
 			mu_fail(err, MU_UNAVAILABLE, "the other end has gone");
 			return false;
 		}
-		c->heard_ms = rpc_now_ms();
+		c->heard_ms = mu_clock_ms();
 		took = (size_t)got < direct ? (size_t)got : direct;
 		if (took) {
 			h2_body_took(c->body, took);

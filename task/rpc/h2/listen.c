@@ -2,6 +2,7 @@
 /* A server's sockets: it listens, takes clients in, and sends away who says nothing.
  *
  * A dead machine at the other end is noticed by TCP's own keepalive. */
+#include "lib/base/clock.h"
 #include "task/rpc/h2/h2.h"
 
 #include <errno.h>
@@ -11,7 +12,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "task/rpc/clock.h"
 #include "task/rpc/h2/server.h"
 #include "task/rpc/h2/socket.h"
 #include "task/rpc/tls.h"
@@ -153,7 +153,7 @@ static void take_in(void *ctx, int listener)
 
 static void end_stranger(struct h2_conn *c)
 {
-	if (!c->greeted && rpc_now_ms() - c->since_ms > GREETING_MS)
+	if (!c->greeted && mu_clock_ms() - c->since_ms > GREETING_MS)
 		shutdown(c->fd, SHUT_RDWR);
 }
 
@@ -262,10 +262,10 @@ void h2_cancel_all(struct h2 *h)
 
 static void write_out(struct h2_conn *c)
 {
-	int64_t end_ms = rpc_now_ms() + WRITE_OUT_MS;
+	int64_t end_ms = mu_clock_ms() + WRITE_OUT_MS;
 	bool more = true;
 
-	while (more && rpc_now_ms() < end_ms) {
+	while (more && mu_clock_ms() < end_ms) {
 		struct pollfd p = {.fd = c->fd, .events = POLLOUT};
 
 		pthread_mutex_lock(&c->lock);

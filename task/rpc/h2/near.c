@@ -11,7 +11,7 @@
 #include <sys/ioctl.h>
 #include <sys/socket.h>
 
-#include "task/rpc/clock.h"
+#include "lib/base/clock.h"
 #include "task/rpc/h2/conn.h"
 
 enum {
@@ -64,13 +64,13 @@ bool h2_near_look(struct h2_conn *c)
 
 	if (!c->near || !c->in_data || c->data_left < H2_LARGE || !nothing_to_send(c))
 		return false;
-	end = rpc_now_us() + LOOK_US;
+	end = mu_clock_us() + LOOK_US;
 	do {
 		if (ioctl(c->fd, FIONREAD, &there))
 			return false;
 		if (there >= H2_PIECE)
 			return true;
 		sched_yield(); /* who has something to do goes first */
-	} while (rpc_now_us() < end);
+	} while (mu_clock_us() < end);
 	return false;
 }

@@ -4,7 +4,7 @@
  * A call is handled when the stream has ended and its one message is whole.  What is refused (an
  * unknown method, a message that is too long) is read to its end, thrown away, and answered then.
  */
-#include "task/rpc/clock.h"
+#include "lib/base/clock.h"
 #include "task/rpc/h2/server.h"
 
 /* ---- headers ---- */
@@ -119,7 +119,7 @@ static struct h2_stream *stream_new(struct h2_conn *c, uint32_t id, const struct
 	call->call.ops = &h2_call_ops;
 	call->call.server = ((struct h2 *)c->owner)->server;
 	call->call.method = h->method;
-	call->call.deadline_ms = h->timeout_ms < 0 ? 0 : rpc_now_ms() + h->timeout_ms;
+	call->call.deadline_ms = h->timeout_ms < 0 ? 0 : mu_clock_ms() + h->timeout_ms;
 	call->call.origin = c->serial;
 	s->conn = h2_conn_ref(c);
 	s->id = id;

@@ -1,0 +1,48 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What time it is.  mu_clock… never jumps and says nothing about the day: for intervals and limits.
+ * mu_wall… counts from 1970 and jumps when somebody sets it: for what people and files are told. */
+#ifndef MU_BASE_CLOCK_H
+#define MU_BASE_CLOCK_H
+
+#include <stdint.h>
+#include <time.h>
+
+static inline int64_t mu_time_of_ns(clockid_t clock)
+{
+	struct timespec t;
+
+	clock_gettime(clock, &t);
+	return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
+}
+
+static inline int64_t mu_clock_ns(void)
+{
+	return mu_time_of_ns(CLOCK_MONOTONIC);
+}
+
+static inline int64_t mu_clock_us(void)
+{
+	return mu_clock_ns() / 1000;
+}
+
+static inline int64_t mu_clock_ms(void)
+{
+	return mu_clock_ns() / 1000000;
+}
+
+static inline double mu_clock(void) /* seconds */
+{
+	return (double)mu_clock_ns() / 1e9;
+}
+
+static inline int64_t mu_wall_ns(void)
+{
+	return mu_time_of_ns(CLOCK_REALTIME);
+}
+
+static inline double mu_wall(void) /* seconds */
+{
+	return (double)mu_wall_ns() / 1e9;
+}
+
+#endif
