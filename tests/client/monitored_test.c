@@ -280,7 +280,7 @@ static void summaries_of_many_values__are_all_written_until_they_are_too_many(vo
 	const char *tags[TOO_MANY];
 	struct mu_out outs[TOO_MANY];
 	struct program p;
-	char path[1024], names[TOO_MANY][16];
+	char path[1024], names[TOO_MANY][24];
 	MU_AUTO_BUF file = {0};
 
 	build(&p, "x");
