@@ -25,6 +25,7 @@ struct cli_verb {
 };
 extern const struct cli_verb cli_verbs[];
 extern const unsigned cli_n_verbs;
+const struct cli_verb *cli_verb_named(const char *name); /* NULL: there is none */
 
 int cli_man(int argc, char **argv);
 int cli_completion(int argc, char **argv);

@@ -19,8 +19,7 @@ static int help(int argc, char **argv);
 const struct cli_verb cli_verbs[] = {
     {"run", "JOB.yaml [--fresh] [--logs DIR] [--scale TASK=N]",
      "run a DistributedTrainingJob as processes on this machine; --scale: with that many tasks, "
-     "also "
-     "when it runs already",
+     "also when it runs already",
      cli_run},
     {"scale", "JOB|JOB.yaml TASK=N", "more or fewer workers for a job that muster run runs",
      cli_scale},
@@ -50,23 +49,43 @@ const struct cli_verb cli_verbs[] = {
 };
 const unsigned cli_n_verbs = MU_COUNT(cli_verbs);
 
+const struct cli_verb *cli_verb_named(const char *name)
+{
+	for (size_t i = 0; i < cli_n_verbs; i++)
+		if (strcmp(cli_verbs[i].name, name) == 0)
+			return &cli_verbs[i];
+	return NULL;
+}
+
+static int no_verb(const char *name)
+{
+	fprintf(stderr, "muster: there is no verb '%s'; 'muster help' lists them\n", name);
+	return CLI_USAGE;
+}
+
 static int help(int argc, char **argv)
 {
+	const struct cli_verb *of = argc ? cli_verb_named(argv[0]) : NULL;
+
+	if (argc && !of)
+		return no_verb(argv[0]);
 	printf("muster: distributed training with parameter servers\n\n");
-	for (size_t i = 0; i < cli_n_verbs; i++)
-		if (!argc || strcmp(argv[0], cli_verbs[i].name) == 0)
-			printf("  muster %s %s\n      %s\n", cli_verbs[i].name, cli_verbs[i].args,
-			       cli_verbs[i].what);
+	for (const struct cli_verb *v = cli_verbs; v < cli_verbs + cli_n_verbs; v++)
+		if (!of || v == of)
+			printf("  muster %s%s%s\n      %s\n", v->name, *v->args ? " " : "", v->args,
+			       v->what);
 	if (!argc)
 		printf("\nTry: muster run examples/digits.yaml\n");
 	return CLI_OK;
 }
 
+/* Of the first word, which may be an option that asks for one. */
 static const struct cli_verb *find(const char *name)
 {
-	for (size_t i = 0; i < cli_n_verbs; i++)
-		if (strcmp(cli_verbs[i].name, name) == 0)
-			return &cli_verbs[i];
+	const struct cli_verb *v = cli_verb_named(name);
+
+	if (v)
+		return v;
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
 		return find("help");
 	return strcmp(name, "--version") == 0 ? find("version") : NULL;
@@ -82,11 +101,8 @@ int main(int argc, char **argv)
 		return CLI_USAGE;
 	}
 	v = find(argv[1]);
-	if (!v) {
-		fprintf(stderr, "muster: there is no verb '%s'; 'muster help' lists them\n",
-			argv[1]);
-		return CLI_USAGE;
-	}
+	if (!v)
+		return no_verb(argv[1]);
 	if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0))
 		return help(1, (char *[]){(char *)v->name});
 	return v->run(argc - 2, argv + 2);

@@ -93,12 +93,12 @@ static int page_of(const struct cli_verb *v)
 
 int cli_man(int argc, char **argv)
 {
+	const struct cli_verb *v;
+
 	if (argc > 1)
 		return cli_usage("man", "of one verb at a time");
 	if (!argc)
 		return page_of_all();
-	for (unsigned i = 0; i < cli_n_verbs; i++)
-		if (strcmp(cli_verbs[i].name, argv[0]) == 0)
-			return page_of(&cli_verbs[i]);
-	return cli_usage("man", "there is no verb '%s'", argv[0]);
+	v = cli_verb_named(argv[0]);
+	return v ? page_of(v) : cli_usage("man", "there is no verb '%s'", argv[0]);
 }

@@ -5,6 +5,7 @@
  * view; there is no other logic here about when a task starts, is restarted or is done.  Ctrl-C
  * first asks the workers to save and end (SIGTERM), then ps; a second one ends everything at once.
  */
+#include <errno.h>
 #include <limits.h>
 #include <signal.h>
 #include <stdio.h>
@@ -314,12 +315,12 @@ static void say_end(const struct run *r, int status)
 	printf("  logs           %s\n", r->logs);
 	if (v->final && v->checkpoint[0])
 		printf("Try next:\n"
-		       "  muster checkpoint show %s\n",
-		       v->checkpoint);
+		       "  %s checkpoint show %s\n",
+		       program_invocation_name, v->checkpoint);
 	if (v->final && v->events[0])
-		printf("  muster events %s\n"
+		printf("  %s events %s\n"
 		       "  tensorboard --logdir %s\n",
-		       v->events, r->spec->train.summary_path);
+		       program_invocation_name, v->events, r->spec->train.summary_path);
 }
 
 /* Ours alone before anything in them is touched; a folder that is moved aside stays so. */

@@ -20,21 +20,26 @@ static void a_job__runs_to_its_goal_and_says_where_things_are(void **state)
 	MU_AUTO_BUF said = {0};
 	MU_AUTO_BUF shown = {0};
 	MU_AUTO_BUF curves = {0};
+	const char *run[] = {"build/bin/muster", "run", manifest, NULL};
 	char out[128];
+	pid_t pid;
+	int fd;
 
 	write_manifest(400, "");
-	assert_int_equal(muster(&said, "run", manifest), 0);
+	pid = start(run, &fd);
+	assert_int_equal(finish(pid, fd, &said), 0);
 	assert_says(said, "succeeded");
 	assert_says(said, "test accuracy");
 	assert_says(said, "model.ckpt-40");
+	assert_says(said, "build/bin/muster checkpoint show "); /* as it was called itself */
+	assert_says(said, "build/bin/muster events ");
 	assert_says(said, "tensorboard --logdir");
 
 	snprintf(out, sizeof(out), "%s/out", folder);
 	assert_int_equal(muster(&curves, "events", out), 0);
 	assert_says(curves, "test_accuracy");
 	const char *argv[] = {"muster", "checkpoint", "show", out, NULL};
-	int fd;
-	pid_t pid = start(argv, &fd);
+	pid = start(argv, &fd);
 	assert_int_equal(finish(pid, fd, &shown), 0);
 	assert_says(shown, "softmax/weights");
 }
@@ -377,6 +382,17 @@ static void other_shells__complete_it_too(void **state)
 	}
 }
 
+static void help__of_a_verb_that_is_none__says_so(void **state)
+{
+	MU_AUTO_BUF said = {0};
+	MU_AUTO_BUF page = {0};
+
+	assert_int_equal(muster(&said, "help", "frobnicate"), 2);
+	assert_says(said, "there is no verb 'frobnicate'");
+	assert_int_equal(muster(&page, "help", "scale"), 0);
+	assert_says(page, "muster scale JOB");
+}
+
 /* What the table of verbs names and the pages do not explain, or the other way round. */
 static void no_option__is_forgotten(void **state)
 {
@@ -424,6 +440,7 @@ int main(void)
 	    T(the_manual_and_the_completion__know_every_verb),
 	    T(every_option__is_explained_and_completed),
 	    T(other_shells__complete_it_too),
+	    T(help__of_a_verb_that_is_none__says_so),
 	    T(no_option__is_forgotten),
 	};
 
