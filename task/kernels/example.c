@@ -65,36 +65,94 @@ static bool read_feature(struct mu_span feature, struct example_list *out)
 	return !m.bad && !c.list.bad && !c.packed.bad;
 }
 
-bool example_read(struct mu_span message,
-		  void (*each)(void *arg, struct mu_span key, const struct example_list *list),
-		  void *arg)
+/* The entries of a map<string, message>, field 1. */
+typedef bool map_entry(void *arg, struct mu_span key, struct mu_span value);
+static bool read_map(struct mu_span map, map_entry *each, void *arg)
 {
-	struct mu_pb example = mu_pb_of(message);
-	struct mu_pb_field f, g, h;
-	struct example_list list;
+	struct mu_pb entries = mu_pb_of(map);
+	struct mu_pb_field f, h;
 
-	while (mu_pb_next(&example, &f)) {
-		struct mu_pb features = mu_pb_of(f.bytes);
+	while (mu_pb_next(&entries, &f)) {
+		struct mu_span key = MU_SPAN(""), value = MU_SPAN("");
+		struct mu_pb entry = mu_pb_of(f.bytes);
 		if (f.number != 1)
 			continue;
-		while (mu_pb_next(&features, &g)) {
-			struct mu_span key = MU_SPAN(""), feature = MU_SPAN("");
-			struct mu_pb entry = mu_pb_of(g.bytes);
-			if (g.number != 1)
-				continue;
-			while (mu_pb_next(&entry, &h))
-				if (h.number == 1)
-					key = h.bytes;
-				else if (h.number == 2)
-					feature = h.bytes;
-			if (entry.bad || !read_feature(feature, &list))
-				return false;
-			each(arg, key, &list);
-		}
-		if (features.bad)
+		while (mu_pb_next(&entry, &h))
+			if (h.number == 1)
+				key = h.bytes;
+			else if (h.number == 2)
+				value = h.bytes;
+		if (entry.bad || !each(arg, key, value))
 			return false;
 	}
-	return !example.bad;
+	return !entries.bad;
+}
+
+struct told {
+	example_feature *each;
+	example_rows *each_list;
+	void *arg, *list_arg;
+};
+
+static bool tell_feature(void *arg, struct mu_span key, struct mu_span value)
+{
+	const struct told *t = arg;
+	struct example_list list;
+
+	if (!read_feature(value, &list))
+		return false;
+	t->each(t->arg, key, &list);
+	return true;
+}
+
+static bool tell_rows(void *arg, struct mu_span key, struct mu_span value)
+{
+	const struct told *t = arg;
+
+	t->each_list(t->list_arg, key, value);
+	return true;
+}
+
+/* A message whose first fields are maps. */
+static bool read_maps(struct mu_span message, map_entry *const *maps, unsigned n, void *arg)
+{
+	struct mu_pb m = mu_pb_of(message);
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number >= 1 && f.number <= n && !read_map(f.bytes, maps[f.number - 1], arg))
+			return false;
+	return !m.bad;
+}
+
+bool example_read(struct mu_span message, example_feature *each, void *arg)
+{
+	struct told t = {.each = each, .arg = arg};
+
+	return read_maps(message, (map_entry *[]){tell_feature}, 1, &t);
+}
+
+bool example_read_sequence(struct mu_span message, example_feature *each, void *arg,
+			   example_rows *each_list, void *list_arg)
+{
+	struct told t = {each, each_list, arg, list_arg};
+
+	return read_maps(message, (map_entry *[]){tell_feature, tell_rows}, 2, &t);
+}
+
+bool example_row(struct mu_pb *rows, struct example_list *out)
+{
+	struct mu_pb_field f;
+
+	while (mu_pb_next(rows, &f)) {
+		if (f.number != 1)
+			continue;
+		if (f.type == MU_PB_BYTES && read_feature(f.bytes, out))
+			return true;
+		rows->bad = true;
+		return false;
+	}
+	return false;
 }
 
 void example_values(const struct example_list *list, struct mu_tensor *out, int64_t at)

@@ -3,6 +3,9 @@
  *
  *	Example { Features features = 1; }   Features { map<string, Feature> feature = 1; }
  *	Feature { BytesList = 1 | FloatList = 2 | Int64List = 3 }, each { repeated value = 1; }
+ *	SequenceExample { Features context = 1; FeatureLists feature_lists = 2; }
+ *	FeatureLists { map<string, FeatureList> = 1 }   FeatureList { repeated Feature feature = 1;
+ *}
  */
 #ifndef MU_TASK_KERNELS_EXAMPLE_H
 #define MU_TASK_KERNELS_EXAMPLE_H
@@ -19,9 +22,14 @@ struct example_list {
 
 /* Calls each(arg, key, list) for every feature; of a key that comes twice the last one counts.
  * False when the message is malformed. */
-bool example_read(struct mu_span message,
-		  void (*each)(void *arg, struct mu_span key, const struct example_list *list),
-		  void *arg);
+typedef void example_feature(void *arg, struct mu_span key, const struct example_list *list);
+bool example_read(struct mu_span message, example_feature *each, void *arg);
+/* The same of a SequenceExample: its context's features, and its lists as they lie there. */
+typedef void example_rows(void *arg, struct mu_span key, struct mu_span rows);
+bool example_read_sequence(struct mu_span message, example_feature *each, void *arg,
+			   example_rows *each_list, void *list_arg);
+/* The next feature of a FeatureList; false at its end, and when it is malformed: rows->bad. */
+bool example_row(struct mu_pb *rows, struct example_list *out);
 /* Writes the list's values to out's elements from `at` on; out is of the list's type and has room.
  */
 void example_values(const struct example_list *list, struct mu_tensor *out, int64_t at);

@@ -577,6 +577,8 @@ def all_cases():
     yield from more_cases()
     from ops_cases_records import record_cases
     yield from record_cases()
+    from ops_cases_pipeline import pipeline_cases
+    yield from pipeline_cases()
     from ops_cases_parts import part_cases
     yield from part_cases()
     from ops_cases_breadth import breadth_cases

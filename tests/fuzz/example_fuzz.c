@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a tf.Example, read in place and as a training record, and as CIFAR-10's file. */
+/* Any bytes as a tf.Example or a SequenceExample, read in place and as a training record, and as
+ * CIFAR-10's file. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,6 +26,15 @@ static void each(void *arg, struct mu_span key, const struct example_list *list)
 		abort(); /* each value takes a byte at least */
 	if (mu_tensor_new(&t, list->type, &shape, &err) == 0)
 		example_values(list, &t, 0);
+}
+
+static void each_rows(void *arg, struct mu_span key, struct mu_span bytes)
+{
+	struct mu_pb rows = mu_pb_of(bytes);
+	struct example_list row;
+
+	while (example_row(&rows, &row))
+		each(arg, key, &row);
 }
 
 /* A file that has a name; NULL when it cannot be made. */
@@ -75,6 +85,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mu_tensor_limit = 1 << 20;
 	mu_log_set_level(MU_ERROR);
 	example_read(bytes, each, NULL);
+	example_read_sequence(bytes, each, NULL, each_rows, NULL);
 	put_record(&framed, bytes);
 	put_record(&framed, bytes);
 	data_set(mu_dataset_tfrecord, mu_buf_span(&framed), size & 1);
