@@ -132,6 +132,11 @@ int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 	return 0;
 }
 
+bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype t)
+{
+	return t == MU_INT64 && strcmp(o->scalars[scalar], "global_step") == 0;
+}
+
 int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
 		      double *k, struct mu_err *err)
 {
@@ -139,7 +144,7 @@ int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *
 
 	for (unsigned i = 0; i < OPTIMIZER_SCALARS && p->a->scalars[i]; i++) {
 		const struct mu_tensor *s = kernel_in(c, (unsigned)p->scalar[i]);
-		bool counts = s->dtype == MU_INT64 && strcmp(p->a->scalars[i], "global_step") == 0;
+		bool counts = optimizer_counts(p->a, i, s->dtype);
 		if ((s->dtype != t && !counts) || s->shape.count != 1)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
 				       p->a->scalars[i], mu_shape_str(&s->shape));

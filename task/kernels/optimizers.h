@@ -41,6 +41,8 @@ struct optimizer_plan {
 /* A struct optimizer_plan as the node's state. */
 int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 		      struct mu_err *err);
+/* Whether this scalar is a number of steps, which is an int64 beside all others' type. */
+bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype t);
 /* The scalar inputs, in host memory, as k. */
 int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
 		      double *k, struct mu_err *err);

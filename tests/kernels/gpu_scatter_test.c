@@ -101,11 +101,11 @@ static void rows_out_of_range__change_nothing(void **state)
 
 /* ---- optimizers ---- */
 
-enum { GRAD = 'g', INDICES = 'i' };
+enum { GRAD = 'g', INDICES = 'i', STEPS = 'n' };
 static const struct optimizer_case {
 	const char *name;
 	unsigned slots;
-	const char *in; /* after the slots: g, i, or a digit: that many tenths */
+	const char *in; /* after the slots: g, i, n (so many steps), or a digit: tenths */
 	const char *flag;
 } optimizers[] = {
     {"ApplyGradientDescent", 0, "1g", NULL},
@@ -132,6 +132,12 @@ static const struct optimizer_case {
     {"SparseApplyProximalAdagrad", 1, "111gi", NULL},
     {"ApplyKerasMomentum", 1, "1g9", "use_nesterov"},
     {"SparseApplyKerasMomentum", 1, "1gi9", "use_nesterov"},
+    {"ApplyAdagradDA", 2, "g112n", NULL},
+    {"ApplyAdaMax", 2, "81891g", NULL},
+    {"ApplyAddSign", 1, "1919g", NULL},
+    {"ApplyPowerSign", 1, "1919g", NULL},
+    {"ApplyAdamWithAmsgrad", 3, "881891g", NULL},
+    {"SparseApplyAdagradDA", 2, "gi112n", NULL},
 };
 
 static void one_optimizer(const struct optimizer_case *o, bool resource, enum mu_dtype t,
@@ -154,6 +160,7 @@ static void one_optimizer(const struct optimizer_case *o, bool resource, enum mu
 		values[i] = filled(t, &table, i == 2 ? 4 : i ? 0.5 : -1, i ? 1 : 2, i);
 	for (const char *p = o->in; *p; p++, n++)
 		in[n] = *p == GRAD      ? filled(t, sparse ? &some : &table, -1, 2, n)
+			: *p == STEPS   ? ints(MU_INT64, -1, (int64_t[]){5})
 			: *p == INDICES ? drawn_rows(number, 11, 7, n)
 			: *p == '-'     ? filled(t, &scalar, flag ? -0.5 : -0.4, 0, n)
 					: filled(t, &scalar, (*p - '0') / 10.0, 0, n);
@@ -162,12 +169,18 @@ static void one_optimizer(const struct optimizer_case *o, bool resource, enum mu
 	drop(in, n);
 }
 
+static bool only_by_handle(const char *name)
+{
+	return strstr(name, "Keras") || strstr(name, "Amsgrad") ||
+	       strcmp(name, "SparseApplyAdagradDA") == 0;
+}
+
 static void optimizers__of_all_rows_and_of_some__match_the_cpus(void **state)
 {
 	for (unsigned i = 0; i < MU_COUNT(optimizers); i++)
 		for (unsigned form = 0; form < 16; form++) {
-			bool keras = strstr(optimizers[i].name, "Keras") != NULL;
-			one_optimizer(&optimizers[i], keras || form & 1, floats[form >> 1 & 1],
+			bool handle = only_by_handle(optimizers[i].name);
+			one_optimizer(&optimizers[i], handle || form & 1, floats[form >> 1 & 1],
 				      form & 4 ? MU_INT64 : MU_INT32, form >> 3);
 		}
 }

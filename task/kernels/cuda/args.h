@@ -82,6 +82,7 @@ struct update_args {
 	uint64_t at[4], grad, scalar[6];
 	int64_t n;
 	int32_t scalars, flag;
+	int32_t counter, unused; /* which scalar is an int64, from 1; 0: none */
 };
 
 /* Several, none of which touches what another writes: blocks before end[k] and after the one before

@@ -37,6 +37,20 @@ DEVICE void k_adam(double *k, const double *g, int flag)
 	k[4] = flag;
 }
 
+DEVICE void k_adamax(double *k, const double *g, int flag)
+{
+	k[0] = g[1] / (1 - g[0]);
+	k[1] = g[2];
+	k[2] = g[3];
+	k[3] = g[4];
+}
+
+DEVICE void k_signs(double *k, const double *g, int flag)
+{
+	k_plain(k, g, flag);
+	k[4] = flag;
+}
+
 DEVICE void k_ftrl(double *k, const double *g, int flag)
 {
 	k[0] = g[0];
@@ -71,7 +85,9 @@ DEVICE int update_of_block(const struct updates_args *a)
 	{                                                                                          \
 		double given[6] = {0};                                                             \
 		for (int j = 0; j < a->scalars; j++)                                               \
-			given[j] = GET(t, a->scalar[j], 0);                                        \
+			given[j] = j + 1 == a->counter                                             \
+				       ? (double)GET(i64, a->scalar[j], 0)                         \
+				       : (double)GET(t, a->scalar[j], 0);                          \
 		constants(k, given, a->flag);                                                      \
 	}                                                                                          \
 	KERNEL(op##_##t, updates_args)                                                             \
@@ -174,6 +190,33 @@ EACH_UPDATE(up_prox_adagrad, k_plain,
 	AT(1) += g * g;
 	const T rate = K(0) / sqrt(AT(1));
 	PROX(rate)
+)
+EACH_UPDATE(up_adagrad_da, k_plain,
+	const T step = K(3);
+	AT(1) += g;
+	AT(2) += g * g;
+	const T past = fabs(AT(1)) - K(1) * step;
+	const T kept = K(1) <= 0 ? AT(1) : past <= 0 ? (T)0 : AT(1) < 0 ? -past : past;
+	AT(0) = -K(0) * kept / (K(2) * step * K(0) + sqrt(AT(2)));
+)
+EACH_UPDATE(up_adamax, k_adamax,
+	const T size = fabs(g);
+	const T held = K(2) * AT(2);
+	AT(1) += (g - AT(1)) * (1 - K(1));
+	AT(2) = larger(held, size);
+	AT(0) -= K(0) * (AT(1) / (AT(2) + K(3)));
+)
+EACH_UPDATE(up_amsgrad, k_adam,
+	AT(1) += (g - AT(1)) * (1 - K(1));
+	AT(2) += (g * g - AT(2)) * (1 - K(2));
+	AT(3) = larger(AT(3), AT(2));
+	AT(0) -= AT(1) * K(0) / (sqrt(AT(3)) + K(3));
+)
+EACH_UPDATE(up_signs, k_signs,
+	AT(1) = AT(1) * K(3) + g * (1 - K(3));
+	const T both = g * AT(1);
+	const T sign = (T)((both > 0) - (both < 0));
+	AT(0) -= K(0) * (k[4] != 0 ? exp(K(1) * K(2) * sign) : K(1) + K(2) * sign) * g;
 )
 /* clang-format on */
 #undef AT

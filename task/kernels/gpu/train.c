@@ -20,6 +20,8 @@ static const char *const kernels[OPTIMIZER_COUNT] = {
     [OPTIMIZER_RMSPROP] = "up_rmsprop",   [OPTIMIZER_CENTERED] = "up_centered",
     [OPTIMIZER_ADADELTA] = "up_adadelta", [OPTIMIZER_FTRL] = "up_ftrl",
     [OPTIMIZER_PROX] = "up_prox",         [OPTIMIZER_PROX_ADAGRAD] = "up_prox_adagrad",
+    [OPTIMIZER_ADAMAX] = "up_adamax",     [OPTIMIZER_ADAGRAD_DA] = "up_adagrad_da",
+    [OPTIMIZER_AMSGRAD] = "up_amsgrad",   [OPTIMIZER_SIGNS] = "up_signs",
 };
 
 /* What an attribute says; see cuda/update.h. */
@@ -35,6 +37,8 @@ static int flag_of(const struct mu_node *n, const struct optimizer *o)
 		return args_attr_bool(n, "use_nesterov", false);
 	case OPTIMIZER_FTRL:
 		return args_attr_bool(n, "multiply_linear_by_lr", false);
+	case OPTIMIZER_SIGNS:
+		return strcmp(o->name, "PowerSign") == 0;
 	default:
 		return 0;
 	}
@@ -76,10 +80,14 @@ static int find_scalars(const struct kernel_call *c, const struct optimizer_plan
 {
 	for (; a->scalars < OPTIMIZER_SCALARS && p->a->scalars[a->scalars]; a->scalars++) {
 		const struct mu_tensor *t = kernel_in(c, (unsigned)p->scalar[a->scalars]);
-		if (t->dtype != kernel_in(c, (unsigned)p->grad)->dtype || t->shape.count != 1)
+		bool counts = optimizer_counts(p->a, (unsigned)a->scalars, t->dtype);
+		if ((t->dtype != kernel_in(c, (unsigned)p->grad)->dtype && !counts) ||
+		    t->shape.count != 1)
 			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
 				       p->a->scalars[a->scalars], mu_shape_str(&t->shape));
 		a->scalar[a->scalars] = gpu_address(t);
+		if (counts)
+			a->counter = a->scalars + 1;
 	}
 	return 0;
 }
@@ -164,6 +172,11 @@ static const struct gpu_kernel rows[] = {
     BOTH("FtrlV2"),
     BOTH("ProximalAdagrad"),
     BOTH("ProximalGradientDescent"),
+    BOTH("AdagradDA"),
+    BOTH("AdaMax"),
+    BOTH("AddSign"),
+    BOTH("PowerSign"),
+    ROW("ResourceApplyAdamWithAmsgrad"),
     ROW("ResourceApplyKerasMomentum"),
     SPARSE("Adagrad", 4),
     SPARSE("AdagradV2", 5),
@@ -176,5 +189,6 @@ static const struct gpu_kernel rows[] = {
     SPARSE("ProximalGradientDescent", 5),
     SPARSE("ProximalAdagrad", 6),
     SOME("ResourceSparseApplyKerasMomentum", 4),
+    SOME("ResourceSparseApplyAdagradDA", 4),
 };
 GPU_KERNEL_TABLE(gpu_train, rows)
