@@ -9,13 +9,35 @@
 
 _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
 
+/* Without a step it is folded, in host memory, whatever device the node is for. */
+static bool on_gpu(const struct kernel_call *c)
+{
+	return c->step && gpu_here(c) && gpu_kernel_find(c->node);
+}
+
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	     struct mu_tensor **out, struct mu_err *err)
 {
-	/* without a step: folded, in host memory, whatever device the node is for */
-	if (c->step && gpu_here(c) && gpu_kernel_find(c->node))
-		return gpu_out(c, i, dtype, shape, out, err);
-	return kernel_out(c, i, dtype, shape, out, err);
+	return on_gpu(c) ? gpu_out(c, i, dtype, shape, out, err)
+			 : kernel_out(c, i, dtype, shape, out, err);
+}
+
+int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
+		 struct mu_tensor *out, struct mu_err *err)
+{
+	return on_gpu(c) ? gpu_tensor_new(gpu_here(c), dtype, shape, c->node->name, out, err)
+			 : mu_tensor_new(out, dtype, shape, err);
+}
+
+int move_numbers(struct kernel_call *c, const struct mu_tensor *out,
+		 const struct mu_tensor *numbers, struct mu_tensor *there, struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+
+	if (g)
+		return gpu_bring_in(g, numbers, c->node->name, there, err);
+	*there = mu_tensor_ref(numbers);
+	return 0;
 }
 
 static int launch_sized(struct gpu *g, const char *name, enum mu_dtype t, int64_t n,

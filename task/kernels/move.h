@@ -11,6 +11,12 @@
 /* Output i as new memory of the node's device. */
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	     struct mu_tensor **out, struct mu_err *err);
+/* Memory for the call alone, where its outputs lie. */
+int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
+		 struct mu_tensor *out, struct mu_err *err);
+/* Numbers that the host has made, where out lies: themselves or a copy. */
+int move_numbers(struct kernel_call *c, const struct mu_tensor *out,
+		 const struct mu_tensor *numbers, struct mu_tensor *there, struct mu_err *err);
 /* out (dense) = in seen through v. */
 int move_read(const struct mu_tensor *out, const struct mu_tensor *in, const struct view *v,
 	      struct mu_err *err);

@@ -44,8 +44,9 @@ static struct mu_tensor made(const struct input *i, enum mu_dtype data, enum mu_
 static void run_case(const struct moved *m, enum mu_dtype t, enum mu_dtype number)
 {
 	static const char *const of_numbers[] = {"Index",     "Tidx",     "Tmultiples", "Tperm",
-						 "Tpaddings", "Tindices", "Tlen",       "Taxis"};
-	struct attr attrs[16] = {{"T", A_TYPE, (long)t, NULL}, {"Tparams", A_TYPE, (long)t, NULL}};
+						 "Tpaddings", "Tindices", "Tlen",       "Taxis",
+						 "Tblock_shape", "Tcrops"};
+	struct attr attrs[24] = {{"T", A_TYPE, (long)t, NULL}, {"Tparams", A_TYPE, (long)t, NULL}};
 	unsigned n = 0, a = 2;
 	struct mu_tensor in[4];
 
@@ -100,9 +101,77 @@ static void views__of_every_form__match_the_cpus(void **state)
 	    {.op = "PadV2", .in = {{DATA, 1, {0}}, {MATRIX, 1, {2, 3}}, {DATA, 0, {0}}}},
 	    {.op = "Pad", .in = {X573, {MATRIX, 3, {0, 1, -2, 0, 0, 0}}}}, /* negative */
 	    {.op = "PadV2", .in = {X573, {MATRIX, 3, {1, 1, 2, 0, 0, 4}}, {DATA, 0, {0}}}},
+	    {.op = "BroadcastTo", .in = {{DATA, 2, {7, 1}}, INTS(5, 7, 3)}},
+	    {.op = "BroadcastTo", .in = {{DATA, 0, {0}}, INTS(2, 0)}},
+	    {.op = "BroadcastTo", .in = {X573, INTS(5, 7, 6)}}, /* does not fit */
+	    {.op = "Diag", .in = {{DATA, 2, {2, 3}}}},
+	    {.op = "DiagPart", .in = {{DATA, 4, {2, 3, 2, 3}}}},
+	    {.op = "DiagPart", .in = {X573}}, /* no square */
 	};
 
 	run_all(cases, MU_COUNT(cases));
+}
+
+static void blocks_and_mirrors__of_every_form__match_the_cpus(void **state)
+{
+	static const struct moved cases[] = {
+	    {.op = "SpaceToBatchND", .in = {{DATA, 4, {2, 4, 6, 3}}, INTS(2, 3), {MATRIX, 2, {1, 1, 0, 0}}}},
+	    {.op = "SpaceToBatchND", .in = {{DATA, 3, {2, 5, 3}}, INTS(2), {MATRIX, 1, {0, 0}}}}, /* does not divide */
+	    {.op = "SpaceToBatch", .in = {{DATA, 4, {2, 4, 5, 3}}, {MATRIX, 2, {1, 1, 0, 1}}}, .more = {SET("block_size", 2)}},
+	    {.op = "SpaceToBatch", .in = {{DATA, 4, {2, 0, 5, 3}}, {MATRIX, 2, {1, 1, 0, 1}}}, .more = {SET("block_size", 2)}},
+	    {.op = "BatchToSpaceND", .in = {{DATA, 4, {12, 3, 2, 3}}, INTS(2, 3), {MATRIX, 2, {1, 1, 0, 2}}}},
+	    {.op = "BatchToSpace", .in = {{DATA, 4, {8, 3, 2, 1}}, {MATRIX, 2, {1, 0, 0, 0}}}, .more = {SET("block_size", 2)}},
+	    {.op = "BatchToSpace", .in = {{DATA, 4, {8, 3, 2, 1}}, {MATRIX, 2, {9, 0, 0, 0}}}, .more = {SET("block_size", 2)}},
+	    {.op = "SpaceToDepth", .in = {{DATA, 4, {2, 4, 6, 3}}}, .more = {SET("block_size", 2)}, .narrow = true},
+	    {.op = "DepthToSpace", .in = {{DATA, 4, {2, 3, 2, 8}}}, .more = {SET("block_size", 2)}, .narrow = true},
+	    {.op = "MirrorPad", .in = {X573, {MATRIX, 3, {4, 1, 0, 6, 0, 0}}}, .more = {{"mode", A_TEXT, 0, "REFLECT"}}},
+	    {.op = "MirrorPad", .in = {X573, {MATRIX, 3, {5, 1, 0, 7, 2, 0}}}, .more = {{"mode", A_TEXT, 0, "SYMMETRIC"}}},
+	    {.op = "MirrorPad", .in = {X573, {MATRIX, 3, {5, 1, 0, 7, 2, 0}}}, .more = {{"mode", A_TEXT, 0, "REFLECT"}}}, /* too wide */
+	};
+
+	run_all(cases, MU_COUNT(cases));
+}
+
+static void parts__of_every_type__match_the_cpus(void **state)
+{
+	static const int64_t to[] = {2, 0, 2, 2, 0}, pairs[] = {3, 3}, bad[] = {0, 4, 1, 0, 0};
+	const struct mu_shape s = dims_of(3, (int64_t[]){5, 7, 3}), none = dims_of(2, (int64_t[]){0, 4});
+
+	for (unsigned t = 0; t < MU_COUNT(types); t++) {
+		const struct attr attrs[] = {{"T", A_TYPE, (long)types[t], NULL}, SET("num_partitions", 4), {0}};
+		struct mu_tensor in[] = {filled(types[t], &s, -9, 18, t), ints(MU_INT32, 5, to), ints(MU_INT32, 5, bad),
+					 filled(types[t], &none, 0, 1, t), ints(MU_INT32, 0, pairs)};
+		compare("DynamicPartition", attrs, in, 2, 0);
+		compare("DynamicPartition", attrs, (struct mu_tensor[]){in[0], in[2]}, 2, 0);
+		compare("DynamicPartition", attrs, in + 3, 2, 0);
+		for (unsigned k = 0; k < MU_COUNT(in); k++)
+			mu_tensor_unref(&in[k]);
+	}
+}
+
+/* A row named twice is the last one's, one that nobody names is zero. */
+static void stitches__of_every_type__match_the_cpus(void **state)
+{
+	static const int64_t first[] = {6, 0, 2}, second[] = {2, 2, 5, 0}, bad[] = {1, -1, 2};
+	const struct mu_shape three = dims_of(3, (int64_t[]){3, 2, 5}), four = dims_of(3, (int64_t[]){4, 2, 5});
+	const struct mu_shape empty = dims_of(2, (int64_t[]){3, 0});
+
+	for (unsigned t = 0; t < MU_COUNT(types); t++)
+		for (unsigned o = 0; o < 2; o++) {
+			const char *op = o ? "ParallelDynamicStitch" : "DynamicStitch";
+			const struct attr attrs[] = {{"T", A_TYPE, (long)types[t], NULL}, SET("N", 2), {0}};
+			const struct attr alone[] = {attrs[0], SET("N", 1), {0}};
+			struct mu_tensor in[] = {ints(MU_INT32, 3, first), ints(MU_INT32, 4, second),
+						 filled(types[t], &three, -9, 18, t), filled(types[t], &four, -9, 18, t + 1),
+						 ints(MU_INT32, 3, bad), filled(types[t], &empty, 0, 1, 1)};
+			compare(op, attrs, in, 4, 0);
+			compare(op, attrs, (struct mu_tensor[]){in[1], in[0], in[2], in[3]}, 4, 0); /* do not fit */
+			compare(op, alone, (struct mu_tensor[]){in[0], in[2]}, 2, 0);
+			compare(op, alone, (struct mu_tensor[]){in[4], in[2]}, 2, 0);
+			compare(op, alone, (struct mu_tensor[]){in[0], in[5]}, 2, 0);
+			for (unsigned k = 0; k < MU_COUNT(in); k++)
+				mu_tensor_unref(&in[k]);
+		}
 }
 
 static void slices_gradients__match_the_cpus(void **state)
@@ -208,6 +277,9 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    T(views__of_every_form__match_the_cpus),
+	    T(blocks_and_mirrors__of_every_form__match_the_cpus),
+	    T(parts__of_every_type__match_the_cpus),
+	    T(stitches__of_every_type__match_the_cpus),
 	    T(slices_gradients__match_the_cpus),
 	    T(joins_and_splits__along_every_axis__match_the_cpus),
 	    T(gathers__along_every_axis__match_the_cpus),

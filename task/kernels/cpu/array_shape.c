@@ -3,6 +3,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 
 /* An int32 or int64 vector (or scalar, when rank is 0) of numbers. */
 static int put_ints(struct kernel_call *c, unsigned o, enum mu_dtype type, const int64_t *v, int n,
@@ -173,11 +174,10 @@ static int broadcast_to(struct kernel_call *c, struct mu_err *err)
 	if (broadcast_shape(&in->shape, &shape, &both, NULL) || !mu_shape_eq(&both, &shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
 			       mu_shape_str(&in->shape), mu_shape_str(&shape));
-	if ((rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
 		return rc;
 	broadcast_view(&v, &in->shape, &shape);
-	view_read(in->dtype, out->data, in->data, &v);
-	return 0;
+	return move_read(out, in, &v, err);
 }
 
 /* The shape two shapes broadcast to, as numbers. */

@@ -9,6 +9,7 @@
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
+#include "task/kernels/move.h"
 
 /* Element of the input under position `at` of a dimension that is padded in front by `before`;
  * skip is 1 where the edge itself is not repeated. */
@@ -65,35 +66,51 @@ static int check(const struct kernel_call *c, int64_t skip, struct mu_shape *sha
 	return 0;
 }
 
+/* Dimension d of `now` continued to `to` elements. */
+static int continued(struct kernel_call *c, const struct mu_tensor *now, int d, int64_t to,
+		     int64_t before, int64_t skip, struct mu_tensor *next, struct mu_err *err)
+{
+	const int64_t n = now->shape.dim[d];
+	struct picks p = {1, 1, to, 1, n};
+	struct mu_shape s, list = mu_shape_vec(to);
+	MU_AUTO_TENSOR numbers = {0};
+	MU_AUTO_TENSOR there = {0};
+	int64_t dims[MU_MAX_RANK];
+	int rc;
+
+	memcpy(dims, now->shape.dim, sizeof dims);
+	dims[d] = to;
+	for (int i = 0; i < now->shape.rank; i++)
+		*(i < d ? &p.outer : i > d ? &p.inner : &(int64_t){1}) *= dims[i];
+	if ((rc = mu_shape_set(&s, now->shape.rank, dims, err)) ||
+	    (rc = move_scratch(c, now->dtype, &s, next, err)) || !s.count)
+		return rc;
+	if (!(rc = mu_tensor_new(&numbers, MU_INT64, &list, err))) {
+		for (int64_t i = 0; i < to; i++)
+			MU_DATA(int64_t, &numbers)[i] = reflect(i, before, n, skip);
+		rc = move_numbers(c, next, &numbers, &there, err);
+	}
+	if (rc || (rc = move_picks(next, now, &there, &p, err)))
+		mu_tensor_unref(next);
+	return rc;
+}
+
 static int mirror_pad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *p = kernel_in(c, 1);
 	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
 	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
 	struct mu_shape shape;
-	int64_t inner = 1;
 	int rc = check(c, skip, &shape, err);
 
-	for (int d = now.shape.rank; !rc && d-- > 0; inner *= shape.dim[d]) {
-		int64_t before = mu_tensor_int(p, 2 * d), n = now.shape.dim[d], outer = 1;
-		int64_t dims[MU_MAX_RANK];
-		struct mu_shape s;
-		if (n == shape.dim[d])
+	for (int d = now.shape.rank; !rc && d-- > 0;) {
+		if (now.shape.dim[d] == shape.dim[d])
 			continue;
-		for (int i = 0; i < d; i++)
-			outer *= now.shape.dim[i];
-		memcpy(dims, now.shape.dim, sizeof dims);
-		dims[d] = shape.dim[d];
-		if ((rc = mu_shape_set(&s, now.shape.rank, dims, err)) ||
-		    (rc = mu_tensor_new(&next, now.dtype, &s, err)))
-			break;
-		for (int64_t o = 0; s.count && o < outer; o++)
-			for (int64_t i = 0; i < dims[d]; i++)
-				elems_copy(now.dtype, next.data, (o * dims[d] + i) * inner,
-					   now.data, (o * n + reflect(i, before, n, skip)) * inner,
-					   inner);
-		mu_tensor_unref(&now);
-		now = next;
+		rc = continued(c, &now, d, shape.dim[d], mu_tensor_int(p, 2 * d), skip, &next, err);
+		if (!rc) {
+			mu_tensor_unref(&now);
+			now = next;
+		}
 	}
 	if (rc)
 		mu_tensor_unref(&now);

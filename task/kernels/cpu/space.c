@@ -4,8 +4,8 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
-#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 
 enum { MAX_BLOCK_DIMS = 4 };
 
@@ -113,18 +113,18 @@ static int space_to_batch(struct kernel_call *c, struct mu_err *err)
 		    (rc = mu_shape_push(&shape, n / size, err)))
 			return rc;
 	}
-	if ((rc = mu_tensor_new(&wide, in->dtype, &padded, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	if ((rc = move_scratch(c, in->dtype, &padded, &wide, err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
+	    (rc = move_fill(&wide, NULL, err)))
 		return rc;
-	elems_zero(in->dtype, wide.data, 0, padded.count);
 	view_of(&plain, &padded);
 	inside = plain;
 	for (int d = 0; d < in->shape.rank; d++)
 		inside.dim[d] = in->shape.dim[d];
 	for (int d = 0; d < b.n; d++)
 		inside.offset += b.before[d] * plain.stride[d + 1];
-	if (in->shape.count)
-		view_write(in->dtype, wide.data, &inside, in->data);
+	if (in->shape.count && (rc = move_write(&wide, &inside, in, err)))
+		return rc;
 	for (int d = 0; d < b.n; d++) /* where in its block comes first */
 		push(&v, b.size[d], plain.stride[d + 1]);
 	push(&v, padded.dim[0], plain.stride[0]);
@@ -132,9 +132,7 @@ static int space_to_batch(struct kernel_call *c, struct mu_err *err)
 		int64_t size = d <= b.n ? b.size[d - 1] : 1;
 		push(&v, padded.dim[d] / size, plain.stride[d] * size);
 	}
-	if (shape.count)
-		view_read(in->dtype, out->data, wide.data, &v);
-	return 0;
+	return move_read(out, &wide, &v, err);
 }
 
 static int batch_to_space(struct kernel_call *c, struct mu_err *err)
@@ -184,17 +182,16 @@ static int batch_to_space(struct kernel_call *c, struct mu_err *err)
 		if ((rc = mu_shape_push(&whole, n, err)) || (rc = mu_shape_push(&shape, kept, err)))
 			return rc;
 	}
-	if ((rc = mu_tensor_new(&wide, in->dtype, &whole, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
+	if ((rc = move_scratch(c, in->dtype, &whole, &wide, err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
+	    (rc = move_read(&wide, in, &v, err)))
 		return rc;
-	view_read(in->dtype, wide.data, in->data, &v);
 	view_of(&inside, &whole);
 	for (int d = 0; d < whole.rank; d++)
 		inside.dim[d] = shape.dim[d];
 	for (int d = 0; d < b.n; d++)
 		inside.offset += b.before[d] * inside.stride[d + 1];
-	view_read(in->dtype, out->data, wide.data, &inside);
-	return 0;
+	return move_read(out, &wide, &inside, err);
 }
 
 /* ---- depth ---- */
@@ -222,11 +219,9 @@ static int read_view(struct kernel_call *c, const int64_t *dims, const struct vi
 	int rc;
 
 	if ((rc = mu_shape_set(&shape, 4, dims, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
 		return rc;
-	if (shape.count)
-		view_read(in->dtype, out->data, in->data, v);
-	return 0;
+	return move_read(out, in, v, err);
 }
 
 static int space_to_depth(struct kernel_call *c, struct mu_err *err)

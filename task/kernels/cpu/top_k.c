@@ -4,8 +4,8 @@
 
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
-#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 
 /* ---- TopKV2 ---- */
 
@@ -147,11 +147,10 @@ static int diag_part(struct kernel_call *c, struct mu_err *err)
 				       "Invalid shape %s: dimensions %d and %d do not match.",
 				       mu_shape_str(&in->shape), d, half + d);
 	if ((rc = mu_shape_set(&shape, half, in->shape.dim, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
 		return rc;
 	struct view diagonal = {.rank = 1, .dim = {shape.count}, .stride = {shape.count + 1}};
-	view_read(in->dtype, out->data, in->data, &diagonal);
-	return 0;
+	return move_read(out, in, &diagonal, err);
 }
 
 static int diag(struct kernel_call *c, struct mu_err *err)
@@ -165,14 +164,12 @@ static int diag(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Input must be at least rank 1, got 0");
 	for (int d = 0; d < in->shape.rank && !rc; d++)
 		rc = mu_shape_push(&shape, in->shape.dim[d], err);
-	if (rc || (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	if (rc || (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
+	    (rc = move_fill(out, NULL, err)))
 		return rc;
 	int64_t n = in->shape.count;
 	struct view diagonal = {.rank = 1, .dim = {n}, .stride = {n + 1}};
-	elems_zero(in->dtype, out->data, 0, shape.count);
-	if (n)
-		view_write(in->dtype, out->data, &diagonal, in->data);
-	return 0;
+	return move_write(out, &diagonal, in, err);
 }
 
 static const struct kernel rows[] = {

@@ -85,9 +85,8 @@ DEVICE int update_of_block(const struct updates_args *a)
 	{                                                                                          \
 		double given[6] = {0};                                                             \
 		for (int j = 0; j < a->scalars; j++)                                               \
-			given[j] = j + 1 == a->counter                                             \
-				       ? (double)GET(i64, a->scalar[j], 0)                         \
-				       : (double)GET(t, a->scalar[j], 0);                          \
+			given[j] = j + 1 == a->counter ? (double)GET(i64, a->scalar[j], 0)         \
+						       : (double)GET(t, a->scalar[j], 0);          \
 		constants(k, given, a->flag);                                                      \
 	}                                                                                          \
 	KERNEL(op##_##t, updates_args)                                                             \
