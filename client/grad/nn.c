@@ -32,7 +32,8 @@ static void g_bias_add(struct grad_call *c)
 	c->gx[1] = GRAD_OP(c, "BiasAddGrad", c->gy[0]);
 }
 
-/* Both cross-entropy ops hand out the gradient of each row's loss as output 1. */
+/* Both cross-entropy ops hand out the gradient of each row's loss as output 1, and so does CTCLoss,
+ * whose rows lie behind the time. */
 static struct mu_out xent_logits(struct grad_call *c)
 {
 	struct mu_out rows =
@@ -92,11 +93,40 @@ static void g_batch_norm_global(struct grad_call *c)
 		c->gx[i] = mu_port(out, i);
 }
 
+/* Of cs and h, outputs 1 and 6: the others are what the gradient is worked out from. */
+static void g_block_lstm(struct grad_call *c)
+{
+	bool second = strcmp(c->node->op, "BlockLSTMV2") == 0;
+	enum { INPUTS = 9, OUTPUTS = 7, CS = 1, H = 6 };
+	struct mu_out in[INPUTS + OUTPUTS + 2], out;
+
+	for (unsigned i = 0; i < INPUTS; i++)
+		in[i] = grad_in(c, i);
+	for (int i = 0; i < OUTPUTS; i++) {
+		in[INPUTS + i] = grad_out(c, i);
+		if (c->gy[i].node && i != CS && i != H) {
+			grad_refuse(c, "of its gates: only of the cells and what they give");
+			return;
+		}
+	}
+	for (int i = 0; i < 2; i++) {
+		int at = i ? H : CS;
+		in[INPUTS + OUTPUTS + i] =
+		    c->gy[at].node ? c->gy[at] : grad_zeros(c->b, grad_out(c, at));
+	}
+	out = grad_op(c, second ? "BlockLSTMGradV2" : "BlockLSTMGrad", in, MU_COUNT(in));
+	for (unsigned i = 1; i < INPUTS; i++)
+		c->gx[i] = mu_port(out, (int)i - 1);
+}
+
 const struct op_grad grads_of_nn[] = {
     {"AvgPool", g_avg_pool, GRAD_FIRST},
     {"AvgPool3D", g_avg_pool_3d, GRAD_FIRST},
     {"BatchNormWithGlobalNormalization", g_batch_norm_global, GRAD_FIRST},
     {"BiasAdd", g_bias_add, GRAD_FIRST},
+    {"BlockLSTM", g_block_lstm, GRAD_ANY},
+    {"BlockLSTMV2", g_block_lstm, GRAD_ANY},
+    {"CTCLoss", g_sparse_xent, GRAD_FIRST},
     {"Elu", g_elu, GRAD_FIRST},
     {"FusedBatchNorm", g_batch_norm, GRAD_FIRST},
     {"FusedBatchNormV2", g_batch_norm, GRAD_FIRST},

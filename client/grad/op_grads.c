@@ -24,6 +24,7 @@ const struct op_grad grads_nothing[] = {
     NOTHING(BitwiseXor),
     NOTHING(BroadcastArgs),
     NOTHING(BroadcastGradientArgs),
+    NOTHING(CTCBeamSearchDecoder),
     NOTHING(CTCGreedyDecoder),
     NOTHING(Ceil),
     NOTHING(ConcatOffset),

@@ -92,6 +92,7 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(mirror_pad_grad)                                                                         \
 	X(cross)                                                                                   \
 	X(block_cell)                                                                              \
+	X(block_lstm)                                                                              \
 	X(softmax)                                                                                 \
 	X(scan)                                                                                    \
 	X(segment)                                                                                 \

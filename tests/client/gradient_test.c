@@ -5,6 +5,7 @@
 #include "task/runtime/kernel.h"
 #include "tests/client/gradient_cases_functions.h"
 #include "tests/client/gradient_cases_more.h"
+#include "tests/client/gradient_cases_numeric.h"
 #include "tests/client/gradient_cases_sparse.h"
 
 enum { MAX_OPS = 512 };
@@ -58,6 +59,12 @@ static void gradients_of_sparse_tensors__agree_with_differences(void **state)
 {
 	for (size_t i = 0; i < MU_COUNT(sparse_cases); i++)
 		check(&sparse_cases[i]);
+}
+
+static void gradients_of_sequences_and_matrices__agree_with_differences(void **state)
+{
+	for (size_t i = 0; i < MU_COUNT(numeric_cases); i++)
+		check(&numeric_cases[i]);
 }
 
 static void gradients_of_functions_and_lists__agree_with_differences(void **state)
@@ -218,6 +225,8 @@ static const struct {
     {"SerializeSparse", "the sparse tensors of TensorFlow's Python"},
     {"SerializeManySparse", "the sparse tensors of TensorFlow's Python"},
     {"DeserializeSparse", "the sparse tensors of TensorFlow's Python"},
+    {"BlockLSTMGrad", "a second derivative that TensorFlow has not either"},
+    {"BlockLSTMGradV2", "a second derivative that TensorFlow has not either"},
     {"LSTMBlockCell", "TensorFlow has none either"},
     {"LSTMBlockCellGrad", "TensorFlow has none either"},
     {"GRUBlockCell", "TensorFlow has none either"},
@@ -356,6 +365,7 @@ int main(void)
 	    cmocka_unit_test(gradients__agree_with_differences),
 	    cmocka_unit_test(gradients_of_gradients_diagonals_and_arrays__agree_with_differences),
 	    cmocka_unit_test(gradients_of_sparse_tensors__agree_with_differences),
+	    cmocka_unit_test(gradients_of_sequences_and_matrices__agree_with_differences),
 	    cmocka_unit_test(gradients_of_functions_and_lists__agree_with_differences),
 	    cmocka_unit_test(gradients_of_one_tensor__agree_with_differences),
 	    cmocka_unit_test(gradients_of_two_tensors__agree_with_differences),

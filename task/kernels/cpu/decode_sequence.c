@@ -5,6 +5,7 @@
 
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
+#include "task/kernels/ctc.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/sparse.h"
@@ -12,51 +13,29 @@
 /* ---- CTCGreedyDecoder: the best class of each moment ---- */
 
 struct scores {
-	const struct mu_tensor *in;
-	int64_t time, batch, classes, blank;
+	struct ctc_scores s;
+	int64_t blank;
 	bool merge;
 };
 
-static int read_scores(const struct kernel_call *c, struct scores *s, struct mu_err *err)
+static int read_scores(const struct kernel_call *c, struct scores *g, struct mu_err *err)
 {
 	int64_t blank = args_attr_int(c->node, "blank_index", -1);
-	int rc;
+	int rc = ctc_scores_in(c, 1, MU_FAILED_PRECONDITION, &g->s, err);
 
-	if ((rc = args_rank(c, 0, 3, err)) || (rc = args_type(c, 1, MU_INT32, err)) ||
-	    (rc = args_rank(c, 1, 1, err)))
+	if (rc)
 		return rc;
-	*s = (struct scores){.in = kernel_in(c, 0),
-			     .time = kernel_in(c, 0)->shape.dim[0],
-			     .batch = kernel_in(c, 0)->shape.dim[1],
-			     .classes = kernel_in(c, 0)->shape.dim[2],
-			     .merge = args_attr_bool(c->node, "merge_repeated", false)};
-	s->blank = blank < 0 ? blank + s->classes : blank;
-	if (s->in->dtype != MU_FLOAT && s->in->dtype != MU_DOUBLE)
-		return mu_fail(err, MU_UNIMPLEMENTED, "no CTCGreedyDecoder of %s",
-			       mu_dtype_name(s->in->dtype));
-	if (!s->time || !s->classes || s->classes > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must not have 0 size: %s",
-			       mu_shape_str(&s->in->shape));
-	if (s->blank < 0 || s->blank >= s->classes)
+	g->blank = blank < 0 ? blank + g->s.classes : blank;
+	g->merge = args_attr_bool(c->node, "merge_repeated", false);
+	if (g->blank < 0 || g->blank >= g->s.classes)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "blank_index %lld is not one of the %lld classes", (long long)blank,
-			       (long long)s->classes);
-	if (kernel_in(c, 1)->shape.count != s->batch)
-		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "len(sequence_length) != batch_size.  len(sequence_length):  %lld "
-			       "batch_size: %lld",
-			       (long long)kernel_in(c, 1)->shape.count, (long long)s->batch);
-	for (int64_t b = 0; b < s->batch; b++)
-		if (MU_DATA(int32_t, kernel_in(c, 1))[b] < 0 ||
-		    MU_DATA(int32_t, kernel_in(c, 1))[b] > s->time)
-			return mu_fail(err, MU_FAILED_PRECONDITION,
-				       "sequence_length(%lld) is not in [0, %lld]", (long long)b,
-				       (long long)s->time);
+			       (long long)g->s.classes);
 	return 0;
 }
 
 /* The first largest of a row, and which it is. */
-static double best(const struct scores *s, int64_t t, int64_t b, int64_t *class)
+static double best(const struct ctc_scores *s, int64_t t, int64_t b, int64_t *class)
 {
 	size_t size = mu_dtype_size(s->in->dtype);
 	double most = 0;
@@ -74,14 +53,14 @@ static double best(const struct scores *s, int64_t t, int64_t b, int64_t *class)
 }
 
 /* Sequence b into `to`; its length. */
-static int64_t decode(const struct scores *s, int64_t b, int64_t n, int64_t *to, double *score)
+static int64_t decode(const struct scores *g, int64_t b, int64_t n, int64_t *to, double *score)
 {
 	int64_t class = 0, before = -1, kept = 0;
 
 	*score = 0;
 	for (int64_t t = 0; t < n; t++, before = class) {
-		*score -= best(s, t, b, &class);
-		if (class != s->blank && !(s->merge && class == before))
+		*score -= best(&g->s, t, b, &class);
+		if (class != g->blank && !(g->merge && class == before))
 			to[kept++] = class;
 	}
 	return kept;
@@ -92,8 +71,9 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 	int64_t longest = 0, total = 0, k = 0, *at;
 	struct mu_tensor *values, *scores;
 	struct mu_shape shape, column;
-	struct scores s;
-	int rc = read_scores(c, &s, err);
+	struct scores g;
+	int rc = read_scores(c, &g, err);
+	struct ctc_scores s = g.s;
 
 	if (rc || (rc = mu_shape_set(&shape, 2, (int64_t[]){s.batch, s.time}, err)) ||
 	    (rc = mu_shape_set(&column, 2, (int64_t[]){s.batch, 1}, err)) ||
@@ -106,8 +86,7 @@ static int greedy(struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(&shape));
 	for (int64_t b = 0; b < s.batch; b++) {
 		double score;
-		n[b] =
-		    decode(&s, b, MU_DATA(int32_t, kernel_in(c, 1))[b], all + b * s.time, &score);
+		n[b] = decode(&g, b, s.length[b], all + b * s.time, &score);
 		convert(s.in->dtype, (char *)scores->data + (size_t)b * mu_dtype_size(s.in->dtype),
 			MU_DOUBLE, &score, 1);
 		total += n[b];

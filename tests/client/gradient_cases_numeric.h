@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What the gradient test differentiates of sequences, matrices, special functions and transforms.
+ */
+#ifndef TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
+#define TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
+
+#include "tests/client/gradient.h"
+
+/* Three moments of two rows of two inputs through two cells; x is input `at`, and the sum of two
+ * outputs comes back. */
+static struct mu_out block_lstm(struct mu_builder *b, const char *op, struct mu_out x, int at)
+{
+	struct mu_node_attr attrs[] = {MU_A_BOOL("use_peephole", true), MU_A_FLOAT("cell_clip", 9)};
+	struct mu_out in[] = {long_ints(b, mu_const_int(b, MU_INT32, 3)),
+			      mu_reshape(b, values(b, 6, 2, 0), ints(b, 3, (int32_t[]){3, 2, 2})),
+			      values(b, 2, 2, 1),
+			      values(b, 2, 2, 2),
+			      values(b, 4, 8, 3),
+			      row(b, 2),
+			      row(b, 2),
+			      row(b, 2),
+			      row(b, 8)};
+	struct mu_out y;
+
+	in[at] = x;
+	y = mu_op_add(
+	    b, &(struct mu_op_args){.op = op, .in = in, .n_in = 9, .attrs = attrs, .n_attrs = 2});
+	return mu_add(b, mu_port(y, 6), mu_square(b, mu_port(y, 1)));
+}
+CASE(y_blocklstm, block_lstm(b, "BlockLSTM", x, 1))
+CASE(y_blocklstm_cells, block_lstm(b, "BlockLSTM", x, 2))
+CASE(y_blocklstm_weights, block_lstm(b, "BlockLSTM", x, 4))
+CASE(y_blocklstmv2, block_lstm(b, "BlockLSTMV2", x, 1))
+CASE(y_blocklstmv2_before, block_lstm(b, "BlockLSTMV2", x, 3))
+CASE(y_blocklstmv2_peephole, block_lstm(b, "BlockLSTMV2", x, 6))
+CASE(y_ctcloss, mu_op(b, "CTCLoss",
+		      MU_IN(x, long_ints(b, table(b, 3, 2, (int32_t[]){0, 0, 0, 1, 1, 0})),
+			    ints(b, 3, (int32_t[]){1, 1, 0}), ints(b, 2, (int32_t[]){5, 3}))))
+
+static const struct gradient_case numeric_cases[] = {
+    {"BlockLSTM", {3, {3, 2, 2}}, y_blocklstm, -1, 1},
+    {"BlockLSTM, cells", {2, {2, 2}}, y_blocklstm_cells, -1, 1},
+    {"BlockLSTM, weights", {2, {4, 8}}, y_blocklstm_weights, -1, 1},
+    {"BlockLSTMV2", {3, {3, 2, 2}}, y_blocklstmv2, -1, 1},
+    {"BlockLSTMV2, what was given before", {2, {2, 2}}, y_blocklstmv2_before, -1, 1},
+    {"BlockLSTMV2, a peephole", {1, {2}}, y_blocklstmv2_peephole, -1, 1},
+    {"CTCLoss", {3, {5, 2, 4}}, y_ctcloss, -1, 1},
+};
+
+#endif
