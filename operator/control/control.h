@@ -75,6 +75,7 @@ struct control {
 	_Atomic bool leading, synced, lost;
 	_Atomic long long lease_until_ms; /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
+	_Atomic unsigned making;                     /* looks that create objects just now */
 	_Atomic unsigned wanted;                     /* of watch_wanted */
 	struct mu_histogram looked;                  /* how long each look took */
 	struct mu_histogram to_running;              /* of jobs, from their start on */
@@ -89,6 +90,10 @@ void control_fini(struct control *c);
 void control_metrics(struct control *c, struct mu_buf *out);
 /* Has such objects watched from now on. */
 void control_want(struct control *c, enum watch_wanted what);
+/* Whether objects are being made, or jobs wait to be looked at: what nobody waits for may come
+ * later.
+ */
+bool control_busy(struct control *c);
 /* What a worker does with a key from the queue, up to workqueue_done. */
 void control_work(struct control *c, const char *key);
 /* Runs until *stop becomes true or leadership is lost; 0 after an orderly stop.  Takes config. */

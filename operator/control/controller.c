@@ -161,6 +161,11 @@ static void *work(void *control)
 	return NULL;
 }
 
+bool control_busy(struct control *c)
+{
+	return atomic_load(&c->making) > 0 || workqueue_next(&c->queue) <= 0;
+}
+
 void control_want(struct control *c, enum watch_wanted what)
 {
 	atomic_fetch_or(&c->wanted, (unsigned)what);

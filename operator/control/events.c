@@ -2,9 +2,9 @@
 /* Events in events.k8s.io/v1.  One that was said within the last five minutes is not said again but
  * counted; its series is written when the count reaches a power of two.
  *
- * Events are for people, nothing depends on them: a thread of their own writes them, when no job
- * waits to be looked at or they are two seconds old, and tries again while the server is away.
- * Where there is no such thread (in tests) they are written at once. */
+ * Events are for people, nothing depends on them: a thread of their own writes them, when nothing
+ * is being made and no job waits to be looked at or they are two seconds old, and tries again while
+ * the server is away. Where there is no such thread (in tests) they are written at once. */
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
@@ -240,7 +240,7 @@ static bool must_wait(struct control *c, const struct event_letter *l)
 	pthread_mutex_lock(&c->events.lock);
 	stopped = c->events.stopped;
 	pthread_mutex_unlock(&c->events.lock);
-	return !stopped && workqueue_next(&c->queue) <= 0 && c->queue.now() - l->since < patience_s;
+	return !stopped && control_busy(c) && c->queue.now() - l->since < patience_s;
 }
 
 static bool is_passing(int rc)

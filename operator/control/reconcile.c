@@ -12,6 +12,10 @@ enum { ROUNDS_MAX = 4 };
  * is news that people wait for, another count of pods less so: it waits a little for the phase that
  * it may be the first sign of, and is not told often. */
 static const double gather_phase_s = 0.5, gather_counts_s = 5, hold_counts_s = 2;
+/* A status costs the server as much as two pods or three.  So while others are busy (control_busy)
+ * that a job is Pending waits for what is to be made, and is mostly told with the next phase; and
+ * counts wait until it is quiet, looked at each gather_counts_s, but not for ever. */
+static const double gather_first_s = 3, gather_busy_s = 15;
 
 static const cJSON *at(const cJSON *object, const char *key)
 {
@@ -106,7 +110,12 @@ static double patience(const struct reconcile *r, const struct snapshot *seen,
 {
 	enum job_phase is = plan->status.phase;
 	bool counts = is == seen->observed.status.phase && !plan->urgent;
-	double gather = counts ? gather_counts_s : has_ended(&plan->status) ? 0 : gather_phase_s;
+	bool busy = control_busy(r->control);
+	bool first = is == JOB_PENDING && seen->observed.status.phase == JOB_NEW && !plan->urgent;
+	double gather = counts                     ? gather_counts_s
+			: has_ended(&plan->status) ? 0
+			: first && busy            ? gather_first_s
+						   : gather_phase_s;
 	double news = cache_news(&r->control->cache, seen->key, r->now);
 	double wait = seen->stored + gather - r->now;
 
@@ -114,6 +123,8 @@ static double patience(const struct reconcile *r, const struct snapshot *seen,
 		return 0;
 	if (counts && news + hold_counts_s - r->now > wait)
 		wait = news + hold_counts_s - r->now;
+	if (counts && busy && wait <= 0 && r->now - news < gather_busy_s)
+		wait = gather_counts_s;
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (needs_status(seen, &plan->actions[i]))
 			return 0;
@@ -174,6 +185,21 @@ static int verify(struct reconcile *r, struct mu_err *err)
 	return 1;
 }
 
+static int make(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+{
+	bool any = false;
+	int rc;
+
+	for (unsigned i = 0; i < plan->n_actions && !any; i++)
+		any = action_creates(plan->actions[i].kind);
+	if (!any)
+		return apply_creates(r, plan, err);
+	atomic_fetch_add(&r->control->making, 1);
+	rc = apply_creates(r, plan, err);
+	atomic_fetch_sub(&r->control->making, 1);
+	return rc;
+}
+
 /* Returns 1 when it made something and should look again, at a world that has it. */
 static int look(struct reconcile *r, struct snapshot *seen, bool again, struct mu_err *err)
 {
@@ -210,7 +236,7 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 		job_status_fini(&seen->observed.status);
 		return rc < 0 ? rc : rc_end < 0 ? rc_end : 1;
 	}
-	rc = apply_creates(r, plan, err);
+	rc = make(r, plan, err);
 	/* the status of a world that was not reached is no news, nor is one that is old already */
 	if (rc != -MU_UNAVAILABLE && rc != -MU_CANCELLED && rc != -MU_DEADLINE_EXCEEDED &&
 	    !(rc > 0 && again)) {

@@ -215,9 +215,68 @@ static void job__that_ran_and_ended__is_timed_once(void **state)
 	stop(s, &script);
 }
 
+static const char *phase_of(struct sim *s)
+{
+	return sim_text(sim_find(s, JOB_PATH)->json, "status.phase");
+}
+
+/* While other jobs' pods are being made; and at once when none are. */
+static void first_status__while_others_are_made__waits_a_little(void **state)
+{
+	struct sim_script script = {.end = never_ends, .stuck_pending = true};
+
+	for (unsigned making = 0; making < 2; making++) {
+		struct sim *s = start(&script, COMMAND, "");
+
+		atomic_store(&s->leader->control.making, making);
+		sim_settle(s, 1.5);
+		assert_string_equal(phase_of(s), making ? "" : "Pending");
+		sim_settle(s, 2);
+		assert_string_equal(phase_of(s), "Pending");
+		stop(s, &script);
+	}
+}
+
+/* What is written in a minute in which the chief has news each second. */
+static int writes_of_progress(bool busy)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start(&script, COMMAND, "");
+	struct control *c = &s->leader->control;
+	struct cache_chief *chiefs;
+	unsigned n;
+	int before;
+
+	sim_settle(s, 60);
+	assert_string_equal(phase_of(s), "Running");
+	atomic_store(&c->making, busy);
+	before = s->writes;
+	chiefs = cache_chiefs(&c->cache, s->now, &n);
+	assert_int_equal(n, 1);
+	for (int i = 1; i <= 60; i++) {
+		MU_AUTO_FREE char *said = mu_xasprintf("{\"step\":%d}", i);
+
+		cache_set_progress(&c->cache, chiefs, said, NULL, s->now);
+		workqueue_add(&c->queue, SIM_KEY);
+		sim_settle(s, 1);
+	}
+	cache_chiefs_free(chiefs, n);
+	before = s->writes - before;
+	stop(s, &script);
+	return before;
+}
+
+static void counts__while_others_are_busy__are_told_less_often_but_told(void **state)
+{
+	assert_in_range(writes_of_progress(false), 8, 13);
+	assert_in_range(writes_of_progress(true), 2, 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(first_status__while_others_are_made__waits_a_little),
+	    cmocka_unit_test(counts__while_others_are_busy__are_told_less_often_but_told),
 	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
 	    cmocka_unit_test(job__that_takes_too_long__fails_on_time),
 	    cmocka_unit_test(job__that_is_resumed__has_all_its_time_again),
