@@ -15,6 +15,7 @@ import tempfile
 import time
 
 import trainer
+from ports import free_ports
 
 HERE = pathlib.Path(__file__).parent
 ALL = ["start", "many_ps", "raw_constant", "raw_clients_4", "raw_clients_8", "raw_null", "constant", "null_step",
@@ -29,16 +30,6 @@ STARTS = {"start": (0, 1), "many_ps": (10, 1)}  # ps and workers, from nothing t
 NO_OP = b"\x0a\x09\x0a\x01c\x12\x04NoOp"  # GraphDef { node { name: "c" op: "NoOp" } }
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
 ENV.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
-
-
-def free_ports(n):
-    socks = [socket.socket() for _ in range(n)]
-    for s in socks:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in socks]
-    for s in socks:
-        s.close()
-    return ports
 
 
 def rss_mb(pid):

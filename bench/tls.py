@@ -9,7 +9,6 @@ the clear for both.  Best and median of so many rounds.
 import json
 import os
 import pathlib
-import socket
 import statistics
 import subprocess
 import sys
@@ -19,17 +18,11 @@ import time
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 import tensorflow.compat.v1 as tf
 
+from ports import free_ports
+
 tf.disable_eager_execution()
 TASK = os.environ.get("MUSTER_TASK", "build/bin/muster-task")
 MIB, SMALL_STEPS, LARGE_STEPS = 64, 100, 1
-
-
-def free_ports(n):
-    held = [socket.create_server(("127.0.0.1", 0)) for _ in range(n)]
-    ports = [s.getsockname()[1] for s in held]
-    for s in held:
-        s.close()
-    return ports
 
 
 def certificates(folder):

@@ -1,32 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 /* The C programs in examples/, run as their heads say: what they print and leave.  That their twins
  * in Python come to the same is for tests/compat. */
-#include <arpa/inet.h>
-#include <sys/socket.h>
-
 #include "tests/cli/job.h"
+#include "tests/ports.h"
 
 enum { SAID = 8192 };
 
 /* Ports that nobody uses; "localhost:A,localhost:B". */
 static void draw_hosts(char *out, size_t size, int n)
 {
-	int held[8];
 	size_t at = 0;
 
-	for (int i = 0; i < n; i++) {
-		struct sockaddr_in a = {.sin_family = AF_INET,
-					.sin_addr = {htonl(INADDR_LOOPBACK)}};
-		socklen_t len = sizeof(a);
-
-		held[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-		assert_int_equal(bind(held[i], (struct sockaddr *)&a, sizeof(a)), 0);
-		assert_int_equal(getsockname(held[i], (struct sockaddr *)&a, &len), 0);
-		at += (size_t)snprintf(out + at, size - at, "%slocalhost:%d", i ? "," : "",
-				       ntohs(a.sin_port));
-	}
 	for (int i = 0; i < n; i++)
-		close(held[i]);
+		at += (size_t)snprintf(out + at, size - at, "%slocalhost:%d", i ? "," : "",
+				       free_port());
 }
 
 /* Runs a line of the shell in which $E is the folder of the programs and $M is muster; what it

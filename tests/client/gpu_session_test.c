@@ -16,6 +16,7 @@
 #include "task/device/gpu.h"
 #include "task/server_internal.h"
 #include "tests/fake/cuda/fake_cuda.h"
+#include "tests/wait.h"
 
 static struct mu_err err;
 static struct task_server *cpu, *gpu;
@@ -222,9 +223,7 @@ static void memory__when_a_session_has_ended__is_given_back(void **state)
 	float losses[STEPS];
 
 	train_on(gpu, "momentum", losses);
-	for (int i = 0; i < 200 && facts_of(0).used; i++)
-		usleep(10000);
-	assert_int_equal(facts_of(0).used, 0);
+	UNTIL(facts_of(0).used == 0);
 }
 
 /* ---- placement ---- */

@@ -14,6 +14,7 @@
 #include "lib/tensor/tensor_proto.h"
 #include "task/rpc/channel.h"
 #include "task/server.h"
+#include "tests/ports.h"
 #include "tests/test.h"
 #include "tests/wait.h"
 
@@ -22,32 +23,6 @@ enum {
 	MISSED_MS = 500,   /* how long CreateSession waits where a test leaves a task out */
 	ABANDONED_MS = 200 /* so that every test shows that no live client is hurt */
 };
-
-/* A port of 21000 to 21999 that nobody has, and that no other process takes before its server does:
- * a socket stays bound to it until this process ends, which only keeps out those who do not say
- * SO_REUSEADDR, as this function and unlike a server. */
-static inline int free_port(void)
-{
-	static int next;
-
-	if (!next)
-		next = (int)getpid() % 900;
-	for (int tried = 0; tried < 1000; tried++) {
-		struct sockaddr_in a = {.sin_family = AF_INET,
-					.sin_addr = {htonl(INADDR_LOOPBACK)}};
-		int port = 21000 + next++ % 1000, on = 1;
-		int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-
-		a.sin_port = htons((uint16_t)port);
-		if (!bind(fd, (struct sockaddr *)&a, sizeof(a))) {
-			setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
-			return port;
-		}
-		close(fd);
-	}
-	fail_msg("every port from 21000 to 21999 is taken");
-	return -1;
-}
 
 struct task {
 	struct task_server *server;

@@ -7,6 +7,7 @@
 #include "task/runtime/trace.h"
 #include "tests/task/build.h"
 #include "tests/task/one_runtime.h"
+#include "tests/wait.h"
 
 static int64_t next_step = 1;
 
@@ -34,7 +35,7 @@ static void wait_done(struct wait *w)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += 20;
+	until.tv_sec += PATIENCE_SECONDS;
 	pthread_mutex_lock(&w->lock);
 	while (!w->calls)
 		if (pthread_cond_timedwait(&w->cond, &w->lock, &until))

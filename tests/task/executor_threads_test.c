@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "tests/task/build.h"
 #include "tests/task/one_runtime.h"
+#include "tests/wait.h"
 
 static int64_t next_step = 1;
 
@@ -40,10 +40,7 @@ static void note_thread(void *arg, const struct mu_err *err)
 
 static void wait_for(struct ended *e)
 {
-	const struct timespec moment = {.tv_nsec = 1000000};
-
-	for (int ms = 0; ms < 20000 && !e->calls; ms++)
-		nanosleep(&moment, NULL);
+	UNTIL(e->calls);
 	assert_int_equal(e->calls, 1);
 }
 

@@ -12,6 +12,7 @@
 
 #include "task/rpc/channel.h"
 #include "task/rpc/h2/frame.h"
+#include "tests/wait.h"
 
 #define HEAD "\x88" /* :status 200 */
 #define OK                                                                                         \
@@ -134,8 +135,7 @@ static void call(struct fixture *f, struct outcome *o)
 
 static void await(struct outcome *o)
 {
-	for (int i = 0; i < 1000 && !atomic_load(&o->ended); i++)
-		usleep(10000);
+	UNTIL(atomic_load(&o->ended));
 	assert_int_equal(atomic_load(&o->ended), 1);
 }
 

@@ -7,8 +7,9 @@
 #include <unistd.h>
 
 #include "tests/test.h"
+#include "tests/wait.h"
 
-enum { LONG_MS = 60000, PATIENCE_S = 20 };
+enum { LONG_MS = 60000 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t changed = PTHREAD_COND_INITIALIZER;
@@ -34,7 +35,7 @@ static void wait_for(int n)
 	struct timespec until;
 
 	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_S;
+	until.tv_sec += PATIENCE_SECONDS;
 	pthread_mutex_lock(&lock);
 	while (n_fired < n)
 		if (pthread_cond_timedwait(&changed, &lock, &until))

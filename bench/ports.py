@@ -1,0 +1,27 @@
+"""Ports for servers that are about to start."""
+import os
+import socket
+
+# Below those that the kernel gives to connections (a port of these, free when it was looked at, may be somebody's by
+# the time its server starts), and above those that `muster run` and the tests draw.
+FIRST, COUNT = 30000, 2768
+_drawn = os.getpid()  # so that two runs at once begin at different ones
+
+
+def free_ports(n):
+    """Nobody has them, and this process was not given them before."""
+    global _drawn
+    ports = []
+    for _ in range(COUNT):
+        port = FIRST + _drawn % COUNT
+        _drawn += 1
+        with socket.socket() as s:
+            s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                s.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+        if len(ports) == n:
+            return ports
+    raise RuntimeError(f"fewer than {n} of the ports from {FIRST} to {FIRST + COUNT - 1} are free")
