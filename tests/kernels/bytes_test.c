@@ -1,19 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Strings that hold something.  The comparison with TensorFlow has the breadth; here are the
  * published vectors, and what no TensorFlow would write. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/keyed_hash.h"
 #include "task/kernels/text_number.h"
-#include "tests/kernels/harness.c"
-
-static struct runtime *rt;
+#include "tests/kernels/one_runtime.h"
 
 static struct mu_tensor text(const char *s, size_t n)
 {
@@ -134,7 +127,6 @@ static void text_number__with_digits_behind_the_text__reads_the_text(void **stat
 
 int main(void)
 {
-	struct mu_err err;
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(keyed_hash__of_the_paper__is_as_printed),
 	    cmocka_unit_test(decode_padded_raw__of_a_short_string__ends_in_zeros),
@@ -144,9 +136,5 @@ int main(void)
 	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
 	};
 
-	if (harness_runtime(1, &rt, &err))
-		return 1;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	runtime_free(rt);
-	return failed;
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

@@ -1,12 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The fast convolutions against the plain loops, over shapes that TensorFlow's processors do not
  * take too; and windows with attributes that no client lets pass. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <limits.h>
 #include <math.h>
@@ -15,10 +10,9 @@
 #include "task/kernels/conv.h"
 #include "task/kernels/loops.h"
 #include "task/runtime/thread_pool.h"
-#include "tests/kernels/harness.c"
 #include "tests/kernels/numbers.h"
+#include "tests/kernels/one_runtime.h"
 
-static struct runtime *rt;
 static const char *const variants[] = {"cpu-generic", "cpu-avx2", "cpu-avx512"};
 
 struct shape {
@@ -187,11 +181,6 @@ int main(void)
 	    cmocka_unit_test(a_window_too_large_for_its_input__is_refused),
 	    cmocka_unit_test(attributes_that_make_no_window__are_refused),
 	};
-	struct mu_err err;
 
-	if (harness_runtime(1, &rt, &err))
-		return 1;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	runtime_free(rt);
-	return failed;
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the comparison with TensorFlow cannot see of random numbers: that the families agree with
  * one another, and what is refused with which words. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
-
-#include "tests/kernels/harness.c"
-
-static struct runtime *rt;
+#include "tests/kernels/one_runtime.h"
 
 static struct mu_tensor tensor(enum mu_dtype t, int rank, int64_t n, const void *data)
 {
@@ -148,11 +141,6 @@ int main(void)
 	    cmocka_unit_test(a_key_and_counter_of_seeds__draw_what_the_seeds_draw),
 	    cmocka_unit_test(what_gives_no_numbers__is_refused_with_the_reason),
 	};
-	struct mu_err err;
 
-	if (harness_runtime(1, &rt, &err))
-		return 1;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	runtime_free(rt);
-	return failed;
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

@@ -1,15 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the case-by-case comparison with TensorFlow cannot see: which buffers an update shares. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
-
-#include "tests/kernels/harness.c"
-
-static struct runtime *rt;
+#include "tests/kernels/one_runtime.h"
 
 static struct mu_tensor one_float(float f)
 {
@@ -83,11 +76,6 @@ int main(void)
 	    cmocka_unit_test(assign_add_by_reference__is_seen_by_those_who_read_before),
 	    cmocka_unit_test(assign__of_a_shared_tensor__copies_it),
 	};
-	struct mu_err err;
 
-	if (harness_runtime(1, &rt, &err))
-		return 1;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	runtime_free(rt);
-	return failed;
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

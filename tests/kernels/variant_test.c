@@ -1,18 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What ZerosLike and AddN make of optionals, as gradients of branches ask it, and of what does not
  * fit together. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include "task/kernels/tensor_list.h"
 #include "task/kernels/variant.h"
-#include "tests/kernels/harness.c"
-
-static struct runtime *rt;
+#include "tests/kernels/one_runtime.h"
 
 static struct mu_tensor floats(int64_t n, const float *x)
 {
@@ -167,11 +160,6 @@ int main(void)
 	    cmocka_unit_test(a_sum_of_optionals_that_do_not_fit__is_refused),
 	    cmocka_unit_test(a_sum_of_lists_of_variants_of_other_shapes__is_refused),
 	};
-	struct mu_err err;
 
-	if (harness_runtime(1, &rt, &err))
-		return 1;
-	int failed = cmocka_run_group_tests(tests, NULL, NULL);
-	runtime_free(rt);
-	return failed;
+	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
+#include "tests/test.h"
 
-#include <cmocka.h>
+#include <string.h>
 
 #include "lib/graph/graph.h"
 #include "lib/ops/shape.h"

@@ -1,20 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The work queue on a clock of the test's own. */
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-
-#include <cmocka.h>
+#include "tests/test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
 #include "operator/control/workqueue.h"
+#include "tests/wait.h"
 
 static double now;
 
@@ -205,6 +201,15 @@ static void *hand(void *queue)
 	return NULL;
 }
 
+static void await_handled(int n)
+{
+	double until = mu_clock() + PATIENCE_SECONDS;
+
+	while (atomic_load(&handled) < n && mu_clock() < until)
+		nanosleep(&(struct timespec){0, 200000}, NULL);
+	assert_int_equal(atomic_load(&handled), n);
+}
+
 /* Each wakes as few as it can; a key for which nobody wakes would lie here for ever. */
 static void keys__whoever_sleeps__are_all_handed_out(void **state)
 {
@@ -218,7 +223,6 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 		assert_int_equal(pthread_create(&hands[i], NULL, hand, &q), 0);
 	for (int round = 0; round < ROUNDS; round++) {
 		int n = 1 + rand_r(&seed) % KEYS_A_ROUND;
-		double until = mu_clock() + 20;
 
 		for (int i = 0; i < n; i++) {
 			char key[32];
@@ -230,9 +234,7 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 				workqueue_after(&q, key, rand_r(&seed) % 4 / 1000.0);
 		}
 		wanted += n;
-		while (atomic_load(&handled) < wanted && mu_clock() < until)
-			nanosleep(&(struct timespec){0, 200000}, NULL);
-		assert_int_equal(atomic_load(&handled), wanted);
+		await_handled(wanted);
 	}
 	workqueue_stop(&q);
 	for (int i = 0; i < HANDS; i++)
@@ -242,7 +244,7 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 
 static void wait_until_asleep(struct workqueue *q, int n)
 {
-	double until = mu_clock() + 20;
+	double until = mu_clock() + PATIENCE_SECONDS;
 	int asleep;
 
 	do {
@@ -252,15 +254,6 @@ static void wait_until_asleep(struct workqueue *q, int n)
 		pthread_mutex_unlock(&q->lock);
 	} while (asleep < n && mu_clock() < until);
 	assert_int_equal(asleep, n);
-}
-
-static void await_handled(int n)
-{
-	double until = mu_clock() + 20;
-
-	while (atomic_load(&handled) < n && mu_clock() < until)
-		nanosleep(&(struct timespec){0, 200000}, NULL);
-	assert_int_equal(atomic_load(&handled), n);
 }
 
 /* The test is one worker, and another sleeps. */
