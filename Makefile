@@ -48,11 +48,11 @@ PARTS := base tls kube rpc kernel task client plan control cli cluster
 objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
 lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
-LIBS_base   := -lyaml -lcjson -lz -lm
+LIBS_base   := -lyaml -lz -lm
 LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
 LIBS_tls    := -lcrypto
 LIBS_kernel := -ldl -lm
-LIBS_kube   := -lssl -lcrypto
+LIBS_kube   := -lcjson -lssl -lcrypto
 
 TASK_PARTS     := task kernel rpc base
 CLIENT_PARTS   := client $(TASK_PARTS)

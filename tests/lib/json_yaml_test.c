@@ -93,6 +93,78 @@ static void yaml_and_json__nested_too_deep__are_refused(void **state)
 		     "deeper than");
 }
 
+static void json__of_all_kinds__is_read(void **state)
+{
+	static const char *const cases[][2] = {
+	    {" [ ] ", "[]"},
+	    {"\xef\xbb\xbf{\t\"a\"\r\n: { } }", "{\"a\":{}}"},
+	    {"[true,false,null,\"\"]", "[true,false,null,\"\"]"},
+	    {"[0,-0,7,-12,123456789012345,1e3,2.50,-1.5E-3]",
+	     "[0,0,7,-12,123456789012345,1000,2.5,-0.0015]"},
+	    {"[9007199254740992,9007199254740994,1e300]",
+	     "[9007199254740992,9007199254740994,1e+300]"},
+	    {"\"a\\\"b\\\\c\\/d\\b\\f\\n\\r\\t\"", "\"a\\\"b\\\\c/d\\u0008\\u000c\\n\\u000d\\t\""},
+	    {"\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"",
+	     "\"A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
+	    {"{\"a\\u0062\":1,\"x\":[{\"y\":[[2]]}]}", "{\"ab\":1,\"x\":[{\"y\":[[2]]}]}"},
+	    {"\"two\nlines\"", "\"two\\nlines\""},
+	};
+
+	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+		MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+		MU_AUTO_BUF out = {0};
+
+		assert_ok(mu_json_parse(&d, mu_span_of(cases[i][0]), "t", &err), &err);
+		mu_json_write(&out, d->root);
+		assert_string_equal(out.data, cases[i][1]);
+	}
+}
+
+static void json__with_a_nul_as_an_escape__keeps_it_in_values_only(void **state)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	const char *text;
+
+	assert_ok(mu_json_parse(&d, mu_span_of("{\"a\":\"x\\u0000y\"}"), "t", &err), &err);
+	assert_int_equal(d->root->first->len, 3);
+	assert_fails(mu_doc_opt_text(d->root, "a", &text, &err), &err, MU_INVALID_ARGUMENT, "NUL");
+	mu_doc_free(mu_steal(&d));
+	assert_fails(mu_json_parse(&d, mu_span_of("{\"a\\u0000\":1}"), "t", &err), &err,
+		     MU_INVALID_ARGUMENT, "a key holds a NUL");
+}
+
+/* Each cut off and each single byte made wrong: refused or read, never past its end (the copy has
+ * no byte to spare, for the sanitizers). */
+static void json__cut_off_anywhere__is_refused(void **state)
+{
+	static const char whole[] =
+	    "{\"a\":[1,-2.5e+3,true,null,\"\\u00e9\\ud83d\\ude00\\n\"],\"b\":{\"c\":\"d\"}}";
+
+	for (size_t n = 0; n < sizeof(whole) - 1; n++) {
+		MU_AUTO_FREE char *part = mu_xmalloc(n ? n : 1);
+		struct mu_doc *d;
+
+		memcpy(part, whole, n);
+		assert_fails(mu_json_parse(&d, (struct mu_span){part, n}, "t", &err), &err,
+			     MU_INVALID_ARGUMENT, "t:1: not valid JSON");
+	}
+}
+
+static void json__with_many_members__finds_the_one_given_twice(void **state)
+{
+	MU_AUTO_BUF text = {0};
+	struct mu_doc *d;
+
+	for (int n = 2; n < 60; n++) {
+		mu_buf_clear(&text);
+		for (int i = 0; i < n; i++)
+			mu_buf_printf(&text, "%c\"k%d\":%d", i ? ',' : '{', i, i);
+		mu_buf_printf(&text, ",\"k%d\":0}", n / 2);
+		assert_fails(mu_json_parse(&d, mu_buf_span(&text), "t", &err), &err,
+			     MU_INVALID_ARGUMENT, "is given twice");
+	}
+}
+
 static void json__that_is_wrong__names_the_line(void **state)
 {
 	static const char *const cases[][2] = {
@@ -101,6 +173,27 @@ static void json__that_is_wrong__names_the_line(void **state)
 	    {"", "not valid JSON"},
 	    {"{\"a\":1,\"a\":2}", "a: is given twice"},
 	    {"[1,", "not valid JSON"},
+	    {"{\"x\":{\"y\":[{\"a\":1,\"a\":2}]}}", "t: x.y[0].a: is given twice"},
+	    {"[1,]", "not valid JSON"},
+	    {"{\"a\":1,}", "not valid JSON"},
+	    {"{\"a\" 1}", "not valid JSON"},
+	    {"{a:1}", "not valid JSON"},
+	    {"[1}", "not valid JSON"},
+	    {"[01]", "not valid JSON"},
+	    {"[1.]", "not valid JSON"},
+	    {"[.5]", "not valid JSON"},
+	    {"[+1]", "not valid JSON"},
+	    {"[-]", "not valid JSON"},
+	    {"[1e]", "not valid JSON"},
+	    {"[tru]", "not valid JSON"},
+	    {"[truer]", "not valid JSON"},
+	    {"[\n\n\"\\x\"]", "t:3: not valid JSON"},
+	    {"\"\\u12\"", "not valid JSON"},
+	    {"\"\\ud800\"", "not valid JSON"},
+	    {"\"\\ud800\\u0041\"", "not valid JSON"},
+	    {"\"\\udc00\"", "not valid JSON"},
+	    {"\"open", "not valid JSON"},
+	    {"\"open\\\"", "not valid JSON"},
 	};
 	struct mu_doc *d;
 
@@ -184,6 +277,10 @@ int main(void)
 	    cmocka_unit_test(yaml__that_is_wrong__names_file_and_line),
 	    cmocka_unit_test(yaml__with_a_billion_laughs__is_refused_at_once),
 	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_refused),
+	    cmocka_unit_test(json__of_all_kinds__is_read),
+	    cmocka_unit_test(json__with_a_nul_as_an_escape__keeps_it_in_values_only),
+	    cmocka_unit_test(json__cut_off_anywhere__is_refused),
+	    cmocka_unit_test(json__with_many_members__finds_the_one_given_twice),
 	    cmocka_unit_test(json__that_is_wrong__names_the_line),
 	    cmocka_unit_test(getters__with_the_wrong_kind__name_the_path),
 	    cmocka_unit_test(known_keys__with_a_typo__suggest_the_word),
