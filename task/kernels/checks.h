@@ -65,6 +65,40 @@ struct arg_plan {
 };
 int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err);
 
+/* InTopK, InTopKV2: types and shapes, and k. */
+int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err);
+
+/* ---- cpu/top_k.c ---- */
+
+/* k, and the shape of what is given: the input's, but for that many in the last dimension. */
+int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape,
+		struct mu_err *err);
+
+/* ---- cpu/scan.c: Cumsum, Cumprod along the axis of [outer, n, inner] ---- */
+
+struct scan_plan {
+	int64_t outer, n, inner;
+	bool exclusive, reverse;
+};
+int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *err);
+
+/* ---- cpu/lrn.c ---- */
+
+struct lrn_plan {
+	int64_t n, radius; /* channels; how many on either side are neighbours */
+	float bias, alpha, beta;
+};
+/* Input `in` is what is, or was, normalised. */
+int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, struct mu_err *err);
+int check_lrn_grad(const struct kernel_call *c, struct lrn_plan *p, struct mu_err *err);
+
+/* ---- cpu/elementwise_more.c ---- */
+
+/* ClipByValue: types and shapes. */
+int check_clip(const struct kernel_call *c, struct mu_err *err);
+/* SelectV2: the shape that all three broadcast to. */
+int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_err *err);
+
 /* ---- cpu/conv.c: a convolution, and the shape of what the op gives ---- */
 
 int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,

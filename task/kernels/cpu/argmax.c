@@ -125,13 +125,14 @@ static int arg_min(struct kernel_call *c, struct mu_err *err)
 	return arg(c, true, err);
 }
 
-/* Whether fewer than k predictions of the row beat the target's. */
-static int in_top_k_of(struct kernel_call *c, int64_t k, struct mu_err *err)
+int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err)
 {
 	const struct mu_tensor *p = kernel_in(c, 0), *t = kernel_in(c, 1);
-	struct mu_tensor *out;
 	int rc;
 
+	*k = args_attr_int(c->node, "k", 0);
+	if (c->n_in > 2 && (rc = args_int(c, 2, k, err)))
+		return rc;
 	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_is_int(c, 1, err)) ||
 	    (rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
 		return rc;
@@ -140,7 +141,18 @@ static int in_top_k_of(struct kernel_call *c, int64_t k, struct mu_err *err)
 			       "First dimension of predictions %lld must match length of targets "
 			       "%lld",
 			       (long long)p->shape.dim[0], (long long)t->shape.dim[0]);
-	if ((rc = kernel_out(c, 0, MU_BOOL, &t->shape, &out, err)))
+	return 0;
+}
+
+/* Whether fewer than k predictions of the row beat the target's. */
+static int in_top_k(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 0), *t = kernel_in(c, 1);
+	struct mu_tensor *out;
+	int64_t k;
+	int rc = check_in_top_k(c, &k, err);
+
+	if (rc || (rc = kernel_out(c, 0, MU_BOOL, &t->shape, &out, err)))
 		return rc;
 	int64_t n = p->shape.dim[1];
 	for (int64_t r = 0; r < t->shape.count; r++) {
@@ -156,23 +168,10 @@ static int in_top_k_of(struct kernel_call *c, int64_t k, struct mu_err *err)
 	return 0;
 }
 
-static int in_top_k(struct kernel_call *c, struct mu_err *err)
-{
-	return in_top_k_of(c, args_attr_int(c->node, "k", 0), err);
-}
-
-static int in_top_k_v2(struct kernel_call *c, struct mu_err *err)
-{
-	int64_t k;
-	int rc = args_int(c, 2, &k, err);
-
-	return rc ? rc : in_top_k_of(c, k, err);
-}
-
 static const struct kernel rows[] = {
     {"ArgMax", .run = arg_max},
     {"ArgMin", .run = arg_min},
     {"InTopK", .run = in_top_k},
-    {"InTopKV2", .run = in_top_k_v2},
+    {"InTopKV2", .run = in_top_k},
 };
 KERNEL_TABLE(argmax, rows)

@@ -4,6 +4,7 @@
 
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/variant.h"
 
@@ -121,6 +122,17 @@ static int stretched(const struct kernel_call *c, unsigned i, const struct mu_sh
 	return 0;
 }
 
+int check_select(const struct kernel_call *c, struct mu_shape *shape, struct mu_err *err)
+{
+	struct mu_shape both;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_BOOL, err)) || (rc = args_same_type(c, 1, 2, err)) ||
+	    (rc = broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &both, err)))
+		return rc;
+	return broadcast_shape(&kernel_in(c, 0)->shape, &both, shape, err);
+}
+
 static int select_v2(struct kernel_call *c, struct mu_err *err)
 {
 	MU_AUTO_TENSOR x = {0}, y = {0}, z = {0};
@@ -129,12 +141,7 @@ static int select_v2(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_BOOL, err)) || (rc = args_same_type(c, 1, 2, err)) ||
-	    (rc = broadcast_shape(&kernel_in(c, 1)->shape, &kernel_in(c, 2)->shape, &shape, err)))
-		return rc;
-	struct mu_shape both = shape;
-	if ((rc = broadcast_shape(&kernel_in(c, 0)->shape, &both, &shape, err)) ||
-	    (rc = stretched(c, 0, &shape, &x, &cond, err)) ||
+	if ((rc = check_select(c, &shape, err)) || (rc = stretched(c, 0, &shape, &x, &cond, err)) ||
 	    (rc = stretched(c, 1, &shape, &y, &a, err)) ||
 	    (rc = stretched(c, 2, &shape, &z, &b, err)) ||
 	    (rc = kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)))
@@ -244,20 +251,14 @@ static int check_numerics(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Each limit is one number, or has the tensor's shape. */
-static int clip_by_value(struct kernel_call *c, struct mu_err *err)
+int check_clip(const struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *t = kernel_in(c, 0), *low = kernel_in(c, 1),
 			       *high = kernel_in(c, 2);
-	struct mu_tensor *out;
 	int rc;
 
 	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)))
 		return rc;
-	binary_loop *least = loops->binary[BIN_Minimum][t->dtype];
-	binary_loop *most = loops->binary[BIN_Maximum][t->dtype];
-	if (!least || !most)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(t->dtype));
 	if ((low->shape.rank && !mu_shape_eq(&low->shape, &t->shape)) ||
 	    (high->shape.rank && !mu_shape_eq(&high->shape, &t->shape)))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -265,6 +266,23 @@ static int clip_by_value(struct kernel_call *c, struct mu_err *err)
 			       "as input, or a scalar: %s, %s, %s",
 			       mu_shape_str(&t->shape), mu_shape_str(&low->shape),
 			       mu_shape_str(&high->shape));
+	return 0;
+}
+
+static int clip_by_value(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0), *low = kernel_in(c, 1),
+			       *high = kernel_in(c, 2);
+	struct mu_tensor *out;
+	int rc = check_clip(c, err);
+
+	if (rc)
+		return rc;
+	binary_loop *least = loops->binary[BIN_Minimum][t->dtype];
+	binary_loop *most = loops->binary[BIN_Maximum][t->dtype];
+	if (!least || !most)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t->dtype));
 	if ((rc = kernel_out(c, 0, t->dtype, &t->shape, &out, err)))
 		return rc;
 	least(out->data, t->data, high->data, t->shape.count,

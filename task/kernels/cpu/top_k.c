@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/move.h"
@@ -43,39 +44,47 @@ static void rank_row(const struct mu_tensor *in, int64_t row, int64_t n, struct 
 	qsort(r, (size_t)n, sizeof *r, by_rank);
 }
 
-static int top_k(struct kernel_call *c, struct mu_err *err)
+int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	struct mu_shape shape = in->shape;
-	struct mu_tensor *values, *at;
-	int64_t k, n;
+	int64_t n, dim[MU_MAX_RANK];
 	int rc = 0;
 
 	if (c->n_in > 1)
-		rc = args_int(c, 1, &k, err);
+		rc = args_int(c, 1, k, err);
 	else
-		k = args_attr_int(c->node, "k", 0);
+		*k = args_attr_int(c->node, "k", 0);
 	if (rc)
 		return rc;
-	if (shape.rank < 1)
+	if (in->shape.rank < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be >= 1-D, got shape %s",
-			       mu_shape_str(&shape));
-	n = shape.dim[shape.rank - 1];
-	if (k < 0 || n < k)
+			       mu_shape_str(&in->shape));
+	n = in->shape.dim[in->shape.rank - 1];
+	if (*k < 0 || n < *k)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "input must have at least k columns. Had "
 			       "%lld, needed %lld",
-			       (long long)n, (long long)k);
+			       (long long)n, (long long)*k);
 	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
 		return mu_fail(err, MU_UNIMPLEMENTED, "TopK has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	int64_t rows = n ? shape.count / n : 0, dim[MU_MAX_RANK];
-	memcpy(dim, shape.dim, sizeof dim);
-	dim[shape.rank - 1] = k;
-	if ((rc = mu_shape_set(&shape, shape.rank, dim, err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &values, err)) ||
+	memcpy(dim, in->shape.dim, sizeof dim);
+	dim[in->shape.rank - 1] = *k;
+	return mu_shape_set(shape, in->shape.rank, dim, err);
+}
+
+static int top_k(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *values, *at;
+	struct mu_shape shape;
+	int64_t k;
+	int rc = check_top_k(c, &k, &shape, err);
+
+	if (rc || (rc = kernel_out(c, 0, in->dtype, &shape, &values, err)) ||
 	    (rc = kernel_out(c, 1, MU_INT32, &shape, &at, err)))
 		return rc;
+	int64_t n = in->shape.dim[in->shape.rank - 1], rows = n ? in->shape.count / n : 0;
 	MU_AUTO_FREE struct ranked *r = malloc((size_t)(n + 1) * sizeof *r);
 	if (!r)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",

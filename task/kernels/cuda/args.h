@@ -28,6 +28,13 @@ struct select_args {
 	int32_t c_step, a_step, b_step, unused;
 };
 
+/* g where x > 0, g * slope elsewhere. */
+struct leaky_args {
+	uint64_t out, x, g;
+	int64_t n;
+	double slope;
+};
+
 struct fill_args {
 	uint64_t out, value; /* value: the bits of one element */
 	int64_t n;
@@ -165,6 +172,28 @@ struct random_args {
 /* As struct window_axis of window.h. */
 struct window_axis_args {
 	int64_t in, size, stride, dilation, out, pad;
+};
+
+/* in is [rows, n].  The k that come first: values to out, where they were to at; or whether fewer
+ * than k are larger than the target's. */
+struct rank_args {
+	uint64_t out, at, in, targets;
+	int64_t rows, n, k;
+	int32_t wide, unused; /* targets are int64 */
+};
+
+/* in and out are [outer, n, inner]. */
+struct scan_args {
+	uint64_t out, in;
+	int64_t outer, n, inner;
+	int32_t exclusive, reverse;
+};
+
+/* Rows of so many channels; y, g: of a gradient. */
+struct lrn_args {
+	uint64_t out, x, y, g;
+	int64_t n, channels, radius;
+	float bias, alpha, beta, unused;
 };
 
 /* NHWC; n elements of what is made. */

@@ -74,6 +74,19 @@ UNARY_KERNEL(u8, LogicalNot, !x)
 BINARY_KERNEL(u8, LogicalAnd, x &&y)
 BINARY_KERNEL(u8, LogicalOr, x || y)
 
+#define LEAKY_KERNEL(t)                                                                            \
+	KERNEL(leaky_##t, leaky_args)                                                              \
+	{                                                                                          \
+		typedef C(t) T;                                                                    \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const T g = GET(t, a.g, i);                                                \
+			PUT(t, a.out, i, GET(t, a.x, i) > 0 ? g : g * (T)a.slope);                 \
+		}                                                                                  \
+	}
+LEAKY_KERNEL(f32)
+LEAKY_KERNEL(f64)
+
 /* ---- by size alone: bits are moved ---- */
 
 #define SELECT_KERNEL(bits)                                                                        \

@@ -1,20 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax, cross entropies, biases on a GPU. */
 #include <stdio.h>
-#include <string.h>
 
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
 #include "task/kernels/checks.h"
-#include "task/kernels/cuda/args.h"
-#include "task/kernels/gpu_table.h"
-
-enum { THREADS = 64, MOST_BLOCKS = 65535 }; /* THREADS as in cuda/rows.h */
-
-static struct gpu_grid grid_of_rows(int64_t rows)
-{
-	return (struct gpu_grid){rows < MOST_BLOCKS ? (unsigned)rows : MOST_BLOCKS, THREADS};
-}
+#include "task/kernels/gpu_rows.h"
 
 static int softmax_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			   struct mu_err *err)
@@ -39,7 +30,7 @@ static int softmax(struct kernel_call *c, struct mu_err *err)
 	a.n = in->shape.dim[in->shape.rank - 1];
 	a.rows = in->shape.count / a.n;
 	a.out = gpu_address(out);
-	return gpu_launch(o->gpu, o->kernel, grid_of_rows(a.rows), &a, err);
+	return gpu_launch(o->gpu, o->kernel, gpu_grid_of_rows(a.rows), &a, err);
 }
 
 static int xent_prepare(const struct mu_node *n, struct runtime *rt, void **state,
@@ -68,7 +59,7 @@ static int xent_run(struct kernel_call *c, const struct mu_shape *shape, struct 
 	a->labels = gpu_address(kernel_in(c, 1));
 	if (!a->n)
 		return gpu_fill(o->gpu, loss, 0, err);
-	return a->rows ? gpu_launch(o->gpu, o->kernel, grid_of_rows(a->rows), a, err) : 0;
+	return a->rows ? gpu_launch(o->gpu, o->kernel, gpu_grid_of_rows(a->rows), a, err) : 0;
 }
 
 static int cross_entropy(struct kernel_call *c, struct mu_err *err)

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What comes first in each row, on a GPU: TopK and InTopK. */
+#include "task/kernels/args.h"
+#include "task/kernels/checks.h"
+#include "task/kernels/gpu_rows.h"
+
+static int top_k_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	return gpu_one_prepare(n, rt, "top_k", "T", state, err);
+}
+
+static int top_k(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct rank_args a = {.in = gpu_address(in)};
+	struct mu_tensor *values, *at;
+	struct mu_shape shape;
+	int rc = check_top_k(c, &a.k, &shape, err);
+
+	if (rc)
+		return rc;
+	a.n = in->shape.dim[in->shape.rank - 1];
+	if (a.n > INT32_MAX)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s of %lld columns is not here", c->node->op,
+			       (long long)a.n);
+	if ((rc = gpu_out(c, 0, o->type, &shape, &values, err)) ||
+	    (rc = gpu_out(c, 1, MU_INT32, &shape, &at, err)) || !shape.count)
+		return rc;
+	a.out = gpu_address(values);
+	a.at = gpu_address(at);
+	a.rows = in->shape.count / a.n;
+	return gpu_launch(o->gpu, o->kernel, gpu_grid_of_rows(a.rows), &a, err);
+}
+
+static int in_top_k_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			    struct mu_err *err)
+{
+	struct gpu_one o = {gpu_of_node(n, rt), NULL, MU_FLOAT};
+	int rc = gpu_kernel(o.gpu, "in_top_k", &o.kernel, err);
+
+	if (!rc)
+		*state = memcpy(MU_NEW(struct gpu_one), &o, sizeof o);
+	return rc;
+}
+
+static int in_top_k(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *in = kernel_in(c, 0), *targets = kernel_in(c, 1);
+	struct rank_args a = {.in = gpu_address(in),
+			      .targets = gpu_address(targets),
+			      .wide = targets->dtype == MU_INT64};
+	struct mu_tensor *out;
+	int rc = check_in_top_k(c, &a.k, err);
+
+	if (rc || (rc = gpu_out(c, 0, MU_BOOL, &targets->shape, &out, err)) ||
+	    !targets->shape.count)
+		return rc;
+	a.out = gpu_address(out);
+	a.rows = in->shape.dim[0];
+	a.n = in->shape.dim[1];
+	return gpu_launch(o->gpu, o->kernel, gpu_grid_of_rows(a.rows), &a, err);
+}
+
+/* Where they were is int32, and made on the GPU all the same. */
+#define TOP_K(name)                                                                                \
+	{                                                                                          \
+		.k = {name, .run = top_k, .prepare = top_k_prepare}, .type_attr = "T",             \
+		.types = GPU_NUM, .host_in = 1 << 1, .device_out = 1 << 1                          \
+	}
+#define IN_TOP_K(name)                                                                             \
+	{                                                                                          \
+		.k = {name, .run = in_top_k, .prepare = in_top_k_prepare}, .host_in = 1 << 2,      \
+		.device_in = 1 << 1                                                                \
+	}
+static const struct gpu_kernel rows[] = {
+    TOP_K("TopK"),
+    TOP_K("TopKV2"),
+    IN_TOP_K("InTopK"),
+    IN_TOP_K("InTopKV2"),
+};
+GPU_KERNEL_TABLE(gpu_rank, rows)
