@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gpu_convolution.h.  The library names its algorithms best first, by what it knows of them and
  * without trying; the first that works with the memory that we allow, and as repeatably as we want,
- * is taken, and kept as long as the shape is the same.  A handle serves one call at a time, so a
+ * is taken, and kept for a few shapes.  A handle serves one call at a time, so a
  * lock of the GPU's goes around each.  The library is large and comes up slowly: its handle is made
  * for the first convolution. */
 #include "task/device/gpu_convolution.h"
@@ -9,17 +9,23 @@
 #include <string.h>
 
 #include "task/device/gpu_internal.h"
+#include "task/device/gpu_kept.h"
 
 enum { MOST_CHOICES = 8 };
 #define MOST_WORKSPACE ((size_t)256 << 20)
 
-struct gpu_convolution_plan {
-	pthread_mutex_t lock;
+struct way { /* of one shape */
 	const struct dnn_api *api;
 	struct gpu_convolution of;
 	bool possible;
 	void *input, *output, *filter, *conv; /* descriptors */
 	struct dnn_choice choice;
+};
+
+struct gpu_convolution_plan {
+	pthread_mutex_t lock;
+	struct gpu_kept kept;
+	struct way ways[GPU_KEPT];
 };
 
 static const struct numbers {
@@ -39,7 +45,7 @@ struct gpu_convolution_plan *gpu_convolution_plan_new(void)
 	return p;
 }
 
-static void forget(struct gpu_convolution_plan *p)
+static void forget(struct way *p)
 {
 	if (p->input)
 		p->api->tensor_free(p->input);
@@ -57,7 +63,8 @@ void gpu_convolution_plan_free(struct gpu_convolution_plan *p)
 {
 	if (!p)
 		return;
-	forget(p);
+	for (unsigned i = 0; i < GPU_KEPT; i++)
+		forget(&p->ways[i]);
 	pthread_mutex_destroy(&p->lock);
 	free(p);
 }
@@ -85,7 +92,7 @@ static bool fits_int(const struct gpu_convolution *c)
 	return true;
 }
 
-static int describe(struct gpu_convolution_plan *p, struct numbers how)
+static int describe(struct way *p, struct numbers how)
 {
 	const struct dnn_api *api = p->api;
 	const struct gpu_convolution *c = &p->of;
@@ -112,8 +119,7 @@ static int describe(struct gpu_convolution_plan *p, struct numbers how)
 	return bad ? bad : api->conv_math(p->conv, how.math);
 }
 
-static int ask(const struct gpu_convolution_plan *p, void *library, int *found,
-	       struct dnn_choice *out)
+static int ask(const struct way *p, void *library, int *found, struct dnn_choice *out)
 {
 	const struct dnn_api *api = p->api;
 
@@ -141,7 +147,7 @@ static bool is_as_wanted(const struct dnn_choice *c, const struct gpu *g, int ma
 
 /* The descriptor's mathematics is what counts in the end: on tensor cores the algorithm's own, else
  * the one we asked for. */
-static bool choose(struct gpu_convolution_plan *p, const struct gpu *g, void *library, int math)
+static bool choose(struct way *p, const struct gpu *g, void *library, int math)
 {
 	struct dnn_choice all[MOST_CHOICES];
 	int found = 0;
@@ -157,20 +163,19 @@ static bool choose(struct gpu_convolution_plan *p, const struct gpu *g, void *li
 	return false;
 }
 
-static void make_plan(struct gpu *g, struct gpu_convolution_plan *plan,
-		      const struct gpu_convolution *what)
+static void make_way(struct gpu *g, struct way *way, const struct gpu_convolution *what)
 {
 	struct numbers how = numbers[what->type];
 
-	forget(plan);
+	forget(way);
 	if (what->type == MU_FLOAT && g->tf32)
 		how.math = DNN_DEFAULT_MATH;
-	plan->api = g->dnn_api;
-	plan->of = *what;
+	way->api = g->dnn_api;
+	way->of = *what;
 	pthread_mutex_lock(&g->dnn_lock);
 	void *library = library_of(g);
-	plan->possible =
-	    library && fits_int(what) && !describe(plan, how) && choose(plan, g, library, how.math);
+	way->possible =
+	    library && fits_int(what) && !describe(way, how) && choose(way, g, library, how.math);
 	pthread_mutex_unlock(&g->dnn_lock);
 }
 
@@ -180,14 +185,25 @@ static bool same_axis(const struct gpu_convolution_axis *a, const struct gpu_con
 	       a->dilation == b->dilation && a->out == b->out && a->pad == b->pad;
 }
 
-static bool is_for(const struct gpu_convolution_plan *plan, const struct gpu_convolution *c)
+static bool is_for(const struct way *way, const struct gpu_convolution *c)
 {
-	const struct gpu_convolution *of = &plan->of;
+	const struct gpu_convolution *of = &way->of;
 
-	return plan->api && of->type == c->type && of->way == c->way && of->batch == c->batch &&
+	return way->api && of->type == c->type && of->way == c->way && of->batch == c->batch &&
 	       of->channels == c->channels && of->filters == c->filters &&
 	       of->groups == c->groups && same_axis(&of->row, &c->row) &&
 	       same_axis(&of->column, &c->column);
+}
+
+/* The way for this shape; NULL: none is kept. */
+static struct way *way_kept(struct gpu_convolution_plan *plan, const struct gpu_convolution *what)
+{
+	for (unsigned i = 0; i < GPU_KEPT; i++)
+		if (is_for(&plan->ways[i], what)) {
+			gpu_kept_use(&plan->kept, i);
+			return &plan->ways[i];
+		}
+	return NULL;
 }
 
 int gpu_convolution_plan_for(struct gpu *g, struct gpu_convolution_plan *plan,
@@ -201,15 +217,20 @@ int gpu_convolution_plan_for(struct gpu *g, struct gpu_convolution_plan *plan,
 	if ((rc = gpu_enter(g, err)))
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	if (!is_for(plan, what))
-		make_plan(g, plan, what);
-	*can = plan->possible;
+	struct way *way = way_kept(plan, what);
+	if (!way) {
+		unsigned i = gpu_kept_oldest(&plan->kept);
+		way = &plan->ways[i];
+		make_way(g, way, what);
+		gpu_kept_use(&plan->kept, i);
+	}
+	*can = way->possible;
 	pthread_mutex_unlock(&plan->lock);
 	return 0;
 }
 
-static int launch(struct gpu *g, const struct gpu_convolution_plan *p,
-		  const struct gpu_convolution_at *at, cuda_ptr work)
+static int launch(struct gpu *g, const struct way *p, const struct gpu_convolution_at *at,
+		  cuda_ptr work)
 {
 	const struct dnn_api *api = p->api;
 	const float one = 1, none = 0;
@@ -234,21 +255,20 @@ static int launch(struct gpu *g, const struct gpu_convolution_plan *p,
 }
 
 /* One that fails once is not tried again for this shape. */
-static int run(struct gpu *g, struct gpu_convolution_plan *plan,
-	       const struct gpu_convolution_at *at, const char *holder, bool *done,
-	       struct mu_err *err)
+static int run(struct gpu *g, struct way *way, const struct gpu_convolution_at *at,
+	       const char *holder, bool *done, struct mu_err *err)
 {
-	struct mu_shape bytes = mu_shape_vec((int64_t)plan->choice.workspace);
+	struct mu_shape bytes = mu_shape_vec((int64_t)way->choice.workspace);
 	MU_AUTO_TENSOR work = {0};
 	int rc =
-	    plan->choice.workspace ? gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err) : 0;
+	    way->choice.workspace ? gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err) : 0;
 
 	if (rc || (rc = gpu_end_segment(g, err))) /* it is not recorded, nor overtaken */
 		return rc;
 	pthread_mutex_lock(&g->dnn_lock);
-	plan->possible = launch(g, plan, at, gpu_address(&work)) == 0;
+	way->possible = launch(g, way, at, gpu_address(&work)) == 0;
 	pthread_mutex_unlock(&g->dnn_lock);
-	*done = plan->possible;
+	*done = way->possible;
 	if (*done)
 		atomic_fetch_add(&g->launched, 1);
 	return 0;
@@ -264,8 +284,9 @@ int gpu_convolution(struct gpu *g, struct gpu_convolution_plan *plan,
 	if (rc)
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	if (is_for(plan, what) && plan->possible)
-		rc = run(g, plan, at, holder, done, err);
+	struct way *way = way_kept(plan, what);
+	if (way && way->possible)
+		rc = run(g, way, at, holder, done, err);
 	pthread_mutex_unlock(&plan->lock);
 	return rc;
 }

@@ -26,7 +26,7 @@ struct gpu_convolution_at { /* two are read, the one that `way` names is written
 	cuda_ptr input, filter, output;
 };
 
-/* How one shape is computed; whoever runs it keeps it from one run to the next. */
+/* How a few shapes are computed; whoever runs them keeps it from one run to the next. */
 struct gpu_convolution_plan;
 struct gpu_convolution_plan *gpu_convolution_plan_new(void);
 void gpu_convolution_plan_free(struct gpu_convolution_plan *p);

@@ -14,7 +14,7 @@ struct gpu_product {
 	cuda_ptr out, a, b, bias; /* bias 0: none */
 };
 
-/* How one shape of product is made; whoever runs it keeps it from one run to the next. */
+/* How products of a few shapes are made; whoever runs them keeps it from one run to the next. */
 struct gpu_product_plan;
 struct gpu_product_plan *gpu_product_plan_new(void);
 void gpu_product_plan_free(struct gpu_product_plan *p);

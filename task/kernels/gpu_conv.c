@@ -32,8 +32,7 @@ int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_c
 	    (rc = gpu_find(g, "AddV2", t, &k->add, err)) ||
 	    (rc = gpu_find(g, "Sum", t, &k->sum, err)) ||
 	    (rc = gpu_matmul_init(&k->by, g, t, err)) ||
-	    (rc = gpu_find_width(g, "view_read", t, &k->transpose, err)) ||
-	    (rc = gpu_matmul_init(&k->last, g, t, err)))
+	    (rc = gpu_find_width(g, "view_read", t, &k->transpose, err)))
 		gpu_conv_fini(k);
 	else
 		k->plan = gpu_convolution_plan_new();
@@ -43,7 +42,6 @@ int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_c
 void gpu_conv_fini(struct gpu_conv *k)
 {
 	gpu_matmul_fini(&k->by);
-	gpu_matmul_fini(&k->last);
 	gpu_convolution_plan_free(k->plan);
 	k->plan = NULL;
 }
@@ -118,17 +116,17 @@ struct part { /* some images, and where theirs lie */
 	bool first;
 };
 
-static int multiply(struct kernel_call *c, const struct gpu_matmul *m, const struct product *p,
+static int multiply(struct kernel_call *c, const struct gpu_conv *k, const struct product *p,
 		    cuda_ptr out, cuda_ptr x, cuda_ptr y, struct mu_err *err)
 {
 	struct matmul_args a = {.out = out, .a = x, .b = y};
 	bool activate;
 
-	return gpu_matmul_run(m, p, &a, c->node->name, &activate, err);
+	return gpu_matmul_run(&k->by, p, &a, c->node->name, &activate, err);
 }
 
 static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struct conv *g,
-		    const struct gpu_matmul *m, const struct part *at, struct mu_err *err)
+		    const struct part *at, struct mu_err *err)
 {
 	const int64_t pixels = at->images * g->row.out * g->column.out;
 	const int64_t line = g->row.size * g->column.size * g->channels;
@@ -140,7 +138,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 		a.out = at->input;
 		a.in = at->patches;
 		a.n = at->images * g->row.in * g->column.in * g->channels;
-		rc = multiply(c, m, &p, at->patches, at->output, at->filter, err);
+		rc = multiply(c, k, &p, at->patches, at->output, at->filter, err);
 		return rc ? rc : gpu_run(k->gpu, k->unpatch, a.n, &a, err);
 	}
 	a.out = at->patches;
@@ -150,7 +148,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 		return rc;
 	if (k->way == GPU_CONVOLUTION_FORWARD) {
 		struct product p = {.m = pixels, .n = g->filters, .k = line};
-		return multiply(c, m, &p, at->output, at->patches, at->filter, err);
+		return multiply(c, k, &p, at->output, at->patches, at->filter, err);
 	}
 	struct product p = {.m = line, .n = g->filters, .k = pixels, .trans_a = true};
 	struct binary_args add = {.out = at->filter,
@@ -159,7 +157,7 @@ static int run_part(struct kernel_call *c, const struct gpu_conv *k, const struc
 				  .n = line * g->filters,
 				  .a_step = 1,
 				  .b_step = 1};
-	rc = multiply(c, m, &p, at->first ? at->filter : at->filter_part, at->patches, at->output,
+	rc = multiply(c, k, &p, at->first ? at->filter : at->filter_part, at->patches, at->output,
 		      err);
 	return rc || at->first ? rc : gpu_run(k->gpu, k->add, add.n, &add, err);
 }
@@ -191,7 +189,7 @@ static int by_patches(struct kernel_call *c, const struct gpu_conv *k, const str
 	at.filter_part = gpu_address(&part);
 	for (int64_t left = g->batch; left > 0 && !rc; left -= at.images, at.first = false) {
 		at.images = some < left ? some : left;
-		rc = run_part(c, k, g, at.images == some ? &k->by : &k->last, &at, err);
+		rc = run_part(c, k, g, &at, err);
 		at.input += (cuda_ptr)(at.images * in * size);
 		at.output += (cuda_ptr)(at.images * out * size);
 	}

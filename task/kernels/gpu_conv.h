@@ -15,7 +15,7 @@ struct gpu_conv { /* of one node */
 	enum gpu_convolution_way way;
 	struct gpu_convolution_plan *plan; /* the library's */
 	void *transpose;
-	struct gpu_matmul by, last; /* for as many images as go at once; for those left over */
+	struct gpu_matmul by;
 	void *patches, *unpatch, *groups, *add, *sum;
 };
 int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_convolution_way way,

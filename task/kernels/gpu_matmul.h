@@ -9,7 +9,7 @@
 #include "task/kernels/gpu_table.h"
 #include "task/kernels/product.h"
 
-struct gpu_matmul { /* for one shape after another; best for the same one each time */
+struct gpu_matmul { /* for one shape after another; a few are kept */
 	struct gpu *gpu;
 	enum mu_dtype type;
 	struct gpu_product_plan *plan;

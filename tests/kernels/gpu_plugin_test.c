@@ -55,7 +55,7 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 {
 	static int (*output_of)(const void *conv, const void *x, const void *w, int *n, int *c,
 				int *h, int *q);
-	struct gpu_convolution_plan plan = {
+	struct way plan = {
 	    .api = api,
 	    .of = {.type = type,
 		   .batch = 5,

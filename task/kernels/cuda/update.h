@@ -84,9 +84,10 @@ DEVICE int update_of_block(const struct updates_args *a)
 	DEVICE void op##_constants_##t(const struct update_args *a, double *k)                     \
 	{                                                                                          \
 		double given[6] = {0};                                                             \
-		for (int j = 0; j < a->scalars; j++)                                               \
-			given[j] = j + 1 == a->counter ? (double)GET(i64, a->scalar[j], 0)         \
-						       : (double)GET(t, a->scalar[j], 0);          \
+		for (int j = 0; j < 6; j++) /* unrolled, so that they stay in registers */         \
+			given[j] = j >= a->scalars       ? 0                                       \
+				   : j + 1 == a->counter ? (double)GET(i64, a->scalar[j], 0)       \
+							 : (double)GET(t, a->scalar[j], 0);        \
 		constants(k, given, a->flag);                                                      \
 	}                                                                                          \
 	KERNEL(op##_##t, updates_args)                                                             \

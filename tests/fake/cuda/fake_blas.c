@@ -189,6 +189,7 @@ static int choose(void *library, void *op, void *a, void *b, void *c, void *d, v
 
 	if (result)
 		return result;
+	fake_cuda_note(fake_cuda_one_plan);
 	if (!understand(op, a, b, d, &args) || most < 1 || *(size_t *)wish < WORKSPACE)
 		return INVALID_VALUE;
 	*found = fake_cuda.no_products ? 0 : 1;

@@ -33,6 +33,7 @@ void fake_cuda_reset(void);
 extern struct fake_cuda fake_cuda;
 
 struct fake_cuda_counts {
+	unsigned long plans; /* that a library was asked to choose a way for */
 	unsigned long launches, fills, products, copies_in, copies_out, allocations;
 	unsigned long convolutions,
 	    uncertain; /* of the latter, by algorithms that are not repeatable */
@@ -61,6 +62,7 @@ int fake_cuda_answer(const char *call);
 /* What stands for a library's kernel: one thread of it, in the stream's turn. */
 void fake_cuda_put(void *stream, const struct host_kernel *k, const void *args);
 void fake_cuda_note(void (*how)(struct fake_cuda_counts *c)); /* with the counts to itself */
+void fake_cuda_one_plan(struct fake_cuda_counts *c);
 /* So many more that are open, or fewer. */
 void fake_cuda_note_library(int more);
 void fake_cuda_note_description(int more);
