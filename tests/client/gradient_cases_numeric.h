@@ -37,7 +37,46 @@ CASE(y_ctcloss, mu_op(b, "CTCLoss",
 		      MU_IN(x, long_ints(b, table(b, 3, 2, (int32_t[]){0, 0, 0, 1, 1, 0})),
 			    ints(b, 3, (int32_t[]){1, 1, 0}), ints(b, 2, (int32_t[]){5, 3}))))
 
+/* x xᵀ and something on the diagonal: as Cholesky wants it, and nowhere near singular. */
+static struct mu_out positive(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out diagonal =
+	    mu_op(b, "MatrixDiag", MU_IN(mu_add(b, mu_square(b, row(b, 3)), row(b, 3))));
+
+	return mu_add(b, mu_op(b, "BatchMatMulV2", MU_IN(x, x), MU_ATTRS(MU_A_BOOL("adj_y", true))),
+		      mu_add(b, diagonal, mu_square(b, diagonal)));
+}
+/* The vectors by what does not depend on their signs. */
+static struct mu_out eigen(struct mu_builder *b, struct mu_out x, bool vectors)
+{
+	struct mu_out y = mu_op(b, "SelfAdjointEigV2", MU_IN(positive(b, x)),
+				MU_ATTRS(MU_A_BOOL("compute_v", vectors)));
+
+	return vectors ? mu_square(b, mu_port(y, 1)) : y;
+}
+#define ADJOINT(v) MU_ATTRS(MU_A_BOOL("adjoint", v))
+CASE(y_cholesky, mu_op(b, "Cholesky", MU_IN(positive(b, x))))
+CASE(y_inverse, mu_op(b, "MatrixInverse", MU_IN(positive(b, x)), ADJOINT(false)))
+CASE(y_inverse_adjoint,
+     mu_op(b, "MatrixInverse", MU_IN(mu_add(b, x, positive(b, x))), ADJOINT(true)))
+CASE(y_determinant, mu_op(b, "MatrixDeterminant", MU_IN(positive(b, x))))
+CASE(y_logdeterminant, mu_port(mu_op(b, "LogMatrixDeterminant", MU_IN(positive(b, x))), 1))
+CASE(y_solve, mu_op(b, "MatrixSolve", MU_IN(mu_add(b, x, positive(b, x)), x), ADJOINT(false)))
+CASE(y_solve_adjoint,
+     mu_op(b, "MatrixSolve", MU_IN(mu_add(b, x, positive(b, x)), x), ADJOINT(true)))
+CASE(y_eigenvalues, eigen(b, x, false))
+CASE(y_eigenvectors, eigen(b, x, true))
+
 static const struct gradient_case numeric_cases[] = {
+    {"Cholesky", {3, {2, 3, 3}}, y_cholesky, -1, 1},
+    {"MatrixInverse", {3, {2, 3, 3}}, y_inverse, -1, 1},
+    {"MatrixInverse, adjoint", {2, {3, 3}}, y_inverse_adjoint, -1, 1},
+    {"MatrixDeterminant", {3, {2, 3, 3}}, y_determinant, -1, 1},
+    {"LogMatrixDeterminant", {3, {2, 3, 3}}, y_logdeterminant, -1, 1},
+    {"MatrixSolve", {2, {3, 3}}, y_solve, -1, 1},
+    {"MatrixSolve, adjoint", {2, {3, 3}}, y_solve_adjoint, -1, 1},
+    {"SelfAdjointEigV2", {3, {2, 3, 3}}, y_eigenvalues, -1, 1},
+    {"SelfAdjointEigV2, vectors", {2, {3, 3}}, y_eigenvectors, -1, 1},
     {"BlockLSTM", {3, {3, 2, 2}}, y_blocklstm, -1, 1},
     {"BlockLSTM, cells", {2, {2, 2}}, y_blocklstm_cells, -1, 1},
     {"BlockLSTM, weights", {2, {4, 8}}, y_blocklstm_weights, -1, 1},

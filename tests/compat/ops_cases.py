@@ -599,3 +599,5 @@ def all_cases():
     yield from sequence_cases()
     from ops_cases_random import random_cases
     yield from random_cases()
+    from ops_cases_linear import linear_cases
+    yield from linear_cases()
