@@ -171,6 +171,28 @@ static cJSON *word(struct cursor *c)
 	return skip_value(c) ? whole((struct mu_span){from, (size_t)(c->at - from)}) : NULL;
 }
 
+const struct kube_fields kube_as_text[] = {{NULL, NULL}};
+
+/* Any value, unread. */
+static cJSON *as_it_stands(struct cursor *c)
+{
+	const char *from;
+	cJSON *out = NULL;
+	char *text;
+
+	skip_space(c);
+	from = c->at;
+	if (!skip_value(c))
+		return NULL;
+	text = copy((struct mu_span){from, (size_t)(c->at - from)});
+	if (text && (out = cJSON_CreateNull())) {
+		out->type = cJSON_Raw;
+		out->valuestring = mu_steal(&text);
+	}
+	cJSON_free(text);
+	return out;
+}
+
 static cJSON *value(struct cursor *c, const struct kube_fields *fields, int depth);
 
 /* A member with its value, for `out`; false when it is malformed. */
@@ -233,6 +255,8 @@ malformed:
 /* fields NULL: all of it. */
 static cJSON *value(struct cursor *c, const struct kube_fields *fields, int depth)
 {
+	if (fields == kube_as_text)
+		return as_it_stands(c);
 	skip_space(c);
 	if (c->at >= c->end || depth > DEPTH_MAX)
 		return NULL;

@@ -18,6 +18,9 @@ struct kube_fields {
 	const char *name;
 	const struct kube_fields *below; /* NULL: all that is there */
 };
+/* `below` of a member that is wanted as it stands: a cJSON_Raw.  Its brackets close, and that is
+ * all that is known of it. */
+extern const struct kube_fields kube_as_text[];
 
 /* The object in `text` with what `fields` names (NULL: everything); NULL when it is none. */
 cJSON *kube_json(struct mu_span text, const struct kube_fields *fields);

@@ -53,12 +53,15 @@ struct cached_job *cache_job_of(struct cache *c, const char *key)
 static void drop_object(struct cached_job *job)
 {
 	free(job->text);
+	free(job->status);
 	free(job->uid);
+	free(job->resource_version);
 	free(job->progress);
 	free(job->refused);
 	free(job->notice);
-	job->text = job->uid = job->progress = job->refused = job->notice = NULL;
-	job->version = 0;
+	job->text = job->status = job->uid = job->resource_version = NULL;
+	job->progress = job->refused = job->notice = NULL;
+	job->version = job->manifest = 0;
 	job->progress_at = job->watched_since = job->stored = job->news = job->ran = 0;
 	job->verified = job->stale = false;
 	job->settled = 0;
@@ -150,48 +153,25 @@ void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job 
 
 /* ---- jobs ---- */
 
-static uint64_t version_of(const cJSON *object)
-{
-	return strtoull(text_at(at(object, "metadata"), "resourceVersion"), NULL, 10);
-}
-
-/* The object without what only takes room; it came without managedFields (cache_job_fields). */
-static char *compact(const cJSON *object)
-{
-	static const char last[] = "kubectl.kubernetes.io/last-applied-configuration";
-	const cJSON *metadata = at(object, "metadata");
-	cJSON *copy;
-	char *text;
-
-	if (!at(at(metadata, "annotations"), last) && !at(metadata, "managedFields"))
-		return cJSON_PrintUnformatted(object);
-	copy = cJSON_Duplicate(object, true);
-	metadata = at(copy, "metadata");
-	cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)metadata, "managedFields");
-	cJSON_DeleteItemFromObjectCaseSensitive((cJSON *)at(metadata, "annotations"), last);
-	text = cJSON_PrintUnformatted(copy);
-	cJSON_Delete(copy);
-	return text;
-}
-
 /* False when it is no news. */
 static bool store_job(struct cache *c, const char *key, const cJSON *object, bool only_newer)
 {
 	struct cached_job *job = cache_job_of(c, key);
 
 	job->seen = true;
-	if (only_newer && (!job->text || version_of(object) <= job->version))
+	if (only_newer && (!job->text || cache_version_of(object) <= job->version))
 		return false;
-	if (!only_newer && job->text && version_of(object) <= job->version &&
+	if (!only_newer && job->text && cache_version_of(object) <= job->version &&
 	    strcmp(job->uid, text_at(at(object, "metadata"), "uid")) == 0)
 		return false; /* our own write was faster than the watch, or is what it brings */
 	if (job->uid && strcmp(job->uid, text_at(at(object, "metadata"), "uid")) != 0)
 		drop_object(job);
-	free(job->text);
 	free(job->uid);
-	job->text = compact(object);
+	free(job->resource_version);
+	cache_take_texts(c, job, object);
 	job->uid = mu_xstrdup(text_at(at(object, "metadata"), "uid"));
-	job->version = version_of(object);
+	job->resource_version = mu_xstrdup(text_at(at(object, "metadata"), "resourceVersion"));
+	job->version = cache_version_of(object);
 	job->settled = 0;
 	return true;
 }
@@ -236,19 +216,17 @@ void cache_assume_job(struct cache *c, const cJSON *object)
 	free(key);
 }
 
-void cache_settle(struct cache *c, const cJSON *object, uint64_t hash)
+void cache_settle(struct cache *c, const char *key, uint64_t version, uint64_t hash)
 {
-	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job && job->text && job->version == version_of(object)) {
+	if (job && job->text && job->version == version) {
 		job->settled = hash;
 		job->news = 0;
 	}
 	pthread_mutex_unlock(&c->lock);
-	free(key);
 }
 
 double cache_news(struct cache *c, const char *key, double now)

@@ -63,10 +63,14 @@ struct cached_owned {
 };
 
 struct cached_job {
-	char *key;  /* "namespace/name" */
-	char *text; /* the object as JSON, or NULL when the job itself is not there */
-	char *uid;  /* of the job, with text */
-	uint64_t version;
+	char *key;    /* "namespace/name" */
+	char *text;   /* the object as JSON but for its status and version, or NULL when the job
+			 itself is not there */
+	char *status; /* as JSON; NULL: it has none */
+	char *uid;    /* of the job, with text */
+	char *resource_version;
+	uint64_t version;  /* … as a number */
+	uint64_t manifest; /* another number for each text */
 	struct cached_owned owned[OWNED_KINDS];
 	struct cached_pod *pods;
 	char *progress; /* JSON of status.progress as last heard, or NULL */
@@ -99,6 +103,7 @@ struct node_table {
 struct cache {
 	pthread_mutex_t lock;
 	struct mu_map jobs;                          /* key -> struct cached_job */
+	uint64_t manifests;                          /* the last cached_job.manifest */
 	struct mu_map nodes;                         /* name -> struct cached_node */
 	struct node_table *table;                    /* of them; NULL: to be made */
 	void (*changed)(void *arg, const char *key); /* called without the lock */
@@ -111,12 +116,13 @@ struct cache {
 struct snapshot {
 	struct mu_arena arena;
 	struct node_table *table;
-	const char *key, *text, *uid;
+	const char *key, *ns, *name;                        /* "namespace/name", and each alone */
+	const char *text, *status, *uid, *resource_version; /* as in cached_job */
 	const char *progress;
 	double progress_at;
 	struct observed_job observed;   /* without status */
 	const struct cached_pod **pods; /* beside observed.pods */
-	uint64_t version, settled;
+	uint64_t version, manifest, settled;
 	double stored;
 	bool verified, stale; /* as in cached_job */
 	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
@@ -162,7 +168,8 @@ void cache_nodes_end(void *cache, const char *ns);
 /* Our own writes, from the server's answer to them. */
 void cache_assume_job(struct cache *c, const cJSON *object);
 /* This version of the job says what status_wanted would. */
-void cache_settle(struct cache *c, const cJSON *object, uint64_t hash);
+void cache_settle(struct cache *c, const char *key, uint64_t version, uint64_t hash);
+uint64_t cache_version_of(const cJSON *object);
 /* We have just stored its status. */
 /* Since when the stored status does not say all, `now` when that is new. */
 double cache_news(struct cache *c, const char *key, double now);
@@ -194,6 +201,9 @@ char *cache_key_of(const cJSON *object, const char *job);
  * did; takes the lock. */
 void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job *job, int kind),
 		 int kind);
+/* ---- cache_text.c ---- */
+/* text and status of the job, with another `manifest` when text is another; the lock is held. */
+void cache_take_texts(struct cache *c, struct cached_job *job, const cJSON *object);
 /* What we put in and no watch confirmed in time does not exist; the lock is held. */
 enum { CACHE_ASSUMED_MAX_S = 60 };
 void cache_drop_unconfirmed(struct cached_job *job, double now);

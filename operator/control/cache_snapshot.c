@@ -75,6 +75,8 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	memset(out, 0, sizeof(*out));
 	mu_arena_init(&out->arena);
 	out->key = mu_arena_strdup(&out->arena, key);
+	out->ns = mu_arena_strndup(&out->arena, key, strcspn(key, "/"));
+	out->name = strchr(out->key, '/') ? strchr(out->key, '/') + 1 : "";
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
 	if (!job || !job->text) {
@@ -91,7 +93,10 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	out->version = job->version;
 	out->settled = job->settled;
 	out->stored = job->stored > 0 ? job->stored : job->watched_since;
+	out->manifest = job->manifest;
 	out->text = mu_arena_strdup(&out->arena, job->text);
+	out->status = keep(&out->arena, job->status);
+	out->resource_version = mu_arena_strdup(&out->arena, job->resource_version);
 	out->uid = mu_arena_strdup(&out->arena, job->uid);
 	out->progress = keep(&out->arena, job->progress);
 	out->progress_at = out->observed.last_progress = job->progress_at;

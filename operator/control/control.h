@@ -111,12 +111,12 @@ struct reconcile {
 	struct control *control;
 	const struct snapshot *seen;
 	const struct job_spec *spec;
-	cJSON *parsed; /* the job as stored, once somebody asked for it: reconcile_object */
+	cJSON *stored; /* the status, once somebody asked for it: reconcile_stored */
 	double now;
 	double wake; /* sooner than the plan's, when an action wants another look; 0: none */
 };
-/* The job as stored.  A look at which nothing is new needs it not. */
-const cJSON *reconcile_object(struct reconcile *r);
+/* The status as stored; NULL when there is none.  A look at which nothing is new needs it not. */
+const cJSON *reconcile_stored(struct reconcile *r);
 /* Asks for another look at this time at the latest; 0 is no time. */
 void reconcile_wake(struct reconcile *r, double when);
 #define RECONCILE_SOON_S 0.03 /* for what we have changed ourselves and no watch will tell of */
@@ -142,7 +142,7 @@ cJSON *status_wanted(struct reconcile *r, const struct job_status *status, struc
 /* Of all that status_wanted is made of: the same again needs no second comparison. */
 uint64_t status_hash(const struct reconcile *r, struct mu_span text);
 /* A status that says why the manifest cannot be used. */
-cJSON *status_invalid(const cJSON *object, const char *message, double now);
+cJSON *status_invalid(const cJSON *stored, const char *message, double now);
 /* What turns `from` into `to` as a JSON merge patch; NULL when they are equal. */
 cJSON *merge_patch(const cJSON *from, const cJSON *to);
 void format_time(double t, char out[32]);

@@ -63,19 +63,16 @@ static void micro_time(double t, char out[40])
 static cJSON *event_object(struct reconcile *r, const char *name, bool warning, const char *reason,
 			   const char *note)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(reconcile_object(r), "metadata");
+	const struct snapshot *job = r->seen;
 	cJSON *e = cJSON_CreateObject(), *m, *about;
 	char when[40];
-	static const char *const copied[] = {"namespace", "name", "uid", "resourceVersion"};
 
 	micro_time(r->now, when);
 	cJSON_AddStringToObject(e, "apiVersion", "events.k8s.io/v1");
 	cJSON_AddStringToObject(e, "kind", "Event");
 	m = cJSON_AddObjectToObject(e, "metadata");
 	cJSON_AddStringToObject(m, "name", name);
-	cJSON_AddItemToObject(
-	    m, "namespace",
-	    cJSON_Duplicate(cJSON_GetObjectItemCaseSensitive(metadata, "namespace"), true));
+	cJSON_AddStringToObject(m, "namespace", job->ns);
 	cJSON_AddStringToObject(e, "eventTime", when);
 	cJSON_AddStringToObject(e, "reportingController", "muster.dev/operator");
 	cJSON_AddStringToObject(e, "reportingInstance", r->control->options.identity);
@@ -86,11 +83,10 @@ static cJSON *event_object(struct reconcile *r, const char *name, bool warning, 
 	about = cJSON_AddObjectToObject(e, "regarding");
 	cJSON_AddStringToObject(about, "apiVersion", JOB_API_VERSION);
 	cJSON_AddStringToObject(about, "kind", JOB_KIND);
-	for (unsigned i = 0; i < MU_COUNT(copied); i++) {
-		const cJSON *v = cJSON_GetObjectItemCaseSensitive(metadata, copied[i]);
-		if (v)
-			cJSON_AddItemToObject(about, copied[i], cJSON_Duplicate(v, true));
-	}
+	cJSON_AddStringToObject(about, "namespace", job->ns);
+	cJSON_AddStringToObject(about, "name", job->name);
+	cJSON_AddStringToObject(about, "uid", job->uid);
+	cJSON_AddStringToObject(about, "resourceVersion", job->resource_version);
 	return e;
 }
 
@@ -129,27 +125,27 @@ static bool count_event(struct event_log *e, const char *key, const char *job, d
 	return write;
 }
 
-static struct event_letter *series_letter(struct reconcile *r, const char *ns,
-					  const struct event_series *s)
+static struct event_letter *series_letter(struct reconcile *r, const struct event_series *s)
 {
 	struct event_letter *l = MU_NEW(struct event_letter);
 	char when[40];
 
 	micro_time(r->now, when);
 	l->series = true;
-	l->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events/%s", ns, s->name);
+	l->path =
+	    mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events/%s", r->seen->ns, s->name);
 	l->body =
 	    mu_xasprintf("{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", s->count, when);
 	return l;
 }
 
-static struct event_letter *event_letter(struct reconcile *r, const char *ns, const char *name,
-					 bool warning, const char *reason, const char *note)
+static struct event_letter *event_letter(struct reconcile *r, const char *name, bool warning,
+					 const char *reason, const char *note)
 {
 	struct event_letter *l = MU_NEW(struct event_letter);
 	cJSON *e = event_object(r, name, warning, reason, note);
 
-	l->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
+	l->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", r->seen->ns);
 	l->body = cJSON_PrintUnformatted(e);
 	cJSON_Delete(e);
 	return l;
@@ -191,10 +187,6 @@ static void hand_over(struct control *c, struct event_letter *l)
 
 void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
 {
-	const cJSON *metadata = cJSON_GetObjectItemCaseSensitive(reconcile_object(r), "metadata");
-	const char *ns =
-	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "namespace"));
-	const char *job = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(metadata, "name"));
 	struct event_series series;
 	char note[NOTE_MAX];
 	MU_AUTO_FREE char *key = NULL;
@@ -204,11 +196,11 @@ void event_say(struct reconcile *r, bool warning, const char *reason, const char
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
 	key = mu_xasprintf("%s|%s|%s", r->seen->uid, reason, note);
-	if (!ns || !job || !count_event(&r->control->events, key, job, r->now, &series))
+	if (!count_event(&r->control->events, key, r->seen->name, r->now, &series))
 		return;
 	hand_over(r->control, series.count > 1
-				  ? series_letter(r, ns, &series)
-				  : event_letter(r, ns, series.name, warning, reason, note));
+				  ? series_letter(r, &series)
+				  : event_letter(r, series.name, warning, reason, note));
 }
 
 /* ---- the thread ---- */

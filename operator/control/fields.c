@@ -50,8 +50,8 @@ static const struct kube_fields node_status[] = {
     {"conditions", condition}, {"allocatable", allocatable}, {NULL, NULL}};
 
 const struct kube_fields cache_job_fields[] = {{"apiVersion", NULL},       {"kind", NULL},
-					       {"metadata", job_metadata}, {"spec", NULL},
-					       {"status", NULL},           {NULL, NULL}};
+					       {"metadata", job_metadata}, {"spec", kube_as_text},
+					       {"status", kube_as_text},   {NULL, NULL}};
 const struct kube_fields cache_pod_fields[] = {
     {"metadata", metadata}, {"spec", pod_spec}, {"status", pod_status}, {NULL, NULL}};
 static const struct kube_fields said[] = {

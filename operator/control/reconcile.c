@@ -22,11 +22,11 @@ static const cJSON *at(const cJSON *object, const char *key)
 	return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
-const cJSON *reconcile_object(struct reconcile *r)
+const cJSON *reconcile_stored(struct reconcile *r)
 {
-	if (!r->parsed)
-		r->parsed = cJSON_Parse(r->seen->text);
-	return r->parsed;
+	if (!r->stored && r->seen->status)
+		r->stored = kube_json(mu_span_of(r->seen->status), NULL);
+	return r->stored;
 }
 
 /* Says what changed since the stored status, once for each change. */
@@ -73,12 +73,12 @@ static void count_times(struct reconcile *r, const struct job_status *was,
 
 static int refuse(struct reconcile *r, const char *message, struct mu_err *err)
 {
-	const char *was = cJSON_GetStringValue(at(at(reconcile_object(r), "status"), "phase"));
+	const char *was = cJSON_GetStringValue(at(reconcile_stored(r), "phase"));
 
 	if (!was || strcmp(was, job_phase_names[JOB_FAILED]) != 0)
 		event_say(r, true, "InvalidSpec", "%s", message);
 	cache_set_phase(&r->control->cache, r->seen->key, JOB_FAILED);
-	return status_store(r, status_invalid(reconcile_object(r), message, r->now), 0, err);
+	return status_store(r, status_invalid(reconcile_stored(r), message, r->now), 0, err);
 }
 
 void reconcile_wake(struct reconcile *r, double when)
@@ -200,6 +200,21 @@ static int make(struct reconcile *r, const struct job_plan *plan, struct mu_err 
 	return rc;
 }
 
+static int read_status(struct snapshot *seen, struct mu_err *err)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
+	struct mu_err why = {0};
+	int rc;
+
+	if (!seen->status)
+		return 0;
+	rc = mu_json_parse(&doc, mu_span_of(seen->status), "status", err);
+	if (rc == 0 && job_status_read(&seen->observed.status, doc->root, &why) < 0)
+		mu_warn("control", "%s: the stored status does not read, starting anew: %s",
+			seen->key, why.msg);
+	return rc;
+}
+
 /* Returns 1 when it made something and should look again, at a world that has it. */
 static int look(struct reconcile *r, struct snapshot *seen, bool again, struct mu_err *err)
 {
@@ -207,16 +222,15 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 				       .image_gpu = r->control->options.image_gpu,
 				       .image_board = r->control->options.image_board,
 				       .cert_life = r->control->options.cert_life};
-	const struct mu_doc_node *stored = mu_doc_key(r->spec->doc->root, "status");
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
 	struct mu_err ignored = {0};
 	int rc, rc_end;
 
 	if (seen->stale)
 		return verify(r, err);
-	if (stored && job_status_read(&seen->observed.status, stored, &ignored) < 0)
-		mu_warn("control", "%s: the stored status does not read, starting anew: %s",
-			seen->key, ignored.msg);
+	rc = read_status(seen, err);
+	if (rc < 0)
+		return rc;
 	seen->observed.next_since =
 	    certs_next_since(&r->control->certs, seen->uid, seen->observed.status.security.ca,
 			     r->control->queue.now());
@@ -253,11 +267,21 @@ static int read_spec(struct job_spec **out, struct control *c, const struct snap
 	struct mu_doc *doc;
 	int rc;
 
-	*out = spec_memo_take(&c->specs, seen->uid, seen->version);
+	*out = spec_memo_take(&c->specs, seen->uid, seen->manifest);
 	if (*out)
 		return 0;
 	rc = mu_json_parse(&doc, mu_span_of(seen->text), seen->key, err);
 	return rc < 0 ? rc : job_spec_from_doc(out, doc, err);
+}
+
+/* Whether a job whose manifest cannot be used is on its way out. */
+static bool is_going(const struct snapshot *seen)
+{
+	cJSON *object = kube_json(mu_span_of(seen->text), NULL);
+	bool going = at(at(object, "metadata"), "deletionTimestamp");
+
+	cJSON_Delete(object);
+	return going;
 }
 
 static int reconcile_once(struct reconcile *r, const char *key, bool again, struct mu_err *err)
@@ -272,19 +296,19 @@ static int reconcile_once(struct reconcile *r, const char *key, bool again, stru
 		snapshot_fini(&seen);
 		return 0; /* the job is gone; the garbage collector has what it owned */
 	}
-	r->parsed = NULL;
+	r->stored = NULL;
 	r->seen = &seen;
 	rc = read_spec(&spec, c, &seen, &why);
 	r->spec = spec;
 	if (rc == 0)
 		rc = look(r, &seen, again, err);
-	else if (at(at(reconcile_object(r), "metadata"), "deletionTimestamp"))
+	else if (is_going(&seen))
 		rc = 0;
 	else
 		rc = refuse(r, why.msg, err);
-	cJSON_Delete(r->parsed);
+	cJSON_Delete(r->stored);
 	if (spec)
-		spec_memo_put(&c->specs, seen.uid, seen.version, spec);
+		spec_memo_put(&c->specs, seen.uid, seen.manifest, spec);
 	snapshot_fini(&seen);
 	return rc;
 }

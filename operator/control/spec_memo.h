@@ -13,16 +13,17 @@ struct spec_memo {
 	pthread_mutex_t lock;
 	struct spec_slot {
 		char *uid;
-		uint64_t version;
+		uint64_t manifest;
 		struct job_spec *spec;
 	} slots[SPEC_MEMO];
 };
 
 void spec_memo_init(struct spec_memo *m);
 void spec_memo_fini(struct spec_memo *m);
-/* The job of that uid as it was in that version; NULL when it is not here.  It is the caller's. */
-struct job_spec *spec_memo_take(struct spec_memo *m, const char *uid, uint64_t version);
+/* The job of that uid with that manifest (cached_job.manifest); NULL when it is not here.  It is
+ * the caller's. */
+struct job_spec *spec_memo_take(struct spec_memo *m, const char *uid, uint64_t manifest);
 /* Takes the spec. */
-void spec_memo_put(struct spec_memo *m, const char *uid, uint64_t version, struct job_spec *spec);
+void spec_memo_put(struct spec_memo *m, const char *uid, uint64_t manifest, struct job_spec *spec);
 
 #endif

@@ -53,11 +53,7 @@ cJSON *merge_patch(const cJSON *from, const cJSON *to)
 
 int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_err *err)
 {
-	cJSON *change = merge_patch(at(reconcile_object(r), "status"), wanted), *patch, *about,
-	      *answer = NULL;
-	const cJSON *metadata = at(reconcile_object(r), "metadata");
-	const char *ns = cJSON_GetStringValue(at(metadata, "namespace"));
-	const char *name = cJSON_GetStringValue(at(metadata, "name"));
+	cJSON *change = merge_patch(reconcile_stored(r), wanted), *patch, *about, *answer = NULL;
 	MU_AUTO_FREE char *path = NULL;
 	MU_AUTO_FREE char *body = NULL;
 	struct control *c = r->control;
@@ -65,19 +61,19 @@ int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_er
 
 	cJSON_Delete(wanted);
 	if (!change) {
-		cache_settle(&c->cache, reconcile_object(r), hash);
+		cache_settle(&c->cache, r->seen->key, r->seen->version, hash);
 		return 0;
 	}
 	patch = cJSON_CreateObject();
 	about = cJSON_AddObjectToObject(patch, "metadata");
 	cJSON_AddStringToObject(about, "uid", r->seen->uid);
-	cJSON_AddItemToObject(about, "resourceVersion",
-			      cJSON_Duplicate(at(metadata, "resourceVersion"), true));
+	cJSON_AddStringToObject(about, "resourceVersion", r->seen->resource_version);
 	cJSON_AddItemToObject(patch, "status", change);
 	body = cJSON_PrintUnformatted(patch);
 	cJSON_Delete(patch);
-	path = mu_xasprintf(
-	    "/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s/status", ns, name);
+	path = mu_xasprintf("/apis/" JOB_API_VERSION
+			    "/namespaces/%s/distributedtrainingjobs/%s/status",
+			    r->seen->ns, r->seen->name);
 	rc = c->io.call(c->io.user,
 			&(struct kube_request){.method = "PATCH",
 					       .path = path,
@@ -90,7 +86,7 @@ int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_er
 	if (rc < 0)
 		return mu_wrap(err, "store status");
 	cache_assume_job(&c->cache, answer);
-	cache_settle(&c->cache, answer, hash);
+	cache_settle(&c->cache, r->seen->key, cache_version_of(answer), hash);
 	cache_stored(&c->cache, r->seen->key, r->now);
 	cJSON_Delete(answer);
 	return 0;
@@ -145,7 +141,7 @@ static cJSON *finished_progress(cJSON *progress, int64_t target)
 
 static void add_progress(struct reconcile *r, cJSON *status, bool done)
 {
-	const cJSON *stored = at(at(reconcile_object(r), "status"), "progress");
+	const cJSON *stored = at(reconcile_stored(r), "progress");
 	cJSON *heard = r->seen->progress ? cJSON_Parse(r->seen->progress) : NULL;
 
 	if (!heard && stored)
@@ -175,9 +171,9 @@ cJSON *status_wanted(struct reconcile *r, const struct job_status *s, struct mu_
 	return status;
 }
 
-cJSON *status_invalid(const cJSON *object, const char *message, double now)
+cJSON *status_invalid(const cJSON *old, const char *message, double now)
 {
-	const cJSON *old = at(object, "status"), *was, *item;
+	const cJSON *was, *item;
 	cJSON *status = cJSON_IsObject(old) ? cJSON_Duplicate(old, true) : cJSON_CreateObject();
 	cJSON *conditions = cJSON_CreateArray(), *failed = cJSON_CreateObject();
 	char since[32];

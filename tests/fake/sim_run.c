@@ -39,6 +39,22 @@ static const struct {
     {cache_nodes_begin, cache_node_seen, cache_node_gone, cache_nodes_end},
 };
 
+/* As the operator reads it off the wire. */
+static cJSON *as_read(const cJSON *object, const struct kube_fields *fields)
+{
+	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
+
+	return kube_json(mu_span_of(text), fields);
+}
+
+static void show(struct sim_operator *o, int kind, const cJSON *object)
+{
+	cJSON *job = kind == SIM_JOB ? as_read(object, cache_job_fields) : NULL;
+
+	handlers[kind].seen(&o->control.cache, job ? job : object);
+	cJSON_Delete(job);
+}
+
 static bool is_selected(const struct sim_event *e)
 {
 	return e->kind == SIM_JOB || e->kind == SIM_NODE ||
@@ -67,7 +83,7 @@ static bool deliver(struct sim_operator *o, int kind)
 	if (e->deleted)
 		handlers[kind].gone(&o->control.cache, e->json);
 	else
-		handlers[kind].seen(&o->control.cache, e->json);
+		show(o, kind, e->json);
 	if (!sim_chance(o->sim, 20)) /* else it comes again */
 		o->position[kind]++;
 	return true;
@@ -93,7 +109,7 @@ static void list(struct sim_operator *o, int kind, int until)
 	for (int i = 0; i < until; i++)
 		if ((int)s->events[i].kind == kind && is_selected(&s->events[i]) &&
 		    is_last(s, i, until))
-			handlers[kind].seen(&o->control.cache, s->events[i].json);
+			show(o, kind, s->events[i].json);
 	handlers[kind].end(&o->control.cache, NULL);
 	o->position[kind] = until;
 }
@@ -228,9 +244,8 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 		return mu_fail(err, MU_UNAVAILABLE, "the answer was lost");
 	}
 	if (out)
-		*out = answer;
-	else
-		cJSON_Delete(answer);
+		*out = answer && rq->fields ? as_read(answer, rq->fields) : mu_steal(&answer);
+	cJSON_Delete(answer);
 	return rc;
 }
 

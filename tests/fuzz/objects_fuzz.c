@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/io/json.h"
 #include "lib/kube/kube_stream.h"
 #include "operator/control/cache.h"
 #include "operator/plan/job_plan.h"
@@ -63,11 +64,16 @@ static void look(struct cache *c, const char *key)
 {
 	static const struct plan_options options = {.image = "i"};
 	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
+	MU_AUTO(mu_doc_free) struct mu_doc *status = NULL;
 	struct snapshot s;
 
 	if (cache_snapshot(c, key, 1e9, &s) && s.text &&
-	    job_spec_parse(&spec, (struct mu_span){s.text, strlen(s.text)}, key, NULL) == 0)
+	    job_spec_parse(&spec, (struct mu_span){s.text, strlen(s.text)}, key, NULL) == 0) {
+		if (s.status && mu_json_parse(&status, mu_span_of(s.status), key, NULL) == 0)
+			job_status_read(&s.observed.status, status->root, NULL);
 		job_plan_free(job_plan_new(spec, &options, &s.observed, 1e9));
+		job_status_fini(&s.observed.status);
+	}
 	snapshot_fini(&s);
 }
 

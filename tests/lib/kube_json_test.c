@@ -11,7 +11,7 @@
 static const struct kube_fields name[] = {{"name", NULL}, {NULL, NULL}};
 static const struct kube_fields state[] = {{"code", NULL}, {NULL, NULL}};
 static const struct kube_fields wanted[] = {
-    {"metadata", name}, {"states", state}, {"labels", NULL}, {NULL, NULL}};
+    {"metadata", name}, {"states", state}, {"labels", NULL}, {"text", kube_as_text}, {NULL, NULL}};
 
 static void check(const char *text, const char *want)
 {
@@ -34,6 +34,9 @@ static void object__with_members_that_nobody_wants__comes_without_them(void **st
 	check("{\"states\":[{\"code\":1,\"y\":2},{\"z\":3},7]}",
 	      "{\"states\":[{\"code\":1},{},7]}");
 	check("{\"x\":\"\\\\\\\"{\",\"labels\":\"a\\\"\\\\\"}", "{\"labels\":\"a\\\"\\\\\"}");
+	check("{\"text\": {\"a\" : [1.50, \"\\u0041}\"]} ,\"b\":1}",
+	      "{\"text\":{\"a\" : [1.50, \"\\u0041}\"]}}");
+	check("{\"text\":null}", "{\"text\":null}");
 	check("{}", "{}");
 	check("{\"metadata\":{},\"states\":[]}", "{\"metadata\":{},\"states\":[]}");
 	check("{\"metadata\":null,\"states\":5}", "{\"metadata\":null,\"states\":5}");
@@ -55,6 +58,8 @@ static void object__that_is_broken_anywhere__is_none(void **state_)
 				      "{\"a\":\"",
 				      "{\"a\":\"\\\"}",
 				      "{\"labels\":tru}",
+				      "{\"text\":}",
+				      "{\"text\":{\"a\":1}",
 				      "{\"labels\":{\"a\":1,}}",
 				      "{\"labels\":{\"a\" 1}}",
 				      "{\"labels\":[1,2}}",

@@ -178,6 +178,69 @@ static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
 	cache_fini(&c);
 }
 
+static cJSON *job_as_read(const char *version, const char *image, const char *status)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"kind\":\"K\",\"metadata\":{\"name\":\"j\",\"namespace\":\"default\",\"uid\":\"u1\","
+	    "\"resourceVersion\":\"%s\",\"generation\":2,\"annotations\":{\"a\":\"\\\"b\\\"\","
+	    "\"kubectl.kubernetes.io/"
+	    "last-applied-configuration\":\"long\"},\"managedFields\":[{}]},"
+	    "\"spec\":{\"x\": [1.50, \"%s\"]}%s%s}",
+	    version, image, status ? ",\"status\":" : "", status ? status : "");
+	cJSON *object = kube_json(mu_span_of(text), cache_job_fields);
+
+	assert_non_null(object);
+	return object;
+}
+
+/* What a worker sees of the job; the manifest's number is returned. */
+static uint64_t expect_job(struct cache *c, const char *version, const char *text,
+			   const char *status)
+{
+	struct snapshot seen;
+	uint64_t manifest;
+
+	assert_true(cache_snapshot(c, "default/j", 100, &seen));
+	assert_string_equal(seen.resource_version, version);
+	assert_string_equal(seen.text, text);
+	if (status)
+		assert_string_equal(seen.status, status);
+	else
+		assert_null(seen.status);
+	assert_string_equal(seen.ns, "default");
+	assert_string_equal(seen.name, "j");
+	manifest = seen.manifest;
+	snapshot_fini(&seen);
+	return manifest;
+}
+
+static void a_job__is_another_manifest__when_more_than_its_status_differs(void **state)
+{
+#define MANIFEST(image)                                                                            \
+	"{\"kind\":\"K\",\"metadata\":{\"name\":\"j\",\"namespace\":\"default\",\"uid\":\"u1\","   \
+	"\"generation\":2,\"annotations\":{\"a\":\"\\\"b\\\"\"}},\"spec\":{\"x\": [1.50, \"" image \
+	"\"]}}"
+	struct cache c;
+	uint64_t first, next;
+
+	start(&c);
+	see(&c, cache_job_seen, job_as_read("7", "i", NULL));
+	first = expect_job(&c, "7", MANIFEST("i"), NULL);
+	assert_true(first > 0);
+	see(&c, cache_job_seen, job_as_read("8", "i", "{\"phase\": \"Running\"}"));
+	assert_true(expect_job(&c, "8", MANIFEST("i"), "{\"phase\": \"Running\"}") == first);
+	see(&c, cache_job_seen, job_as_read("9", "other", "{\"phase\": \"Running\"}"));
+	next = expect_job(&c, "9", MANIFEST("other"), "{\"phase\": \"Running\"}");
+	assert_true(next != first);
+	see(&c, cache_job_seen, job_as_read("10", "i", NULL));
+	first = expect_job(&c, "10", MANIFEST("i"), NULL);
+	assert_true(first != next && first > 0);
+	see(&c, cache_job_gone, job_as_read("10", "i", NULL));
+	see(&c, cache_job_seen, job_as_read("11", "i", NULL));
+	assert_true(expect_job(&c, "11", MANIFEST("i"), NULL) != first);
+	cache_fini(&c);
+}
+
 static void news__until_they_are_stored__are_as_old_as_the_first_of_them(void **state)
 {
 	struct cache c;
@@ -187,7 +250,7 @@ static void news__until_they_are_stored__are_as_old_as_the_first_of_them(void **
 	see(&c, cache_job_seen, job("7"));
 	assert_true(cache_news(&c, "default/j", 50) == 50);
 	assert_true(cache_news(&c, "default/j", 52) == 50);
-	cache_settle(&c, stored, 1);
+	cache_settle(&c, "default/j", cache_version_of(stored), 1);
 	cJSON_Delete(stored);
 	assert_true(cache_news(&c, "default/j", 53) == 53);
 	assert_true(cache_news(&c, "default/j", 20) == 20); /* the clock was set back */
@@ -391,6 +454,7 @@ int main(void)
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
 	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),
+	    cmocka_unit_test(a_job__is_another_manifest__when_more_than_its_status_differs),
 	    cmocka_unit_test(news__until_they_are_stored__are_as_old_as_the_first_of_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
