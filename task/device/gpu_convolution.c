@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gpu_convolution.h.  The library names its algorithms best first, by what it knows of them and
  * without trying; the first that works with the memory that we allow, and as repeatably as we want,
- * is taken, and kept for a few shapes.  A handle serves one call at a time, so a
- * lock of the GPU's goes around each.  The library is large and comes up slowly: its handle is made
- * for the first convolution. */
+ * is taken, and kept for a few shapes.  A handle serves one call at a time, on one stream, so a lock
+ * of the GPU's goes around each; it is taken last.  The library is large and comes up slowly: its
+ * handle is made for the first convolution.  The workspace goes back at once, as a product's. */
 #include "task/device/gpu_convolution.h"
 
 #include <string.h>
@@ -15,7 +15,9 @@ enum { MOST_CHOICES = 8 };
 #define MOST_WORKSPACE ((size_t)256 << 20)
 
 struct way { /* of one shape */
+	struct gpu *gpu;
 	const struct dnn_api *api;
+	uint64_t serial; /* no other way ever had it */
 	struct gpu_convolution of;
 	bool possible;
 	void *input, *output, *filter, *conv; /* descriptors */
@@ -45,8 +47,11 @@ struct gpu_convolution_plan *gpu_convolution_plan_new(void)
 	return p;
 }
 
+/* What is held back, or about to be recorded, still has use for the descriptors. */
 static void forget(struct way *p)
 {
+	if (p->input && p->gpu && gpu_works(p->gpu))
+		gpu_end_segment(p->gpu, NULL);
 	if (p->input)
 		p->api->tensor_free(p->input);
 	if (p->output)
@@ -165,9 +170,12 @@ static bool choose(struct way *p, const struct gpu *g, void *library, int math)
 
 static void make_way(struct gpu *g, struct way *way, const struct gpu_convolution *what)
 {
+	static _Atomic uint64_t made;
 	struct numbers how = numbers[what->type];
 
 	forget(way);
+	way->gpu = g;
+	way->serial = atomic_fetch_add(&made, 1);
 	if (what->type == MU_FLOAT && g->tf32)
 		how.math = DNN_DEFAULT_MATH;
 	way->api = g->dnn_api;
@@ -229,48 +237,83 @@ int gpu_convolution_plan_for(struct gpu *g, struct gpu_convolution_plan *plan,
 	return 0;
 }
 
-static int launch(struct gpu *g, const struct way *p, const struct gpu_convolution_at *at,
-		  cuda_ptr work)
+/* What goes on a stream, or into a graph that is recorded. */
+struct convolving {
+	uint64_t serial; /* of the way, whose descriptors these are */
+	const struct dnn_api *api;
+	void *input, *output, *filter, *conv;
+	cuda_ptr at_input, at_filter, at_output, work;
+	uint64_t room, way, wide, algorithm;
+};
+
+static int call(void *library, const struct convolving *c)
 {
-	const struct dnn_api *api = p->api;
+	const struct dnn_api *api = c->api;
 	const float one = 1, none = 0;
 	const double one_wide = 1, none_wide = 0;
-	const bool wide = p->of.type == MU_DOUBLE;
-	const void *alpha = wide ? (const void *)&one_wide : &one;
-	const void *beta = wide ? (const void *)&none_wide : &none;
-	const int how = p->choice.algorithm;
-	const size_t room = p->choice.workspace;
+	const void *alpha = c->wide ? (const void *)&one_wide : &one;
+	const void *beta = c->wide ? (const void *)&none_wide : &none;
+	const int how = (int)c->algorithm;
 
-	switch (p->of.way) {
+	switch ((enum gpu_convolution_way)c->way) {
 	case GPU_CONVOLUTION_FORWARD:
-		return api->forward(g->dnn, alpha, p->input, at->input, p->filter, at->filter,
-				    p->conv, how, work, room, beta, p->output, at->output);
+		return api->forward(library, alpha, c->input, c->at_input, c->filter, c->at_filter,
+				    c->conv, how, c->work, c->room, beta, c->output, c->at_output);
 	case GPU_CONVOLUTION_TO_INPUT:
-		return api->to_input(g->dnn, alpha, p->filter, at->filter, p->output, at->output,
-				     p->conv, how, work, room, beta, p->input, at->input);
+		return api->to_input(library, alpha, c->filter, c->at_filter, c->output,
+				     c->at_output, c->conv, how, c->work, c->room, beta, c->input,
+				     c->at_input);
 	default:
-		return api->to_filter(g->dnn, alpha, p->input, at->input, p->output, at->output,
-				      p->conv, how, work, room, beta, p->filter, at->filter);
+		return api->to_filter(library, alpha, c->input, c->at_input, c->output,
+				      c->at_output, c->conv, how, c->work, c->room, beta, c->filter,
+				      c->at_filter);
 	}
+}
+
+/* The handle has the compute stream but while a graph is recorded, whose stream may be gone before
+ * the handle is. */
+static int put_convolution(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
+{
+	const struct convolving *c = args;
+
+	pthread_mutex_lock(&g->dnn_lock);
+	int bad = stream == g->compute.stream ? 0 : c->api->stream_set(g->dnn, stream);
+	if (!bad)
+		bad = call(g->dnn, c);
+	if (stream != g->compute.stream && c->api->stream_set(g->dnn, g->compute.stream) && !bad)
+		bad = DNN_BAD_PARAM;
+	pthread_mutex_unlock(&g->dnn_lock);
+	return bad;
 }
 
 /* One that fails once is not tried again for this shape. */
 static int run(struct gpu *g, struct way *way, const struct gpu_convolution_at *at,
 	       const char *holder, bool *done, struct mu_err *err)
 {
+	const struct gpu_deed deed = {.put = put_convolution, .size = sizeof(struct convolving)};
 	struct mu_shape bytes = mu_shape_vec((int64_t)way->choice.workspace);
 	MU_AUTO_TENSOR work = {0};
-	int rc =
-	    way->choice.workspace ? gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err) : 0;
+	int refused, rc;
 
-	if (rc || (rc = gpu_end_segment(g, err))) /* it is not recorded, nor overtaken */
+	if (way->choice.workspace && (rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err)))
 		return rc;
-	pthread_mutex_lock(&g->dnn_lock);
-	way->possible = launch(g, way, at, gpu_address(&work)) == 0;
-	pthread_mutex_unlock(&g->dnn_lock);
-	*done = way->possible;
-	if (*done)
-		atomic_fetch_add(&g->launched, 1);
+	const struct convolving c = {.serial = way->serial,
+				     .api = way->api,
+				     .input = way->input,
+				     .output = way->output,
+				     .filter = way->filter,
+				     .conv = way->conv,
+				     .at_input = at->input,
+				     .at_filter = at->filter,
+				     .at_output = at->output,
+				     .work = gpu_address(&work),
+				     .room = way->choice.workspace,
+				     .way = way->of.way,
+				     .wide = way->of.type == MU_DOUBLE,
+				     .algorithm = (uint64_t)way->choice.algorithm};
+	if ((rc = gpu_put_library(g, &deed, &c, &refused, err)))
+		return rc;
+	way->possible = *done = !refused;
 	return 0;
 }
 

@@ -188,6 +188,86 @@ static void convolutions__of_several_batches_in_turn__are_planned_once_each(void
 	gpu_convolution_plan_free(plan);
 }
 
+/* [1, 8, 8, 4] of 1 × 1 taps: four times what it was, three times over. */
+static void convolve(struct gpu_convolution_plan *plan, const struct mu_tensor *x,
+		     const struct mu_tensor *filter)
+{
+	const struct gpu_convolution_axis axis = {8, 1, 1, 1, 8, 0};
+	const struct gpu_convolution what = {.type = MU_FLOAT,
+					     .way = GPU_CONVOLUTION_FORWARD,
+					     .batch = 1,
+					     .channels = 4,
+					     .filters = 4,
+					     .groups = 1,
+					     .row = axis,
+					     .column = axis};
+	bool can = false, done = false;
+
+	for (unsigned i = 0; i < 3; i++) {
+		const struct gpu_convolution_at at = {gpu_address(&x[i]), gpu_address(filter),
+						      gpu_address(&x[i + 1])};
+		assert_ok(gpu_convolution_plan_for(g, plan, &what, &can, &err), &err);
+		if (can)
+			assert_ok(gpu_convolution(g, plan, &what, &at, "test", &done, &err), &err);
+		if (!done && getenv("MUSTER_GPU_TEST"))
+			skip(); /* no cuDNN on this machine */
+		assert_true(done);
+	}
+}
+
+static unsigned long graphs_launched(void)
+{
+	struct fake_cuda_counts c;
+
+	fake_cuda_count(&c);
+	return c.graph_launches;
+}
+
+/* Time and again, and the plan given back while what it describes is held. */
+static void convolutions__in_a_segment__are_part_of_the_graph(void **state)
+{
+	struct gpu_convolution_plan *plan = gpu_convolution_plan_new();
+	struct mu_tensor x[4] = {ones(256), ones(256), ones(256), ones(256)}, filter = ones(16);
+
+	for (unsigned i = 0; i < 9; i++) {
+		unsigned long before = graphs_launched();
+		convolve(plan, x, &filter);
+		expect_all(&x[3], 256, 64);
+		if (!getenv("MUSTER_GPU_TEST"))
+			assert_int_equal(graphs_launched() - before, i >= 2);
+	}
+	convolve(plan, x, &filter);
+	gpu_convolution_plan_free(plan);
+	expect_all(&x[3], 256, 64);
+	for (unsigned i = 0; i < 4; i++)
+		mu_tensor_unref(&x[i]);
+	mu_tensor_unref(&filter);
+}
+
+/* Refused when a graph is recorded: they go on without. */
+static void convolutions__that_cannot_be_recorded__are_launched_one_by_one(void **state)
+{
+	struct gpu_convolution_plan *plan = gpu_convolution_plan_new();
+	struct mu_tensor x[4] = {ones(256), ones(256), ones(256), ones(256)}, filter = ones(16);
+
+	if (getenv("MUSTER_GPU_TEST"))
+		skip();
+	fake_cuda.fail_call = "convolve";
+	fake_cuda.fail_at =
+	    7; /* after two segments: the first that is put on the recording stream */
+	fake_cuda.fail_result = 3000;
+	for (unsigned i = 0; i < 6; i++) {
+		convolve(plan, x, &filter);
+		expect_all(&x[3], 256, 64);
+	}
+	assert_null(fake_cuda.fail_call);
+	assert_int_equal(graphs_launched(), 0);
+	gpu_convolution_plan_free(plan);
+	for (unsigned i = 0; i < 4; i++)
+		mu_tensor_unref(&x[i]);
+	mu_tensor_unref(&filter);
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -196,6 +276,8 @@ int main(void)
 	    T(products__of_more_shapes_than_are_kept__forget_the_oldest),
 	    T(a_plan__that_is_forgotten__still_makes_what_was_asked),
 	    T(convolutions__of_several_batches_in_turn__are_planned_once_each),
+	    T(convolutions__in_a_segment__are_part_of_the_graph),
+	    T(convolutions__that_cannot_be_recorded__are_launched_one_by_one),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
