@@ -255,6 +255,13 @@ void cache_stored(struct cache *c, const char *key, double now)
 	pthread_mutex_unlock(&c->lock);
 }
 
+void cache_begin_term(struct cache *c, uint64_t version)
+{
+	pthread_mutex_lock(&c->lock);
+	c->term = version;
+	pthread_mutex_unlock(&c->lock);
+}
+
 void cache_doubt_job(struct cache *c, const char *key)
 {
 	struct cached_job *job;

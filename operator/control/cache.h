@@ -102,10 +102,11 @@ struct node_table {
 
 struct cache {
 	pthread_mutex_t lock;
-	struct mu_map jobs;                          /* key -> struct cached_job */
-	uint64_t manifests;                          /* the last cached_job.manifest */
-	struct mu_map nodes;                         /* name -> struct cached_node */
-	struct node_table *table;                    /* of them; NULL: to be made */
+	struct mu_map jobs;       /* key -> struct cached_job */
+	uint64_t manifests;       /* the last cached_job.manifest */
+	struct mu_map nodes;      /* name -> struct cached_node */
+	struct node_table *table; /* of them; NULL: to be made */
+	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
 	void (*changed)(void *arg, const char *key); /* called without the lock */
 	/* Likewise; more: other pods of the job are about to follow this one. */
 	void (*pod_changed)(void *arg, const char *key, bool more);
@@ -124,7 +125,7 @@ struct snapshot {
 	const struct cached_pod **pods; /* beside observed.pods */
 	uint64_t version, manifest, settled;
 	double stored;
-	bool verified, stale; /* as in cached_job */
+	bool verified, stale; /* as in cached_job; verified by its version, too */
 	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
 };
 
@@ -174,6 +175,8 @@ uint64_t cache_version_of(const cJSON *object);
 /* Since when the stored status does not say all, `now` when that is new. */
 double cache_news(struct cache *c, const char *key, double now);
 void cache_stored(struct cache *c, const char *key, double now);
+/* Our term begins: jobs newer than this version are as our term has them.  0: that is not known. */
+void cache_begin_term(struct cache *c, uint64_t version);
 /* The server has a newer one than we. */
 void cache_doubt_job(struct cache *c, const char *key);
 void cache_assume_pod(struct cache *c, const cJSON *object, const char *kernels, double now);

@@ -181,6 +181,10 @@ void events_stop(struct event_log *e);
 void *leader_run(void *control);
 void leader_release(struct control *c);
 bool leader_may_write(void *control);
+/* To be called when nobody else writes any more and we do not yet: asks for the version of now.  A
+ * job that is newer holds all that others have written, so it need not be read again before the
+ * first deed (reconcile.c).  Where the answer fails to come, each job is. */
+void leader_begin_term(struct control *c);
 void *progress_run(void *control);
 struct mu_http_server; /* to be ended by mu_http_stop */
 int probe_server_start(struct mu_http_server **out, struct control *c, int port,

@@ -346,6 +346,8 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 			cache_count(&c->cache));
 		if (c->options.leader_election)
 			t->has_leader = pthread_create(&t->leader, NULL, leader_run, c) == 0;
+		else
+			leader_begin_term(c);
 		rc = start_workers(t, err);
 	}
 	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {

@@ -10,12 +10,13 @@
  * also holds after a SIGSTOP.
  */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "operator/control/control.h"
 
-enum { LEASE_S = 15, RENEW_DEADLINE_MS = 10000, RETRY_S = 2 };
+enum { LEASE_S = 15, RENEW_DEADLINE_MS = 10000, RETRY_S = 2, TERM_TIMEOUT_MS = 2000 };
 #define LEASE_NAME "muster-operator"
 
 struct observed_lease {
@@ -107,6 +108,32 @@ static bool is_free(const struct control *c, const cJSON *lease, struct observed
 	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
 }
 
+void leader_begin_term(struct control *c)
+{
+	static const struct kube_fields version[] = {{"resourceVersion", NULL}, {NULL, NULL}};
+	static const struct kube_fields of_list[] = {{"metadata", version}, {NULL, NULL}};
+	const char *list = c->options.namespaces ? c->options.namespaces : "";
+	int n = (int)strcspn(list, ", "); /* any of them: versions are counted for all */
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/" JOB_API_VERSION "%s%.*s/distributedtrainingjobs?limit=1",
+			 n ? "/namespaces/" : "", n, list);
+	cJSON *page = NULL;
+	const char *now;
+
+	if (c->io.call(c->io.user,
+		       &(struct kube_request){.method = "GET",
+					      .path = path,
+					      .timeout_ms = TERM_TIMEOUT_MS,
+					      .fields = of_list},
+		       &page, NULL) == 0) {
+		now = cJSON_GetStringValue(at(at(page, "metadata"), "resourceVersion"));
+		cache_begin_term(&c->cache, now ? strtoull(now, NULL, 10) : 0);
+	} else {
+		cache_begin_term(&c->cache, 0);
+	}
+	cJSON_Delete(page);
+}
+
 /* Takes the lease. */
 static int hold(struct control *c, struct observed_lease *seen, cJSON *lease, bool new, bool taken,
 		struct mu_err *err)
@@ -117,6 +144,8 @@ static int hold(struct control *c, struct observed_lease *seen, cJSON *lease, bo
 	cJSON_Delete(lease);
 	if (rc < 0)
 		return rc;
+	if (!atomic_load(&c->leading))
+		leader_begin_term(c);
 	atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
 	if (!atomic_exchange(&c->leading, true)) {
 		mu_info("leader", "%s leads", c->options.identity);

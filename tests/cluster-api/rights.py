@@ -101,9 +101,11 @@ class Life:
         must("POST", f"{core}/services", {"metadata": {"name": "taken"}, "spec": {"ports": [{"port": 80}]}})
         must("POST", f"{core}/pods", {"metadata": {"name": "taken-ps-0"}, "spec": {"containers": [
             {"name": "c", "image": "x"}]}})
+        must("POST", JOBS % ns, manifest("early", tasks={"worker": {}}))  # of before the operator's time: read again
         self.start()
         try:
             self.lead(ns)
+            self.expect("a job of before runs", lambda: self.phase_is("early", "Running"))
             self.gang(core, ns, kubelet)
             self.others(core, ns, kubelet)
             self.certificates(core, ns)

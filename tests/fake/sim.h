@@ -151,6 +151,7 @@ void sim_remove(struct sim *s, struct sim_object *o);
 void sim_confirm(struct sim *s, struct sim_object *o);
 int sim_serve(struct sim *s, const char *method, const char *path, const cJSON *body, cJSON **out,
 	      struct mu_err *err);
+int sim_version(const struct sim *s); /* of what was changed last */
 const cJSON *sim_at(const cJSON *o, const char *dotted);
 const char *sim_text(const cJSON *o, const char *dotted); /* "" when absent */
 

@@ -90,11 +90,16 @@ static void record(struct sim *s, const struct sim_object *o, bool deleted)
 	    (struct sim_event){o->kind, deleted, cJSON_Duplicate(o->json, true)};
 }
 
+int sim_version(const struct sim *s)
+{
+	return s->n_events + 999;
+}
+
 static void next_version(struct sim *s, cJSON *json)
 {
 	char version[16];
 
-	snprintf(version, sizeof(version), "%d", s->n_events + 1000);
+	snprintf(version, sizeof(version), "%d", sim_version(s) + 1);
 	set_text(metadata_of(json), "resourceVersion", version);
 }
 

@@ -293,6 +293,13 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 		list(o, k, list_position(s));
 }
 
+/* The leader knows what is newer than its term, but when it could not ask. */
+static void begin_term(struct sim *s)
+{
+	cache_begin_term(&s->leader->control.cache,
+			 sim_chance(s, 200) ? 0 : (uint64_t)sim_version(s));
+}
+
 static void restart(struct sim_operator *o)
 {
 	control_fini(&o->control);
@@ -303,6 +310,7 @@ void sim_restart(struct sim *s)
 {
 	s->dead = false;
 	restart(s->leader);
+	begin_term(s);
 }
 
 /* The other one leads, and looks at everything with what it has seen so far.  One that is in the
@@ -321,6 +329,7 @@ static void take_over(struct sim *s)
 	s->splits++;
 	s->leader = next;
 	s->dead = false;
+	begin_term(s);
 	if (was->busy)
 		was->deposed = true;
 	else
@@ -368,6 +377,7 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	clock_of = s;
 	for (int i = 0; i < s->n_operators; i++)
 		start_operator(s, &s->operators[i]);
+	begin_term(s);
 }
 
 void sim_end(struct sim *s)
