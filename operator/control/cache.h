@@ -25,8 +25,9 @@
 
 /* How often a task is asked that did not answer the last `silent` times. */
 struct cache_pace {
-	double after;
+	double since, after; /* when it was silent last, and is due again */
 	unsigned silent;
+	bool heard; /* it has answered once */
 };
 
 struct cached_pod {
@@ -220,7 +221,8 @@ struct cache_chief {
 };
 /* The chiefs of all running jobs that may be asked now; free with cache_chiefs_free. */
 struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n);
-/* It did not answer: it is asked less and less often, each minute at least. */
+/* It did not answer: it is asked less and less often, each minute at least; every ten when it is
+ * ready and has never answered. */
 void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double now);
 /* Whoever can be reached and has an older epoch is to be told this one.  NULL: nobody is. */
 void cache_set_notice(struct cache *c, const char *key, const char *notice, int epoch);

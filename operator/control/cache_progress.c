@@ -6,7 +6,10 @@
 
 #include "operator/control/cache.h"
 
-enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60 };
+/* A task that serves its page does so before it is ready: one that is ready, and has never
+ * answered, is of a program that has none, and there may be a thousand of them.  It is asked four
+ * times more rarely each time, others half as often. */
+enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60, PAGELESS_MAX_S = 600 };
 
 static const char *const numbers[] = {"step", "targetStep", "stepsPerSecond", "examplesPerSecond",
 				      "loss", "accuracy"};
@@ -60,15 +63,17 @@ static bool has_said(const struct cached_pod *p)
 /* a clock that was set back must not silence anybody */
 static bool is_due(const struct cache_pace *pace, double now)
 {
-	return now >= pace->after || pace->after - now > SILENCE_MAX_S;
+	return now >= pace->after || now < pace->since;
 }
 
-static void slow_down(struct cache_pace *pace, double now)
+static void slow_down(struct cache_pace *pace, bool pageless, double now)
 {
-	double wait = ldexp(SILENCE_FIRST_S, pace->silent < 8 ? (int)pace->silent : 8);
+	int times = pace->silent < 8 ? (int)pace->silent : 8;
+	double wait = ldexp(SILENCE_FIRST_S, pageless ? 2 * times : times);
 
 	pace->silent++;
-	pace->after = now + fmin(wait, SILENCE_MAX_S);
+	pace->since = now;
+	pace->after = now + fmin(wait, pageless ? PAGELESS_MAX_S : SILENCE_MAX_S);
 }
 
 static struct cached_pod *pod_of(struct cache *c, const struct cache_chief *task)
@@ -126,7 +131,7 @@ void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double
 
 	pthread_mutex_lock(&c->lock);
 	if ((p = pod_of(c, chief)))
-		slow_down(&p->ask, now);
+		slow_down(&p->ask, p->ready && !p->ask.heard, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -207,7 +212,7 @@ void cache_not_told(struct cache *c, const struct cache_chief *task, double now)
 
 	pthread_mutex_lock(&c->lock);
 	if ((p = pod_of(c, task)))
-		slow_down(&p->tell, now);
+		slow_down(&p->tell, false, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -249,7 +254,7 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 	for (struct cached_pod *p = job ? job->pods : NULL; p; p = p->next) {
 		if (strcmp(p->uid, chief->pod_uid) != 0)
 			continue;
-		p->ask = (struct cache_pace){0};
+		p->ask = (struct cache_pace){.heard = true};
 		if (!kernels || strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
 			continue;
 		snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
