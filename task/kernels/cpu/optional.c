@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optionals: some tensors, or nothing.  Gradients of branches carry them. */
+#include "task/kernels/optional.h"
+
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
@@ -105,6 +107,15 @@ static int optional_add(const struct mu_object *a, const struct mu_object *b,
 	for (unsigned i = 0; i < x->n && !(rc = sum_of(&x->t[i], &y->t[i], &p->t[i], err)); i++)
 		p->n++;
 	return finish(p, rc, out);
+}
+
+int optional_out(struct kernel_call *c, const struct mu_tensor *t, unsigned n, struct mu_err *err)
+{
+	struct optional *p = optional_new(t != NULL, t ? n : 0);
+
+	for (; t && p->n < n; p->n++)
+		p->t[p->n] = mu_tensor_ref(&t[p->n]);
+	return variant_out(c, 0, &p->object, err);
 }
 
 static int make(struct kernel_call *c, bool has, struct mu_err *err)

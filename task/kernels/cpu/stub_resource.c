@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A resource without content, by which TensorFlow tests how resources are named, made and removed.
- */
+/* Resources without content: one by which TensorFlow tests how resources are named, made and
+ * removed, and those that a dataset's op wants beside it where the dataset keeps seeds or elements
+ * itself. */
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/variables.h"
 
@@ -48,5 +49,7 @@ static int create(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"StubResourceHandleOp", .run = handle},
     {"ResourceCreateOp", .run = create},
+    {"DummySeedGenerator", .run = handle},
+    {"DummyMemoryCache", .run = handle},
 };
 KERNEL_TABLE(stub_resource, rows)

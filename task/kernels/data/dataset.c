@@ -29,8 +29,8 @@ const struct mu_object_type dataset_type = {.name = "dataset", .free = dataset_f
 const struct dataset_kind *dataset_kind_find(const char *op)
 {
 	static const struct dataset_kind *const tables[] = {
-	    source_kinds,  pass_kinds, batch_kinds, function_kinds,
-	    shuffle_kinds, file_kinds, group_kinds, mix_kinds};
+	    source_kinds, pass_kinds, batch_kinds, function_kinds, shuffle_kinds, file_kinds,
+	    group_kinds,  mix_kinds,  csv_kinds,   parse_kinds,    sparse_kinds};
 
 	for (unsigned t = 0; t < MU_COUNT(tables); t++)
 		for (const struct dataset_kind *k = tables[t]; k->op; k++)
@@ -72,10 +72,11 @@ static int take_inputs(struct kernel_call *c, struct dataset *d, struct mu_err *
 {
 	const struct dataset_kind *k = d->kind;
 	unsigned want = k->n_in == ANY_NUMBER ? c->n_in : k->n_in;
+	unsigned n = c->n_in > k->n_behind ? c->n_in - k->n_behind : 0;
 
 	d->in = MU_NEW_ARRAY(struct dataset *, c->n_in + 1);
 	d->params = MU_NEW_ARRAY(struct mu_tensor, c->n_in + 1);
-	for (unsigned i = 0; i < c->n_in; i++) {
+	for (unsigned i = 0; i < n; i++) {
 		struct mu_object *o;
 		if (d->n_in < want) {
 			int rc = variant_in(c, i, &dataset_type, &o, err);
@@ -137,9 +138,11 @@ static int take_functions(struct kernel_call *c, struct dataset *d, struct mu_er
 /* Its switch, whatever its op calls it, and what it means where the node does not have it. */
 static bool flag_of(const struct mu_node *n)
 {
-	return args_attr_bool(
-	    n, "reshuffle_each_iteration",
-	    args_attr_bool(n, "stop_on_empty_dataset", mu_node_attr(n, "N") == NULL));
+	return args_attr_bool(n, "reshuffle_each_iteration",
+			      args_attr_bool(n, "rerandomize_each_iteration",
+					     args_attr_bool(n, "stop_on_empty_dataset",
+							    mu_node_attr(n, "N") == NULL &&
+								strcmp(n->op, "RandomDatasetV2"))));
 }
 
 static int fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
@@ -165,6 +168,8 @@ static int fill(struct kernel_call *c, struct dataset *d, struct mu_err *err)
 		return rc;
 	if (d->kind->shared_size)
 		d->shared = mu_xcalloc(1, d->kind->shared_size);
+	if (d->kind->read)
+		d->kind->read(d, c->node);
 	return d->kind->check ? d->kind->check(d, err) : 0;
 }
 

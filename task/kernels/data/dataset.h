@@ -31,6 +31,9 @@ struct dataset_kind {
 	/* (optional) how many elements it has when the first it draws from has n; NULL: as many, or
 	 * UNKNOWN_MANY where it draws from none or has a function. */
 	int64_t (*count)(const struct dataset *d, int64_t n);
+	unsigned n_behind; /* inputs behind all others, which say nothing here */
+	/* (optional) takes from the node what `check` and `next` need of its attributes */
+	void (*read)(struct dataset *d, const struct mu_node *n);
 	int (*check)(struct dataset *d, struct mu_err *err); /* (optional) fills shared */
 	void (*finish)(struct dataset *d);                   /* (optional) undoes check */
 	int (*open)(struct cursor *c, struct mu_err *err);   /* (optional) */
@@ -51,7 +54,8 @@ struct dataset {
 		struct function *f;
 		unsigned from, n; /* the parameters that it captured */
 	} f[MAX_FUNCTIONS];
-	bool flag; /* reshuffle_each_iteration, stop_on_empty_dataset: what the op has of them */
+	bool flag;        /* reshuffle_each_iteration, rerandomize_each_iteration,
+			     stop_on_empty_dataset: what the op has of them */
 	bool keeps_count; /* preserve_cardinality */
 	void *shared;
 };
@@ -103,6 +107,7 @@ const struct dataset_kind *dataset_kind_find(const char *op);
 
 /* The kinds' tables. */
 extern const struct dataset_kind source_kinds[], pass_kinds[], batch_kinds[], function_kinds[],
-    shuffle_kinds[], file_kinds[], group_kinds[], mix_kinds[];
+    shuffle_kinds[], file_kinds[], group_kinds[], mix_kinds[], csv_kinds[], parse_kinds[],
+    sparse_kinds[];
 
 #endif

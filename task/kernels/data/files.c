@@ -5,36 +5,24 @@
  * goes on with the next. */
 #include <errno.h>
 #include <glob.h>
-#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "lib/io/tfrecord.h"
 #include "lib/io/unpack.h"
-#include "task/kernels/data/dataset.h"
+#include "task/kernels/data/files.h"
 #include "task/kernels/elems.h"
 
 enum { LONGEST = 1 << 30 }; /* bytes of a line, of a piece, of what is passed over */
-
-struct files {
-	int64_t at; /* the file behind the one in hand */
-	char *name; /* NULL: none is in hand */
-	FILE *file;
-	struct mu_tfrecord_reader *records; /* has taken the file */
-	struct mu_buf ahead;                /* a piece and what may turn out to be the foot */
-	char *line;
-	size_t room;
-};
 
 /* Parameters: the names come first, how they are packed second or, with pieces, last. */
 enum { FILE_NAMES, FILE_PACKING, N_FILE };
 enum { PIECE_HEAD = 1, PIECE_BYTES, PIECE_FOOT, PIECE_BUFFER, PIECE_PACKING };
 
-static int check_names(const struct dataset *d, unsigned packing, struct mu_err *err)
+int files_check(const struct dataset *d, unsigned packing, struct mu_err *err)
 {
 	const struct mu_tensor *names = &d->params[FILE_NAMES], *p = &d->params[packing];
 
-	if (d->n_out != 1 || names->dtype != MU_STRING || names->shape.rank > 1)
+	if (names->dtype != MU_STRING || names->shape.rank > 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "`filenames` must be a scalar or a vector.");
 	if (packing && (p->dtype != MU_STRING || p->shape.count != 1))
@@ -42,10 +30,18 @@ static int check_names(const struct dataset *d, unsigned packing, struct mu_err 
 	return 0;
 }
 
+/* A file's items are one string each. */
+static int check_items(const struct dataset *d, unsigned packing, struct mu_err *err)
+{
+	return d->n_out == 1
+		   ? files_check(d, packing, err)
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "%s has one component", d->kind->op);
+}
+
 static int check_files(struct dataset *d, struct mu_err *err)
 {
 	return d->n_params < N_FILE ? mu_fail(err, MU_INVALID_ARGUMENT, "there are no names")
-				    : check_names(d, FILE_PACKING, err);
+				    : check_items(d, FILE_PACKING, err);
 }
 
 static void end_file(struct files *f)
@@ -60,7 +56,7 @@ static void end_file(struct files *f)
 	f->name = NULL;
 }
 
-static void files_close(struct cursor *c)
+void files_close(struct cursor *c)
 {
 	struct files *f = c->own;
 
@@ -89,14 +85,8 @@ static int next_file(struct cursor *c, unsigned packing, struct mu_err *err)
 	return rc;
 }
 
-/* How a kind reads a file: what it does at its start, and 1 with an item or 0 at its end. */
-struct format {
-	int (*begin)(struct cursor *c, struct mu_err *err); /* (optional) */
-	int (*item)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
-};
-
-static int draw_item(struct cursor *c, const struct format *k, unsigned packing,
-		     struct mu_tensor *out, struct mu_err *err)
+int files_draw(struct cursor *c, const struct file_format *k, unsigned packing,
+	       struct mu_tensor *out, struct mu_err *err)
 {
 	struct files *f = c->own;
 	int rc;
@@ -118,7 +108,7 @@ static int draw_item(struct cursor *c, const struct format *k, unsigned packing,
 	return rc;
 }
 
-static int read_failed(const struct files *f, struct mu_err *err)
+int files_failed(const struct files *f, struct mu_err *err)
 {
 	return errno == EBADMSG
 		   ? mu_fail(err, MU_DATA_LOSS, "%.150s: the compressed data is broken", f->name)
@@ -150,9 +140,9 @@ static int record_item(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 
 static int record_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	static const struct format records = {begin_records, record_item};
+	static const struct file_format records = {begin_records, record_item};
 
-	return draw_item(c, &records, FILE_PACKING, out, err);
+	return files_draw(c, &records, FILE_PACKING, out, err);
 }
 
 /* ---- lines ---- */
@@ -164,7 +154,7 @@ static int line_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 	errno = 0;
 	ssize_t n = getline(&f->line, &f->room, f->file);
 	if (n < 0)
-		return ferror(f->file) ? read_failed(f, err) : 0;
+		return ferror(f->file) ? files_failed(f, err) : 0;
 	n -= n && f->line[n - 1] == '\n';
 	n -= n && f->line[n - 1] == '\r';
 	int rc = mu_tensor_string(out, f->line, (size_t)n, err);
@@ -173,9 +163,9 @@ static int line_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 
 static int line_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	static const struct format lines = {.item = line_item};
+	static const struct file_format lines = {.item = line_item};
 
-	return draw_item(c, &lines, FILE_PACKING, out, err);
+	return files_draw(c, &lines, FILE_PACKING, out, err);
 }
 
 /* ---- pieces: all of a size, between a head and a foot ---- */
@@ -213,7 +203,7 @@ static int check_pieces(struct dataset *d, struct mu_err *err)
 				       numbers[i].name, (long long)numbers[i].least, LONGEST,
 				       (long long)piece_number(d, i));
 	}
-	return check_names(d, piece_packing(d), err);
+	return check_items(d, piece_packing(d), err);
 }
 
 /* Up to n more bytes behind those ahead; less only at the end. */
@@ -229,7 +219,7 @@ static int read_ahead(struct files *f, int64_t n, struct mu_err *err)
 		f->ahead.len += got;
 		n -= (int64_t)got;
 		if (got < want)
-			return ferror(f->file) ? read_failed(f, err) : 0;
+			return ferror(f->file) ? files_failed(f, err) : 0;
 	}
 	return 0;
 }
@@ -286,9 +276,9 @@ static int piece_item(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 
 static int piece_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	static const struct format pieces = {begin_pieces, piece_item};
+	static const struct file_format pieces = {begin_pieces, piece_item};
 
-	return draw_item(c, &pieces, piece_packing(c->d), out, err);
+	return files_draw(c, &pieces, piece_packing(c->d), out, err);
 }
 
 /* ---- names ---- */
@@ -300,7 +290,7 @@ struct names {
 
 static int check_patterns(struct dataset *d, struct mu_err *err)
 {
-	return d->n_params == 1 ? check_names(d, 0, err)
+	return d->n_params == 1 ? check_items(d, 0, err)
 				: mu_fail(err, MU_INVALID_ARGUMENT, "there are no patterns");
 }
 

@@ -14,6 +14,7 @@
 #include "task/kernels/gate.h"
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/optional.h"
 #include "task/kernels/variant.h"
 
 enum { MAX_AHEAD = 1024, DEFAULT_AHEAD = 16 };
@@ -265,6 +266,7 @@ static void *run(void *arg)
 struct getter {
 	struct waiter w;
 	struct iterator *it;
+	bool optional; /* the end is an optional without a value, not an error */
 };
 
 static void getter_free(struct waiter *w)
@@ -272,25 +274,28 @@ static void getter_free(struct waiter *w)
 	free(MU_CONTAINER(w, struct getter, w));
 }
 
-static int hand_out(struct kernel_call *c, const struct ready *r, struct mu_err *err)
+static int hand_out(struct kernel_call *c, const struct ready *r, bool optional, struct mu_err *err)
 {
 	const struct mu_attr *types = mu_node_attr(c->node, "output_types");
+	unsigned want = types ? types->n : 0;
 
-	if (r->n != c->n_out || !types || types->n != r->n)
+	if (r->n != want || (!optional && c->n_out != want))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the iterator gives %u components, %u are expected", r->n, c->n_out);
+			       "the iterator gives %u components, %u are expected", r->n, want);
 	for (unsigned i = 0; i < r->n; i++) {
 		if (r->t[i].dtype != types->types[i])
 			return mu_fail(
 			    err, MU_INVALID_ARGUMENT, "component %u is a %s, expected %s", i,
 			    mu_dtype_name(r->t[i].dtype), mu_dtype_name(types->types[i]));
-		kernel_out_take(c, i, mu_tensor_ref(&r->t[i]));
+		if (!optional)
+			kernel_out_take(c, i, mu_tensor_ref(&r->t[i]));
 	}
-	return 0;
+	return optional ? optional_out(c, r->t, r->n, err) : 0;
 }
 
 static bool get_try(struct waiter *w)
 {
+	bool optional = MU_CONTAINER(w, struct getter, w)->optional;
 	struct iterator *it = MU_CONTAINER(w, struct getter, w)->it;
 	struct ready *r = it->head;
 
@@ -302,9 +307,13 @@ static bool get_try(struct waiter *w)
 		if (r->err.code != MU_OK)
 			w->err = r->err;
 		else
-			hand_out(w->c, r, &w->err);
+			hand_out(w->c, r, optional, &w->err);
 		ready_free(r);
 		pthread_cond_signal(&it->work);
+		return true;
+	}
+	if (it->ended && optional) {
+		optional_out(w->c, NULL, 0, &w->err);
 		return true;
 	}
 	if (it->ended) {
@@ -336,7 +345,7 @@ static int start_thread(struct iterator *it, struct mu_err *err)
 	return rc;
 }
 
-static void get_next(struct kernel_call *c)
+static void start_getting(struct kernel_call *c, bool optional)
 {
 	struct mu_err err;
 	struct resource *r;
@@ -353,6 +362,7 @@ static void get_next(struct kernel_call *c)
 	}
 	struct getter *g = MU_NEW(struct getter);
 	*g = (struct getter){.it = it,
+			     .optional = optional,
 			     .w = {.c = c,
 				   .gate = &it->gate,
 				   .owner = r,
@@ -360,6 +370,16 @@ static void get_next(struct kernel_call *c)
 				   .try = get_try,
 				   .free = getter_free}};
 	gate_enter(&g->w, GATE_OUT);
+}
+
+static void get_next(struct kernel_call *c)
+{
+	start_getting(c, false);
+}
+
+static void get_next_as_optional(struct kernel_call *c)
+{
+	start_getting(c, true);
 }
 
 /* ---- making ---- */
@@ -474,6 +494,7 @@ static const struct kernel rows[] = {
     {"MakeIterator", .run = make_iterator},
     {"IteratorGetNext", .start = get_next},
     {"IteratorGetNextSync", .start = get_next},
+    {"IteratorGetNextAsOptional", .start = get_next_as_optional},
     {"IteratorToStringHandle", .run = to_string},
     {"IteratorFromStringHandle", .run = from_string},
     {"IteratorFromStringHandleV2", .run = from_string},

@@ -308,6 +308,9 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 		op, .n_in = 1, .n_scalars = scalars, .open = cursor_open_up, .next = pass_next     \
 	}
 #define COUNTED .cursor_size = sizeof(struct count), .n_in = 1
+#define CACHE                                                                                      \
+	COUNTED, .shared_size = sizeof(struct cache), .check = check_cache,                        \
+		 .finish = finish_cache, .next = cache_next
 const struct dataset_kind pass_kinds[] = {
     PASS("PrefetchDataset", 1),
     PASS("OptionsDataset", 0),
@@ -324,6 +327,10 @@ const struct dataset_kind pass_kinds[] = {
     PASS("AssertNextDataset", 0),
     PASS("BytesProducedStatsDataset", 0),
     PASS("LatencyStatsDataset", 0),
+    PASS("ExperimentalNonSerializableDataset", 0),
+    PASS("ExperimentalAssertNextDataset", 0),
+    PASS("ExperimentalBytesProducedStatsDataset", 0),
+    PASS("ExperimentalLatencyStatsDataset", 0),
     {"TakeDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = take_next,
      .count = count_take},
     {"SkipDataset", COUNTED, .n_scalars = 1, .open = cursor_open_up, .next = skip_next,
@@ -335,7 +342,7 @@ const struct dataset_kind pass_kinds[] = {
      .next = zip_next, .close = zip_close, .count = count_zip},
     {"ConcatenateDataset", .cursor_size = sizeof(struct count), .n_in = 2,
      .check = check_concatenate, .next = concatenate_next, .count = count_both},
-    {"CacheDataset", COUNTED, .shared_size = sizeof(struct cache), .check = check_cache,
-     .finish = finish_cache, .next = cache_next},
+    {"CacheDataset", CACHE},
+    {"CacheDatasetV2", CACHE, .n_behind = 1}, /* what it keeps is its own, not a resource's */
     {.op = NULL},
 };

@@ -44,17 +44,27 @@ static int64_t rounds_of(const struct dataset *d)
 	return d->kind->n_scalars > COUNT ? dataset_number(d, COUNT) : 1;
 }
 
-static int check_shuffle(struct dataset *d, struct mu_err *err)
+/* The seeds that numbers `first` and the next one give. */
+static int init_seeds(struct dataset *d, unsigned first, struct mu_err *err)
 {
 	struct seeds *s = d->shared;
 
 	pthread_mutex_init(&s->lock, NULL);
-	s->fixed[0] = (uint64_t)dataset_number(d, SEED);
-	s->fixed[1] = (uint64_t)dataset_number(d, SEED2);
+	s->fixed[0] = (uint64_t)dataset_number(d, first);
+	s->fixed[1] = (uint64_t)dataset_number(d, first + 1);
 	if (!s->fixed[0] && !s->fixed[1] &&
 	    getrandom(s->fixed, sizeof s->fixed, 0) != sizeof s->fixed)
 		return mu_fail_errno(err, errno, "no random seed from the system");
 	s->draws = draws_seeded(s->fixed[0], s->fixed[1]);
+	return 0;
+}
+
+static int check_shuffle(struct dataset *d, struct mu_err *err)
+{
+	int rc = init_seeds(d, SEED, err);
+
+	if (rc)
+		return rc;
 	if (rounds_of(d) < 1 && rounds_of(d) != -1)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "count must be greater than zero or equal to -1.");
@@ -81,16 +91,15 @@ struct shuffle {
 	bool any; /* an element came in the round that is read */
 };
 
-static void seed_round(struct cursor *c)
+static struct draws draws_of_round(const struct dataset *d)
 {
-	struct seeds *s = c->d->shared;
-	struct shuffle *w = c->own;
+	struct seeds *s = d->shared;
 
 	pthread_mutex_lock(&s->lock);
-	uint64_t a = c->d->flag ? draw(&s->draws) : s->fixed[0];
-	uint64_t b = c->d->flag ? draw(&s->draws) : s->fixed[1];
+	uint64_t a = d->flag ? draw(&s->draws) : s->fixed[0];
+	uint64_t b = d->flag ? draw(&s->draws) : s->fixed[1];
 	pthread_mutex_unlock(&s->lock);
-	w->draws = draws_seeded(a, b);
+	return draws_seeded(a, b);
 }
 
 static int begin_round(struct cursor *c, struct shuffle *w, struct mu_err *err)
@@ -108,7 +117,7 @@ static int begin_round(struct cursor *c, struct shuffle *w, struct mu_err *err)
 
 static int shuffle_open(struct cursor *c, struct mu_err *err)
 {
-	seed_round(c);
+	((struct shuffle *)c->own)->draws = draws_of_round(c->d);
 	return begin_round(c, c->own, err);
 }
 
@@ -166,7 +175,7 @@ static void end_round(struct cursor *c, struct shuffle *w)
 		memmove(w->rounds, w->rounds + w->first, (size_t)w->n_rounds * sizeof *w->rounds);
 		w->first = 0;
 	}
-	seed_round(c);
+	w->draws = draws_of_round(c->d);
 }
 
 static int shuffle_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
@@ -224,6 +233,19 @@ static int check_random(struct dataset *d, struct mu_err *err)
 		   : mu_fail(err, MU_INVALID_ARGUMENT, "random numbers are one component");
 }
 
+static int check_random_rounds(struct dataset *d, struct mu_err *err)
+{
+	int rc = init_seeds(d, 0, err);
+
+	return rc ? rc : check_random(d, err);
+}
+
+static int random_open(struct cursor *c, struct mu_err *err)
+{
+	((struct chance *)c->own)->draws = draws_of_round(c->d);
+	return 0;
+}
+
 static int random_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t x = draw(&((struct chance *)c->own)->draws);
@@ -272,7 +294,13 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 const struct dataset_kind shuffle_kinds[] = {
     {"ShuffleDataset", SHUFFLE, .n_scalars = 3},
     {"ShuffleAndRepeatDataset", SHUFFLE, .n_scalars = 4},
+    /* the seeds' generator is the dataset's own */
+    {"ShuffleDatasetV3", SHUFFLE, .n_scalars = 3, .n_behind = 1},
+    {"ShuffleAndRepeatDatasetV2", SHUFFLE, .n_scalars = 4, .n_behind = 1},
     {"RandomDataset", RANDOM},
+    {"RandomDatasetV2", .shared_size = sizeof(struct seeds), .cursor_size = sizeof(struct chance),
+     .n_scalars = 2, .n_behind = 1, .check = check_random_rounds, .finish = finish_shuffle,
+     .open = random_open, .next = random_next, .count = count_endless},
     {"ExperimentalRandomDataset", RANDOM},
     {"SamplingDataset", .cursor_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
      .check = check_sampling, .open = chance_open, .next = sample_next, .count = count_unknown},

@@ -36,6 +36,19 @@ def _last_line(e):
     return e.message.split("\n\t")[0].split("\n")[-1]
 
 
+def _optionals(sess, iterator):
+    """The first elements as optionals; the end is one that has nothing."""
+    sess.run(iterator.initializer)
+    optional = tf.data.experimental.get_next_as_optional(iterator)
+    has, value, seen = optional.has_value(), optional.get_value(), []
+    while len(seen) < 3:
+        try:
+            seen.append(_plain(sess.run((has, value))))
+        except tf.errors.OpError as e:
+            return seen + [type(e).__name__, _plain(sess.run(has)) if "does not have a value" in e.message else None]
+    return seen
+
+
 def _both_iterators(sess, dataset):
     once, again = tf.data.make_one_shot_iterator(dataset), tf.data.make_initializable_iterator(dataset)
     a, b = once.get_next(), again.get_next()
@@ -52,6 +65,7 @@ def _both_iterators(sess, dataset):
         sess.run(b)  # and left in the middle
     except tf.errors.OpError:
         pass
+    out.append(_optionals(sess, again))
     return out
 
 

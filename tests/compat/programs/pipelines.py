@@ -18,6 +18,12 @@ FILES = {
     "a.txt": b"a1\na2\na3\n", "b.txt": b"b1\nb2\n", "c.txt": b"c1\nc2\nc3\nc4\nc5",
     "lines.gz": gzip.compress(b"one\r\ntwo\n\nthree"), "lines.z": zlib.compress(b"x\ny\n"),
 }
+CSV = {
+    "t.csv": '1.5,2,"a ""b"", c"\n-3,4,"two\nlines"\r\n5e3,6,', "h.csv": 'x,n,s\n1,2,a\n3,4,b\r5,6,"c"\n', "gaps.csv": ',,\n1,,NA\n,2,b\n',
+    "tabs": 'a\tb"c\n"d"\te\n', "wrong.csv": "1,a\n2\nx,b\n6,i\n", "made.csv": "x,n,s\n1,2,a\n3,4,b\n5,6,c\n", "one.csv": 'a\n\nb\n""\n',
+}
+FILES.update({k: v.encode() for k, v in CSV.items()})
+FILES["t.csv.gz"] = gzip.compress(FILES["t.csv"])
 for name, content in FILES.items():
     with open(f"{folder}/{name}", "wb") as f:
         f.write(content)
@@ -28,6 +34,9 @@ EXAMPLES = [tf.train.Example(features=tf.train.Features(feature={
     "n": tf.train.Feature(int64_list=tf.train.Int64List(value=range(i % 3))),
     "w": tf.train.Feature(bytes_list=tf.train.BytesList(value=[b"w%d" % i] * (i % 2))),
     "x": tf.train.Feature(float_list=tf.train.FloatList(value=[i, -i]))})).SerializeToString() for i in range(5)]
+with tf.python_io.TFRecordWriter(f"{folder}/examples") as w:
+    for example in EXAMPLES:
+        w.write(example)
 texts = [f"{folder}/{c}.txt" for c in "abc"]
 
 
@@ -132,8 +141,44 @@ def sparse():
         tf.gather([EXAMPLES[k] for k in range(5)], i), {"n": tf.VarLenFeature(tf.int64), "x": tf.FixedLenFeature([2], tf.float32)}))
 
 
+def tables():
+    csv = lambda name, types, **k: more.CsvDataset(f"{folder}/{name}", types, **k)
+    kinds = [tf.float32, tf.int64, tf.string]
+    yield "table", csv("t.csv", kinds)
+    yield "table with a head", csv("h.csv", kinds, header=True)
+    yield "table of gzip", csv("t.csv.gz", kinds, compression_type="GZIP")
+    yield "table's columns", csv("t.csv", [tf.string, tf.float32], select_cols=[2])
+    yield "some columns of a table", csv("t.csv", [tf.float32, tf.string], select_cols=[0, 2])
+    yield "tables with defaults", csv("gaps.csv", [[1.5], [7], ["-"]])
+    yield "gaps that may not be", csv("gaps.csv", kinds).apply(more.ignore_errors())
+    yield "gaps by another name", csv("gaps.csv", [[1.5], [7], ["-"]], na_value="NA")
+    yield "tables of tabs", csv("tabs", [tf.string, tf.string], field_delim="\t", use_quote_delim=False)
+    yield "no quotes", csv("t.csv", [tf.string] * 3, use_quote_delim=False).apply(more.ignore_errors())
+    yield "wrong tables", csv("wrong.csv", [tf.int32, tf.string]).apply(more.ignore_errors())
+    yield "one column", csv("one.csv", ["none"])
+    yield "two tables", more.CsvDataset([f"{folder}/one.csv", f"{folder}/t.csv"], [["none"]], select_cols=[0])
+    yield "made from a table", more.make_csv_dataset(
+        f"{folder}/made.csv", 2, label_name="n", num_epochs=2, shuffle=False, column_names=["x", "n", "s"])
+    yield "a table's own columns", more.make_csv_dataset(f"{folder}/made.csv", 2, num_epochs=1, shuffle=True, shuffle_seed=5)
+
+
+def parsed():
+    wanted = {"n": tf.VarLenFeature(tf.int64), "x": tf.FixedLenFeature([2], tf.float32), "w": tf.FixedLenSequenceFeature(
+        [], tf.string, allow_missing=True), "a": tf.VarLenFeature(tf.string)}
+    records = data.from_tensor_slices(EXAMPLES)
+    yield "parsed examples", records.batch(2).apply(more.parse_example_dataset(wanted))
+    yield "examples parsed by four", records.batch(3).apply(more.parse_example_dataset(wanted, num_parallel_calls=4))
+    yield "examples that lack", records.batch(2).apply(more.parse_example_dataset({"z": tf.FixedLenFeature([], tf.float32)}))
+    yield "batches of features", more.make_batched_features_dataset(
+        f"{folder}/examples", 2, wanted, reader=tf.data.TFRecordDataset, num_epochs=1, shuffle=False, label_key="x")
+    yield "sparse batches", data.range(7).map(lambda x: tf.fill([x % 3], x)).apply(more.dense_to_sparse_batch(3, [4]))
+    yield "sparse batches of what is too wide", data.range(4).map(lambda x: tf.fill([x], x)).apply(more.dense_to_sparse_batch(2, [1]))
+    yield "sparse slices as tuples", data.from_sparse_tensor_slices(
+        tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.0, 2.0, 3.0], [4, 5]))
+
+
 def pipelines():
-    for part in (files, functions, orders, shapes, sparse):
+    for part in (files, functions, orders, shapes, sparse, tables, parsed):
         yield from part()
 
 

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets of the records in CSV files.  A record is a line, but for line ends within quotes; what
+ * is wrong with one ends it alone. */
+#include <errno.h>
+#include <string.h>
+
+#include "task/kernels/csv_fields.h"
+#include "task/kernels/data/files.h"
+#include "task/kernels/elems.h"
+
+enum { LONGEST = 1 << 30 }; /* bytes of a record */
+/* Parameters; behind the defaults maybe the columns that do not count. */
+enum { NAMES, PACKING, BUFFER, HEADER, DELIM, QUOTES, NA, SELECT, DEFAULTS };
+
+struct records {
+	struct files files; /* first: the machinery of files takes the cursor's own for one */
+	struct csv_fields fields;
+};
+
+/* ---- what is asked for ---- */
+
+static int one_of(const struct dataset *d, unsigned i, enum mu_dtype t, const char *name,
+		  struct mu_err *err)
+{
+	const struct mu_tensor *p = &d->params[i];
+
+	return p->dtype == t && p->shape.count == 1
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "%s must be one %s", name, mu_dtype_name(t));
+}
+
+static int read_select(struct csv_columns *k, const struct mu_tensor *t, struct mu_err *err)
+{
+	if (t->dtype != MU_INT64 || t->shape.rank != 1 || t->shape.count > CSV_MAX_COLUMNS)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "columns must be a vector of at most %d int64, not %s of shape %s",
+			       CSV_MAX_COLUMNS, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
+	k->n_select = (int)t->shape.count;
+	memcpy(k->select, t->data, (size_t)k->n_select * sizeof *k->select);
+	return csv_check_columns(k, err);
+}
+
+static int check_defaults(const struct dataset *d, const struct csv_columns *k, struct mu_err *err)
+{
+	for (unsigned i = 0; i < d->n_out; i++) {
+		const struct mu_tensor *t = &d->params[DEFAULTS + i];
+		if (t->shape.rank > 1 || t->shape.count > 1)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "There should only be 1 default per field but field %u has %lld", i,
+			    (long long)t->shape.count);
+		if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE && t->dtype != MU_INT32 &&
+		    t->dtype != MU_INT64 && t->dtype != MU_STRING)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "no field is read as %s",
+				       mu_dtype_name(t->dtype));
+	}
+	return k->n_select && !k->exclude && (unsigned)k->n_select != d->n_out
+		   ? mu_fail(err, MU_INVALID_ARGUMENT, "select_cols should match output size")
+		   : 0;
+}
+
+static int check_csv(struct dataset *d, struct mu_err *err)
+{
+	struct csv_columns *k = d->shared;
+	unsigned end = DEFAULTS + d->n_out;
+	int rc;
+
+	if (d->n_params != end && d->n_params != end + 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %u inputs for %u columns",
+			       d->kind->op, d->n_params, d->n_out);
+	if ((rc = files_check(d, PACKING, err)) ||
+	    (rc = one_of(d, HEADER, MU_BOOL, "header", err)) ||
+	    (rc = one_of(d, DELIM, MU_STRING, "field_delim", err)) ||
+	    (rc = one_of(d, QUOTES, MU_BOOL, "use_quote_delim", err)) ||
+	    (rc = one_of(d, NA, MU_STRING, "na_value", err)) ||
+	    (rc = read_select(k, &d->params[SELECT], err)))
+		return rc;
+	if (d->n_params > end && d->params[end].shape.count) {
+		if (k->n_select)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Either select_cols or exclude_cols should be empty");
+		k->exclude = true;
+		if ((rc = read_select(k, &d->params[end], err)))
+			return rc;
+	}
+	struct mu_span delim = elems_span(&d->params[DELIM], 0);
+	if (delim.len != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "field_delim should be only 1 char");
+	k->one_empty = true;
+	k->delim = *delim.data;
+	k->quotes = MU_DATA(bool, &d->params[QUOTES])[0];
+	k->na = elems_span(&d->params[NA], 0);
+	return check_defaults(d, k, err);
+}
+
+/* ---- reading ---- */
+
+/* 1 with a record ahead, without its line end; 0 at the file's end. */
+static int next_record(struct files *f, const struct csv_columns *k, struct mu_err *err)
+{
+	bool begins = true, quoted = false; /* a field; this one is */
+	int ch;
+
+	mu_buf_clear(&f->ahead);
+	errno = 0;
+	flockfile(f->file);
+	while ((ch = getc_unlocked(f->file)) != EOF && f->ahead.len < LONGEST) {
+		if (!quoted && (ch == '\n' || ch == '\r'))
+			break;
+		mu_buf_putc(&f->ahead, (char)ch);
+		if (ch == '"' && k->quotes && (begins || quoted))
+			quoted = !quoted; /* "" is one that ends and another that begins */
+		begins = ch == k->delim && !quoted;
+		if (ch == '"' && !quoted)
+			begins = true;
+	}
+	int more = ch == '\r' ? getc_unlocked(f->file) : EOF;
+	if (more != '\n' && more != EOF)
+		ungetc(more, f->file);
+	funlockfile(f->file);
+	if (ferror(f->file))
+		return files_failed(f, err);
+	if (f->ahead.len >= LONGEST)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a record is longer than %d bytes",
+			       LONGEST);
+	return ch != EOF || f->ahead.len;
+}
+
+static int begin_file(struct cursor *c, struct mu_err *err)
+{
+	int rc =
+	    MU_DATA(bool, &c->d->params[HEADER])[0] ? next_record(c->own, c->d->shared, err) : 1;
+
+	return rc < 0 ? rc : 0;
+}
+
+static int give_record(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_shape scalar = mu_shape_scalar();
+	const struct csv_columns *k = c->d->shared;
+	struct records *r = c->own;
+	unsigned made = 0;
+	int rc = csv_split(mu_buf_span(&r->files.ahead), k, &r->fields, err);
+
+	if (rc)
+		return rc;
+	if (r->fields.n != c->d->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expect %u fields but have %u in record",
+			       c->d->n_out, r->fields.n);
+	for (; made < c->d->n_out && !rc; made++) {
+		const struct mu_tensor *otherwise = &c->d->params[DEFAULTS + made];
+		if ((rc = mu_tensor_new(&out[made], otherwise->dtype, &scalar, err)))
+			break;
+		rc = csv_store(&r->fields, k, made, otherwise, &out[made], 0, err);
+	}
+	if (rc)
+		element_drop(out, made);
+	return rc ? rc : 1;
+}
+
+static int csv_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	return next_record(c->own, c->d->shared, err);
+}
+
+/* A record that is wrong leaves its file in hand: the next one is read after it. */
+static int csv_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	static const struct file_format csv = {begin_file, csv_item};
+	int rc = files_draw(c, &csv, PACKING, out, err);
+
+	return rc > 0 ? give_record(c, out, err) : rc;
+}
+
+static void csv_close(struct cursor *c)
+{
+	csv_fields_fini(&((struct records *)c->own)->fields);
+	files_close(c);
+}
+
+#define CSV                                                                                        \
+	.shared_size = sizeof(struct csv_columns), .cursor_size = sizeof(struct records),          \
+	.check = check_csv, .next = csv_next, .close = csv_close
+const struct dataset_kind csv_kinds[] = {
+    {"CSVDataset", CSV},
+    {"CSVDatasetV2", CSV},
+    {"ExperimentalCSVDataset", CSV},
+    {.op = NULL},
+};

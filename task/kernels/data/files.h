@@ -1,0 +1,37 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files read one after the other by a dataset whose first parameter names them. */
+#ifndef MU_TASK_KERNELS_DATA_FILES_H
+#define MU_TASK_KERNELS_DATA_FILES_H
+
+#include <stdio.h>
+
+#include "lib/io/tfrecord.h"
+#include "task/kernels/data/dataset.h"
+
+struct files {
+	int64_t at; /* the file behind the one in hand */
+	char *name; /* NULL: none is in hand */
+	FILE *file;
+	struct mu_tfrecord_reader *records; /* has taken the file */
+	struct mu_buf ahead;                /* a piece and what may turn out to be the foot */
+	char *line;
+	size_t room;
+};
+
+/* How a kind reads a file: what it does at its start, and 1 with an item or 0 at its end. */
+struct file_format {
+	int (*begin)(struct cursor *c, struct mu_err *err); /* (optional) */
+	int (*item)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
+};
+
+/* 1 with the next item of all files, 0 behind the last; packing: the parameter that says how they
+ * are packed, 0: they are not. */
+int files_draw(struct cursor *c, const struct file_format *k, unsigned packing,
+	       struct mu_tensor *out, struct mu_err *err);
+void files_close(struct cursor *c);
+/* The names and the packing are strings. */
+int files_check(const struct dataset *d, unsigned packing, struct mu_err *err);
+/* The file in hand cannot be read on, as errno says. */
+int files_failed(const struct files *f, struct mu_err *err);
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets of parsed examples: each element of the one below is a vector of records.  Components
+ * come in the order of their keys; a sparse one is a vector of three variants (positions, values,
+ * shape), as tf.data has it. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/elems.h"
+#include "task/kernels/features.h"
+#include "task/kernels/variant.h"
+
+/* What the node asked for; a copy, for datasets outlive nodes. */
+struct wanted {
+	struct mu_arena arena;
+	struct mu_attr keys[FEATURE_KINDS], types[FEATURE_KINDS], shapes;
+	unsigned *place[FEATURE_KINDS]; /* which component each key's is */
+};
+
+static const struct {
+	const char *keys, *types;
+} attrs[FEATURE_KINDS] = {[FEATURE_SPARSE] = {"sparse_keys", "sparse_types"},
+			  [FEATURE_DENSE] = {"dense_keys", "Tdense"},
+			  [FEATURE_RAGGED] = {"ragged_keys", "ragged_value_types"}};
+
+static void copy_attr(const struct mu_node *n, const char *name, struct wanted *w,
+		      struct mu_attr *to)
+{
+	const struct mu_attr *from = mu_node_attr(n, name);
+
+	if (from)
+		mu_attr_copy(to, from, &w->arena);
+}
+
+static void read_parse(struct dataset *d, const struct mu_node *n)
+{
+	struct wanted *w = d->shared;
+
+	mu_arena_init(&w->arena);
+	for (int k = 0; k < FEATURE_KINDS; k++) {
+		copy_attr(n, attrs[k].keys, w, &w->keys[k]);
+		copy_attr(n, attrs[k].types, w, &w->types[k]);
+	}
+	copy_attr(n, "dense_shapes", w, &w->shapes);
+}
+
+static void finish_parse(struct dataset *d)
+{
+	mu_arena_fini(&((struct wanted *)d->shared)->arena);
+}
+
+static int key_order(const void *a, const void *b)
+{
+	const struct mu_span *x = a, *y = b;
+	int less = memcmp(x->data, y->data, x->len < y->len ? x->len : y->len);
+
+	return less ? less : (x->len > y->len) - (x->len < y->len);
+}
+
+static int check_parse(struct dataset *d, struct mu_err *err)
+{
+	struct wanted *w = d->shared;
+	unsigned sparse = w->keys[FEATURE_SPARSE].n, dense = w->keys[FEATURE_DENSE].n;
+
+	if (w->keys[FEATURE_RAGGED].n)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "ragged features are parsed by ParseExampleV2 only, not by %s",
+			       d->kind->op);
+	if (d->n_params != 1 + dense || d->n_out != sparse + dense ||
+	    w->types[FEATURE_SPARSE].n != sparse || w->types[FEATURE_DENSE].n != dense ||
+	    w->shapes.n != dense || d->in[0]->n_out != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s: keys, types, shapes, defaults and components are not as many",
+			       d->kind->op);
+	struct mu_span *all = MU_ARENA_ARRAY(&w->arena, struct mu_span, d->n_out + 1);
+	memcpy(all, w->keys[FEATURE_SPARSE].ss, sparse * sizeof *all);
+	memcpy(all + sparse, w->keys[FEATURE_DENSE].ss, dense * sizeof *all);
+	qsort(all, d->n_out, sizeof *all, key_order);
+	for (unsigned i = 1; i < d->n_out; i++)
+		if (!key_order(&all[i - 1], &all[i]))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "key %.*s is asked for twice",
+				       (int)all[i].len, all[i].data);
+	for (int k = 0; k < FEATURE_RAGGED; k++) {
+		w->place[k] = MU_ARENA_ARRAY(&w->arena, unsigned, w->keys[k].n + 1);
+		for (unsigned i = 0; i < w->keys[k].n; i++)
+			w->place[k][i] =
+			    (unsigned)((struct mu_span *)bsearch(&w->keys[k].ss[i], all, d->n_out,
+								 sizeof *all, key_order) -
+				       all);
+	}
+	return 0;
+}
+
+static int parse_records(const struct dataset *d, struct features *f, const struct mu_tensor *in,
+			 struct mu_tensor *made, struct mu_err *err)
+{
+	struct wanted *w = d->shared;
+	int rc = 0;
+
+	if (in->dtype != MU_STRING || in->shape.rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "examples must be a vector of strings, not %s of shape %s",
+			       mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
+	features_room(f, d->n_out);
+	for (int k = 0; k < FEATURE_RAGGED && !rc; k++)
+		rc = features_ask(f, (enum feature_kind)k, w->keys[k].n ? w->keys[k].ss : NULL,
+				  w->keys[k].n, attrs[k].types, &w->types[k], err);
+	f->shapes = &w->shapes;
+	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
+		f->otherwise[i] = &d->params[1 + i];
+	if (rc || (rc = features_begin(f, in->shape.count, err)))
+		return rc;
+	for (; f->current < f->examples && !rc; f->current++)
+		rc = example_read(elems_span(in, f->current), features_note, f)
+			 ? features_check(f, err)
+			 : mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse example input %lld",
+				   (long long)f->current);
+	return rc ? rc : features_give(f, made, err);
+}
+
+/* Three tensors as one of three variants. */
+static int as_variants(const struct mu_tensor *parts, unsigned stride, struct mu_tensor *out,
+		       struct mu_err *err)
+{
+	struct mu_shape three = mu_shape_vec(3);
+	int rc = mu_tensor_new(out, MU_VARIANT, &three, err);
+
+	for (unsigned i = 0; i < 3 && !rc; i++)
+		MU_DATA(struct mu_object *, out)[i] = variant_box(&parts[i * stride]);
+	return rc;
+}
+
+static int parse_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct wanted *w = c->d->shared;
+	unsigned sparse = w->keys[FEATURE_SPARSE].n, dense = w->keys[FEATURE_DENSE].n;
+	MU_AUTO_TENSOR in = {0};
+	FEATURES_AUTO f;
+	int rc;
+
+	features_init(&f);
+	if ((rc = cursor_next(c->up, &in, err)) <= 0)
+		return rc;
+	memset(out, 0, c->d->n_out * sizeof *out);
+	struct mu_tensor *made = MU_NEW_ARRAY(struct mu_tensor, 3 * sparse + dense + 1);
+	rc = parse_records(c->d, &f, &in, made, err);
+	for (unsigned i = 0; i < sparse && !rc; i++)
+		rc = as_variants(&made[i], sparse, &out[w->place[FEATURE_SPARSE][i]], err);
+	for (unsigned i = 0; i < dense && !rc; i++)
+		out[w->place[FEATURE_DENSE][i]] = mu_tensor_ref(&made[3 * sparse + i]);
+	element_drop(made, 3 * sparse + dense);
+	free(made);
+	if (rc)
+		element_drop(out, c->d->n_out);
+	return rc ? rc : 1;
+}
+
+#define PARSE                                                                                      \
+	.shared_size = sizeof(struct wanted), .n_in = 1, .reshapes = true, .read = read_parse,     \
+	.check = check_parse, .finish = finish_parse, .open = cursor_open_up, .next = parse_next
+const struct dataset_kind parse_kinds[] = {
+    {"ParseExampleDataset", PARSE},
+    {"ParseExampleDatasetV2", PARSE},
+    {"ExperimentalParseExampleDataset", PARSE},
+    {.op = NULL},
+};

@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Datasets that make or take apart sparse tensors: batches of rows of any length, and a sparse
+ * tensor's rows. */
+#include <string.h>
+
+#include "task/kernels/data/dataset.h"
+#include "task/kernels/elems.h"
+#include "task/kernels/sparse.h"
+#include "task/kernels/variant.h"
+
+/* ---- batches: elements of one rank become rows of a sparse tensor, as three variants ---- */
+
+enum { SIZE, ROW_SHAPE, BATCH_PARAMS };
+
+static int check_batch(struct dataset *d, struct mu_err *err)
+{
+	const struct mu_tensor *size = &d->params[SIZE], *row = &d->params[ROW_SHAPE];
+
+	if (d->n_params != BATCH_PARAMS || d->in[0]->n_out != 1 || d->n_out != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a sparse batch has one component, a size and the shape of a row");
+	if (size->dtype != MU_INT64 || size->shape.count != 1 || mu_tensor_int(size, 0) < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Batch size must be greater than zero.");
+	if (row->dtype != MU_INT64 || row->shape.rank != 1 || row->shape.count >= MU_MAX_RANK)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "row_shape must be a vector of int64, not %s of shape %s",
+			       mu_dtype_name(row->dtype), mu_shape_str(&row->shape));
+	return 0;
+}
+
+/* Row i is of the first one's type and no larger than rows may be. */
+static int check_row(const struct dataset *d, const struct mu_tensor *rows, int64_t i,
+		     struct mu_err *err)
+{
+	const struct mu_tensor *want = &d->params[ROW_SHAPE];
+	const struct mu_shape *s = &rows[i].shape;
+
+	if (s->rank != want->shape.count || rows[i].dtype != rows[0].dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input element had shape (%s) that is incompatible with the row "
+			       "shape of rank %lld",
+			       mu_shape_str(s), (long long)want->shape.count);
+	for (int x = 0; x < s->rank; x++)
+		if (MU_DATA(int64_t, want)[x] >= 0 && s->dim[x] > MU_DATA(int64_t, want)[x])
+			return mu_fail(
+			    err, MU_DATA_LOSS,
+			    "Input element had shape (%s) that is larger than the row shape",
+			    mu_shape_str(s));
+	return 0;
+}
+
+/* The shape of all rows; -1 in row_shape: as long as the longest. */
+static int batch_sides(const struct dataset *d, const struct mu_tensor *rows, int64_t n,
+		       int64_t *sides, int64_t *values, struct mu_err *err)
+{
+	const struct mu_tensor *want = &d->params[ROW_SHAPE];
+
+	sides[0] = n;
+	*values = 0;
+	for (int x = 0; x < want->shape.count; x++) {
+		int64_t side = MU_DATA(int64_t, want)[x], longest = 0;
+		for (int64_t i = 0; i < n; i++)
+			longest = rows[i].shape.dim[x] > longest ? rows[i].shape.dim[x] : longest;
+		sides[1 + x] = side < 0 ? longest : side;
+	}
+	for (int64_t i = 0; i < n; i++)
+		if (__builtin_add_overflow(*values, rows[i].shape.count, values))
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many values in a batch");
+	return 0;
+}
+
+enum { AT, VALUES, SIDES, PARTS };
+
+static int new_parts(struct mu_tensor *part, int rank, int64_t values, enum mu_dtype t,
+		     struct mu_err *err)
+{
+	struct mu_shape flat = mu_shape_vec(values), sides = mu_shape_vec(rank), at;
+	int rc;
+
+	if ((rc = mu_shape_set(&at, 2, (int64_t[]){values, rank}, err)) ||
+	    (rc = mu_tensor_new(&part[AT], MU_INT64, &at, err)) ||
+	    (rc = mu_tensor_new(&part[VALUES], t, &flat, err)))
+		return rc;
+	return mu_tensor_new(&part[SIDES], MU_INT64, &sides, err);
+}
+
+/* Each row's elements with their places, in order. */
+static void fill_parts(struct mu_tensor *part, const struct mu_tensor *rows, int64_t n)
+{
+	int rank = (int)part[SIDES].shape.count;
+	int64_t *at = part[AT].data, filled = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		const struct mu_shape *s = &rows[i].shape;
+		elems_copy(rows[i].dtype, part[VALUES].data, filled, rows[i].data, 0, s->count);
+		filled += s->count;
+		for (int64_t e = 0; e < s->count; e++, at += rank) {
+			int64_t left = e;
+			at[0] = i;
+			for (int x = s->rank - 1; x >= 0; left /= s->dim[x], x--)
+				at[1 + x] = left % s->dim[x];
+		}
+	}
+}
+
+static int join_rows(const struct dataset *d, const struct mu_tensor *rows, int64_t n,
+		     struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_tensor part[PARTS] = {0};
+	struct mu_shape three = mu_shape_vec(PARTS);
+	int64_t sides[MU_MAX_RANK], values;
+	int rc;
+
+	if ((rc = batch_sides(d, rows, n, sides, &values, err)))
+		return rc;
+	if (!(rc = new_parts(part, 1 + (int)d->params[ROW_SHAPE].shape.count, values, rows[0].dtype,
+			     err)) &&
+	    !(rc = mu_tensor_new(out, MU_VARIANT, &three, err))) {
+		fill_parts(part, rows, n);
+		memcpy(part[SIDES].data, sides, (size_t)part[SIDES].shape.count * sizeof *sides);
+		for (unsigned i = 0; i < PARTS; i++)
+			MU_DATA(struct mu_object *, out)[i] = variant_box(&part[i]);
+	}
+	element_drop(part, PARTS);
+	return rc;
+}
+
+static int batch_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	int64_t want = mu_tensor_int(&c->d->params[SIZE], 0), n = 0, room = 0;
+	struct mu_tensor *rows = NULL;
+	int rc = 1;
+
+	while (n < want) {
+		if (n == room) {
+			room = room ? 2 * room : 16;
+			rows = mu_xrealloc(rows, (size_t)room * sizeof *rows);
+		}
+		rows[n] = (struct mu_tensor){0};
+		if ((rc = cursor_next(c->up, &rows[n], err)) <= 0)
+			break;
+		if ((rc = check_row(c->d, rows, n++, err)))
+			break;
+		rc = 1;
+	}
+	if (rc >= 0)
+		rc = n ? join_rows(c->d, rows, n, out, err) : 0;
+	bool some = n && !rc;
+	for (int64_t i = 0; i < n; i++)
+		mu_tensor_unref(&rows[i]);
+	free(rows);
+	return some ? 1 : rc;
+}
+
+static int64_t count_batches(const struct dataset *d, int64_t n)
+{
+	int64_t size = mu_tensor_int(&d->params[SIZE], 0);
+
+	return n < 0 ? n : n / size + (n % size != 0);
+}
+
+/* ---- rows: positions, values and shape of each ---- */
+
+struct rows {
+	int64_t row, entry;
+};
+
+static int check_rows(struct dataset *d, struct mu_err *err)
+{
+	const struct mu_tensor *p = d->params;
+
+	d->n_out = PARTS;
+	if (d->n_params != PARTS || p[AT].dtype != MU_INT64 || p[SIDES].dtype != MU_INT64 ||
+	    p[AT].shape.rank != 2 || p[VALUES].shape.rank != 1 || p[SIDES].shape.rank != 1 ||
+	    p[SIDES].shape.count < 1 || p[SIDES].shape.count > MU_MAX_RANK ||
+	    p[AT].shape.dim[0] != p[VALUES].shape.count ||
+	    p[AT].shape.dim[1] != p[SIDES].shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "positions, values and a shape that do not fit: %s, %s, %s",
+			       mu_shape_str(&p[AT].shape), mu_shape_str(&p[VALUES].shape),
+			       mu_shape_str(&p[SIDES].shape));
+	int64_t last = 0, width = p[SIDES].shape.count;
+	for (int64_t i = 0; i < p[VALUES].shape.count; i++) {
+		int64_t row = MU_DATA(int64_t, &p[AT])[i * width];
+		if (row < last)
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "The SparseTensor must be ordered in the batch dimension; "
+				       "handling arbitrarily ordered input is not currently "
+				       "supported.");
+		if (row >= MU_DATA(int64_t, &p[SIDES])[0])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "position %lld is of row %lld, the shape has %lld",
+				       (long long)i, (long long)row,
+				       (long long)MU_DATA(int64_t, &p[SIDES])[0]);
+		last = row;
+	}
+	return 0;
+}
+
+static int row_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_tensor *p = c->d->params;
+	int rank = (int)p[SIDES].shape.count;
+	struct rows *r = c->own;
+	int64_t from = r->entry;
+	int rc;
+
+	if (r->row >= MU_DATA(int64_t, &p[SIDES])[0])
+		return 0;
+	while (r->entry < p[VALUES].shape.count &&
+	       MU_DATA(int64_t, &p[AT])[r->entry * rank] == r->row)
+		r->entry++;
+	r->row++;
+	memset(out, 0, PARTS * sizeof *out);
+	if ((rc = new_parts(out, rank - 1, r->entry - from, p[VALUES].dtype, err))) {
+		element_drop(out, PARTS);
+		return rc;
+	}
+	for (int64_t i = from; rank > 1 && i < r->entry; i++)
+		memcpy(MU_DATA(int64_t, &out[AT]) + (i - from) * (rank - 1),
+		       MU_DATA(int64_t, &p[AT]) + i * rank + 1,
+		       (size_t)(rank - 1) * sizeof(int64_t));
+	elems_copy(p[VALUES].dtype, out[VALUES].data, 0, p[VALUES].data, from, r->entry - from);
+	elems_copy(MU_INT64, out[SIDES].data, 0, p[SIDES].data, 1, rank - 1);
+	return 1;
+}
+
+static int64_t count_rows(const struct dataset *d, int64_t n)
+{
+	return MU_DATA(int64_t, &d->params[SIDES])[0];
+}
+
+#define BATCH                                                                                      \
+	.n_in = 1, .check = check_batch, .open = cursor_open_up, .next = batch_next,               \
+	.count = count_batches
+const struct dataset_kind sparse_kinds[] = {
+    {"DenseToSparseBatchDataset", BATCH},
+    {"ExperimentalDenseToSparseBatchDataset", BATCH},
+    {"SparseTensorSliceDataset", .cursor_size = sizeof(struct rows), .check = check_rows,
+     .next = row_next, .count = count_rows},
+    {.op = NULL},
+};
