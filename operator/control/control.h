@@ -141,8 +141,10 @@ int status_store(struct reconcile *r, cJSON *wanted, uint64_t hash, struct mu_er
 cJSON *status_wanted(struct reconcile *r, const struct job_status *status, struct mu_span text);
 /* Of all that status_wanted is made of: the same again needs no second comparison. */
 uint64_t status_hash(const struct reconcile *r, struct mu_span text);
-/* A status that says why the manifest cannot be used. */
-cJSON *status_invalid(const cJSON *stored, const char *message, double now);
+/* A status that says why the spec of this generation cannot be used, instead of the stored one: a
+ * job that had not begun has failed, until its spec is corrected; one that runs is not ready, and
+ * goes on; one that is over stays what it was. */
+cJSON *status_invalid(const cJSON *stored, const cJSON *generation, const char *why, double now);
 /* What turns `from` into `to` as a JSON merge patch; NULL when they are equal. */
 cJSON *merge_patch(const cJSON *from, const cJSON *to);
 void format_time(double t, char out[32]);

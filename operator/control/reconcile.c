@@ -71,14 +71,41 @@ static void count_times(struct reconcile *r, const struct job_status *was,
 				 is->completion_time - is->start_time);
 }
 
-static int refuse(struct reconcile *r, const char *message, struct mu_err *err)
+static enum job_phase phase_of(const cJSON *status)
 {
-	const char *was = cJSON_GetStringValue(at(reconcile_stored(r), "phase"));
+	const char *name = cJSON_GetStringValue(at(status, "phase"));
 
-	if (!was || strcmp(was, job_phase_names[JOB_FAILED]) != 0)
-		event_say(r, true, "InvalidSpec", "%s", message);
-	cache_set_phase(&r->control->cache, r->seen->key, JOB_FAILED);
-	return status_store(r, status_invalid(reconcile_stored(r), message, r->now), 0, err);
+	for (int i = 0; name && job_phase_names[i]; i++)
+		if (strcmp(job_phase_names[i], name) == 0)
+			return (enum job_phase)i;
+	return JOB_NEW;
+}
+
+static const char *summary_of(const cJSON *status)
+{
+	const char *message = cJSON_GetStringValue(at(at(status, "summary"), "message"));
+
+	return message ? message : "";
+}
+
+/* The schema let it through and it cannot work.  What is on its way out is left alone. */
+static int refuse(struct reconcile *r, const char *why, struct mu_err *err)
+{
+	cJSON *object = kube_json(mu_span_of(r->seen->text), NULL);
+	const cJSON *metadata = at(object, "metadata");
+	bool going = at(metadata, "deletionTimestamp");
+	cJSON *status =
+	    status_invalid(reconcile_stored(r), at(metadata, "generation"), why, r->now);
+
+	cJSON_Delete(object);
+	if (going) {
+		cJSON_Delete(status);
+		return 0;
+	}
+	if (strcmp(summary_of(reconcile_stored(r)), summary_of(status)) != 0)
+		event_say(r, true, PLAN_INVALID_SPEC, "%s", why);
+	cache_set_phase(&r->control->cache, r->seen->key, phase_of(status));
+	return status_store(r, status, 0, err);
 }
 
 void reconcile_wake(struct reconcile *r, double when)
@@ -274,16 +301,6 @@ static int read_spec(struct job_spec **out, struct control *c, const struct snap
 	return rc < 0 ? rc : job_spec_from_doc(out, doc, err);
 }
 
-/* Whether a job whose manifest cannot be used is on its way out. */
-static bool is_going(const struct snapshot *seen)
-{
-	cJSON *object = kube_json(mu_span_of(seen->text), NULL);
-	bool going = at(at(object, "metadata"), "deletionTimestamp");
-
-	cJSON_Delete(object);
-	return going;
-}
-
 static int reconcile_once(struct reconcile *r, const char *key, bool again, struct mu_err *err)
 {
 	struct control *c = r->control;
@@ -302,8 +319,6 @@ static int reconcile_once(struct reconcile *r, const char *key, bool again, stru
 	r->spec = spec;
 	if (rc == 0)
 		rc = look(r, &seen, again, err);
-	else if (is_going(&seen))
-		rc = 0;
 	else
 		rc = refuse(r, why.msg, err);
 	cJSON_Delete(r->stored);

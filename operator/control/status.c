@@ -171,35 +171,66 @@ cJSON *status_wanted(struct reconcile *r, const struct job_status *s, struct mu_
 	return status;
 }
 
-cJSON *status_invalid(const cJSON *old, const char *message, double now)
+/* Puts it in the place of the one of its type, whose time it keeps if it says the same. */
+static void put_condition(cJSON *status, const char *type, bool is, const char *reason,
+			  const char *message, const cJSON *generation, double now)
 {
-	const cJSON *was, *item;
-	cJSON *status = cJSON_IsObject(old) ? cJSON_Duplicate(old, true) : cJSON_CreateObject();
-	cJSON *conditions = cJSON_CreateArray(), *failed = cJSON_CreateObject();
+	const cJSON *old = at(status, "conditions"), *item;
+	cJSON *conditions = cJSON_CreateArray(), *mine = cJSON_CreateObject();
 	char since[32];
 
 	format_time(now, since);
-	cJSON_ArrayForEach(item, at(old, "conditions"))
+	cJSON_ArrayForEach(item, old)
 	{
-		const char *type = cJSON_GetStringValue(at(item, "type"));
-		if (type && strcmp(type, "Failed") != 0) {
+		const char *named = cJSON_GetStringValue(at(item, "type"));
+		const char *was = cJSON_GetStringValue(at(item, "status"));
+		const char *then = cJSON_GetStringValue(at(item, "lastTransitionTime"));
+
+		if (!named || strcmp(named, type) != 0)
 			cJSON_AddItemToArray(conditions, cJSON_Duplicate(item, true));
-			continue;
-		}
-		was = at(item, "lastTransitionTime");
-		if (cJSON_IsString(was) && cJSON_IsString(at(item, "status")) &&
-		    strcmp(at(item, "status")->valuestring, "True") == 0)
-			snprintf(since, sizeof(since), "%.31s", was->valuestring);
+		else if (was && then && strcmp(was, is ? "True" : "False") == 0)
+			snprintf(since, sizeof(since), "%.31s", then);
 	}
-	cJSON_AddStringToObject(failed, "type", "Failed");
-	cJSON_AddStringToObject(failed, "status", "True");
-	cJSON_AddStringToObject(failed, "reason", "InvalidSpec");
-	cJSON_AddStringToObject(failed, "message", message);
-	cJSON_AddStringToObject(failed, "lastTransitionTime", since);
-	cJSON_AddItemToArray(conditions, failed);
+	cJSON_AddStringToObject(mine, "type", type);
+	cJSON_AddStringToObject(mine, "status", is ? "True" : "False");
+	cJSON_AddStringToObject(mine, "reason", reason);
+	cJSON_AddStringToObject(mine, "message", message);
+	cJSON_AddStringToObject(mine, "lastTransitionTime", since);
+	if (generation)
+		cJSON_AddItemToObject(mine, "observedGeneration",
+				      cJSON_Duplicate(generation, true));
+	cJSON_AddItemToArray(conditions, mine);
 	cJSON_DeleteItemFromObjectCaseSensitive(status, "conditions");
 	cJSON_AddItemToObject(status, "conditions", conditions);
-	cJSON_DeleteItemFromObjectCaseSensitive(status, "phase");
-	cJSON_AddStringToObject(status, "phase", job_phase_names[JOB_FAILED]);
+}
+
+/* `object`, whatever it holds, has `value` under `key`. */
+static void put(cJSON *object, const char *key, cJSON *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddItemToObject(object, key, value);
+}
+
+cJSON *status_invalid(const cJSON *old, const cJSON *generation, const char *why, double now)
+{
+	cJSON *status = cJSON_IsObject(old) ? cJSON_Duplicate(old, true) : cJSON_CreateObject();
+	bool begun = cJSON_IsString(at(old, "startTime"));
+	MU_AUTO_FREE char *message = mu_xasprintf(
+	    "%s%s", why,
+	    begun ? "; what runs goes on, nothing is started or ended until that is corrected"
+		  : "");
+
+	if (cJSON_IsString(at(old, "completionTime")))
+		return status; /* it is what it was when it ended */
+	put_condition(status, begun ? condition_names[COND_READY] : condition_names[COND_FAILED],
+		      !begun, PLAN_INVALID_SPEC, message, generation, now);
+	if (!begun)
+		put(status, "phase", cJSON_CreateString(job_phase_names[JOB_FAILED]));
+	if (generation)
+		put(status, "observedGeneration", cJSON_Duplicate(generation, true));
+	if (!cJSON_IsObject(at(status, "summary")))
+		put(status, "summary", cJSON_CreateObject());
+	put(cJSON_GetObjectItemCaseSensitive(status, "summary"), "message",
+	    cJSON_CreateString(message));
 	return status;
 }

@@ -420,6 +420,18 @@ static void tell_soon(struct planner *p)
 		p->plan->urgent = true;
 }
 
+/* Only the spec was wrong, nothing has begun, and this spec reads. */
+static void forgive(struct job_status *s)
+{
+	struct condition *failed = &s->conditions[COND_FAILED];
+
+	if (s->phase != JOB_FAILED || s->completion_time > 0 ||
+	    strcmp(failed->reason, PLAN_INVALID_SPEC) != 0)
+		return;
+	*failed = (struct condition){0};
+	s->phase = JOB_NEW;
+}
+
 static void look(struct planner *p)
 {
 	struct job_status *s = p->status;
@@ -429,6 +441,7 @@ static void look(struct planner *p)
 		 p->spec->name);
 	if (p->spec->deleting)
 		return;
+	forgive(s);
 	status_set(p, COND_CREATED, true, "Accepted", "the job has been read");
 	plan_absorb(p);
 	forget_lost(p);

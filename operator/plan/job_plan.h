@@ -145,6 +145,9 @@ void job_status_copy(struct job_status *to, const struct job_status *from);
 void job_status_write(const struct job_status *s, struct mu_buf *out);
 int job_status_read(struct job_status *out, const struct mu_doc_node *status, struct mu_err *err);
 
+/* Why a condition tells of a spec that cannot work, though the schema let it through. */
+#define PLAN_INVALID_SPEC "InvalidSpec"
+
 /* Our own word among the reasons of pods. */
 #define POD_CLAIM_MISSING "VolumeClaimMissing"
 

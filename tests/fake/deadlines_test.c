@@ -1,23 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines fire from timers, on time, with nothing else happening: the controller in the simulated
  * cluster (sim.h), undisturbed. */
-#include "tests/test.h"
-
-#include "lib/base/log.h"
-#include "tests/fake/sim.h"
-
-#include "tests/fake/sim_cluster.c"
-#include "tests/fake/sim_kubelet.c"
-#include "tests/fake/sim_notice.c"
-#include "tests/fake/sim_run.c"
-#include "tests/fake/sim_secret.c"
-
-#define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
-
-static int never_ends(const struct sim_script *s, const char *task, int index, int n)
-{
-	return -1;
-}
+#include "tests/fake/one_job.h"
 
 static int ends_well(const struct sim_script *s, const char *task, int index, int n)
 {
@@ -26,37 +10,12 @@ static int ends_well(const struct sim_script *s, const char *task, int index, in
 
 static struct sim *start(struct sim_script *script, const char *program, const char *run)
 {
-	MU_AUTO_FREE char *text = mu_xasprintf(
-	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
-	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{\"program\":%s,"
-	    "\"tasks\":{\"ps\":{\"replicas\":1},\"worker\":{\"replicas\":2}},\"run\":{%s}}}",
-	    program, run);
-	struct sim *s = MU_NEW(struct sim);
-
-	script->job = cJSON_Parse(text);
-	assert_non_null(script->job);
-	sim_start(s, script, 1, false);
-	return s;
-}
-
-static void stop(struct sim *s, struct sim_script *script)
-{
-	assert_string_equal(s->broken, "");
-	sim_end(s);
-	cJSON_Delete(script->job);
-	free(s);
+	return start_job(script, program, run, 1, false);
 }
 
 static const cJSON *failed(struct sim *s)
 {
-	const cJSON *c;
-
-	cJSON_ArrayForEach(c, sim_at(sim_find(s, JOB_PATH)->json, "status.conditions"))
-	{
-		if (strcmp(sim_text(c, "type"), "Failed") == 0)
-			return c;
-	}
-	return NULL;
+	return condition_of(s, "Failed");
 }
 
 /* Failed for this reason, this long after that time of the status, to the second. */
@@ -70,9 +29,6 @@ static void expect_failed(struct sim *s, const char *reason, double from, double
 	if (at < from + after - 1 || at > from + after + 1.1)
 		fail_msg("%s after %.0f s, not %.0f", reason, at - from, after);
 }
-
-#define COMMAND "{\"command\":[\"x\"]}"
-#define TRAIN   "{\"train\":{\"dataset\":{\"path\":\"a.csv\"}}}"
 
 static void job__that_takes_too_long__fails_on_time(void **state)
 {
@@ -109,14 +65,7 @@ static void job__whose_pods_wait_too_long__fails_on_time(void **state)
 
 static double running_since(struct sim *s)
 {
-	const cJSON *c;
-
-	cJSON_ArrayForEach(c, sim_at(sim_find(s, JOB_PATH)->json, "status.conditions"))
-	{
-		if (strcmp(sim_text(c, "type"), "Running") == 0)
-			return time_from_rfc3339(sim_text(c, "lastTransitionTime"));
-	}
-	return 0;
+	return time_from_rfc3339(sim_text(condition_of(s, "Running"), "lastTransitionTime"));
 }
 
 static void job__whose_step_does_not_move__fails_on_time(void **state)

@@ -1,47 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The certificates of a job over days: the controller in the simulated cluster (sim.h), undisturbed
  * and not.  sim_secret.c breaks a run in which two tasks might mistrust each other. */
-#include "tests/test.h"
-
-#include "lib/base/log.h"
-#include "tests/fake/sim.h"
-
-#include "tests/fake/sim_cluster.c"
-#include "tests/fake/sim_kubelet.c"
-#include "tests/fake/sim_notice.c"
-#include "tests/fake/sim_run.c"
-#include "tests/fake/sim_secret.c"
-
-#define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
+#include "tests/fake/one_job.h"
 
 enum { HOUR = 3600 };
 
-static int never_ends(const struct sim_script *s, const char *task, int index, int n)
-{
-	return -1;
-}
-
 static struct sim *start(struct sim_script *script, uint64_t seed, bool faulty)
 {
-	struct sim *s = MU_NEW(struct sim);
-
 	script->end = never_ends;
-	script->job = cJSON_Parse(
-	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
-	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{\"program\":{"
-	    "\"train\":{\"dataset\":{\"path\":\"a.csv\"}}},\"tasks\":{\"ps\":{\"replicas\":1},"
-	    "\"worker\":{\"replicas\":2}},\"run\":{}}}");
-	assert_non_null(script->job);
-	sim_start(s, script, seed, faulty);
-	return s;
-}
-
-static void stop(struct sim *s, struct sim_script *script)
-{
-	assert_string_equal(s->broken, "");
-	sim_end(s);
-	cJSON_Delete(script->job);
-	free(s);
+	return start_job(script, TRAIN, "", seed, faulty);
 }
 
 /* Of the one that the job's status names. */

@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A spec that the schema lets through and that cannot work (here a template that is no pod's):
+ * what becomes of a job that was to start with it, of one that ran before, and of one that is over.
+ */
+#include "tests/fake/one_job.h"
+
+#define WRONG "{\"spec\":{\"containers\":[\"no map\"]}}"
+#define RIGHT "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}"
+
+static void edit_template(struct sim *s, const char *text)
+{
+	edit(s, "spec.tasks.worker", "template", cJSON_Parse(text));
+}
+
+static const char *status_text(struct sim *s, const char *path)
+{
+	MU_AUTO_FREE char *whole = mu_xasprintf("status.%s", path);
+
+	return sim_text(sim_find(s, JOB_PATH)->json, whole);
+}
+
+/* The condition has this status and reason, and says what is wrong of the spec that is there now.
+ */
+static void expect_told(struct sim *s, const char *type, const char *status)
+{
+	const cJSON *c = condition_of(s, type), *job = sim_find(s, JOB_PATH)->json;
+
+	assert_non_null(c);
+	assert_string_equal(sim_text(c, "status"), status);
+	assert_string_equal(sim_text(c, "reason"), "InvalidSpec");
+	assert_non_null(strstr(sim_text(c, "message"), "containers"));
+	assert_int_equal(sim_at(c, "observedGeneration")->valueint,
+			 sim_at(job, "metadata.generation")->valueint);
+	assert_int_equal(sim_at(job, "status.observedGeneration")->valueint,
+			 sim_at(job, "metadata.generation")->valueint);
+	assert_string_equal(status_text(s, "summary.message"), sim_text(c, "message"));
+}
+
+static int pods(const struct sim *s)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->n_objects; i++)
+		n += s->objects[i].kind == SIM_POD && !strstr(s->objects[i].path, "/foreign");
+	return n;
+}
+
+static void job__with_a_spec_that_cannot_work__starts_when_it_is_corrected(void **state)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start_job(&script, COMMAND, "\"suspend\":true", 1, false);
+
+	edit_template(s, WRONG);
+	edit(s, "spec.run", "suspend", cJSON_CreateFalse());
+	sim_settle(s, 60);
+	assert_string_equal(status_text(s, "phase"), "Failed");
+	expect_told(s, "Failed", "True");
+	assert_int_equal(pods(s), 0);
+	edit_template(s, RIGHT);
+	sim_settle(s, 60);
+	assert_string_equal(status_text(s, "phase"), "Running");
+	assert_string_equal(status_text(s, "summary.message"), "");
+	assert_int_equal(pods(s), 3);
+	stop(s, &script);
+}
+
+static void job__that_runs__goes_on_while_its_new_spec_cannot_work(void **state)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start_job(&script, COMMAND, "", 1, false);
+	int writes;
+
+	sim_settle(s, 60);
+	assert_string_equal(status_text(s, "phase"), "Running");
+	edit_template(s, WRONG);
+	sim_settle(s, 60);
+	assert_string_equal(status_text(s, "phase"), "Running");
+	assert_null(condition_of(s, "Failed"));
+	expect_told(s, "Ready", "False");
+	assert_int_equal(pods(s), 3);
+	writes = s->writes;
+	sim_settle(s, 600);
+	assert_int_equal(s->writes, writes); /* told once */
+	edit_template(s, RIGHT);
+	sim_settle(s, 60);
+	assert_string_equal(status_text(s, "phase"), "Running");
+	assert_string_equal(sim_text(condition_of(s, "Ready"), "status"), "True");
+	assert_string_equal(status_text(s, "summary.message"), "");
+	assert_int_equal(pods(s), 3);
+	stop(s, &script);
+}
+
+static int ends_well(const struct sim_script *s, const char *task, int index, int n)
+{
+	return strcmp(task, "ps") == 0 ? -1 : 0;
+}
+
+static void job__that_is_over__stays_what_it_was(void **state)
+{
+	struct sim_script script = {.end = ends_well, .work = 20};
+	struct sim *s = start_job(&script, COMMAND, "", 1, false);
+	int writes;
+
+	sim_settle(s, 120);
+	assert_string_equal(status_text(s, "phase"), "Succeeded");
+	writes = s->writes;
+	edit_template(s, WRONG);
+	sim_settle(s, 60);
+	assert_int_equal(s->writes, writes);
+	assert_string_equal(status_text(s, "phase"), "Succeeded");
+	assert_null(condition_of(s, "Failed"));
+	stop(s, &script);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(job__with_a_spec_that_cannot_work__starts_when_it_is_corrected),
+	    cmocka_unit_test(job__that_runs__goes_on_while_its_new_spec_cannot_work),
+	    cmocka_unit_test(job__that_is_over__stays_what_it_was),
+	};
+
+	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
