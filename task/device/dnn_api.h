@@ -36,6 +36,14 @@ struct dnn_choice { /* cudnnConvolution…AlgoPerf_t: the three are laid out ali
 	FN(conv_groups, cudnnSetConvolutionGroupCount, (void *conv, int groups))                   \
 	FN(conv_math, cudnnSetConvolutionMathType, (void *conv, int math))                         \
 	FN(conv_free, cudnnDestroyConvolutionDescriptor, (void *conv))                             \
+	FN(pool_new, cudnnCreatePoolingDescriptor, (void **pool))                                  \
+	FN(pool_set, cudnnSetPooling2dDescriptor,                                                  \
+	   (void *pool, int mode, int nan, int size_h, int size_w, int pad_h, int pad_w,           \
+	    int stride_h, int stride_w))                                                           \
+	FN(pool_free, cudnnDestroyPoolingDescriptor, (void *pool))                                 \
+	FN(pool, cudnnPoolingForward,                                                              \
+	   (void *library, void *pool, const void *alpha, void *x_is, cuda_ptr x,                  \
+	    const void *beta, void *y_is, cuda_ptr y))                                             \
 	FN(choose_forward, cudnnGetConvolutionForwardAlgorithm_v7,                                 \
 	   (void *library, void *x, void *w, void *conv, void *y, int most, int *found,            \
 	    struct dnn_choice *out))                                                               \
@@ -71,6 +79,9 @@ enum dnn_number {
 	DNN_BFLOAT16 = 9,
 	DNN_NHWC = 1,
 	DNN_CROSS_CORRELATION = 1,
+	DNN_POOL_MAX = 0,
+	DNN_POOL_AVERAGE_INSIDE = 2, /* padding does not count */
+	DNN_PROPAGATE_NAN = 1,
 	DNN_DETERMINISTIC = 1,
 	DNN_DEFAULT_MATH = 0,
 	DNN_TENSOR_OP_MATH = 1,

@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gpu_convolution.h.  The library names its algorithms best first, by what it knows of them and
  * without trying; the first that works with the memory that we allow, and as repeatably as we want,
- * is taken, and kept for a few shapes.  A handle serves one call at a time, on one stream, so a lock
- * of the GPU's goes around each; it is taken last.  The library is large and comes up slowly: its
- * handle is made for the first convolution.  The workspace goes back at once, as a product's. */
+ * is taken, and kept for a few shapes.  The workspace goes back at once, as a product's. */
 #include "task/device/gpu_convolution.h"
 
 #include <string.h>
 
-#include "task/device/gpu_internal.h"
+#include "task/device/gpu_dnn.h"
 #include "task/device/gpu_kept.h"
 
 enum { MOST_CHOICES = 8 };
@@ -28,15 +26,6 @@ struct gpu_convolution_plan {
 	pthread_mutex_t lock;
 	struct gpu_kept kept;
 	struct way ways[GPU_KEPT];
-};
-
-static const struct numbers {
-	int stored, compute, math;
-} numbers[MU_DT_COUNT] = {
-    [MU_FLOAT] = {DNN_FLOAT, DNN_FLOAT, DNN_FMA_MATH},
-    [MU_DOUBLE] = {DNN_DOUBLE, DNN_DOUBLE, DNN_DEFAULT_MATH},
-    [MU_HALF] = {DNN_HALF, DNN_FLOAT, DNN_TENSOR_OP_MATH},
-    [MU_BFLOAT16] = {DNN_BFLOAT16, DNN_FLOAT, DNN_TENSOR_OP_MATH},
 };
 
 struct gpu_convolution_plan *gpu_convolution_plan_new(void)
@@ -74,15 +63,6 @@ void gpu_convolution_plan_free(struct gpu_convolution_plan *p)
 	free(p);
 }
 
-/* The GPU's own handle; NULL: there is none to be had.  With dnn_lock. */
-static void *library_of(struct gpu *g)
-{
-	if (!g->dnn && !g->dnn_failed)
-		g->dnn_failed = g->dnn_api->library_new(&g->dnn) ||
-				g->dnn_api->stream_set(g->dnn, g->compute.stream);
-	return g->dnn_failed ? NULL : g->dnn;
-}
-
 static bool fits_int(const struct gpu_convolution *c)
 {
 	const int64_t all[] = {
@@ -97,7 +77,7 @@ static bool fits_int(const struct gpu_convolution *c)
 	return true;
 }
 
-static int describe(struct way *p, struct numbers how)
+static int describe(struct way *p, struct gpu_dnn_numbers how)
 {
 	const struct dnn_api *api = p->api;
 	const struct gpu_convolution *c = &p->of;
@@ -171,7 +151,7 @@ static bool choose(struct way *p, const struct gpu *g, void *library, int math)
 static void make_way(struct gpu *g, struct way *way, const struct gpu_convolution *what)
 {
 	static _Atomic uint64_t made;
-	struct numbers how = numbers[what->type];
+	struct gpu_dnn_numbers how = gpu_dnn_numbers[what->type];
 
 	forget(way);
 	way->gpu = g;
@@ -181,13 +161,14 @@ static void make_way(struct gpu *g, struct way *way, const struct gpu_convolutio
 	way->api = g->dnn_api;
 	way->of = *what;
 	pthread_mutex_lock(&g->dnn_lock);
-	void *library = library_of(g);
+	void *library = gpu_dnn_library(g);
 	way->possible =
 	    library && fits_int(what) && !describe(way, how) && choose(way, g, library, how.math);
 	pthread_mutex_unlock(&g->dnn_lock);
 }
 
-static bool same_axis(const struct gpu_convolution_axis *a, const struct gpu_convolution_axis *b)
+bool gpu_convolution_axis_eq(const struct gpu_convolution_axis *a,
+			     const struct gpu_convolution_axis *b)
 {
 	return a->in == b->in && a->size == b->size && a->stride == b->stride &&
 	       a->dilation == b->dilation && a->out == b->out && a->pad == b->pad;
@@ -199,8 +180,8 @@ static bool is_for(const struct way *way, const struct gpu_convolution *c)
 
 	return way->api && of->type == c->type && of->way == c->way && of->batch == c->batch &&
 	       of->channels == c->channels && of->filters == c->filters &&
-	       of->groups == c->groups && same_axis(&of->row, &c->row) &&
-	       same_axis(&of->column, &c->column);
+	       of->groups == c->groups && gpu_convolution_axis_eq(&of->row, &c->row) &&
+	       gpu_convolution_axis_eq(&of->column, &c->column);
 }
 
 /* The way for this shape; NULL: none is kept. */
@@ -246,8 +227,9 @@ struct convolving {
 	uint64_t room, way, wide, algorithm;
 };
 
-static int call(void *library, const struct convolving *c)
+static int call(void *library, const void *args)
 {
+	const struct convolving *c = args;
 	const struct dnn_api *api = c->api;
 	const float one = 1, none = 0;
 	const double one_wide = 1, none_wide = 0;
@@ -270,20 +252,9 @@ static int call(void *library, const struct convolving *c)
 	}
 }
 
-/* The handle has the compute stream but while a graph is recorded, whose stream may be gone before
- * the handle is. */
 static int put_convolution(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
 {
-	const struct convolving *c = args;
-
-	pthread_mutex_lock(&g->dnn_lock);
-	int bad = stream == g->compute.stream ? 0 : c->api->stream_set(g->dnn, stream);
-	if (!bad)
-		bad = call(g->dnn, c);
-	if (stream != g->compute.stream && c->api->stream_set(g->dnn, g->compute.stream) && !bad)
-		bad = DNN_BAD_PARAM;
-	pthread_mutex_unlock(&g->dnn_lock);
-	return bad;
+	return gpu_dnn_call(g, stream, call, args);
 }
 
 /* One that fails once is not tried again for this shape. */

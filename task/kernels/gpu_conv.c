@@ -46,7 +46,7 @@ void gpu_conv_fini(struct gpu_conv *k)
 	k->plan = NULL;
 }
 
-static struct window_axis_args axis_of(const struct window_axis *x)
+struct window_axis_args gpu_window_axis(const struct window_axis *x)
 {
 	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
 }
@@ -58,8 +58,8 @@ static struct conv_args args_of(const struct conv *g)
 				  .filters = g->filters,
 				  .groups = g->groups,
 				  .pieces = 1,
-				  .row = axis_of(&g->row),
-				  .column = axis_of(&g->column)};
+				  .row = gpu_window_axis(&g->row),
+				  .column = gpu_window_axis(&g->column)};
 }
 
 /* ---- channels in groups ---- */
@@ -198,15 +198,14 @@ static int by_patches(struct kernel_call *c, const struct gpu_conv *k, const str
 
 /* ---- by the library ---- */
 
-/* It pads both sides alike. */
-static bool is_even(const struct window_axis *x)
+bool gpu_window_is_even(const struct window_axis *x)
 {
 	int64_t room = x->in + 2 * x->pad - ((x->size - 1) * x->dilation + 1);
 
 	return room >= 0 && room / x->stride + 1 == x->out;
 }
 
-static struct gpu_convolution_axis even_axis(const struct window_axis *x)
+struct gpu_convolution_axis gpu_even_axis(const struct window_axis *x)
 {
 	return (struct gpu_convolution_axis){x->in,       x->size, x->stride,
 					     x->dilation, x->out,  x->pad};
@@ -232,11 +231,17 @@ static int by_library(struct kernel_call *c, const struct gpu_conv *k, const str
 		      struct mu_err *err)
 {
 	const int64_t taps = g->row.size * g->column.size * conv_group_channels(g);
-	const struct gpu_convolution what = {
-	    g->type,    k->way,    g->batch,           g->channels,
-	    g->filters, g->groups, even_axis(&g->row), even_axis(&g->column)};
+	const struct gpu_convolution what = {g->type,
+					     k->way,
+					     g->batch,
+					     g->channels,
+					     g->filters,
+					     g->groups,
+					     gpu_even_axis(&g->row),
+					     gpu_even_axis(&g->column)};
 	MU_AUTO_TENSOR turned = {0};
-	bool can = gpu_conv_by_library && taps && is_even(&g->row) && is_even(&g->column);
+	bool can = gpu_conv_by_library && taps && gpu_window_is_even(&g->row) &&
+		   gpu_window_is_even(&g->column);
 	int rc = can ? gpu_convolution_plan_for(k->gpu, k->plan, &what, &can, err) : 0;
 
 	*done = false;

@@ -10,6 +10,11 @@
 #include "task/kernels/conv.h"
 #include "task/kernels/gpu_matmul.h"
 
+/* Windows as our kernels have them; and as the library has them, which pads both sides alike. */
+struct window_axis_args gpu_window_axis(const struct window_axis *x);
+bool gpu_window_is_even(const struct window_axis *x);
+struct gpu_convolution_axis gpu_even_axis(const struct window_axis *x);
+
 struct gpu_conv { /* of one node */
 	struct gpu *gpu;
 	enum gpu_convolution_way way;
@@ -28,7 +33,7 @@ int gpu_conv_run(struct kernel_call *c, const struct gpu_conv *k, const struct c
 
 /* Bytes of patches that are made at once, of one image at least; for tests to change. */
 extern int64_t gpu_conv_room;
-/* Whether the library is asked at all; likewise. */
+/* Whether the library is asked at all, for pools too; likewise. */
 extern bool gpu_conv_by_library;
 
 #endif

@@ -233,6 +233,7 @@ static const struct pool_case {
     {1, 6, 4, 2, 1, 1, 3, 2, "SAME"},  {2, 3, 3, 2, 5, 7, 2, 1, "SAME"},
     {1, 9, 9, 2, 2, 3, 4, 5, "VALID"}, {0, 8, 8, 3, 2, 2, 2, 2, "VALID"},
     {1, 2, 2, 3, 3, 3, 1, 1, "VALID"}, {1, 8, 8, 0, 2, 2, 2, 2, "SAME"},
+    {2, 8, 8, 3, 3, 3, 2, 2, "SAME"},
 };
 
 static int64_t across(const struct pool_case *p, int64_t in, int64_t size, int64_t stride)
@@ -277,6 +278,33 @@ static void pools__of_every_form__match_the_cpus(void **state)
 	for (unsigned i = 0; i < MU_COUNT(pools); i++)
 		for (unsigned k = 0; k < 8; k++)
 			one_pool(&pools[i], types[k / 2], k & 1);
+}
+
+static void pools__without_the_library__match_the_cpus(void **state)
+{
+	gpu_conv_by_library = false;
+	pools__of_every_form__match_the_cpus(state);
+	gpu_conv_by_library = true;
+	if (!getenv("MUSTER_GPU_TEST"))
+		assert_int_equal(counted().pools, 0);
+}
+
+/* Its gradients and what it refuses are our own. */
+static void pools__with_even_padding__are_the_librarys(void **state)
+{
+	NEEDS_THE_STAND_IN();
+	one_pool(&pools[0], MU_FLOAT, true);
+	assert_int_equal(counted().pools, 3); /* MaxPool, MaxPoolV2, AvgPool */
+	one_pool(&pools[3], MU_BFLOAT16, true);
+	assert_int_equal(counted().pools, 6);
+	one_pool(&pools[10], MU_FLOAT, true); /* padding after, none before */
+	assert_int_equal(counted().pools, 6);
+	fake_cuda.fail_call = "pool";
+	fake_cuda.fail_at = 1;
+	fake_cuda.fail_result = 3000;
+	one_pool(&pools[0], MU_DOUBLE, true);
+	assert_null(fake_cuda.fail_call);
+	assert_int_equal(counted().pools, 8);
 }
 
 /* Windows that lie in the padding alone. */
@@ -371,6 +399,8 @@ int main(void)
 	    T(convolutions__without_room_for_all_images__match_the_cpus),
 	    T(convolutions__that_do_not_fit__are_refused),
 	    T(pools__of_every_form__match_the_cpus),
+	    T(pools__without_the_library__match_the_cpus),
+	    T(pools__with_even_padding__are_the_librarys),
 	    T(pools__with_explicit_padding__match_the_cpus),
 	    T(norms__in_training_and_after__match_the_cpus),
 	    T(norms__of_what_does_not_fit__are_refused),

@@ -3,15 +3,24 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "task/device/gpu_pooling.h"
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
-#include "task/kernels/cuda/args.h"
-#include "task/kernels/gpu_table.h"
+#include "task/kernels/gpu_conv.h"
 
 struct state {
 	struct gpu_one one;
 	struct window_attrs window;
+	struct gpu_pooling_plan *plan; /* the library's; NULL: a gradient */
 };
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	gpu_pooling_plan_free(s->plan);
+	free(s);
+}
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
@@ -24,13 +33,28 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 		 strstr(n->op, "Grad") ? "_back" : "");
 	if (rc || (rc = gpu_find(s.one.gpu, name, t, &s.one.kernel, err)))
 		return rc;
+	if (!strstr(n->op, "Grad"))
+		s.plan = gpu_pooling_plan_new();
 	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
 	return 0;
 }
 
-static struct window_axis_args axis_of(const struct window_axis *x)
+static int by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_ptr in, cuda_ptr out,
+		      bool *done, struct mu_err *err)
 {
-	return (struct window_axis_args){x->in, x->size, x->stride, x->dilation, x->out, x->pad};
+	const struct state *s = c->state;
+	const struct gpu_pooling what = {.type = s->one.type,
+					 .average = c->node->op[0] == 'A',
+					 .batch = p->batch,
+					 .channels = p->channels,
+					 .row = gpu_even_axis(&p->row),
+					 .column = gpu_even_axis(&p->column)};
+
+	*done = false;
+	if (!s->plan || !p->batch || !p->channels || !gpu_conv_by_library ||
+	    !gpu_window_is_even(&p->row) || !gpu_window_is_even(&p->column))
+		return 0;
+	return gpu_pooling(s->one.gpu, s->plan, &what, in, out, done, err);
 }
 
 /* Into output 0, of this shape. */
@@ -39,15 +63,18 @@ static int run(struct kernel_call *c, const struct pool_sizes *p, const struct m
 {
 	const struct gpu_one *o = &((const struct state *)c->state)->one;
 	struct mu_tensor *out;
+	bool done;
 	int rc = gpu_out(c, 0, o->type, shape, &out, err);
 
 	if (rc)
 		return rc;
 	a->out = gpu_address(out);
+	if ((rc = by_library(c, p, a->in, a->out, &done, err)) || done)
+		return rc;
 	a->n = shape->count;
 	a->channels = p->channels;
-	a->row = axis_of(&p->row);
-	a->column = axis_of(&p->column);
+	a->row = gpu_window_axis(&p->row);
+	a->column = gpu_window_axis(&p->column);
 	return gpu_run(o->gpu, o->kernel, a->n, a, err);
 }
 
@@ -86,7 +113,8 @@ static int average_back(struct kernel_call *c, struct mu_err *err)
 
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare}, .type_attr = "T", .types = GPU_FLT     \
+		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
+		.types = GPU_FLT                                                                   \
 	}
 static const struct gpu_kernel rows[] = {
     ROW("MaxPool", forward),        ROW("MaxPoolV2", forward), ROW("MaxPoolGrad", max_back),

@@ -24,6 +24,15 @@ struct filter {
 struct conv {
 	int pad[2], stride[2], dilation[2], mode, compute, groups, math;
 };
+struct pool {
+	int mode, nan, size[2], pad[2], stride[2];
+};
+struct slide_args {
+	uint64_t x, y;
+	int64_t n, c, in[2], out[2];
+	struct pool p;
+	int32_t unused;
+};
 struct taps_args { /* out: what is made; the other two are read */
 	uint64_t x, w, y;
 	int64_t n, c, h[2], k, taps[2], out[2], each_c, each_k;
@@ -76,6 +85,32 @@ struct taps_args { /* out: what is made; the other two are read */
 		free(sum);                                                                         \
 	}
 EACH_FLT(TAPS_KERNEL)
+
+/* A window's numbers one after another. */
+#define SLIDE_KERNEL(t)                                                                            \
+	KERNEL(slide_##t, slide_args)                                                              \
+	{                                                                                          \
+		for (int64_t i = 0; i < a.n * a.out[0] * a.out[1] * a.c; i++) {                    \
+			const int64_t c = i % a.c, q = i / a.c % a.out[1];                         \
+			const int64_t o = i / a.c / a.out[1] % a.out[0];                           \
+			const int64_t image = i / a.c / a.out[1] / a.out[0];                       \
+			C(t) sum = 0, most = 0;                                                    \
+			int count = 0;                                                             \
+			for (int64_t k = 0; k < a.p.size[0] * a.p.size[1]; k++) {                  \
+				int64_t r = o * a.p.stride[0] - a.p.pad[0] + k / a.p.size[1];      \
+				int64_t s = q * a.p.stride[1] - a.p.pad[1] + k % a.p.size[1];      \
+				if (r < 0 || r >= a.in[0] || s < 0 || s >= a.in[1])                \
+					continue;                                                  \
+				const C(t) x =                                                     \
+				    GET(t, a.x, ((image * a.in[0] + r) * a.in[1] + s) * a.c + c);  \
+				most = !count || x > most || x != x ? x : most;                    \
+				sum += x;                                                          \
+				count++;                                                           \
+			}                                                                          \
+			PUT(t, a.y, i, a.p.mode == DNN_POOL_MAX ? most : sum / (C(t))count);       \
+		}                                                                                  \
+	}
+EACH_FLT(SLIDE_KERNEL)
 
 static const struct kind {
 	int type, compute;
@@ -151,6 +186,8 @@ static int tensor_set(void *tensor, int format, int type, int n, int c, int h, i
 	*(struct tensor *)tensor = (struct tensor){format, type, n, c, h, w};
 	return 0;
 }
+
+MAKER(pool)
 
 static int filter_set(void *filter, int type, int format, int k, int c, int h, int w)
 {
@@ -251,6 +288,23 @@ static int choose_filter(void *library, void *x, void *dy, void *conv, void *dw,
 	return choices(x, dw, conv, dy, most, found, out);
 }
 
+static int pool_set(void *pool, int mode, int nan, int size_h, int size_w, int pad_h, int pad_w,
+		    int stride_h, int stride_w)
+{
+	if ((mode != DNN_POOL_MAX && mode != DNN_POOL_AVERAGE_INSIDE) || nan != DNN_PROPAGATE_NAN ||
+	    size_h < 1 || size_w < 1 || stride_h < 1 || stride_w < 1 || pad_h < 0 || pad_w < 0 ||
+	    pad_h >= size_h || pad_w >= size_w)
+		return DNN_BAD_PARAM;
+	*(struct pool *)pool =
+	    (struct pool){mode, nan, {size_h, size_w}, {pad_h, pad_w}, {stride_h, stride_w}};
+	return 0;
+}
+
+static bool slides(const struct pool *p, int axis, int in, int out)
+{
+	return (in + 2 * p->pad[axis] - p->size[axis]) / p->stride[axis] + 1 == out;
+}
+
 /* ---- sums ---- */
 
 static void one_convolution(struct fake_cuda_counts *c)
@@ -344,6 +398,42 @@ static int to_filter(void *library, const void *alpha, void *x_is, cuda_ptr x, v
 	return run(library, conv,
 		   &(struct parts){x_is, dy_is, dw_is, x, dy, dw, alpha, beta, algorithm, workspace,
 				   bytes, 2});
+}
+
+static void one_pool(struct fake_cuda_counts *c)
+{
+	c->launches++;
+	c->pools++;
+}
+
+static int pool(void *library, void *pool, const void *alpha, void *x_is, cuda_ptr x,
+		const void *beta, void *y_is, cuda_ptr y)
+{
+	static const char *const kernels[] = {[DNN_FLOAT] = "slide_f32",
+					      [DNN_DOUBLE] = "slide_f64",
+					      [DNN_HALF] = "slide_f16",
+					      [DNN_BFLOAT16] = "slide_bf16"};
+	const struct library *l = library;
+	const struct tensor *in = x_is, *out = y_is;
+	const struct pool *p = pool;
+	int result = fake_cuda_answer("pool");
+
+	if (result)
+		return result;
+	if (!l->stream || in->type != out->type || in->n != out->n || in->c != out->c ||
+	    !slides(p, 0, in->h, out->h) || !slides(p, 1, in->w, out->w) ||
+	    !is_number(alpha, in->type, 1) || !is_number(beta, in->type, 0) || (x | y) % 16)
+		return DNN_BAD_PARAM;
+	const struct slide_args a = {.x = x,
+				     .y = y,
+				     .n = in->n,
+				     .c = in->c,
+				     .in = {in->h, in->w},
+				     .out = {out->h, out->w},
+				     .p = *p};
+	fake_cuda_note(one_pool);
+	fake_cuda_put(l->stream, host_kernel_find(kernels[in->type]), &a);
+	return 0;
 }
 
 #define ENTRY(field, symbol, args) .field = field,

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/device/gpu_dnn.h"
+
+const struct gpu_dnn_numbers gpu_dnn_numbers[MU_DT_COUNT] = {
+    [MU_FLOAT] = {DNN_FLOAT, DNN_FLOAT, DNN_FMA_MATH},
+    [MU_DOUBLE] = {DNN_DOUBLE, DNN_DOUBLE, DNN_DEFAULT_MATH},
+    [MU_HALF] = {DNN_HALF, DNN_FLOAT, DNN_TENSOR_OP_MATH},
+    [MU_BFLOAT16] = {DNN_BFLOAT16, DNN_FLOAT, DNN_TENSOR_OP_MATH},
+};
+
+void *gpu_dnn_library(struct gpu *g)
+{
+	if (!g->dnn && !g->dnn_failed)
+		g->dnn_failed = g->dnn_api->library_new(&g->dnn) ||
+				g->dnn_api->stream_set(g->dnn, g->compute.stream);
+	return g->dnn_failed ? NULL : g->dnn;
+}
+
+int gpu_dnn_call(struct gpu *g, void *stream, int (*call)(void *library, const void *args),
+		 const void *args)
+{
+	const struct dnn_api *api = g->dnn_api;
+	const bool other = stream != g->compute.stream;
+
+	pthread_mutex_lock(&g->dnn_lock);
+	int bad = other ? api->stream_set(g->dnn, stream) : 0;
+	if (!bad)
+		bad = call(g->dnn, args);
+	if (other && api->stream_set(g->dnn, g->compute.stream) && !bad)
+		bad = DNN_BAD_PARAM;
+	pthread_mutex_unlock(&g->dnn_lock);
+	return bad;
+}
