@@ -14,7 +14,7 @@ enum { ROUNDS_MAX = 4 };
 static const double gather_phase_s = 0.5, gather_counts_s = 5, hold_counts_s = 2;
 /* A status costs the server as much as two pods or three.  So while others are busy (control_busy)
  * that a job is Pending waits for what is to be made, and is mostly told with the next phase; and
- * counts wait until it is quiet, looked at each gather_counts_s, but not for ever. */
+ * counts wait until it is quiet, looked at each hold_counts_s, but not for ever. */
 static const double gather_first_s = 3, gather_busy_s = 15;
 
 static const cJSON *at(const cJSON *object, const char *key)
@@ -151,7 +151,7 @@ static double patience(const struct reconcile *r, const struct snapshot *seen,
 	if (counts && news + hold_counts_s - r->now > wait)
 		wait = news + hold_counts_s - r->now;
 	if (counts && busy && wait <= 0 && r->now - news < gather_busy_s)
-		wait = gather_counts_s;
+		wait = hold_counts_s; /* it may soon be quiet */
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (needs_status(seen, &plan->actions[i]))
 			return 0;
