@@ -11,6 +11,7 @@
 
 #include "task/kernels/gamma.h"
 #include "task/kernels/loops.h"
+#include "task/kernels/special.h"
 
 #if defined(__clang__)
 #define VECTORISE       _Pragma("clang loop vectorize(assume_safety)")

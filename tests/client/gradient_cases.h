@@ -582,7 +582,8 @@ static const struct named_op binary[] = {
     {"Minimum", 0.5f, 2.3f}, {"MulNoNan", 0.5f, 2},
     {"Pow", 0.5f, 2},        {"SquaredDifference", 0.5f, 2},
     {"Xdivy", 0.5f, 2},      {"Xlog1py", 0.5f, 2},
-    {"Xlogy", 0.5f, 2},
+    {"Xlogy", 0.5f, 2},      {"Igamma", 0.6f, 2.5f},
+    {"Igammac", 0.6f, 2.5f},
 };
 /* the same without broadcasting */
 static const struct named_op seconds[] = {

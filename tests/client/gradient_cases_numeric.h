@@ -4,7 +4,7 @@
 #ifndef TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
 #define TESTS_CLIENT_GRADIENT_CASES_NUMERIC_H
 
-#include "tests/client/gradient.h"
+#include "tests/client/gradient_cases.h"
 
 /* Three moments of two rows of two inputs through two cells; x is input `at`, and the sum of two
  * outputs comes back. */
@@ -67,7 +67,21 @@ CASE(y_solve_adjoint,
 CASE(y_eigenvalues, eigen(b, x, false))
 CASE(y_eigenvectors, eigen(b, x, true))
 
+CASE(y_betainc, mu_op(b, "Betainc",
+		      MU_IN(mu_square(b, mu_add(b, row(b, 4), mu_const_float(b, 3))),
+			    mu_square(b, row(b, 4)), x)))
+
+/* y = op(x) */
+static const struct named_op special[] = {
+    {"BesselI0", -2, 2},   {"BesselI0e", 0.2f, 2},  {"BesselI1", 0.2f, 2}, {"BesselI1e", 0.2f, 2},
+    {"BesselJ0", -2, 2},   {"BesselJ1", 0.2f, 2},   {"BesselK0", 0.5f, 2}, {"BesselK0e", 0.5f, 2},
+    {"BesselK1", 0.5f, 2}, {"BesselK1e", 0.5f, 2},  {"BesselY0", 0.5f, 2}, {"BesselY1", 0.5f, 2},
+    {"Dawsn", -2, 2},      {"Erfinv", -0.8f, 0.8f}, {"Expint", 0.5f, 2},   {"FresnelCos", -1, 1},
+    {"FresnelSin", -1, 1}, {"Ndtri", 0.2f, 0.8f},   {"Spence", 1.1f, 3},
+};
+
 static const struct gradient_case numeric_cases[] = {
+    {"Betainc", {1, {4}}, y_betainc, 0.2f, 0.8f},
     {"Cholesky", {3, {2, 3, 3}}, y_cholesky, -1, 1},
     {"MatrixInverse", {3, {2, 3, 3}}, y_inverse, -1, 1},
     {"MatrixInverse, adjoint", {2, {3, 3}}, y_inverse_adjoint, -1, 1},

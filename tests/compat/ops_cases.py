@@ -601,3 +601,5 @@ def all_cases():
     yield from random_cases()
     from ops_cases_linear import linear_cases
     yield from linear_cases()
+    from ops_cases_special import special_cases
+    yield from special_cases()

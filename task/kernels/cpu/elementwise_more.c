@@ -6,6 +6,7 @@
 #include "task/kernels/broadcast.h"
 #include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/special.h"
 #include "task/kernels/variant.h"
 
 static int add_variants(struct kernel_call *c, struct mu_err *err)
@@ -292,7 +293,42 @@ static int clip_by_value(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* Three tensors of one shape, but for those that are one number. */
+static int betainc(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
+	struct mu_tensor *out;
+	int rc = need_real(c, 0, err);
+
+	for (unsigned i = 1; i < 3; i++) {
+		const struct mu_shape *next = &kernel_in(c, i)->shape;
+		if (rc || (rc = args_same_type(c, 0, i, err)))
+			return rc;
+		if (next->rank && shape->rank && !mu_shape_eq(shape, next))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Shapes of a, b and x are inconsistent: %s and %s",
+				       mu_shape_str(shape), mu_shape_str(next));
+		shape = next->rank ? next : shape;
+	}
+	if ((rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, shape, &out, err)))
+		return rc;
+	BOTH_REALS(out->dtype, {
+		const T *in[3];
+		bool many[3];
+		for (unsigned k = 0; k < 3; k++) {
+			in[k] = kernel_in(c, k)->data;
+			many[k] = kernel_in(c, k)->shape.rank > 0;
+		}
+		for (int64_t i = 0; i < out->shape.count; i++)
+			MU_DATA(T, out)
+		[i] = (T)special_betainc((double)in[0][many[0] * i], (double)in[1][many[1] * i],
+					 (double)in[2][many[2] * i]);
+	})
+	return 0;
+}
+
 static const struct kernel rows[] = {
+    {"Betainc", .run = betainc},
     {"ClipByValue", .run = clip_by_value},
     {"AddN", .run = add_n},
     {"AccumulateNV2", .run = add_n},

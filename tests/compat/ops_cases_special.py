@@ -1,0 +1,56 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Special functions, and transforms of Fourier."""
+import numpy as np
+
+from ops_cases import Case, D, F, real
+
+SPREAD = (1e-8, 1e-3, 0.1, 0.3, 0.49, 0.5, 0.51, 0.7, 0.99, 1.0, 1.3, 1.49, 1.51, 1.9, 2.1, 3, 4.9, 5.1, 7, 9.9, 10.1, 20, 29, 31, 39, 41, 60)
+
+
+def close(t, rtol=None, atol=None):
+    return {F: {"rtol": rtol or 2e-5, "atol": atol or 1e-6}, D: {"rtol": 1e-9, "atol": 1e-13}}[t]
+
+
+def one():
+    ways = {"Expint": "p", "Dawsn": "a", "Spence": "p", "FresnelCos": "a", "FresnelSin": "a",
+            "BesselI0": "a", "BesselI1": "a", "BesselI0e": "a", "BesselI1e": "a", "BesselJ0": "a", "BesselJ1": "a",
+            "BesselK0": "p", "BesselK1": "p", "BesselK0e": "p", "BesselK1e": "p", "BesselY0": "p", "BesselY1": "p"}
+    for op, way in ways.items():
+        for t in (F, D):
+            x = np.array(SPREAD, t)
+            yield Case(op, {"x": x if way == "p" else np.concatenate([-x, [0], x]).astype(t)}, **close(t, 1e-4, 1e-5))
+    for op in ("Erfinv", "Ndtri"):
+        for t in (F, D):
+            few = 1e-3 if t == F else 1e-6  # nearer to the ends, stock's single precision loses all
+            x = np.array([few, 0.01, 0.2, 0.4999, 0.5, 0.5001, 0.6, 0.9, 1 - few, 0, 1], t)
+            yield Case(op, {"x": x if op == "Ndtri" else np.concatenate([-x, x])}, **close(t, 1e-3 if op == "Erfinv" else None, 1e-5))
+        yield Case(op, {"x": np.array([-1.5, 1.5, np.nan])})
+
+
+def two():
+    for t in (F, D):
+        a = np.array([0.01, 0.5, 1, 1.5, 3, 10, 50, 200], t)[:, None]
+        x = np.array([1e-5, 0.1, 0.9, 1.1, 2, 9, 11, 48, 55, 190, 215], t)
+        # where a share is as good as 1, its rest is worth little in single precision
+        near = {"rtol": 3e-3, "atol": 1e-5} if t == F else {"rtol": 1e-8, "atol": 1e-12}
+        yield Case("Igamma", {"a": a, "x": x}, **near)
+        yield Case("Igammac", {"a": a, "x": x}, **near)
+        near = {"rtol": 2e-2, "atol": 2e-4} if t == F else {"rtol": 1e-6, "atol": 1e-9}
+        yield Case("IgammaGradA", {"a": a, "x": x}, **near)
+        for times in (0.3, 0.9, 1.1, 2):
+            yield Case("RandomGammaGrad", {"alpha": a[1:6], "sample": a[1:6] * t(times)}, **near)
+        for op in ("Igamma", "Igammac"):
+            yield Case(op, {"a": np.array([1, 0, -1, 2, np.nan, 1], t), "x": np.array([0, 1, 1, -1, 1, np.nan], t)})
+        b = real(t, 3, 5, low=0.1, high=9)
+        near = {"rtol": 2e-4, "atol": 1e-5} if t == F else {"rtol": 1e-9, "atol": 1e-13}
+        for y in (b, np.array(0.5, t)):
+            for z in (real(t, 3, 5, low=0, high=1), np.array(0.3, t)):
+                yield Case("Betainc", {"a": real(t, 3, 5, low=0.1, high=9), "b": y, "x": z}, **near)
+        yield Case("Betainc", {"a": np.array([1, 2, 0, 1, 1, 1], t), "b": np.array([2, 2, 1, -1, 1, 1], t),
+                               "x": np.array([0, 1, 0.5, 0.5, -0.1, 1.1], t)})
+    yield Case("Betainc", {"a": real(F, 3), "b": real(F, 4), "x": real(F, 3)})
+
+
+def special_cases():
+    for group in (one, two):
+        yield from group()
