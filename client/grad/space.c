@@ -35,9 +35,24 @@ GRAD_UNARY(g_bicubic_grad, GRAD_OP(c, "ResizeBicubic", g, size_of(b, x)))
 GRAD_UNARY(g_nearest, GRAD_OP(c, "ResizeNearestNeighborGrad", g, size_of(b, x)))
 GRAD_UNARY(g_nearest_grad, GRAD_OP(c, "ResizeNearestNeighbor", g, size_of(b, x)))
 
+/* Crops (picture, boxes, whose, size): the picture's share, and how the boxes' sides move them. */
+static void g_crop(struct grad_call *c)
+{
+	struct mu_out x = grad_in(c, 0), boxes = grad_in(c, 1), of = grad_in(c, 2);
+
+	const struct mu_attr *method = mu_node_attr(c->node, "method");
+	enum mu_dtype t = mu_dtype_base(mu_out_dtype(c->b, x));
+
+	c->gx[0] = mu_op(
+	    c->b, "CropAndResizeGradImage", MU_IN(c->gy[0], boxes, of, grad_shape(c->b, x)),
+	    MU_ATTRS(MU_A_TYPE("T", t), MU_A_STR("method", method ? method->s.data : "bilinear")));
+	c->gx[1] = GRAD_OP(c, "CropAndResizeGradBoxes", c->gy[0], x, boxes, of);
+}
+
 const struct op_grad grads_of_spaces[] = {
     {"BatchToSpace", g_batch_to_space, GRAD_FIRST},
     {"BatchToSpaceND", g_batch_to_space_nd, GRAD_FIRST},
+    {"CropAndResize", g_crop, GRAD_FIRST},
     {"DepthToSpace", g_depth_to_space, GRAD_FIRST},
     {"Diag", g_diag, GRAD_FIRST},
     {"ResizeBicubic", g_bicubic, GRAD_FIRST},

@@ -30,8 +30,16 @@ CASE(y_bicubic_grad, mu_op(b, "ResizeBicubicGrad", MU_IN(x, PICTURES)))
 CASE(y_nearest, RESIZED("ResizeNearestNeighbor", 3, 5, "align_corners"))
 CASE(y_nearest_grad, RESIZED("ResizeNearestNeighborGrad", 2, 3, "align_corners"))
 
+#define CROPPED(picture, boxes)                                                                    \
+	mu_op(b, "CropAndResize",                                                                  \
+	      MU_IN(picture, boxes, ints(b, 2, (int32_t[]){1, 0}), ints(b, 2, (int32_t[]){3, 2})))
+CASE(y_crop, CROPPED(x, mu_op(b, "Sigmoid", MU_IN(values(b, 2, 4, 0)))))
+CASE(y_crop_boxes, CROPPED(PICTURES, x))
+
 #define RESIZE_CASES                                                                               \
-	{"ResizeBilinear", {4, {2, 2, 3, 2}}, y_bilinear, -1, 1},                                  \
+	{"CropAndResize", {4, {2, 2, 3, 2}}, y_crop, -1, 1},                                       \
+	    {"CropAndResize of boxes", {2, {2, 4}}, y_crop_boxes, 0.1f, 0.9f},                     \
+	    {"ResizeBilinear", {4, {2, 2, 3, 2}}, y_bilinear, -1, 1},                              \
 	    {"ResizeBilinearGrad", {4, {2, 4, 2, 2}}, y_bilinear_grad, -1, 1},                     \
 	    {"ResizeBicubic", {4, {2, 2, 3, 2}}, y_bicubic, -1, 1},                                \
 	    {"ResizeBicubicGrad", {4, {2, 3, 4, 2}}, y_bicubic_grad, -1, 1},                       \

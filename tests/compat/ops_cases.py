@@ -589,6 +589,8 @@ def all_cases():
     yield from bytes_cases()
     from ops_cases_images import image_cases
     yield from image_cases()
+    from ops_cases_pictures import picture_cases
+    yield from picture_cases()
     from ops_cases_resize import resize_cases
     yield from resize_cases()
     from ops_cases_einsum import einsum_cases

@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Colours of pictures, and boxes cut out of them."""
+import itertools
+
+import numpy as np
+
+from ops_cases import Case, D, F, I, L, i32, ints, real
+
+H = np.float16
+
+
+def colours():
+    corners = np.array(list(itertools.product((0, 0.5, 1), repeat=3)), F)
+    for t, tol in ((F, {"rtol": 1e-5, "atol": 1e-6}), (D, {"rtol": 1e-10, "atol": 1e-12}), (H, {"atol": 2e-2})):
+        for x in (real(t, 40, 3, low=0, high=1), real(t, 2, 3, 5, 3, low=-1, high=2), corners.astype(t), real(t, 3, low=0, high=1), real(t, 0, 3)):
+            yield Case("RGBToHSV", {"images": x}, **tol)
+            if np.all(x >= 0) and np.all(x <= 1):
+                yield Case("HSVToRGB", {"images": x}, **tol)
+    for t, tol in ((F, {"rtol": 1e-4, "atol": 1e-5}), (H, {"rtol": 2e-2, "atol": 2e-2})):
+        pictures = (real(t, 2, 4, 5, 3, low=0, high=1), real(t, 4, 5, 3, low=0, high=1), corners.astype(t).reshape(1, 9, 3, 3), real(t, 0, 4, 3))
+        for x, by in itertools.product(pictures, (-0.9, -0.3, 0, 0.25, 0.7, 1)):
+            yield Case("AdjustHue", {"images": x, "delta": np.array(by, F)}, **tol)
+        for x, by in itertools.product(pictures, (0, 0.5, 1, 1.5, 10)):
+            yield Case("AdjustSaturation", {"images": x, "scale": np.array(by, F)}, **tol)
+        for x, by in itertools.product((*pictures, real(t, 2, 3, 4, 5, 7)), (-1, 0, 0.5, 2)):
+            yield Case("AdjustContrastv2", {"images": x, "contrast_factor": np.array(by, F)}, **tol)
+    x = real(F, 4, 5, 3)
+    for op, by in (("AdjustHue", "delta"), ("AdjustSaturation", "scale"), ("AdjustContrastv2", "contrast_factor")):
+        for image, amount in ((x[0], np.array(1, F)), (x, np.array([1], F)), (x[..., :2], np.array(1, F))):
+            if op != "AdjustContrastv2" or image.shape[-1] == 3:
+                yield Case(op, {"images": image, by: amount})
+    yield Case("RGBToHSV", {"images": x[..., :2]})
+    yield Case("HSVToRGB", {"images": np.array(1, F)})
+
+
+def boxes():
+    where = np.array([[0, 0, 1, 1], [0.1, 0.2, 0.7, 0.9], [0.9, 0.8, 0.2, 0.1], [-0.3, 0.5, 0.5, 1.4], [0.5, 0.5, 0.5, 0.5]], F)
+    of, tol = i32(0, 1, 1, 0, 1), {"rtol": 1e-4, "atol": 1e-4}
+    for t, method, size in itertools.product((F, D, H, np.uint8, np.int8, np.int16, np.uint16, I, L), ("bilinear", "nearest"), ((3, 4), (1, 1), (7, 2))):
+        x = real(t, 2, 5, 6, 3) if np.dtype(t).kind == "f" else ints(t, 2, 5, 6, 3, low=0, high=100)
+        yield Case("CropAndResize", {"image": x, "boxes": where, "box_ind": of, "crop_size": i32(*size)},
+                   {"method": method, "extrapolation_value": 7.5}, **tol)
+        g = real(F, 5, *size, 3)
+        if np.dtype(t).kind == "f":
+            yield Case("CropAndResizeGradImage", {"grads": g, "boxes": where, "box_ind": of, "image_size": i32(2, 5, 6, 3)},
+                       {"T": t, "method": method}, rtol=2e-2 if t == H else 1e-4, atol=2e-2 if t == H else 1e-4)
+        if method == "bilinear":
+            yield Case("CropAndResizeGradBoxes", {"grads": g, "image": x, "boxes": where, "box_ind": of}, rtol=1e-3, atol=1e-2)
+    x = real(F, 2, 5, 6, 3)
+    none = {"boxes": np.zeros((0, 4), F), "box_ind": i32()}
+    yield Case("CropAndResize", {"image": x, **none, "crop_size": i32(2, 2)})
+    for image, b, o, size in ((x[0], where, of, (2, 2)), (x, where[:, :3], of, (2, 2)), (x, where, of[:3], (2, 2)), (x, where, of + 1, (2, 2)),
+                              (x, where, of - 1, (2, 2)), (x, where, of, (0, 2)), (x, where, of, (2,)), (x[:, :0], where, of, (2, 2))):
+        yield Case("CropAndResize", {"image": image, "boxes": b, "box_ind": o, "crop_size": i32(*size)})
+
+
+def picture_cases():
+    for group in (colours, boxes):
+        yield from group()
