@@ -51,6 +51,41 @@ def two():
     yield Case("Betainc", {"a": real(F, 3), "b": real(F, 4), "x": real(F, 3)})
 
 
+def pairs(x):
+    """Complex numbers as reals, so that a case's own tolerance counts."""
+    return np.stack([x.real, x.imag]) if np.iscomplexobj(x) else x
+
+
+def transforms():
+    for t, to in ((F, np.complex64), (D, np.complex128)):
+        near = {"rtol": 1e-4, "atol": 1e-4} if t == F else {"rtol": 1e-10, "atol": 1e-11}
+        for rank, name in ((1, ""), (2, "2D"), (3, "3D")):
+            for sizes in ((1, 1, 1), (2, 4, 8), (3, 5, 7), (4, 1, 6), (2, 3, 100), (2, 2, 0)):
+                for lead in ((), (2,), (3, 2)):
+                    shape = lead + sizes[3 - rank:]
+                    x = (real(D, *shape) + 1j * real(D, *shape)).astype(to)
+                    for op in ("FFT", "IFFT"):
+                        yield Case(op + name, {"input": x}, seen=pairs, **near)
+                    if not x.size:
+                        continue
+                    whole = np.array(sizes[3 - rank:], np.int32)
+                    less = np.maximum(whole - 1, 1)
+                    for n in (whole, less):
+                        yield Case("RFFT" + name, {"input": real(t, *shape), "fft_length": n}, {"Tcomplex": to}, seen=pairs, **near)
+                    for n in (2 * (whole[-1:] - 1), 2 * whole[-1:] - 1, np.array([1], np.int32)):
+                        n = np.concatenate([whole[:-1], n]).astype(np.int32)
+                        if n[-1]:
+                            yield Case("IRFFT" + name, {"input": x, "fft_length": n}, {"Treal": t}, **near)
+    x = real(F, 3, 4)
+    z = x.astype(np.complex64)
+    yield Case("FFT3D", {"input": z})
+    for n in ([5], [-1], [2, 2], 3):  # of [0], stock says INTERNAL
+        yield Case("RFFT", {"input": x, "fft_length": np.array(n, np.int32)})
+    for n in ([8], [-1], [2, 2], 3):
+        yield Case("IRFFT", {"input": z, "fft_length": np.array(n, np.int32)})
+    yield Case("RFFT", {"input": x, "fft_length": np.array([4], np.int32)}, {"Tcomplex": np.complex128})
+
+
 def special_cases():
-    for group in (one, two):
+    for group in (one, two, transforms):
         yield from group()
