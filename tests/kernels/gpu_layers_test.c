@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ranks, running sums, choices and normalisations of the GPU beside the CPU's. */
 #include <math.h>
+#include <stdio.h>
 
 #include "tests/kernels/gpu_compare.h"
 
@@ -178,6 +179,44 @@ static void clips__between_numbers_and_tensors__match_the_cpus(void **state)
 		}
 }
 
+/* Larger, smaller, by each way of counting pixels; and what does not fit. */
+static void resizes__of_every_way__match_the_cpus(void **state)
+{
+	static const char *const ops[] = {"ResizeBilinear", "ResizeNearestNeighbor",
+					  "ResizeBicubic", "ResizeArea"};
+	static const int64_t sizes[][5] = {/* images, from, to */
+					   {2, 5, 7, 11, 3}, {1, 1, 1, 4, 4}, {2, 8, 6, 4, 3},
+					   {3, 4, 4, 1, 1},  {0, 4, 4, 2, 9}, {1, 4, 4, 0, 3}};
+
+	for (unsigned i = 0; i < MU_COUNT(sizes); i++)
+		for (unsigned form = 0; form < 4; form++)
+			for (unsigned o = 0; o < MU_COUNT(ops); o++) {
+				const int64_t *n = sizes[i];
+				enum mu_dtype t = o == 1 && i & 1 ? MU_DOUBLE : MU_FLOAT;
+				const struct attr attrs[] = {
+				    {"T", A_TYPE, (long)t, NULL},
+				    {"align_corners", A_BOOL, form & 1, NULL},
+				    {form & 2 ? "half_pixel_centers" : NULL, A_BOOL, 1, NULL},
+				    {0}};
+				struct mu_shape from = dims_of(4, (int64_t[]){n[0], n[1], n[2], 3});
+				struct mu_shape to = dims_of(4, (int64_t[]){n[0], n[3], n[4], 3});
+				struct mu_tensor in[] = {
+				    filled(t, &from, -1, 2, i), ints(MU_INT32, 2, n + 3),
+				    filled(t, &to, -1, 2, form), ints(MU_INT32, 2, n + 1)};
+				char grad[40];
+				snprintf(grad, sizeof grad, "%sGrad", ops[o]);
+				compare(ops[o],
+					o == 3 ? (struct attr[]){attrs[0], attrs[1], {0}} : attrs,
+					in, 2, 4);
+				if (o == 1)
+					compare(grad, attrs, in + 2, 2, 4);
+				else if (o != 3)
+					compare(grad, attrs, (struct mu_tensor[]){in[2], in[0]}, 2,
+						4);
+				drop(in, 4);
+			}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -188,6 +227,7 @@ int main(void)
 	    T(local_norms__of_every_radius__match_the_cpus),
 	    T(leaky_relus__of_both_types__match_the_cpus),
 	    T(choices__that_broadcast__match_the_cpus),
+	    T(resizes__of_every_way__match_the_cpus),
 	    T(clips__between_numbers_and_tensors__match_the_cpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,27 +7,18 @@
 #include <float.h>
 #include <math.h>
 
+#include "task/device/gpu.h"
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
+#include "task/kernels/move.h"
+#include "task/kernels/resize.h"
 
-struct taps {
-	int64_t n;      /* places of the result */
-	int64_t *first; /* n + 1: place i has the taps from first[i] to first[i + 1] */
-	int64_t *at;
-	float *weight;
-	struct mu_tensor memory[3]; /* of these: within the limits of tensors */
-};
-struct axis {
-	int64_t in, out;
-	float scale;
-	bool corners, centers;
-};
-typedef void make_taps(const struct axis *a, struct taps *t);
+typedef void make_taps(const struct resize_axis *a, struct resize_taps *t);
 
-static void tap(struct taps *t, int64_t *k, int64_t at, float weight)
+static void tap(struct resize_taps *t, int64_t *k, int64_t at, float weight)
 {
 	t->at[*k] = at;
 	t->weight[(*k)++] = weight;
@@ -39,12 +30,12 @@ static int64_t within(int64_t at, int64_t n)
 }
 
 /* Where the place lies on the picture, from -0.5 up where its pixels are points in the middle. */
-static float source(const struct axis *a, int64_t i)
+static float source(const struct resize_axis *a, int64_t i)
 {
 	return a->centers ? ((float)i + 0.5f) * a->scale - 0.5f : (float)i * a->scale;
 }
 
-static void nearest_taps(const struct axis *a, struct taps *t)
+static void nearest_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	for (int64_t i = 0, k = 0; i < a->out; i++) {
 		float x = ((float)i + (a->centers ? 0.5f : 0)) * a->scale;
@@ -55,7 +46,7 @@ static void nearest_taps(const struct axis *a, struct taps *t)
 	t->first[a->out] = a->out;
 }
 
-static void linear_taps(const struct axis *a, struct taps *t)
+static void linear_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	for (int64_t i = 0, k = 0; i < a->out; i++) {
 		float x = source(a, i), part = x - floorf(x);
@@ -76,7 +67,7 @@ static float cubic(float a, float x)
 }
 
 /* With pixels as points in the middle, what lies outside counts nothing; else it is the edge's. */
-static void cubic_taps(const struct axis *a, struct taps *t)
+static void cubic_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	enum { STEPS = 1024 }; /* TensorFlow knows the polynomial at so many distances */
 	const float form = a->centers ? -0.5f : -0.75f;
@@ -100,7 +91,7 @@ static void cubic_taps(const struct axis *a, struct taps *t)
 }
 
 /* What the place covers of each pixel. */
-static void area_taps(const struct axis *a, struct taps *t)
+static void area_taps(const struct resize_axis *a, struct resize_taps *t)
 {
 	int64_t k = 0;
 
@@ -118,7 +109,7 @@ static void area_taps(const struct axis *a, struct taps *t)
 	t->first[a->out] = k;
 }
 
-static const struct way {
+static const struct resize_way {
 	const char *name; /* an op's begins so */
 	make_taps *taps;
 	int most; /* taps a place */
@@ -127,15 +118,6 @@ static const struct way {
     {"ResizeNearestNeighbor", nearest_taps, 1},
     {"ResizeBicubic", cubic_taps, 4},
     {"ResizeArea", area_taps, 2},
-};
-
-struct resize {
-	const struct way *way;
-	struct axis axis[2];
-	int64_t images, depth;
-	struct taps taps[2]; /* rows, columns */
-	const struct mu_tensor *in;
-	struct mu_tensor *out;
 };
 
 static void free_taps(struct resize *r)
@@ -156,8 +138,8 @@ static int room(struct mu_tensor *t, enum mu_dtype type, int64_t n, struct mu_er
 static int find_taps(struct resize *r, struct mu_err *err)
 {
 	for (int d = 0; d < 2; d++) {
-		const struct axis *a = &r->axis[d];
-		struct taps *t = &r->taps[d];
+		const struct resize_axis *a = &r->axis[d];
+		struct resize_taps *t = &r->taps[d];
 		int64_t most = r->way->most * a->out + a->in;
 		int rc;
 
@@ -190,7 +172,7 @@ static int read_sizes(const struct kernel_call *c, struct resize *r, const int64
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "If half_pixel_centers is True, align_corners must be False.");
 	for (int d = 0; d < 2; d++) {
-		struct axis *a = &r->axis[d];
+		struct resize_axis *a = &r->axis[d];
 
 		if (in[d] < 1 || out[d] < 1 || in[d] > INT32_MAX || out[d] > INT32_MAX)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -198,7 +180,7 @@ static int read_sizes(const struct kernel_call *c, struct resize *r, const int64
 				       "from [%lld, %lld] to [%lld, %lld]",
 				       (long long)in[0], (long long)in[1], (long long)out[0],
 				       (long long)out[1]);
-		*a = (struct axis){
+		*a = (struct resize_axis){
 		    .in = in[d], .out = out[d], .corners = corners, .centers = centers};
 		a->scale = corners && out[d] > 1 ? (float)(in[d] - 1) / (float)(out[d] - 1)
 						 : (float)in[d] / (float)out[d];
@@ -238,7 +220,7 @@ static int give_pictures(struct kernel_call *c, struct resize *r, enum mu_dtype 
 	struct mu_shape s;
 	int rc = mu_shape_set(&s, 4, (int64_t[]){r->images, size[0], size[1], r->depth}, err);
 
-	if (rc || (rc = kernel_out(c, 0, t, &s, &r->out, err)))
+	if (rc || (rc = move_out(c, 0, t, &s, &r->out, err)))
 		return rc;
 	return 0;
 }
@@ -260,7 +242,7 @@ static void make_rows(void *arg, int64_t from, int64_t to)
 	for (int64_t i = from; i < to; i++) {
 		const float *picture = MU_DATA(float, r->in) + i / high * r->axis[0].in * wide;
 		float *out = MU_DATA(float, r->out) + i * r->axis[1].out * r->depth;
-		const struct taps *y = &r->taps[0], *x = &r->taps[1];
+		const struct resize_taps *y = &r->taps[0], *x = &r->taps[1];
 
 		memset(row, 0, (size_t)wide * sizeof *row);
 		for (int64_t k = y->first[i % high]; k < y->first[i % high + 1]; k++)
@@ -316,10 +298,14 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	}
 	if ((rc = find_taps(&r, err)))
 		return rc;
-	kernel_parallel(c, r.images * r.axis[0].out, 1 + 16384 / (r.axis[1].out * r.depth + 1),
-			moves ? move_rows : make_rows, &r);
+	if (gpu_of_tensor(r.out))
+		rc = gpu_resize(c, &r, false, err);
+	else
+		kernel_parallel(c, r.images * r.axis[0].out,
+				1 + 16384 / (r.axis[1].out * r.depth + 1),
+				moves ? move_rows : make_rows, &r);
 	free_taps(&r);
-	return 0;
+	return rc;
 }
 
 /* ---- back ---- */
@@ -334,7 +320,7 @@ static void sum_images(void *arg, int64_t from, int64_t to)
 {
 	const struct back *b = arg;
 	const struct resize *r = b->r;
-	const struct taps *y = &r->taps[0], *x = &r->taps[1];
+	const struct resize_taps *y = &r->taps[0], *x = &r->taps[1];
 	const int64_t wide = r->axis[1].in, depth = r->depth;
 
 	for (int64_t i = from * y->n; i < to * y->n; i++)
@@ -350,6 +336,17 @@ static void sum_images(void *arg, int64_t from, int64_t to)
 				}
 }
 
+static int run_back_there(struct kernel_call *c, struct resize *r, struct mu_err *err)
+{
+	int rc = find_taps(r, err);
+
+	if (rc)
+		return rc;
+	rc = gpu_resize(c, r, true, err);
+	free_taps(r);
+	return rc;
+}
+
 /* Sums are made in double, whatever the gradient's type. */
 static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 {
@@ -360,6 +357,8 @@ static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
 
 	if (!r->out->shape.count)
 		return 0;
+	if (gpu_of_tensor(r->out))
+		return run_back_there(c, r, err);
 	if ((rc = mu_tensor_new(&grad, MU_DOUBLE, &r->in->shape, err)) ||
 	    (rc = mu_tensor_new(&sums, MU_DOUBLE, &r->out->shape, err)))
 		return rc;

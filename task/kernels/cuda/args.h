@@ -221,6 +221,18 @@ struct conv_args {
 	struct window_axis_args row, column;
 };
 
+/* Along one axis: place p of what is made takes so much of certain places, those numbered from
+ * first[p] to first[p + 1]. */
+struct resize_axis_args {
+	uint64_t first, at, weight; /* int64, int64, double */
+	int64_t made, read;         /* places */
+};
+struct resize_args { /* NHWC */
+	uint64_t out, in;
+	int64_t n, channels;
+	struct resize_axis_args row, column;
+};
+
 struct list_args { /* out[i] = the sum of in[k][i] */
 	uint64_t out, in[CUDA_MAX_LIST];
 	int64_t n;

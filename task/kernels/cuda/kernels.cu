@@ -10,6 +10,7 @@
 #include "task/kernels/cuda/random.h"
 #include "task/kernels/cuda/rank.h"
 #include "task/kernels/cuda/reduce.h"
+#include "task/kernels/cuda/resize.h"
 #include "task/kernels/cuda/rows.h"
 #include "task/kernels/cuda/scan.h"
 #include "task/kernels/cuda/scatter.h"

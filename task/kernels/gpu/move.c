@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What moves elements without looking at them: the CPU's functions, which leave the moving to
- * kernels/move.h.  Positions and sizes are read on the host; indices of rows on the GPU. */
+ * kernels/move.h, or what they weigh to gpu_resize.c.  Positions and sizes are read on the host;
+ * indices of rows on the GPU. */
 #include "task/kernels/gpu_table.h"
 
 #define ROW(name, attr, set, host, device)                                                         \
@@ -46,6 +47,13 @@ static const struct gpu_kernel rows[] = {
     ROW("DynamicStitch", "T", GPU_PLAIN, 0, 0),
     ROW("ParallelDynamicStitch", "T", GPU_PLAIN, 0, 0),
     ROW("DynamicPartition", "T", GPU_PLAIN, 1 << 1, 0),
+    ROW("ResizeArea", "T", GPU_TYPE(MU_FLOAT), 1 << 1, 0),
+    ROW("ResizeBicubic", "T", GPU_TYPE(MU_FLOAT), 1 << 1, 0),
+    ROW("ResizeBicubicGrad", "T", GPU_TYPE(MU_FLOAT), 0, 0),
+    ROW("ResizeBilinear", "T", GPU_TYPE(MU_FLOAT), 1 << 1, 0),
+    ROW("ResizeBilinearGrad", "T", GPU_TYPE(MU_FLOAT), 0, 0),
+    ROW("ResizeNearestNeighbor", "T", GPU_REAL, 1 << 1, 0),
+    ROW("ResizeNearestNeighborGrad", "T", GPU_REAL, 1 << 1, 0),
     ROW("OneHot", "T", GPU_PLAIN, 1 << 1 | 1 << 2 | 1 << 3, 1 << 0),
 };
 GPU_KERNEL_TABLE(gpu_move, rows)
