@@ -76,6 +76,16 @@ static void write_number(struct mu_buf *out, double v)
 	mu_buf_puts(out, text);
 }
 
+void mu_json_put_int(struct mu_buf *out, int64_t n)
+{
+	write_digits(out, n < 0, n < 0 ? -(uint64_t)n : (uint64_t)n);
+}
+
+void mu_json_put_float(struct mu_buf *out, double v)
+{
+	write_number(out, v);
+}
+
 static void newline(struct mu_buf *out, bool pretty, unsigned depth)
 {
 	if (pretty)
@@ -94,7 +104,7 @@ static void write_node(struct mu_buf *out, const struct mu_doc_node *n, bool pre
 		mu_buf_puts(out, n->b ? "true" : "false");
 		return;
 	case MU_DOC_INT:
-		write_digits(out, n->i < 0, n->i < 0 ? -(uint64_t)n->i : (uint64_t)n->i);
+		mu_json_put_int(out, n->i);
 		return;
 	case MU_DOC_FLOAT:
 		write_number(out, n->f);

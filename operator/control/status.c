@@ -4,8 +4,8 @@
  * version, so that a look at an old copy is never taken for news. */
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "lib/base/rfc3339.h"
 #include "operator/control/control.h"
 
 static const cJSON *at(const cJSON *object, const char *key)
@@ -15,11 +15,8 @@ static const cJSON *at(const cJSON *object, const char *key)
 
 void format_time(double t, char out[32])
 {
-	time_t seconds = (time_t)t;
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	strftime(out, 32, "%Y-%m-%dT%H:%M:%SZ", &tm);
+	if (!mu_rfc3339_write(out, t))
+		mu_rfc3339_write(out, 0);
 }
 
 cJSON *merge_patch(const cJSON *from, const cJSON *to)
@@ -162,7 +159,7 @@ uint64_t status_hash(const struct reconcile *r, struct mu_span text)
 
 cJSON *status_wanted(struct reconcile *r, const struct job_status *s, struct mu_span text)
 {
-	cJSON *status = cJSON_ParseWithLength(text.data, text.len);
+	cJSON *status = kube_json(text, NULL);
 
 	if (!status)
 		status = cJSON_CreateObject();

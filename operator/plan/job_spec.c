@@ -6,8 +6,8 @@
 #include <ctype.h>
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 #include "lib/io/yaml.h"
 #include "operator/plan/resolver.h"
@@ -31,13 +31,6 @@ static bool is_label(const char *s)
 		if (!islower((unsigned char)*s) && !isdigit((unsigned char)*s) && *s != '-')
 			return false;
 	return true;
-}
-
-static double time_of(const char *text)
-{
-	struct tm tm = {0};
-
-	return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (double)timegm(&tm) : 0;
 }
 
 static int read_metadata(struct job_spec *s, struct mu_err *err)
@@ -69,7 +62,7 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 	    (rc = mu_doc_opt_text(meta, "deletionTimestamp", &deleted, err)) ||
 	    (rc = mu_doc_opt_int(meta, "generation", 0, INT64_MAX, &s->generation, err)))
 		return rc;
-	s->created = time_of(created);
+	s->created = mu_rfc3339_read(created);
 	s->deleting = deleted != NULL;
 	if (!s->name)
 		return mu_doc_fail(meta ? meta : root, err, MU_INVALID_ARGUMENT,

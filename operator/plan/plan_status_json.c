@@ -4,138 +4,178 @@
 #include <limits.h>
 #include <math.h>
 #include <stdio.h>
-#include <time.h>
 
+#include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 #include "operator/plan/plan_internal.h"
 
-static void put_time(struct mu_doc *d, struct mu_doc_node *to, const char *key, double t)
-{
-	char text[40];
-	time_t seconds = (time_t)t;
-	struct tm tm;
+/* ---- writing ---- */
 
-	if (t <= 0 || !gmtime_r(&seconds, &tm))
+/* What every member begins with; key NULL: an element of a list. */
+static void put_key(struct mu_buf *out, const char *key)
+{
+	char before = out->data[out->len - 1];
+
+	if (before != '{' && before != '[')
+		mu_buf_putc(out, ',');
+	if (key) {
+		mu_json_quote(out, mu_span_of(key));
+		mu_buf_putc(out, ':');
+	}
+}
+
+static void put_open(struct mu_buf *out, const char *key, char bracket)
+{
+	put_key(out, key);
+	mu_buf_putc(out, bracket);
+}
+
+static void put_str(struct mu_buf *out, const char *key, const char *text)
+{
+	put_key(out, key);
+	mu_json_quote(out, mu_span_of(text));
+}
+
+static void put_int(struct mu_buf *out, const char *key, int64_t n)
+{
+	put_key(out, key);
+	mu_json_put_int(out, n);
+}
+
+static void put_some(struct mu_buf *out, const char *key, int64_t n)
+{
+	if (n)
+		put_int(out, key, n);
+}
+
+static void put_true(struct mu_buf *out, const char *key, bool is)
+{
+	if (!is)
 		return;
-	strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &tm);
-	mu_doc_add_str(d, to, key, text);
+	put_key(out, key);
+	mu_buf_puts(out, "true");
 }
 
-static double get_time(const struct mu_doc_node *from, const char *key)
+static void put_time(struct mu_buf *out, const char *key, double t)
 {
-	const char *text = mu_doc_text(from, key, NULL);
-	struct tm tm = {0};
+	char text[MU_RFC3339];
 
-	return text && strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) ? (double)timegm(&tm) : 0;
+	if (t > 0 && mu_rfc3339_write(text, t))
+		put_str(out, key, text);
 }
 
-static void put_conditions(struct mu_doc *d, const struct job_status *s)
+static void put_conditions(struct mu_buf *out, const struct job_status *s)
 {
-	struct mu_doc_node *list = mu_doc_add(d, d->root, "conditions", MU_DOC_LIST);
-
+	put_open(out, "conditions", '[');
 	for (int i = 0; i < JOB_CONDITIONS; i++) {
 		const struct condition *c = &s->conditions[i];
 		if (!c->set)
 			continue;
-		struct mu_doc_node *n = mu_doc_add(d, list, NULL, MU_DOC_MAP);
-		mu_doc_add_str(d, n, "type", condition_names[i]);
-		mu_doc_add_str(d, n, "status", c->status ? "True" : "False");
-		mu_doc_add_str(d, n, "reason", c->reason);
-		mu_doc_add_str(d, n, "message", c->message);
-		put_time(d, n, "lastTransitionTime", c->since);
-		mu_doc_add_int(d, n, "observedGeneration", s->observed_generation);
+		put_open(out, NULL, '{');
+		put_str(out, "type", condition_names[i]);
+		put_str(out, "status", c->status ? "True" : "False");
+		put_str(out, "reason", c->reason);
+		put_str(out, "message", c->message);
+		put_time(out, "lastTransitionTime", c->since);
+		put_int(out, "observedGeneration", s->observed_generation);
+		mu_buf_putc(out, '}');
 	}
+	mu_buf_putc(out, ']');
 }
 
-static void put_tasks(struct mu_doc *d, const struct job_status *s)
+static void put_tasks(struct mu_buf *out, const struct job_status *s)
 {
-	struct mu_doc_node *tasks = mu_doc_add(d, d->root, "tasks", MU_DOC_MAP);
-
+	put_open(out, "tasks", '{');
 	for (unsigned i = 0; i < s->n_tasks; i++) {
 		const struct task_status *t = &s->tasks[i];
-		struct mu_doc_node *n = mu_doc_add(d, tasks, t->name, MU_DOC_MAP);
-		mu_doc_add_int(d, n, "desired", t->desired);
-		mu_doc_add_int(d, n, "ready", t->ready);
-		mu_doc_add_int(d, n, "active", t->active);
-		mu_doc_add_int(d, n, "succeeded", t->succeeded);
-		mu_doc_add_int(d, n, "failed", t->failed);
-		if (t->joined)
-			mu_doc_add_int(d, n, "joined", t->joined);
+		put_open(out, t->name, '{');
+		put_int(out, "desired", t->desired);
+		put_int(out, "ready", t->ready);
+		put_int(out, "active", t->active);
+		put_int(out, "succeeded", t->succeeded);
+		put_int(out, "failed", t->failed);
+		put_some(out, "joined", t->joined);
 		if (t->kernels[0])
-			mu_doc_add_str(d, n, "kernels", t->kernels);
+			put_str(out, "kernels", t->kernels);
+		mu_buf_putc(out, '}');
 	}
+	mu_buf_putc(out, '}');
 }
 
-static void put_ledger(struct mu_doc *d, const struct job_status *s)
+static void put_entry(struct mu_buf *out, const struct ledger_entry *e)
 {
-	struct mu_doc_node *list = mu_doc_add(d, d->root, "ledger", MU_DOC_LIST);
-
-	for (unsigned i = 0; i < s->n_ledger; i++) {
-		const struct ledger_entry *e = &s->ledger[i];
-		struct mu_doc_node *n = mu_doc_add(d, list, NULL, MU_DOC_MAP);
-		mu_doc_add_str(d, n, "task", e->task);
-		mu_doc_add_int(d, n, "index", e->index);
-		if (e->done)
-			mu_doc_add_bool(d, n, "done", true);
-		if (e->failures)
-			mu_doc_add_int(d, n, "failures", e->failures);
-		mu_doc_add_int(d, n, "attempts", e->attempts);
-		mu_doc_add_int(d, n, "exitCode", e->exit_code);
-		if (e->reason[0])
-			mu_doc_add_str(d, n, "reason", e->reason);
-		if (e->node[0])
-			mu_doc_add_str(d, n, "node", e->node);
-		mu_doc_add_str(d, n, "uid", e->uid);
-		put_time(d, n, "podCreated", e->created);
-		if (e->retry_at > 0)
-			mu_doc_add_float(d, n, "retryAt", e->retry_at);
-		if (e->free_end)
-			mu_doc_add_bool(d, n, "free", true);
-		if (e->no_gpu)
-			mu_doc_add_bool(d, n, "noGpu", true);
-		if (e->owes)
-			mu_doc_add_int(d, n, "owesLeave", e->owes);
-		if (e->sent_off)
-			mu_doc_add_int(d, n, "sentOff", e->sent_off);
+	put_open(out, NULL, '{');
+	put_str(out, "task", e->task);
+	put_int(out, "index", e->index);
+	put_true(out, "done", e->done);
+	put_some(out, "failures", e->failures);
+	put_int(out, "attempts", e->attempts);
+	put_int(out, "exitCode", e->exit_code);
+	if (e->reason[0])
+		put_str(out, "reason", e->reason);
+	if (e->node[0])
+		put_str(out, "node", e->node);
+	put_str(out, "uid", e->uid);
+	put_time(out, "podCreated", e->created);
+	if (e->retry_at > 0) {
+		put_key(out, "retryAt");
+		mu_json_put_float(out, e->retry_at);
 	}
+	put_true(out, "free", e->free_end);
+	put_true(out, "noGpu", e->no_gpu);
+	put_some(out, "owesLeave", e->owes);
+	put_some(out, "sentOff", e->sent_off);
+	mu_buf_putc(out, '}');
 }
 
-static void put_security(struct mu_doc *d, const struct security_status *s)
+static void put_ledger(struct mu_buf *out, const struct job_status *s)
 {
-	struct mu_doc_node *n;
+	put_open(out, "ledger", '[');
+	for (unsigned i = 0; i < s->n_ledger; i++)
+		put_entry(out, &s->ledger[i]);
+	mu_buf_putc(out, ']');
+}
 
+static void put_security(struct mu_buf *out, const struct security_status *s)
+{
 	if (!s->secret)
 		return;
-	n = mu_doc_add(d, d->root, "security", MU_DOC_MAP);
-	mu_doc_add_str(d, n, "secret", s->secret);
-	mu_doc_add_str(d, n, "ca", s->ca);
-	put_time(d, n, "made", s->made);
-	put_time(d, n, "expires", s->expires);
-	put_time(d, n, "spread", s->spread);
+	put_open(out, "security", '{');
+	put_str(out, "secret", s->secret);
+	put_str(out, "ca", s->ca);
+	put_time(out, "made", s->made);
+	put_time(out, "expires", s->expires);
+	put_time(out, "spread", s->spread);
+	mu_buf_putc(out, '}');
 }
 
 void job_status_write(const struct job_status *s, struct mu_buf *out)
 {
-	MU_AUTO(mu_doc_free) struct mu_doc *d = mu_doc_new("status");
-	struct mu_doc_node *root = mu_doc_add(d, NULL, NULL, MU_DOC_MAP);
-
+	mu_buf_putc(out, '{');
 	if (s->phase != JOB_NEW)
-		mu_doc_add_str(d, root, "phase", job_phase_names[s->phase]);
-	mu_doc_add_int(d, root, "observedGeneration", s->observed_generation);
-	put_conditions(d, s);
-	put_time(d, root, "startTime", s->start_time);
-	put_time(d, root, "completionTime", s->completion_time);
-	mu_doc_add_int(d, root, "restarts", s->restarts);
-	mu_doc_add_str(d, root, "selector", s->selector);
-	struct mu_doc_node *cluster = mu_doc_add(d, root, "cluster", MU_DOC_MAP);
-	mu_doc_add_int(d, cluster, "epoch", s->epoch);
-	if (s->epoch_seen)
-		mu_doc_add_int(d, cluster, "epochSeen", s->epoch_seen);
-	mu_doc_add_str(d, cluster, "members", s->members);
-	put_tasks(d, s);
-	put_ledger(d, s);
-	put_security(d, &s->security);
-	mu_json_write(out, root);
+		put_str(out, "phase", job_phase_names[s->phase]);
+	put_int(out, "observedGeneration", s->observed_generation);
+	put_conditions(out, s);
+	put_time(out, "startTime", s->start_time);
+	put_time(out, "completionTime", s->completion_time);
+	put_int(out, "restarts", s->restarts);
+	put_str(out, "selector", s->selector);
+	put_open(out, "cluster", '{');
+	put_int(out, "epoch", s->epoch);
+	put_some(out, "epochSeen", s->epoch_seen);
+	put_str(out, "members", s->members);
+	mu_buf_putc(out, '}');
+	put_tasks(out, s);
+	put_ledger(out, s);
+	put_security(out, &s->security);
+	mu_buf_putc(out, '}');
+}
+
+/* ---- reading ---- */
+
+static double get_time(const struct mu_doc_node *from, const char *key)
+{
+	return mu_rfc3339_read(mu_doc_text(from, key, NULL));
 }
 
 static int small_int(const struct mu_doc_node *n, const char *key, int otherwise)

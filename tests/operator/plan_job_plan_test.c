@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* job_plan against a small world (plan_world.h): the life of a job and its tasks. */
+#include "operator/plan/plan_internal.h"
 #include "tests/operator/plan_world.h"
 
 static void job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief(void **state)
@@ -462,9 +463,83 @@ static void status__of_any_kind__comes_back_from_json(void **state)
 	job_status_fini(&s);
 }
 
+/* Everything that a status can hold. */
+static struct job_status full_status(void)
+{
+	struct job_status s = {.phase = JOB_RESTARTING,
+			       .start_time = 1767268810,
+			       .completion_time = 1767268999,
+			       .restarts = 3,
+			       .epoch = 4,
+			       .epoch_seen = 2,
+			       .observed_generation = 7,
+			       .n_tasks = 2};
+	struct ledger_entry *e;
+
+	snprintf(s.members, sizeof(s.members), "abc");
+	snprintf(s.selector, sizeof(s.selector), "a=b,c=d");
+	s.conditions[COND_READY] = (struct condition){.set = true,
+						      .reason = "R",
+						      .message = "a \"b\" \\ \n\x01 \xc3\xa9",
+						      .since = 1767268811};
+	s.conditions[COND_FAILED] = (struct condition){.set = true, .status = true, .reason = ""};
+	s.tasks[0] = (struct task_status){"ps", 1, 2, 3, 4, 5, 0, ""};
+	s.tasks[1] = (struct task_status){"worker", 6, 7, 8, 9, 10, 11, "cpu-avx2"};
+	ledger_get(&s, "ps", 1)->done = true;
+	e = ledger_get(&s, "worker", 0);
+	e->failures = 1;
+	e->attempts = 2;
+	e->exit_code = 137;
+	e->created = 1767268812;
+	e->retry_at = 1767268813.25;
+	e->free_end = e->no_gpu = true;
+	e->owes = 5;
+	e->sent_off = 6;
+	snprintf(e->reason, sizeof(e->reason), "OOMKilled");
+	snprintf(e->node, sizeof(e->node), "n1");
+	snprintf(e->uid, sizeof(e->uid), "u1");
+	s.security = (struct security_status){mu_xstrdup("sec"), mu_xstrdup("-----\nPEM\n"),
+					      1767268814, 1767268815, 1767268816};
+	return s;
+}
+
+static void status__written__reads_back_the_same(void **state)
+{
+	struct job_status full = full_status(), empty = {0}, *const cases[] = {&full, &empty};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+		MU_AUTO_BUF text = {0};
+		MU_AUTO_BUF again = {0};
+		struct job_status back;
+
+		job_status_write(cases[i], &text);
+		assert_ok(mu_json_parse(&d, mu_buf_span(&text), "s", &err), &err);
+		assert_ok(job_status_read(&back, d->root, &err), &err);
+		job_status_write(&back, &again);
+		assert_string_equal(text.data, again.data);
+		mu_buf_clear(&again);
+		mu_json_write(&again, d->root); /* nothing but what belongs there */
+		assert_string_equal(text.data, again.data);
+		assert_int_equal(back.n_ledger, cases[i]->n_ledger);
+		assert_memory_equal(back.tasks, cases[i]->tasks, sizeof(back.tasks));
+		assert_memory_equal(back.conditions, cases[i]->conditions, sizeof(back.conditions));
+		for (unsigned k = 0; k < back.n_ledger; k++)
+			assert_memory_equal(&back.ledger[k], &cases[i]->ledger[k],
+					    sizeof(back.ledger[k]));
+		assert_true(back.start_time == cases[i]->start_time &&
+			    back.completion_time == cases[i]->completion_time &&
+			    back.security.spread == cases[i]->security.spread);
+		assert_int_equal(back.phase, cases[i]->phase);
+		job_status_fini(&back);
+	}
+	job_status_fini(&full);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(status__written__reads_back_the_same),
 	    cmocka_unit_test(job__from_start_to_end__goes_ps_first_and_succeeds_with_its_chief),
 	    cmocka_unit_test(job__with_the_chief_done_and_a_ps_that_ends_itself__costs_no_failure),
 	    cmocka_unit_test(worker__ended_by_its_deletion__says_nothing_about_its_program),

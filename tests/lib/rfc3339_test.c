@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/base/rfc3339.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "tests/test.h"
+
+static void expect(double seconds)
+{
+	char text[MU_RFC3339], want[64];
+	time_t t = (time_t)seconds;
+	struct tm tm;
+
+	gmtime_r(&t, &tm);
+	strftime(want, sizeof(want), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	assert_true(mu_rfc3339_write(text, seconds));
+	assert_string_equal(text, want);
+	assert_true(mu_rfc3339_read(text) == (double)t);
+}
+
+static void times__of_every_day__are_those_of_the_c_library(void **state)
+{
+	for (double day = 0; day < 253402300800.0 / 86400; day++)
+		expect(day * 86400 + (double)((long long)day * 7919 % 86400) + 0.25);
+	expect(253402300799.0);
+}
+
+static void times__that_have_no_year_of_four_digits__are_not_written(void **state)
+{
+	static const double none[] = {-1, 253402300800.0, 1e300, -1e300, 0.0 / 0.0};
+	char text[MU_RFC3339];
+
+	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++) {
+		assert_false(mu_rfc3339_write(text, none[i]));
+		assert_string_equal(text, "");
+	}
+}
+
+static void texts__that_are_no_times__are_none(void **state)
+{
+	static const char *const none[] = {"",
+					   "2026",
+					   "2026-01-01",
+					   "2026-01-01T00:00:0",
+					   "2026-01-01 00:00:00Z",
+					   "2026-13-01T00:00:00Z",
+					   "2026-00-01T00:00:00Z",
+					   "2026-01-32T00:00:00Z",
+					   "2026-01-00T00:00:00Z",
+					   "2026-01-01T24:00:00Z",
+					   "2026-01-01T00:60:00Z",
+					   "2026-01-01T00:00:61Z",
+					   "2O26-01-01T00:00:00Z",
+					   "2026-01-01T00:00:-1Z"};
+
+	for (unsigned i = 0; i < sizeof(none) / sizeof(none[0]); i++)
+		assert_true(mu_rfc3339_read(none[i]) == 0);
+	assert_true(mu_rfc3339_read(NULL) == 0);
+	assert_true(mu_rfc3339_read("2026-01-01T12:00:10.5Z") == 1767268810);
+	assert_true(mu_rfc3339_read("2026-01-01T12:00:10+00:00") == 1767268810);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(times__of_every_day__are_those_of_the_c_library),
+	    cmocka_unit_test(times__that_have_no_year_of_four_digits__are_not_written),
+	    cmocka_unit_test(texts__that_are_no_times__are_none),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
