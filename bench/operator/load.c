@@ -243,8 +243,8 @@ static int run_bare(struct load *l)
 	return ok ? 0 : -1;
 }
 
-static const struct kube_fields name_only[] = {{"name", NULL}, {NULL, NULL}};
-static const struct kube_fields identity[] = {{"metadata", name_only}, {NULL, NULL}};
+static const struct kube_fields name_only[] = {{.name = "name"}, {0}};
+static const struct kube_fields identity[] = {{.name = "metadata", .below = name_only}, {0}};
 
 static void ignore(void *arg, const cJSON *object)
 {

@@ -64,10 +64,12 @@ static void each_metric(struct kube_client *c, void (*fn)(void *arg, const char 
 			void *arg)
 {
 	MU_AUTO_BUF text = {0};
+	struct kube_stream metrics = {
+	    .path = "/metrics", .seconds = 60, .chunk = keep, .arg = &text};
 	struct mu_err err = {0};
 	char *save = NULL;
 
-	if (kube_stream(c, "/metrics", 60, 0, keep, &text, &err) < 0) {
+	if (kube_stream(c, &metrics, &err) < 0) {
 		fprintf(stderr, "load: %s\n", err.msg);
 		return;
 	}

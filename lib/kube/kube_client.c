@@ -9,6 +9,7 @@
 #include "lib/base/histogram.h"
 #include "lib/base/log.h"
 #include "lib/kube/kube_conns.h"
+#include "lib/kube/kube_pb.h"
 #include "lib/kube/kube_plain.h"
 
 enum {
@@ -37,7 +38,7 @@ struct sink {
 	struct mu_buf body;
 	size_t limit;
 	double gather; /* seconds to let more of a stream come in */
-	kube_chunk_fn *chunk;
+	kube_chunk_fn *chunk, *protobuf;
 	void *arg;
 };
 
@@ -46,7 +47,8 @@ static int on_body(void *sink, const char *data, size_t len, struct mu_err *err)
 	struct sink *s = sink;
 
 	if (s->chunk && s->answer.status == 200)
-		return s->chunk(s->arg, data, len, err);
+		return (s->answer.protobuf && s->protobuf ? s->protobuf : s->chunk)(s->arg, data,
+										    len, err);
 	if (s->body.len + len > s->limit)
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "an answer of more than %zu bytes",
 			       s->limit);
@@ -122,6 +124,7 @@ static long exchange(struct kube_client *c, const struct kube_request *rq, struc
 				  .path = rq->path,
 				  .content_type = rq->content_type,
 				  .body = rq->body,
+				  .protobuf = s->protobuf || kube_fields_in_protobuf(rq->fields),
 				  .fresh = fresh_token,
 				  .patience =
 				      rq->timeout_ms ? (double)rq->timeout_ms / 1000 : patience_s,
@@ -159,11 +162,17 @@ static enum mu_code code_of(long status, const char *reason)
 	}
 }
 
+static cJSON *read_body(const struct sink *s, const struct kube_fields *fields)
+{
+	return s->answer.protobuf ? kube_pb(mu_buf_span(&s->body), fields)
+				  : kube_json(mu_buf_span(&s->body), fields);
+}
+
 /* The error that an answer other than 2xx is: a metav1.Status, or any text. */
-static int refused(const struct kube_request *rq, long status, const struct mu_buf *body,
+static int refused(const struct kube_request *rq, long status, const struct sink *s,
 		   struct mu_err *err)
 {
-	cJSON *json = body->len ? cJSON_ParseWithLength(body->data, body->len) : NULL;
+	cJSON *json = read_body(s, kube_pb_status);
 	const char *message = cJSON_GetStringValue(cJSON_GetObjectItem(json, "message"));
 	const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(json, "reason"));
 	int rc;
@@ -213,14 +222,14 @@ static long exchange_again(struct kube_client *c, const struct kube_request *rq,
 	}
 }
 
-static int read_answer(const struct kube_request *rq, long status, const struct mu_buf *body,
+static int read_answer(const struct kube_request *rq, long status, const struct sink *s,
 		       cJSON **out, struct mu_err *err)
 {
 	if (status < 200 || status > 299)
-		return refused(rq, status, body, err);
-	if (out && !(*out = kube_json(mu_buf_span(body), rq->fields)))
-		return mu_fail(err, MU_UNAVAILABLE, "%s %.200s: the answer is no JSON", rq->method,
-			       rq->path);
+		return refused(rq, status, s, err);
+	if (out && !(*out = read_body(s, rq->fields)))
+		return mu_fail(err, MU_UNAVAILABLE, "%s %.200s: the answer is no %s", rq->method,
+			       rq->path, s->answer.protobuf ? "protobuf" : "JSON");
 	return 0;
 }
 
@@ -228,22 +237,26 @@ int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 {
 	struct sink s = {.limit = ANSWER_MAX};
 	long status = exchange_again(c, rq, &s, err);
-	int rc = status < 0 ? (int)status : read_answer(rq, status, &s.body, out, err);
+	int rc = status < 0 ? (int)status : read_answer(rq, status, &s, out, err);
 
 	sink_fini(&s);
 	return rc;
 }
 
-int kube_stream(struct kube_client *c, const char *path, long seconds, double gather,
-		kube_chunk_fn *chunk, void *arg, struct mu_err *err)
+int kube_stream(struct kube_client *c, const struct kube_stream *stream, struct mu_err *err)
 {
-	struct kube_request rq = {.method = "GET", .path = path, .timeout_ms = seconds * 1000};
-	struct sink s = {.limit = ERROR_BODY_MAX, .gather = gather, .chunk = chunk, .arg = arg};
+	struct kube_request rq = {
+	    .method = "GET", .path = stream->path, .timeout_ms = stream->seconds * 1000};
+	struct sink s = {.limit = ERROR_BODY_MAX,
+			 .gather = stream->gather,
+			 .chunk = stream->chunk,
+			 .protobuf = stream->protobuf,
+			 .arg = stream->arg};
 	long status = exchange_again(c, &rq, &s, err);
 	int rc = status < 0 ? (int)status : 0;
 
 	if (status >= 0 && status != 200)
-		rc = refused(&rq, status, &s.body, err);
+		rc = refused(&rq, status, &s, err);
 	sink_fini(&s);
 	return rc;
 }

@@ -33,6 +33,15 @@ struct kube_request {
 	long timeout_ms;                  /* 0: 30 s */
 	const struct kube_fields *fields; /* what is wanted of the answer; NULL: everything */
 };
+/* A GET of an answer that goes on. */
+struct kube_stream {
+	const char *path;
+	long seconds;            /* at most */
+	double gather;           /* after something came, before more is looked for; 0: none */
+	kube_chunk_fn *chunk;    /* takes JSON, or any other text */
+	kube_chunk_fn *protobuf; /* (optional) takes protobuf, which is then asked for */
+	void *arg;
+};
 
 /* Takes what the configuration holds (and empties it). */
 int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err);
@@ -43,13 +52,12 @@ bool kube_client_stopped(const struct kube_client *c);
 /* False as soon as the client is stopped. */
 bool kube_client_sleep(struct kube_client *c, double seconds);
 
-/* The answer's JSON goes to *out (owned by the caller) unless out is NULL. */
+/* The answer goes to *out (owned by the caller) unless out is NULL; it is asked for as protobuf
+ * where `fields` say how that is read. */
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 	      struct mu_err *err);
-/* GET of an answer that goes on for up to `seconds`; returns 0 when the server ended it.  After
- * something came, `gather` seconds pass before more is looked for: 0 for what is wanted at once. */
-int kube_stream(struct kube_client *c, const char *path, long seconds, double gather,
-		kube_chunk_fn *chunk, void *arg, struct mu_err *err);
+/* 0 when the server ended it. */
+int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_err *err);
 
 /* GET of a plain http:// address outside the API server (a task's status page): no credentials,
  * one second for everything, at most 64 KiB. */

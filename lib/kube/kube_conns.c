@@ -51,8 +51,8 @@ int kube_conns_init(struct kube_conns *c, const struct kube_config *config, stru
 		kube_address_fini(&c->to);
 		return rc;
 	}
-	c->lines = mu_xasprintf("User-Agent: %s/" MUSTER_VERSION "\r\nAccept: application/json\r\n",
-				program_invocation_short_name);
+	c->lines =
+	    mu_xasprintf("User-Agent: %s/" MUSTER_VERSION "\r\n", program_invocation_short_name);
 	kube_identity_init(&c->identity, config);
 	kube_trust_init(&c->trust, config, &c->identity);
 	pthread_mutex_init(&c->lock, NULL);
@@ -282,6 +282,8 @@ int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct ku
 	int rc;
 
 	mu_buf_puts(&head, c->lines);
+	mu_buf_puts(&head, x->protobuf ? "Accept: " KUBE_PROTOBUF ", application/json;q=0.9\r\n"
+				       : "Accept: application/json\r\n");
 	if (has_body)
 		mu_buf_printf(&head, "Content-Type: %s\r\n",
 			      x->content_type ? x->content_type : "application/json");

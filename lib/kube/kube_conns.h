@@ -34,6 +34,7 @@ bool kube_conns_sleep(struct kube_conns *c, double seconds);
 struct kube_exchange {
 	const char *method, *path, *content_type;
 	struct mu_span body;
+	bool protobuf;   /* is read, and better than JSON */
 	bool fresh;      /* the last answer was 401: credentials are asked for anew */
 	double patience; /* seconds for all of it */
 	double gather; /* seconds between looks at an answer that goes on; 0: each piece at once */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An answer is a status line, header lines, an empty line, and a body that is so many bytes long,
  * comes in chunks that say how long they are, or ends with the connection.  Answers 1xx go ahead of
- * the real one.  Of the headers four are looked at. */
+ * the real one.  Of the headers five are looked at. */
 #include "lib/kube/kube_http.h"
 
 #include <ctype.h>
@@ -10,6 +10,7 @@
 
 enum { HEAD_MAX = 64 << 10, LINE_MAX_BYTES = 16 << 10, LINE_USUAL = 500 };
 static const uint64_t body_max = 1ull << 40;
+static const char protobuf[] = KUBE_PROTOBUF; /* parameters may follow */
 
 int kube_http_write(struct mu_buf *out, const struct kube_http_request *rq, struct mu_err *err)
 {
@@ -48,7 +49,7 @@ static int read_status(struct kube_http *h, const char *line, struct mu_err *err
 			return bad(err, "no status");
 	h->keep = line[7] != '0';
 	h->status = strtol(line + 9, NULL, 10);
-	h->chunked = h->sized = false;
+	h->chunked = h->sized = h->protobuf = false;
 	h->left = 0;
 	h->state = HTTP_HEADER;
 	return h->status < 100 ? bad(err, "no status") : 0;
@@ -91,6 +92,8 @@ static int read_header(struct kube_http *h, const char *line, struct mu_err *err
 			return bad(err, "an encoding that nobody asked for");
 	} else if ((v = value_of(line, "connection"))) {
 		h->keep = h->keep && !strcasestr(v, "close");
+	} else if ((v = value_of(line, "content-type"))) {
+		h->protobuf = strncasecmp(v, protobuf, sizeof(protobuf) - 1) == 0;
 	} else if ((v = value_of(line, "retry-after"))) {
 		h->retry_after = strtol(v, NULL, 10);
 	}

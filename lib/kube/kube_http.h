@@ -6,6 +6,8 @@
 
 #include "lib/base/buf.h"
 
+#define KUBE_PROTOBUF "application/vnd.kubernetes.protobuf"
+
 /* Bytes of an answer as they come; a negative return ends it with that error. */
 typedef int kube_chunk_fn(void *arg, const char *data, size_t len, struct mu_err *err);
 
@@ -36,6 +38,7 @@ struct kube_http {
 	long retry_after; /* seconds */
 	bool keep;        /* the connection may be used again after this answer */
 	bool chunked, sized;
+	bool protobuf; /* the body is KUBE_PROTOBUF */
 	uint64_t left;
 	size_t head; /* bytes of status line and headers so far */
 	struct mu_buf line;

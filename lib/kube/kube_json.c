@@ -145,13 +145,8 @@ static char *unquoted(struct mu_span text)
 	return out;
 }
 
-static cJSON *string(struct cursor *c)
+cJSON *kube_json_text(char *text)
 {
-	const char *from = c->at;
-	struct mu_span inner;
-	char *text = skip_string(c, &inner)
-			 ? unquoted((struct mu_span){from, (size_t)(c->at - from)})
-			 : NULL;
 	cJSON *out = text ? cJSON_CreateNull() : NULL;
 
 	if (out) {
@@ -163,6 +158,25 @@ static cJSON *string(struct cursor *c)
 	return out;
 }
 
+/* An object takes it as an array does: the name is there. */
+void kube_json_put(cJSON *to, const char *name, cJSON *item)
+{
+	item->string = (char *)name;
+	item->type |= cJSON_StringIsConst;
+	cJSON_AddItemToArray(to, item);
+}
+
+static cJSON *string(struct cursor *c)
+{
+	const char *from = c->at;
+	struct mu_span inner;
+	char *text = skip_string(c, &inner)
+			 ? unquoted((struct mu_span){from, (size_t)(c->at - from)})
+			 : NULL;
+
+	return kube_json_text(text);
+}
+
 /* A number, true, false or null. */
 static cJSON *word(struct cursor *c)
 {
@@ -171,7 +185,7 @@ static cJSON *word(struct cursor *c)
 	return skip_value(c) ? whole((struct mu_span){from, (size_t)(c->at - from)}) : NULL;
 }
 
-const struct kube_fields kube_as_text[] = {{NULL, NULL}};
+const struct kube_fields kube_as_text[] = {{0}};
 
 /* Any value, unread. */
 static cJSON *as_it_stands(struct cursor *c)
@@ -213,12 +227,11 @@ static bool member(struct cursor *c, cJSON *out, const struct kube_fields *field
 	if (!v)
 		return false;
 	if (f) {
-		v->string = (char *)f->name;
-		v->type |= cJSON_StringIsConst;
-	} else {
-		v->string = unquoted((struct mu_span){from, name.len + 2});
+		kube_json_put(out, f->name, v);
+		return true;
 	}
-	cJSON_AddItemToArray(out, v); /* its name is there: an object takes it as an array does */
+	v->string = unquoted((struct mu_span){from, name.len + 2});
+	cJSON_AddItemToArray(out, v);
 	return v->string != NULL;
 }
 
@@ -286,7 +299,8 @@ cJSON *kube_json(struct mu_span text, const struct kube_fields *fields)
 
 cJSON *kube_json_event(struct mu_span text, const struct kube_fields *fields)
 {
-	const struct kube_fields event[] = {{"type", NULL}, {"object", fields}, {NULL, NULL}};
+	const struct kube_fields event[] = {
+	    {.name = "type"}, {.name = "object", .below = fields}, {0}};
 	cJSON *out = kube_json(text, event);
 	const char *type = cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(out, "type"));
 

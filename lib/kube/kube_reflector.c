@@ -17,6 +17,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/kube/kube_pb.h"
 #include "lib/kube/kube_stream.h"
 
 enum {
@@ -64,34 +65,72 @@ static void put_escaped(struct mu_buf *b, const char *s)
 	}
 }
 
+/* A page, read as it comes, in the form in which it comes. */
 struct listing {
 	const struct kube_fields *fields;
 	kube_item_fn *item;
 	void *arg;
+	struct kube_items json;
+	struct kube_pb_items protobuf;
 };
 
-static int on_item(void *arg, struct mu_span text, struct mu_err *err)
+/* Takes the object. */
+static int on_object(struct listing *l, cJSON *object, struct mu_err *err)
 {
-	struct listing *l = arg;
-	cJSON *object = kube_json(text, l->fields);
-
 	if (!object)
-		return mu_fail(err, MU_UNAVAILABLE, "an item that is no JSON");
+		return mu_fail(err, MU_UNAVAILABLE, "a list with something that is no object");
 	l->item(l->arg, object);
 	cJSON_Delete(object);
 	return 0;
 }
 
-/* One page, read as it comes; what is around its items goes to *around. */
+static int on_item(void *arg, struct mu_span text, struct mu_err *err)
+{
+	struct listing *l = arg;
+	return on_object(l, kube_json(text, l->fields), err);
+}
+
+static int on_message(void *arg, struct mu_span message, struct mu_err *err)
+{
+	struct listing *l = arg;
+	return on_object(l, kube_pb_message(message, l->fields), err);
+}
+
+static int feed_json(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	return kube_items_feed(&((struct listing *)arg)->json, data, len, err);
+}
+
+static int feed_protobuf(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	return kube_pb_items_feed(&((struct listing *)arg)->protobuf, data, len, err);
+}
+
+/* One page; what is around its items goes to *around. */
 static int list_page(struct kube_client *c, const char *url, struct listing *l, cJSON **around,
 		     struct mu_err *err)
 {
-	struct kube_items items = {.fn = on_item, .arg = l};
-	int rc = kube_stream(c, url, LIST_S, 0, kube_items_feed, &items, err);
+	int rc;
 
-	if (rc == 0 && !(*around = kube_json(mu_buf_span(&items.envelope), NULL)))
-		rc = mu_fail(err, MU_UNAVAILABLE, "a list that is no JSON");
-	kube_items_fini(&items);
+	l->json = (struct kube_items){.fn = on_item, .arg = l};
+	l->protobuf = (struct kube_pb_items){.fn = on_message, .arg = l};
+	rc = kube_stream(c,
+			 &(struct kube_stream){
+			     .path = url,
+			     .seconds = LIST_S,
+			     .chunk = feed_json,
+			     .protobuf = kube_fields_in_protobuf(l->fields) ? feed_protobuf : NULL,
+			     .arg = l},
+			 err);
+	*around = NULL;
+	if (rc == 0 && l->protobuf.whole)
+		*around = mu_steal(&l->protobuf.around);
+	else if (rc == 0)
+		*around = kube_json(mu_buf_span(&l->json.envelope), NULL);
+	if (rc == 0 && !*around)
+		rc = mu_fail(err, MU_UNAVAILABLE, "a list that is none");
+	kube_items_fini(&l->json);
+	kube_pb_items_fini(&l->protobuf);
 	return rc;
 }
 
@@ -99,7 +138,7 @@ int kube_list(struct kube_client *c, const char *path, const char *selector,
 	      const struct kube_fields *fields, kube_item_fn *item, void *arg, char **version,
 	      struct mu_err *err)
 {
-	struct listing listing = {fields, item, arg};
+	struct listing listing = {.fields = fields, .item = item, .arg = arg};
 	MU_AUTO_FREE char *more = NULL;
 
 	for (;;) {
@@ -160,18 +199,17 @@ static void worked(struct kube_reflector *r)
 		mu_info("kube", "watching %s again", r->name);
 }
 
-static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
+/* Takes the event. */
+static int on_event(struct kube_reflector *r, cJSON *event, struct mu_err *err)
 {
-	struct kube_reflector *r = arg;
 	enum kube_change change;
 	const cJSON *object;
 	const char *version;
-	cJSON *json = kube_json_event((struct mu_span){line, len}, r->fields);
 	int rc;
 
-	if (!json)
-		return mu_fail(err, MU_UNAVAILABLE, "a watch event that is no JSON");
-	rc = kube_event_read(json, &change, &object, err);
+	if (!event)
+		return mu_fail(err, MU_UNAVAILABLE, "a watch event that is none");
+	rc = kube_event_read(event, &change, &object, err);
 	if (rc == 0) {
 		worked(r);
 		if (change == KUBE_DELETED)
@@ -184,8 +222,36 @@ static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
 			r->version = mu_xstrdup(version);
 		}
 	}
-	cJSON_Delete(json);
+	cJSON_Delete(event);
 	return rc;
+}
+
+static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
+{
+	struct kube_reflector *r = arg;
+	return on_event(r, kube_json_event((struct mu_span){line, len}, r->fields), err);
+}
+
+static int on_frame(void *arg, struct mu_span frame, struct mu_err *err)
+{
+	struct kube_reflector *r = arg;
+	return on_event(r, kube_pb_event(frame, r->fields), err);
+}
+
+/* A watch in the form in which it comes. */
+struct watching {
+	struct kube_lines lines;
+	struct kube_frames frames;
+};
+
+static int feed_lines(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	return kube_lines_feed(&((struct watching *)arg)->lines, data, len, err);
+}
+
+static int feed_frames(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	return kube_frames_feed(&((struct watching *)arg)->frames, data, len, err);
 }
 
 static int list_all(struct kube_reflector *r, struct mu_err *err)
@@ -208,7 +274,8 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 static int watch_once(struct kube_reflector *r, struct mu_err *err)
 {
 	long seconds = WATCH_MIN_S + random_number() % WATCH_SPREAD_S;
-	struct kube_lines lines = {.line = on_line, .arg = r};
+	struct watching w = {.lines = {.line = on_line, .arg = r},
+			     .frames = {.frame = on_frame, .arg = r}};
 	MU_AUTO_BUF url = {0};
 	int rc;
 
@@ -217,9 +284,17 @@ static int watch_once(struct kube_reflector *r, struct mu_err *err)
 		      r->path, seconds, r->version);
 	if (r->selector)
 		mu_buf_printf(&url, "&labelSelector=%s", r->selector);
-	rc = kube_stream(r->client, url.data, seconds + GRACE_S, r->gather, kube_lines_feed, &lines,
+	rc = kube_stream(r->client,
+			 &(struct kube_stream){
+			     .path = url.data,
+			     .seconds = seconds + GRACE_S,
+			     .gather = r->gather,
+			     .chunk = feed_lines,
+			     .protobuf = kube_fields_in_protobuf(r->fields) ? feed_frames : NULL,
+			     .arg = &w},
 			 err);
-	mu_buf_fini(&lines.rest);
+	mu_buf_fini(&w.lines.rest);
+	mu_buf_fini(&w.frames.rest);
 	return rc < 0 ? mu_wrap(err, "watch %s", r->name) : 0;
 }
 

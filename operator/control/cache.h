@@ -135,7 +135,7 @@ void cache_fini(struct cache *c);
 
 /* ---- fields.c: what the handlers below look at ---- */
 extern const struct kube_fields cache_job_fields[], cache_pod_fields[], cache_owned_fields[],
-    cache_node_fields[];
+    cache_group_fields[], cache_node_fields[];
 
 /* Handlers for reflectors (arg: the cache).  A list is of one namespace, or of all: NULL. */
 void cache_jobs_begin(void *cache, const char *ns);

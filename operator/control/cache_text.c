@@ -18,13 +18,13 @@ uint64_t cache_version_of(const cJSON *object)
 
 /* What does not belong to the manifest, or only takes room. */
 static const struct kube_fields no_annotations[] = {
-    {"kubectl.kubernetes.io/last-applied-configuration", NULL}, {NULL, NULL}};
-static const struct kube_fields no_metadata[] = {{"managedFields", NULL},
-						 {"resourceVersion", NULL},
-						 {"annotations", no_annotations},
-						 {NULL, NULL}};
+    {.name = "kubectl.kubernetes.io/last-applied-configuration"}, {0}};
+static const struct kube_fields no_metadata[] = {{.name = "managedFields"},
+						 {.name = "resourceVersion"},
+						 {.name = "annotations", .below = no_annotations},
+						 {0}};
 static const struct kube_fields omitted[] = {
-    {"status", NULL}, {"metadata", no_metadata}, {NULL, NULL}};
+    {.name = "status"}, {.name = "metadata", .below = no_metadata}, {0}};
 
 static void put_value(struct mu_buf *out, const cJSON *item)
 {

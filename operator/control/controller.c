@@ -44,10 +44,10 @@ static const struct kind kinds[] = {
      cache_owned_fields, cache_policies_begin, cache_policy_seen, cache_policy_gone,
      cache_policies_end, WATCH_POLICIES, false, 0.5},
     {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", LABEL_JOB,
-     cache_owned_fields, cache_volcanos_begin, cache_volcano_seen, cache_volcano_gone,
+     cache_group_fields, cache_volcanos_begin, cache_volcano_seen, cache_volcano_gone,
      cache_volcanos_end, WATCH_VOLCANO, false, 0.1},
     {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1", "podgroups",
-     LABEL_JOB, cache_owned_fields, cache_plugins_begin, cache_plugin_seen, cache_plugin_gone,
+     LABEL_JOB, cache_group_fields, cache_plugins_begin, cache_plugin_seen, cache_plugin_gone,
      cache_plugins_end, WATCH_SCHEDULER_PLUGINS, false, 0.1},
 };
 enum { KINDS = MU_COUNT(kinds) };

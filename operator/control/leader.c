@@ -110,8 +110,8 @@ static bool is_free(const struct control *c, const cJSON *lease, struct observed
 
 void leader_begin_term(struct control *c)
 {
-	static const struct kube_fields version[] = {{"resourceVersion", NULL}, {NULL, NULL}};
-	static const struct kube_fields of_list[] = {{"metadata", version}, {NULL, NULL}};
+	static const struct kube_fields version[] = {{.name = "resourceVersion"}, {0}};
+	static const struct kube_fields of_list[] = {{.name = "metadata", .below = version}, {0}};
 	const char *list = c->options.namespaces ? c->options.namespaces : "";
 	int n = (int)strcspn(list, ", "); /* any of them: versions are counted for all */
 	MU_AUTO_FREE char *path =

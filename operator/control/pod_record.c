@@ -41,6 +41,15 @@ double time_from_rfc3339(const char *text)
 	return rest ? (double)timegm(&tm) + (*rest == '.' ? strtod(rest, NULL) : 0) : 0;
 }
 
+/* Protobuf has it as a number already. */
+static double time_at(const cJSON *object, const char *key)
+{
+	const cJSON *time = at(object, key);
+
+	return cJSON_IsNumber(time) ? time->valuedouble
+				    : time_from_rfc3339(cJSON_GetStringValue(time));
+}
+
 static enum pod_phase phase_of(const char *phase)
 {
 	static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed"};
@@ -71,7 +80,7 @@ static void read_container(struct cached_pod *p, const cJSON *status)
 	if (ended) {
 		const cJSON *code = at(ended, "exitCode");
 		p->exit_code = cJSON_IsNumber(code) ? code->valueint : -1;
-		p->finished = time_from_rfc3339(text_at(ended, "finishedAt"));
+		p->finished = time_at(ended, "finishedAt");
 		p->said = read_said(text_at(ended, "message"));
 	}
 	reason = text_at(ended ? ended : waiting, "reason");
@@ -137,7 +146,7 @@ static void judge_end(struct cached_pod *p)
  * without any grace, and then it says nothing about the first request. */
 static void read_deletion(struct cached_pod *p, const cJSON *metadata)
 {
-	double ends = time_from_rfc3339(text_at(metadata, "deletionTimestamp"));
+	double ends = time_at(metadata, "deletionTimestamp");
 	double grace = cJSON_GetNumberValue(at(metadata, "deletionGracePeriodSeconds"));
 
 	p->deleting = at(metadata, "deletionTimestamp") != NULL;
@@ -186,7 +195,7 @@ struct cached_pod *pod_record_new(const cJSON *pod)
 	p->leaves = at(labels, LABEL_LEAVES) != NULL;
 	p->epoch = number_of(text_at(labels, LABEL_EPOCH));
 	p->phase = phase_of(text_at(status, "phase"));
-	p->created = time_from_rfc3339(text_at(metadata, "creationTimestamp"));
+	p->created = time_at(metadata, "creationTimestamp");
 	p->node = copy_or_null(text_at(at(pod, "spec"), "nodeName"));
 	p->ip = copy_or_null(text_at(status, "podIP"));
 	p->reason = copy_or_null(text_at(status, "reason"));

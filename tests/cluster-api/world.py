@@ -204,14 +204,15 @@ class Proxy:
                 return self.drop(handler)
             with self.lock:
                 self.log[number - 1] += (answer.status,)
-            self.answer(handler, answer.status, data, answer.getheader("Retry-After"))
+            self.answer(handler, answer.status, data, answer.getheader("Retry-After"),
+                        answer.getheader("Content-Type"))
         finally:
             upstream.close()
 
     @staticmethod
-    def answer(handler, status, data, retry_after=None):
+    def answer(handler, status, data, retry_after=None, form=None):
         handler.send_response(status)
-        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Type", form or "application/json")
         if retry_after:
             handler.send_header("Retry-After", retry_after)
         handler.send_header("Content-Length", str(len(data)))
@@ -221,7 +222,7 @@ class Proxy:
     @staticmethod
     def stream(handler, answer):
         handler.send_response(200)
-        handler.send_header("Content-Type", "application/json")
+        handler.send_header("Content-Type", answer.getheader("Content-Type"))
         handler.send_header("Transfer-Encoding", "chunked")
         handler.end_headers()
         while True:

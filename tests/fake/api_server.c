@@ -35,6 +35,10 @@ static bool api_read(int fd, struct mu_buf *in, struct api_request *r)
 	}
 	if (sscanf(in->data, "%15s %4095s", r->method, r->url) != 2)
 		return false;
+	end = strcasestr(in->data, "\r\naccept:");
+	r->protobuf =
+	    end && end < in->data + head &&
+	    memmem(end, strcspn(end + 2, "\r") + 2, KUBE_PROTOBUF, sizeof(KUBE_PROTOBUF) - 1);
 	r->body = mu_xstrndup(in->data + head, length);
 	memmove(in->data, in->data + head + length, in->len - head - length);
 	in->len -= head + length;
@@ -166,6 +170,11 @@ void api_server_stop(struct api_server *s)
 int api_server_port(struct api_server *s)
 {
 	return s->port;
+}
+
+void api_server_only_json(struct api_server *s)
+{
+	s->only_json = true;
 }
 
 void api_server_page(struct api_server *s, int n)

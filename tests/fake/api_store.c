@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "lib/base/buf.h"
+#include "tests/fake/pb_write.h"
 
 enum { API_OBJECTS = 4096, API_EVENTS = 65536, API_FAULTS = 64, API_CONNECTIONS = 128 };
 
@@ -38,7 +39,7 @@ struct api_server {
 	pthread_cond_t changed;
 	pthread_t thread;
 	int fd, port, page;
-	bool stopping, down;
+	bool stopping, down, only_json;
 	long version, oldest; /* history begins after `oldest` */
 	struct api_object objects[API_OBJECTS];
 	int n_objects;
@@ -53,6 +54,7 @@ struct api_request {
 	char collection[256], ns[64], name[256], sub[64];
 	char *query;
 	char *body;
+	bool protobuf; /* is taken */
 };
 
 /* ---- the store ---- */
@@ -199,23 +201,56 @@ static bool api_send(int fd, const char *data, size_t n)
 	return true;
 }
 
-static bool api_answer(int fd, int status, int retry_after, const char *body)
+static bool api_answer(int fd, int status, int retry_after, struct mu_span body, bool protobuf)
 {
 	MU_AUTO_BUF b = {0};
 
-	mu_buf_printf(&b, "HTTP/1.1 %d X\r\nContent-Type: application/json\r\n", status);
+	mu_buf_printf(&b, "HTTP/1.1 %d X\r\nContent-Type: %s\r\n", status,
+		      protobuf ? KUBE_PROTOBUF : "application/json");
 	if (retry_after)
 		mu_buf_printf(&b, "Retry-After: %d\r\n", retry_after);
-	mu_buf_printf(&b, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
+	mu_buf_printf(&b, "Content-Length: %zu\r\n\r\n", body.len);
+	mu_buf_put(&b, body.data, body.len);
 	return api_send(fd, b.data, b.len);
 }
 
-static bool api_status(int fd, int status, int retry_after, const char *reason)
+/* How a request's objects are written in protobuf; NULL: as JSON. */
+static const struct kube_fields *api_fields(const struct api_server *s, const struct api_request *r)
 {
-	MU_AUTO_FREE char *body = mu_xasprintf("{\"kind\":\"Status\",\"code\":%d,\"reason\":\"%s\","
+	for (unsigned i = 0; i < MU_COUNT(pb_kinds) && r->protobuf && !s->only_json; i++)
+		if (strcmp(pb_kinds[i].collection, r->collection) == 0)
+			return pb_kinds[i].fields;
+	return NULL;
+}
+
+static bool api_give(int fd, int status, int retry_after, const cJSON *object,
+		     const struct kube_fields *fields)
+{
+	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
+	MU_AUTO_BUF b = {0};
+
+	if (!fields)
+		return api_answer(fd, status, retry_after, mu_span_of(text), false);
+	pb_write(&b, object, fields);
+	return api_answer(fd, status, retry_after, mu_buf_span(&b), true);
+}
+
+static cJSON *api_status_object(int status, const char *reason)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf("{\"kind\":\"Status\",\"code\":%d,\"reason\":\"%s\","
 					       "\"message\":\"scripted: %s\"}",
 					       status, reason, reason);
-	return api_answer(fd, status, retry_after, body);
+	return cJSON_Parse(text);
+}
+
+static bool api_status(struct api_server *s, const struct api_request *r, int fd, int status,
+		       int retry_after, const char *reason)
+{
+	cJSON *o = api_status_object(status, reason);
+	bool go_on = api_give(fd, status, retry_after, o, api_fields(s, r) ? kube_pb_status : NULL);
+
+	cJSON_Delete(o);
+	return go_on;
 }
 
 static long api_number(const char *query, const char *key, long otherwise)
@@ -229,19 +264,18 @@ static bool api_selected(const struct api_request *r, bool labelled)
 	return !r->query || !strstr(r->query, "labelSelector=") || labelled;
 }
 
-/* A page; the continue token is the number of objects already given. */
-static bool api_list(struct api_server *s, int fd, const struct api_request *r)
+/* The objects of a page; *more is where the next begins, 0: nowhere. */
+static cJSON *api_page(struct api_server *s, const struct api_request *r, long *more)
 {
 	long limit = api_number(r->query, "limit=", 0), from = api_number(r->query, "continue=", 0);
-	long n = 0, left = 0;
-	MU_AUTO_BUF b = {0};
+	cJSON *items = cJSON_CreateArray();
+	long n = 0;
 
 	if (s->page)
 		limit = s->page;
-	mu_buf_puts(&b, "{\"kind\":\"List\",\"items\":[");
+	*more = 0;
 	for (int i = 0; i < s->n_objects; i++) {
 		struct api_object *o = &s->objects[i];
-		MU_AUTO_FREE char *text = NULL;
 
 		if (strcmp(o->collection, r->collection) != 0 ||
 		    (r->ns[0] && strcmp(o->ns, r->ns) != 0) ||
@@ -249,18 +283,37 @@ static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 			continue;
 		if (n++ < from)
 			continue;
-		if (limit && n > from + limit) {
-			left++;
-			continue;
-		}
-		text = cJSON_PrintUnformatted(o->json);
-		mu_buf_printf(&b, "%s%s", n > from + 1 ? "," : "", text);
+		if (limit && n > from + limit)
+			*more = from + limit;
+		else
+			cJSON_AddItemToArray(items, cJSON_Duplicate(o->json, true));
 	}
-	mu_buf_printf(&b, "],\"metadata\":{\"resourceVersion\":\"%ld\"", s->version);
-	if (left)
-		mu_buf_printf(&b, ",\"continue\":\"%ld\"", from + limit);
-	mu_buf_puts(&b, "}}");
-	return api_answer(fd, 200, 0, b.data);
+	return items;
+}
+
+/* A page; the continue token is the number of objects already given. */
+static bool api_list(struct api_server *s, int fd, const struct api_request *r)
+{
+	static const struct kube_fields around[] = {
+	    {"resourceVersion", NULL, 2, KUBE_TEXT}, {"continue", NULL, 3, KUBE_TEXT}, {0}};
+	const struct kube_fields *fields = api_fields(s, r);
+	const struct kube_fields list[] = {
+	    {"metadata", around, 1, KUBE_OBJECT}, {"items", fields, 2, KUBE_LIST}, {0}};
+	cJSON *all = cJSON_CreateObject(), *metadata;
+	char text[32];
+	long more;
+	bool go_on;
+
+	cJSON_AddItemToObject(all, "items", api_page(s, r, &more));
+	metadata = cJSON_AddObjectToObject(all, "metadata");
+	snprintf(text, sizeof(text), "%ld", s->version);
+	cJSON_AddStringToObject(metadata, "resourceVersion", text);
+	snprintf(text, sizeof(text), "%ld", more);
+	if (more)
+		cJSON_AddStringToObject(metadata, "continue", text);
+	go_on = api_give(fd, 200, 0, all, fields ? list : NULL);
+	cJSON_Delete(all);
+	return go_on;
 }
 
 /* Takes a fault that is meant for this request. */
@@ -278,43 +331,74 @@ static bool api_take_fault(struct api_server *s, const char *what, bool watch,
 	return false;
 }
 
-static bool api_chunk(int fd, const char *text)
+static bool api_chunk(int fd, struct mu_span text)
 {
 	MU_AUTO_BUF b = {0};
-	mu_buf_printf(&b, "%zx\r\n%s\n\r\n", strlen(text) + 1, text);
+
+	mu_buf_printf(&b, "%zx\r\n", text.len);
+	mu_buf_put(&b, text.data, text.len);
+	mu_buf_puts(&b, "\r\n");
 	return api_send(fd, b.data, b.len);
+}
+
+static bool api_tell(int fd, const char *type, const cJSON *object,
+		     const struct kube_fields *fields)
+{
+	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
+	MU_AUTO_BUF b = {0};
+
+	if (fields)
+		pb_write_event(&b, type, object, fields);
+	else
+		mu_buf_printf(&b, "{\"type\":\"%s\",\"object\":%s}\n", type, text);
+	return api_chunk(fd, mu_buf_span(&b));
 }
 
 /* One event to the watcher; false ends the watch.  The lock is held. */
 static bool api_send_event(struct api_server *s, int fd, const struct api_request *r,
 			   const struct api_event *e)
 {
+	const struct kube_fields *fields = api_fields(s, r);
 	struct api_fault_rule fault;
-	MU_AUTO_FREE char *text = mu_xasprintf("{\"type\":\"%s\",\"object\":%s}", e->type, e->text);
+	cJSON *object;
 
-	if (!api_take_fault(s, r->url, true, &fault))
-		return api_chunk(fd, text);
+	if (!api_take_fault(s, r->url, true, &fault)) {
+		bool sent;
+
+		object = cJSON_Parse(e->text);
+		sent = api_tell(fd, e->type, object, fields);
+		cJSON_Delete(object);
+		return sent;
+	}
 	if (fault.fault == API_SILENT_DELETE)
 		return true;
-	if (fault.fault == API_GONE)
-		api_chunk(fd, "{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,"
-			      "\"message\":\"too old resource version\"}}");
-	else
+	if (fault.fault == API_GONE) {
+		object = api_status_object(410, "Expired");
+		api_tell(fd, "ERROR", object, fields ? kube_pb_status : NULL);
+		cJSON_Delete(object);
+	} else if (fields) {
+		api_send(fd, "40\r\n\0\0\0\77\12\5ADD", 13);
+	} else {
 		api_send(fd, "40\r\n{\"type\":\"ADD", 16);
+	}
 	return false;
 }
 
 static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 {
 	long from = api_number(r->query, "resourceVersion=", 0);
+	MU_AUTO_BUF head = {0};
 	char peek;
 	int next = 0;
 
 	if (from < s->oldest) {
-		api_status(fd, 410, 0, "Expired");
+		api_status(s, r, fd, 410, 0, "Expired");
 		return;
 	}
-	api_send(fd, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", 47);
+	mu_buf_printf(&head,
+		      "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n",
+		      api_fields(s, r) ? KUBE_PROTOBUF ";stream=watch" : "application/json");
+	api_send(fd, head.data, head.len);
 	while (!s->stopping && !s->down) {
 		struct timespec t;
 
@@ -339,7 +423,6 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
 {
 	struct api_object *o = r->name[0] ? api_find(s, r) : NULL;
-	MU_AUTO_FREE char *text = NULL;
 	cJSON *body = r->body && *r->body ? cJSON_Parse(r->body) : NULL;
 	const char *uid = api_text(body, "preconditions", "uid");
 	int status = 200;
@@ -348,14 +431,14 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		snprintf(r->name, sizeof(r->name), "%s", api_text(body, "metadata", "name"));
 		if (api_find(s, r)) {
 			cJSON_Delete(body);
-			return silent ? false : api_status(fd, 409, 0, "AlreadyExists");
+			return silent ? false : api_status(s, r, fd, 409, 0, "AlreadyExists");
 		}
 		o = api_add(s, r, body);
 		body = NULL;
 		status = 201;
 	} else if (r->name[0] && !o) {
 		cJSON_Delete(body);
-		return silent ? false : api_status(fd, 404, 0, "NotFound");
+		return silent ? false : api_status(s, r, fd, 404, 0, "NotFound");
 	} else if (!r->name[0]) {
 		cJSON_Delete(body);
 		return silent ? false : api_list(s, fd, r);
@@ -364,7 +447,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		cJSON_Delete(body);
 		if (!other)
 			api_remove(s, o);
-		return silent ? false : api_status(fd, other ? 409 : 200, 0, "Conflict");
+		return silent ? false : api_status(s, r, fd, other ? 409 : 200, 0, "Conflict");
 	} else if (strcmp(r->method, "PATCH") == 0 && body) {
 		api_merge(o->json, body);
 		api_changed(s, o, "MODIFIED");
@@ -373,8 +456,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		api_changed(s, o, "MODIFIED");
 	}
 	cJSON_Delete(body);
-	text = cJSON_PrintUnformatted(o->json);
-	return silent ? false : api_answer(fd, status, 0, text);
+	return silent ? false : api_give(fd, status, 0, o->json, api_fields(s, r));
 }
 
 static bool api_handle(struct api_server *s, int fd, struct api_request *r)
@@ -388,13 +470,14 @@ static bool api_handle(struct api_server *s, int fd, struct api_request *r)
 	api_split(r, path);
 	watch = r->query && strstr(r->query, "watch=1");
 	pthread_mutex_lock(&s->lock);
-	mu_buf_printf(&s->log, "%s%s\n", watch ? "WATCH " : "", what);
+	mu_buf_printf(&s->log, "%s%s%s\n", watch ? "WATCH " : "", what,
+		      api_fields(s, r) ? " in protobuf" : "");
 	if (s->down)
 		go_on = false;
 	else if (!api_take_fault(s, what, false, &fault))
 		go_on = watch ? (api_watch(s, fd, r), false) : api_serve(s, fd, r, false);
 	else if (fault.fault == API_STATUS)
-		go_on = api_status(fd, fault.status, fault.seconds, "Scripted");
+		go_on = api_status(s, r, fd, fault.status, fault.seconds, "Scripted");
 	else if (fault.fault == API_LOSE_ANSWER)
 		api_serve(s, fd, r, true);
 	pthread_mutex_unlock(&s->lock);

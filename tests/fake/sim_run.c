@@ -3,6 +3,7 @@
  * them.  A killed controller is one whose calls arrive no more; the next starts from a list, which
  * may be old, or is a second replica, which has seen what its own watches have brought so far.  One
  * whose lease passed in the middle of a call may see that call arrive while the other one acts. */
+#include "tests/fake/pb_write.h"
 #include "tests/fake/sim.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
@@ -32,27 +33,38 @@ static bool may_write(void *user)
 static const struct {
 	void (*begin)(void *, const char *), (*seen)(void *, const cJSON *);
 	void (*gone)(void *, const cJSON *), (*end)(void *, const char *);
+	const struct kube_fields *fields;
 } handlers[SIM_WATCHED] = {
-    {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end},
-    {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end},
-    {cache_services_begin, cache_service_seen, cache_service_gone, cache_services_end},
-    {cache_nodes_begin, cache_node_seen, cache_node_gone, cache_nodes_end},
+    {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, cache_job_fields},
+    {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end, cache_pod_fields},
+    {cache_services_begin, cache_service_seen, cache_service_gone, cache_services_end,
+     cache_owned_fields},
+    {cache_nodes_begin, cache_node_seen, cache_node_gone, cache_nodes_end, cache_node_fields},
 };
 
 /* As the operator reads it off the wire. */
-static cJSON *as_read(const cJSON *object, const struct kube_fields *fields)
+static cJSON *as_read(struct sim *s, const cJSON *object, const struct kube_fields *fields)
 {
-	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
+	bool protobuf = s->protobuf && kube_fields_in_protobuf(fields);
+	MU_AUTO_FREE char *text = protobuf ? NULL : cJSON_PrintUnformatted(object);
+	MU_AUTO_BUF b = {0};
+	cJSON *read;
 
-	return kube_json(mu_span_of(text), fields);
+	if (protobuf)
+		pb_write(&b, object, fields);
+	read = protobuf ? kube_pb(mu_buf_span(&b), fields) : kube_json(mu_span_of(text), fields);
+	if (!read)
+		sim_break(s, "an object cannot be read");
+	return read;
 }
 
-static void show(struct sim_operator *o, int kind, const cJSON *object)
+static void tell(struct sim_operator *o, int kind, void (*to)(void *, const cJSON *),
+		 const cJSON *object)
 {
-	cJSON *job = kind == SIM_JOB ? as_read(object, cache_job_fields) : NULL;
+	cJSON *read = as_read(o->sim, object, handlers[kind].fields);
 
-	handlers[kind].seen(&o->control.cache, job ? job : object);
-	cJSON_Delete(job);
+	to(&o->control.cache, read);
+	cJSON_Delete(read);
 }
 
 static bool is_selected(const struct sim_event *e)
@@ -81,9 +93,9 @@ static bool deliver(struct sim_operator *o, int kind)
 	if (!e)
 		return false;
 	if (e->deleted)
-		handlers[kind].gone(&o->control.cache, e->json);
+		tell(o, kind, handlers[kind].gone, e->json);
 	else
-		show(o, kind, e->json);
+		tell(o, kind, handlers[kind].seen, e->json);
 	if (!sim_chance(o->sim, 20)) /* else it comes again */
 		o->position[kind]++;
 	return true;
@@ -109,7 +121,7 @@ static void list(struct sim_operator *o, int kind, int until)
 	for (int i = 0; i < until; i++)
 		if ((int)s->events[i].kind == kind && is_selected(&s->events[i]) &&
 		    is_last(s, i, until))
-			show(o, kind, s->events[i].json);
+			tell(o, kind, handlers[kind].seen, s->events[i].json);
 	handlers[kind].end(&o->control.cache, NULL);
 	o->position[kind] = until;
 }
@@ -244,7 +256,7 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 		return mu_fail(err, MU_UNAVAILABLE, "the answer was lost");
 	}
 	if (out)
-		*out = answer && rq->fields ? as_read(answer, rq->fields) : mu_steal(&answer);
+		*out = answer && rq->fields ? as_read(s, answer, rq->fields) : mu_steal(&answer);
 	cJSON_Delete(answer);
 	return rc;
 }
@@ -358,6 +370,7 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	s->script = *script;
 	s->random = seed;
 	s->faulty = faulty;
+	s->protobuf = seed % 2;
 	s->now = SIM_EPOCH;
 	s->trace = getenv("SIM_TRACE") != NULL;
 	s->events = MU_NEW_ARRAY(struct sim_event, SIM_EVENTS);

@@ -8,8 +8,8 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const struct kube_fields name[] = {{"a", NULL}, {NULL, NULL}};
-static const struct kube_fields wanted[] = {{"b", name}, {"c", NULL}, {NULL, NULL}};
+static const struct kube_fields name[] = {{.name = "a"}, {0}};
+static const struct kube_fields wanted[] = {{.name = "b", .below = name}, {.name = "c"}, {0}};
 
 /* The slow way. */
 static void prune(cJSON *o, const struct kube_fields *fields)

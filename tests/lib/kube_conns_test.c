@@ -329,6 +329,16 @@ static int keep(void *arg, const char *data, size_t len, struct mu_err *err)
 	return 0;
 }
 
+static int watch(struct kube_client *c, long seconds, double gather, struct mu_buf *got,
+		 struct mu_err *err)
+{
+	return kube_stream(
+	    c,
+	    &(struct kube_stream){
+		.path = "/watch", .seconds = seconds, .gather = gather, .chunk = keep, .arg = got},
+	    err);
+}
+
 static void stream__gathers__and_loses_nothing(void **state)
 {
 	MU_AUTO_FREE char *chunk = malloc(40001);
@@ -348,7 +358,7 @@ static void stream__gathers__and_loses_nothing(void **state)
 	answers[0] = answer.data;
 	start(&s, &certs, answers);
 	c = client_of(&s, &certs, NULL);
-	assert_int_equal(kube_stream(c, "/watch", 10, 0.001, keep, &got, &err), 0);
+	assert_int_equal(watch(c, 10, 0.001, &got, &err), 0);
 	assert_int_equal(got.len, 5 * 40000);
 	kube_client_free(c);
 	stop(&s);
@@ -371,7 +381,7 @@ static void stream__while_more_is_there_than_one_read_takes__does_not_wait(void 
 	answers[0] = answer.data;
 	start(&s, &certs, answers);
 	c = client_of(&s, &certs, NULL);
-	assert_ok(kube_stream(c, "/watch", 6, 0.2, keep, &got, &err), &err);
+	assert_ok(watch(c, 6, 0.2, &got, &err), &err);
 	assert_int_equal(got.len, BYTES);
 	kube_client_free(c);
 	stop(&s);
@@ -388,7 +398,7 @@ static void stream__cut_in_the_middle__is_an_error(void **state)
 
 	start(&s, &certs, answers);
 	c = client_of(&s, &certs, NULL);
-	assert_int_equal(kube_stream(c, "/watch", 10, 0.001, keep, &got, &err), -MU_UNAVAILABLE);
+	assert_int_equal(watch(c, 10, 0.001, &got, &err), -MU_UNAVAILABLE);
 	assert_int_equal(got.len, 3);
 	kube_client_free(c);
 	stop(&s);

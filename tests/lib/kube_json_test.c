@@ -8,10 +8,13 @@
 
 #include "lib/kube/kube_json.h"
 
-static const struct kube_fields name[] = {{"name", NULL}, {NULL, NULL}};
-static const struct kube_fields state[] = {{"code", NULL}, {NULL, NULL}};
-static const struct kube_fields wanted[] = {
-    {"metadata", name}, {"states", state}, {"labels", NULL}, {"text", kube_as_text}, {NULL, NULL}};
+static const struct kube_fields name[] = {{.name = "name"}, {0}};
+static const struct kube_fields state[] = {{.name = "code"}, {0}};
+static const struct kube_fields wanted[] = {{.name = "metadata", .below = name},
+					    {.name = "states", .below = state},
+					    {.name = "labels"},
+					    {.name = "text", .below = kube_as_text},
+					    {0}};
 
 static void check(const char *text, const char *want)
 {
