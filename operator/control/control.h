@@ -72,8 +72,8 @@ struct control {
 	struct event_log events;
 	struct spec_memo specs;
 	struct certs_memo certs;
-	_Atomic bool leading, synced, lost;
-	_Atomic long long lease_until_ms; /* monotonic */
+	_Atomic bool leading, synced, lost, released; /* released: leads no more, and will not */
+	_Atomic long long lease_until_ms;             /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
 	_Atomic unsigned making;                     /* looks that create objects just now */
 	_Atomic unsigned wanted;                     /* of watch_wanted */

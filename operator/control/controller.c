@@ -344,11 +344,13 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 			c->options.namespaces && *c->options.namespaces ? c->options.namespaces
 									: "all namespaces",
 			cache_count(&c->cache));
-		if (c->options.leader_election)
-			t->has_leader = pthread_create(&t->leader, NULL, leader_run, c) == 0;
-		else
+		if (!c->options.leader_election)
 			leader_begin_term(c);
-		rc = start_workers(t, err);
+		else if (!(t->has_leader = pthread_create(&t->leader, NULL, leader_run, c) == 0))
+			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				     "no thread for the lease: it would never lead");
+		if (rc == 0)
+			rc = start_workers(t, err);
 	}
 	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {
 		unsigned missing = atomic_load(&c->wanted) & ~t->watched;

@@ -16,7 +16,13 @@
 #include "lib/base/log.h"
 #include "operator/control/control.h"
 
-enum { LEASE_S = 15, RENEW_DEADLINE_MS = 10000, RETRY_S = 2, TERM_TIMEOUT_MS = 2000 };
+enum {
+	LEASE_S = 15,
+	RENEW_DEADLINE_MS = 10000,
+	RETRY_S = 2,
+	TERM_TIMEOUT_MS = 2000,
+	RELEASES_MAX = 3
+};
 #define LEASE_NAME "muster-operator"
 
 struct observed_lease {
@@ -139,8 +145,13 @@ static int hold(struct control *c, struct observed_lease *seen, cJSON *lease, bo
 		struct mu_err *err)
 {
 	long long began = mu_clock_ms();
-	int rc = write_lease(c, lease, new, taken, c->options.identity, &seen->held, err);
+	int rc;
 
+	if (atomic_load(&c->released)) { /* what we have just given away is not taken again */
+		cJSON_Delete(lease);
+		return mu_fail(err, MU_CANCELLED, "the lease is being handed over");
+	}
+	rc = write_lease(c, lease, new, taken, c->options.identity, &seen->held, err);
 	cJSON_Delete(lease);
 	if (rc < 0)
 		return rc;
@@ -214,24 +225,35 @@ void *leader_run(void *control)
 	return NULL;
 }
 
-/* A hand-over without a wait: an empty holder is free to take. */
-void leader_release(struct control *c)
+/* An empty holder is free to take.  -MU_ABORTED when another write came in between. */
+static int give_up(struct control *c)
 {
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
 			 c->options.lease_namespace);
 	cJSON *lease = NULL;
 	const char *holder;
+	int rc = kube_call(
+	    c->kube, &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 2000},
+	    &lease, NULL);
 
-	if (!leader_may_write(c))
-		return;
-	atomic_store(&c->leading, false);
-	if (kube_call(c->kube,
-		      &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 2000},
-		      &lease, NULL) < 0)
-		return;
+	if (rc < 0)
+		return rc;
 	holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
 	if (holder && strcmp(holder, c->options.identity) == 0)
-		write_lease(c, lease, false, false, "", NULL, NULL);
+		rc = write_lease(c, lease, false, false, "", NULL, NULL);
 	cJSON_Delete(lease);
+	return rc;
+}
+
+/* A hand-over without a wait.  A renewal may be under way, and be what came in between; it is the
+ * last one. */
+void leader_release(struct control *c)
+{
+	if (!leader_may_write(c))
+		return;
+	atomic_store(&c->released, true);
+	atomic_store(&c->leading, false);
+	for (int i = 0; i < RELEASES_MAX && give_up(c) == -MU_ABORTED; i++)
+		;
 }

@@ -18,6 +18,7 @@
 #define NS     "/namespaces/default"
 #define JOBS   "/apis/muster.dev/v1" NS "/distributedtrainingjobs"
 #define PODS   "/api/v1" NS "/pods"
+#define LEASES "/apis/coordination.k8s.io/v1" NS "/leases"
 #define EVENTS "/apis/events.k8s.io/v1" NS "/events"
 
 static char program[256], config_file[] = "/tmp/operator_test.XXXXXX";
@@ -343,13 +344,31 @@ static void leader__hands_over_when_it_is_stopped(void **state)
 	struct api_server *s = api_server_start(0);
 	pid_t first = start_operator(s, "--leader-elect=true"), second;
 
-	UNTIL(api_server_count(s, "/apis/coordination.k8s.io/v1" NS "/leases"));
+	UNTIL(api_server_count(s, LEASES));
 	second = start_operator(s, "--leader-elect=true");
 	wait_ms(500);
 	assert_int_equal(stop_operator(first), 0);
 	api_server_put(s, JOBS, job_text);
 	expect_running(s);
 	assert_int_equal(stop_operator(second), 0);
+	api_server_stop(s);
+}
+
+/* What else is a write of somebody who changes the lease meanwhile, for one: a renewal of its own.
+ */
+static void leader__whose_hand_over_meets_another_write__hands_over(void **state)
+{
+	struct api_server *s = api_server_start(0);
+	pid_t pid = start_operator(s, "--leader-elect=true");
+	cJSON *lease;
+
+	UNTIL(api_server_count(s, LEASES));
+	wait_for_watches(s);
+	api_server_fail(s, "PUT " LEASES, API_STATUS, 409, 0, 1);
+	assert_int_equal(stop_operator(pid), 0);
+	lease = api_server_get(s, LEASES, "muster-operator");
+	assert_string_equal(api_text(lease, "spec", "holderIdentity"), "");
+	cJSON_Delete(lease);
 	api_server_stop(s);
 }
 
@@ -382,6 +401,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(the_server_goes_away__it_waits_and_goes_on),
 	    cmocka_unit_test(killed_at_any_time__nothing_is_done_twice),
 	    cmocka_unit_test(leader__hands_over_when_it_is_stopped),
+	    cmocka_unit_test(leader__whose_hand_over_meets_another_write__hands_over),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
 	};
 	/* build/<mode>/tests/fake/operator_test -> build/<mode>/bin, or build/bin for release */
