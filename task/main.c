@@ -102,9 +102,11 @@ static int set_local(struct arguments *a, const char *value, struct mu_err *err)
 		return 0;
 	}
 	rc = number(value, 65535, "--local", &port, err);
+	if (rc)
+		return rc;
 	snprintf(a->local, sizeof(a->local), "127.0.0.1:%ld", port);
 	a->o.local = a->local;
-	return rc;
+	return 0;
 }
 
 /* "--name=value" or "--name value": 1 with *value when arg is that flag. */

@@ -137,8 +137,7 @@ static bool find_feature(struct mu_span example, const char *name, struct mu_buf
 			while (mu_pb_next(&entry, &f))
 				if (f.type == MU_PB_BYTES)
 					*(f.number == 1 ? &key : &value) = f.bytes;
-			if (entry.bad || key.len != strlen(name) ||
-			    memcmp(key.data, name, key.len) != 0)
+			if (entry.bad || !mu_span_is(key, name))
 				continue;
 			found = numbers(value, out);
 		}

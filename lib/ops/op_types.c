@@ -88,7 +88,7 @@ int mu_op_arg_count(const struct mu_node *n, const struct mu_arg_def *a, unsigne
 int mu_op_output_port(const struct mu_node *n, struct mu_span name, unsigned *out,
 		      struct mu_err *err)
 {
-	unsigned port = 0, many;
+	unsigned port = 0, many = 0;
 	int rc = need_def(n, err);
 
 	for (unsigned i = 0; !rc && i < n->def->n_outputs; i++) {

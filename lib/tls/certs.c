@@ -23,7 +23,7 @@ static int failed(struct mu_err *err, const char *what)
 
 static X509 *blank(EVP_PKEY *key, const char *name, int64_t from, int64_t to)
 {
-	unsigned char serial[16];
+	unsigned char serial[16] = {0};
 	X509 *x = X509_new();
 	BIGNUM *number = NULL;
 	bool ok = x && RAND_bytes(serial, sizeof(serial)) == 1;
