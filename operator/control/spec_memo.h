@@ -7,7 +7,7 @@
 
 #include "operator/plan/job_spec.h"
 
-enum { SPEC_MEMO = 64 }; /* some 6 KB each */
+enum { SPEC_MEMO = 256 }; /* some 3 KB each */
 
 struct spec_memo {
 	pthread_mutex_t lock;
