@@ -32,7 +32,11 @@ find_c = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 
 SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/cluster)
 SRC_rpc    := $(call find_c,task/rpc task/rpc/h2)
+# JPEG pictures, where libjpeg is
+JPEG        := $(shell pkg-config --exists libjpeg 2>/dev/null && echo yes)
+NO_JPEG     := task/kernels/jpeg_none.c
 SRC_kernel := $(call find_c,task/kernels task/kernels/cpu task/kernels/gpu task/kernels/data task/runtime task/device)
+SRC_kernel := $(filter-out $(if $(JPEG),$(NO_JPEG),task/kernels/jpeg.c),$(SRC_kernel))
 SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer))
 SRC_client := $(call find_c,client client/model client/data client/session client/grad client/optim client/server)
 SRC_plan   := $(call find_c,operator/plan)
@@ -51,7 +55,7 @@ lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 LIBS_base   := -lyaml -lz -lm
 LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
 LIBS_tls    := -lcrypto
-LIBS_kernel := -ldl -lm
+LIBS_kernel := $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_kube   := -lcjson -lssl -lcrypto
 
 TASK_PARTS     := task kernel rpc base

@@ -1,8 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Colours of pictures, and boxes cut out of them."""
+"""Colours of pictures, boxes cut out of them, and JPEG files."""
 import itertools
+import subprocess
 
 import numpy as np
+import tensorflow.compat.v1 as tf
 
 from ops_cases import Case, D, F, I, L, i32, ints, real
 
@@ -54,6 +56,51 @@ def boxes():
         yield Case("CropAndResize", {"image": image, "boxes": b, "box_ind": o, "crop_size": i32(*size)})
 
 
+def encoded(pixels, **attrs):
+    with tf.Graph().as_default(), tf.Session() as s:
+        return s.run(tf.raw_ops.EncodeJpeg(image=pixels, **attrs))
+
+
+def text(b):
+    return np.array(b, dtype=object)
+
+
+def jpegs():
+    """A build without libjpeg says so, and has nothing to compare."""
+    if subprocess.run(["pkg-config", "--exists", "libjpeg"], check=False).returncode:
+        return
+    y, x = np.mgrid[0:37, 0:51]
+    smooth = np.stack([x * 5, y * 6, (x + y) * 2], -1).astype(np.uint8)
+    rough = ints(np.uint8, 16, 24, 3, low=0, high=256)
+    files = [encoded(p, **a) for p in (smooth, rough, smooth[..., :1]) for a in (
+        {}, {"quality": 30}, {"progressive": True}, {"chroma_downsampling": False}, {"optimize_size": True, "quality": 100})]
+    for f in files:
+        yield Case("ExtractJpegShape", {"contents": text(f)})
+        for channels, ratio, fancy, method in itertools.product((0, 1, 3), (1, 2, 8), (True, False), ("", "INTEGER_FAST", "INTEGER_ACCURATE")):
+            if fancy or ratio == 1:
+                yield Case("DecodeJpeg", {"contents": text(f)}, {
+                    "channels": channels, "ratio": ratio, "fancy_upscaling": fancy, "dct_method": method})
+        for window in ((0, 0, 16, 24), (3, 5, 9, 11), (8, 16, 8, 8), (1, 0, 2, 24), (15, 23, 1, 1), (0, 0, 17, 99), (-1, 0, 2, 2), (0, 0, 0, 2)):
+            for method in ("", "INTEGER_ACCURATE"):
+                yield Case("DecodeAndCropJpeg", {"contents": text(f), "crop_window": i32(*window)}, {"dct_method": method})
+        for n in (0, 3, 20, 200, len(f) // 2, len(f) - 2):
+            yield Case("DecodeJpeg", {"contents": text(f[:n])})
+        yield Case("ExtractJpegShape", {"contents": text(f[:20])}, {"output_type": tf.int64})
+    for pixels in (smooth, rough, smooth[..., :1]):
+        for attrs in ({}, {"quality": 0}, {"progressive": True, "optimize_size": True}, {"chroma_downsampling": False}, {"density_unit": "cm", "x_density": 7},
+                      {"xmp_metadata": "<x/>"}, {"format": "rgb"}, {"format": "grayscale"}):
+            yield Case("EncodeJpeg", {"image": pixels}, attrs)
+        for quality in (0, 50, 100, 101):
+            yield Case("EncodeJpegVariableQuality", {"images": pixels, "quality": np.array(quality, I)})
+    for f in (b"no picture", files[0][:2] + files[0][30:]):
+        yield Case("DecodeJpeg", {"contents": text(f)})
+    yield Case("DecodeJpeg", {"contents": np.array([files[0]], dtype=object)})
+    for attrs in ({"channels": 4}, {"ratio": 3}, {"dct_method": "FAST"}):
+        yield Case("DecodeJpeg", {"contents": text(files[0])}, attrs)
+    for pixels in (smooth[0], smooth[..., :2], smooth[:0]):
+        yield Case("EncodeJpeg", {"image": pixels})
+
+
 def picture_cases():
-    for group in (colours, boxes):
+    for group in (colours, boxes, jpegs):
         yield from group()
