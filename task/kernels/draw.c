@@ -90,6 +90,11 @@ static void normal_doubles_group(struct philox *p, void *out)
 	normal_doubles(x, out);
 }
 
+void draw_two_normals(struct philox *p, double out[2])
+{
+	normal_doubles_group(p, out);
+}
+
 /* Draws until four of them lie within two standard deviations. */
 static void truncated_floats_group(struct philox *p, void *out)
 {

@@ -20,6 +20,12 @@ int draw_wanted(const struct kernel_call *c, enum mu_dtype *t, struct mu_shape *
 int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,
 	       const struct mu_shape *shape, const struct philox *from, struct mu_err *err);
 
+/* Two numbers of the normal distribution. */
+void draw_two_normals(struct philox *p, double out[2]);
+/* Where draws begin by a key, a counter and an algorithm, inputs 1 to 3 (cpu/random_stateless.c).
+ */
+int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err);
+
 /* Whole numbers of 32 or 64 bits: from `low` on, `span` of them; all that there are where span is
  * 0. */
 struct draw_range {

@@ -81,6 +81,32 @@ def whole():
     yield from refused("StatelessRandomUniformIntV2", {"minval": scalar(1), "maxval": scalar(9)})
 
 
+def rates():
+    """Draws by a parameter each."""
+    H, F, D = np.float16, np.float32, np.float64
+    for t in (H, F, D):
+        # stock flushes what is smaller than a normal number to zero
+        near = {"rtol": 2e-3 if t == H else 1e-6 if t == F else 1e-11, "atol": {H: 1e-4, F: 1e-37, D: 0}[t]}
+        alpha = np.array([[0.3, 1, 1.5], [7, 100, 0.05]], t)
+        for shape in ((4,), (), (50, 2), (0,)):
+            top = {"shape": np.array(shape, I), "alpha": alpha}
+            yield Case("RandomGamma", top, {"seed": 5, "seed2": 9}, **near)
+            top = {"shape": np.array(shape + alpha.shape, L), "alpha": alpha}
+            yield Case("StatelessRandomGammaV2", {**top, "seed": i32(7, -3)}, **near)
+            yield Case("StatelessRandomGammaV3", {**top, **key()}, **near)
+        rate = np.array([[0.3, 1, 9.9], [10, 100, 1000]], t)
+        for dtype in (tf.float16, tf.float32, tf.float64, tf.int32, tf.int64):
+            for shape in ((4,), (), (50, 2), (0,)):
+                yield Case("RandomPoissonV2", {"shape": np.array(shape, I), "rate": rate}, {"dtype": dtype, "seed": 5, "seed2": 9})
+                yield Case("StatelessRandomPoisson", {"shape": np.array(shape + rate.shape, L), "lam": rate, "seed": i32(7, -3)},
+                           {"dtype": dtype})
+    for bad in (i32(2, 3), i32(4, 3)):
+        yield Case("StatelessRandomGammaV2", {"shape": bad, "seed": i32(1, 2), "alpha": np.ones((2, 2), F)})
+    yield Case("RandomGamma", {"shape": i32(-1), "alpha": np.ones(2, F)})
+    yield Case("RandomGamma", {"shape": scalar(3), "alpha": np.ones(2, F)})
+    yield Case("RandomPoissonV2", {"shape": i32(-1), "rate": np.ones(2, F)})
+
+
 def random_cases():
-    for group in (begins, reals, sixteen_bits, whole):
+    for group in (begins, reals, sixteen_bits, whole, rates):
         yield from group()

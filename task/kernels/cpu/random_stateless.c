@@ -88,7 +88,7 @@ static int check_algorithm(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-static int from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err)
+int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err)
 {
 	int rc;
 
@@ -153,11 +153,11 @@ DRAW(normal, reals, &draw_normal, from_seeds)
 DRAW(truncated, reals, &draw_truncated, from_seeds)
 DRAW(uniform_int, ints, 2, from_seeds)
 DRAW(full_int, ints, 0, from_seeds)
-DRAW(uniform_v2, reals, &draw_uniform, from_key)
-DRAW(normal_v2, reals, &draw_normal, from_key)
-DRAW(truncated_v2, reals, &draw_truncated, from_key)
-DRAW(uniform_int_v2, ints, 4, from_key)
-DRAW(full_int_v2, ints, 0, from_key)
+DRAW(uniform_v2, reals, &draw_uniform, random_from_key)
+DRAW(normal_v2, reals, &draw_normal, random_from_key)
+DRAW(truncated_v2, reals, &draw_truncated, random_from_key)
+DRAW(uniform_int_v2, ints, 4, random_from_key)
+DRAW(full_int_v2, ints, 0, random_from_key)
 
 static const struct kernel rows[] = {
     {"StatelessRandomGetAlg", .run = get_algorithm},

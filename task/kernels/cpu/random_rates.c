@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draws by a parameter each: of the gamma distribution (Marsaglia and Tsang, 2000) and of Poisson's
+ * (Knuth's way for small rates, Hörmann's rejection, 1993, for others).  Each draw has 256 groups
+ * of the generator to itself, by its place, so that the numbers are TensorFlow's on any number of
+ * threads. */
+#include <math.h>
+
+#include "task/kernels/args.h"
+#include "task/kernels/convert.h"
+#include "task/kernels/draw.h"
+#include "task/kernels/kernel_table.h"
+#include "task/kernels/node_state.h"
+
+/* So often a draw is rejected before its parameter is taken for one that nothing can be drawn for.
+ */
+enum { PATIENCE = 1000 };
+
+/* Numbers come two at a time, and the second is used first. */
+struct pairs {
+	struct philox at;
+	double uniform[2], normal[2];
+	int uniforms, normals;
+};
+
+static double uniform(struct pairs *p)
+{
+	uint32_t x[4];
+
+	if (!p->uniforms) {
+		philox_next(&p->at, x);
+		p->uniform[0] = philox_double(x[0], x[1]);
+		p->uniform[1] = philox_double(x[2], x[3]);
+		p->uniforms = 2;
+	}
+	return p->uniform[--p->uniforms];
+}
+
+static double normal(struct pairs *p)
+{
+	if (!p->normals) {
+		draw_two_normals(&p->at, p->normal);
+		p->normals = 2;
+	}
+	return p->normal[--p->normals];
+}
+
+typedef double draw_fn(struct pairs *p, double parameter, double most);
+
+static double gamma_draw(struct pairs *p, double alpha, double most)
+{
+	double d = alpha + (alpha < 1 ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);
+
+	if (alpha == 1)
+		return -log1p(-uniform(p));
+	for (int i = 0; i < PATIENCE; i++) {
+		double x = normal(p), v = 1 + c * x, u;
+		if (v <= 0)
+			continue;
+		v = v * v * v;
+		u = uniform(p);
+		if (u < 1 - 0.0331 * (x * x) * (x * x) ||
+		    log(u) < 0.5 * x * x + d * (1 - v + log(v)))
+			return d * v * (alpha < 1 ? pow(uniform(p), 1 / alpha) : 1);
+	}
+	return NAN;
+}
+
+static double poisson_by_products(struct pairs *p, double rate)
+{
+	double left = exp(-rate), product = 1, events = 0;
+
+	for (; events < PATIENCE; events++) {
+		product *= uniform(p);
+		if (product <= left)
+			break;
+	}
+	return events;
+}
+
+static double poisson_draw(struct pairs *p, double rate, double most)
+{
+	double b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b, log_rate = log(rate);
+	double inverse = 1.1239 + 1.1328 / (b - 3.4);
+
+	if (rate < 10)
+		return poisson_by_products(p, rate);
+	for (int i = 0; isfinite(rate) && i < PATIENCE; i++) {
+		double u = uniform(p) - 0.5, v = uniform(p), inside = 0.5 - fabs(u);
+		double k = floor((2 * a / inside + b) * u + rate + 0.43);
+		if (k > most)
+			continue;
+		if (inside >= 0.07 && v <= 0.9277 - 3.6224 / (b - 2))
+			return k;
+		if (k < 0 || (inside < 0.013 && v > inside))
+			continue;
+		if (log(v * inverse / (a / (inside * inside) + b)) <=
+		    -rate + k * log_rate - lgamma(k + 1))
+			return k;
+	}
+	return isnan(rate) ? rate : rate > most ? most : rate;
+}
+
+/* ---- tensors of them ---- */
+
+/* The largest number of a type; 0: there are no draws of it. */
+static double largest(enum mu_dtype t)
+{
+	return t == MU_DOUBLE  ? 0x1.fffffffffffffp1023
+	       : t == MU_FLOAT ? 0x1.fffffep127
+	       : t == MU_HALF  ? 65504
+	       : t == MU_INT64 ? 0x1p63
+	       : t == MU_INT32 ? INT32_MAX
+			       : 0;
+}
+
+struct draws {
+	draw_fn *draw;
+	struct philox from;
+	const struct mu_tensor *parameters;
+	struct mu_tensor *out;
+	double most;
+};
+
+static void some(void *arg, int64_t from, int64_t to)
+{
+	const struct draws *d = arg;
+	int64_t n = d->parameters->shape.count, samples = d->out->shape.count / n;
+	enum mu_dtype t = d->parameters->dtype, to_type = d->out->dtype;
+
+	for (int64_t i = from; i < to; i++) {
+		int64_t which = i / samples, at = i % samples * n + which;
+		struct pairs p = {.at = d->from};
+		double parameter, v;
+		philox_skip(&p.at, (uint64_t)i * DRAWS_RESERVED);
+		convert(MU_DOUBLE, &parameter, t,
+			(const char *)d->parameters->data + (size_t)which * mu_dtype_size(t), 1);
+		v = d->draw(&p, parameter, d->most);
+		convert(to_type, (char *)d->out->data + (size_t)at * mu_dtype_size(to_type),
+			MU_DOUBLE, &v, 1);
+	}
+}
+
+/* Input i has the parameters; the result is of this shape. */
+static int fill(struct kernel_call *c, draw_fn *draw, unsigned i, enum mu_dtype t,
+		const struct mu_shape *shape, const struct philox *from, struct mu_err *err)
+{
+	struct draws d = {
+	    .draw = draw, .from = *from, .parameters = kernel_in(c, i), .most = largest(t)};
+	int rc;
+
+	if (!largest(d.parameters->dtype) || !d.most)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for %s from %s",
+			       c->node->op, mu_dtype_name(t), mu_dtype_name(d.parameters->dtype));
+	if ((rc = kernel_out(c, 0, t, shape, &d.out, err)))
+		return rc;
+	if (shape->count)
+		kernel_parallel(c, shape->count, 512, some, &d);
+	return 0;
+}
+
+/* As many draws of each parameter as the shape of input 0 says. */
+static int stateful(struct kernel_call *c, draw_fn *draw, enum mu_dtype t, struct mu_err *err)
+{
+	const struct mu_shape *of = &kernel_in(c, 1)->shape;
+	struct mu_shape shape;
+	struct philox from;
+	int rc = kernel_in(c, 0)->shape.rank != 1
+		     ? mu_fail(err, MU_INVALID_ARGUMENT, "shape must be a vector, not %s",
+			       mu_shape_str(&kernel_in(c, 0)->shape))
+		     : args_shape(c, 0, &shape, err);
+
+	for (int i = 0; i < of->rank && !rc; i++)
+		rc = mu_shape_push(&shape, of->dim[i], err);
+	if (rc ||
+	    (rc = node_draws(c->state, c, (uint64_t)shape.count * DRAWS_RESERVED, &from, err)))
+		return rc;
+	return fill(c, draw, 1, t, &shape, &from, err);
+}
+
+/* Input 0 is the whole shape, which ends in that of the parameters, input i. */
+static int stateless(struct kernel_call *c, draw_fn *draw, unsigned i, enum mu_dtype t,
+		     const struct philox *from, struct mu_err *err)
+{
+	const struct mu_shape *of = &kernel_in(c, i)->shape;
+	struct mu_shape shape;
+	int rc = args_shape(c, 0, &shape, err);
+
+	if (rc)
+		return rc;
+	bool fits = of->rank <= shape.rank;
+	for (int d = 0; fits && d < of->rank; d++)
+		fits = of->dim[d] == shape.dim[shape.rank - of->rank + d];
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape passed in must end with broadcasted shape: %s and %s",
+			       mu_shape_str(&shape), mu_shape_str(of));
+	return fill(c, draw, i, t, &shape, from, err);
+}
+
+static int random_gamma(struct kernel_call *c, struct mu_err *err)
+{
+	return stateful(c, gamma_draw, kernel_in(c, 1)->dtype, err);
+}
+
+static int random_poisson(struct kernel_call *c, struct mu_err *err)
+{
+	return stateful(c, poisson_draw, args_attr_type(c->node, "dtype", MU_INT64), err);
+}
+
+static int stateless_gamma(struct kernel_call *c, struct mu_err *err)
+{
+	struct philox from;
+	int rc = stateless_draws(c, 1, &from, err);
+
+	return rc ? rc : stateless(c, gamma_draw, 2, kernel_in(c, 2)->dtype, &from, err);
+}
+
+static int stateless_gamma_by_key(struct kernel_call *c, struct mu_err *err)
+{
+	struct philox from;
+	int rc = random_from_key(c, &from, err);
+
+	return rc ? rc : stateless(c, gamma_draw, 4, kernel_in(c, 4)->dtype, &from, err);
+}
+
+static int stateless_poisson(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_INT64);
+	struct philox from;
+	int rc = stateless_draws(c, 1, &from, err);
+
+	return rc ? rc : stateless(c, poisson_draw, 2, t, &from, err);
+}
+
+#define STATEFUL(op, fn)                                                                           \
+	{                                                                                          \
+		op, KERNEL_NO_FOLD, .run = fn, .prepare = node_state_prepare,                      \
+				    .release = node_state_release                                  \
+	}
+static const struct kernel rows[] = {
+    STATEFUL("RandomGamma", random_gamma),
+    STATEFUL("RandomPoissonV2", random_poisson),
+    {"StatelessRandomGammaV2", .run = stateless_gamma},
+    {"StatelessRandomGammaV3", .run = stateless_gamma_by_key},
+    {"StatelessRandomPoisson", .run = stateless_poisson},
+};
+KERNEL_TABLE(random_rates, rows)
