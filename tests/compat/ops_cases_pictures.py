@@ -92,6 +92,14 @@ def jpegs():
             yield Case("EncodeJpeg", {"image": pixels}, attrs)
         for quality in (0, 50, 100, 101):
             yield Case("EncodeJpegVariableQuality", {"images": pixels, "quality": np.array(quality, I)})
+    with tf.Graph().as_default(), tf.Session() as s:
+        png = s.run(tf.raw_ops.EncodePng(image=rough))
+    for f, op, t in itertools.product((files[0], files[-1]), ("DecodeImage", "DecodePng"), (tf.uint8, tf.uint16, tf.float32)):
+        for channels in (0, 1, 3, 4):
+            if op == "DecodeImage" or t != tf.float32:
+                yield Case(op, {"contents": text(f)}, {"dtype": t, "channels": channels})
+    for channels in (0, 1, 3):
+        yield Case("DecodeJpeg", {"contents": text(png)}, {"channels": channels})
     for f in (b"no picture", files[0][:2] + files[0][30:]):
         yield Case("DecodeJpeg", {"contents": text(f)})
     yield Case("DecodeJpeg", {"contents": np.array([files[0]], dtype=object)})

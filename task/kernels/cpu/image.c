@@ -8,6 +8,7 @@
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/half.h"
+#include "task/kernels/image.h"
 #include "task/kernels/kernel_table.h"
 
 /* ---- from a file ---- */
@@ -15,7 +16,7 @@
 /* What else a file could be, so that its error may say so. */
 static const struct {
 	const char *begins, *name;
-} others[] = {{"\xff\xd8\xff", "a JPEG"}, {"GIF8", "a GIF"}, {"BM", "a BMP"}, {"RIFF", "a WebP"}};
+} others[] = {{"GIF8", "a GIF"}, {"BM", "a BMP"}, {"RIFF", "a WebP"}};
 
 static int open_file(struct mu_png *png, struct mu_span file, struct mu_err *err)
 {
@@ -23,7 +24,7 @@ static int open_file(struct mu_png *png, struct mu_span file, struct mu_err *err
 		if (file.len >= strlen(others[i].begins) &&
 		    memcmp(file.data, others[i].begins, strlen(others[i].begins)) == 0)
 			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "the picture is %s: only PNG can be decoded",
+				       "the picture is %s: only PNG and JPEG can be decoded",
 				       others[i].name);
 	return mu_png_open(png, file, err);
 }
@@ -50,7 +51,15 @@ static int give_pixels(struct kernel_call *c, const struct mu_png *png, unsigned
 	return 0;
 }
 
-static int decode(struct kernel_call *c, struct mu_err *err)
+bool image_is_png(const struct kernel_call *c)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 4 &&
+	       memcmp(elems_span(in, 0).data, "\x89PNG", 4) == 0;
+}
+
+int image_from_png(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "channels", 0);
 	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_UINT8);
@@ -69,6 +78,8 @@ static int decode(struct kernel_call *c, struct mu_err *err)
 	    (t != MU_FLOAT || strcmp(c->node->op, "DecodePng") == 0))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s gives no pixels of type %s",
 			       c->node->op, mu_dtype_name(t));
+	if (image_is_jpeg(c))
+		return image_from_jpeg(c, t, err);
 	if ((rc = open_file(&png, elems_span(kernel_in(c, 0), 0), err)) ||
 	    (rc = mu_png_rows(&png, err)))
 		return rc;
@@ -250,8 +261,8 @@ static int image_summary(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"DecodePng", KERNEL_EXPENSIVE, .run = decode},
-    {"DecodeImage", KERNEL_EXPENSIVE, .run = decode},
+    {"DecodePng", KERNEL_EXPENSIVE, .run = image_from_png},
+    {"DecodeImage", KERNEL_EXPENSIVE, .run = image_from_png},
     {"EncodePng", KERNEL_EXPENSIVE, .run = encode_png},
     {"ImageSummary", KERNEL_EXPENSIVE, .run = image_summary},
 };

@@ -2,6 +2,7 @@
 /* JPEG files to pixels and back. */
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
+#include "task/kernels/image.h"
 #include "task/kernels/jpeg.h"
 #include "task/kernels/kernel_table.h"
 
@@ -45,12 +46,48 @@ static int read_how(const struct kernel_call *c, struct jpeg_reading *how, struc
 	return 0;
 }
 
+bool image_is_jpeg(const struct kernel_call *c)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 3 &&
+	       memcmp(elems_span(in, 0).data, "\xff\xd8\xff", 3) == 0;
+}
+
+/* The bytes of output 0 as wider pixels. */
+static int widen(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	struct mu_tensor narrow = c->out[0].tensor, *out;
+
+	c->out[0].tensor = (struct mu_tensor){0};
+	int rc = kernel_out(c, 0, t, &narrow.shape, &out, err);
+	for (int64_t i = 0; i < narrow.shape.count && !rc; i++)
+		if (t == MU_FLOAT)
+			MU_DATA(float, out)[i] = (float)MU_DATA(uint8_t, &narrow)[i] * (1.f / 255);
+		else
+			MU_DATA(uint16_t, out)[i] = (uint16_t)(MU_DATA(uint8_t, &narrow)[i] << 8);
+	mu_tensor_unref(&narrow);
+	return rc;
+}
+
+int image_from_jpeg(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	struct jpeg_reading how;
+	int rc = read_how(c, &how, err);
+
+	if (rc || (rc = jpeg_read(elems_span(kernel_in(c, 0), 0), &how, room, c, err)))
+		return rc;
+	return t == MU_UINT8 ? 0 : widen(c, t, err);
+}
+
 static int decode(struct kernel_call *c, struct mu_err *err)
 {
 	struct jpeg_reading how;
 	int rc = read_how(c, &how, err);
 
-	return rc ? rc : jpeg_read(elems_span(kernel_in(c, 0), 0), &how, room, c, err);
+	if (rc)
+		return rc;
+	return image_is_png(c) ? image_from_png(c, err) : image_from_jpeg(c, MU_UINT8, err);
 }
 
 static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
