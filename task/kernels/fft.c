@@ -7,11 +7,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "task/kernels/complex_of.h"
+
 static double _Complex turn(double part, double of)
 {
 	double angle = 2 * M_PI * part / of;
 
-	return CMPLX(cos(angle), -sin(angle));
+	return complex_of(cos(angle), -sin(angle));
 }
 
 /* The product by hand: C's own looks for infinities. */
@@ -19,7 +21,7 @@ static inline double _Complex times(double _Complex x, double _Complex y)
 {
 	double a = creal(x), b = cimag(x), c = creal(y), d = cimag(y);
 
-	return CMPLX(a * c - b * d, a * d + b * c);
+	return complex_of(a * c - b * d, a * d + b * c);
 }
 
 static void reorder(int64_t m, double _Complex *x)
@@ -55,7 +57,7 @@ static void power_of_two(const struct fft *f, double _Complex *x)
 static void conjugate(int64_t n, double _Complex *x, double scale)
 {
 	for (int64_t i = 0; i < n; i++)
-		x[i] = CMPLX(creal(x[i]) * scale, -cimag(x[i]) * scale);
+		x[i] = complex_of(creal(x[i]) * scale, -cimag(x[i]) * scale);
 }
 
 static void chirp(const struct fft *f, double _Complex *x, double _Complex *room)

@@ -5,6 +5,7 @@
 #include <complex.h>
 #include <math.h>
 
+#include "task/kernels/complex_of.h"
 #include "task/kernels/special.h"
 
 enum { TERMS = 400 };
@@ -93,13 +94,13 @@ static double _Complex fresnel(double x)
 		double _Complex sum = 0, term = x;
 		for (int k = 0; k < 60; k++) {
 			sum += term / (2 * k + 1);
-			term *= CMPLX(0, t) / (k + 1);
+			term *= complex_of(0, t) / (k + 1);
 		}
 		return sum;
 	}
 	if (!(x < 1e8))
-		return CMPLX(0.5, 0.5);
-	double _Complex b = CMPLX(1, -2 * t), c = 1e300, d = 1 / b, h = d, step;
+		return complex_of(0.5, 0.5);
+	double _Complex b = complex_of(1, -2 * t), c = 1e300, d = 1 / b, h = d, step;
 	for (int k = 1; k < TERMS; k++) {
 		double a = -(2.0 * k - 1) * 2 * k;
 		b += 4;
@@ -110,8 +111,8 @@ static double _Complex fresnel(double x)
 		if (cabs(step - 1) < 0x1p-52)
 			break;
 	}
-	h *= CMPLX(x, -x);
-	return CMPLX(0.5, 0.5) * (1 - CMPLX(cos(t), sin(t)) * h);
+	h *= complex_of(x, -x);
+	return complex_of(0.5, 0.5) * (1 - complex_of(cos(t), sin(t)) * h);
 }
 
 double special_fresnel_cos(double x)

@@ -5,6 +5,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "task/kernels/complex_of.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/matrices.h"
 
@@ -247,7 +248,7 @@ static bool function_one(const struct matrix_job *j, int64_t k, double *room)
 		memcpy(t, r, (size_t)all * sizeof *t);
 	}
 	for (int64_t i = 0; !ok && i < all; i++)
-		t[i] = CMPLX(NAN, NAN);
+		t[i] = complex_of(NAN, NAN);
 	if (ok) { /* q t q* */
 		matrix_complex.product(n, n, n, q, t, r);
 		matrix_complex.adjoint(n, n, q, t);

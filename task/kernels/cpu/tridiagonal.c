@@ -6,6 +6,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "task/kernels/complex_of.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/matrices.h"
 
@@ -89,7 +90,7 @@ static bool solve_one(const struct matrix_job *j, int64_t k, double *room)
 	for (int64_t i = 0; i < n; i++)
 		singular |= s.main[i] == 0;
 	for (int64_t i = 0; singular && i < n * columns; i++)
-		s.x[i] = CMPLX(NAN, NAN);
+		s.x[i] = complex_of(NAN, NAN);
 	matrices_put_complex(j->out[0], k * n * columns, s.x, n * columns);
 	return true;
 }
