@@ -290,6 +290,9 @@ static void suspend(struct planner *p)
 		status_set(p, COND_SUSPENDED, false, "Ending", "the parameter servers end");
 	else
 		status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
+	/* somebody waits to hear that it is done */
+	p->plan->urgent =
+	    !workers && !servers && !p->seen->status.conditions[COND_SUSPENDED].status;
 	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");
 	status_set(p, COND_READY, false, "Suspended", "the job is suspended");
 }

@@ -138,6 +138,32 @@ static void end__of_a_job__is_told_in_few_writes(void **state)
 	stop(s, &script);
 }
 
+static bool any_pod(const struct sim *s)
+{
+	for (int i = 0; i < s->n_objects; i++)
+		if (s->objects[i].kind == SIM_POD && !strstr(s->objects[i].path, "foreign"))
+			return true;
+	return false;
+}
+
+/* It is waited for, unlike the counts of what has ended on the way. */
+static void suspension__that_is_complete__is_told_at_once(void **state)
+{
+	struct sim_script script = {.end = never_ends, .deeds = {{DEED_SUSPEND, 40, 0}}};
+	struct sim *s = start(&script, COMMAND, "");
+	const cJSON *told;
+
+	sim_settle(s, 40);
+	for (int i = 0; i < 100 && any_pod(s); i++)
+		sim_settle(s, 0.2);
+	assert_false(any_pod(s));
+	sim_settle(s, 1);
+	told = condition_of(s, "Suspended");
+	assert_non_null(told);
+	assert_string_equal(sim_text(told, "status"), "True");
+	stop(s, &script);
+}
+
 static void expect_metric(struct sim *s, const char *line)
 {
 	MU_AUTO_BUF out = {0};
@@ -227,6 +253,7 @@ int main(void)
 	    cmocka_unit_test(first_status__while_others_are_made__waits_a_little),
 	    cmocka_unit_test(counts__while_others_are_busy__are_told_less_often_but_told),
 	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
+	    cmocka_unit_test(suspension__that_is_complete__is_told_at_once),
 	    cmocka_unit_test(job__that_takes_too_long__fails_on_time),
 	    cmocka_unit_test(job__that_is_resumed__has_all_its_time_again),
 	    cmocka_unit_test(job__whose_pods_wait_too_long__fails_on_time),
