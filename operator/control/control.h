@@ -90,9 +90,8 @@ void control_fini(struct control *c);
 void control_metrics(struct control *c, struct mu_buf *out);
 /* Has such objects watched from now on. */
 void control_want(struct control *c, enum watch_wanted what);
-/* Whether objects are being made, or jobs wait to be looked at: what nobody waits for may come
- * later.
- */
+/* Whether objects are being made, or many jobs wait to be looked at: what nobody waits for may come
+ * later.  A few are no crowd: jobs that only look whether it is quiet would wait for each other. */
 bool control_busy(struct control *c);
 /* What a worker does with a key from the queue, up to workqueue_done. */
 void control_work(struct control *c, const char *key);

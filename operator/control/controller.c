@@ -163,7 +163,7 @@ static void *work(void *control)
 
 bool control_busy(struct control *c)
 {
-	return atomic_load(&c->making) > 0 || workqueue_next(&c->queue) <= 0;
+	return atomic_load(&c->making) > 0 || workqueue_is_behind(&c->queue);
 }
 
 void control_want(struct control *c, enum watch_wanted what)

@@ -3,8 +3,8 @@
  * counted; its series is written when the count reaches a power of two.
  *
  * Events are for people, nothing depends on them: a thread of their own writes them, when nothing
- * is being made and no job waits to be looked at or they are two seconds old, and tries again while
- * the server is away. Where there is no such thread (in tests) they are written at once. */
+ * is being made and few jobs wait to be looked at or they are two seconds old, and tries again
+ * while the server is away. Where there is no such thread (in tests) they are written at once. */
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>

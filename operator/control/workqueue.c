@@ -364,6 +364,16 @@ double workqueue_next(struct workqueue *q)
 	return next;
 }
 
+bool workqueue_is_behind(struct workqueue *q)
+{
+	bool behind;
+
+	pthread_mutex_lock(&q->lock);
+	behind = q->depth > BACKLOG;
+	pthread_mutex_unlock(&q->lock);
+	return behind;
+}
+
 char *workqueue_get(struct workqueue *q)
 {
 	struct work_sleeper *s = NULL;

@@ -45,6 +45,8 @@ void workqueue_resume(struct workqueue *q);
 char *workqueue_try(struct workqueue *q);
 /* When the next key is ready, by the queue's clock: 0 now, INFINITY never. */
 double workqueue_next(struct workqueue *q);
+/* Whether more wait than the workers take in a moment. */
+bool workqueue_is_behind(struct workqueue *q);
 void workqueue_done(struct workqueue *q, const char *key);
 void workqueue_stop(struct workqueue *q);
 void workqueue_metrics(struct workqueue *q, struct mu_buf *out);

@@ -247,9 +247,27 @@ static void counts__while_others_are_busy__are_told_less_often_but_told(void **s
 	assert_in_range(writes_of_progress(true), 2, 4);
 }
 
+static void a_few_jobs_that_wait__are_no_crowd(void **state)
+{
+	struct sim_script script = {.end = never_ends};
+	struct sim *s = start(&script, COMMAND, "");
+	struct control *c = &s->leader->control;
+	char key[32];
+
+	sim_settle(s, 60);
+	assert_false(control_busy(c));
+	for (int i = 0; i < 40; i++) {
+		assert_int_equal(control_busy(c), i > 16);
+		snprintf(key, sizeof(key), "default/none-%d", i);
+		workqueue_add(&c->queue, key);
+	}
+	stop(s, &script);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_few_jobs_that_wait__are_no_crowd),
 	    cmocka_unit_test(first_status__while_others_are_made__waits_a_little),
 	    cmocka_unit_test(counts__while_others_are_busy__are_told_less_often_but_told),
 	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
