@@ -22,7 +22,7 @@ static const char usage[] =
     "       load bare  --kubeconfig=F --template=POD --count=PODS --connections=N\n"
     "       load first --kubeconfig=F --template=JOB --path=... --note=NAME -- COMMAND...\n";
 
-enum { PODS_PER_JOB = 6, PATIENCE_S = 60, CREATORS = 8 };
+enum { PODS_PER_JOB = 6, PATIENCE_S = 60, CREATORS = 8, SETTLE_S = 10 };
 
 struct load {
 	struct kube_client *client;
@@ -126,7 +126,7 @@ static void put_rest(struct load *l, const char *when, const char *kinds)
 	struct load_own own_before = {0}, own_after = {0};
 	double cpu[LOAD_PROCESSES];
 
-	kube_client_sleep(l->client, 5); /* what was in flight lands */
+	kube_client_sleep(l->client, SETTLE_S); /* what was in flight, or is gathered, lands */
 	load_count(l->client, kinds, &before);
 	if (l->operator)
 		load_own(l->operator, & own_before);
