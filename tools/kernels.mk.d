@@ -9,6 +9,11 @@ CFLAGS_task_kernels_loops_avx2    += -mavx2 -mfma -mf16c -mbmi2
 CFLAGS_task_kernels_loops_avx512  += -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mf16c -mbmi2 -mprefer-vector-width=512
 endif
 
+# Rows of matrices and lines of transforms: plain loops, which -O2 leaves scalar.
+CFLAGS_task_kernels_matrix_real    := -O3
+CFLAGS_task_kernels_matrix_complex := -O3
+CFLAGS_task_kernels_fft            := -O3
+
 # Runs one kernel at a time for tests/compat/ops_diff.py.
 $(B)/tests/kernels/op_driver: $(B)/o/tests/kernels/op_driver.o $(B)/o/tests/kernels/harness.o $(call lib,kernel base)
 	$(call program,$(call libs_of,kernel base) -rdynamic)
