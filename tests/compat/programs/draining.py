@@ -49,7 +49,7 @@ def _optionals(sess, iterator):
     return seen
 
 
-def _both_iterators(sess, dataset):
+def _both_iterators(sess, dataset, as_optionals):
     once, again = tf.data.make_one_shot_iterator(dataset), tf.data.make_initializable_iterator(dataset)
     a, b = once.get_next(), again.get_next()
     out = [drain(sess, a)]
@@ -65,20 +65,25 @@ def _both_iterators(sess, dataset):
         sess.run(b)  # and left in the middle
     except tf.errors.OpError:
         pass
-    out.append(_optionals(sess, again))
-    return out
+    return out + [_optionals(sess, again)] if as_optionals else out
 
 
-def drain_all(pipelines):
-    """pipelines() yields (name, dataset); the command line may name some."""
+def _drain(sess, pipelines, out):
+    for name, dataset in pipelines():
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            try:
+                out[name] = _both_iterators(sess, dataset, len(out) % 8 == 0)
+            except tf.errors.OpError as e:  # the other servers' answer tells whether it is meant
+                out[name] = [type(e).__name__]
+                print(name, e, file=sys.stderr)
+
+
+def drain_all(*parts):
+    """Each yields (name, dataset), in a graph of its own, since a server reads all of a graph that grows; the command
+    line may name some."""
     out = {}
-    with tf.Graph().as_default(), tf.device("/job:worker/task:0"):
-        with tf.Session(TARGET, config=tf.ConfigProto(isolate_session_state=True)) as sess:
-            for name, dataset in pipelines():
-                if not sys.argv[1:] or name in sys.argv[1:]:
-                    try:
-                        out[name] = _both_iterators(sess, dataset)
-                    except tf.errors.OpError as e:  # the other servers' answer tells whether it is meant
-                        out[name] = [type(e).__name__]
-                        print(name, e, file=sys.stderr)
+    for part in parts:
+        with tf.Graph().as_default(), tf.device("/job:worker/task:0"):
+            with tf.Session(TARGET, config=tf.ConfigProto(isolate_session_state=True)) as sess:
+                _drain(sess, part, out)
     answer(out)

@@ -177,10 +177,5 @@ def parsed():
         tf.SparseTensor([[0, 1], [2, 0], [2, 3]], [1.0, 2.0, 3.0], [4, 5]))
 
 
-def pipelines():
-    for part in (files, functions, orders, shapes, sparse, tables, parsed):
-        yield from part()
-
-
 if __name__ == "__main__":
-    drain_all(pipelines)
+    drain_all(files, functions, orders, shapes, sparse, tables, parsed)
