@@ -3,7 +3,7 @@
  *
  * Names are deterministic, so a create that was already done says AlreadyExists: that is success
  * when the object's controller is this very job, and a foreign object to be left alone otherwise.
- * Deletes carry the uid of the pod that was looked at.
+ * Deletes carry the uid of what was looked at.
  */
 #include <stdio.h>
 
@@ -280,19 +280,28 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 	return 0;
 }
 
-static int delete_other(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+static int delete_job(struct reconcile *r, struct mu_err *err)
 {
-	bool job = a->kind == ACTION_DELETE_JOB;
 	MU_AUTO_FREE char *path =
-	    job ? mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
-			       r->spec->namespace, r->spec->name)
-		: mu_xasprintf("/api/v1/namespaces/%s/services/%s", r->spec->namespace,
-			       r->spec->name);
-	int rc;
+	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
+			 r->spec->namespace, r->spec->name);
 
-	if (job)
-		return delete_uid(r, path, r->seen->uid, false, err);
-	rc = call(r, "DELETE", path, NULL, NULL, NULL, err);
+	return delete_uid(r, path, r->seen->uid, false, err);
+}
+
+/* The cache knows whose it is, not which: another's may have come under the name since. */
+static int delete_service(struct reconcile *r, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = mu_xasprintf("/api/v1/namespaces/%s/services/%s",
+					       r->spec->namespace, r->spec->name);
+	cJSON *service = NULL;
+	const char *uid;
+	int rc = call(r, "GET", path, NULL, NULL, &service, err);
+
+	uid = cJSON_GetStringValue(at(at(service, "metadata"), "uid"));
+	if (rc == 0 && uid && is_ours(r, service))
+		rc = delete_uid(r, path, uid, false, err);
+	cJSON_Delete(service);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
 }
 
@@ -318,8 +327,9 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 	case ACTION_FINISH_POD:
 		return finish_pod(r, a, err);
 	case ACTION_DELETE_SERVICE:
+		return delete_service(r, err);
 	case ACTION_DELETE_JOB:
-		return delete_other(r, a, err);
+		return delete_job(r, err);
 	}
 	return 0;
 }

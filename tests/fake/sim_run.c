@@ -245,6 +245,8 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 	}
 	if (sim_chance(s, 40))
 		return refusal(s, err);
+	if (strcmp(rq->method, "DELETE") == 0 && !*sim_text(body, "preconditions.uid"))
+		sim_break(s, "%s was to be deleted, whichever it is by now", rq->path);
 	s->late_call = s->leader != o; /* sent while it led, and arrived after */
 	rc = sim_serve(s, rq->method, rq->path, body, &answer, err);
 	s->late_call = false;
