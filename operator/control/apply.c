@@ -292,8 +292,8 @@ static int delete_job(struct reconcile *r, struct mu_err *err)
 /* The cache knows whose it is, not which: another's may have come under the name since. */
 static int delete_service(struct reconcile *r, struct mu_err *err)
 {
-	MU_AUTO_FREE char *path = mu_xasprintf("/api/v1/namespaces/%s/services/%s",
-					       r->spec->namespace, r->spec->name);
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/api/v1/namespaces/%s/services/%s", r->spec->namespace, r->spec->name);
 	cJSON *service = NULL;
 	const char *uid;
 	int rc = call(r, "GET", path, NULL, NULL, &service, err);

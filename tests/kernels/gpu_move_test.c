@@ -43,8 +43,8 @@ static struct mu_tensor made(const struct input *i, enum mu_dtype data, enum mu_
 
 static void run_case(const struct moved *m, enum mu_dtype t, enum mu_dtype number)
 {
-	static const char *const of_numbers[] = {"Index",     "Tidx",     "Tmultiples", "Tperm",
-						 "Tpaddings", "Tindices", "Tlen",       "Taxis",
+	static const char *const of_numbers[] = {"Index",        "Tidx",     "Tmultiples", "Tperm",
+						 "Tpaddings",    "Tindices", "Tlen",       "Taxis",
 						 "Tblock_shape", "Tcrops"};
 	struct attr attrs[24] = {{"T", A_TYPE, (long)t, NULL}, {"Tparams", A_TYPE, (long)t, NULL}};
 	unsigned n = 0, a = 2;
