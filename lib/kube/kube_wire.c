@@ -53,6 +53,10 @@ static void set_fd(struct kube_wire *w, int fd)
 
 void kube_wire_close(struct kube_wire *w)
 {
+	/* what is freed without a goodbye takes its session along, and the next connection would
+	 * have to prove anew who both are */
+	if (w->ssl)
+		SSL_set_shutdown(w->ssl, SSL_SENT_SHUTDOWN | SSL_RECEIVED_SHUTDOWN);
 	SSL_free(w->ssl);
 	w->ssl = NULL;
 	set_fd(w, -1);

@@ -24,7 +24,7 @@ struct server {
 	int fd, port;
 	SSL_CTX *tls;
 	const char *const *answers;
-	_Atomic int asked, accepted;
+	_Atomic int asked, accepted, known; /* known: that showed a session of before */
 	char last[4096];    /* request */
 	const char *proxys; /* what it says first, as a proxy; NULL: it is none */
 	char connect[4096]; /* what it was asked then */
@@ -132,6 +132,7 @@ static void *serve(void *arg)
 		s->connect[0] = 0;
 		if (!s->done && let_through(s, fd) && (!ssl || SSL_accept(ssl) == 1))
 			answer_all(s, fd, ssl);
+		s->known += ssl && SSL_session_reused(ssl);
 		SSL_free(ssl);
 		close(fd);
 	}
@@ -238,6 +239,22 @@ static void call__on_a_connection_that_was_closed__is_made_again(void **state)
 	assert_int_equal(s.accepted, 3);
 	kube_client_free(c);
 	stop(&s);
+}
+
+static void connection__after_one_that_ended__goes_on_with_its_session(void **state)
+{
+	static const char *const answers[] = {"!" OK(THING), "!" OK(THING), "!" OK(THING)};
+	struct kube_client *c;
+	struct server s;
+
+	start(&s, &certs, answers);
+	c = client_of(&s, &certs, NULL);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(get(c, 0, NULL), 0);
+	kube_client_free(c);
+	stop(&s);
+	assert_int_equal(s.accepted, 3);
+	assert_int_equal(s.known, 2);
 }
 
 static void call__to_a_server_of_another_name__is_refused(void **state)
@@ -502,6 +519,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(calls__over_one_connection__carry_who_asks),
 	    cmocka_unit_test(call__on_a_connection_that_was_closed__is_made_again),
+	    cmocka_unit_test(connection__after_one_that_ended__goes_on_with_its_session),
 	    cmocka_unit_test(call__to_a_server_of_another_name__is_refused),
 	    cmocka_unit_test(call__without_an_answer__ends_in_time),
 	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
