@@ -25,9 +25,9 @@ struct server {
 	SSL_CTX *tls;
 	const char *const *answers;
 	_Atomic int asked, accepted, known; /* known: that showed a session of before */
-	char last[4096];    /* request */
-	const char *proxys; /* what it says first, as a proxy; NULL: it is none */
-	char connect[4096]; /* what it was asked then */
+	char last[4096];                    /* request */
+	const char *proxys;                 /* what it says first, as a proxy; NULL: it is none */
+	char connect[4096];                 /* what it was asked then */
 	_Atomic bool done;
 	pthread_t thread;
 };

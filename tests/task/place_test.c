@@ -102,6 +102,12 @@ static const struct graph_device with_gpu[] = {
     {PS0, 1, "CPU"}, {WORKER, 2, "CPU"}, {GPU0, 3, "GPU"}};
 static struct graph_devices gpu_devs = {with_gpu, 3, WORKER, false};
 
+/* An op on variables that no GPU has a kernel for: it keeps them off the GPU. */
+static void selects(struct mu_graph *g, const char *name, const char *inputs)
+{
+	attr_int(g, floats(g, name, "RefSelect", inputs, ""), "N", 2);
+}
+
 static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -110,12 +116,11 @@ static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 	floats(g, "native", "Mul", "a a", "");
 	floats(g, "there", "Mul", "a a", "/job:ps");
 	floats(g, "asked", "Mul", "a a", "/device:CPU:0");
-	floats(g, "none", "Digamma", "native", "");
+	floats(g, "none", "Cholesky", "native", "");
 	variable(g, "v", "");
 	floats(g, "assign", "Assign", "v a", "");
 	variable(g, "w", "");
-	/* keeps its variable off the GPU */
-	floats(g, "update", "ApplyAddSign", "w w a a a a a", "");
+	selects(g, "update", "a w w");
 	assert_ok(graph_place(g, &gpu_devs, NULL, &err), &err);
 	expect(g, "native", GPU0);
 	expect(g, "there", PS0);
@@ -132,9 +137,9 @@ static void node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_
 	struct mu_graph *g = mu_graph_new();
 
 	scalar(g, "a", 1, "");
-	floats(g, "d", "LRN", "a", "/job:worker/device:GPU:0");
+	floats(g, "d", "Cholesky", "a", "/job:worker/device:GPU:0");
 	assert_fails(graph_place(g, &gpu_devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
-		     "there is none for op LRN");
+		     "there is none for op Cholesky");
 	gpu_devs.soft_placement = true;
 	assert_ok(graph_place(g, &gpu_devs, NULL, &err), &err);
 	gpu_devs.soft_placement = false;
@@ -326,12 +331,12 @@ static void a_home_on_a_gpu__is_not_softened(void **state)
 	expect(s, "v", GPU0);
 	mu_graph_free(s);
 	variable(g, "w", "");
-	/* has no kernel there: both variables would have to be on the CPU, but v is full */
-	floats(g, "late", "ApplyAddSign", "v w a a a a a", "");
+	/* both variables would have to be on the CPU, but v is full */
+	selects(g, "late", "a v w");
 	gpu_devs.soft_placement = true;
 	graph_settle(g, &gpu_devs, &homes);
 	assert_fails(graph_place(g, &gpu_devs, &homes, &err), &err, MU_INVALID_ARGUMENT,
-		     "there is none for op ApplyAddSign");
+		     "there is none for op RefSelect");
 	gpu_devs.soft_placement = false;
 	mu_map_fini(&homes.by_name);
 	mu_graph_free(g);
