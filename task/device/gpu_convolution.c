@@ -7,60 +7,30 @@
 #include <string.h>
 
 #include "task/device/gpu_dnn.h"
-#include "task/device/gpu_kept.h"
 
 enum { MOST_CHOICES = 8 };
 #define MOST_WORKSPACE ((size_t)256 << 20)
 
-struct way { /* of one shape */
-	struct gpu *gpu;
+struct way {
+	struct gpu_way common;
 	const struct dnn_api *api;
-	uint64_t serial; /* no other way ever had it */
 	struct gpu_convolution of;
-	bool possible;
 	void *input, *output, *filter, *conv; /* descriptors */
 	struct dnn_choice choice;
 };
 
-struct gpu_convolution_plan {
-	pthread_mutex_t lock;
-	struct gpu_kept kept;
-	struct way ways[GPU_KEPT];
-};
-
-struct gpu_convolution_plan *gpu_convolution_plan_new(void)
+static void forget(struct gpu_way *way)
 {
-	struct gpu_convolution_plan *p = MU_NEW(struct gpu_convolution_plan);
+	struct way *w = (struct way *)way;
 
-	pthread_mutex_init(&p->lock, NULL);
-	return p;
-}
-
-/* What is held back, or about to be recorded, still has use for the descriptors. */
-static void forget(struct way *p)
-{
-	if (p->input && p->gpu && gpu_works(p->gpu))
-		gpu_end_segment(p->gpu, NULL);
-	if (p->input)
-		p->api->tensor_free(p->input);
-	if (p->output)
-		p->api->tensor_free(p->output);
-	if (p->filter)
-		p->api->filter_free(p->filter);
-	if (p->conv)
-		p->api->conv_free(p->conv);
-	p->input = p->output = p->filter = p->conv = NULL;
-	p->possible = false;
-}
-
-void gpu_convolution_plan_free(struct gpu_convolution_plan *p)
-{
-	if (!p)
-		return;
-	for (unsigned i = 0; i < GPU_KEPT; i++)
-		forget(&p->ways[i]);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
+	if (w->input)
+		w->api->tensor_free(w->input);
+	if (w->output)
+		w->api->tensor_free(w->output);
+	if (w->filter)
+		w->api->filter_free(w->filter);
+	if (w->conv)
+		w->api->conv_free(w->conv);
 }
 
 static bool fits_int(const struct gpu_convolution *c)
@@ -148,23 +118,24 @@ static bool choose(struct way *p, const struct gpu *g, void *library, int math)
 	return false;
 }
 
-static void make_way(struct gpu *g, struct way *way, const struct gpu_convolution *what)
+static bool make(struct gpu_way *way, const void *convolution)
 {
-	static _Atomic uint64_t made;
+	struct way *w = (struct way *)way;
+	const struct gpu_convolution *what = convolution;
 	struct gpu_dnn_numbers how = gpu_dnn_numbers[what->type];
+	struct gpu *g = way->gpu;
+	bool possible;
 
-	forget(way);
-	way->gpu = g;
-	way->serial = atomic_fetch_add(&made, 1);
 	if (what->type == MU_FLOAT && g->tf32)
 		how.math = DNN_DEFAULT_MATH;
-	way->api = g->dnn_api;
-	way->of = *what;
+	w->api = g->dnn_api;
+	w->of = *what;
 	pthread_mutex_lock(&g->dnn_lock);
 	void *library = gpu_dnn_library(g);
-	way->possible =
-	    library && fits_int(what) && !describe(way, how) && choose(way, g, library, how.math);
+	possible =
+	    library && fits_int(what) && !describe(w, how) && choose(w, g, library, how.math);
 	pthread_mutex_unlock(&g->dnn_lock);
+	return possible;
 }
 
 bool gpu_convolution_axis_eq(const struct gpu_convolution_axis *a,
@@ -174,28 +145,24 @@ bool gpu_convolution_axis_eq(const struct gpu_convolution_axis *a,
 	       a->dilation == b->dilation && a->out == b->out && a->pad == b->pad;
 }
 
-static bool is_for(const struct way *way, const struct gpu_convolution *c)
+static bool is_for(const struct gpu_way *way, const void *convolution)
 {
-	const struct gpu_convolution *of = &way->of;
+	const struct gpu_convolution *of = &((const struct way *)way)->of, *c = convolution;
 
-	return way->api && of->type == c->type && of->way == c->way && of->batch == c->batch &&
+	return of->type == c->type && of->way == c->way && of->batch == c->batch &&
 	       of->channels == c->channels && of->filters == c->filters &&
 	       of->groups == c->groups && gpu_convolution_axis_eq(&of->row, &c->row) &&
 	       gpu_convolution_axis_eq(&of->column, &c->column);
 }
 
-/* The way for this shape; NULL: none is kept. */
-static struct way *way_kept(struct gpu_convolution_plan *plan, const struct gpu_convolution *what)
+struct gpu_plan *gpu_convolution_plan_new(void)
 {
-	for (unsigned i = 0; i < GPU_KEPT; i++)
-		if (is_for(&plan->ways[i], what)) {
-			gpu_kept_use(&plan->kept, i);
-			return &plan->ways[i];
-		}
-	return NULL;
+	static const struct gpu_plan_kind kind = {sizeof(struct way), is_for, make, forget};
+
+	return gpu_plan_new(&kind);
 }
 
-int gpu_convolution_plan_for(struct gpu *g, struct gpu_convolution_plan *plan,
+int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
 			     const struct gpu_convolution *what, bool *can, struct mu_err *err)
 {
 	int rc;
@@ -206,14 +173,7 @@ int gpu_convolution_plan_for(struct gpu *g, struct gpu_convolution_plan *plan,
 	if ((rc = gpu_enter(g, err)))
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	struct way *way = way_kept(plan, what);
-	if (!way) {
-		unsigned i = gpu_kept_oldest(&plan->kept);
-		way = &plan->ways[i];
-		make_way(g, way, what);
-		gpu_kept_use(&plan->kept, i);
-	}
-	*can = way->possible;
+	*can = gpu_plan_way(plan, g, what)->possible;
 	pthread_mutex_unlock(&plan->lock);
 	return 0;
 }
@@ -268,7 +228,7 @@ static int run(struct gpu *g, struct way *way, const struct gpu_convolution_at *
 
 	if (way->choice.workspace && (rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err)))
 		return rc;
-	const struct convolving c = {.serial = way->serial,
+	const struct convolving c = {.serial = way->common.serial,
 				     .api = way->api,
 				     .input = way->input,
 				     .output = way->output,
@@ -284,22 +244,24 @@ static int run(struct gpu *g, struct way *way, const struct gpu_convolution_at *
 				     .algorithm = (uint64_t)way->choice.algorithm};
 	if ((rc = gpu_put_library(g, &deed, &c, &refused, err)))
 		return rc;
-	way->possible = *done = !refused;
+	way->common.possible = *done = !refused;
 	return 0;
 }
 
-int gpu_convolution(struct gpu *g, struct gpu_convolution_plan *plan,
-		    const struct gpu_convolution *what, const struct gpu_convolution_at *at,
-		    const char *holder, bool *done, struct mu_err *err)
+int gpu_convolution(struct gpu *g, struct gpu_plan *plan, const struct gpu_convolution *what,
+		    const struct gpu_convolution_at *at, const char *holder, bool *done,
+		    struct mu_err *err)
 {
-	int rc = gpu_enter(g, err);
+	int rc;
 
 	*done = false;
-	if (rc)
+	if (!g->dnn_api)
+		return 0;
+	if ((rc = gpu_enter(g, err)))
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	struct way *way = way_kept(plan, what);
-	if (way && way->possible)
+	struct way *way = (struct way *)gpu_plan_way(plan, g, what);
+	if (way->common.possible)
 		rc = run(g, way, at, holder, done, err);
 	pthread_mutex_unlock(&plan->lock);
 	return rc;

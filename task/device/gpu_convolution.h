@@ -6,6 +6,7 @@
 #define MU_TASK_DEVICE_GPU_CONVOLUTION_H
 
 #include "task/device/gpu.h"
+#include "task/device/gpu_plan.h"
 
 enum gpu_convolution_way {
 	GPU_CONVOLUTION_FORWARD,
@@ -29,17 +30,15 @@ struct gpu_convolution_at { /* two are read, the one that `way` names is written
 };
 
 /* How a few shapes are computed; whoever runs them keeps it from one run to the next. */
-struct gpu_convolution_plan;
-struct gpu_convolution_plan *gpu_convolution_plan_new(void);
-void gpu_convolution_plan_free(struct gpu_convolution_plan *p);
+struct gpu_plan *gpu_convolution_plan_new(void);
 
 /* Whether the library can: an algorithm has been chosen.  Nothing is launched. */
-int gpu_convolution_plan_for(struct gpu *g, struct gpu_convolution_plan *plan,
+int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
 			     const struct gpu_convolution *what, bool *can, struct mu_err *err);
 /* Launches it, after plan_for said that the library can.  *done false: it could not after all,
  * nothing has been launched.  Its workspace is taken in the name of `holder`. */
-int gpu_convolution(struct gpu *g, struct gpu_convolution_plan *plan,
-		    const struct gpu_convolution *what, const struct gpu_convolution_at *at,
-		    const char *holder, bool *done, struct mu_err *err);
+int gpu_convolution(struct gpu *g, struct gpu_plan *plan, const struct gpu_convolution *what,
+		    const struct gpu_convolution_at *at, const char *holder, bool *done,
+		    struct mu_err *err);
 
 #endif

@@ -3,53 +3,24 @@
 #include "task/device/gpu_pooling.h"
 
 #include "task/device/gpu_dnn.h"
-#include "task/device/gpu_kept.h"
 
-struct way { /* of one shape */
-	struct gpu *gpu;
+struct way {
+	struct gpu_way common;
 	const struct dnn_api *api;
-	uint64_t serial; /* no other way ever had it */
 	struct gpu_pooling of;
-	bool possible;
 	void *input, *output, *pool; /* descriptors */
 };
-struct gpu_pooling_plan {
-	pthread_mutex_t lock;
-	struct gpu_kept kept;
-	struct way ways[GPU_KEPT];
-};
 
-struct gpu_pooling_plan *gpu_pooling_plan_new(void)
+static void forget(struct gpu_way *way)
 {
-	struct gpu_pooling_plan *p = MU_NEW(struct gpu_pooling_plan);
+	struct way *w = (struct way *)way;
 
-	pthread_mutex_init(&p->lock, NULL);
-	return p;
-}
-
-/* What is held back, or about to be recorded, still has use for the descriptors. */
-static void forget(struct way *w)
-{
-	if (w->input && gpu_works(w->gpu))
-		gpu_end_segment(w->gpu, NULL);
 	if (w->input)
 		w->api->tensor_free(w->input);
 	if (w->output)
 		w->api->tensor_free(w->output);
 	if (w->pool)
 		w->api->pool_free(w->pool);
-	w->input = w->output = w->pool = NULL;
-	w->possible = false;
-}
-
-void gpu_pooling_plan_free(struct gpu_pooling_plan *p)
-{
-	if (!p)
-		return;
-	for (unsigned i = 0; i < GPU_KEPT; i++)
-		forget(&p->ways[i]);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
 }
 
 static bool axis_fits(const struct gpu_convolution_axis *x)
@@ -79,46 +50,36 @@ static int describe(struct way *w)
 				      (int)q->pad, (int)r->stride, (int)q->stride);
 }
 
-static void make_way(struct gpu *g, struct way *w, const struct gpu_pooling *what)
+static bool make(struct gpu_way *way, const void *pooling)
 {
-	static _Atomic uint64_t made;
+	struct way *w = (struct way *)way;
+	const struct gpu_pooling *what = pooling;
+	struct gpu *g = way->gpu;
+	bool possible;
 
-	forget(w);
-	w->gpu = g;
 	w->api = g->dnn_api;
-	w->serial = atomic_fetch_add(&made, 1);
 	w->of = *what;
 	pthread_mutex_lock(&g->dnn_lock);
-	w->possible = gpu_dnn_library(g) && what->batch <= INT32_MAX &&
-		      what->channels <= INT32_MAX && axis_fits(&what->row) &&
-		      axis_fits(&what->column) && !describe(w);
+	possible = gpu_dnn_library(g) && what->batch <= INT32_MAX && what->channels <= INT32_MAX &&
+		   axis_fits(&what->row) && axis_fits(&what->column) && !describe(w);
 	pthread_mutex_unlock(&g->dnn_lock);
+	return possible;
 }
 
-static bool is_for(const struct way *w, const struct gpu_pooling *p)
+static bool is_for(const struct gpu_way *way, const void *pooling)
 {
-	const struct gpu_pooling *of = &w->of;
+	const struct gpu_pooling *of = &((const struct way *)way)->of, *p = pooling;
 
-	return w->api && of->type == p->type && of->average == p->average &&
-	       of->batch == p->batch && of->channels == p->channels &&
-	       gpu_convolution_axis_eq(&of->row, &p->row) &&
+	return of->type == p->type && of->average == p->average && of->batch == p->batch &&
+	       of->channels == p->channels && gpu_convolution_axis_eq(&of->row, &p->row) &&
 	       gpu_convolution_axis_eq(&of->column, &p->column);
 }
 
-/* The way for this shape, made when there is none yet. */
-static struct way *way_for(struct gpu *g, struct gpu_pooling_plan *plan,
-			   const struct gpu_pooling *p)
+struct gpu_plan *gpu_pooling_plan_new(void)
 {
-	unsigned i = 0;
+	static const struct gpu_plan_kind kind = {sizeof(struct way), is_for, make, forget};
 
-	while (i < GPU_KEPT && !is_for(&plan->ways[i], p))
-		i++;
-	if (i == GPU_KEPT) {
-		i = gpu_kept_oldest(&plan->kept);
-		make_way(g, &plan->ways[i], p);
-	}
-	gpu_kept_use(&plan->kept, i);
-	return &plan->ways[i];
+	return gpu_plan_new(&kind);
 }
 
 /* What goes on a stream, or into a graph that is recorded. */
@@ -145,8 +106,8 @@ static int put_pooling(struct gpu *g, const struct gpu_deed *d, const void *args
 	return gpu_dnn_call(g, stream, call, args);
 }
 
-int gpu_pooling(struct gpu *g, struct gpu_pooling_plan *plan, const struct gpu_pooling *what,
-		cuda_ptr in, cuda_ptr out, bool *done, struct mu_err *err)
+int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr in,
+		cuda_ptr out, bool *done, struct mu_err *err)
 {
 	const struct gpu_deed deed = {.put = put_pooling, .size = sizeof(struct pooling)};
 	int refused, rc;
@@ -157,8 +118,8 @@ int gpu_pooling(struct gpu *g, struct gpu_pooling_plan *plan, const struct gpu_p
 	if ((rc = gpu_enter(g, err)))
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	struct way *w = way_for(g, plan, what);
-	const struct pooling p = {.serial = w->serial,
+	struct way *w = (struct way *)gpu_plan_way(plan, g, what);
+	const struct pooling p = {.serial = w->common.serial,
 				  .api = w->api,
 				  .input = w->input,
 				  .output = w->output,
@@ -166,8 +127,8 @@ int gpu_pooling(struct gpu *g, struct gpu_pooling_plan *plan, const struct gpu_p
 				  .in = in,
 				  .out = out,
 				  .wide = what->type == MU_DOUBLE};
-	if (w->possible && !(rc = gpu_put_library(g, &deed, &p, &refused, err)))
-		w->possible = *done = !refused; /* one that fails is not tried again */
+	if (w->common.possible && !(rc = gpu_put_library(g, &deed, &p, &refused, err)))
+		w->common.possible = *done = !refused; /* one that fails is not tried again */
 	pthread_mutex_unlock(&plan->lock);
 	return rc;
 }

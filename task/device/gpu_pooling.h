@@ -16,12 +16,10 @@ struct gpu_pooling {
 };
 
 /* How a few shapes are pooled; whoever runs them keeps it from one run to the next. */
-struct gpu_pooling_plan;
-struct gpu_pooling_plan *gpu_pooling_plan_new(void);
-void gpu_pooling_plan_free(struct gpu_pooling_plan *p);
+struct gpu_plan *gpu_pooling_plan_new(void);
 
 /* Launches it.  *done false: the library is not there or cannot, nothing has been launched. */
-int gpu_pooling(struct gpu *g, struct gpu_pooling_plan *plan, const struct gpu_pooling *what,
-		cuda_ptr in, cuda_ptr out, bool *done, struct mu_err *err);
+int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr in,
+		cuda_ptr out, bool *done, struct mu_err *err);
 
 #endif

@@ -1,33 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gpu_product.h.  cublasLt has columns first, so it is asked for the transposed product: what
- * is a matrix with rows of n to us is one with columns of n to it.  A plan keeps a way for each of
- * a few shapes, since the library takes longer to choose an algorithm than a small product runs;
- * the bias's address is put into the descriptor, which all runs share, when the product goes on a
- * stream.  The workspace is memory of the step: it goes back at once, and whoever gets it is
- * launched later. */
+ * is a matrix with rows of n to us is one with columns of n to it.  The bias's address is put into
+ * the descriptor, which all runs share, when the product goes on a stream.  The workspace is memory
+ * of the step: it goes back at once, and whoever gets it is launched later. */
 #include "task/device/gpu_product.h"
 
 #include <string.h>
 
 #include "task/device/gpu_internal.h"
-#include "task/device/gpu_kept.h"
 
 enum { MOST_WORKSPACE = 32 << 20, ALIGNED = 256 }; /* what the library takes for granted */
 
-struct way { /* of one shape */
-	struct gpu *gpu;
+struct way {
+	struct gpu_way common;
 	const struct blas_api *api;
-	uint64_t serial;       /* no other way ever had it */
 	struct gpu_product of; /* its addresses count only as there or not */
-	bool possible;
 	void *op, *layouts[3]; /* of the first and the second operand, and of the result */
 	struct blas_choice choice;
-};
-
-struct gpu_product_plan {
-	pthread_mutex_t lock;
-	struct gpu_kept kept;
-	struct way ways[GPU_KEPT];
 };
 
 static const struct numbers {
@@ -39,47 +28,23 @@ static const struct numbers {
     [MU_BFLOAT16] = {BLAS_R_16BF, BLAS_COMPUTE_32F, BLAS_R_32F},
 };
 
-struct gpu_product_plan *gpu_product_plan_new(void)
+static void forget(struct gpu_way *way)
 {
-	struct gpu_product_plan *p = MU_NEW(struct gpu_product_plan);
+	struct way *w = (struct way *)way;
 
-	pthread_mutex_init(&p->lock, NULL);
-	return p;
+	if (w->op)
+		w->api->op_free(w->op);
+	for (unsigned i = 0; i < MU_COUNT(w->layouts); i++)
+		if (w->layouts[i])
+			w->api->layout_free(w->layouts[i]);
 }
 
-/* What is held back, or about to be recorded, still has use for the descriptors. */
-static void forget(struct way *p)
+static bool is_for(const struct gpu_way *way, const void *product)
 {
-	if (p->op && gpu_works(p->gpu))
-		gpu_end_segment(p->gpu, NULL);
-	if (p->op)
-		p->api->op_free(p->op);
-	p->op = NULL;
-	for (unsigned i = 0; i < MU_COUNT(p->layouts); i++) {
-		if (p->layouts[i])
-			p->api->layout_free(p->layouts[i]);
-		p->layouts[i] = NULL;
-	}
-	p->possible = false;
-}
+	const struct gpu_product *of = &((const struct way *)way)->of, *p = product;
 
-void gpu_product_plan_free(struct gpu_product_plan *p)
-{
-	if (!p)
-		return;
-	for (unsigned i = 0; i < GPU_KEPT; i++)
-		forget(&p->ways[i]);
-	pthread_mutex_destroy(&p->lock);
-	free(p);
-}
-
-static bool is_for(const struct way *way, const struct gpu_product *p)
-{
-	const struct gpu_product *of = &way->of;
-
-	return way->api && of->type == p->type && of->trans_a == p->trans_a &&
-	       of->trans_b == p->trans_b && of->m == p->m && of->n == p->n && of->k == p->k &&
-	       !of->bias == !p->bias;
+	return of->type == p->type && of->trans_a == p->trans_a && of->trans_b == p->trans_b &&
+	       of->m == p->m && of->n == p->n && of->k == p->k && !of->bias == !p->bias;
 }
 
 static int describe(struct way *way, struct numbers how, const struct gpu_product *p)
@@ -129,19 +94,25 @@ static int choose(struct way *way, void *library)
 	return bad || found < 1 ? -1 : way->choice.state;
 }
 
-static void make_way(struct gpu *g, struct way *way, const struct gpu_product *p)
+static bool make(struct gpu_way *way, const void *product)
 {
-	static _Atomic uint64_t made;
+	struct way *w = (struct way *)way;
+	const struct gpu_product *p = product;
 	struct numbers how = numbers[p->type];
+	struct gpu *g = way->gpu;
 
-	forget(way);
-	way->gpu = g;
-	way->serial = atomic_fetch_add(&made, 1);
 	if (p->type == MU_FLOAT && g->tf32)
 		how.compute = BLAS_COMPUTE_32F_TF32;
-	way->api = g->blas_api;
-	way->of = *p;
-	way->possible = !describe(way, how, p) && !choose(way, g->blas);
+	w->api = g->blas_api;
+	w->of = *p;
+	return !describe(w, how, p) && !choose(w, g->blas);
+}
+
+struct gpu_plan *gpu_product_plan_new(void)
+{
+	static const struct gpu_plan_kind kind = {sizeof(struct way), is_for, make, forget};
+
+	return gpu_plan_new(&kind);
 }
 
 struct multiplying {
@@ -180,7 +151,7 @@ static int run(struct gpu *g, struct way *way, const struct gpu_product *p, cons
 	if (rc)
 		return rc;
 	memset(&m, 0, sizeof m); /* padding, too: it is compared */
-	m.serial = way->serial;
+	m.serial = way->common.serial;
 	m.api = way->api;
 	m.op = way->op;
 	memcpy(m.layouts, way->layouts, sizeof m.layouts);
@@ -196,23 +167,7 @@ static int run(struct gpu *g, struct way *way, const struct gpu_product *p, cons
 	return rc;
 }
 
-/* The way for this shape, made when there is none yet. */
-static struct way *way_for(struct gpu *g, struct gpu_product_plan *plan,
-			   const struct gpu_product *p)
-{
-	unsigned i = 0;
-
-	while (i < GPU_KEPT && !is_for(&plan->ways[i], p))
-		i++;
-	if (i == GPU_KEPT) {
-		i = gpu_kept_oldest(&plan->kept);
-		make_way(g, &plan->ways[i], p);
-	}
-	gpu_kept_use(&plan->kept, i);
-	return &plan->ways[i];
-}
-
-int gpu_product(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,
+int gpu_product(struct gpu *g, struct gpu_plan *plan, const struct gpu_product *p,
 		const char *holder, bool *done, struct mu_err *err)
 {
 	bool empty = !p->m || !p->n || !p->k;
@@ -224,8 +179,8 @@ int gpu_product(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_p
 	if ((rc = gpu_enter(g, err)))
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	struct way *way = way_for(g, plan, p);
-	if (way->possible)
+	struct way *way = (struct way *)gpu_plan_way(plan, g, p);
+	if (way->common.possible)
 		rc = run(g, way, p, holder, done, err);
 	pthread_mutex_unlock(&plan->lock);
 	return rc;

@@ -6,6 +6,7 @@
 #define MU_TASK_DEVICE_GPU_PRODUCT_H
 
 #include "task/device/gpu.h"
+#include "task/device/gpu_plan.h"
 
 struct gpu_product {
 	enum mu_dtype type;
@@ -15,13 +16,11 @@ struct gpu_product {
 };
 
 /* How products of a few shapes are made; whoever runs them keeps it from one run to the next. */
-struct gpu_product_plan;
-struct gpu_product_plan *gpu_product_plan_new(void);
-void gpu_product_plan_free(struct gpu_product_plan *p);
+struct gpu_plan *gpu_product_plan_new(void);
 
 /* Launches it.  *done false: the library is not there or cannot, nothing has been launched.  Its
  * workspace is taken in the name of `holder`. */
-int gpu_product(struct gpu *g, struct gpu_product_plan *plan, const struct gpu_product *p,
+int gpu_product(struct gpu *g, struct gpu_plan *plan, const struct gpu_product *p,
 		const char *holder, bool *done, struct mu_err *err);
 
 #endif

@@ -42,7 +42,7 @@ int gpu_conv_init(struct gpu_conv *k, struct gpu *g, enum mu_dtype t, enum gpu_c
 void gpu_conv_fini(struct gpu_conv *k)
 {
 	gpu_matmul_fini(&k->by);
-	gpu_convolution_plan_free(k->plan);
+	gpu_plan_free(k->plan);
 	k->plan = NULL;
 }
 

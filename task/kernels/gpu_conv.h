@@ -18,7 +18,7 @@ struct gpu_convolution_axis gpu_even_axis(const struct window_axis *x);
 struct gpu_conv { /* of one node */
 	struct gpu *gpu;
 	enum gpu_convolution_way way;
-	struct gpu_convolution_plan *plan; /* the library's */
+	struct gpu_plan *plan; /* the library's */
 	void *transpose;
 	struct gpu_matmul by;
 	void *patches, *unpatch, *groups, *add, *sum;

@@ -15,7 +15,7 @@ int gpu_matmul_init(struct gpu_matmul *m, struct gpu *g, enum mu_dtype t, struct
 
 void gpu_matmul_fini(struct gpu_matmul *m)
 {
-	gpu_product_plan_free(m->plan);
+	gpu_plan_free(m->plan);
 	m->plan = NULL;
 }
 

@@ -12,7 +12,7 @@
 struct gpu_matmul { /* for one shape after another; a few are kept */
 	struct gpu *gpu;
 	enum mu_dtype type;
-	struct gpu_product_plan *plan;
+	struct gpu_plan *plan;
 	void *kernel;
 };
 int gpu_matmul_init(struct gpu_matmul *m, struct gpu *g, enum mu_dtype t, struct mu_err *err);

@@ -5,27 +5,11 @@
 #include <pthread.h>
 #include <stdlib.h>
 
-#include "task/device/gpu.h"
 #include "task/device/gpu_product.h"
 #include "task/kernels/cuda/args.h"
-#include "tests/fake/cuda/fake_cuda.h"
-#include "tests/kernels/gpu_compare.h"
+#include "tests/kernels/gpu_one.h"
 
 enum { N = 512, SIDE = 16 };
-
-static struct gpu_set *set;
-static struct gpu *g;
-
-static int begin(void **state)
-{
-	const struct cuda_plugin *plugin = gpu_plugin_to_test();
-
-	fake_cuda_reset();
-	if (!plugin || gpu_set_open(plugin, &(struct gpu_options){.growth = true}, &set, &err))
-		return -1;
-	g = gpu_at(set, 0);
-	return 0;
-}
 
 static int begin_without(void **state)
 {
@@ -33,17 +17,6 @@ static int begin_without(void **state)
 	int rc = begin(state);
 	unsetenv("MUSTER_CUDA_GRAPHS");
 	return rc;
-}
-
-/* Nothing of the driver's may be left. */
-static int end(void **state)
-{
-	struct fake_cuda_counts c;
-
-	gpu_set_free(set);
-	fake_cuda_count(&c);
-	return c.device_bytes || c.host_bytes || c.streams || c.events || c.contexts || c.graphs ||
-	       c.descriptions || c.libraries;
 }
 
 static bool is_real(void)
@@ -335,7 +308,7 @@ static void updates__that_need_each_other__keep_their_order(void **state)
 
 /* ---- products of the library ---- */
 
-static void product_of(struct gpu_product_plan *plan, const struct mu_tensor *out,
+static void product_of(struct gpu_plan *plan, const struct mu_tensor *out,
 		       const struct mu_tensor *a, const struct mu_tensor *b, int64_t m)
 {
 	struct gpu_product p = {.type = MU_FLOAT,
@@ -357,7 +330,7 @@ static void products__in_a_segment__are_part_of_the_graph(void **state)
 {
 	MU_AUTO_TENSOR a = on_device(SIDE * SIDE, 1), b = on_device(SIDE * SIDE, 2);
 	MU_AUTO_TENSOR out = on_device(SIDE * SIDE, 0), sum = on_device(SIDE * SIDE, 0);
-	struct gpu_product_plan *plan = gpu_product_plan_new();
+	struct gpu_plan *plan = gpu_product_plan_new();
 	float want = 0;
 
 	for (unsigned i = 0; i < 12; i++) {
@@ -376,12 +349,12 @@ static void products__in_a_segment__are_part_of_the_graph(void **state)
 		product_of(plan, &out, &a, &b, SIDE / 2);
 		assert_int_equal(apply("AddV2_f32", &sum, &sum, &out), 0);
 		if (!k) {
-			gpu_product_plan_free(plan);
+			gpu_plan_free(plan);
 			plan = gpu_product_plan_new();
 		}
 	}
 	assert_float_equal(fetched(&sum), want + 2 * (2 * SIDE + 2), 0);
-	gpu_product_plan_free(plan);
+	gpu_plan_free(plan);
 }
 
 /* ---- what goes wrong ---- */

@@ -6,34 +6,9 @@
 
 #include "task/device/gpu_convolution.h"
 #include "task/device/gpu_product.h"
-#include "tests/fake/cuda/fake_cuda.h"
-#include "tests/kernels/gpu_compare.h"
+#include "tests/kernels/gpu_one.h"
 
 enum { SIDE = 64, MOST = 8 };
-
-static struct gpu_set *set;
-static struct gpu *g;
-
-static int begin(void **state)
-{
-	const struct cuda_plugin *plugin = gpu_plugin_to_test();
-
-	fake_cuda_reset();
-	if (!plugin || gpu_set_open(plugin, &(struct gpu_options){.growth = true}, &set, &err))
-		return -1;
-	g = gpu_at(set, 0);
-	return 0;
-}
-
-/* Nothing of the library's may be left. */
-static int end(void **state)
-{
-	struct fake_cuda_counts c;
-
-	gpu_set_free(set);
-	fake_cuda_count(&c);
-	return c.device_bytes || c.descriptions || c.libraries;
-}
 
 static unsigned long planned(void)
 {
@@ -94,7 +69,7 @@ static void expect_all(const struct mu_tensor *t, int64_t n, double want)
 /* ---- products ---- */
 
 /* [m, SIDE] * [SIDE, SIDE] of ones. */
-static void multiply(struct gpu_product_plan *plan, int64_t m)
+static void multiply(struct gpu_plan *plan, int64_t m)
 {
 	MU_AUTO_TENSOR a = ones(m * SIDE), b = ones(SIDE * SIDE), out = ones(m * SIDE);
 	const struct gpu_product p = {.type = MU_FLOAT,
@@ -113,17 +88,17 @@ static void multiply(struct gpu_product_plan *plan, int64_t m)
 
 static void products__of_two_shapes_in_turn__are_planned_once_each(void **state)
 {
-	struct gpu_product_plan *plan = gpu_product_plan_new();
+	struct gpu_plan *plan = gpu_product_plan_new();
 
 	for (unsigned i = 0; i < 20; i++)
 		multiply(plan, i & 1 ? 17 : 64);
 	EXPECT_PLANS(2);
-	gpu_product_plan_free(plan);
+	gpu_plan_free(plan);
 }
 
 static void products__of_more_shapes_than_are_kept__forget_the_oldest(void **state)
 {
-	struct gpu_product_plan *plan = gpu_product_plan_new();
+	struct gpu_plan *plan = gpu_product_plan_new();
 
 	for (int64_t m = 1; m <= 4; m++)
 		multiply(plan, m);
@@ -137,24 +112,24 @@ static void products__of_more_shapes_than_are_kept__forget_the_oldest(void **sta
 	EXPECT_PLANS(5);
 	multiply(plan, 2);
 	EXPECT_PLANS(6);
-	gpu_product_plan_free(plan);
+	gpu_plan_free(plan);
 }
 
 /* A product that is still held back keeps what it is described by until it has gone. */
 static void a_plan__that_is_forgotten__still_makes_what_was_asked(void **state)
 {
-	struct gpu_product_plan *plan = gpu_product_plan_new();
+	struct gpu_plan *plan = gpu_product_plan_new();
 
 	for (unsigned round = 0; round < 6; round++)
 		for (int64_t m = 1; m <= MOST; m++)
 			multiply(plan, m);
 	EXPECT_PLANS(6 * MOST);
-	gpu_product_plan_free(plan);
+	gpu_plan_free(plan);
 }
 
 /* ---- convolutions ---- */
 
-static bool can_convolve(struct gpu_convolution_plan *plan, int64_t batch)
+static bool can_convolve(struct gpu_plan *plan, int64_t batch)
 {
 	const struct gpu_convolution_axis axis = {8, 3, 1, 1, 8, 1};
 	const struct gpu_convolution what = {.type = MU_FLOAT,
@@ -173,7 +148,7 @@ static bool can_convolve(struct gpu_convolution_plan *plan, int64_t batch)
 
 static void convolutions__of_several_batches_in_turn__are_planned_once_each(void **state)
 {
-	struct gpu_convolution_plan *plan = gpu_convolution_plan_new();
+	struct gpu_plan *plan = gpu_convolution_plan_new();
 	const bool can = can_convolve(plan, 1);
 
 	assert_true(can || getenv("MUSTER_GPU_TEST"));
@@ -185,11 +160,11 @@ static void convolutions__of_several_batches_in_turn__are_planned_once_each(void
 	EXPECT_PLANS(5);
 	can_convolve(plan, 1);
 	EXPECT_PLANS(6);
-	gpu_convolution_plan_free(plan);
+	gpu_plan_free(plan);
 }
 
 /* [1, 8, 8, 4] of 1 × 1 taps: four times what it was, three times over. */
-static void convolve(struct gpu_convolution_plan *plan, const struct mu_tensor *x,
+static void convolve(struct gpu_plan *plan, const struct mu_tensor *x,
 		     const struct mu_tensor *filter)
 {
 	const struct gpu_convolution_axis axis = {8, 1, 1, 1, 8, 0};
@@ -226,7 +201,7 @@ static unsigned long graphs_launched(void)
 /* Time and again, and the plan given back while what it describes is held. */
 static void convolutions__in_a_segment__are_part_of_the_graph(void **state)
 {
-	struct gpu_convolution_plan *plan = gpu_convolution_plan_new();
+	struct gpu_plan *plan = gpu_convolution_plan_new();
 	struct mu_tensor x[4] = {ones(256), ones(256), ones(256), ones(256)}, filter = ones(16);
 
 	for (unsigned i = 0; i < 9; i++) {
@@ -237,7 +212,7 @@ static void convolutions__in_a_segment__are_part_of_the_graph(void **state)
 			assert_int_equal(graphs_launched() - before, i >= 2);
 	}
 	convolve(plan, x, &filter);
-	gpu_convolution_plan_free(plan);
+	gpu_plan_free(plan);
 	expect_all(&x[3], 256, 64);
 	for (unsigned i = 0; i < 4; i++)
 		mu_tensor_unref(&x[i]);
@@ -247,7 +222,7 @@ static void convolutions__in_a_segment__are_part_of_the_graph(void **state)
 /* Refused when a graph is recorded: they go on without. */
 static void convolutions__that_cannot_be_recorded__are_launched_one_by_one(void **state)
 {
-	struct gpu_convolution_plan *plan = gpu_convolution_plan_new();
+	struct gpu_plan *plan = gpu_convolution_plan_new();
 	struct mu_tensor x[4] = {ones(256), ones(256), ones(256), ones(256)}, filter = ones(16);
 
 	if (getenv("MUSTER_GPU_TEST"))
@@ -262,7 +237,7 @@ static void convolutions__that_cannot_be_recorded__are_launched_one_by_one(void 
 	}
 	assert_null(fake_cuda.fail_call);
 	assert_int_equal(graphs_launched(), 0);
-	gpu_convolution_plan_free(plan);
+	gpu_plan_free(plan);
 	for (unsigned i = 0; i < 4; i++)
 		mu_tensor_unref(&x[i]);
 	mu_tensor_unref(&filter);

@@ -75,10 +75,10 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 	assert_int_equal(c, 6);
 	assert_int_equal(h, 14);
 	assert_int_equal(w, 11);
-	forget(&plan);
+	forget(&plan.common);
 	plan.of.row.size = -1;
 	assert_int_equal(describe(&plan, gpu_dnn_numbers[type]), DNN_BAD_PARAM);
-	forget(&plan);
+	forget(&plan.common);
 }
 
 static void descriptions_of_convolutions__by_the_real_library__mean_what_we_mean(void **state)

@@ -11,14 +11,14 @@
 struct state {
 	struct gpu_one one;
 	struct window_attrs window;
-	struct gpu_pooling_plan *plan; /* the library's; NULL: a gradient */
+	struct gpu_plan *plan; /* the library's; NULL: a gradient */
 };
 
 static void release(void *state)
 {
 	struct state *s = state;
 
-	gpu_pooling_plan_free(s->plan);
+	gpu_plan_free(s->plan);
 	free(s);
 }
 
