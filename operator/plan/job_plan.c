@@ -266,7 +266,6 @@ static void suspend(struct planner *p)
 {
 	bool workers = false, servers = false;
 
-	plan_forget_leavers(p);
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
 		const struct task_spec *t = job_spec_task(p->spec, pod->task);
@@ -281,6 +280,10 @@ static void suspend(struct planner *p)
 	for (unsigned i = 0; i < p->seen->n_pods && !workers; i++)
 		if (p->seen->pods[i].phase != POD_SUCCEEDED)
 			delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
+	if (servers) /* who knows whom they wait for, and may be asked to go on */
+		plan_note_leavers(p);
+	else
+		plan_forget_leavers(p);
 	p->status->phase = JOB_SUSPENDED;
 	p->status->start_time = 0;
 	if (workers)

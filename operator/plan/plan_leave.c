@@ -77,7 +77,9 @@ void plan_note_leavers(struct planner *p)
 			int i = s->joined - 1;
 			const struct observed_pod *pod = i < p->width[t] ? p->pods[t][i] : NULL;
 
-			if (!pod || (!pod->leaves && !has_left(pod)))
+			/* one that was sent to leave may have been made by a look whose
+			 * status was never stored, and may go before it has left */
+			if (!pod || !has_left(pod))
 				owe(p, task, i);
 		}
 	}

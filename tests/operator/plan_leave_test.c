@@ -165,6 +165,25 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 	world_end(&w);
 }
 
+/* The look that made it found out for whom, and never stored that. */
+static void one_that_goes_before_it_has_left__is_sent_again(void **state)
+{
+	struct world w;
+
+	start_running(&w, SYNC("sync", "3"));
+	remove_uid(&w, pod(&w, "worker", 2)->uid);
+	world_edit(&w, SYNC("sync", "2"));
+	expect_look(&w, "+worker/2 ");
+	w.status.n_ledger = 0;
+	w.status.tasks[1].joined = 3;
+	expect_look(&w, "");
+	assert_int_equal(entry(&w, 2)->owes, 3);
+	remove_uid(&w, pod(&w, "worker", 2)->uid);
+	expect_look(&w, "+worker/2 ");
+	assert_true(pod(&w, "worker", 2)->leaves);
+	world_end(&w);
+}
+
 static void one_that_cannot_leave__is_sent_three_times(void **state)
 {
 	struct world w;
@@ -226,6 +245,22 @@ static void worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place
 	world_end(&w);
 }
 
+static void resumed_before_the_servers_went__what_was_owed_is_owed(void **state)
+{
+	struct world w;
+
+	start_running(&w, SYNC("sync", "3"));
+	fail_pod(&w, "worker", 2, 137);
+	world_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
+	look(&w);
+	assert_non_null(pod(&w, "ps", 0));
+	assert_int_equal(entry(&w, 2)->owes, 3);
+	world_edit(&w, SYNC("sync", "2"));
+	look(&w);
+	assert_true(pod(&w, "worker", 2)->leaves);
+	world_end(&w);
+}
+
 static void suspended__nobody_owes_anything(void **state)
 {
 	struct world w;
@@ -251,9 +286,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left),
 	    cmocka_unit_test(one_that_leaves__is_cleared_away_and_not_counted),
+	    cmocka_unit_test(one_that_goes_before_it_has_left__is_sent_again),
 	    cmocka_unit_test(one_that_cannot_leave__is_sent_three_times),
 	    cmocka_unit_test(one_that_leaves_and_does_not_end__is_deleted),
 	    cmocka_unit_test(worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place),
+	    cmocka_unit_test(resumed_before_the_servers_went__what_was_owed_is_owed),
 	    cmocka_unit_test(suspended__nobody_owes_anything),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
