@@ -124,7 +124,6 @@ void leader_begin_term(struct control *c)
 	    mu_xasprintf("/apis/" JOB_API_VERSION "%s%.*s/distributedtrainingjobs?limit=1",
 			 n ? "/namespaces/" : "", n, list);
 	cJSON *page = NULL;
-	const char *now;
 
 	if (c->io.call(c->io.user,
 		       &(struct kube_request){.method = "GET",
@@ -132,8 +131,7 @@ void leader_begin_term(struct control *c)
 					      .timeout_ms = TERM_TIMEOUT_MS,
 					      .fields = of_list},
 		       &page, NULL) == 0) {
-		now = cJSON_GetStringValue(at(at(page, "metadata"), "resourceVersion"));
-		cache_begin_term(&c->cache, now ? strtoull(now, NULL, 10) : 0);
+		cache_begin_term(&c->cache, cache_version_of(page));
 	} else {
 		cache_begin_term(&c->cache, 0);
 	}

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a pod of the API to the few fields that decide something. */
 #include <stdio.h>
-#include <time.h>
 
+#include "lib/base/rfc3339.h"
 #include "operator/control/cache.h"
 
 /* Reasons for which the platform, not the program, ended a pod. */
@@ -36,9 +36,10 @@ static char *copy_or_null(const char *s)
 
 double time_from_rfc3339(const char *text)
 {
-	struct tm tm = {0};
-	const char *rest = text ? strptime(text, "%Y-%m-%dT%H:%M:%S", &tm) : NULL;
-	return rest ? (double)timegm(&tm) + (*rest == '.' ? strtod(rest, NULL) : 0) : 0;
+	double whole = mu_rfc3339_read(text);
+	const char *part = whole > 0 ? strchr(text, '.') : NULL;
+
+	return whole + (part ? strtod(part, NULL) : 0);
 }
 
 /* Protobuf has it as a number already. */

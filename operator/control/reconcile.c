@@ -71,16 +71,6 @@ static void count_times(struct reconcile *r, const struct job_status *was,
 				 is->completion_time - is->start_time);
 }
 
-static enum job_phase phase_of(const cJSON *status)
-{
-	const char *name = cJSON_GetStringValue(at(status, "phase"));
-
-	for (int i = 0; name && job_phase_names[i]; i++)
-		if (strcmp(job_phase_names[i], name) == 0)
-			return (enum job_phase)i;
-	return JOB_NEW;
-}
-
 static const char *summary_of(const cJSON *status)
 {
 	const char *message = cJSON_GetStringValue(at(at(status, "summary"), "message"));
@@ -104,7 +94,8 @@ static int refuse(struct reconcile *r, const char *why, struct mu_err *err)
 	}
 	if (strcmp(summary_of(reconcile_stored(r)), summary_of(status)) != 0)
 		event_say(r, true, PLAN_INVALID_SPEC, "%s", why);
-	cache_set_phase(&r->control->cache, r->seen->key, phase_of(status));
+	cache_set_phase(&r->control->cache, r->seen->key,
+			job_phase_of(cJSON_GetStringValue(at(status, "phase"))));
 	return status_store(r, status, 0, err);
 }
 

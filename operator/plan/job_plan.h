@@ -59,6 +59,8 @@ enum job_phase {
 	JOB_FAILED,
 };
 extern const char *const job_phase_names[];
+/* JOB_NEW for no name, and for one that is none of these. */
+enum job_phase job_phase_of(const char *name);
 
 /* What happened to one index; kept for those that finished or failed at least once. */
 struct ledger_entry {

@@ -11,6 +11,14 @@ const char *const condition_names[] = {"Created",     "Ready",          "Running
 				       "Suspended",   "Succeeded",      "Failed",  "KernelsMissing",
 				       "PodsRefused", "WorkersAwaited", NULL};
 
+enum job_phase job_phase_of(const char *name)
+{
+	for (int i = 0; name && job_phase_names[i]; i++)
+		if (strcmp(job_phase_names[i], name) == 0)
+			return (enum job_phase)i;
+	return JOB_NEW;
+}
+
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...)
 {

@@ -276,8 +276,7 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 	if (status && status->kind != MU_DOC_MAP)
 		return mu_doc_fail(status, err, MU_INVALID_ARGUMENT, "must be a map, got %s",
 				   mu_doc_kind_name(status->kind));
-	int phase = position(mu_doc_text(status, "phase", ""), job_phase_names);
-	s.phase = phase < 0 ? JOB_NEW : (enum job_phase)phase;
+	s.phase = job_phase_of(mu_doc_text(status, "phase", NULL));
 	s.observed_generation = mu_doc_int(status, "observedGeneration", 0);
 	s.start_time = get_time(status, "startTime");
 	s.completion_time = get_time(status, "completionTime");
