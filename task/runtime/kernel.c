@@ -40,6 +40,16 @@ void kernel_out_take(struct kernel_call *c, unsigned i, struct mu_tensor t)
 	c->out[i].tensor = t;
 }
 
+int kernel_out_take_all(struct kernel_call *c, struct mu_tensor *all, int rc)
+{
+	for (unsigned i = 0; i < c->n_out; i++)
+		if (rc)
+			mu_tensor_unref(&all[i]);
+		else
+			kernel_out_take(c, i, all[i]);
+	return rc;
+}
+
 void kernel_out_ref(struct kernel_call *c, unsigned i, struct variable *v)
 {
 	resource_ref(&v->base);

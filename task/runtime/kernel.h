@@ -88,6 +88,8 @@ int kernel_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_d
 		     const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);
 void kernel_out_take(struct kernel_call *c, unsigned i,
 		     struct mu_tensor t); /* takes t's reference */
+/* The same for all outputs; when rc is a failure they are given back.  Returns rc. */
+int kernel_out_take_all(struct kernel_call *c, struct mu_tensor *all, int rc);
 void kernel_out_ref(struct kernel_call *c, unsigned i, struct variable *v); /* adds a reference */
 void kernel_out_dead(struct kernel_call *c, unsigned i);
 

@@ -68,6 +68,18 @@ static int64_t pixel(const struct crops *k, int64_t picture, int64_t y, int64_t 
 	return (picture + y * k->picture[1] + x) * k->depth;
 }
 
+struct corners {
+	const float *tl, *tr, *bl, *br;
+};
+
+static struct corners corners_of(const struct crops *k, const float *in, int64_t picture,
+				 const struct between *y, const struct between *x)
+{
+	return (struct corners){
+	    in + pixel(k, picture, y->low, x->low), in + pixel(k, picture, y->low, x->high),
+	    in + pixel(k, picture, y->high, x->low), in + pixel(k, picture, y->high, x->high)};
+}
+
 /* ---- what is asked for ---- */
 
 static int read_boxes(const struct kernel_call *c, unsigned boxes, struct crops *k,
@@ -137,14 +149,11 @@ static void cut_place(void *arg, int64_t box, int64_t at, int64_t picture, const
 			out[d] = a->otherwise;
 		return;
 	}
-	const float *tl = a->in + pixel(k, picture, y->low, x->low);
-	const float *tr = a->in + pixel(k, picture, y->low, x->high);
-	const float *bl = a->in + pixel(k, picture, y->high, x->low);
-	const float *br = a->in + pixel(k, picture, y->high, x->high);
+	const struct corners c = corners_of(k, a->in, picture, y, x);
 	for (int64_t d = 0; d < k->depth; d++) {
-		float top = tl[d] + (tr[d] - tl[d]) * x->part;
-		float bottom = bl[d] + (br[d] - bl[d]) * x->part;
-		out[d] = k->nearest ? tl[d] : top + (bottom - top) * y->part;
+		float top = c.tl[d] + (c.tr[d] - c.tl[d]) * x->part;
+		float bottom = c.bl[d] + (c.br[d] - c.bl[d]) * x->part;
+		out[d] = k->nearest ? c.tl[d] : top + (bottom - top) * y->part;
 	}
 }
 
@@ -232,14 +241,13 @@ static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
 
 	if (!y)
 		return;
-	const float *tl = a->in + pixel(k, picture, y->low, x->low);
-	const float *tr = a->in + pixel(k, picture, y->low, x->high);
-	const float *bl = a->in + pixel(k, picture, y->high, x->low);
-	const float *br = a->in + pixel(k, picture, y->high, x->high);
+	const struct corners c = corners_of(k, a->in, picture, y, x);
 	for (int64_t d = 0; d < k->depth; d++) {
 		float g = a->g[at + d];
-		along[0] += g * ((1 - x->part) * (bl[d] - tl[d]) + x->part * (br[d] - tr[d]));
-		along[1] += g * ((1 - y->part) * (tr[d] - tl[d]) + y->part * (br[d] - bl[d]));
+		along[0] +=
+		    g * ((1 - x->part) * (c.bl[d] - c.tl[d]) + x->part * (c.br[d] - c.tr[d]));
+		along[1] +=
+		    g * ((1 - y->part) * (c.tr[d] - c.tl[d]) + y->part * (c.br[d] - c.bl[d]));
 	}
 	int64_t index[2] = {at / k->depth / k->size[1] % k->size[0], at / k->depth % k->size[1]};
 	for (int axis = 0; axis < 2; axis++) {

@@ -117,12 +117,7 @@ static int give_all(struct kernel_call *c, struct features *f, unsigned first_de
 		return rc;
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
 	rc = features_give(f, out, err);
-	for (unsigned i = 0; i < c->n_out; i++)
-		if (rc)
-			mu_tensor_unref(&out[i]);
-		else
-			kernel_out_take(c, i, out[i]);
-	return rc;
+	return kernel_out_take_all(c, out, rc);
 }
 
 static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)

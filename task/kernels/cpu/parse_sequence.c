@@ -406,12 +406,7 @@ static int parse(struct kernel_call *c, struct sequence *q, const struct asked *
 	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
 	if (!(rc = features_give(&q->context, out, err)))
 		rc = give_lists(q, out, err);
-	for (unsigned i = 0; i < c->n_out; i++)
-		if (rc)
-			mu_tensor_unref(&out[i]);
-		else
-			kernel_out_take(c, i, out[i]);
-	return rc;
+	return kernel_out_take_all(c, out, rc);
 }
 
 /* The strings of n inputs. */
