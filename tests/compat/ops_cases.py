@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The cases of ops_diff.py: an op, its inputs by name, its attributes."""
+import importlib
+
 import numpy as np
 
 F, D, I, L, B = np.float32, np.float64, np.int32, np.int64, np.bool_
@@ -565,43 +567,20 @@ def segments():
                     "data": x, "indices": ids, "segment_ids": seg, "num_segments": scalar(5)})
 
 
+# Modules that take what is above; in this order, since all draw their numbers in turn.
+ELSEWHERE = (
+    ("ops_cases_nn", "network_cases"), ("ops_cases_sparse", "sparse_cases"), ("ops_cases_more", "more_cases"),
+    ("ops_cases_records", "record_cases"), ("ops_cases_pipeline", "pipeline_cases"),
+    ("ops_cases_parts", "part_cases"), ("ops_cases_breadth", "breadth_cases"), ("ops_cases_tail", "tail_cases"),
+    ("ops_cases_bytes", "bytes_cases"), ("ops_cases_images", "image_cases"), ("ops_cases_pictures", "picture_cases"),
+    ("ops_cases_resize", "resize_cases"), ("ops_cases_einsum", "einsum_cases"), ("ops_cases_rest", "rest_cases"),
+    ("ops_cases_sequence", "sequence_cases"), ("ops_cases_random", "random_cases"),
+    ("ops_cases_linear", "linear_cases"), ("ops_cases_special", "special_cases"),)
+
+
 def all_cases():
     for group in (variables, optimizers, unary, binary, choose, casts, reduce, products, network, arrays, strided, make,
                   gather, random, strings, partition, unique, segments):
         yield from group()
-    from ops_cases_nn import network_cases
-    yield from network_cases()
-    from ops_cases_sparse import sparse_cases
-    yield from sparse_cases()
-    from ops_cases_more import more_cases
-    yield from more_cases()
-    from ops_cases_records import record_cases
-    yield from record_cases()
-    from ops_cases_pipeline import pipeline_cases
-    yield from pipeline_cases()
-    from ops_cases_parts import part_cases
-    yield from part_cases()
-    from ops_cases_breadth import breadth_cases
-    yield from breadth_cases()
-    from ops_cases_tail import tail_cases
-    yield from tail_cases()
-    from ops_cases_bytes import bytes_cases
-    yield from bytes_cases()
-    from ops_cases_images import image_cases
-    yield from image_cases()
-    from ops_cases_pictures import picture_cases
-    yield from picture_cases()
-    from ops_cases_resize import resize_cases
-    yield from resize_cases()
-    from ops_cases_einsum import einsum_cases
-    yield from einsum_cases()
-    from ops_cases_rest import rest_cases
-    yield from rest_cases()
-    from ops_cases_sequence import sequence_cases
-    yield from sequence_cases()
-    from ops_cases_random import random_cases
-    yield from random_cases()
-    from ops_cases_linear import linear_cases
-    yield from linear_cases()
-    from ops_cases_special import special_cases
-    yield from special_cases()
+    for module, group in ELSEWHERE:
+        yield from getattr(importlib.import_module(module), group)()
