@@ -263,11 +263,11 @@ def live():
             if condition(name, "Failed"):
                 raise AssertionError(f"{'.'.join(path)} = {value!r}: {condition(name, 'Failed')}")
             if path == ("run", "suspend"):
-                until("suspended", lambda: condition(name, "Suspended"), 10)
+                until("suspended", lambda: condition(name, "Suspended"), 20)
             elif job["status"]["phase"] not in ("Running", "Pending", "Restarting"):
                 raise AssertionError(f"{'.'.join(path)} = {value!r}: phase {job['status']['phase']}")
             if path[-1] == "replicas":
-                until("the pods", lambda: job["status"]["tasks"]["worker"]["desired"] == value, 10)
+                until("the pods", lambda: call("GET", name)[1]["status"]["tasks"]["worker"]["desired"] == value, 20)
         else:
             with lock:
                 refusals.append(said.get("message", ""))
