@@ -19,11 +19,14 @@ int manifest_read(struct job_spec **out, const char *path, struct mu_err *err)
 	return rc ? rc : job_spec_parse(out, mu_buf_span(&text), path, err);
 }
 
-static void show_plan(const struct job_spec *spec)
+/* Of several manifests each plan is told whose it is. */
+static void show_plan(const struct job_spec *spec, const char *path, bool one_of_many)
 {
 	const char *image = getenv("MUSTER_TASK_IMAGE");
 	MU_AUTO_BUF out = {0};
 
+	if (one_of_many)
+		mu_buf_printf(&out, "%s: job '%s'\n", path, spec->name);
 	plan_print(
 	    &out, spec,
 	    &(struct plan_options){.image = image && *image ? image : "localhost/muster-task:dev"},
@@ -45,7 +48,7 @@ int cli_validate(int argc, char **argv)
 		if (manifest_read(&spec, argv[i], &err))
 			status = cli_fail(&err);
 		else if (plan)
-			show_plan(spec);
+			show_plan(spec, argv[i], argc - plan > 1);
 		else
 			printf("%s: job '%s' is valid\n", argv[i], spec->name);
 	}

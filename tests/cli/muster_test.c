@@ -265,6 +265,28 @@ static void a_wrong_manifest__is_told_with_file_and_line(void **state)
 	assert_says(again, want);
 }
 
+/* One manifest's plan is the dry run's words alone; of several each begins with whose it is. */
+static void plans_of_several_manifests__say_whose_each_is(void **state)
+{
+	MU_AUTO_BUF one = {0};
+	MU_AUTO_BUF both = {0};
+	const char *alone[] = {"muster", "validate", "--plan", manifest, NULL};
+	const char *twice[] = {"muster", "validate", "--plan", manifest, "examples/cnn.yaml", NULL};
+	char first[160];
+	int fd;
+	pid_t pid;
+
+	write_manifest(100, "");
+	pid = start(alone, &fd);
+	assert_int_equal(finish(pid, fd, &one), 0);
+	assert_memory_equal(one.data, "step 1\n", 7);
+	pid = start(twice, &fd);
+	assert_int_equal(finish(pid, fd, &both), 0);
+	snprintf(first, sizeof(first), "%s: job 'small'\nstep 1\n", manifest);
+	assert_memory_equal(both.data, first, strlen(first));
+	assert_says(both, "\nexamples/cnn.yaml: job '");
+}
+
 static void wrong_command_lines__end_with_2(void **state)
 {
 	static const char *const lines[][2] = {
@@ -436,6 +458,7 @@ int main(void)
 	    T(a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached),
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),
+	    T(plans_of_several_manifests__say_whose_each_is),
 	    T(wrong_command_lines__end_with_2),
 	    T(the_manual_and_the_completion__know_every_verb),
 	    T(every_option__is_explained_and_completed),
