@@ -169,6 +169,15 @@ int gpu_run_sized(struct gpu *g, void *kernel, int64_t n, const void *args, size
 	return n ? gpu_launch_sized(g, kernel, gpu_grid_for(g, n), args, size, err) : 0;
 }
 
+int gpu_run_width_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
+			const void *args, size_t size, struct mu_err *err)
+{
+	void *kernel;
+	int rc = gpu_find_width(g, name, type, &kernel, err);
+
+	return rc ? rc : gpu_run_sized(g, kernel, n, args, size, err);
+}
+
 int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	    struct mu_tensor **out, struct mu_err *err)
 {

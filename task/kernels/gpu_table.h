@@ -79,6 +79,11 @@ int gpu_find_width(struct gpu *g, const char *name, enum mu_dtype type, void **o
 /* Launches with a grid for n elements; n 0: nothing. */
 int gpu_run_sized(struct gpu *g, void *kernel, int64_t n, const void *args, size_t size,
 		  struct mu_err *err);
+/* The kernel for elements of this size, found and launched. */
+int gpu_run_width_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
+			const void *args, size_t size, struct mu_err *err);
+#define gpu_run_width(g, name, type, n, args, err)                                                 \
+	gpu_run_width_sized(g, name, type, n, args, sizeof *(args), err)
 #define gpu_run(g, kernel, n, args, err) gpu_run_sized(g, kernel, n, args, sizeof *(args), err)
 
 /* Output i as new memory of the GPU, or in the memory of input `from` when that is its last use and

@@ -22,6 +22,13 @@ int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struc
 			 : kernel_out(c, i, dtype, shape, out, err);
 }
 
+int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
+		   const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
+{
+	return on_gpu(c) ? gpu_out_reuse(c, i, from, dtype, shape, out, err)
+			 : kernel_out_reuse(c, i, from, dtype, shape, out, err);
+}
+
 int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
 		 struct mu_tensor *out, struct mu_err *err)
 {
@@ -40,16 +47,6 @@ int move_numbers(struct kernel_call *c, const struct mu_tensor *out,
 	return 0;
 }
 
-static int launch_sized(struct gpu *g, const char *name, enum mu_dtype t, int64_t n,
-			const void *args, size_t size, struct mu_err *err)
-{
-	void *kernel;
-	int rc = gpu_find_width(g, name, t, &kernel, err);
-
-	return rc ? rc : gpu_run_sized(g, kernel, n, args, size, err);
-}
-#define launch(g, name, t, n, args, err) launch_sized(g, name, t, n, args, sizeof *(args), err)
-
 static int launch_view(struct gpu *g, const char *name, const struct mu_tensor *out,
 		       const struct mu_tensor *in, const struct view *v, struct mu_err *err)
 {
@@ -61,7 +58,7 @@ static int launch_view(struct gpu *g, const char *name, const struct mu_tensor *
 		a.dim[d] = v->dim[d];
 		a.stride[d] = v->stride[d];
 	}
-	return launch(g, name, out->dtype, a.n, &a, err);
+	return gpu_run_width(g, name, out->dtype, a.n, &a, err);
 }
 
 int move_read(const struct mu_tensor *out, const struct mu_tensor *in, const struct view *v,
@@ -103,6 +100,19 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 	return 0;
 }
 
+int move_all(const struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(out);
+
+	if (out->data == in->data)
+		return 0;
+	if (g)
+		return gpu_copy_within(g, gpu_address(out), gpu_address(in), mu_tensor_bytes(out),
+				       err);
+	elems_copy(out->dtype, out->data, 0, in->data, 0, out->shape.count);
+	return 0;
+}
+
 int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const struct runs *r,
 	      struct mu_err *err)
 {
@@ -116,7 +126,7 @@ int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const str
 				      r->run,
 				      r->to.step,
 				      r->from.step};
-		return launch(g, "part", out->dtype, r->rows * r->run, &a, err);
+		return gpu_run_width(g, "part", out->dtype, r->rows * r->run, &a, err);
 	}
 	for (int64_t i = 0; i < r->rows; i++)
 		elems_copy(out->dtype, out->data, r->to.at + i * r->to.step, in->data,
@@ -142,7 +152,7 @@ static int picks_launch(struct gpu *g, const struct mu_tensor *out, const struct
 		    .limit = p->limit,
 		    .wide = indices->dtype == MU_INT64,
 		};
-		rc = launch(g, "gather", out->dtype, made, &a, err);
+		rc = gpu_run_width(g, "gather", out->dtype, made, &a, err);
 	}
 	return rc;
 }
@@ -230,7 +240,7 @@ int move_one_hot(const struct mu_tensor *out, const struct mu_tensor *indices, i
 					 .wide = indices->dtype == MU_INT64};
 		memcpy(&a.on, on->data, mu_dtype_size(on->dtype));
 		memcpy(&a.off, off->data, mu_dtype_size(off->dtype));
-		return launch(g, "one_hot", out->dtype, out->shape.count, &a, err);
+		return gpu_run_width(g, "one_hot", out->dtype, out->shape.count, &a, err);
 	}
 	elems_fill(out->dtype, out->data, 0, off->data, out->shape.count);
 	for (int64_t i = 0; i < indices->shape.count && depth; i++) {

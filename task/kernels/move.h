@@ -11,6 +11,9 @@
 /* Output i as new memory of the node's device. */
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	     struct mu_tensor **out, struct mu_err *err);
+/* The same in the memory of input `from` when that is its last use and it fits. */
+int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
+		   const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err);
 /* Memory for the call alone, where its outputs lie. */
 int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
 		 struct mu_tensor *out, struct mu_err *err);
@@ -23,6 +26,8 @@ int move_read(const struct mu_tensor *out, const struct mu_tensor *in, const str
 /* out seen through v = in (dense). */
 int move_write(const struct mu_tensor *out, const struct view *v, const struct mu_tensor *in,
 	       struct mu_err *err);
+/* out = in, of as many elements, unless they are the same memory. */
+int move_all(const struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err);
 /* All of out = the one element of `one`; NULL: zero. */
 int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct mu_err *err);
 

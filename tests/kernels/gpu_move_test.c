@@ -14,7 +14,7 @@ struct moved {
 		enum kind kind;
 		int n;         /* dimensions of DATA; numbers of LIST; rows of two of MATRIX */
 		int64_t v[10]; /* those dimensions; those numbers */
-	} in[4];
+	} in[5];
 	struct attr more[4];
 	bool narrow; /* numbers are int32 only */
 };
@@ -43,18 +43,18 @@ static struct mu_tensor made(const struct input *i, enum mu_dtype data, enum mu_
 
 static void run_case(const struct moved *m, enum mu_dtype t, enum mu_dtype number)
 {
-	static const char *const of_numbers[] = {"Index",        "Tidx",     "Tmultiples", "Tperm",
-						 "Tpaddings",    "Tindices", "Tlen",       "Taxis",
-						 "Tblock_shape", "Tcrops"};
+	static const char *const of_numbers[] = {
+	    "Index", "Tidx",  "Tmultiples",   "Tperm",  "Tpaddings", "Tindices",
+	    "Tlen",  "Taxis", "Tblock_shape", "Tcrops", "Tshift",    "Tindex"};
 	struct attr attrs[24] = {{"T", A_TYPE, (long)t, NULL}, {"Tparams", A_TYPE, (long)t, NULL}};
 	unsigned n = 0, a = 2;
-	struct mu_tensor in[4];
+	struct mu_tensor in[5];
 
 	for (unsigned i = 0; i < MU_COUNT(of_numbers); i++)
 		attrs[a++] = (struct attr){of_numbers[i], A_TYPE, (long)number, NULL};
 	for (unsigned i = 0; m->more[i].name; i++)
 		attrs[a++] = m->more[i];
-	for (; n < 4 && m->in[n].kind; n++)
+	for (; n < 5 && m->in[n].kind; n++)
 		in[n] = made(&m->in[n], t, number, n);
 	compare(m->op, attrs, in, n, 0);
 	while (n--)
@@ -127,6 +127,60 @@ static void blocks_and_mirrors__of_every_form__match_the_cpus(void **state)
 	    {.op = "MirrorPad", .in = {X573, {MATRIX, 3, {4, 1, 0, 6, 0, 0}}}, .more = {{"mode", A_TEXT, 0, "REFLECT"}}},
 	    {.op = "MirrorPad", .in = {X573, {MATRIX, 3, {5, 1, 0, 7, 2, 0}}}, .more = {{"mode", A_TEXT, 0, "SYMMETRIC"}}},
 	    {.op = "MirrorPad", .in = {X573, {MATRIX, 3, {5, 1, 0, 7, 2, 0}}}, .more = {{"mode", A_TEXT, 0, "REFLECT"}}}, /* too wide */
+	};
+
+	run_all(cases, MU_COUNT(cases));
+}
+
+#define ALIGN(how) {"align", A_TEXT, 0, how}
+#define ONE {DATA, 0, {0}}
+
+static void diagonals__of_every_form__match_the_cpus(void **state)
+{
+	static const struct moved cases[] = {
+	    {.op = "MatrixDiag", .in = {{DATA, 2, {3, 4}}}, .narrow = true},
+	    {.op = "MatrixDiag", .in = {{DATA, 2, {3, 0}}}, .narrow = true},
+	    {.op = "MatrixDiag", .in = {{DATA, 0, {0}}}, .narrow = true}, /* no diagonal */
+	    {.op = "MatrixDiagV3", .in = {{DATA, 3, {2, 3, 4}}, INTS(-1, 1), INT(4), INT(5), ONE}, .narrow = true},
+	    {.op = "MatrixDiagV3", .in = {{DATA, 2, {3, 4}}, INTS(-1, 1), INT(-1), INT(-1), ONE}, .more = {ALIGN("LEFT_LEFT")}, .narrow = true},
+	    {.op = "MatrixDiagV3", .in = {{DATA, 2, {3, 4}}, INTS(0, 2), INT(-1), INT(-1), ONE}, .more = {ALIGN("LEFT_RIGHT")}, .narrow = true},
+	    {.op = "MatrixDiagV2", .in = {{DATA, 1, {4}}, INT(2), INT(-1), INT(-1), ONE}, .narrow = true},
+	    {.op = "MatrixDiagV3", .in = {{DATA, 2, {2, 4}}, INTS(-1, 1), INT(4), INT(4), ONE}, .narrow = true}, /* too few */
+	    {.op = "MatrixDiagPart", .in = {{DATA, 3, {2, 4, 3}}}, .narrow = true},
+	    {.op = "MatrixDiagPart", .in = {{DATA, 1, {4}}}, .narrow = true}, /* no matrix */
+	    {.op = "MatrixDiagPartV3", .in = {{DATA, 3, {2, 5, 4}}, INTS(-2, 3), ONE}, .narrow = true},
+	    {.op = "MatrixDiagPartV3", .in = {{DATA, 3, {2, 4, 5}}, INTS(-3, -1), ONE}, .more = {ALIGN("RIGHT_RIGHT")}, .narrow = true},
+	    {.op = "MatrixDiagPartV2", .in = {{DATA, 2, {4, 5}}, INTS(1, 4), ONE}, .narrow = true},
+	    {.op = "MatrixDiagPartV3", .in = {{DATA, 2, {4, 5}}, INTS(1, 5), ONE}, .narrow = true}, /* not in it */
+	    {.op = "MatrixDiagPartV3", .in = {{DATA, 2, {4, 5}}, INTS(1, 0), ONE}, .narrow = true}, /* in no order */
+	    {.op = "MatrixSetDiag", .in = {{DATA, 3, {2, 4, 3}}, {DATA, 2, {2, 3}}}, .narrow = true},
+	    {.op = "MatrixSetDiag", .in = {{DATA, 3, {2, 4, 3}}, {DATA, 2, {2, 4}}}, .narrow = true}, /* too long */
+	    {.op = "MatrixSetDiagV3", .in = {{DATA, 3, {2, 4, 3}}, {DATA, 3, {2, 4, 3}}, INTS(-2, 1)}, .narrow = true},
+	    {.op = "MatrixSetDiagV2", .in = {{DATA, 2, {4, 3}}, {DATA, 1, {2}}, INT(1)}, .narrow = true},
+	    {.op = "MatrixBandPart", .in = {{DATA, 3, {2, 4, 5}}, INT(1), INT(2)}},
+	    {.op = "MatrixBandPart", .in = {{DATA, 3, {2, 4, 5}}, INT(-1), INT(0)}},
+	    {.op = "MatrixBandPart", .in = {{DATA, 3, {2, 4, 5}}, INT(0), INT(-3)}},
+	    {.op = "MatrixBandPart", .in = {{DATA, 3, {2, 0, 5}}, INT(0), INT(1)}},
+	    {.op = "MatrixBandPart", .in = {{DATA, 3, {2, 4, 5}}, INT(5), INT(0)}}, /* too many */
+	};
+
+	run_all(cases, MU_COUNT(cases));
+}
+
+static void rolls_and_reversals__of_every_form__match_the_cpus(void **state)
+{
+	static const struct moved cases[] = {
+	    {.op = "Roll", .in = {X573, INTS(2), INTS(1)}},
+	    {.op = "Roll", .in = {X573, INTS(-1, 9, 3), INTS(0, 1, -2)}},
+	    {.op = "Roll", .in = {X573, INT(-1), INT(2)}},
+	    {.op = "Roll", .in = {{DATA, 2, {0, 3}}, INT(1), INT(0)}},
+	    {.op = "Roll", .in = {X573, INT(1), INT(3)}}, /* no such axis */
+	    {.op = "Roll", .in = {X573, INTS(1, 2), INTS(0)}}, /* not as many */
+	    {.op = "ReverseSequence", .in = {X573, INTS(0, 1, 7, 6, 3)}, .more = {SET("seq_dim", 1), SET("batch_dim", 0)}},
+	    {.op = "ReverseSequence", .in = {X573, INTS(5, 0, 4)}, .more = {SET("seq_dim", 0), SET("batch_dim", 2)}},
+	    {.op = "ReverseSequence", .in = {X573, INTS(5, 0, 6)}, .more = {SET("seq_dim", 0), SET("batch_dim", 2)}}, /* too long */
+	    {.op = "ReverseSequence", .in = {X573, INTS(5, 0)}, .more = {SET("seq_dim", 0), SET("batch_dim", 2)}}, /* too few */
+	    {.op = "ReverseSequence", .in = {{DATA, 2, {0, 3}}, INTS(0, 0, 0)}, .more = {SET("seq_dim", 0), SET("batch_dim", 1)}},
 	};
 
 	run_all(cases, MU_COUNT(cases));
@@ -278,6 +332,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(views__of_every_form__match_the_cpus),
 	    T(blocks_and_mirrors__of_every_form__match_the_cpus),
+	    T(diagonals__of_every_form__match_the_cpus),
+	    T(rolls_and_reversals__of_every_form__match_the_cpus),
 	    T(parts__of_every_type__match_the_cpus),
 	    T(stitches__of_every_type__match_the_cpus),
 	    T(slices_gradients__match_the_cpus),

@@ -6,23 +6,13 @@
  * longest; `align` says at which end of its row a shorter one lies, apart for those above and
  * those below the main diagonal.  The V2 ops have no such attribute: all lie at the left. */
 #include "task/kernels/args.h"
-#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-
-struct band {
-	int64_t rows, cols, from, to; /* of the matrix; lowest and highest diagonal */
-	int64_t longest;
-	bool upper_left, lower_left; /* short ones above and below lie at the left of their row */
-};
+#include "task/kernels/move.h"
+#include "task/kernels/places.h"
 
 static int64_t at_most(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
-}
-
-static int64_t length_of(const struct band *b, int64_t k)
-{
-	return at_most(b->rows + at_most(k, 0), b->cols - (k > 0 ? k : 0));
 }
 
 static int read_align(const struct kernel_call *c, struct band *b, struct mu_err *err)
@@ -72,38 +62,6 @@ static int check_band(struct band *b, struct mu_err *err)
 			       (long long)b->cols);
 	b->longest = at_most(b->rows + at_most(b->to, 0), b->cols - (b->from > 0 ? b->from : 0));
 	return 0;
-}
-
-/* One diagonal: where it starts in the matrix and in the band, and its length. */
-struct run {
-	int64_t matrix, band, n;
-};
-
-static struct run run_of(const struct band *b, int64_t k)
-{
-	int64_t n = length_of(b, k);
-	bool left = k >= 0 ? b->upper_left : b->lower_left;
-
-	return (struct run){.matrix = (k < 0 ? -k * b->cols : k),
-			    .band = (b->to - k) * b->longest + (left ? 0 : b->longest - n),
-			    .n = n};
-}
-
-/* Writes the band into the matrix, or reads it from there. */
-static void copy_band(enum mu_dtype t, const struct band *b, void *matrix, int64_t at_matrix,
-		      void *band, int64_t at_band, bool into_matrix)
-{
-	for (int64_t k = b->from; k <= b->to; k++) {
-		struct run r = run_of(b, k);
-		for (int64_t i = 0; i < r.n; i++) {
-			int64_t m = at_matrix + r.matrix + i * (b->cols + 1);
-			int64_t d = at_band + r.band + i;
-			if (into_matrix)
-				elems_copy(t, matrix, m, band, d, 1);
-			else
-				elems_copy(t, band, d, matrix, m, 1);
-		}
-	}
 }
 
 static int set_inner(struct mu_shape *s, const struct mu_shape *outer, int keep, int64_t a,
@@ -161,7 +119,6 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 	const struct mu_shape *s = &in->shape;
-	enum mu_dtype t = in->dtype;
 	struct mu_tensor *out;
 	struct mu_shape shape;
 	struct band b = {0};
@@ -190,17 +147,11 @@ static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "diagonals of %lld elements do not fit",
 			       (long long)longest);
 	int keep = s->rank - 1 - many;
-	int64_t n = product(s, keep), each = many ? (b.to - b.from + 1) * longest : longest;
 	if ((rc = set_inner(&shape, s, keep, b.rows, b.cols, err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = move_fill(out, v3 ? kernel_in(c, 4) : NULL, err)))
 		return rc;
-	if (v3)
-		elems_fill(t, out->data, 0, kernel_in(c, 4)->data, shape.count);
-	else
-		elems_zero(t, out->data, 0, shape.count);
-	for (int64_t i = 0; i < n; i++)
-		copy_band(t, &b, out->data, i * b.rows * b.cols, in->data, i * each, true);
-	return 0;
+	return places_band(out, in, &b, product(s, keep), true, err);
 }
 
 /* ---- matrices given ---- */
@@ -235,24 +186,19 @@ static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "padding_value must be a scalar");
 	bool many = b.to != b.from;
 	int keep = in->shape.rank - 2;
-	int64_t n = product(&in->shape, keep), each = (b.to - b.from + 1) * b.longest;
 	if ((rc = set_inner(&shape, &in->shape, keep, many ? b.to - b.from + 1 : -1, b.longest,
 			    err)) ||
-	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (v3 && (rc = move_fill(out, kernel_in(c, 2), err))))
 		return rc;
-	if (v3)
-		elems_fill(in->dtype, out->data, 0, kernel_in(c, 2)->data, shape.count);
-	for (int64_t i = 0; i < n; i++)
-		copy_band(in->dtype, &b, in->data, i * b.rows * b.cols, out->data, i * each, false);
-	return 0;
+	return places_band(in, out, &b, product(&in->shape, keep), false, err);
 }
 
 static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0), *band = kernel_in(c, 1);
-	struct mu_shape want, shape = in->shape;
-	const void *from = in->data;
-	enum mu_dtype t = in->dtype;
+	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
+	const struct mu_tensor *band = kernel_in(c, 1);
+	struct mu_shape want, shape = in.shape;
 	struct mu_tensor *out;
 	struct band b = {0};
 	int rc;
@@ -261,19 +207,15 @@ static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
 		return rc;
 	bool many = b.to != b.from;
 	int keep = shape.rank - 2;
-	int64_t n = product(&shape, keep), each = (b.to - b.from + 1) * b.longest;
 	if ((rc = set_inner(&want, &shape, keep, many ? b.to - b.from + 1 : -1, b.longest, err)))
 		return rc;
 	if (!mu_shape_eq(&want, &band->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected diagonal of shape %s, got %s",
 			       mu_shape_str(&want), mu_shape_str(&band->shape));
-	if ((rc = kernel_out_reuse(c, 0, 0, t, &shape, &out, err)))
+	if ((rc = move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err)) ||
+	    (rc = move_all(out, &in, err)))
 		return rc;
-	if (out->data != from)
-		elems_copy(t, out->data, 0, from, 0, shape.count);
-	for (int64_t i = 0; i < n; i++)
-		copy_band(t, &b, out->data, i * b.rows * b.cols, band->data, i * each, true);
-	return 0;
+	return places_band(out, band, &b, product(&shape, keep), true, err);
 }
 
 /* What lies at most num_lower below and num_upper above the main diagonal; negative: all. */
@@ -294,17 +236,10 @@ static int band_part(struct kernel_call *c, struct mu_err *err)
 		    "num_lower and num_upper must be negative or less or equal to number "
 		    "of rows (%lld) and columns (%lld), got %lld and %lld",
 		    (long long)b.rows, (long long)b.cols, (long long)low, (long long)high);
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
-		return rc;
-	elems_zero(in->dtype, out->data, 0, in->shape.count);
-	for (int64_t row = 0; row < (b.cols ? in->shape.count / b.cols : 0); row++) {
-		int64_t i = row % b.rows, from = low < 0 || i < low ? 0 : i - low;
-		int64_t to = high < 0 ? b.cols : at_most(b.cols, i + high + 1);
-		if (from < to)
-			elems_copy(in->dtype, out->data, row * b.cols + from, in->data,
-				   row * b.cols + from, to - from);
-	}
-	return 0;
+	b.from = low < 0 ? -b.rows : -low;
+	b.to = high < 0 ? b.cols : high;
+	rc = move_out(c, 0, in->dtype, &in->shape, &out, err);
+	return rc || !in->shape.count ? rc : places_band_part(out, in, &b, err);
 }
 
 #define BOTH(name)                                                                                 \

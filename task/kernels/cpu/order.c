@@ -6,13 +6,15 @@
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
+#include "task/kernels/places.h"
 
 /* ---- Roll ---- */
 
 static int roll(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0), *shift = kernel_in(c, 1);
-	int64_t by[MU_MAX_RANK] = {0}, at[MU_MAX_RANK] = {0};
+	int64_t by[MU_MAX_RANK] = {0};
 	struct mu_tensor *out;
 	int rc;
 
@@ -34,20 +36,9 @@ static int roll(struct kernel_call *c, struct mu_err *err)
 		int64_t n = in->shape.dim[axis] > 1 ? in->shape.dim[axis] : 1;
 		by[axis] = (by[axis] + mu_tensor_int(shift, i) % n + n) % n;
 	}
-	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
+	if ((rc = move_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
-	int last = in->shape.rank - 1;
-	int64_t n = in->shape.dim[last], rows = in->shape.count / n;
-	for (int64_t r = 0; r < rows; r++) {
-		int64_t to = 0;
-		for (int d = 0; d < last; d++)
-			to = to * in->shape.dim[d] + (at[d] + by[d]) % in->shape.dim[d];
-		elems_copy(in->dtype, out->data, to * n + by[last], in->data, r * n, n - by[last]);
-		elems_copy(in->dtype, out->data, to * n, in->data, r * n + n - by[last], by[last]);
-		for (int d = last - 1; d >= 0 && ++at[d] == in->shape.dim[d]; d--)
-			at[d] = 0;
-	}
-	return 0;
+	return places_roll(out, in, by, err);
 }
 
 /* ---- ReverseSequence ---- */
@@ -59,7 +50,6 @@ static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
 	int64_t batch = args_attr_int(c->node, "batch_dim", 0);
 	const struct mu_shape *s = &in->shape;
 	struct mu_tensor *out;
-	struct view v;
 	int rc;
 
 	if ((rc = args_is_int(c, 1, err)) || (rc = args_rank(c, 1, 1, err)))
@@ -81,29 +71,9 @@ static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "seq_lengths(%lld) must be in [0, %lld]", (long long)b,
 				       (long long)s->dim[seq]);
-	if ((rc = kernel_out(c, 0, in->dtype, s, &out, err)) || !s->count)
+	if ((rc = move_out(c, 0, in->dtype, s, &out, err)) || !s->count)
 		return rc;
-	elems_copy(in->dtype, out->data, 0, in->data, 0, s->count);
-	view_of(&v, s);
-	int64_t inner = v.stride[seq < batch ? batch : seq], outer = 1, middle = 1;
-	int64_t low = seq < batch ? seq : batch, high = seq < batch ? batch : seq;
-	for (int64_t d = 0; d < low; d++)
-		outer *= s->dim[d];
-	for (int64_t d = low + 1; d < high; d++)
-		middle *= s->dim[d];
-	/* outer, one of the two, middle, the other, inner */
-	for (int64_t o = 0; o < outer; o++)
-		for (int64_t m = 0; m < middle; m++)
-			for (int64_t b = 0; b < s->dim[batch]; b++) {
-				int64_t n = mu_tensor_int(lengths, b);
-				int64_t base = o * s->dim[low] * v.stride[low] +
-					       m * s->dim[high] * inner + b * v.stride[batch];
-				for (int64_t i = 0; i < n; i++)
-					elems_copy(in->dtype, out->data, base + i * v.stride[seq],
-						   in->data, base + (n - 1 - i) * v.stride[seq],
-						   inner);
-			}
-	return 0;
+	return places_reverse(c, out, in, lengths, (int)seq, (int)batch, err);
 }
 
 /* ---- formats of images: N, H, W, C (and D) by their letters ---- */

@@ -154,6 +154,27 @@ struct segment_args {
 	int64_t n, row; /* elements, in all and of a row */
 };
 
+/* Each element of out comes from where it stands less `by`, round the end of each dimension. */
+struct roll_args {
+	uint64_t out, in;
+	int64_t n;
+	int32_t rank, unused;
+	int64_t dim[CUDA_MAX_RANK], by[CUDA_MAX_RANK];
+};
+
+/* Along one dimension, as far as the length for its place in another says, the other way round. */
+struct reverse_args {
+	uint64_t out, in, lengths; /* int64 */
+	int64_t n, batch, batch_stride, seq, seq_stride;
+};
+
+/* Diagonals of n matrices and the same as rows of a band: places.h of the host's kernels. */
+struct band_args {
+	uint64_t matrix, band; /* or out and in, where only matrices are */
+	int64_t n, rows, cols, from, to, longest;
+	int32_t upper_left, lower_left, into_matrix, unused;
+};
+
 struct one_hot_args {
 	uint64_t out, indices;
 	int64_t prefix, depth, suffix;

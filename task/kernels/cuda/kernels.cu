@@ -6,6 +6,7 @@
 #include "task/kernels/cuda/matmul.h"
 #include "task/kernels/cuda/move.h"
 #include "task/kernels/cuda/norm.h"
+#include "task/kernels/cuda/places.h"
 #include "task/kernels/cuda/pool.h"
 #include "task/kernels/cuda/random.h"
 #include "task/kernels/cuda/rank.h"
