@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "operator/control/control.h"
+#include "operator/control/controller.h"
 #include "operator/control/dry_run.h"
 #include "operator/control/json_pool.h"
 

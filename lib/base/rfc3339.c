@@ -56,6 +56,12 @@ bool mu_rfc3339_write(char out[MU_RFC3339], double seconds)
 	return true;
 }
 
+void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds)
+{
+	if (!mu_rfc3339_write(out, seconds))
+		mu_rfc3339_write(out, 0);
+}
+
 static int take(const char *from, int digits)
 {
 	int number = 0;

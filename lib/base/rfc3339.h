@@ -10,6 +10,8 @@ enum { MU_RFC3339 = 32 }; /* bytes, with the NUL and room to spare */
 
 /* Whole seconds, UTC.  False, and "" , when it is not within the years 1970 to 9999. */
 bool mu_rfc3339_write(char out[MU_RFC3339], double seconds);
+/* The same for a clock that may be off: 1970 began when it says no such time. */
+void mu_rfc3339_write_clock(char out[MU_RFC3339], double seconds);
 /* Whole seconds; what follows them (a fraction, "Z") is not looked at.  0 when text is NULL or no
  * such time. */
 double mu_rfc3339_read(const char *text);

@@ -5,18 +5,17 @@
  * when the object's controller is this very job, and a foreign object to be left alone otherwise.
  * Deletes carry the uid of what was looked at.
  */
+#include "operator/control/apply.h"
+
 #include <stdio.h>
 
 #include "lib/base/log.h"
-#include "operator/control/control.h"
+#include "operator/control/at.h"
+#include "operator/control/events.h"
+#include "operator/control/render.h"
 
 static const double refused_again_s = 30;
 static const double finish_patience_s = 10; /* then the pod is deleted */
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
 
 static int call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
 		const struct kube_fields *fields, cJSON **out, struct mu_err *err)

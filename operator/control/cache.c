@@ -7,10 +7,7 @@
 
 #include <stdio.h>
 
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
+#include "operator/control/at.h"
 
 static const char *text_at(const cJSON *object, const char *key)
 {

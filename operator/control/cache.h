@@ -14,14 +14,8 @@
 
 #include "lib/base/map.h"
 #include "lib/kube/kube_json.h"
+#include "operator/control/labels.h"
 #include "operator/plan/job_plan.h"
-
-#define LABEL_JOB    "muster.dev/job"
-#define LABEL_TASK   "muster.dev/task"
-#define LABEL_INDEX  "muster.dev/index"
-#define LABEL_GPU    "muster.dev/gpu"    /* "true": observed_pod.gpu */
-#define LABEL_LEAVES "muster.dev/leaves" /* "true": plan_pod.leaves */
-#define LABEL_EPOCH  "muster.dev/epoch"  /* plan_pod.epoch */
 
 /* How often a task is asked that did not answer the last `silent` times. */
 struct cache_pace {

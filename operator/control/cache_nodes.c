@@ -5,6 +5,8 @@
 
 #include <stdatomic.h>
 
+#include "operator/control/at.h"
+
 struct cached_node {
 	struct node_info info;
 	struct mu_arena arena;
@@ -13,11 +15,6 @@ struct cached_node {
 
 static const char *const wanted[] = {"nvidia.com/", "feature.node.kubernetes.io/",
 				     "kubernetes.io/arch"};
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
 
 static bool is_wanted(const char *key)
 {

@@ -4,14 +4,11 @@
  *
  * What we have made ourselves may be gone again before we come to put it in, and its events with
  * it: it counts for a minute, and from then on only if a watch has shown it. */
-#include <stdio.h>
-
 #include "operator/control/cache.h"
 
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
+#include <stdio.h>
+
+#include "operator/control/at.h"
 
 static const char *text_at(const cJSON *object, const char *key)
 {

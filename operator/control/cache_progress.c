@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* How far jobs are: what tasks say, on being asked or as their last words; who is told of a cluster
  * that has changed; and the metrics page. */
+#include "operator/control/cache.h"
+
 #include <math.h>
 #include <stdio.h>
 
-#include "operator/control/cache.h"
+#include "operator/control/at.h"
 
 /* A task that serves its page does so before it is ready: one that is ready, and has never
  * answered, is of a program that has none, and there may be a thousand of them.  It is asked four
@@ -15,11 +17,6 @@ static const char *const numbers[] = {"step", "targetStep", "stepsPerSecond", "e
 				      "loss", "accuracy"};
 static const char *const texts[] = {"lastCheckpoint", "eta"};
 enum { TEXT_MAX = 200 };
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
 
 char *progress_read(const cJSON *said)
 {

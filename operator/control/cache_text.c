@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A job as two texts, as they came off the wire: what its owner wrote, which seldom changes, and
  * its status. */
-#include "lib/io/json.h"
 #include "operator/control/cache.h"
 
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
+#include "lib/io/json.h"
+#include "operator/control/at.h"
 
 uint64_t cache_version_of(const cJSON *object)
 {

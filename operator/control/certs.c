@@ -12,7 +12,9 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
-#include "operator/control/control.h"
+#include "operator/control/events.h"
+#include "operator/control/reconcile.h"
+#include "operator/control/render.h"
 
 /* Clocks of nodes may be behind ours; a next certificate that nobody came for is forgotten. */
 static const double clock_slack_s = 3600, keep_next_s = 3600;

@@ -1,12 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Starts the threads, waits for the signal, stops them in order: queue, workers, lease, watches. */
+#include "operator/control/controller.h"
+
 #include <stdio.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/http.h"
 #include "lib/base/log.h"
-#include "operator/control/control.h"
+#include "operator/control/http.h"
+#include "operator/control/leader.h"
+#include "operator/control/progress.h"
+#include "operator/control/reconcile.h"
 #include "operator/control/tidy.h"
 
 enum {
@@ -17,8 +22,6 @@ enum {
 	TICK_MS = 250,
 	SYNC_MS = 5
 };
-
-static const double burst_s = 0.03, settle_s = 0.25;
 
 struct kind {
 	const char *name, *group, *resource, *selector;
@@ -103,21 +106,6 @@ static int finish_task(void *user, const char *ip, int port, struct mu_err *err)
 	return rc;
 }
 
-static void job_changed(void *control, const char *key)
-{
-	struct control *c = control;
-	if (!c->options.leader_election || atomic_load(&c->leading))
-		workqueue_add(&c->queue, key);
-}
-
-/* Pods change in bursts: a look a little later sees all of one. */
-static void pod_changed(void *control, const char *key, bool more)
-{
-	struct control *c = control;
-	if (!c->options.leader_election || atomic_load(&c->leading))
-		workqueue_after(&c->queue, key, more ? settle_s : burst_s);
-}
-
 void control_work(struct control *c, const char *key)
 {
 	struct mu_err err = {0};
@@ -159,16 +147,6 @@ static void *work(void *control)
 	}
 	atomic_fetch_sub(&c->working, 1);
 	return NULL;
-}
-
-bool control_busy(struct control *c)
-{
-	return atomic_load(&c->making) > 0 || workqueue_is_behind(&c->queue);
-}
-
-void control_want(struct control *c, enum watch_wanted what)
-{
-	atomic_fetch_or(&c->wanted, (unsigned)what);
 }
 
 static void list_begins(void *watch)
@@ -392,29 +370,6 @@ static void stop_threads(struct threads *t)
 		free(t->watches[i]);
 	}
 	free(t->names);
-}
-
-void control_init(struct control *c, const struct control_options *options, double (*now)(void))
-{
-	memset(c, 0, sizeof(*c));
-	c->options = *options;
-	cache_init(&c->cache, job_changed, c);
-	c->cache.pod_changed = pod_changed;
-	workqueue_init(&c->queue, now);
-	events_init(&c->events);
-	spec_memo_init(&c->specs);
-	c->looked.bounds = mu_histogram_calls;
-	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
-	certs_init(&c->certs);
-}
-
-void control_fini(struct control *c)
-{
-	events_fini(&c->events);
-	spec_memo_fini(&c->specs);
-	certs_fini(&c->certs);
-	workqueue_fini(&c->queue);
-	cache_fini(&c->cache);
 }
 
 int control_run(const struct control_options *options, struct kube_config *config,

@@ -2,7 +2,7 @@
 /* plan_print, and the objects of its actions as this program would send them. */
 #include "operator/control/dry_run.h"
 
-#include "operator/control/control.h"
+#include "operator/control/render.h"
 #include "operator/plan/plan_print.h"
 
 enum { FILE_LIMIT = 4 << 20 };

@@ -5,12 +5,16 @@
  * Events are for people, nothing depends on them: a thread of their own writes them, when nothing
  * is being made and few jobs wait to be looked at or they are two seconds old, and tries again
  * while the server is away. Where there is no such thread (in tests) they are written at once. */
+#include "operator/control/events.h"
+
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
 
 #include "lib/base/log.h"
+#include "lib/base/rfc3339.h"
 #include "operator/control/control.h"
+#include "operator/control/reconcile.h"
 
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
 static const double series_s = 300, patience_s = 2, pause_s = 0.02;
@@ -55,7 +59,7 @@ static void micro_time(double t, char out[40])
 {
 	char whole[32];
 
-	format_time(t, whole);
+	mu_rfc3339_write_clock(whole, t);
 	whole[strlen(whole) - 1] = 0; /* the Z */
 	snprintf(out, 40, "%s.%06dZ", whole, (int)((t - (double)(long long)t) * 1e6));
 }

@@ -5,8 +5,11 @@
  *	/readyz   200 once every watch has delivered its first list
  *	/metrics  Prometheus' text form
  */
+#include "operator/control/http.h"
+
 #include "lib/base/http.h"
-#include "operator/control/control.h"
+#include "operator/control/cache.h"
+#include "operator/control/leader.h"
 
 void control_metrics(struct control *c, struct mu_buf *out)
 {

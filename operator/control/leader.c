@@ -9,12 +9,15 @@
  * which is under way can end before the lease does: may_write looks at the clock each time, which
  * also holds after a SIGSTOP.
  */
+#include "operator/control/leader.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "operator/control/control.h"
+#include "lib/base/rfc3339.h"
+#include "operator/control/at.h"
 
 enum {
 	LEASE_S = 15,
@@ -30,11 +33,6 @@ struct observed_lease {
 	long long since_ms; /* ours, monotonic */
 	cJSON *held;        /* as our last write left it; NULL: look first */
 };
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
 
 bool leader_may_write(void *control)
 {
@@ -64,7 +62,7 @@ static int write_lease(struct control *c, cJSON *lease, bool new, bool taken, co
 
 	if (!spec)
 		spec = cJSON_AddObjectToObject(lease, "spec");
-	format_time(c->io.now(c->io.user), seconds);
+	mu_rfc3339_write_clock(seconds, c->io.now(c->io.user));
 	snprintf(micro, sizeof(micro), "%.19s.000000Z", seconds);
 	old = at(spec, "leaseTransitions");
 	if (taken) {

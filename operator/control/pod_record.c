@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* From a pod of the API to the few fields that decide something. */
+#include "operator/control/cache.h"
+
 #include <stdio.h>
 
 #include "lib/base/rfc3339.h"
-#include "operator/control/cache.h"
+#include "operator/control/at.h"
 
 /* Reasons for which the platform, not the program, ended a pod. */
 static const char *const platform_reasons[] = {
@@ -17,11 +19,6 @@ static bool is_one_of(const char *s, const char *const *names)
 		if (strcmp(s, *names) == 0)
 			return true;
 	return false;
-}
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
 }
 
 static const char *text_at(const cJSON *object, const char *key)

@@ -6,14 +6,13 @@
  * longer.  A chief that does not answer, since its program has no such page, is asked less and less
  * often.  One that ends may leave its last word in its container's message (pod_record.c).
  */
+#include "operator/control/progress.h"
+
 #include <stdio.h>
 
+#include "operator/control/at.h"
 #include "operator/control/control.h"
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
+#include "operator/control/leader.h"
 
 static void url_of(const struct cache_chief *task, const char *page, char *out, size_t size)
 {

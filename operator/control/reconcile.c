@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One look at one job: snapshot, plan, create, store the status, remove. */
+#include "operator/control/reconcile.h"
+
 #include <stdio.h>
 
 #include "lib/base/log.h"
 #include "lib/io/json.h"
-#include "operator/control/control.h"
+#include "operator/control/apply.h"
+#include "operator/control/at.h"
+#include "operator/control/certs.h"
+#include "operator/control/events.h"
+#include "operator/control/status.h"
 
 /* What was made is looked at again before the status is written: one write less for each step. */
 enum { ROUNDS_MAX = 4 };
@@ -16,11 +22,6 @@ static const double gather_phase_s = 0.5, gather_counts_s = 5, hold_counts_s = 2
  * that a job is Pending waits for what is to be made, and is mostly told with the next phase; and
  * counts wait until it is quiet, looked at each hold_counts_s, but not for ever. */
 static const double gather_first_s = 3, gather_busy_s = 15;
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
 
 const cJSON *reconcile_stored(struct reconcile *r)
 {
@@ -97,14 +98,6 @@ static int refuse(struct reconcile *r, const char *why, struct mu_err *err)
 	cache_set_phase(&r->control->cache, r->seen->key,
 			job_phase_of(cJSON_GetStringValue(at(status, "phase"))));
 	return status_store(r, status, 0, err);
-}
-
-void reconcile_wake(struct reconcile *r, double when)
-{
-	double left = when > r->now ? when - r->now : 0.01;
-
-	if (when > 0 && (r->wake <= 0 || left < r->wake))
-		r->wake = left;
 }
 
 /* Whether the status has to be stored before this is done: it says why a pod is gone, of which

@@ -7,17 +7,15 @@
  * capabilities, the runtime's seccomp profile, no service account token, a read-only root with an
  * empty /tmp.
  */
+#include "operator/control/render.h"
+
 #include <stdio.h>
 
 #include "lib/io/json.h"
-#include "operator/control/control.h"
+#include "operator/control/at.h"
+#include "operator/control/labels.h"
 
 enum { TASK_USER = 65532 };
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
 
 static cJSON *from_node(const struct mu_doc_node *n)
 {

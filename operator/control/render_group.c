@@ -8,7 +8,8 @@
  */
 #include <stdio.h>
 
-#include "operator/control/control.h"
+#include "operator/control/labels.h"
+#include "operator/control/render.h"
 
 static const struct {
 	const char *version, *scheduler;

@@ -2,22 +2,13 @@
 /* The one status write of a reconcile: a JSON merge patch of what differs, with the uid of the job
  * that was looked at, so that a job of the same name made since is never written to, and with its
  * version, so that a look at an old copy is never taken for news. */
+#include "operator/control/status.h"
+
 #include <math.h>
 #include <stdio.h>
 
 #include "lib/base/rfc3339.h"
-#include "operator/control/control.h"
-
-static const cJSON *at(const cJSON *object, const char *key)
-{
-	return cJSON_GetObjectItemCaseSensitive(object, key);
-}
-
-void format_time(double t, char out[32])
-{
-	if (!mu_rfc3339_write(out, t))
-		mu_rfc3339_write(out, 0);
-}
+#include "operator/control/at.h"
 
 cJSON *merge_patch(const cJSON *from, const cJSON *to)
 {
@@ -176,7 +167,7 @@ static void put_condition(cJSON *status, const char *type, bool is, const char *
 	cJSON *conditions = cJSON_CreateArray(), *mine = cJSON_CreateObject();
 	char since[32];
 
-	format_time(now, since);
+	mu_rfc3339_write_clock(since, now);
 	cJSON_ArrayForEach(item, old)
 	{
 		const char *named = cJSON_GetStringValue(at(item, "type"));

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines fire from timers, on time, with nothing else happening: the controller in the simulated
  * cluster (sim.h), undisturbed. */
+#include "operator/control/http.h"
 #include "tests/fake/one_job.h"
 
 static int ends_well(const struct sim_script *s, const char *task, int index, int n)

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operator/control/control.h"
+#include "operator/control/controller.h"
 
 #define SIM_EPOCH 1700000000.0
 #define SIM_KEY   "default/j"

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The objects, their history and what the API does with a call; and the rules that hold whatever
  * happens: one live pod for an index, nothing touched that is not ours, an end is an end. */
+#include "lib/base/rfc3339.h"
 #include "tests/fake/sim.h"
 
 uint64_t sim_random(struct sim *s)
@@ -127,7 +128,7 @@ struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json)
 	snprintf(o->path, sizeof(o->path), "%s", path);
 	snprintf(text, sizeof(text), "uid-%d", ++s->next_uid);
 	set_text(metadata_of(json), "uid", text);
-	format_time(s->now, text);
+	mu_rfc3339_write_clock(text, s->now);
 	set_text(metadata_of(json), "creationTimestamp", text);
 	if (o->kind == SIM_POD) {
 		o->due = s->now + sim_between(s, 0.1, 2);
@@ -320,7 +321,7 @@ static int serve_delete(struct sim *s, struct sim_object *o, const cJSON *body, 
 	}
 	if (sim_at(o->json, "metadata.deletionTimestamp"))
 		return 0;
-	format_time(s->now + 30, when);
+	mu_rfc3339_write_clock(when, s->now + 30);
 	set_text(metadata, "deletionTimestamp", when);
 	cJSON_AddNumberToObject(metadata, "deletionGracePeriodSeconds", 30);
 	o->due = s->now + sim_between(s, 0.1, 3);
@@ -334,7 +335,7 @@ void sim_confirm(struct sim *s, struct sim_object *o)
 	cJSON *metadata = metadata_of(o->json);
 	char when[32];
 
-	format_time(s->now, when);
+	mu_rfc3339_write_clock(when, s->now);
 	set_text(metadata, "deletionTimestamp", when);
 	cJSON_SetNumberValue(cJSON_GetObjectItem(metadata, "deletionGracePeriodSeconds"), 0);
 	sim_changed(s, o);

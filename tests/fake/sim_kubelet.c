@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What happens to pods by themselves: they start, run, end as their script says, and go when they
  * are deleted; and what people do to the cluster. */
+#include "lib/base/rfc3339.h"
 #include "tests/fake/sim.h"
 
 #define SIM_NS   "/namespaces/default/"
@@ -31,7 +32,7 @@ static void set_status(struct sim *s, struct sim_object *o, const char *phase, b
 	MU_AUTO_BUF text = {0};
 	char when[32];
 
-	format_time(s->now, when);
+	mu_rfc3339_write_clock(when, s->now);
 	mu_buf_printf(&text,
 		      "{\"phase\":\"%s\",\"podIP\":\"10.0.0.%s\",\"conditions\":[{\"type\":"
 		      "\"Ready\",\"status\":\"%s\"}%s]",

@@ -7,7 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operator/control/control.h"
+#include "operator/control/render.h"
+#include "operator/control/status.h"
 
 struct made {
 	struct job_spec *spec;

@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What all threads of the controller share, and how news of the cache becomes work. */
+#include "operator/control/control.h"
+
+static const double burst_s = 0.03, settle_s = 0.25;
+
+static void job_changed(void *control, const char *key)
+{
+	struct control *c = control;
+	if (!c->options.leader_election || atomic_load(&c->leading))
+		workqueue_add(&c->queue, key);
+}
+
+/* Pods change in bursts: a look a little later sees all of one. */
+static void pod_changed(void *control, const char *key, bool more)
+{
+	struct control *c = control;
+	if (!c->options.leader_election || atomic_load(&c->leading))
+		workqueue_after(&c->queue, key, more ? settle_s : burst_s);
+}
+
+void control_init(struct control *c, const struct control_options *options, double (*now)(void))
+{
+	memset(c, 0, sizeof(*c));
+	c->options = *options;
+	cache_init(&c->cache, job_changed, c);
+	c->cache.pod_changed = pod_changed;
+	workqueue_init(&c->queue, now);
+	events_init(&c->events);
+	spec_memo_init(&c->specs);
+	c->looked.bounds = mu_histogram_calls;
+	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
+	certs_init(&c->certs);
+}
+
+void control_fini(struct control *c)
+{
+	events_fini(&c->events);
+	spec_memo_fini(&c->specs);
+	certs_fini(&c->certs);
+	workqueue_fini(&c->queue);
+	cache_fini(&c->cache);
+}
+
+bool control_busy(struct control *c)
+{
+	return atomic_load(&c->making) > 0 || workqueue_is_behind(&c->queue);
+}
+
+void control_want(struct control *c, enum watch_wanted what)
+{
+	atomic_fetch_or(&c->wanted, (unsigned)what);
+}

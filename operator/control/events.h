@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What people are told of a job. */
+#ifndef CONTROL_EVENTS_H
+#define CONTROL_EVENTS_H
+
+#include <pthread.h>
+
+#include "lib/base/map.h"
+
+struct reconcile;
+
+/* An event that waits to be written. */
+struct event_letter {
+	struct event_letter *next;
+	char *path, *body;
+	bool series;
+	double since;
+};
+struct event_log {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct mu_map recent; /* hash of what it says -> struct event_series */
+	struct event_letter *first, **last;
+	unsigned n;
+	bool stopped;
+	_Atomic bool posting; /* a thread writes them */
+};
+
+void events_init(struct event_log *e);
+void events_fini(struct event_log *e);
+/* An event about the job; one that was said within five minutes becomes a series. */
+void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* Writes events behind what matters more; returns when stopped and all are written, or given up. */
+void *events_run(void *control);
+void events_stop(struct event_log *e);
+
+#endif

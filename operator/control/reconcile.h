@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One look at one job. */
+#ifndef CONTROL_RECONCILE_H
+#define CONTROL_RECONCILE_H
+
+#include "operator/control/control.h"
+
+/* What a reconcile works on. */
+struct reconcile {
+	struct control *control;
+	const struct snapshot *seen;
+	const struct job_spec *spec;
+	cJSON *stored; /* the status, once somebody asked for it: reconcile_stored */
+	double now;
+	double wake; /* sooner than the plan's, when an action wants another look; 0: none */
+};
+/* The status as stored; NULL when there is none.  A look at which nothing is new needs it not. */
+const cJSON *reconcile_stored(struct reconcile *r);
+/* Asks for another look at this time at the latest; 0 is no time. */
+static inline void reconcile_wake(struct reconcile *r, double when)
+{
+	double left = when > r->now ? when - r->now : 0.01;
+
+	if (when > 0 && (r->wake <= 0 || left < r->wake))
+		r->wake = left;
+}
+#define RECONCILE_SOON_S 0.03 /* for what we have changed ourselves and no watch will tell of */
+/* One look at one job.  Returns 0 with *wake (seconds from now, 0: none), or an error after which
+ * the job should be looked at again soon. */
+int reconcile(struct control *c, const char *key, double *wake, struct mu_err *err);
+
+#endif
