@@ -100,11 +100,28 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 	return 0;
 }
 
+int move_here(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
+	      struct mu_err *err)
+{
+	struct gpu *want = on_gpu(c) ? gpu_here(c) : NULL, *is = gpu_of_tensor(kept);
+
+	if (is == want) {
+		*out = mu_tensor_ref(kept);
+		return 0;
+	}
+	if (!is)
+		return gpu_bring_in(want, kept, c->node->name, out, err);
+	return mu_fail(err, MU_FAILED_PRECONDITION,
+		       "%s finds a tensor on a GPU, where what keeps it was filled: both belong "
+		       "on one device",
+		       c->node->op);
+}
+
 int move_all(const struct mu_tensor *out, const struct mu_tensor *in, struct mu_err *err)
 {
 	struct gpu *g = gpu_of_tensor(out);
 
-	if (out->data == in->data)
+	if (out->data == in->data || !out->shape.count)
 		return 0;
 	if (g)
 		return gpu_copy_within(g, gpu_address(out), gpu_address(in), mu_tensor_bytes(out),

@@ -264,6 +264,86 @@ static void an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu(vo
 	assert_float_equal(*MU_DATA(float, &value), 4, 0);
 }
 
+/* ---- what loops keep tensors in ---- */
+
+enum { WIDTH = 7 };
+
+/* Rows scattered into an array, one of them written as a gradient twice, an element that nobody
+ * writes, all joined; and two rows through a stack.  Of floats, after doing something to them. */
+static struct mu_out through_arrays(struct mu_builder *b, struct mu_out rows)
+{
+	struct mu_pshape wide = MU_SHAPE(WIDTH);
+	struct mu_out zero = mu_const_int(b, MU_INT32, 0), one = mu_const_int(b, MU_INT32, 1);
+	struct mu_out which = mu_const_ints(b, (int32_t[]){2, 0, 1}, 3);
+	struct mu_out all = mu_const_ints(b, (int32_t[]){0, 1, 2, 3}, 4);
+	struct mu_out a =
+	    mu_op(b, "TensorArrayV3", MU_IN(mu_const_int(b, MU_INT32, 4)),
+		  MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_SHAPE("element_shape", &wide),
+			   MU_A_BOOL("clear_after_read", false)));
+	struct mu_out flow =
+	    mu_op(b, "TensorArrayScatterV3", MU_IN(a, which, mu_square(b, rows), mu_port(a, 1)));
+	struct mu_out row = mu_op(b, "TensorArrayReadV3", MU_IN(a, one, flow),
+				  MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT)));
+	struct mu_out grad =
+	    mu_op(b, "TensorArrayGradV3", MU_IN(a, flow), MU_ATTRS(MU_A_STR("source", "g")));
+	struct mu_out once =
+	    mu_op(b, "TensorArrayWriteV3", MU_IN(grad, one, mu_neg(b, row), mu_port(grad, 1)));
+	struct mu_out twice =
+	    mu_op(b, "TensorArrayWriteV3", MU_IN(grad, one, mu_exp(b, row), once));
+	struct mu_out thrice = mu_op(b, "TensorArrayWriteV3", MU_IN(grad, zero, row, twice));
+	struct mu_out gathered =
+	    mu_op(b, "TensorArrayGatherV3", MU_IN(grad, all, thrice),
+		  MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_SHAPE("element_shape", &wide)));
+	struct mu_out stack = mu_op(b, "StackV2", MU_IN(mu_const_int(b, MU_INT32, -1)),
+				    MU_ATTRS(MU_A_TYPE("elem_type", MU_FLOAT)));
+	struct mu_out pushed = mu_op(b, "StackPushV2", MU_IN(stack, mu_relu(b, gathered)));
+	mu_push_control(b, &pushed, 1);
+	struct mu_out popped =
+	    mu_op(b, "StackPopV2", MU_IN(stack), MU_ATTRS(MU_A_TYPE("elem_type", MU_FLOAT)));
+	mu_pop_control(b);
+	return mu_add(b, popped, gathered);
+}
+
+static void arrays_on(struct task_server *server, struct mu_tensor *out)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
+	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3, WIDTH));
+	struct mu_out made = through_arrays(b, x);
+	struct mu_shape shape;
+	MU_AUTO_TENSOR rows = {0};
+
+	assert_ok(mu_shape_set(&shape, 2, (int64_t[]){3, WIDTH}, &err), &err);
+	assert_ok(mu_tensor_new(&rows, MU_FLOAT, &shape, &err), &err);
+	for (int i = 0; i < 3 * WIDTH; i++)
+		MU_DATA(float, &rows)[i] = (float)(i % 5) - 1.5f;
+	const struct mu_feed feed = {x, &rows};
+	s = open_on(server, b);
+	assert_ok(
+	    mu_session_run(
+		s, &(struct mu_run){.feeds = &feed, .n_feeds = 1, .fetches = &made, .n_fetches = 1},
+		out, &err),
+	    &err);
+}
+
+/* One copy out for the whole step: what they keep has not left the GPU. */
+static void arrays_and_stacks__on_a_gpu__keep_tensors_there(void **state)
+{
+	MU_AUTO_TENSOR want = {0}, got = {0};
+	struct fake_cuda_counts before, after;
+
+	arrays_on(cpu, &want);
+	count(&before);
+	arrays_on(gpu, &got);
+	count(&after);
+	assert_int_equal(want.shape.count, 4 * WIDTH);
+	assert_int_equal(got.shape.count, 4 * WIDTH);
+	for (int i = 0; i < 4 * WIDTH; i++)
+		assert_float_equal(MU_DATA(float, &got)[i], MU_DATA(float, &want)[i], 1e-5);
+	assert_int_equal(after.copies_out - before.copies_out, 1);
+	UNTIL(facts_of(0).used == 0);
+}
+
 /* ---- memory that there is not ---- */
 
 static void too_large_a_tensor__is_refused_with_who_holds_what(void **state)
@@ -304,6 +384,7 @@ int main(void)
 	    cmocka_unit_test(memory__when_a_session_has_ended__is_given_back),
 	    cmocka_unit_test(nodes__on_two_gpus__reach_each_other),
 	    cmocka_unit_test(an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu),
+	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__keep_tensors_there),
 	    cmocka_unit_test(too_large_a_tensor__is_refused_with_who_holds_what),
 	    cmocka_unit_test(a_kernel_promise_beyond_the_gpu__is_refused),
 	};

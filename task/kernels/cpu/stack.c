@@ -2,6 +2,7 @@
 /* Stacks of tensors that live as long as their step: what a loop's gradient finds again. */
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 
 enum { MAX_DEPTH = 1 << 24 };
 
@@ -91,7 +92,7 @@ static int push(struct kernel_call *c, struct mu_err *err)
 
 static int pop(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_tensor t = {0};
+	struct mu_tensor t = {0}, here = {0};
 	struct resource *r;
 	int rc = handle_find(c, 0, &stack_type, &r, err);
 
@@ -103,10 +104,13 @@ static int pop(struct kernel_call *c, struct mu_err *err)
 		t = s->items[--s->n];
 	pthread_mutex_unlock(&s->lock);
 	if (mu_tensor_is_set(&t))
-		kernel_out_take(c, 0, t);
+		rc = move_here(c, &t, &here, err);
 	else
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().",
 			     s->base.name);
+	if (!rc)
+		kernel_out_take(c, 0, here);
+	mu_tensor_unref(&t);
 	resource_unref(r);
 	return rc;
 }

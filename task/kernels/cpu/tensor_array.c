@@ -9,6 +9,7 @@
 #include "task/kernels/elems.h"
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 #include "task/kernels/sum.h"
 
 enum { MAX_ELEMENTS = 1 << 24 };
@@ -75,14 +76,20 @@ static struct resource *same(void *arg, struct mu_err *err)
 	return arg;
 }
 
-static int give_flow(struct kernel_call *c, unsigned o, struct mu_err *err)
+/* A number that only says what comes after what: a new one, or the one that came in last. */
+static int new_flow(struct kernel_call *c, struct mu_err *err)
 {
-	struct mu_tensor flow;
-	int rc = mu_tensor_scalar(&flow, MU_FLOAT, &(float){0}, err);
+	const struct mu_shape one = mu_shape_scalar();
+	struct mu_tensor *flow;
+	int rc = move_out(c, 1, MU_FLOAT, &one, &flow, err);
 
-	if (!rc)
-		kernel_out_take(c, o, flow);
-	return rc;
+	return rc ? rc : move_fill(flow, NULL, err);
+}
+
+static int give_flow(struct kernel_call *c)
+{
+	kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, c->n_in - 1)));
+	return 0;
 }
 
 static int make(struct kernel_call *c, struct mu_err *err)
@@ -116,7 +123,7 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	resource_unref(r);
 	if ((rc = resource_handle_out(c, 0, container, name, array_type.name, err)))
 		return rc;
-	return give_flow(c, 1, err);
+	return new_flow(c, err);
 }
 
 /* The array of input 0, locked.  Undone by let_go. */
@@ -204,7 +211,7 @@ static int give_gradient(struct kernel_call *c, const struct mu_shape *more, str
 	resource_unref(r);
 	if ((rc = resource_handle_out(c, 0, a->base.container, name, array_type.name, err)))
 		return rc;
-	return give_flow(c, 1, err);
+	return new_flow(c, err);
 }
 
 static int gradient(struct kernel_call *c, struct mu_err *err)
@@ -292,22 +299,27 @@ static int put(struct tensor_array *a, int64_t at, struct mu_tensor t, struct mu
 	return rc;
 }
 
-static int zeros(enum mu_dtype t, const struct mu_pshape *p, struct mu_tensor *out,
-		 struct mu_err *err)
+static int zeros(struct kernel_call *c, enum mu_dtype t, const struct mu_pshape *p,
+		 struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_shape s;
 	int rc;
 
 	if (p->rank < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "its shape is not known");
-	if ((rc = mu_shape_set(&s, p->rank, p->dim, err)) || (rc = mu_tensor_new(out, t, &s, err)))
+	if ((rc = mu_shape_set(&s, p->rank, p->dim, err)) ||
+	    (rc = move_scratch(c, t, &s, out, err)))
 		return rc;
-	elems_zero(t, out->data, 0, s.count);
-	return 0;
+	if ((rc = move_fill(out, NULL, err)))
+		mu_tensor_unref(out);
+	return rc;
 }
 
-static int get(struct tensor_array *a, int64_t at, struct mu_tensor *out, struct mu_err *err)
+static int get(struct kernel_call *c, struct tensor_array *a, int64_t at, struct mu_tensor *out,
+	       struct mu_err *err)
 {
+	int rc;
+
 	if (at < 0 || at >= a->n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "TensorArray %s: Tried to read from index %lld but array size is: "
@@ -325,7 +337,7 @@ static int get(struct tensor_array *a, int64_t at, struct mu_tensor *out, struct
 		/* What was written since may tell more than what was known then. */
 		const struct mu_pshape *shape = a->identical ? &a->element : &s->shape;
 
-		if (zeros(a->dtype, shape, out, err))
+		if (zeros(c, a->dtype, shape, out, err))
 			return mu_fail(
 			    err, MU_INVALID_ARGUMENT,
 			    "TensorArray %s: Could not read from TensorArray index %lld.  "
@@ -335,7 +347,8 @@ static int get(struct tensor_array *a, int64_t at, struct mu_tensor *out, struct
 			    a->base.name, (long long)at, mu_pshape_str(shape));
 		return 0;
 	}
-	*out = mu_tensor_ref(&s->value);
+	if ((rc = move_here(c, &s->value, out, err)))
+		return rc;
 	if (a->clear) {
 		mu_tensor_unref(&s->value);
 		s->cleared = true;
@@ -352,7 +365,7 @@ static int write(struct kernel_call *c, struct mu_err *err)
 	if ((rc = args_int(c, 1, &at, err)) || (rc = hold(c, &a, err)) ||
 	    (rc = put(a, at, mu_tensor_ref(kernel_in(c, 2)), err)))
 		return rc;
-	return give_flow(c, 0, err);
+	return give_flow(c);
 }
 
 static int read(struct kernel_call *c, struct mu_err *err)
@@ -363,7 +376,7 @@ static int read(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = args_int(c, 1, &at, err)) || (rc = hold(c, &a, err)) ||
-	    (rc = get(a, at, &t, err)))
+	    (rc = get(c, a, at, &t, err)))
 		return rc;
 	kernel_out_take(c, 0, t);
 	return 0;
@@ -385,8 +398,8 @@ static void pile_free(struct pile *p)
 	free(p->items);
 }
 
-static int take_pile(struct tensor_array *a, const struct mu_tensor *indices, struct pile *p,
-		     struct mu_err *err)
+static int take_pile(struct kernel_call *c, struct tensor_array *a, const struct mu_tensor *indices,
+		     struct pile *p, struct mu_err *err)
 {
 	int64_t n = indices ? indices->shape.count : a->n;
 	int rc = 0;
@@ -396,7 +409,7 @@ static int take_pile(struct tensor_array *a, const struct mu_tensor *indices, st
 		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
 			       (long long)n);
 	for (; p->n < n && !rc; p->n += !rc)
-		rc = get(a, indices ? mu_tensor_int(indices, p->n) : p->n, &p->items[p->n], err);
+		rc = get(c, a, indices ? mu_tensor_int(indices, p->n) : p->n, &p->items[p->n], err);
 	return rc;
 }
 
@@ -432,11 +445,12 @@ static int join(struct kernel_call *c, const struct pile *p, enum mu_dtype t, bo
 	rc = mu_shape_push(&shape, first, err);
 	for (int d = 0; d < tail.rank && !rc; d++)
 		rc = mu_shape_push(&shape, tail.dim[d], err);
-	if (rc || (rc = kernel_out(c, 0, t, &shape, out, err)))
+	if (rc || (rc = move_out(c, 0, t, &shape, out, err)))
 		return rc;
-	for (int64_t i = 0; i < p->n; at += p->items[i++].shape.count)
-		elems_copy(t, (*out)->data, at, p->items[i].data, 0, p->items[i].shape.count);
-	return 0;
+	for (int64_t i = 0; i < p->n && !rc; at += p->items[i++].shape.count)
+		rc = move_runs(*out, &p->items[i],
+			       &(struct runs){1, p->items[i].shape.count, {at, 0}, {0, 0}}, err);
+	return rc;
 }
 
 static int gather(struct kernel_call *c, struct mu_err *err)
@@ -448,7 +462,7 @@ static int gather(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if ((rc = args_is_int(c, 1, err)) || (rc = hold(c, &a, err)) ||
-	    (rc = take_pile(a, kernel_in(c, 1), &p, err)))
+	    (rc = take_pile(c, a, kernel_in(c, 1), &p, err)))
 		return rc;
 	const struct mu_pshape *element = &a->element;
 	if (element->rank < 0 && shape && shape->kind == MU_ATTR_SHAPE)
@@ -464,7 +478,7 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out, *lengths;
 	int rc;
 
-	if ((rc = hold(c, &a, err)) || (rc = take_pile(a, NULL, &p, err)) ||
+	if ((rc = hold(c, &a, err)) || (rc = take_pile(c, a, NULL, &p, err)) ||
 	    (rc = join(c, &p, a->dtype, false,
 		       shape && shape->kind == MU_ATTR_SHAPE ? shape->shape
 							     : &(struct mu_pshape){.rank = -1},
@@ -479,8 +493,8 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Rows [from, from + n) of t, with the first dimension (n) or without it (n < 0: one row). */
-static int rows_of(const struct mu_tensor *t, int64_t from, int64_t n, struct mu_tensor *out,
-		   struct mu_err *err)
+static int rows_of(struct kernel_call *c, const struct mu_tensor *t, int64_t from, int64_t n,
+		   struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_shape s;
 	int64_t dim[MU_MAX_RANK], row = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
@@ -490,8 +504,11 @@ static int rows_of(const struct mu_tensor *t, int64_t from, int64_t n, struct mu
 	dim[0] = n;
 	rc = n < 0 ? mu_shape_set(&s, t->shape.rank - 1, dim + 1, err)
 		   : mu_shape_set(&s, t->shape.rank, dim, err);
-	if (!rc && !(rc = mu_tensor_new(out, t->dtype, &s, err)))
-		elems_copy(t->dtype, out->data, 0, t->data, from * row, s.count);
+	if (rc || (rc = move_scratch(c, t->dtype, &s, out, err)))
+		return rc;
+	rc = move_runs(out, t, &(struct runs){1, s.count, {0, 0}, {from * row, 0}}, err);
+	if (rc)
+		mu_tensor_unref(out);
 	return rc;
 }
 
@@ -510,10 +527,10 @@ static int scatter(struct kernel_call *c, struct mu_err *err)
 			       (long long)indices->shape.count, mu_shape_str(&value->shape));
 	for (int64_t i = 0; i < indices->shape.count && !rc; i++) {
 		struct mu_tensor row;
-		if (!(rc = rows_of(value, i, -1, &row, err)))
+		if (!(rc = rows_of(c, value, i, -1, &row, err)))
 			rc = put(a, mu_tensor_int(indices, i), row, err);
 	}
-	return rc ? rc : give_flow(c, 0, err);
+	return rc ? rc : give_flow(c);
 }
 
 static int split(struct kernel_call *c, struct mu_err *err)
@@ -537,7 +554,7 @@ static int split(struct kernel_call *c, struct mu_err *err)
 			    "Expected sum of lengths to be equal to values.shape[0], but "
 			    "sum of lengths is over it and value's shape is: %s",
 			    mu_shape_str(&value->shape));
-		if (!(rc = rows_of(value, at, n, &part, err)))
+		if (!(rc = rows_of(c, value, at, n, &part, err)))
 			rc = put(a, i, part, err);
 		at += n;
 	}
@@ -546,7 +563,7 @@ static int split(struct kernel_call *c, struct mu_err *err)
 			       "Expected sum of lengths to be equal to values.shape[0], but sum of "
 			       "lengths is %lld and value's shape is: %s",
 			       (long long)at, mu_shape_str(&value->shape));
-	return rc ? rc : give_flow(c, 0, err);
+	return rc ? rc : give_flow(c);
 }
 
 static const struct kernel rows[] = {
