@@ -74,11 +74,11 @@ static int add_copy(struct settle *s, struct mu_input from, const char *op, cons
 	return 0;
 }
 
-static int add_constant(struct settle *s, const struct mu_node *constant, const char *device,
-			struct mu_input *out)
+static int add_constant(struct settle *s, const struct mu_node *constant, const char *op,
+			const char *device, struct mu_input *out)
 {
 	struct mu_node *n;
-	int rc = add(s, constant, "Const", device, &n);
+	int rc = add(s, constant, op, device, &n);
 
 	for (unsigned i = 0; !rc && i < constant->n_attrs; i++)
 		mu_node_set_attr(s->g, n, constant->attrs[i].name, &constant->attrs[i].value);
@@ -107,8 +107,10 @@ static int moved(struct settle *s, struct mu_input from, int is, int want, const
 		*out = (struct mu_input){there, 0};
 		return 0;
 	}
-	if (is_constant(from.node)) {
-		rc = add_constant(s, from.node, want == HOST ? s->rt->cpu_name : gpu_device, out);
+	if (is_constant(from.node) && want == HOST) {
+		rc = add_constant(s, from.node, "Const", s->rt->cpu_name, out);
+	} else if (is_constant(from.node)) { /* a Const of int32 is on the host wherever it is */
+		rc = add_constant(s, from.node, "_ConstOnGpu", gpu_device, out);
 	} else {
 		if (is != HOST)
 			rc = add_copy(s, *out, "_CopyFromGpuToHost", from.node->device, t, out);

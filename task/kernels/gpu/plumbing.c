@@ -142,6 +142,8 @@ static const struct gpu_kernel rows[] = {
     {.k = {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
      .type_attr = "dtype",
      .types = GPU_PLAIN},
+    {.k = {"_ConstOnGpu", .run = const_run, .prepare = const_prepare, .release = const_release},
+     .device_out = 1},
     SAME("NoOp", NULL, 0),
     SAME("ControlTrigger", NULL, 0),
     SAME("Identity", "T", GPU_PASSED),
