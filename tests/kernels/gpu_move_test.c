@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Slices, joins, transposes and gathers of the GPU beside the CPU's, to the bit. */
 #include "task/kernels/cuda/args.h"
+#include "task/kernels/cuda/shim.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 
@@ -315,8 +316,8 @@ static void a_view__with_a_dimension_of_2_to_the_32__is_divided_in_64_bits(void 
 {
 	const uint8_t from[4] = {1, 2, 3, 4};
 	uint8_t to[4] = {0};
-	struct view_args a = {.out = (uintptr_t)to,
-			      .in = (uintptr_t)from,
+	struct view_args a = {.out = (uintptr_t)to | HOST_DEVICE_BIT,
+			      .in = (uintptr_t)from | HOST_DEVICE_BIT,
 			      .n = 4,
 			      .rank = 2,
 			      .dim = {2, (int64_t)1 << 32},

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU draws the CPU's numbers. */
 #include "task/kernels/cuda/args.h"
+#include "task/kernels/cuda/shim.h"
 #include "task/kernels/philox.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
@@ -82,7 +83,7 @@ static void a_counter__carries_into_its_upper_half(void **state)
 {
 	struct philox p = {{0xfffffffe, 0xffffffff, 0xffffffff, 7}, {1, 2}};
 	float got[16];
-	struct random_args a = {.out = (uintptr_t)got, .n = 16};
+	struct random_args a = {.out = (uintptr_t)got | HOST_DEVICE_BIT, .n = 16};
 
 	memcpy(a.counter, p.counter, sizeof a.counter);
 	memcpy(a.key, p.key, sizeof a.key);

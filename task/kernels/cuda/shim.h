@@ -14,7 +14,6 @@
 
 #include <stdint.h>
 
-#define PTR(type, address) ((type *)(uintptr_t)(address))
 /* Which element this thread has first, and how far on its next one is. */
 #define FIRST      ((int64_t)blockIdx.x * blockDim.x + threadIdx.x)
 #define STEP       ((int64_t)gridDim.x * blockDim.x)
@@ -24,6 +23,7 @@
 
 #include <math.h>
 
+#define PTR(type, address)       ((type *)(uintptr_t)(address))
 #define DEVICE                   static __device__ __forceinline__
 #define SHARED                   __shared__
 #define SYNC()                   __syncthreads()
@@ -43,6 +43,19 @@ struct host_dim {
 extern _Thread_local struct host_dim threadIdx, blockIdx, blockDim, gridDim;
 void host_kernel_add(const char *name, void (*call)(const void *args), size_t size, int meets);
 void host_sync(void);
+
+/* An address of a device has this bit, so it is none of the host's.  A kernel that is handed one
+ * without it, or one that its type may not lie at, would take a GPU out of service; here it ends
+ * the process and says so. */
+#define HOST_DEVICE_BIT    ((uint64_t)1 << 55)
+_Noreturn void host_refuse(uint64_t address, size_t align);
+static inline void *host_at(uint64_t address, size_t align)
+{
+	if ((address & (align - 1)) || !(address & HOST_DEVICE_BIT))
+		host_refuse(address, align);
+	return (void *)(uintptr_t)(address ^ HOST_DEVICE_BIT);
+}
+#define PTR(type, address) ((type *)host_at(address, _Alignof(type)))
 
 #define DEVICE static inline
 #define SHARED static _Thread_local

@@ -58,7 +58,7 @@ static void one_product(struct fake_cuda_counts *c)
 static int library_new(void **library)
 {
 	static int there;
-	int result = fake_cuda_answer("library_new");
+	int result = fake_cuda_answer_here("library_new");
 
 	if (result)
 		return result;
@@ -185,7 +185,7 @@ static int choose(void *library, void *op, void *a, void *b, void *c, void *d, v
 		  struct blas_choice *out, int *found)
 {
 	struct columns_args args;
-	int result = fake_cuda_answer("choose");
+	int result = fake_cuda_answer_here("choose");
 
 	if (result)
 		return result;
@@ -197,6 +197,16 @@ static int choose(void *library, void *op, void *a, void *b, void *c, void *d, v
 	return *found ? 0 : NOT_SUPPORTED;
 }
 
+/* All of it on the device: its last column ends with its rows. */
+static bool is_matrix(cuda_ptr at, const void *layout)
+{
+	const struct layout *l = layout;
+	const size_t size = l->type == BLAS_R_32F ? 4 : l->type == BLAS_R_64F ? 8 : 2;
+
+	return fake_cuda_is_device(
+	    at, ((size_t)(l->columns - 1) * (size_t)l->leading + (size_t)l->rows) * size);
+}
+
 static int multiply(void *library, void *op, const void *alpha, cuda_ptr a, void *a_layout,
 		    cuda_ptr b, void *b_layout, const void *beta, cuda_ptr c, void *c_layout,
 		    cuda_ptr d, void *d_layout, const struct blas_choice *algorithm,
@@ -205,7 +215,7 @@ static int multiply(void *library, void *op, const void *alpha, cuda_ptr a, void
 	const struct op *o = op;
 	bool wide = o->scale == BLAS_R_64F;
 	struct columns_args args;
-	int result = fake_cuda_answer("multiply");
+	int result = fake_cuda_answer_here("multiply");
 
 	if (result)
 		return result;
@@ -217,8 +227,11 @@ static int multiply(void *library, void *op, const void *alpha, cuda_ptr a, void
 	args.out = d;
 	args.a = a;
 	args.b = b;
+	const struct host_kernel *k = host_kernel_find(kind_of(o, a_layout)->kernel);
+	if (!is_matrix(a, a_layout) || !is_matrix(b, b_layout) || !is_matrix(d, d_layout) ||
+	    !fake_cuda_is_device(workspace, bytes) || !fake_cuda_put(stream, k, &args))
+		return INVALID_VALUE;
 	fake_cuda_note(one_product);
-	fake_cuda_put(stream, host_kernel_find(kind_of(o, a_layout)->kernel), &args);
 	return 0;
 }
 

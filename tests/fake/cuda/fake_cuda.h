@@ -59,9 +59,14 @@ struct host_kernel {
 	int meets; /* its threads wait for one another */
 };
 const struct host_kernel *host_kernel_find(const char *name);
+/* What an entry point answers before it does anything; `_here`: one that needs a context. */
 int fake_cuda_answer(const char *call);
-/* What stands for a library's kernel: one thread of it, in the stream's turn. */
-void fake_cuda_put(void *stream, const struct host_kernel *k, const void *args);
+int fake_cuda_answer_here(const char *call);
+/* Whether all of this is memory of the device whose context the thread has. */
+bool fake_cuda_is_device(cuda_ptr at, size_t bytes);
+/* What stands for a library's kernel: one thread of it, in the stream's turn.  false: it is no
+ * stream of the thread's context. */
+bool fake_cuda_put(void *stream, const struct host_kernel *k, const void *args);
 void fake_cuda_note(void (*how)(struct fake_cuda_counts *c)); /* with the counts to itself */
 void fake_cuda_one_plan(struct fake_cuda_counts *c);
 /* So many more that are open, or fewer. */

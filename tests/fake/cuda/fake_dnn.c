@@ -126,7 +126,7 @@ static const struct kind {
 
 static int library_new(void **library)
 {
-	int result = fake_cuda_answer("dnn_library_new");
+	int result = fake_cuda_answer_here("dnn_library_new");
 
 	if (result)
 		return result;
@@ -258,7 +258,7 @@ static int choices(const struct tensor *x, const struct filter *w, const struct 
 	    {.algorithm = UNCERTAIN, .workspace = WORKSPACE, .math = c->math},
 	    {.algorithm = GOOD, .workspace = WORKSPACE, .deterministic = 1, .math = c->math},
 	};
-	int result = fake_cuda_answer("dnn_choose");
+	int result = fake_cuda_answer_here("dnn_choose");
 
 	if (result)
 		return result;
@@ -305,6 +305,24 @@ static bool slides(const struct pool *p, int axis, int in, int out)
 	return (in + 2 * p->pad[axis] - p->size[axis]) / p->stride[axis] + 1 == out;
 }
 
+/* All of it on the device. */
+static bool holds(cuda_ptr at, int type, size_t a, size_t b, size_t c, size_t d)
+{
+	const size_t size = type == DNN_DOUBLE ? 8 : type == DNN_FLOAT ? 4 : 2;
+
+	return fake_cuda_is_device(at, a * b * c * d * size);
+}
+
+static bool is_tensor(cuda_ptr at, const struct tensor *t)
+{
+	return holds(at, t->type, (size_t)t->n, (size_t)t->c, (size_t)t->h, (size_t)t->w);
+}
+
+static bool is_filter(cuda_ptr at, const struct filter *f)
+{
+	return holds(at, f->type, (size_t)f->k, (size_t)f->c, (size_t)f->h, (size_t)f->w);
+}
+
 /* ---- sums ---- */
 
 static void one_convolution(struct fake_cuda_counts *c)
@@ -340,7 +358,7 @@ static int run(const struct library *l, const struct conv *c, const struct parts
 {
 	const struct tensor *x = p->x, *y = p->y;
 	const struct filter *w = p->w;
-	int result = fake_cuda_answer("convolve");
+	int result = fake_cuda_answer_here("convolve");
 
 	if (result)
 		return result;
@@ -366,10 +384,14 @@ static int run(const struct library *l, const struct conv *c, const struct parts
 				    .stride = {c->stride[0], c->stride[1]},
 				    .dilation = {c->dilation[0], c->dilation[1]},
 				    .to = p->to};
+	const struct host_kernel *k = host_kernel_find(kind_of(x->type, c->compute)->kernel);
+	if (!is_tensor(p->at_x, x) || !is_tensor(p->at_y, y) || !is_filter(p->at_w, w) ||
+	    (p->bytes && !fake_cuda_is_device(p->workspace, p->bytes)) ||
+	    !fake_cuda_put(l->stream, k, &a))
+		return DNN_BAD_PARAM;
 	fake_cuda_note(one_convolution);
 	if (p->algorithm == UNCERTAIN)
 		fake_cuda_note(one_uncertain);
-	fake_cuda_put(l->stream, host_kernel_find(kind_of(x->type, c->compute)->kernel), &a);
 	return 0;
 }
 
@@ -416,7 +438,7 @@ static int pool(void *library, void *pool, const void *alpha, void *x_is, cuda_p
 	const struct library *l = library;
 	const struct tensor *in = x_is, *out = y_is;
 	const struct pool *p = pool;
-	int result = fake_cuda_answer("pool");
+	int result = fake_cuda_answer_here("pool");
 
 	if (result)
 		return result;
@@ -431,8 +453,10 @@ static int pool(void *library, void *pool, const void *alpha, void *x_is, cuda_p
 				     .in = {in->h, in->w},
 				     .out = {out->h, out->w},
 				     .p = *p};
+	if (!is_tensor(x, in) || !is_tensor(y, out) ||
+	    !fake_cuda_put(l->stream, host_kernel_find(kernels[in->type]), &a))
+		return DNN_BAD_PARAM;
 	fake_cuda_note(one_pool);
-	fake_cuda_put(l->stream, host_kernel_find(kernels[in->type]), &a);
 	return 0;
 }
 

@@ -1,17 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Graphs: what was put on a stream while it recorded, copied to a stream as often as wanted.  A
- * piece is set in what was made of the graph, not in the graph; another kernel or grid is refused.
- */
+ * piece is set in what was made of the graph, not in the graph; another kernel or grid is refused,
+ * and so is what the driver holds for unsafe while a thread records. */
 #include <stdlib.h>
 #include <string.h>
 
 #include "tests/fake/cuda/fake_jobs.h"
+
+/* What this thread records on; whether something has come to pass that may not meanwhile. */
+static _Thread_local struct {
+	struct stream *stream;
+	bool spoilt;
+} recording;
+
+bool fake_capture_spoil(void)
+{
+	recording.spoilt = recording.stream != NULL;
+	return recording.spoilt;
+}
 
 static struct graph *graph_new(void)
 {
 	struct graph *g = calloc(1, sizeof *g);
 
 	g->last = &g->first;
+	g->device = fake_current();
 	fake_counts.graphs++;
 	return g;
 }
@@ -41,8 +54,12 @@ int fake_capture_begin(void *stream, int mode)
 	struct stream *s = stream;
 
 	FAKE_ANSWER_TO("capture_begin");
-	if (s->recording || mode != CUDA_CAPTURE_THREAD_LOCAL)
+	if (!fake_stream_is_here(s))
+		return INVALID_HANDLE;
+	if (s->recording || recording.stream || mode != CUDA_CAPTURE_THREAD_LOCAL)
 		return INVALID_VALUE;
+	recording.stream = s;
+	recording.spoilt = false;
 	pthread_mutex_lock(&fake_lock);
 	s->recording = graph_new();
 	pthread_mutex_unlock(&fake_lock);
@@ -56,6 +73,8 @@ int fake_capture_see(void *stream, int *status, uint64_t *id, void **graph, void
 	struct stream *s = stream;
 
 	FAKE_ANSWER_TO("capture_see");
+	if (!fake_stream_is_here(s))
+		return INVALID_HANDLE;
 	piece = NULL;
 	*status = s->recording ? CUDA_CAPTURE_ACTIVE : 0;
 	for (struct job *j = s->recording ? s->recording->first : NULL; j; j = j->next)
@@ -72,11 +91,18 @@ int fake_capture_end(void *stream, void **graph)
 {
 	struct stream *s = stream;
 	struct graph *g = s->recording;
-	int result = fake_cuda_answer("capture_end");
+	int result = fake_cuda_answer_here("capture_end");
 
 	if (!g)
 		return INVALID_VALUE;
+	if (recording.stream != s)
+		return CAPTURE_WRONG_THREAD;
+	if (!result && recording.spoilt)
+		result = CAPTURE_INVALIDATED;
+	recording.stream = NULL;
+	pthread_mutex_lock(&fake_lock);
 	s->recording = NULL;
+	pthread_mutex_unlock(&fake_lock);
 	if (result)
 		fake_graph_free(g);
 	else
@@ -114,11 +140,14 @@ int fake_graph_set(void *exec, void *node, const struct cuda_kernel_piece *to)
 	const struct job *j = x->of->first;
 
 	FAKE_ANSWER_TO("graph_set");
+	if (x->device != fake_current())
+		return INVALID_HANDLE;
 	for (; j && j != node; j = j->next)
 		at = at->next;
-	if (!j || j->deed != LAUNCH || to->kernel != (const void *)j->kernel ||
-	    to->blocks[0] != j->blocks || to->threads[0] != j->threads || to->blocks[1] != 1 ||
-	    to->threads[2] != 1 || to->shared || to->extra)
+	const struct function *f = to->kernel;
+	if (!j || j->deed != LAUNCH || !f || f->device != x->device || f->kernel != j->kernel ||
+	    to->blocks[0] != j->blocks || to->threads[0] != j->threads || !to->args || to->extra ||
+	    to->by_library || !fake_shape_is_possible(f, to->blocks, to->threads, to->shared))
 		return INVALID_VALUE;
 	pthread_mutex_lock(&fake_lock);
 	memcpy(at->args, to->args[0], at->args_size);
@@ -132,6 +161,8 @@ int fake_graph_launch(void *exec, void *stream)
 	struct stream *s = stream;
 
 	FAKE_ANSWER_TO("graph_launch");
+	if (!fake_stream_is_here(s) || ((struct graph *)exec)->device != s->device || s->recording)
+		return INVALID_HANDLE;
 	pthread_mutex_lock(&fake_lock);
 	copy_jobs(exec, &s->last);
 	fake_counts.graph_launches++;

@@ -1,5 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What streams do, between the files of the stand-in's driver. */
+/* Between the files of the stand-in's driver: what streams do, and what is refused.
+ *
+ * It refuses what NVIDIA's driver refuses, and what that one lets pass and is wrong all the same:
+ * calls on a thread without a context or with one that is gone, handles of another context or that
+ * were freed, ranges that leave an allocation, host memory for the device's, copies from or to host
+ * memory that is not page-locked (they would wait), grids and blocks that are too large, and on a
+ * thread that records a graph what may not be called then. */
 #ifndef MU_TESTS_FAKE_JOBS_H
 #define MU_TESTS_FAKE_JOBS_H
 
@@ -7,7 +13,15 @@
 
 #include "tests/fake/cuda/fake_cuda.h"
 
-enum { INVALID_VALUE = 1 };
+enum {
+	INVALID_VALUE = 1,
+	INVALID_CONTEXT = 201,
+	INVALID_HANDLE = 400,
+	CONTEXT_IS_GONE = 709,
+	CAPTURE_UNSUPPORTED = 900,
+	CAPTURE_INVALIDATED = 901,
+	CAPTURE_WRONG_THREAD = 908,
+};
 enum deed { LAUNCH, COPY, FILL, RECORD, WAIT };
 
 struct job {
@@ -28,37 +42,68 @@ struct job {
 struct graph {
 	struct job *first, **last;
 	struct graph *of; /* by what can be launched: the graph it was made of */
+	int device;       /* of what can be launched */
 };
 struct stream {
 	pthread_t thread;
 	struct graph *recording; /* what is put on it goes there */
+	int device;
 	struct job *first, **last;
-	bool busy, stopping;
+	const struct job *current;
+	bool stopping; /* freed, too: its record stays, since events name it */
 	unsigned long recorded, reached;
-	struct stream *next;
+	struct stream *next; /* of all that there ever were */
+};
+struct function { /* a kernel in a module, so on a device */
+	struct function *next;
+	const struct host_kernel *kernel;
+	int device;
 };
 
 extern struct fake_cuda_counts fake_counts; /* these under the lock */
+extern struct stream *fake_streams;
 extern pthread_mutex_t fake_lock;
 extern pthread_cond_t fake_news;
 
-#define FAKE_ANSWER_TO(call)                                                                       \
+/* ---- fake_cuda.c ---- */
+
+/* The device of this thread's context. */
+int fake_current(void);
+void fake_fault(int device, int result);
+bool fake_has_fault(int device);
+/* What an entry point that needs a context answers before it does anything. */
+int fake_cuda_answer_here(const char *call);
+/* The same of one that a thread may not call while it records a graph. */
+int fake_cuda_answer_unsafe(const char *call);
+#define FAKE_RETURN_IF(expr)                                                                       \
 	do {                                                                                       \
-		int answer_ = fake_cuda_answer(call);                                              \
+		int answer_ = (expr);                                                              \
 		if (answer_)                                                                       \
 			return answer_;                                                            \
 	} while (0)
-#define FAKE_ANSWER() FAKE_ANSWER_TO(__func__)
+#define FAKE_ANSWER_TO(call)     FAKE_RETURN_IF(fake_cuda_answer_here(call))
+#define FAKE_ANSWER_UNSAFE(call) FAKE_RETURN_IF(fake_cuda_answer_unsafe(call))
+/* Kernels may be launched so. */
+bool fake_shape_is_possible(const struct function *f, const unsigned *blocks,
+			    const unsigned *threads, unsigned shared);
 
-/* fake_graph.c */
-int fake_capture_begin(void *stream, int mode);
-int fake_capture_see(void *stream, int *status, uint64_t *id, void **graph, void *const **last,
-		     size_t *n_last);
-int fake_capture_end(void *stream, void **graph);
-int fake_graph_make(void **exec, void *graph, unsigned long long flags);
-int fake_graph_set(void *exec, void *node, const struct cuda_kernel_piece *to);
-int fake_graph_launch(void *exec, void *stream);
-int fake_graph_exec_free(void *exec);
-int fake_graph_free(void *graph);
+/* ---- fake_streams.c ---- */
+
+bool fake_stream_is_here(const struct stream *s); /* and there at all */
+void fake_append(struct stream *s, const struct job *like, const void *args, size_t size);
+/* With the lock: whether anything put on a stream has still to touch this memory of the host. */
+bool fake_is_awaited(const char *at, size_t bytes);
+
+/* ---- fake_memory.c ---- */
+
+size_t fake_memory_used(int device);
+
+#define FAKE_DECLARE(field, symbol, args) int fake_##field args;
+CUDA_API(FAKE_DECLARE)
+
+/* ---- fake_graph.c ---- */
+
+/* This thread records: what it called may not be called then, and nothing comes of the graph. */
+bool fake_capture_spoil(void);
 
 #endif

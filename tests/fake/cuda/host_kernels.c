@@ -3,6 +3,7 @@
  * threads meet are turns of one thread here, each with a stack of its own: SYNC passes the turn on,
  * and when all have had theirs the next round begins. */
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <ucontext.h>
 
@@ -14,6 +15,7 @@ _Thread_local struct host_dim threadIdx, blockIdx, blockDim, gridDim;
 enum { MAX_THREADS = 1024, STACK = 32 << 10 };
 
 static struct host_kernel *kernels;
+static _Thread_local const struct host_kernel *running;
 
 void host_kernel_add(const char *name, void (*call)(const void *args), size_t size, int meets)
 {
@@ -36,6 +38,17 @@ void fake_cuda_each_kernel(void (*see)(void *arg, const char *name), void *arg)
 {
 	for (const struct host_kernel *k = kernels; k; k = k->next)
 		see(arg, k->name);
+}
+
+_Noreturn void host_refuse(uint64_t address, size_t align)
+{
+	const struct host_kernel *k = running;
+
+	fprintf(stderr, "kernel %s: 0x%llx is %s\n", k ? k->name : "?", (unsigned long long)address,
+		address & HOST_DEVICE_BIT ? "not aligned for what is read or written there"
+					  : "no address of a device");
+	(void)align;
+	abort();
 }
 
 /* ---- threads that meet ---- */
@@ -111,6 +124,7 @@ void host_kernels_thread_ends(void)
 void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned threads,
 		     const void *args)
 {
+	running = k;
 	gridDim.x = blocks;
 	blockDim.x = threads;
 	for (unsigned b = 0; b < blocks; b++) {

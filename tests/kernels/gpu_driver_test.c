@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a driver refuses: the stand-in, so that a test on it means something, and on a GPU the real
+ * one, so that the stand-in is not stricter or more lenient than we think. */
+#include <pthread.h>
+#include <stdlib.h>
+
+#include "task/device/gpu_internal.h"
+#include "task/kernels/cuda/args.h"
+#include "tests/kernels/gpu_one.h"
+
+enum { NO_VALUE = 1, NO_CONTEXT = 201, NOT_WHILE_RECORDING = 900, SPOILT = 901, BYTES = 4096 };
+
+static cuda_ptr some_memory(void)
+{
+	cuda_ptr at = 0;
+
+	assert_ok(gpu_enter(g, &err), &err);
+	assert_int_equal(g->api->memory_alloc(&at, BYTES), 0);
+	return at;
+}
+
+/* Of a kernel that has nothing to fill. */
+static int launch(unsigned x, unsigned y, unsigned z, unsigned tx, unsigned ty, unsigned tz,
+		  unsigned shared)
+{
+	struct fill_args args = {.n = 0};
+	void *list[] = {&args}, *kernel;
+
+	assert_ok(gpu_kernel(g, "fill_32", &kernel, &err), &err);
+	return g->api->launch(kernel, x, y, z, tx, ty, tz, shared, g->compute.stream, list, NULL);
+}
+
+static void launches__that_no_gpu_has_room_for__are_refused(void **state)
+{
+	static const unsigned refused[][7] = {
+	    {0, 1, 1, 64, 1, 1, 0},     {1, 1, 1, 0, 1, 1, 0},        {1, 1, 1, 1025, 1, 1, 0},
+	    {1, 1, 1, 64, 64, 1, 0},    {1, 1, 1, 1, 1, 65, 0},       {1, 65536, 1, 64, 1, 1, 0},
+	    {1, 1, 65536, 64, 1, 1, 0}, {1u << 31, 1, 1, 1, 1, 1, 0}, {1, 1, 1, 64, 1, 1, 1 << 20},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(refused); i++) {
+		const unsigned *r = refused[i];
+		assert_int_equal(launch(r[0], r[1], r[2], r[3], r[4], r[5], r[6]), NO_VALUE);
+	}
+	assert_int_equal(launch(1, 1, 1, 1024, 1, 1, 0), 0);
+	assert_int_equal(g->api->stream_sync(g->compute.stream), 0);
+}
+
+static void *without_a_context(void *arg)
+{
+	cuda_ptr at = 0;
+	size_t left, all;
+	void *made;
+	int *wrong = arg;
+
+	*wrong += g->api->memory_alloc(&at, BYTES) != NO_CONTEXT;
+	*wrong += g->api->memory_info(&left, &all) != NO_CONTEXT;
+	*wrong += g->api->stream_new(&made, CUDA_STREAM_NON_BLOCKING) != NO_CONTEXT;
+	*wrong += g->api->event_new(&made, CUDA_EVENT_NO_TIMING) != NO_CONTEXT;
+	return NULL;
+}
+
+static void calls__on_a_thread_without_a_context__are_refused(void **state)
+{
+	pthread_t thread;
+	int wrong = 0;
+
+	assert_int_equal(pthread_create(&thread, NULL, without_a_context, &wrong), 0);
+	pthread_join(thread, NULL);
+	assert_int_equal(wrong, 0);
+}
+
+static void memory__beyond_what_was_given__is_refused(void **state)
+{
+	cuda_ptr at = some_memory();
+	void *stream = g->compute.stream;
+	int here = 0;
+
+	assert_int_equal(g->api->fill(at, 1, BYTES, stream), 0);
+	assert_int_equal(g->api->stream_sync(stream), 0);
+	if (!getenv("MUSTER_GPU_TEST")) { /* whatever lies behind it, on a GPU, may be somebody's */
+		assert_int_equal(g->api->fill(at + 1, 1, BYTES, stream), NO_VALUE);
+		assert_int_equal(g->api->copy_within(at, at + BYTES / 2, BYTES, stream), NO_VALUE);
+		assert_int_equal(g->api->copy_in(at, &here, sizeof here, stream), NO_VALUE);
+	}
+	assert_int_equal(g->api->fill((cuda_ptr)(uintptr_t)&here, 1, sizeof here, stream),
+			 NO_VALUE);
+	assert_int_equal(here, 0);
+	assert_int_equal(g->api->memory_free(at), 0);
+	assert_int_equal(g->api->memory_free((cuda_ptr)(uintptr_t)&here), NO_VALUE);
+}
+
+/* A graph comes of nothing but what was put on the stream. */
+static void memory__asked_for_while_a_graph_is_recorded__spoils_it(void **state)
+{
+	void *stream, *graph = NULL;
+	cuda_ptr at = 0;
+
+	assert_ok(gpu_enter(g, &err), &err);
+	assert_int_equal(g->api->stream_new(&stream, CUDA_STREAM_NON_BLOCKING), 0);
+	assert_int_equal(g->api->capture_begin(stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+	assert_int_equal(g->api->memory_alloc(&at, BYTES), NOT_WHILE_RECORDING);
+	assert_int_equal(g->api->capture_end(stream, &graph), SPOILT);
+	assert_null(graph);
+	assert_int_equal(g->api->capture_begin(stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
+	assert_int_equal(g->api->capture_end(stream, &graph), 0);
+	assert_int_equal(g->api->graph_free(graph), 0);
+	assert_int_equal(g->api->stream_free(stream), 0);
+}
+
+int main(void)
+{
+#define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
+	const struct CMUnitTest tests[] = {
+	    T(launches__that_no_gpu_has_room_for__are_refused),
+	    T(calls__on_a_thread_without_a_context__are_refused),
+	    T(memory__beyond_what_was_given__is_refused),
+	    T(memory__asked_for_while_a_graph_is_recorded__spoils_it),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
