@@ -68,7 +68,9 @@ int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
 	return gpu_give_up(g, result, doing, err);
 }
 
-static _Thread_local const void *entered; /* this thread's context */
+/* Whose context this thread has.  By number: one that is made anew may have its forerunner's
+ * handle, and a thread that was in that one has to enter it all the same. */
+static _Thread_local uint64_t entered;
 
 int gpu_enter(struct gpu *g, struct mu_err *err)
 {
@@ -76,11 +78,11 @@ int gpu_enter(struct gpu *g, struct mu_err *err)
 
 	if (atomic_load_explicit(&g->broken, memory_order_relaxed))
 		return out_of_service(g, err);
-	if (entered == g->context)
+	if (entered == g->serial)
 		return 0;
 	rc = gpu_check(g, g->api->context_set(g->context), "entering its context", err);
 	if (!rc)
-		entered = g->context;
+		entered = g->serial;
 	return rc;
 }
 
@@ -206,11 +208,13 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 		    int ordinal, struct mu_err *err)
 {
 	struct gpu_memory_source source = {take_region, give_region, g};
+	static _Atomic uint64_t opened;
 	char name[16];
 	size_t free;
 	int rc;
 
 	g->api = plugin->api;
+	g->serial = atomic_fetch_add(&opened, 1) + 1;
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_mutex_init(&g->dnn_lock, NULL);
 	mu_map_init(&g->kernels);
@@ -239,7 +243,7 @@ static void close_gpu(struct gpu *g)
 {
 	if (g->has_context)
 		g->api->context_set(g->context); /* also of one that is out of service */
-	entered = NULL;
+	entered = 0;
 	gpu_lane_stop(&g->out);
 	gpu_lane_stop(&g->in);
 	gpu_lane_stop(&g->compute);

@@ -125,6 +125,7 @@ int gpu_graph_launch(struct gpu_graphs *s, struct gpu_graph *x, const struct gpu
 
 struct gpu {
 	const struct cuda_api *api;
+	uint64_t serial; /* no other that this process opened ever had it; not 0 */
 	unsigned number;
 	int device;
 	bool has_context;

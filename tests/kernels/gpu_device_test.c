@@ -380,6 +380,49 @@ static void two_gpus__each_with_tensors_of_its_own__do_not_meet(void **state)
 
 /* ---- what goes wrong ---- */
 
+/* Threads outlive a set of GPUs, and a context made anew may have the old one's handle. */
+struct user {
+	pthread_barrier_t turn;
+	int rc;
+};
+
+static void *use_twice(void *arg)
+{
+	struct user *u = arg;
+
+	for (unsigned i = 0; i < 2; i++) {
+		struct mu_tensor t;
+		struct mu_shape s = mu_shape_vec(N);
+		struct mu_err e;
+		pthread_barrier_wait(&u->turn);
+		u->rc |= gpu_tensor_new(gpu_at(set, 0), MU_FLOAT, &s, "test", &t, &e);
+		if (!u->rc) {
+			u->rc |= gpu_fill(gpu_at(set, 0), &t, 0, &e);
+			mu_tensor_unref(&t);
+		}
+		pthread_barrier_wait(&u->turn);
+	}
+	return NULL;
+}
+
+static void a_thread__that_used_gpus_before__uses_those_opened_anew(void **state)
+{
+	struct user u = {.rc = 0};
+	pthread_t thread;
+
+	pthread_barrier_init(&u.turn, NULL, 2);
+	assert_int_equal(pthread_create(&thread, NULL, use_twice, &u), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		gpu_set_free(set);
+		open_with(&(struct gpu_options){.growth = true});
+		pthread_barrier_wait(&u.turn);
+		pthread_barrier_wait(&u.turn);
+	}
+	pthread_join(thread, NULL);
+	pthread_barrier_destroy(&u.turn);
+	assert_int_equal(u.rc, 0);
+}
+
 static void a_refused_launch__fails_alone(void **state)
 {
 	struct gpu *g = open_with(&(struct gpu_options){0});
@@ -492,6 +535,7 @@ int main(void)
 	    T(order__when_every_stream_is_slow__is_that_of_the_calls),
 	    T(order__when_a_copy_in_gets_memory_still_read__waits_for_the_reader),
 	    T(two_gpus__each_with_tensors_of_its_own__do_not_meet),
+	    T(a_thread__that_used_gpus_before__uses_those_opened_anew),
 	    T(a_refused_launch__fails_alone),
 	    T(a_fault_in_a_kernel__takes_the_gpu_out_and_says_so),
 	    T(a_fault__heard_of_by_an_allocation__takes_the_gpu_out),
