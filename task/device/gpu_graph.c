@@ -10,9 +10,10 @@
  * With the queue's lock throughout. */
 #include <string.h>
 
+#include "lib/base/log.h"
 #include "task/device/gpu_internal.h"
 
-enum { LEAST = 3, MOST_GRAPHS = 32, SEEN = 512 };
+enum { LEAST = 3, MOST_GRAPHS = 32, SEEN = 512, MOST_REFUSED = 8 };
 
 struct gpu_graph {
 	struct gpu_graph *next;
@@ -28,6 +29,8 @@ struct gpu_graphs {
 	struct gpu_graph *first; /* used last */
 	unsigned n;
 	uint64_t seen[SEEN]; /* segments that came once, by what they hash to */
+	uint64_t refused[MOST_REFUSED];
+	unsigned n_refused;
 };
 
 struct gpu_graphs *gpu_graphs_new(struct gpu *g)
@@ -144,8 +147,11 @@ static int record(struct gpu_graphs *s, struct gpu_graph *x)
 	if ((bad = g->api->capture_begin(s->stream, CUDA_CAPTURE_THREAD_LOCAL)))
 		return bad;
 	for (unsigned i = 0; i < x->n && !bad; i++) {
-		bad = x->deeds[i].put(g, &x->deeds[i], x->bytes + x->deeds[i].at, s->stream);
-		if (!bad)
+		const struct gpu_deed *d = &x->deeds[i];
+		bad = d->put(g, d, x->bytes + d->at, s->stream);
+		/* a library's call may be several pieces, or be told of in another way; nothing of
+		 * it is ever set */
+		if (!bad && d->kernel)
 			bad = last_piece(s, &x->nodes[i]);
 	}
 	end = g->api->capture_end(s->stream, &x->graph);
@@ -185,13 +191,27 @@ static int add(struct gpu_graphs *s, const struct gpu_list *l)
 	return 0;
 }
 
+/* Some ways of a library cannot be recorded: what has one is launched piece by piece, the rest is
+ * none the worse for it.  When as many are refused as we remember it is not them but the driver. */
+static int refuse(struct gpu_graphs *s, uint64_t h, int bad)
+{
+	s->refused[s->n_refused++] = h;
+	mu_debug("gpu", "GPU:%u: a segment of launches cannot be a graph (%d)", s->gpu->number,
+		 bad);
+	return s->n_refused < MOST_REFUSED ? 0 : bad;
+}
+
 int gpu_graphs_note(struct gpu_graphs *s, const struct gpu_list *l)
 {
 	uint64_t h, *was;
+	int bad;
 
 	if (l->n < LEAST)
 		return 0;
 	h = hash(l);
+	for (unsigned i = 0; i < s->n_refused; i++)
+		if (s->refused[i] == h)
+			return 0;
 	was = &s->seen[h % SEEN];
 	if (*was != h) {
 		*was = h;
@@ -200,7 +220,8 @@ int gpu_graphs_note(struct gpu_graphs *s, const struct gpu_list *l)
 	for (const struct gpu_graph *x = s->first; x; x = x->next)
 		if (x->n == l->n && begins_with(x, l, 0))
 			return 0; /* cut off by something else in between */
-	return add(s, l);
+	bad = add(s, l);
+	return bad ? refuse(s, h, bad) : 0;
 }
 
 /* ---- launching ---- */

@@ -19,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/base/log.h"
 #include "task/device/gpu_internal.h"
 
 enum { ALIGNED = 16, MOST_ARGS = 4096 }; /* the latter of a kernel, by the driver's limit */
@@ -86,6 +87,14 @@ static int put_held(struct gpu *g, struct mu_err *err)
 	return gpu_give_up(g, result, "launching what was held back", err);
 }
 
+/* From here on each launch goes to the driver by itself: slower, and as right. */
+static void go_on_without(struct gpu *g)
+{
+	g->queue.on = false;
+	mu_warn("gpu", "GPU:%u goes on without graphs of launches: the driver refuses them",
+		g->number);
+}
+
 /* All that makes up a graph is there. */
 static int put_whole(struct gpu *g, struct mu_err *err)
 {
@@ -93,7 +102,7 @@ static int put_whole(struct gpu *g, struct mu_err *err)
 	int rc = 0;
 
 	if (gpu_graph_launch(q->graphs, q->candidate, q->list, g->compute.stream)) {
-		q->on = false; /* not as we think it is: without graphs, then */
+		go_on_without(g); /* it is not as we think it is */
 		rc = put_held(g, err);
 	}
 	empty(q);
@@ -120,7 +129,7 @@ static int end_list(struct gpu *g, struct mu_err *err)
 	if (atomic_load_explicit(&q->held, memory_order_relaxed))
 		rc = put_held(g, err);
 	if (!rc && q->on && gpu_graphs_note(q->graphs, q->list))
-		q->on = false;
+		go_on_without(g);
 	empty(q);
 	return rc;
 }

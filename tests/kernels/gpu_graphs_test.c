@@ -386,7 +386,7 @@ static void graphs__that_the_driver_refuses__change_no_result(void **state)
 	NEEDS_THE_STAND_IN();
 	for (unsigned c = 0; c < MU_COUNT(calls); c++) {
 		steps_without(calls[c]);
-		gpu_set_free(set); /* graphs are off on this one for good */
+		gpu_set_free(set); /* that segment, or all, is without graphs on this one */
 		assert_int_equal(begin(state), 0);
 	}
 }
