@@ -5,8 +5,9 @@
 
 #include "task/device/gpu_internal.h"
 
-/* Left to the driver and to other libraries when all memory is asked for. */
-#define SPARE_MEMORY ((size_t)512 << 20)
+/* Left to the driver and to other libraries when all memory is asked for: their code and workspaces
+ * alone take about 1 GiB, and a library that finds none is one that we go on without. */
+#define SPARE_MEMORY ((size_t)2 << 30)
 enum { THREADS = 256, PER_THREAD = 4, BLOCKS_A_PROCESSOR = 16, MAX_GPUS = 64 };
 
 struct gpu_set {
@@ -21,7 +22,7 @@ struct gpu_set {
 static bool is_sticky(int result)
 {
 	static const short sticky[] = {214, 220, 226, 700, 702, 709, 710, 714,
-				       715, 716, 717, 718, 719, 720, 999, 4};
+				       715, 716, 717, 718, 719, 721, 999, 4};
 
 	for (unsigned i = 0; i < MU_COUNT(sticky); i++)
 		if (result == sticky[i])
