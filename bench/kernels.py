@@ -114,6 +114,52 @@ def lookups():
         "ref": Var(table), "indices": rows, "updates": real(32, 1024)}, {})
 
 
+def positive(*shape):
+    a = real(*shape)
+    return a @ np.swapaxes(a, -1, -2) + shape[-1] * np.eye(shape[-1], dtype=np.float32)
+
+
+def matrices():
+    for shape in [(16, 16), (64, 64), (256, 256), (512, 512), (1000, 4, 4)]:
+        x, spd, right = real(*shape), positive(*shape), real(*shape)
+        size = "x".join(map(str, shape))
+        yield f"Cholesky {size}", Case("Cholesky", {"input": spd}, {})
+        yield f"CholeskyGrad {size}", Case("CholeskyGrad", {
+            "l": np.linalg.cholesky(spd), "grad": right}, {})
+        yield f"Lu {size}", Case("Lu", {"input": x}, {})
+        for op in ("MatrixInverse", "MatrixDeterminant", "LogMatrixDeterminant"):
+            yield f"{op} {size}", Case(op, {"input": x}, {})
+        yield f"MatrixSolve {size}", Case("MatrixSolve", {"matrix": x, "rhs": right}, {})
+        yield f"MatrixSolveLs {size}", Case("MatrixSolveLs", {
+            "matrix": spd, "rhs": right, "l2_regularizer": np.float64(0.1)}, {"fast": True})
+        yield f"MatrixTriangularSolve {size}", Case("MatrixTriangularSolve", {
+            "matrix": spd, "rhs": right}, {})
+        yield f"Qr {size}", Case("Qr", {"input": x}, {})
+        yield f"SelfAdjointEigV2 {size}", Case("SelfAdjointEigV2", {"input": spd}, {})
+        yield f"Svd {size}", Case("Svd", {"input": x}, {})
+        if shape[-1] <= 256:
+            yield f"Eig {size}", Case("Eig", {"input": x}, {"Tout": tf.complex64})
+
+
+def cells():
+    for time_, batch, n in [(20, 32, 128), (50, 8, 512), (100, 1, 64)]:
+        h, wide = real(batch, n), real(time_, batch, n)
+        top = {"seq_len_max": np.int64(time_), "x": wide, "cs_prev": h, "h_prev": h,
+               "w": real(2 * n, 4 * n) / n, "wci": real(n), "wcf": real(n), "wco": real(n),
+               "b": real(4 * n)}
+        given = {k: wide for k in ("i", "cs", "f", "o", "ci", "co", "h")}
+        back = {**top, **given, "cs_grad": wide, "h_grad": wide}
+        size = f"{time_}x{batch}x{n}"
+        yield f"BlockLSTM {size}", Case("BlockLSTM", top, {})
+        yield f"BlockLSTMGrad {size}", Case("BlockLSTMGrad", back, {"use_peephole": False})
+    x = real(64, 256)
+    gru = {"x": x, "h_prev": x, "w_ru": real(512, 512) / 256, "w_c": real(512, 256) / 256,
+           "b_ru": real(512), "b_c": real(256)}
+    yield "GRUBlockCell 64x256", Case("GRUBlockCell", gru, {})
+    yield "GRUBlockCellGrad 64x256", Case("GRUBlockCellGrad", {
+        **gru, "r": x, "u": x, "c": x, "d_h": x}, {})
+
+
 class Stock:
     """The op once and a chain of `copies` more, in one session."""
 
@@ -178,7 +224,7 @@ def main():
     a = p.parse_args()
     driver = ops_diff.Driver(a.driver, "", a.threads, MILLISECONDS)
     print(f"{a.threads} thread(s) {'':<41} {'stock us':>10} {'muster us':>10} {'times':>6}")
-    for group in (products, convolutions, pools, elementwise, applies, lookups):
+    for group in (products, convolutions, pools, elementwise, applies, lookups, matrices, cells):
         for name, case in group():
             if any(text in name for text in a.only.split(";")):
                 stock, ours = compare(case, driver, a.threads, a.rounds)
