@@ -102,6 +102,7 @@ struct loops {
 	struct pool_loops pool[MU_DT_COUNT]; /* float and double */
 	softmax_loop *softmax[MU_DT_COUNT];  /* float and double */
 	turn_loop *turn[TURN_SIZES];
+	const struct matrix_ops *matrix[2]; /* of reals, of complex numbers (matrix.h) */
 };
 
 extern const struct loops *loops; /* the set chosen; cpu-generic until then */

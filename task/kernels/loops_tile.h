@@ -29,6 +29,11 @@
 		if (vectors > 1)                                                                   \
 			hi##r += p[o * row] * b1;                                                  \
 	}
+#define TILE_NEGATE(r, p, o)                                                                       \
+	if (rows > r) {                                                                            \
+		lo##r = -lo##r;                                                                    \
+		hi##r = -hi##r;                                                                    \
+	}
 /* What is added to is fetched while the sum runs. */
 #define TILE_FETCH(r, p, o)                                                                        \
 	if (rows > r) {                                                                            \
@@ -77,6 +82,9 @@
 				p0 += a_k, p3 += a_k, p6 += a_k, p9 += a_k, p12 += a_k, b += b_k;  \
 			}                                                                          \
 		}                                                                                  \
+		if (t->minus) {                                                                    \
+			TILE_EACH(TILE_NEGATE)                                                     \
+		}                                                                                  \
 		TILE_EACH(TILE_STORE)                                                              \
 		int64_t i = 0;                                                                     \
 		if (!t->add && t->c_row == t->columns)                                             \
@@ -106,7 +114,7 @@
 		for (; k >= TILE_AHEAD; k -= TILE_AHEAD, b += TILE_AHEAD * s) {                    \
 			T x[TILE_AHEAD];                                                           \
 			for (int i = 0; i < TILE_AHEAD; i++, a += a_k)                             \
-				x[i] = *a;                                                         \
+				x[i] = t->minus ? -*a : *a;                                        \
 			VECTORISE for (int64_t j = 0; j < n; j++)                                  \
 			{                                                                          \
 				T sum = c[j];                                                      \
@@ -121,8 +129,10 @@
 				c[j] = sum;                                                        \
 			}                                                                          \
 		}                                                                                  \
-		for (; k > 0; k--, a += a_k, b += s)                                               \
-			VECTORISE for (int64_t j = 0; j < n; j++) c[j] += *a * b[j];               \
+		for (; k > 0; k--, a += a_k, b += s) {                                             \
+			T x = t->minus ? -*a : *a;                                                 \
+			VECTORISE for (int64_t j = 0; j < n; j++) c[j] += x * b[j];                \
+		}                                                                                  \
 	}
 TILE_LINE(float)
 TILE_LINE(double)

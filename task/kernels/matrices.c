@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "task/kernels/convert.h"
+#include "task/kernels/loops.h"
 
 bool matrices_complex(enum mu_dtype t)
 {
@@ -60,7 +61,7 @@ int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct m
 
 const struct matrix_ops *matrices_ops(const struct matrices *m)
 {
-	return matrices_complex(m->t->dtype) ? &matrix_complex : &matrix_real;
+	return loops->matrix[matrices_complex(m->t->dtype)];
 }
 
 int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struct matrices *m,

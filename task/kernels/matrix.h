@@ -7,9 +7,11 @@
 #define MU_TASK_KERNELS_MATRIX_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct matrix_ops {
+	size_t size; /* of a number */
 	/* a (n x n, its lower triangle) = l l*, in place; false: it has no such root. */
 	bool (*cholesky)(int64_t n, void *a);
 	/* Rows of a, taken in the order `perm`, = l u, in place, l having ones on its diagonal.
@@ -24,6 +26,9 @@ struct matrix_ops {
 			   void *b);
 	/* sign e^*log, sign being a number of size 1, or 0. */
 	void (*determinant)(int64_t n, const void *lu, bool odd, void *sign, double *log);
+	/* a (m x n) = q r, q having m columns or min(m, n), r in place of a; the signs are
+	 * LAPACK's. false: no memory. */
+	bool (*qr)(int64_t m, int64_t n, void *a, int64_t columns, void *q);
 	/* a = v* diag(e) v with e ascending: row i of v is the conjugate of the i-th vector.  a is
 	 * destroyed, of which only the lower triangle counts. */
 	bool (*hermitian)(int64_t n, void *a, double *e, void *v);
@@ -34,10 +39,11 @@ struct matrix_ops {
 	void (*adjoint)(int64_t rows, int64_t cols, const void *a, void *t);
 	/* c = a b, by the sizes m x k and k x n */
 	void (*product)(int64_t m, int64_t n, int64_t k, const void *a, const void *b, void *c);
+	/* Of complex numbers only.  a (n x n) = q t q*, t upper triangular, in place of a. */
+	bool (*schur)(int64_t n, void *a, void *q);
+	/* t becomes columns of size 1, number k being a vector of q t q* for t[k][k].  room: a
+	 * matrix. */
+	void (*schur_vectors)(int64_t n, void *t, const void *q, void *room);
 };
-extern const struct matrix_ops matrix_real, matrix_complex;
-
-/* a (complex, n x n) = q t q*, t upper triangular, in place of a. */
-bool matrix_schur(int64_t n, void *a, void *q);
 
 #endif

@@ -39,10 +39,10 @@ struct real {
 	const struct tile_loops *tile;
 	size_t size; /* of an element */
 	int64_t m, n, k;
-	int64_t a_m, a_k, b_k, b_n;
+	int64_t a_m, a_k, b_k, b_n, c_m;
 	const char *a, *b;
 	char *c;
-	bool add;
+	bool add, minus;
 };
 
 /* A part of the result, and the block of k that is being added to it. */
@@ -134,16 +134,17 @@ static void run_rows(const struct real *r, const struct part *p, const struct st
 				 .run = p->deep,
 				 .b = strips->b,
 				 .b_k = strips->b_k,
-				 .c_row = r->n,
+				 .c_row = r->c_m,
 				 .columns = least(width, p->n1 - n),
-				 .add = r->add || p->k0};
+				 .add = r->add || p->k0,
+				 .minus = r->minus};
 		for (int64_t i = 0; i < tiles; i++) {
 			int64_t at = (m1 - m0) * i / tiles, rows = (m1 - m0) * (i + 1) / tiles - at;
 			t.a = left ? left + (size_t)(at * p->deep) * r->size
 				   : r->a + (size_t)((m0 + at) * r->a_m + p->k0 * r->a_k) * r->size;
 			t.a_row = left ? 1 : r->a_m;
 			t.a_k = left ? rows : r->a_k;
-			t.c = r->c + (size_t)((m0 + at) * r->n + n) * r->size;
+			t.c = r->c + (size_t)((m0 + at) * r->c_m + n) * r->size;
 			r->tile->run[t.columns > r->tile->lanes][rows - 1](&t);
 		}
 	}
@@ -187,12 +188,13 @@ static void run_flat(const struct real *r, int64_t m0, int64_t m1, int64_t n0, i
 			struct tile t = {
 			    .a = r->a + (size_t)(m * r->a_m + k * r->a_k) * r->size,
 			    .b = r->b + (size_t)(k * r->b_k + n0) * r->size,
-			    .c = r->c + (size_t)(m * r->n + n0) * r->size,
+			    .c = r->c + (size_t)(m * r->c_m + n0) * r->size,
 			    .run = least(deep, r->k - k),
 			    .a_k = r->a_k,
 			    .b_k = r->b_k,
 			    .columns = n1 - n0,
 			    .add = r->add || k,
+			    .minus = r->minus,
 			};
 			r->tile->row(&t);
 		}
@@ -221,20 +223,23 @@ static void run_part(const struct real *r, int64_t m0, int64_t m1, int64_t n0, i
 /* ---- integers, and what has no tiles ---- */
 
 #define PLAIN_PRODUCT(T)                                                                           \
-	static void product_##T(const struct product *p, const T *a, const T *b, T *c)             \
+	static void product_##T(const struct product *p, const struct real *s)                     \
 	{                                                                                          \
+		const T *a = (const void *)s->a, *b = (const void *)s->b;                          \
+		T *c = (void *)s->c;                                                               \
 		for (int64_t i = 0; i < p->m; i++) {                                               \
-			T *row = c + i * p->n;                                                     \
-			for (int64_t j = 0; j < p->n && !p->add; j++)                              \
+			T *row = c + i * s->c_m;                                                   \
+			for (int64_t j = 0; j < p->n && !s->add; j++)                              \
 				row[j] = 0;                                                        \
 			for (int64_t l = 0; l < p->k; l++) {                                       \
-				T x = p->trans_a ? a[l * p->m + i] : a[i * p->k + l];              \
+				T x = a[i * s->a_m + l * s->a_k];                                  \
+				x = s->minus ? -x : x;                                             \
 				if (!p->trans_b)                                                   \
 					for (int64_t j = 0; j < p->n; j++)                         \
-						row[j] += x * b[l * p->n + j];                     \
+						row[j] += x * b[l * s->b_k + j];                   \
 				else                                                               \
 					for (int64_t j = 0; j < p->n; j++)                         \
-						row[j] += x * b[j * p->k + l];                     \
+						row[j] += x * b[j * s->b_n + l];                   \
 			}                                                                          \
 		}                                                                                  \
 	}
@@ -258,6 +263,9 @@ struct spread {
 static struct spread spread_of(enum mu_dtype t, const struct product *p, const void *a,
 			       const void *b, void *c)
 {
+	int64_t a_line = p->a_line ? p->a_line : p->trans_a ? p->m : p->k;
+	int64_t b_line = p->b_line ? p->b_line : p->trans_b ? p->k : p->n;
+
 	return (struct spread){
 	    .p = p,
 	    .type = t,
@@ -267,14 +275,16 @@ static struct spread spread_of(enum mu_dtype t, const struct product *p, const v
 		     .m = p->m,
 		     .n = p->n,
 		     .k = p->k,
-		     .a_m = p->trans_a ? 1 : p->k,
-		     .a_k = p->trans_a ? p->m : 1,
-		     .b_k = p->trans_b ? 1 : p->n,
-		     .b_n = p->trans_b ? p->k : 1,
+		     .a_m = p->trans_a ? 1 : a_line,
+		     .a_k = p->trans_a ? a_line : 1,
+		     .b_k = p->trans_b ? 1 : b_line,
+		     .b_n = p->trans_b ? b_line : 1,
+		     .c_m = p->c_line ? p->c_line : p->n,
 		     .a = a,
 		     .b = b,
 		     .c = c,
-		     .add = p->add},
+		     .add = p->add || p->minus,
+		     .minus = p->minus},
 	};
 }
 
@@ -322,12 +332,12 @@ static void run_all(struct kernel_call *call, struct spread *s)
 	const struct real *r = &s->real;
 
 	if (s->type == MU_INT32) { /* unsigned, so that overflow wraps */
-		product_uint32_t(s->p, (const void *)r->a, (const void *)r->b, (void *)r->c);
+		product_uint32_t(s->p, r);
 	} else if (s->type == MU_INT64) {
-		product_uint64_t(s->p, (const void *)r->a, (const void *)r->b, (void *)r->c);
+		product_uint64_t(s->p, r);
 	} else if (!r->k || !r->m || !r->n) {
-		if (!r->add)
-			memset(r->c, 0, (size_t)(r->m * r->n) * r->size);
+		for (int64_t i = 0; i < r->m && !r->add; i++)
+			memset(r->c + (size_t)(i * r->c_m) * r->size, 0, (size_t)r->n * r->size);
 	} else if (s->pieces > 1) {
 		kernel_parallel(call, s->pieces, 1, run_pieces, s);
 	} else {

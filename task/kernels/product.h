@@ -11,10 +11,12 @@
 struct kernel_call;
 
 /* c[m, n] = a[m, k] * b[k, n]; a and b are stored the other way round where trans says so.
- * add: c[m, n] += the product instead. */
+ * add: c[m, n] += the product instead; minus: -= it.  Parts of larger matrices say how many
+ * elements their lines are apart; 0: they follow one another. */
 struct product {
 	int64_t m, n, k;
-	bool trans_a, trans_b, add;
+	bool trans_a, trans_b, add, minus;
+	int64_t a_line, b_line, c_line;
 };
 bool product_known(enum mu_dtype t); /* float, double, int32, int64 */
 void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c);

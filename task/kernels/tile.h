@@ -27,6 +27,7 @@ struct tile {
 	int64_t a_row, a_k, b_k, c_row;
 	int64_t columns; /* at most lanes * vectors */
 	bool add;        /* to what is in c */
+	bool minus;      /* the sum's negative */
 };
 
 typedef void tile_loop(const struct tile *t);

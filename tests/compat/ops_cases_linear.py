@@ -8,7 +8,7 @@ from ops_cases import Case, D, F, real, rng, scalar
 
 C, Z = np.complex64, np.complex128
 TYPES = (F, D, C, Z)
-SHAPES = ((3, 3), (1, 1), (2, 3, 5, 5), (12, 12), (0, 0), (2, 0, 0), (40, 40))
+SHAPES = ((3, 3), (1, 1), (2, 3, 5, 5), (12, 12), (0, 0), (2, 0, 0), (40, 40), (101, 101))
 
 
 def near(t, factor=1.0):
@@ -120,7 +120,7 @@ def values():
             if t in (C, Z):
                 yield Case("MatrixLogarithm", {"input": positive(t, *shape)}, seen=parts, **near(t, 30))
                 yield Case("MatrixLogarithm", {"input": apart(t, *shape)}, seen=parts, **near(t, 300))
-        for shape in (*SHAPES, (5, 3), (3, 5), (2, 30, 4), (1, 6), (6, 1), (0, 3), (3, 0)):
+        for shape in (*SHAPES, (5, 3), (3, 5), (2, 30, 4), (90, 61), (50, 73), (1, 6), (6, 1), (0, 3), (3, 0)):
             x = some(t, *shape)
             yield Case("Svd", {"input": x}, {"compute_uv": False}, seen=parts, first=1, **near(t))
             yield Case("Svd", {"input": x}, seen=sizes, **near(t, 10))
@@ -133,6 +133,12 @@ def values():
         yield Case(op, {"input": np.full((2, 2), np.nan)}, more)
     yield Case("SelfAdjointEigV2", {"input": np.eye(4)[::-1].copy()}, {"compute_v": False}, first=1, **near(D))
     yield Case("SelfAdjointEigV2", {"input": np.zeros((3, 3))})
+    low = real(D, 60, 5)  # most of its values are 0
+    for scale in (1.0, 1e150, 1e-150):
+        yield Case("SelfAdjointEigV2", {"input": low @ low.T * scale}, {"compute_v": False}, first=1, seen=lambda x, s=scale: x / s, **near(D))
+        yield Case("Svd", {"input": low @ low.T * scale}, {"compute_uv": False}, first=1, seen=lambda x, s=scale: x / s, **near(D))
+        yield Case("Eig", {"input": some(D, 30, 30) * scale}, {"Tout": tf.complex128, "compute_v": False}, first=1,
+                   seen=lambda x, s=scale: in_order(x) / s, **near(D, 10))
     yield Case("Svd", {"input": np.ones(3)})
     for x in (np.zeros((3, 3)), np.ones((4, 4)), np.repeat(real(D, 5, 2), 2, axis=1), np.array([[0., 1], [0, 1]]), np.diag([0., 2, 0])):
         yield Case("Svd", {"input": x}, {"compute_uv": False}, first=1, **near(D))

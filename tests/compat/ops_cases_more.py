@@ -55,12 +55,15 @@ def lines():
 
 
 def factors():
-    for t in (F, D):
-        for shape in ((4, 4), (5, 3), (3, 5), (2, 4, 3), (1, 1), (0, 3), (2, 3, 0)):
+    for t in (F, D, np.complex64, np.complex128):
+        single = t in (F, np.complex64)
+        for shape in ((4, 4), (5, 3), (3, 5), (2, 4, 3), (1, 1), (33, 33), (70, 41), (41, 70), (101, 100), (0, 3), (2, 3, 0)):
             for full in (False, True):
+                x = (real(D, *shape) + (1j * real(D, *shape) if np.issubdtype(t, np.complexfloating) else 0)).astype(t)
+                large = max(shape) > 9
                 if 0 not in shape:
-                    yield Case("Qr", {"input": real(t, *shape)}, {"full_matrices": full},
-                               rtol=1e-4 if t == F else 1e-10, atol=2e-6 if t == F else 1e-14)
+                    yield Case("Qr", {"input": x}, {"full_matrices": full}, seen=lambda x: np.stack([x.real, x.imag]),
+                               rtol=1e-4 if single else 1e-10, atol=(1e-3 if large else 2e-6) if single else 1e-12 if large else 1e-14)
     yield Case("Qr", {"input": real(F, 4)})
 
 

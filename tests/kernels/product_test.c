@@ -15,24 +15,28 @@ static const char *const variants[] = {"cpu-generic", "cpu-avx2", "cpu-avx512"};
 
 static void check(enum mu_dtype t, const struct product *p)
 {
-	int64_t a_m = p->trans_a ? 1 : p->k, a_k = p->trans_a ? p->m : 1;
-	int64_t b_k = p->trans_b ? 1 : p->n, b_n = p->trans_b ? p->k : 1;
-	MU_AUTO_FREE void *a = numbers(t, p->m * p->k, 1), *b = numbers(t, p->k * p->n, 2);
-	MU_AUTO_FREE void *was = numbers(t, p->m * p->n, 3), *c = numbers(t, p->m * p->n, 3);
+	int64_t a_line = p->a_line ? p->a_line : p->trans_a ? p->m : p->k;
+	int64_t b_line = p->b_line ? p->b_line : p->trans_b ? p->k : p->n;
+	int64_t c_line = p->c_line ? p->c_line : p->n, sign = p->minus ? -1 : 1;
+	int64_t a_m = p->trans_a ? 1 : a_line, a_k = p->trans_a ? a_line : 1;
+	int64_t b_k = p->trans_b ? 1 : b_line, b_n = p->trans_b ? b_line : 1;
+	MU_AUTO_FREE void *a = numbers(t, a_line * (p->trans_a ? p->k : p->m), 1);
+	MU_AUTO_FREE void *b = numbers(t, b_line * (p->trans_b ? p->n : p->k), 2);
+	MU_AUTO_FREE void *was = numbers(t, p->m * c_line, 3), *c = numbers(t, p->m * c_line, 3);
 	double close = (t == MU_FLOAT ? 1e-6 : 1e-15) * (double)(p->k + 1);
 
 	product(t, p, a, b, c);
 	for (int64_t i = 0; i < p->m; i++)
 		for (int64_t j = 0; j < p->n; j++) {
-			long double want = p->add ? number(t, was, i * p->n + j) : 0;
+			long double want = p->add || p->minus ? number(t, was, i * c_line + j) : 0;
 			for (int64_t l = 0; l < p->k; l++)
-				want += (long double)number(t, a, i * a_m + l * a_k) *
+				want += (long double)sign * number(t, a, i * a_m + l * a_k) *
 					number(t, b, l * b_k + j * b_n);
-			if (!(fabs((double)want - number(t, c, i * p->n + j)) <= close))
+			if (!(fabs((double)want - number(t, c, i * c_line + j)) <= close))
 				fail_msg("%s %lldx%lldx%lld %d%d%d: [%lld, %lld] is %g, not %g",
 					 cpu_kernels_variant(), (long long)p->m, (long long)p->k,
 					 (long long)p->n, p->trans_a, p->trans_b, p->add,
-					 (long long)i, (long long)j, number(t, c, i * p->n + j),
+					 (long long)i, (long long)j, number(t, c, i * c_line + j),
 					 (double)want);
 		}
 }
@@ -40,7 +44,14 @@ static void check(enum mu_dtype t, const struct product *p)
 static void check_all_ways(int64_t m, int64_t k, int64_t n)
 {
 	for (int way = 0; way < 8; way++) {
-		struct product p = {m, n, k, way & 1, way & 2, way & 4};
+		struct product p = {
+		    .m = m, .n = n, .k = k, .trans_a = way & 1, .trans_b = way & 2, .add = way & 4};
+		check(MU_FLOAT, &p);
+		check(MU_DOUBLE, &p);
+		p.minus = p.add;
+		p.a_line = m + k + 3;
+		p.b_line = n + k + 5;
+		p.c_line = n + way;
 		check(MU_FLOAT, &p);
 		check(MU_DOUBLE, &p);
 	}
@@ -102,7 +113,7 @@ static void products__on_more_threads__are_the_same_to_the_bit(void **state)
 static void products_of_integers__wrap(void **state)
 {
 	int32_t a[2] = {INT32_MAX, 1}, b[2] = {2, 5}, c[1];
-	struct product p = {1, 1, 2, false, false, false};
+	struct product p = {.m = 1, .n = 1, .k = 2};
 
 	product(MU_INT32, &p, a, b, c);
 	assert_int_equal(c[0], 3);

@@ -7,6 +7,7 @@
 
 #include "task/kernels/complex_of.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/loops.h"
 #include "task/kernels/matrices.h"
 
 typedef double _Complex number;
@@ -89,54 +90,20 @@ static void get_complex(const struct matrices *m, int64_t k, number *to)
 			to[i] = ((double *)to)[i];
 }
 
-/* Row by row, x[k] of t x[k] = t[k][k] x[k], from the k-th number upwards. */
-static void triangle_vectors(int64_t n, const number *t, number *x)
-{
-	double most = 0;
-
-	for (int64_t i = 0; i < n * n; i++)
-		most = fmax(most, cabs(t[i]));
-	memset(x, 0, (size_t)(n * n) * sizeof *x);
-	for (int64_t k = 0; k < n; k++) {
-		number *v = x + k * n;
-		v[k] = 1;
-		for (int64_t i = k; i-- > 0;) {
-			number sum = 0, apart = t[i * n + i] - t[k * n + k];
-			for (int64_t j = i + 1; j <= k; j++)
-				sum += t[i * n + j] * v[j];
-			if (cabs(apart) <= most * 0x1p-52) /* as good as the same value again */
-				apart = most * 0x1p-52;
-			v[i] = sum == 0 ? 0 : -sum / apart;
-		}
-	}
-}
-
 static bool eig_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	int64_t n = j->a.rows;
 	number *t = (number *)room, *q = t + n * n, *x = q + n * n, *e = x + n * n;
 
 	get_complex(&j->a, k, t);
-	if (!matrix_schur(n, t, q))
+	if (!loops->matrix[1]->schur(n, t, q))
 		return false;
 	for (int64_t i = 0; i < n; i++)
 		e[i] = t[i * n + i];
 	matrices_put(j->out[0], k * n, e, n);
 	if (!j->flag)
 		return true;
-	triangle_vectors(n, t, x);
-	for (int64_t i = 0; i < n; i++) { /* column i of q x */
-		double size = 0;
-		for (int64_t r = 0; r < n; r++) {
-			number sum = 0;
-			for (int64_t m = 0; m <= i; m++)
-				sum += q[r * n + m] * x[i * n + m];
-			t[r * n + i] = sum;
-			size += creal(sum * conj(sum));
-		}
-		for (int64_t r = 0; size > 0 && r < n; r++)
-			t[r * n + i] /= sqrt(size);
-	}
+	loops->matrix[1]->schur_vectors(n, t, q, x);
 	matrices_put(j->out[1], k * n * n, t, n * n);
 	return true;
 }
@@ -192,7 +159,7 @@ static void triangle_log(int64_t n, const number *x, number *sum, number *lower,
 			lower[i] = place * x[i] + (i % (n + 1) == 0);
 			part[i] = x[i];
 		}
-		matrix_complex.triangular(n, lower, false, false, n, part);
+		loops->matrix[1]->triangular(n, lower, false, false, n, part);
 		for (int64_t i = 0; i < n * n; i++)
 			sum[i] += weight[at] / 2 * part[i];
 	}
@@ -240,7 +207,7 @@ static bool function_one(const struct matrix_job *j, int64_t k, double *room)
 	bool ok;
 
 	get_complex(&j->a, k, t);
-	ok = matrix_schur(n, t, q);
+	ok = loops->matrix[1]->schur(n, t, q);
 	if (ok && j->flag)
 		ok = log_by_roots(n, t, r);
 	if (ok && !j->flag) {
@@ -250,9 +217,9 @@ static bool function_one(const struct matrix_job *j, int64_t k, double *room)
 	for (int64_t i = 0; !ok && i < all; i++)
 		t[i] = complex_of(NAN, NAN);
 	if (ok) { /* q t q* */
-		matrix_complex.product(n, n, n, q, t, r);
-		matrix_complex.adjoint(n, n, q, t);
-		matrix_complex.product(n, n, n, r, t, q);
+		loops->matrix[1]->product(n, n, n, q, t, r);
+		loops->matrix[1]->adjoint(n, n, q, t);
+		loops->matrix[1]->product(n, n, n, r, t, q);
 	}
 	matrices_put_complex(j->out[0], k * all, ok ? q : t, all);
 	return true;

@@ -10,7 +10,7 @@
 /* Numbers of 8 bytes in n of the job's type. */
 static int64_t doubles(const struct matrix_job *j, int64_t n)
 {
-	return j->ops == &matrix_complex ? 2 * n : n;
+	return n * (int64_t)(j->ops->size / sizeof(double));
 }
 
 static int64_t area(const struct matrices *m)
@@ -97,7 +97,7 @@ static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
 	if ((rc = square_job(c, &j, err)) || (rc = matrices_system_in(c, &j.a, &j.b, err)) ||
 	    (rc = out_like(c, &j, &j.a, err)))
 		return rc;
-	if (j.ops == &matrix_complex || !mu_shape_eq(&j.a.t->shape, &j.b.t->shape))
+	if (matrices_complex(j.a.t->dtype) || !mu_shape_eq(&j.a.t->shape, &j.b.t->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "CholeskyGrad wants reals of one shape, not %s %s and %s",
 			       mu_dtype_name(j.a.t->dtype), mu_shape_str(&j.a.t->shape),
