@@ -128,12 +128,62 @@ static void put_entry(struct mu_buf *out, const struct ledger_entry *e)
 	mu_buf_putc(out, '}');
 }
 
+/* One that has ended once, and well: all that is worth keeping is that it did. */
+static bool is_plain(const struct ledger_entry *e)
+{
+	return e->done && e->attempts == 1 && e->exit_code == 0 && !e->failures && !e->free_end &&
+	       !e->no_gpu && !e->owes && !e->sent_off && e->index >= 0 &&
+	       e->index < JOB_MAX_REPLICAS;
+}
+
 static void put_ledger(struct mu_buf *out, const struct job_status *s)
 {
 	put_open(out, "ledger", '[');
 	for (unsigned i = 0; i < s->n_ledger; i++)
-		put_entry(out, &s->ledger[i]);
+		if (!is_plain(&s->ledger[i]))
+			put_entry(out, &s->ledger[i]);
 	mu_buf_putc(out, ']');
+}
+
+/* How many of the entries from *first on are plain ones of one task and indices in a row. */
+static unsigned row_length(const struct ledger_entry *first, const struct ledger_entry *end)
+{
+	const struct ledger_entry *e = first;
+
+	while (e < end && is_plain(e) && strcmp(e->task, first->task) == 0 &&
+	       e->index == first->index + (int)(e - first))
+		e++;
+	return (unsigned)(e - first);
+}
+
+/* {"worker":"0-3,7"}: the ledger is sorted, so what is done lies in rows.  A thousand workers that
+ * are done would be 200 KB one by one, in each write. */
+static void put_completed(struct mu_buf *out, const struct job_status *s)
+{
+	const struct ledger_entry *end = s->ledger + s->n_ledger, *before = NULL;
+	unsigned n = 0;
+
+	for (const struct ledger_entry *e = s->ledger; e < end; e += n ? n : 1) {
+		bool same = before && strcmp(before->task, e->task) == 0;
+
+		n = row_length(e, end);
+		if (!n)
+			continue;
+		if (!before)
+			put_open(out, "completedIndexes", '{');
+		else if (!same)
+			mu_buf_putc(out, '"');
+		if (!same) {
+			put_key(out, e->task);
+			mu_buf_putc(out, '"');
+		}
+		mu_buf_printf(out, "%s%d", same ? "," : "", e->index);
+		if (n > 1)
+			mu_buf_printf(out, "-%d", e->index + (int)n - 1);
+		before = e;
+	}
+	if (before)
+		mu_buf_puts(out, "\"}");
 }
 
 static void put_security(struct mu_buf *out, const struct security_status *s)
@@ -167,6 +217,7 @@ void job_status_write(const struct job_status *s, struct mu_buf *out)
 	mu_buf_putc(out, '}');
 	put_tasks(out, s);
 	put_ledger(out, s);
+	put_completed(out, s);
 	put_security(out, &s->security);
 	mu_buf_putc(out, '}');
 }
@@ -256,6 +307,53 @@ static void get_ledger(struct job_status *s, const struct mu_doc_node *list)
 	}
 }
 
+/* The number at *at, of an index; -1 when there is none. */
+static int get_index(const char **at)
+{
+	int n = -1;
+
+	for (; **at >= '0' && **at <= '9' && n < JOB_MAX_REPLICAS; ++*at)
+		n = (n < 0 ? 0 : n) * 10 + (**at - '0');
+	return n < JOB_MAX_REPLICAS ? n : -1;
+}
+
+/* Rows come in rising order; what comes after anything else is left out. */
+static void get_rows(struct job_status *s, const char *task, const char *at)
+{
+	for (int from, to, last = -1; (from = get_index(&at)) > last; last = to) {
+		to = from;
+		if (*at == '-') {
+			at++;
+			to = get_index(&at);
+		}
+		for (int i = from; i <= to; i++) {
+			struct ledger_entry *e = ledger_get(s, task, i);
+
+			e->done = true;
+			e->attempts = 1;
+			e->exit_code = 0;
+			snprintf(e->reason, sizeof e->reason, "Completed");
+		}
+		if (to < from || *at++ != ',')
+			return;
+	}
+}
+
+static void get_completed(struct job_status *s, const struct mu_doc_node *map)
+{
+	unsigned tasks = 0;
+
+	if (!map || map->kind != MU_DOC_MAP)
+		return;
+	mu_doc_each(map, n)
+	{
+		if (n->kind != MU_DOC_STRING || !*n->key || strlen(n->key) > JOB_MAX_NAME ||
+		    tasks++ == JOB_MAX_TASKS)
+			return;
+		get_rows(s, n->key, n->text);
+	}
+}
+
 static void get_security(struct security_status *s, const struct mu_doc_node *n)
 {
 	const char *secret = mu_doc_text(n, "secret", ""), *ca = mu_doc_text(n, "ca", "");
@@ -287,6 +385,7 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 	COPY_TEXT(s.selector, status, "selector");
 	get_conditions(&s, mu_doc_key(status, "conditions"));
 	get_tasks(&s, mu_doc_key(status, "tasks"));
+	get_completed(&s, mu_doc_key(status, "completedIndexes"));
 	get_ledger(&s, mu_doc_key(status, "ledger"));
 	get_security(&s.security, mu_doc_key(status, "security"));
 	*out = s;

@@ -186,22 +186,60 @@ static bool same_index(const cJSON *a, const cJSON *b)
 	return strcmp(owner_of(a), owner_of(b)) == 0;
 }
 
+/* Whether `rows`, as in "0-3,7", has the index. */
+static bool is_in_rows(const char *rows, int index)
+{
+	for (const char *at = rows; *at; at += *at == ',') {
+		char *end;
+		long from = strtol(at, &end, 10),
+		     to = *end == '-' ? strtol(end + 1, &end, 10) : from;
+
+		if (end == at || index < from)
+			return false;
+		if (index <= to)
+			return true;
+		at = end;
+	}
+	return false;
+}
+
+/* What the status says of an index that has ended; NULL when nothing, *plain: that it is done and
+ * no more. */
+static const cJSON *record_of(const cJSON *job, const char *task, int index, bool *plain)
+{
+	const cJSON *rows = cJSON_GetObjectItemCaseSensitive(sim_at(job, "status.completedIndexes"),
+							     task),
+		    *e;
+
+	*plain = cJSON_IsString(rows) && is_in_rows(rows->valuestring, index);
+	cJSON_ArrayForEach(e, sim_at(job, "status.ledger"))
+	{
+		if (strcmp(sim_text(e, "task"), task) == 0 && sim_at(e, "index")->valueint == index)
+			return e;
+	}
+	return NULL;
+}
+
+static bool is_done(const cJSON *job, const char *task, int index)
+{
+	bool plain;
+	const cJSON *e = record_of(job, task, index, &plain);
+
+	return plain || cJSON_IsTrue(sim_at(e, "done"));
+}
+
 /* Whether the ledger has this mark for the pod's index. */
 static bool is_marked(const cJSON *job, const cJSON *pod, const char *mark)
 {
-	const cJSON *labels = sim_at(pod, "metadata.labels"), *e;
+	const cJSON *labels = sim_at(pod, "metadata.labels");
 	const char *task =
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(labels, LABEL_TASK));
 	const char *index =
 	    cJSON_GetStringValue(cJSON_GetObjectItemCaseSensitive(labels, LABEL_INDEX));
+	bool plain;
+	const cJSON *e = record_of(job, task, atoi(index), &plain);
 
-	cJSON_ArrayForEach(e, sim_at(job, "status.ledger"))
-	{
-		if (strcmp(sim_text(e, "task"), task) == 0 &&
-		    sim_at(e, "index")->valueint == atoi(index) && cJSON_IsTrue(sim_at(e, mark)))
-			return true;
-	}
-	return false;
+	return (plain && strcmp(mark, "done") == 0) || cJSON_IsTrue(sim_at(e, mark));
 }
 
 static void check_new_pod(struct sim *s, const cJSON *pod)
@@ -227,22 +265,17 @@ static void check_status(struct sim *s, const cJSON *was, const cJSON *is)
 {
 	const char *old = sim_text(was, "status.phase"), *new = sim_text(is, "status.phase");
 	bool over = strcmp(old, "Succeeded") == 0 || strcmp(old, "Failed") == 0;
-	const cJSON *e, *f;
+	const cJSON *t;
 
 	/* one that had not begun may, when its spec is corrected */
 	if (over && *sim_text(was, "status.startTime") && strcmp(old, new) != 0)
 		sim_break(s, "the job was %s and is %s", old, new);
 	sim_check_epoch(s, was, is);
-	cJSON_ArrayForEach(e, sim_at(was, "status.ledger"))
+	cJSON_ArrayForEach(t, sim_at(was, "status.tasks"))
 	{
-		bool kept = false;
-		cJSON_ArrayForEach(f, sim_at(is, "status.ledger")) kept =
-		    kept || (strcmp(sim_text(e, "task"), sim_text(f, "task")) == 0 &&
-			     sim_at(e, "index")->valueint == sim_at(f, "index")->valueint &&
-			     cJSON_IsTrue(sim_at(f, "done")));
-		if (cJSON_IsTrue(sim_at(e, "done")) && !kept)
-			sim_break(s, "%s/%d was done and is not", sim_text(e, "task"),
-				  sim_at(e, "index")->valueint);
+		for (int index = 0; index < SIM_WORKERS_MAX; index++)
+			if (is_done(was, t->string, index) && !is_done(is, t->string, index))
+				sim_break(s, "%s/%d was done and is not", t->string, index);
 	}
 }
 

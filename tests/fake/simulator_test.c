@@ -153,6 +153,27 @@ static bool has_deed(const struct sim_script *s, enum sim_deed deed)
 	return false;
 }
 
+/* How an index ended, when that decided the job. */
+static void describe_index(const cJSON *job, const struct sim_script *script, const char *task,
+			   int index, struct mu_buf *out)
+{
+	bool chief_decides = strcmp(sim_text(job, "spec.run.successPolicy"), "Chief") == 0, done;
+	const cJSON *e = record_of(job, task, index, &done), *failures = sim_at(e, "failures");
+	bool decides =
+	    condition(job, "Succeeded") &&
+	    (!chief_decides || strcmp(task, "chief") == 0 ||
+	     (!sim_at(job, "spec.tasks.chief") && strcmp(task, "worker") == 0 && !index));
+
+	if ((!e && !done) || strcmp(task, "ps") == 0 || !decides || has_deed(script, DEED_SCALE))
+		return;
+	/* a pod that failed in the second of its deletion may not be counted, nor one that was
+	 * deleted because the last that was heard of it was that it waits for a GPU */
+	if (has_deed(script, DEED_SUSPEND) || script->gpus)
+		failures = NULL;
+	mu_buf_printf(out, ", %s/%d failures %d%s", task, index, failures ? failures->valueint : 0,
+		      done || cJSON_IsTrue(sim_at(e, "done")) ? " done" : "");
+}
+
 /* What the end state says, as text; only of what does not depend on who was faster. */
 static void describe_end(struct sim *s, const struct sim_script *script, struct mu_buf *out)
 {
@@ -161,7 +182,6 @@ static void describe_end(struct sim *s, const struct sim_script *script, struct 
 	const cJSON *e;
 	int live = 0, services = 0, pods = 0, others = 0;
 	const char *clean;
-	bool chief_decides;
 
 	for (int i = 0; i < s->n_objects; i++) {
 		bool ours =
@@ -179,7 +199,6 @@ static void describe_end(struct sim *s, const struct sim_script *script, struct 
 		return;
 	}
 	clean = sim_text(o->json, "spec.run.cleanPodPolicy");
-	chief_decides = strcmp(sim_text(o->json, "spec.run.successPolicy"), "Chief") == 0;
 	e = condition(o->json, "Failed");
 	mu_buf_printf(out, "%s%s%s, services %d, others %d", sim_text(o->json, "status.phase"),
 		      e ? " " : "", e ? sim_text(e, "reason") : "", services, others);
@@ -187,25 +206,10 @@ static void describe_end(struct sim *s, const struct sim_script *script, struct 
 		mu_buf_printf(out, ", live %d", live);
 	if (strcmp(clean, "All") == 0)
 		mu_buf_printf(out, ", pods %d", pods);
-	cJSON_ArrayForEach(e, sim_at(o->json, "status.ledger"))
+	cJSON_ArrayForEach(e, sim_at(o->json, "status.tasks"))
 	{
-		const char *task = sim_text(e, "task");
-		int index = sim_at(e, "index")->valueint;
-		const cJSON *failures = sim_at(e, "failures");
-		bool decides = condition(o->json, "Succeeded") &&
-			       (!chief_decides || strcmp(task, "chief") == 0 ||
-				(!sim_at(o->json, "spec.tasks.chief") &&
-				 strcmp(task, "worker") == 0 && !index));
-
-		if (strcmp(task, "ps") == 0 || !decides || has_deed(script, DEED_SCALE))
-			continue;
-		/* a pod that failed in the second of its deletion may not be counted, nor one that
-		 * was deleted because the last that was heard of it was that it waits for a GPU */
-		if (has_deed(script, DEED_SUSPEND) || script->gpus)
-			failures = NULL;
-		mu_buf_printf(out, ", %s/%d failures %d%s", task, index,
-			      failures ? failures->valueint : 0,
-			      cJSON_IsTrue(sim_at(e, "done")) ? " done" : "");
+		for (int index = 0; index < SIM_WORKERS_MAX; index++)
+			describe_index(o->json, script, e->string, index, out);
 	}
 }
 
