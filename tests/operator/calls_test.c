@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What goes out to the API server, call by call: a controller whose io writes down what it is asked
+ * for, and a cache that is told what there is. */
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "operator/control/control.h"
+#include "operator/control/controller.h"
+#include "operator/control/events.h"
+#include "operator/control/leader.h"
+#include "operator/control/reconcile.h"
+
+#define JOB_PATH "/apis/muster.dev/v1/namespaces/d/distributedtrainingjobs/j"
+#define STARTED  1700000000.0
+
+enum { CALLS_MAX = 64 };
+struct scene {
+	struct control control;
+	struct {
+		char *method, *path, *body, *type;
+	} calls[CALLS_MAX];
+	int n;
+	double now;
+	bool may_write, reachable;
+	int finished; /* times that a task was asked to end */
+	cJSON *job;
+};
+
+static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	struct scene *s = user;
+
+	assert_true(s->n < CALLS_MAX);
+	s->calls[s->n].method = mu_xstrdup(rq->method);
+	s->calls[s->n].path = mu_xstrdup(rq->path);
+	s->calls[s->n].type = mu_xstrdup(rq->content_type ? rq->content_type : "");
+	s->calls[s->n++].body =
+	    mu_xasprintf("%.*s", (int)rq->body.len, rq->body.data ? rq->body.data : "");
+	if (!out)
+		return 0;
+	if (strcmp(rq->method, "POST") != 0) {
+		*out = cJSON_Duplicate(s->job, true);
+		return 0;
+	}
+	*out = cJSON_ParseWithLength(rq->body.data, rq->body.len);
+	cJSON_AddStringToObject(cJSON_GetObjectItem(*out, "metadata"), "uid", "u9");
+	return 0;
+}
+
+static int on_finish(void *user, const char *ip, int port, struct mu_err *err)
+{
+	struct scene *s = user;
+
+	s->finished++;
+	return s->reachable ? 0 : mu_fail(err, MU_UNAVAILABLE, "nobody there");
+}
+
+static double on_now(void *user)
+{
+	return ((struct scene *)user)->now;
+}
+
+static bool on_may_write(void *user)
+{
+	return ((struct scene *)user)->may_write;
+}
+
+/* A job of one ps and one worker, whose status says `status` and which has these pods. */
+static struct scene *scene_new(const char *run, const char *status, const char *const *pods)
+{
+	static const struct control_options options = {.image = "task:1", .identity = "me"};
+	struct scene *s = MU_NEW(struct scene);
+	struct cache *c = &s->control.cache;
+	MU_AUTO_FREE char *job = mu_xasprintf(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"d\",\"uid\":\"u1\",\"resourceVersion\":\"7\","
+	    "\"generation\":1},\"spec\":{\"program\":{\"command\":[\"x\"]},\"tasks\":{\"ps\":{},"
+	    "\"worker\":{}},\"run\":{%s}},\"status\":%s}",
+	    run, status);
+
+	s->now = STARTED;
+	s->may_write = s->reachable = true;
+	control_init(&s->control, &options, mu_clock);
+	s->control.io = (struct control_io){on_call, on_finish, on_now, on_may_write, s, NULL};
+	assert_non_null(s->job = cJSON_Parse(job));
+	cache_jobs_begin(c, NULL);
+	cache_job_seen(c, s->job);
+	cache_jobs_end(c, NULL);
+	cache_pods_begin(c, NULL);
+	for (; pods && *pods; pods++) {
+		cJSON *pod = cJSON_Parse(*pods);
+
+		assert_non_null(pod);
+		cache_pod_seen(c, pod);
+		cJSON_Delete(pod);
+	}
+	cache_pods_end(c, NULL);
+	return s;
+}
+
+static void scene_free(struct scene *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		free(s->calls[i].method);
+		free(s->calls[i].path);
+		free(s->calls[i].body);
+		free(s->calls[i].type);
+	}
+	cJSON_Delete(s->job);
+	control_fini(&s->control);
+	free(s);
+}
+
+static void look(struct scene *s)
+{
+	struct mu_err err = {0};
+	double wake;
+
+	reconcile(&s->control, "d/j", &wake, &err);
+}
+
+/* The first call of that method to that path (or to one below it, with a '/' at its end). */
+static int call_of(const struct scene *s, const char *method, const char *path)
+{
+	size_t n = strlen(path);
+
+	for (int i = 0; i < s->n; i++)
+		if (strcmp(s->calls[i].method, method) == 0 &&
+		    (path[n - 1] == '/' ? strncmp(s->calls[i].path, path, n)
+					: strcmp(s->calls[i].path, path)) == 0)
+			return i;
+	return -1;
+}
+
+static int count(const struct scene *s, const char *method)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->n; i++)
+		n += strcmp(s->calls[i].method, method) == 0;
+	return n;
+}
+
+#define POD(task, uid, more)                                                                       \
+	"{\"metadata\":{\"name\":\"j-" task "-0\",\"namespace\":\"d\",\"uid\":\"" uid "\","        \
+	"\"resourceVersion\":\"5\",\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/"             \
+	"task\":\"" task                                                                           \
+	"\",\"muster.dev/"                                                                         \
+	"index\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},"              \
+	"\"status\":{" more "}}"
+#define RUNS "\"phase\":\"Running\",\"podIP\":\"10.0.0.9\""
+#define ENDED                                                                                      \
+	"\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":" \
+	"0}}}]"
+#define RUNNING                                                                                    \
+	"{\"phase\":\"Running\",\"startTime\":\"2023-11-14T22:00:00Z\",\"observedGeneration\":1}"
+
+static void status__is_stored_for_the_very_job_that_was_looked_at(void **state)
+{
+	struct scene *s = scene_new("", "{}", NULL);
+	int at;
+
+	look(s);
+	s->now += 1; /* what follows at once is told with it */
+	look(s);
+	at = call_of(s, "PATCH", JOB_PATH "/status");
+	assert_true(at >= 0);
+	assert_string_equal(s->calls[at].type, "application/merge-patch+json");
+	assert_non_null(
+	    strstr(s->calls[at].body, "\"metadata\":{\"uid\":\"u1\",\"resourceVersion\":\"7\"}"));
+	assert_non_null(
+	    strstr(s->calls[at].body, "\"selector\":\"muster.dev/job=j,muster.dev/task=worker\""));
+	assert_non_null(strstr(s->calls[at].body, "\"type\":\"Created\",\"status\":\"True\""));
+	assert_non_null(strstr(s->calls[at].body, "\"observedGeneration\":1}"));
+	scene_free(s);
+}
+
+static void nothing__is_written_by_who_may_not_lead(void **state)
+{
+	struct scene *s = scene_new("", "{}", NULL);
+
+	s->may_write = false;
+	look(s);
+	assert_int_equal(count(s, "POST") + count(s, "PATCH") + count(s, "DELETE"), 0);
+	scene_free(s);
+}
+
+static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
+{
+	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", RUNS), NULL};
+	struct scene *s = scene_new("\"suspend\":true", RUNNING, pods);
+	int at;
+
+	look(s);
+	at = call_of(s, "DELETE", "/api/v1/namespaces/d/pods/");
+	assert_true(at >= 0);
+	assert_string_equal(s->calls[at].path, "/api/v1/namespaces/d/pods/j-worker-0");
+	assert_string_equal(
+	    s->calls[at].body,
+	    "{\"preconditions\":{\"uid\":\"u3\"},\"propagationPolicy\":\"Background\"}");
+	assert_int_equal(count(s, "DELETE"), 1); /* the ps waits for who saves */
+	scene_free(s);
+}
+
+static void server__that_cannot_be_asked_to_end__is_deleted(void **state)
+{
+	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", ENDED), NULL};
+
+	for (int reachable = 0; reachable < 2; reachable++) {
+		struct scene *s = scene_new("", RUNNING, pods);
+
+		s->reachable = reachable;
+		look(s);
+		assert_int_equal(s->finished, 1);
+		assert_int_equal(call_of(s, "DELETE", "/api/v1/namespaces/d/pods/j-ps-0") >= 0,
+				 !reachable);
+		s->now += 9;
+		look(s);
+		assert_int_equal(count(s, "DELETE"), !reachable);
+		s->now += 2; /* it was asked once, and is there still */
+		look(s);
+		assert_int_equal(s->finished, 1);
+		assert_int_equal(count(s, "DELETE"), 1);
+		scene_free(s);
+	}
+}
+
+static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
+{
+	struct scene *s =
+	    scene_new("\"ttlSecondsAfterFinished\":5",
+		      "{\"phase\":\"Succeeded\",\"completionTime\":\"2023-11-14T22:00:00Z\","
+		      "\"startTime\":\"2023-11-14T21:00:00Z\"}",
+		      NULL);
+	int at;
+
+	look(s);
+	at = call_of(s, "DELETE", JOB_PATH);
+	assert_true(at >= 0);
+	assert_non_null(strstr(s->calls[at].body, "\"preconditions\":{\"uid\":\"u1\"}"));
+	scene_free(s);
+}
+
+/* ---- events ---- */
+
+#define EVENTS "/apis/events.k8s.io/v1/namespaces/d/events"
+
+static void say(struct scene *s, const char *note)
+{
+	static const struct snapshot seen = {
+	    .key = "d/j", .ns = "d", .name = "j", .uid = "u1", .resource_version = "7"};
+	struct reconcile r = {.control = &s->control, .seen = &seen, .now = s->now};
+
+	event_say(&r, true, "Reason", "%s", note);
+}
+
+static void event__names_whom_it_is_about_and_who_says_it(void **state)
+{
+	static const char *const parts[] = {
+	    "\"apiVersion\":\"events.k8s.io/v1\"",
+	    "\"eventTime\":\"2023-11-14T22:13:20.250000Z\"",
+	    "\"reportingController\":\"muster.dev/operator\"",
+	    "\"reportingInstance\":\"me\"",
+	    "\"reason\":\"Reason\"",
+	    "\"note\":\"once\"",
+	    "\"type\":\"Warning\"",
+	    "\"kind\":\"DistributedTrainingJob\",\"namespace\":\"d\",\"name\":\"j\",\"uid\":\"u1\"",
+	};
+	struct scene *s = scene_new("", "{}", NULL);
+
+	s->now = STARTED + 0.25;
+	say(s, "once");
+	assert_int_equal(s->n, 1);
+	assert_string_equal(s->calls[0].method, "POST");
+	assert_string_equal(s->calls[0].path, EVENTS);
+	for (unsigned i = 0; i < MU_COUNT(parts); i++)
+		if (!strstr(s->calls[0].body, parts[i]))
+			fail_msg("no %s in %s", parts[i], s->calls[0].body);
+	scene_free(s);
+}
+
+static void event__said_again__is_a_series_told_ever_more_rarely(void **state)
+{
+	struct scene *s = scene_new("", "{}", NULL);
+
+	for (int i = 0; i < 100; i++, s->now += 10)
+		say(s, "again");
+	assert_int_equal(count(s, "POST"), 1);
+	assert_int_equal(count(s, "PATCH"), 6); /* 2, 4, 8, 16, 32 and 64 */
+	assert_int_equal(call_of(s, "PATCH", EVENTS "/"), 1);
+	assert_memory_equal(s->calls[1].path, EVENTS "/j.", strlen(EVENTS "/j."));
+	assert_non_null(strstr(s->calls[1].body, "{\"series\":{\"count\":2,\"lastObservedTime\":"));
+	say(s, "something else");
+	assert_int_equal(count(s, "POST"), 2);
+	s->now += 301; /* long after the last of it, it is news */
+	say(s, "again");
+	assert_int_equal(count(s, "POST"), 3);
+	scene_free(s);
+}
+
+/* ---- the lease ---- */
+
+static void leader__whose_lease_may_have_passed__may_not_write(void **state)
+{
+	struct scene *s = scene_new("", "{}", NULL);
+	struct control *c = &s->control;
+
+	c->options.leader_election = true;
+	assert_false(leader_may_write(c));
+	atomic_store(&c->leading, true);
+	atomic_store(&c->lease_until_ms, mu_clock_ms() + 60000);
+	assert_true(leader_may_write(c));
+	atomic_store(&c->lease_until_ms, mu_clock_ms() - 1); /* it slept, and nobody told it */
+	assert_false(leader_may_write(c));
+	c->options.leader_election = false;
+	assert_true(leader_may_write(c));
+	scene_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(status__is_stored_for_the_very_job_that_was_looked_at),
+	    cmocka_unit_test(nothing__is_written_by_who_may_not_lead),
+	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
+	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
+	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_its_uid),
+	    cmocka_unit_test(event__names_whom_it_is_about_and_who_says_it),
+	    cmocka_unit_test(event__said_again__is_a_series_told_ever_more_rarely),
+	    cmocka_unit_test(leader__whose_lease_may_have_passed__may_not_write),
+	};
+
+	mu_log_set_level(MU_ERROR + 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers that a plan is about: how long an index waits, what is counted of it, when nobody may be
+ * blamed. */
+#include "tests/operator/plan_world.h"
+
+static const struct ledger_entry *entry(const struct world *w, const char *task, int index)
+{
+	for (unsigned n = 0; n < w->status.n_ledger; n++)
+		if (strcmp(w->status.ledger[n].task, task) == 0 &&
+		    w->status.ledger[n].index == index)
+			return &w->status.ledger[n];
+	return NULL;
+}
+
+static void back_off__doubles_up_to_a_minute(void **state)
+{
+	static const int waits[] = {1, 2, 4, 8, 16, 32, 60, 60};
+	struct world w;
+
+	start_running(&w, TWO "  run: {restartPolicy: OnFailure, backoffLimit: 100}\n");
+	for (unsigned i = 0; i < MU_COUNT(waits); i++) {
+		fail_pod(&w, "worker", 1, 1);
+		assert_string_equal(look(&w), "-worker/1 ");
+		assert_true(entry(&w, "worker", 1)->retry_at == w.now + waits[i]);
+		w.now += waits[i] - 0.5;
+		assert_string_equal(look(&w), "");
+		assert_true(w.wake == w.now + 0.5);
+		w.now = w.wake;
+		assert_string_equal(look(&w), "+worker/1 ");
+		run_all(&w);
+	}
+	world_end(&w);
+}
+
+static void node__taken_out_of_the_cluster__is_lost(void **state)
+{
+	struct observed_pod *p;
+	struct world w;
+
+	start_running(&w, TWO);
+	w.node = (struct node_info){.name = "other", .schedulable = true};
+	p = pod(&w, "worker", 1);
+	p->node = "gone";
+	p->deleting = true;
+	p->deletion_due = w.now + 30;
+	w.now = p->deletion_due + 15;
+	assert_string_equal(look(&w), "~worker/1 ");
+	world_end(&w);
+}
+
+/* Where nodes cannot be seen at all, none is known to be lost. */
+static void node__in_a_cluster_whose_nodes_nobody_sees__is_waited_for(void **state)
+{
+	struct observed_pod *p;
+	struct world w;
+
+	start_running(&w, TWO);
+	p = pod(&w, "worker", 1);
+	p->node = "unseen";
+	p->deleting = true;
+	p->deletion_due = w.now + 30;
+	w.now += 10000;
+	assert_string_equal(look(&w), "");
+	world_end(&w);
+}
+
+static void counts__are_those_of_the_pods_that_there_are(void **state)
+{
+	const struct task_status *t;
+	struct world w;
+
+	start_running(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 6}}\n"
+			       "  run: {restartPolicy: OnFailure, successPolicy: AllWorkers}\n");
+	t = &w.status.tasks[1];
+	pod(&w, "worker", 1)->ready = false;
+	pod(&w, "worker", 2)->phase = POD_PENDING;
+	pod(&w, "worker", 2)->ready = false;
+	pod(&w, "worker", 3)->deleting = true;
+	fail_pod(&w, "worker", 4, 0);
+	fail_pod(&w, "worker", 5, 1);
+	pod(&w, "worker", 0)->kernels = "cpu-avx2";
+	look(&w);
+	assert_string_equal(t->name, "worker");
+	assert_int_equal(t->desired, 6);
+	assert_int_equal(t->active, 3); /* 0, 1 and 2 */
+	assert_int_equal(t->ready, 1);
+	assert_int_equal(t->succeeded, 1);
+	assert_int_equal(t->failed, 1);
+	assert_string_equal(t->kernels, "cpu-avx2");
+	assert_string_equal(w.status.selector, "muster.dev/job=j,muster.dev/task=worker");
+	world_end(&w);
+}
+
+/* The ready-made trainer tells its steps; a program of the user's may never tell any. */
+static void progress_deadline__of_a_program_that_tells_no_steps__never_fires(void **state)
+{
+	static const struct {
+		const char *program;
+		bool fires;
+	} cases[] = {
+	    {"command: [x]", false},
+	    {"train: {dataset: {path: d}}", true},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(TWO "  program: {%s}\n  security: {mtls: false}\n"
+				     "  run: {progressDeadlineSeconds: 30}\n",
+				 cases[i].program);
+		struct world w;
+
+		start_running(&w, text);
+		w.now += 29;
+		look(&w);
+		assert_int_equal(w.status.phase, JOB_RUNNING);
+		w.now += 1;
+		look(&w);
+		assert_int_equal(w.status.phase == JOB_FAILED, cases[i].fires);
+		world_end(&w);
+	}
+}
+
+static void scheduling_deadline__is_not_that_of_a_pod_on_its_way_out(void **state)
+{
+	struct world w;
+
+	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
+	look(&w);
+	pod(&w, "ps", 0)->deleting = true;
+	w.now += 51;
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_PENDING);
+	world_end(&w);
+}
+
+/* A server that ends by itself, too early, is started again, whatever it says. */
+static void ps__that_ends_with_0_while_workers_run__runs_again(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "ps", 0, 0);
+	assert_string_equal(look(&w), "-ps/0 ");
+	w.now += 2;
+	assert_string_equal(look(&w), "+ps/0 ");
+	assert_int_not_equal(w.status.phase, JOB_FAILED);
+	world_end(&w);
+}
+
+static void restart_policy__of_a_task__is_its_own(void **state)
+{
+	struct world w;
+
+	start_running(&w,
+		      HEAD "  tasks: {ps: {}, worker: {replicas: 2, restartPolicy: OnFailure}}\n"
+			   "  run: {restartPolicy: Never}\n");
+	fail_pod(&w, "worker", 1, 1);
+	assert_string_equal(look(&w), "-worker/1 ");
+	assert_int_equal(w.status.phase, JOB_RESTARTING);
+	fail_pod(&w, "ps", 0, 1);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_FAILED);
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(back_off__doubles_up_to_a_minute),
+	    cmocka_unit_test(node__taken_out_of_the_cluster__is_lost),
+	    cmocka_unit_test(node__in_a_cluster_whose_nodes_nobody_sees__is_waited_for),
+	    cmocka_unit_test(counts__are_those_of_the_pods_that_there_are),
+	    cmocka_unit_test(progress_deadline__of_a_program_that_tells_no_steps__never_fires),
+	    cmocka_unit_test(scheduling_deadline__is_not_that_of_a_pod_on_its_way_out),
+	    cmocka_unit_test(ps__that_ends_with_0_while_workers_run__runs_again),
+	    cmocka_unit_test(restart_policy__of_a_task__is_its_own),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
