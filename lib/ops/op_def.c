@@ -134,7 +134,7 @@ static bool parse_scalar(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 	}
 }
 
-/* "[1,2]" of ints, types or strings: what defaults need. */
+/* "[1,2]" of numbers, types or strings: what defaults need. */
 static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 {
 	size_t len = strlen(s);
@@ -151,6 +151,8 @@ static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 	a->is = NULL;
 	if (kind == MU_ATTR_LIST + MU_ATTR_INT)
 		a->is = MU_ARENA_ARRAY(&arena, int64_t, a->n);
+	else if (kind == MU_ATTR_LIST + MU_ATTR_FLOAT)
+		a->fs = MU_ARENA_ARRAY(&arena, float, a->n);
 	else if (kind == MU_ATTR_LIST + MU_ATTR_TYPE)
 		a->types = MU_ARENA_ARRAY(&arena, enum mu_dtype, a->n);
 	else if (kind == MU_ATTR_LIST + MU_ATTR_STRING)
@@ -165,6 +167,8 @@ static bool parse_list(struct mu_attr *a, enum mu_attr_kind kind, char *s)
 			return false;
 		if (kind == MU_ATTR_LIST + MU_ATTR_INT)
 			a->is[i++] = one.i;
+		else if (kind == MU_ATTR_LIST + MU_ATTR_FLOAT)
+			a->fs[i++] = one.f;
 		else if (kind == MU_ATTR_LIST + MU_ATTR_TYPE)
 			a->types[i++] = one.type;
 		else

@@ -119,3 +119,20 @@ bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, in
 	table[to][from](out, in, n);
 	return true;
 }
+
+int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
+		   struct mu_err *err)
+{
+	int rc;
+
+	if (in->dtype == to) {
+		*out = mu_tensor_ref(in);
+		return 0;
+	}
+	if (!convert_known(to, in->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s cannot be turned into %s",
+			       mu_dtype_name(in->dtype), mu_dtype_name(to));
+	if (!(rc = mu_tensor_new(out, to, &in->shape, err)))
+		convert(to, out->data, in->dtype, in->data, in->shape.count);
+	return rc;
+}

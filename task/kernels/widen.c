@@ -12,23 +12,13 @@ static bool is_narrow(enum mu_dtype t)
 	return t == MU_HALF || t == MU_BFLOAT16;
 }
 
-static int as_type(struct mu_tensor *out, const struct mu_tensor *in, enum mu_dtype to,
-		   struct mu_err *err)
-{
-	int rc = mu_tensor_new(out, to, &in->shape, err);
-
-	if (!rc)
-		convert(to, out->data, in->dtype, in->data, in->shape.count);
-	return rc;
-}
-
 static int widen_inputs(struct kernel_call *c, struct mu_tensor *aside, struct mu_err *err)
 {
 	for (unsigned i = 0; i < c->n_in; i++) {
 		struct mu_tensor *t = &c->in[i].tensor, wide;
 		if (c->in[i].ref || !is_narrow(t->dtype))
 			continue;
-		int rc = as_type(&wide, t, MU_FLOAT, err);
+		int rc = convert_tensor(&wide, MU_FLOAT, t, err);
 		if (rc)
 			return rc;
 		aside[i] = *t;
@@ -49,7 +39,7 @@ static int narrow_outputs(struct kernel_call *c, struct mu_err *err)
 		struct mu_tensor *t = &c->out[i].tensor, narrow;
 		if (!is_narrow(types[i]) || t->dtype != MU_FLOAT)
 			continue;
-		if (!(rc = as_type(&narrow, t, types[i], err)))
+		if (!(rc = convert_tensor(&narrow, types[i], t, err)))
 			kernel_out_take(c, i, narrow);
 	}
 	mu_arena_fini(&arena);
@@ -90,6 +80,7 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(batch_norm_global)                                                                       \
 	X(lrn)                                                                                     \
 	X(mirror_pad_grad)                                                                         \
+	X(suppress)                                                                                \
 	X(cross)                                                                                   \
 	X(block_cell)                                                                              \
 	X(block_lstm)                                                                              \

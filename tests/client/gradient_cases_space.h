@@ -36,8 +36,21 @@ CASE(y_nearest_grad, RESIZED("ResizeNearestNeighborGrad", 2, 3, "align_corners")
 CASE(y_crop, CROPPED(x, mu_op(b, "Sigmoid", MU_IN(values(b, 2, 4, 0)))))
 CASE(y_crop_boxes, CROPPED(PICTURES, x))
 
+static int64_t two_by_two[] = {1, 2, 2, 1}, every_second[] = {1, 1, 2, 1}, deep[] = {1, 2, 1, 2, 1},
+	       ones[] = {1, 1, 1, 1, 1};
+#define LIST(k, v, count)                                                                          \
+	((struct mu_node_attr){(k), {.kind = MU_ATTR_LIST + MU_ATTR_INT, .is = (v), .n = (count)}})
+CASE(y_patches, mu_op(b, "ExtractImagePatches", MU_IN(x),
+		      MU_ATTRS(LIST("ksizes", two_by_two, 4), LIST("strides", every_second, 4),
+			       LIST("rates", two_by_two, 4), MU_A_STR("padding", "SAME"))))
+CASE(y_volume_patches, mu_op(b, "ExtractVolumePatches", MU_IN(x),
+			     MU_ATTRS(LIST("ksizes", deep, 5), LIST("strides", ones, 5),
+				      MU_A_STR("padding", "VALID"))))
+
 #define RESIZE_CASES                                                                               \
-	{"CropAndResize", {4, {2, 2, 3, 2}}, y_crop, -1, 1},                                       \
+	{"ExtractImagePatches", {4, {2, 3, 4, 2}}, y_patches, -1, 1},                              \
+	    {"ExtractVolumePatches", {5, {2, 3, 2, 2, 2}}, y_volume_patches, -1, 1},               \
+	    {"CropAndResize", {4, {2, 2, 3, 2}}, y_crop, -1, 1},                                   \
 	    {"CropAndResize of boxes", {2, {2, 4}}, y_crop_boxes, 0.1f, 0.9f},                     \
 	    {"ResizeBilinear", {4, {2, 2, 3, 2}}, y_bilinear, -1, 1},                              \
 	    {"ResizeBilinearGrad", {4, {2, 4, 2, 2}}, y_bilinear_grad, -1, 1},                     \

@@ -162,23 +162,6 @@ static void cut_some(void *arg, int64_t from, int64_t to)
 	walk(&((struct cut *)arg)->k, from, to, cut_place, arg);
 }
 
-/* A tensor of any number type as floats. */
-static int as_floats(const struct mu_tensor *in, struct mu_tensor *out, struct mu_err *err)
-{
-	int rc;
-
-	if (in->dtype == MU_FLOAT) {
-		*out = mu_tensor_ref(in);
-		return 0;
-	}
-	if (!convert_known(MU_FLOAT, in->dtype))
-		return mu_fail(err, MU_UNIMPLEMENTED, "no crops of type %s",
-			       mu_dtype_name(in->dtype));
-	if (!(rc = mu_tensor_new(out, MU_FLOAT, &in->shape, err)))
-		convert(MU_FLOAT, out->data, in->dtype, in->data, in->shape.count);
-	return rc;
-}
-
 static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
 {
 	struct cut a = {.otherwise = args_attr_float(c->node, "extrapolation_value", 0)};
@@ -196,7 +179,8 @@ static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
 			       "crop_size must have two elements, both positive");
 	if ((rc = mu_shape_set(&shape, 4, (int64_t[]){a.k.n, a.k.size[0], a.k.size[1], a.k.depth},
 			       err)) ||
-	    (rc = check_pictures(&a.k, err)) || (rc = as_floats(kernel_in(c, 0), &wide, err)) ||
+	    (rc = check_pictures(&a.k, err)) ||
+	    (rc = convert_tensor(&wide, MU_FLOAT, kernel_in(c, 0), err)) ||
 	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
 		return rc;
 	a.in = wide.data;
@@ -317,7 +301,7 @@ static int grad_boxes(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = read_picture(&kernel_in(c, 1)->shape, &a.k, err)) ||
 	    (rc = read_boxes(c, 2, &a.k, err)) || (rc = read_grads(c, &a, err)) ||
-	    (rc = as_floats(kernel_in(c, 1), &wide, err)) ||
+	    (rc = convert_tensor(&wide, MU_FLOAT, kernel_in(c, 1), err)) ||
 	    (rc = mu_shape_set(&shape, 2, (int64_t[]){a.k.n, SIDES}, err)) ||
 	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
 		return rc;
