@@ -173,6 +173,18 @@ static void list_ends(void *watch)
 	w->kind->end(w->cache, w->ns);
 }
 
+/* Names show where the time goes. */
+static bool start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+{
+	char cut[16]; /* the kernel takes no longer ones */
+
+	if (pthread_create(thread, NULL, run, arg) != 0)
+		return false;
+	snprintf(cut, sizeof(cut), "%.15s", name);
+	pthread_setname_np(*thread, cut);
+	return true;
+}
+
 static int add_watch(struct threads *t, const struct kind *k, const char *ns, struct mu_err *err)
 {
 	struct watch *w = MU_NEW(struct watch);
@@ -194,7 +206,7 @@ static int add_watch(struct threads *t, const struct kind *k, const char *ns, st
 	    .end = list_ends,
 	    .arg = w,
 	};
-	if (pthread_create(&w->thread, NULL, kube_reflector_run, &w->reflector) == 0) {
+	if (start(&w->thread, k->name, kube_reflector_run, &w->reflector)) {
 		t->watches[t->n_watches++] = w;
 		return 0;
 	}
@@ -280,16 +292,16 @@ static int start_workers(struct threads *t, struct mu_err *err)
 							: c->options.workers;
 
 	while ((int)t->n_workers < wanted) {
-		if (pthread_create(&t->workers[t->n_workers], NULL, work, c) != 0)
+		if (!start(&t->workers[t->n_workers], "work", work, c))
 			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for workers");
 		t->n_workers++;
 	}
 	atomic_store(&c->events.posting, true);
-	t->has_events = pthread_create(&t->events, NULL, events_run, c) == 0;
+	t->has_events = start(&t->events, "events", events_run, c);
 	if (!t->has_events)
 		atomic_store(&c->events.posting, false);
 	if (c->options.progress_seconds > 0)
-		t->has_progress = pthread_create(&t->progress, NULL, progress_run, c) == 0;
+		t->has_progress = start(&t->progress, "progress", progress_run, c);
 	return 0;
 }
 
@@ -324,7 +336,7 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 			cache_count(&c->cache));
 		if (!c->options.leader_election)
 			leader_begin_term(c);
-		else if (!(t->has_leader = pthread_create(&t->leader, NULL, leader_run, c) == 0))
+		else if (!(t->has_leader = start(&t->leader, "leader", leader_run, c)))
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
 				     "no thread for the lease: it would never lead");
 		if (rc == 0)
