@@ -62,6 +62,7 @@ static void drop_object(struct cached_job *job)
 	job->progress_at = job->watched_since = job->stored = job->news = job->ran = 0;
 	job->verified = job->stale = false;
 	job->settled = 0;
+	cache_pods_differ(job);
 }
 
 /* Frees the entry when nothing hangs on it any more. */
@@ -328,6 +329,7 @@ static bool store_pod(struct cached_job *job, struct cached_pod *p)
 		pod_record_free(old);
 	}
 	*slot = p;
+	cache_pods_differ(job);
 	return news;
 }
 
@@ -424,11 +426,12 @@ void cache_assume_pod(struct cache *c, const cJSON *object, const char *kernels,
 	free(key);
 }
 
-static void remove_pod(struct cached_pod **slot)
+static void remove_pod(struct cached_job *job, struct cached_pod **slot)
 {
 	struct cached_pod *p = *slot;
 	*slot = p->next;
 	pod_record_free(p);
+	cache_pods_differ(job);
 }
 
 void cache_pod_gone(void *cache, const cJSON *object)
@@ -443,7 +446,7 @@ void cache_pod_gone(void *cache, const cJSON *object)
 	if (job) {
 		struct cached_pod **slot = slot_of(job, text_at(at(object, "metadata"), "uid"));
 		if (*slot)
-			remove_pod(slot);
+			remove_pod(job, slot);
 		more = is_over(job) && job->pods;
 		cache_drop_if_empty(c, job);
 	}
@@ -459,7 +462,7 @@ static bool end_pods(struct cached_job *job, int kind)
 		if ((*slot)->seen || (*slot)->assumed > 0) {
 			slot = &(*slot)->next;
 		} else {
-			remove_pod(slot);
+			remove_pod(job, slot);
 			removed = true;
 		}
 	}
@@ -477,8 +480,10 @@ void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job && *slot_of(job, pod_uid))
+	if (job && *slot_of(job, pod_uid)) {
 		(*slot_of(job, pod_uid))->deleting = true;
+		cache_pods_differ(job);
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -489,7 +494,7 @@ void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid)
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
 	if (job && *slot_of(job, pod_uid))
-		remove_pod(slot_of(job, pod_uid));
+		remove_pod(job, slot_of(job, pod_uid));
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -550,7 +555,7 @@ void cache_drop_unconfirmed(struct cached_job *job, double now)
 	cache_owned_drop_unconfirmed(job, now);
 	for (struct cached_pod **slot = &job->pods; *slot;) {
 		if ((*slot)->assumed > 0 && now - (*slot)->assumed > CACHE_ASSUMED_MAX_S)
-			remove_pod(slot);
+			remove_pod(job, slot);
 		else
 			slot = &(*slot)->next;
 	}

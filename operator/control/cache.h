@@ -62,6 +62,9 @@ struct cached_job {
 	char *text;   /* the object as JSON but for its status and version, or NULL when the job
 			 itself is not there */
 	char *status; /* as JSON; NULL: it has none */
+	/* Nobody of it is to be asked meanwhile, as long as its pods stay as they are. */
+	struct cache_pace quiet;
+	char *notice; /* job_plan.notice, or NULL */
 	char *uid;    /* of the job, with text */
 	char *resource_version;
 	uint64_t version;  /* … as a number */
@@ -82,8 +85,7 @@ struct cached_job {
 	char group_phase[32]; /* as its scheduler says */
 	char *group_said;     /* why it waits, or NULL */
 	char *refused;        /* why the server would not have an object of it, or NULL */
-	char *notice;         /* job_plan.notice, or NULL */
-	int notice_epoch;     /* … of this epoch */
+	int notice_epoch;     /* of `notice` */
 	int phase;            /* enum job_phase as last written, for the metrics */
 };
 
@@ -205,6 +207,8 @@ void cache_take_texts(struct cache *c, struct cached_job *job, const cJSON *obje
 /* What we put in and no watch confirmed in time does not exist; the lock is held. */
 enum { CACHE_ASSUMED_MAX_S = 60 };
 void cache_drop_unconfirmed(struct cached_job *job, double now);
+/* Somebody else of it may be the one to ask now; the lock is held. */
+void cache_pods_differ(struct cached_job *job);
 /* The nodes' part of a snapshot, with a reference; the lock is held. */
 struct node_table *cache_nodes(struct cache *c);
 void node_table_unref(struct node_table *t);

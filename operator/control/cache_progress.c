@@ -105,18 +105,39 @@ static struct cached_pod *chief_of(const struct cached_job *job,
 	return worker;
 }
 
+void cache_pods_differ(struct cached_job *job)
+{
+	job->quiet = (struct cache_pace){0};
+}
+
+/* Whom to ask now, or NULL, and then nobody until the pods differ or it is due.  To go through the
+ * pods of a thousand jobs each few seconds would be most of what an operator at rest does. */
+static const struct cached_pod *due_chief_of(struct cached_job *job, double now)
+{
+	const struct cached_pod *p;
+
+	if (!job->text || !is_due(&job->quiet, now))
+		return NULL;
+	p = chief_of(job, can_be_asked);
+	if (p && is_due(&p->ask, now))
+		return p;
+	job->quiet = p ? p->ask : (struct cache_pace){.after = INFINITY};
+	return NULL;
+}
+
 struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 {
-	struct cache_chief *out;
+	struct cache_chief *out = NULL;
 
 	*n = 0;
 	pthread_mutex_lock(&c->lock);
-	out = MU_NEW_ARRAY(struct cache_chief, c->jobs.count + 1);
 	mu_map_each (&c->jobs, s) {
-		const struct cached_job *job = s->value;
-		const struct cached_pod *p = job->text ? chief_of(job, can_be_asked) : NULL;
-		if (p && is_due(&p->ask, now))
-			out[(*n)++] = address_of(job, p);
+		const struct cached_pod *p = due_chief_of(s->value, now);
+
+		if (p && !out)
+			out = MU_NEW_ARRAY(struct cache_chief, c->jobs.count);
+		if (p)
+			out[(*n)++] = address_of(s->value, p);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return out;
@@ -154,14 +175,12 @@ static bool is_to_be_told(const struct cached_job *job, const struct cached_pod 
 
 struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
 {
-	struct cache_notice *out;
+	struct cache_notice *out = NULL, *one;
 
 	*n = 0;
 	pthread_mutex_lock(&c->lock);
-	out = MU_NEW_ARRAY(struct cache_notice, c->jobs.count + 1);
 	mu_map_each (&c->jobs, s) {
 		const struct cached_job *job = s->value;
-		struct cache_notice *one = &out[*n];
 		unsigned most = 0;
 
 		if (!job->text || !job->notice)
@@ -170,13 +189,15 @@ struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
 			most += is_to_be_told(job, p, now);
 		if (!most)
 			continue;
+		if (!out)
+			out = MU_NEW_ARRAY(struct cache_notice, c->jobs.count);
+		one = &out[(*n)++];
 		*one = (struct cache_notice){.text = mu_xstrdup(job->notice),
 					     .epoch = job->notice_epoch,
 					     .tasks = MU_NEW_ARRAY(struct cache_chief, most)};
 		for (const struct cached_pod *p = job->pods; p; p = p->next)
 			if (is_to_be_told(job, p, now))
 				one->tasks[one->n++] = address_of(job, p);
-		(*n)++;
 	}
 	pthread_mutex_unlock(&c->lock);
 	return out;
@@ -252,6 +273,7 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 		if (strcmp(p->uid, chief->pod_uid) != 0)
 			continue;
 		p->ask = (struct cache_pace){.heard = true};
+		cache_pods_differ(job);
 		if (!kernels || strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
 			continue;
 		snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);

@@ -442,49 +442,9 @@ static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
 	cache_fini(&c);
 }
 
-/* How often a chief that does not answer is asked in an hour. */
-static unsigned asked_in_an_hour(bool ready, bool heard)
-{
-	MU_AUTO_FREE char *text = mu_xasprintf(
-	    "{\"metadata\":{\"name\":\"j-worker-0\",\"namespace\":\"default\",\"uid\":"
-	    "\"w\",\"labels\":{\"" LABEL_JOB "\":\"j\",\"" LABEL_TASK "\":\"worker\",\"" LABEL_INDEX
-	    "\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\","
-	    "\"controller\":true}]},\"status\":{\"phase\":\"Running\",\"podIP\":\"10.0.0.1\","
-	    "\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
-	    ready ? "True" : "False");
-	struct cache_chief *chiefs;
-	unsigned n, asked = 0;
-	struct cache c;
-
-	start(&c);
-	see(&c, cache_job_seen, job("7"));
-	see(&c, cache_pod_seen, cJSON_Parse(text));
-	chiefs = cache_chiefs(&c, 1000, &n);
-	assert_int_equal(n, 1);
-	if (heard)
-		cache_set_progress(&c, chiefs, "{\"step\":1}", NULL, 1000);
-	cache_chiefs_free(chiefs, n);
-	for (double now = 1000; now < 4600; now += 5) {
-		chiefs = cache_chiefs(&c, now, &n);
-		for (unsigned i = 0; i < n; i++, asked++)
-			cache_chief_silent(&c, &chiefs[i], now);
-		cache_chiefs_free(chiefs, n);
-	}
-	cache_fini(&c);
-	return asked;
-}
-
-static void a_chief_without_a_page__is_asked_ever_more_rarely(void **state)
-{
-	assert_in_range(asked_in_an_hour(true, false), 5, 11);
-	assert_in_range(asked_in_an_hour(false, false), 60, 65); /* it may be about to start */
-	assert_in_range(asked_in_an_hour(true, true), 60, 65);   /* it may be busy */
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_chief_without_a_page__is_asked_ever_more_rarely),
 	    cmocka_unit_test(a_pod__waits_for_those_that_follow_it__unless_it_failed),
 	    cmocka_unit_test(a_pod_of_a_job_that_is_over__waits_for_the_others),
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
