@@ -38,11 +38,11 @@ static const char usage[] =
 /* A kubelet takes some time to bring a new certificate to its pods. */
 enum { CERT_LIFE_LEAST = 60 };
 
-static _Atomic bool stop;
+static struct control_stop stop;
 
 static void on_signal(int number)
 {
-	if (atomic_exchange(&stop, true))
+	if (control_stop(&stop))
 		_exit(1); /* asked twice */
 }
 
@@ -210,6 +210,7 @@ static int serve(struct arguments *a)
 	char identity[128] = "";
 	MU_AUTO_FREE char *ns = NULL;
 
+	control_stop_init(&stop);
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
 	signal(SIGPIPE, SIG_IGN);

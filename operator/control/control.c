@@ -49,5 +49,12 @@ bool control_busy(struct control *c)
 
 void control_want(struct control *c, enum watch_wanted what)
 {
-	atomic_fetch_or(&c->wanted, (unsigned)what);
+	if (!(atomic_fetch_or(&c->wanted, (unsigned)what) & (unsigned)what))
+		control_wake(c);
+}
+
+void control_wake(struct control *c)
+{
+	if (c->stop)
+		sem_post(&c->stop->wake);
 }

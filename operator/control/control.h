@@ -11,6 +11,7 @@
 #ifndef CONTROL_CONTROL_H
 #define CONTROL_CONTROL_H
 
+#include <semaphore.h>
 #include <stdatomic.h>
 
 #include "lib/base/histogram.h"
@@ -47,8 +48,15 @@ struct control_options {
 /* What is watched from the first job on that has one. */
 enum watch_wanted { WATCH_POLICIES = 1, WATCH_VOLCANO = 2, WATCH_SCHEDULER_PLUGINS = 4 };
 
+/* How it is told to end, from a handler of signals as well. */
+struct control_stop {
+	_Atomic bool asked;
+	sem_t wake; /* posted, too, when the first thread has something else to see to */
+};
+
 struct control {
 	struct control_options options;
+	struct control_stop *stop; /* NULL: it has no threads */
 	struct kube_client *kube;
 	struct control_io io;
 	struct cache cache;
@@ -71,6 +79,8 @@ void control_init(struct control *c, const struct control_options *options, doub
 void control_fini(struct control *c);
 /* Has such objects watched from now on. */
 void control_want(struct control *c, enum watch_wanted what);
+/* Wakes the first thread: what it watches over has changed. */
+void control_wake(struct control *c);
 /* Whether objects are being made, or many jobs wait to be looked at: what nobody waits for may come
  * later.  A few are no crowd: jobs that only look whether it is quiet would wait for each other. */
 bool control_busy(struct control *c);

@@ -20,6 +20,7 @@ enum {
 	STARTUP_LOG_S = 10,
 	GRACE_TICKS = 12,
 	TICK_MS = 250,
+	REST_MS = 5000, /* between ticks, when nothing is left to do */
 	SYNC_MS = 5
 };
 
@@ -147,6 +148,20 @@ static void *work(void *control)
 	}
 	atomic_fetch_sub(&c->working, 1);
 	return NULL;
+}
+
+void control_stop_init(struct control_stop *stop)
+{
+	atomic_store(&stop->asked, false);
+	sem_init(&stop->wake, 0, 0);
+}
+
+bool control_stop(struct control_stop *stop)
+{
+	bool before = atomic_exchange(&stop->asked, true);
+
+	sem_post(&stop->wake);
+	return before;
 }
 
 static void list_begins(void *watch)
@@ -311,12 +326,22 @@ static void nap(int ms)
 	nanosleep(&t, NULL);
 }
 
-static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_err *err)
+/* Sleeps until the next tick, or until woken. */
+static void await_tick(struct control_stop *stop, int ms)
+{
+	double until = mu_clock() + ms / 1000.0;
+	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
+
+	sem_clockwait(&stop->wake, CLOCK_MONOTONIC, &t);
+}
+
+static int run_threads(struct threads *t, struct mu_err *err)
 {
 	struct control *c = t->control;
+	const _Atomic bool *stop = &c->stop->asked;
 	double began = mu_clock();
 	struct tidy tidy = tidy_new();
-	bool told = false;
+	bool told = false, untidy = true;
 	int rc = read_namespaces(t, err);
 
 	if (rc == 0)
@@ -344,10 +369,11 @@ static int run_threads(struct threads *t, const _Atomic bool *stop, struct mu_er
 	}
 	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {
 		unsigned missing = atomic_load(&c->wanted) & ~t->watched;
-		nap(TICK_MS);
-		tidy_tick(&tidy, atomic_load(&c->reconciles));
+
 		if (missing)
 			rc = start_watches(t, missing, err);
+		await_tick(c->stop, untidy ? TICK_MS : REST_MS);
+		untidy = tidy_tick(&tidy, atomic_load(&c->reconciles));
 	}
 	if (rc == 0 && atomic_load(&c->lost))
 		rc = mu_fail(err, MU_ABORTED, "leadership was lost; starting over is safe");
@@ -385,7 +411,7 @@ static void stop_threads(struct threads *t)
 }
 
 int control_run(const struct control_options *options, struct kube_config *config,
-		const _Atomic bool *stop, struct mu_err *err)
+		struct control_stop *stop, struct mu_err *err)
 {
 	struct control c;
 	struct threads *t;
@@ -393,6 +419,7 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	int rc;
 
 	control_init(&c, options, mu_clock);
+	c.stop = stop;
 	rc = kube_client_new(&c.kube, config, err);
 	if (rc < 0) {
 		control_fini(&c);
@@ -407,7 +434,7 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	if (rc == 0 && options->probe_port && options->probe_port != options->metrics_port)
 		rc = probe_server_start(&probes, &c, options->probe_port, err);
 	if (rc == 0)
-		rc = run_threads(t, stop, err);
+		rc = run_threads(t, err);
 	stop_threads(t);
 	mu_http_stop(metrics);
 	mu_http_stop(probes);

@@ -7,8 +7,10 @@
 
 /* What a worker does with a key from the queue, up to workqueue_done. */
 void control_work(struct control *c, const char *key);
-/* Runs until *stop becomes true or leadership is lost; 0 after an orderly stop.  Takes config. */
+/* Runs until it is stopped or leadership is lost; 0 after an orderly stop.  Takes config. */
 int control_run(const struct control_options *options, struct kube_config *config,
-		const _Atomic bool *stop, struct mu_err *err);
+		struct control_stop *stop, struct mu_err *err);
+void control_stop_init(struct control_stop *stop);
+bool control_stop(struct control_stop *stop); /* whether it had been told before */
 
 #endif

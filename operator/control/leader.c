@@ -210,6 +210,7 @@ void *leader_run(void *control)
 			mu_error("leader", "the lease could not be renewed in time: %s",
 				 rc < 0 ? err.msg : "another operator has it");
 			atomic_store(&c->lost, true);
+			control_wake(c);
 			break;
 		}
 		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))

@@ -34,15 +34,16 @@ struct tidy tidy_new(void)
 	return (struct tidy){.quiet = TIDY_TICKS}; /* the first lists leave much */
 }
 
-void tidy_tick(struct tidy *t, unsigned looks)
+bool tidy_tick(struct tidy *t, unsigned looks)
 {
-	uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
-
 	if (looks != t->looks) {
 		t->looks = looks;
 		t->quiet = TIDY_TICKS;
 	} else if (t->quiet > 0 && --t->quiet == 0) {
+		uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
+
 		malloc_trim(0);
 		dl_iterate_phdr(drop_clean, &page);
 	}
+	return t->quiet > 0;
 }

@@ -28,12 +28,12 @@ static void memory__a_while_after_the_last_look__is_given_back_once(void **state
 	long before = mapped_of_files(), after;
 
 	for (int i = 1; i < quiet; i++)
-		tidy_tick(&t, 0);
+		assert_true(tidy_tick(&t, 0));
 	assert_int_equal(t.quiet, 1);
-	tidy_tick(&t, 1); /* work came in between */
+	assert_true(tidy_tick(&t, 1)); /* work came in between */
 	assert_int_equal(t.quiet, quiet);
 	for (int i = 0; i < TICKS; i++)
-		tidy_tick(&t, 1);
+		assert_int_equal(tidy_tick(&t, 1), i < quiet - 1);
 	assert_int_equal(t.quiet, 0);
 	after = mapped_of_files();
 	if (before > 0) /* some kernels do not say */
