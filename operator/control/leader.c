@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Leader election by a Lease: held for 15 s, renewed every 2 s, given up after 10 s without a
- * renewal.
+/* Leader election by a Lease: held for 15 s, renewed every 3 s, given up after 10 s without a
+ * renewal.  One that fails is tried again after a second: what has hung for its 5 s leaves time for
+ * another.
  *
  * Another's lease counts as expired when its record has not changed for 15 s of our own monotonic
  * clock; clocks of two machines are never compared.  A renewal is dated from before its request was
@@ -22,7 +23,10 @@
 enum {
 	LEASE_S = 15,
 	RENEW_DEADLINE_MS = 10000,
-	RETRY_S = 2,
+	RENEW_S = 3,
+	RETRY_S = 1, /* of one who leads */
+	LOOK_S = 2,  /* of one who waits for another's to end */
+	CALL_MS = 5000,
 	TERM_TIMEOUT_MS = 2000,
 	RELEASES_MAX = 3
 };
@@ -80,7 +84,7 @@ static int write_lease(struct control *c, cJSON *lease, bool new, bool taken, co
 			 &(struct kube_request){.method = new ? "POST" : "PUT",
 						.path = path,
 						.body = mu_span_of(body),
-						.timeout_ms = 5000},
+						.timeout_ms = CALL_MS},
 			 out, err);
 }
 
@@ -177,7 +181,7 @@ static int try_once(struct control *c, struct observed_lease *seen, struct mu_er
 			return rc;
 	}
 	rc = kube_call(c->kube,
-		       &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 5000},
+		       &(struct kube_request){.method = "GET", .path = path, .timeout_ms = CALL_MS},
 		       &lease, err);
 	if (rc == -MU_NOT_FOUND) {
 		lease = new_lease(c);
@@ -216,7 +220,7 @@ void *leader_run(void *control)
 		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
 			mu_warn("leader", "lease: %s", err.msg);
 		told = rc < 0;
-		kube_client_sleep(c->kube, RETRY_S);
+		kube_client_sleep(c->kube, rc == 0 ? RENEW_S : led ? RETRY_S : LOOK_S);
 	}
 	cJSON_Delete(seen.held);
 	return NULL;

@@ -372,6 +372,23 @@ static void leader__whose_hand_over_meets_another_write__hands_over(void **state
 	api_server_stop(s);
 }
 
+/* So that what fails, or hangs for its 5 s, is made good before the term is over. */
+static void leader__whose_renewal_fails__tries_again_sooner_than_it_renews(void **state)
+{
+	struct api_server *s = api_server_start(0);
+	pid_t pid = start_operator(s, "--leader-elect=true");
+	double failed;
+
+	UNTIL(api_server_count(s, LEASES));
+	api_server_fail(s, "PUT " LEASES, API_STATUS, 500, 0, 1);
+	UNTIL(api_server_seen(s, "PUT " LEASES) == 1);
+	failed = mu_clock();
+	UNTIL(api_server_seen(s, "PUT " LEASES) == 2);
+	assert_true(mu_clock() - failed < 2.5);
+	assert_int_equal(stop_operator(pid), 0);
+	api_server_stop(s);
+}
+
 static void foreign_pod__is_left_alone(void **state)
 {
 	struct world w = {.server = api_server_start(0)};
@@ -402,6 +419,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(killed_at_any_time__nothing_is_done_twice),
 	    cmocka_unit_test(leader__hands_over_when_it_is_stopped),
 	    cmocka_unit_test(leader__whose_hand_over_meets_another_write__hands_over),
+	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
 	};
 	/* build/<mode>/tests/fake/operator_test -> build/<mode>/bin, or build/bin for release */
