@@ -225,15 +225,16 @@ static int connect_to(struct kube_wire *w, const struct addrinfo *a, double unti
 
 	if (fd < 0)
 		return errno;
-	set_options(fd);
 	if (connect(fd, a->ai_addr, a->ai_addrlen) < 0)
 		error = errno == EINPROGRESS ? await_connect(fd, until, stopped) : errno;
 	if (!error && fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) & ~O_NONBLOCK) < 0)
 		error = errno;
-	if (error)
+	if (error) {
 		close(fd);
-	else
+	} else { /* many who are asked refuse: for them that would be half of it all */
+		set_options(fd);
 		set_fd(w, fd);
+	}
 	return error;
 }
 
