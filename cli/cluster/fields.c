@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
 #include "cli/cluster/cluster.h"
+#include "lib/base/rfc3339.h"
 
 const cJSON *field_at(const cJSON *object, const char *path)
 {
@@ -36,14 +36,13 @@ double field_number(const cJSON *object, const char *path, double otherwise)
 
 const char *field_age(const cJSON *object, const char *path, double now, char out[16])
 {
-	const char *text = field_text(object, path, "");
-	struct tm tm = {0};
+	double at = mu_rfc3339_read(field_text(object, path, ""));
 	long s, most = 100000L * 86400;
 
 	snprintf(out, 16, "?");
-	if (!strptime(text, "%Y-%m-%dT%H:%M:%S", &tm))
+	if (at <= 0)
 		return out;
-	s = (long)(now - (double)timegm(&tm));
+	s = (long)(now - at);
 	s = s < 0 ? 0 : s > most ? most : s;
 	if (s < 120)
 		snprintf(out, 16, "%lds", s);

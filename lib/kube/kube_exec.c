@@ -10,10 +10,10 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 
 enum { WORDS_MAX = 256, PRINTED_MAX = 1 << 20, TIME_MS = 30000 };
@@ -270,7 +270,7 @@ static int read_credential(const struct kube_exec *e, const struct mu_doc_node *
 	const char *cert = mu_doc_text(root, "status.clientCertificateData", "");
 	const char *key = mu_doc_text(root, "status.clientKeyData", "");
 	const char *expires = mu_doc_text(root, "status.expirationTimestamp", "");
-	struct tm tm = {0};
+	double until = mu_rfc3339_read(expires);
 
 	if (strcmp(version, e->api_version) != 0 ||
 	    strcmp(mu_doc_text(root, "kind", ""), "ExecCredential") != 0)
@@ -282,14 +282,14 @@ static int read_credential(const struct kube_exec *e, const struct mu_doc_node *
 		    err, MU_UNAUTHENTICATED,
 		    "the plug-in %.80s gave neither a token nor a certificate with its key",
 		    e->command);
-	if (*expires && !strptime(expires, "%Y-%m-%dT%H:%M:%S", &tm))
+	if (*expires && until <= 0)
 		return mu_fail(err, MU_UNAUTHENTICATED,
 			       "the plug-in %.80s gave a time of expiry that is none: '%.40s'",
 			       e->command, expires);
 	out->token = *token ? mu_xstrdup(token) : NULL;
 	mu_buf_puts(&out->cert, cert);
 	mu_buf_puts(&out->key, key);
-	out->expires = *expires ? (double)timegm(&tm) : 0;
+	out->expires = until;
 	return 0;
 }
 

@@ -127,6 +127,8 @@ static void plug_in__that_goes_wrong__is_named_with_what_it_said(void **state)
 	    {"{" V1 "}", ANSWER("{}"), "neither a token nor a certificate"},
 	    {"{" V1 "}", ANSWER("{\"clientCertificateData\":\"x\"}"), "neither a token"},
 	    {"{" V1 "}", ANSWER("{\"token\":\"x\",\"expirationTimestamp\":\"soon\"}"), "'soon'"},
+	    {"{" V1 "}", ANSWER("{\"token\":\"x\",\"expirationTimestamp\":\"2030-01-02T3:4:5Z\"}"),
+	     "T3:4:5Z'"},
 	    {"{" V1 "}", "head -c 2000000 /dev/zero", "did not end"},
 	    {"{apiVersion: client.authentication.k8s.io/v1, command: is-not-there-at-all, "
 	     "installHint: get it at example.org}",
