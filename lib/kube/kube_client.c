@@ -37,6 +37,7 @@ struct sink {
 	struct kube_http answer;
 	struct mu_buf body;
 	size_t limit;
+	bool begun;    /* some of the body has come */
 	double gather; /* seconds to let more of a stream come in */
 	kube_chunk_fn *chunk, *protobuf;
 	void *arg;
@@ -46,6 +47,9 @@ static int on_body(void *sink, const char *data, size_t len, struct mu_err *err)
 {
 	struct sink *s = sink;
 
+	if (!s->begun && len)
+		s->answer.protobuf = kube_pb_begins(*data, s->answer.protobuf);
+	s->begun = s->begun || len;
 	if (s->chunk && s->answer.status == 200)
 		return (s->answer.protobuf && s->protobuf ? s->protobuf : s->chunk)(s->arg, data,
 										    len, err);
@@ -133,6 +137,7 @@ static long exchange(struct kube_client *c, const struct kube_request *rq, struc
 	int rc;
 
 	kube_http_fini(&s->answer);
+	s->begun = false;
 	s->answer = (struct kube_http){.body = on_body, .arg = s};
 	rc = kube_exchange(&c->conns, &x, &s->answer, err);
 	count(c, rq->method, s->answer.status, s->chunk ? -1 : mu_clock() - began);

@@ -211,6 +211,11 @@ static bool unwrap(struct mu_span text, struct mu_span *message)
 	return bytes_of(unknown, 3, &encoding) && !encoding.len && bytes_of(unknown, 2, message);
 }
 
+bool kube_pb_begins(char first, bool labelled)
+{
+	return first == 'k' || first == 0 || (labelled && first != '{');
+}
+
 cJSON *kube_pb(struct mu_span text, const struct kube_fields *fields)
 {
 	struct mu_span message;

@@ -18,6 +18,10 @@
 
 #include "lib/kube/kube_json.h"
 
+/* Whether what begins with this byte is one of these; labelled: its Content-Type says so, which
+ * whoever stands before a server may have changed.  JSON never begins with a 'k', and frames of a
+ * watch begin with a zero, those of less than 16 MiB. */
+bool kube_pb_begins(char first, bool labelled);
 /* The object with what `fields` names; NULL when it is none, or the fields have no numbers. */
 cJSON *kube_pb(struct mu_span text, const struct kube_fields *fields);
 /* Likewise of a message that nothing is around. */

@@ -177,6 +177,11 @@ void api_server_only_json(struct api_server *s)
 	s->only_json = true;
 }
 
+void api_server_label(struct api_server *s, const char *type)
+{
+	s->label = type;
+}
+
 void api_server_page(struct api_server *s, int n)
 {
 	s->page = n;

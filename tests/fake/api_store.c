@@ -40,6 +40,7 @@ struct api_server {
 	pthread_t thread;
 	int fd, port, page;
 	bool stopping, down, only_json;
+	const char *label;    /* of every answer, whatever it is; NULL: what it is */
 	long version, oldest; /* history begins after `oldest` */
 	struct api_object objects[API_OBJECTS];
 	int n_objects;
@@ -201,12 +202,17 @@ static bool api_send(int fd, const char *data, size_t n)
 	return true;
 }
 
-static bool api_answer(int fd, int status, int retry_after, struct mu_span body, bool protobuf)
+static const char *api_label(const struct api_server *s, bool protobuf)
+{
+	return s->label ? s->label : protobuf ? KUBE_PROTOBUF : "application/json";
+}
+
+static bool api_answer(const struct api_server *s, int fd, int status, int retry_after,
+		       struct mu_span body, bool protobuf)
 {
 	MU_AUTO_BUF b = {0};
 
-	mu_buf_printf(&b, "HTTP/1.1 %d X\r\nContent-Type: %s\r\n", status,
-		      protobuf ? KUBE_PROTOBUF : "application/json");
+	mu_buf_printf(&b, "HTTP/1.1 %d X\r\nContent-Type: %s\r\n", status, api_label(s, protobuf));
 	if (retry_after)
 		mu_buf_printf(&b, "Retry-After: %d\r\n", retry_after);
 	mu_buf_printf(&b, "Content-Length: %zu\r\n\r\n", body.len);
@@ -223,16 +229,16 @@ static const struct kube_fields *api_fields(const struct api_server *s, const st
 	return NULL;
 }
 
-static bool api_give(int fd, int status, int retry_after, const cJSON *object,
-		     const struct kube_fields *fields)
+static bool api_give(const struct api_server *s, int fd, int status, int retry_after,
+		     const cJSON *object, const struct kube_fields *fields)
 {
 	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
 	MU_AUTO_BUF b = {0};
 
 	if (!fields)
-		return api_answer(fd, status, retry_after, mu_span_of(text), false);
+		return api_answer(s, fd, status, retry_after, mu_span_of(text), false);
 	pb_write(&b, object, fields);
-	return api_answer(fd, status, retry_after, mu_buf_span(&b), true);
+	return api_answer(s, fd, status, retry_after, mu_buf_span(&b), true);
 }
 
 static cJSON *api_status_object(int status, const char *reason)
@@ -247,7 +253,8 @@ static bool api_status(struct api_server *s, const struct api_request *r, int fd
 		       int retry_after, const char *reason)
 {
 	cJSON *o = api_status_object(status, reason);
-	bool go_on = api_give(fd, status, retry_after, o, api_fields(s, r) ? kube_pb_status : NULL);
+	bool go_on =
+	    api_give(s, fd, status, retry_after, o, api_fields(s, r) ? kube_pb_status : NULL);
 
 	cJSON_Delete(o);
 	return go_on;
@@ -311,7 +318,7 @@ static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 	snprintf(text, sizeof(text), "%ld", more);
 	if (more)
 		cJSON_AddStringToObject(metadata, "continue", text);
-	go_on = api_give(fd, 200, 0, all, fields ? list : NULL);
+	go_on = api_give(s, fd, 200, 0, all, fields ? list : NULL);
 	cJSON_Delete(all);
 	return go_on;
 }
@@ -396,8 +403,9 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 		return;
 	}
 	mu_buf_printf(&head,
-		      "HTTP/1.1 200 OK\r\nContent-Type: %s\r\nTransfer-Encoding: chunked\r\n\r\n",
-		      api_fields(s, r) ? KUBE_PROTOBUF ";stream=watch" : "application/json");
+		      "HTTP/1.1 200 OK\r\nContent-Type: %s;stream=watch\r\n"
+		      "Transfer-Encoding: chunked\r\n\r\n",
+		      api_label(s, api_fields(s, r)));
 	api_send(fd, head.data, head.len);
 	while (!s->stopping && !s->down) {
 		struct timespec t;
@@ -456,7 +464,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		api_changed(s, o, "MODIFIED");
 	}
 	cJSON_Delete(body);
-	return silent ? false : api_give(fd, status, 0, o->json, api_fields(s, r));
+	return silent ? false : api_give(s, fd, status, 0, o->json, api_fields(s, r));
 }
 
 static bool api_handle(struct api_server *s, int fd, struct api_request *r)

@@ -194,6 +194,22 @@ static void a_server_without_protobuf__does_as_well(void **state)
 	end(&w);
 }
 
+static void a_server_that_calls_all_the_same__does_as_well(void **state)
+{
+	static const char *const labels[] = {"application/json", KUBE_PROTOBUF, "text/plain"};
+
+	for (unsigned i = 0; i < MU_COUNT(labels); i++) {
+		struct world w = {.server = api_server_start(0)};
+
+		api_server_label(w.server, labels[i]);
+		w.operator= start_operator(w.server, "--leader-elect=false");
+		run_undisturbed(w);
+		assert_true(api_server_seen(w.server, "POST " PODS " in protobuf"));
+		assert_false(api_server_seen(w.server, JOBS " in protobuf"));
+		end(&w);
+	}
+}
+
 /* Reads of job j before it is acted upon, when another job was made and runs before it. */
 static int reads_of_a_later_job(const char *leader, bool term_is_known)
 {
@@ -412,6 +428,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(undisturbed__a_job_runs_and_succeeds),
 	    cmocka_unit_test(job__of_our_own_term__is_not_read_again),
 	    cmocka_unit_test(a_server_without_protobuf__does_as_well),
+	    cmocka_unit_test(a_server_that_calls_all_the_same__does_as_well),
 	    cmocka_unit_test(lists__come_in_pages__and_nothing_is_missed),
 	    cmocka_unit_test(disturbed__the_end_is_the_same),
 	    cmocka_unit_test(history_is_gone__it_lists_again),
