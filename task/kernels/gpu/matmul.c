@@ -13,7 +13,7 @@ struct state {
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
-	enum mu_dtype t = args_attr_type(n, "T", MU_DT_INVALID);
+	enum mu_dtype t = args_attr_type(n, "T", args_attr_type(n, "Ta", MU_DT_INVALID));
 	struct state s = {0};
 	int rc = gpu_matmul_init(&s.by, gpu_of_node(n, rt), t, err);
 
@@ -173,15 +173,16 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	return launch(c, &a, &p, err);
 }
 
-#define ROW(name, fn, before)                                                                      \
+#define ROW(name, fn, before, attr)                                                                \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = before, .release = release}, .type_attr = "T",   \
+		.k = {name, .run = fn, .prepare = before, .release = release}, .type_attr = attr,  \
 		.types = GPU_FLT                                                                   \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("MatMul", matmul, prepare),
-    ROW("_FusedMatMul", fused_matmul, fused_prepare),
-    ROW("BatchMatMul", batch_matmul, prepare),
-    ROW("BatchMatMulV2", batch_matmul, prepare),
+    ROW("MatMul", matmul, prepare, "T"),
+    ROW("_FusedMatMul", fused_matmul, fused_prepare, "T"),
+    ROW("BatchMatMul", batch_matmul, prepare, "T"),
+    ROW("BatchMatMulV2", batch_matmul, prepare, "T"),
+    ROW("BatchMatMulV3", batch_matmul, prepare, "Ta"),
 };
 GPU_KERNEL_TABLE(gpu_matmul, rows)
