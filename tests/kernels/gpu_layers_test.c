@@ -92,6 +92,60 @@ static void scans__along_every_axis_and_way__match_the_cpus(void **state)
 			}
 }
 
+/* A block for each line, for each piece of a line, and pieces of which the last is not whole. */
+static void long_scans__of_every_way__match_the_cpus_each_time(void **state)
+{
+	static const int64_t dims[][3] = {{1, 300, 1}, {2, 1025, 3}, {1, 4100, 1}};
+	static const enum mu_dtype types[] = {MU_FLOAT, MU_BFLOAT16, MU_INT64};
+
+	for (unsigned d = 0; d < MU_COUNT(dims); d++)
+		for (unsigned form = 0; form < 4; form++)
+			for (unsigned t = 0; t < MU_COUNT(types); t++) {
+				const struct attr attrs[] = {{"T", A_TYPE, (long)types[t], NULL},
+							     {"Tidx", A_TYPE, MU_INT32, NULL},
+							     {"exclusive", A_BOOL, form & 1, NULL},
+							     {"reverse", A_BOOL, form >> 1, NULL},
+							     {0}};
+				struct mu_shape s = dims_of(3, dims[d]);
+				struct mu_tensor in[] = {filled(types[t], &s, -1, 2.001, d),
+							 ints(MU_INT32, -1, (int64_t[]){1})};
+				struct mu_tensor once[MAX_OUT] = {0}, again[MAX_OUT] = {0};
+				unsigned n;
+				compare("Cumsum", attrs, in, 2, 3000);
+				drop(in, 1);
+				in[0] = filled(types[t], &s, 0.99, 0.02, d);
+				compare("Cumprod", attrs, in, 2, 3000);
+				run_op(GPU, "Cumsum", attrs, in, 2, once, &n);
+				run_op(GPU, "Cumsum", attrs, in, 2, again, &n);
+				assert_memory_equal(once[0].data, again[0].data,
+						    mu_tensor_bytes(&once[0]));
+				drop(once, 1);
+				drop(again, 1);
+				drop(in, 2);
+			}
+}
+
+static void near_ones__of_both_types__match_the_cpus(void **state)
+{
+	struct mu_shape s = dims_of(2, (int64_t[]){9, 40}), other = mu_shape_vec(3);
+
+	for (unsigned t = 0; t < 2; t++)
+		for (unsigned given = 0; given < 2; given++) {
+			const struct attr attrs[] = {
+			    {"T", A_TYPE, (long)numbers[t], NULL},
+			    {given ? "tolerance" : NULL, A_FLOAT, 2000, NULL},
+			    {0}};
+			struct mu_tensor in[] = {filled(numbers[t], &s, -3, 6, t),
+						 filled(numbers[t], &s, -3, 6, t + 7),
+						 filled(numbers[t], &other, 0, 1, 1)};
+			compare("ApproximateEqual", attrs, in, 2, 0);
+			compare("ApproximateEqual", attrs, (struct mu_tensor[]){in[0], in[0]}, 2,
+				0);
+			compare("ApproximateEqual", attrs, in + 1, 2, 0); /* of two shapes */
+			drop(in, 3);
+		}
+}
+
 static void local_norms__of_every_radius__match_the_cpus(void **state)
 {
 	static const int64_t dims[][4] = {{2, 3, 4, 9}, {1, 1, 1, 1}, {2, 3, 3, 0}, {0, 3, 3, 2}};
@@ -224,6 +278,8 @@ int main(void)
 	    T(top_k__of_every_type__matches_the_cpus),
 	    T(in_top_k__with_targets_of_both_widths__matches_the_cpus),
 	    T(scans__along_every_axis_and_way__match_the_cpus),
+	    T(long_scans__of_every_way__match_the_cpus_each_time),
+	    T(near_ones__of_both_types__match_the_cpus),
 	    T(local_norms__of_every_radius__match_the_cpus),
 	    T(leaky_relus__of_both_types__match_the_cpus),
 	    T(choices__that_broadcast__match_the_cpus),

@@ -28,7 +28,7 @@ struct select_args {
 	int32_t c_step, a_step, b_step, unused;
 };
 
-/* g where x > 0, g * slope elsewhere. */
+/* g where x > 0, g * slope elsewhere; or whether the two are less than that apart. */
 struct leaky_args {
 	uint64_t out, x, g;
 	int64_t n;
@@ -208,6 +208,28 @@ struct scan_args {
 	uint64_t out, in;
 	int64_t outer, n, inner;
 	int32_t exclusive, reverse;
+};
+
+/* The same, a block for each piece of a line.  `sums`, of what is computed with: what each piece
+ * comes to, if that alone is asked for, or what comes before it, if it is `carried`. */
+struct scan_block_args {
+	struct scan_args of;
+	uint64_t sums;
+	int64_t pieces, piece; /* in a line; elements in one */
+	int32_t totals, carried;
+};
+
+/* [0]: whether there is an infinity, [1]: whether there is what is no number. */
+struct wrong_args {
+	uint64_t out, in;
+	int64_t n;
+};
+
+/* Where counts, one further with each that is true, go up: their positions. */
+struct where_args {
+	uint64_t out, counts;
+	int64_t n, dim[CUDA_MAX_RANK];
+	int32_t rank, unused;
 };
 
 /* Rows of so many channels; y, g: of a gradient. */

@@ -111,6 +111,15 @@ LEAKY_KERNEL(f64)
 EACH_WIDTH(SELECT_KERNEL)
 EACH_WIDTH(FILL_KERNEL)
 
+#define NEAR_KERNEL(t)                                                                             \
+	KERNEL(near_##t, leaky_args)                                                               \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		PUT(u8, a.out, i, fabs((double)(GET(t, a.x, i) - GET(t, a.g, i))) < a.slope);      \
+	}
+NEAR_KERNEL(f32)
+NEAR_KERNEL(f64)
+
 /* ---- Cast ---- */
 
 #define CAST_KERNEL(from, to)                                                                      \

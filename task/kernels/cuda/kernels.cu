@@ -3,6 +3,7 @@
  * tests (tests/fake/cuda/kernels.c). */
 #include "task/kernels/cuda/conv.h"
 #include "task/kernels/cuda/elementwise.h"
+#include "task/kernels/cuda/found.h"
 #include "task/kernels/cuda/matmul.h"
 #include "task/kernels/cuda/move.h"
 #include "task/kernels/cuda/norm.h"

@@ -34,6 +34,32 @@ static int leaky(struct kernel_call *c, struct mu_err *err)
 	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
 }
 
+/* ---- ApproximateEqual ---- */
+
+static int near_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
+{
+	return gpu_one_prepare(n, rt, "near", "T", state, err);
+}
+
+static int approximate_equal(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
+	struct leaky_args a = {.x = gpu_address(x),
+			       .g = gpu_address(y),
+			       .n = x->shape.count,
+			       .slope = (double)args_attr_float(c->node, "tolerance", 1e-5f)};
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_shape(c, 0, 1, err)) ||
+	    (rc = gpu_out(c, 0, MU_BOOL, &x->shape, &out, err)))
+		return rc;
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+}
+
 /* ---- SelectV2 ---- */
 
 static int select_prepare(const struct mu_node *n, struct runtime *rt, void **state,
@@ -140,6 +166,7 @@ static int clip(struct kernel_call *c, struct mu_err *err)
 static const struct gpu_kernel rows[] = {
     ROW("LeakyRelu", leaky, leaky_prepare, GPU_REAL),
     ROW("LeakyReluGrad", leaky, leaky_prepare, GPU_REAL),
+    ROW("ApproximateEqual", approximate_equal, near_prepare, GPU_REAL),
     ROW("SelectV2", select_v2, select_prepare, GPU_EQ | GPU_TYPE(MU_UINT8)),
     ROW("ClipByValue", clip, clip_prepare, GPU_NUM),
 };

@@ -4,27 +4,20 @@
 
 #include "task/kernels/checks.h"
 #include "task/kernels/cuda/args.h"
-#include "task/kernels/gpu_table.h"
-
-static int scan_prepare(const struct mu_node *n, struct runtime *rt, void **state,
-			struct mu_err *err)
-{
-	return gpu_one_prepare(n, rt, n->op, "T", state, err);
-}
+#include "task/kernels/gpu_scan.h"
 
 static int scan(struct kernel_call *c, struct mu_err *err)
 {
-	const struct gpu_one *o = c->state;
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	struct scan_plan p;
 	int rc = check_scan(c, &p, err);
 
-	if (rc || (rc = gpu_out(c, 0, o->type, &in->shape, &out, err)) || !in->shape.count)
+	if (rc || (rc = gpu_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
 	struct scan_args a = {gpu_address(out), gpu_address(in), p.outer,  p.n,
 			      p.inner,          p.exclusive,     p.reverse};
-	return gpu_run(o->gpu, o->kernel, p.outer * p.inner, &a, err);
+	return gpu_scan(c, c->node->op, in->dtype, &a, err);
 }
 
 /* ---- LRN ---- */
@@ -85,8 +78,8 @@ static int lrn_grad(struct kernel_call *c, struct mu_err *err)
 		.host_in = host                                                                    \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("Cumsum", scan, scan_prepare, GPU_NUM, 1 << 1),
-    ROW("Cumprod", scan, scan_prepare, GPU_NUM, 1 << 1),
+    ROW("Cumsum", scan, NULL, GPU_NUM, 1 << 1),
+    ROW("Cumprod", scan, NULL, GPU_NUM, 1 << 1),
     ROW("LRN", lrn, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
     ROW("LRNGrad", lrn_grad, lrn_prepare, GPU_TYPE(MU_FLOAT), 0),
 };
