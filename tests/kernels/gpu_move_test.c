@@ -97,6 +97,7 @@ static void views__of_every_form__match_the_cpus(void **state)
 	    {.op = "Transpose", .in = {X573, INTS(2, 0, 1)}},
 	    {.op = "Transpose", .in = {{DATA, 4, {2, 33, 1, 40}}, INTS(0, 3, 2, 1)}},
 	    {.op = "Transpose", .in = {X573, INTS(2, 0, 0)}}, /* twice */
+	    {.op = "ConjugateTranspose", .in = {X573, INTS(1, 2, 0)}},
 	    {.op = "ReverseV2", .in = {X573, INTS(0, 2)}},
 	    {.op = "Pad", .in = {X573, {MATRIX, 3, {0, 1, 2, 0, 0, 0}}}},
 	    {.op = "PadV2", .in = {{DATA, 1, {0}}, {MATRIX, 1, {2, 3}}, {DATA, 0, {0}}}},
@@ -263,6 +264,8 @@ static void joins_and_splits__along_every_axis__match_the_cpus(void **state)
 	    {.op = "ConcatV2", .in = {X573, X573, INT(2)}, .more = {SET("N", 2)}},
 	    {.op = "ConcatV2", .in = {X573, X573, INT(3)}, .more = {SET("N", 2)}}, /* no such axis */
 	    {.op = "Concat", .in = {INT(2), X573, {DATA, 3, {5, 7, 1}}}, .more = {SET("N", 2)}, .narrow = true},
+	    {.op = "ParallelConcat", .in = {{DATA, 2, {1, 6}}, {DATA, 2, {1, 6}}}, .more = {SET("N", 2)}},
+	    {.op = "ParallelConcat", .in = {{DATA, 2, {1, 6}}, {DATA, 2, {2, 6}}}, .more = {SET("N", 2)}}, /* two rows */
 	    {.op = "Pack", .in = {X573, X573}, .more = {SET("N", 2)}},
 	    {.op = "Pack", .in = {X573, X573, X573}, .more = {SET("N", 3), SET("axis", -1)}},
 	    {.op = "Pack", .in = {X573, {DATA, 3, {5, 7, 1}}}, .more = {SET("N", 2)}}, /* of two shapes */

@@ -11,7 +11,7 @@ static const enum mu_dtype types[] = {MU_FLOAT, MU_DOUBLE};
 
 static void reductions__over_every_set_of_axes__match_the_cpus(void **state)
 {
-	static const char *const ops[] = {"Sum", "Mean", "Prod", "Max", "Min"};
+	static const char *const ops[] = {"Sum", "Mean", "Prod", "Max", "Min", "EuclideanNorm"};
 	static const int64_t dims[][4] = {{5, 7, 3, 2}, {1, 600, 1, 3}, {2, 3, 0, 4}};
 
 	for (unsigned i = 0; i < MU_COUNT(ops); i++)

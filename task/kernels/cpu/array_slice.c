@@ -165,7 +165,7 @@ static int conjugate_transpose(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc = transpose_into(c, &out, err);
 
-	if (rc)
+	if (rc || (out->dtype != MU_COMPLEX64 && out->dtype != MU_COMPLEX128))
 		return rc;
 	for (int64_t i = 0; i < out->shape.count; i++)
 		if (out->dtype == MU_COMPLEX64)

@@ -348,5 +348,8 @@ static const struct gpu_kernel rows[] = {
     WIDTH("ZerosLike", zeros_like, 0),
     WIDTH("OnesLike", ones_like, 0),
     {.k = {"AddN", .run = add_n, .prepare = add_n_prepare}, .type_attr = "T", .types = GPU_NUM},
+    {.k = {"AccumulateNV2", .run = add_n, .prepare = add_n_prepare},
+     .type_attr = "T",
+     .types = GPU_NUM},
 };
 GPU_KERNEL_TABLE(gpu_elementwise, rows)

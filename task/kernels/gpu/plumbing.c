@@ -147,6 +147,9 @@ static const struct gpu_kernel rows[] = {
     SAME("NoOp", NULL, 0),
     SAME("ControlTrigger", NULL, 0),
     SAME("Identity", "T", GPU_PASSED),
+    SAME("RefIdentity", "T", GPU_FLT),
+    SAME("IdentityN", NULL, 0), /* each where its type is */
+    SAME("GuaranteeConst", "T", GPU_PLAIN),
     SAME("StopGradient", "T", GPU_PLAIN),
     SAME("PreventGradient", "T", GPU_PLAIN),
     SAME("Snapshot", "T", GPU_PLAIN),

@@ -15,6 +15,7 @@ enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
 struct state {
 	struct gpu *gpu;
 	void *first, *rest; /* of the first pass over the elements; of those over what it made */
+	void *last;         /* of what comes of it; NULL: nothing more */
 	double scale;
 	bool mean;
 };
@@ -28,7 +29,7 @@ static const struct {
     {"Prod", "Prod", "Prod", 1, false},      {"Max", "Max", "Max", 1, false},
     {"Min", "Min", "Min", 1, false},         {"All", "All", "All", 1, false},
     {"Any", "Any", "Any", 1, false},         {"L2Loss", "SumSquares", "Sum", 0.5, false},
-    {"BiasAddGrad", "Sum", "Sum", 1, false},
+    {"BiasAddGrad", "Sum", "Sum", 1, false}, {"EuclideanNorm", "SumSquares", "Sum", 1, false},
 };
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
@@ -45,6 +46,8 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 			    (rc = gpu_find(s.gpu, ops[i].rest, t, &s.rest, err)))
 				return rc;
 		}
+	if (strcmp(n->op, "EuclideanNorm") == 0 && (rc = gpu_find(s.gpu, "Sqrt", t, &s.last, err)))
+		return rc;
 	*state = MU_NEW(struct state);
 	memcpy(*state, &s, sizeof s);
 	return 0;
@@ -156,10 +159,14 @@ static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu
 		return rc;
 	if (s->mean && !in->shape.count)
 		scale = NAN;
-	if (!in->shape.count)
-		return reduce_none(c, scale, out, err);
-	fold_make(&f, &in->shape, reduced);
-	return reduce_fold(c, &f, scale, out, err);
+	if (in->shape.count) {
+		fold_make(&f, &in->shape, reduced);
+		rc = reduce_fold(c, &f, scale, out, err);
+	} else {
+		rc = reduce_none(c, scale, out, err);
+	}
+	struct unary_args last = {gpu_address(out), gpu_address(out), shape->count};
+	return rc || !s->last ? rc : gpu_run(s->gpu, s->last, last.n, &last, err);
 }
 
 static int reduce(struct kernel_call *c, struct mu_err *err)
@@ -242,6 +249,7 @@ static const struct gpu_kernel rows[] = {
     ROW("Prod", reduce, "T", GPU_NUM, 2),
     ROW("Max", reduce, "T", GPU_NUM, 2),
     ROW("Min", reduce, "T", GPU_NUM, 2),
+    ROW("EuclideanNorm", reduce, "T", GPU_REAL, 2),
     ROW("All", reduce, NULL, 0, 2),
     ROW("Any", reduce, NULL, 0, 2),
     ROW("L2Loss", l2_loss, "T", GPU_FLT, 0),
