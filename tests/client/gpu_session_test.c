@@ -301,7 +301,8 @@ static struct mu_out through_arrays(struct mu_builder *b, struct mu_out rows)
 	struct mu_out popped =
 	    mu_op(b, "StackPopV2", MU_IN(stack), MU_ATTRS(MU_A_TYPE("elem_type", MU_FLOAT)));
 	mu_pop_control(b);
-	return mu_add(b, popped, gathered);
+	struct mu_out both = mu_op(b, "IdentityN", MU_IN(popped, one));
+	return mu_add(b, both, gathered);
 }
 
 static void arrays_on(struct task_server *server, struct mu_tensor *out)

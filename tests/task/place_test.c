@@ -116,7 +116,7 @@ static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 	floats(g, "native", "Mul", "a a", "");
 	floats(g, "there", "Mul", "a a", "/job:ps");
 	floats(g, "asked", "Mul", "a a", "/device:CPU:0");
-	floats(g, "none", "Cholesky", "native", "");
+	floats(g, "none", "MatrixLogarithm", "native", "");
 	variable(g, "v", "");
 	floats(g, "assign", "Assign", "v a", "");
 	variable(g, "w", "");
@@ -132,14 +132,28 @@ static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 	mu_graph_free(g);
 }
 
+/* Stock runs it there, so graphs name a GPU for it; a wish for no device still leads to the CPU. */
+static void node_that_the_host_runs__on_a_gpu__stays_there_by_name(void **state)
+{
+	struct mu_graph *g = mu_graph_new();
+
+	scalar(g, "a", 1, "");
+	floats(g, "named", "Cholesky", "a", "/job:worker/device:GPU:0");
+	floats(g, "free", "Cholesky", "a", "");
+	assert_ok(graph_place(g, &gpu_devs, NULL, &err), &err);
+	expect(g, "named", GPU0);
+	expect(g, "free", WORKER);
+	mu_graph_free(g);
+}
+
 static void node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_soft(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
 	scalar(g, "a", 1, "");
-	floats(g, "d", "Cholesky", "a", "/job:worker/device:GPU:0");
+	floats(g, "d", "MatrixLogarithm", "a", "/job:worker/device:GPU:0");
 	assert_fails(graph_place(g, &gpu_devs, NULL, &err), &err, MU_INVALID_ARGUMENT,
-		     "there is none for op Cholesky");
+		     "there is none for op MatrixLogarithm");
 	gpu_devs.soft_placement = true;
 	assert_ok(graph_place(g, &gpu_devs, NULL, &err), &err);
 	gpu_devs.soft_placement = false;
@@ -346,6 +360,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(node_without_a_device__goes_to_the_clients_task),
+	    cmocka_unit_test(node_that_the_host_runs__on_a_gpu__stays_there_by_name),
 	    cmocka_unit_test(who_takes_a_variable__goes_to_it),
 	    cmocka_unit_test(shape_reader__stays_with_its_producer),
 	    cmocka_unit_test(device_that_is_not_there__is_named_with_those_that_are),
@@ -353,6 +368,7 @@ int main(void)
 	    cmocka_unit_test(node_with_a_gpu_kernel__goes_to_its_tasks_gpu),
 	    cmocka_unit_test(
 		node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_soft),
+	    cmocka_unit_test(node_that_the_host_runs__on_a_gpu__stays_there_by_name),
 	    cmocka_unit_test(who_takes_a_variable__goes_to_it_against_its_own_wish),
 	    cmocka_unit_test(
 		a_loop_that_carries_a_handle__goes_to_the_variable_against_its_own_wish),
