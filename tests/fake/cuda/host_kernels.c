@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The kernels as C functions, and what stands for the GPU's threads.  Those of a kernel whose
  * threads meet are turns of one thread here, each with a stack of its own: SYNC passes the turn on,
- * and when all have had theirs the next round begins. */
+ * and when all have had theirs the next round begins.  A GPU's threads run in any order, so here
+ * the order turns round with every round and every launch: who reads what another writes without
+ * having met it reads it too early one way or the other. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,6 +18,12 @@ enum { MAX_THREADS = 1024, STACK = 32 << 10 };
 
 static struct host_kernel *kernels;
 static _Thread_local const struct host_kernel *running;
+static _Thread_local bool backwards; /* this launch */
+
+static unsigned nth(unsigned i, unsigned n, bool reverse)
+{
+	return reverse ? n - 1 - i : i;
+}
 
 void host_kernel_add(const char *name, void (*call)(const void *args), size_t size, int meets)
 {
@@ -101,14 +109,17 @@ static void run_meeting(const struct host_kernel *k, unsigned threads, const voi
 	turns->args = args;
 	for (unsigned i = 0; i < threads; i++)
 		begin_turn(&turns->turn[i]);
-	for (bool more = true; more;) {
-		more = false;
+	for (unsigned round = 0, over = 0; over == 0; round++) {
 		for (unsigned i = 0; i < threads; i++) {
-			if (turns->turn[i].over)
-				continue;
-			turns->current = threadIdx.x = i;
-			swapcontext(&turns->main, &turns->turn[i].context);
-			more |= !turns->turn[i].over;
+			unsigned at = nth(i, threads, backwards ^ (round & 1));
+			turns->current = threadIdx.x = at;
+			swapcontext(&turns->main, &turns->turn[at].context);
+			over += turns->turn[at].over;
+		}
+		if (over && over < threads) {
+			fprintf(stderr, "kernel %s: %u of %u threads end where the others meet\n",
+				k->name, over, threads);
+			abort();
 		}
 	}
 }
@@ -125,16 +136,17 @@ void host_kernel_run(const struct host_kernel *k, unsigned blocks, unsigned thre
 		     const void *args)
 {
 	running = k;
+	backwards = !backwards;
 	gridDim.x = blocks;
 	blockDim.x = threads;
 	for (unsigned b = 0; b < blocks; b++) {
-		blockIdx.x = b;
+		blockIdx.x = nth(b, blocks, backwards);
 		if (k->meets) {
 			run_meeting(k, threads, args);
 			continue;
 		}
 		for (unsigned i = 0; i < threads; i++) {
-			threadIdx.x = i;
+			threadIdx.x = nth(i, threads, backwards);
 			k->call(args);
 		}
 	}
