@@ -70,8 +70,9 @@ static bool is_for(const struct gpu_way *way, const void *pooling)
 {
 	const struct gpu_pooling *of = &((const struct way *)way)->of, *p = pooling;
 
-	return of->type == p->type && of->average == p->average && of->batch == p->batch &&
-	       of->channels == p->channels && gpu_convolution_axis_eq(&of->row, &p->row) &&
+	return of->type == p->type && of->average == p->average && of->back == p->back &&
+	       of->batch == p->batch && of->channels == p->channels &&
+	       gpu_convolution_axis_eq(&of->row, &p->row) &&
 	       gpu_convolution_axis_eq(&of->column, &p->column);
 }
 
@@ -87,8 +88,8 @@ struct pooling {
 	uint64_t serial; /* of the way, whose descriptors these are */
 	const struct dnn_api *api;
 	void *input, *output, *pool;
-	cuda_ptr in, out;
-	uint64_t wide;
+	cuda_ptr from, to;
+	uint64_t wide, back;
 };
 
 static int call(void *library, const void *args)
@@ -96,9 +97,15 @@ static int call(void *library, const void *args)
 	const struct pooling *p = args;
 	const float one = 1, none = 0;
 	const double one_wide = 1, none_wide = 0;
+	const void *alpha = p->wide ? (const void *)&one_wide : &one;
+	const void *beta = p->wide ? (const void *)&none_wide : &none;
 
-	return p->api->pool(library, p->pool, p->wide ? (const void *)&one_wide : &one, p->input,
-			    p->in, p->wide ? (const void *)&none_wide : &none, p->output, p->out);
+	/* the gradient of an average is that of any numbers: it looks at none, but wants an address
+	 */
+	return p->back ? p->api->pool_back(library, p->pool, alpha, p->output, p->from, p->output,
+					   p->from, p->input, p->to, beta, p->input, p->to)
+		       : p->api->pool(library, p->pool, alpha, p->input, p->from, beta, p->output,
+				      p->to);
 }
 
 static int put_pooling(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
@@ -106,8 +113,8 @@ static int put_pooling(struct gpu *g, const struct gpu_deed *d, const void *args
 	return gpu_dnn_call(g, stream, call, args);
 }
 
-int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr in,
-		cuda_ptr out, bool *done, struct mu_err *err)
+int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr from,
+		cuda_ptr to, bool *done, struct mu_err *err)
 {
 	const struct gpu_deed deed = {.put = put_pooling, .size = sizeof(struct pooling)};
 	int refused, rc;
@@ -124,9 +131,10 @@ int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *
 				  .input = w->input,
 				  .output = w->output,
 				  .pool = w->pool,
-				  .in = in,
-				  .out = out,
-				  .wide = what->type == MU_DOUBLE};
+				  .from = from,
+				  .to = to,
+				  .wide = what->type == MU_DOUBLE,
+				  .back = what->back};
 	if (w->common.possible && !(rc = gpu_put_library(g, &deed, &p, &refused, err)))
 		w->common.possible = *done = !refused; /* one that fails is not tried again */
 	pthread_mutex_unlock(&plan->lock);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pools by NVIDIA's library, where it is installed: NHWC, padding alike on both sides and less than
- * a window.  Averages are of what lies in the image.  Gradients of the largest are not its: it
- * finds them by comparing with the output, which a caller of the op may have lost, and says nothing
- * of several that are as large. */
+ * a window.  Averages are of what lies in the image; of them, gradients too.  Gradients of the
+ * largest are not its: it finds them by comparing with the output, which a caller of the op may
+ * have lost, and says nothing of several that are as large. */
 #ifndef MU_TASK_DEVICE_GPU_POOLING_H
 #define MU_TASK_DEVICE_GPU_POOLING_H
 
@@ -10,7 +10,7 @@
 
 struct gpu_pooling {
 	enum mu_dtype type;
-	bool average;
+	bool average, back; /* back: of averages */
 	int64_t batch, channels;
 	struct gpu_convolution_axis row, column;
 };
@@ -18,8 +18,9 @@ struct gpu_pooling {
 /* How a few shapes are pooled; whoever runs them keeps it from one run to the next. */
 struct gpu_plan *gpu_pooling_plan_new(void);
 
-/* Launches it.  *done false: the library is not there or cannot, nothing has been launched. */
-int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr in,
-		cuda_ptr out, bool *done, struct mu_err *err);
+/* Launches it: from the one to the other, of a gradient from the output's to the input's.  *done
+ * false: the library is not there or cannot, nothing has been launched. */
+int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr from,
+		cuda_ptr to, bool *done, struct mu_err *err);
 
 #endif

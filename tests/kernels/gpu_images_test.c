@@ -289,22 +289,27 @@ static void pools__without_the_library__match_the_cpus(void **state)
 		assert_int_equal(counted().pools, 0);
 }
 
-/* Its gradients and what it refuses are our own. */
+/* Gradients of the largest and what it refuses are our own. */
 static void pools__with_even_padding__are_the_librarys(void **state)
 {
 	NEEDS_THE_STAND_IN();
 	one_pool(&pools[0], MU_FLOAT, true);
-	assert_int_equal(counted().pools, 3); /* MaxPool, MaxPoolV2, AvgPool */
+	assert_int_equal(counted().pools, 4); /* MaxPool, MaxPoolV2, AvgPool, AvgPoolGrad */
 	one_pool(&pools[3], MU_BFLOAT16, true);
-	assert_int_equal(counted().pools, 6);
+	assert_int_equal(counted().pools, 8);
 	one_pool(&pools[10], MU_FLOAT, true); /* padding after, none before */
-	assert_int_equal(counted().pools, 6);
+	assert_int_equal(counted().pools, 8);
 	fake_cuda.fail_call = "pool";
 	fake_cuda.fail_at = 1;
 	fake_cuda.fail_result = 3000;
 	one_pool(&pools[0], MU_DOUBLE, true);
 	assert_null(fake_cuda.fail_call);
-	assert_int_equal(counted().pools, 8);
+	assert_int_equal(counted().pools, 11);
+	fake_cuda.fail_call = "pool_back";
+	fake_cuda.fail_at = 1;
+	one_pool(&pools[0], MU_DOUBLE, true);
+	assert_null(fake_cuda.fail_call);
+	assert_int_equal(counted().pools, 14);
 }
 
 /* Windows that lie in the padding alone. */
@@ -368,6 +373,40 @@ static void norms__in_training_and_after__match_the_cpus(void **state)
 			one_norm(dims[i], form);
 }
 
+static void norms__without_the_library__match_the_cpus(void **state)
+{
+	gpu_conv_by_library = false;
+	norms__in_training_and_after__match_the_cpus(state);
+	gpu_conv_by_library = true;
+	if (!getenv("MUSTER_GPU_TEST"))
+		assert_int_equal(counted().norms, 0);
+}
+
+/* Of what is trained, as far as there is more than one pixel; three ops each way.  What it refuses
+ * is our own. */
+static void norms__in_training__are_the_librarys(void **state)
+{
+	static const int64_t dims[] = {2, 5, 4, 3}, one_pixel[] = {1, 1, 1, 2};
+	static const char *const calls[] = {"norm_train", "norm_back"};
+
+	NEEDS_THE_STAND_IN();
+	one_norm(dims, 1);
+	assert_int_equal(counted().norms, 6);
+	one_norm(dims, 3); /* mixed with what there was */
+	assert_int_equal(counted().norms, 12);
+	one_norm(dims, 0);
+	one_norm(one_pixel, 1);
+	assert_int_equal(counted().norms, 12);
+	for (unsigned i = 0; i < MU_COUNT(calls); i++) {
+		fake_cuda.fail_call = calls[i];
+		fake_cuda.fail_at = 1;
+		fake_cuda.fail_result = 3000;
+		one_norm(dims, 3);
+		assert_null(fake_cuda.fail_call);
+		assert_int_equal(counted().norms, 12 + 5 * (i + 1));
+	}
+}
+
 static void norms__of_what_does_not_fit__are_refused(void **state)
 {
 	const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL}, {0}};
@@ -403,6 +442,8 @@ int main(void)
 	    T(pools__with_even_padding__are_the_librarys),
 	    T(pools__with_explicit_padding__match_the_cpus),
 	    T(norms__in_training_and_after__match_the_cpus),
+	    T(norms__without_the_library__match_the_cpus),
+	    T(norms__in_training__are_the_librarys),
 	    T(norms__of_what_does_not_fit__are_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

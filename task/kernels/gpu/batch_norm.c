@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batch normalisation and its gradient on a GPU: see cuda/norm.h. */
+/* Batch normalisation and its gradient on a GPU: by the library where it can (gpu_norm.h), else see
+ * cuda/norm.h.  The library keeps 1 / sqrt(variance + epsilon) for the gradient; what we hand on is
+ * the variance on every device, so a node's step may train here and the next there. */
 #include <string.h>
 
+#include "task/device/gpu_norm.h"
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
 #include "task/kernels/cuda/args.h"
+#include "task/kernels/gpu_conv.h"
 #include "task/kernels/gpu_table.h"
 
 /* A channel's pixels are cut into pieces while there are fewer threads than ENOUGH. */
@@ -12,19 +16,31 @@ enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
 
 struct state {
 	struct gpu *gpu;
-	void *sums, *channels, *map;
+	void *sums, *channels, *map, *convert;
+	struct gpu_plan *plan; /* the library's */
 };
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	gpu_plan_free(s->plan);
+	free(s);
+}
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
 	struct state s = {.gpu = gpu_of_node(n, rt)};
-	const char *between = strstr(n->op, "Grad") ? "norm_backward" : "norm_forward";
+	const bool back = strstr(n->op, "Grad") != NULL;
+	const char *between = back ? "norm_backward" : "norm_forward";
 	int rc;
 
 	if ((rc = gpu_kernel(s.gpu, "norm_sums", &s.sums, err)) ||
 	    (rc = gpu_kernel(s.gpu, between, &s.channels, err)) ||
-	    (rc = gpu_kernel(s.gpu, "norm_map", &s.map, err)))
+	    (rc = gpu_kernel(s.gpu, "norm_map", &s.map, err)) ||
+	    (rc = gpu_kernel(s.gpu, back ? "norm_inverse" : "norm_variance", &s.convert, err)))
 		return rc;
+	s.plan = gpu_norm_plan_new();
 	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
 	return 0;
 }
@@ -94,11 +110,81 @@ static struct norm_args args_of(const struct kernel_call *c, const struct norm_s
 				  .epsilon = (double)args_attr_float(c->node, "epsilon", 1e-4f)};
 }
 
+/* ---- by the library ---- */
+
+static struct gpu_norm norm_of(const struct norm_args *a, const struct mu_shape *x, bool back)
+{
+	return (struct gpu_norm){back,      x->dim[0],  x->dim[1], x->dim[2],
+				 x->dim[3], a->epsilon, a->factor};
+}
+
+/* The running statistics that come in are mixed in place, in the outputs. */
+static int train(struct kernel_call *c, struct norm_args *a, const struct mu_shape *x, bool *done,
+		 struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct gpu_norm what = norm_of(a, x, false);
+	const size_t bytes = (size_t)a->channels * sizeof(float);
+	const struct gpu_norm_at at = {.x = a->x,
+				       .y = a->y,
+				       .scale = a->scale,
+				       .offset = a->offset,
+				       .mean = a->out[0],
+				       .variance = a->out[1],
+				       .own_mean = a->out[2],
+				       .own_inverse = a->out[3]};
+	int rc;
+
+	if (!a->training || !gpu_conv_by_library)
+		return 0;
+	rc = gpu_norm_plan_for(s->gpu, s->plan, &what, done, err);
+	if (rc || !*done)
+		return rc;
+	*done = false;
+	if (a->factor != 1 && ((rc = gpu_copy_within(s->gpu, a->out[0], a->mean, bytes, err)) ||
+			       (rc = gpu_copy_within(s->gpu, a->out[1], a->variance, bytes, err))))
+		return rc;
+	rc = gpu_norm(s->gpu, s->plan, &what, &at, done, err);
+	return rc || !*done ? rc : gpu_run(s->gpu, s->convert, a->channels, a, err);
+}
+
+static int train_back(struct kernel_call *c, struct norm_args *a, const struct mu_shape *x,
+		      bool *done, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct gpu_norm what = norm_of(a, x, true);
+	MU_AUTO_TENSOR inverse = {0};
+	bool can;
+	int rc;
+
+	*done = false;
+	if (!a->training || !gpu_conv_by_library)
+		return 0;
+	if ((rc = gpu_norm_plan_for(s->gpu, s->plan, &what, &can, err)) || !can ||
+	    (rc = gpu_scratch(c, MU_FLOAT, a->channels, &inverse, err)))
+		return rc;
+	a->a = gpu_address(&inverse);
+	const struct gpu_norm_at at = {.x = a->x,
+				       .scale = a->scale,
+				       .own_mean = a->mean,
+				       .own_inverse = a->a,
+				       .y_grad = a->g,
+				       .x_grad = a->y,
+				       .scale_grad = a->out[0],
+				       .offset_grad = a->out[1]};
+	if ((rc = gpu_run(s->gpu, s->convert, a->channels, a, err)))
+		return rc;
+	return gpu_norm(s->gpu, s->plan, &what, &at, done, err);
+}
+
+/* ---- ops ---- */
+
 static int forward(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *x = kernel_in(c, 0);
 	struct norm_sizes s;
 	struct mu_tensor *out;
+	bool done = false;
 	int rc;
 
 	if ((rc = check_batch_norm(c, &s, err)) ||
@@ -114,7 +200,8 @@ static int forward(struct kernel_call *c, struct mu_err *err)
 	a.mean = gpu_address(kernel_in(c, 3));
 	a.variance = gpu_address(kernel_in(c, 4));
 	a.y = gpu_address(out);
-	return run(c, &a, s.training, err);
+	rc = train(c, &a, &x->shape, &done, err);
+	return rc || done ? rc : run(c, &a, s.training, err);
 }
 
 static int backward(struct kernel_call *c, struct mu_err *err)
@@ -122,6 +209,7 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
 	struct norm_sizes s;
 	struct mu_tensor *out;
+	bool done;
 	int rc;
 
 	if ((rc = check_batch_norm_grad(c, &s, err)) ||
@@ -136,12 +224,13 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 	a.mean = a.middle = gpu_address(kernel_in(c, 3));
 	a.variance = gpu_address(kernel_in(c, 4));
 	a.y = gpu_address(out);
-	return run(c, &a, true, err);
+	rc = train_back(c, &a, &x->shape, &done, err);
+	return rc || done ? rc : run(c, &a, true, err);
 }
 
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
-		.k = {name, .run = fn, .prepare = prepare}, .type_attr = "T",                      \
+		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
 		.types = GPU_TYPE(MU_FLOAT)                                                        \
 	}
 static const struct gpu_kernel rows[] = {

@@ -11,7 +11,8 @@
 struct state {
 	struct gpu_one one;
 	struct window_attrs window;
-	struct gpu_plan *plan; /* the library's; NULL: a gradient */
+	struct gpu_plan *plan; /* the library's; NULL: the gradient of the largest */
+	bool average, back;
 };
 
 static void release(void *state)
@@ -29,22 +30,25 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	char name[32];
 	int rc = window_attrs_pool(n, &s.window, err);
 
-	snprintf(name, sizeof name, "pool_%s%s", n->op[0] == 'A' ? "average" : "max",
-		 strstr(n->op, "Grad") ? "_back" : "");
+	s.average = n->op[0] == 'A';
+	s.back = strstr(n->op, "Grad") != NULL;
+	snprintf(name, sizeof name, "pool_%s%s", s.average ? "average" : "max",
+		 s.back ? "_back" : "");
 	if (rc || (rc = gpu_find(s.one.gpu, name, t, &s.one.kernel, err)))
 		return rc;
-	if (!strstr(n->op, "Grad"))
+	if (s.average || !s.back)
 		s.plan = gpu_pooling_plan_new();
 	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
 	return 0;
 }
 
-static int by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_ptr in, cuda_ptr out,
+static int by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_ptr from, cuda_ptr to,
 		      bool *done, struct mu_err *err)
 {
 	const struct state *s = c->state;
 	const struct gpu_pooling what = {.type = s->one.type,
-					 .average = c->node->op[0] == 'A',
+					 .average = s->average,
+					 .back = s->back,
 					 .batch = p->batch,
 					 .channels = p->channels,
 					 .row = gpu_even_axis(&p->row),
@@ -54,14 +58,15 @@ static int by_library(struct kernel_call *c, const struct pool_sizes *p, cuda_pt
 	if (!s->plan || !p->batch || !p->channels || !gpu_conv_by_library ||
 	    !gpu_window_is_even(&p->row) || !gpu_window_is_even(&p->column))
 		return 0;
-	return gpu_pooling(s->one.gpu, s->plan, &what, in, out, done, err);
+	return gpu_pooling(s->one.gpu, s->plan, &what, from, to, done, err);
 }
 
 /* Into output 0, of this shape. */
 static int run(struct kernel_call *c, const struct pool_sizes *p, const struct mu_shape *shape,
 	       struct pool_args *a, struct mu_err *err)
 {
-	const struct gpu_one *o = &((const struct state *)c->state)->one;
+	const struct state *s = c->state;
+	const struct gpu_one *o = &s->one;
 	struct mu_tensor *out;
 	bool done;
 	int rc = gpu_out(c, 0, o->type, shape, &out, err);
@@ -69,7 +74,7 @@ static int run(struct kernel_call *c, const struct pool_sizes *p, const struct m
 	if (rc)
 		return rc;
 	a->out = gpu_address(out);
-	if ((rc = by_library(c, p, a->in, a->out, &done, err)) || done)
+	if ((rc = by_library(c, p, s->back ? a->grad : a->in, a->out, &done, err)) || done)
 		return rc;
 	a->n = shape->count;
 	a->channels = p->channels;

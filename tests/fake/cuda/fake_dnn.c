@@ -3,35 +3,17 @@
  * Descriptors that do not fit together are refused, as are memory that is too small or not aligned,
  * and calls without a stream.  What it names as algorithms begins with those that nobody should
  * take. */
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
+#include "tests/fake/cuda/fake_dnn.h"
 
-#include "task/kernels/cuda/types.h"
-#include "tests/fake/cuda/fake_cuda.h"
+#include <string.h>
 
 enum { WORKSPACE = 2000, GOOD = 6, UNCERTAIN = 5, N_CHOICES = 5 };
 
-struct library {
-	void *stream;
-};
-struct tensor {
-	int format, type, n, c, h, w;
-};
 struct filter {
 	int type, format, k, c, h, w;
 };
 struct conv {
 	int pad[2], stride[2], dilation[2], mode, compute, groups, math;
-};
-struct pool {
-	int mode, nan, size[2], pad[2], stride[2];
-};
-struct slide_args {
-	uint64_t x, y;
-	int64_t n, c, in[2], out[2];
-	struct pool p;
-	int32_t unused;
 };
 struct taps_args { /* out: what is made; the other two are read */
 	uint64_t x, w, y;
@@ -86,32 +68,6 @@ struct taps_args { /* out: what is made; the other two are read */
 	}
 EACH_FLT(TAPS_KERNEL)
 
-/* A window's numbers one after another. */
-#define SLIDE_KERNEL(t)                                                                            \
-	KERNEL(slide_##t, slide_args)                                                              \
-	{                                                                                          \
-		for (int64_t i = 0; i < a.n * a.out[0] * a.out[1] * a.c; i++) {                    \
-			const int64_t c = i % a.c, q = i / a.c % a.out[1];                         \
-			const int64_t o = i / a.c / a.out[1] % a.out[0];                           \
-			const int64_t image = i / a.c / a.out[1] / a.out[0];                       \
-			C(t) sum = 0, most = 0;                                                    \
-			int count = 0;                                                             \
-			for (int64_t k = 0; k < a.p.size[0] * a.p.size[1]; k++) {                  \
-				int64_t r = o * a.p.stride[0] - a.p.pad[0] + k / a.p.size[1];      \
-				int64_t s = q * a.p.stride[1] - a.p.pad[1] + k % a.p.size[1];      \
-				if (r < 0 || r >= a.in[0] || s < 0 || s >= a.in[1])                \
-					continue;                                                  \
-				const C(t) x =                                                     \
-				    GET(t, a.x, ((image * a.in[0] + r) * a.in[1] + s) * a.c + c);  \
-				most = !count || x > most || x != x ? x : most;                    \
-				sum += x;                                                          \
-				count++;                                                           \
-			}                                                                          \
-			PUT(t, a.y, i, a.p.mode == DNN_POOL_MAX ? most : sum / (C(t))count);       \
-		}                                                                                  \
-	}
-EACH_FLT(SLIDE_KERNEL)
-
 static const struct kind {
 	int type, compute;
 	const char *kernel;
@@ -124,7 +80,7 @@ static const struct kind {
 
 /* ---- what is made and given back ---- */
 
-static int library_new(void **library)
+static int fake_library_new(void **library)
 {
 	int result = fake_cuda_answer_here("dnn_library_new");
 
@@ -135,20 +91,20 @@ static int library_new(void **library)
 	return 0;
 }
 
-static int library_free(void *library)
+static int fake_library_free(void *library)
 {
 	fake_cuda_note_library(-1);
 	free(library);
 	return 0;
 }
 
-static int stream_set(void *library, void *stream)
+static int fake_stream_set(void *library, void *stream)
 {
 	((struct library *)library)->stream = stream;
 	return 0;
 }
 
-static int give(void **out, size_t bytes)
+int fake_dnn_give(void **out, size_t bytes)
 {
 	int result = fake_cuda_answer("dnn_describe");
 
@@ -159,27 +115,18 @@ static int give(void **out, size_t bytes)
 	return 0;
 }
 
-static int take_back(void *what)
+int fake_dnn_take_back(void *what)
 {
 	fake_cuda_note_description(-1);
 	free(what);
 	return 0;
 }
 
-#define MAKER(kind)                                                                                \
-	static int kind##_new(void **out)                                                          \
-	{                                                                                          \
-		return give(out, sizeof(struct kind));                                             \
-	}                                                                                          \
-	static int kind##_free(void *what)                                                         \
-	{                                                                                          \
-		return take_back(what);                                                            \
-	}
-MAKER(tensor)
-MAKER(filter)
-MAKER(conv)
+FAKE_DNN_MAKER(tensor)
+FAKE_DNN_MAKER(filter)
+FAKE_DNN_MAKER(conv)
 
-static int tensor_set(void *tensor, int format, int type, int n, int c, int h, int w)
+static int fake_tensor_set(void *tensor, int format, int type, int n, int c, int h, int w)
 {
 	if (format != DNN_NHWC || n < 1 || c < 1 || h < 1 || w < 1)
 		return DNN_BAD_PARAM;
@@ -187,9 +134,7 @@ static int tensor_set(void *tensor, int format, int type, int n, int c, int h, i
 	return 0;
 }
 
-MAKER(pool)
-
-static int filter_set(void *filter, int type, int format, int k, int c, int h, int w)
+static int fake_filter_set(void *filter, int type, int format, int k, int c, int h, int w)
 {
 	if (format != DNN_NHWC || k < 1 || c < 1 || h < 1 || w < 1)
 		return DNN_BAD_PARAM;
@@ -197,8 +142,8 @@ static int filter_set(void *filter, int type, int format, int k, int c, int h, i
 	return 0;
 }
 
-static int conv_set(void *conv, int pad_h, int pad_w, int stride_h, int stride_w, int dilation_h,
-		    int dilation_w, int mode, int compute)
+static int fake_conv_set(void *conv, int pad_h, int pad_w, int stride_h, int stride_w,
+			 int dilation_h, int dilation_w, int mode, int compute)
 {
 	if (pad_h < 0 || pad_w < 0 || stride_h < 1 || stride_w < 1 || dilation_h < 1 ||
 	    dilation_w < 1)
@@ -209,13 +154,13 @@ static int conv_set(void *conv, int pad_h, int pad_w, int stride_h, int stride_w
 	return 0;
 }
 
-static int conv_groups(void *conv, int groups)
+static int fake_conv_groups(void *conv, int groups)
 {
 	((struct conv *)conv)->groups = groups;
 	return groups < 1 ? DNN_BAD_PARAM : 0;
 }
 
-static int conv_math(void *conv, int math)
+static int fake_conv_math(void *conv, int math)
 {
 	((struct conv *)conv)->math = math;
 	return 0;
@@ -270,57 +215,39 @@ static int choices(const struct tensor *x, const struct filter *w, const struct 
 	return 0;
 }
 
-static int choose_forward(void *library, void *x, void *w, void *conv, void *y, int most,
-			  int *found, struct dnn_choice *out)
+static int fake_choose_forward(void *library, void *x, void *w, void *conv, void *y, int most,
+			       int *found, struct dnn_choice *out)
 {
 	return choices(x, w, conv, y, most, found, out);
 }
 
-static int choose_input(void *library, void *w, void *dy, void *conv, void *dx, int most,
-			int *found, struct dnn_choice *out)
+static int fake_choose_input(void *library, void *w, void *dy, void *conv, void *dx, int most,
+			     int *found, struct dnn_choice *out)
 {
 	return choices(dx, w, conv, dy, most, found, out);
 }
 
-static int choose_filter(void *library, void *x, void *dy, void *conv, void *dw, int most,
-			 int *found, struct dnn_choice *out)
+static int fake_choose_filter(void *library, void *x, void *dy, void *conv, void *dw, int most,
+			      int *found, struct dnn_choice *out)
 {
 	return choices(x, dw, conv, dy, most, found, out);
 }
 
-static int pool_set(void *pool, int mode, int nan, int size_h, int size_w, int pad_h, int pad_w,
-		    int stride_h, int stride_w)
-{
-	if ((mode != DNN_POOL_MAX && mode != DNN_POOL_AVERAGE_INSIDE) || nan != DNN_PROPAGATE_NAN ||
-	    size_h < 1 || size_w < 1 || stride_h < 1 || stride_w < 1 || pad_h < 0 || pad_w < 0 ||
-	    pad_h >= size_h || pad_w >= size_w)
-		return DNN_BAD_PARAM;
-	*(struct pool *)pool =
-	    (struct pool){mode, nan, {size_h, size_w}, {pad_h, pad_w}, {stride_h, stride_w}};
-	return 0;
-}
-
-static bool slides(const struct pool *p, int axis, int in, int out)
-{
-	return (in + 2 * p->pad[axis] - p->size[axis]) / p->stride[axis] + 1 == out;
-}
-
-/* All of it on the device. */
-static bool holds(cuda_ptr at, int type, size_t a, size_t b, size_t c, size_t d)
+bool fake_dnn_holds(cuda_ptr at, int type, size_t a, size_t b, size_t c, size_t d)
 {
 	const size_t size = type == DNN_DOUBLE ? 8 : type == DNN_FLOAT ? 4 : 2;
 
 	return fake_cuda_is_device(at, a * b * c * d * size);
 }
 
-static bool is_tensor(cuda_ptr at, const struct tensor *t)
+bool fake_dnn_is_tensor(cuda_ptr at, const struct tensor *t)
 {
-	return holds(at, t->type, (size_t)t->n, (size_t)t->c, (size_t)t->h, (size_t)t->w);
+	return fake_dnn_holds(at, t->type, (size_t)t->n, (size_t)t->c, (size_t)t->h, (size_t)t->w);
 }
 
 static bool is_filter(cuda_ptr at, const struct filter *f)
 {
-	return holds(at, f->type, (size_t)f->k, (size_t)f->c, (size_t)f->h, (size_t)f->w);
+	return fake_dnn_holds(at, f->type, (size_t)f->k, (size_t)f->c, (size_t)f->h, (size_t)f->w);
 }
 
 /* ---- sums ---- */
@@ -347,7 +274,7 @@ struct parts {
 	int to;
 };
 
-static bool is_number(const void *at, int type, double wanted)
+bool fake_dnn_is_number(const void *at, int type, double wanted)
 {
 	double is = type == DNN_DOUBLE ? *(const double *)at : (double)*(const float *)at;
 
@@ -366,8 +293,9 @@ static int run(const struct library *l, const struct conv *c, const struct parts
 	bool known = p->algorithm == GOOD || p->algorithm == UNCERTAIN ||
 		     (p->algorithm == 3 && tensor_cores && c->math == DNN_TENSOR_OP_MATH);
 	if (!l->stream || !fits(x, w, c, y) || !known ||
-	    (p->algorithm != 3 && p->bytes < WORKSPACE) || !is_number(p->alpha, x->type, 1) ||
-	    !is_number(p->beta, x->type, 0) || (p->at_x | p->at_y | p->at_w | p->workspace) % 16)
+	    (p->algorithm != 3 && p->bytes < WORKSPACE) ||
+	    !fake_dnn_is_number(p->alpha, x->type, 1) || !fake_dnn_is_number(p->beta, x->type, 0) ||
+	    (p->at_x | p->at_y | p->at_w | p->workspace) % 16)
 		return DNN_BAD_PARAM;
 	const struct taps_args a = {.x = p->at_x,
 				    .w = p->at_w,
@@ -385,8 +313,8 @@ static int run(const struct library *l, const struct conv *c, const struct parts
 				    .dilation = {c->dilation[0], c->dilation[1]},
 				    .to = p->to};
 	const struct host_kernel *k = host_kernel_find(kind_of(x->type, c->compute)->kernel);
-	if (!is_tensor(p->at_x, x) || !is_tensor(p->at_y, y) || !is_filter(p->at_w, w) ||
-	    (p->bytes && !fake_cuda_is_device(p->workspace, p->bytes)) ||
+	if (!fake_dnn_is_tensor(p->at_x, x) || !fake_dnn_is_tensor(p->at_y, y) ||
+	    !is_filter(p->at_w, w) || (p->bytes && !fake_cuda_is_device(p->workspace, p->bytes)) ||
 	    !fake_cuda_put(l->stream, k, &a))
 		return DNN_BAD_PARAM;
 	fake_cuda_note(one_convolution);
@@ -395,70 +323,32 @@ static int run(const struct library *l, const struct conv *c, const struct parts
 	return 0;
 }
 
-static int forward(void *library, const void *alpha, void *x_is, cuda_ptr x, void *w_is, cuda_ptr w,
-		   void *conv, int algorithm, cuda_ptr workspace, size_t bytes, const void *beta,
-		   void *y_is, cuda_ptr y)
+static int fake_forward(void *library, const void *alpha, void *x_is, cuda_ptr x, void *w_is,
+			cuda_ptr w, void *conv, int algorithm, cuda_ptr workspace, size_t bytes,
+			const void *beta, void *y_is, cuda_ptr y)
 {
 	return run(library, conv,
 		   &(struct parts){x_is, y_is, w_is, x, y, w, alpha, beta, algorithm, workspace,
 				   bytes, 0});
 }
 
-static int to_input(void *library, const void *alpha, void *w_is, cuda_ptr w, void *dy_is,
-		    cuda_ptr dy, void *conv, int algorithm, cuda_ptr workspace, size_t bytes,
-		    const void *beta, void *dx_is, cuda_ptr dx)
+static int fake_to_input(void *library, const void *alpha, void *w_is, cuda_ptr w, void *dy_is,
+			 cuda_ptr dy, void *conv, int algorithm, cuda_ptr workspace, size_t bytes,
+			 const void *beta, void *dx_is, cuda_ptr dx)
 {
 	return run(library, conv,
 		   &(struct parts){dx_is, dy_is, w_is, dx, dy, w, alpha, beta, algorithm, workspace,
 				   bytes, 1});
 }
 
-static int to_filter(void *library, const void *alpha, void *x_is, cuda_ptr x, void *dy_is,
-		     cuda_ptr dy, void *conv, int algorithm, cuda_ptr workspace, size_t bytes,
-		     const void *beta, void *dw_is, cuda_ptr dw)
+static int fake_to_filter(void *library, const void *alpha, void *x_is, cuda_ptr x, void *dy_is,
+			  cuda_ptr dy, void *conv, int algorithm, cuda_ptr workspace, size_t bytes,
+			  const void *beta, void *dw_is, cuda_ptr dw)
 {
 	return run(library, conv,
 		   &(struct parts){x_is, dy_is, dw_is, x, dy, dw, alpha, beta, algorithm, workspace,
 				   bytes, 2});
 }
 
-static void one_pool(struct fake_cuda_counts *c)
-{
-	c->launches++;
-	c->pools++;
-}
-
-static int pool(void *library, void *pool, const void *alpha, void *x_is, cuda_ptr x,
-		const void *beta, void *y_is, cuda_ptr y)
-{
-	static const char *const kernels[] = {[DNN_FLOAT] = "slide_f32",
-					      [DNN_DOUBLE] = "slide_f64",
-					      [DNN_HALF] = "slide_f16",
-					      [DNN_BFLOAT16] = "slide_bf16"};
-	const struct library *l = library;
-	const struct tensor *in = x_is, *out = y_is;
-	const struct pool *p = pool;
-	int result = fake_cuda_answer_here("pool");
-
-	if (result)
-		return result;
-	if (!l->stream || in->type != out->type || in->n != out->n || in->c != out->c ||
-	    !slides(p, 0, in->h, out->h) || !slides(p, 1, in->w, out->w) ||
-	    !is_number(alpha, in->type, 1) || !is_number(beta, in->type, 0) || (x | y) % 16)
-		return DNN_BAD_PARAM;
-	const struct slide_args a = {.x = x,
-				     .y = y,
-				     .n = in->n,
-				     .c = in->c,
-				     .in = {in->h, in->w},
-				     .out = {out->h, out->w},
-				     .p = *p};
-	if (!is_tensor(x, in) || !is_tensor(y, out) ||
-	    !fake_cuda_put(l->stream, host_kernel_find(kernels[in->type]), &a))
-		return DNN_BAD_PARAM;
-	fake_cuda_note(one_pool);
-	return 0;
-}
-
-#define ENTRY(field, symbol, args) .field = field,
+#define ENTRY(field, symbol, args) .field = fake_##field,
 const struct dnn_api fake_dnn = {DNN_API(ENTRY)};
