@@ -62,6 +62,7 @@ static void drop_object(struct cached_job *job)
 	job->progress_at = job->watched_since = job->stored = job->news = job->ran = 0;
 	job->verified = job->stale = false;
 	job->settled = 0;
+	job->phase = JOB_NEW; /* the next of its name is not over */
 	cache_pods_differ(job);
 }
 
@@ -87,10 +88,10 @@ static void tell(struct cache *c, char *key)
 	free(key);
 }
 
-static void tell_of_pod(struct cache *c, char *key, bool more)
+static void tell_of_pod(struct cache *c, char *key, enum pod_news news)
 {
 	if (c->pod_changed)
-		c->pod_changed(c->arg, key, more);
+		c->pod_changed(c->arg, key, news);
 	free(key);
 }
 
@@ -361,13 +362,18 @@ static bool others_follow(const struct cached_job *job, const struct cached_pod 
 {
 	int far = p->deleting ? -1 : stage(p);
 
-	if (is_over(job))
-		return true;
 	for (const struct cached_pod *o = job->pods; far > 0 && o; o = o->next)
 		if (o != p && !o->deleting && stage(o) >= 0 && stage(o) < far &&
 		    strcmp(o->owner, p->owner) == 0)
 			return true;
 	return false;
+}
+
+static enum pod_news news_of(const struct cached_job *job, const struct cached_pod *p)
+{
+	if (is_over(job))
+		return p->deleting ? POD_NEWS_COUNT : POD_NEWS_FIRST;
+	return others_follow(job, p) ? POD_NEWS_FIRST : POD_NEWS_WHOLE;
 }
 
 void cache_pods_begin(void *cache, const char *ns)
@@ -387,7 +393,8 @@ void cache_pod_seen(void *cache, const cJSON *object)
 	struct cache *c = cache;
 	struct cached_pod *p = pod_record_new(object);
 	struct cached_job *job;
-	bool news, more;
+	enum pod_news what;
+	bool news;
 	char *key;
 
 	if (!p)
@@ -396,10 +403,10 @@ void cache_pod_seen(void *cache, const cJSON *object)
 	pthread_mutex_lock(&c->lock);
 	job = cache_job_of(c, key);
 	news = store_pod(job, p);
-	more = others_follow(job, p);
+	what = news_of(job, p);
 	pthread_mutex_unlock(&c->lock);
 	if (news)
-		tell_of_pod(c, key, more);
+		tell_of_pod(c, key, what);
 	else
 		free(key);
 }
@@ -438,8 +445,8 @@ void cache_pod_gone(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
 	char *key = cache_key_of(object, job_label(object));
+	enum pod_news news = POD_NEWS_WHOLE;
 	struct cached_job *job;
-	bool more = false;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
@@ -447,11 +454,11 @@ void cache_pod_gone(void *cache, const cJSON *object)
 		struct cached_pod **slot = slot_of(job, text_at(at(object, "metadata"), "uid"));
 		if (*slot)
 			remove_pod(job, slot);
-		more = is_over(job) && job->pods;
+		news = is_over(job) ? POD_NEWS_COUNT : POD_NEWS_WHOLE;
 		cache_drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
-	tell_of_pod(c, key, more);
+	tell_of_pod(c, key, news);
 }
 
 static bool end_pods(struct cached_job *job, int kind)

@@ -97,6 +97,14 @@ struct node_table {
 	unsigned n;
 };
 
+/* How soon news of a pod want a look. */
+enum pod_news {
+	POD_NEWS_WHOLE, /* its job is as far as it will get without one */
+	POD_NEWS_FIRST, /* other pods of its job are about to follow it */
+	POD_NEWS_COUNT, /* it goes, as told, from a job that has ended: only counts follow */
+	POD_NEWS_KINDS
+};
+
 struct cache {
 	pthread_mutex_t lock;
 	struct mu_map jobs;       /* key -> struct cached_job */
@@ -105,8 +113,7 @@ struct cache {
 	struct node_table *table; /* of them; NULL: to be made */
 	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
 	void (*changed)(void *arg, const char *key); /* called without the lock */
-	/* Likewise; more: other pods of the job are about to follow this one. */
-	void (*pod_changed)(void *arg, const char *key, bool more);
+	void (*pod_changed)(void *arg, const char *key, enum pod_news news); /* likewise */
 	void *arg;
 };
 

@@ -2,7 +2,9 @@
 /* What all threads of the controller share, and how news of the cache becomes work. */
 #include "operator/control/control.h"
 
-static const double burst_s = 0.03, settle_s = 0.25;
+/* Pods change in bursts: a look a little later sees all of one. */
+static const double pod_news_s[POD_NEWS_KINDS] = {
+    [POD_NEWS_WHOLE] = 0.03, [POD_NEWS_FIRST] = 1, [POD_NEWS_COUNT] = 5};
 
 static void job_changed(void *control, const char *key)
 {
@@ -11,12 +13,11 @@ static void job_changed(void *control, const char *key)
 		workqueue_add(&c->queue, key);
 }
 
-/* Pods change in bursts: a look a little later sees all of one. */
-static void pod_changed(void *control, const char *key, bool more)
+static void pod_changed(void *control, const char *key, enum pod_news news)
 {
 	struct control *c = control;
 	if (!c->options.leader_election || atomic_load(&c->leading))
-		workqueue_after(&c->queue, key, more ? settle_s : burst_s);
+		workqueue_after(&c->queue, key, pod_news_s[news]);
 }
 
 void control_init(struct control *c, const struct control_options *options, double (*now)(void))

@@ -317,6 +317,30 @@ static void name_tasks(struct planner *p)
 	s->n_tasks = p->spec->n_tasks;
 }
 
+static bool is_live(const struct observed_pod *pod)
+{
+	return pod && !pod->deleting && !pod->leaves &&
+	       (pod->phase == POD_PENDING || pod->phase == POD_RUNNING ||
+		pod->phase == POD_UNKNOWN);
+}
+
+/* Whom this look tells to go is no longer active when the job has ended: the status that says so is
+ * mostly the last. */
+static void uncount_sent_off(struct planner *p)
+{
+	for (unsigned i = 0; i < p->plan->n_actions && plan_has_ended(p); i++) {
+		const struct plan_action *a = &p->plan->actions[i];
+		int t = a->uid && a->task ? task_position(p->spec, a->task) : -1;
+		const struct observed_pod *pod =
+		    t >= 0 && a->index >= 0 && a->index < p->width[t] ? p->pods[t][a->index] : NULL;
+
+		if (is_live(pod) && strcmp(pod->uid, a->uid) == 0) {
+			p->status->tasks[t].active--;
+			p->status->tasks[t].ready -= pod->ready;
+		}
+	}
+}
+
 static void count_tasks(struct planner *p)
 {
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
@@ -326,9 +350,7 @@ static void count_tasks(struct planner *p)
 		s->ready = s->active = s->succeeded = s->failed = 0;
 		for (int i = 0; i < p->width[t]; i++) {
 			const struct observed_pod *pod = p->pods[t][i];
-			bool live = pod && !pod->deleting && !pod->leaves &&
-				    (pod->phase == POD_PENDING || pod->phase == POD_RUNNING ||
-				     pod->phase == POD_UNKNOWN);
+			bool live = is_live(pod);
 			s->active += live;
 			s->ready += live && pod->ready;
 			s->failed += pod && pod->phase == POD_FAILED;
@@ -341,6 +363,7 @@ static void count_tasks(struct planner *p)
 		if (t >= 0)
 			p->status->tasks[t].succeeded += p->status->ledger[i].done;
 	}
+	uncount_sent_off(p);
 }
 
 static bool is_back(const struct observed_pod *pod)

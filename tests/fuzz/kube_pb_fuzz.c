@@ -67,7 +67,7 @@ static void nothing(void *arg, const char *key)
 {
 }
 
-static void nothing_of_pod(void *arg, const char *key, bool more)
+static void nothing_of_pod(void *arg, const char *key, enum pod_news news)
 {
 }
 

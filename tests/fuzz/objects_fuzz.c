@@ -38,7 +38,7 @@ static void note(void *arg, const char *key)
 		keys.list[keys.n++] = mu_xstrdup(key);
 }
 
-static void note_of_pod(void *arg, const char *key, bool more)
+static void note_of_pod(void *arg, const char *key, enum pod_news news)
 {
 	note(arg, key);
 }

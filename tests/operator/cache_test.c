@@ -3,7 +3,8 @@
 #include "operator/control/cache.h"
 #include "tests/test.h"
 
-static int told, told_of_pods, told_of_more;
+static int told, told_of_pods;
+static enum pod_news last_news;
 
 static void job_told(void *arg, const char *key)
 {
@@ -11,11 +12,11 @@ static void job_told(void *arg, const char *key)
 	told++;
 }
 
-static void pod_told(void *arg, const char *key, bool more)
+static void pod_told(void *arg, const char *key, enum pod_news news)
 {
 	assert_string_equal(key, "default/j");
 	told_of_pods++;
-	told_of_more += more;
+	last_news = news;
 }
 
 static cJSON *pod_of(const char *uid, const char *phase, const char *ip)
@@ -60,7 +61,7 @@ static void start(struct cache *c)
 {
 	cache_init(c, job_told, NULL);
 	c->pod_changed = pod_told;
-	told = told_of_pods = told_of_more = 0;
+	told = told_of_pods = 0;
 }
 
 static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
@@ -84,14 +85,19 @@ static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
 	cache_fini(&c);
 }
 
-/* Whether news of a pod wait for more. */
-static void expect_more(struct cache *c, const char *uid, const char *phase, bool more)
+static void expect(struct cache *c, const char *uid, const char *phase, enum pod_news news)
 {
-	int before = told_of_pods, before_more = told_of_more;
+	int before = told_of_pods;
 
 	see(c, cache_pod_seen, pod_of(uid, phase, "10.0.0.1"));
 	assert_int_equal(told_of_pods, before + 1);
-	assert_int_equal(told_of_more - before_more, more);
+	assert_int_equal(last_news, news);
+}
+
+static void expect_gone(struct cache *c, const char *uid, enum pod_news news)
+{
+	see(c, cache_pod_gone, pod_of(uid, "Running", ""));
+	assert_int_equal(last_news, news);
 }
 
 static void a_pod__waits_for_those_that_follow_it__unless_it_failed(void **state)
@@ -101,13 +107,12 @@ static void a_pod__waits_for_those_that_follow_it__unless_it_failed(void **state
 	start(&c);
 	see(&c, cache_pod_seen, pod_of("p1", "Pending", ""));
 	see(&c, cache_pod_seen, pod_of("p2", "Pending", ""));
-	expect_more(&c, "p1", "Running", true);
-	expect_more(&c, "p2", "Running", false); /* now all are */
-	expect_more(&c, "p1", "Succeeded", true);
-	expect_more(&c, "p2", "Failed", false);
+	expect(&c, "p1", "Running", POD_NEWS_FIRST);
+	expect(&c, "p2", "Running", POD_NEWS_WHOLE);
+	expect(&c, "p1", "Succeeded", POD_NEWS_FIRST);
+	expect(&c, "p2", "Failed", POD_NEWS_WHOLE);
 	see(&c, cache_pod_seen, pod_of("p3", "Running", ""));
-	see(&c, cache_pod_gone, pod_of("p2", "Failed", ""));
-	assert_int_equal(told_of_more, 2);
+	expect_gone(&c, "p2", POD_NEWS_WHOLE);
 	cache_fini(&c);
 }
 
@@ -118,12 +123,25 @@ static void a_pod_of_a_job_that_is_over__waits_for_the_others(void **state)
 	start(&c);
 	see(&c, cache_job_seen, job("7"));
 	cache_set_phase(&c, "default/j", JOB_SUCCEEDED);
-	expect_more(&c, "p1", "Running", true);
-	expect_more(&c, "p2", "Failed", true);
-	see(&c, cache_pod_gone, pod_of("p2", "Failed", ""));
-	assert_int_equal(told_of_more, 3);
-	see(&c, cache_pod_gone, pod_of("p1", "Running", ""));
-	assert_int_equal(told_of_more, 3); /* that was the last */
+	expect(&c, "p1", "Running", POD_NEWS_FIRST);
+	expect(&c, "p2", "Failed", POD_NEWS_FIRST);
+	cache_assume_deleting(&c, "default/j", "p1");
+	expect_gone(&c, "p1", POD_NEWS_COUNT);
+	expect_gone(&c, "p2", POD_NEWS_COUNT);
+	cache_fini(&c);
+}
+
+static void a_pod_left_by_a_job_that_was_over__is_news_to_the_next_of_its_name(void **state)
+{
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_job_seen, job("7"));
+	cache_set_phase(&c, "default/j", JOB_SUCCEEDED);
+	expect(&c, "p1", "Running", POD_NEWS_FIRST);
+	see(&c, cache_job_gone, job("8"));
+	see(&c, cache_job_seen, job("9"));
+	expect_gone(&c, "p1", POD_NEWS_WHOLE);
 	cache_fini(&c);
 }
 
@@ -447,6 +465,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_pod__waits_for_those_that_follow_it__unless_it_failed),
 	    cmocka_unit_test(a_pod_of_a_job_that_is_over__waits_for_the_others),
+	    cmocka_unit_test(a_pod_left_by_a_job_that_was_over__is_news_to_the_next_of_its_name),
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
 	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),

@@ -92,6 +92,41 @@ static void clean_policy__decides_which_pods_stay(void **state)
 	}
 }
 
+/* Else a second status would have to follow, when they have gone. */
+static void pods_that_the_end_sends_off__are_counted_no_longer(void **state)
+{
+	static const struct {
+		const char *policy;
+		int code;             /* of the chief */
+		bool other_ends;      /* worker 1 has ended as well */
+		int servers, workers; /* active by the status that says that the job is over */
+	} cases[] = {
+	    {"Running", 0, true, 0, 0},  {"None", 0, true, 0, 0},
+	    {"Running", 0, false, 1, 1}, /* the servers wait for the worker */
+	    {"Running", 1, false, 0, 0}, {"None", 1, false, 1, 1},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *text =
+		    mu_xasprintf(TWO "  run: {cleanPodPolicy: %s}\n", cases[i].policy);
+		const struct task_status *tasks;
+		struct world w;
+
+		start_running(&w, text);
+		tasks = w.status.tasks;
+		assert_int_equal(tasks[0].active + tasks[1].active, 3);
+		fail_pod(&w, "worker", 0, cases[i].code);
+		if (cases[i].other_ends)
+			fail_pod(&w, "worker", 1, 0);
+		look(&w);
+		if (tasks[0].active != cases[i].servers || tasks[0].ready != cases[i].servers ||
+		    tasks[1].active != cases[i].workers)
+			fail_msg("case %u: %d servers are active, %d ready, %d workers", i,
+				 tasks[0].active, tasks[0].ready, tasks[1].active);
+		world_end(&w);
+	}
+}
+
 static void time_to_live__ends_the_job_on_the_second(void **state)
 {
 	static const int ttls[] = {0, 1, 3600};
@@ -494,6 +529,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(success_policy__decides_whose_end_is_the_jobs),
 	    cmocka_unit_test(clean_policy__decides_which_pods_stay),
+	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
 	    cmocka_unit_test(quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline),
 	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
