@@ -71,6 +71,15 @@ static void make_plan(struct plan *p, const struct mu_shape *shape, const struct
 	}
 }
 
+int64_t broadcast_place(const struct view *v, int64_t k)
+{
+	int64_t at = 0;
+
+	for (int d = v->rank; d-- > 0; k /= v->dim[d])
+		at += k % v->dim[d] * v->stride[d];
+	return at;
+}
+
 void broadcast_run(binary_loop *loop, void *out, const struct mu_shape *shape, size_t out_size,
 		   const void *a, const struct mu_shape *a_shape, const void *b,
 		   const struct mu_shape *b_shape, size_t in_size)

@@ -161,11 +161,11 @@ static int no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err
 		       mu_dtype_name(t));
 }
 
-int draw_wanted(const struct kernel_call *c, enum mu_dtype *t, struct mu_shape *shape,
+int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struct mu_shape *shape,
 		struct mu_err *err)
 {
 	*t = args_attr_type(c->node, "dtype", MU_FLOAT);
-	return args_shape(c, 0, shape, err);
+	return args_shape(c, i, shape, err);
 }
 
 /* The same by the GPU that out lies on. */

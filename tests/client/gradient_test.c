@@ -264,6 +264,7 @@ static const struct {
     {"MatrixLogarithm", "TensorFlow has none either"},
     {"MatrixSolveLs", "not built: of its two ways only one has one in TensorFlow too"},
     {"MatrixSquareRoot", "not built: it needs the Kronecker product of the root"},
+    {"NonDeterministicInts", "whole numbers"},
     {"RandomGamma", "draws; TensorFlow goes through the sample by RandomGammaGrad"},
     {"StatelessRandomGammaV2", "draws; TensorFlow goes through the sample by RandomGammaGrad"},
     {"StatelessRandomGammaV3", "draws; TensorFlow goes through the sample by RandomGammaGrad"},

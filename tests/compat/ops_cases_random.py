@@ -2,7 +2,7 @@
 """Random numbers that follow from their inputs alone: by seeds, and by a key and a counter."""
 import numpy as np
 import tensorflow as tf
-from ops_cases import I, L, Case, i32, scalar
+from ops_cases import D, F, I, L, Case, Var, i32, scalar
 
 U, UL = np.uint32, np.uint64
 REALS = (tf.float32, tf.float64, tf.float16, tf.bfloat16)
@@ -107,6 +107,59 @@ def rates():
     yield Case("RandomPoissonV2", {"shape": i32(-1), "rate": np.ones(2, F)})
 
 
+def generators():
+    """Draws by a variable; what it goes on to is compared too."""
+    def top(shape=(3, 5), alg=1, state=(2**62 + 5, -3, 2**40 - 7)):
+        return {"resource": Var(np.array(state, L)), "algorithm": scalar(alg, L), "shape": np.array(shape, L)}
+    for op in ("StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal"):
+        for dtype in REALS:
+            near = {} if "Uniform" in op else {"rtol": 1e-2 if dtype.size == 2 else 2e-5, "atol": 1e-6}
+            for shape in SHAPES:
+                yield Case(op, top(shape), {"dtype": dtype}, **near)
+        for bad in (top(alg=2), top(alg=0), top(state=(1, 2)), top(state=()), top((3, -1)), {**top(), "algorithm": np.ones(1, L)},
+                    {**top(), "resource": Var(np.ones((3, 3), L))}, {**top(), "resource": Var(np.ones(3, I))}):
+            yield Case(op, bad)
+    for shape in SHAPES:
+        yield Case("StatefulStandardNormal", {"resource": Var(np.array([1, 2, 3, 4], L)), "shape": np.array(shape, L)}, rtol=2e-5, atol=1e-6, producer=28)
+        for dtype in ALL:
+            yield Case("StatefulUniformFullInt", top(shape), {"dtype": dtype})
+            t = dtype.as_numpy_dtype
+            yield Case("StatefulUniformInt", {**top(shape), "minval": scalar(3, t), "maxval": scalar(100, t)})
+    yield Case("StatefulStandardNormal", {"resource": Var(np.array([2, 2, 3, 4], L)), "shape": np.array([2], L)}, producer=28)
+    yield Case("StatefulStandardNormal", {"resource": Var(np.array([1, 2, 3], L)), "shape": np.array([2], L)}, producer=28)
+    yield Case("StatefulUniformInt", {**top(), "minval": scalar(3, L), "maxval": scalar(3, L)})
+    # Stock loses a carry when it goes back past 0, and writes past a value of more than three numbers.
+    for state, deltas in (((2**62 + 5, -3, 2**40 - 7), (0, 1, 2**50, -1)), ((-1, -1, 5), (0, 1, 2**50)), ((1, 2), (1,))):
+        for delta in deltas:
+            base = {"resource": Var(np.array(state, L))}
+            yield Case("RngSkip", {**base, "algorithm": scalar(1, L), "delta": scalar(delta, L)})
+            yield Case("RngReadAndSkip", {**base, "alg": scalar(1), "delta": np.array(delta % 2**64, UL)})
+    yield Case("RngSkip", {"resource": Var(np.array([-1, -1, 5, 77], L)), "algorithm": scalar(1, L), "delta": scalar(9, L)})
+    yield Case("RngSkip", {"resource": top()["resource"], "algorithm": scalar(2, L), "delta": scalar(1, L)})
+    yield Case("RngReadAndSkip", {"resource": top()["resource"], "alg": scalar(9), "delta": np.array(1, UL)})
+    for shape in SHAPES:
+        yield Case("NonDeterministicInts", {"shape": np.array(shape, L)}, {"dtype": tf.int64}, only_shape=True)
+
+
+def binomials():
+    # Of a variable that shares its first value stock updates the value that is no longer its own: not compared.
+    state = Var(np.array([7, 8, 9], L))
+    for t in (F, D):
+        pairs = [(scalar(20, t), scalar(0.3, t)), (np.array([0, 1, 5, 40, 1000, 1e6], t), scalar(0.5, t)),
+                 (scalar(300, t), np.array([0, 1e-9, 0.01, 0.2, 0.5, 0.7, 0.999, 1, 1.5, -1], t)),
+                 (np.array([[10], [90]], t), np.array([0.1, 0.4, 0.9], t))]
+        for count, chance in pairs:
+            shape = np.broadcast(count, chance).shape
+            for lead in ((), (7,), (50, 3), (0,)):
+                for dtype in (tf.int64, tf.int32, tf.float32, tf.float64):
+                    both = {"shape": np.array(lead + shape, I), "counts": count, "probs": chance}
+                    yield Case("StatelessRandomBinomial", {**both, "seed": i32(7, -3)}, {"dtype": dtype})
+                    yield Case("StatefulRandomBinomial", {**both, "resource": state, "algorithm": scalar(1, L)}, {"dtype": dtype}, first=1)
+    for bad in ({"shape": i32(3), "counts": np.ones(2), "probs": np.ones(2)}, {"shape": i32(3), "counts": np.ones(2), "probs": np.ones(3)},
+                {"shape": scalar(3), "counts": scalar(1., D), "probs": scalar(.5, D)}):
+        yield Case("StatelessRandomBinomial", {**bad, "seed": i32(7, -3)})
+
+
 def random_cases():
-    for group in (begins, reals, sixteen_bits, whole, rates):
+    for group in (begins, reals, sixteen_bits, whole, rates, generators, binomials):
         yield from group()

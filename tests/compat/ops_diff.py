@@ -83,7 +83,7 @@ def build(case):
     with g.as_default():
         def ph(a):
             if isinstance(a, ops_cases.Var):
-                v = tf.Variable(a.value, use_resource=case.op.startswith(("Resource", "Var")) or
+                v = tf.Variable(a.value, use_resource=case.op.startswith(("Resource", "Var", "Stateful", "Rng")) or
                                 "VariableOp" in case.op, dtype=a.value.dtype)
                 handle = v.handle if hasattr(v, "handle") else v._ref()
                 kinds[handle.op.name] = ("handle" if hasattr(v, "handle") else "ref", a.value)

@@ -19,7 +19,7 @@ static int fill(struct kernel_call *c, const struct distribution *d, struct mu_e
 	enum mu_dtype t;
 	int rc;
 
-	if ((rc = draw_wanted(c, &t, &shape, err)) || (rc = reserve(c, shape.count, &base, err)))
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = reserve(c, shape.count, &base, err)))
 		return rc;
 	return draw_reals(c, d, t, &shape, &base, err);
 }
@@ -41,7 +41,7 @@ static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
 	enum mu_dtype t;
 	int rc;
 
-	if ((rc = draw_wanted(c, &t, &shape, err)) || (rc = draw_range(c, 1, 2, &range, err)) ||
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = draw_range(c, 1, 2, &range, err)) ||
 	    (rc = reserve(c, shape.count, &from, err)))
 		return rc;
 	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Draws by a parameter each: of the gamma distribution (Marsaglia and Tsang, 2000) and of Poisson's
- * (Knuth's way for small rates, Hörmann's rejection, 1993, for others).  Each draw has 256 groups
- * of the generator to itself, by its place, so that the numbers are TensorFlow's on any number of
- * threads. */
+ * (Knuth's way for small rates, Hörmann's rejection, 1993, for others); and by two, of the binomial
+ * distribution (sums of geometric draws where few are expected, Hörmann's rejection for others).
+ * Each draw has groups of the generator to itself, by its place, so that the numbers are
+ * TensorFlow's on any number of threads. */
 #include <math.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/broadcast.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/draw.h"
 #include "task/kernels/kernel_table.h"
@@ -18,9 +20,16 @@ enum { PATIENCE = 1000 };
 /* Numbers come two at a time, and the second is used first. */
 struct pairs {
 	struct philox at;
+	uint64_t place;
 	double uniform[2], normal[2];
 	int uniforms, normals;
 };
+
+/* To the first of the draw's own groups, of which each has so many. */
+static void begin(struct pairs *p, uint64_t groups)
+{
+	philox_skip(&p->at, p->place * groups);
+}
 
 static double uniform(struct pairs *p)
 {
@@ -44,12 +53,19 @@ static double normal(struct pairs *p)
 	return p->normal[--p->normals];
 }
 
-typedef double draw_fn(struct pairs *p, double parameter, double most);
+/* single: the parameters are floats, and so is what is reckoned from them before the draw. */
+struct wanted {
+	double parameter, second, most; /* most: the largest number of the result's type */
+	bool single;
+};
+typedef double draw_fn(struct pairs *p, const struct wanted *w);
 
-static double gamma_draw(struct pairs *p, double alpha, double most)
+static double gamma_draw(struct pairs *p, const struct wanted *w)
 {
+	double alpha = w->parameter;
 	double d = alpha + (alpha < 1 ? 2.0 / 3 : -1.0 / 3), c = 1.0 / 3 / sqrt(d);
 
+	begin(p, DRAWS_RESERVED);
 	if (alpha == 1)
 		return -log1p(-uniform(p));
 	for (int i = 0; i < PATIENCE; i++) {
@@ -77,11 +93,13 @@ static double poisson_by_products(struct pairs *p, double rate)
 	return events;
 }
 
-static double poisson_draw(struct pairs *p, double rate, double most)
+static double poisson_draw(struct pairs *p, const struct wanted *w)
 {
+	double rate = w->parameter, most = w->most;
 	double b = 0.931 + 2.53 * sqrt(rate), a = -0.059 + 0.02483 * b, log_rate = log(rate);
 	double inverse = 1.1239 + 1.1328 / (b - 3.4);
 
+	begin(p, DRAWS_RESERVED);
 	if (rate < 10)
 		return poisson_by_products(p, rate);
 	for (int i = 0; isfinite(rate) && i < PATIENCE; i++) {
@@ -100,6 +118,72 @@ static double poisson_draw(struct pairs *p, double rate, double most)
 	return isnan(rate) ? rate : rate > most ? most : rate;
 }
 
+/* Each of the draws before the one at which there is a success takes one of `count`. */
+static double binomial_by_sums(struct pairs *p, double count, double chance)
+{
+	double sum = 0;
+
+	for (int events = 0; events < PATIENCE; events++) {
+		sum += ceil(log(uniform(p)) / log1p(-chance));
+		if (sum > count)
+			return events;
+	}
+	return NAN;
+}
+
+/* The logarithm of k! less Stirling's approximation of it. */
+static double stirling_rest(double k)
+{
+	return lgamma(k + 1) - ((k + 0.5) * log(k + 1) - (k + 1) + 0.5 * log(2 * M_PI));
+}
+
+static double binomial_by_rejection(struct pairs *p, double count, double chance)
+{
+	double deviation = sqrt(count * chance * (1 - chance)), b = 1.15 + 2.53 * deviation;
+	double a = -0.0873 + 0.0248 * b + 0.01 * chance, odds = chance / (1 - chance);
+	double alpha = (2.83 + 5.1 / b) * deviation, mode = floor((count + 1) * chance);
+
+	for (int i = 0; isfinite(count) && i < PATIENCE; i++) {
+		double u = uniform(p) - 0.5, v = uniform(p), inside = 0.5 - fabs(u);
+		double k = floor((2 * a / inside + b) * u + count * chance + 0.5);
+		if (inside >= 0.07 && v <= 0.92 - 4.2 / b)
+			return k;
+		if (k < 0 || k > count)
+			continue;
+		double most = (mode + 0.5) * log((mode + 1) / (odds * (count - mode + 1))) +
+			      (count + 1) * log((count - mode + 1) / (count - k + 1)) +
+			      (k + 0.5) * log(odds * (count - k + 1) / (k + 1)) +
+			      stirling_rest(mode) + stirling_rest(count - mode) - stirling_rest(k) -
+			      stirling_rest(count - k);
+		if (log(v * alpha / (a / (inside * inside) + b)) <= most)
+			return k;
+	}
+	return NAN;
+}
+
+static double binomial_draw(struct pairs *p, const struct wanted *w)
+{
+	enum { FEW = 42 }; /* groups where few events are expected */
+	double count = w->parameter, chance = w->second;
+	bool likely = chance > 0.5;
+
+	if (count <= 0 || chance <= 0)
+		return 0;
+	if (chance >= 1)
+		return count;
+	if (isnan(count) || isnan(chance))
+		return NAN;
+	double rare = !likely ? chance : w->single ? 1 - (float)chance : 1 - chance, k;
+	if ((w->single ? (float)count * (float)rare : count * rare) >= 10) {
+		begin(p, DRAWS_RESERVED);
+		k = binomial_by_rejection(p, count, rare);
+	} else {
+		begin(p, FEW);
+		k = binomial_by_sums(p, count, rare);
+	}
+	return likely ? count - k : k;
+}
+
 /* ---- tensors of them ---- */
 
 /* The largest number of a type; 0: there are no draws of it. */
@@ -116,41 +200,63 @@ static double largest(enum mu_dtype t)
 struct draws {
 	draw_fn *draw;
 	struct philox from;
-	const struct mu_tensor *parameters;
+	const struct mu_tensor *parameters[2]; /* the second, or NULL */
+	struct view view[2];                   /* of them as their common shape, … */
+	int64_t n;                             /* of so many elements */
 	struct mu_tensor *out;
 	double most;
 };
 
+static double parameter_at(const struct draws *d, int i, int64_t which)
+{
+	const struct mu_tensor *t = d->parameters[i];
+	double v = 0;
+
+	if (t)
+		convert(MU_DOUBLE, &v, t->dtype,
+			(const char *)t->data +
+			    (size_t)broadcast_place(&d->view[i], which) * mu_dtype_size(t->dtype),
+			1);
+	return v;
+}
+
 static void some(void *arg, int64_t from, int64_t to)
 {
 	const struct draws *d = arg;
-	int64_t n = d->parameters->shape.count, samples = d->out->shape.count / n;
-	enum mu_dtype t = d->parameters->dtype, to_type = d->out->dtype;
+	int64_t n = d->n, samples = d->out->shape.count / n;
+	enum mu_dtype to_type = d->out->dtype;
 
 	for (int64_t i = from; i < to; i++) {
 		int64_t which = i / samples, at = i % samples * n + which;
-		struct pairs p = {.at = d->from};
-		double parameter, v;
-		philox_skip(&p.at, (uint64_t)i * DRAWS_RESERVED);
-		convert(MU_DOUBLE, &parameter, t,
-			(const char *)d->parameters->data + (size_t)which * mu_dtype_size(t), 1);
-		v = d->draw(&p, parameter, d->most);
+		struct pairs p = {.at = d->from, .place = (uint64_t)i};
+		struct wanted w = {parameter_at(d, 0, which), parameter_at(d, 1, which), d->most,
+				   d->parameters[0]->dtype == MU_FLOAT};
+		double v = d->draw(&p, &w);
 		convert(to_type, (char *)d->out->data + (size_t)at * mu_dtype_size(to_type),
 			MU_DOUBLE, &v, 1);
 	}
 }
 
-/* Input i has the parameters; the result is of this shape. */
-static int fill(struct kernel_call *c, draw_fn *draw, unsigned i, enum mu_dtype t,
-		const struct mu_shape *shape, const struct philox *from, struct mu_err *err)
+/* Input i has the parameters, and the one behind it if there are two; the result is of this shape,
+ * which ends in theirs. */
+static int fill(struct kernel_call *c, draw_fn *draw, unsigned i, const struct mu_shape *of,
+		enum mu_dtype t, const struct mu_shape *shape, const struct philox *from,
+		struct mu_err *err)
 {
 	struct draws d = {
-	    .draw = draw, .from = *from, .parameters = kernel_in(c, i), .most = largest(t)};
+	    .draw = draw,
+	    .from = *from,
+	    .parameters = {kernel_in(c, i), draw == binomial_draw ? kernel_in(c, i + 1) : NULL},
+	    .n = of->count,
+	    .most = largest(t)};
 	int rc;
 
-	if (!largest(d.parameters->dtype) || !d.most)
+	for (int k = 0; k < 2 && d.parameters[k]; k++)
+		broadcast_view(&d.view[k], &d.parameters[k]->shape, of);
+	if (!largest(d.parameters[0]->dtype) || !d.most)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for %s from %s",
-			       c->node->op, mu_dtype_name(t), mu_dtype_name(d.parameters->dtype));
+			       c->node->op, mu_dtype_name(t),
+			       mu_dtype_name(d.parameters[0]->dtype));
 	if ((rc = kernel_out(c, 0, t, shape, &d.out, err)))
 		return rc;
 	if (shape->count)
@@ -174,7 +280,19 @@ static int stateful(struct kernel_call *c, draw_fn *draw, enum mu_dtype t, struc
 	if (rc ||
 	    (rc = node_draws(c->state, c, (uint64_t)shape.count * DRAWS_RESERVED, &from, err)))
 		return rc;
-	return fill(c, draw, 1, t, &shape, &from, err);
+	return fill(c, draw, 1, of, t, &shape, &from, err);
+}
+
+static int ends_in(const struct mu_shape *shape, const struct mu_shape *of, struct mu_err *err)
+{
+	bool fits = of->rank <= shape->rank;
+
+	for (int d = 0; fits && d < of->rank; d++)
+		fits = of->dim[d] == shape->dim[shape->rank - of->rank + d];
+	return fits ? 0
+		    : mu_fail(err, MU_INVALID_ARGUMENT,
+			      "Shape passed in must end with broadcasted shape: %s and %s",
+			      mu_shape_str(shape), mu_shape_str(of));
 }
 
 /* Input 0 is the whole shape, which ends in that of the parameters, input i. */
@@ -185,16 +303,41 @@ static int stateless(struct kernel_call *c, draw_fn *draw, unsigned i, enum mu_d
 	struct mu_shape shape;
 	int rc = args_shape(c, 0, &shape, err);
 
-	if (rc)
+	if (rc || (rc = ends_in(&shape, of, err)))
 		return rc;
-	bool fits = of->rank <= shape.rank;
-	for (int d = 0; fits && d < of->rank; d++)
-		fits = of->dim[d] == shape.dim[shape.rank - of->rank + d];
-	if (!fits)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Shape passed in must end with broadcasted shape: %s and %s",
-			       mu_shape_str(&shape), mu_shape_str(of));
-	return fill(c, draw, i, t, &shape, from, err);
+	return fill(c, draw, i, of, t, &shape, from, err);
+}
+
+/* Counts and chances are inputs i and i + 1, the shape is input `s`; the draws come from the
+ * variable that is input 0 or from the seeds of input 1. */
+static int binomials(struct kernel_call *c, unsigned s, unsigned i, bool by_variable,
+		     struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_INT64);
+	struct mu_shape of, shape;
+	struct philox from;
+	int rc;
+
+	if ((rc = args_same_type(c, i, i + 1, err)) || (rc = args_rank(c, s, 1, err)) ||
+	    (rc =
+		 broadcast_shape(&kernel_in(c, i)->shape, &kernel_in(c, i + 1)->shape, &of, err)) ||
+	    (rc = args_shape(c, s, &shape, err)) || (rc = ends_in(&shape, &of, err)))
+		return rc;
+	uint64_t samples = of.count ? (uint64_t)(shape.count / of.count) : 0;
+	uint64_t taken = (uint64_t)of.count * 200 * (samples + 3) / 4 * DRAWS_RESERVED;
+	rc = by_variable ? random_from_variable(c, taken, &from, err)
+			 : stateless_draws(c, 1, &from, err);
+	return rc ? rc : fill(c, binomial_draw, i, &of, t, &shape, &from, err);
+}
+
+static int stateful_binomial(struct kernel_call *c, struct mu_err *err)
+{
+	return binomials(c, 2, 3, true, err);
+}
+
+static int stateless_binomial(struct kernel_call *c, struct mu_err *err)
+{
+	return binomials(c, 0, 2, false, err);
 }
 
 static int random_gamma(struct kernel_call *c, struct mu_err *err)
@@ -240,6 +383,8 @@ static int stateless_poisson(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     STATEFUL("RandomGamma", random_gamma),
     STATEFUL("RandomPoissonV2", random_poisson),
+    {"StatefulRandomBinomial", .run = stateful_binomial},
+    {"StatelessRandomBinomial", .run = stateless_binomial},
     {"StatelessRandomGammaV2", .run = stateless_gamma},
     {"StatelessRandomGammaV3", .run = stateless_gamma_by_key},
     {"StatelessRandomPoisson", .run = stateless_poisson},

@@ -7,9 +7,6 @@
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/node_state.h"
 
-/* As programs number them.  AUTO leaves it to the device, and ours all have Philox. */
-enum { PHILOX = 1, THREEFRY = 2, AUTO = 3 };
-
 static uint64_t pair(const uint32_t x[2])
 {
 	return x[0] | (uint64_t)x[1] << 32;
@@ -34,7 +31,7 @@ static int put_algorithm(struct kernel_call *c, unsigned i, struct mu_err *err)
 	int rc = kernel_out(c, i, MU_INT32, &scalar, &out, err);
 
 	if (!rc)
-		*MU_DATA(int32_t, out) = PHILOX;
+		*MU_DATA(int32_t, out) = RANDOM_PHILOX;
 	return rc;
 }
 
@@ -76,13 +73,13 @@ static int check_algorithm(const struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_int(c, 3, &which, err)) || (rc = args_rank(c, 3, 0, err)))
 		return rc;
-	if (which == THREEFRY)
+	if (which == RANDOM_THREEFRY)
 		return mu_fail(
 		    err, MU_INVALID_ARGUMENT,
 		    "alg is %d, ThreeFry, which no device here draws by: take 1, Philox, "
 		    "or 3, whatever the device has",
-		    THREEFRY);
-	if (which != PHILOX && which != AUTO)
+		    RANDOM_THREEFRY);
+	if (which != RANDOM_PHILOX && which != RANDOM_AUTO)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported algorithm id: %lld",
 			       (long long)which);
 	return 0;
@@ -122,7 +119,7 @@ static int reals(struct kernel_call *c, const struct distribution *d, from_fn *f
 	struct philox p;
 	int rc;
 
-	if ((rc = draw_wanted(c, &t, &shape, err)) || (rc = from(c, &p, err)))
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = from(c, &p, err)))
 		return rc;
 	return draw_reals(c, d, t, &shape, &p, err);
 }
@@ -137,7 +134,7 @@ static int ints(struct kernel_call *c, unsigned low, from_fn *from, struct mu_er
 	struct philox p;
 	int rc;
 
-	if ((rc = draw_wanted(c, &t, &shape, err)) || (rc = from(c, &p, err)) ||
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = from(c, &p, err)) ||
 	    (low && (rc = draw_range(c, low, low + 1, &range, err))))
 		return rc;
 	return draw_ints(c, t, &shape, range, &p, err);

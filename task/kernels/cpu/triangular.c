@@ -15,24 +15,14 @@ struct triangles {
 	bool lower;
 };
 
-/* Where number k of the results lies. */
-static int64_t place(const struct view *v, int64_t k)
-{
-	int64_t at = 0;
-
-	for (int d = v->rank; d-- > 0; k /= v->dim[d])
-		at += k % v->dim[d] * v->stride[d];
-	return at;
-}
-
 static bool solve_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	const struct triangles *w = (const struct triangles *)j;
 	int64_t n = w->matrix.rows, columns = j->a.cols;
 	double *b = room + 2 * n * n;
 
-	matrices_get(&w->matrix, place(&w->of_matrix, k), room);
-	matrices_get(&j->a, place(&w->of_right, k), b);
+	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), room);
+	matrices_get(&j->a, broadcast_place(&w->of_right, k), b);
 	j->ops->triangular(n, room, w->lower, j->flag, columns, b);
 	matrices_put(j->out[0], k * n * columns, b, n * columns);
 	return true;
