@@ -63,13 +63,18 @@ static void put_message(struct mu_buf *b)
 		 "8");
 }
 
+/* What is around a message of that kind; returns where it begins, for mu_pb_end. */
+static size_t begin_around(struct mu_buf *b, const char *kind)
+{
+	mu_buf_put(b, "k8s", 4);
+	put_pair(b, 1, "v1", kind);
+	return mu_pb_begin(b, 2);
+}
+
 static void put_object(struct mu_buf *b, const char *encoding)
 {
-	size_t at;
+	size_t at = begin_around(b, "Pod");
 
-	mu_buf_put(b, "k8s", 4);
-	put_pair(b, 1, "v1", "Pod");
-	at = mu_pb_begin(b, 2);
 	put_message(b);
 	mu_pb_end(b, at);
 	mu_pb_put_str(b, 3, encoding);
@@ -199,6 +204,14 @@ static int collect(void *arg, struct mu_span frame, struct mu_err *err)
 	return 0;
 }
 
+/* How long the next piece is, of those that are left: short ones in every other round. */
+static size_t piece_of(size_t left, int round, unsigned *seed)
+{
+	size_t n = 1 + (size_t)rand_r(seed) % (round % 2 ? 9 : 700);
+
+	return n < left ? n : left;
+}
+
 static void watch__cut_anywhere__gives_its_events(void **state)
 {
 	MU_AUTO_BUF object = {0};
@@ -227,9 +240,7 @@ static void watch__cut_anywhere__gives_its_events(void **state)
 		struct kube_frames frames = {.frame = collect, .arg = &out};
 
 		for (size_t at = 0, n; at < stream.len; at += n) {
-			n = 1 + (size_t)rand_r(&seed) % (round % 2 ? 9 : 700);
-			if (at + n > stream.len)
-				n = stream.len - at;
+			n = piece_of(stream.len - at, round, &seed);
 			assert_int_equal(kube_frames_feed(&frames, stream.data + at, n, NULL), 0);
 		}
 		assert_int_equal(frames.rest.len, 0);
@@ -262,12 +273,8 @@ static int collect_item(void *arg, struct mu_span message, struct mu_err *err)
 
 static void put_list(struct mu_buf *b, int items)
 {
-	size_t list, at;
+	size_t list = begin_around(b, "PodList"), at = mu_pb_begin(b, 1);
 
-	mu_buf_put(b, "k8s", 4);
-	put_pair(b, 1, "v1", "PodList");
-	list = mu_pb_begin(b, 2);
-	at = mu_pb_begin(b, 1);
 	mu_pb_put_str(b, 1, "");
 	mu_pb_put_str(b, 2, "77");
 	mu_pb_put_str(b, 3, "token");
@@ -296,9 +303,7 @@ static void list__cut_anywhere__gives_its_items_and_where_it_goes_on(void **stat
 		struct kube_pb_items items = {.fn = collect_item, .arg = &out};
 
 		for (size_t at = 0, n; at < list.len; at += n) {
-			n = 1 + (size_t)rand_r(&seed) % (round % 2 ? 7 : 900);
-			if (at + n > list.len)
-				n = list.len - at;
+			n = piece_of(list.len - at, round, &seed);
 			assert_false(items.whole && at + n < list.len - 4);
 			assert_int_equal(kube_pb_items_feed(&items, list.data + at, n, NULL), 0);
 		}
