@@ -185,6 +185,19 @@ static struct kube_client *client_of(const struct server *s, const struct mu_cer
 	return c;
 }
 
+/* A server that gives these answers, and a client that trusts it. */
+static struct kube_client *begin(struct server *s, const char *const *answers)
+{
+	start(s, &certs, answers);
+	return client_of(s, &certs, NULL);
+}
+
+static void end(struct kube_client *c, struct server *s)
+{
+	kube_client_free(c);
+	stop(s);
+}
+
 static int get(struct kube_client *c, long timeout_ms, struct mu_err *err)
 {
 	cJSON *out = NULL;
@@ -203,11 +216,9 @@ static void calls__over_one_connection__carry_who_asks(void **state)
 	static const char *const answers[] = {OK(THING), OK(THING), OK(THING), NULL};
 	MU_AUTO_BUF said = {0};
 	struct mu_err err = {0};
-	struct kube_client *c;
 	struct server s;
+	struct kube_client *c = begin(&s, answers);
 
-	start(&s, &certs, answers);
-	c = client_of(&s, &certs, NULL);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(get(c, 0, &err), 0);
 	assert_int_equal(s.accepted, 1);
@@ -218,41 +229,34 @@ static void calls__over_one_connection__carry_who_asks(void **state)
 	    strstr(said.data, "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"));
 	assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\n"));
 	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
-	kube_client_free(c);
-	stop(&s);
+	end(c, &s);
 }
 
 static void call__on_a_connection_that_was_closed__is_made_again(void **state)
 {
 	static const char *const answers[] = {OK(THING), NULL, OK(THING), NULL, NULL};
 	struct mu_err err = {0};
-	struct kube_client *c;
 	struct server s;
+	struct kube_client *c = begin(&s, answers);
 
-	start(&s, &certs, answers);
-	c = client_of(&s, &certs, NULL);
 	assert_int_equal(get(c, 0, &err), 0);
 	assert_int_equal(get(c, 0, &err), 0); /* closed, and asked anew */
 	assert_int_equal(s.accepted, 2);
 	/* but not for ever: a new connection that says nothing is an error */
 	assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
 	assert_int_equal(s.accepted, 3);
-	kube_client_free(c);
-	stop(&s);
+	end(c, &s);
 }
 
 static void connection__after_one_that_ended__goes_on_with_its_session(void **state)
 {
 	static const char *const answers[] = {"!" OK(THING), "!" OK(THING), "!" OK(THING)};
-	struct kube_client *c;
 	struct server s;
+	struct kube_client *c = begin(&s, answers);
 
-	start(&s, &certs, answers);
-	c = client_of(&s, &certs, NULL);
 	for (int i = 0; i < 3; i++)
 		assert_int_equal(get(c, 0, NULL), 0);
-	kube_client_free(c);
-	stop(&s);
+	end(c, &s);
 	assert_int_equal(s.accepted, 3);
 	assert_int_equal(s.known, 2);
 }
@@ -286,8 +290,7 @@ static void call__to_a_server_of_another_name__is_refused(void **state)
 		} else {
 			assert_int_equal(get(c, 0, &err), 0);
 		}
-		kube_client_free(c);
-		stop(&s);
+		end(c, &s);
 	}
 }
 
@@ -295,17 +298,14 @@ static void call__without_an_answer__ends_in_time(void **state)
 {
 	static const char *const answers[] = {"", "HTTP/1.1 200 OK\r\n", NULL};
 	struct mu_err err = {0};
-	struct kube_client *c;
 	struct server s;
+	struct kube_client *c = begin(&s, answers);
 
-	start(&s, &certs, answers);
-	c = client_of(&s, &certs, NULL);
 	/* long enough to have asked, handshake and all, on a machine that is busy */
 	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
 	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
 	assert_int_equal(s.asked, 2);
-	kube_client_free(c);
-	stop(&s);
+	end(c, &s);
 }
 
 struct waiting {
@@ -328,16 +328,14 @@ static void call__under_way__ends_when_the_client_is_stopped(void **state)
 	struct server s;
 	pthread_t thread;
 
-	start(&s, &certs, answers);
-	w.client = client_of(&s, &certs, NULL);
+	w.client = begin(&s, answers);
 	pthread_create(&thread, NULL, wait_for_it, &w);
 	while (!s.asked)
 		sched_yield();
 	kube_client_stop(w.client);
 	pthread_join(thread, NULL);
 	assert_int_equal(w.rc, -MU_CANCELLED);
-	kube_client_free(w.client);
-	stop(&s);
+	end(w.client, &s);
 }
 
 static int keep(void *arg, const char *data, size_t len, struct mu_err *err)
@@ -373,12 +371,10 @@ static void stream__gathers__and_loses_nothing(void **state)
 		mu_buf_printf(&answer, "%x\r\n%s\r\n", 40000, chunk);
 	mu_buf_puts(&answer, "0\r\n\r\n");
 	answers[0] = answer.data;
-	start(&s, &certs, answers);
-	c = client_of(&s, &certs, NULL);
+	c = begin(&s, answers);
 	assert_int_equal(watch(c, 10, 0.001, &got, &err), 0);
 	assert_int_equal(got.len, 5 * 40000);
-	kube_client_free(c);
-	stop(&s);
+	end(c, &s);
 }
 
 /* One read for each wait would let through so many bytes a second and no more. */
@@ -396,12 +392,10 @@ static void stream__while_more_is_there_than_one_read_takes__does_not_wait(void 
 	for (int i = 0; i < BYTES / 16; i++)
 		mu_buf_puts(&answer, "0123456789abcde\n");
 	answers[0] = answer.data;
-	start(&s, &certs, answers);
-	c = client_of(&s, &certs, NULL);
+	c = begin(&s, answers);
 	assert_ok(watch(c, 6, 0.2, &got, &err), &err);
 	assert_int_equal(got.len, BYTES);
-	kube_client_free(c);
-	stop(&s);
+	end(c, &s);
 }
 
 static void stream__cut_in_the_middle__is_an_error(void **state)
@@ -410,15 +404,12 @@ static void stream__cut_in_the_middle__is_an_error(void **state)
 	    "!HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
 	MU_AUTO_BUF got = {0};
 	struct mu_err err = {0};
-	struct kube_client *c;
 	struct server s;
+	struct kube_client *c = begin(&s, answers);
 
-	start(&s, &certs, answers);
-	c = client_of(&s, &certs, NULL);
 	assert_int_equal(watch(c, 10, 0.001, &got, &err), -MU_UNAVAILABLE);
 	assert_int_equal(got.len, 3);
-	kube_client_free(c);
-	stop(&s);
+	end(c, &s);
 }
 
 static struct kube_client *client_behind(const struct server *s, const char *user)
@@ -455,8 +446,7 @@ static void call__behind_a_proxy__speaks_tls_through_it(void **state)
 		if (i == 0)
 			assert_int_equal(get(c, 0, &err), 0); /* after the second it has to wait */
 		assert_int_equal(s.accepted, 1);
-		kube_client_free(c);
-		stop(&s);
+		end(c, &s);
 		assert_string_equal(s.connect, "CONNECT api.test:81 HTTP/1.1\r\n"
 					       "Host: api.test:81\r\n"
 					       "Proxy-Authorization: Basic bWU6cEBzcw==\r\n\r\n");
@@ -495,8 +485,7 @@ static void call__that_the_proxy_does_not_let_through__says_why(void **state)
 		assert_non_null(strstr(err.msg, "the proxy 127.0.0.1:"));
 		assert_non_null(strstr(err.msg, cases[i].says));
 		assert_null(strstr(s.connect, "the-token"));
-		kube_client_free(c);
-		stop(&s);
+		end(c, &s);
 		assert_int_equal(s.asked, 0);
 	}
 }
