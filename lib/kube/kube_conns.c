@@ -248,8 +248,7 @@ static int pass(struct kube_conns *c, struct kube_conn *conn, const struct kube_
 		if (rc < 0)
 			break;
 		kube_wire_set_patience(&conn->wire, x->patience);
-		if (x->gather > 0)
-			kube_wire_read_ahead(&conn->wire, BATCH);
+		kube_wire_read_ahead(&conn->wire, x->gather > 0 ? BATCH : 0);
 		rc = kube_wire_write(&conn->wire, conn->out.data, conn->out.len, err);
 		if (rc == 0)
 			rc = receive(c, conn, x, answer, err);

@@ -327,6 +327,12 @@ bool kube_wire_has_more(struct kube_wire *w)
 
 void kube_wire_read_ahead(struct kube_wire *w, size_t bytes)
 {
-	if (w->ssl)
-		SSL_set_default_read_buffer_len(w->ssl, bytes);
+	if (!w->ssl)
+		return;
+	/* the buffer of the handshake stays otherwise, and its size */
+	if (bytes)
+		SSL_set_mode(w->ssl, SSL_MODE_RELEASE_BUFFERS);
+	else
+		SSL_clear_mode(w->ssl, SSL_MODE_RELEASE_BUFFERS);
+	SSL_set_default_read_buffer_len(w->ssl, bytes);
 }

@@ -53,7 +53,8 @@ long kube_wire_read(struct kube_wire *w, void *into, size_t room, struct mu_err 
 bool kube_wire_ready(struct kube_wire *w);
 /* Whether what has arrived goes on, as far as that is known without a system call. */
 bool kube_wire_has_more(struct kube_wire *w);
-/* Bytes that arrive together are read together, so many of them. */
+/* Bytes that arrive together are read together, so many of them (0: as many as a record has), from
+ * the next read on that finds nothing left of those before. */
 void kube_wire_read_ahead(struct kube_wire *w, size_t bytes);
 
 #endif

@@ -8,12 +8,16 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "lib/kube/kube_client.h"
+#include "lib/kube/kube_trust.h"
+#include "lib/kube/kube_wire.h"
 #include "lib/tls/certs.h"
+#include "tests/wait.h"
 
 #define OK(body) "HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n" body
 #define THING    "{\"a\":\"b\"}  "
@@ -398,6 +402,58 @@ static void stream__while_more_is_there_than_one_read_takes__does_not_wait(void 
 	end(c, &s);
 }
 
+/* How much has arrived and was not read. */
+static int unread(int fd)
+{
+	int n = 0;
+
+	assert_int_equal(ioctl(fd, FIONREAD, &n), 0);
+	return n;
+}
+
+/* A watch that gathers would else read what has come in pieces of one record each. */
+static void wire__that_reads_ahead__takes_what_has_arrived_at_once(void **state)
+{
+	enum { BYTES = 48 << 10, AHEAD = 64 << 10 };
+	MU_AUTO_FREE char *much = malloc(BYTES + 1);
+	const char *answers[] = {"x", much, NULL};
+	const _Atomic bool never = false;
+	struct kube_config config = {0};
+	struct kube_identity identity;
+	struct kube_trust trust;
+	struct kube_address to;
+	struct kube_wire w;
+	struct server s;
+	char piece[16 << 10];
+	SSL *ssl;
+
+	memset(much, 'x', BYTES);
+	much[BYTES] = 0;
+	start(&s, &certs, answers);
+	config.server = mu_xasprintf("https://127.0.0.1:%d", s.port);
+	mu_buf_puts(&config.ca, certs.ca);
+	assert_int_equal(kube_address_parse(&to, config.server, NULL, NULL), 0);
+	kube_identity_init(&identity, &config);
+	kube_trust_init(&trust, &config, &identity);
+	kube_wire_init(&w);
+	assert_int_equal(kube_trust_begin(&trust, &ssl, NULL), 0);
+	assert_int_equal(kube_wire_open(&w, &to, 10, &never, NULL), 0);
+	assert_int_equal(kube_wire_secure(&w, to.name, ssl, NULL), 0);
+	kube_wire_read_ahead(&w, AHEAD);
+	assert_int_equal(kube_wire_write(&w, "?", 1, NULL), 0);
+	assert_int_equal(kube_wire_read(&w, piece, sizeof(piece), NULL), 1);
+	assert_int_equal(kube_wire_write(&w, "?", 1, NULL), 0);
+	assert_true(COMES_TRUE(unread(w.fd) >= BYTES));
+	assert_true(kube_wire_read(&w, piece, sizeof(piece), NULL) > 0);
+	assert_int_equal(unread(w.fd), 0);
+	kube_wire_fini(&w);
+	kube_trust_fini(&trust);
+	kube_identity_fini(&identity);
+	kube_address_fini(&to);
+	kube_config_fini(&config);
+	stop(&s);
+}
+
 static void stream__cut_in_the_middle__is_an_error(void **state)
 {
 	static const char *const answers[] = {
@@ -514,6 +570,7 @@ int main(void)
 	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
 	    cmocka_unit_test(stream__gathers__and_loses_nothing),
 	    cmocka_unit_test(stream__while_more_is_there_than_one_read_takes__does_not_wait),
+	    cmocka_unit_test(wire__that_reads_ahead__takes_what_has_arrived_at_once),
 	    cmocka_unit_test(stream__cut_in_the_middle__is_an_error),
 	    cmocka_unit_test(call__behind_a_proxy__speaks_tls_through_it),
 	    cmocka_unit_test(call__that_the_proxy_does_not_let_through__says_why),
