@@ -43,6 +43,29 @@ static void top_k__of_every_type__matches_the_cpus(void **state)
 		}
 }
 
+/* Many of a row, all of it, and few of a long one, in pieces; with what is no number, both zeros,
+ * infinities and many equals. */
+static void many_of_the_top__of_every_type__match_the_cpus(void **state)
+{
+	static const int64_t sizes[][3] = {{2, 500, 9}, {3, 100, 100}, {1, 300, 299},
+					   {1, 70, 64}, {5, 40, 33},   {1, 17000, 20}};
+
+	for (unsigned i = 0; i < MU_COUNT(sizes); i++)
+		for (unsigned t = 0; t < MU_COUNT(numbers); t++) {
+			const bool real = numbers[t] != MU_INT64;
+			const struct attr attrs[] = {{"T", A_TYPE, (long)numbers[t], NULL}, {0}};
+			struct mu_shape s = dims_of(2, sizes[i]);
+			struct mu_tensor in[] = {alike(numbers[t], &s, real, i),
+						 ints(MU_INT32, -1, &sizes[i][2])};
+			put(&in[0], 5, real ? (double)-INFINITY : -0x1p62);
+			put(&in[0], 9, real ? (double)INFINITY : 0x1p62);
+			put(&in[0], 11, -0.0);
+			put(&in[0], 12, 0.0);
+			compare("TopKV2", attrs, in, 2, 0);
+			drop(in, 2);
+		}
+}
+
 static void in_top_k__with_targets_of_both_widths__matches_the_cpus(void **state)
 {
 	static const int64_t dims[][2] = {{30, 10}, {1, 1}, {9, 100}, {0, 4}, {4, 0}};
@@ -276,6 +299,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    T(top_k__of_every_type__matches_the_cpus),
+	    T(many_of_the_top__of_every_type__match_the_cpus),
 	    T(in_top_k__with_targets_of_both_widths__matches_the_cpus),
 	    T(scans__along_every_axis_and_way__match_the_cpus),
 	    T(long_scans__of_every_way__match_the_cpus_each_time),

@@ -203,6 +203,14 @@ struct rank_args {
 	int32_t wide, unused; /* targets are int64 */
 };
 
+/* The k that come first of each piece of a row, [rows, pieces, k]: values, and their numbers in the
+ * row, or in ids where what is read was chosen before.  order: as many int32, for the call alone.
+ */
+struct top_k_args {
+	uint64_t out, at, order, in, ids;
+	int64_t rows, n, k, pieces;
+};
+
 /* in and out are [outer, n, inner]. */
 struct scan_args {
 	uint64_t out, in;

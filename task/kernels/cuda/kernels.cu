@@ -17,4 +17,5 @@
 #include "task/kernels/cuda/scan.h"
 #include "task/kernels/cuda/scatter.h"
 #include "task/kernels/cuda/segment.h"
+#include "task/kernels/cuda/top_k.h"
 #include "task/kernels/cuda/update.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What comes first in each row, a block for each: larger before smaller, then lower numbers first;
- * what is no number comes last.  The k first are found one after another, each the first of those
- * behind the one before it, so a row needs no memory but its own. */
+/* The few that come first in each row, a block for each: larger before smaller, then lower numbers
+ * first; what is no number comes last.  The k first are found one after another, each the first of
+ * those behind the one before it, so a row needs no memory but its own. */
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/cuda/block.h"
 #include "task/kernels/cuda/index.h"

@@ -10,6 +10,52 @@ static int top_k_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 	return gpu_one_prepare(n, rt, "top_k", "T", state, err);
 }
 
+/* Few are found one after another; many are selected and sorted, of few long rows by pieces first
+ * and then of what these have. */
+enum { FEW = 8, MANY_ROWS = 512, PIECE = 4096 };
+
+static int select_once(struct kernel_call *c, void *kernel, struct top_k_args *a,
+		       struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	MU_AUTO_TENSOR order = {0};
+	int rc = gpu_scratch(c, MU_INT32, a->rows * a->pieces * a->k, &order, err);
+
+	a->order = gpu_address(&order);
+	return rc ? rc : gpu_launch(o->gpu, kernel, gpu_grid_of_rows(a->rows * a->pieces), a, err);
+}
+
+static int select_many(struct kernel_call *c, const struct rank_args *all, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	struct top_k_args a = {.out = all->out,
+			       .at = all->at,
+			       .in = all->in,
+			       .rows = all->rows,
+			       .n = all->n,
+			       .k = all->k,
+			       .pieces = 1};
+	MU_AUTO_TENSOR values = {0}, ids = {0};
+	void *kernel;
+	int rc = gpu_find(o->gpu, "top_k_select", o->type, &kernel, err);
+
+	if (rc)
+		return rc;
+	if (a.rows >= MANY_ROWS || a.n < 4 * PIECE || 4 * a.k > PIECE)
+		return select_once(c, kernel, &a, err);
+	struct top_k_args some = a;
+	some.pieces = a.n / PIECE;
+	const int64_t kept = a.rows * some.pieces * a.k;
+	if ((rc = gpu_scratch(c, o->type, kept, &values, err)) ||
+	    (rc = gpu_scratch(c, MU_INT32, kept, &ids, err)))
+		return rc;
+	some.out = a.in = gpu_address(&values);
+	some.at = a.ids = gpu_address(&ids);
+	a.n = some.pieces * a.k;
+	rc = select_once(c, kernel, &some, err);
+	return rc ? rc : select_once(c, kernel, &a, err);
+}
+
 static int top_k(struct kernel_call *c, struct mu_err *err)
 {
 	const struct gpu_one *o = c->state;
@@ -31,7 +77,8 @@ static int top_k(struct kernel_call *c, struct mu_err *err)
 	a.out = gpu_address(values);
 	a.at = gpu_address(at);
 	a.rows = in->shape.count / a.n;
-	return gpu_launch(o->gpu, o->kernel, gpu_grid_of_rows(a.rows), &a, err);
+	return a.k > FEW ? select_many(c, &a, err)
+			 : gpu_launch(o->gpu, o->kernel, gpu_grid_of_rows(a.rows), &a, err);
 }
 
 static int in_top_k_prepare(const struct mu_node *n, struct runtime *rt, void **state,
