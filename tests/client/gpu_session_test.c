@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 /* Whole sessions on a server with GPUs: placement, training, what is refused; on a CUDA in host
  * memory (tests/fake/cuda) that the server loads as its plug-in. */
+#include "tests/ports.h"
 #include "tests/test.h"
 
 #include <dlfcn.h>
@@ -96,7 +97,8 @@ static struct gpu_facts facts_of(unsigned i)
 
 static struct mu_session *open_on(struct task_server *s, struct mu_builder *b)
 {
-	struct mu_session_options own = {.isolate_state = true};
+	struct mu_session_options own = {.isolate_state = true,
+					 .run_timeout_ms = PATIENCE_SECONDS * 1000};
 	struct mu_session *session = NULL;
 
 	assert_ok(mu_builder_check(b, &err), &err);
@@ -245,6 +247,54 @@ static void nodes__on_two_gpus__reach_each_other(void **state)
 	assert_float_equal(*MU_DATA(float, &value), 30, 0);
 }
 
+static struct task_server *start_member(const struct mu_cluster *c, const char *job)
+{
+	struct task_server *s = NULL;
+	struct task_server_options o = {.cluster = c,
+					.job = job,
+					.local = "127.0.0.1:0",
+					.http_port = -1,
+					.threads = 1,
+					.session_config = small_memory(),
+					.kernels = "cuda"};
+
+	assert_ok(task_server_start(&o, &s, &err), &err);
+	return s;
+}
+
+/* There and back: what leaves a GPU for another task is found there by whose life it is of. */
+static void nodes__on_gpus_of_two_tasks__reach_each_other(void **state)
+{
+	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
+	struct mu_session *s = NULL;
+	MU_AUTO_TENSOR value = {0};
+	struct mu_cluster c = {0};
+	char address[2][32];
+
+	for (unsigned i = 0; i < 2; i++) {
+		snprintf(address[i], sizeof address[i], "127.0.0.1:%d", free_port());
+		assert_ok(mu_cluster_add(&c, i ? "worker" : "ps", 0, address[i], &err), &err);
+	}
+	struct task_server *ps = start_member(&c, "ps"), *worker = start_member(&c, "worker");
+
+	mu_push_device(b, "/job:ps/device:GPU:1");
+	struct mu_out x = mu_add(b, mu_const_float(b, 1), mu_const_float(b, 2));
+	mu_pop_device(b);
+	mu_push_device(b, "/job:worker/device:GPU:0");
+	struct mu_out y = mu_mul(b, x, mu_const_float(b, 10));
+	mu_pop_device(b);
+	mu_push_device(b, "/job:ps/device:GPU:0");
+	struct mu_out z = mu_add(b, y, x);
+	mu_pop_device(b);
+	s = open_on(worker, b);
+	assert_ok(mu_session_get(s, z, &value, &err), &err);
+	assert_float_equal(*MU_DATA(float, &value), 33, 0);
+	mu_session_close(s);
+	task_server_stop(worker, 1000);
+	task_server_stop(ps, 1000);
+	mu_cluster_fini(&c);
+}
+
 /* Muster's client asks for soft placement: what has no kernel, and what is on no GPU, runs on the
  * CPU. */
 static void an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu(void **state)
@@ -384,6 +434,7 @@ int main(void)
 	    cmocka_unit_test(training__from_the_third_step_on__launches_graphs),
 	    cmocka_unit_test(memory__when_a_session_has_ended__is_given_back),
 	    cmocka_unit_test(nodes__on_two_gpus__reach_each_other),
+	    cmocka_unit_test(nodes__on_gpus_of_two_tasks__reach_each_other),
 	    cmocka_unit_test(an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu),
 	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__keep_tensors_there),
 	    cmocka_unit_test(too_large_a_tensor__is_refused_with_who_holds_what),
