@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/cells.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "task/kernels/loops.h"
 #include "task/kernels/product.h"
 
 static int64_t side(const struct cell_sizes *s, char c)
@@ -61,16 +61,23 @@ int cells_out(struct kernel_call *c, const struct cell_sizes *s, const char *con
 	return 0;
 }
 
-float *cells_room(const struct cell_sizes *s, int64_t columns, struct mu_err *err)
+float *cells_room(const struct cell_sizes *s, int64_t moments, int64_t columns, struct mu_err *err)
 {
 	struct mu_shape shape;
 	float *room = NULL;
 
-	if (!mu_shape_set(&shape, 2, (int64_t[]){s->batch, columns}, err) &&
+	if (!mu_shape_set(&shape, 3, (int64_t[]){moments, s->batch, columns}, err) &&
 	    !(room = calloc((size_t)shape.count + 1, sizeof *room)))
 		mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld rows of %lld",
 			(long long)s->batch, (long long)columns);
 	return room;
+}
+
+void cells_add_bias(int64_t rows, int64_t columns, const float *bias, float *to)
+{
+	for (int64_t b = 0; b < rows; b++)
+		loops->binary[BIN_AddV2][MU_FLOAT](to + b * columns, to + b * columns, bias,
+						   columns, BOTH_RUN);
 }
 
 void cells_joined(const struct cell_sizes *s, const float *x, const float *h, const float *scale,
@@ -86,37 +93,68 @@ void cells_joined(const struct cell_sizes *s, const float *x, const float *h, co
 	}
 	struct product p = {.m = s->batch, .n = columns, .k = width};
 	product(MU_FLOAT, &p, both, w, to);
-	for (int64_t i = 0; i < s->batch * columns; i++)
-		to[i] += bias[i % columns];
+	cells_add_bias(s->batch, columns, bias, to);
 }
 
-float cells_sigmoid(float x)
+static void apply(enum unary_op op, float *out, const float *in, int64_t n)
 {
-	return 1 / (1 + expf(-x));
+	loops->unary[op][MU_FLOAT](out, in, n);
+}
+
+void cells_sigmoid(float *out, const float *in, int64_t n)
+{
+	apply(UN_Sigmoid, out, in, n);
+}
+
+void cells_tanh(float *out, const float *in, int64_t n)
+{
+	apply(UN_Tanh, out, in, n);
+}
+
+/* One row.  gates: what the products gave, whose peepholes are added in place. */
+static void lstm_row(const struct lstm *l, const float *cs, float *gates, float *const *out,
+		     int64_t at)
+{
+	int64_t n = l->s.cell;
+	float *gi = gates, *gf = gates + l->f * n, *go = gates + 3 * n;
+	float *i = out[LSTM_I] + at, *now = out[LSTM_CS] + at, *f = out[LSTM_F] + at;
+	float *o = out[LSTM_O] + at, *ci = out[LSTM_CI] + at, *co = out[LSTM_CO] + at;
+	float *h = out[LSTM_H] + at, clip = l->clip;
+
+	for (int64_t j = 0; j < n; j++)
+		gf[j] += l->bias;
+	for (int64_t j = 0; j < n && l->peep; j++) {
+		gi[j] += cs[j] * l->peeps[0][j];
+		gf[j] += cs[j] * l->peeps[1][j];
+	}
+	cells_sigmoid(i, gi, n);
+	cells_sigmoid(f, gf, n);
+	cells_tanh(ci, gates + l->ci * n, n);
+	for (int64_t j = 0; j < n; j++)
+		now[j] = ci[j] * i[j] + f[j] * cs[j];
+	for (int64_t j = 0; j < n && clip > 0; j++)
+		now[j] = now[j] < -clip ? -clip : now[j] > clip ? clip : now[j];
+	for (int64_t j = 0; j < n && l->peep; j++)
+		go[j] += now[j] * l->peeps[2][j];
+	cells_sigmoid(o, go, n);
+	cells_tanh(co, now, n);
+	for (int64_t j = 0; j < n; j++)
+		h[j] = o[j] * co[j];
+}
+
+void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *const *out)
+{
+	int64_t n = l->s.cell;
+
+	for (int64_t b = 0; b < l->s.batch; b++)
+		lstm_row(l, cs + b * n, gates + b * 4 * n, out, b * n);
 }
 
 void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *both,
 	       float *gates, float *const *out)
 {
-	int64_t n = l->s.cell;
-
 	cells_joined(&l->s, x, h, NULL, l->w, l->b, 4, both, gates);
-	for (int64_t k = 0; k < l->s.batch * n; k++) {
-		int64_t j = k % n;
-		const float *g = gates + k / n * 4 * n + j;
-		float i = cells_sigmoid(g[0] + (l->peep ? cs[k] * l->peeps[0][j] : 0));
-		float ci = tanhf(g[l->ci * n]);
-		float f =
-		    cells_sigmoid(g[l->f * n] + l->bias + (l->peep ? cs[k] * l->peeps[1][j] : 0));
-		float now = ci * i + f * cs[k];
-		if (l->clip > 0)
-			now = now < -l->clip ? -l->clip : now > l->clip ? l->clip : now;
-		float o = cells_sigmoid(g[3 * n] + (l->peep ? now * l->peeps[2][j] : 0));
-		float co = tanhf(now);
-		const float all[LSTM_OUTPUTS] = {i, now, f, o, ci, co, o * co};
-		for (int m = 0; m < LSTM_OUTPUTS; m++)
-			out[m][k] = all[m];
-	}
+	lstm_gates(l, cs, gates, out);
 }
 
 void lstm_step_back(const struct lstm *l, const struct lstm_back *s)

@@ -21,14 +21,17 @@ static inline const float *cells_in(const struct kernel_call *c, unsigned i)
 {
 	return kernel_in(c, i)->data;
 }
-/* Zeros, `columns` for each row of the batch: free them.  NULL and an error when there is no
- * memory. */
-float *cells_room(const struct cell_sizes *s, int64_t columns, struct mu_err *err);
+/* Zeros, `columns` for each row of the batch and each of so many moments: free them.  NULL and an
+ * error when there is no memory. */
+float *cells_room(const struct cell_sizes *s, int64_t moments, int64_t columns, struct mu_err *err);
+/* Added to each row of `to`. */
+void cells_add_bias(int64_t rows, int64_t columns, const float *bias, float *to);
 /* to = [x, h] w + bias, `gates` times the cells wide.  scale: of h, or NULL; both: room for S
  * columns, which is left with [x, h]. */
 void cells_joined(const struct cell_sizes *s, const float *x, const float *h, const float *scale,
 		  const float *w, const float *bias, int64_t gates, float *both, float *to);
-float cells_sigmoid(float x);
+void cells_sigmoid(float *out, const float *in, int64_t n);
+void cells_tanh(float *out, const float *in, int64_t n);
 
 struct lstm {
 	struct cell_sizes s;
@@ -41,6 +44,9 @@ enum { LSTM_I, LSTM_CS, LSTM_F, LSTM_O, LSTM_CI, LSTM_CO, LSTM_H, LSTM_OUTPUTS }
 /* out[0 … 6] by their names above; gates: room for 4 C columns. */
 void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *both,
 	       float *gates, float *const *out);
+
+/* The same from [x, h] w + b, which is in `gates` and is changed. */
+void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *const *out);
 
 /* What came back to cs and h of a step goes to the cells before, to the gates before their
  * functions, and is added to what has come to the peepholes.  out: what the step gave. */

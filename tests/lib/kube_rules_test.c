@@ -209,7 +209,7 @@ static long number_after(const char *text, const char *what)
 #define LIST       BODY("{\"kind\":\"List\",\"metadata\":{\"resourceVersion\":\"5\"},\"items\":[]}")
 #define MARK(rv)                                                                                   \
 	BODY("{\"type\":\"BOOKMARK\",\"object\":{\"metadata\":{\"resourceVersion\":\"" rv "\"}}}"  \
-											  "\n")
+	     "\n")
 #define GONE                                                                                       \
 	BODY("{\"type\":\"ERROR\",\"object\":{\"kind\":\"Status\",\"code\":410,\"message\":"       \
 	     "\"old\"}}\n")

@@ -149,8 +149,7 @@ static int count(const struct scene *s, const char *method)
 #define POD(task, uid, more)                                                                       \
 	"{\"metadata\":{\"name\":\"j-" task "-0\",\"namespace\":\"d\",\"uid\":\"" uid "\","        \
 	"\"resourceVersion\":\"5\",\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/"             \
-	"task\":\"" task                                                                           \
-	"\",\"muster.dev/"                                                                         \
+	"task\":\"" task "\",\"muster.dev/"                                                        \
 	"index\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},"              \
 	"\"status\":{" more "}}"
 #define RUNS "\"phase\":\"Running\",\"podIP\":\"10.0.0.9\""

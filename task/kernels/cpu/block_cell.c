@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step of an LSTM or a GRU as one op, forth and back.  The gates of an LSTM lie side by side in
  * the order i, ci, f, o; those of a GRU r, u.  Worked in float. */
-#include <math.h>
-
 #include "task/kernels/cells.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
@@ -39,8 +37,8 @@ static int lstm(struct kernel_call *c, struct mu_err *err)
 	if ((rc = cells_check(c, 0, lstm_in, LSTM_INPUTS, &s, err)) ||
 	    (rc = cells_out(c, &s, results, LSTM_OUTPUTS, to, err)))
 		return rc;
-	MU_AUTO_FREE float *gates = cells_room(&s, 4 * s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&s, s.in + s.cell, err);
+	MU_AUTO_FREE float *gates = cells_room(&s, 1, 4 * s.cell, err);
+	MU_AUTO_FREE float *both = cells_room(&s, 1, s.in + s.cell, err);
 	if (!gates || !both)
 		return -(int)err->code;
 	struct lstm l = lstm_of(c, &s);
@@ -94,23 +92,19 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	if ((rc = cells_check(c, 0, gru_in, GRU_INPUTS, &s, err)) ||
 	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)))
 		return rc;
-	MU_AUTO_FREE float *gates = cells_room(&s, 2 * s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&s, s.in + s.cell, err);
+	MU_AUTO_FREE float *gates = cells_room(&s, 1, 2 * s.cell, err);
+	MU_AUTO_FREE float *both = cells_room(&s, 1, s.in + s.cell, err);
 	if (!gates || !both)
 		return -(int)err->code;
 	h = cells_in(c, 1);
 	cells_joined(&s, cells_in(c, 0), h, NULL, cells_in(c, 2), cells_in(c, 4), 2, both, gates);
-	for (int64_t k = 0; k < s.batch * s.cell; k++) {
-		const float *g = gates + k / s.cell * 2 * s.cell + k % s.cell;
-		to[0][k] = cells_sigmoid(g[0]);
-		to[1][k] = cells_sigmoid(g[s.cell]);
-	}
+	for (int64_t b = 0; b < s.batch; b++)
+		for (int64_t g = 0; g < 2; g++)
+			cells_sigmoid(to[g] + b * s.cell, gates + (2 * b + g) * s.cell, s.cell);
 	cells_joined(&s, cells_in(c, 0), h, to[0], cells_in(c, 3), cells_in(c, 5), 1, both, to[2]);
-	for (int64_t k = 0; k < s.batch * s.cell; k++) {
-		float u = to[1][k], new = tanhf(to[2][k]);
-		to[2][k] = new;
-		to[3][k] = u * (h[k] - new) + new;
-	}
+	cells_tanh(to[2], to[2], s.batch * s.cell);
+	for (int64_t k = 0; k < s.batch * s.cell; k++)
+		to[3][k] = to[1][k] * (h[k] - to[2][k]) + to[2][k];
 	return 0;
 }
 
@@ -129,8 +123,8 @@ static int gru_grad(struct kernel_call *c, struct mu_err *err)
 	const float *h = cells_in(c, 1), *r = cells_in(c, 6), *u = cells_in(c, 7),
 		    *new = cells_in(c, 8), *dh = cells_in(c, 9);
 	int64_t width = s.in + s.cell;
-	MU_AUTO_FREE float *by_c = cells_room(&s, width, err);
-	MU_AUTO_FREE float *by_ru = cells_room(&s, width, err);
+	MU_AUTO_FREE float *by_c = cells_room(&s, 1, width, err);
+	MU_AUTO_FREE float *by_ru = cells_room(&s, 1, width, err);
 	if (!by_c || !by_ru)
 		return -(int)err->code;
 	for (int64_t k = 0; k < s.batch * s.cell; k++)

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A whole sequence through an LSTM as one op, forth and back.  The second version has the forget
  * gate before the cell's, and no bias for it.  Moments from seq_len_max on are zeros. */
+#include <string.h>
+
 #include "task/kernels/cells.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
@@ -38,6 +40,67 @@ static int sequence(const struct kernel_call *c, unsigned n, bool second, struct
 	return 0;
 }
 
+/* ---- what the cells before give to the gates ---- */
+
+enum {
+	STRIP = 32,           /* columns of the weights that lie together, so that they are read in
+				 one line: as many as a tile has */
+	FEW_ROWS = 3,         /* which are multiplied line after line */
+	FEW_MOMENTS = 4,      /* for which laying out the weights does not pay */
+	STRIP_WORK = 2 << 20, /* multiply-adds worth another thread */
+};
+
+struct recurrent {
+	const struct cell_sizes *s;
+	const float *w, *h; /* of the cells before */
+	float *strips;      /* w once more, in strips; or NULL */
+	float *gates;
+};
+
+static void some_strips(void *arg, int64_t from, int64_t to)
+{
+	const struct recurrent *r = arg;
+	int64_t columns = 4 * r->s->cell;
+
+	for (int64_t i = from; i < to; i++) {
+		int64_t at = i * STRIP, left = columns - at;
+		struct product p = {.m = r->s->batch,
+				    .n = left < STRIP ? left : STRIP,
+				    .k = r->s->cell,
+				    .add = true,
+				    .b_line = STRIP,
+				    .c_line = columns};
+		product(MU_FLOAT, &p, r->h, r->strips + at * r->s->cell, r->gates + at);
+	}
+}
+
+static float *lay_out(const struct cell_sizes *s, const float *w)
+{
+	int64_t columns = 4 * s->cell, strips = (columns + STRIP - 1) / STRIP;
+	float *to = malloc((size_t)(strips * s->cell * STRIP) * sizeof *to + 1);
+
+	for (int64_t i = 0; to && i < strips; i++) {
+		int64_t at = i * STRIP, n = columns - at < STRIP ? columns - at : STRIP;
+		for (int64_t k = 0; k < s->cell; k++)
+			memcpy(to + at * s->cell + k * STRIP, w + k * columns + at,
+			       (size_t)n * sizeof *w);
+	}
+	return to;
+}
+
+/* gates += h w, the same sums on any number of threads. */
+static void add_recurrent(struct kernel_call *c, struct recurrent *r)
+{
+	int64_t columns = 4 * r->s->cell, strips = (columns + STRIP - 1) / STRIP;
+	struct product p = {.m = r->s->batch, .n = columns, .k = r->s->cell, .add = true};
+
+	if (!r->strips)
+		product_spread(c, MU_FLOAT, &p, r->h, r->w, r->gates);
+	else if (strips)
+		kernel_parallel(c, strips, STRIP_WORK / (p.m * p.k * STRIP + 1) + 1, some_strips,
+				r);
+}
+
 static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 {
 	static const char *const results[] = {"TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC"};
@@ -49,18 +112,26 @@ static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 	if ((rc = sequence(c, INPUTS, second, &l, &moments, err)) ||
 	    (rc = cells_out(c, &l.s, results, LSTM_OUTPUTS, to, err)))
 		return rc;
-	MU_AUTO_FREE float *gates = cells_room(&l.s, 4 * l.s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&l.s, l.s.in + l.s.cell, err);
-	if (!gates || !both)
+	/* what x and the bias give, of all moments at once */
+	int64_t wide = 4 * l.s.cell, step = l.s.batch * l.s.cell;
+	MU_AUTO_FREE float *gates = cells_room(&l.s, moments, wide, err);
+	if (!gates)
 		return -(int)err->code;
-	int64_t step = l.s.batch * l.s.cell;
-	const float *cs = cells_in(c, 2), *h = cells_in(c, 3);
-	for (int64_t t = 0; t < moments; t++) {
+	struct product p = {.m = moments * l.s.batch, .n = wide, .k = l.s.in};
+	product_spread(c, MU_FLOAT, &p, cells_in(c, 1), l.w, gates);
+	cells_add_bias(p.m, wide, l.b, gates);
+
+	bool lay = l.s.batch > FEW_ROWS && moments > FEW_MOMENTS;
+	MU_AUTO_FREE float *strips = lay ? lay_out(&l.s, l.w + l.s.in * wide) : NULL;
+	struct recurrent r = {&l.s, l.w + l.s.in * wide, cells_in(c, 3), strips, gates};
+	const float *cs = cells_in(c, 2);
+	for (int64_t t = 0; t < moments; t++, r.gates += l.s.batch * wide) {
 		for (int i = 0; i < LSTM_OUTPUTS; i++)
 			at[i] = to[i] + t * step;
-		lstm_step(&l, cells_in(c, 1) + t * l.s.batch * l.s.in, cs, h, both, gates, at);
+		add_recurrent(c, &r);
+		lstm_gates(&l, cs, r.gates, at);
 		cs = at[LSTM_CS];
-		h = at[LSTM_H];
+		r.h = at[LSTM_H];
 	}
 	for (int i = 0; i < LSTM_OUTPUTS; i++)
 		elems_zero(MU_FLOAT, to[i], moments * step, (l.s.time - moments) * step);
@@ -129,9 +200,9 @@ static int back(struct kernel_call *c, bool second, struct mu_err *err)
 	if ((rc = sequence(c, MU_COUNT(wanted), second, &l, &moments, err)) ||
 	    (rc = cells_out(c, &l.s, results, GRADS, to, err)))
 		return rc;
-	MU_AUTO_FREE float *gates = cells_room(&l.s, 4 * l.s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&l.s, l.s.in + l.s.cell, err);
-	MU_AUTO_FREE float *d_both = cells_room(&l.s, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *d_both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both || !d_both)
 		return -(int)err->code;
 	for (unsigned i = 0; i < GRADS; i++)
