@@ -260,6 +260,39 @@ static void a_refused_call_is_made_once_more(void **state)
 	assert_int_equal(o.err.code, MU_UNAVAILABLE);
 }
 
+/* The stream of the next HEADERS. */
+static uint32_t opened(struct fixture *f)
+{
+	char head[H2_HEADER], p[4096];
+	struct h2_frame h;
+
+	do {
+		get(f, head, sizeof(head));
+		h = h2_frame_get(head);
+		assert_true(h.len <= sizeof(p));
+		get(f, p, h.len);
+	} while (h.type != H2_HEADERS);
+	return h.stream;
+}
+
+/* Most of it still waits for the window of its stream, which goes with the stream. */
+static void a_call_that_is_refused_half_sent_is_made_once_more_whole(void **state)
+{
+	struct fixture *f = *state;
+	struct outcome o;
+
+	call(f, &o);
+	take_in(f, "\0\4\0\0\0\1", 6);
+	assert_int_equal(opened(f), 1);
+	number(f, H2_RST_STREAM, 1, H2_REFUSED_STREAM);
+	assert_int_equal(opened(f), 3);
+	frame(f, H2_SETTINGS, 0, 0, "\0\4\0\0\xff\xff", 6);
+	assert_int_equal(request(f, 10000), 3);
+	reply(f, 3, "then");
+	await(&o);
+	assert_string_equal(o.reply, "then");
+}
+
 static void a_server_that_goes_away__ends_what_it_has_and_the_rest_goes_elsewhere(void **state)
 {
 	struct fixture *f = *state;
@@ -366,6 +399,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_text_is_decoded, start, stop),
 	    cmocka_unit_test_setup_teardown(answers_that_are_none_are_errors, start, stop),
 	    cmocka_unit_test_setup_teardown(a_refused_call_is_made_once_more, start, stop),
+	    cmocka_unit_test_setup_teardown(
+		a_call_that_is_refused_half_sent_is_made_once_more_whole, start, stop),
 	    cmocka_unit_test_setup_teardown(
 		a_server_that_goes_away__ends_what_it_has_and_the_rest_goes_elsewhere, start, stop),
 	    cmocka_unit_test_setup_teardown(no_more_calls_are_open_than_the_server_takes, start,

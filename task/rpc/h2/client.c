@@ -77,7 +77,7 @@ static void queue_message(struct h2_conn *c, struct h2_stream *s)
 	size_t n = s->left;
 
 	if (s->n_pieces == 1 && n <= SMALL && (int64_t)n <= c->send_window &&
-	    (int64_t)n <= s->send_window && !c->waiting) {
+	    (int64_t)n <= s->send_window && !c->waiting.first) {
 		char *p = h2_out_room(c, H2_HEADER + n);
 
 		p = h2_frame_put(p, (uint32_t)n, H2_DATA, H2_END_STREAM, s->id);
@@ -361,21 +361,14 @@ static void again(struct h2_stream *s)
 {
 	struct h2_conn *c = s->conn;
 	const struct h2_client *owner = c->owner;
-	bool dropped, waits;
-	struct mu_err err;
+	bool dropped;
 
 	pthread_mutex_lock(&c->lock);
 	dropped = drop(c, s);
-	waits = s->waits;
 	pthread_mutex_unlock(&c->lock);
 	if (!dropped)
 		return;
-	if (waits) { /* this connection's list has it still */
-		mu_fail(&err, MU_UNAVAILABLE, "the peer refused the call");
-		owner->events->answered(h2_ask_of(s), &err, NULL);
-	} else {
-		owner->events->again(h2_ask_of(s));
-	}
+	owner->events->again(h2_ask_of(s));
 	owner->events->unref(h2_ask_of(s));
 }
 

@@ -16,6 +16,7 @@
 
 enum {
 	READS = 64,
+	TURN_MS = 20, /* what frames cost depends on what a client has open: then others are read */
 	DIRECT = 16 << 10,
 };
 
@@ -43,7 +44,8 @@ struct h2_conn *h2_conn_new(const struct h2_side *side, void *owner, int fd)
 	c->max_streams = UINT32_MAX;
 	hpack_write_limit(&c->writer, HPACK_TABLE);
 	c->last = &c->first;
-	c->last_waiting = &c->waiting;
+	c->waiting.last = &c->waiting.first;
+	c->blocked.last = &c->blocked.first;
 	c->n_buckets = H2_BUCKETS;
 	c->table = MU_NEW_ARRAY(struct h2_stream *, c->n_buckets);
 	hpack_init(&c->hpack);
@@ -97,7 +99,7 @@ static void let_go_of_body(struct h2_conn *c)
 
 void h2_conn_break(struct h2_conn *c, const struct mu_err *err, bool say_why)
 {
-	struct h2_stream *waiting, *next, **all;
+	struct h2_stream **all;
 	char why[8];
 	unsigned n;
 
@@ -109,17 +111,10 @@ void h2_conn_break(struct h2_conn *c, const struct mu_err *err, bool say_why)
 		h2_out_flush(c);
 	}
 	c->broken = true;
-	waiting = c->waiting;
-	c->waiting = NULL;
-	c->last_waiting = &c->waiting;
 	h2_out_free(c);
 	all = h2_stream_all(c, true, &n);
 	pthread_mutex_unlock(&c->lock);
 	let_go_of_body(c);
-	for (; waiting; waiting = next) {
-		next = waiting->next_waiting;
-		c->side->unref(waiting);
-	}
 	c->side->ended(c, err);
 	for (unsigned i = 0; i < n; i++) {
 		c->side->gone(all[i]);
@@ -310,6 +305,8 @@ static void set_least(struct h2_conn *c)
 
 static bool read_some(struct h2_conn *c, struct mu_err *err)
 {
+	int64_t began = mu_clock_ms();
+
 	for (int i = 0; i < READS; i++) {
 		struct iovec iov[2];
 		size_t direct = 0, asked, took;
@@ -355,7 +352,8 @@ static bool read_some(struct h2_conn *c, struct mu_err *err)
 		c->to += (size_t)got - took;
 		if (digest(c, err))
 			return false;
-		if (is_clogged(c) || ((size_t)got < asked && !h2_near_look(c)))
+		if (is_clogged(c) || c->heard_ms - began > TURN_MS ||
+		    ((size_t)got < asked && !h2_near_look(c)))
 			return true;
 	}
 	return true;

@@ -66,6 +66,10 @@ struct h2_body {
 	struct mu_tensor tensor; /* has the bytes from `at` to the end, when it has memory */
 	size_t at;
 };
+/* Streams that have something to send, in the order of their turns. */
+struct h2_turns {
+	struct h2_stream *first, **last;
+};
 /* Part of a server's call and of a client's, which are what is counted. */
 struct h2_stream {
 	struct h2_conn *conn; /* a reference; NULL: not sent yet */
@@ -74,15 +78,15 @@ struct h2_stream {
 	struct h2_body in;
 	int64_t recv_window;
 	/* under the connection's lock */
-	struct h2_stream *next;    /* in the table */
-	bool listed, whole, waits; /* in the table; nothing more comes; in the list of those who
-				      have something to send */
+	struct h2_stream *next; /* in the table */
+	bool listed, whole;     /* in the table; nothing more comes */
 	int64_t send_window;
 	struct h2_piece *pieces;
 	unsigned n_pieces, piece; /* the one that is next */
 	size_t piece_at, left;
 	char *copy;
-	struct h2_stream *next_waiting;
+	struct h2_turns *turns; /* the list it is in, when it has something to send; or NULL */
+	struct h2_stream *next_waiting, **waiting_at; /* the latter points to it, in that list */
 };
 
 enum {
@@ -141,7 +145,10 @@ struct h2_conn {
 	int64_t ping_ms;    /* when the one that nothing followed was sent; 0: none */
 	const char *lost;   /* why we end it */
 	/* */
-	struct h2_stream *waiting, **last_waiting;
+	/* Those that may send, but for the connection's window and queue, and those whose own
+	 * windows are shut: these are passed over until they open, however many they are. */
+	struct h2_turns waiting, blocked;
+	unsigned window_moves; /* by SETTINGS, so far */
 };
 
 /* Takes fd. */
@@ -181,6 +188,8 @@ void h2_body_fini(struct h2_body *b);
 /* Makes pieces of the message: what is copied is in one allocation, tensors are held. */
 void h2_send_prepare(struct h2_stream *s, const struct rpc_message *m);
 void h2_send_wait_turn(struct h2_conn *c, struct h2_stream *s); /* takes a reference */
+void h2_send_no_more(struct h2_conn *c, struct h2_stream *s);   /* gives it back */
+void h2_send_opened(struct h2_conn *c, struct h2_stream *s);    /* its window is wider */
 void h2_send_pump(struct h2_conn *c); /* what windows allow into the queue */
 size_t h2_message_length(const struct rpc_message *m);
 

@@ -2,6 +2,13 @@
 /* Frames that are not DATA, each handled when all of it is in the buffer. */
 #include "task/rpc/h2/conn.h"
 
+#include "lib/base/clock.h"
+
+/* How often the other end may move the windows of all its streams: as it begins, and then once in
+ * so long.  gRPC's clients do, as they learn how far away they are; each time costs as much as
+ * there are streams. */
+enum { WINDOW_MOVES = 1000, WINDOW_MOVE_MS = 10 };
+
 static int on_block(struct h2_conn *c, struct mu_err *err)
 {
 	uint32_t id = c->block_stream;
@@ -93,12 +100,17 @@ static int set_window(struct h2_conn *c, uint32_t to, struct mu_err *err)
 
 	if (to > INT32_MAX)
 		return h2_fault(c, H2_FLOW_CONTROL_ERROR, err, "a window of more than 2^31 - 1");
+	if (!more)
+		return 0;
+	if (c->window_moves++ > WINDOW_MOVES + (mu_clock_ms() - c->since_ms) / WINDOW_MOVE_MS)
+		return h2_fault(c, H2_ENHANCE_YOUR_CALM, err, "all windows move too often");
 	c->initial_window = to;
 	for (unsigned i = 0; i < c->n_buckets; i++)
 		for (struct h2_stream *s = c->table[i]; s; s = s->next) {
 			s->send_window += more;
 			if (s->send_window > INT32_MAX)
 				return h2_fault(c, H2_FLOW_CONTROL_ERROR, err, "a window too wide");
+			h2_send_opened(c, s);
 		}
 	return 0;
 }
@@ -185,12 +197,12 @@ static int widen(struct h2_conn *c, uint32_t stream, uint32_t more, struct h2_st
 		 struct mu_err *err)
 {
 	int64_t *window = &c->send_window;
+	struct h2_stream *s = NULL;
 
 	if (stream && (stream % 2 == 0 || stream > c->last_id))
 		return h2_fault(c, H2_PROTOCOL_ERROR, err, "WINDOW_UPDATE of no stream");
 	if (stream) {
-		struct h2_stream *s = h2_stream_find(c, stream);
-
+		s = h2_stream_find(c, stream);
 		if (!s)
 			return 0;
 		window = &s->send_window;
@@ -207,6 +219,8 @@ static int widen(struct h2_conn *c, uint32_t stream, uint32_t more, struct h2_st
 	if (*window + more > INT32_MAX)
 		return h2_fault(c, H2_FLOW_CONTROL_ERROR, err, "a window too wide");
 	*window += more;
+	if (s)
+		h2_send_opened(c, s);
 	h2_send_pump(c);
 	return 0;
 }

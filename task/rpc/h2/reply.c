@@ -117,7 +117,7 @@ static bool fits_one_run(struct h2_conn *c, const struct h2_stream *s, size_t to
 	size_t n = total + 5;
 
 	return n <= SMALL && n <= c->max_frame && (int64_t)n <= c->send_window &&
-	       (int64_t)n <= s->send_window && !c->waiting;
+	       (int64_t)n <= s->send_window && !c->waiting.first;
 }
 
 static void queue_small(struct h2_conn *c, struct h2_stream *s, const struct rpc_message *m,

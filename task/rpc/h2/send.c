@@ -88,11 +88,23 @@ static void queue_data(struct h2_conn *c, struct h2_stream *s, size_t n)
 	}
 }
 
-static void wait_turn(struct h2_conn *c, struct h2_stream *s)
+static void append(struct h2_turns *t, struct h2_stream *s)
 {
+	s->turns = t;
 	s->next_waiting = NULL;
-	*c->last_waiting = s;
-	c->last_waiting = &s->next_waiting;
+	s->waiting_at = t->last;
+	*t->last = s;
+	t->last = &s->next_waiting;
+}
+
+static void take_out(struct h2_stream *s)
+{
+	*s->waiting_at = s->next_waiting;
+	if (s->next_waiting)
+		s->next_waiting->waiting_at = s->waiting_at;
+	else
+		s->turns->last = s->waiting_at;
+	s->turns = NULL;
 }
 
 /* One stream's turn; true when it has more to send. */
@@ -118,38 +130,36 @@ static bool take_turn(struct h2_conn *c, struct h2_stream *s)
 void h2_send_wait_turn(struct h2_conn *c, struct h2_stream *s)
 {
 	c->side->ref(s);
-	s->waits = true;
-	wait_turn(c, s);
+	append(&c->waiting, s);
 }
 
+void h2_send_no_more(struct h2_conn *c, struct h2_stream *s)
+{
+	take_out(s);
+	c->side->unref(s);
+}
+
+void h2_send_opened(struct h2_conn *c, struct h2_stream *s)
+{
+	if (s->turns != &c->blocked || s->send_window <= 0)
+		return;
+	take_out(s);
+	append(&c->waiting, s);
+}
+
+/* Each step sends something or puts a stream aside, so what a frame of the other end can cost here
+ * is no more than what it has opened. */
 void h2_send_pump(struct h2_conn *c)
 {
-	struct h2_stream *list = c->waiting, *next;
-	bool blocked_only = false;
+	struct h2_stream *s;
 
-	/* goes round until the queue is long enough or nobody may send any more */
-	while (list && c->queued < QUEUE && c->send_window > 0 && !blocked_only) {
-		c->waiting = NULL;
-		c->last_waiting = &c->waiting;
-		blocked_only = true;
-		for (struct h2_stream *s = list; s; s = next) {
-			next = s->next_waiting;
-			if (!s->listed) { /* it was reset */
-				s->waits = false;
-				c->side->unref(s);
-			} else if (s->send_window <= 0 || c->queued >= QUEUE) {
-				wait_turn(c, s);
-			} else {
-				blocked_only = false;
-				if (take_turn(c, s)) {
-					wait_turn(c, s);
-				} else {
-					s->waits = false;
-					c->side->sent(s);
-					c->side->unref(s);
-				}
-			}
+	while ((s = c->waiting.first) && c->queued < QUEUE && c->send_window > 0) {
+		take_out(s);
+		if (take_turn(c, s)) {
+			append(s->send_window > 0 ? &c->waiting : &c->blocked, s);
+		} else {
+			c->side->sent(s);
+			c->side->unref(s);
 		}
-		list = c->waiting;
 	}
 }

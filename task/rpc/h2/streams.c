@@ -55,6 +55,9 @@ bool h2_stream_drop(struct h2_stream *s)
 	*at = s->next;
 	s->listed = false;
 	c->n_streams--;
+	/* what it had to send goes with it, not when the connection has room next */
+	if (s->turns)
+		h2_send_no_more(c, s);
 	return true;
 }
 
