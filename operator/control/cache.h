@@ -109,6 +109,7 @@ struct cache {
 	pthread_mutex_t lock;
 	struct mu_map jobs;       /* key -> struct cached_job */
 	uint64_t manifests;       /* the last cached_job.manifest */
+	unsigned answering;       /* jobs whose chief has answered once, at the last round */
 	struct mu_map nodes;      /* name -> struct cached_node */
 	struct node_table *table; /* of them; NULL: to be made */
 	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
