@@ -259,13 +259,19 @@ static const char *target_device(struct inliner *x, const struct mu_node *call, 
 }
 
 /* A call whose nodes go where its first input says.  Where a node goes is settled before a step
- * runs, so that has to be a constant. */
+ * runs, so that has to be a constant.  An argument is left only in a function that a kernel calls,
+ * a dataset's: all of it runs on the dataset's task, and what is asked of another task's resource
+ * fails when it is looked for. */
 static int expand_remote_call(struct inliner *x, const struct mu_node *call, struct expansion *out)
 {
 	const struct mu_node *target = call->inputs[0].node;
 	const struct mu_attr *v = mu_node_attr(target, "value");
 	struct mu_node there = *call;
 
+	there.inputs++;
+	there.n_inputs--;
+	if (strcmp(target->op, "_Arg") == 0)
+		return expand_call(x, &there, out);
 	if (strcmp(target->op, "Const") || !v || v->kind != MU_ATTR_TENSOR ||
 	    v->tensor->dtype != MU_STRING || v->tensor->shape.count != 1)
 		return mu_fail(
@@ -277,8 +283,6 @@ static int expand_remote_call(struct inliner *x, const struct mu_node *call, str
 	there.device = target_device(x, call, (struct mu_span){s->data ? s->data : "", s->len});
 	if (!there.device)
 		return -MU_INVALID_ARGUMENT;
-	there.inputs++;
-	there.n_inputs--;
 	return expand_call(x, &there, out);
 }
 

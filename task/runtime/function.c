@@ -51,6 +51,11 @@ void function_free(struct function *f)
 	free(f);
 }
 
+unsigned function_outputs(const struct function *f)
+{
+	return f->n_out;
+}
+
 /* ---- who calls ---- */
 
 void caller_init(struct caller *c)

@@ -28,6 +28,7 @@ struct function;
 int function_new(struct runtime *rt, const struct step *s, const struct mu_func *f,
 		 struct function **out, struct mu_err *err);
 void function_free(struct function *f);
+unsigned function_outputs(const struct function *f);
 /* Runs it and waits: not for a thread of the compute pool, which the body may need.  On success
  * out[] holds new references; inputs are borrowed. */
 int function_call(struct function *f, struct caller *who, const struct mu_tensor *in, unsigned n_in,

@@ -173,6 +173,30 @@ static void a_call_of_a_place_that_is_computed__is_refused(void **state)
 		     "must be a constant string here, not what Placeholder 'first' gives");
 }
 
+static void a_call_of_a_place_that_an_argument_says__stays_where_it_is(void **state)
+{
+	static const char *const lists[] = {"Tin", "Tout", NULL};
+	MU_AUTO_BUF library = {0};
+	struct mu_buf nodes = {0};
+	struct mu_node *target;
+	struct mu_err err;
+
+	put_function(&library, "f", "Neg", "inner:y:0");
+	put_node(&nodes, "in", "Placeholder", NULL);
+	MU_AUTO(mu_graph_free) struct mu_graph *g = graph_of(&nodes, &library);
+	struct mu_node *call = add_call(g, "RemoteCall", "f", lists, 1, MU_STRING);
+	assert_int_equal(mu_graph_add(g, "target", "_Arg", &target, &err), 0);
+	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_STRING};
+	struct mu_attr index = {.kind = MU_ATTR_INT};
+	mu_node_set_attr(g, target, "T", &type);
+	mu_node_set_attr(g, target, "index", &index);
+	call->inputs[0].node = target;
+	mu_node_set_device(g, call, "/job:worker/task:0");
+	assert_ok(mu_graph_inline(g, &err), &err);
+	assert_non_null(mu_graph_find(g, "call/inner"));
+	assert_string_equal(mu_graph_find(g, "call/inner")->device, "/job:worker/task:0");
+}
+
 static void a_call_of_a_place__puts_the_nodes_there(void **state)
 {
 	static const char *const lists[] = {"Tin", "Tout", NULL};
@@ -227,6 +251,7 @@ int main(void)
 	    cmocka_unit_test(a_body_that_names_what_is_not_there__is_refused),
 	    cmocka_unit_test(a_call_of_a_place_that_is_computed__is_refused),
 	    cmocka_unit_test(a_call_of_a_place__puts_the_nodes_there),
+	    cmocka_unit_test(a_call_of_a_place_that_an_argument_says__stays_where_it_is),
 	    cmocka_unit_test(a_counted_loop__becomes_nodes_and_a_check),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

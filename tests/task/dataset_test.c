@@ -95,14 +95,33 @@ static struct mu_graph *applied(const char *op, const char *attr, struct mu_grap
 	return g;
 }
 
+/* A number passed through f for each element, and once before and behind them, as node "generated".
+ */
+static struct mu_graph *generated(struct mu_graph *g)
+{
+	static const char *const lists[] = {"Tnext_func_args", "Tfinalize_func_args"};
+	static const char *const functions[] = {"init_func", "next_func", "finalize_func"};
+	struct mu_attr none = {.kind = MU_ATTR_LIST + MU_ATTR_TYPE};
+	struct mu_node *n = node(g, "generated", "GeneratorDataset", "one", NULL);
+
+	gives_numbers(g, n);
+	attr_types(g, n, "Tinit_func_args", MU_INT64);
+	for (unsigned i = 0; i < MU_COUNT(lists); i++)
+		mu_node_set_attr(g, n, lists[i], &none);
+	for (unsigned i = 0; i < MU_COUNT(functions); i++)
+		attr_func(g, n, functions[i], "f");
+	return g;
+}
+
 /* Drawn from by an iterator's "get". */
-static struct mu_graph *iterated(struct mu_graph *g)
+static struct mu_graph *iterated(struct mu_graph *g, const char *dataset)
 {
 	struct mu_node *n = node(g, "iterator", "IteratorV2", "", NULL);
 
 	attr_string(g, n, "shared_name", "iterator");
 	gives_numbers(g, n);
-	node(g, "make", "MakeIterator", "applied iterator", NULL);
+	MU_AUTO_FREE char *inputs = mu_xasprintf("%s iterator", dataset);
+	node(g, "make", "MakeIterator", inputs, NULL);
 	gives_numbers(g, node(g, "get", "IteratorGetNext", "iterator ^make", NULL));
 	return g;
 }
@@ -196,12 +215,17 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 static void an_iterator_goes__while_its_function_waits__without_waiting_for_it(void **state)
 {
 	/* the container that is cleared is not the queue's, so nobody else ends the function */
-	cancel_and_clear(iterated(takes_from_a_queue()), "queue");
+	cancel_and_clear(iterated(takes_from_a_queue(), "applied"), "queue");
 }
 
 static void an_iterator_goes__while_its_filter_finds_nothing(void **state)
 {
-	cancel_and_clear(iterated(lets_nothing_through()), "iterator");
+	cancel_and_clear(iterated(lets_nothing_through(), "applied"), "iterator");
+}
+
+static void an_iterator_goes__while_its_generator_waits__without_waiting_for_it(void **state)
+{
+	cancel_and_clear(iterated(generated(takes_from_a_queue()), "generated"), "queue");
 }
 
 static void a_step_goes__while_the_function_of_the_dataset_it_draws_waits(void **state)
@@ -218,6 +242,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(an_iterator_goes__while_its_function_waits__without_waiting_for_it),
+	    cmocka_unit_test(an_iterator_goes__while_its_generator_waits__without_waiting_for_it),
 	    cmocka_unit_test(an_iterator_goes__while_its_filter_finds_nothing),
 	    cmocka_unit_test(a_step_goes__while_the_function_of_the_dataset_it_draws_waits),
 	    cmocka_unit_test(a_step_goes__while_what_it_draws_finds_nothing),

@@ -30,7 +30,7 @@ const struct dataset_kind *dataset_kind_find(const char *op)
 {
 	static const struct dataset_kind *const tables[] = {
 	    source_kinds, pass_kinds, batch_kinds, function_kinds, shuffle_kinds, file_kinds,
-	    group_kinds,  mix_kinds,  csv_kinds,   parse_kinds,    sparse_kinds};
+	    group_kinds,  mix_kinds,  csv_kinds,   parse_kinds,    sparse_kinds,  generator_kinds};
 
 	for (unsigned t = 0; t < MU_COUNT(tables); t++)
 		for (const struct dataset_kind *k = tables[t]; k->op; k++)

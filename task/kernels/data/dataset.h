@@ -108,6 +108,6 @@ const struct dataset_kind *dataset_kind_find(const char *op);
 /* The kinds' tables. */
 extern const struct dataset_kind source_kinds[], pass_kinds[], batch_kinds[], function_kinds[],
     shuffle_kinds[], file_kinds[], group_kinds[], mix_kinds[], csv_kinds[], parse_kinds[],
-    sparse_kinds[];
+    sparse_kinds[], generator_kinds[];
 
 #endif

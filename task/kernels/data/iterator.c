@@ -266,7 +266,8 @@ static void *run(void *arg)
 struct getter {
 	struct waiter w;
 	struct iterator *it;
-	bool optional; /* the end is an optional without a value, not an error */
+	bool optional;  /* the end is an optional without a value, not an error */
+	uint64_t round; /* that it is to be of; 0: any */
 };
 
 static void getter_free(struct waiter *w)
@@ -297,8 +298,14 @@ static bool get_try(struct waiter *w)
 {
 	bool optional = MU_CONTAINER(w, struct getter, w)->optional;
 	struct iterator *it = MU_CONTAINER(w, struct getter, w)->it;
+	uint64_t round = MU_CONTAINER(w, struct getter, w)->round;
 	struct ready *r = it->head;
 
+	if (round && round != it->round) {
+		mu_fail(&w->err, MU_INVALID_ARGUMENT, "Invalid incarnation id: %llu, not %llu",
+			(unsigned long long)round, (unsigned long long)it->round);
+		return true;
+	}
 	if (r) {
 		it->head = r->next;
 		if (!it->head)
@@ -345,7 +352,7 @@ static int start_thread(struct iterator *it, struct mu_err *err)
 	return rc;
 }
 
-static void start_getting(struct kernel_call *c, bool optional)
+static void start_getting(struct kernel_call *c, bool optional, uint64_t round)
 {
 	struct mu_err err;
 	struct resource *r;
@@ -363,6 +370,7 @@ static void start_getting(struct kernel_call *c, bool optional)
 	struct getter *g = MU_NEW(struct getter);
 	*g = (struct getter){.it = it,
 			     .optional = optional,
+			     .round = round,
 			     .w = {.c = c,
 				   .gate = &it->gate,
 				   .owner = r,
@@ -374,12 +382,29 @@ static void start_getting(struct kernel_call *c, bool optional)
 
 static void get_next(struct kernel_call *c)
 {
-	start_getting(c, false);
+	start_getting(c, false, 0);
 }
 
 static void get_next_as_optional(struct kernel_call *c)
 {
-	start_getting(c, true);
+	start_getting(c, true, 0);
+}
+
+/* Inputs: the iterator, which of its devices' share, and the round that it is to be of. */
+static void get_from_shard(struct kernel_call *c)
+{
+	struct mu_err err;
+	int64_t shard, round;
+
+	if (!args_int(c, 1, &shard, &err) && !args_int(c, 2, &round, &err)) {
+		if (shard == 0 && round > 0) {
+			start_getting(c, false, (uint64_t)round);
+			return;
+		}
+		mu_fail(&err, MU_INVALID_ARGUMENT, "there is no shard %lld of round %lld",
+			(long long)shard, (long long)round);
+	}
+	kernel_finish(c, &err);
 }
 
 /* ---- making ---- */
@@ -426,6 +451,7 @@ static int one_shot(struct kernel_call *c, struct mu_err *err)
 struct renewal {
 	struct iterator *it;
 	struct dataset *d;
+	uint64_t round; /* what that makes it */
 };
 
 static void renew(void *arg)
@@ -433,10 +459,11 @@ static void renew(void *arg)
 	struct renewal *n = arg;
 
 	give_dataset(n->it, n->d);
+	n->round = n->it->round;
 	pthread_cond_signal(&n->it->work);
 }
 
-static int make_iterator(struct kernel_call *c, struct mu_err *err)
+static int begin_round(struct kernel_call *c, uint64_t *round, struct mu_err *err)
 {
 	struct mu_object *o;
 	struct resource *r;
@@ -445,11 +472,43 @@ static int make_iterator(struct kernel_call *c, struct mu_err *err)
 	if ((rc = variant_in(c, 0, &dataset_type, &o, err)) ||
 	    (rc = handle_find(c, 1, &iterator_type, &r, err)))
 		return rc;
-	struct renewal n = {MU_CONTAINER(r, struct iterator, base),
-			    MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
+	struct renewal n = {.it = MU_CONTAINER(r, struct iterator, base),
+			    .d = MU_CONTAINER(mu_object_ref(o), struct dataset, object)};
 	gate_change(&n.it->gate, renew, &n);
 	resource_unref(r);
+	*round = n.round;
 	return 0;
+}
+
+static int make_iterator(struct kernel_call *c, struct mu_err *err)
+{
+	uint64_t round;
+
+	return begin_round(c, &round, err);
+}
+
+/* ---- an iterator for several devices, by shards: a strategy's, of one device ---- */
+
+static int make_shared(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *devices = mu_node_attr(c->node, "devices");
+
+	if (!devices || devices->n != 1)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "an iterator is for one device of a task, not for %u",
+			       devices ? devices->n : 0);
+	return make(c, err);
+}
+
+static int begin_shared(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor t;
+	uint64_t round;
+	int rc = begin_round(c, &round, err);
+
+	if (!rc && !(rc = mu_tensor_scalar(&t, MU_INT64, &round, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
 }
 
 /* ---- an iterator as a string, for feeding ---- */
@@ -498,5 +557,10 @@ static const struct kernel rows[] = {
     {"IteratorToStringHandle", .run = to_string},
     {"IteratorFromStringHandle", .run = from_string},
     {"IteratorFromStringHandleV2", .run = from_string},
+    {"MultiDeviceIterator", .run = make_shared},
+    {"MultiDeviceIteratorInit", .run = begin_shared},
+    {"MultiDeviceIteratorGetNextFromShard", .start = get_from_shard},
+    {"MultiDeviceIteratorToStringHandle", .run = to_string},
+    {"MultiDeviceIteratorFromStringHandle", .run = from_string},
 };
 KERNEL_TABLE(iterator, rows)

@@ -101,5 +101,8 @@ static const struct kernel rows[] = {
     DATASET("SparseTensorSliceDataset"),
     DATASET("DenseToSparseBatchDataset"),
     DATASET("ExperimentalDenseToSparseBatchDataset"),
+    DATASET("GeneratorDataset"),
+    DATASET("AutoShardDataset"),
+    DATASET("ExperimentalAutoShardDataset"),
 };
 KERNEL_TABLE(dataset, rows)

@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <string.h>
 
+#include "task/kernels/args.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/elems.h"
 
@@ -76,6 +77,20 @@ static int shard_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 
 	n->at = 1;
 	return rc > 0 ? cursor_next(c->up, out, err) : rc;
+}
+
+/* What one worker of several is to read.  TensorFlow may deal out whole files instead, which only
+ * says which worker sees what. */
+enum { POLICY_OFF = -1 };
+
+static void read_policy(struct dataset *d, const struct mu_node *n)
+{
+	d->flag = args_attr_int(n, "auto_shard_policy", 0) != POLICY_OFF;
+}
+
+static int auto_shard_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	return (c->d->flag ? shard_next : pass_next)(c, out, err);
 }
 
 /* For ever, when the count is below zero, but not when a whole round brings nothing. */
@@ -266,6 +281,11 @@ static int64_t count_shard(const struct dataset *d, int64_t n)
 	return n < 0 ? n : n / shards + (dataset_number(d, 1) < n % shards);
 }
 
+static int64_t count_auto_shard(const struct dataset *d, int64_t n)
+{
+	return d->flag ? count_shard(d, n) : n;
+}
+
 static int64_t count_repeat(const struct dataset *d, int64_t n)
 {
 	int64_t rounds = dataset_number(d, 0), all;
@@ -311,6 +331,9 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 #define CACHE                                                                                      \
 	COUNTED, .shared_size = sizeof(struct cache), .check = check_cache,                        \
 		 .finish = finish_cache, .next = cache_next
+#define AUTO_SHARD                                                                                 \
+	COUNTED, .n_scalars = 2, .check = check_shard, .read = read_policy,                        \
+		 .open = cursor_open_up, .next = auto_shard_next, .count = count_auto_shard
 const struct dataset_kind pass_kinds[] = {
     PASS("PrefetchDataset", 1),
     PASS("OptionsDataset", 0),
@@ -337,6 +360,8 @@ const struct dataset_kind pass_kinds[] = {
      .count = count_skip},
     {"ShardDataset", COUNTED, .n_scalars = 2, .check = check_shard, .open = cursor_open_up,
      .next = shard_next, .count = count_shard},
+    {"AutoShardDataset", AUTO_SHARD},
+    {"ExperimentalAutoShardDataset", AUTO_SHARD},
     {"RepeatDataset", COUNTED, .n_scalars = 1, .next = repeat_next, .count = count_repeat},
     {"ZipDataset", .cursor_size = sizeof(struct several), .n_in = ANY_NUMBER, .open = zip_open,
      .next = zip_next, .close = zip_close, .count = count_zip},

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A dataset that three functions make: one gives a state, one an element from it, and ends with
+ * OUT_OF_RANGE, one lets go of the state.  Strategies draw from another dataset's iterator by it.
+ */
+#include <string.h>
+
+#include "task/kernels/data/dataset.h"
+
+enum { BEGIN, NEXT, END }; /* its functions */
+
+struct generator {
+	bool begun, ended;
+	unsigned n;
+	struct mu_tensor state[MAX_COMPONENTS];
+};
+
+static int check_generator(struct dataset *d, struct mu_err *err)
+{
+	if (function_outputs(d->f[BEGIN].f) > MAX_COMPONENTS ||
+	    function_outputs(d->f[END].f) > MAX_COMPONENTS)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "states of over %d tensors",
+			       MAX_COMPONENTS);
+	return 0;
+}
+
+/* A function of the state, which stays. */
+static int of_state(struct cursor *c, unsigned which, struct mu_tensor *out, unsigned n_out,
+		    struct mu_err *err)
+{
+	struct generator *g = c->own;
+	struct mu_tensor in[MAX_COMPONENTS];
+
+	for (unsigned i = 0; i < g->n; i++)
+		in[i] = mu_tensor_ref(&g->state[i]);
+	return dataset_apply(c, which, in, g->n, out, n_out, err);
+}
+
+/* Once, when the elements end or nobody wants more. */
+static int finish(struct cursor *c, struct mu_err *err)
+{
+	struct generator *g = c->own;
+	struct mu_tensor out[MAX_COMPONENTS] = {0};
+	unsigned n = function_outputs(c->d->f[END].f);
+
+	if (!g->begun || g->ended)
+		return 0;
+	g->ended = true;
+	int rc = of_state(c, END, out, n, err);
+	if (!rc)
+		element_drop(out, n);
+	return rc;
+}
+
+static int generator_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct generator *g = c->own;
+	int rc;
+
+	if (g->ended)
+		return 0;
+	if (!g->begun) {
+		unsigned n = function_outputs(c->d->f[BEGIN].f);
+		if ((rc = dataset_apply(c, BEGIN, NULL, 0, g->state, n, err)))
+			return rc;
+		g->n = n;
+		g->begun = true;
+	}
+	rc = of_state(c, NEXT, out, c->d->n_out, err);
+	if (rc == -MU_OUT_OF_RANGE)
+		return finish(c, err);
+	return rc ? rc : 1;
+}
+
+static void generator_close(struct cursor *c)
+{
+	struct generator *g = c->own;
+	struct mu_err err; /* nobody is left who could be told */
+
+	finish(c, &err);
+	element_drop(g->state, g->n);
+}
+
+const struct dataset_kind generator_kinds[] = {
+    {"GeneratorDataset", .cursor_size = sizeof(struct generator),
+     .function = {{"init_func", "Tinit_func_args"},
+		  {"next_func", "Tnext_func_args"},
+		  {"finalize_func", "Tfinalize_func_args"}},
+     .check = check_generator, .next = generator_next, .close = generator_close},
+    {.op = NULL},
+};
