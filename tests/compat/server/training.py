@@ -14,6 +14,11 @@ def trainers():
     compare_each("trainers", *both(lambda c: c.run("trainers", seconds=900), ps=2))
 
 
+def old_style():
+    """programs as their users wrote them for TensorFlow 1, of many kinds"""
+    compare_each("old_style", *both(lambda c: c.run("old_style"), ps=2, worker=1))
+
+
 def estimators():
     """estimators with chief, ps and worker"""
     compare_each("estimators", *both(lambda c: c.run("estimators", seconds=900), ps=2, worker=1, chief=1))
@@ -24,4 +29,4 @@ def keras_layers():
     compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
 
 
-CASES = [lockstep, trainers, estimators, keras_layers]
+CASES = [lockstep, trainers, old_style, estimators, keras_layers]
