@@ -104,9 +104,11 @@ $(B)/libmuster-bare.a: $(call objs,$(BARE))
 	@ar rcs $@ $^
 $(GPU_TESTS): $(B)/tests/%: $(B)/o/tests/%.o $(B)/o/tests/kernels/gpu_compare.o $(FAKE_CUDA) $(B)/libmuster-bare.a
 	$(call program,-ldl -lm -rdynamic)
+$(B)/bench/gpu: $(B)/o/bench/gpu.o $(B)/libmuster-bare.a
+	$(call program,-ldl -lm -rdynamic)
 .PHONY: gpu-test-sources
 gpu-test-sources: # for tests/bare/run.sh
-	@printf '%s\n' $(BARE) $(GPU_TESTED) $(patsubst $(B)/o/%.o,%.c,$(FAKE_CUDA))
+	@printf '%s\n' $(BARE) $(GPU_TESTED) bench/gpu.c $(patsubst $(B)/o/%.o,%.c,$(FAKE_CUDA))
 
 .SECONDARY:
 -include $(shell find $(B)/o -name '*.d' 2>/dev/null)

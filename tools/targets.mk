@@ -20,10 +20,10 @@ test: ## unit tests, taste, and the programs driven as their users would
 	@tests/docs/run.sh
 	@tools/check-taste
 
-unit: $(TESTS) $(PROGRAMS) $(B)/libmuster-cuda.so ## unit tests only
+unit: $(TESTS) $(B)/bench/gpu $(PROGRAMS) $(B)/libmuster-cuda.so ## unit tests only
 	@tools/run-tests $(TESTS)
 
-build-tests: $(TESTS) ## compile the unit tests, run none
+build-tests: $(TESTS) $(B)/bench/gpu ## compile the unit tests, run none
 
 test-install: ## a C program outside the tree against what `make install` puts there
 	@tests/install/run.sh
@@ -55,13 +55,26 @@ test-cluster: ## helm install, kubectl apply and scale on a real Kubernetes node
 test-images: ## the Dockerfile, built by buildah on a Debian bootstrapped here; IMAGES="operator task cli task-tf task-cuda" for others
 	@tests/images/run.sh $(IMAGES)
 
-# Each GPU kernel beside the CPU's, on a GPU; needs a C compiler, nvcc and the driver.
-ON_GPU := $(filter-out %/gpu_device_test,$(GPU_TESTS))
-gpu-test: ## the GPU's kernels on this machine's GPU, beside the CPU's; says so where there is none
-	@test -e /dev/nvidiactl || { echo "  SKIPPED  gpu-test: no NVIDIA GPU here (no /dev/nvidiactl)"; exit 0; }; \
-	test -n '$(NVCC)' || { echo "  SKIPPED  gpu-test: no nvcc; install NVIDIA CUDA 12 or newer, or say NVCC=…/nvcc"; exit 0; }; \
-	$(again) $(B)/libmuster-cuda.so $(ON_GPU) && \
-	MUSTER_GPU_TEST=$(CURDIR)/$(B)/libmuster-cuda.so tools/run-tests $(ON_GPU)
+# Each GPU kernel beside the CPU's, on a GPU; needs a C compiler, nvcc and the driver.  GPU_PLUGIN, with GPU_NODE=/:
+# another plug-in; the stand-in's shows that all of this runs, and nothing else.
+ON_GPU     := $(filter-out %/gpu_device_test,$(GPU_TESTS))
+GPU_NODE   ?= /dev/nvidiactl
+GPU_PLUGIN ?= $(B)/libmuster-cuda.so
+SANITIZER  ?= $(or $(shell command -v compute-sanitizer 2>/dev/null),$(wildcard $(dir $(NVCC))compute-sanitizer))
+gpu_here = test -e $(GPU_NODE) || { echo "  SKIPPED  $@: no NVIDIA GPU here (no $(GPU_NODE))"; exit 0; }; \
+	test -n '$(NVCC)' -o '$(GPU_NODE)' = / || { echo "  SKIPPED  $@: no nvcc; install NVIDIA CUDA 12 or newer, or say NVCC=…/nvcc"; exit 0; }
+gpu-test: ## the GPU's kernels on this machine's GPU, beside the CPU's, then under compute-sanitizer; says so where there is none
+	@$(gpu_here); $(again) $(GPU_PLUGIN) $(ON_GPU) && \
+	MUSTER_GPU_TEST=$(abspath $(GPU_PLUGIN)) tools/run-tests $(ON_GPU) && $(again) gpu-sanitize
+
+# Slow: each program once for each tool.  A find is never chance, so nothing runs twice.  What the driver is asked for in
+# order to be refused is no find.
+.PHONY: gpu-sanitize
+gpu-sanitize: ## the same under compute-sanitizer's memcheck, racecheck and initcheck
+	@$(gpu_here); test -n '$(SANITIZER)' || { echo "  SKIPPED  $@: no compute-sanitizer here; it comes with NVIDIA CUDA"; exit 0; }; \
+	$(again) $(GPU_PLUGIN) $(ON_GPU) && for tool in 'memcheck --report-api-errors no' racecheck initcheck; do echo "  $$tool"; \
+	TEST_UNDER="$(SANITIZER) --tool $$tool --error-exitcode 99" TEST_TIMEOUT=$${TEST_TIMEOUT:-1800} TEST_AGAIN=0 \
+	MUSTER_GPU_TEST=$(abspath $(GPU_PLUGIN)) tools/run-tests $(ON_GPU) || exit 1; done
 
 check: ## what CI runs
 	@.ci/run
@@ -95,6 +108,13 @@ bench: all $(B)/bench/raw_client $(B)/bench/client_steps ## benchmarks beside th
 bench-kernels: $(B)/tests/kernels/op_driver ## each CPU kernel beside TensorFlow's, on 1 and on 2 threads
 	@bench/run.sh kernels.py $< --threads 1
 	@bench/run.sh kernels.py $< --threads 2
+
+# What one GPU does, beside its limits and beside PyTorch where that is installed.  BENCH_GPU: seconds a figure, side of
+# the products, MiB of the buffers.
+.PHONY: bench-gpu
+bench-gpu: ## products, memory and the link of this machine's GPU beside their limits, and PyTorch's figures
+	@$(gpu_here); $(again) $(GPU_PLUGIN) $(B)/bench/gpu && $(B)/bench/gpu $(abspath $(GPU_PLUGIN)) $(BENCH_GPU) && \
+	python3 bench/gpu_peer.py $(word 2,$(BENCH_GPU))
 
 .PHONY: bench-read
 bench-read: $(B)/bench/read_files ## reading data files, beside tf.data

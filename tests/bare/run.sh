@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 # The tests of GPU kernels need a C compiler and nothing else: each header that their sources include is the C
-# library's or this tree's, and each library that the programs want is the C library's.
+# library's or this tree's, and each library that the programs want is the C library's.  So does what measures a GPU,
+# which shows on the stand-in that it comes to its end with a figure for everything.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 trap 'rc=$?; [ $rc = 0 ] && echo "1 passed, 0 failed" || echo "0 passed, 1 failed"; exit $rc' EXIT
@@ -33,9 +34,11 @@ found=$(outside $files)
 [ -z "$found" ] || { echo "bare: tests of GPU kernels include $found"; grep -lF "$found" $files; exit 1; }
 
 if [ "$mode" = release ]; then
-  for t in build/release/tests/kernels/gpu_*_test; do
+  for t in build/release/tests/kernels/gpu_*_test build/release/bench/gpu; do
     wants=$(readelf -d "$t" | sed -n 's/.*NEEDED.*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libm|libdl|libpthread|libgcc_s|ld-linux.*)\.so' || true)
     [ -z "$wants" ] || { echo "bare: $t wants $wants"; exit 1; }
   done
+  figures=$(timeout 100 build/release/bench/gpu "$PWD/build/release/libmuster-fake-cuda.so" 0.01 16 1)
+  [ "$(grep -cE ' [0-9]+\.[0-9] (TFLOP/s|GB/s)' <<<"$figures")" = 8 ] || { echo "bare: bench/gpu says"; echo "$figures"; exit 1; }
 fi
 echo "bare: $(wc -l <<<"$files") files and $(ls build/release/tests/kernels/gpu_*_test | wc -l) programs need a C compiler alone"

@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How fast a GPU's work goes by our own entry points, each figure beside the one it is held to:
+ *
+ *   gpu PLUGIN [SECONDS [SIDE [MIB]]]
+ *
+ * Products of SIDE by SIDE, buffers of MIB.  What memory and the link can do is measured, by the
+ * driver's own copies, in the same run.  The best of a few rounds counts: others' work on the
+ * machine is not ours.  Needs a C compiler, nvcc and the driver, as `make gpu-test` does. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "task/device/gpu_internal.h"
+#include "task/device/gpu_product.h"
+
+enum { ROUNDS = 5 };
+
+static struct mu_err err;
+static struct gpu *g;
+static double seconds = 2;
+static int64_t side = 8192, bytes = (int64_t)256 << 20;
+
+static void must(int rc, const char *doing)
+{
+	if (!rc)
+		return;
+	fprintf(stderr, "gpu: %s: %s (%d)\n", doing, rc < 0 ? err.msg : "the driver refuses", rc);
+	exit(1);
+}
+
+/* All that was launched is over. */
+static void settle(void)
+{
+	must(gpu_end_segment(g, &err), "sending");
+	must(g->api->stream_sync(g->compute.stream), "waiting for kernels");
+	must(g->api->stream_sync(g->in.stream), "waiting for copies in");
+	must(g->api->stream_sync(g->out.stream), "waiting for copies out");
+}
+
+/* Seconds of one call, the best of a few rounds of as many as fit. */
+static double time_of(void (*once)(void *arg), void *arg)
+{
+	double best = 1e300;
+	int64_t calls = 1;
+
+	once(arg);
+	settle();
+	for (int round = 0; round < ROUNDS;) {
+		const int64_t from = mu_clock_ns();
+		for (int64_t i = 0; i < calls; i++)
+			once(arg);
+		settle();
+		const double took = (double)(mu_clock_ns() - from) / 1e9;
+		if (took < seconds / ROUNDS / 2 && calls < 1 << 20) {
+			calls *= 2;
+			continue;
+		}
+		best = took / (double)calls < best ? took / (double)calls : best;
+		round++;
+	}
+	return best;
+}
+
+static void tell(const char *what, double is, const char *unit, double of, double share)
+{
+	printf("%-44s %10.1f %-8s", what, is, unit);
+	if (of > 0)
+		printf(" of %10.1f: %5.1f %%, limit %.0f %%%s", of, 100 * is / of, 100 * share,
+		       is < share * of ? "  SHORT" : "");
+	printf("\n");
+	fflush(stdout);
+}
+
+static struct mu_tensor room(enum mu_dtype t, int64_t n)
+{
+	struct mu_shape s = mu_shape_vec(n);
+	struct mu_tensor out;
+
+	must(gpu_tensor_new(g, t, &s, "bench", &out, &err), "memory");
+	must(gpu_fill(g, &out, 0, &err), "zeros");
+	return out;
+}
+
+/* ---- products ---- */
+
+struct product {
+	struct gpu_plan *plan;
+	struct gpu_product p;
+	bool done;
+};
+
+static void multiply(void *arg)
+{
+	struct product *p = arg;
+
+	must(gpu_product(g, p->plan, &p->p, "bench", &p->done, &err), "a product");
+}
+
+static void products(enum mu_dtype t, const char *what, const char *peer)
+{
+	MU_AUTO_TENSOR a = room(t, side * side), b = room(t, side * side),
+		       out = room(t, side * side);
+	struct product p = {.plan = gpu_product_plan_new(),
+			    .p = {.type = t,
+				  .m = side,
+				  .n = side,
+				  .k = side,
+				  .out = gpu_address(&out),
+				  .a = gpu_address(&a),
+				  .b = gpu_address(&b)}};
+	const double flops = 2.0 * (double)side * (double)side * (double)side;
+
+	multiply(&p);
+	if (!p.done)
+		printf("%-44s SKIPPED: cublasLt is not installed here\n", what);
+	else
+		tell(what, flops / time_of(multiply, &p) / 1e12, "TFLOP/s", 0, 0);
+	if (p.done)
+		printf("%-44s %s\n", "", peer);
+	settle();
+	gpu_plan_free(p.plan);
+}
+
+/* ---- what memory does ---- */
+
+struct moving {
+	cuda_ptr to, from;
+	void *kernel, *pinned;
+	struct update_args u;
+	const struct mu_tensor *host;
+	int64_t n;
+};
+
+static void copy(void *arg)
+{
+	const struct moving *m = arg;
+
+	must(gpu_copy_within(g, m->to, m->from, (size_t)bytes, &err), "a copy");
+}
+
+static void add(void *arg)
+{
+	const struct moving *m = arg;
+	const struct binary_args a = {
+	    .out = m->to, .a = m->from, .b = m->to, .n = m->n, .a_step = 1, .b_step = 1};
+
+	must(gpu_launch(g, m->kernel, gpu_grid_for(g, a.n), &a, &err), "adding");
+}
+
+static void update(void *arg)
+{
+	const struct moving *m = arg;
+
+	must(gpu_update(g, m->kernel, MU_FLOAT, &m->u, &err), "an update");
+}
+
+static void memory(void)
+{
+	const int64_t n = bytes / (int64_t)sizeof(float);
+	struct mu_tensor of[4] = {room(MU_FLOAT, n), room(MU_FLOAT, n), room(MU_FLOAT, n),
+				  room(MU_FLOAT, n)};
+	MU_AUTO_TENSOR half = room(MU_FLOAT, 1);
+	struct moving m = {.to = gpu_address(&of[0]), .from = gpu_address(&of[1]), .n = n};
+	const double most = 2 * (double)bytes / time_of(copy, &m) / 1e9;
+
+	tell("copy on the device, read and written", most, "GB/s", 0, 0);
+	must(gpu_kernel(g, "AddV2_f32", &m.kernel, &err), "a kernel");
+	tell("elementwise, two read and one written", 3 * (double)bytes / time_of(add, &m) / 1e9,
+	     "GB/s", most, 0.85);
+	must(gpu_kernel(g, "up_adam_f32", &m.kernel, &err), "a kernel");
+	m.u = (struct update_args){
+	    .at = {gpu_address(&of[0]), gpu_address(&of[1]), gpu_address(&of[2])},
+	    .grad = gpu_address(&of[3]),
+	    .scalars = 6,
+	    .n = n};
+	for (int i = 0; i < m.u.scalars; i++)
+		m.u.scalar[i] = gpu_address(&half);
+	tell("Adam, four read and three written", 7 * (double)bytes / time_of(update, &m) / 1e9,
+	     "GB/s", most, 0.85);
+	for (unsigned i = 0; i < MU_COUNT(of); i++)
+		mu_tensor_unref(&of[i]);
+}
+
+/* ---- between host and device ---- */
+
+static void raw_in(void *arg)
+{
+	const struct moving *m = arg;
+
+	must(g->api->copy_in(m->to, m->pinned, (size_t)bytes, g->in.stream), "the driver's copy");
+}
+
+static void bring_in(void *arg)
+{
+	const struct moving *m = arg;
+	struct mu_tensor there;
+
+	must(gpu_bring_in(g, m->host, "bench", &there, &err), "a copy in");
+	mu_tensor_unref(&there);
+}
+
+struct came {
+	pthread_mutex_t lock;
+	pthread_cond_t news;
+	bool done;
+};
+
+static void came(void *arg, const struct mu_err *e)
+{
+	struct came *c = arg;
+
+	must(e ? -1 : 0, "a copy out");
+	pthread_mutex_lock(&c->lock);
+	c->done = true;
+	pthread_cond_signal(&c->news);
+	pthread_mutex_unlock(&c->lock);
+}
+
+static void fetch(const struct mu_tensor *from, struct mu_tensor *out)
+{
+	struct came c = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false};
+
+	must(gpu_bring_out(g, from, out, came, &c, &err), "a copy out");
+	pthread_mutex_lock(&c.lock);
+	while (!c.done)
+		pthread_cond_wait(&c.news, &c.lock);
+	pthread_mutex_unlock(&c.lock);
+}
+
+static void bring_out(void *arg)
+{
+	struct mu_tensor out;
+
+	fetch(arg, &out);
+	mu_tensor_unref(&out);
+}
+
+/* What came out lies in page-locked memory, as what peers send does; from there it goes in. */
+static void link_speed(void)
+{
+	MU_AUTO_TENSOR on = room(MU_FLOAT, bytes / (int64_t)sizeof(float)), off = {0};
+	struct moving m = {.to = gpu_address(&on)};
+
+	must(g->api->host_alloc(&m.pinned, (size_t)bytes, 0), "page-locked memory");
+	const double most = (double)bytes / time_of(raw_in, &m) / 1e9;
+	tell("the driver's copy in", most, "GB/s", 0, 0);
+	fetch(&on, &off);
+	m.host = &off;
+	tell("a tensor in", (double)bytes / time_of(bring_in, &m) / 1e9, "GB/s", most, 0.9);
+	tell("a tensor out", (double)bytes / time_of(bring_out, &on) / 1e9, "GB/s", most, 0.9);
+	settle();
+	must(g->api->host_free(m.pinned), "page-locked memory");
+}
+
+int main(int argc, char **argv)
+{
+	const struct cuda_plugin *plugin = NULL;
+	const struct gpu_options growth = {.growth = true};
+	cuda_plugin_fn *get = NULL;
+	struct gpu_set *set;
+	struct gpu_facts f;
+	char why[200] = "";
+	void *so = argc > 1 ? dlopen(argv[1], RTLD_NOW | RTLD_LOCAL) : NULL;
+
+	if (so)
+		*(void **)&get = dlsym(so, "muster_cuda_plugin");
+	if (!get || get(&plugin, why, sizeof why)) {
+		fprintf(stderr, "gpu: %s\n", get ? why : argc > 1 ? dlerror() : "which plug-in?");
+		return 1;
+	}
+	seconds = argc > 2 ? strtod(argv[2], NULL) : seconds;
+	side = argc > 3 ? strtoll(argv[3], NULL, 10) : side;
+	bytes = argc > 4 ? strtoll(argv[4], NULL, 10) << 20 : bytes;
+	if (!(seconds > 0) || side < 1 || side > 1 << 16 || bytes < 1 << 20 ||
+	    bytes > (int64_t)1 << 36) {
+		fprintf(stderr, "usage: gpu PLUGIN [SECONDS [SIDE [MIB]]]\n");
+		return 1;
+	}
+	must(gpu_set_open(plugin, &growth, &set, &err), "opening");
+	g = gpu_at(set, 0);
+	gpu_see(g, &f);
+	printf("%s, sm_%d%d, %d processors\n", f.name, f.major, f.minor, f.processors);
+	must(gpu_enter(g, &err), "its context");
+	products(MU_FLOAT, "float product", "at least 90 % of PyTorch's below (cuBLAS)");
+	products(MU_BFLOAT16, "bfloat16 product", "at least 90 % of PyTorch's below");
+	memory();
+	link_speed();
+	gpu_set_free(set);
+	return 0;
+}
