@@ -37,6 +37,40 @@ static void g_triangular_solve(struct grad_call *c)
 	c->gx[0] = triangle(c->b, mu_neg(c->b, da), lower);
 }
 
+static struct mu_out solve_bands(struct mu_builder *b, struct mu_out a, struct mu_out x, bool lower,
+				 bool adjoint)
+{
+	return mu_op(b, "BandedTriangularSolve", MU_IN(a, x),
+		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
+}
+
+/* How many rows the matrices of x have. */
+static struct mu_out rows_of(struct mu_builder *b, struct mu_out x)
+{
+	struct mu_out shape = grad_shape(b, x);
+
+	return mu_op(b, "GatherV2",
+		     MU_IN(shape, mu_sub(b, grad_size(b, shape), grad_int(b, 2)), grad_int(b, 0)));
+}
+
+/* The same, a being its diagonals: those of what the whole of a would get. */
+static void g_banded_solve(struct grad_call *c)
+{
+	bool lower = grad_attr_bool(c, "lower"), adjoint = grad_attr_bool(c, "adjoint");
+	struct mu_builder *b = c->b;
+	struct mu_out a = grad_in(c, 0), x = grad_out(c, 0), gx, da;
+	struct mu_out none = grad_int(b, 0), most = mu_sub(b, rows_of(b, a), grad_int(b, 1));
+
+	gx = solve_bands(b, a, c->gy[0], lower, !adjoint);
+	da = adjoint ? product(b, x, false, gx, true) : product(b, gx, false, x, true);
+	struct mu_out which = lower ? mu_op(b, "Pack", MU_IN(mu_neg(b, most), none))
+				    : mu_op(b, "Pack", MU_IN(none, most));
+	da = mu_op(b, "MatrixDiagPartV3", MU_IN(da, which, grad_number(b, a, 0)),
+		   MU_ATTRS(MU_A_STR("align", "LEFT_RIGHT")));
+	c->gx[0] = grad_sum_to(b, mu_neg(b, da), a);
+	c->gx[1] = grad_sum_to(b, gx, grad_in(c, 1));
+}
+
 /* The last two dimensions of a tensor of known rank changed for one another. */
 static struct mu_out turned(struct mu_builder *b, struct mu_out x, int rank)
 {
@@ -197,6 +231,7 @@ static void g_einsum(struct grad_call *c)
 }
 
 const struct op_grad grads_of_matrices[] = {
+    {"BandedTriangularSolve", g_banded_solve, GRAD_FIRST},
     {"Einsum", g_einsum, GRAD_FIRST},
     {"MatrixTriangularSolve", g_triangular_solve, GRAD_FIRST},
     {"Qr", g_qr, GRAD_ALL},

@@ -24,6 +24,10 @@ struct matrix_ops {
 	/* x of a x = b in place of b; a is triangular, and so is seen its conjugate transpose. */
 	void (*triangular)(int64_t n, const void *a, bool lower, bool adjoint, int64_t columns,
 			   void *b);
+	/* The same of `bands` diagonals of a, each a row of n numbers by the row of a that they
+	 * stand in: the main one first of a lower triangle, last of an upper one. */
+	void (*banded)(int64_t n, int64_t bands, const void *a, bool lower, bool adjoint,
+		       int64_t columns, void *b);
 	/* sign e^*log, sign being a number of size 1, or 0. */
 	void (*determinant)(int64_t n, const void *lu, bool odd, void *sign, double *log);
 	/* a (m x n) = q r, q having m columns or min(m, n), r in place of a; the signs are

@@ -127,6 +127,7 @@ const struct matrix_ops MATRIX_OPS = {
     .invertible = invertible,
     .solve = solve,
     .triangular = triangular,
+    .banded = banded,
     .determinant = determinant,
     .qr = qr,
     .hermitian = hermitian,

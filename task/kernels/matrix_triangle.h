@@ -64,6 +64,29 @@ static void triangular(int64_t n, const void *a, bool lower, bool adjoint, int64
 		       (struct part){a, n}, columns, b, columns);
 }
 
+static void banded(int64_t n, int64_t bands, const void *a_, bool lower, bool adjoint,
+		   int64_t columns, void *b_)
+{
+	bool from_top = lower != adjoint;
+	const T *a = a_;
+	T *b = b_;
+
+	for (int64_t k = 0; k < n; k++) {
+		int64_t i = from_top ? k : n - 1 - k;
+
+		for (int64_t d = 1; d < bands && d <= k; d++) {
+			int64_t j = from_top ? i - d : i + d; /* solved before */
+			const T *diagonal = a + (lower ? d : bands - 1 - d) * n;
+			T f = adjoint ? CONJ(diagonal[j]) : diagonal[i];
+
+			add_row(columns, -f, b + j * columns, b + i * columns);
+		}
+		T pivot = a[(lower ? 0 : bands - 1) * n + i];
+		for (int64_t c = 0; c < columns; c++)
+			b[i * columns + c] /= adjoint ? CONJ(pivot) : pivot;
+	}
+}
+
 /* ---- Cholesky: u* u, of which only the upper triangle is looked at, so that it goes by rows ----
  */
 

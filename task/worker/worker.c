@@ -316,7 +316,8 @@ static unsigned list_gpus(struct worker *w, struct mu_arena *a, Muster__DeviceLo
 		d->device_type = (char *)"GPU";
 		d->memory_limit = (int64_t)f.limit;
 		d->locality = here;
-		d->incarnation = w->rt->incarnation; /* of the task: it is what a key is checked by */
+		d->incarnation =
+		    w->rt->incarnation; /* of the task: it is what a key is checked by */
 		d->xla_global_id = -1;
 		d->physical_device_desc = mu_arena_printf(
 		    a, "device: %u, name: %s, pci bus id: %s, compute capability: %d.%d", i, f.name,

@@ -293,6 +293,16 @@ static struct mu_out solved(struct mu_builder *b, struct mu_out a, struct mu_out
 	return mu_op(b, "MatrixTriangularSolve", MU_IN(a, x),
 		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
 }
+static struct mu_out of_bands(struct mu_builder *b, struct mu_out bands, struct mu_out right,
+			      bool lower, bool adjoint)
+{
+	return mu_op(b, "BandedTriangularSolve", MU_IN(bands, right),
+		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
+}
+CASE(y_banded, of_bands(b, x, values(b, 4, 2, 0), true, false))
+CASE(y_banded_upper, of_bands(b, x, values(b, 4, 2, 0), false, false))
+CASE(y_banded_turned, of_bands(b, x, values(b, 4, 2, 0), true, true))
+CASE(y_banded_upper_turned, of_bands(b, x, values(b, 4, 2, 0), false, true))
 CASE(y_triangular, solved(b, x, values(b, 3, 2, 0), true, false))
 CASE(y_triangular_upper, solved(b, x, values(b, 3, 2, 0), false, false))
 CASE(y_triangular_turned, solved(b, x, values(b, 3, 2, 0), true, true))
@@ -366,6 +376,10 @@ static const struct gradient_case more_cases[] = {
     {"AvgPool3D", {5, {1, 3, 3, 3, 1}}, y_avgpool3d, -1, 1},
     {"AvgPool3DGrad", {5, {1, 2, 2, 2, 1}}, y_avgpool3dgrad, -1, 1},
     {"MaxPool3D", {5, {1, 3, 3, 3, 1}}, y_maxpool3d, -1, 1},
+    {"BandedTriangularSolve", {2, {2, 4}}, y_banded, 1, 2},
+    {"BandedTriangularSolve, upper", {2, {2, 4}}, y_banded_upper, 1, 2},
+    {"BandedTriangularSolve, turned", {2, {3, 4}}, y_banded_turned, 1, 2},
+    {"BandedTriangularSolve, of many", {3, {2, 2, 4}}, y_banded_upper_turned, 1, 2},
     {"MatrixTriangularSolve", {2, {3, 3}}, y_triangular, 1, 2},
     {"MatrixTriangularSolve, upper", {2, {3, 3}}, y_triangular_upper, 1, 2},
     {"MatrixTriangularSolve, turned", {2, {3, 3}}, y_triangular_turned, 1, 2},

@@ -73,6 +73,17 @@ def triangles():
                                             "grad": real(t, *shape)}, **near(t, 10))
     for a, b in (((3, 1, 4, 4), (2, 4, 2)), ((4, 4), (3, 4, 1)), ((2, 4, 4), (4, 5))):
         yield Case("MatrixTriangularSolve", {"matrix": positive(D, *a), "rhs": real(D, *b)}, **near(D))
+    for t in TYPES:
+        for n, bands in ((1, 1), (5, 1), (5, 3), (4, 4), (60, 7)):
+            for lead, of_right in (((), ()), ((2, 3), (2, 3)), ((3, 1), (2,))):
+                for lower in (False, True):
+                    for adjoint in (False, True):
+                        a = some(t, *lead, bands, n)
+                        a[..., 0 if lower else -1, :] += 4 * bands
+                        yield Case("BandedTriangularSolve", {"matrix": a, "rhs": some(t, *of_right, n, 2)},
+                                   {"lower": lower, "adjoint": adjoint}, seen=parts, **near(t))
+    for a, b in (((0, 3), (3, 2)), ((4, 3), (3, 2)), ((2, 3), (4, 2)), ((3,), (3, 1)), ((2, 2, 3), (3, 3, 1)), ((1, 0), (0, 2))):
+        yield Case("BandedTriangularSolve", {"matrix": np.ones(a), "rhs": np.ones(b)})
     yield Case("LogMatrixDeterminant", {"input": np.zeros((3, 3))})
     for op in ("Cholesky", "MatrixDeterminant", "LogMatrixDeterminant", "Lu", "MatrixInverse"):
         for x in BAD:

@@ -12,18 +12,21 @@ struct triangles {
 	struct matrix_job j; /* a is the right sides, so that there are as many as results */
 	struct matrices matrix;
 	struct view of_matrix, of_right; /* which matrix and right side a result has */
-	bool lower;
+	bool lower, banded;              /* banded: a matrix is its diagonals, a row each */
 };
 
 static bool solve_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	const struct triangles *w = (const struct triangles *)j;
-	int64_t n = w->matrix.rows, columns = j->a.cols;
-	double *b = room + 2 * n * n;
+	int64_t n = w->matrix.cols, columns = j->a.cols;
+	double *b = room + 2 * w->matrix.rows * n;
 
 	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), room);
 	matrices_get(&j->a, broadcast_place(&w->of_right, k), b);
-	j->ops->triangular(n, room, w->lower, j->flag, columns, b);
+	if (w->banded)
+		j->ops->banded(n, w->matrix.rows, room, w->lower, j->flag, columns, b);
+	else
+		j->ops->triangular(n, room, w->lower, j->flag, columns, b);
 	matrices_put(j->out[0], k * n * columns, b, n * columns);
 	return true;
 }
@@ -34,21 +37,34 @@ static int batch_of(const struct matrices *m, struct mu_shape *out, struct mu_er
 	return mu_shape_set(out, m->t->shape.rank - 2, m->t->shape.dim, err);
 }
 
-static int triangular_solve(struct kernel_call *c, struct mu_err *err)
+static int matrices_or_bands_in(const struct kernel_call *c, struct triangles *w,
+				struct mu_err *err)
+{
+	int rc = w->banded ? matrices_in(c, 0, &w->matrix, err)
+			   : matrices_square_in(c, 0, &w->matrix, err);
+
+	if (!rc && w->banded && (w->matrix.rows < 1 || w->matrix.cols < 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Number of bands must be positive, and their length: got %s",
+			       mu_shape_str(&w->matrix.t->shape));
+	return rc;
+}
+
+static int solve(struct kernel_call *c, bool banded, struct mu_err *err)
 {
 	struct triangles w = {
+	    .banded = banded,
 	    .lower = args_attr_bool(c->node, "lower", true),
 	    .j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)}};
 	struct mu_shape of_a, of_b, shape;
 	struct matrix_job *j = &w.j;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) ||
-	    (rc = matrices_square_in(c, 0, &w.matrix, err)) ||
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = matrices_or_bands_in(c, &w, err)) ||
 	    (rc = matrices_in(c, 1, &j->a, err)) || (rc = batch_of(&w.matrix, &of_a, err)) ||
 	    (rc = batch_of(&j->a, &of_b, err)))
 		return rc;
-	if (w.matrix.rows != j->a.rows || broadcast_shape(&of_a, &of_b, &shape, err))
+	if (w.matrix.cols != j->a.rows || broadcast_shape(&of_a, &of_b, &shape, err))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "In[0] and In[1] must be batches of as many square matrices and of "
 			       "right sides with as many rows, got %s and %s",
@@ -56,7 +72,7 @@ static int triangular_solve(struct kernel_call *c, struct mu_err *err)
 	broadcast_view(&w.of_matrix, &of_a, &shape);
 	broadcast_view(&w.of_right, &of_b, &shape);
 	j->ops = matrices_ops(&j->a);
-	j->room = w.matrix.rows * w.matrix.rows + j->a.rows * j->a.cols;
+	j->room = w.matrix.rows * w.matrix.cols + j->a.rows * j->a.cols;
 	j->a.n = shape.count;
 	if ((rc = mu_shape_push(&shape, j->a.rows, err)) ||
 	    (rc = mu_shape_push(&shape, j->a.cols, err)) ||
@@ -65,7 +81,18 @@ static int triangular_solve(struct kernel_call *c, struct mu_err *err)
 	return matrices_run(c, j, "", err);
 }
 
+static int triangular_solve(struct kernel_call *c, struct mu_err *err)
+{
+	return solve(c, false, err);
+}
+
+static int banded_solve(struct kernel_call *c, struct mu_err *err)
+{
+	return solve(c, true, err);
+}
+
 static const struct kernel rows[] = {
+    {"BandedTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = banded_solve},
     {"MatrixTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = triangular_solve},
 };
 KERNEL_TABLE(triangular, rows)
