@@ -27,7 +27,9 @@ struct scene {
 	int n;
 	double now;
 	bool may_write, reachable;
-	int finished; /* times that a task was asked to end */
+	int finished;      /* times that a task was asked to end */
+	const char *taken; /* there is a pod of every name already: this one */
+	double wake;
 	cJSON *job;
 };
 
@@ -41,8 +43,14 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 	s->calls[s->n].type = mu_xstrdup(rq->content_type ? rq->content_type : "");
 	s->calls[s->n++].body =
 	    mu_xasprintf("%.*s", (int)rq->body.len, rq->body.data ? rq->body.data : "");
+	if (s->taken && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
+		return mu_fail(err, MU_ALREADY_EXISTS, "pods already exists (409)");
 	if (!out)
 		return 0;
+	if (s->taken && strstr(rq->path, "/pods/")) {
+		*out = cJSON_Parse(s->taken);
+		return 0;
+	}
 	if (strcmp(rq->method, "POST") != 0) {
 		*out = cJSON_Duplicate(s->job, true);
 		return 0;
@@ -119,9 +127,8 @@ static void scene_free(struct scene *s)
 static void look(struct scene *s)
 {
 	struct mu_err err = {0};
-	double wake;
 
-	reconcile(&s->control, "d/j", &wake, &err);
+	reconcile(&s->control, "d/j", &s->wake, &err);
 }
 
 /* The first call of that method to that path (or to one below it, with a '/' at its end). */
@@ -187,6 +194,48 @@ static void nothing__is_written_by_who_may_not_lead(void **state)
 	look(s);
 	assert_int_equal(count(s, "POST") + count(s, "PATCH") + count(s, "DELETE"), 0);
 	scene_free(s);
+}
+
+/* A create that was done already is done; a pod of somebody else's is left alone and said, and one
+ * that is still on its way out is waited for. */
+static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
+{
+	static const struct {
+		const char *pod;
+		bool told, refused;
+	} cases[] = {
+	    {POD("ps", "u2", RUNS), false, false},
+	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\"}}", true, true},
+	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u8\",\"ownerReferences\":[{\"uid\":"
+	     "\"other\","
+	     "\"controller\":true}]}}",
+	     true, true},
+	    {"{\"metadata\":{\"name\":\"j-ps-0\",\"uid\":\"u2\",\"deletionTimestamp\":"
+	     "\"2023-11-14T22:00:00Z\",\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]}"
+	     "}",
+	     false, false},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct scene *s = scene_new("", "{}", NULL);
+		bool made = i == 0, told = false;
+
+		s->taken = cases[i].pod;
+		look(s);
+		for (int n = 0; n < s->n; n++)
+			told = told || strstr(s->calls[n].body, "\"reason\":\"NameTaken\"");
+		assert_int_equal(told, cases[i].told);
+		assert_int_equal(count(s, "DELETE"), 0);
+		s->now += 1;
+		look(s);
+		if (cases[i].refused) /* no watch tells when the name is free */
+			assert_in_range((int)s->wake, 1, 30);
+		told = false;
+		for (int n = 0; n < s->n; n++)
+			told = told || strstr(s->calls[n].body, "created 1 ps");
+		assert_int_equal(told, made);
+		scene_free(s);
+	}
 }
 
 static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
@@ -326,6 +375,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(status__is_stored_for_the_very_job_that_was_looked_at),
 	    cmocka_unit_test(nothing__is_written_by_who_may_not_lead),
+	    cmocka_unit_test(pod__of_that_name__is_ours_or_is_left_alone),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
 	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_its_uid),

@@ -133,6 +133,51 @@ static void prefer_gpu__falls_back_when_none_is_there_or_in_time(void **state)
 	assert_non_null(strstr(c.reason, "in time"));
 }
 
+/* The generation of which there is most; of as many, the newer; never that of a node that takes no
+ * pods. */
+static void gpu__of_several_generations__is_the_most_frequent_then_the_newest(void **state)
+{
+	struct node_info closed = NODE(h100, 8);
+	const struct {
+		struct node_info nodes[3];
+		unsigned n;
+		const char *variant;
+	} cases[] = {
+	    {{NODE(a100, 1), NODE(h100, 1)}, 2, "cuda-sm90"},
+	    {{NODE(h100, 1), NODE(a100, 1)}, 2, "cuda-sm90"},
+	    {{NODE(a100, 2), NODE(h100, 1)}, 2, "cuda-sm80"},
+	    {{NODE(a100, 1), NODE(h100, 1), NODE(a100, 1)}, 3, "cuda-sm80"},
+	    {{NODE(h100, 3), NODE(a100, 2)}, 2, "cuda-sm90"},
+	};
+	struct kernel_choice c;
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		assert_ok(
+		    resolver_choose(&c, "gpu", false, false, cases[i].nodes, cases[i].n, &err),
+		    &err);
+		if (strcmp(c.variant, cases[i].variant) != 0)
+			fail_msg("case %u: %s, not %s", i, c.variant, cases[i].variant);
+	}
+	closed.schedulable = false;
+	const struct node_info mixed[] = {NODE(a100, 1), closed};
+	assert_ok(resolver_choose(&c, "gpu", false, false, mixed, 2, &err), &err);
+	assert_string_equal(c.variant, "cuda-sm80");
+	assert_fails(resolver_choose(&c, "gpu", false, false, &closed, 1, &err), &err,
+		     MU_FAILED_PRECONDITION, "has a GPU");
+}
+
+/* Asked for by name it is what the task must run, not what it may better. */
+static void cpu_generic__asked_for_by_name__stays_generic(void **state)
+{
+	const struct node_info n = NODE(avx512, 0);
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, "cpu-generic", false, false, &n, 1, &err), &err);
+	assert_string_equal(c.variant, "cpu-generic");
+	assert_string_equal(env_of(&c, "MUSTER_KERNELS"), "cpu-generic");
+	assert_int_equal(c.n_selector, 0);
+}
+
 static void words__that_are_no_kernels__are_unknown(void **state)
 {
 	static const char *const bad[] = {"", "tpu", "cuda-sm", "cuda-sm9x", "cuda-sm7", "cpu-avx"};
@@ -152,6 +197,8 @@ int main(void)
 	    cmocka_unit_test(gpu__by_either_spelling_of_its_pci_label__is_found),
 	    cmocka_unit_test(gpu__where_there_is_none__is_an_error_that_says_what_to_do),
 	    cmocka_unit_test(prefer_gpu__falls_back_when_none_is_there_or_in_time),
+	    cmocka_unit_test(gpu__of_several_generations__is_the_most_frequent_then_the_newest),
+	    cmocka_unit_test(cpu_generic__asked_for_by_name__stays_generic),
 	    cmocka_unit_test(words__that_are_no_kernels__are_unknown),
 	};
 
