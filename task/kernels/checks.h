@@ -7,6 +7,7 @@
 #include "task/kernels/elems.h"
 #include "task/kernels/loops.h"
 #include "task/kernels/product.h"
+#include "task/kernels/volume.h"
 #include "task/runtime/kernel.h"
 
 /* ---- cpu/matmul.c ---- */
@@ -107,6 +108,26 @@ int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, 
 		     struct mu_shape *shape, struct mu_err *err);
 int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
 		      struct mu_shape *shape, struct mu_err *err);
+
+/* ---- cpu/conv3d.c, cpu/pool3d.c: the same in three dimensions ---- */
+
+struct conv3d_sizes {
+	struct volume v;
+	int64_t filters, positions, inner; /* inner: taps * channels */
+};
+int check_conv3d(const struct kernel_call *c, struct conv3d_sizes *s, struct mu_shape *shape,
+		 struct mu_err *err);
+int check_conv3d_input(const struct kernel_call *c, struct conv3d_sizes *s, struct mu_shape *shape,
+		       struct mu_err *err);
+int check_conv3d_filter(const struct kernel_call *c, struct conv3d_sizes *s, struct mu_shape *shape,
+			struct mu_err *err);
+int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape *shape,
+		 struct mu_err *err);
+/* in: the shape of what was pooled. */
+int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err);
+int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err);
 
 /* ---- cpu/pool.c: how a pool lies over its input ---- */
 

@@ -4,9 +4,9 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops.h"
-#include "task/kernels/volume.h"
 
 struct pool3d {
 	struct volume v;
@@ -61,6 +61,15 @@ static void forward(void *arg, int64_t from, int64_t to)
 	}
 }
 
+int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape *shape,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc = volume_set(v, c, in->dtype, &in->shape, NULL, err);
+
+	return rc ? rc : volume_out_shape(v, v->channels, shape, err);
+}
+
 static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
@@ -69,8 +78,7 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	struct mu_shape shape;
 	int rc;
 
-	if ((rc = volume_set(&p.v, c, in->dtype, &in->shape, NULL, err)) ||
-	    (rc = volume_out_shape(&p.v, p.v.channels, &shape, err)) ||
+	if ((rc = check_pool3d(c, &p.v, &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
 		return rc;
 	p.out = out->data;
@@ -142,55 +150,81 @@ static void backward(void *arg, int64_t from, int64_t to)
 	}
 }
 
+/* Input `at` must be what the gradient of the pool's output is. */
+static int check_back(const struct kernel_call *c, const struct volume *v, unsigned at,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *grad = kernel_in(c, at);
+	struct mu_shape want;
+	int rc = volume_out_shape(v, v->channels, &want, err);
+
+	if (rc || mu_shape_eq(&want, &grad->shape))
+		return rc;
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
+		       mu_shape_str(&want), mu_shape_str(&grad->shape));
+}
+
+int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0), *top = kernel_in(c, 1);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = volume_set(v, c, t->dtype, &t->shape, NULL, err)))
+		return rc;
+	if (!mu_shape_eq(&top->shape, &kernel_in(c, 2)->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "orig_output is %s, its gradient %s",
+			       mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+	*in = t->shape;
+	return check_back(c, v, 2, err);
+}
+
+int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = volume_sizes(c, 0, "orig_input_shape", in, err)) ||
+	    (rc = volume_set(v, c, kernel_in(c, 1)->dtype, in, NULL, err)))
+		return rc;
+	return check_back(c, v, 1, err);
+}
+
 /* Into output 0, of the shape of the pool's input; input `at` is the gradient. */
 static int run_backward(struct kernel_call *c, struct pool3d *p, const struct mu_shape *in,
 			unsigned at, struct mu_err *err)
 {
 	const struct mu_tensor *grad = kernel_in(c, at);
 	struct mu_tensor *out;
-	struct mu_shape want;
-	int rc = volume_out_shape(&p->v, p->v.channels, &want, err);
+	int rc = kernel_out(c, 0, p->v.type, in, &out, err);
 
-	if (rc)
-		return rc;
-	if (!mu_shape_eq(&want, &grad->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
-			       mu_shape_str(&want), mu_shape_str(&grad->shape));
-	if ((rc = kernel_out(c, 0, p->v.type, in, &out, err)) || !in->count)
+	if (rc || !in->count)
 		return rc;
 	memset(out->data, 0, (size_t)in->count * p->v.size);
 	p->grad = grad->data;
 	p->out = out->data;
-	if (want.count)
+	if (grad->shape.count)
 		kernel_parallel(c, p->v.batch, 1 + 16384 * p->v.batch / in->count, backward, p);
 	return 0;
 }
 
 static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0), *top = kernel_in(c, 1);
-	struct pool3d p = {.in = in->data, .top = top->data};
-	int rc;
+	struct pool3d p = {.in = kernel_in(c, 0)->data, .top = kernel_in(c, 1)->data};
+	struct mu_shape in;
+	int rc = check_max_pool3d_grad(c, &p.v, &in, err);
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = volume_set(&p.v, c, in->dtype, &in->shape, NULL, err)))
-		return rc;
-	if (!mu_shape_eq(&top->shape, &kernel_in(c, 2)->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "orig_output is %s, its gradient %s",
-			       mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
-	return run_backward(c, &p, &in->shape, 2, err);
+	return rc ? rc : run_backward(c, &p, &in, 2, err);
 }
 
 static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
 {
 	struct pool3d p = {.average = true};
 	struct mu_shape in;
-	int rc;
+	int rc = check_avg_pool3d_grad(c, &p.v, &in, err);
 
-	if ((rc = volume_sizes(c, 0, "orig_input_shape", &in, err)) ||
-	    (rc = volume_set(&p.v, c, kernel_in(c, 1)->dtype, &in, NULL, err)))
-		return rc;
-	return run_backward(c, &p, &in, 1, err);
+	return rc ? rc : run_backward(c, &p, &in, 1, err);
 }
 
 #define ROW(op, fn)                                                                                \

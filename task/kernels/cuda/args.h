@@ -247,6 +247,14 @@ struct lrn_args {
 	float bias, alpha, beta, unused;
 };
 
+/* NDHWC: planes, rows and columns; n elements of what is made.  Patches begin at position `first`.
+ */
+struct volume_args {
+	uint64_t out, in, top, grad;
+	int64_t n, channels, filters, first;
+	struct window_axis_args axis[3];
+};
+
 /* NHWC; n elements of what is made. */
 struct pool_args {
 	uint64_t out, in, grad;

@@ -19,3 +19,4 @@
 #include "task/kernels/cuda/segment.h"
 #include "task/kernels/cuda/top_k.h"
 #include "task/kernels/cuda/update.h"
+#include "task/kernels/cuda/volume.h"
