@@ -373,6 +373,35 @@ static void norms__in_training_and_after__match_the_cpus(void **state)
 			one_norm(dims[i], form);
 }
 
+/* Channels first; and what no kernel knows. */
+static void norms__of_other_formats__match_the_cpus(void **state)
+{
+	static const char *const formats[] = {"NCHW", "NHWC", "NCHW_VECT_C"};
+	struct mu_shape s = dims_of(4, (int64_t[]){2, 3, 5, 4}), three = dims_of(3, s.dim);
+
+	for (unsigned i = 0; i < 2 * MU_COUNT(formats); i++) {
+		const struct attr attrs[] = {{"T", A_TYPE, MU_FLOAT, NULL},
+					     {"U", A_TYPE, MU_FLOAT, NULL},
+					     {"data_format", A_TEXT, 0, formats[i / 2]},
+					     {0}};
+		struct mu_shape v = mu_shape_vec(i / 2 == 1 ? 4 : 3);
+		struct mu_tensor x = filled(MU_FLOAT, &s, 5, 2, i),
+				 g = filled(MU_FLOAT, &s, -1, 2, 9);
+		struct mu_tensor flat = filled(MU_FLOAT, &three, 0, 1, 1);
+		struct mu_tensor scale = filled(MU_FLOAT, &v, 1, 1, 2),
+				 var = filled(MU_FLOAT, &v, 1, 1, 3);
+		gpu_conv_by_library = i & 1;
+		compare("FusedBatchNormV3", attrs, (struct mu_tensor[]){x, scale, var, scale, var},
+			5, 20);
+		compare("FusedBatchNormGradV3", attrs,
+			(struct mu_tensor[]){g, x, scale, scale, var, scale}, 6, 60);
+		compare("FusedBatchNormV3", attrs,
+			(struct mu_tensor[]){flat, scale, var, scale, var}, 5, 20);
+		gpu_conv_by_library = true;
+		drop((struct mu_tensor[]){x, g, flat, scale, var}, 5);
+	}
+}
+
 static void norms__without_the_library__match_the_cpus(void **state)
 {
 	gpu_conv_by_library = false;
@@ -442,6 +471,7 @@ int main(void)
 	    T(pools__with_even_padding__are_the_librarys),
 	    T(pools__with_explicit_padding__match_the_cpus),
 	    T(norms__in_training_and_after__match_the_cpus),
+	    T(norms__of_other_formats__match_the_cpus),
 	    T(norms__without_the_library__match_the_cpus),
 	    T(norms__in_training__are_the_librarys),
 	    T(norms__of_what_does_not_fit__are_refused),

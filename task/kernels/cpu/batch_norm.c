@@ -149,28 +149,14 @@ static int check_backward(const struct kernel_call *c, struct norm_sizes *s, str
 	return 0;
 }
 
-static int check_format(const struct kernel_call *c, const char *want, struct mu_err *err)
-{
-	const char *format = args_attr_string(c->node, "data_format", "NHWC");
-
-	if (strcmp(format, want) != 0)
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
-			       c->node->op, format);
-	return 0;
-}
-
 int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
-	int rc = check_format(c, "NHWC", err);
-
-	return rc ? rc : check_forward(c, s, err);
+	return check_forward(c, s, err);
 }
 
 int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
 {
-	int rc = check_format(c, "NHWC", err);
-
-	return rc ? rc : check_backward(c, s, err);
+	return check_backward(c, s, err);
 }
 
 static float epsilon_of(const struct kernel_call *c)
@@ -333,42 +319,56 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 
 /* ---- channels first, as a LayerNormalization of Keras has them ---- */
 
-/* *out = t, [n, c, h, w], as [n, h, w, c]; or the other way round. */
-static int turn_format(const struct mu_tensor *t, bool last, struct mu_tensor *out,
-		       struct mu_err *err)
+struct mu_shape norm_turned_shape(const struct mu_shape *s, bool last)
+{
+	const int64_t *d = s->dim;
+	struct mu_shape out = *s;
+
+	if (last)
+		memcpy(&out.dim[1], (int64_t[]){d[2], d[3], d[1]}, 3 * sizeof *d);
+	else
+		memcpy(&out.dim[1], (int64_t[]){d[3], d[1], d[2]}, 3 * sizeof *d);
+	return out;
+}
+
+static int turn_format(struct kernel_call *c, const struct mu_tensor *t, bool last,
+		       struct mu_tensor *out, struct mu_err *err)
 {
 	const int64_t *d = t->shape.dim;
 	int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
 	int64_t m = last ? pixels : channels, n = last ? channels : pixels;
-	struct mu_shape shape = t->shape;
-
-	if (last)
-		memcpy(&shape.dim[1], (int64_t[]){d[2], d[3], d[1]}, 3 * sizeof *d);
-	else
-		memcpy(&shape.dim[1], (int64_t[]){d[3], d[1], d[2]}, 3 * sizeof *d);
+	struct mu_shape shape = norm_turned_shape(&t->shape, last);
 	int rc = mu_tensor_new(out, t->dtype, &shape, err);
+
 	for (int64_t i = 0; !rc && t->shape.count && i < d[0]; i++)
 		turn(sizeof(float), MU_DATA(float, out) + i * m * n, n,
 		     MU_DATA(float, t) + i * m * n, m, m, n);
 	return rc;
 }
 
-/* Runs it with the first `n` inputs turned, which come back afterwards, and turns output 0. */
-static int run_turned(struct kernel_call *c, unsigned n, kernel_fn *run, struct mu_err *err)
+int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_turn_fn *by,
+	     struct mu_err *err)
 {
+	const char *format = args_attr_string(c->node, "data_format", "NHWC");
 	struct mu_tensor aside[2], made;
 	unsigned turned = 0;
-	int rc = check_format(c, "NCHW", err);
+	int rc = 0;
+
+	if (strcmp(format, "NHWC") == 0)
+		return run(c, err);
+	if (strcmp(format, "NCHW") != 0)
+		rc = mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
+			     c->node->op, format);
 
 	for (; !rc && turned < n; turned++) {
 		struct mu_tensor *in = &c->in[turned].tensor;
 		if ((rc = args_type(c, turned, MU_FLOAT, err)) ||
-		    (rc = args_rank(c, turned, 4, err)) || (rc = turn_format(in, true, &made, err)))
+		    (rc = args_rank(c, turned, 4, err)) || (rc = by(c, in, true, &made, err)))
 			break;
 		aside[turned] = *in;
 		*in = made;
 	}
-	if (!rc && !(rc = run(c, err)) && !(rc = turn_format(&c->out[0].tensor, false, &made, err)))
+	if (!rc && !(rc = run(c, err)) && !(rc = by(c, &c->out[0].tensor, false, &made, err)))
 		kernel_out_take(c, 0, made);
 	while (turned--) {
 		mu_tensor_unref(&c->in[turned].tensor);
@@ -377,19 +377,14 @@ static int run_turned(struct kernel_call *c, unsigned n, kernel_fn *run, struct 
 	return rc;
 }
 
-static bool is_turned(const struct kernel_call *c)
-{
-	return strcmp(args_attr_string(c->node, "data_format", "NHWC"), "NHWC") != 0;
-}
-
 static int batch_norm(struct kernel_call *c, struct mu_err *err)
 {
-	return is_turned(c) ? run_turned(c, 1, forward, err) : forward(c, err);
+	return norm_run(c, 1, forward, turn_format, err);
 }
 
 static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
 {
-	return is_turned(c) ? run_turned(c, 2, backward, err) : backward(c, err);
+	return norm_run(c, 2, backward, turn_format, err);
 }
 
 static const struct kernel rows[] = {

@@ -16,7 +16,7 @@ enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
 
 struct state {
 	struct gpu *gpu;
-	void *sums, *channels, *map, *convert;
+	void *sums, *channels, *map, *convert, *turn;
 	struct gpu_plan *plan; /* the library's */
 };
 
@@ -38,6 +38,7 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	if ((rc = gpu_kernel(s.gpu, "norm_sums", &s.sums, err)) ||
 	    (rc = gpu_kernel(s.gpu, between, &s.channels, err)) ||
 	    (rc = gpu_kernel(s.gpu, "norm_map", &s.map, err)) ||
+	    (rc = gpu_find_width(s.gpu, "view_read", MU_FLOAT, &s.turn, err)) ||
 	    (rc = gpu_kernel(s.gpu, back ? "norm_inverse" : "norm_variance", &s.convert, err)))
 		return rc;
 	s.plan = gpu_norm_plan_new();
@@ -228,14 +229,56 @@ static int backward(struct kernel_call *c, struct mu_err *err)
 	return rc || done ? rc : run(c, &a, true, err);
 }
 
+/* ---- channels first ---- */
+
+static int turn(struct kernel_call *c, const struct mu_tensor *t, bool last, struct mu_tensor *out,
+		struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_shape shape = norm_turned_shape(&t->shape, last);
+	const int64_t *d = t->shape.dim;
+	const int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
+	struct mu_tensor made;
+	int rc = gpu_tensor_new(s->gpu, MU_FLOAT, &shape, c->node->name, &made, err);
+
+	if (rc)
+		return rc;
+	const struct view_args a = {
+	    .out = gpu_address(&made),
+	    .in = gpu_address(t),
+	    .n = shape.count,
+	    .rank = 3,
+	    .dim = {d[0], last ? pixels : channels, last ? channels : pixels},
+	    .stride = {channels * pixels, 1, last ? pixels : channels}};
+	rc = gpu_run(s->gpu, s->turn, a.n, &a, err);
+	if (rc)
+		mu_tensor_unref(&made);
+	else
+		*out = made;
+	return rc;
+}
+
+static int batch_norm(struct kernel_call *c, struct mu_err *err)
+{
+	return norm_run(c, 1, forward, turn, err);
+}
+
+static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
+{
+	return norm_run(c, 2, backward, turn, err);
+}
+
 #define ROW(name, fn)                                                                              \
 	{                                                                                          \
 		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
 		.types = GPU_TYPE(MU_FLOAT)                                                        \
 	}
 static const struct gpu_kernel rows[] = {
-    ROW("FusedBatchNorm", forward),        ROW("FusedBatchNormV2", forward),
-    ROW("FusedBatchNormV3", forward),      ROW("FusedBatchNormGrad", backward),
-    ROW("FusedBatchNormGradV2", backward), ROW("FusedBatchNormGradV3", backward),
+    ROW("FusedBatchNorm", batch_norm),
+    ROW("FusedBatchNormV2", batch_norm),
+    ROW("FusedBatchNormV3", batch_norm),
+    ROW("FusedBatchNormGrad", batch_norm_grad),
+    ROW("FusedBatchNormGradV2", batch_norm_grad),
+    ROW("FusedBatchNormGradV3", batch_norm_grad),
 };
 GPU_KERNEL_TABLE(gpu_batch_norm, rows)
