@@ -366,7 +366,7 @@ static void say_created(struct reconcile *r, const struct job_plan *plan, const 
 			mu_buf_printf(&text, "%s%d %s", text.len ? ", " : "", n, task);
 	}
 	if (text.len)
-		event_say(r, false, "PodsCreated", "created %s", text.data);
+		event_made(r, text.data);
 }
 
 /* Not a fault that passes by itself, but somebody's decision. */

@@ -2,22 +2,26 @@
 /* Events in events.k8s.io/v1.  One that was said within the last five minutes is not said again but
  * counted; its series is written when the count reaches a power of two.
  *
- * Events are for people, nothing depends on them: a thread of their own writes them, when nothing
- * is being made and few jobs wait to be looked at or they are two seconds old, and tries again
- * while the server is away. Where there is no such thread (in tests) they are written at once. */
+ * Events are for people, nothing depends on them: a thread of their own writes them, a second after
+ * they were said, so that those of one time go out in one go; two seconds after, while something is
+ * being made or many jobs wait to be looked at.  It tries again while the server is away.  Where
+ * there is no such thread (in tests) they are written at once.
+ *
+ * Locks: the log's, then the queue's. */
 #include "operator/control/events.h"
 
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
 
+#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
 #include "operator/control/control.h"
 #include "operator/control/reconcile.h"
 
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
-static const double series_s = 300, patience_s = 2, pause_s = 0.02;
+static const double series_s = 300, gather_s = 1, patience_s = 2, pause_s = 0.1;
 
 struct event_series {
 	char name[128];
@@ -29,6 +33,10 @@ static void letter_free(struct event_letter *l)
 {
 	free(l->path);
 	free(l->body);
+	free(l->uid);
+	free(l->name);
+	free(l->made);
+	free(l->key);
 	free(l);
 }
 
@@ -38,6 +46,7 @@ void events_init(struct event_log *e)
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->changed, NULL);
 	mu_map_init(&e->recent);
+	mu_map_init(&e->made);
 	e->last = &e->first;
 }
 
@@ -46,6 +55,7 @@ void events_fini(struct event_log *e)
 	mu_map_each (&e->recent, s)
 		free(s->value);
 	mu_map_fini(&e->recent);
+	mu_map_fini(&e->made);
 	while (e->first) {
 		struct event_letter *l = e->first;
 		e->first = l->next;
@@ -143,15 +153,23 @@ static struct event_letter *series_letter(struct reconcile *r, const struct even
 	return l;
 }
 
+static char *event_text(struct reconcile *r, const char *name, bool warning, const char *reason,
+			const char *note)
+{
+	cJSON *e = event_object(r, name, warning, reason, note);
+	char *text = cJSON_PrintUnformatted(e);
+
+	cJSON_Delete(e);
+	return text;
+}
+
 static struct event_letter *event_letter(struct reconcile *r, const char *name, bool warning,
 					 const char *reason, const char *note)
 {
 	struct event_letter *l = MU_NEW(struct event_letter);
-	cJSON *e = event_object(r, name, warning, reason, note);
 
 	l->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", r->seen->ns);
-	l->body = cJSON_PrintUnformatted(e);
-	cJSON_Delete(e);
+	l->body = event_text(r, name, warning, reason, note);
 	return l;
 }
 
@@ -177,8 +195,10 @@ static void hand_over(struct control *c, struct event_letter *l)
 	if (atomic_load(&e->posting) && !e->stopped && e->n < WAITING_MAX) {
 		*e->last = l;
 		e->last = &l->next;
-		e->n++;
-		pthread_cond_signal(&e->changed);
+		if (l->uid)
+			mu_map_put(&e->made, l->uid, l);
+		if (!e->n++) /* else the thread sleeps for the first of them */
+			pthread_cond_signal(&e->changed);
 		l = NULL;
 	}
 	pthread_mutex_unlock(&e->lock);
@@ -189,54 +209,118 @@ static void hand_over(struct control *c, struct event_letter *l)
 	letter_free(l);
 }
 
+/* made: what the note says was made, or NULL. */
+static void say(struct reconcile *r, bool warning, const char *reason, const char *note,
+		const char *made)
+{
+	MU_AUTO_FREE char *key = mu_xasprintf("%s|%s|%s", r->seen->uid, reason, note);
+	struct event_series series;
+	struct event_letter *l;
+
+	if (!count_event(&r->control->events, key, r->seen->name, r->now, &series))
+		return;
+	if (series.count > 1) {
+		hand_over(r->control, series_letter(r, &series));
+		return;
+	}
+	l = event_letter(r, series.name, warning, reason, note);
+	if (made) {
+		l->uid = mu_xstrdup(r->seen->uid);
+		l->name = mu_xstrdup(series.name);
+		l->made = mu_xstrdup(made);
+		l->key = mu_steal(&key);
+	}
+	hand_over(r->control, l);
+}
+
 void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
 {
-	struct event_series series;
 	char note[NOTE_MAX];
-	MU_AUTO_FREE char *key = NULL;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
-	key = mu_xasprintf("%s|%s|%s", r->seen->uid, reason, note);
-	if (!count_event(&r->control->events, key, r->seen->name, r->now, &series))
-		return;
-	hand_over(r->control, series.count > 1
-				  ? series_letter(r, &series)
-				  : event_letter(r, series.name, warning, reason, note));
+	say(r, warning, reason, note, NULL);
+}
+
+static const char made_reason[] = "PodsCreated";
+
+/* Adds to the letter; what that said alone was then never said.  The lock is held. */
+static void join(struct reconcile *r, struct event_letter *l, const char *what)
+{
+	char *made = mu_xasprintf("%s, %s", l->made, what);
+	MU_AUTO_FREE char *note = mu_xasprintf("created %s", made);
+
+	free(mu_map_del(&r->control->events.recent, l->key));
+	free(l->body);
+	l->body = event_text(r, l->name, false, made_reason, note);
+	free(l->made);
+	l->made = made;
+}
+
+void event_made(struct reconcile *r, const char *what)
+{
+	struct event_log *e = &r->control->events;
+	MU_AUTO_FREE char *note = mu_xasprintf("created %.*s", NOTE_MAX / 2, what);
+	struct event_letter *l;
+	bool joins;
+
+	pthread_mutex_lock(&e->lock);
+	l = mu_map_get(&e->made, r->seen->uid);
+	joins = l && strlen(l->made) + strlen(what) < NOTE_MAX / 2;
+	if (joins)
+		join(r, l, what);
+	pthread_mutex_unlock(&e->lock);
+	if (!joins)
+		say(r, false, made_reason, note, what);
 }
 
 /* ---- the thread ---- */
+
+/* How long the first may wait still.  The lock is held. */
+static double left_of(struct control *c, const struct event_letter *l)
+{
+	double age = c->queue.now() - l->since;
+
+	if (age < gather_s)
+		return gather_s - age;
+	return age < patience_s && control_busy(c) ? pause_s : 0;
+}
+
+static void wait_for_change(struct event_log *e, double seconds)
+{
+	double until = mu_clock() + seconds;
+	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
+
+	pthread_cond_clockwait(&e->changed, &e->lock, CLOCK_MONOTONIC, &t);
+}
 
 /* The next one, when it is its turn: pods that wait to be made come first, for a while. */
 static struct event_letter *next_letter(struct control *c)
 {
 	struct event_log *e = &c->events;
 	struct event_letter *l;
+	double left;
 
 	pthread_mutex_lock(&e->lock);
-	while (!e->first && !e->stopped)
-		pthread_cond_wait(&e->changed, &e->lock);
+	while (!e->stopped && (!e->first || (left = left_of(c, e->first)) > 0)) {
+		if (e->first)
+			wait_for_change(e, left);
+		else
+			pthread_cond_wait(&e->changed, &e->lock);
+	}
 	l = e->first;
 	if (l) {
 		e->first = l->next;
 		if (!e->first)
 			e->last = &e->first;
 		e->n--;
+		if (l->uid && mu_map_get(&e->made, l->uid) == l)
+			mu_map_del(&e->made, l->uid);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return l;
-}
-
-static bool must_wait(struct control *c, const struct event_letter *l)
-{
-	bool stopped;
-
-	pthread_mutex_lock(&c->events.lock);
-	stopped = c->events.stopped;
-	pthread_mutex_unlock(&c->events.lock);
-	return !stopped && control_busy(c) && c->queue.now() - l->since < patience_s;
 }
 
 static bool is_passing(int rc)
@@ -253,8 +337,6 @@ void *events_run(void *control)
 		struct mu_err err = {0};
 		int rc;
 
-		while (must_wait(c, l) && kube_client_sleep(c->kube, pause_s))
-			;
 		rc = post(c, l, &err);
 		for (int i = 1; i < TRIES && is_passing(rc) && kube_client_sleep(c->kube, i); i++)
 			rc = post(c, l, &err);

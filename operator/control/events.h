@@ -15,11 +15,15 @@ struct event_letter {
 	char *path, *body;
 	bool series;
 	double since;
+	/* of one that tells what was made, else NULL: of which job, under which name, what, and its
+	 * key in `recent` */
+	char *uid, *name, *made, *key;
 };
 struct event_log {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct mu_map recent; /* hash of what it says -> struct event_series */
+	struct mu_map made;   /* uid of a job -> its letter that waits and tells what was made */
 	struct event_letter *first, **last;
 	unsigned n;
 	bool stopped;
@@ -31,6 +35,8 @@ void events_fini(struct event_log *e);
 /* An event about the job; one that was said within five minutes becomes a series. */
 void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 4, 5)));
+/* "created WHAT", in one event with what was made before and has not been written yet. */
+void event_made(struct reconcile *r, const char *what);
 
 /* Writes events behind what matters more; returns when stopped and all are written, or given up. */
 void *events_run(void *control);

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What is written of what was said. */
+#include "operator/control/events.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "operator/control/controller.h"
+#include "operator/control/reconcile.h"
+#include "tests/test.h"
+
+enum { SAID_MAX = 8 };
+
+static struct {
+	char *text[SAID_MAX];
+	int n;
+} written;
+
+static int write_down(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	assert_true(written.n < SAID_MAX);
+	written.text[written.n++] = mu_xasprintf("%.*s", (int)rq->body.len, rq->body.data);
+	return 0;
+}
+
+static bool always(void *user)
+{
+	return true;
+}
+
+static double at_once(void)
+{
+	return 1000;
+}
+
+/* `thread`: as if one were about to write. */
+static void begin(struct control *c, bool thread)
+{
+	static const struct control_options options = {.identity = "test"};
+
+	written.n = 0;
+	control_init(c, &options, at_once);
+	c->io = (struct control_io){.call = write_down, .may_write = always};
+	atomic_store(&c->events.posting, thread);
+}
+
+/* Writes what waits, as at the end. */
+static void write_all(struct control *c)
+{
+	pthread_t thread;
+
+	events_stop(&c->events);
+	assert_int_equal(pthread_create(&thread, NULL, events_run, c), 0);
+	pthread_join(thread, NULL);
+}
+
+static void end(struct control *c)
+{
+	for (int i = 0; i < written.n; i++)
+		free(written.text[i]);
+	control_fini(c);
+}
+
+static struct snapshot job(const char *name, const char *uid)
+{
+	return (struct snapshot){
+	    .ns = "default", .name = name, .uid = uid, .resource_version = "1"};
+}
+
+static void what_is_made__before_it_was_told__is_one_event(void **state)
+{
+	struct snapshot a = job("a", "uid-a"), b = job("b", "uid-b");
+	struct control c;
+
+	begin(&c, true);
+	struct reconcile of_a = {.control = &c, .seen = &a, .now = 1},
+			 of_b = {.control = &c, .seen = &b, .now = 1};
+	event_made(&of_a, "2 ps");
+	event_say(&of_a, false, "Running", "it runs");
+	event_made(&of_b, "1 ps");
+	event_made(&of_a, "4 worker");
+	write_all(&c);
+	assert_int_equal(written.n, 3);
+	assert_non_null(strstr(written.text[0], "\"created 2 ps, 4 worker\""));
+	assert_non_null(strstr(written.text[1], "\"it runs\""));
+	assert_non_null(strstr(written.text[2], "\"created 1 ps\""));
+	end(&c);
+}
+
+static void what_is_made__after_it_was_told__is_another_event(void **state)
+{
+	struct snapshot a = job("a", "uid-a");
+	struct control c;
+
+	begin(&c, false);
+	struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+	event_made(&r, "2 ps");
+	event_made(&r, "4 worker");
+	event_made(&r, "2 ps"); /* once more the same: a series */
+	assert_int_equal(written.n, 3);
+	assert_non_null(strstr(written.text[0], "\"created 2 ps\""));
+	assert_non_null(strstr(written.text[1], "\"created 4 worker\""));
+	assert_non_null(strstr(written.text[2], "\"count\":2"));
+	end(&c);
+}
+
+/* The event of the first name says more than "2 ps": it cannot be counted on. */
+static void what_was_told_with_more__and_is_made_again__is_no_series(void **state)
+{
+	struct snapshot a = job("a", "uid-a");
+	struct control c;
+
+	begin(&c, true);
+	struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+	event_made(&r, "2 ps");
+	event_made(&r, "4 worker");
+	write_all(&c);
+	event_made(&r, "2 ps"); /* nobody writes behind us any more: at once */
+	assert_int_equal(written.n, 2);
+	assert_non_null(strstr(written.text[1], "\"created 2 ps\""));
+	end(&c);
+}
+
+static void what_is_made__time_and_again__stays_a_note_that_fits(void **state)
+{
+	struct snapshot a = job("a", "uid-a");
+	char what[64];
+	struct control c;
+
+	begin(&c, true);
+	struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+	for (int i = 0; i < 40; i++) {
+		snprintf(what, sizeof(what), "%d of a task whose name is long", i);
+		event_made(&r, what);
+	}
+	write_all(&c);
+	assert_in_range(written.n, 2, 4);
+	for (int i = 0; i < written.n; i++)
+		assert_true(strlen(written.text[i]) < 1500);
+	assert_non_null(strstr(written.text[written.n - 1], "39 of a task"));
+	end(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(what_is_made__before_it_was_told__is_one_event),
+	    cmocka_unit_test(what_is_made__after_it_was_told__is_another_event),
+	    cmocka_unit_test(what_was_told_with_more__and_is_made_again__is_no_series),
+	    cmocka_unit_test(what_is_made__time_and_again__stays_a_note_that_fits),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
