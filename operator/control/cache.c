@@ -361,10 +361,11 @@ static int stage(const struct cached_pod *p)
 static bool others_follow(const struct cached_job *job, const struct cached_pod *p)
 {
 	int far = p->deleting ? -1 : stage(p);
+	bool ended = p->phase == POD_SUCCEEDED; /* servers end only when they are told to */
 
 	for (const struct cached_pod *o = job->pods; far > 0 && o; o = o->next)
 		if (o != p && !o->deleting && stage(o) >= 0 && stage(o) < far &&
-		    strcmp(o->owner, p->owner) == 0)
+		    !(ended && strcmp(o->task, "ps") == 0) && strcmp(o->owner, p->owner) == 0)
 			return true;
 	return false;
 }

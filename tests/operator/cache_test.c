@@ -19,15 +19,16 @@ static void pod_told(void *arg, const char *key, enum pod_news news)
 	last_news = news;
 }
 
+/* A server's uid begins with an s. */
 static cJSON *pod_of(const char *uid, const char *phase, const char *ip)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
 	    "{\"metadata\":{\"name\":\"j-ps-0\",\"namespace\":\"default\",\"uid\":\"%s\","
 	    "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"" LABEL_JOB
-	    "\":\"j\",\"" LABEL_TASK "\":\"ps\",\"" LABEL_INDEX "\":\"0\"},\"ownerReferences\":["
+	    "\":\"j\",\"" LABEL_TASK "\":\"%s\",\"" LABEL_INDEX "\":\"0\"},\"ownerReferences\":["
 	    "{\"uid\":\"u1\",\"controller\":true}]},\"status\":{\"phase\":\"%s\",\"podIP\":\"%s\"}"
 	    "}",
-	    uid, phase, ip);
+	    uid, *uid == 's' ? "ps" : "worker", phase, ip);
 	cJSON *object = cJSON_Parse(text);
 
 	assert_non_null(object);
@@ -113,6 +114,19 @@ static void a_pod__waits_for_those_that_follow_it__unless_it_failed(void **state
 	expect(&c, "p2", "Failed", POD_NEWS_WHOLE);
 	see(&c, cache_pod_seen, pod_of("p3", "Running", ""));
 	expect_gone(&c, "p2", POD_NEWS_WHOLE);
+	cache_fini(&c);
+}
+
+static void the_last_worker_that_ends__waits_for_no_server(void **state)
+{
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_pod_seen, pod_of("s1", "Running", ""));
+	see(&c, cache_pod_seen, pod_of("p1", "Running", ""));
+	see(&c, cache_pod_seen, pod_of("p2", "Running", ""));
+	expect(&c, "p1", "Succeeded", POD_NEWS_FIRST);
+	expect(&c, "p2", "Succeeded", POD_NEWS_WHOLE);
 	cache_fini(&c);
 }
 
@@ -464,6 +478,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_pod__waits_for_those_that_follow_it__unless_it_failed),
+	    cmocka_unit_test(the_last_worker_that_ends__waits_for_no_server),
 	    cmocka_unit_test(a_pod_of_a_job_that_is_over__waits_for_the_others),
 	    cmocka_unit_test(a_pod_left_by_a_job_that_was_over__is_news_to_the_next_of_its_name),
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
