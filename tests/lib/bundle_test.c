@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/test.h"
 
+#include <dirent.h>
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -275,6 +278,64 @@ static void writer__given_up__leaves_no_file(void **state)
 	assert_int_equal(rmdir(in_folder("quit")), 0);
 }
 
+static int files_in(const char *path)
+{
+	DIR *d = opendir(path);
+	int n = 0;
+
+	assert_non_null(d);
+	for (struct dirent *e; (e = readdir(d));)
+		n += e->d_name[0] != '.' || (e->d_name[1] && e->d_name[1] != '.');
+	closedir(d);
+	return n;
+}
+
+static int write_ones(const char *prefix, int64_t n)
+{
+	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
+	MU_AUTO_TENSOR a = floats(1, &n, 1);
+	int rc = mu_bundle_create(&w, prefix, &err);
+
+	if (rc == 0)
+		rc = mu_bundle_add(w, "a", &a, &err);
+	return rc ? rc : mu_bundle_finish(w, &err);
+}
+
+/* Files may become no larger than this, as on a disk that is full: the checkpoint of before is
+ * whole, nothing is left aside, and when there is room again the next one goes through. */
+static void bundle__that_finds_no_room__leaves_the_last_one_whole(void **state)
+{
+	static const rlim_t rooms[] = {0, 1, 4096, 100000, (4 << 20) - 1};
+	enum { OLD = 100, NEW = 1 << 20 }; /* the latter 4 MiB */
+	const char *at = in_folder("full");
+	char prefix[300];
+	struct rlimit whole;
+
+	signal(SIGXFSZ, SIG_IGN);
+	assert_int_equal(getrlimit(RLIMIT_FSIZE, &whole), 0);
+	snprintf(prefix, sizeof(prefix), "%s/ckpt", at);
+	assert_ok(write_ones(prefix, OLD), &err);
+	assert_int_equal(files_in(at), 2);
+	for (unsigned i = 0; i < MU_COUNT(rooms); i++) {
+		MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
+		MU_AUTO_TENSOR t = {0};
+		int rc;
+
+		assert_int_equal(
+		    setrlimit(RLIMIT_FSIZE, &(struct rlimit){rooms[i], whole.rlim_max}), 0);
+		rc = write_ones(prefix, NEW);
+		assert_int_equal(setrlimit(RLIMIT_FSIZE, &whole), 0);
+		assert_true(rc < 0);
+		assert_int_equal(files_in(at), 2);
+		assert_ok(mu_bundle_open(&r, prefix, &err), &err);
+		assert_ok(mu_bundle_read(r, "a", &t, &err), &err);
+		assert_int_equal(t.shape.count, OLD);
+		assert_true(MU_DATA(float, &t)[OLD - 1] == OLD);
+	}
+	assert_ok(write_ones(prefix, NEW), &err);
+	assert_int_equal(files_in(at), 2);
+}
+
 static void slice__that_is_wrong__is_refused(void **state)
 {
 	static const char *const cases[] = {"x",
@@ -329,6 +390,7 @@ int main(void)
 	    cmocka_unit_test(bundles__merged__are_one_and_leave_nothing_behind),
 	    cmocka_unit_test(bundles__that_share_a_tensor__do_not_merge),
 	    cmocka_unit_test(writer__given_up__leaves_no_file),
+	    cmocka_unit_test(bundle__that_finds_no_room__leaves_the_last_one_whole),
 	    cmocka_unit_test(slice__that_is_wrong__is_refused),
 	    cmocka_unit_test(index__of_random_bytes__never_breaks_the_reader),
 	};

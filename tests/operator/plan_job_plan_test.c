@@ -393,6 +393,7 @@ static void gpu__that_does_not_come_in_time__gives_way_to_the_cpu(void **state)
 	look(&w);
 	assert_string_equal(w.status.tasks[0].kernels, "cuda");
 	look(&w);
+	assert_true(w.wake == w.now + 120);
 	w.now = w.wake;
 	stays = *pod(&w, "worker", 0);
 	assert_string_equal(look(&w), "-worker/0 ");
