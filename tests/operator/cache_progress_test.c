@@ -144,6 +144,13 @@ static void job_is_a_new_one(struct cache *c)
 	see(c, cache_pod_seen, pod_of("worker", "w2", "u2", "Running", true));
 }
 
+static void job_is_a_new_one__seen_after_its_pod(struct cache *c)
+{
+	see(c, cache_pod_seen, pod_of("worker", "w2", "u2", "Running", true));
+	expect_asked(c, 1002, "");
+	see(c, cache_job_seen, job_of("u2"));
+}
+
 static void all_are_gone(struct cache *c)
 {
 	see(c, cache_job_gone, job_of("u1"));
@@ -163,6 +170,7 @@ static void whoever_is_the_chief_now__is_asked_at_once(void **state)
 	    {chief_is_a_new_one, "of-c2"},
 	    {chief_answers_late, "of-c1"},
 	    {job_is_a_new_one, "of-w2"},
+	    {job_is_a_new_one__seen_after_its_pod, "of-w2"},
 	    {all_are_gone, ""},
 	};
 
