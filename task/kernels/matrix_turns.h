@@ -24,6 +24,35 @@ static void turn_rows(int64_t n, T *restrict x, T *restrict y, double c, double 
 	}
 }
 
+/* Four turns, each of the row that the one before it left and the next: what goes on from turn to
+ * turn need not be stored. */
+static void turn_four(int64_t n, T *restrict a, T *restrict b, T *restrict c, T *restrict d,
+		      T *restrict e, const struct turn *k)
+{
+	const double c0 = k[0].c, c1 = k[1].c, c2 = k[2].c, c3 = k[3].c;
+	const double s0 = k[0].s, s1 = k[1].s, s2 = k[2].s, s3 = k[3].s;
+
+	for (int64_t i = 0; i < n; i++) {
+		T x = c0 * b[i] - s0 * a[i], y = c1 * c[i] - s1 * x, z = c2 * d[i] - s2 * y;
+
+		a[i] = c0 * a[i] + s0 * b[i];
+		b[i] = c1 * x + s1 * c[i];
+		c[i] = c2 * y + s2 * d[i];
+		d[i] = c3 * z + s3 * e[i];
+		e[i] = c3 * e[i] - s3 * z;
+	}
+}
+
+/* Whether the four from k on are such, and of five rows. */
+static bool turns_follow(const struct turn *k)
+{
+	int64_t step = k->y - k->x;
+
+	return (step == 1 || step == -1) && k[1].x == k[0].y && k[2].x == k[1].y &&
+	       k[3].x == k[2].y && k[1].y - k[1].x == step && k[2].y - k[2].x == step &&
+	       k[3].y - k[3].x == step;
+}
+
 static bool turns_init(struct turns *t, T *v, int64_t rows, int64_t columns)
 {
 	*t = (struct turns){.v = v, .columns = columns, .most = TURNS_KEPT * rows + 1};
@@ -34,16 +63,20 @@ static bool turns_init(struct turns *t, T *v, int64_t rows, int64_t columns)
 static void turns_make(struct turns *t)
 {
 	for (int64_t at = 0; at < t->columns; at += TURN_COLUMNS) {
-		int64_t left = t->columns - at;
+		int64_t left = t->columns - at, n = left < TURN_COLUMNS ? left : TURN_COLUMNS;
 
-		for (int64_t i = 0; i < t->n; i++) {
+		for (int64_t i = 0; i < t->n;) {
 			const struct turn *k = &t->kept[i];
-			T *x = t->v + k->x * t->columns + at, *y = t->v + k->y * t->columns + at;
+			int64_t next = (k->y - k->x) * t->columns;
+			T *x = t->v + k->x * t->columns + at, *y = x + next;
 
-			if (left >= TURN_COLUMNS)
-				turn_rows(TURN_COLUMNS, x, y, k->c, k->s);
-			else
-				turn_rows(left, x, y, k->c, k->s);
+			if (t->n - i >= 4 && turns_follow(k)) {
+				turn_four(n, x, y, y + next, y + 2 * next, y + 3 * next, k);
+				i += 4;
+			} else {
+				turn_rows(n, x, y, k->c, k->s);
+				i++;
+			}
 		}
 	}
 	t->n = 0;

@@ -10,8 +10,7 @@
 
 enum { COUNTER_WORDS = 2, STATE_WORDS = 3 };
 
-static int check_state(const struct kernel_call *c, const struct mu_tensor *t, int64_t words,
-		       struct mu_err *err)
+static int check_state(const struct mu_tensor *t, int64_t words, struct mu_err *err)
 {
 	if (t->dtype != MU_INT64)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -37,7 +36,7 @@ static int take(const struct kernel_call *c, bool in_state, int64_t which, uint6
 	VARIABLES_AUTO vs = {0};
 	int rc = variables_lock(c, 1, &vs, err), before = in_state ? 1 : 0;
 
-	if (rc || (rc = check_state(c, vs.t[0], before, err)))
+	if (rc || (rc = check_state(vs.t[0], before, err)))
 		return rc;
 	int64_t *word = MU_DATA(int64_t, vs.t[0]);
 	which = in_state ? word[0] : which;
@@ -47,7 +46,7 @@ static int take(const struct kernel_call *c, bool in_state, int64_t which, uint6
 	if (which != RANDOM_PHILOX)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported algorithm id: %lld",
 			       (long long)which);
-	if ((rc = check_state(c, vs.t[0], before + STATE_WORDS, err)))
+	if ((rc = check_state(vs.t[0], before + STATE_WORDS, err)))
 		return rc;
 	word += before;
 	memcpy(out->counter, word, sizeof out->counter);
