@@ -221,6 +221,8 @@ static const struct {
     {"NonMaxSuppressionV5", "a choice among what is given; TensorFlow has none either"},
     {"ImageProjectiveTransformV2", "pictures as they are read; TensorFlow's is an estimate"},
     {"ImageProjectiveTransformV3", "pictures as they are read; TensorFlow's is an estimate"},
+    {"ExtractGlimpse", "pictures as they are read; TensorFlow has none either"},
+    {"ExtractGlimpseV2", "pictures as they are read; TensorFlow has none either"},
     {"SampleDistortedBoundingBox", "drawn by chance; TensorFlow has none either"},
     {"SampleDistortedBoundingBoxV2", "drawn by chance; TensorFlow has none either"},
     {"StatelessSampleDistortedBoundingBox", "drawn by chance; TensorFlow has none either"},

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Boxes left out, drawn and drawn by chance, what windows see, and pictures seen in perspective."""
+"""Boxes left out, drawn and drawn by chance, what windows see, glimpses, and pictures seen in perspective."""
 import itertools
 
 import numpy as np
@@ -7,7 +7,6 @@ import numpy as np
 from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar
 
 H = np.float16
-TOLERANCE = {F: {"rtol": 1e-5, "atol": 1e-6}, H: {"rtol": 1e-2, "atol": 1e-2}}
 
 
 def some_boxes(t, n):
@@ -136,6 +135,18 @@ def projections():
         yield Case("ImageProjectiveTransformV2", {"images": images, "transforms": by, "output_shape": i32(*size)}, {"interpolation": "BILINEAR", **attrs})
 
 
+def glimpses():
+    x, at = real(F, 8, 7, 9, 2), np.array([[0, 0], [0.2, 0.3], [-0.4, -0.4], [1, 2], [3.7, 2.2], [-1, -2], [-0.9, 0.9], [1e20, np.nan]], F)
+    for op, centered, normalized, size in itertools.product(("ExtractGlimpse", "ExtractGlimpseV2"), (True, False), (True, False), ((3, 4), (2, 2), (1, 12), (9, 1))):
+        attrs = {"centered": centered, "normalized": normalized, "uniform_noise": False}
+        yield Case(op, {"input": x[:7], "size": i32(*size), "offsets": at[:7]}, {**attrs, "noise": "zero"})
+        for noise in ("uniform", "gaussian"):  # drawn without a seed, but nothing of it is seen in the middle
+            yield Case(op, {"input": x[:7], "size": i32(*size), "offsets": at[:7]}, {**attrs, "noise": noise}, only_shape=True)
+    for op, images, size, offsets in itertools.product(("ExtractGlimpse", "ExtractGlimpseV2"), (x[:2], x[0], x[:1]), ((3, 4), (3,)), (at[:2], at[0], at[:2, :1])):
+        if images.ndim == 4:  # TensorFlow looks at dimensions that are not there
+            yield Case(op, {"input": images, "size": i32(*size), "offsets": offsets}, {"noise": "zero", "uniform_noise": False})
+
+
 def box_cases():
-    for group in (suppressions, combined, patches, drawings, samples, projections):
+    for group in (suppressions, combined, patches, drawings, samples, projections, glimpses):
         yield from group()
