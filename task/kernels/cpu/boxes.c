@@ -397,24 +397,28 @@ static int put_part(struct kernel_call *c, const struct parting *k, const struct
 	return 0;
 }
 
+static int sample_and_put(struct kernel_call *c, const struct parting *k, struct mu_err *err)
+{
+	struct philox from;
+	int rc = c->n_in > 3 ? stateless_draws(c, 3, &from, err)
+			     : node_draws(c->state, c, (uint64_t)k->attempts, &from, err);
+
+	if (rc)
+		return rc;
+	struct part p = sample(k, from);
+	return put_part(c, k, &p, err);
+}
+
 static int sample_box(struct kernel_call *c, struct mu_err *err)
 {
 	struct parting k = {0};
-	struct philox from;
 	int rc;
 
-	if ((rc = read_how(c, &k, err)) || (rc = read_picture(c, &k, err)))
-		return rc;
-	rc = read_marked(c, &k, err);
-	MU_AUTO_FREE struct part *marked = k.marked;
-	if (rc)
-		return rc;
-	rc = c->n_in > 3 ? stateless_draws(c, 3, &from, err)
-			 : node_draws(c->state, c, (uint64_t)k.attempts, &from, err);
-	if (rc)
-		return rc;
-	struct part p = sample(&k, from);
-	return put_part(c, &k, &p, err);
+	if (!(rc = read_how(c, &k, err)) && !(rc = read_picture(c, &k, err)) &&
+	    !(rc = read_marked(c, &k, err)))
+		rc = sample_and_put(c, &k, err);
+	free(k.marked);
+	return rc;
 }
 
 static const struct kernel rows[] = {
