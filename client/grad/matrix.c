@@ -29,12 +29,13 @@ static struct mu_out solve(struct mu_builder *b, struct mu_out a, struct mu_out 
 static void g_triangular_solve(struct grad_call *c)
 {
 	bool lower = grad_attr_bool(c, "lower"), adjoint = grad_attr_bool(c, "adjoint");
-	struct mu_out x = grad_out(c, 0), g = c->gy[0], da;
+	struct mu_builder *b = c->b;
+	struct mu_out a = grad_in(c, 0), x = grad_out(c, 0), gx, da;
 
-	c->gx[1] = solve(c->b, grad_in(c, 0), g, lower, !adjoint);
-	da = adjoint ? product(c->b, x, false, c->gx[1], true)
-		     : product(c->b, c->gx[1], false, x, true);
-	c->gx[0] = triangle(c->b, mu_neg(c->b, da), lower);
+	gx = solve(b, a, c->gy[0], lower, !adjoint);
+	da = adjoint ? product(b, x, false, gx, true) : product(b, gx, false, x, true);
+	c->gx[0] = grad_sum_to(b, triangle(b, mu_neg(b, da), lower), a);
+	c->gx[1] = grad_sum_to(b, gx, grad_in(c, 1));
 }
 
 static struct mu_out solve_bands(struct mu_builder *b, struct mu_out a, struct mu_out x, bool lower,

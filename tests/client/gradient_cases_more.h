@@ -309,6 +309,17 @@ CASE(y_triangular_turned, solved(b, x, values(b, 3, 2, 0), true, true))
 CASE(y_triangular_upper_turned, solved(b, x, values(b, 3, 2, 0), false, true))
 CASE(y_triangular_right,
      solved(b, mu_op(b, "MatrixSetDiag", MU_IN(values(b, 3, 3, 0), row(b, 3))), x, false, true))
+/* One matrix for two right sides, and the other way round. */
+CASE(y_triangular_many,
+     solved(b, x, mu_reshape(b, values(b, 6, 2, 0), mu_const_ints(b, (int32_t[]){2, 3, 2}, 3)),
+	    true, false))
+CASE(y_triangular_many_right,
+     solved(b,
+	    mu_op(b, "MatrixSetDiag",
+		  MU_IN(mu_reshape(b, values(b, 6, 3, 0),
+				   mu_const_ints(b, (int32_t[]){2, 3, 3}, 3)),
+			values(b, 2, 3, 0))),
+	    x, true, false))
 /* With something on the diagonal, so that no column is near another. */
 static struct mu_out qr(struct mu_builder *b, struct mu_out x, int diagonal, int output)
 {
@@ -385,6 +396,8 @@ static const struct gradient_case more_cases[] = {
     {"MatrixTriangularSolve, turned", {2, {3, 3}}, y_triangular_turned, 1, 2},
     {"MatrixTriangularSolve, upper, turned", {2, {3, 3}}, y_triangular_upper_turned, 1, 2},
     {"MatrixTriangularSolve, right", {2, {3, 2}}, y_triangular_right, -1, 1},
+    {"MatrixTriangularSolve, of many", {2, {3, 3}}, y_triangular_many, 1, 2},
+    {"MatrixTriangularSolve, many, right", {2, {3, 2}}, y_triangular_many_right, -1, 1},
     {"Qr, q of a square", {2, {3, 3}}, y_qr_q, -1, 1},
     {"Qr, r of a square", {2, {3, 3}}, y_qr_r, -1, 1},
     {"Qr, q, higher than wide", {2, {4, 3}}, y_qr_q, -1, 1},
