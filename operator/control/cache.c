@@ -370,10 +370,20 @@ static bool others_follow(const struct cached_job *job, const struct cached_pod 
 	return false;
 }
 
+/* Who works in step has joined when it runs, and must be known to have before it can be lost:
+ * plan_leave.c. */
+static bool joins(const struct cached_job *job, const struct cached_pod *p)
+{
+	return p->phase == POD_RUNNING && !p->deleting && job->text &&
+	       strstr(job->text, "\"mode\":\"sync\"");
+}
+
 static enum pod_news news_of(const struct cached_job *job, const struct cached_pod *p)
 {
 	if (is_over(job))
 		return p->deleting ? POD_NEWS_COUNT : POD_NEWS_FIRST;
+	if (joins(job, p))
+		return POD_NEWS_WHOLE;
 	return others_follow(job, p) ? POD_NEWS_FIRST : POD_NEWS_WHOLE;
 }
 

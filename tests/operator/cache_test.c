@@ -117,6 +117,21 @@ static void a_pod__waits_for_those_that_follow_it__unless_it_failed(void **state
 	cache_fini(&c);
 }
 
+/* It has joined the others, who would wait for it if it went before that is stored. */
+static void a_worker_in_step_that_runs__waits_for_nobody(void **state)
+{
+	struct cache c;
+	cJSON *in_step = job("7");
+
+	cJSON_AddStringToObject(cJSON_GetObjectItem(in_step, "spec"), "mode", "sync");
+	start(&c);
+	see(&c, cache_job_seen, in_step);
+	see(&c, cache_pod_seen, pod_of("p1", "Pending", ""));
+	see(&c, cache_pod_seen, pod_of("p2", "Pending", ""));
+	expect(&c, "p1", "Running", POD_NEWS_WHOLE);
+	cache_fini(&c);
+}
+
 static void the_last_worker_that_ends__waits_for_no_server(void **state)
 {
 	struct cache c;
@@ -478,6 +493,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_pod__waits_for_those_that_follow_it__unless_it_failed),
+	    cmocka_unit_test(a_worker_in_step_that_runs__waits_for_nobody),
 	    cmocka_unit_test(the_last_worker_that_ends__waits_for_no_server),
 	    cmocka_unit_test(a_pod_of_a_job_that_is_over__waits_for_the_others),
 	    cmocka_unit_test(a_pod_left_by_a_job_that_was_over__is_news_to_the_next_of_its_name),
