@@ -165,17 +165,7 @@ struct gpu_plan *gpu_convolution_plan_new(void)
 int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
 			     const struct gpu_convolution *what, bool *can, struct mu_err *err)
 {
-	int rc;
-
-	*can = false;
-	if (!g->dnn_api)
-		return 0;
-	if ((rc = gpu_enter(g, err)))
-		return rc;
-	pthread_mutex_lock(&plan->lock);
-	*can = gpu_plan_way(plan, g, what)->possible;
-	pthread_mutex_unlock(&plan->lock);
-	return 0;
+	return gpu_dnn_plan_for(g, plan, what, can, err);
 }
 
 /* What goes on a stream, or into a graph that is recorded. */

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/device/gpu_dnn.h"
 
+#include "task/device/gpu_plan.h"
+
 const struct gpu_dnn_numbers gpu_dnn_numbers[MU_DT_COUNT] = {
     [MU_FLOAT] = {DNN_FLOAT, DNN_FLOAT, DNN_FMA_MATH},
     [MU_DOUBLE] = {DNN_DOUBLE, DNN_DOUBLE, DNN_DEFAULT_MATH},
@@ -30,4 +32,20 @@ int gpu_dnn_call(struct gpu *g, void *stream, int (*call)(void *library, const v
 		bad = DNN_BAD_PARAM;
 	pthread_mutex_unlock(&g->dnn_lock);
 	return bad;
+}
+
+int gpu_dnn_plan_for(struct gpu *g, struct gpu_plan *plan, const void *what, bool *can,
+		     struct mu_err *err)
+{
+	int rc;
+
+	*can = false;
+	if (!g->dnn_api)
+		return 0;
+	if ((rc = gpu_enter(g, err)))
+		return rc;
+	pthread_mutex_lock(&plan->lock);
+	*can = gpu_plan_way(plan, g, what)->possible;
+	pthread_mutex_unlock(&plan->lock);
+	return 0;
 }

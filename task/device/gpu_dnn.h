@@ -20,4 +20,9 @@ void *gpu_dnn_library(struct gpu *g);
 int gpu_dnn_call(struct gpu *g, void *stream, int (*call)(void *library, const void *args),
 		 const void *args);
 
+struct gpu_plan;
+/* Whether the library can do `what`, as the plan's kind has it. */
+int gpu_dnn_plan_for(struct gpu *g, struct gpu_plan *plan, const void *what, bool *can,
+		     struct mu_err *err);
+
 #endif
