@@ -49,8 +49,10 @@ void world_stop(struct world *w);
 /* Workers are marked Running as well from now on (ps are at once), or Succeeded. */
 void world_run_workers(struct world *w);
 void world_end_workers(struct world *w);
-/* Waits until so many pods exist or jobs say so; false after `seconds` without any news. */
+/* Waits until so many pods exist, were marked, or jobs say so; false after `seconds` without any
+ * news. */
 bool world_await_pods(struct world *w, int n, double seconds);
+bool world_await_marks(struct world *w, int n, double seconds);
 bool world_await_jobs(struct world *w, const char *what, int n, double seconds);
 /* What does not agree at the end: pods that are too many, and jobs whose status does not have all
  * its pods ready (of an operator that says so in status.summary). */

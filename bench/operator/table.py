@@ -11,7 +11,7 @@ import sys
 ROWS = [  # figure, unit
     ("pods_a_second", "pods/s until all exist"),
     ("pods_a_second_10_90", "pods/s, 10-90 %"),
-    ("to_running_s", "s until the last job says Running"),
+    ("to_running_s", "s until the last job says Running"),  # of the bare loop: until its last pod was marked
     ("operator_cpu_ms_a_pod_create", "operator CPU ms a pod, create"),
     ("operator_cpu_ms_a_pod_to_running", "operator CPU ms a pod, to Running"),
     ("operator_cpu_ms_a_pod_life", "operator CPU ms a pod, whole life"),

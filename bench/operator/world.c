@@ -31,7 +31,7 @@ struct world {
 	struct mu_map pods, jobs;
 	struct pod *first, **last;
 	double *seen; /* when the n-th pod was there */
-	int cap, n_pods, n_running, n_succeeded;
+	int cap, n_pods, n_marked, n_running, n_succeeded;
 	enum stage workers;
 	double news;
 	bool stopped;
@@ -116,6 +116,10 @@ static void *kubelet(void *arg)
 		pthread_mutex_unlock(&w->lock);
 		mark(w, p->path, stage);
 		pthread_mutex_lock(&w->lock);
+		w->n_marked++;
+		w->news = mu_clock();
+		if (!w->first)
+			pthread_cond_broadcast(&w->changed);
 	}
 	pthread_mutex_unlock(&w->lock);
 	return NULL;
@@ -321,6 +325,11 @@ static bool await(struct world *w, const int *count, int n, double seconds)
 bool world_await_pods(struct world *w, int n, double seconds)
 {
 	return await(w, &w->n_pods, n, seconds);
+}
+
+bool world_await_marks(struct world *w, int n, double seconds)
+{
+	return await(w, &w->n_marked, n, seconds);
 }
 
 bool world_await_jobs(struct world *w, const char *what, int n, double seconds)
