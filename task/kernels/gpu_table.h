@@ -42,9 +42,9 @@ struct gpu_kernel_table {
 #define GPU_PLAIN                                                                                  \
 	(GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_INT8) | GPU_TYPE(MU_INT16) |                    \
 	 GPU_TYPE(MU_UINT16) | GPU_TYPE(MU_COMPLEX64) | GPU_TYPE(MU_UINT32) | GPU_TYPE(MU_UINT64))
-/* What is handed on as it is: handles of what is on the GPU, too, which themselves lie on the host.
- */
-#define GPU_PASSED (GPU_PLAIN | GPU_TYPE(MU_RESOURCE))
+/* What is handed on as it is: handles of what is on the GPU and lists of it, too, which themselves
+ * lie on the host. */
+#define GPU_PASSED (GPU_PLAIN | GPU_TYPE(MU_RESOURCE) | GPU_TYPE(MU_VARIANT))
 
 /* The row that runs this node on a GPU; NULL: the CPU's kernel does, in host memory. */
 const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n);

@@ -10,30 +10,30 @@
 _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
 
 /* Without a step it is folded, in host memory, whatever device the node is for. */
-static bool on_gpu(const struct kernel_call *c)
+static bool on_gpu(const struct kernel_call *c, enum mu_dtype t)
 {
-	return c->step && gpu_here(c) && gpu_kernel_find(c->node);
+	return mu_dtype_size(t) && c->step && gpu_here(c) && gpu_kernel_find(c->node);
 }
 
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	     struct mu_tensor **out, struct mu_err *err)
 {
-	return on_gpu(c) ? gpu_out(c, i, dtype, shape, out, err)
-			 : kernel_out(c, i, dtype, shape, out, err);
+	return on_gpu(c, dtype) ? gpu_out(c, i, dtype, shape, out, err)
+				: kernel_out(c, i, dtype, shape, out, err);
 }
 
 int move_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
 		   const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
 {
-	return on_gpu(c) ? gpu_out_reuse(c, i, from, dtype, shape, out, err)
-			 : kernel_out_reuse(c, i, from, dtype, shape, out, err);
+	return on_gpu(c, dtype) ? gpu_out_reuse(c, i, from, dtype, shape, out, err)
+				: kernel_out_reuse(c, i, from, dtype, shape, out, err);
 }
 
 int move_scratch(struct kernel_call *c, enum mu_dtype dtype, const struct mu_shape *shape,
 		 struct mu_tensor *out, struct mu_err *err)
 {
-	return on_gpu(c) ? gpu_tensor_new(gpu_here(c), dtype, shape, c->node->name, out, err)
-			 : mu_tensor_new(out, dtype, shape, err);
+	return on_gpu(c, dtype) ? gpu_tensor_new(gpu_here(c), dtype, shape, c->node->name, out, err)
+				: mu_tensor_new(out, dtype, shape, err);
 }
 
 int move_numbers(struct kernel_call *c, const struct mu_tensor *out,
@@ -103,7 +103,7 @@ int move_fill(const struct mu_tensor *out, const struct mu_tensor *one, struct m
 int move_here(struct kernel_call *c, const struct mu_tensor *kept, struct mu_tensor *out,
 	      struct mu_err *err)
 {
-	struct gpu *want = on_gpu(c) ? gpu_here(c) : NULL, *is = gpu_of_tensor(kept);
+	struct gpu *want = on_gpu(c, kept->dtype) ? gpu_here(c) : NULL, *is = gpu_of_tensor(kept);
 
 	if (is == want) {
 		*out = mu_tensor_ref(kept);
@@ -148,6 +148,53 @@ int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const str
 	for (int64_t i = 0; i < r->rows; i++)
 		elems_copy(out->dtype, out->data, r->to.at + i * r->to.step, in->data,
 			   r->from.at + i * r->from.step, r->run);
+	return 0;
+}
+
+/* So many parts at a time as a launch can name. */
+static int parts_launch(struct gpu *g, const struct mu_tensor *whole, const struct mu_tensor *parts,
+			int64_t n, int64_t each, bool cut, struct mu_err *err)
+{
+	const size_t size = mu_dtype_size(whole->dtype);
+	int rc = 0;
+
+	for (int64_t i = 0; i < n && !rc;) {
+		struct parts_args a = {.whole = gpu_address(whole) + (size_t)(i * each) * size,
+				       .each = each,
+				       .cut = cut};
+		int count = 0;
+		for (; i < n && count < CUDA_MAX_LIST; i++)
+			a.part[count++] = gpu_address(&parts[i]);
+		a.n = count * each;
+		rc = gpu_run_width(g, "parts", whole->dtype, a.n, &a, err);
+	}
+	return rc;
+}
+
+int move_join(const struct mu_tensor *whole, const struct mu_tensor *parts, int64_t n, int64_t each,
+	      struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(whole);
+
+	if (g)
+		return parts_launch(g, whole, parts, n, each, false, err);
+	for (int64_t i = 0; i < n; i++)
+		if (mu_tensor_is_set(&parts[i]))
+			elems_copy(whole->dtype, whole->data, i * each, parts[i].data, 0, each);
+		else
+			elems_zero(whole->dtype, whole->data, i * each, each);
+	return 0;
+}
+
+int move_cut(const struct mu_tensor *parts, int64_t n, int64_t each, const struct mu_tensor *whole,
+	     struct mu_err *err)
+{
+	struct gpu *g = gpu_of_tensor(whole);
+
+	if (g)
+		return parts_launch(g, whole, parts, n, each, true, err);
+	for (int64_t i = 0; i < n; i++)
+		elems_copy(whole->dtype, parts[i].data, 0, whole->data, i * each, each);
 	return 0;
 }
 

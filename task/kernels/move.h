@@ -8,7 +8,7 @@
 #include "task/kernels/elems.h"
 #include "task/runtime/kernel.h"
 
-/* Output i as new memory of the node's device. */
+/* Output i as new memory of the node's device; of the host when no GPU can hold such elements. */
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
 	     struct mu_tensor **out, struct mu_err *err);
 /* The same in the memory of input `from` when that is its last use and it fits. */
@@ -44,6 +44,12 @@ struct runs {
 };
 int move_runs(const struct mu_tensor *out, const struct mu_tensor *in, const struct runs *r,
 	      struct mu_err *err);
+/* n tensors of `each` elements, one behind the other in `whole`: put together, one that is not set
+ * as zeros; or cut apart. */
+int move_join(const struct mu_tensor *whole, const struct mu_tensor *parts, int64_t n, int64_t each,
+	      struct mu_err *err);
+int move_cut(const struct mu_tensor *parts, int64_t n, int64_t each, const struct mu_tensor *whole,
+	     struct mu_err *err);
 
 /* Rows by number: out is [batches, outer, count, inner], in is [batches, outer, limit, inner],
  * indices are [batches, count].  One out of range is refused on the host and gives zeros on a GPU,

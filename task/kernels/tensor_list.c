@@ -3,8 +3,9 @@
 
 #include <string.h>
 
+#include "task/device/gpu.h"
 #include "task/kernels/args.h"
-#include "task/kernels/elems.h"
+#include "task/kernels/move.h"
 #include "task/kernels/sum.h"
 
 static void list_free(struct mu_object *o)
@@ -59,13 +60,15 @@ static struct list *list_copy(const struct list *from)
 	return l;
 }
 
-int list_item_zeros(struct mu_tensor *t, enum mu_dtype type, const struct mu_shape *s,
-		    struct mu_err *err)
+/* Where the element lies. */
+static int item_zeros(struct mu_tensor *t, const struct mu_tensor *like, struct mu_err *err)
 {
-	int rc = mu_tensor_new(t, type, s, err);
+	struct gpu *g = gpu_of_tensor(like);
+	int rc = g ? gpu_tensor_new(g, like->dtype, &like->shape, "a list", t, err)
+		   : mu_tensor_new(t, like->dtype, &like->shape, err);
 
-	if (!rc)
-		elems_zero(type, t->data, 0, s->count);
+	if (!rc && (rc = move_fill(t, NULL, err)))
+		mu_tensor_unref(t);
 	return rc;
 }
 
@@ -80,7 +83,7 @@ static int list_zeros(const struct mu_object *o, struct mu_object **out, struct 
 		if (!mu_tensor_is_set(&l->items[i]))
 			continue;
 		rc = l->type == MU_VARIANT ? variant_zeros(&z, &l->items[i], err)
-					   : list_item_zeros(&z, l->type, &l->items[i].shape, err);
+					   : item_zeros(&z, &l->items[i], err);
 		if (rc)
 			break;
 		mu_tensor_unref(&l->items[i]);

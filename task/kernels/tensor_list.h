@@ -22,8 +22,6 @@ struct list {
 
 struct list *list_new(enum mu_dtype type, const struct mu_pshape *shape, int64_t n);
 void list_set_length(struct list *l, int64_t n); /* what is new is not set */
-int list_item_zeros(struct mu_tensor *t, enum mu_dtype type, const struct mu_shape *s,
-		    struct mu_err *err);
 
 /* Input 0's list to be changed: itself when nobody else has it, else a copy; a reference. */
 int list_own(struct kernel_call *c, struct list **out, struct mu_err *err);

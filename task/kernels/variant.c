@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/variant.h"
 
+#include "task/kernels/args.h"
+
 int variant_in(const struct kernel_call *c, unsigned i, const struct mu_object_type *type,
 	       struct mu_object **out, struct mu_err *err)
 {
@@ -119,4 +121,22 @@ int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct m
 	if (!rc)
 		*out = mu_tensor_ref(&sum);
 	return rc;
+}
+
+int variant_add_all(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor sum = mu_tensor_ref(kernel_in(c, 0)), next;
+
+	for (unsigned i = 1; i < c->n_in; i++) {
+		int rc = args_same_type(c, 0, i, err);
+		if (rc || (rc = args_same_shape(c, 0, i, err)) ||
+		    (rc = variant_add(&next, &sum, kernel_in(c, i), err))) {
+			mu_tensor_unref(&sum);
+			return rc;
+		}
+		mu_tensor_unref(&sum);
+		sum = next;
+	}
+	kernel_out_take(c, 0, sum);
+	return 0;
 }

@@ -22,5 +22,7 @@ bool variant_is_sole(const struct kernel_call *c, unsigned i);
 int variant_zeros(struct mu_tensor *out, const struct mu_tensor *t, struct mu_err *err);
 int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct mu_tensor *b,
 		struct mu_err *err);
+/* Output 0 = all inputs added so. */
+int variant_add_all(struct kernel_call *c, struct mu_err *err);
 
 #endif

@@ -355,12 +355,87 @@ static struct mu_out through_arrays(struct mu_builder *b, struct mu_out rows)
 	return mu_add(b, both, gathered);
 }
 
-static void arrays_on(struct task_server *server, struct mu_tensor *out)
+static struct mu_out const_longs(struct mu_builder *b, const int64_t *v, int64_t n)
+{
+	struct mu_shape s = mu_shape_vec(n);
+	MU_AUTO_TENSOR t = {0};
+
+	assert_ok(mu_tensor_new(&t, MU_INT64, &s, &err), &err);
+	memcpy(t.data, v, mu_tensor_bytes(&t));
+	return mu_const(b, "longs", &t);
+}
+
+static struct mu_out const_no(struct mu_builder *b)
+{
+	const bool no = false;
+	MU_AUTO_TENSOR t = {0};
+
+	assert_ok(mu_tensor_scalar(&t, MU_BOOL, &no, &err), &err);
+	return mu_const(b, "no", &t);
+}
+
+#define FLOATS MU_ATTRS(MU_A_TYPE("element_dtype", MU_FLOAT))
+#define LISTS  MU_ATTRS(MU_A_TYPE("T", MU_VARIANT))
+
+/* A list of 100 elements, more than a launch puts together: rows cut apart, set and got, the rest
+ * never set; pushed and popped; a list in a list, its zeros and sums; all put together again. */
+static struct mu_out through_lists(struct mu_builder *b, struct mu_out rows)
+{
+	struct mu_out two = mu_const_int(b, MU_INT32, 2);
+	struct mu_out wide = mu_const_ints(b, (int32_t[]){WIDTH}, 1);
+	struct mu_out any = mu_const_int(b, MU_INT32, -1), no = const_no(b);
+	struct mu_out cut =
+	    mu_op(b, "TensorListFromTensor", MU_IN(mu_square(b, rows), wide), FLOATS);
+	struct mu_out row = mu_op(b, "TensorListGetItem", MU_IN(cut, two, wide), FLOATS);
+	struct mu_out empty =
+	    mu_op(b, "TensorListReserve", MU_IN(wide, mu_const_int(b, MU_INT32, 100)), FLOATS);
+	struct mu_out unset = mu_op(b, "TensorListGetItem", MU_IN(empty, two, wide), FLOATS);
+	struct mu_out one = mu_op(b, "TensorListSetItem",
+				  MU_IN(empty, two, mu_add(b, mu_neg(b, row), unset)), FLOATS);
+	struct mu_out turn = mu_op(b, "Switch", MU_IN(one, no), LISTS);
+	struct mu_out back = mu_op(b, "Merge", MU_IN(turn, mu_port(turn, 1)),
+				   MU_ATTRS(MU_A_TYPE("T", MU_VARIANT), MU_A_INT("N", 2)));
+	struct mu_out more = mu_op(
+	    b, "TensorListScatterIntoExistingList",
+	    MU_IN(back, mu_exp(b, rows), mu_const_ints(b, (int32_t[]){99, 0, 70}, 3)), FLOATS);
+	struct mu_out none = mu_op(b, "ZerosLike", MU_IN(more), LISTS);
+	struct mu_out sum = mu_op(b, "AddN", MU_IN(more, none, more),
+				  MU_ATTRS(MU_A_TYPE("T", MU_VARIANT), MU_A_INT("N", 3)));
+	struct mu_out outer = mu_op(b, "TensorListPushBack",
+				    MU_IN(mu_op(b, "EmptyTensorList", MU_IN(any, any),
+						MU_ATTRS(MU_A_TYPE("element_dtype", MU_VARIANT))),
+					  sum),
+				    MU_ATTRS(MU_A_TYPE("element_dtype", MU_VARIANT)));
+	struct mu_out popped = mu_op(b, "TensorListPopBack", MU_IN(outer, any),
+				     MU_ATTRS(MU_A_TYPE("element_dtype", MU_VARIANT)));
+	struct mu_out stack = mu_op(b, "TensorListStack", MU_IN(mu_port(popped, 1), wide), FLOATS);
+	struct mu_out some =
+	    mu_op(b, "TensorListGather",
+		  MU_IN(mu_port(popped, 1), mu_const_ints(b, (int32_t[]){70, 2, 3, 99}, 4), wide),
+		  FLOATS);
+	struct mu_out parts = mu_op(b, "TensorListSplit",
+				    MU_IN(stack, mu_const_ints(b, (int32_t[]){-1, WIDTH}, 2),
+					  const_longs(b, (int64_t[]){30, 0, 70}, 3)),
+				    FLOATS);
+	struct mu_out pushed = mu_op(b, "TensorListPushBack", MU_IN(parts, some), FLOATS);
+	struct mu_out length = mu_op(b, "TensorListLength", MU_IN(pushed));
+	mu_push_control(b, &length, 1);
+	struct mu_out joined = mu_op(b, "TensorListConcatV2",
+				     MU_IN(pushed, mu_const_ints(b, (int32_t[]){-1, WIDTH}, 2),
+					   const_longs(b, (int64_t[]){0}, 0)),
+				     FLOATS);
+	mu_pop_control(b);
+	return joined;
+}
+
+typedef struct mu_out kept_fn(struct mu_builder *b, struct mu_out rows);
+
+static void arrays_on(struct task_server *server, kept_fn *through, struct mu_tensor *out)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
 	MU_AUTO(mu_session_close) struct mu_session *s = NULL;
 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(3, WIDTH));
-	struct mu_out made = through_arrays(b, x);
+	struct mu_out made = through(b, x);
 	struct mu_shape shape;
 	MU_AUTO_TENSOR rows = {0};
 
@@ -378,21 +453,31 @@ static void arrays_on(struct task_server *server, struct mu_tensor *out)
 }
 
 /* One copy out for the whole step: what they keep has not left the GPU. */
-static void arrays_and_stacks__on_a_gpu__keep_tensors_there(void **state)
+static void keep_on_both(kept_fn *through, int rows)
 {
 	MU_AUTO_TENSOR want = {0}, got = {0};
 	struct fake_cuda_counts before, after;
 
-	arrays_on(cpu, &want);
+	arrays_on(cpu, through, &want);
 	count(&before);
-	arrays_on(gpu, &got);
+	arrays_on(gpu, through, &got);
 	count(&after);
-	assert_int_equal(want.shape.count, 4 * WIDTH);
-	assert_int_equal(got.shape.count, 4 * WIDTH);
-	for (int i = 0; i < 4 * WIDTH; i++)
+	assert_int_equal(want.shape.count, rows * WIDTH);
+	assert_int_equal(got.shape.count, rows * WIDTH);
+	for (int i = 0; i < rows * WIDTH; i++)
 		assert_float_equal(MU_DATA(float, &got)[i], MU_DATA(float, &want)[i], 1e-5);
 	assert_int_equal(after.copies_out - before.copies_out, 1);
 	UNTIL(facts_of(0).used == 0);
+}
+
+static void arrays_and_stacks__on_a_gpu__keep_tensors_there(void **state)
+{
+	keep_on_both(through_arrays, 4);
+}
+
+static void lists__on_a_gpu__keep_tensors_there(void **state)
+{
+	keep_on_both(through_lists, 104);
 }
 
 /* ---- memory that there is not ---- */
@@ -437,6 +522,7 @@ int main(void)
 	    cmocka_unit_test(nodes__on_gpus_of_two_tasks__reach_each_other),
 	    cmocka_unit_test(an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu),
 	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__keep_tensors_there),
+	    cmocka_unit_test(lists__on_a_gpu__keep_tensors_there),
 	    cmocka_unit_test(too_large_a_tensor__is_refused_with_who_holds_what),
 	    cmocka_unit_test(a_kernel_promise_beyond_the_gpu__is_refused),
 	};

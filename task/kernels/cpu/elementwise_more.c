@@ -9,24 +9,6 @@
 #include "task/kernels/special.h"
 #include "task/kernels/variant.h"
 
-static int add_variants(struct kernel_call *c, struct mu_err *err)
-{
-	struct mu_tensor sum = mu_tensor_ref(kernel_in(c, 0)), next;
-
-	for (unsigned i = 1; i < c->n_in; i++) {
-		int rc = args_same_type(c, 0, i, err);
-		if (rc || (rc = args_same_shape(c, 0, i, err)) ||
-		    (rc = variant_add(&next, &sum, kernel_in(c, i), err))) {
-			mu_tensor_unref(&sum);
-			return rc;
-		}
-		mu_tensor_unref(&sum);
-		sum = next;
-	}
-	kernel_out_take(c, 0, sum);
-	return 0;
-}
-
 static int add_n(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *first = kernel_in(c, 0);
@@ -35,7 +17,7 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 	int rc;
 
 	if (c->n_in && first->dtype == MU_VARIANT)
-		return add_variants(c, err);
+		return variant_add_all(c, err);
 	if (!add)
 		return mu_fail(err, MU_UNIMPLEMENTED, "AddN has no kernel for type %s",
 			       c->n_in ? mu_dtype_name(first->dtype) : "of no inputs");

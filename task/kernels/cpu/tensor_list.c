@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ops of lists: making, changing, reading. */
+/* The ops of lists: making, changing, reading.  What a list holds lies where the nodes of its ops
+ * are placed, all of them on one device; placement sees to that. */
 #include "task/kernels/tensor_list.h"
 
 #include <string.h>
 
 #include "task/kernels/args.h"
-#include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 
 /* ---- making ---- */
 
@@ -42,8 +43,8 @@ static int reserve(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Rows [at, at + n) of a tensor, without its first dimension when `row`. */
-static int part_of(struct mu_tensor *out, const struct mu_tensor *t, int64_t at, int64_t n,
-		   bool row, struct mu_err *err)
+static int part_of(struct kernel_call *c, struct mu_tensor *out, const struct mu_tensor *t,
+		   int64_t at, int64_t n, bool row, struct mu_err *err)
 {
 	int64_t dims[MU_MAX_RANK], each = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
 	struct mu_shape s;
@@ -52,10 +53,12 @@ static int part_of(struct mu_tensor *out, const struct mu_tensor *t, int64_t at,
 	memcpy(dims, t->shape.dim, sizeof dims);
 	dims[0] = n;
 	rc = mu_shape_set(&s, t->shape.rank - row, dims + row, err);
-	if (rc || (rc = mu_tensor_new(out, t->dtype, &s, err)))
+	if (rc || (rc = move_scratch(c, t->dtype, &s, out, err)))
 		return rc;
-	elems_copy(t->dtype, out->data, 0, t->data, at * each, n * each);
-	return 0;
+	rc = move_runs(out, t, &(struct runs){1, n * each, {0, 0}, {at * each, 0}}, err);
+	if (rc)
+		mu_tensor_unref(out);
+	return rc;
 }
 
 static int need_rows(const struct mu_tensor *t, struct mu_err *err)
@@ -75,10 +78,15 @@ static int from_tensor(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = need_rows(t, err)) || (rc = list_element_shape(c, 1, &shape, err)))
 		return rc;
+	struct mu_shape row = mu_shape_scalar();
+	if (t->shape.dim[0] && (rc = mu_shape_set(&row, t->shape.rank - 1, t->shape.dim + 1, err)))
+		return rc;
 	struct list *l = list_new(t->dtype, &shape, t->shape.dim[0]);
 	for (int64_t i = 0; i < l->n && !rc; i++)
-		if (!(rc = part_of(&l->items[i], t, i, 1, true, err)) && !i)
+		if (!(rc = move_scratch(c, t->dtype, &row, &l->items[i], err)) && !i)
 			rc = list_check_item(l, &l->items[0], err);
+	if (!rc)
+		rc = move_cut(l->items, l->n, row.count, t, err);
 	return list_give(c, l, rc, err);
 }
 
@@ -99,7 +107,7 @@ static int split(struct kernel_call *c, struct mu_err *err)
 			rc = mu_fail(err, MU_INVALID_ARGUMENT,
 				     "Invalid value in lengths: %lld of the %lld rows left",
 				     (long long)n, (long long)(t->shape.dim[0] - at));
-		else if (!(rc = part_of(&l->items[i], t, at, n, false, err)))
+		else if (!(rc = part_of(c, &l->items[i], t, at, n, false, err)))
 			at += n;
 	}
 	if (!rc && at != t->shape.dim[0])
@@ -136,12 +144,14 @@ static int item_or_zeros(struct kernel_call *c, unsigned shape_in, const struct 
 	struct mu_shape s;
 	int rc;
 
-	if (mu_tensor_is_set(&l->items[i])) {
-		*out = mu_tensor_ref(&l->items[i]);
-		return 0;
-	}
-	rc = list_whole_shape(c, shape_in, l, &s, err);
-	return rc ? rc : list_item_zeros(out, l->type, &s, err);
+	if (mu_tensor_is_set(&l->items[i]))
+		return move_here(c, &l->items[i], out, err);
+	if ((rc = list_whole_shape(c, shape_in, l, &s, err)) ||
+	    (rc = move_scratch(c, l->type, &s, out, err)))
+		return rc;
+	if ((rc = move_fill(out, NULL, err)))
+		mu_tensor_unref(out);
+	return rc;
 }
 
 static int pop_back(struct kernel_call *c, struct mu_err *err)
@@ -224,8 +234,8 @@ static int resize(struct kernel_call *c, struct mu_err *err)
 }
 
 /* Rows of `values` to the places that `indices` name. */
-static int put_rows(struct list *l, const struct mu_tensor *values, const struct mu_tensor *indices,
-		    struct mu_err *err)
+static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tensor *values,
+		    const struct mu_tensor *indices, struct mu_err *err)
 {
 	int rc = need_rows(values, err);
 
@@ -241,7 +251,7 @@ static int put_rows(struct list *l, const struct mu_tensor *values, const struct
 				       "Indices in TensorListScatter must all be non-negative.");
 		if (at >= l->n)
 			list_set_length(l, at + 1);
-		if ((rc = part_of(&t, values, k, 1, true, err)))
+		if ((rc = part_of(c, &t, values, k, 1, true, err)))
 			break;
 		mu_tensor_unref(&l->items[at]);
 		l->items[at] = t;
@@ -257,7 +267,7 @@ static int scatter_into(struct kernel_call *c, struct mu_err *err)
 
 	if ((rc = args_is_int(c, 2, err)) || (rc = list_own(c, &l, err)))
 		return rc;
-	return list_give(c, l, put_rows(l, kernel_in(c, 1), kernel_in(c, 2), err), err);
+	return list_give(c, l, put_rows(c, l, kernel_in(c, 1), kernel_in(c, 2), err), err);
 }
 
 /* tensor, indices, element_shape [, num_elements] */
@@ -275,7 +285,7 @@ static int scatter(struct kernel_call *c, struct mu_err *err)
 			       "TensorListScatter expects num_elements >= -1, found: %lld",
 			       (long long)n);
 	struct list *l = list_new(kernel_in(c, 0)->dtype, &shape, n < 0 ? 0 : n);
-	return list_give(c, l, put_rows(l, kernel_in(c, 0), kernel_in(c, 1), err), err);
+	return list_give(c, l, put_rows(c, l, kernel_in(c, 0), kernel_in(c, 1), err), err);
 }
 
 /* ---- reading ---- */
@@ -317,10 +327,53 @@ static int shape_of(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* Elements at these places (NULL: all, in order) as the rows of one tensor. */
+struct pile { /* elements that are held while they are put together */
+	struct mu_tensor *items;
+	int64_t n;
+};
+
+static void pile_free(struct pile *p)
+{
+	for (int64_t i = 0; i < p->n; i++)
+		mu_tensor_unref(&p->items[i]);
+	free(p->items);
+}
+
+/* Elements at these places (NULL: all, in order), each of this shape or not set. */
+static int pile_up(struct kernel_call *c, const struct list *l, const struct mu_tensor *at,
+		   const struct mu_shape *each, int64_t n, struct pile *p, struct mu_err *err)
+{
+	int rc = 0;
+
+	p->items = calloc((size_t)n + 1, sizeof *p->items);
+	if (!p->items)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
+			       (long long)n);
+	for (; p->n < n && !rc; p->n += !rc) {
+		int64_t i = at ? mu_tensor_int(at, p->n) : p->n;
+		if (i < 0 || i >= l->n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Index %lld out o range; list only has %lld elements.",
+				       (long long)i, (long long)l->n);
+		const struct mu_tensor *t = &l->items[i];
+		if (!mu_tensor_is_set(t))
+			continue;
+		if (!mu_shape_eq(&t->shape, each))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Tried to stack list which contains tensors of shapes %s and "
+			    "%s",
+			    mu_shape_str(&t->shape), mu_shape_str(each));
+		rc = move_here(c, t, &p->items[p->n], err);
+	}
+	return rc;
+}
+
+/* The same as the rows of one tensor. */
 static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shape_in,
 		      const struct mu_tensor *at, struct mu_err *err)
 {
+	__attribute__((cleanup(pile_free))) struct pile p = {0};
 	int64_t n = at ? at->shape.count : l->n;
 	struct mu_shape each, all = mu_shape_vec(n);
 	struct mu_tensor *out;
@@ -328,27 +381,10 @@ static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shap
 
 	for (int d = 0; d < each.rank && !rc; d++)
 		rc = mu_shape_push(&all, each.dim[d], err);
-	if (rc || (rc = kernel_out(c, 0, l->type, &all, &out, err)))
+	if (rc || (rc = pile_up(c, l, at, &each, n, &p, err)) ||
+	    (rc = move_out(c, 0, l->type, &all, &out, err)))
 		return rc;
-	for (int64_t k = 0; k < n; k++) {
-		int64_t i = at ? mu_tensor_int(at, k) : k;
-		if (i < 0 || i >= l->n)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Index %lld out o range; list only has %lld elements.",
-				       (long long)i, (long long)l->n);
-		const struct mu_tensor *t = &l->items[i];
-		if (mu_tensor_is_set(t) && !mu_shape_eq(&t->shape, &each))
-			return mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Tried to stack list which contains tensors of shapes %s and "
-			    "%s",
-			    mu_shape_str(&t->shape), mu_shape_str(&each));
-		if (mu_tensor_is_set(t))
-			elems_copy(l->type, out->data, k * each.count, t->data, 0, each.count);
-		else
-			elems_zero(l->type, out->data, k * each.count, each.count);
-	}
-	return 0;
+	return move_join(out, p.items, n, each.count, err);
 }
 
 static int stack(struct kernel_call *c, struct mu_err *err)
@@ -418,15 +454,19 @@ static int concat(struct kernel_call *c, struct mu_err *err)
 	struct mu_shape s, vec = mu_shape_vec(l->n);
 	rest.dim[0] = rows;
 	if ((rc = mu_shape_set(&s, rest.rank, rest.dim, err)) ||
-	    (rc = kernel_out(c, 0, l->type, &s, &out, err)) ||
+	    (rc = move_out(c, 0, l->type, &s, &out, err)) ||
 	    (rc = kernel_out(c, 1, MU_INT64, &vec, &lengths, err)))
 		return rc;
-	for (int64_t i = 0; i < l->n; i++) {
-		elems_copy(l->type, out->data, at, l->items[i].data, 0, l->items[i].shape.count);
-		at += l->items[i].shape.count;
-		MU_DATA(int64_t, lengths)[i] = l->items[i].shape.dim[0];
+	for (int64_t i = 0; i < l->n && !rc; i++) {
+		MU_AUTO_TENSOR t = {0};
+		const struct mu_shape *have = &l->items[i].shape;
+		if (!(rc = move_here(c, &l->items[i], &t, err)))
+			rc = move_runs(out, &t, &(struct runs){1, have->count, {at, 0}, {0, 0}},
+				       err);
+		at += have->count;
+		MU_DATA(int64_t, lengths)[i] = have->dim[0];
 	}
-	return 0;
+	return rc;
 }
 
 static const struct kernel rows[] = {

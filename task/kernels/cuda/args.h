@@ -120,6 +120,14 @@ struct part_args {
 	int64_t rows, run, out_row, in_row;
 };
 
+/* Parts of `each` elements, n elements in all, that lie one behind the other in whole; part 0:
+ * zeros. */
+struct parts_args {
+	uint64_t whole, part[CUDA_MAX_LIST];
+	int64_t n, each;
+	int32_t cut, unused; /* cut: whole is read */
+};
+
 /* out is [outer, indices, inner] of in, [outer, limit, inner]. */
 struct gather_args {
 	uint64_t out, in, indices;

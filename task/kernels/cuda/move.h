@@ -39,6 +39,19 @@ DEVICE int64_t view_at(const struct view_args *a, int64_t i)
 			    PTR(const uint##bits##_t, a.in)[row * a.in_row + at];                  \
 		}                                                                                  \
 	}                                                                                          \
+	KERNEL(parts_##bits, parts_args)                                                           \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			int64_t k = divided(i, a.each), at = i - k * a.each;                       \
+			uint##bits##_t *whole = PTR(uint##bits##_t, a.whole);                      \
+			if (a.cut)                                                                 \
+				PTR(uint##bits##_t, a.part[k])[at] = whole[i];                     \
+			else                                                                       \
+				whole[i] = a.part[k] ? PTR(const uint##bits##_t, a.part[k])[at]    \
+						     : (uint##bits##_t)0;                          \
+		}                                                                                  \
+	}                                                                                          \
 	/* out of range: zero, as TensorFlow's GPU kernels have it */                              \
 	KERNEL(gather_##bits, gather_args)                                                         \
 	{                                                                                          \

@@ -7,6 +7,7 @@
 #include "task/kernels/broadcast.h"
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/gpu_table.h"
+#include "task/kernels/variant.h"
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {
@@ -187,12 +188,12 @@ static int width_prepare(const struct mu_node *n, struct runtime *rt, void **sta
 		     {"OnesLike", "fill", "T"}};
 	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, "T", MU_DT_INVALID)};
 	const char *kernel = "";
+	int rc = 0;
 
 	for (unsigned i = 0; i < MU_COUNT(names); i++)
 		if (strcmp(names[i].op, n->op) == 0)
 			kernel = names[i].kernel;
-	int rc = gpu_find_width(o.gpu, kernel, o.type, &o.kernel, err);
-	if (rc)
+	if (o.type != MU_VARIANT && (rc = gpu_find_width(o.gpu, kernel, o.type, &o.kernel, err)))
 		return rc;
 	*state = mu_xmalloc(sizeof o);
 	memcpy(*state, &o, sizeof o);
@@ -267,7 +268,15 @@ static int fill(struct kernel_call *c, struct mu_err *err)
 
 static int zeros_like(struct kernel_call *c, struct mu_err *err)
 {
-	return fill_with(c, &kernel_in(c, 0)->shape, 0, err);
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor t;
+	int rc;
+
+	if (in->dtype != MU_VARIANT)
+		return fill_with(c, &in->shape, 0, err);
+	if (!(rc = variant_zeros(&t, in, err))) /* what it holds is on the GPU */
+		kernel_out_take(c, 0, t);
+	return rc;
 }
 
 static int ones_like(struct kernel_call *c, struct mu_err *err)
@@ -288,6 +297,8 @@ static int ones_like(struct kernel_call *c, struct mu_err *err)
 static int add_n_prepare(const struct mu_node *n, struct runtime *rt, void **state,
 			 struct mu_err *err)
 {
+	if (mu_dtype_base(args_attr_type(n, "T", MU_DT_INVALID)) == MU_VARIANT)
+		return 0;
 	return gpu_one_prepare(n, rt, "sum_list", "T", state, err);
 }
 
@@ -299,6 +310,8 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out = NULL;
 	int rc = 0;
 
+	if (!o)
+		return variant_add_all(c, err);
 	for (unsigned i = 1; i < c->n_in && !rc; i++)
 		if (!(rc = args_same_type(c, 0, i, err)))
 			rc = args_same_shape(c, 0, i, err);
@@ -345,9 +358,13 @@ static const struct gpu_kernel rows[] = {
      .device_out = 1},
     WIDTH("Select", select_run, 0),
     WIDTH("Fill", fill, 3),
-    WIDTH("ZerosLike", zeros_like, 0),
+    {.k = {"ZerosLike", .run = zeros_like, .prepare = width_prepare},
+     .type_attr = "T",
+     .types = GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_VARIANT)},
     WIDTH("OnesLike", ones_like, 0),
-    {.k = {"AddN", .run = add_n, .prepare = add_n_prepare}, .type_attr = "T", .types = GPU_NUM},
+    {.k = {"AddN", .run = add_n, .prepare = add_n_prepare},
+     .type_attr = "T",
+     .types = GPU_NUM | GPU_TYPE(MU_VARIANT)},
     {.k = {"AccumulateNV2", .run = add_n, .prepare = add_n_prepare},
      .type_attr = "T",
      .types = GPU_NUM},
