@@ -16,7 +16,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MAX_CONNECTIONS = 32, MAX_HEAD = 8192, PATIENCE_MS = 5000 };
+enum { MAX_CONNECTIONS = 32, MAX_HEAD = 8192, PATIENCE_MS = 5000, DEAF_MS = 100 };
 enum { MAX_BODY = 256 << 10 }; /* the cluster of a job of a thousand tasks, twice */
 
 struct connection {
@@ -28,6 +28,7 @@ struct connection {
 };
 struct mu_http_server {
 	int fd, wake[2];
+	int64_t deaf_until; /* no descriptors were left: who waits to be taken in waits on */
 	mu_http_handler handler;
 	void *ctx;
 	pthread_t thread;
@@ -159,18 +160,30 @@ static void read_some(struct mu_http_server *h, struct connection *c)
 		hang_up(c);
 }
 
+/* A place that is free, or else that of who has had one for longest: strangers who say nothing must
+ * not keep a probe out, which says at once what it wants. */
+static struct connection *place(struct mu_http_server *h)
+{
+	struct connection *oldest = h->list;
+
+	for (int i = 0; i < MAX_CONNECTIONS; i++) {
+		if (h->list[i].fd < 0)
+			return &h->list[i];
+		if (h->list[i].until < oldest->until)
+			oldest = &h->list[i];
+	}
+	hang_up(oldest);
+	return oldest;
+}
+
 static void take(struct mu_http_server *h, int64_t now)
 {
 	int fd = accept4(h->fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
 
-	if (fd < 0)
-		return;
-	for (int i = 0; i < MAX_CONNECTIONS; i++)
-		if (h->list[i].fd < 0) {
-			h->list[i] = (struct connection){.fd = fd, .until = now + PATIENCE_MS};
-			return;
-		}
-	close(fd);
+	if (fd >= 0)
+		*place(h) = (struct connection){.fd = fd, .until = now + PATIENCE_MS};
+	else if (errno == EMFILE || errno == ENFILE)
+		h->deaf_until = now + DEAF_MS;
 }
 
 static void *run(void *arg)
@@ -178,9 +191,9 @@ static void *run(void *arg)
 	struct mu_http_server *h = arg;
 
 	for (;;) {
+		bool any = false, deaf = mu_clock_ms() < h->deaf_until;
 		struct pollfd p[MAX_CONNECTIONS + 2] = {{h->wake[0], POLLIN, 0},
-							{h->fd, POLLIN, 0}};
-		bool any = false;
+							{deaf ? -1 : h->fd, POLLIN, 0}};
 		int64_t now;
 
 		for (int i = 0; i < MAX_CONNECTIONS; i++) {
@@ -188,7 +201,7 @@ static void *run(void *arg)
 			    h->list[i].fd, (short)(h->list[i].writing ? POLLOUT : POLLIN), 0};
 			any |= h->list[i].fd >= 0;
 		}
-		if (poll(p, MU_COUNT(p), any ? 1000 : -1) < 0 && errno != EINTR)
+		if (poll(p, MU_COUNT(p), deaf ? DEAF_MS : any ? 1000 : -1) < 0 && errno != EINTR)
 			return NULL;
 		if (p[0].revents)
 			return NULL;
