@@ -1,6 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The plug-in runs in a process group of its own, so that what it has started goes with it when its
- * time is over.  Its standard error is kept for the message of a failure. */
+ * time is over.  Its standard error is kept for the message of a failure.
+ *
+ * Who has closed both of its outputs is about to end: one that stays is ended, for the caller, who
+ * may be the whole operator, waits. */
 #include "lib/kube/kube_exec.h"
 
 #include <errno.h>
@@ -10,13 +13,14 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 
-enum { WORDS_MAX = 256, PRINTED_MAX = 1 << 20, TIME_MS = 30000 };
+enum { WORDS_MAX = 256, PRINTED_MAX = 1 << 20, TIME_MS = 30000, STAY_MS = 2000, NAP_MS = 5 };
 #define API "client.authentication.k8s.io/"
 
 extern char **environ;
@@ -220,6 +224,25 @@ static bool drain(int out, int errors, struct mu_buf *printed, struct mu_buf *sa
 	return true;
 }
 
+/* Takes what it has ended with; false when it has not, which it then has been made to. */
+static bool reap(pid_t pid, long long patience_ms, int *status)
+{
+	const struct timespec nap = {.tv_nsec = NAP_MS * 1000000L};
+	long long until = mu_clock_ms() + patience_ms;
+
+	do {
+		pid_t got = waitpid(pid, status, WNOHANG);
+
+		if (got == pid || (got < 0 && errno != EINTR))
+			return true;
+		nanosleep(&nap, NULL);
+	} while (mu_clock_ms() < until);
+	kill(-pid, SIGKILL);
+	while (waitpid(pid, status, 0) < 0 && errno == EINTR)
+		;
+	return false;
+}
+
 /* Runs it and collects what it prints. */
 static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_err *err)
 {
@@ -240,11 +263,9 @@ static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_
 	close(errors[1]);
 	if (rc == 0) {
 		in_time = drain(out[0], errors[0], printed, &said);
-		/* at its end it has closed both; whatever else it started goes too */
-		if (!in_time)
+		if (!in_time) /* whatever it started goes, too, even when it has ended itself */
 			kill(-pid, SIGKILL);
-		while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-			;
+		in_time &= reap(pid, STAY_MS, &status);
 		mu_buf_putc(&said, 0);
 		said.data[strcspn(said.data, "\n")] = 0;
 		if (!in_time)

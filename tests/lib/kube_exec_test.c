@@ -130,6 +130,7 @@ static void plug_in__that_goes_wrong__is_named_with_what_it_said(void **state)
 	    {"{" V1 "}", ANSWER("{\"token\":\"x\",\"expirationTimestamp\":\"2030-01-02T3:4:5Z\"}"),
 	     "T3:4:5Z'"},
 	    {"{" V1 "}", "head -c 2000000 /dev/zero", "did not end"},
+	    {"{" V1 "}", ANSWER("{\"token\":\"x\"}") "; exec sleep 600 >&- 2>&-", "did not end"},
 	    {"{apiVersion: client.authentication.k8s.io/v1, command: is-not-there-at-all, "
 	     "installHint: get it at example.org}",
 	     "", "get it at example.org"},
