@@ -5,31 +5,54 @@
  *   raw_client HOST PORT GRAPH INIT FETCH TARGET CONNECTIONS SECONDS
  *
  * GRAPH is a file with a GraphDef, at most some kilobytes; INIT, FETCH and TARGET are names, or "-"
- * for none.  Prints one line of JSON; with 0 SECONDS it asks for one step and measures nothing. */
+ * for none.  Prints one line of JSON; with 0 SECONDS it asks for one step and measures nothing.
+ *
+ * What goes wrong is told as it came, with the server's address: who looks at a benchmark that
+ * failed has only these words. */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/pb.h"
 #include "task/rpc/h2/frame.h"
+#include "task/rpc/h2/hpack.h"
 
-enum { MOST = 64, WARM = 200, MOST_TIMES = 4 << 20, LONGEST = 16000, ENOUGH = 1 << 24 };
+enum {
+	MOST = 64,
+	WARM = 200,
+	MOST_TIMES = 4 << 20,
+	LONGEST = 16000,
+	ENOUGH = 1 << 24,
+	PATIENCE_SECONDS = 60
+};
 
 struct conn {
 	int fd;
 	uint32_t stream, consumed;
 	struct mu_buf in, message; /* bytes that are no whole frame yet; the answer so far */
+	struct hpack hpack;
+	struct mu_buf status, text; /* the answer's, when they have come */
 	double since;
 };
 
-static void die(const char *what)
+static const char *host = "?", *port = "?"; /* for what is told */
+
+static void __attribute__((format(printf, 1, 2), noreturn)) die(const char *fmt, ...)
 {
-	fprintf(stderr, "raw_client: %s\n", what);
+	va_list ap;
+
+	fprintf(stderr, "raw_client: %s:%s: ", host, port);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
 	exit(1);
 }
 
@@ -49,7 +72,7 @@ static void put(struct conn *c, const struct mu_buf *b)
 		ssize_t n = send(c->fd, b->data + at, b->len - at, MSG_NOSIGNAL);
 
 		if (n < 0 && errno != EINTR)
-			die("cannot send");
+			die("cannot send on stream %u: %s", c->stream, strerror(errno));
 		at += n > 0 ? (size_t)n : 0;
 	}
 }
@@ -65,12 +88,16 @@ static void number(struct mu_buf *b, uint8_t type, uint32_t n)
 static void open_conn(struct conn *c, const struct sockaddr_in *to)
 {
 	MU_AUTO_BUF b = {0};
+	struct timeval patience = {.tv_sec = PATIENCE_SECONDS};
 	int one = 1;
 
 	c->fd = socket(AF_INET, SOCK_STREAM, 0);
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
+	setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
 	if (c->fd < 0 || connect(c->fd, (const struct sockaddr *)to, sizeof(*to)))
-		die("cannot connect");
+		die("cannot connect: %s", strerror(errno));
+	hpack_init(&c->hpack);
 	mu_buf_puts(&b, H2_PREFACE);
 	frame(&b, H2_SETTINGS, 0, 0, "\0\4\x7f\xff\xff\xff", 6); /* streams: any number of bytes */
 	number(&b, H2_WINDOW_UPDATE, 2 * ENOUGH);
@@ -106,8 +133,43 @@ static void ask(struct conn *c, const char *method, struct mu_span message)
 	frame(&all, H2_HEADERS, H2_END_HEADERS, c->stream, fields.data, fields.len);
 	frame(&all, H2_DATA, H2_END_STREAM, c->stream, body.data, body.len);
 	mu_buf_clear(&c->message);
+	mu_buf_clear(&c->status);
+	mu_buf_clear(&c->text);
 	c->since = mu_clock();
 	put(c, &all);
+}
+
+static void on_field(void *arg, struct mu_span name, struct mu_span value)
+{
+	struct conn *c = arg;
+	struct mu_buf *to = mu_span_is(name, "grpc-status")    ? &c->status
+			    : mu_span_is(name, "grpc-message") ? &c->text
+							       : NULL;
+
+	if (to)
+		mu_buf_put(to, value.data, value.len);
+}
+
+static void read_headers(struct conn *c, const struct h2_frame *f, const char *p)
+{
+	struct mu_err err;
+
+	/* neither is sent to a client that asks for nothing unusual */
+	if (!(f->flags & H2_END_HEADERS) || f->flags & (H2_PADDED | H2_HAS_PRIORITY))
+		die("HEADERS of stream %u with flags %#x", f->stream, f->flags);
+	if (hpack_read(&c->hpack, (struct mu_span){p, f->len}, on_field, c, &err))
+		die("HEADERS of stream %u: %s", f->stream, err.msg);
+}
+
+static void check_end(const struct conn *c)
+{
+	if (c->status.len != 1 || *c->status.data != '0')
+		die("stream %u was answered with status %.*s: %.*s", c->stream, (int)c->status.len,
+		    c->status.len ? c->status.data : "", (int)c->text.len,
+		    c->text.len ? c->text.data : "");
+	if (c->message.len < 5)
+		die("stream %u was answered with %zu bytes and no error", c->stream,
+		    c->message.len);
 }
 
 /* True when the answer is whole. */
@@ -115,8 +177,13 @@ static bool on_frame(struct conn *c, const struct h2_frame *f, const char *p)
 {
 	MU_AUTO_BUF back = {0};
 
-	if (f->type == H2_RST_STREAM || f->type == H2_GOAWAY)
-		die("the server ended the stream");
+	if (f->type == H2_RST_STREAM && f->len == 4)
+		die("stream %u of %u was reset with code %u", f->stream, c->stream, h2_get32(p));
+	if (f->type == H2_GOAWAY && f->len >= 8)
+		die("GOAWAY at stream %u, last %u, code %u: %.*s", c->stream, h2_get32(p),
+		    h2_get32(p + 4), (int)f->len - 8, p + 8);
+	if (f->type == H2_HEADERS)
+		read_headers(c, f, p);
 	if ((f->type == H2_SETTINGS || f->type == H2_PING) && !(f->flags & H2_ACK))
 		frame(&back, f->type, H2_ACK, 0, p, f->type == H2_PING ? f->len : 0);
 	if (f->type == H2_DATA) {
@@ -131,8 +198,7 @@ static bool on_frame(struct conn *c, const struct h2_frame *f, const char *p)
 		put(c, &back);
 	if (f->stream != c->stream || f->type > H2_HEADERS || !(f->flags & H2_END_STREAM))
 		return false;
-	if (c->message.len < 5)
-		die("the server answered with an error");
+	check_end(c);
 	return true;
 }
 
@@ -145,8 +211,14 @@ static bool take(struct conn *c)
 
 	mu_buf_reserve(&c->in, 1 << 16);
 	n = recv(c->fd, c->in.data + c->in.len, 1 << 16, 0);
+	if (n < 0 && errno == EINTR)
+		return false;
 	if (n <= 0)
-		die("the server closed the connection");
+		die("stream %u: %s, with %zu bytes of a frame", c->stream,
+		    n == 0            ? "the server closed the connection"
+		    : errno == EAGAIN ? "nothing came for a minute"
+				      : strerror(errno),
+		    c->in.len);
 	c->in.len += (size_t)n;
 	while (c->in.len - at >= H2_HEADER) {
 		struct h2_frame f = h2_frame_get(c->in.data + at);
@@ -176,7 +248,7 @@ static void create_session(struct conn *c, const char *graph, char *handle, size
 	struct mu_pb m;
 
 	if (mu_buf_read_file(&def, graph, LONGEST, &err))
-		die(err.msg);
+		die("%s", err.msg);
 	mu_pb_put_bytes(&request, 1, mu_buf_span(&def));
 	call(c, "/tensorflow.MasterService/CreateSession", mu_buf_span(&request));
 	m = mu_pb_of((struct mu_span){c->message.data + 5, c->message.len - 5});
@@ -252,9 +324,11 @@ int main(int argc, char **argv)
 
 	if (argc != 9)
 		die("HOST PORT GRAPH INIT FETCH TARGET CONNECTIONS SECONDS are meant");
+	host = argv[1];
+	port = argv[2];
 	n = (unsigned)atoi(argv[7]);
-	to.sin_port = htons((uint16_t)atoi(argv[2]));
-	if (inet_pton(AF_INET, argv[1], &to.sin_addr) != 1 || n < 1 || n > MOST)
+	to.sin_port = htons((uint16_t)atoi(port));
+	if (inet_pton(AF_INET, host, &to.sin_addr) != 1 || n < 1 || n > MOST)
 		die("HOST is an IPv4 address, CONNECTIONS at most 64");
 	for (unsigned i = 0; i < n; i++)
 		open_conn(&conns[i], &to);
