@@ -59,7 +59,7 @@ static void drop_object(struct cached_job *job)
 	job->text = job->status = job->uid = job->resource_version = NULL;
 	job->progress = job->refused = job->notice = NULL;
 	job->version = job->manifest = 0;
-	job->progress_at = job->watched_since = job->stored = job->news = job->ran = 0;
+	job->progress_at = job->watched_since = job->stored = job->news = job->begun = job->ran = 0;
 	job->verified = job->stale = false;
 	job->settled = 0;
 	job->phase = JOB_NEW; /* the next of its name is not over */
@@ -243,14 +243,27 @@ double cache_news(struct cache *c, const char *key, double now)
 	return since;
 }
 
+void cache_begun(struct cache *c, const char *key, double start)
+{
+	struct cached_job *job;
+
+	pthread_mutex_lock(&c->lock);
+	job = mu_map_get(&c->jobs, key);
+	if (job && job->text)
+		job->begun = start;
+	pthread_mutex_unlock(&c->lock);
+}
+
 void cache_stored(struct cache *c, const char *key, double now)
 {
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job)
+	if (job) {
 		job->stored = now;
+		job->begun = 0;
+	}
 	pthread_mutex_unlock(&c->lock);
 }
 

@@ -78,6 +78,7 @@ struct cached_job {
 	double stored;        /* when we stored its status last; 0 */
 	double ran;           /* the start after which it was first said to run; 0 */
 	double news;          /* since when it does not say all; 0 */
+	double begun;         /* the start that it has not been told of yet; 0 */
 	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
 	bool stale;    /* the server has a newer one */
 	bool seen;
@@ -176,9 +177,11 @@ void cache_assume_job(struct cache *c, const cJSON *object);
 /* This version of the job says what status_wanted would. */
 void cache_settle(struct cache *c, const char *key, uint64_t version, uint64_t hash);
 uint64_t cache_version_of(const cJSON *object);
-/* We have just stored its status. */
 /* Since when the stored status does not say all, `now` when that is new. */
 double cache_news(struct cache *c, const char *key, double now);
+/* It began then, which its status will say later; 0: it has not begun. */
+void cache_begun(struct cache *c, const char *key, double start);
+/* We have just stored its status. */
 void cache_stored(struct cache *c, const char *key, double now);
 /* Our term begins: jobs newer than this version are as our term has them.  0: that is not known. */
 void cache_begin_term(struct cache *c, uint64_t version);

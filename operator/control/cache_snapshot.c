@@ -88,6 +88,7 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	if (job->watched_since <= 0)
 		job->watched_since = now;
 	out->observed.watched_since = job->watched_since;
+	out->observed.begun = job->begun;
 	out->verified = job->verified || (c->term > 0 && job->version > c->term);
 	out->stale = job->stale;
 	out->version = job->version;

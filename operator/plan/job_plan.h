@@ -169,6 +169,7 @@ struct observed_job {
 	unsigned n_nodes;
 	double last_progress; /* when the step last moved; 0 unknown */
 	double watched_since; /* by who looks now: before that the step may have moved unseen */
+	double begun;         /* when the job began, while no status says so; 0: it has not */
 };
 
 struct plan_options {

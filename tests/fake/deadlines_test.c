@@ -213,6 +213,20 @@ static void first_status__while_others_are_made__waits_a_little(void **state)
 	}
 }
 
+/* Its time has begun when it was looked at first, though its status says so later. */
+static void job__whose_first_status_waits__has_no_more_time_for_it(void **state)
+{
+	struct sim_script script = {.end = never_ends, .stuck_pending = true};
+	struct sim *s = start(&script, COMMAND, "\"activeDeadlineSeconds\":50");
+
+	atomic_store(&s->leader->control.making, 1);
+	sim_settle(s, 3600);
+	assert_string_equal(sim_text(sim_find(s, JOB_PATH)->json, "status.startTime"),
+			    "2023-11-14T22:13:20Z"); /* SIM_EPOCH */
+	expect_failed(s, "DeadlineExceeded", SIM_EPOCH, 50);
+	stop(s, &script);
+}
+
 /* What is written in a minute in which the chief has news each second. */
 static int writes_of_progress(bool busy)
 {
@@ -269,6 +283,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_few_jobs_that_wait__are_no_crowd),
+	    cmocka_unit_test(job__whose_first_status_waits__has_no_more_time_for_it),
 	    cmocka_unit_test(first_status__while_others_are_made__waits_a_little),
 	    cmocka_unit_test(counts__while_others_are_busy__are_told_less_often_but_told),
 	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
