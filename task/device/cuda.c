@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "task/device/device.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 static int plugin_path(char *out, size_t n, struct mu_err *err)
 {

@@ -6,7 +6,7 @@
 #include <strings.h>
 
 #include "lib/base/mem.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 static const struct device_kind *const kinds[] = {&device_cpu, &device_cuda};
 

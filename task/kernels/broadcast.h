@@ -4,7 +4,7 @@
 #define MU_TASK_KERNELS_BROADCAST_H
 
 #include "task/kernels/elems.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 /* The shape of `a op b`.  INVALID_ARGUMENT "Incompatible shapes: [2] vs. [3]". */
 int broadcast_shape(const struct mu_shape *a, const struct mu_shape *b, struct mu_shape *out,

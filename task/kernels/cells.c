@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/kernels/loops.h"
-#include "task/kernels/product.h"
+#include "task/kernels/loops/loops.h"
+#include "task/kernels/products/product.h"
 
 static int64_t side(const struct cell_sizes *s, char c)
 {

@@ -3,10 +3,10 @@
 #ifndef MU_TASK_KERNELS_CHECKS_H
 #define MU_TASK_KERNELS_CHECKS_H
 
-#include "task/kernels/conv.h"
 #include "task/kernels/elems.h"
-#include "task/kernels/loops.h"
-#include "task/kernels/product.h"
+#include "task/kernels/loops/loops.h"
+#include "task/kernels/products/conv.h"
+#include "task/kernels/products/product.h"
 #include "task/kernels/volume.h"
 #include "task/runtime/kernel.h"
 

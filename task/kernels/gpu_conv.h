@@ -7,8 +7,8 @@
 #define MU_TASK_KERNELS_GPU_CONV_H
 
 #include "task/device/gpu_convolution.h"
-#include "task/kernels/conv.h"
 #include "task/kernels/gpu_matmul.h"
+#include "task/kernels/products/conv.h"
 
 /* Windows as our kernels have them; and as the library has them, which pads both sides alike. */
 struct window_axis_args gpu_window_axis(const struct window_axis *x);

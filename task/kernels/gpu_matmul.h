@@ -7,7 +7,7 @@
 #include "task/device/gpu_product.h"
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/gpu_table.h"
-#include "task/kernels/product.h"
+#include "task/kernels/products/product.h"
 
 struct gpu_matmul { /* for one shape after another; a few are kept */
 	struct gpu *gpu;

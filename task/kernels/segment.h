@@ -6,7 +6,7 @@
 #ifndef MU_TASK_KERNELS_SEGMENT_H
 #define MU_TASK_KERNELS_SEGMENT_H
 
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/runtime/kernel.h"
 
 enum segment_divide { BY_NOTHING, BY_COUNT, BY_ROOT };

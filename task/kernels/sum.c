@@ -3,7 +3,7 @@
 
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/gpu_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 /* On a GPU: in place, too, where nobody else holds it. */
 static int add_there(struct gpu *g, struct mu_tensor *sum, const struct mu_tensor *t,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Elements of 4 and of 8 bytes go by vectors (loops_turn.h), shorter ones by the loops here.
+/* Elements of 4 and of 8 bytes go by vectors (loops/turn.h), shorter ones by the loops here.
  *
  * A few lines of several rows are gathered first, one row behind the other: rows that lie a power
  * of two apart would throw each other out of the first-level cache.  What comes out is written in
@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 enum { LINE = 64, LINES = 4 };
 

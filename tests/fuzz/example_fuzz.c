@@ -10,7 +10,7 @@
 #include "lib/base/log.h"
 #include "lib/io/crc32c.h"
 #include "muster/data.h"
-#include "task/kernels/example.h"
+#include "task/kernels/formats/example.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

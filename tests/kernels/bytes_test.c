@@ -4,8 +4,8 @@
 #include "tests/test.h"
 
 #include "lib/tensor/tensor_proto.h"
+#include "task/kernels/formats/text_number.h"
 #include "task/kernels/keyed_hash.h"
-#include "task/kernels/text_number.h"
 #include "tests/kernels/one_runtime.h"
 
 static struct mu_tensor text(const char *s, size_t n)

@@ -6,8 +6,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "task/kernels/loops.h"
-#include "task/kernels/product.h"
+#include "task/kernels/loops/loops.h"
+#include "task/kernels/products/product.h"
 #include "tests/kernels/harness.c"
 #include "tests/kernels/numbers.h"
 

@@ -6,7 +6,7 @@
 
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 static void accumulator_free(struct resource *r)
 {

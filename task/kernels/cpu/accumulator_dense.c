@@ -2,7 +2,7 @@
 /* Dense gradients: one running sum. */
 #include "task/kernels/accumulator.h"
 #include "task/kernels/convert.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/kernels/sum.h"
 
 struct dense {

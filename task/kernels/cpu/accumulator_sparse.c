@@ -10,7 +10,7 @@
 #include "task/kernels/accumulator.h"
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 struct rows {
 	size_t n;

@@ -4,7 +4,7 @@
 #include "task/kernels/cells.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/product.h"
+#include "task/kernels/products/product.h"
 
 /* ---- LSTM: x, cs_prev, h_prev, w, wci, wcf, wco, b ---- */
 

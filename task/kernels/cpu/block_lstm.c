@@ -6,7 +6,7 @@
 #include "task/kernels/cells.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/product.h"
+#include "task/kernels/products/product.h"
 
 /* Behind seq_len_max: x, cs_prev, h_prev, w, wci, wcf, wco, b */
 enum { INPUTS = 8, FIRST_OUT = 9 };

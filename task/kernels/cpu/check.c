@@ -7,8 +7,8 @@
 #include "lib/base/log.h"
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
+#include "task/kernels/formats/tensor_text.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/tensor_text.h"
 
 static void put_tensor(struct mu_buf *b, const struct mu_tensor *t, int64_t most)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Complex numbers made of reals and taken apart again; sums and products of them are rows of
- * loops.def. */
+ * loops/loops.def. */
 #include <complex.h>
 #include <math.h>
 

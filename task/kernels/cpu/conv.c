@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Conv2D, DepthwiseConv2dNative and their gradients: what the nodes ask for, checked; the sums are
- * made in conv_fast.c. */
+ * made in products/conv_fast.c. */
 #include <limits.h>
 
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
-#include "task/kernels/conv.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/products/conv.h"
 
 static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
 {

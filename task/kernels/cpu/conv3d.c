@@ -6,8 +6,8 @@
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
-#include "task/kernels/product.h"
+#include "task/kernels/loops/loops.h"
+#include "task/kernels/products/product.h"
 
 enum { PATCH_BYTES = 1 << 20 };
 

@@ -6,7 +6,7 @@
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 /* ---- Bincount, DenseBincount ---- */
 

@@ -3,7 +3,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 /* to: each vector of three of `from` turned on by `by`. */
 static int turned(struct mu_tensor *to, const struct mu_tensor *from, int by, struct mu_err *err)

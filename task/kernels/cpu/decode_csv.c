@@ -3,10 +3,10 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
-#include "task/kernels/csv_fields.h"
 #include "task/kernels/elems.h"
+#include "task/kernels/formats/csv_fields.h"
+#include "task/kernels/formats/text_number.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/text_number.h"
 
 static int decode_record(struct kernel_call *c, const struct csv_columns *k, struct csv_fields *f,
 			 int64_t r, struct mu_tensor *const *out, struct mu_err *err)

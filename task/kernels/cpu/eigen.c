@@ -7,8 +7,8 @@
 
 #include "task/kernels/complex_of.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
-#include "task/kernels/matrices.h"
+#include "task/kernels/loops/loops.h"
+#include "task/kernels/matrix/matrices.h"
 
 typedef double _Complex number;
 

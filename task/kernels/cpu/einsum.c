@@ -3,8 +3,8 @@
  * parts, in four products. */
 #include "task/kernels/einsum.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
-#include "task/kernels/product.h"
+#include "task/kernels/loops/loops.h"
+#include "task/kernels/products/product.h"
 
 struct matrix {
 	struct mu_tensor made; /* where it had to be turned or summed */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Every op that works element by element on one or two operands: one engine, one kernel a row of
- * loops.def. */
+ * loops/loops.def. */
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
 #include "task/kernels/kernel_table.h"
@@ -281,7 +281,7 @@ static int logical_not(struct kernel_call *c, struct mu_err *err)
 	{                                                                                          \
 		return binary(c, BIN_##op, true, err);                                             \
 	}
-#include "task/kernels/loops.def"
+#include "task/kernels/loops/loops.def"
 #undef UNARY
 #undef PREDICATE
 #undef BINARY
@@ -292,7 +292,7 @@ static int logical_not(struct kernel_call *c, struct mu_err *err)
 #define BINARY(op, types, expr)    {#op, .run = run_##op},
 #define COMPARE(op, types, expr)   {#op, .run = run_##op},
 static const struct kernel rows[] = {
-#include "task/kernels/loops.def"
+#include "task/kernels/loops/loops.def"
     {"LogicalAnd", .run = logical_and},
     {"LogicalOr", .run = logical_or},
     {"LogicalNot", .run = logical_not},

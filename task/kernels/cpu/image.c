@@ -7,8 +7,8 @@
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
+#include "task/kernels/formats/image.h"
 #include "task/kernels/half.h"
-#include "task/kernels/image.h"
 #include "task/kernels/kernel_table.h"
 
 /* ---- from a file ---- */

@@ -2,8 +2,8 @@
 /* JPEG files to pixels and back. */
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
-#include "task/kernels/image.h"
-#include "task/kernels/jpeg.h"
+#include "task/kernels/formats/image.h"
+#include "task/kernels/formats/jpeg.h"
 #include "task/kernels/kernel_table.h"
 
 static unsigned char *room(void *arg, const struct jpeg_shape *s, struct mu_err *err)

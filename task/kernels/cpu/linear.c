@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/matrices.h"
+#include "task/kernels/matrix/matrices.h"
 
 /* Numbers of 8 bytes in n of the job's type. */
 static int64_t doubles(const struct matrix_job *j, int64_t n)

@@ -6,7 +6,7 @@
 #include "task/kernels/broadcast.h"
 #include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/product.h"
+#include "task/kernels/products/product.h"
 
 static const struct mu_shape scalar_shape = {.rank = 0, .count = 1};
 

@@ -8,7 +8,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/kernels/move.h"
 
 /* Element of the input under position `at` of a dimension that is padded in front by `before`;

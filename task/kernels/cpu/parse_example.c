@@ -3,7 +3,7 @@
  * whether there is a batch. */
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
-#include "task/kernels/features.h"
+#include "task/kernels/formats/features.h"
 #include "task/kernels/kernel_table.h"
 
 /* Keys that are an input's elements, or those of several scalars in a row. */

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ParseSequenceExample and its kin: records of a context and of lists, to tensors.
  *
- * The context is what ParseExample reads (features.h).  A list that is asked for is a slot too: its
- * rows stay where they lie in the message, and are gone through once to be checked and counted and
- * once to be given.  The ops differ in where keys stand and whether there is a batch. */
+ * The context is what ParseExample reads (formats/features.h).  A list that is asked for is a slot
+ * too: its rows stay where they lie in the message, and are gone through once to be checked and
+ * counted and once to be given.  The ops differ in where keys stand and whether there is a batch.
+ */
 #include "task/kernels/args.h"
 #include "task/kernels/elems.h"
-#include "task/kernels/features.h"
+#include "task/kernels/formats/features.h"
 #include "task/kernels/kernel_table.h"
 
 /* What one example has for a slot. */

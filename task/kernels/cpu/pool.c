@@ -9,7 +9,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/kernels/window.h"
 
 struct pool {

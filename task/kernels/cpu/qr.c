@@ -2,7 +2,7 @@
 /* Qr by reflections.  The signs are those that LAPACK and TensorFlow choose: a reflected column
  * ends up with the sign opposite to its first element's. */
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/matrices.h"
+#include "task/kernels/matrix/matrices.h"
 
 /* flag: all columns of q, and so all rows of r */
 static bool qr_one(const struct matrix_job *j, int64_t k, double *room)

@@ -7,10 +7,10 @@
 #include <pthread.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/formats/text_number.h"
+#include "task/kernels/formats/vocabulary_file.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/node_state.h"
-#include "task/kernels/text_number.h"
-#include "task/kernels/vocabulary_file.h"
 
 enum { GROUPS_A_SAMPLE = 2048 / 4 };
 /* Draws for classes that have to differ end here, and 1,024 a class later: a second of a

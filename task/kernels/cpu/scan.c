@@ -5,7 +5,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *err)
 {

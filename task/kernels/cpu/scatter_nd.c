@@ -4,7 +4,7 @@
 #include "task/kernels/checks.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/kernels/variables.h"
 
 enum { OVERWRITE = -1 };

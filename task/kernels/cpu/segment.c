@@ -8,7 +8,7 @@
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/kernels/rows.h"
 
 static void scale(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double by)

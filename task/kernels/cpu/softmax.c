@@ -7,7 +7,7 @@
 #include "task/kernels/checks.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 
 #define ROW_FUNCTIONS(T, dt)                                                                       \
 	static void log_softmax_row_##T(T *o, const T *x, int64_t n)                               \

@@ -9,7 +9,7 @@
 #include "task/kernels/convert.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/kernels/sparse.h"
 
 static int sparse_pair(const struct kernel_call *c, struct sparse *a, struct sparse *b,

@@ -9,9 +9,9 @@
 
 #include "lib/base/map.h"
 #include "task/kernels/elems.h"
+#include "task/kernels/formats/vocabulary_file.h"
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/vocabulary_file.h"
 
 struct table {
 	struct resource base;

@@ -3,7 +3,7 @@
  * floats, a block at a time. */
 #include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops.h"
+#include "task/kernels/loops/loops.h"
 #include "task/kernels/optimizers.h"
 #include "task/kernels/rows.h"
 

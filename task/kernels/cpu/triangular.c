@@ -6,7 +6,7 @@
 
 #include "task/kernels/broadcast.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/matrices.h"
+#include "task/kernels/matrix/matrices.h"
 
 struct triangles {
 	struct matrix_job j; /* a is the right sides, so that there are as many as results */

@@ -2,8 +2,8 @@
 /* Warm starts: which row of an old vocabulary file each line of a new one had. */
 #include "lib/base/map.h"
 #include "task/kernels/args.h"
+#include "task/kernels/formats/vocabulary_file.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/vocabulary_file.h"
 
 static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct mu_map *old,
 		 struct mu_err *err)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One kernel for each row of loops.def and type: <op>_<type>.  Also select, fill, cast and sums of
- * many. */
+/* One kernel for each row of loops/loops.def and type: <op>_<type>.  Also select, fill, cast and
+ * sums of many. */
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/cuda/math.h"
 
@@ -65,7 +65,7 @@ DEVICE void operands(const struct binary_args *a, int64_t i, int64_t *at_a, int6
 #define PREDICATE(op, types, expr) EACH_##types(PREDICATE_KERNEL, op, expr)
 #define BINARY(op, types, expr)    EACH_##types(BINARY_KERNEL, op, expr)
 #define COMPARE(op, types, expr)   EACH_##types(COMPARE_KERNEL, op, expr)
-#include "task/kernels/loops.def"
+#include "task/kernels/loops/loops.def"
 #undef UNARY
 #undef PREDICATE
 #undef BINARY

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the expressions of loops.def call, for the types of types.h: one name for all, by
+/* What the expressions of loops/loops.def call, for the types of types.h: one name for all, by
  * overloading in C++ and by _Generic in C. */
 #ifndef MU_TASK_KERNELS_CUDA_MATH_H
 #define MU_TASK_KERNELS_CUDA_MATH_H

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers' steps, one element a thread, of several whole variables and of one's rows; the same
- * formulas in the same order as the CPU's (loops_update.h, optimizers.c). */
+ * formulas in the same order as the CPU's (loops/update.h, optimizers.c). */
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/cuda/index.h"
 #include "task/kernels/cuda/math.h"

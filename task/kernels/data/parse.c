@@ -7,7 +7,7 @@
 
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/elems.h"
-#include "task/kernels/features.h"
+#include "task/kernels/formats/features.h"
 #include "task/kernels/variant.h"
 
 /* What the node asked for; a copy, for datasets outlive nodes. */

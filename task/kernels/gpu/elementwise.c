@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The rows of loops.def on a GPU, and what else goes element by element. */
+/* The rows of loops/loops.def on a GPU, and what else goes element by element. */
 #include <stdio.h>
 #include <string.h>
 
@@ -347,7 +347,7 @@ static int add_n(struct kernel_call *c, struct mu_err *err)
 		.types = GPU_EQ | GPU_TYPE(MU_UINT8), .host_in = host                              \
 	}
 static const struct gpu_kernel rows[] = {
-#include "task/kernels/loops.def"
+#include "task/kernels/loops/loops.def"
     {.k = {"LogicalNot", .run = unary, .prepare = logical_prepare}},
     {.k = {"LogicalAnd", .run = compare, .prepare = logical_prepare}},
     {.k = {"LogicalOr", .run = compare, .prepare = logical_prepare}},

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax of a row, for body.h: what is left of a row beyond whole vectors is filled up, so
+ * that ten classes are one vector and not ten elements.
+ *
+ * The largest element needs no care for NaN: any NaN in a row makes the sum one.  The sum is kept
+ * in lanes and gathered in double every SOFTMAX_BLOCK elements. */
+enum { SOFTMAX_BLOCK = 4096 };
+
+#define SOFTMAX_FOLD(T, lane, n, expr)                                                             \
+	for (int w_ = (n) / 2; w_; w_ /= 2)                                                        \
+		for (int k = 0; k < w_; k++) {                                                     \
+			const T x = lane[k], y = lane[k + w_];                                     \
+			lane[k] = (expr);                                                          \
+		}
+
+#define SOFTMAX_FUNCTION(T)                                                                        \
+	static void softmax_##T(void *out, const void *in, int64_t n, void *stats)                 \
+	{                                                                                          \
+		enum { N = 64 / sizeof(T) };                                                       \
+		const T *a = in;                                                                   \
+		T *o = out, most[N], rest[N], lane[N];                                             \
+		const int64_t whole = n - n % N, left = n % N;                                     \
+		double sum = 0;                                                                    \
+		for (int k = 0; k < N; k++)                                                        \
+			most[k] = rest[k] = k < left ? a[whole + k] : -(T)INFINITY;                \
+		int64_t wide = whole - whole % (4 * N);                                            \
+		if (wide) {                                                                        \
+			T four[4 * N]; /* or each would wait for the one before */                 \
+			memcpy(four, a, sizeof four);                                              \
+			for (int64_t i = 4 * N; i < wide; i += 4 * N)                              \
+				VECTORISE_SHORT for (int k = 0; k < 4 * N; k++) four[k] =          \
+				    a[i + k] > four[k] ? a[i + k] : four[k];                       \
+			SOFTMAX_FOLD(T, four, 4 * N, x > y ? x : y)                                \
+			most[0] = four[0] > most[0] ? four[0] : most[0];                           \
+		}                                                                                  \
+		for (int64_t i = wide; i < whole; i += N)                                          \
+			VECTORISE_SHORT for (int k = 0; k < N; k++) most[k] =                      \
+			    a[i + k] > most[k] ? a[i + k] : most[k];                               \
+		SOFTMAX_FOLD(T, most, N, x > y ? x : y)                                            \
+		const T top = most[0];                                                             \
+		VECTORISE for (int k = 0; k < N; k++)                                              \
+		{                                                                                  \
+			const T x = rest[k] - top;                                                 \
+			lane[k] = rest[k] = exp_down_of(x);                                        \
+		}                                                                                  \
+		for (int64_t i = 0; i < whole;) {                                                  \
+			int64_t end = whole - i < SOFTMAX_BLOCK ? whole : i + SOFTMAX_BLOCK;       \
+			for (; i < end; i += N)                                                    \
+				VECTORISE for (int k = 0; k < N; k++)                              \
+				{                                                                  \
+					const T x = a[i + k] - top, e = exp_down_of(x);            \
+					o[i + k] = e;                                              \
+					lane[k] += e;                                              \
+				}                                                                  \
+			if (end < whole) {                                                         \
+				SOFTMAX_FOLD(T, lane, N, x + y)                                    \
+				sum += (double)lane[0];                                            \
+				memset(lane, 0, sizeof lane);                                      \
+			}                                                                          \
+		}                                                                                  \
+		SOFTMAX_FOLD(T, lane, N, x + y)                                                    \
+		const T all = (T)(sum + (double)lane[0]), scale = 1 / all;                         \
+		VECTORISE for (int64_t i = 0; i < whole; i++) o[i] *= scale;                       \
+		VECTORISE for (int k = 0; k < N; k++) rest[k] *= scale;                            \
+		memcpy(o + whole, rest, (size_t)left * sizeof(T));                                 \
+		((T *)stats)[0] = top;                                                             \
+		((T *)stats)[1] = all;                                                             \
+	}
+SOFTMAX_FUNCTION(float)
+SOFTMAX_FUNCTION(double)
+
+#define SOFTMAX_TABLE                                                                              \
+	{                                                                                          \
+		[MU_FLOAT] = softmax_float, [MU_DOUBLE] = softmax_double                           \
+	}
