@@ -5,6 +5,8 @@
 #include <string.h>
 
 #include "task/kernels/loops/loops.h"
+#include "task/kernels/lstm_element.h"
+#include "task/kernels/move.h"
 #include "task/kernels/products/product.h"
 
 static int64_t side(const struct cell_sizes *s, char c)
@@ -54,7 +56,7 @@ int cells_out(struct kernel_call *c, const struct cell_sizes *s, const char *con
 		int rc = 0;
 		for (const char *p = want[i]; *p && !rc; p++)
 			rc = mu_shape_push(&shape, side(s, *p), err);
-		if (rc || (rc = kernel_out(c, i, MU_FLOAT, &shape, &t, err)))
+		if (rc || (rc = move_out(c, i, MU_FLOAT, &shape, &t, err)))
 			return rc;
 		to[i] = t->data;
 	}
@@ -163,24 +165,29 @@ void lstm_step_back(const struct lstm *l, const struct lstm_back *s)
 
 	for (int64_t k = 0; k < l->s.batch * n; k++) {
 		int64_t j = k % n;
-		float i = s->out[LSTM_I][k], f = s->out[LSTM_F][k], o = s->out[LSTM_O][k];
-		float ci = s->out[LSTM_CI][k], co = s->out[LSTM_CO][k];
-		float d_o = o * (1 - o) * s->d_h[k] * co;
-		float dcs = (1 - co * co) * s->d_h[k] * o + s->d_cs[k] +
-			    (l->peep ? d_o * l->peeps[2][j] : 0);
-		float df = f * (1 - f) * dcs * s->cs[k];
-		float di = i * (1 - i) * dcs * ci;
+		const struct lstm_element e = {.peep = l->peep,
+					       .i = s->out[LSTM_I][k],
+					       .f = s->out[LSTM_F][k],
+					       .o = s->out[LSTM_O][k],
+					       .ci = s->out[LSTM_CI][k],
+					       .co = s->out[LSTM_CO][k],
+					       .before = s->cs[k],
+					       .d_cs = s->d_cs[k],
+					       .d_h = s->d_h[k],
+					       .peep_i = l->peep ? l->peeps[0][j] : 0,
+					       .peep_f = l->peep ? l->peeps[1][j] : 0,
+					       .peep_o = l->peep ? l->peeps[2][j] : 0};
+		const struct lstm_element_back b = lstm_element_back(&e);
 		float *gates = s->gates + k / n * 4 * n + j;
-		gates[0] = di;
-		gates[l->ci * n] = (1 - ci * ci) * dcs * i;
-		gates[l->f * n] = df;
-		gates[3 * n] = d_o;
-		s->d_before[k] =
-		    dcs * f + (l->peep ? di * l->peeps[0][j] + df * l->peeps[1][j] : 0);
+		gates[0] = b.i;
+		gates[l->ci * n] = b.ci;
+		gates[l->f * n] = b.f;
+		gates[3 * n] = b.o;
+		s->d_before[k] = b.before;
 		if (!l->peep)
 			continue;
-		s->d_peeps[0][j] += di * s->cs[k];
-		s->d_peeps[1][j] += df * s->cs[k];
-		s->d_peeps[2][j] += d_o * s->out[LSTM_CS][k];
+		s->d_peeps[0][j] += b.i * e.before;
+		s->d_peeps[1][j] += b.f * e.before;
+		s->d_peeps[2][j] += b.o * s->out[LSTM_CS][k];
 	}
 }

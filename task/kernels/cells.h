@@ -14,7 +14,7 @@ struct cell_sizes {
  * a dimension: T moments, B rows, I inputs, C cells, S = I + C, 2 = 2 C, 4 = 4 C. */
 int cells_check(const struct kernel_call *c, unsigned x, const char *const *want, unsigned n,
 		struct cell_sizes *s, struct mu_err *err);
-/* Outputs from 0 on, floats of the wanted shapes. */
+/* Outputs from 0 on, floats of the wanted shapes, where the node's device has them. */
 int cells_out(struct kernel_call *c, const struct cell_sizes *s, const char *const *want,
 	      unsigned n, float **to, struct mu_err *err);
 static inline const float *cells_in(const struct kernel_call *c, unsigned i)
@@ -56,5 +56,18 @@ struct lstm_back {
 	float *d_before, *gates, *d_peeps[3];
 };
 void lstm_step_back(const struct lstm *l, const struct lstm_back *k);
+
+/* What the kernels of every device ask of a node.  An op that goes back is given what the op that
+ * went forth was, what that gave, and what came back.
+ *
+ * cpu/block_cell.c: x, cs_prev, h_prev, w, wci, wcf, wco, b; and x, h_prev, w_ru, w_c, b_ru, b_c.
+ */
+enum { LSTM_INPUTS = 8, GRU_INPUTS = 6 };
+int check_lstm_cell(const struct kernel_call *c, bool back, struct lstm *l, struct mu_err *err);
+int check_gru_cell(const struct kernel_call *c, bool back, struct cell_sizes *s,
+		   struct mu_err *err);
+/* cpu/block_lstm.c: those of an LSTM behind seq_len_max; so many moments are worked out. */
+int check_lstm_sequence(const struct kernel_call *c, bool back, bool second, struct lstm *l,
+			int64_t *moments, struct mu_err *err);
 
 #endif

@@ -326,7 +326,7 @@ int run_op(const char *device, const char *op, const struct attr *attrs, const s
 	   unsigned n_in, struct mu_tensor *out, unsigned *n_out)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct mu_input inputs[16];
+	struct mu_input inputs[MAX_IN];
 	const struct mu_node *sends[MAX_OUT];
 	struct mu_node *n;
 	struct mu_arena arena;
@@ -382,7 +382,7 @@ int run_update(const char *device, const char *op, const struct attr *attrs,
 	struct mu_pshape any = {.rank = -1};
 	struct mu_attr unknown = {.kind = MU_ATTR_SHAPE, .shape = &any};
 	struct mu_graph *g = mu_graph_new();
-	struct mu_input inputs[16];
+	struct mu_input inputs[MAX_IN];
 	struct mu_node *n;
 	char name[16];
 

@@ -12,7 +12,7 @@
 #define CPU "/job:test/replica:0/task:0/device:CPU:0"
 #define GPU "/job:test/replica:0/task:0/device:GPU:0"
 
-enum { MAX_OUT = 6 };
+enum { MAX_OUT = 8, MAX_IN = 20 };
 
 struct attr {
 	const char *name;

@@ -8,40 +8,38 @@
 
 /* ---- LSTM: x, cs_prev, h_prev, w, wci, wcf, wco, b ---- */
 
-enum { LSTM_INPUTS = 8 };
 static const char *const lstm_in[] = {
     "BI", "BC", "BC", "S4", "C",  "C",  "C",  "4", /* and, of the gradient, */
     "BC", "BC", "BC", "BC", "BC", "BC", "BC", "BC",
 };
 
-static struct lstm lstm_of(const struct kernel_call *c, const struct cell_sizes *s)
+int check_lstm_cell(const struct kernel_call *c, bool back, struct lstm *l, struct mu_err *err)
 {
-	return (struct lstm){.s = *s,
-			     .bias = args_attr_float(c->node, "forget_bias", 1),
-			     .clip = args_attr_float(c->node, "cell_clip", 3),
-			     .peep = args_attr_bool(c->node, "use_peephole", false),
-			     .ci = 1,
-			     .f = 2,
-			     .w = cells_in(c, 3),
-			     .b = cells_in(c, 7),
-			     .peeps = {cells_in(c, 4), cells_in(c, 5), cells_in(c, 6)}};
+	*l = (struct lstm){.bias = args_attr_float(c->node, "forget_bias", 1),
+			   .clip = args_attr_float(c->node, "cell_clip", 3),
+			   .peep = args_attr_bool(c->node, "use_peephole", false),
+			   .ci = 1,
+			   .f = 2,
+			   .w = cells_in(c, 3),
+			   .b = cells_in(c, 7),
+			   .peeps = {cells_in(c, 4), cells_in(c, 5), cells_in(c, 6)}};
+	return cells_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err);
 }
 
 static int lstm(struct kernel_call *c, struct mu_err *err)
 {
 	static const char *const results[] = {"BC", "BC", "BC", "BC", "BC", "BC", "BC"};
 	float *to[LSTM_OUTPUTS];
-	struct cell_sizes s;
+	struct lstm l;
 	int rc;
 
-	if ((rc = cells_check(c, 0, lstm_in, LSTM_INPUTS, &s, err)) ||
-	    (rc = cells_out(c, &s, results, LSTM_OUTPUTS, to, err)))
+	if ((rc = check_lstm_cell(c, false, &l, err)) ||
+	    (rc = cells_out(c, &l.s, results, LSTM_OUTPUTS, to, err)))
 		return rc;
-	MU_AUTO_FREE float *gates = cells_room(&s, 1, 4 * s.cell, err);
-	MU_AUTO_FREE float *both = cells_room(&s, 1, s.in + s.cell, err);
+	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both)
 		return -(int)err->code;
-	struct lstm l = lstm_of(c, &s);
 	lstm_step(&l, cells_in(c, 0), cells_in(c, 1), cells_in(c, 2), both, gates, to);
 	return 0;
 }
@@ -52,17 +50,16 @@ static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 	static const char *const results[] = {"BC", "B4", "C", "C", "C"};
 	const float *out[LSTM_OUTPUTS - 1];
 	float *to[MU_COUNT(results)];
-	struct cell_sizes s;
+	struct lstm l;
 	int rc;
 
-	if ((rc = cells_check(c, 0, lstm_in, MU_COUNT(lstm_in), &s, err)) ||
-	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)))
+	if ((rc = check_lstm_cell(c, true, &l, err)) ||
+	    (rc = cells_out(c, &l.s, results, MU_COUNT(results), to, err)))
 		return rc;
 	for (unsigned n = 2; n < MU_COUNT(results); n++)
-		elems_zero(MU_FLOAT, to[n], 0, s.cell);
+		elems_zero(MU_FLOAT, to[n], 0, l.s.cell);
 	for (unsigned n = 0; n < MU_COUNT(out); n++)
 		out[n] = cells_in(c, LSTM_INPUTS + n);
-	struct lstm l = lstm_of(c, &s);
 	lstm_step_back(&l, &(struct lstm_back){.cs = cells_in(c, 1),
 					       .d_cs = cells_in(c, 14),
 					       .d_h = cells_in(c, 15),
@@ -75,11 +72,15 @@ static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 
 /* ---- GRU: x, h_prev, w_ru, w_c, b_ru, b_c ---- */
 
-enum { GRU_INPUTS = 6 };
 static const char *const gru_in[] = {
     "BI", "BC", "S2", "SC", "2", "C", /* and, of the gradient, */
     "BC", "BC", "BC", "BC",
 };
+
+int check_gru_cell(const struct kernel_call *c, bool back, struct cell_sizes *s, struct mu_err *err)
+{
+	return cells_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err);
+}
 
 static int gru(struct kernel_call *c, struct mu_err *err)
 {
@@ -89,7 +90,7 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 	struct cell_sizes s;
 	int rc;
 
-	if ((rc = cells_check(c, 0, gru_in, GRU_INPUTS, &s, err)) ||
+	if ((rc = check_gru_cell(c, false, &s, err)) ||
 	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)))
 		return rc;
 	MU_AUTO_FREE float *gates = cells_room(&s, 1, 2 * s.cell, err);
@@ -117,7 +118,7 @@ static int gru_grad(struct kernel_call *c, struct mu_err *err)
 	struct cell_sizes s;
 	int rc;
 
-	if ((rc = cells_check(c, 0, gru_in, MU_COUNT(gru_in), &s, err)) ||
+	if ((rc = check_gru_cell(c, true, &s, err)) ||
 	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)))
 		return rc;
 	const float *h = cells_in(c, 1), *r = cells_in(c, 6), *u = cells_in(c, 7),

@@ -9,7 +9,7 @@
 #include "task/kernels/products/product.h"
 
 /* Behind seq_len_max: x, cs_prev, h_prev, w, wci, wcf, wco, b */
-enum { INPUTS = 8, FIRST_OUT = 9 };
+enum { FIRST_OUT = 1 + LSTM_INPUTS };
 static const char *const wanted[] = {
     "TBI", "BC",  "BC",  "S4",  "C",   "C",   "C",
     "4",                                             /* and, of the gradient, what was given, */
@@ -17,9 +17,10 @@ static const char *const wanted[] = {
     "TBC", "TBC",
 };
 
-static int sequence(const struct kernel_call *c, unsigned n, bool second, struct lstm *l,
-		    int64_t *moments, struct mu_err *err)
+int check_lstm_sequence(const struct kernel_call *c, bool back, bool second, struct lstm *l,
+			int64_t *moments, struct mu_err *err)
 {
+	const unsigned n = back ? MU_COUNT(wanted) : LSTM_INPUTS;
 	int rc;
 
 	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 0, err)) ||
@@ -109,7 +110,7 @@ static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 	struct lstm l;
 	int rc;
 
-	if ((rc = sequence(c, INPUTS, second, &l, &moments, err)) ||
+	if ((rc = check_lstm_sequence(c, false, second, &l, &moments, err)) ||
 	    (rc = cells_out(c, &l.s, results, LSTM_OUTPUTS, to, err)))
 		return rc;
 	/* what x and the bias give, of all moments at once */
@@ -197,7 +198,7 @@ static int back(struct kernel_call *c, bool second, struct mu_err *err)
 	struct lstm l;
 	int rc;
 
-	if ((rc = sequence(c, MU_COUNT(wanted), second, &l, &moments, err)) ||
+	if ((rc = check_lstm_sequence(c, true, second, &l, &moments, err)) ||
 	    (rc = cells_out(c, &l.s, results, GRADS, to, err)))
 		return rc;
 	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);

@@ -300,6 +300,14 @@ struct resize_args { /* NHWC */
 	struct resize_axis_args row, column;
 };
 
+/* Of recurrent cells; see cells.h.  width: of x and the cells together. */
+struct cells_args {
+	uint64_t in[14], out[7];
+	int64_t batch, cell, width, first;
+	float bias, clip;
+	int32_t peep, ci, f, unused;
+};
+
 struct list_args { /* out[i] = the sum of in[k][i] */
 	uint64_t out, in[CUDA_MAX_LIST];
 	int64_t n;

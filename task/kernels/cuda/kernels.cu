@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* All kernels, one unit: compiled by nvcc to the image of the plug-in, and by the C compiler for the
  * tests (tests/fake/cuda/kernels.c). */
+#include "task/kernels/cuda/cells.h"
 #include "task/kernels/cuda/conv.h"
 #include "task/kernels/cuda/elementwise.h"
 #include "task/kernels/cuda/found.h"

@@ -6,8 +6,7 @@
 
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
-#include "task/kernels/cuda/args.h"
-#include "task/kernels/gpu_table.h"
+#include "task/kernels/gpu_reduce.h"
 
 /* Pieces a long reduction is cut into, when there are fewer outputs than that many threads. */
 enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
@@ -62,11 +61,9 @@ static int64_t pieces_for(int64_t outputs, int64_t reduced)
 	return pieces;
 }
 
-/* in [outer, reduced, inner] -> out [outer, inner]. */
-static int pass(struct kernel_call *c, void *kernel, double scale, const struct reduce_args *a,
-		struct mu_err *err)
+int gpu_reduce(struct kernel_call *c, const struct gpu_reduction *r, double scale,
+	       const struct reduce_args *a, struct mu_err *err)
 {
-	const struct state *s = c->state;
 	struct reduce_args one = *a, two = *a;
 	int64_t outputs = a->outer * a->inner;
 	MU_AUTO_TENSOR partial = {0};
@@ -76,14 +73,14 @@ static int pass(struct kernel_call *c, void *kernel, double scale, const struct 
 	one.scale = two.scale = scale;
 	two.pieces = 1;
 	if (one.pieces == 1)
-		return gpu_run(s->gpu, kernel, outputs, &one, err);
-	if ((rc = gpu_scratch(c, kernel_in(c, 0)->dtype, outputs * one.pieces, &partial, err)))
+		return gpu_run(r->gpu, r->first, outputs, &one, err);
+	if ((rc = gpu_scratch(c, r->type, outputs * one.pieces, &partial, err)))
 		return rc;
 	one.out = two.in = gpu_address(&partial);
 	one.scale = 1;
 	two.reduced = one.pieces;
-	rc = gpu_run(s->gpu, kernel, outputs * one.pieces, &one, err);
-	return rc ? rc : gpu_run(s->gpu, s->rest, outputs, &two, err);
+	rc = gpu_run(r->gpu, r->first, outputs * one.pieces, &one, err);
+	return rc ? rc : gpu_run(r->gpu, r->rest, outputs, &two, err);
 }
 
 /* From the last reduced dimension to the first; what is between lies in scratch memory. */
@@ -92,7 +89,7 @@ static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale
 {
 	const struct state *s = c->state;
 	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0));
-	void *kernel = s->first;
+	struct gpu_reduction by = {s->gpu, now.dtype, s->first, s->rest};
 	int64_t inner = 1, left = 0;
 	int rc = 0;
 
@@ -104,7 +101,7 @@ static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale
 					.outer = now.shape.count,
 					.reduced = 1,
 					.inner = 1};
-		rc = pass(c, kernel, scale, &a, err);
+		rc = gpu_reduce(c, &by, scale, &a, err);
 	}
 	for (int i = f->rank; i-- > 0 && !rc;) {
 		if (!f->reduced[i]) {
@@ -120,8 +117,8 @@ static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale
 			rc = gpu_scratch(c, out->dtype, a.outer * inner, &next, err);
 		a.out = gpu_address(left ? &next : out);
 		if (!rc)
-			rc = pass(c, kernel, left ? 1 : scale, &a, err);
-		kernel = s->rest;
+			rc = gpu_reduce(c, &by, left ? 1 : scale, &a, err);
+		by.first = s->rest;
 		mu_tensor_unref(&now);
 		now = next;
 	}
