@@ -71,15 +71,8 @@ static void put_node(struct mu_buf *to, const struct mu_fn *f, const struct mu_n
 	}
 	if (*n->device)
 		mu_pb_put_str(to, 4, n->device);
-	for (unsigned i = 0; i < n->n_attrs; i++) {
-		size_t at = mu_pb_begin(to, 5), value;
-
-		mu_pb_put_str(to, 1, n->attrs[i].name);
-		value = mu_pb_begin(to, 2);
-		mu_attr_write(to, &n->attrs[i].value);
-		mu_pb_end(to, value);
-		mu_pb_end(to, at);
-	}
+	for (unsigned i = 0; i < n->n_attrs; i++)
+		mu_attr_entry_write(to, 5, &n->attrs[i]);
 	mu_pb_end(to, node);
 }
 

@@ -65,5 +65,9 @@ void mu_attr_fini(struct mu_attr *v);
 int mu_attr_parse(struct mu_attr *out, struct mu_span proto, struct mu_arena *a, size_t *budget,
 		  struct mu_err *err);
 void mu_attr_write(struct mu_buf *b, const struct mu_attr *v); /* body of an AttrValue */
+/* An entry of a map from names to AttrValues.  What is read borrows from the message, and is empty
+ * where it lacks; false: malformed. */
+bool mu_attr_entry_parse(struct mu_span proto, struct mu_span *name, struct mu_span *value);
+void mu_attr_entry_write(struct mu_buf *b, uint32_t number, const struct mu_node_attr *a);
 
 #endif

@@ -13,6 +13,8 @@ struct reader {
 	struct mu_err *err;
 };
 
+enum { ENTRY_NAME = 1, ENTRY_VALUE = 2 };
+
 static int read_value(struct reader *r, struct mu_attr *out, struct mu_span proto);
 
 static int cut_short(struct reader *r)
@@ -42,22 +44,28 @@ static int read_tensor(struct reader *r, struct mu_tensor *out, struct mu_span p
 	return 0;
 }
 
-/* A map entry: key 1, value 2. */
-static int read_entry(struct reader *r, struct mu_node_attr *out, struct mu_span proto)
+bool mu_attr_entry_parse(struct mu_span proto, struct mu_span *name, struct mu_span *value)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
-	struct mu_span key = {"", 0}, value = {"", 0};
 
+	*name = *value = (struct mu_span){"", 0};
 	while (mu_pb_next(&m, &f)) {
-		if (f.number == 1 && f.type == MU_PB_BYTES)
-			key = f.bytes;
-		if (f.number == 2 && f.type == MU_PB_BYTES)
-			value = f.bytes;
+		if (f.number == ENTRY_NAME && f.type == MU_PB_BYTES)
+			*name = f.bytes;
+		if (f.number == ENTRY_VALUE && f.type == MU_PB_BYTES)
+			*value = f.bytes;
 	}
-	if (m.bad)
+	return !m.bad;
+}
+
+static int read_entry(struct reader *r, struct mu_node_attr *out, struct mu_span proto)
+{
+	struct mu_span name, value;
+
+	if (!mu_attr_entry_parse(proto, &name, &value))
 		return cut_short(r);
-	out->name = keep(r, key).data;
+	out->name = keep(r, name).data;
 	return read_value(r, &out->value, value);
 }
 
@@ -307,18 +315,23 @@ int mu_attr_parse(struct mu_attr *out, struct mu_span proto, struct mu_arena *a,
 
 /* ---- writing ---- */
 
+void mu_attr_entry_write(struct mu_buf *b, uint32_t number, const struct mu_node_attr *a)
+{
+	size_t entry = mu_pb_begin(b, number), value;
+
+	mu_pb_put_str(b, ENTRY_NAME, a->name);
+	value = mu_pb_begin(b, ENTRY_VALUE);
+	mu_attr_write(b, &a->value);
+	mu_pb_end(b, value);
+	mu_pb_end(b, entry);
+}
+
 static void write_func(struct mu_buf *b, const struct mu_func *f)
 {
 	if (*f->name)
 		mu_pb_put_str(b, 1, f->name);
-	for (unsigned i = 0; i < f->n_attrs; i++) {
-		size_t at = mu_pb_begin(b, 2);
-		mu_pb_put_str(b, 1, f->attrs[i].name);
-		size_t value = mu_pb_begin(b, 2);
-		mu_attr_write(b, &f->attrs[i].value);
-		mu_pb_end(b, value);
-		mu_pb_end(b, at);
-	}
+	for (unsigned i = 0; i < f->n_attrs; i++)
+		mu_attr_entry_write(b, 2, &f->attrs[i]);
 }
 
 static void write_packed(struct mu_buf *b, const struct mu_attr *v, enum mu_attr_kind k)

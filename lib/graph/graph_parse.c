@@ -67,24 +67,16 @@ static int survey(struct counts *c, struct mu_span proto, struct mu_err *err)
 static int parse_attr(struct mu_graph *g, struct mu_node *n, struct mu_span proto, size_t *budget,
 		      struct mu_err *err)
 {
-	struct mu_pb m = mu_pb_of(proto);
-	struct mu_pb_field f;
-	struct mu_span key = {"", 0}, value = {"", 0};
 	struct mu_node_attr *a = &n->attrs[n->n_attrs];
+	struct mu_span name, value;
 	int rc;
 
-	while (mu_pb_next(&m, &f)) {
-		if (f.number == 1 && f.type == MU_PB_BYTES)
-			key = f.bytes;
-		if (f.number == 2 && f.type == MU_PB_BYTES)
-			value = f.bytes;
-	}
-	if (m.bad)
+	if (!mu_attr_entry_parse(proto, &name, &value))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "an attribute is malformed or cut short");
-	if (mu_span_is(key, "_output_shapes") || mu_span_is(key, "_input_shapes"))
-		return 0; /* what the client or an optimizer inferred, at times with sizes like -3
-			   */
-	a->name = mu_arena_strndup(&g->arena, key.data, key.len);
+	/* what the client or an optimizer inferred, at times with sizes like -3 */
+	if (mu_span_is(name, "_output_shapes") || mu_span_is(name, "_input_shapes"))
+		return 0;
+	a->name = mu_arena_strndup(&g->arena, name.data, name.len);
 	if ((rc = mu_attr_parse(&a->value, value, &g->arena, budget, err)))
 		return mu_wrap(err, "attribute '%s'", a->name);
 	n->n_attrs++;

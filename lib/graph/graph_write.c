@@ -22,14 +22,8 @@ static void write_node(struct mu_buf *b, const struct mu_node *n)
 		write_input(b, n->inputs[i]);
 	if (*n->device)
 		mu_pb_put_str(b, 4, n->device);
-	for (unsigned i = 0; i < n->n_attrs; i++) {
-		size_t at = mu_pb_begin(b, 5);
-		mu_pb_put_str(b, 1, n->attrs[i].name);
-		size_t value = mu_pb_begin(b, 2);
-		mu_attr_write(b, &n->attrs[i].value);
-		mu_pb_end(b, value);
-		mu_pb_end(b, at);
-	}
+	for (unsigned i = 0; i < n->n_attrs; i++)
+		mu_attr_entry_write(b, 5, &n->attrs[i]);
 }
 
 void mu_graph_write_from(const struct mu_graph *g, unsigned from, struct mu_buf *out)
