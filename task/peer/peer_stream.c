@@ -236,14 +236,6 @@ static int on_ran(struct stream_conn *c, struct mu_span head, struct mu_err *err
 
 /* ---- the other side ---- */
 
-static void drop_step(struct stream_conn *c, int64_t step_id, const struct mu_err *why)
-{
-	struct worker *w = stream_worker(c->owner);
-
-	worker_cancel_step(w, step_id, why);
-	rendezvous_table_drop(worker_runtime(w)->steps, step_id, why);
-}
-
 static void run_ended(void *arg, const struct mu_err *err, struct mu_span recorded)
 {
 	struct stream_step *s = arg;
@@ -318,7 +310,7 @@ static void on_give_up(struct stream_conn *c)
 	pthread_mutex_unlock(&c->lock);
 	free(s);
 	mu_fail(&why, MU_CANCELLED, "The master gave up step %lld", (long long)step_id);
-	drop_step(c, step_id, &why);
+	worker_drop_step(stream_worker(c->owner), step_id, &why);
 }
 
 int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err)
@@ -558,7 +550,7 @@ void stream_on_break(struct stream_conn *c, const struct mu_err *why)
 		if (p)
 			list[i]->done(list[i]->arg, &lost, MU_SPAN(""));
 		else
-			drop_step(c, list[i]->step_id, &lost);
+			worker_drop_step(stream_worker(c->owner), list[i]->step_id, &lost);
 		free(list[i]);
 	}
 	free(list);

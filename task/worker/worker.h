@@ -32,6 +32,8 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_
 		void *arg);
 void worker_cancel_step(struct worker *w, int64_t step_id, const struct mu_err *why);
 void worker_cleanup_step(struct worker *w, int64_t step_id);
+/* Cancels it and drops its tensors, for a caller that will not clean up after it. */
+void worker_drop_step(struct worker *w, int64_t step_id, const struct mu_err *why);
 
 /* For /status. */
 struct worker_counts {

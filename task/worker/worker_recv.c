@@ -50,8 +50,7 @@ static void caller_gone(void *arg)
 
 	mu_fail(&why, MU_CANCELLED, "The receiver of a tensor gave up step %lld",
 		(long long)step_id);
-	worker_cancel_step(w, step_id, &why);
-	rendezvous_table_drop(w->rt->steps, step_id, &why);
+	worker_drop_step(w, step_id, &why);
 }
 
 static int check(struct worker *w, const char *key, struct mu_err *err)

@@ -181,6 +181,12 @@ void worker_cleanup_step(struct worker *w, int64_t step_id)
 	peers_drop_step(w->peers, step_id);
 }
 
+void worker_drop_step(struct worker *w, int64_t step_id, const struct mu_err *why)
+{
+	worker_cancel_step(w, step_id, why);
+	rendezvous_table_drop(w->rt->steps, step_id, why);
+}
+
 void worker_drain(struct worker *w)
 {
 	pthread_mutex_lock(&w->lock);

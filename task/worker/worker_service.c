@@ -160,7 +160,7 @@ static void run_ended(void *arg, const struct mu_err *err, struct mu_span record
 	free(r);
 }
 
-/* The master went away or gave the step up: nobody will clean up after it. */
+/* The master went away or gave the step up. */
 static void run_cancelled(void *arg)
 {
 	struct run *r = arg;
@@ -169,8 +169,7 @@ static void run_cancelled(void *arg)
 	struct mu_err why;
 
 	mu_fail(&why, MU_CANCELLED, "The master gave up step %lld", (long long)step_id);
-	worker_cancel_step(w, step_id, &why);
-	rendezvous_table_drop(w->rt->steps, step_id, &why);
+	worker_drop_step(w, step_id, &why);
 }
 
 static void run_graph(struct rpc_call *call, void *ctx)
