@@ -132,6 +132,17 @@ static bool drop(struct h2_conn *c, struct h2_stream *s)
 	return dropped;
 }
 
+static bool drop_now(struct h2_stream *s)
+{
+	struct h2_conn *c = s->conn;
+	bool dropped;
+
+	pthread_mutex_lock(&c->lock);
+	dropped = drop(c, s);
+	pthread_mutex_unlock(&c->lock);
+	return dropped;
+}
+
 void h2_client_cancel(struct h2_ask *r)
 {
 	struct h2_stream *s = &r->stream;
@@ -281,12 +292,8 @@ static void end_with(struct h2_stream *s, const struct mu_err *err)
 {
 	struct h2_conn *c = s->conn;
 	const struct h2_client *owner = c->owner;
-	bool dropped;
 
-	pthread_mutex_lock(&c->lock);
-	dropped = drop(c, s);
-	pthread_mutex_unlock(&c->lock);
-	if (!dropped)
+	if (!drop_now(s))
 		return;
 	owner->events->answered(h2_ask_of(s), err, NULL);
 	c->side->unref(s);
@@ -359,14 +366,9 @@ static int headers(struct h2_conn *c, uint32_t id, bool end, struct mu_span bloc
 
 static void again(struct h2_stream *s)
 {
-	struct h2_conn *c = s->conn;
-	const struct h2_client *owner = c->owner;
-	bool dropped;
+	const struct h2_client *owner = s->conn->owner;
 
-	pthread_mutex_lock(&c->lock);
-	dropped = drop(c, s);
-	pthread_mutex_unlock(&c->lock);
-	if (!dropped)
+	if (!drop_now(s))
 		return;
 	owner->events->again(h2_ask_of(s));
 	owner->events->unref(h2_ask_of(s));
