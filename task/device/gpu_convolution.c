@@ -207,52 +207,46 @@ static int put_convolution(struct gpu *g, const struct gpu_deed *d, const void *
 	return gpu_dnn_call(g, stream, call, args);
 }
 
-/* One that fails once is not tried again for this shape. */
-static int run(struct gpu *g, struct way *way, const struct gpu_convolution_at *at,
-	       const char *holder, bool *done, struct mu_err *err)
+struct wanted {
+	const struct gpu_convolution_at *at;
+	const char *holder;
+};
+
+static int put(struct gpu *g, const struct gpu_way *common, const void *wanted, int *refused,
+	       struct mu_err *err)
 {
 	const struct gpu_deed deed = {.put = put_convolution, .size = sizeof(struct convolving)};
+	const struct way *way = (const struct way *)common;
+	const struct wanted *x = wanted;
 	struct mu_shape bytes = mu_shape_vec((int64_t)way->choice.workspace);
 	MU_AUTO_TENSOR work = {0};
-	int refused, rc;
+	int rc;
 
-	if (way->choice.workspace && (rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err)))
+	if (way->choice.workspace &&
+	    (rc = gpu_tensor_new(g, MU_UINT8, &bytes, x->holder, &work, err)))
 		return rc;
-	const struct convolving c = {.serial = way->common.serial,
+	const struct convolving c = {.serial = common->serial,
 				     .api = way->api,
 				     .input = way->input,
 				     .output = way->output,
 				     .filter = way->filter,
 				     .conv = way->conv,
-				     .at_input = at->input,
-				     .at_filter = at->filter,
-				     .at_output = at->output,
+				     .at_input = x->at->input,
+				     .at_filter = x->at->filter,
+				     .at_output = x->at->output,
 				     .work = gpu_address(&work),
 				     .room = way->choice.workspace,
 				     .way = way->of.way,
 				     .wide = way->of.type == MU_DOUBLE,
 				     .algorithm = (uint64_t)way->choice.algorithm};
-	if ((rc = gpu_put_library(g, &deed, &c, &refused, err)))
-		return rc;
-	way->common.possible = *done = !refused;
-	return 0;
+	return gpu_put_library(g, &deed, &c, refused, err);
 }
 
 int gpu_convolution(struct gpu *g, struct gpu_plan *plan, const struct gpu_convolution *what,
 		    const struct gpu_convolution_at *at, const char *holder, bool *done,
 		    struct mu_err *err)
 {
-	int rc;
+	const struct wanted wanted = {at, holder};
 
-	*done = false;
-	if (!g->dnn_api)
-		return 0;
-	if ((rc = gpu_enter(g, err)))
-		return rc;
-	pthread_mutex_lock(&plan->lock);
-	struct way *way = (struct way *)gpu_plan_way(plan, g, what);
-	if (way->common.possible)
-		rc = run(g, way, at, holder, done, err);
-	pthread_mutex_unlock(&plan->lock);
-	return rc;
+	return gpu_dnn_do(g, plan, what, put, &wanted, done, err);
 }

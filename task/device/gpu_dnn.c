@@ -34,18 +34,33 @@ int gpu_dnn_call(struct gpu *g, void *stream, int (*call)(void *library, const v
 	return bad;
 }
 
-int gpu_dnn_plan_for(struct gpu *g, struct gpu_plan *plan, const void *what, bool *can,
-		     struct mu_err *err)
+int gpu_dnn_do(struct gpu *g, struct gpu_plan *plan, const void *what, gpu_dnn_put *put,
+	       const void *at, bool *done, struct mu_err *err)
 {
-	int rc;
+	int refused = 0, rc;
 
-	*can = false;
+	*done = false;
 	if (!g->dnn_api)
 		return 0;
 	if ((rc = gpu_enter(g, err)))
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	*can = gpu_plan_way(plan, g, what)->possible;
+	struct gpu_way *way = gpu_plan_way(plan, g, what);
+	if (way->possible && !(rc = put(g, way, at, &refused, err)))
+		way->possible = *done = !refused;
 	pthread_mutex_unlock(&plan->lock);
+	return rc;
+}
+
+/* Nothing is put: what is possible counts as done. */
+static int put_nothing(struct gpu *g, const struct gpu_way *way, const void *at, int *refused,
+		       struct mu_err *err)
+{
 	return 0;
+}
+
+int gpu_dnn_plan_for(struct gpu *g, struct gpu_plan *plan, const void *what, bool *can,
+		     struct mu_err *err)
+{
+	return gpu_dnn_do(g, plan, what, put_nothing, NULL, can, err);
 }

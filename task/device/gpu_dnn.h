@@ -21,8 +21,15 @@ int gpu_dnn_call(struct gpu *g, void *stream, int (*call)(void *library, const v
 		 const void *args);
 
 struct gpu_plan;
+struct gpu_way;
 /* Whether the library can do `what`, as the plan's kind has it. */
 int gpu_dnn_plan_for(struct gpu *g, struct gpu_plan *plan, const void *what, bool *can,
 		     struct mu_err *err);
+/* Has it done by the plan's way: `put` hands it to the library.  A way that the library refuses
+ * once is not tried again; *done false: it is left to others. */
+typedef int gpu_dnn_put(struct gpu *g, const struct gpu_way *way, const void *at, int *refused,
+			struct mu_err *err);
+int gpu_dnn_do(struct gpu *g, struct gpu_plan *plan, const void *what, gpu_dnn_put *put,
+	       const void *at, bool *done, struct mu_err *err);
 
 #endif

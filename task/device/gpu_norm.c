@@ -110,29 +110,33 @@ static int put_norm(struct gpu *g, const struct gpu_deed *d, const void *args, v
 	return gpu_dnn_call(g, stream, call, args);
 }
 
-int gpu_norm(struct gpu *g, struct gpu_plan *plan, const struct gpu_norm *what,
-	     const struct gpu_norm_at *at, bool *done, struct mu_err *err)
+struct wanted {
+	const struct gpu_norm *what; /* epsilon and factor are none of the way's */
+	const struct gpu_norm_at *at;
+};
+
+static int put(struct gpu *g, const struct gpu_way *way, const void *wanted, int *refused,
+	       struct mu_err *err)
 {
 	const struct gpu_deed deed = {.put = put_norm, .size = sizeof(struct norming)};
-	int refused, rc;
-
-	*done = false;
-	if (!g->dnn_api)
-		return 0;
-	if ((rc = gpu_enter(g, err)))
-		return rc;
-	pthread_mutex_lock(&plan->lock);
-	struct way *w = (struct way *)gpu_plan_way(plan, g, what);
-	const struct norming n = {.serial = w->common.serial,
+	const struct way *w = (const struct way *)way;
+	const struct wanted *x = wanted;
+	const struct norming n = {.serial = way->serial,
 				  .api = w->api,
 				  .image = w->image,
 				  .channels = w->channels,
-				  .at = *at,
-				  .epsilon = what->epsilon,
-				  .factor = what->factor,
-				  .back = what->back};
-	if (w->common.possible && !(rc = gpu_put_library(g, &deed, &n, &refused, err)))
-		w->common.possible = *done = !refused; /* one that fails is not tried again */
-	pthread_mutex_unlock(&plan->lock);
-	return rc;
+				  .at = *x->at,
+				  .epsilon = x->what->epsilon,
+				  .factor = x->what->factor,
+				  .back = x->what->back};
+
+	return gpu_put_library(g, &deed, &n, refused, err);
+}
+
+int gpu_norm(struct gpu *g, struct gpu_plan *plan, const struct gpu_norm *what,
+	     const struct gpu_norm_at *at, bool *done, struct mu_err *err)
+{
+	const struct wanted wanted = {what, at};
+
+	return gpu_dnn_do(g, plan, what, put, &wanted, done, err);
 }

@@ -113,30 +113,33 @@ static int put_pooling(struct gpu *g, const struct gpu_deed *d, const void *args
 	return gpu_dnn_call(g, stream, call, args);
 }
 
-int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr from,
-		cuda_ptr to, bool *done, struct mu_err *err)
+struct wanted {
+	cuda_ptr from, to;
+};
+
+static int put(struct gpu *g, const struct gpu_way *way, const void *wanted, int *refused,
+	       struct mu_err *err)
 {
 	const struct gpu_deed deed = {.put = put_pooling, .size = sizeof(struct pooling)};
-	int refused, rc;
-
-	*done = false;
-	if (!g->dnn_api)
-		return 0;
-	if ((rc = gpu_enter(g, err)))
-		return rc;
-	pthread_mutex_lock(&plan->lock);
-	struct way *w = (struct way *)gpu_plan_way(plan, g, what);
-	const struct pooling p = {.serial = w->common.serial,
+	const struct way *w = (const struct way *)way;
+	const struct wanted *at = wanted;
+	const struct pooling p = {.serial = way->serial,
 				  .api = w->api,
 				  .input = w->input,
 				  .output = w->output,
 				  .pool = w->pool,
-				  .from = from,
-				  .to = to,
-				  .wide = what->type == MU_DOUBLE,
-				  .back = what->back};
-	if (w->common.possible && !(rc = gpu_put_library(g, &deed, &p, &refused, err)))
-		w->common.possible = *done = !refused; /* one that fails is not tried again */
-	pthread_mutex_unlock(&plan->lock);
-	return rc;
+				  .from = at->from,
+				  .to = at->to,
+				  .wide = w->of.type == MU_DOUBLE,
+				  .back = w->of.back};
+
+	return gpu_put_library(g, &deed, &p, refused, err);
+}
+
+int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr from,
+		cuda_ptr to, bool *done, struct mu_err *err)
+{
+	const struct wanted wanted = {from, to};
+
+	return gpu_dnn_do(g, plan, what, put, &wanted, done, err);
 }
