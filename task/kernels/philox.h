@@ -105,26 +105,21 @@ static inline double philox_unit(struct philox_stream *s)
 	return philox_double(high, philox_32(s));
 }
 
-/* Each of 0 … n-1 as likely as the others: draws that would favour the small ones are drawn again.
- */
-static inline uint32_t philox_below_32(struct philox_stream *s, uint32_t n)
-{
-	uint32_t x = philox_32(s);
-
-	if (n & (n - 1))
-		while (x < UINT32_MAX % n + 1)
-			x = philox_32(s);
-	return x % n;
-}
-
-static inline uint64_t philox_below_64(struct philox_stream *s, uint64_t n)
-{
-	uint64_t x = philox_64(s);
-
-	if (n & (n - 1))
-		while (x < UINT64_MAX % n + 1)
-			x = philox_64(s);
-	return x % n;
-}
+/* philox_below_32 and _64: each of 0 … n-1 as likely as the others; draws that would favour the
+ * small ones are drawn again. */
+#define PHILOX_BELOW(bits)                                                                         \
+	static inline uint##bits##_t philox_below_##bits(struct philox_stream *s,                  \
+							 uint##bits##_t n)                         \
+	{                                                                                          \
+		uint##bits##_t x = philox_##bits(s);                                               \
+                                                                                                   \
+		if (n & (n - 1))                                                                   \
+			while (x < UINT##bits##_MAX % n + 1)                                       \
+				x = philox_##bits(s);                                              \
+		return x % n;                                                                      \
+	}
+PHILOX_BELOW(32)
+PHILOX_BELOW(64)
+#undef PHILOX_BELOW
 
 #endif

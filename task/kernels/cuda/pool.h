@@ -51,6 +51,26 @@ DEVICE struct place place_of(int64_t i, int64_t rows, int64_t columns, int64_t c
 #define MOST_f16  MOST_f32
 #define MOST_bf16 MOST_f32
 
+/* `part` is what an element gets from window (k, l), which lies over `down` and `across`. */
+#define POOL_BACK_KERNEL(t, how, part)                                                             \
+	KERNEL(pool_##how##_back_##t, pool_args)                                                   \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const struct place p = place_of(i, a.row.in, a.column.in, a.channels);     \
+			const struct covered rows = windows_of(&a.row, p.row),                     \
+					     columns = windows_of(&a.column, p.column);            \
+			C(t) sum = 0;                                                              \
+			EACH_COVERED(k, rows)                                                      \
+			EACH_COVERED(l, columns)                                                   \
+			{                                                                          \
+				const struct covered down = in_window(&a.row, k),                  \
+						     across = in_window(&a.column, l);             \
+				sum += part;                                                       \
+			}                                                                          \
+			PUT(t, a.out, i, sum);                                                     \
+		}                                                                                  \
+	}
 #define POOL_KERNELS(t)                                                                            \
 	KERNEL(pool_max_##t, pool_args)                                                            \
 	{                                                                                          \
@@ -108,44 +128,13 @@ DEVICE struct place place_of(int64_t i, int64_t rows, int64_t columns, int64_t c
 		}                                                                                  \
 		return best_y == y && best_x == x;                                                 \
 	}                                                                                          \
-	KERNEL(pool_max_back_##t, pool_args)                                                       \
-	{                                                                                          \
-		EACH(i, a.n)                                                                       \
-		{                                                                                  \
-			const struct place p = place_of(i, a.row.in, a.column.in, a.channels);     \
-			const struct covered rows = windows_of(&a.row, p.row),                     \
-					     columns = windows_of(&a.column, p.column);            \
-			C(t) sum = 0;                                                              \
-			EACH_COVERED(k, rows)                                                      \
-			EACH_COVERED(l, columns)                                                   \
-			{                                                                          \
-				const struct covered down = in_window(&a.row, k),                  \
-						     across = in_window(&a.column, l);             \
-				if (is_largest_##t(&a, &p, &down, &across, p.row, p.column))       \
-					sum += GET(t, a.grad, AT_OUT(p, k, l));                    \
-			}                                                                          \
-			PUT(t, a.out, i, sum);                                                     \
-		}                                                                                  \
-	}                                                                                          \
-	KERNEL(pool_average_back_##t, pool_args)                                                   \
-	{                                                                                          \
-		EACH(i, a.n)                                                                       \
-		{                                                                                  \
-			const struct place p = place_of(i, a.row.in, a.column.in, a.channels);     \
-			const struct covered rows = windows_of(&a.row, p.row),                     \
-					     columns = windows_of(&a.column, p.column);            \
-			C(t) sum = 0;                                                              \
-			EACH_COVERED(k, rows)                                                      \
-			EACH_COVERED(l, columns)                                                   \
-			{                                                                          \
-				const struct covered down = in_window(&a.row, k),                  \
-						     across = in_window(&a.column, l);             \
-				sum += GET(t, a.grad, AT_OUT(p, k, l)) /                           \
-				       (C(t))((down.to - down.from) * (across.to - across.from));  \
-			}                                                                          \
-			PUT(t, a.out, i, sum);                                                     \
-		}                                                                                  \
-	}
+	POOL_BACK_KERNEL(t, max,                                                                   \
+			 is_largest_##t(&a, &p, &down, &across, p.row, p.column)                   \
+			     ? GET(t, a.grad, AT_OUT(p, k, l))                                     \
+			     : 0)                                                                  \
+	POOL_BACK_KERNEL(t, average,                                                               \
+			 GET(t, a.grad, AT_OUT(p, k, l)) /                                         \
+			     (C(t))((down.to - down.from) * (across.to - across.from)))
 EACH_FLT(POOL_KERNELS)
 #undef AT_IN
 #undef AT_OUT

@@ -56,6 +56,12 @@ DEVICE int64_t width_under(const struct window_axis_args *x, int64_t o)
 	return c.to > c.from ? c.to - c.from : 0;
 }
 
+DEVICE int64_t elements_under(const struct volume_args *a, int64_t d, int64_t h, int64_t w)
+{
+	return width_under(&a->axis[0], d) * width_under(&a->axis[1], h) *
+	       width_under(&a->axis[2], w);
+}
+
 #define POOL_3D_KERNEL(t, how, expr, last)                                                         \
 	KERNEL(how##_pool3d_##t, volume_args)                                                      \
 	{                                                                                          \
@@ -75,43 +81,28 @@ DEVICE int64_t width_under(const struct window_axis_args *x, int64_t o)
 			PUT(t, a.out, i, last);                                                    \
 		}                                                                                  \
 	}
+/* `part` is what an element gets from the window whose gradient is at `at`. */
+#define POOL_3D_BACK_KERNEL(t, how, part)                                                          \
+	KERNEL(how##_pool3d_back_##t, volume_args)                                                 \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const struct volume_place p = IN_PLACE(&a, i, a.channels);                 \
+			C(t) sum = 0;                                                              \
+			EACH_BETWEEN(windows_of, &a, p)                                            \
+			{                                                                          \
+				const int64_t at =                                                 \
+				    out_index(&a, p.image, d, h, w) * a.channels + p.channel;      \
+				sum += part;                                                       \
+			}                                                                          \
+			PUT(t, a.out, i, sum);                                                     \
+		}                                                                                  \
+	}
 #define VOLUME_KERNELS(t)                                                                          \
 	POOL_3D_KERNEL(t, max, larger(x, y), x)                                                    \
 	POOL_3D_KERNEL(t, avg, x + y, n ? x / (T)n : x)                                            \
-	KERNEL(max_pool3d_back_##t, volume_args)                                                   \
-	{                                                                                          \
-		EACH(i, a.n)                                                                       \
-		{                                                                                  \
-			const struct volume_place p = IN_PLACE(&a, i, a.channels);                 \
-			C(t) sum = 0;                                                              \
-			EACH_BETWEEN(windows_of, &a, p)                                            \
-			{                                                                          \
-				const int64_t at =                                                 \
-				    out_index(&a, p.image, d, h, w) * a.channels + p.channel;      \
-				if (GET(t, a.top, at) == GET(t, a.in, i))                          \
-					sum += GET(t, a.grad, at);                                 \
-			}                                                                          \
-			PUT(t, a.out, i, sum);                                                     \
-		}                                                                                  \
-	}                                                                                          \
-	KERNEL(avg_pool3d_back_##t, volume_args)                                                   \
-	{                                                                                          \
-		EACH(i, a.n)                                                                       \
-		{                                                                                  \
-			const struct volume_place p = IN_PLACE(&a, i, a.channels);                 \
-			C(t) sum = 0;                                                              \
-			EACH_BETWEEN(windows_of, &a, p)                                            \
-			{                                                                          \
-				const int64_t at =                                                 \
-				    out_index(&a, p.image, d, h, w) * a.channels + p.channel;      \
-				const int64_t n = width_under(&a.axis[0], d) *                     \
-						  width_under(&a.axis[1], h) *                     \
-						  width_under(&a.axis[2], w);                      \
-				sum += GET(t, a.grad, at) / (C(t))n;                               \
-			}                                                                          \
-			PUT(t, a.out, i, sum);                                                     \
-		}                                                                                  \
-	}                                                                                          \
+	POOL_3D_BACK_KERNEL(t, max, GET(t, a.top, at) == GET(t, a.in, i) ? GET(t, a.grad, at) : 0) \
+	POOL_3D_BACK_KERNEL(t, avg, GET(t, a.grad, at) / (C(t))elements_under(&a, d, h, w))        \
 	KERNEL(patches3d_##t, volume_args)                                                         \
 	{                                                                                          \
 		const int64_t inner = a.axis[0].size * a.axis[1].size * a.axis[2].size;            \
