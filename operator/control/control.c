@@ -48,6 +48,33 @@ bool control_busy(struct control *c)
 	return atomic_load(&c->making) > 0 || workqueue_is_behind(&c->queue);
 }
 
+/* More phases than that a second, or at once, are a crowd's.  Each is a status, of some 5 ms of the
+ * server's: these take a tenth of a processor. */
+enum { CALM_A_SECOND = 20, CALM_AT_ONCE = 16, CALM_US = 1000000 / CALM_A_SECOND };
+enum { CROWD_US = 2000000 }; /* is over so long after the last of it */
+
+static long long now_us(struct control *c)
+{
+	return (long long)(c->queue.now() * 1e6);
+}
+
+/* Each takes its part of a second; crowd_us is when all that were told have had theirs. */
+void control_phase_told(struct control *c)
+{
+	long long now = now_us(c), was = atomic_load(&c->crowd_us), next;
+
+	do {
+		next = (was > now ? was : now) + CALM_US;
+		if (next > now + CROWD_US)
+			next = was > now + CROWD_US ? was : now + CROWD_US;
+	} while (!atomic_compare_exchange_weak(&c->crowd_us, &was, next));
+}
+
+bool control_crowded(struct control *c)
+{
+	return atomic_load(&c->crowd_us) > now_us(c) + CALM_AT_ONCE * CALM_US;
+}
+
 void control_want(struct control *c, enum watch_wanted what)
 {
 	if (!(atomic_fetch_or(&c->wanted, (unsigned)what) & (unsigned)what))

@@ -68,6 +68,7 @@ struct control {
 	_Atomic long long lease_until_ms;             /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
 	_Atomic unsigned making;                     /* looks that create objects just now */
+	_Atomic long long crowd_us;                  /* control_crowded, by the queue's clock */
 	_Atomic unsigned wanted;                     /* of watch_wanted */
 	struct mu_histogram looked;                  /* how long each look took */
 	struct mu_histogram to_running;              /* of jobs, from their start on */
@@ -84,5 +85,10 @@ void control_wake(struct control *c);
 /* Whether objects are being made, or many jobs wait to be looked at: what nobody waits for may come
  * later.  A few are no crowd: jobs that only look whether it is quiet would wait for each other. */
 bool control_busy(struct control *c);
+/* Another job has been told to be in another phase. */
+void control_phase_told(struct control *c);
+/* Whether that has been said of many within a moment: what a job is on the way to may come when it
+ * is there. */
+bool control_crowded(struct control *c);
 
 #endif

@@ -19,9 +19,10 @@ enum { ROUNDS_MAX = 4 };
  * it may be the first sign of, and is not told often. */
 static const double gather_phase_s = 0.5, gather_counts_s = 5, hold_counts_s = 2;
 /* A status costs the server as much as two pods or three.  So while others are busy (control_busy)
- * that a job is Pending waits for what is to be made, and is mostly told with the next phase; and
- * counts wait until it is quiet, looked at each hold_counts_s, but not for ever. */
-static const double gather_first_s = 3, gather_busy_s = 15;
+ * that a job is Pending waits for what is to be made, and is mostly told with the next phase; so do
+ * counts, and those of a job on its way while many jobs are (control_crowded).  They wait until it
+ * is quiet, looked at each hold_counts_s or hold_first_s, but not for ever. */
+static const double hold_first_s = 3, gather_busy_s = 15;
 
 const cJSON *reconcile_stored(struct reconcile *r)
 {
@@ -114,32 +115,57 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
 	return true;
 }
 
+/* Whether more will be told of the job soon: its pods come up, or go. */
+static bool is_on_its_way(const struct job_status *s)
+{
+	for (unsigned i = 0; i < s->n_tasks; i++) {
+		const struct task_status *t = &s->tasks[i];
+
+		if (strcmp(t->name, JOB_BOARD) != 0 &&
+		    (has_ended(s) ? t->active > 0 : t->ready + t->succeeded < t->desired))
+			return true;
+	}
+	return false;
+}
+
+/* How long what nobody waits for has to wait for others; 0: no longer. */
+static double deference(const struct reconcile *r, const struct snapshot *seen,
+			const struct job_plan *plan, bool counts)
+{
+	struct control *c = r->control;
+	bool first = plan->status.phase == JOB_PENDING && seen->observed.status.phase == JOB_NEW &&
+		     !plan->urgent;
+	bool later = (counts || first) && control_busy(c);
+
+	if (!later && !(counts && control_crowded(c) && is_on_its_way(&plan->status)))
+		return 0;
+	if (r->now - cache_news(&c->cache, seen->key, r->now) >= gather_busy_s)
+		return 0;
+	return first ? hold_first_s : hold_counts_s; /* it may soon be quiet */
+}
+
 /* How long news of the job may wait for more of them.  An end may not, nor may what has to be
  * stored before something is removed. */
 static double patience(const struct reconcile *r, const struct snapshot *seen,
 		       const struct job_plan *plan)
 {
-	enum job_phase is = plan->status.phase;
-	bool counts = is == seen->observed.status.phase && !plan->urgent;
-	bool busy = control_busy(r->control);
-	bool first = is == JOB_PENDING && seen->observed.status.phase == JOB_NEW && !plan->urgent;
-	double gather = counts                     ? gather_counts_s
-			: has_ended(&plan->status) ? 0
-			: first && busy            ? gather_first_s
-						   : gather_phase_s;
-	double news = cache_news(&r->control->cache, seen->key, r->now);
-	double wait = seen->stored + gather - r->now;
+	bool counts = plan->status.phase == seen->observed.status.phase && !plan->urgent;
+	double gather = counts ? gather_counts_s : has_ended(&plan->status) ? 0 : gather_phase_s;
+	double wait, held, least;
 
 	if (plan->at_once)
 		return 0;
-	if (counts && news + hold_counts_s - r->now > wait)
-		wait = news + hold_counts_s - r->now;
-	if (counts && busy && wait <= 0 && r->now - news < gather_busy_s)
-		wait = hold_counts_s; /* it may soon be quiet */
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (needs_status(seen, &plan->actions[i]))
 			return 0;
-	return wait <= gather ? wait : 0; /* the clock may have been set back */
+	wait = seen->stored + gather - r->now;
+	if (wait > gather) /* the clock was set back */
+		return 0;
+	held = cache_news(&r->control->cache, seen->key, r->now) + hold_counts_s - r->now;
+	if (counts && held > wait)
+		wait = held;
+	least = deference(r, seen, plan, counts);
+	return wait > least ? wait : least;
 }
 
 /* Stores what the plan says of the job, then removes what may go only after that. */
@@ -164,8 +190,10 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 	} else if (rc == 0) {
 		cache_set_notice(&r->control->cache, seen->key, plan->notice, plan->status.epoch);
 		say_transitions(r, &seen->observed.status, &plan->status);
-		if (plan->status.phase != seen->observed.status.phase)
+		if (plan->status.phase != seen->observed.status.phase) {
+			control_phase_told(r->control);
 			count_times(r, &seen->observed.status, &plan->status);
+		}
 		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 	}
 	if (rc == 0) /* while the status waits, only those that need it not: patience() */

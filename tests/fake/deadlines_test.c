@@ -196,18 +196,32 @@ static const char *phase_of(struct sim *s)
 	return sim_text(sim_find(s, JOB_PATH)->json, "status.phase");
 }
 
-/* While other jobs' pods are being made; and at once when none are. */
-static void first_status__while_others_are_made__waits_a_little(void **state)
+static void first_status__of_a_job_on_its_own__is_told_at_once(void **state)
+{
+	struct sim_script script = {.end = never_ends, .stuck_pending = true};
+	struct sim *s = start(&script, COMMAND, "");
+
+	sim_settle(s, 1.5);
+	assert_string_equal(phase_of(s), "Pending");
+	stop(s, &script);
+}
+
+/* While other jobs' pods are being made, until none are or it has waited for long. */
+static void first_status__while_others_are_made__waits_but_not_for_ever(void **state)
 {
 	struct sim_script script = {.end = never_ends, .stuck_pending = true};
 
-	for (unsigned making = 0; making < 2; making++) {
+	for (int ends = 0; ends < 2; ends++) {
 		struct sim *s = start(&script, COMMAND, "");
 
-		atomic_store(&s->leader->control.making, making);
-		sim_settle(s, 1.5);
-		assert_string_equal(phase_of(s), making ? "" : "Pending");
-		sim_settle(s, 2);
+		atomic_store(&s->leader->control.making, 1);
+		sim_settle(s, 5);
+		assert_string_equal(phase_of(s), "");
+		if (ends)
+			atomic_store(&s->leader->control.making, 0);
+		sim_settle(s, 4);
+		assert_string_equal(phase_of(s), ends ? "Pending" : "");
+		sim_settle(s, 7);
 		assert_string_equal(phase_of(s), "Pending");
 		stop(s, &script);
 	}
@@ -284,7 +298,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_few_jobs_that_wait__are_no_crowd),
 	    cmocka_unit_test(job__whose_first_status_waits__has_no_more_time_for_it),
-	    cmocka_unit_test(first_status__while_others_are_made__waits_a_little),
+	    cmocka_unit_test(first_status__of_a_job_on_its_own__is_told_at_once),
+	    cmocka_unit_test(first_status__while_others_are_made__waits_but_not_for_ever),
 	    cmocka_unit_test(counts__while_others_are_busy__are_told_less_often_but_told),
 	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
 	    cmocka_unit_test(suspension__that_is_complete__is_told_at_once),

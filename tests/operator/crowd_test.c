@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a status is stored while many other jobs are on their way, and while none is. */
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "operator/control/control.h"
+#include "operator/control/reconcile.h"
+
+#define STARTED 1700000000.0
+
+enum { WORKERS = 3, MANY = 40 };
+
+struct scene {
+	struct control control;
+	cJSON *job;
+	int stored, version;
+	double wake;
+	char phase[32], ready[32]; /* as last stored */
+};
+
+static double clock_now;
+
+static double monotonic(void)
+{
+	return clock_now;
+}
+
+static double wall(void *user)
+{
+	return STARTED + clock_now;
+}
+
+static bool always(void *user)
+{
+	return true;
+}
+
+/* Keeps what the patch says; everything else is as good as done. */
+static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	struct scene *s = user;
+	cJSON *body = cJSON_ParseWithLength(rq->body.data, rq->body.len), *status, *item;
+	char version[16];
+
+	if (strcmp(rq->method, "PATCH") == 0 && strstr(rq->path, "/status")) {
+		cJSON *to = cJSON_GetObjectItem(s->job, "status");
+
+		status = cJSON_GetObjectItem(body, "status");
+		cJSON_ArrayForEach(item, status)
+		{
+			cJSON_DeleteItemFromObject(to, item->string);
+			cJSON_AddItemToObject(to, item->string, cJSON_Duplicate(item, true));
+		}
+		snprintf(version, sizeof(version), "%d", ++s->version);
+		cJSON_SetValuestring(
+		    cJSON_GetObjectItem(cJSON_GetObjectItem(s->job, "metadata"), "resourceVersion"),
+		    version);
+		snprintf(s->phase, sizeof(s->phase), "%s",
+			 cJSON_GetStringValue(cJSON_GetObjectItem(to, "phase")));
+		snprintf(s->ready, sizeof(s->ready), "%s",
+			 cJSON_GetStringValue(
+			     cJSON_GetObjectItem(cJSON_GetObjectItem(to, "summary"), "ready")));
+		s->stored++;
+	}
+	if (out)
+		*out = strstr(rq->path, "/distributedtrainingjobs/") ? cJSON_Duplicate(s->job, true)
+								     : cJSON_Duplicate(body, true);
+	cJSON_Delete(body);
+	return 0;
+}
+
+static struct scene *scene_new(void)
+{
+	static const struct control_options options = {.image = "task:1", .identity = "me"};
+	struct scene *s = MU_NEW(struct scene);
+
+	s->version = 100;
+	s->job = cJSON_Parse(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"d\",\"uid\":\"u1\",\"resourceVersion\":\"100\","
+	    "\"generation\":1},\"spec\":{\"program\":{\"command\":[\"x\"]},\"tasks\":{\"ps\":{},"
+	    "\"worker\":{\"replicas\":3}},\"security\":{\"networkPolicy\":false}},\"status\":{}}");
+	assert_non_null(s->job);
+	control_init(&s->control, &options, monotonic);
+	s->control.io = (struct control_io){on_call, NULL, wall, always, s, NULL};
+	cache_job_seen(&s->control.cache, s->job);
+	return s;
+}
+
+static void scene_free(struct scene *s)
+{
+	cJSON_Delete(s->job);
+	control_fini(&s->control);
+	free(s);
+}
+
+static void see_pod(struct scene *s, const char *task, int index, bool ready)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-%s-%d\",\"namespace\":\"d\",\"uid\":\"%s%d\",\"labels\":{"
+	    "\"muster.dev/job\":\"j\",\"muster.dev/task\":\"%s\",\"muster.dev/index\":\"%d\"},"
+	    "\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},\"status\":{\"phase\":"
+	    "\"%s\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
+	    task, index, task, index, task, index, ready ? "Running" : "Pending",
+	    ready ? "True" : "False");
+	cJSON *pod = cJSON_Parse(text);
+
+	assert_non_null(pod);
+	cache_pod_seen(&s->control.cache, pod);
+	cJSON_Delete(pod);
+}
+
+/* Looks as often as it asks for, until then. */
+static void go_on(struct scene *s, double seconds)
+{
+	double until = clock_now + seconds;
+
+	for (;;) {
+		struct mu_err err = {0};
+
+		s->wake = 0;
+		assert_int_equal(reconcile(&s->control, "d/j", &s->wake, &err), 0);
+		if (s->wake <= 0 || clock_now + s->wake > until)
+			break;
+		clock_now += s->wake;
+	}
+	clock_now = until;
+}
+
+/* Other jobs enter phases all the time from now on, or do no more. */
+static void crowd(struct scene *s, bool is)
+{
+	atomic_store(&s->control.crowd_us, is ? (long long)1e15 : 0);
+}
+
+/* Runs, with the chief and the server alone. */
+static struct scene *running(void)
+{
+	struct scene *s = scene_new();
+
+	see_pod(s, "ps", 0, true);
+	for (int i = 0; i < WORKERS; i++)
+		see_pod(s, "worker", i, i == 0);
+	go_on(s, 10);
+	assert_string_equal(s->phase, "Running");
+	assert_string_equal(s->ready, "2/4");
+	assert_int_equal(s->stored, 1);
+	return s;
+}
+
+static void running__is_told_at_once_in_a_crowd_too(void **state)
+{
+	struct scene *s = scene_new();
+
+	crowd(s, true);
+	see_pod(s, "ps", 0, true);
+	for (int i = 0; i < WORKERS; i++)
+		see_pod(s, "worker", i, false);
+	go_on(s, 1);
+	assert_string_equal(s->phase, "Pending");
+	see_pod(s, "worker", 0, true);
+	go_on(s, 0);
+	assert_string_equal(s->phase, "Running");
+	scene_free(s);
+}
+
+static void counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd(void **state)
+{
+	struct scene *s = running();
+
+	crowd(s, true);
+	see_pod(s, "worker", 1, true);
+	go_on(s, 14);
+	assert_int_equal(s->stored, 1);
+	see_pod(s, "worker", 2, true); /* it has arrived */
+	go_on(s, 2);
+	assert_int_equal(s->stored, 2);
+	assert_string_equal(s->ready, "4/4");
+	scene_free(s);
+}
+
+static void counts__in_a_crowd_that_does_not_end__are_told_all_the_same(void **state)
+{
+	struct scene *s = running();
+
+	crowd(s, true);
+	see_pod(s, "worker", 1, true);
+	go_on(s, 17.1);
+	assert_int_equal(s->stored, 2);
+	assert_string_equal(s->ready, "3/4");
+	scene_free(s);
+}
+
+static void counts__of_a_job_on_its_own__are_told_within_seconds(void **state)
+{
+	struct scene *s = running();
+
+	see_pod(s, "worker", 1, true);
+	go_on(s, 2.1);
+	assert_int_equal(s->stored, 2);
+	assert_string_equal(s->ready, "3/4");
+	scene_free(s);
+}
+
+static void counts__that_waited_for_a_crowd__are_told_when_it_is_over(void **state)
+{
+	struct scene *s = running();
+
+	crowd(s, true);
+	see_pod(s, "worker", 1, true);
+	go_on(s, 5);
+	assert_int_equal(s->stored, 1);
+	crowd(s, false);
+	go_on(s, 2.1);
+	assert_int_equal(s->stored, 2);
+	scene_free(s);
+}
+
+static void few_phases__are_no_crowd__many_are_for_as_long_as_they_come(void **state)
+{
+	struct scene *s = scene_new();
+	struct control *c = &s->control;
+
+	for (int i = 0; i < 16; i++)
+		control_phase_told(c);
+	assert_false(control_crowded(c));
+	for (int i = 0; i < MANY; i++)
+		control_phase_told(c);
+	assert_true(control_crowded(c));
+	clock_now += 1;
+	assert_true(control_crowded(c));
+	clock_now += 0.5; /* however many they were */
+	assert_false(control_crowded(c));
+	clock_now += 10;
+	for (int i = 0; i < 15 * 10; i++, clock_now += 1 / 15.0) { /* slowly, for ten seconds */
+		control_phase_told(c);
+		assert_false(control_crowded(c));
+	}
+	scene_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(few_phases__are_no_crowd__many_are_for_as_long_as_they_come),
+	    cmocka_unit_test(running__is_told_at_once_in_a_crowd_too),
+	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
+	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),
+	    cmocka_unit_test(counts__in_a_crowd_that_does_not_end__are_told_all_the_same),
+	    cmocka_unit_test(counts__that_waited_for_a_crowd__are_told_when_it_is_over),
+	};
+
+	mu_log_set_level(MU_ERROR + 1);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
