@@ -3,13 +3,16 @@
  * counted; its series is written when the count reaches a power of two.
  *
  * Events are for people, nothing depends on them: a thread of their own writes them, a second after
- * they were said, so that those of one time go out in one go; two seconds after, while something is
- * being made or many jobs wait to be looked at.  It tries again while the server is away.  Where
- * there is no such thread (in tests) they are written at once.
+ * they were said, so that those of one time go out in one go.  While something is being made or
+ * many jobs wait to be looked at they wait longer: warnings two seconds, which go before all
+ * others, and what is well ten, unless much has gathered, which would have to be written when we
+ * stop.  It tries again while the server is away.  Where there is no such thread (in tests) they
+ * are written at once.
  *
  * Locks: the log's, then the queue's. */
 #include "operator/control/events.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <sys/random.h>
 #include <time.h>
@@ -21,7 +24,9 @@
 #include "operator/control/reconcile.h"
 
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
-static const double series_s = 300, gather_s = 1, patience_s = 2, pause_s = 0.1;
+enum { PATIENT_MAX = 1024 }; /* more do not wait for others to be done */
+static const double series_s = 300, gather_s = 1, pause_s = 0.1;
+static const double patience_s[EVENT_QUEUES] = {[EVENTS_WARNING] = 2, [EVENTS_NORMAL] = 10};
 
 struct event_series {
 	char name[128];
@@ -47,20 +52,35 @@ void events_init(struct event_log *e)
 	pthread_cond_init(&e->changed, NULL);
 	mu_map_init(&e->recent);
 	mu_map_init(&e->made);
-	e->last = &e->first;
+	for (int q = 0; q < EVENT_QUEUES; q++)
+		e->queues[q].last = &e->queues[q].first;
+}
+
+/* The first of a queue; NULL when it is empty.  The lock is held. */
+static struct event_letter *take(struct event_log *e, struct event_queue *q)
+{
+	struct event_letter *l = q->first;
+
+	if (!l)
+		return NULL;
+	q->first = l->next;
+	if (!q->first)
+		q->last = &q->first;
+	e->n--;
+	if (l->uid && mu_map_get(&e->made, l->uid) == l)
+		mu_map_del(&e->made, l->uid);
+	return l;
 }
 
 void events_fini(struct event_log *e)
 {
+	for (int q = 0; q < EVENT_QUEUES; q++)
+		for (struct event_letter *l; (l = take(e, &e->queues[q]));)
+			letter_free(l);
 	mu_map_each (&e->recent, s)
 		free(s->value);
 	mu_map_fini(&e->recent);
 	mu_map_fini(&e->made);
-	while (e->first) {
-		struct event_letter *l = e->first;
-		e->first = l->next;
-		letter_free(l);
-	}
 	pthread_cond_destroy(&e->changed);
 	pthread_mutex_destroy(&e->lock);
 }
@@ -185,16 +205,17 @@ static int post(struct control *c, const struct event_letter *l, struct mu_err *
 }
 
 /* To the thread that writes them, or at once when there is none or it is far behind. */
-static void hand_over(struct control *c, struct event_letter *l)
+static void hand_over(struct control *c, struct event_letter *l, bool warning)
 {
 	struct event_log *e = &c->events;
+	struct event_queue *q = &e->queues[warning ? EVENTS_WARNING : EVENTS_NORMAL];
 	struct mu_err err = {0};
 
 	l->since = c->queue.now();
 	pthread_mutex_lock(&e->lock);
 	if (atomic_load(&e->posting) && !e->stopped && e->n < WAITING_MAX) {
-		*e->last = l;
-		e->last = &l->next;
+		*q->last = l;
+		q->last = &l->next;
 		if (l->uid)
 			mu_map_put(&e->made, l->uid, l);
 		if (!e->n++) /* else the thread sleeps for the first of them */
@@ -220,7 +241,7 @@ static void say(struct reconcile *r, bool warning, const char *reason, const cha
 	if (!count_event(&r->control->events, key, r->seen->name, r->now, &series))
 		return;
 	if (series.count > 1) {
-		hand_over(r->control, series_letter(r, &series));
+		hand_over(r->control, series_letter(r, &series), warning);
 		return;
 	}
 	l = event_letter(r, series.name, warning, reason, note);
@@ -230,7 +251,7 @@ static void say(struct reconcile *r, bool warning, const char *reason, const cha
 		l->made = mu_xstrdup(made);
 		l->key = mu_steal(&key);
 	}
-	hand_over(r->control, l);
+	hand_over(r->control, l, warning);
 }
 
 void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
@@ -278,14 +299,20 @@ void event_made(struct reconcile *r, const char *what)
 
 /* ---- the thread ---- */
 
-/* How long the first may wait still.  The lock is held. */
-static double left_of(struct control *c, const struct event_letter *l)
+/* How long the first of a queue may wait still; INFINITY when it is empty.  The lock is held. */
+static double left_of(struct control *c, enum event_urgency urgency)
 {
-	double age = c->queue.now() - l->since;
+	const struct event_log *e = &c->events;
+	const struct event_letter *l = e->queues[urgency].first;
+	double age = l ? c->queue.now() - l->since : 0;
 
+	if (!l)
+		return INFINITY;
+	if (e->stopped)
+		return 0;
 	if (age < gather_s)
 		return gather_s - age;
-	return age < patience_s && control_busy(c) ? pause_s : 0;
+	return age < patience_s[urgency] && e->n <= PATIENT_MAX && control_busy(c) ? pause_s : 0;
 }
 
 static void wait_for_change(struct event_log *e, double seconds)
@@ -296,7 +323,21 @@ static void wait_for_change(struct event_log *e, double seconds)
 	pthread_cond_clockwait(&e->changed, &e->lock, CLOCK_MONOTONIC, &t);
 }
 
-/* The next one, when it is its turn: pods that wait to be made come first, for a while. */
+/* One whose turn it is, or NULL and how long there is none.  The lock is held. */
+static struct event_letter *due_letter(struct control *c, double *left)
+{
+	*left = INFINITY;
+	for (int q = 0; q < EVENT_QUEUES; q++) {
+		double mine = left_of(c, (enum event_urgency)q);
+
+		if (mine <= 0)
+			return take(&c->events, &c->events.queues[q]);
+		*left = fmin(*left, mine);
+	}
+	return NULL;
+}
+
+/* The next one, when it is its turn; NULL once stopped and all are written. */
 static struct event_letter *next_letter(struct control *c)
 {
 	struct event_log *e = &c->events;
@@ -304,20 +345,11 @@ static struct event_letter *next_letter(struct control *c)
 	double left;
 
 	pthread_mutex_lock(&e->lock);
-	while (!e->stopped && (!e->first || (left = left_of(c, e->first)) > 0)) {
-		if (e->first)
+	while (!(l = due_letter(c, &left)) && !e->stopped) {
+		if (e->n)
 			wait_for_change(e, left);
 		else
 			pthread_cond_wait(&e->changed, &e->lock);
-	}
-	l = e->first;
-	if (l) {
-		e->first = l->next;
-		if (!e->first)
-			e->last = &e->first;
-		e->n--;
-		if (l->uid && mu_map_get(&e->made, l->uid) == l)
-			mu_map_del(&e->made, l->uid);
 	}
 	pthread_mutex_unlock(&e->lock);
 	return l;
@@ -347,6 +379,22 @@ void *events_run(void *control)
 	}
 	atomic_store(&c->events.posting, false);
 	return NULL;
+}
+
+bool events_write_due(struct control *c)
+{
+	struct event_letter *l;
+	struct mu_err err = {0};
+	double left;
+
+	pthread_mutex_lock(&c->events.lock);
+	l = due_letter(c, &left);
+	pthread_mutex_unlock(&c->events.lock);
+	if (!l)
+		return false;
+	post(c, l, &err);
+	letter_free(l);
+	return true;
 }
 
 void events_stop(struct event_log *e)

@@ -7,6 +7,7 @@
 
 #include "lib/base/map.h"
 
+struct control;
 struct reconcile;
 
 /* An event that waits to be written. */
@@ -19,13 +20,17 @@ struct event_letter {
 	 * key in `recent` */
 	char *uid, *name, *made, *key;
 };
+enum event_urgency { EVENTS_WARNING, EVENTS_NORMAL, EVENT_QUEUES };
+struct event_queue {
+	struct event_letter *first, **last;
+};
 struct event_log {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	struct mu_map recent; /* hash of what it says -> struct event_series */
 	struct mu_map made;   /* uid of a job -> its letter that waits and tells what was made */
-	struct event_letter *first, **last;
-	unsigned n;
+	struct event_queue queues[EVENT_QUEUES];
+	unsigned n; /* in all of them */
 	bool stopped;
 	_Atomic bool posting; /* a thread writes them */
 };
@@ -41,5 +46,7 @@ void event_made(struct reconcile *r, const char *what);
 /* Writes events behind what matters more; returns when stopped and all are written, or given up. */
 void *events_run(void *control);
 void events_stop(struct event_log *e);
+/* As that thread would now, without waiting: false when none is due. */
+bool events_write_due(struct control *control);
 
 #endif

@@ -28,9 +28,11 @@ static bool always(void *user)
 	return true;
 }
 
-static double at_once(void)
+static double clock_now;
+
+static double monotonic(void)
 {
-	return 1000;
+	return clock_now;
 }
 
 /* `thread`: as if one were about to write. */
@@ -39,7 +41,8 @@ static void begin(struct control *c, bool thread)
 	static const struct control_options options = {.identity = "test"};
 
 	written.n = 0;
-	control_init(c, &options, at_once);
+	clock_now = 1000;
+	control_init(c, &options, monotonic);
 	c->io = (struct control_io){.call = write_down, .may_write = always};
 	atomic_store(&c->events.posting, thread);
 }
@@ -141,9 +144,81 @@ static void what_is_made__time_and_again__stays_a_note_that_fits(void **state)
 	end(&c);
 }
 
+/* All that is due at this time; how many that were. */
+static int write_at(struct control *c, double when)
+{
+	int before = written.n;
+
+	clock_now = 1000 + when;
+	while (events_write_due(c))
+		;
+	return written.n - before;
+}
+
+static void events__on_a_quiet_cluster__come_a_second_later(void **state)
+{
+	struct snapshot a = job("a", "uid-a");
+	struct control c;
+
+	begin(&c, true);
+	struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+	event_made(&r, "2 ps");
+	event_say(&r, true, "Failed", "it has failed");
+	assert_int_equal(write_at(&c, 0.9), 0);
+	assert_int_equal(write_at(&c, 1.1), 2);
+	end(&c);
+}
+
+static void events__while_pods_are_made__wait__but_warnings_little_and_none_for_ever(void **state)
+{
+	struct snapshot a = job("a", "uid-a");
+	struct control c;
+
+	begin(&c, true);
+	struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+	atomic_store(&c.making, 1);
+	event_made(&r, "2 ps");
+	event_say(&r, true, "Failed", "it has failed");
+	assert_int_equal(write_at(&c, 1.9), 0);
+	assert_int_equal(write_at(&c, 2.1), 1);
+	assert_non_null(strstr(written.text[0], "it has failed"));
+	event_made(&r, "4 worker");
+	assert_int_equal(write_at(&c, 9.9), 0);
+	assert_int_equal(write_at(&c, 10.1), 1);
+	assert_non_null(strstr(written.text[1], "created 2 ps, 4 worker"));
+	event_say(&r, false, "Running", "it runs");
+	assert_int_equal(write_at(&c, 12), 0);
+	atomic_store(&c.making, 0); /* it is quiet again */
+	assert_int_equal(write_at(&c, 12.1), 1);
+	end(&c);
+}
+
+static void events__of_too_many_jobs__do_not_wait_for_quiet(void **state)
+{
+	enum { JOBS = 1030 };
+	char name[32], uid[32];
+	struct control c;
+
+	begin(&c, true);
+	atomic_store(&c.making, 1);
+	for (int i = 0; i < JOBS; i++) {
+		snprintf(name, sizeof(name), "j%d", i);
+		snprintf(uid, sizeof(uid), "uid-%d", i);
+		struct snapshot one = job(name, uid);
+		struct reconcile r = {.control = &c, .seen = &one, .now = 1};
+		event_made(&r, "2 ps");
+	}
+	assert_int_equal(write_at(&c, 1.1), JOBS - 1024);
+	end(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(events__on_a_quiet_cluster__come_a_second_later),
+	    cmocka_unit_test(
+		events__while_pods_are_made__wait__but_warnings_little_and_none_for_ever),
+	    cmocka_unit_test(events__of_too_many_jobs__do_not_wait_for_quiet),
 	    cmocka_unit_test(what_is_made__before_it_was_told__is_one_event),
 	    cmocka_unit_test(what_is_made__after_it_was_told__is_another_event),
 	    cmocka_unit_test(what_was_told_with_more__and_is_made_again__is_no_series),
