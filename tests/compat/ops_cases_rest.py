@@ -16,7 +16,9 @@ def mirrored():
         for t in (F, D, I, L, H):
             make = ints if t in (I, L) else real
             for x, p in (((5, 7), [[1, 1], [2, 1]]), ((4, 6), [[0, 0], [2, 1]]), ((3,), [[0, 0]]), ((3, 5, 4), [[1, 0], [0, 2], [1, 1]])):
-                yield Case("MirrorPadGrad", {"input": make(t, *x), "paddings": np.array(p, I)}, {"mode": mode}, atol=1e-6)
+                # theirs adds halves up as halves
+                yield Case("MirrorPadGrad", {"input": make(t, *x), "paddings": np.array(p, I)}, {"mode": mode},
+                           atol=5e-3 if t == H else 1e-6)
         for p in ([[2, 2]], [[1, 2]], [[3, 0]], [[-1, 0]], [[0, 9]], [[0, 0], [0, 0]]):
             yield Case("MirrorPadGrad", {"input": real(F, 5), "paddings": np.array(p, L)}, {"mode": mode})
 

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs every case of ops_cases.py through TensorFlow and through our kernels, and compares.
 
-    python tests/compat/ops_diff.py build/release/tests/kernels/op_driver [-v] [--only MatMul,Sum]
+    python tests/compat/ops_diff.py build/release/tests/kernels/op_driver [-v] [--threads 4] [--only MatMul,Sum]
 
 Reals must agree to a few units in the last place (each case may say otherwise), everything else
 exactly.  When TensorFlow fails we must fail too, with the same code; a differing text is shown
@@ -122,6 +122,13 @@ def stock(g, op, feeds, variables, init):
                                        not t.startswith(("Graph exec", "Detected"))), text[0])
 
 
+def ulps(dtype):
+    """A few units in the last place, of numbers that are not near zero."""
+    if dtype == tf.bfloat16.as_numpy_dtype:
+        return 2e-2
+    return {4: 2e-6, 8: 1e-12}.get(dtype.itemsize, 1e-2)
+
+
 def same(want, got, case):
     if want.dtype.kind in "OSU":
         return want.shape == got.shape and list(map(tf.compat.as_bytes, want.flat)) == list(
@@ -133,7 +140,7 @@ def same(want, got, case):
         return np.allclose(want, got, rtol=2e-6 if single else 1e-12, atol=1e-6 if single else 1e-13)
     if want.dtype.kind == "f" or want.dtype == tf.bfloat16.as_numpy_dtype:
         w, g = want.astype(np.float64), got.astype(np.float64)
-        return np.allclose(w, g, rtol=case.rtol or {4: 2e-6, 8: 1e-12}.get(want.itemsize, 1e-2),
+        return np.allclose(w, g, rtol=case.rtol or ulps(want.dtype),
                            atol=case.atol, equal_nan=True)
     return np.array_equal(want, got)
 
@@ -159,11 +166,12 @@ def main():
     a = argparse.ArgumentParser()
     a.add_argument("driver")
     a.add_argument("--variant")
+    a.add_argument("--threads", type=int, default=1)
     a.add_argument("--only", default="")
     a.add_argument("-v", action="store_true")
     a = a.parse_args()
     only = set(filter(None, a.only.split(",")))
-    driver, bad, n, ops = Driver(a.driver, a.variant), 0, 0, set()
+    driver, bad, n, ops = Driver(a.driver, a.variant, a.threads), 0, 0, set()
     for case in ops_cases.all_cases():
         if only and case.op not in only:
             continue
