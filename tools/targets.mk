@@ -30,7 +30,7 @@ test-install: ## a C program outside the tree against what `make install` puts t
 
 test-compat: ## real TensorFlow clients against stock servers and ours
 	@tools/deps
-	@$(again) all examples $(B)/tests/client/callable_test
+	@$(again) all examples $(B)/tests/client/callable_test $(B)/tests/kernels/op_driver
 	@tests/compat/run.sh
 	@tests/compat/run.sh --newest
 

@@ -13,7 +13,7 @@ import time
 from cluster import PATIENCE
 from compare import Different, both, checkpoint, close, core, folder, lines, report, same_checkpoint
 from seeds import examples
-from server import behaviours, board, c_client, restarts, training
+from server import behaviours, board, c_client, kernels, restarts, training
 
 
 # ---- cases --------------------------------------------------------------------------------------
@@ -196,7 +196,7 @@ def run(cases):
 def main():
     cases = [hello, placement, holders, functions, datasets, pipelines, readers, deterministic, resume, asynchronous, bundles, bad_input,
              *examples.CASES, *behaviours.CASES, *training.CASES, *restarts.CASES, *board.CASES,
-             *c_client.CASES]
+             *c_client.CASES, *kernels.CASES]
     wanted = sys.argv[1:]
     unknown = set(wanted) - {c.__name__ for c in cases}
     if unknown:

@@ -1,0 +1,26 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Each kernel alone beside TensorFlow's: every case of ops_cases.py, without a server."""
+import re
+import subprocess
+import sys
+
+from cluster import ROOT
+from compare import Different
+
+DRIVER = ROOT / "build/release/tests/kernels/op_driver"
+MINUTES = 8  # they take one on a machine that others use as well
+
+
+def kernels():
+    """some seventeen thousand cases of single ops, what is refused too"""
+    if not DRIVER.exists():
+        raise Different(f"{DRIVER} is not there: make {DRIVER.relative_to(ROOT)}")
+    out = subprocess.run([sys.executable, ROOT / "tests/compat/ops_diff.py", DRIVER, "--threads", "2"], cwd=ROOT,
+                         stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, timeout=60 * MINUTES).stdout
+    said = re.search(r"(\d+ cases of \d+ ops), (\d+) failed", out)
+    if not said or said[2] != "0":
+        raise Different(out[out.find("FAIL"):][:4000] if "FAIL" in out else out[-4000:])
+    return said[1]
+
+
+CASES = [kernels]
