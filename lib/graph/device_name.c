@@ -145,11 +145,6 @@ bool mu_device_intersect(struct mu_device_name *d, const struct mu_device_name *
 	return true;
 }
 
-bool mu_device_is_full(const struct mu_device_name *d)
-{
-	return *d->job && d->replica >= 0 && d->task >= 0 && *d->type && d->index >= 0;
-}
-
 void mu_device_write(struct mu_buf *b, const struct mu_device_name *d)
 {
 	if (*d->job)

@@ -22,7 +22,6 @@ void mu_device_merge(struct mu_device_name *d, const struct mu_device_name *inne
 bool mu_device_matches(const struct mu_device_name *d, const struct mu_device_name *pattern);
 /* Adds to d what `other` fixes; false, and d as it was, when they contradict each other. */
 bool mu_device_intersect(struct mu_device_name *d, const struct mu_device_name *other);
-bool mu_device_is_full(const struct mu_device_name *d);
 void mu_device_write(struct mu_buf *b, const struct mu_device_name *d);
 /* Length of the task part of a full name: "/job:J/replica:R/task:T"; 0 when it has none. */
 size_t mu_device_task_len(const char *full_name);

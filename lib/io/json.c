@@ -86,13 +86,7 @@ void mu_json_put_float(struct mu_buf *out, double v)
 	write_number(out, v);
 }
 
-static void newline(struct mu_buf *out, bool pretty, unsigned depth)
-{
-	if (pretty)
-		mu_buf_printf(out, "\n%*s", (int)depth * 2, "");
-}
-
-static void write_node(struct mu_buf *out, const struct mu_doc_node *n, bool pretty, unsigned depth)
+void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n)
 {
 	bool map = n->kind == MU_DOC_MAP;
 
@@ -121,25 +115,11 @@ static void write_node(struct mu_buf *out, const struct mu_doc_node *n, bool pre
 	{
 		if (c != n->first)
 			mu_buf_putc(out, ',');
-		newline(out, pretty, depth + 1);
 		if (map) {
 			mu_json_quote(out, mu_span_of(c->key));
-			mu_buf_puts(out, pretty ? ": " : ":");
+			mu_buf_putc(out, ':');
 		}
-		write_node(out, c, pretty, depth + 1);
+		mu_json_write(out, c);
 	}
-	if (n->first)
-		newline(out, pretty, depth);
 	mu_buf_putc(out, map ? '}' : ']');
-}
-
-void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n)
-{
-	write_node(out, n, false, 0);
-}
-
-void mu_json_write_pretty(struct mu_buf *out, const struct mu_doc_node *n)
-{
-	write_node(out, n, true, 0);
-	mu_buf_putc(out, '\n');
 }

@@ -9,9 +9,8 @@
  * INVALID_ARGUMENT with the line. */
 int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err);
 
-void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n);        /* one line */
-void mu_json_write_pretty(struct mu_buf *out, const struct mu_doc_node *n); /* two spaces */
-void mu_json_quote(struct mu_buf *out, struct mu_span text);                /* "…", escaped */
+void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n); /* one line */
+void mu_json_quote(struct mu_buf *out, struct mu_span text);         /* "…", escaped */
 void mu_json_put_int(struct mu_buf *out, int64_t n);
 void mu_json_put_float(struct mu_buf *out, double v); /* reads back the same */
 

@@ -216,11 +216,6 @@ uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r)
 	return r->offset;
 }
 
-void mu_tfrecord_set_max(struct mu_tfrecord_reader *r, uint64_t max_record)
-{
-	r->max = max_record;
-}
-
 void mu_tfrecord_reader_free(struct mu_tfrecord_reader *r)
 {
 	if (!r)

@@ -30,7 +30,6 @@ int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struc
  * length is not to be trusted or leads beyond the file, so that nothing can be found there. */
 int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err);
 uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r); /* of the next record */
-void mu_tfrecord_set_max(struct mu_tfrecord_reader *r, uint64_t max_record); /* 1 GiB unless set */
 void mu_tfrecord_reader_free(struct mu_tfrecord_reader *r);
 MU_AUTO_DEFINE(mu_tfrecord_reader_free, struct mu_tfrecord_reader)
 

@@ -100,10 +100,6 @@ void peers_offer(struct peers *ps, struct mu_buf *status); /* adds to a GetStatu
 /* A step about to start a part on p: NULL, or the stream that it and its tensors shall go by. */
 struct stream_conn *peer_join(struct peer *p, struct rendezvous *r);
 
-/* Blocks until the answer. */
-int peer_call(struct peer *p, enum peer_method m, struct mu_span request, long timeout_ms,
-	      bool wait, struct mu_buf *reply, struct mu_err *err);
-
 /* For peers.c. */
 struct peer *peer_grpc_new(const char *address, struct rpc_tls *tls, struct mu_err *err);
 const char *peer_grpc_address(const struct peer *p);

@@ -257,11 +257,6 @@ void rpc_tls_unref(struct rpc_tls *t)
 	free(t);
 }
 
-const char *rpc_tls_folder(const struct rpc_tls *t)
-{
-	return t->folder;
-}
-
 static bool expect(SSL *ssl, const char *host)
 {
 	if (X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), host) == 1)

@@ -15,7 +15,6 @@ struct rpc_tls;
 int rpc_tls_open(const char *folder, struct rpc_tls **out, struct mu_err *err);
 struct rpc_tls *rpc_tls_ref(struct rpc_tls *t);
 void rpc_tls_unref(struct rpc_tls *t); /* NULL is fine */
-const char *rpc_tls_folder(const struct rpc_tls *t);
 
 /* One connection over a socket that does not block.  Not for two threads at once: the caller
  * locks.  Borrows fd.  host: NULL for who has accepted it; else whom the other side must be. */

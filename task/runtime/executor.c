@@ -157,12 +157,6 @@ static inline void deliver(struct work *w, struct iteration *it, const struct pl
 		push(w, e->dst, it, now >= PENDING_DEAD);
 }
 
-void work_deliver(struct work *w, struct iteration *it, const struct plan_edge *e, struct value *v,
-		  bool dead, bool last)
-{
-	deliver(w, it, e, v, dead, last);
-}
-
 static inline void deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
 			       struct value *out, bool dead)
 {

@@ -186,8 +186,6 @@ static inline const struct plan_extra *plan_extra(const struct executor *e,
 
 /* executor.c */
 void work_push(struct work *w, uint32_t node, struct iteration *it, bool dead);
-void work_deliver(struct work *w, struct iteration *it, const struct plan_edge *e, struct value *v,
-		  bool dead, bool last);
 void work_deliver_all(struct work *w, struct iteration *it, const struct plan_node *n,
 		      struct value *out, bool dead);
 void value_clear(struct value *v);
