@@ -22,7 +22,8 @@ void builder_list_push(struct builder_list *l, void *item)
 	l->items[l->n++] = item;
 }
 
-void *builder_list_pop(struct builder_list *l)
+/* NULL when empty. */
+static void *builder_list_pop(struct builder_list *l)
 {
 	return l->n ? l->items[--l->n] : NULL;
 }

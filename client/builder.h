@@ -18,7 +18,6 @@ struct builder_list {
 	unsigned n, cap;
 };
 void builder_list_push(struct builder_list *l, void *item);
-void *builder_list_pop(struct builder_list *l); /* NULL when empty */
 static inline void *builder_list_top(const struct builder_list *l)
 {
 	return l->n ? l->items[l->n - 1] : NULL;

@@ -108,13 +108,27 @@ static void put_function(struct mu_buf *to, const struct mu_fn *f, struct mu_err
 	mu_pb_end(to, function);
 }
 
+/* By name; NULL: there is none. */
+static const struct mu_fn *find(const struct mu_builder *b, const char *name)
+{
+	while (b->around)
+		b = b->around;
+	for (unsigned i = 0; i < b->functions.n; i++) {
+		const struct mu_fn *f = b->functions.items[i];
+
+		if (strcmp(f->name, name) == 0)
+			return f;
+	}
+	return NULL;
+}
+
 /* ---- making ---- */
 
 static const char *free_name(struct mu_builder *top, const char *want)
 {
 	const char *name = want;
 
-	for (unsigned i = 1; fn_find(top, name) || mu_op_find(name); i++)
+	for (unsigned i = 1; find(top, name) || mu_op_find(name); i++)
 		name = mu_arena_printf(&top->graph->arena, "%s_%u", want, i);
 	return name == want ? mu_arena_strdup(&top->graph->arena, want) : name;
 }
@@ -199,19 +213,6 @@ void fn_free(struct mu_fn *f)
 	mu_builder_free(f->b);
 }
 
-const struct mu_fn *fn_find(const struct mu_builder *b, const char *name)
-{
-	while (b->around)
-		b = b->around;
-	for (unsigned i = 0; i < b->functions.n; i++) {
-		const struct mu_fn *f = b->functions.items[i];
-
-		if (strcmp(f->name, name) == 0)
-			return f;
-	}
-	return NULL;
-}
-
 const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const char *attr,
 			  unsigned i)
 {
@@ -223,7 +224,7 @@ const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const c
 		named = a->func;
 	else if (a && (int)a->kind == MU_ATTR_LIST + MU_ATTR_FUNC && i < a->n)
 		named = &a->funcs[i];
-	f = named ? fn_find(b, named->name) : NULL;
+	f = named ? find(b, named->name) : NULL;
 	if (!f)
 		mu_builder_fail(b, MU_NOT_FOUND,
 				"op %s (node '%s'): its function %s was not made by "

@@ -16,8 +16,6 @@ struct mu_fn {
 
 /* A builder that has functions gives them back with this. */
 void fn_free(struct mu_fn *f);
-/* By name, NULL when there is none. */
-const struct mu_fn *fn_find(const struct mu_builder *b, const char *name);
 /* That which an attribute of a node names; fails the builder when there is none. */
 const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const char *attr,
 			  unsigned i);

@@ -32,7 +32,8 @@ void mu_dataset_row(const struct mu_dataset *d, int64_t row, float *to)
 		memcpy(to, MU_DATA(float, &d->x) + row * n, (size_t)n * sizeof(float));
 }
 
-int labelled_make_labels(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
+/* Room for the labels only. */
+static int make_labels(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
 {
 	struct mu_shape shape;
 	int rc = mu_shape_set(&shape, 1, &rows, err);
@@ -44,7 +45,7 @@ int labelled_make_labels(struct mu_dataset *d, int64_t rows, int64_t features, s
 int labelled_make(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
 {
 	struct mu_shape shape;
-	int rc = labelled_make_labels(d, rows, features, err);
+	int rc = make_labels(d, rows, features, err);
 
 	if (!rc)
 		rc = mu_shape_set(&shape, 2, (int64_t[]){rows, features}, err);
@@ -245,7 +246,7 @@ int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *label
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%s is %s and %s is %s: expected one label for each image", images,
 			       mu_shape_str(&x.shape), labels, mu_shape_str(&y.shape));
-	rc = labelled_make_labels(&d, y.shape.dim[0], x.shape.count / y.shape.dim[0], err);
+	rc = make_labels(&d, y.shape.dim[0], x.shape.count / y.shape.dim[0], err);
 	if (!rc)
 		rc = idx_features(&d, &x, scale, err);
 	for (int64_t i = 0; i < d.rows && !rc; i++)

@@ -7,8 +7,6 @@
 
 /* Room for so many rows; their values are still to be set, and classes. */
 int labelled_make(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err);
-/* Room for the labels only. */
-int labelled_make_labels(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err);
 /* bytes.c: what the bytes of x stand for when they are divided by scale; a row of them. */
 void bytes_scale(struct mu_dataset *d, double scale);
 void bytes_row(const struct mu_dataset *d, const uint8_t *from, float *to);

@@ -7,7 +7,7 @@
 	{                                                                                          \
 #op, NULL, GRAD_FIRST                                                              \
 	}
-const struct op_grad grads_nothing[] = {
+static const struct op_grad grads_nothing[] = {
     NOTHING(All),
     NOTHING(Any),
     NOTHING(ApproximateEqual),

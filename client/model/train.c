@@ -49,7 +49,7 @@ static int load_records(struct trainer *t, struct mu_err *err)
 	return rc ? rc : same_features(t, test.pattern, o->records.pattern, err);
 }
 
-int trainer_load(struct trainer *t, struct mu_err *err)
+static int load(struct trainer *t, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
 	/* Names by number stay as they are; the model scales the other columns, each by itself. */
@@ -84,7 +84,7 @@ static struct mu_saver *export_saver(struct mu_builder *b)
 	return v;
 }
 
-int trainer_build(struct trainer *t, struct mu_err *err)
+static int build(struct trainer *t, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
 	char device[160];
@@ -120,7 +120,7 @@ int trainer_build(struct trainer *t, struct mu_err *err)
 	return mu_builder_check(t->b, err);
 }
 
-int trainer_open_events(struct trainer *t, struct mu_err *err)
+static int open_events(struct trainer *t, struct mu_err *err)
 {
 	MU_AUTO_BUF graph = {0};
 	MU_AUTO_FREE char *folder = NULL;
@@ -288,12 +288,12 @@ static int train(struct trainer *t, struct mu_train_result *r, struct mu_err *er
 static int run(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
 	struct mu_err later = {0};
-	int rc = trainer_load(t, err), end;
+	int rc = load(t, err), end;
 
 	if (!rc)
-		rc = trainer_build(t, err);
+		rc = build(t, err);
 	if (!rc)
-		rc = trainer_open_events(t, err);
+		rc = open_events(t, err);
 	if (!rc && t->o->evaluator)
 		return trainer_evaluate(t, r, err);
 	if (!rc)

@@ -23,9 +23,6 @@ struct trainer {
 	struct mu_monitored *session;
 };
 
-int trainer_load(struct trainer *t, struct mu_err *err);
-int trainer_build(struct trainer *t, struct mu_err *err);
-int trainer_open_events(struct trainer *t, struct mu_err *err);
 /* arg: the trainer; the share of the test set that the model gets right. */
 int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accuracy,
 		  struct mu_err *err);

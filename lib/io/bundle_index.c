@@ -38,7 +38,7 @@ static int compare(const void *a, const void *b)
 	return c ? c : (x->key_len > y->key_len) - (x->key_len < y->key_len);
 }
 
-void bundle_index_sort(struct bundle_index *x)
+static void sort(struct bundle_index *x)
 {
 	if (x->n)
 		qsort(x->records, x->n, sizeof x->records[0], compare);
@@ -269,12 +269,12 @@ static void put_record(struct mu_buf *b, const struct bundle_record *r)
 		bundle_extent_write(b, 7, &r->slices[i]);
 }
 
-void bundle_index_encode(struct bundle_index *x, struct mu_buf *out)
+static void encode(struct bundle_index *x, struct mu_buf *out)
 {
 	struct table_builder t;
 	MU_AUTO_BUF value = {0};
 
-	bundle_index_sort(x);
+	sort(x);
 	table_begin(&t, out);
 	mu_pb_put_int(&value, 1, x->n_shards);
 	size_t at = mu_pb_begin(&value, 3);
@@ -295,7 +295,7 @@ int bundle_index_write(struct bundle_index *x, const char *prefix, struct mu_err
 	MU_AUTO_FREE char *path = mu_xasprintf("%s.index", prefix);
 	MU_AUTO_BUF out = {0};
 
-	bundle_index_encode(x, &out);
+	encode(x, &out);
 	return mu_write_file(path, out.data, out.len, err);
 }
 

@@ -34,14 +34,12 @@ struct bundle_index {
 void bundle_index_fini(struct bundle_index *x);
 struct bundle_record *bundle_index_add(struct bundle_index *x, const void *key, size_t len);
 struct bundle_record *bundle_index_find(const struct bundle_index *x, const void *key, size_t len);
-void bundle_index_sort(struct bundle_index *x);
 
 int bundle_index_read(struct bundle_index *out, const char *prefix, struct mu_err *err);
 int bundle_index_parse(struct bundle_index *out, struct mu_span file, const char *path,
 		       struct mu_err *err);
 /* Sorts, writes aside, syncs and renames to <prefix>.index. */
 int bundle_index_write(struct bundle_index *x, const char *prefix, struct mu_err *err);
-void bundle_index_encode(struct bundle_index *x, struct mu_buf *out);
 
 /* Walks the key-value pairs of a whole table file: pair() returns 0 or an error. */
 typedef int (*table_pair_fn)(void *user, struct mu_span key, struct mu_span value,

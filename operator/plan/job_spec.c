@@ -12,10 +12,11 @@
 #include "lib/io/yaml.h"
 #include "operator/plan/resolver.h"
 
-const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};
+static const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode",
+						   NULL};
 const char *const clean_policy_names[] = {"None", "Running", "All", NULL};
-const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
-const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
+static const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
+static const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
 const char *const dataset_format_names[] = {"csv", "idx", "cifar10", "tfrecord", NULL};
 
 enum { MAX_COMMAND = 256 };

@@ -161,10 +161,7 @@ int train_spec_read(struct train_spec *out, struct mu_doc **doc, struct mu_span 
 		    struct mu_err *err);
 
 /* Names of the enums, as manifests write them; NULL-terminated, by number. */
-extern const char *const restart_policy_names[];
 extern const char *const clean_policy_names[];
-extern const char *const success_policy_names[];
 extern const char *const dataset_format_names[];
-extern const char *const gang_names[];
 
 #endif

@@ -118,7 +118,6 @@ int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *e
 void stream_loop_on_event(struct streams *s, void *what, unsigned events);
 void stream_loop_unread(struct stream_conn *c); /* to be read again, though the socket is empty */
 void stream_loop_watch(struct stream_conn *c, bool out); /* with c->lock held */
-void stream_loop_add(struct streams *s, struct stream_conn *c);
 void stream_loop_greeted(struct stream_conn *c);
 void stream_loop_dial(struct streams *s, struct stream_peer *p);
 struct worker *stream_worker(const struct streams *s);

@@ -90,7 +90,7 @@ void stream_loop_watch(struct stream_conn *c, bool out)
 	epoll_ctl(set_of(c)->epoll, EPOLL_CTL_MOD, c->fd, &e);
 }
 
-void stream_loop_add(struct streams *s, struct stream_conn *c)
+static void loop_add(struct streams *s, struct stream_conn *c)
 {
 	stream_conn_ref(c);
 	c->since_ms = mu_clock_ms();
@@ -153,7 +153,7 @@ static void take_in(struct streams *s, int listener)
 	} else {
 		s->n_conns++;
 		s->n_strangers++;
-		stream_loop_add(s, c);
+		loop_add(s, c);
 	}
 	stream_conn_unref(c);
 }
@@ -290,7 +290,7 @@ static void dial_one(struct streams *s, struct stream_peer *p)
 	p->dialling = false;
 	p->conn = c;
 	if (c)
-		stream_loop_add(s, c);
+		loop_add(s, c);
 	pthread_mutex_unlock(&p->lock);
 }
 

@@ -26,7 +26,7 @@ static void dataset_free(struct mu_object *o)
 
 const struct mu_object_type dataset_type = {.name = "dataset", .free = dataset_free};
 
-const struct dataset_kind *dataset_kind_find(const char *op)
+static const struct dataset_kind *kind_find(const char *op)
 {
 	static const struct dataset_kind *const tables[] = {
 	    source_kinds, pass_kinds, batch_kinds, function_kinds, shuffle_kinds, file_kinds,
@@ -193,7 +193,7 @@ struct dataset *dataset_new(const struct dataset_kind *k, unsigned n_out)
 
 int dataset_make(struct kernel_call *c, struct mu_err *err)
 {
-	struct dataset *d = new_of(dataset_kind_find(c->node->op));
+	struct dataset *d = new_of(kind_find(c->node->op));
 	int rc = fill(c, d, err);
 
 	if (!rc)

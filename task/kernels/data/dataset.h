@@ -103,7 +103,6 @@ int dataset_draw(struct cursor *c, unsigned which, struct mu_tensor *out, unsign
 struct dataset *dataset_new(const struct dataset_kind *k, unsigned n_out);
 struct kernel_call;
 int dataset_make(struct kernel_call *c, struct mu_err *err); /* the kernel of all kinds */
-const struct dataset_kind *dataset_kind_find(const char *op);
 
 /* The kinds' tables. */
 extern const struct dataset_kind source_kinds[], pass_kinds[], batch_kinds[], function_kinds[],

@@ -24,17 +24,17 @@ enum {
 
 /* ---- a connection's end ---- */
 
-void h2_server_greeted(struct h2_conn *c)
+static void greeted(struct h2_conn *c)
 {
 	struct h2 *h = c->owner;
 
 	atomic_fetch_sub(&h->n_strangers, 1);
 }
 
-void h2_server_ended(struct h2_conn *c, const struct mu_err *why)
+static void ended(struct h2_conn *c, const struct mu_err *why)
 {
 	if (!c->greeted)
-		h2_server_greeted(c);
+		greeted(c);
 }
 
 static void ref(struct h2_stream *s)
@@ -53,7 +53,7 @@ static void gone(struct h2_stream *s)
 		rpc_call_gone(&h2_call_of(s)->call);
 }
 
-const struct h2_side h2_server_side = {
+static const struct h2_side side = {
     .headers = h2_request_headers,
     .whole = h2_request_end,
     .reset = h2_request_reset,
@@ -61,8 +61,8 @@ const struct h2_side h2_server_side = {
     .sent = h2_reply_close,
     .ref = ref,
     .unref = unref,
-    .greeted = h2_server_greeted,
-    .ended = h2_server_ended,
+    .greeted = greeted,
+    .ended = ended,
     .compressed = "a message is compressed in a way that this server does not know: use gzip, "
 		  "deflate or nothing",
     .too_long = "the request is longer than this server takes",
@@ -72,7 +72,7 @@ const struct h2_side h2_server_side = {
 
 struct h2_conn *h2_server_conn_new(struct h2 *h, int fd)
 {
-	struct h2_conn *c = h2_conn_new(&h2_server_side, h, fd);
+	struct h2_conn *c = h2_conn_new(&side, h, fd);
 
 	c->max_message = rpc_max_message(h->server);
 	atomic_fetch_add(&h->n_strangers, 1);
@@ -96,7 +96,7 @@ static void add(struct h2 *h, int fd, bool secured)
 
 	if (secured && !(c->tls = tls_conn_new(h->tls, fd, NULL, &err))) {
 		mu_warn("rpc", "a client was sent away: %s", err.msg);
-		h2_server_ended(c, &err);
+		ended(c, &err);
 		h2_conn_unref(c);
 		return;
 	}

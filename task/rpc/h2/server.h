@@ -31,13 +31,8 @@ static inline struct h2_call *h2_call_of(struct h2_stream *s)
 	return MU_CONTAINER(s, struct h2_call, stream);
 }
 
-struct h2_conn *h2_server_conn_new(struct h2 *h, int fd);
-
-extern const struct h2_side h2_server_side;
-
 /* ---- listen.c ---- */
-void h2_server_greeted(struct h2_conn *c);
-void h2_server_ended(struct h2_conn *c, const struct mu_err *why);
+struct h2_conn *h2_server_conn_new(struct h2 *h, int fd);
 
 /* ---- request.c ---- */
 int h2_request_headers(struct h2_conn *c, uint32_t id, bool end, struct mu_span block,
