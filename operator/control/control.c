@@ -2,9 +2,10 @@
 /* What all threads of the controller share, and how news of the cache becomes work. */
 #include "operator/control/control.h"
 
-/* Pods change in bursts: a look a little later sees all of one. */
+/* Pods change in bursts: a look a little later sees all of one; in a crowd, that takes longer. */
 static const double pod_news_s[POD_NEWS_KINDS] = {
     [POD_NEWS_WHOLE] = 0.03, [POD_NEWS_FIRST] = 1, [POD_NEWS_COUNT] = 5};
+static const double pod_first_in_crowd_s = 2;
 
 static void job_changed(void *control, const char *key)
 {
@@ -16,8 +17,11 @@ static void job_changed(void *control, const char *key)
 static void pod_changed(void *control, const char *key, enum pod_news news)
 {
 	struct control *c = control;
+	double wait =
+	    news == POD_NEWS_FIRST && control_crowded(c) ? pod_first_in_crowd_s : pod_news_s[news];
+
 	if (!c->options.leader_election || atomic_load(&c->leading))
-		workqueue_after(&c->queue, key, pod_news_s[news]);
+		workqueue_after(&c->queue, key, wait);
 }
 
 void control_init(struct control *c, const struct control_options *options, double (*now)(void))

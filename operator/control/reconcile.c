@@ -21,8 +21,8 @@ static const double gather_phase_s = 0.5, gather_counts_s = 5, hold_counts_s = 2
 /* A status costs the server as much as two pods or three.  So while others are busy (control_busy)
  * that a job is Pending waits for what is to be made, and is mostly told with the next phase; so do
  * counts, and those of a job on its way while many jobs are (control_crowded).  They wait until it
- * is quiet, looked at each hold_counts_s or hold_first_s, but not for ever. */
-static const double hold_first_s = 3, gather_busy_s = 15;
+ * is quiet, looked at now and then, but not for ever. */
+static const double look_first_s = 3, look_counts_s = 5, gather_busy_s = 15;
 
 const cJSON *reconcile_stored(struct reconcile *r)
 {
@@ -141,7 +141,7 @@ static double deference(const struct reconcile *r, const struct snapshot *seen,
 		return 0;
 	if (r->now - cache_news(&c->cache, seen->key, r->now) >= gather_busy_s)
 		return 0;
-	return first ? hold_first_s : hold_counts_s; /* it may soon be quiet */
+	return first ? look_first_s : look_counts_s; /* it may soon be quiet */
 }
 
 /* How long news of the job may wait for more of them.  An end may not, nor may what has to be

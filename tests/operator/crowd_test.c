@@ -212,12 +212,36 @@ static void counts__that_waited_for_a_crowd__are_told_when_it_is_over(void **sta
 
 	crowd(s, true);
 	see_pod(s, "worker", 1, true);
-	go_on(s, 5);
+	go_on(s, 9);
 	assert_int_equal(s->stored, 1);
 	crowd(s, false);
-	go_on(s, 2.1);
+	go_on(s, 5.1);
 	assert_int_equal(s->stored, 2);
 	scene_free(s);
+}
+
+/* Until the next look at a job whose first worker has just become ready. */
+static double next_look(bool many)
+{
+	struct scene *s = scene_new();
+	double next;
+
+	crowd(s, many);
+	see_pod(s, "ps", 0, true);
+	for (int i = 0; i < WORKERS; i++)
+		see_pod(s, "worker", i, false);
+	free(workqueue_try(&s->control.queue));
+	workqueue_done(&s->control.queue, "d/j");
+	see_pod(s, "worker", 0, true);
+	next = workqueue_next(&s->control.queue) - clock_now;
+	scene_free(s);
+	return next;
+}
+
+static void first_of_many_pods__waits_a_little_longer_for_the_others_in_a_crowd(void **state)
+{
+	assert_float_equal(next_look(false), 1, 0.001);
+	assert_float_equal(next_look(true), 2, 0.001);
 }
 
 static void few_phases__are_no_crowd__many_are_for_as_long_as_they_come(void **state)
@@ -247,6 +271,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(few_phases__are_no_crowd__many_are_for_as_long_as_they_come),
+	    cmocka_unit_test(first_of_many_pods__waits_a_little_longer_for_the_others_in_a_crowd),
 	    cmocka_unit_test(running__is_told_at_once_in_a_crowd_too),
 	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
 	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),
