@@ -3,6 +3,7 @@
  * loops/loops.def. */
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
+#include "task/kernels/loops/complex.h"
 #include "task/kernels/kernel_table.h"
 
 /* Below this many elements another thread costs more than it saves. */
@@ -37,7 +38,7 @@ static int unary(struct kernel_call *c, enum unary_op op, enum mu_dtype result, 
 	unary_loop *loop = loops->unary[op][in->dtype];
 	struct mu_tensor *out;
 
-	if (!loop)
+	if (!loop && !(loop = complex_unary(op, in->dtype)))
 		return no_such_type(c, in->dtype, err);
 	int rc = kernel_out_reuse(c, 0, 0, out_type, &in->shape, &out, err);
 	if (rc)
@@ -205,7 +206,7 @@ static int binary(struct kernel_call *c, enum binary_op op, bool compares, struc
 	if (a->dtype == MU_STRING && (is_equality(op) || op == BIN_Add))
 		return string_binary(c, op, &shape, err);
 	binary_loop *loop = loops->binary[op][a->dtype];
-	if (!loop)
+	if (!loop && !(loop = complex_binary(op, a->dtype)))
 		return no_such_type(c, a->dtype, err);
 	if (divides(op) && has_zero(b))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Integer division by zero");
