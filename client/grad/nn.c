@@ -32,6 +32,33 @@ static void g_bias_add(struct grad_call *c)
 	c->gx[1] = GRAD_OP(c, "BiasAddGrad", c->gy[0]);
 }
 
+/* What is rounded passes the gradient on where it was in range; the ends get what was beyond them. */
+GRAD_UNARY(g_fake_args, GRAD_OP(c, "FakeQuantWithMinMaxArgsGradient", g, x))
+GRAD_UNARY(g_straight_through, g)
+
+static void give_three(struct grad_call *c, const char *op)
+{
+	struct mu_out all = GRAD_OP(c, op, c->gy[0], grad_in(c, 0), grad_in(c, 1), grad_in(c, 2));
+
+	for (int i = 0; i < 3; i++)
+		c->gx[i] = mu_port(all, i);
+}
+
+static void g_fake_vars(struct grad_call *c)
+{
+	give_three(c, "FakeQuantWithMinMaxVarsGradient");
+}
+
+static void g_fake_channels(struct grad_call *c)
+{
+	give_three(c, "FakeQuantWithMinMaxVarsPerChannelGradient");
+}
+
+static void g_there_and_back(struct grad_call *c)
+{
+	give_three(c, "QuantizeAndDequantizeV4Grad");
+}
+
 /* Both cross-entropy ops hand out the gradient of each row's loss as output 1, and so does CTCLoss,
  * whose rows lie behind the time. */
 static struct mu_out xent_logits(struct grad_call *c)
@@ -128,6 +155,9 @@ const struct op_grad grads_of_nn[] = {
     {"BlockLSTMV2", g_block_lstm, GRAD_ANY},
     {"CTCLoss", g_sparse_xent, GRAD_FIRST},
     {"Elu", g_elu, GRAD_FIRST},
+    {"FakeQuantWithMinMaxArgs", g_fake_args, GRAD_FIRST},
+    {"FakeQuantWithMinMaxVars", g_fake_vars, GRAD_FIRST},
+    {"FakeQuantWithMinMaxVarsPerChannel", g_fake_channels, GRAD_FIRST},
     {"FusedBatchNorm", g_batch_norm, GRAD_FIRST},
     {"FusedBatchNormV2", g_batch_norm, GRAD_FIRST},
     {"FusedBatchNormV3", g_batch_norm, GRAD_FIRST},
@@ -138,6 +168,9 @@ const struct op_grad grads_of_nn[] = {
     {"MaxPool3D", g_max_pool_3d, GRAD_FIRST},
     {"MaxPoolV2", g_max_pool_v2, GRAD_FIRST},
     {"MaxPoolWithArgmax", g_max_pool_with_argmax, GRAD_FIRST},
+    {"QuantizeAndDequantizeV2", g_straight_through, GRAD_FIRST},
+    {"QuantizeAndDequantizeV3", g_straight_through, GRAD_FIRST},
+    {"QuantizeAndDequantizeV4", g_there_and_back, GRAD_FIRST},
     {"Relu", g_relu, GRAD_FIRST},
     {"Relu6", g_relu6, GRAD_FIRST},
     {"Selu", g_selu, GRAD_FIRST},

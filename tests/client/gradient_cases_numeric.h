@@ -71,6 +71,24 @@ CASE(y_betainc, mu_op(b, "Betainc",
 		      MU_IN(mu_square(b, mu_add(b, row(b, 4), mu_const_float(b, 3))),
 			    mu_square(b, row(b, 4)), x)))
 
+/* Rounded to 16 bits, far finer than the differences' step; some of x lies beyond the range. */
+#define ENDS(n) mu_neg(b, row(b, n)), row(b, n)
+#define BITS    MU_ATTRS(MU_A_INT("num_bits", 16))
+#define GIVEN   MU_ATTRS(MU_A_INT("num_bits", 16), MU_A_BOOL("range_given", true))
+#define ALONG   MU_ATTRS(MU_A_INT("num_bits", 16), MU_A_BOOL("range_given", true), MU_A_INT("axis", 1))
+CASE(y_fake_args, mu_op(b, "FakeQuantWithMinMaxArgs", MU_IN(x), BITS))
+CASE(y_fake_vars, mu_op(b, "FakeQuantWithMinMaxVars",
+			MU_IN(x, mu_const_float(b, -1.05f), mu_const_float(b, 1.05f)), BITS))
+CASE(y_fake_high, mu_op(b, "FakeQuantWithMinMaxVars",
+			MU_IN(mu_const_float(b, 9), mu_const_float(b, 0), x), BITS))
+CASE(y_fake_channels, mu_op(b, "FakeQuantWithMinMaxVarsPerChannel", MU_IN(x, ENDS(4)), BITS))
+CASE(y_back_v2, mu_op(b, "QuantizeAndDequantizeV2",
+		      MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3)), GIVEN))
+CASE(y_back_v3, mu_op(b, "QuantizeAndDequantizeV3",
+		      MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3),
+			    mu_const_int(b, MU_INT32, 16))))
+CASE(y_back_v4, mu_op(b, "QuantizeAndDequantizeV4", MU_IN(x, ENDS(4)), ALONG))
+
 /* y = op(x) */
 static const struct named_op special[] = {
     {"BesselI0", -2, 2},   {"BesselI0e", 0.2f, 2},  {"BesselI1", 0.2f, 2}, {"BesselI1e", 0.2f, 2},
@@ -97,6 +115,13 @@ static const struct gradient_case numeric_cases[] = {
     {"BlockLSTMV2", {3, {3, 2, 2}}, y_blocklstmv2, -1, 1},
     {"BlockLSTMV2, what was given before", {2, {2, 2}}, y_blocklstmv2_before, -1, 1},
     {"BlockLSTMV2, a peephole", {1, {2}}, y_blocklstmv2_peephole, -1, 1},
+    {"FakeQuantWithMinMaxArgs", {2, {3, 4}}, y_fake_args, -2, 2},
+    {"FakeQuantWithMinMaxVars", {2, {3, 4}}, y_fake_vars, -2, 2},
+    {"FakeQuantWithMinMaxVars, an end", {0, {0}}, y_fake_high, 1, 2},
+    {"FakeQuantWithMinMaxVarsPerChannel", {2, {3, 4}}, y_fake_channels, -2, 2},
+    {"QuantizeAndDequantizeV2", {2, {3, 4}}, y_back_v2, -2, 2},
+    {"QuantizeAndDequantizeV3", {2, {3, 4}}, y_back_v3, -2, 2},
+    {"QuantizeAndDequantizeV4, by channel", {2, {3, 4}}, y_back_v4, -2, 2},
     {"CTCLoss", {3, {5, 2, 4}}, y_ctcloss, -1, 1},
 };
 

@@ -1,0 +1,154 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What old scripts reach for beside their models: complex functions, quantised training, texts, sounds, further pictures."""
+import base64
+import struct
+
+import numpy as np
+
+from ops_cases import Case, D, F, I, L, i32, ints, real, rng, scalar, strs
+
+NARROW, WIDE = np.complex64, np.complex128
+
+
+def pairs(x):
+    """Complex numbers as reals, so that a case's own tolerance counts."""
+    return np.stack([x.real, x.imag]) if np.iscomplexobj(x) else x
+
+
+def complex_numbers():
+    for t in (NARROW, WIDE):
+        near = {"rtol": 2e-5, "atol": 2e-6, "seen": pairs} if t == NARROW else {"rtol": 1e-9, "atol": 1e-12, "seen": pairs}
+        x = (real(D, 3, 4) + 1j * real(D, 3, 4)).astype(t)
+        y = (real(D, 3, 4) + 1j * real(D, 3, 4)).astype(t)
+        for op in "Sign Sqrt Rsqrt Reciprocal Inv Exp Expm1 Log Log1p Sin Cos Tan Asin Acos Atan Sinh Cosh Tanh Asinh Acosh Atanh Sigmoid".split():
+            yield Case(op, {"x": x}, **near)
+        for op in "Sign Sqrt Exp Sinh Expm1".split():
+            yield Case(op, {"x": np.array([0, 1e-9, 1e-9j, -1, 1j], t)}, **near)
+        for op in "Pow SquaredDifference DivNoNan MulNoNan Xdivy Xlogy Xlog1py".split():
+            yield Case(op, {"x": x, "y": y}, **near)
+            yield Case(op, {"x": x, "y": y[0]}, **near)
+        for op in "DivNoNan MulNoNan Xdivy Xlogy Xlog1py".split():
+            yield Case(op, {"x": np.array([0, 0, 2 + 1j], t), "y": np.array([0, 1j, 0 if op != "Xdivy" else 1], t)}, **near)
+        for op in "SigmoidGrad TanhGrad SqrtGrad RsqrtGrad ReciprocalGrad InvGrad".split():
+            yield Case(op, {"y": x, "dy": y}, **near)
+
+
+RANGES = ((-1.0, 1.0), (0.0, 1.0), (-6.3, 0.2), (0.5, 2.0), (-3.0, -0.5), (-0.1, 6.0))
+
+
+def quantised_training():
+    x = real(F, 4, 5, 3, low=-7, high=7)
+    grad = real(F, 4, 5, 3)
+    for low, high in RANGES:
+        for bits, narrow in ((8, False), (8, True), (4, False), (16, True), (2, False)):
+            attrs = {"num_bits": bits, "narrow_range": narrow}
+            ends = {"min": scalar(low, F), "max": scalar(high, F)}
+            yield Case("FakeQuantWithMinMaxVars", {"inputs": x, **ends}, attrs, atol=1e-6)
+            yield Case("FakeQuantWithMinMaxVarsGradient", {"gradients": grad, "inputs": x, **ends}, attrs, rtol=1e-5)
+            yield Case("FakeQuantWithMinMaxArgs", {"inputs": x}, {"min": low, "max": high, **attrs}, atol=1e-6)
+            yield Case("FakeQuantWithMinMaxArgsGradient", {"gradients": grad, "inputs": x}, {"min": low, "max": high, **attrs})
+    ends = {"min": np.array([-1, -2, 0], F), "max": np.array([1, 0.5, 3], F)}
+    for a, g in ((x, grad), (x[0], grad[0]), (x[0, 0], grad[0, 0]), (x.reshape(2, 2, 5, 3), grad.reshape(2, 2, 5, 3))):
+        yield Case("FakeQuantWithMinMaxVarsPerChannel", {"inputs": a, **ends}, atol=1e-6)
+        yield Case("FakeQuantWithMinMaxVarsPerChannelGradient", {"gradients": g, "inputs": a, **ends}, {"narrow_range": True}, rtol=1e-5)
+    yield Case("FakeQuantWithMinMaxVars", {"inputs": x, "min": scalar(0, F), "max": scalar(0, F)})
+    for bad in ({"min": np.zeros([2], F)}, {"max": np.ones([2], F)}):
+        yield Case("FakeQuantWithMinMaxVarsPerChannel", {"inputs": x, **ends, **bad})
+        yield Case("FakeQuantWithMinMaxVarsPerChannelGradient", {"gradients": grad, "inputs": x, **ends, **bad})
+    yield Case("FakeQuantWithMinMaxVarsGradient", {"gradients": grad[0], "inputs": x, "min": scalar(-1, F), "max": scalar(1, F)})
+
+
+def quantised_and_back():
+    for t in (F, D):
+        x = real(t, 3, 4, low=-3, high=3)
+        low, high = scalar(-1.5, t), scalar(2.0, t)
+        for given in (True, False):
+            for signed in (True, False):
+                for bits in (8, 4, 2):
+                    for mode in ("HALF_TO_EVEN", "HALF_UP"):
+                        attrs = {"signed_input": signed, "range_given": given, "round_mode": mode}
+                        for narrow in (False, True):
+                            yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": low, "input_max": high}, {**attrs, "num_bits": bits, "narrow_range": narrow}, atol=1e-6)
+                    attrs.pop("round_mode")
+                    yield Case("QuantizeAndDequantizeV3", {"input": x, "input_min": low, "input_max": high, "num_bits": scalar(bits)}, attrs, atol=1e-6)
+        for axis, lows, highs in ((0, [-1, -2, -0.5], [1, 2, 3]), (1, [-1, -2, -0.5, -1], [1, 2, 3, 0.5])):
+            ends = {"input_min": np.array(lows, t), "input_max": np.array(highs, t)}
+            for given in (True, False):
+                yield Case("QuantizeAndDequantizeV2", {"input": x, **ends}, {"range_given": given, "axis": axis}, atol=1e-6)
+                yield Case("QuantizeAndDequantizeV4", {"input": x, **ends}, {"range_given": given, "axis": axis}, atol=1e-6)
+            yield Case("QuantizeAndDequantizeV4Grad", {"gradients": real(t, 3, 4), "input": x, **ends}, {"axis": axis})
+        yield Case("QuantizeAndDequantizeV4Grad", {"gradients": real(t, 3, 4), "input": x, "input_min": low, "input_max": high})
+    x = real(F, 3, 4)
+    yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": scalar(2, F), "input_max": scalar(1, F)}, {"range_given": True})
+    yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": np.zeros([2], F), "input_max": np.ones([2], F)}, {"range_given": True})
+    yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": np.zeros([2], F), "input_max": np.ones([2], F)}, {"range_given": True, "axis": 1})
+    yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F)}, {"axis": 5})
+    yield Case("QuantizeAndDequantizeV3", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F), "num_bits": scalar(70)})
+
+
+def one(data):
+    return np.array(data, dtype=object)
+
+
+def texts():
+    words = [b"", b"a", b"ab", b"abc", bytes(range(256)), "w\u00f6rld".encode()]
+    for pad in (False, True):
+        yield Case("EncodeBase64", {"input": one(words)}, {"pad": pad})
+    for pad in (False, True):
+        safe = [base64.urlsafe_b64encode(w) if pad else base64.urlsafe_b64encode(w).rstrip(b"=") for w in words]
+        yield Case("DecodeBase64", {"input": one(safe)})
+    for bad in (b"a", b"ab+/", b"a=bc", b"abc!", b"ab c", b"a\0bc", b"abcde"):
+        yield Case("DecodeBase64", {"input": one(bad)})
+    for more in ({}, {"width": 5}, {"width": 5, "fill": "-"}, {"width": 1}):
+        yield Case("AsString", {"input": strs("a", "", "bc")}, more)
+
+
+def wave(samples, channels=1, rate=8000, bits=16, kind=1, extra=b"", format_more=b"", cut=0):
+    data = np.asarray(samples, "<i2").tobytes()
+    form = struct.pack("<HHIIHH", kind, channels, rate, rate * channels * 2, channels * 2, bits) + format_more
+    body = b"WAVEfmt " + struct.pack("<I", len(form)) + form + extra + b"data" + struct.pack("<I", len(data)) + data
+    return (b"RIFF" + struct.pack("<I", len(body)) + body)[:-cut or None]
+
+
+def sounds():
+    some = rng.randint(-32768, 32767, 12)
+    for channels in (1, 2, 3):
+        for more in ({}, {"desired_channels": 1}, {"desired_channels": 2}, {"desired_samples": 3}, {"desired_samples": 20, "desired_channels": 1}):
+            yield Case("DecodeWav", {"contents": one(wave(some, channels))}, more)
+    yield Case("DecodeWav", {"contents": one(wave(some, extra=b"LIST" + struct.pack("<I", 4) + b"abcd", format_more=b"\0\0"))})
+    for bad in (b"", b"RIFFxxxxWAVE", wave(some, bits=8), wave(some, kind=3), wave(some, channels=0), wave(some, cut=5), wave(some)[:30], b"x" * 60):
+        yield Case("DecodeWav", {"contents": one(bad)})
+    for frames, channels in ((5, 1), (4, 2)):
+        yield Case("EncodeWav", {"audio": real(F, frames, channels, low=-1.2, high=1.2), "sample_rate": scalar(16000)})
+    for bad in ({"audio": real(F, 4)}, {"sample_rate": i32(1, 2)}, {"audio": real(F, 0, 1)}):
+        yield Case("EncodeWav", {"audio": real(F, 4, 1), "sample_rate": scalar(16000), **bad})
+    for shape in ((2, 9), (4, 9, 2)):
+        for most in (1, 3):
+            yield Case("AudioSummaryV2", {"tag": one(b"s"), "tensor": real(F, *shape, low=-1, high=1), "sample_rate": scalar(44100, F)}, {"max_outputs": most})
+    for bad in ({"tensor": real(F, 4)}, {"tag": strs("a", "b")}, {"sample_rate": real(F, 2)}):
+        yield Case("AudioSummaryV2", {"tag": one(b"s"), "tensor": real(F, 2, 9), "sample_rate": scalar(44100, F), **bad})
+
+
+def bmp(pixels, down=False, bits=None):
+    h, w, n = pixels.shape
+    turned = pixels[:, :, [2, 1, 0, 3][:n]] if n > 1 else pixels
+    rows = b"".join(r.tobytes() + b"\0" * (-n * w % 4) for r in (turned if down else turned[::-1]))
+    return b"BM" + struct.pack("<IHHI", 54 + len(rows), 0, 0, 54) + struct.pack("<IiiHHIIiiII", 40, w, -h if down else h, 1, bits or 8 * n, 0, len(rows), 0, 0, 0, 0) + rows
+
+
+def bitmaps():
+    for n in (1, 3, 4):
+        pixels = rng.randint(0, 255, (3, 5, n)).astype(np.uint8)
+        for down in (False, True):
+            for channels in (0, 3, 4, 1):
+                yield Case("DecodeBmp", {"contents": one(bmp(pixels, down))}, {"channels": channels})
+        for t in (np.uint8, np.uint16, F):
+            yield Case("DecodeImage", {"contents": one(bmp(pixels))}, {"dtype": t})
+    yield Case("DecodeBmp", {"contents": one(bmp(pixels))}, {"channels": 3})
+    for bad in (b"BM", b"", b"xx" * 40, bmp(pixels)[:-1], bmp(pixels, bits=16), bmp(pixels)[:30]):
+        yield Case("DecodeBmp", {"contents": one(bad)})
+
+
+def script_cases():
+    for group in (complex_numbers, quantised_training, quantised_and_back, texts, sounds, bitmaps):
+        yield from group()
