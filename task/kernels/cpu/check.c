@@ -6,6 +6,7 @@
 
 #include "lib/base/log.h"
 #include "task/kernels/args.h"
+#include "task/kernels/elems.h"
 #include "task/kernels/convert.h"
 #include "task/kernels/formats/tensor_text.h"
 #include "task/kernels/kernel_table.h"
@@ -98,6 +99,21 @@ static int string_format(struct kernel_call *c, struct mu_err *err)
 
 /* ---- AsString ---- */
 
+static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span s,
+		      struct mu_err *err)
+{
+	int64_t width = args_attr_int(n, "width", -1);
+	bool left = strcmp(args_attr_string(n, "fill", ""), "-") == 0;
+
+	if (width > 4096)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "width and precision are at most 4096");
+	size_t room = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
+	mu_buf_printf(b, "%*s", left ? 0 : (int)room, "");
+	mu_buf_put(b, s.data, s.len);
+	mu_buf_printf(b, "%*s", left ? (int)room : 0, "");
+	return 0;
+}
+
 static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, size_t room,
 			 struct mu_err *err)
 {
@@ -163,16 +179,20 @@ static int as_string(struct kernel_call *c, struct mu_err *err)
 	char format[64];
 	int rc;
 
-	if (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype))
+	bool text = in->dtype == MU_STRING;
+	if (!text && (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
 		return mu_fail(err, MU_UNIMPLEMENTED, "AsString has no kernel for type %s",
 			       mu_dtype_name(in->dtype));
-	if ((rc = number_format(c->node, in->dtype, format, sizeof format, err)) ||
+	if ((!text && (rc = number_format(c->node, in->dtype, format, sizeof format, err))) ||
 	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
-		put_number(&b, format, in, i);
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data, b.len);
+		if (!text)
+			put_number(&b, format, in, i);
+		else if ((rc = put_string(&b, c->node, elems_span(in, i), err)))
+			return rc;
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
 	}
 	return 0;
 }

@@ -16,7 +16,7 @@
 /* What else a file could be, so that its error may say so. */
 static const struct {
 	const char *begins, *name;
-} others[] = {{"GIF8", "a GIF"}, {"BM", "a BMP"}, {"RIFF", "a WebP"}};
+} others[] = {{"GIF8", "a GIF"}, {"RIFF", "a WebP"}};
 
 static int open_file(struct mu_png *png, struct mu_span file, struct mu_err *err)
 {
@@ -24,7 +24,7 @@ static int open_file(struct mu_png *png, struct mu_span file, struct mu_err *err
 		if (file.len >= strlen(others[i].begins) &&
 		    memcmp(file.data, others[i].begins, strlen(others[i].begins)) == 0)
 			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "the picture is %s: only PNG and JPEG can be decoded",
+				       "the picture is %s: only PNG, JPEG and BMP can be decoded",
 				       others[i].name);
 	return mu_png_open(png, file, err);
 }
@@ -80,6 +80,8 @@ int image_from_png(struct kernel_call *c, struct mu_err *err)
 			       c->node->op, mu_dtype_name(t));
 	if (image_is_jpeg(c))
 		return image_from_jpeg(c, t, err);
+	if (image_is_bmp(c) && strcmp(c->node->op, "DecodePng"))
+		return image_from_bmp(c, t, err);
 	if ((rc = open_file(&png, elems_span(kernel_in(c, 0), 0), err)) ||
 	    (rc = mu_png_rows(&png, err)))
 		return rc;

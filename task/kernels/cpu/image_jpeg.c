@@ -54,11 +54,12 @@ bool image_is_jpeg(const struct kernel_call *c)
 	       memcmp(elems_span(in, 0).data, "\xff\xd8\xff", 3) == 0;
 }
 
-/* The bytes of output 0 as wider pixels. */
-static int widen(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+int image_widen(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 {
 	struct mu_tensor narrow = c->out[0].tensor, *out;
 
+	if (t == MU_UINT8)
+		return 0;
 	c->out[0].tensor = (struct mu_tensor){0};
 	int rc = kernel_out(c, 0, t, &narrow.shape, &out, err);
 	for (int64_t i = 0; i < narrow.shape.count && !rc; i++)
@@ -77,7 +78,7 @@ int image_from_jpeg(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 
 	if (rc || (rc = jpeg_read(elems_span(kernel_in(c, 0), 0), &how, room, c, err)))
 		return rc;
-	return t == MU_UINT8 ? 0 : widen(c, t, err);
+	return image_widen(c, t, err);
 }
 
 static int decode(struct kernel_call *c, struct mu_err *err)
