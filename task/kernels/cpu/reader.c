@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "lib/io/tfrecord.h"
+#include "lib/io/unpack.h"
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/queue.h"
@@ -27,6 +28,7 @@ struct reader {
 	pthread_mutex_t lock;
 	const struct reader_kind *kind;
 	int64_t header, record, footer, hop; /* bytes; of text lines, `header` counts lines */
+	char *packing;                       /* of records: "", "GZIP" or "ZLIB" */
 	char *work;                          /* the file in hand; NULL: none */
 	FILE *file;
 	struct mu_tfrecord_reader *records;
@@ -54,6 +56,7 @@ static void reader_free(struct resource *base)
 
 	end_work(r);
 	free(r->line);
+	free(r->packing);
 	pthread_mutex_destroy(&r->lock);
 	free(r);
 }
@@ -92,10 +95,17 @@ static int next_record(struct reader *r, struct mu_buf *key, struct mu_buf *valu
 		       struct mu_err *err)
 {
 	struct mu_span record;
-	int rc = r->records ? 0 : mu_tfrecord_open(&r->records, r->work, err);
+	FILE *file;
+	int rc;
 
-	if (rc)
-		return rc;
+	if (!r->records) {
+		rc = mu_unpack_open(&file, r->work, mu_span_of(r->packing), err);
+		if (rc == -MU_NOT_FOUND)
+			mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work);
+		if (rc)
+			return rc;
+		r->records = mu_tfrecord_read(file, r->work);
+	}
 	uint64_t at = mu_tfrecord_offset(r->records);
 	if ((rc = mu_tfrecord_next(r->records, &record, err)) <= 0)
 		return rc;
@@ -154,6 +164,7 @@ static struct resource *create(void *arg, struct mu_err *err)
 	struct reader *r = MU_NEW(struct reader);
 
 	*r = *(const struct reader *)arg;
+	r->packing = mu_xstrdup(r->packing);
 	resource_init(&r->base, &reader_type);
 	pthread_mutex_init(&r->lock, NULL);
 	return &r->base;
@@ -166,16 +177,17 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	    .header = args_attr_int(n, "skip_header_lines", args_attr_int(n, "header_bytes", 0)),
 	    .record = args_attr_int(n, "record_bytes", 1),
 	    .footer = args_attr_int(n, "footer_bytes", 0),
-	    .hop = args_attr_int(n, "hop_bytes", 0)};
-	const char *packing = args_attr_string(n, "compression_type", "");
+	    .hop = args_attr_int(n, "hop_bytes", 0),
+	    .packing = (char *)args_attr_string(n, "compression_type", "")}; /* create() copies it */
 	const char *encoding = args_attr_string(n, "encoding", "");
 	struct resource *r;
 
 	for (unsigned i = 0; i < MU_COUNT(kinds); i++)
 		if (strncmp(kinds[i].op, n->op, strlen(kinds[i].op)) == 0)
 			spec.kind = &kinds[i];
-	if (*packing || *encoding)
-		return mu_fail(err, MU_UNIMPLEMENTED, "compressed input files are not read here");
+	if (*encoding)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "compressed files of fixed pieces are not read here");
 	if (spec.record <= 0 || spec.record > LARGEST_FILE)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "record_bytes must be > 0, not %lld",
 			       (long long)spec.record);
