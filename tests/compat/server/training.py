@@ -19,6 +19,26 @@ def old_style():
     compare_each("old_style", *both(lambda c: c.run("old_style"), ps=2, worker=1))
 
 
+def old_models():
+    """models of many kinds as they were written for TensorFlow 1, training a few steps"""
+    compare_each("old_models", *both(lambda c: c.run("old_models"), ps=2, worker=1))
+
+
+def old_pictures():
+    """models of pictures of many kinds, training a few steps"""
+    compare_each("old_pictures", *both(lambda c: c.run("old_pictures"), ps=2, worker=1))
+
+
+def old_input():
+    """how old programs read and decode what they train on"""
+    compare_each("old_input", *both(lambda c: c.run("old_input"), ps=1, worker=1))
+
+
+def old_sessions():
+    """what old programs do with sessions, hooks, savers and graphs"""
+    compare_each("old_sessions", *both(lambda c: c.run("old_sessions"), ps=2, worker=1))
+
+
 def estimators():
     """estimators with chief, ps and worker"""
     compare_each("estimators", *both(lambda c: c.run("estimators", seconds=900), ps=2, worker=1, chief=1))
@@ -29,4 +49,4 @@ def keras_layers():
     compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
 
 
-CASES = [lockstep, trainers, old_style, estimators, keras_layers]
+CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_sessions, estimators, keras_layers]

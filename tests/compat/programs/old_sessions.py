@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What old scripts did with sessions, hooks, savers and graphs, each program of another kind."""
+import os
+import shutil
+import tempfile
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.python.client import timeline
+
+from common import CLUSTER, TARGET, answer_each, error_of, forget, plain
+
+folder = tempfile.mkdtemp()
+WORKER = "/job:worker/task:0"
+
+
+def _setter():
+    return tf.device(tf.train.replica_device_setter(worker_device=WORKER, cluster=tf.train.ClusterSpec(CLUSTER)))
+
+
+def _line(rate=0.1):
+    """A least-squares line: x, loss, train, variables."""
+    x = tf.placeholder_with_default(np.linspace(-1, 1, 8).astype(np.float32), [None], "x")
+    w = tf.get_variable("w", [], initializer=tf.zeros_initializer())
+    b = tf.get_variable("b", [], initializer=tf.zeros_initializer())
+    loss = tf.reduce_mean((w * x + b - (3 * x - 1)) ** 2, name="loss")
+    step = tf.train.get_or_create_global_step()
+    return x, loss, tf.train.GradientDescentOptimizer(rate).minimize(loss, step), [w, b, step]
+
+
+def critical_sections():
+    """a mutex around what several threads of a step do"""
+    with tf.device("/job:ps/task:0"):
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer(), use_resource=True)
+        section = tf.CriticalSection(shared_name="one")
+
+        def turn():
+            old = v.read_value()
+            with tf.control_dependencies([old]):
+                with tf.control_dependencies([v.assign(old + 1)]):
+                    return tf.identity(old)
+        results = [section.execute(turn) for _ in range(5)]
+        other = section.execute(lambda: v.read_value() * 2, exclusive_resource_access=False)
+        with tf.control_dependencies([*results, other]):
+            end = tf.identity(v.read_value())
+    with tf.Session(TARGET) as s:
+        s.run(tf.global_variables_initializer())
+        return [plain([sorted(s.run(results)), s.run(v)]) for _ in range(3)] + plain([s.run(end)])
+
+
+def partial_steps():
+    with tf.device(WORKER):
+        a, b, c = (tf.placeholder(tf.float32, []) for _ in range(3))
+        first = a + b
+        second = first * c
+    with tf.Session(TARGET) as s:
+        out = []
+        for k in range(3):
+            h = s.partial_run_setup([first, second], [a, b, c])
+            r = s.partial_run(h, first, {a: 1.0 + k, b: 2.0})
+            out.append(plain([r, s.partial_run(h, second, {c: r * 2})]))
+        return out
+
+
+def callables():
+    x, loss, train, (w, b, step) = _line()
+    with tf.Session(TARGET) as s:
+        s.run(tf.global_variables_initializer())
+        f = s.make_callable([loss, train], [x], accept_options=True)
+        g = s.make_callable({"w": w, "more": [b, step]})
+        data = np.linspace(0, 1, 4).astype(np.float32)
+        out = [plain(f(data)[0]) for _ in range(3)]
+        meta = tf.RunMetadata()
+        out.append(plain(f(data, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=meta)[0]))
+        return out + [plain(g()), len(meta.step_stats.dev_stats) > 0]
+
+
+def a_traced_step():
+    """RunMetadata for a timeline and the profiler: which devices, which nodes"""
+    with _setter():
+        x, loss, train, _ = _line()
+    with tf.Session(TARGET) as s:
+        s.run(tf.global_variables_initializer())
+        meta = tf.RunMetadata()
+        s.run(train, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True), run_metadata=meta)
+        chart = timeline.Timeline(meta.step_stats).generate_chrome_trace_format(show_memory=True)
+        nodes = {n.node_name for d in meta.step_stats.dev_stats for n in d.node_stats}
+        devices = sorted(d.device.split("/device")[0] for d in meta.step_stats.dev_stats)
+        return sorted(set(devices)), "ApplyGradientDescent" in chart, sorted(n for n in nodes if n.endswith("/ApplyGradientDescent")), len(meta.partition_graphs) >= 2
+
+
+def graphs_that_travel():
+    """export_meta_graph, import with a prefix, frozen variables, a graph def imported with inputs mapped, a transform by hand"""
+    where = folder + "/meta"
+    x, loss, train, (w, b, step) = _line()
+    tf.add_to_collection("things", loss)
+    saver = tf.train.Saver()
+    with tf.Session(TARGET) as s:
+        s.run(tf.global_variables_initializer())
+        for _ in range(3):
+            s.run(train)
+        saver.save(s, where, global_step=step)
+        frozen = tf.graph_util.convert_variables_to_constants(s, tf.get_default_graph().as_graph_def(), ["loss"])
+        out = [plain(s.run([loss, w]))]
+    forget()
+    with tf.Graph().as_default():
+        again = tf.train.import_meta_graph(where + "-3.meta", clear_devices=True)
+        with tf.Session(TARGET) as s:
+            again.restore(s, tf.train.latest_checkpoint(folder, "checkpoint"))
+            out.append(plain([s.run(tf.get_collection("things")[0]), s.run("w:0"), s.run("global_step:0")]))
+            s.run(tf.get_collection("train_op")[0])
+            out.append(plain(s.run("loss:0", {"x:0": [1.0, 2.0]})))
+    with tf.Graph().as_default():
+        y, = tf.import_graph_def(tf.graph_util.remove_training_nodes(frozen), {"x": tf.constant([0.5, 1.5])}, ["loss:0"], name="inner")
+        with tf.Session(TARGET) as s:
+            out.append(plain(s.run(y)))
+    return out
+
+
+def saved_models():
+    """simple_save and a builder with assets and a table, loaded into a session of the cluster"""
+    where = folder + "/model"
+    words = folder + "/words.txt"
+    with open(words, "w") as f:
+        f.write("one\ntwo\nthree\n")
+    x, loss, train, (w, b, step) = _line()
+    asset = tf.constant(words)
+    tf.add_to_collection(tf.GraphKeys.ASSET_FILEPATHS, asset)
+    table = tf.lookup.StaticVocabularyTable(tf.lookup.TextFileInitializer(asset, tf.string, tf.lookup.TextFileIndex.WHOLE_LINE, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER), 1)
+    asked = tf.placeholder(tf.string, [None], "asked")
+    found = tf.identity(table.lookup(asked), "found")
+    with tf.Session(TARGET) as s:
+        s.run([tf.global_variables_initializer(), tf.tables_initializer()])
+        s.run(train)
+        builder = tf.saved_model.builder.SavedModelBuilder(where)
+        signature = tf.saved_model.signature_def_utils.predict_signature_def({"asked": asked, "x": x}, {"found": found, "loss": loss})
+        builder.add_meta_graph_and_variables(s, ["serve"], {"serving_default": signature}, assets_collection=tf.get_collection(tf.GraphKeys.ASSET_FILEPATHS), main_op=tf.tables_initializer(), strip_default_attrs=True)
+        builder.save()
+        out = [plain(s.run([loss, w]))]
+    forget()
+    with tf.Graph().as_default(), tf.Session(TARGET) as s:
+        meta = tf.saved_model.loader.load(s, ["serve"], where)
+        names = meta.signature_def["serving_default"].outputs
+        out.append(plain(s.run([names["found"].name, names["loss"].name], {"asked:0": ["two", "four"], "x:0": [1.0]})))
+    return out
+
+
+def listeners_and_final_steps():
+    """a checkpoint's listener, a hook of one's own that stops, a session that is prepared and checked"""
+    where = folder + "/listened"
+    said = []
+
+    class Listener(tf.train.CheckpointSaverListener):
+        def begin(self):
+            said.append("begin")
+
+        def before_save(self, session, step):
+            said.append(f"before {step}")
+
+        def after_save(self, session, step):
+            said.append(f"after {step}")
+            return step >= 6
+
+        def end(self, session, step):
+            said.append(f"end {step}")
+    with _setter():
+        x, loss, train, (w, b, step) = _line()
+        unready = tf.report_uninitialized_variables()
+        ready = tf.train.Scaffold(init_fn=lambda scaffold, s: said.append("init"), local_init_op=tf.group(tf.local_variables_initializer(), tf.tables_initializer()),
+                                  ready_for_local_init_op=unready, saver=tf.train.Saver(max_to_keep=1))
+    hooks = [tf.train.CheckpointSaverHook(where, save_steps=2, listeners=[Listener()], scaffold=ready), tf.train.StopAtStepHook(num_steps=50), tf.train.FeedFnHook(lambda: {x: [0.5, 1.0]})]
+    with tf.train.MonitoredTrainingSession(TARGET, True, None, ready, hooks, save_summaries_steps=None, log_step_count_steps=None) as s:
+        out = [plain(s.run_step_fn(lambda step_context: step_context.session.run(loss, {x: [1.0]})))]
+        while not s.should_stop():
+            s.run(train)
+    return out, said
+
+
+def a_loss_that_is_no_number():
+    x, loss, train, (w, b, step) = _line(1e30)
+    out = []
+    for fail in (True, False):
+        try:
+            with tf.train.MonitoredTrainingSession(TARGET, hooks=[tf.train.NanTensorHook(loss, fail_on_nan_loss=fail), tf.train.StopAtStepHook(20)], log_step_count_steps=None) as s:
+                k = 0
+                while not s.should_stop():
+                    k += 1
+                    s.run(train)
+            out.append(["stopped", k])
+        except tf.train.NanLossDuringTrainingError as e:
+            out.append([str(e)[:20], k])
+        forget()
+    checked = tf.add_check_numerics_ops()
+    with tf.Session(TARGET) as s:
+        s.run(tf.global_variables_initializer())
+        s.run(train)
+        out.append([error_of(lambda: [s.run([train, checked]) for _ in range(5)])[0]])
+    return out
+
+
+def a_writer_of_summaries():
+    """scalars, pictures, sounds, texts and the graph, with a run's metadata, read back"""
+    where = folder + "/seen"
+    tf.summary.scalar("s", tf.constant(1.5))
+    tf.summary.audio("sound", tf.constant(np.sin(np.arange(400).reshape(2, 200) / 9.0).astype(np.float32)), 8000, 2)
+    tf.summary.image("i", tf.constant(np.arange(48).reshape(1, 4, 4, 3).astype(np.uint8)))
+    tf.summary.histogram("h", tf.constant([1.0, 2, 2, 5]))
+    tf.summary.tensor_summary("t", tf.constant([[1, 2]]), summary_description="d", display_name="n")
+    merged = tf.summary.merge_all()
+    writer = tf.summary.FileWriter(where, tf.get_default_graph())
+    with tf.Session(TARGET) as s:
+        meta = tf.RunMetadata()
+        writer.add_summary(s.run(merged, options=tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run_metadata=meta), 3)
+        writer.add_run_metadata(meta, "step3")
+        writer.add_session_log(tf.SessionLog(status=tf.SessionLog.START), 1)
+    writer.close()
+    out = []
+    for e in tf.train.summary_iterator(where + "/" + os.listdir(where)[0]):
+        out.append(e.WhichOneof("what"))
+        for v in e.summary.value:
+            out.append([v.tag, v.WhichOneof("value"), v.audio.length_frames, len(v.audio.encoded_audio_string), v.audio.content_type, sum(v.audio.encoded_audio_string), sum(v.tensor.tensor_content)])
+    return out
+
+
+def variables_of_every_kind():
+    """shapes that change, counters, swaps, slices assigned, local and temporary ones, initialisers that depend on others"""
+    with _setter():
+        a = tf.Variable(tf.ones([2]), name="a", validate_shape=False)
+        b = tf.Variable(a.initialized_value() * 2, name="b", validate_shape=False)
+        grow = tf.assign(a, tf.concat([a, [5.0]], 0), validate_shape=False)
+        c = tf.Variable(0, name="c")
+        until = c.count_up_to(3)
+        m = tf.Variable(tf.zeros([3, 4]), name="m")
+        part = m[1, 1:3].assign([7.0, 8.0])
+        local = tf.Variable(3.0, collections=[tf.GraphKeys.LOCAL_VARIABLES])
+        r = tf.get_variable("r", initializer=tf.range(6.0), use_resource=True)
+        sparse = [r.scatter_add(tf.IndexedSlices(tf.constant([1.0, 2]), tf.constant([1, 1]))), r[2:4].assign([0.0, 9.0])]
+        scatter = [tf.scatter_nd_update(m, [[0, 0], [2, 3]], [1.0, 2.0]), tf.scatter_mul(m, [1], [[2.0] * 4]), tf.scatter_max(m, [0], [[0.5] * 4])]
+        swap = tf.tuple([tf.identity(a), tf.identity(c)])
+        has = [tf.is_variable_initialized(a), tf.report_uninitialized_variables(tf.global_variables())]
+    with tf.Session(TARGET) as s:
+        out = [plain(s.run(has))]
+        s.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        out += [plain(s.run(has)), plain(s.run(grow)), plain(s.run([a, b, local, tf.shape(a)]))]
+        out.append([error_of(lambda: s.run(until)) for _ in range(4)])
+        s.run(part)
+        for op in sparse + scatter:
+            s.run(op)
+        c.load(11, s)
+        return out + plain(s.run([m, r, c, *swap]))
+
+
+def several_graphs_and_sessions():
+    """a graph each, interactive ones, a session extended many times, one target from threads"""
+    import threading
+    out = []
+    with tf.Graph().as_default() as g:
+        v = tf.get_variable("v", [], initializer=tf.zeros_initializer())
+        up = v.assign_add(1.0, use_locking=True)
+        with tf.Session(TARGET) as s:
+            s.run(v.initializer)
+            threads = [threading.Thread(target=lambda: [s.run(up) for _ in range(25)]) for _ in range(4)]
+            [t.start() for t in threads]
+            [t.join() for t in threads]
+            out.append(plain(s.run(v)))
+            for k in range(20):
+                out.append(plain(s.run(v * k)))
+            g.finalize()
+    s = tf.InteractiveSession(TARGET, graph=g)
+    out.append(plain(v.eval()))
+    s.close()
+    return out
+
+
+def printed_and_grouped():
+    """Print, print_v2, tuple, group, identity_n, no_op, control dependencies, cond with pushes, case of functions"""
+    x = tf.placeholder(tf.float32, [None])
+    y = tf.Print(x, [tf.shape(x), x], "x: ", first_n=2, summarize=3)
+    with tf.control_dependencies([tf.print("seen", x, {"k": y}, summarize=2), tf.no_op()]):
+        z = tf.identity(y)
+    n = tf.tuple([z, z * 2], control_inputs=[tf.group(y, z)])
+    q = tf.FIFOQueue(5, [tf.float32])
+    pushed = tf.cond(tf.reduce_sum(x) > 2, lambda: tf.group(q.enqueue([x[0]]), q.enqueue([x[1]])), lambda: tf.no_op())
+    s1 = tf.switch_case(tf.cast(x[0], tf.int32), [lambda: z, lambda: -z], default=lambda: z * 0)
+    with tf.Session(TARGET) as s:
+        out = []
+        for data in ([0.0, 1], [1.0, 2], [5.0, 6]):
+            s.run(pushed, {x: data})
+            out.append(plain(s.run([n, q.size(), s1], {x: data})))
+        return out
+
+
+if __name__ == "__main__":
+    answer_each(forget)
+    shutil.rmtree(folder, ignore_errors=True)
