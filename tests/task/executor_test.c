@@ -2,113 +2,9 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <time.h>
 
 #include "task/runtime/trace.h"
-#include "tests/task/build.h"
-#include "tests/task/one_runtime.h"
-#include "tests/wait.h"
-
-static int64_t next_step = 1;
-
-struct wait {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	int calls;
-	struct mu_err err;
-};
-
-static void on_done(void *arg, const struct mu_err *err)
-{
-	struct wait *w = arg;
-
-	pthread_mutex_lock(&w->lock);
-	w->calls++;
-	if (err)
-		w->err = *err;
-	pthread_cond_signal(&w->cond);
-	pthread_mutex_unlock(&w->lock);
-}
-
-static void wait_done(struct wait *w)
-{
-	struct timespec until;
-
-	clock_gettime(CLOCK_REALTIME, &until);
-	until.tv_sec += PATIENCE_SECONDS;
-	pthread_mutex_lock(&w->lock);
-	while (!w->calls)
-		if (pthread_cond_timedwait(&w->cond, &w->lock, &until))
-			break;
-	assert_int_equal(w->calls, 1);
-	pthread_mutex_unlock(&w->lock);
-}
-
-#define WAIT                                                                                       \
-	{                                                                                          \
-		PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0,                            \
-		{                                                                                  \
-			0                                                                          \
-		}                                                                                  \
-	}
-
-struct got {
-	int calls;
-	struct mu_err err;
-	struct mu_tensor tensor;
-	bool dead;
-};
-
-static void on_tensor(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
-{
-	struct got *g = arg;
-
-	g->calls++;
-	if (err)
-		g->err = *err;
-	else
-		g->tensor = *tensor;
-	g->dead = dead;
-}
-
-static struct executor *compile(struct mu_graph *g)
-{
-	struct mu_err err = {0};
-	struct executor *e = NULL;
-
-	assert_ok(executor_new(rt, g, "", &e, &err), &err);
-	return e;
-}
-
-/* Runs the step to its end; what was sent under edge "out" is in got. */
-static void run(struct executor *e, struct wait *w, struct got *got)
-{
-	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
-
-	if (got)
-		rendezvous_recv_local(r, EDGE_KEY("out"), on_tensor, got);
-	struct step *s = executor_start(e, r, on_done, w);
-	wait_done(w);
-	step_unref(s);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, next_step++, NULL);
-}
-
-static float run_scalar(struct executor *e)
-{
-	struct wait w = WAIT;
-	struct got got = {0};
-
-	run(e, &w, &got);
-	if (w.err.code)
-		fail_msg("%s", w.err.msg);
-	assert_int_equal(got.calls, 1);
-	assert_false(got.dead);
-	assert_int_equal(got.tensor.dtype, MU_FLOAT);
-	float v = MU_DATA(float, &got.tensor)[0];
-	mu_tensor_unref(&got.tensor);
-	return v;
-}
+#include "tests/task/run_step.h"
 
 static void step__of_a_small_graph__computes_it_again_and_again(void **state)
 {
@@ -130,29 +26,24 @@ static void trace__of_a_step__tells_each_node_on_its_device(void **state)
 	struct mu_graph *g = mu_graph_new();
 	struct step_trace *t = step_trace_new();
 	MU_AUTO_BUF b = {0};
-	struct wait w = WAIT;
 
 	scalar(g, "a", 3, "cpu");
 	floats(g, "m", "Mul", "a a ^a", "cpu");
 	end(g, "send", "_Send", "m", "out");
-	struct executor *e = compile(g);
-	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
-	step_unref(executor_start_traced(e, r, t, on_done, &w));
-	wait_done(&w);
+	struct one_step s = open_step(g);
+	s.step = executor_start_traced(s.executor, s.rendezvous, t, on_done, &s.wait);
+	wait_done(&s.wait);
 	step_trace_write(t, &b);
 	assert_non_null(memmem(b.data, b.len, "a = Const()", 11));
 	assert_non_null(memmem(b.data, b.len, "m = Mul(a, a, ^a)", 17));
 	assert_null(memmem(b.data, b.len, "_Send", 5));
 	step_trace_free(t);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, next_step++, NULL);
-	executor_unref(e);
+	close_step(&s);
 }
 
 static void step__that_receives__waits_for_the_tensor(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct wait w = WAIT;
 	struct got got = {0};
 	struct mu_tensor t;
 	struct mu_err err = {0};
@@ -161,67 +52,53 @@ static void step__that_receives__waits_for_the_tensor(void **state)
 	end(g, "in", "_Recv", "", "in");
 	floats(g, "sq", "Mul", "in in", "");
 	end(g, "send", "_Send", "sq", "out");
-	struct executor *e = compile(g);
-	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
-	struct step *s = executor_start(e, r, on_done, &w);
-	assert_int_equal(w.calls, 0);
+	struct one_step s = open_step(g);
+	start_step(&s);
+	assert_int_equal(s.wait.calls, 0);
 	assert_ok(mu_tensor_scalar(&t, MU_FLOAT, &two, &err), &err);
-	assert_ok(rendezvous_send(r, EDGE_KEY("in"), t, false, &err), &err);
-	rendezvous_recv_local(r, EDGE_KEY("out"), on_tensor, &got);
-	wait_done(&w);
+	assert_ok(rendezvous_send(s.rendezvous, EDGE_KEY("in"), t, false, &err), &err);
+	rendezvous_recv_local(s.rendezvous, EDGE_KEY("out"), on_tensor, &got);
+	wait_done(&s.wait);
 	assert_int_equal(got.calls, 1);
 	assert_float_equal(MU_DATA(float, &got.tensor)[0], 4, 0);
 	mu_tensor_unref(&got.tensor);
-	step_unref(s);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, next_step++, NULL);
-	executor_unref(e);
+	close_step(&s);
 }
 
 static void recv__of_another_type__fails_the_step(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct wait w = WAIT;
 	struct mu_tensor t;
 	struct mu_err err = {0};
 	int32_t two = 2;
 
 	end(g, "in", "_Recv", "", "in");
-	struct executor *e = compile(g);
-	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
+	struct one_step s = open_step(g);
 	assert_ok(mu_tensor_scalar(&t, MU_INT32, &two, &err), &err);
-	assert_ok(rendezvous_send(r, EDGE_KEY("in"), t, false, &err), &err);
-	struct step *s = executor_start(e, r, on_done, &w);
-	wait_done(&w);
-	assert_int_equal(w.err.code, MU_INVALID_ARGUMENT);
-	assert_non_null(strstr(w.err.msg, "[[{{node in}}]]"));
-	step_unref(s);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, next_step++, NULL);
-	executor_unref(e);
+	assert_ok(rendezvous_send(s.rendezvous, EDGE_KEY("in"), t, false, &err), &err);
+	start_step(&s);
+	wait_done(&s.wait);
+	assert_int_equal(s.wait.err.code, MU_INVALID_ARGUMENT);
+	assert_non_null(strstr(s.wait.err.msg, "[[{{node in}}]]"));
+	close_step(&s);
 }
 
 static void cancel__of_a_step_that_waits__ends_it_once_with_the_reason(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct wait w = WAIT;
 	struct mu_err why = {MU_CANCELLED, "enough"};
 
 	end(g, "in", "_Recv", "", "in");
 	floats(g, "sq", "Mul", "in in", "");
 	end(g, "send", "_Send", "sq", "out");
-	struct executor *e = compile(g);
-	struct rendezvous *r = rendezvous_table_get(rt->steps, next_step);
-	struct step *s = executor_start(e, r, on_done, &w);
-	step_cancel(s, &why);
-	step_cancel(s, &why);
-	wait_done(&w);
-	assert_int_equal(w.err.code, MU_CANCELLED);
-	assert_string_equal(w.err.msg, "enough");
-	step_unref(s);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, next_step++, NULL);
-	executor_unref(e);
+	struct one_step s = open_step(g);
+	start_step(&s);
+	step_cancel(s.step, &why);
+	step_cancel(s.step, &why);
+	wait_done(&s.wait);
+	assert_int_equal(s.wait.err.code, MU_CANCELLED);
+	assert_string_equal(s.wait.err.msg, "enough");
+	close_step(&s);
 }
 
 static void kernel_error__names_the_node_and_answers_who_waits(void **state)

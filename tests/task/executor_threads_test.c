@@ -4,20 +4,7 @@
 #include <stdatomic.h>
 #include <stdio.h>
 
-#include "tests/task/build.h"
-#include "tests/task/one_runtime.h"
-#include "tests/wait.h"
-
-static int64_t next_step = 1;
-
-static struct executor *compile(struct mu_graph *g)
-{
-	struct mu_err err = {0};
-	struct executor *e = NULL;
-
-	assert_ok(executor_new(rt, g, "", &e, &err), &err);
-	return e;
-}
+#include "tests/task/run_step.h"
 
 static void take(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {

@@ -1,14 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include <math.h>
-#include <pthread.h>
 #include <stdio.h>
 
 #include "task/graph/optimize.h"
-#include "tests/task/build.h"
-#include "tests/task/one_runtime.h"
+#include "tests/task/run_step.h"
 
 static struct mu_err err;
-static int64_t step_id;
 
 static unsigned count(const struct mu_graph *g, const char *op)
 {
@@ -19,63 +16,22 @@ static unsigned count(const struct mu_graph *g, const char *op)
 	return n;
 }
 
-struct over {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	bool is;
-	struct mu_err err;
-};
-
-static void on_done(void *arg, const struct mu_err *why)
-{
-	struct over *o = arg;
-
-	pthread_mutex_lock(&o->lock);
-	o->is = true;
-	if (why)
-		o->err = *why;
-	pthread_cond_signal(&o->cond);
-	pthread_mutex_unlock(&o->lock);
-}
-
-static void on_tensor(void *arg, const struct mu_err *why, struct mu_tensor *t, bool dead)
-{
-	if (!why && !dead)
-		*(struct mu_tensor *)arg = *t;
-}
-
 /* Runs g once (takes it) and gives what it sends as "out". */
-static struct mu_tensor run(struct mu_graph *g)
+static struct mu_tensor run_graph(struct mu_graph *g)
 {
-	struct over o = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, false, {0}};
-	struct rendezvous *r = rendezvous_table_get(rt->steps, ++step_id);
-	struct mu_tensor out = {0};
-	struct executor *e;
+	struct executor *e = compile(g);
+	struct mu_tensor t = run_tensor(e);
 
-	assert_ok(executor_new(rt, g, "", &e, &err), &err);
-	rendezvous_recv_local(r, EDGE_KEY("out"), on_tensor, &out);
-	struct step *s = executor_start(e, r, on_done, &o);
-	pthread_mutex_lock(&o.lock);
-	while (!o.is)
-		pthread_cond_wait(&o.cond, &o.lock);
-	pthread_mutex_unlock(&o.lock);
-	if (o.err.code)
-		fail_msg("%s", o.err.msg);
-	step_unref(s);
 	executor_unref(e);
-	rendezvous_unref(r);
-	rendezvous_table_drop(rt->steps, step_id, NULL);
-	return out;
+	return t;
 }
 
-static float run_scalar(struct mu_graph *g)
+static float run_scalar_graph(struct mu_graph *g)
 {
-	struct mu_tensor t = run(g);
+	struct executor *e = compile(g);
+	float v = run_scalar(e);
 
-	assert_int_equal(t.dtype, MU_FLOAT);
-	assert_int_equal(t.shape.count, 1);
-	float v = MU_DATA(float, &t)[0];
-	mu_tensor_unref(&t);
+	executor_unref(e);
 	return v;
 }
 
@@ -92,7 +48,7 @@ static void constants__are_computed_once_and_their_inputs_go(void **state)
 	graph_optimize(g, rt);
 	assert_int_equal(g->n_nodes, 2);
 	assert_int_equal(count(g, "Const"), 1);
-	assert_float_equal(run_scalar(g), 15, 0);
+	assert_float_equal(run_scalar_graph(g), 15, 0);
 }
 
 static void node_of_two_outputs__is_computed_too(void **state)
@@ -112,7 +68,7 @@ static void node_of_two_outputs__is_computed_too(void **state)
 	end(g, "send", "_Send", "d", "out");
 	graph_optimize(g, rt);
 	assert_int_equal(g->n_nodes, 2);
-	assert_float_equal(run_scalar(g), -1, 0);
+	assert_float_equal(run_scalar_graph(g), -1, 0);
 }
 
 static void failing_kernel__is_left_for_the_step(void **state)
@@ -170,7 +126,7 @@ static void equal_nodes__become_one_random_ones_do_not(void **state)
 	graph_optimize(g, rt);
 	assert_int_equal(count(g, "RandomStandardNormal"), 2);
 	assert_int_equal(count(g, "Exp"), 2);
-	assert_float_equal(run_scalar(g), 0, 0);
+	assert_float_equal(run_scalar_graph(g), 0, 0);
 }
 
 /* switch_t holds the control edges of a branch; without it they would leave from the Switch, which
@@ -202,7 +158,7 @@ static void identity_behind_a_switch__keeps_its_control_edges(void **state)
 		mu_graph_keep(g, keep);
 		graph_optimize(g, rt);
 		assert_int_equal(count(g, "Identity"), 2);
-		assert_float_equal(run_scalar(g), on ? 10 : 1, 0);
+		assert_float_equal(run_scalar_graph(g), on ? 10 : 1, 0);
 	}
 }
 
@@ -334,8 +290,8 @@ static void product_bias_activation__fuse_and_agree(void **state)
 		graph_optimize(fused, rt);
 		assert_int_equal(count(fused, "_FusedMatMul"), 1);
 		assert_int_equal(count(fused, "MatMul"), 0);
-		MU_AUTO_TENSOR want = run(plain);
-		MU_AUTO_TENSOR got = run(fused);
+		MU_AUTO_TENSOR want = run_graph(plain);
+		MU_AUTO_TENSOR got = run_graph(fused);
 		assert_true(mu_shape_eq(&want.shape, &got.shape));
 		for (int64_t k = 0; k < want.shape.count; k++)
 			assert_true(fabsf(MU_DATA(float, &want)[k] - MU_DATA(float, &got)[k]) <
@@ -386,7 +342,7 @@ static void loop__is_computed_as_before(void **state)
 	mu_node_set_inputs(g, merge, in, 2, NULL, 0);
 	graph_optimize(g, rt);
 	assert_int_equal(count(g, "Identity"), 1);
-	assert_float_equal(run_scalar(g), 2.5, 0);
+	assert_float_equal(run_scalar_graph(g), 2.5, 0);
 }
 
 static void nonsense__is_left_to_the_compiler(void **state)
