@@ -12,7 +12,7 @@
 
 #include "lib/base/err.h"
 #include "lib/tensor/dtype.h"
-#include "task/kernels/products/tile.h"
+#include "task/kernels/loops/tiles.h"
 
 enum unary_op {
 #define UNARY(op, types, expr)     UN_##op,

@@ -2,7 +2,7 @@
 /* The tiles, for body.h.  A tile's rows and vectors are constants wherever tile_TYPE is
  * inlined, so that every accumulator has a register: 28 of 32 with AVX-512, 12 of 16 before it.
  * Three rows share a pointer: that leaves enough registers for the addresses too. */
-#include "task/kernels/products/tile.h"
+#include "task/kernels/loops/tiles.h"
 
 #if defined(__AVX512F__)
 #define TILE_BYTES 64

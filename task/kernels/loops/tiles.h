@@ -11,8 +11,8 @@
  * depend on how the work is cut along rows and columns.
  *
  * Strides count elements.  Of each vector of b all lanes are read, whatever `columns` says. */
-#ifndef MU_TASK_KERNELS_PRODUCTS_TILE_H
-#define MU_TASK_KERNELS_PRODUCTS_TILE_H
+#ifndef MU_TASK_KERNELS_LOOPS_TILES_H
+#define MU_TASK_KERNELS_LOOPS_TILES_H
 
 #include <stdbool.h>
 #include <stdint.h>
