@@ -206,9 +206,9 @@ static int create(struct mu_session *s, struct mu_err *err)
 	}
 	if (rc == -(int)MU_DEADLINE_EXCEEDED)
 		return mu_fail(err, MU_UNAVAILABLE,
-			       "no session on %s within %ld s: is every task that the session "
-			       "needs running?",
-			       s->target, s->connect_ms / 1000);
+			       "no session on %s within %ld s (%s): is every task that the "
+			       "session needs running?",
+			       s->target, s->connect_ms / 1000, why.msg);
 	if (rc)
 		return mu_fail(err, why.code, "create session on %s: %s", s->target, why.msg);
 	rc = decode_reply(&reply, 2, &s->handle, &s->version, err);

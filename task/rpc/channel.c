@@ -243,6 +243,7 @@ static void settled(void *owner, struct h2_conn *c)
 	pthread_mutex_lock(&ch->lock);
 	if (ch->conn == c && ch->state == CH_CONNECTING) {
 		ch->state = CH_READY;
+		ch->why.code = MU_OK;
 		ch->rest_ms = FIRST_REST_MS;
 		run_queue(ch);
 	}
@@ -327,16 +328,32 @@ static int64_t sooner(int64_t a, int64_t b)
 	return b && b < a ? b : a;
 }
 
+/* Its time was over before there was a connection: what stood in the way is said, if we know. */
+static void end_unconnected(struct rpc_channel *ch, struct out_call *c, enum mu_code code,
+			    const char *text)
+{
+	struct mu_err err;
+
+	mu_fail(&err, code, "%s: %s", text, ch->why.msg);
+	end_call(ch, c, code, ch->why.code ? err.msg : text);
+}
+
 /* A call's: when it is next due, or 0 when that is now and it has been ended. */
 static int64_t call_due(struct rpc_channel *ch, struct out_call *c, int64_t now_ms)
 {
+	bool unconnected = c->state == OUT_QUEUED && ch->state != CH_READY;
+
 	if (c->ask.deadline_ms && c->ask.deadline_ms <= now_ms) {
-		end_call(ch, c, MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
+		if (unconnected)
+			end_unconnected(ch, c, MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
+		else
+			end_call(ch, c, MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
 		return 0;
 	}
-	if (c->state == OUT_QUEUED && ch->state != CH_READY && c->give_up_ms) {
+	if (unconnected && c->give_up_ms) {
 		if (c->give_up_ms <= now_ms) {
-			end_call(ch, c, MU_UNAVAILABLE, "no connection to the peer within 5 s");
+			end_unconnected(ch, c, MU_UNAVAILABLE,
+					"no connection to the peer within 5 s");
 			return 0;
 		}
 		return sooner(c->give_up_ms, c->ask.deadline_ms);
