@@ -109,7 +109,7 @@ static int read_settings(struct trainer_task *t, const char *manifest, struct mu
 			       "'muster run' sets it");
 	rc = mu_cluster_parse_tf_config(&t->cluster, &t->self, mu_span_of(config), err);
 	if (rc)
-		return mu_wrap(err, "TF_CONFIG");
+		return rc;
 	if (!mu_cluster_address(&t->cluster, t->self.job, t->self.index, err))
 		return mu_wrap(err, "TF_CONFIG");
 	if (manifest) {

@@ -213,7 +213,7 @@ static int from_environment(struct arguments *a, struct mu_err *err)
 	if (a->cluster.n_jobs == 0 && config) {
 		rc = mu_cluster_parse_tf_config(&a->cluster, &self, mu_span_of(config), err);
 		if (rc)
-			return mu_wrap(err, "TF_CONFIG");
+			return rc;
 		if (!a->self.job[0] && self.job[0])
 			a->self = self;
 	} else if (a->cluster.n_jobs == 0 && text) {

@@ -291,9 +291,10 @@ int mu_cluster_parse_tf_config(struct mu_cluster *out, struct mu_self *self, str
 
 	if (rc)
 		return rc;
+	if (add_cluster(&c, mu_doc_key(d->root, "cluster"), err))
+		return mu_wrap(err, "TF_CONFIG");
 	struct mu_doc_node *task;
-	if ((rc = add_cluster(&c, mu_doc_key(d->root, "cluster"), err)) ||
-	    (rc = mu_doc_opt_map(d->root, "task", &task, err)) ||
+	if ((rc = mu_doc_opt_map(d->root, "task", &task, err)) ||
 	    (rc = read_self(&who, &c, task, err)))
 		return rc;
 	*out = c;

@@ -42,7 +42,7 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 		   struct mu_err *err);
 /* {"ps": […], …}, or {"cluster": {…}} around it. */
 int mu_cluster_parse_json(struct mu_cluster *out, struct mu_span text, struct mu_err *err);
-/* TF_CONFIG.  A cluster with a "master" job and no "chief" keeps its name.  self->job is "" when
+/* TF_CONFIG, which errors name.  A cluster with a "master" job and no "chief" keeps its name.  self->job is "" when
  * there is no "task". */
 int mu_cluster_parse_tf_config(struct mu_cluster *out, struct mu_self *self, struct mu_span text,
 			       struct mu_err *err);

@@ -3,8 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <string.h>
 #include <unistd.h>
 #include <zlib.h>
+
+#include "lib/base/mem.h"
 
 static int read_all(gzFile file, struct mu_buf *out, const char *path, size_t limit,
 		    struct mu_err *err)
@@ -33,13 +36,23 @@ static int read_all(gzFile file, struct mu_buf *out, const char *path, size_t li
 	}
 }
 
+/* Who writes a path without its beginning into a manifest may run that from another folder. */
+static int cannot_open(const char *path, int why, struct mu_err *err)
+{
+	MU_AUTO_FREE char *here = why == ENOENT && *path != '/' ? getcwd(NULL, 0) : NULL;
+
+	return here ? mu_fail(err, MU_NOT_FOUND, "cannot read %s: %s; it was looked for in %s",
+			      path, strerror(why), here)
+		    : mu_fail_errno(err, why, "cannot read %s", path);
+}
+
 int mu_gz_read_file(struct mu_buf *out, const char *path, size_t limit, struct mu_err *err)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC);
 	size_t start = out->len;
 
 	if (fd < 0)
-		return mu_fail_errno(err, errno, "cannot read %s", path);
+		return cannot_open(path, errno, err);
 	gzFile file = gzdopen(fd, "rb");
 	if (!file) {
 		close(fd);

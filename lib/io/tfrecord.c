@@ -146,8 +146,9 @@ static int read_head(struct mu_tfrecord_reader *r, uint64_t *out, struct mu_err 
 	if (!sum_holds(r->buf.data, 8, r->buf.data + 8))
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%s: the length of the record at offset %" PRIu64
-			       " does not match its checksum",
-			       r->path, r->offset);
+			       " does not match its checksum%s",
+			       r->path, r->offset,
+			       r->offset ? "" : ": it is no file of records, or a packed one");
 	if (len > r->max)
 		return mu_fail(err, MU_DATA_LOSS,
 			       "%s: the record at offset %" PRIu64 " has %" PRIu64

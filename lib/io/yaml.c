@@ -30,14 +30,39 @@ static int fail_at(const struct reader *r, unsigned line, struct mu_err *err, co
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", r->source, line, what);
 }
 
+/* What mostly leads to what libyaml says. */
+static const char *hint(const char *problem)
+{
+	static const struct {
+		const char *problem, *hint;
+	} hints[] = {
+	    {"found character that cannot start any token",
+	     ": indent with spaces, not tabs, and quote what begins with @ or `"},
+	    {"mapping values are not allowed in this context",
+	     ": is the line indented as those around it, and a value with ': ' quoted?"},
+	    {"did not find expected key", ": is the line indented as those around it?"},
+	    {"could not find expected ':'", ": a key ends with ':'"},
+	    {"did not find expected ',' or '}'", ": is a '}' missing?"},
+	    {"did not find expected ',' or ']'", ": is a ']' missing?"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(hints); i++)
+		if (strcmp(problem, hints[i].problem) == 0)
+			return hints[i].hint;
+	return "";
+}
+
 static int next(struct reader *r, yaml_event_t *e, struct mu_err *err)
 {
+	const char *problem;
+
 	if (yaml_parser_parse(&r->yaml, e))
 		return 0;
+	problem = r->yaml.problem ? r->yaml.problem : "cannot be read";
 	return mu_fail(
-	    err, MU_INVALID_ARGUMENT, "%s:%zu: not valid YAML: %s", r->source,
+	    err, MU_INVALID_ARGUMENT, "%s:%zu: not valid YAML: %s%s", r->source,
 	    (r->yaml.problem_mark.line ? r->yaml.problem_mark.line : r->yaml.context_mark.line) + 1,
-	    r->yaml.problem ? r->yaml.problem : "cannot be read");
+	    problem, hint(problem));
 }
 
 static bool one_of(const char *text, const char *const *words)

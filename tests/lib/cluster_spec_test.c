@@ -94,11 +94,37 @@ static void tf_config__with_a_task_that_is_not_in_it__is_refused(void **state)
 		&c, &self,
 		MU_SPAN("{\"cluster\":{\"ps\":[\"a:1\"]},\"task\":{\"type\":\"ps\",\"index\":1}}"),
 		&err),
-	    &err, MU_NOT_FOUND, "job 'ps' has no task 1");
+	    &err, MU_NOT_FOUND, "TF_CONFIG: task: job 'ps' has no task 1");
 	assert_fails(mu_cluster_parse_tf_config(
 			 &c, &self,
 			 MU_SPAN("{\"cluster\":{\"ps\":[\"a:1\"]},\"task\":{\"index\":1}}"), &err),
 		     &err, MU_INVALID_ARGUMENT, "needs a \"type\"");
+}
+
+/* The variable is named once, whatever is wrong with what it holds. */
+static void tf_config__that_is_wrong__is_named_once(void **state)
+{
+	static const struct {
+		const char *text, *message;
+	} cases[] = {
+	    {"{", "TF_CONFIG:1: not valid JSON"},
+	    {"{}", "TF_CONFIG: cluster: must be a map"},
+	    {"{\"cluster\":{\"ps\":[\"a\"]}}", "TF_CONFIG: cluster: job 'ps', task 0: 'a' is no"},
+	    {"{\"cluster\":{\"ps\":[\"a:1\"]},\"task\":3}", "TF_CONFIG: task: must be a map"},
+	    {"{\"cluster\":{\"ps\":[\"a:1\"]},\"task\":{\"type\":\"ps\",\"index\":\"x\"}}",
+	     "TF_CONFIG: task.index: must be a task index"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct mu_cluster c;
+		struct mu_self self;
+
+		assert_true(mu_cluster_parse_tf_config(&c, &self, mu_span_of(cases[i].text), &err) <
+			    0);
+		if (strncmp(err.msg, cases[i].message, strlen(cases[i].message)) ||
+		    strstr(err.msg + 1, "TF_CONFIG"))
+			fail_msg("'%s' instead of '%s'", err.msg, cases[i].message);
+	}
 }
 
 static void flags__in_the_classic_form__add_a_job(void **state)
@@ -151,6 +177,7 @@ int main(void)
 	    cmocka_unit_test(cluster__from_wrong_json__says_where),
 	    cmocka_unit_test(tf_config__with_a_task__gives_cluster_and_self),
 	    cmocka_unit_test(tf_config__with_a_task_that_is_not_in_it__is_refused),
+	    cmocka_unit_test(tf_config__that_is_wrong__is_named_once),
 	    cmocka_unit_test(flags__in_the_classic_form__add_a_job),
 	    cmocka_unit_test(cluster__copied__is_equal),
 	    cmocka_unit_test(cluster__of_random_bytes__never_breaks_the_reader),

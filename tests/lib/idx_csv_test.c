@@ -44,6 +44,18 @@ static void csv__that_is_wrong__names_line_and_column(void **state)
 			     MU_INVALID_ARGUMENT, cases[i][1]);
 }
 
+static void a_file_that_is_not_there__is_told_with_where_it_was_looked_for(void **state)
+{
+	struct mu_tensor t;
+
+	assert_fails(
+	    mu_csv_read(&t, "not/there.csv", NULL, false, &err), &err, MU_NOT_FOUND,
+	    "cannot read not/there.csv: No such file or directory; it was looked for in /");
+	assert_fails(mu_csv_read(&t, "/not/there.csv", NULL, false, &err), &err, MU_NOT_FOUND,
+		     "cannot read /not/there.csv: No such file or directory");
+	assert_null(strstr(err.msg, "looked for"));
+}
+
 static void digits__as_shipped__have_all_rows(void **state)
 {
 	MU_AUTO_TENSOR t = {0};
@@ -114,6 +126,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(csv__with_a_heading__is_a_table_of_numbers),
 	    cmocka_unit_test(csv__that_is_wrong__names_line_and_column),
+	    cmocka_unit_test(a_file_that_is_not_there__is_told_with_where_it_was_looked_for),
 	    cmocka_unit_test(digits__as_shipped__have_all_rows),
 	    cmocka_unit_test(mnist__as_shipped__has_its_shape),
 	    cmocka_unit_test(idx__of_int16__is_turned_to_this_machines_order),

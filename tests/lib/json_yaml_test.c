@@ -47,6 +47,14 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 {
 	static const char *const cases[][2] = {
 	    {"a: 1\nb: [1, 2\n", "t.yaml:3:"},
+	    {"a:\n\tb: 1\n", "t.yaml:2: not valid YAML: found character that cannot start any "
+			     "token: indent with spaces, not tabs"},
+	    {"a: b: c\n", ": is the line indented as those around it, and a value"},
+	    {"a: 1\n b: 2\n", ": is the line indented as those around it"},
+	    {"a:\n  b: 1\n c: 2\n", "did not find expected key: is the line indented"},
+	    {"a: 1\nb\n", "could not find expected ':': a key ends with ':'"},
+	    {"a: {b: 1\nc: 2\n", ": is a '}' missing?"},
+	    {"a: [b\n- c\n", "is a ']' missing?"},
 	    {"a: 1\na: 2\n", "t.yaml:2: a: is given twice"},
 	    {"a:\n  - *nobody\n", "t.yaml:2: an alias without its anchor"},
 	    {"a: 1\nb: \"x\\0y\"\n", "t.yaml:2: a text holds a NUL"},

@@ -70,6 +70,14 @@ static void tfrecord__with_any_bit_flipped__is_an_error_that_names_the_offset(vo
 	}
 }
 
+static void tfrecord__that_is_something_else__is_told_to_be_none(void **state)
+{
+	static const char text[] = "loss,step\n0.25,1\n0.125,2\n";
+
+	assert_true(read_all(text, sizeof(text) - 1) < 0);
+	assert_non_null(strstr(err.msg, "checksum: it is no file of records, or a packed one"));
+}
+
 static void tfrecord__cut_anywhere__is_out_of_range_but_between_records(void **state)
 {
 	MU_AUTO_BUF file = {0};
@@ -115,6 +123,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(tfrecord__written_and_appended__reads_back),
 	    cmocka_unit_test(tfrecord__with_any_bit_flipped__is_an_error_that_names_the_offset),
+	    cmocka_unit_test(tfrecord__that_is_something_else__is_told_to_be_none),
 	    cmocka_unit_test(tfrecord__cut_anywhere__is_out_of_range_but_between_records),
 	    cmocka_unit_test(tfrecord__that_grows__goes_on_where_it_was_cut),
 	    cmocka_unit_test(tfrecord__of_random_bytes__never_breaks_the_reader),
