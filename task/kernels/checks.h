@@ -93,6 +93,9 @@ struct lrn_plan {
 int check_lrn(const struct kernel_call *c, unsigned in, struct lrn_plan *p, struct mu_err *err);
 int check_lrn_grad(const struct kernel_call *c, struct lrn_plan *p, struct mu_err *err);
 
+/* Cross: types and shapes. */
+int check_cross(const struct kernel_call *c, struct mu_err *err);
+
 /* ---- cpu/elementwise_more.c ---- */
 
 /* ClipByValue: types and shapes. */
@@ -129,7 +132,7 @@ int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct 
 int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
 			  struct mu_err *err);
 
-/* ---- cpu/pool.c: how a pool lies over its input ---- */
+/* ---- pool_sizes.c: how a pool lies over its input ---- */
 
 struct pool_sizes {
 	int64_t batch, channels;
@@ -142,6 +145,14 @@ int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *
 /* in: the shape of what was pooled. */
 int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
 			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err);
+/* The shape of what the pool gave; with places, and of which type those are. */
+int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_attrs *a,
+			     struct pool_sizes *p, struct mu_shape *want, struct mu_err *err);
+int check_max_pool_places(const struct kernel_call *c, const struct window_attrs *a,
+			  struct pool_sizes *p, struct mu_shape *shape, enum mu_dtype *type,
+			  struct mu_err *err);
+int check_max_pool_grad_places(const struct kernel_call *c, const struct window_attrs *a,
+			       struct pool_sizes *p, struct mu_err *err);
 
 /* ---- cpu/batch_norm.c ---- */
 

@@ -2,6 +2,7 @@
 #include "task/kernels/draw.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "task/kernels/args.h"
@@ -169,12 +170,17 @@ int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struc
 }
 
 /* The same by the GPU that out lies on. */
-static int draw_there(struct gpu *g, const char *name, const struct mu_tensor *out, int64_t group,
-		      int64_t skip, const struct philox *from, struct mu_err *err)
+static int draw_there(struct gpu *g, const char *kernel_name, const struct mu_tensor *out,
+		      int64_t group, int64_t skip, struct draw_range range,
+		      const struct philox *from, struct mu_err *err)
 {
-	struct random_args a = {.out = gpu_address(out), .n = out->shape.count, .each = skip};
+	struct random_args a = {.out = gpu_address(out),
+				.n = out->shape.count,
+				.each = skip,
+				.low = range.low,
+				.span = range.span};
 	void *kernel;
-	int rc = gpu_find(g, name, out->dtype, &kernel, err);
+	int rc = gpu_kernel(g, kernel_name, &kernel, err);
 
 	memcpy(a.counter, from->counter, sizeof a.counter);
 	memcpy(a.key, from->key, sizeof a.key);
@@ -192,8 +198,11 @@ int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtyp
 	if (rc)
 		return rc;
 	struct gpu *g = gpu_of_tensor(out);
-	if (g)
-		return draw_there(g, d->name, out, group, skip, from, err);
+	if (g) {
+		char name[32];
+		snprintf(name, sizeof name, "%s_%s", d->name, gpu_type_name(t));
+		return draw_there(g, name, out, group, skip, (struct draw_range){0}, from, err);
+	}
 	size_t size = mu_dtype_size(t);
 	struct philox at = *from;
 	for (int64_t i = 0; i < shape->count; i += group) {
@@ -236,14 +245,18 @@ int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *sha
 	      struct draw_range range, const struct philox *from, struct mu_err *err)
 {
 	bool narrow = t == MU_INT32 || t == MU_UINT32;
+	int per = narrow ? 4 : 2;
 	struct philox p = *from;
 	struct mu_tensor *out;
 	uint32_t x[4] = {0};
 
 	if (!narrow && t != MU_INT64 && t != MU_UINT64)
 		return no_kernel(c, t, err);
-	int rc = kernel_out(c, 0, t, shape, &out, err);
-	int per = narrow ? 4 : 2;
+	int rc = move_out(c, 0, t, shape, &out, err);
+	struct gpu *g = rc ? NULL : gpu_of_tensor(out);
+	if (g)
+		return draw_there(g, narrow ? "whole_32" : "whole_64", out, per, 0, range, from,
+				  err);
 	for (int64_t i = 0; !rc && i < shape->count; i++) {
 		int k = (int)(i % per);
 		if (k == 0)

@@ -11,7 +11,7 @@ void gpu_runs_fini(struct gpu_runs *r)
 	*r = (struct gpu_runs){0};
 }
 
-static int take(struct kernel_call *c, int64_t n, struct gpu_runs *out, struct mu_err *err)
+int gpu_runs_new(struct kernel_call *c, int64_t n, struct gpu_runs *out, struct mu_err *err)
 {
 	int rc = gpu_scratch(c, MU_INT64, n, &out->keys, err);
 
@@ -32,7 +32,7 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 	int rc;
 
 	if ((rc = gpu_kernel(gpu_here(c), "positions", &kernel, err)) ||
-	    (rc = take(c, n, &made, err)))
+	    (rc = gpu_runs_new(c, n, &made, err)))
 		return rc;
 	for (int d = 0; d < depth; d++)
 		a.dim[d] = table->dim[d];
@@ -52,7 +52,7 @@ static int sort(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_
 	int rc;
 
 	if ((rc = gpu_kernel(gpu_here(c), "merge_runs", &kernel, err)) ||
-	    (rc = take(c, n, &other, err)))
+	    (rc = gpu_runs_new(c, n, &other, err)))
 		return rc;
 	for (int64_t run = 1; run < n && !rc; run *= 2) {
 		struct gpu_runs was = *r;
@@ -69,15 +69,22 @@ static int sort(struct kernel_call *c, int64_t n, struct gpu_runs *r, struct mu_
 	return rc;
 }
 
+int gpu_runs_sort(struct kernel_call *c, int64_t n, int64_t row, struct gpu_runs *r,
+		  struct by_row *by, struct mu_err *err)
+{
+	int rc = n > 1 ? sort(c, n, r, err) : 0;
+
+	*by = (struct by_row){gpu_address(&r->keys), gpu_address(&r->order), n, row};
+	return rc;
+}
+
 int gpu_runs_make(struct kernel_call *c, const struct mu_tensor *indices, int64_t n,
 		  const struct mu_shape *table, int depth, int64_t row, struct gpu_runs *out,
 		  struct by_row *by, struct mu_err *err)
 {
 	int rc = gpu_positions(c, indices, n, table, depth, out, err);
 
-	if (!rc && n > 1 && (rc = sort(c, n, out, err)))
+	if (!rc && (rc = gpu_runs_sort(c, n, row, out, by, err)))
 		gpu_runs_fini(out);
-	if (!rc)
-		*by = (struct by_row){gpu_address(&out->keys), gpu_address(&out->order), n, row};
 	return rc;
 }

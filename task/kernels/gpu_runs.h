@@ -18,6 +18,10 @@ int gpu_positions(struct kernel_call *c, const struct mu_tensor *indices, int64_
 int gpu_runs_make(struct kernel_call *c, const struct mu_tensor *indices, int64_t n,
 		  const struct mu_shape *table, int depth, int64_t row, struct gpu_runs *out,
 		  struct by_row *by, struct mu_err *err);
+/* The same by keys that a kernel has yet to make, or has made: room for n, and sorted. */
+int gpu_runs_new(struct kernel_call *c, int64_t n, struct gpu_runs *out, struct mu_err *err);
+int gpu_runs_sort(struct kernel_call *c, int64_t n, int64_t row, struct gpu_runs *r,
+		  struct by_row *by, struct mu_err *err);
 void gpu_runs_fini(struct gpu_runs *r);
 #define GPU_RUNS_AUTO __attribute__((cleanup(gpu_runs_fini))) struct gpu_runs
 

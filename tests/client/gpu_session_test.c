@@ -428,6 +428,26 @@ static struct mu_out through_lists(struct mu_builder *b, struct mu_out rows)
 	return joined;
 }
 
+/* A variable for a few nodes of one step, whose slices are written, and what it held. */
+static struct mu_out through_a_variable(struct mu_builder *b, struct mu_out rows)
+{
+	struct mu_pshape shape = MU_SHAPE(3, WIDTH);
+	struct mu_out temporary =
+	    mu_op(b, "TemporaryVariable", .name = "t",
+		  MU_ATTRS(MU_A_TYPE("dtype", MU_FLOAT), MU_A_SHAPE("shape", &shape),
+			   MU_A_STR("var_name", "room")));
+	struct mu_out full = mu_op(b, "Assign", MU_IN(temporary, mu_exp(b, rows)));
+	struct mu_out cut =
+	    mu_op(b, "StridedSliceAssign",
+		  MU_IN(full, mu_const_ints(b, (int32_t[]){2, 1}, 2),
+			mu_const_ints(b, (int32_t[]){0, 6}, 2),
+			mu_const_ints(b, (int32_t[]){-1, 2}, 2), mu_const_float(b, 7)),
+		  MU_ATTRS(MU_A_TYPE("T", MU_FLOAT), MU_A_TYPE("Index", MU_INT32)));
+	struct mu_out more = mu_op(b, "AssignAdd", MU_IN(cut, mu_square(b, rows)));
+	return mu_op(b, "DestroyTemporaryVariable", MU_IN(more),
+		     MU_ATTRS(MU_A_STR("var_name", "room")));
+}
+
 typedef struct mu_out kept_fn(struct mu_builder *b, struct mu_out rows);
 
 static void arrays_on(struct task_server *server, kept_fn *through, struct mu_tensor *out)
@@ -473,6 +493,11 @@ static void keep_on_both(kept_fn *through, int rows)
 static void arrays_and_stacks__on_a_gpu__keep_tensors_there(void **state)
 {
 	keep_on_both(through_arrays, 4);
+}
+
+static void temporary_variables__on_a_gpu__are_there(void **state)
+{
+	keep_on_both(through_a_variable, 3);
 }
 
 static void lists__on_a_gpu__keep_tensors_there(void **state)
@@ -523,6 +548,7 @@ int main(void)
 	    cmocka_unit_test(an_op_without_a_gpu_kernel__under_soft_placement__runs_on_the_cpu),
 	    cmocka_unit_test(arrays_and_stacks__on_a_gpu__keep_tensors_there),
 	    cmocka_unit_test(lists__on_a_gpu__keep_tensors_there),
+	    cmocka_unit_test(temporary_variables__on_a_gpu__are_there),
 	    cmocka_unit_test(too_large_a_tensor__is_refused_with_who_holds_what),
 	    cmocka_unit_test(a_kernel_promise_beyond_the_gpu__is_refused),
 	};

@@ -116,6 +116,8 @@ double get(const struct mu_tensor *t, int64_t i)
 		return (double)MU_DATA(int64_t, t)[i];
 	case MU_INT32:
 		return MU_DATA(int32_t, t)[i];
+	case MU_UINT64:
+		return (double)MU_DATA(uint64_t, t)[i];
 	default:
 		return MU_DATA(uint8_t, t)[i];
 	}

@@ -231,6 +231,26 @@ static void add_n__of_a_few__matches_the_cpus(void **state)
 	}
 }
 
+static void cross_products__match_the_cpus(void **state)
+{
+	static const int64_t dims[][4] = {{1, 3}, {2, 5, 3}, {2, 0, 3}, {1, 4}, {3, 7, 100, 3}};
+	static const enum mu_dtype real[] = {MU_FLOAT, MU_DOUBLE, MU_INT64};
+
+	for (unsigned i = 0; i < MU_COUNT(dims); i++)
+		for (unsigned t = 0; t < MU_COUNT(real); t++) {
+			const struct attr attrs[] = {{"T", A_TYPE, (long)real[t], NULL}, {0}};
+			struct mu_shape s = dims_of((int)dims[i][0], &dims[i][1]);
+			struct mu_shape other = dims_of(1, &dims[i][1]);
+			struct mu_tensor in[3] = {filled(real[t], &s, -9, 18, 1),
+						  filled(real[t], &s, -9, 18, 2),
+						  filled(real[t], &other, -9, 18, 2)};
+			compare("Cross", attrs, in, 2, 200);     /* of differences */
+			compare("Cross", attrs, in + 1, 2, 200); /* mostly no fit */
+			for (unsigned k = 0; k < 3; k++)
+				mu_tensor_unref(&in[k]);
+		}
+}
+
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
@@ -242,6 +262,7 @@ int main(void)
 	    T(select__by_scalar_rows_and_element__matches_the_cpus),
 	    T(fills_and_likes__match_the_cpus),
 	    T(add_n__of_a_few__matches_the_cpus),
+	    T(cross_products__match_the_cpus),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

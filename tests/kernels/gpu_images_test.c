@@ -270,6 +270,11 @@ static void one_pool(const struct pool_case *p, enum mu_dtype t, bool distinct)
 	compare("AvgPoolGrad", attrs, (struct mu_tensor[]){sizes, g}, 2, 20);
 	compare("MaxPoolGrad", attrs, (struct mu_tensor[]){x, x, g}, 3, 20); /* most do not fit */
 	compare("AvgPoolGrad", attrs, (struct mu_tensor[]){sizes, x}, 2, 20);
+	if (mu_dtype_size(t) != 2) { /* nor has the CPU those */
+		compare("MaxPoolGradGrad", attrs, (struct mu_tensor[]){x, y, x}, 3, 0);
+		compare("MaxPoolGradGradV2", v2, (struct mu_tensor[]){x, y, x, k, s}, 5, 0);
+		compare("MaxPoolGradGrad", attrs, (struct mu_tensor[]){x, y, y}, 3, 0);
+	}
 	drop((struct mu_tensor[]){x, y, g, sizes, k, s}, 6);
 }
 
@@ -310,6 +315,42 @@ static void pools__with_even_padding__are_the_librarys(void **state)
 	one_pool(&pools[0], MU_DOUBLE, true);
 	assert_null(fake_cuda.fail_call);
 	assert_int_equal(counted().pools, 14);
+}
+
+/* Counted in each image or in all, as either integer; and back, also from places that several share
+ * and that are of another window. */
+static void one_of_places(const struct pool_case *p, enum mu_dtype t, unsigned form)
+{
+	const enum mu_dtype number = form & 1 ? MU_INT32 : MU_INT64;
+	const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
+				     {"Targmax", A_TYPE, (long)number, NULL},
+				     {"include_batch_in_index", A_BOOL, form & 2, NULL},
+				     {"padding", A_TEXT, 0, p->padding},
+				     list4("ksize", 1, p->k, p->l, 1),
+				     list4("strides", 1, p->down, p->across, 1),
+				     {0}};
+	struct mu_shape in = dims_of(4, (int64_t[]){p->batch, p->rows, p->columns, p->channels});
+	struct mu_shape out =
+	    dims_of(4, (int64_t[]){p->batch, across(p, p->rows, p->k, p->down),
+				   across(p, p->columns, p->l, p->across), p->channels});
+	struct mu_tensor x = filled(t, &in, -3, 6, form), g = filled(t, &out, -1, 2, 3);
+	struct mu_tensor at = filled(number, &out, 0, 6, 4);
+
+	for (int64_t i = 0; i < out.count && form & 2; i++) /* of the image that each is from */
+		put(&at, i,
+		    get(&at, i) + (double)(i / (out.count / p->batch) * (in.count / p->batch)));
+	compare("MaxPoolWithArgmax", attrs, &x, 1, 0);
+	compare("MaxPoolGradWithArgmax", attrs, (struct mu_tensor[]){x, g, at}, 3, 0);
+	compare("MaxPoolGradWithArgmax", attrs, (struct mu_tensor[]){x, x, at}, 3,
+		0); /* mostly no fit */
+	drop((struct mu_tensor[]){x, g, at}, 3);
+}
+
+static void pools__with_places__match_the_cpus(void **state)
+{
+	for (unsigned i = 0; i < MU_COUNT(pools); i++)
+		for (unsigned k = 0; k < 8; k++)
+			one_of_places(&pools[i], k & 4 ? MU_DOUBLE : MU_FLOAT, k);
 }
 
 /* Windows that lie in the padding alone. */
@@ -469,6 +510,7 @@ int main(void)
 	    T(pools__of_every_form__match_the_cpus),
 	    T(pools__without_the_library__match_the_cpus),
 	    T(pools__with_even_padding__are_the_librarys),
+	    T(pools__with_places__match_the_cpus),
 	    T(pools__with_explicit_padding__match_the_cpus),
 	    T(norms__in_training_and_after__match_the_cpus),
 	    T(norms__of_other_formats__match_the_cpus),

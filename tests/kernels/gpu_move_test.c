@@ -137,6 +137,28 @@ static void blocks_and_mirrors__of_every_form__match_the_cpus(void **state)
 #define ALIGN(how) {"align", A_TEXT, 0, how}
 #define ONE {DATA, 0, {0}}
 
+/* The shape of what was padded, then what is to be folded up. */
+static void mirrors_gradients__match_the_cpus(void **state)
+{
+	static const enum mu_dtype real[] = {MU_FLOAT, MU_DOUBLE, MU_INT64};
+	static const struct moved cases[] = {
+	    {.op = "MirrorPadGrad", .in = {X573, {MATRIX, 3, {2, 1, 0, 2, 0, 0}}}, .more = {{"mode", A_TEXT, 0, "SYMMETRIC"}}},
+	    {.op = "MirrorPadGrad", .in = {X573, {MATRIX, 3, {1, 1, 3, 0, 1, 0}}}, .more = {{"mode", A_TEXT, 0, "REFLECT"}}},
+	    {.op = "MirrorPadGrad", .in = {{DATA, 2, {9, 0}}, {MATRIX, 2, {3, 3, 0, 0}}}, .more = {{"mode", A_TEXT, 0, "SYMMETRIC"}}},
+	    {.op = "MirrorPadGrad", .in = {{DATA, 1, {40}}, {MATRIX, 1, {13, 12}}}, .more = {{"mode", A_TEXT, 0, "REFLECT"}}},
+	    {.op = "MirrorPadGrad", .in = {X573, {MATRIX, 3, {3, 1, 0, 0, 0, 0}}}, .more = {{"mode", A_TEXT, 0, "REFLECT"}}}, /* too wide */
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++)
+		for (unsigned t = 0; t < MU_COUNT(real); t++) {
+			struct mu_tensor in[2] = {made(&cases[i].in[0], real[t], MU_INT32, t + 1), made(&cases[i].in[1], real[t], MU_INT32, 1)};
+			const struct attr attrs[] = {{"T", A_TYPE, (long)real[t], NULL}, cases[i].more[0], {0}};
+			compare("MirrorPadGrad", attrs, in, 2, 2);
+			mu_tensor_unref(&in[0]);
+			mu_tensor_unref(&in[1]);
+		}
+}
+
 static void diagonals__of_every_form__match_the_cpus(void **state)
 {
 	static const struct moved cases[] = {
@@ -336,6 +358,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    T(views__of_every_form__match_the_cpus),
 	    T(blocks_and_mirrors__of_every_form__match_the_cpus),
+	    T(mirrors_gradients__match_the_cpus),
 	    T(diagonals__of_every_form__match_the_cpus),
 	    T(rolls_and_reversals__of_every_form__match_the_cpus),
 	    T(parts__of_every_type__match_the_cpus),

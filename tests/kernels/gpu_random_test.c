@@ -78,6 +78,55 @@ static void numbers_from_a_key__are_the_cpus(void **state)
 		}
 }
 
+/* Of a range, and of all there are: whole ones, by seeds and by a key. */
+static void whole_numbers__are_the_cpus(void **state)
+{
+	static const struct {
+		const char *op;
+		enum { BY_NODE, BY_SEED, BY_KEY } from;
+		bool all;
+	} ops[] = {{"RandomUniformInt", BY_NODE, false},
+		   {"StatelessRandomUniformInt", BY_SEED, false},
+		   {"StatelessRandomUniformFullInt", BY_SEED, true},
+		   {"StatelessRandomUniformIntV2", BY_KEY, false},
+		   {"StatelessRandomUniformFullIntV2", BY_KEY, true}};
+	static const int64_t limits[][2] = {
+	    {-5, 7}, {0, (int64_t)1 << 40}, {INT64_MIN, INT64_MAX}, {7, 7}};
+	static const int64_t seeds[2] = {-5, (int64_t)1 << 40};
+	const int32_t philox = 1;
+
+	for (unsigned o = 0; o < MU_COUNT(ops); o++)
+		for (unsigned i = 0; i < MU_COUNT(sizes) * MU_COUNT(limits); i++) {
+			const enum mu_dtype t = i % 2 && ops[o].all ? MU_UINT64 : MU_INT64;
+			const int64_t *limit = limits[i / MU_COUNT(sizes)];
+			const struct attr attrs[] = {
+			    {"dtype", A_TYPE, (long)t, NULL},    {"Tout", A_TYPE, (long)t, NULL},
+			    {"T", A_TYPE, MU_INT32, NULL},       {"Tseed", A_TYPE, MU_INT64, NULL},
+			    {"Tshape", A_TYPE, MU_INT32, NULL},  {"seed", A_INT, 12345, NULL},
+			    {"seed2", A_INT, (long)i + 1, NULL}, {0}};
+			struct mu_tensor in[MAX_IN] = {
+			    ints(MU_INT32, 1, &sizes[i % MU_COUNT(sizes)])};
+			unsigned n = 1;
+			if (ops[o].from == BY_SEED)
+				in[n++] = ints(MU_INT64, 2, seeds);
+			if (ops[o].from == BY_KEY) {
+				assert_int_equal(mu_tensor_new(&in[n], MU_UINT64, &VECTOR(1), NULL),
+						 0);
+				MU_DATA(uint64_t, &in[n++])[0] = 77;
+				assert_int_equal(mu_tensor_new(&in[n], MU_UINT64, &VECTOR(2), NULL),
+						 0);
+				memcpy(in[n++].data, seeds, sizeof seeds);
+				assert_int_equal(
+				    mu_tensor_scalar(&in[n++], MU_INT32, &philox, NULL), 0);
+			}
+			for (int k = 0; k < 2 && !ops[o].all; k++)
+				in[n++] = ints(t, -1, &limit[k]);
+			compare(ops[o].op, attrs, in, n, 0);
+			while (n--)
+				mu_tensor_unref(&in[n]);
+		}
+}
+
 /* As the generator of a long run has it. */
 static void a_counter__carries_into_its_upper_half(void **state)
 {
@@ -100,9 +149,8 @@ int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
-	    T(seeded_numbers__are_the_cpus),
-	    T(stateless_numbers__are_the_cpus),
-	    T(numbers_from_a_key__are_the_cpus),
+	    T(seeded_numbers__are_the_cpus),           T(stateless_numbers__are_the_cpus),
+	    T(numbers_from_a_key__are_the_cpus),       T(whole_numbers__are_the_cpus),
 	    T(a_counter__carries_into_its_upper_half),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

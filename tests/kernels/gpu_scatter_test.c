@@ -52,6 +52,37 @@ static void rows_of_variables__by_every_op__match_the_cpus(void **state)
 		}
 }
 
+/* A value of the slice's shape, one for all of it, and one that does not fit. */
+static void slices_of_variables__match_the_cpus(void **state)
+{
+	static const int64_t begins[][2] = {{1, 0}, {8, 5}, {0, 0}, {4, 2}};
+	static const int64_t ends[][2] = {{8, 6}, {0, 0}, {9, 6}, {4, 5}};
+	static const int64_t strides[][2] = {{3, 2}, {-2, -1}, {1, 1}, {1, 1}};
+	static const int64_t sizes[][2] = {{3, 3}, {4, 5}, {9, 6}, {0, 3}};
+	const struct mu_shape table = dims_of(2, (int64_t[]){9, 6}), one = mu_shape_scalar();
+
+	for (unsigned i = 0; i < MU_COUNT(begins) * 3 * 2 * 2; i++) {
+		const unsigned k = i / 12, form = i / 4 % 3;
+		const enum mu_dtype t = i & 1 ? MU_HALF : MU_FLOAT,
+				    number = i & 2 ? MU_INT64 : MU_INT32;
+		const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
+					     {"dtype", A_TYPE, (long)t, NULL},
+					     {"Index", A_TYPE, (long)number, NULL},
+					     {0}};
+		struct mu_shape s =
+		    form == 1 ? one : dims_of(2, (int64_t[]){sizes[k][0] + form / 2, sizes[k][1]});
+		struct mu_tensor value = filled(t, &table, 1, 3, i);
+		struct mu_tensor in[4] = {ints(number, 2, begins[k]), ints(number, 2, ends[k]),
+					  ints(number, 2, strides[k]), filled(t, &s, -3, 2, i + 1)};
+		assert_int_equal(
+		    compare_update("ResourceStridedSliceAssign", attrs, &value, 1, in, 4, 0) != 0,
+		    form == 2);
+		compare_update("StridedSliceAssign", attrs, &value, 1, in, 4, 0);
+		drop(&value, 1);
+		drop(in, 4);
+	}
+}
+
 static void rows_of_variables__that_do_not_fit__are_refused(void **state)
 {
 	const struct attr attrs[] = {
@@ -379,6 +410,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 	const struct CMUnitTest tests[] = {
 	    T(rows_of_variables__by_every_op__match_the_cpus),
+	    T(slices_of_variables__match_the_cpus),
 	    T(rows_of_variables__that_do_not_fit__are_refused),
 	    T(rows_out_of_range__change_nothing),
 	    T(optimizers__of_all_rows_and_of_some__match_the_cpus),

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Vectors of three multiplied with each other, and flat numbers turned into positions. */
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops/loops.h"
@@ -17,6 +18,20 @@ static int turned(struct mu_tensor *to, const struct mu_tensor *from, int by, st
 	return rc;
 }
 
+int check_cross(const struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, 0)->shape;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_shape(c, 0, 1, err)))
+		return rc;
+	if (s->rank < 1 || s->dim[s->rank - 1] != 3)
+		return mu_fail(err, s->rank ? MU_FAILED_PRECONDITION : MU_INVALID_ARGUMENT,
+			       "Cross-products are only defined for 3-element vectors, not for %s",
+			       mu_shape_str(s));
+	return 0;
+}
+
 static int cross(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
@@ -27,14 +42,10 @@ static int cross(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR on = {0};
 	int64_t n = a->shape.count;
 	struct mu_tensor *out;
-	int rc;
+	int rc = check_cross(c, err);
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_shape(c, 0, 1, err)))
+	if (rc)
 		return rc;
-	if (a->shape.rank < 1 || a->shape.dim[a->shape.rank - 1] != 3)
-		return mu_fail(err, a->shape.rank ? MU_FAILED_PRECONDITION : MU_INVALID_ARGUMENT,
-			       "Cross-products are only defined for 3-element vectors, not for %s",
-			       mu_shape_str(&a->shape));
 	if (!times || !minus)
 		return mu_fail(err, MU_UNIMPLEMENTED, "Cross has no kernel for type %s",
 			       mu_dtype_name(a->dtype));

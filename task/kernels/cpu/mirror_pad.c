@@ -6,7 +6,9 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/cuda/args.h"
 #include "task/kernels/elems.h"
+#include "task/kernels/gpu_table.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops/loops.h"
 #include "task/kernels/move.h"
@@ -144,43 +146,68 @@ static int check_grad(const struct kernel_call *c, int64_t skip, struct mu_shape
 	return 0;
 }
 
+/* Dimension d of `now`, of which next has fewer. */
+static int folded_there(struct gpu *g, const struct mirror_args *a, const struct mu_tensor *next,
+			struct mu_err *err)
+{
+	void *kernel;
+	int rc = gpu_find(g, "mirror_fold", next->dtype, &kernel, err);
+
+	return rc ? rc : gpu_run(g, kernel, next->shape.count, a, err);
+}
+
+static int folded(const struct mu_tensor *now, const struct mu_tensor *next, int d, int64_t before,
+		  int64_t skip, struct mu_err *err)
+{
+	struct mirror_args a = {.outer = 1,
+				.n = next->shape.dim[d],
+				.inner = 1,
+				.from = now->shape.dim[d],
+				.before = before,
+				.skip = skip};
+	struct gpu *g = gpu_of_tensor(next);
+
+	for (int i = 0; i < now->shape.rank; i++)
+		*(i < d ? &a.outer : i > d ? &a.inner : &(int64_t){1}) *= now->shape.dim[i];
+	if (g) {
+		a.out = gpu_address(next);
+		a.in = gpu_address(now);
+		return folded_there(g, &a, next, err);
+	}
+	binary_loop *plus = loops->binary[BIN_AddV2][now->dtype];
+	if (!plus)
+		return mu_fail(err, MU_UNIMPLEMENTED, "MirrorPadGrad has no kernel for type %s",
+			       mu_dtype_name(now->dtype));
+	size_t run = (size_t)a.inner * mu_dtype_size(now->dtype);
+	elems_zero(now->dtype, next->data, 0, next->shape.count);
+	for (int64_t o = 0; next->shape.count && o < a.outer; o++)
+		for (int64_t i = 0; i < a.from; i++) {
+			int64_t at = o * a.n + reflect(i, before, a.n, skip);
+			char *to = (char *)next->data + (size_t)at * run;
+			plus(to, to, (char *)now->data + (size_t)(o * a.from + i) * run, a.inner,
+			     BOTH_RUN);
+		}
+	return 0;
+}
+
 static int mirror_pad_grad(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *p = kernel_in(c, 1);
 	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
-	binary_loop *plus = loops->binary[BIN_AddV2][kernel_in(c, 0)->dtype];
-	size_t size = mu_dtype_size(kernel_in(c, 0)->dtype);
-	struct mu_shape shape, s;
-	int64_t outer = 1;
-	int rc = plus ? check_grad(c, skip, &shape, err)
-		      : mu_fail(err, MU_UNIMPLEMENTED, "MirrorPadGrad has no kernel for type %s",
-				mu_dtype_name(kernel_in(c, 0)->dtype));
-
-	if (rc)
-		return rc;
 	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
-	for (int d = 0; d < shape.rank; outer *= shape.dim[d++]) {
-		int64_t before = mu_tensor_int(p, 2 * d), n = shape.dim[d], from = now.shape.dim[d];
-		int64_t dims[MU_MAX_RANK], inner = 1;
-		if (n == from)
+	struct mu_shape shape, s;
+	int rc = check_grad(c, skip, &shape, err);
+
+	for (int d = 0; !rc && d < shape.rank; d++) {
+		int64_t dims[MU_MAX_RANK];
+		if (shape.dim[d] == now.shape.dim[d])
 			continue;
-		for (int i = d + 1; i < shape.rank; i++)
-			inner *= now.shape.dim[i];
 		memcpy(dims, now.shape.dim, sizeof dims);
-		dims[d] = n;
+		dims[d] = shape.dim[d];
 		if ((rc = mu_shape_set(&s, shape.rank, dims, err)) ||
-		    (rc = mu_tensor_new(&next, now.dtype, &s, err)))
+		    (rc = move_scratch(c, now.dtype, &s, &next, err)))
 			break;
-		elems_zero(now.dtype, next.data, 0, s.count);
-		for (int64_t o = 0; s.count && o < outer; o++)
-			for (int64_t i = 0; i < from; i++) {
-				char *to =
-				    (char *)next.data +
-				    (size_t)((o * n + reflect(i, before, n, skip)) * inner) * size;
-				plus(to, to,
-				     (char *)now.data + (size_t)((o * from + i) * inner) * size,
-				     inner, BOTH_RUN);
-			}
+		rc = folded(&now, &next, d, mu_tensor_int(p, 2 * d), skip, err);
 		mu_tensor_unref(&now);
 		now = next;
 	}

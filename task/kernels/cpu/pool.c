@@ -33,103 +33,6 @@ static int prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 	return 0;
 }
 
-/* A pool over a tensor of this shape; ksize and strides of the V2 ops are inputs from
- * sizes_at on. */
-static int sizes_of(const struct kernel_call *c, const struct window_attrs *attrs,
-		    const struct mu_shape *s, unsigned sizes_at, struct pool_sizes *p,
-		    struct mu_err *err)
-{
-	struct window_attrs a = *attrs;
-	int rc;
-
-	if (s->rank != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must be 4-dimensional: %s",
-			       mu_shape_str(s));
-	if (c->n_in > sizes_at) { /* the V2 ops */
-		int64_t ksize[4], strides[4];
-		int nk, ns;
-		if ((rc = args_ints(c, sizes_at, ksize, 4, &nk, err)) ||
-		    (rc = args_ints(c, sizes_at + 1, strides, 4, &ns, err)))
-			return rc;
-		if (nk != 4 || ns != 4)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Sliding window ksize and stride fields must specify 4 "
-				       "dimensions");
-		if ((rc = window_pool_set(&a, ksize, strides, err)))
-			return rc;
-	}
-	if (a.over_channels)
-		return mu_fail(err, MU_UNIMPLEMENTED, "Non-spatial pooling is not yet supported.");
-	if (s->dim[0] > INT_MAX || s->dim[3] > INT_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s",
-			       mu_shape_str(s));
-	*p = (struct pool_sizes){.batch = s->dim[0], .channels = s->dim[3]};
-	if ((rc = window_axis_set(&p->row, &a, WINDOW_ROWS, s->dim[1], a.size[0], err)))
-		return rc;
-	return window_axis_set(&p->column, &a, WINDOW_COLUMNS, s->dim[2], a.size[1], err);
-}
-
-static int shape_of(const struct pool_sizes *p, struct mu_shape *s, struct mu_err *err)
-{
-	int64_t dims[4] = {p->batch, p->row.out, p->column.out, p->channels};
-
-	return mu_shape_set(s, 4, dims, err);
-}
-
-int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct pool_sizes *p,
-	       struct mu_shape *shape, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc = sizes_of(c, a, &in->shape, 1, p, err);
-
-	return rc ? rc : shape_of(p, shape, err);
-}
-
-/* Input i has the shape that the pool gives. */
-static int is_of_output(const struct kernel_call *c, const struct pool_sizes *p, unsigned i,
-			const char *what, struct mu_err *err)
-{
-	const struct mu_tensor *t = kernel_in(c, i);
-	struct mu_shape want;
-	int rc = shape_of(p, &want, err);
-
-	if (!rc && !mu_shape_eq(&want, &t->shape))
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s",
-			     what, mu_shape_str(&want), mu_shape_str(&t->shape));
-	return rc;
-}
-
-int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
-			struct pool_sizes *p, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-	int rc;
-
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = sizes_of(c, a, &in->shape, 3, p, err)) ||
-	    (rc = is_of_output(c, p, 1, "orig_output", err)))
-		return rc;
-	return is_of_output(c, p, 2, "grad", err);
-}
-
-int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
-			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err)
-{
-	const struct mu_tensor *sizes = kernel_in(c, 0);
-	int rc;
-
-	if (sizes->shape.rank != 1 || sizes->shape.count != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "out_backprop must be 1-dimensional and 4 elements: "
-			       "orig_input_shape is %s",
-			       mu_shape_str(&sizes->shape));
-	if ((rc = args_shape(c, 0, in, err)) || (rc = sizes_of(c, a, in, 2, p, err)))
-		return rc;
-	return is_of_output(c, p, 1, "grad", err);
-}
-
-/* ---- on a processor ---- */
-
 static struct pool pool_of(const struct pool_sizes *s, enum mu_dtype type)
 {
 	return (struct pool){.type = type,
@@ -146,19 +49,6 @@ static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err
 		   ? 0
 		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			     mu_dtype_name(t));
-}
-
-static int geometry(const struct kernel_call *c, const struct mu_shape *in, enum mu_dtype type,
-		    unsigned sizes_at, struct pool *p, struct mu_shape *out, struct mu_err *err)
-{
-	struct pool_sizes s;
-	int rc;
-
-	if ((rc = need_real(c, type, err)) || (rc = sizes_of(c, c->state, in, sizes_at, &s, err)) ||
-	    (rc = shape_of(&s, out, err)))
-		return rc;
-	*p = pool_of(&s, type);
-	return 0;
 }
 
 /* Windows of 2 by 2, two apart, all of them whole: the usual ones, which have loops of their own.
@@ -256,12 +146,14 @@ static int pool(struct kernel_call *c, bool average, struct mu_err *err)
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	struct mu_shape shape;
-	struct pool p;
+	struct pool_sizes s;
 	int rc;
 
-	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, &shape, err)) ||
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_pool(c, c->state, &s, &shape, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
 		return rc;
+	struct pool p = pool_of(&s, in->dtype);
 	p.average = average;
 	p.by_two = is_by_two(&p);
 	p.in = in->data;
@@ -433,25 +325,19 @@ static void pick(void *arg, int64_t from, int64_t to)
 
 static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0), *top = kernel_in(c, 1), *g = kernel_in(c, 2);
+	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
 	struct mu_shape want;
-	struct pool p;
+	struct pool_sizes s;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, &want, err)))
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_max_pool_grad_grad(c, c->state, &s, &want, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &want, &out, err)) || !want.count)
 		return rc;
-	if (!mu_shape_eq(&want, &top->shape) || !mu_shape_eq(&in->shape, &g->shape))
-		return mu_fail(
-		    err, MU_INVALID_ARGUMENT,
-		    "Expected orig_output and grad of shapes %s and %s, but got %s and %s",
-		    mu_shape_str(&want), mu_shape_str(&in->shape), mu_shape_str(&top->shape),
-		    mu_shape_str(&g->shape));
-	if ((rc = kernel_out(c, 0, p.type, &want, &out, err)) || !want.count)
-		return rc;
+	struct pool p = pool_of(&s, in->dtype);
 	p.in = in->data;
-	p.grad = g->data;
+	p.grad = kernel_in(c, 2)->data;
 	p.out = out->data;
 	int64_t lines = p.batch * p.row.out;
 	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pick, &p);
@@ -498,21 +384,21 @@ static void places(void *arg, int64_t from, int64_t to)
 static int max_pool_places(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	enum mu_dtype type = args_attr_type(c->node, "Targmax", MU_INT64);
+	enum mu_dtype type;
 	struct mu_tensor *out;
 	struct mu_shape shape;
+	struct pool_sizes s;
 	struct pool p;
 	struct pool_places x = {.p = &p,
 				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
 	int rc;
 
-	if (type != MU_INT64 && (type != MU_INT32 || in->shape.count > INT_MAX))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "places of %s in %s cannot be counted",
-			       mu_dtype_name(type), mu_shape_str(&in->shape));
-	if ((rc = geometry(c, &in->shape, in->dtype, 1, &p, &shape, err)) ||
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_max_pool_places(c, c->state, &s, &shape, &type, err)) ||
 	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
 	    (rc = kernel_out(c, 1, type, &shape, &x.at, err)) || !shape.count)
 		return rc;
+	p = pool_of(&s, in->dtype);
 	memset(out->data, 0, (size_t)shape.count * p.size);
 	memset(x.at->data, 0, (size_t)shape.count * mu_dtype_size(type));
 	p.in = in->data;
@@ -528,23 +414,17 @@ static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
 			       *at = kernel_in(c, 2);
 	bool whole = args_attr_bool(c->node, "include_batch_in_index", false);
 	struct mu_tensor *out;
-	struct mu_shape want;
-	struct pool p;
+	struct pool_sizes s;
 	int rc;
 
-	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_is_int(c, 2, err)) ||
-	    (rc = geometry(c, &in->shape, in->dtype, 3, &p, &want, err)))
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_max_pool_grad_places(c, c->state, &s, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
 		return rc;
-	if (!mu_shape_eq(&want, &grad->shape) || !mu_shape_eq(&want, &at->shape))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Expected grad and argmax of shape %s, but got %s and %s",
-			       mu_shape_str(&want), mu_shape_str(&grad->shape),
-			       mu_shape_str(&at->shape));
-	if ((rc = kernel_out(c, 0, p.type, &in->shape, &out, err)) || !in->shape.count)
-		return rc;
+	struct pool p = pool_of(&s, in->dtype);
 	memset(out->data, 0, (size_t)in->shape.count * p.size);
-	const int64_t image = in->shape.count / p.batch, each = want.count / p.batch;
-	for (int64_t i = 0; i < want.count; i++) {
+	const int64_t image = in->shape.count / p.batch, each = at->shape.count / p.batch;
+	for (int64_t i = 0; i < at->shape.count; i++) {
 		int64_t own = i / each * image, k = mu_tensor_int(at, i);
 		if (k < (whole ? own : 0) || k - (whole ? own : 0) >= image)
 			return mu_fail(

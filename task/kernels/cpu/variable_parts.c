@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Variables written in part, and those that live for a few nodes of one step. */
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 #include "task/kernels/strided.h"
 #include "task/kernels/variables.h"
 
@@ -23,9 +24,9 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 	MU_AUTO_TENSOR wide = {0};
 	const struct mu_tensor *from = value;
 	if (!value->shape.rank && s.shape.rank) { /* one value for all of them */
-		if ((rc = mu_tensor_new(&wide, value->dtype, &s.shape, err)))
+		if ((rc = move_scratch(c, value->dtype, &s.shape, &wide, err)) ||
+		    (rc = move_fill(&wide, value, err)))
 			return rc;
-		elems_fill(value->dtype, wide.data, 0, value->data, s.shape.count);
 		from = &wide;
 	} else if (!mu_shape_eq(&s.shape, &value->shape)) {
 		return mu_fail(err, MU_INVALID_ARGUMENT,
@@ -33,8 +34,8 @@ static int strided_assign(struct kernel_call *c, struct mu_err *err)
 			       "fit the slice",
 			       mu_shape_str(&value->shape), mu_shape_str(&s.shape));
 	}
-	if (s.shape.count)
-		view_write(to->dtype, to->data, &s.view, from->data);
+	if (s.shape.count && (rc = move_write(to, &s.view, from, err)))
+		return rc;
 	variable_forward(c);
 	return 0;
 }
@@ -61,9 +62,12 @@ static int temporary(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "a temporary variable needs a shape");
 	for (int d = 0; d < shape->shape->rank && !rc; d++)
 		rc = mu_shape_push(&full, shape->shape->dim[d], err);
-	if (rc || (rc = mu_tensor_new(&t, dtype, &full, err)))
+	if (rc || (rc = move_scratch(c, dtype, &full, &t, err)))
 		return rc;
-	elems_zero(dtype, t.data, 0, full.count);
+	if ((rc = move_fill(&t, NULL, err))) {
+		mu_tensor_unref(&t);
+		return rc;
+	}
 	struct variable *v = variable_new(dtype, shape->shape);
 	variable_assign(v, t);
 	rc = resources_find_or_create(c->runtime->resources, step_own_container(c->step),

@@ -195,6 +195,7 @@ struct one_hot_args {
 struct random_args {
 	uint64_t out;
 	int64_t n, each;
+	uint64_t low, span; /* of whole numbers; span 0: all that there are */
 	uint32_t counter[4], key[2];
 };
 
@@ -235,6 +236,13 @@ struct scan_block_args {
 	int32_t totals, carried;
 };
 
+/* One dimension that was continued by its own reflection, as it was before: [outer, n, inner] of
+ * [outer, from, inner]. */
+struct mirror_args {
+	uint64_t out, in;
+	int64_t outer, n, inner, from, before, skip; /* skip 1: the edge itself is not repeated */
+};
+
 /* [0]: whether there is an infinity, [1]: whether there is what is no number. */
 struct wrong_args {
 	uint64_t out, in;
@@ -265,9 +273,16 @@ struct volume_args {
 
 /* NHWC; n elements of what is made. */
 struct pool_args {
-	uint64_t out, in, grad;
+	uint64_t out, in, grad, at; /* at: where the largest are, counted in their own image */
 	int64_t n, channels;
 	struct window_axis_args row, column;
+	int32_t whole, wide; /* counted from the first image on; as int64 */
+};
+/* The same to keys: n numbers of elements of images of so many, `each` of them from one. */
+struct pool_keys_args {
+	uint64_t keys, order, at;
+	int64_t n, image, each;
+	int32_t whole, wide;
 };
 
 /* [pixels, channels]; see norm.h.  `out`: vectors of the channels. */

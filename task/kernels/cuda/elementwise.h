@@ -87,6 +87,20 @@ BINARY_KERNEL(u8, LogicalOr, x || y)
 LEAKY_KERNEL(f32)
 LEAKY_KERNEL(f64)
 
+/* Of vectors of three. */
+#define CROSS_KERNEL(t)                                                                            \
+	KERNEL(cross_##t, binary_args)                                                             \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const int64_t first = divided(i, 3) * 3, at = i - first;                   \
+			const int64_t y = first + (at + 1) % 3, z = first + (at + 2) % 3;          \
+			PUT(t, a.out, i,                                                           \
+			    GET(t, a.a, y) * GET(t, a.b, z) - GET(t, a.a, z) * GET(t, a.b, y));    \
+		}                                                                                  \
+	}
+EACH_NUM(CROSS_KERNEL)
+
 /* ---- by size alone: bits are moved ---- */
 
 #define SELECT_KERNEL(bits)                                                                        \

@@ -2,6 +2,7 @@
 /* Pools and their gradients, NHWC.  A thread makes one element; of a gradient, by going through the
  * windows that its element lies in, in the CPU's order, so nothing is added to by two threads. */
 #include "task/kernels/cuda/args.h"
+#include "task/kernels/cuda/index.h"
 #include "task/kernels/cuda/math.h"
 
 /* The part of window o that lies in the image: elements [from, to). */
@@ -108,33 +109,63 @@ DEVICE struct place place_of(int64_t i, int64_t rows, int64_t columns, int64_t c
 			    height > 0 && width > 0 ? sum / (C(t))(height * width) : 0);           \
 		}                                                                                  \
 	}                                                                                          \
-	/* whether no element before (y, x) in its window is as large, none after it larger */     \
-	DEVICE int is_largest_##t(const struct pool_args *g, const struct place *p,                \
-				  const struct covered *down, const struct covered *across,        \
-				  int64_t y, int64_t x)                                            \
+	/* the first of a window's largest: its pixel, counted in its image */                     \
+	DEVICE int64_t largest_##t(const struct pool_args *g, const struct place *p,               \
+				   const struct covered *down, const struct covered *across)       \
 	{                                                                                          \
 		const struct pool_args a = *g;                                                     \
-		int64_t best_y = down->from, best_x = across->from;                                \
-		C(t) best = GET(t, a.in, AT_IN(*p, best_y, best_x));                               \
+		int64_t at = down->from * a.column.in + across->from;                              \
+		C(t) best = GET(t, a.in, AT_IN(*p, down->from, across->from));                     \
 		EACH_COVERED(r, *down)                                                             \
 		EACH_COVERED(q, *across)                                                           \
 		{                                                                                  \
 			const C(t) v = GET(t, a.in, AT_IN(*p, r, q));                              \
 			if (best < v) {                                                            \
 				best = v;                                                          \
-				best_y = r;                                                        \
-				best_x = q;                                                        \
+				at = r * a.column.in + q;                                          \
 			}                                                                          \
 		}                                                                                  \
-		return best_y == y && best_x == x;                                                 \
+		return at;                                                                         \
+	}                                                                                          \
+	/* the largest with their places; or, with a gradient, what of it is there */              \
+	KERNEL(pool_places_##t, pool_args)                                                         \
+	{                                                                                          \
+		EACH(i, a.n)                                                                       \
+		{                                                                                  \
+			const struct place p = place_of(i, a.row.out, a.column.out, a.channels);   \
+			const struct covered down = in_window(&a.row, p.row),                      \
+					     across = in_window(&a.column, p.column);              \
+			const int any = down.from < down.to && across.from < across.to;            \
+			const int64_t image = p.image * a.row.in * a.column.in;                    \
+			const int64_t pixel = any ? largest_##t(&a, &p, &down, &across) : 0;       \
+			const int64_t from = (image + pixel) * a.channels + p.channel;             \
+			PUT(t, a.out, i, any ? GET(t, a.grad ? a.grad : a.in, from) : 0);          \
+			const int64_t at = any ? from - (a.whole ? 0 : image * a.channels) : 0;    \
+			if (a.at && a.wide)                                                        \
+				PTR(int64_t, a.at)[i] = at;                                        \
+			else if (a.at)                                                             \
+				PTR(int32_t, a.at)[i] = (int32_t)at;                               \
+		}                                                                                  \
 	}                                                                                          \
 	POOL_BACK_KERNEL(t, max,                                                                   \
-			 is_largest_##t(&a, &p, &down, &across, p.row, p.column)                   \
+			 largest_##t(&a, &p, &down, &across) == p.row * a.column.in + p.column     \
 			     ? GET(t, a.grad, AT_OUT(p, k, l))                                     \
 			     : 0)                                                                  \
 	POOL_BACK_KERNEL(t, average,                                                               \
 			 GET(t, a.grad, AT_OUT(p, k, l)) /                                         \
 			     (C(t))((down.to - down.from) * (across.to - across.from)))
 EACH_FLT(POOL_KERNELS)
+
+/* Places -> numbers of elements; one outside its image: -1. */
+KERNEL(pool_keys, pool_keys_args)
+{
+	EACH(i, a.n)
+	{
+		const int64_t own = divided(i, a.each) * a.image;
+		const int64_t at = index_at(a.at, i, a.wide) - (a.whole ? own : 0);
+		PTR(int64_t, a.keys)[i] = at < 0 || at >= a.image ? -1 : own + at;
+		PTR(int64_t, a.order)[i] = i;
+	}
+}
 #undef AT_IN
 #undef AT_OUT

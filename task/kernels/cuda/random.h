@@ -109,3 +109,23 @@ DEVICE void normal_of_f64(const uint32_t *x, double *out)
 	}
 DRAW_KERNELS(f32, 4)
 DRAW_KERNELS(f64, 2)
+
+#define WHOLE_KERNEL(bits, size)                                                                   \
+	KERNEL(whole_##bits, random_args)                                                          \
+	{                                                                                          \
+		EACH(group, (a.n + size - 1) / size)                                               \
+		{                                                                                  \
+			uint32_t x[4];                                                             \
+			draw_at(&a, (uint64_t)group, x);                                           \
+			for (int k = 0; k < size && group * size + k < a.n; k++) {                 \
+				uint64_t drawn =                                                   \
+				    size == 4 ? x[k]                                               \
+					      : x[2 * k % 4] | (uint64_t)x[(2 * k + 1) % 4] << 32; \
+				PTR(uint##bits##_t, a.out)                                         \
+				[group * size + k] =                                               \
+				    (uint##bits##_t)(a.span ? a.low + drawn % a.span : drawn);     \
+			}                                                                          \
+		}                                                                                  \
+	}
+WHOLE_KERNEL(32, 4)
+WHOLE_KERNEL(64, 2)

@@ -159,6 +159,30 @@ static int clip(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : gpu_run(k->gpu, k->most, most.n, &most, err);
 }
 
+/* ---- Cross ---- */
+
+static int cross_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	return gpu_one_prepare(n, rt, "cross", "T", state, err);
+}
+
+static int cross(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
+	struct binary_args a = {.a = gpu_address(kernel_in(c, 0)),
+				.b = gpu_address(kernel_in(c, 1)),
+				.n = shape->count};
+	struct mu_tensor *out;
+	int rc = check_cross(c, err);
+
+	if (rc || (rc = gpu_out(c, 0, o->type, shape, &out, err)))
+		return rc;
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+}
+
 #define ROW(name, fn, before, set)                                                                 \
 	{                                                                                          \
 		.k = {name, .run = fn, .prepare = before}, .type_attr = "T", .types = set          \
@@ -168,6 +192,7 @@ static const struct gpu_kernel rows[] = {
     ROW("LeakyReluGrad", leaky, leaky_prepare, GPU_REAL),
     ROW("ApproximateEqual", approximate_equal, near_prepare, GPU_REAL),
     ROW("SelectV2", select_v2, select_prepare, GPU_EQ | GPU_TYPE(MU_UINT8)),
+    ROW("Cross", cross, cross_prepare, GPU_NUM),
     ROW("ClipByValue", clip, clip_prepare, GPU_NUM),
 };
 GPU_KERNEL_TABLE(gpu_elementwise_more, rows)

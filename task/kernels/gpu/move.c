@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What moves elements without looking at them: the CPU's functions, which leave the moving to
- * kernels/move.h, or what they weigh to gpu_resize.c.  Positions and sizes are read on the host;
- * indices of rows on the GPU. */
+ * kernels/move.h, or what they weigh to gpu_resize.c.  Also what sums reflections up again.
+ * Positions and sizes are read on the host; indices of rows on the GPU. */
 #include "task/kernels/gpu_table.h"
 
 #define ROW(name, attr, set, host, device)                                                         \
@@ -44,6 +44,7 @@ static const struct gpu_kernel rows[] = {
     ROW("SpaceToDepth", "T", GPU_PLAIN, 0, 0),
     ROW("DepthToSpace", "T", GPU_PLAIN, 0, 0),
     ROW("MirrorPad", "T", GPU_PLAIN, 1 << 1, 0),
+    ROW("MirrorPadGrad", "T", GPU_REAL | GPU_INT, 1 << 1, 0),
     ROW("Roll", "T", GPU_PLAIN, 1 << 1 | 1 << 2, 0),
     ROW("ReverseSequence", "T", GPU_PLAIN, 1 << 1, 0),
     ROW("MatrixDiag", "T", GPU_PLAIN, 0, 0),
