@@ -19,6 +19,8 @@ enum {
 	IN_PLACE_TRIES = 4,
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
+	TOGETHER_MAX = 8, /* calls of one thread that are under way at once */
+	AHEAD_MAX = 16,   /* of all threads, those that are not a thread's first */
 	METHODS = 5,
 };
 static const double patience_s = 30;
@@ -28,6 +30,7 @@ static const char *const method_names[METHODS] = {"GET", "POST", "PATCH", "PUT",
 struct kube_client {
 	struct kube_config config;
 	struct kube_conns conns;
+	_Atomic unsigned ahead;
 	_Atomic uint32_t counts[METHODS][STATUS_MAX];
 	struct mu_histogram took[METHODS];
 };
@@ -120,30 +123,56 @@ static void count(struct kube_client *c, const char *method, long status, double
 	}
 }
 
-/* One exchange.  Returns the HTTP status, or a negative code when there was none. */
-static long exchange(struct kube_client *c, const struct kube_request *rq, struct sink *s,
-		     bool fresh_token, struct mu_err *err)
-{
-	struct kube_exchange x = {.method = rq->method,
-				  .path = rq->path,
-				  .content_type = rq->content_type,
-				  .body = rq->body,
-				  .protobuf = s->protobuf || kube_fields_in_protobuf(rq->fields),
-				  .fresh = fresh_token,
-				  .patience =
-				      rq->timeout_ms ? (double)rq->timeout_ms / 1000 : patience_s,
-				  .gather = s->gather};
-	double began = mu_clock();
-	int rc;
+/* A call that was sent, and its answer as far as it has come. */
+struct under_way {
+	struct sink sink;
+	struct kube_exchange x;
+	struct kube_asked asked;
+	double began, answered;
+	long status; /* HTTP's, or a negative code when there is no answer; 0: not yet */
+};
 
+static void send_call(struct kube_client *c, const struct kube_request *rq, struct under_way *u,
+		      bool fresh_token, struct mu_err *err)
+{
+	struct sink *s = &u->sink;
+
+	u->x = (struct kube_exchange){
+	    .method = rq->method,
+	    .path = rq->path,
+	    .content_type = rq->content_type,
+	    .body = rq->body,
+	    .protobuf = s->protobuf || kube_fields_in_protobuf(rq->fields),
+	    .fresh = fresh_token,
+	    .patience = rq->timeout_ms ? (double)rq->timeout_ms / 1000 : patience_s,
+	    .gather = s->gather};
+	u->began = mu_clock();
 	kube_http_fini(&s->answer);
+	mu_buf_clear(&s->body);
 	s->begun = false;
 	s->answer = (struct kube_http){.body = on_body, .arg = s};
-	rc = kube_exchange(&c->conns, &x, &s->answer, err);
-	count(c, rq->method, s->answer.status, s->chunk ? -1 : mu_clock() - began);
-	if (rc == -MU_UNAVAILABLE || rc == -MU_DEADLINE_EXCEEDED)
-		mu_wrap(err, "%s %s", rq->method, c->config.server);
-	return rc < 0 ? rc : s->answer.status;
+	if (kube_client_stopped(c))
+		u->status = mu_fail(err, MU_CANCELLED, "stopped");
+	else if (rq->may && !rq->may(rq->arg))
+		u->status = mu_fail(err, MU_CANCELLED, "it may not be sent any more");
+	else
+		u->status = kube_exchange_begin(&c->conns, &u->x, &u->asked, err);
+}
+
+/* What came while others were waited for took as long as they. */
+static void await_answer(struct kube_client *c, struct under_way *u, struct mu_err *err)
+{
+	const struct sink *s = &u->sink;
+
+	if (u->status == 0)
+		u->status = kube_exchange_end(&c->conns, &u->x, &u->asked, &u->sink.answer, err);
+	u->answered = mu_clock();
+	if (u->status != -MU_CANCELLED)
+		count(c, u->x.method, s->answer.status, s->chunk ? -1 : u->answered - u->began);
+	if (u->status == -MU_UNAVAILABLE || u->status == -MU_DEADLINE_EXCEEDED)
+		mu_wrap(err, "%s %s", u->x.method, c->config.server);
+	if (u->status == 0)
+		u->status = s->answer.status;
 }
 
 static enum mu_code code_of(long status, const char *reason)
@@ -205,25 +234,18 @@ static bool again_in_place(long status, const struct sink *s, int tries, double 
 	return status == 429 || (status == 503 && s->answer.retry_after > 0);
 }
 
-/* Exchanges until there is an answer that is not "later"; the answer stays in *s. */
-static long exchange_again(struct kube_client *c, const struct kube_request *rq, struct sink *s,
-			   struct mu_err *err)
+/* Asks again until there is an answer that is not "later". */
+static void insist(struct kube_client *c, const struct kube_request *rq, struct under_way *u,
+		   struct mu_err *err)
 {
-	bool fresh = false;
+	double wait = 0;
 
-	for (int tries = 0;; tries++) {
-		double wait = 0;
-		long status;
-
-		if (kube_client_stopped(c))
-			return mu_fail(err, MU_CANCELLED, "stopped");
-		status = exchange(c, rq, s, fresh, err);
-		if (status < 0)
-			return status;
-		fresh = status == 401;
-		if (!again_in_place(status, s, tries, &wait) || !kube_client_sleep(c, wait))
-			return status;
-		mu_buf_clear(&s->body);
+	for (int tries = 0; u->status > 0; tries++) {
+		if (!again_in_place(u->status, &u->sink, tries, &wait) ||
+		    !kube_client_sleep(c, u->answered + wait - mu_clock()))
+			return;
+		send_call(c, rq, u, u->status == 401, err);
+		await_answer(c, u, err);
 	}
 }
 
@@ -238,31 +260,75 @@ static int read_answer(const struct kube_request *rq, long status, const struct 
 	return 0;
 }
 
+static int end_call(struct kube_client *c, const struct kube_request *rq, struct under_way *u,
+		    cJSON **out, struct mu_err *err)
+{
+	int rc;
+
+	insist(c, rq, u, err);
+	rc = u->status < 0 ? (int)u->status : read_answer(rq, u->status, &u->sink, out, err);
+	sink_fini(&u->sink);
+	return rc;
+}
+
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
-	struct sink s = {.limit = ANSWER_MAX};
-	long status = exchange_again(c, rq, &s, err);
-	int rc = status < 0 ? (int)status : read_answer(rq, status, &s, out, err);
+	struct under_way u = {.sink.limit = ANSWER_MAX};
 
-	sink_fini(&s);
-	return rc;
+	send_call(c, rq, &u, false, err);
+	await_answer(c, &u, err);
+	return end_call(c, rq, &u, out, err);
+}
+
+/* How many of so many may be under way besides the first. */
+static unsigned take_ahead(struct kube_client *c, unsigned wanted)
+{
+	unsigned taken, now = atomic_load(&c->ahead);
+
+	do
+		taken = wanted < AHEAD_MAX - now ? wanted : AHEAD_MAX - now;
+	while (!atomic_compare_exchange_weak(&c->ahead, &now, now + taken));
+	return taken;
+}
+
+/* The answers are read the last one first: it comes late, and who has waited for it mostly finds
+ * the others there, where who reads in turn would sleep for each. */
+unsigned kube_call_many(struct kube_client *c, const struct kube_request *rqs, unsigned n,
+			struct kube_reply *out)
+{
+	struct under_way u[TOGETHER_MAX] = {0};
+	unsigned ahead = n > 1 ? take_ahead(c, (n < TOGETHER_MAX ? n : TOGETHER_MAX) - 1) : 0;
+
+	for (unsigned i = 0; i <= ahead; i++) {
+		u[i].sink.limit = ANSWER_MAX;
+		out[i] = (struct kube_reply){0};
+		send_call(c, &rqs[i], &u[i], false, &out[i].err);
+	}
+	for (unsigned i = ahead + 1; i-- > 0;)
+		await_answer(c, &u[i], &out[i].err);
+	atomic_fetch_sub(&c->ahead, ahead);
+	for (unsigned i = 0; i <= ahead; i++)
+		out[i].rc = end_call(c, &rqs[i], &u[i], &out[i].out, &out[i].err);
+	return ahead + 1;
 }
 
 int kube_stream(struct kube_client *c, const struct kube_stream *stream, struct mu_err *err)
 {
 	struct kube_request rq = {
 	    .method = "GET", .path = stream->path, .timeout_ms = stream->seconds * 1000};
-	struct sink s = {.limit = ERROR_BODY_MAX,
-			 .gather = stream->gather,
-			 .chunk = stream->chunk,
-			 .protobuf = stream->protobuf,
-			 .arg = stream->arg};
-	long status = exchange_again(c, &rq, &s, err);
-	int rc = status < 0 ? (int)status : 0;
+	struct under_way u = {.sink = {.limit = ERROR_BODY_MAX,
+				       .gather = stream->gather,
+				       .chunk = stream->chunk,
+				       .protobuf = stream->protobuf,
+				       .arg = stream->arg}};
+	int rc = 0;
 
-	if (status >= 0 && status != 200)
-		rc = refused(&rq, status, &s, err);
-	sink_fini(&s);
+	send_call(c, &rq, &u, false, err);
+	await_answer(c, &u, err);
+	insist(c, &rq, &u, err);
+	if (u.status != 200)
+		rc = u.status < 0 ? (int)u.status : refused(&rq, u.status, &u.sink, err);
+	sink_fini(&u.sink);
 	return rc;
 }
 

@@ -32,6 +32,14 @@ struct kube_request {
 	struct mu_span body;              /* empty: none */
 	long timeout_ms;                  /* 0: 30 s */
 	const struct kube_fields *fields; /* what is wanted of the answer; NULL: everything */
+	bool (*may)(void *arg); /* (optional) asked each time before it is sent; false: CANCELLED */
+	void *arg;
+};
+/* What became of one of several. */
+struct kube_reply {
+	int rc;
+	cJSON *out; /* the caller's; NULL unless rc is 0 */
+	struct mu_err err;
 };
 /* A GET of an answer that goes on. */
 struct kube_stream {
@@ -56,6 +64,12 @@ bool kube_client_sleep(struct kube_client *c, double seconds);
  * where `fields` say how that is read. */
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 	      struct mu_err *err);
+/* Several that do not need each other's answers: each is sent, on a connection of its own, before
+ * an answer is waited for.  Takes the first ones of them, as many as may go out just now (one at
+ * least), and returns how many; each has its answer, or its error, whatever became of the others.
+ */
+unsigned kube_call_many(struct kube_client *c, const struct kube_request *rqs, unsigned n,
+			struct kube_reply *out);
 /* 0 when the server ended it. */
 int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_err *err);
 

@@ -202,9 +202,8 @@ static bool gather(struct kube_conns *c, struct kube_conn *conn, double seconds,
 }
 
 static int receive(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
-		   struct kube_http *answer, struct mu_err *err)
+		   double until, struct kube_http *answer, struct mu_err *err)
 {
-	double until = mu_clock() + x->patience;
 	char piece[PIECE];
 	bool some = false;
 
@@ -234,39 +233,50 @@ static bool untouched(const struct kube_http *answer)
 	return answer->state == HTTP_STATUS && !answer->status && !answer->line.len;
 }
 
-static int pass(struct kube_conns *c, struct kube_conn *conn, const struct kube_exchange *x,
-		const struct kube_http_request *rq, struct kube_http *answer, struct mu_err *err)
+/* Sends what its buffer holds, on the connection as it was kept or on a new one. */
+static int send_on(struct kube_conns *c, const struct kube_exchange *x, struct kube_asked *a,
+		   struct mu_err *err)
 {
-	bool kept = is_good(c, conn);
-	int rc;
+	struct kube_conn *conn = a->conn;
+	int rc = a->kept ? 0 : open_conn(c, conn, err);
 
-	mu_buf_clear(&conn->out);
-	rc = kube_http_write(&conn->out, rq, err);
-	for (int tries = 0; rc == 0 && tries < 2; tries++) {
-		if (!kept)
-			rc = open_conn(c, conn, err);
-		if (rc < 0)
-			break;
-		kube_wire_set_patience(&conn->wire, x->patience);
-		kube_wire_read_ahead(&conn->wire, x->gather > 0 ? BATCH : 0);
-		rc = kube_wire_write(&conn->wire, conn->out.data, conn->out.len, err);
-		if (rc == 0)
-			rc = receive(c, conn, x, answer, err);
-		if (rc < 0 || !answer->keep)
-			kube_wire_close(&conn->wire);
-		if (rc != -MU_UNAVAILABLE || !kept || !untouched(answer) ||
-		    atomic_load(&c->stopped))
-			break;
-		kept = false;
-		rc = 0;
-	}
-	if (conn->out.len) /* it holds a token, and perhaps a key */
-		OPENSSL_cleanse(conn->out.data, conn->out.len);
-	return rc;
+	if (rc < 0)
+		return rc;
+	a->until = mu_clock() + x->patience;
+	kube_wire_set_patience(&conn->wire, x->patience);
+	kube_wire_read_ahead(&conn->wire, x->gather > 0 ? BATCH : 0);
+	return kube_wire_write(&conn->wire, conn->out.data, conn->out.len, err);
 }
 
-int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct kube_http *answer,
-		  struct mu_err *err)
+/* Whether what went wrong on it may be the end of a connection that had idled for too long. */
+static bool may_be_stale(const struct kube_conns *c, const struct kube_asked *a, int rc)
+{
+	return rc == -MU_UNAVAILABLE && a->kept && !atomic_load(&c->stopped);
+}
+
+static int send_anew(struct kube_conns *c, const struct kube_exchange *x, struct kube_asked *a,
+		     struct mu_err *err)
+{
+	kube_wire_close(&a->conn->wire);
+	a->kept = false;
+	return send_on(c, x, a, err);
+}
+
+/* Gives the connection back, closed unless it is good for another exchange. */
+static void let_go(struct kube_conns *c, struct kube_asked *a, bool keep)
+{
+	struct kube_conn *conn = a->conn;
+
+	if (!keep)
+		kube_wire_close(&conn->wire);
+	if (conn->out.len) /* it holds a token, and perhaps a key */
+		OPENSSL_cleanse(conn->out.data, conn->out.len);
+	give_back(c, conn);
+	a->conn = NULL;
+}
+
+static int write_request(struct kube_conns *c, const struct kube_exchange *x, struct mu_buf *out,
+			 struct mu_err *err)
 {
 	bool has_body = x->body.len || strcmp(x->method, "POST") == 0;
 	MU_AUTO_FREE char *prefixed =
@@ -277,7 +287,6 @@ int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct ku
 				       .host = c->to.in_header,
 				       .body = x->body,
 				       .has_body = has_body};
-	struct kube_conn *conn;
 	int rc;
 
 	mu_buf_puts(&head, c->lines);
@@ -287,16 +296,56 @@ int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct ku
 		mu_buf_printf(&head, "Content-Type: %s\r\n",
 			      x->content_type ? x->content_type : "application/json");
 	rc = kube_identity_headers(&c->identity, x->fresh, &head, err);
-	if (rc < 0)
-		return rc;
-	conn = borrow(c);
 	rq.headers = head.data;
-	if (!conn)
-		rc = mu_fail(err, MU_CANCELLED, "stopped");
-	else
-		rc = pass(c, conn, x, &rq, answer, err);
+	mu_buf_clear(out);
+	if (rc == 0)
+		rc = kube_http_write(out, &rq, err);
 	OPENSSL_cleanse(head.data, head.len);
-	if (conn)
-		give_back(c, conn);
+	return rc;
+}
+
+static int or_stopped(const struct kube_conns *c, int rc, struct mu_err *err)
+{
 	return rc < 0 && atomic_load(&c->stopped) ? mu_fail(err, MU_CANCELLED, "stopped") : rc;
+}
+
+int kube_exchange_begin(struct kube_conns *c, const struct kube_exchange *x, struct kube_asked *a,
+			struct mu_err *err)
+{
+	int rc;
+
+	*a = (struct kube_asked){.conn = borrow(c)};
+	if (!a->conn)
+		return mu_fail(err, MU_CANCELLED, "stopped");
+	rc = write_request(c, x, &a->conn->out, err);
+	if (rc < 0) {
+		let_go(c, a, true);
+		return or_stopped(c, rc, err);
+	}
+	a->kept = is_good(c, a->conn);
+	rc = send_on(c, x, a, err);
+	if (may_be_stale(c, a, rc))
+		rc = send_anew(c, x, a, err);
+	if (rc < 0)
+		let_go(c, a, false);
+	return or_stopped(c, rc, err);
+}
+
+int kube_exchange_end(struct kube_conns *c, const struct kube_exchange *x, struct kube_asked *a,
+		      struct kube_http *answer, struct mu_err *err)
+{
+	double left = a->until - mu_clock();
+	int rc;
+
+	if (left <
+	    x->patience / 2) /* others were waited for since; each setting is a system call */
+		kube_wire_set_patience(&a->conn->wire, left > 0 ? left : 0);
+	rc = receive(c, a->conn, x, a->until, answer, err);
+	if (may_be_stale(c, a, rc) && untouched(answer)) {
+		rc = send_anew(c, x, a, err);
+		if (rc == 0)
+			rc = receive(c, a->conn, x, a->until, answer, err);
+	}
+	let_go(c, a, rc == 0 && answer->keep);
+	return or_stopped(c, rc, err);
 }

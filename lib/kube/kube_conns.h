@@ -39,8 +39,18 @@ struct kube_exchange {
 	double patience; /* seconds for all of it */
 	double gather; /* seconds between looks at an answer that goes on; 0: each piece at once */
 };
+/* An exchange that was begun: the request has gone out, the answer has not been read. */
+struct kube_asked {
+	struct kube_conn *conn;
+	bool kept;    /* it was there before, so the server may just have closed it */
+	double until; /* when the answer has to be there */
+};
+/* Sends the request.  A thread may begin several before it ends the first: what *x borrows stays
+ * until then, and each that has begun (0) is ended. */
+int kube_exchange_begin(struct kube_conns *c, const struct kube_exchange *x, struct kube_asked *a,
+			struct mu_err *err);
 /* The answer goes to *answer, of which body and arg are set; 0 when it came whole. */
-int kube_exchange(struct kube_conns *c, const struct kube_exchange *x, struct kube_http *answer,
-		  struct mu_err *err);
+int kube_exchange_end(struct kube_conns *c, const struct kube_exchange *x, struct kube_asked *a,
+		      struct kube_http *answer, struct mu_err *err);
 
 #endif
