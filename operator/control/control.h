@@ -32,6 +32,10 @@ struct control_io {
 	/* (optional) instead of mu_certs_make */
 	int (*certs)(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
 		     int64_t to, struct mu_err *err);
+	/* (optional) as so many calls at once, each sent only while it may be, and in what order
+	 * they are done is nobody's to say: kube_call_many */
+	unsigned (*call_many)(void *user, const struct kube_request *rqs, unsigned n,
+			      struct kube_reply *out);
 };
 
 struct control_options {

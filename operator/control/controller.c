@@ -19,6 +19,7 @@ enum {
 	NAMESPACES_MAX = 64,
 	STARTUP_LOG_S = 10,
 	GRACE_TICKS = 12,
+	CALLS_TOGETHER = 8,
 	TICK_MS = 250,
 	REST_MS = 5000, /* between ticks, when nothing is left to do */
 	SYNC_MS = 5
@@ -80,17 +81,43 @@ static double wall_clock(void *user)
 	return mu_wall();
 }
 
+/* Nothing is written once leadership may have passed, not even a second time after a wait. */
+static struct kube_request guarded(struct control *c, const struct kube_request *rq)
+{
+	struct kube_request out = *rq;
+
+	if (strcmp(rq->method, "GET") != 0) {
+		out.may = leader_may_write;
+		out.arg = c;
+	}
+	return out;
+}
+
 static int call_server(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct control *c = user;
+	struct kube_request mine = guarded(c, rq);
 	int rc;
 
-	if (strcmp(rq->method, "GET") != 0 && !leader_may_write(c))
-		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
 	workqueue_lend(&c->queue);
-	rc = kube_call(c->kube, rq, out, err);
+	rc = kube_call(c->kube, &mine, out, err);
 	workqueue_resume(&c->queue);
 	return rc;
+}
+
+static unsigned call_server_many(void *user, const struct kube_request *rqs, unsigned n,
+				 struct kube_reply *out)
+{
+	struct control *c = user;
+	struct kube_request mine[CALLS_TOGETHER];
+
+	n = n < CALLS_TOGETHER ? n : CALLS_TOGETHER;
+	for (unsigned i = 0; i < n; i++)
+		mine[i] = guarded(c, &rqs[i]);
+	workqueue_lend(&c->queue);
+	n = kube_call_many(c->kube, mine, n, out);
+	workqueue_resume(&c->queue);
+	return n;
 }
 
 static int finish_task(void *user, const char *ip, int port, struct mu_err *err)
@@ -427,8 +454,12 @@ int control_run(const struct control_options *options, struct kube_config *confi
 	}
 	t = MU_NEW(struct threads);
 	t->control = &c;
-	c.io =
-	    (struct control_io){call_server, finish_task, wall_clock, leader_may_write, &c, NULL};
+	c.io = (struct control_io){.call = call_server,
+				   .call_many = call_server_many,
+				   .finish = finish_task,
+				   .now = wall_clock,
+				   .may_write = leader_may_write,
+				   .user = &c};
 	if (options->metrics_port)
 		rc = probe_server_start(&metrics, &c, options->metrics_port, err);
 	if (rc == 0 && options->probe_port && options->probe_port != options->metrics_port)

@@ -25,7 +25,8 @@ enum {
 	SIM_OBJECTS = 256,
 	SIM_EVENTS = 8192,
 	SIM_ENDS = 64,
-	SIM_LATE = 4,
+	SIM_LATE = 12,
+	SIM_TOGETHER = 8,
 	SIM_DEEDS = 8,
 	SIM_WORKERS_MAX = 16,
 	SIM_OPERATORS = 2
@@ -122,6 +123,7 @@ struct sim {
 	int n_events;
 	struct sim_ends ends[SIM_ENDS];
 	int n_ends, next_uid, writes, calls, crashes, splits;
+	int together;    /* how often several calls were under way at once */
 	int switches;    /* of certificates under living pods */
 	int notices;     /* how often the status said that all have seen another epoch */
 	double ca_since; /* when the Secret's ca.crt last changed */

@@ -239,7 +239,7 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 	if (s->leader != o && sim_random(s) % 2)
 		return mu_fail(err, MU_UNAVAILABLE, "the lease passed before it arrived");
 	if (s->leader == o && (s->dead || sim_chance(s, 12))) {
-		if (!s->dead && sim_random(s) % 2)
+		if (sim_random(s) % 2)
 			keep_late(s, rq, body);
 		if (!s->dead)
 			die(s);
@@ -265,17 +265,61 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 	return rc;
 }
 
-static int call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+static bool may_send(struct sim_operator *o, const struct kube_request *rq, struct mu_err *err)
+{
+	if (strcmp(rq->method, "GET") == 0 || may_write(o))
+		return true;
+	mu_fail(err, MU_CANCELLED, "another operator may lead now");
+	return false;
+}
+
+static int call_sent(struct sim_operator *o, const struct kube_request *rq, cJSON **out,
+		     struct mu_err *err)
 {
 	cJSON *body;
 	int rc;
 
-	if (strcmp(rq->method, "GET") != 0 && !may_write(user))
-		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
 	body = rq->body.len ? cJSON_ParseWithLength(rq->body.data, rq->body.len) : NULL;
-	rc = call_now(user, rq, body, out, err);
+	rc = call_now(o, rq, body, out, err);
 	cJSON_Delete(body);
 	return rc;
+}
+
+static int call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	return may_send(user, rq, err) ? call_sent(user, rq, out, err) : -MU_CANCELLED;
+}
+
+/* Sent in turn, each while its sender may, and served in any order, some before others are sent.
+ * Of what has gone out when its sender is killed each may arrive, now or much later, or be lost. */
+static unsigned call_many(void *user, const struct kube_request *rqs, unsigned n,
+			  struct kube_reply *out)
+{
+	unsigned out_there[SIM_TOGETHER], n_out = 0, sent = 0;
+	struct sim_operator *o = user;
+	struct sim *s = o->sim;
+
+	n = n < SIM_TOGETHER ? n : SIM_TOGETHER;
+	if (sim_chance(s, 300))
+		n = 1 + (unsigned)(sim_random(s) % n);
+	while (sent < n || n_out) {
+		unsigned at = n_out ? (unsigned)(sim_random(s) % n_out) : 0, i;
+
+		if (sent < n && (!n_out || sim_random(s) % 2)) {
+			out[sent] = (struct kube_reply){0};
+			if (may_send(o, &rqs[sent], &out[sent].err))
+				out_there[n_out++] = sent;
+			else
+				out[sent].rc = -MU_CANCELLED;
+			sent++;
+			continue;
+		}
+		i = out_there[at];
+		out_there[at] = out_there[--n_out];
+		out[i].rc = call_sent(o, &rqs[i], &out[i].out, &out[i].err);
+	}
+	s->together += n > 1;
+	return n;
 }
 
 static int finish(void *user, const char *ip, int port, struct mu_err *err)
@@ -302,7 +346,8 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 	o->sim = s;
 	o->deposed = false;
 	control_init(&o->control, &options, queue_now);
-	o->control.io = (struct control_io){call, finish, wall_now, may_write, o, sim_certs};
+	o->control.io =
+	    (struct control_io){call, finish, wall_now, may_write, o, sim_certs, call_many};
 	if (s->faulty) { /* other jobs keep it busy all the time, or none does */
 		atomic_store(&o->control.making, (unsigned)(sim_random(s) % 2));
 		atomic_store(&o->control.crowd_us, sim_random(s) % 2 ? LLONG_MAX : 0);

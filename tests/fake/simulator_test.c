@@ -226,7 +226,7 @@ static void check_end(struct sim *s)
 
 /* What one worker has done. */
 struct tally {
-	uint64_t schedules, crashes, splits, notices;
+	uint64_t schedules, crashes, splits, notices, together;
 	int bad;
 };
 
@@ -303,6 +303,7 @@ static int run_schedule(const struct story *y, uint64_t seed, struct tally *t)
 	}
 	t->crashes += (uint64_t)s->crashes;
 	t->splits += (uint64_t)s->splits;
+	t->together += (uint64_t)s->together;
 	t->notices += (uint64_t)s->notices;
 	sim_end(s);
 	free(s);
@@ -359,6 +360,7 @@ static void run_forked(uint64_t n, unsigned workers, struct tally *all)
 		all->schedules += t[i].schedules;
 		all->crashes += t[i].crashes;
 		all->splits += t[i].splits;
+		all->together += t[i].together;
 		all->notices += t[i].notices;
 	}
 	munmap(t, WORKERS_MAX * sizeof(*t));
@@ -381,7 +383,7 @@ static void schedules__whatever_goes_wrong__end_as_undisturbed(void **state)
 	    (unsigned long long)all.schedules, (unsigned long long)all.crashes,
 	    (unsigned long long)all.splits, (unsigned long long)all.notices);
 	assert_int_equal(all.bad, 0);
-	assert_true(one || n < 100 || (all.crashes && all.splits && all.notices));
+	assert_true(one || n < 100 || (all.crashes && all.splits && all.notices && all.together));
 }
 
 int main(void)

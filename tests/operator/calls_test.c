@@ -17,6 +17,7 @@
 
 #define JOB_PATH "/apis/muster.dev/v1/namespaces/d/distributedtrainingjobs/j"
 #define STARTED  1700000000.0
+#define EVENTS   "/apis/events.k8s.io/v1/namespaces/d/events"
 
 enum { CALLS_MAX = 64 };
 struct scene {
@@ -27,8 +28,11 @@ struct scene {
 	int n;
 	double now;
 	bool may_write, reachable;
-	int finished;      /* times that a task was asked to end */
-	const char *taken; /* there is a pod of every name already: this one */
+	int finished;        /* times that a task was asked to end */
+	const char *taken;   /* there is a pod of every name already: this one */
+	const char *refused; /* a create whose body has that fails in this way */
+	enum mu_code how;
+	unsigned together; /* the most calls that were made at once */
 	double wake;
 	cJSON *job;
 };
@@ -36,6 +40,7 @@ struct scene {
 static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct scene *s = user;
+	char uid[16];
 
 	assert_true(s->n < CALLS_MAX);
 	s->calls[s->n].method = mu_xstrdup(rq->method);
@@ -43,6 +48,9 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 	s->calls[s->n].type = mu_xstrdup(rq->content_type ? rq->content_type : "");
 	s->calls[s->n++].body =
 	    mu_xasprintf("%.*s", (int)rq->body.len, rq->body.data ? rq->body.data : "");
+	if (s->refused && strcmp(rq->method, "POST") == 0 &&
+	    strstr(s->calls[s->n - 1].body, s->refused))
+		return mu_fail(err, s->how, "%s it is", s->refused);
 	if (s->taken && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
 		return mu_fail(err, MU_ALREADY_EXISTS, "pods already exists (409)");
 	if (!out)
@@ -56,8 +64,25 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 		return 0;
 	}
 	*out = cJSON_ParseWithLength(rq->body.data, rq->body.len);
-	cJSON_AddStringToObject(cJSON_GetObjectItem(*out, "metadata"), "uid", "u9");
+	snprintf(uid, sizeof(uid), "made-%d", s->n);
+	cJSON_AddStringToObject(cJSON_GetObjectItem(*out, "metadata"), "uid", uid);
 	return 0;
+}
+
+static bool on_may_write(void *user);
+
+static unsigned on_call_many(void *user, const struct kube_request *rqs, unsigned n,
+			     struct kube_reply *out)
+{
+	struct scene *s = user;
+
+	s->together = n > s->together ? n : s->together;
+	for (unsigned i = n; i-- > 0;) { /* in any order, say this */
+		out[i] = (struct kube_reply){0};
+		out[i].rc = on_may_write(user) ? on_call(user, &rqs[i], &out[i].out, &out[i].err)
+					       : mu_fail(&out[i].err, MU_CANCELLED, "not now");
+	}
+	return n;
 }
 
 static int on_finish(void *user, const char *ip, int port, struct mu_err *err)
@@ -94,7 +119,8 @@ static struct scene *scene_new(const char *run, const char *status, const char *
 	s->now = STARTED;
 	s->may_write = s->reachable = true;
 	control_init(&s->control, &options, mu_clock);
-	s->control.io = (struct control_io){on_call, on_finish, on_now, on_may_write, s, NULL};
+	s->control.io =
+	    (struct control_io){on_call, on_finish, on_now, on_may_write, s, NULL, on_call_many};
 	assert_non_null(s->job = cJSON_Parse(job));
 	cache_jobs_begin(c, NULL);
 	cache_job_seen(c, s->job);
@@ -238,6 +264,75 @@ static void pod__of_that_name__is_ours_or_is_left_alone(void **state)
 	}
 }
 
+/* All pods at once, and the service. */
+#define GANG      "\"gang\":\"kueue\",\"queue\":\"q\""
+#define PODS_PATH "/api/v1/namespaces/d/pods"
+
+static int count_of(const struct scene *s, const char *method, const char *path, const char *says)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->n; i++)
+		n += strcmp(s->calls[i].method, method) == 0 &&
+		     strncmp(s->calls[i].path, path, strlen(path)) == 0 &&
+		     strstr(s->calls[i].body, says) != NULL;
+	return n;
+}
+
+static void creates__of_one_look__are_made_together(void **state)
+{
+	struct scene *s = scene_new(GANG, "{}", NULL);
+
+	look(s);
+	assert_int_equal(s->together, 3);
+	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 2);
+	assert_int_equal(count_of(s, "POST", "/api/v1/namespaces/d/services", ""), 1);
+	assert_int_equal(count_of(s, "POST", EVENTS, "created 1 ps, 1 worker"), 1);
+	scene_free(s);
+}
+
+/* Whatever becomes of one of them, what was made is known, and is not made again. */
+static void create__that_fails_among_others__is_the_only_one_made_again(void **state)
+{
+	static const struct {
+		const char *which;
+		enum mu_code how;
+		bool told; /* an event says so */
+	} cases[] = {
+	    {"\"name\":\"j-ps-0\"", MU_UNAVAILABLE, false},
+	    {"\"name\":\"j-worker-0\"", MU_DEADLINE_EXCEEDED, false},
+	    {"\"kind\":\"Service\"", MU_UNAVAILABLE, false},
+	    {"\"name\":\"j-ps-0\"", MU_PERMISSION_DENIED, true},
+	    {"\"kind\":\"Service\"", MU_INVALID_ARGUMENT, true},
+	    {"\"kind\":\"Pod\"", MU_PERMISSION_DENIED, true},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct scene *s = scene_new(GANG, "{}", NULL);
+		bool both = strstr(cases[i].which, "Pod") != NULL;
+		int made;
+
+		s->refused = cases[i].which;
+		s->how = cases[i].how;
+		look(s);
+		assert_int_equal(s->together, 3);
+		/* of those who are refused for the same reason one is told of */
+		assert_int_equal(count_of(s, "POST", EVENTS, "CreateRefused"), cases[i].told);
+		s->together = 0;
+		made = s->n;
+		look(s);
+		assert_int_equal(s->together, 1);
+		assert_int_equal(count_of(s, "POST", "/api/v1/", cases[i].which), both ? 3 : 2);
+		assert_non_null(strstr(s->calls[made].body, cases[i].which));
+		s->refused = NULL;
+		s->together = 0;
+		look(s);
+		assert_int_equal(s->together, 1);
+		assert_int_equal(count_of(s, "POST", "/api/v1/", ""), both ? 6 : 5);
+		scene_free(s);
+	}
+}
+
 static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", RUNS), NULL};
@@ -295,8 +390,6 @@ static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
 }
 
 /* ---- events ---- */
-
-#define EVENTS "/apis/events.k8s.io/v1/namespaces/d/events"
 
 static void say(struct scene *s, const char *note)
 {
@@ -376,6 +469,8 @@ int main(void)
 	    cmocka_unit_test(status__is_stored_for_the_very_job_that_was_looked_at),
 	    cmocka_unit_test(nothing__is_written_by_who_may_not_lead),
 	    cmocka_unit_test(pod__of_that_name__is_ours_or_is_left_alone),
+	    cmocka_unit_test(creates__of_one_look__are_made_together),
+	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
 	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_its_uid),

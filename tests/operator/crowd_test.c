@@ -86,7 +86,8 @@ static struct scene *scene_new(void)
 	    "\"worker\":{\"replicas\":3}},\"security\":{\"networkPolicy\":false}},\"status\":{}}");
 	assert_non_null(s->job);
 	control_init(&s->control, &options, monotonic);
-	s->control.io = (struct control_io){on_call, NULL, wall, always, s, NULL};
+	s->control.io =
+	    (struct control_io){.call = on_call, .now = wall, .may_write = always, .user = s};
 	cache_job_seen(&s->control.cache, s->job);
 	return s;
 }
