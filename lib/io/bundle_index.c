@@ -106,7 +106,7 @@ void bundle_slice_key(struct mu_buf *out, const char *name, const struct bundle_
 
 /* ---- messages ---- */
 
-static bool parse_extent(struct mu_span s, struct bundle_extent *out)
+bool bundle_extent_parse(struct mu_span s, struct bundle_extent *out)
 {
 	struct mu_pb m = mu_pb_of(s);
 	struct mu_pb_field f, g;
@@ -166,7 +166,7 @@ static int parse_record(struct bundle_record *r, struct mu_span value, unsigned 
 			break;
 		case 7:
 			r->slices = mu_xrealloc(r->slices, (r->n_slices + 1) * sizeof r->slices[0]);
-			if (!parse_extent(f.bytes, &r->slices[r->n_slices++]) ||
+			if (!bundle_extent_parse(f.bytes, &r->slices[r->n_slices++]) ||
 			    r->slices[r->n_slices - 1].rank != r->shape.rank)
 				return mu_fail(err, MU_DATA_LOSS, "a part is malformed");
 			break;

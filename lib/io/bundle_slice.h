@@ -16,6 +16,8 @@ void box_of_slice(struct box *out, const struct mu_slice *s);
 struct bundle_extent extent_of_slice(const struct mu_slice *s);
 /* As the field `number`, a TensorSliceProto. */
 void bundle_extent_write(struct mu_buf *b, uint32_t number, const struct bundle_extent *e);
+/* Its body; false when it is malformed. */
+bool bundle_extent_parse(struct mu_span s, struct bundle_extent *out);
 /* Whether they share elements, and which. */
 bool box_meet(struct box *out, const struct box *a, const struct box *b);
 int64_t box_count(const struct box *b);

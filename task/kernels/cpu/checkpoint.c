@@ -117,7 +117,28 @@ static int save_first_format(struct kernel_call *c, struct mu_err *err)
 	return mu_first_format_write(r.prefix, items, r.n, err);
 }
 
-static int restore_one(struct mu_bundle_reader *b, const struct request *r, unsigned i,
+/* A checkpoint of either format. */
+struct source {
+	struct mu_bundle_reader *bundle;
+	struct mu_first_reader *first;
+};
+
+static void source_fini(struct source *s)
+{
+	mu_bundle_reader_free(s->bundle);
+	mu_first_reader_free(s->first);
+}
+#define SOURCE_AUTO __attribute__((cleanup(source_fini))) struct source
+
+/* Without an index it is no bundle: then the prefix is what files of the first format are called.
+ */
+static int source_open(struct source *s, const char *prefix, struct mu_err *err)
+{
+	return mu_bundle_exists(prefix) ? mu_bundle_open(&s->bundle, prefix, err)
+					: mu_first_format_open(&s->first, prefix, err);
+}
+
+static int restore_one(const struct source *s, const struct request *r, unsigned i,
 		       struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_slice slice;
@@ -126,8 +147,11 @@ static int restore_one(struct mu_bundle_reader *b, const struct request *r, unsi
 
 	if (rc)
 		return mu_wrap(err, "shape_and_slice of '%s'", r->names[i]);
-	return is_slice ? mu_bundle_read_slice(b, r->names[i], &slice, out, err)
-			: mu_bundle_read(b, r->names[i], out, err);
+	if (s->first)
+		return mu_first_format_read(s->first, r->names[i], is_slice ? &slice : NULL, out,
+					    err);
+	return is_slice ? mu_bundle_read_slice(s->bundle, r->names[i], &slice, out, err)
+			: mu_bundle_read(s->bundle, r->names[i], out, err);
 }
 
 static void spread_out(void *call, int64_t n, int64_t grain,
@@ -136,34 +160,65 @@ static void spread_out(void *call, int64_t n, int64_t grain,
 	kernel_parallel(call, n, grain, body, arg);
 }
 
+/* Tensor i of the request as output i. */
+static int give_restored(struct kernel_call *c, const struct source *s, const struct request *r,
+			 unsigned i, enum mu_dtype want, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = restore_one(s, r, i, &t, err);
+
+	if (rc)
+		return rc;
+	if (t.dtype != want) {
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "tensor_name = %s; expected dtype %s does not equal original dtype %s",
+			     r->names[i], mu_dtype_name(want), mu_dtype_name(t.dtype));
+		mu_tensor_unref(&t);
+		return rc;
+	}
+	kernel_out_take(c, i, t);
+	return 0;
+}
+
 static int restore_v2(struct kernel_call *c, struct mu_err *err)
 {
 	const struct mu_attr *dtypes = mu_node_attr(c->node, "dtypes");
-	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *b = NULL;
+	SOURCE_AUTO s = {0};
 	REQUEST_AUTO r = {0};
 	int rc;
 
 	if (!dtypes || dtypes->kind != MU_ATTR_LIST + MU_ATTR_TYPE || dtypes->n != c->n_out)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute 'dtypes' is missing");
-	if ((rc = read_request(c, c->n_out, &r, err)) || (rc = mu_bundle_open(&b, r.prefix, err)))
+	if ((rc = read_request(c, c->n_out, &r, err)) || (rc = source_open(&s, r.prefix, err)))
 		return rc;
-	mu_bundle_reader_spread(b, (struct mu_spread){spread_out, c});
-	for (unsigned i = 0; i < r.n; i++) {
-		struct mu_tensor t;
-		if ((rc = restore_one(b, &r, i, &t, err)))
-			return rc;
-		if (t.dtype != dtypes->types[i]) {
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "tensor_name = %s; expected dtype %s does not equal original "
-				     "dtype %s",
-				     r.names[i], mu_dtype_name(dtypes->types[i]),
-				     mu_dtype_name(t.dtype));
-			mu_tensor_unref(&t);
-			return rc;
-		}
-		kernel_out_take(c, i, t);
-	}
-	return 0;
+	if (s.bundle)
+		mu_bundle_reader_spread(s.bundle, (struct mu_spread){spread_out, c});
+	for (unsigned i = 0; i < r.n && !rc; i++)
+		rc = give_restored(c, &s, &r, i, dtypes->types[i], err);
+	return rc;
+}
+
+/* Restore and RestoreSlice: one tensor of the first format. */
+static int restore_first_format(struct kernel_call *c, struct mu_err *err)
+{
+	bool sliced = strcmp(c->node->op, "RestoreSlice") == 0;
+	SOURCE_AUTO s = {0};
+	REQUEST_AUTO r = {0};
+	unsigned n_slices = 1;
+	int rc;
+
+	if ((rc = args_string(c, 0, &r.prefix, err)) ||
+	    (rc = string_list(c, 1, &r.arena, &r.names, &r.n, err)) ||
+	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
+		return rc;
+	if (r.n != 1 || n_slices != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "tensor_name and shape_and_slice are one string each");
+	if (!sliced)
+		r.slices = (char *[]){""};
+	if ((rc = mu_first_format_open(&s.first, r.prefix, err)))
+		return rc;
+	return give_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
 }
 
 static int merge_v2(struct kernel_call *c, struct mu_err *err)
@@ -225,6 +280,8 @@ static const struct kernel rows[] = {
     {"Save", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
     {"SaveSlices", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
     {"RestoreV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v2},
+    {"Restore", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_first_format},
+    {"RestoreSlice", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_first_format},
     {"MergeV2Checkpoints", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = merge_v2},
     {"ShardedFilename", .run = sharded_filename},
     {"ShardedFilespec", .run = sharded_filespec},

@@ -145,6 +145,80 @@ def saved_models():
     return out
 
 
+def savers():
+    """old files of one version, renamed, partly restored, kept ones, states, changed shapes"""
+    where = folder + "/saves"
+    os.makedirs(where)
+    out = []
+    with _setter():
+        w = tf.get_variable("w", [4, 2], initializer=tf.random_normal_initializer(seed=1), partitioner=tf.fixed_size_partitioner(2))
+        v = tf.get_variable("v", [3], tf.float64, initializer=tf.ones_initializer())
+        n = tf.get_variable("n", [], tf.int64, initializer=tf.constant_initializer(5))
+        t = tf.get_variable("t", [2], tf.string, initializer=tf.constant_initializer(["a", "bc"]))
+        saver, kept = tf.train.Saver(max_to_keep=2), tf.train.Saver({"other": v}, pad_step_number=True, save_relative_paths=True)
+        old = tf.train.Saver({"v": v, "n": n}, write_version=tf.train.SaverDef.V1)
+    with tf.Session(TARGET) as s:
+        s.run(tf.global_variables_initializer())
+        for k in range(4):
+            s.run(n.assign_add(1))
+            saver.save(s, where + "/a", k, latest_filename="a_latest", write_meta_graph=False)
+        kept.save(s, where + "/k", 7, latest_filename="k_latest")
+        out.append(error_of(lambda: old.save(s, where + "/old", 1, "old_latest")[-5:]))
+        out += [sorted(f for f in os.listdir(where) if "data" in f), os.path.basename(tf.train.get_checkpoint_state(where, "k_latest").model_checkpoint_path)]
+        s.run([n.assign(0), v.assign(v * 3)])
+        saver.restore(s, tf.train.latest_checkpoint(where, "a_latest"))
+        out.append(plain(s.run([n, v, t])))
+        s.run(v.assign(v * 3))
+        kept.restore(s, where + "/k-00000007")
+        out.append(plain(s.run(v)))
+        if out[0][0] == "no error":
+            s.run([n.assign(0), v.assign(v * 3)])
+            old.restore(s, where + "/old-1")
+            out.append(plain(s.run([n, v])))
+    forget()
+    with tf.Graph().as_default():
+        other = tf.get_variable("scope/w", [4, 2], initializer=tf.zeros_initializer())
+        tf.train.init_from_checkpoint(tf.train.latest_checkpoint(where, "a_latest"), {"w": other, "n": tf.get_variable("m", [], tf.int64)})
+        with tf.Session(TARGET) as s:
+            s.run(tf.global_variables_initializer())
+            out.append(plain(s.run([other, "m:0"])))
+            out.append(error_of(lambda: tf.train.Saver({"v": tf.get_variable("wrong", [4], tf.float64)}).restore(s, tf.train.latest_checkpoint(where, "a_latest")))[0])
+    return out
+
+
+def pretrained_models_of_the_first_format():
+    """as the models of slim were given away: one file, or several, without an index; restored in part, renamed, into other parts"""
+    one, several = folder + "/vgg_16.ckpt", folder + "/sharded.ckpt"
+    with tf.Graph().as_default(), tf.Session() as here:
+        values = {"conv/weights": np.random.RandomState(1).normal(size=(40, 30)).astype(np.float32), "global_step": np.int64(7), "words": np.array([b"a", b"", b"bcd"], object),
+                  "half": np.arange(6).astype(np.float16), "flags": np.array([True, False]), "pair": np.array([1 + 2j], np.complex64), "tiny": np.arange(-3, 3).astype(np.int8)}
+        for name, value in values.items():
+            tf.Variable(value, name=name)
+        tf.get_variable("table", [5, 3], initializer=tf.random_normal_initializer(seed=1), partitioner=tf.fixed_size_partitioner(2))
+        here.run(tf.global_variables_initializer())
+        for path, sharded in ((one, False), (several, True)):
+            tf.train.Saver(write_version=tf.train.SaverDef.V1, sharded=sharded).save(here, path, write_meta_graph=False, write_state=False)
+    out = []
+    for path in (one, several + "-?????-of-00001"):
+        for parts in (1, 3):
+            with tf.Graph().as_default():
+                with _setter():
+                    w = tf.get_variable("mine", [40, 30])
+                    table = tf.get_variable("table", [5, 3], partitioner=tf.fixed_size_partitioner(parts))
+                    others = [tf.Variable(tf.zeros_like(tf.constant(v)) if v.dtype != object else tf.constant([""] * 3), name=k) for k, v in values.items() if "/" not in k]
+                with tf.Session(TARGET) as s:
+                    tf.train.Saver({"conv/weights": w, "table": table, **{v.op.name: v for v in others}}).restore(s, path)
+                    out.append(plain(s.run([w, tf.convert_to_tensor(table)])) + [str(plain(x)) for x in s.run(others)])
+            forget()
+    with tf.Session(TARGET) as s:
+        load = tf.raw_ops
+        for op in (load.Restore(file_pattern=one, tensor_name="tiny", dt=tf.int8), load.RestoreSlice(file_pattern=one, tensor_name="conv/weights", shape_and_slice="40 30 3,2:0,4", dt=tf.float32),
+                   load.Restore(file_pattern=one, tensor_name="missing", dt=tf.int8), load.Restore(file_pattern=one, tensor_name="tiny", dt=tf.int32), load.Restore(file_pattern=folder + "/none", tensor_name="tiny", dt=tf.int8)):
+            got = error_of(lambda: s.run(op))
+            out.append(got if got[0] == "no error" else got[0])
+    return out
+
+
 def listeners_and_final_steps():
     """a checkpoint's listener, a hook of one's own that stops, a session that is prepared and checked"""
     where = folder + "/listened"

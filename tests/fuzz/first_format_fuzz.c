@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a checkpoint of the first format; and, since checksums would keep a fuzzer out, as
+ * what a sound table holds: what is said of the tensors (its length is the first two bytes), and
+ * the values of tensor "a", whole. */
+#include <stdint.h>
+
+#include "lib/io/bundle_slice.h"
+#include "lib/io/first_format.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static unsigned n_read; /* tensors */
+
+static void read_checkpoint(struct mu_span file)
+{
+	struct mu_first_reader *r;
+	struct mu_tensor t;
+	struct mu_slice slice;
+	struct mu_err err;
+	bool part;
+
+	if (mu_first_format_parse(&r, file, "fuzz", &err))
+		return;
+	if (!mu_first_format_read(r, "a", NULL, &t, &err)) {
+		mu_tensor_unref(&t);
+		n_read++;
+	}
+	if (!mu_slice_parse(&slice, &part, MU_SPAN("4 1,2"), &err) &&
+	    !mu_first_format_read(r, "a", &slice, &t, &err)) {
+		mu_tensor_unref(&t);
+		n_read++;
+	}
+	mu_first_reader_free(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	struct mu_span file = {(const char *)data, size};
+	struct table_builder t;
+	MU_AUTO_BUF made = {0};
+
+	read_checkpoint(file);
+	if (size < 2)
+		return 0;
+	size_t cut = 2 + (data[0] | (size_t)data[1] << 8) % (size - 1);
+	table_begin(&t, &made);
+	table_add(&t, (struct mu_span){"", 0}, (struct mu_span){file.data + 2, cut - 2});
+	for (int rank = 0; rank < 3; rank++) {
+		struct bundle_extent e = {.rank = rank, .length = {-1, -1}};
+		MU_AUTO_BUF key = {0};
+		bundle_slice_key(&key, "a", &e);
+		table_add(&t, mu_buf_span(&key), (struct mu_span){file.data + cut, size - cut});
+	}
+	table_end(&t);
+	read_checkpoint(mu_buf_span(&made));
+	return 0;
+}
