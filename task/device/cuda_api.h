@@ -119,6 +119,8 @@ struct blas_choice { /* cublasLtMatmulHeuristicResult_t; begins with the algorit
 	FN(op_free, cublasLtMatmulDescDestroy, (void *op))                                         \
 	FN(layout_new, cublasLtMatrixLayoutCreate,                                                 \
 	   (void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading))            \
+	FN(layout_set, cublasLtMatrixLayoutSetAttribute,                                           \
+	   (void *layout, int attribute, const void *value, size_t bytes))                         \
 	FN(layout_free, cublasLtMatrixLayoutDestroy, (void *layout))                               \
 	FN(wish_new, cublasLtMatmulPreferenceCreate, (void **wish))                                \
 	FN(wish_set, cublasLtMatmulPreferenceSetAttribute,                                         \
@@ -150,11 +152,13 @@ enum blas_number {
 	BLAS_OP_EPILOGUE = 7,
 	BLAS_OP_BIAS = 8,
 	BLAS_EPILOGUE_BIAS = 4,
+	BLAS_LAYOUT_BATCH = 5,
+	BLAS_LAYOUT_STRIDE = 6,
 	BLAS_WISH_WORKSPACE = 1,
 };
 
 /* What libmuster-cuda.so (or a stand-in) exports as muster_cuda_plugin. */
-enum { CUDA_PLUGIN_VERSION = 3, CUDA_DRIVER_AT_LEAST = 12000 };
+enum { CUDA_PLUGIN_VERSION = 4, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;

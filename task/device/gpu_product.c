@@ -44,7 +44,25 @@ static bool is_for(const struct gpu_way *way, const void *product)
 	const struct gpu_product *of = &((const struct way *)way)->of, *p = product;
 
 	return of->type == p->type && of->trans_a == p->trans_a && of->trans_b == p->trans_b &&
-	       of->m == p->m && of->n == p->n && of->k == p->k && !of->bias == !p->bias;
+	       of->m == p->m && of->n == p->n && of->k == p->k && !of->bias == !p->bias &&
+	       of->batch == p->batch && of->a_stride == p->a_stride && of->b_stride == p->b_stride;
+}
+
+/* The library's first operand is our second. */
+static int describe_batch(struct way *way, const struct gpu_product *p)
+{
+	const int64_t strides[] = {p->b_stride, p->a_stride, p->m * p->n};
+	const int32_t count = (int32_t)p->batch;
+	int bad = 0;
+
+	for (unsigned i = 0; i < MU_COUNT(strides) && !bad; i++) {
+		bad =
+		    way->api->layout_set(way->layouts[i], BLAS_LAYOUT_BATCH, &count, sizeof count);
+		if (!bad)
+			bad = way->api->layout_set(way->layouts[i], BLAS_LAYOUT_STRIDE, &strides[i],
+						   sizeof strides[i]);
+	}
+	return bad;
 }
 
 static int describe(struct way *way, struct numbers how, const struct gpu_product *p)
@@ -74,7 +92,7 @@ static int describe(struct way *way, struct numbers how, const struct gpu_produc
 						   (uint64_t)m, k);
 	if (!bad)
 		bad = api->layout_new(&way->layouts[2], how.stored, (uint64_t)n, (uint64_t)m, n);
-	return bad;
+	return bad || !p->batch ? bad : describe_batch(way, p);
 }
 
 static int choose(struct way *way, void *library)
@@ -170,7 +188,7 @@ static int run(struct gpu *g, struct way *way, const struct gpu_product *p, cons
 int gpu_product(struct gpu *g, struct gpu_plan *plan, const struct gpu_product *p,
 		const char *holder, bool *done, struct mu_err *err)
 {
-	bool empty = !p->m || !p->n || !p->k;
+	bool empty = !p->m || !p->n || !p->k || p->batch > INT32_MAX;
 	int rc;
 
 	*done = false;

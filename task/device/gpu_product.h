@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Matrix products by NVIDIA's library, where it is installed: out[m, n] = a[m, k] * b[k, n] +
- * bias[n], all dense, rows first.  Sums are made in float for the 16-bit types; in TF32 for float
- * only where MUSTER_TF32=1 allows it. */
+ * bias[n], all dense, rows first; or many of them, each so far from the one before.  Sums are made
+ * in float for the 16-bit types; in TF32 for float only where MUSTER_TF32=1 allows it. */
 #ifndef MU_TASK_DEVICE_GPU_PRODUCT_H
 #define MU_TASK_DEVICE_GPU_PRODUCT_H
 
@@ -13,6 +13,9 @@ struct gpu_product {
 	bool trans_a, trans_b; /* stored the other way round */
 	int64_t m, n, k;
 	cuda_ptr out, a, b, bias; /* bias 0: none */
+	/* So many products, or one when it is 0; elements from one's matrix to the next one's, 0:
+	 * all have the same. */
+	int64_t batch, a_stride, b_stride;
 };
 
 /* How products of a few shapes are made; whoever runs them keeps it from one run to the next. */

@@ -44,13 +44,45 @@ static int own_kernel(const struct gpu_matmul *m, struct matmul_args *a, struct 
 	return blocks ? gpu_launch(m->gpu, m->kernel, grid, a, err) : 0;
 }
 
+/* Whether the matrices of a batch lie at one distance from each other, and how many there are. */
+static bool at_one_distance(const struct matmul_args *a, struct gpu_product *p)
+{
+	int64_t next_a = 0, next_b = 0;
+
+	p->batch = 0;
+	for (int d = a->rank; d-- > 0;) {
+		if (a->dim[d] == 1)
+			continue;
+		if (!p->batch) {
+			p->batch = 1;
+			next_a = p->a_stride = a->a_stride[d];
+			next_b = p->b_stride = a->b_stride[d];
+		}
+		if (!a->dim[d] || a->a_stride[d] != next_a || a->b_stride[d] != next_b)
+			return false;
+		p->batch *= a->dim[d];
+		next_a *= a->dim[d];
+		next_b *= a->dim[d];
+	}
+	return true;
+}
+
 int gpu_matmul_run(const struct gpu_matmul *m, const struct product *p, struct matmul_args *a,
 		   const char *holder, bool *activate, struct mu_err *err)
 {
-	struct gpu_product by = {m->type, p->trans_a, p->trans_b, p->m, p->n,
-				 p->k,    a->out,     a->a,       a->b, a->bias};
+	struct gpu_product by = {.type = m->type,
+				 .trans_a = p->trans_a,
+				 .trans_b = p->trans_b,
+				 .m = p->m,
+				 .n = p->n,
+				 .k = p->k,
+				 .out = a->out,
+				 .a = a->a,
+				 .b = a->b,
+				 .bias = a->bias};
 	bool done = false;
-	int rc = a->rank ? 0 : gpu_product(m->gpu, m->plan, &by, holder, &done, err);
+	int rc =
+	    at_one_distance(a, &by) ? gpu_product(m->gpu, m->plan, &by, holder, &done, err) : 0;
 
 	set_strides(a, p);
 	*activate = done && a->activation;

@@ -102,6 +102,47 @@ static void batches_of_products__of_version_3__match_the_cpus(void **state)
 	}
 }
 
+/* Those that lie at one distance, be it none, are one call of the library's; others our own. */
+static void batches_of_products__at_one_distance__are_the_librarys(void **state)
+{
+	static const struct {
+		int rank_a, rank_b;
+		int64_t a[4], b[4];
+		unsigned long products;
+	} cases[] = {
+	    {3, 3, {7, 4, 5}, {7, 5, 3}, 1},       {4, 4, {2, 3, 4, 5}, {2, 3, 5, 3}, 1},
+	    {4, 4, {2, 3, 4, 5}, {1, 1, 5, 3}, 1}, {2, 3, {4, 5}, {6, 5, 3}, 1},
+	    {4, 4, {2, 1, 4, 5}, {1, 3, 5, 3}, 0}, {4, 4, {2, 3, 4, 5}, {2, 1, 5, 3}, 0},
+	    {4, 3, {2, 3, 4, 5}, {3, 5, 3}, 0},    {4, 4, {2, 1, 4, 5}, {2, 1, 5, 3}, 1},
+	    {3, 3, {1, 4, 5}, {1, 5, 3}, 1},       {3, 3, {7, 4, 0}, {7, 0, 3}, 0},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases) * 4; i++) {
+		enum mu_dtype t = i & 1 ? MU_BFLOAT16 : MU_FLOAT;
+		const unsigned k = i / 4, turned = i >> 1 & 1;
+		const struct attr attrs[] = {{"T", A_TYPE, (long)t, NULL},
+					     {"adj_x", A_BOOL, turned, NULL},
+					     {"adj_y", A_BOOL, turned, NULL},
+					     {0}};
+		struct mu_shape a = dims_of(cases[k].rank_a, cases[k].a);
+		struct mu_shape b = dims_of(cases[k].rank_b, cases[k].b);
+		for (unsigned j = 0; j < 2 && turned; j++) { /* the last two the other way round */
+			struct mu_shape *s = j ? &b : &a;
+			int64_t last = s->dim[s->rank - 1];
+			s->dim[s->rank - 1] = s->dim[s->rank - 2];
+			s->dim[s->rank - 2] = last;
+		}
+		struct mu_tensor in[] = {filled(t, &a, -1, 2, i), filled(t, &b, -1, 2, i + 1)};
+		struct fake_cuda_counts before, after;
+		fake_cuda_count(&before);
+		compare("BatchMatMulV2", attrs, in, 2, 20);
+		fake_cuda_count(&after);
+		if (!getenv("MUSTER_GPU_TEST"))
+			assert_int_equal(after.products - before.products, cases[k].products);
+		drop(in, 2);
+	}
+}
+
 /* ---- what the GPU is asked for ---- */
 
 static void numbers__that_are_none__are_told_as_on_the_cpu(void **state)
@@ -191,6 +232,7 @@ int main(void)
 	    T(einsums__of_every_form__match_the_cpus),
 	    T(an_einsum__of_two_matrices__is_the_librarys),
 	    T(batches_of_products__of_version_3__match_the_cpus),
+	    T(batches_of_products__at_one_distance__are_the_librarys),
 	    T(numbers__that_are_none__are_told_as_on_the_cpu),
 	    T(what_is_true__of_every_size__is_found_in_order),
 	    T(a_question__that_a_fault_interrupts__fails_its_step),

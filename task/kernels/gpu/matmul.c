@@ -87,7 +87,7 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	return launch(c, &a, &p, err);
 }
 
-/* By our own kernel, all products of the batch at once. */
+/* All products of the batch at once. */
 static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	struct matmul_args a = {0};

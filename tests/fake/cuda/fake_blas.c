@@ -17,23 +17,25 @@ struct op {
 struct layout {
 	int type;
 	uint64_t rows, columns;
-	int64_t leading;
+	int64_t leading, stride;
+	int32_t batch;
 };
 struct columns_args { /* out[m, n] = a[m, k] * b[k, n]; steps of rows and of columns */
 	uint64_t out, a, b, bias;
 	int64_t m, n, k, out_column, a_row, a_column, b_row, b_column;
+	int64_t batch, out_next, a_next, b_next;
 };
 
 #define COLUMNS_KERNEL(t)                                                                          \
 	KERNEL(columns_##t, columns_args)                                                          \
 	{                                                                                          \
-		for (int64_t i = 0; i < a.m * a.n; i++) {                                          \
-			int64_t r = i % a.m, c = i / a.m;                                          \
+		for (int64_t i = 0; i < a.m * a.n * a.batch; i++) {                                \
+			int64_t r = i % a.m, c = i / a.m % a.n, at = i / a.m / a.n;                \
 			C(t) sum = a.bias ? GET(t, a.bias, r) : 0;                                 \
 			for (int64_t k = 0; k < a.k; k++)                                          \
-				sum += GET(t, a.a, r * a.a_row + k * a.a_column) *                 \
-				       GET(t, a.b, k * a.b_row + c * a.b_column);                  \
-			PUT(t, a.out, r + c * a.out_column, sum);                                  \
+				sum += GET(t, a.a, at * a.a_next + r * a.a_row + k * a.a_column) * \
+				       GET(t, a.b, at * a.b_next + k * a.b_row + c * a.b_column);  \
+			PUT(t, a.out, at *a.out_next + r + c * a.out_column, sum);                 \
 		}                                                                                  \
 	}
 EACH_FLT(COLUMNS_KERNEL)
@@ -131,9 +133,22 @@ static int op_set(void *op, int attribute, const void *value, size_t bytes)
 
 static int layout_new(void **layout, int type, uint64_t rows, uint64_t columns, int64_t leading)
 {
-	struct layout l = {type, rows, columns, leading};
+	struct layout l = {type, rows, columns, leading, 0, 1};
 
 	return give("layout_new", sizeof l, &l, layout);
+}
+
+static int layout_set(void *layout, int attribute, const void *value, size_t bytes)
+{
+	struct layout *l = layout;
+	void *to = attribute == BLAS_LAYOUT_BATCH    ? (void *)&l->batch
+		   : attribute == BLAS_LAYOUT_STRIDE ? (void *)&l->stride
+						     : NULL;
+
+	if (!to || bytes != (attribute == BLAS_LAYOUT_BATCH ? sizeof l->batch : sizeof l->stride))
+		return INVALID_VALUE;
+	memcpy(to, value, bytes);
+	return fake_cuda_answer("layout_set");
 }
 
 static int wish_new(void **wish)
@@ -173,11 +188,17 @@ static bool understand(const struct op *o, const struct layout *a, const struct 
 				     .a_column = o->trans_a ? 1 : a->leading,
 				     .b_row = o->trans_b ? b->leading : 1,
 				     .b_column = o->trans_b ? 1 : b->leading,
+				     .batch = d->batch,
+				     .out_next = d->stride,
+				     .a_next = a->stride,
+				     .b_next = b->stride,
 				     .bias = o->epilogue == BLAS_EPILOGUE_BIAS ? o->bias : 0};
 	return kind_of(o, a) && a->type == b->type && a->type == d->type && m && n && k &&
 	       k == (o->trans_b ? b->columns : b->rows) && d->rows == m && d->columns == n &&
 	       a->leading >= (int64_t)a->rows && b->leading >= (int64_t)b->rows &&
-	       d->leading >= (int64_t)d->rows &&
+	       d->leading >= (int64_t)d->rows && d->batch >= 1 && a->batch == d->batch &&
+	       b->batch == d->batch &&
+	       (d->batch == 1 || d->stride >= (int64_t)(d->rows * d->columns)) &&
 	       (o->epilogue == 1 || (o->epilogue == BLAS_EPILOGUE_BIAS && o->bias));
 }
 
@@ -197,14 +218,16 @@ static int choose(void *library, void *op, void *a, void *b, void *c, void *d, v
 	return *found ? 0 : NOT_SUPPORTED;
 }
 
-/* All of it on the device: its last column ends with its rows. */
+/* All of it on the device: the last one's last column ends with its rows. */
 static bool is_matrix(cuda_ptr at, const void *layout)
 {
 	const struct layout *l = layout;
 	const size_t size = l->type == BLAS_R_32F ? 4 : l->type == BLAS_R_64F ? 8 : 2;
 
-	return fake_cuda_is_device(
-	    at, ((size_t)(l->columns - 1) * (size_t)l->leading + (size_t)l->rows) * size);
+	return fake_cuda_is_device(at, ((size_t)(l->batch - 1) * (size_t)l->stride +
+					(size_t)(l->columns - 1) * (size_t)l->leading +
+					(size_t)l->rows) *
+					   size);
 }
 
 static int multiply(void *library, void *op, const void *alpha, cuda_ptr a, void *a_layout,
