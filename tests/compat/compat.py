@@ -105,7 +105,9 @@ def asynchronous():
         reached, local = max(a["step"] for a in answers), sum(len(a["losses"]) for a in answers)
         if int(saved["global_step"]) < steps:
             raise Different(f"the checkpoint is of step {saved['global_step']}, not of {steps}")
-        if not steps <= reached <= steps + 1:
+        # one worker's last step but one may have read the count before the other made two: its hook believes that
+        # there is one more to make.  The other has read it late enough then, so there is no third.
+        if not steps <= reached <= steps + 2:
             raise Different(f"the global step ended at {reached}, not at {steps}")
         if local != reached:
             raise Different(f"{local} steps were run but the global step is {reached}")
