@@ -22,7 +22,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_TASKS = 4096 };
+enum { MAX_TASKS = 4096, TURNS = 256 };
 enum { FIRST_PORT = 10000, PORTS = 20000, TRIES = 1000 };
 
 /* A port nobody uses, and the socket that keeps it so; 0: none was found. */
@@ -228,14 +228,23 @@ static void end_line(struct run_tasks *r, struct local_task *t)
 	t->line_len = 0;
 }
 
+/* What is there, but of a task that writes faster than is read here no more than a pipe can hold,
+ * so that all is read of one that has ended. */
 static void read_output(struct run_tasks *r, struct local_task *t)
 {
 	char chunk[8192];
-	ssize_t n;
 
-	while (t->out >= 0 && (n = read(t->out, chunk, sizeof(chunk))) != 0) {
+	for (int turn = 0; t->out >= 0 && turn < TURNS; turn++) {
+		ssize_t n = read(t->out, chunk, sizeof(chunk));
+
 		if (n < 0)
 			return;
+		if (n == 0) {
+			end_line(r, t);
+			close(t->out);
+			t->out = -1;
+			return;
+		}
 		if (t->log) {
 			fwrite(chunk, 1, (size_t)n, t->log);
 			fflush(t->log);
@@ -246,11 +255,6 @@ static void read_output(struct run_tasks *r, struct local_task *t)
 			else if (t->line_len < LINE_SIZE - 1)
 				t->line[t->line_len++] = chunk[i];
 		}
-	}
-	if (t->out >= 0) {
-		end_line(r, t);
-		close(t->out);
-		t->out = -1;
 	}
 }
 
