@@ -2,7 +2,7 @@
 /* Gradients of complex numbers: that of z = x + iy is d loss / dx + i d loss / dy.
  *
  * Complex numbers come from reals and go back to reals by the ops of this table; in between the few
- * ops of takes_complex know how to hand such a gradient back.  Others would be wrong without a
+ * ops of grad_takes_complex know how to hand such a gradient back.  Others would be wrong without a
  * conjugate somewhere and are refused.
  */
 #include "client/grad/op_grads.h"

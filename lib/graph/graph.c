@@ -143,11 +143,9 @@ struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node 
 	return copy;
 }
 
-int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
-		       struct mu_err *err)
+struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n)
 {
-	*out = mu_graph_copy_node_as(to, n, n->name);
-	return 0;
+	return mu_graph_copy_node_as(to, n, n->name);
 }
 
 void mu_graph_keep(struct mu_graph *g, const bool *keep)

@@ -71,8 +71,7 @@ void mu_node_set_device(struct mu_graph *g, struct mu_node *n, const char *devic
 void mu_node_set_attr(struct mu_graph *g, struct mu_node *n, const char *name,
 		      const struct mu_attr *value); /* deep copy into g */
 /* A copy of node n (without inputs) in graph `to`, where its name must be free. */
-int mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n, struct mu_node **out,
-		       struct mu_err *err);
+struct mu_node *mu_graph_copy_node(struct mu_graph *to, const struct mu_node *n);
 struct mu_node *mu_graph_copy_node_as(struct mu_graph *to, const struct mu_node *n,
 				      const char *name);
 

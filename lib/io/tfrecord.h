@@ -24,7 +24,7 @@ int mu_tfrecord_open(struct mu_tfrecord_reader **out, const char *path, struct m
 struct mu_tfrecord_reader *mu_tfrecord_read(FILE *file, const char *path);
 /* 1 with *record (borrowed until the next call), 0 at the end.  A record cut short by the end of
  * the file is OUT_OF_RANGE (a writer may still be at it: the next call tries again), a wrong
- * checksum or a length over max_record is DATA_LOSS; both name file and offset. */
+ * checksum or a length over 1 GiB is DATA_LOSS; both name file and offset. */
 int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struct mu_err *err);
 /* Goes on behind a record that mu_tfrecord_next would not give; DATA_LOSS or OUT_OF_RANGE when its
  * length is not to be trusted or leads beyond the file, so that nothing can be found there. */

@@ -217,7 +217,7 @@ static int fill_plain(struct mu_tensor *t, struct mu_span proto, const struct li
 	return 0;
 }
 
-static int fill_strings(struct mu_tensor *t, struct mu_span proto, struct mu_err *err)
+static int fill_strings(struct mu_tensor *t, struct mu_span proto)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
@@ -337,7 +337,7 @@ static int fill_from_lists(struct mu_tensor *t, struct mu_span proto, struct mu_
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "%lld values are too many for a tensor of shape %s and type %s",
 			       (long long)values, mu_shape_str(&t->shape), mu_dtype_name(t->dtype));
-	rc = t->dtype == MU_STRING     ? fill_strings(t, proto, err)
+	rc = t->dtype == MU_STRING     ? fill_strings(t, proto)
 	     : t->dtype == MU_RESOURCE ? fill_handles(t, proto, err)
 				       : fill_plain(t, proto, form, err);
 	return rc ? rc : repeat_last(t, have, err);

@@ -201,8 +201,7 @@ static void convert_replica(struct converter *c, const struct mu_doc_node *from,
 }
 
 /* The program is the chief's: of Chief, Master or Worker, whichever comes first. */
-static const struct mu_doc_node *find_program(struct converter *c,
-					      const struct mu_doc_node *replicas)
+static const struct mu_doc_node *find_program(const struct mu_doc_node *replicas)
 {
 	static const char *const order[] = {"chief", "master", "worker", "ps"};
 
@@ -274,7 +273,7 @@ int convert_tfjob(struct mu_doc **out, const struct mu_doc_node *tfjob, struct m
 		return mu_doc_fail(spec ? spec : tfjob, err, MU_INVALID_ARGUMENT,
 				   "a TFJob has tfReplicaSpecs");
 	c.to = mu_doc_new(tfjob->doc->source);
-	c.program_of = find_program(&c, replicas);
+	c.program_of = find_program(replicas);
 	root = mu_doc_add(c.to, NULL, NULL, MU_DOC_MAP);
 	mu_doc_add_str(c.to, root, "apiVersion", JOB_API_VERSION);
 	mu_doc_add_str(c.to, root, "kind", JOB_KIND);

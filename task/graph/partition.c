@@ -303,9 +303,9 @@ static int cut_all(struct cut *c)
 			return rc;
 	c->unused = replicate_unused(g, c->part_of, &c->scratch);
 	for (unsigned i = 0; i < g->n_nodes; i++)
-		if (!c->unused[i] && (rc = mu_graph_copy_node(c->parts[c->part_of[i]].graph,
-							      g->nodes[i], &c->copies[i], c->err)))
-			return rc;
+		if (!c->unused[i])
+			c->copies[i] =
+			    mu_graph_copy_node(c->parts[c->part_of[i]].graph, g->nodes[i]);
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
 		unsigned total = n->n_inputs + n->n_controls;

@@ -209,16 +209,14 @@ static struct mu_input map_input(const struct prune *p, struct mu_input in)
 	return (struct mu_input){p->copies[in.node->id], in.port};
 }
 
-static int copy_needed(struct prune *p)
+static void copy_needed(struct prune *p)
 {
 	const struct mu_graph *g = p->from;
-	int rc;
 
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		if (!p->needed[i])
 			continue;
-		if ((rc = mu_graph_copy_node(p->to, g->nodes[i], &p->copies[i], p->err)))
-			return rc;
+		p->copies[i] = mu_graph_copy_node(p->to, g->nodes[i]);
 		keep_location(p, g->nodes[i], p->copies[i]);
 	}
 	for (unsigned i = 0; i < g->n_nodes; i++) {
@@ -232,7 +230,6 @@ static int copy_needed(struct prune *p)
 		mu_node_set_inputs(p->to, p->copies[i], in, n->n_inputs, in + n->n_inputs,
 				   n->n_controls);
 	}
-	return 0;
 }
 
 static int add_fetches(struct prune *p, const char **keys)
@@ -284,8 +281,10 @@ int graph_prune(const struct mu_graph *g, const struct graph_signature *sig,
 	p.todo = MU_ARENA_ARRAY(&p.scratch, struct mu_node *, g->n_nodes);
 	to->producer = g->producer;
 	to->library = mu_library_ref(g->library);
-	if (!(rc = add_feeds(&p, feeds)) && !(rc = find_needed(&p)) && !(rc = copy_needed(&p)))
+	if (!(rc = add_feeds(&p, feeds)) && !(rc = find_needed(&p))) {
+		copy_needed(&p);
 		rc = add_fetches(&p, fetches);
+	}
 	mu_map_fini(&p.fed);
 	mu_arena_fini(&p.scratch);
 	if (rc)

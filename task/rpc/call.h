@@ -14,7 +14,7 @@
 struct rpc_call_ops {
 	/* Once, the handler's reference still held: a reply, or the error when m is NULL. */
 	void (*send)(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err);
-	void (*free)(struct rpc_call *c); /* its memory, after rpc_call_fini */
+	void (*free)(struct rpc_call *c); /* its memory; its request is gone already */
 };
 struct rpc_call {
 	_Atomic unsigned refs;
