@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reads one file of a data set and prints the seconds that took, wall and processor: read.py runs
  * it in turn with tf.data.  What was read is summed up, so that reading cannot be left out. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster checkpoint: which checkpoints a folder has, which tensors are in one, their values, and
  * what has changed from one to another. */
 #include <math.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster checkpoint diff: a line for each tensor that one of the two has alone (-, +), or that is
  * another in the second (~), and a last line that counts. */
 #include <math.h>

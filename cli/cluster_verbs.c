@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster top, muster explain: started as muster-cluster, which has the API client and lies beside
  * this program (cli/cluster/cluster.h says why it is another). */
 #include <errno.h>

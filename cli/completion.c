@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What each shell needs to complete verbs, their options and files, made from the table of verbs.
  */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster events: the scalars of TensorBoard event files as curves in the terminal. */
 #include <dirent.h>
 #include <math.h>

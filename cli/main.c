@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster: the command line.  Everything it can do is a row of the table below. */
 #include <stdarg.h>
 #include <stdio.h>

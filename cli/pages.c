@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manual pages, made from the table of verbs. */
 #include <stdbool.h>
 #include <stdio.h>

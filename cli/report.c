@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What all verbs say alike: failures, wrong command lines, options. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster run: the operator's plan, carried out with processes.
  *
  * Each turn of the loop looks at the processes, asks job_plan what to do, does it, and shows the

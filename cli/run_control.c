@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One line there, one line back: "scale worker=4" is answered with "ok …" or "error …".
  *
  * Sockets lie in $XDG_RUNTIME_DIR/muster, or /tmp/muster-UID, as NAME.PID.  The folder must be the

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two runs in one folder would write each other's checkpoints and logs over, and neither would
  * notice.  So a run locks the folders themselves: the lock leaves nothing behind, goes along when a
  * folder is moved, and ends with the process, however it ends.  A file system that cannot lock a

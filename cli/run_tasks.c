@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Local processes as pods.
  *
  * Each task is a process group of its own, so that Ctrl-C reaches `muster run` alone, which then

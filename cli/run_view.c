@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The view of a run, fed by the trainers' own lines:
  *
  *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600

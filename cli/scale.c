@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster scale JOB TASK=N: more or fewer workers for a job that runs on this machine.
  *
  * The run is asked (run_control.h) and changes its manifest's number; the same plan that would

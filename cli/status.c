@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster status: GET /status from a task server's HTTP port. */
 #include <errno.h>
 #include <netdb.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The task server beside the trainer, in the trainer's own process. */
 #include "cli/task_of.h"
 

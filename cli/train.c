@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster train: one worker (or chief) task of a job: its server and, beside it in the same process,
  * the ready-made trainer.
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster validate: refuses what the API server would, with file, line and what was expected; with
  * --plan it says what the operator would do. */
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The builder's state: sticky error, scopes, names.
  *
  * Strings that nodes refer to live in the graph's arena, so scopes cost a few bytes each and are

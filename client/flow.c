@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Calls, branches and loops: ops whose attributes name functions.
  *
  * Which of an op's two forms is taken, the stateless or the other, follows from its functions.  The

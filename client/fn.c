@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions: each has a builder of its own and goes into the library of the outermost graph.
  *
  * As a FunctionDef: signature=1 {name=1, input_arg=2, output_arg=3 {name=1, type=3},

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Adding one node: checks it against the op's definition, fills in the attributes that follow from
  * its inputs, chooses its device, and infers what comes out of it.
  */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Ops as functions: each a line or two over mu_op. */
 #include "client/builder.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Variables: VariableV2 with its read, its initial value and the assignment of that.
  *
  * The initial value is computed where the variable lives, so nothing crosses the network for it.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is in a cluster: made from JSON, asked for its jobs and tasks, and written in three forms.
  *
  *	cluster_spec

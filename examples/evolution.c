@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Evolution strategies: ten networks with weights of their own are tried in parallel on two
  * workers, and what they were worth moves the weights that the ps task holds.
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The smallest cluster there is: one task, with a session that runs on it.
  *
  *	hello                         on a server in this process

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* In-graph replication: one program builds one graph in which each worker has a copy of the model.
  *
  * The parameters are on the ps task.  Each worker computes the gradient on its half of the batch,

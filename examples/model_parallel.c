@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Model parallelism: a network too large for one machine, a layer on each of two tasks.
  *
  * Each layer's variables, its computation and its updates are on one task; only what one layer says

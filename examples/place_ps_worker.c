@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Two layers whose parameters live on two parameter servers while a worker computes.
  *
  * A device scope says where; what crosses from one task to another is sent without being asked for.

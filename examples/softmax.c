@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Softmax regression with between-graph replication: the trainer of the classic tutorial, in C.
  *
  * Each worker runs this program beside its task server.  Variables live on the ps tasks, worker 0

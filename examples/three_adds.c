@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* One parameter server and two workers in one process: the workers add to what the parameter
  * server holds.
  *

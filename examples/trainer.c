@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A distributed trainer: every task runs this program, and its flags, or TF_CONFIG, say which task
  * it is.
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A job named "local" with two tasks, each a process.  Task 1 serves; task 0 serves too and uses
  * both.
  *

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* From the command line to a client: the options that kubectl's users know. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster explain: one screen that says why a job waits, is slow or has failed.
  *
  * The job's status comes first; pods and events add what the operator does not repeat there (the

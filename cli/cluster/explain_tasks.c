@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who is slow: compares what the tasks of a job say of themselves (GET /status of each).
  *
  * A worker is a straggler when it makes fewer than 2/3 of the steps a second of the median worker;

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Values of objects that others have written: what is missing or of another kind has a default. */
 #include <math.h>
 #include <stdio.h>

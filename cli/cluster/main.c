@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster-cluster: what `muster top` and `muster explain` start.  See cluster.h for why. */
 #include <signal.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster top: the jobs of a cluster, the busiest first.
  *
  * It reads the jobs' statuses and nothing else, which anybody may who may list jobs: no pod is

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Batches: a permutation of the rows, drawn anew each time it is used up.
  *
  * With batches ahead a thread walks, and only it touches order, at and state.  Slots go round in a

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Rows of bytes made rows of numbers.
  *
  * Sixteen at a time, divided as floats, where that gives to the bit what the table of the 256

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data sets from files.
  *
  * Labels are checked here, once, so that nobody later has to wonder about a class number: whole,

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Data sets from files of records: tf.Example in TFRecord files, and CIFAR-10's binary files.
  *
  * A pattern may name several files, read in the order of their names.  A bad record is told with

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See shuffle.h.  The bias of the remainder is below rows / 2^64. */
 #include "client/data/shuffle.h"
 

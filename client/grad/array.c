@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of ops that change shapes and join or repeat tensors, and of switches. */
 #include "client/grad/op_grads.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of complex numbers: that of z = x + iy is d loss / dx + i d loss / dy.
  *
  * Complex numbers come from reals and go back to reals by the ops of this table; in between the few

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Second derivatives of layers whose first derivative is one op: that op is built once more from
  * simple ones, and these are differentiated.
  *

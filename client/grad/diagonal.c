@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of the ops that make, read, replace and cut out diagonals of matrices.  Those of the
  * second and third generation say which diagonals (k), those of the third how shorter ones are
  * written (align); both are the same on the way back. */

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of calls, branches and loops.
  *
  * Of a function f(x) there is made a function (x, dy) -> dx: f's nodes once more, and the gradients

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Reverse mode: from the loss back to the xs, in falling order of node ids.
  *
  * The builder only ever refers to nodes that exist, so ids are a topological order and one sweep

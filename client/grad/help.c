@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What gradient functions share.  Broadcasting is undone in one place, with the static shapes when
  * they settle it and at run time when they do not. */
 #include "client/grad/op_grads.h"

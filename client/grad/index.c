@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of ops that gather and scatter by index.
  *
  * What was gathered several times gets the sum: UnsortedSegmentSum over the rows of the source.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of linear algebra: matrices taken apart, turned round and solved by; batches of them
  * alike. */
 #include "client/grad/op_grads.h"

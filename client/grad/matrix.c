@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of matrices taken apart, of triangular systems, and of products by an equation; batches
  * of them alike. */
 #include "client/grad/op_grads.h"

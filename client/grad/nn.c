@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of the ops of neural networks; convolutions are in second.c, with their own. */
 #include "client/grad/op_grads.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Looking a gradient up, and the ops that nothing flows back through: their outputs are whole
  * numbers, truth values, text or shapes, are flat almost everywhere, or come from nowhere. */
 #include "client/grad/op_grads.h"

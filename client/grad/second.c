@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of ops that are gradients themselves: those of element-wise ones and of layers. */
 #include "client/grad/op_grads.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of reductions over segments of rows. */
 #include "client/grad/op_grads.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of ops that take out or surround a part of a tensor. */
 #include "client/grad/op_grads.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of ops that only put elements elsewhere: each goes back by the op that undoes it. */
 #include "client/grad/op_grads.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients by the values of sparse tensors: (indices, values, shape). */
 #include "client/grad/op_grads.h"
 

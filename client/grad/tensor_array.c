@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of what goes through a tensor array: the array of gradients beside it is written where
  * the array was read, and read where it was written.
  *

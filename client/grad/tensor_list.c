@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of lists of tensors, and of what may be there or not: the gradient of a list is a list
  * of gradients, as long; a list of zeros is what ZerosLike makes of it, and AddN adds lists. */
 #include "client/grad/op_grads.h"

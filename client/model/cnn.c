@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A convolutional network in the manner of LeNet: twice convolution, rectifier and pooling, then
  * dense layers.  Images are square, of one channel or three (the channel last). */
 #include "client/model/model.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Evolution strategies: the gradient is estimated by trying out, never derived.
  *
  * Each step draws pairs of mirrored perturbations of all weights, ±σ ε, and compares the loss of

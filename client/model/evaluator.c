@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The evaluator: takes no part in the training, but scores each checkpoint as it comes.
  *
  * It holds variables of its own on its own server, so that it never waits for a ps task nor makes

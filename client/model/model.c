@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The table of models, what they learn of the data, and what they all have: loss and accuracy. */
 #include "client/model/model.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The ready-made trainer: what one worker task does, chief or not.
  *
  * Between-graph replication: every worker builds the same graph with the variables on the ps tasks

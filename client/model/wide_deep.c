@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Wide and deep: for tables whose columns are partly names by number (a user, an article).
  *
  * Wide is a weight for each name and class, and for each pair of names of neighbouring columns,

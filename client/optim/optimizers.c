@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers: one Apply op a variable, on the task where the variable lives, so that a gradient
  * crosses the network once and slots never do.  Of a variable whose rows were gathered the rows
  * alone are updated, but by Adam, whose averages move every row in every step.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What is done to the learning rate and to gradients before they meet. */
 #include <math.h>
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Who still reads a variable when its update comes.
  *
  * A variable's value is read from where it lies, and an update changes it there.  A layer's weights

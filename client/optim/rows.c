@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of gathered rows: a table of a million names of which a step has seen thirty is updated
  * in thirty places.
  *

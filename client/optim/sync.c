@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Synchronous replicas: accumulators, token queues, and the chief's update.
  *
  * All of it is on the ps tasks and shared by name, so that each worker's graph finds the same

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Callables: what a step feeds, fetches and runs is told to the server once, then called by number.
  *
  * MakeCallableRequest: session_handle=1, options=2 {feed=1, fetch=2, target=3, run_options=4

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks that watch: stop at a step, not-a-number, progress lines. */
 #include <math.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks for the beginning of all, of a step, and for the end: wait for a step, feed, fetch last
  * values. */
 #include <unistd.h>

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks that write: checkpoints and summaries. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Hooks that tell in the log: values of tensors, steps a second. */
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A traced step as a file that trace viewers read.
  *
  * RunMetadata{step_stats=1}, StepStats{dev_stats=1}, DeviceStepStats{device=1, node_stats=2},

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Monitored sessions.
  *
  * How a session becomes ready.  Chief: when every variable is initialised the model is left as it

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* See replica.h, and grad.h for how synchronous replicas work together. */
 #include "client/session/replica.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RunStepRequest: session_handle=1, feed=2 {name=1, tensor=2}, fetch=3, target=4, options=5
  * {trace_level=1, timeout_in_ms=2}, store_errors_in_response_body=7, request_id=8. RunStepResponse:
  * tensor=1 {name=1, tensor=2}, metadata=2, status_code=3, status_error_message=4.

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Saving and restoring through the graph, in TensorFlow's sharded form.
  *
  * Every task that holds variables writes a shard of its own beside the goal ("…_temp_<hex>/part"),

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* TensorFlow's master protocol from the client's side.
  *
  * The first run sends CreateSession with the whole graph, a later one ExtendSession with the nodes

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The chief's thread of a synchronous training.
  *
  * It runs the update over and over in the training's own session, whose end it cannot outlive:

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The hook that scores the model now and then, keeps the best, and ends what gets no better.
  *
  * The file "best" holds one line, "<score> <step> <scores since>": the chief that starts again must

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A signature and three chunks, each with its length and checksum: head, deflated rows, end.  Every
  * row is preceded by its filter, which is 0: none. */
 #include "lib/io/png.h"

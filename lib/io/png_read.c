@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Any PNG: five kinds of colour, 1 to 16 bits, interlaced or not.
  *
  * A file is a signature and chunks.  What stands before the first IDAT says what the pixels are;

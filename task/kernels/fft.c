@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A power of two is halved until nothing is left (Cooley and Tukey); any other n becomes a
  * convolution with a chirp, which is worked out by transforms of a power of two (Bluestein). */
 #include "task/kernels/fft.h"

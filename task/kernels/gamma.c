@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Far from 0 these functions are a few terms of an asymptotic series whose coefficients are the
  * Bernoulli numbers; nearer, a recurrence leads there. */
 #include "task/kernels/gamma.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The inverse of the normal distribution by Halley's steps from a rough start; the incomplete gamma
  * and beta functions by their series or continued fractions, whichever is quick where the argument
  * lies.  What is differentiated by a parameter carries its derivative along, number by number. */

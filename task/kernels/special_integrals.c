@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Near 0 the power series, as long as its terms do not cancel; far away the asymptotic one, from
  * where its smallest term is below a double's last digit; between them sums over equal steps, which
  * for functions that fall off like a bell are right to the last digits. */

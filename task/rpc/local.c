@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* A blocking call of a server in this process.  Who waits makes itself useful as the server says
  * (struct rpc_wait), and sleeps when there is nothing for it to do.
  *

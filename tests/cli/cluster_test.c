@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What muster top and muster explain make of objects; the calls behind them are tested in
  * tests/cluster-api. */
 #include "tests/test.h"

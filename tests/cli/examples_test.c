@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The manifests in examples/, run as their readers would run them: each model learns what it is
  * there to learn. */
 #include "tests/cli/job.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* kill -9 of any process of a `muster run` job, at any moment, costs time and nothing else.
  *
  * Each round runs a job of one ps and two workers and kills one process of it, `muster run` itself

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The program itself, as its users run it: small jobs, wrong manifests, Ctrl-C. */
 #include "lib/io/checkpoint_state.h"
 #include "tests/cli/job.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* The C programs in examples/, run as their heads say: what they print and leave.  That their twins
  * in Python come to the same is for tests/compat. */
 #include "tests/cli/job.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Local tasks and the view of a run. */
 #include "tests/test.h"
 #include "tests/wait.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* muster scale on a running job: workers come and go, ps and their variables stay. */
 #include "tests/cli/job.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Callables: steps that run by number, over a connection and within the process. */
 #include "tests/test.h"
 

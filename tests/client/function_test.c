@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Functions of the client: what calls, branches and loops come to, and what is refused. */
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Whole sessions on a server with GPUs: placement, training, what is refused; on a CUDA in host
  * memory (tests/fake/cuda) that the server loads as its plug-in. */
 #include "tests/ports.h"

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Every op's gradient against central differences; an op whose gradient has no case fails. */
 #include "client/grad/op_grads.h"
 #include "lib/ops/op_def.h"

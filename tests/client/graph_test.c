@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Building graphs: names, devices, inferred attributes, sticky errors, gradients' structure. */
 #include "tests/test.h"
 

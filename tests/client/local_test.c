@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sessions on a server in the same process, without a connection to it. */
 #include "tests/test.h"
 

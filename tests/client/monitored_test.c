@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Savers, hooks and monitored sessions on a server in this process. */
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Optimizers, learning rates, clipping and regularisation, on a real server. */
 #include "tests/test.h"
 

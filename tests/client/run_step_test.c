@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* RunStep's messages: what is sent, and what a reply may and may not be. */
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* What the hooks for summaries and the log write, read back from the file and the log. */
 #include "tests/test.h"
 

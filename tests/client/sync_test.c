@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Synchronous replicas: the numbers that two workers and a chief's thread come to. */
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Validation with early stop, and savers of a choice of variables, on a server in this process. */
 #include "tests/test.h"
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Fits a line to four points, on a task server in the same process. */
 #include <stdio.h>
 

@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Checkpoints of the first format, written and read back: whole, in parts, in several files. */
 #include <stdio.h>
 #include <unistd.h>

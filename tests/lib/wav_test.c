@@ -1,4 +1,4 @@
-// SPDX-License-Identifier: Apache-2.0
+/* SPDX-License-Identifier: Apache-2.0 */
 /* Sounds written and read, and plain pictures read: whatever the file says of itself. */
 #include "lib/io/bmp.h"
 #include "lib/io/wav.h"
