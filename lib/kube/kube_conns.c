@@ -9,8 +9,11 @@
 
 #include <errno.h>
 #include <openssl/crypto.h>
+#include <poll.h>
 #include <stdio.h>
+#include <sys/eventfd.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/kube/kube_proxy.h"
@@ -25,16 +28,6 @@ struct kube_conn {
 	double used_last;       /* when it was given back */
 	struct kube_conn *next; /* in the pool, or among those in use */
 };
-
-static void init_condition(pthread_cond_t *cond)
-{
-	pthread_condattr_t attr;
-
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(cond, &attr);
-	pthread_condattr_destroy(&attr);
-}
 
 int kube_conns_init(struct kube_conns *c, const struct kube_config *config, struct mu_err *err)
 {
@@ -56,9 +49,12 @@ int kube_conns_init(struct kube_conns *c, const struct kube_config *config, stru
 	kube_identity_init(&c->identity, config);
 	kube_trust_init(&c->trust, config, &c->identity);
 	pthread_mutex_init(&c->lock, NULL);
-	pthread_mutex_init(&c->sleep_lock, NULL);
-	init_condition(&c->stopping);
-	return 0;
+	c->stopping = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (c->stopping < 0) {
+		rc = mu_fail_errno(err, errno, "no file for a client");
+		kube_conns_fini(c);
+	}
+	return rc;
 }
 
 static void conn_free(struct kube_conn *conn)
@@ -80,8 +76,8 @@ void kube_conns_fini(struct kube_conns *c)
 	kube_tunnel_fini(&c->tunnel);
 	kube_address_fini(&c->to);
 	free(c->lines);
-	pthread_cond_destroy(&c->stopping);
-	pthread_mutex_destroy(&c->sleep_lock);
+	if (c->stopping >= 0)
+		close(c->stopping);
 	pthread_mutex_destroy(&c->lock);
 }
 
@@ -92,20 +88,21 @@ void kube_conns_stop(struct kube_conns *c)
 	for (struct kube_conn *conn = c->used; conn; conn = conn->next)
 		kube_wire_cut(&conn->wire);
 	pthread_mutex_unlock(&c->lock);
-	pthread_mutex_lock(&c->sleep_lock);
-	pthread_cond_broadcast(&c->stopping);
-	pthread_mutex_unlock(&c->sleep_lock);
+	eventfd_write(c->stopping, 1);
 }
 
+/* A watch that gathers sleeps after each piece: one system call, where a condition takes five. */
 bool kube_conns_sleep(struct kube_conns *c, double seconds)
 {
-	double until = mu_clock() + (seconds > 0 ? seconds : 0);
-	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
+	double until = mu_clock() + seconds;
 
-	pthread_mutex_lock(&c->sleep_lock);
-	while (!c->stopped && pthread_cond_timedwait(&c->stopping, &c->sleep_lock, &t) == 0)
-		;
-	pthread_mutex_unlock(&c->sleep_lock);
+	for (double left = seconds; left > 0 && !atomic_load(&c->stopped);
+	     left = until - mu_clock()) {
+		struct timespec t = {(time_t)left, (long)((left - (double)(time_t)left) * 1e9)};
+		struct pollfd p = {.fd = c->stopping, .events = POLLIN};
+
+		ppoll(&p, 1, &t, NULL);
+	}
 	return !atomic_load(&c->stopped);
 }
 

@@ -20,8 +20,7 @@ struct kube_conns {
 	struct kube_tunnel tunnel; /* when it is */
 	char *lines;               /* of every request's head */
 	pthread_mutex_t lock;
-	pthread_mutex_t sleep_lock; /* of those who sleep, who are none of the connections' */
-	pthread_cond_t stopping;
+	int stopping; /* readable once stopped: those who sleep wait for that */
 	struct kube_conn *pool, *used;
 	_Atomic bool stopped;
 };
