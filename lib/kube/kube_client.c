@@ -308,7 +308,8 @@ unsigned kube_call_many(struct kube_client *c, const struct kube_request *rqs, u
 		await_answer(c, &u[i], &out[i].err);
 	atomic_fetch_sub(&c->ahead, ahead);
 	for (unsigned i = 0; i <= ahead; i++)
-		out[i].rc = end_call(c, &rqs[i], &u[i], &out[i].out, &out[i].err);
+		out[i].rc =
+		    end_call(c, &rqs[i], &u[i], rqs[i].unread ? NULL : &out[i].out, &out[i].err);
 	return ahead + 1;
 }
 

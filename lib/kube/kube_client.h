@@ -32,13 +32,14 @@ struct kube_request {
 	struct mu_span body;              /* empty: none */
 	long timeout_ms;                  /* 0: 30 s */
 	const struct kube_fields *fields; /* what is wanted of the answer; NULL: everything */
+	bool unread;            /* of kube_call_many: the object of the answer is not wanted */
 	bool (*may)(void *arg); /* (optional) asked each time before it is sent; false: CANCELLED */
 	void *arg;
 };
 /* What became of one of several. */
 struct kube_reply {
 	int rc;
-	cJSON *out; /* the caller's; NULL unless rc is 0 */
+	cJSON *out; /* the caller's; NULL unless rc is 0 and it is wanted */
 	struct mu_err err;
 };
 /* A GET of an answer that goes on. */

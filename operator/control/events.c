@@ -23,7 +23,7 @@
 #include "operator/control/control.h"
 #include "operator/control/reconcile.h"
 
-enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
+enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5, TOGETHER = 6 };
 enum { PATIENT_MAX = 1024 }; /* more do not wait for others to be done */
 static const double series_s = 300, gather_s = 1, pause_s = 0.1;
 static const double patience_s[EVENT_QUEUES] = {[EVENTS_WARNING] = 2, [EVENTS_NORMAL] = 10};
@@ -193,15 +193,21 @@ static struct event_letter *event_letter(struct reconcile *r, const char *name, 
 	return l;
 }
 
+static struct kube_request request_of(const struct event_letter *l)
+{
+	return (struct kube_request){.method = l->series ? "PATCH" : "POST",
+				     .path = l->path,
+				     .content_type =
+					 l->series ? "application/merge-patch+json" : NULL,
+				     .body = mu_span_of(l->body),
+				     .unread = true};
+}
+
 static int post(struct control *c, const struct event_letter *l, struct mu_err *err)
 {
-	return c->io.call(c->io.user,
-			  &(struct kube_request){
-			      .method = l->series ? "PATCH" : "POST",
-			      .path = l->path,
-			      .content_type = l->series ? "application/merge-patch+json" : NULL,
-			      .body = mu_span_of(l->body)},
-			  NULL, err);
+	struct kube_request rq = request_of(l);
+
+	return c->io.call(c->io.user, &rq, NULL, err);
 }
 
 /* To the thread that writes them, or at once when there is none or it is far behind. */
@@ -337,22 +343,24 @@ static struct event_letter *due_letter(struct control *c, double *left)
 	return NULL;
 }
 
-/* The next one, when it is its turn; NULL once stopped and all are written. */
-static struct event_letter *next_letter(struct control *c)
+/* Those whose turn it is, `most` of them; 0 once stopped and all are written. */
+static unsigned next_letters(struct control *c, struct event_letter **out, unsigned most)
 {
 	struct event_log *e = &c->events;
-	struct event_letter *l;
+	unsigned n = 0;
 	double left;
 
 	pthread_mutex_lock(&e->lock);
-	while (!(l = due_letter(c, &left)) && !e->stopped) {
+	while (!(out[0] = due_letter(c, &left)) && !e->stopped) {
 		if (e->n)
 			wait_for_change(e, left);
 		else
 			pthread_cond_wait(&e->changed, &e->lock);
 	}
+	while (out[n] && ++n < most)
+		out[n] = due_letter(c, &left);
 	pthread_mutex_unlock(&e->lock);
-	return l;
+	return n;
 }
 
 static bool is_passing(int rc)
@@ -360,22 +368,51 @@ static bool is_passing(int rc)
 	return rc == -MU_UNAVAILABLE || rc == -MU_RESOURCE_EXHAUSTED || rc == -MU_DEADLINE_EXCEEDED;
 }
 
+/* A series goes after the event that it counts, and so waits for what went before it. */
+static unsigned post_some(struct control *c, struct event_letter *const *l, unsigned n,
+			  struct kube_reply *out)
+{
+	struct kube_request rqs[TOGETHER];
+	unsigned together = 0;
+
+	while (together < n && !l[together]->series) {
+		rqs[together] = request_of(l[together]);
+		together++;
+	}
+	if (together > 1 && c->io.call_many)
+		return c->io.call_many(c->io.user, rqs, together, out);
+	*out = (struct kube_reply){0};
+	out->rc = post(c, l[0], &out->err);
+	return 1;
+}
+
+/* Posts it again, as long as that may help. */
+static void insist(struct control *c, const struct event_letter *l, int rc, struct mu_err *err)
+{
+	for (int i = 1; i < TRIES && is_passing(rc) && kube_client_sleep(c->kube, i); i++)
+		rc = post(c, l, err);
+	/* after an answer that was lost it is there already */
+	if (rc < 0 && rc != -MU_ALREADY_EXISTS)
+		mu_debug("control", "an event was not written: %s", err->msg);
+}
+
+/* One at a time beside pods that are made, else some at once. */
 void *events_run(void *control)
 {
 	struct control *c = control;
-	struct event_letter *l;
+	struct event_letter *l[TOGETHER];
+	unsigned n;
 
-	while ((l = next_letter(c))) {
-		struct mu_err err = {0};
-		int rc;
+	while ((n = next_letters(c, l, control_busy(c) ? 1 : TOGETHER))) {
+		struct kube_reply replies[TOGETHER];
+		unsigned done = 0;
 
-		rc = post(c, l, &err);
-		for (int i = 1; i < TRIES && is_passing(rc) && kube_client_sleep(c->kube, i); i++)
-			rc = post(c, l, &err);
-		/* after an answer that was lost it is there already */
-		if (rc < 0 && rc != -MU_ALREADY_EXISTS)
-			mu_debug("control", "an event was not written: %s", err.msg);
-		letter_free(l);
+		while (done < n)
+			done += post_some(c, l + done, n - done, replies + done);
+		for (unsigned i = 0; i < n; i++) {
+			insist(c, l[i], replies[i].rc, &replies[i].err);
+			letter_free(l[i]);
+		}
 	}
 	atomic_store(&c->events.posting, false);
 	return NULL;

@@ -23,6 +23,20 @@ static int write_down(void *user, const struct kube_request *rq, cJSON **out, st
 	return 0;
 }
 
+static unsigned together[SAID_MAX], n_together;
+
+static unsigned write_many(void *user, const struct kube_request *rqs, unsigned n,
+			   struct kube_reply *out)
+{
+	together[n_together++] = n;
+	for (unsigned i = 0; i < n; i++) {
+		assert_true(rqs[i].unread);
+		out[i] = (struct kube_reply){0};
+		write_down(user, &rqs[i], NULL, NULL);
+	}
+	return n;
+}
+
 static bool always(void *user)
 {
 	return true;
@@ -88,6 +102,33 @@ static void what_is_made__before_it_was_told__is_one_event(void **state)
 	assert_non_null(strstr(written.text[1], "\"it runs\""));
 	assert_non_null(strstr(written.text[2], "\"created 1 ps\""));
 	end(&c);
+}
+
+/* But one that counts another goes after it, and nothing goes with it. */
+static void events__that_are_due__are_written_together(void **state)
+{
+	static const char *const said[] = {"a", "b", "c", "a", "d", "e"};
+	struct snapshot a = job("a", "uid-a");
+
+	for (int busy = 0; busy < 2; busy++) { /* beside pods that are made: one at a time */
+		struct control c;
+
+		begin(&c, true);
+		n_together = 0;
+		c.io.call_many = write_many;
+		atomic_store(&c.making, (unsigned)busy);
+		struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+		for (unsigned i = 0; i < MU_COUNT(said); i++)
+			event_say(&r, true, "Reason", "%s", said[i]);
+		write_all(&c);
+		assert_int_equal(written.n, MU_COUNT(said));
+		assert_int_equal(n_together, busy ? 0 : 2);
+		assert_true(busy || (together[0] == 3 && together[1] == 2));
+		assert_non_null(strstr(written.text[2], "\"note\":\"c\""));
+		assert_non_null(strstr(written.text[3], "\"count\":2"));
+		assert_non_null(strstr(written.text[4], "\"note\":\"d\""));
+		end(&c);
+	}
 }
 
 static void what_is_made__after_it_was_told__is_another_event(void **state)
@@ -220,6 +261,7 @@ int main(void)
 		events__while_pods_are_made__wait__but_warnings_little_and_none_for_ever),
 	    cmocka_unit_test(events__of_too_many_jobs__do_not_wait_for_quiet),
 	    cmocka_unit_test(what_is_made__before_it_was_told__is_one_event),
+	    cmocka_unit_test(events__that_are_due__are_written_together),
 	    cmocka_unit_test(what_is_made__after_it_was_told__is_another_event),
 	    cmocka_unit_test(what_was_told_with_more__and_is_made_again__is_no_series),
 	    cmocka_unit_test(what_is_made__time_and_again__stays_a_note_that_fits),
