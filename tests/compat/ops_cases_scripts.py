@@ -129,6 +129,22 @@ def sounds():
         yield Case("AudioSummaryV2", {"tag": one(b"s"), "tensor": real(F, 2, 9), "sample_rate": scalar(44100, F), **bad})
 
 
+def speech():
+    near = {"rtol": 1e-4, "atol": 1e-4}
+    for samples, channels, size, stride in ((400, 1, 64, 32), (300, 2, 50, 10), (63, 1, 64, 1), (256, 1, 256, 100), (100, 1, 2, 3)):
+        sound = real(F, samples, channels, low=-1, high=1)
+        for squared in (True, False):
+            yield Case("AudioSpectrogram", {"input": sound}, {"window_size": size, "stride": stride, "magnitude_squared": squared}, **near)
+    yield Case("AudioSpectrogram", {"input": real(F, 40)}, {"window_size": 16, "stride": 8})
+    for shape in ((1, 3, 257), (2, 2, 129), (1, 0, 129)):
+        power = real(F, *shape, low=0, high=9)
+        for more in ({}, {"dct_coefficient_count": 20, "filterbank_channel_count": 24}, {"upper_frequency_limit": 7600.0, "lower_frequency_limit": 100.0}):
+            yield Case("Mfcc", {"spectrogram": power, "sample_rate": scalar(16000)}, more, **near)
+    yield Case("Mfcc", {"spectrogram": np.zeros([1, 2, 129], F), "sample_rate": scalar(8000)}, {"upper_frequency_limit": 3900.0}, **near)
+    for bad in ({"spectrogram": real(F, 3, 129)}, {"sample_rate": i32(1, 2)}):
+        yield Case("Mfcc", {"spectrogram": real(F, 1, 3, 129), "sample_rate": scalar(16000), **bad})
+
+
 def bmp(pixels, down=False, bits=None):
     h, w, n = pixels.shape
     turned = pixels[:, :, [2, 1, 0, 3][:n]] if n > 1 else pixels
@@ -150,5 +166,5 @@ def bitmaps():
 
 
 def script_cases():
-    for group in (complex_numbers, quantised_training, quantised_and_back, texts, sounds, bitmaps):
+    for group in (complex_numbers, quantised_training, quantised_and_back, texts, sounds, speech, bitmaps):
         yield from group()

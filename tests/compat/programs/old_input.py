@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Input as old scripts read it: queues and readers, then tf.data with every kind of iterator; what they decode on the way."""
+import io
 import os
 import shutil
 import struct
 import tempfile
+import wave
 
 import numpy as np
 import tensorflow.compat.v1 as tf
@@ -96,6 +98,25 @@ def pictures_of_other_kinds():
     with tf.Session(TARGET) as s:
         out = [plain(s.run(bmp, {data: _bmp(pixels)})), plain(s.run(any_, {data: _bmp(pixels)})), error_of(lambda: s.run(bmp, {data: b"BMxx"}))[0]]
         return out
+
+
+def sounds():
+    """as the speech commands' tutorial: a wave decoded, its spectrogram, its cepstrum; and encoded again"""
+    where = io.BytesIO()
+    with wave.open(where, "wb") as w:
+        w.setnchannels(1)
+        w.setsampwidth(2)
+        w.setframerate(16000)
+        w.writeframes((np.sin(np.arange(1600) / 5.0) * 12000).astype(np.int16).tobytes())
+    data = tf.placeholder(tf.string, [])
+    sound = tf.audio.decode_wav(data, desired_channels=1, desired_samples=1200)
+    ops = tf.raw_ops
+    spectrum = ops.AudioSpectrogram(input=sound.audio, window_size=480, stride=160, magnitude_squared=True)
+    mfcc = ops.Mfcc(spectrogram=spectrum, sample_rate=sound.sample_rate, dct_coefficient_count=13)
+    again = tf.audio.encode_wav(sound.audio, sound.sample_rate)
+    with tf.Session(TARGET) as s:
+        got = s.run([sound.audio, sound.sample_rate, spectrum, mfcc, again], {data: where.getvalue()})
+        return plain([got[0][::50], got[1], got[2][0, :, ::20] / 1e3, got[3], len(got[4]), sum(got[4])])
 
 
 def iterators_of_every_kind():
