@@ -364,6 +364,26 @@ def printed_and_grouped():
         return out
 
 
+def summaries_written_by_the_task():
+    """tf.contrib.summary's way: the server writes the events"""
+    summary = tf.compat.v2.summary
+    where = folder + "/their"
+    writer = summary.create_file_writer(where, flush_millis=100)
+    step = tf.get_variable("s", [], tf.int64, initializer=tf.zeros_initializer(), use_resource=True)
+    with writer.as_default():
+        ops = [summary.scalar("a", tf.constant(2.5), step=step), summary.histogram("h", tf.constant([1.0, 2.0, 4.0]), step=step), summary.text("words", "seen", step=step),
+               tf.raw_ops.WriteScalarSummary(writer=writer._resource, step=step, tag="old", value=tf.constant(3, tf.int32)), tf.raw_ops.WriteHistogramSummary(writer=writer._resource, step=step, tag="oldh", values=tf.constant([1.0, 5.0]))]
+    with tf.Session(TARGET) as s:
+        s.run([step.initializer, writer.init()])
+        for _ in range(3):
+            s.run(ops)
+            s.run(step.assign_add(1))
+        s.run(writer.flush())
+        s.run(writer.close())
+        late = error_of(lambda: s.run(ops[0]))[0]
+    return late, sorted([e.step, v.tag, v.simple_value, v.histo.sum, v.metadata.plugin_data.plugin_name, plain(tf.make_ndarray(v.tensor)) if v.HasField("tensor") else 0] for f in os.listdir(where) for e in tf.train.summary_iterator(where + "/" + f) for v in e.summary.value)
+
+
 if __name__ == "__main__":
     answer_each(forget)
     shutil.rmtree(folder, ignore_errors=True)
