@@ -96,6 +96,22 @@ int check_lrn_grad(const struct kernel_call *c, struct lrn_plan *p, struct mu_er
 /* Cross: types and shapes. */
 int check_cross(const struct kernel_call *c, struct mu_err *err);
 
+/* ---- cpu/order.c ---- */
+
+/* LowerBound, UpperBound; *type: of the places. */
+int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err);
+
+/* ---- cpu/sparse_math.c ---- */
+
+/* SparseTensorDenseMatMul; whether entries are in range is another question. */
+struct sparse_product {
+	int64_t n, rows, inner, cols; /* entries; of the product and what is summed over */
+	int64_t b_row, b_col;         /* strides of the dense matrix as it is read */
+	bool flip;                    /* the sparse matrix is read the other way round */
+};
+int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
+			 struct mu_shape *shape, struct mu_err *err);
+
 /* ---- cpu/elementwise_more.c ---- */
 
 /* ClipByValue: types and shapes. */

@@ -5,7 +5,10 @@
 
 #include "task/kernels/args.h"
 #include "task/kernels/convert.h"
+#include "task/kernels/cuda/args.h"
+#include "task/kernels/gpu_table.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/move.h"
 #include "task/kernels/node_state.h"
 
 enum { DRAWS_RESERVED = 256 };
@@ -62,6 +65,30 @@ static int64_t first_above(const double *sums, int64_t n, double x)
 	return low;
 }
 
+static int draw_there(struct kernel_call *c, struct gpu *g, const struct philox *from,
+		      const struct mu_tensor *sums, const struct mu_tensor *out, int64_t samples,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0);
+	struct classes_args a = {.out = gpu_address(out),
+				 .in = gpu_address(logits),
+				 .sums = gpu_address(sums),
+				 .rows = logits->shape.dim[0],
+				 .n = logits->shape.dim[1],
+				 .samples = samples,
+				 .wide = out->dtype == MU_INT64};
+	void *sum, *draws;
+	int rc;
+
+	memcpy(a.draws.counter, from->counter, sizeof a.draws.counter);
+	memcpy(a.draws.key, from->key, sizeof a.draws.key);
+	if ((rc = gpu_find(g, "class_sums", logits->dtype, &sum, err)) ||
+	    (rc = gpu_kernel(g, "class_draw", &draws, err)) ||
+	    (rc = gpu_run(g, sum, a.rows, &a, err)))
+		return rc;
+	return gpu_run(g, draws, out->shape.count, &a, err);
+}
+
 static int draw(struct kernel_call *c, const struct philox *from, enum mu_dtype type,
 		int64_t samples, struct mu_err *err)
 {
@@ -69,14 +96,17 @@ static int draw(struct kernel_call *c, const struct philox *from, enum mu_dtype 
 	int64_t rows = logits->shape.dim[0], n = logits->shape.dim[1];
 	struct philox_stream draws = {.from = *from};
 	struct mu_shape shape, row = mu_shape_vec(n);
+	struct gpu *g = gpu_of_tensor(logits);
 	MU_AUTO_TENSOR room = {0};
 	struct mu_tensor *out;
 	int rc;
 
 	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){rows, samples}, err)) ||
-	    (rc = kernel_out(c, 0, type, &shape, &out, err)) ||
-	    (rc = mu_tensor_new(&room, MU_DOUBLE, &row, err)))
+	    (rc = move_out(c, 0, type, &shape, &out, err)) ||
+	    (rc = move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &room, err)))
 		return rc;
+	if (g)
+		return draw_there(c, g, from, &room, out, samples, err);
 	double *sums = room.data;
 	for (int64_t r = 0; r < rows; r++) {
 		convert(MU_DOUBLE, sums, logits->dtype,

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/move.h"
@@ -192,23 +193,32 @@ static search_fn *const searches[MU_DT_COUNT] = {
     [MU_UINT8] = search_MU_UINT8, [MU_UINT16] = search_MU_UINT16,
 };
 
-static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
+int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err)
 {
 	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
-	enum mu_dtype type = args_attr_type(c->node, "out_type", MU_INT32);
-	struct mu_tensor *out;
 	int rc;
 
+	*type = args_attr_type(c->node, "out_type", MU_INT32);
 	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 2, err)) ||
 	    (rc = args_same_type(c, 0, 1, err)))
 		return rc;
 	if (sorted->shape.dim[0] != values->shape.dim[0])
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Leading dim_size of both tensors must match.");
-	if (!searches[sorted->dtype] || (type != MU_INT32 && type != MU_INT64))
+	if (!searches[sorted->dtype] || (*type != MU_INT32 && *type != MU_INT64))
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(sorted->dtype));
-	if ((rc = kernel_out(c, 0, type, &values->shape, &out, err)))
+	return 0;
+}
+
+static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
+{
+	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
+	enum mu_dtype type;
+	struct mu_tensor *out;
+	int rc = check_bound(c, &type, err);
+
+	if (rc || (rc = kernel_out(c, 0, type, &values->shape, &out, err)))
 		return rc;
 	int64_t n = sorted->shape.dim[1], m = values->shape.dim[1];
 	for (int64_t i = 0; i < values->shape.count; i++) {

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/checks.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 
@@ -64,13 +65,8 @@ static int reorder(struct kernel_call *c, struct mu_err *err)
 
 /* ---- SparseTensorDenseMatMul ---- */
 
-struct product {
-	int64_t n, rows, inner, cols; /* entries; of the product and what is summed over */
-	int64_t b_row, b_col;         /* strides of the dense matrix as it is read */
-	bool flip;                    /* the sparse matrix is read the other way round */
-};
-
-static int check_product(const struct kernel_call *c, struct product *p, struct mu_err *err)
+int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
+			 struct mu_shape *shape, struct mu_err *err)
 {
 	const struct mu_shape *b = &kernel_in(c, 3)->shape;
 	bool flip_b = args_attr_bool(c->node, "adjoint_b", false);
@@ -99,11 +95,12 @@ static int check_product(const struct kernel_call *c, struct product *p, struct 
 			       "Cannot multiply A and B because inner dimension does not match: "
 			       "%lld vs. %lld.  Did you forget a transpose?",
 			       (long long)p->inner, (long long)b->dim[flip_b]);
-	return 0;
+	return mu_shape_set(shape, 2, (int64_t[]){p->rows, p->cols}, err);
 }
 
 #define MULTIPLY(T)                                                                                \
-	static void multiply_##T(const struct kernel_call *c, const struct product *p, T *out)     \
+	static void multiply_##T(const struct kernel_call *c, const struct sparse_product *p,      \
+				 T *out)                                                           \
 	{                                                                                          \
 		const T *v = kernel_in(c, 1)->data, *b = kernel_in(c, 3)->data;                    \
 		for (int64_t k = 0; k < p->n; k++) {                                               \
@@ -119,13 +116,12 @@ MULTIPLY(int32_t)
 
 static int matmul(struct kernel_call *c, struct mu_err *err)
 {
-	struct product p = {0};
+	struct sparse_product p;
 	struct mu_tensor *out;
 	struct mu_shape s;
 	int rc;
 
-	if ((rc = check_product(c, &p, err)) ||
-	    (rc = mu_shape_set(&s, 2, (int64_t[]){p.rows, p.cols}, err)))
+	if ((rc = check_sparse_product(c, &p, &s, err)))
 		return rc;
 	for (int64_t k = 0; k < p.n; k++) {
 		int64_t i = mu_tensor_int(kernel_in(c, 0), 2 * k + p.flip);

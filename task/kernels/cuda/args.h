@@ -199,6 +199,29 @@ struct random_args {
 	uint32_t counter[4], key[2];
 };
 
+/* Rows of so many values, looked for in rows of n that rise. */
+struct bound_args {
+	uint64_t out, in, sorted;
+	int64_t rows, values, n;
+	int32_t upper, wide; /* wide: places are int64 */
+};
+
+/* Rows of the logits of n classes; sums: as many doubles, which rise. */
+struct classes_args {
+	struct random_args draws;
+	uint64_t out, in, sums;
+	int64_t rows, n, samples;
+	int32_t wide, unused;
+};
+
+/* out[rows, by.row] = entries of a matrix [rows, inner] times b. */
+struct sparse_product_args {
+	struct by_row by;
+	uint64_t out, indices, values, b;
+	int64_t rows, inner, b_row, b_col; /* strides of b as it is read */
+	int32_t flip, wide;
+};
+
 /* As struct window_axis of window.h. */
 struct window_axis_args {
 	int64_t in, size, stride, dilation, out, pad;

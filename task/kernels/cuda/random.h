@@ -2,6 +2,9 @@
 /* Random numbers: the same draws as the CPU's (philox.h, cpu/random.c), a group a thread.  A
  * uniform number is the same to the bit; a normal one goes through the device's logarithm and sine.
  */
+#ifndef MU_TASK_KERNELS_CUDA_RANDOM_H
+#define MU_TASK_KERNELS_CUDA_RANDOM_H
+
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/cuda/math.h"
 
@@ -129,3 +132,5 @@ DRAW_KERNELS(f64, 2)
 	}
 WHOLE_KERNEL(32, 4)
 WHOLE_KERNEL(64, 2)
+
+#endif
