@@ -20,6 +20,7 @@ enum {
 	STARTUP_LOG_S = 10,
 	GRACE_TICKS = 12,
 	CALLS_TOGETHER = 8,
+	EVENTS_TICKS = 24, /* for the thousand events that may wait in a crowd */
 	TICK_MS = 250,
 	REST_MS = 5000, /* between ticks, when nothing is left to do */
 	SYNC_MS = 5
@@ -415,7 +416,7 @@ static void stop_threads(struct threads *t)
 	for (int i = 0; i < GRACE_TICKS && atomic_load(&c->working); i++)
 		nap(TICK_MS); /* for what is under way; the rest is cut off below */
 	events_stop(&c->events);
-	for (int i = 0; i < GRACE_TICKS && atomic_load(&c->events.posting); i++)
+	for (int i = 0; i < EVENTS_TICKS && atomic_load(&c->events.posting); i++)
 		nap(TICK_MS);
 	if (t->has_leader && !atomic_load(&c->lost))
 		leader_release(c);

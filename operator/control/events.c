@@ -5,8 +5,8 @@
  * Events are for people, nothing depends on them: a thread of their own writes them, a second after
  * they were said, so that those of one time go out in one go.  While something is being made or
  * many jobs wait to be looked at they wait longer: warnings two seconds, which go before all
- * others, and what is well ten, unless much has gathered, which would have to be written when we
- * stop.  It tries again while the server is away.  Where there is no such thread (in tests) they
+ * others, and what is well fifteen, unless much has gathered, which would have to be written when
+ * we stop.  It tries again while the server is away.  Where there is no such thread (in tests) they
  * are written at once.
  *
  * Locks: the log's, then the queue's. */
@@ -26,7 +26,7 @@
 enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5, TOGETHER = 6 };
 enum { PATIENT_MAX = 1024 }; /* more do not wait for others to be done */
 static const double series_s = 300, gather_s = 1, pause_s = 0.1;
-static const double patience_s[EVENT_QUEUES] = {[EVENTS_WARNING] = 2, [EVENTS_NORMAL] = 10};
+static const double patience_s[EVENT_QUEUES] = {[EVENTS_WARNING] = 2, [EVENTS_NORMAL] = 15};
 
 struct event_series {
 	char name[128];

@@ -224,13 +224,13 @@ static void events__while_pods_are_made__wait__but_warnings_little_and_none_for_
 	assert_int_equal(write_at(&c, 2.1), 1);
 	assert_non_null(strstr(written.text[0], "it has failed"));
 	event_made(&r, "4 worker");
-	assert_int_equal(write_at(&c, 9.9), 0);
-	assert_int_equal(write_at(&c, 10.1), 1);
+	assert_int_equal(write_at(&c, 14.9), 0);
+	assert_int_equal(write_at(&c, 15.1), 1);
 	assert_non_null(strstr(written.text[1], "created 2 ps, 4 worker"));
 	event_say(&r, false, "Running", "it runs");
-	assert_int_equal(write_at(&c, 12), 0);
+	assert_int_equal(write_at(&c, 17), 0);
 	atomic_store(&c.making, 0); /* it is quiet again */
-	assert_int_equal(write_at(&c, 12.1), 1);
+	assert_int_equal(write_at(&c, 17.1), 1);
 	end(&c);
 }
 
