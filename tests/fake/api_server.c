@@ -199,6 +199,13 @@ void api_server_fail(struct api_server *s, const char *match, enum api_fault fau
 	pthread_mutex_unlock(&s->lock);
 }
 
+void api_server_heal(struct api_server *s)
+{
+	pthread_mutex_lock(&s->lock);
+	s->n_faults = 0;
+	pthread_mutex_unlock(&s->lock);
+}
+
 void api_server_compact(struct api_server *s)
 {
 	pthread_mutex_lock(&s->lock);

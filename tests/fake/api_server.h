@@ -34,6 +34,8 @@ void api_server_page(struct api_server *s, int n);
 /* The next `times` requests whose "METHOD /path?query" contains `match` fail in this way. */
 void api_server_fail(struct api_server *s, const char *match, enum api_fault fault, int status,
 		     int seconds, int times);
+/* Nothing more of that. */
+void api_server_heal(struct api_server *s);
 /* Forgets all history: watches from before get 410, as after etcd's compaction. */
 void api_server_compact(struct api_server *s);
 /* Refuses connections and closes those that are open, until up again; objects stay. */

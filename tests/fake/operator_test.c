@@ -2,6 +2,8 @@
 /* The real muster-operator program against a scripted API server: what it does when answers are
  * slow, lost, refused, cut in two or too old.  Each case ends in the same picture as the
  * undisturbed one, and then nothing more is written. */
+#include "lib/kube/kube_plain.h"
+#include "tests/ports.h"
 #include "tests/test.h"
 #include "tests/wait.h"
 
@@ -21,6 +23,7 @@
 #define LEASES "/apis/coordination.k8s.io/v1" NS "/leases"
 #define EVENTS "/apis/events.k8s.io/v1" NS "/events"
 
+static char metrics_option[32] = "--metrics-port=0", probe_option[32] = "--probe-port=0";
 static char program[256], config_file[] = "/tmp/operator_test.XXXXXX";
 
 static const char job_text[] =
@@ -53,8 +56,8 @@ static pid_t start_operator(struct api_server *s, const char *leader)
 		prctl(PR_SET_PDEATHSIG, SIGKILL); /* a case that fails leaves nobody behind */
 		if (!getenv("OPERATOR_TEST_LOG") && !freopen("/dev/null", "w", stderr))
 			_exit(126);
-		execl(program, program, "--kubeconfig", config_file, leader, "--metrics-port=0",
-		      "--probe-port=0", "--progress-seconds=0", NULL);
+		execl(program, program, "--kubeconfig", config_file, leader, metrics_option,
+		      probe_option, "--progress-seconds=0", NULL);
 		_exit(127);
 	}
 	return pid;
@@ -405,6 +408,42 @@ static void leader__whose_renewal_fails__tries_again_sooner_than_it_renews(void 
 	api_server_stop(s);
 }
 
+/* Whether the program answers that page with something that holds `text`. */
+static bool says(int port, const char *page, const char *text)
+{
+	static const _Atomic bool stopped;
+	MU_AUTO_FREE char *url = mu_xasprintf("http://127.0.0.1:%d/%s", port, page);
+	MU_AUTO_BUF body = {0};
+
+	return kube_plain_ask(url, NULL, &stopped, &body, NULL) == 0 && body.len &&
+	       memmem(body.data, body.len, text, strlen(text));
+}
+
+static void operator__is_ready_when_its_first_lists_are_there__and_says_who_leads(void **state)
+{
+	struct api_server *s = api_server_start(0);
+	int probes = free_port(), metrics = free_port();
+	pid_t pid;
+
+	api_server_fail(s, "pods?limit", API_STATUS, 500, 0, 1 << 20);
+	snprintf(probe_option, sizeof(probe_option), "--probe-port=%d", probes);
+	snprintf(metrics_option, sizeof(metrics_option), "--metrics-port=%d", metrics);
+	pid = start_operator(s, "--leader-elect=true");
+	UNTIL(says(probes, "healthz", "ok"));
+	UNTIL(api_server_seen(s, "jobs?watch") && api_server_seen(s, "pods?limit") >= 2);
+	assert_false(says(probes, "readyz", "ok"));
+	assert_false(says(metrics, "metrics",
+			  "leader_election_master_status{name=\"muster-operator\"} 1\n"));
+	api_server_heal(s);
+	UNTIL(says(probes, "readyz", "ok"));
+	UNTIL(says(metrics, "metrics",
+		   "leader_election_master_status{name=\"muster-operator\"} 1\n"));
+	assert_int_equal(stop_operator(pid), 0);
+	api_server_stop(s);
+	strcpy(probe_option, "--probe-port=0");
+	strcpy(metrics_option, "--metrics-port=0");
+}
+
 static void foreign_pod__is_left_alone(void **state)
 {
 	struct world w = {.server = api_server_start(0)};
@@ -437,6 +476,7 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(leader__hands_over_when_it_is_stopped),
 	    cmocka_unit_test(leader__whose_hand_over_meets_another_write__hands_over),
 	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
+	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
 	};
 	/* build/<mode>/tests/fake/operator_test -> build/<mode>/bin, or build/bin for release */

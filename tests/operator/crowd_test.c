@@ -20,6 +20,7 @@ struct scene {
 	int stored, version;
 	double wake;
 	char phase[32], ready[32]; /* as last stored */
+	int events, series;        /* that say that it runs */
 };
 
 static double clock_now;
@@ -66,6 +67,11 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 			     cJSON_GetObjectItem(cJSON_GetObjectItem(to, "summary"), "ready")));
 		s->stored++;
 	}
+	if (strstr(rq->path, "/events/"))
+		s->series++;
+	else if (strstr(rq->path, "/events"))
+		s->events += strcmp(cJSON_GetStringValue(cJSON_GetObjectItem(body, "reason")),
+				    "Running") == 0;
 	if (out)
 		*out = strstr(rq->path, "/distributedtrainingjobs/") ? cJSON_Duplicate(s->job, true)
 								     : cJSON_Duplicate(body, true);
@@ -166,6 +172,22 @@ static void running__is_told_at_once_in_a_crowd_too(void **state)
 	see_pod(s, "worker", 0, true);
 	go_on(s, 0);
 	assert_string_equal(s->phase, "Running");
+	scene_free(s);
+}
+
+/* Nor does the count of its series say that it was said again. */
+static void transition__that_many_looks_see__is_told_by_one_event(void **state)
+{
+	struct scene *s = running();
+
+	for (int i = 1; i < WORKERS; i++) {
+		see_pod(s, "worker", i, true);
+		go_on(s, 10);
+	}
+	assert_string_equal(s->ready, "4/4");
+	assert_true(s->stored > 1);
+	assert_int_equal(s->events, 1);
+	assert_int_equal(s->series, 0);
 	scene_free(s);
 }
 
@@ -273,6 +295,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(few_phases__are_no_crowd__many_are_for_as_long_as_they_come),
 	    cmocka_unit_test(first_of_many_pods__waits_a_little_longer_for_the_others_in_a_crowd),
+	    cmocka_unit_test(transition__that_many_looks_see__is_told_by_one_event),
 	    cmocka_unit_test(running__is_told_at_once_in_a_crowd_too),
 	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
 	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),
