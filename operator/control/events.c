@@ -20,6 +20,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
+#include "lib/io/json.h"
 #include "operator/control/control.h"
 #include "operator/control/reconcile.h"
 
@@ -94,34 +95,40 @@ static void micro_time(double t, char out[40])
 	snprintf(out, 40, "%s.%06dZ", whole, (int)((t - (double)(long long)t) * 1e6));
 }
 
-static cJSON *event_object(struct reconcile *r, const char *name, bool warning, const char *reason,
-			   const char *note)
+static char *event_text(struct reconcile *r, const char *name, bool warning, const char *reason,
+			const char *note)
 {
 	const struct snapshot *job = r->seen;
-	cJSON *e = cJSON_CreateObject(), *m, *about;
 	char when[40];
+	const struct {
+		const char *before, *text;
+	} parts[] = {
+	    {"{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":",
+	     name},
+	    {",\"namespace\":", job->ns},
+	    {"},\"eventTime\":", when},
+	    {",\"reportingController\":\"muster.dev/operator\",\"reportingInstance\":",
+	     r->control->options.identity},
+	    {",\"action\":", reason},
+	    {",\"reason\":", reason},
+	    {",\"note\":", note},
+	    {",\"type\":", warning ? "Warning" : "Normal"},
+	    {",\"regarding\":{\"apiVersion\":\"" JOB_API_VERSION "\",\"kind\":\"" JOB_KIND
+	     "\",\"namespace\":",
+	     job->ns},
+	    {",\"name\":", job->name},
+	    {",\"uid\":", job->uid},
+	    {",\"resourceVersion\":", job->resource_version},
+	};
+	MU_AUTO_BUF text = {0};
 
 	micro_time(r->now, when);
-	cJSON_AddStringToObject(e, "apiVersion", "events.k8s.io/v1");
-	cJSON_AddStringToObject(e, "kind", "Event");
-	m = cJSON_AddObjectToObject(e, "metadata");
-	cJSON_AddStringToObject(m, "name", name);
-	cJSON_AddStringToObject(m, "namespace", job->ns);
-	cJSON_AddStringToObject(e, "eventTime", when);
-	cJSON_AddStringToObject(e, "reportingController", "muster.dev/operator");
-	cJSON_AddStringToObject(e, "reportingInstance", r->control->options.identity);
-	cJSON_AddStringToObject(e, "action", reason);
-	cJSON_AddStringToObject(e, "reason", reason);
-	cJSON_AddStringToObject(e, "note", note);
-	cJSON_AddStringToObject(e, "type", warning ? "Warning" : "Normal");
-	about = cJSON_AddObjectToObject(e, "regarding");
-	cJSON_AddStringToObject(about, "apiVersion", JOB_API_VERSION);
-	cJSON_AddStringToObject(about, "kind", JOB_KIND);
-	cJSON_AddStringToObject(about, "namespace", job->ns);
-	cJSON_AddStringToObject(about, "name", job->name);
-	cJSON_AddStringToObject(about, "uid", job->uid);
-	cJSON_AddStringToObject(about, "resourceVersion", job->resource_version);
-	return e;
+	for (unsigned i = 0; i < MU_COUNT(parts); i++) {
+		mu_buf_puts(&text, parts[i].before);
+		mu_json_quote(&text, mu_span_of(parts[i].text));
+	}
+	mu_buf_puts(&text, "}}");
+	return mu_xstrdup(text.data);
 }
 
 /* Counts it; true when something is to be written, with what and how often it was said. */
@@ -171,16 +178,6 @@ static struct event_letter *series_letter(struct reconcile *r, const struct even
 	l->body =
 	    mu_xasprintf("{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", s->count, when);
 	return l;
-}
-
-static char *event_text(struct reconcile *r, const char *name, bool warning, const char *reason,
-			const char *note)
-{
-	cJSON *e = event_object(r, name, warning, reason, note);
-	char *text = cJSON_PrintUnformatted(e);
-
-	cJSON_Delete(e);
-	return text;
 }
 
 static struct event_letter *event_letter(struct reconcile *r, const char *name, bool warning,

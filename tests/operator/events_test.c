@@ -185,6 +185,28 @@ static void what_is_made__time_and_again__stays_a_note_that_fits(void **state)
 	end(&c);
 }
 
+static void event__of_any_words__says_them_as_they_are(void **state)
+{
+	static const char words[] = "it said \"no\\\" twice:\n\t\x01 caf\xc3\xa9 </b> %s";
+	struct snapshot a = job("a", "uid-a");
+	struct control c;
+	cJSON *e, *about;
+
+	begin(&c, false);
+	struct reconcile r = {.control = &c, .seen = &a, .now = 1.5};
+	event_say(&r, true, "Failed", "%s", words);
+	assert_int_equal(written.n, 1);
+	assert_non_null(e = cJSON_Parse(written.text[0]));
+	about = cJSON_GetObjectItem(e, "regarding");
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(e, "note")), words);
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(e, "type")), "Warning");
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(about, "uid")), "uid-a");
+	assert_string_equal(cJSON_GetStringValue(cJSON_GetObjectItem(about, "resourceVersion")),
+			    "1");
+	cJSON_Delete(e);
+	end(&c);
+}
+
 /* All that is due at this time; how many that were. */
 static int write_at(struct control *c, double when)
 {
@@ -256,6 +278,7 @@ static void events__of_too_many_jobs__do_not_wait_for_quiet(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(event__of_any_words__says_them_as_they_are),
 	    cmocka_unit_test(events__on_a_quiet_cluster__come_a_second_later),
 	    cmocka_unit_test(
 		events__while_pods_are_made__wait__but_warnings_little_and_none_for_ever),
