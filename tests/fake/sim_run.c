@@ -3,8 +3,6 @@
  * them.  A killed controller is one whose calls arrive no more; the next starts from a list, which
  * may be old, or is a second replica, which has seen what its own watches have brought so far.  One
  * whose lease passed in the middle of a call may see that call arrive while the other one acts. */
-#include <limits.h>
-
 #include "tests/fake/pb_write.h"
 #include "tests/fake/sim.h"
 
@@ -350,7 +348,7 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 	    (struct control_io){call, finish, wall_now, may_write, o, sim_certs, call_many};
 	if (s->faulty) { /* other jobs keep it busy all the time, or none does */
 		atomic_store(&o->control.making, (unsigned)(sim_random(s) % 2));
-		atomic_store(&o->control.crowd_us, sim_random(s) % 2 ? LLONG_MAX : 0);
+		atomic_store(&o->control.crowd_us, sim_random(s) % 2 ? 1LL << 60 : 0);
 	}
 	for (int k = 0; k < SIM_WATCHED; k++)
 		list(o, k, list_position(s));
