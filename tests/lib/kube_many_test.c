@@ -341,10 +341,10 @@ static void *make_all(void *arg)
 	return NULL;
 }
 
-/* Each thread has one, and ahead of those are 16 of all at most, 7 of a thread's own. */
+/* Each thread has one, and ahead of those are 8 of all at most, 7 of a thread's own. */
 static void calls_of_many_threads__are_bounded(void **state)
 {
-	enum { THREADS = 8, AHEAD = 16, TOGETHER = 8 };
+	enum { THREADS = 8, AHEAD = 8, TOGETHER = 8 };
 	struct thread t[THREADS] = {0};
 	struct server *s = start(0, NULL);
 	struct kube_client *c = client_of(s);
