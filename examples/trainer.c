@@ -2,15 +2,16 @@
 /* A distributed trainer: every task runs this program, and its flags, or TF_CONFIG, say which task
  * it is.
  *
- *	hosts="--ps_hosts=localhost:2222,localhost:2223
- *--worker_hosts=localhost:2224,localhost:2225" trainer $hosts --job_name=ps --task_index=0 &
+ *	hosts="--ps_hosts=localhost:2222,localhost:2223"
+ *	hosts="$hosts --worker_hosts=localhost:2224,localhost:2225"
+ *	trainer $hosts --job_name=ps --task_index=0 &
  *	trainer $hosts --job_name=ps --task_index=1 &
  *	trainer $hosts --job_name=worker --task_index=0 &
  *	trainer $hosts --job_name=worker --task_index=1
  *
  * Each worker builds the same graph: parameters on the parameter servers, in turn, and the
  * computation on itself (between-graph replication).  With --sync a step waits for gradients from
- *as many workers as --aggregate says: one less than there are workers makes one of them a backup.
+ * as many workers as --aggregate says: one less than there are workers makes one of them a backup.
  */
 #include <signal.h>
 #include <stdio.h>

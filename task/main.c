@@ -5,8 +5,7 @@
  * ended by SIGTERM, SIGINT, POST /finish or the end of its input; 1 could not start; 2 a wrong
  * command line; 3 (MU_EXIT_KERNELS) this machine has less than the kernels that were asked for.
  *
- * A signal may reach any thread: its handler writes to a pipe
- * that main reads. */
+ * A signal may reach any thread: its handler writes to a pipe that main reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>

@@ -5,12 +5,17 @@
  *
  *	struct mu_pb m = mu_pb_of(span);
  *	struct mu_pb_field f;
- *	while (mu_pb_next(&m, &f))
- *		switch (f.number) { case 1: name = f.bytes; break; case 2: n = (int64_t)f.value;
- *break; } if (m.bad) return mu_fail(err, MU_INVALID_ARGUMENT, "…is cut short");
+ *	while (mu_pb_next(&m, &f)) {
+ *		if (f.number == 1)
+ *			name = f.bytes;
+ *		if (f.number == 2)
+ *			n = (int64_t)f.value;
+ *	}
+ *	if (m.bad)
+ *		return mu_fail(err, MU_INVALID_ARGUMENT, "…is cut short");
  *
- * A reader must look at f.type before it trusts f.bytes (only MU_PB_BYTES sets it; else it is
- *empty). Recursion over nested messages is the caller's: bound it with MU_PB_MAX_DEPTH.
+ * A reader must look at f.type before it trusts f.bytes: only MU_PB_BYTES sets it, else it is
+ * empty.  Recursion over nested messages is the caller's: bound it with MU_PB_MAX_DEPTH.
  *
  * Writing appends to a mu_buf.  A nested message is opened, filled and closed:
  *	size_t at = mu_pb_begin(b, 2); … mu_pb_end(b, at);

@@ -42,8 +42,8 @@ int mu_cluster_add(struct mu_cluster *c, const char *job, int index, const char 
 		   struct mu_err *err);
 /* {"ps": […], …}, or {"cluster": {…}} around it. */
 int mu_cluster_parse_json(struct mu_cluster *out, struct mu_span text, struct mu_err *err);
-/* TF_CONFIG, which errors name.  A cluster with a "master" job and no "chief" keeps its name.  self->job is "" when
- * there is no "task". */
+/* TF_CONFIG, which errors name.  A cluster with a "master" job and no "chief" keeps its name.
+ * self->job is "" when there is no "task". */
 int mu_cluster_parse_tf_config(struct mu_cluster *out, struct mu_self *self, struct mu_span text,
 			       struct mu_err *err);
 /* One "--ps_hosts=a:1,b:2" (or "--ps-hosts", dashes optional): adds job "ps".  Returns 1 when arg

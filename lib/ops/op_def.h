@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Op definitions: one row an op (lib/ops/ops_*.def), read by kernels, placer, client and
- *documentation.
+/* Op definitions: one row an op (lib/ops/ops_*.def), read by kernels, placer, client and docs.
  *
  *	OP(MatMul, "a:T b:T", "product:T", "transpose_a:bool=false transpose_b:bool=false T:type",
  *	   0, shape_matmul)
  *
  * An argument is `name:what`, what being a fixed type (`float`, `int32`, `string`, `resource`…), an
  * attribute of kind type (`T`), `N*T` (N tensors of type T, N an int attribute), `list(dtypes)`
- *(one tensor for each type in attribute dtypes), or `ref(T)` for a reference to a variable's
- *buffer. An attribute is `name:kind` or `name:kind=default`, kind one of string int float bool type
- *shape tensor func list(string) list(int) list(type) list(shape)…
+ * (one tensor for each type in attribute dtypes), or `ref(T)` for a reference to a variable's
+ * buffer.
+ *
+ * An attribute is `name:kind` or `name:kind=default`, kind one of string, int, float, bool, type,
+ * shape, tensor, func, list(string), list(int), list(type), list(shape)…
  */
 #ifndef MU_OPS_OP_DEF_H
 #define MU_OPS_OP_DEF_H

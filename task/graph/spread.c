@@ -7,7 +7,7 @@
  *	Const -> Enter -> Merge -> Switch(the real loop's condition) -> NextIteration -> Merge
  *
  * Its Merge, the pivot, runs once a turn, and starts the receives of that turn.  In nested loops
- *the outer pivot starts the inner one's Const.
+ * the outer pivot starts the inner one's Const.
  *
  * Enter and NextIteration put out nothing in some turns, and Exit in all but the last; so none of
  * them stands where its output would have to be sent. */

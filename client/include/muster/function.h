@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Functions, and the branches, loops and calls that are made of them.
  *
- *	static void turn(struct mu_builder *f, void *arg, const struct mu_out *in, struct mu_out
- **out)
+ *	static void turn(struct mu_builder *f, void *arg, const struct mu_out *in,
+ *			 struct mu_out *out)
  *	{
  *		out[0] = mu_add(f, in[0], mu_const_int(f, MU_INT32, 1));
  *		out[1] = mu_tanh(f, mu_matmul(f, in[1], in[2]));
@@ -14,8 +14,10 @@
  *
  * A function has a builder of its own while it is made, and sees nothing but its arguments: what it
  * needs of the graph around it, a variable's value say, is one of them.  Variables are made
- *outside. mu_gradients goes through all of these.  It runs a function again on the same arguments,
- *so one that draws random numbers, or changes something, has no gradient.
+ * outside.
+ *
+ * mu_gradients goes through all of these.  It runs a function again on the same arguments, so one
+ * that draws random numbers, or changes something, has no gradient.
  */
 #ifndef MUSTER_FUNCTION_H
 #define MUSTER_FUNCTION_H

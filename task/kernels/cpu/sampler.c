@@ -34,8 +34,8 @@ struct sampler {
 	double log_range;
 	int64_t possible;         /* classes that can be drawn at all */
 	struct mu_tensor weights; /* fixed: of each class */
-	struct mu_tensor prob,
-	    alt; /* fixed: an own class's share of its place, and whose the rest is */
+	/* fixed: an own class's share of its place, and whose the rest is */
+	struct mu_tensor prob, alt;
 	float total;
 	struct node_state random, counts;
 	struct counts *learned; /* while a call holds them */

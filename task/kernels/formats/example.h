@@ -4,8 +4,8 @@
  *	Example { Features features = 1; }   Features { map<string, Feature> feature = 1; }
  *	Feature { BytesList = 1 | FloatList = 2 | Int64List = 3 }, each { repeated value = 1; }
  *	SequenceExample { Features context = 1; FeatureLists feature_lists = 2; }
- *	FeatureLists { map<string, FeatureList> = 1 }   FeatureList { repeated Feature feature = 1;
- *}
+ *	FeatureLists { map<string, FeatureList> = 1 }
+ *	FeatureList { repeated Feature feature = 1; }
  */
 #ifndef MU_TASK_KERNELS_FORMATS_EXAMPLE_H
 #define MU_TASK_KERNELS_FORMATS_EXAMPLE_H
