@@ -49,7 +49,7 @@ static void one(const char *op, const struct sizes *s, const char *const *shapes
 				     {"use_peephole", A_BOOL, peep, NULL},
 				     {clips ? "cell_clip" : NULL, A_FLOAT, peep ? 300 : -1, NULL},
 				     {0}};
-	struct mu_tensor in[MAX_IN];
+	struct mu_tensor in[MAX_IN] = {0};
 	unsigned at = 0;
 
 	if (counted)
