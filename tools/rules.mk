@@ -50,7 +50,7 @@ $(BIN)/muster: $(B)/o/cli/main.o $(call lib,$(CLI_PARTS))
 # says so.  Code for sm_80 and sm_90, and PTX for newer ones.
 CUDA_KERNELS := $(if $(NVCC),$(B)/cuda/kernels.fatbin)
 CUDA_ARCHS   ?= 80 90
-$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/cuda/*.cu task/kernels/cuda/*.h) task/kernels/loops/loops.def
+$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/cuda/*.cu task/kernels/cuda/*.h) task/kernels/loops/loops.def task/kernels/lstm_element.h
 	@mkdir -p $(@D)
 	@echo "  nvcc     $@ (minutes)"
 	@$(NVCC) -O3 -std=c++17 -I. --fatbin -Xfatbin -compress-all -t 2 -o $@ \
