@@ -130,7 +130,7 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Tensor must be 3-D or 2-D, got: %s", mu_shape_str(&in->shape));
 	int64_t frames = in->shape.dim[1], channels = in->shape.rank > 2 ? in->shape.dim[2] : 1;
-	if (most < 1 || !(rate > 0) || rate > INT32_MAX || channels > UINT16_MAX)
+	if (most < 1 || !(rate > 0) || rate >= 0x1p31f || channels > UINT16_MAX)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "max_outputs and sample_rate must be > 0: %lld, %g",
 			       (long long)most, (double)rate);
