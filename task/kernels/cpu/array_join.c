@@ -61,14 +61,15 @@ static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, 
 		const struct mu_shape *s = &kernel_in(c, from + i)->shape;
 		if ((rc = args_same_type(c, from, from + i, err)))
 			return rc;
-		bool fits = s->rank == first->rank;
-		for (int d = 0; fits && d < s->rank; d++)
-			fits = d == at || s->dim[d] == first->dim[d];
-		if (!fits)
+		int d = 0; /* the first that differs and may not */
+		while (s->rank == first->rank && d < s->rank &&
+		       (d == at || s->dim[d] == first->dim[d]))
+			d++;
+		if (s->rank != first->rank || d < s->rank)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "ConcatOp : Dimension %d in both shapes must be equal: "
 				       "shape[0] = %s vs. shape[%u] = %s",
-				       at, mu_shape_str(first), i, mu_shape_str(s));
+				       d, mu_shape_str(first), i, mu_shape_str(s));
 		if (__builtin_add_overflow(total, s->dim[at], &total))
 			return mu_fail(err, MU_INVALID_ARGUMENT, "the result is too large");
 	}

@@ -190,15 +190,27 @@ int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* All of them, as far as a message has room: whoever is told of one wants to know where it stands. */
+static int wrong_label(const struct mu_tensor *labels, int64_t label, int64_t classes,
+		       struct mu_err *err)
+{
+	enum { ROOM = 140 };
+	MU_AUTO_BUF all = {0};
+
+	for (int64_t r = 0; r < labels->shape.count && all.len < ROOM; r++)
+		mu_buf_printf(&all, "%s%lld", r ? " " : "", (long long)mu_tensor_int(labels, r));
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "Received a label value of %lld which is outside the valid range of [0, "
+		       "%lld).  Label values: %.*s",
+		       (long long)label, (long long)classes, ROOM, all.data);
+}
+
 static int check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)
 {
 	for (int64_t r = 0; r < labels->shape.count; r++) {
 		int64_t label = mu_tensor_int(labels, r);
 		if (label < 0 || label >= classes)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Received a label value of %lld which is outside the valid "
-				       "range of [0, %lld).",
-				       (long long)label, (long long)classes);
+			return wrong_label(labels, label, classes, err);
 	}
 	return 0;
 }

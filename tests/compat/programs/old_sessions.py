@@ -384,6 +384,44 @@ def summaries_written_by_the_task():
     return late, sorted([e.step, v.tag, v.simple_value, v.histo.sum, v.metadata.plugin_data.plugin_name, plain(tf.make_ndarray(v.tensor)) if v.HasField("tensor") else 0] for f in os.listdir(where) for e in tf.train.summary_iterator(where + "/" + f) for v in e.summary.value)
 
 
+def wrong_runs():
+    """the errors that people search the web for"""
+    v = tf.get_variable("v", [3], initializer=tf.ones_initializer())
+    x = tf.placeholder(tf.float32, [None, 2], "x")
+    never = tf.placeholder(tf.int32, [], "never")
+    unset = tf.get_variable("unset", [2], use_resource=True)
+    table = tf.lookup.StaticHashTable(tf.lookup.KeyValueTensorInitializer(["a"], [1]), 0)
+    cases = {"not fed": lambda s: s.run(x + 1), "not set": lambda s: s.run(v + 1), "resource not set": lambda s: s.run(unset + 1), "table": lambda s: s.run(table.lookup(tf.constant(["a"]))),
+             "shapes": lambda s: s.run(tf.matmul(x, x), {x: [[1, 2], [3, 4], [5, 6]]}), "gather": lambda s: s.run(tf.gather([1, 2, 3], never), {never: 7}),
+             "assert": lambda s: s.run(tf.Assert(never > 3, [never, "is too small", tf.constant([1.5, 2])]), {never: 1}), "equal": lambda s: s.run(tf.assert_equal(never, 4, message="not four"), {never: 1}),
+             "nan": lambda s: s.run(tf.check_numerics(tf.log(tf.to_float(never)), "a log"), {never: -1}), "reshape": lambda s: s.run(tf.reshape(tf.range(6), [never, 4]), {never: 2}),
+             "number": lambda s: s.run(tf.string_to_number(tf.as_string(tf.constant("x1")))), "divide": lambda s: s.run(tf.constant(4) // never, {never: 0}),
+             "label": lambda s: s.run(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=[never], logits=[[0.1, 0.2]]), {never: 5}), "concat": lambda s: s.run(tf.concat([x, tf.ones([never, 3])], 1), {x: [[1, 2]], never: 2}),
+             "file": lambda s: s.run(tf.read_file("/no/such/file")), "restore": lambda s: tf.train.Saver({"nothing": v}).restore(s, folder + "/nothing"),
+             "slice": lambda s: s.run(tf.slice(tf.range(5), [never], [4]), {never: 3}), "squeeze": lambda s: s.run(tf.squeeze(tf.fill([never, 2], 1), 0), {never: 3}), "decode": lambda s: s.run(tf.decode_csv("1,2,3", [[0], [0]])),
+             "name": lambda s: s.run("nothing:0"), "inverse": lambda s: s.run(tf.matrix_inverse(tf.zeros([2, 2]) + tf.to_float(never)), {never: 0}), "pad": lambda s: s.run(tf.pad(tf.range(3), [[never, 0]]), {never: -1}),
+             "conv": lambda s: s.run(tf.nn.conv2d(tf.reshape(x, [1, 1, 1, -1]), tf.ones([1, 1, 3, 1]), [1] * 4, "SAME"), {x: [[1, 2]]}), "loop": lambda s: s.run(tf.while_loop(lambda i: i < 3, lambda i: i + 1 // never, [never]), {never: 0}),
+             "update": lambda s: s.run(tf.scatter_update(v, [never], [1.0]), {never: 9}), "one of": lambda s: s.run(tf.stack([tf.range(never), tf.range(2)]), {never: 3})}
+    out = {}
+    with tf.Session(TARGET) as s:
+        for name, run in cases.items():
+            try:
+                got = error_of(lambda: run(s))
+            except (ValueError, KeyError, TypeError) as e:  # the client's own
+                got = [type(e).__name__, ""]
+            out[name] = [got[0], _words(str(got[1]))]
+    return out
+
+
+def _words(text):
+    """The error's first own line, without what is of this process or machine."""
+    for line in text.splitlines():
+        line = line.strip()
+        if line and not line.startswith(("Graph execution error", "Detected at", "File ", "Node:", "From /job", "[[", "(0)", "(1)", "Original stack", "2 root", "0 success", "0 deriv")):
+            return line.split("binary running on")[0].split("; expected one of")[0].split("; known devices")[0].split(" but available devices")[0].split("defined at")[0][:120]
+    return text[:60]
+
+
 if __name__ == "__main__":
     answer_each(forget)
     shutil.rmtree(folder, ignore_errors=True)
