@@ -10,7 +10,10 @@
  *
  * Each MAKE makes a Secret of another name, and pods are made with the name that the status has,
  * not before it has one: of two operators that each believe to lead, the later to arrive changes
- * nothing that a task has.  What was made in vain goes with the job. */
+ * nothing that a task has.  What was made in vain goes with the job.
+ *
+ * A job without pods whose certificates are merely due has them replaced like any other: a list
+ * that lags may show none of the pods that mount the Secret there is. */
 #include "operator/plan/plan_internal.h"
 
 /* Replaced after two thirds of their life, which leaves an operator that is down a third to come
@@ -49,12 +52,14 @@ bool plan_security(struct planner *p)
 	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
 	double renew_after = life * 2 / 3;
 	double spread_s = life / 10 < SPREAD_MOST ? life / 10 : SPREAD_MOST;
-	bool due;
+	bool early, due, over;
 
 	if (!plan_has_tls(p))
 		return true;
-	due = s->secret && (p->now >= s->made + renew_after || p->now < s->made - renew_after);
-	if (!s->secret || (due && !p->seen->n_pods)) {
+	early = p->now < s->made - renew_after; /* the clock has gone back */
+	due = s->secret && (early || p->now >= s->made + renew_after);
+	over = due && (early || p->now >= s->made + life);
+	if (!s->secret || (over && !p->seen->n_pods)) {
 		plan_act(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
 			 "certificates for the tasks of the job");
 		return false;

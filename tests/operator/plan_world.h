@@ -171,7 +171,7 @@ static const char *look(struct world *w)
 	return w->log;
 }
 
-static void run_all(struct world *w)
+static inline void run_all(struct world *w)
 {
 	for (unsigned i = 0; i < w->n_pods; i++)
 		if (w->pods[i].phase == POD_PENDING) {
@@ -180,7 +180,7 @@ static void run_all(struct world *w)
 		}
 }
 
-static void fail_pod(struct world *w, const char *task, int index, int code)
+static inline void fail_pod(struct world *w, const char *task, int index, int code)
 {
 	struct observed_pod *p = pod(w, task, index);
 
@@ -189,7 +189,7 @@ static void fail_pod(struct world *w, const char *task, int index, int code)
 	p->exit_code = code;
 }
 
-static void start_running(struct world *w, const char *manifest)
+static inline void start_running(struct world *w, const char *manifest)
 {
 	world_start(w, manifest);
 	look(w);

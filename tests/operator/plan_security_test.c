@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* When a plan has certificates made, and when it has them replaced. */
+#include "tests/operator/plan_world.h"
+
+/* Whether a look at that time, at a list without a pod, has an action of this kind. */
+static bool asks_for(struct world *w, enum action_kind kind, double at)
+{
+	static const struct plan_options options = {.image = "task:1"};
+	struct observed_job seen = {.service = true, .status = w->status};
+	struct job_plan *plan = job_plan_new(w->spec, &options, &seen, at);
+	bool found = false;
+
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		found = found || plan->actions[i].kind == kind;
+	job_plan_free(plan);
+	return found;
+}
+
+static void start_secured(struct world *w)
+{
+	world_start(w, TWO "  security: {mtls: true}\n");
+	assert_string_equal(look(w), ""); /* no pod before the status has its Secret's name */
+	assert_string_equal(w->status.security.secret, "j-tls");
+	assert_string_equal(look(w), "+ps/0 ");
+}
+
+/* The list may lag, and the pods mount the Secret that there is: a new CA goes ahead. */
+static void certificates__that_are_due__stay_trusted_though_no_pod_is_seen(void **state)
+{
+	struct world w;
+	double due;
+
+	start_secured(&w);
+	due = w.status.security.made + PLAN_CERT_LIFE * 2 / 3;
+	assert_false(asks_for(&w, ACTION_SPREAD_CA, due - 1));
+	assert_true(asks_for(&w, ACTION_SPREAD_CA, due));
+	assert_false(asks_for(&w, ACTION_MAKE_SECRET, due));
+	assert_true(asks_for(&w, ACTION_CREATE_POD, due)); /* with what is good for a while yet */
+	world_end(&w);
+}
+
+static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(void **state)
+{
+	struct world w;
+	double made;
+
+	start_secured(&w);
+	made = w.status.security.made;
+	assert_false(asks_for(&w, ACTION_MAKE_SECRET, made + PLAN_CERT_LIFE - 1));
+	assert_true(asks_for(&w, ACTION_MAKE_SECRET, made + PLAN_CERT_LIFE));
+	assert_false(asks_for(&w, ACTION_CREATE_POD, made + PLAN_CERT_LIFE));
+	assert_true(asks_for(&w, ACTION_MAKE_SECRET, made - PLAN_CERT_LIFE));
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(certificates__that_are_due__stay_trusted_though_no_pod_is_seen),
+	    cmocka_unit_test(certificates__that_are_over__are_made_anew_for_a_job_without_pods),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
