@@ -101,16 +101,18 @@ def asynchronous():
         answers = [cluster.finish(c) for c in clients]
         return answers, checkpoint(path)
 
-    for answers, saved in both(run):
+    for name, (answers, saved) in zip(("stock", "muster"), both(run)):
         reached, local = max(a["step"] for a in answers), sum(len(a["losses"]) for a in answers)
         if int(saved["global_step"]) < steps:
-            raise Different(f"the checkpoint is of step {saved['global_step']}, not of {steps}")
+            raise Different(f"{name}: the checkpoint is of step {saved['global_step']}, not of {steps}")
         # one worker's last step but one may have read the count before the other made two: its hook believes that
         # there is one more to make.  The other has read it late enough then, so there is no third.
         if not steps <= reached <= steps + 2:
-            raise Different(f"the global step ended at {reached}, not at {steps}")
-        if local != reached:
-            raise Different(f"{local} steps were run but the global step is {reached}")
+            raise Different(f"{name}: the global step ended at {reached}, not at {steps}")
+        # stock adds without a lock and loses some (7 of 50,000 steps of two busy workers); ours loses none
+        if local < reached or (name == "muster" and local > reached):
+            raise Different(f"{name}: {local} steps were run but the global step is {reached}, in the checkpoint "
+                            f"{saved['global_step']}; of the workers {[(len(a['losses']), a['step']) for a in answers]}")
         if min(len(a["losses"]) for a in answers) < 20:
             raise Different("one of the two workers took no part")
         if answers[0]["losses"][-1] > 0.5:

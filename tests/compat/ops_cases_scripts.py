@@ -80,7 +80,7 @@ def quantised_and_back():
         yield Case("QuantizeAndDequantizeV4Grad", {"gradients": real(t, 3, 4), "input": x, "input_min": low, "input_max": high})
     x = real(F, 3, 4)
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": scalar(2, F), "input_max": scalar(1, F)}, {"range_given": True})
-    yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": np.zeros([2], F), "input_max": np.ones([2], F)}, {"range_given": True})
+    # a range of two values without an axis ends stock's whole process, so that case cannot stand here
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": np.zeros([2], F), "input_max": np.ones([2], F)}, {"range_given": True, "axis": 1})
     yield Case("QuantizeAndDequantizeV2", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F)}, {"axis": 5})
     yield Case("QuantizeAndDequantizeV3", {"input": x, "input_min": scalar(0, F), "input_max": scalar(1, F), "num_bits": scalar(70)})
