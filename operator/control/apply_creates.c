@@ -151,15 +151,12 @@ static int resize_group(struct reconcile *r, int members, struct mu_err *err)
 					       "\":\"%s\"}},\"spec\":{\"minMember\":%d}}",
 					       r->spec->name, members);
 
-	if (!r->control->io.may_write(r->control->io.user))
-		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
-	return r->control->io.call(
-	    r->control->io.user,
-	    &(struct kube_request){.method = "PATCH",
-				   .path = path,
-				   .content_type = "application/merge-patch+json",
-				   .body = mu_span_of(body)},
-	    NULL, err);
+	return apply_ask(r,
+			 &(struct kube_request){.method = "PATCH",
+						.path = path,
+						.content_type = "application/merge-patch+json",
+						.body = mu_span_of(body)},
+			 NULL, err);
 }
 
 /* Without the group no pod of it would be placed: what goes wrong here ends the look. */
