@@ -57,17 +57,19 @@ struct lstm_back {
 };
 void lstm_step_back(const struct lstm *l, const struct lstm_back *k);
 
-/* What the kernels of every device ask of a node.  An op that goes back is given what the op that
- * went forth was, what that gave, and what came back.
+/* With what a kernel of any device begins: the node is checked, and its outputs are made.  An op
+ * that goes back is given what the op that went forth was, what that gave, and what came back.
  *
  * cpu/block_cell.c: x, cs_prev, h_prev, w, wci, wcf, wco, b; and x, h_prev, w_ru, w_c, b_ru, b_c.
  */
-enum { LSTM_INPUTS = 8, GRU_INPUTS = 6 };
-int check_lstm_cell(const struct kernel_call *c, bool back, struct lstm *l, struct mu_err *err);
-int check_gru_cell(const struct kernel_call *c, bool back, struct cell_sizes *s,
+enum { LSTM_INPUTS = 8, GRU_INPUTS = 6, LSTM_CELL_GRADS = 5, GRU_OUTPUTS = 4 }; /* GRU: both ways */
+int lstm_cell_begin(struct kernel_call *c, bool back, struct lstm *l, float **to,
+		    struct mu_err *err);
+int gru_cell_begin(struct kernel_call *c, bool back, struct cell_sizes *s, float **to,
 		   struct mu_err *err);
 /* cpu/block_lstm.c: those of an LSTM behind seq_len_max; so many moments are worked out. */
-int check_lstm_sequence(const struct kernel_call *c, bool back, bool second, struct lstm *l,
-			int64_t *moments, struct mu_err *err);
+enum { D_X, D_CS, D_H, D_W, D_PEEP, D_B = D_PEEP + 3, LSTM_GRADS };
+int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct lstm *l,
+			int64_t *moments, float **to, struct mu_err *err);
 
 #endif

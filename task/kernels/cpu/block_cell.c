@@ -13,8 +13,14 @@ static const char *const lstm_in[] = {
     "BC", "BC", "BC", "BC", "BC", "BC", "BC", "BC",
 };
 
-int check_lstm_cell(const struct kernel_call *c, bool back, struct lstm *l, struct mu_err *err)
+static const char *const lstm_out[LSTM_OUTPUTS] = {"BC", "BC", "BC", "BC", "BC", "BC", "BC"};
+static const char *const lstm_grads[LSTM_CELL_GRADS] = {"BC", "B4", "C", "C", "C"};
+
+int lstm_cell_begin(struct kernel_call *c, bool back, struct lstm *l, float **to,
+		    struct mu_err *err)
 {
+	int rc;
+
 	*l = (struct lstm){.bias = args_attr_float(c->node, "forget_bias", 1),
 			   .clip = args_attr_float(c->node, "cell_clip", 3),
 			   .peep = args_attr_bool(c->node, "use_peephole", false),
@@ -23,18 +29,19 @@ int check_lstm_cell(const struct kernel_call *c, bool back, struct lstm *l, stru
 			   .w = cells_in(c, 3),
 			   .b = cells_in(c, 7),
 			   .peeps = {cells_in(c, 4), cells_in(c, 5), cells_in(c, 6)}};
-	return cells_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err);
+	rc = cells_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err);
+	return rc ? rc
+		  : cells_out(c, &l->s, back ? lstm_grads : lstm_out,
+			      back ? LSTM_CELL_GRADS : LSTM_OUTPUTS, to, err);
 }
 
 static int lstm(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BC", "BC", "BC", "BC", "BC", "BC", "BC"};
 	float *to[LSTM_OUTPUTS];
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_cell(c, false, &l, err)) ||
-	    (rc = cells_out(c, &l.s, results, LSTM_OUTPUTS, to, err)))
+	if ((rc = lstm_cell_begin(c, false, &l, to, err)))
 		return rc;
 	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
 	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
@@ -47,16 +54,14 @@ static int lstm(struct kernel_call *c, struct mu_err *err)
 /* Of the above, and its outputs i, cs, f, o, ci, co, and what came back to cs and h. */
 static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BC", "B4", "C", "C", "C"};
 	const float *out[LSTM_OUTPUTS - 1];
-	float *to[MU_COUNT(results)];
+	float *to[LSTM_CELL_GRADS];
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_cell(c, true, &l, err)) ||
-	    (rc = cells_out(c, &l.s, results, MU_COUNT(results), to, err)))
+	if ((rc = lstm_cell_begin(c, true, &l, to, err)))
 		return rc;
-	for (unsigned n = 2; n < MU_COUNT(results); n++)
+	for (unsigned n = 2; n < LSTM_CELL_GRADS; n++)
 		elems_zero(MU_FLOAT, to[n], 0, l.s.cell);
 	for (unsigned n = 0; n < MU_COUNT(out); n++)
 		out[n] = cells_in(c, LSTM_INPUTS + n);
@@ -77,21 +82,25 @@ static const char *const gru_in[] = {
     "BC", "BC", "BC", "BC",
 };
 
-int check_gru_cell(const struct kernel_call *c, bool back, struct cell_sizes *s, struct mu_err *err)
+static const char *const gru_out[GRU_OUTPUTS] = {"BC", "BC", "BC", "BC"};
+static const char *const gru_grads[GRU_OUTPUTS] = {"BI", "BC", "BC", "B2"};
+
+int gru_cell_begin(struct kernel_call *c, bool back, struct cell_sizes *s, float **to,
+		   struct mu_err *err)
 {
-	return cells_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err);
+	int rc = cells_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err);
+
+	return rc ? rc : cells_out(c, s, back ? gru_grads : gru_out, GRU_OUTPUTS, to, err);
 }
 
 static int gru(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BC", "BC", "BC", "BC"};
-	float *to[MU_COUNT(results)];
+	float *to[GRU_OUTPUTS];
 	const float *h = NULL;
 	struct cell_sizes s;
 	int rc;
 
-	if ((rc = check_gru_cell(c, false, &s, err)) ||
-	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)))
+	if ((rc = gru_cell_begin(c, false, &s, to, err)))
 		return rc;
 	MU_AUTO_FREE float *gates = cells_room(&s, 1, 2 * s.cell, err);
 	MU_AUTO_FREE float *both = cells_room(&s, 1, s.in + s.cell, err);
@@ -113,13 +122,11 @@ static int gru(struct kernel_call *c, struct mu_err *err)
  * their functions. */
 static int gru_grad(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BI", "BC", "BC", "B2"};
-	float *to[MU_COUNT(results)];
+	float *to[GRU_OUTPUTS];
 	struct cell_sizes s;
 	int rc;
 
-	if ((rc = check_gru_cell(c, true, &s, err)) ||
-	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)))
+	if ((rc = gru_cell_begin(c, true, &s, to, err)))
 		return rc;
 	const float *h = cells_in(c, 1), *r = cells_in(c, 6), *u = cells_in(c, 7),
 		    *new = cells_in(c, 8), *dh = cells_in(c, 9);

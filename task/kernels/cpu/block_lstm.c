@@ -17,8 +17,11 @@ static const char *const wanted[] = {
     "TBC", "TBC",
 };
 
-int check_lstm_sequence(const struct kernel_call *c, bool back, bool second, struct lstm *l,
-			int64_t *moments, struct mu_err *err)
+static const char *const made[LSTM_OUTPUTS] = {"TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC"};
+static const char *const grads[LSTM_GRADS] = {"TBI", "BC", "BC", "S4", "C", "C", "C", "4"};
+
+int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct lstm *l,
+			int64_t *moments, float **to, struct mu_err *err)
 {
 	const unsigned n = back ? MU_COUNT(wanted) : LSTM_INPUTS;
 	int rc;
@@ -38,7 +41,7 @@ int check_lstm_sequence(const struct kernel_call *c, bool back, bool second, str
 	l->b = cells_in(c, 8);
 	for (unsigned i = 0; i < 3; i++)
 		l->peeps[i] = cells_in(c, 5 + i);
-	return 0;
+	return cells_out(c, &l->s, back ? grads : made, back ? LSTM_GRADS : LSTM_OUTPUTS, to, err);
 }
 
 /* ---- what the cells before give to the gates ---- */
@@ -104,14 +107,12 @@ static void add_recurrent(struct kernel_call *c, struct recurrent *r)
 
 static int forth(struct kernel_call *c, bool second, struct mu_err *err)
 {
-	static const char *const results[] = {"TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC"};
 	float *to[LSTM_OUTPUTS], *at[LSTM_OUTPUTS];
 	int64_t moments;
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_sequence(c, false, second, &l, &moments, err)) ||
-	    (rc = cells_out(c, &l.s, results, LSTM_OUTPUTS, to, err)))
+	if ((rc = lstm_sequence_begin(c, false, second, &l, &moments, to, err)))
 		return rc;
 	/* what x and the bias give, of all moments at once */
 	int64_t wide = 4 * l.s.cell, step = l.s.batch * l.s.cell;
@@ -144,8 +145,6 @@ struct back {
 	float *both, *d_both, *gates; /* [x, h], what came back to it, and to the gates */
 	float *d_cs, *d_h;
 };
-
-enum { D_X, D_CS, D_H, D_W, D_PEEP, D_B = D_PEEP + 3, GRADS };
 
 /* One moment: d_cs and d_h are what comes from the moments behind it, and are left with what goes
  * to the one before. */
@@ -192,21 +191,19 @@ static void moment_back(struct kernel_call *c, const struct lstm *l, int64_t t, 
 
 static int back(struct kernel_call *c, bool second, struct mu_err *err)
 {
-	static const char *const results[] = {"TBI", "BC", "BC", "S4", "C", "C", "C", "4"};
-	float *to[GRADS];
+	float *to[LSTM_GRADS];
 	int64_t moments;
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_sequence(c, true, second, &l, &moments, err)) ||
-	    (rc = cells_out(c, &l.s, results, GRADS, to, err)))
+	if ((rc = lstm_sequence_begin(c, true, second, &l, &moments, to, err)))
 		return rc;
 	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
 	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
 	MU_AUTO_FREE float *d_both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
 	if (!gates || !both || !d_both)
 		return -(int)err->code;
-	for (unsigned i = 0; i < GRADS; i++)
+	for (unsigned i = 0; i < LSTM_GRADS; i++)
 		elems_zero(MU_FLOAT, to[i], 0, c->out[i].tensor.shape.count);
 	struct back k = {both, d_both, gates, to[D_CS], to[D_H]};
 	for (int64_t t = moments; t-- > 0;)

@@ -185,28 +185,24 @@ static struct given given_in(const struct kernel_call *c, unsigned x)
 
 static int lstm(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BC", "BC", "BC", "BC", "BC", "BC", "BC"};
 	float *to[LSTM_OUTPUTS];
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_cell(c, false, &l, err)) ||
-	    (rc = cells_out(c, &l.s, results, LSTM_OUTPUTS, to, err)))
+	if ((rc = lstm_cell_begin(c, false, &l, to, err)))
 		return rc;
 	return lstm_forth(c, &l, given_in(c, 0), 1, to, err);
 }
 
 static int sequence(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC"};
 	const bool second = strcmp(c->node->op, "BlockLSTMV2") == 0;
 	float *to[LSTM_OUTPUTS];
 	int64_t moments;
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_sequence(c, false, second, &l, &moments, err)) ||
-	    (rc = cells_out(c, &l.s, results, LSTM_OUTPUTS, to, err)))
+	if ((rc = lstm_sequence_begin(c, false, second, &l, &moments, to, err)))
 		return rc;
 	return lstm_forth(c, &l, given_in(c, 1), moments, to, err);
 }
@@ -256,13 +252,11 @@ static struct cells_args back_args(const struct kernel_call *c, const struct lst
 
 static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BC", "B4", "C", "C", "C"};
-	float *to[MU_COUNT(results)];
+	float *to[LSTM_CELL_GRADS];
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_cell(c, true, &l, err)) ||
-	    (rc = cells_out(c, &l.s, results, MU_COUNT(results), to, err)))
+	if ((rc = lstm_cell_begin(c, true, &l, to, err)))
 		return rc;
 	struct cells_args a = back_args(c, &l, LSTM_INPUTS, 0);
 	a.in[6] = at(cells_in(c, 1));
@@ -274,7 +268,6 @@ static int lstm_grad(struct kernel_call *c, struct mu_err *err)
 	return rc ? rc : peeps_back(c, &l, a.out[0], a.in[6], a.in[1], 1, to + 2, err);
 }
 
-enum { D_X, D_CS, D_H, D_W, D_PEEP, D_B = D_PEEP + 3, GRADS };
 enum { FIRST_OUT = 1 + LSTM_INPUTS };
 
 /* The gates' gradients of all moments; what goes to the cells before the first. */
@@ -330,16 +323,14 @@ static int weights_back(struct kernel_call *c, const struct lstm *l, int64_t mom
 
 static int sequence_grad(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"TBI", "BC", "BC", "S4", "C", "C", "C", "4"};
 	const bool second = strcmp(c->node->op, "BlockLSTMGradV2") == 0;
 	MU_AUTO_TENSOR gates = {0};
-	float *to[GRADS];
+	float *to[LSTM_GRADS];
 	int64_t moments;
 	struct lstm l;
 	int rc;
 
-	if ((rc = check_lstm_sequence(c, true, second, &l, &moments, err)) ||
-	    (rc = cells_out(c, &l.s, results, GRADS, to, err)))
+	if ((rc = lstm_sequence_begin(c, true, second, &l, &moments, to, err)))
 		return rc;
 	const int64_t rows = moments * l.s.batch, wide = 4 * l.s.cell;
 	const struct product to_x = {.m = rows, .n = l.s.in, .k = wide, .trans_b = true};
@@ -369,16 +360,14 @@ static int both(struct kernel_call *c, unsigned by, const struct cell_sizes *s, 
 
 static int gru(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BC", "BC", "BC", "BC"};
-	float *to[MU_COUNT(results)];
+	float *to[GRU_OUTPUTS];
 	MU_AUTO_TENSOR xs = {0};
 	MU_AUTO_TENSOR hs = {0};
 	MU_AUTO_TENSOR scaled = {0};
 	struct cell_sizes s;
 	int rc;
 
-	if ((rc = check_gru_cell(c, false, &s, err)) ||
-	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)) ||
+	if ((rc = gru_cell_begin(c, false, &s, to, err)) ||
 	    (rc = room(c, s.batch, 2 * s.cell, &xs, err)) ||
 	    (rc = room(c, s.batch, 2 * s.cell, &hs, err)) ||
 	    (rc = room(c, s.batch, s.cell, &scaled, err)))
@@ -402,15 +391,13 @@ static int gru(struct kernel_call *c, struct mu_err *err)
 
 static int gru_grad(struct kernel_call *c, struct mu_err *err)
 {
-	static const char *const results[] = {"BI", "BC", "BC", "B2"};
-	float *to[MU_COUNT(results)];
+	float *to[GRU_OUTPUTS];
 	MU_AUTO_TENSOR by_c = {0};
 	MU_AUTO_TENSOR by_ru = {0};
 	struct cell_sizes s;
 	int rc;
 
-	if ((rc = check_gru_cell(c, true, &s, err)) ||
-	    (rc = cells_out(c, &s, results, MU_COUNT(results), to, err)))
+	if ((rc = gru_cell_begin(c, true, &s, to, err)))
 		return rc;
 	const int64_t width = s.in + s.cell, n = s.batch * s.cell;
 	struct product p = {.m = s.batch, .n = width, .k = s.cell, .trans_b = true};
