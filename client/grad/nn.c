@@ -146,6 +146,14 @@ static void g_block_lstm(struct grad_call *c)
 		c->gx[i] = mu_port(out, (int)i - 1);
 }
 
+static void g_dilation(struct grad_call *c)
+{
+	struct mu_out x = grad_in(c, 0), filter = grad_in(c, 1);
+
+	c->gx[0] = GRAD_OP(c, "Dilation2DBackpropInput", x, filter, c->gy[0]);
+	c->gx[1] = GRAD_OP(c, "Dilation2DBackpropFilter", x, filter, c->gy[0]);
+}
+
 const struct op_grad grads_of_nn[] = {
     {"AvgPool", g_avg_pool, GRAD_FIRST},
     {"AvgPool3D", g_avg_pool_3d, GRAD_FIRST},
@@ -154,6 +162,7 @@ const struct op_grad grads_of_nn[] = {
     {"BlockLSTM", g_block_lstm, GRAD_ANY},
     {"BlockLSTMV2", g_block_lstm, GRAD_ANY},
     {"CTCLoss", g_sparse_xent, GRAD_FIRST},
+    {"Dilation2D", g_dilation, GRAD_FIRST},
     {"Elu", g_elu, GRAD_FIRST},
     {"FakeQuantWithMinMaxArgs", g_fake_args, GRAD_FIRST},
     {"FakeQuantWithMinMaxVars", g_fake_vars, GRAD_FIRST},

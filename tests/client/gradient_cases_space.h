@@ -47,8 +47,17 @@ CASE(y_volume_patches, mu_op(b, "ExtractVolumePatches", MU_IN(x),
 			     MU_ATTRS(LIST("ksizes", deep, 5), LIST("strides", ones, 5),
 				      MU_A_STR("padding", "VALID"))))
 
+#define DILATED(x, filter)                                                                         \
+	mu_op(b, "Dilation2D", MU_IN(x, filter),                                                   \
+	      MU_ATTRS(LIST("strides", every_second, 4), LIST("rates", ones, 4),                   \
+		       MU_A_STR("padding", "SAME")))
+CASE(y_dilation, DILATED(x, mu_reshape(b, values(b, 6, 2, 0), ints(b, 3, (int32_t[]){2, 3, 2}))))
+CASE(y_dilation_filter, DILATED(PICTURES, x))
+
 #define RESIZE_CASES                                                                               \
-	{"ExtractImagePatches", {4, {2, 3, 4, 2}}, y_patches, -1, 1},                              \
+	{"Dilation2D", {4, {2, 3, 4, 2}}, y_dilation, -1, 1},                                      \
+	    {"Dilation2D of filters", {3, {2, 3, 2}}, y_dilation_filter, -1, 1},                   \
+	    {"ExtractImagePatches", {4, {2, 3, 4, 2}}, y_patches, -1, 1},                          \
 	    {"ExtractVolumePatches", {5, {2, 3, 2, 2, 2}}, y_volume_patches, -1, 1},               \
 	    {"CropAndResize", {4, {2, 2, 3, 2}}, y_crop, -1, 1},                                   \
 	    {"CropAndResize of boxes", {2, {2, 4}}, y_crop_boxes, 0.1f, 0.9f},                     \

@@ -281,6 +281,8 @@ static const struct {
     {"Svd", "not built: it is undefined where two values are alike"},
     {"TridiagonalMatMul", "not built: few programs learn through it"},
     {"TridiagonalSolve", "not built: few programs learn through it"},
+    {"Dilation2DBackpropInput", "TensorFlow has none either"},
+    {"Dilation2DBackpropFilter", "TensorFlow has none either"},
     {"LSTMBlockCell", "TensorFlow has none either"},
     {"LSTMBlockCellGrad", "TensorFlow has none either"},
     {"GRUBlockCell", "TensorFlow has none either"},
