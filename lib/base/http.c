@@ -3,6 +3,7 @@
  * is out. */
 #include "lib/base/http.h"
 #include "lib/base/clock.h"
+#include "lib/base/starved.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-enum { MAX_CONNECTIONS = 32, MAX_HEAD = 8192, PATIENCE_MS = 5000, DEAF_MS = 100 };
+enum { MAX_CONNECTIONS = 32, MAX_HEAD = 8192, PATIENCE_MS = 5000 };
 enum { MAX_BODY = 256 << 10 }; /* the cluster of a job of a thousand tasks, twice */
 
 struct connection {
@@ -182,8 +183,8 @@ static void take(struct mu_http_server *h, int64_t now)
 
 	if (fd >= 0)
 		*place(h) = (struct connection){.fd = fd, .until = now + PATIENCE_MS};
-	else if (errno == EMFILE || errno == ENFILE)
-		h->deaf_until = now + DEAF_MS;
+	else if (mu_starved(errno, "http"))
+		h->deaf_until = now + MU_STARVED_REST_MS;
 }
 
 static void *run(void *arg)
@@ -201,7 +202,11 @@ static void *run(void *arg)
 			    h->list[i].fd, (short)(h->list[i].writing ? POLLOUT : POLLIN), 0};
 			any |= h->list[i].fd >= 0;
 		}
-		if (poll(p, MU_COUNT(p), deaf ? DEAF_MS : any ? 1000 : -1) < 0 && errno != EINTR)
+		if (poll(p, MU_COUNT(p),
+			 deaf  ? MU_STARVED_REST_MS
+			 : any ? 1000
+			       : -1) < 0 &&
+		    errno != EINTR)
 			return NULL;
 		if (p[0].revents)
 			return NULL;

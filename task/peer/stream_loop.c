@@ -10,7 +10,8 @@
  * is overlooked when the thread came in vain.
  *
  * A connection is in the list while it is read; its end is handled by its reader and nowhere else.
- * Who has not greeted after some seconds is sent away. */
+ * Who has not greeted after some seconds is sent away.  When there are no descriptors for those who
+ * come, the thread does not watch the listeners for a moment. */
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -22,6 +23,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
+#include "lib/base/starved.h"
 #include "task/peer/stream_conn.h"
 #include "task/peer/stream_listen.h"
 #include "task/rpc/tls.h"
@@ -39,6 +41,7 @@ struct streams {
 	_Atomic bool stopping;
 	struct stream_set accepted;
 	unsigned n_conns, n_strangers; /* accepted; of these not greeted yet.  The thread's */
+	int64_t deaf_until_ms;         /* 0: the listeners are watched.  The thread's */
 	pthread_mutex_t reading;       /* what is in: */
 	struct stream_set dialled;
 	_Atomic unsigned n_dialled;
@@ -129,14 +132,30 @@ static void end_conn(struct streams *s, struct stream_conn *c, const struct mu_e
 	stream_conn_unref(c);
 }
 
+static void watch_listeners(struct streams *s, bool on)
+{
+	int *const fds[] = {&s->local, &s->tcp};
+
+	for (size_t i = 0; i < MU_COUNT(fds); i++) {
+		struct epoll_event e = {.events = on ? EPOLLIN : 0u, .data.ptr = fds[i]};
+
+		if (*fds[i] >= 0)
+			epoll_ctl(s->accepted.epoll, EPOLL_CTL_MOD, *fds[i], &e);
+	}
+	s->deaf_until_ms = on ? 0 : mu_clock_ms() + MU_STARVED_REST_MS;
+}
+
 static void take_in(struct streams *s, int listener)
 {
 	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK), one = 1;
 	struct stream_conn *c;
 	struct mu_err err;
 
-	if (fd < 0)
+	if (fd < 0) {
+		if (mu_starved(errno, "stream"))
+			watch_listeners(s, false);
 		return;
+	}
 	if (s->n_conns >= MAX_CONNS) {
 		mu_warn("stream", "%u connections are open: one more was refused", s->n_conns);
 		close(fd);
@@ -257,12 +276,26 @@ static int strangers(struct streams *s)
 	}
 }
 
+/* How long the thread may wait; what is due already is done. */
+static int patience(struct streams *s)
+{
+	int wait = s->n_strangers ? strangers(s) : -1;
+	int64_t deaf = s->deaf_until_ms - mu_clock_ms();
+
+	if (!s->deaf_until_ms)
+		return wait;
+	if (deaf > 0)
+		return wait >= 0 && wait < deaf ? wait : (int)deaf;
+	watch_listeners(s, true);
+	return wait;
+}
+
 static void *serve(void *arg)
 {
 	struct streams *s = arg;
 
 	while (!atomic_load(&s->stopping))
-		stream_set_turn(&s->accepted, s->n_strangers ? strangers(s) : -1);
+		stream_set_turn(&s->accepted, patience(s));
 	return NULL;
 }
 

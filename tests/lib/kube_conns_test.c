@@ -540,7 +540,8 @@ static void call__that_the_proxy_does_not_let_through__says_why(void **state)
 		assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
 		assert_non_null(strstr(err.msg, "the proxy 127.0.0.1:"));
 		assert_non_null(strstr(err.msg, cases[i].says));
-		/* it may still be taking a second try: what it was asked is read when it has ended */
+		/* it may still be taking a second try: what it was asked is read when it has ended
+		 */
 		end(c, &s);
 		assert_null(strstr(s.connect, "the-token"));
 		assert_int_equal(s.asked, 0);

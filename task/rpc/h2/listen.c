@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A server's sockets: it listens, takes clients in, and sends away who says nothing.
  *
+ * A listener is watched once at a time.  When there are no descriptors its next client is taken in
+ * on one held in reserve and sent away at once; when even that fails, all listeners rest until a
+ * timer, which was made while there were descriptors, has them watched again.
+ *
  * A dead machine at the other end is noticed by TCP's own keepalive. */
 #include "lib/base/clock.h"
 #include "task/rpc/h2/h2.h"
@@ -9,9 +13,11 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
+#include "lib/base/starved.h"
 #include "task/rpc/h2/server.h"
 #include "task/rpc/h2/socket.h"
 #include "task/rpc/tls.h"
@@ -105,24 +111,46 @@ static void add(struct h2 *h, int fd, bool secured)
 	h2_conn_unref(c);
 }
 
-/* Out of descriptors: one is given up to take the client in and send it away at once. */
-static void turn_away(struct h2 *h, int listener)
+/* With the lock held; one is given up to take the client in and send it away at once.  False: that
+ * did not help either. */
+static bool turn_away(struct h2 *h, int listener)
 {
+	bool none_left;
 	int fd;
 
-	mu_warn("rpc", "no descriptors are left (ulimit -n): a client was sent away");
 	if (h->reserve >= 0)
 		close(h->reserve);
 	fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
+	none_left = fd < 0 && errno == EAGAIN;
 	if (fd >= 0)
 		close(fd);
 	h->reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	return fd >= 0 || none_left;
 }
 
-static void take_in(void *ctx, int listener)
+static void rest(struct h2 *h)
 {
-	struct h2 *h = ctx;
-	bool crowded, draining, secured;
+	struct itimerspec once = {.it_value = {.tv_nsec = MU_STARVED_REST_MS * 1000000L}};
+
+	timerfd_settime(h->rested, 0, &once, NULL);
+}
+
+static void listen_again(struct h2 *h)
+{
+	uint64_t n;
+
+	if (read(h->rested, &n, sizeof(n)) < 0)
+		n = 0; /* another thread was here first */
+	h2_loop_watch_fd(&h->loop, h->rested, false);
+	pthread_mutex_lock(&h->lock);
+	for (unsigned i = 0; i < h->n_listeners; i++)
+		h2_loop_watch_fd(&h->loop, h->listeners[i], false);
+	pthread_mutex_unlock(&h->lock);
+}
+
+static void take_in(struct h2 *h, int listener)
+{
+	bool crowded, draining, secured, resting = false;
 	int fd;
 
 	for (int i = 0; i < 64; i++) {
@@ -131,8 +159,8 @@ static void take_in(void *ctx, int listener)
 		secured = is_secured(h, listener);
 		crowded = h2_loop_count(&h->loop) >= MAX_CONNS;
 		fd = draining ? -1 : accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0 && !draining && (errno == EMFILE || errno == ENFILE))
-			turn_away(h, listener);
+		if (fd < 0 && !draining && mu_starved(errno, "rpc"))
+			resting = !turn_away(h, listener);
 		pthread_mutex_unlock(&h->lock);
 		if (draining)
 			return;
@@ -146,9 +174,21 @@ static void take_in(void *ctx, int listener)
 		add(h, fd, secured);
 	}
 	pthread_mutex_lock(&h->lock);
-	if (!h->draining)
+	if (resting)
+		rest(h);
+	else if (!h->draining)
 		h2_loop_watch_fd(&h->loop, listener, false);
 	pthread_mutex_unlock(&h->lock);
+}
+
+static void ready(void *ctx, int fd)
+{
+	struct h2 *h = ctx;
+
+	if (fd == h->rested)
+		listen_again(h);
+	else
+		take_in(h, fd);
 }
 
 static void end_stranger(struct h2_conn *c)
@@ -190,9 +230,10 @@ int h2_start(struct rpc_server *server, const struct h2_options *o, struct h2 **
 			 .tls = o->tls,
 			 .n_secured = o->n_secured,
 			 .reserve = open("/dev/null", O_RDONLY | O_CLOEXEC),
+			 .rested = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK),
 			 .loop = {.name = "rpc",
 				  .ctx = h,
-				  .ready = take_in,
+				  .ready = ready,
 				  .patience_ms = patience_ms,
 				  .idle = end_strangers}};
 	pthread_mutex_init(&h->lock, NULL);
@@ -202,10 +243,13 @@ int h2_start(struct rpc_server *server, const struct h2_options *o, struct h2 **
 		else
 			close(o->listeners[i]);
 	rc = h2_loop_start(&h->loop, o->threads, err);
+	if (!rc && h->rested < 0)
+		rc = mu_fail_errno(err, errno, "cannot listen");
 	if (rc) {
 		h2_free(h);
 		return rc;
 	}
+	h2_loop_watch_fd(&h->loop, h->rested, true);
 	for (unsigned i = 0; i < h->n_listeners; i++)
 		h2_loop_watch_fd(&h->loop, h->listeners[i], true);
 	*out = h;
@@ -289,6 +333,8 @@ void h2_free(struct h2 *h)
 	h2_loop_fini(&h->loop, &why);
 	if (h->reserve >= 0)
 		close(h->reserve);
+	if (h->rested >= 0)
+		close(h->rested);
 	pthread_mutex_destroy(&h->lock);
 	free(h);
 }

@@ -14,6 +14,7 @@ struct h2 { /* the owner of its connections */
 	struct rpc_server *server;
 	struct h2_loop loop;
 	int reserve; /* a descriptor to give up when there are no more */
+	int rested;  /* a timer: the listeners, which had none, are watched again */
 	struct rpc_tls *tls;
 	_Atomic unsigned n_strangers; /* connections that have not greeted */
 	pthread_mutex_t lock;         /* guards what follows */
