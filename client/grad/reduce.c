@@ -156,6 +156,7 @@ const struct op_grad grads_of_reductions[] = {
     {"EuclideanNorm", g_norm, GRAD_FIRST},
     {"L2Loss", g_l2_loss, GRAD_FIRST},
     {"MatMul", g_matmul, GRAD_FIRST},
+    {"SparseMatMul", g_matmul, GRAD_FIRST},
     {"Max", g_extreme, GRAD_FIRST},
     {"Mean", g_mean, GRAD_FIRST},
     {"Min", g_extreme, GRAD_FIRST},

@@ -71,6 +71,7 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 	X(reduce)                                                                                  \
 	X(einsum)                                                                                  \
 	X(matmul)                                                                                  \
+	X(inplace)                                                                                 \
 	X(dilation)                                                                                \
 	X(bias)                                                                                    \
 	X(conv)                                                                                    \

@@ -12,6 +12,8 @@
 		return expression;                                                                 \
 	}
 CASE(y_matmul, mu_matmul(b, x, values(b, 4, 2, 0)))
+CASE(y_sparse_matmul, mu_op(b, "SparseMatMul", MU_IN(x, values(b, 2, 4, 0)),
+			    MU_ATTRS(MU_A_BOOL("transpose_b", true))))
 CASE(y_matmul_right, mu_matmul(b, values(b, 2, 3, 0), x))
 CASE(y_matmul_ta, mu_matmul_t(b, x, true, values(b, 3, 2, 0), false))
 CASE(y_matmul_tb, mu_matmul_t(b, x, false, values(b, 2, 4, 0), true))
@@ -374,6 +376,7 @@ CASE(y_truncatemod_divisor, mu_op(b, "TruncateMod", MU_IN(mu_const_float(b, 5), 
 
 static const struct gradient_case cases[] = {
     {"MatMul", {2, {3, 4}}, y_matmul, -1, 1},
+    {"SparseMatMul", {2, {3, 4}}, y_sparse_matmul, -1, 1},
     {"MatMul, right", {2, {3, 4}}, y_matmul_right, -1, 1},
     {"MatMul, transpose_a", {2, {3, 4}}, y_matmul_ta, -1, 1},
     {"MatMul, transpose_b", {2, {3, 4}}, y_matmul_tb, -1, 1},

@@ -112,14 +112,16 @@ def stock(g, op, feeds, variables, init):
     with tf.Session(graph=g, config=config) as s:
         try:
             s.run(init)
-            out = s.run([op] + [o for o in op.outputs if not o.dtype._is_ref_dtype], feeds)[1:]
+            # copies: some ops write into what they are fed
+            fed = {p: np.array(a) for p, a in feeds.items()}
+            out = s.run([op] + [o for o in op.outputs if not o.dtype._is_ref_dtype], fed)[1:]
             # As an object: numpy's own string type drops trailing zero bytes.
             return 0, [np.array(x, dtype=object) if isinstance(x, bytes) else np.asarray(x)
                        for x in out + s.run(variables)]
         except tf.errors.OpError as e:
-            text = e.message.split("\n")
-            return e.error_code, next((t for t in text if "defined at" not in t and
-                                       not t.startswith(("Graph exec", "Detected"))), text[0])
+            text = e.message.split("\n")  # the kernel's own line stands above the one that names its node
+            at = next((i for i, t in enumerate(text) if "[[{{node" in t), 1)
+            return e.error_code, text[max(at - 1, 0)]
 
 
 def ulps(dtype):

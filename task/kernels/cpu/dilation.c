@@ -73,7 +73,7 @@ static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t
 			struct spot s = spot_at(p, row % p->axis[0].out, n % p->axis[1].out);      \
 			for (int64_t d = channels[0]; d < channels[1]; d++) {                      \
 				T best = LOWEST, sum;                                              \
-				int64_t pixel = corner_of(p, &s, image), tap = 0;                                                   \
+				int64_t pixel = corner_of(p, &s, image), tap = 0;                  \
 				for (int64_t i = s.from[0]; i < s.to[0]; i++)                      \
 					for (int64_t j = s.from[1]; j < s.to[1]; j++) {            \
 						int64_t at = pixel_of(p, &s, image, i, j);         \
@@ -87,7 +87,8 @@ static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t
 						tap = by;                                          \
 					}                                                          \
 				int64_t from = n * p->depth + d;                                   \
-				int64_t to = (p->give == GIVE_TO_INPUT ? pixel : tap) * p->depth + d; \
+				int64_t to =                                                       \
+				    (p->give == GIVE_TO_INPUT ? pixel : tap) * p->depth + d;       \
 				if (p->give == GIVE_LARGEST)                                       \
 					out[from] = best;                                          \
 				else                                                               \
@@ -110,9 +111,9 @@ static const struct {
 	enum mu_dtype type;
 	void (*run)(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
 } runs[] = {
-    {MU_FLOAT, dilate_float},	{MU_DOUBLE, dilate_double},   {MU_INT8, dilate_int8_t},
-    {MU_INT16, dilate_int16_t}, {MU_INT32, dilate_int32_t},   {MU_INT64, dilate_int64_t},
-    {MU_UINT8, dilate_uint8_t}, {MU_UINT16, dilate_uint16_t}, {MU_UINT32, dilate_uint32_t},
+    {MU_FLOAT, dilate_float},     {MU_DOUBLE, dilate_double},   {MU_INT8, dilate_int8_t},
+    {MU_INT16, dilate_int16_t},   {MU_INT32, dilate_int32_t},   {MU_INT64, dilate_int64_t},
+    {MU_UINT8, dilate_uint8_t},   {MU_UINT16, dilate_uint16_t}, {MU_UINT32, dilate_uint32_t},
     {MU_UINT64, dilate_uint64_t},
 };
 
@@ -139,7 +140,8 @@ static int read_list(const struct mu_node *n, const char *name, int64_t *out, st
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must specify 4 dimensions", name);
 	if (all[0] != 1 || all[3] != 1)
 		return mu_fail(err, MU_UNIMPLEMENTED,
-			       "%s are only supported across spatial dimensions.", name);
+			       "%s is only supported across spatial dimensions.",
+			       *name == 's' ? "Stride" : "Rate");
 	if (all[1] < 1 || all[2] < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be positive", name);
 	out[0] = all[1];
@@ -152,8 +154,7 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 {
 	const struct mu_shape *in = &kernel_in(c, 0)->shape, *filter = &kernel_in(c, 1)->shape;
 	const char *padding = args_attr_string(c->node, "padding", "");
-	struct window_attrs a = {.padding =
-				     strcmp(padding, "SAME") ? WINDOW_VALID : WINDOW_SAME};
+	struct window_attrs a = {.padding = strcmp(padding, "SAME") ? WINDOW_VALID : WINDOW_SAME};
 	int rc;
 
 	if ((rc = read_list(c->node, "strides", a.stride, err)) ||
@@ -164,7 +165,7 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 		return mu_fail(err, MU_INVALID_ARGUMENT, "padding must be SAME or VALID, not %.40s",
 			       padding);
 	if (in->rank != 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 4-dimensional: %s",
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 4-dimensional%s",
 			       mu_shape_str(in));
 	if (filter->rank != 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "filter must be 3-dimensional: %s",
@@ -187,8 +188,8 @@ static int check_dilation(const struct kernel_call *c, struct dilation *p, struc
 	if (!p->run)
 		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
 			       mu_dtype_name(kernel_in(c, 0)->dtype));
-	return mu_shape_set(
-	    shape, 4, (int64_t[]){p->batch, p->axis[0].out, p->axis[1].out, p->depth}, err);
+	return mu_shape_set(shape, 4,
+			    (int64_t[]){p->batch, p->axis[0].out, p->axis[1].out, p->depth}, err);
 }
 
 static int largest(struct kernel_call *c, struct mu_err *err)
@@ -223,7 +224,7 @@ static int give_back(struct kernel_call *c, unsigned of, struct mu_err *err)
 		return rc;
 	if (!mu_shape_eq(&shape, &grad->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "out_backprop has incompatible size: %s, not %s",
+			       "out_backprop has incompatible size. It is %s, not %s",
 			       mu_shape_str(&grad->shape), mu_shape_str(&shape));
 	if ((rc = kernel_out(c, 0, like->dtype, &like->shape, &out, err)) || !like->shape.count)
 		return rc;

@@ -67,6 +67,30 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
+/* A hint that many elements are zero is no reason to do it another way: the tiles are faster. */
+static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	static const char name[] = "ab";
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	struct product p;
+	int rc;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (kernel_in(c, i)->shape.rank != 2)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%c is not a matrix", name[i]);
+	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_type(c, 1, MU_FLOAT, err)))
+		return rc;
+	if (check_matmul(c, &p, &shape, err))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Matrix size incompatible: a: %s, b: %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	if ((rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
+		return rc;
+	product_spread(c, MU_FLOAT, &p, a->data, b->data, out->data);
+	return 0;
+}
+
 /* Everything but the last two dimensions. */
 static int batch_of(const struct mu_shape *s, struct mu_shape *out, struct mu_err *err)
 {
@@ -221,6 +245,7 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 static const struct kernel rows[] = {
     {"_FusedMatMul", KERNEL_EXPENSIVE, .run = fused_matmul, .prepare = check_fused_prepare},
     {"MatMul", KERNEL_EXPENSIVE, .run = matmul},
+    {"SparseMatMul", KERNEL_EXPENSIVE, .run = sparse_matmul},
     {"BatchMatMul", KERNEL_EXPENSIVE, .run = batch_matmul},
     {"BatchMatMulV2", KERNEL_EXPENSIVE, .run = batch_matmul},
     {"BatchMatMulV3", KERNEL_EXPENSIVE, .run = batch_matmul},
