@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ragged tensors: ranges of them, rows picked, and rows laid out with a default value."""
+import itertools
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from ops_cases import Case, D, F, I, L, i32, real, rng, scalar, strs
+
+
+def ranges():
+    for t, splits in itertools.product((I, L, F, D), (tf.int32, tf.int64)):
+        attrs = {"Tsplits": splits}
+        one = lambda *v: np.array(v, t)  # noqa: E731
+        for starts, limits, deltas in (
+                (one(0, 5, 8), one(3, 5, 12), one(1, 1, 1)), (one(0, 5, 8), scalar(10, t), scalar(2, t)), (scalar(0, t), one(3, 0, -4), scalar(1, t)),
+                (one(9, 2, 3), one(1, 9, 3), one(-3, -1, -2)), (scalar(0, t), scalar(4, t), scalar(1, t)), (one(), one(), scalar(1, t)), (one(0), one(10), one(3))):
+            yield Case("RaggedRange", {"starts": starts, "limits": limits, "deltas": deltas}, attrs)
+        for starts, limits, deltas in ((one(0, 1), one(3), one(1, 1)), (one(0), one(3), one(0)), (one(0).reshape(1, 1), one(1), one(1))):
+            yield Case("RaggedRange", {"starts": starts, "limits": limits, "deltas": deltas}, attrs)
+    yield Case("RaggedRange", {"starts": scalar(2**31 - 3), "limits": scalar(2**31 - 1), "deltas": scalar(1)})
+    yield Case("RaggedRange", {"starts": scalar(0.0, F), "limits": scalar(1.0, F), "deltas": scalar(0.1, F)})
+
+
+def gathers():
+    for t, at, splits in itertools.product((F, L, None), (I, L), (I, L)):
+        values = strs(*"abcdefg") if t is None else real(F, 7, 2).astype(t)
+        one, two = np.array([0, 2, 2, 5, 7], splits), np.array([0, 1, 1, 4], splits)
+        for nested, rows in (([one], (0, 2, 2, 3)), ([one], (1,)), ([one], ()), ([two, one], (2, 0, 1, 2)), ([two, one], (1,))):
+            index = np.array(rows, at)
+            yield Case("RaggedGather", {"params_nested_splits": nested, "params_dense_values": values, "indices": index}, {"OUTPUT_RAGGED_RANK": len(nested)})
+        square = np.array([[0, 3], [2, 1], [3, 3]], at)
+        yield Case("RaggedGather", {"params_nested_splits": [one], "params_dense_values": values, "indices": square}, {"OUTPUT_RAGGED_RANK": 2})
+        yield Case("RaggedGather", {"params_nested_splits": [two, one], "params_dense_values": values, "indices": square[:1].reshape(1, 1, 2) % 3}, {"OUTPUT_RAGGED_RANK": 4})
+    for index in (i32(0, 4), i32(-1)):
+        yield Case("RaggedGather", {"params_nested_splits": [one], "params_dense_values": values, "indices": index}, {"OUTPUT_RAGGED_RANK": 1})
+    for bad in (np.array([0, 3, 2], L), np.array([0, 9], L)):
+        yield Case("RaggedGather", {"params_nested_splits": [bad], "params_dense_values": values, "indices": i32(0)}, {"OUTPUT_RAGGED_RANK": 1})
+
+
+def dense():
+    one, two, ids = [0, 2, 2, 5, 7], [0, 1, 1, 4], [0, 0, 2, 2, 2, 3, 3]
+    for t, index, asked in itertools.product((F, I, None), (I, L), (I, L)):
+        values = strs(*"abcdefg") if t is None else real(F, 7).astype(t) * 9
+        wide = None if t is None else (real(F, 7, 2) * 9).astype(t)
+        filler = np.array(b"-", object) if t is None else scalar(-1, t)
+        by = lambda *v: np.array(v, index)  # noqa: E731
+        def ask(values, filler, kinds, parts, shape=-1):
+            return Case("RaggedTensorToTensor", {"shape": np.array(shape, asked), "values": values, "default_value": filler, "row_partition_tensors": parts},
+                        {"row_partition_types": kinds}, first=1)
+        for shape in (-1, [-1, -1], [4, 3], [2, 2], [6, 5], [-1, 1], [0, -1]):
+            yield ask(values, filler, ["ROW_SPLITS"], [by(*one)], shape)
+            yield ask(values, filler, ["FIRST_DIM_SIZE", "VALUE_ROWIDS"], [by(4)[0], by(*ids)], shape)
+        for shape in (-1, [-1, -1, -1], [2, 2, 2], [5, 4, 4]):
+            yield ask(values, filler, ["ROW_SPLITS", "ROW_SPLITS"], [by(*two), by(*one)], shape)
+            yield ask(values, filler, ["FIRST_DIM_SIZE", "VALUE_ROWIDS", "VALUE_ROWIDS"], [by(3)[0], by(0, 2, 2, 2), by(*ids)], shape)
+        if wide is not None:
+            for shape, fill in ((-1, filler), ([-1, 2, 2], filler), ([-1, -1, 2], np.array([7, 8], t)), (-1, np.array([7], t))):
+                yield ask(wide, fill, ["ROW_SPLITS"], [by(*one)], shape)
+            yield ask(wide, filler, ["ROW_SPLITS"], [by(*one)], [-1, 2, 3])
+            yield ask(wide, np.array([1, 2, 3], t), ["ROW_SPLITS"], [by(*one)])
+        yield ask(values[:0], filler, ["ROW_SPLITS"], [by(0, 0, 0)])
+        yield ask(values, filler, ["ROW_SPLITS"], [by(*one)], [1, 2, 3])
+
+
+def ragged_cases():
+    for group in (ranges, gathers, dense):
+        yield from group()
