@@ -11,7 +11,8 @@
 
 static char program[4096];
 
-/* build/<mode>/bin/NAME, or build/bin/NAME, seen from build/<mode>/tests/<part>; -1: not built. */
+/* build/<mode>/bin/NAME, or build/bin/NAME, seen from build/<mode>/tests/<part>; -1: not built,
+ * which is said. */
 static inline int find_program_named(const char *name)
 {
 	static const char *const places[] = {"/../../bin", "/../../../bin"};
@@ -27,6 +28,7 @@ static inline int find_program_named(const char *name)
 		if (access(program, X_OK) == 0)
 			return 0;
 	}
+	fprintf(stderr, "%s is not built: `make all` does it\n", name);
 	return -1;
 }
 

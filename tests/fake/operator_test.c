@@ -4,6 +4,7 @@
  * undisturbed one, and then nothing more is written. */
 #include "lib/kube/kube_plain.h"
 #include "tests/ports.h"
+#include "tests/program.h"
 #include "tests/test.h"
 #include "tests/wait.h"
 
@@ -24,7 +25,7 @@
 #define EVENTS "/apis/events.k8s.io/v1" NS "/events"
 
 static char metrics_option[32] = "--metrics-port=0", probe_option[32] = "--probe-port=0";
-static char program[256], config_file[] = "/tmp/operator_test.XXXXXX";
+static char config_file[] = "/tmp/operator_test.XXXXXX";
 
 static const char job_text[] =
     "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\","
@@ -461,7 +462,7 @@ static void foreign_pod__is_left_alone(void **state)
 	end(&w);
 }
 
-int main(int argc, char **argv)
+int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(undisturbed__a_job_runs_and_succeeds),
@@ -479,17 +480,12 @@ int main(int argc, char **argv)
 	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
 	};
-	/* build/<mode>/tests/fake/operator_test -> build/<mode>/bin, or build/bin for release */
-	const char *at = strstr(argv[0], "/tests/fake/");
-	int length = at ? (int)(at - argv[0]) : 0;
+	int failed;
 
-	if (length > 8 && strncmp(argv[0] + length - 8, "/release", 8) == 0)
-		length -= 8;
-	snprintf(program, sizeof(program), "%.*s/bin/muster-operator", length, argv[0]);
-	if (mkstemp(config_file) < 0)
+	if (find_program_named("muster-operator") || mkstemp(config_file) < 0)
 		return 1;
 	signal(SIGPIPE, SIG_IGN);
-	argc = cmocka_run_group_tests(tests, NULL, NULL);
+	failed = cmocka_run_group_tests(tests, NULL, NULL);
 	unlink(config_file);
-	return argc;
+	return failed;
 }
