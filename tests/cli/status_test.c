@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* muster status beside servers that answer, that drip and that say nothing. */
+#include <arpa/inet.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/socket.h>
+
+#include "tests/cli/job.h"
+
+enum { DRIP_MS = 50, MOST_SECONDS = 30 };
+
+/* Gives this and then one byte again and again, until who asked has gone or the test is over. */
+struct server {
+	const char *first;
+	bool drips;
+	int fd;
+	char address[32];
+	_Atomic bool over;
+	pthread_t thread;
+};
+
+static void answer(const struct server *s, int fd)
+{
+	struct pollfd gone = {.fd = fd, .events = POLLRDHUP};
+	ssize_t sent = send(fd, s->first, strlen(s->first), MSG_NOSIGNAL);
+
+	while (s->drips && sent >= 0 && !atomic_load(&s->over)) {
+		if (poll(&gone, 1, DRIP_MS) > 0)
+			return;
+		sent = send(fd, "x", 1, MSG_NOSIGNAL);
+	}
+}
+
+static void *serve(void *arg)
+{
+	struct server *s = arg;
+	char request[512];
+	int fd = accept(s->fd, NULL, NULL);
+
+	if (fd < 0)
+		return NULL;
+	if (recv(fd, request, sizeof(request), 0) > 0)
+		answer(s, fd);
+	close(fd);
+	return NULL;
+}
+
+static void begin(struct server *s, const char *first, bool drips)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t n = sizeof(a);
+
+	*s = (struct server){.first = first, .drips = drips};
+	s->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(s->fd, (struct sockaddr *)&a, n), 0);
+	assert_int_equal(listen(s->fd, 4), 0);
+	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&a, &n), 0);
+	snprintf(s->address, sizeof(s->address), "127.0.0.1:%d", ntohs(a.sin_port));
+	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+}
+
+static void end(struct server *s)
+{
+	atomic_store(&s->over, true);
+	shutdown(s->fd, SHUT_RDWR);
+	pthread_join(s->thread, NULL);
+	close(s->fd);
+}
+
+static void an_answer__is_shown(void **state)
+{
+	MU_AUTO_BUF said = {0};
+	struct server s;
+
+	begin(&s, "HTTP/1.0 200 OK\r\n\r\n{\"task\": \"ps\"}", false);
+	assert_int_equal(muster(&said, "status", s.address), 0);
+	assert_says(said, "{\"task\": \"ps\"}");
+	end(&s);
+}
+
+static void a_server_that_drips__is_left_in_time(void **state)
+{
+	static const char *const firsts[] = {"HTTP/1.0 200 OK\r\n\r\n{", "HTT"};
+
+	for (unsigned i = 0; i < MU_COUNT(firsts); i++) {
+		MU_AUTO_BUF said = {0};
+		double begun = mu_clock();
+		struct server s;
+		int status;
+
+		begin(&s, firsts[i], true);
+		status = muster(&said, "status", s.address);
+		end(&s);
+		assert_int_equal(status, 1);
+		assert_says(said, "did not end its answer within 5 s");
+		if (mu_clock() - begun > MOST_SECONDS)
+			fail_msg("it took %.1f s", mu_clock() - begun);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(an_answer__is_shown),
+	    cmocka_unit_test(a_server_that_drips__is_left_in_time),
+	};
+
+	return cmocka_run_group_tests(tests, find_program, NULL);
+}
