@@ -17,7 +17,7 @@ static int version(int argc, char **argv)
 static int help(int argc, char **argv);
 
 const struct cli_verb cli_verbs[] = {
-    {"run", "JOB.yaml [--fresh] [--logs DIR] [--scale TASK=N]",
+    {"run", "JOB.yaml [--fresh] [--logs DIR] [--log-size MIB] [--scale TASK=N]",
      "run a DistributedTrainingJob as processes on this machine; --scale: with that many tasks, "
      "also when it runs already",
      cli_run},

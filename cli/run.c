@@ -22,6 +22,7 @@
 #include "lib/base/cpus.h"
 #include "lib/io/folders.h"
 
+enum { LOG_MIB = 64, MOST_LOG_MIB = 1 << 20 };
 enum { TURN_MS = 50, KILL_AFTER_SECONDS = 10, STOP_SECONDS = 15, PATH_SIZE = 4096 };
 
 struct run {
@@ -289,7 +290,8 @@ static int loop(struct run *r)
 /* ---- before and after ---- */
 
 struct run_arguments {
-	const char *manifest, *logs, *scale;
+	const char *manifest, *logs, *scale, *log_size;
+	size_t log_limit; /* of log_size, in bytes; 0: none */
 	bool fresh;
 };
 
@@ -361,6 +363,7 @@ static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *
 		*strrchr(r->bin_dir, '/') = 0;
 	}
 	r->tasks = (struct run_tasks){.logs = r->logs,
+				      .log_limit = a->log_limit,
 				      .bin_dir = r->bin_dir,
 				      .threads = threads_each(r->spec),
 				      .line = on_line,
@@ -373,6 +376,21 @@ static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *
 	return 0;
 }
 
+static bool read_log_size(struct run_arguments *a)
+{
+	const char *text = a->log_size;
+	char *end;
+	long mib = LOG_MIB;
+
+	if (text) {
+		mib = strtol(text, &end, 10);
+		if (*text < '0' || *text > '9' || *end || mib > MOST_LOG_MIB)
+			return false;
+	}
+	a->log_limit = (size_t)mib << 20;
+	return true;
+}
+
 /* 0, or the exit status of a wrong command line. */
 static int read_arguments(struct run_arguments *a, int argc, char **argv)
 {
@@ -381,6 +399,8 @@ static int read_arguments(struct run_arguments *a, int argc, char **argv)
 
 		if (!got)
 			got = cli_option(argc, argv, &i, "scale", &a->scale);
+		if (!got)
+			got = cli_option(argc, argv, &i, "log-size", &a->log_size);
 		if (got < 0)
 			return cli_usage("run", "%s needs a value", argv[i]);
 		if (got)
@@ -394,6 +414,8 @@ static int read_arguments(struct run_arguments *a, int argc, char **argv)
 		else
 			a->manifest = argv[i];
 	}
+	if (!read_log_size(a))
+		return cli_usage("run", "--log-size is a number of MiB, got '%s'", a->log_size);
 	return a->manifest ? 0 : cli_usage("run", "no manifest given");
 }
 

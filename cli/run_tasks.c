@@ -139,7 +139,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	t->exit_code = -1;
 	t->port = ports->port;
 	t->created = now;
-	t->log = fopen(log, "ae");
+	run_log_open(&t->log, log, r->log_limit);
 	fcntl(pipes[1], F_SETFL, 0); /* the task may block on its output, we on nothing */
 	t->pid = fork();
 	if (t->pid == 0)
@@ -149,8 +149,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 		int failed = errno;
 
 		close(t->out);
-		if (t->log)
-			fclose(t->log);
+		run_log_close(&t->log);
 		free(t);
 		return mu_fail_errno(err, failed, "start %s", pod->name);
 	}
@@ -186,8 +185,7 @@ static void discard(struct local_task *t)
 {
 	if (t->out >= 0)
 		close(t->out);
-	if (t->log)
-		fclose(t->log);
+	run_log_close(&t->log);
 	free(t);
 }
 
@@ -245,10 +243,7 @@ static void read_output(struct run_tasks *r, struct local_task *t)
 			t->out = -1;
 			return;
 		}
-		if (t->log) {
-			fwrite(chunk, 1, (size_t)n, t->log);
-			fflush(t->log);
-		}
+		run_log_put(&t->log, chunk, (size_t)n);
 		for (ssize_t i = 0; i < n; i++) {
 			if (chunk[i] == '\n')
 				end_line(r, t);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <sys/types.h>
 
+#include "cli/run_log.h"
 #include "operator/plan/job_plan.h"
 
 enum { LINE_SIZE = 4096 };
@@ -23,7 +24,7 @@ struct local_task {
 	int index;
 	pid_t pid; /* 0: has ended */
 	int out;   /* its standard output and error; -1 */
-	FILE *log;
+	struct run_log log;
 	char line[LINE_SIZE]; /* the line being read; then the last one */
 	size_t line_len;
 	char last[LINE_SIZE];
@@ -41,6 +42,7 @@ struct run_tasks {
 	unsigned n_ports;
 	unsigned threads;    /* compute threads of each task; 0: as many as it likes */
 	const char *logs;    /* folder */
+	size_t log_limit;    /* of each task's log, in bytes; 0: none */
 	const char *bin_dir; /* where our programs are */
 	/* Called with each line that a task writes. */
 	void (*line)(void *user, const struct local_task *t, const char *text);

@@ -6,6 +6,9 @@
 const struct verb_option verb_options[] = {
     {"run", "--fresh", "move what an earlier run left out of the way and begin anew"},
     {"run", "--logs DIR", "where each task's log goes; else DIR is logs/ in the checkpoint folder"},
+    {"run", "--log-size MIB",
+     "what a task's log takes of the disk at most: when half of it is full it becomes .log.1 and a "
+     "new one begins; 64 without this, 0: no limit"},
     {"run", "--scale TASK=N", "with N of that task; a job that runs already is changed"},
     {"validate", "--plan", "say what the operator would create first"},
     {"top", "-n NAMESPACE", "the jobs of that namespace, not of the context's own"},

@@ -236,6 +236,43 @@ static void a_second_interrupt__ends_what_will_not_end(void **state)
 	assert_says(said, "stubborn: stopped");
 }
 
+/* A job of one worker that is this shell script. */
+static void write_script(const char *script)
+{
+	FILE *f = fopen(manifest, "w");
+
+	assert_non_null(f);
+	fprintf(f,
+		"apiVersion: muster.dev/v1\n"
+		"kind: DistributedTrainingJob\n"
+		"metadata: {name: script}\n"
+		"spec:\n"
+		"  program: {command: [bash, -c, \"%s\"]}\n"
+		"  tasks: {worker: {replicas: 1}}\n"
+		"  checkpoint: {path: %s/out}\n",
+		script, folder);
+	fclose(f);
+}
+
+static void a_chatty_task__takes_no_more_of_the_disk_than_it_may(void **state)
+{
+	const char *argv[] = {"muster", "run", "--log-size", "1", manifest, NULL};
+	MU_AUTO_BUF said = {0};
+	char command[256];
+	int fd;
+	pid_t pid;
+
+	write_script("seq 1 400000; echo the end; exit 1");
+	pid = start(argv, &fd);
+	assert_int_equal(finish(pid, fd, &said), 1);
+	assert_says(said, "worker-0.log: the end");
+	snprintf(command, sizeof(command),
+		 "cd %s/out/logs; tail -n 1 worker-0.log | grep -qx 'the end' && "
+		 "test $(cat worker-0.log* | wc -c) -le 1048576",
+		 folder);
+	assert_int_equal(system(command), 0);
+}
+
 static void a_task_that_fails_for_good__fails_the_job(void **state)
 {
 	MU_AUTO_BUF said = {0};
@@ -289,8 +326,9 @@ static void plans_of_several_manifests__say_whose_each_is(void **state)
 
 static void wrong_command_lines__end_with_2(void **state)
 {
-	static const char *const lines[][2] = {
-	    {"fly", NULL}, {"run", NULL}, {"validate", NULL}, {"events", NULL}, {"train", "--x"}};
+	static const char *const lines[][2] = {{"fly", NULL},      {"run", NULL},
+					       {"validate", NULL}, {"events", NULL},
+					       {"train", "--x"},   {"run", "--log-size=x"}};
 
 	for (size_t i = 0; i < MU_COUNT(lines); i++) {
 		MU_AUTO_BUF said = {0};
@@ -456,6 +494,7 @@ int main(void)
 	    T(an_interrupt__saves_and_ends),
 	    T(a_second_interrupt__ends_what_will_not_end),
 	    T(a_chief_that_is_killed_in_sync__comes_back_and_the_goal_is_reached),
+	    T(a_chatty_task__takes_no_more_of_the_disk_than_it_may),
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),
 	    T(plans_of_several_manifests__say_whose_each_is),

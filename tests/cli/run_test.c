@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "cli/run_tasks.h"
@@ -66,6 +67,88 @@ static void a_tasks_output_and_exit_code__are_seen(void **state)
 	assert_string_equal(said, "hello");
 	assert_string_equal(t->last, "hello");
 	assert_float_equal((float)t->finished, 2, 0);
+}
+
+static size_t put_file(struct mu_buf *out, const char *name)
+{
+	size_t before = out->len, n;
+	char path[128];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/%s", logs, name);
+	f = fopen(path, "r");
+	do {
+		mu_buf_reserve(out, 4096);
+		n = f ? fread(out->data + out->len, 1, 4096, f) : 0;
+		out->len += n;
+	} while (n);
+	if (f)
+		fclose(f);
+	return out->len - before;
+}
+
+/* All lines from one on to the last, whole and in their order. */
+static void is_the_end_of(const struct mu_buf *log, int last)
+{
+	const char *at = log->data, *end = log->data + log->len;
+	int first = atoi(at), n = first;
+
+	for (; at < end; n++) {
+		char line[16];
+
+		snprintf(line, sizeof(line), "%08d\n", n);
+		assert_memory_equal(at, line, 9);
+		at += 9;
+	}
+	assert_int_equal(n, last + 1);
+	assert_true(first > 1);
+}
+
+static void a_log__keeps_the_newest_lines_within_its_limit(void **state)
+{
+	enum { LIMIT = 64 << 10, LINE = 9, LINES = 20000 };
+	size_t older, newer;
+
+	tasks.log_limit = LIMIT;
+	for (int life = 0; life < 3; life++) { /* the next one goes on in the same file */
+		MU_AUTO_BUF log = {0};
+		char script[64];
+
+		snprintf(script, sizeof(script), "seq -f %%08.0f %d %d", life * LINES + 1,
+			 (life + 1) * LINES);
+		wait_for_end(start(script));
+		older = put_file(&log, "worker-0.log.1");
+		newer = put_file(&log, "worker-0.log");
+		assert_true(older + newer <= LIMIT);
+		assert_true(older + newer >= LIMIT / 2 - LINE);
+		is_the_end_of(&log, (life + 1) * LINES);
+	}
+	assert_string_equal(said, "00060000"); /* who shows the run has heard all of it */
+}
+
+static void a_line_that_no_file_can_hold__is_cut(void **state)
+{
+	MU_AUTO_BUF log = {0};
+
+	tasks.log_limit = 1000;
+	wait_for_end(start("printf '%03000d\\n' 7; echo end"));
+	assert_true(put_file(&log, "worker-0.log.1") <= 500);
+	assert_true(put_file(&log, "worker-0.log") <= 500);
+	mu_buf_putc(&log, 0);
+	assert_non_null(strstr(log.data, "0007\nend\n"));
+}
+
+static void a_log_that_cannot_turn_over__begins_anew_in_its_place(void **state)
+{
+	MU_AUTO_BUF log = {0};
+	char path[128];
+
+	snprintf(path, sizeof(path), "%s/worker-0.log.1", logs);
+	assert_int_equal(mkdir(path, 0700), 0); /* no file can take its place */
+	tasks.log_limit = 64 << 10;
+	wait_for_end(start("seq -f %08.0f 1 20000"));
+	assert_true(put_file(&log, "worker-0.log") <= 32 << 10);
+	is_the_end_of(&log, 20000);
 }
 
 static void a_task__is_told_its_share_of_the_processors(void **state)
@@ -138,6 +221,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    T(a_tasks_output_and_exit_code__are_seen),
+	    T(a_log__keeps_the_newest_lines_within_its_limit),
+	    T(a_line_that_no_file_can_hold__is_cut),
+	    T(a_log_that_cannot_turn_over__begins_anew_in_its_place),
 	    T(a_task__is_told_its_share_of_the_processors),
 	    T(a_task_that_is_asked_to_finish__has_succeeded),
 	    T(a_program_that_is_not_there__says_so),

@@ -1,0 +1,111 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "cli/run_log.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+/* The task goes on without a log; that is said once. */
+static void give_up(struct run_log *l)
+{
+	mu_warn("run", "no more is written to %s: %s", l->path, strerror(errno));
+	if (l->fd >= 0)
+		close(l->fd);
+	l->fd = -1;
+}
+
+static void open_file(struct run_log *l)
+{
+	struct stat st;
+
+	l->fd = open(l->path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+	if (l->fd < 0 || fstat(l->fd, &st))
+		give_up(l);
+	else
+		l->size = (size_t)st.st_size;
+}
+
+void run_log_open(struct run_log *l, const char *path, size_t limit)
+{
+	*l = (struct run_log){.path = mu_xstrdup(path), .limit = limit};
+	open_file(l);
+}
+
+/* Where that is not possible the file is emptied: the disk and the newest lines come first. */
+static void turn_over(struct run_log *l)
+{
+	MU_AUTO_FREE char *older = mu_xasprintf("%s.1", l->path);
+
+	if (rename(l->path, older) == 0) {
+		close(l->fd);
+		l->fd = -1;
+		open_file(l);
+	} else if (ftruncate(l->fd, 0) == 0) {
+		l->size = 0;
+	} else {
+		give_up(l);
+	}
+}
+
+static void put(struct run_log *l, const char *data, size_t n)
+{
+	while (n && l->fd >= 0) {
+		ssize_t done = write(l->fd, data, n);
+
+		if (done < 0 && errno == EINTR)
+			continue;
+		if (done < 0) {
+			give_up(l);
+			return;
+		}
+		l->size += (size_t)done;
+		l->in_line = done && data[done - 1] != '\n';
+		data += done;
+		n -= (size_t)done;
+	}
+}
+
+/* How many of the first n bytes end the file: whole lines, and only a line that is too long for a
+ * file is cut. */
+static size_t last_lines(const struct run_log *l, const char *data, size_t n)
+{
+	const char *end = memrchr(data, '\n', n);
+
+	if (end)
+		return (size_t)(end - data) + 1;
+	return l->in_line || l->size == 0 ? n : 0;
+}
+
+void run_log_put(struct run_log *l, const char *data, size_t n)
+{
+	size_t half = l->limit / 2;
+
+	while (n && l->fd >= 0) {
+		size_t room = l->size < half ? half - l->size : 0, take = n;
+
+		if (half && n > room) {
+			take = last_lines(l, data, room);
+			put(l, data, take);
+			if (l->fd >= 0)
+				turn_over(l);
+		} else {
+			put(l, data, n);
+		}
+		data += take;
+		n -= take;
+	}
+}
+
+void run_log_close(struct run_log *l)
+{
+	if (l->fd >= 0)
+		close(l->fd);
+	free(l->path);
+	*l = (struct run_log){.fd = -1};
+}
