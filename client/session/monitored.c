@@ -11,6 +11,7 @@
 
 #include "client/builder.h"
 #include "client/session/replica.h"
+#include "client/session/wait.h"
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/io/checkpoint_state.h"
@@ -93,8 +94,11 @@ static bool told_to_stop(const struct mu_monitored *m)
 static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *err)
 {
 	unsigned pause_ms = ASK_FIRST_MS;
+	struct wait wait;
+	long seconds;
 	bool ready;
 
+	wait_begin(&wait);
 	for (;;) {
 		int rc = is_ready(m, &ready, err);
 
@@ -109,6 +113,11 @@ static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *e
 			return mu_fail(err, MU_DEADLINE_EXCEEDED,
 				       "the chief did not initialise the model in time: is it "
 				       "running?");
+		if (wait_is_due(&wait, &seconds))
+			mu_warn("train",
+				"the chief has not initialised the model on %s for %ld s: is it "
+				"running?",
+				m->target, seconds);
 		usleep(pause_ms * 1000);
 		pause_ms = 2 * pause_ms < ASK_MOST_MS ? 2 * pause_ms : ASK_MOST_MS;
 	}

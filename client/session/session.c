@@ -3,8 +3,9 @@
  *
  * The first run sends CreateSession with the whole graph, a later one ExtendSession with the nodes
  * that are new, then RunStep.  Errors of a step come in the body of its reply, so that their text
- * may be long.  CreateSession is tried again while nobody answers, until the connect timeout;
- * nothing else is: whether a step that failed half way may run again is for the caller to say.
+ * may be long.  CreateSession is tried again while nobody answers, until the connect timeout, and
+ * says meanwhile what it waits for; nothing else is: whether a step that failed half way may run
+ * again is for the caller to say.
  *
  * Lock: `lock` guards handle, version, sent and ended; it is held across Create and Extend (two
  * threads must not send the same nodes) but not across RunStep.
@@ -18,6 +19,7 @@
 
 #include "client/session/calls.h"
 #include "client/session/run_step.h"
+#include "client/session/wait.h"
 #include "lib/base/pb.h"
 
 enum {
@@ -178,6 +180,18 @@ static int decode_reply(const struct mu_buf *reply, uint32_t version_field, char
 	return 0;
 }
 
+/* A server in this process says itself what it waits for. */
+static int call_create(struct mu_session *s, struct wait *w, const struct mu_buf *request,
+		       long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+{
+	static const char method[] = MASTER "CreateSession";
+	struct rpc_message m = {.head = mu_buf_span(request)};
+
+	return s->transport.call
+		   ? session_call(s, method, &m, timeout_ms, 0, reply, err)
+		   : wait_call(w, s->channel, s->target, method, &m, timeout_ms, reply, err);
+}
+
 static int create(struct mu_session *s, struct mu_err *err)
 {
 	unsigned nodes = mu_builder_graph(s->builder)->n_nodes;
@@ -185,12 +199,14 @@ static int create(struct mu_session *s, struct mu_err *err)
 	long patience = s->stop ? FIRST_LOOK_MS : left; /* grows: a large graph takes its time */
 	MU_AUTO_BUF request = {0}, reply = {0};
 	struct mu_err why = {0};
+	struct wait wait;
 	int rc;
 
+	wait_begin(&wait);
 	encode_create(s, &request);
 	for (;;) {
-		rc = call(s, MASTER "CreateSession", &request, patience < left ? patience : left,
-			  RPC_WAIT_FOR_READY, &reply, &why);
+		rc = call_create(s, &wait, &request, patience < left ? patience : left, &reply,
+				 &why);
 		left = end - now_ms();
 		if (rc && s->stop && *s->stop)
 			return mu_fail(err, MU_CANCELLED,
@@ -205,10 +221,11 @@ static int create(struct mu_session *s, struct mu_err *err)
 		mu_buf_clear(&reply);
 	}
 	if (rc == -(int)MU_DEADLINE_EXCEEDED)
-		return mu_fail(err, MU_UNAVAILABLE,
-			       "no session on %s within %ld s (%s): is every task that the "
-			       "session needs running?",
-			       s->target, s->connect_ms / 1000, why.msg);
+		return mu_fail(err, MU_UNAVAILABLE, "no session on %s within %ld s: %s (%s)",
+			       s->target, s->connect_ms / 1000,
+			       wait.advice ? wait.advice
+					   : "is every task that the session needs running?",
+			       *wait.reason ? wait.reason : why.msg);
 	if (rc)
 		return mu_fail(err, why.code, "create session on %s: %s", s->target, why.msg);
 	rc = decode_reply(&reply, 2, &s->handle, &s->version, err);

@@ -6,7 +6,7 @@
 
 #include "lib/base/log.h"
 
-enum { REMIND_S = 10 };
+enum { REMIND_S = 3, NAMED = 3 };
 
 void gather_init(struct gather *g, unsigned cap)
 {
@@ -49,12 +49,38 @@ static void answered(void *arg, const struct mu_err *err, struct mu_span reply)
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void remind(struct gather *g, const char *what)
+static void describe(struct gather *g, struct mu_buf *out)
 {
-	for (unsigned i = 0; i < g->n; i++)
-		if (!g->entries[i].ended)
-			mu_info("master", "%s still waits for an answer from %s", what,
-				g->entries[i].peer->task);
+	unsigned n = 0;
+
+	for (unsigned i = 0; i < g->n; i++) {
+		struct peer *p = g->entries[i].peer;
+
+		if (g->entries[i].ended || n++ >= NAMED)
+			continue;
+		mu_buf_printf(out, "%s%s", out->len ? ", " : "", p->task);
+		if (p->ops->describe)
+			p->ops->describe(p, out);
+	}
+	if (n > NAMED)
+		mu_buf_printf(out, " and %u more", n - NAMED);
+}
+
+void gather_describe(struct gather *g, struct mu_buf *out)
+{
+	pthread_mutex_lock(&g->lock);
+	if (g->pending)
+		describe(g, out);
+	pthread_mutex_unlock(&g->lock);
+}
+
+static void remind(struct gather *g, const char *what, unsigned seconds)
+{
+	MU_AUTO_BUF text = {0};
+
+	describe(g, &text);
+	mu_buf_putc(&text, 0);
+	mu_warn("master", "%s waits for %u s now for %s", what, seconds, text.data);
 }
 
 void gather_cancel(struct gather *g)
@@ -76,6 +102,7 @@ void gather_cancel(struct gather *g)
 void gather_run(struct gather *g, enum peer_method m, struct mu_span request, long timeout_ms,
 		bool wait, const char *what)
 {
+	unsigned seconds = 0, gap = REMIND_S;
 	struct timespec at;
 	bool cancelled;
 
@@ -103,11 +130,13 @@ void gather_run(struct gather *g, enum peer_method m, struct mu_span request, lo
 	}
 	pthread_mutex_lock(&g->lock);
 	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_sec += REMIND_S;
+	at.tv_sec += gap;
 	while (g->pending > 0)
 		if (pthread_cond_timedwait(&g->changed, &g->lock, &at) == ETIMEDOUT) {
-			remind(g, what);
-			at.tv_sec += REMIND_S;
+			seconds += gap;
+			remind(g, what, seconds);
+			gap *= 2;
+			at.tv_sec += gap;
 		}
 	pthread_mutex_unlock(&g->lock);
 }

@@ -24,15 +24,21 @@ struct gather {
 	struct gather_entry *entries;
 	unsigned n, pending;
 	bool cancelled;
+	uint32_t origin; /* the connection that it is for, rpc_origin */
+	struct gather *next,
+	    **link; /* of those that wait (master_waits), under the master's lock */
 };
 
 void gather_init(struct gather *g, unsigned cap);
 void gather_fini(struct gather *g);
 void gather_add(struct gather *g, struct peer *p);
 /* Blocks until every peer has answered, or failed, or the time is up (0: no limit).  wait: for
- * peers that are not there yet; every ten seconds a line of the log names them, with `what`. */
+ * peers that are not there yet; after three seconds, and then at growing intervals, a line of the
+ * log names them, with `what`. */
 void gather_run(struct gather *g, enum peer_method m, struct mu_span request, long timeout_ms,
 		bool wait, const char *what);
+/* For people: some of those that have not answered, and why that may be; nothing when all have. */
+void gather_describe(struct gather *g, struct mu_buf *out);
 void gather_cancel(struct gather *g); /* any thread; a later run ends at once */
 /* The first failure, with the peer's name; 0 when all answered. */
 int gather_error(struct gather *g, struct mu_err *err);

@@ -72,6 +72,35 @@ unsigned master_sessions(struct master *m)
 	return n;
 }
 
+void master_awaits(struct master *m, struct gather *g)
+{
+	pthread_mutex_lock(&m->lock);
+	g->next = m->waiting;
+	g->link = &m->waiting;
+	if (g->next)
+		g->next->link = &g->next;
+	m->waiting = g;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void master_awaits_no_more(struct master *m, struct gather *g)
+{
+	pthread_mutex_lock(&m->lock);
+	*g->link = g->next;
+	if (g->next)
+		g->next->link = g->link;
+	pthread_mutex_unlock(&m->lock);
+}
+
+void master_waits(struct master *m, uint32_t origin, struct mu_buf *out)
+{
+	pthread_mutex_lock(&m->lock);
+	for (struct gather *g = m->waiting; g && !out->len; g = g->next)
+		if (g->origin == origin)
+			gather_describe(g, out);
+	pthread_mutex_unlock(&m->lock);
+}
+
 struct session *master_session(struct master *m, const char *handle, struct mu_err *err)
 {
 	struct session *s;

@@ -27,6 +27,7 @@ struct master {
 	struct mu_span session_config; /* defaults of every session's ConfigProto */
 	pthread_mutex_t lock;          /* guards sessions */
 	struct mu_map sessions;        /* handle -> struct session, one reference */
+	struct gather *waiting;        /* of CreateSessions under way; under lock too */
 	_Atomic uint64_t steps, failed_steps;
 	_Atomic bool stopping; /* takes no more sessions and steps */
 	/* abandoned.c's; rpc is NULL until clients are watched */
@@ -44,6 +45,12 @@ unsigned master_sessions(struct master *m);
 /* From now on, sessions whose client has gone are closed after abandoned_ms; 0: never. */
 void master_watch_clients(struct master *m, struct rpc_server *rpc, int64_t abandoned_ms);
 void master_end_watch(struct master *m); /* for master_stop */
+
+/* Between the two, master_waits tells of those that g waits for. */
+void master_awaits(struct master *m, struct gather *g);
+void master_awaits_no_more(struct master *m, struct gather *g);
+/* For people: what the CreateSessions of this connection wait for; nothing when there is none. */
+void master_waits(struct master *m, uint32_t origin, struct mu_buf *out);
 
 /* ---- sessions ---- */
 struct run_step;

@@ -2,6 +2,7 @@
 /* TensorFlow's MasterService, under both spellings of its name: real clients call the first,
  * clients generated from the published files call the second. */
 #include "lib/base/log.h"
+#include "lib/base/pb.h"
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
 #include "task/context.h"
@@ -73,6 +74,21 @@ static void create_gone(void *arg)
 	gather_cancel(&((struct create *)arg)->gather);
 }
 
+/* Not TensorFlow's: while a client waits for its session it may ask what that waits for.  The
+ * answer has it in field 1, as text. */
+static void waits(struct rpc_call *call, void *ctx)
+{
+	MU_AUTO_BUF text = {0};
+	MU_AUTO_BUF reply = {0};
+	struct rpc_message m;
+
+	master_waits(master_of(ctx), rpc_origin(call), &text);
+	mu_buf_putc(&text, 0);
+	mu_pb_put_str(&reply, 1, text.data);
+	m = (struct rpc_message){.head = mu_buf_span(&reply)};
+	rpc_reply(call, &m);
+}
+
 static void create_later(void *arg)
 {
 	struct create *c = arg;
@@ -81,8 +97,13 @@ static void create_later(void *arg)
 	struct rpc_message out;
 	struct session *s;
 	struct mu_err err;
+	int rc;
 
-	if (session_create(c->master, rpc_bytes_flat(rpc_request(c->call)), &c->gather, &s, &err)) {
+	c->gather.origin = rpc_origin(c->call);
+	master_awaits(c->master, &c->gather);
+	rc = session_create(c->master, rpc_bytes_flat(rpc_request(c->call)), &c->gather, &s, &err);
+	master_awaits_no_more(c->master, &c->gather);
+	if (rc) {
 		mu_warn("master", "CreateSession: %s: %s", mu_code_name(err.code), err.msg);
 		rpc_reply_error(c->call, &err);
 	} else {
@@ -316,5 +337,6 @@ const struct rpc_method master_methods[] = {
     METHOD("MakeCallable", make_a_callable),
     METHOD("RunCallable", run_callable),
     METHOD("ReleaseCallable", release_a_callable),
+    {"/muster.MasterService/Waits", waits},
 };
 const unsigned master_n_methods = MU_COUNT(master_methods);

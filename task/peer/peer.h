@@ -54,6 +54,8 @@ struct peer_ops {
 	/* (optional) NULL for the task itself, whose tensors the rendezvous has. */
 	void (*recv_tensor)(struct peer *p, int64_t step_id, const char *key, rendezvous_done done,
 			    void *arg);
+	/* (optional) Where it is, and why it is not reached if that is known: for people. */
+	void (*describe)(struct peer *p, struct mu_buf *out);
 	void (*free)(struct peer *p);
 };
 

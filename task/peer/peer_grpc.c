@@ -275,6 +275,21 @@ static void grpc_free(struct peer *p)
 	free(g);
 }
 
+static void grpc_describe(struct peer *p, struct mu_buf *out)
+{
+	struct peer_grpc *g = grpc_of(p);
+	struct rpc_channel *ch;
+	struct mu_err why;
+
+	pthread_mutex_lock(&g->lock);
+	ch = g->ch;
+	pthread_mutex_unlock(&g->lock);
+	if (ch && rpc_channel_is_away(ch, &why))
+		mu_buf_printf(out, " (%s)", why.msg); /* it has the address */
+	else
+		mu_buf_printf(out, " at %s", g->address);
+}
+
 static const struct peer_ops ops = {
     .call = grpc_call_control,
     .register_graph = grpc_register,
@@ -282,6 +297,7 @@ static const struct peer_ops ops = {
     .cancel = grpc_cancel,
     .cancel_run = grpc_cancel_run,
     .recv_tensor = grpc_recv,
+    .describe = grpc_describe,
     .free = grpc_free,
 };
 

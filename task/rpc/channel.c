@@ -449,6 +449,18 @@ void rpc_channel_close(struct rpc_channel *ch)
 	channel_unref(ch);
 }
 
+bool rpc_channel_is_away(struct rpc_channel *ch, struct mu_err *why)
+{
+	bool away;
+
+	pthread_mutex_lock(&ch->lock);
+	away = ch->state != CH_READY && ch->why.code;
+	if (away)
+		*why = ch->why;
+	pthread_mutex_unlock(&ch->lock);
+	return away;
+}
+
 /* With the lock held. */
 static void begin(struct rpc_channel *ch, struct out_call *c)
 {

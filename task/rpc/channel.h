@@ -39,6 +39,9 @@ int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_cha
 /* Calls in flight end with CANCELLED; returns when the last done has.  Not from a channel's thread,
  * nor with a lock held that a done takes. */
 void rpc_channel_close(struct rpc_channel *ch);
+/* Whether the last attempt to connect failed, and why, with the address; false also before there
+ * was one. */
+bool rpc_channel_is_away(struct rpc_channel *ch, struct mu_err *why);
 
 enum rpc_flag {
 	RPC_WAIT_FOR_READY =
