@@ -179,6 +179,15 @@ static inline int64_t mu_tensor_int(const struct mu_tensor *t, int64_t i)
 	return t->dtype == MU_INT64 ? MU_DATA(int64_t, t)[i] : MU_DATA(int32_t, t)[i];
 }
 
+/* The same, written: v has to fit. */
+static inline void mu_tensor_set_int(struct mu_tensor *t, int64_t i, int64_t v)
+{
+	if (t->dtype == MU_INT32)
+		MU_DATA(int32_t, t)[i] = (int32_t)v;
+	else
+		MU_DATA(int64_t, t)[i] = v;
+}
+
 static inline void mu_tensor_unref_auto(struct mu_tensor *t)
 {
 	mu_tensor_unref(t);

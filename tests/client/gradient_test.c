@@ -293,6 +293,7 @@ static const struct {
     {"GRUBlockCellGrad", "TensorFlow has none either"},
     {"SparseBincount", "TensorFlow has none either"},
     {"ReduceDataset", "TensorFlow has none either"},
+    {"StringNGrams", "of strings: what looks real are types of splits"},
     {"RaggedGather", "the ragged tensors of TensorFlow's Python"},
     {"RaggedRange", "the ragged tensors of TensorFlow's Python"},
     {"RaggedTensorToTensor", "the ragged tensors of TensorFlow's Python"},

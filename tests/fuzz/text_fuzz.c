@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The small texts that come from outside: device names, rendezvous keys, slices of variables,
- * kernel variants, numbers, lines of vocabularies.  What is read and written again must read the
- * same. */
+ * kernel variants, numbers, lines of vocabularies, characters in any encoding.  What is read and
+ * written again must read the same. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +10,7 @@
 #include "lib/io/bundle.h"
 #include "operator/plan/resolver.h"
 #include "task/kernels/formats/text_number.h"
+#include "task/kernels/formats/unicode.h"
 #include "task/kernels/formats/vocabulary_file.h"
 #include "task/runtime/rendezvous.h"
 
@@ -90,8 +91,32 @@ static void lines(const char *text, size_t size)
 		abort();
 }
 
+static void characters(const char *encoding, struct mu_span s)
+{
+	const struct unicode_encoding *e = unicode_encoding_named(encoding);
+	MU_AUTO_BUF b = {0};
+
+	while (s.len) {
+		int32_t c, again;
+		size_t n = unicode_next(e, s, &c);
+		if (!n || n > s.len)
+			abort();
+		mu_buf_clear(&b);
+		if (c >= 0) {
+			unicode_put(e, &b, c);
+			if (b.len != n || memcmp(b.data, s.data, n) != 0 ||
+			    unicode_next(e, mu_buf_span(&b), &again) != n || again != c)
+				abort();
+		}
+		s.data += n;
+		s.len -= n;
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const encodings[] = {"UTF-8",     "UTF-16-BE", "utf-16-le", "UTF-32-BE",
+						"UTF_32_LE", "US-ASCII",  "latin1"};
 	static const enum mu_dtype types[] = {MU_INT32, MU_INT64, MU_FLOAT, MU_DOUBLE};
 	MU_AUTO_FREE char *text = mu_xstrndup((const char *)data, size);
 	struct mu_span whole = {text, strlen(text)};
@@ -100,6 +125,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	device(text);
 	key(text);
 	slice((struct mu_span){(const char *)data, size});
+	for (unsigned i = 0; i < MU_COUNT(encodings); i++)
+		characters(encodings[i], (struct mu_span){(const char *)data, size});
 	kernels(text);
 	lines(text, whole.len);
 	for (unsigned i = 0; i < MU_COUNT(types); i++)

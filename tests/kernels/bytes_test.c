@@ -5,6 +5,7 @@
 
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/formats/text_number.h"
+#include "task/kernels/formats/unicode.h"
 #include "task/kernels/keyed_hash.h"
 #include "tests/kernels/one_runtime.h"
 
@@ -125,6 +126,39 @@ static void text_number__with_digits_behind_the_text__reads_the_text(void **stat
 	assert_false(text_number((struct mu_span){"1\0", 2}, MU_INT64, &i, 0));
 }
 
+static void unicode_next__of_what_is_malformed__takes_what_may_begin_a_character(void **state)
+{
+	static const struct {
+		const char *encoding;
+		struct mu_span text;
+		size_t taken;
+	} malformed[] = {
+	    {"UTF-8", {"\xe2\x82", 2}, 2},		 {"UTF-8", {"\xe2\x82z", 3}, 2},
+	    {"UTF-8", {"\xf0\x9f\x98", 3}, 3},	 {"UTF-8", {"\xc0\x80", 2}, 1},
+	    {"UTF-8", {"\xed\xa0\x80", 3}, 1},	 {"UTF-8", {"\xf4\x90\x80\x80", 4}, 1},
+	    {"UTF-16-BE", {"\xd8\0\0z", 4}, 2},	 {"UTF-16-BE", {"\xdc\0", 2}, 2},
+	    {"UTF-16-LE", {"z", 1}, 1},		 {"UTF-16-BE", {"\xd8\0\xdc", 3}, 3},
+	    {"UTF-32-BE", {"\0\x11\0\0", 4}, 4}, {"UTF-32-BE", {"\0\0z", 3}, 3},
+	    {"ASCII", {"\x80", 1}, 1},
+	};
+
+	for (size_t i = 0; i < MU_COUNT(malformed); i++) {
+		int32_t c = 0;
+		assert_int_equal(unicode_next(unicode_encoding_named(malformed[i].encoding),
+					      malformed[i].text, &c),
+				 malformed[i].taken);
+		assert_int_equal(c, UNICODE_MALFORMED);
+	}
+}
+
+static void unicode_encoding__of_another_name__is_not_known(void **state)
+{
+	assert_null(unicode_encoding_named("EBCDIC"));
+	assert_null(unicode_encoding_named(""));
+	assert_null(unicode_encoding_named("utf-8-and-more-than-there-is-room-for"));
+	assert_ptr_equal(unicode_encoding_named("utf8"), unicode_encoding_named("UTF-8"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +168,9 @@ int main(void)
 	    cmocka_unit_test(parse_tensor__of_what_was_serialized__gives_it_back),
 	    cmocka_unit_test(parse_tensor__of_a_giant_without_content__is_refused),
 	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
+	    cmocka_unit_test(
+		unicode_next__of_what_is_malformed__takes_what_may_begin_a_character),
+	    cmocka_unit_test(unicode_encoding__of_another_name__is_not_known),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

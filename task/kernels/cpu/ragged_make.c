@@ -94,14 +94,6 @@ static const struct {
     {MU_DOUBLE, count_double, put_double},
 };
 
-static void put_split(struct mu_tensor *splits, int64_t i, int64_t at)
-{
-	if (splits->dtype == MU_INT32)
-		MU_DATA(int32_t, splits)[i] = (int32_t)at;
-	else
-		MU_DATA(int64_t, splits)[i] = at;
-}
-
 /* Splits are int32 or int64, and hold positions up to this. */
 static int splits_type(const struct kernel_call *c, enum mu_dtype *type, int64_t *most,
 		       struct mu_err *err)
@@ -133,7 +125,7 @@ static int range(struct kernel_call *c, struct mu_err *err)
 	    (rc = mu_shape_set(&shape, 1, (int64_t[]){r.n + 1}, err)) ||
 	    (rc = kernel_out(c, 0, of_splits, &shape, &splits, err)))
 		return rc;
-	put_split(splits, 0, 0);
+	mu_tensor_set_int(splits, 0, 0);
 	for (int64_t row = 0; row < r.n; row++) {
 		double n = kinds[k].count(c, &r, row);
 		if (n < 0)
@@ -142,7 +134,7 @@ static int range(struct kernel_call *c, struct mu_err *err)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Requires ((limit - start) / delta) <= %lld",
 				       (long long)most);
-		put_split(splits, row + 1, total += (int64_t)n);
+		mu_tensor_set_int(splits, row + 1, total += (int64_t)n);
 	}
 	shape = mu_shape_vec(total);
 	if ((rc = kernel_out(c, 1, type, &shape, &values, err)))
@@ -230,7 +222,7 @@ static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dt
 		if (rc)
 			return rc;
 		for (int64_t i = 0; i <= rows; i++)
-			put_split(out, i, i * s->dim[d + 1]);
+			mu_tensor_set_int(out, i, i * s->dim[d + 1]);
 	}
 	return 0;
 }
@@ -251,14 +243,14 @@ static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct pic
 	int rc = kernel_out(c, out, splits->dtype, &shape, &to, err);
 	if (rc)
 		return rc;
-	put_split(to, i, 0);
+	mu_tensor_set_int(to, i, 0);
 	for (int64_t k = 0; k < p->n; k++) {
 		for (int64_t row = p->from[k]; row < p->to[k]; row++) {
 			total += mu_tensor_int(splits, row + 1) - mu_tensor_int(splits, row);
 			if (total > most)
 				return mu_fail(err, MU_INVALID_ARGUMENT,
 					       "too many values are picked");
-			put_split(to, ++i, total);
+			mu_tensor_set_int(to, ++i, total);
 		}
 		p->from[k] = mu_tensor_int(splits, p->from[k]);
 		p->to[k] = mu_tensor_int(splits, p->to[k]);

@@ -36,14 +36,6 @@ static int index_type(const struct kernel_call *c, enum mu_dtype *out, struct mu
 	return 0;
 }
 
-static void put_int(struct mu_tensor *t, int64_t i, int64_t v)
-{
-	if (t->dtype == MU_INT64)
-		MU_DATA(int64_t, t)[i] = v;
-	else
-		MU_DATA(int32_t, t)[i] = (int32_t)v;
-}
-
 /* Numbers each element of x; firsts gets where each number appeared.  Zero and minus zero are one;
  * a NaN is like no other, which its bytes cannot say, so it gets a number by itself. */
 static int64_t number(const struct mu_tensor *x, struct mu_tensor *idx, int64_t *firsts)
@@ -66,7 +58,7 @@ static int64_t number(const struct mu_tensor *x, struct mu_tensor *idx, int64_t 
 			if (d == d)
 				mu_map_put_n(&seen, key.data, key.len, (void *)k);
 		}
-		put_int(idx, i, (int64_t)k - 1);
+		mu_tensor_set_int(idx, i, (int64_t)k - 1);
 	}
 	mu_map_fini(&seen);
 	return count;
@@ -108,7 +100,7 @@ static int unique(struct kernel_call *c, struct mu_err *err)
 	elems_zero(index, counts->data, 0, count);
 	for (int64_t i = 0; i < n; i++) {
 		int64_t k = mu_tensor_int(idx, i);
-		put_int(counts, k, mu_tensor_int(counts, k) + 1);
+		mu_tensor_set_int(counts, k, mu_tensor_int(counts, k) + 1);
 	}
 	return 0;
 }
@@ -148,7 +140,7 @@ static int list_diff(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	for (int64_t i = 0; i < n; i++) {
 		elems_copy(x->dtype, out->data, i, x->data, kept[i], 1);
-		put_int(idx, i, kept[i]);
+		mu_tensor_set_int(idx, i, kept[i]);
 	}
 	return 0;
 }

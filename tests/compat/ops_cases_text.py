@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts: characters in and out of encodings, n-grams."""
+import itertools
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+from ops_cases import Case, I, L, i32, rng, strs
+
+WORDS = ["", "plain", "na\u00efve \u20ac", "\u65e5\u672c\u8a9e", "\U0001f600!", "\x00\x09\x1f\x7f", "\ufffe\ufdd0\U0010ffff", "\ufeffbom"]
+# overlong, surrogates, beyond the last character, cut short, stray: each counts its pieces
+BROKEN = [b"\xc0\x80", b"\xed\xa0\x80x", b"\xf4\x90\x80\x80", b"\xf5\x80", b"\xe2\x82", b"a\xe2\x82b", b"\xf0\x9f\x98", b"\x80\x80a\xbf", b"\xff\xfe", b"\xe0\x80\x80", b"\xf0\x80\x80\x80"]
+
+
+def raw(*words):
+    return np.array(words, object)
+
+
+def texts_of(encoding):
+    whole = [w.encode(encoding, "surrogatepass") for w in WORDS]
+    broken = {"utf-8": BROKEN, "utf-16-be": [b"\xd8\x00", b"\xd8\x00\x00a", b"\xdc\x00\x00a", b"a", b"\x00ab", b"\xd8\x00\xd8\x00\xdc\x00", b"\xd8\x00\xdc"],
+              "utf-32-be": [b"\x00\x11\x00\x00\x00\x00\x00a", b"\x00\x00\xd8\x00", b"a", b"\x00\x00\x00ab\x00", b"\x80\x00\x00\x00"]}[encoding]
+    return raw(*whole), raw(*broken, *(bytes(rng.randint(0, 256, 12).astype(np.uint8)) for _ in range(40)))
+
+
+def characters():
+    for encoding, errors, controls in itertools.product(("utf-8", "utf-16-be", "utf-32-be"), ("replace", "ignore", "strict"), (False, True)):
+        whole, broken = texts_of(encoding)
+        attrs = {"input_encoding": encoding.upper(), "errors": errors, "replace_control_characters": controls}
+        for text, more in ((whole, {}), (broken, {}), (broken, {"replacement_char": 63}), (whole[:0], {}), (whole[2:3].reshape(()), {})):
+            for splits in (tf.int32, tf.int64):
+                yield Case("UnicodeDecode", {"input": text}, {**attrs, **more, "Tsplits": splits})
+            # with splits of int32 TensorFlow ends its own process
+            yield Case("UnicodeDecodeWithOffsets", {"input": text}, {**attrs, **more})
+            for out in ("UTF-8", "UTF-16-BE", "UTF-32-BE"):
+                yield Case("UnicodeTranscode", {"input": text}, {**attrs, **more, "output_encoding": out})
+    for encoding in ("US-ASCII", "ISO-8859-1", "latin1", "utf8", "UTF-16LE"):
+        yield Case("UnicodeDecode", {"input": raw(b"abc\xe9", b"\x80")}, {"input_encoding": encoding})
+    yield Case("UnicodeDecode", {"input": raw(b"a")}, {"input_encoding": "no such"})
+    yield Case("UnicodeTranscode", {"input": whole.reshape(2, 4)}, {"input_encoding": "UTF-32-BE", "output_encoding": "UTF-8"})
+
+
+def encodings():
+    good = i32(*map(ord, "na\u00efve\u20ac\U0001f600"), 0, 0x10ffff)
+    bad = i32(97, 0xd800, 98, -1, 0x110000, 0xfffe, 0xfdd0, 99, 0xfffd)
+    for out, errors, t in itertools.product(("UTF-8", "UTF-16-BE", "UTF-32-BE"), ("replace", "ignore", "strict"), (I, L)):
+        for values in (good, bad):
+            splits = np.array([0, 3, 3, len(values)], t)
+            yield Case("UnicodeEncode", {"input_values": values, "input_splits": splits}, {"errors": errors, "output_encoding": out})
+        yield Case("UnicodeEncode", {"input_values": bad, "input_splits": np.array([0, 9], t)}, {"errors": errors, "output_encoding": out, "replacement_char": 63})
+    for splits in (i32(1, 9), i32(0, 5, 4, 9), i32(0, 8), i32(0, 10), i32()):
+        yield Case("UnicodeEncode", {"input_values": good, "input_splits": splits}, {"output_encoding": "UTF-8"})
+
+
+def ngrams():
+    words = strs(*"abcdefg")
+    for t, widths, pad, keep in itertools.product((I, L), ([1], [2], [3], [2, 3], [5, 1]), (0, 1, 2, 9, -1), (False, True)):
+        for splits in ([0, 7], [0, 2, 2, 3, 7]):
+            yield Case("StringNGrams", {"data": words, "data_splits": np.array(splits, t)},
+                       {"separator": "|", "ngram_widths": widths, "left_pad": "<", "right_pad": ">>", "pad_width": pad, "preserve_short_sequences": keep})
+    plain = {"separator": "", "ngram_widths": [2], "left_pad": "", "right_pad": "", "pad_width": 1, "preserve_short_sequences": False}
+    yield Case("StringNGrams", {"data": words, "data_splits": i32(0, 7)}, plain)
+    yield Case("StringNGrams", {"data": words[:0], "data_splits": i32(0)}, plain)
+    yield Case("StringNGrams", {"data": words[:0], "data_splits": i32(0, 0)}, plain)
+    for splits in (i32(1, 7), i32(0, 5, 4, 7), i32(0, 6), i32(0, 9), i32(0, -1, 7)):
+        yield Case("StringNGrams", {"data": words, "data_splits": splits}, plain)
+
+
+def text_cases():
+    for group in (characters, encodings, ngrams):
+        yield from group()
