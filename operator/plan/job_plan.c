@@ -495,6 +495,7 @@ static void look(struct planner *p)
 	bring_up(p);
 	plan_notice(p);
 	describe(p);
+	plan_time_steps(p);
 	say_refused(p);
 	tell_soon(p);
 }

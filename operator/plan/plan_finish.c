@@ -104,6 +104,11 @@ static double still_since(const struct planner *p)
 	return since > p->seen->watched_since ? since : p->seen->watched_since;
 }
 
+void plan_time_steps(struct planner *p)
+{
+	overdue(p, still_since(p), p->spec->progress_deadline);
+}
+
 static void judge_deadlines(struct planner *p)
 {
 	const struct observed_pod *pod;

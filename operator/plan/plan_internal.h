@@ -94,6 +94,8 @@ bool plan_has_succeeded(
     const struct planner *p); /* the ledger says so; it may not have ended yet */
 /* Ends the job when its chief is done, or it has failed. */
 void plan_judge(struct planner *p);
+/* Has the planner look again when steps that begin now would be missed. */
+void plan_time_steps(struct planner *p);
 void plan_clean(struct planner *p);
 
 #endif

@@ -120,6 +120,18 @@ static void progress_deadline__of_a_program_that_tells_no_steps__never_fires(voi
 	}
 }
 
+/* Nothing else may ever happen to the job. */
+static void progress_deadline__runs_from_the_very_look_that_says_running(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO "  program: {train: {dataset: {path: d}}}\n"
+			      "  security: {mtls: false}\n"
+			      "  run: {progressDeadlineSeconds: 30}\n");
+	assert_true(w.wake == w.now + 30);
+	world_end(&w);
+}
+
 static void scheduling_deadline__is_not_that_of_a_pod_on_its_way_out(void **state)
 {
 	struct world w;
@@ -171,6 +183,7 @@ int main(void)
 	    cmocka_unit_test(node__in_a_cluster_whose_nodes_nobody_sees__is_waited_for),
 	    cmocka_unit_test(counts__are_those_of_the_pods_that_there_are),
 	    cmocka_unit_test(progress_deadline__of_a_program_that_tells_no_steps__never_fires),
+	    cmocka_unit_test(progress_deadline__runs_from_the_very_look_that_says_running),
 	    cmocka_unit_test(scheduling_deadline__is_not_that_of_a_pod_on_its_way_out),
 	    cmocka_unit_test(ps__that_ends_with_0_while_workers_run__runs_again),
 	    cmocka_unit_test(restart_policy__of_a_task__is_its_own),
