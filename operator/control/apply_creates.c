@@ -159,7 +159,8 @@ static int resize_group(struct reconcile *r, int members, struct mu_err *err)
 			 NULL, err);
 }
 
-/* Without the group no pod of it would be placed: what goes wrong here ends the look. */
+/* Without the group no pod of it would be placed, or it would be placed with another's: what goes
+ * wrong here ends the look. */
 static int put_group(struct reconcile *r, int members, struct mu_err *err)
 {
 	bool volcano = r->spec->gang == GANG_VOLCANO;
@@ -389,6 +390,8 @@ int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_er
 			create_together(r, &c, actions, n);
 		else
 			note_create(&c, actions[0], create_alone(r, a, &mine), &mine);
+		if (a->kind == ACTION_PUT_GROUP && c.first < 0)
+			c.stop = true;
 	}
 	say_created(r, plan, made);
 	if (c.refused || r->seen->observed.refused)

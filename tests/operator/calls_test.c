@@ -291,6 +291,24 @@ static void creates__of_one_look__are_made_together(void **state)
 	scene_free(s);
 }
 
+/* Its pods would be placed with another's group, or never. */
+static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
+{
+	static const enum mu_code codes[] = {MU_ALREADY_EXISTS, MU_INVALID_ARGUMENT, MU_ABORTED,
+					     MU_PERMISSION_DENIED, MU_UNAVAILABLE};
+
+	for (unsigned i = 0; i < MU_COUNT(codes); i++) {
+		struct scene *s = scene_new("\"gang\":\"volcano\"", "{}", NULL);
+
+		s->refused = "\"kind\":\"PodGroup\"";
+		s->how = codes[i];
+		look(s);
+		assert_int_equal(count_of(s, "POST", "/apis/scheduling", ""), 1);
+		assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 0);
+		scene_free(s);
+	}
+}
+
 /* Whatever becomes of one of them, what was made is known, and is not made again. */
 static void create__that_fails_among_others__is_the_only_one_made_again(void **state)
 {
@@ -470,6 +488,7 @@ int main(void)
 	    cmocka_unit_test(nothing__is_written_by_who_may_not_lead),
 	    cmocka_unit_test(pod__of_that_name__is_ours_or_is_left_alone),
 	    cmocka_unit_test(creates__of_one_look__are_made_together),
+	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
