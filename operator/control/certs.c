@@ -2,10 +2,9 @@
 /* The Secret of a job: made, and replaced in two phases, without ever being read.
  *
  * MAKE creates it, the phases are merge patches of the keys that change, so the operator needs to
- * create and patch Secrets and
- * nothing else.  A switch names the version that its own spread made, so that of two operators that
- * each believe to lead neither undoes the other's.  What it must know later is in the job's status:
- * public certificates and times. */
+ * create and patch Secrets and nothing else.  A switch names the version that its own spread made,
+ * so that of two operators that each believe to lead neither undoes the other's.  What it must know
+ * later is in the job's status: public certificates and times. */
 #include "operator/control/certs.h"
 
 #include <openssl/crypto.h>
@@ -24,7 +23,7 @@ struct certs_next {
 	struct mu_certs certs;
 	double made;   /* by the wall clock */
 	double spread; /* by the queue's */
-	char *version; /* of the Secret since its CA was spread */
+	char *version; /* of the Secret since its CA was spread; NULL: it is to be made with them */
 };
 
 void certs_init(struct certs_memo *m)
@@ -57,7 +56,7 @@ double certs_next_since(struct certs_memo *m, const char *uid, const char *trust
 
 	pthread_mutex_lock(&m->lock);
 	n = mu_map_get(&m->by_uid, uid);
-	if (n && trusted && strstr(trusted, n->certs.ca))
+	if (n && n->version && trusted && strstr(trusted, n->certs.ca))
 		since = now > n->spread ? now - n->spread : 1e-3;
 	pthread_mutex_unlock(&m->lock);
 	return since;
@@ -164,38 +163,45 @@ static int make_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *
 							   err);
 }
 
-/* again: under the name that it had, since somebody has deleted it under living pods. */
-static int make_secret(struct reconcile *r, struct security_status *s, bool again,
-		       struct mu_err *err)
+/* Takes note of it in s. */
+static int post_secret(struct reconcile *r, struct security_status *s, const char *name,
+		       const struct mu_certs *c, double made, struct mu_err *err)
 {
-	MU_AUTO_FREE char *name = NULL;
 	MU_AUTO_FREE char *text = NULL;
 	MU_AUTO_BUF body = {0};
-	struct mu_certs c;
-	cJSON *object;
-	int rc = make_certs(r, &c, err);
+	cJSON *object = render_secret(r->spec, name);
+	char *named;
+	int rc;
 
-	if (rc)
-		return rc;
-	name = again ? mu_xstrdup(s->secret)
-		     : mu_xasprintf("%s-tls-%08x", r->spec->name,
-				    (unsigned)mu_hash(c.ca, strlen(c.ca), 0));
-	object = render_secret(r->spec, name);
 	text = cJSON_PrintUnformatted(object);
 	cJSON_Delete(object);
 	mu_buf_reserve(&body, 16 << 10); /* no copy of the key is left behind by growing */
 	mu_buf_printf(&body, "%.*s,", (int)strlen(text) - 1, text);
-	write_data(&body, c.ca, &c);
+	write_data(&body, c->ca, c);
 	mu_buf_putc(&body, '}');
 	rc = send(r, name, true, &body, NULL, err);
-	if (!rc) {
-		free(s->ca);
-		free(s->secret);
-		*s = (struct security_status){.secret = mu_steal(&name),
-					      .ca = mu_xstrdup(c.ca),
-					      .made = r->now,
-					      .expires = r->now + life_of(r->control)};
-	}
+	if (rc)
+		return rc;
+	named = mu_xstrdup(name);
+	free(s->ca);
+	free(s->secret);
+	*s = (struct security_status){.secret = named,
+				      .ca = mu_xstrdup(c->ca),
+				      .made = made,
+				      .expires = made + life_of(r->control)};
+	return 0;
+}
+
+static int make_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	MU_AUTO_FREE char *name = NULL;
+	struct mu_certs c;
+	int rc = make_certs(r, &c, err);
+
+	if (rc)
+		return rc;
+	name = mu_xasprintf("%s-tls-%08x", r->spec->name, (unsigned)mu_hash(c.ca, strlen(c.ca), 0));
+	rc = post_secret(r, s, name, &c, r->now, err);
 	mu_certs_fini(&c);
 	return rc;
 }
@@ -211,11 +217,9 @@ static char *bundle(const struct security_status *s, const char *next)
 	return mu_xasprintf("%s%s", from, next);
 }
 
-static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
+static int new_next(struct reconcile *r, struct certs_next **out, struct mu_err *err)
 {
 	struct certs_next *n = MU_NEW(struct certs_next);
-	MU_AUTO_BUF body = {0};
-	char *trusted;
 	int rc = make_certs(r, &n->certs, err);
 
 	if (rc) {
@@ -224,6 +228,48 @@ static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_e
 	}
 	n->made = r->now;
 	n->spread = r->control->queue.now();
+	*out = n;
+	return 0;
+}
+
+/* Somebody has deleted it under living pods, which mount it by its name.  It comes back by two
+ * looks: the first has the new CA stored in the status, so that it stays trusted when the answer to
+ * the second's create, or what follows it, is lost. */
+static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	struct certs_next *n = take_next(&r->control->certs, r->seen->uid);
+	char *trusted;
+	int rc = 0;
+
+	if (n && !n->version && strstr(s->ca, n->certs.ca)) {
+		rc = post_secret(r, s, s->secret, &n->certs, n->made, err);
+		if (rc)
+			put_next(&r->control->certs, r->seen->uid, n);
+		else
+			free_next(n);
+		return rc;
+	}
+	free_next(n);
+	rc = new_next(r, &n, err);
+	if (rc)
+		return rc;
+	trusted = bundle(s, n->certs.ca);
+	free(s->ca);
+	s->ca = trusted;
+	s->spread = r->now;
+	put_next(&r->control->certs, r->seen->uid, n);
+	return 0;
+}
+
+static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	struct certs_next *n;
+	MU_AUTO_BUF body = {0};
+	char *trusted;
+	int rc = new_next(r, &n, err);
+
+	if (rc)
+		return rc;
 	trusted = bundle(s, n->certs.ca);
 	mu_buf_putc(&body, '{');
 	write_data(&body, trusted, NULL);
@@ -289,7 +335,7 @@ int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 		int rc;
 
 		if (kind == ACTION_MAKE_SECRET)
-			rc = make_secret(r, s, false, err);
+			rc = make_secret(r, s, err);
 		else if (kind == ACTION_SPREAD_CA)
 			rc = spread_ca(r, s, err);
 		else if (kind == ACTION_SWITCH_SECRET)
@@ -299,7 +345,7 @@ int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 		else if (kind != ACTION_CHECK_SECRET)
 			continue;
 		if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
-			rc = make_secret(r, s, true, err);
+			rc = restore_secret(r, s, err);
 		if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
 			event_say(r, true, "CreateRefused", "%s", err->msg);
 		return rc < 0 ? rc : 1;

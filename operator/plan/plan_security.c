@@ -20,23 +20,27 @@
  * back; spread for minutes, or a tenth of a short life. */
 enum { SPREAD_MOST = 300 };
 /* A Secret that somebody has deleted is missed by the next pod to be made: its kubelet has placed
- * it and waits for the volume.  After PATIENCE seconds of that, and for a while again each PERIOD,
- * we look whether it is there, for SPAN seconds in case a look at the job is late. */
-enum { PATIENCE = 30, PERIOD = 60, SPAN = 10, CHECKS_MOST = 10 };
+ * it and waits for the volume.  After PATIENCE seconds of that, and whenever it has waited twice as
+ * long again, we look whether it is there, for SPAN seconds in case a look at the job is late.  An
+ * operator that was away counts from when it came. */
+enum { PATIENCE = 30, SPAN = 10 };
 
 static bool may_miss_secret(struct planner *p)
 {
+	double watched = p->seen->watched_since;
 	bool check = false;
 
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
-		double waits = p->now - pod->created - PATIENCE;
-		int nth = waits < 0 ? 0 : (int)(waits / PERIOD);
+		double since = pod->created > watched ? pod->created : watched;
+		double waits = p->now - since, look = PATIENCE;
 
-		if (pod->phase != POD_PENDING || pod->deleting || !pod->node || nth >= CHECKS_MOST)
+		if (pod->phase != POD_PENDING || pod->deleting || !pod->node)
 			continue;
-		check = check || (waits >= 0 && waits < nth * PERIOD + SPAN);
-		plan_wake(p, pod->created + PATIENCE + (waits < 0 ? 0 : (nth + 1) * PERIOD));
+		while (waits >= look + SPAN)
+			look *= 2;
+		check = check || waits >= look;
+		plan_wake(p, since + (waits < look ? look : 2 * look));
 	}
 	return check;
 }

@@ -53,11 +53,54 @@ static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(vo
 	world_end(&w);
 }
 
+/* Whether a look looks for the Secret, by how long a pod has waited for its volume and how long
+ * ago the operator came. */
+static void secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely(void **state)
+{
+	static const struct {
+		double waits, watched;
+		bool looks;
+	} cases[] = {
+	    {29, 1e6, false}, {30, 1e6, true},  {39, 1e6, true},          {41, 1e6, false},
+	    {60, 1e6, true},  {120, 1e6, true}, {130, 1e6, false},        {1e5, 1e6, false},
+	    {1e5, 30, true},  {1e5, 5, false},  {30.0 * 1024, 1e6, true},
+	};
+	struct world w;
+
+	start_secured(&w);
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		static const struct plan_options options = {.image = "task:1"};
+		struct observed_pod waiting = {.task = "ps",
+					       .uid = "u",
+					       .node = "n",
+					       .exit_code = -1,
+					       .created = w.now - cases[i].waits};
+		struct observed_job seen = {.service = true,
+					    .status = w.status,
+					    .pods = &waiting,
+					    .n_pods = 1,
+					    .watched_since = w.now - cases[i].watched};
+		struct job_plan *plan;
+		bool looks = false;
+
+		w.status.security.made = w.now;
+		seen.status.security.made = w.now;
+		plan = job_plan_new(w.spec, &options, &seen, w.now);
+		for (unsigned n = 0; n < plan->n_actions; n++)
+			looks = looks || plan->actions[n].kind == ACTION_CHECK_SECRET;
+		assert_int_equal(looks, cases[i].looks);
+		assert_true(plan->wake > w.now); /* and again */
+		job_plan_free(plan);
+	}
+	world_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(certificates__that_are_due__stay_trusted_though_no_pod_is_seen),
 	    cmocka_unit_test(certificates__that_are_over__are_made_anew_for_a_job_without_pods),
+	    cmocka_unit_test(secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
