@@ -116,6 +116,7 @@ static void job__that_has_ended__goes_when_its_time_to_live_is_over(void **state
 	assert_non_null(sim_find(s, JOB_PATH));
 	sim_settle(s, 30);
 	assert_null(sim_find(s, JOB_PATH));
+	sim_settle(s, 60); /* for the garbage collector, and for kubelets */
 	for (int i = 0; i < s->n_objects; i++)
 		assert_true(s->objects[i].kind == SIM_NODE ||
 			    strstr(s->objects[i].path, "foreign"));

@@ -27,7 +27,7 @@ enum {
 	SIM_ENDS = 64,
 	SIM_LATE = 12,
 	SIM_TOGETHER = 8,
-	SIM_DEEDS = 8,
+	SIM_DEEDS = 24,
 	SIM_WORKERS_MAX = 16,
 	SIM_OPERATORS = 2
 };
@@ -40,6 +40,8 @@ int sim_certs(struct mu_certs *out, const char *const *names, unsigned n_names, 
 	      int64_t to, struct mu_err *err);
 /* No two tasks that have this version and the one before may mistrust each other. */
 void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is);
+/* One that comes back under its name has a CA that the status knows. */
+void sim_check_new_secret(struct sim *s, const cJSON *secret);
 
 /* ---- sim_notice.c ---- */
 /* Tells those who may be told now; whether any of them has heard, as far as the operator knows. */
@@ -53,6 +55,7 @@ struct sim_object {
 	cJSON *json;
 	enum sim_stage stage;
 	double due;     /* when its kubelet does something next; INFINITY */
+	double orphan;  /* when the garbage collector comes for it; 0: it does not */
 	bool finishing; /* its server was asked to end */
 	int told;       /* epoch of the cluster that it was told of; 0: none yet */
 };
@@ -82,6 +85,12 @@ enum sim_deed {
 	DEED_KILL,
 	DEED_FORCE_DELETE, /* a worker's, by hand, with no grace: it is gone without a word */
 	DEED_NODE_LOST,
+	DEED_SPOIL, /* the manifest; MEND corrects it */
+	DEED_MEND,
+	DEED_FREE_NAME, /* that somebody else's object has */
+	DEED_RAISE_QUOTA,
+	DEED_DELETE_OWNED, /* something that the job owns, but no pod */
+	DEED_MAKE_ANEW,    /* delete the job and make one of its name */
 	DEED_DELETE_JOB
 };
 struct sim_script {
@@ -99,6 +108,9 @@ struct sim_script {
 	bool gpus, taken;   /* the nodes have GPUs; none of them ever becomes free */
 	double work;        /* seconds that a task runs; 0: some */
 	int cert_life;      /* seconds; 0: as usual */
+	int quota;          /* most pods at a time; 0: any */
+	/* Path of an object that is not the job's. */
+	const char *taken_name;
 };
 
 /* One leads, another follows the watches and waits; when the lease passes while the first is in the
@@ -129,7 +141,7 @@ struct sim {
 	double ca_since; /* when the Secret's ca.crt last changed */
 	/* Workers in step that have joined and not said that they leave. */
 	bool members[SIM_WORKERS_MAX];
-	bool node_lost;
+	bool node_lost, lost_owned; /* lost_owned: somebody has deleted what is not watched */
 	double node_lost_at;
 	struct sim_operator operators[SIM_OPERATORS], *leader;
 	int n_operators;
@@ -149,7 +161,9 @@ void sim_break(struct sim *s, const char *fmt, ...) __attribute__((format(printf
 struct sim_object *sim_find(struct sim *s, const char *path);
 struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json);
 void sim_changed(struct sim *s, struct sim_object *o);
+/* What it owned goes a little later: sim_collect. */
 void sim_remove(struct sim *s, struct sim_object *o);
+void sim_collect(struct sim *s, struct sim_object *o);
 /* The end of a pod that was deleted, as its kubelet confirms it. */
 void sim_confirm(struct sim *s, struct sim_object *o);
 int sim_serve(struct sim *s, const char *method, const char *path, const cJSON *body, cJSON **out,

@@ -140,6 +140,11 @@ struct sim_object *sim_add(struct sim *s, const char *path, cJSON *json)
 	return o;
 }
 
+static const char *owner_of(const cJSON *o)
+{
+	return sim_text(cJSON_GetArrayItem(sim_at(o, "metadata.ownerReferences"), 0), "uid");
+}
+
 void sim_remove(struct sim *s, struct sim_object *o)
 {
 	MU_AUTO_FREE char *uid = mu_xstrdup(sim_text(o->json, "metadata.uid"));
@@ -151,12 +156,21 @@ void sim_remove(struct sim *s, struct sim_object *o)
 	record(s, o, true);
 	cJSON_Delete(o->json);
 	*o = s->objects[--s->n_objects];
-	for (int i = job ? s->n_objects - 1 : -1; i >= 0; i--) { /* the garbage collector */
-		const cJSON *ref =
-		    cJSON_GetArrayItem(sim_at(s->objects[i].json, "metadata.ownerReferences"), 0);
-		if (strcmp(sim_text(ref, "uid"), uid) == 0)
-			sim_remove(s, &s->objects[i]);
+	for (int i = 0; job && i < s->n_objects; i++)
+		if (strcmp(owner_of(s->objects[i].json), uid) == 0)
+			s->objects[i].orphan = s->now + sim_between(s, 0, 20);
+}
+
+void sim_collect(struct sim *s, struct sim_object *o)
+{
+	o->orphan = 0;
+	if (o->kind != SIM_POD) {
+		sim_remove(s, o);
+		return;
 	}
+	sim_serve(s, "DELETE", o->path, NULL, NULL, NULL);
+	if (isinf(o->due)) /* its node is lost: somebody else sees to it */
+		o->due = s->now + 30;
 }
 
 /* ---- the rules ---- */
@@ -165,11 +179,6 @@ static bool is_live(const cJSON *pod)
 {
 	const char *phase = sim_text(pod, "status.phase");
 	return strcmp(phase, "Succeeded") != 0 && strcmp(phase, "Failed") != 0;
-}
-
-static const char *owner_of(const cJSON *o)
-{
-	return sim_text(cJSON_GetArrayItem(sim_at(o, "metadata.ownerReferences"), 0), "uid");
 }
 
 static bool same_index(const cJSON *a, const cJSON *b)
@@ -242,6 +251,21 @@ static bool is_marked(const cJSON *job, const cJSON *pod, const char *mark)
 	return (plain && strcmp(mark, "done") == 0) || cJSON_IsTrue(sim_at(e, mark));
 }
 
+/* Its scheduler places a pod with the group that it names, whosesoever that is. */
+static void check_group(struct sim *s, const cJSON *job, const cJSON *pod)
+{
+	const char *gang = sim_text(job, "spec.run.gang");
+
+	if (strcmp(gang, "volcano") != 0 && strcmp(gang, "scheduler-plugins") != 0)
+		return;
+	for (int i = 0; i < s->n_objects; i++)
+		if (strstr(s->objects[i].path, "/podgroups/") &&
+		    strcmp(owner_of(s->objects[i].json), owner_of(pod)) == 0)
+			return;
+	if (!s->lost_owned)
+		sim_break(s, "%s was made without its group", sim_text(pod, "metadata.name"));
+}
+
 static void check_new_pod(struct sim *s, const cJSON *pod)
 {
 	const char *name = sim_text(pod, "metadata.name");
@@ -258,6 +282,7 @@ static void check_new_pod(struct sim *s, const cJSON *pod)
 			sim_break(s, "%s was created though its index is done", name);
 		if (is_marked(o->json, pod, "noGpu") && sim_wants_gpu(pod))
 			sim_break(s, "%s waits for a GPU again", name);
+		check_group(s, o->json, pod);
 	}
 }
 
@@ -315,6 +340,16 @@ static bool owner_lives(const struct sim *s, const cJSON *json)
 	return !*uid;
 }
 
+static bool exceeds_quota(const struct sim *s)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->n_objects; i++)
+		n += s->objects[i].kind == SIM_POD && is_live(s->objects[i].json) &&
+		     *owner_of(s->objects[i].json);
+	return s->script.quota > 0 && n >= s->script.quota;
+}
+
 static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON **out,
 		      struct mu_err *err)
 {
@@ -326,14 +361,19 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 		return mu_fail(err, MU_ALREADY_EXISTS, "%s exists", named);
 	if (strstr(path, "/events"))
 		return 0; /* they are for people */
+	if (strstr(path, "/pods") && exceeds_quota(s))
+		return mu_fail(err, MU_PERMISSION_DENIED, "exceeded quota: q, limited: pods=%d",
+			       s->script.quota);
 	if (strstr(path, "/pods"))
 		check_new_pod(s, body);
+	if (strstr(path, "/secrets"))
+		sim_check_new_secret(s, body);
 	o = sim_add(s, named, cJSON_Duplicate(body, true));
 	if (!o)
 		return 0;
 	*out = cJSON_Duplicate(o->json, true);
 	if (!owner_lives(s, o->json))
-		sim_remove(s, o); /* the garbage collector again */
+		o->orphan = s->now + sim_between(s, 0, 20);
 	return 0;
 }
 
@@ -375,6 +415,12 @@ void sim_confirm(struct sim *s, struct sim_object *o)
 	sim_remove(s, o);
 }
 
+/* A patch of nothing changes nothing. */
+static bool asks_only(const char *method, const cJSON *body)
+{
+	return strcmp(method, "PATCH") == 0 && !body->child;
+}
+
 static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, cJSON **out,
 		       struct mu_err *err)
 {
@@ -394,7 +440,8 @@ static int serve_patch(struct sim *s, struct sim_object *o, const cJSON *body, c
 	if (strstr(o->path, "/secrets/"))
 		sim_check_secret(s, was, o->json);
 	cJSON_Delete(was);
-	sim_changed(s, o);
+	if (!asks_only("PATCH", body))
+		sim_changed(s, o);
 	*out = cJSON_Duplicate(o->json, true);
 	return 0;
 }
@@ -411,7 +458,7 @@ int sim_serve(struct sim *s, const char *method, const char *path, const cJSON *
 	if (n > 7 && strcmp(named + n - 7, "/status") == 0)
 		named[n - 7] = 0;
 	s->calls++;
-	s->writes += strcmp(method, "GET") != 0;
+	s->writes += strcmp(method, "GET") != 0 && !asks_only(method, body);
 	if (s->trace)
 		fprintf(stderr, "%8.2f %s %s\n", s->now - SIM_EPOCH, method, path);
 	if (strcmp(method, "POST") == 0) {

@@ -56,7 +56,7 @@ static void set_status(struct sim *s, struct sim_object *o, const char *phase, b
 
 static bool takes_part(const struct sim *s, const struct sim_object *o)
 {
-	return s->script.in_step && strcmp(label(o->json, LABEL_TASK), "worker") == 0;
+	return s->script.in_step && strcmp(label(o->json, LABEL_TASK), "worker") == 0 && !o->orphan;
 }
 
 /* Whether the chief has to go on: some member neither runs nor has left. */
@@ -173,14 +173,14 @@ static void step_pod(struct sim *s, struct sim_object *o)
 	}
 	switch (o->stage) {
 	case STAGE_PENDING:
+		if (s->script.stuck_pending || (s->script.taken && sim_wants_gpu(o->json))) {
+			o->due = INFINITY;
+			return;
+		}
 		if (misses_secret(s, o)) { /* placed, and asked for again and again */
 			o->due = s->now + 5;
 			if (place(s, o))
 				sim_changed(s, o);
-			return;
-		}
-		if (s->script.stuck_pending || (s->script.taken && sim_wants_gpu(o->json))) {
-			o->due = INFINITY;
 			return;
 		}
 		o->stage = STAGE_STARTED;
@@ -226,7 +226,8 @@ static void edit(struct sim *s, const char *part, const char *key, cJSON *value)
 		return;
 	}
 	cJSON_DeleteItemFromObjectCaseSensitive(at, key);
-	cJSON_AddItemToObject(at, key, value);
+	if (value)
+		cJSON_AddItemToObject(at, key, value);
 	if (generation)
 		cJSON_SetNumberValue(generation, generation->valuedouble + 1);
 	sim_changed(s, o);
@@ -238,9 +239,11 @@ static struct sim_object *some_live_pod(struct sim *s, int which)
 
 	for (int i = 0; i < s->n_objects; i++) {
 		struct sim_object *o = &s->objects[i];
-		bool ours = o->kind == SIM_POD && o->stage != STAGE_OVER && !o->finishing &&
-			    !sim_at(o->json, "metadata.deletionTimestamp") &&
-			    strcmp(sim_text(o->json, "metadata.name"), "foreign") != 0;
+		bool ours =
+		    o->kind == SIM_POD && o->stage != STAGE_OVER && !o->finishing &&
+		    !sim_at(o->json, "metadata.deletionTimestamp") &&
+		    *sim_text(cJSON_GetArrayItem(sim_at(o->json, "metadata.ownerReferences"), 0),
+			      "uid");
 		if (ours && (!found || which-- > 0))
 			found = o;
 	}
@@ -266,7 +269,8 @@ static void lose_node(struct sim *s)
 		if (o->kind != SIM_POD || strcmp(sim_text(o->json, "spec.nodeName"), "node-1") != 0)
 			continue;
 		sim_serve(s, "DELETE", o->path, NULL, NULL, NULL);
-		s->objects[i].due = INFINITY;
+		/* somebody else sees to those of a job that is gone */
+		s->objects[i].due = owner_lives(s, o->json) ? INFINITY : s->now + 30;
 	}
 }
 
@@ -277,6 +281,37 @@ static void force_delete(struct sim *s, int worker)
 
 	if (o)
 		sim_remove(s, o);
+}
+
+/* The Service, the NetworkPolicy, the group or a Secret, whichever is there. */
+static void delete_owned(struct sim *s, int which)
+{
+	int last = -1;
+
+	for (int i = 0; i < s->n_objects && which >= 0; i++) {
+		const struct sim_object *o = &s->objects[i];
+		if ((o->kind == SIM_SERVICE || o->kind == SIM_OTHER) &&
+		    sim_at(o->json, "metadata.ownerReferences")) {
+			last = i;
+			which--;
+		}
+	}
+	s->lost_owned = true;
+	if (last >= 0)
+		sim_remove(s, &s->objects[last]);
+}
+
+/* The next begins its story anew, while what the first one owned still goes. */
+static void begin_again(struct sim *s)
+{
+	struct sim_object *o = sim_find(s, SIM_JOBS "j");
+
+	if (!o)
+		return;
+	sim_remove(s, o);
+	s->n_ends = 0;
+	memset(s->members, 0, sizeof(s->members));
+	sim_add(s, SIM_JOBS "j", cJSON_Duplicate(s->script.job, true));
 }
 
 static void do_deed(struct sim *s, enum sim_deed deed, int value)
@@ -309,6 +344,26 @@ static void do_deed(struct sim *s, enum sim_deed deed, int value)
 	case DEED_NODE_LOST:
 		lose_node(s);
 		return;
+	case DEED_SPOIL:
+		edit(s, "spec.run", "nonsense", cJSON_CreateTrue());
+		return;
+	case DEED_MEND:
+		edit(s, "spec.run", "nonsense", NULL);
+		return;
+	case DEED_FREE_NAME:
+		if ((o = sim_find(s, s->script.taken_name)) &&
+		    !sim_at(o->json, "metadata.ownerReferences"))
+			sim_remove(s, o);
+		return;
+	case DEED_RAISE_QUOTA:
+		s->script.quota = 0;
+		return;
+	case DEED_DELETE_OWNED:
+		delete_owned(s, value);
+		return;
+	case DEED_MAKE_ANEW:
+		begin_again(s);
+		return;
 	case DEED_DELETE_JOB:
 		if ((o = sim_find(s, SIM_JOBS "j")))
 			sim_remove(s, o);
@@ -322,8 +377,11 @@ double sim_world_due(const struct sim *s)
 {
 	double due = INFINITY;
 
-	for (int i = 0; i < s->n_objects; i++)
+	for (int i = 0; i < s->n_objects; i++) {
 		due = fmin(due, s->objects[i].due);
+		if (s->objects[i].orphan > 0)
+			due = fmin(due, s->objects[i].orphan);
+	}
 	for (int i = 0; i < SIM_DEEDS; i++)
 		if (s->script.deeds[i].deed)
 			due = fmin(due, s->script.deeds[i].at);
@@ -339,7 +397,10 @@ void sim_world(struct sim *s)
 		s->script.deeds[i].deed = DEED_NONE;
 		do_deed(s, deed, s->script.deeds[i].value);
 	}
-	for (int i = s->n_objects - 1; i >= 0; i--)
+	for (int i = s->n_objects - 1; i >= 0; i--) {
 		if (i < s->n_objects && s->objects[i].due <= s->now)
 			step_pod(s, &s->objects[i]);
+		if (i < s->n_objects && s->objects[i].orphan > 0 && s->objects[i].orphan <= s->now)
+			sim_collect(s, &s->objects[i]);
+	}
 }

@@ -337,6 +337,7 @@ static int finish(void *user, const char *ip, int port, struct mu_err *err)
 static void start_operator(struct sim *s, struct sim_operator *o)
 {
 	struct control_options options = {.image = "i",
+					  .image_board = "b",
 					  .identity = "sim",
 					  .lease_namespace = "default",
 					  .cert_life = s->script.cert_life};
@@ -413,6 +414,15 @@ static void add_node(struct sim *s, const char *name)
 	sim_add(s, path, cJSON_Parse(text));
 }
 
+static void add_foreign(struct sim *s, const char *path)
+{
+	MU_AUTO_FREE char *text =
+	    mu_xasprintf("{\"metadata\":{\"name\":\"%s\",\"namespace\":\"default\"},\"spec\":{}}",
+			 strrchr(path, '/') + 1);
+
+	sim_add(s, path, cJSON_Parse(text))->due = INFINITY;
+}
+
 void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bool faulty)
 {
 	memset(s, 0, sizeof(*s));
@@ -432,6 +442,8 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 			    "\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/task\":\"worker\","
 			    "\"muster.dev/index\":\"0\"}},\"spec\":{}}"))
 	    ->due = INFINITY;
+	if (script->taken_name)
+		add_foreign(s, script->taken_name);
 	sim_add(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j",
 		cJSON_Duplicate(script->job, true));
 	s->n_operators = faulty && sim_random(s) % 2 ? SIM_OPERATORS : 1;

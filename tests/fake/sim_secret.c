@@ -44,6 +44,19 @@ static bool some_pod(const struct sim *s)
 	return false;
 }
 
+void sim_check_new_secret(struct sim *s, const cJSON *secret)
+{
+	const struct sim_object *job =
+	    sim_find(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j");
+	const cJSON *known = job ? sim_at(job->json, "status.security") : NULL;
+	MU_AUTO_FREE char *ca = plain(secret, "ca.crt");
+
+	if (!strcmp(sim_text(known, "secret"), sim_text(secret, "metadata.name")) &&
+	    !strstr(sim_text(known, "ca"), ca) && !s->late_call)
+		sim_break(s, "%s comes back with a CA that may be forgotten: %s",
+			  sim_text(secret, "metadata.name"), ca);
+}
+
 void sim_check_secret(struct sim *s, const cJSON *was, const cJSON *is)
 {
 	MU_AUTO_FREE char *old_crt = plain(was, "tls.crt"), *old_ca = plain(was, "ca.crt");

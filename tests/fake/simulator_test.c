@@ -8,6 +8,8 @@
  *	SIM_SCHEDULES=100000   how many (700)
  *	SIM_WORKERS=2          in so many processes (1)
  *	SIM_SEED=17            this one only; SIM_TRACE=1 says what happens in it
+ *
+ * What the stories are made of is a table: sim_story.c.
  */
 #include "tests/test.h"
 
@@ -24,117 +26,9 @@
 #include "tests/fake/sim_notice.c"
 #include "tests/fake/sim_run.c"
 #include "tests/fake/sim_secret.c"
+#include "tests/fake/sim_story.c"
 
-static uint64_t mix(uint64_t a, uint64_t b)
-{
-	uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + 1;
-
-	z = (z ^ (z >> 31)) * 0x94d049bb133111ebu;
-	return z ^ (z >> 29);
-}
-
-/* A few ends that may be repeated, then the right one. */
-static int ends_well(const struct sim_script *s, const char *task, int index, int n)
-{
-	uint64_t r = mix(s->seed, (uint64_t)index * 16 + (uint64_t)n + (task[0] == 'c' ? 8192 : 0));
-
-	if (strcmp(task, "ps") == 0)
-		return -1;
-	return n < 2 && r % 3 == 0 ? 137 : 0;
-}
-
-/* worker/1 ends with the program's own error; the chief goes on until then. */
-static int ends_badly(const struct sim_script *s, const char *task, int index, int n)
-{
-	return strcmp(task, "worker") == 0 && index == 1 ? (n < (int)(s->seed % 3) ? 137 : 3) : -1;
-}
-
-static int fails_always(const struct sim_script *s, const char *task, int index, int n)
-{
-	return strcmp(task, "worker") == 0 && index == 1 ? 137 : -1;
-}
-
-static cJSON *job(const struct sim_script *s, int ps, int workers, bool chief, bool policy,
-		  const char *run)
-{
-	MU_AUTO_FREE char *text = mu_xasprintf(
-	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
-	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{%s,"
-	    "\"tasks\":{\"ps\":{\"replicas\":%d},%s\"worker\":{\"replicas\":"
-	    "%d%s}},\"security\":{\"mtls\":false,\"networkPolicy\":%s},\"run\":{%s}}}",
-	    s->in_step ? "\"mode\":\"sync\",\"program\":{\"train\":{\"model\":\"mlp\",\"dataset\":{"
-			 "\"format\":\"csv\",\"path\":\"x\"}}}"
-		       : "\"program\":{\"command\":[\"x\"]}",
-	    ps, chief ? "\"chief\":{\"replicas\":1}," : "", workers,
-	    s->gpus ? ",\"kernels\":\"prefer-gpu\"" : "", policy ? "true" : "false", run);
-	cJSON *o = cJSON_Parse(text);
-
-	assert_non_null(o);
-	return o;
-}
-
-static struct sim_script script_of(uint64_t seed)
-{
-	static const char *const clean[] = {"None", "Running", "All"};
-	static const char *const gangs[] = {"", "", ",\"gang\":\"volcano\"",
-					    ",\"gang\":\"kueue\",\"queue\":\"q\""};
-	static int (*const ends[])(const struct sim_script *, const char *, int, int) = {
-	    ends_well, ends_well, ends_well, ends_badly, fails_always};
-	struct sim_script s = {.seed = seed, .end = ends[mix(seed, 1) % MU_COUNT(ends)]};
-	int workers = s.end == ends_well ? 1 + (int)(mix(seed, 2) % 3) : 2;
-	MU_AUTO_FREE char *run = mu_xasprintf(
-	    "\"backoffLimit\":%d,\"cleanPodPolicy\":\"%s\",\"successPolicy\":\"%s\"%s",
-	    s.end == fails_always ? 2 : 100, clean[mix(seed, 3) % 3],
-	    mix(seed, 4) % 2 ? "AllWorkers" : "Chief", gangs[mix(seed, 21) % MU_COUNT(gangs)]);
-	unsigned n = 0;
-
-	s.in_step = mix(seed, 23) % 3 == 0;
-	s.gpus = mix(seed, 28) % 4 == 0;
-	s.taken = s.gpus && mix(seed, 29) % 2;
-	s.job = job(&s, (int)(mix(seed, 5) % 3), workers, mix(seed, 6) % 3 == 0, mix(seed, 22) % 2,
-		    run);
-	if (mix(seed, 7) % 4 == 0) {
-		double at = 1 + (double)(mix(seed, 8) % 30);
-		s.deeds[n].deed = DEED_SUSPEND;
-		s.deeds[n++].at = at;
-		s.deeds[n].deed = DEED_RESUME;
-		s.deeds[n++].at = at + 10;
-	}
-	if (mix(seed, 9) % 4 == 0) {
-		s.deeds[n].deed = DEED_DELETE_POD;
-		s.deeds[n].value = (int)(mix(seed, 10) % 4);
-		s.deeds[n++].at = 1 + (double)(mix(seed, 11) % 30);
-	}
-	if (mix(seed, 12) % 4 == 0) {
-		s.deeds[n].deed = DEED_EVICT;
-		s.deeds[n].value = (int)(mix(seed, 13) % 4);
-		s.deeds[n++].at = 5 + (double)(mix(seed, 14) % 30);
-	}
-	if (s.end == ends_well && mix(seed, 15) % 4 == 0) {
-		s.deeds[n].deed = DEED_SCALE;
-		double at = 1 + (double)(mix(seed, 16) % 20);
-		bool down = workers > 1 && mix(seed, 24) % 2;
-
-		s.deeds[n].value = down ? workers - 1 : workers + 1;
-		s.deeds[n++].at = at;
-		if (down && mix(seed, 25) % 2) { /* killed just before, or just after */
-			bool by_hand = mix(seed, 30) % 2;
-
-			s.deeds[n].deed = by_hand ? DEED_FORCE_DELETE : DEED_KILL;
-			s.deeds[n].value = by_hand ? workers - 1 : (int)(mix(seed, 26) % 4);
-			s.deeds[n++].at = at - 0.5 + (double)(mix(seed, 27) % 10) / 10;
-		}
-	}
-	if (mix(seed, 19) % 8 == 0) {
-		s.deeds[n].deed = DEED_NODE_LOST;
-		s.deeds[n++].at = 1 + (double)(mix(seed, 20) % 60);
-	}
-	if (mix(seed, 17) % 20 == 0) {
-		s.deeds[n].deed = DEED_DELETE_JOB;
-		s.deeds[n++].at = 1 + (double)(mix(seed, 18) % 30);
-	}
-	return s;
-}
+#define JOB_PATH "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j"
 
 static const cJSON *condition(const cJSON *o, const char *type)
 {
@@ -145,12 +39,11 @@ static const cJSON *condition(const cJSON *o, const char *type)
 	return NULL;
 }
 
-static bool has_deed(const struct sim_script *s, enum sim_deed deed)
+/* Servers go on until they are told, others stand outside. */
+static bool is_counted(const char *task)
 {
-	for (int i = 0; i < SIM_DEEDS; i++)
-		if (s->deeds[i].deed == deed)
-			return true;
-	return false;
+	return strcmp(task, "ps") != 0 && strcmp(task, "evaluator") != 0 &&
+	       strcmp(task, JOB_BOARD) != 0;
 }
 
 /* How an index ended, when that decided the job. */
@@ -164,11 +57,11 @@ static void describe_index(const cJSON *job, const struct sim_script *script, co
 	    (!chief_decides || strcmp(task, "chief") == 0 ||
 	     (!sim_at(job, "spec.tasks.chief") && strcmp(task, "worker") == 0 && !index));
 
-	if ((!e && !done) || strcmp(task, "ps") == 0 || !decides || has_deed(script, DEED_SCALE))
+	if ((!e && !done) || !is_counted(task) || !decides || has_deed(script, DEED_SCALE))
 		return;
 	/* a pod that failed in the second of its deletion may not be counted, nor one that was
 	 * deleted because the last that was heard of it was that it waits for a GPU */
-	if (has_deed(script, DEED_SUSPEND) || script->gpus)
+	if (has_deed(script, DEED_SUSPEND) || has_deed(script, DEED_MAKE_ANEW) || script->gpus)
 		failures = NULL;
 	mu_buf_printf(out, ", %s/%d failures %d%s", task, index, failures ? failures->valueint : 0,
 		      done || cJSON_IsTrue(sim_at(e, "done")) ? " done" : "");
@@ -177,31 +70,35 @@ static void describe_index(const cJSON *job, const struct sim_script *script, co
 /* What the end state says, as text; only of what does not depend on who was faster. */
 static void describe_end(struct sim *s, const struct sim_script *script, struct mu_buf *out)
 {
-	struct sim_object *o =
-	    sim_find(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j");
+	struct sim_object *o = sim_find(s, JOB_PATH);
 	const cJSON *e;
-	int live = 0, services = 0, pods = 0, others = 0;
-	const char *clean;
+	int live = 0, services = 0, pods = 0, others = 0, all = 0;
+	const char *clean, *reason;
 
 	for (int i = 0; i < s->n_objects; i++) {
-		bool ours =
-		    strncmp(sim_text(cJSON_GetArrayItem(
-					 sim_at(s->objects[i].json, "metadata.ownerReferences"), 0),
-				     "uid"),
-			    "uid", 3) == 0;
-		pods += ours && s->objects[i].kind == SIM_POD;
-		live += ours && s->objects[i].kind == SIM_POD && s->objects[i].stage != STAGE_OVER;
-		others += ours && s->objects[i].kind == SIM_OTHER;
-		services += ours && s->objects[i].kind == SIM_SERVICE;
+		const struct sim_object *x = &s->objects[i];
+
+		all += *owner_of(x->json) != 0;
+		if (!*owner_of(x->json) || strstr(x->path, JOB_BOARD) ||
+		    strstr(x->path, "/secrets/"))
+			continue;
+		pods += x->kind == SIM_POD;
+		live += x->kind == SIM_POD && x->stage != STAGE_OVER;
+		others += x->kind == SIM_OTHER;
+		services += x->kind == SIM_SERVICE;
 	}
 	if (!o) {
-		mu_buf_printf(out, "no job, %d objects", pods + services + others);
+		mu_buf_printf(out, "no job, %d objects", all);
 		return;
 	}
 	clean = sim_text(o->json, "spec.run.cleanPodPolicy");
 	e = condition(o->json, "Failed");
-	mu_buf_printf(out, "%s%s%s, services %d, others %d", sim_text(o->json, "status.phase"),
-		      e ? " " : "", e ? sim_text(e, "reason") : "", services, others);
+	reason = e ? sim_text(e, "reason") : "";
+	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
+		      strstr(reason, "DeadlineExceeded") ? "at a deadline" : reason);
+	/* else they may be missing at the end */
+	if (!script->taken_name && !s->lost_owned && !has_deed(script, DEED_MAKE_ANEW))
+		mu_buf_printf(out, ", services %d, others %d", services, others);
 	if (strcmp(clean, "None") != 0)
 		mu_buf_printf(out, ", live %d", live);
 	if (strcmp(clean, "All") == 0)
@@ -213,15 +110,24 @@ static void describe_end(struct sim *s, const struct sim_script *script, struct 
 	}
 }
 
+static bool has_ended(struct sim *s)
+{
+	const struct sim_object *o = sim_find(s, JOB_PATH);
+	const char *phase = o ? sim_text(o->json, "status.phase") : "Succeeded";
+
+	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
+}
+
 /* Every story has an end, unless somebody may wait for a GPU for ever. */
 static void check_end(struct sim *s)
 {
-	struct sim_object *o =
-	    sim_find(s, "/apis/muster.dev/v1/namespaces/default/distributedtrainingjobs/j");
-	const char *phase = o ? sim_text(o->json, "status.phase") : "Succeeded";
+	const struct sim_object *o = sim_find(s, JOB_PATH);
+	const cJSON *failed = o ? condition(o->json, "Failed") : NULL;
 
-	if (!s->script.taken && strcmp(phase, "Succeeded") != 0 && strcmp(phase, "Failed") != 0)
-		sim_break(s, "the job stands still, %s", phase);
+	if (!s->script.taken && !has_ended(s))
+		sim_break(s, "the job stands still, %s", sim_text(o->json, "status.phase"));
+	if (strcmp(sim_text(failed, "reason"), PLAN_INVALID_SPEC) == 0)
+		sim_break(s, "%s", sim_text(failed, "message"));
 }
 
 /* What one worker has done. */
@@ -236,7 +142,7 @@ static void check_rest(struct sim *s)
 	struct cache *cache;
 	int before;
 
-	if (s->broken[0])
+	if (s->broken[0] || (s->script.cert_life && !has_ended(s)))
 		return;
 	before = s->writes;
 	cache = &s->leader->control.cache;

@@ -1,0 +1,360 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The stories of the simulator: what a job asks for, how its tasks end and what people do to it,
+ * drawn from a seed, feature by feature, so that each goes together with each.
+ *
+ *	SIM_FEATURE=quota      only stories with this one of them
+ */
+#include "tests/fake/sim.h"
+
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+	uint64_t z = a * 0x9e3779b97f4a7c15u + b * 0xbf58476d1ce4e5b9u + 1;
+
+	z = (z ^ (z >> 31)) * 0x94d049bb133111ebu;
+	return z ^ (z >> 29);
+}
+
+/* ---- how tasks end ---- */
+
+/* A few ends that may be repeated, then the right one. */
+static int ends_well(const struct sim_script *s, const char *task, int index, int n)
+{
+	uint64_t r = mix(s->seed, (uint64_t)index * 16 + (uint64_t)n + (task[0] == 'c' ? 8192 : 0));
+
+	if (strcmp(task, "ps") == 0 || strcmp(task, JOB_BOARD) == 0)
+		return -1;
+	return n < 2 && r % 3 == 0 ? 137 : 0;
+}
+
+/* worker/1 ends with the program's own error; the chief goes on until then. */
+static int ends_badly(const struct sim_script *s, const char *task, int index, int n)
+{
+	return strcmp(task, "worker") == 0 && index == 1 ? (n < (int)(s->seed % 3) ? 137 : 3) : -1;
+}
+
+static int fails_always(const struct sim_script *s, const char *task, int index, int n)
+{
+	return strcmp(task, "worker") == 0 && index == 1 ? 137 : -1;
+}
+
+static int runs_on(const struct sim_script *s, const char *task, int index, int n)
+{
+	return -1;
+}
+
+/* ---- writing it down ---- */
+
+static cJSON *map_of(cJSON *object, const char *key)
+{
+	cJSON *map = cJSON_GetObjectItemCaseSensitive(object, key);
+
+	return map ? map : cJSON_AddObjectToObject(object, key);
+}
+
+static cJSON *spec_of(struct sim_script *s)
+{
+	return map_of(s->job, "spec");
+}
+
+static cJSON *run_of(struct sim_script *s)
+{
+	return map_of(spec_of(s), "run");
+}
+
+static cJSON *task_of(struct sim_script *s, const char *name)
+{
+	return map_of(map_of(spec_of(s), "tasks"), name);
+}
+
+static void put_text(cJSON *map, const char *key, const char *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(map, key);
+	cJSON_AddStringToObject(map, key, value);
+}
+
+static void put_number(cJSON *map, const char *key, uint64_t value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(map, key);
+	cJSON_AddNumberToObject(map, key, (double)value);
+}
+
+static void put_program(struct sim_script *s, const char *program)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(spec_of(s), "program");
+	cJSON_AddItemToObject(spec_of(s), "program", cJSON_Parse(program));
+}
+
+static void add_deed(struct sim_script *s, enum sim_deed deed, double at, int value)
+{
+	for (int i = 0; i < SIM_DEEDS; i++)
+		if (!s->deeds[i].deed) {
+			s->deeds[i].deed = deed;
+			s->deeds[i].at = at;
+			s->deeds[i].value = value;
+			return;
+		}
+	abort();
+}
+
+static bool has_deed(const struct sim_script *s, enum sim_deed deed)
+{
+	for (int i = 0; i < SIM_DEEDS; i++)
+		if (s->deeds[i].deed == deed)
+			return true;
+	return false;
+}
+
+/* ---- features; r is drawn anew for each ---- */
+
+static void train_in_step(struct sim_script *s, uint64_t r)
+{
+	s->in_step = true;
+	if (sim_at(s->job, "spec.tasks.ps.replicas")->valueint == 0)
+		put_number(task_of(s, "ps"), "replicas", 1); /* the trainer needs one */
+	put_text(spec_of(s), "mode", "sync");
+	put_program(
+	    s, "{\"train\":{\"model\":\"mlp\",\"dataset\":{\"format\":\"csv\",\"path\":\"x\"}}}");
+}
+
+static void have_a_chief(struct sim_script *s, uint64_t r)
+{
+	put_number(task_of(s, "chief"), "replicas", 1);
+}
+
+static void have_an_evaluator(struct sim_script *s, uint64_t r)
+{
+	put_number(task_of(s, "evaluator"), "replicas", 1);
+}
+
+static void have_a_board(struct sim_script *s, uint64_t r)
+{
+	put_text(map_of(spec_of(s), "checkpoint"), "volumeClaim", "c");
+	cJSON_AddTrueToObject(map_of(spec_of(s), "tensorboard"), "enabled");
+}
+
+static void have_a_policy(struct sim_script *s, uint64_t r)
+{
+	cJSON_ReplaceItemInObjectCaseSensitive(map_of(spec_of(s), "security"), "networkPolicy",
+					       cJSON_CreateTrue());
+}
+
+static void have_certificates(struct sim_script *s, uint64_t r)
+{
+	cJSON_ReplaceItemInObjectCaseSensitive(map_of(spec_of(s), "security"), "mtls",
+					       cJSON_CreateTrue());
+}
+
+/* Its tasks run longer than its certificates live. */
+static void replace_certificates(struct sim_script *s, uint64_t r)
+{
+	have_certificates(s, r);
+	s->cert_life = 1800;
+	s->work = 1500;
+}
+
+static void gang(struct sim_script *s, uint64_t r)
+{
+	static const char *const gangs[] = {"volcano", "scheduler-plugins", "kueue"};
+
+	put_text(run_of(s), "gang", gangs[r % MU_COUNT(gangs)]);
+	if (r % MU_COUNT(gangs) == 2)
+		put_text(run_of(s), "queue", "q");
+}
+
+static void prefer_gpus(struct sim_script *s, uint64_t r)
+{
+	s->gpus = true;
+	s->taken = r % 2;
+	put_text(task_of(s, "worker"), "kernels", "prefer-gpu");
+}
+
+/* What a policy lets run again for ever is not what ends the job. */
+static void restart_policy(struct sim_script *s, uint64_t r)
+{
+	const char *policy = s->end == ends_well ? "OnFailure" : "Never";
+
+	if (s->end == ends_well && r % 2 && !s->taken &&
+	    strcmp(sim_text(s->job, "spec.run.successPolicy"), "Chief") == 0)
+		policy = "Always";
+	put_text(run_of(s), "restartPolicy", policy);
+}
+
+static void active_deadline(struct sim_script *s, uint64_t r)
+{
+	s->end = runs_on;
+	put_number(run_of(s), "activeDeadlineSeconds", 60 + r % 100);
+}
+
+static void scheduling_deadline(struct sim_script *s, uint64_t r)
+{
+	s->end = runs_on;
+	s->stuck_pending = true;
+	put_number(run_of(s), "schedulingDeadlineSeconds", 60 + r % 100);
+}
+
+static void progress_deadline(struct sim_script *s, uint64_t r)
+{
+	train_in_step(s, r);
+	s->end = runs_on;
+	put_number(run_of(s), "progressDeadlineSeconds", 60 + r % 100);
+}
+
+static void time_to_live(struct sim_script *s, uint64_t r)
+{
+	put_number(run_of(s), "ttlSecondsAfterFinished", r % 3 ? r % 200 : 0);
+}
+
+static void suspend_and_resume(struct sim_script *s, uint64_t r)
+{
+	double at = 1 + (double)(r % 30);
+
+	add_deed(s, DEED_SUSPEND, at, 0);
+	add_deed(s, DEED_RESUME, at + 1 + (double)(r / 30 % 20), 0);
+}
+
+static void delete_a_pod(struct sim_script *s, uint64_t r)
+{
+	add_deed(s, DEED_DELETE_POD, 1 + (double)(r / 4 % 30), (int)(r % 4));
+}
+
+static void evict(struct sim_script *s, uint64_t r)
+{
+	add_deed(s, DEED_EVICT, 5 + (double)(r / 4 % 30), (int)(r % 4));
+}
+
+static void scale(struct sim_script *s, uint64_t r)
+{
+	int workers = sim_at(s->job, "spec.tasks.worker.replicas")->valueint;
+	double at = 1 + (double)(r / 64 % 20);
+	bool down = workers > 1 && r % 2, by_hand = r / 2 % 2;
+
+	if (s->end != ends_well && s->end != runs_on)
+		return;
+	add_deed(s, DEED_SCALE, at, down ? workers - 1 : workers + 1);
+	if (!down || r / 4 % 2 == 0)
+		return;
+	/* killed just before, or just after */
+	at += (double)(r / 2048 % 10) / 10 - 0.5;
+	add_deed(s, by_hand ? DEED_FORCE_DELETE : DEED_KILL, at,
+		 by_hand ? workers - 1 : (int)(r / 8 % 4));
+}
+
+static void lose_a_node(struct sim_script *s, uint64_t r)
+{
+	add_deed(s, DEED_NODE_LOST, 1 + (double)(r % 60), 0);
+}
+
+static void spoil_and_mend(struct sim_script *s, uint64_t r)
+{
+	double at = (double)(r % 40);
+
+	add_deed(s, DEED_SPOIL, at, 0);
+	add_deed(s, DEED_MEND, at + 1 + (double)(r / 40 % 30), 0);
+}
+
+/* Somebody else has an object of a name that the job needs, for a while. */
+static void name_is_taken(struct sim_script *s, uint64_t r)
+{
+	static const char *const names[] = {
+	    "/api/v1/namespaces/default/pods/j-worker-0",
+	    "/api/v1/namespaces/default/pods/j-ps-0",
+	    "/api/v1/namespaces/default/services/j",
+	    "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies/j",
+	    "/apis/scheduling.volcano.sh/v1beta1/namespaces/default/podgroups/j",
+	    "/apis/scheduling.x-k8s.io/v1alpha1/namespaces/default/podgroups/j",
+	};
+
+	s->taken_name = names[r % MU_COUNT(names)];
+	add_deed(s, DEED_FREE_NAME, 20 + (double)(r / 8 % 60), 0);
+}
+
+/* No more pods than these, until somebody raises it, or the job gives up. */
+static void quota(struct sim_script *s, uint64_t r)
+{
+	s->quota = 1 + (int)(r % 3);
+	if (s->end == runs_on && !s->stuck_pending) {
+		s->quota = 1;
+		put_number(run_of(s), "schedulingDeadlineSeconds", 50 + r % 50);
+	} else {
+		add_deed(s, DEED_RAISE_QUOTA, 20 + (double)(r / 4 % 60), 0);
+	}
+}
+
+static void lose_what_is_made(struct sim_script *s, uint64_t r)
+{
+	add_deed(s, DEED_DELETE_OWNED, 1 + (double)(r / 4 % 40), (int)(r % 4));
+}
+
+static void make_anew(struct sim_script *s, uint64_t r)
+{
+	add_deed(s, DEED_MAKE_ANEW, 1 + (double)(r % 60), 0);
+}
+
+static void delete_the_job(struct sim_script *s, uint64_t r)
+{
+	add_deed(s, DEED_DELETE_JOB, 1 + (double)(r % 30), 0);
+}
+
+/* In the order in which they are written down: what decides how tasks end comes first. */
+static const struct {
+	const char *name;
+	unsigned one_in;
+	void (*add)(struct sim_script *s, uint64_t r);
+} features[] = {
+    {"sync", 3, train_in_step},
+    {"chief", 3, have_a_chief},
+    {"evaluator", 6, have_an_evaluator},
+    {"board", 8, have_a_board},
+    {"policy", 2, have_a_policy},
+    {"tls", 4, have_certificates},
+    {"rotation", 10, replace_certificates},
+    {"gang", 2, gang},
+    {"gpu", 4, prefer_gpus},
+    {"active-deadline", 12, active_deadline},
+    {"scheduling-deadline", 12, scheduling_deadline},
+    {"progress-deadline", 12, progress_deadline},
+    {"restart-policy", 5, restart_policy},
+    {"ttl", 5, time_to_live},
+    {"suspend", 4, suspend_and_resume},
+    {"delete-pod", 4, delete_a_pod},
+    {"evict", 4, evict},
+    {"scale", 4, scale},
+    {"node", 8, lose_a_node},
+    {"spoil", 8, spoil_and_mend},
+    {"taken-name", 8, name_is_taken},
+    {"quota", 8, quota},
+    {"lose-owned", 8, lose_what_is_made},
+    {"make-anew", 12, make_anew},
+    {"delete-job", 20, delete_the_job},
+};
+enum { FEATURES = MU_COUNT(features), SALT = 64 };
+
+static struct sim_script script_of(uint64_t seed)
+{
+	static const char *const clean[] = {"None", "Running", "All"};
+	static int (*const ends[])(const struct sim_script *, const char *, int, int) = {
+	    ends_well, ends_well, ends_well, ends_badly, fails_always};
+	const char *only = getenv("SIM_FEATURE");
+	struct sim_script s = {.seed = seed, .end = ends[mix(seed, 1) % MU_COUNT(ends)]};
+
+	s.job = cJSON_Parse(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"default\",\"generation\":1},\"spec\":{\"security\":{"
+	    "\"mtls\":false,\"networkPolicy\":false}}}");
+	put_program(&s, "{\"command\":[\"x\"]}");
+	put_number(task_of(&s, "ps"), "replicas", mix(seed, 5) % 3);
+	put_number(task_of(&s, "worker"), "replicas",
+		   s.end == ends_well ? 1 + mix(seed, 2) % 3 : 2);
+	put_number(run_of(&s), "backoffLimit", s.end == fails_always ? 2 : 100);
+	put_text(run_of(&s), "cleanPodPolicy", clean[mix(seed, 3) % MU_COUNT(clean)]);
+	put_text(run_of(&s), "successPolicy", mix(seed, 4) % 2 ? "AllWorkers" : "Chief");
+	for (unsigned f = 0; f < FEATURES; f++) {
+		if (!(only && strcmp(only, features[f].name) == 0) &&
+		    mix(seed, SALT + 2 * f) % features[f].one_in != 0)
+			continue;
+		features[f].add(&s, mix(seed, SALT + 2 * f + 1) >> 8);
+		if (getenv("SIM_TRACE"))
+			fprintf(stderr, "---- %s\n", features[f].name);
+	}
+	return s;
+}
