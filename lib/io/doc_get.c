@@ -2,6 +2,8 @@
 /* The typed, strict getters of doc.h. */
 #include "lib/io/doc.h"
 
+static const int64_t EXACT_MOST = 1LL << 53; /* from there on a float may stand for another */
+
 /* The child to read: NULL when absent or null. */
 static struct mu_doc_node *wanted(const struct mu_doc_node *map, const char *key)
 {
@@ -40,6 +42,13 @@ int mu_doc_opt_text(const struct mu_doc_node *map, const char *key, const char *
 	return 0;
 }
 
+/* 1e3 and 2.0 are whole too, as they are for kubectl. */
+static bool is_whole(const struct mu_doc_node *n)
+{
+	return n->kind == MU_DOC_INT || (n->kind == MU_DOC_FLOAT && n->f == (double)n->i &&
+					 n->i > -EXACT_MOST && n->i < EXACT_MOST);
+}
+
 int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, int64_t max,
 		   int64_t *out, struct mu_err *err)
 {
@@ -47,7 +56,7 @@ int mu_doc_opt_int(const struct mu_doc_node *map, const char *key, int64_t min, 
 
 	if (!n)
 		return 0;
-	if (n->kind != MU_DOC_INT)
+	if (!is_whole(n))
 		return wrong_kind(n, MU_DOC_INT, err);
 	if (n->i < min || n->i > max)
 		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT,

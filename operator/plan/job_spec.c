@@ -19,19 +19,30 @@ static const char *const gang_names[] = {"none", "volcano", "scheduler-plugins",
 static const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
 const char *const dataset_format_names[] = {"csv", "idx", "cifar10", "tfrecord", NULL};
 
-enum { MAX_COMMAND = 256 };
+enum { MAX_COMMAND = 256, MAX_CLAIM = 253 };
+
+static bool is_letter_or_digit(char c)
+{
+	return islower((unsigned char)c) || isdigit((unsigned char)c);
+}
+
+/* Letters and digits, with these marks between them. */
+static bool is_name(const char *s, const char *marks, size_t most)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n > most || !is_letter_or_digit(s[0]) || !is_letter_or_digit(s[n - 1]))
+		return false;
+	for (; *s; s++)
+		if (!is_letter_or_digit(*s) && !strchr(marks, *s))
+			return false;
+	return true;
+}
 
 /* A DNS label: what Kubernetes asks of the names that we make. */
 static bool is_label(const char *s)
 {
-	size_t n = strlen(s);
-
-	if (n == 0 || n > 63 || s[0] == '-' || s[n - 1] == '-')
-		return false;
-	for (; *s; s++)
-		if (!islower((unsigned char)*s) && !isdigit((unsigned char)*s) && *s != '-')
-			return false;
-	return true;
+	return is_name(s, "-", 63);
 }
 
 static int read_metadata(struct job_spec *s, struct mu_err *err)
@@ -160,6 +171,10 @@ static int read_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, s
 	    (rc = mu_doc_opt_int(c, "everySteps", 1, INT64_MAX / 2, &t->checkpoint_steps, err)) ||
 	    (rc = mu_doc_opt_int(c, "keep", 1, 1000000, &keep, err)))
 		return rc;
+	if (s->volume_claim && !is_name(s->volume_claim, "-.", MAX_CLAIM))
+		return mu_doc_fail(mu_doc_key(c, "volumeClaim"), err, MU_INVALID_ARGUMENT,
+				   "'%.60s' is no name of a PersistentVolumeClaim",
+				   s->volume_claim);
 	if (c && !t->checkpoint_path && !s->volume_claim)
 		return mu_doc_fail(c, err, MU_INVALID_ARGUMENT,
 				   "needs a path, a volumeClaim or both");

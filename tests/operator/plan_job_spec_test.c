@@ -42,6 +42,19 @@ static void manifest__with_little_in_it__gets_the_defaults(void **state)
 	assert_ptr_equal(job_spec_chief(s), job_spec_task(s, "worker"));
 }
 
+/* kubectl makes whole numbers of these. */
+static void numbers__that_are_whole__may_be_written_as_any(void **state)
+{
+	MU_AUTO(job_spec_free)
+	struct job_spec *s =
+	    parsed(HEAD "  program: {train: {steps: 1e3, dataset: {path: d}}}\n"
+			"  tasks: {ps: {replicas: 2.0}, worker: {replicas: 0x3}}\n");
+
+	assert_int_equal(s->train.steps, 1000);
+	assert_int_equal(s->tasks[0].replicas, 2);
+	assert_int_equal(s->tasks[1].replicas, 3);
+}
+
 static void manifest__with_everything__is_read(void **state)
 {
 	MU_AUTO(job_spec_free)
@@ -96,6 +109,12 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 	    {HEAD "  tasks: {ps: {}}\n  run: {successPolicy: AllWorkers}",
 	     "successPolicy AllWorkers needs worker tasks"},
 	    {HEAD TASKS "  tensorboard: {enabled: true}", "needs checkpoint.volumeClaim"},
+	    {HEAD TASKS "  checkpoint: {volumeClaim: My_Claim}",
+	     "j.yaml:6: spec.checkpoint.volumeClaim: 'My_Claim' is no name of a"},
+	    {HEAD TASKS "  checkpoint: {volumeClaim: -c}", "is no name of a"},
+	    {HEAD TASKS "  checkpoint: {volumeClaim: c.}", "is no name of a"},
+	    {HEAD "  tasks: {ps: {replicas: 1.5}}", "must be a whole number, got a number: 1.5"},
+	    {HEAD "  tasks: {ps: {replicas: 1e30}}", "must be a whole number, got a number: 1e+30"},
 	    {HEAD TASKS "  checkpoint: {volumeClaim: c}\n  tensorboard: {enabled: maybe}",
 	     "spec.tensorboard.enabled"},
 	    {HEAD TASKS "  mode: fast", "spec.mode: must be async or sync, got 'fast'"},
@@ -215,6 +234,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(manifest__with_little_in_it__gets_the_defaults),
+	    cmocka_unit_test(numbers__that_are_whole__may_be_written_as_any),
 	    cmocka_unit_test(manifest__with_everything__is_read),
 	    cmocka_unit_test(manifest__that_is_wrong__names_line_and_path),
 	    cmocka_unit_test(train_settings__written_to_the_environment__come_back),
