@@ -9,7 +9,6 @@
  * between must not forget why a pod is gone.  Each returns the first error, after having tried the
  * other actions unless the server is away; apply_creates else returns how many objects it made. */
 int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
-bool action_creates(enum action_kind kind);
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
 
 #endif

@@ -257,12 +257,6 @@ static int create_alone(struct reconcile *r, const struct plan_action *a, struct
 	}
 }
 
-bool action_creates(enum action_kind kind)
-{
-	return kind == ACTION_CREATE_SERVICE || kind == ACTION_CREATE_POD ||
-	       kind == ACTION_CREATE_POLICY || kind == ACTION_PUT_GROUP;
-}
-
 /* "created ps 0-1" and so on: one event for all pods that a look made. */
 static void say_created(struct reconcile *r, const struct job_plan *plan, const bool *made)
 {

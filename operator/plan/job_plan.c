@@ -419,8 +419,23 @@ static void describe(struct planner *p)
 			   "%d of %d tasks are ready or have finished", ready, wanted);
 }
 
+bool action_creates(enum action_kind kind)
+{
+	return kind == ACTION_CREATE_SERVICE || kind == ACTION_CREATE_POD ||
+	       kind == ACTION_CREATE_POLICY || kind == ACTION_PUT_GROUP;
+}
+
+static bool makes_something(const struct planner *p)
+{
+	for (unsigned i = 0; i < p->plan->n_actions; i++)
+		if (action_creates(p->plan->actions[i].kind))
+			return true;
+	return false;
+}
+
 /* The server would not have some object: a quota, an admission rule.  The condition keeps since
- * when, for schedulingDeadlineSeconds, and goes with its cause. */
+ * when, for schedulingDeadlineSeconds, and goes with its cause: not before all is made, since an
+ * operator that has just come, or did not reach the server, does not know of it. */
 static void say_refused(struct planner *p)
 {
 	const char *why = p->seen->refused;
@@ -432,7 +447,7 @@ static void say_refused(struct planner *p)
 	if (why) {
 		status_set(p, COND_REFUSED, true, reason, "%s: %.190s", advice, why);
 		status_set(p, COND_READY, false, reason, "%s: %.190s", advice, why);
-	} else {
+	} else if (!makes_something(p)) {
 		p->status->conditions[COND_REFUSED] = (struct condition){0};
 	}
 }

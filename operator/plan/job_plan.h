@@ -230,6 +230,8 @@ enum action_kind {
 	ACTION_DELETE_SERVICE,
 	ACTION_DELETE_JOB, /* ttl has passed */
 };
+/* Of a service, a policy, a group or a pod. */
+bool action_creates(enum action_kind kind);
 struct plan_action {
 	enum action_kind kind;
 	const char *task;

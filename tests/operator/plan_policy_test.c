@@ -192,6 +192,7 @@ static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
 	w.n_pods = 0;
 	w.now += 50;
 	w.refused = NULL;
+	look(&w); /* makes them */
 	look(&w);
 	assert_false(w.status.conditions[COND_REFUSED].set);
 	run_all(&w);
@@ -200,6 +201,26 @@ static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
 	w.now += 60;
 	look(&w);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
+	world_end(&w);
+}
+
+/* By an operator that starts anew, or whose server was away meanwhile. */
+static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
+{
+	struct world w;
+
+	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
+	w.refused = quota;
+	look(&w);
+	w.n_pods = 0;
+	w.now += 60;
+	w.refused = NULL;
+	look(&w);
+	w.n_pods = 0; /* refused again */
+	w.now += 40;
+	w.refused = quota;
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_FAILED);
 	world_end(&w);
 }
 
@@ -532,6 +553,7 @@ int main(void)
 	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
 	    cmocka_unit_test(quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline),
+	    cmocka_unit_test(quota__that_was_forgotten__ends_the_job_no_later),
 	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
 	    cmocka_unit_test(gang__that_waits__is_told_in_its_schedulers_words),
 	    cmocka_unit_test(kernels__that_a_node_promises_and_has_not__are_a_condition),
