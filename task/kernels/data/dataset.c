@@ -249,7 +249,8 @@ int dataset_apply(const struct cursor *c, unsigned which, struct mu_tensor *elem
 	unsigned more = d->f[which].n;
 	struct mu_tensor *in = MU_NEW_ARRAY(struct mu_tensor, n + more + 1);
 
-	memcpy(in, element, n * sizeof *in);
+	if (n) /* a generator's function may be given nothing, from nowhere */
+		memcpy(in, element, n * sizeof *in);
 	if (more)
 		memcpy(in + n, d->params + d->f[which].from, more * sizeof *in);
 	int rc = function_call(d->f[which].f, c->who, in, n + more, out, n_out, err);
