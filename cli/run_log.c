@@ -71,34 +71,35 @@ static void put(struct run_log *l, const char *data, size_t n)
 	}
 }
 
-/* How many of the first n bytes end the file: whole lines, and only a line that is too long for a
- * file is cut. */
-static size_t last_lines(const struct run_log *l, const char *data, size_t n)
+/* A file ends with the first line that ends in its last eighth: what comes next may be any part of
+ * a line.  Only a line that has no end there is cut.  0: it may end as it is; n: it goes on. */
+static size_t end_of_file(const struct run_log *l, const char *data, size_t n)
 {
-	const char *end = memrchr(data, '\n', n);
+	size_t half = l->limit / 2, from = half - half / 8, room, skip;
+	const char *end;
 
+	if (!l->limit || l->size + n <= from)
+		return n;
+	if (l->size >= half || (l->size >= from && !l->in_line))
+		return 0;
+	room = half - l->size;
+	skip = l->size < from ? from - l->size : 0;
+	end = memchr(data + skip, '\n', (n < room ? n : room) - skip);
 	if (end)
 		return (size_t)(end - data) + 1;
-	return l->in_line || l->size == 0 ? n : 0;
+	return n < room ? n : room;
 }
 
 void run_log_put(struct run_log *l, const char *data, size_t n)
 {
-	size_t half = l->limit / 2;
-
 	while (n && l->fd >= 0) {
-		size_t room = l->size < half ? half - l->size : 0, take = n;
+		size_t take = end_of_file(l, data, n);
 
-		if (half && n > room) {
-			take = last_lines(l, data, room);
-			put(l, data, take);
-			if (l->fd >= 0)
-				turn_over(l);
-		} else {
-			put(l, data, n);
-		}
+		put(l, data, take);
 		data += take;
 		n -= take;
+		if (n && l->fd >= 0)
+			turn_over(l);
 	}
 }
 

@@ -2,8 +2,8 @@
 /* A task's log: what it says, in a file that other programs may read as it grows.
  *
  * With a limit, what is full becomes PATH.1, over the one that was there, and PATH begins anew:
- * both together never take more than the limit, and the newest lines are always there, at least
- * half a limit of them.  However we end, one of the two has each line. */
+ * both together never take more than the limit, and the newest lines are always there, whole,
+ * nearly half a limit of them at least.  However we end, one of the two has each line. */
 #ifndef CLI_RUN_LOG_H
 #define CLI_RUN_LOG_H
 
