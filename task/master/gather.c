@@ -74,13 +74,16 @@ void gather_describe(struct gather *g, struct mu_buf *out)
 	pthread_mutex_unlock(&g->lock);
 }
 
+/* With the lock, which is let go while the line is written: who reads it may be slow. */
 static void remind(struct gather *g, const char *what, unsigned seconds)
 {
 	MU_AUTO_BUF text = {0};
 
 	describe(g, &text);
 	mu_buf_putc(&text, 0);
+	pthread_mutex_unlock(&g->lock);
 	mu_warn("master", "%s waits for %u s now for %s", what, seconds, text.data);
+	pthread_mutex_lock(&g->lock);
 }
 
 void gather_cancel(struct gather *g)
