@@ -34,6 +34,11 @@ def old_input():
     compare_each("old_input", *both(lambda c: c.run("old_input"), ps=1, worker=1))
 
 
+def old_texts():
+    """programs on texts and ragged rows, and a few whose layers are rare"""
+    compare_each("old_texts", *both(lambda c: c.run("old_texts"), ps=1, worker=1))
+
+
 def old_sessions():
     """what old programs do with sessions, hooks, savers and graphs"""
     compare_each("old_sessions", *both(lambda c: c.run("old_sessions"), ps=2, worker=1))
@@ -49,4 +54,4 @@ def keras_layers():
     compare_each("Keras layers", *both(lambda c: c.run("keras_layers", seconds=300), worker=1))
 
 
-CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_sessions, estimators, keras_layers]
+CASES = [lockstep, trainers, old_style, old_models, old_pictures, old_input, old_texts, old_sessions, estimators, keras_layers]
