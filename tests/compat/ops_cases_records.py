@@ -88,6 +88,11 @@ def examples():
         yield Case("ParseSingleExample", {"serialized": one, "dense_defaults": [default[F], default[L]]},
                    {"num_sparse": 2, "sparse_keys": ["w", "nothing"], "dense_keys": dense,
                     "sparse_types": [tf.string, tf.float32], "dense_shapes": [[2], []]})
+    for key, kind, shape in (("x", F, [3]), ("x", L, [2]), ("n", F, []), ("w", str, [])):  # others than there are
+        yield Case("ParseSingleExample", {"serialized": one, "dense_defaults": [default[kind]]},
+                   {"num_sparse": 0, "sparse_keys": [], "dense_keys": [key], "sparse_types": [], "dense_shapes": [shape]})
+    yield Case("ParseSingleExample", {"serialized": one, "dense_defaults": []},
+               {"num_sparse": 1, "sparse_keys": ["x"], "dense_keys": [], "sparse_types": [tf.int64], "dense_shapes": []})
     yield Case("ParseSingleExample", {"serialized": one, "dense_defaults": [scalar(0, F)]},
                {"num_sparse": 0, "sparse_keys": [], "dense_keys": ["x"], "sparse_types": [], "dense_shapes": [[None, 1]]})
 

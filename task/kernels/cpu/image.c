@@ -18,15 +18,17 @@ static const struct {
 	const char *begins, *name;
 } others[] = {{"GIF8", "a GIF"}, {"RIFF", "a WebP"}};
 
-static int open_file(struct mu_png *png, struct mu_span file, struct mu_err *err)
+static int open_file(const struct kernel_call *c, struct mu_png *png, struct mu_err *err)
 {
+	struct mu_span file = elems_span(kernel_in(c, 0), 0);
+
 	for (unsigned i = 0; i < MU_COUNT(others); i++)
 		if (file.len >= strlen(others[i].begins) &&
 		    memcmp(file.data, others[i].begins, strlen(others[i].begins)) == 0)
 			return mu_fail(err, MU_UNIMPLEMENTED,
 				       "the picture is %s: only PNG, JPEG and BMP can be decoded",
 				       others[i].name);
-	return mu_png_open(png, file, err);
+	return image_is_png(c) ? mu_png_open(png, file, err) : image_unknown(c, err);
 }
 
 /* Pixels of `bits` as type t: as they are, or as floats between 0 and 1. */
@@ -59,6 +61,14 @@ bool image_is_png(const struct kernel_call *c)
 	       memcmp(elems_span(in, 0).data, "\x89PNG", 4) == 0;
 }
 
+int image_unknown(const struct kernel_call *c, struct mu_err *err)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       elems_span(kernel_in(c, 0), 0).len
+			   ? "Unknown image file format. One of JPEG, PNG, GIF, BMP required."
+			   : "Input is empty.");
+}
+
 int image_from_png(struct kernel_call *c, struct mu_err *err)
 {
 	int64_t channels = args_attr_int(c->node, "channels", 0);
@@ -69,11 +79,12 @@ int image_from_png(struct kernel_call *c, struct mu_err *err)
 	if ((rc = args_type(c, 0, MU_STRING, err)))
 		return rc;
 	if (kernel_in(c, 0)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "contents must be scalar, got shape %s",
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`contents` must be scalar but got shape%s",
 			       mu_shape_str(&kernel_in(c, 0)->shape));
 	if (channels < 0 || channels == 2 || channels > 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "channels must be 0, 1, 3, or 4, got %lld",
-			       (long long)channels);
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`channels` must be 0, 1, 3 or 4 but got %lld", (long long)channels);
 	if (t != MU_UINT8 && t != MU_UINT16 &&
 	    (t != MU_FLOAT || strcmp(c->node->op, "DecodePng") == 0))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s gives no pixels of type %s",
@@ -82,7 +93,7 @@ int image_from_png(struct kernel_call *c, struct mu_err *err)
 		return image_from_jpeg(c, t, err);
 	if (image_is_bmp(c) && strcmp(c->node->op, "DecodePng"))
 		return image_from_bmp(c, t, err);
-	if ((rc = open_file(&png, elems_span(kernel_in(c, 0), 0), err)) ||
+	if ((rc = open_file(c, &png, err)) ||
 	    (rc = mu_png_rows(&png, err)))
 		return rc;
 	rc = give_pixels(c, &png, channels ? (unsigned)channels : mu_png_channels(&png), t, err);

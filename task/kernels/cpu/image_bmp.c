@@ -24,7 +24,8 @@ int image_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
 
 	if (channels && channels != 3 && channels != 4)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "channels must be 0, 3 or 4 for BMP, got %lld", (long long)channels);
+			       "`channels` must be 0, 3 or 4 for BMP, but got %lld",
+			       (long long)channels);
 	if ((rc = mu_bmp_open(&bmp, elems_span(kernel_in(c, 0), 0), err)))
 		return rc;
 	unsigned n = channels ? (unsigned)channels : bmp.channels;
@@ -42,7 +43,7 @@ static int decode(struct kernel_call *c, struct mu_err *err)
 	if (rc || (rc = args_rank(c, 0, 0, err)))
 		return rc;
 	if (!image_is_bmp(c))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the picture is no BMP");
+		return image_unknown(c, err);
 	return image_from_bmp(c, MU_UINT8, err);
 }
 

@@ -88,7 +88,9 @@ static int decode(struct kernel_call *c, struct mu_err *err)
 
 	if (rc)
 		return rc;
-	return image_is_png(c) ? image_from_png(c, err) : image_from_jpeg(c, MU_UINT8, err);
+	if (image_is_jpeg(c))
+		return image_from_jpeg(c, MU_UINT8, err);
+	return image_from_png(c, err); /* or what else it is, or why it is nothing */
 }
 
 static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
@@ -101,6 +103,12 @@ static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
 		return rc;
 	if (n != 4)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "crop_window must have four elements");
+	if (!image_is_jpeg(c))
+		return image_is_png(c)
+			   ? mu_fail(err, MU_INVALID_ARGUMENT,
+				     "DecodeAndCropJpeg operation can run on JPEG only, but "
+				     "detected PNG.")
+			   : image_unknown(c, err);
 	how.crops = true;
 	how.top = window[0];
 	how.left = window[1];

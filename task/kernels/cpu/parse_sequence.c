@@ -358,7 +358,7 @@ static int give_ragged(const struct sequence *q, const struct list_slot *s, stru
 		return rc;
 	for (int64_t i = 0; i <= n; i++) {
 		if (!q->context.single)
-			features_split(outer, i, ended);
+			mu_tensor_set_int(outer, i, ended);
 		if (i == n)
 			break;
 		struct mu_pb m = mu_pb_of(s->of[i].rows);
@@ -366,7 +366,7 @@ static int give_ragged(const struct sequence *q, const struct list_slot *s, stru
 		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
 			example_values(&row, values, at);
 			at += row.count;
-			features_split(inner, ++ended, at);
+			mu_tensor_set_int(inner, ++ended, at);
 		}
 	}
 	return 0;

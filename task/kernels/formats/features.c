@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/formats/features.h"
 
+#include <stdarg.h>
+
 #include "task/kernels/elems.h"
 
 void features_init(struct features *f)
@@ -77,17 +79,41 @@ void features_note(void *arg, struct mu_span key, const struct example_list *lis
 		s->lists[f->current] = *list;
 }
 
+/* How TensorFlow begins an error of a feature: of a batch, with the example's number. */
+static int wrong(const struct features *f, const struct feature_slot *s, int64_t i,
+		 struct mu_err *err, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static int wrong(const struct features *f, const struct feature_slot *s, int64_t i,
+		 struct mu_err *err, const char *fmt, ...)
+{
+	MU_AUTO_BUF b = {0};
+	va_list ap;
+
+	mu_buf_printf(&b, "%sKey: %.*s", f->single ? "" : "Name: <unknown>, ", (int)s->key.len,
+		      s->key.data);
+	if (!f->single)
+		mu_buf_printf(&b, ", Index: %lld", (long long)i);
+	mu_buf_puts(&b, ".  ");
+	va_start(ap, fmt);
+	mu_buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s", b.data);
+}
+
 int features_check(const struct features *f, struct mu_err *err)
 {
 	for (unsigned k = 0; k < f->n_slots; k++) {
 		const struct feature_slot *s = &f->slots[k];
 		const struct example_list *l = &s->lists[f->current];
 		if (l->type != MU_DT_INVALID && l->type != s->type)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Key: %.*s, Index: %lld.  Data types don't match. Data "
-				       "type: %s but expected type: %s",
-				       (int)s->key.len, s->key.data, (long long)f->current,
-				       mu_dtype_name(l->type), mu_dtype_name(s->type));
+			return s->kind == FEATURE_DENSE
+				   ? wrong(f, s, f->current, err,
+					   "Data types don't match. Data type: %s but expected "
+					   "type: %s",
+					   mu_dtype_name(l->type), mu_dtype_name(s->type))
+				   : wrong(f, s, f->current, err,
+					   "Data types don't match. Expected type: %s, Actual "
+					   "type: %s",
+					   mu_dtype_name(s->type), mu_dtype_name(l->type));
 	}
 	return 0;
 }
@@ -141,14 +167,6 @@ int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t v
 	return rc;
 }
 
-void features_split(struct mu_tensor *splits, int64_t i, int64_t at)
-{
-	if (splits->dtype == MU_INT64)
-		MU_DATA(int64_t, splits)[i] = at;
-	else
-		MU_DATA(int32_t, splits)[i] = (int32_t)at;
-}
-
 static int give_ragged(const struct features *f, const struct feature_slot *s,
 		       struct mu_tensor *out, struct mu_err *err)
 {
@@ -171,7 +189,7 @@ static int give_ragged(const struct features *f, const struct feature_slot *s,
 	}
 	for (int64_t i = 0; i <= f->examples; i++) {
 		if (!f->single)
-			features_split(splits, i, at);
+			mu_tensor_set_int(splits, i, at);
 		if (i < f->examples) {
 			example_values(&s->lists[i], values, at);
 			at += s->lists[i].count;
@@ -203,12 +221,10 @@ static int dense_shape(const struct features *f, const struct feature_slot *s, b
 	for (int64_t i = 0; *grows && i < f->examples; i++) {
 		int64_t n = s->lists[i].count;
 		if (n && (!one.count || n % one.count))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Key: %.*s, Index: %lld.  Number of %s values is not a "
-				       "multiple of stride length. values size: %lld but output "
-				       "shape: %s",
-				       (int)s->key.len, s->key.data, (long long)i,
-				       mu_dtype_name(s->type), (long long)n, mu_pshape_str(want));
+			return wrong(f, s, i, err,
+				     "Number of %s values is not a multiple of stride length. Saw "
+				     "%lld values but output shape is: %s",
+				     mu_dtype_name(s->type), (long long)n, mu_pshape_str(want));
 		longest = n && n / one.count > longest ? n / one.count : longest;
 	}
 	*out = mu_shape_scalar();
@@ -245,6 +261,14 @@ static int check_default(const struct features *f, const struct feature_slot *s,
 	return 0;
 }
 
+static int absent(const struct features *f, const struct feature_slot *s, struct mu_err *err)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "%sFeature: %.*s (data type: %s) is required but could not be found.",
+		       f->single ? "" : "Name: <unknown>, ", (int)s->key.len, s->key.data,
+		       mu_dtype_name(s->type));
+}
+
 static int give_dense(const struct features *f, const struct feature_slot *s, struct mu_tensor *out,
 		      struct mu_err *err)
 {
@@ -270,18 +294,15 @@ static int give_dense(const struct features *f, const struct feature_slot *s, st
 		else if (l->type == MU_DT_INVALID && otherwise->shape.count == each && each)
 			elems_copy(s->type, out->data, at, otherwise->data, 0, each);
 		else if (l->type == MU_DT_INVALID)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Name: <unknown>, Key: %.*s, Index: %lld.  Feature: %.*s "
-				       "(data type: %s) is required but could not be found.",
-				       (int)s->key.len, s->key.data, (long long)i, (int)s->key.len,
-				       s->key.data, mu_dtype_name(s->type));
+			return absent(f, s, err);
 		else if (n != each)
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Key: %.*s, Index: %lld.  Number of %s values != expected.  "
-				       "values size: %lld but output shape: %s",
-				       (int)s->key.len, s->key.data, (long long)i,
-				       mu_dtype_name(s->type), (long long)n,
-				       mu_pshape_str(&f->shapes->shapes[s->at]));
+			return f->single
+				   ? wrong(f, s, i, err, "Can't parse serialized Example.")
+				   : wrong(f, s, i, err,
+					   "Number of %s values != expected.  Values size: %lld "
+					   "but output shape: %s",
+					   mu_dtype_name(s->type), (long long)n,
+					   mu_pshape_str(&f->shapes->shapes[s->at]));
 	}
 	return 0;
 }

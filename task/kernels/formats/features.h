@@ -59,6 +59,5 @@ int features_give(const struct features *f, struct mu_tensor *out, struct mu_err
  * alone. */
 int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t values,
 		    struct mu_err *err);
-void features_split(struct mu_tensor *splits, int64_t i, int64_t at);
 
 #endif

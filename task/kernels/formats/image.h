@@ -9,6 +9,8 @@
 bool image_is_png(const struct kernel_call *c);
 bool image_is_jpeg(const struct kernel_call *c);
 bool image_is_bmp(const struct kernel_call *c);
+/* Why what is none of them cannot be decoded. */
+int image_unknown(const struct kernel_call *c, struct mu_err *err);
 /* Output 0 from such a file, by the node's attributes; pixels of type t: as they are, or between 0
  * and 1. */
 int image_from_png(struct kernel_call *c, struct mu_err *err);

@@ -118,8 +118,9 @@ static int reading_end(struct reading *r, struct mu_err *err)
 {
 	int rc = r->good || err->code != MU_OK
 		     ? -(int)err->code
-		     : mu_fail(err, MU_INVALID_ARGUMENT, "Invalid JPEG data or crop window%s%s",
-			       r->trouble.said[0] ? ": " : "", r->trouble.said);
+		     : mu_fail(err, MU_INVALID_ARGUMENT,
+			       "jpeg::Uncompress failed. Invalid JPEG data or crop window.%s%s",
+			       r->trouble.said[0] ? " " : "", r->trouble.said);
 
 	jpeg_destroy_decompress(&r->d);
 	free(r->row);
