@@ -125,6 +125,8 @@ def asynchronous():
 
 # Stock's words are an accident of its library; any error will do.
 ANY_TEXT = {"bytes that are no message", "matmul of a vector"}
+# Where in its own Python it was.
+TRACEBACK = " Traceback (most"
 
 
 def bundles():
@@ -140,6 +142,7 @@ def bad_input():
     stock, ours = both(lambda c: c.run("errors"))
     for name in stock:
         (code, text), (our_code, our_text) = stock[name], ours[name]
+        text = core(text).split(TRACEBACK)[0]
         error = None
         if name in ANY_TEXT:
             if our_code == "OK":

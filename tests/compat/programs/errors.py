@@ -49,6 +49,9 @@ with tf.Session(TARGET) as sess:
     case("uninitialised variable", lambda: run(sess, variable.value()))
     case("uninitialised variable read elsewhere", lambda: run(sess, tf.negative(variable, name="minus")))
     case("assign shapes", lambda: run(sess, assign.op))
+    case("a session's handle", lambda: run(sess, tf.raw_ops.GetSessionHandleV2(value=1.0)))
+    case("a session's tensor", lambda: run(sess, tf.raw_ops.GetSessionTensor(handle="h", dtype=tf.float32)))
+    case("a Python function", lambda: run(sess, tf.py_func(lambda v: v + 1, [tf.constant([1.0])], tf.float32)))
     case("still works", lambda: run(sess, total, [(x, np.ones(3)), (y, np.ones(3))]))
 
 for device in ("/job:ps/task:7", "/job:nobody/task:0", "/device:GPU:0"):
