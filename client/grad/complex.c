@@ -16,8 +16,10 @@ static bool is_complex(struct mu_builder *b, struct mu_out x)
 
 bool grad_takes_complex(const struct grad_call *c)
 {
-	static const char *const takes[] = {"Add", "AddN", "AddV2",   "Complex", "Conj", "Identity",
-					    "Mul", "Neg",  "Reshape", "Sub",     NULL};
+	static const char *const takes[] = {"Add",    "AddN",     "AddV2",   "Complex", "Conj",
+					    "FFT",    "FFT2D",    "FFT3D",   "IFFT",    "IFFT2D",
+					    "IFFT3D", "Identity", "Mul",     "Neg",     "RFFT",
+					    "RFFT2D", "RFFT3D",   "Reshape", "Sub",     NULL};
 	bool any = false;
 	unsigned k = 0;
 
@@ -33,15 +35,14 @@ struct mu_out grad_conj(struct mu_builder *b, struct mu_out x)
 	return is_complex(b, x) ? mu_op(b, "Conj", MU_IN(x)) : x;
 }
 
-/* "Real" or "Imag". */
-static struct mu_out part(struct mu_builder *b, const char *op, struct mu_out z)
+struct mu_out grad_part(struct mu_builder *b, const char *op, struct mu_out z)
 {
 	bool wide = mu_dtype_base(mu_out_dtype(b, z)) == MU_COMPLEX128;
 
 	return mu_op(b, op, MU_IN(z), MU_ATTRS(MU_A_TYPE("Tout", wide ? MU_DOUBLE : MU_FLOAT)));
 }
 
-static struct mu_out joined(struct mu_builder *b, struct mu_out x, struct mu_out y)
+struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out y)
 {
 	bool wide = mu_dtype_base(mu_out_dtype(b, x)) == MU_DOUBLE;
 
@@ -54,22 +55,23 @@ static struct mu_out ratio(struct mu_builder *b, struct mu_out x, struct mu_out 
 	return mu_op(b, "DivNoNan", MU_IN(x, y));
 }
 
-GRAD_BINARY(g_complex, part(b, "Real", g), part(b, "Imag", g))
-GRAD_UNARY(g_real, joined(b, g, grad_zeros(b, g)))
-GRAD_UNARY(g_imag, joined(b, grad_zeros(b, g), g))
+GRAD_BINARY(g_complex, grad_part(b, "Real", g), grad_part(b, "Imag", g))
+GRAD_UNARY(g_real, grad_complex(b, g, grad_zeros(b, g)))
+GRAD_UNARY(g_imag, grad_complex(b, grad_zeros(b, g), g))
 GRAD_UNARY(g_conj, mu_op(b, "Conj", MU_IN(g)))
 /* x / |z|, y / |z| */
-GRAD_UNARY(g_abs, joined(b, mu_mul(b, g, ratio(b, part(b, "Real", x), y)),
-			 mu_mul(b, g, ratio(b, part(b, "Imag", x), y))))
+GRAD_UNARY(g_abs, grad_complex(b, mu_mul(b, g, ratio(b, grad_part(b, "Real", x), y)),
+			       mu_mul(b, g, ratio(b, grad_part(b, "Imag", x), y))))
 /* -y / |z|², x / |z|² */
 static void g_angle(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out x = part(b, "Real", grad_in(c, 0)), y = part(b, "Imag", grad_in(c, 0));
+	struct mu_out x = grad_part(b, "Real", grad_in(c, 0)),
+		      y = grad_part(b, "Imag", grad_in(c, 0));
 	struct mu_out square = mu_add(b, mu_square(b, x), mu_square(b, y)), g = c->gy[0];
 
-	c->gx[0] = joined(b, mu_neg(b, mu_mul(b, g, ratio(b, y, square))),
-			  mu_mul(b, g, ratio(b, x, square)));
+	c->gx[0] = grad_complex(b, mu_neg(b, mu_mul(b, g, ratio(b, y, square))),
+				mu_mul(b, g, ratio(b, x, square)));
 }
 
 const struct op_grad grads_of_complex[] = {

@@ -42,6 +42,11 @@ struct mu_out grad_int(struct mu_builder *b, int64_t v)
 	return mu_const_int(b, MU_INT32, v);
 }
 
+struct mu_out grad_single(struct mu_builder *b, int32_t v)
+{
+	return mu_const_ints(b, &v, 1);
+}
+
 struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as)
 {
 	return mu_reshape(b, x, grad_shape(b, as));

@@ -35,7 +35,7 @@ const struct op_grad *op_grad_at(unsigned i);
 extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductions[],
     grads_of_arrays[], grads_of_slices[], grads_of_spaces[], grads_of_nn[], grads_of_indices[],
     grads_of_segments[], grads_of_diagonals[], grads_of_tensor_arrays[], grads_of_sparse[],
-    grads_of_functions[], grads_of_lists[], grads_of_complex[], grads_of_matrices[],
+    grads_of_functions[], grads_of_lists[], grads_of_complex[], grads_of_fourier[], grads_of_matrices[],
     grads_of_linear[], grads_of_special[], grads_composed[];
 
 /* The gradients of ys are gys (MU_NO_OUT: none); those of xs into grads, as mu_gradients. */
@@ -60,6 +60,7 @@ struct mu_out grad_size(struct mu_builder *b, struct mu_out x);  /* int32 scalar
 struct mu_out grad_zeros(struct mu_builder *b, struct mu_out x);
 struct mu_out grad_flat(struct mu_builder *b, struct mu_out x); /* a vector of its elements */
 struct mu_out grad_int(struct mu_builder *b, int64_t v);
+struct mu_out grad_single(struct mu_builder *b, int32_t v); /* a vector of one */
 struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as); /* reshaped */
 /* where(cond, x, 0) and cond as 0 and 1 of x's type. */
 struct mu_out grad_where(struct mu_builder *b, struct mu_out cond, struct mu_out x);
@@ -78,6 +79,9 @@ struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *
 bool grad_attr_bool(const struct grad_call *c, const char *name);
 /* ---- complex.c ---- */
 struct mu_out grad_conj(struct mu_builder *b, struct mu_out x); /* x itself where it is real */
+/* "Real" or "Imag" of z; the complex numbers x + iy. */
+struct mu_out grad_part(struct mu_builder *b, const char *op, struct mu_out z);
+struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out y);
 /* Whether the op's function is right for the gradients that have come: not all are of complex
  * numbers. */
 bool grad_takes_complex(const struct grad_call *c);

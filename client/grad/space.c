@@ -20,15 +20,10 @@ GRAD_UNARY(g_reverse_sequence, GRAD_OP(c, "ReverseSequence", g, grad_in(c, 1)))
 GRAD_UNARY(g_roll, mu_op(b, "Roll", MU_IN(g, mu_neg(b, grad_in(c, 1)), grad_in(c, 2))))
 GRAD_UNARY(g_diag, mu_op(b, "DiagPart", MU_IN(g)))
 
-static struct mu_out single(struct mu_builder *b, int32_t v) /* a vector of one */
-{
-	return mu_const_ints(b, &v, 1);
-}
-
 /* Resizing is linear: what goes back is resized by the gradient's own op, and forth again. */
 static struct mu_out size_of(struct mu_builder *b, struct mu_out x)
 {
-	return mu_op(b, "Slice", MU_IN(grad_shape(b, x), single(b, 1), single(b, 2)));
+	return mu_op(b, "Slice", MU_IN(grad_shape(b, x), grad_single(b, 1), grad_single(b, 2)));
 }
 
 GRAD_UNARY(g_bilinear, GRAD_OP(c, "ResizeBilinearGrad", g, x))
@@ -58,21 +53,24 @@ static void patches(struct grad_call *c, int32_t axes)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), shape = grad_shape(b, x), one = grad_int(b, 1);
-	struct mu_out sides = mu_op(b, "Slice", MU_IN(shape, single(b, 1), single(b, axes)));
-	struct mu_out depth = mu_op(b, "Slice", MU_IN(shape, single(b, axes + 1), single(b, 1)));
-	struct mu_out pictures = mu_op(b, "Slice", MU_IN(shape, single(b, 0), single(b, 1)));
+	struct mu_out sides =
+	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, 1), grad_single(b, axes)));
+	struct mu_out depth =
+	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, axes + 1), grad_single(b, 1)));
+	struct mu_out pictures =
+	    mu_op(b, "Slice", MU_IN(shape, grad_single(b, 0), grad_single(b, 1)));
 	struct mu_out places = mu_op(b, "Prod", MU_IN(sides, grad_int(b, 0)));
 	struct mu_out numbers = mu_op(b, "Range", MU_IN(one, mu_add(b, places, one), one));
-	struct mu_out map =
-	    mu_op(b, "ConcatV2", MU_IN(single(b, 1), sides, single(b, 1), grad_int(b, 0)));
+	struct mu_out map = mu_op(
+	    b, "ConcatV2", MU_IN(grad_single(b, 1), sides, grad_single(b, 1), grad_int(b, 0)));
 	struct mu_out seen = GRAD_OP(c, c->node->op, mu_reshape(b, numbers, map));
 	struct mu_out rows =
-	    mu_op(b, "ConcatV2", MU_IN(pictures, single(b, -1), depth, grad_int(b, 0)));
+	    mu_op(b, "ConcatV2", MU_IN(pictures, grad_single(b, -1), depth, grad_int(b, 0)));
 	struct mu_out order = mu_const_ints(b, (int32_t[]){1, 0, 2}, 3);
 	struct mu_out g = mu_op(b, "Transpose", MU_IN(mu_reshape(b, c->gy[0], rows), order));
 
 	g = mu_op(b, "UnsortedSegmentSum",
-		  MU_IN(g, mu_sub(b, mu_reshape(b, seen, single(b, -1)), one), places));
+		  MU_IN(g, mu_sub(b, mu_reshape(b, seen, grad_single(b, -1)), one), places));
 	c->gx[0] = mu_reshape(b, mu_op(b, "Transpose", MU_IN(g, order)), shape);
 }
 

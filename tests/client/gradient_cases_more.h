@@ -286,6 +286,38 @@ static struct mu_out wide_complex(struct mu_builder *b, struct mu_out x)
 }
 CASE(y_complex_wide, wide_complex(b, x))
 
+/* Both parts of what a transform gives of complex numbers; of reals, cut to its length. */
+static struct mu_out parts(struct mu_builder *b, struct mu_out z)
+{
+	return mu_add(b, mu_op(b, "Real", MU_IN(z)), mu_square(b, imag(b, z)));
+}
+#define TRANSFORMED(op) parts(b, mu_op(b, (op), MU_IN(complex_of(b, x, mu_square(b, x)))))
+#define TO_HALF(op, ...)                                                                           \
+	parts(b, mu_op(b, (op),                                                                    \
+		       MU_IN(x, ints(b, MU_COUNT(((int32_t[]){__VA_ARGS__})),                      \
+				     (int32_t[]){__VA_ARGS__}))))
+#define TO_REALS(op, ...)                                                                          \
+	mu_op(b, (op),                                                                             \
+	      MU_IN(complex_of(b, x, mu_square(b, x)),                                             \
+		    ints(b, MU_COUNT(((int32_t[]){__VA_ARGS__})), (int32_t[]){__VA_ARGS__})))
+CASE(y_fft, TRANSFORMED("FFT"))
+CASE(y_ifft, TRANSFORMED("IFFT"))
+CASE(y_fft_2d, TRANSFORMED("FFT2D"))
+CASE(y_ifft_2d, TRANSFORMED("IFFT2D"))
+CASE(y_fft_3d, TRANSFORMED("FFT3D"))
+CASE(y_ifft_3d, TRANSFORMED("IFFT3D"))
+CASE(y_rfft, TO_HALF("RFFT", 4))
+CASE(y_rfft_odd, TO_HALF("RFFT", 5))
+CASE(y_rfft_short, TO_HALF("RFFT", 3))
+CASE(y_rfft_2d, TO_HALF("RFFT2D", 2, 3))
+CASE(y_rfft_3d, TO_HALF("RFFT3D", 2, 3, 2))
+CASE(y_irfft, TO_REALS("IRFFT", 4))
+CASE(y_irfft_odd, TO_REALS("IRFFT", 5))
+CASE(y_irfft_cut, TO_REALS("IRFFT", 2))
+CASE(y_irfft_one, TO_REALS("IRFFT", 1))
+CASE(y_irfft_2d, TO_REALS("IRFFT2D", 2, 5))
+CASE(y_irfft_3d, TO_REALS("IRFFT3D", 2, 3, 2))
+
 /* What would be below the diagonal, or above it, is not looked at. */
 static struct mu_out solved(struct mu_builder *b, struct mu_out a, struct mu_out x, bool lower,
 			    bool adjoint)
@@ -415,6 +447,23 @@ static const struct gradient_case more_cases[] = {
     {"complex products and sums", {2, {3, 4}}, y_complex_products, -1, 1},
     {"complex products and sums, imaginary", {2, {3, 4}}, y_complex_products_imag, -1, 1},
     {"complex numbers of doubles", {2, {3, 4}}, y_complex_wide, 0.5f, 1},
+    {"FFT", {2, {2, 4}}, y_fft, -1, 1},
+    {"IFFT", {2, {2, 4}}, y_ifft, -1, 1},
+    {"FFT2D", {3, {2, 2, 3}}, y_fft_2d, -1, 1},
+    {"IFFT2D", {2, {3, 4}}, y_ifft_2d, -1, 1},
+    {"FFT3D", {3, {2, 2, 2}}, y_fft_3d, -1, 1},
+    {"IFFT3D", {3, {2, 2, 2}}, y_ifft_3d, -1, 1},
+    {"RFFT", {2, {2, 4}}, y_rfft, -1, 1},
+    {"RFFT, odd", {2, {-1, 5}}, y_rfft_odd, -1, 1},
+    {"RFFT, cut", {2, {2, 4}}, y_rfft_short, -1, 1},
+    {"RFFT2D, cut", {3, {2, 3, 4}}, y_rfft_2d, -1, 1},
+    {"RFFT3D", {3, {2, 3, 2}}, y_rfft_3d, -1, 1},
+    {"IRFFT", {2, {2, 3}}, y_irfft, -1, 1},
+    {"IRFFT, odd", {2, {2, 3}}, y_irfft_odd, -1, 1},
+    {"IRFFT, cut", {2, {-1, 3}}, y_irfft_cut, -1, 1},
+    {"IRFFT, of one", {2, {2, 3}}, y_irfft_one, -1, 1},
+    {"IRFFT2D, cut", {3, {2, 3, 3}}, y_irfft_2d, -1, 1},
+    {"IRFFT3D", {3, {2, 3, 2}}, y_irfft_3d, -1, 1},
     {"MatrixBandPart", {2, {3, 4}}, y_band, -1, 1},
     {"TensorScatterAdd", {2, {3, 2}}, y_scatteradd, -1, 1},
     {"TensorScatterAdd, updates", {2, {3, 2}}, y_scatteradd_updates, -1, 1},
