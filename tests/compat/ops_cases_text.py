@@ -66,6 +66,21 @@ def ngrams():
         yield Case("StringNGrams", {"data": words, "data_splits": splits}, plain)
 
 
+def examples():
+    """as JSON; the bytes have to be the same"""
+    one = lambda kind, value: '{"features": {"feature": {"a": {"%s": {"value": %s}}}}}' % (kind, value)  # noqa: E731
+    good = ["{}", '{"features": null}', '{"features": {}}', '{"features": {"feature": {"b": {}, "a": {"int64List": {}}}}}', one("int64List", '["1", 2, -3, 1e2, "-9223372036854775808"]'),
+            one("int64_list", "7"), one("int64List", "[0, 0]"), one("floatList", "[0, -0.0]"), one("int64List", "null"), one("float_list", '[1.5, "NaN", "-Infinity", "Infinity", 2, "0.25", -1e-3]'), one("bytesList", '["YWI=", "_-8", "/+8=", ""]'),
+            '{"features": {"feature": {"z\u00e9": {"floatList": {"value": []}}, "a": {"bytes_list": {"value": "YQ"}}}}}']
+    yield Case("DecodeJSONExample", {"json_examples": strs(*good)})
+    for text in good:
+        yield Case("DecodeJSONExample", {"json_examples": strs(text).reshape(())})
+    for text in ("", "x", "[]", '{"other": 1}', '{"features": {"other": 1}}', one("int64List", '["x"]'), one("int64List", "[1.5]"), one("int64List", "[1e30]"), one("bytesList", '["!"]'),
+                 one("floatList", "[1e300]"), one("bytesList", "[1]"), one("list", "[1]"), '{"features": {"feature": {"a": 1}}}', '{"features": 3}',
+                 '{"features": {"feature": {"a": {"int64List": {"value": [1]}, "floatList": {"value": [1]}}}}}'):
+        yield Case("DecodeJSONExample", {"json_examples": strs(text)})
+
+
 def text_cases():
-    for group in (characters, encodings, ngrams):
+    for group in (characters, encodings, ngrams, examples):
         yield from group()

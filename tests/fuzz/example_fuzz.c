@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Any bytes as a tf.Example or a SequenceExample, read in place and as a training record, and as
- * CIFAR-10's file. */
+ * CIFAR-10's file; and as an example in JSON. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -11,6 +11,7 @@
 #include "lib/io/crc32c.h"
 #include "muster/data.h"
 #include "task/kernels/formats/example.h"
+#include "task/kernels/formats/json_example.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -77,6 +78,16 @@ static void put_record(struct mu_buf *b, struct mu_span record)
 	mu_buf_put(b, &crc, sizeof(crc));
 }
 
+/* What it is taken for is an example. */
+static void json(struct mu_span text)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+
+	if (json_example(&b, text, &err) == 0 && !example_read(mu_buf_span(&b), each, NULL))
+		abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct mu_span bytes = {(const char *)data, size};
@@ -86,6 +97,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	mu_log_set_level(MU_ERROR);
 	example_read(bytes, each, NULL);
 	example_read_sequence(bytes, each, NULL, each_rows, NULL);
+	json(bytes);
 	put_record(&framed, bytes);
 	put_record(&framed, bytes);
 	data_set(mu_dataset_tfrecord, mu_buf_span(&framed), size & 1);
