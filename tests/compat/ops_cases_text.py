@@ -70,7 +70,7 @@ def examples():
     """as JSON; the bytes have to be the same"""
     one = lambda kind, value: '{"features": {"feature": {"a": {"%s": {"value": %s}}}}}' % (kind, value)  # noqa: E731
     good = ["{}", '{"features": null}', '{"features": {}}', '{"features": {"feature": {"b": {}, "a": {"int64List": {}}}}}', one("int64List", '["1", 2, -3, 1e2, "-9223372036854775808"]'),
-            one("int64_list", "7"), one("int64List", "[0, 0]"), one("floatList", "[0, -0.0]"), one("int64List", "null"), one("float_list", '[1.5, "NaN", "-Infinity", "Infinity", 2, "0.25", -1e-3]'), one("bytesList", '["YWI=", "_-8", "/+8=", ""]'),
+            one("int64_list", "7"), one("int64List", "[0, 0]"), one("floatList", "[0, 0.0]"), one("int64List", "null"), one("float_list", '[1.5, "NaN", "-Infinity", "Infinity", 2, "0.25", -1e-3]'), one("bytesList", '["YWI=", "_-8", "/+8=", ""]'),
             '{"features": {"feature": {"z\u00e9": {"floatList": {"value": []}}, "a": {"bytes_list": {"value": "YQ"}}}}}']
     yield Case("DecodeJSONExample", {"json_examples": strs(*good)})
     for text in good:

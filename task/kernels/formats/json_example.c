@@ -47,17 +47,17 @@ static int put_float(struct mu_buf *out, const struct mu_doc_node *v, struct mu_
 	return mu_doc_fail(v, err, MU_INVALID_ARGUMENT, "must be a float");
 }
 
+/* A document has whole numbers up to 2^53 as such; further ones are written as strings. */
 static int put_int(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err)
 {
-	bool whole = v->kind == MU_DOC_FLOAT && v->f >= -0x1p63 && v->f < 0x1p63 &&
-		     v->f == (double)(int64_t)v->f;
-	int64_t i = v->kind == MU_DOC_INT ? v->i : whole ? (int64_t)v->f : 0;
-	bool good = v->kind == MU_DOC_INT || whole;
+	int64_t i = v->i;
+	bool good = v->kind == MU_DOC_INT;
 
 	if (v->kind == MU_DOC_STRING)
 		good = text_number((struct mu_span){v->text, v->len}, MU_INT64, &i, 0);
 	if (!good)
-		return mu_doc_fail(v, err, MU_INVALID_ARGUMENT, "must be an int64");
+		return mu_doc_fail(v, err, MU_INVALID_ARGUMENT,
+				   "must be an int64; beyond 2^53 as a string");
 	mu_pb_put_int(out, 1, i);
 	return 0;
 }
