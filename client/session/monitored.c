@@ -31,6 +31,7 @@ struct mu_monitored {
 	struct mu_builder *b;
 	struct mu_monitored_options o;
 	char *target, *folder;
+	char **filters; /* of each session; the caller's may be gone after open */
 	struct mu_hook **hooks;
 	struct mu_session *session;
 	struct mu_out init, step_read;
@@ -215,6 +216,9 @@ static void discard(struct mu_monitored *m)
 		if (m->hooks[i]->free)
 			m->hooks[i]->free(m->hooks[i]);
 	replica_fini(&m->replica);
+	for (unsigned i = 0; i < m->o.session.n_device_filters; i++)
+		free(m->filters[i]);
+	free(m->filters);
 	free(m->hooks);
 	free(m->target);
 	free(m->folder);
@@ -235,6 +239,10 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 	m->o.sync = NULL; /* it may be gone after this call */
 	m->target = mu_xstrdup(o->target);
 	m->folder = o->folder ? mu_xstrdup(o->folder) : NULL;
+	m->filters = MU_NEW_ARRAY(char *, o->session.n_device_filters + 1);
+	for (unsigned i = 0; i < o->session.n_device_filters; i++)
+		m->filters[i] = mu_xstrdup(o->session.device_filters[i]);
+	m->o.session.device_filters = (const char *const *)m->filters;
 	m->hooks = MU_NEW_ARRAY(struct mu_hook *, o->n_hooks + 1);
 	for (unsigned i = 0; i < o->n_hooks; i++)
 		m->hooks[i] = o->hooks[i];

@@ -203,6 +203,28 @@ static void told_to_stop__nobody_waits_for_a_session(void **state)
 	close_all(&p);
 }
 
+static void a_session_that_is_opened_anew__has_the_filters_of_the_first(void **state)
+{
+	const char *filters[] = {"/job:*"};
+	struct program p;
+
+	build(&p, "x");
+	assert_ok(
+	    mu_monitored_open(&p.m, p.b,
+			      &(struct mu_monitored_options){
+				  .target = test_server(),
+				  .chief = true,
+				  .train = p.train,
+				  .session = {.device_filters = filters, .n_device_filters = 1}},
+			      &err),
+	    &err);
+	filters[0] = NULL; /* they were the caller's */
+	mu_session_cancel(mu_monitored_session(p.m));
+	assert_ok(mu_monitored_train(p.m, &(struct mu_run){.n_fetches = 0}, NULL, &err), &err);
+	assert_int_equal(mu_monitored_step(p.m), 1);
+	close_all(&p);
+}
+
 static void nodes_added_after_a_run__are_sent(void **state)
 {
 	MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
@@ -356,6 +378,7 @@ int main(void)
 	    T(summaries_of_many_values__are_all_written_until_they_are_too_many),
 	    T(nobody_at_the_target__is_unavailable_in_time),
 	    T(told_to_stop__nobody_waits_for_a_session),
+	    T(a_session_that_is_opened_anew__has_the_filters_of_the_first),
 	    T(nodes_added_after_a_run__are_sent),
 	    T(data_that_ends__ends_the_training_well),
 	    T(hooks__feed_a_step_and_profile_it),
