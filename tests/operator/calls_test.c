@@ -291,6 +291,30 @@ static void creates__of_one_look__are_made_together(void **state)
 	scene_free(s);
 }
 
+/* What could not be asked is no news; what was refused is. */
+static void status__of_a_world_that_was_not_reached__is_not_stored(void **state)
+{
+	static const struct {
+		enum mu_code how;
+		bool stored;
+	} cases[] = {{MU_UNAVAILABLE, false},
+		     {MU_DEADLINE_EXCEEDED, false},
+		     {MU_CANCELLED, false},
+		     {MU_PERMISSION_DENIED, true}};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct scene *s = scene_new("", "{}", NULL);
+
+		s->refused = "\"kind\":\"Pod\"";
+		s->how = cases[i].how;
+		look(s);
+		s->now += 1;
+		look(s);
+		assert_int_equal(call_of(s, "PATCH", JOB_PATH "/status") >= 0, cases[i].stored);
+		scene_free(s);
+	}
+}
+
 /* Its pods would be placed with another's group, or never. */
 static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
 {
@@ -488,6 +512,7 @@ int main(void)
 	    cmocka_unit_test(nothing__is_written_by_who_may_not_lead),
 	    cmocka_unit_test(pod__of_that_name__is_ours_or_is_left_alone),
 	    cmocka_unit_test(creates__of_one_look__are_made_together),
+	    cmocka_unit_test(status__of_a_world_that_was_not_reached__is_not_stored),
 	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),

@@ -23,7 +23,7 @@ struct scene {
 	int events, series;        /* that say that it runs */
 };
 
-static double clock_now;
+static double clock_now, set_back; /* set_back: seconds of the wall clock */
 
 static double monotonic(void)
 {
@@ -32,7 +32,7 @@ static double monotonic(void)
 
 static double wall(void *user)
 {
-	return STARTED + clock_now;
+	return STARTED + clock_now - set_back;
 }
 
 static bool always(void *user)
@@ -79,23 +79,31 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 	return 0;
 }
 
-static struct scene *scene_new(void)
+/* rest: of its spec, as JSON. */
+static struct scene *scene_of(const char *rest)
 {
 	static const struct control_options options = {.image = "task:1", .identity = "me"};
 	struct scene *s = MU_NEW(struct scene);
-
-	s->version = 100;
-	s->job = cJSON_Parse(
+	MU_AUTO_FREE char *text = mu_xasprintf(
 	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
 	    "\"name\":\"j\",\"namespace\":\"d\",\"uid\":\"u1\",\"resourceVersion\":\"100\","
-	    "\"generation\":1},\"spec\":{\"program\":{\"command\":[\"x\"]},\"tasks\":{\"ps\":{},"
-	    "\"worker\":{\"replicas\":3}},\"security\":{\"networkPolicy\":false}},\"status\":{}}");
+	    "\"generation\":1},\"spec\":{%s,\"tasks\":{\"ps\":{},\"worker\":{\"replicas\":3}},"
+	    "\"security\":{\"networkPolicy\":false,\"mtls\":false}},\"status\":{}}",
+	    rest);
+
+	s->version = 100;
+	s->job = cJSON_Parse(text);
 	assert_non_null(s->job);
 	control_init(&s->control, &options, monotonic);
 	s->control.io =
 	    (struct control_io){.call = on_call, .now = wall, .may_write = always, .user = s};
 	cache_job_seen(&s->control.cache, s->job);
 	return s;
+}
+
+static struct scene *scene_new(void)
+{
+	return scene_of("\"program\":{\"command\":[\"x\"]}");
 }
 
 static void scene_free(struct scene *s)
@@ -105,20 +113,28 @@ static void scene_free(struct scene *s)
 	free(s);
 }
 
-static void see_pod(struct scene *s, const char *task, int index, bool ready)
+/* status: of the pod, as JSON. */
+static void see_pod_as(struct scene *s, const char *task, int index, const char *status)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
 	    "{\"metadata\":{\"name\":\"j-%s-%d\",\"namespace\":\"d\",\"uid\":\"%s%d\",\"labels\":{"
 	    "\"muster.dev/job\":\"j\",\"muster.dev/task\":\"%s\",\"muster.dev/index\":\"%d\"},"
-	    "\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},\"status\":{\"phase\":"
-	    "\"%s\",\"conditions\":[{\"type\":\"Ready\",\"status\":\"%s\"}]}}",
-	    task, index, task, index, task, index, ready ? "Running" : "Pending",
-	    ready ? "True" : "False");
+	    "\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},\"status\":%s}",
+	    task, index, task, index, task, index, status);
 	cJSON *pod = cJSON_Parse(text);
 
 	assert_non_null(pod);
 	cache_pod_seen(&s->control.cache, pod);
 	cJSON_Delete(pod);
+}
+
+static void see_pod(struct scene *s, const char *task, int index, bool ready)
+{
+	see_pod_as(s, task, index,
+		   ready ? "{\"phase\":\"Running\",\"conditions\":[{\"type\":\"Ready\","
+			   "\"status\":\"True\"}]}"
+			 : "{\"phase\":\"Pending\",\"conditions\":[{\"type\":\"Ready\","
+			   "\"status\":\"False\"}]}");
 }
 
 /* Looks as often as it asks for, until then. */
@@ -172,6 +188,48 @@ static void running__is_told_at_once_in_a_crowd_too(void **state)
 	see_pod(s, "worker", 0, true);
 	go_on(s, 0);
 	assert_string_equal(s->phase, "Running");
+	scene_free(s);
+}
+
+/* Even if nothing is removed then, and a status was stored just before. */
+static void end__is_told_at_once(void **state)
+{
+	struct scene *s = scene_of("\"program\":{\"command\":[\"x\"]},\"run\":{"
+				   "\"cleanPodPolicy\":\"None\"}");
+	int before;
+
+	see_pod(s, "ps", 0, true);
+	for (int i = 0; i < WORKERS; i++)
+		see_pod(s, "worker", i, i < 2);
+	go_on(s, 10);
+	before = s->stored;
+	see_pod(s, "worker", 2, true);
+	go_on(s, 2);
+	assert_int_equal(s->stored, before + 1);
+	see_pod_as(s, "worker", 1,
+		   "{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+		   "\"exitCode\":3}}}]}");
+	go_on(s, 0);
+	assert_string_equal(s->phase, "Failed");
+	scene_free(s);
+}
+
+/* It may be lost any moment, and the next look must know that others wait for it. */
+static void worker_in_step__that_has_joined__is_told_at_once(void **state)
+{
+	struct scene *s =
+	    scene_of("\"mode\":\"sync\",\"program\":{\"train\":{\"dataset\":{\"path\":\"d\"}}}");
+	int before;
+
+	crowd(s, true);
+	see_pod(s, "ps", 0, true);
+	for (int i = 0; i < WORKERS; i++)
+		see_pod(s, "worker", i, false);
+	go_on(s, 20);
+	before = s->stored;
+	see_pod_as(s, "worker", 1, "{\"phase\":\"Running\"}");
+	go_on(s, 0);
+	assert_int_equal(s->stored, before + 1);
 	scene_free(s);
 }
 
@@ -243,6 +301,19 @@ static void counts__that_waited_for_a_crowd__are_told_when_it_is_over(void **sta
 	scene_free(s);
 }
 
+static void counts__when_the_clock_was_set_back__are_told_all_the_same(void **state)
+{
+	struct scene *s = running();
+
+	set_back = 1000;
+	see_pod(s, "worker", 1, true);
+	go_on(s, 10);
+	assert_int_equal(s->stored, 2);
+	assert_string_equal(s->ready, "3/4");
+	set_back = 0;
+	scene_free(s);
+}
+
 /* Until the next look at a job whose first worker has just become ready. */
 static double next_look(bool many)
 {
@@ -297,6 +368,9 @@ int main(void)
 	    cmocka_unit_test(first_of_many_pods__waits_a_little_longer_for_the_others_in_a_crowd),
 	    cmocka_unit_test(transition__that_many_looks_see__is_told_by_one_event),
 	    cmocka_unit_test(running__is_told_at_once_in_a_crowd_too),
+	    cmocka_unit_test(end__is_told_at_once),
+	    cmocka_unit_test(counts__when_the_clock_was_set_back__are_told_all_the_same),
+	    cmocka_unit_test(worker_in_step__that_has_joined__is_told_at_once),
 	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
 	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),
 	    cmocka_unit_test(counts__in_a_crowd_that_does_not_end__are_told_all_the_same),
