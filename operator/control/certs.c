@@ -241,7 +241,7 @@ static int restore_secret(struct reconcile *r, struct security_status *s, struct
 	char *trusted;
 	int rc = 0;
 
-	if (n && !n->version && strstr(s->ca, n->certs.ca)) {
+	if (n && strstr(s->ca, n->certs.ca)) {
 		rc = post_secret(r, s, s->secret, &n->certs, n->made, err);
 		if (rc)
 			put_next(&r->control->certs, r->seen->uid, n);

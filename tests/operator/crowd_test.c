@@ -314,6 +314,15 @@ static void counts__when_the_clock_was_set_back__are_told_all_the_same(void **st
 	scene_free(s);
 }
 
+/* It may have been gone again before a watch could show it. */
+static void service__that_no_watch_has_shown__is_looked_after_within_a_minute(void **state)
+{
+	struct scene *s = running();
+
+	assert_true(s->wake > 0 && s->wake <= CACHE_ASSUMED_MAX_S);
+	scene_free(s);
+}
+
 /* Until the next look at a job whose first worker has just become ready. */
 static double next_look(bool many)
 {
@@ -369,6 +378,7 @@ int main(void)
 	    cmocka_unit_test(transition__that_many_looks_see__is_told_by_one_event),
 	    cmocka_unit_test(running__is_told_at_once_in_a_crowd_too),
 	    cmocka_unit_test(end__is_told_at_once),
+	    cmocka_unit_test(service__that_no_watch_has_shown__is_looked_after_within_a_minute),
 	    cmocka_unit_test(counts__when_the_clock_was_set_back__are_told_all_the_same),
 	    cmocka_unit_test(worker_in_step__that_has_joined__is_told_at_once),
 	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
