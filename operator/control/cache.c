@@ -243,13 +243,14 @@ double cache_news(struct cache *c, const char *key, double now)
 	return since;
 }
 
-void cache_begun(struct cache *c, const char *key, double start)
+void cache_begun(struct cache *c, const char *key, const char *uid, double start)
 {
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job && job->text)
+	/* it may be another of its name by now */
+	if (job && job->text && strcmp(job->uid, uid) == 0)
 		job->begun = start;
 	pthread_mutex_unlock(&c->lock);
 }

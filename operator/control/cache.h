@@ -180,7 +180,7 @@ uint64_t cache_version_of(const cJSON *object);
 /* Since when the stored status does not say all, `now` when that is new. */
 double cache_news(struct cache *c, const char *key, double now);
 /* It began then, which its status will say later; 0: it has not begun. */
-void cache_begun(struct cache *c, const char *key, double start);
+void cache_begun(struct cache *c, const char *key, const char *uid, double start);
 /* We have just stored its status. */
 void cache_stored(struct cache *c, const char *key, double now);
 /* Our term begins: jobs newer than this version are as our term has them.  0: that is not known. */

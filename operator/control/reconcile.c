@@ -186,7 +186,8 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 	if (wait > 0) {
 		reconcile_wake(r, r->now + wait);
 		if (seen->observed.status.start_time <= 0) /* its time runs all the same */
-			cache_begun(&r->control->cache, seen->key, plan->status.start_time);
+			cache_begun(&r->control->cache, seen->key, seen->uid,
+				    plan->status.start_time);
 	} else if (rc == 0) {
 		cache_set_notice(&r->control->cache, seen->key, plan->notice, plan->status.epoch);
 		say_transitions(r, &seen->observed.status, &plan->status);

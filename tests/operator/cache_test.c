@@ -40,16 +40,21 @@ static cJSON *pod(const char *phase, const char *ip)
 	return pod_of("p1", phase, ip);
 }
 
-static cJSON *job(const char *version)
+static cJSON *job_of(const char *uid, const char *version)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf("{\"metadata\":{\"name\":\"j\",\"namespace\":"
-					       "\"default\",\"uid\":\"u1\",\"resourceVersion\":"
+					       "\"default\",\"uid\":\"%s\",\"resourceVersion\":"
 					       "\"%s\"},\"spec\":{}}",
-					       version);
+					       uid, version);
 	cJSON *object = cJSON_Parse(text);
 
 	assert_non_null(object);
 	return object;
+}
+
+static cJSON *job(const char *version)
+{
+	return job_of("u1", version);
 }
 
 static void see(struct cache *c, void (*seen)(void *, const cJSON *), cJSON *object)
@@ -157,6 +162,33 @@ static void a_pod_of_a_job_that_is_over__waits_for_the_others(void **state)
 	cache_assume_deleting(&c, "default/j", "p1");
 	expect_gone(&c, "p1", POD_NEWS_COUNT);
 	expect_gone(&c, "p2", POD_NEWS_COUNT);
+	cache_fini(&c);
+}
+
+static double begun(struct cache *c)
+{
+	struct snapshot s;
+	double at;
+
+	assert_true(cache_snapshot(c, "default/j", 1000, &s));
+	at = s.observed.begun;
+	snapshot_fini(&s);
+	return at;
+}
+
+/* Whether the first one is replaced before the look at it has noted that, or after. */
+static void a_job_made_anew__has_all_its_time(void **state)
+{
+	struct cache c;
+
+	start(&c);
+	see(&c, cache_job_seen, job("1"));
+	cache_begun(&c, "default/j", "u1", 500);
+	assert_true(begun(&c) == 500);
+	see(&c, cache_job_seen, job_of("u2", "2"));
+	assert_true(begun(&c) == 0);
+	cache_begun(&c, "default/j", "u1", 500);
+	assert_true(begun(&c) == 0);
 	cache_fini(&c);
 }
 
@@ -496,6 +528,7 @@ int main(void)
 	    cmocka_unit_test(a_worker_in_step_that_runs__waits_for_nobody),
 	    cmocka_unit_test(the_last_worker_that_ends__waits_for_no_server),
 	    cmocka_unit_test(a_pod_of_a_job_that_is_over__waits_for_the_others),
+	    cmocka_unit_test(a_job_made_anew__has_all_its_time),
 	    cmocka_unit_test(a_pod_left_by_a_job_that_was_over__is_news_to_the_next_of_its_name),
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
 	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
