@@ -36,9 +36,9 @@ test-compat: ## real TensorFlow clients against stock servers and ours
 
 test-api: ## the operator against a real API server (etcd and kube-apiserver from pinned sources)
 	@tools/deps
-	@$(again) all $(B)/tests/cluster-api/both_forms
-	@WITHOUT='$(WITHOUT)' BOTH_FORMS=$(B)/tests/cluster-api/both_forms tests/cluster-api/run.sh
-$(B)/tests/cluster-api/both_forms: $(B)/o/tests/cluster-api/both_forms.o $(call lib,$(OPERATOR_PARTS))
+	@$(again) all $(addprefix $(B)/tests/cluster-api/,both_forms sent_forms)
+	@WITHOUT='$(WITHOUT)' FORMS=$(B)/tests/cluster-api tests/cluster-api/run.sh
+$(B)/tests/cluster-api/%_forms: $(B)/o/tests/cluster-api/%_forms.o $(call lib,$(OPERATOR_PARTS))
 	$(call program,$(call libs_of,$(OPERATOR_PARTS)))
 
 test-simulator: $(B)/tests/fake/simulator_test ## the operator in a simulated cluster: SIM_SCHEDULES (100000) of mishaps

@@ -20,8 +20,13 @@ enum kube_form {
 	KUBE_TIME,   /* becomes a number of seconds, where JSON has it as a text */
 	KUBE_OBJECT, /* these two with `below` */
 	KUBE_LIST,
+	KUBE_WORDS,   /* a list of texts */
 	KUBE_TEXTS,   /* a map to texts */
-	KUBE_AMOUNTS, /* a map to quantities, which become texts */
+	KUBE_AMOUNT,  /* a quantity, which becomes a text */
+	KUBE_AMOUNTS, /* a map to quantities */
+	KUBE_PORT,    /* a number or a name */
+	KUBE_WITHIN,  /* an object with `below` that JSON does not know: its members stand beside it
+		       */
 };
 /* The wanted members of an object; a row without a name ends them.  Those of an array's elements
  * are named as the array's own. */

@@ -43,6 +43,14 @@ static size_t character(const unsigned char *s, size_t n)
 	return 0;
 }
 
+bool kube_pb_is_text(struct mu_span text)
+{
+	for (size_t i = 0, n; i < text.len; i += n)
+		if (!(n = character((const unsigned char *)text.data + i, text.len - i)))
+			return false;
+	return true;
+}
+
 /* A copy.  What is no UTF-8 could not be said again in JSON, and a zero would end the text. */
 static char *copy(struct mu_span text)
 {
@@ -125,13 +133,50 @@ static bool entry(cJSON *map, struct mu_span message, const struct kube_fields *
 static cJSON *gathered(cJSON *out, const struct kube_fields *f)
 {
 	cJSON *all = cJSON_GetObjectItemCaseSensitive(out, f->name);
+	bool list = f->form == KUBE_LIST || f->form == KUBE_WORDS;
 
 	if (all)
 		return all;
-	all = f->form == KUBE_LIST ? cJSON_CreateArray() : cJSON_CreateObject();
+	all = list ? cJSON_CreateArray() : cJSON_CreateObject();
 	if (all)
 		kube_json_put(out, f->name, all);
 	return all;
+}
+
+/* Type = 1, and by that a number = 2 or a name = 3. */
+static cJSON *port(struct mu_span message)
+{
+	struct mu_pb m = mu_pb_of(message);
+	struct mu_span name = {"", 0};
+	struct mu_pb_field f;
+	bool named = false;
+	int32_t n = 0;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.number == 1)
+			named = f.value != 0;
+		else if (f.number == 2)
+			n = (int32_t)f.value;
+		else if (f.number == 3)
+			name = f.bytes;
+	}
+	if (m.bad)
+		return NULL;
+	return named ? text(name) : cJSON_CreateNumber(n);
+}
+
+/* The members of a message go to `out` itself; an object has one at most of each name. */
+static bool within(cJSON *out, const struct kube_fields *f, struct mu_span message)
+{
+	cJSON *item = kube_pb_message(message, f->below);
+
+	for (cJSON *next, *m = item ? item->child : NULL; m; m = next) {
+		next = m->next;
+		if (!cJSON_GetObjectItemCaseSensitive(out, m->string))
+			cJSON_AddItemToArray(out, cJSON_DetachItemViaPointer(item, m));
+	}
+	cJSON_Delete(item);
+	return item;
 }
 
 static const struct kube_fields *field_of(const struct kube_fields *fields, uint32_t number)
@@ -145,6 +190,7 @@ static const struct kube_fields *field_of(const struct kube_fields *fields, uint
 /* A wanted field with its value, for `out`; false when it is malformed. */
 static bool member(cJSON *out, const struct kube_fields *f, const struct mu_pb_field *from)
 {
+	struct mu_span amount;
 	cJSON *item = NULL;
 
 	if ((from->type == MU_PB_VARINT) != (f->form == KUBE_NUMBER || f->form == KUBE_TRUTH) ||
@@ -171,9 +217,20 @@ static bool member(cJSON *out, const struct kube_fields *f, const struct mu_pb_f
 	case KUBE_LIST:
 		item = kube_pb_message(from->bytes, f->below);
 		return item && cJSON_AddItemToArray(gathered(out, f), item);
+	case KUBE_WORDS:
+		item = text(from->bytes);
+		return item && cJSON_AddItemToArray(gathered(out, f), item);
 	case KUBE_TEXTS:
 	case KUBE_AMOUNTS:
 		return entry(gathered(out, f), from->bytes, f);
+	case KUBE_AMOUNT:
+		item = bytes_of(from->bytes, 1, &amount) ? text(amount) : NULL;
+		break;
+	case KUBE_PORT:
+		item = port(from->bytes);
+		break;
+	case KUBE_WITHIN:
+		return within(out, f, from->bytes);
 	}
 	if (item)
 		kube_json_put(out, f->name, item);

@@ -5,7 +5,7 @@
 # run.sh [SCENARIO...]     scenarios are the functions named test_*; all when none is given
 #
 #   OPERATOR   build/bin/muster-operator
-#   BOTH_FORMS build/release/tests/cluster-api/both_forms
+#   FORMS      build/release/tests/cluster-api  where both_forms and sent_forms are
 #   WITHOUT=PATTERN  leaves scenarios out of all
 #   KEEP=1     leave the API server running afterwards
 #
@@ -14,7 +14,7 @@ set -Eeuo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/cluster-api
 OPERATOR=${OPERATOR:-build/bin/muster-operator}
-BOTH_FORMS=${BOTH_FORMS:-build/release/tests/cluster-api/both_forms}
+FORMS=${FORMS:-build/release/tests/cluster-api}
 cache=${K8S_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/k8s-node}
 # a cluster beside the one of the other tests, with the same programs
 export K8S_DIR=${K8S_DIR:-${TMPDIR:-/tmp}/muster-cluster-api}
@@ -69,7 +69,13 @@ test_bad_manifests_are_refused_at_the_door() {
   [ $bad = 0 ]
 }
 
-test_protobuf_says_what_json_says() { timeout 60 "$BOTH_FORMS" "$K8S_DIR/etc/admin.kubeconfig" | sed 's/^/    /'; }
+test_protobuf_says_what_json_says() { timeout 60 "$FORMS/both_forms" "$K8S_DIR/etc/admin.kubeconfig" | sed 's/^/    /'; }
+
+test_protobuf_sent_is_stored_as_json_is() {
+  kubectl create -f - <<<'{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "sent"}, "handler": "h"}' >/dev/null
+  timeout 60 "$FORMS/sent_forms" "$K8S_DIR/etc/admin.kubeconfig" pods=$here/sent_pod.json services=$here/sent_service.json |
+    sed 's/^/    /'
+}
 
 test_life_of_a_job() {
   start_operator

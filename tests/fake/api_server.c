@@ -40,6 +40,7 @@ static bool api_read(int fd, struct mu_buf *in, struct api_request *r)
 	    end && end < in->data + head &&
 	    memmem(end, strcspn(end + 2, "\r") + 2, KUBE_PROTOBUF, sizeof(KUBE_PROTOBUF) - 1);
 	r->body = mu_xstrndup(in->data + head, length);
+	r->length = length;
 	memmove(in->data, in->data + head + length, in->len - head - length);
 	in->len -= head + length;
 	return true;

@@ -16,6 +16,7 @@
 
 #include "lib/base/buf.h"
 #include "tests/fake/pb_write.h"
+#include "tests/fake/sent.h"
 
 enum { API_OBJECTS = 4096, API_EVENTS = 65536, API_FAULTS = 64, API_CONNECTIONS = 128 };
 
@@ -55,6 +56,7 @@ struct api_request {
 	char collection[256], ns[64], name[256], sub[64];
 	char *query;
 	char *body;
+	size_t length;
 	bool protobuf; /* is taken */
 };
 
@@ -431,7 +433,7 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
 {
 	struct api_object *o = r->name[0] ? api_find(s, r) : NULL;
-	cJSON *body = r->body && *r->body ? cJSON_Parse(r->body) : NULL;
+	cJSON *body = sent_object(r->collection, (struct mu_span){r->body, r->length});
 	const char *uid = api_text(body, "preconditions", "uid");
 	int status = 200;
 

@@ -14,6 +14,7 @@
 #include "operator/control/events.h"
 #include "operator/control/leader.h"
 #include "operator/control/reconcile.h"
+#include "tests/fake/sent.h"
 
 #define JOB_PATH "/apis/muster.dev/v1/namespaces/d/distributedtrainingjobs/j"
 #define STARTED  1700000000.0
@@ -40,14 +41,15 @@ struct scene {
 static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct scene *s = user;
+	cJSON *sent = sent_object(rq->path, rq->body);
 	char uid[16];
 
 	assert_true(s->n < CALLS_MAX);
 	s->calls[s->n].method = mu_xstrdup(rq->method);
 	s->calls[s->n].path = mu_xstrdup(rq->path);
 	s->calls[s->n].type = mu_xstrdup(rq->content_type ? rq->content_type : "");
-	s->calls[s->n++].body =
-	    mu_xasprintf("%.*s", (int)rq->body.len, rq->body.data ? rq->body.data : "");
+	s->calls[s->n++].body = sent ? cJSON_PrintUnformatted(sent) : mu_xstrdup("");
+	cJSON_Delete(sent);
 	if (s->refused && strcmp(rq->method, "POST") == 0 &&
 	    strstr(s->calls[s->n - 1].body, s->refused))
 		return mu_fail(err, s->how, "%s it is", s->refused);
@@ -63,7 +65,7 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 		*out = cJSON_Duplicate(s->job, true);
 		return 0;
 	}
-	*out = cJSON_ParseWithLength(rq->body.data, rq->body.len);
+	*out = sent_object(rq->path, rq->body);
 	snprintf(uid, sizeof(uid), "made-%d", s->n);
 	cJSON_AddStringToObject(cJSON_GetObjectItem(*out, "metadata"), "uid", uid);
 	return 0;
