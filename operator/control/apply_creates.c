@@ -370,7 +370,7 @@ static bool goes_along(const struct plan_action *a)
 }
 
 /* The next creates from *at on that can go together, or one alone; moves *at behind them. */
-static unsigned next_creates(const struct job_plan *plan, unsigned *at, unsigned most,
+static unsigned next_creates(const struct job_plan *plan, bool service, unsigned *at, unsigned most,
 			     unsigned out[TOGETHER])
 {
 	unsigned n = 0;
@@ -378,7 +378,7 @@ static unsigned next_creates(const struct job_plan *plan, unsigned *at, unsigned
 	for (; *at < plan->n_actions && n < most; ++*at) {
 		const struct plan_action *a = &plan->actions[*at];
 
-		if (!action_creates(a->kind))
+		if (!action_creates(a->kind) || (a->kind == ACTION_CREATE_SERVICE && !service))
 			continue;
 		if (n && !goes_along(a))
 			break;
@@ -389,14 +389,15 @@ static unsigned next_creates(const struct job_plan *plan, unsigned *at, unsigned
 	return n;
 }
 
-int apply_creates(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+int apply_creates(struct reconcile *r, const struct job_plan *plan, bool service,
+		  struct mu_err *err)
 {
 	MU_AUTO_FREE bool *made = MU_NEW_ARRAY(bool, plan->n_actions + 1);
 	struct creating c = {.plan = plan, .made = made, .err = err};
 	/* who was refused the last time mostly is again: one refusal tells as much as many */
 	unsigned most = r->seen->observed.refused ? 1 : TOGETHER, actions[TOGETHER], at = 0, n;
 
-	while (!c.stop && (n = next_creates(plan, &at, most, actions))) {
+	while (!c.stop && (n = next_creates(plan, service, &at, most, actions))) {
 		const struct plan_action *a = &plan->actions[actions[0]];
 		struct mu_err mine = {0};
 

@@ -12,6 +12,9 @@
 #include "operator/control/events.h"
 #include "operator/control/status.h"
 
+/* Nobody calls a task before it runs, and that takes longer than this: so in a crowd a new job's
+ * service goes after the pods of those who wait. */
+static const double service_waits_s = 1;
 /* What was made is looked at again before the status is written: one write less for each step. */
 enum { ROUNDS_MAX = 4 };
 /* Pods of a job start, and end, within moments of each other: one status tells of all.  A new phase
@@ -227,17 +230,33 @@ static int verify(struct reconcile *r, struct mu_err *err)
 	return 1;
 }
 
+/* Whether pods of others are to be made first; for how long is counted from the first look. */
+static bool service_waits(struct reconcile *r, const struct job_plan *plan)
+{
+	double waited = r->now - plan->status.start_time;
+	bool crowd = control_crowded(r->control) || workqueue_is_behind(&r->control->queue);
+
+	if (!crowd || r->seen->observed.status.phase != JOB_NEW || plan->status.start_time <= 0 ||
+	    waited < 0 || waited >= service_waits_s)
+		return false;
+	reconcile_wake(r, r->now + service_waits_s - waited);
+	return true;
+}
+
 static int make(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
 {
-	bool any = false;
+	bool any = false, service = false;
 	int rc;
 
-	for (unsigned i = 0; i < plan->n_actions && !any; i++)
-		any = action_creates(plan->actions[i].kind);
+	for (unsigned i = 0; i < plan->n_actions; i++) {
+		any = any || action_creates(plan->actions[i].kind);
+		service = service || plan->actions[i].kind == ACTION_CREATE_SERVICE;
+	}
 	if (!any)
-		return apply_creates(r, plan, err);
+		return apply_creates(r, plan, false, err);
+	service = service && !service_waits(r, plan);
 	atomic_fetch_add(&r->control->making, 1);
-	rc = apply_creates(r, plan, err);
+	rc = apply_creates(r, plan, service, err);
 	atomic_fetch_sub(&r->control->making, 1);
 	return rc;
 }

@@ -22,6 +22,7 @@ struct scene {
 	double wake;
 	char phase[32], ready[32]; /* as last stored */
 	int events, series;        /* that say that it runs */
+	int pods, services;        /* that were made */
 };
 
 static double clock_now, set_back; /* set_back: seconds of the wall clock */
@@ -46,7 +47,7 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 {
 	struct scene *s = user;
 	cJSON *body = sent_object(rq->path, rq->body), *status, *item;
-	char version[16];
+	char version[24];
 
 	if (strcmp(rq->method, "PATCH") == 0 && strstr(rq->path, "/status")) {
 		cJSON *to = cJSON_GetObjectItem(s->job, "status");
@@ -67,6 +68,12 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 			 cJSON_GetStringValue(
 			     cJSON_GetObjectItem(cJSON_GetObjectItem(to, "summary"), "ready")));
 		s->stored++;
+	}
+	if (strcmp(rq->method, "POST") == 0) {
+		snprintf(version, sizeof(version), "made-%d", s->pods + s->services);
+		cJSON_AddStringToObject(cJSON_GetObjectItem(body, "metadata"), "uid", version);
+		s->pods += strstr(rq->path, "/pods") != NULL;
+		s->services += strstr(rq->path, "/services") != NULL;
 	}
 	if (strstr(rq->path, "/events/"))
 		s->series++;
@@ -324,6 +331,57 @@ static void service__that_no_watch_has_shown__is_looked_after_within_a_minute(vo
 	scene_free(s);
 }
 
+static void service__of_a_new_job__goes_before_its_pods_or_with_them(void **state)
+{
+	struct scene *s = scene_new();
+
+	go_on(s, 0);
+	assert_int_equal(s->pods, 1); /* the server; workers come when it is ready */
+	assert_int_equal(s->services, 1);
+	scene_free(s);
+}
+
+static void service__of_a_new_job_in_a_crowd__waits_a_second_for_the_pods_of_others(void **state)
+{
+	for (int jobs = 0; jobs < 2; jobs++) { /* others that move, and others that wait */
+		struct scene *s = scene_new();
+
+		crowd(s, jobs == 0);
+		for (int i = 0; i < MANY && jobs; i++) {
+			char key[16];
+
+			snprintf(key, sizeof(key), "d/other%d", i);
+			workqueue_add(&s->control.queue, key);
+		}
+		go_on(s, 0.9);
+		assert_int_equal(s->pods, 1); /* the server; workers come when it is ready */
+		assert_int_equal(s->services, 0);
+		go_on(s, 0.2);
+		assert_int_equal(s->pods, 1); /* the server; workers come when it is ready */
+		assert_int_equal(s->services, 1);
+		scene_free(s);
+	}
+}
+
+static void service__that_somebody_deletes_in_a_crowd__is_made_at_once(void **state)
+{
+	struct scene *s = running();
+
+	cJSON *service =
+	    cJSON_Parse("{\"metadata\":{\"name\":\"j\",\"namespace\":\"d\",\"uid\":"
+			"\"s1\",\"labels\":{\"muster.dev/job\":\"j\"},"
+			"\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]}}");
+
+	cache_service_seen(&s->control.cache, service);
+	cache_service_gone(&s->control.cache, service);
+	cJSON_Delete(service);
+	s->services = 0;
+	crowd(s, true);
+	go_on(s, 0);
+	assert_int_equal(s->services, 1);
+	scene_free(s);
+}
+
 /* Until the next look at a job whose first worker has just become ready. */
 static double next_look(bool many)
 {
@@ -382,6 +440,10 @@ int main(void)
 	    cmocka_unit_test(service__that_no_watch_has_shown__is_looked_after_within_a_minute),
 	    cmocka_unit_test(counts__when_the_clock_was_set_back__are_told_all_the_same),
 	    cmocka_unit_test(worker_in_step__that_has_joined__is_told_at_once),
+	    cmocka_unit_test(service__of_a_new_job__goes_before_its_pods_or_with_them),
+	    cmocka_unit_test(
+		service__of_a_new_job_in_a_crowd__waits_a_second_for_the_pods_of_others),
+	    cmocka_unit_test(service__that_somebody_deletes_in_a_crowd__is_made_at_once),
 	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
 	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),
 	    cmocka_unit_test(counts__in_a_crowd_that_does_not_end__are_told_all_the_same),
