@@ -8,8 +8,8 @@
  * for none.  Prints one line of JSON; with 0 SECONDS it asks for one step and measures nothing.
  *
  * Stock's servers answer one of some ten thousand such steps with ABORTED when several connections
- * ask at once: "The same RunGraph (Worker) request was received twice".  Such a step is counted, and
- * the next one asked for.
+ * ask at once: "The same RunGraph (Worker) request was received twice".  Such a step is counted,
+ * and the next one asked for.
  *
  * What else goes wrong is told as it came, with the server's address: who looks at a benchmark that
  * failed has only these words. */

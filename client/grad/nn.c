@@ -32,7 +32,8 @@ static void g_bias_add(struct grad_call *c)
 	c->gx[1] = GRAD_OP(c, "BiasAddGrad", c->gy[0]);
 }
 
-/* What is rounded passes the gradient on where it was in range; the ends get what was beyond them. */
+/* What is rounded passes the gradient on where it was in range; the ends get what was beyond them.
+ */
 GRAD_UNARY(g_fake_args, GRAD_OP(c, "FakeQuantWithMinMaxArgsGradient", g, x))
 GRAD_UNARY(g_straight_through, g)
 

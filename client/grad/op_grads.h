@@ -35,8 +35,8 @@ const struct op_grad *op_grad_at(unsigned i);
 extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductions[],
     grads_of_arrays[], grads_of_slices[], grads_of_spaces[], grads_of_nn[], grads_of_indices[],
     grads_of_segments[], grads_of_diagonals[], grads_of_tensor_arrays[], grads_of_sparse[],
-    grads_of_functions[], grads_of_lists[], grads_of_complex[], grads_of_fourier[], grads_of_matrices[],
-    grads_of_linear[], grads_of_special[], grads_composed[];
+    grads_of_functions[], grads_of_lists[], grads_of_complex[], grads_of_fourier[],
+    grads_of_matrices[], grads_of_linear[], grads_of_special[], grads_composed[];
 
 /* The gradients of ys are gys (MU_NO_OUT: none); those of xs into grads, as mu_gradients. */
 void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,

@@ -24,8 +24,7 @@ bool mu_starved(int error, const char *component)
 	if (error != EMFILE && error != ENFILE && error != ENOBUFS && error != ENOMEM)
 		return false;
 	if (may_warn())
-		mu_warn(component,
-			"whoever connects has to wait or to try again: %s (ulimit -n)",
+		mu_warn(component, "whoever connects has to wait or to try again: %s (ulimit -n)",
 			strerror(error));
 	return true;
 }

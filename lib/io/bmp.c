@@ -57,8 +57,7 @@ void mu_bmp_pixels(const struct mu_bmp *p, unsigned channels, unsigned char *out
 	static const unsigned from[] = {2, 1, 0, 3}; /* blue comes first there */
 
 	for (uint32_t y = 0; y < p->height; y++) {
-		const char *row =
-		    p->rows.data + (p->down ? y : p->height - 1 - y) * row_bytes(p);
+		const char *row = p->rows.data + (p->down ? y : p->height - 1 - y) * row_bytes(p);
 		for (uint32_t x = 0; x < p->width; x++, row += p->channels)
 			for (unsigned k = 0; k < channels; k++)
 				*out++ = k == 3 && p->channels < 4

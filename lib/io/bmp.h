@@ -14,7 +14,8 @@ struct mu_bmp {
 
 /* Any bytes may be given. */
 int mu_bmp_open(struct mu_bmp *p, struct mu_span file, struct mu_err *err); /* borrows the file */
-/* height * width * channels (1, 3 or 4) bytes; where the file says nothing of alpha, all is there. */
+/* height * width * channels (1, 3 or 4) bytes; where the file says nothing of alpha, all is there.
+ */
 void mu_bmp_pixels(const struct mu_bmp *p, unsigned channels, unsigned char *out);
 
 #endif

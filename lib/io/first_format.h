@@ -18,8 +18,8 @@ int mu_first_format_write(const char *path, const struct mu_first_format *items,
 			  struct mu_err *err);
 
 struct mu_first_reader;
-/* The files that match the pattern, which together hold one checkpoint: read and checked as a whole.
- * NOT_FOUND where none does. */
+/* The files that match the pattern, which together hold one checkpoint: read and checked as a
+ * whole. NOT_FOUND where none does. */
 int mu_first_format_open(struct mu_first_reader **out, const char *pattern, struct mu_err *err);
 void mu_first_reader_free(struct mu_first_reader *r);
 MU_AUTO_DEFINE(mu_first_reader_free, struct mu_first_reader)

@@ -13,7 +13,7 @@ struct mu_wav {
 };
 
 /* Any bytes may be given. */
-int mu_wav_open(struct mu_wav *w, struct mu_span file, struct mu_err *err); /* borrows the file */
+int mu_wav_open(struct mu_wav *w, struct mu_span file, struct mu_err *err);  /* borrows the file */
 float mu_wav_sample(const struct mu_wav *w, size_t frame, unsigned channel); /* in [-1, 1) */
 /* Appends a file of such samples; what is beyond 16 bits is cut off. */
 int mu_wav_write(struct mu_buf *out, const float *samples, size_t frames, unsigned channels,

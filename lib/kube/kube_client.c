@@ -20,7 +20,7 @@ enum {
 	RETRY_AFTER_MAX_S = 30,
 	STATUS_MAX = 600,
 	TOGETHER_MAX = 8, /* calls of one thread that are under way at once */
-	AHEAD_MAX = 8,   /* of all threads, those that are not a thread's first */
+	AHEAD_MAX = 8,    /* of all threads, those that are not a thread's first */
 	METHODS = 5,
 };
 static const double patience_s = 30;

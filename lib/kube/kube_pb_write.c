@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects for the API server to read: it takes protobuf in a fraction of the time that JSON takes. */
+/* Objects for the API server to read: it takes protobuf in a fraction of the time that JSON takes.
+ */
 #include <math.h>
 
 #include "lib/base/pb.h"

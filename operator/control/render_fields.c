@@ -5,14 +5,13 @@
 #include "operator/control/render.h"
 
 static const struct kube_fields named[] = {{"name", NULL, 1, KUBE_TEXT}, {0}};
-static const struct kube_fields owner[] = {
-    {"kind", NULL, 1, KUBE_TEXT},
-    {"name", NULL, 3, KUBE_TEXT},
-    {"uid", NULL, 4, KUBE_TEXT},
-    {"apiVersion", NULL, 5, KUBE_TEXT},
-    {"controller", NULL, 6, KUBE_TRUTH},
-    {"blockOwnerDeletion", NULL, 7, KUBE_TRUTH},
-    {0}};
+static const struct kube_fields owner[] = {{"kind", NULL, 1, KUBE_TEXT},
+					   {"name", NULL, 3, KUBE_TEXT},
+					   {"uid", NULL, 4, KUBE_TEXT},
+					   {"apiVersion", NULL, 5, KUBE_TEXT},
+					   {"controller", NULL, 6, KUBE_TRUTH},
+					   {"blockOwnerDeletion", NULL, 7, KUBE_TRUTH},
+					   {0}};
 static const struct kube_fields metadata[] = {{"name", NULL, 1, KUBE_TEXT},
 					      {"namespace", NULL, 3, KUBE_TEXT},
 					      {"labels", NULL, 11, KUBE_TEXTS},
@@ -114,12 +113,10 @@ static const struct kube_fields config_map[] = {{"localObjectReference", named, 
 						{"defaultMode", NULL, 3, KUBE_NUMBER},
 						{"optional", NULL, 4, KUBE_TRUTH},
 						{0}};
-static const struct kube_fields source[] = {{"hostPath", host_path, 1, KUBE_OBJECT},
-					    {"emptyDir", empty_dir, 2, KUBE_OBJECT},
-					    {"secret", secret, 6, KUBE_OBJECT},
-					    {"persistentVolumeClaim", claim, 10, KUBE_OBJECT},
-					    {"configMap", config_map, 19, KUBE_OBJECT},
-					    {0}};
+static const struct kube_fields source[] = {
+    {"hostPath", host_path, 1, KUBE_OBJECT},    {"emptyDir", empty_dir, 2, KUBE_OBJECT},
+    {"secret", secret, 6, KUBE_OBJECT},         {"persistentVolumeClaim", claim, 10, KUBE_OBJECT},
+    {"configMap", config_map, 19, KUBE_OBJECT}, {0}};
 static const struct kube_fields volume[] = {
     {"name", NULL, 1, KUBE_TEXT}, {"volumeSource", source, 2, KUBE_WITHIN}, {0}};
 

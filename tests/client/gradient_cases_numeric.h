@@ -75,7 +75,8 @@ CASE(y_betainc, mu_op(b, "Betainc",
 #define ENDS(n) mu_neg(b, row(b, n)), row(b, n)
 #define BITS    MU_ATTRS(MU_A_INT("num_bits", 16))
 #define GIVEN   MU_ATTRS(MU_A_INT("num_bits", 16), MU_A_BOOL("range_given", true))
-#define ALONG   MU_ATTRS(MU_A_INT("num_bits", 16), MU_A_BOOL("range_given", true), MU_A_INT("axis", 1))
+#define ALONG                                                                                      \
+	MU_ATTRS(MU_A_INT("num_bits", 16), MU_A_BOOL("range_given", true), MU_A_INT("axis", 1))
 CASE(y_fake_args, mu_op(b, "FakeQuantWithMinMaxArgs", MU_IN(x), BITS))
 CASE(y_fake_vars, mu_op(b, "FakeQuantWithMinMaxVars",
 			MU_IN(x, mu_const_float(b, -1.05f), mu_const_float(b, 1.05f)), BITS))
@@ -84,9 +85,9 @@ CASE(y_fake_high, mu_op(b, "FakeQuantWithMinMaxVars",
 CASE(y_fake_channels, mu_op(b, "FakeQuantWithMinMaxVarsPerChannel", MU_IN(x, ENDS(4)), BITS))
 CASE(y_back_v2, mu_op(b, "QuantizeAndDequantizeV2",
 		      MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3)), GIVEN))
-CASE(y_back_v3, mu_op(b, "QuantizeAndDequantizeV3",
-		      MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3),
-			    mu_const_int(b, MU_INT32, 16))))
+CASE(y_back_v3,
+     mu_op(b, "QuantizeAndDequantizeV3",
+	   MU_IN(x, mu_const_float(b, -3), mu_const_float(b, 3), mu_const_int(b, MU_INT32, 16))))
 CASE(y_back_v4, mu_op(b, "QuantizeAndDequantizeV4", MU_IN(x, ENDS(4)), ALONG))
 
 /* y = op(x) */

@@ -130,9 +130,8 @@ static long starve(int fd, const struct knock *k)
 
 static void a_task_without_descriptors__waits_in_peace_and_goes_on(void **state)
 {
-	static void (*const doors[])(struct knock *,
-				     const struct fixture *) = {at_calls, at_streams,
-								at_streams_here};
+	static void (*const doors[])(struct knock *, const struct fixture *) = {
+	    at_calls, at_streams, at_streams_here};
 	int taken[TAKEN + 1], warned = 0;
 	int64_t begun = mu_clock_ms(), most;
 	struct fixture *f;

@@ -133,11 +133,11 @@ static void unicode_next__of_what_is_malformed__takes_what_may_begin_a_character
 		struct mu_span text;
 		size_t taken;
 	} malformed[] = {
-	    {"UTF-8", {"\xe2\x82", 2}, 2},		 {"UTF-8", {"\xe2\x82z", 3}, 2},
-	    {"UTF-8", {"\xf0\x9f\x98", 3}, 3},	 {"UTF-8", {"\xc0\x80", 2}, 1},
-	    {"UTF-8", {"\xed\xa0\x80", 3}, 1},	 {"UTF-8", {"\xf4\x90\x80\x80", 4}, 1},
-	    {"UTF-16-BE", {"\xd8\0\0z", 4}, 2},	 {"UTF-16-BE", {"\xdc\0", 2}, 2},
-	    {"UTF-16-LE", {"z", 1}, 1},		 {"UTF-16-BE", {"\xd8\0\xdc", 3}, 3},
+	    {"UTF-8", {"\xe2\x82", 2}, 2},       {"UTF-8", {"\xe2\x82z", 3}, 2},
+	    {"UTF-8", {"\xf0\x9f\x98", 3}, 3},   {"UTF-8", {"\xc0\x80", 2}, 1},
+	    {"UTF-8", {"\xed\xa0\x80", 3}, 1},   {"UTF-8", {"\xf4\x90\x80\x80", 4}, 1},
+	    {"UTF-16-BE", {"\xd8\0\0z", 4}, 2},  {"UTF-16-BE", {"\xdc\0", 2}, 2},
+	    {"UTF-16-LE", {"z", 1}, 1},          {"UTF-16-BE", {"\xd8\0\xdc", 3}, 3},
 	    {"UTF-32-BE", {"\0\x11\0\0", 4}, 4}, {"UTF-32-BE", {"\0\0z", 3}, 3},
 	    {"ASCII", {"\x80", 1}, 1},
 	};
@@ -168,8 +168,7 @@ int main(void)
 	    cmocka_unit_test(parse_tensor__of_what_was_serialized__gives_it_back),
 	    cmocka_unit_test(parse_tensor__of_a_giant_without_content__is_refused),
 	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
-	    cmocka_unit_test(
-		unicode_next__of_what_is_malformed__takes_what_may_begin_a_character),
+	    cmocka_unit_test(unicode_next__of_what_is_malformed__takes_what_may_begin_a_character),
 	    cmocka_unit_test(unicode_encoding__of_another_name__is_not_known),
 	};
 

@@ -41,8 +41,7 @@ static int decode(struct kernel_call *c, struct mu_err *err)
 	if ((rc = args_type(c, 0, MU_STRING, err)))
 		return rc;
 	if (kernel_in(c, 0)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "contents must be scalar, got shape %s",
+		return mu_fail(err, MU_INVALID_ARGUMENT, "contents must be scalar, got shape %s",
 			       mu_shape_str(&kernel_in(c, 0)->shape));
 	if ((rc = mu_wav_open(&w, elems_span(kernel_in(c, 0), 0), err)))
 		return rc;
@@ -90,8 +89,8 @@ static int put_sound(struct mu_buf *b, const char *tag, const float *samples, in
 		     int64_t channels, float rate, struct mu_err *err)
 {
 	MU_AUTO_BUF file = {0};
-	int rc = mu_wav_write(&file, samples, (size_t)frames, (unsigned)channels, (uint32_t)rate,
-			      err);
+	int rc =
+	    mu_wav_write(&file, samples, (size_t)frames, (unsigned)channels, (uint32_t)rate, err);
 
 	if (rc)
 		return mu_wrap(err, "summary '%s'", tag);
@@ -127,13 +126,13 @@ static int summary(struct kernel_call *c, struct mu_err *err)
 		rate = *MU_DATA(float, kernel_in(c, 2));
 	}
 	if (in->shape.rank < 2 || in->shape.rank > 3)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "Tensor must be 3-D or 2-D, got: %s", mu_shape_str(&in->shape));
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Tensor must be 3-D or 2-D, got: %s",
+			       mu_shape_str(&in->shape));
 	int64_t frames = in->shape.dim[1], channels = in->shape.rank > 2 ? in->shape.dim[2] : 1;
 	if (most < 1 || !(rate > 0) || rate >= 0x1p31f || channels > UINT16_MAX)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "max_outputs and sample_rate must be > 0: %lld, %g",
-			       (long long)most, (double)rate);
+			       "max_outputs and sample_rate must be > 0: %lld, %g", (long long)most,
+			       (double)rate);
 	for (int64_t i = 0; i < in->shape.dim[0] && i < most; i++) {
 		MU_AUTO_FREE char *name = most > 1
 					      ? mu_xasprintf("%s/audio/%lld", tag, (long long)i)

@@ -6,8 +6,8 @@
 
 #include "lib/base/log.h"
 #include "task/kernels/args.h"
-#include "task/kernels/elems.h"
 #include "task/kernels/convert.h"
+#include "task/kernels/elems.h"
 #include "task/kernels/formats/tensor_text.h"
 #include "task/kernels/kernel_table.h"
 

@@ -3,8 +3,8 @@
  * loops/loops.def. */
 #include "task/kernels/args.h"
 #include "task/kernels/broadcast.h"
-#include "task/kernels/loops/complex.h"
 #include "task/kernels/kernel_table.h"
+#include "task/kernels/loops/complex.h"
 
 /* Below this many elements another thread costs more than it saves. */
 enum { GRAIN = 32 * 1024 };

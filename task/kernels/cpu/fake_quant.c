@@ -72,8 +72,7 @@ static int same_size(const struct kernel_call *c, struct mu_err *err)
 {
 	return mu_shape_eq(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape)
 		   ? 0
-		   : mu_fail(err, MU_INVALID_ARGUMENT,
-			     "gradient and input must be the same size");
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "gradient and input must be the same size");
 }
 
 /* The range that the attributes say. */
@@ -119,8 +118,8 @@ static int by_args_grad(struct kernel_call *c, struct mu_err *err)
 	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
 		return rc;
 	for (int64_t i = 0; i < x->shape.count; i++)
-		MU_DATA(float, out)[i] =
-		    within(&f, MU_DATA(float, x)[i]) ? MU_DATA(float, g)[i] : 0;
+		MU_DATA(float, out)
+		[i] = within(&f, MU_DATA(float, x)[i]) ? MU_DATA(float, g)[i] : 0;
 	return 0;
 }
 

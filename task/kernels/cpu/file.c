@@ -18,9 +18,9 @@ static int read_whole(const char *path, struct mu_buf *b, struct mu_err *err)
 	FILE *f = fopen(path, "rbe");
 
 	if (!f)
-		return errno == ENOENT ? mu_fail(err, MU_NOT_FOUND,
-						 "%.200s; No such file or directory", path)
-				       : mu_fail_errno(err, errno, "%s", path);
+		return errno == ENOENT
+			   ? mu_fail(err, MU_NOT_FOUND, "%.200s; No such file or directory", path)
+			   : mu_fail_errno(err, errno, "%s", path);
 	while (!rc && (n = fread(part, 1, sizeof part, f)) > 0) {
 		if (b->len + n > mu_tensor_limit)
 			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "%s is too large", path);

@@ -93,8 +93,7 @@ int image_from_png(struct kernel_call *c, struct mu_err *err)
 		return image_from_jpeg(c, t, err);
 	if (image_is_bmp(c) && strcmp(c->node->op, "DecodePng"))
 		return image_from_bmp(c, t, err);
-	if ((rc = open_file(c, &png, err)) ||
-	    (rc = mu_png_rows(&png, err)))
+	if ((rc = open_file(c, &png, err)) || (rc = mu_png_rows(&png, err)))
 		return rc;
 	rc = give_pixels(c, &png, channels ? (unsigned)channels : mu_png_channels(&png), t, err);
 	mu_png_fini(&png);

@@ -178,7 +178,8 @@ static int make(struct kernel_call *c, struct mu_err *err)
 	    .record = args_attr_int(n, "record_bytes", 1),
 	    .footer = args_attr_int(n, "footer_bytes", 0),
 	    .hop = args_attr_int(n, "hop_bytes", 0),
-	    .packing = (char *)args_attr_string(n, "compression_type", "")}; /* create() copies it */
+	    .packing =
+		(char *)args_attr_string(n, "compression_type", "")}; /* create() copies it */
 	const char *encoding = args_attr_string(n, "encoding", "");
 	struct resource *r;
 
