@@ -416,6 +416,37 @@ static int read_board(struct job_spec *s, const struct mu_doc_node *spec, struct
 	return 0;
 }
 
+/* Linux starts no program with a longer string in its environment. */
+enum { ENV_STRING_MAX = 128 << 10 };
+
+/* How many digits 0, 1 … n-1 have. */
+static size_t digits_below(size_t n)
+{
+	size_t digits = n;
+
+	for (size_t ten = 10; ten < n; ten *= 10)
+		digits += n - ten;
+	return digits;
+}
+
+/* How long TF_CONFIG becomes: "NAME-TASK-INDEX.NAME.NAMESPACE.svc:PORT", for each task. */
+static size_t told_size(const struct job_spec *s)
+{
+	static const char around[] =
+	    "TF_CONFIG={\"cluster\":{},\"task\":{\"type\":\"evaluator\",\"index\":1000}}";
+	size_t host = 2 * strlen(s->name) + strlen(s->namespace) + strlen("\"--..svc:22222\",");
+	size_t n = sizeof(around);
+
+	for (unsigned i = 0; i < s->n_tasks; i++) {
+		const struct task_spec *t = &s->tasks[i];
+		size_t count = t->kind == TASK_BOARD ? 0 : (size_t)t->replicas;
+
+		n += strlen(t->name) + strlen("\"\":[],") + digits_below(count) +
+		     count * (host + strlen(t->name));
+	}
+	return n;
+}
+
 static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
 	const struct task_spec *ps = job_spec_task(s, "ps"), *chief = job_spec_chief(s);
@@ -435,6 +466,12 @@ static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struc
 	if (s->success == SUCCESS_ALL_WORKERS && !job_spec_task(s, "worker"))
 		return mu_doc_fail(mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
 				   "successPolicy AllWorkers needs worker tasks");
+	if (told_size(s) > ENV_STRING_MAX)
+		return mu_doc_fail(
+		    mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
+		    "need %zu KiB of addresses, and a program can be told of %d KiB: "
+		    "have fewer replicas, or a shorter name of the job",
+		    told_size(s) >> 10, ENV_STRING_MAX >> 10);
 	return 0;
 }
 

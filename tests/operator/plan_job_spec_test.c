@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "lib/io/json.h"
-#include "operator/plan/job_spec.h"
+#include "operator/plan/job_plan.h"
 #include "tests/fuzz/job_spec_fuzz.c"
 #include "tests/fuzz/mutate.h"
 
@@ -168,6 +168,40 @@ static void manifest__that_is_wrong__names_line_and_path(void **state)
 	}
 }
 
+/* No program starts with an environment string of more than 128 KiB. */
+static void cluster__that_no_program_can_be_told_of__is_refused(void **state)
+{
+	static const char format[] =
+	    "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\n"
+	    "metadata: {name: %.*s, namespace: a-team-of-many}\nspec: {program: {"
+	    "command: [x]}, tasks: {ps: {replicas: 9}, worker: {replicas: 1000}}}";
+	static const char name[] = "anameofmanylettersthatsaysitallandthensomemorex";
+	int longest = 0;
+
+	for (int n = (int)strlen(name); n > 0 && !longest; n--) {
+		MU_AUTO_FREE char *text = mu_xasprintf(format, n, name);
+		struct job_spec *s;
+
+		if (job_spec_parse(&s, mu_span_of(text), "j.yaml", &err) == 0) {
+			struct observed_job seen = {.service = true};
+			struct plan_options options = {.image = "i"};
+			struct job_plan *plan = job_plan_new(s, &options, &seen, 1e9);
+			const struct plan_env *e = plan->actions[plan->n_actions - 1].pod->env;
+			size_t told = strlen("TF_CONFIG=") + strlen(e->value) + 1;
+
+			assert_string_equal(e->name, "TF_CONFIG");
+			assert_in_range(told, (128 << 10) * 97 / 100, 128 << 10);
+			longest = n;
+			job_plan_free(plan);
+			job_spec_free(s);
+		} else {
+			if (!strstr(err.msg, "KiB of addresses"))
+				fail_msg("%s", err.msg);
+		}
+	}
+	assert_in_range(longest, 20, strlen(name) - 1);
+}
+
 static void train_settings__written_to_the_environment__come_back(void **state)
 {
 	MU_AUTO(job_spec_free)
@@ -237,6 +271,7 @@ int main(void)
 	    cmocka_unit_test(numbers__that_are_whole__may_be_written_as_any),
 	    cmocka_unit_test(manifest__with_everything__is_read),
 	    cmocka_unit_test(manifest__that_is_wrong__names_line_and_path),
+	    cmocka_unit_test(cluster__that_no_program_can_be_told_of__is_refused),
 	    cmocka_unit_test(train_settings__written_to_the_environment__come_back),
 	    cmocka_unit_test(manifest__as_json__is_read_too),
 	    cmocka_unit_test(example__as_shipped__is_good),
