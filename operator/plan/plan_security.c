@@ -20,10 +20,16 @@
  * back; spread for minutes, or a tenth of a short life. */
 enum { SPREAD_MOST = 300 };
 /* A Secret that somebody has deleted is missed by the next pod to be made: its kubelet has placed
- * it and waits for the volume.  After PATIENCE seconds of that, and whenever it has waited twice as
- * long again, we look whether it is there, for SPAN seconds in case a look at the job is late.  An
- * operator that was away counts from when it came. */
-enum { PATIENCE = 30, SPAN = 10 };
+ * it and waits for the volume.  After PATIENCE seconds of that, whenever it has waited twice as
+ * long again, and in the end each RARELY, lest a clock that is set forward puts it off for ever, we
+ * look whether it is there, for SPAN seconds in case a look at the job is late.  An operator that
+ * was away counts from when it came. */
+enum { PATIENCE = 30, SPAN = 10, RARELY = 960 };
+
+static double next_look(double look)
+{
+	return look < RARELY ? 2 * look : look + RARELY;
+}
 
 static bool may_miss_secret(struct planner *p)
 {
@@ -38,9 +44,9 @@ static bool may_miss_secret(struct planner *p)
 		if (pod->phase != POD_PENDING || pod->deleting || !pod->node)
 			continue;
 		while (waits >= look + SPAN)
-			look *= 2;
+			look = next_look(look);
 		check = check || waits >= look;
-		plan_wake(p, since + (waits < look ? look : 2 * look));
+		plan_wake(p, since + (waits < look ? look : next_look(look)));
 	}
 	return check;
 }

@@ -61,9 +61,10 @@ static void secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely(void **s
 		double waits, watched;
 		bool looks;
 	} cases[] = {
-	    {29, 1e6, false}, {30, 1e6, true},  {39, 1e6, true},          {41, 1e6, false},
-	    {60, 1e6, true},  {120, 1e6, true}, {130, 1e6, false},        {1e5, 1e6, false},
-	    {1e5, 30, true},  {1e5, 5, false},  {30.0 * 1024, 1e6, true},
+	    {29, 1e6, false},  {30, 1e6, true},   {39, 1e6, true},          {41, 1e6, false},
+	    {60, 1e6, true},   {120, 1e6, true},  {130, 1e6, false},        {1e5, 1e6, false},
+	    {1e5, 30, true},   {1e5, 5, false},   {30.0 * 1024, 1e6, true}, {961, 1e6, true},
+	    {980, 1e6, false}, {1921, 1e6, true}, {2881, 1e6, true},
 	};
 	struct world w;
 
@@ -90,6 +91,7 @@ static void secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely(void **s
 			looks = looks || plan->actions[n].kind == ACTION_CHECK_SECRET;
 		assert_int_equal(looks, cases[i].looks);
 		assert_true(plan->wake > w.now); /* and again */
+		assert_true(plan->wake <= w.now + 960);
 		job_plan_free(plan);
 	}
 	world_end(&w);
