@@ -232,6 +232,17 @@ static void wanted_of(struct wanted *w, const struct reconcile *r, const struct 
 		wanted_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod), cache_pod_fields);
 }
 
+/* Whether a pod that was there already started with an older cluster than the plan would have given
+ * it. */
+static bool is_behind(const cJSON *pod, const struct plan_pod *planned)
+{
+	const cJSON *labels = at(at(pod, "metadata"), "labels");
+	const char *task = cJSON_GetStringValue(at(labels, LABEL_TASK));
+	const char *epoch = cJSON_GetStringValue(at(labels, LABEL_EPOCH));
+
+	return task && epoch && strcmp(task, planned->task) == 0 && atoi(epoch) < planned->epoch;
+}
+
 /* What became of a service's or a pod's create; takes the reply. */
 static int take_reply(struct reconcile *r, const struct plan_action *a, const struct wanted *w,
 		      struct kube_reply *reply)
@@ -243,6 +254,8 @@ static int take_reply(struct reconcile *r, const struct plan_action *a, const st
 		cache_assume_owned(c, OWNED_SERVICE, r->seen->key, r->seen->uid, r->now);
 	else if (rc == 0)
 		cache_assume_pod(c, reply->out, bound_to(&a->pod->kernels), r->now);
+	if (rc == 0 && a->pod && is_behind(reply->out, a->pod))
+		r->behind = true;
 	cJSON_Delete(reply->out);
 	return rc;
 }

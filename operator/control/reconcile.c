@@ -312,9 +312,10 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 		return rc < 0 ? rc : rc_end < 0 ? rc_end : 1;
 	}
 	rc = make(r, plan, err);
-	/* the status of a world that was not reached is no news, nor is one that is old already */
-	if (rc != -MU_UNAVAILABLE && rc != -MU_CANCELLED && rc != -MU_DEADLINE_EXCEEDED &&
-	    !(rc > 0 && again)) {
+	/* the status of a world that was not reached is no news, nor is one that is old already, or
+	 * says of a task that it knows what it does not */
+	if (!r->behind && rc != -MU_UNAVAILABLE && rc != -MU_CANCELLED &&
+	    rc != -MU_DEADLINE_EXCEEDED && !(rc > 0 && again)) {
 		rc_end = conclude(r, seen, plan, rc < 0 ? &ignored : err);
 		rc = rc < 0 ? rc : rc_end;
 	}
@@ -348,6 +349,7 @@ static int reconcile_once(struct reconcile *r, const char *key, bool again, stru
 		return 0; /* the job is gone; the garbage collector has what it owned */
 	}
 	r->stored = NULL;
+	r->behind = false;
 	r->seen = &seen;
 	rc = read_spec(&spec, c, &seen, &why);
 	r->spec = spec;

@@ -12,6 +12,7 @@ struct reconcile {
 	const struct job_spec *spec;
 	cJSON *stored; /* the status, once somebody asked for it: reconcile_stored */
 	double now;
+	bool behind; /* the plan took a pod for missing that is there, and knows an older cluster */
 	double wake; /* sooner than the plan's, when an action wants another look; 0: none */
 };
 /* The status as stored; NULL when there is none.  A look at which nothing is new needs it not. */

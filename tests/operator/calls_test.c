@@ -187,6 +187,10 @@ static int count(const struct scene *s, const char *method)
 	"task\":\"" task "\",\"muster.dev/"                                                        \
 	"index\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},"              \
 	"\"status\":{" more "}}"
+/* What of such a text is before its index, and what comes after the name of that. */
+#define AT_INDEX(pod)                                                                              \
+	(int)(strstr(pod, "\"muster.dev/index") - (pod)), pod,                                     \
+	    strstr(pod, "\"muster.dev/index") + strlen("\"muster.dev/index\"")
 #define RUNS "\"phase\":\"Running\",\"podIP\":\"10.0.0.9\""
 #define ENDED                                                                                      \
 	"\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":" \
@@ -377,6 +381,33 @@ static void create__that_fails_among_others__is_the_only_one_made_again(void **s
 	}
 }
 
+/* It started with the cluster as it was, of which no watch has told; another create fails. */
+static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster(void **state)
+{
+#define AS_OF(epoch) "\"muster.dev/epoch\":\"" epoch "\",\"muster.dev/index\""
+	static const char old_status[] = "{\"phase\":\"Pending\",\"cluster\":{\"epoch\":1,"
+					 "\"epochSeen\":1,\"members\":\"others\"}}";
+	static const char seen[] = POD("ps", "u2", RUNS), there[] = POD("worker", "u3", RUNS);
+	MU_AUTO_FREE char *new_ps = mu_xasprintf("%.*s" AS_OF("2") "%s", AT_INDEX(seen));
+	MU_AUTO_FREE char *old_worker = mu_xasprintf("%.*s" AS_OF("1") "%s", AT_INDEX(there));
+	const char *const pods[] = {new_ps, NULL};
+	struct scene *s = scene_new(GANG, old_status, pods);
+
+	s->refused = "\"kind\"";
+	s->how = MU_INVALID_ARGUMENT;
+	look(s);
+	s->now += 60; /* what is to be told has waited long enough */
+	s->taken = old_worker;
+	s->refused = "\"kind\":\"Service\"";
+	look(s);
+	s->now += 60;
+	look(s);
+	assert_int_equal(count_of(s, "GET", PODS_PATH "/j-worker-0", ""), 1);
+	assert_int_equal(count_of(s, "PATCH", JOB_PATH "/status", "\"epoch\":2"), 1);
+	assert_int_equal(count_of(s, "PATCH", JOB_PATH "/status", "\"epochSeen\":2"), 0);
+	scene_free(s);
+}
+
 static void pod__is_deleted_by_its_uid_and_in_its_own_time(void **state)
 {
 	static const char *const pods[] = {POD("ps", "u2", RUNS), POD("worker", "u3", RUNS), NULL};
@@ -517,6 +548,7 @@ int main(void)
 	    cmocka_unit_test(status__of_a_world_that_was_not_reached__is_not_stored),
 	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
+	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),
 	    cmocka_unit_test(job__whose_time_to_live_is_over__is_deleted_by_its_uid),
