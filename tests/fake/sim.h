@@ -141,6 +141,7 @@ struct sim {
 	double ca_since; /* when the Secret's ca.crt last changed */
 	/* Workers in step that have joined and not said that they leave. */
 	bool members[SIM_WORKERS_MAX];
+	char killed[32];            /* "worker/1 ", which somebody killed; "" */
 	bool node_lost, lost_owned; /* lost_owned: somebody has deleted what is not watched */
 	double node_lost_at;
 	struct sim_operator operators[SIM_OPERATORS], *leader;

@@ -314,6 +314,13 @@ static void begin_again(struct sim *s)
 	sim_add(s, SIM_JOBS "j", cJSON_Duplicate(s->script.job, true));
 }
 
+static void kill_pod(struct sim *s, struct sim_object *o)
+{
+	snprintf(s->killed, sizeof(s->killed), "%s/%s ", label(o->json, LABEL_TASK),
+		 label(o->json, LABEL_INDEX));
+	over(s, o, 137, NULL);
+}
+
 static void do_deed(struct sim *s, enum sim_deed deed, int value)
 {
 	struct sim_object *o;
@@ -336,7 +343,7 @@ static void do_deed(struct sim *s, enum sim_deed deed, int value)
 		return;
 	case DEED_KILL:
 		if ((o = some_live_pod(s, value)) && o->stage != STAGE_PENDING)
-			over(s, o, 137, NULL);
+			kill_pod(s, o);
 		return;
 	case DEED_FORCE_DELETE:
 		force_delete(s, value);
