@@ -4,7 +4,6 @@
  * Another's answers that question with UNIMPLEMENTED; then its waiting is all that can be told. */
 #include "client/session/wait.h"
 
-#include <pthread.h>
 #include <stdio.h>
 
 #include "lib/base/clock.h"
@@ -75,71 +74,35 @@ static void find_reason(struct wait *w, struct rpc_channel *ch)
 	}
 }
 
-struct waiter {
-	pthread_mutex_t lock;
-	pthread_cond_t cond;
-	bool ended;
-	int rc;
-	struct mu_buf *reply;
-	struct mu_err *err;
+struct waiting {
+	struct wait *wait;
+	struct rpc_channel *ch;
+	const char *target;
 };
 
-static void ended(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+static int64_t tell(void *arg)
 {
-	struct waiter *w = arg;
+	const struct waiting *c = arg;
+	struct wait *w = c->wait;
+	long seconds;
 
-	pthread_mutex_lock(&w->lock);
-	if (err) {
-		w->rc = -(int)err->code;
-		*w->err = *err;
-	} else {
-		struct mu_span got = rpc_bytes_flat(reply);
-
-		mu_buf_put(w->reply, got.data, got.len);
+	if (wait_is_due(w, &seconds)) {
+		find_reason(w, c->ch);
+		mu_warn("session", "no session on %s for %ld s: %s", c->target, seconds, w->reason);
 	}
-	w->ended = true;
-	pthread_cond_signal(&w->cond);
-	pthread_mutex_unlock(&w->lock);
-}
-
-/* Until the call has ended, or something is to be said. */
-static bool has_ended(struct waiter *w, int64_t until_ms)
-{
-	struct timespec at = {until_ms / 1000, until_ms % 1000 * 1000000};
-	bool ended;
-
-	pthread_mutex_lock(&w->lock);
-	while (!w->ended && mu_clock_ms() < until_ms)
-		pthread_cond_clockwait(&w->cond, &w->lock, CLOCK_MONOTONIC, &at);
-	ended = w->ended;
-	pthread_mutex_unlock(&w->lock);
-	return ended;
+	return w->next_ms;
 }
 
 int wait_call(struct wait *w, struct rpc_channel *ch, const char *target, const char *method,
 	      const struct rpc_message *m, long timeout_ms, struct mu_buf *reply,
 	      struct mu_err *err)
 {
-	struct waiter call = {.reply = reply, .err = err};
-	struct mu_err refused;
-	long seconds;
+	struct waiting waiting = {w, ch, target};
+	struct rpc_meanwhile meanwhile = {tell, &waiting, w->next_ms};
+	int rc =
+	    rpc_call_telling(ch, method, m, timeout_ms, RPC_WAIT_FOR_READY, &meanwhile, reply, err);
 
-	pthread_mutex_init(&call.lock, NULL);
-	pthread_cond_init(&call.cond, NULL);
-	if (!rpc_start(ch, method, m, timeout_ms, RPC_WAIT_FOR_READY, ended, &call, &refused)) {
-		*err = refused;
-		call.rc = -(int)refused.code;
-		call.ended = true;
-	}
-	while (!has_ended(&call, w->next_ms)) {
-		if (!wait_is_due(w, &seconds))
-			continue;
-		find_reason(w, ch);
-		mu_warn("session", "no session on %s for %ld s: %s", target, seconds, w->reason);
-	}
-	if (call.rc)
+	if (rc)
 		is_away(w, ch);
-	pthread_cond_destroy(&call.cond);
-	pthread_mutex_destroy(&call.lock);
-	return call.rc;
+	return rc;
 }

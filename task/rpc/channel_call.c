@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls that their caller waits for. */
+#include "lib/base/clock.h"
+#include "task/rpc/channel.h"
+#include "task/rpc/channel_internal.h"
+
+struct waiter {
+	pthread_mutex_t lock;
+	pthread_cond_t cond;
+	bool ended;
+	int rc;
+	struct mu_buf *reply;
+	struct mu_err *err;
+};
+
+static void wake(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
+{
+	struct waiter *w = arg;
+
+	pthread_mutex_lock(&w->lock);
+	if (err) {
+		w->rc = -(int)err->code;
+		if (w->err)
+			*w->err = *err;
+	} else if (w->reply) {
+		struct mu_span got = rpc_bytes_flat(reply);
+
+		mu_buf_put(w->reply, got.data, got.len);
+	}
+	w->ended = true;
+	pthread_cond_signal(&w->cond);
+	pthread_mutex_unlock(&w->lock);
+}
+
+/* With the lock.  Until the call has ended, or it is that time. */
+static void await_end(struct waiter *w, int64_t until_ms)
+{
+	struct timespec at = {until_ms / 1000, until_ms % 1000 * 1000000};
+
+	while (!w->ended && mu_clock_ms() < until_ms)
+		pthread_cond_clockwait(&w->cond, &w->lock, CLOCK_MONOTONIC, &at);
+}
+
+/* With the lock, which is let go while the caller is told: it may take its time. */
+static void await_telling(struct waiter *w, const struct rpc_meanwhile *m)
+{
+	int64_t next_ms = m->next_ms;
+
+	for (await_end(w, next_ms); !w->ended; await_end(w, next_ms)) {
+		pthread_mutex_unlock(&w->lock);
+		next_ms = m->tell(m->arg);
+		pthread_mutex_lock(&w->lock);
+	}
+}
+
+int rpc_call_telling(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
+		     long timeout_ms, unsigned flags, const struct rpc_meanwhile *meanwhile,
+		     struct mu_buf *reply, struct mu_err *err)
+{
+	struct waiter w = {.reply = reply, .err = err};
+	struct mu_err refused;
+
+	if (channels_is_this_thread(ch->channels))
+		return mu_fail(err, MU_INTERNAL, "%s: a blocking call from a channel's thread",
+			       method);
+	pthread_mutex_init(&w.lock, NULL);
+	pthread_cond_init(&w.cond, NULL);
+	if (rpc_start(ch, method, request, timeout_ms, flags, wake, &w, &refused)) {
+		pthread_mutex_lock(&w.lock);
+		if (meanwhile)
+			await_telling(&w, meanwhile);
+		while (!w.ended)
+			pthread_cond_wait(&w.cond, &w.lock);
+		pthread_mutex_unlock(&w.lock);
+	} else {
+		w.rc = mu_fail(err, refused.code, "%s", refused.msg);
+	}
+	pthread_cond_destroy(&w.cond);
+	pthread_mutex_destroy(&w.lock);
+	return w.rc;
+}
+
+int rpc_call(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
+	     long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
+{
+	return rpc_call_telling(ch, method, request, timeout_ms, flags, NULL, reply, err);
+}
