@@ -7,10 +7,12 @@
 #include "task/kernels/formats/json_example.h"
 #include "task/kernels/kernel_table.h"
 
-static int each(struct kernel_call *c, bool encode, struct mu_err *err)
+/* Of one text another. */
+typedef int text_fn(struct mu_buf *out, struct mu_span in, struct mu_err *err);
+
+static int each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
-	bool pad = args_attr_bool(c->node, "pad", false);
 	MU_AUTO_BUF b = {0};
 	struct mu_tensor *out;
 	int rc;
@@ -20,42 +22,48 @@ static int each(struct kernel_call *c, bool encode, struct mu_err *err)
 		return rc;
 	for (int64_t i = 0; i < in->shape.count; i++) {
 		mu_buf_clear(&b);
-		if (encode)
-			base64_encode(&b, elems_span(in, i), pad);
-		else if ((rc = base64_decode(&b, elems_span(in, i), false, err)))
+		if ((rc = turn(&b, elems_span(in, i), err)))
 			return rc;
 		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
 	}
 	return 0;
 }
 
+static int padded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	base64_encode(out, in, true);
+	return 0;
+}
+
+static int unpadded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	base64_encode(out, in, false);
+	return 0;
+}
+
+static int plain(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	return base64_decode(out, in, false, err);
+}
+
+static int example(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	return json_example(out, in, err) ? mu_wrap(err, "Error while parsing JSON") : 0;
+}
+
 static int encode(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, true, err);
+	return each(c, args_attr_bool(c->node, "pad", false) ? padded : unpadded, err);
 }
 
 static int decode(struct kernel_call *c, struct mu_err *err)
 {
-	return each(c, false, err);
+	return each(c, plain, err);
 }
 
 static int decode_examples(struct kernel_call *c, struct mu_err *err)
 {
-	const struct mu_tensor *in = kernel_in(c, 0);
-	MU_AUTO_BUF b = {0};
-	struct mu_tensor *out;
-	int rc;
-
-	if ((rc = args_type(c, 0, MU_STRING, err)) ||
-	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
-		return rc;
-	for (int64_t i = 0; i < in->shape.count; i++) {
-		mu_buf_clear(&b);
-		if ((rc = json_example(&b, elems_span(in, i), err)))
-			return mu_wrap(err, "Error while parsing JSON");
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
-	}
-	return 0;
+	return each(c, example, err);
 }
 
 static const struct kernel rows[] = {
