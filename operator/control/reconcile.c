@@ -234,10 +234,11 @@ static int verify(struct reconcile *r, struct mu_err *err)
 static bool service_waits(struct reconcile *r, const struct job_plan *plan)
 {
 	double waited = r->now - plan->status.start_time;
-	bool crowd = control_crowded(r->control) || workqueue_is_behind(&r->control->queue);
+	const struct observed_job *seen = &r->seen->observed;
 
-	if (!crowd || r->seen->observed.status.phase != JOB_NEW || plan->status.start_time <= 0 ||
-	    waited < 0 || waited >= service_waits_s)
+	if (seen->service || seen->status.phase != JOB_NEW || plan->status.start_time <= 0 ||
+	    waited < 0 || waited >= service_waits_s ||
+	    !(control_crowded(r->control) || workqueue_is_behind(&r->control->queue)))
 		return false;
 	reconcile_wake(r, r->now + service_waits_s - waited);
 	return true;
@@ -245,16 +246,12 @@ static bool service_waits(struct reconcile *r, const struct job_plan *plan)
 
 static int make(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
 {
-	bool any = false, service = false;
+	bool service;
 	int rc;
 
-	for (unsigned i = 0; i < plan->n_actions; i++) {
-		any = any || action_creates(plan->actions[i].kind);
-		service = service || plan->actions[i].kind == ACTION_CREATE_SERVICE;
-	}
-	if (!any)
+	if (!plan_creates(plan))
 		return apply_creates(r, plan, false, err);
-	service = service && !service_waits(r, plan);
+	service = !service_waits(r, plan);
 	atomic_fetch_add(&r->control->making, 1);
 	rc = apply_creates(r, plan, service, err);
 	atomic_fetch_sub(&r->control->making, 1);

@@ -425,10 +425,10 @@ bool action_creates(enum action_kind kind)
 	       kind == ACTION_CREATE_POLICY || kind == ACTION_PUT_GROUP;
 }
 
-static bool makes_something(const struct planner *p)
+bool plan_creates(const struct job_plan *plan)
 {
-	for (unsigned i = 0; i < p->plan->n_actions; i++)
-		if (action_creates(p->plan->actions[i].kind))
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		if (action_creates(plan->actions[i].kind))
 			return true;
 	return false;
 }
@@ -447,7 +447,7 @@ static void say_refused(struct planner *p)
 	if (why) {
 		status_set(p, COND_REFUSED, true, reason, "%s: %.190s", advice, why);
 		status_set(p, COND_READY, false, reason, "%s: %.190s", advice, why);
-	} else if (!makes_something(p)) {
+	} else if (!plan_creates(p->plan)) {
 		p->status->conditions[COND_REFUSED] = (struct condition){0};
 	}
 }
