@@ -182,14 +182,20 @@ static void quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline(vo
 	world_end(&w);
 }
 
+/* With 100 s for its pods to be placed; none is made. */
+static void start_refused(struct world *w)
+{
+	world_start(w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
+	w->refused = quota;
+	look(w);
+	w->n_pods = 0;
+}
+
 static void quota__that_is_raised_in_time__leaves_no_trace(void **state)
 {
 	struct world w;
 
-	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
-	w.refused = quota;
-	look(&w);
-	w.n_pods = 0;
+	start_refused(&w);
 	w.now += 50;
 	w.refused = NULL;
 	look(&w); /* makes them */
@@ -209,10 +215,7 @@ static void quota__that_was_forgotten__ends_the_job_no_later(void **state)
 {
 	struct world w;
 
-	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 100}\n");
-	w.refused = quota;
-	look(&w);
-	w.n_pods = 0;
+	start_refused(&w);
 	w.now += 60;
 	w.refused = NULL;
 	look(&w);
