@@ -193,6 +193,10 @@ static void convert_replica(struct converter *c, const struct mu_doc_node *from,
 	apply_rules(c, from, task, replica_rules);
 	if (!mu_doc_key(from, "restartPolicy")) /* TFJob's default */
 		mu_doc_add_str(c->to, task, "restartPolicy", "Never");
+	else if (strcmp(mu_doc_text(from, "restartPolicy", ""), "Always") == 0 &&
+		 strcmp(name, "ps") != 0)
+		note(c, mu_doc_key(from, "restartPolicy"),
+		     "a task whose end decides the job is done with exit code 0, also here");
 	check_ports(c, container);
 	if (container && c->program_of && !same_program(container, c->program_of))
 		note(c, container,

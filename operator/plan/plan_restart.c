@@ -51,7 +51,15 @@ static bool ended_well(const struct observed_pod *pod)
 	return pod->phase == POD_SUCCEEDED || (pod->exit_code == 0 && !pod->free);
 }
 
-/* An end with 0 finishes an index, but for a server while the job runs, and for Always. */
+/* Whether the job waits for an end with 0 of these to succeed. */
+static bool decides(const struct job_spec *s, const struct task_spec *t)
+{
+	return t == job_spec_chief(s) ||
+	       (s->success == SUCCESS_ALL_WORKERS && t->kind == TASK_WORKER);
+}
+
+/* An end with 0 finishes an index, but for a server while the job runs, and for Always; of who
+ * decides the job it does there too, or the job could not succeed. */
 static bool end_is_final(const struct planner *p, const struct task_spec *t,
 			 const struct observed_pod *pod)
 {
@@ -59,7 +67,7 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 		return false;
 	if (t->kind == TASK_PS)
 		return plan_has_ended(p) || plan_has_succeeded(p);
-	return t->restart != RESTART_ALWAYS || t == job_spec_chief(p->spec);
+	return t->restart != RESTART_ALWAYS || decides(p->spec, t);
 }
 
 /* The task has probed its machine and found less than the variant that the labels promise.  A

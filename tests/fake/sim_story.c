@@ -173,8 +173,7 @@ static void restart_policy(struct sim_script *s, uint64_t r)
 {
 	const char *policy = s->end == ends_well ? "OnFailure" : "Never";
 
-	if (s->end == ends_well && r % 2 && !s->taken &&
-	    strcmp(sim_text(s->job, "spec.run.successPolicy"), "Chief") == 0)
+	if (s->end == ends_well && r % 2 && !s->taken)
 		policy = "Always";
 	put_text(run_of(s), "restartPolicy", policy);
 }

@@ -82,7 +82,8 @@ static void tfjob__with_things_that_are_not_here__says_each(void **state)
 		"  runPolicy: {schedulingPolicy: {queue: q, minAvailable: 3}}\n"
 		"  tfReplicaSpecs:\n"
 		"    PS: {template: {spec: {containers: [{name: tensorflow, command: [other]}]}}}\n"
-		"    Worker: {odd: 1, template: {spec: {containers: [{name: side}, {name: "
+		"    Worker: {odd: 1, restartPolicy: Always, template: {spec: {containers: [{name: "
+		"side}, {name: "
 		"tensorflow, command: [python], ports: [{name: tfjob-port, containerPort: "
 		"3333}]}]}}}\n"));
 
@@ -92,6 +93,7 @@ static void tfjob__with_things_that_are_not_here__says_each(void **state)
 	assert_true(notes_say(&c, "enableDynamicWorker: workers can always be scaled"));
 	assert_true(notes_say(&c, "minAvailable: the gang is always the whole job"));
 	assert_true(notes_say(&c, "tfReplicaSpecs.Worker.odd: has no counterpart"));
+	assert_true(notes_say(&c, "Worker.restartPolicy: a task whose end decides the job"));
 	assert_true(notes_say(&c, "move this one up"));
 	assert_true(notes_say(&c, "port 2222"));
 	assert_true(notes_say(&c, "all tasks run one program"));

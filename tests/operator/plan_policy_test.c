@@ -6,12 +6,14 @@
 
 /* ---- success and clean policies ---- */
 
+#define AGAIN(policy) policy ", restartPolicy: Always"
+
 static void success_policy__decides_whose_end_is_the_jobs(void **state)
 {
 	static const struct {
-		const char *tasks, *policy;
-		const char *ends[4]; /* "task/index", in this order */
-		int over_after;      /* of them */
+		const char *tasks, *policy; /* policy: what follows it in spec.run, too */
+		const char *ends[4];        /* "task/index", in this order */
+		int over_after;             /* of them */
 	} cases[] = {
 	    {"ps: {}, worker: {replicas: 2}", "Chief", {"worker/1", "worker/0"}, 2},
 	    {"ps: {}, worker: {replicas: 2}", "Chief", {"worker/0"}, 1},
@@ -19,6 +21,9 @@ static void success_policy__decides_whose_end_is_the_jobs(void **state)
 	    {"ps: {}, chief: {}, worker: {replicas: 1}", "Chief", {"worker/0", "chief/0"}, 2},
 	    {"ps: {}, chief: {}, worker: {replicas: 1}", "AllWorkers", {"chief/0", "worker/0"}, 2},
 	    {"worker: {replicas: 3}", "AllWorkers", {"worker/2", "worker/1", "worker/0"}, 3},
+	    {"chief: {}, worker: {}", AGAIN("AllWorkers"), {"worker/0", "chief/0"}, 2},
+	    {"worker: {replicas: 2}", AGAIN("AllWorkers"), {"worker/1", "worker/0"}, 2},
+	    {"chief: {}, worker: {}", AGAIN("Chief"), {"worker/0", "chief/0"}, 2},
 	};
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
