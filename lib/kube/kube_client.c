@@ -175,8 +175,18 @@ static void await_answer(struct kube_client *c, struct under_way *u, struct mu_e
 		u->status = s->answer.status;
 }
 
-static enum mu_code code_of(long status, const char *reason)
+/* An object that the server takes and its store does not: etcd's own limit, and that of its client.
+ * Both come as a fault of the server (500), and no new try mends them. */
+static bool is_too_large(const char *message)
 {
+	return message && (strstr(message, "etcdserver: request is too large") ||
+			   strstr(message, "trying to send message larger than max"));
+}
+
+static enum mu_code code_of(long status, const char *reason, const char *message)
+{
+	if (status >= 500 && is_too_large(message))
+		return MU_INVALID_ARGUMENT;
 	switch (status) {
 	case 401:
 		return MU_UNAUTHENTICATED;
@@ -212,10 +222,10 @@ static int refused(const struct kube_request *rq, long status, const struct sink
 	int rc;
 
 	if (message)
-		rc = mu_fail(err, code_of(status, reason), "%s (%ld)", message, status);
+		rc = mu_fail(err, code_of(status, reason, message), "%s (%ld)", message, status);
 	else
-		rc = mu_fail(err, code_of(status, reason), "%s %.200s: HTTP status %ld", rq->method,
-			     rq->path, status);
+		rc = mu_fail(err, code_of(status, reason, NULL), "%s %.200s: HTTP status %ld",
+			     rq->method, rq->path, status);
 	cJSON_Delete(json);
 	return rc;
 }

@@ -8,7 +8,8 @@
  *	403                       PERMISSION_DENIED      404  NOT_FOUND
  *	409 AlreadyExists         ALREADY_EXISTS         409  ABORTED (stale copy)
  *	410                       OUT_OF_RANGE (relist)  429  RESOURCE_EXHAUSTED
- *	5xx, no connection        UNAVAILABLE
+ *	5xx, no connection        UNAVAILABLE, but INVALID_ARGUMENT when the object is larger than
+ *				  what etcd stores
  *
  * 429 and 503 with Retry-After are retried in place a few times; everything else is the caller's
  * work queue's business, which has the better backoff.

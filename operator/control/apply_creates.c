@@ -102,7 +102,8 @@ static int settle(struct reconcile *r, const struct wanted *w, int rc, cJSON **o
 	if (rc == -MU_ALREADY_EXISTS)
 		event_say(r, true, "NameTaken", "%s", err->msg);
 	else if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-		event_say(r, true, "CreateRefused", "%s/%s: %s", w->resource, w->name, err->msg);
+		event_say(r, true, "CreateRefused", "%s/%s: %s; %s", w->resource, w->name, err->msg,
+			  job_plan_advice(err->msg));
 	return rc;
 }
 

@@ -433,20 +433,44 @@ bool plan_creates(const struct job_plan *plan)
 	return false;
 }
 
-/* The server would not have some object: a quota, an admission rule.  The condition keeps since
- * when, for schedulingDeadlineSeconds, and goes with its cause: not before all is made, since an
- * operator that has just come, or did not reach the server, does not know of it. */
+#define TOO_LARGE "make the pod's template, command or environment smaller, or have fewer replicas"
+
+/* What to do about it, by the server's words. */
+static const struct refusal {
+	const char *says, *reason, *advice;
+} refusals[] = {
+    {"exceeded quota", "QuotaExceeded", "raise the quota or lower replicas, and the job goes on"},
+    {"request is too large", "ObjectTooLarge", TOO_LARGE},
+    {"larger than max", "ObjectTooLarge", TOO_LARGE},
+    {"entity too large", "ObjectTooLarge", TOO_LARGE},
+    {"", "CreateRefused", "change the manifest, or the rule that forbids it"},
+};
+
+static const struct refusal *refusal_of(const char *why)
+{
+	unsigned i = 0;
+
+	while (!strstr(why, refusals[i].says))
+		i++;
+	return &refusals[i];
+}
+
+const char *job_plan_advice(const char *why)
+{
+	return refusal_of(why)->advice;
+}
+
+/* The server would not have some object: a quota, an admission rule, its size.  The condition keeps
+ * since when, for schedulingDeadlineSeconds, and goes with its cause: not before all is made, since
+ * an operator that has just come, or did not reach the server, does not know of it. */
 static void say_refused(struct planner *p)
 {
 	const char *why = p->seen->refused;
-	bool quota = why && strstr(why, "exceeded quota");
-	const char *reason = quota ? "QuotaExceeded" : "CreateRefused";
-	const char *advice = quota ? "raise the quota or lower replicas, and the job goes on"
-				   : "change the manifest, or the rule that forbids it";
+	const struct refusal *is = why ? refusal_of(why) : NULL;
 
-	if (why) {
-		status_set(p, COND_REFUSED, true, reason, "%s: %.190s", advice, why);
-		status_set(p, COND_READY, false, reason, "%s: %.190s", advice, why);
+	if (is) {
+		status_set(p, COND_REFUSED, true, is->reason, "%s: %.190s", is->advice, why);
+		status_set(p, COND_READY, false, is->reason, "%s: %.190s", is->advice, why);
 	} else if (!plan_creates(p->plan)) {
 		p->status->conditions[COND_REFUSED] = (struct condition){0};
 	}

@@ -264,6 +264,8 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 /* Whether the wanted status is another than the one that was observed. */
 bool job_plan_changes_status(const struct job_plan *p, const struct observed_job *observed);
 void job_plan_free(struct job_plan *p);
+/* What to do about an object that the server refused with these words. */
+const char *job_plan_advice(const char *why);
 /* Whether some of its actions create. */
 bool plan_creates(const struct job_plan *plan);
 MU_AUTO_DEFINE(job_plan_free, struct job_plan)

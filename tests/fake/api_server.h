@@ -15,6 +15,7 @@ struct api_server;
 
 enum api_fault {
 	API_STATUS,        /* answer with `status` (and Retry-After: `seconds` when not 0) */
+	API_TOO_LARGE,     /* answer as if the object were larger than what etcd stores */
 	API_HANG_UP,       /* close the connection instead of an answer */
 	API_LOSE_ANSWER,   /* do it, then close the connection instead of the answer */
 	API_CUT,           /* watches: close in the middle of the next event */

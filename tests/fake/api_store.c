@@ -488,6 +488,8 @@ static bool api_handle(struct api_server *s, int fd, struct api_request *r)
 		go_on = watch ? (api_watch(s, fd, r), false) : api_serve(s, fd, r, false);
 	else if (fault.fault == API_STATUS)
 		go_on = api_status(s, r, fd, fault.status, fault.seconds, "Scripted");
+	else if (fault.fault == API_TOO_LARGE)
+		go_on = api_status(s, r, fd, 500, 0, "etcdserver: request is too large");
 	else if (fault.fault == API_LOSE_ANSWER)
 		api_serve(s, fd, r, true);
 	pthread_mutex_unlock(&s->lock);

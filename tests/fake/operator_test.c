@@ -462,6 +462,29 @@ static void foreign_pod__is_left_alone(void **state)
 	end(&w);
 }
 
+static bool is_said_to_be_too_large(struct api_server *s)
+{
+	cJSON *job = api_server_get(s, JOBS, "j");
+	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(job);
+
+	cJSON_Delete(job);
+	return strstr(text, "ObjectTooLarge") && strstr(text, "or have fewer replicas");
+}
+
+/* The server answers as if it were at fault; a new try alone would not help. */
+static void pod__that_the_store_does_not_take__is_told_and_tried_again(void **state)
+{
+	struct world w = begin();
+
+	api_server_fail(w.server, "POST " PODS, API_TOO_LARGE, 0, 0, 1 << 20);
+	api_server_put(w.server, JOBS, job_text);
+	assert_true(COMES_TRUE(is_said_to_be_too_large(w.server)));
+	UNTIL(api_server_seen(w.server, "POST " EVENTS));
+	api_server_heal(w.server);
+	expect_running(w.server);
+	end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -479,6 +502,7 @@ int main(void)
 	    cmocka_unit_test(leader__whose_renewal_fails__tries_again_sooner_than_it_renews),
 	    cmocka_unit_test(operator__is_ready_when_its_first_lists_are_there__and_says_who_leads),
 	    cmocka_unit_test(foreign_pod__is_left_alone),
+	    cmocka_unit_test(pod__that_the_store_does_not_take__is_told_and_tried_again),
 	};
 	int failed;
 

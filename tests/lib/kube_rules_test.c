@@ -137,6 +137,42 @@ static void call__that_comes_too_often__waits_as_long_as_it_is_told(void **state
 	}
 }
 
+#define SAYS(status, length, message)                                                              \
+	ANSWER(status, "Content-Length: " length "\r\n",                                           \
+	       "{\"kind\":\"Status\",\"message\":\"" message "\"}")
+
+static void object__that_the_store_does_not_take__is_at_fault_itself(void **state)
+{
+	static const struct {
+		const char *answer;
+		enum mu_code code;
+	} cases[] = {
+	    {SAYS("500 Error", "62", "etcdserver: request is too large"), MU_INVALID_ARGUMENT},
+	    {SAYS("500 Error", "133",
+		  "rpc error: code = ResourceExhausted desc = trying to send message larger than "
+		  "max (3000000 vs. 2097152)"),
+	     MU_INVALID_ARGUMENT},
+	    {SAYS("413 Too Large", "72", "Request entity too large: limit is 3145728"),
+	     MU_INVALID_ARGUMENT},
+	    {SAYS("500 Error", "59", "etcdserver: request timed out"), MU_UNAVAILABLE},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		const char *const answers[] = {cases[i].answer, NULL};
+		struct mu_err err = {0};
+		struct kube_client *c;
+		struct server s;
+
+		start(&s, answers);
+		c = client_of(&s, NULL);
+		assert_int_equal(get(c, &err), -(int)cases[i].code);
+		assert_non_null(strstr(err.msg, "("));
+		assert_int_equal(s.n, 1);
+		kube_client_free(c);
+		stop(&s);
+	}
+}
+
 static char token_path[] = "/tmp/kube_rules.XXXXXX";
 
 static void write_token(const char *text)
@@ -266,6 +302,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(call__that_comes_too_often__waits_as_long_as_it_is_told),
+	    cmocka_unit_test(object__that_the_store_does_not_take__is_at_fault_itself),
 	    cmocka_unit_test(token__that_is_not_taken__is_read_anew_once),
 	    cmocka_unit_test(watch__goes_on_from_its_bookmarks__and_lists_when_history_is_gone),
 	};

@@ -366,6 +366,8 @@ static void create__that_fails_among_others__is_the_only_one_made_again(void **s
 		assert_int_equal(s->together, 3);
 		/* of those who are refused for the same reason one is told of */
 		assert_int_equal(count_of(s, "POST", EVENTS, "CreateRefused"), cases[i].told);
+		assert_int_equal(count_of(s, "POST", EVENTS, "it is; change the manifest"),
+				 cases[i].told);
 		s->together = 0;
 		made = s->n;
 		look(s);

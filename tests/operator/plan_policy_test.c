@@ -187,6 +187,35 @@ static void quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline(vo
 	world_end(&w);
 }
 
+static void refusal__of_any_kind__says_what_to_do(void **state)
+{
+	static const struct {
+		const char *why, *reason, *advice;
+	} cases[] = {
+	    {"exceeded quota: small", "QuotaExceeded", "raise the quota"},
+	    {"admission webhook \"x\" denied the request", "CreateRefused", "change the manifest"},
+	    {"etcdserver: request is too large (500)", "ObjectTooLarge", "template"},
+	    {"rpc error: trying to send message larger than max (9 vs. 8) (500)", "ObjectTooLarge",
+	     "fewer replicas"},
+	    {"Request entity too large: limit is 3145728 (413)", "ObjectTooLarge", "smaller"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		const struct condition *c;
+		struct world w;
+
+		world_start(&w, TWO);
+		w.refused = cases[i].why;
+		look(&w);
+		c = &w.status.conditions[COND_REFUSED];
+		assert_true(c->status);
+		assert_string_equal(c->reason, cases[i].reason);
+		assert_non_null(strstr(c->message, cases[i].advice));
+		assert_non_null(strstr(c->message, cases[i].why));
+		world_end(&w);
+	}
+}
+
 /* With 100 s for its pods to be placed; none is made. */
 static void start_refused(struct world *w)
 {
@@ -561,6 +590,7 @@ int main(void)
 	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
 	    cmocka_unit_test(quota__that_is_exceeded__is_said_and_ends_the_job_at_its_deadline),
+	    cmocka_unit_test(refusal__of_any_kind__says_what_to_do),
 	    cmocka_unit_test(quota__that_was_forgotten__ends_the_job_no_later),
 	    cmocka_unit_test(quota__that_is_raised_in_time__leaves_no_trace),
 	    cmocka_unit_test(gang__that_waits__is_told_in_its_schedulers_words),
