@@ -403,8 +403,7 @@ static unsigned next_creates(const struct job_plan *plan, bool service, unsigned
 	return n;
 }
 
-int apply_creates(struct reconcile *r, const struct job_plan *plan, bool service,
-		  struct mu_err *err)
+int apply_creates(struct reconcile *r, struct job_plan *plan, bool service, struct mu_err *err)
 {
 	MU_AUTO_FREE bool *made = MU_NEW_ARRAY(bool, plan->n_actions + 1);
 	struct creating c = {.plan = plan, .made = made, .err = err};
@@ -422,6 +421,9 @@ int apply_creates(struct reconcile *r, const struct job_plan *plan, bool service
 		if (a->kind == ACTION_PUT_GROUP && c.first < 0)
 			c.stop = true;
 	}
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		if (!made[i])
+			job_plan_not_made(plan, &plan->actions[i]);
 	say_created(r, plan, made);
 	if (c.refused || r->seen->observed.refused)
 		cache_set_refused(&r->control->cache, r->seen->key, c.refused);

@@ -244,7 +244,7 @@ static bool service_waits(struct reconcile *r, const struct job_plan *plan)
 	return true;
 }
 
-static int make(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+static int make(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
 	bool service;
 	int rc;

@@ -261,6 +261,8 @@ struct job_plan {
  * cannot be done is a condition in the wanted status. */
 struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,
 			      const struct observed_job *observed, double now);
+/* The pod of this action was refused: what the wanted status says of its making is taken back. */
+void job_plan_not_made(struct job_plan *p, const struct plan_action *a);
 /* Whether the wanted status is another than the one that was observed. */
 bool job_plan_changes_status(const struct job_plan *p, const struct observed_job *observed);
 void job_plan_free(struct job_plan *p);

@@ -150,6 +150,19 @@ static void send_off(struct planner *p, const struct task_spec *t, struct ledger
 	p->plan->at_once = true;
 }
 
+/* The tries are for pods that end without having left, not for what a quota or a rule refuses: that
+ * is told on its own, and may take as long as it likes. */
+void job_plan_not_made(struct job_plan *plan, const struct plan_action *a)
+{
+	struct ledger_entry *e =
+	    a->pod && a->pod->leaves ? ledger_find(&plan->status, a->task, a->index) : NULL;
+
+	if (!e || !e->sent_off)
+		return;
+	e->sent_off--;
+	e->retry_at = 0;
+}
+
 void plan_send_off(struct planner *p)
 {
 	struct condition *said = &p->status->conditions[COND_AWAITED];

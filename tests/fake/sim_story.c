@@ -270,9 +270,6 @@ static void name_is_taken(struct sim_script *s, uint64_t r)
 /* No more pods than these, until somebody raises it, or the job gives up. */
 static void quota(struct sim_script *s, uint64_t r)
 {
-	/* nobody could be sent to leave for who was scaled away: that is told, and they wait */
-	if (s->in_step && has_deed(s, DEED_SCALE))
-		return;
 	s->quota = 1 + (int)(r % 3);
 	if (s->end == runs_on && !s->stuck_pending) {
 		s->quota = 1;

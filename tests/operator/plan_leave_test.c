@@ -214,6 +214,31 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	world_end(&w);
 }
 
+/* By a quota, say: the tries are for those who were made. */
+static void one_that_is_refused__is_tried_until_it_is_not(void **state)
+{
+	struct world w;
+
+	start_running(&w, SYNC("sync", "3"));
+	fail_pod(&w, "worker", 2, 137);
+	world_edit(&w, SYNC("sync", "2"));
+	expect_look(&w, "-worker/2 ");
+	w.full = true;
+	expect_look(&w, "+worker/2 ");
+	for (int i = 0; i < 5; i++) {
+		w.now += 30;
+		expect_look(&w, "+worker/2 ");
+		assert_false(w.changed); /* nor is each try a write */
+		assert_int_equal(entry(&w, 2)->sent_off, 0);
+	}
+	assert_false(w.status.conditions[COND_AWAITED].set);
+	w.full = false;
+	expect_look(&w, "+worker/2 ");
+	assert_int_equal(entry(&w, 2)->sent_off, 1);
+	assert_true(pod(&w, "worker", 2)->leaves);
+	world_end(&w);
+}
+
 static void one_that_leaves_and_does_not_end__is_deleted(void **state)
 {
 	struct world w;
@@ -288,6 +313,7 @@ int main(void)
 	    cmocka_unit_test(one_that_leaves__is_cleared_away_and_not_counted),
 	    cmocka_unit_test(one_that_goes_before_it_has_left__is_sent_again),
 	    cmocka_unit_test(one_that_cannot_leave__is_sent_three_times),
+	    cmocka_unit_test(one_that_is_refused__is_tried_until_it_is_not),
 	    cmocka_unit_test(one_that_leaves_and_does_not_end__is_deleted),
 	    cmocka_unit_test(worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place),
 	    cmocka_unit_test(resumed_before_the_servers_went__what_was_owed_is_owed),

@@ -23,6 +23,7 @@ struct world {
 	char uids[MAX_PODS][32], tasks[MAX_PODS][40];
 	unsigned n_pods, made;
 	bool service, changed;
+	bool full; /* no pod is made */
 	const char *refused, *group_phase, *group_said;
 	struct job_status status;
 	double now, wake, last_progress;
@@ -90,6 +91,10 @@ static void act(struct world *w, const struct plan_action *a)
 	case ACTION_CREATE_POD:
 		log_action(w, '+', a);
 		assert_null(pod(w, a->task, a->index));
+		if (w->full) {
+			job_plan_not_made(w->plan, a);
+			break;
+		}
 		p = &w->pods[w->n_pods];
 		snprintf(w->uids[w->made % MAX_PODS], 32, "uid-%u", w->made);
 		snprintf(w->tasks[w->made % MAX_PODS], 40, "%s", a->task);
@@ -161,9 +166,9 @@ static const char *look(struct world *w)
 	w->log[0] = '\0';
 	w->plan = job_plan_new(w->spec, &options, &seen, w->now);
 	w->wake = w->plan->wake;
-	w->changed = job_plan_changes_status(w->plan, &seen);
 	for (unsigned i = 0; i < w->plan->n_actions; i++)
 		act(w, &w->plan->actions[i]);
+	w->changed = job_plan_changes_status(w->plan, &seen);
 	job_status_write(&w->plan->status, &json);
 	assert_ok(mu_json_parse(&d, mu_buf_span(&json), "status", &err), &err);
 	job_status_fini(&w->status);
