@@ -5,8 +5,9 @@
  * minutes, not all at once, so a new CA goes ahead of the certificate that it signed: first
  * (SPREAD) ca.crt gets the new CA beside the old, minutes later (SWITCH) the certificate follows,
  * when every task trusts both.  Whoever was to switch keeps the new certificate's key in memory
- * only; when it is gone (another operator leads), the next look spreads another CA, and nothing is
- * lost but time.
+ * only; when it is gone (another operator leads), a later look spreads another CA, and nothing is
+ * lost but time.  Its certificate may have followed all the same, so all CAs stay until one has:
+ * next_spread keeps them few.
  *
  * Each MAKE makes a Secret of another name, and pods are made with the name that the status has,
  * not before it has one: of two operators that each believe to lead, the later to arrive changes
@@ -51,6 +52,29 @@ static bool may_miss_secret(struct planner *p)
 	return check;
 }
 
+static int count_cas(const char *pem)
+{
+	static const char begin[] = "-----BEGIN CERTIFICATE-----";
+	int n = 0;
+
+	for (; (pem = strstr(pem, begin)); pem++)
+		n++;
+	return n;
+}
+
+/* When another CA may join after the last one, whose certificate nobody has any more: in the time
+ * that spreading takes, and twice that for each one more that has joined, lest operators that come
+ * and go add theirs without end; but not so late that its certificate would be. */
+static double next_spread(const struct security_status *s, double life, double spread_s)
+{
+	double wait = spread_s, latest = s->made + life - 2 * spread_s - s->spread;
+
+	for (int n = count_cas(s->ca); n > 2 && wait < latest; n--)
+		wait *= 2;
+	wait = wait < latest ? wait : latest;
+	return s->spread + (wait > spread_s ? wait : spread_s);
+}
+
 bool plan_has_tls(const struct planner *p)
 {
 	return p->spec->mtls && !p->options->in_the_clear;
@@ -62,7 +86,7 @@ bool plan_security(struct planner *p)
 	double life = p->options->cert_life ? p->options->cert_life : PLAN_CERT_LIFE;
 	double renew_after = life * 2 / 3;
 	double spread_s = life / 10 < SPREAD_MOST ? life / 10 : SPREAD_MOST;
-	bool early, due, over;
+	bool early, due, over, lost, waits;
 
 	if (!plan_has_tls(p))
 		return true;
@@ -74,11 +98,15 @@ bool plan_security(struct planner *p)
 			 "certificates for the tasks of the job");
 		return false;
 	}
-	if (!due && may_miss_secret(p))
+	lost = due && s->spread > 0 && p->seen->next_since <= 0;
+	waits = lost && p->now >= s->spread && p->now < next_spread(s, life, spread_s);
+	if ((!due || waits) && may_miss_secret(p))
 		plan_act(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
 	if (!due)
 		plan_wake(p, s->made + renew_after);
-	else if (s->spread <= 0 || p->seen->next_since <= 0)
+	else if (waits)
+		plan_wake(p, next_spread(s, life, spread_s));
+	else if (s->spread <= 0 || lost)
 		plan_act(p, ACTION_SPREAD_CA, NULL, 0, NULL,
 			 "the next certificates' CA, ahead of them");
 	else if (p->seen->next_since < spread_s)

@@ -53,6 +53,44 @@ static void certificates__that_are_over__are_made_anew_for_a_job_without_pods(vo
 	world_end(&w);
 }
 
+/* As if it were spread then, by somebody who is gone at once. */
+static void spread_in_vain(struct world *w, double at)
+{
+	struct security_status *s = &w->status.security;
+	char *more = mu_xasprintf("%s-----BEGIN CERTIFICATE-----", s->ca);
+
+	free(s->ca);
+	s->ca = more;
+	s->spread = at;
+}
+
+/* Each that joins stays, since the certificate may have followed; so few do, however often
+ * operators come and go, and none so late that the certificate would. */
+static void cas__of_operators_that_come_and_go__are_few(void **state)
+{
+	struct world w;
+	double made, due;
+	int n = 0, first = 0;
+
+	start_secured(&w);
+	made = w.status.security.made;
+	due = made + PLAN_CERT_LIFE * 2 / 3;
+	spread_in_vain(&w, due - 1000);
+	for (double at = due; at < made + PLAN_CERT_LIFE; at += 3) {
+		if (!asks_for(&w, ACTION_SPREAD_CA, at))
+			continue;
+		spread_in_vain(&w, at);
+		n++;
+		first += at < due + 300;
+	}
+	assert_in_range(n, 5, 12);
+	assert_int_equal(first, 1);
+	assert_true(w.status.security.spread >= made + PLAN_CERT_LIFE - 600);
+	/* the clock was set back */
+	assert_true(asks_for(&w, ACTION_SPREAD_CA, w.status.security.spread - 1));
+	world_end(&w);
+}
+
 /* Whether a look looks for the Secret, by how long a pod has waited for its volume and how long
  * ago the operator came. */
 static void secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely(void **state)
@@ -102,6 +140,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(certificates__that_are_due__stay_trusted_though_no_pod_is_seen),
 	    cmocka_unit_test(certificates__that_are_over__are_made_anew_for_a_job_without_pods),
+	    cmocka_unit_test(cas__of_operators_that_come_and_go__are_few),
 	    cmocka_unit_test(secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely),
 	};
 
