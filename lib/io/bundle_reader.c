@@ -10,6 +10,7 @@
 #include "lib/base/pb.h"
 #include "lib/io/bundle_slice.h"
 #include "lib/io/crc32c.h"
+#include "lib/tensor/encoded.h"
 
 struct mu_bundle_reader {
 	char *prefix;
@@ -165,8 +166,33 @@ static bool split_strings(struct mu_tensor *t, const char *data, uint64_t size, 
 	return true;
 }
 
-static int read_strings(struct mu_bundle_reader *r, const struct bundle_record *rec,
-			struct mu_tensor *t, struct mu_err *err)
+/* Objects as the writer puts them: each is checked before it is made. */
+static bool split_objects(struct mu_tensor *t, const char *data, uint64_t size, uint32_t *sum)
+{
+	struct mu_pb m = mu_pb_of((struct mu_span){data, size});
+	uint32_t crc = 0, stored;
+
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		uint64_t n;
+		if (!mu_pb_varint(&m, &n) || n > (uint64_t)(m.end - m.at))
+			return false;
+		struct mu_span proto = {m.at, n};
+		uint32_t n32 = (uint32_t)n;
+		crc = n <= UINT32_MAX ? mu_crc32c(crc, &n32, 4) : mu_crc32c(crc, &n, 8);
+		crc = mu_crc32c(crc, proto.data, n);
+		m.at += n;
+		if (!mu_pb_fixed32(&m, &stored) || stored != mu_crc32c_mask(crc) ||
+		    mu_encoded_parse(&MU_DATA(struct mu_object *, t)[i], proto, NULL))
+			return false;
+		crc = mu_crc32c(crc, &stored, 4);
+	}
+	*sum = crc;
+	return m.at == m.end;
+}
+
+/* What is not as wide as its type: strings and objects. */
+static int read_parts(struct mu_bundle_reader *r, const struct bundle_record *rec,
+		      struct mu_tensor *t, struct mu_err *err)
 {
 	uint32_t sum;
 	MU_AUTO_FREE char *data = malloc(rec->size + 1);
@@ -177,6 +203,10 @@ static int read_strings(struct mu_bundle_reader *r, const struct bundle_record *
 	int rc = read_at(r, rec, data, &sum, err); /* the entry's sum is of other bytes */
 	if (rc)
 		return rc;
+	if (rec->dtype == MU_VARIANT)
+		return split_objects(t, data, rec->size, &sum) && mu_crc32c_mask(sum) == rec->crc
+			   ? 0
+			   : lost(r, rec, err, "does not match its checksum");
 	if (!split_strings(t, data, rec->size, &sum, true) || mu_crc32c_mask(sum) != rec->crc)
 		return lost(r, rec, err, "does not match its checksum");
 	split_strings(t, data, rec->size, &sum, false);
@@ -189,6 +219,7 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 {
 	MU_AUTO_TENSOR t = {0};
 	size_t element = mu_dtype_size(rec->dtype);
+	bool parts = rec->dtype == MU_STRING || rec->dtype == MU_VARIANT;
 	uint32_t crc = 0;
 	int rc = open_shard(r, rec->shard, err);
 
@@ -196,7 +227,7 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 		return rc;
 	if (rec->offset > r->fd_size || rec->size > r->fd_size - rec->offset)
 		return lost(r, rec, err, "lies outside the file");
-	if (rec->dtype == MU_STRING) { /* each element takes a byte at least */
+	if (parts) { /* each element takes a byte at least */
 		if ((uint64_t)rec->shape.count > rec->size)
 			return lost(r, rec, err, "is smaller than its shape");
 	} else if (!element) {
@@ -207,11 +238,11 @@ static int read_record(struct mu_bundle_reader *r, const struct bundle_record *r
 	}
 	if ((rc = mu_tensor_new(&t, rec->dtype, &rec->shape, err)))
 		return rc;
-	if (rec->dtype == MU_STRING)
-		rc = read_strings(r, rec, &t, err);
+	if (parts)
+		rc = read_parts(r, rec, &t, err);
 	else
 		rc = read_at(r, rec, t.data, &crc, err);
-	if (!rc && rec->dtype != MU_STRING && mu_crc32c_mask(crc) != rec->crc)
+	if (!rc && !parts && mu_crc32c_mask(crc) != rec->crc)
 		rc = lost(r, rec, err, "does not match its checksum");
 	if (rc)
 		return rc;

@@ -11,6 +11,7 @@
 #include "lib/io/crc32c.h"
 #include "lib/io/folders.h"
 #include "lib/io/sink.h"
+#include "lib/tensor/encoded.h"
 
 struct mu_bundle_writer {
 	char *prefix, *aside;
@@ -85,6 +86,37 @@ static int put_strings(struct mu_bundle_writer *w, const struct mu_tensor *t, ui
 	return rc;
 }
 
+/* Each object's length as a varint, its bytes, a masked checksum of all so far.  The entry's
+ * checksum goes over the same, with the lengths as fixed numbers. */
+static int put_objects(struct mu_bundle_writer *w, const struct mu_tensor *t, const char *name,
+		       uint32_t *crc, struct mu_err *err)
+{
+	uint32_t sum = 0, of_varints = 0; /* which nobody keeps */
+	int rc = 0;
+
+	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
+		const struct mu_object *o = MU_DATA(struct mu_object *, t)[i];
+		const struct mu_encoded *e = mu_encoded_of(o);
+		MU_AUTO_BUF length = {0};
+		MU_AUTO_BUF b = {0};
+		if (!e)
+			return mu_fail(err, MU_UNIMPLEMENTED, "'%s' holds a %s, which is not saved",
+				       name, o ? o->type->name : "variant of nothing");
+		mu_encoded_write(&b, e);
+		uint64_t n = b.len;
+		uint32_t n32 = (uint32_t)n;
+		mu_pb_put_varint(&length, n);
+		sum = n <= UINT32_MAX ? mu_crc32c(sum, &n32, 4) : mu_crc32c(sum, &n, 8);
+		if ((rc = mu_sink_put(w->file, length.data, length.len, &of_varints, err)) ||
+		    (rc = mu_sink_put(w->file, b.data, b.len, &sum, err)))
+			break;
+		uint32_t masked = mu_crc32c_mask(sum);
+		rc = mu_sink_put(w->file, &masked, 4, &sum, err);
+	}
+	*crc = sum;
+	return rc;
+}
+
 static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char *name,
 		     const struct mu_tensor *t, struct mu_err *err)
 {
@@ -96,6 +128,8 @@ static int add_keyed(struct mu_bundle_writer *w, struct mu_span key, const char 
 		return mu_fail(err, MU_INVALID_ARGUMENT, "the checkpoint has '%s' already", name);
 	if (t->dtype == MU_STRING) {
 		rc = put_strings(w, t, &crc, err);
+	} else if (t->dtype == MU_VARIANT) {
+		rc = put_objects(w, t, name, &crc, err);
 	} else if (mu_dtype_size(t->dtype)) {
 		size_t n = (size_t)t->shape.count * mu_dtype_size(t->dtype);
 		rc = mu_sink_put(w->file, t->data, n, &crc, err);

@@ -212,6 +212,11 @@ int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err)
 	return rc;
 }
 
+void mu_tfrecord_is_at(struct mu_tfrecord_reader *r, uint64_t offset)
+{
+	r->offset = offset;
+}
+
 uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r)
 {
 	return r->offset;

@@ -29,6 +29,8 @@ int mu_tfrecord_next(struct mu_tfrecord_reader *r, struct mu_span *record, struc
 /* Goes on behind a record that mu_tfrecord_next would not give; DATA_LOSS or OUT_OF_RANGE when its
  * length is not to be trusted or leads beyond the file, so that nothing can be found there. */
 int mu_tfrecord_skip(struct mu_tfrecord_reader *r, struct mu_err *err);
+/* The file was moved to this place before the reader has read. */
+void mu_tfrecord_is_at(struct mu_tfrecord_reader *r, uint64_t offset);
 uint64_t mu_tfrecord_offset(const struct mu_tfrecord_reader *r); /* of the next record */
 void mu_tfrecord_reader_free(struct mu_tfrecord_reader *r);
 MU_AUTO_DEFINE(mu_tfrecord_reader_free, struct mu_tfrecord_reader)

@@ -14,7 +14,8 @@
 struct stream {
 	FILE *file;
 	z_stream z;
-	bool within; /* a member has begun and not ended */
+	off64_t given; /* bytes so far */
+	bool within;   /* a member has begun and not ended */
 	unsigned char in[1 << 16];
 };
 
@@ -44,8 +45,10 @@ static ssize_t stream_read(void *cookie, char *to, size_t n)
 			break;
 		if (rc != Z_BUF_ERROR)
 			s->within = rc == Z_OK;
-		if (s->z.avail_out < room)
+		if (s->z.avail_out < room) {
+			s->given += room - s->z.avail_out;
 			return room - s->z.avail_out;
+		}
 		if (!feed(s) && !s->within && !ferror(s->file))
 			return 0;
 		if (!s->z.avail_in)
@@ -53,6 +56,17 @@ static ssize_t stream_read(void *cookie, char *to, size_t n)
 	}
 	errno = ferror(s->file) ? EIO : EBADMSG;
 	return -1;
+}
+
+/* Only tells where it is. */
+static int stream_seek(void *cookie, off64_t *offset, int whence)
+{
+	if (whence != SEEK_CUR || *offset) {
+		errno = ESPIPE;
+		return -1;
+	}
+	*offset = ((struct stream *)cookie)->given;
+	return 0;
 }
 
 static int stream_close(void *cookie)
@@ -73,7 +87,8 @@ static const struct {
 
 static int unpacked(FILE *file, int window, FILE **out)
 {
-	static const cookie_io_functions_t io = {.read = stream_read, .close = stream_close};
+	static const cookie_io_functions_t io = {
+	    .read = stream_read, .seek = stream_seek, .close = stream_close};
 	struct stream *s = MU_NEW(struct stream);
 
 	s->file = file;

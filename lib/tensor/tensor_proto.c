@@ -4,7 +4,9 @@
  * pieces; all three mean the same. */
 #include "lib/tensor/tensor_proto.h"
 
-enum { F_DTYPE = 1, F_SHAPE = 2, F_CONTENT = 4, F_STRING = 8, F_HANDLE = 14 };
+#include "lib/tensor/encoded.h"
+
+enum { F_DTYPE = 1, F_SHAPE = 2, F_CONTENT = 4, F_STRING = 8, F_HANDLE = 14, F_VARIANT = 15 };
 
 /* Where a type's values are, how wide one is on the wire, and how many make an element. */
 struct list_form {
@@ -435,6 +437,19 @@ static void write_handle(struct mu_buf *b, const struct mu_handle *h)
 	put_nonempty(b, 5, h->type_name);
 }
 
+/* Of objects those that may leave their process. */
+static void write_objects(struct mu_buf *b, const struct mu_tensor *t)
+{
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		const struct mu_encoded *e = mu_encoded_of(MU_DATA(struct mu_object *, t)[i]);
+		if (!e)
+			continue;
+		size_t at = mu_pb_begin(b, F_VARIANT);
+		mu_encoded_write(b, e);
+		mu_pb_end(b, at);
+	}
+}
+
 size_t mu_tensor_write_head(struct mu_buf *b, const struct mu_tensor *t)
 {
 	mu_pb_put_int(b, F_DTYPE, t->dtype);
@@ -453,6 +468,10 @@ size_t mu_tensor_write_head(struct mu_buf *b, const struct mu_tensor *t)
 			write_handle(b, &MU_DATA(struct mu_handle, t)[i]);
 			mu_pb_end(b, at);
 		}
+		return 0;
+	}
+	if (t->dtype == MU_VARIANT) {
+		write_objects(b, t);
 		return 0;
 	}
 	size_t payload = (size_t)t->shape.count * mu_dtype_size(t->dtype);

@@ -42,6 +42,11 @@ def pipelines():
     close(*both(lambda c: c.run("pipelines")))
 
 
+def saved_inputs():
+    """input pipelines saved in the middle, begun anew and restored: every element behind that, in order"""
+    close(*both(lambda c: c.run("saved_inputs")))
+
+
 def readers():
     """readers of every kind over queues of names; sparse tensors kept under numbers"""
     close(*both(lambda c: c.run("readers")))
@@ -201,7 +206,7 @@ def run(cases):
 
 
 def main():
-    cases = [hello, placement, holders, functions, datasets, pipelines, readers, deterministic, resume, asynchronous, bundles, bad_input,
+    cases = [hello, placement, holders, functions, datasets, pipelines, saved_inputs, readers, deterministic, resume, asynchronous, bundles, bad_input,
              *examples.CASES, *behaviours.CASES, *training.CASES, *restarts.CASES, *board.CASES,
              *c_client.CASES, *kernels.CASES]
     wanted = sys.argv[1:]

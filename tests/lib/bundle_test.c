@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/io/bundle.h"
+#include "lib/tensor/encoded.h"
 #include "tests/fuzz/bundle_fuzz.c"
 #include "tests/fuzz/mutate.h"
 
@@ -39,9 +40,25 @@ static struct mu_tensor floats(int rank, const int64_t *dims, float first)
 	return t;
 }
 
+/* One object; NULL: of nothing that could be saved. */
+static struct mu_tensor object(const char *kind)
+{
+	struct mu_shape one = mu_shape_vec(1);
+	struct mu_buf bytes = {0};
+	struct mu_tensor t;
+
+	assert_ok(mu_tensor_new(&t, MU_VARIANT, &one, &err), &err);
+	if (kind) {
+		mu_buf_puts(&bytes, "what it says");
+		*MU_DATA(struct mu_object *, &t) = mu_encoded_new(mu_span_of(kind), &bytes);
+	}
+	return t;
+}
+
 static void write_small(const char *prefix)
 {
 	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
+	MU_AUTO_TENSOR o = object("a.kind");
 	MU_AUTO_TENSOR a = floats(2, (int64_t[]){3, 4}, 0);
 	MU_AUTO_TENSOR s = {0};
 
@@ -49,6 +66,7 @@ static void write_small(const char *prefix)
 	assert_ok(mu_bundle_create(&w, prefix, &err), &err);
 	assert_ok(mu_bundle_add(w, "w/matrix", &a, &err), &err);
 	assert_ok(mu_bundle_add(w, "a/word", &s, &err), &err);
+	assert_ok(mu_bundle_add(w, "b/object", &o, &err), &err);
 	assert_false(mu_bundle_exists(prefix));
 	assert_ok(mu_bundle_finish(w, &err), &err);
 	assert_true(mu_bundle_exists(prefix));
@@ -62,7 +80,7 @@ static void bundle__written__reads_back_sorted_by_name(void **state)
 
 	write_small(in_folder("deep/er/b"));
 	assert_ok(mu_bundle_open(&r, in_folder("deep/er/b"), &err), &err);
-	assert_int_equal(mu_bundle_count(r), 2);
+	assert_int_equal(mu_bundle_count(r), 3);
 	assert_string_equal(mu_bundle_entry(r, 0)->name, "a/word");
 	assert_int_equal(mu_bundle_find(r, "w/matrix")->size, 48);
 	assert_null(mu_bundle_find(r, "w"));
@@ -71,6 +89,24 @@ static void bundle__written__reads_back_sorted_by_name(void **state)
 	assert_true(MU_DATA(float, &t)[11] == 11);
 	assert_ok(mu_bundle_read(r, "a/word", &s, &err), &err);
 	assert_memory_equal(MU_DATA(struct mu_string, &s)->data, "hello", 5);
+}
+
+static void bundle__of_objects__has_those_that_are_bytes(void **state)
+{
+	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
+	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
+	MU_AUTO_TENSOR nothing = object(NULL);
+	MU_AUTO_TENSOR t = {0};
+
+	write_small(in_folder("objects"));
+	assert_ok(mu_bundle_open(&r, in_folder("objects"), &err), &err);
+	assert_ok(mu_bundle_read(r, "b/object", &t, &err), &err);
+	const struct mu_encoded *e = mu_encoded_of(*MU_DATA(struct mu_object *, &t));
+	assert_string_equal(e->kind, "a.kind");
+	assert_true(mu_span_is(mu_buf_span(&e->bytes), "what it says"));
+	assert_ok(mu_bundle_create(&w, in_folder("nothing"), &err), &err);
+	assert_fails(mu_bundle_add(w, "x", &nothing, &err), &err, MU_UNIMPLEMENTED,
+		     "'x' holds a variant of nothing, which is not saved");
 }
 
 static void bundle__asked_for_what_it_has_not__says_so(void **state)
@@ -247,7 +283,7 @@ static void bundles__merged__are_one_and_leave_nothing_behind(void **state)
 	assert_int_not_equal(access(in_folder("m_temp"), F_OK), 0);
 	assert_int_equal(access(in_folder("m.data-00002-of-00003"), F_OK), 0);
 	assert_ok(mu_bundle_open(&r, in_folder("m"), &err), &err);
-	assert_int_equal(mu_bundle_count(r), 3);
+	assert_int_equal(mu_bundle_count(r), 4);
 	assert_ok(mu_bundle_read(r, "p", &t, &err), &err);
 	assert_true(MU_DATA(float, &t)[3] == 3);
 	assert_ok(read_everything(in_folder("m")), &err);
@@ -382,6 +418,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(bundle__written__reads_back_sorted_by_name),
+	    cmocka_unit_test(bundle__of_objects__has_those_that_are_bytes),
 	    cmocka_unit_test(bundle__asked_for_what_it_has_not__says_so),
 	    cmocka_unit_test(bundle__with_any_bit_flipped__is_never_read_as_good),
 	    cmocka_unit_test(bundle__of_large_tensors__is_read_by_all_threads_and_checked),

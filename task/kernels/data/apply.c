@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 
 static int64_t count_kept(const struct dataset *d, int64_t n)
@@ -53,9 +54,13 @@ static int filter_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 
 /* ---- a dataset for each element: one after the other, or some by turns ---- */
 
-enum { OURS_TO_CHOOSE = -1 };
+enum { OURS_TO_CHOOSE = -1, MOST_TURNS = 65536 };
+struct turn {
+	struct cursor *c;     /* NULL: none has begun */
+	struct mu_tensor *of; /* the element that its dataset was made of, for an archive */
+};
 struct turns {
-	struct cursor **c;
+	struct turn *turn;
 	int64_t n, at, taken; /* cursors, whose turn it is, elements it has given in this turn */
 	bool dry;
 };
@@ -68,43 +73,67 @@ static int interleave_open(struct cursor *c, struct mu_err *err)
 	if (n == OURS_TO_CHOOSE && c->d->kind->n_scalars > 2)
 		n = sysconf(_SC_NPROCESSORS_ONLN);
 
-	if (n < 1 || n > 65536 || (c->d->kind->n_scalars && dataset_number(c->d, 1) < 1))
+	if (n < 1 || n > MOST_TURNS || (c->d->kind->n_scalars && dataset_number(c->d, 1) < 1))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "`cycle_length` and `block_length` must be > 0");
 	t->n = n;
-	t->c = MU_NEW_ARRAY(struct cursor *, (size_t)n);
+	t->turn = MU_NEW_ARRAY(struct turn, (size_t)n);
 	return cursor_open_up(c, err);
+}
+
+static void end_turn(const struct cursor *c, struct turn *t)
+{
+	cursor_close(t->c);
+	if (t->of)
+		element_drop(t->of, c->d->in[0]->n_out);
+	free(t->of);
+	*t = (struct turn){0};
 }
 
 static void interleave_close(struct cursor *c)
 {
 	struct turns *t = c->own;
 
-	for (int64_t i = 0; t->c && i < t->n; i++)
-		cursor_close(t->c[i]);
-	free(t->c);
+	for (int64_t i = 0; t->turn && i < t->n; i++)
+		end_turn(c, &t->turn[i]);
+	free(t->turn);
+}
+
+/* Opens what the function makes of an element; both are taken. */
+static int begin_turn(struct cursor *c, struct turn *t, struct mu_tensor *of,
+		      struct mu_tensor *made, struct mu_err *err)
+{
+	struct dataset *d = dataset_in(made);
+	int rc =
+	    d && d->n_out == c->d->n_out
+		? cursor_open(d, c->who, &t->c, err)
+		: mu_fail(err, MU_INVALID_ARGUMENT,
+			  "the function does not return a dataset of %u components", c->d->n_out);
+
+	mu_tensor_unref(made);
+	t->of = of;
+	if (rc)
+		end_turn(c, t);
+	return rc;
 }
 
 /* 1: the turn's place has a cursor; 0: nothing is left to fill it. */
 static int open_turn(struct cursor *c, struct turns *t, struct mu_err *err)
 {
-	struct mu_tensor made;
+	struct mu_tensor made, *of;
 	int rc;
 
-	if (t->c[t->at])
+	if (t->turn[t->at].c)
 		return 1;
 	if (t->dry)
 		return 0;
-	if ((rc = dataset_draw(c, 0, &made, 1, NULL, err)) <= 0) {
+	of = MU_NEW_ARRAY(struct mu_tensor, c->d->in[0]->n_out + 1);
+	if ((rc = dataset_draw(c, 0, &made, 1, of, err)) <= 0) {
 		t->dry = rc == 0;
+		free(of);
 		return rc;
 	}
-	struct dataset *d = dataset_in(&made);
-	rc = d && d->n_out == c->d->n_out
-		 ? cursor_open(d, c->who, &t->c[t->at], err)
-		 : mu_fail(err, MU_INVALID_ARGUMENT,
-			   "the function does not return a dataset of %u components", c->d->n_out);
-	mu_tensor_unref(&made);
+	rc = begin_turn(c, &t->turn[t->at], of, &made, err);
 	return rc ? rc : 1;
 }
 
@@ -129,16 +158,74 @@ static int interleave_next(struct cursor *c, struct mu_tensor *out, struct mu_er
 			continue;
 		}
 		empty = 0;
-		rc = cursor_next(t->c[t->at], out, err);
+		rc = cursor_next(t->turn[t->at].c, out, err);
 		if (rc > 0 && ++t->taken >= block)
 			next_turn(t);
 		if (rc)
 			return rc;
-		cursor_close(t->c[t->at]);
-		t->c[t->at] = NULL;
+		end_turn(c, &t->turn[t->at]);
 		next_turn(t);
 	}
 	return 0;
+}
+
+/* A turn's dataset is made anew of its element. */
+static int read_turn(struct cursor *c, struct turn *t, struct archive *a, struct mu_err *err)
+{
+	unsigned n = c->d->in[0]->n_out;
+	struct mu_tensor in[MAX_COMPONENTS], made;
+	struct mu_tensor *of = MU_NEW_ARRAY(struct mu_tensor, n + 1);
+	int rc = archive_element(a, of, n, err);
+
+	if (rc) {
+		free(of);
+		return rc;
+	}
+	for (unsigned i = 0; i < n; i++)
+		in[i] = mu_tensor_ref(&of[i]);
+	if ((rc = dataset_apply(c, 0, in, n, &made, 1, err))) {
+		element_drop(of, n);
+		free(of);
+		return rc;
+	}
+	rc = begin_turn(c, t, of, &made, err);
+	return rc ? rc : archive_cursor(a, t->c, err);
+}
+
+static int turn_state(struct cursor *c, struct turn *t, struct archive *a, struct mu_err *err)
+{
+	bool there = t->c != NULL;
+	int rc = archive_flag(a, &there, err);
+
+	if (rc || !there)
+		return rc;
+	if (archive_reads(a))
+		return read_turn(c, t, a, err);
+	rc = archive_element(a, t->of, c->d->in[0]->n_out, err);
+	return rc ? rc : archive_cursor(a, t->c, err);
+}
+
+/* How many turns there are may have been ours to choose, on another machine. */
+static int interleave_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct turns *t = c->own;
+	int64_t n = t->n;
+	int rc = archive_number(a, &n, 1, MOST_TURNS, err);
+
+	if (rc)
+		return rc;
+	if (n != t->n) { /* just opened: no turn has begun */
+		free(t->turn);
+		t->turn = MU_NEW_ARRAY(struct turn, (size_t)n);
+		t->n = n;
+	}
+	if ((rc = archive_number(a, &t->at, 0, n - 1, err)) ||
+	    (rc = archive_number(a, &t->taken, 0, INT64_MAX - 1, err)) ||
+	    (rc = archive_flag(a, &t->dry, err)))
+		return rc;
+	for (int64_t i = 0; i < n && !rc; i++)
+		rc = turn_state(c, &t->turn[i], a, err);
+	return rc;
 }
 
 /* ---- a state that goes from element to element ---- */
@@ -164,6 +251,24 @@ static void states_close(struct cursor *c)
 
 	element_drop(s->t, c->d->n_first);
 	free(s->t);
+}
+
+static int states_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct states *s = c->own;
+	struct mu_tensor read[MAX_COMPONENTS];
+	unsigned n = c->d->n_first;
+	int rc = archive_flag(a, &s->over, err);
+
+	if (rc || !archive_reads(a))
+		return rc ? rc : archive_element(a, s->t, n, err);
+	if (n > MAX_COMPONENTS)
+		return archive_broken(err);
+	if ((rc = archive_element(a, read, n, err)))
+		return rc;
+	element_drop(s->t, n);
+	memcpy(s->t, read, n * sizeof *read);
+	return 0;
 }
 
 static int check_scan(struct dataset *d, struct mu_err *err)
@@ -211,15 +316,17 @@ static int while_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 #define F(name) .n_in = 1, .function = {{name, "Targuments"}}
 #define TURNS                                                                                      \
 	F("f"), .cursor_size = sizeof(struct turns), .open = interleave_open,                      \
-		.next = interleave_next, .close = interleave_close
+		.next = interleave_next, .close = interleave_close, .state = interleave_state
 #define MAP    F("f"), .open = cursor_open_up, .next = map_next, .count = count_kept
 #define FILTER F("predicate"), .check = check_filter, .open = cursor_open_up, .next = filter_next
 #define WHILE                                                                                      \
 	F("predicate"), .cursor_size = sizeof(struct states), .check = check_filter,               \
-			.open = states_open, .next = while_next, .close = states_close
+			.open = states_open, .next = while_next, .close = states_close,            \
+			.state = states_state
 #define SCAN                                                                                       \
 	F("f"), .cursor_size = sizeof(struct states), .check = check_scan, .open = states_open,    \
-		.next = scan_next, .close = states_close, .count = count_kept
+		.next = scan_next, .close = states_close, .count = count_kept,                     \
+		.state = states_state
 const struct dataset_kind function_kinds[] = {
     {"MapDataset", MAP},
     {"ParallelMapDataset", MAP, .n_scalars = 1},

@@ -163,10 +163,16 @@ static int csv_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 	return next_record(c->own, c->d->shared, err);
 }
 
+static const struct file_format csv = {begin_file, csv_item};
+
+static int csv_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	return files_state(c, &csv, PACKING, a, err);
+}
+
 /* A record that is wrong leaves its file in hand: the next one is read after it. */
 static int csv_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	static const struct file_format csv = {begin_file, csv_item};
 	int rc = files_draw(c, &csv, PACKING, out, err);
 
 	return rc > 0 ? give_record(c, out, err) : rc;
@@ -180,7 +186,7 @@ static void csv_close(struct cursor *c)
 
 #define CSV                                                                                        \
 	.shared_size = sizeof(struct csv_columns), .cursor_size = sizeof(struct records),          \
-	.check = check_csv, .next = csv_next, .close = csv_close
+	.check = check_csv, .next = csv_next, .close = csv_close, .state = csv_state
 const struct dataset_kind csv_kinds[] = {
     {"CSVDataset", CSV},
     {"CSVDatasetV2", CSV},

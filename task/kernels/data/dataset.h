@@ -14,6 +14,7 @@
 
 struct dataset;
 struct cursor;
+struct archive;
 enum { ANY_NUMBER = 1000, MAX_COMPONENTS = 256, MAX_CHAIN = 1000, MAX_FUNCTIONS = 4 };
 enum { ENDLESS = -1, UNKNOWN_MANY = -2 }; /* instead of a number of elements */
 struct dataset_kind {
@@ -40,6 +41,10 @@ struct dataset_kind {
 	/* 1 with n_out new tensors in out, 0 at the end. */
 	int (*next)(struct cursor *c, struct mu_tensor *out, struct mu_err *err);
 	void (*close)(struct cursor *c); /* (optional) */
+	/* (optional) what `own` says, written to an archive or read from it; what is below follows.
+	 * NULL where there is an `own`: its iterators cannot be saved. */
+	int (*state)(struct cursor *c, struct archive *a, struct mu_err *err);
+	bool sheds; /* it may let go of the cursor below that `open` has opened */
 };
 
 struct dataset {

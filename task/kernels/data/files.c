@@ -115,6 +115,64 @@ int files_failed(const struct files *f, struct mu_err *err)
 		   : mu_fail_errno(err, errno, "cannot read %.150s", f->name);
 }
 
+/* On by so many bytes of a file that has just been opened. */
+static int move_to(struct files *f, int64_t at, struct mu_err *err)
+{
+	char passed[1 << 16];
+
+	if (fileno(f->file) >= 0)
+		return fseeko(f->file, at, SEEK_SET) ? files_failed(f, err) : 0;
+	errno = 0;
+	for (int64_t left = at - ftello(f->file), n; left > 0; left -= n) {
+		n = left < (int64_t)sizeof passed ? left : (int64_t)sizeof passed;
+		if (fread(passed, 1, (size_t)n, f->file) < (size_t)n)
+			return ferror(f->file) ? files_failed(f, err)
+					       : mu_fail(err, MU_DATA_LOSS,
+							 "%.150s is shorter than it was", f->name);
+	}
+	return 0;
+}
+
+static int open_again(struct cursor *c, const struct file_format *k, unsigned packing, int64_t at,
+		      struct mu_err *err)
+{
+	struct files *f = c->own;
+	int rc;
+
+	if (!f->at--)
+		return archive_broken(err);
+	rc = next_file(c, packing, err);
+	if (rc <= 0)
+		return rc ? rc : archive_broken(err);
+	if ((k->begin && (rc = k->begin(c, err)) < 0) || (rc = move_to(f, at, err)))
+		return rc;
+	if (f->records)
+		mu_tfrecord_is_at(f->records, (uint64_t)at);
+	return 0;
+}
+
+int files_state(struct cursor *c, const struct file_format *k, unsigned packing, struct archive *a,
+		struct mu_err *err)
+{
+	struct files *f = c->own;
+	bool in_hand = f->name != NULL;
+	int64_t at = in_hand ? ftello(f->file) : 0;
+	MU_AUTO_BUF ahead = {0};
+	int rc = archive_number(a, &f->at, 0, c->d->params[FILE_NAMES].shape.count, err);
+
+	if (at < 0)
+		return files_failed(f, err);
+	if (rc || (rc = archive_flag(a, &in_hand, err)) || !in_hand ||
+	    (rc = archive_number(a, &at, 0, INT64_MAX, err)) ||
+	    (rc = archive_bytes(a, archive_reads(a) ? &ahead : &f->ahead, err)) ||
+	    !archive_reads(a))
+		return rc;
+	rc = open_again(c, k, packing, at, err);
+	mu_buf_clear(&f->ahead);
+	mu_buf_put(&f->ahead, ahead.data, ahead.len);
+	return rc;
+}
+
 /* ---- records ---- */
 
 static int begin_records(struct cursor *c, struct mu_err *err)
@@ -138,10 +196,15 @@ static int record_item(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return (rc = mu_tensor_string(out, record.data, record.len, err)) ? rc : 1;
 }
 
+static const struct file_format records = {begin_records, record_item};
+
+static int record_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	return files_state(c, &records, FILE_PACKING, a, err);
+}
+
 static int record_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	static const struct file_format records = {begin_records, record_item};
-
 	return files_draw(c, &records, FILE_PACKING, out, err);
 }
 
@@ -161,10 +224,15 @@ static int line_item(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 	return rc ? rc : 1;
 }
 
+static const struct file_format lines = {.item = line_item};
+
+static int line_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	return files_state(c, &lines, FILE_PACKING, a, err);
+}
+
 static int line_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	static const struct file_format lines = {.item = line_item};
-
 	return files_draw(c, &lines, FILE_PACKING, out, err);
 }
 
@@ -274,10 +342,15 @@ static int piece_item(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	return 1;
 }
 
+static const struct file_format pieces = {begin_pieces, piece_item};
+
+static int piece_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	return files_state(c, &pieces, piece_packing(c->d), a, err);
+}
+
 static int piece_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
-	static const struct file_format pieces = {begin_pieces, piece_item};
-
 	return files_draw(c, &pieces, piece_packing(c->d), out, err);
 }
 
@@ -336,15 +409,40 @@ static int name_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err
 	return rc ? rc : 1;
 }
 
-#define FILES  .cursor_size = sizeof(struct files), .close = files_close
-#define PIECES FILES, .check = check_pieces, .next = piece_next
+/* By the name that came last: files may have come or gone since. */
+static int names_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct names *n = c->own;
+	const char *last = n->at ? n->found.gl_pathv[n->at - 1] : "";
+	struct mu_buf name = {.data = (char *)last, .len = strlen(last)};
+	MU_AUTO_BUF read = {0};
+	int64_t at = (int64_t)n->at;
+	int rc = archive_number(a, &at, 0, INT64_MAX, err);
+
+	if (rc || (rc = archive_bytes(a, archive_reads(a) ? &read : &name, err)) ||
+	    !archive_reads(a))
+		return rc;
+	mu_buf_putc(&read, '\0');
+	if (at && (size_t)at <= n->found.gl_pathc &&
+	    !strcmp(n->found.gl_pathv[at - 1], read.data)) {
+		n->at = (size_t)at;
+		return 0;
+	}
+	while (n->at < n->found.gl_pathc && strcmp(n->found.gl_pathv[n->at], read.data) <= 0)
+		n->at++;
+	return 0;
+}
+
+#define FILES   .cursor_size = sizeof(struct files), .close = files_close
+#define RECORDS FILES, .check = check_files, .next = record_next, .state = record_state
+#define PIECES  FILES, .check = check_pieces, .next = piece_next, .state = piece_state
 #define NAMES                                                                                      \
 	.cursor_size = sizeof(struct names), .check = check_patterns, .open = names_open,          \
-	.next = name_next, .close = names_close
+	.next = name_next, .close = names_close, .state = names_state
 const struct dataset_kind file_kinds[] = {
-    {"TFRecordDataset", FILES, .check = check_files, .next = record_next},
-    {"TFRecordDatasetV2", FILES, .check = check_files, .next = record_next},
-    {"TextLineDataset", FILES, .check = check_files, .next = line_next},
+    {"TFRecordDataset", RECORDS},
+    {"TFRecordDatasetV2", RECORDS},
+    {"TextLineDataset", FILES, .check = check_files, .next = line_next, .state = line_state},
     {"FixedLengthRecordDataset", PIECES},
     {"FixedLengthRecordDatasetV2", PIECES},
     {"MatchingFilesDataset", NAMES},

@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "lib/io/tfrecord.h"
-#include "task/kernels/data/dataset.h"
+#include "task/kernels/data/archive.h"
 
 struct files {
 	int64_t at; /* the file behind the one in hand */
@@ -28,6 +28,9 @@ struct file_format {
  * are packed, 0: they are not. */
 int files_draw(struct cursor *c, const struct file_format *k, unsigned packing,
 	       struct mu_tensor *out, struct mu_err *err);
+/* Where it is in which file; reading opens that one. */
+int files_state(struct cursor *c, const struct file_format *k, unsigned packing, struct archive *a,
+		struct mu_err *err);
 void files_close(struct cursor *c);
 /* The names and the packing are strings. */
 int files_check(const struct dataset *d, unsigned packing, struct mu_err *err);

@@ -3,6 +3,7 @@
  * by a key that a function gives. */
 #include <string.h>
 
+#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/stack.h"
 #include "task/kernels/variant.h"
@@ -44,6 +45,22 @@ static void list_fini(struct list *l, unsigned n_out)
 	*l = (struct list){0};
 }
 
+static int list_state(struct list *l, unsigned n_out, struct archive *a, struct mu_err *err)
+{
+	int64_t n = l->n;
+	int rc = archive_number(a, &n, 0, INT64_MAX, err);
+
+	if (rc || !archive_reads(a)) {
+		for (int64_t i = 0; i < n && !rc; i++)
+			rc = archive_element(a, &l->t[i * n_out], n_out, err);
+		return rc;
+	}
+	list_drop(l, l->n, n_out);
+	for (; l->n < n && !rc; l->n += !rc)
+		rc = archive_element(a, list_next(l, n_out), n_out, err);
+	return rc;
+}
+
 /* ---- a list as a dataset ---- */
 
 static void finish_listed(struct dataset *d)
@@ -69,12 +86,18 @@ static int64_t count_listed(const struct dataset *d, int64_t n)
 	return ((const struct list *)d->shared)->n;
 }
 
+static int listed_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	return archive_number(a, c->own, 0, INT64_MAX, err);
+}
+
 static const struct dataset_kind listed = {"WindowOp",
 					   .shared_size = sizeof(struct list),
 					   .cursor_size = sizeof(int64_t),
 					   .finish = finish_listed,
 					   .next = listed_next,
-					   .count = count_listed};
+					   .count = count_listed,
+					   .state = listed_state};
 
 /* Takes the list's elements. */
 static int list_as_dataset(struct list *l, unsigned n_out, struct mu_tensor *out,
@@ -85,6 +108,30 @@ static int list_as_dataset(struct list *l, unsigned n_out, struct mu_tensor *out
 	*(struct list *)d->shared = *l;
 	*l = (struct list){0};
 	return variant_tensor(out, &d->object, err);
+}
+
+bool dataset_is_list(const struct mu_object *o)
+{
+	return o->type == &dataset_type &&
+	       MU_CONTAINER(o, const struct dataset, object)->kind == &listed;
+}
+
+int archive_list(struct archive *a, struct mu_object **o, struct mu_err *err)
+{
+	struct dataset *d = archive_reads(a) ? NULL : MU_CONTAINER(*o, struct dataset, object);
+	int64_t n_out = d ? d->n_out : 0;
+	int rc = archive_number(a, &n_out, 1, MAX_COMPONENTS, err);
+
+	if (rc)
+		return rc;
+	if (d)
+		return list_state(d->shared, d->n_out, a, err);
+	d = dataset_new(&listed, (unsigned)n_out);
+	if ((rc = list_state(d->shared, d->n_out, a, err)))
+		mu_object_unref(&d->object);
+	else
+		*o = &d->object;
+	return rc;
 }
 
 /* ---- windows ---- */
@@ -203,6 +250,14 @@ static int window_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return rc ? rc : 1;
 }
 
+static int window_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct window *w = c->own;
+	int rc = archive_number(a, &w->skip, 0, INT32_MAX, err);
+
+	return rc ? rc : list_state(&w->list, c->d->n_out, a, err);
+}
+
 /* ---- groups by window: a dataset is made of each group that is full, and gone through ---- */
 
 enum { KEY_F, REDUCE_F, SIZE_F };
@@ -215,13 +270,22 @@ struct group {
 struct groups {
 	struct group *g; /* by key, rising */
 	size_t n, room;
-	struct cursor *now;
+	struct cursor *now;     /* over what the reducing function made of … */
+	struct mu_tensor of[2]; /* … a key and its elements */
 };
 
 static int check_groups(struct dataset *d, struct mu_err *err)
 {
 	return d->n_first ? mu_fail(err, MU_INVALID_ARGUMENT, "inputs that no function captured")
 			  : 0;
+}
+
+static void end_group(struct groups *w)
+{
+	cursor_close(w->now);
+	element_drop(w->of, MU_COUNT(w->of));
+	memset(w->of, 0, sizeof w->of);
+	w->now = NULL;
 }
 
 static void groups_close(struct cursor *c)
@@ -231,7 +295,7 @@ static void groups_close(struct cursor *c)
 	for (size_t i = 0; i < w->n; i++)
 		list_fini(&w->g[i].list, c->d->in[0]->n_out);
 	free(w->g);
-	cursor_close(w->now);
+	end_group(w);
 }
 
 /* One int64 that function `which` gives for n tensors, which are taken. */
@@ -284,6 +348,16 @@ static size_t group_at(const struct groups *w, int64_t key)
 	return from;
 }
 
+static struct group *group_new(struct groups *w, size_t at)
+{
+	if (w->n == w->room) {
+		w->room = w->room ? 2 * w->room : 8;
+		w->g = mu_xrealloc(w->g, w->room * sizeof *w->g);
+	}
+	memmove(w->g + at + 1, w->g + at, (w->n++ - at) * sizeof *w->g);
+	return &w->g[at];
+}
+
 static int find_group(struct cursor *c, int64_t key, struct group **out, struct mu_err *err)
 {
 	struct groups *w = c->own;
@@ -299,32 +373,19 @@ static int find_group(struct cursor *c, int64_t key, struct group **out, struct 
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "Window size must be greater than zero, but got %lld.",
 				       (long long)size);
-		if (w->n == w->room) {
-			w->room = w->room ? 2 * w->room : 8;
-			w->g = mu_xrealloc(w->g, w->room * sizeof *w->g);
-		}
-		memmove(w->g + at + 1, w->g + at, (w->n++ - at) * sizeof *w->g);
-		w->g[at] = (struct group){.key = key, .size = size};
+		*group_new(w, at) = (struct group){.key = key, .size = size};
 	}
 	*out = &w->g[at];
 	return 0;
 }
 
-/* Goes through what the reducing function makes of a group. */
-static int begin_group(struct cursor *c, struct group *g, struct mu_err *err)
+/* Goes through what the reducing function makes of the group in hand. */
+static int reduce(struct cursor *c, struct mu_err *err)
 {
 	struct groups *w = c->own;
-	struct mu_tensor in[2] = {0}, made;
-	struct list all = g->list;
+	struct mu_tensor in[2] = {mu_tensor_ref(&w->of[0]), mu_tensor_ref(&w->of[1])}, made;
 	int rc;
 
-	g->list = (struct list){0};
-	if ((rc = list_as_dataset(&all, c->d->in[0]->n_out, &in[1], err)))
-		return rc;
-	if ((rc = mu_tensor_scalar(&in[0], MU_INT64, &g->key, err))) {
-		mu_tensor_unref(&in[1]);
-		return rc;
-	}
 	if ((rc = dataset_apply(c, REDUCE_F, in, 2, &made, 1, err)))
 		return rc;
 	const struct dataset *d = dataset_in(&made);
@@ -333,6 +394,19 @@ static int begin_group(struct cursor *c, struct group *g, struct mu_err *err)
 		 : mu_fail(err, MU_INVALID_ARGUMENT,
 			   "`reduce_func` does not return a dataset of %u components", c->d->n_out);
 	mu_tensor_unref(&made);
+	return rc;
+}
+
+static int begin_group(struct cursor *c, struct group *g, struct mu_err *err)
+{
+	struct groups *w = c->own;
+	struct list all = g->list;
+	int rc;
+
+	g->list = (struct list){0};
+	if ((rc = list_as_dataset(&all, c->d->in[0]->n_out, &w->of[1], err)) ||
+	    (rc = mu_tensor_scalar(&w->of[0], MU_INT64, &g->key, err)) || (rc = reduce(c, err)))
+		end_group(w);
 	return rc;
 }
 
@@ -378,9 +452,47 @@ static int groups_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 			return rc;
 		if ((rc = cursor_next(w->now, out, err)))
 			return rc;
-		cursor_close(w->now);
-		w->now = NULL;
+		end_group(w);
 	}
+}
+
+static int group_state(struct cursor *c, struct group *g, struct archive *a, struct mu_err *err)
+{
+	int rc = archive_number(a, &g->key, INT64_MIN, INT64_MAX, err);
+
+	if (rc || (rc = archive_number(a, &g->size, 1, INT64_MAX, err)))
+		return rc;
+	return list_state(&g->list, c->d->in[0]->n_out, a, err);
+}
+
+static int all_groups_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct groups *w = c->own;
+	int64_t n = (int64_t)w->n;
+	int rc = archive_number(a, &n, 0, INT64_MAX, err);
+
+	for (int64_t i = 0; i < n && !rc; i++) {
+		if (archive_reads(a))
+			*group_new(w, w->n) = (struct group){0};
+		rc = group_state(c, &w->g[i], a, err);
+		if (!rc && archive_reads(a) && i && w->g[i - 1].key >= w->g[i].key)
+			rc = archive_broken(err);
+	}
+	return rc;
+}
+
+static int groups_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct groups *w = c->own;
+	bool now = w->now != NULL;
+	int rc = all_groups_state(c, a, err);
+
+	if (rc || (rc = archive_flag(a, &now, err)) || !now ||
+	    (rc = archive_element(a, w->of, MU_COUNT(w->of), err)))
+		return rc;
+	if (archive_reads(a) && (rc = reduce(c, err)))
+		return rc;
+	return archive_cursor(a, w->now, err);
 }
 
 /* Windows begin every `shift` elements. */
@@ -397,13 +509,15 @@ static int64_t count_windows(const struct dataset *d, int64_t n)
 
 #define WINDOW                                                                                     \
 	.cursor_size = sizeof(struct window), .n_in = 1, .check = check_window,                    \
-	.open = cursor_open_up, .next = window_next, .close = window_close, .count = count_windows
+	.open = cursor_open_up, .next = window_next, .close = window_close,                        \
+	.count = count_windows, .state = window_state, .sheds = true
 #define GROUPS                                                                                     \
 	.cursor_size = sizeof(struct groups), .n_in = 1,                                           \
 	.function = {{"key_func", "Tkey_func_other_arguments"},                                    \
 		     {"reduce_func", "Treduce_func_other_arguments"},                              \
 		     {"window_size_func", "Twindow_size_func_other_arguments"}},                   \
-	.check = check_groups, .open = cursor_open_up, .next = groups_next, .close = groups_close
+	.check = check_groups, .open = cursor_open_up, .next = groups_next, .close = groups_close, \
+	.state = groups_state, .sheds = true
 
 const struct dataset_kind group_kinds[] = {
     {"WindowDataset", WINDOW, .n_scalars = 4},

@@ -10,8 +10,7 @@
 #include <string.h>
 
 #include "lib/tensor/tensor_proto.h"
-#include "task/kernels/data/dataset.h"
-#include "task/kernels/gate.h"
+#include "task/kernels/data/iterator.h"
 #include "task/kernels/handles.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/optional.h"
@@ -19,29 +18,7 @@
 
 enum { MAX_AHEAD = 1024, DEFAULT_AHEAD = 16 };
 
-struct ready {
-	struct ready *next;
-	struct mu_err err; /* instead of an element */
-	unsigned n;
-	struct mu_tensor t[];
-};
-
-struct iterator {
-	struct resource base;
-	struct gate gate;
-	pthread_cond_t work; /* with the gate's lock */
-	pthread_t thread;
-	struct caller caller; /* the thread's; has a lock of its own */
-	bool started, stop, orphan;
-	struct function *factory;
-	struct dataset *dataset; /* NULL: not initialised */
-	uint64_t round;          /* counts the datasets it was given */
-	bool asked, ended;
-	struct ready *head, **tail;
-	int64_t n_ready, ahead;
-};
-
-static void ready_free(struct ready *r)
+void iterator_ready_free(struct ready *r)
 {
 	element_drop(r->t, r->n);
 	free(r);
@@ -52,10 +29,25 @@ static void drop_ready(struct iterator *it)
 	while (it->head) {
 		struct ready *r = it->head;
 		it->head = r->next;
-		ready_free(r);
+		iterator_ready_free(r);
 	}
 	it->tail = &it->head;
 	it->n_ready = 0;
+}
+
+struct ready *iterator_ready(unsigned n)
+{
+	return mu_xcalloc(1, sizeof(struct ready) + (n + 1) * sizeof(struct mu_tensor));
+}
+
+void iterator_put_ready(struct iterator *it, struct ready *head)
+{
+	drop_ready(it);
+	it->head = head;
+	for (; head; head = head->next) {
+		it->tail = &head->next;
+		it->n_ready++;
+	}
 }
 
 static void destroy(struct iterator *it)
@@ -97,9 +89,10 @@ static void iterator_close(struct resource *r)
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
 
 	gate_fail(&it->gate, GATE_OUT, MU_CANCELLED, "ends: its iterator was reset", r->name);
+	gate_fail(&it->gate, GATE_LOOK, MU_CANCELLED, "ends: its iterator was reset", r->name);
 }
 
-static const struct resource_type iterator_type = {
+const struct resource_type iterator_type = {
     .name = "iterator", .free = iterator_free, .close = iterator_close};
 
 static struct resource *create(void *arg, struct mu_err *err)
@@ -159,7 +152,7 @@ static void take_in(void *arg)
 
 	if (d->round != it->round) { /* of a dataset that it has no more */
 		if (d->r)
-			ready_free(d->r);
+			iterator_ready_free(d->r);
 		return;
 	}
 	it->asked = false;
@@ -175,7 +168,7 @@ static void take_in(void *arg)
 static struct ready *draw(struct iterator *it, const struct dataset *d, struct cursor **cursor)
 {
 	unsigned n = d ? d->n_out : 0;
-	struct ready *r = mu_xcalloc(1, sizeof *r + (n + 1) * sizeof r->t[0]);
+	struct ready *r = iterator_ready(n);
 	int rc = *cursor ? 0 : cursor_open(d, &it->caller, cursor, &r->err);
 
 	if (!rc)
@@ -193,8 +186,9 @@ static struct ready *draw(struct iterator *it, const struct dataset *d, struct c
 /* Waits, with the lock, until there is something to draw; false when it is to stop. */
 static bool wait_for_work(struct iterator *it)
 {
-	while (!it->stop && (it->ended || !(it->dataset || it->factory) ||
-			     !(it->asked || (it->dataset && it->n_ready < it->ahead))))
+	while (!it->stop && !it->transfers &&
+	       (it->ended || !(it->dataset || it->factory) ||
+		!(it->asked || (it->dataset && it->n_ready < it->ahead))))
 		pthread_cond_wait(&it->work, &it->gate.lock);
 	return !it->stop;
 }
@@ -214,10 +208,24 @@ static void give_dataset(struct iterator *it, struct dataset *d)
 
 static struct ready *failed(const struct mu_err *err)
 {
-	struct ready *r = mu_xcalloc(1, sizeof *r);
+	struct ready *r = iterator_ready(0);
 
 	r->err = *err;
 	return r;
+}
+
+/* Who waits gets the error that there is instead of a dataset. */
+static void tell_failed(struct iterator *it, struct drawn *drawn, const struct mu_err *err)
+{
+	pthread_mutex_lock(&it->gate.lock);
+	struct transfer *t = iterator_next_transfer(it);
+	pthread_mutex_unlock(&it->gate.lock);
+	if (t) {
+		iterator_refuse(it, t, err);
+		return;
+	}
+	drawn->r = failed(err);
+	gate_change(&it->gate, take_in, drawn);
 }
 
 static void *run(void *arg)
@@ -230,6 +238,7 @@ static void *run(void *arg)
 	while (wait_for_work(it)) {
 		struct dataset *d = it->dataset, *made = NULL;
 		struct drawn drawn = {.it = it, .round = it->round};
+		struct transfer *t = d || !it->factory ? iterator_next_transfer(it) : NULL;
 		if (d)
 			mu_object_ref(&d->object);
 		pthread_mutex_unlock(&it->gate.lock);
@@ -239,19 +248,20 @@ static void *run(void *arg)
 			round = drawn.round;
 		}
 		struct mu_err err = {0};
-		if (!d && call_factory(it, &made, &err))
-			drawn.r = failed(&err);
-		else if (d)
+		if (t) {
+			iterator_transfer(it, t, d, round, &cursor);
+		} else if (d) {
 			drawn.r = draw(it, d, &cursor);
-		if (made) {
-			pthread_mutex_lock(&it->gate.lock);
-			give_dataset(it, made);
-			continue;
+			mu_object_unref(&mu_steal(&d)->object);
+			gate_change(&it->gate, take_in, &drawn);
+		} else if (call_factory(it, &made, &err)) {
+			tell_failed(it, &drawn, &err);
 		}
 		if (d)
 			mu_object_unref(&d->object);
-		gate_change(&it->gate, take_in, &drawn);
 		pthread_mutex_lock(&it->gate.lock);
+		if (made)
+			give_dataset(it, made);
 	}
 	bool orphan = it->orphan;
 	pthread_mutex_unlock(&it->gate.lock);
@@ -315,7 +325,7 @@ static bool get_try(struct waiter *w)
 			w->err = r->err;
 		else
 			hand_out(w->c, r, optional, &w->err);
-		ready_free(r);
+		iterator_ready_free(r);
 		pthread_cond_signal(&it->work);
 		return true;
 	}
@@ -339,7 +349,7 @@ static bool get_try(struct waiter *w)
 	return false;
 }
 
-static int start_thread(struct iterator *it, struct mu_err *err)
+int iterator_start(struct iterator *it, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -362,7 +372,7 @@ static void start_getting(struct kernel_call *c, bool optional, uint64_t round)
 		return;
 	}
 	struct iterator *it = MU_CONTAINER(r, struct iterator, base);
-	if (start_thread(it, &err)) {
+	if (iterator_start(it, &err)) {
 		resource_unref(r);
 		kernel_finish(c, &err);
 		return;
@@ -557,6 +567,8 @@ static const struct kernel rows[] = {
     {"IteratorToStringHandle", .run = to_string},
     {"IteratorFromStringHandle", .run = from_string},
     {"IteratorFromStringHandleV2", .run = from_string},
+    {"SerializeIterator", .start = iterator_serialize},
+    {"DeserializeIterator", .start = iterator_deserialize},
     {"MultiDeviceIterator", .run = make_shared},
     {"MultiDeviceIteratorInit", .run = begin_shared},
     {"MultiDeviceIteratorGetNextFromShard", .start = get_from_shard},

@@ -4,6 +4,7 @@
 
 #include "lib/base/map.h"
 #include "lib/tensor/tensor_proto.h"
+#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/elems.h"
 
@@ -87,6 +88,19 @@ static int directed_next(struct cursor *c, struct mu_tensor *out, struct mu_err 
 	return 0;
 }
 
+static int directed_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct directed *w = c->own;
+	int rc = archive_flag(a, &w->over, err);
+
+	w->left = 0;
+	for (unsigned i = 0; i + 1 < c->d->n_in && !rc; i++) {
+		rc = archive_cursor_in(a, c->d->in[i + 1], c->who, &w->from[i], err);
+		w->left += w->from[i] != NULL;
+	}
+	return rc;
+}
+
 static int64_t count_directed(const struct dataset *d, int64_t n)
 {
 	return UNKNOWN_MANY;
@@ -136,6 +150,30 @@ static int unique_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return rc;
 }
 
+static int unique_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct mu_map *seen = c->own;
+	int64_t n = (int64_t)seen->count;
+	int rc = archive_number(a, &n, 0, INT64_MAX, err);
+
+	if (rc)
+		return rc;
+	if (archive_reads(a)) {
+		for (; n && !rc; n--) {
+			MU_AUTO_BUF b = {0};
+			if (!(rc = archive_bytes(a, &b, err)))
+				mu_map_put_n(seen, b.data ? b.data : "", b.len, seen);
+		}
+		return rc;
+	}
+	mu_map_each (seen, s) {
+		struct mu_buf key = {.data = s->key, .len = s->len};
+		if ((rc = archive_bytes(a, &key, err)))
+			return rc;
+	}
+	return 0;
+}
+
 /* ---- unbatch ---- */
 
 struct rows {
@@ -143,26 +181,31 @@ struct rows {
 	int64_t at, n;
 };
 
+static int check_rows(const struct mu_tensor *t, unsigned n, struct mu_err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		const struct mu_shape *s = &t[i].shape;
+		if (!s->rank)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Input element must have a non-scalar value in each component.");
+		if (s->dim[0] != t[0].shape.dim[0])
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Input element must have the same batch size in each component. "
+			    "Component 0 had size %lld but component %u had size, %lld.",
+			    (long long)t[0].shape.dim[0], i, (long long)s->dim[0]);
+	}
+	return 0;
+}
+
 static int take_rows(struct cursor *c, struct rows *r, struct mu_err *err)
 {
 	int rc = cursor_next(c->up, r->t, err);
 
 	if (rc <= 0)
 		return rc;
-	for (unsigned i = 0; i < c->d->n_out && rc > 0; i++) {
-		const struct mu_shape *s = &r->t[i].shape;
-		if (!s->rank)
-			rc = mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Input element must have a non-scalar value in each component.");
-		else if (s->dim[0] != r->t[0].shape.dim[0])
-			rc = mu_fail(
-			    err, MU_INVALID_ARGUMENT,
-			    "Input element must have the same batch size in each component. "
-			    "Component 0 had size %lld but component %u had size, %lld.",
-			    (long long)r->t[0].shape.dim[0], i, (long long)s->dim[0]);
-	}
-	if (rc < 0) {
+	if ((rc = check_rows(r->t, c->d->n_out, err))) {
 		element_drop(r->t, c->d->n_out);
 		return rc;
 	}
@@ -195,6 +238,25 @@ static void unbatch_close(struct cursor *c)
 
 	if (r->n)
 		element_drop(r->t, c->d->n_out);
+}
+
+static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct rows *r = c->own;
+	bool any = r->n != 0;
+	int rc = archive_flag(a, &any, err);
+
+	if (rc || !any || (rc = archive_element(a, r->t, c->d->n_out, err)))
+		return rc;
+	if (archive_reads(a)) {
+		r->n = 1; /* so that they are dropped with the cursor, whatever they are */
+		if ((rc = check_rows(r->t, c->d->n_out, err)))
+			return rc;
+		if (!c->d->n_out || !r->t[0].shape.dim[0])
+			return archive_broken(err);
+		r->n = r->t[0].shape.dim[0];
+	}
+	return archive_number(a, &r->at, 0, r->n - 1, err);
 }
 
 static int64_t count_unknown(const struct dataset *d, int64_t n)
@@ -235,6 +297,11 @@ static int assert_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 	return rc;
 }
 
+static int assert_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	return archive_number(a, c->own, 0, INT64_MAX - 1, err);
+}
+
 static int64_t count_asserted(const struct dataset *d, int64_t n)
 {
 	return dataset_number(d, 0);
@@ -243,13 +310,14 @@ static int64_t count_asserted(const struct dataset *d, int64_t n)
 #define DIRECTED                                                                                   \
 	.cursor_size = sizeof(struct directed), .n_in = ANY_NUMBER, .check = check_directed,       \
 	.open = directed_open, .next = directed_next, .close = directed_close,                     \
-	.count = count_directed
+	.count = count_directed, .state = directed_state
 #define UNIQUE                                                                                     \
 	.cursor_size = sizeof(struct mu_map), .n_in = 1, .check = check_unique,                    \
-	.open = unique_open, .next = unique_next, .close = unique_close, .count = count_unknown
+	.open = unique_open, .next = unique_next, .close = unique_close, .count = count_unknown,   \
+	.state = unique_state
 #define UNBATCH                                                                                    \
 	.cursor_size = sizeof(struct rows), .n_in = 1, .open = cursor_open_up,                     \
-	.next = unbatch_next, .close = unbatch_close, .count = count_unknown
+	.next = unbatch_next, .close = unbatch_close, .count = count_unknown, .state = rows_state
 #define IGNORE .n_in = 1, .open = cursor_open_up, .next = ignore_next, .count = count_unknown
 const struct dataset_kind mix_kinds[] = {
     {"DirectedInterleaveDataset", DIRECTED},
@@ -261,6 +329,6 @@ const struct dataset_kind mix_kinds[] = {
     {"IgnoreErrorsDataset", IGNORE},
     {"ExperimentalIgnoreErrorsDataset", IGNORE},
     {"AssertCardinalityDataset", .cursor_size = sizeof(int64_t), .n_in = 1, .n_scalars = 1,
-     .open = cursor_open_up, .next = assert_next, .count = count_asserted},
+     .open = cursor_open_up, .next = assert_next, .count = count_asserted, .state = assert_state},
     {.op = NULL},
 };

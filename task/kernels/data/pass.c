@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/elems.h"
 
@@ -11,6 +12,14 @@ struct count {
 	int64_t at;
 	bool any; /* an element came in this round */
 };
+
+static int count_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct count *n = c->own;
+	int rc = archive_number(a, &n->at, 0, INT64_MAX, err);
+
+	return rc ? rc : archive_flag(a, &n->any, err);
+}
 
 /* ---- unchanged: prefetching is the iterator's, options are hints ---- */
 
@@ -93,6 +102,12 @@ static int auto_shard_next(struct cursor *c, struct mu_tensor *out, struct mu_er
 	return (c->d->flag ? shard_next : pass_next)(c, out, err);
 }
 
+/* The first round begins at once: what is below takes its seeds when it is opened. */
+static int repeat_open(struct cursor *c, struct mu_err *err)
+{
+	return dataset_number(c->d, 0) ? cursor_open_up(c, err) : 0;
+}
+
 /* For ever, when the count is below zero, but not when a whole round brings nothing. */
 static int repeat_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
@@ -164,6 +179,16 @@ static int zip_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 	return rc;
 }
 
+static int zip_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct several *s = c->own;
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->d->n_in && !rc; i++)
+		rc = archive_cursor(a, s->c[i], err);
+	return rc;
+}
+
 static int check_concatenate(struct dataset *d, struct mu_err *err)
 {
 	return d->in[0]->n_out == d->in[1]->n_out && d->in[0]->n_out == d->n_out
@@ -187,6 +212,19 @@ static int concatenate_next(struct cursor *c, struct mu_tensor *out, struct mu_e
 	return 0;
 }
 
+/* What is read of the cursor below is of the dataset that this says. */
+static int concatenate_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct count *n = c->own;
+	int rc = count_state(c, a, err);
+
+	if (rc || !archive_reads(a))
+		return rc;
+	cursor_close(c->up);
+	c->up = NULL;
+	return n->at == 1 ? cursor_open(c->d->in[1], c->who, &c->up, err) : 0;
+}
+
 /* ---- cache: what the first whole round brings is kept with the dataset ---- */
 
 struct cache {
@@ -208,13 +246,29 @@ static int check_cache(struct dataset *d, struct mu_err *err)
 		   : 0;
 }
 
+static void drop_kept(struct cache *k, unsigned n_out)
+{
+	for (int64_t i = 0; i < k->n * n_out; i++)
+		mu_tensor_unref(&k->t[i]);
+	free(k->t);
+	k->t = NULL;
+	k->n = k->room = 0;
+}
+
 static void finish_cache(struct dataset *d)
 {
 	struct cache *k = d->shared;
 
-	element_drop(k->t, (unsigned)(k->n * d->n_out));
-	free(k->t);
+	drop_kept(k, d->n_out);
 	pthread_mutex_destroy(&k->lock);
+}
+
+static void make_room(struct cache *k, unsigned n_out)
+{
+	if (k->n < k->room)
+		return;
+	k->room = k->room ? 2 * k->room : 64;
+	k->t = mu_xrealloc(k->t, (size_t)k->room * n_out * sizeof *k->t);
 }
 
 static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
@@ -241,16 +295,43 @@ static int cache_next(struct cursor *c, struct mu_tensor *out, struct mu_err *er
 	if (rc == 0)
 		k->whole = at->at == k->n;
 	if (rc > 0 && at->at == k->n) {
-		if (k->n == k->room) {
-			k->room = k->room ? 2 * k->room : 64;
-			k->t = mu_xrealloc(k->t, (size_t)k->room * n * sizeof *k->t);
-		}
+		make_room(k, n);
 		for (unsigned i = 0; i < n; i++)
 			k->t[k->n * n + i] = mu_tensor_ref(&out[i]);
 		k->n++;
 	}
 	pthread_mutex_unlock(&k->lock);
 	at->at += rc > 0;
+	return rc;
+}
+
+static int kept_state(struct cache *k, unsigned n_out, struct archive *a, struct mu_err *err)
+{
+	int64_t n = k->n;
+	int rc = archive_number(a, &n, 0, INT64_MAX, err);
+
+	if (!rc && archive_reads(a))
+		drop_kept(k, n_out);
+	for (int64_t i = 0; i < n && !rc; i++) {
+		if (archive_reads(a))
+			make_room(k, n_out);
+		rc = archive_element(a, &k->t[i * n_out], n_out, err);
+		if (!rc && archive_reads(a))
+			k->n++;
+	}
+	return rc ? rc : archive_flag(a, &k->whole, err);
+}
+
+static int cache_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct cache *k = c->d->shared;
+	int rc = count_state(c, a, err);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&k->lock);
+	rc = kept_state(k, c->d->n_out, a, err);
+	pthread_mutex_unlock(&k->lock);
 	return rc;
 }
 
@@ -327,10 +408,10 @@ static int64_t count_both(const struct dataset *d, int64_t n)
 	{                                                                                          \
 		op, .n_in = 1, .n_scalars = scalars, .open = cursor_open_up, .next = pass_next     \
 	}
-#define COUNTED .cursor_size = sizeof(struct count), .n_in = 1
+#define COUNTED .cursor_size = sizeof(struct count), .n_in = 1, .state = count_state
 #define CACHE                                                                                      \
-	COUNTED, .shared_size = sizeof(struct cache), .check = check_cache,                        \
-		 .finish = finish_cache, .next = cache_next
+	.cursor_size = sizeof(struct count), .n_in = 1, .shared_size = sizeof(struct cache),       \
+	.check = check_cache, .finish = finish_cache, .next = cache_next, .state = cache_state
 #define AUTO_SHARD                                                                                 \
 	COUNTED, .n_scalars = 2, .check = check_shard, .read = read_policy,                        \
 		 .open = cursor_open_up, .next = auto_shard_next, .count = count_auto_shard
@@ -362,11 +443,13 @@ const struct dataset_kind pass_kinds[] = {
      .next = shard_next, .count = count_shard},
     {"AutoShardDataset", AUTO_SHARD},
     {"ExperimentalAutoShardDataset", AUTO_SHARD},
-    {"RepeatDataset", COUNTED, .n_scalars = 1, .next = repeat_next, .count = count_repeat},
+    {"RepeatDataset", COUNTED, .n_scalars = 1, .open = repeat_open, .next = repeat_next,
+     .count = count_repeat, .sheds = true},
     {"ZipDataset", .cursor_size = sizeof(struct several), .n_in = ANY_NUMBER, .open = zip_open,
-     .next = zip_next, .close = zip_close, .count = count_zip},
+     .next = zip_next, .close = zip_close, .count = count_zip, .state = zip_state},
     {"ConcatenateDataset", .cursor_size = sizeof(struct count), .n_in = 2,
-     .check = check_concatenate, .next = concatenate_next, .count = count_both},
+     .check = check_concatenate, .open = cursor_open_up, .sheds = true, .next = concatenate_next,
+     .count = count_both, .state = concatenate_state},
     {"CacheDataset", CACHE},
     {"CacheDatasetV2", CACHE, .n_behind = 1}, /* what it keeps is its own, not a resource's */
     {.op = NULL},

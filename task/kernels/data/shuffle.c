@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/random.h>
 
+#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/philox.h"
 
@@ -29,6 +30,18 @@ static uint32_t draw(struct draws *d)
 		d->left = 4;
 	}
 	return d->x[4 - d->left--];
+}
+
+static int draws_state(struct draws *d, struct archive *a, struct mu_err *err)
+{
+	uint32_t *const runs[] = {d->philox.counter, d->philox.key, d->x, &d->left};
+	static const unsigned lengths[] = {4, 2, 4, 1};
+	int rc = 0;
+
+	for (unsigned i = 0; i < MU_COUNT(runs); i++)
+		for (unsigned k = 0; k < lengths[i] && !rc; k++)
+			rc = archive_word(a, &runs[i][k], err);
+	return !rc && d->left > 4 ? archive_broken(err) : rc;
 }
 
 struct seeds {
@@ -71,6 +84,25 @@ static int check_shuffle(struct dataset *d, struct mu_err *err)
 	if (dataset_number(d, BUFFER_SIZE) < 1)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "buffer_size must be greater than zero.");
 	return 0;
+}
+
+/* Those of the rounds to come. */
+static int seeds_state(const struct dataset *d, struct archive *a, struct mu_err *err)
+{
+	struct seeds *s = d->shared, read;
+	int rc = 0;
+
+	pthread_mutex_lock(&s->lock);
+	memcpy(read.fixed, s->fixed, sizeof read.fixed);
+	read.draws = s->draws;
+	for (unsigned i = 0; i < MU_COUNT(read.fixed) && !rc; i++)
+		rc = archive_number(a, (int64_t *)&read.fixed[i], INT64_MIN, INT64_MAX, err);
+	if (!rc && !(rc = draws_state(&read.draws, a, err))) {
+		memcpy(s->fixed, read.fixed, sizeof read.fixed);
+		s->draws = read.draws;
+	}
+	pthread_mutex_unlock(&s->lock);
+	return rc;
 }
 
 static void finish_shuffle(struct dataset *d)
@@ -199,6 +231,47 @@ static int shuffle_next(struct cursor *c, struct mu_tensor *out, struct mu_err *
 	return 1;
 }
 
+/* How many elements of each round are in the ring, which is filled from its start when read. */
+static int rounds_state(struct shuffle *w, int64_t size, struct archive *a, struct mu_err *err)
+{
+	int64_t n = w->n_rounds - w->first, sum = 0;
+	int rc = archive_number(a, &w->count, 0, size, err);
+
+	if (rc || (rc = archive_number(a, &w->begun, 1, INT64_MAX - 1, err)) ||
+	    (rc = archive_number(a, &n, 1, INT64_MAX, err)))
+		return rc;
+	if (archive_reads(a)) {
+		if (n > a->from.end - a->from.at) /* each takes a byte at least */
+			return archive_broken(err);
+		w->rounds = mu_xrealloc(w->rounds, (size_t)n * sizeof *w->rounds);
+		w->n_rounds = n;
+		w->first = w->head = 0;
+	}
+	for (int64_t i = w->first; i < w->n_rounds && !rc; i++) {
+		rc = archive_number(a, &w->rounds[i], 0, w->count, err);
+		sum += rc ? 0 : w->rounds[i];
+	}
+	return !rc && sum != w->count ? archive_broken(err) : rc;
+}
+
+static int shuffle_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	int64_t size = dataset_number(c->d, BUFFER_SIZE);
+	struct shuffle *w = c->own;
+	unsigned n = c->d->n_out;
+	int rc;
+
+	if ((rc = seeds_state(c->d, a, err)) || (rc = draws_state(&w->draws, a, err)) ||
+	    (rc = archive_flag(a, &w->any, err)) || (rc = rounds_state(w, size, a, err)))
+		return rc;
+	for (int64_t i = 0; i < w->count && !rc; i++) {
+		int64_t at = (w->head + i) % size;
+		make_room(w, at, size, n);
+		rc = archive_element(a, &w->t[at * n], n, err);
+	}
+	return rc;
+}
+
 static int64_t count_shuffled(const struct dataset *d, int64_t n)
 {
 	int64_t rounds = rounds_of(d), total;
@@ -246,6 +319,14 @@ static int random_open(struct cursor *c, struct mu_err *err)
 	return 0;
 }
 
+static int chance_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct chance *w = c->own;
+	int rc = c->d->shared ? seeds_state(c->d, a, err) : 0;
+
+	return rc ? rc : draws_state(&w->draws, a, err);
+}
+
 static int random_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 {
 	int64_t x = draw(&((struct chance *)c->own)->draws);
@@ -287,10 +368,11 @@ static int64_t count_unknown(const struct dataset *d, int64_t n)
 #define SHUFFLE                                                                                    \
 	.shared_size = sizeof(struct seeds), .cursor_size = sizeof(struct shuffle), .n_in = 1,     \
 	.check = check_shuffle, .finish = finish_shuffle, .open = shuffle_open,                    \
-	.next = shuffle_next, .close = shuffle_close, .count = count_shuffled
+	.next = shuffle_next, .close = shuffle_close, .count = count_shuffled,                     \
+	.state = shuffle_state, .sheds = true
 #define RANDOM                                                                                     \
 	.cursor_size = sizeof(struct chance), .n_scalars = 2, .check = check_random,               \
-	.open = chance_open, .next = random_next, .count = count_endless
+	.open = chance_open, .next = random_next, .count = count_endless, .state = chance_state
 const struct dataset_kind shuffle_kinds[] = {
     {"ShuffleDataset", SHUFFLE, .n_scalars = 3},
     {"ShuffleAndRepeatDataset", SHUFFLE, .n_scalars = 4},
@@ -300,9 +382,10 @@ const struct dataset_kind shuffle_kinds[] = {
     {"RandomDataset", RANDOM},
     {"RandomDatasetV2", .shared_size = sizeof(struct seeds), .cursor_size = sizeof(struct chance),
      .n_scalars = 2, .n_behind = 1, .check = check_random_rounds, .finish = finish_shuffle,
-     .open = random_open, .next = random_next, .count = count_endless},
+     .open = random_open, .next = random_next, .count = count_endless, .state = chance_state},
     {"ExperimentalRandomDataset", RANDOM},
     {"SamplingDataset", .cursor_size = sizeof(struct chance), .n_in = 1, .n_scalars = 2,
-     .check = check_sampling, .open = chance_open, .next = sample_next, .count = count_unknown},
+     .check = check_sampling, .open = chance_open, .next = sample_next, .count = count_unknown,
+     .state = chance_state},
     {.op = NULL},
 };

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Datasets that draw from none: tensors, their rows, numbers. */
+#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/elems.h"
 
@@ -8,6 +9,14 @@
 struct place {
 	int64_t at;
 };
+
+/* A range's place is any number. */
+static int place_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct place *p = c->own;
+
+	return archive_number(a, &p->at, c->d->kind->open ? INT64_MIN : 0, INT64_MAX, err);
+}
 
 static int check_components(struct dataset *d, struct mu_err *err)
 {
@@ -21,8 +30,9 @@ static int tensor_next(struct cursor *c, struct mu_tensor *out, struct mu_err *e
 {
 	struct place *p = c->own;
 
-	if (p->at++)
+	if (p->at)
 		return 0;
+	p->at = 1;
 	for (unsigned i = 0; i < c->d->n_out; i++)
 		out[i] = mu_tensor_ref(&c->d->params[i]);
 	return 1;
@@ -104,10 +114,10 @@ static int64_t count_range(const struct dataset *d, int64_t n)
 
 const struct dataset_kind source_kinds[] = {
     {"TensorDataset", .cursor_size = sizeof(struct place), .check = check_components,
-     .next = tensor_next, .count = one_element},
+     .next = tensor_next, .count = one_element, .state = place_state},
     {"TensorSliceDataset", .cursor_size = sizeof(struct place), .check = check_slices,
-     .next = slice_next, .count = count_slices},
+     .next = slice_next, .count = count_slices, .state = place_state},
     {"RangeDataset", .cursor_size = sizeof(struct place), .n_scalars = 3, .check = check_range,
-     .open = range_open, .next = range_next, .count = count_range},
+     .open = range_open, .next = range_next, .count = count_range, .state = place_state},
     {.op = NULL},
 };

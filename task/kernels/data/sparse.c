@@ -3,6 +3,7 @@
  * tensor's rows. */
 #include <string.h>
 
+#include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/sparse.h"
@@ -225,6 +226,14 @@ static int row_next(struct cursor *c, struct mu_tensor *out, struct mu_err *err)
 	return 1;
 }
 
+static int rows_state(struct cursor *c, struct archive *a, struct mu_err *err)
+{
+	struct rows *r = c->own;
+	int rc = archive_number(a, &r->row, 0, INT64_MAX - 1, err);
+
+	return rc ? rc : archive_number(a, &r->entry, 0, c->d->params[VALUES].shape.count, err);
+}
+
 static int64_t count_rows(const struct dataset *d, int64_t n)
 {
 	return MU_DATA(int64_t, &d->params[SIDES])[0];
@@ -237,6 +246,6 @@ const struct dataset_kind sparse_kinds[] = {
     {"DenseToSparseBatchDataset", BATCH},
     {"ExperimentalDenseToSparseBatchDataset", BATCH},
     {"SparseTensorSliceDataset", .cursor_size = sizeof(struct rows), .check = check_rows,
-     .next = row_next, .count = count_rows},
+     .next = row_next, .count = count_rows, .state = rows_state},
     {.op = NULL},
 };

@@ -52,4 +52,5 @@ def pipelines():
         1.0 / tf.cast(x - 1, tf.float32), "bad"))
 
 
-drain_all(pipelines)
+if __name__ == "__main__":
+    drain_all(pipelines)

@@ -1,0 +1,59 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "lib/tensor/encoded.h"
+
+#include "lib/base/pb.h"
+
+enum { F_KIND = 1, F_BYTES = 2 };
+
+static void encoded_free(struct mu_object *o)
+{
+	struct mu_encoded *e = MU_CONTAINER(o, struct mu_encoded, object);
+
+	free(e->kind);
+	mu_buf_fini(&e->bytes);
+	free(e);
+}
+
+static const struct mu_object_type encoded_type = {.name = "saved object", .free = encoded_free};
+
+struct mu_object *mu_encoded_new(struct mu_span kind, struct mu_buf *bytes)
+{
+	struct mu_encoded *e = MU_NEW(struct mu_encoded);
+
+	mu_object_init(&e->object, &encoded_type);
+	e->kind = mu_xstrndup(kind.data ? kind.data : "", kind.len);
+	e->bytes = *bytes;
+	*bytes = (struct mu_buf){0};
+	return &e->object;
+}
+
+const struct mu_encoded *mu_encoded_of(const struct mu_object *o)
+{
+	return o && o->type == &encoded_type ? MU_CONTAINER(o, const struct mu_encoded, object)
+					     : NULL;
+}
+
+void mu_encoded_write(struct mu_buf *b, const struct mu_encoded *e)
+{
+	mu_pb_put_str(b, F_KIND, e->kind);
+	mu_pb_put_bytes(b, F_BYTES, mu_buf_span(&e->bytes));
+}
+
+int mu_encoded_parse(struct mu_object **out, struct mu_span proto, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(proto);
+	struct mu_span kind = MU_SPAN(""), bytes = MU_SPAN("");
+	struct mu_buf copy = {0};
+
+	for (struct mu_pb_field f; mu_pb_next(&m, &f);) {
+		if (f.number == F_KIND)
+			kind = f.bytes;
+		if (f.number == F_BYTES)
+			bytes = f.bytes;
+	}
+	if (m.bad)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "an object is malformed or cut short");
+	mu_buf_put(&copy, bytes.data, bytes.len);
+	*out = mu_encoded_new(kind, &copy);
+	return 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cursors written and read back.  What iterators do with it is shown beside TensorFlow
+ * (tests/compat). */
+#include "tests/task/build.h"
+#include "tests/task/pipeline.h"
+
+static struct caller who;
+
+static struct cursor *opened(const struct dataset *d)
+{
+	struct cursor *c;
+	struct mu_err err;
+
+	assert_ok(cursor_open(d, &who, &c, &err), &err);
+	return c;
+}
+
+/* The next element's two numbers, in one; -1 at the end. */
+static int64_t drawn(struct cursor *c)
+{
+	struct mu_tensor t[PIPELINE_COMPONENTS];
+	struct mu_err err;
+	int rc = cursor_next(c, t, &err);
+
+	assert_true(rc >= 0);
+	if (!rc)
+		return -1;
+	int64_t v = mu_tensor_int(&t[0], 0) * 1000 + mu_tensor_int(&t[1], 0);
+	element_drop(t, PIPELINE_COMPONENTS);
+	return v;
+}
+
+static void saved_after(struct cursor *c, int n, struct mu_buf *b)
+{
+	struct archive a = {.to = b};
+	struct mu_err err;
+
+	while (n--)
+		drawn(c);
+	assert_ok(archive_cursor(&a, c, &err), &err);
+}
+
+static int restored(struct cursor *c, struct mu_span bytes, struct mu_err *err)
+{
+	struct archive a = {.from = mu_pb_of(bytes)};
+
+	return archive_cursor(&a, c, err);
+}
+
+static void a_restored_cursor__goes_on_where_the_saved_one_was(void **state)
+{
+	for (int stop = 0; stop <= 31; stop++) {
+		struct mu_tensor p = pipeline_new(), q = pipeline_new();
+		struct cursor *c = opened(dataset_in(&p)), *again;
+		MU_AUTO_BUF b = {0};
+		struct mu_err err;
+
+		saved_after(c, stop, &b);
+		cursor_close(opened(dataset_in(&q))); /* it has taken seeds */
+		again = opened(dataset_in(&q));
+		assert_ok(restored(again, mu_buf_span(&b), &err), &err);
+		for (int64_t v = 0; v != -1;) {
+			v = drawn(c);
+			assert_int_equal(drawn(again), v);
+		}
+		cursor_close(c);
+		cursor_close(again);
+		mu_tensor_unref(&p);
+		mu_tensor_unref(&q);
+	}
+}
+
+static void a_state_that_is_cut_short__is_refused(void **state)
+{
+	struct mu_tensor p = pipeline_new();
+	struct cursor *c = opened(dataset_in(&p));
+	MU_AUTO_BUF b = {0};
+
+	saved_after(c, 5, &b);
+	assert_true(b.len > 100);
+	for (size_t n = 0; n < b.len; n++) {
+		MU_AUTO_FREE char *part = mu_xstrndup(b.data, n); /* so that a step beyond shows */
+		struct cursor *again = opened(dataset_in(&p));
+		struct mu_err err;
+		assert_int_equal(restored(again, (struct mu_span){part, n}, &err),
+				 -MU_INVALID_ARGUMENT);
+		cursor_close(again);
+	}
+	cursor_close(c);
+	mu_tensor_unref(&p);
+}
+
+static void a_state_of_another_pipeline__is_refused_by_name(void **state)
+{
+	struct mu_tensor p = pipeline_new();
+	struct mu_tensor q = PIPELINE_NODE("RangeDataset", 1, pipeline_number(0),
+					   pipeline_number(9), pipeline_number(1));
+	struct cursor *c = opened(dataset_in(&p)), *other = opened(dataset_in(&q));
+	MU_AUTO_BUF b = {0};
+	struct mu_err err;
+
+	saved_after(c, 1, &b);
+	assert_int_equal(restored(other, mu_buf_span(&b), &err), -MU_INVALID_ARGUMENT);
+	assert_string_equal(err.msg, "the iterator's saved state is of a TakeDataset where this "
+				     "pipeline has a RangeDataset");
+	cursor_close(c);
+	cursor_close(other);
+	mu_tensor_unref(&p);
+	mu_tensor_unref(&q);
+}
+
+static void a_state_without_the_cursor_below__is_refused(void **state)
+{
+	static const char taken[] = "\x0bTakeDataset\0\0\0";
+	struct mu_tensor p = pipeline_new();
+	struct cursor *c = opened(dataset_in(&p));
+	struct mu_err err;
+
+	assert_int_equal(restored(c, (struct mu_span){taken, sizeof taken - 1}, &err),
+			 -MU_INVALID_ARGUMENT);
+	cursor_close(c);
+	mu_tensor_unref(&p);
+}
+
+/* A list of elements within an element, and what no archive can hold. */
+static void elements_that_hold_objects__come_back_or_are_refused(void **state)
+{
+	struct mu_tensor number = pipeline_number(7), boxed, read, p = pipeline_new();
+	MU_AUTO_BUF b = {0};
+	struct archive out = {.to = &b};
+	struct mu_err err;
+
+	assert_ok(variant_tensor(&boxed, variant_box(&number), &err), &err);
+	assert_ok(archive_element(&out, &boxed, 1, &err), &err);
+	struct archive in = {.from = mu_pb_of(mu_buf_span(&b))};
+	assert_ok(archive_element(&in, &read, 1, &err), &err);
+	assert_int_equal(mu_tensor_int(variant_boxed(*MU_DATA(struct mu_object *, &read)), 0), 7);
+	assert_int_equal(archive_element(&out, &p, 1, &err), -MU_UNIMPLEMENTED);
+	assert_string_equal(err.msg, "the iterator holds elements with a dataset in them, which "
+				     "cannot be saved");
+	mu_tensor_unref(&number);
+	mu_tensor_unref(&boxed);
+	mu_tensor_unref(&read);
+	mu_tensor_unref(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_restored_cursor__goes_on_where_the_saved_one_was),
+	    cmocka_unit_test(a_state_that_is_cut_short__is_refused),
+	    cmocka_unit_test(a_state_of_another_pipeline__is_refused_by_name),
+	    cmocka_unit_test(a_state_without_the_cursor_below__is_refused),
+	    cmocka_unit_test(elements_that_hold_objects__come_back_or_are_refused),
+	};
+	caller_init(&who);
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
