@@ -53,10 +53,11 @@ END
 
 fresh() {
   stop_all
-  tests/k8s/up control-plane
+  K8S_SERVICE_ACCOUNTS=yes tests/k8s/up control-plane # admission as it comes
   . "$K8S_DIR/env"
   # the API server makes its namespaces a moment after it says that it is ready
   eventually kubectl get namespace default >/dev/null
+  kubectl -n default create serviceaccount default >/dev/null # its controller does not run here
 }
 pid_of() { cut -d' ' -f1 "$K8S_DIR/run/$1.pid"; }
 load() { # VERB ARGUMENT...
