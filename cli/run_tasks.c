@@ -93,7 +93,7 @@ static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *p
 			     const struct task_ports *ports, int out)
 {
 	MU_AUTO_FREE char *path = program_path(r, pod->argv[0]);
-	char port[16];
+	char port[48];
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -108,10 +108,8 @@ static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *p
 		snprintf(port, sizeof(port), "%u", r->threads);
 		setenv("MUSTER_THREADS", port, 0);
 	}
-	snprintf(port, sizeof(port), "%d", ports->port);
-	setenv("MUSTER_PORT", port, 1);
-	snprintf(port, sizeof(port), "%d", ports->http_port);
-	setenv("MUSTER_HTTP_PORT", port, 1);
+	snprintf(port, sizeof(port), "grpc=%d,http=%d", ports->port, ports->http_port);
+	setenv("MUSTER_PORTS", port, 1);
 	execvp(path, (char *const *)pod->argv);
 	fprintf(stderr, "cannot start %s: %s\n", path, strerror(errno));
 	_exit(127);

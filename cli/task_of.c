@@ -14,22 +14,20 @@ int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (
 		  struct task_server **out, struct mu_err *err)
 {
 	const char *address = mu_cluster_address(c, self->job, self->index, err);
-	const char *http = getenv("MUSTER_HTTP_PORT");
-	char bind[32];
+	char bind[TASK_SERVER_BIND];
 	struct task_server_options o = {
 	    .cluster = c,
 	    .job = self->job,
 	    .index = self->index,
-	    .http_port = http && *http ? atoi(http) : -1,
-	    .kernels = getenv("MUSTER_KERNELS"),
-	    .tls = getenv("MUSTER_TLS"),
+	    .http_port = -1,
 	    .finish = finish,
 	};
+	int rc;
 
 	if (!address)
 		return -(int)MU_NOT_FOUND;
-	o.bind = task_server_pod_bind(address, bind, sizeof(bind));
-	return task_server_start(&o, out, err);
+	rc = task_server_told(&o, address, bind, err);
+	return rc ? rc : task_server_start(&o, out, err);
 }
 
 static int call(void *server, const char *method, const struct rpc_message *request,

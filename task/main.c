@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster-task: one task of a cluster as a program.
  *
- * Who it is comes from its flags, else from MUSTER_CLUSTER, else from TF_CONFIG.  Exit codes: 0
+ * Who it is comes from its flags, else from TF_CONFIG.  Exit codes: 0
  * ended by SIGTERM, SIGINT, POST /finish or the end of its input; 1 could not start; 2 a wrong
  * command line; 3 (MU_EXIT_KERNELS) this machine has less than the kernels that were asked for.
  *
@@ -35,8 +35,8 @@ static const char usage[] =
     "  --tls=FOLDER          tasks talk by mutual TLS with its tls.crt, tls.key, ca.crt;\n"
     "                        --local stays in the clear                 [MUSTER_TLS]\n"
     "  --stream-port=PORT    where tasks on other machines open streams\n"
-    "                                              [MUSTER_STREAM_PORT, or any that is free]\n"
-    "  --http=PORT           health, status and metrics; 0 picks a port   [MUSTER_HTTP_PORT]\n"
+    "                                                 [stream= of MUSTER_PORTS, or any free]\n"
+    "  --http=PORT           health, status and metrics; 0 picks one  [http= of MUSTER_PORTS]\n"
     "  --address-file=FILE   writes the addresses there once it serves\n"
     "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
     "  --threads=N           compute threads         [MUSTER_THREADS, or all it is given]\n"
@@ -55,7 +55,7 @@ struct arguments {
 	const char *address_file;
 	bool while_stdin;
 	struct mu_buf session_config;
-	char local[32], bind[32];
+	char local[32], bind[TASK_SERVER_BIND];
 };
 
 static int number(const char *text, long most, const char *flag, long *out, struct mu_err *err)
@@ -200,39 +200,17 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	return rc < 0 ? rc : 0;
 }
 
-static int from_environment(struct arguments *a, struct mu_err *err)
+static int cluster_of_environment(struct arguments *a, struct mu_err *err)
 {
-	const char *text = getenv("MUSTER_CLUSTER"), *http = getenv("MUSTER_HTTP_PORT");
-	const char *config = getenv("TF_CONFIG"), *job = getenv("MUSTER_TASK");
-	const char *index = getenv("MUSTER_INDEX");
+	const char *config = getenv("TF_CONFIG");
 	struct mu_self self = {0};
-	long n;
-	int rc = 0;
+	int rc;
 
-	if (a->cluster.n_jobs == 0 && config) {
-		rc = mu_cluster_parse_tf_config(&a->cluster, &self, mu_span_of(config), err);
-		if (rc)
-			return rc;
-		if (!a->self.job[0] && self.job[0])
-			a->self = self;
-	} else if (a->cluster.n_jobs == 0 && text) {
-		rc = read_cluster(a, text, err);
-		if (rc)
-			return mu_wrap(err, "MUSTER_CLUSTER");
-	}
-	if (!a->self.job[0] && job) {
-		rc = set_job(a, job, err);
-		if (!rc && index && !(rc = number(index, 1000000, "MUSTER_INDEX", &n, err)))
-			a->self.index = (int)n;
-	}
-	if (!rc && a->o.http_port < 0 && http && *http) {
-		rc = number(http, 65535, "MUSTER_HTTP_PORT", &n, err);
-		a->o.http_port = rc ? -1 : (int)n;
-	}
-	if (!a->o.tls)
-		a->o.tls = getenv("MUSTER_TLS");
-	if (!a->o.kernels)
-		a->o.kernels = getenv("MUSTER_KERNELS");
+	if (a->cluster.n_jobs > 0 || !config)
+		return 0;
+	rc = mu_cluster_parse_tf_config(&a->cluster, &self, mu_span_of(config), err);
+	if (rc == 0 && !a->self.job[0] && self.job[0])
+		a->self = self;
 	return rc;
 }
 
@@ -256,7 +234,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 		rc = one_argument(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i, err);
 	}
 	if (!rc)
-		rc = from_environment(a, err);
+		rc = cluster_of_environment(a, err);
 	if (rc)
 		return rc;
 	if (a->cluster.n_jobs == 0)
@@ -268,8 +246,9 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 	named = mu_cluster_address(&a->cluster, a->self.job, a->self.index, err);
 	if (!named)
 		return -MU_INVALID_ARGUMENT;
-	if (!a->o.bind)
-		a->o.bind = task_server_pod_bind(named, a->bind, sizeof(a->bind));
+	rc = task_server_told(&a->o, named, a->bind, err);
+	if (rc)
+		return rc;
 	a->o.cluster = &a->cluster;
 	a->o.job = a->self.job;
 	a->o.index = a->self.index;

@@ -49,17 +49,6 @@ static void host_of(const char *address, char *host, size_t size)
 		snprintf(host, size, "%.*s", (int)(colon - address), address);
 }
 
-const char *task_server_pod_bind(const char *address, char *buf, size_t size)
-{
-	const char *port = getenv("MUSTER_PORT");
-
-	if (!port || !address || strspn(address, "0123456789.:") == strlen(address) ||
-	    !strncmp(address, "localhost:", 10) || !strncmp(address, "unix:", 5))
-		return NULL;
-	snprintf(buf, size, "0.0.0.0:%.5s", port);
-	return buf;
-}
-
 /* ---- a caller in this process reads the streams that its answer comes by ---- */
 
 static bool enter(void *streams)
@@ -167,26 +156,20 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	return 0;
 }
 
-/* How tasks speak with each other and, where something guards their ports, the one for that: what
- * was asked for, else what the environment says, else any. */
+/* How tasks speak with each other: what was asked for, else what the environment says. */
 static int start_streams(struct task_server *s, const struct task_server_options *o,
 			 const char *address, struct mu_err *err)
 {
 	const char *how = o->peer ? o->peer : getenv("MUSTER_PEER");
-	const char *text = getenv("MUSTER_STREAM_PORT");
-	long port = o->stream_port || !text ? o->stream_port : strtol(text, NULL, 10);
 	char host[256];
 
 	if (how && !strcmp(how, "grpc"))
 		return 0;
-	if (port < 0 || port > UINT16_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "MUSTER_STREAM_PORT: '%s' is no number from 0 to 65535", text);
 	host_of(address, host, sizeof(host));
 	return peers_start_streams(
 	    s->peers,
 	    &(struct streams_options){.host = strncmp(address, "unix:", 5) ? host : NULL,
-				      .port = (int)port,
+				      .port = o->stream_port,
 				      .only_tcp = how && !strcmp(how, "tcp"),
 				      .tls = s->tls},
 	    err);

@@ -13,11 +13,11 @@ struct task_server_options {
 	const struct mu_cluster *cluster; /* borrowed until start returns */
 	const char *job;
 	int index;
-	const char *bind;  /* (optional) "host:port" to listen on; else what the cluster names */
-	const char *local; /* (optional) a second address, for the program beside the server:
-			      "unix:path" or "127.0.0.1:port" */
-	int http_port;     /* 0 picks one; -1: none */
-	int stream_port; /* for streams of tasks on other machines; 0: MUSTER_STREAM_PORT, or any */
+	const char *bind;    /* (optional) "host:port" to listen on; else what the cluster names */
+	const char *local;   /* (optional) a second address, for the program beside the server:
+				"unix:path" or "127.0.0.1:port" */
+	int http_port;       /* 0 picks one; -1: none */
+	int stream_port;     /* for streams of tasks on other machines; 0: any */
 	const char *kernels; /* (optional) "auto" */
 	const char *peer;    /* (optional) "grpc": no streams between tasks; "tcp": none by unix
 				sockets; else MUSTER_PEER */
@@ -33,10 +33,12 @@ struct task_server_options {
 	void *finish_arg;
 };
 
-/* What a pod listens on when the cluster names it by a name: that leads to it only once it is
- * ready, so all of its one address is meant, at MUSTER_PORT.  NULL when the cluster's address will
- * do; else text in buf. */
-const char *task_server_pod_bind(const char *address, char *buf, size_t size);
+enum { TASK_SERVER_BIND = 32 };
+/* Fills in what the options leave open and the environment says: MUSTER_PORTS (as
+ * "grpc=2222,stream=2223,http=8079"), MUSTER_TLS, MUSTER_KERNELS.  `address` is what the cluster
+ * names; `bind` may become what o->bind points to. */
+int task_server_told(struct task_server_options *o, const char *address,
+		     char bind[TASK_SERVER_BIND], struct mu_err *err);
 
 struct task_server;
 int task_server_start(const struct task_server_options *o, struct task_server **out,

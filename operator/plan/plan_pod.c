@@ -122,33 +122,21 @@ static void put_env(struct planner *p, struct plan_pod *pod, const char *name, c
 							   mu_arena_strdup(&p->plan->arena, value)};
 }
 
-static void put_env_int(struct planner *p, struct plan_pod *pod, const char *name, int value)
-{
-	put_env(p, pod, name, mu_arena_printf(&p->plan->arena, "%d", value));
-}
-
 static void fill_env(struct planner *p, struct plan_pod *pod)
 {
 	MU_AUTO_BUF tf_config = {0};
-	MU_AUTO_BUF cluster = {0};
 	MU_AUTO_BUF train = {0};
 
 	pod->env = MU_ARENA_ARRAY(&p->plan->arena, struct plan_env, MAX_ENV);
 	if (pod->role == ROLE_BOARD)
 		return;
 	mu_cluster_write_tf_config(cluster_of(p), pod->task, pod->index, &tf_config);
-	mu_cluster_write_json(cluster_of(p), &cluster);
 	put_env(p, pod, "TF_CONFIG", tf_config.data);
-	put_env(p, pod, "MUSTER_JOB", p->spec->name);
-	put_env(p, pod, "MUSTER_NAMESPACE", p->spec->namespace);
-	put_env(p, pod, "MUSTER_TASK", pod->task);
-	put_env_int(p, pod, "MUSTER_INDEX", pod->index);
-	put_env(p, pod, "MUSTER_CLUSTER", cluster.data);
-	put_env_int(p, pod, "MUSTER_EPOCH", p->status->epoch);
-	put_env_int(p, pod, "MUSTER_PORT", pod->port);
-	put_env_int(p, pod, "MUSTER_HTTP_PORT", pod->http_port);
+	put_env(p, pod, "MUSTER_EPOCH", mu_arena_printf(&p->plan->arena, "%d", p->status->epoch));
 	if (!p->options->address) /* tasks of one machine share its ports */
-		put_env_int(p, pod, "MUSTER_STREAM_PORT", JOB_STREAM_PORT);
+		put_env(p, pod, "MUSTER_PORTS",
+			mu_arena_printf(&p->plan->arena, "grpc=%d,stream=%d,http=%d", pod->port,
+					JOB_STREAM_PORT, pod->http_port));
 	if (pod->secret)
 		put_env(p, pod, "MUSTER_TLS", JOB_TLS_PATH);
 	if (pod->role == ROLE_TRAINER) {

@@ -24,6 +24,7 @@ struct secured {
 	struct fixture f;
 	char folder[2][40]; /* of ps/0, of worker/0 */
 	const char *peer;   /* how they speak with each other */
+	int stream_port;    /* that each wants; 0: any */
 	struct mu_certs certs;
 };
 
@@ -64,6 +65,7 @@ static inline void start_secured(struct secured *s, struct task *t, const char *
 					.threads = 2,
 					.tls = folder,
 					.peer = s->peer,
+					.stream_port = s->stream_port,
 					.local = "127.0.0.1:0",
 					.connect_timeout_ms = CALL_MS};
 	struct mu_err err;
@@ -74,12 +76,13 @@ static inline void start_secured(struct secured *s, struct task *t, const char *
 	assert_ok(rpc_channel_open(target, &t->ch, &err), &err);
 }
 
-static inline struct secured *secured_new(const char *peer)
+static inline struct secured *secured_new_at(const char *peer, int stream_port)
 {
 	struct secured *s = MU_NEW(struct secured);
 	struct mu_err err;
 
 	s->peer = peer;
+	s->stream_port = stream_port;
 	for (int i = 0; i < 2; i++) {
 		snprintf(s->f.address[i], sizeof(s->f.address[i]), "localhost:%d", free_port());
 		assert_ok(
@@ -92,6 +95,11 @@ static inline struct secured *secured_new(const char *peer)
 	start_secured(s, &s->f.ps, "ps", s->folder[0]);
 	start_secured(s, &s->f.worker[0], "worker", s->folder[1]);
 	return s;
+}
+
+static inline struct secured *secured_new(const char *peer)
+{
+	return secured_new_at(peer, 0);
 }
 
 static inline void secured_free(struct secured *s)

@@ -110,15 +110,12 @@ static void a_stranger_at_the_port_of_streams__gets_an_alert_of_tls_at_most(void
 
 static void the_port_of_streams__is_the_one_that_was_asked_for(void **state)
 {
-	char want[64], at[64], wish[8];
+	char want[64], at[64];
 	int port = free_port();
 	struct secured *s;
 
 	snprintf(want, sizeof(want), "localhost:%d", port);
-	snprintf(wish, sizeof(wish), "%d", port);
-	setenv("MUSTER_STREAM_PORT", wish, 1);
-	s = secured_new("tcp"); /* both want it: the worker does without */
-	unsetenv("MUSTER_STREAM_PORT");
+	s = secured_new_at("tcp", port); /* both want it: the worker does without */
 	stream_address(s, at);
 	assert_string_equal(at, want);
 	secured_free(s);

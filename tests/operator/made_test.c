@@ -52,20 +52,9 @@ static const struct row rows[] = {
      "\\\"j-worker-0.j.n1.svc:2222\\\"]},\\\"task\\\":{\\\"type\\\":\\\"worker\\\",\\\"index\\\":0}"
      "}"
      "\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_CLUSTER",
-     "\"{\\\"ps\\\":[\\\"j-ps-0.j.n1.svc:2222\\\"],\\\"worker\\\":[\\\"j-worker-0.j.n1.svc:"
-     "2222\\\"]}"
-     "\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_JOB", "\"j\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_NAMESPACE", "\"n1\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_TASK", "\"worker\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_INDEX", "\"0\""},
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_EPOCH", "\"1\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_PORT", "\"2222\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_HTTP_PORT",
-     "\"8079\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_STREAM_PORT",
-     "\"2223\""},
+    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_PORTS",
+     "\"grpc=2222,stream=2223,http=8079\""},
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}, checkpoint: {path: '/c/$(HOME)'}"), "j-worker-0",
      "env|MUSTER_CHECKPOINT", "\"/c/$$(HOME)\""},
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-ps-0", "env|MUSTER_TRAIN", "nothing"},

@@ -443,7 +443,6 @@ static void pods__carry_cluster_and_program(void **state)
 	assert_string_equal(env_of(p, "TF_CONFIG"),
 			    "{\"cluster\":{\"worker\":[\"j-worker-0.j.default.svc:2222\"]},"
 			    "\"task\":{\"type\":\"worker\",\"index\":0}}");
-	assert_string_equal(env_of(p, "MUSTER_TASK"), "worker");
 	assert_string_equal(p->image, "task:1");
 	world_end(&w);
 }

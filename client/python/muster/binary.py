@@ -8,10 +8,8 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def candidates():
-    named = os.environ.get("MUSTER_TASK", "")
-    # in a pod that the operator made MUSTER_TASK is the name of the job instead
-    if os.sep in named:
-        yield pathlib.Path(named)
+    if os.environ.get("MUSTER_TASK"):
+        yield pathlib.Path(os.environ["MUSTER_TASK"])
     yield HERE / "bin" / "muster-task"
     found = shutil.which("muster-task")
     if found:
