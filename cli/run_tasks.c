@@ -108,8 +108,9 @@ static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *p
 		snprintf(port, sizeof(port), "%u", r->threads);
 		setenv("MUSTER_THREADS", port, 0);
 	}
-	snprintf(port, sizeof(port), "grpc=%d,http=%d", ports->port, ports->http_port);
-	setenv("MUSTER_PORTS", port, 1);
+	snprintf(port, sizeof(port), "epoch=%d,grpc=%d,http=%d", pod->epoch, ports->port,
+		 ports->http_port);
+	setenv("MUSTER_SELF", port, 1);
 	execvp(path, (char *const *)pod->argv);
 	fprintf(stderr, "cannot start %s: %s\n", path, strerror(errno));
 	_exit(127);

@@ -175,15 +175,6 @@ static int start_streams(struct task_server *s, const struct task_server_options
 	    err);
 }
 
-/* Of the cluster that this task was started with. */
-static int known_epoch(void)
-{
-	const char *text = getenv("MUSTER_EPOCH");
-	long n = text ? strtol(text, NULL, 10) : 0;
-
-	return n > 0 && n <= INT32_MAX ? (int)n : 0;
-}
-
 int task_server_start(const struct task_server_options *o, struct task_server **out,
 		      struct mu_err *err)
 {
@@ -199,7 +190,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	s = MU_NEW(struct task_server);
 	pthread_mutex_init(&s->lock, NULL);
 	s->started_ms = s->rate_ms = mu_clock_ms();
-	s->epoch = known_epoch();
+	s->epoch = o->epoch;
 	s->finish = o->finish;
 	s->finish_arg = o->finish_arg;
 	if (arena_start(&why))

@@ -16,6 +16,7 @@ struct task_server_options {
 	const char *bind;    /* (optional) "host:port" to listen on; else what the cluster names */
 	const char *local;   /* (optional) a second address, for the program beside the server:
 				"unix:path" or "127.0.0.1:port" */
+	int epoch;           /* of the cluster; 0: not known */
 	int http_port;       /* 0 picks one; -1: none */
 	int stream_port;     /* for streams of tasks on other machines; 0: any */
 	const char *kernels; /* (optional) "auto" */
@@ -34,9 +35,9 @@ struct task_server_options {
 };
 
 enum { TASK_SERVER_BIND = 32 };
-/* Fills in what the options leave open and the environment says: MUSTER_PORTS (as
- * "grpc=2222,stream=2223,http=8079"), MUSTER_TLS, MUSTER_KERNELS.  `address` is what the cluster
- * names; `bind` may become what o->bind points to. */
+/* Fills in what the options leave open and the environment says: MUSTER_SELF (as
+ * "epoch=1,grpc=2222,stream=2223,http=8079"), MUSTER_TLS, MUSTER_KERNELS.  `address` is what the
+ * cluster names; `bind` may become what o->bind points to. */
 int task_server_told(struct task_server_options *o, const char *address,
 		     char bind[TASK_SERVER_BIND], struct mu_err *err);
 

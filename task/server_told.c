@@ -8,20 +8,25 @@
 #include "lib/base/mem.h"
 #include "task/server.h"
 
-struct ports {
-	int grpc, stream, http; /* -1: nothing is said of it */
+enum { MOST_DIGITS = 9 };
+
+struct self {
+	int epoch, grpc, stream, http; /* -1: nothing is said of it */
 };
 
 /* One variable for all: each that a pod has costs the API server a fiftieth of the pod. */
-static int read_ports(struct ports *out, struct mu_err *err)
+static int read_self(struct self *out, struct mu_err *err)
 {
 	const struct {
 		const char *name;
-		int *port;
-	} known[] = {{"grpc=", &out->grpc}, {"stream=", &out->stream}, {"http=", &out->http}};
-	const char *at = getenv("MUSTER_PORTS");
+		int *number, most;
+	} known[] = {{"epoch=", &out->epoch, INT32_MAX},
+		     {"grpc=", &out->grpc, UINT16_MAX},
+		     {"stream=", &out->stream, UINT16_MAX},
+		     {"http=", &out->http, UINT16_MAX}};
+	const char *at = getenv("MUSTER_SELF");
 
-	*out = (struct ports){-1, -1, -1};
+	*out = (struct self){-1, -1, -1, -1};
 	while (at && *at) {
 		size_t n = strcspn(at, ","), name = 0, i, digits;
 
@@ -31,15 +36,24 @@ static int read_ports(struct ports *out, struct mu_err *err)
 				break;
 		}
 		digits = i < MU_COUNT(known) ? strspn(at + name, "0123456789") : 0;
-		if (digits == 0 || digits > 5 || name + digits != n || atoi(at + name) > UINT16_MAX)
+		if (digits == 0 || digits > MOST_DIGITS || name + digits != n ||
+		    atoi(at + name) > known[i].most)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "MUSTER_PORTS: '%.*s' is not grpc=, stream= or http= and a "
-				       "number from 0 to 65535",
+				       "MUSTER_SELF: '%.*s' is not epoch=, grpc=, stream= or http= "
+				       "and a number, of ports up to 65535",
 				       n < 40 ? (int)n : 40, at);
-		*known[i].port = atoi(at + name);
+		*known[i].number = atoi(at + name);
 		at += n + (at[n] == ',');
 	}
 	return 0;
+}
+
+/* Who is shown no GPU looks for none. */
+static const char *kernels_told(void)
+{
+	const char *kernels = getenv("MUSTER_KERNELS"), *gpus = getenv("NVIDIA_VISIBLE_DEVICES");
+
+	return !kernels && gpus && strcmp(gpus, "void") == 0 ? "cpu" : kernels;
 }
 
 /* A pod's name leads to it only once it is ready: so all of its one address is meant. */
@@ -52,22 +66,24 @@ static bool is_name(const char *address)
 int task_server_told(struct task_server_options *o, const char *address,
 		     char bind[TASK_SERVER_BIND], struct mu_err *err)
 {
-	struct ports p;
-	int rc = read_ports(&p, err);
+	struct self said;
+	int rc = read_self(&said, err);
 
 	if (rc)
 		return rc;
+	if (!o->epoch && said.epoch > 0)
+		o->epoch = said.epoch;
 	if (o->http_port < 0)
-		o->http_port = p.http;
-	if (!o->stream_port && p.stream > 0)
-		o->stream_port = p.stream;
-	if (!o->bind && p.grpc >= 0 && is_name(address)) {
-		snprintf(bind, TASK_SERVER_BIND, "0.0.0.0:%d", p.grpc);
+		o->http_port = said.http;
+	if (!o->stream_port && said.stream > 0)
+		o->stream_port = said.stream;
+	if (!o->bind && said.grpc >= 0 && is_name(address)) {
+		snprintf(bind, TASK_SERVER_BIND, "0.0.0.0:%d", said.grpc);
 		o->bind = bind;
 	}
 	if (!o->tls)
 		o->tls = getenv("MUSTER_TLS");
 	if (!o->kernels)
-		o->kernels = getenv("MUSTER_KERNELS");
+		o->kernels = kernels_told();
 	return 0;
 }

@@ -132,11 +132,11 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 		return;
 	mu_cluster_write_tf_config(cluster_of(p), pod->task, pod->index, &tf_config);
 	put_env(p, pod, "TF_CONFIG", tf_config.data);
-	put_env(p, pod, "MUSTER_EPOCH", mu_arena_printf(&p->plan->arena, "%d", p->status->epoch));
-	if (!p->options->address) /* tasks of one machine share its ports */
-		put_env(p, pod, "MUSTER_PORTS",
-			mu_arena_printf(&p->plan->arena, "grpc=%d,stream=%d,http=%d", pod->port,
-					JOB_STREAM_PORT, pod->http_port));
+	if (!p->options->address) /* tasks of one machine are told by who gives them their ports */
+		put_env(p, pod, "MUSTER_SELF",
+			mu_arena_printf(&p->plan->arena, "epoch=%d,grpc=%d,stream=%d,http=%d",
+					p->status->epoch, pod->port, JOB_STREAM_PORT,
+					pod->http_port));
 	if (pod->secret)
 		put_env(p, pod, "MUSTER_TLS", JOB_TLS_PATH);
 	if (pod->role == ROLE_TRAINER) {

@@ -95,8 +95,10 @@ static void choose_cpu(struct kernel_choice *c, int variant, bool pinned, const 
 		put(c->selector, &c->n_selector, v->label, "true");
 	if (pinned && v->arch)
 		put(c->selector, &c->n_selector, "kubernetes.io/arch", v->arch);
-	/* What is only a floor is left to the task's own probe, which may find better. */
-	put(c->env, &c->n_env, "MUSTER_KERNELS", pinned ? v->name : "cpu");
+	/* What is only a floor is left to the task's own probe, which may find better than it; what
+	 * was asked for by name is not to be bettered. */
+	if (pinned)
+		put(c->env, &c->n_env, "MUSTER_KERNELS", v->name);
 	put(c->env, &c->n_env, "NVIDIA_VISIBLE_DEVICES", "void");
 	snprintf(c->reason, sizeof c->reason, "%s: %s", v->name, why);
 }
@@ -131,9 +133,7 @@ static int named_cpu(struct kernel_choice *c, int variant, const struct node_inf
 			    label_of(&nodes[i], NFD "cpu-cpuid.AVX2") != NULL;
 	}
 	if (variant == GENERIC || fit) {
-		choose_cpu(c, variant, variant != GENERIC, "asked for");
-		if (variant == GENERIC) /* asked for by name: not to be bettered */
-			snprintf(c->env[0].value, sizeof c->env[0].value, "cpu-generic");
+		choose_cpu(c, variant, true, "asked for");
 		return 0;
 	}
 	if (labelled)

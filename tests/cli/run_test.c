@@ -59,7 +59,7 @@ static void wait_for_end(const struct local_task *t)
 
 static void a_tasks_output_and_exit_code__are_seen(void **state)
 {
-	struct local_task *t = start("echo $GREETING $MUSTER_PORTS >/dev/null; echo $GREETING; "
+	struct local_task *t = start("echo $GREETING $MUSTER_SELF >/dev/null; echo $GREETING; "
 				     "exit 3");
 
 	wait_for_end(t);
