@@ -14,7 +14,7 @@
 
 /* Nobody calls a task before it runs, and that takes longer than this: so in a crowd a new job's
  * service goes after the pods of those who wait. */
-static const double service_waits_s = 1;
+static const double service_waits_s = 2;
 /* What was made is looked at again before the status is written: one write less for each step. */
 enum { ROUNDS_MAX = 4 };
 /* Pods of a job start, and end, within moments of each other: one status tells of all.  A new phase

@@ -341,7 +341,7 @@ static void service__of_a_new_job__goes_before_its_pods_or_with_them(void **stat
 	scene_free(s);
 }
 
-static void service__of_a_new_job_in_a_crowd__waits_a_second_for_the_pods_of_others(void **state)
+static void service__of_a_new_job_in_a_crowd__waits_for_the_pods_of_others(void **state)
 {
 	for (int jobs = 0; jobs < 2; jobs++) { /* others that move, and others that wait */
 		struct scene *s = scene_new();
@@ -353,7 +353,7 @@ static void service__of_a_new_job_in_a_crowd__waits_a_second_for_the_pods_of_oth
 			snprintf(key, sizeof(key), "d/other%d", i);
 			workqueue_add(&s->control.queue, key);
 		}
-		go_on(s, 0.9);
+		go_on(s, 1.9);
 		assert_int_equal(s->pods, 1); /* the server; workers come when it is ready */
 		assert_int_equal(s->services, 0);
 		go_on(s, 0.2);
@@ -442,7 +442,7 @@ int main(void)
 	    cmocka_unit_test(worker_in_step__that_has_joined__is_told_at_once),
 	    cmocka_unit_test(service__of_a_new_job__goes_before_its_pods_or_with_them),
 	    cmocka_unit_test(
-		service__of_a_new_job_in_a_crowd__waits_a_second_for_the_pods_of_others),
+		service__of_a_new_job_in_a_crowd__waits_for_the_pods_of_others),
 	    cmocka_unit_test(service__that_somebody_deletes_in_a_crowd__is_made_at_once),
 	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
 	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),
