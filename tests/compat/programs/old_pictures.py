@@ -114,7 +114,8 @@ def a_spatial_transformer():
             return tf.gather_nd(x, tf.stack([b, iy, ix], 2))
         out = sum(tf.expand_dims((1 - tf.abs(px - ix)) * (1 - tf.abs(py - iy)), 2) * look(ix, iy) for ix in (x0, x0 + 1) for iy in (y0, y0 + 1))
         loss = tf.reduce_mean((out - 0.5) ** 2)
-        return steps([loss, theta], train=tf.train.GradientDescentOptimizer(0.1).minimize(loss), n=3)
+        # at 0.1 each step makes ten times of what was rounded
+        return steps([loss, theta], train=tf.train.GradientDescentOptimizer(0.01).minimize(loss), n=3)
 
 
 def boxes_found():
