@@ -119,9 +119,9 @@ static void describe_end(struct sim *s, const struct sim_script *script, bool di
 	e = condition(o->json, "Failed");
 	reason = e ? sim_text(e, "reason") : "";
 	late = strstr(reason, "DeadlineExceeded");
-	/* the service of a new job may wait for others' pods, or be refused, and the clock be set
-	 * forward over the deadline before it is made: then it is made no more */
-	if (disturbed && late && !services && strcmp(clean, "All") != 0 && !has_run(s))
+	/* the service of a new job may wait for others' pods, or be refused, and a task fail or the
+	 * clock be set forward over the deadline before it is made: then it is made no more */
+	if (disturbed && *reason && !services && strcmp(clean, "All") != 0 && !has_run(s))
 		services = 1;
 	late = late || ended_by_the_killed(s, o->json);
 	mu_buf_printf(out, "%s %s", sim_text(o->json, "status.phase"),
