@@ -13,12 +13,12 @@
  */
 #include "tests/test.h"
 
-#include <malloc.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
+#include "operator/control/json_pool.h"
 #include "tests/fake/sim.h"
 
 #include "tests/fake/sim_cluster.c"
@@ -328,8 +328,8 @@ int main(void)
 	    cmocka_unit_test(schedules__whatever_goes_wrong__end_as_undisturbed),
 	};
 
-	/* joining all small free pieces before each large one took a tenth of the time */
-	mallopt(M_MXFAST, 0);
+	/* as the operator itself: a seventh of the time */
+	json_pool_install();
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
