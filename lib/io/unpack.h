@@ -8,7 +8,8 @@
 #include "lib/base/buf.h"
 
 /* packing: "" (as it lies there), "GZIP" or "ZLIB"; anything else is INVALID_ARGUMENT.  What is
- * packed cannot be sought in, but ftello says how far it was read; a stream that is broken or cut short is a read error (EBADMSG). */
+ * packed cannot be sought in, but ftello says how far it was read; a stream that is broken or cut
+ * short is a read error (EBADMSG). */
 int mu_unpack_open(FILE **out, const char *path, struct mu_span packing, struct mu_err *err);
 
 #endif

@@ -56,37 +56,32 @@ int archive_flag(struct archive *a, bool *v, struct mu_err *err)
 	return rc;
 }
 
-/* The next run of bytes, borrowed. */
-static int read_span(struct archive *a, struct mu_span *out, struct mu_err *err)
+/* A run of bytes; what is read is borrowed. */
+static int archive_span(struct archive *a, struct mu_span *s, struct mu_err *err)
 {
 	uint64_t n;
-	int rc = read_varint(a, &n, err);
+	int rc;
 
-	if (rc)
+	if (!archive_reads(a)) {
+		mu_pb_put_varint(a->to, s->len);
+		mu_buf_put(a->to, s->data, s->len);
+		return 0;
+	}
+	if ((rc = read_varint(a, &n, err)))
 		return rc;
 	if (n > (uint64_t)(a->from.end - a->from.at))
 		return archive_broken(err);
-	*out = (struct mu_span){a->from.at, n};
+	*s = (struct mu_span){a->from.at, n};
 	a->from.at += n;
 	return 0;
 }
 
-static void write_span(struct archive *a, struct mu_span s)
-{
-	mu_pb_put_varint(a->to, s.len);
-	mu_buf_put(a->to, s.data, s.len);
-}
-
 int archive_bytes(struct archive *a, struct mu_buf *b, struct mu_err *err)
 {
-	struct mu_span s;
-	int rc;
+	struct mu_span s = mu_buf_span(b);
+	int rc = archive_span(a, &s, err);
 
-	if (!archive_reads(a)) {
-		write_span(a, mu_buf_span(b));
-		return 0;
-	}
-	if ((rc = read_span(a, &s, err)))
+	if (rc || !archive_reads(a))
 		return rc;
 	mu_buf_clear(b);
 	mu_buf_put(b, s.data, s.len);
@@ -97,16 +92,14 @@ int archive_bytes(struct archive *a, struct mu_buf *b, struct mu_err *err)
 
 static int plain_tensor(struct archive *a, struct mu_tensor *t, struct mu_err *err)
 {
+	MU_AUTO_BUF b = {0};
 	struct mu_span s;
 	int rc;
 
-	if (!archive_reads(a)) {
-		MU_AUTO_BUF b = {0};
+	if (!archive_reads(a))
 		mu_tensor_write(&b, t);
-		write_span(a, mu_buf_span(&b));
-		return 0;
-	}
-	if ((rc = read_span(a, &s, err)))
+	s = mu_buf_span(&b);
+	if ((rc = archive_span(a, &s, err)) || !archive_reads(a))
 		return rc;
 	if (mu_tensor_parse(t, s, NULL))
 		return archive_broken(err);
@@ -229,14 +222,10 @@ int archive_cursor_in(struct archive *a, const struct dataset *d, struct caller 
 /* The name of its kind shows that the pipeline is the same one. */
 static int archive_kind(struct archive *a, const char *op, struct mu_err *err)
 {
-	struct mu_span s;
-	int rc;
+	struct mu_span s = mu_span_of(op);
+	int rc = archive_span(a, &s, err);
 
-	if (!archive_reads(a)) {
-		write_span(a, mu_span_of(op));
-		return 0;
-	}
-	if ((rc = read_span(a, &s, err)))
+	if (rc)
 		return rc;
 	return mu_span_is(s, op) ? 0
 				 : mu_fail(err, MU_INVALID_ARGUMENT,
