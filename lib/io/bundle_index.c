@@ -4,9 +4,17 @@
 
 #include "lib/base/pb.h"
 #include "lib/io/bundle_slice.h"
+#include "lib/io/crc32c.h"
 #include "lib/tensor/tensor_proto.h"
 
 enum { MAX_INDEX = 1 << 30, MAX_SHARDS = 100000 };
+
+uint32_t bundle_sum_length(uint32_t crc, uint64_t n)
+{
+	uint32_t n32 = (uint32_t)n;
+
+	return n <= UINT32_MAX ? mu_crc32c(crc, &n32, 4) : mu_crc32c(crc, &n, 8);
+}
 
 void bundle_index_fini(struct bundle_index *x)
 {

@@ -146,8 +146,7 @@ static bool split_strings(struct mu_tensor *t, const char *data, uint64_t size, 
 		uint64_t n;
 		if (!mu_pb_varint(&m, &n) || n > size - total)
 			return false;
-		uint32_t n32 = (uint32_t)n;
-		crc = n <= UINT32_MAX ? mu_crc32c(crc, &n32, 4) : mu_crc32c(crc, &n, 8);
+		crc = bundle_sum_length(crc, n);
 		total += n;
 		if (!check)
 			s[i].len = n;
@@ -177,8 +176,7 @@ static bool split_objects(struct mu_tensor *t, const char *data, uint64_t size, 
 		if (!mu_pb_varint(&m, &n) || n > (uint64_t)(m.end - m.at))
 			return false;
 		struct mu_span proto = {m.at, n};
-		uint32_t n32 = (uint32_t)n;
-		crc = n <= UINT32_MAX ? mu_crc32c(crc, &n32, 4) : mu_crc32c(crc, &n, 8);
+		crc = bundle_sum_length(crc, n);
 		crc = mu_crc32c(crc, proto.data, n);
 		m.at += n;
 		if (!mu_pb_fixed32(&m, &stored) || stored != mu_crc32c_mask(crc) ||

@@ -31,6 +31,8 @@ struct bundle_index {
 	size_t n, cap;
 };
 
+/* The checksum so far, and a length of what is not as wide as its type: as a fixed number. */
+uint32_t bundle_sum_length(uint32_t crc, uint64_t n);
 void bundle_index_fini(struct bundle_index *x);
 struct bundle_record *bundle_index_add(struct bundle_index *x, const void *key, size_t len);
 struct bundle_record *bundle_index_find(const struct bundle_index *x, const void *key, size_t len);
