@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The CUDA device is a plug-in, libmuster-cuda.so, looked for where MUSTER_CUDA_PLUGIN says, else
- * beside the program.  It is loaded only when asked for, and answers whether it can run here. */
+/* The CUDA device is a plug-in, libmuster-cuda.so.  MUSTER_CUDA_PLUGIN names its file.  Otherwise
+ * the task searches the program's directory (a build directory has both) and then ../lib
+ * (PREFIX/bin and PREFIX/lib).  The task loads the plug-in only when GPU kernels are asked for; the
+ * plug-in then reports whether the driver works. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -12,27 +14,45 @@
 #include "task/device/device.h"
 #include "task/kernels/loops/loops.h"
 
+/* Relative to the directory of the program. */
+static const char *const plugin_paths[] = {"libmuster-cuda.so", "../lib/libmuster-cuda.so"};
+
+/* The directory of this program, with its last slash. */
+static int program_directory(char *out, size_t n, struct mu_err *err)
+{
+	ssize_t len = readlink("/proc/self/exe", out, n - 1);
+
+	if (len < 0)
+		return mu_fail_errno(err, errno, "cannot read /proc/self/exe");
+	out[len] = '\0';
+	char *slash = strrchr(out, '/');
+	if (slash)
+		slash[1] = '\0';
+	return 0;
+}
+
 static int plugin_path(char *out, size_t n, struct mu_err *err)
 {
-	static const char file[] = "libmuster-cuda.so";
 	const char *set = getenv("MUSTER_CUDA_PLUGIN");
-	char self[PATH_MAX];
+	char directory[PATH_MAX];
+	int rc;
 
 	if (set && *set) {
 		if ((size_t)snprintf(out, n, "%s", set) < n)
 			return 0;
 		return mu_fail(err, MU_INVALID_ARGUMENT, "MUSTER_CUDA_PLUGIN is too long a path");
 	}
-	ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
-	if (len < 0)
-		return mu_fail_errno(err, errno, "cannot find out where this program lies");
-	self[len] = '\0';
-	char *slash = strrchr(self, '/');
-	if (slash)
-		slash[1] = '\0';
-	if ((size_t)snprintf(out, n, "%s%s", slash ? self : "", file) < n)
-		return 0;
-	return mu_fail(err, MU_INTERNAL, "the path of %s is too long", file);
+	if ((rc = program_directory(directory, sizeof directory, err)))
+		return rc;
+	for (unsigned i = 0; i < MU_COUNT(plugin_paths); i++)
+		if ((size_t)snprintf(out, n, "%s%s", directory, plugin_paths[i]) < n &&
+		    access(out, F_OK) == 0)
+			return 0;
+	return mu_fail(
+	    err, MU_FAILED_PRECONDITION,
+	    "the GPU plug-in libmuster-cuda.so is neither in %.100s nor in %.100s../lib; "
+	    "install it there or set MUSTER_CUDA_PLUGIN",
+	    directory, directory);
 }
 
 /* Of "cuda-sm90": what the GPU must be able to run, 90; 0: any. */

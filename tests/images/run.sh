@@ -105,6 +105,12 @@ print(json.dumps(json.load(sys.stdin)["OCIv1"]["config"], separators=(",", ":"))
   esac
   program=$(grep -oE '"Entrypoint":\["[^"]+' <<<"$config" | cut -d'"' -f4)
   says "$program starts in it" "$(chroot --userspec=65532:65532 "$root" "$program" --version 2>&1)" '[0-9]+\.[0-9]+\.[0-9]+'
+  case $n in task*)
+    # as in a pod: /proc is there, and nothing says where the plug-in is
+    says 'its task loads the GPU plug-in, which reports what the driver says' "$(buildah run "$c" -- /usr/local/bin/muster-task \
+      --kernels=gpu --while-stdin --cluster='{"worker": ["localhost:2222"]}' --job=worker --index=0 --bind=127.0.0.1:0 2>&1 </dev/null)" 'no CUDA here: |kernels cuda-sm'
+    ;;
+  esac
   [ "$n" != task-cuda ] || look_at_cuda "$root"
   buildah umount "$c" >/dev/null
   buildah rm "$c" >/dev/null

@@ -24,6 +24,10 @@ timeout 10 usr/bin/muster help >/dev/null
 for page in muster muster-run muster-checkpoint; do
   grep -q '^\.SH EXIT STATUS' "usr/share/man/man1/$page.1" || { echo "install: no manual page $page"; exit 1; }
 done
+# The task loads the GPU plug-in from lib; then the plug-in reports what the driver says (or the task serves, on a GPU).
+said=$(env -u MUSTER_CUDA_PLUGIN timeout 30 usr/bin/muster-task --kernels=gpu --while-stdin \
+  --cluster='{"worker": ["localhost:2222"]}' --job=worker --index=0 --bind=127.0.0.1:0 2>&1 </dev/null) || true
+grep -qE 'no CUDA here: |kernels cuda-sm' <<<"$said" || { echo "install: the task does not load the GPU plug-in: '$said'"; exit 1; }
 bash -n usr/share/bash-completion/completions/muster
 grep -q '^#compdef muster' usr/share/zsh/site-functions/_muster
 grep -q '^complete -c muster' usr/share/fish/vendor_completions.d/muster.fish

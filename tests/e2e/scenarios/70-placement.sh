@@ -52,6 +52,7 @@ submit gpu
 says_kernels() { has_condition gpu KernelsMissing 'True .*gpu|True .*has less'; }
 eventually 40 'a node that promises a GPU and has none is a condition' says_kernels
 note "$(field dtj/gpu '{.status.conditions[?(@.type=="KernelsMissing")].message}')"
+says 'its task has loaded the GPU plug-in and says what the driver says' "$(log_of gpu-worker-0)" 'no CUDA here: libcuda'
 remove gpu
 k label node "$real" nvidia.com/gpu.present- nvidia.com/gpu.compute.major- nvidia.com/gpu.compute.minor- nvidia.com/gpu.count- >/dev/null
 kill "$plugin" 2>/dev/null
