@@ -28,11 +28,6 @@ cJSON *kube_pb(struct mu_span text, const struct kube_fields *fields);
 cJSON *kube_pb_message(struct mu_span message, const struct kube_fields *fields);
 /* Likewise of a watch event, as {"type":…,"object":…}; an error's object is a metav1.Status. */
 cJSON *kube_pb_event(struct mu_span frame, const struct kube_fields *fields);
-/* The other way: appends an object, and what is around one.  False when it has a member that the
- * fields do not name, or one of another kind; then only JSON can say it, and `out` holds nothing
- * of use.  Nothing is left out: kube_pb with the same fields gives it back. */
-bool kube_pb_write(struct mu_buf *out, const cJSON *object, const struct kube_fields *fields);
-extern const char kube_pb_type[]; /* the Content-Type of that */
 /* Whether it is UTF-8, without zeros. */
 bool kube_pb_is_text(struct mu_span text);
 /* Of metav1.Status, in either form: its code, reason and message. */

@@ -11,7 +11,6 @@
 
 #include <stdio.h>
 
-#include "lib/kube/kube_pb.h"
 #include "operator/control/apply_call.h"
 #include "operator/control/at.h"
 #include "operator/control/events.h"
@@ -24,24 +23,9 @@ static const double refused_again_s = 30;
 struct wanted {
 	const char *resource;
 	char *name, *path; /* path: of the collection */
-	struct mu_buf body;
-	const char *type; /* of the body */
+	char *body; /* JSON, as the API server has it whole: a template's members are all in it */
 	const struct kube_fields *fields;
 };
-
-/* As protobuf where that can say it: a quarter of the bytes, and less work for the server. */
-static void write_body(struct wanted *w, const cJSON *object)
-{
-	MU_AUTO_FREE char *text = NULL;
-
-	w->type = kube_pb_type;
-	if (kube_pb_write(&w->body, object, render_fields(w->resource)))
-		return;
-	w->type = NULL;
-	mu_buf_clear(&w->body);
-	text = cJSON_PrintUnformatted(object);
-	mu_buf_puts(&w->body, text);
-}
 
 /* Takes the object. */
 static void wanted_init(struct wanted *w, const struct reconcile *r, const char *api,
@@ -51,8 +35,8 @@ static void wanted_init(struct wanted *w, const struct reconcile *r, const char 
 	    .resource = resource,
 	    .name = mu_xstrdup(cJSON_GetStringValue(at(at(object, "metadata"), "name"))),
 	    .path = mu_xasprintf("%s/namespaces/%s/%s", api, r->spec->namespace, resource),
+	    .body = cJSON_PrintUnformatted(object),
 	    .fields = fields};
-	write_body(w, object);
 	cJSON_Delete(object);
 }
 
@@ -60,16 +44,13 @@ static void wanted_fini(struct wanted *w)
 {
 	free(w->name);
 	free(w->path);
-	mu_buf_fini(&w->body);
+	free(w->body);
 }
 
 static struct kube_request request_of(const struct wanted *w)
 {
-	return (struct kube_request){.method = "POST",
-				     .path = w->path,
-				     .content_type = w->type,
-				     .body = mu_buf_span(&w->body),
-				     .fields = w->fields};
+	return (struct kube_request){
+	    .method = "POST", .path = w->path, .body = mu_span_of(w->body), .fields = w->fields};
 }
 
 /* There is one of its name: *out is it when it is ours and stays. */

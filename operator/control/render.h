@@ -15,10 +15,6 @@ cJSON *render_secret(const struct job_spec *spec, const char *name);
 /* An object named as the job, with its labels and owner. */
 cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec);
 
-/* ---- render_fields.c ---- */
-/* How such an object can be sent as protobuf; NULL: only as JSON. */
-const struct kube_fields *render_fields(const char *resource);
-
 /* ---- render_group.c ---- */
 cJSON *render_policy(const struct job_spec *spec, int port, int http_port);
 /* The gang scheduler's group of so many pods, and where such objects are. */

@@ -5,7 +5,7 @@
 # run.sh [SCENARIO...]     scenarios are the functions named test_*; all when none is given
 #
 #   OPERATOR   build/bin/muster-operator
-#   FORMS      build/release/tests/cluster-api  where both_forms and sent_forms are
+#   FORMS      build/release/tests/cluster-api  where both_forms is
 #   WITHOUT=PATTERN  leaves scenarios out of all
 #   KEEP=1     leave the API server running afterwards
 #
@@ -70,12 +70,6 @@ test_bad_manifests_are_refused_at_the_door() {
 }
 
 test_protobuf_says_what_json_says() { timeout 60 "$FORMS/both_forms" "$K8S_DIR/etc/admin.kubeconfig" | sed 's/^/    /'; }
-
-test_protobuf_sent_is_stored_as_json_is() {
-  kubectl create -f - <<<'{"apiVersion": "node.k8s.io/v1", "kind": "RuntimeClass", "metadata": {"name": "sent"}, "handler": "h"}' >/dev/null
-  timeout 60 "$FORMS/sent_forms" "$K8S_DIR/etc/admin.kubeconfig" pods=$here/sent_pod.json services=$here/sent_service.json |
-    sed 's/^/    /'
-}
 
 test_life_of_a_job() {
   start_operator

@@ -16,7 +16,6 @@
 
 #include "lib/base/buf.h"
 #include "tests/fake/pb_write.h"
-#include "tests/fake/sent.h"
 
 enum { API_OBJECTS = 4096, API_EVENTS = 65536, API_FAULTS = 64, API_CONNECTIONS = 128 };
 
@@ -433,7 +432,7 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
 {
 	struct api_object *o = r->name[0] ? api_find(s, r) : NULL;
-	cJSON *body = sent_object(r->collection, (struct mu_span){r->body, r->length});
+	cJSON *body = kube_json((struct mu_span){r->body, r->length}, NULL);
 	const char *uid = api_text(body, "preconditions", "uid");
 	int status = 200;
 

@@ -89,7 +89,7 @@ static inline void pb_write_field(struct mu_buf *b, const struct kube_fields *f,
 	case KUBE_AMOUNTS:
 		cJSON_ArrayForEach(item, value) pb_write_entry(b, f, item);
 		return;
-	case KUBE_WORDS: /* these are only in what we send */
+	case KUBE_WORDS: /* no table of the cache has these */
 	case KUBE_AMOUNT:
 	case KUBE_PORT:
 	case KUBE_WITHIN:

@@ -4,7 +4,6 @@
  * may be old, or is a second replica, which has seen what its own watches have brought so far.  One
  * whose lease passed in the middle of a call may see that call arrive while the other one acts. */
 #include "tests/fake/pb_write.h"
-#include "tests/fake/sent.h"
 #include "tests/fake/sim.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
@@ -278,7 +277,7 @@ static int call_sent(struct sim_operator *o, const struct kube_request *rq, cJSO
 	cJSON *body;
 	int rc;
 
-	body = sent_object(rq->path, rq->body);
+	body = kube_json(rq->body, NULL);
 	rc = call_now(o, rq, body, out, err);
 	cJSON_Delete(body);
 	return rc;

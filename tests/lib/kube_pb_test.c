@@ -355,107 +355,6 @@ static void list__with_an_item_of_any_size__is_refused(void **state)
 	kube_pb_items_fini(&items);
 }
 
-/* ---- what is sent ---- */
-
-static const struct kube_fields beside[] = {
-    {"path", NULL, 1, KUBE_TEXT}, {"port", NULL, 2, KUBE_PORT}, {0}};
-static const struct kube_fields sent[] = {
-    {"name", NULL, 1, KUBE_TEXT},    {"n", NULL, 2, KUBE_NUMBER},
-    {"yes", NULL, 3, KUBE_TRUTH},    {"one", inner, 5, KUBE_OBJECT},
-    {"many", inner, 6, KUBE_LIST},   {"labels", NULL, 7, KUBE_TEXTS},
-    {"room", NULL, 8, KUBE_AMOUNTS}, {"words", NULL, 9, KUBE_WORDS},
-    {"size", NULL, 10, KUBE_AMOUNT}, {"in", beside, 11, KUBE_WITHIN},
-    {"at", NULL, 13, KUBE_TIME},     {0}};
-
-#define AROUND "\"apiVersion\":\"v1\",\"kind\":\"Pod\""
-
-static bool can_send(const char *members, struct mu_buf *out)
-{
-	MU_AUTO_FREE char *text = mu_xasprintf("{" AROUND "%s%s}", *members ? "," : "", members);
-	cJSON *object = cJSON_Parse(text);
-	bool ok;
-
-	assert_non_null(object);
-	ok = kube_pb_write(out, object, sent);
-	cJSON_Delete(object);
-	return ok;
-}
-
-static void sent__in_every_form__reads_back_as_it_was(void **state)
-{
-	static const char *const cases[] = {
-	    "",
-	    "\"name\":\"p\"",
-	    "\"n\":-7",
-	    "\"n\":9007199254740992",
-	    "\"n\":0",
-	    "\"yes\":false",
-	    "\"one\":{}",
-	    "\"one\":{\"name\":\"q\",\"code\":3}",
-	    "\"many\":[{\"code\":3},{},{\"name\":\"\u00fc \u20ac\"}]",
-	    "\"labels\":{\"a\":\"b\",\"e\":\"\"}",
-	    "\"room\":{\"cpu\":\"4\",\"gpu\":\"8\"}",
-	    "\"words\":[\"a\",\"\",\"c\"]",
-	    "\"size\":\"64Mi\"",
-	    "\"path\":\"/\",\"port\":80",
-	    "\"path\":\"/\",\"port\":\"http\"",
-	};
-
-	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
-		MU_AUTO_FREE char *text = mu_xasprintf("{%s}", cases[i]);
-		MU_AUTO_BUF out = {0};
-		cJSON *back, *as_was = cJSON_Parse(text);
-
-		if (!can_send(cases[i], &out))
-			fail_msg("not written: %s", cases[i]);
-		assert_non_null(back = kube_pb(mu_buf_span(&out), sent));
-		if (!cJSON_Compare(back, as_was, true)) {
-			MU_AUTO_FREE char *got = cJSON_PrintUnformatted(back);
-			fail_msg("%s became %s", text, got);
-		}
-		cJSON_Delete(back);
-		cJSON_Delete(as_was);
-	}
-}
-
-static void sent__with_what_protobuf_cannot_say__is_left_to_json(void **state)
-{
-	static const char *const cases[] = {
-	    "\"nobody\":1",
-	    "\"in\":{\"path\":\"/\"}",
-	    "\"name\":3",
-	    "\"name\":null",
-	    "\"name\":\"\xff\"",
-	    "\"n\":\"3\"",
-	    "\"n\":0.5",
-	    "\"n\":1e300",
-	    "\"yes\":1",
-	    "\"one\":[]",
-	    "\"one\":{\"name\":\"q\",\"more\":3}",
-	    "\"many\":{}",
-	    "\"many\":[3]",
-	    "\"labels\":{\"a\":1}",
-	    "\"labels\":[]",
-	    "\"room\":{\"cpu\":4}",
-	    "\"words\":[\"a\",2]",
-	    "\"size\":64",
-	    "\"port\":0.5",
-	    "\"port\":{}",
-	    "\"at\":\"2026-01-02T03:04:05Z\"",
-	    "\"n\":1,\"n\":2",
-	};
-	MU_AUTO_BUF out = {0};
-	cJSON *bare = cJSON_Parse("{\"name\":\"of no kind\"}");
-
-	for (unsigned i = 0; i < MU_COUNT(cases); i++)
-		if (can_send(cases[i], &out))
-			fail_msg("written: %s", cases[i]);
-	assert_false(kube_pb_write(&out, bare, sent));
-	assert_false(kube_pb_write(&out, bare, gpu)); /* no numbers */
-	assert_false(kube_pb_write(&out, NULL, sent));
-	cJSON_Delete(bare);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -467,8 +366,6 @@ int main(void)
 	    cmocka_unit_test(watch__with_an_event_of_any_size__is_refused_before_it_is_kept),
 	    cmocka_unit_test(list__cut_anywhere__gives_its_items_and_where_it_goes_on),
 	    cmocka_unit_test(list__that_is_cut_short_or_broken__is_never_whole),
-	    cmocka_unit_test(sent__in_every_form__reads_back_as_it_was),
-	    cmocka_unit_test(sent__with_what_protobuf_cannot_say__is_left_to_json),
 	    cmocka_unit_test(list__with_an_item_of_any_size__is_refused),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

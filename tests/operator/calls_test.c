@@ -14,7 +14,6 @@
 #include "operator/control/events.h"
 #include "operator/control/leader.h"
 #include "operator/control/reconcile.h"
-#include "tests/fake/sent.h"
 
 #define JOB_PATH "/apis/muster.dev/v1/namespaces/d/distributedtrainingjobs/j"
 #define STARTED  1700000000.0
@@ -41,7 +40,7 @@ struct scene {
 static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct scene *s = user;
-	cJSON *sent = sent_object(rq->path, rq->body);
+	cJSON *sent = kube_json(rq->body, NULL);
 	char uid[16];
 
 	assert_true(s->n < CALLS_MAX);
@@ -65,7 +64,7 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 		*out = cJSON_Duplicate(s->job, true);
 		return 0;
 	}
-	*out = sent_object(rq->path, rq->body);
+	*out = kube_json(rq->body, NULL);
 	snprintf(uid, sizeof(uid), "made-%d", s->n);
 	cJSON_AddStringToObject(cJSON_GetObjectItem(*out, "metadata"), "uid", uid);
 	return 0;

@@ -9,7 +9,6 @@
 #include "lib/base/log.h"
 #include "operator/control/control.h"
 #include "operator/control/reconcile.h"
-#include "tests/fake/sent.h"
 
 #define STARTED 1700000000.0
 
@@ -46,7 +45,7 @@ static bool always(void *user)
 static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct scene *s = user;
-	cJSON *body = sent_object(rq->path, rq->body), *status, *item;
+	cJSON *body = kube_json(rq->body, NULL), *status, *item;
 	char version[24];
 
 	if (strcmp(rq->method, "PATCH") == 0 && strstr(rq->path, "/status")) {
