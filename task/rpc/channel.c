@@ -25,8 +25,6 @@
 #include "task/rpc/tls.h"
 
 enum {
-	FIRST_REST_MS = 50,
-	LONGEST_REST_MS = 1000,
 	SETTLE_MS = 20000, /* for TLS and the server's first words */
 	WAIT_A_LITTLE_MS = 5000,
 	LONGEST_TARGET = 1024,
@@ -150,8 +148,8 @@ static void rest(struct rpc_channel *ch, const struct mu_err *why)
 	ch->state = CH_RESTING;
 	ch->until_ms = mu_clock_ms() + ch->rest_ms;
 	ch->rest_ms = ch->rest_ms * 8 / 5;
-	if (ch->rest_ms > LONGEST_REST_MS)
-		ch->rest_ms = LONGEST_REST_MS;
+	if (ch->rest_ms > RPC_BACKOFF_MAX_MS)
+		ch->rest_ms = RPC_BACKOFF_MAX_MS;
 	for (struct out_call *c = ch->queued; c; c = next) {
 		next = c->next_queued;
 		if (!c->patient)
@@ -244,7 +242,7 @@ static void settled(void *owner, struct h2_conn *c)
 	if (ch->conn == c && ch->state == CH_CONNECTING) {
 		ch->state = CH_READY;
 		ch->why.code = MU_OK;
-		ch->rest_ms = FIRST_REST_MS;
+		ch->rest_ms = RPC_BACKOFF_INITIAL_MS;
 		run_queue(ch);
 	}
 	pthread_mutex_unlock(&ch->lock);
@@ -421,7 +419,7 @@ int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_cha
 			       .name = ch->target,
 			       .secured = tls != NULL};
 	ch->last_queued = &ch->queued;
-	ch->rest_ms = FIRST_REST_MS;
+	ch->rest_ms = RPC_BACKOFF_INITIAL_MS;
 	rc = channels_enter(ch, err);
 	if (rc) {
 		channel_unref(ch);

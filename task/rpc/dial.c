@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
+#include "task/rpc/channel.h"
 #include "task/rpc/h2/socket.h"
 
 enum { STACK = 256 << 10 };
@@ -47,7 +48,7 @@ static int wait_connected(int fd)
 	int n, e = 0;
 
 	do
-		n = poll(&p, 1, DIAL_MS);
+		n = poll(&p, 1, RPC_CONNECT_TIMEOUT_MS);
 	while (n < 0 && errno == EINTR);
 	if (n == 0)
 		return ETIMEDOUT;

@@ -8,8 +8,6 @@
 
 #include "lib/base/err.h"
 
-enum { DIAL_MS = 20000 }; /* for each address that a name stands for */
-
 /* fd is the callee's, non-blocking; negative: err says why. */
 typedef void (*dial_done)(void *arg, int fd, const struct mu_err *err);
 /* "host:port" or "unix:path".  done is called once, from another thread, or never when an error

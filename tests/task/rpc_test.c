@@ -3,10 +3,14 @@
 #include "tests/test.h"
 #include "tests/wait.h"
 
+#include <arpa/inet.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <sys/socket.h>
 #include <unistd.h>
+
+#include "lib/base/clock.h"
 
 static struct rpc_call *parked;
 static _Atomic int arrived, cancelled;
@@ -253,6 +257,45 @@ static void nobody_there_is_unavailable(void **state)
 	rpc_channel_close(ch);
 }
 
+/* A listener on `port` that answers no SYN any more: its backlog of one is full. */
+static int listen_mute(int *port, int fill[8])
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
+	assert_int_equal(listen(fd, 0), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	*port = ntohs(a.sin_port);
+	for (int i = 0; i < 8; i++) {
+		fill[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		connect(fill[i], (struct sockaddr *)&a, len);
+	}
+	wait_ms(50);
+	return fd;
+}
+
+/* So is a pod's address once the pod is gone: what is sent there is lost. */
+static void peer__that_answers_no_syn__is_unavailable_within_seconds(void **state)
+{
+	struct rpc_message m = {0};
+	struct rpc_channel *ch;
+	int port, fill[8], fd = listen_mute(&port, fill);
+	int64_t began = mu_clock_ms();
+	struct mu_err err;
+	char target[64];
+
+	snprintf(target, sizeof(target), "127.0.0.1:%d", port);
+	assert_ok(rpc_channel_open(target, &ch, &err), &err);
+	assert_fails(rpc_call(ch, "/t.T/Echo", &m, 30000, 0, NULL, &err), &err, MU_UNAVAILABLE, "");
+	assert_in_range(mu_clock_ms() - began, 0, 5000);
+	rpc_channel_close(ch);
+	for (int i = 0; i < 8; i++)
+		close(fill[i]);
+	close(fd);
+}
+
 static void a_peer_that_never_comes_is_waited_for_a_little(void **state)
 {
 	struct rpc_message m = {.head = MU_SPAN("x")};
@@ -367,6 +410,7 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_peer_that_is_on_its_way_gets_the_call, start, stop),
 	    cmocka_unit_test(a_peer_that_never_comes_is_waited_for_a_little),
 	    cmocka_unit_test(nobody_there_is_unavailable),
+	    cmocka_unit_test(peer__that_answers_no_syn__is_unavailable_within_seconds),
 	    cmocka_unit_test_setup_teardown(a_taken_port_is_named, start, stop),
 	    cmocka_unit_test(a_wrong_address_is_refused),
 	    cmocka_unit_test(a_unix_socket_serves_too),
