@@ -19,7 +19,7 @@ WARN     := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpo
 WARN     += $(if $(findstring clang,$(CC)),-Wno-pass-failed)
 CPPFLAGS += -I. -I$(B)/gen -Iclient/include -D_GNU_SOURCE -DMUSTER_VERSION='"$(VERSION)"'
 CFLAGS   += -std=gnu17 -g $(WARN) -fno-strict-aliasing -fvisibility=hidden -pthread -MMD -MP
-LDFLAGS  += -pthread
+LDFLAGS  += -pthread -Wl,--as-needed
 FLAGS_release := -O2 -D_FORTIFY_SOURCE=2 -fstack-protector-strong
 FLAGS_asan    := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer
 FLAGS_tsan    := -O1 -fsanitize=thread
@@ -31,6 +31,7 @@ LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(MODE)))
 find_c = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 
 SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/cluster)
+SRC_net    := $(call find_c,lib/net)
 SRC_rpc    := $(call find_c,task/rpc task/rpc/h2)
 # JPEG pictures, where libjpeg is
 JPEG        := $(shell pkg-config --exists libjpeg 2>/dev/null && echo yes)
@@ -48,21 +49,22 @@ SRC_cluster := $(filter-out cli/cluster/main.c,$(call find_c,cli/cluster))
 PROTOS     := $(wildcard proto/*.proto)
 GEN        := $(patsubst proto/%.proto,$(B)/gen/proto/%.pb-c.c,$(PROTOS))
 
-PARTS := base tls kube rpc kernel task client plan control cli cluster
+PARTS := base net tls kube rpc kernel task client plan control cli cluster
 objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
 lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
 LIBS_base   := -lyaml -lz -lm
+LIBS_net    := -lmicrohttpd
 LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
 LIBS_tls    := -lcrypto
 LIBS_kernel := $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_kube   := -lcjson -lssl -lcrypto
 
-TASK_PARTS     := task kernel rpc base
+TASK_PARTS     := task kernel rpc net base
 CLIENT_PARTS   := client $(TASK_PARTS)
 CLI_PARTS      := cli plan $(CLIENT_PARTS)
-OPERATOR_PARTS := control kube plan tls base
-CLUSTER_PARTS  := cluster cli kube plan base
+OPERATOR_PARTS := control kube plan tls net base
+CLUSTER_PARTS  := cluster cli kube plan net base
 PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster $(BIN)/muster-cluster
 
 .DEFAULT_GOAL := all

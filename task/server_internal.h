@@ -5,7 +5,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "lib/base/http.h"
+#include "lib/net/http_server.h"
 #include "task/context.h"
 #include "task/device/device.h"
 #include "task/master/master.h"

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
-#include "lib/base/http.h"
+#include "lib/net/http_server.h"
 #include "lib/base/log.h"
 #include "operator/control/http.h"
 #include "operator/control/leader.h"

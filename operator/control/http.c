@@ -7,7 +7,7 @@
  */
 #include "operator/control/http.h"
 
-#include "lib/base/http.h"
+#include "lib/net/http_server.h"
 #include "operator/control/cache.h"
 #include "operator/control/leader.h"
 

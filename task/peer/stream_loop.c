@@ -23,7 +23,7 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/base/starved.h"
+#include "lib/net/accept_backoff.h"
 #include "task/peer/stream_conn.h"
 #include "task/peer/stream_listen.h"
 #include "task/rpc/tls.h"
@@ -40,9 +40,9 @@ struct streams {
 	pthread_t thread, dialler;
 	_Atomic bool stopping;
 	struct stream_set accepted;
-	unsigned n_conns, n_strangers; /* accepted; of these not greeted yet.  The thread's */
-	int64_t deaf_until_ms;         /* 0: the listeners are watched.  The thread's */
-	pthread_mutex_t reading;       /* what is in: */
+	unsigned n_conns, n_strangers;  /* accepted; of these not greeted yet.  The thread's */
+	int64_t accept_paused_until_ms; /* 0: the listeners are polled; owned by the thread */
+	pthread_mutex_t reading;        /* what is in: */
 	struct stream_set dialled;
 	_Atomic unsigned n_dialled;
 	pthread_mutex_t lock; /* guards what follows; after reading */
@@ -142,7 +142,7 @@ static void watch_listeners(struct streams *s, bool on)
 		if (*fds[i] >= 0)
 			epoll_ctl(s->accepted.epoll, EPOLL_CTL_MOD, *fds[i], &e);
 	}
-	s->deaf_until_ms = on ? 0 : mu_clock_ms() + MU_STARVED_REST_MS;
+	s->accept_paused_until_ms = on ? 0 : mu_clock_ms() + ACCEPT_BACKOFF_MS;
 }
 
 static void take_in(struct streams *s, int listener)
@@ -152,7 +152,7 @@ static void take_in(struct streams *s, int listener)
 	struct mu_err err;
 
 	if (fd < 0) {
-		if (mu_starved(errno, "stream"))
+		if (mu_accept_backoff(errno, "stream"))
 			watch_listeners(s, false);
 		return;
 	}
@@ -280,12 +280,12 @@ static int strangers(struct streams *s)
 static int patience(struct streams *s)
 {
 	int wait = s->n_strangers ? strangers(s) : -1;
-	int64_t deaf = s->deaf_until_ms - mu_clock_ms();
+	int64_t paused = s->accept_paused_until_ms - mu_clock_ms();
 
-	if (!s->deaf_until_ms)
+	if (!s->accept_paused_until_ms)
 		return wait;
-	if (deaf > 0)
-		return wait >= 0 && wait < deaf ? wait : (int)deaf;
+	if (paused > 0)
+		return wait >= 0 && wait < paused ? wait : (int)paused;
 	watch_listeners(s, true);
 	return wait;
 }

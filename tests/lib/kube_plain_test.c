@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "lib/base/http.h"
+#include "lib/net/http_server.h"
 #include "tests/test.h"
 
 static void say(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)

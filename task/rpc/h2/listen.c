@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "lib/base/starved.h"
+#include "lib/net/accept_backoff.h"
 #include "task/rpc/h2/server.h"
 #include "task/rpc/h2/socket.h"
 #include "task/rpc/tls.h"
@@ -130,7 +130,7 @@ static bool turn_away(struct h2 *h, int listener)
 
 static void rest(struct h2 *h)
 {
-	struct itimerspec once = {.it_value = {.tv_nsec = MU_STARVED_REST_MS * 1000000L}};
+	struct itimerspec once = {.it_value = {.tv_nsec = ACCEPT_BACKOFF_MS * 1000000L}};
 
 	timerfd_settime(h->rested, 0, &once, NULL);
 }
@@ -159,7 +159,7 @@ static void take_in(struct h2 *h, int listener)
 		secured = is_secured(h, listener);
 		crowded = h2_loop_count(&h->loop) >= MAX_CONNS;
 		fd = draining ? -1 : accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (fd < 0 && !draining && mu_starved(errno, "rpc"))
+		if (fd < 0 && !draining && mu_accept_backoff(errno, "rpc"))
 			resting = !turn_away(h, listener);
 		pthread_mutex_unlock(&h->lock);
 		if (draining)

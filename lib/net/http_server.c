@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One thread polls the listener and libmicrohttpd's epoll descriptor.  The listener is ours and not
+ * the library's for two reasons: the library spins when accept() fails for want of descriptors, and
+ * it refuses new connections while idle peers hold all places.  Here the oldest connection makes
+ * room for a new one, so that a probe is always answered. */
+#include "lib/net/http_server.h"
+
+#include <errno.h>
+#include <microhttpd.h>
+#include <netdb.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "lib/net/accept_backoff.h"
+
+enum { MAX_CONNECTIONS = 32, CONNECTION_TIMEOUT_MS = 5000, CONNECTION_MEMORY = 16 << 10 };
+enum { MAX_BODY = 256 << 10 }; /* twice the cluster of a job of a thousand tasks */
+
+struct mu_http_server {
+	int listener, stop_event, epoll;
+	int64_t accept_paused_until_ms;
+	mu_http_handler handler;
+	void *ctx;
+	pthread_t thread;
+	struct MHD_Daemon *daemon;
+	struct open_connection {
+		int fd;
+		int64_t deadline_ms;
+	} open[2 * MAX_CONNECTIONS]; /* the oldest first; shut-down ones stay until the library
+				      * has closed them */
+	unsigned open_count;
+};
+
+struct request_body {
+	struct mu_buf data;
+	bool too_large;
+};
+
+static enum MHD_Result send_answer(struct MHD_Connection *c, struct mu_http_answer *a)
+{
+	struct MHD_Response *r =
+	    MHD_create_response_from_buffer(a->body.len, a->body.data, MHD_RESPMEM_MUST_COPY);
+	enum MHD_Result sent = MHD_NO;
+
+	if (r) {
+		MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
+		MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+		sent = MHD_queue_response(c, (unsigned)a->status, r);
+		MHD_destroy_response(r);
+	}
+	mu_buf_fini(&a->body);
+	return sent;
+}
+
+/* The library calls this once for the head, then for each piece of the body, then at the end. */
+static enum MHD_Result on_request(void *server, struct MHD_Connection *c, const char *path,
+				  const char *method, const char *version, const char *piece,
+				  size_t *piece_len, void **state)
+{
+	struct mu_http_server *h = server;
+	struct request_body *body = *state;
+	struct mu_http_answer a = {.status = 400, .type = "text/plain"};
+
+	if (!body) {
+		*state = MU_NEW(struct request_body);
+		return MHD_YES;
+	}
+	if (*piece_len) {
+		body->too_large |= *piece_len > MAX_BODY - body->data.len;
+		if (!body->too_large)
+			mu_buf_put(&body->data, piece, *piece_len);
+		*piece_len = 0;
+		return MHD_YES;
+	}
+	if (body->too_large) {
+		a.status = MHD_HTTP_CONTENT_TOO_LARGE;
+		mu_buf_printf(&a.body, "a request body may have at most %d bytes\n", MAX_BODY);
+	} else {
+		struct mu_http_request rq = {
+		    .method = method,
+		    .path = path,
+		    .authorization = MHD_lookup_connection_value(c, MHD_HEADER_KIND,
+								 MHD_HTTP_HEADER_AUTHORIZATION),
+		    .body = {body->data.data ? body->data.data : "", body->data.len}};
+		h->handler(h->ctx, &rq, &a);
+	}
+	return send_answer(c, &a);
+}
+
+static void on_completed(void *server, struct MHD_Connection *c, void **state,
+			 enum MHD_RequestTerminationCode why)
+{
+	struct request_body *body = *state;
+
+	if (!body)
+		return;
+	mu_buf_fini(&body->data);
+	free(body);
+	*state = NULL;
+}
+
+static void on_connection(void *server, struct MHD_Connection *c, void **state,
+			  enum MHD_ConnectionNotificationCode what)
+{
+	struct mu_http_server *h = server;
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+	unsigned i = 0;
+
+	if (what == MHD_CONNECTION_NOTIFY_STARTED) {
+		h->open[h->open_count++] = (struct open_connection){
+		    info->connect_fd, mu_clock_ms() + CONNECTION_TIMEOUT_MS};
+		return;
+	}
+	while (i < h->open_count && h->open[i].fd != info->connect_fd)
+		i++;
+	if (i < h->open_count)
+		memmove(&h->open[i], &h->open[i + 1], (--h->open_count - i) * sizeof(h->open[0]));
+}
+
+/* Closes connections past their deadline, and the oldest ones that are more than MAX_CONNECTIONS
+ * with a new one.  The library sees the end of the stream and frees them. */
+static void shut_down_old(struct mu_http_server *h, int64_t now)
+{
+	for (unsigned i = 0; i < h->open_count; i++)
+		if (now > h->open[i].deadline_ms || h->open_count - i >= MAX_CONNECTIONS)
+			shutdown(h->open[i].fd, SHUT_RDWR);
+}
+
+static void accept_one(struct mu_http_server *h, int64_t now)
+{
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	int fd = accept4(h->listener, (struct sockaddr *)&addr, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+
+	if (fd >= 0)
+		MHD_add_connection(h->daemon, fd, (struct sockaddr *)&addr, len);
+	else if (mu_accept_backoff(errno, "http"))
+		h->accept_paused_until_ms = now + ACCEPT_BACKOFF_MS;
+}
+
+static int poll_timeout_ms(struct mu_http_server *h, bool paused)
+{
+	MHD_UNSIGNED_LONG_LONG library_ms;
+	int ms = paused ? ACCEPT_BACKOFF_MS : h->open_count ? 1000 : -1;
+
+	if (MHD_get_timeout(h->daemon, &library_ms) == MHD_YES &&
+	    (ms < 0 || library_ms < (unsigned)ms))
+		ms = (int)(library_ms < 1000 ? library_ms : 1000);
+	return ms;
+}
+
+static void *serve(void *arg)
+{
+	struct mu_http_server *h = arg;
+
+	for (;;) {
+		bool paused = mu_clock_ms() < h->accept_paused_until_ms;
+		struct pollfd p[] = {{h->stop_event, POLLIN, 0},
+				     {h->epoll, POLLIN, 0},
+				     {paused ? -1 : h->listener, POLLIN, 0}};
+		int64_t now;
+
+		if (poll(p, MU_COUNT(p), poll_timeout_ms(h, paused)) < 0 && errno != EINTR)
+			return NULL;
+		if (p[0].revents)
+			return NULL;
+		now = mu_clock_ms();
+		shut_down_old(h, now);
+		MHD_run(h->daemon);
+		if (p[2].revents)
+			accept_one(h, now);
+	}
+}
+
+static int listen_on(const char *host, int port, int *got, struct mu_err *err)
+{
+	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
+	struct sockaddr_storage addr;
+	socklen_t len = sizeof(addr);
+	char text[8];
+	int fd, one = 1, off = 0, bad;
+
+	snprintf(text, sizeof(text), "%d", port);
+	bad = getaddrinfo(host, text, &hints, &list);
+	if (bad)
+		return mu_fail(err, MU_FAILED_PRECONDITION, "HTTP on %s: %s", host,
+			       gai_strerror(bad));
+	fd = socket(list->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+	if (fd >= 0)
+		setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (fd >= 0 && list->ai_family == AF_INET6)
+		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof(off));
+	bad = fd < 0 || bind(fd, list->ai_addr, list->ai_addrlen) || listen(fd, 64) ||
+	      getsockname(fd, (struct sockaddr *)&addr, &len);
+	freeaddrinfo(list);
+	if (bad) {
+		int why = errno;
+
+		if (fd >= 0)
+			close(fd);
+		if (why == EADDRINUSE)
+			return mu_fail(err, MU_FAILED_PRECONDITION,
+				       "port %d on %s is already in use (HTTP)", port, host);
+		return mu_fail_errno(err, why, "HTTP on %s:%d", host, port);
+	}
+	*got = ntohs(addr.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&addr)->sin6_port
+						: ((struct sockaddr_in *)&addr)->sin_port);
+	return fd;
+}
+
+static void server_free(struct mu_http_server *h)
+{
+	if (h->daemon)
+		MHD_stop_daemon(h->daemon);
+	if (h->stop_event >= 0)
+		close(h->stop_event);
+	close(h->listener);
+	free(h);
+}
+
+int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx,
+		  struct mu_http_server **out, int *got_port, struct mu_err *err)
+{
+	struct mu_http_server *h;
+	int got = 0, fd = listen_on(host, port, &got, err);
+
+	if (fd < 0)
+		return fd;
+	h = MU_NEW(struct mu_http_server);
+	h->listener = fd;
+	h->handler = handler;
+	h->ctx = ctx;
+	h->stop_event = eventfd(0, EFD_CLOEXEC);
+	h->daemon = MHD_start_daemon(
+	    MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET, 0, NULL, NULL, on_request, h,
+	    MHD_OPTION_CONNECTION_LIMIT, 2u * MAX_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+	    (size_t)CONNECTION_MEMORY, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+	    MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_END);
+	if (h->daemon)
+		h->epoll = MHD_get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD)->epoll_fd;
+	if (h->stop_event < 0 || !h->daemon || pthread_create(&h->thread, NULL, serve, h)) {
+		server_free(h);
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "the HTTP server cannot start: no descriptors, memory or thread");
+	}
+	*out = h;
+	*got_port = got;
+	return 0;
+}
+
+void mu_http_stop(struct mu_http_server *h)
+{
+	if (!h)
+		return;
+	if (eventfd_write(h->stop_event, 1) == 0)
+		pthread_join(h->thread, NULL);
+	server_free(h);
+}

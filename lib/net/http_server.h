@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A small HTTP server for probes, metrics and a few commands, on libmicrohttpd: one thread, a
+ * bounded number of connections, each closed after its answer or after a few seconds. */
+#ifndef MU_NET_HTTP_SERVER_H
+#define MU_NET_HTTP_SERVER_H
+
+#include "lib/base/buf.h"
+
+struct mu_http_answer {
+	int status;       /* 400 unless the handler sets it */
+	const char *type; /* text/plain unless the handler sets it */
+	struct mu_buf body;
+};
+struct mu_http_request {
+	const char *method, *path; /* the path without its query */
+	const char *authorization; /* the header's value; NULL: none was sent */
+	struct mu_span body;
+};
+/* Runs on the server's thread. */
+typedef void (*mu_http_handler)(void *ctx, const struct mu_http_request *rq,
+				struct mu_http_answer *out);
+
+struct mu_http_server;
+/* "::" accepts IPv4 too.  Port 0 takes a free one. */
+int mu_http_start(const char *host, int port, mu_http_handler handler, void *ctx,
+		  struct mu_http_server **out, int *got_port, struct mu_err *err);
+/* The answer of a handler that is running goes out first. */
+void mu_http_stop(struct mu_http_server *h);
+
+#endif
