@@ -8,7 +8,7 @@
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
 
-#include "lib/base/err.h"
+#include "lib/base/buf.h"
 
 enum {
 	CLI_OK = 0,
@@ -39,6 +39,9 @@ int cli_status(int argc, char **argv);
 int cli_convert(int argc, char **argv);
 int cli_top(int argc, char **argv);
 int cli_explain(int argc, char **argv);
+int cli_submit(int argc, char **argv);
+int cli_logs(int argc, char **argv);
+int cli_wait(int argc, char **argv);
 
 /* "muster: <message>" on standard error; returns CLI_FAILED. */
 int cli_fail(const struct mu_err *err);
@@ -48,5 +51,8 @@ int cli_usage(const char *verb, const char *fmt, ...) __attribute__((format(prin
 /* "--name value" or "--name=value" at argv[*i]: 1 and *value (moving *i), 0 when it is something
  * else, -1 when the value is missing. */
 int cli_option(int argc, char **argv, int *i, const char *name, const char **value);
+
+/* Appends text without what could move a terminal's cursor. */
+void put_safe(struct mu_buf *out, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster top, muster explain: started as muster-cluster, which has the API client and lies beside
- * this program (cli/cluster/cluster.h says why it is another). */
+/* The verbs of a cluster: started as muster-cluster, which has the API client and lies beside this
+ * program (cli/cluster/cluster.h says why it is another). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static int start(const char *verb, int argc, char **argv)
 		execv(self, (char *const *)words);
 	}
 	execvp(PROGRAM, (char *const *)words);
-	mu_fail_errno(&err, errno, PROGRAM ", which looks at clusters, cannot be started");
+	mu_fail_errno(&err, errno, PROGRAM ", the program for clusters, cannot be started");
 	return cli_fail(&err);
 }
 
@@ -40,4 +40,19 @@ int cli_top(int argc, char **argv)
 int cli_explain(int argc, char **argv)
 {
 	return start("explain", argc, argv);
+}
+
+int cli_submit(int argc, char **argv)
+{
+	return start("submit", argc, argv);
+}
+
+int cli_logs(int argc, char **argv)
+{
+	return start("logs", argc, argv);
+}
+
+int cli_wait(int argc, char **argv)
+{
+	return start("wait", argc, argv);
 }

@@ -46,3 +46,9 @@ int cli_option(int argc, char **argv, int *i, const char *name, const char **val
 	*value = argv[++*i];
 	return 1;
 }
+
+void put_safe(struct mu_buf *out, const char *text)
+{
+	for (; *text; text++)
+		mu_buf_putc(out, (unsigned char)*text < ' ' || *text == 127 ? ' ' : *text);
+}

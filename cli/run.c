@@ -298,22 +298,13 @@ struct run_arguments {
 static void say_end(const struct run *r, int status)
 {
 	const struct run_view *v = &r->view;
-	const struct condition *why = &r->status.conditions[COND_FAILED];
 
 	if (status == CLI_INTERRUPTED)
 		printf("%s: stopped at step %lld; run it again to go on from there\n",
-		       r->spec->name, (long long)v->step);
-	else if (status == CLI_FAILED && why->set)
-		printf("%s: failed: %s\n", r->spec->name, why->message);
+		       r->spec->name, (long long)v->progress.step);
 	else
-		printf("%s: %s in %.1f s, step %lld\n", r->spec->name,
-		       status ? "failed" : "succeeded", mu_wall() - r->started, (long long)v->step);
-	if (v->final && v->accuracy >= 0)
-		printf("  test accuracy  %.1f %%\n", 100 * v->accuracy);
-	if (v->checkpoint[0])
-		printf("  checkpoint     %s\n", v->checkpoint);
-	if (v->events[0])
-		printf("  TensorBoard    %s\n", v->events);
+		run_view_outcome(v, &r->status, mu_wall() - r->started);
+	run_view_results(v);
 	printf("  logs           %s\n", r->logs);
 	if (v->final && v->checkpoint[0])
 		printf("Try next:\n"

@@ -7,6 +7,7 @@
  */
 #include "cli/run_view.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <sys/ioctl.h>
@@ -18,7 +19,11 @@ enum { BAR = 24 };
 
 void run_view_init(struct run_view *v, const char *job, int64_t target)
 {
-	*v = (struct run_view){.job = job, .target = target, .terminal = isatty(STDOUT_FILENO)};
+	*v = (struct run_view){.job = job,
+			       .progress = {0, target, .loss = NAN, .steps_per_second = NAN,
+					    .examples_per_second = NAN},
+			       .accuracy = -1,
+			       .terminal = isatty(STDOUT_FILENO)};
 }
 
 /* The value of " key=" in a line; NULL when it has none. */
@@ -36,7 +41,7 @@ static double number_of(const char *line, const char *key)
 {
 	const char *v = value_of(line, key);
 
-	return v ? strtod(v, NULL) : 0;
+	return v ? strtod(v, NULL) : NAN;
 }
 
 static void text_of(const char *line, const char *key, char *out, size_t size)
@@ -50,19 +55,20 @@ bool run_view_take(struct run_view *v, const char *line, double now)
 {
 	bool progress = strncmp(line, "progress ", 9) == 0, final = strncmp(line, "final ", 6) == 0;
 	bool stopped = strncmp(line, "stopped ", 8) == 0;
-	int64_t step;
+	struct job_progress *p = &v->progress;
+	double step;
 
 	if (!progress && !final && !stopped)
 		return false;
-	step = (int64_t)number_of(line, "step");
-	if (step > v->step) {
-		v->step = step;
+	step = number_of(line, "step");
+	if (step > (double)p->step && step < 1e18) {
+		p->step = (int64_t)step;
 		v->step_at = now;
 	}
 	if (progress) {
-		v->loss = number_of(line, "loss");
-		v->steps_per_second = number_of(line, "steps_per_second");
-		v->examples_per_second = number_of(line, "examples_per_second");
+		p->loss = number_of(line, "loss");
+		p->steps_per_second = number_of(line, "steps_per_second");
+		p->examples_per_second = number_of(line, "examples_per_second");
 	} else {
 		v->final = final;
 		v->accuracy = value_of(line, "accuracy") ? number_of(line, "accuracy") : -1;
@@ -83,23 +89,24 @@ static void put_tasks(struct mu_buf *out, const struct job_status *s)
 	}
 }
 
+static void put_bar(struct mu_buf *out, const struct job_progress *p)
+{
+	int64_t of = p->target > 0 ? p->target : 1;
+	int full = (int)((p->step < of ? p->step : of) * BAR / of);
+
+	mu_buf_puts(out, " [");
+	for (int i = 0; i < BAR; i++)
+		mu_buf_putc(out, i < full ? '#' : '.');
+	mu_buf_putc(out, ']');
+}
+
 static void put_line(struct mu_buf *out, const struct run_view *v, const struct job_status *s)
 {
-	int64_t of = v->target > 0 ? v->target : 1;
-	int full = (int)((v->step < of ? v->step : of) * BAR / of);
-
-	mu_buf_printf(out, "%s", v->job);
-	if (v->terminal) {
-		mu_buf_puts(out, " [");
-		for (int i = 0; i < BAR; i++)
-			mu_buf_putc(out, i < full ? '#' : '.');
-		mu_buf_putc(out, ']');
-	}
-	if (v->target > 0)
-		mu_buf_printf(out, "  step %lld/%lld", (long long)v->step, (long long)v->target);
-	if (v->step)
-		mu_buf_printf(out, "  loss %.4f  %.0f steps/s  %.0f examples/s", v->loss,
-			      v->steps_per_second, v->examples_per_second);
+	mu_buf_puts(out, v->job);
+	if (v->terminal)
+		put_bar(out, &v->progress);
+	mu_buf_puts(out, "  ");
+	job_progress_put(out, &v->progress);
 	put_tasks(out, s);
 }
 
@@ -122,14 +129,14 @@ void run_view_show(struct run_view *v, const struct job_status *s, double now)
 
 	if (now - v->shown_at < (v->terminal ? LIVE_EVERY : PLAIN_EVERY))
 		return;
-	if (!v->terminal && v->shown_at > 0 && v->shown_step == v->step)
+	if (!v->terminal && v->shown_at > 0 && v->shown_step == v->progress.step)
 		return;
 	put_line(&line, v, s);
 	printf("%s%.*s%s", v->terminal ? "\r\033[K" : "",
 	       (int)(line.len < limit ? line.len : limit), line.data, v->terminal ? "" : "\n");
 	fflush(stdout);
 	v->shown_at = now;
-	v->shown_step = v->step;
+	v->shown_step = v->progress.step;
 }
 
 void run_view_clear(struct run_view *v)
@@ -149,4 +156,26 @@ void run_view_say(struct run_view *v, const char *fmt, ...)
 	va_end(ap);
 	putchar('\n');
 	fflush(stdout);
+}
+
+void run_view_outcome(const struct run_view *v, const struct job_status *s, double seconds)
+{
+	const struct condition *failed = &s->conditions[COND_FAILED];
+	bool succeeded = s->phase == JOB_SUCCEEDED;
+
+	if (!succeeded && failed->set)
+		printf("%s: failed: %s\n", v->job, failed->message);
+	else
+		printf("%s: %s in %.1f s, step %lld\n", v->job, succeeded ? "succeeded" : "failed",
+		       seconds, (long long)v->progress.step);
+}
+
+void run_view_results(const struct run_view *v)
+{
+	if (v->accuracy >= 0)
+		printf("  test accuracy  %.1f %%\n", 100 * v->accuracy);
+	if (v->checkpoint[0])
+		printf("  checkpoint     %s\n", v->checkpoint);
+	if (v->events[0])
+		printf("  TensorBoard    %s\n", v->events);
 }

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `muster run` shows while a job runs: one live line on a terminal, plain lines elsewhere. */
+/* What `muster run` and `muster wait` print about a job: one live line on a terminal and plain
+ * lines elsewhere while the job runs, then how it ended. */
 #ifndef CLI_RUN_VIEW_H
 #define CLI_RUN_VIEW_H
 
+#include "cli/job_progress.h"
 #include "operator/plan/job_plan.h"
 
 struct run_view {
 	const char *job;
 	bool terminal;
-	int64_t step, target;
-	double loss, steps_per_second, examples_per_second;
+	struct job_progress progress;
 	double step_at;  /* when the step last moved */
 	double shown_at; /* last line */
 	int64_t shown_step;
@@ -25,5 +26,8 @@ void run_view_show(struct run_view *v, const struct job_status *s, double now);
 /* A line of its own, above the live one. */
 void run_view_say(struct run_view *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void run_view_clear(struct run_view *v);
+/* After the job has ended: the outcome, then the accuracy and where the results are. */
+void run_view_outcome(const struct run_view *v, const struct job_status *s, double seconds);
+void run_view_results(const struct run_view *v);
 
 #endif

@@ -66,26 +66,11 @@ int scale_apply(struct job_spec *s, const char *text, char *said, size_t size, s
 	return mu_fail(err, MU_NOT_FOUND, "job '%s' has no task '%s'", s->name, name);
 }
 
-/* A job by its name, or by the manifest that names it. */
-static int name_of(const char *job, char *out, size_t size, struct mu_err *err)
-{
-	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
-	const char *dot = strrchr(job, '.');
-	int rc;
-
-	if (!strchr(job, '/') && !(dot && (!strcmp(dot, ".yaml") || !strcmp(dot, ".yml")))) {
-		snprintf(out, size, "%s", job);
-		return 0;
-	}
-	rc = manifest_read(&spec, job, err);
-	if (!rc)
-		snprintf(out, size, "%s", spec->name);
-	return rc;
-}
-
 int cli_scale(int argc, char **argv)
 {
-	char name[256], request[CONTROL_LINE - 8], said[CONTROL_LINE];
+	char request[CONTROL_LINE - 8], said[CONTROL_LINE];
+	MU_AUTO_FREE char *name = NULL;
+	MU_AUTO_FREE char *ns = NULL;
 	struct mu_err err;
 
 	if (argc != 2)
@@ -93,7 +78,7 @@ int cli_scale(int argc, char **argv)
 	if (!strchr(argv[1], '=') || strlen(argv[1]) > JOB_MAX_NAME + 16)
 		return cli_usage("scale", "'%.100s' is not TASK=N, as in worker=4", argv[1]);
 	snprintf(request, sizeof(request), "scale %s", argv[1]);
-	if (name_of(argv[0], name, sizeof(name), &err) ||
+	if (manifest_job(argv[0], &name, &ns, &err) ||
 	    run_control_ask(name, request, said, sizeof(said), &err))
 		return cli_fail(&err);
 	printf("%s: %s\n", name, said);

@@ -11,6 +11,20 @@ const struct verb_option verb_options[] = {
      "new one begins; 64 without this, 0: no limit"},
     {"run", "--scale TASK=N", "with N of that task; a job that runs already is changed"},
     {"validate", "--plan", "say what the operator would create first"},
+    {"submit", "--force-conflicts",
+     "take over fields that another manager set, such as replicas after kubectl scale"},
+    {"submit", "-n NAMESPACE", "the namespace of a manifest that names none"},
+    {"submit", "--context NAME", "another context of the kubeconfig"},
+    {"logs", "-f",
+     "go on as the logs grow, wait for tasks that have not started and follow tasks that are "
+     "started again; ends when the job has ended"},
+    {"logs", "--tail N", "only the last N lines of each log"},
+    {"logs", "--previous", "of the container before its last restart"},
+    {"logs", "-n NAMESPACE", "where the job is, when not in the context's own namespace"},
+    {"logs", "--context NAME", "another context of the kubeconfig"},
+    {"wait", "--timeout TIME", "at most so long: seconds, or 90s, 10m, 2h"},
+    {"wait", "-n NAMESPACE", "where the job is, when not in the context's own namespace"},
+    {"wait", "--context NAME", "another context of the kubeconfig"},
     {"top", "-n NAMESPACE", "the jobs of that namespace, not of the context's own"},
     {"top", "-A", "the jobs of all namespaces"},
     {"top", "--once", "one look, not one every two seconds"},
@@ -56,6 +70,26 @@ const struct verb_text verb_texts[] = {
      "Asks a task server over HTTP for its state: sessions, steps that wait and for what, "
      "resources.",
      NULL, "muster status localhost:8080"},
+    {"submit",
+     "Checks a manifest as muster validate does and applies it to a cluster (server-side apply), "
+     "then prints whether the job was created, changed or unchanged.",
+     "0 when the API server has accepted the job, 1 when the manifest is wrong, the API server "
+     "refuses it or cannot be reached.",
+     "muster submit examples/digits.yaml"},
+    {"logs",
+     "Prints the logs of all tasks of a job, of one kind of task (worker) or of one task "
+     "(worker/0). "
+     "JOB is a name, job/NAME or the manifest. Lines of several tasks begin with their task.",
+     "0 when the logs were printed, 1 when there is no such job or task, or a task has no log yet.",
+     "muster logs digits -f worker/0"},
+    {"wait",
+     "Waits until a job of a cluster has ended and prints its progress as muster run does. JOB is "
+     "a "
+     "name, job/NAME or the manifest.",
+     "0 when the job has succeeded, 1 when it has failed, 3 when that cannot be known (no such "
+     "job, "
+     "deleted meanwhile, no access), 124 when it has not ended within --timeout.",
+     "muster wait digits --timeout 10m"},
     {"top", "Shows a cluster's jobs with phase, step, speed and loss, the busiest first.", NULL,
      "muster top -A"},
     {"explain",

@@ -6,6 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
+#include "cli/manifest.h"
 
 int cluster_option(int argc, char **argv, int *i, struct cluster_options *o)
 {
@@ -73,4 +74,65 @@ int cluster_get(struct kube_client *c, cJSON **out, struct mu_err *err, const ch
 	return kube_call(c,
 			 &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 10000},
 			 out, err);
+}
+
+int cluster_job_open(struct cluster_job *out, const char *verb, const char *word,
+		     const struct cluster_options *o)
+{
+	struct cluster_options options = *o;
+	MU_AUTO_FREE char *name = NULL;
+	MU_AUTO_FREE char *ns = NULL;
+	struct mu_err err = {0};
+
+	*out = (struct cluster_job){0};
+	if (!word || o->all_namespaces)
+		return cli_usage(verb, "expected one job: its name, job/NAME or its manifest");
+	if (manifest_job(word, &name, &ns, &err) < 0)
+		return cli_fail(&err);
+	if (!*name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.")])
+		return cli_usage(verb, "'%.63s' is no name of a job", name);
+	if (!options.ns)
+		options.ns = ns;
+	if (cluster_connect(&options, &out->client, &out->ns, &err) < 0)
+		return cli_fail(&err);
+	out->name = mu_steal(&name);
+	return CLI_OK;
+}
+
+void cluster_job_close(struct cluster_job *job)
+{
+	if (job->client)
+		kube_client_free(job->client);
+	free(job->ns);
+	free(job->name);
+}
+
+int cluster_job_get(const struct cluster_job *job, cJSON **out, struct mu_err *err)
+{
+	return cluster_get(job->client, out, err, CLUSTER_JOB_PATH, job->ns, job->name);
+}
+
+int cluster_job_pods(const struct cluster_job *job, cJSON **out, struct mu_err *err)
+{
+	return cluster_get(job->client, out, err,
+			   "/api/v1/namespaces/%s/pods?labelSelector=muster.dev%%2Fjob%%3D%s",
+			   job->ns, job->name);
+}
+
+char *cluster_options_text(const struct cluster_options *o)
+{
+	MU_AUTO_BUF out = {0};
+
+	if (o->ns)
+		mu_buf_printf(&out, " -n %s", o->ns);
+	if (o->context)
+		mu_buf_printf(&out, " --context %s", o->context);
+	if (o->kubeconfig)
+		mu_buf_printf(&out, " --kubeconfig %s", o->kubeconfig);
+	return mu_buf_take(&out);
+}
+
+bool cluster_is_transient(int rc)
+{
+	return rc == -MU_UNAVAILABLE || rc == -MU_DEADLINE_EXCEEDED || rc == -MU_RESOURCE_EXHAUSTED;
 }

@@ -93,22 +93,15 @@ static void put_why(struct mu_buf *out, const cJSON *job, double now)
 static void put_progress(struct mu_buf *out, const cJSON *job)
 {
 	const cJSON *p = field_at(job, "status.progress");
+	struct job_progress progress;
 	MU_AUTO_BUF line = {0};
 
-	if (field_number(p, "step", -1) < 0)
+	field_progress(job, &progress);
+	if (progress.step < 0)
 		return;
-	mu_buf_printf(&line, "step %.0f", field_number(p, "step", 0));
-	if (field_number(p, "targetStep", 0) > 0)
-		mu_buf_printf(&line, " of %.0f (%.16s)", field_number(p, "targetStep", 0),
-			      field_text(p, "percent", "?"));
-	if (field_number(p, "stepsPerSecond", 0) > 0)
-		mu_buf_printf(&line, ", %.1f steps/s", field_number(p, "stepsPerSecond", 0));
-	if (field_number(p, "examplesPerSecond", 0) > 0)
-		mu_buf_printf(&line, ", %.0f examples/s", field_number(p, "examplesPerSecond", 0));
-	if (field_at(p, "loss"))
-		mu_buf_printf(&line, ", loss %.4g", field_number(p, "loss", 0));
+	job_progress_put(&line, &progress);
 	if (*field_text(p, "eta", ""))
-		mu_buf_printf(&line, ", done %.64s", field_text(p, "eta", ""));
+		mu_buf_printf(&line, "  done %.64s", field_text(p, "eta", ""));
 	put_pair(out, "progress", line.data);
 	if (*field_text(p, "lastCheckpoint", ""))
 		put_pair(out, "checkpoint", field_text(p, "lastCheckpoint", ""));
@@ -163,31 +156,6 @@ static void put_failures(struct mu_buf *out, const cJSON *job)
 		mu_buf_printf(out, "  %-11s and %d more in .status.ledger\n", "", more);
 }
 
-/* Why the containers of a pod do not run, or why it has no node: whoever says it. */
-static const char *waits_for(const cJSON *pod, const char **message)
-{
-	const cJSON *c;
-
-	cJSON_ArrayForEach(c, field_at(pod, "status.containerStatuses"))
-	{
-		const char *reason = field_text(c, "state.waiting.reason", NULL);
-		if (!reason)
-			continue;
-		*message = field_text(c, "state.waiting.message", "");
-		return reason;
-	}
-	cJSON_ArrayForEach(c, field_at(pod, "status.conditions"))
-	{
-		if (strcmp(field_text(c, "status", ""), "False") != 0 ||
-		    strcmp(field_text(c, "type", ""), "PodScheduled") != 0)
-			continue;
-		*message = field_text(c, "message", "");
-		return field_text(c, "reason", "Unscheduled");
-	}
-	*message = "";
-	return strcmp(field_text(pod, "status.phase", ""), "Pending") == 0 ? "Pending" : NULL;
-}
-
 static void put_pods(struct mu_buf *out, const cJSON *pods)
 {
 	int shown = 0, more = 0;
@@ -196,7 +164,7 @@ static void put_pods(struct mu_buf *out, const cJSON *pods)
 	cJSON_ArrayForEach(pod, field_at(pods, "items"))
 	{
 		MU_AUTO_BUF line = {0};
-		const char *message, *reason = waits_for(pod, &message);
+		const char *message, *reason = pod_waiting_reason(pod, &message);
 
 		if (!reason && !field_at(pod, "metadata.deletionTimestamp"))
 			continue;
@@ -281,26 +249,23 @@ static cJSON *ask_tasks(struct kube_client *c, const char *ns, const cJSON *pods
 	return all;
 }
 
-static int explain(struct kube_client *c, const char *ns, const char *name, struct mu_err *err)
+static int explain(const struct cluster_job *about, struct mu_err *err)
 {
 	cJSON *job = NULL, *pods = NULL, *events = NULL, *tasks = NULL;
 	MU_AUTO_BUF out = {0};
 	MU_AUTO_BUF left_out = {0};
 	struct mu_err mine = {0};
-	int rc = cluster_get(
-	    c, &job, err, "/apis/muster.dev/v1/namespaces/%s/distributedtrainingjobs/%s", ns, name);
+	int rc = cluster_job_get(about, &job, err);
 
 	if (rc < 0)
 		return rc;
-	if (cluster_get(c, &pods, &mine,
-			"/api/v1/namespaces/%s/pods?labelSelector=muster.dev%%2Fjob%%3D%s", ns,
-			name) < 0)
+	if (cluster_job_pods(about, &pods, &mine) < 0)
 		mu_buf_puts(&left_out, " pods");
-	if (cluster_get(c, &events, &mine,
-			"/api/v1/namespaces/%s/events?fieldSelector=involvedObject.name%%3D%s", ns,
-			name) < 0)
+	if (cluster_get(about->client, &events, &mine,
+			"/api/v1/namespaces/%s/events?fieldSelector=involvedObject.name%%3D%s",
+			about->ns, about->name) < 0)
 		mu_buf_puts(&left_out, " events");
-	tasks = ask_tasks(c, ns, pods, &mine);
+	tasks = ask_tasks(about->client, about->ns, pods, &mine);
 	if (!tasks)
 		mu_buf_puts(&left_out, " pods/proxy");
 	explain_print(&out, job, pods, events, tasks, (double)time(NULL));
@@ -318,29 +283,24 @@ static int explain(struct kube_client *c, const char *ns, const char *name, stru
 int cluster_explain(int argc, char **argv)
 {
 	struct cluster_options o = {0};
-	struct kube_client *c = NULL;
-	MU_AUTO_FREE char *ns = NULL;
+	struct cluster_job job;
 	struct mu_err err = {0};
-	const char *name = NULL;
+	const char *word = NULL;
 	int rc;
 
 	for (int i = 0; i < argc; i++) {
 		rc = cluster_option(argc, argv, &i, &o);
 		if (rc < 0)
 			return cli_usage("explain", "%s needs a value", argv[i]);
-		if (rc == 0 && (argv[i][0] == '-' || name))
+		if (rc == 0 && (argv[i][0] == '-' || word))
 			return cli_usage("explain", "unexpected '%s'", argv[i]);
 		if (rc == 0)
-			name = argv[i];
+			word = argv[i];
 	}
-	if (name && strchr(name, '/')) /* job/mnist, dtj/mnist */
-		name = strchr(name, '/') + 1;
-	if (!name || o.all_namespaces ||
-	    name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.")] || !*name)
-		return cli_usage("explain", "expected the name of one job, such as job/mnist");
-	if (cluster_connect(&o, &c, &ns, &err) < 0)
-		return cli_fail(&err);
-	rc = explain(c, ns, name, &err);
-	kube_client_free(c);
+	rc = cluster_job_open(&job, "explain", word, &o);
+	if (rc)
+		return rc;
+	rc = explain(&job, &err);
+	cluster_job_close(&job);
 	return rc < 0 ? cli_fail(&err) : CLI_OK;
 }

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/cli.h"
 #include "cli/cluster/cluster.h"
 
 enum { MEMBERS_MAX = 1000 };

@@ -34,6 +34,27 @@ double field_number(const cJSON *object, const char *path, double otherwise)
 	return cJSON_IsNumber(n) && isfinite(n->valuedouble) ? n->valuedouble : otherwise;
 }
 
+/* A double of this size is a whole number that int64_t holds. */
+static int64_t whole_number(const cJSON *object, const char *path, int64_t otherwise)
+{
+	double n = field_number(object, path, (double)otherwise);
+
+	return n > -1e15 && n < 1e15 ? (int64_t)n : otherwise;
+}
+
+void field_progress(const cJSON *job, struct job_progress *out)
+{
+	const cJSON *p = field_at(job, "status.progress");
+
+	*out = (struct job_progress){
+	    .step = whole_number(p, "step", -1),
+	    .target = whole_number(p, "targetStep", 0),
+	    .loss = field_number(p, "loss", NAN),
+	    .steps_per_second = field_number(p, "stepsPerSecond", NAN),
+	    .examples_per_second = field_number(p, "examplesPerSecond", NAN),
+	};
+}
+
 const char *field_age(const cJSON *object, const char *path, double now, char out[16])
 {
 	double at = mu_rfc3339_read(field_text(object, path, ""));
@@ -55,8 +76,26 @@ const char *field_age(const cJSON *object, const char *path, double now, char ou
 	return out;
 }
 
-void put_safe(struct mu_buf *out, const char *text)
+const char *pod_waiting_reason(const cJSON *pod, const char **message)
 {
-	for (; *text; text++)
-		mu_buf_putc(out, (unsigned char)*text < ' ' || *text == 127 ? ' ' : *text);
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, field_at(pod, "status.containerStatuses"))
+	{
+		const char *reason = field_text(c, "state.waiting.reason", NULL);
+		if (!reason)
+			continue;
+		*message = field_text(c, "state.waiting.message", "");
+		return reason;
+	}
+	cJSON_ArrayForEach(c, field_at(pod, "status.conditions"))
+	{
+		if (strcmp(field_text(c, "status", ""), "False") != 0 ||
+		    strcmp(field_text(c, "type", ""), "PodScheduled") != 0)
+			continue;
+		*message = field_text(c, "message", "");
+		return field_text(c, "reason", "Unscheduled");
+	}
+	*message = "";
+	return strcmp(field_text(pod, "status.phase", ""), "Pending") == 0 ? "Pending" : NULL;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster-cluster: what `muster top` and `muster explain` start.  See cluster.h for why. */
+/* muster-cluster: the program that `muster` starts for the verbs of a cluster.  See cluster.h for
+ * why. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -9,8 +10,9 @@
 #include "lib/base/log.h"
 
 static const struct cli_verb verbs[] = {
-    {"top", NULL, NULL, cluster_top},
-    {"explain", NULL, NULL, cluster_explain},
+    {"top", NULL, NULL, cluster_top},       {"explain", NULL, NULL, cluster_explain},
+    {"submit", NULL, NULL, cluster_submit}, {"logs", NULL, NULL, cluster_logs},
+    {"wait", NULL, NULL, cluster_wait},
 };
 
 int main(int argc, char **argv)
@@ -21,7 +23,6 @@ int main(int argc, char **argv)
 	for (size_t i = 0; argc > 1 && i < MU_COUNT(verbs); i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].run(argc - 2, argv + 2);
-	fputs("muster-cluster: this is a part of muster; say 'muster top' or 'muster explain'\n",
-	      stderr);
+	fputs("muster-cluster: this is a part of muster; see 'muster help'\n", stderr);
 	return CLI_USAGE;
 }

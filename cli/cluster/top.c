@@ -151,9 +151,7 @@ static int show(struct kube_client *c, const char *ns, bool live, struct mu_err 
 	}
 	cJSON_Delete(jobs);
 	if (rc == -MU_NOT_FOUND)
-		rc = mu_fail(
-		    err, MU_NOT_FOUND,
-		    "this cluster has no DistributedTrainingJobs: apply deploy/muster.yaml");
+		rc = mu_fail(err, MU_NOT_FOUND, CLUSTER_NO_JOBS);
 	return rc;
 }
 

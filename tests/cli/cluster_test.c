@@ -86,7 +86,7 @@ static void explain__of_a_slow_job__names_stragglers_and_hot_spots(void **state)
 	    "\"j-ps-0\":{\"task\":\"/job:ps/replica:0/task:0\",\"resourceBytes\":900},"
 	    "\"j-ps-1\":{\"task\":\"/job:ps/replica:0/task:1\",\"resourceBytes\":100}}");
 
-	expect(text, "progress    step 50 of 200 (25%), 9.5 steps/s, loss 0.5\n");
+	expect(text, "progress    step 50/200 (25%)  9.5 steps/s  loss 0.5\n");
 	expect(text, "straggler   j-worker-1 makes 3.0 steps/s, the median worker 10.0\n");
 	expect(text, "hot spot    j-ps-0 holds 90 % of the parameters' bytes");
 	assert_null(strstr(text, "j-worker-0"));

@@ -228,11 +228,11 @@ static void the_view__follows_the_trainers_lines(void **state)
 				  "progress step=120 target=2000 loss=0.41 steps_per_second=800.5 "
 				  "examples_per_second=25616",
 				  2));
-	assert_int_equal(v.step, 120);
-	assert_float_equal((float)v.loss, 0.41f, 1e-6f);
-	assert_float_equal((float)v.steps_per_second, 800.5f, 1e-3f);
+	assert_int_equal(v.progress.step, 120);
+	assert_float_equal((float)v.progress.loss, 0.41f, 1e-6f);
+	assert_float_equal((float)v.progress.steps_per_second, 800.5f, 1e-3f);
 	assert_true(run_view_take(&v, "progress step=90 loss=0.5", 3));
-	assert_int_equal(v.step, 120); /* a slower worker does not turn it back */
+	assert_int_equal(v.progress.step, 120); /* a slower worker does not turn it back */
 	assert_float_equal((float)v.step_at, 2, 0);
 	assert_true(run_view_take(
 	    &v, "final step=2000 accuracy=0.953 checkpoint=/o/model.ckpt-2000 events=", 4));

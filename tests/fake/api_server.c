@@ -1,7 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Connections, a thread for each, and what the test does from its side.  A test is one program, so
- * this is included, and the store with it. */
+/* Logs, connections, a thread for each, and what the test does from its side.  A test is one
+ * program, so this is included, and the store with it. */
 #include "tests/fake/api_store.c"
+
+/* ---- logs of pods ---- */
+
+/* The lines from *at on that the request wants; they are all read then. */
+static void api_put_lines(struct mu_buf *out, const struct api_log *log, size_t *at,
+			  const char *since, long tail)
+{
+	const char *end = log->lines.data + log->lines.len;
+	long left = 0;
+
+	for (const char *p = log->lines.data; p < end; p++)
+		left += *p == '\n';
+	for (const char *line = log->lines.data + *at, *next; line < end; line = next, left--) {
+		next = memchr(line, '\n', (size_t)(end - line));
+		next = next ? next + 1 : end;
+		if ((!since || strncmp(line, since, 19) >= 0) && (tail < 0 || left <= tail))
+			mu_buf_put(out, line, (size_t)(next - line));
+	}
+	*at = log->lines.len;
+}
+
+static struct api_log *api_find_log(struct api_server *s, const char *pod)
+{
+	for (int i = 0; i < s->n_logs; i++)
+		if (strcmp(s->logs[i].pod, pod) == 0)
+			return &s->logs[i];
+	return NULL;
+}
+
+/* A pod's log; false closes the connection.  The lock is held, but not while it waits. */
+static bool api_give_log(struct api_server *s, int fd, const struct api_request *r)
+{
+	const struct api_log *log = api_find_log(s, r->name);
+	static const char head[] = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n"
+				   "Transfer-Encoding: chunked\r\n\r\n";
+	const char *since = strstr(r->query, "sinceTime=");
+	bool follow = strstr(r->query, "follow=true");
+	struct api_fault_rule fault;
+	char peek;
+
+	if (!log || strstr(r->query, "previous=true"))
+		return api_status(s, r, fd, 400, 0, "BadRequest");
+	api_send(fd, head, strlen(head));
+	for (size_t at = 0; !s->stopping && !s->down;) {
+		MU_AUTO_BUF lines = {0};
+		struct timespec t;
+
+		api_put_lines(&lines, log, &at, since ? since + 10 : NULL,
+			      api_number(r->query, "tailLines=", -1));
+		if (lines.len && !api_chunk(fd, mu_buf_span(&lines)))
+			return false;
+		if (lines.len && api_take_fault(s, r->url, true, &fault)) {
+			api_send(fd, "40\r\n2026", 8);
+			return false;
+		}
+		if (!follow || log->ended)
+			return api_send(fd, "0\r\n\r\n", 5);
+		clock_gettime(CLOCK_REALTIME, &t);
+		t.tv_sec++;
+		pthread_cond_timedwait(&s->changed, &s->lock, &t);
+		if (recv(fd, &peek, 1, MSG_PEEK | MSG_DONTWAIT) == 0)
+			return false;
+	}
+	return false;
+}
 
 /* ---- connections ---- */
 
@@ -39,6 +104,8 @@ static bool api_read(int fd, struct mu_buf *in, struct api_request *r)
 	r->protobuf =
 	    end && end < in->data + head &&
 	    memmem(end, strcspn(end + 2, "\r") + 2, KUBE_PROTOBUF, sizeof(KUBE_PROTOBUF) - 1);
+	end = strcasestr(in->data, "\r\ncontent-type: application/apply-patch");
+	r->apply = end && end < in->data + head;
 	r->body = mu_xstrndup(in->data + head, length);
 	r->length = length;
 	memmove(in->data, in->data + head + length, in->len - head - length);
@@ -160,8 +227,11 @@ void api_server_stop(struct api_server *s)
 	for (int i = 0; i < s->n_events; i++) {
 		free(s->events[i].collection);
 		free(s->events[i].ns);
+		free(s->events[i].name);
 		free(s->events[i].text);
 	}
+	for (int i = 0; i < s->n_logs; i++)
+		mu_buf_fini(&s->logs[i].lines);
 	close(s->fd);
 	free(s->events);
 	mu_buf_fini(&s->log);
@@ -315,6 +385,24 @@ int api_server_count(struct api_server *s, const char *path)
 	int n = 0;
 	api_server_each(s, path, api_count_one, &n);
 	return n;
+}
+
+void api_server_log(struct api_server *s, const char *pod, const char *lines, bool ended)
+{
+	struct api_log *log;
+
+	pthread_mutex_lock(&s->lock);
+	log = api_find_log(s, pod);
+	if (!log && s->n_logs == API_LOGS)
+		abort();
+	if (!log) {
+		log = &s->logs[s->n_logs++];
+		snprintf(log->pod, sizeof(log->pod), "%s", pod);
+	}
+	mu_buf_puts(&log->lines, lines);
+	log->ended = ended;
+	pthread_cond_broadcast(&s->changed);
+	pthread_mutex_unlock(&s->lock);
 }
 
 int api_server_seen(struct api_server *s, const char *match)

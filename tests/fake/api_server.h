@@ -18,7 +18,7 @@ enum api_fault {
 	API_TOO_LARGE,     /* answer as if the object were larger than what etcd stores */
 	API_HANG_UP,       /* close the connection instead of an answer */
 	API_LOSE_ANSWER,   /* do it, then close the connection instead of the answer */
-	API_CUT,           /* watches: close in the middle of the next event */
+	API_CUT,           /* watches and logs: close in the middle of what comes next */
 	API_GONE,          /* watches: an ERROR event with 410 */
 	API_SILENT_DELETE, /* watches: swallow the next event */
 };
@@ -53,6 +53,9 @@ int api_server_count(struct api_server *s, const char *path);
 /* Calls fn for a copy of each object. */
 void api_server_each(struct api_server *s, const char *path,
 		     void (*fn)(void *arg, const cJSON *object), void *arg);
+/* Lines of a pod's log, each with its time before it; `ended`: no more come.  A pod without any
+ * has a container that waits to start. */
+void api_server_log(struct api_server *s, const char *pod, const char *lines, bool ended);
 /* Requests so far whose "METHOD /path" contains `match`. */
 int api_server_seen(struct api_server *s, const char *match);
 

@@ -17,7 +17,13 @@
 #include "lib/base/buf.h"
 #include "tests/fake/pb_write.h"
 
-enum { API_OBJECTS = 4096, API_EVENTS = 65536, API_FAULTS = 64, API_CONNECTIONS = 128 };
+enum {
+	API_OBJECTS = 4096,
+	API_EVENTS = 65536,
+	API_FAULTS = 64,
+	API_CONNECTIONS = 128,
+	API_LOGS = 16
+};
 
 struct api_object {
 	char *collection, *ns, *name; /* collection without namespace: "/api/v1/pods" */
@@ -26,8 +32,13 @@ struct api_object {
 struct api_event {
 	long version;
 	const char *type;
-	char *collection, *ns, *text;
+	char *collection, *ns, *name, *text;
 	bool labelled;
+};
+struct api_log {
+	char pod[64];
+	struct mu_buf lines;
+	bool ended;
 };
 struct api_fault_rule {
 	char match[128];
@@ -49,6 +60,8 @@ struct api_server {
 	struct api_fault_rule faults[API_FAULTS];
 	int n_faults, connections[API_CONNECTIONS], n_threads;
 	struct mu_buf log;
+	struct api_log logs[API_LOGS];
+	int n_logs;
 };
 struct api_request {
 	char method[16], url[4096];
@@ -57,6 +70,7 @@ struct api_request {
 	char *body;
 	size_t length;
 	bool protobuf; /* is taken */
+	bool apply;    /* the body is a whole object that may be new */
 };
 
 /* ---- the store ---- */
@@ -132,6 +146,7 @@ static void api_changed(struct api_server *s, struct api_object *o, const char *
 					.type = type,
 					.collection = mu_xstrdup(o->collection),
 					.ns = mu_xstrdup(o->ns),
+					.name = mu_xstrdup(o->name),
 					.text = cJSON_PrintUnformatted(o->json),
 					.labelled = api_labelled(o->json)};
 		s->n_events++;
@@ -265,6 +280,16 @@ static long api_number(const char *query, const char *key, long otherwise)
 {
 	const char *at = query ? strstr(query, key) : NULL;
 	return at ? strtol(at + strlen(key), NULL, 10) : otherwise;
+}
+
+/* By metadata.name alone. */
+static bool api_named_in_query(const struct api_request *r, const char *name)
+{
+	static const char key[] = "fieldSelector=metadata.name%3D";
+	const char *at = r->query ? strstr(r->query, key) : NULL;
+	size_t n = at ? strcspn(at + strlen(key), "&") : 0;
+
+	return !at || (strlen(name) == n && strncmp(at + strlen(key), name, n) == 0);
 }
 
 static bool api_selected(const struct api_request *r, bool labelled)
@@ -415,7 +440,7 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 			const struct api_event *e = &s->events[next];
 			if (e->version <= from || strcmp(e->collection, r->collection) != 0 ||
 			    (r->ns[0] && strcmp(e->ns, r->ns) != 0) ||
-			    !api_selected(r, e->labelled))
+			    !api_selected(r, e->labelled) || !api_named_in_query(r, e->name))
 				continue;
 			if (!api_send_event(s, fd, r, e))
 				return;
@@ -428,6 +453,20 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 	}
 }
 
+/* As for a resource with a status of its own: the generation counts changes of the spec. */
+static void api_count_generation(cJSON *o, const cJSON *patch)
+{
+	const cJSON *spec = cJSON_GetObjectItemCaseSensitive(o, "spec");
+	const cJSON *wanted = cJSON_GetObjectItemCaseSensitive(patch, "spec");
+	cJSON *metadata = cJSON_GetObjectItemCaseSensitive(o, "metadata");
+	cJSON *generation = cJSON_GetObjectItemCaseSensitive(metadata, "generation");
+
+	if (wanted && !cJSON_Compare(spec, wanted, true) && generation)
+		cJSON_SetNumberValue(generation, generation->valuedouble + 1);
+}
+
+static bool api_give_log(struct api_server *s, int fd, const struct api_request *r);
+
 /* Does what the request asks; false closes the connection.  The lock is held. */
 static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
 {
@@ -436,7 +475,17 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 	const char *uid = api_text(body, "preconditions", "uid");
 	int status = 200;
 
-	if (strcmp(r->method, "POST") == 0 && body) {
+	if (strcmp(r->sub, "log") == 0 && r->query) {
+		cJSON_Delete(body);
+		return api_give_log(s, fd, r);
+	}
+	if (r->apply && !o && body) {
+		cJSON_AddNumberToObject(cJSON_GetObjectItemCaseSensitive(body, "metadata"),
+					"generation", 1);
+		o = api_add(s, r, body);
+		body = NULL;
+		status = 201;
+	} else if (strcmp(r->method, "POST") == 0 && body) {
 		snprintf(r->name, sizeof(r->name), "%s", api_text(body, "metadata", "name"));
 		if (api_find(s, r)) {
 			cJSON_Delete(body);
@@ -458,6 +507,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 			api_remove(s, o);
 		return silent ? false : api_status(s, r, fd, other ? 409 : 200, 0, "Conflict");
 	} else if (strcmp(r->method, "PATCH") == 0 && body) {
+		api_count_generation(o->json, body);
 		api_merge(o->json, body);
 		api_changed(s, o, "MODIFIED");
 	} else if (strcmp(r->method, "PUT") == 0 && body) {

@@ -1,0 +1,509 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* muster logs: the logs of a job's tasks, each line with its task in front when there are several.
+ *
+ * The main thread lists the job and its pods once a second; each container that has started gets a
+ * thread that streams its log.  Lines are asked for with their timestamps, so that a stream that
+ * breaks goes on behind the last line that was printed.  A pod that is made anew, or a container
+ * that is restarted, is another source with a log of its own. */
+#include <ctype.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cluster/cluster.h"
+#include "lib/base/clock.h"
+#include "operator/plan/job_spec.h"
+
+enum { FOLLOWED_MAX = 64, STREAM_S = 3600, END_GRACE_S = 10, STAMP_MAX = 48 };
+static const double list_every_s = 1;
+
+struct logs {
+	struct cluster_job job;
+	char task[JOB_MAX_TASK_NAME + 1]; /* "": all */
+	int index;                        /* -1: all */
+	bool follow, previous, with_task;
+	long tail; /* lines of each log; -1: all */
+	struct log_source **sources;
+	unsigned n_sources;
+	char said[512];           /* the last remark on a job without pods */
+	pthread_mutex_t printing; /* of standard output */
+	_Atomic bool closed;      /* standard output takes no more */
+};
+/* The log of one container's life. */
+struct log_source {
+	struct logs *logs;
+	char task[JOB_MAX_NAME + 16]; /* "worker/0" */
+	char *pod, *container, *uid, *waiting;
+	int restarts;
+	bool listed, has_thread, complete;
+	pthread_t thread;
+	_Atomic bool ended; /* the thread has */
+	int rc;             /* of its stream */
+	struct mu_err err;
+	char last[STAMP_MAX],
+	    after[STAMP_MAX];    /* time of the last line; where the stream resumes */
+	unsigned n_last, n_skip; /* lines of that time that were printed; that are to be skipped */
+};
+
+/* ---- lines ---- */
+
+static void print_line(struct log_source *s, const char *line, size_t len)
+{
+	struct logs *l = s->logs;
+
+	pthread_mutex_lock(&l->printing);
+	if (l->with_task)
+		printf("%s | ", s->task);
+	fwrite(line, 1, len, stdout);
+	if (putchar('\n') == EOF)
+		atomic_store(&l->closed, true);
+	pthread_mutex_unlock(&l->printing);
+}
+
+/* The time before the line without its zone, so that times compare as texts; 0: there is none (the
+ * kubelet's own sentences). */
+static size_t read_stamp(char out[STAMP_MAX], const char *line, size_t len)
+{
+	const char *space = memchr(line, ' ', len);
+	size_t n = space ? (size_t)(space - line) : len;
+
+	if (n < 20 || n >= STAMP_MAX || !isdigit((unsigned char)line[0]) || line[10] != 'T')
+		return 0;
+	snprintf(out, STAMP_MAX, "%.*s", (int)n, line);
+	out[strcspn(out, "Z+")] = 0;
+	return n + (space != NULL);
+}
+
+static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
+{
+	struct log_source *s = arg;
+	char stamp[STAMP_MAX];
+	size_t skip = read_stamp(stamp, line, len);
+	int order = skip && s->after[0] ? strcmp(stamp, s->after) : 1;
+
+	if (order < 0 || (order == 0 && s->n_skip > 0)) {
+		s->n_skip -= order == 0;
+		return 0;
+	}
+	if (skip) {
+		s->n_last = strcmp(stamp, s->last) == 0 ? s->n_last + 1 : 1;
+		memcpy(s->last, stamp, sizeof(stamp));
+	}
+	print_line(s, line + skip, len - skip);
+	return atomic_load(&s->logs->closed)
+		   ? mu_fail(err, MU_CANCELLED, "standard output is closed")
+		   : 0;
+}
+
+struct log_stream {
+	struct kube_lines lines;
+	struct logs *logs;
+};
+
+static int on_chunk(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	struct log_stream *st = arg;
+	int rc = kube_lines_feed(&st->lines, data, len, err);
+
+	pthread_mutex_lock(&st->logs->printing);
+	if (fflush(stdout))
+		atomic_store(&st->logs->closed, true);
+	pthread_mutex_unlock(&st->logs->printing);
+	return rc;
+}
+
+static void put_path(struct mu_buf *out, const struct log_source *s)
+{
+	const struct logs *l = s->logs;
+
+	mu_buf_printf(out, "/api/v1/namespaces/%s/pods/%s/log?container=%s&timestamps=true",
+		      l->job.ns, s->pod, s->container);
+	if (l->follow)
+		mu_buf_puts(out, "&follow=true");
+	if (l->previous)
+		mu_buf_puts(out, "&previous=true");
+	if (s->after[0]) /* whole seconds: what was printed of the first one is skipped */
+		mu_buf_printf(out, "&sinceTime=%.19sZ", s->after);
+	else if (l->tail >= 0)
+		mu_buf_printf(out, "&tailLines=%ld", l->tail);
+}
+
+/* One stream from behind the last line to its end; a thread when the log is followed. */
+static void *stream_log(void *arg)
+{
+	struct log_source *s = arg;
+	struct log_stream st = {.lines = {.line = on_line, .arg = s}, .logs = s->logs};
+	MU_AUTO_BUF path = {0};
+
+	memcpy(s->after, s->last, sizeof(s->after));
+	s->n_skip = s->n_last;
+	put_path(&path, s);
+	s->rc =
+	    kube_stream(s->logs->job.client,
+			&(struct kube_stream){
+			    .path = path.data, .seconds = STREAM_S, .chunk = on_chunk, .arg = &st},
+			&s->err);
+	if (st.lines.rest.len && s->rc == 0) /* the last line has no end */
+		on_chunk(&st, "\n", 1, &s->err);
+	mu_buf_fini(&st.lines.rest);
+	atomic_store(&s->ended, true);
+	return NULL;
+}
+
+/* ---- sources ---- */
+
+static const cJSON *container_status(const cJSON *pod, const char *name)
+{
+	const cJSON *c;
+
+	cJSON_ArrayForEach(c, field_at(pod, "status.containerStatuses"))
+	{
+		if (strcmp(field_text(c, "name", ""), name) == 0)
+			return c;
+	}
+	return NULL;
+}
+
+static bool is_wanted(const struct logs *l, const cJSON *pod)
+{
+	const cJSON *labels = field_at(pod, "metadata.labels");
+	const cJSON *task = cJSON_GetObjectItemCaseSensitive(labels, CLUSTER_LABEL_TASK);
+	const cJSON *index = cJSON_GetObjectItemCaseSensitive(labels, CLUSTER_LABEL_INDEX);
+
+	if (!cJSON_IsString(task) || !cJSON_IsString(index))
+		return false;
+	return !l->task[0] || (strcmp(task->valuestring, l->task) == 0 &&
+			       (l->index < 0 || atoi(index->valuestring) == l->index));
+}
+
+/* The source of the pod's first container in the life that it has now. */
+static struct log_source *find_source(struct logs *l, const cJSON *pod, const char *container,
+				      int restarts)
+{
+	const cJSON *labels = field_at(pod, "metadata.labels");
+	const char *uid = field_text(pod, "metadata.uid", "");
+	struct log_source *s;
+
+	for (unsigned i = 0; i < l->n_sources; i++)
+		if (strcmp(l->sources[i]->uid, uid) == 0 && l->sources[i]->restarts == restarts)
+			return l->sources[i];
+	s = MU_NEW(struct log_source);
+	*s = (struct log_source){.logs = l,
+				 .pod = mu_xstrdup(field_text(pod, "metadata.name", "")),
+				 .container = mu_xstrdup(container),
+				 .uid = mu_xstrdup(uid),
+				 .restarts = restarts};
+	snprintf(s->task, sizeof(s->task), "%.63s/%.12s",
+		 cJSON_GetObjectItemCaseSensitive(labels, CLUSTER_LABEL_TASK)->valuestring,
+		 cJSON_GetObjectItemCaseSensitive(labels, CLUSTER_LABEL_INDEX)->valuestring);
+	l->sources = mu_xrealloc(l->sources, (l->n_sources + 1) * sizeof(struct log_source *));
+	return l->sources[l->n_sources++] = s;
+}
+
+static void source_free(struct log_source *s)
+{
+	free(s->pod);
+	free(s->container);
+	free(s->uid);
+	free(s->waiting);
+	free(s);
+}
+
+/* Says once for each reason why there is no log yet. */
+static void report_waiting(struct log_source *s, const cJSON *pod)
+{
+	const char *message, *reason = pod_waiting_reason(pod, &message);
+	MU_AUTO_BUF text = {0};
+
+	put_safe(&text, reason ? reason : "the container has not started");
+	if (*message) {
+		mu_buf_puts(&text, ": ");
+		put_safe(&text, message);
+	}
+	if (s->waiting && strcmp(s->waiting, text.data) == 0)
+		return;
+	free(s->waiting);
+	s->waiting = mu_buf_take(&text);
+	fprintf(stderr, "muster: %s has no log yet: %s\n", s->task, s->waiting);
+}
+
+static int start_stream(struct log_source *s, struct mu_err *err)
+{
+	struct logs *l = s->logs;
+	unsigned streams = 0;
+
+	atomic_store(&s->ended, false);
+	free(s->waiting);
+	s->waiting = NULL;
+	if (!l->follow) {
+		stream_log(s);
+		s->complete = true;
+		return s->rc < 0 ? mu_append(&s->err, " (%s)", s->task), *err = s->err, s->rc : 0;
+	}
+	for (unsigned i = 0; i < l->n_sources; i++)
+		streams += l->sources[i]->has_thread;
+	if (streams >= FOLLOWED_MAX)
+		return mu_fail(
+		    err, MU_RESOURCE_EXHAUSTED,
+		    "at most %d tasks can be followed at once: name one, such as worker/0",
+		    FOLLOWED_MAX);
+	if (pthread_create(&s->thread, NULL, stream_log, s) != 0)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "cannot start a thread");
+	s->has_thread = true;
+	return 0;
+}
+
+/* Joins the threads that have ended; an error that another try cannot mend is the caller's. */
+static int join_ended(struct logs *l, struct mu_err *err)
+{
+	for (unsigned i = 0; i < l->n_sources; i++) {
+		struct log_source *s = l->sources[i];
+
+		if (!s->has_thread || !atomic_load(&s->ended))
+			continue;
+		pthread_join(s->thread, NULL);
+		s->has_thread = false;
+		if (s->rc == -MU_NOT_FOUND) /* the pod is gone */
+			s->complete = true;
+		else if (s->rc < 0 && s->rc != -MU_INVALID_ARGUMENT && !cluster_is_transient(s->rc))
+			return *err = s->err, s->rc;
+	}
+	return 0;
+}
+
+/* What to do about a pod that was listed. */
+static int take_pod(struct logs *l, const cJSON *pod, struct mu_err *err)
+{
+	const cJSON *first = cJSON_GetArrayItem(field_at(pod, "spec.containers"), 0);
+	const char *container = field_text(first, "name", "");
+	const cJSON *status = container_status(pod, container);
+	bool running = field_at(status, "state.running"),
+	     terminated = field_at(status, "state.terminated");
+	struct log_source *s =
+	    find_source(l, pod, container, (int)field_number(status, "restartCount", 0));
+
+	s->listed = true;
+	if (s->has_thread || s->complete)
+		return 0;
+	if (!running && !terminated) {
+		report_waiting(s, pod);
+		return 0;
+	}
+	/* The stream ended well and the container has ended too: that was all of it. */
+	if (terminated && atomic_load(&s->ended) && s->rc == 0) {
+		s->complete = true;
+		return 0;
+	}
+	return start_stream(s, err);
+}
+
+/* ---- the job ---- */
+
+static bool job_is_over(const cJSON *job)
+{
+	const char *phase = field_text(job, "status.phase", "");
+
+	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
+}
+
+/* A task that the manifest does not have would be waited for in vain. */
+static int check_task(const struct logs *l, const cJSON *job, struct mu_err *err)
+{
+	const cJSON *tasks = field_at(job, "spec.tasks");
+	const cJSON *task = cJSON_GetObjectItemCaseSensitive(tasks, l->task);
+	double replicas = field_number(task, "replicas", 1);
+
+	if (!l->task[0] || strcmp(l->task, JOB_BOARD) == 0)
+		return 0;
+	if (!task)
+		return mu_fail(err, MU_NOT_FOUND, "job '%s' has no task '%s'", l->job.name,
+			       l->task);
+	if (l->index >= replicas)
+		return mu_fail(err, MU_NOT_FOUND, "job '%s' has no %s/%d: its last is %s/%.0f",
+			       l->job.name, l->task, l->index, l->task, replicas - 1);
+	return 0;
+}
+
+static int report_no_pods(struct logs *l, const cJSON *job, struct mu_err *err)
+{
+	MU_AUTO_BUF text = {0};
+
+	if (job_is_over(job))
+		return mu_fail(err, MU_NOT_FOUND,
+			       "job '%s' is over and its pods are gone, and their logs with them "
+			       "(run.cleanPodPolicy)",
+			       l->job.name);
+	mu_buf_printf(&text, "job '%s' is %s and has no pod%s%s yet", l->job.name,
+		      field_text(job, "status.phase", "new"), l->task[0] ? " of " : "", l->task);
+	mu_buf_puts(&text, *field_text(job, "status.summary.message", "") ? ": " : "");
+	put_safe(&text, field_text(job, "status.summary.message", ""));
+	if (!l->follow)
+		return mu_fail(err, MU_FAILED_PRECONDITION, "%s; -f waits for it", text.data);
+	if (strncmp(text.data, l->said, sizeof(l->said) - 1) != 0)
+		fprintf(stderr, "muster: %s\n", text.data);
+	snprintf(l->said, sizeof(l->said), "%s", text.data);
+	return 0;
+}
+
+/* Looks at the job and its pods once.  *over: the job is, or it was deleted. */
+static int look(struct logs *l, bool first, bool *over, struct mu_err *err)
+{
+	cJSON *job = NULL, *pods = NULL;
+	const cJSON *pod;
+	unsigned n = 0;
+	int rc = cluster_job_get(&l->job, &job, err);
+
+	if (!rc && first)
+		rc = check_task(l, job, err);
+	if (!rc)
+		rc = cluster_job_pods(&l->job, &pods, err);
+	for (unsigned i = 0; i < l->n_sources; i++)
+		l->sources[i]->listed = rc != 0;
+	cJSON_ArrayForEach(pod, field_at(pods, "items")) n += is_wanted(l, pod);
+	if (first)
+		l->with_task = l->index < 0;
+	if (!rc && !n && (first || l->follow) && !l->n_sources)
+		rc = report_no_pods(l, job, err);
+	cJSON_ArrayForEach(pod, field_at(pods, "items"))
+	{
+		if (!rc && is_wanted(l, pod))
+			rc = take_pod(l, pod, err);
+	}
+	*over = job ? job_is_over(job) : !first && rc == -MU_NOT_FOUND;
+	if (*over && rc == -MU_NOT_FOUND)
+		rc = 0;
+	cJSON_Delete(job);
+	cJSON_Delete(pods);
+	return rc;
+}
+
+/* Whether a log is streamed, or is to be streamed again. */
+static bool is_busy(const struct logs *l)
+{
+	for (unsigned i = 0; i < l->n_sources; i++)
+		if (l->sources[i]->has_thread ||
+		    (l->sources[i]->listed && !l->sources[i]->complete && !l->sources[i]->waiting))
+			return true;
+	return false;
+}
+
+static int follow(struct logs *l, struct mu_err *err)
+{
+	double over_at = 0;
+	bool over = false, first = true;
+	int rc = 0;
+
+	for (;;) {
+		rc = look(l, first, &over, err);
+		if (rc < 0 && !(l->follow && !first && cluster_is_transient(rc)))
+			return rc;
+		first = false;
+		rc = l->follow ? join_ended(l, err) : 0;
+		if (over && over_at <= 0)
+			over_at = mu_clock();
+		if (rc < 0 || !l->follow || (over && !is_busy(l)) ||
+		    (over && mu_clock() - over_at > END_GRACE_S))
+			return rc;
+		kube_client_sleep(l->job.client, list_every_s);
+	}
+}
+
+static int print_logs(struct logs *l, struct mu_err *err)
+{
+	unsigned without = 0;
+	int rc = follow(l, err);
+
+	kube_client_stop(l->job.client);
+	for (unsigned i = 0; i < l->n_sources; i++) {
+		if (l->sources[i]->has_thread)
+			pthread_join(l->sources[i]->thread, NULL);
+		without += l->sources[i]->waiting != NULL;
+	}
+	if (!rc && !l->follow && without)
+		rc = mu_fail(err, MU_FAILED_PRECONDITION,
+			     "%u of %u tasks have no log yet; -f waits for them", without,
+			     l->n_sources);
+	for (unsigned i = 0; i < l->n_sources; i++)
+		source_free(l->sources[i]);
+	free(l->sources);
+	return rc;
+}
+
+/* ---- the command line ---- */
+
+/* TASK or TASK/INDEX */
+static bool read_task(struct logs *l, const char *word)
+{
+	size_t n = strcspn(word, "/");
+	char *end;
+
+	if (!n || n >= sizeof(l->task))
+		return false;
+	snprintf(l->task, sizeof(l->task), "%.*s", (int)n, word);
+	if (!word[n])
+		return true;
+	l->index = (int)strtol(word + n + 1, &end, 10);
+	return isdigit((unsigned char)word[n + 1]) && !*end && l->index < JOB_MAX_REPLICAS;
+}
+
+static bool read_number(const char *text, long *out)
+{
+	char *end;
+
+	*out = strtol(text, &end, 10);
+	return isdigit((unsigned char)*text) && !*end;
+}
+
+/* 0, or the exit status of a wrong command line. */
+static int read_arguments(struct logs *l, struct cluster_options *o, const char **job, int argc,
+			  char **argv)
+{
+	const char *tail = NULL, *task = NULL;
+
+	for (int i = 0; i < argc; i++) {
+		int rc = cluster_option(argc, argv, &i, o);
+
+		if (rc == 0)
+			rc = cli_option(argc, argv, &i, "tail", &tail);
+		if (rc < 0)
+			return cli_usage("logs", "%s needs a value", argv[i]);
+		if (rc > 0)
+			continue;
+		if (strcmp(argv[i], "-f") == 0 || strcmp(argv[i], "--follow") == 0)
+			l->follow = true;
+		else if (strcmp(argv[i], "--previous") == 0)
+			l->previous = true;
+		else if (argv[i][0] == '-' || task)
+			return cli_usage("logs", "unexpected '%s'", argv[i]);
+		else
+			*(*job ? &task : job) = argv[i];
+	}
+	if (task && !read_task(l, task))
+		return cli_usage("logs", "'%.63s' is not TASK or TASK/INDEX, as in worker/0", task);
+	if (tail && !read_number(tail, &l->tail))
+		return cli_usage("logs", "--tail is a number of lines, got '%s'", tail);
+	if (l->follow && l->previous)
+		return cli_usage("logs",
+				 "--previous is of a container that has ended: leave -f out");
+	return 0;
+}
+
+int cluster_logs(int argc, char **argv)
+{
+	struct logs l = {.index = -1, .tail = -1, .printing = PTHREAD_MUTEX_INITIALIZER};
+	struct cluster_options o = {0};
+	struct mu_err err = {0};
+	const char *job = NULL;
+	int rc = read_arguments(&l, &o, &job, argc, argv);
+
+	if (!rc)
+		rc = cluster_job_open(&l.job, "logs", job, &o);
+	if (rc)
+		return rc;
+	rc = print_logs(&l, &err);
+	cluster_job_close(&l.job);
+	return rc < 0 && !atomic_load(&l.closed) ? cli_fail(&err) : CLI_OK;
+}

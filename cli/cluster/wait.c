@@ -1,0 +1,272 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* muster wait: follows a job until it has ended, and prints what muster run prints.
+ *
+ * A get, then a watch from that version on; when the watch ends or fails, both start again.  An API
+ * server that is away for a while does not end the wait: a job may train for days. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/cluster/cluster.h"
+#include "cli/run_view.h"
+#include "lib/base/clock.h"
+#include "lib/io/json.h"
+
+enum { WATCH_S = 300, WATCH_GRACE_S = 10, EXIT_UNKNOWN = 3, EXIT_TIMEOUT = 124 };
+
+struct wait {
+	struct cluster_job job;
+	struct run_view view;
+	struct job_status status;
+	double until;        /* by mu_clock; INFINITY: no limit */
+	char said[512];      /* phase and trouble that were printed last */
+	char version[64];    /* metadata.resourceVersion */
+	bool found, deleted; /* the job was there; it is gone */
+};
+
+static bool has_ended(const struct wait *w)
+{
+	return w->deleted || w->status.phase == JOB_SUCCEEDED || w->status.phase == JOB_FAILED;
+}
+
+static void copy_safe(char *out, size_t size, const char *text)
+{
+	MU_AUTO_BUF safe = {0};
+
+	put_safe(&safe, text);
+	snprintf(out, size, "%s", safe.data ? safe.data : "");
+}
+
+static int read_status(struct job_status *out, const cJSON *job, struct mu_err *err)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
+	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(field_at(job, "status"));
+	int rc = mu_json_parse(&doc, mu_span_of(text ? text : "{}"), "status", err);
+
+	if (!rc)
+		rc = job_status_read(out, doc->root, err);
+	for (unsigned i = 0; !rc && i < JOB_CONDITIONS; i++)
+		copy_safe(out->conditions[i].message, sizeof(out->conditions[i].message),
+			  out->conditions[i].message);
+	return rc;
+}
+
+static void update_view(struct run_view *v, const cJSON *job, double now)
+{
+	struct job_progress progress;
+
+	field_progress(job, &progress);
+	if (progress.step > v->progress.step)
+		v->step_at = now;
+	progress.step = progress.step < 0 ? 0 : progress.step;
+	v->progress = progress;
+	v->accuracy = field_number(job, "status.progress.accuracy", -1);
+	copy_safe(v->checkpoint, sizeof(v->checkpoint),
+		  field_text(job, "status.progress.lastCheckpoint", ""));
+}
+
+/* A line for each change of the phase and of what keeps the job from going on. */
+static void print_changes(struct wait *w)
+{
+	const struct condition *trouble = job_status_trouble(&w->status);
+	char said[sizeof(w->said)];
+
+	snprintf(said, sizeof(said), "%s%s%s",
+		 w->status.phase == JOB_NEW ? "Created" : job_phase_names[w->status.phase],
+		 trouble ? ": " : "", trouble ? trouble->message : "");
+	if (strcmp(said, w->said) == 0)
+		return;
+	snprintf(w->said, sizeof(w->said), "%s", said);
+	run_view_say(&w->view, "%s: %s", w->job.name, said);
+}
+
+static int take_job(struct wait *w, const cJSON *job, struct mu_err *err)
+{
+	struct job_status status;
+	int rc = read_status(&status, job, err);
+
+	if (rc)
+		return rc;
+	w->found = true;
+	job_status_fini(&w->status);
+	w->status = status;
+	snprintf(w->version, sizeof(w->version), "%s",
+		 field_text(job, "metadata.resourceVersion", ""));
+	update_view(&w->view, job, mu_wall());
+	if (has_ended(w))
+		return 0;
+	print_changes(w);
+	if (status.phase == JOB_RUNNING)
+		run_view_show(&w->view, &w->status, mu_wall());
+	return 0;
+}
+
+static int on_event(void *arg, const char *line, size_t len, struct mu_err *err)
+{
+	struct wait *w = arg;
+	cJSON *event = kube_json_event((struct mu_span){line, len}, NULL);
+	enum kube_change change;
+	const cJSON *job;
+	int rc = event ? kube_event_read(event, &change, &job, err)
+		       : mu_fail(err, MU_UNAVAILABLE, "a watch event that is no JSON");
+
+	if (!rc && change == KUBE_DELETED)
+		w->deleted = true;
+	else if (!rc && change != KUBE_BOOKMARK)
+		rc = take_job(w, job, err);
+	if (!rc && has_ended(w))
+		rc = mu_fail(err, MU_CANCELLED, "the job has ended"); /* ends the watch */
+	cJSON_Delete(event);
+	return rc;
+}
+
+static double seconds_left(const struct wait *w)
+{
+	double left = w->until - mu_clock();
+
+	return left < 0 ? 0 : left;
+}
+
+static int watch(struct wait *w, struct mu_err *err)
+{
+	struct kube_lines lines = {.line = on_event, .arg = w};
+	bool last = seconds_left(w) < WATCH_S; /* the timeout ends it, whatever the server does */
+	long seconds = last ? (long)ceil(seconds_left(w)) : WATCH_S;
+	MU_AUTO_BUF path = {0};
+	int rc;
+
+	if (!seconds)
+		return 0;
+	mu_buf_printf(&path,
+		      CLUSTER_JOBS_PATH "?watch=1&fieldSelector=metadata.name%%3D%s"
+					"&resourceVersion=%s&timeoutSeconds=%ld",
+		      w->job.ns, w->job.name, w->version, seconds);
+	rc = kube_stream(w->job.client,
+			 &(struct kube_stream){.path = path.data,
+					       .seconds = last ? seconds : seconds + WATCH_GRACE_S,
+					       .chunk = kube_lines_feed,
+					       .arg = &lines},
+			 err);
+	mu_buf_fini(&lines.rest);
+	return has_ended(w) ? 0 : rc;
+}
+
+static int get(struct wait *w, struct mu_err *err)
+{
+	cJSON *job = NULL;
+	int rc = cluster_job_get(&w->job, &job, err);
+
+	if (!rc)
+		rc = take_job(w, job, err);
+	if (rc == -MU_NOT_FOUND && w->found) {
+		w->deleted = true;
+		rc = 0;
+	}
+	cJSON_Delete(job);
+	return rc;
+}
+
+/* 0 when the job has ended, when it is deleted or when the time is over. */
+static int follow(struct wait *w, struct mu_err *err)
+{
+	double backoff = 0, began;
+	int rc = 0;
+
+	while (!has_ended(w) && seconds_left(w) > 0) {
+		began = mu_clock();
+		rc = get(w, err);
+		if (!rc && !has_ended(w))
+			rc = watch(w, err);
+		/* OUT_OF_RANGE: that version is too old, get the next one */
+		if (rc && rc != -MU_OUT_OF_RANGE && !(w->found && cluster_is_transient(rc)))
+			return rc;
+		backoff = rc || mu_clock() - began < 1 ? kube_backoff_next(backoff) : 0;
+		if (!has_ended(w) && backoff > 0)
+			kube_client_sleep(w->job.client,
+					  backoff < seconds_left(w) ? backoff : seconds_left(w));
+	}
+	return 0;
+}
+
+static int end_of(struct wait *w, const struct cluster_options *o)
+{
+	const struct job_status *s = &w->status;
+	double seconds =
+	    s->completion_time > 0 && s->start_time > 0 ? s->completion_time - s->start_time : 0;
+	MU_AUTO_FREE char *where = cluster_options_text(o);
+
+	run_view_clear(&w->view);
+	if (w->deleted) {
+		printf("%s: was deleted\n", w->job.name);
+		return EXIT_UNKNOWN;
+	}
+	if (!has_ended(w)) {
+		printf("%s: has not ended within the timeout, step %lld\n", w->job.name,
+		       (long long)w->view.progress.step);
+		return EXIT_TIMEOUT;
+	}
+	run_view_outcome(&w->view, s, seconds);
+	run_view_results(&w->view);
+	if (s->phase == JOB_FAILED)
+		printf("Try next:\n  muster explain %s%s\n  muster logs %s%s\n", w->job.name, where,
+		       w->job.name, where);
+	return s->phase == JOB_SUCCEEDED ? CLI_OK : CLI_FAILED;
+}
+
+/* "90", "90s", "10m", "2h"; NAN: none of these. */
+static double read_duration(const char *text)
+{
+	static const struct {
+		const char *unit;
+		double seconds;
+	} units[] = {{"", 1}, {"s", 1}, {"m", 60}, {"h", 3600}};
+	char *end;
+	double n = strtod(text, &end);
+
+	for (unsigned i = 0; i < MU_COUNT(units); i++)
+		if (*text >= '0' && *text <= '9' && strcmp(end, units[i].unit) == 0)
+			return n * units[i].seconds;
+	return NAN;
+}
+
+int cluster_wait(int argc, char **argv)
+{
+	struct wait w = {.until = INFINITY};
+	struct cluster_options o = {0};
+	const char *word = NULL, *timeout = NULL;
+	struct mu_err err = {0};
+	int rc;
+
+	for (int i = 0; i < argc; i++) {
+		rc = cluster_option(argc, argv, &i, &o);
+		if (rc == 0)
+			rc = cli_option(argc, argv, &i, "timeout", &timeout);
+		if (rc < 0)
+			return cli_usage("wait", "%s needs a value", argv[i]);
+		if (rc == 0 && (argv[i][0] == '-' || word))
+			return cli_usage("wait", "unexpected '%s'", argv[i]);
+		if (rc == 0)
+			word = argv[i];
+	}
+	if (timeout && !isfinite(read_duration(timeout)))
+		return cli_usage(
+		    "wait", "--timeout is a number of seconds, or 90s, 10m, 2h; got '%s'", timeout);
+	rc = cluster_job_open(&w.job, "wait", word, &o);
+	if (rc)
+		return rc == CLI_USAGE ? rc : EXIT_UNKNOWN;
+	if (timeout)
+		w.until = mu_clock() + read_duration(timeout);
+	run_view_init(&w.view, w.job.name, 0);
+	if (follow(&w, &err) < 0) {
+		run_view_clear(&w.view);
+		cli_fail(&err);
+		rc = EXIT_UNKNOWN;
+	} else {
+		rc = end_of(&w, &o);
+	}
+	job_status_fini(&w.status);
+	cluster_job_close(&w.job);
+	return rc;
+}
