@@ -47,8 +47,10 @@ static void on_interrupt(int sig)
 static void on_line(void *user, const struct local_task *t, const char *text)
 {
 	struct run *r = user;
+	const struct task_spec *chief = job_spec_chief(r->spec);
 
-	run_view_take(&r->view, text, mu_wall());
+	if (chief && t->index == 0 && strcmp(t->task, chief->name) == 0)
+		run_view_take(&r->view, text, mu_wall());
 }
 
 /* Those who compute share the processors out; ps tasks mostly wait for them. */
@@ -164,7 +166,10 @@ static int turn(struct run *r, struct mu_err *err)
 				    .n_pods = r->tasks.n,
 				    .service = r->service,
 				    .status = r->status,
-				    .last_progress = r->view.step_at};
+				    .last_progress = r->view.step_at,
+				    .final = {.reason = r->view.end_reason,
+					      .step = r->view.progress.step,
+					      .target = r->view.progress.target}};
 	struct job_plan *plan;
 	int rc = 0;
 

@@ -1,9 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view of a run, fed by the trainers' own lines:
+/* The view of a run, fed by the reports of the chief's trainer:
  *
  *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
- *	final step=2000 accuracy=0.953 checkpoint=/…/model.ckpt-2000 events=/…
- *	stopped step=1400 checkpoint=/…/model.ckpt-1400 events=/…
+ *	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3
+ *	stopped step=1400 reason=Terminated checkpoint=/…/model.ckpt-1400 events=/… loss=0.3
+ *
+ * The step shown is the last one reported, as in a cluster: after the loss of a ps the training
+ * continues from an older step.
  */
 #include "cli/run_view.h"
 
@@ -56,21 +59,25 @@ bool run_view_take(struct run_view *v, const char *line, double now)
 	bool progress = strncmp(line, "progress ", 9) == 0, final = strncmp(line, "final ", 6) == 0;
 	bool stopped = strncmp(line, "stopped ", 8) == 0;
 	struct job_progress *p = &v->progress;
+	char reason[32];
 	double step;
 
 	if (!progress && !final && !stopped)
 		return false;
 	step = number_of(line, "step");
-	if (step > (double)p->step && step < 1e18) {
+	if (step >= 0 && step < 1e18 && (int64_t)step != p->step) {
 		p->step = (int64_t)step;
 		v->step_at = now;
 	}
-	if (progress) {
+	if (value_of(line, "loss"))
 		p->loss = number_of(line, "loss");
+	if (progress) {
 		p->steps_per_second = number_of(line, "steps_per_second");
 		p->examples_per_second = number_of(line, "examples_per_second");
 	} else {
 		v->final = final;
+		text_of(line, "reason", reason, sizeof(reason));
+		v->end_reason = end_reason_of(reason);
 		v->accuracy = value_of(line, "accuracy") ? number_of(line, "accuracy") : -1;
 		text_of(line, "checkpoint", v->checkpoint, sizeof(v->checkpoint));
 		text_of(line, "events", v->events, sizeof(v->events));
@@ -161,13 +168,16 @@ void run_view_say(struct run_view *v, const char *fmt, ...)
 void run_view_outcome(const struct run_view *v, const struct job_status *s, double seconds)
 {
 	const struct condition *failed = &s->conditions[COND_FAILED];
+	const struct condition *why = &s->conditions[COND_SUCCEEDED];
 	bool succeeded = s->phase == JOB_SUCCEEDED;
+	bool early = succeeded && end_reason_of(why->reason) > END_TARGET_REACHED;
 
 	if (!succeeded && failed->set)
 		printf("%s: failed: %s\n", v->job, failed->message);
 	else
-		printf("%s: %s in %.1f s, step %lld\n", v->job, succeeded ? "succeeded" : "failed",
-		       seconds, (long long)v->progress.step);
+		printf("%s: %s in %.1f s, step %lld%s%s\n", v->job,
+		       succeeded ? "succeeded" : "failed", seconds, (long long)v->progress.step,
+		       early ? ": " : "", early ? why->message : "");
 }
 
 void run_view_results(const struct run_view *v)

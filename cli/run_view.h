@@ -14,13 +14,14 @@ struct run_view {
 	double step_at;  /* when the step last moved */
 	double shown_at; /* last line */
 	int64_t shown_step;
-	/* From the chief's last words. */
+	/* From the chief's final report. */
 	bool final;
+	enum end_reason end_reason;
 	double accuracy;
 	char checkpoint[1024], events[1024];
 };
 void run_view_init(struct run_view *v, const char *job, int64_t target);
-/* Takes in a line of a task; returns true when it was one for the view. */
+/* Reads a line of the chief's trainer; returns true if it was a report. */
 bool run_view_take(struct run_view *v, const char *line, double now);
 void run_view_show(struct run_view *v, const struct job_status *s, double now);
 /* A line of its own, above the live one. */

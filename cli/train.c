@@ -20,6 +20,7 @@
 #include "lib/base/log.h"
 #include "lib/cluster/cluster_spec.h"
 #include "muster/train.h"
+#include "operator/plan/job_plan.h"
 #include "task/server.h"
 
 struct trainer_task {
@@ -30,7 +31,7 @@ struct trainer_task {
 	struct train_spec train;    /* the one that counts */
 	const char *given_target;   /* --target: a server that runs already */
 	struct task_server *server; /* NULL with --target */
-	struct mu_progress last;    /* what was told last; step 0: nothing yet */
+	struct mu_progress last;    /* the last progress; step 0: there was none */
 };
 
 /* Why the training is to end early. */
@@ -47,9 +48,10 @@ static void on_finish(void *arg)
 	told_to_stop = STOP_FINISH;
 }
 
-enum { PROGRESS_TEXT = 384 };
-/* As a job's status.progress; accuracy below 0: not known. */
-static void to_json(const struct mu_progress *p, double accuracy, char out[PROGRESS_TEXT])
+enum { PROGRESS_TEXT = 448 };
+/* As a job's status.progress; accuracy below 0: not known; reason: of the end, or END_UNKNOWN. */
+static void to_json(const struct mu_progress *p, double accuracy, enum end_reason reason,
+		    char out[PROGRESS_TEXT])
 {
 	int n = snprintf(out, PROGRESS_TEXT,
 			 "{\"step\": %lld, \"targetStep\": %lld, \"stepsPerSecond\": %.1f, "
@@ -61,6 +63,9 @@ static void to_json(const struct mu_progress *p, double accuracy, char out[PROGR
 		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"loss\": %.6g", p->loss);
 	if (accuracy >= 0)
 		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"accuracy\": %.4f", accuracy);
+	if (reason != END_UNKNOWN)
+		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"reason\": \"%s\"",
+			      end_reason_names[reason]);
 	snprintf(out + n, PROGRESS_TEXT - (size_t)n, "}");
 }
 
@@ -72,14 +77,30 @@ static void tell(void *arg, const struct mu_progress *p)
 
 	mu_print_progress(NULL, p);
 	t->last = *p;
-	to_json(p, -1, json);
+	to_json(p, -1, END_UNKNOWN, json);
 	if (t->server)
 		task_server_set_progress(t->server, json);
 }
 
-/* To the file that a kubelet keeps of a container: the operator learns from it how the job ended,
- * even when that was over before it could ask.  Elsewhere there is no such file. */
-static void leave_word(const struct trainer_task *t, const struct mu_train_result *r)
+static enum end_reason end_reason(const struct mu_train_result *r)
+{
+	if (r->early)
+		return END_VALIDATION_STOPPED;
+	if (!r->stopped)
+		return END_TARGET_REACHED;
+	return told_to_stop == STOP_FINISH ? END_FINISH_REQUESTED : END_TERMINATED;
+}
+
+/* The loss of the final model; of a training that was stopped the loss of the last step. */
+static double final_loss(const struct trainer_task *t, const struct mu_train_result *r)
+{
+	return isfinite(r->loss) || !t->last.step ? r->loss : t->last.loss;
+}
+
+/* The final report goes to the container's termination message, which the kubelet puts into the
+ * pod's status: the operator has it even if it never asked the trainer.  Outside a pod there is no
+ * such file. */
+static void write_final_report(const struct trainer_task *t, const struct mu_train_result *r)
 {
 	const char *path = getenv("MUSTER_TERMINATION_LOG");
 	struct mu_progress p = t->last;
@@ -88,13 +109,12 @@ static void leave_word(const struct trainer_task *t, const struct mu_train_resul
 
 	if (fd < 0)
 		return;
-	if (!p.step)
-		p.loss = NAN;
+	p.loss = final_loss(t, r);
 	p.step = r->step;
 	p.target = t->train.steps;
-	to_json(&p, r->accuracy, json);
+	to_json(&p, r->accuracy, end_reason(r), json);
 	if (write(fd, json, strlen(json)) < 0)
-		mu_warn("train", "the last progress was not kept for the operator: %m");
+		mu_warn("train", "write the final report to the termination message: %m");
 	close(fd);
 }
 
@@ -236,11 +256,15 @@ static int status_of(int rc, const struct mu_err *err)
 	}
 }
 
-/* muster run reads this line; see run_view.c. */
-static void tell_end(const struct mu_train_result *r)
+/* `muster run` reads this line: run_view.c. */
+static void print_final_report(const struct trainer_task *t, const struct mu_train_result *r)
 {
-	printf("%s step=%lld checkpoint=%s events=%s", r->stopped ? "stopped" : "final",
-	       (long long)r->step, r->checkpoint, r->events);
+	double loss = final_loss(t, r);
+
+	printf("%s step=%lld reason=%s checkpoint=%s events=%s", r->stopped ? "stopped" : "final",
+	       (long long)r->step, end_reason_names[end_reason(r)], r->checkpoint, r->events);
+	if (isfinite(loss))
+		printf(" loss=%.6g", loss);
 	if (r->accuracy >= 0)
 		printf(" accuracy=%.4f", r->accuracy);
 	putchar('\n');
@@ -250,7 +274,7 @@ static void tell_end(const struct mu_train_result *r)
 static int train(struct trainer_task *t, struct mu_err *err)
 {
 	struct mu_train_options o;
-	struct mu_train_result r = {.step = 0};
+	struct mu_train_result r = {.accuracy = -1, .loss = NAN};
 	int rc = to_options(t, &o, err);
 
 	if (!rc)
@@ -261,8 +285,8 @@ static int train(struct trainer_task *t, struct mu_err *err)
 	else if (rc)
 		return status_of(rc, err);
 	if (o.chief && !rc) {
-		leave_word(t, &r);
-		tell_end(&r);
+		write_final_report(t, &r);
+		print_final_report(t, &r);
 	}
 	return !r.stopped || told_to_stop == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
 }

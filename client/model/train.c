@@ -5,6 +5,7 @@
  * and steps on its own, without waiting for the others.  The session sees only the ps tasks and
  * this one, so that a worker that comes, goes or hangs disturbs nobody.
  */
+#include <math.h>
 #include <stdio.h>
 
 #include "client/model/trainer.h"
@@ -232,12 +233,28 @@ static int open_session(struct trainer *t, struct mu_err *err)
 				 err);
 }
 
-static int loop(struct trainer *t, struct mu_err *err)
+/* The loss of the final model on one batch.  The chief's own last step may have begun before the
+ * steps of the other workers, then its loss is of an older model.  An error leaves NAN. */
+static double final_loss(struct trainer *t, const struct mu_tensor *x, const struct mu_tensor *y)
+{
+	MU_AUTO_TENSOR loss = {0};
+	struct mu_feed feeds[] = {{t->model.x, x}, {t->model.y, y}};
+	struct mu_run run = {
+	    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.loss, .n_fetches = 1};
+	struct mu_err ignored = {0};
+
+	if (mu_session_run(mu_monitored_session(t->session), &run, &loss, &ignored) ||
+	    loss.dtype != MU_FLOAT || loss.shape.count != 1)
+		return NAN;
+	return (double)*MU_DATA(float, &loss);
+}
+
+static int loop(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
 	uint64_t walk = (uint64_t)o->seed * 1000003 + (uint64_t)o->index + (o->chief ? 0 : 7919);
 	MU_AUTO(mu_batches_free) struct mu_batches *batches = NULL;
-	const struct mu_tensor *x, *y;
+	const struct mu_tensor *x = NULL, *y = NULL;
 	int rc = mu_batches_open(&batches, &t->data,
 				 &(struct mu_batch_options){.batch = o->batch, .seed = walk}, err);
 
@@ -251,6 +268,11 @@ static int loop(struct trainer *t, struct mu_err *err)
 			    t->session, &(struct mu_run){.feeds = feeds, .n_feeds = 2}, NULL, err);
 		}
 	}
+	r->step = mu_monitored_step(t->session);
+	r->early = t->early;
+	r->stopped = r->step < o->steps && !t->early;
+	if (!rc && o->chief && !r->stopped && x)
+		r->loss = final_loss(t, x, y);
 	return rc;
 }
 
@@ -271,11 +293,8 @@ static int export(struct trainer *t, struct mu_err *err)
 /* Everything between an open session and a result. */
 static int train(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
-	int rc = loop(t, err);
+	int rc = loop(t, r, err);
 
-	r->step = mu_monitored_step(t->session);
-	r->early = t->early;
-	r->stopped = r->step < t->o->steps && !t->early;
 	if (!rc && t->o->chief && !r->stopped && t->test.rows)
 		rc = trainer_score(t, mu_monitored_session(t->session), r->step, &r->accuracy, err);
 	if (!rc && t->export && !r->stopped)
@@ -314,7 +333,7 @@ static int run(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 int mu_train(const struct mu_train_options *o, struct mu_train_result *out, struct mu_err *err)
 {
 	struct trainer t = {.o = o};
-	struct mu_train_result r = {.accuracy = -1};
+	struct mu_train_result r = {.accuracy = -1, .loss = NAN};
 	int rc = run(&t, &r, err);
 
 	if (t.events) {

@@ -25,6 +25,7 @@ enum { TEXT_MAX = 200 };
 char *progress_read(const cJSON *said)
 {
 	const cJSON *step = at(said, "step"), *target = at(said, "targetStep");
+	const char *reason = cJSON_GetStringValue(at(said, "reason"));
 	cJSON *kept;
 	char *text, percent[16];
 
@@ -41,6 +42,8 @@ char *progress_read(const cJSON *said)
 		if (s && strlen(s) < TEXT_MAX)
 			cJSON_AddStringToObject(kept, texts[i], s);
 	}
+	if (end_reason_of(reason) != END_UNKNOWN)
+		cJSON_AddStringToObject(kept, "reason", reason);
 	if (cJSON_IsNumber(target) && target->valuedouble > 0) {
 		double part = step->valuedouble / target->valuedouble;
 		snprintf(percent, sizeof(percent), "%d%%", part > 1 ? 100 : (int)(part * 100));

@@ -273,6 +273,29 @@ static int read_status(struct snapshot *seen, struct mu_err *err)
 	return rc;
 }
 
+static int64_t step_number(const cJSON *n)
+{
+	return cJSON_IsNumber(n) && n->valuedouble >= 0 && n->valuedouble < 1e18
+		   ? (int64_t)n->valuedouble
+		   : 0;
+}
+
+/* The progress that a chief reports as it ends has the reason. */
+static void read_final_report(struct snapshot *seen)
+{
+	cJSON *report = seen->progress && strstr(seen->progress, "\"reason\"")
+			    ? cJSON_Parse(seen->progress)
+			    : NULL;
+	struct final_report *out = &seen->observed.final;
+
+	out->reason = end_reason_of(cJSON_GetStringValue(at(report, "reason")));
+	if (out->reason != END_UNKNOWN) {
+		out->step = step_number(at(report, "step"));
+		out->target = step_number(at(report, "targetStep"));
+	}
+	cJSON_Delete(report);
+}
+
 /* Returns 1 when it made something and should look again, at a world that has it. */
 static int look(struct reconcile *r, struct snapshot *seen, bool again, struct mu_err *err)
 {
@@ -289,6 +312,7 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 	rc = read_status(seen, err);
 	if (rc < 0)
 		return rc;
+	read_final_report(seen);
 	seen->observed.next_since =
 	    certs_next_since(&r->control->certs, seen->uid, seen->observed.status.security.ca,
 			     r->control->queue.now());

@@ -110,34 +110,16 @@ static void add_summary(cJSON *status, const struct job_status *s)
 		cJSON_AddStringToObject(summary, "message", trouble->message);
 }
 
-/* The ready-made trainer ends with 0 at its target; the last question may have been before that. */
-static cJSON *finished_progress(cJSON *progress, int64_t target)
-{
-	if (!progress)
-		progress = cJSON_CreateObject();
-	cJSON_DeleteItemFromObjectCaseSensitive(progress, "percent");
-	cJSON_DeleteItemFromObjectCaseSensitive(progress, "targetStep");
-	if (cJSON_GetNumberValue(at(progress, "step")) < (double)target ||
-	    !cJSON_IsNumber(at(progress, "step"))) {
-		cJSON_DeleteItemFromObjectCaseSensitive(progress, "step");
-		cJSON_AddNumberToObject(progress, "step", (double)target);
-	}
-	cJSON_AddNumberToObject(progress, "targetStep", (double)target);
-	cJSON_AddStringToObject(progress, "percent", "100%");
-	return progress;
-}
-
-static void add_progress(struct reconcile *r, cJSON *status, bool done)
+/* Progress is what the chief reported last, in an answer or as it ended; nothing is inferred. */
+static void add_progress(struct reconcile *r, cJSON *status)
 {
 	const cJSON *stored = at(reconcile_stored(r), "progress");
-	cJSON *heard = r->seen->progress ? cJSON_Parse(r->seen->progress) : NULL;
+	cJSON *reported = r->seen->progress ? cJSON_Parse(r->seen->progress) : NULL;
 
-	if (!heard && stored)
-		heard = cJSON_Duplicate(stored, true);
-	if (done && r->spec->program == PROGRAM_TRAIN)
-		heard = finished_progress(heard, r->spec->train.steps);
-	if (heard)
-		cJSON_AddItemToObject(status, "progress", heard);
+	if (!reported && stored)
+		reported = cJSON_Duplicate(stored, true);
+	if (reported)
+		cJSON_AddItemToObject(status, "progress", reported);
 }
 
 uint64_t status_hash(const struct reconcile *r, struct mu_span text)
@@ -154,7 +136,7 @@ cJSON *status_wanted(struct reconcile *r, const struct job_status *s, struct mu_
 
 	if (!status)
 		status = cJSON_CreateObject();
-	add_progress(r, status, s->phase == JOB_SUCCEEDED);
+	add_progress(r, status);
 	add_summary(status, s);
 	return status;
 }

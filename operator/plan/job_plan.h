@@ -153,6 +153,24 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 /* Our own word among the reasons of pods. */
 #define POD_CLAIM_MISSING "VolumeClaimMissing"
 
+/* Why the training ended, in the words of the trainer's final report. */
+enum end_reason {
+	END_UNKNOWN,
+	END_TARGET_REACHED,
+	END_VALIDATION_STOPPED, /* the score of the test set did not improve */
+	END_FINISH_REQUESTED,   /* POST /finish */
+	END_TERMINATED,         /* SIGTERM */
+	END_REASONS
+};
+extern const char *const end_reason_names[END_REASONS]; /* "", "TargetReached", … */
+enum end_reason end_reason_of(const char *name);        /* NULL or unknown: END_UNKNOWN */
+
+/* What the chief's trainer reported as it ended. */
+struct final_report {
+	enum end_reason reason; /* END_UNKNOWN: there is no report */
+	int64_t step, target;
+};
+
 struct observed_job {
 	const struct observed_pod *pods;
 	unsigned n_pods;
@@ -170,6 +188,7 @@ struct observed_job {
 	double last_progress; /* when the step last moved; 0 unknown */
 	double watched_since; /* by who looks now: before that the step may have moved unseen */
 	double begun;         /* when the job began, while no status says so; 0: it has not */
+	struct final_report final;
 };
 
 struct plan_options {

@@ -29,6 +29,46 @@ static void end(struct planner *p, enum job_phase phase, const char *reason, con
 	plan_forget_leavers(p);
 }
 
+const char *const end_reason_names[END_REASONS] = {
+    [END_UNKNOWN] = "",
+    [END_TARGET_REACHED] = "TargetReached",
+    [END_VALIDATION_STOPPED] = "ValidationStopped",
+    [END_FINISH_REQUESTED] = "FinishRequested",
+    [END_TERMINATED] = "Terminated",
+};
+
+enum end_reason end_reason_of(const char *name)
+{
+	for (int r = END_UNKNOWN + 1; name && r < END_REASONS; r++)
+		if (strcmp(name, end_reason_names[r]) == 0)
+			return (enum end_reason)r;
+	return END_UNKNOWN;
+}
+
+/* A job whose program left no report has a chief that ended with exit code 0, and no more is known.
+ */
+static void succeed(struct planner *p)
+{
+	static const char *const phrases[END_REASONS] = {
+	    [END_TARGET_REACHED] = "the training reached",
+	    [END_VALIDATION_STOPPED] = "validation stopped the training at",
+	    [END_FINISH_REQUESTED] = "a finish request stopped the training at",
+	};
+	const struct final_report *f = &p->seen->final;
+	const char *phrase = phrases[f->reason];
+	char text[200];
+	int n;
+
+	if (!phrase) {
+		end(p, JOB_SUCCEEDED, "ChiefFinished", "the chief finished");
+		return;
+	}
+	n = snprintf(text, sizeof text, "%s step %lld", phrase, (long long)f->step);
+	if (f->target > 0)
+		snprintf(text + n, sizeof text - (size_t)n, " of %lld", (long long)f->target);
+	end(p, JOB_SUCCEEDED, end_reason_names[f->reason], text);
+}
+
 static bool all_done(const struct planner *p, const struct task_spec *t)
 {
 	for (int i = 0; i < t->replicas; i++)
@@ -144,7 +184,7 @@ void plan_judge(struct planner *p)
 	char text[400];
 
 	if (plan_has_succeeded(p)) {
-		end(p, JOB_SUCCEEDED, "ChiefFinished", "the chief has finished");
+		succeed(p);
 	} else if ((e = fatal(p))) {
 		int n = snprintf(text, sizeof text, "%s/%d ended with exit code %d (%s)%s%s",
 				 e->task, e->index, e->exit_code, e->reason,

@@ -5,6 +5,13 @@
 
 static struct mu_err err;
 
+static int system_in_folder(const char *command)
+{
+	MU_AUTO_FREE char *all = mu_xasprintf("cd %s && %s", folder, command);
+
+	return system(all);
+}
+
 static void a_job_in_sync__takes_each_step_once(void **state)
 {
 	MU_AUTO_BUF said = {0};
@@ -44,6 +51,46 @@ static void a_job__runs_to_its_goal_and_says_where_things_are(void **state)
 	assert_says(shown, "softmax/weights");
 }
 
+/* The loss of the last progress line of the chief's log. */
+static double logged_loss(void)
+{
+	char log[128], line[1024];
+	double loss = -1;
+	FILE *f;
+
+	snprintf(log, sizeof(log), "%s/out/logs/worker-0.log", folder);
+	f = fopen(log, "r");
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		sscanf(line, "progress step=%*d target=%*d loss=%lf", &loss);
+	fclose(f);
+	return loss;
+}
+
+/* With learning rate 0 the second score is no better than the first. */
+static void a_job_that_validation_stops__says_so_and_has_its_true_step(void **state)
+{
+	MU_AUTO_BUF said = {0};
+	const char *why;
+	long long step = 0, at = 0;
+
+	write_manifest(200000, "");
+	assert_int_equal(system_in_folder("sed -i 's/learningRate: 0.5/learningRate: 0/; "
+					  "s/^      steps:/      validation: {everySteps: 20, "
+					  "patience: 1}\\n      steps:/' job.yaml"),
+			 0);
+	assert_int_equal(muster(&said, "run", manifest), 0);
+	why = strstr(said.data, "succeeded in ");
+	assert_non_null(why);
+	assert_int_equal(sscanf(why,
+				"succeeded in %*f s, step %lld: validation stopped the training at "
+				"step %lld of 200000",
+				&step, &at),
+			 2);
+	assert_true(step >= 40 && step < 1000);
+	assert_int_equal(step, at);
+}
+
 /* What a kubelet keeps of the container of a job that is over at once. */
 static void a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks(void **state)
 {
@@ -69,6 +116,9 @@ static void a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks(void **st
 	sscanf(strstr(word, "\"loss\": "), "\"loss\": %lf, \"accuracy\": %lf}", &loss, &accuracy);
 	assert_true(loss > 0);
 	assert_true(accuracy >= 0);
+	assert_non_null(strstr(word, "\"reason\": \"TargetReached\"}"));
+	/* of the final model; the one step itself began with the untrained one */
+	assert_true(loss < logged_loss());
 	assert_int_equal(unlink(path), 0);
 }
 
@@ -490,6 +540,7 @@ int main(void)
 	    T(a_job__runs_to_its_goal_and_says_where_things_are),
 	    T(a_job_in_sync__takes_each_step_once),
 	    T(a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks),
+	    T(a_job_that_validation_stops__says_so_and_has_its_true_step),
 	    T(two_checkpoints__differ_by_what_was_learnt),
 	    T(an_interrupt__saves_and_ends),
 	    T(a_second_interrupt__ends_what_will_not_end),

@@ -459,6 +459,13 @@ static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
 	expect_progress(&c, "{\"step\":8}");
 	see(&c, cache_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
+	see(&c, cache_pod_seen, ended_pod("worker", "{\"step\":9,\"reason\":\"Because\"}"));
+	expect_progress(&c, "{\"step\":9}");
+	see(&c, cache_pod_seen,
+	    ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"reason\":"
+				"\"ValidationStopped\"}"));
+	expect_progress(&c, "{\"step\":9,\"loss\":0.5,\"reason\":\"ValidationStopped\"}");
+	see(&c, cache_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	/* an answer that was on its way meanwhile */
 	cache_set_progress(&c, &chief, "{\"step\":8}", NULL, 101);
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");

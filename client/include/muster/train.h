@@ -244,9 +244,10 @@ struct mu_train_options {
 };
 struct mu_train_result {
 	int64_t step;
-	bool stopped;                        /* before the goal was reached, from outside */
-	bool early;                          /* … because the test set was scored no better */
-	double accuracy;                     /* on the test set, of the chief at the end; else -1 */
+	bool stopped;    /* before the goal was reached, from outside */
+	bool early;      /* … because the test set was scored no better */
+	double accuracy; /* on the test set, of the chief at the end; else -1 */
+	double loss;     /* of the chief's final model on its last batch; NAN: not evaluated */
 	char checkpoint[4096], events[4096]; /* paths; "" when there is none */
 };
 int mu_train(const struct mu_train_options *o, struct mu_train_result *out, struct mu_err *err);

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A controller whose io records the calls to the API server, and a cache with one job and its pods.
+ */
+#ifndef TESTS_OPERATOR_SCENE_H
+#define TESTS_OPERATOR_SCENE_H
+
+#include "tests/test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "operator/control/control.h"
+#include "operator/control/controller.h"
+#include "operator/control/events.h"
+#include "operator/control/leader.h"
+#include "operator/control/reconcile.h"
+
+#define JOB_PATH "/apis/muster.dev/v1/namespaces/d/distributedtrainingjobs/j"
+#define STARTED  1700000000.0
+#define EVENTS   "/apis/events.k8s.io/v1/namespaces/d/events"
+
+enum { CALLS_MAX = 64 };
+struct scene {
+	struct control control;
+	struct {
+		char *method, *path, *body, *type;
+	} calls[CALLS_MAX];
+	int n;
+	double now;
+	bool may_write, reachable;
+	int finished;        /* times that a task was asked to end */
+	const char *taken;   /* there is a pod of every name already: this one */
+	const char *refused; /* a create whose body has that fails in this way */
+	enum mu_code how;
+	unsigned together; /* the most calls that were made at once */
+	double wake;
+	cJSON *job;
+};
+
+static inline int on_call(void *user, const struct kube_request *rq, cJSON **out,
+			  struct mu_err *err)
+{
+	struct scene *s = user;
+	cJSON *sent = kube_json(rq->body, NULL);
+	char uid[16];
+
+	assert_true(s->n < CALLS_MAX);
+	s->calls[s->n].method = mu_xstrdup(rq->method);
+	s->calls[s->n].path = mu_xstrdup(rq->path);
+	s->calls[s->n].type = mu_xstrdup(rq->content_type ? rq->content_type : "");
+	s->calls[s->n++].body = sent ? cJSON_PrintUnformatted(sent) : mu_xstrdup("");
+	cJSON_Delete(sent);
+	if (s->refused && strcmp(rq->method, "POST") == 0 &&
+	    strstr(s->calls[s->n - 1].body, s->refused))
+		return mu_fail(err, s->how, "%s it is", s->refused);
+	if (s->taken && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
+		return mu_fail(err, MU_ALREADY_EXISTS, "pods already exists (409)");
+	if (!out)
+		return 0;
+	if (s->taken && strstr(rq->path, "/pods/")) {
+		*out = cJSON_Parse(s->taken);
+		return 0;
+	}
+	if (strcmp(rq->method, "POST") != 0) {
+		*out = cJSON_Duplicate(s->job, true);
+		return 0;
+	}
+	*out = kube_json(rq->body, NULL);
+	snprintf(uid, sizeof(uid), "made-%d", s->n);
+	cJSON_AddStringToObject(cJSON_GetObjectItem(*out, "metadata"), "uid", uid);
+	return 0;
+}
+
+static bool on_may_write(void *user);
+
+static inline unsigned on_call_many(void *user, const struct kube_request *rqs, unsigned n,
+				    struct kube_reply *out)
+{
+	struct scene *s = user;
+
+	s->together = n > s->together ? n : s->together;
+	for (unsigned i = n; i-- > 0;) { /* in any order, say this */
+		out[i] = (struct kube_reply){0};
+		out[i].rc = on_may_write(user) ? on_call(user, &rqs[i], &out[i].out, &out[i].err)
+					       : mu_fail(&out[i].err, MU_CANCELLED, "not now");
+	}
+	return n;
+}
+
+static inline int on_finish(void *user, const char *ip, int port, struct mu_err *err)
+{
+	struct scene *s = user;
+
+	s->finished++;
+	return s->reachable ? 0 : mu_fail(err, MU_UNAVAILABLE, "nobody there");
+}
+
+static inline double on_now(void *user)
+{
+	return ((struct scene *)user)->now;
+}
+
+static inline bool on_may_write(void *user)
+{
+	return ((struct scene *)user)->may_write;
+}
+
+/* A job of one ps and one worker, whose status says `status` and which has these pods. */
+static inline struct scene *scene_new(const char *run, const char *status, const char *const *pods)
+{
+	static const struct control_options options = {.image = "task:1", .identity = "me"};
+	struct scene *s = MU_NEW(struct scene);
+	struct cache *c = &s->control.cache;
+	MU_AUTO_FREE char *job = mu_xasprintf(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"d\",\"uid\":\"u1\",\"resourceVersion\":\"7\","
+	    "\"generation\":1},\"spec\":{\"program\":{\"command\":[\"x\"]},\"tasks\":{\"ps\":{},"
+	    "\"worker\":{}},\"run\":{%s}},\"status\":%s}",
+	    run, status);
+
+	s->now = STARTED;
+	s->may_write = s->reachable = true;
+	control_init(&s->control, &options, mu_clock);
+	s->control.io =
+	    (struct control_io){on_call, on_finish, on_now, on_may_write, s, NULL, on_call_many};
+	assert_non_null(s->job = cJSON_Parse(job));
+	cache_jobs_begin(c, NULL);
+	cache_job_seen(c, s->job);
+	cache_jobs_end(c, NULL);
+	cache_pods_begin(c, NULL);
+	for (; pods && *pods; pods++) {
+		cJSON *pod = cJSON_Parse(*pods);
+
+		assert_non_null(pod);
+		cache_pod_seen(c, pod);
+		cJSON_Delete(pod);
+	}
+	cache_pods_end(c, NULL);
+	return s;
+}
+
+static inline void scene_free(struct scene *s)
+{
+	for (int i = 0; i < s->n; i++) {
+		free(s->calls[i].method);
+		free(s->calls[i].path);
+		free(s->calls[i].body);
+		free(s->calls[i].type);
+	}
+	cJSON_Delete(s->job);
+	control_fini(&s->control);
+	free(s);
+}
+
+static inline void look(struct scene *s)
+{
+	struct mu_err err = {0};
+
+	reconcile(&s->control, "d/j", &s->wake, &err);
+}
+
+/* The first call of that method to that path (or to one below it, with a '/' at its end). */
+static inline int call_of(const struct scene *s, const char *method, const char *path)
+{
+	size_t n = strlen(path);
+
+	for (int i = 0; i < s->n; i++)
+		if (strcmp(s->calls[i].method, method) == 0 &&
+		    (path[n - 1] == '/' ? strncmp(s->calls[i].path, path, n)
+					: strcmp(s->calls[i].path, path)) == 0)
+			return i;
+	return -1;
+}
+
+static inline int count(const struct scene *s, const char *method)
+{
+	int n = 0;
+
+	for (int i = 0; i < s->n; i++)
+		n += strcmp(s->calls[i].method, method) == 0;
+	return n;
+}
+
+#define POD(task, uid, more)                                                                       \
+	"{\"metadata\":{\"name\":\"j-" task "-0\",\"namespace\":\"d\",\"uid\":\"" uid "\","        \
+	"\"resourceVersion\":\"5\",\"labels\":{\"muster.dev/job\":\"j\",\"muster.dev/"             \
+	"task\":\"" task "\",\"muster.dev/"                                                        \
+	"index\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},"              \
+	"\"status\":{" more "}}"
+/* What of such a text is before its index, and what comes after the name of that. */
+#define AT_INDEX(pod)                                                                              \
+	(int)(strstr(pod, "\"muster.dev/index") - (pod)), pod,                                     \
+	    strstr(pod, "\"muster.dev/index") + strlen("\"muster.dev/index\"")
+#define RUNS "\"phase\":\"Running\",\"podIP\":\"10.0.0.9\""
+#define ENDED                                                                                      \
+	"\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":" \
+	"0}}}]"
+#define RUNNING                                                                                    \
+	"{\"phase\":\"Running\",\"startTime\":\"2023-11-14T22:00:00Z\",\"observedGeneration\":1}"
+
+#endif
