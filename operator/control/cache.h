@@ -29,6 +29,7 @@ struct cached_pod {
 	char *name, *uid, *owner; /* owner: uid of the controller, "" when there is none */
 	char *task;
 	char *reason, *node, *ip; /* or NULL */
+	char *message;            /* observed_pod.message */
 	char *said;               /* its progress, as it left it when it ended, or NULL */
 	int index, exit_code;
 	enum pod_phase phase;

@@ -30,6 +30,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	copy->task = (char *)keep(a, p->task);
 	copy->said = NULL; /* cache_last_words has taken it */
 	copy->reason = (char *)keep(a, p->reason);
+	copy->message = (char *)keep(a, p->message);
 	copy->node = (char *)keep(a, p->node);
 	copy->ip = (char *)keep(a, p->ip);
 	s->pods[i] = copy;
@@ -48,6 +49,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .leaves = p->leaves,
 	    .deletion_due = p->deletion_due,
 	    .reason = copy->reason,
+	    .message = copy->message,
 	    .node = copy->node,
 	    .kernels = copy->kernels[0] ? copy->kernels : NULL,
 	    .epoch = p->epoch,

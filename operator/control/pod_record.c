@@ -7,6 +7,8 @@
 #include "lib/base/rfc3339.h"
 #include "operator/control/at.h"
 
+enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
+
 /* Reasons for which the platform, not the program, ended a pod. */
 static const char *const platform_reasons[] = {
     "Evicted",  "Preempting",   "Preempted",
@@ -67,6 +69,20 @@ static char *read_said(const char *message)
 	return text;
 }
 
+/* The last line that the program wrote: the kubelet reads it from the log of one that failed. */
+static char *last_line(const char *message)
+{
+	size_t end = message ? strlen(message) : 0, start;
+
+	while (end && (message[end - 1] == '\n' || message[end - 1] == '\r'))
+		end--;
+	for (start = end; start && message[start - 1] != '\n'; start--)
+		;
+	if (end - start > MOST_MESSAGE)
+		end = start + MOST_MESSAGE;
+	return end > start ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
+}
+
 /* The first container is ours; what else runs in the pod does not count. */
 static void read_container(struct cached_pod *p, const cJSON *status)
 {
@@ -80,6 +96,8 @@ static void read_container(struct cached_pod *p, const cJSON *status)
 		p->exit_code = cJSON_IsNumber(code) ? code->valueint : -1;
 		p->finished = time_at(ended, "finishedAt");
 		p->said = read_said(text_at(ended, "message"));
+		if (p->exit_code != 0 && !p->said)
+			p->message = last_line(text_at(ended, "message"));
 	}
 	reason = text_at(ended ? ended : waiting, "reason");
 	if (!p->reason && reason && strcmp(reason, "ContainerCreating") != 0 &&
@@ -217,8 +235,8 @@ bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b)
 	       a->created == b->created && a->finished == b->finished &&
 	       a->deletion_due == b->deletion_due && same(a->name, b->name) &&
 	       same(a->uid, b->uid) && same(a->owner, b->owner) && same(a->task, b->task) &&
-	       same(a->reason, b->reason) && same(a->said, b->said) && same(a->node, b->node) &&
-	       same(a->ip, b->ip);
+	       same(a->reason, b->reason) && same(a->message, b->message) &&
+	       same(a->said, b->said) && same(a->node, b->node) && same(a->ip, b->ip);
 }
 
 void pod_record_free(struct cached_pod *p)
@@ -228,6 +246,7 @@ void pod_record_free(struct cached_pod *p)
 	free(p->owner);
 	free(p->task);
 	free(p->reason);
+	free(p->message);
 	free(p->said);
 	free(p->node);
 	free(p->ip);

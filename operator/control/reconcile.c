@@ -48,10 +48,12 @@ static void say_transitions(struct reconcile *r, const struct job_status *was,
 		const struct condition *c = &is->conditions[i];
 		bool before = was->conditions[i].set && was->conditions[i].status;
 
+		bool unphased = i == COND_AWAITED || i == COND_KERNELS; /* with no new phase, too */
+
 		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED ||
-		    (!moves && i != COND_AWAITED))
+		    (!moves && !unphased))
 			continue;
-		event_say(r, i == COND_FAILED || i == COND_RESTARTING || i == COND_AWAITED,
+		event_say(r, i == COND_FAILED || i == COND_RESTARTING || unphased,
 			  condition_names[i], "%s", c->message[0] ? c->message : c->reason);
 	}
 }

@@ -344,6 +344,8 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	if (pod->image)
 		set_text(main, "image", pod->image);
 	set_command(main, pod);
+	/* so that the status can say why a task has failed */
+	fill_text(main, "terminationMessagePolicy", "FallbackToLogsOnError");
 	ports = child(main, "ports", true);
 	if (pod->role != ROLE_BOARD && !list_has(ports, "name", "grpc"))
 		add_port(ports, "grpc", pod->port, "containerPort");

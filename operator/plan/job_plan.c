@@ -8,8 +8,6 @@
 
 #include "operator/plan/plan_internal.h"
 
-/* How long an index with kernels: prefer-gpu waits for a GPU. */
-enum { GPU_PATIENCE = 120 };
 /* How long after its grace period a pod may be there still, on a node that is lost. */
 enum { NODE_PATIENCE = 15 };
 
@@ -145,35 +143,25 @@ static bool all_ps(const struct planner *p, bool ready)
 static void tend(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
 {
 	bool over = pod->phase == POD_FAILED || pod->phase == POD_SUCCEEDED;
+	const char *fallback;
 
 	if (pod->leaves) {
 		if (!plan_leaver_stays(p, pod))
 			delete_pod(p, pod, "HasLeft", "the task comes back");
 		return;
 	}
-	if (over && !plan_is_done(p, t, pod->index)) {
+	if (plan_is_done(p, t, pod->index))
+		return;
+	if ((fallback = plan_gpu_fallback(p, t, pod)))
+		delete_pod(p, pod, "GpuFallback", fallback);
+	else if (over)
 		delete_pod(p, pod, "Restarting", "the task has failed and runs again");
-		return;
-	}
-	if (strcmp(t->kernels, "prefer-gpu") || pod->phase != POD_PENDING || pod->deleting ||
-	    pod->node || !pod->gpu)
-		return;
-	const struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
-	/* Given up, and yet one waits: its deletion, or that of the one before it, did not arrive.
-	 */
-	if (!(e && e->no_gpu) && p->now < pod->created + GPU_PATIENCE) {
-		plan_wake(p, pod->created + GPU_PATIENCE);
-		return;
-	}
-	ledger_get(p->status, t->name, pod->index)->no_gpu = true;
-	delete_pod(p, pod, "NoGpuInTime", "no GPU became free in time, the CPU takes over");
 }
 
 bool plan_create(struct planner *p, const struct task_spec *t, int index, int owes)
 {
 	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
 	struct kernel_choice kernels;
-	struct mu_err err;
 
 	/* a time further off is from before the clock was set back, one of who is to leave is for
 	 * nobody else */
@@ -182,18 +170,14 @@ bool plan_create(struct planner *p, const struct task_spec *t, int index, int ow
 		plan_wake(p, e->retry_at);
 		return false;
 	}
-	if (resolver_choose(&kernels, t->kernels, t->kind == TASK_PS, e && e->no_gpu,
-			    p->seen->nodes, p->seen->n_nodes, &err)) {
-		status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name,
-			   err.msg);
-		p->kernels_missing = true;
+	if (!plan_choose_kernels(p, t, index, owes > 0, &kernels))
 		return false;
-	}
 	struct plan_action *a =
 	    plan_act(p, ACTION_CREATE_POD, t->name, index, "Created", "kernels %s", kernels.reason);
 	a->pod = plan_pod_render(p, t, index, owes, &kernels);
 	struct task_status *s = &p->status->tasks[t - p->spec->tasks];
-	memcpy(s->kernels, kernels.variant, sizeof s->kernels);
+	if (!owes)
+		memcpy(s->kernels, kernels.variant, sizeof s->kernels);
 	return true;
 }
 

@@ -42,6 +42,7 @@ struct observed_pod {
 	bool gpu;            /* asks for one, because its kernels do */
 	bool leaves;         /* was started only to leave: plan_pod.leaves */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
+	const char *message; /* the last line of a program that failed, or NULL */
 	const char *node;    /* where it is, or NULL */
 	const char *kernels; /* variant that its task has reported, or NULL */
 	int epoch;           /* of the cluster that its task has, or will have; 0: unknown */
@@ -76,7 +77,7 @@ struct ledger_entry {
 	double created; /* of that pod: an older one has been counted, whatever a stale list says */
 	double retry_at; /* not before; 0 */
 	bool free_end;   /* the last end was a failure that costs nothing */
-	bool no_gpu;     /* prefer-gpu has waited long enough here */
+	bool no_gpu;     /* auto or prefer-gpu has fallen back to the CPU */
 	/* Of a synchronous worker that was scaled away: the others wait until it says that it
 	 * leaves, in the job of so many workers that it was one of; 0: they do not. */
 	int owes;
@@ -99,7 +100,7 @@ enum condition_type {
 	COND_SUSPENDED,
 	COND_SUCCEEDED,
 	COND_FAILED,
-	COND_KERNELS, /* "KernelsMissing": a node does not keep what its labels promise */
+	COND_KERNELS, /* "KernelsMissing": a task cannot use the GPU or the kernels it was to use */
 	COND_REFUSED, /* "PodsRefused": the server would not have an object of the job */
 	COND_AWAITED, /* "WorkersAwaited": nobody could be sent to leave for who was scaled away */
 };
@@ -192,8 +193,8 @@ struct observed_job {
 };
 
 struct plan_options {
-	const char *image;       /* of muster-task, CPU */
-	const char *image_gpu;   /* of muster-task, CUDA; NULL: image */
+	const char *image;     /* of muster-task, CPU */
+	const char *image_gpu; /* with GPU kernels; NULL: auto uses no GPU, and gpu uses `image` */
 	const char *image_board; /* with tensorboard in it; NULL: no such pod is made */
 	int port, http_port;     /* 0: the defaults */
 	bool in_the_clear;       /* no TLS whatever the spec says */

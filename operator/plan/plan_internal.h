@@ -40,6 +40,19 @@ struct ledger_entry *ledger_get(struct job_status *s, const char *task, int inde
 /* Takes it out when nothing has happened to its index. */
 void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e);
 
+/* ---- plan_kernels.c ---- */
+/* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: for a
+ * departure pod, which computes nothing. */
+bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
+			 struct kernel_choice *out);
+/* When the pod cannot get or use its GPU and its index may use the CPU instead: records that in the
+ * status and returns a sentence for an event, else NULL. */
+const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
+			      const struct observed_pod *pod);
+/* Sets COND_KERNELS when the pod has ended because its node lacks the kernels. */
+void plan_report_kernels(struct planner *p, const struct task_spec *t,
+			 const struct observed_pod *pod);
+
 /* ---- plan_hint.c ---- */
 /* Says in COND_READY which pod cannot start and what to do; false when none is stuck. */
 bool plan_say_stuck(struct planner *p);

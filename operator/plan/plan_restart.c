@@ -70,26 +70,10 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 	return t->restart != RESTART_ALWAYS || decides(p->spec, t);
 }
 
-/* The task has probed its machine and found less than the variant that the labels promise.  A
- * user's own command may mean anything by this code. */
-static void say_kernels(struct planner *p, const struct task_spec *t, const struct ledger_entry *e)
-{
-	bool ours = t->kind == TASK_PS || p->spec->program != PROGRAM_COMMAND;
-	const struct task_status *s = &p->status->tasks[t - p->spec->tasks];
-
-	if (ours && e->exit_code == MU_EXIT_KERNELS)
-		status_set(
-		    p, COND_KERNELS, true, "PromiseNotKept",
-		    "%s/%d: node %.64s has less than the kernels %s that its labels promise; "
-		    "correct the labels, or say kernels: cpu",
-		    e->task, e->index, *e->node ? e->node : "?",
-		    s->kernels[0] ? s->kernels : t->kernels);
-}
-
 static void count_end(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
 {
 	struct ledger_entry *e = ledger_get(p->status, t->name, pod->index);
-	bool zero = ended_well(pod);
+	bool zero = ended_well(pod), no_gpu;
 
 	if (strcmp(e->uid, pod->uid) == 0 || e->done || pod->created < e->created)
 		return;
@@ -102,9 +86,11 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 	snprintf(e->node, sizeof e->node, "%s", pod->node ? pod->node : "");
 	e->exit_code = pod->phase == POD_SUCCEEDED ? 0 : pod->exit_code;
 	e->attempts++;
-	say_kernels(p, t, e);
+	no_gpu = plan_gpu_fallback(p, t, pod);
+	if (!no_gpu)
+		plan_report_kernels(p, t, pod);
 	e->done = end_is_final(p, t, pod);
-	e->free_end = pod->free && !zero;
+	e->free_end = (pod->free || no_gpu) && !zero;
 	if (e->done || e->free_end || plan_has_ended(p) || (zero && t->restart == RESTART_ALWAYS)) {
 		e->retry_at = 0;
 		return;

@@ -6,6 +6,7 @@
 
 #define GPU_RESOURCE "nvidia.com/gpu"
 #define NFD          "feature.node.kubernetes.io/"
+#define ARCH_LABEL   "kubernetes.io/arch"
 
 /* CPU variants, best first; `label` is what a node that has it carries, `arch` its machine. */
 static const struct cpu_variant {
@@ -55,6 +56,11 @@ static int cpu_variant_of(const char *kernels)
 	return -1;
 }
 
+bool resolver_may_fall_back(const char *kernels)
+{
+	return strcmp(kernels, "auto") == 0 || strcmp(kernels, "prefer-gpu") == 0;
+}
+
 bool resolver_known(const char *kernels)
 {
 	static const char *const words[] = {"auto", "cpu", "gpu", "prefer-gpu", "cuda"};
@@ -77,7 +83,7 @@ static void put(struct pair *list, unsigned *n, const char *key, const char *val
 static bool cpu_fits(const struct node_info *n, int variant)
 {
 	const struct cpu_variant *v = &cpu_variants[variant];
-	const char *arch = label_of(n, "kubernetes.io/arch");
+	const char *arch = label_of(n, ARCH_LABEL);
 
 	if (v->arch && arch && strcmp(arch, v->arch))
 		return false;
@@ -86,19 +92,12 @@ static bool cpu_fits(const struct node_info *n, int variant)
 	return !v->label || label_is(n, v->label, "true");
 }
 
-static void choose_cpu(struct kernel_choice *c, int variant, bool pinned, const char *why)
+/* MUSTER_KERNELS is not set here: the task may choose better kernels than these. */
+static void choose_cpu(struct kernel_choice *c, int variant, const char *why)
 {
 	const struct cpu_variant *v = &cpu_variants[variant];
 
 	snprintf(c->variant, sizeof c->variant, "%s", v->name);
-	if (pinned && v->label)
-		put(c->selector, &c->n_selector, v->label, "true");
-	if (pinned && v->arch)
-		put(c->selector, &c->n_selector, "kubernetes.io/arch", v->arch);
-	/* What is only a floor is left to the task's own probe, which may find better than it; what
-	 * was asked for by name is not to be bettered. */
-	if (pinned)
-		put(c->env, &c->n_env, "MUSTER_KERNELS", v->name);
 	put(c->env, &c->n_env, "NVIDIA_VISIBLE_DEVICES", "void");
 	snprintf(c->reason, sizeof c->reason, "%s: %s", v->name, why);
 }
@@ -118,12 +117,22 @@ static void common_cpu(struct kernel_choice *c, const struct node_info *nodes, u
 		if (seen && fit == seen)
 			best = v;
 	}
-	choose_cpu(c, best, false, why);
+	choose_cpu(c, best, why);
+}
+
+/* Whether some node has the architecture of this variant.  Every kubelet sets that label. */
+static bool arch_exists(const struct cpu_variant *v, const struct node_info *nodes, unsigned n)
+{
+	for (unsigned i = 0; v->arch && i < n; i++)
+		if (label_is(&nodes[i], ARCH_LABEL, v->arch))
+			return true;
+	return !n || !v->arch;
 }
 
 static int named_cpu(struct kernel_choice *c, int variant, const struct node_info *nodes,
 		     unsigned n, struct mu_err *err)
 {
+	const struct cpu_variant *v = &cpu_variants[variant];
 	unsigned fit = 0, labelled = 0;
 
 	for (unsigned i = 0; i < n; i++) {
@@ -132,19 +141,24 @@ static int named_cpu(struct kernel_choice *c, int variant, const struct node_inf
 			    label_of(&nodes[i], NFD "cpu-cpuid.AVX") != NULL ||
 			    label_of(&nodes[i], NFD "cpu-cpuid.AVX2") != NULL;
 	}
-	if (variant == GENERIC || fit) {
-		choose_cpu(c, variant, true, "asked for");
-		return 0;
-	}
-	if (labelled)
+	if (!arch_exists(v, nodes, n))
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "no node can run %s (label " ARCH_LABEL
+			       "=%s): use kernels: cpu, or add such a node",
+			       v->name, v->arch);
+	if (v->label && !fit && labelled)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "no node has %s (label %s): use kernels: cpu, or add such a node",
-			       cpu_variants[variant].name,
-			       cpu_variants[variant].label ? cpu_variants[variant].label
-							   : "kubernetes.io/arch=arm64");
-	/* Nobody has labelled the nodes: trust the request, the task checks it when it starts. */
-	choose_cpu(c, variant, true, "asked for; no node says what its processor has");
-	c->n_selector = 0;
+			       v->name, v->label);
+	/* Without node-feature-discovery no node has v->label; the task checks its processor. */
+	if (fit && v->label)
+		put(c->selector, &c->n_selector, v->label, "true");
+	if (v->arch)
+		put(c->selector, &c->n_selector, ARCH_LABEL, v->arch);
+	put(c->env, &c->n_env, "MUSTER_KERNELS", v->name);
+	choose_cpu(c, variant,
+		   fit || !v->label ? "asked for"
+				    : "asked for; no node says what its processor has");
 	return 0;
 }
 
@@ -158,14 +172,23 @@ static bool pci_label(const struct node_info *n, const char **which)
 	return false;
 }
 
-/* sm of the node's GPUs by gpu-feature-discovery; 0 when it does not say. */
+/* A label's number; -1 when it is none. */
+static int label_number(const struct node_info *n, const char *key)
+{
+	const char *text = label_of(n, key);
+	size_t digits = text ? strspn(text, "0123456789") : 0;
+
+	return digits && digits < 3 && !text[digits] ? atoi(text) : -1;
+}
+
+/* Compute capability of the node's GPUs by gpu-feature-discovery, 90 for 9.0; 0 when it is not
+ * known. */
 static int node_sm(const struct node_info *n)
 {
-	const char *major = label_of(n, GPU_RESOURCE ".compute.major");
-	const char *minor = label_of(n, GPU_RESOURCE ".compute.minor");
-	int ma = major ? atoi(major) : 0, mi = minor ? atoi(minor) : 0;
+	int major = label_number(n, GPU_RESOURCE ".compute.major");
+	int minor = label_number(n, GPU_RESOURCE ".compute.minor");
 
-	return ma > 0 && ma < 100 && mi >= 0 && mi < 10 ? ma * 10 + mi : 0;
+	return major > 0 && minor >= 0 && minor < 10 ? major * 10 + minor : 0;
 }
 
 static bool has_gpu(const struct node_info *n)
@@ -187,7 +210,7 @@ static void choose_gpu(struct kernel_choice *c, int sm, const struct node_info *
 		snprintf(c->variant, sizeof c->variant, "cuda-sm%d", sm);
 	else
 		snprintf(c->variant, sizeof c->variant, "cuda");
-	if (sm && evidence && node_sm(evidence) == sm) {
+	if (sm) {
 		snprintf(number, sizeof number, "%d", sm / 10);
 		put(c->selector, &c->n_selector, GPU_RESOURCE ".compute.major", number);
 		snprintf(number, sizeof number, "%d", sm % 10);
@@ -203,19 +226,31 @@ static void choose_gpu(struct kernel_choice *c, int sm, const struct node_info *
 	snprintf(c->reason, sizeof c->reason, "%s: %s", c->variant, why);
 }
 
-/* The generation of which the cluster has most; then the newer one. */
-static bool best_gpu(const struct node_info *nodes, unsigned n, const struct node_info **out)
+/* Whether the node can run a GPU pod now: its device plug-in advertises GPUs. */
+static bool offers_gpu(const struct node_info *n)
+{
+	return n->schedulable && n->gpus > 0;
+}
+
+static bool is_gpu_node(const struct node_info *n)
+{
+	return n->schedulable && has_gpu(n);
+}
+
+/* A node of the GPU generation that is most frequent among the nodes that `counts` accepts; of
+ * equally frequent ones the newest.  NULL: it accepts none. */
+static const struct node_info *best_gpu(const struct node_info *nodes, unsigned n,
+					bool (*counts)(const struct node_info *))
 {
 	const struct node_info *best = NULL;
 	int best_count = -1;
 
 	for (unsigned i = 0; i < n; i++) {
 		int count = 0;
-		if (!nodes[i].schedulable || !has_gpu(&nodes[i]))
+		if (!counts(&nodes[i]))
 			continue;
 		for (unsigned j = 0; j < n; j++)
-			if (nodes[j].schedulable && has_gpu(&nodes[j]) &&
-			    node_sm(&nodes[j]) == node_sm(&nodes[i]))
+			if (counts(&nodes[j]) && node_sm(&nodes[j]) == node_sm(&nodes[i]))
 				count += nodes[j].gpus > 0 ? nodes[j].gpus : 1;
 		if (count > best_count ||
 		    (count == best_count && node_sm(&nodes[i]) > node_sm(best))) {
@@ -223,61 +258,85 @@ static bool best_gpu(const struct node_info *nodes, unsigned n, const struct nod
 			best_count = count;
 		}
 	}
-	*out = best;
-	return best != NULL;
+	return best;
 }
 
+/* A node without labels of its compute capability matches no named generation. */
 static int named_gpu(struct kernel_choice *c, int sm, const struct node_info *nodes, unsigned n,
 		     struct mu_err *err)
 {
-	const struct node_info *evidence = NULL;
-	bool told = false;
+	unsigned unlabelled = 0;
 
-	for (unsigned i = 0; i < n && !evidence; i++) {
-		told = told || node_sm(&nodes[i]) || !has_gpu(&nodes[i]);
-		if (node_sm(&nodes[i]) == sm)
-			evidence = &nodes[i];
+	for (unsigned i = 0; i < n; i++) {
+		unlabelled += has_gpu(&nodes[i]) && !node_sm(&nodes[i]);
+		if (node_sm(&nodes[i]) == sm) {
+			choose_gpu(c, sm, &nodes[i], "asked for");
+			return 0;
+		}
 	}
-	if (!evidence && n && told)
-		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "no node has a GPU of compute capability %d.%d (cuda-sm%d): use "
-			       "kernels: gpu, or add such a node",
-			       sm / 10, sm % 10, sm);
-	choose_gpu(c, sm, evidence, "asked for");
+	if (n)
+		return mu_fail(
+		    err, MU_FAILED_PRECONDITION,
+		    "no node has a GPU of compute capability %d.%d (labels " GPU_RESOURCE
+		    ".compute.major and .minor; %u GPU nodes have none): use kernels: gpu, "
+		    "or label such a node",
+		    sm / 10, sm % 10, unlabelled);
+	choose_gpu(c, sm, NULL, "asked for");
 	return 0;
 }
 
-int resolver_choose(struct kernel_choice *out, const char *kernels, bool is_ps, bool gpu_given_up,
+static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsigned n,
+		   struct mu_err *err)
+{
+	const struct node_info *node = best_gpu(nodes, n, is_gpu_node);
+
+	if (!node && n)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "none of %u nodes has a GPU (no nvidia.com/gpu, no label of "
+			       "feature discovery): use kernels: prefer-gpu or cpu",
+			       n);
+	choose_gpu(c, node ? node_sm(node) : 0, node, "a GPU was asked for");
+	return 0;
+}
+
+/* auto, prefer-gpu and cpu.  A GPU is chosen only where a pod can get one. */
+static void best_kernels(struct kernel_choice *c, const struct kernel_request *ask,
+			 const struct node_info *nodes, unsigned n)
+{
+	bool prefer = strcmp(ask->kernels, "prefer-gpu") == 0;
+	bool wants = prefer || (!ask->is_ps && strcmp(ask->kernels, "auto") == 0);
+	const struct node_info *node = wants ? best_gpu(nodes, n, offers_gpu) : NULL;
+
+	if (node && !ask->no_gpu && !ask->no_gpu_image) {
+		choose_gpu(c, node_sm(node), node, "the cluster has GPUs");
+		return;
+	}
+	c->gpu_unused = node && ask->no_gpu_image;
+	common_cpu(c, nodes, n,
+		   c->gpu_unused ? "no image with GPU kernels is configured"
+		   : ask->no_gpu ? "the task has fallen back to the CPU"
+		   : prefer      ? "no node has a GPU"
+		   : ask->is_ps  ? "parameter servers use the processor"
+				 : "what every node has");
+}
+
+int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
 		    const struct node_info *nodes, unsigned n_nodes, struct mu_err *err)
 {
 	struct kernel_choice c = {0};
-	const struct node_info *gpu_node;
-	bool gpus = best_gpu(nodes, n_nodes, &gpu_node);
-	bool prefer = strcmp(kernels, "prefer-gpu") == 0;
+	const char *kernels = ask->kernels;
 	int rc = 0;
 
 	if (!resolver_known(kernels))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.60s' is no kernel variant", kernels);
-	if (sm_of(kernels)) {
+	if (sm_of(kernels))
 		rc = named_gpu(&c, sm_of(kernels), nodes, n_nodes, err);
-	} else if (cpu_variant_of(kernels) >= 0) {
+	else if (cpu_variant_of(kernels) >= 0)
 		rc = named_cpu(&c, cpu_variant_of(kernels), nodes, n_nodes, err);
-	} else if (strcmp(kernels, "gpu") == 0 || strcmp(kernels, "cuda") == 0) {
-		if (!gpus && n_nodes)
-			return mu_fail(err, MU_FAILED_PRECONDITION,
-				       "none of %u nodes has a GPU (no nvidia.com/gpu, no label of "
-				       "feature discovery): use kernels: prefer-gpu or cpu",
-				       n_nodes);
-		choose_gpu(&c, gpus ? node_sm(gpu_node) : 0, gpu_node, "a GPU was asked for");
-	} else if (gpus && !gpu_given_up && (prefer || (!is_ps && strcmp(kernels, "auto") == 0))) {
-		choose_gpu(&c, node_sm(gpu_node), gpu_node, "the cluster has GPUs");
-	} else {
-		common_cpu(&c, nodes, n_nodes,
-			   prefer && gpu_given_up ? "no GPU became free in time"
-			   : prefer               ? "no node has a GPU"
-			   : is_ps                ? "parameter servers use the processor"
-						  : "what every node has");
-	}
+	else if (strcmp(kernels, "gpu") == 0 || strcmp(kernels, "cuda") == 0)
+		rc = any_gpu(&c, nodes, n_nodes, err);
+	else
+		best_kernels(&c, ask, nodes, n_nodes);
 	if (rc)
 		return rc;
 	*out = c;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From what a task asks for (kernels: auto, cpu, gpu, a variant) and what the nodes' labels say to
- * a kernel variant, and to what a pod needs to get it.  Pure.
+/* Chooses a kernel variant, and what a pod needs to get it, from what a task asks for (kernels:
+ * auto, cpu, gpu, a variant) and from the labels of the nodes.  Pure.
  *
  * Labels that count: NVIDIA's gpu-feature-discovery (nvidia.com/gpu.compute.major, …), node feature
  * discovery (feature.node.kubernetes.io/cpu-cpuid.AVX2, pci-10de.present and pci-0302_10de.present)
@@ -35,6 +35,7 @@ struct kernel_choice {
 	char
 	    variant[32]; /* "cuda-sm90", "cuda", "cpu-avx512", "cpu-avx2", "cpu-generic", "arm64" */
 	bool gpu;
+	bool gpu_unused; /* nodes have GPUs, but no image with GPU kernels is known */
 	struct pair selector[RESOLVER_MAX_PAIRS]; /* nodeSelector */
 	unsigned n_selector;
 	struct pair toleration[RESOLVER_MAX_PAIRS]; /* key and effect, operator Exists */
@@ -46,12 +47,22 @@ struct kernel_choice {
 	char reason[200]; /* one sentence for status and events */
 };
 
+/* What is known of the index that needs kernels, beside the nodes. */
+struct kernel_request {
+	const char *kernels;
+	bool is_ps;        /* a parameter server does not take a GPU for `auto` */
+	bool no_gpu_image; /* no image with GPU kernels is known */
+	bool no_gpu;       /* the index has fallen back to the CPU */
+};
+
 /* Whether text is something that `kernels:` may be. */
 bool resolver_known(const char *kernels);
-/* is_ps: a parameter server does not take a GPU for `auto`.  gpu_given_up: prefer-gpu has waited
- * long enough and takes the CPU.  Fails with FAILED_PRECONDITION when no node can ever fit what
- * was asked for by name; with no nodes at all (not allowed to list them) it trusts the request. */
-int resolver_choose(struct kernel_choice *out, const char *kernels, bool is_ps, bool gpu_given_up,
+/* Whether `kernels` allows a GPU and the CPU in its place: auto and prefer-gpu. */
+bool resolver_may_fall_back(const char *kernels);
+/* Fails with FAILED_PRECONDITION when no node has what was asked for by name.  Without nodes (the
+ * operator may not list them) a named variant is not checked here: the pod's selector requires the
+ * node's architecture and compute capability. */
+int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,
 		    const struct node_info *nodes, unsigned n_nodes, struct mu_err *err);
 
 #endif

@@ -241,8 +241,9 @@ class Operator:
         self.config.flush()
         self.log = open(log or os.path.join(K8S_DIR, "log", f"operator-{namespace or 'all'}.log"), "ab")
         self.process = subprocess.Popen(
-            [OPERATOR, f"--kubeconfig={self.config.name}", "--image=localhost/muster-task:dev", "--metrics-port=0",
-             "--probe-port=0", "--progress-seconds=0", f"--leader-elect={'true' if leader else 'false'}",
+            [OPERATOR, f"--kubeconfig={self.config.name}", "--image=localhost/muster-task:dev",
+             "--image-gpu=localhost/muster-task:dev", "--metrics-port=0", "--probe-port=0", "--progress-seconds=0",
+             f"--leader-elect={'true' if leader else 'false'}",
              *([f"--namespace={namespace}", f"--lease-namespace={namespace}"] if namespace else []), *more],
             stdout=self.log, stderr=self.log, env={**os.environ, "MUSTER_LOG": "debug"})
 

@@ -106,6 +106,7 @@ struct sim_script {
 	bool stuck_pending; /* no pod ever starts */
 	bool in_step;       /* workers wait for each other: mode sync */
 	bool gpus, taken;   /* the nodes have GPUs; none of them ever becomes free */
+	bool broken_gpus;   /* no task can use its GPU */
 	double work;        /* seconds that a task runs; 0: some */
 	int cert_life;      /* seconds; 0: as usual */
 	int quota;          /* most pods at a time; 0: any */

@@ -2,6 +2,7 @@
 /* What happens to pods by themselves: they start, run, end as their script says, and go when they
  * are deleted; and what people do to the cluster. */
 #include "lib/base/rfc3339.h"
+#include "lib/cluster/cluster_spec.h"
 #include "tests/fake/sim.h"
 
 #define SIM_NS   "/namespaces/default/"
@@ -86,6 +87,14 @@ static void over(struct sim *s, struct sim_object *o, int code, const char *reas
 	set_status(s, o, code == 0 ? "Succeeded" : "Failed", false, code, reason);
 }
 
+bool sim_wants_gpu(const cJSON *pod)
+{
+	const cJSON *container = cJSON_GetArrayItem(sim_at(pod, "spec.containers"), 0);
+
+	return cJSON_GetObjectItemCaseSensitive(sim_at(container, "resources.limits"),
+						"nvidia.com/gpu");
+}
+
 static double work_time(struct sim *s)
 {
 	return s->script.work > 0 ? s->script.work : sim_between(s, 5, 60);
@@ -96,6 +105,10 @@ static void begin_work(struct sim *s, struct sim_object *o)
 	const char *task = label(o->json, LABEL_TASK);
 	int index = atoi(label(o->json, LABEL_INDEX));
 
+	if (s->script.broken_gpus && sim_wants_gpu(o->json)) {
+		over(s, o, MU_EXIT_KERNELS, NULL);
+		return;
+	}
 	o->stage = STAGE_READY;
 	if (takes_part(s, o))
 		s->members[index] = true;
@@ -149,14 +162,6 @@ static bool misses_secret(struct sim *s, const struct sim_object *o)
 			return true;
 	}
 	return false;
-}
-
-bool sim_wants_gpu(const cJSON *pod)
-{
-	const cJSON *container = cJSON_GetArrayItem(sim_at(pod, "spec.containers"), 0);
-
-	return cJSON_GetObjectItemCaseSensitive(sim_at(container, "resources.limits"),
-						"nvidia.com/gpu");
 }
 
 static void step_pod(struct sim *s, struct sim_object *o)

@@ -337,6 +337,7 @@ static int finish(void *user, const char *ip, int port, struct mu_err *err)
 static void start_operator(struct sim *s, struct sim_operator *o)
 {
 	struct control_options options = {.image = "i",
+					  .image_gpu = "g",
 					  .image_board = "b",
 					  .identity = "sim",
 					  .lease_namespace = "default",

@@ -161,11 +161,12 @@ static void gang(struct sim_script *s, uint64_t r)
 		put_text(run_of(s), "queue", "q");
 }
 
-static void prefer_gpus(struct sim_script *s, uint64_t r)
+static void use_gpus(struct sim_script *s, uint64_t r)
 {
 	s->gpus = true;
-	s->taken = r % 2;
-	put_text(task_of(s, "worker"), "kernels", "prefer-gpu");
+	s->taken = r % 3 == 1;
+	s->broken_gpus = r % 3 == 2;
+	put_text(task_of(s, "worker"), "kernels", r / 3 % 2 ? "auto" : "prefer-gpu");
 }
 
 /* What a policy lets run again for ever is not what ends the job. */
@@ -308,7 +309,7 @@ static const struct {
     {"tls", 4, have_certificates},
     {"rotation", 10, replace_certificates},
     {"gang", 2, gang},
-    {"gpu", 4, prefer_gpus},
+    {"gpu", 4, use_gpus},
     {"active-deadline", 12, active_deadline},
     {"scheduling-deadline", 12, scheduling_deadline},
     {"progress-deadline", 12, progress_deadline},

@@ -156,6 +156,10 @@ static void check_end(struct sim *s)
 
 	if (!s->script.taken && !has_ended(s))
 		sim_break(s, "the job stands still, %s", sim_text(o->json, "status.phase"));
+	if (s->script.broken_gpus && s->script.end == ends_well &&
+	    strstr(sim_text(failed, "message"), "exit code 3"))
+		sim_break(s, "a GPU that does not work failed the job: %s",
+			  sim_text(failed, "message"));
 	if (strcmp(sim_text(failed, "reason"), PLAN_INVALID_SPEC) == 0)
 		sim_break(s, "%s", sim_text(failed, "message"));
 }

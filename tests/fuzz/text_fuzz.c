@@ -74,9 +74,11 @@ static void kernels(const char *text)
 	struct mu_err err;
 
 	resolver_known(text);
-	resolver_choose(&choice, text, false, false, &node, 1, &err);
-	resolver_choose(&choice, "gpu", false, false, &node, 1, &err);
-	resolver_choose(&choice, "auto", true, true, &node, 1, &err);
+	resolver_choose(&choice, &(struct kernel_request){.kernels = text}, &node, 1, &err);
+	resolver_choose(&choice, &(struct kernel_request){.kernels = "gpu"}, &node, 1, &err);
+	resolver_choose(&choice,
+			&(struct kernel_request){.kernels = "auto", .is_ps = true, .no_gpu = true},
+			&node, 1, &err);
 }
 
 static void lines(const char *text, size_t size)

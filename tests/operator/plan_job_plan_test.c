@@ -382,41 +382,6 @@ static void all_workers_policy__waits_for_the_last(void **state)
 	world_end(&w);
 }
 
-static void gpu__that_does_not_come_in_time__gives_way_to_the_cpu(void **state)
-{
-	static const struct label labels[] = {{"nvidia.com/gpu.present", "true"}};
-	struct observed_pod stays;
-	struct world w;
-
-	world_start(&w, HEAD "  tasks: {worker: {kernels: prefer-gpu}}\n");
-	w.node = (struct node_info){"n", labels, 1, true, 1, false};
-	look(&w);
-	assert_string_equal(w.status.tasks[0].kernels, "cuda");
-	look(&w);
-	assert_true(w.wake == w.now + 120);
-	w.now = w.wake;
-	stays = *pod(&w, "worker", 0);
-	assert_string_equal(look(&w), "-worker/0 ");
-	w.pods[w.n_pods++] = stays; /* whoever was to delete it died before */
-	assert_string_equal(look(&w), "-worker/0 ");
-	assert_string_equal(look(&w), "+worker/0 ");
-	assert_string_equal(w.status.tasks[0].kernels, "cpu-generic");
-	w.now += 1000; /* this one waits as any pod does */
-	assert_string_equal(look(&w), "");
-	world_end(&w);
-}
-
-static void kernels__that_no_node_has__are_a_condition(void **state)
-{
-	struct world w;
-
-	world_start(&w, HEAD "  tasks: {worker: {kernels: gpu}}\n");
-	w.node = (struct node_info){.name = "n", .schedulable = true};
-	assert_string_equal(look(&w), "");
-	assert_string_equal(w.status.conditions[COND_READY].reason, "KernelsUnavailable");
-	world_end(&w);
-}
-
 static const char *env_of(const struct plan_pod *p, const char *name)
 {
 	for (unsigned i = 0; i < p->n_env; i++)
@@ -560,8 +525,6 @@ int main(void)
 	    cmocka_unit_test(ended_job__is_cleaned_by_its_policy_and_goes_after_its_ttl),
 	    cmocka_unit_test(deadlines__fire_on_time),
 	    cmocka_unit_test(all_workers_policy__waits_for_the_last),
-	    cmocka_unit_test(gpu__that_does_not_come_in_time__gives_way_to_the_cpu),
-	    cmocka_unit_test(kernels__that_no_node_has__are_a_condition),
 	    cmocka_unit_test(pods__carry_cluster_and_program),
 	    cmocka_unit_test(status__of_any_kind__comes_back_from_json),
 	};

@@ -157,28 +157,6 @@ static void time_to_live__ends_the_job_on_the_second(void **state)
 
 /* ---- what a node has not ---- */
 
-static void kernels__that_a_node_promises_and_has_not__are_a_condition(void **state)
-{
-	struct world w;
-
-	start_running(&w, TWO);
-	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
-	pod(&w, "worker", 1)->node = "n7";
-	look(&w);
-	assert_true(w.status.conditions[COND_KERNELS].status);
-	assert_non_null(
-	    strstr(w.status.conditions[COND_KERNELS].message, "worker/1: node n7 has less"));
-	assert_int_equal(w.status.phase, JOB_FAILED); /* it would find no more the next time */
-	world_end(&w);
-	/* a user's own program may mean something else by it */
-	start_running(&w, HEAD "  program: {command: [x]}\n"
-			       "  tasks: {ps: {}, worker: {replicas: 2}}\n");
-	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
-	look(&w);
-	assert_false(w.status.conditions[COND_KERNELS].set);
-	world_end(&w);
-}
-
 /* ---- the ledger ---- */
 
 static void ledger__says_of_each_index_how_it_ended(void **state)
@@ -456,7 +434,6 @@ int main(void)
 	    cmocka_unit_test(clean_policy__decides_which_pods_stay),
 	    cmocka_unit_test(pods_that_the_end_sends_off__are_counted_no_longer),
 	    cmocka_unit_test(time_to_live__ends_the_job_on_the_second),
-	    cmocka_unit_test(kernels__that_a_node_promises_and_has_not__are_a_condition),
 	    cmocka_unit_test(ledger__says_of_each_index_how_it_ended),
 	    cmocka_unit_test(ledger__of_who_is_done__is_rows_of_indices),
 	    cmocka_unit_test(ledger__of_the_largest_job_that_is_done__is_small),

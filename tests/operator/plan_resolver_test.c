@@ -30,6 +30,8 @@ static const struct label a100[] = {{"nvidia.com/gpu.compute.major", "8"},
 static const struct label pci_short[] = {{NFD "pci-10de.present", "true"}};
 static const struct label pci_long[] = {{NFD "pci-0302_10de.present", "true"}};
 
+#define ASK(...) (&(struct kernel_request){__VA_ARGS__})
+
 static const char *env_of(const struct kernel_choice *c, const char *key)
 {
 	for (unsigned i = 0; i < c->n_env; i++)
@@ -43,12 +45,14 @@ static void cpu__on_mixed_nodes__takes_what_all_of_them_have(void **state)
 	const struct node_info nodes[] = {NODE(avx2, 0), NODE(avx512, 0)};
 	struct kernel_choice c;
 
-	assert_ok(resolver_choose(&c, "cpu", true, false, nodes, 2, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cpu", .is_ps = true), nodes, 2, &err), &err);
 	assert_string_equal(c.variant, "cpu-avx2");
 	assert_int_equal(c.n_selector, 0);
-	assert_string_equal(env_of(&c, "MUSTER_KERNELS"), ""); /* who is shown no GPU looks for none */
+	assert_string_equal(env_of(&c, "MUSTER_KERNELS"),
+			    ""); /* who is shown no GPU looks for none */
 	assert_string_equal(env_of(&c, "NVIDIA_VISIBLE_DEVICES"), "void");
-	assert_ok(resolver_choose(&c, "cpu", true, false, nodes + 1, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cpu", .is_ps = true), nodes + 1, 1, &err),
+		  &err);
 	assert_string_equal(c.variant, "cpu-avx512");
 }
 
@@ -57,11 +61,11 @@ static void cpu__on_nodes_without_labels__is_generic(void **state)
 	const struct node_info amd = NODE(plain, 0), arm64 = NODE(arm, 0);
 	struct kernel_choice c;
 
-	assert_ok(resolver_choose(&c, "auto", false, false, &amd, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "auto"), &amd, 1, &err), &err);
 	assert_string_equal(c.variant, "cpu-generic");
-	assert_ok(resolver_choose(&c, "auto", false, false, &arm64, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "auto"), &arm64, 1, &err), &err);
 	assert_string_equal(c.variant, "arm64");
-	assert_ok(resolver_choose(&c, "cpu", false, false, NULL, 0, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cpu"), NULL, 0, &err), &err);
 	assert_string_equal(c.variant, "cpu-generic");
 }
 
@@ -70,10 +74,10 @@ static void cpu_variant__asked_for_by_name__pins_the_node(void **state)
 	const struct node_info nodes[] = {NODE(avx2, 0), NODE(avx512, 0)};
 	struct kernel_choice c;
 
-	assert_ok(resolver_choose(&c, "cpu-avx512", false, false, nodes, 2, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cpu-avx512"), nodes, 2, &err), &err);
 	assert_string_equal(c.selector[0].key, NFD "cpu-cpuid.AVX512F");
 	assert_string_equal(env_of(&c, "MUSTER_KERNELS"), "cpu-avx512");
-	assert_fails(resolver_choose(&c, "cpu-avx512", false, false, nodes, 1, &err), &err,
+	assert_fails(resolver_choose(&c, ASK(.kernels = "cpu-avx512"), nodes, 1, &err), &err,
 		     MU_FAILED_PRECONDITION, "no node has cpu-avx512");
 }
 
@@ -82,17 +86,17 @@ static void gpu__by_feature_discovery__names_the_generation(void **state)
 	const struct node_info nodes[] = {NODE(plain, 0), NODE(a100, 1), NODE(h100, 8)};
 	struct kernel_choice c;
 
-	assert_ok(resolver_choose(&c, "auto", false, false, nodes, 3, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "auto"), nodes, 3, &err), &err);
 	assert_true(c.gpu);
 	assert_string_equal(c.variant, "cuda-sm90");
 	assert_string_equal(c.selector[0].value, "9");
 	assert_string_equal(c.limit[0].key, "nvidia.com/gpu");
 	assert_string_equal(c.toleration[0].key, "nvidia.com/gpu");
-	assert_ok(resolver_choose(&c, "cuda-sm80", false, false, nodes, 3, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cuda-sm80"), nodes, 3, &err), &err);
 	assert_string_equal(c.selector[0].value, "8");
-	assert_fails(resolver_choose(&c, "cuda-sm75", false, false, nodes, 3, &err), &err,
+	assert_fails(resolver_choose(&c, ASK(.kernels = "cuda-sm75"), nodes, 3, &err), &err,
 		     MU_FAILED_PRECONDITION, "compute capability 7.5");
-	assert_ok(resolver_choose(&c, "auto", true, false, nodes, 3, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "auto", .is_ps = true), nodes, 3, &err), &err);
 	assert_false(c.gpu);
 }
 
@@ -101,10 +105,10 @@ static void gpu__by_either_spelling_of_its_pci_label__is_found(void **state)
 	const struct node_info s = NODE(pci_short, 0), l = NODE(pci_long, 0);
 	struct kernel_choice c;
 
-	assert_ok(resolver_choose(&c, "gpu", false, false, &s, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "gpu"), &s, 1, &err), &err);
 	assert_string_equal(c.variant, "cuda");
 	assert_string_equal(c.selector[0].key, NFD "pci-10de.present");
-	assert_ok(resolver_choose(&c, "gpu", false, false, &l, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "gpu"), &l, 1, &err), &err);
 	assert_string_equal(c.selector[0].key, NFD "pci-0302_10de.present");
 }
 
@@ -113,10 +117,104 @@ static void gpu__where_there_is_none__is_an_error_that_says_what_to_do(void **st
 	const struct node_info n = NODE(plain, 0);
 	struct kernel_choice c;
 
-	assert_fails(resolver_choose(&c, "gpu", false, false, &n, 1, &err), &err,
+	assert_fails(resolver_choose(&c, ASK(.kernels = "gpu"), &n, 1, &err), &err,
 		     MU_FAILED_PRECONDITION, "use kernels: prefer-gpu or cpu");
-	assert_ok(resolver_choose(&c, "gpu", false, false, NULL, 0, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "gpu"), NULL, 0, &err), &err);
 	assert_string_equal(c.variant, "cuda");
+}
+
+static void gpu__that_only_a_label_promises__is_not_chosen_by_auto(void **state)
+{
+	static const char *const fall_back[] = {"auto", "prefer-gpu"};
+	const struct node_info labelled = NODE(pci_short, 0), usable = NODE(pci_short, 1);
+	struct kernel_choice c;
+
+	for (unsigned i = 0; i < MU_COUNT(fall_back); i++) {
+		struct kernel_request ask = {.kernels = fall_back[i]};
+
+		assert_ok(resolver_choose(&c, &ask, &labelled, 1, &err), &err);
+		assert_false(c.gpu);
+		assert_ok(resolver_choose(&c, &ask, &usable, 1, &err), &err);
+		assert_true(c.gpu);
+		assert_string_equal(c.variant, "cuda");
+	}
+}
+
+static void gpu__without_an_image_for_it__is_chosen_only_when_asked_for(void **state)
+{
+	static const struct {
+		const char *kernels;
+		bool gpu, unused;
+	} cases[] = {
+	    {"auto", false, true}, {"prefer-gpu", false, true}, {"cpu", false, false},
+	    {"gpu", true, false},  {"cuda-sm90", true, false},
+	};
+	const struct node_info gpu = NODE(h100, 1), cpu = NODE(avx2, 0);
+	struct kernel_choice c;
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct kernel_request ask = {.kernels = cases[i].kernels, .no_gpu_image = true};
+
+		assert_ok(resolver_choose(&c, &ask, &gpu, 1, &err), &err);
+		assert_int_equal(c.gpu, cases[i].gpu);
+		assert_int_equal(c.gpu_unused, cases[i].unused);
+		assert_int_equal(strstr(c.reason, "no image with GPU kernels") != NULL,
+				 cases[i].unused);
+	}
+	assert_ok(resolver_choose(&c, ASK(.kernels = "auto", .no_gpu_image = true), &cpu, 1, &err),
+		  &err);
+	assert_false(c.gpu_unused); /* nothing is lost where no node has a GPU */
+}
+
+/* Nothing is placed where nothing says that the node has the variant. */
+static void variant__that_no_node_has__is_an_error_that_names_the_label(void **state)
+{
+	static const struct label no_minor[] = {{"nvidia.com/gpu.compute.major", "9"}};
+	static const struct label unknown[] = {{"nvidia.com/gpu.compute.major", "9"},
+					       {"nvidia.com/gpu.compute.minor", "unknown"}};
+	static const struct label present[] = {{"nvidia.com/gpu.present", "true"}};
+	static const struct {
+		const char *kernels, *says;
+		struct node_info node;
+	} cases[] = {
+	    {"cuda-sm90", "1 GPU nodes have none", NODE(no_minor, 8)},
+	    {"cuda-sm90", "1 GPU nodes have none", NODE(unknown, 8)},
+	    {"cuda-sm90", "1 GPU nodes have none", NODE(present, 8)},
+	    {"cuda-sm90", "0 GPU nodes have none", NODE(a100, 8)},
+	    {"cuda-sm90", "compute capability 9.0", NODE(plain, 0)},
+	    {"arm64", "kubernetes.io/arch=arm64", NODE(plain, 0)},
+	    {"arm64", "kubernetes.io/arch=arm64", NODE(present, 0)}, /* no label of its machine */
+	    {"cpu-avx2", "kubernetes.io/arch=amd64", NODE(arm, 0)},
+	    {"cpu-avx512", "cpu-cpuid.AVX512F", NODE(avx2, 0)},
+	};
+	struct kernel_choice c;
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct kernel_request ask = {.kernels = cases[i].kernels};
+
+		assert_fails(resolver_choose(&c, &ask, &cases[i].node, 1, &err), &err,
+			     MU_FAILED_PRECONDITION, cases[i].says);
+	}
+}
+
+/* Neither the operator nor the scheduler places them on hope. */
+static void variant__when_no_node_is_known__is_left_to_the_selector(void **state)
+{
+	const struct node_info amd = NODE(plain, 0);
+	struct kernel_choice c;
+
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cuda-sm90"), NULL, 0, &err), &err);
+	assert_int_equal(c.n_selector, 2);
+	assert_string_equal(c.selector[0].key, "nvidia.com/gpu.compute.major");
+	assert_string_equal(c.selector[0].value, "9");
+	assert_string_equal(c.selector[1].value, "0");
+	assert_ok(resolver_choose(&c, ASK(.kernels = "arm64"), NULL, 0, &err), &err);
+	assert_string_equal(c.selector[0].value, "arm64");
+	/* no node says what its processor has: the task checks it, on the right machine */
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cpu-avx2"), &amd, 1, &err), &err);
+	assert_int_equal(c.n_selector, 1);
+	assert_string_equal(c.selector[0].key, "kubernetes.io/arch");
+	assert_string_equal(c.selector[0].value, "amd64");
 }
 
 static void prefer_gpu__falls_back_when_none_is_there_or_in_time(void **state)
@@ -124,13 +222,14 @@ static void prefer_gpu__falls_back_when_none_is_there_or_in_time(void **state)
 	const struct node_info cpu = NODE(avx2, 0), gpu = NODE(h100, 1);
 	struct kernel_choice c;
 
-	assert_ok(resolver_choose(&c, "prefer-gpu", false, false, &cpu, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "prefer-gpu"), &cpu, 1, &err), &err);
 	assert_false(c.gpu);
-	assert_ok(resolver_choose(&c, "prefer-gpu", false, false, &gpu, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "prefer-gpu"), &gpu, 1, &err), &err);
 	assert_true(c.gpu);
-	assert_ok(resolver_choose(&c, "prefer-gpu", false, true, &gpu, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "prefer-gpu", .no_gpu = true), &gpu, 1, &err),
+		  &err);
 	assert_false(c.gpu);
-	assert_non_null(strstr(c.reason, "in time"));
+	assert_non_null(strstr(c.reason, "has fallen back"));
 }
 
 /* The generation of which there is most; of as many, the newer; never that of a node that takes no
@@ -153,16 +252,16 @@ static void gpu__of_several_generations__is_the_most_frequent_then_the_newest(vo
 
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		assert_ok(
-		    resolver_choose(&c, "gpu", false, false, cases[i].nodes, cases[i].n, &err),
+		    resolver_choose(&c, ASK(.kernels = "gpu"), cases[i].nodes, cases[i].n, &err),
 		    &err);
 		if (strcmp(c.variant, cases[i].variant) != 0)
 			fail_msg("case %u: %s, not %s", i, c.variant, cases[i].variant);
 	}
 	closed.schedulable = false;
 	const struct node_info mixed[] = {NODE(a100, 1), closed};
-	assert_ok(resolver_choose(&c, "gpu", false, false, mixed, 2, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "gpu"), mixed, 2, &err), &err);
 	assert_string_equal(c.variant, "cuda-sm80");
-	assert_fails(resolver_choose(&c, "gpu", false, false, &closed, 1, &err), &err,
+	assert_fails(resolver_choose(&c, ASK(.kernels = "gpu"), &closed, 1, &err), &err,
 		     MU_FAILED_PRECONDITION, "has a GPU");
 }
 
@@ -172,7 +271,7 @@ static void cpu_generic__asked_for_by_name__stays_generic(void **state)
 	const struct node_info n = NODE(avx512, 0);
 	struct kernel_choice c;
 
-	assert_ok(resolver_choose(&c, "cpu-generic", false, false, &n, 1, &err), &err);
+	assert_ok(resolver_choose(&c, ASK(.kernels = "cpu-generic"), &n, 1, &err), &err);
 	assert_string_equal(c.variant, "cpu-generic");
 	assert_string_equal(env_of(&c, "MUSTER_KERNELS"), "cpu-generic");
 	assert_int_equal(c.n_selector, 0);
@@ -196,6 +295,10 @@ int main(void)
 	    cmocka_unit_test(gpu__by_feature_discovery__names_the_generation),
 	    cmocka_unit_test(gpu__by_either_spelling_of_its_pci_label__is_found),
 	    cmocka_unit_test(gpu__where_there_is_none__is_an_error_that_says_what_to_do),
+	    cmocka_unit_test(gpu__that_only_a_label_promises__is_not_chosen_by_auto),
+	    cmocka_unit_test(gpu__without_an_image_for_it__is_chosen_only_when_asked_for),
+	    cmocka_unit_test(variant__that_no_node_has__is_an_error_that_names_the_label),
+	    cmocka_unit_test(variant__when_no_node_is_known__is_left_to_the_selector),
 	    cmocka_unit_test(prefer_gpu__falls_back_when_none_is_there_or_in_time),
 	    cmocka_unit_test(gpu__of_several_generations__is_the_most_frequent_then_the_newest),
 	    cmocka_unit_test(cpu_generic__asked_for_by_name__stays_generic),

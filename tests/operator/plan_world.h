@@ -24,6 +24,7 @@ struct world {
 	unsigned n_pods, made;
 	bool service, changed;
 	bool full; /* no pod is made */
+	bool no_gpu_image;
 	const char *refused, *group_phase, *group_said;
 	struct job_status status;
 	double now, wake, last_progress;
@@ -146,8 +147,9 @@ static void act(struct world *w, const struct plan_action *a)
 
 static const char *look(struct world *w)
 {
-	static const struct plan_options options = {
-	    .image = "task:1", .image_gpu = "cuda:1", .image_board = "tf:1"};
+	const struct plan_options options = {.image = "task:1",
+					     .image_gpu = w->no_gpu_image ? NULL : "cuda:1",
+					     .image_board = "tf:1"};
 	struct observed_job seen = {.pods = w->pods,
 				    .n_pods = w->n_pods,
 				    .service = w->service,

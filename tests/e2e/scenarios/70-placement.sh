@@ -48,12 +48,51 @@ plugin=$!
 has_gpu() { [ "$(k get node "$real" -o 'jsonpath={.status.allocatable.nvidia\.com/gpu}')" = "$1" ]; }
 eventually 30 'the node advertises a GPU' has_gpu 1
 k label node "$real" nvidia.com/gpu.present=true nvidia.com/gpu.compute.major=9 nvidia.com/gpu.compute.minor=0 nvidia.com/gpu.count=1 >/dev/null
+# the driver's own words, so that a plug-in that is not found is no success
+no_driver='no CUDA here: libcuda.so.1 is not on this machine'
 submit gpu
-says_kernels() { has_condition gpu KernelsMissing 'True .*gpu|True .*has less'; }
-eventually 40 'a node that promises a GPU and has none is a condition' says_kernels
+says_kernels() { has_condition gpu KernelsMissing "True worker/0: node $real does not have the kernels cuda-sm90 .*$no_driver"; }
+eventually 40 'a node that promises a GPU and has none is a condition with the words of its driver' says_kernels
 note "$(field dtj/gpu '{.status.conditions[?(@.type=="KernelsMissing")].message}')"
-says 'its task has loaded the GPU plug-in and says what the driver says' "$(log_of gpu-worker-0)" 'no CUDA here: libcuda'
+eventually 20 'kernels: gpu fails the job' phase_is gpu Failed
 remove gpu
+
+# ---- kernels: auto never fails a job for want of a GPU ----
+submit_kernels() { # NAME KERNELS: the job of manifests/gpu.yaml
+  sed "s/name: gpu/name: $1/; s/kernels: gpu/kernels: $2/" "$here/manifests/gpu.yaml" | k -n "$ns" apply -f - >/dev/null || bad "$1 is accepted"
+}
+events_of() { k -n "$ns" get events.events.k8s.io -o 'jsonpath={range .items[*]}{.regarding.name} {.reason} {.note}{"\n"}{end}' | grep "^$1 "; }
+submit_kernels no-image auto
+eventually 90 'without a GPU image kernels: auto succeeds on the CPU of a GPU node' phase_is no-image Succeeded
+check 'a condition says that there is no GPU image' has_condition no-image KernelsMissing 'True .*set taskImageGpu'
+says 'and an event' "$(events_of no-image)" 'no-image KernelsMissing .*set taskImageGpu'
+remove no-image
+helm_args_before=("${helm_args[@]}")
+helm_args+=(--set "taskImageGpu.repository=$(split repo "$IMAGE_TASK")" --set "taskImageGpu.tag=$(split tag "$IMAGE_TASK")")
+install_operator || bad 'helm upgrade with taskImageGpu'
+eventually 30 'the operator with a GPU image leads' operator_ready
+submit_kernels broken-gpu auto
+eventually 90 'on a GPU that does not come up kernels: auto falls back and succeeds' phase_is broken-gpu Succeeded
+check 'a condition has the words of the driver' has_condition broken-gpu KernelsMissing "True worker/0 uses the CPU, node $real: .*$no_driver"
+says 'and an event' "$(events_of broken-gpu)" "broken-gpu GpuFallback worker/0 uses the CPU, node $real: .*$no_driver"
+says 'the ledger remembers it' "$(field dtj/broken-gpu '{.status.ledger}')" '"noGpu":true'
+is 'it cost no failure' 0 "$(field dtj/broken-gpu '{.status.restarts}')"
+remove broken-gpu
+helm_args=("${helm_args_before[@]}")
+install_operator || bad 'helm upgrade without taskImageGpu'
+eventually 30 'the operator without a GPU image leads' operator_ready
+
+# ---- no pod on hope: a capability that no label names, another architecture ----
+is_unavailable() { [ "$(field "dtj/$1" '{.status.phase} {.status.conditions[?(@.type=="Ready")].reason}')" = 'Pending KernelsUnavailable' ]; }
+k label node "$real" nvidia.com/gpu.compute.major- nvidia.com/gpu.compute.minor- >/dev/null
+submit_kernels unlabelled cuda-sm90
+submit_kernels other-machine "$([ "$(uname -m)" = aarch64 ] && echo cpu-avx2 || echo arm64)"
+for j in unlabelled other-machine; do
+  eventually 30 "the job $j is Pending, and no worker is made" is_unavailable $j
+  check "$j has no worker" none pods -l "muster.dev/job=$j,muster.dev/task=worker"
+  note "$(field dtj/$j '{.status.conditions[?(@.type=="Ready")].message}')"
+done
+remove unlabelled other-machine
 k label node "$real" nvidia.com/gpu.present- nvidia.com/gpu.compute.major- nvidia.com/gpu.compute.minor- nvidia.com/gpu.count- >/dev/null
 kill "$plugin" 2>/dev/null
 wait "$plugin" 2>/dev/null

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which kernels an index gets, and when it falls back from a GPU to the CPU.
+ *
+ * `auto` and `prefer-gpu` fall back: without an image with GPU kernels no GPU is chosen, and an
+ * index whose GPU does not come up uses the CPU until the job ends (ledger_entry.no_gpu).  The pod
+ * that could not use its GPU counts as no failure.  `gpu` and named variants never fall back. */
+#include "operator/plan/plan_internal.h"
+
+/* How long a pod may wait for its GPU. */
+enum { GPU_WAIT_S = 120 };
+
+#define NO_GPU_IMAGE "NoGpuImage"
+
+bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
+			 struct kernel_choice *out)
+{
+	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
+	struct condition *c = &p->status->conditions[COND_KERNELS];
+	struct kernel_request ask = {.kernels = leaves ? "cpu" : t->kernels,
+				     .is_ps = t->kind == TASK_PS,
+				     .no_gpu_image = !p->options->image_gpu && !t->image,
+				     .no_gpu = e && e->no_gpu};
+	struct mu_err err;
+
+	if (resolver_choose(out, &ask, p->seen->nodes, p->seen->n_nodes, &err)) {
+		status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name,
+			   err.msg);
+		p->kernels_missing = true;
+		return false;
+	}
+	if (out->gpu_unused)
+		status_set(
+		    p, COND_KERNELS, true, NO_GPU_IMAGE,
+		    "%s: kernels: %s uses the CPU, though nodes have GPUs: the operator has no "
+		    "image with GPU kernels; set taskImageGpu of the chart (--image-gpu)",
+		    t->name, t->kernels);
+	else if (p->options->image_gpu && strcmp(c->reason, NO_GPU_IMAGE) == 0)
+		*c = (struct condition){0};
+	return true;
+}
+
+static bool is_one_of(const char *reason, const char *const *names)
+{
+	for (; reason && *names; names++)
+		if (strcmp(reason, *names) == 0)
+			return true;
+	return false;
+}
+
+/* A task that cannot use the GPU ends with MU_EXIT_KERNELS; the others are words of a kubelet whose
+ * device plug-in or container runtime could not provide it. */
+static bool failed_on_gpu(const struct observed_pod *pod)
+{
+	static const char *const reasons[] = {"StartError", "ContainerCannotRun",
+					      "UnexpectedAdmissionError", NULL};
+
+	return !pod->killed && (pod->phase == POD_FAILED) &&
+	       (pod->exit_code == MU_EXIT_KERNELS || is_one_of(pod->reason, reasons));
+}
+
+/* A pod on a node whose container cannot be made, or one that has no node and waits for no queue.
+ */
+static bool waits_for_gpu(const struct observed_pod *pod)
+{
+	static const char *const not_started[] = {"ErrImagePull",
+						  "ImagePullBackOff",
+						  "ErrImageNeverPull",
+						  "InvalidImageName",
+						  "CreateContainerError",
+						  "RunContainerError",
+						  NULL};
+
+	if (pod->phase != POD_PENDING || pod->deleting)
+		return false;
+	return pod->node ? is_one_of(pod->reason, not_started)
+			 : !pod->reason || strcmp(pod->reason, "SchedulingGated") != 0;
+}
+
+const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
+			      const struct observed_pod *pod)
+{
+	const struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
+	bool failed = failed_on_gpu(pod);
+	const char *why, *text;
+
+	if (!pod->gpu || !resolver_may_fall_back(t->kernels) || !(failed || waits_for_gpu(pod)))
+		return NULL;
+	/* An index that has fallen back may still have such a pod: its deletion did not arrive. */
+	if (!failed && !(e && e->no_gpu) && p->now < pod->created + GPU_WAIT_S) {
+		plan_wake(p, pod->created + GPU_WAIT_S);
+		return NULL;
+	}
+	why = pod->message ? pod->message : pod->reason;
+	if (pod->node)
+		text =
+		    mu_arena_printf(&p->plan->arena, "%s/%d uses the CPU, node %.64s: %.140s",
+				    t->name, pod->index, pod->node, why ? why : "no reason given");
+	else
+		text = mu_arena_printf(&p->plan->arena,
+				       "%s/%d uses the CPU: it got no GPU in %d s (%.64s)", t->name,
+				       pod->index, GPU_WAIT_S, why ? why : "no reason given");
+	if (e && e->no_gpu)
+		return text;
+	ledger_get(p->status, t->name, pod->index)->no_gpu = true;
+	status_set(p, COND_KERNELS, true, failed ? "GpuNotUsable" : "NoGpuInTime", "%s", text);
+	return text;
+}
+
+void plan_report_kernels(struct planner *p, const struct task_spec *t,
+			 const struct observed_pod *pod)
+{
+	/* a program of the user's may mean anything by this code */
+	bool ours = t->kind == TASK_PS || p->spec->program != PROGRAM_COMMAND;
+	const struct task_status *s = &p->status->tasks[t - p->spec->tasks];
+
+	if (ours && pod->exit_code == MU_EXIT_KERNELS)
+		status_set(p, COND_KERNELS, true, "PromiseNotKept",
+			   "%s/%d: node %.64s does not have the kernels %s (%.110s); correct its "
+			   "labels or the image, or use kernels: cpu",
+			   t->name, pod->index, pod->node ? pod->node : "?",
+			   s->kernels[0] ? s->kernels : t->kernels,
+			   pod->message ? pod->message : "exit code 3");
+}

@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* job_plan against a small world (plan_world.h): which kernels an index gets, and the fallback to
+ * the CPU. */
+#include "operator/plan/plan_internal.h"
+#include "tests/operator/plan_world.h"
+
+#define WORKER(kernels) HEAD "  tasks: {worker: {kernels: " kernels "}}\n"
+
+static const struct label h100_labels[] = {{"kubernetes.io/arch", "amd64"},
+					   {"nvidia.com/gpu.compute.major", "9"},
+					   {"nvidia.com/gpu.compute.minor", "0"}};
+static const struct node_info h100 = {"n7", h100_labels, 3, true, 8, false};
+static const struct label amd64_labels[] = {{"kubernetes.io/arch", "amd64"}};
+
+/* A job with one worker, on a cluster with one node. */
+static void start_on(struct world *w, const char *manifest, const struct node_info *node)
+{
+	world_start(w, manifest);
+	w->node = *node;
+	look(w);
+}
+
+static const struct plan_action *action(const struct world *w, enum action_kind kind)
+{
+	for (unsigned i = 0; i < w->plan->n_actions; i++)
+		if (w->plan->actions[i].kind == kind)
+			return &w->plan->actions[i];
+	fail_msg("no such action; the plan has: %s", w->log);
+	return NULL;
+}
+
+static void assert_kernels_condition(const struct world *w, const char *reason, const char *says)
+{
+	const struct condition *c = &w->status.conditions[COND_KERNELS];
+
+	assert_true(c->set && c->status);
+	assert_string_equal(c->reason, reason);
+	if (!strstr(c->message, says))
+		fail_msg("'%s' does not say '%s'", c->message, says);
+}
+
+/* What keeps a GPU pod of worker/0 from working. */
+static const struct gpu_trouble {
+	enum pod_phase phase;
+	int exit_code;
+	const char *reason, *message;
+	bool placed;
+	double wait; /* seconds in this state until the planner gives up */
+	const char *condition, *says;
+} troubles[] = {
+    {POD_FAILED, MU_EXIT_KERNELS, "Error", "no CUDA here: no NVIDIA driver", true, 0,
+     "GpuNotUsable", "worker/0 uses the CPU, node n7: no CUDA here: no NVIDIA driver"},
+    {POD_FAILED, 128, "StartError", NULL, true, 0, "GpuNotUsable", "StartError"},
+    {POD_FAILED, -1, "UnexpectedAdmissionError", NULL, true, 0, "GpuNotUsable", "UnexpectedAdm"},
+    {POD_PENDING, -1, "Unschedulable", NULL, false, 120, "NoGpuInTime",
+     "worker/0 uses the CPU: it got no GPU in 120 s (Unschedulable)"},
+    {POD_PENDING, -1, "ImagePullBackOff", NULL, true, 120, "NoGpuInTime", "ImagePullBackOff"},
+    {POD_PENDING, -1, "RunContainerError", NULL, true, 120, "NoGpuInTime", "RunContainerError"},
+};
+
+static void make_trouble(struct world *w, const struct gpu_trouble *x)
+{
+	struct observed_pod *p = pod(w, "worker", 0);
+
+	p->phase = x->phase;
+	p->exit_code = x->exit_code;
+	p->reason = x->reason;
+	p->message = x->message;
+	p->node = x->placed ? "n7" : NULL;
+}
+
+static void gpu__that_does_not_come_up__gives_way_to_the_cpu(void **state)
+{
+	static const char *const manifests[] = {WORKER("auto"), WORKER("prefer-gpu"),
+						WORKER("auto") "  run: {restartPolicy: Never}\n"};
+	struct world w;
+
+	for (unsigned m = 0; m < MU_COUNT(manifests); m++)
+		for (unsigned i = 0; i < MU_COUNT(troubles); i++) {
+			const struct gpu_trouble *x = &troubles[i];
+
+			start_on(&w, manifests[m], &h100);
+			assert_string_equal(w.status.tasks[0].kernels, "cuda-sm90");
+			make_trouble(&w, x);
+			if (x->wait > 0) {
+				assert_string_equal(look(&w), "");
+				assert_true(w.wake == w.now + x->wait);
+				w.now += x->wait;
+			}
+			assert_string_equal(look(&w), "-worker/0 ");
+			assert_kernels_condition(&w, x->condition, x->says);
+			assert_string_equal(action(&w, ACTION_DELETE_POD)->reason, "GpuFallback");
+			assert_string_equal(action(&w, ACTION_DELETE_POD)->message,
+					    w.status.conditions[COND_KERNELS].message);
+			assert_string_equal(look(&w), "+worker/0 ");
+			assert_string_equal(w.status.tasks[0].kernels, "cpu-generic");
+			assert_string_equal(action(&w, ACTION_CREATE_POD)->pod->image, "task:1");
+			assert_int_equal(w.status.restarts, 0);
+			run_all(&w);
+			look(&w);
+			assert_int_equal(w.status.phase, JOB_RUNNING);
+			assert_kernels_condition(&w, x->condition,
+						 x->says); /* as long as it holds */
+			/* the same end without a GPU is the program's own failure */
+			fail_pod(&w, "worker", 0, MU_EXIT_KERNELS);
+			look(&w);
+			assert_int_equal(w.status.phase, JOB_FAILED);
+			world_end(&w);
+		}
+}
+
+/* Its deletion, or that of the pod before it, did not arrive. */
+static void gpu_pod__of_an_index_that_has_fallen_back__is_deleted_again(void **state)
+{
+	struct observed_pod stays;
+	struct world w;
+
+	start_on(&w, WORKER("prefer-gpu"), &h100);
+	w.now += 120;
+	stays = *pod(&w, "worker", 0);
+	assert_string_equal(look(&w), "-worker/0 ");
+	w.pods[w.n_pods++] = stays;
+	assert_string_equal(look(&w), "-worker/0 ");
+	assert_string_equal(look(&w), "+worker/0 ");
+	w.now += 1000; /* the CPU pod waits as any pod does */
+	assert_string_equal(look(&w), "");
+	world_end(&w);
+}
+
+static void fallback__of_one_index__leaves_the_others(void **state)
+{
+	struct world w;
+
+	start_on(&w, HEAD "  tasks: {worker: {replicas: 2, kernels: auto}}\n", &h100);
+	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
+	assert_string_equal(look(&w), "-worker/1 ");
+	assert_string_equal(look(&w), "+worker/1 ");
+	assert_true(pod(&w, "worker", 0)->gpu);
+	assert_false(pod(&w, "worker", 1)->gpu);
+	world_end(&w);
+}
+
+static void pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu(void **state)
+{
+	struct world w;
+
+	start_on(&w, WORKER("auto"), &h100);
+	pod(&w, "worker", 0)->reason = "SchedulingGated";
+	w.now += 10000;
+	assert_string_equal(look(&w), "");
+	world_end(&w);
+}
+
+/* It computes nothing, and must not wait for a GPU, nor fail on one. */
+static void departure_pod__of_a_gpu_worker__uses_the_cpu(void **state)
+{
+	static const char sync[] =
+	    HEAD "  program: {train: {model: mlp, dataset: {path: x.csv, format: csv}}}\n"
+		 "  mode: sync\n  security: {mtls: false}\n  tasks: {ps: {}, worker: {replicas: ";
+	MU_AUTO_FREE char *two = mu_xasprintf("%s2, kernels: gpu}}\n", sync);
+	MU_AUTO_FREE char *one = mu_xasprintf("%s1, kernels: gpu}}\n", sync);
+	struct world w;
+
+	start_on(&w, two, &h100);
+	run_all(&w);
+	look(&w);
+	run_all(&w);
+	look(&w);
+	assert_true(pod(&w, "worker", 1)->gpu);
+	fail_pod(&w, "worker", 1, 137);
+	world_edit(&w, one);
+	for (int i = 0; i < 5 && !(pod(&w, "worker", 1) && pod(&w, "worker", 1)->leaves); i++) {
+		w.now += 10;
+		look(&w);
+	}
+	assert_true(pod(&w, "worker", 1)->leaves);
+	assert_false(pod(&w, "worker", 1)->gpu);
+	assert_string_equal(w.status.tasks[1].kernels, "cuda-sm90");
+	world_end(&w);
+}
+
+static void kernels__that_were_asked_for_by_name__never_fall_back(void **state)
+{
+	static const char *const manifests[] = {WORKER("gpu"), WORKER("cuda-sm90")};
+	struct world w;
+
+	for (unsigned m = 0; m < MU_COUNT(manifests); m++) {
+		start_on(&w, manifests[m], &h100);
+		w.now += 10000;
+		assert_string_equal(look(&w), "");
+		fail_pod(&w, "worker", 0, MU_EXIT_KERNELS);
+		pod(&w, "worker", 0)->node = "n7";
+		pod(&w, "worker", 0)->message = "no CUDA here: no NVIDIA driver";
+		look(&w);
+		assert_kernels_condition(
+		    &w, "PromiseNotKept",
+		    "worker/0: node n7 does not have the kernels cuda-sm90 (no "
+		    "CUDA here: no NVIDIA driver)");
+		assert_int_equal(w.status.phase, JOB_FAILED);
+		world_end(&w);
+	}
+	/* a program of the user's may mean something else by this exit code */
+	start_running(&w, HEAD "  program: {command: [x]}\n"
+			       "  tasks: {ps: {}, worker: {replicas: 2}}\n");
+	fail_pod(&w, "worker", 1, MU_EXIT_KERNELS);
+	look(&w);
+	assert_false(w.status.conditions[COND_KERNELS].set);
+	world_end(&w);
+}
+
+static void auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so(void **state)
+{
+	struct world w;
+
+	world_start(&w, WORKER("auto"));
+	w.no_gpu_image = true;
+	w.node = h100;
+	assert_string_equal(look(&w), "+worker/0 ");
+	assert_false(pod(&w, "worker", 0)->gpu);
+	assert_string_equal(w.status.tasks[0].kernels, "cpu-generic");
+	assert_kernels_condition(&w, "NoGpuImage", "set taskImageGpu");
+	assert_non_null(
+	    strstr(action(&w, ACTION_CREATE_POD)->message, "no image with GPU kernels"));
+	run_all(&w);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_kernels_condition(&w, "NoGpuImage", "worker: kernels: auto uses the CPU");
+	/* once it is configured, the next pod gets a GPU */
+	w.no_gpu_image = false;
+	fail_pod(&w, "worker", 0, 137);
+	look(&w);
+	w.now = w.wake;
+	assert_string_equal(look(&w), "+worker/0 ");
+	assert_true(pod(&w, "worker", 0)->gpu);
+	assert_false(w.status.conditions[COND_KERNELS].set);
+	world_end(&w);
+	/* the task's own image may have GPU kernels */
+	world_start(&w, HEAD "  tasks: {worker: {kernels: auto, image: \"mine:1\"}}\n");
+	w.no_gpu_image = true;
+	w.node = h100;
+	look(&w);
+	assert_true(pod(&w, "worker", 0)->gpu);
+	world_end(&w);
+}
+
+static void kernels__that_no_node_has__are_a_condition_until_one_has(void **state)
+{
+	static const struct label no_capability[] = {{"nvidia.com/gpu.present", "true"}};
+	static const struct {
+		const char *manifest, *says;
+		struct node_info node;
+	} cases[] = {
+	    {WORKER("gpu"), "none of 1 nodes has a GPU", {"n", amd64_labels, 1, true, 0, false}},
+	    {WORKER("cuda-sm90"),
+	     "compute capability 9.0",
+	     {"n", no_capability, 1, true, 8, false}},
+	    {WORKER("arm64"), "arch=arm64", {"n", amd64_labels, 1, true, 0, false}},
+	};
+	static const struct label arm64_labels[] = {{"kubernetes.io/arch", "arm64"},
+						    {"nvidia.com/gpu.compute.major", "9"},
+						    {"nvidia.com/gpu.compute.minor", "0"}};
+	struct world w;
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		start_on(&w, cases[i].manifest, &cases[i].node);
+		assert_int_equal(w.n_pods, 0);
+		assert_int_equal(w.status.phase, JOB_PENDING);
+		assert_string_equal(w.status.conditions[COND_READY].reason, "KernelsUnavailable");
+		assert_non_null(strstr(w.status.conditions[COND_READY].message, cases[i].says));
+		w.node = (struct node_info){"n", arm64_labels, 3, true, 8, false};
+		assert_string_equal(look(&w), "+worker/0 ");
+		world_end(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(gpu__that_does_not_come_up__gives_way_to_the_cpu),
+	    cmocka_unit_test(gpu_pod__of_an_index_that_has_fallen_back__is_deleted_again),
+	    cmocka_unit_test(fallback__of_one_index__leaves_the_others),
+	    cmocka_unit_test(pod__that_its_queue_has_not_admitted__does_not_wait_for_a_gpu),
+	    cmocka_unit_test(departure_pod__of_a_gpu_worker__uses_the_cpu),
+	    cmocka_unit_test(kernels__that_were_asked_for_by_name__never_fall_back),
+	    cmocka_unit_test(auto__without_an_image_with_gpu_kernels__uses_the_cpu_and_says_so),
+	    cmocka_unit_test(kernels__that_no_node_has__are_a_condition_until_one_has),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
