@@ -372,9 +372,11 @@ static int look(struct logs *l, bool first, bool *over, struct mu_err *err)
 		if (!rc && is_wanted(l, pod))
 			rc = take_pod(l, pod, err);
 	}
-	*over = job ? job_is_over(job) : !first && rc == -MU_NOT_FOUND;
-	if (*over && rc == -MU_NOT_FOUND)
+	*over = job && job_is_over(job);
+	if (!job && !first && rc == -MU_NOT_FOUND) { /* it was deleted */
+		*over = true;
 		rc = 0;
+	}
 	cJSON_Delete(job);
 	cJSON_Delete(pods);
 	return rc;

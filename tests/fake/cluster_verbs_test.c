@@ -256,6 +256,8 @@ static void logs__of_what_is_not_there__say_so(void **state)
 		     {"worker/0", "job 'small' is Pending and has no pod of worker yet", 1},
 		     {"--previous", "BadRequest (400) (ps/0)", 1}};
 	MU_AUTO_BUF none = {0};
+	MU_AUTO_BUF wrong = {0};
+	MU_AUTO_BUF gone = {0};
 
 	assert_int_equal(MUSTER(&none, "logs", "small"), 1);
 	put_job("{\"phase\":\"Pending\"}");
@@ -266,6 +268,10 @@ static void logs__of_what_is_not_there__say_so(void **state)
 		assert_int_equal(MUSTER(&said, "logs", "small", cases[i].task), cases[i].status);
 		assert_says(said, cases[i].said);
 	}
+	api_server_patch(server, JOBS, "small", "{\"status\":{\"phase\":\"Succeeded\"}}");
+	assert_int_equal(MUSTER(&wrong, "logs", "small", "worker/2"), 1);
+	assert_int_equal(MUSTER(&gone, "logs", "-f", "small", "worker/1"), 1);
+	assert_says(gone, "its pods are gone, and their logs with them");
 }
 
 /* Waits for the container, goes on behind a broken stream without a line lost or twice, follows the
