@@ -53,6 +53,24 @@ def rewrites():
         yield Case("RegexReplace", {"input": words, "pattern": _word(pattern), "rewrite": _word(rewrite)})
 
 
+def patterns():
+    """What RE2 and other engines disagree on: leftmost-first, UTF-8, classes, and what RE2 refuses."""
+    words = strs("abcd", "foobarbaz", "a\nb\n", "x\x0by z", "\u03b1\u03b2 a\u00e9", "", "a.b-c_1", "\\d {2}")
+    invalid = np.array([b"a\xffb", b"\xc3", b"\xe2 x"], dtype=object)
+    for pattern in ("a|ab|abcd", "foo|foobar", "(a|ab)(c|bcd)", "a$", "(?m)^b$", "(?m)$", "^", ".", "a.b", "(?s)a.b", r"\s", r"\S+",
+                    r"[\s]", r"[^\S]", r"\v", r"\pL", r"\pN", r"\p{Greek}+", r"\P{Greek}", r"\p{^Greek}+", "(?P<first>[a-c])(?P<n>.)",
+                    "(?i)FOO", "(?i:A)b", "(?U)a.*b", "a+?", "[[:alpha:]]+", "[[:^alpha:]]+", r"[\w.-]+", r"[a\-c]+", "[]a]", "[^]a]+",
+                    "[a-c-e]", r"\Qa.b\E", r"\x61", r"\x{3b1}", r"\141", r"\bb", r"\Ba", "a{2}", "{2}", "a{,2}", "x{2", "o{1,}?",
+                    "(?:)*", "(|a)+", r"\_", "\u00e9", "[\u03b1-\u03c9]",
+                    r"(a)\1", "(?=a)", "(?!a)", "(?<=a)b", "(?>a)", "a++", "a**", "a{1001}", "*a", "(*COMMIT)a", "(?#x)a", r"\K", r"\R",
+                    r"\h", r"\Z", r"\8", "a)", "(a", "[a", "[z-a]", r"\p{Nonsense}", "(?P<n>a)(?P<1n>b)", "a|*", "(?x)a b", "\\"):
+        yield Case("StaticRegexReplace", {"input": words}, {"pattern": pattern, "rewrite": r"<\0>", "replace_global": True})
+        yield Case("StaticRegexFullMatch", {"input": words}, {"pattern": pattern})
+    for pattern in (".", "b*", "[^a]", "a|", r"\w+"):
+        yield Case("RegexReplace", {"input": invalid, "pattern": _word(pattern), "rewrite": _word("-")})
+        yield Case("RegexFullMatch", {"input": invalid, "pattern": _word(pattern)})
+
+
 def positions():
     for op in ("Update", "Add", "Sub", "Max", "Min"):
         for t in (F, D, I, L):
@@ -118,5 +136,5 @@ def diagonals():
 
 
 def part_cases():
-    for group in (splits, cuts, rewrites, positions, scans, seeded, diagonals):
+    for group in (splits, cuts, rewrites, patterns, positions, scans, seeded, diagonals):
         yield from group()

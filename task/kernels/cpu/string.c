@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Ops on strings. */
-#include <regex.h>
 #include <string.h>
 
 #include "task/kernels/args.h"
+#include "task/kernels/formats/regex.h"
+#include "task/kernels/formats/unicode.h"
 #include "task/kernels/kernel_table.h"
 
-/* Patterns and texts from outside are bounded: the C library's matcher takes time and memory by
- * their product. */
-enum { MAX_PATTERN = 1024, MAX_TEXT = 64 * 1024 };
+/* Each match reads the rest of a text once to check its UTF-8. */
+enum { MAX_TEXT = 64 * 1024 };
 
 static int string_join(struct kernel_call *c, struct mu_err *err)
 {
@@ -46,25 +46,7 @@ static int string_join(struct kernel_call *c, struct mu_err *err)
 	return 0;
 }
 
-/* ---- regular expressions: POSIX extended, which the usual patterns are too ---- */
-
-static int compile(regex_t *re, const char *pattern, bool whole, struct mu_err *err)
-{
-	MU_AUTO_FREE char *anchored = NULL;
-
-	for (const char *s = pattern; *s; s++)
-		if (s[0] == '\\' && s[1] && (++s, (*s >= '0' && *s <= '9')))
-			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "Invalid pattern: %s: no references back", pattern);
-	if (strlen(pattern) > MAX_PATTERN)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "the pattern is longer than %d bytes",
-			       MAX_PATTERN);
-	if (whole)
-		anchored = mu_xasprintf("^(%s)$", pattern);
-	if (regcomp(re, whole ? anchored : pattern, REG_EXTENDED | (whole ? REG_NOSUB : 0)))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid pattern: %s", pattern);
-	return 0;
-}
+/* ---- regular expressions ---- */
 
 static int check_text(size_t len, struct mu_err *err)
 {
@@ -76,21 +58,24 @@ static int check_text(size_t len, struct mu_err *err)
 static int match_all(struct kernel_call *c, const char *pattern, struct mu_err *err)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
+	MU_AUTO(regex_free) struct regex *re = NULL;
+	size_t groups[REGEX_GROUPS][2];
 	struct mu_tensor *out;
-	regex_t re;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = compile(&re, pattern, true, err)))
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = regex_new(&re, pattern, true, err)))
 		return rc;
 	rc = kernel_out(c, 0, MU_BOOL, &in->shape, &out, err);
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
-		if ((rc = check_text(s->len, err)))
-			break;
-		MU_AUTO_FREE char *text = mu_xstrndup(s->data ? s->data : "", s->len);
-		MU_DATA(bool, out)[i] = regexec(&re, text, 0, NULL, 0) == 0;
+		int matched = check_text(s->len, err);
+
+		if (!matched)
+			matched =
+			    regex_match(re, (struct mu_span){s->data, s->len}, 0, groups, err);
+		MU_DATA(bool, out)[i] = matched > 0;
+		rc = matched < 0 ? matched : 0;
 	}
-	regfree(&re);
 	return rc;
 }
 
@@ -109,17 +94,15 @@ static int regex_full_match(struct kernel_call *c, struct mu_err *err)
 
 /* ---- replacing what matches ---- */
 
-enum { GROUPS = 10 };
-
 /* \0 to \9 in the rewrite stand for what the groups matched. */
-static void put_rewrite(struct mu_buf *b, const char *text, const regmatch_t *m,
+static void put_rewrite(struct mu_buf *b, const char *text, size_t groups[REGEX_GROUPS][2],
 			const char *rewrite)
 {
 	for (const char *r = rewrite; *r; r++)
 		if (r[0] == '\\' && r[1] >= '0' && r[1] <= '9') {
-			const regmatch_t *g = &m[*++r - '0'];
-			if (g->rm_so >= 0)
-				mu_buf_put(b, text + g->rm_so, (size_t)(g->rm_eo - g->rm_so));
+			const size_t *g = groups[*++r - '0'];
+			if (g[0] != SIZE_MAX)
+				mu_buf_put(b, text + g[0], g[1] - g[0]);
 		} else if (r[0] == '\\' && r[1] == '\\') {
 			mu_buf_putc(b, *++r);
 		} else {
@@ -127,29 +110,43 @@ static void put_rewrite(struct mu_buf *b, const char *text, const regmatch_t *m,
 		}
 }
 
-/* An empty match right behind another match does not count. */
-static void replace(const regex_t *re, const char *text, const char *rewrite, bool all,
-		    struct mu_buf *b)
+/* Of the character at `at`; 1 for a byte that is none. */
+static size_t char_size(struct mu_span text, size_t at)
 {
-	const char *at = text, *last_end = NULL;
-	regmatch_t m[GROUPS];
+	int32_t character;
+	size_t n = unicode_next(unicode_encoding_named("UTF-8"),
+				(struct mu_span){text.data + at, text.len - at}, &character);
 
-	while (!regexec(re, at, GROUPS, m, at == text ? 0 : REG_NOTBOL)) {
-		const char *from = at + m[0].rm_so, *end = at + m[0].rm_eo;
-		mu_buf_put(b, at, (size_t)(from - at));
+	return character == UNICODE_MALFORMED ? 1 : n;
+}
+
+/* An empty match right behind another match does not count. */
+static int replace(struct regex *re, struct mu_span text, const char *rewrite, bool all,
+		   struct mu_buf *b, struct mu_err *err)
+{
+	size_t at = 0, last_end = SIZE_MAX, groups[REGEX_GROUPS][2];
+	int matched;
+
+	while ((matched = regex_match(re, text, at, groups, err)) > 0) {
+		size_t from = groups[0][0], end = groups[0][1];
+
+		mu_buf_put(b, text.data + at, from - at);
+		at = end;
 		if (from == end && from == last_end) {
-			if (!*from)
-				return;
-			mu_buf_putc(b, *from);
-			at = from + 1;
+			if (from == text.len)
+				return 0;
+			at += char_size(text, from);
+			mu_buf_put(b, text.data + from, at - from);
 			continue;
 		}
-		put_rewrite(b, at, m, rewrite);
-		at = last_end = end;
+		put_rewrite(b, text.data, groups, rewrite);
+		last_end = end;
 		if (!all)
 			break;
 	}
-	mu_buf_puts(b, at);
+	if (matched >= 0)
+		mu_buf_put(b, text.data + at, text.len - at);
+	return matched < 0 ? matched : 0;
 }
 
 /* Whether the groups that a rewrite names are there. */
@@ -167,27 +164,29 @@ static int replace_all(struct kernel_call *c, const char *pattern, const char *r
 	bool all = args_attr_bool(c->node, "replace_global", true);
 	const struct mu_tensor *in = kernel_in(c, 0);
 	struct mu_tensor *out;
+	MU_AUTO(regex_free) struct regex *re = NULL;
 	MU_AUTO_BUF b = {0};
-	regex_t re;
 	int rc;
 
-	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = compile(&re, pattern, false, err)))
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = regex_new(&re, pattern, false, err)))
 		return rc;
-	bool fits = rewrite_fits(rewrite, re.re_nsub);
+	bool fits = rewrite_fits(rewrite, regex_n_groups(re));
 	rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err);
 	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
 		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
+		struct mu_span text = {s->data ? s->data : "", s->len};
+
+		mu_buf_clear(&b);
 		if ((rc = check_text(s->len, err)))
 			break;
-		MU_AUTO_FREE char *text = mu_xstrndup(s->data ? s->data : "", s->len);
-		mu_buf_clear(&b);
 		if (fits)
-			replace(&re, text, rewrite, all, &b);
+			rc = replace(re, text, rewrite, all, &b, err);
 		else /* as TensorFlow has it: nothing is replaced */
-			mu_buf_puts(&b, text);
-		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+			mu_buf_put(&b, text.data, text.len);
+		if (!rc)
+			mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "",
+				      b.len);
 	}
-	regfree(&re);
 	return rc;
 }
 
