@@ -23,20 +23,25 @@ static const double refused_again_s = 30;
 struct wanted {
 	const char *resource;
 	char *name, *path; /* path: of the collection */
+	char *create_path; /* with the query of its create */
 	char *body; /* JSON, as the API server has it whole: a template's members are all in it */
 	const struct kube_fields *fields;
 };
 
-/* Takes the object. */
+/* Takes the object.  A pod holds what the user's template says: the API server refuses members
+ * that it does not know, where it would drop them otherwise. */
 static void wanted_init(struct wanted *w, const struct reconcile *r, const char *api,
 			const char *resource, cJSON *object, const struct kube_fields *fields)
 {
+	bool strict = strcmp(resource, "pods") == 0;
+
 	*w = (struct wanted){
 	    .resource = resource,
 	    .name = mu_xstrdup(cJSON_GetStringValue(at(at(object, "metadata"), "name"))),
 	    .path = mu_xasprintf("%s/namespaces/%s/%s", api, r->spec->namespace, resource),
 	    .body = cJSON_PrintUnformatted(object),
 	    .fields = fields};
+	w->create_path = mu_xasprintf("%s%s", w->path, strict ? "?fieldValidation=Strict" : "");
 	cJSON_Delete(object);
 }
 
@@ -44,13 +49,16 @@ static void wanted_fini(struct wanted *w)
 {
 	free(w->name);
 	free(w->path);
+	free(w->create_path);
 	free(w->body);
 }
 
 static struct kube_request request_of(const struct wanted *w)
 {
-	return (struct kube_request){
-	    .method = "POST", .path = w->path, .body = mu_span_of(w->body), .fields = w->fields};
+	return (struct kube_request){.method = "POST",
+				     .path = w->create_path,
+				     .body = mu_span_of(w->body),
+				     .fields = w->fields};
 }
 
 /* There is one of its name: *out is it when it is ours and stays. */
@@ -302,17 +310,32 @@ struct creating {
 	const struct job_plan *plan;
 	bool *made;    /* of each action */
 	char *refused; /* the server's words, the first time */
-	int first, n;  /* the first error; how many were made */
+	unsigned
+	    invalid_tasks; /* bit i: the pods of tasks[i] stay refused until the spec changes */
+	int first, n;      /* the first error; how many were made */
 	bool stop;
 	struct mu_err *err;
 };
 
-static void note_create(struct creating *c, unsigned action, int rc, const struct mu_err *mine)
+/* The bit of the action's task; 0: the action creates no pod. */
+static unsigned task_bit(const struct reconcile *r, const struct plan_action *a)
 {
+	return a->pod ? 1U << (a->pod->spec - r->spec->tasks) : 0;
+}
+
+static void note_create(const struct reconcile *r, struct creating *c, unsigned action, int rc,
+			const struct mu_err *mine)
+{
+	const struct plan_action *a = &c->plan->actions[action];
+	bool invalid = a->pod && is_refusal(rc) && job_plan_refusal_is_final(mine->msg);
+
 	c->made[action] = rc == 0;
 	c->n += rc == 0;
+	if (invalid)
+		c->invalid_tasks |= task_bit(r, a);
 	if (is_refusal(rc) && !c->refused)
-		c->refused = mu_xstrdup(mine->msg);
+		c->refused = invalid ? mu_xasprintf("spec.tasks.%s: %s", a->pod->task, mine->msg)
+				     : mu_xstrdup(mine->msg);
 	/* who is refused one for its quota is refused the others too */
 	if (apply_note(rc, mine, &c->first, c->err) || rc == -MU_PERMISSION_DENIED)
 		c->stop = true;
@@ -349,7 +372,7 @@ static void create_together(struct reconcile *r, struct creating *c, const unsig
 		done += ask_many(r, rqs + done, n - done, replies + done);
 		for (; i < done; i++)
 			if (!c->stop || replies[i].rc == 0)
-				note_create(c, actions[i],
+				note_create(r, c, actions[i],
 					    take_reply(r, &c->plan->actions[actions[i]], &w[i],
 						       &replies[i]),
 					    &replies[i].err);
@@ -365,15 +388,16 @@ static bool goes_along(const struct plan_action *a)
 }
 
 /* The next creates from *at on that can go together, or one alone; moves *at behind them. */
-static unsigned next_creates(const struct job_plan *plan, bool service, unsigned *at, unsigned most,
-			     unsigned out[TOGETHER])
+static unsigned next_creates(const struct reconcile *r, const struct job_plan *plan, bool service,
+			     unsigned *at, unsigned most, unsigned out[TOGETHER])
 {
 	unsigned n = 0;
 
 	for (; *at < plan->n_actions && n < most; ++*at) {
 		const struct plan_action *a = &plan->actions[*at];
 
-		if (!action_creates(a->kind) || (a->kind == ACTION_CREATE_SERVICE && !service))
+		if (!action_creates(a->kind) || (a->kind == ACTION_CREATE_SERVICE && !service) ||
+		    (r->seen->invalid_tasks & task_bit(r, a)))
 			continue;
 		if (n && !goes_along(a))
 			break;
@@ -391,14 +415,14 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, bool service, stru
 	/* who was refused the last time mostly is again: one refusal tells as much as many */
 	unsigned most = r->seen->observed.refused ? 1 : TOGETHER, actions[TOGETHER], at = 0, n;
 
-	while (!c.stop && (n = next_creates(plan, service, &at, most, actions))) {
+	while (!c.stop && (n = next_creates(r, plan, service, &at, most, actions))) {
 		const struct plan_action *a = &plan->actions[actions[0]];
 		struct mu_err mine = {0};
 
 		if (goes_along(a))
 			create_together(r, &c, actions, n);
 		else
-			note_create(&c, actions[0], create_alone(r, a, &mine), &mine);
+			note_create(r, &c, actions[0], create_alone(r, a, &mine), &mine);
 		if (a->kind == ACTION_PUT_GROUP && c.first < 0)
 			c.stop = true;
 	}
@@ -406,9 +430,11 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, bool service, stru
 		if (!made[i])
 			job_plan_not_made(plan, &plan->actions[i]);
 	say_created(r, plan, made);
-	if (c.refused || r->seen->observed.refused)
-		cache_set_refused(&r->control->cache, r->seen->key, c.refused);
-	if (c.refused) /* no watch tells when it is taken */
+	if (c.refused || (r->seen->observed.refused && !r->seen->invalid_tasks))
+		cache_set_refused(&r->control->cache, r->seen->key, c.refused, r->seen->manifest,
+				  c.invalid_tasks | r->seen->invalid_tasks);
+	/* no watch tells when the server accepts it */
+	if (c.refused && !job_plan_refusal_is_final(c.refused))
 		reconcile_wake(r, r->now + refused_again_s);
 	free(c.refused);
 	return c.first < 0 ? c.first : c.n;

@@ -543,7 +543,8 @@ void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, d
 
 /* ---- the rest ---- */
 
-void cache_set_refused(struct cache *c, const char *key, const char *why)
+void cache_set_refused(struct cache *c, const char *key, const char *why, uint64_t manifest,
+		       unsigned invalid_tasks)
 {
 	struct cached_job *job;
 
@@ -552,6 +553,8 @@ void cache_set_refused(struct cache *c, const char *key, const char *why)
 	if (job && job->text && (why || job->refused)) {
 		free(job->refused);
 		job->refused = why ? mu_xstrdup(why) : NULL;
+		job->invalid_in = manifest;
+		job->invalid_tasks = invalid_tasks;
 	}
 	pthread_mutex_unlock(&c->lock);
 }

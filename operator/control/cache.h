@@ -83,12 +83,14 @@ struct cached_job {
 	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
 	bool stale;    /* the server has a newer one */
 	bool seen;
-	int group_members;    /* of its PodGroup */
-	char group_phase[32]; /* as its scheduler says */
-	char *group_said;     /* why it waits, or NULL */
-	char *refused;        /* why the server would not have an object of it, or NULL */
-	int notice_epoch;     /* of `notice` */
-	int phase;            /* enum job_phase as last written, for the metrics */
+	int group_members;      /* of its PodGroup */
+	char group_phase[32];   /* as its scheduler says */
+	char *group_said;       /* why it waits, or NULL */
+	char *refused;          /* why the server would not have an object of it, or NULL */
+	uint64_t invalid_in;    /* the manifest that invalid_tasks is about */
+	unsigned invalid_tasks; /* bit i: the server refuses the pods of tasks[i] for good */
+	int notice_epoch;       /* of `notice` */
+	int phase;              /* enum job_phase as last written, for the metrics */
 };
 
 /* All nodes as they were at some time, shared by the snapshots of that time. */
@@ -129,6 +131,7 @@ struct snapshot {
 	const char *progress;
 	double progress_at;
 	struct observed_job observed;   /* without status */
+	unsigned invalid_tasks;         /* bit i: no new try for the pods of tasks[i] */
 	const struct cached_pod **pods; /* beside observed.pods */
 	uint64_t version, manifest, settled;
 	double stored;
@@ -193,8 +196,10 @@ void cache_assume_owned(struct cache *c, enum owned_kind kind, const char *key, 
 			double now);
 void cache_assume_group(struct cache *c, enum owned_kind kind, const char *key, const char *owner,
 			int members, double now);
-/* The server would not have an object (why), or takes them all again (NULL). */
-void cache_set_refused(struct cache *c, const char *key, const char *why);
+/* The server would not have an object (why), or takes them all again (NULL).  Bit i of
+ * invalid_tasks: it refuses the pods of tasks[i] until this manifest changes. */
+void cache_set_refused(struct cache *c, const char *key, const char *why, uint64_t manifest,
+		       unsigned invalid_tasks);
 void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid);
 void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid);
 void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, double now);

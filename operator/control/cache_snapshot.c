@@ -112,6 +112,7 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 			observe_pod(out, at_pod++, p);
 	out->observed.n_pods = n;
 	out->observed.refused = keep(&out->arena, job->refused);
+	out->invalid_tasks = job->invalid_in == job->manifest ? job->invalid_tasks : 0;
 	for (int k = 0; k < OWNED_KINDS; k++)
 		doubt(out, job->owned[k].assumed);
 	out->observed.service = is_its(job, OWNED_SERVICE);

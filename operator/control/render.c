@@ -29,12 +29,14 @@ static cJSON *from_node(const struct mu_doc_node *n)
 	return json ? json : cJSON_CreateObject();
 }
 
-/* The child of that name, made when it is not there or of another kind. */
+/* The child of that name, made when it is absent or null.  A child of another kind is the
+ * template's mistake: it keeps its kind, and the API server's sentence about it becomes the job's
+ * condition. */
 static cJSON *child(cJSON *object, const char *key, bool list)
 {
 	cJSON *c = cJSON_GetObjectItemCaseSensitive(object, key);
 
-	if (c && (list ? cJSON_IsArray(c) : cJSON_IsObject(c)))
+	if (c && !cJSON_IsNull(c))
 		return c;
 	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
 	return list ? cJSON_AddArrayToObject(object, key) : cJSON_AddObjectToObject(object, key);
@@ -286,22 +288,17 @@ static cJSON *main_container(cJSON *spec)
 	return first;
 }
 
+/* Takes base, whose members stay unless the job sets them. */
 static cJSON *start_object(const char *kind, const char *name, const struct job_spec *spec,
-			   const cJSON *template_metadata)
+			   cJSON *base)
 {
-	cJSON *object = cJSON_CreateObject(), *metadata;
-	const cJSON *labels = at(template_metadata, "labels");
-	const cJSON *notes = at(template_metadata, "annotations");
+	cJSON *object = base ? base : cJSON_CreateObject();
+	cJSON *metadata = child(object, "metadata", false);
 
-	cJSON_AddStringToObject(object, "apiVersion", "v1");
-	cJSON_AddStringToObject(object, "kind", kind);
-	metadata = cJSON_AddObjectToObject(object, "metadata");
-	cJSON_AddStringToObject(metadata, "name", name);
-	cJSON_AddStringToObject(metadata, "namespace", spec->namespace);
-	if (cJSON_IsObject(labels))
-		cJSON_AddItemToObject(metadata, "labels", cJSON_Duplicate(labels, true));
-	if (cJSON_IsObject(notes))
-		cJSON_AddItemToObject(metadata, "annotations", cJSON_Duplicate(notes, true));
+	set_text(object, "apiVersion", "v1");
+	set_text(object, "kind", kind);
+	set_text(metadata, "name", name);
+	set_text(metadata, "namespace", spec->namespace);
 	set_labels(child(metadata, "labels", false), spec);
 	set_owner(metadata, spec);
 	return object;
@@ -309,18 +306,12 @@ static cJSON *start_object(const char *kind, const char *name, const struct job_
 
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 {
-	cJSON *template = from_node(pod->spec ? pod->spec->template : NULL);
-	cJSON *object = start_object("Pod", pod->name, spec, at(template, "metadata"));
+	cJSON *object =
+	    start_object("Pod", pod->name, spec, from_node(pod->spec ? pod->spec->template : NULL));
 	cJSON *labels = child(child(object, "metadata", false), "labels", false);
-	cJSON *s = cJSON_DetachItemFromObjectCaseSensitive(template, "spec"), *main, *ports;
+	cJSON *s = child(object, "spec", false), *main, *ports;
 	char index[16], epoch[16];
 
-	if (!cJSON_IsObject(s)) {
-		cJSON_Delete(s);
-		s = cJSON_CreateObject();
-	}
-	cJSON_AddItemToObject(object, "spec", s);
-	cJSON_Delete(template);
 	snprintf(index, sizeof(index), "%d", pod->index);
 	set_text(labels, LABEL_TASK, pod->task);
 	set_text(labels, LABEL_INDEX, index);

@@ -419,15 +419,26 @@ bool plan_creates(const struct job_plan *plan)
 
 #define TOO_LARGE "make the pod's template, command or environment smaller, or have fewer replicas"
 
-/* What to do about it, by the server's words. */
+#define BAD_TEMPLATE "correct the task in the manifest, and the job goes on"
+
+/* What to do about it, by the server's words.  An admission rule may quote a sentence of
+ * validation, so its row comes first. */
 static const struct refusal {
 	const char *says, *reason, *advice;
+	bool final; /* the server answers the same until the manifest changes */
 } refusals[] = {
-    {"exceeded quota", "QuotaExceeded", "raise the quota or lower replicas, and the job goes on"},
-    {"request is too large", "ObjectTooLarge", TOO_LARGE},
-    {"larger than max", "ObjectTooLarge", TOO_LARGE},
-    {"entity too large", "ObjectTooLarge", TOO_LARGE},
-    {"", "CreateRefused", "change the manifest, or the rule that forbids it"},
+    {"denied the request", "CreateRefused", "change the manifest, or the rule that forbids it",
+     false},
+    {"denied request", "CreateRefused", "change the manifest, or the rule that forbids it", false},
+    {"strict decoding error", "TemplateInvalid", BAD_TEMPLATE, true},
+    {"cannot be handled as a Pod", "TemplateInvalid", BAD_TEMPLATE, true},
+    {" is invalid: ", "TemplateInvalid", BAD_TEMPLATE, true},
+    {"exceeded quota", "QuotaExceeded", "raise the quota or lower replicas, and the job goes on",
+     false},
+    {"request is too large", "ObjectTooLarge", TOO_LARGE, false},
+    {"larger than max", "ObjectTooLarge", TOO_LARGE, false},
+    {"entity too large", "ObjectTooLarge", TOO_LARGE, false},
+    {"", "CreateRefused", "change the manifest, or the rule that forbids it", false},
 };
 
 static const struct refusal *refusal_of(const char *why)
@@ -442,6 +453,11 @@ static const struct refusal *refusal_of(const char *why)
 const char *job_plan_advice(const char *why)
 {
 	return refusal_of(why)->advice;
+}
+
+bool job_plan_refusal_is_final(const char *why)
+{
+	return refusal_of(why)->final;
 }
 
 /* The server would not have some object: a quota, an admission rule, its size.  The condition keeps

@@ -288,6 +288,8 @@ bool job_plan_changes_status(const struct job_plan *p, const struct observed_job
 void job_plan_free(struct job_plan *p);
 /* What to do about an object that the server refused with these words. */
 const char *job_plan_advice(const char *why);
+/* Whether the server refuses it with these words until the manifest changes. */
+bool job_plan_refusal_is_final(const char *why);
 /* Whether some of its actions create. */
 bool plan_creates(const struct job_plan *plan);
 MU_AUTO_DEFINE(job_plan_free, struct job_plan)

@@ -390,6 +390,35 @@ test_what_the_schema_cannot_see_is_a_condition() {
   clean odd
 }
 
+condition_says() { kubectl get dtj "$1" -o jsonpath="{.status.conditions[?(@.type==\"$2\")].message}" | grep -F "$3" >/dev/null; }
+pod_creates() { curl -s "127.0.0.1:$metrics_port/metrics" | awk '/^rest_client_requests_total.*code="4/ && /"POST"/ {n += $2} END {print n + 0}'; }
+
+# Template mistakes that the schema cannot see: the API server's sentence is the condition, the pod is not sent again, and an edit mends the job.
+test_template_mistakes_are_the_jobs_condition() {
+  local name template says before
+  start_operator
+  while IFS='|' read -r name template says; do
+    sed "s/name: life/name: $name/; s/ps: {.*/ps: {replicas: 1, template: $template}/" $here/job.yaml | kubectl apply -f - >/dev/null
+    eventually condition_says "$name" PodsRefused "$says"
+    eventually condition_says "$name" Ready "spec.tasks.ps: "
+    eventually event_about "$name" CreateRefused
+    quiet 1
+    before=$(pod_creates)
+    sleep 1
+    [ "$(pod_creates)" = "$before" ]
+    kubectl patch dtj "$name" --type=json -p '[{"op":"remove","path":"/spec/tasks/ps/template"}]' >/dev/null
+    eventually pods_are "$name" "$name-ps-0"
+    eventually field_is "$name" '.status.conditions[?(@.type=="PodsRefused")].status' ''
+    kubectl delete dtj "$name" >/dev/null
+    clean "$name"
+  done <<-'END'
+	selectors|{spec: {nodeSelectors: {a: b}}}|unknown field "spec.nodeSelectors"
+	outside|{container: [{image: x}]}|unknown field "container"
+	variables|{spec: {containers: [{env: {A: b}}]}}|cannot unmarshal object into Go struct field
+	labelled|{metadata: {labels: {a: "no label"}}}|metadata.labels: Invalid value
+	END
+}
+
 # Those in Python play many lives at once, each in a namespace of its own, behind a proxy that sees every request.
 test_killed_before_and_after_every_request() { python3 $here/kill_each.py; }
 test_every_right_is_missed() { python3 $here/rights.py; }

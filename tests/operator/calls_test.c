@@ -188,6 +188,36 @@ static void create__that_fails_among_others__is_the_only_one_made_again(void **s
 	}
 }
 
+/* The server says the same until the manifest changes; an admission rule may change before. */
+static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **state)
+{
+	static const char *const words[] = {"strict decoding error: unknown field \"spec.x\" (400)",
+					    "webhook \"w\" denied the request: x is invalid: y"};
+
+	for (unsigned i = 0; i < MU_COUNT(words); i++) {
+		struct scene *s = scene_new(GANG, "{}", NULL);
+		const char *worker = s->refused = "\"name\":\"j-worker-0\"";
+		bool final = i == 0;
+
+		s->how = MU_INVALID_ARGUMENT;
+		s->words = words[i];
+		for (int n = 0; n < 3; n++, s->now += 60)
+			look(s);
+		assert_int_equal(count_of(s, "POST", PODS_PATH "?fieldValidation=Strict", worker),
+				 final ? 1 : 3);
+		assert_int_equal(
+		    count_of(s, "PATCH", JOB_PATH "/status", "spec.tasks.worker: ") > 0, final);
+		s->refused = NULL;
+		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "mode", "async");
+		cJSON_SetValuestring(
+		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
+		cache_job_seen(&s->control.cache, s->job);
+		look(s);
+		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), final ? 2 : 4);
+		scene_free(s);
+	}
+}
+
 /* It started with the cluster as it was, of which no watch has told; another create fails. */
 static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster(void **state)
 {
@@ -355,6 +385,7 @@ int main(void)
 	    cmocka_unit_test(status__of_a_world_that_was_not_reached__is_not_stored),
 	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
+	    cmocka_unit_test(pod__that_is_invalid__is_sent_again_once_the_job_is_edited),
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
 	    cmocka_unit_test(server__that_cannot_be_asked_to_end__is_deleted),

@@ -109,6 +109,23 @@ static void a_plain_job__makes_restricted_pods(void **state)
 	unmake(&m);
 }
 
+/* The API server finds them, and refuses the pod. */
+static void a_template__with_mistakes__keeps_them(void **state)
+{
+	struct made m = make(HEAD "spec: {tasks: {worker: {template: {container: [x], metadata: "
+				  "{lables: {a: b}, annotations: [q]}, spec: {nodeSelectors: {c: "
+				  "d}, volumes: {e: f}, containers: [{env: {A: b}}]}}}}}\n");
+
+	expect(m.pod, "container", "[\"x\"]");
+	expect(m.pod, "metadata.lables", "{\"a\":\"b\"}");
+	expect(m.pod, "metadata.annotations", "[\"q\"]");
+	expect(m.pod, "metadata.name", "\"j-worker-0\"");
+	expect(m.pod, "spec.nodeSelectors", "{\"c\":\"d\"}");
+	expect(m.pod, "spec.volumes.e", "\"f\"");
+	expect(m.pod, "spec.containers.0.env.A", "\"b\"");
+	unmake(&m);
+}
+
 static void a_template__is_the_base__and_keeps_its_say(void **state)
 {
 	struct made m = make(
@@ -496,6 +513,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_plain_job__makes_restricted_pods),
 	    cmocka_unit_test(a_template__is_the_base__and_keeps_its_say),
+	    cmocka_unit_test(a_template__with_mistakes__keeps_them),
 	    cmocka_unit_test(a_command__is_run_as_written),
 	    cmocka_unit_test(a_service__is_headless_and_publishes_all),
 	    cmocka_unit_test(odd_templates__never_crash),

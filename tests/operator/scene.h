@@ -35,6 +35,7 @@ struct scene {
 	const char *taken;   /* there is a pod of every name already: this one */
 	const char *refused; /* a create whose body has that fails in this way */
 	enum mu_code how;
+	const char *words; /* the server's; NULL: none that the plan knows */
 	unsigned together; /* the most calls that were made at once */
 	double wake;
 	cJSON *job;
@@ -55,7 +56,8 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 	cJSON_Delete(sent);
 	if (s->refused && strcmp(rq->method, "POST") == 0 &&
 	    strstr(s->calls[s->n - 1].body, s->refused))
-		return mu_fail(err, s->how, "%s it is", s->refused);
+		return s->words ? mu_fail(err, s->how, "%s", s->words)
+				: mu_fail(err, s->how, "%s it is", s->refused);
 	if (s->taken && strcmp(rq->method, "POST") == 0 && strstr(rq->path, "/pods"))
 		return mu_fail(err, MU_ALREADY_EXISTS, "pods already exists (409)");
 	if (!out)
