@@ -51,7 +51,7 @@ def null_step(target, seconds):
 
 
 def raw(target, seconds, graph, init="-", fetch="-", step="-", connections=1):
-    """The same by a client that costs next to nothing (raw_client.c): the time is the server's."""
+    """The same by a C client that only asks for steps (raw_client.c): the time is the RPC's and the server's."""
     host, port = target.removeprefix("grpc://").rsplit(":", 1)
     with tempfile.NamedTemporaryFile() as f:
         f.write(graph.as_graph_def().SerializeToString())

@@ -151,40 +151,21 @@ static inline int dial(const char *address)
 	return fd;
 }
 
-/* Greets the server at that address over TLS with the certificates of folder, and returns what it
- * answers of HTTP/2: the number of bytes, 0 when it hangs up, -1 when TLS fails. */
-static inline ssize_t greet(const char *address, const char *folder)
+/* Whether the server at that address answers a call by TLS with the certificates of folder. */
+static inline bool is_let_in(const char *address, const char *folder)
 {
-	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
-	struct iovec say = {(char *)hello, sizeof(hello) - 1};
-	char answer[256];
-	struct iovec hear = {answer, sizeof(answer)};
-	int fd = dial(address);
-	bool said = false;
-	ssize_t got = -1;
+	struct rpc_message m = {0};
+	struct rpc_channel *ch;
 	struct rpc_tls *t;
-	struct tls_conn *c;
 	struct mu_err err;
+	int rc;
 
-	fcntl(fd, F_SETFL, O_NONBLOCK);
 	assert_ok(rpc_tls_open(folder, &t, &err), &err);
-	c = tls_conn_new(t, fd, "localhost", &err);
-	assert_non_null(c);
-	for (;;) {
-		struct pollfd p = {.fd = fd, .events = POLLIN};
-
-		if (!said)
-			got = tls_writev(c, &say, 1);
-		said = said || got > 0;
-		if (said)
-			got = tls_readv(c, &hear, 1);
-		if (got >= 0 || errno != EAGAIN || poll(&p, 1, CALL_MS) <= 0)
-			break;
-	}
-	tls_conn_free(c);
+	assert_ok(rpc_channel_open_tls(address, t, &ch, &err), &err);
+	rc = rpc_call(ch, "/tensorflow.WorkerService/GetStatus", &m, CALL_MS, 0, NULL, &err);
+	rpc_channel_close(ch);
 	rpc_tls_unref(t);
-	close(fd);
-	return got;
+	return rc == 0;
 }
 
 /* n numbers from the worker to the ps and back, each looked at. */

@@ -79,6 +79,42 @@ static void large_tensors__go_there_and_back_whole(void **state)
 	secured_free(s);
 }
 
+/* Greets the server at that address over TLS with the certificates of folder, and returns what it
+ * answers of HTTP/2: the number of bytes, 0 when it hangs up, -1 when TLS fails. */
+static ssize_t greet(const char *address, const char *folder)
+{
+	static const char hello[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\4\0\0\0\0\0";
+	struct iovec say = {(char *)hello, sizeof(hello) - 1};
+	char answer[256];
+	struct iovec hear = {answer, sizeof(answer)};
+	int fd = dial(address);
+	bool said = false;
+	ssize_t got = -1;
+	struct rpc_tls *t;
+	struct tls_conn *c;
+	struct mu_err err;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	assert_ok(rpc_tls_open(folder, &t, &err), &err);
+	c = tls_conn_new(t, fd, "localhost", &err);
+	assert_non_null(c);
+	for (;;) {
+		struct pollfd p = {.fd = fd, .events = POLLIN};
+
+		if (!said)
+			got = tls_writev(c, &say, 1);
+		said = said || got > 0;
+		if (said)
+			got = tls_readv(c, &hear, 1);
+		if (got >= 0 || errno != EAGAIN || poll(&p, 1, CALL_MS) <= 0)
+			break;
+	}
+	tls_conn_free(c);
+	rpc_tls_unref(t);
+	close(fd);
+	return got;
+}
+
 static void a_stranger_at_the_port_of_streams__gets_an_alert_of_tls_at_most(void **state)
 {
 	struct stream_hello h = {.task = "/job:worker/replica:0/task:0", .mine = 1, .yours = 2};

@@ -13,7 +13,7 @@ static void steps__between_tasks_with_certificates__go_by_tls(void **state)
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
 	add(s, handle, 100);
 	assert_true(run_float(&s->f.worker[0], handle, "read:0") == 100);
-	assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+	assert_true(is_let_in(s->f.address[0], s->folder[1]));
 	secured_free(s);
 }
 
@@ -60,7 +60,7 @@ static void a_certificate_of_another_ca__gets_no_byte_of_http(void **state)
 
 	make_certs(&theirs);
 	make_folder(folder, &theirs, s->certs.ca); /* it knows us, we do not know it */
-	assert_true(greet(s->f.address[0], folder) <= 0);
+	assert_false(is_let_in(s->f.address[0], folder));
 	assert_ok(rpc_tls_open(folder, &t, &err), &err);
 	assert_ok(rpc_channel_open_tls(s->f.address[0], t, &ch, &err), &err);
 	assert_fails(
@@ -70,7 +70,7 @@ static void a_certificate_of_another_ca__gets_no_byte_of_http(void **state)
 	rpc_tls_unref(t);
 	drop_folder(folder);
 	mu_certs_fini(&theirs);
-	assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+	assert_true(is_let_in(s->f.address[0], s->folder[1]));
 	secured_free(s);
 }
 
@@ -83,7 +83,7 @@ static void who_hangs_in_the_handshake__keeps_nobody_else_out(void **state)
 		fds[i] = dial(s->f.address[0]);
 		assert_int_equal(write(fds[i], "\x16\x03\x01", 3), 3);
 	}
-	assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+	assert_true(is_let_in(s->f.address[0], s->folder[1]));
 	for (unsigned i = 0; i < MU_COUNT(fds); i++)
 		close(fds[i]);
 	secured_free(s);
@@ -104,15 +104,15 @@ static void files_that_are_replaced_in_two_phases__never_stop_the_steps(void **s
 	open_session(s, handle);
 	assert_ok(target(&s->f.worker[0], handle, "init", &err), &err);
 	add(s, handle, 10);
-	assert_true(greet(s->f.address[0], new_only) <= 0);
+	assert_false(is_let_in(s->f.address[0], new_only));
 	for (int i = 0; i < 2; i++) /* the old certificate, both CAs */
 		assert_ok(mu_certs_write(&s->certs, both, s->folder[i], &err), &err);
 	add(s, handle, 10);
-	UNTIL(greet(s->f.address[0], old_only) > 0);
+	UNTIL(is_let_in(s->f.address[0], old_only));
 	for (int i = 0; i < 2; i++) { /* one by one */
 		assert_ok(mu_certs_write(&next, both, s->folder[i], &err), &err);
 		add(s, handle, 10);
-		UNTIL(greet(s->f.address[i], new_only) > 0);
+		UNTIL(is_let_in(s->f.address[i], new_only));
 		add(s, handle, 10);
 	}
 	/* a task that comes back has the new ones only, and finds the other */
@@ -148,7 +148,7 @@ files_that_do_not_belong_together__are_refused_at_the_start_and_passed_over_late
 	snprintf(path, sizeof(path), "%s/tls.key", s->folder[0]);
 	assert_ok(mu_write_file(path, other.key, strlen(other.key), &err), &err);
 	for (int i = 0; i < 3; i++)
-		assert_true(greet(s->f.address[0], s->folder[1]) > 0);
+		assert_true(is_let_in(s->f.address[0], s->folder[1]));
 	drop_folder(folder);
 	mu_certs_fini(&other);
 	secured_free(s);

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A client that writes HTTP/2 frames by hand and breaks or strains the protocol.  Whatever it
+ * sends, the server stays alive, its memory stays bounded, and another client's call is answered.
+ */
+#include "tests/test.h"
+#include "tests/wait.h"
+
+#include <errno.h>
+#include <malloc.h>
+#include <netinet/in.h>
+#include <poll.h>
+#include <stdio.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "lib/base/clock.h"
+#include "task/rpc/server.h"
+
+enum {
+	DATA,
+	HEADERS,
+	RST_STREAM = 3,
+	SETTINGS,
+	PING = 6,
+	WINDOW_UPDATE = 8,
+	CONTINUATION,
+};
+enum { END_STREAM = 1, END_HEADERS = 4 };
+enum { CALL_MS = PATIENCE_SECONDS * 1000, GROWTH_MIB = 96, STALL_MS = 500 };
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SANITIZED = true, SCALE = 10 }; /* keeps freed memory, and is slow */
+#else
+enum { SANITIZED = false, SCALE = 1 };
+#endif
+
+static void echo(struct rpc_call *call, void *ctx)
+{
+	struct rpc_message m = {.head = rpc_bytes_flat(rpc_request(call))};
+
+	rpc_reply(call, &m);
+}
+
+static void end_parked(void *arg)
+{
+	struct mu_err err;
+
+	mu_fail(&err, MU_CANCELLED, "gone");
+	rpc_reply_error(arg, &err);
+}
+
+static void park(struct rpc_call *call, void *ctx)
+{
+	rpc_on_cancel(call, end_parked, call);
+}
+
+/* A MiB, which a client with a closed window does not read. */
+static void big(struct rpc_call *call, void *ctx)
+{
+	MU_AUTO_FREE char *bytes = mu_xcalloc(1, 1 << 20);
+	struct rpc_message m = {.head = {bytes, 1 << 20}};
+
+	rpc_reply(call, &m);
+}
+
+static const struct rpc_method methods[] = {{"/t/Echo", echo}, {"/t/Park", park}, {"/t/Big", big}};
+
+struct fixture {
+	struct rpc_server *server;
+	struct rpc_channel *ch; /* of the other client */
+	int port, fd;
+	struct mu_buf out; /* what is to be sent */
+	long before_mib;
+};
+
+static long resident_mib(void)
+{
+	long pages = 0;
+	FILE *f;
+
+	malloc_trim(0);
+	f = fopen("/proc/self/statm", "r");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%*d %ld", &pages), 1);
+	fclose(f);
+	return pages * sysconf(_SC_PAGESIZE) >> 20;
+}
+
+static void frame(struct fixture *f, uint8_t type, uint8_t flags, uint32_t stream, const void *p,
+		  size_t n)
+{
+	unsigned char head[9] = {(unsigned char)(n >> 16),
+				 (unsigned char)(n >> 8),
+				 (unsigned char)n,
+				 type,
+				 flags,
+				 (unsigned char)(stream >> 24),
+				 (unsigned char)(stream >> 16),
+				 (unsigned char)(stream >> 8),
+				 (unsigned char)stream};
+
+	mu_buf_put(&f->out, head, sizeof(head));
+	mu_buf_put(&f->out, p, n);
+}
+
+static void field(struct mu_buf *b, const char *name, const char *value)
+{
+	mu_buf_putc(b, 0);
+	mu_buf_putc(b, (char)strlen(name));
+	mu_buf_puts(b, name);
+	mu_buf_putc(b, (char)strlen(value));
+	mu_buf_puts(b, value);
+}
+
+static void open_stream(struct fixture *f, uint32_t stream, const char *path, uint8_t flags)
+{
+	MU_AUTO_BUF b = {0};
+
+	mu_buf_put(&b, "\x83\x86", 2); /* POST, http */
+	field(&b, ":path", path);
+	field(&b, ":authority", "localhost");
+	field(&b, "content-type", "application/grpc");
+	field(&b, "te", "trailers");
+	frame(f, HEADERS, flags, stream, b.data, b.len);
+}
+
+static void send_call(struct fixture *f, uint32_t stream, const char *path)
+{
+	open_stream(f, stream, path, END_HEADERS);
+	frame(f, DATA, END_STREAM, stream, "\0\0\0\0", 5);
+}
+
+/* Sends until the server closes the connection or takes nothing for a while; reads nothing. */
+static bool pour(struct fixture *f)
+{
+	struct pollfd w = {.fd = f->fd, .events = POLLOUT};
+	bool open = true;
+
+	for (size_t at = 0; open && at < f->out.len;) {
+		ssize_t n = poll(&w, 1, STALL_MS) > 0
+				? send(f->fd, f->out.data + at, f->out.len - at,
+				       MSG_NOSIGNAL | MSG_DONTWAIT)
+				: -1;
+
+		open = n >= 0;
+		at += n > 0 ? (size_t)n : 0;
+	}
+	mu_buf_clear(&f->out);
+	return open;
+}
+
+/* The same, but what the server says is read and thrown away. */
+static bool pour_and_read(struct fixture *f)
+{
+	static char junk[1 << 16];
+	bool open = true;
+
+	for (size_t at = 0; open && at < f->out.len;) {
+		struct pollfd w = {.fd = f->fd, .events = POLLIN | POLLOUT};
+		ssize_t n;
+
+		if (poll(&w, 1, CALL_MS) <= 0)
+			break;
+		if (w.revents & POLLIN && recv(f->fd, junk, sizeof(junk), MSG_DONTWAIT) == 0)
+			open = false;
+		n = send(f->fd, f->out.data + at, f->out.len - at, MSG_NOSIGNAL | MSG_DONTWAIT);
+		open = open && (n >= 0 || errno == EAGAIN);
+		at += n > 0 ? (size_t)n : 0;
+	}
+	mu_buf_clear(&f->out);
+	return open;
+}
+
+static void another_client_is_served(struct fixture *f)
+{
+	struct rpc_message m = {.head = MU_SPAN("and me?")};
+	MU_AUTO_BUF reply = {0};
+	struct mu_err err;
+
+	assert_ok(rpc_call(f->ch, "/t/Echo", &m, CALL_MS, 0, &reply, &err), &err);
+	assert_true(mu_span_is(mu_buf_span(&reply), "and me?"));
+}
+
+static int start(void **state)
+{
+	static const char *const address = "127.0.0.1:0";
+	struct fixture *f = MU_NEW(struct fixture);
+	struct rpc_server_options o = {.addresses = &address,
+				       .n_addresses = 1,
+				       .methods = methods,
+				       .n_methods = MU_COUNT(methods),
+				       .max_message = 1 << 20};
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
+	struct mu_err err;
+	char target[64];
+
+	assert_ok(rpc_server_start(&o, &f->server, &f->port, &err), &err);
+	snprintf(target, sizeof(target), "127.0.0.1:%d", f->port);
+	assert_ok(rpc_channel_open(target, &f->ch, &err), &err);
+	another_client_is_served(f);
+	a.sin_port = htons((uint16_t)f->port);
+	f->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(connect(f->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	mu_buf_puts(&f->out, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n");
+	frame(f, SETTINGS, 0, 0, NULL, 0);
+	f->before_mib = resident_mib();
+	*state = f;
+	return 0;
+}
+
+static int stop(void **state)
+{
+	struct fixture *f = *state;
+
+	close(f->fd);
+	rpc_channel_close(f->ch);
+	rpc_server_stop(f->server, 100);
+	mu_buf_fini(&f->out);
+	free(f);
+	return 0;
+}
+
+static void assert_unharmed(struct fixture *f)
+{
+	another_client_is_served(f);
+	if (!SANITIZED)
+		assert_in_range(resident_mib() - f->before_mib + 1, 0, GROWTH_MIB);
+}
+
+static void calls_reset_at_once__leave_the_server_unharmed(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t i = 0, stream = 1; i < 20000 / SCALE; i++, stream += 2) {
+		send_call(f, stream, "/t/Park");
+		frame(f, RST_STREAM, 0, stream, "\0\0\0\x08", 4);
+		if (i % 500 == 499 && !pour_and_read(f))
+			break;
+	}
+	assert_unharmed(f);
+}
+
+static void flood(struct fixture *f, uint8_t type, uint8_t flags, uint32_t stream, const void *p,
+		  size_t n, bool read)
+{
+	for (int i = 0; i < 200 / SCALE; i++) {
+		for (int k = 0; k < 1000; k++)
+			frame(f, type, flags, stream, p, n);
+		if (!(read ? pour_and_read(f) : pour(f)))
+			break;
+	}
+	assert_unharmed(f);
+}
+
+static void pings_of_a_client_that_never_reads(void **state)
+{
+	flood(*state, PING, 0, 0, "12345678", 8, false);
+}
+
+static void settings_of_a_client_that_never_reads(void **state)
+{
+	flood(*state, SETTINGS, 0, 0, "\0\4\0\1\0\0", 6, false);
+}
+
+static void empty_data_without_end(void **state)
+{
+	struct fixture *f = *state;
+
+	open_stream(f, 1, "/t/Echo", END_HEADERS);
+	flood(f, DATA, 0, 1, NULL, 0, true);
+}
+
+static void continuation_without_end(void **state)
+{
+	static char block[1024]; /* NULs: literals with empty names */
+	struct fixture *f = *state;
+
+	open_stream(f, 1, "/t/Echo", 0);
+	flood(f, CONTINUATION, 0, 1, block, sizeof(block), true);
+}
+
+static void headers_of_megabytes(void **state)
+{
+	char value[127];
+	struct fixture *f = *state;
+	MU_AUTO_BUF b = {0};
+
+	memset(value, 'x', sizeof(value) - 1);
+	value[sizeof(value) - 1] = 0;
+	while (b.len < 16000)
+		field(&b, "a", value);
+	open_stream(f, 1, "/t/Echo", 0);
+	flood(f, CONTINUATION, 0, 1, b.data, b.len, true);
+}
+
+static void windows_that_move_by_one(void **state)
+{
+	flood(*state, WINDOW_UPDATE, 0, 0, "\0\0\0\1", 4, true);
+}
+
+/* Forty answers of a MiB each that have no window to go. */
+static void answers_that_are_never_read(void **state)
+{
+	struct fixture *f = *state;
+
+	for (uint32_t stream = 1; stream < 80; stream += 2)
+		send_call(f, stream, "/t/Big");
+	pour(f);
+	for (uint32_t stream = 1; stream < 80; stream += 2)
+		frame(f, RST_STREAM, 0, stream, "\0\0\0\x08", 4);
+	pour(f);
+	assert_unharmed(f);
+}
+
+static void frame_longer_than_allowed(void **state)
+{
+	struct fixture *f = *state;
+
+	open_stream(f, 1, "/t/Echo", END_HEADERS);
+	mu_buf_put(&f->out, "\xff\xff\xff\0\0\0\0\0\1", 9);
+	for (int i = 0; i < 4000 / SCALE; i++)
+		mu_buf_put(&f->out, "0123456789abcdef", 16);
+	pour_and_read(f);
+	assert_unharmed(f);
+}
+
+static void another_protocol(void **state)
+{
+	struct fixture *f = *state;
+
+	mu_buf_clear(&f->out);
+	mu_buf_puts(&f->out, "GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+	pour_and_read(f);
+	assert_unharmed(f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test_setup_teardown(calls_reset_at_once__leave_the_server_unharmed, start,
+					    stop),
+	    cmocka_unit_test_setup_teardown(pings_of_a_client_that_never_reads, start, stop),
+	    cmocka_unit_test_setup_teardown(settings_of_a_client_that_never_reads, start, stop),
+	    cmocka_unit_test_setup_teardown(empty_data_without_end, start, stop),
+	    cmocka_unit_test_setup_teardown(continuation_without_end, start, stop),
+	    cmocka_unit_test_setup_teardown(headers_of_megabytes, start, stop),
+	    cmocka_unit_test_setup_teardown(windows_that_move_by_one, start, stop),
+	    cmocka_unit_test_setup_teardown(answers_that_are_never_read, start, stop),
+	    cmocka_unit_test_setup_teardown(frame_longer_than_allowed, start, stop),
+	    cmocka_unit_test_setup_teardown(another_protocol, start, stop),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
