@@ -57,7 +57,7 @@ LIBS_base   := -lyaml -lz -lm
 LIBS_net    := -lmicrohttpd
 LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
 LIBS_tls    := -lcrypto
-LIBS_kernel := -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
+LIBS_kernel := -lopenblas -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_kube   := -lcjson -lssl -lcrypto
 
 TASK_PARTS     := task kernel rpc net base

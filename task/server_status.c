@@ -124,6 +124,7 @@ static void status(struct task_server *s, struct mu_buf *b)
 	put_text(b, "kernels", s->device.chosen);
 	put_text(b, "kernelsAsked", s->device.asked);
 	put_text(b, "kernelsProbed", s->device.probed);
+	put_text(b, "blasCore", s->device.blas);
 	if (sums.step >= 0)
 		mu_buf_printf(b, "\"step\":%lld,", (long long)sums.step);
 	if (s->epoch)

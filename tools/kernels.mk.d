@@ -9,13 +9,6 @@ CFLAGS_task_kernels_loops_avx2    += -mavx2 -mfma -mf16c -mbmi2
 CFLAGS_task_kernels_loops_avx512  += -mavx512f -mavx512dq -mavx512bw -mavx512vl -mfma -mf16c -mbmi2 -mprefer-vector-width=512
 endif
 
-# Linear algebra, at the same levels.  Sums may be made in another order, and products of complex
-# numbers by the plain formula: what is not finite is looked for before.
-MATRIX_FLAGS  := -O3 -fno-math-errno -fno-trapping-math -fno-signed-zeros -fassociative-math
-COMPLEX_FLAGS := $(MATRIX_FLAGS) $(shell echo | $(CC) -fcx-limited-range -xc -fsyntax-only - 2>/dev/null && echo -fcx-limited-range)
-$(foreach level,generic avx2 avx512,$(eval CFLAGS_task_kernels_matrix_real_$(level)    := $(MATRIX_FLAGS) $(filter -m%,$(CFLAGS_task_kernels_loops_$(level)))))
-$(foreach level,generic avx2 avx512,$(eval CFLAGS_task_kernels_matrix_complex_$(level) := $(COMPLEX_FLAGS) $(filter -m%,$(CFLAGS_task_kernels_loops_$(level)))))
-
 # Lines of transforms: plain loops, which -O2 leaves scalar.
 CFLAGS_task_kernels_fft            := -O3
 

@@ -94,7 +94,7 @@ $(foreach t,$(filter-out kernels/gpu_%,$(patsubst $(B)/tests/%,%,$(TESTS))),$(ev
 # that needs a library, and tests/bare in place of cmocka and zlib.
 GPU_TESTS := $(filter $(B)/tests/kernels/gpu_%,$(TESTS))
 BARE      := $(SRC_kernel) $(SRC_base)
-BARE      := $(sort $(filter-out $(shell grep -lE '^#include <(zlib|yaml|cjson/cJSON|jpeglib|pcre2)\.h>' $(BARE)),$(BARE)) $(NO_JPEG)) \
+BARE      := $(sort $(filter-out $(shell grep -lE '^#include <(zlib|yaml|cjson/cJSON|jpeglib|pcre2|cblas)\.h>' $(BARE)),$(BARE)) $(NO_JPEG)) \
              $(wildcard tests/bare/*.c)
 GPU_TESTED := $(wildcard tests/kernels/gpu_*.c)
 $(foreach t,$(GPU_TESTED),$(eval CFLAGS_$(subst /,_,$(basename $(t))) := -Itests/bare))

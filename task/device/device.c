@@ -7,6 +7,7 @@
 
 #include "lib/base/mem.h"
 #include "task/kernels/loops/loops.h"
+#include "task/kernels/products/blas.h"
 
 static const struct device_kind *const kinds[] = {&device_cpu, &device_cuda};
 
@@ -41,6 +42,7 @@ int device_open(const char *asked, const struct gpu_options *gpu, struct device_
 	snprintf(c.probed, sizeof c.probed, "%s", cpu_kernels_best());
 	if ((rc = kind->open(want, gpu, &c, err)))
 		return rc;
+	snprintf(c.blas, sizeof c.blas, "%s", blas_core());
 	*out = c;
 	return 0;
 }

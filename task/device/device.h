@@ -16,6 +16,7 @@ struct device_choice {
 	char asked[32];
 	char probed[64];      /* the best this machine has: "cpu-avx512" */
 	char chosen[32];      /* "cpu-avx2" */
+	char blas[32];        /* core type of OpenBLAS: "Haswell" */
 	struct gpu_set *gpus; /* whoever opens it frees it; NULL: none */
 };
 

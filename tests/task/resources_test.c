@@ -126,6 +126,7 @@ static void device__promised_but_not_there__is_refused(void **state)
 	assert_string_equal(c.chosen, "cpu-generic");
 	assert_ok(device_open("auto", NULL, &c, &err), &err);
 	assert_string_equal(c.chosen, c.probed);
+	assert_true(c.blas[0]); /* OpenBLAS's core type */
 	assert_fails(device_open("cpu-z80", NULL, &c, &err), &err, MU_INVALID_ARGUMENT, "cpu-z80");
 	assert_fails(device_open("tpu", NULL, &c, &err), &err, MU_INVALID_ARGUMENT, "'tpu'");
 #if defined(__x86_64__)

@@ -1,38 +1,35 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Eigenvalues, singular values, and functions of matrices by way of them.  A vector may come with
- * another sign, or turned in the complex plane, than TensorFlow's. */
+/* Eigenvalues, singular values, and functions of matrices by way of them.  A vector may have
+ * another sign or complex phase than TensorFlow's. */
 #include <complex.h>
 #include <math.h>
 #include <string.h>
 
 #include "task/kernels/complex_of.h"
 #include "task/kernels/kernel_table.h"
-#include "task/kernels/loops/loops.h"
 #include "task/kernels/matrix/matrices.h"
 
 typedef double _Complex number;
 
 /* ---- of what is its own conjugate transpose ---- */
 
-static bool hermitian_one(const struct matrix_job *j, int64_t k, double *room)
+static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t n = j->a.rows;
-	double *a = room, *v = a + 2 * n * n, *e = v + 2 * n * n;
+	int n = j->a.rows, rc;
+	int64_t all = (int64_t)n * n;
+	double *a = room, *e = a + 2 * all;
 
-	matrices_get(&j->a, k, a);
-	if (!j->ops->hermitian(n, a, e, j->flag ? v : NULL))
-		return false;
-	if (matrices_complex(j->out[0]->dtype)) /* the values are real, and complex by type */
-		for (int64_t i = n; i-- > 0;) {
-			e[2 * i] = e[i];
-			e[2 * i + 1] = 0;
-		}
-	matrices_put(j->out[0], k * n, e, n);
-	if (j->flag) {
-		j->ops->adjoint(n, n, v, a);
-		matrices_put(j->out[1], k * n * n, a, n * n);
-	}
-	return true;
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	/* The other triangle may hold anything. */
+	for (int64_t i = 0; i < n; i++)
+		if (!matrices_finite(j->a.is_complex, n - i, a + (i * n + i) * (j->a.is_complex ? 2 : 1)))
+			return 1;
+	if ((rc = lapack_eigh(j->a.is_complex, j->flag, n, a, e)))
+		return rc;
+	matrices_put_real(j->out[0], k * n, n, e);
+	if (j->flag)
+		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, a);
+	return 0;
 }
 
 /* Output i of a kind that was not asked for: one zero. */
@@ -69,43 +66,30 @@ static int hermitian(struct kernel_call *c, struct mu_err *err)
 	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
 	    (rc = eigen_outs(c, &j, j.a.t->dtype, err)))
 		return rc;
-	j.ops = matrices_ops(&j.a);
-	j.room = 2 * j.a.rows * j.a.rows + j.a.rows;
+	j.room = (int64_t)j.a.rows * j.a.rows + j.a.rows;
 	return matrices_run(c, &j,
 			    "Self-adjoint eigen decomposition was not successful. The input might "
 			    "not be valid.",
 			    err);
 }
 
-/* ---- of any matrix, by its Schur form ---- */
+/* ---- of any matrix ---- */
 
-/* Matrix k as complex numbers. */
-static void get_complex(const struct matrices *m, int64_t k, number *to)
+static int eig_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t n = m->rows * m->cols;
+	int n = j->a.rows, rc;
+	int64_t all = (int64_t)n * n;
+	number *a = (number *)room, *v = a + all, *e = v + all;
 
-	matrices_get(m, k, to);
-	if (!matrices_complex(m->t->dtype))
-		for (int64_t i = n; i-- > 0;)
-			to[i] = ((double *)to)[i];
-}
-
-static bool eig_one(const struct matrix_job *j, int64_t k, double *room)
-{
-	int64_t n = j->a.rows;
-	number *t = (number *)room, *q = t + n * n, *x = q + n * n, *e = x + n * n;
-
-	get_complex(&j->a, k, t);
-	if (!loops->matrix[1]->schur(n, t, q))
-		return false;
-	for (int64_t i = 0; i < n; i++)
-		e[i] = t[i * n + i];
-	matrices_put(j->out[0], k * n, e, n);
-	if (!j->flag)
-		return true;
-	loops->matrix[1]->schur_vectors(n, t, q, x);
-	matrices_put(j->out[1], k * n * n, t, n * n);
-	return true;
+	matrices_get_complex(&j->a, k, BY_COLUMNS, a);
+	if (!matrices_finite(true, all, a))
+		return 1;
+	if ((rc = lapack_geev(n, a, e, j->flag ? v : NULL)))
+		return rc;
+	matrices_put(j->out[0], k * n, BY_ROWS, 1, n, e);
+	if (j->flag)
+		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, v);
+	return 0;
 }
 
 static int eig(struct kernel_call *c, struct mu_err *err)
@@ -119,14 +103,14 @@ static int eig(struct kernel_call *c, struct mu_err *err)
 			       mu_dtype_name(t));
 	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = eigen_outs(c, &j, t, err)))
 		return rc;
-	j.room = 3 * j.a.rows * j.a.rows + j.a.rows;
+	j.room = 2 * (int64_t)j.a.rows * j.a.rows + j.a.rows;
 	return matrices_run(
 	    c, &j, "Eigen decomposition was not successful. The input might not be valid.", err);
 }
 
 /* ---- square roots and logarithms ---- */
 
-/* The root of an upper triangle, a diagonal after the other; r may not be t. */
+/* The root of an upper triangle by columns, a diagonal after the other; r may not be t. */
 static void triangle_root(int64_t n, const number *t, number *r)
 {
 	memset(r, 0, (size_t)(n * n) * sizeof *r);
@@ -135,32 +119,34 @@ static void triangle_root(int64_t n, const number *t, number *r)
 	for (int64_t d = 1; d < n; d++)
 		for (int64_t i = 0; i + d < n; i++) {
 			int64_t k = i + d;
-			number sum = t[i * n + k];
+			number sum = t[k * n + i];
 			for (int64_t m = i + 1; m < k; m++)
-				sum -= r[i * n + m] * r[m * n + k];
-			r[i * n + k] = sum / (r[i * n + i] + r[k * n + k]);
+				sum -= r[m * n + i] * r[k * n + m];
+			r[k * n + i] = sum / (r[i * n + i] + r[k * n + k]);
 		}
 }
 
 /* The logarithm of 1 + x, x a small upper triangle: by Gauss and Legendre, the sum of
  * w x / (1 + p x) over seven places p. */
-static void triangle_log(int64_t n, const number *x, number *sum, number *lower, number *part)
+static void triangle_log(int n, const number *x, number *sum, number *lower, number *part)
 {
 	static const double half[] = {0.0, 0.4058451513773972, 0.7415311855993945,
 				      0.9491079123427585};
 	static const double weight[] = {0.4179591836734694, 0.3818300505051189, 0.2797053914892767,
 					0.1294849661688697};
 
-	memset(sum, 0, (size_t)(n * n) * sizeof *sum);
+	int64_t all = (int64_t)n * n;
+
+	memset(sum, 0, (size_t)all * sizeof *sum);
 	for (int p = -3; p <= 3; p++) {
 		int at = p < 0 ? -p : p;
 		double place = (1 + (p < 0 ? -half[at] : half[at])) / 2;
-		for (int64_t i = 0; i < n * n; i++) {
+		for (int64_t i = 0; i < all; i++) {
 			lower[i] = place * x[i] + (i % (n + 1) == 0);
 			part[i] = x[i];
 		}
-		loops->matrix[1]->triangular(n, lower, false, false, n, part);
-		for (int64_t i = 0; i < n * n; i++)
+		lapack_trsm(true, 'L', 'U', 'N', n, n, lower, part);
+		for (int64_t i = 0; i < all; i++)
 			sum[i] += weight[at] / 2 * part[i];
 	}
 }
@@ -172,7 +158,7 @@ static double distance_from_one(int64_t n, const number *t)
 	for (int64_t i = 0; i < n; i++) {
 		double row = 0;
 		for (int64_t k = i; k < n; k++)
-			row += cabs(t[i * n + k] - (i == k));
+			row += cabs(t[k * n + i] - (i == k));
 		most = row > most || isnan(row) ? row : most;
 	}
 	return most;
@@ -180,34 +166,39 @@ static double distance_from_one(int64_t n, const number *t)
 
 /* Roots are taken until what is left is near 1; t is left with the logarithm.  room: three of its
  * size. */
-static bool log_by_roots(int64_t n, number *t, number *room)
+static bool log_by_roots(int n, number *t, number *room)
 {
+	int64_t all = (int64_t)n * n;
 	double times = 1;
 
 	for (int roots = 0; !(distance_from_one(n, t) < 0.25); roots++) {
 		if (roots == 100)
 			return false;
 		triangle_root(n, t, room);
-		memcpy(t, room, (size_t)(n * n) * sizeof *t);
+		memcpy(t, room, (size_t)all * sizeof *t);
 		times *= 2;
 	}
 	for (int64_t i = 0; i < n; i++)
 		t[i * n + i] -= 1;
-	triangle_log(n, t, room, room + n * n, room + 2 * n * n);
-	for (int64_t i = 0; i < n * n; i++)
+	triangle_log(n, t, room, room + all, room + 2 * all);
+	for (int64_t i = 0; i < all; i++)
 		t[i] = times * room[i];
 	return true;
 }
 
-/* flag: the logarithm, not the root.  What has none becomes no numbers. */
-static bool function_one(const struct matrix_job *j, int64_t k, double *room)
+/* By the Schur form.  flag: the logarithm, not the root.  What has none becomes NaN. */
+static int function_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t n = j->a.rows, all = n * n;
+	int n = j->a.rows, rc;
+	int64_t all = (int64_t)n * n;
 	number *t = (number *)room, *q = t + all, *r = q + all;
 	bool ok;
 
-	get_complex(&j->a, k, t);
-	ok = loops->matrix[1]->schur(n, t, q);
+	matrices_get_complex(&j->a, k, BY_COLUMNS, t);
+	ok = matrices_finite(true, all, t);
+	if (ok && (rc = lapack_gees(n, t, q)) == LAPACK_NO_MEMORY)
+		return rc;
+	ok = ok && !rc;
 	if (ok && j->flag)
 		ok = log_by_roots(n, t, r);
 	if (ok && !j->flag) {
@@ -217,12 +208,11 @@ static bool function_one(const struct matrix_job *j, int64_t k, double *room)
 	for (int64_t i = 0; !ok && i < all; i++)
 		t[i] = complex_of(NAN, NAN);
 	if (ok) { /* q t q* */
-		loops->matrix[1]->product(n, n, n, q, t, r);
-		loops->matrix[1]->adjoint(n, n, q, t);
-		loops->matrix[1]->product(n, n, n, r, t, q);
+		lapack_gemm(true, 'N', 'N', n, n, n, q, t, r);
+		lapack_gemm(true, 'N', 'C', n, n, n, r, q, t);
 	}
-	matrices_put_complex(j->out[0], k * all, ok ? q : t, all);
-	return true;
+	matrices_put_complex(j->out[0], k * all, BY_COLUMNS, n, n, t);
+	return 0;
 }
 
 static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
@@ -232,12 +222,12 @@ static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
 
 	if ((rc = matrices_square_in(c, 0, &j.a, err)))
 		return rc;
-	if (logarithm && !matrices_complex(j.a.t->dtype))
+	if (logarithm && !j.a.is_complex)
 		return mu_fail(err, MU_UNIMPLEMENTED, "no MatrixLogarithm of %s: it may be complex",
 			       mu_dtype_name(j.a.t->dtype));
 	if ((rc = kernel_out(c, 0, j.a.t->dtype, &j.a.t->shape, &j.out[0], err)))
 		return rc;
-	j.room = 5 * j.a.rows * j.a.rows;
+	j.room = 5 * (int64_t)j.a.rows * j.a.rows;
 	return matrices_run(c, &j, "", err);
 }
 
@@ -258,38 +248,31 @@ struct singular {
 	bool full;
 };
 
-static bool svd_one(const struct matrix_job *j, int64_t k, double *room)
+/* What has no singular values becomes NaN. */
+static int svd_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	bool full = ((const struct singular *)j)->full, wide = j->a.rows < j->a.cols;
-	int64_t m = wide ? j->a.cols : j->a.rows, n = wide ? j->a.rows : j->a.cols;
-	int64_t of_u = full ? m : n;
-	double *a = room, *t = a + 2 * m * m, *u = t + 2 * m * m, *v = u + 2 * m * m;
-	double *s = v + 2 * n * n;
+	bool full = ((const struct singular *)j)->full, z = j->a.is_complex;
+	int m = j->a.rows, n = j->a.cols, low = m < n ? m : n, rc = 1;
+	int of_u = full ? m : low, of_v = full ? n : low;
+	int64_t all = (int64_t)m * n, u_size = (int64_t)m * of_u, v_size = (int64_t)n * of_v;
+	double *a = room, *u = a + 2 * all, *v = u + 2 * u_size, *s = v + 2 * v_size;
 
-	matrices_get(&j->a, k, wide ? t : a);
-	if (wide)
-		j->ops->adjoint(n, m, t, a);
-	if (!j->ops->svd(m, n, a, full, s, j->flag ? u : NULL, j->flag ? v : NULL)) {
-		for (int64_t i = 0; i < n; i++)
-			s[i] = NAN;
-		for (int64_t i = 0; i < 2 * m * m; i++)
-			u[i] = NAN;
-		for (int64_t i = 0; i < 2 * n * n; i++)
-			v[i] = NAN;
-	}
-	if (matrices_complex(j->out[0]->dtype))
-		for (int64_t i = n; i-- > 0;) {
-			s[2 * i] = s[i];
-			s[2 * i + 1] = 0;
-		}
-	matrices_put(j->out[0], k * n, s, n);
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	if (matrices_finite(z, all, a))
+		rc = lapack_gesdd(z, !j->flag ? 'N' : full ? 'A' : 'S', m, n, a, s, u, v);
+	if (rc == LAPACK_NO_MEMORY)
+		return rc;
+	for (int64_t i = 0; rc && i < 2 * (u_size + v_size) + low; i++)
+		u[i] = NAN;
+	matrices_put_real(j->out[0], k * low, low, s);
 	if (!j->flag)
-		return true;
-	j->ops->adjoint(of_u, m, u, a);
-	j->ops->adjoint(n, n, v, t);
-	matrices_put(j->out[wide ? 2 : 1], k * m * of_u, a, m * of_u);
-	matrices_put(j->out[wide ? 1 : 2], k * n * n, t, n * n);
-	return true;
+		return 0;
+	/* The adjoint of v by columns is the conjugate of v by rows. */
+	for (int64_t i = 0; z && i < v_size; i++)
+		v[2 * i + 1] = -v[2 * i + 1];
+	matrices_put(j->out[1], k * u_size, BY_COLUMNS, m, of_u, u);
+	matrices_put(j->out[2], k * v_size, BY_ROWS, n, of_v, v);
+	return 0;
 }
 
 static int svd(struct kernel_call *c, struct mu_err *err)
@@ -303,18 +286,17 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 	if (rc)
 		return rc;
 	enum mu_dtype t = j->a.t->dtype;
-	int64_t m = j->a.rows, n = j->a.cols, least = m < n ? m : n, most = m < n ? n : m;
+	int64_t m = j->a.rows, n = j->a.cols, least = m < n ? m : n;
+	int64_t of_u = w.full ? m : least, of_v = w.full ? n : least;
 	if ((rc = matrices_out(c, 0, t, &j->a, 1, &least, &j->out[0], err)))
 		return rc;
 	if (!j->flag && ((rc = nothing(c, 1, t, err)) || (rc = nothing(c, 2, t, err))))
 		return rc;
-	if (j->flag && ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, w.full ? m : least},
-					   &j->out[1], err)) ||
-			(rc = matrices_out(c, 2, t, &j->a, 2, (int64_t[]){n, w.full ? n : least},
-					   &j->out[2], err))))
+	if (j->flag &&
+	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, of_u}, &j->out[1], err)) ||
+	     (rc = matrices_out(c, 2, t, &j->a, 2, (int64_t[]){n, of_v}, &j->out[2], err))))
 		return rc;
-	j->ops = matrices_ops(&j->a);
-	j->room = most < (1 << 24) ? 3 * most * most + least * least + least : INT64_MAX;
+	j->room = m * n + m * of_u + n * of_v + least;
 	return matrices_run(c, j, "", err);
 }
 

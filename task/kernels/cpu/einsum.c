@@ -154,9 +154,12 @@ static int run(struct kernel_call *c, struct mu_err *err)
 	struct einsum e;
 	int rc = einsum_read(c, c->state, &e, err);
 
-	if (!rc && !product_known(e.type))
-		return mu_fail(err, MU_UNIMPLEMENTED, "Einsum has no kernel for type %s",
-			       mu_dtype_name(e.type));
+	if (!rc)
+		rc = product_check(c->node->op, e.type,
+				   &(struct product){.m = e.op[0].own.count,
+						     .n = e.op[1].own.count,
+						     .k = e.inner.count},
+				   err);
 	return rc ? rc : give(c, &e, err);
 }
 

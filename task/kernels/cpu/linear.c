@@ -1,32 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Matrices taken apart into triangles, and what follows from that: systems of equations,
- * determinants, inverses, least squares. */
+/* Cholesky and LU decompositions, and what follows from them: systems of equations, determinants,
+ * inverses, least squares. */
 #include <complex.h>
 #include <math.h>
+#include <string.h>
 
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/matrix/matrices.h"
 
-/* Numbers of 8 bytes in n of the job's type. */
-static int64_t doubles(const struct matrix_job *j, int64_t n)
-{
-	return n * (int64_t)(j->ops->size / sizeof(double));
-}
-
 static int64_t area(const struct matrices *m)
 {
-	return m->rows * m->cols;
+	return (int64_t)m->rows * m->cols;
 }
 
-/* Input 0: square matrices; output 0 like it. */
-static int square_job(struct kernel_call *c, struct matrix_job *j, struct mu_err *err)
+/* Doubles in n of the matrix's numbers. */
+static int64_t doubles(const struct matrices *m, int64_t n)
 {
-	int rc = matrices_square_in(c, 0, &j->a, err);
-
-	if (rc)
-		return rc;
-	j->ops = matrices_ops(&j->a);
-	return 0;
+	return m->is_complex ? 2 * n : n;
 }
 
 static int out_like(struct kernel_call *c, struct matrix_job *j, const struct matrices *like,
@@ -37,16 +27,19 @@ static int out_like(struct kernel_call *c, struct matrix_job *j, const struct ma
 
 /* ---- Cholesky ---- */
 
-static bool cholesky_one(const struct matrix_job *j, int64_t k, double *room)
+static int cholesky_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t n = area(&j->a);
+	int64_t all = area(&j->a);
+	int n = j->a.rows;
 
-	matrices_get(&j->a, k, room);
-	if (!j->ops->cholesky(j->a.rows, room))
-		for (int64_t i = 0; i < doubles(j, n); i++)
+	matrices_get(&j->a, k, BY_COLUMNS, room);
+	if (lapack_potrf(j->a.is_complex, n, room))
+		for (int64_t i = 0; i < doubles(&j->a, all); i++)
 			room[i] = NAN;
-	matrices_put(j->out[0], k * n, room, n);
-	return true;
+	else
+		matrices_keep_lower(j->a.is_complex, n, room);
+	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, room);
+	return 0;
 }
 
 static int cholesky(struct kernel_call *c, struct mu_err *err)
@@ -54,39 +47,35 @@ static int cholesky(struct kernel_call *c, struct mu_err *err)
 	struct matrix_job j = {.one = cholesky_one};
 	int rc;
 
-	if ((rc = square_job(c, &j, err)) || (rc = out_like(c, &j, &j.a, err)))
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)))
 		return rc;
 	j.room = area(&j.a);
 	return matrices_run(c, &j, "", err);
 }
 
-/* Of a, a = l l*: half of s + s*, s = l^-* p l^-1, p being the lower triangle of l* g with half of
- * its diagonal. */
-static bool cholesky_grad_one(const struct matrix_job *j, int64_t k, double *room)
+/* Of a, a = l l^t: half of s + s^t with s = l^-t p l^-1, p being the lower triangle of l^t g with
+ * half of its diagonal. */
+static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t n = j->a.rows, all = n * n;
-	double *l = room, *g = l + all, *t = g + all, *p = t + all;
+	int n = j->a.rows;
+	int64_t all = area(&j->a);
+	double *l = room, *g = l + all, *p = g + all;
 
-	matrices_get(&j->a, k, l);
-	matrices_get(&j->b, k, g);
-	for (int64_t i = 0; i < n; i++) /* what lies above is not looked at */
-		for (int64_t m = i + 1; m < n; m++)
-			l[i * n + m] = g[i * n + m] = 0;
-	j->ops->adjoint(n, n, l, t);
-	j->ops->product(n, n, n, t, g, p);
-	for (int64_t i = 0; i < n; i++) {
+	matrices_get(&j->a, k, BY_COLUMNS, l);
+	matrices_get(&j->b, k, BY_COLUMNS, g);
+	matrices_keep_lower(false, n, l);
+	matrices_keep_lower(false, n, g);
+	lapack_gemm(false, 'T', 'N', n, n, n, l, g, p);
+	matrices_keep_lower(false, n, p);
+	for (int64_t i = 0; i < n; i++)
 		p[i * n + i] /= 2;
-		for (int64_t m = i + 1; m < n; m++)
-			p[i * n + m] = 0;
-	}
-	j->ops->triangular(n, l, true, true, n, p); /* l^-* p */
-	j->ops->adjoint(n, n, p, t);
-	j->ops->triangular(n, l, true, true, n, t); /* l^-* p* l^-1 */
+	lapack_trsm(false, 'L', 'L', 'T', n, n, l, p);
+	lapack_trsm(false, 'R', 'L', 'N', n, n, l, p);
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t m = 0; m < n; m++)
-			p[i * n + m] = (t[i * n + m] + t[m * n + i]) / 2;
-	matrices_put(j->out[0], k * all, p, all);
-	return true;
+			g[i * n + m] = (p[i * n + m] + p[m * n + i]) / 2;
+	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, g);
+	return 0;
 }
 
 static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
@@ -94,10 +83,10 @@ static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
 	struct matrix_job j = {.one = cholesky_grad_one};
 	int rc;
 
-	if ((rc = square_job(c, &j, err)) || (rc = matrices_system_in(c, &j.a, &j.b, err)) ||
-	    (rc = out_like(c, &j, &j.a, err)))
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
+	    (rc = matrices_system_in(c, &j.a, &j.b, err)) || (rc = out_like(c, &j, &j.a, err)))
 		return rc;
-	if (matrices_complex(j.a.t->dtype) || !mu_shape_eq(&j.a.t->shape, &j.b.t->shape))
+	if (j.a.is_complex || !mu_shape_eq(&j.a.t->shape, &j.b.t->shape))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "CholeskyGrad wants reals of one shape, not %s %s and %s",
 			       mu_dtype_name(j.a.t->dtype), mu_shape_str(&j.a.t->shape),
@@ -106,42 +95,45 @@ static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
 	return matrices_run(c, &j, "", err);
 }
 
-/* ---- by rows in another order ---- */
+/* ---- LU ---- */
 
-/* Matrix k into `a`, turned if that is asked, and taken apart; perm behind it. */
-static bool taken_apart(const struct matrix_job *j, int64_t k, double *a, double *t, int64_t *perm)
+/* Matrix k into `a`, decomposed; false: it is not invertible. */
+static bool decompose(const struct matrix_job *j, int64_t k, double *a, int *pivots)
 {
-	int64_t n = j->a.rows;
-	bool odd;
+	int n = j->a.rows;
 
-	matrices_get(&j->a, k, j->flag ? t : a);
-	if (j->flag)
-		j->ops->adjoint(n, n, t, a);
-	j->ops->lu(n, a, perm, &odd);
-	return j->ops->invertible(n, a);
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	if (lapack_getrf(j->a.is_complex, n, a, pivots))
+		return false;
+	for (int64_t i = 0; i < n; i++)
+		if (isnan(a[doubles(&j->a, i * n + i)]))
+			return false;
+	return true;
 }
 
 /* j->b without a tensor: the identity */
-static bool solve_one(const struct matrix_job *j, int64_t k, double *room)
+static int solve_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t n = j->a.rows, columns = j->b.cols, side = n * columns;
-	double *a = room, *b = a + 2 * n * n, *x = b + 2 * side;
-	int64_t *perm = (int64_t *)(x + 2 * (side > n * n ? side : n * n));
+	int n = j->a.rows, columns = j->b.cols, *pivots;
+	double *a = room, *b = a + 2 * area(&j->a);
 
-	if (!taken_apart(j, k, a, x, perm))
-		return false;
+	pivots = (int *)(b + 2 * area(&j->b));
+	if (!decompose(j, k, a, pivots))
+		return 1;
 	if (j->b.t)
-		matrices_get(&j->b, k, b);
-	for (int64_t i = 0; !j->b.t && i < n; i++)
-		b[doubles(j, i * n + i)] = 1;
-	j->ops->solve(n, a, perm, columns, b, x);
-	matrices_put(j->out[0], k * side, x, side);
-	return true;
+		matrices_get(&j->b, k, BY_COLUMNS, b);
+	for (int64_t i = 0; !j->b.t && i < area(&j->b); i++)
+		b[doubles(&j->a, i)] = i % (n + 1) == 0;
+	for (int64_t i = 0; !j->b.t && j->a.is_complex && i < area(&j->b); i++)
+		b[2 * i + 1] = 0;
+	lapack_getrs(j->a.is_complex, j->flag ? 'C' : 'N', n, columns, a, pivots, b);
+	matrices_put(j->out[0], k * area(&j->b), BY_COLUMNS, n, columns, b);
+	return 0;
 }
 
 static int64_t room_to_solve(const struct matrix_job *j)
 {
-	return 2 * area(&j->a) + 2 * area(&j->b) + j->a.rows;
+	return area(&j->a) + area(&j->b) + j->a.rows;
 }
 
 static int matrix_solve(struct kernel_call *c, struct mu_err *err)
@@ -149,8 +141,8 @@ static int matrix_solve(struct kernel_call *c, struct mu_err *err)
 	struct matrix_job j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)};
 	int rc;
 
-	if ((rc = square_job(c, &j, err)) || (rc = matrices_system_in(c, &j.a, &j.b, err)) ||
-	    (rc = out_like(c, &j, &j.b, err)))
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
+	    (rc = matrices_system_in(c, &j.a, &j.b, err)) || (rc = out_like(c, &j, &j.b, err)))
 		return rc;
 	j.room = room_to_solve(&j);
 	return matrices_run(c, &j, "Input matrix is not invertible.", err);
@@ -161,7 +153,7 @@ static int matrix_inverse(struct kernel_call *c, struct mu_err *err)
 	struct matrix_job j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)};
 	int rc;
 
-	if ((rc = square_job(c, &j, err)) || (rc = out_like(c, &j, &j.a, err)))
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)))
 		return rc;
 	j.b = j.a;
 	j.b.t = NULL;
@@ -170,23 +162,27 @@ static int matrix_inverse(struct kernel_call *c, struct mu_err *err)
 }
 
 /* out[1]: the logarithm of the size apart from the sign */
-static bool determinant_one(const struct matrix_job *j, int64_t k, double *room)
+static int determinant_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t n = j->a.rows;
-	double sign[2] = {0}, log_size[2] = {0};
-	bool odd;
+	int n = j->a.rows, *pivots = (int *)(room + 2 * area(&j->a));
+	double _Complex sign = 1;
+	double log_size = 0;
 
-	matrices_get(&j->a, k, room);
-	j->ops->lu(n, room, (int64_t *)(room + 2 * n * n), &odd);
-	j->ops->determinant(n, room, odd, sign, log_size);
-	if (j->out[1]) {
-		matrices_put(j->out[1], k, log_size, 1);
-	} else {
-		sign[0] *= exp(log_size[0]);
-		sign[1] *= exp(log_size[0]);
+	decompose(j, k, room, pivots);
+	for (int64_t i = 0; i < n; i++) {
+		const double *u = room + doubles(&j->a, i * n + i);
+		double _Complex x = j->a.is_complex ? *(const double _Complex *)u : *u;
+		double size = cabs(x);
+		sign *= pivots[i] == i + 1 ? 1 : -1;
+		sign = size == 0 ? 0 : sign * (x / size);
+		log_size += log(size);
 	}
-	matrices_put(j->out[0], k, sign, 1);
-	return true;
+	if (j->out[1])
+		matrices_put_real(j->out[1], k, 1, &log_size);
+	else
+		sign *= exp(log_size);
+	matrices_put_complex(j->out[0], k, BY_ROWS, 1, 1, &sign);
+	return 0;
 }
 
 static int determinants(struct kernel_call *c, bool apart, struct mu_err *err)
@@ -194,7 +190,7 @@ static int determinants(struct kernel_call *c, bool apart, struct mu_err *err)
 	struct matrix_job j = {.one = determinant_one};
 	int rc;
 
-	if ((rc = square_job(c, &j, err)) ||
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
 	    (rc = matrices_out(c, 0, j.a.t->dtype, &j.a, 0, NULL, &j.out[0], err)) ||
 	    (apart && (rc = matrices_out(c, 1, j.a.t->dtype, &j.a, 0, NULL, &j.out[1], err))))
 		return rc;
@@ -212,19 +208,32 @@ static int log_determinant(struct kernel_call *c, struct mu_err *err)
 	return determinants(c, true, err);
 }
 
-static bool lu_one(const struct matrix_job *j, int64_t k, double *room)
+/* Row i of l u is row order[i] of the matrix. */
+static void put_order(struct mu_tensor *out, int64_t at, int n, const int *pivots, int *order)
 {
-	int64_t n = j->a.rows, *perm = (int64_t *)(room + 2 * n * n);
-
-	if (!taken_apart(j, k, room, NULL, perm))
-		return false;
-	matrices_put(j->out[0], k * n * n, room, n * n);
-	for (int64_t i = 0; i < n; i++)
-		if (j->out[1]->dtype == MU_INT32)
-			MU_DATA(int32_t, j->out[1])[k * n + i] = (int32_t)perm[i];
+	for (int i = 0; i < n; i++)
+		order[i] = i;
+	for (int i = 0; i < n; i++) {
+		int t = order[i];
+		order[i] = order[pivots[i] - 1];
+		order[pivots[i] - 1] = t;
+	}
+	for (int i = 0; i < n; i++)
+		if (out->dtype == MU_INT32)
+			MU_DATA(int32_t, out)[at + i] = order[i];
 		else
-			MU_DATA(int64_t, j->out[1])[k * n + i] = perm[i];
-	return true;
+			MU_DATA(int64_t, out)[at + i] = order[i];
+}
+
+static int lu_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows, *pivots = (int *)(room + 2 * area(&j->a));
+
+	if (!decompose(j, k, room, pivots))
+		return 1;
+	matrices_put(j->out[0], k * area(&j->a), BY_COLUMNS, n, n, room);
+	put_order(j->out[1], k * n, n, pivots, pivots + n);
+	return 0;
 }
 
 static int lu(struct kernel_call *c, struct mu_err *err)
@@ -235,8 +244,8 @@ static int lu(struct kernel_call *c, struct mu_err *err)
 
 	if (t != MU_INT32 && t != MU_INT64)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "no places of type %s", mu_dtype_name(t));
-	if ((rc = square_job(c, &j, err)) || (rc = out_like(c, &j, &j.a, err)) ||
-	    (rc = matrices_out(c, 1, t, &j.a, 1, &j.a.rows, &j.out[1], err)))
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)) ||
+	    (rc = matrices_out(c, 1, t, &j.a, 1, &(int64_t){j.a.rows}, &j.out[1], err)))
 		return rc;
 	j.room = area(&j.a) + j.a.rows;
 	return matrices_run(c, &j, "Input is not invertible.", err);
@@ -251,60 +260,53 @@ struct least {
 
 /* By the normal equations: of a matrix that is wider than high, of the smallest of its solutions.
  */
-static bool fast_one(const struct matrix_job *j, int64_t k, double *room)
+static int fast_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, least = m < n ? m : n;
-	const struct matrix_ops *ops = j->ops;
-	double *a = room, *t = a + 2 * m * n, *b = t + 2 * m * n, *s = b + 2 * m * columns;
-	double *x = s + 2 * least * least, *y = m < n ? b : x;
+	bool z = j->a.is_complex, wide = j->a.rows < j->a.cols;
+	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = wide ? m : n;
+	int64_t square = (int64_t)low * low;
+	double *a = room, *s = a + 2 * area(&j->a), *b = s + 2 * square, *x = b + 2 * area(&j->b);
+	double *y = wide ? b : x;
 
-	matrices_get(&j->a, k, a);
-	matrices_get(&j->b, k, b);
-	ops->adjoint(m, n, a, t);
-	ops->product(least, least, m < n ? n : m, m < n ? a : t, m < n ? t : a, s);
-	for (int64_t i = 0; i < least; i++)
-		s[doubles(j, i * least + i)] += ((const struct least *)j)->more;
-	if (!ops->cholesky(least, s))
-		return false;
-	if (m >= n)
-		ops->product(n, columns, m, t, b, x);
-	ops->triangular(least, s, true, false, columns, y);
-	ops->triangular(least, s, true, true, columns, y);
-	if (m < n)
-		ops->product(n, columns, m, t, y, x);
-	matrices_put(j->out[0], k * n * columns, x, n * columns);
-	return true;
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	matrices_get(&j->b, k, BY_COLUMNS, b);
+	lapack_gemm(z, wide ? 'N' : 'C', wide ? 'C' : 'N', low, low, wide ? n : m, a, a, s);
+	for (int64_t i = 0; i < low; i++)
+		s[doubles(&j->a, i * low + i)] += ((const struct least *)j)->more;
+	if (lapack_potrf(z, low, s))
+		return 1;
+	if (!wide)
+		lapack_gemm(z, 'C', 'N', n, columns, m, a, b, x);
+	lapack_trsm(z, 'L', 'L', 'N', low, columns, s, y);
+	lapack_trsm(z, 'L', 'L', 'C', low, columns, s, y);
+	if (wide)
+		lapack_gemm(z, 'C', 'N', n, columns, m, a, y, x);
+	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, x);
+	return 0;
 }
 
 /* By singular values, those that are as good as 0 left out: the smallest solution there is. */
-static bool slow_one(const struct matrix_job *j, int64_t k, double *room)
+static int slow_one(const struct matrix_job *j, int64_t k, double *room)
 {
-	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols;
-	int64_t high = m > n ? m : n, low = m > n ? n : m, unit = doubles(j, 1);
-	const struct matrix_ops *ops = j->ops;
-	double *a = room, *t = a + 2 * m * n, *b = t + 2 * m * n, *x = b + 2 * m * columns;
-	double *u = x + 2 * n * columns, *v = u + 2 * high * low, *s = v + 2 * low * low;
-	double *y = s + 2 * low;
+	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, high = m > n ? m : n, rc;
+	bool narrow = j->a.t->dtype == MU_FLOAT || j->a.t->dtype == MU_COMPLEX64;
+	double *a = room, *b = a + 2 * area(&j->a), *x = b + 2 * (int64_t)high * columns;
 
-	matrices_get(&j->a, k, m < n ? t : a);
-	matrices_get(&j->b, k, b);
-	if (m < n)
-		ops->adjoint(m, n, t, a);
-	if (!ops->svd(high, low, a, false, s, u, v))
-		return false;
-	ops->product(low, columns, m, m < n ? v : u, b, y);
-	double small =
-	    low ? s[0] * (double)high *
-		      (j->a.t->dtype == MU_FLOAT || j->a.t->dtype == MU_COMPLEX64 ? 0x1p-23
-										  : 0x1p-52)
-		: 0;
-	for (int64_t i = 0; i < low; i++)
-		for (int64_t c = 0; c < unit * columns; c++)
-			y[i * unit * columns + c] *= s[i] > small ? 1 / s[i] : 0;
-	ops->adjoint(low, n, m < n ? u : v, t);
-	ops->product(n, columns, low, t, y, x);
-	matrices_put(j->out[0], k * n * columns, x, n * columns);
-	return true;
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	matrices_get(&j->b, k, BY_COLUMNS, x);
+	if (!matrices_finite(j->a.is_complex, area(&j->a), a))
+		return 1;
+	for (int64_t c = 0; c < columns; c++) /* from m rows to as many as the longer side has */
+		memcpy(b + doubles(&j->a, c * high), x + doubles(&j->a, c * m),
+		       (size_t)doubles(&j->a, m) * sizeof *b);
+	if ((rc = lapack_gelsd(j->a.is_complex, m, n, columns, a, b,
+			       high * (narrow ? 0x1p-23 : 0x1p-52))))
+		return rc;
+	for (int64_t c = 0; c < columns; c++)
+		memcpy(x + doubles(&j->a, c * n), b + doubles(&j->a, c * high),
+		       (size_t)doubles(&j->a, n) * sizeof *b);
+	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, x);
+	return 0;
 }
 
 static int least_squares(struct kernel_call *c, struct mu_err *err)
@@ -320,12 +322,11 @@ static int least_squares(struct kernel_call *c, struct mu_err *err)
 	l.more = *MU_DATA(double, kernel_in(c, 2));
 	if (!(l.more >= 0))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "l2_regularizer must be >= 0.");
-	j->ops = matrices_ops(&j->a);
 	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = m < n ? m : n;
 	if ((rc = matrices_out(c, 0, j->a.t->dtype, &j->a, 2, (int64_t[]){n, columns}, &j->out[0],
 			       err)))
 		return rc;
-	j->room = 3 * m * n + (m + 2 * n) * columns + 2 * low * low + low;
+	j->room = m * n + low * low + 2 * (m > n ? m : n) * columns;
 	return matrices_run(c, j,
 			    "Input matrix was rank deficient or ill-conditioned. Try setting "
 			    "fast=False or provide a larger l2_regularizer > 0.",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul and its kin: what the nodes ask for, checked; the sums are made in product.c. */
+/* MatMul and its kin: what the nodes ask for, checked; product.c makes the sums. */
 #include <string.h>
 
 #include "task/kernels/args.h"
@@ -9,16 +9,6 @@
 #include "task/kernels/products/product.h"
 
 static const struct mu_shape scalar_shape = {.rank = 0, .count = 1};
-
-static int need_known(const struct kernel_call *c, struct mu_err *err)
-{
-	int rc = args_same_type(c, 0, 1, err);
-
-	if (!rc && !product_known(kernel_in(c, 0)->dtype))
-		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
-			       mu_dtype_name(kernel_in(c, 0)->dtype));
-	return rc;
-}
 
 int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
 		 struct mu_err *err)
@@ -58,16 +48,16 @@ static int matmul(struct kernel_call *c, struct mu_err *err)
 	struct product p;
 	struct mu_shape shape;
 	struct mu_tensor *out;
-	int rc = need_known(c, err);
+	int rc = check_matmul(c, &p, &shape, err);
 
-	if (rc || (rc = check_matmul(c, &p, &shape, err)) ||
+	if (rc || (rc = product_check(c->node->op, a->dtype, &p, err)) ||
 	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
 		return rc;
 	product_spread(c, a->dtype, &p, a->data, b->data, out->data);
 	return 0;
 }
 
-/* A hint that many elements are zero is no reason to do it another way: the tiles are faster. */
+/* A hint that many elements are zero changes nothing: dense products are faster. */
 static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 {
 	static const char name[] = "ab";
@@ -85,7 +75,8 @@ static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
 	if (check_matmul(c, &p, &shape, err))
 		return mu_fail(err, MU_INVALID_ARGUMENT, "Matrix size incompatible: a: %s, b: %s",
 			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
-	if ((rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
+	if ((rc = product_check(c->node->op, MU_FLOAT, &p, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
 		return rc;
 	product_spread(c, MU_FLOAT, &p, a->data, b->data, out->data);
 	return 0;
@@ -108,6 +99,7 @@ int check_batch_matmul(const struct kernel_call *c, struct product *p, struct pr
 		return rc;
 	p->trans_a = args_attr_bool(c->node, "adj_x", false);
 	p->trans_b = args_attr_bool(c->node, "adj_y", false);
+	p->conjugate = true;
 	if (a->shape.rank < 2 || b->shape.rank < 2)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "In[0] ndims must be >= 2: %s, %s",
 			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
@@ -139,7 +131,8 @@ static int batch_matmul(struct kernel_call *c, struct mu_err *err)
 	struct mu_tensor *out;
 	int rc;
 
-	if ((rc = need_known(c, err)) || (rc = check_batch_matmul(c, &p, &batch, &shape, err)) ||
+	if ((rc = check_batch_matmul(c, &p, &batch, &shape, err)) ||
+	    (rc = product_check(c->node->op, a->dtype, &p, err)) ||
 	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
 		return rc;
 	size_t size = mu_dtype_size(a->dtype);
@@ -216,8 +209,8 @@ static int fused_matmul(struct kernel_call *c, struct mu_err *err)
 	struct product p;
 	int rc;
 
-	if ((rc = need_known(c, err)) || (rc = args_same_type(c, 0, 2, err)) ||
-	    (rc = check_matmul(c, &p, &made, err)) ||
+	if ((rc = args_same_type(c, 0, 2, err)) || (rc = check_matmul(c, &p, &made, err)) ||
+	    (rc = product_check(c->node->op, a->dtype, &p, err)) ||
 	    (rc = check_fused_shape(c, f, &made, &shape, err)))
 		return rc;
 	binary_loop *add = loops->binary[BIN_AddV2][a->dtype];

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Triangular systems, solved from the end that has one unknown, one matrix of a batch after the
- * other.  What the matrix has on the other side of its diagonal is not looked at; a zero on it
- * makes infinities, as it does in TensorFlow. */
+/* Triangular systems.  The other triangle of a matrix is not read; a zero on the diagonal makes
+ * infinities, as it does in TensorFlow. */
+#include <complex.h>
 #include <string.h>
 
 #include "task/kernels/broadcast.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/matrix/matrices.h"
+
+typedef double _Complex number;
 
 struct triangles {
 	struct matrix_job j; /* a is the right sides, so that there are as many as results */
@@ -15,20 +17,52 @@ struct triangles {
 	bool lower, banded;              /* banded: a matrix is its diagonals, a row each */
 };
 
-static bool solve_one(const struct matrix_job *j, int64_t k, double *room)
+/* One right side at a time: row i of the bands has, for each row of the matrix, the element on
+ * that diagonal. */
+static void solve_banded(const struct triangles *w, const number *bands, number *b)
+{
+	int64_t n = w->matrix.cols, rows = w->matrix.rows;
+	bool from_top = w->lower != w->j.flag;
+
+	for (int64_t k = 0; k < n; k++) {
+		int64_t i = from_top ? k : n - 1 - k;
+		number sum = b[i], pivot = bands[(w->lower ? 0 : rows - 1) * n + i];
+
+		for (int64_t d = 1; d < rows && d <= k; d++) {
+			int64_t solved = from_top ? i - d : i + d;
+			const number *band = bands + (w->lower ? d : rows - 1 - d) * n;
+			sum -= (w->j.flag ? conj(band[solved]) : band[i]) * b[solved];
+		}
+		b[i] = sum / (w->j.flag ? conj(pivot) : pivot);
+	}
+}
+
+static int banded_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	const struct triangles *w = (const struct triangles *)j;
-	int64_t n = w->matrix.cols, columns = j->a.cols;
-	double *b = room + 2 * w->matrix.rows * n;
+	int n = j->a.rows, columns = j->a.cols;
+	number *bands = (number *)room, *b = bands + (int64_t)w->matrix.rows * n;
 
-	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), room);
-	matrices_get(&j->a, broadcast_place(&w->of_right, k), b);
-	if (w->banded)
-		j->ops->banded(n, w->matrix.rows, room, w->lower, j->flag, columns, b);
-	else
-		j->ops->triangular(n, room, w->lower, j->flag, columns, b);
-	matrices_put(j->out[0], k * n * columns, b, n * columns);
-	return true;
+	matrices_get_complex(&w->matrix, broadcast_place(&w->of_matrix, k), BY_ROWS, bands);
+	matrices_get_complex(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
+	for (int64_t i = 0; i < columns; i++)
+		solve_banded(w, bands, b + i * n);
+	matrices_put_complex(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
+	return 0;
+}
+
+static int triangle_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	const struct triangles *w = (const struct triangles *)j;
+	int n = j->a.rows, columns = j->a.cols;
+	double *b = room + 2 * (int64_t)n * n;
+
+	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), BY_COLUMNS, room);
+	matrices_get(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
+	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns, room,
+		    b);
+	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
+	return 0;
 }
 
 /* The dimensions of a batch, all but the last two. */
@@ -52,10 +86,10 @@ static int matrices_or_bands_in(const struct kernel_call *c, struct triangles *w
 
 static int solve(struct kernel_call *c, bool banded, struct mu_err *err)
 {
-	struct triangles w = {
-	    .banded = banded,
-	    .lower = args_attr_bool(c->node, "lower", true),
-	    .j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)}};
+	struct triangles w = {.banded = banded,
+			      .lower = args_attr_bool(c->node, "lower", true),
+			      .j = {.one = banded ? banded_one : triangle_one,
+				    .flag = args_attr_bool(c->node, "adjoint", false)}};
 	struct mu_shape of_a, of_b, shape;
 	struct matrix_job *j = &w.j;
 	int rc;
@@ -71,8 +105,7 @@ static int solve(struct kernel_call *c, bool banded, struct mu_err *err)
 			       mu_shape_str(&w.matrix.t->shape), mu_shape_str(&j->a.t->shape));
 	broadcast_view(&w.of_matrix, &of_a, &shape);
 	broadcast_view(&w.of_right, &of_b, &shape);
-	j->ops = matrices_ops(&j->a);
-	j->room = w.matrix.rows * w.matrix.cols + j->a.rows * j->a.cols;
+	j->room = (int64_t)w.matrix.rows * w.matrix.cols + (int64_t)j->a.rows * j->a.cols;
 	j->a.n = shape.count;
 	if ((rc = mu_shape_push(&shape, j->a.rows, err)) ||
 	    (rc = mu_shape_push(&shape, j->a.cols, err)) ||

@@ -12,14 +12,6 @@
 
 typedef double _Complex number;
 
-static void get(const struct matrices *m, int64_t k, number *to)
-{
-	matrices_get(m, k, to);
-	if (!matrices_complex(m->t->dtype))
-		for (int64_t i = m->rows * m->cols; i-- > 0;)
-			to[i] = ((double *)to)[i];
-}
-
 static void add_row(int64_t n, number f, const number *x, number *y)
 {
 	for (int64_t i = 0; i < n; i++)
@@ -76,23 +68,23 @@ static void solve(struct three *s, bool pivoting)
 }
 
 /* A singular matrix gives no numbers, as it does in TensorFlow. */
-static bool solve_one(const struct matrix_job *j, int64_t k, double *room)
+static int solve_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	int64_t n = j->a.cols, columns = j->b.cols;
 	number *d = (number *)room;
 	struct three s = {n, columns, d, d + n, d + 2 * n, d + 3 * n, d + 4 * n};
 	bool singular = false;
 
-	get(&j->a, k, d);
-	get(&j->b, k, s.x);
+	matrices_get_complex(&j->a, k, BY_ROWS, d);
+	matrices_get_complex(&j->b, k, BY_ROWS, s.x);
 	memset(s.second, 0, (size_t)n * sizeof *s.second);
 	solve(&s, j->flag);
 	for (int64_t i = 0; i < n; i++)
 		singular |= s.main[i] == 0;
 	for (int64_t i = 0; singular && i < n * columns; i++)
 		s.x[i] = complex_of(NAN, NAN);
-	matrices_put_complex(j->out[0], k * n * columns, s.x, n * columns);
-	return true;
+	matrices_put_complex(j->out[0], k * n * columns, BY_ROWS, j->b.rows, j->b.cols, s.x);
+	return 0;
 }
 
 /* The leading dimensions are alike. */
@@ -117,8 +109,8 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 	if (j.a.rows != 3)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Expected diagonals to be provided as a matrix with 3 rows, got "
-			       "%lld rows.",
-			       (long long)j.a.rows);
+			       "%d rows.",
+			       j.a.rows);
 	if (!same_batch(&j.a, &j.b) || j.a.cols != j.b.rows)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "Expected the same number of left-hand sides and right-hand sides, "
@@ -126,7 +118,7 @@ static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
 			       mu_shape_str(&j.a.t->shape), mu_shape_str(&j.b.t->shape));
 	if ((rc = kernel_out(c, 0, j.b.t->dtype, &j.b.t->shape, &j.out[0], err)))
 		return rc;
-	j.room = 4 * j.a.cols + j.b.rows * j.b.cols;
+	j.room = 4 * (int64_t)j.a.cols + (int64_t)j.b.rows * j.b.cols;
 	return matrices_run(c, &j, "", err);
 }
 
@@ -137,21 +129,21 @@ struct threefold {
 	struct matrices diagonal[3];
 };
 
-static bool product_one(const struct matrix_job *j, int64_t k, double *room)
+static int product_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	const struct threefold *w = (const struct threefold *)j;
 	int64_t n = j->a.rows, columns = j->a.cols;
 	number *d = (number *)room, *x = d + 3 * n, *y = x + n * columns;
 
 	for (int i = 0; i < 3; i++)
-		get(&w->diagonal[i], k, d + i * n);
-	get(&j->a, k, x);
+		matrices_get_complex(&w->diagonal[i], k, BY_ROWS, d + i * n);
+	matrices_get_complex(&j->a, k, BY_ROWS, x);
 	memset(y, 0, (size_t)(n * columns) * sizeof *y);
 	for (int64_t i = 0; i < n; i++)
 		for (int64_t m = i ? i - 1 : 0; m < n && m <= i + 1; m++)
 			add_row(columns, d[(1 + i - m) * n + i], x + m * columns, y + i * columns);
-	matrices_put_complex(j->out[0], k * n * columns, y, n * columns);
-	return true;
+	matrices_put_complex(j->out[0], k * n * columns, BY_ROWS, j->a.rows, j->a.cols, y);
+	return 0;
 }
 
 static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
@@ -171,7 +163,7 @@ static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
 	}
 	if (rc || (rc = kernel_out(c, 0, w.j.a.t->dtype, &w.j.a.t->shape, &w.j.out[0], err)))
 		return rc;
-	w.j.room = 3 * w.j.a.rows + 2 * w.j.a.rows * w.j.a.cols;
+	w.j.room = 3 * (int64_t)w.j.a.rows + 2 * (int64_t)w.j.a.rows * w.j.a.cols;
 	return matrices_run(c, &w.j, "", err);
 }
 

@@ -3,7 +3,6 @@
 #if defined(__AVX2__)
 #define LOOPS_NAME         loops_avx2
 #define LOOPS_VARIANT      "cpu-avx2"
-#define LOOPS_MATRIX(kind) matrix_##kind##_avx2
 #include "task/kernels/loops/body.h"
 #else
 typedef int loops_none_here;

@@ -3,7 +3,6 @@
 #if defined(__AVX512F__)
 #define LOOPS_NAME         loops_avx512
 #define LOOPS_VARIANT      "cpu-avx512"
-#define LOOPS_MATRIX(kind) matrix_##kind##_avx512
 #include "task/kernels/loops/body.h"
 #else
 typedef int loops_none_here;

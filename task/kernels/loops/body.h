@@ -215,7 +215,6 @@ static inline double _Complex quotient_complex128(double _Complex x, double _Com
 #define BINARY(op, types, expr)       [BIN_##op] = {EACH_##types(BINARY_ENTRY, op, expr)},
 #define COMPARE(op, types, expr)      [BIN_##op] = {EACH_##types(BINARY_ENTRY, op, expr)},
 
-extern const struct matrix_ops LOOPS_MATRIX(real), LOOPS_MATRIX(complex);
 extern const struct loops LOOPS_NAME;
 const struct loops LOOPS_NAME = {
     .variant = LOOPS_VARIANT,
@@ -239,5 +238,4 @@ const struct loops LOOPS_NAME = {
     .pool = POOL_TABLE,
     .softmax = SOFTMAX_TABLE,
     .turn = TURN_TABLE,
-    .matrix = {&LOOPS_MATRIX(real), &LOOPS_MATRIX(complex)},
 };

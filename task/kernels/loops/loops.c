@@ -5,6 +5,7 @@
 
 #include "lib/base/mem.h"
 #include "task/kernels/convert.h"
+#include "task/kernels/products/blas.h"
 
 extern const struct loops loops_generic, loops_avx2, loops_avx512;
 
@@ -75,6 +76,7 @@ int cpu_kernels_select(const char *variant, struct mu_err *err)
 		if (strcmp(want, variants[i].name) == 0 && variants[i].supported()) {
 			loops = variants[i].loops;
 			chosen = variants[i].name;
+			blas_select(chosen);
 			return 0;
 		}
 	if (known_elsewhere(want))

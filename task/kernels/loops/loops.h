@@ -102,7 +102,6 @@ struct loops {
 	struct pool_loops pool[MU_DT_COUNT]; /* float and double */
 	softmax_loop *softmax[MU_DT_COUNT];  /* float and double */
 	turn_loop *turn[TURN_SIZES];
-	const struct matrix_ops *matrix[2]; /* of reals, of complex numbers (matrix/matrix.h) */
 };
 
 extern const struct loops *loops; /* the set chosen; cpu-generic until then */
@@ -115,7 +114,7 @@ bool loops_binary_known(enum binary_op op, enum mu_dtype t);
 
 /* Picks "cpu-generic", "cpu-avx2" or "cpu-avx512"; NULL or "" the best this processor has.
  * INVALID_ARGUMENT for an unknown name, FAILED_PRECONDITION when the processor lacks what it
- * needs.  Call before the first step. */
+ * needs.  Sets OpenBLAS's core type accordingly.  Call before the first step. */
 int cpu_kernels_select(const char *variant, struct mu_err *err);
 const char *cpu_kernels_variant(void); /* the one in use */
 const char *cpu_kernels_best(void);    /* the best this processor has */

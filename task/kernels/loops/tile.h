@@ -29,11 +29,6 @@
 		if (vectors > 1)                                                                   \
 			hi##r += p[o * row] * b1;                                                  \
 	}
-#define TILE_NEGATE(r, p, o)                                                                       \
-	if (rows > r) {                                                                            \
-		lo##r = -lo##r;                                                                    \
-		hi##r = -hi##r;                                                                    \
-	}
 /* What is added to is fetched while the sum runs. */
 #define TILE_FETCH(r, p, o)                                                                        \
 	if (rows > r) {                                                                            \
@@ -82,9 +77,6 @@
 				p0 += a_k, p3 += a_k, p6 += a_k, p9 += a_k, p12 += a_k, b += b_k;  \
 			}                                                                          \
 		}                                                                                  \
-		if (t->minus) {                                                                    \
-			TILE_EACH(TILE_NEGATE)                                                     \
-		}                                                                                  \
 		TILE_EACH(TILE_STORE)                                                              \
 		int64_t i = 0;                                                                     \
 		if (!t->add && t->c_row == t->columns)                                             \
@@ -99,43 +91,6 @@
 	}                                                                                          \
 	TILE_LOW(TILE_OF_##T)                                                                      \
 	TILE_IF_TALL(TILE_HIGH(TILE_OF_##T))
-
-/* TILE_AHEAD lines of b at a time: c is read and written as much less often. */
-#define TILE_AHEAD 8
-#define TILE_LINE(T)                                                                               \
-	static void tile_row_##T(const struct tile *t)                                             \
-	{                                                                                          \
-		const T *a = t->a, *b = t->b;                                                      \
-		const int64_t s = t->b_k, n = t->columns, a_k = t->a_k;                            \
-		T *c = t->c;                                                                       \
-		int64_t k = t->run;                                                                \
-		if (!t->add)                                                                       \
-			memset(c, 0, (size_t)n * sizeof(T));                                       \
-		for (; k >= TILE_AHEAD; k -= TILE_AHEAD, b += TILE_AHEAD * s) {                    \
-			T x[TILE_AHEAD];                                                           \
-			for (int i = 0; i < TILE_AHEAD; i++, a += a_k)                             \
-				x[i] = t->minus ? -*a : *a;                                        \
-			VECTORISE for (int64_t j = 0; j < n; j++)                                  \
-			{                                                                          \
-				T sum = c[j];                                                      \
-				sum += x[0] * b[j];                                                \
-				sum += x[1] * b[j + s];                                            \
-				sum += x[2] * b[j + 2 * s];                                        \
-				sum += x[3] * b[j + 3 * s];                                        \
-				sum += x[4] * b[j + 4 * s];                                        \
-				sum += x[5] * b[j + 5 * s];                                        \
-				sum += x[6] * b[j + 6 * s];                                        \
-				sum += x[7] * b[j + 7 * s];                                        \
-				c[j] = sum;                                                        \
-			}                                                                          \
-		}                                                                                  \
-		for (; k > 0; k--, a += a_k, b += s) {                                             \
-			T x = t->minus ? -*a : *a;                                                 \
-			VECTORISE for (int64_t j = 0; j < n; j++) c[j] += x * b[j];                \
-		}                                                                                  \
-	}
-TILE_LINE(float)
-TILE_LINE(double)
 
 #define TILE_OF(T, r)                                                                              \
 	static void tile_##T##_1_##r(const struct tile *t)                                         \
@@ -166,7 +121,7 @@ TILE_FUNCTIONS(double)
 #define TILE_ROW_OF(X) TILE_LOW(X) TILE_IF_TALL(TILE_HIGH(X))
 #define TILE_LOOPS(T)                                                                              \
 	{                                                                                          \
-		.lanes = TILE_BYTES / sizeof(T), .rows = TILE_TALL ? 14 : 6, .row = tile_row_##T,  \
+		.lanes = TILE_BYTES / sizeof(T), .rows = TILE_TALL ? 14 : 6,                       \
 		.run = {                                                                           \
 		    {TILE_ROW_OF(TILE_ENTRY_1_##T)},                                               \
 		    {TILE_ROW_OF(TILE_ENTRY_2_##T)},                                               \

@@ -27,7 +27,6 @@ struct tile {
 	int64_t a_row, a_k, b_k, c_row;
 	int64_t columns; /* at most lanes * vectors */
 	bool add;        /* to what is in c */
-	bool minus;      /* the sum's negative */
 };
 
 typedef void tile_loop(const struct tile *t);
@@ -36,7 +35,6 @@ struct tile_loops {
 	int64_t lanes; /* elements of a vector */
 	int64_t rows;  /* tiles may have 1 … rows rows */
 	tile_loop *run[TILE_VECTORS][TILE_ROWS];
-	tile_loop *row; /* one row, any number of columns: b goes by line after line; one run */
 };
 
 #endif

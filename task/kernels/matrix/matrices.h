@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches of matrices as kernels of linear algebra see them: taken one by one into doubles or
- * complex doubles (matrix.h), worked there, and put back. */
+/* Batches of matrices for linear algebra.  Each matrix is copied to doubles or complex doubles,
+ * usually by columns, LAPACK (lapack.h) works on the copy, and the result is converted back. */
 #ifndef MU_TASK_KERNELS_MATRIX_MATRICES_H
 #define MU_TASK_KERNELS_MATRIX_MATRICES_H
 
 #include <stdatomic.h>
 
 #include "task/kernels/args.h"
-#include "task/kernels/matrix/matrix.h"
+#include "task/kernels/matrix/lapack.h"
 
 struct matrices {
 	const struct mu_tensor *t;
-	int64_t rows, cols, n;
+	int rows, cols;
+	int64_t n;
+	bool is_complex;
 };
 /* Input i: real or complex matrices. */
 int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, struct mu_err *err);
@@ -21,27 +23,38 @@ int matrices_square_in(const struct kernel_call *c, unsigned i, struct matrices 
 int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct matrices *b,
 		       struct mu_err *err);
 bool matrices_complex(enum mu_dtype t);
-const struct matrix_ops *matrices_ops(const struct matrices *m);
 /* Output i, for each matrix of m something with these dimensions. */
 int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struct matrices *m,
 		 int rank, const int64_t *dims, struct mu_tensor **out, struct mu_err *err);
-/* Matrix k, 16 bytes a number at most. */
-void matrices_get(const struct matrices *m, int64_t k, void *to);
-/* n numbers, real or complex as `out` is, from element `at` on. */
-void matrices_put(struct mu_tensor *out, int64_t at, const void *from, int64_t n);
-/* The same from complex numbers into real or complex ones. */
-void matrices_put_complex(struct mu_tensor *out, int64_t at, const void *from, int64_t n);
 
-/* What an op does with matrix k.  room: as many numbers of 16 bytes as were asked for.  false: it
- * cannot be done, and the op fails. */
+/* The order of a copy's elements; tensors have rows. */
+enum order { BY_ROWS, BY_COLUMNS };
+/* Copies matrix k. */
+void matrices_get(const struct matrices *m, int64_t k, enum order order, void *to);
+/* The same as complex numbers, whatever the type. */
+void matrices_get_complex(const struct matrices *m, int64_t k, enum order order, void *to);
+/* A matrix of doubles or complex doubles, as `out` is real or complex, from element `at` on. */
+void matrices_put(struct mu_tensor *out, int64_t at, enum order order, int rows, int cols,
+		  const void *from);
+/* The same of complex numbers, of which real outputs get the real parts.  Overwrites `from`. */
+void matrices_put_complex(struct mu_tensor *out, int64_t at, enum order order, int rows, int cols,
+			  void *from);
+/* n real numbers, which complex outputs get as complex ones. */
+void matrices_put_real(struct mu_tensor *out, int64_t at, int n, const double *from);
+
+bool matrices_finite(bool is_complex, int64_t n, const void *a);
+/* a (n x n, by columns): zeros above the diagonal. */
+void matrices_keep_lower(bool is_complex, int n, void *a);
+
+/* What an op does with matrix k.  room: as many numbers of 16 bytes as were asked for, zeros at
+ * first.  Returns 0, LAPACK_NO_MEMORY, or anything else when it cannot be done and the op fails. */
 struct matrix_job {
 	struct matrices a, b;
-	const struct matrix_ops *ops;
 	struct mu_tensor *out[3];
 	bool flag; /* the op's own */
 	int64_t room;
-	bool (*one)(const struct matrix_job *j, int64_t k, double *room);
-	atomic_bool failed, starved; /* set by matrices_run */
+	int (*one)(const struct matrix_job *j, int64_t k, double *room);
+	atomic_bool failed, no_memory; /* set by matrices_run */
 };
 /* All of them, over the pool.  why: the error where one cannot be done. */
 int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, struct mu_err *err);

@@ -67,30 +67,17 @@ static void copy_rows(char *to, const char *from, size_t bytes, int64_t deep, si
 	}
 }
 
-static void copy(size_t size, void *to, const void *from, int64_t m, int64_t deep, int64_t row,
-		 int64_t k, int64_t width)
-{
-	if (row == 1) {
-		copy_rows(to, from, (size_t)m * size, deep, (size_t)width * size, (size_t)k * size);
-	} else if (k == 1) {
-		turn(size, to, width, from, row, deep, m);
-	} else if (size == sizeof(uint32_t)) {
-		any_uint32_t(to, from, m, deep, row, k, width);
-	} else {
-		any_uint64_t(to, from, m, deep, row, k, width);
-	}
-}
-
-void pack_left(size_t size, void *to, const void *from, int64_t m, int64_t deep, int64_t row,
-	       int64_t k)
-{
-	copy(size, to, from, m, deep, row, k, m);
-}
-
 void pack_right(size_t size, void *to, const void *from, int64_t deep, int64_t n, int64_t width,
 		int64_t k, int64_t column)
 {
 	if (n < width)
 		memset(to, 0, (size_t)(deep * width) * size);
-	copy(size, to, from, n, deep, column, k, width);
+	if (column == 1)
+		copy_rows(to, from, (size_t)n * size, deep, (size_t)width * size, (size_t)k * size);
+	else if (k == 1)
+		turn(size, to, width, from, column, deep, n);
+	else if (size == sizeof(uint32_t))
+		any_uint32_t(to, from, n, deep, column, k, width);
+	else
+		any_uint64_t(to, from, n, deep, column, k, width);
 }

@@ -7,9 +7,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Element (i, l) of m rows, at from + i * row + l * k, to to[l * m + i]. */
-void pack_left(size_t size, void *to, const void *from, int64_t m, int64_t deep, int64_t row,
-	       int64_t k);
 /* Element (l, j) of n columns, at from + l * k + j * column, to to[l * width + j]; zeros from
  * column n on. */
 void pack_right(size_t size, void *to, const void *from, int64_t deep, int64_t n, int64_t width,
