@@ -419,6 +419,18 @@ test_template_mistakes_are_the_jobs_condition() {
 	END
 }
 
+# There is no controller here that aggregates: the rules are bound as they are.
+test_the_clusters_roles_cover_jobs() {
+  local role verb allowed
+  for role in view:get:yes view:create:no edit:create:yes edit:patch:yes admin:delete:yes; do
+    IFS=: read -r role verb allowed <<<"$role"
+    [ "$(kubectl get clusterrole "muster-$role" -o jsonpath="{.metadata.labels.rbac\.authorization\.k8s\.io/aggregate-to-$role}")" = true ]
+    kubectl create clusterrolebinding "try-$role" --clusterrole="muster-$role" --user="try-$role" --dry-run=client -o yaml | kubectl apply -f - >/dev/null
+    said() { [ "$(kubectl auth can-i "$verb" distributedtrainingjobs --as="try-$role" 2>/dev/null)" = "$allowed" ]; }
+    eventually said
+  done
+}
+
 # Those in Python play many lives at once, each in a namespace of its own, behind a proxy that sees every request.
 test_killed_before_and_after_every_request() { python3 $here/kill_each.py; }
 test_every_right_is_missed() { python3 $here/rights.py; }
