@@ -479,7 +479,7 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 {
 	static const char *const known[] = {"program",     "mode",      "sync", "tasks",
 					    "checkpoint",  "summaries", "run",  "security",
-					    "tensorboard", NULL};
+					    "tensorboard", "managedBy", NULL};
 	struct mu_doc_node *spec;
 	int rc;
 
@@ -487,10 +487,12 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 		return rc;
 	if (!spec)
 		return mu_doc_fail(s->doc->root, err, MU_INVALID_ARGUMENT, "the job needs a spec");
-	if ((rc = mu_doc_known_keys(spec, known, err)) || (rc = read_program(s, spec, err)) ||
-	    (rc = read_mode(s, spec, err)) || (rc = read_checkpoint(s, spec, err)) ||
-	    (rc = read_run(s, spec, err)) || (rc = read_tasks(s, spec, err)) ||
-	    (rc = read_security(s, spec, err)) || (rc = read_board(s, spec, err)))
+	if ((rc = mu_doc_known_keys(spec, known, err)) ||
+	    (rc = mu_doc_opt_text(spec, "managedBy", &s->managed_by, err)) ||
+	    (rc = read_program(s, spec, err)) || (rc = read_mode(s, spec, err)) ||
+	    (rc = read_checkpoint(s, spec, err)) || (rc = read_run(s, spec, err)) ||
+	    (rc = read_tasks(s, spec, err)) || (rc = read_security(s, spec, err)) ||
+	    (rc = read_board(s, spec, err)))
 		return rc;
 	return check_whole(s, spec, err);
 }
@@ -518,6 +520,11 @@ int job_spec_parse(struct job_spec **out, struct mu_span text, const char *sourc
 	if (rc && text.len && *text.data == '{' && mu_json_parse(&doc, text, source, NULL) == 0)
 		rc = 0;
 	return rc ? rc : job_spec_from_doc(out, doc, err);
+}
+
+bool job_spec_is_foreign(const struct job_spec *s)
+{
+	return s->managed_by && strcmp(s->managed_by, JOB_CONTROLLER) != 0;
 }
 
 void job_spec_free(struct job_spec *s)

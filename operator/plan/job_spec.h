@@ -15,7 +15,8 @@
 #define JOB_TLS_PATH    "/var/run/muster/tls" /* in task pods */
 #define JOB_API_VERSION "muster.dev/v1"
 #define JOB_KIND        "DistributedTrainingJob"
-#define JOB_BOARD       "tensorboard" /* the task type that spec.tensorboard adds */
+#define JOB_CONTROLLER  "muster.dev/operator" /* spec.managedBy of our own jobs */
+#define JOB_BOARD       "tensorboard"         /* the task type that spec.tensorboard adds */
 #define JOB_VOLUME_PATH                                                                            \
 	"/var/muster/checkpoint" /* where spec.checkpoint.volumeClaim is mounted                   \
 				  */
@@ -113,6 +114,8 @@ struct job_spec {
 	double created; /* metadata.creationTimestamp as seconds; 0 when absent */
 	bool deleting;  /* metadata.deletionTimestamp is there */
 
+	const char *managed_by; /* spec.managedBy; NULL: not given */
+
 	enum program_kind program;
 	struct train_spec train;           /* checkpoint and summaries are set for all programs */
 	const struct mu_doc_node *command; /* list of strings, NULL when none */
@@ -145,6 +148,8 @@ int job_spec_from_doc(struct job_spec **out, struct mu_doc *doc, struct mu_err *
 /* YAML or JSON text with one job in it. */
 int job_spec_parse(struct job_spec **out, struct mu_span text, const char *source,
 		   struct mu_err *err);
+/* Whether another controller runs the job (spec.managedBy). */
+bool job_spec_is_foreign(const struct job_spec *s);
 void job_spec_free(struct job_spec *s);
 MU_AUTO_DEFINE(job_spec_free, struct job_spec)
 

@@ -40,6 +40,8 @@ def merged(base, more):
 def fields(schema, path=()):
     """(path, schema) of every field; tasks are looked at as those of "worker"."""
     for name, sub in schema.get("properties", {}).items():
+        if sub.get("description", "").startswith("Not a field"):
+            continue
         yield (*path, name), sub
         yield from fields(sub, (*path, name))
     sub = schema.get("additionalProperties")

@@ -8,6 +8,8 @@ import sys
 
 def fields(schema, path=()):
     for name, sub in schema.get("properties", {}).items():
+        if sub.get("description", "").startswith("Not a field"):
+            continue
         yield (*path, name)
         yield from fields(sub, (*path, name))
     sub = schema.get("additionalProperties")

@@ -188,6 +188,29 @@ static void create__that_fails_among_others__is_the_only_one_made_again(void **s
 	}
 }
 
+/* As Job's managedBy: another controller (MultiKueue) writes its pods and its status. */
+static void job__that_another_controller_manages__is_left_alone(void **state)
+{
+	static const struct {
+		const char *by;
+		bool ours;
+	} cases[] = {{"kueue.x-k8s.io/multikueue", false}, {"muster.dev/operator", true}};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct scene *s = scene_new("", "{}", NULL);
+
+		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "managedBy",
+					cases[i].by);
+		cJSON_SetValuestring(cJSON_GetObjectItem(s->job->child->next->next,
+							 "resourceVersion"),
+				     "9");
+		cache_job_seen(&s->control.cache, s->job);
+		look(s);
+		assert_int_equal(s->n > 0, cases[i].ours);
+		scene_free(s);
+	}
+}
+
 /* The server says the same until the manifest changes; an admission rule may change before. */
 static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **state)
 {
@@ -385,6 +408,7 @@ int main(void)
 	    cmocka_unit_test(status__of_a_world_that_was_not_reached__is_not_stored),
 	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
+	    cmocka_unit_test(job__that_another_controller_manages__is_left_alone),
 	    cmocka_unit_test(pod__that_is_invalid__is_sent_again_once_the_job_is_edited),
 	    cmocka_unit_test(pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster),
 	    cmocka_unit_test(pod__is_deleted_by_its_uid_and_in_its_own_time),
