@@ -60,7 +60,7 @@ LIBS_tls    := -lcrypto
 LIBS_kernel := -lopenblas -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_kube   := -lcjson -lssl -lcrypto
 
-TASK_PARTS     := task kernel rpc net base
+TASK_PARTS     := task kernel rpc tls net base
 CLIENT_PARTS   := client $(TASK_PARTS)
 CLI_PARTS      := cli plan $(CLIENT_PARTS)
 OPERATOR_PARTS := control kube plan tls net base

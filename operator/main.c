@@ -32,6 +32,9 @@ static const char usage[] =
     "  --progress-seconds=N     between questions to a chief (3; 0: never)\n"
     "  --certificate-seconds=N  how long certificates of tasks live, 60 or more (172800); they\n"
     "                           are replaced after two thirds of it\n"
+    "  --token-key-file=FILE    the key of the jobs' bearer tokens; when there is no such file "
+    "the\n"
+    "                           operator creates the Secret muster-operator-key to mount there\n"
     "  --once --dry-run FILE    print what would be done for a manifest, and end\n"
     "  --objects                with --dry-run: print the objects\n"
     "  --version, --help\n";
@@ -62,6 +65,7 @@ enum {
 	OPT_PROBE,
 	OPT_PROGRESS,
 	OPT_CERT_LIFE,
+	OPT_TOKEN_KEY,
 	OPT_ONCE,
 	OPT_DRY,
 	OPT_OBJECTS,
@@ -82,6 +86,7 @@ static const struct option long_options[] = {
     {"probe-port", required_argument, 0, OPT_PROBE},
     {"progress-seconds", required_argument, 0, OPT_PROGRESS},
     {"certificate-seconds", required_argument, 0, OPT_CERT_LIFE},
+    {"token-key-file", required_argument, 0, OPT_TOKEN_KEY},
     {"once", no_argument, 0, OPT_ONCE},
     {"dry-run", required_argument, 0, OPT_DRY},
     {"objects", no_argument, 0, OPT_OBJECTS},
@@ -170,6 +175,9 @@ static int read_option(struct arguments *a, int which)
 			rc = -1;
 		}
 		return rc;
+	case OPT_TOKEN_KEY:
+		a->control.token_key_file = optarg;
+		return 0;
 	case OPT_DRY:
 		a->dry_run = optarg;
 		return 0;

@@ -191,6 +191,8 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	pthread_mutex_init(&s->lock, NULL);
 	s->started_ms = s->rate_ms = mu_clock_ms();
 	s->epoch = o->epoch;
+	if (o->token_digest)
+		snprintf(s->token_digest, sizeof(s->token_digest), "%s", o->token_digest);
 	s->finish = o->finish;
 	s->finish_arg = o->finish_arg;
 	if (arena_start(&why))

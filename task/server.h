@@ -29,6 +29,11 @@ struct task_server_options {
 	int64_t abandoned_ms;    /* how long a session whose client has gone is kept; 0: for ever */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
 					  borrowed for the server's life */
+	/* (optional) the SHA-256 of the job's bearer token, as 64 hexadecimal digits: POST requests
+	 * need the token unless they come from the loopback.  NULL: only the loopback may send
+	 * them.
+	 */
+	const char *token_digest;
 	/* (optional) POST /finish came; called from the HTTP thread. */
 	void (*finish)(void *arg);
 	void *finish_arg;
@@ -36,7 +41,8 @@ struct task_server_options {
 
 enum { TASK_SERVER_BIND = 32 };
 /* Fills in what the options leave open and the environment says: MUSTER_SELF (as
- * "epoch=1,grpc=2222,stream=2223,http=8079"), MUSTER_TLS, MUSTER_KERNELS.  `address` is what the
+ * "epoch=1,grpc=2222,stream=2223,http=8079"), MUSTER_TLS, MUSTER_KERNELS,
+ * MUSTER_TOKEN_SHA256.  `address` is what the
  * cluster names; `bind` may become what o->bind points to. */
 int task_server_told(struct task_server_options *o, const char *address,
 		     char bind[TASK_SERVER_BIND], struct mu_err *err);

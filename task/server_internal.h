@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 
 #include "lib/net/http_server.h"
+#include "lib/tls/token.h"
 #include "task/context.h"
 #include "task/device/device.h"
 #include "task/master/master.h"
@@ -27,6 +28,7 @@ struct task_server {
 	int64_t started_ms;
 	_Atomic bool ready;
 	_Atomic int epoch; /* of the cluster, as far as this task knows it; 0: nobody said */
+	char token_digest[MU_TOKEN_SIZE]; /* "": the job has no token */
 	void (*finish)(void *arg);
 	void *finish_arg;
 	pthread_mutex_t lock; /* guards what follows */

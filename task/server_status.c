@@ -5,9 +5,12 @@
  *	GET  /readyz   200 once it serves calls, 503 when it is about to end
  *	GET  /status   one JSON object
  *	GET  /metrics  Prometheus' text form
- *	POST /cluster  says who is in the cluster now (server_cluster.c)
- *	POST /finish   asks the program to drain and exit with 0 */
+ *	POST /cluster  sets the members of the cluster (server_cluster.c)
+ *	POST /finish   asks the program to drain and exit with 0
+ *
+ * The two that change something need the bearer token of the job, or a caller on the loopback. */
 #include <stdio.h>
+#include <strings.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
@@ -193,6 +196,33 @@ static void finish(struct task_server *s, struct mu_http_answer *out)
 	s->finish(s->finish_arg);
 }
 
+static bool is_authorized(const struct task_server *s, const struct mu_http_request *rq)
+{
+	static const char scheme[] = "Bearer ";
+	const char *given = rq->authorization;
+
+	if (rq->loopback)
+		return true;
+	return given && s->token_digest[0] && strncasecmp(given, scheme, strlen(scheme)) == 0 &&
+	       mu_token_matches(mu_span_of(given + strlen(scheme)), s->token_digest);
+}
+
+static void refuse_unauthorized(const struct task_server *s, const char *path,
+				struct mu_http_answer *out)
+{
+	out->status = s->token_digest[0] ? 401 : 403;
+	if (s->token_digest[0])
+		mu_buf_printf(&out->body,
+			      "POST %s needs the bearer token of the job, or a caller on the "
+			      "loopback of this task\n",
+			      path);
+	else
+		mu_buf_printf(&out->body,
+			      "this task has no token (MUSTER_TOKEN_SHA256), so it accepts POST %s "
+			      "only from its loopback\n",
+			      path);
+}
+
 void server_status_handle(void *server, const struct mu_http_request *rq,
 			  struct mu_http_answer *out)
 {
@@ -203,6 +233,10 @@ void server_status_handle(void *server, const struct mu_http_request *rq,
 	if (strcmp(method, post ? "POST" : "GET") && !(!post && !strcmp(method, "HEAD"))) {
 		out->status = 405;
 		mu_buf_printf(&out->body, "%s wants %s\n", path, post ? "POST" : "GET");
+		return;
+	}
+	if (post && !is_authorized(s, rq)) {
+		refuse_unauthorized(s, path, out);
 		return;
 	}
 	out->status = 200;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "lib/tls/token.h"
 #include "task/server.h"
 
 enum { MOST_DIGITS = 9 };
@@ -81,6 +82,11 @@ int task_server_told(struct task_server_options *o, const char *address,
 		snprintf(bind, TASK_SERVER_BIND, "0.0.0.0:%d", said.grpc);
 		o->bind = bind;
 	}
+	if (!o->token_digest)
+		o->token_digest = getenv("MUSTER_TOKEN_SHA256");
+	if (o->token_digest && !mu_token_is_digest(o->token_digest))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "MUSTER_TOKEN_SHA256 is not 64 hexadecimal digits in lower case");
 	if (!o->tls)
 		o->tls = getenv("MUSTER_TLS");
 	if (!o->kernels)

@@ -345,13 +345,14 @@ int kube_stream(struct kube_client *c, const struct kube_stream *stream, struct 
 
 int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err)
 {
-	return kube_plain_ask(url, NULL, &c->conns.stopped, out, err);
+	return kube_plain_ask(url, NULL, NULL, &c->conns.stopped, out, err);
 }
 
-int kube_poke(struct kube_client *c, const char *url, struct mu_span body, struct mu_err *err)
+int kube_poke(struct kube_client *c, const char *url, const char *bearer, struct mu_span body,
+	      struct mu_err *err)
 {
 	MU_AUTO_BUF ignored = {0};
-	return kube_plain_ask(url, &body, &c->conns.stopped, &ignored, err);
+	return kube_plain_ask(url, bearer, &body, &c->conns.stopped, &ignored, err);
 }
 
 void kube_client_metrics(struct kube_client *c, struct mu_buf *out)

@@ -78,8 +78,9 @@ int kube_stream(struct kube_client *c, const struct kube_stream *s, struct mu_er
 /* GET of a plain http:// address outside the API server (a task's status page): no credentials,
  * one second for everything, at most 64 KiB. */
 int kube_fetch(struct kube_client *c, const char *url, struct mu_buf *out, struct mu_err *err);
-/* POST likewise. */
-int kube_poke(struct kube_client *c, const char *url, struct mu_span body, struct mu_err *err);
+/* POST likewise, with a bearer token if there is one. */
+int kube_poke(struct kube_client *c, const char *url, const char *bearer, struct mu_span body,
+	      struct mu_err *err);
 
 /* rest_client_requests_total, and rest_client_request_duration_seconds of what kube_call asked, in
  * Prometheus' text form. */

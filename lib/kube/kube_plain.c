@@ -35,13 +35,17 @@ static int receive(struct kube_wire *w, struct kube_http *answer, double until, 
 	return rc;
 }
 
-static int ask(const struct kube_address *to, const struct mu_span *post,
+static int ask(const struct kube_address *to, const char *bearer, const struct mu_span *post,
 	       const _Atomic bool *stopped, struct kube_http *answer, struct mu_err *err)
 {
+	MU_AUTO_FREE char *headers =
+	    bearer && *bearer
+		? mu_xasprintf("Connection: close\r\nAuthorization: Bearer %s\r\n", bearer)
+		: mu_xstrdup("Connection: close\r\n");
 	struct kube_http_request rq = {.method = post ? "POST" : "GET",
 				       .path = *to->prefix ? to->prefix : "/",
 				       .host = to->in_header,
-				       .headers = "Connection: close\r\n",
+				       .headers = headers,
 				       .has_body = post != NULL,
 				       .body = post ? *post : (struct mu_span){0}};
 	double until = mu_clock() + patience_s;
@@ -60,8 +64,15 @@ static int ask(const struct kube_address *to, const struct mu_span *post,
 	return rc;
 }
 
-int kube_plain_ask(const char *url, const struct mu_span *post, const _Atomic bool *stopped,
-		   struct mu_buf *out, struct mu_err *err)
+static enum mu_code code_of(long status)
+{
+	return status == 401   ? MU_UNAUTHENTICATED
+	       : status == 403 ? MU_PERMISSION_DENIED
+			       : MU_UNAVAILABLE;
+}
+
+int kube_plain_ask(const char *url, const char *bearer, const struct mu_span *post,
+		   const _Atomic bool *stopped, struct mu_buf *out, struct mu_err *err)
 {
 	MU_AUTO_BUF body = {0};
 	struct kube_http answer = {.body = on_body, .arg = &body};
@@ -72,11 +83,12 @@ int kube_plain_ask(const char *url, const struct mu_span *post, const _Atomic bo
 	if (rc < 0)
 		return rc;
 	rc = to.tls ? mu_fail(&why, MU_INVALID_ARGUMENT, "not http://")
-		    : ask(&to, post, stopped, &answer, &why);
+		    : ask(&to, bearer, post, stopped, &answer, &why);
 	kube_http_fini(&answer);
 	kube_address_fini(&to);
 	if (rc == 0 && (answer.status < 200 || answer.status > 299))
-		rc = mu_fail(&why, MU_UNAVAILABLE, "refused (%ld)", answer.status);
+		return mu_fail(err, code_of(answer.status), "%s: refused (%ld)", url,
+			       answer.status);
 	if (rc < 0)
 		return mu_fail(err, MU_UNAVAILABLE, "%s: %.300s", url, why.msg);
 	mu_buf_fini(out);

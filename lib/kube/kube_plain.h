@@ -9,9 +9,9 @@
 
 #include "lib/base/buf.h"
 
-/* GET, or POST of a body, which may be empty; anything but 2xx is UNAVAILABLE.  *stopped ends it.
- */
-int kube_plain_ask(const char *url, const struct mu_span *post, const _Atomic bool *stopped,
-		   struct mu_buf *out, struct mu_err *err);
+/* GET, or POST of a body, which may be empty.  401 is UNAUTHENTICATED, 403 PERMISSION_DENIED, all
+ * else but 2xx UNAVAILABLE.  bearer: a token for the server, or NULL.  *stopped ends it. */
+int kube_plain_ask(const char *url, const char *bearer, const struct mu_span *post,
+		   const _Atomic bool *stopped, struct mu_buf *out, struct mu_err *err);
 
 #endif

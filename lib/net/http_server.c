@@ -53,11 +53,28 @@ static enum MHD_Result send_answer(struct MHD_Connection *c, struct mu_http_answ
 	if (r) {
 		MHD_add_response_header(r, MHD_HTTP_HEADER_CONTENT_TYPE, a->type);
 		MHD_add_response_header(r, MHD_HTTP_HEADER_CONNECTION, "close");
+		if (a->status == MHD_HTTP_UNAUTHORIZED)
+			MHD_add_response_header(r, MHD_HTTP_HEADER_WWW_AUTHENTICATE, "Bearer");
 		sent = MHD_queue_response(c, (unsigned)a->status, r);
 		MHD_destroy_response(r);
 	}
 	mu_buf_fini(&a->body);
 	return sent;
+}
+
+static bool is_loopback(struct MHD_Connection *c)
+{
+	const union MHD_ConnectionInfo *info =
+	    MHD_get_connection_info(c, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+	const struct sockaddr *a = info ? info->client_addr : NULL;
+	const struct in6_addr *six;
+
+	if (a && a->sa_family == AF_INET)
+		return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+	if (!a || a->sa_family != AF_INET6)
+		return false;
+	six = &((const struct sockaddr_in6 *)a)->sin6_addr;
+	return IN6_IS_ADDR_LOOPBACK(six) || (IN6_IS_ADDR_V4MAPPED(six) && six->s6_addr[12] == 127);
 }
 
 /* The library calls this once for the head, then for each piece of the body, then at the end. */
@@ -89,6 +106,7 @@ static enum MHD_Result on_request(void *server, struct MHD_Connection *c, const 
 		    .path = path,
 		    .authorization = MHD_lookup_connection_value(c, MHD_HEADER_KIND,
 								 MHD_HTTP_HEADER_AUTHORIZATION),
+		    .loopback = is_loopback(c),
 		    .body = {body->data.data ? body->data.data : "", body->data.len}};
 		h->handler(h->ctx, &rq, &a);
 	}

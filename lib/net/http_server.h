@@ -14,6 +14,7 @@ struct mu_http_answer {
 struct mu_http_request {
 	const char *method, *path; /* the path without its query */
 	const char *authorization; /* the header's value; NULL: none was sent */
+	bool loopback;             /* the peer's address is one of this host's loopback */
 	struct mu_span body;
 };
 /* Runs on the server's thread. */

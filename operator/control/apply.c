@@ -97,7 +97,7 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 	if (pod->finish_asked > 0)
 		left -= r->now - pod->finish_asked;
 	else if (pod->phase == POD_RUNNING && pod->ip &&
-		 c->io.finish(c->io.user, pod->ip, JOB_DEFAULT_HTTP_PORT, NULL) == 0)
+		 c->io.finish(c->io.user, pod->ip, r->seen->uid, NULL) == 0)
 		cache_finish_asked(&c->cache, r->seen->key, pod->uid, r->now);
 	else
 		left = 0;

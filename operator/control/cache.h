@@ -232,7 +232,7 @@ void node_table_unref(struct node_table *t);
 
 /* A running task that may be asked how far the job is. */
 struct cache_chief {
-	char *key, *ip, *pod_uid;
+	char *key, *ip, *pod_uid, *job_uid;
 };
 /* The chiefs of all running jobs that may be asked now; free with cache_chiefs_free. */
 struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n);

@@ -92,7 +92,8 @@ static struct cached_pod *pod_of(struct cache *c, const struct cache_chief *task
 
 static struct cache_chief address_of(const struct cached_job *job, const struct cached_pod *p)
 {
-	return (struct cache_chief){mu_xstrdup(job->key), mu_xstrdup(p->ip), mu_xstrdup(p->uid)};
+	return (struct cache_chief){mu_xstrdup(job->key), mu_xstrdup(p->ip), mu_xstrdup(p->uid),
+				    mu_xstrdup(job->uid)};
 }
 
 /* The pod that decides the job: chief 0, or worker 0. */
@@ -271,6 +272,7 @@ void cache_chiefs_free(struct cache_chief *chiefs, unsigned n)
 		free(chiefs[i].key);
 		free(chiefs[i].ip);
 		free(chiefs[i].pod_uid);
+		free(chiefs[i].job_uid);
 	}
 	free(chiefs);
 }

@@ -43,6 +43,7 @@ void control_fini(struct control *c)
 	events_fini(&c->events);
 	spec_memo_fini(&c->specs);
 	certs_fini(&c->certs);
+	mu_buf_fini(&c->token_key);
 	workqueue_fini(&c->queue);
 	cache_fini(&c->cache);
 }

@@ -24,8 +24,8 @@
 
 struct control_io {
 	int (*call)(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err);
-	/* Asks the task server at ip:port to end by itself. */
-	int (*finish)(void *user, const char *ip, int port, struct mu_err *err);
+	/* Asks the task server at ip, of the job of this UID, to end by itself. */
+	int (*finish)(void *user, const char *ip, const char *job_uid, struct mu_err *err);
 	double (*now)(void *user);     /* wall-clock seconds */
 	bool (*may_write)(void *user); /* false once leadership may have passed */
 	void *user;
@@ -47,6 +47,7 @@ struct control_options {
 	int workers, metrics_port, probe_port; /* port 0: none */
 	double progress_seconds;               /* between looks at a chief; 0: never */
 	int cert_life;                         /* of tasks, seconds; 0: PLAN_CERT_LIFE */
+	const char *token_key_file;            /* NULL: a key of this run only */
 };
 
 /* What is watched from the first job on that has one. */
@@ -68,6 +69,7 @@ struct control {
 	struct event_log events;
 	struct spec_memo specs;
 	struct certs_memo certs;
+	struct mu_buf token_key;                      /* empty: tasks get no token */
 	_Atomic bool leading, synced, lost, released; /* released: leads no more, and will not */
 	_Atomic long long lease_until_ms;             /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;

@@ -6,12 +6,13 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
-#include "lib/net/http_server.h"
 #include "lib/base/log.h"
+#include "lib/net/http_server.h"
 #include "operator/control/http.h"
 #include "operator/control/leader.h"
 #include "operator/control/progress.h"
 #include "operator/control/reconcile.h"
+#include "operator/control/task_token.h"
 #include "operator/control/tidy.h"
 
 enum {
@@ -121,16 +122,13 @@ static unsigned call_server_many(void *user, const struct kube_request *rqs, uns
 	return n;
 }
 
-static int finish_task(void *user, const char *ip, int port, struct mu_err *err)
+static int finish_task(void *user, const char *ip, const char *job_uid, struct mu_err *err)
 {
 	struct control *c = user;
-	char url[128];
 	int rc;
 
-	snprintf(url, sizeof(url),
-		 strchr(ip, ':') ? "http://[%.64s]:%d/finish" : "http://%.64s:%d/finish", ip, port);
 	workqueue_lend(&c->queue);
-	rc = kube_poke(c->kube, url, MU_SPAN(""), err);
+	rc = task_post(c, ip, job_uid, "finish", MU_SPAN(""), err);
 	workqueue_resume(&c->queue);
 	return rc;
 }
@@ -461,7 +459,8 @@ int control_run(const struct control_options *options, struct kube_config *confi
 				   .now = wall_clock,
 				   .may_write = leader_may_write,
 				   .user = &c};
-	if (options->metrics_port)
+	rc = token_key_load(&c, err);
+	if (rc == 0 && options->metrics_port)
 		rc = probe_server_start(&metrics, &c, options->metrics_port, err);
 	if (rc == 0 && options->probe_port && options->probe_port != options->metrics_port)
 		rc = probe_server_start(&probes, &c, options->probe_port, err);

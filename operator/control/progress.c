@@ -13,12 +13,7 @@
 #include "operator/control/at.h"
 #include "operator/control/control.h"
 #include "operator/control/leader.h"
-
-static void url_of(const struct cache_chief *task, const char *page, char *out, size_t size)
-{
-	snprintf(out, size, strchr(task->ip, ':') ? "http://[%.64s]:%d/%s" : "http://%.64s:%d/%s",
-		 task->ip, JOB_DEFAULT_HTTP_PORT, page);
-}
+#include "operator/control/task_token.h"
 
 static void ask(struct control *c, const struct cache_chief *chief)
 {
@@ -28,7 +23,7 @@ static void ask(struct control *c, const struct cache_chief *chief)
 	const cJSON *progress;
 	char *text;
 
-	url_of(chief, "status", url, sizeof(url));
+	task_url(chief->ip, "status", url, sizeof(url));
 	if (kube_fetch(c->kube, url, &body, NULL) < 0 || !body.len) {
 		cache_chief_silent(&c->cache, chief, c->io.now(c->io.user));
 		return;
@@ -60,10 +55,9 @@ static void tell(struct control *c, const struct cache_notice *notice)
 
 	for (unsigned i = 0; i < notice->n && !kube_client_stopped(c->kube); i++) {
 		const struct cache_chief *task = &notice->tasks[i];
-		char url[128];
 
-		url_of(task, "cluster", url, sizeof(url));
-		if (kube_poke(c->kube, url, mu_span_of(notice->text), NULL) < 0) {
+		if (task_post(c, task->ip, task->job_uid, "cluster", mu_span_of(notice->text),
+			      NULL) < 0) {
 			cache_not_told(&c->cache, task, c->io.now(c->io.user));
 			continue;
 		}

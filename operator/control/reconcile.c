@@ -11,6 +11,7 @@
 #include "operator/control/certs.h"
 #include "operator/control/events.h"
 #include "operator/control/status.h"
+#include "operator/control/task_token.h"
 
 /* Nobody calls a task before it runs, and that takes longer than this: so in a crowd a new job's
  * service goes after the pods of those who wait. */
@@ -306,6 +307,7 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 				       .image_board = r->control->options.image_board,
 				       .cert_life = r->control->options.cert_life};
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
+	char digest[MU_TOKEN_SIZE];
 	struct mu_err ignored = {0};
 	int rc, rc_end;
 
@@ -315,6 +317,8 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 	if (rc < 0)
 		return rc;
 	read_final_report(seen);
+	if (task_token_digest(r->control, seen->uid, digest) == 0)
+		options.token_digest = digest;
 	seen->observed.next_since =
 	    certs_next_since(&r->control->certs, seen->uid, seen->observed.status.security.ca,
 			     r->control->queue.now());

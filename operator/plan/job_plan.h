@@ -195,10 +195,11 @@ struct observed_job {
 struct plan_options {
 	const char *image;     /* of muster-task, CPU */
 	const char *image_gpu; /* with GPU kernels; NULL: auto uses no GPU, and gpu uses `image` */
-	const char *image_board; /* with tensorboard in it; NULL: no such pod is made */
-	int port, http_port;     /* 0: the defaults */
-	bool in_the_clear;       /* no TLS whatever the spec says */
-	int cert_life;           /* seconds; 0: PLAN_CERT_LIFE */
+	const char *image_board;  /* with tensorboard in it; NULL: no such pod is made */
+	int port, http_port;      /* 0: the defaults */
+	bool in_the_clear;        /* no TLS whatever the spec says */
+	int cert_life;            /* seconds; 0: PLAN_CERT_LIFE */
+	const char *token_digest; /* SHA-256 of the job's bearer token, for its tasks; NULL: none */
 	/* Address of a task; NULL: "<job>-<task>-<index>.<job>.<namespace>.svc:<port>". */
 	void (*address)(void *user, const struct job_spec *s, const char *task, int index,
 			char *out, size_t size);

@@ -139,6 +139,8 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 					pod->http_port));
 	if (pod->secret)
 		put_env(p, pod, "MUSTER_TLS", JOB_TLS_PATH);
+	if (p->options->token_digest)
+		put_env(p, pod, "MUSTER_TOKEN_SHA256", p->options->token_digest);
 	if (pod->role == ROLE_TRAINER) {
 		train_spec_write(&p->spec->train, &train);
 		put_env(p, pod, "MUSTER_TRAIN", train.data);

@@ -45,7 +45,13 @@ assert "name: metrics, port: 8080" in service
 chosen = re.search(r"matchLabels:((?:\n +\S+: \S+)+)", monitor)[1].split("\n")[1:]
 assert chosen and all(line.strip() in service for line in chosen), chosen'
   [ "$(kinds --set metrics.service.enabled=false,crds.enabled=false,leaderElection.enabled=false,rbac.create=false)" = \
+    'Deployment*1 Secret*1 ServiceAccount*1' ]
+  # the key of the jobs' tokens: long and random, mounted and never read through the API
+  [ "$(rendered -s templates/token-key.yaml | sed -n 's/^  key: //p' | base64 -d | wc -c)" = 64 ]
+  [ "$(rendered -s templates/token-key.yaml)" != "$(rendered -s templates/token-key.yaml)" ]
+  [ "$(kinds --set tokenKey.create=false,metrics.service.enabled=false,crds.enabled=false,leaderElection.enabled=false,rbac.create=false)" = \
     'Deployment*1 ServiceAccount*1' ]
+  rendered -s templates/deployment.yaml | grep -q 'secretName: muster-operator-key, optional: true'
   rendered --set metrics.dashboard.enabled=true -s templates/dashboard.yaml | grep -q 'grafana_dashboard: "1"'
   # what a namespace asks that enforces the restricted standard
   kubectl create namespace somewhere --dry-run=client -o yaml | kubectl apply -f - >/dev/null 2>&1

@@ -23,10 +23,11 @@ static int stop(void **state)
 static void post(const struct task *t, const char *body, struct mu_http_answer *a)
 {
 	*a = (struct mu_http_answer){0};
-	server_status_handle(t->server,
-			     &(struct mu_http_request){
-				 .method = "POST", .path = "/cluster", .body = mu_span_of(body)},
-			     a);
+	server_status_handle(
+	    t->server,
+	    &(struct mu_http_request){
+		.method = "POST", .path = "/cluster", .loopback = true, .body = mu_span_of(body)},
+	    a);
 }
 
 /* The fixture's cluster and one more worker. */
@@ -63,6 +64,48 @@ static void a_newer_cluster__is_taken_up__an_older_one_is_no_news(void **state)
 	assert_int_equal(f->ps.server->epoch, 3);
 	/* its sessions go on with those that it was started with */
 	assert_int_equal(peers_count(f->ps.server->peers), 3);
+}
+
+/* From another host, with this header. */
+static void expect_from_afar(const struct task *t, const char *path, const char *header, int status,
+			     const char *says)
+{
+	struct mu_http_answer a = {0};
+
+	server_status_handle(
+	    t->server,
+	    &(struct mu_http_request){
+		.method = "POST", .path = path, .authorization = header, .body = MU_SPAN("{}")},
+	    &a);
+	if (a.status != status || !strstr(a.body.data, says))
+		fail_msg("%s with %s: %d %s", path, header, a.status, a.body.data);
+	mu_buf_fini(&a.body);
+}
+
+/* 409 and 400 are the answers of a server that ends with its program, and to an empty cluster. */
+static void who_has_not_the_jobs_token__changes_nothing_from_afar(void **state)
+{
+	struct fixture *f = *state;
+	struct task_server *s = f->ps.server;
+	char token[MU_TOKEN_SIZE], other[MU_TOKEN_SIZE], digest_as_token[MU_TOKEN_SIZE + 7];
+	MU_AUTO_FREE char *good = NULL;
+	MU_AUTO_FREE char *bad = NULL;
+
+	assert_int_equal(mu_token_derive(MU_SPAN("key"), "u1", token, NULL), 0);
+	assert_int_equal(mu_token_derive(MU_SPAN("key"), "u2", other, NULL), 0);
+	good = mu_xasprintf("Bearer %s", token);
+	bad = mu_xasprintf("Bearer %s", other);
+	expect_from_afar(&f->ps, "/finish", NULL, 403, "only from its loopback");
+	expect_from_afar(&f->ps, "/finish", good, 403, "only from its loopback");
+	assert_int_equal(mu_token_digest(mu_span_of(token), s->token_digest, NULL), 0);
+	snprintf(digest_as_token, sizeof(digest_as_token), "Bearer %s", s->token_digest);
+	expect_from_afar(&f->ps, "/finish", NULL, 401, "bearer token of the job");
+	expect_from_afar(&f->ps, "/finish", bad, 401, "bearer token of the job");
+	expect_from_afar(&f->ps, "/finish", token, 401, "bearer token of the job");
+	expect_from_afar(&f->ps, "/finish", digest_as_token, 401, "bearer token of the job");
+	expect_from_afar(&f->ps, "/cluster", bad, 401, "bearer token of the job");
+	expect_from_afar(&f->ps, "/finish", good, 409, "program");
+	expect_from_afar(&f->ps, "/cluster", good, 400, "epoch");
 }
 
 static void a_cluster_of_others__and_nonsense__change_nothing(void **state)
@@ -141,6 +184,8 @@ int main(void)
 	    cmocka_unit_test_setup_teardown(a_newer_cluster__is_taken_up__an_older_one_is_no_news,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(a_cluster_of_others__and_nonsense__change_nothing,
+					    start, stop),
+	    cmocka_unit_test_setup_teardown(who_has_not_the_jobs_token__changes_nothing_from_afar,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(news_of_members__while_steps_run__disturb_none, start,
 					    stop),

@@ -73,7 +73,7 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
-	struct cache_chief chief = {SIM_KEY, "10.0.0.1", "none"};
+	struct cache_chief chief = {SIM_KEY, "10.0.0.1", "none", "uid-none"};
 	double running;
 
 	sim_settle(s, 30);

@@ -416,7 +416,7 @@ static bool says(int port, const char *page, const char *text)
 	MU_AUTO_FREE char *url = mu_xasprintf("http://127.0.0.1:%d/%s", port, page);
 	MU_AUTO_BUF body = {0};
 
-	return kube_plain_ask(url, NULL, &stopped, &body, NULL) == 0 && body.len &&
+	return kube_plain_ask(url, NULL, NULL, &stopped, &body, NULL) == 0 && body.len &&
 	       memmem(body.data, body.len, text, strlen(text));
 }
 

@@ -320,7 +320,7 @@ static unsigned call_many(void *user, const struct kube_request *rqs, unsigned n
 	return n;
 }
 
-static int finish(void *user, const char *ip, int port, struct mu_err *err)
+static int finish(void *user, const char *ip, const char *job_uid, struct mu_err *err)
 {
 	struct sim_operator *o = user;
 	struct sim *s = o->sim;

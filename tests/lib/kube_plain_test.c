@@ -9,9 +9,10 @@
 
 static void say(void *ctx, const struct mu_http_request *rq, struct mu_http_answer *out)
 {
-	out->status = strcmp(rq->path, "/no") ? 200 : 409;
-	mu_buf_printf(&out->body, "%s %s %.*s", rq->method, rq->path, (int)rq->body.len,
-		      rq->body.data);
+	out->status = strcmp(rq->path, "/who") == 0 ? 401 : strcmp(rq->path, "/no") ? 200 : 409;
+	mu_buf_printf(&out->body, "%s %s %s%s%.*s", rq->method, rq->path,
+		      rq->authorization ? rq->authorization : "", rq->authorization ? " " : "",
+		      (int)rq->body.len, rq->body.data);
 }
 
 static void a_page__is_asked_or_told(void **state)
@@ -20,12 +21,14 @@ static void a_page__is_asked_or_told(void **state)
 	const struct {
 		const char *page;
 		const struct mu_span *post;
+		const char *bearer;
 		int rc;
 		const char *heard;
-	} cases[] = {{"status", NULL, 0, "GET /status "},
-		     {"finish", &none, 0, "POST /finish "},
-		     {"cluster", &text, 0, "POST /cluster {\"epoch\":2}"},
-		     {"no", &text, -MU_UNAVAILABLE, NULL}};
+	} cases[] = {{"status", NULL, NULL, 0, "GET /status "},
+		     {"finish", &none, "t1", 0, "POST /finish Bearer t1 "},
+		     {"cluster", &text, "", 0, "POST /cluster {\"epoch\":2}"},
+		     {"no", &text, NULL, -MU_UNAVAILABLE, NULL},
+		     {"who", &text, "t1", -MU_UNAUTHENTICATED, NULL}};
 	struct mu_http_server *h;
 	_Atomic bool stopped = false;
 	struct mu_err err;
@@ -37,8 +40,9 @@ static void a_page__is_asked_or_told(void **state)
 		char url[64];
 
 		snprintf(url, sizeof(url), "http://127.0.0.1:%d/%s", port, cases[i].page);
-		assert_int_equal(kube_plain_ask(url, cases[i].post, &stopped, &out, &err),
-				 cases[i].rc);
+		assert_int_equal(
+		    kube_plain_ask(url, cases[i].bearer, cases[i].post, &stopped, &out, &err),
+		    cases[i].rc);
 		if (cases[i].heard)
 			assert_string_equal(out.data, cases[i].heard);
 	}

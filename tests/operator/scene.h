@@ -92,7 +92,7 @@ static inline unsigned on_call_many(void *user, const struct kube_request *rqs, 
 	return n;
 }
 
-static inline int on_finish(void *user, const char *ip, int port, struct mu_err *err)
+static inline int on_finish(void *user, const char *ip, const char *job_uid, struct mu_err *err)
 {
 	struct scene *s = user;
 

@@ -55,4 +55,24 @@ if [ -n "$IMAGE_TASK_TF" ]; then
   note "$(head -1 <<<"$heard" | cut -c1-180)"
   k -n "$ns" delete pod stranger-clear stranger-other stranger-own --wait=false --grace-period=1 >/dev/null
 fi
+# the port of health and metrics is open; what ends a task needs the job's token, or a caller in the pod
+ps_url="http://$(field pod/guarded-ps-0 '{.status.podIP}'):8079"
+is 'health is open' 200 "$(curl -sS -m 5 -o /dev/null -w '%{http_code}' "$ps_url/healthz")"
+for page in finish cluster; do
+  is "POST /$page without the token is refused" 401 "$(curl -sS -m 5 -X POST -o /dev/null -w '%{http_code}' "$ps_url/$page")"
+  is "so is the digest of the token for it" 401 "$(curl -sS -m 5 -X POST -o /dev/null -w '%{http_code}' \
+    -H "Authorization: Bearer $(field pod/guarded-ps-0 '{.spec.containers[0].env[?(@.name=="MUSTER_TOKEN_SHA256")].value}')" "$ps_url/$page")"
+done
+from=$(field dtj/guarded '{.status.progress.step}')
+eventually 30 'the job trains on' past_step guarded $((${from:-0} + 50))
+# who may forward a port into the pod ends its training, which is reported with its true step
+k -n "$ns" port-forward pod/other-worker-0 18079:8079 >build/port-forward.log 2>&1 &
+forward=$!
+finished() { [ "$(curl -sS -m 5 -X POST -o /dev/null -w '%{http_code}' http://127.0.0.1:18079/finish 2>/dev/null)" = 202 ]; }
+eventually 20 'POST /finish from within the pod is accepted' finished
+eventually 60 'the job has Succeeded' phase_is other Succeeded
+kill "$forward"
+is 'and says why' FinishRequested "$(field dtj/other '{.status.progress.reason}')"
+other_step=$(field dtj/other '{.status.progress.step}')
+[ "${other_step:-0}" -gt 0 ] && [ "$other_step" -lt 100000000 ] && ok "with its true step, $other_step" || bad "its step is '$other_step'"
 k -n "$ns" delete dtj other --wait=false >/dev/null

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Bearer tokens of jobs.
+ *
+ * The token of a job is HMAC-SHA256(key of the operator, UID of the job), so the operator derives
+ * it again whenever it needs it and stores it nowhere.  A task has only the SHA-256 of the token:
+ * enough to check a token, useless for making one. */
+#ifndef MU_LIB_TLS_TOKEN_H
+#define MU_LIB_TLS_TOKEN_H
+
+#include <stdbool.h>
+
+#include "lib/base/err.h"
+#include "lib/base/buf.h"
+
+enum { MU_TOKEN_SIZE = 65 }; /* 32 bytes in hexadecimal, and a NUL */
+
+/* out is "" on failure. */
+int mu_token_derive(struct mu_span key, const char *subject, char out[MU_TOKEN_SIZE],
+		    struct mu_err *err);
+int mu_token_digest(struct mu_span token, char out[MU_TOKEN_SIZE], struct mu_err *err);
+/* Whether it is the token of that digest; takes the same time for every token of one length. */
+bool mu_token_matches(struct mu_span token, const char *digest);
+/* 64 hexadecimal digits in lower case. */
+bool mu_token_is_digest(const char *text);
+
+#endif

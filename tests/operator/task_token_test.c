@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The key that the tokens of jobs come from, and what the pods of a job get of its token. */
+#include "tests/operator/scene.h"
+
+#include <unistd.h>
+
+#include "operator/control/task_token.h"
+
+#define SECRETS "/api/v1/namespaces/ops/secrets"
+
+static struct mu_err err;
+
+static struct scene *scene_with_key_file(const char *file)
+{
+	struct scene *s = scene_new("", "{}", NULL);
+
+	s->control.options.token_key_file = file;
+	s->control.options.lease_namespace = "ops";
+	return s;
+}
+
+static void key_file__gives_the_same_tokens_after_a_restart(void **state)
+{
+	char path[] = "/tmp/muster-token-key-XXXXXX", first[MU_TOKEN_SIZE], again[MU_TOKEN_SIZE];
+	int fd = mkstemp(path);
+
+	assert_true(write(fd, "0123456789abcdef0123456789abcdef\n", 33) == 33);
+	close(fd);
+	for (int i = 0; i < 2; i++) {
+		struct scene *s = scene_with_key_file(path);
+
+		assert_ok(token_key_load(&s->control, &err), &err);
+		assert_ok(task_token_digest(&s->control, "u1", i ? again : first), &err);
+		assert_int_equal(s->n, 0); /* the API server is not asked */
+		scene_free(s);
+	}
+	assert_string_equal(first, again);
+	assert_int_equal(truncate(path, 31), 0);
+	struct scene *s = scene_with_key_file(path);
+	assert_int_equal(token_key_load(&s->control, &err), -MU_INVALID_ARGUMENT);
+	assert_non_null(strstr(err.msg, "at least 32 bytes"));
+	scene_free(s);
+	unlink(path);
+}
+
+static void key_file__that_is_missing__becomes_a_secret_once(void **state)
+{
+	struct scene *s = scene_with_key_file("/nowhere/key");
+	cJSON *sent;
+	const char *key;
+
+	assert_ok(token_key_load(&s->control, &err), &err);
+	assert_int_equal(call_of(s, "POST", SECRETS), 0);
+	assert_non_null(sent = cJSON_Parse(s->calls[0].body));
+	key = cJSON_GetStringValue(
+	    cJSON_GetObjectItem(cJSON_GetObjectItem(sent, "stringData"), "key"));
+	assert_non_null(key);
+	assert_int_equal(strlen(key), 64);
+	assert_string_equal(key, s->control.token_key.data);
+	cJSON_Delete(sent);
+	scene_free(s);
+
+	/* another replica was first: its key counts */
+	s = scene_with_key_file("/nowhere/key");
+	s->refused = "muster-operator-key";
+	s->how = MU_ALREADY_EXISTS;
+	assert_int_equal(token_key_load(&s->control, &err), -MU_FAILED_PRECONDITION);
+	assert_non_null(strstr(err.msg, "restarts"));
+	scene_free(s);
+}
+
+static void pods__get_the_digest_of_their_jobs_token_and_no_token(void **state)
+{
+	static const char *const ps[] = {
+	    POD("ps", "p1", RUNS ",\"conditions\":[{\"type\":\"Ready\",\"status\":\"True\"}]"),
+	    NULL};
+	struct scene *s = scene_new("", RUNNING, ps);
+	char token[MU_TOKEN_SIZE], digest[MU_TOKEN_SIZE];
+	int at;
+
+	assert_ok(token_key_load(&s->control, &err), &err);
+	assert_ok(mu_token_derive(mu_buf_span(&s->control.token_key), "u1", token, &err), &err);
+	assert_ok(mu_token_digest(mu_span_of(token), digest, &err), &err);
+	for (int i = 0; i < 3; i++)
+		look(s);
+	at = call_of(s, "POST", "/api/v1/namespaces/d/pods?fieldValidation=Strict");
+	assert_true(at >= 0);
+	assert_non_null(strstr(s->calls[at].body, "\"MUSTER_TOKEN_SHA256\""));
+	assert_non_null(strstr(s->calls[at].body, digest));
+	for (int i = 0; i < s->n; i++)
+		assert_null(strstr(s->calls[i].body, token));
+	scene_free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(key_file__gives_the_same_tokens_after_a_restart),
+	    cmocka_unit_test(key_file__that_is_missing__becomes_a_secret_once),
+	    cmocka_unit_test(pods__get_the_digest_of_their_jobs_token_and_no_token),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
