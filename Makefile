@@ -31,7 +31,9 @@ LDFLAGS  += $(filter -fsanitize%,$(FLAGS_$(MODE)))
 find_c = $(sort $(foreach d,$(1),$(wildcard $(d)/*.c)))
 
 SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/cluster)
-SRC_net    := $(call find_c,lib/net)
+# the HTTP client, which brings libcurl; tasks make no HTTP calls
+SRC_http   := lib/net/http_client.c lib/net/http_url.c
+SRC_net    := $(filter-out $(SRC_http),$(call find_c,lib/net))
 SRC_rpc    := $(call find_c,task/rpc task/rpc/h2)
 # JPEG pictures, where libjpeg is
 JPEG        := $(shell pkg-config --exists libjpeg 2>/dev/null && echo yes)
@@ -49,7 +51,7 @@ SRC_cluster := $(filter-out cli/cluster/main.c,$(call find_c,cli/cluster))
 PROTOS     := $(wildcard proto/*.proto)
 GEN        := $(patsubst proto/%.proto,$(B)/gen/proto/%.pb-c.c,$(PROTOS))
 
-PARTS := base net tls kube rpc kernel task client plan control cli cluster
+PARTS := base net http tls kube rpc kernel task client plan control cli cluster
 objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
 lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
@@ -58,13 +60,14 @@ LIBS_net    := -lmicrohttpd
 LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
 LIBS_tls    := -lcrypto
 LIBS_kernel := -lopenblas -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
-LIBS_kube   := -lcjson -lssl -lcrypto
+LIBS_http   := -lcurl
+LIBS_kube   := -lcjson -lcrypto
 
 TASK_PARTS     := task kernel rpc tls net base
 CLIENT_PARTS   := client $(TASK_PARTS)
 CLI_PARTS      := cli plan $(CLIENT_PARTS)
-OPERATOR_PARTS := control kube plan tls net base
-CLUSTER_PARTS  := cluster cli kube plan net base
+OPERATOR_PARTS := control kube http plan tls net base
+CLUSTER_PARTS  := cluster cli kube http plan net base
 PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster $(BIN)/muster-cluster
 
 .DEFAULT_GOAL := all

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of a cluster: started as muster-cluster, which has the API client and lies beside this
- * program (cli/cluster/cluster.h says why it is another). */
+/* The verbs that make HTTP calls: started as muster-cluster, which has the HTTP client and lies
+ * beside this program (cli/cluster/cluster.h says why it is another). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -35,6 +35,11 @@ static int start(const char *verb, int argc, char **argv)
 int cli_top(int argc, char **argv)
 {
 	return start("top", argc, argv);
+}
+
+int cli_status(int argc, char **argv)
+{
+	return start("status", argc, argv);
 }
 
 int cli_explain(int argc, char **argv)

@@ -36,10 +36,8 @@ test-compat: ## real TensorFlow clients against stock servers and ours
 
 test-api: ## the operator against a real API server (etcd and kube-apiserver from pinned sources)
 	@tools/deps
-	@$(again) all $(addprefix $(B)/tests/cluster-api/,both_forms sent_forms)
-	@WITHOUT='$(WITHOUT)' FORMS=$(B)/tests/cluster-api tests/cluster-api/run.sh
-$(B)/tests/cluster-api/%_forms: $(B)/o/tests/cluster-api/%_forms.o $(call lib,$(OPERATOR_PARTS))
-	$(call program,$(call libs_of,$(OPERATOR_PARTS)))
+	@$(again) all
+	@WITHOUT='$(WITHOUT)' tests/cluster-api/run.sh
 
 test-simulator: $(B)/tests/fake/simulator_test ## the operator in a simulated cluster: SIM_SCHEDULES (100000) of mishaps
 	@SIM_SCHEDULES=$${SIM_SCHEDULES:-100000} SIM_WORKERS=$${SIM_WORKERS:-$$(nproc)} TEST_TIMEOUT=1800 TEST_AGAIN=0 tools/run-tests $<
@@ -143,7 +141,7 @@ fuzz: ## fuzz every parser for FUZZ_SECONDS (10) each, with clang
 	@tools/run-fuzzers $(FUZZERS)
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
-FUZZED_PARTS := control kube plan tls $(CLIENT_PARTS)
+FUZZED_PARTS := control kube http plan tls $(CLIENT_PARTS)
 build/fuzz/bin/%: build/fuzz/o/tests/fuzz/%.o $(call lib,$(FUZZED_PARTS))
 	@mkdir -p $(@D)
 	@echo "  link     $@"

@@ -204,11 +204,9 @@ static void job_seen(void *arg, const cJSON *object)
 
 /* The least that is needed, so that the load itself costs little; pods as a kubelet watches them.
  */
-static const struct kube_fields pod_names[] = {{"name", NULL, 1, KUBE_TEXT},
-					       {"namespace", NULL, 3, KUBE_TEXT},
-					       {"resourceVersion", NULL, 6, KUBE_TEXT},
-					       {0}};
-static const struct kube_fields of_pods[] = {{"metadata", pod_names, 1, KUBE_OBJECT}, {0}};
+static const struct kube_fields pod_names[] = {
+    {.name = "name"}, {.name = "namespace"}, {.name = "resourceVersion"}, {0}};
+static const struct kube_fields of_pods[] = {{.name = "metadata", .below = pod_names}, {0}};
 static const struct kube_fields names[] = {
     {.name = "name"}, {.name = "namespace"}, {.name = "resourceVersion"}, {0}};
 static const struct kube_fields says_what[] = {

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of `muster` for jobs in a cluster.
+/* The verbs of `muster` that make HTTP calls: to a cluster's API server, or to a task's status
+ * page.
  *
- * They are a program of their own, muster-cluster, that `muster` starts in its place: the API
- * client needs TLS, and the program in a task's image must not.  `submit` applies a job; the others
+ * They are a program of their own, muster-cluster, that `muster` starts in its place: the program
+ * in a task's image does without libcurl and its libraries.  `submit` applies a job; the others
  * read what the operator has written and what kubectl could show, and write nothing.
  */
 #ifndef CLI_CLUSTER_H
@@ -18,6 +19,7 @@ int cluster_explain(int argc, char **argv);
 int cluster_submit(int argc, char **argv);
 int cluster_logs(int argc, char **argv);
 int cluster_wait(int argc, char **argv);
+int cluster_status(int argc, char **argv);
 
 /* ---- connect.c ---- */
 struct cluster_options {

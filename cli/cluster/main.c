@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster-cluster: the program that `muster` starts for the verbs of a cluster.  See cluster.h for
- * why. */
+/* muster-cluster: the program that `muster` starts for the verbs that make HTTP calls.  See
+ * cluster.h for why. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +12,7 @@
 static const struct cli_verb verbs[] = {
     {"top", NULL, NULL, cluster_top},       {"explain", NULL, NULL, cluster_explain},
     {"submit", NULL, NULL, cluster_submit}, {"logs", NULL, NULL, cluster_logs},
-    {"wait", NULL, NULL, cluster_wait},
+    {"wait", NULL, NULL, cluster_wait},     {"status", NULL, NULL, cluster_status},
 };
 
 int main(int argc, char **argv)

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Calls to a Kubernetes API server: keep-alive connections, bounded answers, named errors.
+/* Calls to a Kubernetes API server: JSON over HTTP/2 or HTTP/1.1, bounded responses, named errors.
  *
- * A client is shared by all threads; each call borrows one of its connections.  An answer that is
- * not 2xx becomes an error with the server's own sentence:
+ * All threads share a client.  A status other than 2xx becomes an error with the server's message:
  *
  *	400 405 406 413 415 422   INVALID_ARGUMENT       401  UNAUTHENTICATED
  *	403                       PERMISSION_DENIED      404  NOT_FOUND
@@ -21,10 +20,12 @@
 
 #include "lib/base/buf.h"
 #include "lib/kube/kube_config.h"
-#include "lib/kube/kube_http.h"
 #include "lib/kube/kube_json.h"
 
 struct kube_client;
+
+/* Bytes of a response as they arrive; a negative return ends the call with that error. */
+typedef int kube_chunk_fn(void *arg, const char *data, size_t len, struct mu_err *err);
 
 struct kube_request {
 	const char *method;               /* "GET", "POST", "PATCH", "PUT", "DELETE" */
@@ -43,13 +44,12 @@ struct kube_reply {
 	cJSON *out; /* the caller's; NULL unless rc is 0 and it is wanted */
 	struct mu_err err;
 };
-/* A GET of an answer that goes on. */
+/* A GET whose response arrives over time, such as a watch or a log. */
 struct kube_stream {
 	const char *path;
-	long seconds;            /* at most */
-	double gather;           /* after something came, before more is looked for; 0: none */
-	kube_chunk_fn *chunk;    /* takes JSON, or any other text */
-	kube_chunk_fn *protobuf; /* (optional) takes protobuf, which is then asked for */
+	long seconds;  /* time limit */
+	double gather; /* pause between two chunks, so that one chunk has several events; 0: none */
+	kube_chunk_fn *chunk;
 	void *arg;
 };
 
@@ -62,13 +62,11 @@ bool kube_client_stopped(const struct kube_client *c);
 /* False as soon as the client is stopped. */
 bool kube_client_sleep(struct kube_client *c, double seconds);
 
-/* The answer goes to *out (owned by the caller) unless out is NULL; it is asked for as protobuf
- * where `fields` say how that is read. */
+/* The object of the response goes to *out (owned by the caller) unless out is NULL. */
 int kube_call(struct kube_client *c, const struct kube_request *rq, cJSON **out,
 	      struct mu_err *err);
-/* Several that do not need each other's answers: each is sent, on a connection of its own, before
- * an answer is waited for.  Takes the first ones of them, as many as may go out just now (one at
- * least), and returns how many; each has its answer, or its error, whatever became of the others.
+/* Sends several independent requests at once.  Takes as many from the front as the limit of
+ * concurrent calls allows now (at least one) and returns how many; each has its own reply or error.
  */
 unsigned kube_call_many(struct kube_client *c, const struct kube_request *rqs, unsigned n,
 			struct kube_reply *out);

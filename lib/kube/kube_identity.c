@@ -62,8 +62,6 @@ static int ask_plug_in(struct kube_identity *id, bool anew, struct mu_err *err)
 	rc = kube_exec_run(id->config->exec, &got, err);
 	if (rc < 0)
 		return rc;
-	if (got.cert.len || id->from_exec.cert.len)
-		atomic_fetch_add(&id->version, 1);
 	kube_credential_fini(&id->from_exec);
 	id->from_exec = got;
 	id->asked = true;
@@ -127,24 +125,16 @@ int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *ou
 	return rc;
 }
 
-unsigned kube_identity_version(const struct kube_identity *id)
+void kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert, struct mu_buf *key)
 {
-	return atomic_load(&id->version);
-}
-
-unsigned kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert,
-				   struct mu_buf *key)
-{
-	bool given;
-	unsigned version;
+	const struct mu_buf *c = &id->config->cert, *k = &id->config->key;
 
 	pthread_mutex_lock(&id->lock);
-	given = id->from_exec.cert.len > 0;
-	mu_buf_put(cert, given ? id->from_exec.cert.data : id->config->cert.data,
-		   given ? id->from_exec.cert.len : id->config->cert.len);
-	mu_buf_put(key, given ? id->from_exec.key.data : id->config->key.data,
-		   given ? id->from_exec.key.len : id->config->key.len);
-	version = atomic_load(&id->version);
+	if (id->from_exec.cert.len) {
+		c = &id->from_exec.cert;
+		k = &id->from_exec.key;
+	}
+	mu_buf_put(cert, c->data, c->len);
+	mu_buf_put(key, k->data, k->len);
 	pthread_mutex_unlock(&id->lock);
-	return version;
 }

@@ -5,7 +5,6 @@
 #define KUBE_IDENTITY_H
 
 #include <pthread.h>
-#include <stdatomic.h>
 
 #include "lib/kube/kube_config.h"
 #include "lib/kube/kube_exec.h"
@@ -16,8 +15,7 @@ struct kube_identity {
 	char *token;                      /* of the token file */
 	double token_read;                /* seconds, monotonic */
 	struct kube_credential from_exec;
-	bool asked;               /* the plug-in has answered once */
-	_Atomic unsigned version; /* of the plug-in's certificate */
+	bool asked; /* the plug-in has answered once */
 };
 
 void kube_identity_init(struct kube_identity *id, const struct kube_config *config);
@@ -25,11 +23,7 @@ void kube_identity_fini(struct kube_identity *id);
 /* Appends the lines that say who asks.  `anew`: what we had was refused. */
 int kube_identity_headers(struct kube_identity *id, bool anew, struct mu_buf *out,
 			  struct mu_err *err);
-/* Grows when there is another certificate to show: connections made with the old one are of no
- * use. */
-unsigned kube_identity_version(const struct kube_identity *id);
-/* Appends copies of the certificate and its key, if any; returns their version. */
-unsigned kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert,
-				   struct mu_buf *key);
+/* Appends copies of the client certificate and its key, if there are any. */
+void kube_identity_certificate(struct kube_identity *id, struct mu_buf *cert, struct mu_buf *key);
 
 #endif

@@ -145,7 +145,8 @@ static char *unquoted(struct mu_span text)
 	return out;
 }
 
-cJSON *kube_json_text(char *text)
+/* A string node with that text, which it takes; NULL when there is no text or no memory. */
+static cJSON *text_node(char *text)
 {
 	cJSON *out = text ? cJSON_CreateNull() : NULL;
 
@@ -158,8 +159,8 @@ cJSON *kube_json_text(char *text)
 	return out;
 }
 
-/* An object takes it as an array does: the name is there. */
-void kube_json_put(cJSON *to, const char *name, cJSON *item)
+/* Appends a member whose name outlives the object. */
+static void put_member(cJSON *to, const char *name, cJSON *item)
 {
 	item->string = (char *)name;
 	item->type |= cJSON_StringIsConst;
@@ -174,7 +175,7 @@ static cJSON *string(struct cursor *c)
 			 ? unquoted((struct mu_span){from, (size_t)(c->at - from)})
 			 : NULL;
 
-	return kube_json_text(text);
+	return text_node(text);
 }
 
 /* A number, true, false or null. */
@@ -227,7 +228,7 @@ static bool member(struct cursor *c, cJSON *out, const struct kube_fields *field
 	if (!v)
 		return false;
 	if (f) {
-		kube_json_put(out, f->name, v);
+		put_member(out, f->name, v);
 		return true;
 	}
 	v->string = unquoted((struct mu_span){from, name.len + 2});

@@ -17,7 +17,6 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "lib/kube/kube_pb.h"
 #include "lib/kube/kube_stream.h"
 
 enum {
@@ -65,18 +64,18 @@ static void put_escaped(struct mu_buf *b, const char *s)
 	}
 }
 
-/* A page, read as it comes, in the form in which it comes. */
+/* A page of a list, parsed as it arrives. */
 struct listing {
 	const struct kube_fields *fields;
 	kube_item_fn *item;
 	void *arg;
-	struct kube_items json;
-	struct kube_pb_items protobuf;
 };
 
-/* Takes the object. */
-static int on_object(struct listing *l, cJSON *object, struct mu_err *err)
+static int on_item(void *arg, struct mu_span text, struct mu_err *err)
 {
+	struct listing *l = arg;
+	cJSON *object = kube_json(text, l->fields);
+
 	if (!object)
 		return mu_fail(err, MU_UNAVAILABLE, "a list with something that is no object");
 	l->item(l->arg, object);
@@ -84,53 +83,21 @@ static int on_object(struct listing *l, cJSON *object, struct mu_err *err)
 	return 0;
 }
 
-static int on_item(void *arg, struct mu_span text, struct mu_err *err)
-{
-	struct listing *l = arg;
-	return on_object(l, kube_json(text, l->fields), err);
-}
-
-static int on_message(void *arg, struct mu_span message, struct mu_err *err)
-{
-	struct listing *l = arg;
-	return on_object(l, kube_pb_message(message, l->fields), err);
-}
-
-static int feed_json(void *arg, const char *data, size_t len, struct mu_err *err)
-{
-	return kube_items_feed(&((struct listing *)arg)->json, data, len, err);
-}
-
-static int feed_protobuf(void *arg, const char *data, size_t len, struct mu_err *err)
-{
-	return kube_pb_items_feed(&((struct listing *)arg)->protobuf, data, len, err);
-}
-
-/* One page; what is around its items goes to *around. */
-static int list_page(struct kube_client *c, const char *url, struct listing *l, cJSON **around,
+/* One page; the list without its items goes to *envelope. */
+static int list_page(struct kube_client *c, const char *url, struct listing *l, cJSON **envelope,
 		     struct mu_err *err)
 {
-	int rc;
+	struct kube_items items = {.fn = on_item, .arg = l};
+	int rc = kube_stream(
+	    c,
+	    &(struct kube_stream){
+		.path = url, .seconds = LIST_S, .chunk = kube_items_feed, .arg = &items},
+	    err);
 
-	l->json = (struct kube_items){.fn = on_item, .arg = l};
-	l->protobuf = (struct kube_pb_items){.fn = on_message, .arg = l};
-	rc = kube_stream(c,
-			 &(struct kube_stream){
-			     .path = url,
-			     .seconds = LIST_S,
-			     .chunk = feed_json,
-			     .protobuf = kube_fields_in_protobuf(l->fields) ? feed_protobuf : NULL,
-			     .arg = l},
-			 err);
-	*around = NULL;
-	if (rc == 0 && l->protobuf.whole)
-		*around = mu_steal(&l->protobuf.around);
-	else if (rc == 0)
-		*around = kube_json(mu_buf_span(&l->json.envelope), NULL);
-	if (rc == 0 && !*around)
-		rc = mu_fail(err, MU_UNAVAILABLE, "a list that is none");
-	kube_items_fini(&l->json);
-	kube_pb_items_fini(&l->protobuf);
+	*envelope = rc == 0 ? kube_json(mu_buf_span(&items.envelope), NULL) : NULL;
+	if (rc == 0 && !*envelope)
+		rc = mu_fail(err, MU_UNAVAILABLE, "the response is not a list");
+	kube_items_fini(&items);
 	return rc;
 }
 
@@ -232,28 +199,6 @@ static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
 	return on_event(r, kube_json_event((struct mu_span){line, len}, r->fields), err);
 }
 
-static int on_frame(void *arg, struct mu_span frame, struct mu_err *err)
-{
-	struct kube_reflector *r = arg;
-	return on_event(r, kube_pb_event(frame, r->fields), err);
-}
-
-/* A watch in the form in which it comes. */
-struct watching {
-	struct kube_lines lines;
-	struct kube_frames frames;
-};
-
-static int feed_lines(void *arg, const char *data, size_t len, struct mu_err *err)
-{
-	return kube_lines_feed(&((struct watching *)arg)->lines, data, len, err);
-}
-
-static int feed_frames(void *arg, const char *data, size_t len, struct mu_err *err)
-{
-	return kube_frames_feed(&((struct watching *)arg)->frames, data, len, err);
-}
-
 static int list_all(struct kube_reflector *r, struct mu_err *err)
 {
 	char *version = NULL;
@@ -274,8 +219,7 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 static int watch_once(struct kube_reflector *r, struct mu_err *err)
 {
 	long seconds = WATCH_MIN_S + random_number() % WATCH_SPREAD_S;
-	struct watching w = {.lines = {.line = on_line, .arg = r},
-			     .frames = {.frame = on_frame, .arg = r}};
+	struct kube_lines lines = {.line = on_line, .arg = r};
 	MU_AUTO_BUF url = {0};
 	int rc;
 
@@ -285,16 +229,13 @@ static int watch_once(struct kube_reflector *r, struct mu_err *err)
 	if (r->selector)
 		mu_buf_printf(&url, "&labelSelector=%s", r->selector);
 	rc = kube_stream(r->client,
-			 &(struct kube_stream){
-			     .path = url.data,
-			     .seconds = seconds + GRACE_S,
-			     .gather = r->gather,
-			     .chunk = feed_lines,
-			     .protobuf = kube_fields_in_protobuf(r->fields) ? feed_frames : NULL,
-			     .arg = &w},
+			 &(struct kube_stream){.path = url.data,
+					       .seconds = seconds + GRACE_S,
+					       .gather = r->gather,
+					       .chunk = kube_lines_feed,
+					       .arg = &lines},
 			 err);
-	mu_buf_fini(&w.lines.rest);
-	mu_buf_fini(&w.frames.rest);
+	mu_buf_fini(&lines.rest);
 	return rc < 0 ? mu_wrap(err, "watch %s", r->name) : 0;
 }
 

@@ -2,8 +2,7 @@
 /* Objects of one kind as they are and as they change: list, watch, list again when history is gone.
  *
  * kube_lines cuts a byte stream into lines; kube_list pages through a list; kube_reflector is the
- * thread that does both for as long as the client lives and tells a handler.  Objects whose fields
- * have numbers are asked for as protobuf (kube_pb.h); a server that has none of that sends JSON.
+ * thread that does both for as long as the client lives and tells a handler.
  */
 #ifndef KUBE_STREAM_H
 #define KUBE_STREAM_H
@@ -31,7 +30,7 @@ int kube_list(struct kube_client *c, const char *path, const char *selector,
 
 /* ---- one watch event ---- */
 enum kube_change { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED, KUBE_BOOKMARK };
-/* Reads {"type":…,"object":…}, as either form was read.  An ERROR event becomes the error it
+/* Reads {"type":…,"object":…}.  An ERROR event becomes the error it
  * carries (410: OUT_OF_RANGE). */
 int kube_event_read(const cJSON *json, enum kube_change *change, const cJSON **object,
 		    struct mu_err *err);

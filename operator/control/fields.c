@@ -1,63 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the cache and the plan look at in each kind of object; all else is never read.  The numbers
- * are those of the fields in k8s.io/api's protobuf; kinds that a CRD makes have no such form. */
+/* The members of each kind of object that the cache and the plan read; all others are skipped. */
 #include "operator/control/cache.h"
 
-static const struct kube_fields owner[] = {
-    {"uid", NULL, 4, KUBE_TEXT}, {"controller", NULL, 6, KUBE_TRUTH}, {0}};
-static const struct kube_fields metadata[] = {{"name", NULL, 1, KUBE_TEXT},
-					      {"namespace", NULL, 3, KUBE_TEXT},
-					      {"uid", NULL, 5, KUBE_TEXT},
-					      {"resourceVersion", NULL, 6, KUBE_TEXT},
-					      {"creationTimestamp", NULL, 8, KUBE_TIME},
-					      {"deletionTimestamp", NULL, 9, KUBE_TIME},
-					      {"deletionGracePeriodSeconds", NULL, 10, KUBE_NUMBER},
-					      {"labels", NULL, 11, KUBE_TEXTS},
-					      {"ownerReferences", owner, 13, KUBE_LIST},
+static const struct kube_fields owner[] = {{.name = "uid"}, {.name = "controller"}, {0}};
+static const struct kube_fields metadata[] = {{.name = "name"},
+					      {.name = "namespace"},
+					      {.name = "uid"},
+					      {.name = "resourceVersion"},
+					      {.name = "creationTimestamp"},
+					      {.name = "deletionTimestamp"},
+					      {.name = "deletionGracePeriodSeconds"},
+					      {.name = "labels"},
+					      {.name = "ownerReferences", .below = owner},
 					      {0}};
 
 /* ---- pods ---- */
-static const struct kube_fields waiting[] = {{"reason", NULL, 1, KUBE_TEXT}, {0}};
-static const struct kube_fields ended[] = {{"exitCode", NULL, 1, KUBE_NUMBER},
-					   {"reason", NULL, 3, KUBE_TEXT},
-					   {"message", NULL, 4, KUBE_TEXT},
-					   {"finishedAt", NULL, 6, KUBE_TIME},
-					   {0}};
+static const struct kube_fields waiting[] = {{.name = "reason"}, {0}};
+static const struct kube_fields ended[] = {
+    {.name = "exitCode"}, {.name = "reason"}, {.name = "message"}, {.name = "finishedAt"}, {0}};
 static const struct kube_fields state[] = {
-    {"waiting", waiting, 1, KUBE_OBJECT}, {"terminated", ended, 3, KUBE_OBJECT}, {0}};
-static const struct kube_fields container[] = {{"state", state, 2, KUBE_OBJECT}, {0}};
-static const struct kube_fields condition[] = {{"type", NULL, 1, KUBE_TEXT},
-					       {"status", NULL, 2, KUBE_TEXT},
-					       {"reason", NULL, 5, KUBE_TEXT},
-					       {"message", NULL, 6, KUBE_TEXT},
-					       {0}};
-static const struct kube_fields pod_spec[] = {{"nodeName", NULL, 10, KUBE_TEXT}, {0}};
-static const struct kube_fields pod_status[] = {{"phase", NULL, 1, KUBE_TEXT},
-						{"conditions", condition, 2, KUBE_LIST},
-						{"reason", NULL, 4, KUBE_TEXT},
-						{"podIP", NULL, 6, KUBE_TEXT},
-						{"containerStatuses", container, 8, KUBE_LIST},
-						{0}};
-const struct kube_fields cache_pod_fields[] = {{"metadata", metadata, 1, KUBE_OBJECT},
-					       {"spec", pod_spec, 2, KUBE_OBJECT},
-					       {"status", pod_status, 3, KUBE_OBJECT},
+    {.name = "waiting", .below = waiting}, {.name = "terminated", .below = ended}, {0}};
+static const struct kube_fields container[] = {{.name = "state", .below = state}, {0}};
+static const struct kube_fields condition[] = {
+    {.name = "type"}, {.name = "status"}, {.name = "reason"}, {.name = "message"}, {0}};
+static const struct kube_fields pod_spec[] = {{.name = "nodeName"}, {0}};
+static const struct kube_fields pod_status[] = {
+    {.name = "phase"}, {.name = "conditions", .below = condition},        {.name = "reason"},
+    {.name = "podIP"}, {.name = "containerStatuses", .below = container}, {0}};
+const struct kube_fields cache_pod_fields[] = {{.name = "metadata", .below = metadata},
+					       {.name = "spec", .below = pod_spec},
+					       {.name = "status", .below = pod_status},
 					       {0}};
 
 /* ---- nodes ---- */
-static const struct kube_fields node_condition[] = {
-    {"type", NULL, 1, KUBE_TEXT}, {"status", NULL, 2, KUBE_TEXT}, {0}};
-static const struct kube_fields node_spec[] = {{"unschedulable", NULL, 4, KUBE_TRUTH}, {0}};
+static const struct kube_fields node_condition[] = {{.name = "type"}, {.name = "status"}, {0}};
+static const struct kube_fields node_spec[] = {{.name = "unschedulable"}, {0}};
 static const struct kube_fields allocatable[] = {{.name = "nvidia.com/gpu"}, {0}};
-static const struct kube_fields node_status[] = {{"allocatable", allocatable, 2, KUBE_AMOUNTS},
-						 {"conditions", node_condition, 4, KUBE_LIST},
+static const struct kube_fields node_status[] = {{.name = "allocatable", .below = allocatable},
+						 {.name = "conditions", .below = node_condition},
 						 {0}};
-const struct kube_fields cache_node_fields[] = {{"metadata", metadata, 1, KUBE_OBJECT},
-						{"spec", node_spec, 2, KUBE_OBJECT},
-						{"status", node_status, 3, KUBE_OBJECT},
+const struct kube_fields cache_node_fields[] = {{.name = "metadata", .below = metadata},
+						{.name = "spec", .below = node_spec},
+						{.name = "status", .below = node_status},
 						{0}};
 
 /* ---- services and policies ---- */
-const struct kube_fields cache_owned_fields[] = {{"metadata", metadata, 1, KUBE_OBJECT}, {0}};
+const struct kube_fields cache_owned_fields[] = {{.name = "metadata", .below = metadata}, {0}};
 
 /* ---- jobs ---- */
 /* all but managedFields */

@@ -41,13 +41,9 @@ double time_from_rfc3339(const char *text)
 	return whole + (part ? strtod(part, NULL) : 0);
 }
 
-/* Protobuf has it as a number already. */
 static double time_at(const cJSON *object, const char *key)
 {
-	const cJSON *time = at(object, key);
-
-	return cJSON_IsNumber(time) ? time->valuedouble
-				    : time_from_rfc3339(cJSON_GetStringValue(time));
+	return time_from_rfc3339(cJSON_GetStringValue(at(object, key)));
 }
 
 static enum pod_phase phase_of(const char *phase)

@@ -5,7 +5,6 @@
 # run.sh [SCENARIO...]     scenarios are the functions named test_*; all when none is given
 #
 #   OPERATOR   build/bin/muster-operator
-#   FORMS      build/release/tests/cluster-api  where both_forms is
 #   WITHOUT=PATTERN  leaves scenarios out of all
 #   KEEP=1     leave the API server running afterwards
 #
@@ -14,7 +13,6 @@ set -Eeuo pipefail
 cd "$(dirname "$0")/../.."
 here=tests/cluster-api
 OPERATOR=${OPERATOR:-build/bin/muster-operator}
-FORMS=${FORMS:-build/release/tests/cluster-api}
 cache=${K8S_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/k8s-node}
 # a cluster beside the one of the other tests, with the same programs
 export K8S_DIR=${K8S_DIR:-${TMPDIR:-/tmp}/muster-cluster-api}
@@ -68,8 +66,6 @@ test_bad_manifests_are_refused_at_the_door() {
   echo "    $n manifests"
   [ $bad = 0 ]
 }
-
-test_protobuf_says_what_json_says() { timeout 60 "$FORMS/both_forms" "$K8S_DIR/etc/admin.kubeconfig" | sed 's/^/    /'; }
 
 test_life_of_a_job() {
   start_operator

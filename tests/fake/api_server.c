@@ -43,7 +43,7 @@ static bool api_give_log(struct api_server *s, int fd, const struct api_request 
 	char peek;
 
 	if (!log || strstr(r->query, "previous=true"))
-		return api_status(s, r, fd, 400, 0, "BadRequest");
+		return api_status(fd, 400, 0, "BadRequest");
 	api_send(fd, head, strlen(head));
 	for (size_t at = 0; !s->stopping && !s->down;) {
 		MU_AUTO_BUF lines = {0};
@@ -100,10 +100,6 @@ static bool api_read(int fd, struct mu_buf *in, struct api_request *r)
 	}
 	if (sscanf(in->data, "%15s %4095s", r->method, r->url) != 2)
 		return false;
-	end = strcasestr(in->data, "\r\naccept:");
-	r->protobuf =
-	    end && end < in->data + head &&
-	    memmem(end, strcspn(end + 2, "\r") + 2, KUBE_PROTOBUF, sizeof(KUBE_PROTOBUF) - 1);
 	end = strcasestr(in->data, "\r\ncontent-type: application/apply-patch");
 	r->apply = end && end < in->data + head;
 	r->body = mu_xstrndup(in->data + head, length);
@@ -241,16 +237,6 @@ void api_server_stop(struct api_server *s)
 int api_server_port(struct api_server *s)
 {
 	return s->port;
-}
-
-void api_server_only_json(struct api_server *s)
-{
-	s->only_json = true;
-}
-
-void api_server_label(struct api_server *s, const char *type)
-{
-	s->label = type;
 }
 
 void api_server_page(struct api_server *s, int n)

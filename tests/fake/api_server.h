@@ -26,10 +26,6 @@ enum api_fault {
 struct api_server *api_server_start(int port); /* 0: any */
 void api_server_stop(struct api_server *s);
 int api_server_port(struct api_server *s);
-/* It has no protobuf; else the kinds of pb_write.h come so to whoever asks. */
-void api_server_only_json(struct api_server *s);
-/* It calls all its answers that, protobuf and JSON alike. */
-void api_server_label(struct api_server *s, const char *type);
 /* Pages of at most n objects (0: as asked). */
 void api_server_page(struct api_server *s, int n);
 /* The next `times` requests whose "METHOD /path?query" contains `match` fail in this way. */

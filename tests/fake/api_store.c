@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "lib/base/buf.h"
-#include "tests/fake/pb_write.h"
+#include "lib/kube/kube_json.h"
 
 enum {
 	API_OBJECTS = 4096,
@@ -50,8 +50,7 @@ struct api_server {
 	pthread_cond_t changed;
 	pthread_t thread;
 	int fd, port, page;
-	bool stopping, down, only_json;
-	const char *label;    /* of every answer, whatever it is; NULL: what it is */
+	bool stopping, down;
 	long version, oldest; /* history begins after `oldest` */
 	struct api_object objects[API_OBJECTS];
 	int n_objects;
@@ -69,8 +68,7 @@ struct api_request {
 	char *query;
 	char *body;
 	size_t length;
-	bool protobuf; /* is taken */
-	bool apply;    /* the body is a whole object that may be new */
+	bool apply; /* the body is a whole object that may be new */
 };
 
 /* ---- the store ---- */
@@ -218,43 +216,22 @@ static bool api_send(int fd, const char *data, size_t n)
 	return true;
 }
 
-static const char *api_label(const struct api_server *s, bool protobuf)
-{
-	return s->label ? s->label : protobuf ? KUBE_PROTOBUF : "application/json";
-}
-
-static bool api_answer(const struct api_server *s, int fd, int status, int retry_after,
-		       struct mu_span body, bool protobuf)
+static bool api_answer(int fd, int status, int retry_after, const char *body)
 {
 	MU_AUTO_BUF b = {0};
 
-	mu_buf_printf(&b, "HTTP/1.1 %d X\r\nContent-Type: %s\r\n", status, api_label(s, protobuf));
+	mu_buf_printf(&b, "HTTP/1.1 %d X\r\nContent-Type: application/json\r\n", status);
 	if (retry_after)
 		mu_buf_printf(&b, "Retry-After: %d\r\n", retry_after);
-	mu_buf_printf(&b, "Content-Length: %zu\r\n\r\n", body.len);
-	mu_buf_put(&b, body.data, body.len);
+	mu_buf_printf(&b, "Content-Length: %zu\r\n\r\n%s", strlen(body), body);
 	return api_send(fd, b.data, b.len);
 }
 
-/* How a request's objects are written in protobuf; NULL: as JSON. */
-static const struct kube_fields *api_fields(const struct api_server *s, const struct api_request *r)
-{
-	for (unsigned i = 0; i < MU_COUNT(pb_kinds) && r->protobuf && !s->only_json; i++)
-		if (strcmp(pb_kinds[i].collection, r->collection) == 0)
-			return pb_kinds[i].fields;
-	return NULL;
-}
-
-static bool api_give(const struct api_server *s, int fd, int status, int retry_after,
-		     const cJSON *object, const struct kube_fields *fields)
+static bool api_give(int fd, int status, int retry_after, const cJSON *object)
 {
 	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
-	MU_AUTO_BUF b = {0};
 
-	if (!fields)
-		return api_answer(s, fd, status, retry_after, mu_span_of(text), false);
-	pb_write(&b, object, fields);
-	return api_answer(s, fd, status, retry_after, mu_buf_span(&b), true);
+	return api_answer(fd, status, retry_after, text);
 }
 
 static cJSON *api_status_object(int status, const char *reason)
@@ -265,12 +242,10 @@ static cJSON *api_status_object(int status, const char *reason)
 	return cJSON_Parse(text);
 }
 
-static bool api_status(struct api_server *s, const struct api_request *r, int fd, int status,
-		       int retry_after, const char *reason)
+static bool api_status(int fd, int status, int retry_after, const char *reason)
 {
 	cJSON *o = api_status_object(status, reason);
-	bool go_on =
-	    api_give(s, fd, status, retry_after, o, api_fields(s, r) ? kube_pb_status : NULL);
+	bool go_on = api_give(fd, status, retry_after, o);
 
 	cJSON_Delete(o);
 	return go_on;
@@ -327,11 +302,6 @@ static cJSON *api_page(struct api_server *s, const struct api_request *r, long *
 /* A page; the continue token is the number of objects already given. */
 static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 {
-	static const struct kube_fields around[] = {
-	    {"resourceVersion", NULL, 2, KUBE_TEXT}, {"continue", NULL, 3, KUBE_TEXT}, {0}};
-	const struct kube_fields *fields = api_fields(s, r);
-	const struct kube_fields list[] = {
-	    {"metadata", around, 1, KUBE_OBJECT}, {"items", fields, 2, KUBE_LIST}, {0}};
 	cJSON *all = cJSON_CreateObject(), *metadata;
 	char text[32];
 	long more;
@@ -344,7 +314,7 @@ static bool api_list(struct api_server *s, int fd, const struct api_request *r)
 	snprintf(text, sizeof(text), "%ld", more);
 	if (more)
 		cJSON_AddStringToObject(metadata, "continue", text);
-	go_on = api_give(s, fd, 200, 0, all, fields ? list : NULL);
+	go_on = api_give(fd, 200, 0, all);
 	cJSON_Delete(all);
 	return go_on;
 }
@@ -374,16 +344,12 @@ static bool api_chunk(int fd, struct mu_span text)
 	return api_send(fd, b.data, b.len);
 }
 
-static bool api_tell(int fd, const char *type, const cJSON *object,
-		     const struct kube_fields *fields)
+static bool api_tell(int fd, const char *type, const cJSON *object)
 {
 	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
 	MU_AUTO_BUF b = {0};
 
-	if (fields)
-		pb_write_event(&b, type, object, fields);
-	else
-		mu_buf_printf(&b, "{\"type\":\"%s\",\"object\":%s}\n", type, text);
+	mu_buf_printf(&b, "{\"type\":\"%s\",\"object\":%s}\n", type, text);
 	return api_chunk(fd, mu_buf_span(&b));
 }
 
@@ -391,7 +357,6 @@ static bool api_tell(int fd, const char *type, const cJSON *object,
 static bool api_send_event(struct api_server *s, int fd, const struct api_request *r,
 			   const struct api_event *e)
 {
-	const struct kube_fields *fields = api_fields(s, r);
 	struct api_fault_rule fault;
 	cJSON *object;
 
@@ -399,7 +364,7 @@ static bool api_send_event(struct api_server *s, int fd, const struct api_reques
 		bool sent;
 
 		object = cJSON_Parse(e->text);
-		sent = api_tell(fd, e->type, object, fields);
+		sent = api_tell(fd, e->type, object);
 		cJSON_Delete(object);
 		return sent;
 	}
@@ -407,10 +372,8 @@ static bool api_send_event(struct api_server *s, int fd, const struct api_reques
 		return true;
 	if (fault.fault == API_GONE) {
 		object = api_status_object(410, "Expired");
-		api_tell(fd, "ERROR", object, fields ? kube_pb_status : NULL);
+		api_tell(fd, "ERROR", object);
 		cJSON_Delete(object);
-	} else if (fields) {
-		api_send(fd, "40\r\n\0\0\0\77\12\5ADD", 13);
 	} else {
 		api_send(fd, "40\r\n{\"type\":\"ADD", 16);
 	}
@@ -425,13 +388,11 @@ static void api_watch(struct api_server *s, int fd, const struct api_request *r)
 	int next = 0;
 
 	if (from < s->oldest) {
-		api_status(s, r, fd, 410, 0, "Expired");
+		api_status(fd, 410, 0, "Expired");
 		return;
 	}
-	mu_buf_printf(&head,
-		      "HTTP/1.1 200 OK\r\nContent-Type: %s;stream=watch\r\n"
-		      "Transfer-Encoding: chunked\r\n\r\n",
-		      api_label(s, api_fields(s, r)));
+	mu_buf_printf(&head, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+			     "Transfer-Encoding: chunked\r\n\r\n");
 	api_send(fd, head.data, head.len);
 	while (!s->stopping && !s->down) {
 		struct timespec t;
@@ -489,14 +450,14 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		snprintf(r->name, sizeof(r->name), "%s", api_text(body, "metadata", "name"));
 		if (api_find(s, r)) {
 			cJSON_Delete(body);
-			return silent ? false : api_status(s, r, fd, 409, 0, "AlreadyExists");
+			return silent ? false : api_status(fd, 409, 0, "AlreadyExists");
 		}
 		o = api_add(s, r, body);
 		body = NULL;
 		status = 201;
 	} else if (r->name[0] && !o) {
 		cJSON_Delete(body);
-		return silent ? false : api_status(s, r, fd, 404, 0, "NotFound");
+		return silent ? false : api_status(fd, 404, 0, "NotFound");
 	} else if (!r->name[0]) {
 		cJSON_Delete(body);
 		return silent ? false : api_list(s, fd, r);
@@ -505,7 +466,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		cJSON_Delete(body);
 		if (!other)
 			api_remove(s, o);
-		return silent ? false : api_status(s, r, fd, other ? 409 : 200, 0, "Conflict");
+		return silent ? false : api_status(fd, other ? 409 : 200, 0, "Conflict");
 	} else if (strcmp(r->method, "PATCH") == 0 && body) {
 		api_count_generation(o->json, body);
 		api_merge(o->json, body);
@@ -515,7 +476,7 @@ static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool 
 		api_changed(s, o, "MODIFIED");
 	}
 	cJSON_Delete(body);
-	return silent ? false : api_give(s, fd, status, 0, o->json, api_fields(s, r));
+	return silent ? false : api_give(fd, status, 0, o->json);
 }
 
 static bool api_handle(struct api_server *s, int fd, struct api_request *r)
@@ -529,16 +490,15 @@ static bool api_handle(struct api_server *s, int fd, struct api_request *r)
 	api_split(r, path);
 	watch = r->query && strstr(r->query, "watch=1");
 	pthread_mutex_lock(&s->lock);
-	mu_buf_printf(&s->log, "%s%s%s\n", watch ? "WATCH " : "", what,
-		      api_fields(s, r) ? " in protobuf" : "");
+	mu_buf_printf(&s->log, "%s%s\n", watch ? "WATCH " : "", what);
 	if (s->down)
 		go_on = false;
 	else if (!api_take_fault(s, what, false, &fault))
 		go_on = watch ? (api_watch(s, fd, r), false) : api_serve(s, fd, r, false);
 	else if (fault.fault == API_STATUS)
-		go_on = api_status(s, r, fd, fault.status, fault.seconds, "Scripted");
+		go_on = api_status(fd, fault.status, fault.seconds, "Scripted");
 	else if (fault.fault == API_TOO_LARGE)
-		go_on = api_status(s, r, fd, 500, 0, "etcdserver: request is too large");
+		go_on = api_status(fd, 500, 0, "etcdserver: request is too large");
 	else if (fault.fault == API_LOSE_ANSWER)
 		api_serve(s, fd, r, true);
 	pthread_mutex_unlock(&s->lock);

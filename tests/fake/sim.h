@@ -128,7 +128,6 @@ struct sim {
 	struct sim_script script;
 	uint64_t random;
 	bool faulty;
-	bool protobuf;    /* what is read of the kinds that have it */
 	double now, skew; /* virtual seconds; how wrong the operator's wall clock is */
 	struct sim_object objects[SIM_OBJECTS];
 	int n_objects;

@@ -3,7 +3,6 @@
  * them.  A killed controller is one whose calls arrive no more; the next starts from a list, which
  * may be old, or is a second replica, which has seen what its own watches have brought so far.  One
  * whose lease passed in the middle of a call may see that call arrive while the other one acts. */
-#include "tests/fake/pb_write.h"
 #include "tests/fake/sim.h"
 
 enum { STEPS_MAX = 40000, FAULTS_MAX = 600, LATE_STEPS = 40 };
@@ -45,14 +44,9 @@ static const struct {
 /* As the operator reads it off the wire. */
 static cJSON *as_read(struct sim *s, const cJSON *object, const struct kube_fields *fields)
 {
-	bool protobuf = s->protobuf && kube_fields_in_protobuf(fields);
-	MU_AUTO_FREE char *text = protobuf ? NULL : cJSON_PrintUnformatted(object);
-	MU_AUTO_BUF b = {0};
-	cJSON *read;
+	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
+	cJSON *read = kube_json(mu_span_of(text), fields);
 
-	if (protobuf)
-		pb_write(&b, object, fields);
-	read = protobuf ? kube_pb(mu_buf_span(&b), fields) : kube_json(mu_span_of(text), fields);
 	if (!read)
 		sim_break(s, "an object cannot be read");
 	return read;
@@ -430,7 +424,6 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 	s->script = *script;
 	s->random = seed;
 	s->faulty = faulty;
-	s->protobuf = seed % 2;
 	s->now = SIM_EPOCH;
 	s->trace = getenv("SIM_TRACE") != NULL;
 	s->events = MU_NEW_ARRAY(struct sim_event, SIM_EVENTS);

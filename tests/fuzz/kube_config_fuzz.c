@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a kubeconfig, alone and merged with itself, and the proxy that it names. */
+/* Any bytes as a kubeconfig, alone and merged with itself, and the addresses in it. */
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "lib/kube/kube_config.h"
-#include "lib/kube/kube_tunnel.h"
+#include "lib/kube/kube_server.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -22,12 +21,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (write(fd, data, size) == (ssize_t)size)
 		for (int n = 1; n <= 2; n++) {
 			struct kube_config c = {0};
-			struct kube_tunnel t;
+			struct kube_server server;
 
 			if (kube_config_parse(&c, twice, n, NULL, &err) < 0)
 				continue;
-			if (c.proxy_url && kube_tunnel_parse(&t, c.proxy_url, &err) == 0)
-				kube_tunnel_fini(&t);
+			if (kube_server_init(&server, &c, &err) == 0)
+				kube_server_fini(&server);
 			kube_config_fini(&c);
 		}
 	close(fd);

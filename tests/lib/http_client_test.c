@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A task's page is asked, and told, without the API server between. */
-#include "lib/kube/kube_plain.h"
+#include "lib/net/http_client.h"
 
 #include <stdio.h>
 
@@ -30,22 +30,24 @@ static void a_page__is_asked_or_told(void **state)
 		     {"no", &text, NULL, -MU_UNAVAILABLE, NULL},
 		     {"who", &text, "t1", -MU_UNAUTHENTICATED, NULL}};
 	struct mu_http_server *h;
-	_Atomic bool stopped = false;
+	struct mu_http_client *c;
 	struct mu_err err;
 	int port;
 
 	assert_ok(mu_http_start("127.0.0.1", 0, say, NULL, &h, &port, &err), &err);
+	assert_ok(mu_http_client_new(&c, &err), &err);
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_BUF out = {0};
 		char url[64];
 
 		snprintf(url, sizeof(url), "http://127.0.0.1:%d/%s", port, cases[i].page);
 		assert_int_equal(
-		    kube_plain_ask(url, cases[i].bearer, cases[i].post, &stopped, &out, &err),
+		    mu_http_fetch(c, url, cases[i].bearer, cases[i].post, 1, 1 << 16, &out, &err),
 		    cases[i].rc);
 		if (cases[i].heard)
 			assert_string_equal(out.data, cases[i].heard);
 	}
+	mu_http_client_free(c);
 	mu_http_stop(h);
 }
 

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The HTTP client: every outgoing HTTP call of every program.
+ *
+ * A client is one libcurl multi handle and one thread that drives it.  It keeps connections alive
+ * and multiplexes the calls to one server over one connection where the server offers HTTP/2.
+ * Any thread may make calls; all calls have a time limit and a size limit.  Redirects are not
+ * followed.
+ */
+#ifndef MU_NET_HTTP_CLIENT_H
+#define MU_NET_HTTP_CLIENT_H
+
+#include "lib/base/buf.h"
+
+struct mu_http_client;
+
+int mu_http_client_new(struct mu_http_client **out, struct mu_err *err);
+/* All calls must have ended. */
+void mu_http_client_free(struct mu_http_client *c);
+/* Ends all calls in progress and all sleeps; later calls fail with CANCELLED. */
+void mu_http_client_stop(struct mu_http_client *c);
+bool mu_http_client_stopped(const struct mu_http_client *c);
+/* Sleeps until the time is over or the client is stopped; false when it is stopped. */
+bool mu_http_client_sleep(struct mu_http_client *c, double seconds);
+
+/* How TLS verifies the server and identifies the client. */
+struct mu_http_tls {
+	const char *ca_file;      /* PEM; read again for new connections */
+	struct mu_span ca;        /* PEM; without it and ca_file: the system's authorities */
+	struct mu_span cert, key; /* PEM; empty: no client certificate */
+	bool insecure;            /* accept any certificate */
+};
+
+struct mu_http_call {
+	const char *method, *url;
+	const char *headers;           /* (optional) lines, each ending in "\r\n" */
+	struct mu_span body;           /* sent if not empty, and always with POST */
+	double timeout_s;              /* for the whole call */
+	size_t body_max;               /* larger responses fail with RESOURCE_EXHAUSTED */
+	bool stream;                   /* mu_http_read returns the body in pieces */
+	bool one_shot;                 /* a connection of its own, without a proxy */
+	const struct mu_http_tls *tls; /* NULL: the system's authorities */
+	const char *proxy;             /* NULL: what the environment names; "": none */
+	const char *connect_to; /* (optional) "HOST:PORT" to connect to in place of the URL's */
+};
+struct mu_http_response {
+	long status;
+	long retry_after_s; /* 0: the server named none */
+	struct mu_buf body;
+};
+
+/* A call in progress.  Borrows the call's body until mu_http_end. */
+struct mu_http_transfer;
+/* Starts a call.  Errors are reported by mu_http_read. */
+struct mu_http_transfer *mu_http_begin(struct mu_http_client *c, const struct mu_http_call *call);
+/* Waits for the response and returns 0.  Of a stream: waits until some of the body has arrived,
+ * replaces out->body by it and returns 1; returns 0 at the end of the response.
+ *
+ *	DEADLINE_EXCEEDED   no response, or not all of it, in time
+ *	UNAVAILABLE         no connection, or the connection broke
+ *	INVALID_ARGUMENT    the URL, or the client's certificate, cannot be read
+ *	CANCELLED           the client was stopped
+ */
+int mu_http_read(struct mu_http_transfer *t, struct mu_http_response *out, struct mu_err *err);
+/* Frees the transfer; cancels it if it is in progress. */
+void mu_http_end(struct mu_http_transfer *t);
+
+/* One call with its whole response. */
+int mu_http_perform(struct mu_http_client *c, const struct mu_http_call *call,
+		    struct mu_http_response *out, struct mu_err *err);
+
+/* GET, or POST if there is a body (which may be empty), of a plain http:// page: no proxy, a
+ * connection of its own.  bearer: a token for the server, or NULL.  401 is UNAUTHENTICATED, 403
+ * PERMISSION_DENIED, all else but 2xx UNAVAILABLE. */
+int mu_http_fetch(struct mu_http_client *c, const char *url, const char *bearer,
+		  const struct mu_span *post, double timeout_s, size_t body_max, struct mu_buf *out,
+		  struct mu_err *err);
+
+#endif

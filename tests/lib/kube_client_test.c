@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Calls and streams over TLS to a scripted HTTP/1.1 server. */
+#include "tests/lib/scripted_server.h"
+
+static void calls__over_one_connection__carry_who_asks(void **state)
+{
+	static const char *const answers[] = {OK(THING), OK(THING), OK(THING), NULL};
+	MU_AUTO_BUF said = {0};
+	struct mu_err err = {0};
+	struct server s;
+	struct kube_client *c = begin(&s, answers);
+
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(get(c, 0, &err), 0);
+	assert_int_equal(s.accepted, 1);
+	kube_client_metrics(c, &said);
+	assert_non_null(
+	    strstr(said.data, "rest_client_requests_total{method=\"GET\",code=\"200\"} 3\n"));
+	assert_non_null(
+	    strstr(said.data, "rest_client_request_duration_seconds_count{verb=\"GET\"} 3\n"));
+	assert_non_null(strstr(s.last, "GET /x HTTP/1.1\r\n"));
+	assert_non_null(strstr(s.last, "\r\nAuthorization: Bearer the-token\r\n"));
+	end(c, &s);
+}
+
+static void call__on_a_connection_that_was_closed__is_made_again(void **state)
+{
+	static const char *const answers[] = {OK(THING), NULL, OK(THING), NULL, NULL};
+	struct mu_err err = {0};
+	struct server s;
+	struct kube_client *c = begin(&s, answers);
+
+	assert_int_equal(get(c, 0, &err), 0);
+	assert_int_equal(get(c, 0, &err), 0); /* closed, and asked anew */
+	assert_int_equal(s.accepted, 2);
+	/* but not for ever: a new connection that says nothing is an error */
+	assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
+	assert_int_equal(s.accepted, 3);
+	end(c, &s);
+}
+
+/* A client that shows a certificate: its subject is the server's common name here. */
+static void call__with_a_client_certificate__shows_it(void **state)
+{
+	static const char *const answers[] = {OK(THING), NULL};
+	const struct {
+		const struct mu_certs *shown; /* NULL: none */
+		int rc;
+	} cases[] = {{&certs, 0}, {&others, -MU_UNAVAILABLE}, {NULL, -MU_UNAVAILABLE}};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct mu_err err = {0};
+		struct kube_config k = {0};
+		struct kube_client *c;
+		struct server s;
+
+		start(&s, &certs, answers);
+		demand_certificate(s.tls, &certs);
+		k.server = mu_xasprintf("https://127.0.0.1:%d", s.port);
+		mu_buf_puts(&k.ca, certs.ca);
+		if (cases[i].shown) {
+			mu_buf_puts(&k.cert, cases[i].shown->crt);
+			mu_buf_puts(&k.key, cases[i].shown->key);
+		}
+		assert_int_equal(kube_client_new(&c, &k, NULL), 0);
+		assert_int_equal(get(c, 0, &err), cases[i].rc);
+		end(c, &s);
+		assert_int_equal(s.asked, cases[i].rc == 0);
+		assert_true(cases[i].rc ? !*s.client : *s.client);
+	}
+}
+
+static void client_certificate__that_cannot_be_read__is_the_callers_error(void **state)
+{
+	static const char *const answers[] = {OK(THING), NULL};
+	struct mu_err err = {0};
+	struct kube_config k = {0};
+	struct kube_client *c;
+	struct server s;
+
+	start(&s, &certs, answers);
+	k.server = mu_xasprintf("https://127.0.0.1:%d", s.port);
+	mu_buf_puts(&k.ca, certs.ca);
+	mu_buf_puts(&k.cert, "no certificate");
+	mu_buf_puts(&k.key, certs.key);
+	assert_int_equal(kube_client_new(&c, &k, NULL), 0);
+	assert_int_equal(get(c, 0, &err), -MU_INVALID_ARGUMENT);
+	end(c, &s);
+}
+
+/* The file of authorities is read again for new connections. */
+static void authorities__from_a_file__verify_the_server(void **state)
+{
+	static const char *const answers[] = {OK(THING), NULL};
+	char path[] = "/tmp/muster-ca-XXXXXX";
+	int fd = mkstemp(path);
+
+	assert_true(fd >= 0);
+	for (int good = 0; good < 2; good++) {
+		const struct mu_certs *authority = good ? &certs : &others;
+		struct kube_config k = {0};
+		struct mu_err err = {0};
+		struct kube_client *c;
+		struct server s;
+
+		start(&s, &certs, answers);
+		assert_int_equal(mu_write_file(path, authority->ca, strlen(authority->ca), NULL),
+				 0);
+		k.server = mu_xasprintf("https://127.0.0.1:%d", s.port);
+		k.ca_file = mu_xstrdup(path);
+		assert_int_equal(kube_client_new(&c, &k, NULL), 0);
+		assert_int_equal(get(c, 0, &err), good ? 0 : -MU_UNAVAILABLE);
+		end(c, &s);
+	}
+	close(fd);
+	unlink(path);
+}
+
+static void call__to_a_server_of_another_name__is_refused(void **state)
+{
+	static const struct {
+		const struct mu_certs *served, *trusted;
+		const char *name, *says; /* says NULL: accepted */
+	} cases[] = {
+	    {&certs, &certs, NULL, NULL},
+	    {&certs, &certs, "api.test", NULL},
+	    {&certs, &certs, "evil.test", "not accepted: "},
+	    {&certs, &others, NULL, "not accepted: "},
+	    {&others, &others, NULL, "not accepted: "},
+	    {&others, &others, "other", NULL},
+	};
+	static const char *const answers[] = {OK(THING), NULL};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct mu_err err = {0};
+		struct kube_client *c;
+		struct server s;
+
+		start(&s, cases[i].served, answers);
+		c = client_of(&s, cases[i].trusted, cases[i].name);
+		if (cases[i].says) {
+			assert_int_equal(get(c, 0, &err), -MU_UNAVAILABLE);
+			assert_non_null(strstr(err.msg, cases[i].says));
+			assert_int_equal(s.asked, 0); /* the token stayed here */
+		} else {
+			assert_int_equal(get(c, 0, &err), 0);
+		}
+		end(c, &s);
+	}
+}
+
+static void call__without_an_answer__ends_in_time(void **state)
+{
+	static const char *const answers[] = {"", "HTTP/1.1 200 OK\r\n", NULL};
+	struct mu_err err = {0};
+	struct server s;
+	struct kube_client *c = begin(&s, answers);
+
+	/* long enough to have asked, handshake and all, on a machine that is busy */
+	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
+	assert_int_equal(get(c, 1000, &err), -MU_DEADLINE_EXCEEDED);
+	assert_int_equal(s.asked, 2);
+	end(c, &s);
+}
+
+struct waiting {
+	struct kube_client *client;
+	int rc;
+};
+
+static void *wait_for_it(void *arg)
+{
+	struct waiting *w = arg;
+
+	w->rc = get(w->client, 60000, NULL);
+	return NULL;
+}
+
+static void call__under_way__ends_when_the_client_is_stopped(void **state)
+{
+	static const char *const answers[] = {"", NULL};
+	struct waiting w = {0};
+	struct server s;
+	pthread_t thread;
+
+	w.client = begin(&s, answers);
+	pthread_create(&thread, NULL, wait_for_it, &w);
+	while (!s.asked)
+		sched_yield();
+	kube_client_stop(w.client);
+	pthread_join(thread, NULL);
+	assert_int_equal(w.rc, -MU_CANCELLED);
+	end(w.client, &s);
+}
+
+static int keep(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	mu_buf_put(arg, data, len);
+	return 0;
+}
+
+static int watch(struct kube_client *c, long seconds, double gather, struct mu_buf *got,
+		 struct mu_err *err)
+{
+	return kube_stream(
+	    c,
+	    &(struct kube_stream){
+		.path = "/watch", .seconds = seconds, .gather = gather, .chunk = keep, .arg = got},
+	    err);
+}
+
+static void stream__gathers__and_loses_nothing(void **state)
+{
+	MU_AUTO_FREE char *chunk = malloc(40001);
+	MU_AUTO_BUF answer = {0};
+	MU_AUTO_BUF got = {0};
+	const char *answers[] = {NULL, NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	memset(chunk, 'x', 40000);
+	chunk[40000] = 0;
+	mu_buf_puts(&answer, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n");
+	for (int i = 0; i < 5; i++)
+		mu_buf_printf(&answer, "%x\r\n%s\r\n", 40000, chunk);
+	mu_buf_puts(&answer, "0\r\n\r\n");
+	answers[0] = answer.data;
+	c = begin(&s, answers);
+	assert_int_equal(watch(c, 10, 0.001, &got, &err), 0);
+	assert_int_equal(got.len, 5 * 40000);
+	end(c, &s);
+}
+
+/* One read for each wait would let through so many bytes a second and no more. */
+static void stream__while_more_is_there_than_one_read_takes__does_not_wait(void **state)
+{
+	enum { BYTES = 4 << 20 };
+	MU_AUTO_BUF answer = {0};
+	MU_AUTO_BUF got = {0};
+	const char *answers[] = {NULL, NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+
+	mu_buf_printf(&answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BYTES);
+	for (int i = 0; i < BYTES / 16; i++)
+		mu_buf_puts(&answer, "0123456789abcde\n");
+	answers[0] = answer.data;
+	c = begin(&s, answers);
+	assert_ok(watch(c, 6, 0.2, &got, &err), &err);
+	assert_int_equal(got.len, BYTES);
+	end(c, &s);
+}
+
+static int keep_slowly(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	const struct timespec pause = {.tv_nsec = 20000000};
+
+	nanosleep(&pause, NULL);
+	mu_buf_put(arg, data, len);
+	return 0;
+}
+
+/* The stream is paused, and resumed. */
+static void stream__that_is_read_slowly__loses_nothing(void **state)
+{
+	enum { BYTES = 8 << 20 };
+	MU_AUTO_BUF answer = {0};
+	MU_AUTO_BUF got = {0};
+	const char *answers[] = {NULL, NULL};
+	struct mu_err err = {0};
+	struct kube_client *c;
+	struct server s;
+	size_t head;
+
+	mu_buf_printf(&answer, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n", BYTES);
+	head = answer.len;
+	for (int i = 0; i < BYTES / 8; i++)
+		mu_buf_printf(&answer, "%07d\n", i);
+	answers[0] = answer.data;
+	c = begin(&s, answers);
+	assert_ok(
+	    kube_stream(c,
+			&(struct kube_stream){
+			    .path = "/watch", .seconds = 60, .chunk = keep_slowly, .arg = &got},
+			&err),
+	    &err);
+	assert_int_equal(got.len, BYTES);
+	assert_memory_equal(got.data, answer.data + head, BYTES);
+	end(c, &s);
+}
+
+static int refuse(void *arg, const char *data, size_t len, struct mu_err *err)
+{
+	return mu_fail(err, MU_OUT_OF_RANGE, "no more");
+}
+
+/* The server never ends it, and the reader has had enough. */
+static void stream__whose_reader_fails__ends_at_once(void **state)
+{
+	static const char *const answers[] = {
+	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
+	struct mu_err err = {0};
+	struct server s;
+	struct kube_client *c = begin(&s, answers);
+
+	assert_int_equal(
+	    kube_stream(c, &(struct kube_stream){.path = "/watch", .seconds = 60, .chunk = refuse},
+			&err),
+	    -MU_OUT_OF_RANGE);
+	end(c, &s);
+}
+
+struct watching {
+	struct kube_client *client;
+	struct mu_buf got;
+	int rc;
+};
+
+static void *watch_it(void *arg)
+{
+	struct watching *w = arg;
+
+	w->rc = watch(w->client, 60, 5, &w->got, NULL);
+	return NULL;
+}
+
+static void stream__under_way__ends_when_the_client_is_stopped(void **state)
+{
+	static const char *const answers[] = {
+	    "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
+	struct watching w = {0};
+	struct server s;
+	pthread_t thread;
+	double began;
+
+	w.client = begin(&s, answers);
+	pthread_create(&thread, NULL, watch_it, &w);
+	while (!s.asked)
+		sched_yield();
+	began = mu_clock();
+	kube_client_stop(w.client);
+	pthread_join(thread, NULL);
+	assert_true(mu_clock() - began < 2);
+	assert_int_equal(w.rc, -MU_CANCELLED);
+	mu_buf_fini(&w.got);
+	end(w.client, &s);
+}
+
+static void stream__cut_in_the_middle__is_an_error(void **state)
+{
+	static const char *const answers[] = {
+	    "!HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n", NULL};
+	MU_AUTO_BUF got = {0};
+	struct mu_err err = {0};
+	struct server s;
+	struct kube_client *c = begin(&s, answers);
+
+	assert_int_equal(watch(c, 10, 0.001, &got, &err), -MU_UNAVAILABLE);
+	assert_int_equal(got.len, 3);
+	end(c, &s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(calls__over_one_connection__carry_who_asks),
+	    cmocka_unit_test(call__on_a_connection_that_was_closed__is_made_again),
+	    cmocka_unit_test(call__with_a_client_certificate__shows_it),
+	    cmocka_unit_test(client_certificate__that_cannot_be_read__is_the_callers_error),
+	    cmocka_unit_test(authorities__from_a_file__verify_the_server),
+	    cmocka_unit_test(call__to_a_server_of_another_name__is_refused),
+	    cmocka_unit_test(call__without_an_answer__ends_in_time),
+	    cmocka_unit_test(call__under_way__ends_when_the_client_is_stopped),
+	    cmocka_unit_test(stream__gathers__and_loses_nothing),
+	    cmocka_unit_test(stream__while_more_is_there_than_one_read_takes__does_not_wait),
+	    cmocka_unit_test(stream__that_is_read_slowly__loses_nothing),
+	    cmocka_unit_test(stream__whose_reader_fails__ends_at_once),
+	    cmocka_unit_test(stream__under_way__ends_when_the_client_is_stopped),
+	    cmocka_unit_test(stream__cut_in_the_middle__is_an_error),
+	};
+	return cmocka_run_group_tests(tests, make_certs, free_certs);
+}
