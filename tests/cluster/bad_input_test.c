@@ -160,12 +160,14 @@ static void http_answers_what_it_has(void **state)
 	    {"GET /nothing HTTP/1.1\r\n\r\n", "404", "/healthz"},
 	    {"GET /finish HTTP/1.1\r\n\r\n", "405", "POST"},
 	    {"POST /finish HTTP/1.1\r\n\r\n", "409", "program"},
-	    {"\x16\x03\x01\r\n\r\n", "400", "HTTP"},
+	    {"GET / HTTP/1.1\r\nno header\r\n\r\n", "400", ""},
 	};
 	struct fixture *f = *state;
 	char out[8192];
 
 	task_server_set_progress(f->ps.server, "{\"step\":3}");
+	http(&f->ps, "\x16\x03\x01\r\n\r\n", out, sizeof(out)); /* no HTTP: closed */
+	assert_string_equal(out, "");
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		http(&f->ps, cases[i].request, out, sizeof(out));
 		assert_memory_equal(out, "HTTP/1.1 ", 9);
