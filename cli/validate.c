@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster validate: refuses what the API server would, with file, line and what was expected; with
  * --plan it says what the operator would do. */
+#include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -55,6 +56,86 @@ int manifest_job(const char *word, char **name, char **ns, struct mu_err *err)
 	return 0;
 }
 
+/* ---- what the API server checks in the pods of a job ---- */
+
+static const char quantity[] = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)"
+			       "([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$";
+static const char label_name[] = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
+				 "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
+static const char label_value[] = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
+
+static bool matches(const char *text, const char *pattern)
+{
+	regex_t re;
+	bool yes;
+
+	if (regcomp(&re, pattern, REG_EXTENDED | REG_NOSUB) != 0)
+		return false;
+	yes = regexec(&re, text, 0, NULL, 0) == 0;
+	regfree(&re);
+	return yes;
+}
+
+static int check_quantities(const struct mu_doc_node *resources, struct mu_err *err)
+{
+	mu_doc_each(resources, half) mu_doc_each(half, q)
+	{
+		bool number = q->kind == MU_DOC_INT || q->kind == MU_DOC_FLOAT;
+
+		if (!number && (q->kind != MU_DOC_STRING || !matches(q->text, quantity)))
+			return mu_doc_fail(q, err, MU_INVALID_ARGUMENT,
+					   "must be a quantity such as 500m, 2, 1.5G or 4Gi, got "
+					   "'%.60s'",
+					   q->kind == MU_DOC_STRING ? q->text
+								    : mu_doc_kind_name(q->kind));
+	}
+	return 0;
+}
+
+static int check_labels(const struct mu_doc_node *labels, struct mu_err *err)
+{
+	mu_doc_each(labels, l)
+	{
+		if (!matches(l->key, label_name))
+			return mu_doc_fail(l, err, MU_INVALID_ARGUMENT,
+					   "is no name of a label: letters, digits, '-', '_' and "
+					   "'.', 63 at most");
+		if (l->kind != MU_DOC_STRING || !matches(l->text, label_value))
+			return mu_doc_fail(l, err, MU_INVALID_ARGUMENT,
+					   "must be a label's value: a string of letters, digits, "
+					   "'-', '_' and '.', 63 at most");
+	}
+	return 0;
+}
+
+static int check_container(const struct mu_doc_node *c, struct mu_err *err)
+{
+	struct mu_doc_node *env;
+	int rc = mu_doc_opt_list(c, "env", &env, err);
+
+	mu_doc_each(env, e) if (rc == 0 && (e->kind != MU_DOC_MAP || !mu_doc_text(e, "name", NULL)))
+	    rc = mu_doc_fail(e, err, MU_INVALID_ARGUMENT, "must be a map with a name");
+	return rc ? rc : check_quantities(mu_doc_get(c, "resources"), err);
+}
+
+static int check_pods(const struct job_spec *spec, struct mu_err *err)
+{
+	static const char *const known[] = {"metadata", "spec", NULL};
+	int rc = 0;
+
+	for (unsigned i = 0; i < spec->n_tasks && rc == 0; i++) {
+		const struct task_spec *t = &spec->tasks[i];
+
+		if ((rc = check_quantities(t->resources, err)) ||
+		    (rc = mu_doc_known_keys(t->template, known, err)) ||
+		    (rc = check_labels(mu_doc_get(t->template, "metadata.labels"), err)))
+			break;
+		mu_doc_each(mu_doc_get(t->template, "spec.containers"), c) if (rc == 0) rc =
+		    check_container(c, err);
+	}
+	return rc;
+}
+
 /* Of several manifests each plan is told whose it is. */
 static void show_plan(const struct job_spec *spec, const char *path, bool one_of_many)
 {
@@ -81,7 +162,7 @@ int cli_validate(int argc, char **argv)
 		MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 		struct mu_err err;
 
-		if (manifest_read(&spec, argv[i], &err))
+		if (manifest_read(&spec, argv[i], &err) || check_pods(spec, &err))
 			status = cli_fail(&err);
 		else if (plan)
 			show_plan(spec, argv[i], argc - plan > 1);

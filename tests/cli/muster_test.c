@@ -352,6 +352,35 @@ static void a_wrong_manifest__is_told_with_file_and_line(void **state)
 	assert_says(again, want);
 }
 
+/* As the API server does when the pods are made. */
+static void validate__refuses_pods_that_the_api_server_refuses(void **state)
+{
+	static const struct {
+		const char *task, *says;
+	} cases[] = {
+	    {"resources: {limits: {memory: 2GB}}", "limits.memory: must be a quantity"},
+	    {"template: {metadata: {labels: {a: no label}}}", "labels.a: must be a label's value"},
+	    {"template: {metadata: {labels: {a/b/c: d}}}", "is no name of a label"},
+	    {"template: {container: []}", "template.container: unknown field"},
+	    {"template: {spec: {containers: [{env: {A: b}}]}}", "env: must be a list"},
+	    {"template: {spec: {containers: [{env: [A]}]}}", "env[0]: must be a map with a name"},
+	};
+	write_manifest(100, "");
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF said = {0};
+		FILE *f = fopen(manifest, "w");
+
+		assert_non_null(f);
+		fprintf(f,
+			"apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: "
+			"j}\nspec: {tasks: {worker: {%s}}}\n",
+			cases[i].task);
+		fclose(f);
+		assert_int_equal(muster(&said, "validate", manifest), 1);
+		assert_says(said, cases[i].says);
+	}
+}
+
 /* One manifest's plan is the dry run's words alone; of several each begins with whose it is. */
 static void plans_of_several_manifests__say_whose_each_is(void **state)
 {
@@ -548,6 +577,7 @@ int main(void)
 	    T(a_chatty_task__takes_no_more_of_the_disk_than_it_may),
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),
+	    cmocka_unit_test(validate__refuses_pods_that_the_api_server_refuses),
 	    T(plans_of_several_manifests__say_whose_each_is),
 	    T(wrong_command_lines__end_with_2),
 	    T(the_manual_and_the_completion__know_every_verb),
