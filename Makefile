@@ -55,7 +55,7 @@ PARTS := base net http tls kube rpc kernel task client plan control cli cluster
 objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
 lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
-LIBS_base   := -lyaml -lz -lm
+LIBS_base   := -lyaml -lpng -lz -lm
 LIBS_net    := -lmicrohttpd
 LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
 LIBS_tls    := -lcrypto

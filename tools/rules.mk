@@ -91,10 +91,10 @@ endef
 $(foreach t,$(filter-out kernels/gpu_%,$(patsubst $(B)/tests/%,%,$(TESTS))),$(eval $(call test_rule,$(t))))
 
 # Tests of the GPU's kernels are made of C alone, since a machine with a GPU has little else: no source
-# that needs a library, and tests/bare in place of cmocka and zlib.
+# that needs a library, and tests/bare in place of cmocka and of those libraries.
 GPU_TESTS := $(filter $(B)/tests/kernels/gpu_%,$(TESTS))
 BARE      := $(SRC_kernel) $(SRC_base)
-BARE      := $(sort $(filter-out $(shell grep -lE '^#include <(zlib|yaml|cjson/cJSON|jpeglib|pcre2|cblas)\.h>' $(BARE)),$(BARE)) $(NO_JPEG)) \
+BARE      := $(sort $(filter-out $(shell grep -lE '^#include <(zlib|png|yaml|cjson/cJSON|jpeglib|pcre2|cblas)\.h>' $(BARE)),$(BARE)) $(NO_JPEG)) \
              $(wildcard tests/bare/*.c)
 GPU_TESTED := $(wildcard tests/kernels/gpu_*.c)
 $(foreach t,$(GPU_TESTED),$(eval CFLAGS_$(subst /,_,$(basename $(t))) := -Itests/bare))

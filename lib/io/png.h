@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures as PNG. */
+/* PNG pictures, read and written by libpng, which TensorFlow uses too: the same pixels. */
 #ifndef MU_IO_PNG_H
 #define MU_IO_PNG_H
 
@@ -9,34 +9,30 @@ struct mu_png_shape {
 	uint32_t height, width;
 	unsigned channels; /* 1 (grey), 2 (grey, alpha), 3 (RGB) or 4 (RGBA) */
 	unsigned bits;     /* of a channel: 8 or 16 (uint16_t) */
-	int level;         /* of compression, 0 to 9; -1: zlib's own choice */
+	int level;         /* of compression, 0 to 9; -1: zlib's default */
 };
 
-/* Appends a PNG of such pixels, which stand row by row. */
+/* Appends a PNG of pixels that are stored row by row. */
 int mu_png_write(struct mu_buf *out, const void *pixels, const struct mu_png_shape *s,
 		 struct mu_err *err);
 
-/* A picture to be read: opened, then inflated, then asked for its pixels, in whatever form.  Any
- * bytes may be given; memory is asked for only as far as the file can fill it. */
+/* A picture that is being read.  Its bytes may be anything: open refuses a file that is too short
+ * for the pixels that its header promises, so a small file cannot make its reader allocate much. */
 struct mu_png {
 	uint32_t width, height;
-	unsigned bits, colour; /* of a sample; as the file numbers kinds of colour */
-	bool interlaced, has_clear;
-	uint16_t clear[4]; /* samples; none of a kind with alpha */
-	unsigned colours;  /* in the palette: red, green, blue, alpha */
-	unsigned char palette[256][4];
-	uint32_t gamma;        /* in 100,000ths; 0: not said */
-	struct mu_span chunks; /* from the first with pixels on; borrows the file */
-	size_t packed;         /* bytes of pixels in them */
-	unsigned char *rows;   /* each behind one byte */
+	unsigned channels; /* of the file; a palette has 3, or 4 with transparency */
+	/* for png.c */
+	struct png_struct_def *png;
+	struct png_info_def *info;
+	struct mu_span file, left; /* borrowed */
+	char message[128];         /* libpng's error */
 };
 
-int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err); /* borrows the file */
-unsigned mu_png_channels(const struct mu_png *p); /* that the picture has by itself */
-int mu_png_rows(struct mu_png *p, struct mu_err *err);
-/* Of an inflated picture: height * width * channels (1 to 4) numbers of 8 or 16 bits. */
-int mu_png_pixels(const struct mu_png *p, unsigned channels, unsigned bits, void *out,
-		  struct mu_err *err);
+/* Reads up to the pixels.  The struct must stay where it is until fini. */
+int mu_png_open(struct mu_png *p, struct mu_span file, struct mu_err *err);
+/* Converts the pixels to `channels` (1 to 4) of `bits` (8 or 16); out has room for height * width *
+ * channels numbers.  At most one call per open. */
+int mu_png_read(struct mu_png *p, unsigned channels, unsigned bits, void *out, struct mu_err *err);
 void mu_png_fini(struct mu_png *p);
 
 #endif

@@ -82,14 +82,16 @@ def files():
                     yield decode(file, channels=channels, dtype=t)
     for contents, t in ((file, tf.uint8), (file, tf.uint16), (file, tf.float32)):
         yield Case("DecodeImage", {"contents": text(contents)}, {"dtype": t, "channels": 3})
-    # every colour's grey, and those whose file says how numbers follow from light
+    # the grey of every colour, without and with a gamma
     cube = np.stack(np.meshgrid(*[range(0, 256, 15)] * 3), -1).reshape(18, -1, 3)
     for notes in (b"", chunk(b"gAMA", struct.pack(">I", 45455)), chunk(b"gAMA", struct.pack(">I", 100000)),
                   chunk(b"gAMA", struct.pack(">I", 60000)), chunk(b"sRGB", b"\0"), chunk(b"pHYs", struct.pack(">IIB", 2835, 2835, 1)),
                   chunk(b"tEXt", b"Comment\0words")):
         yield decode(png(cube, RGB, 8, notes=notes), channels=1)
         yield decode(png(cube, RGB, 8, notes=notes), channels=3)
-    yield decode(png(any_pixels(RGB, 16, 40, 40), RGB, 16), channels=1, dtype=tf.uint16)
+    for notes, t in itertools.product((b"", chunk(b"gAMA", struct.pack(">I", 45455)), chunk(b"gAMA", struct.pack(">I", 60000))),
+                                      (tf.uint8, tf.uint16)):
+        yield decode(png(any_pixels(RGB, 16, 40, 40), RGB, 16, notes=notes), channels=1, dtype=t)
 
 
 def broken():

@@ -32,7 +32,7 @@ static int open_file(const struct kernel_call *c, struct mu_png *png, struct mu_
 }
 
 /* Pixels of `bits` as type t: as they are, or as floats between 0 and 1. */
-static int give_pixels(struct kernel_call *c, const struct mu_png *png, unsigned channels,
+static int give_pixels(struct kernel_call *c, struct mu_png *png, unsigned channels,
 		       enum mu_dtype t, struct mu_err *err)
 {
 	MU_AUTO_TENSOR wide = {0};
@@ -44,9 +44,9 @@ static int give_pixels(struct kernel_call *c, const struct mu_png *png, unsigned
 	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
 		return rc;
 	if (t != MU_FLOAT)
-		return mu_png_pixels(png, channels, t == MU_UINT8 ? 8 : 16, out->data, err);
+		return mu_png_read(png, channels, t == MU_UINT8 ? 8 : 16, out->data, err);
 	if ((rc = mu_tensor_new(&wide, MU_UINT16, &shape, err)) ||
-	    (rc = mu_png_pixels(png, channels, 16, wide.data, err)))
+	    (rc = mu_png_read(png, channels, 16, wide.data, err)))
 		return rc;
 	for (int64_t i = 0; i < shape.count; i++)
 		MU_DATA(float, out)[i] = (float)MU_DATA(uint16_t, &wide)[i] * (1.f / 65535);
@@ -57,8 +57,8 @@ bool image_is_png(const struct kernel_call *c)
 {
 	const struct mu_tensor *in = kernel_in(c, 0);
 
-	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 4 &&
-	       memcmp(elems_span(in, 0).data, "\x89PNG", 4) == 0;
+	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 8 &&
+	       memcmp(elems_span(in, 0).data, "\x89PNG\r\n\x1a\n", 8) == 0;
 }
 
 int image_unknown(const struct kernel_call *c, struct mu_err *err)
@@ -93,9 +93,9 @@ int image_from_png(struct kernel_call *c, struct mu_err *err)
 		return image_from_jpeg(c, t, err);
 	if (image_is_bmp(c) && strcmp(c->node->op, "DecodePng"))
 		return image_from_bmp(c, t, err);
-	if ((rc = open_file(c, &png, err)) || (rc = mu_png_rows(&png, err)))
+	if ((rc = open_file(c, &png, err)))
 		return rc;
-	rc = give_pixels(c, &png, channels ? (unsigned)channels : mu_png_channels(&png), t, err);
+	rc = give_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
 	mu_png_fini(&png);
 	return rc;
 }
