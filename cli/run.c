@@ -153,12 +153,33 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 	return 0;
 }
 
+/* Prints what has just become true of the job and a person has to know.  How tasks end and restart
+ * is printed when it happens. */
+static void say_news(struct run *r, const struct job_status *was, const struct job_status *is)
+{
+	static const enum condition_type told[] = {COND_AWAITED, COND_STEP_RESET};
+	const struct condition *ready = &is->conditions[COND_READY];
+
+	for (unsigned i = 0; i < MU_COUNT(told); i++) {
+		const struct condition *c = &is->conditions[told[i]];
+
+		if (c->set &&
+		    (!was->conditions[told[i]].set || was->conditions[told[i]].since != c->since))
+			run_view_say(&r->view, "%s", c->message);
+	}
+	if (job_status_trouble(is) == ready &&
+	    strcmp(ready->reason, was->conditions[COND_READY].reason) != 0 &&
+	    is->phase != JOB_FAILED)
+		run_view_say(&r->view, "%s", ready->message);
+}
+
 /* One look at the world, one plan, its actions. */
 static int turn(struct run *r, struct mu_err *err)
 {
 	struct plan_options options = {.image = "muster-task",
 				       .in_the_clear = true, /* on the loopback, by one user */
 				       .address = run_tasks_address,
+				       .log_folder = r->logs,
 				       .user = &r->tasks};
 	double now = mu_wall();
 	struct observed_pod *pods = MU_NEW_ARRAY(struct observed_pod, r->tasks.n + 1);
@@ -166,6 +187,7 @@ static int turn(struct run *r, struct mu_err *err)
 				    .n_pods = r->tasks.n,
 				    .service = r->service,
 				    .status = r->status,
+				    .step = r->view.progress.step,
 				    .last_progress = r->view.step_at,
 				    .final = {.reason = r->view.end_reason,
 					      .step = r->view.progress.step,
@@ -194,8 +216,7 @@ static int turn(struct run *r, struct mu_err *err)
 	carry_off(r, now);
 	struct job_status wanted = {0};
 	job_status_copy(&wanted, &plan->status);
-	if (wanted.conditions[COND_AWAITED].set && !r->status.conditions[COND_AWAITED].set)
-		run_view_say(&r->view, "%s", wanted.conditions[COND_AWAITED].message);
+	say_news(r, &r->status, &wanted);
 	job_plan_free(plan);
 	free(pods);
 	job_status_fini(&r->status);

@@ -21,7 +21,7 @@ struct wait {
 	struct run_view view;
 	struct job_status status;
 	double until;        /* by mu_clock; INFINITY: no limit */
-	char said[512];      /* phase and trouble that were printed last */
+	char said[600];      /* phase and trouble that were printed last */
 	char version[64];    /* metadata.resourceVersion */
 	bool found, deleted; /* the job was there; it is gone */
 };

@@ -196,8 +196,8 @@ static int put_group(struct reconcile *r, int members, struct mu_err *err)
 			  "this cluster has no podgroups of %s: install the scheduler or say "
 			  "run.gang: none",
 			  group_api(r->spec));
-		rc = mu_fail(err, MU_FAILED_PRECONDITION, "no podgroups of %s in this cluster",
-			     group_api(r->spec));
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
+			     group_api(r->spec)); /* a refusal: it becomes a condition */
 	}
 	return rc;
 }

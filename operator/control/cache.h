@@ -28,9 +28,9 @@ struct cached_pod {
 	struct cached_pod *next;
 	char *name, *uid, *owner; /* owner: uid of the controller, "" when there is none */
 	char *task;
-	char *reason, *node, *ip; /* or NULL */
-	char *message;            /* observed_pod.message */
-	char *said;               /* its progress, as it left it when it ended, or NULL */
+	char *reason, *detail, *node, *ip; /* or NULL */
+	char *message;                     /* observed_pod.message */
+	char *said;                        /* its progress, as it left it when it ended, or NULL */
 	int index, exit_code;
 	enum pod_phase phase;
 	bool ready, answered, deleting, free, killed, gpu, leaves, seen;
@@ -261,6 +261,8 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 /* The known part of what a task says of its progress, as text; NULL when it says no step.  Whatever
  * comes is a stranger's: only known keys of the right kind are kept. */
 char *progress_read(const cJSON *said);
+/* The step in such a text; 0: there is none. */
+int64_t progress_step(const char *progress);
 /* A chief that has ended said something last, and that counts; the lock is held. */
 void cache_last_words(struct cached_job *job, double now);
 void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);

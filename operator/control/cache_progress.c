@@ -54,6 +54,14 @@ char *progress_read(const cJSON *said)
 	return text;
 }
 
+int64_t progress_step(const char *progress)
+{
+	const char *step = progress ? strstr(progress, "\"step\":") : NULL;
+	double n = step ? strtod(step + strlen("\"step\":"), NULL) : 0;
+
+	return n > 0 && n < 9e18 ? (int64_t)n : 0;
+}
+
 static bool can_be_asked(const struct cached_pod *p)
 {
 	return p->phase == POD_RUNNING && !p->deleting && p->ip;

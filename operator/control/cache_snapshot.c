@@ -31,6 +31,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	copy->said = NULL; /* cache_last_words has taken it */
 	copy->reason = (char *)keep(a, p->reason);
 	copy->message = (char *)keep(a, p->message);
+	copy->detail = (char *)keep(a, p->detail);
 	copy->node = (char *)keep(a, p->node);
 	copy->ip = (char *)keep(a, p->ip);
 	s->pods[i] = copy;
@@ -50,6 +51,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	    .deletion_due = p->deletion_due,
 	    .reason = copy->reason,
 	    .message = copy->message,
+	    .detail = copy->detail,
 	    .node = copy->node,
 	    .kernels = copy->kernels[0] ? copy->kernels : NULL,
 	    .epoch = p->epoch,
@@ -102,6 +104,7 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	out->resource_version = mu_arena_strdup(&out->arena, job->resource_version);
 	out->uid = mu_arena_strdup(&out->arena, job->uid);
 	out->progress = keep(&out->arena, job->progress);
+	out->observed.step = progress_step(job->progress);
 	out->progress_at = out->observed.last_progress = job->progress_at;
 	for (struct cached_pod *p = job->pods; p; p = p->next)
 		n += strcmp(p->owner, job->uid) == 0;

@@ -79,6 +79,18 @@ static char *last_line(const char *message)
 	return end > start ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
 }
 
+/* Runtimes report a program that the image lacks as a start that failed. */
+static const char *ended_reason(const char *reason, const char *message)
+{
+	bool start = reason && (strcmp(reason, "StartError") == 0 ||
+				strcmp(reason, "ContainerCannotRun") == 0);
+	bool missing = start && message &&
+		       (strstr(message, "executable file not found") ||
+			strstr(message, "no such file or directory"));
+
+	return missing ? POD_NO_EXECUTABLE : reason;
+}
+
 /* The first container is ours; what else runs in the pod does not count. */
 static void read_container(struct cached_pod *p, const cJSON *status)
 {
@@ -95,19 +107,32 @@ static void read_container(struct cached_pod *p, const cJSON *status)
 		if (p->exit_code != 0 && !p->said)
 			p->message = last_line(text_at(ended, "message"));
 	}
-	reason = text_at(ended ? ended : waiting, "reason");
+	reason = ended ? ended_reason(text_at(ended, "reason"), text_at(ended, "message"))
+		       : text_at(waiting, "reason");
 	if (!p->reason && reason && strcmp(reason, "ContainerCreating") != 0 &&
 	    strcmp(reason, "PodInitializing") != 0 && strcmp(reason, "Completed") != 0)
 		p->reason = mu_xstrdup(reason);
 }
 
-/* Of the scheduler's reasons one is told apart: no room may come by itself, a claim does not. */
-static const char *scheduling_reason(const char *reason, const char *message)
+/* The name in `persistentvolumeclaim "NAME" not found`; NULL: the message is another. */
+static char *missing_claim(const char *message)
 {
-	bool claim =
-	    message && strstr(message, "persistentvolumeclaim") && strstr(message, "not found");
+	static const char before[] = "persistentvolumeclaim \"", after[] = "\" not found";
+	const char *name = message ? strstr(message, before) : NULL;
+	size_t n;
 
-	return claim ? POD_CLAIM_MISSING : reason;
+	if (!name)
+		return NULL;
+	name += sizeof(before) - 1;
+	n = strcspn(name, "\"");
+	return strncmp(name + n, after, sizeof(after) - 1) == 0 ? mu_xstrndup(name, n) : NULL;
+}
+
+/* A node may get room by itself, a claim does not appear by itself: it has a reason of its own. */
+static void read_unscheduled(struct cached_pod *p, const char *reason, const char *message)
+{
+	p->detail = missing_claim(message);
+	p->reason = copy_or_null(p->detail ? POD_CLAIM_MISSING : reason);
 }
 
 static void read_conditions(struct cached_pod *p, const cJSON *status)
@@ -128,8 +153,7 @@ static void read_conditions(struct cached_pod *p, const cJSON *status)
 		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
 			p->free = true;
 		if (strcmp(type, "PodScheduled") == 0 && strcmp(value, "False") == 0 && !p->reason)
-			p->reason =
-			    copy_or_null(scheduling_reason(reason, text_at(condition, "message")));
+			read_unscheduled(p, reason, text_at(condition, "message"));
 	}
 }
 
@@ -232,7 +256,8 @@ bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b)
 	       a->deletion_due == b->deletion_due && same(a->name, b->name) &&
 	       same(a->uid, b->uid) && same(a->owner, b->owner) && same(a->task, b->task) &&
 	       same(a->reason, b->reason) && same(a->message, b->message) &&
-	       same(a->said, b->said) && same(a->node, b->node) && same(a->ip, b->ip);
+	       same(a->detail, b->detail) && same(a->said, b->said) && same(a->node, b->node) &&
+	       same(a->ip, b->ip);
 }
 
 void pod_record_free(struct cached_pod *p)
@@ -243,6 +268,7 @@ void pod_record_free(struct cached_pod *p)
 	free(p->task);
 	free(p->reason);
 	free(p->message);
+	free(p->detail);
 	free(p->said);
 	free(p->node);
 	free(p->ip);

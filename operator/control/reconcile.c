@@ -49,8 +49,11 @@ static void say_transitions(struct reconcile *r, const struct job_status *was,
 		const struct condition *c = &is->conditions[i];
 		bool before = was->conditions[i].set && was->conditions[i].status;
 
-		bool unphased = i == COND_AWAITED || i == COND_KERNELS; /* with no new phase, too */
+		bool unphased = i == COND_AWAITED || i == COND_KERNELS ||
+				i == COND_STEP_RESET; /* with no new phase, too */
 
+		if (i == COND_STEP_RESET) /* each of them has an event */
+			before = before && was->conditions[i].since == c->since;
 		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED ||
 		    (!moves && !unphased))
 			continue;

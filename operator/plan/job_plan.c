@@ -355,12 +355,21 @@ static bool is_back(const struct observed_pod *pod)
 	return pod && pod->answered && pod->phase == POD_RUNNING && !pod->deleting && !pod->leaves;
 }
 
+/* e: the index that is on its way back, or NULL. */
+static void set_restarting(struct planner *p, const struct ledger_entry *e)
+{
+	status_set(p, COND_RESTARTING, e, e ? "TaskFailed" : "TasksRun",
+		   "%s%s%d failures so far, backoffLimit %d", e ? plan_failure_text(p, e) : "",
+		   e ? " and runs again; " : "", p->status->restarts, p->spec->backoff_limit);
+}
+
 /* How a job that goes on stands: pending, running, or with an index on its way back. */
 static void describe(struct planner *p)
 {
 	const struct task_spec *chief = job_spec_chief(p->spec);
 	int wanted = 0, ready = 0;
-	bool chief_runs = !chief, chief_there = false, chief_done = false, again = false;
+	bool chief_runs = !chief, chief_there = false, chief_done = false;
+	const struct ledger_entry *again = NULL;
 
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
@@ -374,7 +383,8 @@ static void describe(struct planner *p)
 			ready += up || done;
 			/* one that has answered is back, whatever the last probe says: as it ends,
 			 * its server goes first */
-			again = again || (e && e->attempts && !done && !up && !is_back(pod));
+			if (!again && e && e->attempts && !done && !up && !is_back(pod))
+				again = e;
 			chief_runs = chief_runs || (task == chief && i == 0 && (up || done));
 			chief_done = chief_done || (task == chief && i == 0 && done);
 			chief_there = chief_there || (task == chief && i == 0 && pod &&
@@ -394,10 +404,11 @@ static void describe(struct planner *p)
 		   !running     ? "waiting for chief and parameter servers"
 		   : chief_done ? "the chief is done, other workers and the parameter servers run"
 				: "chief and parameter servers run");
+	if (running)
+		plan_report_recovery(p);
+	plan_report_step_reset(p);
 	if (again || p->status->conditions[COND_RESTARTING].set)
-		status_set(p, COND_RESTARTING, again, again ? "TaskFailed" : "TasksRun",
-			   "%d failures so far, backoffLimit %d", p->status->restarts,
-			   p->spec->backoff_limit);
+		set_restarting(p, again);
 	if (!p->kernels_missing && !plan_say_stuck(p))
 		status_set(p, COND_READY, ready == wanted, ready == wanted ? "AllReady" : "Waiting",
 			   "%d of %d tasks are ready or have finished", ready, wanted);
@@ -438,6 +449,8 @@ static const struct refusal {
     {"request is too large", "ObjectTooLarge", TOO_LARGE, false},
     {"larger than max", "ObjectTooLarge", TOO_LARGE, false},
     {"entity too large", "ObjectTooLarge", TOO_LARGE, false},
+    {"no podgroups of", "GangUnavailable",
+     "install the gang scheduler, or use run.gang: none in a new job", false},
     {"", "CreateRefused", "change the manifest, or the rule that forbids it", false},
 };
 

@@ -43,6 +43,7 @@ struct observed_pod {
 	bool leaves;         /* was started only to leave: plan_pod.leaves */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *message; /* the last line of a program that failed, or NULL */
+	const char *detail;  /* of a pod that waits: the object that is missing, or NULL */
 	const char *node;    /* where it is, or NULL */
 	const char *kernels; /* variant that its task has reported, or NULL */
 	int epoch;           /* of the cluster that its task has, or will have; 0: unknown */
@@ -91,7 +92,7 @@ struct task_status {
 	char kernels[32]; /* variant chosen */
 };
 
-enum { JOB_CONDITIONS = 10 };
+enum { JOB_CONDITIONS = 11 };
 enum condition_type {
 	COND_CREATED,
 	COND_READY,
@@ -103,13 +104,14 @@ enum condition_type {
 	COND_KERNELS, /* "KernelsMissing": a task cannot use the GPU or the kernels it was to use */
 	COND_REFUSED, /* "PodsRefused": the server would not have an object of the job */
 	COND_AWAITED, /* "WorkersAwaited": nobody could be sent to leave for who was scaled away */
+	COND_STEP_RESET, /* "StepReset": parameters were lost, and the step went back */
 };
 extern const char *const condition_names[]; /* "Created", … */
 struct condition {
 	bool set;    /* is in the list at all */
 	bool status; /* True or False */
 	char reason[64];
-	char message[256];
+	char message[512];
 	double since; /* lastTransitionTime */
 };
 
@@ -137,6 +139,7 @@ struct job_status {
 	struct ledger_entry *ledger;
 	unsigned n_ledger;
 	struct security_status security;
+	int64_t step; /* status.progress.step as stored last; written by others */
 };
 /* The condition that says why the job does not get on and what to do; NULL: nothing is wrong, or
  * tasks merely come up.  Borrows s. */
@@ -151,8 +154,12 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 /* Why a condition tells of a spec that cannot work, though the schema let it through. */
 #define PLAN_INVALID_SPEC "InvalidSpec"
 
-/* Our own word among the reasons of pods. */
+/* Reason of COND_RUNNING after a ps was replaced, until the first step. */
+#define PLAN_RECOVERING "Recovering"
+
+/* Reasons of pods that the operator derives from a message; no kubelet says them. */
 #define POD_CLAIM_MISSING "VolumeClaimMissing"
+#define POD_NO_EXECUTABLE "ExecutableNotFound"
 
 /* Why the training ended, in the words of the trainer's final report. */
 enum end_reason {
@@ -186,6 +193,7 @@ struct observed_job {
 	struct job_status status; /* as stored last time; zero at first */
 	const struct node_info *nodes;
 	unsigned n_nodes;
+	int64_t step;         /* that the chief reported last; 0 unknown */
 	double last_progress; /* when the step last moved; 0 unknown */
 	double watched_since; /* by who looks now: before that the step may have moved unseen */
 	double begun;         /* when the job began, while no status says so; 0: it has not */
@@ -204,6 +212,7 @@ struct plan_options {
 	void (*address)(void *user, const struct job_spec *s, const char *task, int index,
 			char *out, size_t size);
 	void *user;
+	const char *log_folder; /* of `muster run`: it has <task>-<index>.log; NULL: kubectl logs */
 };
 
 /* What a pod or process is to run. */

@@ -178,26 +178,30 @@ static void judge_deadlines(struct planner *p)
 	}
 }
 
+/* A pod of a job that has failed is kept unless cleanPodPolicy is All, and its log with it. */
+static const char *failure_with_log(const struct planner *p, const struct ledger_entry *e)
+{
+	bool kept = p->options->log_folder || p->spec->clean != CLEAN_ALL;
+
+	return mu_arena_printf(&p->plan->arena, "%s%s%s", plan_failure_text(p, e),
+			       kept ? "; why: " : "",
+			       kept ? plan_log_text(p, e->task, e->index) : "");
+}
+
 void plan_judge(struct planner *p)
 {
 	const struct ledger_entry *e;
-	char text[400];
 
 	if (plan_has_succeeded(p)) {
 		succeed(p);
 	} else if ((e = fatal(p))) {
-		int n = snprintf(text, sizeof text, "%s/%d ended with exit code %d (%s)%s%s",
-				 e->task, e->index, e->exit_code, e->reason,
-				 *e->node ? " on node " : "", e->node);
-		if (!p->options->address) /* `muster run` names a file */
-			snprintf(text + n, sizeof text - (size_t)n,
-				 "; why: kubectl logs %.64s-%s-%d", p->spec->name, e->task,
-				 e->index);
-		end(p, JOB_FAILED, "TaskFailed", text);
+		end(p, JOB_FAILED, "TaskFailed", failure_with_log(p, e));
 	} else if (p->status->restarts > p->spec->backoff_limit) {
-		snprintf(text, sizeof text, "%d failures, more than backoffLimit: %d",
-			 p->status->restarts, p->spec->backoff_limit);
-		end(p, JOB_FAILED, "BackoffLimitExceeded", text);
+		e = plan_last_failure(p);
+		end(p, JOB_FAILED, "BackoffLimitExceeded",
+		    mu_arena_printf(&p->plan->arena, "%d failures, more than backoffLimit: %d%s%s",
+				    p->status->restarts, p->spec->backoff_limit, e ? "; " : "",
+				    e ? failure_with_log(p, e) : ""));
 	} else {
 		judge_deadlines(p);
 	}

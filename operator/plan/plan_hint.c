@@ -20,14 +20,57 @@ static const struct {
 } pod_hints[] = {
     {"SchedulingGated", "its queue has not admitted it yet; see its quota and what is before it"},
     {"Unschedulable", "no node has room for it or fits its selector and volumes; see its events"},
-    {POD_CLAIM_MISSING,
-     "the volume claim that it mounts does not exist; make it, or correct checkpoint.volumeClaim"},
     {"CreateContainerConfigError",
      "a ConfigMap or Secret that it names is missing; see its events"},
     {"CreateContainerError", "its container cannot be made; see its events"},
     {"RunContainerError", "its program cannot be started; check the command"},
     {"StartError", "its program cannot be started; check the command"},
 };
+
+/* Seconds after which a pod that no scheduler has considered is reported: a scheduler that runs
+ * binds a pod, or says why it cannot, within seconds. */
+enum { SCHEDULER_TIMEOUT_S = 30 };
+
+/* The name of the scheduler that has to place the pods of t. */
+static const char *scheduler_of(const struct planner *p, const struct task_spec *t)
+{
+	static const char *const of_gang[] = {
+	    [GANG_NONE] = "default-scheduler",
+	    [GANG_VOLCANO] = "volcano",
+	    [GANG_SCHEDULER_PLUGINS] = "scheduler-plugins-scheduler",
+	    [GANG_KUEUE] = "default-scheduler",
+	};
+	const char *own = t->template ? mu_doc_text(t->template, "spec.schedulerName", NULL) : NULL;
+
+	return own ? own : of_gang[p->spec->gang];
+}
+
+/* Reports a pod that no scheduler has considered: its status has neither a node nor a condition
+ * PodScheduled. */
+static bool report_unscheduled(struct planner *p)
+{
+	for (unsigned t = 0; t < p->spec->n_tasks; t++)
+		for (int i = 0; i < p->spec->tasks[t].replicas; i++) {
+			const struct observed_pod *pod = p->pods[t][i];
+
+			if (!pod || pod->phase != POD_PENDING || pod->deleting || pod->reason ||
+			    pod->node || p->options->address)
+				continue;
+			if (p->now < pod->created + SCHEDULER_TIMEOUT_S) {
+				plan_wake(p, pod->created + SCHEDULER_TIMEOUT_S);
+				continue;
+			}
+			status_set(
+			    p, COND_READY, false, "SchedulerMissing",
+			    "%s/%d: no scheduler has considered its pod for %d s; install or "
+			    "start the scheduler %s%s",
+			    pod->task, pod->index, SCHEDULER_TIMEOUT_S,
+			    scheduler_of(p, &p->spec->tasks[t]),
+			    p->spec->gang ? ", or use run.gang: none in a new job" : "");
+			return true;
+		}
+	return false;
+}
 
 /* The pod of the job that waits for something other than time; NULL when there is none. */
 static const struct observed_pod *stuck(const struct planner *p, const struct task_spec **task)
@@ -83,6 +126,18 @@ static bool group_waits(const struct planner *p)
 	return false;
 }
 
+/* Nothing trains without the chief; an edit or kubectl scale brings it back. */
+static bool report_no_workers(struct planner *p)
+{
+	const struct task_spec *chief = job_spec_chief(p->spec);
+
+	if (!chief || chief->replicas > 0)
+		return false;
+	status_set(p, COND_READY, false, "NoWorkers",
+		   "tasks.%s.replicas is 0, so nothing trains; scale it to 1 or more", chief->name);
+	return true;
+}
+
 bool plan_say_stuck(struct planner *p)
 {
 	const struct task_spec *t;
@@ -90,7 +145,7 @@ bool plan_say_stuck(struct planner *p)
 	const char *image;
 
 	if (!pod)
-		return say_deaf(p);
+		return report_unscheduled(p) || say_deaf(p) || report_no_workers(p);
 	/* the group's scheduler knows why; its pods only say that they have no node */
 	if (!pod->node && group_waits(p)) {
 		status_set(p, COND_READY, false, "GangWaiting",
@@ -98,6 +153,15 @@ bool plan_say_stuck(struct planner *p)
 			   p->seen->group_phase,
 			   p->seen->group_said ? p->seen->group_said
 					       : "not all of them have a place yet");
+		return true;
+	}
+	if (strcmp(pod->reason, POD_CLAIM_MISSING) == 0) {
+		const char *claim = pod->detail ? pod->detail : p->spec->volume_claim;
+
+		status_set(p, COND_READY, false, pod->reason,
+			   "%s/%d: volume claim %.120s does not exist; create it, or correct "
+			   "checkpoint.volumeClaim",
+			   pod->task, pod->index, claim ? claim : "of its template");
 		return true;
 	}
 	image = t->image ? t->image : p->options->image ? p->options->image : "of the task";

@@ -41,8 +41,8 @@ struct ledger_entry *ledger_get(struct job_status *s, const char *task, int inde
 void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e);
 
 /* ---- plan_kernels.c ---- */
-/* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: for a
- * departure pod, which computes nothing. */
+/* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: for
+ * a departure pod, which computes nothing. */
 bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
 			 struct kernel_choice *out);
 /* When the pod cannot get or use its GPU and its index may use the CPU instead: records that in the
@@ -72,7 +72,23 @@ bool plan_has_tls(const struct planner *p);
 /* What the certificates need; false when no pod may be made yet. */
 bool plan_security(struct planner *p);
 
+/* ---- plan_failure.c ---- */
+/* "worker/1 ended with exit code 137 (OOMKilled: ...) on node n1"; lives as long as the plan. */
+const char *plan_failure_text(const struct planner *p, const struct ledger_entry *e);
+/* The command or the file that shows the log of a task; lives as long as the plan. */
+const char *plan_log_text(const struct planner *p, const char *task, int index);
+/* The index that has failed last, of those that are not done; NULL: none has. */
+const struct ledger_entry *plan_last_failure(const struct planner *p);
+
+/* ---- plan_recovery.c ---- */
+/* Says in COND_RUNNING that no step has come since a ps started again. */
+void plan_report_recovery(struct planner *p);
+/* Sets COND_STEP_RESET when the chief reports a smaller step than before. */
+void plan_report_step_reset(struct planner *p);
+
 /* ---- plan_restart.c ---- */
+/* Seconds that an index waits after so many failures. */
+double plan_backoff(int failures);
 /* Takes what the pods that have ended tell into the ledger, each once. */
 void plan_absorb(struct planner *p);
 /* Whether the last end of this index means that it runs again. */

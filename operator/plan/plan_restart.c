@@ -36,7 +36,7 @@ bool plan_is_done(const struct planner *p, const struct task_spec *t, int index)
 	return e && e->done;
 }
 
-static double back_off(int failures)
+double plan_backoff(int failures)
 {
 	double wait = BACKOFF_FIRST;
 
@@ -97,7 +97,7 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 	}
 	e->failures++;
 	p->status->restarts += plan_counts(t);
-	e->retry_at = p->now + back_off(e->failures);
+	e->retry_at = p->now + plan_backoff(e->failures);
 }
 
 /* Servers come last: whether their end is right depends on whether the chief is done. */

@@ -7,9 +7,9 @@
 
 const char *const job_phase_names[] = {"",          "Pending",   "Running", "Restarting",
 				       "Suspended", "Succeeded", "Failed",  NULL};
-const char *const condition_names[] = {"Created",     "Ready",          "Running", "Restarting",
-				       "Suspended",   "Succeeded",      "Failed",  "KernelsMissing",
-				       "PodsRefused", "WorkersAwaited", NULL};
+const char *const condition_names[] = {
+    "Created", "Ready",          "Running",     "Restarting",     "Suspended", "Succeeded",
+    "Failed",  "KernelsMissing", "PodsRefused", "WorkersAwaited", "StepReset", NULL};
 
 enum job_phase job_phase_of(const char *name)
 {
@@ -40,13 +40,17 @@ const struct condition *job_status_trouble(const struct job_status *s)
 	static const char *const quiet[] = {"Waiting", "Suspended"};
 	const struct condition *failed = &s->conditions[COND_FAILED];
 	const struct condition *ready = &s->conditions[COND_READY];
+	const struct condition *restarting = &s->conditions[COND_RESTARTING];
+	const struct condition *running = &s->conditions[COND_RUNNING];
 
 	if (s->phase == JOB_FAILED || s->phase == JOB_SUCCEEDED)
 		return failed->set && failed->status ? failed : NULL;
 	for (unsigned i = 0; i < MU_COUNT(quiet); i++)
 		if (strcmp(ready->reason, quiet[i]) == 0)
-			return NULL;
-	return ready->set && !ready->status ? ready : NULL;
+			return restarting->set && restarting->status ? restarting : NULL;
+	if (ready->set && !ready->status)
+		return ready;
+	return strcmp(running->reason, PLAN_RECOVERING) == 0 ? running : NULL;
 }
 
 static int compare(const char *task, int index, const struct ledger_entry *e)

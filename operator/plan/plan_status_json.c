@@ -381,6 +381,7 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 	s.restarts = small_int(status, "restarts", 0);
 	s.epoch = small_int(status, "cluster.epoch", 0);
 	s.epoch_seen = small_int(status, "cluster.epochSeen", 0);
+	s.step = mu_doc_int(status, "progress.step", 0);
 	COPY_TEXT(s.members, status, "cluster.members");
 	COPY_TEXT(s.selector, status, "selector");
 	get_conditions(&s, mu_doc_key(status, "conditions"));

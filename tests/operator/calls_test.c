@@ -144,6 +144,24 @@ static void gang__whose_group_cannot_be_made__gets_no_pods(void **state)
 	}
 }
 
+/* The scheduler of run.gang is not installed: the server knows no such kind. */
+static void gang__of_a_scheduler_that_is_missing__is_a_condition(void **state)
+{
+	struct scene *s = scene_new("\"gang\":\"volcano\"", "{}", NULL);
+
+	s->refused = "\"kind\":\"PodGroup\"";
+	s->how = MU_NOT_FOUND;
+	look(s);
+	s->now += 60;
+	look(s);
+	assert_int_equal(count_of(s, "POST", PODS_PATH, ""), 0);
+	assert_true(count_of(s, "PATCH", "/apis/muster.dev",
+			     "install the gang scheduler, or use run.gang: none in a new job: no "
+			     "podgroups of scheduling.volcano.sh") > 0);
+	assert_true(count_of(s, "PATCH", "/apis/muster.dev", "GangUnavailable") > 0);
+	scene_free(s);
+}
+
 /* Whatever becomes of one of them, what was made is known, and is not made again. */
 static void create__that_fails_among_others__is_the_only_one_made_again(void **state)
 {
@@ -407,6 +425,7 @@ int main(void)
 	    cmocka_unit_test(creates__of_one_look__are_made_together),
 	    cmocka_unit_test(status__of_a_world_that_was_not_reached__is_not_stored),
 	    cmocka_unit_test(gang__whose_group_cannot_be_made__gets_no_pods),
+	    cmocka_unit_test(gang__of_a_scheduler_that_is_missing__is_a_condition),
 	    cmocka_unit_test(create__that_fails_among_others__is_the_only_one_made_again),
 	    cmocka_unit_test(job__that_another_controller_manages__is_left_alone),
 	    cmocka_unit_test(pod__that_is_invalid__is_sent_again_once_the_job_is_edited),

@@ -152,7 +152,7 @@ static void worker__that_fails_by_its_own_verdict__fails_the_job(void **state)
 	assert_int_equal(w.status.phase, JOB_FAILED);
 	assert_string_equal(w.status.conditions[COND_FAILED].message,
 			    "worker/1 ended with exit code 1 (Error) on node n7; why: "
-			    "kubectl logs j-worker-1");
+			    "kubectl logs -n default j-worker-1");
 	assert_string_equal(look(&w), "");
 	world_end(&w);
 }
@@ -355,6 +355,7 @@ static void deadlines__fire_on_time(void **state)
 
 	world_start(&w, TWO "  run: {schedulingDeadlineSeconds: 50}\n");
 	look(&w);
+	pod(&w, "ps", 0)->node = "n"; /* where its image is being pulled */
 	assert_string_equal(look(&w), "");
 	assert_true(w.wake == w.now + 50);
 	w.now = w.wake;

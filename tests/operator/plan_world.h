@@ -28,6 +28,7 @@ struct world {
 	const char *refused, *group_phase, *group_said;
 	struct job_status status;
 	double now, wake, last_progress;
+	int64_t step;   /* as the chief reports it now */
 	char log[4096]; /* actions of the last look: "+worker/0 -ps/1 !ps/0 " */
 	struct job_plan *plan;
 	struct node_info node;
@@ -158,6 +159,7 @@ static const char *look(struct world *w)
 				    .group_phase = w->group_phase,
 				    .group_said = w->group_said,
 				    .status = w->status,
+				    .step = w->step,
 				    .last_progress = w->last_progress,
 				    .nodes = &w->node,
 				    .n_nodes = w->node.name != NULL};
@@ -175,6 +177,7 @@ static const char *look(struct world *w)
 	assert_ok(mu_json_parse(&d, mu_buf_span(&json), "status", &err), &err);
 	job_status_fini(&w->status);
 	assert_ok(job_status_read(&w->status, d->root, &err), &err);
+	w->status.step = w->plan->status.step; /* the controller stores it with the progress */
 	return w->log;
 }
 

@@ -301,6 +301,13 @@ static void pods__are_read_for_what_decides(void **state)
 	     "\"False\",\"reason\":\"Unschedulable\",\"message\":\"0/1 nodes are available: "
 	     "persistentvolumeclaim \\\"c\\\" not found.\"}]}",
 	     POD_PENDING, -1, false, false, POD_CLAIM_MISSING},
+	    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+	     "\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"failed to create containerd "
+	     "task: exec: \\\"nosuch\\\": executable file not found in $PATH: unknown\"}}}]}",
+	     POD_FAILED, 128, false, false, POD_NO_EXECUTABLE},
+	    {"{\"phase\":\"Failed\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+	     "\"exitCode\":128,\"reason\":\"StartError\",\"message\":\"cgroup is gone\"}}}]}",
+	     POD_FAILED, 128, false, false, "StartError"},
 	    {"{\"phase\":7,\"conditions\":3,\"containerStatuses\":{}}", POD_UNKNOWN, -1, false,
 	     false, NULL},
 	};
@@ -320,6 +327,10 @@ static void pods__are_read_for_what_decides(void **state)
 			assert_string_equal(p->reason, cases[i].reason);
 		else
 			assert_null(p->reason);
+		if (cases[i].reason && strcmp(cases[i].reason, POD_CLAIM_MISSING) == 0)
+			assert_string_equal(p->detail, "c");
+		else
+			assert_null(p->detail);
 		pod_record_free(p);
 		cJSON_Delete(json);
 	}

@@ -34,7 +34,7 @@ sentence unpullable 'an image that does not exist is said' 'image localhost/ther
 remove unpullable
 
 variant no-volume 's/^  tasks:/  checkpoint: {volumeClaim: there-is-none}\n  tasks:/'
-sentence no-volume 'a volume claim that does not exist is said' 'volume claim .*does not exist; make it'
+sentence no-volume 'a volume claim that does not exist is said' 'volume claim there-is-none does not exist; create it'
 remove no-volume
 
 k -n "$ns" create quota e2e-pods --hard=pods=0 >/dev/null

@@ -1,0 +1,185 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job says of a task that failed, or that cannot start: the object, the problem, the next
+ * step. */
+#include "tests/operator/plan_world.h"
+
+static void says(const struct world *w, enum condition_type type, const char *text)
+{
+	const struct condition *c = &w->status.conditions[type];
+
+	if (!strstr(c->message, text))
+		fail_msg("%s is '%s: %s', which does not say '%s'", condition_names[type],
+			 c->reason, c->message, text);
+}
+
+static void end_twice(struct world *w, int code, const char *reason)
+{
+	start_running(w, TWO "  run: {backoffLimit: 1, restartPolicy: OnFailure}\n");
+	for (int n = 0; n < 2; n++) {
+		fail_pod(w, "worker", 1, code);
+		pod(w, "worker", 1)->reason = reason;
+		pod(w, "worker", 1)->node = "n7";
+		look(w);
+		w->now += 100;
+		if (n == 0) {
+			look(w);
+			run_all(w);
+			look(w);
+		}
+	}
+}
+
+static void backoff_limit__that_is_exceeded__names_the_last_failure(void **state)
+{
+	static const struct {
+		int code;
+		const char *reason, *text;
+	} cases[] = {
+	    {137, "OOMKilled",
+	     "worker/1 ended with exit code 137 (OOMKilled: it used more than its memory limit, "
+	     "raise resources.limits.memory) on node n7; why: kubectl logs -n default j-worker-1"},
+	    {137, "Error", "worker/1 ended with exit code 137 (SIGKILL) on node n7"},
+	    {139, NULL, "worker/1 ended with exit code 139 (SIGSEGV) on node n7"},
+	    {128, POD_NO_EXECUTABLE,
+	     "exit code 128 (ExecutableNotFound: executable not found in the image, check "
+	     "program.command and image) on node n7"},
+	    {127, "Error", "exit code 127 (executable not found, check program.command) on node"},
+	    {3, "Error", "worker/1 ended with exit code 3 (Error) on node n7"},
+	    {-1, "Evicted", "worker/1 ended without an exit code (Evicted) on node n7"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct world w;
+
+		end_twice(&w, cases[i].code, cases[i].reason);
+		assert_int_equal(w.status.phase, JOB_FAILED);
+		says(&w, COND_FAILED, "2 failures, more than backoffLimit: 1; worker/1 ended ");
+		says(&w, COND_FAILED, cases[i].text);
+		world_end(&w);
+	}
+}
+
+/* Nothing is cut off where every name has the greatest length. */
+static void failure__of_a_task_with_long_names__is_told_in_full(void **state)
+{
+	static const char manifest[] =
+	    "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\n"
+	    "metadata: {name: a2345678901234567890123456789012345678901234567890123, "
+	    "namespace: n23456789012345678901234567890123456789012345678901234567890123}\n"
+	    "spec:\n  tasks: {ps: {}, a: {}, worker: {}}\n  run: {backoffLimit: 0}\n";
+	struct world w;
+
+	world_start(&w, manifest);
+	look(&w);
+	run_all(&w);
+	look(&w);
+	run_all(&w);
+	fail_pod(&w, "a", 0, 137);
+	pod(&w, "a", 0)->reason = "OOMKilled";
+	pod(&w, "a", 0)->node = "x23456789012345678901234567890123456789012345678901234567890123";
+	look(&w);
+	says(&w, COND_FAILED, "kubectl logs -n n2345");
+	says(&w, COND_FAILED, "0123-a-0");
+	world_end(&w);
+}
+
+static void restart__while_it_goes_on__names_the_task_and_the_reason(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	fail_pod(&w, "worker", 1, 137);
+	pod(&w, "worker", 1)->reason = "OOMKilled";
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RESTARTING);
+	says(&w, COND_RESTARTING, "worker/1 ended with exit code 137 (OOMKilled: ");
+	says(&w, COND_RESTARTING, " and runs again; 1 failures so far, backoffLimit 20");
+	/* that is the message of the job, in `kubectl get` */
+	assert_ptr_equal(job_status_trouble(&w.status), &w.status.conditions[COND_RESTARTING]);
+	w.now += 100;
+	look(&w);
+	run_all(&w);
+	look(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_null(job_status_trouble(&w.status));
+	world_end(&w);
+}
+
+static void workers__of_whom_there_are_none__are_asked_for(void **state)
+{
+	struct world w;
+
+	world_start(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 0}}\n");
+	look(&w);
+	run_all(&w);
+	look(&w);
+	assert_string_equal(w.status.conditions[COND_READY].reason, "NoWorkers");
+	says(&w, COND_READY, "tasks.worker.replicas is 0, so nothing trains");
+	assert_non_null(job_status_trouble(&w.status));
+	world_edit(&w, HEAD "  tasks: {ps: {}, worker: {replicas: 1}}\n");
+	look(&w);
+	run_all(&w);
+	look(&w);
+	assert_null(job_status_trouble(&w.status));
+	world_end(&w);
+}
+
+static void claim__that_is_missing__is_named(void **state)
+{
+	struct world w;
+
+	world_start(&w, TWO "  checkpoint: {volumeClaim: ckpt}\n");
+	look(&w);
+	pod(&w, "ps", 0)->reason = POD_CLAIM_MISSING;
+	look(&w);
+	says(&w, COND_READY, "ps/0: volume claim ckpt does not exist; create it");
+	pod(&w, "ps", 0)->detail = "data"; /* of its template */
+	look(&w);
+	says(&w, COND_READY, "ps/0: volume claim data does not exist; create it");
+	world_end(&w);
+}
+
+static void scheduler__that_does_not_run__is_named(void **state)
+{
+	static const struct {
+		const char *manifest, *text;
+	} cases[] = {
+	    {TWO "  run: {gang: volcano}\n", "start the scheduler volcano, or use run.gang: none"},
+	    {TWO "  run: {gang: scheduler-plugins}\n", "scheduler scheduler-plugins-scheduler, or"},
+	    {HEAD "  tasks: {ps: {template: {spec: {schedulerName: mine}}}, worker: {}}\n",
+	     "start the scheduler mine"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct world w;
+
+		world_start(&w, cases[i].manifest);
+		look(&w);
+		look(&w);
+		assert_string_equal(w.status.conditions[COND_READY].reason, "Waiting");
+		assert_true(w.wake > w.now && w.wake <= w.now + 30);
+		w.now = w.wake;
+		look(&w);
+		assert_string_equal(w.status.conditions[COND_READY].reason, "SchedulerMissing");
+		says(&w, COND_READY, "ps/0: no scheduler has considered its pod for 30 s");
+		says(&w, COND_READY, cases[i].text);
+		for (unsigned n = 0; n < w.n_pods; n++)
+			w.pods[n].node = "n1"; /* they are placed now, and pull their image */
+		look(&w);
+		assert_string_equal(w.status.conditions[COND_READY].reason, "Waiting");
+		world_end(&w);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(backoff_limit__that_is_exceeded__names_the_last_failure),
+	    cmocka_unit_test(failure__of_a_task_with_long_names__is_told_in_full),
+	    cmocka_unit_test(restart__while_it_goes_on__names_the_task_and_the_reason),
+	    cmocka_unit_test(workers__of_whom_there_are_none__are_asked_for),
+	    cmocka_unit_test(claim__that_is_missing__is_named),
+	    cmocka_unit_test(scheduler__that_does_not_run__is_named),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a job says after the loss of a parameter server. */
+#include "tests/operator/plan_world.h"
+
+static const struct condition *condition(const struct world *w, enum condition_type type)
+{
+	return &w->status.conditions[type];
+}
+
+static void report(struct world *w, int64_t step)
+{
+	w->step = step;
+	w->last_progress = w->now;
+	look(w);
+}
+
+/* kill -9 of the ps: its next pod runs and answers, and the workers have not found it yet. */
+static void lose_ps(struct world *w)
+{
+	w->now += 10;
+	fail_pod(w, "ps", 0, 137);
+	look(w);
+	assert_int_equal(w->status.phase, JOB_RESTARTING);
+	assert_non_null(strstr(job_status_trouble(&w->status)->message,
+			       "ps/0 ended with exit code 137 (SIGKILL) and runs again"));
+	w->now += 100;
+	look(w);
+	run_all(w);
+	w->now += 1;
+	look(w);
+}
+
+static void ps__that_has_started_again__is_named_until_the_next_step(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	w.now += 5;
+	report(&w, 100);
+	assert_null(job_status_trouble(&w.status));
+	lose_ps(&w);
+	assert_int_equal(w.status.phase, JOB_RUNNING);
+	assert_string_equal(condition(&w, COND_RUNNING)->reason, PLAN_RECOVERING);
+	assert_non_null(strstr(job_status_trouble(&w.status)->message,
+			       "ps/0 has started again and no step has been reported since"));
+	report(&w, 101);
+	assert_string_equal(condition(&w, COND_RUNNING)->reason, "ChiefRuns");
+	assert_null(job_status_trouble(&w.status));
+	world_end(&w);
+}
+
+static void ps__of_a_job_that_reports_no_steps__is_not_waited_for(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	lose_ps(&w);
+	assert_string_equal(condition(&w, COND_RUNNING)->reason, "ChiefRuns");
+	world_end(&w);
+}
+
+static void step__that_goes_back__is_a_condition_with_both_steps(void **state)
+{
+	static const struct {
+		const char *manifest, *reason, *text;
+	} cases[] = {
+	    {TWO, "NoCheckpoint", "there is no checkpoint to restore, set spec.checkpoint"},
+	    {TWO "  checkpoint: {path: /c}\n", "CheckpointRestored",
+	     "the last checkpoint was restored, a smaller checkpoint.everySeconds loses less"},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		struct world w;
+		double first;
+
+		start_running(&w, cases[i].manifest);
+		w.now += 5;
+		report(&w, 12679);
+		lose_ps(&w);
+		assert_false(condition(&w, COND_STEP_RESET)->set);
+		report(&w, 1724);
+		assert_true(condition(&w, COND_STEP_RESET)->status);
+		assert_string_equal(condition(&w, COND_STEP_RESET)->reason, cases[i].reason);
+		assert_non_null(strstr(
+		    condition(&w, COND_STEP_RESET)->message,
+		    "parameters of ps/0 were lost and the step went back from 12679 to 1724; "));
+		assert_non_null(strstr(condition(&w, COND_STEP_RESET)->message, cases[i].text));
+		assert_true(w.plan->urgent);
+		first = condition(&w, COND_STEP_RESET)->since;
+		w.now += 5;
+		report(&w, 2000); /* it stays, as the record of what was lost */
+		assert_true(condition(&w, COND_STEP_RESET)->status);
+		assert_true(condition(&w, COND_STEP_RESET)->since == first);
+		lose_ps(&w);
+		report(&w, 1000); /* another loss has a time of its own, and so an event */
+		assert_true(condition(&w, COND_STEP_RESET)->since > first);
+		world_end(&w);
+	}
+}
+
+/* An operator that leads again may know a step from its last time. */
+static void step__that_goes_back_while_the_ps_stayed__is_old_news(void **state)
+{
+	struct world w;
+
+	start_running(&w, TWO);
+	w.now += 5;
+	report(&w, 100);
+	report(&w, 50);
+	assert_false(condition(&w, COND_STEP_RESET)->set);
+	world_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(ps__that_has_started_again__is_named_until_the_next_step),
+	    cmocka_unit_test(ps__of_a_job_that_reports_no_steps__is_not_waited_for),
+	    cmocka_unit_test(step__that_goes_back__is_a_condition_with_both_steps),
+	    cmocka_unit_test(step__that_goes_back_while_the_ps_stayed__is_old_news),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
