@@ -340,6 +340,42 @@ test_a_suspended_job_saves_before_its_servers_go() {
   clean paused
 }
 
+test_a_template_changes_only_while_the_job_is_suspended() {
+  local patch said
+  start_operator
+  sed 's/name: life/name: fixed/; s/ps: {replicas: 2/ps: {replicas: 1/; s/worker: {replicas: 2/worker: {replicas: 1/' $here/job.yaml |
+    kubectl apply -f - >/dev/null
+  eventually pods_are fixed fixed-ps-0
+  play fixed-ps-0 running
+  eventually pods_are fixed 'fixed-ps-0 fixed-worker-0'
+  play fixed-worker-0 running
+  eventually field_is fixed .status.phase Running
+  for patch in '"image":"other:1"' '"resources":{"limits":{"cpu":"1"}}' '"template":{"metadata":{"labels":{"a":"b"}}}'; do
+    if said=$(kubectl patch dtj fixed --type=merge -p "{\"spec\":{\"tasks\":{\"worker\":{$patch}}}}" 2>&1); then
+      echo "    $patch could be changed"
+      return 1
+    fi
+    grep -q 'template, image and resources cannot change while the job runs; set run.suspend to true' <<<"$said"
+  done
+  kubectl scale dtj fixed --replicas=2 >/dev/null
+  kubectl patch dtj fixed --type=merge -p '{"spec":{"run":{"suspend":true}}}' >/dev/null
+  suspended() { play_deletions fixed; field_is fixed '.status.conditions[?(@.type=="Suspended")].status' True; }
+  eventually suspended
+  kubectl patch dtj fixed --type=merge -p '{"spec":{"run":{"suspend":false},"tasks":{"ps":{"image":"other:1"}}}}' >/dev/null
+  eventually pods_are fixed fixed-ps-0
+  [ "$(kubectl get pod fixed-ps-0 -o jsonpath='{.spec.containers[0].image}')" = other:1 ]
+  kubectl delete dtj fixed >/dev/null
+  clean fixed
+  # a pod that the server refuses does not exist yet: the template may be corrected
+  sed 's/name: life/name: fixed/; s/ps: {replicas: 2,/ps: {replicas: 1, template: {spec: {nodeSelectors: {a: b}}},/' $here/job.yaml |
+    kubectl apply -f - >/dev/null
+  eventually field_is fixed '.status.conditions[?(@.type=="PodsRefused")].status' True
+  kubectl patch dtj fixed --type=json -p '[{"op":"remove","path":"/spec/tasks/ps/template"}]' >/dev/null
+  eventually pods_are fixed fixed-ps-0
+  kubectl delete dtj fixed >/dev/null
+  clean fixed
+}
+
 test_top_and_explain_say_what_the_operator_wrote() {
   local muster=${OPERATOR%-operator} conf=$K8S_DIR/etc/explain.kubeconfig
   start_operator
