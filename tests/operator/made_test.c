@@ -41,6 +41,9 @@ static const struct row rows[] = {
     {JOB("tasks: {ps: {}}"), "j-ps-0", "spec|containers|0|ports",
      "[{\"name\":\"grpc\",\"containerPort\":2222},{\"name\":\"stream\",\"containerPort\":2223},"
      "{\"name\":\"http\",\"containerPort\":8079}]"},
+    /* the status can say why a task has failed */
+    {JOB("tasks: {ps: {}}"), "j-ps-0", "spec|containers|0|terminationMessagePolicy",
+     "\"FallbackToLogsOnError\""},
     /* a program of the user's gets its SIGTERM, and is not asked for our pages */
     {JOB("program: {command: [x]}, tasks: {ps: {}}"), "j-ps-0", "spec|shareProcessNamespace",
      "true"},

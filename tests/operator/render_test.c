@@ -336,6 +336,39 @@ static void pods__are_read_for_what_decides(void **state)
 	}
 }
 
+static void message__of_a_pod_that_failed__is_the_last_line_that_it_wrote(void **state)
+{
+	static const char text[] =
+	    "{\"metadata\":{\"name\":\"j-w-3\",\"uid\":\"u\",\"labels\":{\"muster.dev/task\":\"w\","
+	    "\"muster.dev/index\":\"3\"}},\"status\":{\"containerStatuses\":[{\"state\":{"
+	    "\"terminated\":{\"exitCode\":%d,\"message\":\"%s\"}}}]}}";
+	static const struct {
+		int exit_code;
+		const char *message, *kept;
+	} cases[] = {
+	    {3, "starting\\nmuster-task: no CUDA here\\n", "muster-task: no CUDA here"},
+	    {1, "one line", "one line"},
+	    {1, "\\n\\n", NULL},
+	    {1, "", NULL},
+	    {1, "{\\\"step\\\": 7}", NULL}, /* the trainer's progress */
+	    {0, "done", NULL},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *json = mu_xasprintf(text, cases[i].exit_code, cases[i].message);
+		cJSON *object = cJSON_Parse(json);
+		struct cached_pod *p = pod_record_new(object);
+
+		assert_non_null(p);
+		if (cases[i].kept)
+			assert_string_equal(p->message, cases[i].kept);
+		else
+			assert_null(p->message);
+		pod_record_free(p);
+		cJSON_Delete(object);
+	}
+}
+
 static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **state)
 {
 	/* asked for at 12:00:00, with half a minute to end in */
@@ -530,6 +563,7 @@ int main(void)
 	    cmocka_unit_test(odd_templates__never_crash),
 	    cmocka_unit_test(patches__turn_one_into_the_other),
 	    cmocka_unit_test(pods__are_read_for_what_decides),
+	    cmocka_unit_test(message__of_a_pod_that_failed__is_the_last_line_that_it_wrote),
 	    cmocka_unit_test(pod__that_was_deleted__was_killed_unless_it_had_ended_before),
 	    cmocka_unit_test(gang__of_volcano__gets_a_group_and_all_pods_at_once),
 	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_count),
