@@ -544,6 +544,7 @@ static void look(struct planner *p)
 		plan_clean(p);
 		return;
 	}
+	plan_report_gpu_image(p);
 	bring_up(p);
 	plan_notice(p);
 	describe(p);

@@ -45,6 +45,8 @@ void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e);
  * a departure pod, which computes nothing. */
 bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
 			 struct kernel_choice *out);
+/* Says in COND_KERNELS that auto and prefer-gpu use no GPU for want of an image. */
+void plan_report_gpu_image(struct planner *p);
 /* When the pod cannot get or use its GPU and its index may use the CPU instead: records that in the
  * status and returns a sentence for an event, else NULL. */
 const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,

@@ -11,32 +11,49 @@ enum { GPU_WAIT_S = 120 };
 
 #define NO_GPU_IMAGE "NoGpuImage"
 
+static bool lacks_gpu_image(const struct planner *p, const struct task_spec *t)
+{
+	return !p->options->image_gpu && !t->image;
+}
+
 bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
 			 struct kernel_choice *out)
 {
 	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
-	struct condition *c = &p->status->conditions[COND_KERNELS];
 	struct kernel_request ask = {.kernels = leaves ? "cpu" : t->kernels,
 				     .is_ps = t->kind == TASK_PS,
-				     .no_gpu_image = !p->options->image_gpu && !t->image,
+				     .no_gpu_image = lacks_gpu_image(p, t),
 				     .no_gpu = e && e->no_gpu};
 	struct mu_err err;
 
-	if (resolver_choose(out, &ask, p->seen->nodes, p->seen->n_nodes, &err)) {
-		status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name,
-			   err.msg);
-		p->kernels_missing = true;
-		return false;
+	if (!resolver_choose(out, &ask, p->seen->nodes, p->seen->n_nodes, &err))
+		return true;
+	status_set(p, COND_READY, false, "KernelsUnavailable", "%s: %.200s", t->name, err.msg);
+	p->kernels_missing = true;
+	return false;
+}
+
+void plan_report_gpu_image(struct planner *p)
+{
+	struct condition *c = &p->status->conditions[COND_KERNELS];
+	bool lacks = false;
+
+	for (unsigned i = 0; i < p->spec->n_tasks; i++) {
+		const struct task_spec *t = &p->spec->tasks[i];
+
+		if (!lacks_gpu_image(p, t))
+			continue;
+		lacks = true;
+		if (resolver_gpu_offered(t->kernels, t->kind == TASK_PS, p->seen->nodes,
+					 p->seen->n_nodes))
+			status_set(p, COND_KERNELS, true, NO_GPU_IMAGE,
+				   "%s: kernels: %s uses the CPU, though nodes have GPUs: the "
+				   "operator has no image with GPU kernels; set taskImageGpu of "
+				   "the chart (--image-gpu)",
+				   t->name, t->kernels);
 	}
-	if (out->gpu_unused)
-		status_set(
-		    p, COND_KERNELS, true, NO_GPU_IMAGE,
-		    "%s: kernels: %s uses the CPU, though nodes have GPUs: the operator has no "
-		    "image with GPU kernels; set taskImageGpu of the chart (--image-gpu)",
-		    t->name, t->kernels);
-	else if (p->options->image_gpu && strcmp(c->reason, NO_GPU_IMAGE) == 0)
+	if (!lacks && strcmp(c->reason, NO_GPU_IMAGE) == 0)
 		*c = (struct condition){0};
-	return true;
 }
 
 static bool is_one_of(const char *reason, const char *const *names)

@@ -299,25 +299,39 @@ static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsig
 	return 0;
 }
 
+/* A parameter server uses the processor unless it is told otherwise. */
+static bool wants_gpu(const char *kernels, bool is_ps)
+{
+	return resolver_may_fall_back(kernels) && !(is_ps && strcmp(kernels, "auto") == 0);
+}
+
+bool resolver_gpu_offered(const char *kernels, bool is_ps, const struct node_info *nodes,
+			  unsigned n_nodes)
+{
+	for (unsigned i = 0; wants_gpu(kernels, is_ps) && i < n_nodes; i++)
+		if (offers_gpu(&nodes[i]))
+			return true;
+	return false;
+}
+
 /* auto, prefer-gpu and cpu.  A GPU is chosen only where a pod can get one. */
 static void best_kernels(struct kernel_choice *c, const struct kernel_request *ask,
 			 const struct node_info *nodes, unsigned n)
 {
 	bool prefer = strcmp(ask->kernels, "prefer-gpu") == 0;
-	bool wants = prefer || (!ask->is_ps && strcmp(ask->kernels, "auto") == 0);
+	bool wants = wants_gpu(ask->kernels, ask->is_ps);
 	const struct node_info *node = wants ? best_gpu(nodes, n, offers_gpu) : NULL;
 
 	if (node && !ask->no_gpu && !ask->no_gpu_image) {
 		choose_gpu(c, node_sm(node), node, "the cluster has GPUs");
 		return;
 	}
-	c->gpu_unused = node && ask->no_gpu_image;
 	common_cpu(c, nodes, n,
-		   c->gpu_unused ? "no image with GPU kernels is configured"
-		   : ask->no_gpu ? "the task has fallen back to the CPU"
-		   : prefer      ? "no node has a GPU"
-		   : ask->is_ps  ? "parameter servers use the processor"
-				 : "what every node has");
+		   node && ask->no_gpu_image ? "no image with GPU kernels is configured"
+		   : ask->no_gpu             ? "the task has fallen back to the CPU"
+		   : prefer                  ? "no node has a GPU"
+		   : ask->is_ps              ? "parameter servers use the processor"
+					     : "what every node has");
 }
 
 int resolver_choose(struct kernel_choice *out, const struct kernel_request *ask,

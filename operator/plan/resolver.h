@@ -35,7 +35,6 @@ struct kernel_choice {
 	char
 	    variant[32]; /* "cuda-sm90", "cuda", "cpu-avx512", "cpu-avx2", "cpu-generic", "arm64" */
 	bool gpu;
-	bool gpu_unused; /* nodes have GPUs, but no image with GPU kernels is known */
 	struct pair selector[RESOLVER_MAX_PAIRS]; /* nodeSelector */
 	unsigned n_selector;
 	struct pair toleration[RESOLVER_MAX_PAIRS]; /* key and effect, operator Exists */
@@ -59,6 +58,9 @@ struct kernel_request {
 bool resolver_known(const char *kernels);
 /* Whether `kernels` allows a GPU and the CPU in its place: auto and prefer-gpu. */
 bool resolver_may_fall_back(const char *kernels);
+/* Whether auto or prefer-gpu could use a GPU now, were there an image for it. */
+bool resolver_gpu_offered(const char *kernels, bool is_ps, const struct node_info *nodes,
+			  unsigned n_nodes);
 /* Fails with FAILED_PRECONDITION when no node has what was asked for by name.  Without nodes (the
  * operator may not list them) a named variant is not checked here: the pod's selector requires the
  * node's architecture and compute capability. */
