@@ -20,7 +20,7 @@ tmp = tempfile.mkdtemp(prefix="bundle")
 tool = os.path.join(tmp, "bundle_tool")
 flags = ["-fsanitize=address,undefined"] if "asan" in build else []
 subprocess.check_call([*shlex.split(os.environ.get("CC", "gcc")), "-std=gnu17", "-D_GNU_SOURCE", "-I.", "-g", *flags, "-o", tool,
-                       "tests/tools/bundle_tool.c", f"{build}/libmuster-base.a", "-lyaml", "-lcjson", "-lpng", "-lz", "-lm", "-pthread"])
+                       "tests/tools/bundle_tool.c", f"{build}/libmuster-base.a", "-lyaml", "-lcjson", "-lz", "-lm", "-pthread"])
 
 
 def run(*args):
