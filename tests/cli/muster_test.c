@@ -577,7 +577,7 @@ int main(void)
 	    T(a_chatty_task__takes_no_more_of_the_disk_than_it_may),
 	    T(a_task_that_fails_for_good__fails_the_job),
 	    T(a_wrong_manifest__is_told_with_file_and_line),
-	    cmocka_unit_test(validate__refuses_pods_that_the_api_server_refuses),
+	    T(validate__refuses_pods_that_the_api_server_refuses),
 	    T(plans_of_several_manifests__say_whose_each_is),
 	    T(wrong_command_lines__end_with_2),
 	    T(the_manual_and_the_completion__know_every_verb),
