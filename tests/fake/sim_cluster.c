@@ -356,7 +356,8 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 	char named[256];
 	struct sim_object *o;
 
-	snprintf(named, sizeof(named), "%s/%s", path, sim_text(body, "metadata.name"));
+	snprintf(named, sizeof(named), "%.*s/%s", (int)strcspn(path, "?"), path,
+		 sim_text(body, "metadata.name"));
 	if (sim_find(s, named))
 		return mu_fail(err, MU_ALREADY_EXISTS, "%s exists", named);
 	if (strstr(path, "/events"))
