@@ -32,6 +32,8 @@ static const char usage[] =
     "  --progress-seconds=N     between questions to a chief (3; 0: never)\n"
     "  --certificate-seconds=N  how long certificates of tasks live, 60 or more (172800); they\n"
     "                           are replaced after two thirds of it\n"
+    "  --status-from=NAME,...   namespaces beside the operator's whose pods may reach the status\n"
+    "                           port of tasks that have a NetworkPolicy\n"
     "  --token-key-file=FILE    the key of the jobs' bearer tokens; when there is no such file "
     "the\n"
     "                           operator creates the Secret muster-operator-key to mount there\n"
@@ -66,6 +68,7 @@ enum {
 	OPT_PROGRESS,
 	OPT_CERT_LIFE,
 	OPT_TOKEN_KEY,
+	OPT_STATUS_FROM,
 	OPT_ONCE,
 	OPT_DRY,
 	OPT_OBJECTS,
@@ -87,6 +90,7 @@ static const struct option long_options[] = {
     {"progress-seconds", required_argument, 0, OPT_PROGRESS},
     {"certificate-seconds", required_argument, 0, OPT_CERT_LIFE},
     {"token-key-file", required_argument, 0, OPT_TOKEN_KEY},
+    {"status-from", required_argument, 0, OPT_STATUS_FROM},
     {"once", no_argument, 0, OPT_ONCE},
     {"dry-run", required_argument, 0, OPT_DRY},
     {"objects", no_argument, 0, OPT_OBJECTS},
@@ -175,6 +179,9 @@ static int read_option(struct arguments *a, int which)
 			rc = -1;
 		}
 		return rc;
+	case OPT_STATUS_FROM:
+		a->control.status_from = optarg;
+		return 0;
 	case OPT_TOKEN_KEY:
 		a->control.token_key_file = optarg;
 		return 0;

@@ -47,7 +47,8 @@ struct control_options {
 	int workers, metrics_port, probe_port; /* port 0: none */
 	double progress_seconds;               /* between looks at a chief; 0: never */
 	int cert_life;                         /* of tasks, seconds; 0: PLAN_CERT_LIFE */
-	const char *token_key_file;            /* NULL: a key of this run only */
+	const char *status_from;    /* namespaces that may reach the status port of tasks, "a,b" */
+	const char *token_key_file; /* NULL: a key of this run only */
 };
 
 /* What is watched from the first job on that has one. */

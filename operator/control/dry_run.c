@@ -15,7 +15,8 @@ static cJSON *object_of(const struct job_spec *spec, const struct plan_action *a
 	case ACTION_MAKE_SECRET:
 		return render_secret(spec, NULL);
 	case ACTION_CREATE_POLICY:
-		return render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT);
+		return render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT, "muster-system",
+				     NULL);
 	case ACTION_PUT_GROUP:
 		return render_group(spec, a->index);
 	case ACTION_CREATE_POD:

@@ -16,7 +16,10 @@ cJSON *render_secret(const struct job_spec *spec, const char *name);
 cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec);
 
 /* ---- render_group.c ---- */
-cJSON *render_policy(const struct job_spec *spec, int port, int http_port);
+/* operator_ns: of the operator, which may reach the status port; status_from: (optional) more
+ * namespaces that may, "a,b". */
+cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
+		     const char *status_from);
 /* The gang scheduler's group of so many pods, and where such objects are. */
 cJSON *render_group(const struct job_spec *spec, int members);
 const char *group_api(const struct job_spec *spec);

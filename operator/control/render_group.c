@@ -32,40 +32,66 @@ static void set(cJSON *object, const char *key, const char *value)
 	cJSON_AddStringToObject(object, key, value);
 }
 
-/* One rule: pods with this label, on these ports (0: all); `anywhere`: in every namespace. */
-static void allow(cJSON *rules, const char *label, const char *value, bool anywhere, int port,
-		  int port2)
+static cJSON *peer_pods(const char *label, const char *value)
 {
-	cJSON *rule = cJSON_CreateObject(), *from = cJSON_CreateObject(), *ports, *p;
-	int numbers[] = {port, port2};
+	cJSON *peer = cJSON_CreateObject();
 
-	set(sub(sub(from, "podSelector"), "matchLabels"), label, value);
-	if (anywhere)
-		sub(from, "namespaceSelector");
-	cJSON_AddItemToArray(cJSON_AddArrayToObject(rule, "from"), from);
-	ports = port ? cJSON_AddArrayToObject(rule, "ports") : NULL;
-	for (unsigned i = 0; ports && i < MU_COUNT(numbers) && numbers[i]; i++) {
+	set(sub(sub(peer, "podSelector"), "matchLabels"), label, value);
+	return peer;
+}
+
+/* Narrows a peer to one namespace. */
+static cJSON *in_namespace(cJSON *peer, const char *ns)
+{
+	set(sub(sub(peer, "namespaceSelector"), "matchLabels"), "kubernetes.io/metadata.name", ns);
+	return peer;
+}
+
+/* A rule that lets these peers reach a port, 0: all ports.  Takes `from`. */
+static void allow(cJSON *rules, cJSON *from, int port)
+{
+	cJSON *rule = cJSON_CreateObject(), *p;
+
+	cJSON_AddItemToObject(rule, "from", from);
+	if (port) {
 		p = cJSON_CreateObject();
 		cJSON_AddStringToObject(p, "protocol", "TCP");
-		cJSON_AddNumberToObject(p, "port", numbers[i]);
-		cJSON_AddItemToArray(ports, p);
+		cJSON_AddNumberToObject(p, "port", port);
+		cJSON_AddItemToArray(cJSON_AddArrayToObject(rule, "ports"), p);
 	}
 	cJSON_AddItemToArray(rules, rule);
 }
 
-cJSON *render_policy(const struct job_spec *spec, int port, int http_port)
+static cJSON *peers_of(cJSON *peer)
+{
+	cJSON *list = cJSON_CreateArray();
+
+	cJSON_AddItemToArray(list, peer);
+	return list;
+}
+
+cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
+		     const char *status_from)
 {
 	cJSON *object = render_object("networking.k8s.io/v1", "NetworkPolicy", spec), *rules;
-	cJSON *s = cJSON_AddObjectToObject(object, "spec");
+	cJSON *s = cJSON_AddObjectToObject(object, "spec"), *status;
 
 	set(sub(sub(s, "podSelector"), "matchLabels"), LABEL_JOB, spec->name);
 	cJSON_AddItemToArray(cJSON_AddArrayToObject(s, "policyTypes"),
 			     cJSON_CreateString("Ingress"));
 	rules = cJSON_AddArrayToObject(s, "ingress");
-	allow(rules, LABEL_JOB, spec->name, false, 0, 0);
-	allow(rules, "muster.dev/client", spec->name, false, port, http_port);
-	allow(rules, "muster.dev/role", "operator", true, http_port, 0);
-	allow(rules, "muster.dev/role", "metrics", true, http_port, 0);
+	allow(rules, peers_of(peer_pods(LABEL_JOB, spec->name)), 0);
+	allow(rules, peers_of(peer_pods("muster.dev/client", spec->name)), port);
+	status = peers_of(in_namespace(peer_pods("muster.dev/role", "operator"), operator_ns));
+	while (status_from && *status_from) {
+		size_t n = strcspn(status_from, ",");
+		MU_AUTO_FREE char *ns = mu_xasprintf("%.*s", (int)n, status_from);
+
+		if (n)
+			cJSON_AddItemToArray(status, in_namespace(cJSON_CreateObject(), ns));
+		status_from += n + (status_from[n] == ',');
+	}
+	allow(rules, status, http_port);
 	return object;
 }
 

@@ -367,7 +367,7 @@ static int read_security(struct job_spec *s, const struct mu_doc_node *spec, str
 
 	/* a command may start servers that know no TLS, and servers alone are called from outside
 	 */
-	s->mtls = s->program == PROGRAM_TRAIN;
+	s->mtls = s->network_policy = s->program == PROGRAM_TRAIN;
 	if ((rc = mu_doc_opt_map(spec, "security", &n, err)) ||
 	    (rc = mu_doc_known_keys(n, known, err)) ||
 	    (rc = mu_doc_opt_bool(n, "mtls", &s->mtls, err)) ||

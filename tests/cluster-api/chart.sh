@@ -46,6 +46,7 @@ chosen = re.search(r"matchLabels:((?:\n +\S+: \S+)+)", monitor)[1].split("\n")[1
 assert chosen and all(line.strip() in service for line in chosen), chosen'
   [ "$(kinds --set metrics.service.enabled=false,crds.enabled=false,leaderElection.enabled=false,rbac.create=false)" = \
     'Deployment*1 Secret*1 ServiceAccount*1' ]
+  [ "$(rendered --set 'networkPolicy.statusFrom={a,b}' | grep -c -e '--status-from=a,b$')" = 1 ]
   # the key of the jobs' tokens: long and random, mounted and never read through the API
   [ "$(rendered -s templates/token-key.yaml | sed -n 's/^  key: //p' | base64 -d | wc -c)" = 64 ]
   [ "$(rendered -s templates/token-key.yaml)" != "$(rendered -s templates/token-key.yaml)" ]
@@ -70,5 +71,6 @@ assert chosen and all(line.strip() in service for line in chosen), chosen'
   refused 'pullPolicy' --set image.pullPolicy=Sometimes
   refused 'unknownValue' --set unknownValue=1
   refused 'nodes' --set rbac.nodes=perhaps
+  refused 'statusFrom' --set 'networkPolicy.statusFrom={A_b}'
   refused 'watchNamespaces' --set 'watchNamespaces={a,a}'
 }

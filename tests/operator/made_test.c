@@ -94,10 +94,10 @@ static const struct row rows[] = {
     /* who may come in, and by which door */
     {JOB("tasks: {ps: {}}"), "policy", "spec|ingress|1",
      "{\"from\":[{\"podSelector\":{\"matchLabels\":{\"muster.dev/client\":\"j\"}}}],\"ports\":[{"
-     "\"protocol\":\"TCP\",\"port\":2222},{\"protocol\":\"TCP\",\"port\":8079}]}"},
-    {JOB("tasks: {ps: {}}"), "policy", "spec|ingress|3",
-     "{\"from\":[{\"podSelector\":{\"matchLabels\":{\"muster.dev/role\":\"metrics\"}},"
-     "\"namespaceSelector\":{}}],\"ports\":[{\"protocol\":\"TCP\",\"port\":8079}]}"},
+     "\"protocol\":\"TCP\",\"port\":2222}]}"},
+    {JOB("tasks: {ps: {}}"), "policy", "spec|ingress|2|from|1",
+     "{\"namespaceSelector\":{\"matchLabels\":{\"kubernetes.io/metadata.name\":\"prometheus\"}}}"},
+    {JOB("tasks: {ps: {}}"), "policy", "spec|ingress|3", "nothing"},
 };
 
 static const cJSON *at(const cJSON *o, const char *key)
@@ -144,7 +144,8 @@ static cJSON *made(const struct row *row)
 	}
 	struct job_plan *plan = job_plan_new(spec, &options, &seen, 1e9);
 	if (strcmp(row->object, "policy") == 0)
-		object = render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT);
+		object = render_policy(spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT, "ops",
+				       "prometheus");
 	for (unsigned i = 0; i < plan->n_actions && !object; i++)
 		if (plan->actions[i].pod && strcmp(plan->actions[i].name, row->object) == 0)
 			object = render_pod(spec, plan->actions[i].pod);

@@ -264,9 +264,38 @@ static void manifest__of_random_bytes__never_breaks_reader_or_planner(void **sta
 	mutate_run(LLVMFuzzerTestOneInput, command, sizeof command - 1, 4000);
 }
 
+static void network_policy__is_on_by_default_for_the_trainer_alone(void **state)
+{
+	static const struct {
+		const char *spec;
+		bool on;
+	} rows[] = {
+	    {"  program: {train: {dataset: {path: x.csv}}}\n  tasks: {ps: {}, worker: {}}\n", true},
+	    {"  program: {train: {dataset: {path: x.csv}}}\n  tasks: {ps: {}, worker: {}}\n"
+	     "  security: {networkPolicy: false}\n",
+	     false},
+	    {"  program: {command: [x]}\n  tasks: {worker: {}}\n", false},
+	    {"  tasks: {worker: {}}\n  security: {networkPolicy: true}\n", true},
+	};
+
+	for (unsigned i = 0; i < MU_COUNT(rows); i++) {
+		MU_AUTO_FREE char *text = mu_xasprintf(
+		    "apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: {name: j}\n"
+		    "spec:\n%s",
+		    rows[i].spec);
+		struct job_spec *spec;
+		struct mu_err why = {0};
+
+		assert_ok(job_spec_parse(&spec, mu_span_of(text), "j.yaml", &why), &why);
+		assert_int_equal(spec->network_policy, rows[i].on);
+		job_spec_free(spec);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(network_policy__is_on_by_default_for_the_trainer_alone),
 	    cmocka_unit_test(manifest__with_little_in_it__gets_the_defaults),
 	    cmocka_unit_test(numbers__that_are_whole__may_be_written_as_any),
 	    cmocka_unit_test(manifest__with_everything__is_read),

@@ -494,12 +494,12 @@ static void secret__is_mounted_for_the_tasks_group__and_named_in_the_environment
 	unmake(&m);
 }
 
-static void policy__lets_in_the_job_its_clients_the_operator_and_metrics(void **state)
+static void policy__lets_in_the_job_its_clients_and_on_the_status_port_the_operator(void **state)
 {
 	struct made m = make("apiVersion: muster.dev/v1\nkind: DistributedTrainingJob\nmetadata: "
 			     "{name: j}\nspec:\n  tasks: {worker: {}}\n  security: "
 			     "{networkPolicy: true}\n");
-	cJSON *policy = render_policy(m.spec, 2222, 8079);
+	cJSON *policy = render_policy(m.spec, 2222, 8079, "ops", "a,b");
 
 	assert_int_equal(count_actions(m.plan, ACTION_CREATE_POLICY), 1);
 	expect(policy, "apiVersion", "\"networking.k8s.io/v1\"");
@@ -509,8 +509,11 @@ static void policy__lets_in_the_job_its_clients_the_operator_and_metrics(void **
 	       "{\"from\":[{\"podSelector\":{\"matchLabels\":{\"muster.dev/job\":\"j\"}}}]}");
 	expect(policy, "spec.ingress.2",
 	       "{\"from\":[{\"podSelector\":{\"matchLabels\":{\"muster.dev/role\":\"operator\"}},"
-	       "\"namespaceSelector\":{}}],\"ports\":[{\"protocol\":\"TCP\",\"port\":8079}]}");
-	assert_int_equal(cJSON_GetArraySize(find(policy, "spec.ingress")), 4);
+	       "\"namespaceSelector\":{\"matchLabels\":{\"kubernetes.io/metadata.name\":\"ops\"}}},"
+	       "{\"namespaceSelector\":{\"matchLabels\":{\"kubernetes.io/metadata.name\":\"a\"}}},"
+	       "{\"namespaceSelector\":{\"matchLabels\":{\"kubernetes.io/metadata.name\":\"b\"}}}],"
+	       "\"ports\":[{\"protocol\":\"TCP\",\"port\":8079}]}");
+	assert_int_equal(cJSON_GetArraySize(find(policy, "spec.ingress")), 3);
 	cJSON_Delete(policy);
 	unmake(&m);
 }
@@ -569,7 +572,8 @@ int main(void)
 	    cmocka_unit_test(gang__of_kueue__is_labels_and_a_count),
 	    cmocka_unit_test(gang__without_a_queue_where_one_is_needed__is_refused),
 	    cmocka_unit_test(secret__is_mounted_for_the_tasks_group__and_named_in_the_environment),
-	    cmocka_unit_test(policy__lets_in_the_job_its_clients_the_operator_and_metrics),
+	    cmocka_unit_test(
+		policy__lets_in_the_job_its_clients_and_on_the_status_port_the_operator),
 	    cmocka_unit_test(tensorboard__serves_the_event_files_of_the_volume),
 	};
 
