@@ -77,6 +77,11 @@ int lapack_gesdd(bool z, char job, int m, int n, void *a, double *s, void *u, vo
 	return LAPACK_NO_MEMORY;
 }
 
+int lapack_sgesdd(char job, int m, int n, float *a, float *s, float *u, float *vh)
+{
+	return LAPACK_NO_MEMORY;
+}
+
 int lapack_geev(int n, void *a, void *values, void *vectors)
 {
 	return LAPACK_NO_MEMORY;

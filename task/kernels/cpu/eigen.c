@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "task/kernels/complex_of.h"
+#include "task/kernels/convert.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/matrix/matrices.h"
 
@@ -22,7 +23,8 @@ static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
 	matrices_get(&j->a, k, BY_COLUMNS, a);
 	/* The other triangle may hold anything. */
 	for (int64_t i = 0; i < n; i++)
-		if (!matrices_finite(j->a.is_complex, n - i, a + (i * n + i) * (j->a.is_complex ? 2 : 1)))
+		if (!matrices_finite(j->a.is_complex, n - i,
+				     a + (i * n + i) * (j->a.is_complex ? 2 : 1)))
 			return 1;
 	if ((rc = lapack_eigh(j->a.is_complex, j->flag, n, a, e)))
 		return rc;
@@ -248,6 +250,30 @@ struct singular {
 	bool full;
 };
 
+struct svd {
+	char job;
+	int m, n, low;
+	int64_t u_size, v_size;
+	double *a, *u, *v, *s;
+};
+
+/* A float matrix in single precision.  room: as many floats as w has doubles. */
+static int svd_float(const struct svd *w, float *room)
+{
+	int64_t all = (int64_t)w->m * w->n;
+	float *a = room, *u = a + all, *v = u + w->u_size, *s = v + w->v_size;
+	int rc;
+
+	convert(MU_FLOAT, a, MU_DOUBLE, w->a, all);
+	rc = lapack_sgesdd(w->job, w->m, w->n, a, s, u, v);
+	convert(MU_DOUBLE, w->s, MU_FLOAT, s, w->low);
+	if (w->job != 'N') {
+		convert(MU_DOUBLE, w->u, MU_FLOAT, u, w->u_size);
+		convert(MU_DOUBLE, w->v, MU_FLOAT, v, w->v_size);
+	}
+	return rc;
+}
+
 /* What has no singular values becomes NaN. */
 static int svd_one(const struct matrix_job *j, int64_t k, double *room)
 {
@@ -258,8 +284,11 @@ static int svd_one(const struct matrix_job *j, int64_t k, double *room)
 	double *a = room, *u = a + 2 * all, *v = u + 2 * u_size, *s = v + 2 * v_size;
 
 	matrices_get(&j->a, k, BY_COLUMNS, a);
+	char job = !j->flag ? 'N' : full ? 'A' : 'S';
+	struct svd w = {job, m, n, low, u_size, v_size, a, u, v, s};
 	if (matrices_finite(z, all, a))
-		rc = lapack_gesdd(z, !j->flag ? 'N' : full ? 'A' : 'S', m, n, a, s, u, v);
+		rc = j->a.t->dtype == MU_FLOAT ? svd_float(&w, (float *)(s + 2 * low))
+					       : lapack_gesdd(z, job, m, n, a, s, u, v);
 	if (rc == LAPACK_NO_MEMORY)
 		return rc;
 	for (int64_t i = 0; rc && i < 2 * (u_size + v_size) + low; i++)
@@ -296,7 +325,7 @@ static int svd(struct kernel_call *c, struct mu_err *err)
 	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, of_u}, &j->out[1], err)) ||
 	     (rc = matrices_out(c, 2, t, &j->a, 2, (int64_t[]){n, of_v}, &j->out[2], err))))
 		return rc;
-	j->room = m * n + m * of_u + n * of_v + least;
+	j->room = 2 * (m * n + m * of_u + n * of_v + least);
 	return matrices_run(c, j, "", err);
 }
 

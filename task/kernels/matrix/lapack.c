@@ -33,6 +33,8 @@ void zheevd_(letter, letter, integer, void *, integer, double *, void *, integer
 	     int *, integer, int *, size_t, size_t);
 void dgesdd_(letter, integer, integer, void *, integer, double *, void *, integer, void *, integer,
 	     void *, integer, int *, int *, size_t);
+void sgesdd_(letter, integer, integer, void *, integer, float *, void *, integer, void *, integer,
+	     void *, integer, int *, int *, size_t);
 void zgesdd_(letter, integer, integer, void *, integer, double *, void *, integer, void *, integer,
 	     void *, integer, double *, int *, int *, size_t);
 void zgeev_(letter, letter, integer, void *, integer, void *, void *, integer, void *, integer,
@@ -251,6 +253,23 @@ int lapack_gesdd(bool z, char job, int m, int n, void *a, double *s, void *u, vo
 	w.integers_size = 8 * min(m, n);
 	if (work_new(z, &w))
 		gesdd(z, job, m, n, a, s, u, vh, &w, w.numbers, &info);
+	else
+		info = LAPACK_NO_MEMORY;
+	return work_end(&w, info);
+}
+
+int lapack_sgesdd(char job, int m, int n, float *a, float *s, float *u, float *vh)
+{
+	int info, rows = max(1, m), vh_rows = max(1, job == 'S' ? min(m, n) : n);
+	struct work w = work_query();
+	float size = 0;
+
+	sgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, &size, &w.n, NULL, &info, 1);
+	w.size[0] = size;
+	w.integers_size = 8 * min(m, n);
+	if (work_new(false, &w))
+		sgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, w.numbers, &w.n,
+			w.integers, &info, 1);
 	else
 		info = LAPACK_NO_MEMORY;
 	return work_end(&w, info);
