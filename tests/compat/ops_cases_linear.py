@@ -172,6 +172,22 @@ def threes():
     yield Case("TridiagonalMatMul", {"superdiag": d[0], "maindiag": d[1], "subdiag": d[2], "rhs": rhs})
 
 
+def products():
+    """Of every type, with sides transposed, or adjoint in batches; few rows with a large matrix are a path of their own."""
+    for t in TYPES:
+        for m, k, n in ((5, 7, 3), (1, 9, 4), (6, 5, 1), (20, 300, 200), (130, 65, 70), (0, 3, 2), (3, 0, 2)):
+            for ta in (False, True):
+                for tb in (False, True):
+                    a, b = some(t, *((k, m) if ta else (m, k))), some(t, *((n, k) if tb else (k, n)))
+                    yield Case("MatMul", {"a": a, "b": b}, {"transpose_a": ta, "transpose_b": tb}, seen=parts, **near(t))
+                    yield Case("BatchMatMulV2", {"x": np.stack([a, a + 1]), "y": b}, {"adj_x": ta, "adj_y": tb}, seen=parts,
+                               **near(t))
+    a, b = some(F, 20, 300), some(F, 300, 200)
+    a[3, 5], b[7, 9], b[8, 9] = np.nan, np.inf, -np.inf
+    for m in (1, 2, 20):
+        yield Case("MatMul", {"a": a[:m], "b": b}, **near(F))
+
+
 def linear_cases():
-    for group in (triangles, least, values, threes):
+    for group in (products, triangles, least, values, threes):
         yield from group()
