@@ -31,7 +31,8 @@ enum {
 	UNACKNOWLEDGED_MAX_MS = 30000, /* then the connection is dead, and all calls on it fail */
 	CA_CACHE_S = 60,               /* until a changed file of authorities is noticed */
 	STREAM_BUFFER_MAX = 1 << 20,
-	POLL_MS = 60000, /* libcurl's own timers shorten it */
+	IDLE_CONNECTIONS_MAX = 64, /* libcurl's default shrinks with the number of calls */
+	POLL_MS = 60000,           /* libcurl's own timers shorten it */
 };
 
 enum transfer_state { TRANSFER_NEW, TRANSFER_ACTIVE, TRANSFER_DONE };
@@ -173,12 +174,14 @@ static void transfer_start(struct mu_http_client *c, struct mu_http_transfer *t)
 static void transfer_finish(struct mu_http_client *c, struct mu_http_transfer *t, int rc)
 {
 	curl_off_t retry_after = 0;
+	long status = 0;
 
-	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &t->response.status);
+	curl_easy_getinfo(t->easy, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(t->easy, CURLINFO_RETRY_AFTER, &retry_after);
-	t->response.retry_after_s = (long)retry_after;
 	curl_multi_remove_handle(c->multi, t->easy);
 	pthread_mutex_lock(&c->lock);
+	t->response.status = status;
+	t->response.retry_after_s = (long)retry_after;
 	*t->active_link = t->next_active;
 	if (t->next_active)
 		t->next_active->active_link = t->active_link;
@@ -292,6 +295,8 @@ int mu_http_client_new(struct mu_http_client **out, struct mu_err *err)
 	pthread_mutex_init(&c->lock, NULL);
 	c->pending_end = &c->pending;
 	c->multi = curl_multi_init();
+	if (c->multi)
+		curl_multi_setopt(c->multi, CURLMOPT_MAXCONNECTS, (long)IDLE_CONNECTIONS_MAX);
 	c->stop_event = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);

@@ -320,7 +320,8 @@ static void calls__on_connections_that_were_closed__are_made_again(void **state)
 		cut(s);
 		UNTIL(read_int(s, &s->ended) == read_int(s, &s->accepted));
 	}
-	assert_int_equal(read_int(s, &s->accepted), 2 * CALLS);
+	/* a connection of the second round may carry several calls */
+	assert_in_range(read_int(s, &s->accepted), CALLS + 1, 2 * CALLS);
 	end(c, s);
 }
 
