@@ -17,9 +17,22 @@ fault() {
   hurt=$(now)
   "$@" >/dev/null 2>&1 || bad "$words: it could not be done"
   [ "$pod" = - ] || eventually 60 "$words: its pod is made again" replaced "$pod" "$uid"
+  replaced_at=$(now)
   from=$(step_of faulty)
   eventually 90 "$words: the step moves on" past_step faulty $((${from:-0} + 20))
+  resumed_ms=$((($(now) - replaced_at) / 1000))
   note "from the fault to new steps: $(since "$hurt") s; the job is $(field dtj/faulty '{.status.phase}'), $(field dtj/faulty '{.status.restarts}') failures counted"
+}
+# The progress in status is at most some seconds old, and the step has to move by 20.
+ps_fault() { # WORDS COMMAND...: steps come within 5 s of the ps pod's return; status names the ps until then
+  local words=$1 log=build/conditions.log pid
+  shift
+  k -n "$ns" get dtj faulty -w -o 'jsonpath={range .status.conditions[*]}{.message}{"\n"}{end}' >"$log" 2>/dev/null &
+  pid=$!
+  fault "$words" faulty-ps-0 "$@"
+  kill "$pid" 2>/dev/null
+  if [ "$resumed_ms" -le 5000 ]; then ok "$words: new steps $resumed_ms ms after its pod runs"; else bad "$words: new steps $resumed_ms ms after its pod runs, not within 5 s"; fi
+  check "$words: the status names the ps" grep -q 'ps/0' "$log"
 }
 kill_pod() { k -n "$ns" delete pod "$1" --wait=false --grace-period="${2:-30}"; }
 kill_inside() { # POD: kill -9 of its program, as the kernel's OOM killer would
@@ -39,8 +52,8 @@ is 'the chief stayed' "$chief" "$(uid_of faulty-worker-0)"
 fault 'the chief deleted' faulty-worker-0 kill_pod faulty-worker-0
 [ -z "$own" ] || fault 'kill -9 in the chief' faulty-worker-0 kill_inside faulty-worker-0
 is 'the ps stayed all the time' "$ps_uid" "$(uid_of faulty-ps-0)"
-fault 'a ps pod deleted' faulty-ps-0 kill_pod faulty-ps-0
-[ -z "$own" ] || fault 'kill -9 in a ps' faulty-ps-0 kill_inside faulty-ps-0
+ps_fault 'a ps pod deleted' kill_pod faulty-ps-0
+[ -z "$own" ] || ps_fault 'kill -9 in a ps' kill_inside faulty-ps-0
 uids() { k -n "$ns" get pods -l muster.dev/job=faulty -o 'jsonpath={range .items[*]}{.metadata.uid} {end}'; }
 eventually 60 'all tasks are back' running faulty-ps-0 faulty-worker-0 faulty-worker-1
 before=$(uids)

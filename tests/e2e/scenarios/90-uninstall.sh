@@ -13,4 +13,27 @@ else
 fi
 nothing_left() { [ "$(leftovers | grep -v "persistentvolume")" = "$left_before" ]; }
 eventually 30 'nothing is left' nothing_left || leftovers | sed 's/^/    left: /'
+
+# The definition that a release kept belongs to it; a release of another name takes it over.
+if [ -n "$own" ]; then
+  release() { # NAME ARGUMENTS...
+    local name=$1
+    shift
+    timeout 90 helm upgrade --install "$name" charts/muster -n "$system" --create-namespace "${helm_args[@]}" "$@" >build/helm.log 2>&1
+  }
+  crd=crd/distributedtrainingjobs.muster.dev
+  check 'a release keeps the definition' release muster
+  helm uninstall muster -n "$system" >/dev/null 2>&1
+  check 'uninstall leaves it' k get "$crd"
+  refused() { ! release training; }
+  check 'a release of another name is refused' refused
+  says 'in words that the guide explains' "$(cat build/helm.log)" 'invalid ownership metadata'
+  check 'with --take-ownership it is installed' release training --take-ownership
+  helm uninstall training -n "$system" >/dev/null 2>&1
+  # the guide's recipe for an older Helm: kubectl annotate crd
+  k annotate "$crd" --overwrite meta.helm.sh/release-name=third meta.helm.sh/release-namespace="$system" >/dev/null
+  check 'with another owner in its annotations too' release third
+  helm uninstall third -n "$system" >/dev/null 2>&1
+  k delete "$crd" --wait=false >/dev/null
+fi
 k delete namespace "$system" --wait=false >/dev/null
