@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What `muster run` and `muster wait` print about a job: one live line on a terminal and plain
- * lines elsewhere while the job runs, then how it ended. */
+/* Output of `muster run` and `muster wait`: one live line on a terminal and plain lines elsewhere
+ * while the job runs, then its outcome. */
 #ifndef CLI_RUN_VIEW_H
 #define CLI_RUN_VIEW_H
 

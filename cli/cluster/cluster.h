@@ -64,7 +64,7 @@ int cluster_get(struct kube_client *c, cJSON **out, struct mu_err *err, const ch
 const cJSON *field_at(const cJSON *object, const char *path); /* "status.progress.step" */
 const char *field_text(const cJSON *object, const char *path, const char *otherwise);
 double field_number(const cJSON *object, const char *path, double otherwise);
-/* What the operator has heard of the training; step -1: nothing. */
+/* The progress in the job's status; step -1: none was reported. */
 void field_progress(const cJSON *job, struct job_progress *out);
 /* "12s", "3m", "4h5m", "2d": how long before `now` an RFC 3339 time was; "?" when it is none. */
 const char *field_age(const cJSON *object, const char *path, double now, char out[16]);

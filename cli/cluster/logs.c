@@ -274,7 +274,7 @@ static int join_ended(struct logs *l, struct mu_err *err)
 	return 0;
 }
 
-/* What to do about a pod that was listed. */
+/* Starts, restarts or skips the log stream of a listed pod. */
 static int take_pod(struct logs *l, const cJSON *pod, struct mu_err *err)
 {
 	const cJSON *first = cJSON_GetArrayItem(field_at(pod, "spec.containers"), 0);

@@ -432,8 +432,8 @@ bool plan_creates(const struct job_plan *plan)
 
 #define BAD_TEMPLATE "correct the task in the manifest, and the job goes on"
 
-/* What to do about it, by the server's words.  An admission rule may quote a sentence of
- * validation, so its row comes first. */
+/* Reasons and advice for refused pods, chosen by a phrase of the API server's message.  An
+ * admission rule may quote a sentence of validation, so its row comes first. */
 static const struct refusal {
 	const char *says, *reason, *advice;
 	bool final; /* the server answers the same until the manifest changes */

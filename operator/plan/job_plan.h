@@ -173,7 +173,7 @@ enum end_reason {
 extern const char *const end_reason_names[END_REASONS]; /* "", "TargetReached", … */
 enum end_reason end_reason_of(const char *name);        /* NULL or unknown: END_UNKNOWN */
 
-/* What the chief's trainer reported as it ended. */
+/* The report that the chief's trainer wrote as it ended. */
 struct final_report {
 	enum end_reason reason; /* END_UNKNOWN: there is no report */
 	int64_t step, target;

@@ -299,7 +299,7 @@ static int any_gpu(struct kernel_choice *c, const struct node_info *nodes, unsig
 	return 0;
 }
 
-/* A parameter server uses the processor unless it is told otherwise. */
+/* A parameter server runs on the CPU unless its `kernels` ask for a GPU. */
 static bool wants_gpu(const char *kernels, bool is_ps)
 {
 	return resolver_may_fall_back(kernels) && !(is_ps && strcmp(kernels, "auto") == 0);

@@ -46,7 +46,7 @@ struct kernel_choice {
 	char reason[200]; /* one sentence for status and events */
 };
 
-/* What is known of the index that needs kernels, beside the nodes. */
+/* The index that needs kernels, and the facts beside the nodes that decide them. */
 struct kernel_request {
 	const char *kernels;
 	bool is_ps;        /* a parameter server does not take a GPU for `auto` */

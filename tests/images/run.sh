@@ -84,7 +84,7 @@ look_at_cuda() { # ROOT
   says 'cuBLAS is loaded in it' "$list" 'libc\.so\.6 => /'
   if grep 'not found' <<<"$list"; then bad 'and lacks nothing'; else ok 'and lacks nothing'; fi
 }
-most() { case $1 in operator) echo 20 ;; task | cli) echo 80 ;; *) echo 4000 ;; esac; } # MB
+most() { case $1 in operator) echo 40 ;; task | cli) echo 80 ;; *) echo 4000 ;; esac; } # MB
 for n in "${names[@]}"; do
   image=localhost/muster-$n:$IMAGE_TAG
   size=$(stat -c %s "$out/muster-$n.tar")

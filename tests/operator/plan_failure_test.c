@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job says of a task that failed, or that cannot start: the object, the problem, the next
- * step. */
+/* Messages for a task that failed or cannot start: the object, the problem, the next step. */
 #include "tests/operator/plan_world.h"
 
 static void says(const struct world *w, enum condition_type type, const char *text)

@@ -39,7 +39,7 @@ static void assert_kernels_condition(const struct world *w, const char *reason, 
 		fail_msg("'%s' does not say '%s'", c->message, says);
 }
 
-/* What keeps a GPU pod of worker/0 from working. */
+/* Reasons why a GPU pod of worker/0 does not work. */
 static const struct gpu_trouble {
 	enum pod_phase phase;
 	int exit_code;

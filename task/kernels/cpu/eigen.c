@@ -274,7 +274,7 @@ static int svd_float(const struct svd *w, float *room)
 	return rc;
 }
 
-/* What has no singular values becomes NaN. */
+/* A matrix with a non-finite element gives NaN, and so does one without convergence. */
 static int svd_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	bool full = ((const struct singular *)j)->full, z = j->a.is_complex;

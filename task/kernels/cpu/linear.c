@@ -53,8 +53,8 @@ static int cholesky(struct kernel_call *c, struct mu_err *err)
 	return matrices_run(c, &j, "", err);
 }
 
-/* Of a, a = l l^t: half of s + s^t with s = l^-t p l^-1, p being the lower triangle of l^t g with
- * half of its diagonal. */
+/* The gradient for a = l l^t is half of s + s^t with s = l^-t p l^-1; p is the lower triangle of
+ * l^t g with its diagonal halved. */
 static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *room)
 {
 	int n = j->a.rows;

@@ -110,7 +110,7 @@ static void put_rewrite(struct mu_buf *b, const char *text, size_t groups[REGEX_
 		}
 }
 
-/* Of the character at `at`; 1 for a byte that is none. */
+/* Bytes of the character at `at`; 1 for an invalid byte. */
 static size_t char_size(struct mu_span text, size_t at)
 {
 	int32_t character;

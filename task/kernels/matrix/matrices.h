@@ -46,8 +46,9 @@ bool matrices_finite(bool is_complex, int64_t n, const void *a);
 /* a (n x n, by columns): zeros above the diagonal. */
 void matrices_keep_lower(bool is_complex, int n, void *a);
 
-/* What an op does with matrix k.  room: as many numbers of 16 bytes as were asked for, zeros at
- * first.  Returns 0, LAPACK_NO_MEMORY, or anything else when it cannot be done and the op fails. */
+/* Computes the outputs for matrix k.  room: the scratch that the op asked for, in numbers of 16
+ * bytes, zeroed.  Returns 0, LAPACK_NO_MEMORY, or anything else when it cannot be done and the op
+ * fails. */
 struct matrix_job {
 	struct matrices a, b;
 	struct mu_tensor *out[3];
