@@ -62,10 +62,11 @@ submit_kernels() { # NAME KERNELS: the job of manifests/gpu.yaml
   sed "s/name: gpu/name: $1/; s/kernels: gpu/kernels: $2/" "$here/manifests/gpu.yaml" | k -n "$ns" apply -f - >/dev/null || bad "$1 is accepted"
 }
 events_of() { k -n "$ns" get events.events.k8s.io -o 'jsonpath={range .items[*]}{.regarding.name} {.reason} {.note}{"\n"}{end}' | grep "^$1 "; }
+has_event() { grep -qE -- "^$1 $2" <<<"$(events_of "$1")"; } # JOB PATTERN; events are posted some seconds later
 submit_kernels no-image auto
 eventually 90 'without a GPU image kernels: auto succeeds on the CPU of a GPU node' phase_is no-image Succeeded
 check 'a condition says that there is no GPU image' has_condition no-image KernelsMissing 'True .*set taskImageGpu'
-says 'and an event' "$(events_of no-image)" 'no-image KernelsMissing .*set taskImageGpu'
+eventually 20 'and an event' has_event no-image 'KernelsMissing .*set taskImageGpu'
 remove no-image
 helm_args_before=("${helm_args[@]}")
 helm_args+=(--set "taskImageGpu.repository=$(split repo "$IMAGE_TASK")" --set "taskImageGpu.tag=$(split tag "$IMAGE_TASK")")
@@ -74,7 +75,7 @@ eventually 30 'the operator with a GPU image leads' operator_ready
 submit_kernels broken-gpu auto
 eventually 90 'on a GPU that does not come up kernels: auto falls back and succeeds' phase_is broken-gpu Succeeded
 check 'a condition has the words of the driver' has_condition broken-gpu KernelsMissing "True worker/0 uses the CPU, node $real: .*$no_driver"
-says 'and an event' "$(events_of broken-gpu)" "broken-gpu GpuFallback worker/0 uses the CPU, node $real: .*$no_driver"
+eventually 20 'and an event' has_event broken-gpu "GpuFallback worker/0 uses the CPU, node $real: .*$no_driver"
 says 'the ledger remembers it' "$(field dtj/broken-gpu '{.status.ledger}')" '"noGpu":true'
 is 'it cost no failure' 0 "$(field dtj/broken-gpu '{.status.restarts}')"
 remove broken-gpu
