@@ -177,6 +177,18 @@ static double patience(const struct reconcile *r, const struct snapshot *seen,
 	return wait > least ? wait : least;
 }
 
+/* Records the events of a status that has been stored. */
+static void record_transitions(struct reconcile *r, const struct snapshot *seen,
+			       const struct job_plan *plan)
+{
+	say_transitions(r, &seen->observed.status, &plan->status);
+	if (plan->status.phase != seen->observed.status.phase) {
+		control_phase_told(r->control);
+		count_times(r, &seen->observed.status, &plan->status);
+	}
+	cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
+}
+
 /* Stores what the plan says of the job, then removes what may go only after that. */
 static int conclude(struct reconcile *r, const struct snapshot *seen, const struct job_plan *plan,
 		    struct mu_err *err)
@@ -199,12 +211,7 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 				    plan->status.start_time);
 	} else if (rc == 0) {
 		cache_set_notice(&r->control->cache, seen->key, plan->notice, plan->status.epoch);
-		say_transitions(r, &seen->observed.status, &plan->status);
-		if (plan->status.phase != seen->observed.status.phase) {
-			control_phase_told(r->control);
-			count_times(r, &seen->observed.status, &plan->status);
-		}
-		cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
+		record_transitions(r, seen, plan);
 	}
 	if (rc == 0) /* while the status waits, only those that need it not: patience() */
 		rc = apply_removals(r, plan, err);
@@ -338,6 +345,8 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 		if (rc > 0)
 			rc_end = status_store(
 			    r, status_wanted(r, &plan->status, mu_buf_span(&text)), 0, err);
+		if (rc > 0 && rc_end == 0)
+			record_transitions(r, seen, plan);
 		job_status_fini(&seen->observed.status);
 		return rc < 0 ? rc : rc_end < 0 ? rc_end : 1;
 	}

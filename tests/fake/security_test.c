@@ -88,6 +88,21 @@ static void secret__is_there_and_remembered_before_any_pod(void **state)
 	stop(s, &script);
 }
 
+/* The status is stored with the job's certificates before any pod, with a condition that is already
+ * true: its event must not be lost. */
+static void condition__that_is_stored_with_the_certificates__has_its_event(void **state)
+{
+	struct sim_script script = {.gpus = true, .no_gpu_image = true};
+	struct sim *s = start(&script, 1, false);
+
+	while (n_pods(s) < 3)
+		step(s, s->now + 60);
+	sim_settle(s, 60);
+	assert_string_equal(sim_text(condition_of(s, "KernelsMissing"), "reason"), "NoGpuImage");
+	assert_int_equal(s->kernels_events, 1);
+	stop(s, &script);
+}
+
 static void certificates__are_replaced_in_two_phases__the_ca_first(void **state)
 {
 	struct sim_script script = {0};
@@ -220,6 +235,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(secret__is_there_and_remembered_before_any_pod),
+	    cmocka_unit_test(condition__that_is_stored_with_the_certificates__has_its_event),
 	    cmocka_unit_test(certificates__are_replaced_in_two_phases__the_ca_first),
 	    cmocka_unit_test(certificates__of_another_life__are_replaced_in_its_time),
 	    cmocka_unit_test(operator__that_starts_anew_between_the_phases__begins_the_first_again),

@@ -107,6 +107,7 @@ struct sim_script {
 	bool in_step;       /* workers wait for each other: mode sync */
 	bool gpus, taken;   /* the nodes have GPUs; none of them ever becomes free */
 	bool broken_gpus;   /* no task can use its GPU */
+	bool no_gpu_image;  /* the operator has no image with GPU kernels */
 	double work;        /* seconds that a task runs; 0: some */
 	int cert_life;      /* seconds; 0: as usual */
 	int quota;          /* most pods at a time; 0: any */
@@ -135,10 +136,11 @@ struct sim {
 	int n_events;
 	struct sim_ends ends[SIM_ENDS];
 	int n_ends, next_uid, writes, calls, crashes, splits;
-	int together;    /* how often several calls were under way at once */
-	int switches;    /* of certificates under living pods */
-	int notices;     /* how often the status said that all have seen another epoch */
-	double ca_since; /* when the Secret's ca.crt last changed */
+	int kernels_events; /* posted for the condition KernelsMissing */
+	int together;       /* how often several calls were under way at once */
+	int switches;       /* of certificates under living pods */
+	int notices;        /* how often the status said that all have seen another epoch */
+	double ca_since;    /* when the Secret's ca.crt last changed */
 	/* Workers in step that have joined and not said that they leave. */
 	bool members[SIM_WORKERS_MAX];
 	char killed[32];            /* "worker/1 ", which somebody killed; "" */

@@ -360,8 +360,10 @@ static int serve_post(struct sim *s, const char *path, const cJSON *body, cJSON 
 		 sim_text(body, "metadata.name"));
 	if (sim_find(s, named))
 		return mu_fail(err, MU_ALREADY_EXISTS, "%s exists", named);
-	if (strstr(path, "/events"))
+	if (strstr(path, "/events")) {
+		s->kernels_events += strcmp(sim_text(body, "reason"), "KernelsMissing") == 0;
 		return 0; /* they are for people */
+	}
 	if (strstr(path, "/pods") && exceeds_quota(s))
 		return mu_fail(err, MU_PERMISSION_DENIED, "exceeded quota: q, limited: pods=%d",
 			       s->script.quota);

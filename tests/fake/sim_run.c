@@ -331,7 +331,7 @@ static int finish(void *user, const char *ip, const char *job_uid, struct mu_err
 static void start_operator(struct sim *s, struct sim_operator *o)
 {
 	struct control_options options = {.image = "i",
-					  .image_gpu = "g",
+					  .image_gpu = s->script.no_gpu_image ? NULL : "g",
 					  .image_board = "b",
 					  .identity = "sim",
 					  .lease_namespace = "default",
