@@ -34,7 +34,7 @@ SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/clu
 # the HTTP client, which brings libcurl; tasks make no HTTP calls
 SRC_http   := lib/net/http_client.c lib/net/http_url.c
 SRC_net    := $(filter-out $(SRC_http),$(call find_c,lib/net))
-SRC_rpc    := $(call find_c,task/rpc task/rpc/h2)
+SRC_rpc    := $(call find_c,task/rpc)
 # JPEG pictures, where libjpeg is
 JPEG        := $(shell pkg-config --exists libjpeg 2>/dev/null && echo yes)
 NO_JPEG     := task/kernels/formats/jpeg_none.c
@@ -57,7 +57,7 @@ lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
 LIBS_base   := -lyaml -lpng -lz -lm
 LIBS_net    := -lmicrohttpd
-LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
+LIBS_rpc    := -lprotobuf-c -lgrpc -lgpr -lssl -lcrypto
 LIBS_tls    := -lcrypto
 LIBS_kernel := -lopenblas -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_http   := -lcurl

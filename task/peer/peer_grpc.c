@@ -243,7 +243,7 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 	/* Under the lock, so that r->call is there when received() or a drop looks.  Waits a little
 	 * for a peer that we never met or that has just moved. */
 	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0,
-			    RPC_WAIT_A_LITTLE | RPC_FOR_TENSOR, received, r, &err)
+			    RPC_WAIT_A_LITTLE, received, r, &err)
 		: 0;
 	r->call = id;
 	pthread_mutex_unlock(&g->lock);

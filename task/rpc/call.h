@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call as the server and whoever brings it (HTTP/2, or this process) share it.
+/* A call as the server and its source (the network, or this process) share it.
  *
- * References: the bringer's, and the handler's until the call is answered. */
+ * References: the source's, and the handler's until the call is answered. */
 #ifndef MU_TASK_RPC_CALL_H
 #define MU_TASK_RPC_CALL_H
 
@@ -15,6 +15,7 @@ struct rpc_call_ops {
 	/* Once, the handler's reference still held: a reply, or the error when m is NULL. */
 	void (*send)(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err);
 	void (*free)(struct rpc_call *c); /* its memory; its request is gone already */
+	uint32_t (*origin)(struct rpc_call *c); /* (optional) the connection; NULL: this process */
 };
 struct rpc_call {
 	_Atomic unsigned refs;
@@ -22,7 +23,6 @@ struct rpc_call {
 	struct rpc_server *server;
 	const struct rpc_method *method;
 	struct rpc_bytes request;
-	uint32_t origin;     /* the connection's number; 0: this process */
 	int64_t deadline_ms; /* of timer's clock; 0: none */
 	bool counted;        /* by the server */
 	/* under the server's lock */

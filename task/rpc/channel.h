@@ -63,9 +63,6 @@ enum rpc_flag {
 	RPC_WAIT_FOR_READY =
 	    1,                 /* wait for the connection, up to the deadline, instead of failing */
 	RPC_WAIT_A_LITTLE = 2, /* wait for it a few seconds, then fail with UNAVAILABLE */
-	/* the answer is a RecvTensorResponse: its payload is read into the tensor, and the reply is
-	   for hot_recv_tensor_reply alone */
-	RPC_FOR_TENSOR = 4,
 };
 
 /* err NULL on success; reply is borrowed.  From one of the channels' own threads: do not block. */

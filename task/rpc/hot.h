@@ -53,11 +53,7 @@ struct hot_recv_tensor {
 int hot_recv_tensor_parse(struct hot_recv_tensor *out, struct mu_span bytes, struct mu_arena *a,
 			  struct mu_err *err);
 void hot_recv_tensor_write(struct mu_buf *b, const struct hot_recv_tensor *m);
-/* The first bytes of a RecvTensorResponse of `total` in all: when they lead to a payload that is
- * all the rest, a tensor for it and where it begins; an error when it is to be read in the usual
- * way. */
-int hot_recv_tensor_place(struct mu_span head, size_t total, struct mu_tensor *tensor, size_t *at);
-/* A RecvTensorResponse; its payload may be in its tensor already. */
+/* A RecvTensorResponse. */
 int hot_recv_tensor_reply(struct rpc_bytes *bytes, struct mu_tensor *out, bool *dead,
 			  struct mu_err *err);
 

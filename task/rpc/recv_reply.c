@@ -2,13 +2,15 @@
 /* RecvTensorResponse.
  *
  * The usual large reply is a few small fields and then, last, tensor_content.  Its first bytes are
- * walked by hand; when they lead to a tensor_content that fills its tensor exactly, the rest is
- * read from the socket into the tensor.  Anything else (strings, typed lists, another order) is
+ * walked by hand; when they lead to a tensor_content that fills its tensor exactly, the received
+ * slices are copied into the tensor, once.  Anything else (strings, typed lists, another order) is
  * gathered and goes the general way. */
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/rpc/bytes.h"
 #include "task/rpc/hot.h"
+
+enum { HEAD = 512 }; /* bytes that are looked at for the place of tensor_content */
 
 /* Reads a tag and, for a length-delimited field, its length; the content is left unread. */
 static bool open_field(struct mu_pb *m, uint32_t *number, enum mu_pb_type *type, uint64_t *value)
@@ -50,7 +52,9 @@ static size_t content_of(struct mu_pb *m, enum mu_dtype *dtype, struct mu_shape 
 	return 0;
 }
 
-int hot_recv_tensor_place(struct mu_span head, size_t total, struct mu_tensor *tensor, size_t *at)
+/* The first bytes of a RecvTensorResponse of `total` in all: when they lead to a payload that is
+ * all the rest, a tensor for it and where it begins. */
+static int place(struct mu_span head, size_t total, struct mu_tensor *tensor, size_t *at)
 {
 	struct mu_pb m = mu_pb_of(head);
 	enum mu_dtype dtype = MU_DT_INVALID;
@@ -89,17 +93,22 @@ int hot_recv_tensor_reply(struct rpc_bytes *bytes, struct mu_tensor *out, bool *
 			  struct mu_err *err)
 {
 	struct mu_span proto = MU_SPAN("");
-	struct mu_pb m = mu_pb_of(rpc_bytes_flat(bytes));
+	size_t total = bytes_len(bytes), at;
 	struct mu_tensor got;
+	char head[HEAD];
 	struct mu_pb_field f;
+	struct mu_pb m;
 	bool is_dead = false;
 	int rc;
 
-	if (bytes->tensor.buf) {
-		*out = mu_tensor_ref(&bytes->tensor);
+	bytes_copy(bytes, 0, HEAD, head);
+	if (!place((struct mu_span){head, total < HEAD ? total : HEAD}, total, &got, &at)) {
+		bytes_copy(bytes, at, total - at, got.data);
+		*out = got;
 		*dead = false;
 		return 0;
 	}
+	m = mu_pb_of(rpc_bytes_flat(bytes));
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 1)
 			proto = f.bytes;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server: its methods, its calls and their end.  Calls come by HTTP/2 (h2/) or from this
- * process (rpc_local_start); for the handler they are the same.
+/* The server: its methods, its calls and their end.  Calls come from the network (listen.c) or from
+ * this process (rpc_local_start); for the handler they are the same.
  *
  * The server counts the calls that are being handled, and is only taken down when none is left.
  *
@@ -10,14 +10,12 @@
 
 #include <limits.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
-#include "task/rpc/bind.h"
 #include "task/rpc/call.h"
-#include "task/rpc/h2/h2.h"
+#include "task/rpc/listen.h"
 
 enum { STOP_AFTER_CANCEL_MS = 10000 };
 
@@ -28,7 +26,7 @@ struct rpc_server {
 	void *ctx;
 	size_t max_message;
 	struct rpc_wait wait;
-	struct h2 *h2;
+	struct listener *listener;
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	pthread_cond_t changed;
 	unsigned calls; /* being handled, or not let go of yet */
@@ -117,14 +115,14 @@ struct rpc_bytes *rpc_request(struct rpc_call *c)
 	return &c->request;
 }
 
-uint32_t rpc_origin(const struct rpc_call *c)
+uint32_t rpc_origin(struct rpc_call *c)
 {
-	return c->origin;
+	return c->ops->origin ? c->ops->origin(c) : 0;
 }
 
 bool rpc_origin_is_open(const struct rpc_server *s, uint32_t origin)
 {
-	return !s || origin == 0 || h2_is_open(s->h2, origin);
+	return !s || origin == 0 || listener_has_connection(s->listener, origin);
 }
 
 long rpc_time_left_ms(const struct rpc_call *c)
@@ -246,8 +244,8 @@ const struct rpc_wait *rpc_local_wait(const struct rpc_server *s)
 
 static void free_server(struct rpc_server *s)
 {
-	if (s->h2)
-		h2_free(s->h2);
+	if (s->listener)
+		listener_free(s->listener);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
 	mu_map_fini(&s->by_path);
@@ -280,57 +278,37 @@ static struct rpc_server *new_server(const struct rpc_server_options *o)
 int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,
 		     struct mu_err *err)
 {
-	struct rpc_server *s;
-	int *fds = MU_NEW_ARRAY(int, (o->n_addresses + 1) * BIND_MOST);
-	int *got = MU_NEW_ARRAY(int, o->n_addresses + 1), rc = 0;
-	unsigned n = 0, n_secured = 0;
+	struct rpc_server *s = new_server(o);
+	struct rpc_server_options own = *o;
+	int *got = MU_NEW_ARRAY(int, o->n_addresses + 1), rc;
 
-	for (unsigned i = 0; i < o->n_addresses && rc >= 0; i++) {
-		rc = bind_listen(o->addresses[i], fds + n, &got[i], err);
-		n += rc > 0 ? (unsigned)rc : 0;
-		if (o->tls && i < o->n_secured)
-			n_secured = n;
-	}
-	if (rc < 0) {
-		while (n > 0)
-			close(fds[--n]);
+	own.methods = s->methods;
+	rc = listener_start(s, &own, &s->listener, got, err);
+	if (rc) {
+		free_server(s);
 	} else {
-		s = new_server(o);
-		rc = h2_start(
-		    s, &(struct h2_options){fds, n, o->tls, n_secured, o->threads ? o->threads : 2},
-		    &s->h2, err);
-		if (rc) {
-			free_server(s);
-		} else {
-			memcpy(ports, got, o->n_addresses * sizeof(int));
-			*out = s;
-		}
+		memcpy(ports, got, o->n_addresses * sizeof(int));
+		*out = s;
 	}
-	free(fds);
 	free(got);
 	return rc;
 }
 
-/* Until no call is left, or the time is up. */
+/* Until no call and no connection is left, or the time is up. */
 static bool wait_idle(struct rpc_server *s, long ms)
 {
-	struct timespec end;
+	int64_t until = mu_clock_ms() + ms, left;
+	struct timespec at = {until / 1000, until % 1000 * 1000000};
 	int rc = 0;
 	bool idle;
 
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += ms / 1000;
-	end.tv_nsec += ms % 1000 * 1000000;
-	if (end.tv_nsec >= 1000000000) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000;
-	}
 	pthread_mutex_lock(&s->lock);
 	while (s->calls && !rc)
-		rc = pthread_cond_timedwait(&s->changed, &s->lock, &end);
+		rc = pthread_cond_clockwait(&s->changed, &s->lock, CLOCK_MONOTONIC, &at);
 	idle = s->calls == 0;
 	pthread_mutex_unlock(&s->lock);
-	return idle;
+	left = until - mu_clock_ms();
+	return idle && listener_wait_closed(s->listener, left > 0 ? left : 0);
 }
 
 void rpc_server_stop(struct rpc_server *s, long grace_ms)
@@ -342,10 +320,10 @@ void rpc_server_stop(struct rpc_server *s, long grace_ms)
 	pthread_mutex_lock(&s->lock);
 	s->stopping = true;
 	pthread_mutex_unlock(&s->lock);
-	h2_drain(s->h2);
+	listener_close(s->listener);
 	idle = wait_idle(s, grace_ms);
 	if (!idle) {
-		h2_cancel_all(s->h2);
+		listener_cancel_all(s->listener);
 		idle = wait_idle(s, STOP_AFTER_CANCEL_MS);
 	}
 	if (!idle) { /* somebody keeps a call: leaking the server is safer than pulling it away */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server side of gRPC: threads that read, decode and dispatch; they never compute and never block.
- * A handler keeps the call as long as it likes and answers it exactly once. */
+/* Server side of gRPC.  Handlers run on the threads of the completion queue and do not block.  A
+ * handler keeps the call as long as it likes and answers it exactly once. */
 #ifndef MU_TASK_RPC_SERVER_H
 #define MU_TASK_RPC_SERVER_H
 
@@ -31,7 +31,6 @@ struct rpc_server_options {
 	struct rpc_tls *tls; /* (optional) the first n_secured addresses speak it and nothing else;
 				borrowed for the server's life */
 	unsigned n_secured;
-	unsigned threads; /* 0: 2 */
 	const struct rpc_method *methods;
 	unsigned n_methods;
 	void *ctx;
@@ -47,9 +46,9 @@ void rpc_server_stop(struct rpc_server *s,
 
 struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the call is answered */
 long rpc_time_left_ms(const struct rpc_call *call);   /* LONG_MAX when there is no deadline */
-/* The connection that the call came by, and whether it is open still.  Numbers are not used again
- * soon; 0 is this process, which always is. */
-uint32_t rpc_origin(const struct rpc_call *call);
+/* The connection that the call came by, and whether it is open still; 0 is this process, which
+ * always is.  Clients of a unix socket have no address of their own and count as one. */
+uint32_t rpc_origin(struct rpc_call *call);
 bool rpc_origin_is_open(const struct rpc_server *s, uint32_t origin);
 void rpc_reply(struct rpc_call *call, const struct rpc_message *m);
 void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);

@@ -76,19 +76,12 @@ static void run_callable(struct mu_span reply)
 
 static void recv_tensor(struct mu_span reply)
 {
-	struct mu_tensor t = {0}, placed = {0};
-	size_t seen = reply.len < 512 ? reply.len : 512, at, len = reply.len;
+	struct mu_tensor t = {0};
 	struct rpc_bytes bytes;
 	struct mu_err err;
 	bool dead;
 
-	if (hot_recv_tensor_place((struct mu_span){reply.data, seen}, reply.len, &placed, &at) ==
-	    0) {
-		memcpy(placed.data, reply.data + at, reply.len - at);
-		len = at;
-	}
-	bytes_own(&bytes, mu_xstrndup(reply.data, reply.len), len);
-	bytes.tensor = placed;
+	bytes_own(&bytes, mu_xstrndup(reply.data, reply.len), reply.len);
 	if (hot_recv_tensor_reply(&bytes, &t, &dead, &err) == 0) {
 		if (t.shape.count < 0 || mu_tensor_bytes(&t) > (size_t)mu_tensor_limit)
 			abort();
