@@ -3,59 +3,91 @@
  *
  * gRPC 1.51 closes a listener for good when accept4 fails with EMFILE, ENFILE, ENOBUFS or ENOMEM, so
  * a task that once had no descriptor left would never accept a connection again.  On the threads of
- * the completion queue, accept4 closes a reserved descriptor then, accepts and closes the pending
- * connections, and reports EAGAIN: the client sees its connection closed and tries again later.
- * Other threads get libc's behaviour. */
+ * the completion queue, accept4 reports EAGAIN instead.  gRPC then waits for the next connection
+ * (its epoll is edge-triggered); a thread makes one as soon as a descriptor is free, and gRPC accepts
+ * all that are pending.  Other threads get libc's behaviour. */
 #include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "lib/base/starved.h"
+#include "lib/net/accept_backoff.h"
 #include "task/rpc/core.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static int reserve = -1; /* under the lock */
+enum { MAX_LISTENERS = 16 };
 
-static int plain_accept(int fd, struct sockaddr *addr, socklen_t *len, int flags)
+struct address {
+	struct sockaddr_storage to;
+	socklen_t len;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards the variables below */
+static struct address waiting[MAX_LISTENERS];            /* listeners with pending connections */
+static unsigned n_waiting;
+static bool running;
+
+/* False when there is still no descriptor. */
+static bool connect_once(const struct address *a)
 {
-	return (int)syscall(SYS_accept4, fd, addr, len, flags);
+	int fd = socket(a->to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return false;
+	(void)!connect(fd, (const struct sockaddr *)&a->to, a->len);
+	close(fd);
+	return true;
 }
 
-void core_accept_reserve(void)
+static void *connect_later(void *arg)
 {
+	static const struct timespec pause = {0, ACCEPT_BACKOFF_MS * 1000000L};
+
 	pthread_mutex_lock(&lock);
-	if (reserve < 0)
-		reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
+	while (n_waiting > 0) {
+		pthread_mutex_unlock(&lock);
+		nanosleep(&pause, NULL);
+		pthread_mutex_lock(&lock);
+		while (n_waiting > 0 && connect_once(&waiting[n_waiting - 1]))
+			n_waiting--;
+	}
+	running = false;
 	pthread_mutex_unlock(&lock);
+	return NULL;
 }
 
-static void close_pending(int fd)
+static void accept_later(int fd)
 {
-	int got = -1;
+	struct address a;
+	pthread_t thread;
+	bool known = false;
 
+	memset(&a, 0, sizeof(a));
+	a.len = sizeof(a.to);
+	if (getsockname(fd, (struct sockaddr *)&a.to, &a.len))
+		return;
 	pthread_mutex_lock(&lock);
-	do {
-		if (reserve >= 0)
-			close(reserve);
-		got = plain_accept(fd, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		if (got >= 0)
-			close(got);
-		reserve = open("/dev/null", O_RDONLY | O_CLOEXEC);
-	} while (got >= 0);
+	for (unsigned i = 0; i < n_waiting; i++)
+		known |= !memcmp(&waiting[i], &a, sizeof(a));
+	if (!known && n_waiting < MAX_LISTENERS)
+		waiting[n_waiting++] = a;
+	if (!running && !pthread_create(&thread, NULL, connect_later, NULL)) {
+		running = true;
+		pthread_detach(thread);
+	}
 	pthread_mutex_unlock(&lock);
 }
 
 __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr, socklen_t *len,
 						   int flags)
 {
-	int got = plain_accept(fd, addr, len, flags);
+	int got = (int)syscall(SYS_accept4, fd, addr, len, flags);
 
-	if (got >= 0 || !core_is_queue_thread() || !mu_starved(errno, "rpc"))
+	if (got >= 0 || !core_is_queue_thread() || !mu_accept_backoff(errno, "rpc"))
 		return got;
-	close_pending(fd);
+	accept_later(fd);
 	errno = EAGAIN;
 	return -1;
 }

@@ -8,16 +8,9 @@
 
 /* How fast a channel finds a peer again.  A pod that replaces another has another IP address, and
  * nothing answers at the old one.  So an attempt to connect must end soon, and each attempt must
- * resolve the name anew: a long attempt at the old address is time without a training step.
- *
- * gRPC C core names the same settings:
- *	RPC_CONNECT_TIMEOUT_MS	GRPC_ARG_MIN_RECONNECT_BACKOFF_MS (limits an attempt; 20,000 unless
- *set) RPC_BACKOFF_INITIAL_MS	GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS (1,000 unless set)
- *	RPC_BACKOFF_MAX_MS	GRPC_ARG_MAX_RECONNECT_BACKOFF_MS (120,000 unless set)
- *	RPC_BACKOFF_MAX_MS	GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS (30,000 unless set)
- */
+ * resolve the name anew: a long attempt at the old address is time without a training step. */
 enum {
-	RPC_CONNECT_TIMEOUT_MS = 2000, /* for each address of a name: two SYNs */
+	RPC_CONNECT_TIMEOUT_MS = 2000, /* for each address of a name: two SYNs, and TLS */
 	RPC_BACKOFF_INITIAL_MS = 50,
 	RPC_BACKOFF_MAX_MS = 1000,
 };

@@ -8,6 +8,7 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <pthread.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
@@ -24,6 +25,9 @@ static void forward_log(gpr_log_func_args *a)
 {
 	mu_debug("grpc", "%s (%s:%d)", a->message, a->file, a->line);
 }
+
+/* A reference, so that the linker takes accept.c out of the static library. */
+int (*const core_accept)(int, struct sockaddr *, socklen_t *, int) = accept4;
 
 static void set_log(void)
 {

@@ -5,6 +5,7 @@
 
 #include <grpc/grpc.h>
 #include <grpc/grpc_security.h>
+#include <sys/socket.h>
 
 #include "task/rpc/bytes.h"
 
@@ -28,6 +29,6 @@ struct core_tag {
 grpc_completion_queue *core_queue_ref(struct mu_err *err); /* NULL with err: no thread */
 void core_queue_unref(void);                               /* not from one of its threads */
 bool core_is_queue_thread(void);
-void core_accept_reserve(void); /* (accept.c) a server is about to listen */
+extern int (*const core_accept)(int, struct sockaddr *, socklen_t *, int); /* accept.c */
 
 #endif

@@ -380,7 +380,6 @@ int listener_start(struct rpc_server *server, const struct rpc_server_options *o
 
 	if (!queue)
 		return -MU_RESOURCE_EXHAUSTED;
-	core_accept_reserve();
 	l = MU_NEW(struct listener);
 	pthread_mutex_init(&l->lock, NULL);
 	pthread_cond_init(&l->changed, NULL);
