@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* accept4 for the gRPC library, in place of libc's.
  *
- * gRPC 1.51 closes a listener for good when accept4 fails with EMFILE, ENFILE, ENOBUFS or ENOMEM, so
- * a task that once had no descriptor left would never accept a connection again.  On the threads of
- * the completion queue, accept4 reports EAGAIN instead.  gRPC then waits for the next connection
- * (its epoll is edge-triggered); a thread makes one as soon as a descriptor is free, and gRPC accepts
- * all that are pending.  Other threads get libc's behaviour. */
+ * gRPC 1.51 closes a listener for good when accept4 fails with EMFILE, ENFILE, ENOBUFS or ENOMEM,
+ * so a task that once had no descriptor left would never accept a connection again.  On the threads
+ * of the completion queue, accept4 reports EAGAIN instead.  gRPC then waits for the next connection
+ * (its epoll is edge-triggered); a thread makes one as soon as a descriptor is free, and gRPC
+ * accepts all that are pending.  Other threads get libc's behaviour. */
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
@@ -16,6 +16,7 @@
 
 #include "lib/net/accept_backoff.h"
 #include "task/rpc/core.h"
+#include "task/rpc/frame_guard.h"
 
 enum { MAX_LISTENERS = 16 };
 
@@ -85,6 +86,8 @@ __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr
 {
 	int got = (int)syscall(SYS_accept4, fd, addr, len, flags);
 
+	if (got >= 0 && core_is_queue_thread())
+		frame_guard_watch(got);
 	if (got >= 0 || !core_is_queue_thread() || !mu_accept_backoff(errno, "rpc"))
 		return got;
 	accept_later(fd);

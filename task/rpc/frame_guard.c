@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* recvmsg for the gRPC library, in place of libc's, with a limit on header blocks.
+ *
+ * gRPC 1.51 checks the size of header fields for each frame, not for the block that a HEADERS frame
+ * and its CONTINUATION frames form.  A block without END_HEADERS grows without bound, and a value
+ * that comes in many pieces is copied once for each piece (CVE-2023-33953).  No option limits
+ * either: a resource quota is enforced only when the connection has no data pending.
+ *
+ * Here recvmsg follows the frames of each accepted HTTP/2 connection.  When a block exceeds
+ * MAX_BLOCK, it reports ECONNRESET and gRPC closes the connection.  It does the same when a client
+ * sends MAX_BEFORE_ACK without acknowledging SETTINGS, because gRPC enforces its limits on streams
+ * and header fields only after that.  Connections with TLS are not followed: their clients have
+ * shown a certificate of the job.
+ *
+ * gRPC reads a connection from one thread at a time, so its record needs no lock.  The socket
+ * cookie tells whether the descriptor number still is the same connection. */
+#include "task/rpc/frame_guard.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+
+enum { HEADERS = 1, SETTINGS = 4, CONTINUATION = 9 }; /* types of frames */
+enum { ACK = 1, END_HEADERS = 4 };                    /* flags */
+enum { PREFACE_LEN = 24, FRAME_HEAD_LEN = 9, MAX_FDS = 1 << 16 };
+enum { MAX_BLOCK = 64 << 10, MAX_BEFORE_ACK = 256 << 10 };
+
+struct guard {
+	uint64_t cookie; /* 0: not watched */
+	size_t skip;     /* bytes up to the next frame */
+	size_t block;    /* bytes of the unfinished header block */
+	size_t before_ack;
+	unsigned char head[FRAME_HEAD_LEN];
+	unsigned n_head;
+	bool started, acknowledged;
+};
+
+static _Atomic(struct guard *) guards[MAX_FDS]; /* by descriptor; never freed */
+
+static uint64_t cookie_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+void frame_guard_watch(int fd)
+{
+	struct guard *g;
+
+	if (fd >= MAX_FDS) {
+		shutdown(fd, SHUT_RDWR);
+		return;
+	}
+	g = atomic_load(&guards[fd]);
+	if (!g)
+		g = MU_NEW(struct guard);
+	*g = (struct guard){.cookie = cookie_of(fd), .skip = PREFACE_LEN};
+	atomic_store(&guards[fd], g);
+}
+
+static bool begin_frame(struct guard *g)
+{
+	unsigned type = g->head[3], flags = g->head[4];
+	bool fits = true;
+
+	g->n_head = 0;
+	g->skip = (size_t)g->head[0] << 16 | (size_t)g->head[1] << 8 | g->head[2];
+	if (type == SETTINGS && flags & ACK)
+		g->acknowledged = true;
+	if (type == HEADERS || type == CONTINUATION) {
+		g->block += FRAME_HEAD_LEN + g->skip;
+		fits = g->block <= MAX_BLOCK;
+		if (flags & END_HEADERS)
+			g->block = 0;
+	}
+	return fits;
+}
+
+/* NULL, or the limit that the client exceeds. */
+static const char *follow(struct guard *g, const unsigned char *p, size_t n)
+{
+	if (!g->started && n > 0 && *p != 'P') { /* TLS, or no HTTP/2 at all */
+		g->cookie = 0;
+		return NULL;
+	}
+	g->started = g->started || n > 0;
+	g->before_ack += g->acknowledged ? 0 : n;
+	while (n > 0) {
+		size_t take = g->skip ? g->skip : FRAME_HEAD_LEN - g->n_head;
+
+		if (take > n)
+			take = n;
+		if (g->skip) {
+			g->skip -= take;
+		} else {
+			memcpy(g->head + g->n_head, p, take);
+			g->n_head += (unsigned)take;
+			if (g->n_head == FRAME_HEAD_LEN && !begin_frame(g))
+				return "its header block exceeds 64 KiB";
+		}
+		p += take;
+		n -= take;
+	}
+	return g->before_ack > MAX_BEFORE_ACK ? "it sent 256 KiB and never acknowledged SETTINGS"
+					      : NULL;
+}
+
+static void warn(int fd, const char *bad)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	char host[64] = "a unix socket", port[16] = "";
+
+	if (!getpeername(fd, (struct sockaddr *)&peer, &len) && peer.ss_family != AF_UNIX)
+		(void)!getnameinfo((struct sockaddr *)&peer, len, host, sizeof(host), port,
+				   sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+	mu_warn("rpc", "closing the connection from %s %s: %s", host, port, bad);
+}
+
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	ssize_t got = syscall(SYS_recvmsg, fd, m, flags), left = got;
+	struct guard *g = got > 0 && !flags && fd < MAX_FDS ? atomic_load(&guards[fd]) : NULL;
+	const char *bad;
+
+	if (!g || !g->cookie)
+		return got;
+	if (cookie_of(fd) != g->cookie)
+		g->cookie = 0;
+	for (size_t i = 0; g->cookie && left > 0 && i < m->msg_iovlen; i++) {
+		size_t n = m->msg_iov[i].iov_len;
+
+		n = n < (size_t)left ? n : (size_t)left;
+		left -= (ssize_t)n;
+		bad = follow(g, m->msg_iov[i].iov_base, n);
+		if (bad) {
+			warn(fd, bad);
+			g->cookie = 0;
+			errno = ECONNRESET;
+			return -1;
+		}
+	}
+	return got;
+}
