@@ -31,20 +31,15 @@
 
 enum { HEADERS = 1, SETTINGS = 4, CONTINUATION = 9 }; /* types of frames */
 enum { ACK = 1, END_HEADERS = 4 };                    /* flags */
-enum { PREFACE_LEN = 24, FRAME_HEAD_LEN = 9, MAX_FDS = 1 << 16 };
+enum { PREFACE_LEN = 24, MAX_FDS = 1 << 16 };
 enum { MAX_BLOCK = 64 << 10, MAX_BEFORE_ACK = 256 << 10 };
 
-struct guard {
-	uint64_t cookie; /* 0: not watched */
-	size_t skip;     /* bytes up to the next frame */
-	size_t block;    /* bytes of the unfinished header block */
-	size_t before_ack;
-	unsigned char head[FRAME_HEAD_LEN];
-	unsigned n_head;
-	bool started, acknowledged;
+struct connection {
+	uint64_t cookie; /* 0: not followed */
+	struct frame_guard guard;
 };
 
-static _Atomic(struct guard *) guards[MAX_FDS]; /* by descriptor; never freed */
+static _Atomic(struct connection *) connections[MAX_FDS]; /* by descriptor; never freed */
 
 static uint64_t cookie_of(int fd)
 {
@@ -56,20 +51,20 @@ static uint64_t cookie_of(int fd)
 
 void frame_guard_watch(int fd)
 {
-	struct guard *g;
+	struct connection *c;
 
 	if (fd >= MAX_FDS) {
 		shutdown(fd, SHUT_RDWR);
 		return;
 	}
-	g = atomic_load(&guards[fd]);
-	if (!g)
-		g = MU_NEW(struct guard);
-	*g = (struct guard){.cookie = cookie_of(fd), .skip = PREFACE_LEN};
-	atomic_store(&guards[fd], g);
+	c = atomic_load(&connections[fd]);
+	if (!c)
+		c = MU_NEW(struct connection);
+	*c = (struct connection){.cookie = cookie_of(fd)};
+	atomic_store(&connections[fd], c);
 }
 
-static bool begin_frame(struct guard *g)
+static bool begin_frame(struct frame_guard *g)
 {
 	unsigned type = g->head[3], flags = g->head[4];
 	bool fits = true;
@@ -79,7 +74,7 @@ static bool begin_frame(struct guard *g)
 	if (type == SETTINGS && flags & ACK)
 		g->acknowledged = true;
 	if (type == HEADERS || type == CONTINUATION) {
-		g->block += FRAME_HEAD_LEN + g->skip;
+		g->block += sizeof(g->head) + g->skip;
 		fits = g->block <= MAX_BLOCK;
 		if (flags & END_HEADERS)
 			g->block = 0;
@@ -87,17 +82,18 @@ static bool begin_frame(struct guard *g)
 	return fits;
 }
 
-/* NULL, or the limit that the client exceeds. */
-static const char *follow(struct guard *g, const unsigned char *p, size_t n)
+const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, size_t n)
 {
-	if (!g->started && n > 0 && *p != 'P') { /* TLS, or no HTTP/2 at all */
-		g->cookie = 0;
-		return NULL;
+	if (n > 0 && !g->started) {
+		g->ignored = *p != 'P'; /* TLS, or no HTTP/2 at all */
+		g->skip = PREFACE_LEN;
+		g->started = true;
 	}
-	g->started = g->started || n > 0;
+	if (g->ignored)
+		return NULL;
 	g->before_ack += g->acknowledged ? 0 : n;
 	while (n > 0) {
-		size_t take = g->skip ? g->skip : FRAME_HEAD_LEN - g->n_head;
+		size_t take = g->skip ? g->skip : sizeof(g->head) - g->n_head;
 
 		if (take > n)
 			take = n;
@@ -106,14 +102,15 @@ static const char *follow(struct guard *g, const unsigned char *p, size_t n)
 		} else {
 			memcpy(g->head + g->n_head, p, take);
 			g->n_head += (unsigned)take;
-			if (g->n_head == FRAME_HEAD_LEN && !begin_frame(g))
+			if (g->n_head == sizeof(g->head) && !begin_frame(g))
 				return "its header block exceeds 64 KiB";
 		}
 		p += take;
 		n -= take;
 	}
-	return g->before_ack > MAX_BEFORE_ACK ? "it sent 256 KiB and never acknowledged SETTINGS"
-					      : NULL;
+	return !g->acknowledged && g->before_ack > MAX_BEFORE_ACK
+		   ? "it sent 256 KiB and never acknowledged SETTINGS"
+		   : NULL;
 }
 
 static void warn(int fd, const char *bad)
@@ -131,25 +128,27 @@ static void warn(int fd, const char *bad)
 __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m, int flags)
 {
 	ssize_t got = syscall(SYS_recvmsg, fd, m, flags), left = got;
-	struct guard *g = got > 0 && !flags && fd < MAX_FDS ? atomic_load(&guards[fd]) : NULL;
-	const char *bad;
+	bool received = got > 0 && !flags && fd < MAX_FDS;
+	struct connection *c = received ? atomic_load(&connections[fd]) : NULL;
+	const char *bad = NULL;
 
-	if (!g || !g->cookie)
+	if (!c || !c->cookie)
 		return got;
-	if (cookie_of(fd) != g->cookie)
-		g->cookie = 0;
-	for (size_t i = 0; g->cookie && left > 0 && i < m->msg_iovlen; i++) {
+	if (cookie_of(fd) != c->cookie || c->guard.ignored) {
+		c->cookie = 0;
+		return got;
+	}
+	for (size_t i = 0; left > 0 && !bad && i < m->msg_iovlen; i++) {
 		size_t n = m->msg_iov[i].iov_len;
 
 		n = n < (size_t)left ? n : (size_t)left;
 		left -= (ssize_t)n;
-		bad = follow(g, m->msg_iov[i].iov_base, n);
-		if (bad) {
-			warn(fd, bad);
-			g->cookie = 0;
-			errno = ECONNRESET;
-			return -1;
-		}
+		bad = frame_guard_follow(&c->guard, m->msg_iov[i].iov_base, n);
 	}
-	return got;
+	if (!bad)
+		return got;
+	warn(fd, bad);
+	c->cookie = 0;
+	errno = ECONNRESET;
+	return -1;
 }
