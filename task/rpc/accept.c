@@ -94,3 +94,7 @@ __attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr
 	errno = EAGAIN;
 	return -1;
 }
+
+void core_link_accept(void)
+{
+}

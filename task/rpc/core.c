@@ -8,7 +8,6 @@
 #include <grpc/support/log.h>
 #include <grpc/support/time.h>
 #include <pthread.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "lib/base/log.h"
@@ -26,9 +25,6 @@ static void forward_log(gpr_log_func_args *a)
 	mu_debug("grpc", "%s (%s:%d)", a->message, a->file, a->line);
 }
 
-/* A reference, so that the linker takes accept.c out of the static library. */
-int (*const core_accept)(int, struct sockaddr *, socklen_t *, int) = accept4;
-
 static void set_log(void)
 {
 	gpr_set_log_function(forward_log);
@@ -40,8 +36,8 @@ static void *run(void *arg)
 {
 	on_queue_thread = true;
 	for (;;) {
-		grpc_event e = grpc_completion_queue_next(
-		    arg, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
+		grpc_event e =
+		    grpc_completion_queue_next(arg, gpr_inf_future(GPR_CLOCK_MONOTONIC), NULL);
 
 		if (e.type == GRPC_QUEUE_SHUTDOWN)
 			return NULL;
@@ -75,6 +71,7 @@ static void start_queue(void)
 					      : (unsigned)cores;
 
 	pthread_once(&once, set_log);
+	core_link_accept();
 	grpc_init();
 	queue = grpc_completion_queue_create_for_next(NULL);
 	while (n_threads < want && !pthread_create(&threads[n_threads], NULL, run, queue))
