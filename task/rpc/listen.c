@@ -200,14 +200,6 @@ static void refuse(struct net_call *c)
 	rpc_reply_error(&c->base, &err);
 }
 
-static int64_t deadline_of(gpr_timespec deadline)
-{
-	if (gpr_time_cmp(deadline, gpr_inf_future(deadline.clock_type)) == 0)
-		return 0;
-	deadline = gpr_time_sub(deadline, gpr_now(deadline.clock_type));
-	return mu_clock_ms() + gpr_time_to_millis(deadline);
-}
-
 static void posted_done(struct listener *l)
 {
 	pthread_mutex_lock(&l->lock);
@@ -232,7 +224,6 @@ static void on_arrived(struct core_tag *tag, bool ok)
 	}
 	posted_done(l);
 	bytes_receive(&c->base.request, c->payload);
-	c->base.deadline_ms = deadline_of(c->base.method ? c->deadline : c->details.deadline);
 	atomic_fetch_add(&c->base.refs, 1);
 	op.data.recv_close_on_server.cancelled = &c->was_cancelled;
 	if (grpc_call_start_batch(c->call, &op, 1, &c->closed, NULL) != GRPC_CALL_OK)
@@ -386,7 +377,8 @@ int listener_start(struct rpc_server *server, const struct rpc_server_options *o
 	l->rpc = server;
 	l->queue = queue;
 	l->down_tag.complete = on_down;
-	l->server = make_server(rpc_max_message(server), &l->channelz_id);
+	l->server = make_server(
+	    o->max_message && o->max_message < INT_MAX ? o->max_message : INT_MAX, &l->channelz_id);
 	grpc_server_register_completion_queue(l->server, queue, NULL);
 	l->methods = o->methods;
 	l->n_methods = o->n_methods;
@@ -396,8 +388,8 @@ int listener_start(struct rpc_server *server, const struct rpc_server_options *o
 		    grpc_server_register_method(l->server, o->methods[i].path, NULL,
 						GRPC_SRM_PAYLOAD_READ_INITIAL_BYTE_BUFFER, 0);
 	for (unsigned i = 0; i < o->n_addresses && !rc; i++)
-		rc = listen_at(l, o->addresses[i], i < o->n_secured ? o->tls : NULL, &ports[i],
-			       err);
+		rc =
+		    listen_at(l, o->addresses[i], i < o->n_secured ? o->tls : NULL, &ports[i], err);
 	if (rc) {
 		listener_close(l);
 		listener_wait_closed(l, INT_MAX);

@@ -106,7 +106,7 @@ int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_mess
 	const struct rpc_wait *other = rpc_local_wait(s);
 	bool entered = other && other->enter(other->ctx);
 	struct wait *w = wait_new();
-	struct rpc_call *call = rpc_local_start(s, path, request, timeout_ms, answered, w, err);
+	struct rpc_call *call = rpc_local_start(s, path, request, answered, w, err);
 	struct mu_buf swap;
 	int rc = 0;
 

@@ -8,7 +8,6 @@
  * ANSWERED under the server's lock; an answer from another thread waits while CANCELLING. */
 #include "task/rpc/server.h"
 
-#include <limits.h>
 #include <time.h>
 
 #include "lib/base/clock.h"
@@ -24,7 +23,6 @@ struct rpc_server {
 	unsigned n_methods;
 	struct mu_map by_path;
 	void *ctx;
-	size_t max_message;
 	struct rpc_wait wait;
 	struct listener *listener;
 	pthread_mutex_t lock; /* guards what follows; a leaf */
@@ -125,15 +123,6 @@ bool rpc_origin_is_open(const struct rpc_server *s, uint32_t origin)
 	return !s || origin == 0 || listener_has_connection(s->listener, origin);
 }
 
-long rpc_time_left_ms(const struct rpc_call *c)
-{
-	int64_t left = c->deadline_ms - mu_clock_ms();
-
-	if (c->deadline_ms == 0)
-		return LONG_MAX;
-	return left < 0 ? 0 : (long)left;
-}
-
 void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 {
 	struct rpc_server *s = c->server;
@@ -150,14 +139,9 @@ void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 
 /* ---- for those who bring calls ---- */
 
-const struct rpc_method *rpc_find_method(const struct rpc_server *s, struct mu_span path)
+static const struct rpc_method *find_method(const struct rpc_server *s, struct mu_span path)
 {
 	return mu_map_get_n(&s->by_path, path.data, path.len);
-}
-
-size_t rpc_max_message(const struct rpc_server *s)
-{
-	return s->max_message;
 }
 
 bool rpc_call_enter(struct rpc_call *c)
@@ -199,10 +183,10 @@ static void local_free(struct rpc_call *call)
 static const struct rpc_call_ops local_ops = {.send = local_send, .free = local_free};
 
 struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
-				 const struct rpc_message *request, long timeout_ms,
-				 rpc_local_done done, void *arg, struct mu_err *err)
+				 const struct rpc_message *request, rpc_local_done done, void *arg,
+				 struct mu_err *err)
 {
-	const struct rpc_method *method = rpc_find_method(s, mu_span_of(path));
+	const struct rpc_method *method = find_method(s, mu_span_of(path));
 	struct local_call *c;
 
 	if (!method) {
@@ -219,7 +203,6 @@ struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
 		mu_fail(err, MU_UNAVAILABLE, "the server in this process is stopping");
 		return NULL;
 	}
-	c->call.deadline_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
 	bytes_borrow(&c->call.request, request);
 	rpc_call_handle(&c->call);
 	return &c->call;
@@ -264,7 +247,6 @@ static struct rpc_server *new_server(const struct rpc_server_options *o)
 	mu_map_init(&s->by_path);
 	s->ctx = o->ctx;
 	s->wait = o->wait;
-	s->max_message = o->max_message && o->max_message < INT_MAX ? o->max_message : INT_MAX;
 	s->methods = MU_NEW_ARRAY(struct rpc_method, o->n_methods + 1);
 	s->n_methods = o->n_methods;
 	for (unsigned i = 0; i < o->n_methods; i++) {

@@ -45,7 +45,6 @@ void rpc_server_stop(struct rpc_server *s,
 		     long grace_ms); /* refuses new calls, waits, cancels, frees */
 
 struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the call is answered */
-long rpc_time_left_ms(const struct rpc_call *call);   /* LONG_MAX when there is no deadline */
 /* The connection that the call came by, and whether it is open still; 0 is this process, which
  * always is.  Clients of a unix socket have no address of their own and count as one. */
 uint32_t rpc_origin(struct rpc_call *call);
@@ -66,8 +65,8 @@ typedef void (*rpc_local_done)(void *arg, const struct mu_err *err,
 /* The handler runs on this thread.  NULL with err when it could not be started (done is never
  * called then); else a call that rpc_local_end lets go of. */
 struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
-				 const struct rpc_message *request, long timeout_ms,
-				 rpc_local_done done, void *arg, struct mu_err *err);
+				 const struct rpc_message *request, rpc_local_done done, void *arg,
+				 struct mu_err *err);
 void rpc_local_cancel(struct rpc_call *call); /* as if the caller had gone away */
 void rpc_local_end(struct rpc_call *call);
 const struct rpc_wait *rpc_local_wait(const struct rpc_server *s); /* NULL: there is none */
