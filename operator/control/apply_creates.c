@@ -138,9 +138,8 @@ static int create_policy(struct reconcile *r, struct mu_err *err)
 	const struct observed_job *o = &r->seen->observed;
 	bool new = o->status.phase == JOB_NEW && !o->service && !o->n_pods; /* nothing to find */
 	const struct control_options *options = &r->control->options;
-	cJSON *object = render_policy(
-	    r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT,
-	    options->lease_namespace ? options->lease_namespace : "default", options->status_from);
+	cJSON *object = render_policy(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT,
+				      options->lease_namespace, options->status_from);
 	cJSON *out = NULL;
 	int rc = new ? create(r, "/apis/networking.k8s.io/v1", "networkpolicies", object,
 			      cache_owned_fields, &out, err)

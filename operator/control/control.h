@@ -40,8 +40,8 @@ struct control_io {
 
 struct control_options {
 	const char *image, *image_gpu, *image_board;
-	const char *namespaces; /* "a,b"; NULL or "": all of them */
-	const char *identity, *lease_namespace;
+	const char *namespaces;                 /* "a,b"; NULL or "": all of them */
+	const char *identity, *lease_namespace; /* both are set */
 	bool leader_election;
 	bool nodes; /* watch nodes, which takes a ClusterRole also when namespaces are named */
 	int workers, metrics_port, probe_port; /* port 0: none */

@@ -30,7 +30,7 @@ static int random_key(struct mu_buf *out, struct mu_err *err)
 
 static int create_key_secret(struct control *c, struct mu_err *err)
 {
-	const char *ns = c->options.lease_namespace ? c->options.lease_namespace : "default";
+	const char *ns = c->options.lease_namespace;
 	MU_AUTO_FREE char *path = mu_xasprintf("/api/v1/namespaces/%s/secrets", ns);
 	MU_AUTO_FREE char *body = NULL;
 	struct kube_request rq = {.method = "POST", .path = path};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which kernels an index gets, and when it falls back from a GPU to the CPU.
+/* Chooses the kernels of an index, and lets it fall back from a GPU to the CPU.
  *
  * `auto` and `prefer-gpu` fall back: without an image with GPU kernels no GPU is chosen, and an
  * index whose GPU does not come up uses the CPU until the job ends (ledger_entry.no_gpu).  The pod

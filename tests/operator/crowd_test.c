@@ -89,7 +89,8 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 /* rest: of its spec, as JSON. */
 static struct scene *scene_of(const char *rest)
 {
-	static const struct control_options options = {.image = "task:1", .identity = "me"};
+	static const struct control_options options = {
+	    .image = "task:1", .identity = "me", .lease_namespace = "default"};
 	struct scene *s = MU_NEW(struct scene);
 	MU_AUTO_FREE char *text = mu_xasprintf(
 	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
@@ -440,8 +441,7 @@ int main(void)
 	    cmocka_unit_test(counts__when_the_clock_was_set_back__are_told_all_the_same),
 	    cmocka_unit_test(worker_in_step__that_has_joined__is_told_at_once),
 	    cmocka_unit_test(service__of_a_new_job__goes_before_its_pods_or_with_them),
-	    cmocka_unit_test(
-		service__of_a_new_job_in_a_crowd__waits_for_the_pods_of_others),
+	    cmocka_unit_test(service__of_a_new_job_in_a_crowd__waits_for_the_pods_of_others),
 	    cmocka_unit_test(service__that_somebody_deletes_in_a_crowd__is_made_at_once),
 	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
 	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job says after the loss of a parameter server. */
+/* Conditions of a job that has lost a parameter server. */
 #include "tests/operator/plan_world.h"
 
 static const struct condition *condition(const struct world *w, enum condition_type type)

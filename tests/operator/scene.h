@@ -113,7 +113,8 @@ static inline bool on_may_write(void *user)
 /* A job of one ps and one worker, whose status says `status` and which has these pods. */
 static inline struct scene *scene_new(const char *run, const char *status, const char *const *pods)
 {
-	static const struct control_options options = {.image = "task:1", .identity = "me"};
+	static const struct control_options options = {
+	    .image = "task:1", .identity = "me", .lease_namespace = "default"};
 	struct scene *s = MU_NEW(struct scene);
 	struct cache *c = &s->control.cache;
 	MU_AUTO_FREE char *job = mu_xasprintf(
@@ -192,7 +193,8 @@ static inline int count(const struct scene *s, const char *method)
 	"task\":\"" task "\",\"muster.dev/"                                                        \
 	"index\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},"              \
 	"\"status\":{" more "}}"
-/* What of such a text is before its index, and what comes after the name of that. */
+/* Arguments of a %.*s and a %s: the text before the pod's index, and the text after the label's
+ * name. */
 #define AT_INDEX(pod)                                                                              \
 	(int)(strstr(pod, "\"muster.dev/index") - (pod)), pod,                                     \
 	    strstr(pod, "\"muster.dev/index") + strlen("\"muster.dev/index\"")
