@@ -168,9 +168,8 @@ static inline void *serve(void *arg)
 	return NULL;
 }
 
-/* proxys NULL: without a proxy; c NULL: without TLS, or a proxy that leads nowhere. */
-static inline void start_behind(struct server *s, const char *proxys, const struct mu_certs *c,
-				const char *const *answers)
+static inline void start_with(struct server *s, void *(*serve_fn)(void *), const char *proxys,
+			      const struct mu_certs *c, const char *const *answers)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	socklen_t n = sizeof(a);
@@ -184,7 +183,14 @@ static inline void start_behind(struct server *s, const char *proxys, const stru
 	assert_int_equal(listen(s->fd, 8), 0);
 	assert_int_equal(getsockname(s->fd, (struct sockaddr *)&a, &n), 0);
 	s->port = ntohs(a.sin_port);
-	assert_int_equal(pthread_create(&s->thread, NULL, serve, s), 0);
+	assert_int_equal(pthread_create(&s->thread, NULL, serve_fn, s), 0);
+}
+
+/* proxys NULL: without a proxy; c NULL: without TLS, or a proxy that leads nowhere. */
+static inline void start_behind(struct server *s, const char *proxys, const struct mu_certs *c,
+				const char *const *answers)
+{
+	start_with(s, serve, proxys, c, answers);
 }
 
 static inline void start(struct server *s, const struct mu_certs *c, const char *const *answers)
