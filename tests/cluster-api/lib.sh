@@ -16,6 +16,8 @@ stop_operator() {
   operator_pid=
 }
 
+connections_of_operator() { ss -Htnp state established "dport = :$K8S_PORT" | grep -c "pid=$operator_pid,"; }
+
 leader_is() { # the end of the holder's name
   local holder
   holder=$(kubectl -n muster-system get lease muster-operator -o jsonpath='{.spec.holderIdentity}')

@@ -169,6 +169,23 @@ test_api_server_goes_away_and_comes_back() {
   clean patient
 }
 
+# All watches and calls share one connection by HTTP/2; by HTTP/1.1 each watch has its own.
+test_operator_speaks_http2_where_the_server_offers_it() {
+  start_operator
+  sed 's/name: life/name: versions/' $here/job.yaml | kubectl apply -f - >/dev/null
+  eventually pods_are versions 'versions-ps-0 versions-ps-1'
+  [ "$(connections_of_operator)" = 1 ]
+  K8S_API_FLAGS=--disable-http2-serving tests/k8s/up control-plane 2>/dev/null
+  play versions-ps-0 running
+  play versions-ps-1 running
+  eventually pods_are versions 'versions-ps-0 versions-ps-1 versions-worker-0 versions-worker-1'
+  [ "$(connections_of_operator)" -gt 3 ]
+  tests/k8s/up control-plane 2>/dev/null
+  operator_lives
+  kubectl delete dtj versions >/dev/null
+  clean versions
+}
+
 test_a_killed_operator_leaves_nothing_half_done() {
   local i
   sed 's/name: life/name: reborn/' $here/job.yaml | kubectl apply -f - >/dev/null
@@ -374,6 +391,24 @@ test_a_template_changes_only_while_the_job_is_suspended() {
   eventually pods_are fixed fixed-ps-0
   kubectl delete dtj fixed >/dev/null
   clean fixed
+}
+
+test_managed_by_of_a_job_cannot_change() {
+  local job spec patch said
+  for job in 'none|{}|{"managedBy":"example.com/other"}' \
+    'other|{"managedBy":"example.com/other"}|{"managedBy":"muster.dev/operator"}' \
+    'gone|{"managedBy":"example.com/other"}|{"managedBy":null}'; do
+    IFS='|' read -r job spec patch <<<"$job"
+    sed "s/name: life/name: $job/" $here/job.yaml | kubectl patch --local -f - --type=merge -p "{\"spec\":$spec}" -o json |
+      kubectl apply -f - >/dev/null
+    if said=$(kubectl patch dtj "$job" --type=merge -p "{\"spec\":$patch}" 2>&1); then
+      echo "    $patch was accepted"
+      return 1
+    fi
+    grep -q 'managedBy cannot change; make a new job' <<<"$said"
+    kubectl delete dtj "$job" >/dev/null
+    clean "$job"
+  done
 }
 
 test_top_and_explain_say_what_the_operator_wrote() {
