@@ -283,18 +283,24 @@ static int collect(const struct kube_exec *e, struct mu_buf *printed, struct mu_
 	return rc;
 }
 
-static int read_credential(const struct kube_exec *e, const struct mu_doc_node *root,
-			   struct kube_credential *out, struct mu_err *err)
+int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
+			 struct mu_span printed, struct mu_err *err)
 {
-	const char *version = mu_doc_text(root, "apiVersion", "");
-	const char *token = mu_doc_text(root, "status.token", "");
-	const char *cert = mu_doc_text(root, "status.clientCertificateData", "");
-	const char *key = mu_doc_text(root, "status.clientKeyData", "");
-	const char *expires = mu_doc_text(root, "status.expirationTimestamp", "");
-	double until = mu_rfc3339_read(expires);
+	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
+	const char *token, *cert, *key, *expires;
+	struct mu_err ignored = {0};
+	double until;
 
-	if (strcmp(version, e->api_version) != 0 ||
-	    strcmp(mu_doc_text(root, "kind", ""), "ExecCredential") != 0)
+	if (mu_json_parse(&doc, printed, e->command, &ignored) < 0)
+		return mu_fail(err, MU_UNAUTHENTICATED, "the plug-in %.80s printed no JSON",
+			       e->command);
+	token = mu_doc_text(doc->root, "status.token", "");
+	cert = mu_doc_text(doc->root, "status.clientCertificateData", "");
+	key = mu_doc_text(doc->root, "status.clientKeyData", "");
+	expires = mu_doc_text(doc->root, "status.expirationTimestamp", "");
+	until = mu_rfc3339_read(expires);
+	if (strcmp(mu_doc_text(doc->root, "apiVersion", ""), e->api_version) != 0 ||
+	    strcmp(mu_doc_text(doc->root, "kind", ""), "ExecCredential") != 0)
 		return mu_fail(err, MU_UNAUTHENTICATED,
 			       "the plug-in %.80s printed no ExecCredential of %s", e->command,
 			       e->api_version);
@@ -307,30 +313,17 @@ static int read_credential(const struct kube_exec *e, const struct mu_doc_node *
 		return mu_fail(err, MU_UNAUTHENTICATED,
 			       "the plug-in %.80s gave a time of expiry that is none: '%.40s'",
 			       e->command, expires);
-	out->token = *token ? mu_xstrdup(token) : NULL;
+	*out =
+	    (struct kube_credential){.token = *token ? mu_xstrdup(token) : NULL, .expires = until};
 	mu_buf_puts(&out->cert, cert);
 	mu_buf_puts(&out->key, key);
-	out->expires = until;
 	return 0;
 }
 
 int kube_exec_run(const struct kube_exec *e, struct kube_credential *out, struct mu_err *err)
 {
-	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
 	MU_AUTO_BUF printed = {0};
-	struct kube_credential made = {0};
-	struct mu_err mine = {0};
 	int rc = collect(e, &printed, err);
 
-	if (rc < 0)
-		return rc;
-	if (mu_json_parse(&doc, mu_buf_span(&printed), e->command, &mine) < 0)
-		return mu_fail(err, MU_UNAUTHENTICATED, "the plug-in %.80s printed no JSON",
-			       e->command);
-	rc = read_credential(e, doc->root, &made, err);
-	if (rc == 0)
-		*out = made;
-	else
-		kube_credential_fini(&made);
-	return rc;
+	return rc < 0 ? rc : kube_credential_read(out, e, mu_buf_span(&printed), err);
 }

@@ -23,5 +23,8 @@ int kube_exec_read(struct kube_exec **out, const struct mu_doc_node *exec, const
 		   const struct mu_doc_node *cluster, struct mu_err *err);
 void kube_exec_free(struct kube_exec *e);
 int kube_exec_run(const struct kube_exec *e, struct kube_credential *out, struct mu_err *err);
+/* Reads what the plug-in printed. */
+int kube_credential_read(struct kube_credential *out, const struct kube_exec *e,
+			 struct mu_span printed, struct mu_err *err);
 
 #endif

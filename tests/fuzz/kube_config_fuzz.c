@@ -1,13 +1,26 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as a kubeconfig, alone and merged with itself, and the addresses in it. */
+/* Any bytes as a kubeconfig, alone and merged with itself, with the addresses in it; and as a URL.
+ */
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 #include "lib/kube/kube_server.h"
+#include "lib/net/http_url.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static void read_url(const uint8_t *data, size_t size)
+{
+	MU_AUTO_FREE char *text = mu_xstrndup((const char *)data, size);
+	struct mu_http_url url;
+
+	if (mu_http_url_parse(&url, text, NULL) < 0)
+		return;
+	mu_http_url_is_loopback(&url);
+	mu_http_url_fini(&url);
+}
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -15,6 +28,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	char path[64], *twice[2] = {path, path};
 	struct mu_err err;
 
+	read_url(data, size);
 	if (fd < 0)
 		return 0;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);

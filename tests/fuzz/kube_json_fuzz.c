@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What an API server, or whoever answers in its place, may send: choosing members must find what
- * cJSON finds, and a list must cut the same wherever the network cuts it. */
+ * cJSON finds, and lists and lines must come out the same wherever the network cuts them. */
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "lib/kube/kube_json.h"
+#include "lib/kube/kube_stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -66,16 +66,28 @@ static int collect(void *arg, struct mu_span element, struct mu_err *err)
 	return 0;
 }
 
+static int collect_line(void *arg, const char *line, size_t len, struct mu_err *err)
+{
+	return collect(arg, (struct mu_span){line, len}, err);
+}
+
+/* Feeds the text in pieces of `step` bytes. */
+static void feed(kube_chunk_fn *fn, void *arg, struct mu_span text, size_t step)
+{
+	for (size_t at = 0; at < text.len; at += step)
+		if (fn(arg, text.data + at, text.len - at < step ? text.len - at : step, NULL) < 0)
+			return;
+}
+
 static void cut(struct mu_span text, size_t step, struct mu_buf *out)
 {
 	struct kube_items items = {.fn = collect, .arg = out};
+	struct kube_lines lines = {.line = collect_line, .arg = out};
 
-	for (size_t at = 0; at < text.len; at += step) {
-		size_t n = text.len - at < step ? text.len - at : step;
-		if (kube_items_feed(&items, text.data + at, n, NULL) < 0)
-			break;
-	}
+	feed(kube_items_feed, &items, text, step);
 	kube_items_fini(&items);
+	feed(kube_lines_feed, &lines, text, step);
+	mu_buf_fini(&lines.rest);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

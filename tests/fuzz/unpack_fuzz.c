@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Any bytes as a compressed file.  A stream of gzip that mu_gz_read_file accepts is read the same
+ * piece by piece. */
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "lib/io/gz.h"
+#include "lib/io/unpack.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+enum { OUTPUT_MAX = 1 << 20, PIECE = 1000 };
+
+/* False when the stream is broken, or larger than OUTPUT_MAX. */
+static bool unpack(struct mu_buf *out, const char *path, const char *packing)
+{
+	char piece[PIECE];
+	size_t n = 0;
+	FILE *file;
+	bool ok;
+
+	if (mu_unpack_open(&file, path, mu_span_of(packing), NULL) < 0)
+		return false;
+	while (out->len <= OUTPUT_MAX && (n = fread(piece, 1, sizeof(piece), file)) > 0)
+		mu_buf_put(out, piece, n);
+	ok = !ferror(file) && out->len <= OUTPUT_MAX;
+	if (ok && ftello(file) != (off_t)out->len)
+		abort();
+	fclose(file);
+	return ok;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	int fd = memfd_create("fuzz", MFD_CLOEXEC);
+	MU_AUTO_BUF zlib = {0};
+	MU_AUTO_BUF gzip = {0};
+	MU_AUTO_BUF whole = {0};
+	char path[64];
+
+	if (fd < 0)
+		return 0;
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (write(fd, data, size) == (ssize_t)size) {
+		unpack(&zlib, path, "ZLIB");
+		if (unpack(&gzip, path, "GZIP") &&
+		    mu_gz_read_file(&whole, path, OUTPUT_MAX, NULL) == 0 &&
+		    (gzip.len != whole.len ||
+		     (whole.len && memcmp(gzip.data, whole.data, whole.len) != 0)))
+			abort();
+	}
+	close(fd);
+	return 0;
+}
