@@ -67,10 +67,6 @@ static void token_file__is_read_again_after_a_minute(void **state)
 /* The plug-in prints the file `credential` and adds a line to the file `runs`. */
 static struct kube_config config_with_plug_in(const char *server)
 {
-	MU_AUTO_FREE char *plug_in = write_file("plug-in", "#!/bin/sh\n"
-							   "cd \"${0%/*}\"\n"
-							   "echo >>runs\n"
-							   "cat credential\n");
 	MU_AUTO_FREE char *text =
 	    mu_xasprintf("current-context: x\n"
 			 "contexts: [{name: x, context: {cluster: c, user: u}}]\n"
@@ -82,6 +78,10 @@ static struct kube_config config_with_plug_in(const char *server)
 	struct kube_config config = {0};
 	struct mu_err err = {0};
 
+	free(write_file("plug-in", "#!/bin/sh\n"
+				   "cd \"${0%/*}\"\n"
+				   "echo >>runs\n"
+				   "cat credential\n"));
 	free(write_file("runs", ""));
 	assert_ok(kube_config_parse(&config, &path, 1, NULL, &err), &err);
 	return config;
