@@ -10,7 +10,6 @@
 #include "lib/base/log.h"
 #include "operator/control/controller.h"
 #include "operator/control/dry_run.h"
-#include "operator/control/json_pool.h"
 
 static const char usage[] =
     "usage: muster-operator [OPTION]...\n"
@@ -278,7 +277,6 @@ int main(int argc, char **argv)
 	mallopt(M_MXFAST, 0);
 	/* or the first large answer that is freed would raise the limit for good */
 	mallopt(M_TRIM_THRESHOLD, 256 << 10);
-	json_pool_install();
 	mu_log_init("muster-operator");
 	while ((which = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
 		rc = read_option(&a, which);

@@ -174,7 +174,7 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 			continue;
 		rc = apply_one(r, a, &mine);
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
-			event_say(r, a->kind == ACTION_FORGET_POD, a->reason, "%s",
+			event_record(r, a->kind == ACTION_FORGET_POD, a->reason, "%s",
 				  a->message ? a->message : a->name);
 		if (apply_note(rc, &mine, &first, err))
 			break;

@@ -89,10 +89,10 @@ static int settle(struct reconcile *r, const struct wanted *w, int rc, cJSON **o
 	if (rc == -MU_ALREADY_EXISTS)
 		rc = take_over(r, w, out, err);
 	if (rc == -MU_ALREADY_EXISTS)
-		event_say(r, true, "NameTaken", "%s", err->msg);
+		event_record(r, true, "NameTaken", "%s", err->msg);
 	else if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-		event_say(r, true, "CreateRefused", "%s/%s: %s; %s", w->resource, w->name, err->msg,
-			  job_plan_advice(err->msg));
+		event_record(r, true, "CreateRefused", "%s/%s: %s; %s", w->resource, w->name,
+			     err->msg, job_plan_advice(err->msg));
 	return rc;
 }
 
@@ -194,10 +194,10 @@ static int put_group(struct reconcile *r, int members, struct mu_err *err)
 		control_want(r->control, volcano ? WATCH_VOLCANO : WATCH_SCHEDULER_PLUGINS);
 	}
 	if (rc == -MU_NOT_FOUND) {
-		event_say(r, true, "GangUnavailable",
-			  "this cluster has no podgroups of %s: install the scheduler or say "
-			  "run.gang: none",
-			  group_api(r->spec));
+		event_record(r, true, "GangUnavailable",
+			     "this cluster has no podgroups of %s: install the scheduler or say "
+			     "run.gang: none",
+			     group_api(r->spec));
 		rc = mu_fail(err, MU_INVALID_ARGUMENT, "no podgroups of %s in this cluster",
 			     group_api(r->spec)); /* a refusal: it becomes a condition */
 	}
@@ -297,7 +297,7 @@ static void say_created(struct reconcile *r, const struct job_plan *plan, const 
 			mu_buf_printf(&text, "%s%d %s", text.len ? ", " : "", n, task);
 	}
 	if (text.len)
-		event_made(r, text.data);
+		event_record(r, false, "PodsCreated", "created %s", text.data);
 }
 
 /* Not a fault that passes by itself, but somebody's decision. */
@@ -390,16 +390,15 @@ static bool goes_along(const struct plan_action *a)
 }
 
 /* The next creates from *at on that can go together, or one alone; moves *at behind them. */
-static unsigned next_creates(const struct reconcile *r, const struct job_plan *plan, bool service,
-			     unsigned *at, unsigned most, unsigned out[TOGETHER])
+static unsigned next_creates(const struct reconcile *r, const struct job_plan *plan, unsigned *at,
+			     unsigned most, unsigned out[TOGETHER])
 {
 	unsigned n = 0;
 
 	for (; *at < plan->n_actions && n < most; ++*at) {
 		const struct plan_action *a = &plan->actions[*at];
 
-		if (!action_creates(a->kind) || (a->kind == ACTION_CREATE_SERVICE && !service) ||
-		    (r->seen->invalid_tasks & task_bit(r, a)))
+		if (!action_creates(a->kind) || (r->seen->invalid_tasks & task_bit(r, a)))
 			continue;
 		if (n && !goes_along(a))
 			break;
@@ -410,14 +409,14 @@ static unsigned next_creates(const struct reconcile *r, const struct job_plan *p
 	return n;
 }
 
-int apply_creates(struct reconcile *r, struct job_plan *plan, bool service, struct mu_err *err)
+int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
 	MU_AUTO_FREE bool *made = MU_NEW_ARRAY(bool, plan->n_actions + 1);
 	struct creating c = {.plan = plan, .made = made, .err = err};
 	/* who was refused the last time mostly is again: one refusal tells as much as many */
 	unsigned most = r->seen->observed.refused ? 1 : TOGETHER, actions[TOGETHER], at = 0, n;
 
-	while (!c.stop && (n = next_creates(r, plan, service, &at, most, actions))) {
+	while (!c.stop && (n = next_creates(r, plan, &at, most, actions))) {
 		const struct plan_action *a = &plan->actions[actions[0]];
 		struct mu_err mine = {0};
 

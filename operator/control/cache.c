@@ -59,7 +59,7 @@ static void drop_object(struct cached_job *job)
 	job->text = job->status = job->uid = job->resource_version = NULL;
 	job->progress = job->refused = job->notice = NULL;
 	job->version = job->manifest = 0;
-	job->progress_at = job->watched_since = job->stored = job->news = job->begun = job->ran = 0;
+	job->progress_at = job->watched_since = job->last_status_write = 0;
 	job->verified = job->stale = false;
 	job->settled = 0;
 	job->phase = JOB_NEW; /* the next of its name is not over */
@@ -88,10 +88,10 @@ static void tell(struct cache *c, char *key)
 	free(key);
 }
 
-static void tell_of_pod(struct cache *c, char *key, enum pod_news news)
+static void tell_of_pod(struct cache *c, char *key)
 {
 	if (c->pod_changed)
-		c->pod_changed(c->arg, key, news);
+		c->pod_changed(c->arg, key);
 	free(key);
 }
 
@@ -221,37 +221,8 @@ void cache_settle(struct cache *c, const char *key, uint64_t version, uint64_t h
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job && job->text && job->version == version) {
+	if (job && job->text && job->version == version)
 		job->settled = hash;
-		job->news = 0;
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-double cache_news(struct cache *c, const char *key, double now)
-{
-	struct cached_job *job;
-	double since = now;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && (job->news <= 0 || job->news > now))
-		job->news = now;
-	if (job)
-		since = job->news;
-	pthread_mutex_unlock(&c->lock);
-	return since;
-}
-
-void cache_begun(struct cache *c, const char *key, const char *uid, double start)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	/* it may be another of its name by now */
-	if (job && job->text && strcmp(job->uid, uid) == 0)
-		job->begun = start;
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -261,10 +232,8 @@ void cache_stored(struct cache *c, const char *key, double now)
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job) {
-		job->stored = now;
-		job->begun = 0;
-	}
+	if (job)
+		job->last_status_write = now;
 	pthread_mutex_unlock(&c->lock);
 }
 
@@ -348,59 +317,6 @@ static bool store_pod(struct cached_job *job, struct cached_pod *p)
 	return news;
 }
 
-static bool is_over(const struct cached_job *job)
-{
-	return job->phase == JOB_SUCCEEDED || job->phase == JOB_FAILED;
-}
-
-/* How far a pod is on the way that all of a job go. */
-static int stage(const struct cached_pod *p)
-{
-	switch (p->phase) {
-	case POD_PENDING:
-		return p->node ? 1 : 0;
-	case POD_RUNNING:
-		return p->ready ? 3 : 2;
-	case POD_SUCCEEDED:
-		return 4;
-	case POD_FAILED:
-	case POD_UNKNOWN:
-		break;
-	}
-	return -1;
-}
-
-/* Whether others of its job are behind it on that way: then nothing follows from it alone that
- * could not wait for them.  One that leaves the way, or ended badly, is looked at without them. */
-static bool others_follow(const struct cached_job *job, const struct cached_pod *p)
-{
-	int far = p->deleting ? -1 : stage(p);
-	bool ended = p->phase == POD_SUCCEEDED; /* servers end only when they are told to */
-
-	for (const struct cached_pod *o = job->pods; far > 0 && o; o = o->next)
-		if (o != p && !o->deleting && stage(o) >= 0 && stage(o) < far &&
-		    !(ended && strcmp(o->task, "ps") == 0) && strcmp(o->owner, p->owner) == 0)
-			return true;
-	return false;
-}
-
-/* Who works in step has joined when it runs, and must be known to have before it can be lost:
- * plan_leave.c. */
-static bool joins(const struct cached_job *job, const struct cached_pod *p)
-{
-	return p->phase == POD_RUNNING && !p->deleting && job->text &&
-	       strstr(job->text, "\"mode\":\"sync\"");
-}
-
-static enum pod_news news_of(const struct cached_job *job, const struct cached_pod *p)
-{
-	if (is_over(job))
-		return p->deleting ? POD_NEWS_COUNT : POD_NEWS_FIRST;
-	if (joins(job, p))
-		return POD_NEWS_WHOLE;
-	return others_follow(job, p) ? POD_NEWS_FIRST : POD_NEWS_WHOLE;
-}
-
 void cache_pods_begin(void *cache, const char *ns)
 {
 	struct cache *c = cache;
@@ -417,8 +333,6 @@ void cache_pod_seen(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
 	struct cached_pod *p = pod_record_new(object);
-	struct cached_job *job;
-	enum pod_news what;
 	bool news;
 	char *key;
 
@@ -426,12 +340,10 @@ void cache_pod_seen(void *cache, const cJSON *object)
 		return;
 	key = cache_key_of(object, job_label(object));
 	pthread_mutex_lock(&c->lock);
-	job = cache_job_of(c, key);
-	news = store_pod(job, p);
-	what = news_of(job, p);
+	news = store_pod(cache_job_of(c, key), p);
 	pthread_mutex_unlock(&c->lock);
 	if (news)
-		tell_of_pod(c, key, what);
+		tell_of_pod(c, key);
 	else
 		free(key);
 }
@@ -470,7 +382,6 @@ void cache_pod_gone(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
 	char *key = cache_key_of(object, job_label(object));
-	enum pod_news news = POD_NEWS_WHOLE;
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
@@ -479,11 +390,10 @@ void cache_pod_gone(void *cache, const cJSON *object)
 		struct cached_pod **slot = slot_of(job, text_at(at(object, "metadata"), "uid"));
 		if (*slot)
 			remove_pod(job, slot);
-		news = is_over(job) ? POD_NEWS_COUNT : POD_NEWS_WHOLE;
 		cache_drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
-	tell_of_pod(c, key, news);
+	tell_of_pod(c, key);
 }
 
 static bool end_pods(struct cached_job *job, int kind)
@@ -568,21 +478,6 @@ void cache_set_phase(struct cache *c, const char *key, enum job_phase phase)
 	if (job)
 		job->phase = (int)phase;
 	pthread_mutex_unlock(&c->lock);
-}
-
-bool cache_runs_first(struct cache *c, const char *key, double start)
-{
-	struct cached_job *job;
-	bool first = false;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job) {
-		first = job->ran != start;
-		job->ran = start;
-	}
-	pthread_mutex_unlock(&c->lock);
-	return first;
 }
 
 void cache_drop_unconfirmed(struct cached_job *job, double now)

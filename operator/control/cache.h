@@ -74,12 +74,9 @@ struct cached_job {
 	struct cached_pod *pods;
 	char *progress; /* JSON of status.progress as last heard, or NULL */
 	double progress_at;
-	double watched_since; /* when we looked at it first */
-	uint64_t settled;     /* status_hash of what text says, when that was compared; 0 */
-	double stored;        /* when we stored its status last; 0 */
-	double ran;           /* the start after which it was first said to run; 0 */
-	double news;          /* since when it does not say all; 0 */
-	double begun;         /* the start that it has not been told of yet; 0 */
+	double watched_since;     /* when we looked at it first */
+	uint64_t settled;         /* status_hash of what text says, when that was compared; 0 */
+	double last_status_write; /* by this process; 0: none yet */
 	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
 	bool stale;    /* the server has a newer one */
 	bool seen;
@@ -101,24 +98,15 @@ struct node_table {
 	unsigned n;
 };
 
-/* How soon news of a pod want a look. */
-enum pod_news {
-	POD_NEWS_WHOLE, /* its job is as far as it will get without one */
-	POD_NEWS_FIRST, /* other pods of its job are about to follow it */
-	POD_NEWS_COUNT, /* it goes, as told, from a job that has ended: only counts follow */
-	POD_NEWS_KINDS
-};
-
 struct cache {
 	pthread_mutex_t lock;
 	struct mu_map jobs;       /* key -> struct cached_job */
 	uint64_t manifests;       /* the last cached_job.manifest */
-	unsigned answering;       /* jobs whose chief has answered once, at the last round */
 	struct mu_map nodes;      /* name -> struct cached_node */
 	struct node_table *table; /* of them; NULL: to be made */
 	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
-	void (*changed)(void *arg, const char *key); /* called without the lock */
-	void (*pod_changed)(void *arg, const char *key, enum pod_news news); /* likewise */
+	void (*changed)(void *arg, const char *key);     /* called without the lock */
+	void (*pod_changed)(void *arg, const char *key); /* likewise */
 	void *arg;
 };
 
@@ -134,7 +122,7 @@ struct snapshot {
 	unsigned invalid_tasks;         /* bit i: no new try for the pods of tasks[i] */
 	const struct cached_pod **pods; /* beside observed.pods */
 	uint64_t version, manifest, settled;
-	double stored;
+	double last_status_write;
 	bool verified, stale; /* as in cached_job; verified by its version, too */
 	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
 };
@@ -181,10 +169,6 @@ void cache_assume_job(struct cache *c, const cJSON *object);
 /* This version of the job says what status_wanted would. */
 void cache_settle(struct cache *c, const char *key, uint64_t version, uint64_t hash);
 uint64_t cache_version_of(const cJSON *object);
-/* Since when the stored status does not say all, `now` when that is new. */
-double cache_news(struct cache *c, const char *key, double now);
-/* It began then, which its status will say later; 0: it has not begun. */
-void cache_begun(struct cache *c, const char *key, const char *uid, double start);
 /* We have just stored its status. */
 void cache_stored(struct cache *c, const char *key, double now);
 /* Our term begins: jobs newer than this version are as our term has them.  0: that is not known. */
@@ -266,8 +250,6 @@ int64_t progress_step(const char *progress);
 /* A chief that has ended said something last, and that counts; the lock is held. */
 void cache_last_words(struct cached_job *job, double now);
 void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);
-/* Whether nobody has said before that it runs since that start. */
-bool cache_runs_first(struct cache *c, const char *key, double start);
 unsigned cache_count(struct cache *c);
 void cache_metrics(struct cache *c, struct mu_buf *out);
 void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), void *arg);

@@ -13,10 +13,6 @@
  * times more rarely each time, others half as often. */
 enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60, PAGELESS_MAX_S = 600 };
 
-/* Those who answer are asked in each round, but not more of them in a second than this: an answer
- * takes a connection, and what is new in it a write, which costs the API server 5 ms. */
-enum { ANSWERS_A_SECOND = 50 };
-
 static const char *const numbers[] = {"step", "targetStep", "stepsPerSecond", "examplesPerSecond",
 				      "loss", "accuracy"};
 static const char *const texts[] = {"lastCheckpoint", "eta"};
@@ -141,19 +137,9 @@ static const struct cached_pod *due_chief_of(struct cached_job *job, double now)
 	return NULL;
 }
 
-/* How long after an answer its chief is left alone.  A deadline for progress is kept to the round,
- * else a job that goes on might seem to stand still. */
-static double pause_of(const struct cache *c, const struct cached_job *job)
-{
-	if (job->text && strstr(job->text, "\"progressDeadlineSeconds\""))
-		return 0;
-	return (double)c->answering / ANSWERS_A_SECOND;
-}
-
 struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 {
 	struct cache_chief *out = NULL;
-	unsigned answering = 0;
 
 	*n = 0;
 	pthread_mutex_lock(&c->lock);
@@ -161,13 +147,11 @@ struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 		const struct cached_job *job = s->value;
 		const struct cached_pod *p = due_chief_of(s->value, now);
 
-		answering += job->text && (p ? p->ask.heard : job->quiet.heard);
 		if (p && !out)
 			out = MU_NEW_ARRAY(struct cache_chief, c->jobs.count);
 		if (p)
 			out[(*n)++] = address_of(job, p);
 	}
-	c->answering = answering;
 	pthread_mutex_unlock(&c->lock);
 	return out;
 }
@@ -302,8 +286,7 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const 
 	for (struct cached_pod *p = job ? job->pods : NULL; p; p = p->next) {
 		if (strcmp(p->uid, chief->pod_uid) != 0)
 			continue;
-		p->ask = (struct cache_pace){
-		    .heard = true, .since = now, .after = now + pause_of(c, job)};
+		p->ask = (struct cache_pace){.heard = true};
 		cache_pods_differ(job);
 		if (!kernels || strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
 			continue;

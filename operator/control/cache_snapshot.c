@@ -92,12 +92,11 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	if (job->watched_since <= 0)
 		job->watched_since = now;
 	out->observed.watched_since = job->watched_since;
-	out->observed.begun = job->begun;
 	out->verified = job->verified || (c->term > 0 && job->version > c->term);
 	out->stale = job->stale;
 	out->version = job->version;
 	out->settled = job->settled;
-	out->stored = job->stored > 0 ? job->stored : job->watched_since;
+	out->last_status_write = job->last_status_write;
 	out->manifest = job->manifest;
 	out->text = mu_arena_strdup(&out->arena, job->text);
 	out->status = keep(&out->arena, job->status);

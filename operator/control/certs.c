@@ -347,7 +347,7 @@ int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 		if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
 			rc = restore_secret(r, s, err);
 		if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
-			event_say(r, true, "CreateRefused", "%s", err->msg);
+			event_record(r, true, "CreateRefused", "%s", err->msg);
 		return rc < 0 ? rc : 1;
 	}
 	return 0;

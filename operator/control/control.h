@@ -67,15 +67,13 @@ struct control {
 	struct control_io io;
 	struct cache cache;
 	struct workqueue queue;
-	struct event_log events;
+	struct event_recorder events;
 	struct spec_memo specs;
 	struct certs_memo certs;
 	struct mu_buf token_key;                      /* empty: tasks get no token */
 	_Atomic bool leading, synced, lost, released; /* released: leads no more, and will not */
 	_Atomic long long lease_until_ms;             /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
-	_Atomic unsigned making;                     /* looks that create objects just now */
-	_Atomic long long crowd_us;                  /* control_crowded, by the queue's clock */
 	_Atomic unsigned wanted;                     /* of watch_wanted */
 	struct mu_histogram looked;                  /* how long each look took */
 	struct mu_histogram to_running;              /* of jobs, from their start on */
@@ -89,13 +87,5 @@ void control_fini(struct control *c);
 void control_want(struct control *c, enum watch_wanted what);
 /* Wakes the first thread: what it watches over has changed. */
 void control_wake(struct control *c);
-/* Whether objects are being made, or many jobs wait to be looked at: what nobody waits for may come
- * later.  A few are no crowd: jobs that only look whether it is quiet would wait for each other. */
-bool control_busy(struct control *c);
-/* Another job has been told to be in another phase. */
-void control_phase_told(struct control *c);
-/* Whether that has been said of many within a moment: what a job is on the way to may come when it
- * is there. */
-bool control_crowded(struct control *c);
 
 #endif

@@ -13,7 +13,6 @@
 #include "operator/control/progress.h"
 #include "operator/control/reconcile.h"
 #include "operator/control/task_token.h"
-#include "operator/control/tidy.h"
 
 enum {
 	WORKERS_MAX = 32,
@@ -21,9 +20,8 @@ enum {
 	STARTUP_LOG_S = 10,
 	GRACE_TICKS = 12,
 	CALLS_TOGETHER = 8,
-	EVENTS_TICKS = 24, /* for the thousand events that may wait in a crowd */
+	EVENTS_TICKS = 24, /* for the events that wait */
 	TICK_MS = 250,
-	REST_MS = 5000, /* between ticks, when nothing is left to do */
 	SYNC_MS = 5
 };
 
@@ -99,12 +97,8 @@ static int call_server(void *user, const struct kube_request *rq, cJSON **out, s
 {
 	struct control *c = user;
 	struct kube_request mine = guarded(c, rq);
-	int rc;
 
-	workqueue_lend(&c->queue);
-	rc = kube_call(c->kube, &mine, out, err);
-	workqueue_resume(&c->queue);
-	return rc;
+	return kube_call(c->kube, &mine, out, err);
 }
 
 static unsigned call_server_many(void *user, const struct kube_request *rqs, unsigned n,
@@ -116,21 +110,12 @@ static unsigned call_server_many(void *user, const struct kube_request *rqs, uns
 	n = n < CALLS_TOGETHER ? n : CALLS_TOGETHER;
 	for (unsigned i = 0; i < n; i++)
 		mine[i] = guarded(c, &rqs[i]);
-	workqueue_lend(&c->queue);
-	n = kube_call_many(c->kube, mine, n, out);
-	workqueue_resume(&c->queue);
-	return n;
+	return kube_call_many(c->kube, mine, n, out);
 }
 
 static int finish_task(void *user, const char *ip, const char *job_uid, struct mu_err *err)
 {
-	struct control *c = user;
-	int rc;
-
-	workqueue_lend(&c->queue);
-	rc = task_post(c, ip, job_uid, "finish", MU_SPAN(""), err);
-	workqueue_resume(&c->queue);
-	return rc;
+	return task_post(user, ip, job_uid, "finish", MU_SPAN(""), err);
 }
 
 void control_work(struct control *c, const char *key)
@@ -352,13 +337,10 @@ static void nap(int ms)
 	nanosleep(&t, NULL);
 }
 
-/* Sleeps until the next tick, or until woken. */
-static void await_tick(struct control_stop *stop, int ms)
+static void wait_until_woken(struct control_stop *stop)
 {
-	double until = mu_clock() + ms / 1000.0;
-	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
-
-	sem_clockwait(&stop->wake, CLOCK_MONOTONIC, &t);
+	while (sem_wait(&stop->wake) != 0)
+		;
 }
 
 static int run_threads(struct threads *t, struct mu_err *err)
@@ -366,8 +348,7 @@ static int run_threads(struct threads *t, struct mu_err *err)
 	struct control *c = t->control;
 	const _Atomic bool *stop = &c->stop->asked;
 	double began = mu_clock();
-	struct tidy tidy = tidy_new();
-	bool told = false, untidy = true;
+	bool told = false;
 	int rc = read_namespaces(t, err);
 
 	if (rc == 0)
@@ -398,8 +379,7 @@ static int run_threads(struct threads *t, struct mu_err *err)
 
 		if (missing)
 			rc = start_watches(t, missing, err);
-		await_tick(c->stop, untidy ? TICK_MS : REST_MS);
-		untidy = tidy_tick(&tidy, atomic_load(&c->reconciles));
+		wait_until_woken(c->stop);
 	}
 	if (rc == 0 && atomic_load(&c->lost))
 		rc = mu_fail(err, MU_ABORTED, "leadership was lost; starting over is safe");

@@ -1,33 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Events in events.k8s.io/v1.  One that was said within the last five minutes is not said again but
- * counted; its series is written when the count reaches a power of two.
+/* Event recorder for events.k8s.io/v1.  An event that repeats within five minutes is counted: the
+ * series of the first one is patched when the count reaches a power of two.
  *
- * Events are for people, nothing depends on them: a thread of their own writes them, a second after
- * they were said, so that those of one time go out in one go.  While something is being made or
- * many jobs wait to be looked at they wait longer: warnings two seconds, which go before all
- * others, and what is well fifteen, unless much has gathered, which would have to be written when
- * we stop.  It tries again while the server is away.  Where there is no such thread (in tests) they
- * are written at once.
- *
- * Locks: the log's, then the queue's. */
+ * A thread posts the events in order and retries while the API server is away.  Events are best
+ * effort: when too many wait, new ones are dropped.  Without the thread (in tests) event_record
+ * posts at once. */
 #include "operator/control/events.h"
 
-#include <math.h>
 #include <stdio.h>
 #include <sys/random.h>
-#include <time.h>
 
-#include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
 #include "lib/io/json.h"
 #include "operator/control/control.h"
 #include "operator/control/reconcile.h"
 
-enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5, TOGETHER = 6 };
-enum { PATIENT_MAX = 1024 }; /* more do not wait for others to be done */
-static const double series_s = 300, gather_s = 1, pause_s = 0.1;
-static const double patience_s[EVENT_QUEUES] = {[EVENTS_WARNING] = 2, [EVENTS_NORMAL] = 15};
+enum { RECENT_MAX = 4096, NOTE_MAX = 1000, WAITING_MAX = 4096, TRIES = 5 };
+static const double SERIES_S = 300;
 
 struct event_series {
 	char name[128];
@@ -35,53 +25,38 @@ struct event_series {
 	double last;
 };
 
-static void letter_free(struct event_letter *l)
+/* An event that waits to be posted. */
+struct pending_event {
+	struct pending_event *next;
+	char *path, *body;
+	bool series;
+};
+
+static void pending_free(struct pending_event *p)
 {
-	free(l->path);
-	free(l->body);
-	free(l->uid);
-	free(l->name);
-	free(l->made);
-	free(l->key);
-	free(l);
+	free(p->path);
+	free(p->body);
+	free(p);
 }
 
-void events_init(struct event_log *e)
+void events_init(struct event_recorder *e)
 {
 	memset(e, 0, sizeof(*e));
 	pthread_mutex_init(&e->lock, NULL);
 	pthread_cond_init(&e->changed, NULL);
 	mu_map_init(&e->recent);
-	mu_map_init(&e->made);
-	for (int q = 0; q < EVENT_QUEUES; q++)
-		e->queues[q].last = &e->queues[q].first;
+	e->last = &e->first;
 }
 
-/* The first of a queue; NULL when it is empty.  The lock is held. */
-static struct event_letter *take(struct event_log *e, struct event_queue *q)
+void events_fini(struct event_recorder *e)
 {
-	struct event_letter *l = q->first;
-
-	if (!l)
-		return NULL;
-	q->first = l->next;
-	if (!q->first)
-		q->last = &q->first;
-	e->n--;
-	if (l->uid && mu_map_get(&e->made, l->uid) == l)
-		mu_map_del(&e->made, l->uid);
-	return l;
-}
-
-void events_fini(struct event_log *e)
-{
-	for (int q = 0; q < EVENT_QUEUES; q++)
-		for (struct event_letter *l; (l = take(e, &e->queues[q]));)
-			letter_free(l);
+	for (struct pending_event *p; (p = e->first);) {
+		e->first = p->next;
+		pending_free(p);
+	}
 	mu_map_each (&e->recent, s)
 		free(s->value);
 	mu_map_fini(&e->recent);
-	mu_map_fini(&e->made);
 	pthread_cond_destroy(&e->changed);
 	pthread_mutex_destroy(&e->lock);
 }
@@ -131,8 +106,8 @@ static char *event_text(struct reconcile *r, const char *name, bool warning, con
 	return mu_xstrdup(text.data);
 }
 
-/* Counts it; true when something is to be written, with what and how often it was said. */
-static bool count_event(struct event_log *e, const char *key, const char *job, double now,
+/* Counts the event; true when it, or its series (out->count > 1), has to be posted. */
+static bool count_event(struct event_recorder *e, const char *key, const char *job, double now,
 			struct event_series *out)
 {
 	struct event_series *s;
@@ -147,7 +122,7 @@ static bool count_event(struct event_log *e, const char *key, const char *job, d
 		mu_map_init(&e->recent);
 	}
 	s = mu_map_get(&e->recent, key);
-	if (s && now - s->last < series_s) {
+	if (s && now - s->last < SERIES_S) {
 		s->count++;
 		write = (s->count & (s->count - 1)) == 0;
 	} else {
@@ -166,272 +141,120 @@ static bool count_event(struct event_log *e, const char *key, const char *job, d
 	return write;
 }
 
-static struct event_letter *series_letter(struct reconcile *r, const struct event_series *s)
+static struct pending_event *pending_new(struct reconcile *r, const struct event_series *s,
+					 bool warning, const char *reason, const char *note)
 {
-	struct event_letter *l = MU_NEW(struct event_letter);
+	struct pending_event *p = MU_NEW(struct pending_event);
+	const char *ns = r->seen->ns;
 	char when[40];
 
+	p->series = s->count > 1;
+	if (!p->series) {
+		p->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", ns);
+		p->body = event_text(r, s->name, warning, reason, note);
+		return p;
+	}
 	micro_time(r->now, when);
-	l->series = true;
-	l->path =
-	    mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events/%s", r->seen->ns, s->name);
-	l->body =
+	p->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events/%s", ns, s->name);
+	p->body =
 	    mu_xasprintf("{\"series\":{\"count\":%u,\"lastObservedTime\":\"%s\"}}", s->count, when);
-	return l;
+	return p;
 }
 
-static struct event_letter *event_letter(struct reconcile *r, const char *name, bool warning,
-					 const char *reason, const char *note)
+static int post(struct control *c, const struct pending_event *p, struct mu_err *err)
 {
-	struct event_letter *l = MU_NEW(struct event_letter);
-
-	l->path = mu_xasprintf("/apis/events.k8s.io/v1/namespaces/%s/events", r->seen->ns);
-	l->body = event_text(r, name, warning, reason, note);
-	return l;
+	return c->io.call(c->io.user,
+			  &(struct kube_request){
+			      .method = p->series ? "PATCH" : "POST",
+			      .path = p->path,
+			      .content_type = p->series ? "application/merge-patch+json" : NULL,
+			      .body = mu_span_of(p->body),
+			      .unread = true},
+			  NULL, err);
 }
 
-static struct kube_request request_of(const struct event_letter *l)
+static bool is_temporary(int rc)
 {
-	return (struct kube_request){.method = l->series ? "PATCH" : "POST",
-				     .path = l->path,
-				     .content_type =
-					 l->series ? "application/merge-patch+json" : NULL,
-				     .body = mu_span_of(l->body),
-				     .unread = true};
+	return rc == -MU_UNAVAILABLE || rc == -MU_RESOURCE_EXHAUSTED || rc == -MU_DEADLINE_EXCEEDED;
 }
 
-static int post(struct control *c, const struct event_letter *l, struct mu_err *err)
+/* Posts the event and frees it.  A retry after a lost answer finds the event already there. */
+static void post_with_retry(struct control *c, struct pending_event *p, int tries)
 {
-	struct kube_request rq = request_of(l);
-
-	return c->io.call(c->io.user, &rq, NULL, err);
-}
-
-/* To the thread that writes them, or at once when there is none or it is far behind. */
-static void hand_over(struct control *c, struct event_letter *l, bool warning)
-{
-	struct event_log *e = &c->events;
-	struct event_queue *q = &e->queues[warning ? EVENTS_WARNING : EVENTS_NORMAL];
 	struct mu_err err = {0};
+	int rc = post(c, p, &err);
 
-	l->since = c->queue.now();
-	pthread_mutex_lock(&e->lock);
-	if (atomic_load(&e->posting) && !e->stopped && e->n < WAITING_MAX) {
-		*q->last = l;
-		q->last = &l->next;
-		if (l->uid)
-			mu_map_put(&e->made, l->uid, l);
-		if (!e->n++) /* else the thread sleeps for the first of them */
-			pthread_cond_signal(&e->changed);
-		l = NULL;
-	}
-	pthread_mutex_unlock(&e->lock);
-	if (!l)
-		return;
-	if (post(c, l, &err) < 0)
+	for (int i = 1; i < tries && is_temporary(rc) && kube_client_sleep(c->kube, i); i++)
+		rc = post(c, p, &err);
+	if (rc < 0 && rc != -MU_ALREADY_EXISTS)
 		mu_debug("control", "an event was not written: %s", err.msg);
-	letter_free(l);
+	pending_free(p);
 }
 
-/* made: what the note says was made, or NULL. */
-static void say(struct reconcile *r, bool warning, const char *reason, const char *note,
-		const char *made)
+void event_record(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
 {
-	MU_AUTO_FREE char *key = mu_xasprintf("%s|%s|%s", r->seen->uid, reason, note);
+	struct event_recorder *e = &r->control->events;
+	MU_AUTO_FREE char *key = NULL;
 	struct event_series series;
-	struct event_letter *l;
-
-	if (!count_event(&r->control->events, key, r->seen->name, r->now, &series))
-		return;
-	if (series.count > 1) {
-		hand_over(r->control, series_letter(r, &series), warning);
-		return;
-	}
-	l = event_letter(r, series.name, warning, reason, note);
-	if (made) {
-		l->uid = mu_xstrdup(r->seen->uid);
-		l->name = mu_xstrdup(series.name);
-		l->made = mu_xstrdup(made);
-		l->key = mu_steal(&key);
-	}
-	hand_over(r->control, l, warning);
-}
-
-void event_say(struct reconcile *r, bool warning, const char *reason, const char *fmt, ...)
-{
+	struct pending_event *p;
 	char note[NOTE_MAX];
+	bool posting;
 	va_list ap;
 
 	va_start(ap, fmt);
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
-	say(r, warning, reason, note, NULL);
+	key = mu_xasprintf("%s|%s|%s", r->seen->uid, reason, note);
+	if (!count_event(e, key, r->seen->name, r->now, &series))
+		return;
+	p = pending_new(r, &series, warning, reason, note);
+	pthread_mutex_lock(&e->lock);
+	posting = atomic_load(&e->posting) && !e->stopped;
+	if (posting && e->n < WAITING_MAX) {
+		*e->last = p;
+		e->last = &p->next;
+		e->n++;
+		pthread_cond_signal(&e->changed);
+		p = NULL;
+	}
+	pthread_mutex_unlock(&e->lock);
+	if (p && !posting)
+		post_with_retry(r->control, p, 1);
+	else if (p)
+		pending_free(p);
 }
 
-static const char made_reason[] = "PodsCreated";
-
-/* Adds to the letter; what that said alone was then never said.  The lock is held. */
-static void join(struct reconcile *r, struct event_letter *l, const char *what)
+/* Waits for an event; NULL once stopped and none is left. */
+static struct pending_event *next_event(struct event_recorder *e)
 {
-	char *made = mu_xasprintf("%s, %s", l->made, what);
-	MU_AUTO_FREE char *note = mu_xasprintf("created %s", made);
-
-	free(mu_map_del(&r->control->events.recent, l->key));
-	free(l->body);
-	l->body = event_text(r, l->name, false, made_reason, note);
-	free(l->made);
-	l->made = made;
-}
-
-void event_made(struct reconcile *r, const char *what)
-{
-	struct event_log *e = &r->control->events;
-	MU_AUTO_FREE char *note = mu_xasprintf("created %.*s", NOTE_MAX / 2, what);
-	struct event_letter *l;
-	bool joins;
+	struct pending_event *p;
 
 	pthread_mutex_lock(&e->lock);
-	l = mu_map_get(&e->made, r->seen->uid);
-	joins = l && strlen(l->made) + strlen(what) < NOTE_MAX / 2;
-	if (joins)
-		join(r, l, what);
+	while (!e->first && !e->stopped)
+		pthread_cond_wait(&e->changed, &e->lock);
+	p = e->first;
+	if (p) {
+		e->first = p->next;
+		e->n--;
+	}
+	if (!e->first)
+		e->last = &e->first;
 	pthread_mutex_unlock(&e->lock);
-	if (!joins)
-		say(r, false, made_reason, note, what);
+	return p;
 }
 
-/* ---- the thread ---- */
-
-/* How long the first of a queue may wait still; INFINITY when it is empty.  The lock is held. */
-static double left_of(struct control *c, enum event_urgency urgency)
-{
-	const struct event_log *e = &c->events;
-	const struct event_letter *l = e->queues[urgency].first;
-	double age = l ? c->queue.now() - l->since : 0;
-
-	if (!l)
-		return INFINITY;
-	if (e->stopped)
-		return 0;
-	if (age < gather_s)
-		return gather_s - age;
-	return age < patience_s[urgency] && e->n <= PATIENT_MAX && control_busy(c) ? pause_s : 0;
-}
-
-static void wait_for_change(struct event_log *e, double seconds)
-{
-	double until = mu_clock() + seconds;
-	struct timespec t = {(time_t)until, (long)((until - (double)(time_t)until) * 1e9)};
-
-	pthread_cond_clockwait(&e->changed, &e->lock, CLOCK_MONOTONIC, &t);
-}
-
-/* One whose turn it is, or NULL and how long there is none.  The lock is held. */
-static struct event_letter *due_letter(struct control *c, double *left)
-{
-	*left = INFINITY;
-	for (int q = 0; q < EVENT_QUEUES; q++) {
-		double mine = left_of(c, (enum event_urgency)q);
-
-		if (mine <= 0)
-			return take(&c->events, &c->events.queues[q]);
-		*left = fmin(*left, mine);
-	}
-	return NULL;
-}
-
-/* Those whose turn it is, `most` of them; 0 once stopped and all are written. */
-static unsigned next_letters(struct control *c, struct event_letter **out, unsigned most)
-{
-	struct event_log *e = &c->events;
-	unsigned n = 0;
-	double left;
-
-	pthread_mutex_lock(&e->lock);
-	while (!(out[0] = due_letter(c, &left)) && !e->stopped) {
-		if (e->n)
-			wait_for_change(e, left);
-		else
-			pthread_cond_wait(&e->changed, &e->lock);
-	}
-	while (out[n] && ++n < most)
-		out[n] = due_letter(c, &left);
-	pthread_mutex_unlock(&e->lock);
-	return n;
-}
-
-static bool is_passing(int rc)
-{
-	return rc == -MU_UNAVAILABLE || rc == -MU_RESOURCE_EXHAUSTED || rc == -MU_DEADLINE_EXCEEDED;
-}
-
-/* A series goes after the event that it counts, and so waits for what went before it. */
-static unsigned post_some(struct control *c, struct event_letter *const *l, unsigned n,
-			  struct kube_reply *out)
-{
-	struct kube_request rqs[TOGETHER];
-	unsigned together = 0;
-
-	while (together < n && !l[together]->series) {
-		rqs[together] = request_of(l[together]);
-		together++;
-	}
-	if (together > 1 && c->io.call_many)
-		return c->io.call_many(c->io.user, rqs, together, out);
-	*out = (struct kube_reply){0};
-	out->rc = post(c, l[0], &out->err);
-	return 1;
-}
-
-/* Posts it again, as long as that may help. */
-static void insist(struct control *c, const struct event_letter *l, int rc, struct mu_err *err)
-{
-	for (int i = 1; i < TRIES && is_passing(rc) && kube_client_sleep(c->kube, i); i++)
-		rc = post(c, l, err);
-	/* after an answer that was lost it is there already */
-	if (rc < 0 && rc != -MU_ALREADY_EXISTS)
-		mu_debug("control", "an event was not written: %s", err->msg);
-}
-
-/* One at a time beside pods that are made, else some at once. */
 void *events_run(void *control)
 {
 	struct control *c = control;
-	struct event_letter *l[TOGETHER];
-	unsigned n;
+	struct pending_event *p;
 
-	while ((n = next_letters(c, l, control_busy(c) ? 1 : TOGETHER))) {
-		struct kube_reply replies[TOGETHER];
-		unsigned done = 0;
-
-		while (done < n)
-			done += post_some(c, l + done, n - done, replies + done);
-		for (unsigned i = 0; i < n; i++) {
-			insist(c, l[i], replies[i].rc, &replies[i].err);
-			letter_free(l[i]);
-		}
-	}
+	while ((p = next_event(&c->events)))
+		post_with_retry(c, p, TRIES);
 	atomic_store(&c->events.posting, false);
 	return NULL;
 }
 
-bool events_write_due(struct control *c)
-{
-	struct event_letter *l;
-	struct mu_err err = {0};
-	double left;
-
-	pthread_mutex_lock(&c->events.lock);
-	l = due_letter(c, &left);
-	pthread_mutex_unlock(&c->events.lock);
-	if (!l)
-		return false;
-	post(c, l, &err);
-	letter_free(l);
-	return true;
-}
-
-void events_stop(struct event_log *e)
+void events_stop(struct event_recorder *e)
 {
 	pthread_mutex_lock(&e->lock);
 	e->stopped = true;

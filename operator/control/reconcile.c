@@ -13,20 +13,11 @@
 #include "operator/control/status.h"
 #include "operator/control/task_token.h"
 
-/* Nobody calls a task before it runs, and that takes longer than this: so in a crowd a new job's
- * service goes after the pods of those who wait. */
-static const double service_waits_s = 2;
 /* What was made is looked at again before the status is written: one write less for each step. */
 enum { ROUNDS_MAX = 4 };
-/* Pods of a job start, and end, within moments of each other: one status tells of all.  A new phase
- * is news that people wait for, another count of pods less so: it waits a little for the phase that
- * it may be the first sign of, and is not told often. */
-static const double gather_phase_s = 0.5, gather_counts_s = 5, hold_counts_s = 2;
-/* A status costs the server as much as two pods or three.  So while others are busy (control_busy)
- * that a job is Pending waits for what is to be made, and is mostly told with the next phase; so do
- * counts, and those of a job on its way while many jobs are (control_crowded).  They wait until it
- * is quiet, looked at now and then, but not for ever. */
-static const double look_first_s = 3, look_counts_s = 5, gather_busy_s = 15;
+/* Status rate limit, per job.  A new phase, a problem and a fact that the next reconcile needs are
+ * written at once.  Counts and progress are written at most once in this time. */
+enum { STATUS_MIN_INTERVAL_S = 5 };
 
 const cJSON *reconcile_stored(struct reconcile *r)
 {
@@ -57,8 +48,8 @@ static void say_transitions(struct reconcile *r, const struct job_status *was,
 		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED ||
 		    (!moves && !unphased))
 			continue;
-		event_say(r, i == COND_FAILED || i == COND_RESTARTING || unphased,
-			  condition_names[i], "%s", c->message[0] ? c->message : c->reason);
+		event_record(r, i == COND_FAILED || i == COND_RESTARTING || unphased,
+			     condition_names[i], "%s", c->message[0] ? c->message : c->reason);
 	}
 }
 
@@ -67,15 +58,21 @@ static bool has_ended(const struct job_status *s)
 	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
 }
 
-/* How long the job took to run, and to end.  Pods that were not ready for a while do not make it
- * run anew; nor does a start of ours, mostly, since it is said to run already. */
+/* True when the condition Running was never True since the start of the job. */
+static bool runs_first(const struct job_status *was, const struct job_status *is)
+{
+	const struct condition *running = &was->conditions[COND_RUNNING];
+
+	return !running->set || (!running->status && running->since <= is->start_time);
+}
+
+/* Observes how long the job took to run, and to end. */
 static void count_times(struct reconcile *r, const struct job_status *was,
 			const struct job_status *is)
 {
 	struct control *c = r->control;
 
-	if (is->phase == JOB_RUNNING && was->phase != JOB_RESTARTING &&
-	    cache_runs_first(&c->cache, r->seen->key, is->start_time))
+	if (is->phase == JOB_RUNNING && runs_first(was, is))
 		mu_histogram_add(&c->to_running, r->now - is->start_time);
 	if (has_ended(is) && !has_ended(was) && is->start_time > 0)
 		mu_histogram_add(is->phase == JOB_SUCCEEDED ? &c->succeeded_in : &c->failed_in,
@@ -104,7 +101,7 @@ static int refuse(struct reconcile *r, const char *why, struct mu_err *err)
 		return 0;
 	}
 	if (strcmp(summary_of(reconcile_stored(r)), summary_of(status)) != 0)
-		event_say(r, true, PLAN_INVALID_SPEC, "%s", why);
+		event_record(r, true, PLAN_INVALID_SPEC, "%s", why);
 	cache_set_phase(&r->control->cache, r->seen->key,
 			job_phase_of(cJSON_GetStringValue(at(status, "phase"))));
 	return status_store(r, status, 0, err);
@@ -124,57 +121,19 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
 	return true;
 }
 
-/* Whether more will be told of the job soon: its pods come up, or go. */
-static bool is_on_its_way(const struct job_status *s)
+/* How long the status write may wait, by the rate limit; 0: it is due. */
+static double status_delay(const struct reconcile *r, const struct snapshot *seen,
+			   const struct job_plan *plan)
 {
-	for (unsigned i = 0; i < s->n_tasks; i++) {
-		const struct task_status *t = &s->tasks[i];
+	double left = seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
 
-		if (strcmp(t->name, JOB_BOARD) != 0 &&
-		    (has_ended(s) ? t->active > 0 : t->ready + t->succeeded < t->desired))
-			return true;
-	}
-	return false;
-}
-
-/* How long what nobody waits for has to wait for others; 0: no longer. */
-static double deference(const struct reconcile *r, const struct snapshot *seen,
-			const struct job_plan *plan, bool counts)
-{
-	struct control *c = r->control;
-	bool first = plan->status.phase == JOB_PENDING && seen->observed.status.phase == JOB_NEW &&
-		     !plan->urgent;
-	bool later = (counts || first) && control_busy(c);
-
-	if (!later && !(counts && control_crowded(c) && is_on_its_way(&plan->status)))
-		return 0;
-	if (r->now - cache_news(&c->cache, seen->key, r->now) >= gather_busy_s)
-		return 0;
-	return first ? look_first_s : look_counts_s; /* it may soon be quiet */
-}
-
-/* How long news of the job may wait for more of them.  An end may not, nor may what has to be
- * stored before something is removed. */
-static double patience(const struct reconcile *r, const struct snapshot *seen,
-		       const struct job_plan *plan)
-{
-	bool counts = plan->status.phase == seen->observed.status.phase && !plan->urgent;
-	double gather = counts ? gather_counts_s : has_ended(&plan->status) ? 0 : gather_phase_s;
-	double wait, held, least;
-
-	if (plan->at_once)
+	if (plan->status.phase != seen->observed.status.phase || plan->urgent || plan->at_once)
 		return 0;
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (needs_status(seen, &plan->actions[i]))
 			return 0;
-	wait = seen->stored + gather - r->now;
-	if (wait > gather) /* the clock was set back */
-		return 0;
-	held = cache_news(&r->control->cache, seen->key, r->now) + hold_counts_s - r->now;
-	if (counts && held > wait)
-		wait = held;
-	least = deference(r, seen, plan, counts);
-	return wait > least ? wait : least;
+	/* longer: the clock was set back */
+	return left > 0 && left <= STATUS_MIN_INTERVAL_S ? left : 0;
 }
 
 /* Records the events of a status that has been stored. */
@@ -182,10 +141,8 @@ static void record_transitions(struct reconcile *r, const struct snapshot *seen,
 			       const struct job_plan *plan)
 {
 	say_transitions(r, &seen->observed.status, &plan->status);
-	if (plan->status.phase != seen->observed.status.phase) {
-		control_phase_told(r->control);
+	if (plan->status.phase != seen->observed.status.phase)
 		count_times(r, &seen->observed.status, &plan->status);
-	}
 	cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 }
 
@@ -200,20 +157,17 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 
 	job_status_write(&plan->status, &text);
 	said = status_hash(r, mu_buf_span(&text));
-	wait = said == seen->settled ? 0 : patience(r, seen, plan);
+	wait = said == seen->settled ? 0 : status_delay(r, seen, plan);
 	if (said != seen->settled && wait <= 0)
 		rc =
 		    status_store(r, status_wanted(r, &plan->status, mu_buf_span(&text)), said, err);
 	if (wait > 0) {
 		reconcile_wake(r, r->now + wait);
-		if (seen->observed.status.start_time <= 0) /* its time runs all the same */
-			cache_begun(&r->control->cache, seen->key, seen->uid,
-				    plan->status.start_time);
 	} else if (rc == 0) {
 		cache_set_notice(&r->control->cache, seen->key, plan->notice, plan->status.epoch);
 		record_transitions(r, seen, plan);
 	}
-	if (rc == 0) /* while the status waits, only those that need it not: patience() */
+	if (rc == 0) /* a status that waits has no action that needs it: status_delay() */
 		rc = apply_removals(r, plan, err);
 	reconcile_wake(r, plan->wake);
 	reconcile_wake(r, seen->doubt_until);
@@ -241,34 +195,6 @@ static int verify(struct reconcile *r, struct mu_err *err)
 	cache_assume_job(&c->cache, object);
 	cJSON_Delete(object);
 	return 1;
-}
-
-/* Whether pods of others are to be made first; for how long is counted from the first look. */
-static bool service_waits(struct reconcile *r, const struct job_plan *plan)
-{
-	double waited = r->now - plan->status.start_time;
-	const struct observed_job *seen = &r->seen->observed;
-
-	if (seen->service || seen->status.phase != JOB_NEW || plan->status.start_time <= 0 ||
-	    waited < 0 || waited >= service_waits_s ||
-	    !(control_crowded(r->control) || workqueue_is_behind(&r->control->queue)))
-		return false;
-	reconcile_wake(r, r->now + service_waits_s - waited);
-	return true;
-}
-
-static int make(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
-{
-	bool service;
-	int rc;
-
-	if (!plan_creates(plan))
-		return apply_creates(r, plan, false, err);
-	service = !service_waits(r, plan);
-	atomic_fetch_add(&r->control->making, 1);
-	rc = apply_creates(r, plan, service, err);
-	atomic_fetch_sub(&r->control->making, 1);
-	return rc;
 }
 
 static int read_status(struct snapshot *seen, struct mu_err *err)
@@ -350,7 +276,7 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 		job_status_fini(&seen->observed.status);
 		return rc < 0 ? rc : rc_end < 0 ? rc_end : 1;
 	}
-	rc = make(r, plan, err);
+	rc = apply_creates(r, plan, err);
 	/* the status of a world that was not reached is no news, nor is one that is old already, or
 	 * says of a task that it knows what it does not */
 	if (!r->behind && rc != -MU_UNAVAILABLE && rc != -MU_CANCELLED &&

@@ -535,8 +535,7 @@ static void look(struct planner *p)
 			status_set(p, COND_SUSPENDED, false, "Resumed",
 				   "spec.run.suspend is false");
 		if (!s->start_time)
-			s->start_time =
-			    p->seen->begun > 0 && p->seen->begun < p->now ? p->seen->begun : p->now;
+			s->start_time = p->now;
 		plan_members(p);
 		plan_judge(p);
 	}

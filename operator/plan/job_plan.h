@@ -196,7 +196,6 @@ struct observed_job {
 	int64_t step;         /* that the chief reported last; 0 unknown */
 	double last_progress; /* when the step last moved; 0 unknown */
 	double watched_since; /* by who looks now: before that the step may have moved unseen */
-	double begun;         /* when the job began, while no status says so; 0: it has not */
 	struct final_report final;
 };
 
@@ -282,9 +281,8 @@ struct job_plan {
 	 * /cluster of a task); NULL: all have this one. */
 	const char *notice;
 	double wake;
-	bool
-	    urgent; /* the status has something that somebody should look at: not to be kept back */
-	bool at_once; /* the status has what the next look must know: stored before that */
+	bool urgent;  /* the status reports a problem, or an end that somebody waits for */
+	bool at_once; /* the status has a fact that the next reconcile needs */
 };
 
 /* The plan borrows spec and observed.  Never fails for what a manifest or a cluster can hold: what

@@ -207,43 +207,8 @@ static void first_status__of_a_job_on_its_own__is_told_at_once(void **state)
 	stop(s, &script);
 }
 
-/* While other jobs' pods are being made, until none are or it has waited for long. */
-static void first_status__while_others_are_made__waits_but_not_for_ever(void **state)
-{
-	struct sim_script script = {.end = never_ends, .stuck_pending = true};
-
-	for (int ends = 0; ends < 2; ends++) {
-		struct sim *s = start(&script, COMMAND, "");
-
-		atomic_store(&s->leader->control.making, 1);
-		sim_settle(s, 5);
-		assert_string_equal(phase_of(s), "");
-		if (ends)
-			atomic_store(&s->leader->control.making, 0);
-		sim_settle(s, 4);
-		assert_string_equal(phase_of(s), ends ? "Pending" : "");
-		sim_settle(s, 7);
-		assert_string_equal(phase_of(s), "Pending");
-		stop(s, &script);
-	}
-}
-
-/* Its time has begun when it was looked at first, though its status says so later. */
-static void job__whose_first_status_waits__has_no_more_time_for_it(void **state)
-{
-	struct sim_script script = {.end = never_ends, .stuck_pending = true};
-	struct sim *s = start(&script, COMMAND, "\"activeDeadlineSeconds\":50");
-
-	atomic_store(&s->leader->control.making, 1);
-	sim_settle(s, 3600);
-	assert_string_equal(sim_text(sim_find(s, JOB_PATH)->json, "status.startTime"),
-			    "2023-11-14T22:13:20Z"); /* SIM_EPOCH */
-	expect_failed(s, "DeadlineExceeded", SIM_EPOCH, 50);
-	stop(s, &script);
-}
-
 /* What is written in a minute in which the chief has news each second. */
-static int writes_of_progress(bool busy)
+static int writes_of_progress(void)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start(&script, COMMAND, "");
@@ -254,7 +219,6 @@ static int writes_of_progress(bool busy)
 
 	sim_settle(s, 60);
 	assert_string_equal(phase_of(s), "Running");
-	atomic_store(&c->making, busy);
 	before = s->writes;
 	chiefs = cache_chiefs(&c->cache, s->now, &n);
 	assert_int_equal(n, 1);
@@ -271,37 +235,16 @@ static int writes_of_progress(bool busy)
 	return before;
 }
 
-static void counts__while_others_are_busy__are_told_less_often_but_told(void **state)
+static void progress__is_written_once_in_an_interval(void **state)
 {
-	assert_in_range(writes_of_progress(false), 8, 13);
-	assert_in_range(writes_of_progress(true), 2, 4);
-}
-
-static void a_few_jobs_that_wait__are_no_crowd(void **state)
-{
-	struct sim_script script = {.end = never_ends};
-	struct sim *s = start(&script, COMMAND, "");
-	struct control *c = &s->leader->control;
-	char key[32];
-
-	sim_settle(s, 60);
-	assert_false(control_busy(c));
-	for (int i = 0; i < 40; i++) {
-		assert_int_equal(control_busy(c), i > 16);
-		snprintf(key, sizeof(key), "default/none-%d", i);
-		workqueue_add(&c->queue, key);
-	}
-	stop(s, &script);
+	assert_in_range(writes_of_progress(), 8, 13);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_few_jobs_that_wait__are_no_crowd),
-	    cmocka_unit_test(job__whose_first_status_waits__has_no_more_time_for_it),
 	    cmocka_unit_test(first_status__of_a_job_on_its_own__is_told_at_once),
-	    cmocka_unit_test(first_status__while_others_are_made__waits_but_not_for_ever),
-	    cmocka_unit_test(counts__while_others_are_busy__are_told_less_often_but_told),
+	    cmocka_unit_test(progress__is_written_once_in_an_interval),
 	    cmocka_unit_test(end__of_a_job__is_told_in_few_writes),
 	    cmocka_unit_test(suspension__that_is_complete__is_told_at_once),
 	    cmocka_unit_test(job__that_takes_too_long__fails_on_time),

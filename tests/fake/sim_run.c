@@ -342,10 +342,6 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 	control_init(&o->control, &options, queue_now);
 	o->control.io =
 	    (struct control_io){call, finish, wall_now, may_write, o, sim_certs, call_many};
-	if (s->faulty) { /* other jobs keep it busy all the time, or none does */
-		atomic_store(&o->control.making, (unsigned)(sim_random(s) % 2));
-		atomic_store(&o->control.crowd_us, sim_random(s) % 2 ? 1LL << 60 : 0);
-	}
 	for (int k = 0; k < SIM_WATCHED; k++)
 		list(o, k, list_position(s));
 }

@@ -18,7 +18,6 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "operator/control/json_pool.h"
 #include "tests/fake/sim.h"
 
 #include "tests/fake/sim_cluster.c"
@@ -332,8 +331,6 @@ int main(void)
 	    cmocka_unit_test(schedules__whatever_goes_wrong__end_as_undisturbed),
 	};
 
-	/* as the operator itself: a seventh of the time */
-	json_pool_install();
 	mu_log_set_level(getenv("SIM_TRACE") ? MU_DEBUG : MU_ERROR);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

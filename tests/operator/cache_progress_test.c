@@ -204,74 +204,11 @@ static void a_job_whose_pods_stay__is_not_gone_through_again(void **state)
 	cache_fini(&c);
 }
 
-/* So many jobs as there are names, each with a worker that answers. */
-static void fill(struct cache *c, unsigned n)
-{
-	for (unsigned i = 0; i < n; i++) {
-		MU_AUTO_FREE char *name = mu_xasprintf("j%u", i);
-		cJSON *job = job_of("u1"), *pod = pod_of("worker", "w1", "u1", "Running", true);
-		cJSON *labels = cJSON_GetObjectItem(cJSON_GetObjectItem(pod, "metadata"), "labels");
-
-		cJSON_SetValuestring(
-		    cJSON_GetObjectItem(cJSON_GetObjectItem(job, "metadata"), "name"), name);
-		cJSON_ReplaceItemInObject(labels, LABEL_JOB, cJSON_CreateString(name));
-		if (i == 0)
-			cJSON_AddNumberToObject(cJSON_GetObjectItem(job, "spec"),
-						"progressDeadlineSeconds", 30);
-		see(c, cache_job_seen, job);
-		see(c, cache_pod_seen, pod);
-	}
-}
-
-/* How many are asked, all of whom answer. */
-static unsigned ask_all(struct cache *c, double now)
-{
-	unsigned n;
-	struct cache_chief *chiefs = cache_chiefs(c, now, &n);
-
-	for (unsigned i = 0; i < n; i++)
-		cache_set_progress(c, &chiefs[i], "{\"step\":1}", NULL, now);
-	cache_chiefs_free(chiefs, n);
-	return n;
-}
-
-static void many_who_answer__are_asked_more_rarely__but_for_a_deadline(void **state)
-{
-	struct cache c;
-
-	cache_init(&c, NULL, NULL);
-	fill(&c, 500);
-	assert_int_equal(ask_all(&c, 1000), 500);
-	assert_int_equal(ask_all(&c, 1003), 500); /* now it is known how many answer */
-	assert_int_equal(ask_all(&c, 1006), 1);
-	assert_int_equal(ask_all(&c, 1009), 1);
-	assert_int_equal(ask_all(&c, 1012), 1);
-	assert_int_equal(ask_all(&c, 1013), 500);
-	cache_fini(&c);
-
-	cache_init(&c, NULL, NULL);
-	fill(&c, 100); /* whom a round of 3 s has time for */
-	assert_int_equal(ask_all(&c, 1000), 100);
-	assert_int_equal(ask_all(&c, 1003), 100);
-	assert_int_equal(ask_all(&c, 1006), 100);
-	cache_fini(&c);
-
-	cache_init(&c, NULL, NULL);
-	fill(&c, 500); /* who do not answer take nobody's turn */
-	for (double now = 1000; now < 1030; now += 3)
-		ask_in_vain(&c, now);
-	cache_set_progress(&c, &(struct cache_chief){.key = "default/j7", .pod_uid = "w1"},
-			   "{\"step\":1}", NULL, 1030);
-	assert_int_equal(ask_all(&c, 1031), 1);
-	cache_fini(&c);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_chief_without_a_page__is_asked_ever_more_rarely),
 	    cmocka_unit_test(whoever_is_the_chief_now__is_asked_at_once),
-	    cmocka_unit_test(many_who_answer__are_asked_more_rarely__but_for_a_deadline),
 	    cmocka_unit_test(a_job_whose_pods_stay__is_not_gone_through_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

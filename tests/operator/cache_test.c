@@ -4,7 +4,6 @@
 #include "tests/test.h"
 
 static int told, told_of_pods;
-static enum pod_news last_news;
 
 static void job_told(void *arg, const char *key)
 {
@@ -12,14 +11,12 @@ static void job_told(void *arg, const char *key)
 	told++;
 }
 
-static void pod_told(void *arg, const char *key, enum pod_news news)
+static void pod_told(void *arg, const char *key)
 {
 	assert_string_equal(key, "default/j");
 	told_of_pods++;
-	last_news = news;
 }
 
-/* A server's uid begins with an s. */
 static cJSON *pod_of(const char *uid, const char *phase, const char *ip)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
@@ -88,121 +85,6 @@ static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
 	assert_int_equal(told_of_pods, 2);
 	see(&c, cache_pod_gone, pod("Running", "10.0.0.1"));
 	assert_int_equal(told_of_pods, 3);
-	cache_fini(&c);
-}
-
-static void expect(struct cache *c, const char *uid, const char *phase, enum pod_news news)
-{
-	int before = told_of_pods;
-
-	see(c, cache_pod_seen, pod_of(uid, phase, "10.0.0.1"));
-	assert_int_equal(told_of_pods, before + 1);
-	assert_int_equal(last_news, news);
-}
-
-static void expect_gone(struct cache *c, const char *uid, enum pod_news news)
-{
-	see(c, cache_pod_gone, pod_of(uid, "Running", ""));
-	assert_int_equal(last_news, news);
-}
-
-static void a_pod__waits_for_those_that_follow_it__unless_it_failed(void **state)
-{
-	struct cache c;
-
-	start(&c);
-	see(&c, cache_pod_seen, pod_of("p1", "Pending", ""));
-	see(&c, cache_pod_seen, pod_of("p2", "Pending", ""));
-	expect(&c, "p1", "Running", POD_NEWS_FIRST);
-	expect(&c, "p2", "Running", POD_NEWS_WHOLE);
-	expect(&c, "p1", "Succeeded", POD_NEWS_FIRST);
-	expect(&c, "p2", "Failed", POD_NEWS_WHOLE);
-	see(&c, cache_pod_seen, pod_of("p3", "Running", ""));
-	expect_gone(&c, "p2", POD_NEWS_WHOLE);
-	cache_fini(&c);
-}
-
-/* It has joined the others, who would wait for it if it went before that is stored. */
-static void a_worker_in_step_that_runs__waits_for_nobody(void **state)
-{
-	struct cache c;
-	cJSON *in_step = job("7");
-
-	cJSON_AddStringToObject(cJSON_GetObjectItem(in_step, "spec"), "mode", "sync");
-	start(&c);
-	see(&c, cache_job_seen, in_step);
-	see(&c, cache_pod_seen, pod_of("p1", "Pending", ""));
-	see(&c, cache_pod_seen, pod_of("p2", "Pending", ""));
-	expect(&c, "p1", "Running", POD_NEWS_WHOLE);
-	cache_fini(&c);
-}
-
-static void the_last_worker_that_ends__waits_for_no_server(void **state)
-{
-	struct cache c;
-
-	start(&c);
-	see(&c, cache_pod_seen, pod_of("s1", "Running", ""));
-	see(&c, cache_pod_seen, pod_of("p1", "Running", ""));
-	see(&c, cache_pod_seen, pod_of("p2", "Running", ""));
-	expect(&c, "p1", "Succeeded", POD_NEWS_FIRST);
-	expect(&c, "p2", "Succeeded", POD_NEWS_WHOLE);
-	cache_fini(&c);
-}
-
-static void a_pod_of_a_job_that_is_over__waits_for_the_others(void **state)
-{
-	struct cache c;
-
-	start(&c);
-	see(&c, cache_job_seen, job("7"));
-	cache_set_phase(&c, "default/j", JOB_SUCCEEDED);
-	expect(&c, "p1", "Running", POD_NEWS_FIRST);
-	expect(&c, "p2", "Failed", POD_NEWS_FIRST);
-	cache_assume_deleting(&c, "default/j", "p1");
-	expect_gone(&c, "p1", POD_NEWS_COUNT);
-	expect_gone(&c, "p2", POD_NEWS_COUNT);
-	cache_fini(&c);
-}
-
-static double begun(struct cache *c)
-{
-	struct snapshot s;
-	double at;
-
-	assert_true(cache_snapshot(c, "default/j", 1000, &s));
-	at = s.observed.begun;
-	snapshot_fini(&s);
-	return at;
-}
-
-/* Whether the first one is replaced before the look at it has noted that, or after. */
-static void a_job_made_anew__has_all_its_time(void **state)
-{
-	struct cache c;
-
-	start(&c);
-	see(&c, cache_job_seen, job("1"));
-	cache_begun(&c, "default/j", "u1", 500);
-	assert_true(begun(&c) == 500);
-	see(&c, cache_job_seen, job_of("u2", "2"));
-	assert_true(begun(&c) == 0);
-	cache_begun(&c, "default/j", "u1", 500);
-	assert_true(begun(&c) == 0);
-	cache_fini(&c);
-}
-
-static void a_pod_left_by_a_job_that_was_over__is_news_to_the_next_of_its_name(void **state)
-{
-	struct cache c;
-
-	start(&c);
-	see(&c, cache_job_seen, job("7"));
-	cache_set_phase(&c, "default/j", JOB_SUCCEEDED);
-	expect(&c, "p1", "Running", POD_NEWS_FIRST);
-	see(&c, cache_job_gone, job("8"));
-	see(&c, cache_job_seen, job("9"));
-	expect_gone(&c, "p1", POD_NEWS_WHOLE);
 	cache_fini(&c);
 }
 
@@ -317,22 +199,6 @@ static void a_job__is_another_manifest__when_more_than_its_status_differs(void *
 	see(&c, cache_job_gone, job_as_read("10", "i", NULL));
 	see(&c, cache_job_seen, job_as_read("11", "i", NULL));
 	assert_true(expect_job(&c, "11", MANIFEST("i"), NULL) != first);
-	cache_fini(&c);
-}
-
-static void news__until_they_are_stored__are_as_old_as_the_first_of_them(void **state)
-{
-	struct cache c;
-	cJSON *stored = job("7");
-
-	start(&c);
-	see(&c, cache_job_seen, job("7"));
-	assert_true(cache_news(&c, "default/j", 50) == 50);
-	assert_true(cache_news(&c, "default/j", 52) == 50);
-	cache_settle(&c, "default/j", cache_version_of(stored), 1);
-	cJSON_Delete(stored);
-	assert_true(cache_news(&c, "default/j", 53) == 53);
-	assert_true(cache_news(&c, "default/j", 20) == 20); /* the clock was set back */
 	cache_fini(&c);
 }
 
@@ -531,12 +397,6 @@ static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(a_pod__waits_for_those_that_follow_it__unless_it_failed),
-	    cmocka_unit_test(a_worker_in_step_that_runs__waits_for_nobody),
-	    cmocka_unit_test(the_last_worker_that_ends__waits_for_no_server),
-	    cmocka_unit_test(a_pod_of_a_job_that_is_over__waits_for_the_others),
-	    cmocka_unit_test(a_job_made_anew__has_all_its_time),
-	    cmocka_unit_test(a_pod_left_by_a_job_that_was_over__is_news_to_the_next_of_its_name),
 	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
 	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
 	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
@@ -545,7 +405,6 @@ int main(void)
 	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),
 	    cmocka_unit_test(a_job__is_another_manifest__when_more_than_its_status_differs),
-	    cmocka_unit_test(news__until_they_are_stored__are_as_old_as_the_first_of_them),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

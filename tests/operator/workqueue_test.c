@@ -189,11 +189,8 @@ static void *hand(void *queue)
 	char *key;
 
 	while ((key = workqueue_get(queue))) {
-		if (rand_r(&seed) % 2) { /* as for an answer */
-			workqueue_lend(queue);
+		if (rand_r(&seed) % 2) /* as for an answer */
 			nanosleep(&(struct timespec){0, rand_r(&seed) % 100000}, NULL);
-			workqueue_resume(queue);
-		}
 		atomic_fetch_add(&handled, 1);
 		workqueue_done(queue, key);
 		free(key);
@@ -210,7 +207,7 @@ static void await_handled(int n)
 	assert_int_equal(atomic_load(&handled), n);
 }
 
-/* Each wakes as few as it can; a key for which nobody wakes would lie here for ever. */
+/* A key for which no worker wakes would stay in the queue. */
 static void keys__whoever_sleeps__are_all_handed_out(void **state)
 {
 	struct workqueue q;
@@ -242,77 +239,6 @@ static void keys__whoever_sleeps__are_all_handed_out(void **state)
 	workqueue_fini(&q);
 }
 
-static void wait_until_asleep(struct workqueue *q, int n)
-{
-	double until = mu_clock() + PATIENCE_SECONDS;
-	int asleep;
-
-	do {
-		nanosleep(&(struct timespec){0, 200000}, NULL);
-		pthread_mutex_lock(&q->lock);
-		asleep = (q->asleep != NULL) + (q->watcher != NULL);
-		pthread_mutex_unlock(&q->lock);
-	} while (asleep < n && mu_clock() < until);
-	assert_int_equal(asleep, n);
-}
-
-/* The test is one worker, and another sleeps. */
-static void a_key__while_a_worker_is_awake__wakes_nobody_until_that_one_waits(void **state)
-{
-	struct workqueue q;
-	pthread_t other;
-	char *key;
-
-	atomic_store(&handled, 0);
-	workqueue_init(&q, mu_clock);
-	workqueue_add(&q, "ours");
-	key = workqueue_get(&q);
-	assert_string_equal(key, "ours");
-	assert_int_equal(pthread_create(&other, NULL, hand, &q), 0);
-	wait_until_asleep(&q, 1);
-	workqueue_add(&q, "another");
-	workqueue_after(&q, "later", 0.001);
-	wait_until_asleep(&q, 1); /* still */
-	assert_int_equal(q.depth, 1);
-	workqueue_lend(&q);
-	await_handled(2); /* also what was due only while we waited */
-	workqueue_resume(&q);
-	workqueue_done(&q, key);
-	free(key);
-	workqueue_stop(&q);
-	assert_null(workqueue_get(&q));
-	pthread_join(other, NULL);
-	assert_int_equal(q.awake, 0);
-	workqueue_fini(&q);
-}
-
-static void a_backlog__while_a_worker_is_awake__wakes_the_others(void **state)
-{
-	struct workqueue q;
-	pthread_t other;
-	char *key;
-
-	atomic_store(&handled, 0);
-	workqueue_init(&q, mu_clock);
-	workqueue_add(&q, "ours");
-	key = workqueue_get(&q);
-	assert_int_equal(pthread_create(&other, NULL, hand, &q), 0);
-	wait_until_asleep(&q, 1);
-	for (int i = 0; i < 100; i++) {
-		char name[16];
-
-		snprintf(name, sizeof(name), "k%d", i);
-		workqueue_add(&q, name);
-	}
-	await_handled(100);
-	workqueue_done(&q, key);
-	free(key);
-	workqueue_stop(&q);
-	assert_null(workqueue_get(&q));
-	pthread_join(other, NULL);
-	workqueue_fini(&q);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -323,8 +249,6 @@ int main(void)
 	    cmocka_unit_test(delays__come_in_order_of_time),
 	    cmocka_unit_test(random_use__never_gives_a_key_to_two),
 	    cmocka_unit_test(keys__whoever_sleeps__are_all_handed_out),
-	    cmocka_unit_test(a_key__while_a_worker_is_awake__wakes_nobody_until_that_one_waits),
-	    cmocka_unit_test(a_backlog__while_a_worker_is_awake__wakes_the_others),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a status is stored while many other jobs are on their way, and while none is. */
+/* When a status is written: the rate limit of reconcile.c. */
 #include "tests/test.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@
 
 #define STARTED 1700000000.0
 
-enum { WORKERS = 3, MANY = 40 };
+enum { WORKERS = 3 };
 
 struct scene {
 	struct control control;
@@ -162,12 +162,6 @@ static void go_on(struct scene *s, double seconds)
 	clock_now = until;
 }
 
-/* Other jobs enter phases all the time from now on, or do no more. */
-static void crowd(struct scene *s, bool is)
-{
-	atomic_store(&s->control.crowd_us, is ? (long long)1e15 : 0);
-}
-
 /* Runs, with the chief and the server alone. */
 static struct scene *running(void)
 {
@@ -183,11 +177,10 @@ static struct scene *running(void)
 	return s;
 }
 
-static void running__is_told_at_once_in_a_crowd_too(void **state)
+static void phase__is_written_at_once(void **state)
 {
 	struct scene *s = scene_new();
 
-	crowd(s, true);
 	see_pod(s, "ps", 0, true);
 	for (int i = 0; i < WORKERS; i++)
 		see_pod(s, "worker", i, false);
@@ -200,7 +193,7 @@ static void running__is_told_at_once_in_a_crowd_too(void **state)
 }
 
 /* Even if nothing is removed then, and a status was stored just before. */
-static void end__is_told_at_once(void **state)
+static void end__is_written_at_once(void **state)
 {
 	struct scene *s = scene_of("\"program\":{\"command\":[\"x\"]},\"run\":{"
 				   "\"cleanPodPolicy\":\"None\"}");
@@ -223,13 +216,12 @@ static void end__is_told_at_once(void **state)
 }
 
 /* It may be lost any moment, and the next look must know that others wait for it. */
-static void worker_in_step__that_has_joined__is_told_at_once(void **state)
+static void sync_worker__that_has_joined__is_written_at_once(void **state)
 {
 	struct scene *s =
 	    scene_of("\"mode\":\"sync\",\"program\":{\"train\":{\"dataset\":{\"path\":\"d\"}}}");
 	int before;
 
-	crowd(s, true);
 	see_pod(s, "ps", 0, true);
 	for (int i = 0; i < WORKERS; i++)
 		see_pod(s, "worker", i, false);
@@ -242,7 +234,7 @@ static void worker_in_step__that_has_joined__is_told_at_once(void **state)
 }
 
 /* Nor does the count of its series say that it was said again. */
-static void transition__that_many_looks_see__is_told_by_one_event(void **state)
+static void transition__that_many_reconciles_see__has_one_event(void **state)
 {
 	struct scene *s = running();
 
@@ -257,59 +249,24 @@ static void transition__that_many_looks_see__is_told_by_one_event(void **state)
 	scene_free(s);
 }
 
-static void counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd(void **state)
+static void counts__are_written_once_in_an_interval(void **state)
 {
 	struct scene *s = running();
 
-	crowd(s, true);
 	see_pod(s, "worker", 1, true);
-	go_on(s, 14);
-	assert_int_equal(s->stored, 1);
-	see_pod(s, "worker", 2, true); /* it has arrived */
-	go_on(s, 2);
+	go_on(s, 0); /* the last write is long ago */
 	assert_int_equal(s->stored, 2);
+	assert_string_equal(s->ready, "3/4");
+	see_pod(s, "worker", 2, true);
+	go_on(s, 4.9);
+	assert_int_equal(s->stored, 2);
+	go_on(s, 0.2);
+	assert_int_equal(s->stored, 3);
 	assert_string_equal(s->ready, "4/4");
 	scene_free(s);
 }
 
-static void counts__in_a_crowd_that_does_not_end__are_told_all_the_same(void **state)
-{
-	struct scene *s = running();
-
-	crowd(s, true);
-	see_pod(s, "worker", 1, true);
-	go_on(s, 17.1);
-	assert_int_equal(s->stored, 2);
-	assert_string_equal(s->ready, "3/4");
-	scene_free(s);
-}
-
-static void counts__of_a_job_on_its_own__are_told_within_seconds(void **state)
-{
-	struct scene *s = running();
-
-	see_pod(s, "worker", 1, true);
-	go_on(s, 2.1);
-	assert_int_equal(s->stored, 2);
-	assert_string_equal(s->ready, "3/4");
-	scene_free(s);
-}
-
-static void counts__that_waited_for_a_crowd__are_told_when_it_is_over(void **state)
-{
-	struct scene *s = running();
-
-	crowd(s, true);
-	see_pod(s, "worker", 1, true);
-	go_on(s, 9);
-	assert_int_equal(s->stored, 1);
-	crowd(s, false);
-	go_on(s, 5.1);
-	assert_int_equal(s->stored, 2);
-	scene_free(s);
-}
-
-static void counts__when_the_clock_was_set_back__are_told_all_the_same(void **state)
+static void counts__when_the_clock_was_set_back__are_written(void **state)
 {
 	struct scene *s = running();
 
@@ -331,122 +288,16 @@ static void service__that_no_watch_has_shown__is_looked_after_within_a_minute(vo
 	scene_free(s);
 }
 
-static void service__of_a_new_job__goes_before_its_pods_or_with_them(void **state)
-{
-	struct scene *s = scene_new();
-
-	go_on(s, 0);
-	assert_int_equal(s->pods, 1); /* the server; workers come when it is ready */
-	assert_int_equal(s->services, 1);
-	scene_free(s);
-}
-
-static void service__of_a_new_job_in_a_crowd__waits_for_the_pods_of_others(void **state)
-{
-	for (int jobs = 0; jobs < 2; jobs++) { /* others that move, and others that wait */
-		struct scene *s = scene_new();
-
-		crowd(s, jobs == 0);
-		for (int i = 0; i < MANY && jobs; i++) {
-			char key[16];
-
-			snprintf(key, sizeof(key), "d/other%d", i);
-			workqueue_add(&s->control.queue, key);
-		}
-		go_on(s, 1.9);
-		assert_int_equal(s->pods, 1); /* the server; workers come when it is ready */
-		assert_int_equal(s->services, 0);
-		go_on(s, 0.2);
-		assert_int_equal(s->pods, 1); /* the server; workers come when it is ready */
-		assert_int_equal(s->services, 1);
-		scene_free(s);
-	}
-}
-
-static void service__that_somebody_deletes_in_a_crowd__is_made_at_once(void **state)
-{
-	struct scene *s = running();
-
-	cJSON *service =
-	    cJSON_Parse("{\"metadata\":{\"name\":\"j\",\"namespace\":\"d\",\"uid\":"
-			"\"s1\",\"labels\":{\"muster.dev/job\":\"j\"},"
-			"\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]}}");
-
-	cache_service_seen(&s->control.cache, service);
-	cache_service_gone(&s->control.cache, service);
-	cJSON_Delete(service);
-	s->services = 0;
-	crowd(s, true);
-	go_on(s, 0);
-	assert_int_equal(s->services, 1);
-	scene_free(s);
-}
-
-/* Until the next look at a job whose first worker has just become ready. */
-static double next_look(bool many)
-{
-	struct scene *s = scene_new();
-	double next;
-
-	crowd(s, many);
-	see_pod(s, "ps", 0, true);
-	for (int i = 0; i < WORKERS; i++)
-		see_pod(s, "worker", i, false);
-	free(workqueue_try(&s->control.queue));
-	workqueue_done(&s->control.queue, "d/j");
-	see_pod(s, "worker", 0, true);
-	next = workqueue_next(&s->control.queue) - clock_now;
-	scene_free(s);
-	return next;
-}
-
-static void first_of_many_pods__waits_a_little_longer_for_the_others_in_a_crowd(void **state)
-{
-	assert_float_equal(next_look(false), 1, 0.001);
-	assert_float_equal(next_look(true), 2, 0.001);
-}
-
-static void few_phases__are_no_crowd__many_are_for_as_long_as_they_come(void **state)
-{
-	struct scene *s = scene_new();
-	struct control *c = &s->control;
-
-	for (int i = 0; i < 16; i++)
-		control_phase_told(c);
-	assert_false(control_crowded(c));
-	for (int i = 0; i < MANY; i++)
-		control_phase_told(c);
-	assert_true(control_crowded(c));
-	clock_now += 1;
-	assert_true(control_crowded(c));
-	clock_now += 0.5; /* however many they were */
-	assert_false(control_crowded(c));
-	clock_now += 10;
-	for (int i = 0; i < 15 * 10; i++, clock_now += 1 / 15.0) { /* slowly, for ten seconds */
-		control_phase_told(c);
-		assert_false(control_crowded(c));
-	}
-	scene_free(s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(few_phases__are_no_crowd__many_are_for_as_long_as_they_come),
-	    cmocka_unit_test(first_of_many_pods__waits_a_little_longer_for_the_others_in_a_crowd),
-	    cmocka_unit_test(transition__that_many_looks_see__is_told_by_one_event),
-	    cmocka_unit_test(running__is_told_at_once_in_a_crowd_too),
-	    cmocka_unit_test(end__is_told_at_once),
+	    cmocka_unit_test(phase__is_written_at_once),
+	    cmocka_unit_test(end__is_written_at_once),
+	    cmocka_unit_test(sync_worker__that_has_joined__is_written_at_once),
+	    cmocka_unit_test(transition__that_many_reconciles_see__has_one_event),
+	    cmocka_unit_test(counts__are_written_once_in_an_interval),
+	    cmocka_unit_test(counts__when_the_clock_was_set_back__are_written),
 	    cmocka_unit_test(service__that_no_watch_has_shown__is_looked_after_within_a_minute),
-	    cmocka_unit_test(counts__when_the_clock_was_set_back__are_told_all_the_same),
-	    cmocka_unit_test(worker_in_step__that_has_joined__is_told_at_once),
-	    cmocka_unit_test(service__of_a_new_job__goes_before_its_pods_or_with_them),
-	    cmocka_unit_test(service__of_a_new_job_in_a_crowd__waits_for_the_pods_of_others),
-	    cmocka_unit_test(service__that_somebody_deletes_in_a_crowd__is_made_at_once),
-	    cmocka_unit_test(counts__of_a_job_on_its_own__are_told_within_seconds),
-	    cmocka_unit_test(counts__of_a_job_on_its_way__wait_for_the_others_in_a_crowd),
-	    cmocka_unit_test(counts__in_a_crowd_that_does_not_end__are_told_all_the_same),
-	    cmocka_unit_test(counts__that_waited_for_a_crowd__are_told_when_it_is_over),
 	};
 
 	mu_log_set_level(MU_ERROR + 1);
