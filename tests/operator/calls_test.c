@@ -271,10 +271,7 @@ static void pod__that_the_plan_took_for_missing__is_not_said_to_know_the_cluster
 	const char *const pods[] = {new_ps, NULL};
 	struct scene *s = scene_new(GANG, old_status, pods);
 
-	s->refused = "\"kind\"";
 	s->how = MU_INVALID_ARGUMENT;
-	look(s);
-	s->now += 60;
 	s->taken = old_worker;
 	s->refused = "\"kind\":\"Service\"";
 	look(s);
