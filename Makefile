@@ -34,13 +34,13 @@ SRC_base   := $(call find_c,lib/base lib/tensor lib/graph lib/ops lib/io lib/clu
 # the HTTP client, which brings libcurl; tasks make no HTTP calls
 SRC_http   := lib/net/http_client.c lib/net/http_url.c
 SRC_net    := $(filter-out $(SRC_http),$(call find_c,lib/net))
-SRC_rpc    := $(call find_c,task/rpc task/rpc/h2)
+SRC_rpc    := $(call find_c,task/rpc)
 # JPEG pictures, where libjpeg is
 JPEG        := $(shell pkg-config --exists libjpeg 2>/dev/null && echo yes)
 NO_JPEG     := task/kernels/formats/jpeg_none.c
 SRC_kernel := $(call find_c,task/kernels $(addprefix task/kernels/,cpu data formats gpu loops matrix products) task/runtime task/device)
 SRC_kernel := $(filter-out $(if $(JPEG),$(NO_JPEG),task/kernels/formats/jpeg.c),$(SRC_kernel))
-SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer))
+SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer task/messages))
 SRC_client := $(call find_c,client client/model client/data client/session client/grad client/optim client/server)
 SRC_plan   := $(call find_c,operator/plan)
 SRC_kube   := $(call find_c,lib/kube)
@@ -57,8 +57,8 @@ lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
 LIBS_base   := -lyaml -lpng -lz -lm
 LIBS_net    := -lmicrohttpd
-LIBS_rpc    := -lprotobuf-c -lssl -lcrypto -lz
-LIBS_tls    := -lcrypto
+LIBS_rpc    := -lprotobuf-c -lgrpc -lgpr
+LIBS_tls    := -lssl -lcrypto
 LIBS_kernel := -lopenblas -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_http   := -lcurl
 LIBS_kube   := -lcjson -lcrypto

@@ -20,7 +20,7 @@
 enum { KEEP_BLOCK = 32 << 20, KEEP_FREE = 128 << 20 }; /* bytes, malloc */
 enum {
 	DRAIN_MS = 2000,
-	ABANDONED_MS = 24 * 3600 * 1000,
+	SESSION_IDLE_MS = 7 * 24 * 3600 * 1000,
 	MAX_CLUSTER_TEXT = 16 << 20,
 	MAX_SESSION_CONFIG = 1 << 20
 };
@@ -41,8 +41,8 @@ static const char usage[] =
     "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
     "  --threads=N           compute threads         [MUSTER_THREADS, or all it is given]\n"
     "  --connect-timeout=S   how long a new session waits for missing tasks [for ever]\n"
-    "  --abandoned-after=S   how long a session is kept whose client went without closing it,\n"
-    "                        0 for ever                                  [86400, a day]\n"
+    "  --session-idle=S      closes a session that is unused for S seconds; 0 never\n"
+    "                                                             [604800, seven days]\n"
     "  --session-config=FILE a serialized ConfigProto, the defaults of every session\n"
     "  --while-stdin         end, without draining, when standard input does: whoever holds\n"
     "                        its other end has gone\n"
@@ -183,9 +183,9 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 		a->o.connect_timeout_ms = n * 1000;
 		return rc;
 	}
-	if (is_flag(arg, next, "--abandoned-after", &v, taken)) {
-		rc = number(v, 100000000, "--abandoned-after", &n, err);
-		a->o.abandoned_ms = (int64_t)n * 1000;
+	if (is_flag(arg, next, "--session-idle", &v, taken)) {
+		rc = number(v, 100000000, "--session-idle", &n, err);
+		a->o.session_idle_ms = (int64_t)n * 1000;
 		return rc;
 	}
 	if (is_flag(arg, next, "--session-config", &v, taken))
@@ -221,7 +221,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 	int rc = 0;
 
 	a->o.http_port = -1;
-	a->o.abandoned_ms = ABANDONED_MS;
+	a->o.session_idle_ms = SESSION_IDLE_MS;
 	for (int i = 1; i < argc && !rc; i++) {
 		if (!strcmp(argv[i], "--help") || !strcmp(argv[i], "-h")) {
 			fputs(usage, stdout);

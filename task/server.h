@@ -26,7 +26,7 @@ struct task_server_options {
 				speak mutual TLS, `local` does not */
 	unsigned threads;    /* of the compute pool; 0: MUSTER_THREADS, or what the cgroup gives */
 	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: for ever */
-	int64_t abandoned_ms;    /* how long a session whose client has gone is kept; 0: for ever */
+	int64_t session_idle_ms; /* when an unused session is closed; 0: never */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
 					  borrowed for the server's life */
 	/* (optional) the SHA-256 of the job's bearer token, as 64 hexadecimal digits: POST requests

@@ -102,8 +102,6 @@ static void see_traffic(void *arg, const char *task, uint64_t in, uint64_t out)
 		      (unsigned long long)out);
 }
 
-/* TensorFlow keeps sessions whose client died for ever; here they are kept for long (abandoned.c).
- */
 static void put_sessions(struct task_server *s, struct list *l)
 {
 	struct master *m = s->context.master;
@@ -113,13 +111,10 @@ static void put_sessions(struct task_server *s, struct list *l)
 		struct session *one = slot->value;
 		if (l->n >= MAX_SESSIONS)
 			break;
-		mu_buf_printf(l->b,
-			      "%s{\"handle\":\"%s\",\"ageSeconds\":%.1f,\"idleSeconds\":%.1f,"
-			      "\"abandoned\":%s}",
-			      l->n++ ? "," : "", one->handle,
-			      (double)(l->now - one->created_ms) / 1000,
-			      (double)(l->now - one->used_ms) / 1000,
-			      session_is_abandoned(one) ? "true" : "false");
+		mu_buf_printf(
+		    l->b, "%s{\"handle\":\"%s\",\"ageSeconds\":%.1f,\"idleSeconds\":%.1f}",
+		    l->n++ ? "," : "", one->handle, (double)(l->now - one->created_ms) / 1000,
+		    (double)(l->now - one->used_ms) / 1000);
 	}
 	pthread_mutex_unlock(&m->lock);
 }

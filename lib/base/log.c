@@ -10,6 +10,9 @@
 #include <unistd.h>
 
 #include "lib/base/buf.h"
+#include "lib/base/clock.h"
+
+enum { RATELIMIT_MS = 10000 };
 
 static const char *const level_names[] = {"debug", "info", "warn", "error"};
 static const char *program_name = "muster";
@@ -90,4 +93,11 @@ void mu_log(enum mu_log_level level, const char *component, const char *fmt, ...
 	/* One write, so that lines of two threads do not mix. */
 	if (write(STDERR_FILENO, line.data, line.len) < 0)
 		return;
+}
+
+bool mu_log_ratelimit(_Atomic int64_t *next_ms)
+{
+	int64_t now = mu_clock_ms(), next = atomic_load(next_ms);
+
+	return now >= next && atomic_compare_exchange_strong(next_ms, &next, now + RATELIMIT_MS);
 }

@@ -383,19 +383,6 @@ int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *
 	return 0;
 }
 
-bool mu_tensor_parse_shared(struct mu_tensor *out, struct mu_span proto, const char *at,
-			    const struct mu_tensor *t)
-{
-	struct head h;
-
-	if (read_head(&h, proto, NULL) || !h.has_content || h.content.data != at ||
-	    h.dtype != t->dtype || h.dtype == MU_BOOL || !mu_dtype_size(h.dtype) ||
-	    h.shape.count != t->shape.count || h.content.len != mu_tensor_bytes(t))
-		return false;
-	*out = mu_tensor_reshaped(t, &h.shape);
-	return true;
-}
-
 /* ---- writing ---- */
 
 static void write_dims(struct mu_buf *b, int rank, const int64_t *dims)

@@ -12,10 +12,6 @@
 #include "lib/tensor/tensor.h"
 
 int mu_tensor_parse(struct mu_tensor *out, struct mu_span proto, struct mu_err *err);
-/* As mu_tensor_parse of a proto whose content is at `at` and equals t's memory: shares that instead
- * of copying, without a look at `at`.  False when the content is elsewhere, or no such type. */
-bool mu_tensor_parse_shared(struct mu_tensor *out, struct mu_span proto, const char *at,
-			    const struct mu_tensor *t);
 int mu_shape_parse(struct mu_shape *out, struct mu_span proto, struct mu_err *err); /* all known */
 int mu_pshape_parse(struct mu_pshape *out, struct mu_span proto, struct mu_err *err);
 

@@ -2,7 +2,7 @@
 /* Callables: a client names feeds, fetches and targets once and runs them by number. */
 #include "proto/master.pb-c.h"
 #include "task/master/master.h"
-#include "task/rpc/control.h"
+#include "task/messages/control.h"
 
 enum { MAX_CALLABLES = 100000 };
 

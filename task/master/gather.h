@@ -24,7 +24,7 @@ struct gather {
 	struct gather_entry *entries;
 	unsigned n, pending;
 	bool cancelled;
-	uint32_t origin; /* the connection that it is for, rpc_origin */
+	uint32_t client_id; /* of the call that it is for, rpc_client_id */
 	struct gather *next,
 	    **link; /* of those that wait (master_waits), under the master's lock */
 };

@@ -35,7 +35,7 @@ void master_stop(struct master *m)
 	unsigned n = 0;
 
 	master_drain(m);
-	master_end_watch(m);
+	master_wait_sweep(m);
 	pthread_mutex_lock(&m->lock);
 	list = MU_NEW_ARRAY(struct session *, m->sessions.count + 1);
 	mu_map_each (&m->sessions, s)
@@ -92,11 +92,11 @@ void master_awaits_no_more(struct master *m, struct gather *g)
 	pthread_mutex_unlock(&m->lock);
 }
 
-void master_waits(struct master *m, uint32_t origin, struct mu_buf *out)
+void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out)
 {
 	pthread_mutex_lock(&m->lock);
 	for (struct gather *g = m->waiting; g && !out->len; g = g->next)
-		if (g->origin == origin)
+		if (g->client_id == client_id)
 			gather_describe(g, out);
 	pthread_mutex_unlock(&m->lock);
 }

@@ -8,10 +8,10 @@
 
 #include "task/graph/graph_passes.h"
 #include "task/master/gather.h"
+#include "task/messages/hot.h"
 #include "task/offload.h"
 #include "task/peer/peer.h"
 #include "task/request_ids.h"
-#include "task/rpc/hot.h"
 #include "task/rpc/server.h"
 #include "task/runtime/runtime.h"
 #include "task/timer.h"
@@ -30,9 +30,8 @@ struct master {
 	struct gather *waiting;        /* of CreateSessions under way; under lock too */
 	_Atomic uint64_t steps, failed_steps;
 	_Atomic bool stopping; /* takes no more sessions and steps */
-	/* abandoned.c's; rpc is NULL until clients are watched */
-	struct rpc_server *rpc;
-	int64_t abandoned_ms;
+	/* of idle_sessions.c */
+	int64_t session_idle_ms;
 	bool sweeping;
 	pthread_cond_t swept;
 };
@@ -42,15 +41,15 @@ void master_drain(struct master *m); /* no more sessions, no more steps: UNAVAIL
 void master_stop(struct master *m);  /* closes every session */
 void master_free(struct master *m);
 unsigned master_sessions(struct master *m);
-/* From now on, sessions whose client has gone are closed after abandoned_ms; 0: never. */
-void master_watch_clients(struct master *m, struct rpc_server *rpc, int64_t abandoned_ms);
-void master_end_watch(struct master *m); /* for master_stop */
+/* Closes sessions that no call has named for idle_ms from now on; 0: never. */
+void master_close_idle_sessions(struct master *m, int64_t idle_ms);
+void master_wait_sweep(struct master *m); /* for master_stop */
 
 /* Between the two, master_waits tells of those that g waits for. */
 void master_awaits(struct master *m, struct gather *g);
 void master_awaits_no_more(struct master *m, struct gather *g);
-/* For people: what the CreateSessions of this connection wait for; nothing when there is none. */
-void master_waits(struct master *m, uint32_t origin, struct mu_buf *out);
+/* For people: what the CreateSessions of this client wait for; nothing when there is none. */
+void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out);
 
 /* ---- sessions ---- */
 struct run_step;
@@ -60,7 +59,6 @@ struct session {
 	char handle[17];
 	int64_t created_ms;
 	_Atomic int64_t used_ms; /* when a client last named it */
-	_Atomic uint32_t origin; /* the connection that created it or ran its last step */
 	/* Long: the graph grows and plans are made under it, by offload threads only. */
 	pthread_mutex_t graph_lock;
 	struct mu_graph *graph;
@@ -87,7 +85,6 @@ struct session {
 };
 struct session *session_ref(struct session *s);
 /* Its client's connection is closed, and none of its steps runs. */
-bool session_is_abandoned(struct session *s);
 void session_unref(struct session *s);
 /* Blocks: asks every peer that the filters let through for its devices, and opens a worker session
  * on each.  g is this call's own, for its cancellation. */

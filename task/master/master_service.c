@@ -9,7 +9,7 @@
 #include "task/master/master.h"
 #include "task/master/partial.h"
 #include "task/master/session_devices.h"
-#include "task/rpc/control.h"
+#include "task/messages/control.h"
 
 enum { LIST_TIMEOUT_MS = 5000 };
 
@@ -82,7 +82,7 @@ static void waits(struct rpc_call *call, void *ctx)
 	MU_AUTO_BUF reply = {0};
 	struct rpc_message m;
 
-	master_waits(master_of(ctx), rpc_origin(call), &text);
+	master_waits(master_of(ctx), rpc_client_id(call), &text);
 	mu_buf_putc(&text, 0);
 	mu_pb_put_str(&reply, 1, text.data);
 	m = (struct rpc_message){.head = mu_buf_span(&reply)};
@@ -99,7 +99,7 @@ static void create_later(void *arg)
 	struct mu_err err;
 	int rc;
 
-	c->gather.origin = rpc_origin(c->call);
+	c->gather.client_id = rpc_client_id(c->call);
 	master_awaits(c->master, &c->gather);
 	rc = session_create(c->master, rpc_bytes_flat(rpc_request(c->call)), &c->gather, &s, &err);
 	master_awaits_no_more(c->master, &c->gather);
@@ -107,7 +107,6 @@ static void create_later(void *arg)
 		mu_warn("master", "CreateSession: %s: %s", mu_code_name(err.code), err.msg);
 		rpc_reply_error(c->call, &err);
 	} else {
-		s->origin = rpc_origin(c->call);
 		m.session_handle = s->handle;
 		control_pack(&reply, &m);
 		out = (struct rpc_message){.head = mu_buf_span(&reply)};

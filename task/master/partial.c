@@ -15,7 +15,7 @@
 #include "proto/master.pb-c.h"
 #include "task/master/master.h"
 #include "task/master/step_reply.h"
-#include "task/rpc/control.h"
+#include "task/messages/control.h"
 
 struct partial {
 	_Atomic unsigned refs;

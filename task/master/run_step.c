@@ -17,9 +17,9 @@
 #include "task/master/master.h"
 #include "task/master/partial.h"
 #include "task/master/step_reply.h"
+#include "task/messages/control.h"
+#include "task/messages/tensor_writer.h"
 #include "task/peer/peer_stream.h"
-#include "task/rpc/control.h"
-#include "task/rpc/tensor_writer.h"
 
 struct fetch {
 	struct run_step *step;
@@ -314,27 +314,11 @@ static void part_ended(void *arg, const struct mu_err *err, struct mu_span reply
 	arrived(r);
 }
 
-/* A caller in this process lends the largest feed. */
-static int take_feed(struct run_step *r, struct mu_span proto, struct mu_tensor *out,
-		     struct mu_err *err)
-{
-	struct rpc_bytes *bytes = rpc_request(r->call);
-	struct rpc_lent lent;
-
-	rpc_bytes_lent(bytes, &lent);
-	if (lent.payload && lent.at > proto.data && lent.at < proto.data + proto.len) {
-		if (mu_tensor_parse_shared(out, proto, lent.at, lent.payload))
-			return 0;
-		rpc_bytes_flat(bytes); /* fills in what was missing */
-	}
-	return mu_tensor_parse(out, proto, err);
-}
-
 static int send_feeds(struct run_step *r, struct mu_err *err)
 {
 	for (unsigned i = 0; i < r->req.feeds.n; i++) {
 		struct mu_tensor t = {0};
-		int rc = take_feed(r, r->req.feed_tensors[i], &t, err);
+		int rc = mu_tensor_parse(&t, r->req.feed_tensors[i], err);
 
 		if (rc)
 			return mu_wrap(err, "feed '%.200s'", r->req.feeds.list[i]);
@@ -499,8 +483,7 @@ static void prepare(void *arg)
 
 static int parse(struct run_step *r, struct mu_err *err)
 {
-	struct rpc_lent lent;
-	struct mu_span bytes = rpc_bytes_lent(rpc_request(r->call), &lent);
+	struct mu_span bytes = rpc_bytes_flat(rpc_request(r->call));
 	int rc;
 
 	if (r->callable)
@@ -515,7 +498,6 @@ static int parse(struct run_step *r, struct mu_err *err)
 	r->session = master_session(r->master, r->req.session, err);
 	if (!r->session)
 		return -MU_ABORTED;
-	atomic_store_explicit(&r->session->origin, rpc_origin(r->call), memory_order_relaxed);
 	if (!request_ids_add(r->master->ids, r->req.request_id))
 		return mu_fail(err, MU_ABORTED,
 			       "The same RunStep (Master) request was received twice. request_id: "

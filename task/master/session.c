@@ -9,7 +9,7 @@
 #include "proto/worker.pb-c.h"
 #include "task/master/master.h"
 #include "task/master/partial.h"
-#include "task/rpc/control.h"
+#include "task/messages/control.h"
 
 enum { DELETE_TIMEOUT_MS = 10000 };
 

@@ -4,7 +4,7 @@
 
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
-#include "task/rpc/control.h"
+#include "task/messages/control.h"
 
 static Muster__GetStatusResponse *status_of(struct gather_entry *e, struct mu_arena *a,
 					    struct mu_err *err)

@@ -2,7 +2,7 @@
 #include "task/master/step_reply.h"
 
 #include "lib/base/pb.h"
-#include "task/rpc/tensor_writer.h"
+#include "task/messages/tensor_writer.h"
 
 void step_reply_error(struct rpc_call *call, bool in_body, const struct mu_err *err)
 {

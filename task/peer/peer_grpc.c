@@ -8,11 +8,11 @@
 
 #include "lib/base/pb.h"
 #include "proto/worker.pb-c.h"
+#include "task/messages/control.h"
+#include "task/messages/hot.h"
 #include "task/peer/peer_stream.h"
 #include "task/request_ids.h"
 #include "task/rpc/channel.h"
-#include "task/rpc/control.h"
-#include "task/rpc/hot.h"
 #include "task/rpc/tls.h"
 
 struct receive;
@@ -210,7 +210,7 @@ static void received(void *arg, const struct mu_err *err, struct rpc_bytes *repl
 		r->next->prev = r->prev;
 	g->n_receives--;
 	pthread_mutex_unlock(&g->lock);
-	if (!err && hot_recv_tensor_reply(reply, &t, &dead, &bad)) {
+	if (!err && hot_recv_tensor_reply(rpc_bytes_flat(reply), &t, &dead, &bad)) {
 		mu_wrap(&bad, "from %s", g->base.task);
 		err = &bad;
 	}
@@ -242,8 +242,8 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 	g->n_receives++;
 	/* Under the lock, so that r->call is there when received() or a drop looks.  Waits a little
 	 * for a peer that we never met or that has just moved. */
-	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0,
-			    RPC_WAIT_A_LITTLE | RPC_FOR_TENSOR, received, r, &err)
+	id = ch ? rpc_start(ch, "/tensorflow.WorkerService/RecvTensor", &out, 0, RPC_WAIT_A_LITTLE,
+			    received, r, &err)
 		: 0;
 	r->call = id;
 	pthread_mutex_unlock(&g->lock);

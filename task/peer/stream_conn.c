@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "lib/tensor/arena.h"
-#include "task/rpc/tls.h"
+#include "task/peer/stream_tls.h"
 
 enum { BATCH = 32, READS = 64, AT_ONCE = 64 << 10 };
 enum { RETURN_BYTES = 8 << 20, RETURN_IDS = 64 };

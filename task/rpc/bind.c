@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A name may stand for several addresses of this machine ("localhost" for 127.0.0.1 and ::1): all
- * of them are listened on, with one port; one that this machine does not have is left out as long
- * as another is there. */
+/* Listening addresses.
+ *
+ * gRPC says only that it cannot listen.  Therefore the same bind is tried by hand first, so that
+ * the user reads one line with the port and the reason in it. */
 #include "task/rpc/bind.h"
 
 #include <errno.h>
 #include <netdb.h>
-#include <netinet/in.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,8 +15,6 @@
 #include <unistd.h>
 
 #include "lib/base/mem.h"
-
-enum { BACKLOG = 1024 };
 
 /* The port in "host:port" must be a number: what follows it is not for us to guess. */
 static bool well_formed(const char *address)
@@ -30,25 +27,14 @@ static bool well_formed(const char *address)
 	       strspn(colon + 1, "0123456789") == strlen(colon + 1) && atoi(colon + 1) <= 65535;
 }
 
-/* A socket's name may be left over from a server that is gone; one that still answers is taken. */
-static bool is_left_over(const struct sockaddr_un *a)
-{
-	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	struct stat st;
-	bool dead;
-
-	if (fd < 0)
-		return false;
-	dead = lstat(a->sun_path, &st) == 0 && S_ISSOCK(st.st_mode) &&
-	       connect(fd, (const struct sockaddr *)a, sizeof(*a)) && errno == ECONNREFUSED;
-	close(fd);
-	return dead;
-}
-
-static int listen_unix(const char *path, int *out, struct mu_err *err)
+/* gRPC removes a socket file that exists before it binds.  That is right for a file left over from
+ * a server that is gone, and wrong for a server that still listens. */
+static int check_unix(const char *path, struct mu_err *err)
 {
 	struct sockaddr_un a = {.sun_family = AF_UNIX};
-	int fd, e;
+	struct stat st;
+	bool taken;
+	int fd;
 
 	if (strlen(path) >= sizeof(a.sun_path))
 		return mu_fail(
@@ -56,59 +42,17 @@ static int listen_unix(const char *path, int *out, struct mu_err *err)
 		    "cannot listen on unix:%.200s: a socket's path has at most %zu bytes", path,
 		    sizeof(a.sun_path) - 1);
 	strcpy(a.sun_path, path);
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd >= 0 && is_left_over(&a))
-		unlink(path);
-	if (fd < 0 || bind(fd, (struct sockaddr *)&a, sizeof(a)) || listen(fd, BACKLOG)) {
-		e = errno;
-		if (fd >= 0)
-			close(fd);
-		return mu_fail_errno(err, e, "cannot listen on unix:%s", path);
-	}
-	*out = fd;
-	return 1;
-}
-
-static void set_port(struct addrinfo *ai, int port)
-{
-	if (ai->ai_family == AF_INET6)
-		((struct sockaddr_in6 *)ai->ai_addr)->sin6_port = htons((uint16_t)port);
-	else
-		((struct sockaddr_in *)ai->ai_addr)->sin_port = htons((uint16_t)port);
-}
-
-static int port_of(int fd)
-{
-	struct sockaddr_storage got;
-	socklen_t len = sizeof(got);
-
-	if (getsockname(fd, (struct sockaddr *)&got, &len))
-		return 0;
-	return ntohs(got.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&got)->sin6_port
-					       : ((struct sockaddr_in *)&got)->sin_port);
-}
-
-/* A listening socket, or -1 with errno. */
-static int listen_one(const struct addrinfo *ai)
-{
-	int fd = socket(ai->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), one = 1, e;
-
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd < 0)
-		return -1;
-	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (ai->ai_family == AF_INET6 &&
-	    !IN6_IS_ADDR_UNSPECIFIED(&((struct sockaddr_in6 *)ai->ai_addr)->sin6_addr))
-		setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
-	if (bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, BACKLOG)) {
-		e = errno;
-		close(fd);
-		errno = e;
-		return -1;
-	}
-	return fd;
+		return mu_fail_errno(err, errno, "cannot listen on unix:%s", path);
+	taken = lstat(path, &st) == 0 &&
+		(!S_ISSOCK(st.st_mode) || !connect(fd, (const struct sockaddr *)&a, sizeof(a)) ||
+		 errno != ECONNREFUSED);
+	close(fd);
+	return taken ? mu_fail_errno(err, EADDRINUSE, "cannot listen on unix:%s", path) : 0;
 }
 
-static int complain(const char *address, const char *host, int e, struct mu_err *err)
+static int explain_errno(const char *address, const char *host, int e, struct mu_err *err)
 {
 	if (e == EADDRINUSE)
 		return mu_fail(err, MU_ALREADY_EXISTS, "port %s on %s is already in use",
@@ -120,46 +64,29 @@ static int complain(const char *address, const char *host, int e, struct mu_err 
 	return mu_fail_errno(err, e ? e : EIO, "cannot listen on %s", address);
 }
 
-/* All addresses of the list; 0 or what errno said of the one that failed. */
-static int listen_all(struct addrinfo *list, int *fds, int *n, int *port)
+/* What errno says of a bind to this address; 0: it works. */
+static int try_bind(const struct addrinfo *ai)
 {
-	int missing = 0;
+	int fd = socket(ai->ai_family, ai->ai_socktype | SOCK_CLOEXEC, 0), one = 1, e = 0;
 
-	for (struct addrinfo *ai = list; ai && *n < BIND_MOST; ai = ai->ai_next) {
-		int fd;
-
-		if (ai->ai_family != AF_INET && ai->ai_family != AF_INET6)
-			continue;
-		if (*n > 0)
-			set_port(ai, *port);
-		fd = listen_one(ai);
-		if (fd < 0 && (errno == EADDRNOTAVAIL || errno == EAFNOSUPPORT)) {
-			missing = errno;
-			continue;
-		}
-		if (fd < 0)
-			return errno;
-		fds[(*n)++] = fd;
-		*port = port_of(fd);
-	}
-	return *n ? 0 : missing ? missing : EADDRNOTAVAIL;
+	if (fd < 0)
+		return errno;
+	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
+	if (bind(fd, ai->ai_addr, ai->ai_addrlen) || listen(fd, 1))
+		e = errno;
+	close(fd);
+	return e;
 }
 
-int bind_listen(const char *address, int fds[BIND_MOST], int *port, struct mu_err *err)
+/* An error when one of the addresses that the name stands for is taken, or none is usable.  gRPC
+ * listens on those that it can have and does not say why it cannot have the others. */
+static int check_tcp(const char *address, struct mu_err *err)
 {
 	const char *colon = strrchr(address, ':');
 	struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE}, *list;
 	MU_AUTO_FREE char *host = NULL;
-	int n = 0, got = 0, bad;
+	int e = 0, first = 0, usable = 0, bad;
 
-	if (!well_formed(address))
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "'%s' is no address to listen on: host:port or unix:path is meant",
-			       address);
-	if (!strncmp(address, "unix:", 5)) {
-		*port = 0;
-		return listen_unix(address + 5, fds, err);
-	}
 	host = address[0] == '[' && colon[-1] == ']'
 		   ? mu_xstrndup(address + 1, (size_t)(colon - address - 2))
 		   : mu_xstrndup(address, (size_t)(colon - address));
@@ -167,13 +94,33 @@ int bind_listen(const char *address, int fds[BIND_MOST], int *port, struct mu_er
 	if (bad)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "cannot listen on %s: %s: %s", address,
 			       host, gai_strerror(bad));
-	bad = listen_all(list, fds, &n, &got);
-	freeaddrinfo(list);
-	if (bad) {
-		while (n > 0)
-			close(fds[--n]);
-		return complain(address, host, bad, err);
+	for (struct addrinfo *ai = list; ai && e != EADDRINUSE; ai = ai->ai_next) {
+		e = try_bind(ai);
+		usable += e == 0;
+		first = first ? first : e;
 	}
-	*port = got;
-	return n;
+	freeaddrinfo(list);
+	if (e != EADDRINUSE && usable)
+		return 0;
+	return explain_errno(address, host, e == EADDRINUSE ? e : first, err);
+}
+
+int bind_listen(grpc_server *server, const char *address, grpc_server_credentials *creds, int *port,
+		struct mu_err *err)
+{
+	bool local = !strncmp(address, "unix:", 5);
+	int got, rc;
+
+	if (!well_formed(address))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "'%s' is no address to listen on: host:port or unix:path is meant",
+			       address);
+	rc = local ? check_unix(address + 5, err) : check_tcp(address, err);
+	if (rc)
+		return rc;
+	got = grpc_server_add_http2_port(server, address, creds);
+	if (got == 0)
+		return mu_fail(err, MU_FAILED_PRECONDITION, "cannot listen on %s", address);
+	*port = local ? 0 : got;
+	return 0;
 }

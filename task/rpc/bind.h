@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses that a server listens on. */
+/* Adds a listening address to a gRPC server. */
 #ifndef MU_TASK_RPC_BIND_H
 #define MU_TASK_RPC_BIND_H
 
+#include <grpc/grpc_security.h>
+
 #include "lib/base/err.h"
 
-enum { BIND_MOST = 8 }; /* sockets for one address: a name may stand for several */
-
-/* Listening sockets, non-blocking, for "host:port" or "unix:path": their number, or an error. *port
- * gets the real port (0 for a unix socket). */
-int bind_listen(const char *address, int fds[BIND_MOST], int *port, struct mu_err *err);
+/* "host:port" or "unix:path"; *port gets the real port, 0 for a unix socket.  Borrows creds. */
+int bind_listen(grpc_server *server, const char *address, grpc_server_credentials *creds, int *port,
+		struct mu_err *err);
 
 #endif

@@ -1,87 +1,46 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/rpc/bytes.h"
 
-enum { LEND_FROM = 16 << 10 };
+#include <grpc/byte_buffer.h>
+#include <grpc/byte_buffer_reader.h>
 
-void bytes_own(struct rpc_bytes *b, char *data, size_t len)
+#include "lib/base/mem.h"
+
+enum { BORROW_MIN = 1024 }; /* bytes; below it, a copy is cheaper than a slice of its own */
+
+void bytes_receive(struct rpc_bytes *b, grpc_byte_buffer *buffer)
 {
-	*b = (struct rpc_bytes){.own = data, .own_len = data ? len : 0};
-}
-
-static const struct rpc_message *largest(const struct rpc_message *m)
-{
-	const struct rpc_message *most = NULL;
-
-	for (; m; m = m->next)
-		if (m->payload && m->payload_len >= LEND_FROM &&
-		    (!most || m->payload_len > most->payload_len))
-			most = m;
-	return most;
-}
-
-static size_t put(char *to, const void *from, size_t n)
-{
-	if (n)
-		memcpy(to, from, n);
-	return n;
-}
-
-void bytes_borrow(struct rpc_bytes *b, const struct rpc_message *m)
-{
-	const struct rpc_message *lent = largest(m);
-	size_t len = 0, at = 0;
-
-	*b = (struct rpc_bytes){0};
-	for (const struct rpc_message *p = m; p; p = p->next)
-		len += p->head.len + (p->payload ? p->payload_len : 0) + p->tail.len;
-	if (len == 0)
-		return;
-	b->own = mu_xmalloc(len);
-	b->own_len = len;
-	for (; m; m = m->next) {
-		at += put(b->own + at, m->head.data, m->head.len);
-		if (m == lent) {
-			b->lent = mu_tensor_ref(m->payload);
-			b->lent_at = at;
-			b->lent_len = m->payload_len;
-			at += m->payload_len;
-		} else if (m->payload) {
-			at += put(b->own + at, m->payload->data, m->payload_len);
-		}
-		at += put(b->own + at, m->tail.data, m->tail.len);
-	}
-}
-
-void bytes_give_back(struct rpc_bytes *b)
-{
-	mu_tensor_unref(&b->lent);
-}
-
-struct mu_span rpc_bytes_lent(struct rpc_bytes *b, struct rpc_lent *lent)
-{
-	if (!mu_tensor_is_set(&b->lent)) {
-		*lent = (struct rpc_lent){0};
-		return rpc_bytes_flat(b);
-	}
-	*lent = (struct rpc_lent){&b->lent, b->own + b->lent_at};
-	return (struct mu_span){b->own, b->own_len};
+	*b = (struct rpc_bytes){buffer, grpc_empty_slice()};
 }
 
 void bytes_fini(struct rpc_bytes *b)
 {
-	bytes_give_back(b);
-	free(b->own);
-	mu_tensor_unref(&b->tensor);
-	*b = (struct rpc_bytes){0};
+	grpc_slice_unref(b->flat);
+	if (b->buffer)
+		grpc_byte_buffer_destroy(b->buffer);
+	bytes_receive(b, NULL);
 }
 
+/* The message's only slice is its flat form; several slices are copied into one. */
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b)
 {
-	if (mu_tensor_is_set(&b->lent)) {
-		memcpy(b->own + b->lent_at, b->lent.data, b->lent_len);
-		bytes_give_back(b);
+	grpc_byte_buffer_reader reader;
+	grpc_slice *first;
+
+	if (b->buffer && GRPC_SLICE_IS_EMPTY(b->flat) &&
+	    grpc_byte_buffer_reader_init(&reader, b->buffer)) {
+		if (grpc_byte_buffer_reader_peek(&reader, &first) &&
+		    GRPC_SLICE_LENGTH(*first) == grpc_byte_buffer_length(b->buffer))
+			b->flat = grpc_slice_ref(*first);
+		grpc_byte_buffer_reader_destroy(&reader);
 	}
-	return b->own ? (struct mu_span){b->own, b->own_len} : MU_SPAN("");
+	if (b->buffer && GRPC_SLICE_IS_EMPTY(b->flat) &&
+	    grpc_byte_buffer_reader_init(&reader, b->buffer)) {
+		b->flat = grpc_byte_buffer_reader_readall(&reader);
+		grpc_byte_buffer_reader_destroy(&reader);
+	}
+	return (struct mu_span){(const char *)GRPC_SLICE_START_PTR(b->flat),
+				GRPC_SLICE_LENGTH(b->flat)};
 }
 
 void message_flatten(const struct rpc_message *m, struct mu_buf *to)
@@ -92,4 +51,49 @@ void message_flatten(const struct rpc_message *m, struct mu_buf *to)
 			mu_buf_put(to, m->payload->data, m->payload_len);
 		mu_buf_put(to, m->tail.data, m->tail.len);
 	}
+}
+
+static void unref_tensor(void *p)
+{
+	struct mu_tensor *t = p;
+
+	mu_tensor_unref(t);
+	free(t);
+}
+
+static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
+{
+	struct mu_tensor *held;
+
+	if (len < BORROW_MIN)
+		return grpc_slice_from_copied_buffer(t->data, len);
+	held = MU_NEW(struct mu_tensor);
+	*held = mu_tensor_ref(t);
+	return grpc_slice_new_with_user_data(held->data, len, unref_tensor, held);
+}
+
+grpc_byte_buffer *message_to_buffer(const struct rpc_message *m)
+{
+	grpc_slice fixed[12], *slices = fixed;
+	size_t parts = 1, n = 0;
+	grpc_byte_buffer *out;
+
+	for (const struct rpc_message *p = m; p; p = p->next)
+		parts += 3;
+	if (parts > MU_COUNT(fixed))
+		slices = MU_NEW_ARRAY(grpc_slice, parts);
+	for (const struct rpc_message *p = m; p; p = p->next) {
+		if (p->head.len)
+			slices[n++] = grpc_slice_from_copied_buffer(p->head.data, p->head.len);
+		if (p->payload && p->payload_len)
+			slices[n++] = payload_slice(p->payload, p->payload_len);
+		if (p->tail.len)
+			slices[n++] = grpc_slice_from_copied_buffer(p->tail.data, p->tail.len);
+	}
+	out = grpc_raw_byte_buffer_create(slices, n);
+	for (size_t i = 0; i < n; i++)
+		grpc_slice_unref(slices[i]);
+	if (slices != fixed)
+		free(slices);
+	return out;
 }

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message as it was received, and one to send in one piece. */
+/* Messages as gRPC byte buffers. */
 #ifndef MU_TASK_RPC_BYTES_H
 #define MU_TASK_RPC_BYTES_H
 
+#include <grpc/slice.h>
+
 #include "task/rpc/channel.h"
 
+struct grpc_byte_buffer;
+
 struct rpc_bytes {
-	char *own; /* owned; NULL is the empty message */
-	size_t own_len;
-	struct mu_tensor lent; /* set: own has room for its bytes at lent_at, they are not there */
-	size_t lent_at, lent_len;
-	struct mu_tensor tensor; /* what would follow went straight into it; owned */
+	struct grpc_byte_buffer *buffer; /* owned; NULL: no message */
+	grpc_slice flat; /* the message in one piece, once it was asked for; owned */
 };
 
-void bytes_own(struct rpc_bytes *b, char *data, size_t len); /* takes data */
-/* A message of this process: its largest payload is lent, the rest copied. */
-void bytes_borrow(struct rpc_bytes *b, const struct rpc_message *m);
-void bytes_give_back(struct rpc_bytes *b); /* what was lent; nobody reads it any more */
+void bytes_receive(struct rpc_bytes *b, struct grpc_byte_buffer *buffer); /* takes buffer */
 void bytes_fini(struct rpc_bytes *b);
+/* Copies the small parts of m and borrows its large payloads.  The caller destroys the buffer. */
+struct grpc_byte_buffer *message_to_buffer(const struct rpc_message *m);
 void message_flatten(const struct rpc_message *m, struct mu_buf *to); /* appends */
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A call as the server and whoever brings it (HTTP/2, or this process) share it.
+/* A call as the server and its source (the network, or this process) share it.
  *
- * References: the bringer's, and the handler's until the call is answered. */
+ * References: the source's, and the handler's until the call is answered. */
 #ifndef MU_TASK_RPC_CALL_H
 #define MU_TASK_RPC_CALL_H
 
@@ -14,7 +14,8 @@
 struct rpc_call_ops {
 	/* Once, the handler's reference still held: a reply, or the error when m is NULL. */
 	void (*send)(struct rpc_call *c, const struct rpc_message *m, const struct mu_err *err);
-	void (*free)(struct rpc_call *c); /* its memory; its request is gone already */
+	void (*free)(struct rpc_call *c);          /* its memory; its request is gone already */
+	uint32_t (*client_id)(struct rpc_call *c); /* (optional); NULL: this process */
 };
 struct rpc_call {
 	_Atomic unsigned refs;
@@ -22,9 +23,7 @@ struct rpc_call {
 	struct rpc_server *server;
 	const struct rpc_method *method;
 	struct rpc_bytes request;
-	uint32_t origin;     /* the connection's number; 0: this process */
-	int64_t deadline_ms; /* of timer's clock; 0: none */
-	bool counted;        /* by the server */
+	bool counted; /* by the server */
 	/* under the server's lock */
 	enum { RPC_OPEN, RPC_CANCELLING, RPC_ANSWERED } state;
 	bool gone; /* the caller is */
@@ -33,8 +32,8 @@ struct rpc_call {
 	void *on_cancel_arg;
 };
 
-const struct rpc_method *rpc_find_method(const struct rpc_server *s, struct mu_span path);
-size_t rpc_max_message(const struct rpc_server *s);
+const struct rpc_method *rpc_find_method(const struct rpc_server *s, const char *path);
+const struct rpc_wait *rpc_server_wait(const struct rpc_server *s); /* NULL: callers sleep */
 /* The server counts the call; false when it is stopping. */
 bool rpc_call_enter(struct rpc_call *c);
 void rpc_call_handle(struct rpc_call *c); /* has a method and a request; takes one reference */

@@ -1,392 +1,103 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Unary calls to one address, by one connection that is made when the first call wants it.
+/* Unary calls by the gRPC C core library.  One batch does everything (metadata, request,
+ * half-close, reply, status), so an attempt is one completion.
  *
- * IDLE -> CONNECTING -> READY -> IDLE, when the connection is lost; or CONNECTING -> RESTING, when
- * there is nobody: calls that do not wait fail then, and for a while (50 ms to 1 s) at once, the
- * others have it tried again.  Who is READY has heard the server's SETTINGS.
+ * Ownership: the completion queue owns a call from rpc_start until it ends.  The channel's list has
+ * it for that time; rpc_out_cancel finds it there.  done runs after the call has left the list, and
+ * rpc_channel_close returns when no done runs any more.
  *
- * Who owns what: a call is in its channel's list from rpc_start to its end, which is how
- * rpc_out_cancel finds it and how rpc_channel_close knows that it may go on.  Whoever takes it out
- * of the list ends it: the thread that read its answer calls done itself; what we end by ourselves
- * (cancelled, out of time, nobody there) is handed to the loop, so that done never runs inside a
- * call of ours.
+ * A call that waits for the connection is a series of attempts.  gRPC's own wait-for-ready would
+ * not tell why there is no connection.  An attempt that found no connection has sent nothing, so
+ * the next one is safe.  It starts when the channel's state changes, or after RETRY_INTERVAL_MS.
  *
- * Locks: the channel's, then a connection's. */
+ * Keep-alive pings find a peer whose machine is gone while a call waits.  At most two are sent
+ * without data in between (gRPC's default), because a stock server closes the connection on more.
+ */
 #include "task/rpc/channel.h"
 
-#include <stdio.h>
-#include <sys/socket.h>
-#include <unistd.h>
+#include <grpc/byte_buffer.h>
+#include <grpc/support/time.h>
+#include <pthread.h>
 
 #include "lib/base/clock.h"
-#include "task/rpc/channel_internal.h"
-#include "task/rpc/dial.h"
-#include "task/rpc/hot.h"
+#include "task/rpc/bytes.h"
+#include "task/rpc/core.h"
 #include "task/rpc/tls.h"
 
 enum {
-	SETTLE_MS = 20000, /* for TLS and the server's first words */
+	KEEPALIVE_MS = 20000,
+	KEEPALIVE_TIMEOUT_MS = 10000,
+	RETRY_INTERVAL_MS = 500,
 	WAIT_A_LITTLE_MS = 5000,
-	LONGEST_TARGET = 1024,
+	DNS_TIMEOUT_MS = 5000,
+	MAX_TARGET = 1024,
 };
 
-/* ---- references ---- */
-
-static void channel_unref(void *owner)
-{
-	struct rpc_channel *ch = owner;
-
-	if (atomic_fetch_sub_explicit(&ch->refs, 1, memory_order_acq_rel) != 1)
-		return;
-	rpc_tls_unref(ch->tls);
-	pthread_cond_destroy(&ch->empty);
-	pthread_mutex_destroy(&ch->lock);
-	free(ch->target);
-	free(ch->host);
-	free(ch);
-}
-
-static struct rpc_channel *channel_ref(struct rpc_channel *ch)
-{
-	atomic_fetch_add_explicit(&ch->refs, 1, memory_order_relaxed);
-	return ch;
-}
-
-static struct out_call *call_of(struct h2_ask *a)
-{
-	return MU_CONTAINER(a, struct out_call, ask);
-}
-
-static void call_unref(struct h2_ask *a)
-{
-	struct out_call *c = call_of(a);
-	struct rpc_channel *ch = c->ch;
-
-	if (atomic_fetch_sub_explicit(&a->refs, 1, memory_order_acq_rel) != 1)
-		return;
-	h2_ask_fini(a);
-	free(c->why);
-	free(c);
-	channel_unref(ch);
-}
-
-/* ---- calls, with the lock held ---- */
-
-static void enqueue(struct rpc_channel *ch, struct out_call *c)
-{
-	c->state = OUT_QUEUED;
-	c->next_queued = NULL;
-	*ch->last_queued = c;
-	ch->last_queued = &c->next_queued;
-}
-
-static void dequeue(struct rpc_channel *ch, struct out_call *c)
-{
-	struct out_call **at = &ch->queued;
-
-	while (*at != c)
-		at = &(*at)->next_queued;
-	*at = c->next_queued;
-	if (ch->last_queued == &c->next_queued)
-		ch->last_queued = at;
-}
-
-/* Takes it out of the list: whoever does so ends it. */
-static void unlink_call(struct rpc_channel *ch, struct out_call *c)
-{
-	if (c->state == OUT_QUEUED)
-		dequeue(ch, c);
-	c->state = OUT_ENDED;
-	if (c->prev)
-		c->prev->next = c->next;
-	else
-		ch->calls = c->next;
-	if (c->next)
-		c->next->prev = c->prev;
-}
-
-static void end_call(struct rpc_channel *ch, struct out_call *c, enum mu_code code,
-		     const char *text)
-{
-	bool sent = c->state == OUT_SENT;
-
-	unlink_call(ch, c);
-	if (sent)
-		h2_client_cancel(&c->ask);
-	c->why = MU_NEW(struct mu_err);
-	mu_fail(c->why, code, "%s", text);
-	channels_end(ch->channels, c);
-}
-
-/* Its done has returned. */
-static void finish(struct out_call *c)
-{
-	struct rpc_channel *ch = c->ch;
-
-	pthread_mutex_lock(&ch->lock);
-	if (--ch->busy == 0)
-		pthread_cond_broadcast(&ch->empty);
-	pthread_mutex_unlock(&ch->lock);
-	call_unref(&c->ask);
-}
-
-void channel_run_ended(struct out_call *c)
-{
-	c->done(c->arg, c->why, NULL);
-	finish(c);
-}
-
-/* ---- the connection, with the lock held ---- */
-
-static void dialled(void *arg, int fd, const struct mu_err *err);
-
-static void rest(struct rpc_channel *ch, const struct mu_err *why)
-{
-	struct out_call *next;
-
-	mu_fail(&ch->why, MU_UNAVAILABLE, "%s", why->msg);
-	ch->state = CH_RESTING;
-	ch->until_ms = mu_clock_ms() + ch->rest_ms;
-	ch->rest_ms = ch->rest_ms * 8 / 5;
-	if (ch->rest_ms > RPC_BACKOFF_MAX_MS)
-		ch->rest_ms = RPC_BACKOFF_MAX_MS;
-	for (struct out_call *c = ch->queued; c; c = next) {
-		next = c->next_queued;
-		if (!c->patient)
-			end_call(ch, c, MU_UNAVAILABLE, ch->why.msg);
-	}
-	if (ch->queued)
-		channels_due(ch->channels, ch->until_ms);
-}
-
-static void dial(struct rpc_channel *ch)
-{
-	struct mu_err err;
-
-	ch->state = CH_CONNECTING;
-	ch->until_ms = INT64_MAX; /* dialling has limits of its own */
-	if (dial_start(ch->target, dialled, channel_ref(ch), &err)) {
-		channel_unref(ch);
-		rest(ch, &err);
-	}
-}
-
-static void let_go_of_conn(struct rpc_channel *ch)
-{
-	struct h2_conn *c = ch->conn;
-
-	ch->conn = NULL;
-	if (c)
-		h2_conn_unref(c);
-}
-
-/* Starts what is queued, as far as the connection takes it. */
-static void run_queue(struct rpc_channel *ch)
-{
-	while (ch->state == CH_READY && ch->queued) {
-		struct out_call *c = ch->queued;
-		enum h2_start how = h2_client_start(ch->conn, &c->ask);
-
-		if (how == H2_FULL)
-			return;
-		if (how == H2_STARTED) {
-			dequeue(ch, c);
-			c->state = OUT_SENT;
-			continue;
-		}
-		let_go_of_conn(ch);
-		ch->state = CH_IDLE;
-	}
-	if (ch->queued && ch->state == CH_IDLE && !ch->closing)
-		dial(ch);
-}
-
-/* ---- what happens to connections ---- */
-
-static void dialled(void *arg, int fd, const struct mu_err *err)
-{
-	struct rpc_channel *ch = arg;
-	struct h2_conn *c = fd >= 0 ? h2_conn_new(&h2_client_side, channel_ref(ch), fd) : NULL;
-	struct mu_err bad;
-
-	if (c && ch->tls) {
-		c->tls = tls_conn_new(ch->tls, fd, ch->host, &bad);
-		if (!c->tls) {
-			h2_conn_unref(c);
-			c = NULL;
-			err = &bad;
-		}
-	}
-	pthread_mutex_lock(&ch->lock);
-	if (ch->closing) {
-		if (c)
-			h2_conn_unref(c);
-	} else if (c) {
-		h2_conn_hello(c);
-		ch->conn = c;
-		ch->until_ms = mu_clock_ms() + SETTLE_MS;
-		channels_due(ch->channels, ch->until_ms);
-		channels_add(ch->channels, c);
-	} else {
-		rest(ch, err);
-	}
-	pthread_mutex_unlock(&ch->lock);
-	channel_unref(ch);
-}
-
-static void settled(void *owner, struct h2_conn *c)
-{
-	struct rpc_channel *ch = owner;
-
-	pthread_mutex_lock(&ch->lock);
-	if (ch->conn == c && ch->state == CH_CONNECTING) {
-		ch->state = CH_READY;
-		ch->why.code = MU_OK;
-		ch->rest_ms = RPC_BACKOFF_INITIAL_MS;
-		run_queue(ch);
-	}
-	pthread_mutex_unlock(&ch->lock);
-}
-
-static void lost(void *owner, struct h2_conn *c, const struct mu_err *why)
-{
-	struct rpc_channel *ch = owner;
-	struct mu_err err;
-
-	pthread_mutex_lock(&ch->lock);
-	if (ch->conn == c && !ch->closing) {
-		bool was_ready = ch->state == CH_READY;
-
-		let_go_of_conn(ch);
-		ch->state = CH_IDLE;
-		if (was_ready) {
-			run_queue(ch);
-		} else {
-			mu_fail(&err, MU_UNAVAILABLE, "cannot connect to %s: %s", ch->target,
-				why ? why->msg : "it is going down");
-			rest(ch, &err);
-		}
-	}
-	pthread_mutex_unlock(&ch->lock);
-}
-
-static void answered(struct h2_ask *a, const struct mu_err *err, struct rpc_bytes *reply)
-{
-	struct out_call *c = call_of(a);
-	struct rpc_channel *ch = c->ch;
-	bool ours;
-
-	pthread_mutex_lock(&ch->lock);
-	ours = c->state == OUT_SENT;
-	if (ours) {
-		unlink_call(ch, c);
-		if (ch->queued)
-			run_queue(ch);
-	}
-	pthread_mutex_unlock(&ch->lock);
-	if (ours)
-		c->done(c->arg, err, reply);
-	if (reply)
-		bytes_fini(reply);
-	if (ours)
-		finish(c);
-}
-
-/* Once: who refuses twice means it. */
-static void again(struct h2_ask *a)
-{
-	struct out_call *c = call_of(a);
-	struct rpc_channel *ch = c->ch;
-
-	pthread_mutex_lock(&ch->lock);
-	if (c->state == OUT_SENT && !c->again) {
-		c->again = true;
-		enqueue(ch, c);
-		run_queue(ch);
-	} else if (c->state == OUT_SENT) {
-		enqueue(ch, c);
-		end_call(ch, c, MU_UNAVAILABLE, "the peer refused the call");
-	}
-	pthread_mutex_unlock(&ch->lock);
-}
-
-static const struct h2_client_events events = {
-    .settled = settled,
-    .lost = lost,
-    .answered = answered,
-    .again = again,
-    .unref = call_unref,
-    .freed = channel_unref,
+struct out_call {
+	struct core_tag tag; /* of the attempt, or of the pause before the next one */
+	uint64_t id;
+	struct rpc_channel *ch;
+	rpc_done done;
+	void *arg;
+	grpc_slice method;
+	grpc_byte_buffer *request;
+	gpr_timespec deadline;
+	bool waits;         /* for the connection */
+	int64_t give_up_ms; /* when the call stops waiting; 0: at its deadline */
+	bool cancelled;
+	struct out_call *prev, *next;
+	/* the attempt; call is NULL between two of them */
+	grpc_call *call;
+	grpc_metadata_array initial, trailing;
+	grpc_byte_buffer *reply;
+	grpc_status_code status;
+	grpc_slice details;
 };
 
-/* ---- time ---- */
+struct rpc_channel {
+	grpc_channel *channel;
+	grpc_completion_queue *queue;
+	char *target;
+	pthread_mutex_t lock; /* guards the members below; not held across done */
+	pthread_cond_t idle;
+	struct out_call *calls;
+	unsigned busy; /* calls whose done has not returned */
+	uint64_t last_id;
+	bool closing;
+	int64_t reset_ms;  /* of the last reset of gRPC's back-off */
+	struct mu_err why; /* of the last failed attempt to connect; MU_OK after a success */
+};
 
-static int64_t sooner(int64_t a, int64_t b)
+/* ---- life ---- */
+
+static grpc_channel *make_channel(const char *target, struct rpc_tls *tls)
 {
-	return b && b < a ? b : a;
+	bool local = !strncmp(target, "unix:", 5);
+	MU_AUTO_FREE char *uri = mu_xasprintf("%s%s", local ? "" : "dns:///", target);
+	grpc_arg args[] = {
+	    CORE_INT(GRPC_ARG_MAX_RECEIVE_MESSAGE_LENGTH, -1),
+	    CORE_INT(GRPC_ARG_MAX_SEND_MESSAGE_LENGTH, -1),
+	    CORE_INT(GRPC_ARG_ENABLE_HTTP_PROXY, 0),
+	    CORE_INT(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1),
+	    CORE_INT(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, RPC_BACKOFF_INITIAL_MS),
+	    CORE_INT(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, RPC_CONNECT_TIMEOUT_MS),
+	    CORE_INT(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, RPC_BACKOFF_MAX_MS),
+	    CORE_INT(GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS, RPC_BACKOFF_MAX_MS),
+	    CORE_INT(GRPC_ARG_DNS_ARES_QUERY_TIMEOUT_MS, DNS_TIMEOUT_MS),
+	    CORE_INT(GRPC_ARG_KEEPALIVE_TIME_MS, KEEPALIVE_MS),
+	    CORE_INT(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, KEEPALIVE_TIMEOUT_MS),
+	    CORE_INT(GRPC_ARG_TCP_MAX_READ_CHUNK_SIZE, CORE_READ_CHUNK),
+	    CORE_INT(GRPC_ARG_HTTP2_STREAM_LOOKAHEAD_BYTES, CORE_STREAM_WINDOW),
+	    CORE_INT(GRPC_ARG_ENABLE_CHANNELZ, 0),
+	};
+	grpc_channel_args list = {MU_COUNT(args), args};
+	grpc_channel_credentials *creds =
+	    tls ? rpc_tls_channel_credentials(tls) : grpc_insecure_credentials_create();
+	grpc_channel *c = grpc_channel_create(uri, creds, &list);
+
+	grpc_channel_credentials_release(creds);
+	return c;
 }
-
-/* Its time was over before there was a connection: what stood in the way is said, if we know. */
-static void end_unconnected(struct rpc_channel *ch, struct out_call *c, enum mu_code code,
-			    const char *text)
-{
-	struct mu_err err;
-
-	mu_fail(&err, code, "%s: %s", text, ch->why.msg);
-	end_call(ch, c, code, ch->why.code ? err.msg : text);
-}
-
-/* A call's: when it is next due, or 0 when that is now and it has been ended. */
-static int64_t call_due(struct rpc_channel *ch, struct out_call *c, int64_t now_ms)
-{
-	bool unconnected = c->state == OUT_QUEUED && ch->state != CH_READY;
-
-	if (c->ask.deadline_ms && c->ask.deadline_ms <= now_ms) {
-		if (unconnected)
-			end_unconnected(ch, c, MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
-		else
-			end_call(ch, c, MU_DEADLINE_EXCEEDED, "Deadline Exceeded");
-		return 0;
-	}
-	if (unconnected && c->give_up_ms) {
-		if (c->give_up_ms <= now_ms) {
-			end_unconnected(ch, c, MU_UNAVAILABLE,
-					"no connection to the peer within 5 s");
-			return 0;
-		}
-		return sooner(c->give_up_ms, c->ask.deadline_ms);
-	}
-	return c->ask.deadline_ms;
-}
-
-int64_t channel_tick(struct rpc_channel *ch, int64_t now_ms)
-{
-	int64_t due = INT64_MAX;
-	struct out_call *next;
-
-	pthread_mutex_lock(&ch->lock);
-	for (struct out_call *c = ch->calls; c; c = next) {
-		next = c->next;
-		due = sooner(due, call_due(ch, c, now_ms));
-	}
-	if (ch->state == CH_CONNECTING && ch->conn) {
-		if (ch->until_ms <= now_ms)
-			shutdown(ch->conn->fd, SHUT_RDWR);
-		else
-			due = sooner(due, ch->until_ms);
-	} else if (ch->state == CH_RESTING && ch->queued) {
-		if (ch->until_ms <= now_ms)
-			dial(ch);
-		else
-			due = sooner(due, ch->until_ms);
-	} else if (ch->state == CH_READY) {
-		due = sooner(due, h2_client_tick(ch->conn, now_ms));
-	}
-	pthread_mutex_unlock(&ch->lock);
-	return due;
-}
-
-/* ---- for users ---- */
 
 int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err *err)
 {
@@ -396,37 +107,34 @@ int rpc_channel_open(const char *target, struct rpc_channel **out, struct mu_err
 int rpc_channel_open_tls(const char *target, struct rpc_tls *tls, struct rpc_channel **out,
 			 struct mu_err *err)
 {
+	grpc_completion_queue *queue;
 	struct rpc_channel *ch;
-	int rc;
 
 	if (!strncmp(target, "grpc://", 7))
 		target += 7;
-	if (!*target || strlen(target) > LONGEST_TARGET ||
+	if (!*target || strlen(target) > MAX_TARGET ||
 	    (strncmp(target, "unix:", 5) && !strchr(target, ':')))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "'%.200s' is no address: host:port or unix:path is meant", target);
+	queue = core_queue_ref(err);
+	if (!queue)
+		return -MU_RESOURCE_EXHAUSTED;
 	ch = MU_NEW(struct rpc_channel);
-	ch->refs = 1;
 	pthread_mutex_init(&ch->lock, NULL);
-	pthread_cond_init(&ch->empty, NULL);
+	pthread_cond_init(&ch->idle, NULL);
+	ch->queue = queue;
 	ch->target = mu_xstrdup(target);
-	ch->host = mu_xcalloc(1, LONGEST_TARGET + 1);
-	dial_host(target, ch->host, LONGEST_TARGET + 1);
-	ch->tls = tls ? rpc_tls_ref(tls) : NULL;
-	ch->client =
-	    (struct h2_client){.events = &events,
-			       .authority = strncmp(target, "unix:", 5) ? ch->target : "localhost",
-			       .name = ch->target,
-			       .secured = tls != NULL};
-	ch->last_queued = &ch->queued;
-	ch->rest_ms = RPC_BACKOFF_INITIAL_MS;
-	rc = channels_enter(ch, err);
-	if (rc) {
-		channel_unref(ch);
-		return rc;
-	}
+	ch->channel = make_channel(target, tls);
 	*out = ch;
 	return 0;
+}
+
+/* With the lock held. */
+static void cancel(struct out_call *c)
+{
+	c->cancelled = true;
+	if (c->call)
+		grpc_call_cancel(c->call, NULL);
 }
 
 void rpc_channel_close(struct rpc_channel *ch)
@@ -435,16 +143,17 @@ void rpc_channel_close(struct rpc_channel *ch)
 		return;
 	pthread_mutex_lock(&ch->lock);
 	ch->closing = true;
-	while (ch->calls)
-		end_call(ch, ch->calls, MU_CANCELLED, "CANCELLED");
+	for (struct out_call *c = ch->calls; c; c = c->next)
+		cancel(c);
 	while (ch->busy > 0)
-		pthread_cond_wait(&ch->empty, &ch->lock);
-	if (ch->conn)
-		shutdown(ch->conn->fd, SHUT_RDWR);
-	let_go_of_conn(ch);
+		pthread_cond_wait(&ch->idle, &ch->lock);
 	pthread_mutex_unlock(&ch->lock);
-	channels_leave(ch);
-	channel_unref(ch);
+	grpc_channel_destroy(ch->channel);
+	core_queue_unref();
+	pthread_cond_destroy(&ch->idle);
+	pthread_mutex_destroy(&ch->lock);
+	free(ch->target);
+	free(ch);
 }
 
 bool rpc_channel_is_away(struct rpc_channel *ch, struct mu_err *why)
@@ -452,73 +161,244 @@ bool rpc_channel_is_away(struct rpc_channel *ch, struct mu_err *why)
 	bool away;
 
 	pthread_mutex_lock(&ch->lock);
-	away = ch->state != CH_READY && ch->why.code;
+	away = ch->why.code &&
+	       grpc_channel_check_connectivity_state(ch->channel, 0) != GRPC_CHANNEL_READY;
 	if (away)
 		*why = ch->why;
 	pthread_mutex_unlock(&ch->lock);
 	return away;
 }
 
-/* With the lock held. */
-static void begin(struct rpc_channel *ch, struct out_call *c)
+/* ---- calls ---- */
+
+static void unlink_call(struct out_call *c)
+{
+	if (c->prev)
+		c->prev->next = c->next;
+	else
+		c->ch->calls = c->next;
+	if (c->next)
+		c->next->prev = c->prev;
+}
+
+static void free_attempt(struct out_call *c)
+{
+	grpc_metadata_array_destroy(&c->initial);
+	grpc_metadata_array_destroy(&c->trailing);
+	grpc_slice_unref(c->details);
+	grpc_call_unref(c->call);
+	c->call = NULL;
+}
+
+/* Takes c, which has left the list. */
+static void end_call(struct out_call *c)
+{
+	struct rpc_channel *ch = c->ch;
+
+	grpc_slice_unref(c->method);
+	grpc_byte_buffer_destroy(c->request);
+	free(c);
+	pthread_mutex_lock(&ch->lock);
+	if (--ch->busy == 0)
+		pthread_cond_broadcast(&ch->idle);
+	pthread_mutex_unlock(&ch->lock);
+}
+
+/* gRPC's text of a failed attempt, without the layers that it lists around the reason. */
+static bool connect_error(const struct rpc_channel *ch, struct mu_span text, struct mu_err *err)
+{
+	static const char *const leads[] = {"failed to connect to all addresses; last error: ",
+					    "Failed to connect to remote host: "};
+	MU_AUTO_FREE char *copy = mu_xstrndup(text.data, text.len);
+	const char *reason = copy, *at;
+
+	if (strncmp(copy, leads[0], strlen(leads[0])) && strncmp(copy, "DNS resolution failed", 21))
+		return false;
+	for (unsigned i = 0; i < MU_COUNT(leads); i++)
+		if ((at = strstr(reason, leads[i])))
+			reason = at + strlen(leads[i]);
+	mu_fail(err, MU_UNAVAILABLE, "cannot connect to %s: %s", ch->target, reason);
+	return true;
+}
+
+/* With the lock held: the error of an attempt.  True when it found no connection. */
+static bool attempt_error(struct out_call *c, struct mu_err *err)
+{
+	struct rpc_channel *ch = c->ch;
+	struct mu_span text = {(const char *)GRPC_SLICE_START_PTR(c->details),
+			       GRPC_SLICE_LENGTH(c->details)};
+	enum mu_code code = mu_code_from(c->status);
+
+	if (code == MU_UNAVAILABLE && connect_error(ch, text, err)) {
+		ch->why = *err;
+		return true;
+	}
+	if (code == MU_UNKNOWN && mu_span_is(text, "Stream removed"))
+		code = MU_UNAVAILABLE; /* the connection was lost */
+	mu_fail(err, code, "%.*s", (int)(text.len > 4096 ? 4096 : text.len), text.data);
+	if (code == MU_DEADLINE_EXCEEDED && ch->why.code)
+		mu_append(err, ": %s", ch->why.msg);
+	return false;
+}
+
+static void paused(struct core_tag *tag, bool ok);
+
+/* With the lock held: another attempt later, unless the call's time is over. */
+static bool try_later(struct out_call *c, struct mu_err *err)
+{
+	int64_t now = mu_clock_ms(), pause = RETRY_INTERVAL_MS;
+
+	if (!c->waits || c->cancelled)
+		return false;
+	if (c->give_up_ms && c->give_up_ms - now < pause)
+		pause = c->give_up_ms - now;
+	if (pause <= 0) {
+		mu_wrap(err, "no connection to the peer within %d s", WAIT_A_LITTLE_MS / 1000);
+		return false;
+	}
+	c->tag.complete = paused;
+	grpc_channel_watch_connectivity_state(
+	    c->ch->channel, GRPC_CHANNEL_TRANSIENT_FAILURE,
+	    gpr_time_min(c->deadline, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+						   gpr_time_from_millis(pause, GPR_TIMESPAN))),
+	    c->ch->queue, &c->tag);
+	return true;
+}
+
+static void deliver(struct out_call *c, const struct mu_err *err)
+{
+	struct rpc_bytes reply;
+
+	bytes_receive(&reply, c->reply);
+	c->done(c->arg, err, err ? NULL : &reply);
+	bytes_fini(&reply);
+	end_call(c);
+}
+
+static void attempted(struct core_tag *tag, bool ok)
+{
+	struct out_call *c = MU_CONTAINER(tag, struct out_call, tag);
+	struct rpc_channel *ch = c->ch;
+	bool good = c->status == GRPC_STATUS_OK && c->reply;
+	struct mu_err err;
+	bool later = false;
+
+	pthread_mutex_lock(&ch->lock);
+	if (c->status != GRPC_STATUS_OK)
+		later = attempt_error(c, &err) && try_later(c, &err);
+	else
+		ch->why.code = MU_OK;
+	free_attempt(c);
+	if (!later)
+		unlink_call(c);
+	pthread_mutex_unlock(&ch->lock);
+	if (later)
+		return;
+	if (c->status == GRPC_STATUS_OK && !c->reply)
+		mu_fail(&err, MU_INTERNAL, "the peer answered without a message");
+	deliver(c, good ? NULL : &err);
+}
+
+/* With the lock held.  gRPC itself waits up to two minutes before it resolves a name again. */
+static void reconnect(struct rpc_channel *ch)
 {
 	int64_t now = mu_clock_ms();
 
-	if (ch->state == CH_RESTING && ch->until_ms <= now)
-		ch->state = CH_IDLE;
-	enqueue(ch, c);
-	if (ch->state == CH_RESTING && !c->patient)
-		end_call(ch, c, MU_UNAVAILABLE, ch->why.msg);
-	else
-		run_queue(ch);
-	if (c->state == OUT_QUEUED && c->give_up_ms)
-		channels_due(ch->channels, c->give_up_ms);
-	if (c->state == OUT_QUEUED && ch->state == CH_RESTING)
-		channels_due(ch->channels, ch->until_ms);
-	if (c->state != OUT_ENDED && c->ask.deadline_ms)
-		channels_due(ch->channels, c->ask.deadline_ms);
-	if (ch->state == CH_READY)
-		channels_due(ch->channels, now + H2_QUIET_MS);
+	if (!ch->why.code || now - ch->reset_ms < RETRY_INTERVAL_MS)
+		return;
+	ch->reset_ms = now;
+	grpc_channel_reset_connect_backoff(ch->channel);
+}
+
+/* With the lock held. */
+static grpc_call_error start_attempt(struct out_call *c)
+{
+	grpc_byte_buffer *message = grpc_byte_buffer_copy(c->request); /* sending empties it */
+	grpc_op ops[6] = {0};
+	grpc_call_error rc;
+
+	reconnect(c->ch);
+	grpc_metadata_array_init(&c->initial);
+	grpc_metadata_array_init(&c->trailing);
+	c->details = grpc_empty_slice();
+	c->tag.complete = attempted;
+	c->call = grpc_channel_create_call(c->ch->channel, NULL, GRPC_PROPAGATE_DEFAULTS,
+					   c->ch->queue, c->method, NULL, c->deadline, NULL);
+	ops[0].op = GRPC_OP_SEND_INITIAL_METADATA;
+	ops[1].op = GRPC_OP_SEND_MESSAGE;
+	ops[1].data.send_message.send_message = message;
+	ops[2].op = GRPC_OP_SEND_CLOSE_FROM_CLIENT;
+	ops[3].op = GRPC_OP_RECV_INITIAL_METADATA;
+	ops[3].data.recv_initial_metadata.recv_initial_metadata = &c->initial;
+	ops[4].op = GRPC_OP_RECV_MESSAGE;
+	ops[4].data.recv_message.recv_message = &c->reply;
+	ops[5].op = GRPC_OP_RECV_STATUS_ON_CLIENT;
+	ops[5].data.recv_status_on_client.trailing_metadata = &c->trailing;
+	ops[5].data.recv_status_on_client.status = &c->status;
+	ops[5].data.recv_status_on_client.status_details = &c->details;
+	rc = grpc_call_start_batch(c->call, ops, MU_COUNT(ops), &c->tag, NULL);
+	grpc_byte_buffer_destroy(message);
+	return rc;
+}
+
+/* The pause before the next attempt is over. */
+static void paused(struct core_tag *tag, bool ok)
+{
+	struct out_call *c = MU_CONTAINER(tag, struct out_call, tag);
+	struct rpc_channel *ch = c->ch;
+	struct mu_err err;
+
+	pthread_mutex_lock(&ch->lock);
+	if (!c->cancelled) {
+		if (start_attempt(c) == GRPC_CALL_OK) {
+			pthread_mutex_unlock(&ch->lock);
+			return;
+		}
+		free_attempt(c);
+	}
+	unlink_call(c);
+	pthread_mutex_unlock(&ch->lock);
+	mu_fail(&err, MU_CANCELLED, "the call was cancelled before it was sent");
+	deliver(c, &err);
 }
 
 uint64_t rpc_start(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 		   long timeout_ms, unsigned flags, rpc_done done, void *arg, struct mu_err *err)
 {
-	size_t total = h2_message_length(request);
-	struct out_call *c;
-	uint64_t id = 0;
+	struct out_call *c = MU_NEW(struct out_call);
+	bool refused;
+	uint64_t id;
 
-	if (total > UINT32_MAX - 5) {
-		mu_fail(err, MU_RESOURCE_EXHAUSTED, "%s: a request of %zu bytes: 4 GiB is the most",
-			method, total);
-		return 0;
-	}
-	c = mu_xcalloc(1, sizeof(*c) + strlen(method) + 1);
-	h2_ask_init(&c->ask, strcpy(c->path, method), request);
-	c->ch = channel_ref(ch);
-	c->done = done;
-	c->arg = arg;
-	c->patient = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_A_LITTLE);
-	c->ask.deadline_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
-	c->give_up_ms = flags & RPC_WAIT_A_LITTLE ? mu_clock_ms() + WAIT_A_LITTLE_MS : 0;
-	if (flags & RPC_FOR_TENSOR)
-		c->ask.stream.in.place = hot_recv_tensor_place;
+	*c = (struct out_call){
+	    .ch = ch,
+	    .done = done,
+	    .arg = arg,
+	    .method = grpc_slice_from_copied_string(method),
+	    .request = message_to_buffer(request),
+	    .deadline = timeout_ms > 0
+			    ? gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
+					   gpr_time_from_millis(timeout_ms, GPR_TIMESPAN))
+			    : gpr_inf_future(GPR_CLOCK_MONOTONIC),
+	    .waits = flags & (RPC_WAIT_FOR_READY | RPC_WAIT_A_LITTLE),
+	    .give_up_ms = flags & RPC_WAIT_A_LITTLE ? mu_clock_ms() + WAIT_A_LITTLE_MS : 0};
 	pthread_mutex_lock(&ch->lock);
-	if (!ch->closing) {
-		id = c->id = ++ch->last_id;
-		ch->busy++;
+	id = c->id = ++ch->last_id;
+	ch->busy++;
+	refused = ch->closing || start_attempt(c) != GRPC_CALL_OK;
+	if (!refused) {
 		c->next = ch->calls;
 		if (c->next)
 			c->next->prev = c;
 		ch->calls = c;
-		begin(ch, c);
 	}
 	pthread_mutex_unlock(&ch->lock);
-	if (!id) {
-		call_unref(&c->ask);
-		mu_fail(err, MU_CANCELLED, "the channel is closed");
-	}
-	return id;
+	if (!refused)
+		return id;
+	if (c->call)
+		free_attempt(c);
+	end_call(c);
+	mu_fail(err, MU_CANCELLED, "%s was not sent: the channel is closed", method);
+	return 0;
 }
 
 void rpc_out_cancel(struct rpc_channel *ch, uint64_t call)
@@ -526,7 +406,7 @@ void rpc_out_cancel(struct rpc_channel *ch, uint64_t call)
 	pthread_mutex_lock(&ch->lock);
 	for (struct out_call *c = ch->calls; c; c = c->next)
 		if (c->id == call) {
-			end_call(ch, c, MU_CANCELLED, "CANCELLED");
+			cancel(c);
 			break;
 		}
 	pthread_mutex_unlock(&ch->lock);

@@ -8,16 +8,9 @@
 
 /* How fast a channel finds a peer again.  A pod that replaces another has another IP address, and
  * nothing answers at the old one.  So an attempt to connect must end soon, and each attempt must
- * resolve the name anew: a long attempt at the old address is time without a training step.
- *
- * gRPC C core names the same settings:
- *	RPC_CONNECT_TIMEOUT_MS	GRPC_ARG_MIN_RECONNECT_BACKOFF_MS (limits an attempt; 20,000 unless
- *set) RPC_BACKOFF_INITIAL_MS	GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS (1,000 unless set)
- *	RPC_BACKOFF_MAX_MS	GRPC_ARG_MAX_RECONNECT_BACKOFF_MS (120,000 unless set)
- *	RPC_BACKOFF_MAX_MS	GRPC_ARG_DNS_MIN_TIME_BETWEEN_RESOLUTIONS_MS (30,000 unless set)
- */
+ * resolve the name anew: a long attempt at the old address is time without a training step. */
 enum {
-	RPC_CONNECT_TIMEOUT_MS = 2000, /* for each address of a name: two SYNs */
+	RPC_CONNECT_TIMEOUT_MS = 2000, /* for each address of a name: two SYNs, and TLS */
 	RPC_BACKOFF_INITIAL_MS = 50,
 	RPC_BACKOFF_MAX_MS = 1000,
 };
@@ -27,13 +20,6 @@ struct rpc_channel;
 /* A received message; borrows. */
 struct rpc_bytes;
 struct mu_span rpc_bytes_flat(struct rpc_bytes *b);
-/* The same without one payload that a caller in this process lends: its place in the span is there
- * but holds nothing.  NULL: none is lent, nothing is missing. */
-struct rpc_lent {
-	const struct mu_tensor *payload;
-	const char *at;
-};
-struct mu_span rpc_bytes_lent(struct rpc_bytes *b, struct rpc_lent *lent);
 
 /* A message to send: a head that is copied, then optionally a tensor's payload that is only
  * borrowed (one reference is held until it is with the system), then a tail that is copied, then
@@ -63,9 +49,6 @@ enum rpc_flag {
 	RPC_WAIT_FOR_READY =
 	    1,                 /* wait for the connection, up to the deadline, instead of failing */
 	RPC_WAIT_A_LITTLE = 2, /* wait for it a few seconds, then fail with UNAVAILABLE */
-	/* the answer is a RecvTensorResponse: its payload is read into the tensor, and the reply is
-	   for hot_recv_tensor_reply alone */
-	RPC_FOR_TENSOR = 4,
 };
 
 /* err NULL on success; reply is borrowed.  From one of the channels' own threads: do not block. */

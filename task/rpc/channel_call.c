@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls that their caller waits for. */
+#include <pthread.h>
+
 #include "lib/base/clock.h"
 #include "task/rpc/channel.h"
-#include "task/rpc/channel_internal.h"
+#include "task/rpc/core.h"
 
 struct waiter {
 	pthread_mutex_t lock;
@@ -60,7 +62,7 @@ int rpc_call_telling(struct rpc_channel *ch, const char *method, const struct rp
 	struct waiter w = {.reply = reply, .err = err};
 	struct mu_err refused;
 
-	if (channels_is_this_thread(ch->channels))
+	if (core_is_queue_thread())
 		return mu_fail(err, MU_INTERNAL, "%s: a blocking call from a channel's thread",
 			       method);
 	pthread_mutex_init(&w.lock, NULL);

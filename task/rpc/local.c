@@ -1,141 +1,137 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A blocking call of a server in this process.  Who waits makes itself useful as the server says
- * (struct rpc_wait), and sleeps when there is nothing for it to do.
+/* A blocking call of a server in this process.  While the caller waits, it runs what the server
+ * offers (struct rpc_wait), and sleeps when there is none.
  *
- * The wait is shared by the caller and the answer, whichever comes last frees it: after a deadline
- * the call is cancelled and gets a moment to end by itself, then the caller goes on without it. */
+ * The caller and the handler share the call, and the one that ends last frees it: after a deadline
+ * the call is cancelled and gets a moment to end, then the caller returns without it. */
 #include <errno.h>
-#include <pthread.h>
-#include <stdatomic.h>
-#include <time.h>
 
 #include "lib/base/clock.h"
-#include "task/rpc/bytes.h"
-#include "task/rpc/server.h"
+#include "task/rpc/call.h"
 
 enum { AFTER_CANCEL_MS = 5000 };
 
-struct wait {
-	_Atomic unsigned refs;
-	pthread_mutex_t lock;
-	pthread_cond_t changed;
-	const struct rpc_wait *other; /* where the caller waits now; NULL: here */
+struct local_call {
+	struct rpc_call base; /* the first member */
 	pthread_t caller;
+	pthread_mutex_t lock; /* guards the members below */
+	pthread_cond_t changed;
+	const struct rpc_wait *wait; /* while the caller is in it */
 	_Atomic bool done;
 	bool failed;
 	struct mu_err err;
 	struct mu_buf reply;
 };
 
-static void wait_unref(struct wait *w)
+static void local_send(struct rpc_call *base, const struct rpc_message *m, const struct mu_err *err)
 {
-	if (atomic_fetch_sub(&w->refs, 1) != 1)
-		return;
-	pthread_mutex_destroy(&w->lock);
-	pthread_cond_destroy(&w->changed);
-	mu_buf_fini(&w->reply);
-	free(w);
-}
+	struct local_call *c = MU_CONTAINER(base, struct local_call, base);
+	const struct rpc_wait *wait;
 
-static void answered(void *arg, const struct mu_err *err, const struct rpc_message *reply)
-{
-	const struct rpc_wait *other;
-	struct wait *w = arg;
-
-	pthread_mutex_lock(&w->lock);
+	pthread_mutex_lock(&c->lock);
 	if (err)
-		w->err = *err;
+		c->err = *err;
 	else
-		message_flatten(reply, &w->reply);
-	w->failed = err != NULL;
-	w->done = true;
-	other = pthread_equal(w->caller, pthread_self()) ? NULL : w->other;
-	pthread_cond_signal(&w->changed);
-	pthread_mutex_unlock(&w->lock);
-	if (other)
-		other->wake(other->ctx);
-	wait_unref(w);
+		message_flatten(m, &c->reply);
+	c->failed = err != NULL;
+	c->done = true;
+	wait = pthread_equal(c->caller, pthread_self()) ? NULL : c->wait;
+	pthread_cond_signal(&c->changed);
+	pthread_mutex_unlock(&c->lock);
+	if (wait)
+		wait->wake(wait->ctx);
 }
 
-static struct wait *wait_new(void)
+static void local_free(struct rpc_call *base)
 {
-	struct wait *w = MU_NEW(struct wait);
-	pthread_condattr_t attr;
+	struct local_call *c = MU_CONTAINER(base, struct local_call, base);
 
-	w->refs = 2;
-	w->caller = pthread_self();
-	pthread_mutex_init(&w->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&w->changed, &attr);
-	pthread_condattr_destroy(&attr);
-	return w;
+	pthread_mutex_destroy(&c->lock);
+	pthread_cond_destroy(&c->changed);
+	mu_buf_fini(&c->reply);
+	free(c);
 }
 
-static void wait_elsewhere(struct wait *w, const struct rpc_wait *other, int64_t until_ms)
+static const struct rpc_call_ops local_ops = {.send = local_send, .free = local_free};
+
+static void run_wait(struct local_call *c, const struct rpc_wait *wait, int64_t until_ms)
 {
-	pthread_mutex_lock(&w->lock);
-	w->other = other;
-	pthread_mutex_unlock(&w->lock);
-	other->wait(other->ctx, &w->done, until_ms);
-	pthread_mutex_lock(&w->lock);
-	w->other = NULL;
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_lock(&c->lock);
+	c->wait = wait;
+	pthread_mutex_unlock(&c->lock);
+	wait->wait(wait->ctx, &c->done, until_ms);
+	pthread_mutex_lock(&c->lock);
+	c->wait = NULL;
+	pthread_mutex_unlock(&c->lock);
 }
 
-/* False when the time is over; until_ms 0: as long as it takes. */
-static bool wait_done(struct wait *w, int64_t until_ms)
+/* False when the time is over; until_ms 0: no limit. */
+static bool wait_done(struct local_call *c, int64_t until_ms)
 {
 	struct timespec end = {until_ms / 1000, until_ms % 1000 * 1000000};
 	bool done;
 	int rc = 0;
 
-	pthread_mutex_lock(&w->lock);
-	while (!w->done && rc != ETIMEDOUT)
-		rc = until_ms ? pthread_cond_timedwait(&w->changed, &w->lock, &end)
-			      : pthread_cond_wait(&w->changed, &w->lock);
-	done = w->done;
-	pthread_mutex_unlock(&w->lock);
+	pthread_mutex_lock(&c->lock);
+	while (!c->done && rc != ETIMEDOUT)
+		rc = until_ms ? pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &end)
+			      : pthread_cond_wait(&c->changed, &c->lock);
+	done = c->done;
+	pthread_mutex_unlock(&c->lock);
 	return done;
+}
+
+static int take_answer(struct local_call *c, struct mu_buf *reply, struct mu_err *err)
+{
+	struct mu_buf swap = *reply;
+
+	if (c->failed)
+		return mu_fail(err, c->err.code, "%s", c->err.msg);
+	if (reply->len == 0) {
+		*reply = c->reply;
+		c->reply = swap;
+	} else {
+		mu_buf_put(reply, c->reply.data, c->reply.len);
+	}
+	return 0;
 }
 
 int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_message *request,
 		   long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
 	int64_t until_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
-	const struct rpc_wait *other = rpc_local_wait(s);
-	bool entered = other && other->enter(other->ctx);
-	struct wait *w = wait_new();
-	struct rpc_call *call = rpc_local_start(s, path, request, timeout_ms, answered, w, err);
-	struct mu_buf swap;
-	int rc = 0;
+	const struct rpc_method *method = rpc_find_method(s, path);
+	const struct rpc_wait *wait = rpc_server_wait(s);
+	struct local_call *c;
+	bool entered;
+	int rc;
 
-	if (entered && call && !w->done)
-		wait_elsewhere(w, other, until_ms);
+	if (!method)
+		return mu_fail(err, MU_UNIMPLEMENTED, "this server has no method %.200s", path);
+	c = MU_NEW(struct local_call);
+	c->base = (struct rpc_call){.refs = 2, .ops = &local_ops, .server = s, .method = method};
+	c->caller = pthread_self();
+	pthread_mutex_init(&c->lock, NULL);
+	pthread_cond_init(&c->changed, NULL);
+	if (!rpc_call_enter(&c->base)) {
+		local_free(&c->base);
+		return mu_fail(err, MU_UNAVAILABLE, "the server in this process is stopping");
+	}
+	bytes_receive(&c->base.request, message_to_buffer(request));
+	entered = wait && wait->enter(wait->ctx);
+	rpc_call_handle(&c->base);
+	if (entered && !c->done)
+		run_wait(c, wait, until_ms);
 	if (entered)
-		other->leave(other->ctx);
-	if (!call) {
-		wait_unref(w); /* the answer's */
-		wait_unref(w);
-		return err ? -(int)err->code : -MU_UNAVAILABLE;
-	}
-	if (!wait_done(w, until_ms)) {
-		rpc_local_cancel(call);
-		wait_done(w, mu_clock_ms() + AFTER_CANCEL_MS);
-		rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
-			     "Deadline Exceeded: %s took longer than "
-			     "%ld ms",
-			     path, timeout_ms);
-	} else if (w->failed) {
-		rc = mu_fail(err, w->err.code, "%s", w->err.msg);
-	} else if (reply->len == 0) {
-		swap = *reply;
-		*reply = w->reply;
-		w->reply = swap;
+		wait->leave(wait->ctx);
+	if (wait_done(c, until_ms)) {
+		rc = take_answer(c, reply, err);
 	} else {
-		mu_buf_put(reply, w->reply.data, w->reply.len);
+		rpc_call_gone(&c->base);
+		wait_done(c, mu_clock_ms() + AFTER_CANCEL_MS);
+		rc = mu_fail(err, MU_DEADLINE_EXCEEDED,
+			     "Deadline Exceeded: %s took longer than %ld ms", path, timeout_ms);
 	}
-	rpc_local_end(call);
-	wait_unref(w);
+	rpc_call_unref(&c->base);
 	return rc;
 }

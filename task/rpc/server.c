@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The server: its methods, its calls and their end.  Calls come by HTTP/2 (h2/) or from this
- * process (rpc_local_start); for the handler they are the same.
+/* The server: its methods, its calls and their end.  Calls come from the network (listen.c) or from
+ * this process (local.c); for the handler they are the same.
  *
  * The server counts the calls that are being handled, and is only taken down when none is left.
  *
@@ -8,16 +8,13 @@
  * ANSWERED under the server's lock; an answer from another thread waits while CANCELLING. */
 #include "task/rpc/server.h"
 
-#include <limits.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
-#include "task/rpc/bind.h"
 #include "task/rpc/call.h"
-#include "task/rpc/h2/h2.h"
+#include "task/rpc/listen.h"
 
 enum { STOP_AFTER_CANCEL_MS = 10000 };
 
@@ -26,9 +23,8 @@ struct rpc_server {
 	unsigned n_methods;
 	struct mu_map by_path;
 	void *ctx;
-	size_t max_message;
 	struct rpc_wait wait;
-	struct h2 *h2;
+	struct listener *listener;
 	pthread_mutex_t lock; /* guards what follows; a leaf */
 	pthread_cond_t changed;
 	unsigned calls; /* being handled, or not let go of yet */
@@ -95,7 +91,6 @@ static void answer(struct rpc_call *c, const struct rpc_message *m, const struct
 	c->state = RPC_ANSWERED;
 	c->on_cancel = NULL;
 	pthread_mutex_unlock(&s->lock);
-	bytes_give_back(&c->request); /* the caller may write to it as soon as it is answered */
 	c->ops->send(c, m, err);
 	rpc_call_unref(c); /* the handler's */
 }
@@ -117,23 +112,9 @@ struct rpc_bytes *rpc_request(struct rpc_call *c)
 	return &c->request;
 }
 
-uint32_t rpc_origin(const struct rpc_call *c)
+uint32_t rpc_client_id(struct rpc_call *c)
 {
-	return c->origin;
-}
-
-bool rpc_origin_is_open(const struct rpc_server *s, uint32_t origin)
-{
-	return !s || origin == 0 || h2_is_open(s->h2, origin);
-}
-
-long rpc_time_left_ms(const struct rpc_call *c)
-{
-	int64_t left = c->deadline_ms - mu_clock_ms();
-
-	if (c->deadline_ms == 0)
-		return LONG_MAX;
-	return left < 0 ? 0 : (long)left;
+	return c->ops->client_id ? c->ops->client_id(c) : 0;
 }
 
 void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
@@ -150,16 +131,16 @@ void rpc_on_cancel(struct rpc_call *c, void (*fn)(void *arg), void *arg)
 	pthread_mutex_unlock(&s->lock);
 }
 
-/* ---- for those who bring calls ---- */
+/* ---- for the sources of calls ---- */
 
-const struct rpc_method *rpc_find_method(const struct rpc_server *s, struct mu_span path)
+const struct rpc_method *rpc_find_method(const struct rpc_server *s, const char *path)
 {
-	return mu_map_get_n(&s->by_path, path.data, path.len);
+	return mu_map_get(&s->by_path, path);
 }
 
-size_t rpc_max_message(const struct rpc_server *s)
+const struct rpc_wait *rpc_server_wait(const struct rpc_server *s)
 {
-	return s->max_message;
+	return s->wait.ctx ? &s->wait : NULL;
 }
 
 bool rpc_call_enter(struct rpc_call *c)
@@ -178,81 +159,15 @@ void rpc_call_handle(struct rpc_call *c)
 	c->method->handle(c, c->server->ctx);
 }
 
-/* ---- calls of this process ---- */
-
-struct local_call {
-	struct rpc_call call; /* the first member */
-	rpc_local_done done;
-	void *arg;
-};
-
-static void local_send(struct rpc_call *call, const struct rpc_message *m, const struct mu_err *err)
-{
-	struct local_call *c = MU_CONTAINER(call, struct local_call, call);
-
-	c->done(c->arg, err, m);
-}
-
-static void local_free(struct rpc_call *call)
-{
-	free(MU_CONTAINER(call, struct local_call, call));
-}
-
-static const struct rpc_call_ops local_ops = {.send = local_send, .free = local_free};
-
-struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
-				 const struct rpc_message *request, long timeout_ms,
-				 rpc_local_done done, void *arg, struct mu_err *err)
-{
-	const struct rpc_method *method = rpc_find_method(s, mu_span_of(path));
-	struct local_call *c;
-
-	if (!method) {
-		mu_fail(err, MU_UNIMPLEMENTED, "this server has no method %.200s", path);
-		return NULL;
-	}
-	c = MU_NEW(struct local_call);
-	*c = (struct local_call){
-	    .call = {.refs = 2, .ops = &local_ops, .server = s, .method = method},
-	    .done = done,
-	    .arg = arg};
-	if (!rpc_call_enter(&c->call)) {
-		free(c);
-		mu_fail(err, MU_UNAVAILABLE, "the server in this process is stopping");
-		return NULL;
-	}
-	c->call.deadline_ms = timeout_ms > 0 ? mu_clock_ms() + timeout_ms : 0;
-	bytes_borrow(&c->call.request, request);
-	rpc_call_handle(&c->call);
-	return &c->call;
-}
-
-void rpc_local_cancel(struct rpc_call *c)
-{
-	rpc_call_gone(c);
-}
-
-void rpc_local_end(struct rpc_call *c)
-{
-	rpc_call_unref(c);
-}
-
-const struct rpc_wait *rpc_local_wait(const struct rpc_server *s)
-{
-	return s->wait.ctx ? &s->wait : NULL;
-}
-
 /* ---- life ---- */
 
 static void free_server(struct rpc_server *s)
 {
-	if (s->h2)
-		h2_free(s->h2);
+	if (s->listener)
+		listener_free(s->listener);
 	pthread_mutex_destroy(&s->lock);
 	pthread_cond_destroy(&s->changed);
 	mu_map_fini(&s->by_path);
-	for (unsigned i = 0; i < s->n_methods; i++)
-		free((char *)s->methods[i].path);
 	free(s->methods);
 	free(s);
 }
@@ -266,12 +181,10 @@ static struct rpc_server *new_server(const struct rpc_server_options *o)
 	mu_map_init(&s->by_path);
 	s->ctx = o->ctx;
 	s->wait = o->wait;
-	s->max_message = o->max_message && o->max_message < INT_MAX ? o->max_message : INT_MAX;
 	s->methods = MU_NEW_ARRAY(struct rpc_method, o->n_methods + 1);
 	s->n_methods = o->n_methods;
 	for (unsigned i = 0; i < o->n_methods; i++) {
 		s->methods[i] = o->methods[i];
-		s->methods[i].path = mu_xstrdup(o->methods[i].path);
 		mu_map_put(&s->by_path, s->methods[i].path, &s->methods[i]);
 	}
 	return s;
@@ -280,57 +193,37 @@ static struct rpc_server *new_server(const struct rpc_server_options *o)
 int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out, int *ports,
 		     struct mu_err *err)
 {
-	struct rpc_server *s;
-	int *fds = MU_NEW_ARRAY(int, (o->n_addresses + 1) * BIND_MOST);
-	int *got = MU_NEW_ARRAY(int, o->n_addresses + 1), rc = 0;
-	unsigned n = 0, n_secured = 0;
+	struct rpc_server *s = new_server(o);
+	struct rpc_server_options own = *o;
+	int *got = MU_NEW_ARRAY(int, o->n_addresses + 1), rc;
 
-	for (unsigned i = 0; i < o->n_addresses && rc >= 0; i++) {
-		rc = bind_listen(o->addresses[i], fds + n, &got[i], err);
-		n += rc > 0 ? (unsigned)rc : 0;
-		if (o->tls && i < o->n_secured)
-			n_secured = n;
-	}
-	if (rc < 0) {
-		while (n > 0)
-			close(fds[--n]);
+	own.methods = s->methods;
+	rc = listener_start(s, &own, &s->listener, got, err);
+	if (rc) {
+		free_server(s);
 	} else {
-		s = new_server(o);
-		rc = h2_start(
-		    s, &(struct h2_options){fds, n, o->tls, n_secured, o->threads ? o->threads : 2},
-		    &s->h2, err);
-		if (rc) {
-			free_server(s);
-		} else {
-			memcpy(ports, got, o->n_addresses * sizeof(int));
-			*out = s;
-		}
+		memcpy(ports, got, o->n_addresses * sizeof(int));
+		*out = s;
 	}
-	free(fds);
 	free(got);
 	return rc;
 }
 
-/* Until no call is left, or the time is up. */
+/* Until no call and no connection is left, or the time is up. */
 static bool wait_idle(struct rpc_server *s, long ms)
 {
-	struct timespec end;
+	int64_t until = mu_clock_ms() + ms, left;
+	struct timespec at = {until / 1000, until % 1000 * 1000000};
 	int rc = 0;
 	bool idle;
 
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += ms / 1000;
-	end.tv_nsec += ms % 1000 * 1000000;
-	if (end.tv_nsec >= 1000000000) {
-		end.tv_sec++;
-		end.tv_nsec -= 1000000000;
-	}
 	pthread_mutex_lock(&s->lock);
 	while (s->calls && !rc)
-		rc = pthread_cond_timedwait(&s->changed, &s->lock, &end);
+		rc = pthread_cond_clockwait(&s->changed, &s->lock, CLOCK_MONOTONIC, &at);
 	idle = s->calls == 0;
 	pthread_mutex_unlock(&s->lock);
-	return idle;
+	left = until - mu_clock_ms();
+	return idle && listener_wait_closed(s->listener, left > 0 ? left : 0);
 }
 
 void rpc_server_stop(struct rpc_server *s, long grace_ms)
@@ -342,10 +235,10 @@ void rpc_server_stop(struct rpc_server *s, long grace_ms)
 	pthread_mutex_lock(&s->lock);
 	s->stopping = true;
 	pthread_mutex_unlock(&s->lock);
-	h2_drain(s->h2);
+	listener_close(s->listener);
 	idle = wait_idle(s, grace_ms);
 	if (!idle) {
-		h2_cancel_all(s->h2);
+		listener_cancel_all(s->listener);
 		idle = wait_idle(s, STOP_AFTER_CANCEL_MS);
 	}
 	if (!idle) { /* somebody keeps a call: leaking the server is safer than pulling it away */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server side of gRPC: threads that read, decode and dispatch; they never compute and never block.
- * A handler keeps the call as long as it likes and answers it exactly once. */
+/* Server side of gRPC.  Handlers run on the threads of the completion queue and do not block.  A
+ * handler keeps the call as long as it likes and answers it exactly once. */
 #ifndef MU_TASK_RPC_SERVER_H
 #define MU_TASK_RPC_SERVER_H
 
@@ -31,7 +31,6 @@ struct rpc_server_options {
 	struct rpc_tls *tls; /* (optional) the first n_secured addresses speak it and nothing else;
 				borrowed for the server's life */
 	unsigned n_secured;
-	unsigned threads; /* 0: 2 */
 	const struct rpc_method *methods;
 	unsigned n_methods;
 	void *ctx;
@@ -46,11 +45,8 @@ void rpc_server_stop(struct rpc_server *s,
 		     long grace_ms); /* refuses new calls, waits, cancels, frees */
 
 struct rpc_bytes *rpc_request(struct rpc_call *call); /* borrowed until the call is answered */
-long rpc_time_left_ms(const struct rpc_call *call);   /* LONG_MAX when there is no deadline */
-/* The connection that the call came by, and whether it is open still.  Numbers are not used again
- * soon; 0 is this process, which always is. */
-uint32_t rpc_origin(const struct rpc_call *call);
-bool rpc_origin_is_open(const struct rpc_server *s, uint32_t origin);
+/* A hash of the client's address; 0 for this process.  Clients of a unix socket share one. */
+uint32_t rpc_client_id(struct rpc_call *call);
 void rpc_reply(struct rpc_call *call, const struct rpc_message *m);
 void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
 /* fn(arg) is called at most once if the caller goes away before the answer, from a queue thread or,
@@ -58,21 +54,7 @@ void rpc_reply_error(struct rpc_call *call, const struct mu_err *err);
  * by fn. */
 void rpc_on_cancel(struct rpc_call *call, void (*fn)(void *arg), void *arg);
 
-/* ---- calls of this process: the methods without a network ---- */
-/* Called exactly once, from whichever thread answers, perhaps before rpc_local_start returns.  err
- * NULL on success; the reply and its payloads are borrowed (a tensor may be ref'd).  Do not block.
- */
-typedef void (*rpc_local_done)(void *arg, const struct mu_err *err,
-			       const struct rpc_message *reply);
-/* The handler runs on this thread.  NULL with err when it could not be started (done is never
- * called then); else a call that rpc_local_end lets go of. */
-struct rpc_call *rpc_local_start(struct rpc_server *s, const char *path,
-				 const struct rpc_message *request, long timeout_ms,
-				 rpc_local_done done, void *arg, struct mu_err *err);
-void rpc_local_cancel(struct rpc_call *call); /* as if the caller had gone away */
-void rpc_local_end(struct rpc_call *call);
-const struct rpc_wait *rpc_local_wait(const struct rpc_server *s); /* NULL: there is none */
-/* rpc_call without a network: blocks; the same errors. */
+/* rpc_call without a network, for a caller in the server's process: blocks; the same errors. */
 int rpc_local_call(struct rpc_server *s, const char *path, const struct rpc_message *request,
 		   long timeout_ms, struct mu_buf *reply, struct mu_err *err);
 

@@ -9,8 +9,8 @@
 #include "proto/worker.pb-c.h"
 #include "task/device/gpu.h"
 #include "task/graph/optimize.h"
+#include "task/messages/control.h"
 #include "task/request_ids.h"
-#include "task/rpc/control.h"
 
 struct worker_session {
 	char *handle;

@@ -7,9 +7,9 @@
 #include "lib/base/clock.h"
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
+#include "task/messages/hot.h"
+#include "task/messages/tensor_writer.h"
 #include "task/request_ids.h"
-#include "task/rpc/hot.h"
-#include "task/rpc/tensor_writer.h"
 
 struct parked {
 	struct rpc_call *call;

@@ -3,8 +3,8 @@
  * in the worker's map until done.  A cancel may come before the executor has given us the step:
  * then `cancelled` is seen when it has. */
 #include "lib/base/pb.h"
+#include "task/messages/hot.h"
 #include "task/request_ids.h"
-#include "task/rpc/hot.h"
 #include "task/runtime/trace.h"
 #include "task/worker/worker.h"
 

@@ -4,8 +4,8 @@
 #include "lib/base/pb.h"
 #include "proto/worker.pb-c.h"
 #include "task/context.h"
-#include "task/rpc/control.h"
-#include "task/rpc/hot.h"
+#include "task/messages/control.h"
+#include "task/messages/hot.h"
 #include "task/worker/worker.h"
 #include "task/worker/worker_recv.h"
 

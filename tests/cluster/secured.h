@@ -12,7 +12,7 @@
 #include <time.h>
 
 #include "lib/tls/certs.h"
-#include "task/rpc/tls.h"
+#include "task/peer/stream_tls.h"
 #include "task/server_internal.h"
 
 #define PS     "/job:ps/task:0"

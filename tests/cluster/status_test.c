@@ -160,29 +160,24 @@ static bool tells(const struct task *t, const char *part)
 	return found;
 }
 
-static void a_session_ends_when_its_client_has_gone_for_long(void **state)
+static void an_idle_session_is_closed(void **state)
 {
 	struct fixture *f = *state;
 	MU_AUTO(mu_graph_free) struct mu_graph *g = doubled();
-	MU_AUTO_FREE char *local =
-	    mu_xasprintf("127.0.0.1:%d", task_server_local_port(f->worker[0].server));
-	struct task guest = {.server = f->worker[0].server};
 	struct step init = {.target = "init"};
-	char kept[64], left[64];
+	struct task *t = &f->worker[0];
+	char handle[64];
 	struct mu_err err;
 
-	assert_ok(rpc_channel_open(local, &guest.ch, &err), &err);
-	assert_ok(create(&f->worker[0], g, MU_SPAN(""), kept, &err), &err);
-	assert_ok(create(&guest, g, MU_SPAN(""), left, &err), &err);
-	assert_ok(run(&guest, left, &init, NULL, &err), &err);
-	assert_tells(&f->worker[0], "\"sessions\":2");
-	assert_false(tells(&f->worker[0], "\"abandoned\":true"));
-	rpc_channel_close(guest.ch);
-	UNTIL(tells(&f->worker[0], "\"sessions\":1"));
-	assert_tells(&f->worker[0], kept);
-	assert_true(run_float(&f->worker[0], kept, "twice:0") == 30);
-	assert_fails(run(&f->worker[0], left, &init, NULL, &err), &err, MU_ABORTED, "not found");
-	assert_ok(close_session(&f->worker[0], kept, &err), &err);
+	stop_task(t);
+	f->session_idle_ms = 200;
+	start_task(f, t, "worker", 0);
+	assert_ok(create(t, g, MU_SPAN(""), handle, &err), &err);
+	for (double end = mu_clock() + 1; mu_clock() < end;)
+		assert_ok(run(t, handle, &init, NULL, &err), &err); /* a used one is not */
+	assert_tells(t, "\"sessions\":1");
+	UNTIL(tells(t, "\"sessions\":0"));
+	assert_fails(run(t, handle, &init, NULL, &err), &err, MU_ABORTED, "not found");
 }
 
 /* ---- steps that are parked ---- */
@@ -357,8 +352,7 @@ int main(void)
 					    stop),
 	    cmocka_unit_test_setup_teardown(the_health_service_knows_the_services, start, stop),
 	    cmocka_unit_test_setup_teardown(sessions_that_were_closed_leave_nothing, start, stop),
-	    cmocka_unit_test_setup_teardown(a_session_ends_when_its_client_has_gone_for_long, start,
-					    stop),
+	    cmocka_unit_test_setup_teardown(an_idle_session_is_closed, start, stop),
 	    cmocka_unit_test_setup_teardown(steps_beside_a_hundred_that_are_parked_leave_nothing,
 					    start, stop),
 	    cmocka_unit_test_setup_teardown(

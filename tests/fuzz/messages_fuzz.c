@@ -6,8 +6,8 @@
 
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
-#include "task/rpc/control.h"
-#include "task/rpc/hot.h"
+#include "task/messages/control.h"
+#include "task/messages/hot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

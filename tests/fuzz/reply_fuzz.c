@@ -8,8 +8,7 @@
 #include "client/session/run_step.h"
 #include "lib/base/pb.h"
 #include "muster/graph.h"
-#include "task/rpc/bytes.h"
-#include "task/rpc/hot.h"
+#include "task/messages/hot.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -76,25 +75,15 @@ static void run_callable(struct mu_span reply)
 
 static void recv_tensor(struct mu_span reply)
 {
-	struct mu_tensor t = {0}, placed = {0};
-	size_t seen = reply.len < 512 ? reply.len : 512, at, len = reply.len;
-	struct rpc_bytes bytes;
+	struct mu_tensor t = {0};
 	struct mu_err err;
 	bool dead;
 
-	if (hot_recv_tensor_place((struct mu_span){reply.data, seen}, reply.len, &placed, &at) ==
-	    0) {
-		memcpy(placed.data, reply.data + at, reply.len - at);
-		len = at;
-	}
-	bytes_own(&bytes, mu_xstrndup(reply.data, reply.len), len);
-	bytes.tensor = placed;
-	if (hot_recv_tensor_reply(&bytes, &t, &dead, &err) == 0) {
+	if (hot_recv_tensor_reply(reply, &t, &dead, &err) == 0) {
 		if (t.shape.count < 0 || mu_tensor_bytes(&t) > (size_t)mu_tensor_limit)
 			abort();
 		mu_tensor_unref(&t);
 	}
-	bytes_fini(&bytes);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -219,9 +219,8 @@ static void job__that_another_controller_manages__is_left_alone(void **state)
 
 		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "managedBy",
 					cases[i].by);
-		cJSON_SetValuestring(cJSON_GetObjectItem(s->job->child->next->next,
-							 "resourceVersion"),
-				     "9");
+		cJSON_SetValuestring(
+		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
 		cache_job_seen(&s->control.cache, s->job);
 		look(s);
 		assert_int_equal(s->n > 0, cases[i].ours);

@@ -3,10 +3,10 @@
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
 #include "proto/worker.pb-c.h"
+#include "task/messages/control.h"
+#include "task/messages/hot.h"
+#include "task/messages/tensor_writer.h"
 #include "task/rpc/bytes.h"
-#include "task/rpc/control.h"
-#include "task/rpc/hot.h"
-#include "task/rpc/tensor_writer.h"
 #include "tests/test.h"
 
 static struct mu_tensor floats(int64_t n)
@@ -144,54 +144,29 @@ static void a_request_cut_short_anywhere_is_refused_or_smaller(void **state)
 	mu_tensor_unref(&t);
 }
 
-/* The reply as it would arrive: its first `seen` bytes looked at for a place for the rest; 0: none
- * are. */
-static void arrive(struct rpc_bytes *out, const struct rpc_message *m, size_t seen)
-{
-	struct mu_tensor tensor = {0};
-	struct mu_buf all = {0};
-	size_t total, at;
-
-	message_flatten(m, &all);
-	total = all.len;
-	if (seen > total)
-		seen = total;
-	if (seen &&
-	    hot_recv_tensor_place((struct mu_span){all.data, seen}, total, &tensor, &at) == 0) {
-		assert_true(at <= seen && total - at == mu_tensor_bytes(&tensor));
-		memcpy(tensor.data, all.data + at, total - at);
-		total = at;
-	}
-	bytes_own(out, all.data, total);
-	out->tensor = tensor;
-}
-
 static void a_received_tensor_is_the_sent_one(void **state)
 {
 	static const int64_t sizes[] = {0, 1, 200, 300, 1100, 5000, 100000};
-	static const size_t seen[] = {0, 7, 100, 512, 1 << 20};
 
-	for (unsigned i = 0; i < MU_COUNT(sizes); i++)
-		for (unsigned p = 0; p < MU_COUNT(seen); p++) {
-			struct tensor_writer w = {0};
-			struct mu_tensor t = floats(sizes[i]), got;
-			struct rpc_bytes bytes;
-			struct mu_err err;
-			bool dead = true;
+	for (unsigned i = 0; i < MU_COUNT(sizes); i++) {
+		struct tensor_writer w = {0};
+		struct mu_tensor t = floats(sizes[i]), got;
+		MU_AUTO_BUF flat = {0};
+		struct mu_err err;
+		bool dead = true;
 
-			mu_pb_put_int(&w.buf, 3, 123456789);
-			tensor_writer_put(&w, 1, &t);
-			arrive(&bytes, tensor_writer_message(&w), seen[p]);
-			assert_ok(hot_recv_tensor_reply(&bytes, &got, &dead, &err), &err);
-			assert_false(dead);
-			assert_true(mu_shape_eq(&t.shape, &got.shape));
-			if (sizes[i])
-				assert_memory_equal(t.data, got.data, mu_tensor_bytes(&t));
-			mu_tensor_unref(&got);
-			bytes_fini(&bytes);
-			tensor_writer_fini(&w);
-			mu_tensor_unref(&t);
-		}
+		mu_pb_put_int(&w.buf, 3, 123456789);
+		tensor_writer_put(&w, 1, &t);
+		message_flatten(tensor_writer_message(&w), &flat);
+		assert_ok(hot_recv_tensor_reply(mu_buf_span(&flat), &got, &dead, &err), &err);
+		assert_false(dead);
+		assert_true(mu_shape_eq(&t.shape, &got.shape));
+		if (sizes[i])
+			assert_memory_equal(t.data, got.data, mu_tensor_bytes(&t));
+		mu_tensor_unref(&got);
+		tensor_writer_fini(&w);
+		mu_tensor_unref(&t);
+	}
 }
 
 /* A length that the message does not have, at each byte of the head. */
@@ -199,7 +174,6 @@ static void a_lying_reply_is_an_error(void **state)
 {
 	struct tensor_writer w = {0};
 	struct mu_tensor t = floats(2000), got;
-	struct rpc_bytes bytes;
 	MU_AUTO_BUF flat = {0};
 	struct mu_err err;
 	bool dead;
@@ -209,33 +183,47 @@ static void a_lying_reply_is_an_error(void **state)
 	for (size_t at = 0; at < 20; at++)
 		for (int bit = 0; bit < 8; bit++) {
 			MU_AUTO_FREE char *copy = malloc(flat.len);
-			struct rpc_message m = {.head = {copy, flat.len}};
 
 			memcpy(copy, flat.data, flat.len);
 			copy[at] ^= (char)(1 << bit);
-			arrive(&bytes, &m, 512);
-			if (hot_recv_tensor_reply(&bytes, &got, &dead, &err) == 0)
+			if (!hot_recv_tensor_reply((struct mu_span){copy, flat.len}, &got, &dead,
+						   &err))
 				mu_tensor_unref(&got);
-			bytes_fini(&bytes);
 		}
 	tensor_writer_fini(&w);
 	mu_tensor_unref(&t);
 }
 
+/* A message is one piece again, however many slices it came in. */
+static void slices_are_joined(void **state)
+{
+	struct rpc_message parts[3] = {{.head = MU_SPAN("one "), .next = &parts[1]},
+				       {.head = MU_SPAN("two "), .next = &parts[2]},
+				       {.head = MU_SPAN("three")}};
+	struct rpc_bytes bytes;
+
+	bytes_receive(&bytes, message_to_buffer(parts));
+	assert_true(mu_span_is(rpc_bytes_flat(&bytes), "one two three"));
+	assert_true(mu_span_is(rpc_bytes_flat(&bytes), "one two three"));
+	bytes_fini(&bytes);
+	bytes_receive(&bytes, message_to_buffer(&parts[2]));
+	assert_true(mu_span_is(rpc_bytes_flat(&bytes), "three"));
+	bytes_fini(&bytes);
+	bytes_receive(&bytes, NULL);
+	assert_true(mu_span_is(rpc_bytes_flat(&bytes), ""));
+	bytes_fini(&bytes);
+}
+
 static void a_dead_tensor_arrives_dead(void **state)
 {
-	struct rpc_message m = {.head = MU_SPAN("\x10\x01")};
-	struct rpc_bytes bytes;
 	struct mu_tensor got;
 	struct mu_err err;
 	bool dead = false;
 
-	arrive(&bytes, &m, 512);
-	assert_ok(hot_recv_tensor_reply(&bytes, &got, &dead, &err), &err);
+	assert_ok(hot_recv_tensor_reply(MU_SPAN("\x10\x01"), &got, &dead, &err), &err);
 	assert_true(dead);
 	assert_int_equal(got.shape.count, 0);
 	mu_tensor_unref(&got);
-	bytes_fini(&bytes);
 }
 
 int main(void)
@@ -248,6 +236,7 @@ int main(void)
 	    cmocka_unit_test(a_request_cut_short_anywhere_is_refused_or_smaller),
 	    cmocka_unit_test(a_received_tensor_is_the_sent_one),
 	    cmocka_unit_test(a_lying_reply_is_an_error),
+	    cmocka_unit_test(slices_are_joined),
 	    cmocka_unit_test(a_dead_tensor_arrives_dead),
 	};
 

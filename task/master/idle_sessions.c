@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Closes sessions that are not used any more.
+ *
+ * A client that dies leaves its session open, and TensorFlow keeps such a session for ever.  Here a
+ * session ends when no step of it runs and no call has named it for `session_idle_ms`.  When more
+ * than MANY sessions are idle, the limit is an hour, because clients then start and die in a loop.
+ *
+ * The timer's thread only requests a sweep.  An offload thread does it, because closing a session
+ * calls the other tasks.  master_stop waits for a running sweep, and none begins after it. */
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "task/master/master.h"
+
+enum { MANY = 1000, MANY_IDLE_MS = 3600 * 1000, MAX_SWEEP_INTERVAL_MS = 60 * 1000 };
+
+static bool is_running(struct session *s)
+{
+	bool running;
+
+	pthread_mutex_lock(&s->lock);
+	running = s->running;
+	pthread_mutex_unlock(&s->lock);
+	return running;
+}
+
+/* Removes one session that exceeds the limit from the master; returns its reference, or NULL. */
+static struct session *take_one(struct master *m)
+{
+	int64_t now = mu_clock_ms(), limit = m->session_idle_ms;
+	struct session *oldest = NULL;
+	unsigned n = 0;
+
+	pthread_mutex_lock(&m->lock);
+	mu_map_each (&m->sessions, slot) {
+		struct session *s = slot->value;
+
+		if (is_running(s)) {
+			s->used_ms = now;
+			continue;
+		}
+		n++;
+		if (!oldest || s->used_ms < oldest->used_ms)
+			oldest = s;
+	}
+	if (n > MANY && limit > MANY_IDLE_MS)
+		limit = MANY_IDLE_MS;
+	if (oldest && !m->stopping && now - oldest->used_ms >= limit)
+		mu_map_del(&m->sessions, oldest->handle);
+	else
+		oldest = NULL;
+	pthread_mutex_unlock(&m->lock);
+	return oldest;
+}
+
+static void sweep(void *arg)
+{
+	struct master *m = arg;
+	struct session *s;
+	struct mu_err why;
+
+	while ((s = take_one(m))) {
+		mu_info("master", "closing session %s: idle for %lld s", s->handle,
+			(long long)(mu_clock_ms() - s->used_ms) / 1000);
+		mu_fail(&why, MU_ABORTED, "The session was idle for too long");
+		session_close(s, &why);
+		session_unref(s);
+	}
+	pthread_mutex_lock(&m->lock);
+	m->sweeping = false;
+	pthread_cond_broadcast(&m->swept);
+	pthread_mutex_unlock(&m->lock);
+}
+
+static void request_sweep(void *arg);
+
+static void sweep_later(struct master *m)
+{
+	int64_t interval = m->session_idle_ms / 4 + 1;
+
+	timer_add(m->timer, interval < MAX_SWEEP_INTERVAL_MS ? interval : MAX_SWEEP_INTERVAL_MS,
+		  request_sweep, m);
+}
+
+static void request_sweep(void *arg)
+{
+	struct master *m = arg;
+
+	pthread_mutex_lock(&m->lock);
+	if (!m->stopping) {
+		if (!m->sweeping) {
+			m->sweeping = true;
+			offload_run(m->offload, sweep, m);
+		}
+		sweep_later(m);
+	}
+	pthread_mutex_unlock(&m->lock);
+}
+
+void master_close_idle_sessions(struct master *m, int64_t idle_ms)
+{
+	m->session_idle_ms = idle_ms;
+	if (idle_ms > 0)
+		sweep_later(m);
+}
+
+void master_wait_sweep(struct master *m)
+{
+	pthread_mutex_lock(&m->lock);
+	while (m->sweeping)
+		pthread_cond_wait(&m->swept, &m->lock);
+	pthread_mutex_unlock(&m->lock);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Control messages through protobuf-c, bounded: what is unpacked lives in an arena, and takes at
+ * most its own length and a fixed allowance more, so that a small message cannot become a large
+ * one.  Depth is bounded by the .proto files, in which no message contains itself. */
+#ifndef MU_TASK_MESSAGES_CONTROL_H
+#define MU_TASK_MESSAGES_CONTROL_H
+
+#include <protobuf-c/protobuf-c.h>
+
+#include "lib/base/buf.h"
+
+/* NULL with err when the bytes are no such message. */
+void *control_unpack(struct mu_arena *a, const ProtobufCMessageDescriptor *d, struct mu_span bytes,
+		     struct mu_err *err);
+void control_pack(struct mu_buf *b, const void *message); /* appends */
+
+static inline struct mu_span control_bytes(ProtobufCBinaryData d)
+{
+	return (struct mu_span){d.data ? (const char *)d.data : "", d.data ? d.len : 0};
+}
+
+#endif

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writes a message that holds tensors without copying the large ones: bytes gather in one buffer
+ * that is cut where a payload goes in between. */
+#ifndef MU_TASK_MESSAGES_TENSOR_WRITER_H
+#define MU_TASK_MESSAGES_TENSOR_WRITER_H
+
+#include "task/rpc/channel.h"
+
+struct tensor_cut {
+	size_t at;
+	const struct mu_tensor *payload;
+	size_t len;
+};
+struct tensor_writer {
+	struct mu_buf buf;
+	struct tensor_cut *cuts;
+	unsigned n_cuts;
+	struct rpc_message *messages;
+};
+
+void tensor_writer_fini(struct tensor_writer *w);
+/* Field `number` = TensorProto. t is borrowed until the message is sent. */
+void tensor_writer_put(struct tensor_writer *w, uint32_t number, const struct mu_tensor *t);
+/* Field `number` = NamedTensorProto {name=1, tensor=2}. */
+void tensor_writer_put_named(struct tensor_writer *w, uint32_t number, const char *name,
+			     const struct mu_tensor *t);
+/* The whole message; borrows w. */
+const struct rpc_message *tensor_writer_message(struct tensor_writer *w);
+
+#endif

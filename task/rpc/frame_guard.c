@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accept4 and recvmsg for the gRPC library, in place of libc's: two faults of gRPC 1.51.
+ *
+ * gRPC closes a listener for good when accept4 fails with EMFILE, ENFILE, ENOBUFS or ENOMEM, so a
+ * task that once had no descriptor left would never accept a connection again.  On the threads of
+ * the completion queue, accept4 reports EAGAIN instead.  gRPC then waits for the next connection,
+ * because its epoll is edge-triggered.  A thread makes one as soon as a descriptor is free, and gRPC
+ * accepts all that are pending.
+ *
+ * gRPC checks the size of header fields for each frame, not for the block that a HEADERS frame
+ * and its CONTINUATION frames form.  A block without END_HEADERS grows without bound, and a value
+ * that comes in many pieces is copied once for each piece (CVE-2023-33953).  No option limits
+ * either: a resource quota is enforced only when the connection has no data pending.
+ *
+ * recvmsg follows the frames of each accepted HTTP/2 connection.  When a block exceeds
+ * MAX_BLOCK, it reports ECONNRESET and gRPC closes the connection.  It does the same when a client
+ * sends MAX_BEFORE_ACK without acknowledging SETTINGS, because gRPC enforces its limits on streams
+ * and header fields only after that.  Connections with TLS are not followed: their clients have
+ * shown a certificate of the job.
+ *
+ * gRPC reads a connection from one thread at a time, so its record needs no lock.  The socket
+ * cookie tells whether the descriptor number still is the same connection. */
+#include "task/rpc/frame_guard.h"
+
+#include <errno.h>
+#include <netdb.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/base/log.h"
+#include "lib/base/mem.h"
+#include "lib/net/accept_backoff.h"
+#include "task/rpc/core.h"
+
+enum { HEADERS = 1, SETTINGS = 4, CONTINUATION = 9 }; /* types of frames */
+enum { ACK = 1, END_HEADERS = 4 };                    /* flags */
+enum { PREFACE_LEN = 24, MAX_FDS = 1 << 16 };
+enum { MAX_BLOCK = 64 << 10, MAX_BEFORE_ACK = 256 << 10 };
+
+struct connection {
+	uint64_t cookie; /* 0: not followed */
+	struct frame_guard guard;
+};
+
+static _Atomic(struct connection *) connections[MAX_FDS]; /* by descriptor; never freed */
+static _Atomic bool is_starved[MAX_FDS]; /* listeners with pending connections */
+
+static uint64_t cookie_of(int fd)
+{
+	uint64_t cookie = 0;
+	socklen_t len = sizeof(cookie);
+
+	return getsockopt(fd, SOL_SOCKET, SO_COOKIE, &cookie, &len) ? 0 : cookie;
+}
+
+static void watch(int fd)
+{
+	struct connection *c;
+
+	if (fd >= MAX_FDS) {
+		shutdown(fd, SHUT_RDWR);
+		return;
+	}
+	c = atomic_load(&connections[fd]);
+	if (!c)
+		c = MU_NEW(struct connection);
+	*c = (struct connection){.cookie = cookie_of(fd)};
+	atomic_store(&connections[fd], c);
+}
+
+static void *connect_later(void *arg)
+{
+	static const struct timespec pause = {0, ACCEPT_BACKOFF_MS * 1000000L};
+	int listener = (int)(intptr_t)arg, fd = -1;
+	struct sockaddr_storage to;
+	socklen_t len = sizeof(to);
+
+	while (!getsockname(listener, (struct sockaddr *)&to, &len) &&
+	       (fd = socket(to.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) < 0)
+		nanosleep(&pause, NULL);
+	atomic_store(&is_starved[listener], false);
+	if (fd >= 0) {
+		(void)!connect(fd, (const struct sockaddr *)&to, len);
+		close(fd);
+	}
+	return NULL;
+}
+
+static void accept_later(int listener)
+{
+	pthread_t thread;
+
+	if (listener >= MAX_FDS || atomic_exchange(&is_starved[listener], true))
+		return;
+	if (pthread_create(&thread, NULL, connect_later, (void *)(intptr_t)listener))
+		atomic_store(&is_starved[listener], false);
+	else
+		pthread_detach(thread);
+}
+
+__attribute__((visibility("default"))) int accept4(int fd, struct sockaddr *addr, socklen_t *len,
+						   int flags)
+{
+	int got = (int)syscall(SYS_accept4, fd, addr, len, flags);
+
+	if (!core_is_queue_thread())
+		return got;
+	if (got >= 0) {
+		watch(got);
+	} else if (mu_accept_backoff(errno, "rpc")) {
+		accept_later(fd);
+		errno = EAGAIN;
+	}
+	return got;
+}
+
+static bool begin_frame(struct frame_guard *g)
+{
+	unsigned type = g->head[3], flags = g->head[4];
+	bool fits = true;
+
+	g->n_head = 0;
+	g->skip = (size_t)g->head[0] << 16 | (size_t)g->head[1] << 8 | g->head[2];
+	if (type == SETTINGS && flags & ACK)
+		g->acknowledged = true;
+	if (type == HEADERS || type == CONTINUATION) {
+		g->block += sizeof(g->head) + g->skip;
+		fits = g->block <= MAX_BLOCK;
+		if (flags & END_HEADERS)
+			g->block = 0;
+	}
+	return fits;
+}
+
+const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, size_t n)
+{
+	if (n > 0 && !g->started) {
+		g->ignored = *p != 'P'; /* TLS, or no HTTP/2 at all */
+		g->skip = PREFACE_LEN;
+		g->started = true;
+	}
+	if (g->ignored)
+		return NULL;
+	g->before_ack += g->acknowledged ? 0 : n;
+	while (n > 0) {
+		size_t take = g->skip ? g->skip : sizeof(g->head) - g->n_head;
+
+		if (take > n)
+			take = n;
+		if (g->skip) {
+			g->skip -= take;
+		} else {
+			memcpy(g->head + g->n_head, p, take);
+			g->n_head += (unsigned)take;
+			if (g->n_head == sizeof(g->head) && !begin_frame(g))
+				return "its header block exceeds 64 KiB";
+		}
+		p += take;
+		n -= take;
+	}
+	return !g->acknowledged && g->before_ack > MAX_BEFORE_ACK
+		   ? "it sent 256 KiB and never acknowledged SETTINGS"
+		   : NULL;
+}
+
+static void warn(int fd, const char *bad)
+{
+	struct sockaddr_storage peer;
+	socklen_t len = sizeof(peer);
+	char host[64] = "a unix socket", port[16] = "";
+	static _Atomic int64_t next_ms;
+
+	if (!mu_log_ratelimit(&next_ms))
+		return;
+	if (!getpeername(fd, (struct sockaddr *)&peer, &len) && peer.ss_family != AF_UNIX)
+		(void)!getnameinfo((struct sockaddr *)&peer, len, host, sizeof(host), port,
+				   sizeof(port), NI_NUMERICHOST | NI_NUMERICSERV);
+	mu_warn("rpc", "closing the connection from %s %s: %s", host, port, bad);
+}
+
+__attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m, int flags)
+{
+	ssize_t got = syscall(SYS_recvmsg, fd, m, flags), left = got;
+	bool received = got > 0 && !flags && fd < MAX_FDS;
+	struct connection *c = received ? atomic_load(&connections[fd]) : NULL;
+	const char *bad = NULL;
+
+	if (!c || !c->cookie)
+		return got;
+	if (cookie_of(fd) != c->cookie || c->guard.ignored) {
+		c->cookie = 0;
+		return got;
+	}
+	for (size_t i = 0; left > 0 && !bad && i < m->msg_iovlen; i++) {
+		size_t n = m->msg_iov[i].iov_len;
+
+		n = n < (size_t)left ? n : (size_t)left;
+		left -= (ssize_t)n;
+		bad = frame_guard_follow(&c->guard, m->msg_iov[i].iov_base, n);
+	}
+	if (!bad)
+		return got;
+	warn(fd, bad);
+	c->cookie = 0;
+	errno = ECONNRESET;
+	return -1;
+}
+
+void frame_guard_link(void)
+{
+}
