@@ -79,6 +79,7 @@ check: ## what CI runs
 
 asan: ## unit tests under AddressSanitizer and UBSan
 	@ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+	  LSAN_OPTIONS=suppressions=tools/lsan.supp:print_suppressions=0 \
 	  TEST_TIMEOUT=$${TEST_TIMEOUT:-600} $(again) MODE=asan unit
 
 tsan: ## unit tests under ThreadSanitizer

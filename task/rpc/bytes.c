@@ -5,6 +5,7 @@
 #include <grpc/byte_buffer_reader.h>
 
 #include "lib/base/mem.h"
+#include "lib/base/tsan.h"
 
 enum { BORROW_MIN = 1024 }; /* bytes; below it, a copy is cheaper than a slice of its own */
 
@@ -57,6 +58,7 @@ static void unref_tensor(void *p)
 {
 	struct mu_tensor *t = p;
 
+	mu_tsan_acquire(t);
 	mu_tensor_unref(t);
 	free(t);
 }
@@ -69,7 +71,8 @@ static grpc_slice payload_slice(const struct mu_tensor *t, size_t len)
 		return grpc_slice_from_copied_buffer(t->data, len);
 	held = MU_NEW(struct mu_tensor);
 	*held = mu_tensor_ref(t);
-	return grpc_slice_new_with_user_data(held->data, len, unref_tensor, held);
+	mu_tsan_release(held);
+	return grpc_slice_new_with_user_data(t->data, len, unref_tensor, held);
 }
 
 grpc_byte_buffer *message_to_buffer(const struct rpc_message *m)

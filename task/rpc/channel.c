@@ -257,6 +257,7 @@ static bool try_later(struct out_call *c, struct mu_err *err)
 		return false;
 	}
 	c->tag.complete = paused;
+	mu_tsan_release(&c->tag);
 	grpc_channel_watch_connectivity_state(
 	    c->ch->channel, GRPC_CHANNEL_TRANSIENT_FAILURE,
 	    gpr_time_min(c->deadline, gpr_time_add(gpr_now(GPR_CLOCK_MONOTONIC),
@@ -336,6 +337,7 @@ static grpc_call_error start_attempt(struct out_call *c)
 	ops[5].data.recv_status_on_client.trailing_metadata = &c->trailing;
 	ops[5].data.recv_status_on_client.status = &c->status;
 	ops[5].data.recv_status_on_client.status_details = &c->details;
+	mu_tsan_release(&c->tag);
 	rc = grpc_call_start_batch(c->call, ops, MU_COUNT(ops), &c->tag, NULL);
 	grpc_byte_buffer_destroy(message);
 	return rc;

@@ -62,8 +62,7 @@ void rpc_out_cancel(struct rpc_channel *ch, uint64_t call); /* nothing when it h
 /* Blocks the calling thread, which must not be one of the channel's. */
 int rpc_call(struct rpc_channel *ch, const char *method, const struct rpc_message *request,
 	     long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err);
-/* Who is told, on the calling thread, that a call goes on: at next_ms of mu_clock_ms, and then each
- * time at the one that it returned last. */
+/* tell runs on the calling thread at next_ms, and then at each time that it returned last. */
 struct rpc_meanwhile {
 	int64_t (*tell)(void *arg);
 	void *arg;

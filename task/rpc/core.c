@@ -45,6 +45,7 @@ static void *run(void *arg)
 		if (e.type == GRPC_OP_COMPLETE) {
 			struct core_tag *tag = e.tag;
 
+			mu_tsan_acquire(tag);
 			tag->complete(tag, e.success);
 		}
 	}

@@ -7,6 +7,7 @@
 #include <grpc/grpc_security.h>
 
 #include "lib/base/err.h"
+#include "lib/base/tsan.h"
 
 enum {
 	CORE_MAX_ERROR_TEXT = 2048, /* bytes of a status text; clients limit metadata to 8 KiB */

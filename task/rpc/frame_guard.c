@@ -4,8 +4,8 @@
  * gRPC closes a listener for good when accept4 fails with EMFILE, ENFILE, ENOBUFS or ENOMEM, so a
  * task that once had no descriptor left would never accept a connection again.  On the threads of
  * the completion queue, accept4 reports EAGAIN instead.  gRPC then waits for the next connection,
- * because its epoll is edge-triggered.  A thread makes one as soon as a descriptor is free, and gRPC
- * accepts all that are pending.
+ * because its epoll is edge-triggered.  A thread makes one as soon as a descriptor is free, and
+ * gRPC accepts all that are pending.
  *
  * gRPC checks the size of header fields for each frame, not for the block that a HEADERS frame
  * and its CONTINUATION frames form.  A block without END_HEADERS grows without bound, and a value
@@ -26,7 +26,6 @@
 #include <netdb.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -50,7 +49,7 @@ struct connection {
 };
 
 static _Atomic(struct connection *) connections[MAX_FDS]; /* by descriptor; never freed */
-static _Atomic bool is_starved[MAX_FDS]; /* listeners with pending connections */
+static _Atomic bool is_starved[MAX_FDS];                  /* listeners with pending connections */
 
 static uint64_t cookie_of(int fd)
 {
@@ -71,6 +70,7 @@ static void watch(int fd)
 	c = atomic_load(&connections[fd]);
 	if (!c)
 		c = MU_NEW(struct connection);
+	mu_tsan_acquire(c);
 	*c = (struct connection){.cookie = cookie_of(fd)};
 	atomic_store(&connections[fd], c);
 }
@@ -172,10 +172,10 @@ const char *frame_guard_follow(struct frame_guard *g, const unsigned char *p, si
 
 static void warn(int fd, const char *bad)
 {
+	static _Atomic int64_t next_ms;
+	char host[64] = "a unix socket", port[16] = "";
 	struct sockaddr_storage peer;
 	socklen_t len = sizeof(peer);
-	char host[64] = "a unix socket", port[16] = "";
-	static _Atomic int64_t next_ms;
 
 	if (!mu_log_ratelimit(&next_ms))
 		return;
@@ -192,12 +192,11 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m,
 	struct connection *c = received ? atomic_load(&connections[fd]) : NULL;
 	const char *bad = NULL;
 
-	if (!c || !c->cookie)
+	if (!c)
 		return got;
-	if (cookie_of(fd) != c->cookie || c->guard.ignored) {
-		c->cookie = 0;
-		return got;
-	}
+	mu_tsan_acquire(c);
+	if (c->guard.ignored || !c->cookie || cookie_of(fd) != c->cookie)
+		left = 0;
 	for (size_t i = 0; left > 0 && !bad && i < m->msg_iovlen; i++) {
 		size_t n = m->msg_iov[i].iov_len;
 
@@ -205,10 +204,11 @@ __attribute__((visibility("default"))) ssize_t recvmsg(int fd, struct msghdr *m,
 		left -= (ssize_t)n;
 		bad = frame_guard_follow(&c->guard, m->msg_iov[i].iov_base, n);
 	}
+	c->cookie = bad ? 0 : c->cookie;
+	mu_tsan_release(c);
 	if (!bad)
 		return got;
 	warn(fd, bad);
-	c->cookie = 0;
 	errno = ECONNRESET;
 	return -1;
 }

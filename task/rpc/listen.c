@@ -14,7 +14,6 @@
 #include <grpc/support/alloc.h>
 #include <grpc/support/time.h>
 #include <limits.h>
-#include <stdio.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
@@ -117,6 +116,7 @@ static void call_send(struct rpc_call *base, const struct rpc_message *m, const 
 	}
 	n++;
 	atomic_fetch_add(&c->base.refs, 1);
+	mu_tsan_release(&c->sent);
 	if (grpc_call_start_batch(c->call, ops, n, &c->sent, NULL) != GRPC_CALL_OK) {
 		mu_error("rpc", "an answer could not be sent");
 		rpc_call_unref(&c->base);
@@ -182,6 +182,7 @@ static void on_arrived(struct core_tag *tag, bool ok)
 	bytes_receive(&c->base.request, c->payload);
 	atomic_fetch_add(&c->base.refs, 1);
 	op.data.recv_close_on_server.cancelled = &c->was_cancelled;
+	mu_tsan_release(&c->closed);
 	if (grpc_call_start_batch(c->call, &op, 1, &c->closed, NULL) != GRPC_CALL_OK)
 		rpc_call_unref(&c->base);
 	if (c->base.method && c->payload)
@@ -214,15 +215,15 @@ static void post_request(struct listener *l, unsigned method)
 	c->status_text = grpc_empty_slice();
 	grpc_metadata_array_init(&c->metadata);
 	grpc_call_details_init(&c->details);
-	if (method < l->n_methods) {
-		c->base.method = &l->methods[method];
+	c->base.method = method < l->n_methods ? &l->methods[method] : NULL;
+	mu_tsan_release(&c->arrived);
+	if (c->base.method)
 		bad = grpc_server_request_registered_call(
 		    l->server, l->registered[method], &c->call, &c->deadline, &c->metadata,
 		    &c->payload, l->queue, l->queue, &c->arrived);
-	} else {
+	else
 		bad = grpc_server_request_call(l->server, &c->call, &c->details, &c->metadata,
 					       l->queue, l->queue, &c->arrived);
-	}
 	if (bad != GRPC_CALL_OK) {
 		rpc_call_unref(&c->base);
 		posted_done(l);
@@ -267,6 +268,7 @@ void listener_close(struct listener *l)
 	pthread_mutex_lock(&l->lock);
 	l->closing = true;
 	pthread_mutex_unlock(&l->lock);
+	mu_tsan_release(&l->down_tag);
 	grpc_server_shutdown_and_notify(l->server, l->queue, &l->down_tag);
 }
 

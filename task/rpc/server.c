@@ -8,8 +8,6 @@
  * ANSWERED under the server's lock; an answer from another thread waits while CANCELLING. */
 #include "task/rpc/server.h"
 
-#include <time.h>
-
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
