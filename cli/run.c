@@ -187,11 +187,11 @@ static int turn(struct run *r, struct mu_err *err)
 				    .n_pods = r->tasks.n,
 				    .service = r->service,
 				    .status = r->status,
-				    .step = r->view.progress.step,
-				    .last_progress = r->view.step_at,
-				    .final = {.reason = r->view.end_reason,
-					      .step = r->view.progress.step,
-					      .target = r->view.progress.target}};
+				    .progress = {.set = true,
+						 .step = r->view.progress.step,
+						 .target = r->view.progress.target,
+						 .reason = r->view.end_reason},
+				    .last_progress = r->view.step_at};
 	struct job_plan *plan;
 	int rc = 0;
 

@@ -38,7 +38,8 @@ bool apply_is_ours(const struct reconcile *r, const cJSON *object)
 	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
 	{
 		const char *uid = cJSON_GetStringValue(at(ref, "uid"));
-		if (cJSON_IsTrue(at(ref, "controller")) && uid && strcmp(uid, r->seen->uid) == 0)
+		if (cJSON_IsTrue(at(ref, "controller")) && uid &&
+		    strcmp(uid, r->seen->job->uid) == 0)
 			return true;
 	}
 	return false;
@@ -97,7 +98,7 @@ static int finish_pod(struct reconcile *r, const struct plan_action *a, struct m
 	if (pod->finish_asked > 0)
 		left -= r->now - pod->finish_asked;
 	else if (pod->phase == POD_RUNNING && pod->ip &&
-		 c->io.finish(c->io.user, pod->ip, r->seen->uid, NULL) == 0)
+		 c->io.finish(c->io.user, pod->ip, r->seen->job->uid, NULL) == 0)
 		cache_finish_asked(&c->cache, r->seen->key, pod->uid, r->now);
 	else
 		left = 0;
@@ -113,7 +114,7 @@ static int delete_job(struct reconcile *r, struct mu_err *err)
 	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
 			 r->spec->namespace, r->spec->name);
 
-	return delete_uid(r, path, r->seen->uid, false, err);
+	return delete_uid(r, path, r->seen->job->uid, false, err);
 }
 
 /* The cache knows whose it is, not which: another's may have come under the name since. */
@@ -175,7 +176,7 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 		rc = apply_one(r, a, &mine);
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
 			event_record(r, a->kind == ACTION_FORGET_POD, a->reason, "%s",
-				  a->message ? a->message : a->name);
+				     a->message ? a->message : a->name);
 		if (apply_note(rc, &mine, &first, err))
 			break;
 	}

@@ -146,8 +146,8 @@ static int create_policy(struct reconcile *r, struct mu_err *err)
 		     : ensure(r, "networking.k8s.io/v1", "networkpolicies", object, &out, err);
 
 	if (rc == 0)
-		cache_assume_owned(&r->control->cache, OWNED_POLICY, r->seen->key, r->seen->uid,
-				   r->now);
+		cache_assume_owned(&r->control->cache, OWNED_POLICY, r->seen->key,
+				   r->seen->job->uid, r->now);
 	if (rc == 0)
 		control_want(r->control, WATCH_POLICIES);
 	cJSON_Delete(out);
@@ -190,7 +190,7 @@ static int put_group(struct reconcile *r, int members, struct mu_err *err)
 	cJSON_Delete(out);
 	if (rc == 0) {
 		cache_assume_group(&r->control->cache, volcano ? OWNED_VOLCANO : OWNED_PLUGINS,
-				   r->seen->key, r->seen->uid, members, r->now);
+				   r->seen->key, r->seen->job->uid, members, r->now);
 		control_want(r->control, volcano ? WATCH_VOLCANO : WATCH_SCHEDULER_PLUGINS);
 	}
 	if (rc == -MU_NOT_FOUND) {
@@ -243,7 +243,7 @@ static int take_reply(struct reconcile *r, const struct plan_action *a, const st
 	int rc = settle(r, w, reply->rc, &reply->out, &reply->err);
 
 	if (rc == 0 && a->kind == ACTION_CREATE_SERVICE)
-		cache_assume_owned(c, OWNED_SERVICE, r->seen->key, r->seen->uid, r->now);
+		cache_assume_owned(c, OWNED_SERVICE, r->seen->key, r->seen->job->uid, r->now);
 	else if (rc == 0)
 		cache_assume_pod(c, reply->out, bound_to(&a->pod->kernels), r->now);
 	if (rc == 0 && a->pod && is_behind(reply->out, a->pod))
@@ -432,7 +432,8 @@ int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err
 			job_plan_not_made(plan, &plan->actions[i]);
 	say_created(r, plan, made);
 	if (c.refused || (r->seen->observed.refused && !r->seen->invalid_tasks))
-		cache_set_refused(&r->control->cache, r->seen->key, c.refused, r->seen->manifest,
+		cache_set_refused(&r->control->cache, r->seen->key, c.refused,
+				  r->seen->job->generation,
 				  c.invalid_tasks | r->seen->invalid_tasks);
 	/* no watch tells when the server accepts it */
 	if (c.refused && !job_plan_refusal_is_final(c.refused))

@@ -49,19 +49,14 @@ struct cached_job *cache_job_of(struct cache *c, const char *key)
 
 static void drop_object(struct cached_job *job)
 {
-	free(job->text);
-	free(job->status);
-	free(job->uid);
-	free(job->resource_version);
-	free(job->progress);
+	job_unref(job->object);
 	free(job->refused);
 	free(job->notice);
-	job->text = job->status = job->uid = job->resource_version = NULL;
-	job->progress = job->refused = job->notice = NULL;
-	job->version = job->manifest = 0;
+	job->object = NULL;
+	job->refused = job->notice = NULL;
+	job->progress.set = false;
 	job->progress_at = job->watched_since = job->last_status_write = 0;
 	job->verified = job->stale = false;
-	job->settled = 0;
 	job->phase = JOB_NEW; /* the next of its name is not over */
 	cache_pods_differ(job);
 }
@@ -69,7 +64,7 @@ static void drop_object(struct cached_job *job)
 /* Frees the entry when nothing hangs on it any more. */
 void cache_drop_if_empty(struct cache *c, struct cached_job *job)
 {
-	if (job->text || job->pods)
+	if (job->object || job->pods)
 		return;
 	for (int k = 0; k < OWNED_KINDS; k++)
 		if (job->owned[k].owner)
@@ -152,26 +147,22 @@ void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job 
 
 /* ---- jobs ---- */
 
-/* False when it is no news. */
-static bool store_job(struct cache *c, const char *key, const cJSON *object, bool only_newer)
+/* Stores the object; false when the stored one is as new (our own write may be faster than the
+ * watch).  `update`: only a newer version of a job that is there. */
+static bool store_job(struct cache *c, const char *key, const cJSON *object, bool update)
 {
 	struct cached_job *job = cache_job_of(c, key);
+	const struct job *old = job->object;
+	bool newer = old && object_version(object) > old->version;
+	bool same = old && strcmp(old->uid, object_uid(object)) == 0;
 
 	job->seen = true;
-	if (only_newer && (!job->text || cache_version_of(object) <= job->version))
+	if (update ? !newer : same && !newer)
 		return false;
-	if (!only_newer && job->text && cache_version_of(object) <= job->version &&
-	    strcmp(job->uid, text_at(at(object, "metadata"), "uid")) == 0)
-		return false; /* our own write was faster than the watch, or is what it brings */
-	if (job->uid && strcmp(job->uid, text_at(at(object, "metadata"), "uid")) != 0)
+	if (old && !same)
 		drop_object(job);
-	free(job->uid);
-	free(job->resource_version);
-	cache_take_texts(c, job, object);
-	job->uid = mu_xstrdup(text_at(at(object, "metadata"), "uid"));
-	job->resource_version = mu_xstrdup(text_at(at(object, "metadata"), "resourceVersion"));
-	job->version = cache_version_of(object);
-	job->settled = 0;
+	job_unref(job->object);
+	job->object = job_decode(object);
 	return true;
 }
 
@@ -208,22 +199,11 @@ void cache_assume_job(struct cache *c, const cJSON *object)
 	pthread_mutex_lock(&c->lock);
 	store_job(c, key, object, true);
 	job = cache_job_of(c, key);
-	job->verified = job->text != NULL;
+	job->verified = job->object != NULL;
 	job->stale = false;
 	cache_drop_if_empty(c, job);
 	pthread_mutex_unlock(&c->lock);
 	free(key);
-}
-
-void cache_settle(struct cache *c, const char *key, uint64_t version, uint64_t hash)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && job->text && job->version == version)
-		job->settled = hash;
-	pthread_mutex_unlock(&c->lock);
 }
 
 void cache_stored(struct cache *c, const char *key, double now)
@@ -273,7 +253,7 @@ void cache_job_gone(void *cache, const cJSON *object)
 
 static bool end_job(struct cached_job *job, int kind)
 {
-	if (job->seen || !job->text)
+	if (job->seen || !job->object)
 		return false;
 	drop_object(job);
 	return true;
@@ -453,17 +433,17 @@ void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, d
 
 /* ---- the rest ---- */
 
-void cache_set_refused(struct cache *c, const char *key, const char *why, uint64_t manifest,
+void cache_set_refused(struct cache *c, const char *key, const char *why, int64_t generation,
 		       unsigned invalid_tasks)
 {
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (job && job->text && (why || job->refused)) {
+	if (job && job->object && (why || job->refused)) {
 		free(job->refused);
 		job->refused = why ? mu_xstrdup(why) : NULL;
-		job->invalid_in = manifest;
+		job->invalid_in = generation;
 		job->invalid_tasks = invalid_tasks;
 	}
 	pthread_mutex_unlock(&c->lock);

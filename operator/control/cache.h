@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operator knows of the cluster: jobs as text, pods as small records, nodes as labels.
+/* What the operator knows of the cluster: jobs and pods as typed objects, nodes as labels.
  *
  * Reflectors fill it, workers take snapshots of one job.  Everything about a job hangs on one
  * `struct cached_job` under the key "namespace/name", whether the job object, a pod or the service
@@ -14,6 +14,7 @@
 
 #include "lib/base/map.h"
 #include "lib/kube/kube_json.h"
+#include "operator/control/job.h"
 #include "operator/control/labels.h"
 #include "operator/plan/job_plan.h"
 
@@ -30,7 +31,7 @@ struct cached_pod {
 	char *task;
 	char *reason, *detail, *node, *ip; /* or NULL */
 	char *message;                     /* observed_pod.message */
-	char *said;                        /* its progress, as it left it when it ended, or NULL */
+	struct progress_report *final;     /* that its program left as it ended, or NULL */
 	int index, exit_code;
 	enum pod_phase phase;
 	bool ready, answered, deleting, free, killed, gpu, leaves, seen;
@@ -59,32 +60,26 @@ struct cached_owned {
 };
 
 struct cached_job {
-	char *key;    /* "namespace/name" */
-	char *text;   /* the object as JSON but for its status and version, or NULL when the job
-			 itself is not there */
-	char *status; /* as JSON; NULL: it has none */
+	char *key;          /* "namespace/name" */
+	struct job *object; /* NULL: there is no such job */
 	/* Nobody of it is to be asked meanwhile, as long as its pods stay as they are. */
 	struct cache_pace quiet;
 	char *notice; /* job_plan.notice, or NULL */
-	char *uid;    /* of the job, with text */
-	char *resource_version;
-	uint64_t version;  /* … as a number */
-	uint64_t manifest; /* another number for each text */
 	struct cached_owned owned[OWNED_KINDS];
 	struct cached_pod *pods;
-	char *progress; /* JSON of status.progress as last heard, or NULL */
+	struct progress_report progress; /* as reported last */
 	double progress_at;
 	double watched_since;     /* when we looked at it first */
 	uint64_t settled;         /* status_hash of what text says, when that was compared; 0 */
 	double last_status_write; /* by this process; 0: none yet */
-	bool verified; /* text is no older than our term: it came as the answer to a call of ours */
+	bool verified; /* the object is no older than our term: it answered a call of ours */
 	bool stale;    /* the server has a newer one */
 	bool seen;
 	int group_members;      /* of its PodGroup */
 	char group_phase[32];   /* as its scheduler says */
 	char *group_said;       /* why it waits, or NULL */
 	char *refused;          /* why the server would not have an object of it, or NULL */
-	uint64_t invalid_in;    /* the manifest that invalid_tasks is about */
+	int64_t invalid_in;     /* the generation that invalid_tasks is about */
 	unsigned invalid_tasks; /* bit i: the server refuses the pods of tasks[i] for good */
 	int notice_epoch;       /* of `notice` */
 	int phase;              /* enum job_phase as last written, for the metrics */
@@ -101,7 +96,6 @@ struct node_table {
 struct cache {
 	pthread_mutex_t lock;
 	struct mu_map jobs;       /* key -> struct cached_job */
-	uint64_t manifests;       /* the last cached_job.manifest */
 	struct mu_map nodes;      /* name -> struct cached_node */
 	struct node_table *table; /* of them; NULL: to be made */
 	uint64_t term;            /* what is newer than this version is of our term; 0: not known */
@@ -114,14 +108,11 @@ struct cache {
 struct snapshot {
 	struct mu_arena arena;
 	struct node_table *table;
-	const char *key, *ns, *name;                        /* "namespace/name", and each alone */
-	const char *text, *status, *uid, *resource_version; /* as in cached_job */
-	const char *progress;
-	double progress_at;
-	struct observed_job observed;   /* without status */
+	const char *key;                /* "namespace/name" */
+	struct job *job;                /* a reference */
+	struct observed_job observed;   /* borrows from job */
 	unsigned invalid_tasks;         /* bit i: no new try for the pods of tasks[i] */
 	const struct cached_pod **pods; /* beside observed.pods */
-	uint64_t version, manifest, settled;
 	double last_status_write;
 	bool verified, stale; /* as in cached_job; verified by its version, too */
 	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
@@ -131,8 +122,8 @@ void cache_init(struct cache *c, void (*changed)(void *arg, const char *key), vo
 void cache_fini(struct cache *c);
 
 /* ---- fields.c: what the handlers below look at ---- */
-extern const struct kube_fields cache_job_fields[], cache_pod_fields[], cache_owned_fields[],
-    cache_group_fields[], cache_node_fields[];
+extern const struct kube_fields cache_pod_fields[], cache_owned_fields[], cache_group_fields[],
+    cache_node_fields[];
 
 /* Handlers for reflectors (arg: the cache).  A list is of one namespace, or of all: NULL. */
 void cache_jobs_begin(void *cache, const char *ns);
@@ -166,9 +157,6 @@ void cache_nodes_end(void *cache, const char *ns);
 
 /* Our own writes, from the server's answer to them. */
 void cache_assume_job(struct cache *c, const cJSON *object);
-/* This version of the job says what status_wanted would. */
-void cache_settle(struct cache *c, const char *key, uint64_t version, uint64_t hash);
-uint64_t cache_version_of(const cJSON *object);
 /* We have just stored its status. */
 void cache_stored(struct cache *c, const char *key, double now);
 /* Our term begins: jobs newer than this version are as our term has them.  0: that is not known. */
@@ -181,8 +169,8 @@ void cache_assume_owned(struct cache *c, enum owned_kind kind, const char *key, 
 void cache_assume_group(struct cache *c, enum owned_kind kind, const char *key, const char *owner,
 			int members, double now);
 /* The server would not have an object (why), or takes them all again (NULL).  Bit i of
- * invalid_tasks: it refuses the pods of tasks[i] until this manifest changes. */
-void cache_set_refused(struct cache *c, const char *key, const char *why, uint64_t manifest,
+ * invalid_tasks: it refuses the pods of tasks[i] until this generation changes. */
+void cache_set_refused(struct cache *c, const char *key, const char *why, int64_t generation,
 		       unsigned invalid_tasks);
 void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid);
 void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid);
@@ -202,9 +190,6 @@ char *cache_key_of(const cJSON *object, const char *job);
  * did; takes the lock. */
 void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job *job, int kind),
 		 int kind);
-/* ---- cache_text.c ---- */
-/* text and status of the job, with another `manifest` when text is another; the lock is held. */
-void cache_take_texts(struct cache *c, struct cached_job *job, const cJSON *object);
 /* What we put in and no watch confirmed in time does not exist; the lock is held. */
 enum { CACHE_ASSUMED_MAX_S = 60 };
 void cache_drop_unconfirmed(struct cached_job *job, double now);
@@ -239,16 +224,11 @@ void cache_notices_free(struct cache_notice *notices, unsigned n);
 void cache_told(struct cache *c, const struct cache_chief *task, int epoch);
 void cache_not_told(struct cache *c, const struct cache_chief *task, double now);
 void cache_chiefs_free(struct cache_chief *chiefs, unsigned n);
-/* New progress (JSON) of a job; true when it differs from the last. */
-bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const char *json,
-			const char *kernels, double now);
-/* The known part of what a task says of its progress, as text; NULL when it says no step.  Whatever
- * comes is a stranger's: only known keys of the right kind are kept. */
-char *progress_read(const cJSON *said);
-/* The step in such a text; 0: there is none. */
-int64_t progress_step(const char *progress);
-/* A chief that has ended said something last, and that counts; the lock is held. */
-void cache_last_words(struct cached_job *job, double now);
+/* New progress of a job; true when it differs from the last. */
+bool cache_set_progress(struct cache *c, const struct cache_chief *chief,
+			const struct progress_report *report, const char *kernels, double now);
+/* The final report of a chief that ended replaces the progress; the lock is held. */
+void cache_take_final_report(struct cached_job *job, double now);
 void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);
 unsigned cache_count(struct cache *c);
 void cache_metrics(struct cache *c, struct mu_buf *out);

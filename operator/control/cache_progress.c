@@ -6,66 +6,19 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "operator/control/at.h"
-
 /* A task that serves its page does so before it is ready: one that is ready, and has never
  * answered, is of a program that has none, and there may be a thousand of them.  It is asked four
  * times more rarely each time, others half as often. */
 enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60, PAGELESS_MAX_S = 600 };
-
-static const char *const numbers[] = {"step", "targetStep", "stepsPerSecond", "examplesPerSecond",
-				      "loss", "accuracy"};
-static const char *const texts[] = {"lastCheckpoint", "eta"};
-enum { TEXT_MAX = 200 };
-
-char *progress_read(const cJSON *said)
-{
-	const cJSON *step = at(said, "step"), *target = at(said, "targetStep");
-	const char *reason = cJSON_GetStringValue(at(said, "reason"));
-	cJSON *kept;
-	char *text, percent[16];
-
-	if (!cJSON_IsNumber(step) || !isfinite(step->valuedouble) || step->valuedouble < 0)
-		return NULL;
-	kept = cJSON_CreateObject();
-	for (unsigned i = 0; i < MU_COUNT(numbers); i++) {
-		const cJSON *n = at(said, numbers[i]);
-		if (cJSON_IsNumber(n) && isfinite(n->valuedouble))
-			cJSON_AddNumberToObject(kept, numbers[i], n->valuedouble);
-	}
-	for (unsigned i = 0; i < MU_COUNT(texts); i++) {
-		const char *s = cJSON_GetStringValue(at(said, texts[i]));
-		if (s && strlen(s) < TEXT_MAX)
-			cJSON_AddStringToObject(kept, texts[i], s);
-	}
-	if (end_reason_of(reason) != END_UNKNOWN)
-		cJSON_AddStringToObject(kept, "reason", reason);
-	if (cJSON_IsNumber(target) && target->valuedouble > 0) {
-		double part = step->valuedouble / target->valuedouble;
-		snprintf(percent, sizeof(percent), "%d%%", part > 1 ? 100 : (int)(part * 100));
-		cJSON_AddStringToObject(kept, "percent", percent);
-	}
-	text = cJSON_PrintUnformatted(kept);
-	cJSON_Delete(kept);
-	return text;
-}
-
-int64_t progress_step(const char *progress)
-{
-	const char *step = progress ? strstr(progress, "\"step\":") : NULL;
-	double n = step ? strtod(step + strlen("\"step\":"), NULL) : 0;
-
-	return n > 0 && n < 9e18 ? (int64_t)n : 0;
-}
 
 static bool can_be_asked(const struct cached_pod *p)
 {
 	return p->phase == POD_RUNNING && !p->deleting && p->ip;
 }
 
-static bool has_said(const struct cached_pod *p)
+static bool has_final_report(const struct cached_pod *p)
 {
-	return p->said != NULL;
+	return p->final != NULL;
 }
 
 /* a clock that was set back must not silence anybody */
@@ -97,7 +50,7 @@ static struct cached_pod *pod_of(struct cache *c, const struct cache_chief *task
 static struct cache_chief address_of(const struct cached_job *job, const struct cached_pod *p)
 {
 	return (struct cache_chief){mu_xstrdup(job->key), mu_xstrdup(p->ip), mu_xstrdup(p->uid),
-				    mu_xstrdup(job->uid)};
+				    mu_xstrdup(job->object->uid)};
 }
 
 /* The pod that decides the job: chief 0, or worker 0. */
@@ -107,7 +60,7 @@ static struct cached_pod *chief_of(const struct cached_job *job,
 	struct cached_pod *worker = NULL;
 
 	for (struct cached_pod *p = job->pods; p; p = p->next) {
-		if (p->index != 0 || strcmp(p->owner, job->uid) != 0 || !fits(p))
+		if (p->index != 0 || strcmp(p->owner, job->object->uid) != 0 || !fits(p))
 			continue;
 		if (strcmp(p->task, "chief") == 0)
 			return p;
@@ -128,7 +81,7 @@ static const struct cached_pod *due_chief_of(struct cached_job *job, double now)
 {
 	const struct cached_pod *p;
 
-	if (!job->text || !is_due(&job->quiet, now))
+	if (!job->object || !is_due(&job->quiet, now))
 		return NULL;
 	p = chief_of(job, can_be_asked);
 	if (p && is_due(&p->ask, now))
@@ -182,8 +135,9 @@ void cache_set_notice(struct cache *c, const char *key, const char *notice, int 
 
 static bool is_to_be_told(const struct cached_job *job, const struct cached_pod *p, double now)
 {
-	return strcmp(p->owner, job->uid) == 0 && p->epoch > 0 && p->epoch < job->notice_epoch &&
-	       !p->leaves && can_be_asked(p) && is_due(&p->tell, now);
+	return strcmp(p->owner, job->object->uid) == 0 && p->epoch > 0 &&
+	       p->epoch < job->notice_epoch && !p->leaves && can_be_asked(p) &&
+	       is_due(&p->tell, now);
 }
 
 struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
@@ -196,7 +150,7 @@ struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
 		const struct cached_job *job = s->value;
 		unsigned most = 0;
 
-		if (!job->text || !job->notice)
+		if (!job->object || !job->notice)
 			continue;
 		for (const struct cached_pod *p = job->pods; p; p = p->next)
 			most += is_to_be_told(job, p, now);
@@ -247,14 +201,13 @@ void cache_not_told(struct cache *c, const struct cache_chief *task, double now)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_last_words(struct cached_job *job, double now)
+void cache_take_final_report(struct cached_job *job, double now)
 {
-	const struct cached_pod *p = chief_of(job, has_said);
+	const struct cached_pod *p = chief_of(job, has_final_report);
 
-	if (!p || (job->progress && strcmp(job->progress, p->said) == 0))
+	if (!p || progress_report_same(&job->progress, p->final))
 		return;
-	free(job->progress);
-	job->progress = mu_xstrdup(p->said);
+	job->progress = *p->final;
 	job->progress_at = now;
 }
 
@@ -269,17 +222,16 @@ void cache_chiefs_free(struct cache_chief *chiefs, unsigned n)
 	free(chiefs);
 }
 
-bool cache_set_progress(struct cache *c, const struct cache_chief *chief, const char *json,
-			const char *kernels, double now)
+bool cache_set_progress(struct cache *c, const struct cache_chief *chief,
+			const struct progress_report *report, const char *kernels, double now)
 {
 	struct cached_job *job;
 	bool differs = false;
 
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, chief->key);
-	if (job && json && (!job->progress || strcmp(job->progress, json) != 0)) {
-		free(job->progress);
-		job->progress = mu_xstrdup(json);
+	if (job && report->set && !progress_report_same(&job->progress, report)) {
+		job->progress = *report;
 		job->progress_at = now;
 		differs = true;
 	}
@@ -314,7 +266,7 @@ void cache_metrics(struct cache *c, struct mu_buf *out)
 	pthread_mutex_lock(&c->lock);
 	mu_map_each (&c->jobs, s) {
 		const struct cached_job *job = s->value;
-		if (job->text)
+		if (job->object)
 			counts[job->phase]++;
 		for (const struct cached_pod *p = job->pods; p; p = p->next)
 			pods++;

@@ -28,7 +28,7 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 	copy->uid = (char *)keep(a, p->uid);
 	copy->owner = (char *)keep(a, p->owner);
 	copy->task = (char *)keep(a, p->task);
-	copy->said = NULL; /* cache_last_words has taken it */
+	copy->final = NULL; /* cache_take_final_report has taken it */
 	copy->reason = (char *)keep(a, p->reason);
 	copy->message = (char *)keep(a, p->message);
 	copy->detail = (char *)keep(a, p->detail);
@@ -62,12 +62,13 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod 
 
 static bool is_its(const struct cached_job *job, enum owned_kind kind)
 {
-	return job->owned[kind].owner && strcmp(job->owned[kind].owner, job->uid) == 0;
+	return job->owned[kind].owner && strcmp(job->owned[kind].owner, job->object->uid) == 0;
 }
 
 void snapshot_fini(struct snapshot *s)
 {
 	node_table_unref(s->table);
+	job_unref(s->job);
 	mu_arena_fini(&s->arena);
 }
 
@@ -79,42 +80,34 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	memset(out, 0, sizeof(*out));
 	mu_arena_init(&out->arena);
 	out->key = mu_arena_strdup(&out->arena, key);
-	out->ns = mu_arena_strndup(&out->arena, key, strcspn(key, "/"));
-	out->name = strchr(out->key, '/') ? strchr(out->key, '/') + 1 : "";
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
-	if (!job || !job->text) {
+	if (!job || !job->object) {
 		pthread_mutex_unlock(&c->lock);
 		return false;
 	}
 	cache_drop_unconfirmed(job, now);
-	cache_last_words(job, now);
+	cache_take_final_report(job, now);
 	if (job->watched_since <= 0)
 		job->watched_since = now;
 	out->observed.watched_since = job->watched_since;
-	out->verified = job->verified || (c->term > 0 && job->version > c->term);
+	out->verified = job->verified || (c->term > 0 && job->object->version > c->term);
 	out->stale = job->stale;
-	out->version = job->version;
-	out->settled = job->settled;
 	out->last_status_write = job->last_status_write;
-	out->manifest = job->manifest;
-	out->text = mu_arena_strdup(&out->arena, job->text);
-	out->status = keep(&out->arena, job->status);
-	out->resource_version = mu_arena_strdup(&out->arena, job->resource_version);
-	out->uid = mu_arena_strdup(&out->arena, job->uid);
-	out->progress = keep(&out->arena, job->progress);
-	out->observed.step = progress_step(job->progress);
-	out->progress_at = out->observed.last_progress = job->progress_at;
+	out->job = job_ref(job->object);
+	out->observed.status = job->object->status;
+	out->observed.progress = job->progress;
+	out->observed.last_progress = job->progress_at;
 	for (struct cached_pod *p = job->pods; p; p = p->next)
-		n += strcmp(p->owner, job->uid) == 0;
+		n += strcmp(p->owner, job->object->uid) == 0;
 	out->observed.pods = MU_ARENA_ARRAY(&out->arena, struct observed_pod, n + 1);
 	out->pods = MU_ARENA_ARRAY(&out->arena, const struct cached_pod *, n + 1);
 	for (struct cached_pod *p = job->pods; p; p = p->next)
-		if (strcmp(p->owner, job->uid) == 0)
+		if (strcmp(p->owner, job->object->uid) == 0)
 			observe_pod(out, at_pod++, p);
 	out->observed.n_pods = n;
 	out->observed.refused = keep(&out->arena, job->refused);
-	out->invalid_tasks = job->invalid_in == job->manifest ? job->invalid_tasks : 0;
+	out->invalid_tasks = job->invalid_in == job->object->generation ? job->invalid_tasks : 0;
 	for (int k = 0; k < OWNED_KINDS; k++)
 		doubt(out, job->owned[k].assumed);
 	out->observed.service = is_its(job, OWNED_SERVICE);

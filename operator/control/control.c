@@ -27,7 +27,6 @@ void control_init(struct control *c, const struct control_options *options, doub
 	c->cache.pod_changed = pod_changed;
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);
-	spec_memo_init(&c->specs);
 	c->looked.bounds = mu_histogram_calls;
 	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
 	certs_init(&c->certs);
@@ -36,7 +35,6 @@ void control_init(struct control *c, const struct control_options *options, doub
 void control_fini(struct control *c)
 {
 	events_fini(&c->events);
-	spec_memo_fini(&c->specs);
 	certs_fini(&c->certs);
 	mu_buf_fini(&c->token_key);
 	workqueue_fini(&c->queue);

@@ -19,7 +19,6 @@
 #include "operator/control/cache.h"
 #include "operator/control/certs.h"
 #include "operator/control/events.h"
-#include "operator/control/spec_memo.h"
 #include "operator/control/workqueue.h"
 
 struct control_io {
@@ -68,7 +67,6 @@ struct control {
 	struct cache cache;
 	struct workqueue queue;
 	struct event_recorder events;
-	struct spec_memo specs;
 	struct certs_memo certs;
 	struct mu_buf token_key;                      /* empty: tasks get no token */
 	_Atomic bool leading, synced, lost, released; /* released: leads no more, and will not */

@@ -37,7 +37,7 @@ struct kind {
 	double gather;   /* kube_reflector's */
 };
 static const struct kind kinds[] = {
-    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, cache_job_fields,
+    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, job_fields,
      cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, 0, false, 0.03},
     {"pods", "/api/v1", "pods", LABEL_JOB, cache_pod_fields, cache_pods_begin, cache_pod_seen,
      cache_pod_gone, cache_pods_end, 0, false, 0.1},

@@ -73,14 +73,14 @@ static void micro_time(double t, char out[40])
 static char *event_text(struct reconcile *r, const char *name, bool warning, const char *reason,
 			const char *note)
 {
-	const struct snapshot *job = r->seen;
+	const struct job *job = r->seen->job;
 	char when[40];
 	const struct {
 		const char *before, *text;
 	} parts[] = {
 	    {"{\"apiVersion\":\"events.k8s.io/v1\",\"kind\":\"Event\",\"metadata\":{\"name\":",
 	     name},
-	    {",\"namespace\":", job->ns},
+	    {",\"namespace\":", job->namespace},
 	    {"},\"eventTime\":", when},
 	    {",\"reportingController\":\"muster.dev/operator\",\"reportingInstance\":",
 	     r->control->options.identity},
@@ -90,7 +90,7 @@ static char *event_text(struct reconcile *r, const char *name, bool warning, con
 	    {",\"type\":", warning ? "Warning" : "Normal"},
 	    {",\"regarding\":{\"apiVersion\":\"" JOB_API_VERSION "\",\"kind\":\"" JOB_KIND
 	     "\",\"namespace\":",
-	     job->ns},
+	     job->namespace},
 	    {",\"name\":", job->name},
 	    {",\"uid\":", job->uid},
 	    {",\"resourceVersion\":", job->resource_version},
@@ -145,7 +145,7 @@ static struct pending_event *pending_new(struct reconcile *r, const struct event
 					 bool warning, const char *reason, const char *note)
 {
 	struct pending_event *p = MU_NEW(struct pending_event);
-	const char *ns = r->seen->ns;
+	const char *ns = r->seen->job->namespace;
 	char when[40];
 
 	p->series = s->count > 1;
@@ -204,8 +204,8 @@ void event_record(struct reconcile *r, bool warning, const char *reason, const c
 	va_start(ap, fmt);
 	vsnprintf(note, sizeof(note), fmt, ap);
 	va_end(ap);
-	key = mu_xasprintf("%s|%s|%s", r->seen->uid, reason, note);
-	if (!count_event(e, key, r->seen->name, r->now, &series))
+	key = mu_xasprintf("%s|%s|%s", r->seen->job->uid, reason, note);
+	if (!count_event(e, key, r->seen->job->name, r->now, &series))
 		return;
 	p = pending_new(r, &series, warning, reason, note);
 	pthread_mutex_lock(&e->lock);

@@ -47,28 +47,6 @@ const struct kube_fields cache_node_fields[] = {{.name = "metadata", .below = me
 /* ---- services and policies ---- */
 const struct kube_fields cache_owned_fields[] = {{.name = "metadata", .below = metadata}, {0}};
 
-/* ---- jobs ---- */
-/* all but managedFields */
-static const struct kube_fields job_metadata[] = {{.name = "name"},
-						  {.name = "namespace"},
-						  {.name = "uid"},
-						  {.name = "resourceVersion"},
-						  {.name = "generation"},
-						  {.name = "labels"},
-						  {.name = "annotations"},
-						  {.name = "creationTimestamp"},
-						  {.name = "deletionTimestamp"},
-						  {.name = "deletionGracePeriodSeconds"},
-						  {.name = "ownerReferences"},
-						  {.name = "finalizers"},
-						  {0}};
-const struct kube_fields cache_job_fields[] = {{.name = "apiVersion"},
-					       {.name = "kind"},
-					       {.name = "metadata", .below = job_metadata},
-					       {.name = "spec", .below = kube_as_text},
-					       {.name = "status", .below = kube_as_text},
-					       {0}};
-
 /* ---- pod groups ---- */
 static const struct kube_fields said[] = {
     {.name = "type"}, {.name = "status"}, {.name = "message"}, {0}};

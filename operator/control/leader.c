@@ -133,7 +133,7 @@ void leader_begin_term(struct control *c)
 					      .timeout_ms = TERM_TIMEOUT_MS,
 					      .fields = of_list},
 		       &page, NULL) == 0) {
-		cache_begin_term(&c->cache, cache_version_of(page));
+		cache_begin_term(&c->cache, object_version(page));
 	} else {
 		cache_begin_term(&c->cache, 0);
 	}

@@ -55,14 +55,16 @@ static enum pod_phase phase_of(const char *phase)
 	return POD_UNKNOWN;
 }
 
-/* A program may have left its progress as JSON where the kubelet looks; a stranger's words, too. */
-static char *read_said(const char *message)
+/* The program may have left a final report, as JSON, where the kubelet looks. */
+static struct progress_report *final_report(const char *message)
 {
-	cJSON *said = message && *message == '{' ? cJSON_Parse(message) : NULL;
-	char *text = progress_read(said);
+	struct progress_report *r = MU_NEW(struct progress_report);
 
-	cJSON_Delete(said);
-	return text;
+	progress_report_parse(r, message && *message == '{' ? message : NULL);
+	if (r->set)
+		return r;
+	free(r);
+	return NULL;
 }
 
 /* The last line that the program wrote: the kubelet reads it from the log of one that failed. */
@@ -103,8 +105,8 @@ static void read_container(struct cached_pod *p, const cJSON *status)
 		const cJSON *code = at(ended, "exitCode");
 		p->exit_code = cJSON_IsNumber(code) ? code->valueint : -1;
 		p->finished = time_at(ended, "finishedAt");
-		p->said = read_said(text_at(ended, "message"));
-		if (p->exit_code != 0 && !p->said)
+		p->final = final_report(text_at(ended, "message"));
+		if (p->exit_code != 0 && !p->final)
 			p->message = last_line(text_at(ended, "message"));
 	}
 	reason = ended ? ended_reason(text_at(ended, "reason"), text_at(ended, "message"))
@@ -242,6 +244,11 @@ struct cached_pod *pod_record_new(const cJSON *pod)
 	return p;
 }
 
+static bool same_report(const struct progress_report *a, const struct progress_report *b)
+{
+	return a == b || (a && b && progress_report_same(a, b));
+}
+
 static bool same(const char *a, const char *b)
 {
 	return a == b || (a && b && strcmp(a, b) == 0);
@@ -256,8 +263,8 @@ bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b)
 	       a->deletion_due == b->deletion_due && same(a->name, b->name) &&
 	       same(a->uid, b->uid) && same(a->owner, b->owner) && same(a->task, b->task) &&
 	       same(a->reason, b->reason) && same(a->message, b->message) &&
-	       same(a->detail, b->detail) && same(a->said, b->said) && same(a->node, b->node) &&
-	       same(a->ip, b->ip);
+	       same(a->detail, b->detail) && same(a->node, b->node) && same(a->ip, b->ip) &&
+	       same_report(a->final, b->final);
 }
 
 void pod_record_free(struct cached_pod *p)
@@ -269,7 +276,7 @@ void pod_record_free(struct cached_pod *p)
 	free(p->reason);
 	free(p->message);
 	free(p->detail);
-	free(p->said);
+	free(p->final);
 	free(p->node);
 	free(p->ip);
 	free(p);

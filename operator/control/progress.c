@@ -8,34 +8,30 @@
  */
 #include "operator/control/progress.h"
 
-#include <stdio.h>
-
-#include "operator/control/at.h"
+#include "lib/io/json.h"
 #include "operator/control/control.h"
 #include "operator/control/leader.h"
 #include "operator/control/task_token.h"
 
 static void ask(struct control *c, const struct cache_chief *chief)
 {
+	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
 	MU_AUTO_BUF body = {0};
+	struct progress_report report;
 	char url[128];
-	cJSON *said;
-	const cJSON *progress;
-	char *text;
 
 	task_url(chief->ip, "status", url, sizeof(url));
-	if (kube_fetch(c->kube, url, &body, NULL) < 0 || !body.len) {
+	if (kube_fetch(c->kube, url, &body, NULL) < 0 || !body.len ||
+	    mu_json_parse(&doc, mu_buf_span(&body), "status", NULL) < 0) {
 		cache_chief_silent(&c->cache, chief, c->io.now(c->io.user));
 		return;
 	}
-	said = cJSON_ParseWithLength(body.data, body.len);
-	progress = at(said, "progress");
-	text = progress_read(cJSON_IsObject(progress) ? progress : said);
-	if (cache_set_progress(&c->cache, chief, text, cJSON_GetStringValue(at(said, "kernels")),
+	progress_report_read(&report, mu_doc_get(doc->root, "progress"));
+	if (!report.set)
+		progress_report_read(&report, doc->root);
+	if (cache_set_progress(&c->cache, chief, &report, mu_doc_text(doc->root, "kernels", NULL),
 			       c->io.now(c->io.user)))
 		workqueue_add(&c->queue, chief->key);
-	free(text);
-	cJSON_Delete(said);
 }
 
 static void ask_all(struct control *c)

@@ -19,13 +19,6 @@ enum { ROUNDS_MAX = 4 };
  * written at once.  Counts and progress are written at most once in this time. */
 enum { STATUS_MIN_INTERVAL_S = 5 };
 
-const cJSON *reconcile_stored(struct reconcile *r)
-{
-	if (!r->stored && r->seen->status)
-		r->stored = kube_json(mu_span_of(r->seen->status), NULL);
-	return r->stored;
-}
-
 /* Says what changed since the stored status, once for each change. */
 static void say_transitions(struct reconcile *r, const struct job_status *was,
 			    const struct job_status *is)
@@ -79,32 +72,26 @@ static void count_times(struct reconcile *r, const struct job_status *was,
 				 is->completion_time - is->start_time);
 }
 
-static const char *summary_of(const cJSON *status)
+/* Reports a spec that the schema let through and that cannot be used. */
+static int report_invalid(struct reconcile *r, struct mu_err *err)
 {
-	const char *message = cJSON_GetStringValue(at(at(status, "summary"), "message"));
+	const struct job *job = r->seen->job;
+	const struct condition *trouble;
+	struct job_status wanted;
+	int rc;
 
-	return message ? message : "";
-}
-
-/* The schema let it through and it cannot work.  What is on its way out is left alone. */
-static int refuse(struct reconcile *r, const char *why, struct mu_err *err)
-{
-	cJSON *object = kube_json(mu_span_of(r->seen->text), NULL);
-	const cJSON *metadata = at(object, "metadata");
-	bool going = at(metadata, "deletionTimestamp");
-	cJSON *status =
-	    status_invalid(reconcile_stored(r), at(metadata, "generation"), why, r->now);
-
-	cJSON_Delete(object);
-	if (going) {
-		cJSON_Delete(status);
+	if (job->deleting)
 		return 0;
-	}
-	if (strcmp(summary_of(reconcile_stored(r)), summary_of(status)) != 0)
-		event_record(r, true, PLAN_INVALID_SPEC, "%s", why);
-	cache_set_phase(&r->control->cache, r->seen->key,
-			job_phase_of(cJSON_GetStringValue(at(status, "phase"))));
-	return status_store(r, status, 0, err);
+	job_status_copy(&wanted, &job->status);
+	job_status_set_invalid(&wanted, job->generation, job->spec_error, r->now);
+	trouble = job_status_trouble(&job->status);
+	if (wanted.completion_time <= 0 &&
+	    (!trouble || strcmp(trouble->message, job_status_trouble(&wanted)->message) != 0))
+		event_record(r, true, PLAN_INVALID_SPEC, "%s", job->spec_error);
+	cache_set_phase(&r->control->cache, r->seen->key, wanted.phase);
+	rc = status_update(r, &wanted, err);
+	job_status_fini(&wanted);
+	return rc;
 }
 
 /* Whether the status has to be stored before this is done: it says why a pod is gone, of which
@@ -146,26 +133,24 @@ static void record_transitions(struct reconcile *r, const struct snapshot *seen,
 	cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 }
 
-/* Stores what the plan says of the job, then removes what may go only after that. */
+/* Updates the status, then deletes pods: the status is the only record of why a pod was deleted. */
 static int conclude(struct reconcile *r, const struct snapshot *seen, const struct job_plan *plan,
 		    struct mu_err *err)
 {
-	MU_AUTO_BUF text = {0};
-	uint64_t said;
-	double wait;
+	bool changed = job_plan_changes_status(plan, &seen->observed);
+	double wait = changed ? status_delay(r, seen, plan) : 0;
 	int rc = 0;
 
-	job_status_write(&plan->status, &text);
-	said = status_hash(r, mu_buf_span(&text));
-	wait = said == seen->settled ? 0 : status_delay(r, seen, plan);
-	if (said != seen->settled && wait <= 0)
-		rc =
-		    status_store(r, status_wanted(r, &plan->status, mu_buf_span(&text)), said, err);
 	if (wait > 0) {
 		reconcile_wake(r, r->now + wait);
-	} else if (rc == 0) {
-		cache_set_notice(&r->control->cache, seen->key, plan->notice, plan->status.epoch);
-		record_transitions(r, seen, plan);
+	} else {
+		if (changed)
+			rc = status_update(r, &plan->status, err);
+		if (rc == 0) {
+			cache_set_notice(&r->control->cache, seen->key, plan->notice,
+					 plan->status.epoch);
+			record_transitions(r, seen, plan);
+		}
 	}
 	if (rc == 0) /* a status that waits has no action that needs it: status_delay() */
 		rc = apply_removals(r, plan, err);
@@ -184,8 +169,7 @@ static int verify(struct reconcile *r, struct mu_err *err)
 			 r->spec->namespace, r->spec->name);
 	cJSON *object = NULL;
 	int rc = c->io.call(
-	    c->io.user,
-	    &(struct kube_request){.method = "GET", .path = path, .fields = cache_job_fields},
+	    c->io.user, &(struct kube_request){.method = "GET", .path = path, .fields = job_fields},
 	    &object, err);
 
 	if (rc == -MU_NOT_FOUND)
@@ -195,44 +179,6 @@ static int verify(struct reconcile *r, struct mu_err *err)
 	cache_assume_job(&c->cache, object);
 	cJSON_Delete(object);
 	return 1;
-}
-
-static int read_status(struct snapshot *seen, struct mu_err *err)
-{
-	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
-	struct mu_err why = {0};
-	int rc;
-
-	if (!seen->status)
-		return 0;
-	rc = mu_json_parse(&doc, mu_span_of(seen->status), "status", err);
-	if (rc == 0 && job_status_read(&seen->observed.status, doc->root, &why) < 0)
-		mu_warn("control", "%s: the stored status does not read, starting anew: %s",
-			seen->key, why.msg);
-	return rc;
-}
-
-static int64_t step_number(const cJSON *n)
-{
-	return cJSON_IsNumber(n) && n->valuedouble >= 0 && n->valuedouble < 1e18
-		   ? (int64_t)n->valuedouble
-		   : 0;
-}
-
-/* The progress that a chief reports as it ends has the reason. */
-static void read_final_report(struct snapshot *seen)
-{
-	cJSON *report = seen->progress && strstr(seen->progress, "\"reason\"")
-			    ? cJSON_Parse(seen->progress)
-			    : NULL;
-	struct final_report *out = &seen->observed.final;
-
-	out->reason = end_reason_of(cJSON_GetStringValue(at(report, "reason")));
-	if (out->reason != END_UNKNOWN) {
-		out->step = step_number(at(report, "step"));
-		out->target = step_number(at(report, "targetStep"));
-	}
-	cJSON_Delete(report);
 }
 
 /* Returns 1 when it made something and should look again, at a world that has it. */
@@ -249,33 +195,23 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 
 	if (seen->stale)
 		return verify(r, err);
-	rc = read_status(seen, err);
-	if (rc < 0)
-		return rc;
-	read_final_report(seen);
-	if (task_token_digest(r->control, seen->uid, digest) == 0)
+	if (task_token_digest(r->control, seen->job->uid, digest) == 0)
 		options.token_digest = digest;
 	seen->observed.next_since =
-	    certs_next_since(&r->control->certs, seen->uid, seen->observed.status.security.ca,
+	    certs_next_since(&r->control->certs, seen->job->uid, seen->observed.status.security.ca,
 			     r->control->queue.now());
 	plan = job_plan_new(r->spec, &options, &seen->observed, r->now);
-	if (plan->n_actions && !seen->verified) {
-		job_status_fini(&seen->observed.status);
+	if (plan->n_actions && !seen->verified)
 		return verify(r, err);
-	}
 	rc = certs_apply(r, plan, err);
-	if (rc) { /* stored at once: a pod is made only by whoever knows what it trusts */
-		MU_AUTO_BUF text = {0};
-
-		job_status_write(&plan->status, &text);
-		if (rc > 0)
-			rc_end = status_store(
-			    r, status_wanted(r, &plan->status, mu_buf_span(&text)), 0, err);
-		if (rc > 0 && rc_end == 0)
+	if (rc > 0) { /* stored at once: a pod is made only by whoever knows what it trusts */
+		rc = status_update(r, &plan->status, err);
+		if (rc == 0)
 			record_transitions(r, seen, plan);
-		job_status_fini(&seen->observed.status);
-		return rc < 0 ? rc : rc_end < 0 ? rc_end : 1;
+		return rc < 0 ? rc : 1;
 	}
+	if (rc < 0)
+		return rc;
 	rc = apply_creates(r, plan, err);
 	/* the status of a world that was not reached is no news, nor is one that is old already, or
 	 * says of a task that it knows what it does not */
@@ -284,49 +220,24 @@ static int look(struct reconcile *r, struct snapshot *seen, bool again, struct m
 		rc_end = conclude(r, seen, plan, rc < 0 ? &ignored : err);
 		rc = rc < 0 ? rc : rc_end;
 	}
-	job_status_fini(&seen->observed.status);
 	return rc > 0 ? 1 : rc;
-}
-
-static int read_spec(struct job_spec **out, struct control *c, const struct snapshot *seen,
-		     struct mu_err *err)
-{
-	struct mu_doc *doc;
-	int rc;
-
-	*out = spec_memo_take(&c->specs, seen->uid, seen->manifest);
-	if (*out)
-		return 0;
-	rc = mu_json_parse(&doc, mu_span_of(seen->text), seen->key, err);
-	return rc < 0 ? rc : job_spec_from_doc(out, doc, err);
 }
 
 static int reconcile_once(struct reconcile *r, const char *key, bool again, struct mu_err *err)
 {
 	struct control *c = r->control;
 	struct snapshot seen;
-	struct job_spec *spec = NULL;
-	struct mu_err why = {0};
-	int rc;
+	int rc = 0;
 
-	if (!cache_snapshot(&c->cache, key, r->now, &seen)) {
-		snapshot_fini(&seen);
-		return 0; /* the job is gone; the garbage collector has what it owned */
+	if (cache_snapshot(&c->cache, key, r->now, &seen)) { /* else: the job is gone */
+		r->behind = false;
+		r->seen = &seen;
+		r->spec = seen.job->spec;
+		if (!r->spec)
+			rc = report_invalid(r, err);
+		else if (!job_spec_is_foreign(r->spec))
+			rc = look(r, &seen, again, err);
 	}
-	r->stored = NULL;
-	r->behind = false;
-	r->seen = &seen;
-	rc = read_spec(&spec, c, &seen, &why);
-	r->spec = spec;
-	if (rc == 0 && job_spec_is_foreign(spec))
-		rc = 0; /* another controller writes its pods and its status */
-	else if (rc == 0)
-		rc = look(r, &seen, again, err);
-	else
-		rc = refuse(r, why.msg, err);
-	cJSON_Delete(r->stored);
-	if (spec)
-		spec_memo_put(&c->specs, seen.uid, seen.manifest, spec);
 	snapshot_fini(&seen);
 	return rc;
 }

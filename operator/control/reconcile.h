@@ -10,13 +10,10 @@ struct reconcile {
 	struct control *control;
 	const struct snapshot *seen;
 	const struct job_spec *spec;
-	cJSON *stored; /* the status, once somebody asked for it: reconcile_stored */
 	double now;
 	bool behind; /* the plan took a pod for missing that is there, and knows an older cluster */
 	double wake; /* sooner than the plan's, when an action wants another look; 0: none */
 };
-/* The status as stored; NULL when there is none.  A look at which nothing is new needs it not. */
-const cJSON *reconcile_stored(struct reconcile *r);
 /* Asks for another look at this time at the latest; 0 is no time. */
 static inline void reconcile_wake(struct reconcile *r, double when)
 {

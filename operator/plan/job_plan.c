@@ -565,6 +565,8 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 
 	mu_arena_init(&plan->arena);
 	job_status_copy(&plan->status, &observed->status);
+	if (observed->progress.set)
+		plan->status.progress = observed->progress;
 	index_pods(&p);
 	name_tasks(&p);
 	look(&p);

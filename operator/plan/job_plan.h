@@ -124,6 +124,34 @@ struct security_status {
 	double spread; /* when the last of `ca` joined, ahead of its certificate; 0: it came */
 };
 
+/* Why the training ended, in the words of the trainer's final report. */
+enum end_reason {
+	END_UNKNOWN,
+	END_TARGET_REACHED,
+	END_VALIDATION_STOPPED, /* the score of the test set did not improve */
+	END_FINISH_REQUESTED,   /* POST /finish */
+	END_TERMINATED,         /* SIGTERM */
+	END_REASONS
+};
+extern const char *const end_reason_names[END_REASONS]; /* "", "TargetReached", … */
+enum end_reason end_reason_of(const char *name);        /* NULL or unknown: END_UNKNOWN */
+
+/* Progress of the training, as the chief's task reports it. */
+struct progress_report {
+	bool set;                /* false: nothing was reported */
+	int64_t step, target;    /* target 0: not reported */
+	double steps_per_second; /* this and the next three: NAN when not reported */
+	double examples_per_second, loss, accuracy;
+	char last_checkpoint[200], eta[200]; /* "" when not reported */
+	enum end_reason reason;              /* of the final report; else END_UNKNOWN */
+};
+/* Reads a report.  It comes from the user's program: unknown members are skipped, and without a
+ * valid step nothing is set. */
+void progress_report_read(struct progress_report *out, const struct mu_doc_node *report);
+void progress_report_parse(struct progress_report *out,
+			   const char *json); /* NULL: nothing is set */
+bool progress_report_same(const struct progress_report *a, const struct progress_report *b);
+
 struct job_status {
 	enum job_phase phase;
 	struct condition conditions[JOB_CONDITIONS];
@@ -139,7 +167,7 @@ struct job_status {
 	struct ledger_entry *ledger;
 	unsigned n_ledger;
 	struct security_status security;
-	int64_t step; /* status.progress.step as stored last; written by others */
+	struct progress_report progress;
 };
 /* The condition that says why the job does not get on and what to do; NULL: nothing is wrong, or
  * tasks merely come up.  Borrows s. */
@@ -147,9 +175,13 @@ const struct condition *job_status_trouble(const struct job_status *s);
 void job_status_fini(struct job_status *s);
 void job_status_copy(struct job_status *to, const struct job_status *from);
 /* Status as the resource's `status` (JSON), and back (unknown parts are skipped; times are
- * RFC 3339).  What other parts write (progress) is theirs to merge. */
+ * RFC 3339).  The summary for the columns of kubectl is derived, and only written. */
 void job_status_write(const struct job_status *s, struct mu_buf *out);
 int job_status_read(struct job_status *out, const struct mu_doc_node *status, struct mu_err *err);
+/* Records that the spec of this generation cannot be used.  A job that has not started fails until
+ * its spec is corrected; a running job continues and is not ready; one that ended stays as it is.
+ */
+void job_status_set_invalid(struct job_status *s, int64_t generation, const char *why, double now);
 
 /* Why a condition tells of a spec that cannot work, though the schema let it through. */
 #define PLAN_INVALID_SPEC "InvalidSpec"
@@ -160,24 +192,6 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 /* Reasons of pods that the operator derives from a message; no kubelet says them. */
 #define POD_CLAIM_MISSING "VolumeClaimMissing"
 #define POD_NO_EXECUTABLE "ExecutableNotFound"
-
-/* Why the training ended, in the words of the trainer's final report. */
-enum end_reason {
-	END_UNKNOWN,
-	END_TARGET_REACHED,
-	END_VALIDATION_STOPPED, /* the score of the test set did not improve */
-	END_FINISH_REQUESTED,   /* POST /finish */
-	END_TERMINATED,         /* SIGTERM */
-	END_REASONS
-};
-extern const char *const end_reason_names[END_REASONS]; /* "", "TargetReached", … */
-enum end_reason end_reason_of(const char *name);        /* NULL or unknown: END_UNKNOWN */
-
-/* The report that the chief's trainer wrote as it ended. */
-struct final_report {
-	enum end_reason reason; /* END_UNKNOWN: there is no report */
-	int64_t step, target;
-};
 
 struct observed_job {
 	const struct observed_pod *pods;
@@ -193,10 +207,9 @@ struct observed_job {
 	struct job_status status; /* as stored last time; zero at first */
 	const struct node_info *nodes;
 	unsigned n_nodes;
-	int64_t step;         /* that the chief reported last; 0 unknown */
-	double last_progress; /* when the step last moved; 0 unknown */
+	struct progress_report progress; /* as reported last */
+	double last_progress;            /* when the step last moved; 0 unknown */
 	double watched_since; /* by who looks now: before that the step may have moved unseen */
-	struct final_report final;
 };
 
 struct plan_options {

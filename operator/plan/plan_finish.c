@@ -54,7 +54,7 @@ static void succeed(struct planner *p)
 	    [END_VALIDATION_STOPPED] = "validation stopped the training at",
 	    [END_FINISH_REQUESTED] = "a finish request stopped the training at",
 	};
-	const struct final_report *f = &p->seen->final;
+	const struct progress_report *f = &p->seen->progress;
 	const char *phrase = phrases[f->reason];
 	char text[200];
 	int n;

@@ -52,12 +52,10 @@ void plan_report_recovery(struct planner *p)
 
 void plan_report_step_reset(struct planner *p)
 {
-	int64_t before = p->seen->status.step, after = p->seen->step;
+	int64_t before = p->seen->status.progress.step, after = p->seen->progress.step;
 	const struct observed_pod *ps = newest_ps(p);
 	bool saved = p->spec->train.checkpoint_path != NULL;
 
-	if (after > 0)
-		p->status->step = after;
 	if (after <= 0 || after >= before || !ps || !was_replaced(p, ps))
 		return;
 	p->status->conditions[COND_STEP_RESET].set = false; /* each reset has a time of its own */

@@ -35,6 +35,27 @@ void status_set(struct planner *p, enum condition_type type, bool status, const 
 	va_end(ap);
 }
 
+void job_status_set_invalid(struct job_status *s, int64_t generation, const char *why, double now)
+{
+	bool started = s->start_time > 0;
+	struct condition *c = &s->conditions[started ? COND_READY : COND_FAILED];
+
+	if (s->completion_time > 0)
+		return;
+	if (!c->set || c->status == started)
+		c->since = now;
+	c->set = true;
+	c->status = !started;
+	snprintf(c->reason, sizeof c->reason, PLAN_INVALID_SPEC);
+	snprintf(c->message, sizeof c->message, "%s%s", why,
+		 started
+		     ? "; what runs goes on, nothing is started or ended until that is corrected"
+		     : "");
+	if (!started)
+		s->phase = JOB_FAILED;
+	s->observed_generation = generation;
+}
+
 const struct condition *job_status_trouble(const struct job_status *s)
 {
 	static const char *const quiet[] = {"Waiting", "Suspended"};

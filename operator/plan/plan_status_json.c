@@ -36,6 +36,12 @@ static void put_str(struct mu_buf *out, const char *key, const char *text)
 	mu_json_quote(out, mu_span_of(text));
 }
 
+static void put_text(struct mu_buf *out, const char *key, const char *text)
+{
+	if (*text)
+		put_str(out, key, text);
+}
+
 static void put_int(struct mu_buf *out, const char *key, int64_t n)
 {
 	put_key(out, key);
@@ -95,8 +101,7 @@ static void put_tasks(struct mu_buf *out, const struct job_status *s)
 		put_int(out, "succeeded", t->succeeded);
 		put_int(out, "failed", t->failed);
 		put_some(out, "joined", t->joined);
-		if (t->kernels[0])
-			put_str(out, "kernels", t->kernels);
+		put_text(out, "kernels", t->kernels);
 		mu_buf_putc(out, '}');
 	}
 	mu_buf_putc(out, '}');
@@ -111,10 +116,8 @@ static void put_entry(struct mu_buf *out, const struct ledger_entry *e)
 	put_some(out, "failures", e->failures);
 	put_int(out, "attempts", e->attempts);
 	put_int(out, "exitCode", e->exit_code);
-	if (e->reason[0])
-		put_str(out, "reason", e->reason);
-	if (e->node[0])
-		put_str(out, "node", e->node);
+	put_text(out, "reason", e->reason);
+	put_text(out, "node", e->node);
 	put_str(out, "uid", e->uid);
 	put_time(out, "podCreated", e->created);
 	if (e->retry_at > 0) {
@@ -199,6 +202,80 @@ static void put_security(struct mu_buf *out, const struct security_status *s)
 	mu_buf_putc(out, '}');
 }
 
+/* "3/3", the kernels in use and what is wrong, for the columns of kubectl get. */
+static void put_summary(struct mu_buf *out, const struct job_status *s)
+{
+	const struct condition *trouble = job_status_trouble(s);
+	MU_AUTO_BUF kernels = {0};
+	int ready = 0, desired = 0;
+	char text[32];
+
+	for (unsigned i = 0; i < s->n_tasks; i++) {
+		const struct task_status *t = &s->tasks[i];
+		bool known = !t->kernels[0];
+
+		if (strcmp(t->name, JOB_BOARD) == 0)
+			continue;
+		ready += t->ready;
+		desired += t->desired;
+		for (unsigned j = 0; j < i; j++)
+			known = known || strcmp(s->tasks[j].kernels, t->kernels) == 0;
+		if (!known)
+			mu_buf_printf(&kernels, "%s%s", kernels.len ? "," : "", t->kernels);
+	}
+	snprintf(text, sizeof text, "%d/%d", ready, desired);
+	put_open(out, "summary", '{');
+	put_str(out, "ready", text);
+	put_text(out, "kernels", kernels.len ? kernels.data : "");
+	put_text(out, "message", trouble ? trouble->message : "");
+	mu_buf_putc(out, '}');
+}
+
+static void put_number(struct mu_buf *out, const char *key, double n)
+{
+	if (!isfinite(n))
+		return;
+	put_key(out, key);
+	mu_json_put_float(out, n);
+}
+
+static void put_progress(struct mu_buf *out, const struct progress_report *p)
+{
+	char percent[16];
+
+	if (!p->set)
+		return;
+	put_open(out, "progress", '{');
+	put_int(out, "step", p->step);
+	put_some(out, "targetStep", p->target);
+	put_number(out, "stepsPerSecond", p->steps_per_second);
+	put_number(out, "examplesPerSecond", p->examples_per_second);
+	put_number(out, "loss", p->loss);
+	put_number(out, "accuracy", p->accuracy);
+	put_text(out, "lastCheckpoint", p->last_checkpoint);
+	put_text(out, "eta", p->eta);
+	put_text(out, "reason", end_reason_names[p->reason]);
+	if (p->target > 0) {
+		snprintf(percent, sizeof percent, "%d%%",
+			 p->step > p->target ? 100
+					     : (int)((double)p->step / (double)p->target * 100));
+		put_str(out, "percent", percent);
+	}
+	mu_buf_putc(out, '}');
+}
+
+bool progress_report_same(const struct progress_report *a, const struct progress_report *b)
+{
+	MU_AUTO_BUF x = {0};
+	MU_AUTO_BUF y = {0};
+
+	mu_buf_putc(&x, '{');
+	mu_buf_putc(&y, '{');
+	put_progress(&x, a);
+	put_progress(&y, b);
+	return mu_span_eq(mu_buf_span(&x), mu_buf_span(&y));
+}
+
 void job_status_write(const struct job_status *s, struct mu_buf *out)
 {
 	mu_buf_putc(out, '{');
@@ -219,6 +296,8 @@ void job_status_write(const struct job_status *s, struct mu_buf *out)
 	put_ledger(out, s);
 	put_completed(out, s);
 	put_security(out, &s->security);
+	put_progress(out, &s->progress);
+	put_summary(out, s);
 	mu_buf_putc(out, '}');
 }
 
@@ -367,6 +446,57 @@ static void get_security(struct security_status *s, const struct mu_doc_node *n)
 	s->spread = get_time(n, "spread");
 }
 
+static double get_number(const struct mu_doc_node *map, const char *key)
+{
+	const struct mu_doc_node *n = mu_doc_key(map, key);
+
+	return n && (n->kind == MU_DOC_INT || n->kind == MU_DOC_FLOAT) ? n->f : NAN;
+}
+
+/* A step; -1 when there is none. */
+static int64_t get_step(const struct mu_doc_node *map, const char *key)
+{
+	double n = get_number(map, key);
+
+	return n >= 0 && n < 1e18 ? (int64_t)n : -1;
+}
+
+static void get_short_text(char *to, size_t size, const struct mu_doc_node *map, const char *key)
+{
+	const char *text = mu_doc_text(map, key, "");
+
+	if (strlen(text) < size)
+		snprintf(to, size, "%s", text);
+}
+
+void progress_report_read(struct progress_report *out, const struct mu_doc_node *report)
+{
+	int64_t step = get_step(report, "step"), target = get_step(report, "targetStep");
+
+	*out = (struct progress_report){0};
+	if (step < 0)
+		return;
+	out->set = true;
+	out->step = step;
+	out->target = target > 0 ? target : 0;
+	out->steps_per_second = get_number(report, "stepsPerSecond");
+	out->examples_per_second = get_number(report, "examplesPerSecond");
+	out->loss = get_number(report, "loss");
+	out->accuracy = get_number(report, "accuracy");
+	get_short_text(out->last_checkpoint, sizeof out->last_checkpoint, report, "lastCheckpoint");
+	get_short_text(out->eta, sizeof out->eta, report, "eta");
+	out->reason = end_reason_of(mu_doc_text(report, "reason", NULL));
+}
+
+void progress_report_parse(struct progress_report *out, const char *json)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
+
+	*out = (struct progress_report){0};
+	if (json && mu_json_parse(&doc, mu_span_of(json), "progress", NULL) == 0)
+		progress_report_read(out, doc->root);
+}
+
 int job_status_read(struct job_status *out, const struct mu_doc_node *status, struct mu_err *err)
 {
 	struct job_status s = {0};
@@ -381,7 +511,7 @@ int job_status_read(struct job_status *out, const struct mu_doc_node *status, st
 	s.restarts = small_int(status, "restarts", 0);
 	s.epoch = small_int(status, "cluster.epoch", 0);
 	s.epoch_seen = small_int(status, "cluster.epochSeen", 0);
-	s.step = mu_doc_int(status, "progress.step", 0);
+	progress_report_read(&s.progress, mu_doc_key(status, "progress"));
 	COPY_TEXT(s.members, status, "cluster.members");
 	COPY_TEXT(s.selector, status, "selector");
 	get_conditions(&s, mu_doc_key(status, "conditions"));

@@ -81,7 +81,8 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 	assert_true(running > 0);
 	assert_null(failed(s));
 	sim_settle(s, running + 50 - s->now);
-	cache_set_progress(&s->leader->control.cache, &chief, "{\"step\":1}", NULL, s->now);
+	cache_set_progress(&s->leader->control.cache, &chief,
+			   &(struct progress_report){.set = true, .step = 1}, NULL, s->now);
 	workqueue_add(&s->leader->control.queue, SIM_KEY);
 	sim_settle(s, 3600);
 	expect_failed(s, "ProgressDeadlineExceeded", running + 50, 60);
@@ -223,9 +224,9 @@ static int writes_of_progress(void)
 	chiefs = cache_chiefs(&c->cache, s->now, &n);
 	assert_int_equal(n, 1);
 	for (int i = 1; i <= 60; i++) {
-		MU_AUTO_FREE char *said = mu_xasprintf("{\"step\":%d}", i);
+		struct progress_report report = {.set = true, .step = i};
 
-		cache_set_progress(&c->cache, chiefs, said, NULL, s->now);
+		cache_set_progress(&c->cache, chiefs, &report, NULL, s->now);
 		workqueue_add(&c->queue, SIM_KEY);
 		sim_settle(s, 1);
 	}

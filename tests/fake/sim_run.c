@@ -34,7 +34,7 @@ static const struct {
 	void (*gone)(void *, const cJSON *), (*end)(void *, const char *);
 	const struct kube_fields *fields;
 } handlers[SIM_WATCHED] = {
-    {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, cache_job_fields},
+    {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, job_fields},
     {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end, cache_pod_fields},
     {cache_services_begin, cache_service_seen, cache_service_gone, cache_services_end,
      cache_owned_fields},

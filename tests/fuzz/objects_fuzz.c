@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/io/json.h"
 #include "lib/kube/kube_stream.h"
 #include "operator/control/cache.h"
 #include "operator/plan/job_plan.h"
@@ -19,7 +18,7 @@ static const struct {
 	const struct kube_fields *fields;
 	seen *seen, *gone;
 } kinds[] = {
-    {cache_job_fields, cache_job_seen, cache_job_gone},
+    {job_fields, cache_job_seen, cache_job_gone},
     {cache_pod_fields, cache_pod_seen, cache_pod_gone},
     {cache_owned_fields, cache_service_seen, cache_service_gone},
     {cache_owned_fields, cache_volcano_seen, cache_volcano_gone},
@@ -38,7 +37,7 @@ static void note(void *arg, const char *key)
 		keys.list[keys.n++] = mu_xstrdup(key);
 }
 
-static void note_of_pod(void *arg, const char *key, enum pod_news news)
+static void note_of_pod(void *arg, const char *key)
 {
 	note(arg, key);
 }
@@ -63,17 +62,10 @@ static int line(void *cache, const char *text, size_t len, struct mu_err *err)
 static void look(struct cache *c, const char *key)
 {
 	static const struct plan_options options = {.image = "i"};
-	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
-	MU_AUTO(mu_doc_free) struct mu_doc *status = NULL;
 	struct snapshot s;
 
-	if (cache_snapshot(c, key, 1e9, &s) && s.text &&
-	    job_spec_parse(&spec, (struct mu_span){s.text, strlen(s.text)}, key, NULL) == 0) {
-		if (s.status && mu_json_parse(&status, mu_span_of(s.status), key, NULL) == 0)
-			job_status_read(&s.observed.status, status->root, NULL);
-		job_plan_free(job_plan_new(spec, &options, &s.observed, 1e9));
-		job_status_fini(&s.observed.status);
-	}
+	if (cache_snapshot(c, key, 1e9, &s) && s.job->spec)
+		job_plan_free(job_plan_new(s.job->spec, &options, &s.observed, 1e9));
 	snapshot_fini(&s);
 }
 

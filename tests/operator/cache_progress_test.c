@@ -61,7 +61,7 @@ static unsigned asked_in_an_hour(bool ready, bool heard)
 	see(&c, cache_job_seen, job_of("u1"));
 	see(&c, cache_pod_seen, pod_of("worker", "w", "u1", "Running", ready));
 	if (heard)
-		cache_set_progress(&c, &chief, "{\"step\":1}", NULL, 1000);
+		cache_set_progress(&c, &chief, &(struct progress_report){.set = true}, NULL, 1000);
 	for (double now = 1000; now < 4600; now += 5)
 		asked += ask_in_vain(&c, now);
 	cache_fini(&c);
@@ -135,7 +135,7 @@ static void chief_answers_late(struct cache *c)
 {
 	struct cache_chief chief = {.key = "default/j", .pod_uid = "c1"};
 
-	cache_set_progress(c, &chief, "{\"step\":1}", NULL, 1002);
+	cache_set_progress(c, &chief, &(struct progress_report){.set = true}, NULL, 1002);
 }
 
 static void job_is_a_new_one(struct cache *c)

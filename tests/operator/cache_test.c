@@ -115,7 +115,8 @@ static void a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others(vo
 		expect_kernels(&c, "cuda-sm90");
 		see(&c, cache_pod_seen, pod("Running", "10.0.0.1"));
 		expect_kernels(&c, "cuda-sm90");
-		assert_true(cache_set_progress(&c, &chief, NULL, "cpu-avx512", 101));
+		assert_true(cache_set_progress(&c, &chief, &(struct progress_report){0},
+					       "cpu-avx512", 101));
 		expect_kernels(&c, "cpu-avx512");
 		cache_fini(&c);
 	}
@@ -139,66 +140,40 @@ static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
 	cache_fini(&c);
 }
 
-static cJSON *job_as_read(const char *version, const char *image, const char *status)
+static cJSON *job_as_read(const char *version, int generation, const char *spec, const char *status)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf(
-	    "{\"kind\":\"K\",\"metadata\":{\"name\":\"j\",\"namespace\":\"default\",\"uid\":\"u1\","
-	    "\"resourceVersion\":\"%s\",\"generation\":2,\"annotations\":{\"a\":\"\\\"b\\\"\","
-	    "\"kubectl.kubernetes.io/"
-	    "last-applied-configuration\":\"long\"},\"managedFields\":[{}]},"
-	    "\"spec\":{\"x\": [1.50, \"%s\"]}%s%s}",
-	    version, image, status ? ",\"status\":" : "", status ? status : "");
-	cJSON *object = kube_json(mu_span_of(text), cache_job_fields);
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"default\",\"uid\":\"u1\","
+	    "\"resourceVersion\":\"%s\",\"generation\":%d,\"annotations\":{\"a\":\"b\"}},"
+	    "\"spec\":%s,\"status\":%s}",
+	    version, generation, spec, status);
+	cJSON *object = kube_json(mu_span_of(text), job_fields);
 
 	assert_non_null(object);
 	return object;
 }
 
-/* What a worker sees of the job; the manifest's number is returned. */
-static uint64_t expect_job(struct cache *c, const char *version, const char *text,
-			   const char *status)
+static void a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw(void **state)
 {
-	struct snapshot seen;
-	uint64_t manifest;
-
-	assert_true(cache_snapshot(c, "default/j", 100, &seen));
-	assert_string_equal(seen.resource_version, version);
-	assert_string_equal(seen.text, text);
-	if (status)
-		assert_string_equal(seen.status, status);
-	else
-		assert_null(seen.status);
-	assert_string_equal(seen.ns, "default");
-	assert_string_equal(seen.name, "j");
-	manifest = seen.manifest;
-	snapshot_fini(&seen);
-	return manifest;
-}
-
-static void a_job__is_another_manifest__when_more_than_its_status_differs(void **state)
-{
-#define MANIFEST(image)                                                                            \
-	"{\"kind\":\"K\",\"metadata\":{\"name\":\"j\",\"namespace\":\"default\",\"uid\":\"u1\","   \
-	"\"generation\":2,\"annotations\":{\"a\":\"\\\"b\\\"\"}},\"spec\":{\"x\": [1.50, \"" image \
-	"\"]}}"
+	static const char good[] = "{\"tasks\":{\"worker\":{\"replicas\":3}}}";
+	struct snapshot first, next;
 	struct cache c;
-	uint64_t first, next;
 
 	start(&c);
-	see(&c, cache_job_seen, job_as_read("7", "i", NULL));
-	first = expect_job(&c, "7", MANIFEST("i"), NULL);
-	assert_true(first > 0);
-	see(&c, cache_job_seen, job_as_read("8", "i", "{\"phase\": \"Running\"}"));
-	assert_true(expect_job(&c, "8", MANIFEST("i"), "{\"phase\": \"Running\"}") == first);
-	see(&c, cache_job_seen, job_as_read("9", "other", "{\"phase\": \"Running\"}"));
-	next = expect_job(&c, "9", MANIFEST("other"), "{\"phase\": \"Running\"}");
-	assert_true(next != first);
-	see(&c, cache_job_seen, job_as_read("10", "i", NULL));
-	first = expect_job(&c, "10", MANIFEST("i"), NULL);
-	assert_true(first != next && first > 0);
-	see(&c, cache_job_gone, job_as_read("10", "i", NULL));
-	see(&c, cache_job_seen, job_as_read("11", "i", NULL));
-	assert_true(expect_job(&c, "11", MANIFEST("i"), NULL) != first);
+	see(&c, cache_job_seen, job_as_read("7", 1, good, "{\"phase\": \"Running\"}"));
+	assert_true(cache_snapshot(&c, "default/j", 100, &first));
+	assert_int_equal(first.job->spec->tasks[0].replicas, 3);
+	assert_int_equal(first.observed.status.phase, JOB_RUNNING);
+	see(&c, cache_job_seen, job_as_read("8", 2, "{\"tasks\":7}", "{\"phase\": 7}"));
+	assert_true(cache_snapshot(&c, "default/j", 100, &next));
+	assert_null(next.job->spec);
+	assert_non_null(strstr(next.job->spec_error, "spec.tasks"));
+	assert_int_equal(next.job->generation, 2);
+	assert_int_equal(next.observed.status.phase, JOB_NEW);
+	assert_int_equal(first.job->spec->tasks[0].replicas, 3);
+	snapshot_fini(&first);
+	snapshot_fini(&next);
 	cache_fini(&c);
 }
 
@@ -296,13 +271,12 @@ static cJSON *ended_pod(const char *task, const char *message)
 
 static void expect_progress(struct cache *c, const char *want)
 {
+	struct progress_report report;
 	struct snapshot seen;
 
+	progress_report_parse(&report, want);
 	assert_true(cache_snapshot(c, "default/j", 100, &seen));
-	if (want)
-		assert_string_equal(seen.progress, want);
-	else
-		assert_null(seen.progress);
+	assert_true(progress_report_same(&seen.observed.progress, &report));
 	snapshot_fini(&seen);
 }
 
@@ -311,8 +285,10 @@ static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
 	static const char *const nonsense[] = {
 	    "", "out of memory", "{\"step\":", "{\"loss\":1}", "{\"step\":-1}", "[1]"};
 	struct cache_chief chief = {.key = "default/j", .pod_uid = "worker"};
+	struct progress_report answer;
 	struct cache c;
 
+	progress_report_parse(&answer, "{\"step\":8}");
 	start(&c);
 	see(&c, cache_job_seen, job("7"));
 	see(&c, cache_pod_seen, ended_pod("ps", "{\"step\":1}"));
@@ -321,19 +297,18 @@ static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
 		see(&c, cache_pod_seen, ended_pod("worker", nonsense[i]));
 		expect_progress(&c, NULL);
 	}
-	cache_set_progress(&c, &chief, "{\"step\":8}", NULL, 99);
+	cache_set_progress(&c, &chief, &answer, NULL, 99);
 	expect_progress(&c, "{\"step\":8}");
 	see(&c, cache_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
 	see(&c, cache_pod_seen, ended_pod("worker", "{\"step\":9,\"reason\":\"Because\"}"));
 	expect_progress(&c, "{\"step\":9}");
 	see(&c, cache_pod_seen,
-	    ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"reason\":"
-				"\"ValidationStopped\"}"));
-	expect_progress(&c, "{\"step\":9,\"loss\":0.5,\"reason\":\"ValidationStopped\"}");
+	    ended_pod("worker", "{\"step\":9,\"reason\":\"ValidationStopped\"}"));
+	expect_progress(&c, "{\"step\":9,\"reason\":\"ValidationStopped\"}");
 	see(&c, cache_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	/* an answer that was on its way meanwhile */
-	cache_set_progress(&c, &chief, "{\"step\":8}", NULL, 101);
+	cache_set_progress(&c, &chief, &answer, NULL, 101);
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
 	see(&c, cache_pod_gone, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
 	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
@@ -404,7 +379,7 @@ int main(void)
 	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
 	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
 	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),
-	    cmocka_unit_test(a_job__is_another_manifest__when_more_than_its_status_differs),
+	    cmocka_unit_test(a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -251,6 +251,8 @@ static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **st
 		cJSON_AddStringToObject(cJSON_GetObjectItem(s->job, "spec"), "mode", "async");
 		cJSON_SetValuestring(
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
+		cJSON_SetNumberValue(cJSON_GetObjectItem(s->job->child->next->next, "generation"),
+				     2);
 		cache_job_seen(&s->control.cache, s->job);
 		look(s);
 		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), final ? 2 : 4);
@@ -342,8 +344,8 @@ static void job__whose_time_to_live_is_over__is_deleted_by_its_uid(void **state)
 
 static void say(struct scene *s, const char *note)
 {
-	static const struct snapshot seen = {
-	    .key = "d/j", .ns = "d", .name = "j", .uid = "u1", .resource_version = "7"};
+	struct job job = {.namespace = "d", .name = "j", .uid = "u1", .resource_version = "7"};
+	struct snapshot seen = {.key = "d/j", .job = &job};
 	struct reconcile r = {.control = &s->control, .seen = &seen, .now = s->now};
 
 	event_record(&r, true, "Reason", "%s", note);

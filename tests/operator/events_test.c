@@ -61,20 +61,17 @@ static void end(struct control *c)
 	control_fini(c);
 }
 
-static struct snapshot job(const char *name, const char *uid)
-{
-	return (struct snapshot){
-	    .ns = "default", .name = name, .uid = uid, .resource_version = "1"};
-}
+static struct job job = {
+    .namespace = "default", .name = "a", .uid = "uid-a", .resource_version = "1"};
+static const struct snapshot seen = {.key = "default/a", .job = &job};
 
 static void events__are_posted_in_order(void **state)
 {
 	static const char *const notes[] = {"a", "b", "a", "c"};
-	struct snapshot a = job("a", "uid-a");
 	struct control c;
 
 	begin(&c, true);
-	struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+	struct reconcile r = {.control = &c, .seen = &seen, .now = 1};
 	for (unsigned i = 0; i < MU_COUNT(notes); i++)
 		event_record(&r, true, "Reason", "%s", notes[i]);
 	assert_int_equal(written.n, 0);
@@ -89,12 +86,11 @@ static void events__are_posted_in_order(void **state)
 static void event__of_any_words__says_them_as_they_are(void **state)
 {
 	static const char words[] = "it said \"no\\\" twice:\n\t\x01 caf\xc3\xa9 </b> %s";
-	struct snapshot a = job("a", "uid-a");
 	struct control c;
 	cJSON *e, *about;
 
 	begin(&c, false);
-	struct reconcile r = {.control = &c, .seen = &a, .now = 1.5};
+	struct reconcile r = {.control = &c, .seen = &seen, .now = 1.5};
 	event_record(&r, true, "Failed", "%s", words);
 	assert_int_equal(written.n, 1);
 	assert_non_null(e = cJSON_Parse(written.text[0]));
@@ -110,11 +106,10 @@ static void event__of_any_words__says_them_as_they_are(void **state)
 
 static void events__beyond_the_limit__are_dropped(void **state)
 {
-	struct snapshot a = job("a", "uid-a");
 	struct control c;
 
 	begin(&c, true);
-	struct reconcile r = {.control = &c, .seen = &a, .now = 1};
+	struct reconcile r = {.control = &c, .seen = &seen, .now = 1};
 	for (int i = 0; i < 5000; i++)
 		event_record(&r, false, "Reason", "%d", i);
 	assert_int_equal(c.events.n, 4096);

@@ -7,6 +7,7 @@
 
 #include "tests/test.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -159,7 +160,7 @@ static const char *look(struct world *w)
 				    .group_phase = w->group_phase,
 				    .group_said = w->group_said,
 				    .status = w->status,
-				    .step = w->step,
+				    .progress = {.set = w->step > 0, .step = w->step, .loss = NAN},
 				    .last_progress = w->last_progress,
 				    .nodes = &w->node,
 				    .n_nodes = w->node.name != NULL};
@@ -177,7 +178,6 @@ static const char *look(struct world *w)
 	assert_ok(mu_json_parse(&d, mu_buf_span(&json), "status", &err), &err);
 	job_status_fini(&w->status);
 	assert_ok(job_status_read(&w->status, d->root, &err), &err);
-	w->status.step = w->plan->status.step; /* the controller stores it with the progress */
 	return w->log;
 }
 

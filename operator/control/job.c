@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/control/job.h"
+
+#include <stdatomic.h>
+
+#include "lib/base/log.h"
+#include "lib/io/json.h"
+#include "operator/control/at.h"
+
+static const struct kube_fields metadata[] = {{.name = "name"},
+					      {.name = "namespace"},
+					      {.name = "uid"},
+					      {.name = "resourceVersion"},
+					      {.name = "generation"},
+					      {.name = "creationTimestamp"},
+					      {.name = "deletionTimestamp"},
+					      {0}};
+const struct kube_fields job_fields[] = {{.name = "apiVersion"},
+					 {.name = "kind"},
+					 {.name = "metadata", .below = metadata},
+					 {.name = "spec", .below = kube_as_text},
+					 {.name = "status", .below = kube_as_text},
+					 {0}};
+
+static const char *text_at(const cJSON *object, const char *key)
+{
+	const char *s = cJSON_GetStringValue(at(object, key));
+	return s ? s : "";
+}
+
+uint64_t object_version(const cJSON *object)
+{
+	return strtoull(text_at(at(object, "metadata"), "resourceVersion"), NULL, 10);
+}
+
+const char *object_uid(const cJSON *object)
+{
+	return text_at(at(object, "metadata"), "uid");
+}
+
+static int parse(struct mu_doc **out, const cJSON *json, const char *source, struct mu_err *err)
+{
+	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(json);
+
+	return mu_json_parse(out, mu_span_of(text ? text : "null"), source, err);
+}
+
+static void decode_spec(struct job *j, const cJSON *object, const char *source)
+{
+	cJSON *manifest = cJSON_CreateObject();
+	struct mu_doc *doc = NULL;
+	struct mu_err err = {0};
+	const cJSON *item;
+
+	cJSON_ArrayForEach(item, object)
+	{
+		if (strcmp(item->string, "status") != 0)
+			cJSON_AddItemReferenceToObject(manifest, item->string, (cJSON *)item);
+	}
+	if (parse(&doc, manifest, source, &err) < 0 || job_spec_from_doc(&j->spec, doc, &err) < 0) {
+		j->spec = NULL;
+		j->spec_error = mu_xstrdup(err.msg);
+	}
+	cJSON_Delete(manifest);
+}
+
+static void decode_status(struct job *j, const cJSON *status, const char *source)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
+	struct mu_err err = {0};
+
+	if (status && (parse(&doc, status, "status", &err) < 0 ||
+		       job_status_read(&j->status, doc->root, &err) < 0)) {
+		j->status = (struct job_status){0};
+		mu_warn("control", "%s: the stored status is ignored: %s", source, err.msg);
+	}
+}
+
+struct job *job_decode(const cJSON *object)
+{
+	const cJSON *meta = at(object, "metadata"), *generation = at(meta, "generation");
+	struct job *j = MU_NEW(struct job);
+	MU_AUTO_FREE char *source = NULL;
+
+	atomic_store(&j->refs, 1);
+	j->namespace = mu_xstrdup(text_at(meta, "namespace"));
+	j->name = mu_xstrdup(text_at(meta, "name"));
+	j->uid = mu_xstrdup(text_at(meta, "uid"));
+	j->resource_version = mu_xstrdup(text_at(meta, "resourceVersion"));
+	j->version = object_version(object);
+	j->generation = cJSON_IsNumber(generation) ? (int64_t)generation->valuedouble : 0;
+	j->deleting = at(meta, "deletionTimestamp") != NULL;
+	source = mu_xasprintf("%s/%s", j->namespace, j->name);
+	decode_spec(j, object, source);
+	decode_status(j, at(object, "status"), source);
+	return j;
+}
+
+struct job *job_ref(struct job *j)
+{
+	atomic_fetch_add(&j->refs, 1);
+	return j;
+}
+
+void job_unref(struct job *j)
+{
+	if (!j || atomic_fetch_sub(&j->refs, 1) > 1)
+		return;
+	free(j->namespace);
+	free(j->name);
+	free(j->uid);
+	free(j->resource_version);
+	job_spec_free(j->spec);
+	free(j->spec_error);
+	job_status_fini(&j->status);
+	free(j);
+}

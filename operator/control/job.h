@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A DistributedTrainingJob as the API server has it, decoded once per version.  Immutable and
+ * reference-counted: the store and every reconcile share it. */
+#ifndef CONTROL_JOB_H
+#define CONTROL_JOB_H
+
+#include <cjson/cJSON.h>
+
+#include "lib/kube/kube_json.h"
+#include "operator/plan/job_plan.h"
+
+struct job {
+	_Atomic int refs;
+	char *namespace, *name, *uid, *resource_version;
+	uint64_t version; /* resource_version as a number */
+	int64_t generation;
+	bool deleting;
+	struct job_spec *spec; /* NULL: it cannot be used */
+	char *spec_error;      /* why not */
+	struct job_status status;
+};
+
+extern const struct kube_fields job_fields[]; /* the members that job_decode reads */
+/* Returns new.  A spec or status that cannot be read never fails: see spec_error; the status is
+ * then empty. */
+struct job *job_decode(const cJSON *object);
+struct job *job_ref(struct job *j);
+void job_unref(struct job *j); /* NULL: nothing */
+MU_AUTO_DEFINE(job_unref, struct job)
+
+/* metadata.resourceVersion as a number; 0: there is none. */
+uint64_t object_version(const cJSON *object);
+const char *object_uid(const cJSON *object); /* "" when there is none */
+
+#endif
