@@ -88,12 +88,19 @@ static char *program_path(const struct run_tasks *r, const char *name)
 	return mu_xstrdup(name);
 }
 
+static void set_number(const char *name, int value, int overwrite)
+{
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", value);
+	setenv(name, text, overwrite);
+}
+
 /* In the child, between fork and exec. */
 static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *pod,
 			     const struct task_ports *ports, int out)
 {
 	MU_AUTO_FREE char *path = program_path(r, pod->argv[0]);
-	char port[48];
 
 	setpgid(0, 0);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -104,13 +111,11 @@ static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *p
 	for (unsigned i = 0; i < pod->n_env; i++)
 		setenv(pod->env[i].name, pod->env[i].value, 1);
 	/* On one machine every task has ports of its own, and a share of the processors. */
-	if (r->threads) {
-		snprintf(port, sizeof(port), "%u", r->threads);
-		setenv("MUSTER_THREADS", port, 0);
-	}
-	snprintf(port, sizeof(port), "epoch=%d,grpc=%d,http=%d", pod->epoch, ports->port,
-		 ports->http_port);
-	setenv("MUSTER_SELF", port, 1);
+	if (r->threads)
+		set_number("MUSTER_THREADS", (int)r->threads, 0);
+	set_number("MUSTER_PORT", ports->port, 1);
+	set_number("MUSTER_HTTP_PORT", ports->http_port, 1);
+	unsetenv("MUSTER_STREAM_PORT"); /* if we run in a pod: each task takes any free one */
 	execvp(path, (char *const *)pod->argv);
 	fprintf(stderr, "cannot start %s: %s\n", path, strerror(errno));
 	_exit(127);

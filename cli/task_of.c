@@ -26,7 +26,7 @@ int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (
 
 	if (!address)
 		return -(int)MU_NOT_FOUND;
-	rc = task_server_told(&o, address, bind, err);
+	rc = task_options_from_env(&o, address, bind, err);
 	return rc ? rc : task_server_start(&o, out, err);
 }
 

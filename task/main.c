@@ -31,12 +31,13 @@ static const char usage[] =
     "   or: TF_CONFIG='{\"cluster\": …, \"task\": …}' muster-task\n"
     "\n"
     "  --bind=HOST:PORT      listen there instead of on the address that the cluster names\n"
+    "            [0.0.0.0:MUSTER_PORT, if that is set and the cluster names a host name]\n"
     "  --local=PORT|unix:P   a second listener, on 127.0.0.1 or a socket, for the program beside\n"
     "  --tls=FOLDER          tasks talk by mutual TLS with its tls.crt, tls.key, ca.crt;\n"
     "                        --local stays in the clear                 [MUSTER_TLS]\n"
     "  --stream-port=PORT    where tasks on other machines open streams\n"
-    "                                                  [stream= of MUSTER_SELF, or any free]\n"
-    "  --http=PORT           health, status and metrics; 0 picks one   [http= of MUSTER_SELF]\n"
+    "                                                    [MUSTER_STREAM_PORT, or any free]\n"
+    "  --http=PORT           health, status and metrics; 0 picks one     [MUSTER_HTTP_PORT]\n"
     "  --address-file=FILE   writes the addresses there once it serves\n"
     "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
     "  --threads=N           compute threads         [MUSTER_THREADS, or all it is given]\n"
@@ -246,7 +247,7 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 	named = mu_cluster_address(&a->cluster, a->self.job, a->self.index, err);
 	if (!named)
 		return -MU_INVALID_ARGUMENT;
-	rc = task_server_told(&a->o, named, a->bind, err);
+	rc = task_options_from_env(&a->o, named, a->bind, err);
 	if (rc)
 		return rc;
 	a->o.cluster = &a->cluster;

@@ -40,12 +40,12 @@ struct task_server_options {
 };
 
 enum { TASK_SERVER_BIND = 32 };
-/* Fills in what the options leave open and the environment says: MUSTER_SELF (as
- * "epoch=1,grpc=2222,stream=2223,http=8079"), MUSTER_TLS, MUSTER_KERNELS,
- * MUSTER_TOKEN_SHA256.  `address` is what the
- * cluster names; `bind` may become what o->bind points to. */
-int task_server_told(struct task_server_options *o, const char *address,
-		     char bind[TASK_SERVER_BIND], struct mu_err *err);
+/* Sets the options that the caller left open from the environment: MUSTER_EPOCH, MUSTER_PORT,
+ * MUSTER_STREAM_PORT, MUSTER_HTTP_PORT, MUSTER_TLS, MUSTER_KERNELS, MUSTER_TOKEN_SHA256.
+ * `address` is the task's address in the cluster.  o->bind may point to `bind` afterwards: on all
+ * interfaces at MUSTER_PORT, if `address` has a host name. */
+int task_options_from_env(struct task_server_options *o, const char *address,
+			  char bind[TASK_SERVER_BIND], struct mu_err *err);
 
 struct task_server;
 int task_server_start(const struct task_server_options *o, struct task_server **out,

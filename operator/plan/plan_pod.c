@@ -122,6 +122,11 @@ static void put_env(struct planner *p, struct plan_pod *pod, const char *name, c
 							   mu_arena_strdup(&p->plan->arena, value)};
 }
 
+static void put_number(struct planner *p, struct plan_pod *pod, const char *name, int value)
+{
+	put_env(p, pod, name, mu_arena_printf(&p->plan->arena, "%d", value));
+}
+
 static void fill_env(struct planner *p, struct plan_pod *pod)
 {
 	MU_AUTO_BUF tf_config = {0};
@@ -132,11 +137,12 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 		return;
 	mu_cluster_write_tf_config(cluster_of(p), pod->task, pod->index, &tf_config);
 	put_env(p, pod, "TF_CONFIG", tf_config.data);
-	if (!p->options->address) /* tasks of one machine are told by who gives them their ports */
-		put_env(p, pod, "MUSTER_SELF",
-			mu_arena_printf(&p->plan->arena, "epoch=%d,grpc=%d,stream=%d,http=%d",
-					p->status->epoch, pod->port, JOB_STREAM_PORT,
-					pod->http_port));
+	put_number(p, pod, "MUSTER_EPOCH", pod->epoch);
+	if (!p->options->address) { /* `muster run` chooses the ports itself */
+		put_number(p, pod, "MUSTER_PORT", pod->port);
+		put_number(p, pod, "MUSTER_STREAM_PORT", JOB_STREAM_PORT);
+		put_number(p, pod, "MUSTER_HTTP_PORT", pod->http_port);
+	}
 	if (pod->secret)
 		put_env(p, pod, "MUSTER_TLS", JOB_TLS_PATH);
 	if (p->options->token_digest)

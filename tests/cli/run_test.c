@@ -59,8 +59,7 @@ static void wait_for_end(const struct local_task *t)
 
 static void a_tasks_output_and_exit_code__are_seen(void **state)
 {
-	struct local_task *t = start("echo $GREETING $MUSTER_SELF >/dev/null; echo $GREETING; "
-				     "exit 3");
+	struct local_task *t = start("echo $GREETING; exit 3");
 
 	wait_for_end(t);
 	assert_int_equal(t->exit_code, 3);
@@ -183,6 +182,19 @@ static void a_task__is_told_its_share_of_the_processors(void **state)
 	assert_string_equal(said, "3");
 }
 
+static void ports__of_a_task__are_in_its_environment(void **state)
+{
+	char address[64], want[96];
+
+	run_tasks_address(&tasks, NULL, "worker", 0, address, sizeof(address));
+	snprintf(want, sizeof(want), "%s %d any", address, tasks.ports[0].http_port);
+	setenv("MUSTER_STREAM_PORT", "2223", 1); /* as in a pod */
+	wait_for_end(start("echo 127.0.0.1:$MUSTER_PORT $MUSTER_HTTP_PORT "
+			   "${MUSTER_STREAM_PORT-any}"));
+	unsetenv("MUSTER_STREAM_PORT");
+	assert_string_equal(said, want);
+}
+
 static void a_task_that_is_asked_to_finish__has_succeeded(void **state)
 {
 	struct local_task *t = start("sleep 100");
@@ -257,6 +269,7 @@ int main(void)
 	    T(a_line_that_no_file_can_hold__is_cut),
 	    T(a_log_that_cannot_turn_over__begins_anew_in_its_place),
 	    T(a_task__is_told_its_share_of_the_processors),
+	    T(ports__of_a_task__are_in_its_environment),
 	    T(a_task_that_is_asked_to_finish__has_succeeded),
 	    T(a_program_that_is_not_there__says_so),
 	    T(addresses__are_distinct_and_kept),

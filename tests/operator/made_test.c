@@ -55,8 +55,12 @@ static const struct row rows[] = {
      "\\\"j-worker-0.j.n1.svc:2222\\\"]},\\\"task\\\":{\\\"type\\\":\\\"worker\\\",\\\"index\\\":0}"
      "}"
      "\""},
-    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_SELF",
-     "\"epoch=1,grpc=2222,stream=2223,http=8079\""},
+    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_EPOCH", "\"1\""},
+    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_PORT", "\"2222\""},
+    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_STREAM_PORT",
+     "\"2223\""},
+    {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-worker-0", "env|MUSTER_HTTP_PORT",
+     "\"8079\""},
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}, checkpoint: {path: '/c/$(HOME)'}"), "j-worker-0",
      "env|MUSTER_CHECKPOINT", "\"/c/$$(HOME)\""},
     {JOB(TRAIN_CSV "tasks: {ps: {}, worker: {}}"), "j-ps-0", "env|MUSTER_TRAIN", "nothing"},
