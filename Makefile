@@ -55,13 +55,13 @@ PARTS := base net http tls kube rpc kernel task client plan control cli cluster
 objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
 lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
-LIBS_base   := -lyaml -lpng -lz -lm
+LIBS_base   := -lyaml -lcjson -lpng -lz -lm
 LIBS_net    := -lmicrohttpd
 LIBS_rpc    := -lprotobuf-c -lgrpc -lgpr
 LIBS_tls    := -lssl -lcrypto
 LIBS_kernel := -lopenblas -lpcre2-8 $(if $(JPEG),-ljpeg) -ldl -lm
 LIBS_http   := -lcurl
-LIBS_kube   := -lcjson -lcrypto
+LIBS_kube   := -lcrypto
 
 TASK_PARTS     := task kernel rpc tls net base
 CLIENT_PARTS   := client $(TASK_PARTS)

@@ -1,9 +1,138 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A document as JSON text. */
+/* cJSON parses; its tree becomes a document.  A document's strings end at a NUL as cJSON's do, but
+ * cJSON accepts a NUL inside of one, and takes "\uwxyz" for one: both are refused before. */
 #include "lib/io/json.h"
 
+#include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
+
+/* ---- reading ---- */
+
+static int fail_at(const char *source, const char *text, const char *at, struct mu_err *err,
+		   const char *problem)
+{
+	unsigned line = 1;
+
+	for (; text < at; text++)
+		line += *text == '\n';
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s:%u: %s", source, line, problem);
+}
+
+/* The first escape that is not a character, or NULL. */
+static const char *bad_escape(const char *text)
+{
+	for (; (text = strchr(text, '\\')); text += text[1] ? 2 : 1)
+		if (text[1] == 'u' && (strspn(text + 2, "0123456789abcdefABCDEF") < 4 ||
+				       strncmp(text + 2, "0000", 4) == 0))
+			return text;
+	return NULL;
+}
+
+/* No text has more values than this, so what cJSON allocates is bounded before it starts. */
+static size_t count_separators(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += *text == ',' || *text == '[' || *text == '{';
+	return n;
+}
+
+static int parse(cJSON **out, struct mu_span span, const char *source, struct mu_err *err)
+{
+	/* cJSON 1.7.15 reads one byte past the end of a text that is cut off behind a comma */
+	MU_AUTO_FREE char *text = mu_xstrndup(span.data, span.len);
+	size_t len = strlen(text);
+	const char *escape, *end;
+	cJSON *json;
+
+	if (len < span.len)
+		return fail_at(source, text, text + len, err, "a NUL byte in JSON text");
+	if ((escape = bad_escape(text)))
+		return fail_at(source, text, escape, err,
+			       "not valid JSON: \\u needs four hexadecimal digits other than 0000");
+	if (count_separators(text) > MU_DOC_MAX_NODES)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: more than %d commas and brackets",
+			       source, MU_DOC_MAX_NODES);
+	json = cJSON_ParseWithOpts(text, &end, false);
+	if (!json)
+		return fail_at(source, text, end, err, "not valid JSON");
+	end += strspn(end, " \t\r\n");
+	if (*end) {
+		cJSON_Delete(json);
+		return fail_at(source, text, end, err, "text after the JSON value");
+	}
+	*out = json;
+	return 0;
+}
+
+/* Beyond 2^53 a double may stand for another whole number, so it is no INT. */
+static struct mu_doc_node *add_number(struct mu_doc *d, struct mu_doc_node *parent, const char *key,
+				      double v)
+{
+	return v == floor(v) && fabs(v) < 9007199254740992.0
+		   ? mu_doc_add_int(d, parent, key, (int64_t)v)
+		   : mu_doc_add_float(d, parent, key, v);
+}
+
+static int add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJSON *value,
+		     unsigned depth, struct mu_err *err)
+{
+	const char *key = value->string;
+	struct mu_doc_node *n, *twice;
+	const cJSON *child;
+	int rc;
+
+	if (cJSON_IsString(value)) {
+		mu_doc_add_str(d, parent, key, value->valuestring);
+	} else if (cJSON_IsNumber(value)) {
+		add_number(d, parent, key, value->valuedouble);
+	} else if (cJSON_IsBool(value)) {
+		mu_doc_add_bool(d, parent, key, cJSON_IsTrue(value));
+	} else if (cJSON_IsNull(value)) {
+		mu_doc_add(d, parent, key, MU_DOC_NULL);
+	} else if (depth == MU_DOC_MAX_DEPTH) {
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: nested deeper than %d levels",
+			       d->source, MU_DOC_MAX_DEPTH);
+	} else {
+		n = mu_doc_add(d, parent, key, cJSON_IsArray(value) ? MU_DOC_LIST : MU_DOC_MAP);
+		cJSON_ArrayForEach(child, value)
+		{
+			rc = add_value(d, n, child, depth + 1, err);
+			if (rc)
+				return rc;
+		}
+		twice = n->kind == MU_DOC_MAP ? mu_doc_duplicate(n) : NULL;
+		if (twice)
+			return mu_doc_fail(twice, err, MU_INVALID_ARGUMENT, "is given twice");
+	}
+	return 0;
+}
+
+int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err)
+{
+	struct mu_doc *d;
+	cJSON *json = NULL;
+	int rc;
+
+	if (text.len > MU_DOC_MAX_BYTES)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: larger than %d bytes", source,
+			       MU_DOC_MAX_BYTES);
+	rc = parse(&json, text, source, err);
+	if (rc)
+		return rc;
+	d = mu_doc_new(source);
+	rc = add_value(d, NULL, json, 0, err);
+	cJSON_Delete(json);
+	if (rc)
+		mu_doc_free(d);
+	else
+		*out = d;
+	return rc;
+}
+
+/* ---- writing ---- */
 
 static void put_escape(struct mu_buf *out, unsigned char c)
 {

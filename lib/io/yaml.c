@@ -8,6 +8,7 @@
 #include <yaml.h>
 
 #include "lib/base/map.h"
+#include "lib/io/json.h"
 
 /* A manifest has some hundred values; this leaves room for a long list of jobs. */
 enum { MAX_NODES = 100000 };
@@ -52,12 +53,25 @@ static const char *hint(const char *problem)
 	return "";
 }
 
+/* Strings of documents end at a NUL. */
+static bool holds_nul(const yaml_event_t *e)
+{
+	return e->type == YAML_SCALAR_EVENT &&
+	       memchr(e->data.scalar.value, 0, e->data.scalar.length);
+}
+
 static int next(struct reader *r, yaml_event_t *e, struct mu_err *err)
 {
 	const char *problem;
 
-	if (yaml_parser_parse(&r->yaml, e))
-		return 0;
+	if (yaml_parser_parse(&r->yaml, e)) {
+		unsigned line = line_of(e);
+
+		if (!holds_nul(e))
+			return 0;
+		yaml_event_delete(e);
+		return fail_at(r, line, err, "a text holds a NUL character (\\0)");
+	}
 	problem = r->yaml.problem ? r->yaml.problem : "cannot be read";
 	return mu_fail(
 	    err, MU_INVALID_ARGUMENT, "%s:%zu: not valid YAML: %s%s", r->source,
@@ -149,13 +163,6 @@ static int add_alias(struct reader *r, struct mu_doc_node *parent, const char *k
 	return 0;
 }
 
-/* Who reads a text later would take it to end there. */
-static bool holds_nul(const yaml_event_t *e)
-{
-	return e->type == YAML_SCALAR_EVENT &&
-	       memchr(e->data.scalar.value, 0, e->data.scalar.length);
-}
-
 static int check_tag(const struct reader *r, const char *tag, unsigned line, struct mu_err *err)
 {
 	static const char core[] = "tag:yaml.org,2002:";
@@ -186,9 +193,7 @@ static int add_children(struct reader *r, struct mu_doc_node *n, struct mu_err *
 			yaml_event_delete(&e);
 			return 0;
 		}
-		if (holds_nul(&e)) {
-			rc = fail_at(r, line_of(&e), err, "a text holds a NUL character (\\0)");
-		} else if (have_key) {
+		if (have_key) {
 			rc = add_value(r, n, key, &e, &child, err);
 			if (!rc && key) /* a block begins below its key */
 				child->line = key_line;
@@ -311,11 +316,33 @@ static int read_stream(struct reader *r, struct mu_doc **docs, unsigned *n, stru
 	}
 }
 
+/* libyaml refuses some JSON (a surrogate pair, a key of more than 1024 characters) and reads some
+ * differently (a line break of Unicode inside of a string).  A text that is JSON is therefore read
+ * as JSON; libyaml gives the lines, where it can. */
+static bool read_json(struct mu_doc **out, struct mu_span text, const char *source)
+{
+	size_t i = 0;
+
+	while (i < text.len && strchr(" \t\r\n\xef\xbb\xbf", text.data[i]))
+		i++;
+	return i < text.len && text.data[i] == '{' && !mu_json_parse(out, text, source, NULL);
+}
+
+static void copy_lines(struct mu_doc_node *to, const struct mu_doc_node *from)
+{
+	const struct mu_doc_node *next = from->first;
+
+	to->line = from->line;
+	for (struct mu_doc_node *c = to->first; c && next; c = c->next, next = next->next)
+		copy_lines(c, next);
+}
+
 int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, const char *source,
 		      struct mu_err *err)
 {
 	struct reader r = {.source = source};
 	MU_AUTO_FREE struct mu_doc **docs = NULL;
+	struct mu_doc *json;
 	unsigned count = 0;
 
 	if (text.len > MU_DOC_MAX_BYTES)
@@ -328,6 +355,14 @@ int mu_yaml_parse_all(struct mu_doc ***out, unsigned *n, struct mu_span text, co
 				     text.len);
 	int rc = read_stream(&r, docs, &count, err);
 	yaml_parser_delete(&r.yaml);
+	if (read_json(&json, text, source)) {
+		if (count)
+			copy_lines(json->root, docs[0]->root);
+		while (count)
+			mu_doc_free(docs[--count]);
+		docs[count++] = json;
+		rc = 0;
+	}
 	if (rc) {
 		while (count)
 			mu_doc_free(docs[--count]);

@@ -3,6 +3,8 @@
  *
  * Anchors and aliases are expanded; what they expand to counts against the limits of doc.h, so a
  * small file cannot become a huge tree.  Tags other than the core ones are refused.
+ *
+ * A text that begins with '{' and is JSON gets the values of mu_json_parse, and lines from libyaml.
  */
 #ifndef MU_IO_YAML_H
 #define MU_IO_YAML_H

@@ -8,7 +8,6 @@
 #include <stdio.h>
 
 #include "lib/base/rfc3339.h"
-#include "lib/io/json.h"
 #include "lib/io/yaml.h"
 #include "operator/plan/resolver.h"
 
@@ -516,9 +515,6 @@ int job_spec_parse(struct job_spec **out, struct mu_span text, const char *sourc
 	struct mu_doc *doc;
 	int rc = mu_yaml_parse(&doc, text, source, err);
 
-	/* JSON is YAML, with line numbers; only its rarest escapes need the other reader. */
-	if (rc && text.len && *text.data == '{' && mu_json_parse(&doc, text, source, NULL) == 0)
-		rc = 0;
 	return rc ? rc : job_spec_from_doc(out, doc, err);
 }
 

@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Any bytes as YAML and as JSON; what is read is written as JSON and must be read again. */
+/* Any bytes as YAML and as JSON; what is read is written as JSON, and that must be readable.
+ * What is read as JSON and written reads as the same; YAML has whole numbers that JSON rounds. */
 #include <stdlib.h>
 
 #include "lib/io/json.h"
 #include "lib/io/yaml.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
-static void round_trip(struct mu_doc *d)
+
+/* Writes `d`, which it takes, and reads that. */
+static struct mu_doc *round_trip(struct mu_doc *d, struct mu_buf *text)
 {
-	MU_AUTO_BUF text = {0};
 	struct mu_doc *again;
 
-	mu_json_write(&text, d->root);
-	if (memchr(text.data, 0, text.len) == NULL && strstr(text.data, "\\u0000") == NULL &&
-	    mu_json_parse(&again, mu_buf_span(&text), "again", NULL) == 0)
-		mu_doc_free(again);
+	mu_json_write(text, d->root);
 	mu_doc_free(d);
+	if (mu_json_parse(&again, mu_buf_span(text), "again", NULL))
+		abort();
+	return again;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -24,12 +26,20 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct mu_doc *d, **docs;
 	unsigned n;
 
-	if (mu_json_parse(&d, text, "fuzz", NULL) == 0)
-		round_trip(d);
+	if (mu_json_parse(&d, text, "fuzz", NULL) == 0) {
+		MU_AUTO_BUF first = {0}, second = {0};
+
+		mu_doc_free(round_trip(round_trip(d, &first), &second));
+		if (strcmp(first.data, second.data) != 0)
+			abort();
+	}
 	if (mu_yaml_parse_all(&docs, &n, text, "fuzz", NULL))
 		return 0;
-	for (unsigned i = 0; i < n; i++)
-		round_trip(docs[i]);
+	for (unsigned i = 0; i < n; i++) {
+		MU_AUTO_BUF json = {0};
+
+		mu_doc_free(round_trip(docs[i], &json));
+	}
 	free(docs);
 	return 0;
 }

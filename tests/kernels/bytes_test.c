@@ -3,7 +3,9 @@
  * published vectors, and what no TensorFlow would write. */
 #include "tests/test.h"
 
+#include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
+#include "task/kernels/formats/json_example.h"
 #include "task/kernels/formats/text_number.h"
 #include "task/kernels/formats/unicode.h"
 #include "task/kernels/keyed_hash.h"
@@ -159,6 +161,52 @@ static void unicode_encoding__of_another_name__is_not_known(void **state)
 	assert_ptr_equal(unicode_encoding_named("utf8"), unicode_encoding_named("UTF-8"));
 }
 
+/* Bytes of {"features":{"feature":{"a":{"int64List":{"value":…}}}}}, one value. */
+static int int64_example(struct mu_buf *out, const char *value, struct mu_err *err)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"features\":{\"feature\":{\"a\":{\"int64List\":{\"value\":[%s]}}}}}", value);
+
+	return json_example(out, mu_span_of(text), err);
+}
+
+static void json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_refused(void **state)
+{
+	static const struct {
+		const char *value;
+		int64_t exact; /* 0: refused */
+	} cases[] = {
+	    {"9007199254740991", 9007199254740991},
+	    {"\"9007199254740991\"", 9007199254740991},
+	    {"-9007199254740991", -9007199254740991},
+	    {"9007199254740992", 0},
+	    {"9007199254740993", 0},
+	    {"-9007199254740993", 0},
+	    {"9223372036854775807", 0},
+	    {"1e30", 0},
+	    {"1.5", 0},
+	    {"\"9007199254740993\"", 9007199254740993},
+	    {"\"9223372036854775807\"", INT64_MAX},
+	    {"\"-9223372036854775808\"", INT64_MIN},
+	    {"\"9223372036854775808\"", 0},
+	};
+	struct mu_err err;
+
+	for (size_t i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_BUF got = {0}, value = {0};
+
+		mu_pb_put_int(&value, 1, cases[i].exact);
+		if (!cases[i].exact) {
+			assert_fails(int64_example(&got, cases[i].value, &err), &err,
+				     MU_INVALID_ARGUMENT, "write it as a string");
+			continue;
+		}
+		assert_ok(int64_example(&got, cases[i].value, &err), &err);
+		assert_true(got.len > value.len);
+		assert_memory_equal(got.data + got.len - value.len, value.data, value.len);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -170,6 +218,8 @@ int main(void)
 	    cmocka_unit_test(text_number__with_digits_behind_the_text__reads_the_text),
 	    cmocka_unit_test(unicode_next__of_what_is_malformed__takes_what_may_begin_a_character),
 	    cmocka_unit_test(unicode_encoding__of_another_name__is_not_known),
+	    cmocka_unit_test(
+		json_example__with_an_int64_that_a_double_cannot_hold__is_exact_or_refused),
 	};
 
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);

@@ -59,6 +59,7 @@ static void yaml__that_is_wrong__names_file_and_line(void **state)
 	    {"a:\n  - *nobody\n", "t.yaml:2: an alias without its anchor"},
 	    {"a: 1\nb: \"x\\0y\"\n", "t.yaml:2: a text holds a NUL"},
 	    {"\"x\\0y\": 1\n", "t.yaml:1: a text holds a NUL"},
+	    {"\"x\\0y\"", "t.yaml:1: a text holds a NUL"},
 	    {"a: !secret x\n", "t.yaml:1: tags are not used here"},
 	    {"? [x]\n: 1\n", "a key must be a plain word"},
 	    {"base: &b {x: 1}\nd:\n  <<: *b\n", "t.yaml:3: merge keys"},
@@ -109,8 +110,8 @@ static void json__of_all_kinds__is_read(void **state)
 	    {"[true,false,null,\"\"]", "[true,false,null,\"\"]"},
 	    {"[0,-0,7,-12,123456789012345,1e3,2.50,-1.5E-3]",
 	     "[0,0,7,-12,123456789012345,1000,2.5,-0.0015]"},
-	    {"[9007199254740992,9007199254740994,1e300]",
-	     "[9007199254740992,9007199254740994,1e+300]"},
+	    {"[9007199254740991,9007199254740994,1e300]",
+	     "[9007199254740991,9007199254740994,1e+300]"},
 	    {"\"a\\\"b\\\\c\\/d\\b\\f\\n\\r\\t\"", "\"a\\\"b\\\\c/d\\u0008\\u000c\\n\\u000d\\t\""},
 	    {"\"\\u0041\\u00e9\\u20AC\\ud83d\\ude00\"",
 	     "\"A\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80\""},
@@ -128,17 +129,106 @@ static void json__of_all_kinds__is_read(void **state)
 	}
 }
 
-static void json__with_a_nul_as_an_escape__keeps_it_in_values_only(void **state)
+static void json__with_a_nul__is_refused(void **state)
+{
+	static const char *const cases[] = {"{\"a\":\"x\\u0000y\"}", "{\"a\\u0000\":1}",
+					    "[\"\\\\\\u0000\"]"};
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+
+	for (size_t i = 0; i < MU_COUNT(cases); i++)
+		assert_fails(mu_json_parse(&d, mu_span_of(cases[i]), "t", &err), &err,
+			     MU_INVALID_ARGUMENT, "t:1: not valid JSON: \\u needs");
+	assert_fails(mu_json_parse(&d, (struct mu_span){"{}\n\0", 4}, "t", &err), &err,
+		     MU_INVALID_ARGUMENT, "t:2: a NUL byte");
+	assert_fails(mu_json_parse(&d, (struct mu_span){"[\"a\0b\"]", 7}, "t", &err), &err,
+		     MU_INVALID_ARGUMENT, "t:1: a NUL byte");
+	assert_ok(mu_json_parse(&d, mu_span_of("[\"\\\\u0000\"]"), "t", &err), &err);
+	assert_string_equal(d->root->first->text, "\\u0000");
+}
+
+/* A double has no 2^53 + 1: what was written is not known. */
+static void json__of_whole_numbers_from_2_to_the_53__are_no_ints(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t value; /* 0: refused */
+	} cases[] = {
+	    {"{\"n\":9007199254740991}", 9007199254740991},
+	    {"{\"n\":-9007199254740991}", -9007199254740991},
+	    {"{\"n\":9007199254740992}", 0},
+	    {"{\"n\":9007199254740993}", 0},
+	    {"{\"n\":-9007199254740993}", 0},
+	    {"{\"n\":9223372036854775807}", 0},
+	    {"{\"n\":1e3}", 1000},
+	};
+
+	for (size_t i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+		int64_t got = 0;
+
+		assert_ok(mu_json_parse(&d, mu_span_of(cases[i].text), "t", &err), &err);
+		if (cases[i].value)
+			assert_ok(mu_doc_opt_int(d->root, "n", INT64_MIN, INT64_MAX, &got, &err),
+				  &err);
+		else
+			assert_fails(mu_doc_opt_int(d->root, "n", INT64_MIN, INT64_MAX, &got, &err),
+				     &err, MU_INVALID_ARGUMENT, "n: must be a whole number");
+		assert_true(got == cases[i].value);
+	}
+}
+
+static void json__of_too_many_values__is_refused_before_it_is_parsed(void **state)
+{
+	size_t len = 2 * MU_DOC_MAX_NODES + 3;
+	MU_AUTO_FREE char *text = mu_xmalloc(len);
+	struct mu_doc *d;
+
+	for (size_t i = 0; i < len; i++)
+		text[i] = i % 2 ? ',' : '1';
+	text[0] = '[';
+	text[len - 1] = ']';
+	assert_fails(mu_json_parse(&d, (struct mu_span){text, len}, "t", &err), &err,
+		     MU_INVALID_ARGUMENT, "t: more than 1000000 commas and brackets");
+}
+
+/* What libyaml cannot read, or reads as something else. */
+static void json__read_as_yaml__has_the_values_of_json(void **state)
+{
+	char long_key[2100];
+	const char *const cases[][2] = {
+	    {"{\"a\": \"\\ud83d\\ude00 \\/\"}", "{\"a\":\"\xf0\x9f\x98\x80 /\"}"},
+	    {"\xef\xbb\xbf\n{\n\t\"a\":\t1,\n\t\"b\":\n\t[\n\t\t2\n\t]\n}", "{\"a\":1,\"b\":[2]}"},
+	    {"{\"a\": \"x \xc2\x85 y\"}", "{\"a\":\"x \xc2\x85 y\"}"},
+	    {"{\"<<\": {\"a\"\n:1}}", "{\"<<\":{\"a\":1}}"},
+	    {long_key, long_key},
+	};
+
+	memset(long_key, 'k', sizeof(long_key));
+	memcpy(long_key, "{\"", 2);
+	strcpy(long_key + sizeof(long_key) - 5, "\":1}");
+	for (size_t i = 0; i < MU_COUNT(cases); i++) {
+		MU_AUTO_FREE char *got = yaml_as_json(cases[i][0]);
+
+		assert_string_equal(got, cases[i][1]);
+	}
+}
+
+static void json__read_as_yaml__has_the_lines_of_its_values(void **state)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
-	const char *text;
+	struct mu_doc *none;
+	int64_t n;
 
-	assert_ok(mu_json_parse(&d, mu_span_of("{\"a\":\"x\\u0000y\"}"), "t", &err), &err);
-	assert_int_equal(d->root->first->len, 3);
-	assert_fails(mu_doc_opt_text(d->root, "a", &text, &err), &err, MU_INVALID_ARGUMENT, "NUL");
-	mu_doc_free(mu_steal(&d));
-	assert_fails(mu_json_parse(&d, mu_span_of("{\"a\\u0000\":1}"), "t", &err), &err,
-		     MU_INVALID_ARGUMENT, "a key holds a NUL");
+	assert_ok(mu_yaml_parse(&d,
+				MU_SPAN("{\n\t\"a\": {},\n\t\"b\": [\n\t\t{\"n\": \"x\"}\n\t]\n}"),
+				"j.json", &err),
+		  &err);
+	assert_fails(mu_doc_opt_int(d->root->last->first, "n", 0, 1, &n, &err), &err,
+		     MU_INVALID_ARGUMENT, "j.json:4: b[0].n: must be a whole number");
+	assert_fails(mu_yaml_parse(&none, MU_SPAN("{\n\"a\": 1,\n\"a\": 2}"), "j.json", &err), &err,
+		     MU_INVALID_ARGUMENT, "j.json:3: a: is given twice");
+	assert_fails(mu_yaml_parse(&none, MU_SPAN("{\n\"a\": 1\n\"b\": 2}"), "j.json", &err), &err,
+		     MU_INVALID_ARGUMENT, "j.json:3: not valid YAML");
 }
 
 /* Each cut off and each single byte made wrong: refused or read, never past its end (the copy has
@@ -187,8 +277,6 @@ static void json__that_is_wrong__names_the_line(void **state)
 	    {"{\"a\" 1}", "not valid JSON"},
 	    {"{a:1}", "not valid JSON"},
 	    {"[1}", "not valid JSON"},
-	    {"[01]", "not valid JSON"},
-	    {"[1.]", "not valid JSON"},
 	    {"[.5]", "not valid JSON"},
 	    {"[+1]", "not valid JSON"},
 	    {"[-]", "not valid JSON"},
@@ -197,6 +285,11 @@ static void json__that_is_wrong__names_the_line(void **state)
 	    {"[truer]", "not valid JSON"},
 	    {"[\n\n\"\\x\"]", "t:3: not valid JSON"},
 	    {"\"\\u12\"", "not valid JSON"},
+	    {"\"\\u12g4\"", "not valid JSON"},
+	    {"\"\\u\"", "not valid JSON"},
+	    {"\"\\", "not valid JSON"},
+	    {"[1,", "not valid JSON"},
+	    {"{\"a\":1,", "not valid JSON"},
 	    {"\"\\ud800\"", "not valid JSON"},
 	    {"\"\\ud800\\u0041\"", "not valid JSON"},
 	    {"\"\\udc00\"", "not valid JSON"},
@@ -208,8 +301,6 @@ static void json__that_is_wrong__names_the_line(void **state)
 	for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
 		assert_fails(mu_json_parse(&d, mu_span_of(cases[i][0]), "t", &err), &err,
 			     MU_INVALID_ARGUMENT, cases[i][1]);
-	assert_fails(mu_json_parse(&d, (struct mu_span){"{}\0", 3}, "t", &err), &err,
-		     MU_INVALID_ARGUMENT, "NUL byte");
 }
 
 static void getters__with_the_wrong_kind__name_the_path(void **state)
@@ -286,7 +377,11 @@ int main(void)
 	    cmocka_unit_test(yaml__with_a_billion_laughs__is_refused_at_once),
 	    cmocka_unit_test(yaml_and_json__nested_too_deep__are_refused),
 	    cmocka_unit_test(json__of_all_kinds__is_read),
-	    cmocka_unit_test(json__with_a_nul_as_an_escape__keeps_it_in_values_only),
+	    cmocka_unit_test(json__with_a_nul__is_refused),
+	    cmocka_unit_test(json__of_whole_numbers_from_2_to_the_53__are_no_ints),
+	    cmocka_unit_test(json__of_too_many_values__is_refused_before_it_is_parsed),
+	    cmocka_unit_test(json__read_as_yaml__has_the_values_of_json),
+	    cmocka_unit_test(json__read_as_yaml__has_the_lines_of_its_values),
 	    cmocka_unit_test(json__cut_off_anywhere__is_refused),
 	    cmocka_unit_test(json__with_many_members__finds_the_one_given_twice),
 	    cmocka_unit_test(json__that_is_wrong__names_the_line),

@@ -47,7 +47,7 @@ static int put_float(struct mu_buf *out, const struct mu_doc_node *v, struct mu_
 	return mu_doc_fail(v, err, MU_INVALID_ARGUMENT, "must be a float");
 }
 
-/* A document has whole numbers up to 2^53 as such; further ones are written as strings. */
+/* A number from 2^53 on is no INT: JSON readers with doubles, as ours, round it. */
 static int put_int(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err)
 {
 	int64_t i = v->i;
@@ -57,7 +57,7 @@ static int put_int(struct mu_buf *out, const struct mu_doc_node *v, struct mu_er
 		good = text_number((struct mu_span){v->text, v->len}, MU_INT64, &i, 0);
 	if (!good)
 		return mu_doc_fail(v, err, MU_INVALID_ARGUMENT,
-				   "must be an int64; beyond 2^53 as a string");
+				   "must be an int64; write it as a string if it is 2^53 or more");
 	mu_pb_put_int(out, 1, i);
 	return 0;
 }
