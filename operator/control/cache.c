@@ -51,14 +51,11 @@ static void drop_object(struct cached_job *job)
 {
 	job_unref(job->object);
 	free(job->refused);
-	free(job->notice);
 	job->object = NULL;
-	job->refused = job->notice = NULL;
+	job->refused = NULL;
 	job->progress.set = false;
 	job->progress_at = job->watched_since = job->last_status_write = 0;
 	job->verified = job->stale = false;
-	job->phase = JOB_NEW; /* the next of its name is not over */
-	cache_pods_differ(job);
 }
 
 /* Frees the entry when nothing hangs on it any more. */
@@ -293,7 +290,6 @@ static bool store_pod(struct cached_job *job, struct cached_pod *p)
 		pod_record_free(old);
 	}
 	*slot = p;
-	cache_pods_differ(job);
 	return news;
 }
 
@@ -355,7 +351,6 @@ static void remove_pod(struct cached_job *job, struct cached_pod **slot)
 	struct cached_pod *p = *slot;
 	*slot = p->next;
 	pod_record_free(p);
-	cache_pods_differ(job);
 }
 
 void cache_pod_gone(void *cache, const cJSON *object)
@@ -404,7 +399,6 @@ void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid
 	job = mu_map_get(&c->jobs, key);
 	if (job && *slot_of(job, pod_uid)) {
 		(*slot_of(job, pod_uid))->deleting = true;
-		cache_pods_differ(job);
 	}
 	pthread_mutex_unlock(&c->lock);
 }
@@ -446,17 +440,6 @@ void cache_set_refused(struct cache *c, const char *key, const char *why, int64_
 		job->invalid_in = generation;
 		job->invalid_tasks = invalid_tasks;
 	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_set_phase(struct cache *c, const char *key, enum job_phase phase)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job)
-		job->phase = (int)phase;
 	pthread_mutex_unlock(&c->lock);
 }
 

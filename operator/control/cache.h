@@ -62,9 +62,6 @@ struct cached_owned {
 struct cached_job {
 	char *key;          /* "namespace/name" */
 	struct job *object; /* NULL: there is no such job */
-	/* Nobody of it is to be asked meanwhile, as long as its pods stay as they are. */
-	struct cache_pace quiet;
-	char *notice; /* job_plan.notice, or NULL */
 	struct cached_owned owned[OWNED_KINDS];
 	struct cached_pod *pods;
 	struct progress_report progress; /* as reported last */
@@ -81,8 +78,6 @@ struct cached_job {
 	char *refused;          /* why the server would not have an object of it, or NULL */
 	int64_t invalid_in;     /* the generation that invalid_tasks is about */
 	unsigned invalid_tasks; /* bit i: the server refuses the pods of tasks[i] for good */
-	int notice_epoch;       /* of `notice` */
-	int phase;              /* enum job_phase as last written, for the metrics */
 };
 
 /* All nodes as they were at some time, shared by the snapshots of that time. */
@@ -193,8 +188,6 @@ void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job 
 /* What we put in and no watch confirmed in time does not exist; the lock is held. */
 enum { CACHE_ASSUMED_MAX_S = 60 };
 void cache_drop_unconfirmed(struct cached_job *job, double now);
-/* Somebody else of it may be the one to ask now; the lock is held. */
-void cache_pods_differ(struct cached_job *job);
 /* The nodes' part of a snapshot, with a reference; the lock is held. */
 struct node_table *cache_nodes(struct cache *c);
 void node_table_unref(struct node_table *t);
@@ -208,16 +201,15 @@ struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n);
 /* It did not answer: it is asked less and less often, each minute at least; every ten when it is
  * ready and has never answered. */
 void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double now);
-/* Whoever can be reached and has an older epoch is to be told this one.  NULL: nobody is. */
-void cache_set_notice(struct cache *c, const char *key, const char *notice, int epoch);
-/* What is to be told, and to whom. */
+/* A membership update (job_plan.notice) and the tasks that have an older epoch. */
 struct cache_notice {
 	char *text;
 	int epoch;
 	struct cache_chief *tasks;
 	unsigned n;
 };
-/* All that may be told now; free with cache_notices_free. */
+/* All updates that are due.  An update is planned anew from the stored status; free with
+ * cache_notices_free. */
 struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n);
 void cache_notices_free(struct cache_notice *notices, unsigned n);
 /* It has taken that up; or it has not, and is told less and less often, as cache_chief_silent. */
@@ -229,7 +221,6 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief,
 			const struct progress_report *report, const char *kernels, double now);
 /* The final report of a chief that ended replaces the progress; the lock is held. */
 void cache_take_final_report(struct cached_job *job, double now);
-void cache_set_phase(struct cache *c, const char *key, enum job_phase phase);
 unsigned cache_count(struct cache *c);
 void cache_metrics(struct cache *c, struct mu_buf *out);
 void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), void *arg);

@@ -70,26 +70,6 @@ static struct cached_pod *chief_of(const struct cached_job *job,
 	return worker;
 }
 
-void cache_pods_differ(struct cached_job *job)
-{
-	job->quiet = (struct cache_pace){0};
-}
-
-/* Whom to ask now, or NULL, and then nobody until the pods differ or it is due.  To go through the
- * pods of a thousand jobs each few seconds would be most of what an operator at rest does. */
-static const struct cached_pod *due_chief_of(struct cached_job *job, double now)
-{
-	const struct cached_pod *p;
-
-	if (!job->object || !is_due(&job->quiet, now))
-		return NULL;
-	p = chief_of(job, can_be_asked);
-	if (p && is_due(&p->ask, now))
-		return p;
-	job->quiet = p ? p->ask : (struct cache_pace){.after = INFINITY};
-	return NULL;
-}
-
 struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 {
 	struct cache_chief *out = NULL;
@@ -98,12 +78,13 @@ struct cache_chief *cache_chiefs(struct cache *c, double now, unsigned *n)
 	pthread_mutex_lock(&c->lock);
 	mu_map_each (&c->jobs, s) {
 		const struct cached_job *job = s->value;
-		const struct cached_pod *p = due_chief_of(s->value, now);
+		const struct cached_pod *p = job->object ? chief_of(job, can_be_asked) : NULL;
 
-		if (p && !out)
+		if (!p || !is_due(&p->ask, now))
+			continue;
+		if (!out)
 			out = MU_NEW_ARRAY(struct cache_chief, c->jobs.count);
-		if (p)
-			out[(*n)++] = address_of(job, p);
+		out[(*n)++] = address_of(job, p);
 	}
 	pthread_mutex_unlock(&c->lock);
 	return out;
@@ -119,28 +100,15 @@ void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double
 	pthread_mutex_unlock(&c->lock);
 }
 
-void cache_set_notice(struct cache *c, const char *key, const char *notice, int epoch)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && (job->notice_epoch != epoch || !job->notice != !notice)) {
-		free(job->notice);
-		job->notice = notice ? mu_xstrdup(notice) : NULL;
-		job->notice_epoch = epoch;
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-static bool is_to_be_told(const struct cached_job *job, const struct cached_pod *p, double now)
+static bool has_older_epoch(const struct cached_job *job, const struct cached_pod *p, double now)
 {
 	return strcmp(p->owner, job->object->uid) == 0 && p->epoch > 0 &&
-	       p->epoch < job->notice_epoch && !p->leaves && can_be_asked(p) &&
+	       p->epoch < job->object->status.epoch && !p->leaves && can_be_asked(p) &&
 	       is_due(&p->tell, now);
 }
 
-struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
+/* The tasks of all jobs that have an older epoch than the stored status; no texts yet. */
+static struct cache_notice *stale_tasks(struct cache *c, double now, unsigned *n)
 {
 	struct cache_notice *out = NULL, *one;
 
@@ -150,23 +118,55 @@ struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
 		const struct cached_job *job = s->value;
 		unsigned most = 0;
 
-		if (!job->object || !job->notice)
-			continue;
-		for (const struct cached_pod *p = job->pods; p; p = p->next)
-			most += is_to_be_told(job, p, now);
+		for (const struct cached_pod *p = job->object ? job->pods : NULL; p; p = p->next)
+			most += has_older_epoch(job, p, now);
 		if (!most)
 			continue;
 		if (!out)
 			out = MU_NEW_ARRAY(struct cache_notice, c->jobs.count);
 		one = &out[(*n)++];
-		*one = (struct cache_notice){.text = mu_xstrdup(job->notice),
-					     .epoch = job->notice_epoch,
+		*one = (struct cache_notice){.epoch = job->object->status.epoch,
 					     .tasks = MU_NEW_ARRAY(struct cache_chief, most)};
 		for (const struct cached_pod *p = job->pods; p; p = p->next)
-			if (is_to_be_told(job, p, now))
+			if (has_older_epoch(job, p, now))
 				one->tasks[one->n++] = address_of(job, p);
 	}
 	pthread_mutex_unlock(&c->lock);
+	return out;
+}
+
+/* The update for this epoch, when it is the stored one and the spec still has its members; or NULL.
+ */
+static char *membership_update(struct cache *c, const char *key, int epoch, double now)
+{
+	static const struct plan_options options = {.image = ""};
+	struct job_plan *plan = NULL;
+	struct snapshot seen;
+	char *text = NULL;
+
+	if (cache_snapshot(c, key, now, &seen) && seen.job->spec) {
+		plan = job_plan_new(seen.job->spec, &options, &seen.observed, now);
+		if (plan->notice && seen.job->status.epoch == epoch && plan->status.epoch == epoch)
+			text = mu_xstrdup(plan->notice);
+	}
+	job_plan_free(plan);
+	snapshot_fini(&seen);
+	return text;
+}
+
+struct cache_notice *cache_notices(struct cache *c, double now, unsigned *n)
+{
+	unsigned found;
+	struct cache_notice *out = stale_tasks(c, now, &found);
+
+	*n = 0;
+	for (unsigned i = 0; i < found; i++) {
+		out[i].text = membership_update(c, out[i].tasks[0].key, out[i].epoch, now);
+		if (out[i].text)
+			out[(*n)++] = out[i];
+		else
+			cache_chiefs_free(out[i].tasks, out[i].n);
+	}
 	return out;
 }
 
@@ -239,7 +239,6 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief,
 		if (strcmp(p->uid, chief->pod_uid) != 0)
 			continue;
 		p->ask = (struct cache_pace){.heard = true};
-		cache_pods_differ(job);
 		if (!kernels || strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
 			continue;
 		snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
@@ -267,7 +266,7 @@ void cache_metrics(struct cache *c, struct mu_buf *out)
 	mu_map_each (&c->jobs, s) {
 		const struct cached_job *job = s->value;
 		if (job->object)
-			counts[job->phase]++;
+			counts[job->object->status.phase]++;
 		for (const struct cached_pod *p = job->pods; p; p = p->next)
 			pods++;
 	}

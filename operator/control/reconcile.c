@@ -88,7 +88,6 @@ static int report_invalid(struct reconcile *r, struct mu_err *err)
 	if (wanted.completion_time <= 0 &&
 	    (!trouble || strcmp(trouble->message, job_status_trouble(&wanted)->message) != 0))
 		event_record(r, true, PLAN_INVALID_SPEC, "%s", job->spec_error);
-	cache_set_phase(&r->control->cache, r->seen->key, wanted.phase);
 	rc = status_update(r, &wanted, err);
 	job_status_fini(&wanted);
 	return rc;
@@ -130,7 +129,6 @@ static void record_transitions(struct reconcile *r, const struct snapshot *seen,
 	say_transitions(r, &seen->observed.status, &plan->status);
 	if (plan->status.phase != seen->observed.status.phase)
 		count_times(r, &seen->observed.status, &plan->status);
-	cache_set_phase(&r->control->cache, seen->key, plan->status.phase);
 }
 
 /* Updates the status, then deletes pods: the status is the only record of why a pod was deleted. */
@@ -146,11 +144,8 @@ static int conclude(struct reconcile *r, const struct snapshot *seen, const stru
 	} else {
 		if (changed)
 			rc = status_update(r, &plan->status, err);
-		if (rc == 0) {
-			cache_set_notice(&r->control->cache, seen->key, plan->notice,
-					 plan->status.epoch);
+		if (rc == 0)
 			record_transitions(r, seen, plan);
-		}
 	}
 	if (rc == 0) /* a status that waits has no action that needs it: status_delay() */
 		rc = apply_removals(r, plan, err);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is asked how far a job is, and when: of a thousand jobs at rest nobody is even looked at. */
+/* Which task is asked how far a job is, and when. */
 #include "operator/control/cache.h"
 #include "tests/test.h"
 
@@ -184,32 +184,11 @@ static void whoever_is_the_chief_now__is_asked_at_once(void **state)
 	}
 }
 
-static void a_job_whose_pods_stay__is_not_gone_through_again(void **state)
-{
-	const struct cached_job *job;
-	struct cache c;
-
-	cache_init(&c, NULL, NULL);
-	see(&c, cache_job_seen, job_of("u1"));
-	see(&c, cache_pod_seen, pod_of("worker", "w1", "u1", "Pending", false));
-	expect_asked(&c, 1000, "");
-	job = mu_map_get(&c.jobs, "default/j");
-	assert_true(job->quiet.after > 1e12); /* nobody can be asked: until a pod says else */
-	see(&c, cache_pod_seen, pod_of("worker", "w1", "u1", "Running", true));
-	assert_int_equal(ask_in_vain(&c, 1000), 1);
-	expect_asked(&c, 1001, "");
-	assert_true(job->quiet.after == 1005);
-	expect_asked(&c, 1005, "of-w1");
-	expect_asked(&c, 900, "of-w1"); /* the clock was set back */
-	cache_fini(&c);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(a_chief_without_a_page__is_asked_ever_more_rarely),
 	    cmocka_unit_test(whoever_is_the_chief_now__is_asked_at_once),
-	    cmocka_unit_test(a_job_whose_pods_stay__is_not_gone_through_again),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -325,6 +325,26 @@ static cJSON *member(const char *phase)
 	return object;
 }
 
+#define ONE_WORKER "{\"tasks\":{\"worker\":{}}}"
+
+/* The job as it is once its reconcile has stored the status with epoch 2. */
+static cJSON *job_with_epoch_2(struct cache *c)
+{
+	static const struct plan_options options = {.image = "i"};
+	struct job_plan *plan;
+	MU_AUTO_BUF status = {0};
+	struct snapshot seen;
+
+	see(c, cache_job_seen,
+	    job_as_read("7", 1, ONE_WORKER, "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
+	assert_true(cache_snapshot(c, "default/j", 100, &seen));
+	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
+	job_status_write(&plan->status, &status);
+	job_plan_free(plan);
+	snapshot_fini(&seen);
+	return job_as_read("8", 1, ONE_WORKER, status.data);
+}
+
 static void expect_notices(struct cache *c, double now, unsigned want)
 {
 	unsigned n;
@@ -332,7 +352,7 @@ static void expect_notices(struct cache *c, double now, unsigned want)
 
 	assert_int_equal(n, want);
 	if (n) {
-		assert_string_equal(notices[0].text, "{}");
+		assert_non_null(strstr(notices[0].text, "{\"epoch\":2,\"cluster\":{\"worker\":["));
 		assert_int_equal(notices[0].epoch, 2);
 		assert_int_equal(notices[0].n, 1);
 		assert_string_equal(notices[0].tasks[0].ip, "10.0.0.1");
@@ -344,22 +364,21 @@ static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
 {
 	struct cache_chief task = {.key = "default/j", .pod_uid = "p1"};
 	struct snapshot seen;
+	cJSON *stored;
 	struct cache c;
 
 	start(&c);
-	see(&c, cache_job_seen, job("7"));
+	stored = job_with_epoch_2(&c);
 	see(&c, cache_pod_seen, member("Pending"));
-	cache_set_notice(&c, "default/j", "{}", 2);
 	expect_notices(&c, 100, 0); /* nobody is there yet */
 	see(&c, cache_pod_seen, member("Running"));
+	expect_notices(&c, 100, 0); /* the epoch is not stored yet */
+	see(&c, cache_job_seen, stored);
 	expect_notices(&c, 100, 1);
 	cache_not_told(&c, &task, 100);
 	expect_notices(&c, 104, 0);
 	expect_notices(&c, 105, 1);
 	expect_notices(&c, 20, 1); /* the clock was set back */
-	cache_set_notice(&c, "default/j", NULL, 2);
-	expect_notices(&c, 105, 0);
-	cache_set_notice(&c, "default/j", "{}", 2);
 	cache_told(&c, &task, 2);
 	expect_notices(&c, 105, 0);
 	see(&c, cache_pod_seen, member("Running")); /* its label is what it was made with */
