@@ -5,8 +5,8 @@
 #include "operator/control/apply.h"
 
 #include "operator/control/apply_call.h"
-#include "operator/control/at.h"
 #include "operator/control/events.h"
+#include "operator/control/object.h"
 
 static const double finish_patience_s = 10; /* then the pod is deleted */
 
@@ -33,16 +33,7 @@ int apply_call(struct reconcile *r, const char *method, const char *path, const 
 
 bool apply_is_ours(const struct reconcile *r, const cJSON *object)
 {
-	const cJSON *ref;
-
-	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
-	{
-		const char *uid = cJSON_GetStringValue(at(ref, "uid"));
-		if (cJSON_IsTrue(at(ref, "controller")) && uid &&
-		    strcmp(uid, r->seen->job->uid) == 0)
-			return true;
-	}
-	return false;
+	return strcmp(object_owner(object), r->seen->job->uid) == 0;
 }
 
 /* Gone already is as good as deleted.  A conflict is not: it may be another pod by now, or
@@ -78,28 +69,31 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 	return rc;
 }
 
-static const struct cached_pod *pod_by_uid(const struct reconcile *r, const char *uid)
+/* Its position in the snapshot; -1 when it is not there. */
+static int pod_by_uid(const struct snapshot *seen, const char *uid)
 {
-	for (unsigned i = 0; i < r->seen->observed.n_pods; i++)
-		if (strcmp(r->seen->pods[i]->uid, uid) == 0)
-			return r->seen->pods[i];
-	return NULL;
+	for (unsigned i = 0; i < seen->observed.n_pods; i++)
+		if (strcmp(seen->observed.pods[i].uid, uid) == 0)
+			return (int)i;
+	return -1;
 }
 
 /* Asks once; a server that cannot be reached, or that is still there a while later, is deleted. */
 static int finish_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
-	const struct cached_pod *pod = pod_by_uid(r, a->uid);
+	int i = pod_by_uid(r->seen, a->uid);
+	const struct observed_pod *o = i < 0 ? NULL : &r->seen->observed.pods[i];
+	const struct snapshot_pod *p = i < 0 ? NULL : &r->seen->pods[i];
 	struct control *c = r->control;
 	double left = finish_patience_s;
 
-	if (!pod || pod->deleting)
+	if (!p || o->deleting)
 		return 0;
-	if (pod->finish_asked > 0)
-		left -= r->now - pod->finish_asked;
-	else if (pod->phase == POD_RUNNING && pod->ip &&
-		 c->io.finish(c->io.user, pod->ip, r->seen->job->uid, NULL) == 0)
-		cache_finish_asked(&c->cache, r->seen->key, pod->uid, r->now);
+	if (p->finish_asked > 0)
+		left -= r->now - p->finish_asked;
+	else if (o->phase == POD_RUNNING && p->pod->ip &&
+		 c->io.finish(c->io.user, p->pod->ip, r->seen->job->uid, NULL) == 0)
+		cache_finish_asked(&c->cache, r->seen->key, a->uid, r->now);
 	else
 		left = 0;
 	if (left <= 0)

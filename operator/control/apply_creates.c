@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 #include "operator/control/apply_call.h"
-#include "operator/control/at.h"
 #include "operator/control/events.h"
+#include "operator/control/object.h"
 #include "operator/control/render.h"
 
 enum { TOGETHER = 8 }; /* creates of one look that are under way at once */
@@ -221,7 +221,7 @@ static void wanted_of(struct wanted *w, const struct reconcile *r, const struct 
 			    render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT),
 			    cache_owned_fields);
 	else
-		wanted_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod), cache_pod_fields);
+		wanted_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod), pod_fields);
 }
 
 /* Whether a pod that was there already started with an older cluster than the plan would have given
@@ -262,8 +262,7 @@ static int create_board(struct reconcile *r, const struct plan_pod *pod, struct 
 	cJSON_Delete(out);
 	out = NULL;
 	if (rc == 0)
-		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), cache_pod_fields, &out,
-			    err);
+		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), pod_fields, &out, err);
 	if (rc == 0)
 		cache_assume_pod(&r->control->cache, out, bound_to(&pod->kernels), r->now);
 	cJSON_Delete(out);

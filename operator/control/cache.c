@@ -7,22 +7,11 @@
 
 #include <stdio.h>
 
-#include "operator/control/at.h"
-
-static const char *text_at(const cJSON *object, const char *key)
-{
-	const char *s = cJSON_GetStringValue(at(object, key));
-	return s ? s : "";
-}
+#include "operator/control/object.h"
 
 char *cache_key_of(const cJSON *object, const char *name)
 {
-	return mu_xasprintf("%s/%s", text_at(at(object, "metadata"), "namespace"), name);
-}
-
-static const char *job_label(const cJSON *object)
-{
-	return text_at(at(at(object, "metadata"), "labels"), LABEL_JOB);
+	return mu_xasprintf("%s/%s", text_or_empty(at(object, "metadata"), "namespace"), name);
 }
 
 void cache_init(struct cache *c, void (*changed)(void *arg, const char *key), void *arg)
@@ -73,17 +62,11 @@ void cache_drop_if_empty(struct cache *c, struct cached_job *job)
 	free(job);
 }
 
-static void tell(struct cache *c, char *key)
+/* Reports a change of the job, and frees the key. */
+void cache_tell(struct cache *c, void (*changed)(void *arg, const char *key), char *key)
 {
-	if (c->changed)
-		c->changed(c->arg, key);
-	free(key);
-}
-
-static void tell_of_pod(struct cache *c, char *key)
-{
-	if (c->pod_changed)
-		c->pod_changed(c->arg, key);
+	if (changed)
+		changed(c->arg, key);
 	free(key);
 }
 
@@ -91,11 +74,7 @@ void cache_fini(struct cache *c)
 {
 	mu_map_each (&c->jobs, s) {
 		struct cached_job *job = s->value;
-		while (job->pods) {
-			struct cached_pod *p = job->pods;
-			job->pods = p->next;
-			pod_record_free(p);
-		}
+		cache_pods_fini(job);
 		drop_object(job);
 		cache_owned_fini(job);
 		free(job->key);
@@ -138,7 +117,7 @@ void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job 
 	pthread_mutex_unlock(&c->lock);
 	for (unsigned i = 0; i < n; i++)
 		if (keys[i])
-			tell(c, keys[i]);
+			cache_tell(c, c->changed, keys[i]);
 	free(keys);
 }
 
@@ -176,21 +155,21 @@ void cache_jobs_begin(void *cache, const char *ns)
 void cache_job_seen(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
-	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, object_name(object));
 	bool news;
 
 	pthread_mutex_lock(&c->lock);
 	news = store_job(c, key, object, false);
 	pthread_mutex_unlock(&c->lock);
 	if (news)
-		tell(c, key);
+		cache_tell(c, c->changed, key);
 	else
 		free(key);
 }
 
 void cache_assume_job(struct cache *c, const cJSON *object)
 {
-	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, object_name(object));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
@@ -235,7 +214,7 @@ void cache_doubt_job(struct cache *c, const char *key)
 void cache_job_gone(void *cache, const cJSON *object)
 {
 	struct cache *c = cache;
-	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, object_name(object));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
@@ -245,7 +224,7 @@ void cache_job_gone(void *cache, const cJSON *object)
 		cache_drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
-	tell(c, key);
+	cache_tell(c, c->changed, key);
 }
 
 static bool end_job(struct cached_job *job, int kind)
@@ -261,172 +240,6 @@ void cache_jobs_end(void *cache, const char *ns)
 	cache_sweep(cache, ns, end_job, 0);
 }
 
-/* ---- pods ---- */
-
-static struct cached_pod **slot_of(struct cached_job *job, const char *uid)
-{
-	struct cached_pod **at_pod = &job->pods;
-	while (*at_pod && strcmp((*at_pod)->uid, uid) != 0)
-		at_pod = &(*at_pod)->next;
-	return at_pod;
-}
-
-/* False when that is what was known already, say from the answer to our own create. */
-static bool store_pod(struct cached_job *job, struct cached_pod *p)
-{
-	struct cached_pod **slot = slot_of(job, p->uid), *old = *slot;
-	bool news;
-
-	if (old)
-		pod_record_follow(p, old);
-	news = !old || !pod_record_same(old, p);
-	p->seen = true;
-	if (old) { /* what only we know goes over */
-		p->next = old->next;
-		p->finish_asked = old->finish_asked;
-		p->ask = old->ask;
-		p->tell = old->tell;
-		memcpy(p->kernels, old->kernels, sizeof(p->kernels));
-		pod_record_free(old);
-	}
-	*slot = p;
-	return news;
-}
-
-void cache_pods_begin(void *cache, const char *ns)
-{
-	struct cache *c = cache;
-	pthread_mutex_lock(&c->lock);
-	mu_map_each (&c->jobs, s) {
-		struct cached_job *job = s->value;
-		for (struct cached_pod *p = job->pods; p && cache_key_in(s->key, ns); p = p->next)
-			p->seen = false;
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_pod_seen(void *cache, const cJSON *object)
-{
-	struct cache *c = cache;
-	struct cached_pod *p = pod_record_new(object);
-	bool news;
-	char *key;
-
-	if (!p)
-		return;
-	key = cache_key_of(object, job_label(object));
-	pthread_mutex_lock(&c->lock);
-	news = store_pod(cache_job_of(c, key), p);
-	pthread_mutex_unlock(&c->lock);
-	if (news)
-		tell_of_pod(c, key);
-	else
-		free(key);
-}
-
-void cache_assume_pod(struct cache *c, const cJSON *object, const char *kernels, double now)
-{
-	struct cached_pod *p = pod_record_new(object), *known;
-	char *key;
-
-	if (!p)
-		return;
-	key = cache_key_of(object, job_label(object));
-	p->assumed = now;
-	pthread_mutex_lock(&c->lock);
-	snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
-	known = *slot_of(cache_job_of(c, key), p->uid);
-	if (!known) {
-		store_pod(cache_job_of(c, key), p);
-	} else { /* the watch was faster */
-		memcpy(known->kernels, p->kernels, sizeof(known->kernels));
-		pod_record_free(p);
-	}
-	pthread_mutex_unlock(&c->lock);
-	free(key);
-}
-
-static void remove_pod(struct cached_job *job, struct cached_pod **slot)
-{
-	struct cached_pod *p = *slot;
-	*slot = p->next;
-	pod_record_free(p);
-}
-
-void cache_pod_gone(void *cache, const cJSON *object)
-{
-	struct cache *c = cache;
-	char *key = cache_key_of(object, job_label(object));
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job) {
-		struct cached_pod **slot = slot_of(job, text_at(at(object, "metadata"), "uid"));
-		if (*slot)
-			remove_pod(job, slot);
-		cache_drop_if_empty(c, job);
-	}
-	pthread_mutex_unlock(&c->lock);
-	tell_of_pod(c, key);
-}
-
-static bool end_pods(struct cached_job *job, int kind)
-{
-	bool removed = false;
-
-	for (struct cached_pod **slot = &job->pods; *slot;) {
-		if ((*slot)->seen || (*slot)->assumed > 0) {
-			slot = &(*slot)->next;
-		} else {
-			remove_pod(job, slot);
-			removed = true;
-		}
-	}
-	return removed;
-}
-
-void cache_pods_end(void *cache, const char *ns)
-{
-	cache_sweep(cache, ns, end_pods, 0);
-}
-
-void cache_assume_deleting(struct cache *c, const char *key, const char *pod_uid)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && *slot_of(job, pod_uid)) {
-		(*slot_of(job, pod_uid))->deleting = true;
-	}
-	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_assume_gone(struct cache *c, const char *key, const char *pod_uid)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && *slot_of(job, pod_uid))
-		remove_pod(job, slot_of(job, pod_uid));
-	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_finish_asked(struct cache *c, const char *key, const char *pod_uid, double now)
-{
-	struct cached_job *job;
-
-	pthread_mutex_lock(&c->lock);
-	job = mu_map_get(&c->jobs, key);
-	if (job && *slot_of(job, pod_uid))
-		(*slot_of(job, pod_uid))->finish_asked = now;
-	pthread_mutex_unlock(&c->lock);
-}
-
-/* ---- the rest ---- */
-
 void cache_set_refused(struct cache *c, const char *key, const char *why, int64_t generation,
 		       unsigned invalid_tasks)
 {
@@ -441,15 +254,4 @@ void cache_set_refused(struct cache *c, const char *key, const char *why, int64_
 		job->invalid_tasks = invalid_tasks;
 	}
 	pthread_mutex_unlock(&c->lock);
-}
-
-void cache_drop_unconfirmed(struct cached_job *job, double now)
-{
-	cache_owned_drop_unconfirmed(job, now);
-	for (struct cached_pod **slot = &job->pods; *slot;) {
-		if ((*slot)->assumed > 0 && now - (*slot)->assumed > CACHE_ASSUMED_MAX_S)
-			remove_pod(job, slot);
-		else
-			slot = &(*slot)->next;
-	}
 }

@@ -16,6 +16,7 @@
 #include "lib/kube/kube_json.h"
 #include "operator/control/job.h"
 #include "operator/control/labels.h"
+#include "operator/control/pod.h"
 #include "operator/plan/job_plan.h"
 
 /* How often a task is asked that did not answer the last `silent` times. */
@@ -25,23 +26,17 @@ struct cache_pace {
 	bool heard; /* it has answered once */
 };
 
+/* A pod in the store, and what only this operator knows of it. */
 struct cached_pod {
 	struct cached_pod *next;
-	char *name, *uid, *owner; /* owner: uid of the controller, "" when there is none */
-	char *task;
-	char *reason, *detail, *node, *ip; /* or NULL */
-	char *message;                     /* observed_pod.message */
-	struct progress_report *final;     /* that its program left as it ended, or NULL */
-	int index, exit_code;
-	enum pod_phase phase;
-	bool ready, answered, deleting, free, killed, gpu, leaves, seen;
-	double created, finished, deletion_due;
-	double deletion_asked;  /* the first time; 0: never, or not known */
+	struct pod *pod;
+	bool seen;
+	bool deletion_sent;     /* the API server has accepted its deletion */
 	double assumed;         /* when we put it in ourselves; 0 once the watch has shown it */
 	double finish_asked;    /* when we asked its server to end; 0 */
 	struct cache_pace ask;  /* how far it is */
 	struct cache_pace tell; /* who is in the cluster now */
-	int epoch;              /* observed_pod.epoch */
+	int epoch;              /* that its task has confirmed; 0 */
 	char kernels[32];       /* as the task reported, until then as it has to be; "" */
 };
 
@@ -103,11 +98,14 @@ struct cache {
 struct snapshot {
 	struct mu_arena arena;
 	struct node_table *table;
-	const char *key;                /* "namespace/name" */
-	struct job *job;                /* a reference */
-	struct observed_job observed;   /* borrows from job */
-	unsigned invalid_tasks;         /* bit i: no new try for the pods of tasks[i] */
-	const struct cached_pod **pods; /* beside observed.pods */
+	const char *key;              /* "namespace/name" */
+	struct job *job;              /* a reference */
+	struct observed_job observed; /* borrows from job */
+	unsigned invalid_tasks;       /* bit i: no new try for the pods of tasks[i] */
+	struct snapshot_pod {
+		struct pod *pod; /* a reference */
+		double finish_asked;
+	} * pods; /* beside observed.pods */
 	double last_status_write;
 	bool verified, stale; /* as in cached_job; verified by its version, too */
 	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
@@ -116,9 +114,8 @@ struct snapshot {
 void cache_init(struct cache *c, void (*changed)(void *arg, const char *key), void *arg);
 void cache_fini(struct cache *c);
 
-/* ---- fields.c: what the handlers below look at ---- */
-extern const struct kube_fields cache_pod_fields[], cache_owned_fields[], cache_group_fields[],
-    cache_node_fields[];
+/* The members of objects that the handlers below read. */
+extern const struct kube_fields cache_owned_fields[], cache_group_fields[], cache_node_fields[];
 
 /* Handlers for reflectors (arg: the cache).  A list is of one namespace, or of all: NULL. */
 void cache_jobs_begin(void *cache, const char *ns);
@@ -181,6 +178,9 @@ bool cache_key_in(const char *key, const char *ns); /* ns NULL: any */
 void cache_owned_fini(struct cached_job *job);
 void cache_owned_drop_unconfirmed(struct cached_job *job, double now);
 char *cache_key_of(const cJSON *object, const char *job);
+struct cached_pod *cache_pod_of(struct cached_job *job, const char *uid); /* or NULL */
+void cache_pods_fini(struct cached_job *job);
+void cache_tell(struct cache *c, void (*changed)(void *arg, const char *key), char *key);
 /* Calls end() for every entry of a namespace, which drops what was not seen and says whether it
  * did; takes the lock. */
 void cache_sweep(struct cache *c, const char *ns, bool (*end)(struct cached_job *job, int kind),
@@ -224,14 +224,5 @@ void cache_take_final_report(struct cached_job *job, double now);
 unsigned cache_count(struct cache *c);
 void cache_metrics(struct cache *c, struct mu_buf *out);
 void cache_each_key(struct cache *c, void (*fn)(void *arg, const char *key), void *arg);
-
-/* ---- pod_record.c: what we keep of a pod ---- */
-struct cached_pod *pod_record_new(const cJSON *pod); /* NULL when it is none of ours */
-/* The same pod as it was before: what only that one told stays known. */
-void pod_record_follow(struct cached_pod *p, const struct cached_pod *before);
-/* In all that the API says of it. */
-bool pod_record_same(const struct cached_pod *a, const struct cached_pod *b);
-void pod_record_free(struct cached_pod *p);
-double time_from_rfc3339(const char *text); /* seconds; 0 when absent or malformed */
 
 #endif

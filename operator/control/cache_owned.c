@@ -8,25 +8,28 @@
 
 #include <stdio.h>
 
-#include "operator/control/at.h"
+#include "operator/control/object.h"
 
-static const char *text_at(const cJSON *object, const char *key)
-{
-	const char *s = cJSON_GetStringValue(at(object, key));
-	return s ? s : "";
-}
+static const struct kube_fields owner_fields[] = {{.name = "uid"}, {.name = "controller"}, {0}};
+static const struct kube_fields metadata_fields[] = {
+    {.name = "name"},
+    {.name = "namespace"},
+    {.name = "uid"},
+    {.name = "deletionTimestamp"},
+    {.name = "ownerReferences", .below = owner_fields},
+    {0}};
+const struct kube_fields cache_owned_fields[] = {{.name = "metadata", .below = metadata_fields},
+						 {0}};
 
-static const char *owner_of(const cJSON *object)
-{
-	const cJSON *ref;
-
-	cJSON_ArrayForEach(ref, at(at(object, "metadata"), "ownerReferences"))
-	{
-		if (cJSON_IsTrue(at(ref, "controller")))
-			return text_at(ref, "uid");
-	}
-	return "";
-}
+static const struct kube_fields condition_fields[] = {
+    {.name = "type"}, {.name = "status"}, {.name = "message"}, {0}};
+static const struct kube_fields group_spec_fields[] = {{.name = "minMember"}, {0}};
+static const struct kube_fields group_status_fields[] = {
+    {.name = "phase"}, {.name = "conditions", .below = condition_fields}, {0}};
+const struct kube_fields cache_group_fields[] = {{.name = "metadata", .below = metadata_fields},
+						 {.name = "spec", .below = group_spec_fields},
+						 {.name = "status", .below = group_status_fields},
+						 {0}};
 
 static bool is_group(enum owned_kind kind)
 {
@@ -106,22 +109,16 @@ static void read_group(struct cached_job *job, const cJSON *object)
 	const cJSON *c;
 
 	job->group_members = cJSON_IsNumber(members) ? members->valueint : -1;
-	snprintf(job->group_phase, sizeof(job->group_phase), "%.31s", text_at(status, "phase"));
+	snprintf(job->group_phase, sizeof(job->group_phase), "%.31s",
+		 text_or_empty(status, "phase"));
 	free(job->group_said);
 	job->group_said = NULL;
 	cJSON_ArrayForEach(c, at(status, "conditions"))
 	{
-		if (strcmp(text_at(c, "type"), "Unschedulable") == 0 &&
-		    strcmp(text_at(c, "status"), "True") == 0 && !job->group_said)
-			job->group_said = mu_xasprintf("%.180s", text_at(c, "message"));
+		if (strcmp(text_or_empty(c, "type"), "Unschedulable") == 0 &&
+		    strcmp(text_or_empty(c, "status"), "True") == 0 && !job->group_said)
+			job->group_said = mu_xasprintf("%.180s", text_or_empty(c, "message"));
 	}
-}
-
-static void tell(struct cache *c, char *key)
-{
-	if (c->changed)
-		c->changed(c->arg, key);
-	free(key);
 }
 
 static void begin(struct cache *c, const char *ns, enum owned_kind kind)
@@ -136,25 +133,25 @@ static void begin(struct cache *c, const char *ns, enum owned_kind kind)
 
 static void seen(struct cache *c, const cJSON *object, enum owned_kind kind)
 {
-	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, object_name(object));
 	struct cached_job *job;
 	bool news;
 
 	pthread_mutex_lock(&c->lock);
 	job = cache_job_of(c, key);
-	news = store(job, kind, owner_of(object), 0) || is_group(kind);
+	news = store(job, kind, object_owner(object), 0) || is_group(kind);
 	if (is_group(kind))
 		read_group(job, object);
 	pthread_mutex_unlock(&c->lock);
 	if (news)
-		tell(c, key);
+		cache_tell(c, c->changed, key);
 	else
 		free(key);
 }
 
 static void gone(struct cache *c, const cJSON *object, enum owned_kind kind)
 {
-	char *key = cache_key_of(object, text_at(at(object, "metadata"), "name"));
+	char *key = cache_key_of(object, object_name(object));
 	struct cached_job *job;
 
 	pthread_mutex_lock(&c->lock);
@@ -164,7 +161,7 @@ static void gone(struct cache *c, const cJSON *object, enum owned_kind kind)
 		cache_drop_if_empty(c, job);
 	}
 	pthread_mutex_unlock(&c->lock);
-	tell(c, key);
+	cache_tell(c, c->changed, key);
 }
 
 static bool end_one(struct cached_job *job, int kind)

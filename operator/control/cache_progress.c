@@ -13,12 +13,14 @@ enum { SILENCE_FIRST_S = 5, SILENCE_MAX_S = 60, PAGELESS_MAX_S = 600 };
 
 static bool can_be_asked(const struct cached_pod *p)
 {
-	return p->phase == POD_RUNNING && !p->deleting && p->ip;
+	const struct observed_pod *o = &p->pod->observed;
+
+	return o->phase == POD_RUNNING && !o->deleting && !p->deletion_sent && p->pod->ip;
 }
 
 static bool has_final_report(const struct cached_pod *p)
 {
-	return p->final != NULL;
+	return p->pod->final != NULL;
 }
 
 /* a clock that was set back must not silence anybody */
@@ -39,18 +41,15 @@ static void slow_down(struct cache_pace *pace, bool pageless, double now)
 
 static struct cached_pod *pod_of(struct cache *c, const struct cache_chief *task)
 {
-	const struct cached_job *job = mu_map_get(&c->jobs, task->key);
-	struct cached_pod *p = job ? job->pods : NULL;
+	struct cached_job *job = mu_map_get(&c->jobs, task->key);
 
-	while (p && strcmp(p->uid, task->pod_uid) != 0)
-		p = p->next;
-	return p;
+	return job ? cache_pod_of(job, task->pod_uid) : NULL;
 }
 
 static struct cache_chief address_of(const struct cached_job *job, const struct cached_pod *p)
 {
-	return (struct cache_chief){mu_xstrdup(job->key), mu_xstrdup(p->ip), mu_xstrdup(p->uid),
-				    mu_xstrdup(job->object->uid)};
+	return (struct cache_chief){mu_xstrdup(job->key), mu_xstrdup(p->pod->ip),
+				    mu_xstrdup(p->pod->observed.uid), mu_xstrdup(job->object->uid)};
 }
 
 /* The pod that decides the job: chief 0, or worker 0. */
@@ -60,11 +59,12 @@ static struct cached_pod *chief_of(const struct cached_job *job,
 	struct cached_pod *worker = NULL;
 
 	for (struct cached_pod *p = job->pods; p; p = p->next) {
-		if (p->index != 0 || strcmp(p->owner, job->object->uid) != 0 || !fits(p))
+		if (p->pod->observed.index != 0 || strcmp(p->pod->owner, job->object->uid) != 0 ||
+		    !fits(p))
 			continue;
-		if (strcmp(p->task, "chief") == 0)
+		if (strcmp(p->pod->observed.task, "chief") == 0)
 			return p;
-		if (strcmp(p->task, "worker") == 0)
+		if (strcmp(p->pod->observed.task, "worker") == 0)
 			worker = p;
 	}
 	return worker;
@@ -96,14 +96,17 @@ void cache_chief_silent(struct cache *c, const struct cache_chief *chief, double
 
 	pthread_mutex_lock(&c->lock);
 	if ((p = pod_of(c, chief)))
-		slow_down(&p->ask, p->ready && !p->ask.heard, now);
+		slow_down(&p->ask, p->pod->observed.ready && !p->ask.heard, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
 static bool has_older_epoch(const struct cached_job *job, const struct cached_pod *p, double now)
 {
-	return strcmp(p->owner, job->object->uid) == 0 && p->epoch > 0 &&
-	       p->epoch < job->object->status.epoch && !p->leaves && can_be_asked(p) &&
+	const struct observed_pod *o = &p->pod->observed;
+	int epoch = p->epoch > o->epoch ? p->epoch : o->epoch;
+
+	return strcmp(p->pod->owner, job->object->uid) == 0 && epoch > 0 &&
+	       epoch < job->object->status.epoch && !o->leaves && can_be_asked(p) &&
 	       is_due(&p->tell, now);
 }
 
@@ -205,9 +208,9 @@ void cache_take_final_report(struct cached_job *job, double now)
 {
 	const struct cached_pod *p = chief_of(job, has_final_report);
 
-	if (!p || progress_report_same(&job->progress, p->final))
+	if (!p || progress_report_same(&job->progress, p->pod->final))
 		return;
-	job->progress = *p->final;
+	job->progress = *p->pod->final;
 	job->progress_at = now;
 }
 
@@ -226,6 +229,7 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief,
 			const struct progress_report *report, const char *kernels, double now)
 {
 	struct cached_job *job;
+	struct cached_pod *p;
 	bool differs = false;
 
 	pthread_mutex_lock(&c->lock);
@@ -235,14 +239,12 @@ bool cache_set_progress(struct cache *c, const struct cache_chief *chief,
 		job->progress_at = now;
 		differs = true;
 	}
-	for (struct cached_pod *p = job ? job->pods : NULL; p; p = p->next) {
-		if (strcmp(p->uid, chief->pod_uid) != 0)
-			continue;
+	if (job && (p = cache_pod_of(job, chief->pod_uid))) {
 		p->ask = (struct cache_pace){.heard = true};
-		if (!kernels || strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) == 0)
-			continue;
-		snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
-		differs = true;
+		if (kernels && strncmp(p->kernels, kernels, sizeof(p->kernels) - 1) != 0) {
+			snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
+			differs = true;
+		}
 	}
 	pthread_mutex_unlock(&c->lock);
 	return differs;

@@ -17,47 +17,15 @@ static void doubt(struct snapshot *s, double assumed)
 
 static void observe_pod(struct snapshot *s, unsigned i, const struct cached_pod *p)
 {
-	struct mu_arena *a = &s->arena;
-	struct cached_pod *copy = MU_ARENA_NEW(a, struct cached_pod);
 	struct observed_pod *o = (struct observed_pod *)&s->observed.pods[i];
 
-	*copy = *p;
-	copy->next = NULL;
+	s->pods[i].pod = pod_ref(p->pod);
+	s->pods[i].finish_asked = p->finish_asked;
 	doubt(s, p->assumed);
-	copy->name = (char *)keep(a, p->name);
-	copy->uid = (char *)keep(a, p->uid);
-	copy->owner = (char *)keep(a, p->owner);
-	copy->task = (char *)keep(a, p->task);
-	copy->final = NULL; /* cache_take_final_report has taken it */
-	copy->reason = (char *)keep(a, p->reason);
-	copy->message = (char *)keep(a, p->message);
-	copy->detail = (char *)keep(a, p->detail);
-	copy->node = (char *)keep(a, p->node);
-	copy->ip = (char *)keep(a, p->ip);
-	s->pods[i] = copy;
-	*o = (struct observed_pod){
-	    .task = copy->task,
-	    .index = p->index,
-	    .uid = copy->uid,
-	    .phase = p->phase,
-	    .ready = p->ready,
-	    .answered = p->answered,
-	    .deleting = p->deleting,
-	    .exit_code = p->exit_code,
-	    .free = p->free,
-	    .killed = p->killed,
-	    .gpu = p->gpu,
-	    .leaves = p->leaves,
-	    .deletion_due = p->deletion_due,
-	    .reason = copy->reason,
-	    .message = copy->message,
-	    .detail = copy->detail,
-	    .node = copy->node,
-	    .kernels = copy->kernels[0] ? copy->kernels : NULL,
-	    .epoch = p->epoch,
-	    .created = p->created,
-	    .finished = p->finished,
-	};
+	*o = p->pod->observed;
+	o->deleting = o->deleting || p->deletion_sent;
+	o->epoch = p->epoch > o->epoch ? p->epoch : o->epoch;
+	o->kernels = p->kernels[0] ? mu_arena_strdup(&s->arena, p->kernels) : NULL;
 }
 
 static bool is_its(const struct cached_job *job, enum owned_kind kind)
@@ -69,6 +37,8 @@ void snapshot_fini(struct snapshot *s)
 {
 	node_table_unref(s->table);
 	job_unref(s->job);
+	for (unsigned i = 0; i < s->observed.n_pods; i++)
+		pod_unref(s->pods[i].pod);
 	mu_arena_fini(&s->arena);
 }
 
@@ -99,11 +69,11 @@ bool cache_snapshot(struct cache *c, const char *key, double now, struct snapsho
 	out->observed.progress = job->progress;
 	out->observed.last_progress = job->progress_at;
 	for (struct cached_pod *p = job->pods; p; p = p->next)
-		n += strcmp(p->owner, job->object->uid) == 0;
+		n += strcmp(p->pod->owner, job->object->uid) == 0;
 	out->observed.pods = MU_ARENA_ARRAY(&out->arena, struct observed_pod, n + 1);
-	out->pods = MU_ARENA_ARRAY(&out->arena, const struct cached_pod *, n + 1);
+	out->pods = MU_ARENA_ARRAY(&out->arena, struct snapshot_pod, n + 1);
 	for (struct cached_pod *p = job->pods; p; p = p->next)
-		if (strcmp(p->owner, job->object->uid) == 0)
+		if (strcmp(p->pod->owner, job->object->uid) == 0)
 			observe_pod(out, at_pod++, p);
 	out->observed.n_pods = n;
 	out->observed.refused = keep(&out->arena, job->refused);

@@ -39,7 +39,7 @@ struct kind {
 static const struct kind kinds[] = {
     {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, job_fields,
      cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, 0, false, 0.03},
-    {"pods", "/api/v1", "pods", LABEL_JOB, cache_pod_fields, cache_pods_begin, cache_pod_seen,
+    {"pods", "/api/v1", "pods", LABEL_JOB, pod_fields, cache_pods_begin, cache_pod_seen,
      cache_pod_gone, cache_pods_end, 0, false, 0.1},
     {"services", "/api/v1", "services", LABEL_JOB, cache_owned_fields, cache_services_begin,
      cache_service_seen, cache_service_gone, cache_services_end, 0, false, 0.5},

@@ -5,7 +5,7 @@
 
 #include "lib/base/log.h"
 #include "lib/io/json.h"
-#include "operator/control/at.h"
+#include "operator/control/object.h"
 
 static const struct kube_fields metadata[] = {{.name = "name"},
 					      {.name = "namespace"},
@@ -21,22 +21,6 @@ const struct kube_fields job_fields[] = {{.name = "apiVersion"},
 					 {.name = "spec", .below = kube_as_text},
 					 {.name = "status", .below = kube_as_text},
 					 {0}};
-
-static const char *text_at(const cJSON *object, const char *key)
-{
-	const char *s = cJSON_GetStringValue(at(object, key));
-	return s ? s : "";
-}
-
-uint64_t object_version(const cJSON *object)
-{
-	return strtoull(text_at(at(object, "metadata"), "resourceVersion"), NULL, 10);
-}
-
-const char *object_uid(const cJSON *object)
-{
-	return text_at(at(object, "metadata"), "uid");
-}
 
 static int parse(struct mu_doc **out, const cJSON *json, const char *source, struct mu_err *err)
 {
@@ -83,10 +67,10 @@ struct job *job_decode(const cJSON *object)
 	MU_AUTO_FREE char *source = NULL;
 
 	atomic_store(&j->refs, 1);
-	j->namespace = mu_xstrdup(text_at(meta, "namespace"));
-	j->name = mu_xstrdup(text_at(meta, "name"));
-	j->uid = mu_xstrdup(text_at(meta, "uid"));
-	j->resource_version = mu_xstrdup(text_at(meta, "resourceVersion"));
+	j->namespace = mu_xstrdup(text_or_empty(meta, "namespace"));
+	j->name = mu_xstrdup(text_or_empty(meta, "name"));
+	j->uid = mu_xstrdup(text_or_empty(meta, "uid"));
+	j->resource_version = mu_xstrdup(text_or_empty(meta, "resourceVersion"));
 	j->version = object_version(object);
 	j->generation = cJSON_IsNumber(generation) ? (int64_t)generation->valuedouble : 0;
 	j->deleting = at(meta, "deletionTimestamp") != NULL;

@@ -28,8 +28,4 @@ struct job *job_ref(struct job *j);
 void job_unref(struct job *j); /* NULL: nothing */
 MU_AUTO_DEFINE(job_unref, struct job)
 
-/* metadata.resourceVersion as a number; 0: there is none. */
-uint64_t object_version(const cJSON *object);
-const char *object_uid(const cJSON *object); /* "" when there is none */
-
 #endif

@@ -7,9 +7,9 @@
 #include "lib/base/log.h"
 #include "lib/io/json.h"
 #include "operator/control/apply.h"
-#include "operator/control/at.h"
 #include "operator/control/certs.h"
 #include "operator/control/events.h"
+#include "operator/control/object.h"
 #include "operator/control/status.h"
 #include "operator/control/task_token.h"
 

@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 #include "lib/io/json.h"
-#include "operator/control/at.h"
 #include "operator/control/labels.h"
+#include "operator/control/object.h"
 
 enum { TASK_USER = 65532 };
 

@@ -35,7 +35,7 @@ static const struct {
 	const struct kube_fields *fields;
 } handlers[SIM_WATCHED] = {
     {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, job_fields},
-    {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end, cache_pod_fields},
+    {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end, pod_fields},
     {cache_services_begin, cache_service_seen, cache_service_gone, cache_services_end,
      cache_owned_fields},
     {cache_nodes_begin, cache_node_seen, cache_node_gone, cache_nodes_end, cache_node_fields},

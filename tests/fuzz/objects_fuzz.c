@@ -19,7 +19,7 @@ static const struct {
 	seen *seen, *gone;
 } kinds[] = {
     {job_fields, cache_job_seen, cache_job_gone},
-    {cache_pod_fields, cache_pod_seen, cache_pod_gone},
+    {pod_fields, cache_pod_seen, cache_pod_gone},
     {cache_owned_fields, cache_service_seen, cache_service_gone},
     {cache_owned_fields, cache_volcano_seen, cache_volcano_gone},
     {cache_node_fields, cache_node_seen, cache_node_gone},

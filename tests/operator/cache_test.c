@@ -244,7 +244,7 @@ static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
 		see(&c, cache_pod_seen, deleted_pod(step));
 		j = mu_map_get(&c.jobs, "default/j");
 		assert_non_null(j);
-		assert_int_equal(j->pods->killed, step > 0);
+		assert_int_equal(j->pods->pod->observed.killed, step > 0);
 	}
 	cache_fini(&c);
 }

@@ -315,23 +315,23 @@ static void pods__are_read_for_what_decides(void **state)
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *text = mu_xasprintf(head, cases[i].status);
 		cJSON *json = cJSON_Parse(text);
-		struct cached_pod *p = pod_record_new(json);
+		struct pod *p = pod_decode(json, NULL);
 
 		assert_non_null(p);
-		assert_int_equal(p->index, 3);
-		assert_int_equal(p->phase, cases[i].phase);
-		assert_int_equal(p->exit_code, cases[i].exit_code);
-		assert_int_equal(p->ready, cases[i].ready);
-		assert_int_equal(p->free, cases[i].free);
+		assert_int_equal(p->observed.index, 3);
+		assert_int_equal(p->observed.phase, cases[i].phase);
+		assert_int_equal(p->observed.exit_code, cases[i].exit_code);
+		assert_int_equal(p->observed.ready, cases[i].ready);
+		assert_int_equal(p->observed.free, cases[i].free);
 		if (cases[i].reason)
-			assert_string_equal(p->reason, cases[i].reason);
+			assert_string_equal(p->observed.reason, cases[i].reason);
 		else
-			assert_null(p->reason);
+			assert_null(p->observed.reason);
 		if (cases[i].reason && strcmp(cases[i].reason, POD_CLAIM_MISSING) == 0)
-			assert_string_equal(p->detail, "c");
+			assert_string_equal(p->observed.detail, "c");
 		else
-			assert_null(p->detail);
-		pod_record_free(p);
+			assert_null(p->observed.detail);
+		pod_unref(p);
 		cJSON_Delete(json);
 	}
 }
@@ -357,14 +357,14 @@ static void message__of_a_pod_that_failed__is_the_last_line_that_it_wrote(void *
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *json = mu_xasprintf(text, cases[i].exit_code, cases[i].message);
 		cJSON *object = cJSON_Parse(json);
-		struct cached_pod *p = pod_record_new(object);
+		struct pod *p = pod_decode(object, NULL);
 
 		assert_non_null(p);
 		if (cases[i].kept)
-			assert_string_equal(p->message, cases[i].kept);
+			assert_string_equal(p->observed.message, cases[i].kept);
 		else
-			assert_null(p->message);
-		pod_record_free(p);
+			assert_null(p->observed.message);
+		pod_unref(p);
 		cJSON_Delete(object);
 	}
 }
@@ -395,11 +395,11 @@ static void pod__that_was_deleted__was_killed_unless_it_had_ended_before(void **
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *pod = mu_xasprintf(text, cases[i].more);
 		cJSON *json = cJSON_Parse(pod);
-		struct cached_pod *p = pod_record_new(json);
+		struct pod *p = pod_decode(json, NULL);
 
 		assert_non_null(p);
-		assert_int_equal(p->killed, cases[i].killed);
-		pod_record_free(p);
+		assert_int_equal(p->observed.killed, cases[i].killed);
+		pod_unref(p);
 		cJSON_Delete(json);
 	}
 }

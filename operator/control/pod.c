@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "operator/control/pod.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "lib/base/rfc3339.h"
+#include "operator/control/labels.h"
+#include "operator/control/object.h"
+
+enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
+
+static const struct kube_fields owner_fields[] = {{.name = "uid"}, {.name = "controller"}, {0}};
+static const struct kube_fields metadata_fields[] = {
+    {.name = "name"},
+    {.name = "namespace"},
+    {.name = "uid"},
+    {.name = "creationTimestamp"},
+    {.name = "deletionTimestamp"},
+    {.name = "deletionGracePeriodSeconds"},
+    {.name = "labels"},
+    {.name = "ownerReferences", .below = owner_fields},
+    {0}};
+static const struct kube_fields waiting_fields[] = {{.name = "reason"}, {0}};
+static const struct kube_fields ended_fields[] = {
+    {.name = "exitCode"}, {.name = "reason"}, {.name = "message"}, {.name = "finishedAt"}, {0}};
+static const struct kube_fields state_fields[] = {{.name = "waiting", .below = waiting_fields},
+						  {.name = "terminated", .below = ended_fields},
+						  {0}};
+static const struct kube_fields container_fields[] = {{.name = "state", .below = state_fields},
+						      {0}};
+static const struct kube_fields condition_fields[] = {
+    {.name = "type"}, {.name = "status"}, {.name = "reason"}, {.name = "message"}, {0}};
+static const struct kube_fields pod_spec_fields[] = {{.name = "nodeName"}, {0}};
+static const struct kube_fields pod_status_fields[] = {
+    {.name = "phase"}, {.name = "conditions", .below = condition_fields},        {.name = "reason"},
+    {.name = "podIP"}, {.name = "containerStatuses", .below = container_fields}, {0}};
+const struct kube_fields pod_fields[] = {{.name = "metadata", .below = metadata_fields},
+					 {.name = "spec", .below = pod_spec_fields},
+					 {.name = "status", .below = pod_status_fields},
+					 {0}};
+
+/* Reasons for which the platform, not the program, ended a pod. */
+static const char *const platform_reasons[] = {
+    "Evicted",  "Preempting",   "Preempted",
+    "NodeLost", "NodeShutdown", "Terminated",
+    "Shutdown", "NodeAffinity", "UnexpectedAdmissionError",
+    NULL};
+static bool is_one_of(const char *s, const char *const *names)
+{
+	for (; s && *names; names++)
+		if (strcmp(s, *names) == 0)
+			return true;
+	return false;
+}
+
+static char *copy_or_null(const char *s)
+{
+	return s && *s ? mu_xstrdup(s) : NULL;
+}
+
+double time_from_rfc3339(const char *text)
+{
+	double whole = mu_rfc3339_read(text);
+	const char *part = whole > 0 ? strchr(text, '.') : NULL;
+
+	return whole + (part ? strtod(part, NULL) : 0);
+}
+
+static double time_at(const cJSON *object, const char *key)
+{
+	return time_from_rfc3339(cJSON_GetStringValue(at(object, key)));
+}
+
+static enum pod_phase phase_of(const char *phase)
+{
+	static const char *const names[] = {"Pending", "Running", "Succeeded", "Failed"};
+	for (int i = 0; phase && i < (int)MU_COUNT(names); i++)
+		if (strcmp(phase, names[i]) == 0)
+			return (enum pod_phase)i;
+	return POD_UNKNOWN;
+}
+
+/* The program may have left a final report, as JSON, where the kubelet looks. */
+static struct progress_report *final_report(const char *message)
+{
+	struct progress_report *r = MU_NEW(struct progress_report);
+
+	progress_report_parse(r, message && *message == '{' ? message : NULL);
+	if (r->set)
+		return r;
+	free(r);
+	return NULL;
+}
+
+/* The last line that the program wrote: the kubelet reads it from the log of one that failed. */
+static char *last_line(const char *message)
+{
+	size_t end = message ? strlen(message) : 0, start;
+
+	while (end && (message[end - 1] == '\n' || message[end - 1] == '\r'))
+		end--;
+	for (start = end; start && message[start - 1] != '\n'; start--)
+		;
+	if (end - start > MOST_MESSAGE)
+		end = start + MOST_MESSAGE;
+	return end > start ? mu_xasprintf("%.*s", (int)(end - start), message + start) : NULL;
+}
+
+/* Runtimes report a program that the image lacks as a start that failed. */
+static const char *ended_reason(const char *reason, const char *message)
+{
+	bool start = reason && (strcmp(reason, "StartError") == 0 ||
+				strcmp(reason, "ContainerCannotRun") == 0);
+	bool missing = start && message &&
+		       (strstr(message, "executable file not found") ||
+			strstr(message, "no such file or directory"));
+
+	return missing ? POD_NO_EXECUTABLE : reason;
+}
+
+/* The first container is ours; what else runs in the pod does not count. */
+static void read_container(struct pod *pod, const cJSON *status)
+{
+	const cJSON *first = cJSON_GetArrayItem(at(status, "containerStatuses"), 0);
+	const cJSON *state = at(first, "state");
+	const cJSON *waiting = at(state, "waiting"), *ended = at(state, "terminated");
+	struct observed_pod *o = &pod->observed;
+	const char *reason;
+
+	if (ended) {
+		const cJSON *code = at(ended, "exitCode");
+		o->exit_code = cJSON_IsNumber(code) ? code->valueint : -1;
+		o->finished = time_at(ended, "finishedAt");
+		pod->final = final_report(text_at(ended, "message"));
+		if (o->exit_code != 0 && !pod->final)
+			o->message = last_line(text_at(ended, "message"));
+	}
+	reason = ended ? ended_reason(text_at(ended, "reason"), text_at(ended, "message"))
+		       : text_at(waiting, "reason");
+	if (!o->reason && reason && strcmp(reason, "ContainerCreating") != 0 &&
+	    strcmp(reason, "PodInitializing") != 0 && strcmp(reason, "Completed") != 0)
+		o->reason = mu_xstrdup(reason);
+}
+
+/* The name in `persistentvolumeclaim "NAME" not found`; NULL: the message is another. */
+static char *missing_claim(const char *message)
+{
+	static const char before[] = "persistentvolumeclaim \"", after[] = "\" not found";
+	const char *name = message ? strstr(message, before) : NULL;
+	size_t n;
+
+	if (!name)
+		return NULL;
+	name += sizeof(before) - 1;
+	n = strcspn(name, "\"");
+	return strncmp(name + n, after, sizeof(after) - 1) == 0 ? mu_xstrndup(name, n) : NULL;
+}
+
+/* A node may get room by itself, a claim does not appear by itself: it has a reason of its own. */
+static void read_unscheduled(struct observed_pod *o, const char *reason, const char *message)
+{
+	o->detail = missing_claim(message);
+	o->reason = copy_or_null(o->detail ? POD_CLAIM_MISSING : reason);
+}
+
+static void read_conditions(struct observed_pod *o, const cJSON *status)
+{
+	const cJSON *condition;
+
+	cJSON_ArrayForEach(condition, at(status, "conditions"))
+	{
+		const char *type = text_at(condition, "type");
+		const char *value = text_at(condition, "status");
+		const char *reason = text_at(condition, "reason");
+		if (!type || !value)
+			continue;
+		if (strcmp(type, "Ready") == 0)
+			o->ready = o->answered =
+			    strcmp(value, "True") == 0 && o->phase == POD_RUNNING;
+		/* whoever says so (a drain, a preemption, an autoscaler): not the program */
+		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
+			o->free = true;
+		if (strcmp(type, "PodScheduled") == 0 && strcmp(value, "False") == 0 && !o->reason)
+			read_unscheduled(o, reason, text_at(condition, "message"));
+	}
+}
+
+/* Within the second of the request nobody knows which came first, nor when there is no end of a
+ * container to go by (it never started, or its node has lost it), nor when the time of the request
+ * is not known; then the program gets another chance. */
+static void judge_end(struct pod *pod)
+{
+	struct observed_pod *o = &pod->observed;
+
+	o->killed = o->deleting && (o->phase == POD_SUCCEEDED || o->phase == POD_FAILED) &&
+		    (o->finished <= 0 || o->finished >= pod->deletion_asked);
+}
+
+/* deletionTimestamp is when the grace period ends.  A kubelet that has ended a pod asks once more,
+ * without any grace, and then it says nothing about the first request. */
+static void read_deletion(struct pod *pod, const cJSON *metadata)
+{
+	struct observed_pod *o = &pod->observed;
+	double ends = time_at(metadata, "deletionTimestamp");
+	double grace = cJSON_GetNumberValue(at(metadata, "deletionGracePeriodSeconds"));
+
+	o->deleting = at(metadata, "deletionTimestamp") != NULL;
+	o->deletion_due = ends;
+	pod->deletion_asked = o->deleting && grace > 0 ? ends - grace : 0;
+	judge_end(pod);
+}
+
+/* Takes over what only an earlier version of the pod told. */
+static void follow(struct pod *pod, const struct pod *before)
+{
+	struct observed_pod *o = &pod->observed;
+
+	o->answered = o->answered || before->observed.answered;
+	if (pod->deletion_asked > 0 || before->deletion_asked <= 0)
+		return;
+	pod->deletion_asked = before->deletion_asked;
+	judge_end(pod);
+}
+
+/* 0 when it is none, or none from 1 up. */
+static int number_of(const char *text)
+{
+	long n = text ? strtol(text, NULL, 10) : 0;
+
+	return n > 0 && n <= INT32_MAX ? (int)n : 0;
+}
+
+struct pod *pod_decode(const cJSON *object, const struct pod *before)
+{
+	const cJSON *metadata = at(object, "metadata"), *status = at(object, "status");
+	const cJSON *labels = at(metadata, "labels");
+	const char *task = text_at(labels, LABEL_TASK), *index = text_at(labels, LABEL_INDEX);
+	const char *name = text_at(metadata, "name"), *uid = text_at(metadata, "uid");
+	struct observed_pod *o;
+	struct pod *pod;
+
+	if (!task || !index || !name || !uid)
+		return NULL;
+	pod = MU_NEW(struct pod);
+	atomic_store(&pod->refs, 1);
+	pod->name = mu_xstrdup(name);
+	pod->owner = mu_xstrdup(object_owner(object));
+	pod->ip = copy_or_null(text_at(status, "podIP"));
+	o = &pod->observed;
+	o->uid = mu_xstrdup(uid);
+	o->task = mu_xstrdup(task);
+	o->index = (int)strtol(index, NULL, 10);
+	o->exit_code = -1;
+	o->gpu = at(labels, LABEL_GPU) != NULL;
+	o->leaves = at(labels, LABEL_LEAVES) != NULL;
+	o->epoch = number_of(text_at(labels, LABEL_EPOCH));
+	o->phase = phase_of(text_at(status, "phase"));
+	o->created = time_at(metadata, "creationTimestamp");
+	o->node = copy_or_null(text_at(at(object, "spec"), "nodeName"));
+	o->reason = copy_or_null(text_at(status, "reason"));
+	o->free = is_one_of(o->reason, platform_reasons);
+	read_container(pod, status);
+	read_conditions(o, status);
+	read_deletion(pod, metadata);
+	if (before)
+		follow(pod, before);
+	return pod;
+}
+
+static bool same_report(const struct progress_report *a, const struct progress_report *b)
+{
+	return a == b || (a && b && progress_report_same(a, b));
+}
+
+static bool same(const char *a, const char *b)
+{
+	return a == b || (a && b && strcmp(a, b) == 0);
+}
+
+bool pod_same(const struct pod *a, const struct pod *b)
+{
+	const struct observed_pod *x = &a->observed, *y = &b->observed;
+
+	return x->phase == y->phase && x->ready == y->ready && x->deleting == y->deleting &&
+	       x->free == y->free && x->killed == y->killed && x->gpu == y->gpu &&
+	       x->leaves == y->leaves && x->index == y->index && x->exit_code == y->exit_code &&
+	       x->created == y->created && x->finished == y->finished &&
+	       x->deletion_due == y->deletion_due && same(x->uid, y->uid) &&
+	       same(x->task, y->task) && same(x->reason, y->reason) &&
+	       same(x->message, y->message) && same(x->detail, y->detail) &&
+	       same(x->node, y->node) && same(a->name, b->name) && same(a->owner, b->owner) &&
+	       same(a->ip, b->ip) && same_report(a->final, b->final);
+}
+
+struct pod *pod_ref(struct pod *p)
+{
+	atomic_fetch_add(&p->refs, 1);
+	return p;
+}
+
+void pod_unref(struct pod *p)
+{
+	const struct observed_pod *o;
+
+	if (!p || atomic_fetch_sub(&p->refs, 1) > 1)
+		return;
+	o = &p->observed;
+	free((char *)o->uid);
+	free((char *)o->task);
+	free((char *)o->reason);
+	free((char *)o->message);
+	free((char *)o->detail);
+	free((char *)o->node);
+	free(p->name);
+	free(p->owner);
+	free(p->ip);
+	free(p->final);
+	free(p);
+}
