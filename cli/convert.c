@@ -4,8 +4,8 @@
 
 #include "cli/cli.h"
 #include "lib/io/yaml.h"
-#include "operator/plan/convert.h"
-#include "operator/plan/job_spec.h"
+#include "cli/tfjob.h"
+#include "operator/api/job_spec.h"
 
 enum { TFJOB_MAX = 4 << 20 };
 

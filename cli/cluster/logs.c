@@ -15,7 +15,7 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
 #include "lib/base/clock.h"
-#include "operator/plan/job_spec.h"
+#include "operator/api/job_spec.h"
 
 enum { FOLLOWED_MAX = 64, STREAM_S = 3600, END_GRACE_S = 10, STAMP_MAX = 48 };
 static const double list_every_s = 1;

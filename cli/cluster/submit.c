@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
-#include "operator/plan/job_spec.h"
+#include "operator/api/job_spec.h"
 
 enum { MANIFEST_MAX = 4 << 20 };
 

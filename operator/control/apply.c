@@ -6,7 +6,7 @@
 
 #include "operator/control/apply_call.h"
 #include "operator/control/events.h"
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 static const double finish_patience_s = 10; /* then the pod is deleted */
 

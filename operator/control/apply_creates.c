@@ -13,7 +13,7 @@
 
 #include "operator/control/apply_call.h"
 #include "operator/control/events.h"
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 #include "operator/control/render.h"
 
 enum { TOGETHER = 8 }; /* creates of one look that are under way at once */

@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 char *cache_key_of(const cJSON *object, const char *name)
 {

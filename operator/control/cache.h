@@ -14,9 +14,9 @@
 
 #include "lib/base/map.h"
 #include "lib/kube/kube_json.h"
-#include "operator/control/job.h"
-#include "operator/control/labels.h"
-#include "operator/control/pod.h"
+#include "operator/api/job.h"
+#include "operator/api/labels.h"
+#include "operator/api/pod.h"
 #include "operator/plan/job_plan.h"
 
 /* How often a task is asked that did not answer the last `silent` times. */

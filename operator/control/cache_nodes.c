@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 static const struct kube_fields metadata_fields[] = {{.name = "name"}, {.name = "labels"}, {0}};
 static const struct kube_fields node_condition_fields[] = {

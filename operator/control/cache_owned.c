@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 static const struct kube_fields owner_fields[] = {{.name = "uid"}, {.name = "controller"}, {0}};
 static const struct kube_fields metadata_fields[] = {

@@ -6,7 +6,7 @@
 
 #include <stdio.h>
 
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 static const char *job_label(const cJSON *object)
 {

@@ -18,7 +18,7 @@
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "lib/base/rfc3339.h"
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 enum {
 	LEASE_S = 15,

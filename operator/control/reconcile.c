@@ -9,7 +9,7 @@
 #include "operator/control/apply.h"
 #include "operator/control/certs.h"
 #include "operator/control/events.h"
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 #include "operator/control/status.h"
 #include "operator/control/task_token.h"
 

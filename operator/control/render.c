@@ -12,8 +12,8 @@
 #include <stdio.h>
 
 #include "lib/io/json.h"
-#include "operator/control/labels.h"
-#include "operator/control/object.h"
+#include "operator/api/labels.h"
+#include "operator/api/object.h"
 
 enum { TASK_USER = 65532 };
 

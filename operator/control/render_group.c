@@ -8,7 +8,7 @@
  */
 #include <stdio.h>
 
-#include "operator/control/labels.h"
+#include "operator/api/labels.h"
 #include "operator/control/render.h"
 
 static const struct {

@@ -4,7 +4,7 @@
  * version, so that a look at an old copy is never taken for news. */
 #include "operator/control/status.h"
 
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 cJSON *merge_patch(const cJSON *from, const cJSON *to)
 {

@@ -8,6 +8,22 @@
 
 #include "operator/plan/plan_internal.h"
 
+void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
+		const char *fmt, ...)
+{
+	struct condition *c = &p->status->conditions[type];
+	va_list ap;
+
+	if (!c->set || c->status != status)
+		c->since = p->now;
+	c->set = true;
+	c->status = status;
+	snprintf(c->reason, sizeof c->reason, "%s", reason);
+	va_start(ap, fmt);
+	vsnprintf(c->message, sizeof c->message, fmt, ap);
+	va_end(ap);
+}
+
 /* How long after its grace period a pod may be there still, on a node that is lost. */
 enum { NODE_PATIENCE = 15 };
 
@@ -428,67 +444,6 @@ bool plan_creates(const struct job_plan *plan)
 	return false;
 }
 
-#define TOO_LARGE "make the pod's template, command or environment smaller, or have fewer replicas"
-
-#define BAD_TEMPLATE "correct the task in the manifest, and the job goes on"
-
-/* Reasons and advice for refused pods, chosen by a phrase of the API server's message.  An
- * admission rule may quote a sentence of validation, so its row comes first. */
-static const struct refusal {
-	const char *says, *reason, *advice;
-	bool final; /* the server answers the same until the manifest changes */
-} refusals[] = {
-    {"denied the request", "CreateRefused", "change the manifest, or the rule that forbids it",
-     false},
-    {"denied request", "CreateRefused", "change the manifest, or the rule that forbids it", false},
-    {"strict decoding error", "TemplateInvalid", BAD_TEMPLATE, true},
-    {"cannot be handled as a Pod", "TemplateInvalid", BAD_TEMPLATE, true},
-    {" is invalid: ", "TemplateInvalid", BAD_TEMPLATE, true},
-    {"exceeded quota", "QuotaExceeded", "raise the quota or lower replicas, and the job goes on",
-     false},
-    {"request is too large", "ObjectTooLarge", TOO_LARGE, false},
-    {"larger than max", "ObjectTooLarge", TOO_LARGE, false},
-    {"entity too large", "ObjectTooLarge", TOO_LARGE, false},
-    {"no podgroups of", "GangUnavailable",
-     "install the gang scheduler, or use run.gang: none in a new job", false},
-    {"", "CreateRefused", "change the manifest, or the rule that forbids it", false},
-};
-
-static const struct refusal *refusal_of(const char *why)
-{
-	unsigned i = 0;
-
-	while (!strstr(why, refusals[i].says))
-		i++;
-	return &refusals[i];
-}
-
-const char *job_plan_advice(const char *why)
-{
-	return refusal_of(why)->advice;
-}
-
-bool job_plan_refusal_is_final(const char *why)
-{
-	return refusal_of(why)->final;
-}
-
-/* The server would not have some object: a quota, an admission rule, its size.  The condition keeps
- * since when, for schedulingDeadlineSeconds, and goes with its cause: not before all is made, since
- * an operator that has just come, or did not reach the server, does not know of it. */
-static void say_refused(struct planner *p)
-{
-	const char *why = p->seen->refused;
-	const struct refusal *is = why ? refusal_of(why) : NULL;
-
-	if (is) {
-		status_set(p, COND_REFUSED, true, is->reason, "%s: %.190s", is->advice, why);
-		status_set(p, COND_READY, false, is->reason, "%s: %.190s", is->advice, why);
-	} else if (!plan_creates(p->plan)) {
-		p->status->conditions[COND_REFUSED] = (struct condition){0};
-	}
-}
-
 /* Why a job does not get on is what somebody waits to hear; while it is the same there is no hurry.
  */
 static void tell_soon(struct planner *p)
@@ -548,7 +503,7 @@ static void look(struct planner *p)
 	plan_notice(p);
 	describe(p);
 	plan_time_steps(p);
-	say_refused(p);
+	plan_report_rejected(p);
 	tell_soon(p);
 }
 

@@ -29,22 +29,6 @@ static void end(struct planner *p, enum job_phase phase, const char *reason, con
 	plan_forget_leavers(p);
 }
 
-const char *const end_reason_names[END_REASONS] = {
-    [END_UNKNOWN] = "",
-    [END_TARGET_REACHED] = "TargetReached",
-    [END_VALIDATION_STOPPED] = "ValidationStopped",
-    [END_FINISH_REQUESTED] = "FinishRequested",
-    [END_TERMINATED] = "Terminated",
-};
-
-enum end_reason end_reason_of(const char *name)
-{
-	for (int r = END_UNKNOWN + 1; name && r < END_REASONS; r++)
-		if (strcmp(name, end_reason_names[r]) == 0)
-			return (enum end_reason)r;
-	return END_UNKNOWN;
-}
-
 /* A job whose program left no report has a chief that ended with exit code 0, and no more is known.
  */
 static void succeed(struct planner *p)

@@ -35,10 +35,6 @@ static inline bool plan_counts(const struct task_spec *t)
 /* ---- plan_status.c: conditions and the ledger ---- */
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
-struct ledger_entry *ledger_find(struct job_status *s, const char *task, int index);
-struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index); /* or makes */
-/* Takes it out when nothing has happened to its index. */
-void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e);
 
 /* ---- plan_kernels.c ---- */
 /* False when no node has the kernels that the task asks for; COND_READY then says so.  leaves: for
@@ -81,6 +77,9 @@ const char *plan_failure_text(const struct planner *p, const struct ledger_entry
 const char *plan_log_text(const struct planner *p, const char *task, int index);
 /* The index that has failed last, of those that are not done; NULL: none has. */
 const struct ledger_entry *plan_last_failure(const struct planner *p);
+
+/* ---- plan_rejected.c ---- */
+void plan_report_rejected(struct planner *p);
 
 /* ---- plan_recovery.c ---- */
 /* Says in COND_RUNNING that no step has come since a ps started again. */

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "lib/io/yaml.h"
-#include "operator/plan/convert.h"
-#include "operator/plan/job_spec.h"
+#include "cli/tfjob.h"
+#include "operator/api/job_spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A DistributedTrainingJob as the API server has it, decoded once per version.  Immutable and
  * reference-counted: the store and every reconcile share it. */
-#ifndef CONTROL_JOB_H
-#define CONTROL_JOB_H
+#ifndef API_JOB_H
+#define API_JOB_H
 
 #include <cjson/cJSON.h>
 
 #include "lib/kube/kube_json.h"
-#include "operator/plan/job_plan.h"
+#include "operator/api/job_status.h"
 
 struct job {
 	_Atomic int refs;

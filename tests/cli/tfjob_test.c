@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "lib/io/yaml.h"
-#include "operator/plan/convert.h"
-#include "operator/plan/job_spec.h"
+#include "cli/tfjob.h"
+#include "operator/api/job_spec.h"
 
 #define CONTAINER                                                                                  \
 	"template: {spec: {containers: [{name: tensorflow, image: i, command: [python, "           \

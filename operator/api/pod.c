@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/control/pod.h"
+#include "operator/api/pod.h"
 
 #include <stdatomic.h>
 #include <stdio.h>
 
 #include "lib/base/rfc3339.h"
-#include "operator/control/labels.h"
-#include "operator/control/object.h"
+#include "operator/api/labels.h"
+#include "operator/api/object.h"
 
 enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
 

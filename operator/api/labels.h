@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Labels of what the operator makes: written by render, read by the cache. */
-#ifndef CONTROL_LABELS_H
-#define CONTROL_LABELS_H
+#ifndef API_LABELS_H
+#define API_LABELS_H
 
 #define LABEL_JOB    "muster.dev/job"
 #define LABEL_TASK   "muster.dev/task"

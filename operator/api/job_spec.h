@@ -7,8 +7,8 @@
  *
  * A job_spec owns the document it was read from: its strings point into it.
  */
-#ifndef MUSTER_PLAN_JOB_SPEC_H
-#define MUSTER_PLAN_JOB_SPEC_H
+#ifndef API_JOB_SPEC_H
+#define API_JOB_SPEC_H
 
 #include "lib/io/doc.h"
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Status in memory: conditions and the ledger. */
-#include <stdarg.h>
 #include <stdio.h>
 
-#include "operator/plan/plan_internal.h"
+#include "operator/api/job_status.h"
 
 const char *const job_phase_names[] = {"",          "Pending",   "Running", "Restarting",
 				       "Suspended", "Succeeded", "Failed",  NULL};
@@ -19,20 +18,20 @@ enum job_phase job_phase_of(const char *name)
 	return JOB_NEW;
 }
 
-void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
-		const char *fmt, ...)
-{
-	struct condition *c = &p->status->conditions[type];
-	va_list ap;
+const char *const end_reason_names[END_REASONS] = {
+    [END_UNKNOWN] = "",
+    [END_TARGET_REACHED] = "TargetReached",
+    [END_VALIDATION_STOPPED] = "ValidationStopped",
+    [END_FINISH_REQUESTED] = "FinishRequested",
+    [END_TERMINATED] = "Terminated",
+};
 
-	if (!c->set || c->status != status)
-		c->since = p->now;
-	c->set = true;
-	c->status = status;
-	snprintf(c->reason, sizeof c->reason, "%s", reason);
-	va_start(ap, fmt);
-	vsnprintf(c->message, sizeof c->message, fmt, ap);
-	va_end(ap);
+enum end_reason end_reason_of(const char *name)
+{
+	for (int r = END_UNKNOWN + 1; name && r < END_REASONS; r++)
+		if (strcmp(name, end_reason_names[r]) == 0)
+			return (enum end_reason)r;
+	return END_UNKNOWN;
 }
 
 void job_status_set_invalid(struct job_status *s, int64_t generation, const char *why, double now)

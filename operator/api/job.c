@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "operator/control/job.h"
+#include "operator/api/job.h"
 
 #include <stdatomic.h>
 
 #include "lib/base/log.h"
 #include "lib/io/json.h"
-#include "operator/control/object.h"
+#include "operator/api/object.h"
 
 static const struct kube_fields metadata[] = {{.name = "name"},
 					      {.name = "namespace"},

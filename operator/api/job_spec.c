@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading goes section by section (one function each), in the order of the manifest; what needs
  * several sections at once is checked at the end, in check_whole. */
-#include "operator/plan/job_spec.h"
+#include "operator/api/job_spec.h"
 
 #include <ctype.h>
 #include <math.h>

@@ -5,14 +5,14 @@
  * each template, becomes the program, which is one for all tasks.  Nothing is dropped silently: a
  * key that is not in the tables below becomes a note.
  */
-#include "operator/plan/convert.h"
+#include "cli/tfjob.h"
 
 #include <ctype.h>
 #include <stdarg.h>
 #include <strings.h>
 
 #include "lib/io/json.h"
-#include "operator/plan/job_spec.h"
+#include "operator/api/job_spec.h"
 
 struct converter {
 	struct mu_doc *to;

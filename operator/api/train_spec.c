@@ -4,7 +4,7 @@
 #include <limits.h>
 
 #include "lib/io/json.h"
-#include "operator/plan/job_spec.h"
+#include "operator/api/job_spec.h"
 
 static const char *const model_names[] = {"softmax", "mlp", "cnn", "wide-deep", "es", NULL};
 static const struct {

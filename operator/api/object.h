@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Members of API objects in JSON. */
-#ifndef CONTROL_OBJECT_H
-#define CONTROL_OBJECT_H
+#ifndef API_OBJECT_H
+#define API_OBJECT_H
 
 #include <cjson/cJSON.h>
 #include <stdint.h>

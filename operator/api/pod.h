@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A pod of a job as the API server has it, decoded once per version.  Immutable and
+ * reference-counted, as struct job. */
+#ifndef API_POD_H
+#define API_POD_H
+
+#include <cjson/cJSON.h>
+
+#include "lib/kube/kube_json.h"
+#include "operator/api/job_status.h"
+
+enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
+
+/* One pod (or process) of the job that exists now. */
+struct observed_pod {
+	const char *task;
+	int index;
+	const char *uid; /* what DELETE_POD and FINISH_POD carry back */
+	enum pod_phase phase;
+	bool ready;          /* its server answers */
+	bool answered;       /* … or has done so before, as far as is known */
+	bool deleting;       /* on its way out */
+	int exit_code;       /* of FAILED and SUCCEEDED; -1 unknown */
+	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */
+	double deletion_due; /* when it should be gone at the latest; 0 unknown */
+	bool killed;         /* ended because it was deleted: says nothing about its program */
+	bool gpu;            /* asks for one, because its kernels do */
+	bool leaves;         /* was started only to leave: plan_pod.leaves */
+	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
+	const char *message; /* the last line of a program that failed, or NULL */
+	const char *detail;  /* of a pod that waits: the object that is missing, or NULL */
+	const char *node;    /* where it is, or NULL */
+	const char *kernels; /* variant that its task has reported, or NULL */
+	int epoch;           /* of the cluster that its task has, or will have; 0: unknown */
+	double created;      /* seconds */
+	double finished;     /* seconds; 0 when it has not */
+};
+
+/* Reasons of pods that the operator derives from a message; no kubelet says them. */
+#define POD_CLAIM_MISSING "VolumeClaimMissing"
+#define POD_NO_EXECUTABLE "ExecutableNotFound"
+
+struct pod {
+	_Atomic int refs;
+	struct observed_pod observed;  /* its strings belong to the pod */
+	char *name, *owner;            /* owner: UID of the controller; "" when there is none */
+	char *ip;                      /* or NULL */
+	double deletion_asked;         /* the first time; 0: never, or not known */
+	struct progress_report *final; /* that its program left as it ended; or NULL */
+};
+
+extern const struct kube_fields pod_fields[]; /* the members that pod_decode reads */
+/* Returns new, or NULL when the pod is not one of ours.  `before` is the same pod in an earlier
+ * version, or NULL: what only that one told stays known. */
+struct pod *pod_decode(const cJSON *object, const struct pod *before);
+/* True when the API server says the same of both. */
+bool pod_same(const struct pod *a, const struct pod *b);
+struct pod *pod_ref(struct pod *p);
+void pod_unref(struct pod *p); /* NULL: nothing */
+
+double time_from_rfc3339(const char *text); /* seconds; 0 when absent or malformed */
+
+#endif
