@@ -45,13 +45,13 @@ SRC_client := $(call find_c,client client/model client/data client/session clien
 SRC_plan   := $(call find_c,operator/api operator/plan)
 SRC_kube   := $(call find_c,lib/kube)
 SRC_tls    := $(call find_c,lib/tls)
-SRC_control := $(call find_c,operator/control)
+SRC_controller := $(call find_c,operator/controller)
 SRC_cli    := $(filter-out cli/main.c,$(call find_c,cli))
 SRC_cluster := $(filter-out cli/cluster/main.c,$(call find_c,cli/cluster))
 PROTOS     := $(wildcard proto/*.proto)
 GEN        := $(patsubst proto/%.proto,$(B)/gen/proto/%.pb-c.c,$(PROTOS))
 
-PARTS := base net http tls kube rpc kernel task client plan control cli cluster
+PARTS := base net http tls kube rpc kernel task client plan controller cli cluster
 objs   = $(patsubst %.c,$(B)/o/%.o,$(1))
 lib    = $(foreach p,$(1),$(B)/libmuster-$(p).a)
 
@@ -66,7 +66,7 @@ LIBS_kube   := -lcrypto
 TASK_PARTS     := task kernel rpc tls net base
 CLIENT_PARTS   := client $(TASK_PARTS)
 CLI_PARTS      := cli plan $(CLIENT_PARTS)
-OPERATOR_PARTS := control kube http plan tls net base
+OPERATOR_PARTS := controller kube http plan tls net base
 CLUSTER_PARTS  := cluster cli kube http plan net base
 PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster $(BIN)/muster-cluster
 

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "operator/control/controller.h"
-#include "operator/control/dry_run.h"
+#include "operator/controller/dry_run.h"
+#include "operator/controller/manager.h"
 
 static const char usage[] =
     "usage: muster-operator [OPTION]...\n"
@@ -43,11 +43,11 @@ static const char usage[] =
 /* A kubelet takes some time to bring a new certificate to its pods. */
 enum { CERT_LIFE_LEAST = 60 };
 
-static struct control_stop stop;
+static struct controller_stop stop;
 
 static void on_signal(int number)
 {
-	if (control_stop(&stop))
+	if (controller_stop(&stop))
 		_exit(1); /* asked twice */
 }
 
@@ -99,7 +99,7 @@ static const struct option long_options[] = {
 };
 
 struct arguments {
-	struct control_options control;
+	struct controller_options controller;
 	const char *kubeconfig, *context, *dry_run;
 	char namespaces[64 * 64]; /* of all --namespace */
 	int nodes;                /* 1 yes, -1 no, 0 not said */
@@ -139,13 +139,13 @@ static int read_option(struct arguments *a, int which)
 		a->context = optarg;
 		return 0;
 	case OPT_IMAGE:
-		a->control.image = optarg;
+		a->controller.image = optarg;
 		return 0;
 	case OPT_IMAGE_GPU:
-		a->control.image_gpu = optarg;
+		a->controller.image_gpu = optarg;
 		return 0;
 	case OPT_IMAGE_BOARD:
-		a->control.image_board = optarg;
+		a->controller.image_board = optarg;
 		return 0;
 	case OPT_NAMESPACE:
 		snprintf(a->namespaces + strlen(a->namespaces),
@@ -155,34 +155,35 @@ static int read_option(struct arguments *a, int which)
 		a->nodes = strcmp(optarg, "false") != 0 ? 1 : -1;
 		return 0;
 	case OPT_LEADER:
-		a->control.leader_election = strcmp(optarg, "false") != 0;
+		a->controller.leader_election = strcmp(optarg, "false") != 0;
 		return 0;
 	case OPT_LEASE_NS:
-		a->control.lease_namespace = optarg;
+		a->controller.lease_namespace = optarg;
 		return 0;
 	case OPT_WORKERS:
-		return read_number("workers", optarg, 32, &a->control.workers);
+		return read_number("workers", optarg, 32, &a->controller.workers);
 	case OPT_METRICS:
-		return read_number("metrics-port", optarg, 65535, &a->control.metrics_port);
+		return read_number("metrics-port", optarg, 65535, &a->controller.metrics_port);
 	case OPT_PROBE:
-		return read_number("probe-port", optarg, 65535, &a->control.probe_port);
+		return read_number("probe-port", optarg, 65535, &a->controller.probe_port);
 	case OPT_PROGRESS:
 		rc = read_number("progress-seconds", optarg, 86400, &n);
-		a->control.progress_seconds = n;
+		a->controller.progress_seconds = n;
 		return rc;
 	case OPT_CERT_LIFE:
-		rc = read_number("certificate-seconds", optarg, 366 * 86400, &a->control.cert_life);
-		if (!rc && a->control.cert_life < CERT_LIFE_LEAST) {
+		rc = read_number("certificate-seconds", optarg, 366 * 86400,
+				 &a->controller.cert_life);
+		if (!rc && a->controller.cert_life < CERT_LIFE_LEAST) {
 			fprintf(stderr, "muster-operator: --certificate-seconds: less than %d\n",
 				CERT_LIFE_LEAST);
 			rc = -1;
 		}
 		return rc;
 	case OPT_STATUS_FROM:
-		a->control.status_from = optarg;
+		a->controller.status_from = optarg;
 		return 0;
 	case OPT_TOKEN_KEY:
-		a->control.token_key_file = optarg;
+		a->controller.token_key_file = optarg;
 		return 0;
 	case OPT_DRY:
 		a->dry_run = optarg;
@@ -209,7 +210,7 @@ static int print_plan(const struct arguments *a)
 	MU_AUTO_BUF out = {0};
 	struct mu_err err = {0};
 
-	if (dry_run(&out, a->dry_run, a->control.image, a->objects, &err) < 0) {
+	if (dry_run(&out, a->dry_run, a->controller.image, a->objects, &err) < 0) {
 		fprintf(stderr, "muster-operator: %s\n", err.msg);
 		return 1;
 	}
@@ -225,7 +226,7 @@ static int serve(struct arguments *a)
 	char identity[128] = "";
 	MU_AUTO_FREE char *ns = NULL;
 
-	control_stop_init(&stop);
+	controller_stop_init(&stop);
 	sigaction(SIGTERM, &on, NULL);
 	sigaction(SIGINT, &on, NULL);
 	signal(SIGPIPE, SIG_IGN);
@@ -236,15 +237,15 @@ static int serve(struct arguments *a)
 	gethostname(identity, sizeof(identity) - 1);
 	snprintf(identity + strlen(identity), sizeof(identity) - strlen(identity), "_%d",
 		 (int)getpid());
-	a->control.identity = identity;
+	a->controller.identity = identity;
 	if (a->namespaces[0])
-		a->control.namespaces = a->namespaces;
-	a->control.nodes = a->nodes ? a->nodes > 0 : !a->control.namespaces;
+		a->controller.namespaces = a->namespaces;
+	a->controller.nodes = a->nodes ? a->nodes > 0 : !a->controller.namespaces;
 	ns = mu_xstrdup(config.ns ? config.ns : "default");
-	if (!a->control.lease_namespace)
-		a->control.lease_namespace = ns;
+	if (!a->controller.lease_namespace)
+		a->controller.lease_namespace = ns;
 	mu_info("operator", "muster-operator " MUSTER_VERSION ", server %s", config.server);
-	if (control_run(&a->control, &config, &stop, &err) < 0) {
+	if (manager_run(&a->controller, &config, &stop, &err) < 0) {
 		mu_error("operator", "%s", err.msg);
 		kube_config_fini(&config);
 		return 1;
@@ -256,17 +257,17 @@ static int serve(struct arguments *a)
 int main(int argc, char **argv)
 {
 	struct arguments a = {
-	    .control = {.image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev"),
-			.image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL),
-			.image_board =
-			    from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev"),
-			.namespaces = from_env("MUSTER_NAMESPACE", NULL),
-			.lease_namespace = from_env("POD_NAMESPACE", NULL),
-			.leader_election = true,
-			.workers = 8,
-			.metrics_port = 8080,
-			.probe_port = 8081,
-			.progress_seconds = 3},
+	    .controller = {.image = from_env("MUSTER_TASK_IMAGE", "localhost/muster-task:dev"),
+			   .image_gpu = from_env("MUSTER_TASK_IMAGE_GPU", NULL),
+			   .image_board =
+			       from_env("MUSTER_TENSORBOARD_IMAGE", "localhost/muster-task-tf:dev"),
+			   .namespaces = from_env("MUSTER_NAMESPACE", NULL),
+			   .lease_namespace = from_env("POD_NAMESPACE", NULL),
+			   .leader_election = true,
+			   .workers = 8,
+			   .metrics_port = 8080,
+			   .probe_port = 8081,
+			   .progress_seconds = 3},
 	};
 	int which, rc;
 

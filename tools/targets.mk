@@ -142,7 +142,7 @@ fuzz: ## fuzz every parser for FUZZ_SECONDS (10) each, with clang
 	@tools/run-fuzzers $(FUZZERS)
 .PHONY: fuzzers
 fuzzers: $(FUZZERS)
-FUZZED_PARTS := control kube http cli plan tls $(CLIENT_PARTS)
+FUZZED_PARTS := controller kube http cli plan tls $(CLIENT_PARTS)
 build/fuzz/bin/%: build/fuzz/o/tests/fuzz/%.o $(call lib,$(FUZZED_PARTS))
 	@mkdir -p $(@D)
 	@echo "  link     $@"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Deadlines fire from timers, on time, with nothing else happening: the controller in the simulated
  * cluster (sim.h), undisturbed. */
-#include "operator/control/http.h"
+#include "operator/controller/http.h"
 #include "tests/fake/one_job.h"
 
 static int ends_well(const struct sim_script *s, const char *task, int index, int n)
@@ -73,7 +73,7 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start(&script, TRAIN, "\"progressDeadlineSeconds\":60");
-	struct cache_chief chief = {SIM_KEY, "10.0.0.1", "none", "uid-none"};
+	struct task_address chief = {SIM_KEY, "10.0.0.1", "none", "uid-none"};
 	double running;
 
 	sim_settle(s, 30);
@@ -81,9 +81,9 @@ static void job__whose_step_does_not_move__fails_on_time(void **state)
 	assert_true(running > 0);
 	assert_null(failed(s));
 	sim_settle(s, running + 50 - s->now);
-	cache_set_progress(&s->leader->control.cache, &chief,
+	store_set_progress(&s->leader->controller.store, &chief,
 			   &(struct progress_report){.set = true, .step = 1}, NULL, s->now);
-	workqueue_add(&s->leader->control.queue, SIM_KEY);
+	workqueue_add(&s->leader->controller.queue, SIM_KEY);
 	sim_settle(s, 3600);
 	expect_failed(s, "ProgressDeadlineExceeded", running + 50, 60);
 	stop(s, &script);
@@ -171,7 +171,7 @@ static void expect_metric(struct sim *s, const char *line)
 {
 	MU_AUTO_BUF out = {0};
 
-	control_metrics(&s->operators[0].control, &out);
+	controller_metrics(&s->operators[0].controller, &out);
 	if (!strstr(out.data, line))
 		fail_msg("no %s in\n%s", line, out.data);
 }
@@ -213,24 +213,24 @@ static int writes_of_progress(void)
 {
 	struct sim_script script = {.end = never_ends};
 	struct sim *s = start(&script, COMMAND, "");
-	struct control *c = &s->leader->control;
-	struct cache_chief *chiefs;
+	struct controller *c = &s->leader->controller;
+	struct task_address *chiefs;
 	unsigned n;
 	int before;
 
 	sim_settle(s, 60);
 	assert_string_equal(phase_of(s), "Running");
 	before = s->writes;
-	chiefs = cache_chiefs(&c->cache, s->now, &n);
+	chiefs = store_due_chiefs(&c->store, s->now, &n);
 	assert_int_equal(n, 1);
 	for (int i = 1; i <= 60; i++) {
 		struct progress_report report = {.set = true, .step = i};
 
-		cache_set_progress(&c->cache, chiefs, &report, NULL, s->now);
+		store_set_progress(&c->store, chiefs, &report, NULL, s->now);
 		workqueue_add(&c->queue, SIM_KEY);
 		sim_settle(s, 1);
 	}
-	cache_chiefs_free(chiefs, n);
+	task_addresses_free(chiefs, n);
 	before = s->writes - before;
 	stop(s, &script);
 	return before;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A cluster and its clock in one thread: objects with history, a kubelet, a garbage collector, and
- * the whole controller beside them, behind struct control_io.
+ * the whole controller beside them, behind struct controller_io.
  *
  * Everything that happens is drawn from one seed, so a schedule that breaks something breaks it
  * again.  What a task's ends are (its script) depends only on the job, the task, the index and how
@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operator/control/controller.h"
+#include "operator/controller/manager.h"
 
 #define SIM_EPOCH 1700000000.0
 #define SIM_KEY   "default/j"
@@ -119,7 +119,7 @@ struct sim_script {
  * middle of something, it finds out by its next call. */
 struct sim_operator {
 	struct sim *sim;
-	struct control control;
+	struct controller controller;
 	int position[SIM_WATCHED]; /* of its watches, in the history */
 	bool busy;                 /* in the middle of a look */
 	bool deposed;              /* led once; begins anew when it finds out */

@@ -23,7 +23,7 @@ static struct sim_object *pod_of(struct sim *s, const char *uid)
 }
 
 /* The task may not hear, or its answer be lost. */
-static bool told(struct sim *s, const struct cache_chief *task, int epoch)
+static bool told(struct sim *s, const struct task_address *task, int epoch)
 {
 	struct sim_object *o = pod_of(s, task->pod_uid);
 
@@ -35,24 +35,24 @@ static bool told(struct sim *s, const struct cache_chief *task, int epoch)
 
 bool sim_tell(struct sim *s)
 {
-	struct control *c = &s->leader->control;
+	struct controller *c = &s->leader->controller;
 	double now = c->io.now(c->io.user);
 	unsigned n;
-	struct cache_notice *notices = cache_notices(&c->cache, now, &n);
+	struct membership_update *notices = store_due_updates(&c->store, now, &n);
 	bool any = false;
 
 	for (unsigned i = 0; i < n; i++)
 		for (unsigned j = 0; j < notices[i].n; j++) {
-			const struct cache_chief *task = &notices[i].tasks[j];
+			const struct task_address *task = &notices[i].tasks[j];
 			if (!told(s, task, notices[i].epoch)) {
-				cache_not_told(&c->cache, task, now);
+				store_update_failed(&c->store, task, now);
 				continue;
 			}
-			cache_told(&c->cache, task, notices[i].epoch);
+			store_confirm_epoch(&c->store, task, notices[i].epoch);
 			workqueue_add(&c->queue, task->key);
 			any = true;
 		}
-	cache_notices_free(notices, n);
+	membership_updates_free(notices, n);
 	return any;
 }
 
@@ -88,7 +88,7 @@ void sim_check_epoch(struct sim *s, const cJSON *was, const cJSON *is)
 		sim_break(s, "epoch %d was seen, and only %d is", before, seen);
 	if (seen == before || s->late_call)
 		return;
-	if (cache_snapshot(&s->leader->control.cache, "default/j", s->now, &known))
+	if (snapshot_take(&s->leader->controller.store, "default/j", s->now, &known))
 		for (unsigned i = 0; i < known.observed.n_pods; i++) {
 			const struct observed_pod *p = &known.observed.pods[i];
 			const struct sim_object *o = pod_of(s, p->uid);

@@ -34,11 +34,11 @@ static const struct {
 	void (*gone)(void *, const cJSON *), (*end)(void *, const char *);
 	const struct kube_fields *fields;
 } handlers[SIM_WATCHED] = {
-    {cache_jobs_begin, cache_job_seen, cache_job_gone, cache_jobs_end, job_fields},
-    {cache_pods_begin, cache_pod_seen, cache_pod_gone, cache_pods_end, pod_fields},
-    {cache_services_begin, cache_service_seen, cache_service_gone, cache_services_end,
-     cache_owned_fields},
-    {cache_nodes_begin, cache_node_seen, cache_node_gone, cache_nodes_end, cache_node_fields},
+    {store_jobs_begin, store_job_seen, store_job_gone, store_jobs_end, job_fields},
+    {store_pods_begin, store_pod_seen, store_pod_gone, store_pods_end, pod_fields},
+    {store_services_begin, store_service_seen, store_service_gone, store_services_end,
+     store_owned_fields},
+    {store_nodes_begin, store_node_seen, store_node_gone, store_nodes_end, store_node_fields},
 };
 
 /* As the operator reads it off the wire. */
@@ -57,7 +57,7 @@ static void tell(struct sim_operator *o, int kind, void (*to)(void *, const cJSO
 {
 	cJSON *read = as_read(o->sim, object, handlers[kind].fields);
 
-	to(&o->control.cache, read);
+	to(&o->controller.store, read);
 	cJSON_Delete(read);
 }
 
@@ -111,12 +111,12 @@ static void list(struct sim_operator *o, int kind, int until)
 {
 	const struct sim *s = o->sim;
 
-	handlers[kind].begin(&o->control.cache, NULL);
+	handlers[kind].begin(&o->controller.store, NULL);
 	for (int i = 0; i < until; i++)
 		if ((int)s->events[i].kind == kind && is_selected(&s->events[i]) &&
 		    is_last(s, i, until))
 			tell(o, kind, handlers[kind].seen, s->events[i].json);
-	handlers[kind].end(&o->control.cache, NULL);
+	handlers[kind].end(&o->controller.store, NULL);
 	o->position[kind] = until;
 }
 
@@ -330,18 +330,18 @@ static int finish(void *user, const char *ip, const char *job_uid, struct mu_err
 
 static void start_operator(struct sim *s, struct sim_operator *o)
 {
-	struct control_options options = {.image = "i",
-					  .image_gpu = s->script.no_gpu_image ? NULL : "g",
-					  .image_board = "b",
-					  .identity = "sim",
-					  .lease_namespace = "default",
-					  .cert_life = s->script.cert_life};
+	struct controller_options options = {.image = "i",
+					     .image_gpu = s->script.no_gpu_image ? NULL : "g",
+					     .image_board = "b",
+					     .identity = "sim",
+					     .lease_namespace = "default",
+					     .cert_life = s->script.cert_life};
 
 	o->sim = s;
 	o->deposed = false;
-	control_init(&o->control, &options, queue_now);
-	o->control.io =
-	    (struct control_io){call, finish, wall_now, may_write, o, sim_certs, call_many};
+	controller_init(&o->controller, &options, queue_now);
+	o->controller.io =
+	    (struct controller_io){call, finish, wall_now, may_write, o, sim_certs, call_many};
 	for (int k = 0; k < SIM_WATCHED; k++)
 		list(o, k, list_position(s));
 }
@@ -349,13 +349,13 @@ static void start_operator(struct sim *s, struct sim_operator *o)
 /* The leader knows what is newer than its term, but when it could not ask. */
 static void begin_term(struct sim *s)
 {
-	cache_begin_term(&s->leader->control.cache,
+	store_begin_term(&s->leader->controller.store,
 			 sim_chance(s, 200) ? 0 : (uint64_t)sim_version(s));
 }
 
 static void restart(struct sim_operator *o)
 {
-	control_fini(&o->control);
+	controller_fini(&o->controller);
 	start_operator(o->sim, o);
 }
 
@@ -387,7 +387,8 @@ static void take_over(struct sim *s)
 		was->deposed = true;
 	else
 		restart(was);
-	cache_each_key(&next->control.cache, next->control.cache.changed, next->control.cache.arg);
+	store_each_key(&next->controller.store, next->controller.store.changed,
+		       next->controller.store.arg);
 }
 
 static void add_node(struct sim *s, const char *name)
@@ -447,7 +448,7 @@ void sim_start(struct sim *s, const struct sim_script *script, uint64_t seed, bo
 void sim_end(struct sim *s)
 {
 	for (int i = 0; i < s->n_operators; i++)
-		control_fini(&s->operators[i].control);
+		controller_fini(&s->operators[i].controller);
 	for (int i = 0; i < s->n_events; i++)
 		cJSON_Delete(s->events[i].json);
 	for (int i = 0; i < s->n_objects; i++)
@@ -460,12 +461,12 @@ void sim_end(struct sim *s)
 static bool work_once(struct sim *s)
 {
 	struct sim_operator *o = s->leader;
-	char *key = workqueue_try(&o->control.queue);
+	char *key = workqueue_try(&o->controller.queue);
 
 	if (!key)
 		return false;
 	o->busy = true;
-	control_work(&o->control, key);
+	controller_work(&o->controller, key);
 	o->busy = false;
 	free(key);
 	if (o->deposed)
@@ -477,7 +478,7 @@ static bool work_once(struct sim *s)
 
 static bool advance(struct sim *s, double until)
 {
-	double next = fmin(sim_world_due(s), workqueue_next(&s->leader->control.queue));
+	double next = fmin(sim_world_due(s), workqueue_next(&s->leader->controller.queue));
 
 	if (isinf(next) || next > until)
 		return false;
@@ -516,7 +517,8 @@ static bool step(struct sim *s, double until)
 		if (work_once(s))
 			return true;
 	}
-	if (s->faulty && (has_backlog(s) || workqueue_next(&s->leader->control.queue) <= s->now) &&
+	if (s->faulty &&
+	    (has_backlog(s) || workqueue_next(&s->leader->controller.queue) <= s->now) &&
 	    !sim_chance(s, 100))
 		return true; /* time passes rarely before what is ready is done */
 	return advance(s, until) || has_backlog(s);

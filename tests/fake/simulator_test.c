@@ -172,14 +172,14 @@ struct tally {
 /* Looks at everything again, from a new list too: nothing may be written. */
 static void check_rest(struct sim *s)
 {
-	struct cache *cache;
+	struct store *store;
 	int before;
 
 	if (s->broken[0] || (s->script.cert_life && !has_ended(s)))
 		return;
 	before = s->writes;
-	cache = &s->leader->control.cache;
-	cache_each_key(cache, cache->changed, cache->arg);
+	store = &s->leader->controller.store;
+	store_each_key(store, store->changed, store->arg);
 	sim_settle(s, 600);
 	if (s->writes != before)
 		sim_break(s, "%d writes at rest", s->writes - before);

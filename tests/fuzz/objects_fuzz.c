@@ -7,22 +7,22 @@
 #include <string.h>
 
 #include "lib/kube/kube_stream.h"
-#include "operator/control/cache.h"
+#include "operator/controller/store.h"
 #include "operator/plan/job_plan.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-typedef void seen(void *cache, const cJSON *object);
+typedef void seen(void *store, const cJSON *object);
 
 static const struct {
 	const struct kube_fields *fields;
 	seen *seen, *gone;
 } kinds[] = {
-    {job_fields, cache_job_seen, cache_job_gone},
-    {pod_fields, cache_pod_seen, cache_pod_gone},
-    {cache_owned_fields, cache_service_seen, cache_service_gone},
-    {cache_owned_fields, cache_volcano_seen, cache_volcano_gone},
-    {cache_node_fields, cache_node_seen, cache_node_gone},
+    {job_fields, store_job_seen, store_job_gone},
+    {pod_fields, store_pod_seen, store_pod_gone},
+    {store_owned_fields, store_service_seen, store_service_gone},
+    {store_owned_fields, store_volcano_seen, store_volcano_gone},
+    {store_node_fields, store_node_seen, store_node_gone},
 };
 
 struct keys {
@@ -42,7 +42,7 @@ static void note_of_pod(void *arg, const char *key)
 	note(arg, key);
 }
 
-static int line(void *cache, const char *text, size_t len, struct mu_err *err)
+static int line(void *store, const char *text, size_t len, struct mu_err *err)
 {
 	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
 		cJSON *o = kube_json((struct mu_span){text, len}, kinds[i].fields);
@@ -53,28 +53,28 @@ static int line(void *cache, const char *text, size_t len, struct mu_err *err)
 			continue;
 		if (kube_event_read(o, &change, &object, err) < 0)
 			object = o;
-		(change == KUBE_DELETED ? kinds[i].gone : kinds[i].seen)(cache, object);
+		(change == KUBE_DELETED ? kinds[i].gone : kinds[i].seen)(store, object);
 		cJSON_Delete(o);
 	}
 	return 0;
 }
 
-static void look(struct cache *c, const char *key)
+static void look(struct store *c, const char *key)
 {
 	static const struct plan_options options = {.image = "i"};
 	struct snapshot s;
 
-	if (cache_snapshot(c, key, 1e9, &s) && s.job->spec)
+	if (snapshot_take(c, key, 1e9, &s) && s.job->spec)
 		job_plan_free(job_plan_new(s.job->spec, &options, &s.observed, 1e9));
 	snapshot_fini(&s);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct cache c;
+	struct store c;
 	struct kube_lines lines = {.line = line, .arg = &c};
 
-	cache_init(&c, note, NULL);
+	store_init(&c, note, NULL);
 	c.pod_changed = note_of_pod;
 	kube_lines_feed(&lines, (const char *)data, size, NULL);
 	kube_lines_feed(&lines, "\n", 1, NULL);
@@ -84,6 +84,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		free(keys.list[i]);
 	}
 	keys.n = 0;
-	cache_fini(&c);
+	store_fini(&c);
 	return 0;
 }

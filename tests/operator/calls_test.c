@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What goes out to the API server, call by call: a controller whose io writes down what it is asked
- * for, and a cache that is told what there is. */
+ * for, and a store that is told what there is. */
 #include "tests/operator/scene.h"
 
 static void status__is_stored_for_the_very_job_that_was_looked_at(void **state)
@@ -221,7 +221,7 @@ static void job__that_another_controller_manages__is_left_alone(void **state)
 					cases[i].by);
 		cJSON_SetValuestring(
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
-		cache_job_seen(&s->control.cache, s->job);
+		store_job_seen(&s->controller.store, s->job);
 		look(s);
 		assert_int_equal(s->n > 0, cases[i].ours);
 		scene_free(s);
@@ -253,7 +253,7 @@ static void pod__that_is_invalid__is_sent_again_once_the_job_is_edited(void **st
 		    cJSON_GetObjectItem(s->job->child->next->next, "resourceVersion"), "9");
 		cJSON_SetNumberValue(cJSON_GetObjectItem(s->job->child->next->next, "generation"),
 				     2);
-		cache_job_seen(&s->control.cache, s->job);
+		store_job_seen(&s->controller.store, s->job);
 		look(s);
 		assert_int_equal(count_of(s, "POST", PODS_PATH, worker), final ? 2 : 4);
 		scene_free(s);
@@ -346,7 +346,7 @@ static void say(struct scene *s, const char *note)
 {
 	struct job job = {.namespace = "d", .name = "j", .uid = "u1", .resource_version = "7"};
 	struct snapshot seen = {.key = "d/j", .job = &job};
-	struct reconcile r = {.control = &s->control, .seen = &seen, .now = s->now};
+	struct reconcile r = {.controller = &s->controller, .seen = &seen, .now = s->now};
 
 	event_record(&r, true, "Reason", "%s", note);
 }
@@ -400,7 +400,7 @@ static void event__said_again__is_a_series_told_ever_more_rarely(void **state)
 static void leader__whose_lease_may_have_passed__may_not_write(void **state)
 {
 	struct scene *s = scene_new("", "{}", NULL);
-	struct control *c = &s->control;
+	struct controller *c = &s->controller;
 
 	c->options.leader_election = true;
 	assert_false(leader_may_write(c));

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What is written of what was said. */
-#include "operator/control/events.h"
+#include "operator/controller/events.h"
 
 #include <pthread.h>
 #include <stdio.h>
 
-#include "operator/control/controller.h"
-#include "operator/control/reconcile.h"
+#include "operator/controller/manager.h"
+#include "operator/controller/reconcile.h"
 #include "tests/test.h"
 
 enum { SAID_MAX = 8 };
@@ -34,18 +34,18 @@ static double monotonic(void)
 }
 
 /* `thread`: as if one were about to write. */
-static void begin(struct control *c, bool thread)
+static void begin(struct controller *c, bool thread)
 {
-	static const struct control_options options = {.identity = "test"};
+	static const struct controller_options options = {.identity = "test"};
 
 	written.n = 0;
-	control_init(c, &options, monotonic);
-	c->io = (struct control_io){.call = write_down, .may_write = always};
+	controller_init(c, &options, monotonic);
+	c->io = (struct controller_io){.call = write_down, .may_write = always};
 	atomic_store(&c->events.posting, thread);
 }
 
 /* Writes what waits, as at the end. */
-static void write_all(struct control *c)
+static void write_all(struct controller *c)
 {
 	pthread_t thread;
 
@@ -54,11 +54,11 @@ static void write_all(struct control *c)
 	pthread_join(thread, NULL);
 }
 
-static void end(struct control *c)
+static void end(struct controller *c)
 {
 	for (int i = 0; i < written.n; i++)
 		free(written.text[i]);
-	control_fini(c);
+	controller_fini(c);
 }
 
 static struct job job = {
@@ -68,10 +68,10 @@ static const struct snapshot seen = {.key = "default/a", .job = &job};
 static void events__are_posted_in_order(void **state)
 {
 	static const char *const notes[] = {"a", "b", "a", "c"};
-	struct control c;
+	struct controller c;
 
 	begin(&c, true);
-	struct reconcile r = {.control = &c, .seen = &seen, .now = 1};
+	struct reconcile r = {.controller = &c, .seen = &seen, .now = 1};
 	for (unsigned i = 0; i < MU_COUNT(notes); i++)
 		event_record(&r, true, "Reason", "%s", notes[i]);
 	assert_int_equal(written.n, 0);
@@ -86,11 +86,11 @@ static void events__are_posted_in_order(void **state)
 static void event__of_any_words__says_them_as_they_are(void **state)
 {
 	static const char words[] = "it said \"no\\\" twice:\n\t\x01 caf\xc3\xa9 </b> %s";
-	struct control c;
+	struct controller c;
 	cJSON *e, *about;
 
 	begin(&c, false);
-	struct reconcile r = {.control = &c, .seen = &seen, .now = 1.5};
+	struct reconcile r = {.controller = &c, .seen = &seen, .now = 1.5};
 	event_record(&r, true, "Failed", "%s", words);
 	assert_int_equal(written.n, 1);
 	assert_non_null(e = cJSON_Parse(written.text[0]));
@@ -106,10 +106,10 @@ static void event__of_any_words__says_them_as_they_are(void **state)
 
 static void events__beyond_the_limit__are_dropped(void **state)
 {
-	struct control c;
+	struct controller c;
 
 	begin(&c, true);
-	struct reconcile r = {.control = &c, .seen = &seen, .now = 1};
+	struct reconcile r = {.controller = &c, .seen = &seen, .now = 1};
 	for (int i = 0; i < 5000; i++)
 		event_record(&r, false, "Reason", "%d", i);
 	assert_int_equal(c.events.n, 4096);

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operator/control/render.h"
+#include "operator/controller/render.h"
 
 #define JOB(spec)                                                                                  \
 	"{apiVersion: muster.dev/v1, kind: DistributedTrainingJob, metadata: {name: j, "           \

@@ -7,8 +7,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "operator/control/render.h"
-#include "operator/control/status.h"
+#include "operator/controller/render.h"
+#include "operator/controller/status.h"
 
 struct made {
 	struct job_spec *spec;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A controller whose io records the calls to the API server, and a cache with one job and its pods.
+/* A controller whose io records the calls to the API server, and a store with one job and its pods.
  */
 #ifndef TESTS_OPERATOR_SCENE_H
 #define TESTS_OPERATOR_SCENE_H
@@ -12,11 +12,11 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
-#include "operator/control/control.h"
-#include "operator/control/controller.h"
-#include "operator/control/events.h"
-#include "operator/control/leader.h"
-#include "operator/control/reconcile.h"
+#include "operator/controller/controller.h"
+#include "operator/controller/events.h"
+#include "operator/controller/leader.h"
+#include "operator/controller/manager.h"
+#include "operator/controller/reconcile.h"
 
 #define JOB_PATH "/apis/muster.dev/v1/namespaces/d/distributedtrainingjobs/j"
 #define STARTED  1700000000.0
@@ -24,7 +24,7 @@
 
 enum { CALLS_MAX = 64 };
 struct scene {
-	struct control control;
+	struct controller controller;
 	struct {
 		char *method, *path, *body, *type;
 	} calls[CALLS_MAX];
@@ -113,10 +113,10 @@ static inline bool on_may_write(void *user)
 /* A job of one ps and one worker, whose status says `status` and which has these pods. */
 static inline struct scene *scene_new(const char *run, const char *status, const char *const *pods)
 {
-	static const struct control_options options = {
+	static const struct controller_options options = {
 	    .image = "task:1", .identity = "me", .lease_namespace = "default"};
 	struct scene *s = MU_NEW(struct scene);
-	struct cache *c = &s->control.cache;
+	struct store *c = &s->controller.store;
 	MU_AUTO_FREE char *job = mu_xasprintf(
 	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
 	    "\"name\":\"j\",\"namespace\":\"d\",\"uid\":\"u1\",\"resourceVersion\":\"7\","
@@ -126,22 +126,22 @@ static inline struct scene *scene_new(const char *run, const char *status, const
 
 	s->now = STARTED;
 	s->may_write = s->reachable = true;
-	control_init(&s->control, &options, mu_clock);
-	s->control.io =
-	    (struct control_io){on_call, on_finish, on_now, on_may_write, s, NULL, on_call_many};
+	controller_init(&s->controller, &options, mu_clock);
+	s->controller.io =
+	    (struct controller_io){on_call, on_finish, on_now, on_may_write, s, NULL, on_call_many};
 	assert_non_null(s->job = cJSON_Parse(job));
-	cache_jobs_begin(c, NULL);
-	cache_job_seen(c, s->job);
-	cache_jobs_end(c, NULL);
-	cache_pods_begin(c, NULL);
+	store_jobs_begin(c, NULL);
+	store_job_seen(c, s->job);
+	store_jobs_end(c, NULL);
+	store_pods_begin(c, NULL);
 	for (; pods && *pods; pods++) {
 		cJSON *pod = cJSON_Parse(*pods);
 
 		assert_non_null(pod);
-		cache_pod_seen(c, pod);
+		store_pod_seen(c, pod);
 		cJSON_Delete(pod);
 	}
-	cache_pods_end(c, NULL);
+	store_pods_end(c, NULL);
 	return s;
 }
 
@@ -154,7 +154,7 @@ static inline void scene_free(struct scene *s)
 		free(s->calls[i].type);
 	}
 	cJSON_Delete(s->job);
-	control_fini(&s->control);
+	controller_fini(&s->controller);
 	free(s);
 }
 
@@ -162,7 +162,7 @@ static inline void look(struct scene *s)
 {
 	struct mu_err err = {0};
 
-	reconcile(&s->control, "d/j", &s->wake, &err);
+	reconcile(&s->controller, "d/j", &s->wake, &err);
 }
 
 /* The first call of that method to that path (or to one below it, with a '/' at its end). */

@@ -7,15 +7,15 @@
 #include <string.h>
 
 #include "lib/base/log.h"
-#include "operator/control/control.h"
-#include "operator/control/reconcile.h"
+#include "operator/controller/controller.h"
+#include "operator/controller/reconcile.h"
 
 #define STARTED 1700000000.0
 
 enum { WORKERS = 3 };
 
 struct scene {
-	struct control control;
+	struct controller controller;
 	cJSON *job;
 	int stored, version;
 	double wake;
@@ -89,7 +89,7 @@ static int on_call(void *user, const struct kube_request *rq, cJSON **out, struc
 /* rest: of its spec, as JSON. */
 static struct scene *scene_of(const char *rest)
 {
-	static const struct control_options options = {
+	static const struct controller_options options = {
 	    .image = "task:1", .identity = "me", .lease_namespace = "default"};
 	struct scene *s = MU_NEW(struct scene);
 	MU_AUTO_FREE char *text = mu_xasprintf(
@@ -102,10 +102,10 @@ static struct scene *scene_of(const char *rest)
 	s->version = 100;
 	s->job = cJSON_Parse(text);
 	assert_non_null(s->job);
-	control_init(&s->control, &options, monotonic);
-	s->control.io =
-	    (struct control_io){.call = on_call, .now = wall, .may_write = always, .user = s};
-	cache_job_seen(&s->control.cache, s->job);
+	controller_init(&s->controller, &options, monotonic);
+	s->controller.io =
+	    (struct controller_io){.call = on_call, .now = wall, .may_write = always, .user = s};
+	store_job_seen(&s->controller.store, s->job);
 	return s;
 }
 
@@ -117,7 +117,7 @@ static struct scene *scene_new(void)
 static void scene_free(struct scene *s)
 {
 	cJSON_Delete(s->job);
-	control_fini(&s->control);
+	controller_fini(&s->controller);
 	free(s);
 }
 
@@ -132,7 +132,7 @@ static void see_pod_as(struct scene *s, const char *task, int index, const char 
 	cJSON *pod = cJSON_Parse(text);
 
 	assert_non_null(pod);
-	cache_pod_seen(&s->control.cache, pod);
+	store_pod_seen(&s->controller.store, pod);
 	cJSON_Delete(pod);
 }
 
@@ -154,7 +154,7 @@ static void go_on(struct scene *s, double seconds)
 		struct mu_err err = {0};
 
 		s->wake = 0;
-		assert_int_equal(reconcile(&s->control, "d/j", &s->wake, &err), 0);
+		assert_int_equal(reconcile(&s->controller, "d/j", &s->wake, &err), 0);
 		if (s->wake <= 0 || clock_now + s->wake > until)
 			break;
 		clock_now += s->wake;
@@ -284,7 +284,7 @@ static void service__that_no_watch_has_shown__is_looked_after_within_a_minute(vo
 {
 	struct scene *s = running();
 
-	assert_true(s->wake > 0 && s->wake <= CACHE_ASSUMED_MAX_S);
+	assert_true(s->wake > 0 && s->wake <= STORE_ASSUMED_MAX_S);
 	scene_free(s);
 }
 

@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "operator/control/task_token.h"
+#include "operator/controller/task_token.h"
 
 #define SECRETS "/api/v1/namespaces/ops/secrets"
 
@@ -14,8 +14,8 @@ static struct scene *scene_with_key_file(const char *file)
 {
 	struct scene *s = scene_new("", "{}", NULL);
 
-	s->control.options.token_key_file = file;
-	s->control.options.lease_namespace = "ops";
+	s->controller.options.token_key_file = file;
+	s->controller.options.lease_namespace = "ops";
 	return s;
 }
 
@@ -29,15 +29,15 @@ static void key_file__gives_the_same_tokens_after_a_restart(void **state)
 	for (int i = 0; i < 2; i++) {
 		struct scene *s = scene_with_key_file(path);
 
-		assert_ok(token_key_load(&s->control, &err), &err);
-		assert_ok(task_token_digest(&s->control, "u1", i ? again : first), &err);
+		assert_ok(token_key_load(&s->controller, &err), &err);
+		assert_ok(task_token_digest(&s->controller, "u1", i ? again : first), &err);
 		assert_int_equal(s->n, 0); /* the API server is not asked */
 		scene_free(s);
 	}
 	assert_string_equal(first, again);
 	assert_int_equal(truncate(path, 31), 0);
 	struct scene *s = scene_with_key_file(path);
-	assert_int_equal(token_key_load(&s->control, &err), -MU_INVALID_ARGUMENT);
+	assert_int_equal(token_key_load(&s->controller, &err), -MU_INVALID_ARGUMENT);
 	assert_non_null(strstr(err.msg, "at least 32 bytes"));
 	scene_free(s);
 	unlink(path);
@@ -49,14 +49,14 @@ static void key_file__that_is_missing__becomes_a_secret_once(void **state)
 	cJSON *sent;
 	const char *key;
 
-	assert_ok(token_key_load(&s->control, &err), &err);
+	assert_ok(token_key_load(&s->controller, &err), &err);
 	assert_int_equal(call_of(s, "POST", SECRETS), 0);
 	assert_non_null(sent = cJSON_Parse(s->calls[0].body));
 	key = cJSON_GetStringValue(
 	    cJSON_GetObjectItem(cJSON_GetObjectItem(sent, "stringData"), "key"));
 	assert_non_null(key);
 	assert_int_equal(strlen(key), 64);
-	assert_string_equal(key, s->control.token_key.data);
+	assert_string_equal(key, s->controller.token_key.data);
 	cJSON_Delete(sent);
 	scene_free(s);
 
@@ -64,7 +64,7 @@ static void key_file__that_is_missing__becomes_a_secret_once(void **state)
 	s = scene_with_key_file("/nowhere/key");
 	s->refused = "muster-operator-key";
 	s->how = MU_ALREADY_EXISTS;
-	assert_int_equal(token_key_load(&s->control, &err), -MU_FAILED_PRECONDITION);
+	assert_int_equal(token_key_load(&s->controller, &err), -MU_FAILED_PRECONDITION);
 	assert_non_null(strstr(err.msg, "restarts"));
 	scene_free(s);
 }
@@ -78,8 +78,8 @@ static void pods__get_the_digest_of_their_jobs_token_and_no_token(void **state)
 	char token[MU_TOKEN_SIZE], digest[MU_TOKEN_SIZE];
 	int at;
 
-	assert_ok(token_key_load(&s->control, &err), &err);
-	assert_ok(mu_token_derive(mu_buf_span(&s->control.token_key), "u1", token, &err), &err);
+	assert_ok(token_key_load(&s->controller, &err), &err);
+	assert_ok(mu_token_derive(mu_buf_span(&s->controller.token_key), "u1", token, &err), &err);
 	assert_ok(mu_token_digest(mu_span_of(token), digest, &err), &err);
 	for (int i = 0; i < 3; i++)
 		look(s);

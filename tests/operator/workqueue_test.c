@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "lib/base/clock.h"
-#include "operator/control/workqueue.h"
+#include "operator/controller/workqueue.h"
 #include "tests/wait.h"
 
 static double now;

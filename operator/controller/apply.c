@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The calls of a plan, and those of its actions that remove: deletes carry the uid of what was
+ * looked at.
+ */
+#include "operator/controller/apply.h"
+
+#include "operator/api/object.h"
+#include "operator/controller/apply_call.h"
+#include "operator/controller/events.h"
+
+static const double finish_patience_s = 10; /* then the pod is deleted */
+
+int apply_ask(struct reconcile *r, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	struct controller *c = r->controller;
+
+	if (!c->io.may_write(c->io.user))
+		return mu_fail(err, MU_CANCELLED, "another operator may lead now");
+	return c->io.call(c->io.user, rq, out, err);
+}
+
+int apply_call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
+	       const struct kube_fields *fields, cJSON **out, struct mu_err *err)
+{
+	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
+
+	return apply_ask(
+	    r,
+	    &(struct kube_request){
+		.method = method, .path = path, .body = mu_span_of(text), .fields = fields},
+	    out, err);
+}
+
+bool apply_is_ours(const struct reconcile *r, const cJSON *object)
+{
+	return strcmp(object_owner(object), r->seen->job->uid) == 0;
+}
+
+/* Gone already is as good as deleted.  A conflict is not: it may be another pod by now, or
+ * another's write that came first; the next look tells. */
+static int delete_uid(struct reconcile *r, const char *path, const char *uid, bool at_once,
+		      struct mu_err *err)
+{
+	cJSON *body = cJSON_CreateObject(), *preconditions;
+	int rc;
+
+	preconditions = cJSON_AddObjectToObject(body, "preconditions");
+	cJSON_AddStringToObject(preconditions, "uid", uid);
+	cJSON_AddStringToObject(body, "propagationPolicy", "Background");
+	if (at_once)
+		cJSON_AddNumberToObject(body, "gracePeriodSeconds", 0);
+	rc = apply_call(r, "DELETE", path, body, NULL, NULL, err);
+	cJSON_Delete(body);
+	return rc == -MU_NOT_FOUND ? 0 : rc;
+}
+
+static int delete_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/api/v1/namespaces/%s/pods/%s", r->spec->namespace, a->name);
+	bool at_once = a->kind == ACTION_FORGET_POD;
+	int rc = delete_uid(r, path, a->uid, at_once, err);
+
+	if (rc == 0 && at_once) { /* it may have been gone before: then no watch tells */
+		store_assume_gone(&r->controller->store, r->seen->key, a->uid);
+		requeue_at(r, r->now + REQUEUE_SOON_S);
+	} else if (rc == 0)
+		store_assume_deleting(&r->controller->store, r->seen->key, a->uid);
+	return rc;
+}
+
+/* Its position in the snapshot; -1 when it is not there. */
+static int pod_by_uid(const struct snapshot *seen, const char *uid)
+{
+	for (unsigned i = 0; i < seen->observed.n_pods; i++)
+		if (strcmp(seen->observed.pods[i].uid, uid) == 0)
+			return (int)i;
+	return -1;
+}
+
+/* Asks once; a server that cannot be reached, or that is still there a while later, is deleted. */
+static int finish_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+{
+	int i = pod_by_uid(r->seen, a->uid);
+	const struct observed_pod *o = i < 0 ? NULL : &r->seen->observed.pods[i];
+	const struct snapshot_pod *p = i < 0 ? NULL : &r->seen->pods[i];
+	struct controller *c = r->controller;
+	double left = finish_patience_s;
+
+	if (!p || o->deleting)
+		return 0;
+	if (p->finish_asked > 0)
+		left -= r->now - p->finish_asked;
+	else if (o->phase == POD_RUNNING && p->pod->ip &&
+		 c->io.finish(c->io.user, p->pod->ip, r->seen->job->uid, NULL) == 0)
+		store_finish_asked(&c->store, r->seen->key, a->uid, r->now);
+	else
+		left = 0;
+	if (left <= 0)
+		return delete_pod(r, a, err);
+	requeue_at(r, r->now + left);
+	return 0;
+}
+
+static int delete_job(struct reconcile *r, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
+			 r->spec->namespace, r->spec->name);
+
+	return delete_uid(r, path, r->seen->job->uid, false, err);
+}
+
+/* The store knows whose it is, not which: another's may have come under the name since. */
+static int delete_service(struct reconcile *r, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/api/v1/namespaces/%s/services/%s", r->spec->namespace, r->spec->name);
+	cJSON *service = NULL;
+	const char *uid;
+	int rc = apply_call(r, "GET", path, NULL, NULL, &service, err);
+
+	uid = cJSON_GetStringValue(at(at(service, "metadata"), "uid"));
+	if (rc == 0 && uid && apply_is_ours(r, service))
+		rc = delete_uid(r, path, uid, false, err);
+	cJSON_Delete(service);
+	return rc == -MU_NOT_FOUND ? 0 : rc;
+}
+
+static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
+{
+	switch (a->kind) {
+	case ACTION_DELETE_POD:
+	case ACTION_FORGET_POD:
+		return delete_pod(r, a, err);
+	case ACTION_FINISH_POD:
+		return finish_pod(r, a, err);
+	case ACTION_DELETE_SERVICE:
+		return delete_service(r, err);
+	case ACTION_DELETE_JOB:
+		return delete_job(r, err);
+	default:
+		return 0; /* secrets: done before all others, by certs_apply */
+	}
+}
+
+/* Keeps the first error; true when there is no point in going on. */
+bool apply_note(int rc, const struct mu_err *mine, int *first, struct mu_err *err)
+{
+	if (rc < 0 && *first == 0) {
+		*first = rc;
+		if (err)
+			*err = *mine;
+	}
+	return rc == -MU_FAILED_PRECONDITION || rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED ||
+	       rc == -MU_DEADLINE_EXCEEDED || rc == -MU_RESOURCE_EXHAUSTED;
+}
+
+int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+{
+	int first = 0;
+
+	for (unsigned i = 0; i < plan->n_actions; i++) {
+		const struct plan_action *a = &plan->actions[i];
+		struct mu_err mine = {0};
+		int rc;
+
+		if (action_creates(a->kind))
+			continue;
+		rc = apply_one(r, a, &mine);
+		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
+			event_record(r, a->kind == ACTION_FORGET_POD, a->reason, "%s",
+				     a->message ? a->message : a->name);
+		if (apply_note(rc, &mine, &first, err))
+			break;
+	}
+	return first;
+}

@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The Secret of a job: made, and replaced in two phases, without ever being read.
+ *
+ * MAKE creates it, the phases are merge patches of the keys that change, so the operator needs to
+ * create and patch Secrets and nothing else.  A switch names the version that its own spread made,
+ * so that of two operators that each believe to lead neither undoes the other's.  What it must know
+ * later is in the job's status: public certificates and times. */
+#include "operator/controller/certs.h"
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <stdio.h>
+
+#include "operator/controller/events.h"
+#include "operator/controller/reconcile.h"
+#include "operator/controller/render.h"
+
+/* Clocks of nodes may be behind ours; a next certificate that nobody came for is forgotten. */
+static const double clock_slack_s = 3600, keep_next_s = 3600;
+#define PEM_BEGIN "-----BEGIN CERTIFICATE-----"
+
+struct certs_next {
+	struct mu_certs certs;
+	double made;   /* by the wall clock */
+	double spread; /* by the queue's */
+	char *version; /* of the Secret since its CA was spread; NULL: it is to be made with them */
+};
+
+void certs_init(struct certs_memo *m)
+{
+	pthread_mutex_init(&m->lock, NULL);
+	mu_map_init(&m->by_uid);
+}
+
+static void free_next(struct certs_next *n)
+{
+	if (n) {
+		mu_certs_fini(&n->certs);
+		free(n->version);
+	}
+	free(n);
+}
+
+void certs_fini(struct certs_memo *m)
+{
+	mu_map_each (&m->by_uid, slot)
+		free_next(slot->value);
+	mu_map_fini(&m->by_uid);
+	pthread_mutex_destroy(&m->lock);
+}
+
+double certs_next_since(struct certs_memo *m, const char *uid, const char *trusted, double now)
+{
+	struct certs_next *n;
+	double since = 0;
+
+	pthread_mutex_lock(&m->lock);
+	n = mu_map_get(&m->by_uid, uid);
+	if (n && n->version && trusted && strstr(trusted, n->certs.ca))
+		since = now > n->spread ? now - n->spread : 1e-3;
+	pthread_mutex_unlock(&m->lock);
+	return since;
+}
+
+static struct certs_next *take_next(struct certs_memo *m, const char *uid)
+{
+	struct certs_next *n;
+
+	pthread_mutex_lock(&m->lock);
+	n = mu_map_del(&m->by_uid, uid);
+	pthread_mutex_unlock(&m->lock);
+	return n;
+}
+
+/* One that was left behind, by a job that is gone. */
+static const char *some_old(struct certs_memo *m, double now)
+{
+	mu_map_each (&m->by_uid, slot)
+		if (now - ((struct certs_next *)slot->value)->spread > keep_next_s)
+			return slot->key;
+	return NULL;
+}
+
+/* Takes n. */
+static void put_next(struct certs_memo *m, const char *uid, struct certs_next *n)
+{
+	const char *old;
+
+	pthread_mutex_lock(&m->lock);
+	while ((old = some_old(m, n->spread)))
+		free_next(mu_map_del(&m->by_uid, old));
+	free_next(mu_map_put(&m->by_uid, uid, n));
+	pthread_mutex_unlock(&m->lock);
+}
+
+/* ---- the object ---- */
+
+static void put_data(struct mu_buf *b, const char *key, const char *text)
+{
+	size_t n = strlen(text);
+
+	mu_buf_printf(b, "%s\"%s\":\"", b->data[b->len - 1] == '{' ? "" : ",", key);
+	mu_buf_reserve(b, 4 * ((n + 2) / 3) + 1);
+	b->len += (size_t)EVP_EncodeBlock((unsigned char *)b->data + b->len,
+					  (const unsigned char *)text, (int)n);
+	mu_buf_putc(b, '"');
+}
+
+/* What changes: the trusted CAs, and with c its certificate and key. */
+static void write_data(struct mu_buf *b, const char *ca, const struct mu_certs *c)
+{
+	mu_buf_puts(b, "\"data\":{");
+	put_data(b, "ca.crt", ca);
+	if (c) {
+		put_data(b, "tls.crt", c->crt);
+		put_data(b, "tls.key", c->key);
+	}
+	mu_buf_putc(b, '}');
+}
+
+/* Creates it, or patches what is there; version: (optional) gets the Secret's, as it is now. */
+static int send(struct reconcile *r, const char *name, bool create, struct mu_buf *body,
+		char **version, struct mu_err *err)
+{
+	struct controller *c = r->controller;
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/api/v1/namespaces/%s/secrets%s%s", r->spec->namespace, create ? "" : "/",
+			 create ? "" : name);
+	struct kube_request rq = {.method = create ? "POST" : "PATCH",
+				  .path = path,
+				  .content_type = create ? NULL : "application/merge-patch+json",
+				  .body = mu_buf_span(body),
+				  .fields = store_owned_fields};
+	cJSON *answer = NULL;
+	const char *v;
+	int rc = c->io.may_write(c->io.user)
+		     ? c->io.call(c->io.user, &rq, &answer, err)
+		     : mu_fail(err, MU_CANCELLED, "another operator may lead now");
+
+	OPENSSL_cleanse(body->data, body->len);
+	if (version && rc >= 0) {
+		v = cJSON_GetStringValue(cJSON_GetObjectItem(
+		    cJSON_GetObjectItem(answer, "metadata"), "resourceVersion"));
+		*version = mu_xstrdup(v ? v : "");
+	}
+	cJSON_Delete(answer);
+	return rc < 0 ? mu_wrap(err, "secret %s", name) : 0;
+}
+
+static double life_of(const struct controller *c)
+{
+	return c->options.cert_life ? c->options.cert_life : PLAN_CERT_LIFE;
+}
+
+static int make_certs(struct reconcile *r, struct mu_certs *out, struct mu_err *err)
+{
+	struct controller *c = r->controller;
+	MU_AUTO_FREE char *all = mu_xasprintf("*.%s.%s.svc", r->spec->name, r->spec->namespace);
+	const char *names[] = {all, "localhost", "127.0.0.1"};
+	int64_t from = (int64_t)(r->now - clock_slack_s), to = (int64_t)(r->now + life_of(c));
+
+	return (c->io.certs ? c->io.certs : mu_certs_make)(out, names, MU_COUNT(names), from, to,
+							   err);
+}
+
+/* Takes note of it in s. */
+static int post_secret(struct reconcile *r, struct security_status *s, const char *name,
+		       const struct mu_certs *c, double made, struct mu_err *err)
+{
+	MU_AUTO_FREE char *text = NULL;
+	MU_AUTO_BUF body = {0};
+	cJSON *object = render_secret(r->spec, name);
+	char *named;
+	int rc;
+
+	text = cJSON_PrintUnformatted(object);
+	cJSON_Delete(object);
+	mu_buf_reserve(&body, 16 << 10); /* no copy of the key is left behind by growing */
+	mu_buf_printf(&body, "%.*s,", (int)strlen(text) - 1, text);
+	write_data(&body, c->ca, c);
+	mu_buf_putc(&body, '}');
+	rc = send(r, name, true, &body, NULL, err);
+	if (rc)
+		return rc;
+	named = mu_xstrdup(name);
+	free(s->ca);
+	free(s->secret);
+	*s = (struct security_status){.secret = named,
+				      .ca = mu_xstrdup(c->ca),
+				      .made = made,
+				      .expires = made + life_of(r->controller)};
+	return 0;
+}
+
+static int make_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	MU_AUTO_FREE char *name = NULL;
+	struct mu_certs c;
+	int rc = make_certs(r, &c, err);
+
+	if (rc)
+		return rc;
+	name = mu_xasprintf("%s-tls-%08x", r->spec->name, (unsigned)mu_hash(c.ca, strlen(c.ca), 0));
+	rc = post_secret(r, s, name, &c, r->now, err);
+	mu_certs_fini(&c);
+	return rc;
+}
+
+/* Of the CAs that were trusted the last one counts, unless one was spread whose certificate may or
+ * may not have followed: then all do. */
+static char *bundle(const struct security_status *s, const char *next)
+{
+	const char *from = s->ca, *p;
+
+	while (s->spread <= 0 && (p = strstr(from + 1, PEM_BEGIN)))
+		from = p;
+	return mu_xasprintf("%s%s", from, next);
+}
+
+static int new_next(struct reconcile *r, struct certs_next **out, struct mu_err *err)
+{
+	struct certs_next *n = MU_NEW(struct certs_next);
+	int rc = make_certs(r, &n->certs, err);
+
+	if (rc) {
+		free(n);
+		return rc;
+	}
+	n->made = r->now;
+	n->spread = r->controller->queue.now();
+	*out = n;
+	return 0;
+}
+
+/* Somebody has deleted it under living pods, which mount it by its name.  It comes back by two
+ * looks: the first has the new CA stored in the status, so that it stays trusted when the answer to
+ * the second's create, or what follows it, is lost. */
+static int restore_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->uid);
+	char *trusted;
+	int rc = 0;
+
+	if (n && strstr(s->ca, n->certs.ca)) {
+		rc = post_secret(r, s, s->secret, &n->certs, n->made, err);
+		if (rc)
+			put_next(&r->controller->certs, r->seen->job->uid, n);
+		else
+			free_next(n);
+		return rc;
+	}
+	free_next(n);
+	rc = new_next(r, &n, err);
+	if (rc)
+		return rc;
+	trusted = bundle(s, n->certs.ca);
+	free(s->ca);
+	s->ca = trusted;
+	s->spread = r->now;
+	put_next(&r->controller->certs, r->seen->job->uid, n);
+	return 0;
+}
+
+static int spread_ca(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	struct certs_next *n;
+	MU_AUTO_BUF body = {0};
+	char *trusted;
+	int rc = new_next(r, &n, err);
+
+	if (rc)
+		return rc;
+	trusted = bundle(s, n->certs.ca);
+	mu_buf_putc(&body, '{');
+	write_data(&body, trusted, NULL);
+	mu_buf_putc(&body, '}');
+	rc = send(r, s->secret, false, &body, &n->version, err);
+	if (rc) {
+		free(trusted);
+		free_next(n);
+		return rc;
+	}
+	free(s->ca);
+	s->ca = trusted;
+	s->spread = r->now;
+	put_next(&r->controller->certs, r->seen->job->uid, n);
+	return 0;
+}
+
+/* We may not read it; a patch of nothing changes nothing, and says whether it is there. */
+static int check_secret(struct reconcile *r, const struct security_status *s, struct mu_err *err)
+{
+	MU_AUTO_BUF body = {0};
+
+	mu_buf_puts(&body, "{}");
+	return send(r, s->secret, false, &body, NULL, err);
+}
+
+static int switch_secret(struct reconcile *r, struct security_status *s, struct mu_err *err)
+{
+	struct certs_next *n = take_next(&r->controller->certs, r->seen->job->uid);
+	MU_AUTO_BUF body = {0};
+	double made;
+	int rc;
+
+	if (!n)
+		return mu_fail(err, MU_ABORTED, "the next certificate has gone");
+	mu_buf_reserve(&body, 32 << 10);
+	mu_buf_printf(&body, "{\"metadata\":{\"resourceVersion\":\"%s\"},", n->version);
+	write_data(&body, s->ca, &n->certs);
+	mu_buf_putc(&body, '}');
+	rc = send(r, s->secret, false, &body, NULL, err);
+	made = n->made;
+	if (rc == -MU_ABORTED) { /* another operator's write: it may have gone over our CA */
+		free_next(n);
+		return rc;
+	}
+	if (rc) {
+		put_next(&r->controller->certs, r->seen->job->uid, n);
+		return rc;
+	}
+	free_next(n);
+	s->made = made;
+	s->expires = made + life_of(r->controller);
+	s->spread = 0;
+	return 0;
+}
+
+int certs_apply(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
+{
+	struct security_status *s = &plan->status.security;
+
+	for (unsigned i = 0; i < plan->n_actions; i++) {
+		enum action_kind kind = plan->actions[i].kind;
+		int rc;
+
+		if (kind == ACTION_MAKE_SECRET)
+			rc = make_secret(r, s, err);
+		else if (kind == ACTION_SPREAD_CA)
+			rc = spread_ca(r, s, err);
+		else if (kind == ACTION_SWITCH_SECRET)
+			rc = switch_secret(r, s, err);
+		else if (kind == ACTION_CHECK_SECRET && (rc = check_secret(r, s, err)) == 0)
+			continue;
+		else if (kind != ACTION_CHECK_SECRET)
+			continue;
+		if (rc == -MU_NOT_FOUND && kind != ACTION_MAKE_SECRET)
+			rc = restore_secret(r, s, err);
+		if (rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT)
+			event_record(r, true, "CreateRefused", "%s", err->msg);
+		return rc < 0 ? rc : 1;
+	}
+	return 0;
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* State that all threads of the controller share; changes in the store become keys in the queue. */
+#include "operator/controller/controller.h"
+
+/* Pods of a job change in bursts: one reconcile sees all of a burst. */
+static const double POD_EVENT_DELAY_S = 0.1;
+
+static void job_changed(void *controller, const char *key)
+{
+	struct controller *c = controller;
+	if (!c->options.leader_election || atomic_load(&c->leading))
+		workqueue_add(&c->queue, key);
+}
+
+static void pod_changed(void *controller, const char *key)
+{
+	struct controller *c = controller;
+	if (!c->options.leader_election || atomic_load(&c->leading))
+		workqueue_after(&c->queue, key, POD_EVENT_DELAY_S);
+}
+
+void controller_init(struct controller *c, const struct controller_options *options,
+		     double (*now)(void))
+{
+	memset(c, 0, sizeof(*c));
+	c->options = *options;
+	store_init(&c->store, job_changed, c);
+	c->store.pod_changed = pod_changed;
+	workqueue_init(&c->queue, now);
+	events_init(&c->events);
+	c->looked.bounds = mu_histogram_calls;
+	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
+	certs_init(&c->certs);
+}
+
+void controller_fini(struct controller *c)
+{
+	events_fini(&c->events);
+	certs_fini(&c->certs);
+	mu_buf_fini(&c->token_key);
+	workqueue_fini(&c->queue);
+	store_fini(&c->store);
+}
+
+void controller_want(struct controller *c, enum watch_wanted what)
+{
+	if (!(atomic_fetch_or(&c->wanted, (unsigned)what) & (unsigned)what))
+		controller_wake(c);
+}
+
+void controller_wake(struct controller *c)
+{
+	if (c->stop)
+		sem_post(&c->stop->wake);
+}

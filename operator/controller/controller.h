@@ -1,0 +1,91 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The controller: watches on one side, writes on the other, job_plan between them.
+ *
+ * Threads: one for each watch (jobs, pods, services, nodes; policies and pod groups from the first
+ * job on that has one), `workers` that reconcile, one that asks chiefs how far they are, one for
+ * the lease, one for probes and metrics.  The store and the queue have a lock each; neither is held
+ * across a call.
+ *
+ * Everything that reaches outside goes through `struct controller_io`, so a test can be the
+ * cluster.
+ */
+#ifndef CONTROLLER_CONTROLLER_H
+#define CONTROLLER_CONTROLLER_H
+
+#include <semaphore.h>
+#include <stdatomic.h>
+
+#include "lib/base/histogram.h"
+#include "lib/kube/kube_stream.h"
+#include "operator/controller/certs.h"
+#include "operator/controller/events.h"
+#include "operator/controller/store.h"
+#include "operator/controller/workqueue.h"
+
+struct controller_io {
+	int (*call)(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err);
+	/* Asks the task server at ip, of the job of this UID, to end by itself. */
+	int (*finish)(void *user, const char *ip, const char *job_uid, struct mu_err *err);
+	double (*now)(void *user);     /* wall-clock seconds */
+	bool (*may_write)(void *user); /* false once leadership may have passed */
+	void *user;
+	/* (optional) instead of mu_certs_make */
+	int (*certs)(struct mu_certs *out, const char *const *names, unsigned n_names, int64_t from,
+		     int64_t to, struct mu_err *err);
+	/* (optional) as so many calls at once, each sent only while it may be, and in what order
+	 * they are done is nobody's to say: kube_call_many */
+	unsigned (*call_many)(void *user, const struct kube_request *rqs, unsigned n,
+			      struct kube_reply *out);
+};
+
+struct controller_options {
+	const char *image, *image_gpu, *image_board;
+	const char *namespaces;                 /* "a,b"; NULL or "": all of them */
+	const char *identity, *lease_namespace; /* both are set */
+	bool leader_election;
+	bool nodes; /* watch nodes, which takes a ClusterRole also when namespaces are named */
+	int workers, metrics_port, probe_port; /* port 0: none */
+	double progress_seconds;               /* between looks at a chief; 0: never */
+	int cert_life;                         /* of tasks, seconds; 0: PLAN_CERT_LIFE */
+	const char *status_from;    /* namespaces that may reach the status port of tasks, "a,b" */
+	const char *token_key_file; /* NULL: a key of this run only */
+};
+
+/* What is watched from the first job on that has one. */
+enum watch_wanted { WATCH_POLICIES = 1, WATCH_VOLCANO = 2, WATCH_SCHEDULER_PLUGINS = 4 };
+
+/* How it is told to end, from a handler of signals as well. */
+struct controller_stop {
+	_Atomic bool asked;
+	sem_t wake; /* posted, too, when the first thread has something else to see to */
+};
+
+struct controller {
+	struct controller_options options;
+	struct controller_stop *stop; /* NULL: it has no threads */
+	struct kube_client *kube;
+	struct controller_io io;
+	struct store store;
+	struct workqueue queue;
+	struct event_recorder events;
+	struct certs_memo certs;
+	struct mu_buf token_key;                      /* empty: tasks get no token */
+	_Atomic bool leading, synced, lost, released; /* released: leads no more, and will not */
+	_Atomic long long lease_until_ms;             /* monotonic */
+	_Atomic unsigned reconciles, reconcile_errors, working;
+	_Atomic unsigned wanted;                     /* of watch_wanted */
+	struct mu_histogram looked;                  /* how long each look took */
+	struct mu_histogram to_running;              /* of jobs, from their start on */
+	struct mu_histogram succeeded_in, failed_in; /* likewise, to their end */
+};
+
+/* All but `io`, which the caller fills in, and the threads; `now` is the queue's clock. */
+void controller_init(struct controller *c, const struct controller_options *options,
+		     double (*now)(void));
+void controller_fini(struct controller *c);
+/* Has such objects watched from now on. */
+void controller_want(struct controller *c, enum watch_wanted what);
+/* Wakes the first thread: what it watches over has changed. */
+void controller_wake(struct controller *c);
+
+#endif

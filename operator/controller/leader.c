@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Leader election by a Lease: held for 15 s, renewed every 3 s, given up after 10 s without a
+ * renewal.  One that fails is tried again after a second: what has hung for its 5 s leaves time for
+ * another.
+ *
+ * Another's lease counts as expired when its record has not changed for 15 s of our own monotonic
+ * clock; clocks of two machines are never compared.  A renewal is dated from before its request was
+ * sent, and needs no look before: it goes out with the version that the last one left, which the
+ * server refuses when anybody has written since.  Writes are refused from 10 s on, so that one
+ * which is under way can end before the lease does: may_write looks at the clock each time, which
+ * also holds after a SIGSTOP.
+ */
+#include "operator/controller/leader.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/base/rfc3339.h"
+#include "operator/api/object.h"
+
+enum {
+	LEASE_S = 15,
+	RENEW_DEADLINE_MS = 10000,
+	RENEW_S = 3,
+	RETRY_S = 1, /* of one who leads */
+	LOOK_S = 2,  /* of one who waits for another's to end */
+	CALL_MS = 5000,
+	TERM_TIMEOUT_MS = 2000,
+	RELEASES_MAX = 3
+};
+#define LEASE_NAME "muster-operator"
+
+struct observed_lease {
+	char version[64];
+	long long since_ms; /* ours, monotonic */
+	cJSON *held;        /* as our last write left it; NULL: look first */
+};
+
+bool leader_may_write(void *controller)
+{
+	struct controller *c = controller;
+
+	if (!c->options.leader_election)
+		return true;
+	return atomic_load(&c->leading) && mu_clock_ms() < atomic_load(&c->lease_until_ms);
+}
+
+static void set_text(cJSON *object, const char *key, const char *value)
+{
+	cJSON_DeleteItemFromObjectCaseSensitive(object, key);
+	cJSON_AddStringToObject(object, key, value);
+}
+
+static int write_lease(struct controller *c, cJSON *lease, bool new, bool taken, const char *holder,
+		       cJSON **out, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases%s",
+			 c->options.lease_namespace, new ? "" : "/" LEASE_NAME);
+	MU_AUTO_FREE char *body = NULL;
+	cJSON *spec = cJSON_GetObjectItemCaseSensitive(lease, "spec");
+	char seconds[32], micro[48];
+	const cJSON *old;
+
+	if (!spec)
+		spec = cJSON_AddObjectToObject(lease, "spec");
+	mu_rfc3339_write_clock(seconds, c->io.now(c->io.user));
+	snprintf(micro, sizeof(micro), "%.19s.000000Z", seconds);
+	old = at(spec, "leaseTransitions");
+	if (taken) {
+		int n = cJSON_IsNumber(old) ? old->valueint + 1 : 0;
+		cJSON_DeleteItemFromObjectCaseSensitive(spec, "leaseTransitions");
+		cJSON_AddNumberToObject(spec, "leaseTransitions", n);
+		set_text(spec, "acquireTime", micro);
+	}
+	set_text(spec, "holderIdentity", holder);
+	set_text(spec, "renewTime", micro);
+	cJSON_DeleteItemFromObjectCaseSensitive(spec, "leaseDurationSeconds");
+	cJSON_AddNumberToObject(spec, "leaseDurationSeconds", *holder ? LEASE_S : 1);
+	body = cJSON_PrintUnformatted(lease);
+	return kube_call(c->kube,
+			 &(struct kube_request){.method = new ? "POST" : "PUT",
+						.path = path,
+						.body = mu_span_of(body),
+						.timeout_ms = CALL_MS},
+			 out, err);
+}
+
+static cJSON *new_lease(const struct controller *c)
+{
+	cJSON *lease = cJSON_CreateObject(), *metadata;
+
+	cJSON_AddStringToObject(lease, "apiVersion", "coordination.k8s.io/v1");
+	cJSON_AddStringToObject(lease, "kind", "Lease");
+	metadata = cJSON_AddObjectToObject(lease, "metadata");
+	cJSON_AddStringToObject(metadata, "name", LEASE_NAME);
+	cJSON_AddStringToObject(metadata, "namespace", c->options.lease_namespace);
+	return lease;
+}
+
+/* May we take it?  Notes when the record changed last, by our clock. */
+static bool is_free(const struct controller *c, const cJSON *lease, struct observed_lease *seen)
+{
+	const char *version = cJSON_GetStringValue(at(at(lease, "metadata"), "resourceVersion"));
+	const char *holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
+	const cJSON *seconds = at(at(lease, "spec"), "leaseDurationSeconds");
+	double length = cJSON_IsNumber(seconds) ? seconds->valuedouble : LEASE_S;
+
+	if (!version || strcmp(version, seen->version) != 0) {
+		snprintf(seen->version, sizeof(seen->version), "%s", version ? version : "");
+		seen->since_ms = mu_clock_ms();
+	}
+	return !holder || !*holder || strcmp(holder, c->options.identity) == 0 ||
+	       (double)(mu_clock_ms() - seen->since_ms) > length * 1000;
+}
+
+void leader_begin_term(struct controller *c)
+{
+	static const struct kube_fields version[] = {{.name = "resourceVersion"}, {0}};
+	static const struct kube_fields of_list[] = {{.name = "metadata", .below = version}, {0}};
+	const char *list = c->options.namespaces ? c->options.namespaces : "";
+	int n = (int)strcspn(list, ", "); /* any of them: versions are counted for all */
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/" JOB_API_VERSION "%s%.*s/distributedtrainingjobs?limit=1",
+			 n ? "/namespaces/" : "", n, list);
+	cJSON *page = NULL;
+
+	if (c->io.call(c->io.user,
+		       &(struct kube_request){.method = "GET",
+					      .path = path,
+					      .timeout_ms = TERM_TIMEOUT_MS,
+					      .fields = of_list},
+		       &page, NULL) == 0) {
+		store_begin_term(&c->store, object_version(page));
+	} else {
+		store_begin_term(&c->store, 0);
+	}
+	cJSON_Delete(page);
+}
+
+/* Takes the lease. */
+static int hold(struct controller *c, struct observed_lease *seen, cJSON *lease, bool new,
+		bool taken, struct mu_err *err)
+{
+	long long began = mu_clock_ms();
+	int rc;
+
+	if (atomic_load(&c->released)) { /* what we have just given away is not taken again */
+		cJSON_Delete(lease);
+		return mu_fail(err, MU_CANCELLED, "the lease is being handed over");
+	}
+	rc = write_lease(c, lease, new, taken, c->options.identity, &seen->held, err);
+	cJSON_Delete(lease);
+	if (rc < 0)
+		return rc;
+	if (!atomic_load(&c->leading))
+		leader_begin_term(c);
+	atomic_store(&c->lease_until_ms, began + RENEW_DEADLINE_MS);
+	if (!atomic_exchange(&c->leading, true)) {
+		mu_info("leader", "%s leads", c->options.identity);
+		store_each_key(&c->store, c->store.changed, c->store.arg);
+	}
+	return 0;
+}
+
+static int try_once(struct controller *c, struct observed_lease *seen, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
+			 c->options.lease_namespace);
+	cJSON *lease = NULL;
+	bool new = false, mine;
+	const char *holder;
+	int rc;
+
+	if (seen->held) {
+		rc = hold(c, seen, mu_steal(&seen->held), false, false, err);
+		if (rc != -MU_ABORTED && rc != -MU_NOT_FOUND)
+			return rc;
+	}
+	rc = kube_call(c->kube,
+		       &(struct kube_request){.method = "GET", .path = path, .timeout_ms = CALL_MS},
+		       &lease, err);
+	if (rc == -MU_NOT_FOUND) {
+		lease = new_lease(c);
+		new = true;
+	} else if (rc < 0) {
+		return rc;
+	}
+	holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
+	mine = holder && strcmp(holder, c->options.identity) == 0;
+	if (!new && !is_free(c, lease, seen)) {
+		atomic_store(&c->leading, false);
+		cJSON_Delete(lease);
+		return 1;
+	}
+	return hold(c, seen, lease, new, !mine, err);
+}
+
+void *leader_run(void *controller)
+{
+	struct controller *c = controller;
+	struct observed_lease seen = {0};
+	bool told = false;
+
+	while (!kube_client_stopped(c->kube)) {
+		bool led = atomic_load(&c->leading);
+		struct mu_err err = {0};
+		int rc = try_once(c, &seen, &err);
+
+		if (led && mu_clock_ms() >= atomic_load(&c->lease_until_ms)) {
+			mu_error("leader", "the lease could not be renewed in time: %s",
+				 rc < 0 ? err.msg : "another operator has it");
+			atomic_store(&c->lost, true);
+			controller_wake(c);
+			break;
+		}
+		if (rc < 0 && !told && rc != -MU_ABORTED && !kube_client_stopped(c->kube))
+			mu_warn("leader", "lease: %s", err.msg);
+		told = rc < 0;
+		kube_client_sleep(c->kube, rc == 0 ? RENEW_S : led ? RETRY_S : LOOK_S);
+	}
+	cJSON_Delete(seen.held);
+	return NULL;
+}
+
+/* An empty holder is free to take.  -MU_ABORTED when another write came in between. */
+static int give_up(struct controller *c)
+{
+	MU_AUTO_FREE char *path =
+	    mu_xasprintf("/apis/coordination.k8s.io/v1/namespaces/%s/leases/" LEASE_NAME,
+			 c->options.lease_namespace);
+	cJSON *lease = NULL;
+	const char *holder;
+	int rc = kube_call(
+	    c->kube, &(struct kube_request){.method = "GET", .path = path, .timeout_ms = 2000},
+	    &lease, NULL);
+
+	if (rc < 0)
+		return rc;
+	holder = cJSON_GetStringValue(at(at(lease, "spec"), "holderIdentity"));
+	if (holder && strcmp(holder, c->options.identity) == 0)
+		rc = write_lease(c, lease, false, false, "", NULL, NULL);
+	cJSON_Delete(lease);
+	return rc;
+}
+
+/* A hand-over without a wait.  A renewal may be under way, and be what came in between; it is the
+ * last one. */
+void leader_release(struct controller *c)
+{
+	if (!leader_may_write(c))
+		return;
+	atomic_store(&c->released, true);
+	atomic_store(&c->leading, false);
+	for (int i = 0; i < RELEASES_MAX && give_up(c) == -MU_ABORTED; i++)
+		;
+}

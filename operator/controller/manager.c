@@ -1,0 +1,456 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Starts the threads, waits for the signal, stops them in order: queue, workers, lease, watches. */
+#include "operator/controller/manager.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/log.h"
+#include "lib/net/http_server.h"
+#include "operator/controller/http.h"
+#include "operator/controller/leader.h"
+#include "operator/controller/progress.h"
+#include "operator/controller/reconcile.h"
+#include "operator/controller/task_token.h"
+
+enum {
+	WORKERS_MAX = 32,
+	NAMESPACES_MAX = 64,
+	STARTUP_LOG_S = 10,
+	GRACE_TICKS = 12,
+	CALLS_TOGETHER = 8,
+	EVENTS_TICKS = 24, /* for the events that wait */
+	TICK_MS = 250,
+	SYNC_MS = 5
+};
+
+struct kind {
+	const char *name, *group, *resource, *selector;
+	const struct kube_fields *fields;
+	void (*begin)(void *, const char *);
+	void (*seen)(void *, const cJSON *);
+	void (*gone)(void *, const cJSON *);
+	void (*end)(void *, const char *);
+	unsigned wanted; /* watched once this bit is asked for; 0: from the start */
+	bool of_cluster; /* not in a namespace, and what is known without it will do */
+	double gather;   /* kube_reflector's */
+};
+static const struct kind kinds[] = {
+    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, job_fields,
+     store_jobs_begin, store_job_seen, store_job_gone, store_jobs_end, 0, false, 0.03},
+    {"pods", "/api/v1", "pods", LABEL_JOB, pod_fields, store_pods_begin, store_pod_seen,
+     store_pod_gone, store_pods_end, 0, false, 0.1},
+    {"services", "/api/v1", "services", LABEL_JOB, store_owned_fields, store_services_begin,
+     store_service_seen, store_service_gone, store_services_end, 0, false, 0.5},
+    {"nodes", "/api/v1", "nodes", NULL, store_node_fields, store_nodes_begin, store_node_seen,
+     store_node_gone, store_nodes_end, 0, true, 0.5},
+    {"networkpolicies", "/apis/networking.k8s.io/v1", "networkpolicies", LABEL_JOB,
+     store_owned_fields, store_policies_begin, store_policy_seen, store_policy_gone,
+     store_policies_end, WATCH_POLICIES, false, 0.5},
+    {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", LABEL_JOB,
+     store_group_fields, store_volcanos_begin, store_volcano_seen, store_volcano_gone,
+     store_volcanos_end, WATCH_VOLCANO, false, 0.1},
+    {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1", "podgroups",
+     LABEL_JOB, store_group_fields, store_plugins_begin, store_plugin_seen, store_plugin_gone,
+     store_plugins_end, WATCH_SCHEDULER_PLUGINS, false, 0.1},
+};
+enum { KINDS = MU_COUNT(kinds) };
+
+/* One reflector, with what its handlers need to know. */
+struct watch {
+	struct kube_reflector reflector;
+	const struct kind *kind;
+	struct store *store;
+	char *ns; /* NULL: all */
+	pthread_t thread;
+};
+
+struct threads {
+	struct controller *controller;
+	char *names; /* of the namespaces, cut up */
+	const char *namespaces[NAMESPACES_MAX];
+	struct watch *watches[KINDS * NAMESPACES_MAX];
+	pthread_t workers[WORKERS_MAX], leader, progress, events;
+	unsigned n_namespaces, n_watches, n_workers, watched; /* watched: of watch_wanted */
+	bool has_leader, has_progress, has_events;
+};
+
+static double wall_clock(void *user)
+{
+	return mu_wall();
+}
+
+/* Nothing is written once leadership may have passed, not even a second time after a wait. */
+static struct kube_request guarded(struct controller *c, const struct kube_request *rq)
+{
+	struct kube_request out = *rq;
+
+	if (strcmp(rq->method, "GET") != 0) {
+		out.may = leader_may_write;
+		out.arg = c;
+	}
+	return out;
+}
+
+static int call_server(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+{
+	struct controller *c = user;
+	struct kube_request mine = guarded(c, rq);
+
+	return kube_call(c->kube, &mine, out, err);
+}
+
+static unsigned call_server_many(void *user, const struct kube_request *rqs, unsigned n,
+				 struct kube_reply *out)
+{
+	struct controller *c = user;
+	struct kube_request mine[CALLS_TOGETHER];
+
+	n = n < CALLS_TOGETHER ? n : CALLS_TOGETHER;
+	for (unsigned i = 0; i < n; i++)
+		mine[i] = guarded(c, &rqs[i]);
+	return kube_call_many(c->kube, mine, n, out);
+}
+
+static int finish_task(void *user, const char *ip, const char *job_uid, struct mu_err *err)
+{
+	return task_post(user, ip, job_uid, "finish", MU_SPAN(""), err);
+}
+
+void controller_work(struct controller *c, const char *key)
+{
+	struct mu_err err = {0};
+	double wake = 0, began = c->queue.now();
+	int rc = 0;
+
+	if (c->io.may_write(c->io.user)) {
+		rc = reconcile(c, key, &wake, &err);
+		mu_histogram_add(&c->looked, c->queue.now() - began);
+		atomic_fetch_add(&c->reconciles, 1);
+	}
+	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
+		atomic_fetch_add(&c->reconcile_errors, 1);
+		/* the watches say once that the server is away; each job need not */
+		if (rc == -MU_UNAVAILABLE || rc == -MU_ABORTED)
+			mu_debug("controller", "%s", err.msg);
+		else
+			mu_warn("controller", "%s", err.msg);
+		workqueue_again(&c->queue, key);
+		if (wake > 0) /* a deadline does not wait for the back-off */
+			workqueue_after(&c->queue, key, wake);
+	} else {
+		workqueue_forget(&c->queue, key);
+		if (wake > 0)
+			workqueue_after(&c->queue, key, wake);
+	}
+	workqueue_done(&c->queue, key);
+}
+
+static void *work(void *controller)
+{
+	struct controller *c = controller;
+	char *key;
+
+	atomic_fetch_add(&c->working, 1);
+	while ((key = workqueue_get(&c->queue))) {
+		controller_work(c, key);
+		free(key);
+	}
+	atomic_fetch_sub(&c->working, 1);
+	return NULL;
+}
+
+void controller_stop_init(struct controller_stop *stop)
+{
+	atomic_store(&stop->asked, false);
+	sem_init(&stop->wake, 0, 0);
+}
+
+bool controller_stop(struct controller_stop *stop)
+{
+	bool before = atomic_exchange(&stop->asked, true);
+
+	sem_post(&stop->wake);
+	return before;
+}
+
+static void list_begins(void *watch)
+{
+	struct watch *w = watch;
+	w->kind->begin(w->store, w->ns);
+}
+
+static void was_seen(void *watch, const cJSON *object)
+{
+	struct watch *w = watch;
+	w->kind->seen(w->store, object);
+}
+
+static void is_gone(void *watch, const cJSON *object)
+{
+	struct watch *w = watch;
+	w->kind->gone(w->store, object);
+}
+
+static void list_ends(void *watch)
+{
+	struct watch *w = watch;
+	w->kind->end(w->store, w->ns);
+}
+
+/* Names show where the time goes. */
+static bool start(pthread_t *thread, const char *name, void *(*run)(void *), void *arg)
+{
+	char cut[16]; /* the kernel takes no longer ones */
+
+	if (pthread_create(thread, NULL, run, arg) != 0)
+		return false;
+	snprintf(cut, sizeof(cut), "%.15s", name);
+	pthread_setname_np(*thread, cut);
+	return true;
+}
+
+static int add_watch(struct threads *t, const struct kind *k, const char *ns, struct mu_err *err)
+{
+	struct watch *w = MU_NEW(struct watch);
+
+	w->kind = k;
+	w->store = &t->controller->store;
+	w->ns = ns ? mu_xstrdup(ns) : NULL;
+	w->reflector = (struct kube_reflector){
+	    .client = t->controller->kube,
+	    .name = k->name,
+	    .path = ns ? mu_xasprintf("%s/namespaces/%s/%s", k->group, ns, k->resource)
+		       : mu_xasprintf("%s/%s", k->group, k->resource),
+	    .selector = k->selector,
+	    .fields = k->fields,
+	    .gather = k->gather,
+	    .begin = list_begins,
+	    .seen = was_seen,
+	    .gone = is_gone,
+	    .end = list_ends,
+	    .arg = w,
+	};
+	if (start(&w->thread, k->name, kube_reflector_run, &w->reflector)) {
+		t->watches[t->n_watches++] = w;
+		return 0;
+	}
+	free(w->reflector.path);
+	free(w->ns);
+	free(w);
+	return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for the watches");
+}
+
+/* Cuts the list into names. */
+static int read_namespaces(struct threads *t, struct mu_err *err)
+{
+	const char *list = t->controller->options.namespaces;
+	char *save = NULL;
+
+	t->names = mu_xstrdup(list ? list : "");
+	for (char *ns = strtok_r(t->names, ", ", &save); ns; ns = strtok_r(NULL, ", ", &save)) {
+		size_t n = strspn(ns, "abcdefghijklmnopqrstuvwxyz0123456789-");
+		bool twice = false;
+
+		if (ns[n] || n > 63)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "'%.80s' is no name of a namespace", ns);
+		for (unsigned i = 0; i < t->n_namespaces; i++)
+			twice = twice || strcmp(t->namespaces[i], ns) == 0;
+		if (twice)
+			continue;
+		if (t->n_namespaces == NAMESPACES_MAX)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "more than %d namespaces: watch them all, or run one more "
+				       "operator",
+				       NAMESPACES_MAX);
+		t->namespaces[t->n_namespaces++] = ns;
+	}
+	return 0;
+}
+
+/* Starts one watch of each kind, or one for each namespace of the list, for all kinds that are
+ * asked for with one of `bits` (0: those from the start). */
+static int start_watches(struct threads *t, unsigned bits, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned k = 0; k < KINDS && rc == 0; k++) {
+		if (bits ? !(kinds[k].wanted & bits) : kinds[k].wanted != 0)
+			continue;
+		if (kinds[k].of_cluster && !t->controller->options.nodes)
+			continue; /* a Role cannot give it; kernels are then trusted */
+		if (!t->n_namespaces || kinds[k].of_cluster)
+			rc = add_watch(t, &kinds[k], NULL, err);
+		for (unsigned i = 0; i < t->n_namespaces && rc == 0 && !kinds[k].of_cluster; i++)
+			rc = add_watch(t, &kinds[k], t->namespaces[i], err);
+	}
+	t->watched |= bits;
+	return rc;
+}
+
+static bool all_synced(const struct threads *t)
+{
+	for (unsigned i = 0; i < t->n_watches; i++)
+		if (!atomic_load(&t->watches[i]->reflector.synced) &&
+		    !t->watches[i]->kind->of_cluster)
+			return false;
+	return true;
+}
+
+/* Nodes are waited for a little: with labels the first choice is the right one. */
+static bool nodes_synced(const struct threads *t)
+{
+	for (unsigned i = 0; i < t->n_watches; i++)
+		if (t->watches[i]->kind->of_cluster &&
+		    !atomic_load(&t->watches[i]->reflector.synced) &&
+		    !atomic_load(&t->watches[i]->reflector.failing))
+			return false;
+	return true;
+}
+
+static int start_workers(struct threads *t, struct mu_err *err)
+{
+	struct controller *c = t->controller;
+	int wanted = c->options.workers < 1             ? 1
+		     : c->options.workers > WORKERS_MAX ? WORKERS_MAX
+							: c->options.workers;
+
+	while ((int)t->n_workers < wanted) {
+		if (!start(&t->workers[t->n_workers], "work", work, c))
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no threads for workers");
+		t->n_workers++;
+	}
+	atomic_store(&c->events.posting, true);
+	t->has_events = start(&t->events, "events", events_run, c);
+	if (!t->has_events)
+		atomic_store(&c->events.posting, false);
+	if (c->options.progress_seconds > 0)
+		t->has_progress = start(&t->progress, "progress", progress_run, c);
+	return 0;
+}
+
+static void nap(int ms)
+{
+	struct timespec t = {0, ms * 1000000L};
+	nanosleep(&t, NULL);
+}
+
+static void wait_until_woken(struct controller_stop *stop)
+{
+	while (sem_wait(&stop->wake) != 0)
+		;
+}
+
+static int run_threads(struct threads *t, struct mu_err *err)
+{
+	struct controller *c = t->controller;
+	const _Atomic bool *stop = &c->stop->asked;
+	double began = mu_clock();
+	bool told = false;
+	int rc = read_namespaces(t, err);
+
+	if (rc == 0)
+		rc = start_watches(t, 0, err);
+	while (rc == 0 && !atomic_load(stop) && !(all_synced(t) && nodes_synced(t))) {
+		nap(SYNC_MS);
+		if (!told && mu_clock() - began > STARTUP_LOG_S) {
+			mu_warn("controller", "still waiting for the first lists");
+			told = true;
+		}
+	}
+	if (rc == 0 && !atomic_load(stop)) {
+		atomic_store(&c->synced, true);
+		mu_info("controller", "watching %s; %u jobs",
+			c->options.namespaces && *c->options.namespaces ? c->options.namespaces
+									: "all namespaces",
+			store_count(&c->store));
+		if (!c->options.leader_election)
+			leader_begin_term(c);
+		else if (!(t->has_leader = start(&t->leader, "leader", leader_run, c)))
+			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				     "no thread for the lease: it would never lead");
+		if (rc == 0)
+			rc = start_workers(t, err);
+	}
+	while (rc == 0 && !atomic_load(stop) && !atomic_load(&c->lost)) {
+		unsigned missing = atomic_load(&c->wanted) & ~t->watched;
+
+		if (missing)
+			rc = start_watches(t, missing, err);
+		wait_until_woken(c->stop);
+	}
+	if (rc == 0 && atomic_load(&c->lost))
+		rc = mu_fail(err, MU_ABORTED, "leadership was lost; starting over is safe");
+	return rc;
+}
+
+static void stop_threads(struct threads *t)
+{
+	struct controller *c = t->controller;
+
+	workqueue_stop(&c->queue);
+	for (int i = 0; i < GRACE_TICKS && atomic_load(&c->working); i++)
+		nap(TICK_MS); /* for what is under way; the rest is cut off below */
+	events_stop(&c->events);
+	for (int i = 0; i < EVENTS_TICKS && atomic_load(&c->events.posting); i++)
+		nap(TICK_MS);
+	if (t->has_leader && !atomic_load(&c->lost))
+		leader_release(c);
+	kube_client_stop(c->kube);
+	for (unsigned i = 0; i < t->n_workers; i++)
+		pthread_join(t->workers[i], NULL);
+	if (t->has_leader)
+		pthread_join(t->leader, NULL);
+	if (t->has_progress)
+		pthread_join(t->progress, NULL);
+	if (t->has_events)
+		pthread_join(t->events, NULL);
+	for (unsigned i = 0; i < t->n_watches; i++) {
+		pthread_join(t->watches[i]->thread, NULL);
+		free(t->watches[i]->reflector.path);
+		free(t->watches[i]->ns);
+		free(t->watches[i]);
+	}
+	free(t->names);
+}
+
+int manager_run(const struct controller_options *options, struct kube_config *config,
+		struct controller_stop *stop, struct mu_err *err)
+{
+	struct controller c;
+	struct threads *t;
+	struct mu_http_server *metrics = NULL, *probes = NULL;
+	int rc;
+
+	controller_init(&c, options, mu_clock);
+	c.stop = stop;
+	rc = kube_client_new(&c.kube, config, err);
+	if (rc < 0) {
+		controller_fini(&c);
+		return rc;
+	}
+	t = MU_NEW(struct threads);
+	t->controller = &c;
+	c.io = (struct controller_io){.call = call_server,
+				      .call_many = call_server_many,
+				      .finish = finish_task,
+				      .now = wall_clock,
+				      .may_write = leader_may_write,
+				      .user = &c};
+	rc = token_key_load(&c, err);
+	if (rc == 0 && options->metrics_port)
+		rc = probe_server_start(&metrics, &c, options->metrics_port, err);
+	if (rc == 0 && options->probe_port && options->probe_port != options->metrics_port)
+		rc = probe_server_start(&probes, &c, options->probe_port, err);
+	if (rc == 0)
+		rc = run_threads(t, err);
+	stop_threads(t);
+	mu_http_stop(metrics);
+	mu_http_stop(probes);
+	controller_fini(&c);
+	kube_client_free(c.kube);
+	free(t);
+	return rc;
+}

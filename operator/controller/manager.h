@@ -1,0 +1,16 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The operator as it runs: all its threads, from start to stop. */
+#ifndef CONTROLLER_MANAGER_H
+#define CONTROLLER_MANAGER_H
+
+#include "operator/controller/controller.h"
+
+/* What a worker does with a key from the queue, up to workqueue_done. */
+void controller_work(struct controller *c, const char *key);
+/* Runs until it is stopped or leadership is lost; 0 after an orderly stop.  Takes config. */
+int manager_run(const struct controller_options *options, struct kube_config *config,
+		struct controller_stop *stop, struct mu_err *err);
+void controller_stop_init(struct controller_stop *stop);
+bool controller_stop(struct controller_stop *stop); /* whether it had been told before */
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Objects of the cluster, as JSON. */
+#ifndef CONTROLLER_RENDER_H
+#define CONTROLLER_RENDER_H
+
+#include "lib/kube/kube_json.h"
+#include "operator/plan/job_plan.h"
+
+cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
+cJSON *render_service(const struct job_spec *spec, int port, int http_port);
+/* TensorBoard's own name and port; it is found through this one. */
+cJSON *render_board_service(const struct job_spec *spec, const struct plan_pod *pod);
+/* Without its data.  name NULL: none is drawn yet. */
+cJSON *render_secret(const struct job_spec *spec, const char *name);
+/* An object named as the job, with its labels and owner. */
+cJSON *render_object(const char *version, const char *kind, const struct job_spec *spec);
+
+/* ---- render_group.c ---- */
+/* operator_ns: of the operator, which may reach the status port; status_from: (optional) more
+ * namespaces that may, "a,b". */
+cJSON *render_policy(const struct job_spec *spec, int port, int http_port, const char *operator_ns,
+		     const char *status_from);
+/* The gang scheduler's group of so many pods, and where such objects are. */
+cJSON *render_group(const struct job_spec *spec, int members);
+const char *group_api(const struct job_spec *spec);
+/* Makes a pod a member. */
+void render_member(cJSON *pod, const struct job_spec *spec, int members);
+
+#endif

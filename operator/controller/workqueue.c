@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* An item is in the map while it is ready, delayed, held by a worker, or has failures to count. The
+ * heap holds delayed items by due time; an item is in it at most once, with the earliest time. */
+#include "operator/controller/workqueue.h"
+
+#include <math.h>
+#include <time.h>
+
+static const double BACKOFF_FIRST_S = 0.005, BACKOFF_MAX_S = 1000;
+
+struct work_item {
+	char *key;
+	struct work_item *next;
+	bool ready, held, dirty; /* dirty: added while held */
+	double due;              /* in the heap when > 0 */
+	double ready_since;
+	unsigned at; /* position in the heap */
+	int failures;
+};
+
+static void place(struct workqueue *q, unsigned i, struct work_item *item)
+{
+	q->heap[i] = item;
+	item->at = i;
+}
+
+static void sift_up(struct workqueue *q, unsigned i)
+{
+	struct work_item *item = q->heap[i];
+
+	for (; i > 0 && q->heap[(i - 1) / 2]->due > item->due; i = (i - 1) / 2)
+		place(q, i, q->heap[(i - 1) / 2]);
+	place(q, i, item);
+}
+
+static void sift_down(struct workqueue *q, unsigned i)
+{
+	struct work_item *item = q->heap[i];
+
+	for (unsigned child; (child = 2 * i + 1) < q->n_heap; i = child) {
+		if (child + 1 < q->n_heap && q->heap[child + 1]->due < q->heap[child]->due)
+			child++;
+		if (q->heap[child]->due >= item->due)
+			break;
+		place(q, i, q->heap[child]);
+	}
+	place(q, i, item);
+}
+
+static void heap_put(struct workqueue *q, struct work_item *item, double due)
+{
+	if (item->due > 0) {
+		if (due < item->due) {
+			item->due = due;
+			sift_up(q, item->at);
+		}
+		return;
+	}
+	if (q->n_heap == q->cap_heap) {
+		q->cap_heap = q->cap_heap ? 2 * q->cap_heap : 64;
+		q->heap = mu_xrealloc(q->heap, q->cap_heap * sizeof(struct work_item *));
+	}
+	item->due = due;
+	place(q, q->n_heap, item);
+	sift_up(q, q->n_heap++);
+}
+
+static void heap_remove(struct workqueue *q, struct work_item *item)
+{
+	struct work_item *last;
+
+	if (item->due <= 0)
+		return;
+	last = q->heap[--q->n_heap];
+	item->due = 0;
+	if (last != item) {
+		place(q, item->at, last);
+		sift_up(q, last->at);
+		sift_down(q, last->at);
+	}
+}
+
+void workqueue_init(struct workqueue *q, double (*now)(void))
+{
+	memset(q, 0, sizeof(*q));
+	pthread_mutex_init(&q->lock, NULL);
+	pthread_cond_init(&q->changed, NULL);
+	mu_map_init(&q->items);
+	q->waited.bounds = mu_histogram_calls;
+	q->now = now;
+}
+
+void workqueue_fini(struct workqueue *q)
+{
+	mu_map_each (&q->items, s) {
+		struct work_item *item = s->value;
+		free(item->key);
+		free(item);
+	}
+	mu_map_fini(&q->items);
+	free(q->heap);
+	pthread_cond_destroy(&q->changed);
+	pthread_mutex_destroy(&q->lock);
+}
+
+static struct work_item *item_of(struct workqueue *q, const char *key)
+{
+	struct work_item *item = mu_map_get(&q->items, key);
+
+	if (!item) {
+		item = MU_NEW(struct work_item);
+		item->key = mu_xstrdup(key);
+		mu_map_put(&q->items, key, item);
+	}
+	return item;
+}
+
+/* Appends the item to the ready list, unless it is in it or a worker holds it. */
+static void make_ready(struct workqueue *q, struct work_item *item)
+{
+	heap_remove(q, item);
+	if (item->held)
+		item->dirty = true;
+	if (item->held || item->ready)
+		return;
+	item->ready = true;
+	item->ready_since = q->now();
+	item->next = NULL;
+	if (q->tail)
+		q->tail->next = item;
+	else
+		q->head = item;
+	q->tail = item;
+	q->depth++;
+	pthread_cond_signal(&q->changed);
+}
+
+void workqueue_add(struct workqueue *q, const char *key)
+{
+	pthread_mutex_lock(&q->lock);
+	q->adds++;
+	make_ready(q, item_of(q, key));
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* The lock is held. */
+static void delay(struct workqueue *q, struct work_item *item, double seconds)
+{
+	if (item->ready)
+		return;
+	heap_put(q, item, q->now() + (seconds > 0 ? seconds : 0.001));
+	if (item->at == 0) /* a worker that waits for the clock waits for less now */
+		pthread_cond_signal(&q->changed);
+}
+
+void workqueue_after(struct workqueue *q, const char *key, double seconds)
+{
+	pthread_mutex_lock(&q->lock);
+	delay(q, item_of(q, key), seconds);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void workqueue_again(struct workqueue *q, const char *key)
+{
+	struct work_item *item;
+
+	pthread_mutex_lock(&q->lock);
+	item = item_of(q, key);
+	delay(q, item, fmin(ldexp(BACKOFF_FIRST_S, item->failures), BACKOFF_MAX_S));
+	item->failures++;
+	q->retries++;
+	pthread_mutex_unlock(&q->lock);
+}
+
+void workqueue_forget(struct workqueue *q, const char *key)
+{
+	struct work_item *item;
+
+	pthread_mutex_lock(&q->lock);
+	item = mu_map_get(&q->items, key);
+	if (item)
+		item->failures = 0;
+	pthread_mutex_unlock(&q->lock);
+}
+
+/* Takes the first ready item, after moving the due ones to the ready list. */
+static char *take(struct workqueue *q)
+{
+	struct work_item *item;
+	double now = q->now();
+
+	while (q->n_heap && q->heap[0]->due <= now)
+		make_ready(q, q->heap[0]);
+	item = q->head;
+	if (!item)
+		return NULL;
+	q->head = item->next;
+	if (!q->head)
+		q->tail = NULL;
+	q->depth--;
+	item->ready = false;
+	item->held = true;
+	mu_histogram_add(&q->waited, now - item->ready_since);
+	return mu_xstrdup(item->key);
+}
+
+char *workqueue_try(struct workqueue *q)
+{
+	char *key;
+
+	pthread_mutex_lock(&q->lock);
+	key = q->stopped ? NULL : take(q);
+	pthread_mutex_unlock(&q->lock);
+	return key;
+}
+
+double workqueue_next(struct workqueue *q)
+{
+	double next;
+
+	pthread_mutex_lock(&q->lock);
+	next = q->head ? 0 : q->n_heap ? q->heap[0]->due : INFINITY;
+	pthread_mutex_unlock(&q->lock);
+	return next;
+}
+
+/* Waits for a change, or until the first delayed item is due.  The lock is held. */
+static void wait_for_change(struct workqueue *q)
+{
+	double due = q->n_heap ? q->heap[0]->due : 0;
+	struct timespec t = {(time_t)due, (long)((due - (double)(time_t)due) * 1e9)};
+
+	if (q->n_heap)
+		pthread_cond_clockwait(&q->changed, &q->lock, CLOCK_MONOTONIC, &t);
+	else
+		pthread_cond_wait(&q->changed, &q->lock);
+}
+
+char *workqueue_get(struct workqueue *q)
+{
+	char *key = NULL;
+
+	pthread_mutex_lock(&q->lock);
+	while (!q->stopped && !(key = take(q)))
+		wait_for_change(q);
+	pthread_mutex_unlock(&q->lock);
+	return key;
+}
+
+void workqueue_done(struct workqueue *q, const char *key)
+{
+	struct work_item *item;
+
+	pthread_mutex_lock(&q->lock);
+	item = mu_map_get(&q->items, key);
+	if (item) {
+		item->held = false;
+		if (item->dirty) {
+			item->dirty = false;
+			make_ready(q, item);
+		} else if (!item->ready && item->due <= 0 && item->failures == 0) {
+			mu_map_del(&q->items, key);
+			free(item->key);
+			free(item);
+		}
+	}
+	pthread_mutex_unlock(&q->lock);
+}
+
+void workqueue_stop(struct workqueue *q)
+{
+	pthread_mutex_lock(&q->lock);
+	q->stopped = true;
+	pthread_cond_broadcast(&q->changed);
+	pthread_mutex_unlock(&q->lock);
+}
+
+void workqueue_metrics(struct workqueue *q, struct mu_buf *out)
+{
+	pthread_mutex_lock(&q->lock);
+	mu_buf_printf(
+	    out,
+	    "# TYPE workqueue_depth gauge\nworkqueue_depth{name=\"jobs\"} %u\n"
+	    "# TYPE workqueue_adds_total counter\nworkqueue_adds_total{name=\"jobs\"} %u\n"
+	    "# TYPE workqueue_retries_total counter\n"
+	    "workqueue_retries_total{name=\"jobs\"} %u\n",
+	    q->depth, q->adds, q->retries);
+	pthread_mutex_unlock(&q->lock);
+	mu_histogram_head("workqueue_queue_duration_seconds", out);
+	mu_histogram_write(&q->waited, "workqueue_queue_duration_seconds", "name=\"jobs\"", out);
+}

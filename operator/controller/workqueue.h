@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Work queue of job keys: de-duplicating, delaying, with exponential backoff per key.
+ *
+ * Two workers never hold the same key: a key that is added while a worker holds it is handed out
+ * again after workqueue_done.  workqueue_after delays a key by a given time; workqueue_again delays
+ * it after a failure, by 5 ms that double up to 1000 s with each failure until workqueue_forget.
+ * workqueue_add overtakes both delays.
+ */
+#ifndef CONTROLLER_WORKQUEUE_H
+#define CONTROLLER_WORKQUEUE_H
+
+#include <pthread.h>
+
+#include "lib/base/buf.h"
+#include "lib/base/histogram.h"
+#include "lib/base/map.h"
+
+struct workqueue {
+	pthread_mutex_t lock;
+	pthread_cond_t changed;
+	struct mu_map items;           /* key -> struct work_item */
+	struct work_item *head, *tail; /* ready */
+	struct work_item **heap;       /* delayed, by due */
+	unsigned n_heap, cap_heap, depth, retries, adds;
+	bool stopped;
+	struct mu_histogram waited; /* from ready to taken */
+	double (*now)(void);        /* monotonic seconds */
+};
+
+void workqueue_init(struct workqueue *q, double (*now)(void));
+void workqueue_fini(struct workqueue *q);
+void workqueue_add(struct workqueue *q, const char *key);
+void workqueue_after(struct workqueue *q, const char *key, double seconds);
+void workqueue_again(struct workqueue *q, const char *key);
+void workqueue_forget(struct workqueue *q, const char *key);
+/* Waits for a key (new memory); NULL once stopped.  The worker calls workqueue_done for it. */
+char *workqueue_get(struct workqueue *q);
+/* As workqueue_get without waiting; NULL when none is ready. */
+char *workqueue_try(struct workqueue *q);
+/* When the next key is ready, by the queue's clock: 0 now, INFINITY never. */
+double workqueue_next(struct workqueue *q);
+void workqueue_done(struct workqueue *q, const char *key);
+void workqueue_stop(struct workqueue *q);
+void workqueue_metrics(struct workqueue *q, struct mu_buf *out);
+
+#endif

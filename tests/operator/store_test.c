@@ -1,0 +1,404 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Whom the store wakes: a look at a job costs more than finding that there is no need of one. */
+#include "operator/controller/store.h"
+#include "tests/test.h"
+
+static int told, told_of_pods;
+
+static void job_told(void *arg, const char *key)
+{
+	assert_string_equal(key, "default/j");
+	told++;
+}
+
+static void pod_told(void *arg, const char *key)
+{
+	assert_string_equal(key, "default/j");
+	told_of_pods++;
+}
+
+static cJSON *pod_of(const char *uid, const char *phase, const char *ip)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-ps-0\",\"namespace\":\"default\",\"uid\":\"%s\","
+	    "\"creationTimestamp\":\"2026-01-01T00:00:00Z\",\"labels\":{\"" LABEL_JOB
+	    "\":\"j\",\"" LABEL_TASK "\":\"%s\",\"" LABEL_INDEX "\":\"0\"},\"ownerReferences\":["
+	    "{\"uid\":\"u1\",\"controller\":true}]},\"status\":{\"phase\":\"%s\",\"podIP\":\"%s\"}"
+	    "}",
+	    uid, *uid == 's' ? "ps" : "worker", phase, ip);
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+static cJSON *pod(const char *phase, const char *ip)
+{
+	return pod_of("p1", phase, ip);
+}
+
+static cJSON *job_of(const char *uid, const char *version)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf("{\"metadata\":{\"name\":\"j\",\"namespace\":"
+					       "\"default\",\"uid\":\"%s\",\"resourceVersion\":"
+					       "\"%s\"},\"spec\":{}}",
+					       uid, version);
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+static cJSON *job(const char *version)
+{
+	return job_of("u1", version);
+}
+
+static void see(struct store *c, void (*seen)(void *, const cJSON *), cJSON *object)
+{
+	seen(c, object);
+	cJSON_Delete(object);
+}
+
+static void start(struct store *c)
+{
+	store_init(c, job_told, NULL);
+	c->pod_changed = pod_told;
+	told = told_of_pods = 0;
+}
+
+static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
+{
+	struct store c;
+	cJSON *answer = pod("Pending", "");
+
+	start(&c);
+	store_assume_pod(&c, answer, "cpu-avx2", 100);
+	cJSON_Delete(answer);
+	see(&c, store_pod_seen, pod("Pending", ""));
+	assert_int_equal(told_of_pods, 0);
+	see(&c, store_pod_seen, pod("Pending", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 1);
+	see(&c, store_pod_seen, pod("Running", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 2);
+	see(&c, store_pod_seen, pod("Running", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 2);
+	see(&c, store_pod_gone, pod("Running", "10.0.0.1"));
+	assert_int_equal(told_of_pods, 3);
+	store_fini(&c);
+}
+
+/* Of the world that the next look sees. */
+static void expect_kernels(struct store *c, const char *want)
+{
+	struct snapshot seen;
+
+	assert_true(snapshot_take(c, "default/j", 100, &seen));
+	assert_int_equal(seen.observed.n_pods, 1);
+	assert_string_equal(seen.observed.pods[0].kernels, want);
+	snapshot_fini(&seen);
+}
+
+static void a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others(void **state)
+{
+	struct task_address chief = {.key = "default/j", .pod_uid = "p1"};
+	cJSON *answer = pod("Pending", "");
+
+	for (int watch_first = 0; watch_first < 2; watch_first++) {
+		struct store c;
+
+		start(&c);
+		see(&c, store_job_seen, job("7"));
+		if (watch_first)
+			see(&c, store_pod_seen, pod("Pending", ""));
+		store_assume_pod(&c, answer, "cuda-sm90", 100);
+		expect_kernels(&c, "cuda-sm90");
+		see(&c, store_pod_seen, pod("Running", "10.0.0.1"));
+		expect_kernels(&c, "cuda-sm90");
+		assert_true(store_set_progress(&c, &chief, &(struct progress_report){0},
+					       "cpu-avx512", 101));
+		expect_kernels(&c, "cpu-avx512");
+		store_fini(&c);
+	}
+	cJSON_Delete(answer);
+}
+
+static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
+{
+	struct store c;
+	cJSON *answer = job("8");
+
+	start(&c);
+	see(&c, store_job_seen, job("7"));
+	assert_int_equal(told, 1);
+	store_assume_job(&c, answer);
+	cJSON_Delete(answer);
+	see(&c, store_job_seen, job("8"));
+	assert_int_equal(told, 1);
+	see(&c, store_job_seen, job("9"));
+	assert_int_equal(told, 2);
+	store_fini(&c);
+}
+
+static cJSON *job_as_read(const char *version, int generation, const char *spec, const char *status)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"apiVersion\":\"muster.dev/v1\",\"kind\":\"DistributedTrainingJob\",\"metadata\":{"
+	    "\"name\":\"j\",\"namespace\":\"default\",\"uid\":\"u1\","
+	    "\"resourceVersion\":\"%s\",\"generation\":%d,\"annotations\":{\"a\":\"b\"}},"
+	    "\"spec\":%s,\"status\":%s}",
+	    version, generation, spec, status);
+	cJSON *object = kube_json(mu_span_of(text), job_fields);
+
+	assert_non_null(object);
+	return object;
+}
+
+static void a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw(void **state)
+{
+	static const char good[] = "{\"tasks\":{\"worker\":{\"replicas\":3}}}";
+	struct snapshot first, next;
+	struct store c;
+
+	start(&c);
+	see(&c, store_job_seen, job_as_read("7", 1, good, "{\"phase\": \"Running\"}"));
+	assert_true(snapshot_take(&c, "default/j", 100, &first));
+	assert_int_equal(first.job->spec->tasks[0].replicas, 3);
+	assert_int_equal(first.observed.status.phase, JOB_RUNNING);
+	see(&c, store_job_seen, job_as_read("8", 2, "{\"tasks\":7}", "{\"phase\": 7}"));
+	assert_true(snapshot_take(&c, "default/j", 100, &next));
+	assert_null(next.job->spec);
+	assert_non_null(strstr(next.job->spec_error, "spec.tasks"));
+	assert_int_equal(next.job->generation, 2);
+	assert_int_equal(next.observed.status.phase, JOB_NEW);
+	assert_int_equal(first.job->spec->tasks[0].replicas, 3);
+	snapshot_fini(&first);
+	snapshot_fini(&next);
+	store_fini(&c);
+}
+
+/* A pod that is deleted at 12:00:10, as an API server shows it: asked to end, ended at 12:00:12,
+ * and, when the kubelet confirms that at 12:00:15, asked for anew without any grace. */
+static cJSON *deleted_pod(int step)
+{
+	static const char *const due[] = {"40Z\",\"deletionGracePeriodSeconds\":30",
+					  "40Z\",\"deletionGracePeriodSeconds\":30",
+					  "15Z\",\"deletionGracePeriodSeconds\":0"};
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-ps-0\",\"namespace\":\"default\",\"uid\":\"p1\","
+	    "\"labels\":{\"" LABEL_JOB "\":\"j\",\"" LABEL_TASK "\":\"ps\",\"" LABEL_INDEX
+	    "\":\"0\"},\"deletionTimestamp\":\"2026-01-01T12:00:%s},\"status\":{\"phase\":\"%s\"%s}"
+	    "}",
+	    due[step], step ? "Failed" : "Running",
+	    step ? ",\"containerStatuses\":[{\"state\":{\"terminated\":{\"exitCode\":143,"
+		   "\"finishedAt\":\"2026-01-01T12:00:12Z\"}}}]"
+		 : "");
+	cJSON *object = cJSON_Parse(text);
+
+	assert_non_null(object);
+	return object;
+}
+
+/* Whether the kubelet says that it is ready. */
+static cJSON *pod_that_is(const char *ready)
+{
+	cJSON *object = pod("Running", "10.0.0.1"), *condition = cJSON_CreateObject();
+
+	cJSON_AddStringToObject(condition, "type", "Ready");
+	cJSON_AddStringToObject(condition, "status", ready);
+	cJSON_AddItemToArray(
+	    cJSON_AddArrayToObject(cJSON_GetObjectItem(object, "status"), "conditions"), condition);
+	return object;
+}
+
+static void a_pod__that_was_ready_once__has_answered(void **state)
+{
+	static const struct {
+		const char *said;
+		bool ready, answered;
+	} days[] = {{"False", false, false}, {"True", true, true}, {"False", false, true}};
+	struct store c;
+
+	start(&c);
+	see(&c, store_job_seen, job("7"));
+	for (unsigned i = 0; i < MU_COUNT(days); i++) {
+		struct snapshot seen;
+
+		see(&c, store_pod_seen, pod_that_is(days[i].said));
+		assert_true(snapshot_take(&c, "default/j", 100, &seen));
+		assert_int_equal(seen.observed.pods[0].ready, days[i].ready);
+		assert_int_equal(seen.observed.pods[0].answered, days[i].answered);
+		snapshot_fini(&seen);
+	}
+	store_fini(&c);
+}
+
+static void a_pod__whose_end_is_confirmed__was_killed_as_before(void **state)
+{
+	struct store c;
+
+	start(&c);
+	for (int step = 0; step < 3; step++) {
+		const struct stored_job *j;
+
+		see(&c, store_pod_seen, deleted_pod(step));
+		j = mu_map_get(&c.jobs, "default/j");
+		assert_non_null(j);
+		assert_int_equal(j->pods->pod->observed.killed, step > 0);
+	}
+	store_fini(&c);
+}
+
+/* Worker 0 of the job, ended, with a termination message. */
+static cJSON *ended_pod(const char *task, const char *message)
+{
+	MU_AUTO_FREE char *text = mu_xasprintf(
+	    "{\"metadata\":{\"name\":\"j-%s-0\",\"namespace\":\"default\",\"uid\":\"%s\","
+	    "\"labels\":{\"" LABEL_JOB "\":\"j\",\"" LABEL_TASK "\":\"%s\",\"" LABEL_INDEX
+	    "\":\"0\"},\"ownerReferences\":[{\"uid\":\"u1\",\"controller\":true}]},\"status\":{"
+	    "\"phase\":\"Succeeded\",\"containerStatuses\":[{\"state\":{\"terminated\":{"
+	    "\"exitCode\":0}}}]}}",
+	    task, task, task);
+	cJSON *object = cJSON_Parse(text), *at;
+
+	assert_non_null(object);
+	at = cJSON_GetObjectItem(object, "status");
+	at = cJSON_GetArrayItem(cJSON_GetObjectItem(at, "containerStatuses"), 0);
+	at = cJSON_GetObjectItem(cJSON_GetObjectItem(at, "state"), "terminated");
+	cJSON_AddStringToObject(at, "message", message);
+	return object;
+}
+
+static void expect_progress(struct store *c, const char *want)
+{
+	struct progress_report report;
+	struct snapshot seen;
+
+	progress_report_parse(&report, want);
+	assert_true(snapshot_take(c, "default/j", 100, &seen));
+	assert_true(progress_report_same(&seen.observed.progress, &report));
+	snapshot_fini(&seen);
+}
+
+static void a_chief_that_ended__has_the_last_word_on_the_progress(void **state)
+{
+	static const char *const nonsense[] = {
+	    "", "out of memory", "{\"step\":", "{\"loss\":1}", "{\"step\":-1}", "[1]"};
+	struct task_address chief = {.key = "default/j", .pod_uid = "worker"};
+	struct progress_report answer;
+	struct store c;
+
+	progress_report_parse(&answer, "{\"step\":8}");
+	start(&c);
+	see(&c, store_job_seen, job("7"));
+	see(&c, store_pod_seen, ended_pod("ps", "{\"step\":1}"));
+	expect_progress(&c, NULL);
+	for (unsigned i = 0; i < MU_COUNT(nonsense); i++) {
+		see(&c, store_pod_seen, ended_pod("worker", nonsense[i]));
+		expect_progress(&c, NULL);
+	}
+	store_set_progress(&c, &chief, &answer, NULL, 99);
+	expect_progress(&c, "{\"step\":8}");
+	see(&c, store_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5,\"other\":[]}"));
+	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
+	see(&c, store_pod_seen, ended_pod("worker", "{\"step\":9,\"reason\":\"Because\"}"));
+	expect_progress(&c, "{\"step\":9}");
+	see(&c, store_pod_seen,
+	    ended_pod("worker", "{\"step\":9,\"reason\":\"ValidationStopped\"}"));
+	expect_progress(&c, "{\"step\":9,\"reason\":\"ValidationStopped\"}");
+	see(&c, store_pod_seen, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
+	/* an answer that was on its way meanwhile */
+	store_set_progress(&c, &chief, &answer, NULL, 101);
+	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
+	see(&c, store_pod_gone, ended_pod("worker", "{\"step\":9,\"loss\":0.5}"));
+	expect_progress(&c, "{\"step\":9,\"loss\":0.5}");
+	store_fini(&c);
+}
+
+/* The pod p1 of the job, made with the first epoch. */
+static cJSON *member(const char *phase)
+{
+	cJSON *object = pod(phase, "10.0.0.1");
+	cJSON *metadata = cJSON_GetObjectItem(object, "metadata");
+
+	cJSON_AddStringToObject(cJSON_GetObjectItem(metadata, "labels"), LABEL_EPOCH, "1");
+	return object;
+}
+
+#define ONE_WORKER "{\"tasks\":{\"worker\":{}}}"
+
+/* The job as it is once its reconcile has stored the status with epoch 2. */
+static cJSON *job_with_epoch_2(struct store *c)
+{
+	static const struct plan_options options = {.image = "i"};
+	struct job_plan *plan;
+	MU_AUTO_BUF status = {0};
+	struct snapshot seen;
+
+	see(c, store_job_seen,
+	    job_as_read("7", 1, ONE_WORKER, "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
+	assert_true(snapshot_take(c, "default/j", 100, &seen));
+	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
+	job_status_write(&plan->status, &status);
+	job_plan_free(plan);
+	snapshot_fini(&seen);
+	return job_as_read("8", 1, ONE_WORKER, status.data);
+}
+
+static void expect_notices(struct store *c, double now, unsigned want)
+{
+	unsigned n;
+	struct membership_update *notices = store_due_updates(c, now, &n);
+
+	assert_int_equal(n, want);
+	if (n) {
+		assert_non_null(strstr(notices[0].text, "{\"epoch\":2,\"cluster\":{\"worker\":["));
+		assert_int_equal(notices[0].epoch, 2);
+		assert_int_equal(notices[0].n, 1);
+		assert_string_equal(notices[0].tasks[0].ip, "10.0.0.1");
+	}
+	membership_updates_free(notices, n);
+}
+
+static void a_task_with_an_older_epoch__is_told_until_it_has_heard(void **state)
+{
+	struct task_address task = {.key = "default/j", .pod_uid = "p1"};
+	struct snapshot seen;
+	cJSON *stored;
+	struct store c;
+
+	start(&c);
+	stored = job_with_epoch_2(&c);
+	see(&c, store_pod_seen, member("Pending"));
+	expect_notices(&c, 100, 0); /* nobody is there yet */
+	see(&c, store_pod_seen, member("Running"));
+	expect_notices(&c, 100, 0); /* the epoch is not stored yet */
+	see(&c, store_job_seen, stored);
+	expect_notices(&c, 100, 1);
+	store_update_failed(&c, &task, 100);
+	expect_notices(&c, 104, 0);
+	expect_notices(&c, 105, 1);
+	expect_notices(&c, 20, 1); /* the clock was set back */
+	store_confirm_epoch(&c, &task, 2);
+	expect_notices(&c, 105, 0);
+	see(&c, store_pod_seen, member("Running")); /* its label is what it was made with */
+	assert_true(snapshot_take(&c, "default/j", 106, &seen));
+	assert_int_equal(seen.observed.pods[0].epoch, 2);
+	snapshot_fini(&seen);
+	store_fini(&c);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+	    cmocka_unit_test(a_pod__as_the_answer_to_its_create_had_it__is_no_news),
+	    cmocka_unit_test(a_pod__that_was_ready_once__has_answered),
+	    cmocka_unit_test(a_pod__whose_end_is_confirmed__was_killed_as_before),
+	    cmocka_unit_test(a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others),
+	    cmocka_unit_test(a_job__in_the_version_that_our_write_made__is_no_news),
+	    cmocka_unit_test(a_task_with_an_older_epoch__is_told_until_it_has_heard),
+	    cmocka_unit_test(a_chief_that_ended__has_the_last_word_on_the_progress),
+	    cmocka_unit_test(a_job__is_decoded_once__and_a_snapshot_keeps_the_one_it_saw),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
