@@ -21,8 +21,8 @@ int mu_log_enabled(enum mu_log_level level);
 void mu_log(enum mu_log_level level, const char *component, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* True at most once in ten seconds for each *next_ms, which starts at 0: for warnings that a peer can
- * cause as often as it likes. */
+/* True at most once in ten seconds for each *next_ms, which starts at 0: for warnings that a peer
+ * can cause as often as it likes. */
 bool mu_log_ratelimit(_Atomic int64_t *next_ms);
 
 #define mu_debug(component, ...)                                                                   \

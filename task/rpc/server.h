@@ -14,9 +14,9 @@ struct rpc_method {
 	const char *path; /* "/tensorflow.MasterService/RunStep" */
 	void (*handle)(struct rpc_call *call, void *ctx);
 };
-/* How a caller in this process waits for its answer instead of sleeping.  enter is called before the
- * call starts; when it returns true, wait and leave follow.  wait returns at until_ms (monotonic; 0:
- * no limit), soon after *over, or earlier.  wake makes wait look at *over. */
+/* How a caller in this process waits for its answer instead of sleeping.  enter is called before
+ * the call starts; when it returns true, wait and leave follow.  wait returns at until_ms
+ * (monotonic; 0: no limit), soon after *over, or earlier.  wake makes wait look at *over. */
 struct rpc_wait {
 	bool (*enter)(void *ctx);
 	void (*wait)(void *ctx, const _Atomic bool *over, int64_t until_ms);

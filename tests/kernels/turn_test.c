@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "lib/base/mem.h"
+#include "task/kernels/cpu/columns.h"
 #include "task/kernels/loops/loops.h"
-#include "task/kernels/products/columns.h"
 #include "task/kernels/turn.h"
 
 enum { MOST = 150 };

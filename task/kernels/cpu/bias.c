@@ -4,10 +4,10 @@
 
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
+#include "task/kernels/cpu/columns.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops/loops.h"
-#include "task/kernels/products/columns.h"
 
 int check_channels(const struct kernel_call *c, struct channels *ch, struct mu_err *err)
 {

@@ -6,10 +6,10 @@
 
 #include "task/kernels/args.h"
 #include "task/kernels/checks.h"
+#include "task/kernels/cpu/columns.h"
 #include "task/kernels/elems.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops/loops.h"
-#include "task/kernels/products/columns.h"
 
 static void walk(const struct fold *f, int level, const struct reduce_loops *l, size_t size,
 		 char *out, const char *in)

@@ -1,560 +1,390 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Convolution without patches.
  *
- * Put a border of zeros around an image, and the taps of a filter's row under an output position
- * are one run of columns * channels elements; the position to its right sees the same run a stride
- * further.  So a tile of neighbouring positions and some filters is a sum over a few runs (one a
- * row of the filter) that reads the input where it lies: nothing is copied but the border.
+ * Patches of an image are as many times as large as the filter has taps.  Without them an image of
+ * one to three channels takes 2.7 to 4.4 times less, one of 32 and more 1.1 to 1.4 times
+ * (docs/performance.md).
  *
- * The gradient of the input, strides 1, is the same sum over the output's gradient with the filter
- * turned over.  The gradient of the filter is a tile of neighbouring taps and some filters, summed
- * over positions: a run is a row of the output.
+ * An image is copied with its border of zeros.  Then the taps of a filter's row under an output
+ * position are one run of columns * channels elements, and the next position sees the same run a
+ * stride further.  A tile of neighbouring positions and one strip of filters is a sum over such
+ * runs, one for each row of the filter.  The gradient of the filter is a tile of neighbouring taps
+ * and one strip of filters, summed over positions; there a run is a row of the output.  The
+ * gradient of the input is the first sum over the gradient of the output, with the filter reversed.
  *
- * With a dilation a tap is a run of its own.  Each element is summed in one order, whatever the
- * threads; only for the filter, when there are too few strips of filters to share out, images are
- * shared out instead and the threads' sums added in order. */
+ * Each element is summed in one order.  The gradient is summed image by image in as many parts as
+ * there are threads, and the parts are added in order. */
 #include "task/kernels/products/conv_direct.h"
 
 #include <string.h>
 
 #include "task/kernels/loops/loops.h"
 #include "task/kernels/products/pack.h"
+#include "task/kernels/turn.h"
 #include "task/runtime/runtime.h"
 #include "task/runtime/thread_pool.h"
 
 enum {
-	COLUMNS_LEAST = 4,        /* in an output row; below, patches make larger tiles */
-	BORDER_MOST = 64 << 10,   /* elements that an image may grow by, besides its own size */
-	FILTER_BLOCK = 192 << 10, /* bytes of a strip's runs taken at a time: part of the L2 */
-	GROUPS_MOST = 64,         /* … and runs */
-	ROWS_BLOCK = 192 << 10,   /* bytes of input rows taken at a time */
-	POSITIONS_LEAST = 64,     /* … unless that is fewer positions than pay for the filter */
-	POSITIONS = 1024,         /* positions that a filter's gradient sums up at a time */
-	IMAGE_ALONE = 150, /* … an image of as many by itself: rows on the border can be left out */
-	IMAGES_BYTES = 512 << 10, /* … unless their images are larger than this */
-	PIECE_WORK = 2 << 20,     /* multiply-adds worth another thread: 30 us */
-	PARTIALS_MOST = 64 << 20, /* bytes of a filter's gradient summed by images */
+	MIN_COLUMNS = 4,        /* of an output row; patches make larger tiles below it */
+	MAX_RUNS = 256,         /* rows of a filter, rows of a block of positions */
+	MAX_BORDER = 64 << 10,  /* elements that an image may grow by, besides its own size */
+	BLOCK_POSITIONS = 1024, /* that the gradient of a filter sums at a time */
+	PIECE_WORK = 2 << 20,   /* multiply-adds worth another thread: 30 us */
 };
 
 struct direct {
-	struct conv g;
-	size_t size; /* of an element */
+	const struct conv *g;
 	const struct tile_loops *tile;
-	int64_t width, strips;        /* of filters */
+	size_t size;                  /* of an element */
+	int64_t width, strips;        /* filters of a strip; strips */
 	int64_t rows, columns, pitch; /* of an image with its border; elements from row to row */
-	bool bordered;                /* images must be copied */
-	int64_t groups, taps;         /* runs of taps, and elements of one */
-	int64_t pieces, images;       /* images whose copies a piece holds at a time */
-	const char *x, *w;            /* w: strips of all taps, for forward sums */
-	const char *y;                /* gradient */
-	char *out;
-	char *scratch;
-	size_t scratch_each, image_bytes;
-	bool by_strips;
+	int64_t taps;                 /* elements of a run */
+	int64_t pieces;
+	size_t image_bytes, filter_bytes, scratch_each;
+	const char *x, *w, *y; /* input; filters, strip by strip; gradient of the output */
+	char *out, *scratch, *strips_to;
 };
 
-static int64_t least(int64_t a, int64_t b)
+static int64_t min(int64_t a, int64_t b)
 {
 	return a < b ? a : b;
 }
 
-/* ---- geometry ---- */
-
-static int64_t reach(const struct window_axis *x)
+static int64_t max(int64_t a, int64_t b)
 {
-	return (x->size - 1) * x->dilation + 1;
+	return a > b ? a : b;
 }
 
-static bool fits(const struct conv *g)
+static int64_t ceil_div(int64_t a, int64_t b)
 {
-	int64_t rows = (g->row.out - 1) * g->row.stride + reach(&g->row);
-	int64_t columns = (g->column.out - 1) * g->column.stride + reach(&g->column);
-
-	return g->groups == 1 && g->batch && g->channels && g->filters && g->row.in &&
-	       g->column.in && g->row.size && g->column.size && g->row.out > 0 &&
-	       g->column.out >= COLUMNS_LEAST && g->row.pad >= 0 && g->column.pad >= 0 &&
-	       (double)rows * (double)columns * (double)g->channels <=
-		   2.0 * (double)g->row.in * (double)g->column.in * (double)g->channels +
-		       BORDER_MOST;
+	return a > 0 ? (a + b - 1) / b : 0;
 }
 
-static void init(struct direct *d, const struct conv *g)
+static int64_t padded(const struct window_axis *x)
 {
-	const bool dense = g->column.dilation == 1;
+	return (x->out - 1) * x->stride + x->size;
+}
+
+bool conv_direct_fits(const struct conv *g)
+{
 	const struct window_axis *row = &g->row, *column = &g->column;
+	double image = (double)row->in * (double)column->in * (double)g->channels;
 
-	*d =
-	    (struct direct){.g = *g, .size = mu_dtype_size(g->type), .tile = &loops->tile[g->type]};
-	if (row->size == 1 && column->size == 1 && !row->pad && !column->pad && row->stride == 1 &&
-	    column->stride == 1 && row->in == row->out && column->in == column->out &&
-	    row->in * column->in <= POSITIONS) {
-		d->g.column.in = d->g.column.out = row->in * column->in; /* one row */
-		d->g.row.in = d->g.row.out = 1;
-	}
-	row = &d->g.row, column = &d->g.column;
+	return g->groups == 1 && g->batch > 0 && g->channels > 0 && g->filters > 0 && image > 0 &&
+	       row->size > 0 && row->size <= MAX_RUNS && column->size > 0 && row->out > 0 &&
+	       column->out >= MIN_COLUMNS && row->pad >= 0 && column->pad >= 0 &&
+	       row->dilation == 1 && column->dilation == 1 &&
+	       (double)padded(row) * (double)padded(column) * (double)g->channels <=
+		   2 * image + MAX_BORDER;
+}
+
+static void init(struct direct *d, struct kernel_call *c, const struct conv *g, int64_t units)
+{
+	int64_t threads = c->runtime ? thread_pool_size(c->runtime->pool) : 1;
+	double work;
+
+	*d = (struct direct){.g = g, .tile = &loops->tile[g->type], .size = mu_dtype_size(g->type)};
 	d->width = TILE_VECTORS * d->tile->lanes;
 	d->strips = (g->filters + d->width - 1) / d->width;
-	d->rows = (row->out - 1) * row->stride + reach(row);
-	d->columns = (column->out - 1) * column->stride + reach(column);
-	d->bordered = row->pad || column->pad || d->rows > row->in || d->columns > column->in;
-	d->pitch = (d->bordered ? d->columns : column->in) * g->channels;
-	d->groups = dense ? row->size : row->size * column->size;
-	d->taps = dense ? column->size * g->channels : g->channels;
-	d->images = 1;
-	d->image_bytes =
-	    d->bordered ? ((size_t)(d->rows * d->pitch) * d->size + 63) & ~(size_t)63 : 0;
+	d->rows = padded(&g->row);
+	d->columns = padded(&g->column);
+	d->pitch = d->columns * g->channels;
+	d->taps = g->column.size * g->channels;
+	d->image_bytes = ((size_t)(d->rows * d->pitch) * d->size + 63) & ~(size_t)63;
+	d->filter_bytes =
+	    ((size_t)(g->row.size * d->taps * g->filters) * d->size + 63) & ~(size_t)63;
+	work = (double)g->batch * (double)(g->row.out * g->column.out) *
+	       (double)(g->row.size * d->taps) * (double)g->filters / PIECE_WORK;
+	d->pieces = min(units, work < 2 ? 1 : work < (double)threads ? (int64_t)work : threads);
 }
 
-/* Where group i's taps start in an image, from where a window does. */
-static int64_t group_at(const struct direct *d, int64_t i)
+static int scratch_new(struct direct *d, size_t each, struct mu_tensor *scratch, struct mu_err *err)
 {
-	const struct conv *g = &d->g;
-	int64_t in_row = d->groups / g->row.size;
+	struct mu_shape bytes;
+	int rc;
 
-	return i / in_row * g->row.dilation * d->pitch +
-	       i % in_row * g->column.dilation * g->channels;
-}
-
-/* The image with its border, in `to` where it needs one. */
-static const char *image_read(const struct direct *d, int64_t image, char *to)
-{
-	const struct conv *g = &d->g;
-	size_t pixel = (size_t)g->channels * d->size, line = (size_t)d->columns * pixel;
-	const char *from = d->x + (size_t)(image * g->row.in * g->column.in) * pixel;
-
-	if (!d->bordered)
-		return from;
-	int64_t n = least(g->column.in, d->columns - g->column.pad);
-	size_t before = (size_t)g->column.pad * pixel, some = n > 0 ? (size_t)n * pixel : 0;
-	if (!some)
-		before = line;
-	for (int64_t y = 0; y < d->rows; y++) {
-		int64_t at = y - g->row.pad;
-		char *row = to + (size_t)y * line;
-		if (at < 0 || at >= g->row.in) {
-			memset(row, 0, line);
-			continue;
-		}
-		memset(row, 0, before);
-		memcpy(row + before, from + (size_t)(at * g->column.in) * pixel, some);
-		memset(row + before + some, 0, line - before - some);
-	}
-	return to;
-}
-
-static int64_t strip_width(const struct direct *d, int64_t strip)
-{
-	int64_t n = d->g.filters - strip * d->width;
-
-	return n <= d->tile->lanes ? d->tile->lanes : d->width;
-}
-
-/* How many threads the work is worth. */
-static int64_t pieces_of(const struct kernel_call *c, const struct conv *g, int64_t units)
-{
-	double work = (double)g->batch * (double)(g->row.out * g->column.out) *
-		      (double)(g->row.size * g->column.size) * (double)g->channels *
-		      (double)g->filters / PIECE_WORK;
-	int64_t threads = c->runtime ? thread_pool_size(c->runtime->pool) : 1;
-
-	return least(units, work < 2 ? 1 : work < (double)threads ? (int64_t)work : threads);
-}
-
-static int scratch_new(struct direct *d, struct mu_tensor *scratch, struct mu_err *err)
-{
-	struct mu_shape s;
-	int64_t dims[2] = {d->pieces, (int64_t)d->scratch_each};
-	int rc = mu_shape_set(&s, 2, dims, err);
-
-	if (!rc && !(rc = mu_tensor_new(scratch, MU_UINT8, &s, err)))
+	d->scratch_each = (each + 63) & ~(size_t)63;
+	bytes = mu_shape_vec((int64_t)d->scratch_each * d->pieces);
+	rc = mu_tensor_new(scratch, MU_UINT8, &bytes, err);
+	if (!rc)
 		d->scratch = scratch->data;
 	return rc;
 }
 
-/* ---- sums over windows ---- */
-
-/* One output row of one strip. */
-static void row_sum(const struct direct *d, struct tile *t, const char *image, int64_t y)
+/* Copies an image with its border. */
+static void image_read(const struct direct *d, int64_t image, char *to)
 {
-	const struct conv *g = &d->g;
-	const int64_t out = g->column.out, tiles = (out + d->tile->rows - 1) / d->tile->rows;
-	tile_loop *const *run = d->tile->run[t->columns > d->tile->lanes];
-	char *c = t->c;
+	const struct conv *g = d->g;
+	size_t pixel = (size_t)g->channels * d->size, line = (size_t)d->columns * pixel;
+	const char *from = d->x + (size_t)(image * g->row.in * g->column.in) * pixel;
+	int64_t n = min(g->column.in, d->columns - g->column.pad);
+	size_t inside = n > 0 ? (size_t)n * pixel : 0;
+	size_t before = n > 0 ? (size_t)g->column.pad * pixel : line;
 
-	for (int64_t i = 0; i < tiles; i++) {
-		int64_t at = out * i / tiles, rows = out * (i + 1) / tiles - at;
-		t->a = image + (size_t)(y * g->row.stride * d->pitch +
-					at * g->column.stride * g->channels) *
-				   d->size;
-		t->c = c + (size_t)(at * g->filters) * d->size;
-		run[rows - 1](t);
+	for (int64_t y = 0; y < d->rows; y++, to += line) {
+		int64_t at = y - g->row.pad;
+
+		if (at < 0 || at >= g->row.in) {
+			memset(to, 0, line);
+			continue;
+		}
+		memset(to, 0, before);
+		memcpy(to + before, from + (size_t)(at * g->column.in) * pixel, inside);
+		memset(to + before + inside, 0, line - before - inside);
 	}
 }
 
-/* Of groups [from, to), those whose row of taps lies in the input at output row y: the others see
- * the border only. */
-static void groups_seen(const struct direct *d, int64_t y, int64_t *from, int64_t *to)
+/* The filters of a strip, and how wide its tiles are. */
+static int64_t strip_filters(const struct direct *d, int64_t strip)
 {
-	int64_t in_row = d->groups / d->g.row.size, k0, k1;
-
-	window_clip(&d->g.row, y, &k0, &k1);
-	*from = *from > k0 * in_row ? *from : k0 * in_row;
-	*to = least(*to, k1 * in_row);
-	*to = *to > *from ? *to : *from;
+	return min(d->width, d->g->filters - strip * d->width);
 }
 
-/* Rows [y0, y1) of an image's output, groups [from, to), strip after strip. */
-static void block_sum(const struct direct *d, int64_t image, const char *x, int64_t y0, int64_t y1,
-		      int64_t from, int64_t to)
+static int64_t strip_width(const struct direct *d, int64_t strip)
 {
-	const struct conv *g = &d->g;
-	int64_t at[GROUPS_MOST], all = d->groups * d->taps * d->width;
-	struct tile t = {.run = d->taps,
-			 .a_row = g->column.stride * g->channels,
-			 .a_k = 1,
-			 .c_row = g->filters,
-			 .add = from > 0};
+	return strip_filters(d, strip) <= d->tile->lanes ? d->tile->lanes : d->width;
+}
 
-	for (int64_t i = from; i < to; i++)
-		at[i - from] = group_at(d, i);
+/* Runs t over n neighbouring elements: a and c move by a_step and c_step bytes for each. */
+static void run_tiles(const struct direct *d, struct tile t, int64_t n, size_t a_step,
+		      size_t c_step)
+{
+	tile_loop *const *run = d->tile->run[t.columns > d->tile->lanes];
+	int64_t tiles = (n + d->tile->rows - 1) / d->tile->rows;
+	const char *a = t.a;
+	char *c = t.c;
+
+	for (int64_t i = 0; i < tiles; i++) {
+		int64_t at = n * i / tiles, rows = n * (i + 1) / tiles - at;
+
+		t.a = a + (size_t)at * a_step;
+		t.c = c + (size_t)at * c_step;
+		run[rows - 1](&t);
+	}
+}
+
+/* ---- the output ---- */
+
+/* Rows [y0, y1) of the output of one image. */
+static void rows_sum(const struct direct *d, int64_t image, const char *x, int64_t y0, int64_t y1)
+{
+	const struct conv *g = d->g;
+	int64_t runs[MAX_RUNS], filter = g->row.size * d->taps;
+	struct tile t = {
+	    .run = d->taps, .a_row = g->column.stride * g->channels, .a_k = 1, .c_row = g->filters};
+
+	for (int64_t i = 0; i < g->row.size; i++)
+		runs[i] = i * d->pitch;
 	for (int64_t s = 0; s < d->strips; s++) {
 		t.b_k = strip_width(d, s);
-		t.columns = least(d->width, g->filters - s * d->width);
+		t.columns = strip_filters(d, s);
 		for (int64_t y = y0; y < y1; y++) {
-			int64_t first = from, last = to;
-			groups_seen(d, y, &first, &last);
-			if (first == last && t.add)
-				continue;
-			t.runs = at + (first - from);
-			t.n_runs = last - first;
-			t.b = d->w + (size_t)(s * all + first * d->taps * t.b_k) * d->size;
-			t.c = d->out +
-			      (size_t)(((image * g->row.out + y) * g->column.out) * g->filters +
-				       s * d->width) *
-				  d->size;
-			row_sum(d, &t, x, y);
+			int64_t to = (image * g->row.out + y) * g->column.out * g->filters;
+			int64_t k0, k1; /* rows of the filter that see the image, not its border */
+
+			window_clip(&g->row, y, &k0, &k1);
+			t.runs = runs + k0;
+			t.n_runs = max(0, k1 - k0);
+			t.b =
+			    d->w + (size_t)(s * filter * d->width + k0 * d->taps * t.b_k) * d->size;
+			t.a = x + (size_t)(y * g->row.stride * d->pitch) * d->size;
+			t.c = d->out + (size_t)(to + s * d->width) * d->size;
+			run_tiles(d, t, g->column.out, (size_t)t.a_row * d->size,
+				  (size_t)g->filters * d->size);
 		}
 	}
 }
 
-/* Rows [y0, y1) of an image's output: as many at a time as stay in the cache while strips pass, as
- * many taps at a time as a strip of them does while rows pass. */
-static void image_sum(const struct direct *d, int64_t image, const char *x, int64_t y0, int64_t y1)
-{
-	const struct conv *g = &d->g;
-	int64_t groups = FILTER_BLOCK / (d->taps * d->width * (int64_t)d->size);
-	int64_t rows = ROWS_BLOCK / (g->row.stride * d->pitch * (int64_t)d->size);
-	int64_t least_rows = POSITIONS_LEAST / g->column.out + 1;
-
-	groups = groups < 1 ? 1 : least(groups, GROUPS_MOST);
-	rows = rows < least_rows ? least_rows : rows;
-	for (int64_t y = y0; y < y1; y += rows)
-		for (int64_t k = 0; k < d->groups; k += groups)
-			block_sum(d, image, x, y, least(y + rows, y1), k,
-				  least(k + groups, d->groups));
-}
-
-static void window_sums(void *arg, int64_t from, int64_t to)
+static void output_pieces(void *arg, int64_t from, int64_t to)
 {
 	const struct direct *d = arg;
-	const int64_t rows = d->g.row.out, all = d->g.batch * rows;
+	int64_t rows = d->g->row.out, all = d->g->batch * rows;
 
 	for (int64_t piece = from; piece < to; piece++) {
 		int64_t at = all * piece / d->pieces, end = all * (piece + 1) / d->pieces, next;
-		char *to_image = d->scratch + (size_t)piece * d->scratch_each;
+		char *copy = d->scratch + (size_t)piece * d->scratch_each;
+
 		for (; at < end; at = next) {
 			int64_t image = at / rows;
-			next = least(end, (image + 1) * rows);
-			image_sum(d, image, image_read(d, image, to_image), at - image * rows,
-				  next - image * rows);
+
+			next = min(end, (image + 1) * rows);
+			image_read(d, image, copy);
+			rows_sum(d, image, copy, at - image * rows, next - image * rows);
 		}
 	}
 }
 
-/* Filters as strips: `steps` matrices of `deep` rows each, whose elements are `k` and `column`
- * apart; step i starts at from + i * step. */
-struct strips {
-	const struct direct *d;
-	const char *from;
-	char *to;
-	int64_t steps, step, deep, k, column;
-};
-
-static void make_strips(void *arg, int64_t from, int64_t to)
+/* Copies the filter, strip by strip. */
+static void pack_strips(void *arg, int64_t from, int64_t to)
 {
-	const struct strips *p = arg;
-	const struct direct *d = p->d;
-	size_t all = (size_t)(p->steps * p->deep * d->width) * d->size;
+	const struct direct *d = arg;
+	int64_t taps = d->g->row.size * d->taps;
 
-	for (int64_t s = from; s < to; s++) {
-		int64_t n = least(d->width, d->g.filters - s * d->width), width = strip_width(d, s);
-		char *at = p->to + (size_t)s * all;
-		for (int64_t i = 0; i < p->steps; i++)
-			pack_right(d->size, at + (size_t)(i * p->deep * width) * d->size,
-				   p->from + (ptrdiff_t)(i * p->step + s * d->width * p->column) *
-						 (ptrdiff_t)d->size,
-				   p->deep, n, width, p->k, p->column);
-	}
+	for (int64_t s = from; s < to; s++)
+		pack_right(d->size, d->strips_to + (size_t)(s * taps * d->width) * d->size,
+			   d->w + (size_t)(s * d->width) * d->size, taps, strip_filters(d, s),
+			   strip_width(d, s), d->g->filters);
 }
 
-static int window_run(struct kernel_call *c, struct direct *d, struct strips *p, struct mu_err *err)
+int conv_direct(struct kernel_call *c, const struct conv *g, const void *input, const void *filter,
+		void *output, struct mu_err *err)
 {
-	MU_AUTO_TENSOR filter = {0}, scratch = {0};
-	struct mu_shape s;
-	int64_t dims[4] = {d->strips, d->width, d->groups, d->taps};
+	MU_AUTO_TENSOR strips = {0}, scratch = {0};
+	struct mu_shape shape;
+	struct direct d;
 	int rc;
 
-	d->pieces = pieces_of(c, &d->g, d->g.batch * d->g.row.out);
-	d->scratch_each = d->image_bytes;
-	if ((rc = mu_shape_set(&s, 4, dims, err)) ||
-	    (rc = mu_tensor_new(&filter, d->g.type, &s, err)) ||
-	    (rc = scratch_new(d, &scratch, err)))
+	init(&d, c, g, g->batch * g->row.out);
+	d.x = input;
+	d.w = filter;
+	d.out = output;
+	shape = mu_shape_vec(d.strips * d.width * g->row.size * d.taps);
+	if ((rc = mu_tensor_new(&strips, g->type, &shape, err)) ||
+	    (rc = scratch_new(&d, d.image_bytes, &scratch, err)))
 		return rc;
-	p->d = d;
-	p->to = filter.data;
-	d->w = filter.data;
-	kernel_parallel(c, d->strips, 1 + PIECE_WORK / (d->width * d->groups * d->taps),
-			make_strips, p);
-	kernel_parallel(c, d->pieces, 1, window_sums, d);
+	d.strips_to = strips.data;
+	kernel_parallel(c, d.strips, 1, pack_strips, &d);
+	d.w = strips.data;
+	kernel_parallel(c, d.pieces, 1, output_pieces, &d);
 	return 0;
 }
 
-bool conv_direct(struct kernel_call *c, const struct conv *g, const void *input, const void *filter,
-		 void *output, int *rc, struct mu_err *err)
-{
-	struct direct d;
+/* ---- the gradient of the input: the same sum over the gradient of the output ---- */
 
-	if (!fits(g))
-		return false;
-	init(&d, g);
-	d.x = input;
-	d.out = output;
-	struct strips p = {
-	    .from = filter, .steps = 1, .deep = d.groups * d.taps, .k = g->filters, .column = 1};
-	*rc = window_run(c, &d, &p, err);
-	return true;
-}
-
-/* The same window the other way: from the output's gradient to the input. */
-static struct window_axis back(const struct window_axis *x)
+static struct window_axis reversed(const struct window_axis *x)
 {
 	return (struct window_axis){.in = x->out,
 				    .size = x->size,
 				    .stride = 1,
 				    .dilation = x->dilation,
 				    .out = x->in,
-				    .pad = reach(x) - 1 - x->pad};
+				    .pad = x->size - 1 - x->pad};
 }
 
-bool conv_direct_input(struct kernel_call *c, const struct conv *g, const void *filter,
-		       const void *grad, void *input, int *rc, struct mu_err *err)
+static struct conv reversed_conv(const struct conv *g)
 {
-	struct conv b = {.type = g->type,
-			 .batch = g->batch,
-			 .channels = g->filters,
-			 .filters = g->channels,
-			 .groups = g->groups,
-			 .row = back(&g->row),
-			 .column = back(&g->column)};
-	struct direct d;
-
-	if (g->row.stride != 1 || g->column.stride != 1 || !fits(&b))
-		return false;
-	init(&d, &b);
-	d.x = grad;
-	d.out = input;
-	int64_t taps = g->row.size * g->column.size, each = g->channels * g->filters;
-	struct strips p = {.from = (const char *)filter + (size_t)((taps - 1) * each) * d.size,
-			   .steps = taps,
-			   .step = -each,
-			   .deep = g->filters,
-			   .k = 1,
-			   .column = g->filters};
-	*rc = window_run(c, &d, &p, err);
-	return true;
+	return (struct conv){g->type,   g->batch,          g->filters,          g->channels,
+			     g->groups, reversed(&g->row), reversed(&g->column)};
 }
 
-/* ---- sums over positions ---- */
-
-/* Rows [y0, y1) of each of `n` images, and one strip of the filter's gradient to which they add. */
-struct slab {
-	const char *x; /* the first image */
-	int64_t image, n, y0, y1, strip;
-	const int64_t *runs; /* where their rows start */
-	const char *y;       /* their gradients, packed */
-	char *out;
-	bool add;
-};
-
-/* Of output rows [y0, y1), those whose windows have this group's row of taps in the input. */
-static void rows_seen(const struct direct *d, int64_t group, int64_t *y0, int64_t *y1)
+bool conv_direct_input_fits(const struct conv *g)
 {
-	const struct window_axis *row = &d->g.row;
-	int64_t tap = group / (d->groups / row->size) * row->dilation - row->pad;
-	int64_t first = tap < 0 ? (-tap + row->stride - 1) / row->stride : 0;
-	int64_t end = tap < row->in ? (row->in - tap + row->stride - 1) / row->stride : 0;
+	struct conv back = reversed_conv(g);
 
-	*y0 = *y0 > first ? *y0 : first;
-	*y1 = least(*y1, end);
-	*y1 = *y1 > *y0 ? *y1 : *y0;
+	return g->row.stride == 1 && g->column.stride == 1 && conv_direct_fits(&back);
 }
 
-static void slab_sum(const struct direct *d, const struct slab *b)
+int conv_direct_input(struct kernel_call *c, const struct conv *g, const void *filter,
+		      const void *grad, void *input, struct mu_err *err)
 {
-	const struct conv *g = &d->g;
-	int64_t tiles = (d->taps + d->tile->rows - 1) / d->tile->rows;
+	struct conv back = reversed_conv(g);
+	int64_t taps = g->row.size * g->column.size, channels = g->channels, filters = g->filters;
+	size_t size = mu_dtype_size(g->type);
+	struct mu_shape shape = mu_shape_vec(taps * channels * filters);
+	MU_AUTO_TENSOR turned = {0}; /* the last tap first, filters and channels exchanged */
+	int rc = mu_tensor_new(&turned, g->type, &shape, err);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < taps; i++)
+		turn(size, (char *)turned.data + (size_t)(i * channels * filters) * size, channels,
+		     (const char *)filter + (size_t)((taps - 1 - i) * channels * filters) * size,
+		     filters, filters, channels);
+	return conv_direct(c, &back, grad, turned.data, input, err);
+}
+
+/* ---- the gradient of the filter ---- */
+
+/* Adds what output rows [y0, y1) of an image contribute; grads has room for their gradients of one
+ * strip. */
+static void block_sum(const struct direct *d, int64_t image, const char *x, int64_t y0, int64_t y1,
+		      char *grads, char *sum, bool add)
+{
+	const struct conv *g = d->g;
+	int64_t runs[MAX_RUNS], first = (image * g->row.out + y0) * g->column.out;
 	struct tile t = {.run = g->column.out,
 			 .a_row = 1,
 			 .a_k = g->column.stride * g->channels,
-			 .b_k = strip_width(d, b->strip),
 			 .c_row = g->filters,
-			 .columns = least(d->width, g->filters - b->strip * d->width),
-			 .add = b->add};
+			 .add = add};
 
-	for (int64_t group = 0; group < d->groups; group++) {
-		int64_t y0 = b->y0, y1 = b->y1;
-		if (b->n == 1)
-			rows_seen(d, group, &y0, &y1);
-		if (y0 == y1 && t.add)
-			continue;
-		t.runs = b->runs + (y0 - b->y0);
-		t.n_runs = b->n * (y1 - y0);
-		t.b = b->y + (size_t)((y0 - b->y0) * g->column.out * t.b_k) * d->size;
-		for (int64_t i = 0; i < tiles; i++) {
-			int64_t at = d->taps * i / tiles, rows = d->taps * (i + 1) / tiles - at;
-			t.a = b->x + (size_t)(group_at(d, group) + at) * d->size;
-			t.c = b->out +
-			      (size_t)((group * d->taps + at) * g->filters + b->strip * d->width) *
-				  d->size;
-			d->tile->run[t.columns > d->tile->lanes][rows - 1](&t);
+	for (int64_t y = y0; y < y1; y++)
+		runs[y - y0] = y * g->row.stride * d->pitch;
+	for (int64_t s = 0; s < d->strips; s++) {
+		t.b_k = strip_width(d, s);
+		t.columns = strip_filters(d, s);
+		pack_right(d->size, grads,
+			   d->y + (size_t)(first * g->filters + s * d->width) * d->size,
+			   (y1 - y0) * g->column.out, t.columns, t.b_k, g->filters);
+		for (int64_t i = 0; i < g->row.size; i++) {
+			int64_t from = min(y1, max(y0, ceil_div(g->row.pad - i, g->row.stride)));
+			int64_t to = min(y1, ceil_div(g->row.in + g->row.pad - i, g->row.stride));
+
+			t.n_runs = max(0, to - from); /* the other rows see the border */
+			t.runs = runs + (from - y0);
+			t.b = grads + (size_t)((from - y0) * g->column.out * t.b_k) * d->size;
+			t.a = x + (size_t)(i * d->pitch) * d->size;
+			t.c = sum + (size_t)(i * d->taps * g->filters + s * d->width) * d->size;
+			run_tiles(d, t, d->taps, d->size, (size_t)g->filters * d->size);
 		}
 	}
 }
 
-/* How a piece's scratch memory is shared: images, gradients of a strip, where rows start, sums. */
-struct room {
-	size_t grads, runs, sum, all;
-};
-
-static struct room room_of(const struct direct *d, int64_t rows)
+static int64_t block_rows(const struct conv *g)
 {
-	const struct conv *g = &d->g;
-	struct room r;
-	int64_t positions = d->images * rows * g->column.out;
+	int64_t rows = BLOCK_POSITIONS / g->column.out;
 
-	r.grads = (size_t)d->images * d->image_bytes;
-	r.runs = r.grads + (size_t)(positions * d->width) * d->size;
-	r.sum = (r.runs + (size_t)(d->images * rows) * sizeof(int64_t) + 63) & ~(size_t)63;
-	r.all = r.sum;
-	if (!d->by_strips)
-		r.all += (size_t)(d->groups * d->taps * g->filters) * d->size;
-	r.all = (r.all + 63) & ~(size_t)63;
-	return r;
+	return min(rows < 1 ? 1 : rows, g->row.out);
 }
 
-/* Output rows that are summed at a time. */
-static int64_t slab_rows(const struct direct *d)
+/* The scratch memory of a piece: an image, gradients of a block, the sum. */
+static char *piece_sum(const struct direct *d, int64_t piece)
 {
-	int64_t rows = POSITIONS / d->g.column.out;
-
-	return d->images > 1 ? d->g.row.out : least(rows < 1 ? 1 : rows, d->g.row.out);
+	return piece ? d->scratch + (size_t)(piece + 1) * d->scratch_each - d->filter_bytes
+		     : d->out;
 }
 
-static void slab_run(const struct direct *d, struct slab *b, char *scratch, int64_t s0, int64_t s1)
-{
-	const struct conv *g = &d->g;
-	struct room room = room_of(d, slab_rows(d));
-	int64_t *runs = (int64_t *)(scratch + room.runs), *at = runs;
-	int64_t from_image = d->bordered ? (int64_t)(d->image_bytes / d->size)
-					 : g->row.in * g->column.in * g->channels;
-
-	for (int64_t i = 0; i < b->n; i++)
-		for (int64_t y = b->y0; y < b->y1; y++)
-			*at++ = i * from_image + y * g->row.stride * d->pitch;
-	b->runs = runs;
-	b->y = scratch + room.grads;
-	for (b->strip = s0; b->strip < s1; b->strip++) {
-		int64_t first = (b->image * g->row.out + b->y0) * g->column.out;
-		int64_t n = least(d->width, g->filters - b->strip * d->width);
-		pack_right(d->size, scratch + room.grads,
-			   d->y + (size_t)(first * g->filters + b->strip * d->width) * d->size,
-			   b->n * (b->y1 - b->y0) * g->column.out, n, strip_width(d, b->strip),
-			   g->filters, 1);
-		slab_sum(d, b);
-	}
-}
-
-static void position_sums(void *arg, int64_t from, int64_t to)
+static void filter_pieces(void *arg, int64_t from, int64_t to)
 {
 	const struct direct *d = arg;
-	const struct conv *g = &d->g;
+	const struct conv *g = d->g;
 
 	for (int64_t piece = from; piece < to; piece++) {
-		int64_t all = d->by_strips ? d->strips : g->batch;
-		int64_t first = all * piece / d->pieces, last = all * (piece + 1) / d->pieces;
-		int64_t image = d->by_strips ? 0 : first, end = d->by_strips ? g->batch : last;
-		char *scratch = d->scratch + (size_t)piece * d->scratch_each;
-		struct slab b = {.out = d->by_strips || !piece
-					    ? d->out
-					    : scratch + room_of(d, slab_rows(d)).sum};
-		for (; image < end; image += b.n) {
-			b.n = least(d->images, end - image);
-			b.image = image;
-			b.x = image_read(d, image, scratch);
-			for (int64_t i = 1; i < b.n && d->bordered; i++)
-				image_read(d, image + i, scratch + (size_t)i * d->image_bytes);
-			for (int64_t y = 0; y < g->row.out; y = b.y1, b.add = true) {
-				b.y0 = y;
-				b.y1 = least(y + slab_rows(d), g->row.out);
-				slab_run(d, &b, scratch, d->by_strips ? first : 0,
-					 d->by_strips ? last : d->strips);
-			}
+		int64_t first = g->batch * piece / d->pieces;
+		int64_t end = g->batch * (piece + 1) / d->pieces;
+		char *copy = d->scratch + (size_t)piece * d->scratch_each;
+
+		for (int64_t image = first; image < end; image++) {
+			image_read(d, image, copy);
+			for (int64_t y = 0; y < g->row.out; y += block_rows(g))
+				block_sum(d, image, copy, y, min(y + block_rows(g), g->row.out),
+					  copy + d->image_bytes, piece_sum(d, piece),
+					  y > 0 || image > first);
 		}
 	}
 }
 
-/* Strips when they share out well: then nothing need be added up. */
-static void share_out(struct kernel_call *c, struct direct *d)
-{
-	const struct conv *g = &d->g;
-	size_t filter = (size_t)(d->groups * d->taps * g->filters) * d->size;
-	int64_t threads = pieces_of(c, g, INT64_MAX);
-
-	d->by_strips = d->strips % threads == 0 || d->strips >= 4 * threads;
-	if (!d->by_strips) {
-		int64_t most = (int64_t)(PARTIALS_MOST / filter) + 1;
-		threads = least(threads, least(most, g->batch));
-	}
-	d->pieces = threads;
-	d->images = IMAGE_ALONE / (g->row.out * g->column.out)
-			? POSITIONS / (g->row.out * g->column.out)
-			: 1;
-	if (d->image_bytes)
-		d->images = least(d->images, (int64_t)(IMAGES_BYTES / d->image_bytes));
-	d->images = d->images < 1 ? 1 : least(d->images, g->batch);
-	d->scratch_each = room_of(d, slab_rows(d)).all;
-}
-
-bool conv_direct_filter(struct kernel_call *c, const struct conv *g, const void *input,
-			const void *grad, void *filter, int *rc, struct mu_err *err)
+int conv_direct_filter(struct kernel_call *c, const struct conv *g, const void *input,
+		       const void *grad, void *filter, struct mu_err *err)
 {
 	MU_AUTO_TENSOR scratch = {0};
 	struct direct d;
+	int rc;
 
-	if (!fits(g))
-		return false;
-	init(&d, g);
+	init(&d, c, g, g->batch);
 	d.x = input;
 	d.y = grad;
 	d.out = filter;
-	share_out(c, &d);
-	if ((*rc = scratch_new(&d, &scratch, err)))
-		return true;
-	kernel_parallel(c, d.pieces, 1, position_sums, &d);
-	for (int64_t piece = 1; !d.by_strips && piece < d.pieces; piece++)
-		loops->binary[BIN_AddV2][g->type](filter, filter,
-						  d.scratch + (size_t)piece * d.scratch_each +
-						      room_of(&d, slab_rows(&d)).sum,
-						  d.groups * d.taps * g->filters, BOTH_RUN);
-	return true;
+	rc =
+	    scratch_new(&d,
+			d.image_bytes + (size_t)(block_rows(g) * g->column.out * d.width) * d.size +
+			    d.filter_bytes,
+			&scratch, err);
+	if (rc)
+		return rc;
+	kernel_parallel(c, d.pieces, 1, filter_pieces, &d);
+	for (int64_t piece = 1; piece < d.pieces; piece++)
+		loops->binary[BIN_AddV2][g->type](filter, filter, piece_sum(&d, piece),
+						  g->row.size * d.taps * g->filters, BOTH_RUN);
+	return 0;
 }

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Convolution as matrix products, for what conv_direct.c does not take.
+/* Convolution as matrix products: at once for 1x1 filters, else by patches for what conv_direct.c
+ * does not take.
  *
  * A patch is what one output position sees: the taps of its window, rows * columns * channels
  * elements, zeros where the window leaves the input.  With the patches of some positions as the
@@ -9,6 +10,7 @@
  * the pieces' order, so that a result depends on the number of threads but never on their timing.
  *
  * Grouped convolutions run the plain loops, images spread over the pool. */
+#include <limits.h>
 #include <string.h>
 
 #include "task/kernels/loops/loops.h"
@@ -41,12 +43,17 @@ static int64_t taps(const struct conv *g)
 	return g->row.size * g->column.size * conv_group_channels(g);
 }
 
-/* 1x1, without strides or padding: the input's pixels are its patches. */
+static int64_t pixels(const struct conv *g)
+{
+	return g->batch * g->row.in * g->column.in;
+}
+
+/* 1x1, without strides or padding: one matrix product. */
 static bool is_pointwise(const struct conv *g)
 {
-	return g->row.size == 1 && g->column.size == 1 && g->row.out == g->row.in &&
-	       g->column.out == g->column.in && !g->row.pad && !g->column.pad &&
-	       g->row.stride == 1 && g->column.stride == 1;
+	return g->groups == 1 && pixels(g) <= INT_MAX && g->row.size == 1 && g->column.size == 1 &&
+	       g->row.out == g->row.in && g->column.out == g->column.in && !g->row.pad &&
+	       !g->column.pad && g->row.stride == 1 && g->column.stride == 1;
 }
 
 /* ---- patches ---- */
@@ -141,16 +148,13 @@ static void patch_add(const struct work *w, char *input, struct position p, cons
 	}
 }
 
-/* Patches of positions [at, at + rows), dense; the input itself where that is the same. */
+/* Patches of positions [at, at + rows), dense. */
 static const char *block_read(const struct work *w, char *scratch, int64_t at, int64_t rows)
 {
-	size_t patch = (size_t)w->patch * w->size;
-
-	if (is_pointwise(w->g))
-		return w->x + (size_t)at * patch;
 	struct position p = position_of(w->g, at);
+
 	for (int64_t r = 0; r < rows; r++, position_next(w->g, &p))
-		patch_read(w, w->x, p, scratch + (size_t)r * patch);
+		patch_read(w, w->x, p, scratch + (size_t)(r * w->patch) * w->size);
 	return scratch;
 }
 
@@ -182,7 +186,7 @@ static void work_split(struct kernel_call *c, struct work *w, int64_t units)
 		w->block =
 		    BLOCK_ROWS * patch <= BLOCK_MOST_BYTES ? BLOCK_ROWS : BLOCK_MOST_BYTES / patch;
 	w->block = w->block < 1 ? 1 : w->block > w->positions ? w->positions : w->block;
-	if (!is_pointwise(w->g) && w->g->groups == 1)
+	if (w->g->groups == 1)
 		w->scratch_each = (size_t)(w->block * patch + 63) & ~(size_t)63;
 }
 
@@ -247,10 +251,15 @@ int conv_run(struct kernel_call *c, const struct conv *g, const void *input, con
 {
 	MU_AUTO_TENSOR scratch = {0};
 	struct work w;
-	int rc;
 
-	if (conv_direct(c, g, input, filter, output, &rc, err))
-		return rc;
+	if (is_pointwise(g)) {
+		struct product p = {.m = pixels(g), .n = g->filters, .k = g->channels};
+
+		product_spread(c, g->type, &p, input, filter, output);
+		return 0;
+	}
+	if (conv_direct_fits(g))
+		return conv_direct(c, g, input, filter, output, err);
 	if (!work_init(&w, g)) {
 		conv_plain(g, input, filter, output);
 		return 0;
@@ -275,15 +284,10 @@ static void to_input(void *arg, int64_t from, int64_t to)
 		int64_t first = piece_at(w, piece), last = piece_at(w, piece + 1);
 		int64_t at = first * per_image, end = last * per_image;
 		struct position pos = position_of(g, at);
-		if (!is_pointwise(g))
-			memset(w->out + (size_t)first * image, 0, (size_t)(last - first) * image);
+		memset(w->out + (size_t)first * image, 0, (size_t)(last - first) * image);
 		for (; at < end; at += p.m) {
 			p.m = end - at < w->block ? end - at : w->block;
-			char *patches =
-			    is_pointwise(g) ? w->out + (size_t)(at * p.n) * w->size : scratch;
-			product(g->type, &p, w->y + (size_t)(at * p.k) * w->size, w->w, patches);
-			if (patches != scratch)
-				continue;
+			product(g->type, &p, w->y + (size_t)(at * p.k) * w->size, w->w, scratch);
 			for (int64_t r = 0; r < p.m; r++, position_next(g, &pos))
 				patch_add(w, w->out, pos, scratch + (size_t)(r * p.n) * w->size);
 		}
@@ -304,10 +308,16 @@ int conv_run_input(struct kernel_call *c, const struct conv *g, const void *filt
 {
 	MU_AUTO_TENSOR scratch = {0};
 	struct work w;
-	int rc;
 
-	if (conv_direct_input(c, g, filter, grad, input, &rc, err))
-		return rc;
+	if (is_pointwise(g)) {
+		struct product p = {
+		    .m = pixels(g), .n = g->channels, .k = g->filters, .trans_b = true};
+
+		product_spread(c, g->type, &p, grad, filter, input);
+		return 0;
+	}
+	if (conv_direct_input_fits(g))
+		return conv_direct_input(c, g, filter, grad, input, err);
 	if (!work_init(&w, g)) {
 		conv_plain_input(g, filter, grad, input);
 		return 0;
@@ -359,8 +369,15 @@ int conv_run_filter(struct kernel_call *c, const struct conv *g, const void *inp
 	struct work w;
 	int rc;
 
-	if (conv_direct_filter(c, g, input, grad, filter, &rc, err))
-		return rc;
+	if (is_pointwise(g)) {
+		struct product p = {
+		    .m = g->channels, .n = g->filters, .k = pixels(g), .trans_a = true};
+
+		product_spread(c, g->type, &p, input, grad, filter);
+		return 0;
+	}
+	if (conv_direct_fits(g))
+		return conv_direct_filter(c, g, input, grad, filter, err);
 	if (!work_init(&w, g)) {
 		conv_plain_filter(g, input, grad, filter);
 		return 0;

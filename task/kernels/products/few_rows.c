@@ -59,7 +59,7 @@ void few_rows_product(enum mu_dtype type, const struct product *p, const void *a
 			t.b = (const char *)b + (size_t)(k * p->b_line + n) * size;
 			t.b_k = p->b_line;
 			if (t.columns < width) { /* a tile reads whole vectors */
-				pack_right(size, copy, t.b, t.run, t.columns, width, p->b_line, 1);
+				pack_right(size, copy, t.b, t.run, t.columns, width, p->b_line);
 				t.b = copy;
 				t.b_k = width;
 			}

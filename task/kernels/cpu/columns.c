@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Short rows are taken several at a time, as one long row: a call for 32 elements costs more than
  * their sum.  Of floats it is the better sum too: fewer terms run into one. */
-#include "task/kernels/products/columns.h"
+#include "task/kernels/cpu/columns.h"
 
 enum { LONG = 1024 /* elements */, FEW = 4 /* long rows that are not worth it */ };
 
