@@ -42,11 +42,11 @@ static void copy_safe(char *out, size_t size, const char *text)
 static int read_status(struct job_status *out, const cJSON *job, struct mu_err *err)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
-	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(field_at(job, "status"));
-	int rc = mu_json_parse(&doc, mu_span_of(text ? text : "{}"), "status", err);
+	const cJSON *status = field_at(job, "status");
+	int rc = status ? mu_json_doc(&doc, status, "status", err) : 0;
 
 	if (!rc)
-		rc = job_status_read(out, doc->root, err);
+		rc = job_status_read(out, doc ? doc->root : NULL, err);
 	for (unsigned i = 0; !rc && i < JOB_CONDITIONS; i++)
 		copy_safe(out->conditions[i].message, sizeof(out->conditions[i].message),
 			  out->conditions[i].message);

@@ -29,17 +29,7 @@ static const char *bad_escape(const char *text)
 	return NULL;
 }
 
-/* No text has more values than this, so what cJSON allocates is bounded before it starts. */
-static size_t count_separators(const char *text)
-{
-	size_t n = 0;
-
-	for (; *text; text++)
-		n += *text == ',' || *text == '[' || *text == '{';
-	return n;
-}
-
-static int parse(cJSON **out, struct mu_span span, const char *source, struct mu_err *err)
+int mu_json_tree(cJSON **out, struct mu_span span, const char *source, struct mu_err *err)
 {
 	/* cJSON 1.7.15 reads one byte past the end of a text that is cut off behind a comma */
 	MU_AUTO_FREE char *text = mu_xstrndup(span.data, span.len);
@@ -52,9 +42,6 @@ static int parse(cJSON **out, struct mu_span span, const char *source, struct mu
 	if ((escape = bad_escape(text)))
 		return fail_at(source, text, escape, err,
 			       "not valid JSON: \\u needs four hexadecimal digits other than 0000");
-	if (count_separators(text) > MU_DOC_MAX_NODES)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: more than %d commas and brackets",
-			       source, MU_DOC_MAX_NODES);
 	json = cJSON_ParseWithOpts(text, &end, false);
 	if (!json)
 		return fail_at(source, text, end, err, "not valid JSON");
@@ -110,25 +97,44 @@ static int add_value(struct mu_doc *d, struct mu_doc_node *parent, const cJSON *
 	return 0;
 }
 
+int mu_json_doc(struct mu_doc **out, const cJSON *json, const char *source, struct mu_err *err)
+{
+	struct mu_doc *d = mu_doc_new(source);
+	int rc = add_value(d, NULL, json, 0, err);
+
+	if (rc)
+		mu_doc_free(d);
+	else
+		*out = d;
+	return rc;
+}
+
+/* No text has more values than this plus one, so what cJSON allocates is bounded before it starts.
+ */
+static size_t count_separators(struct mu_span text)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < text.len; i++)
+		n += text.data[i] == ',' || text.data[i] == '[' || text.data[i] == '{';
+	return n;
+}
+
 int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err)
 {
-	struct mu_doc *d;
 	cJSON *json = NULL;
 	int rc;
 
 	if (text.len > MU_DOC_MAX_BYTES)
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: larger than %d bytes", source,
 			       MU_DOC_MAX_BYTES);
-	rc = parse(&json, text, source, err);
-	if (rc)
-		return rc;
-	d = mu_doc_new(source);
-	rc = add_value(d, NULL, json, 0, err);
+	if (count_separators(text) > MU_DOC_MAX_NODES)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: more than %d commas and brackets",
+			       source, MU_DOC_MAX_NODES);
+	rc = mu_json_tree(&json, text, source, err);
+	if (!rc)
+		rc = mu_json_doc(out, json, source, err);
 	cJSON_Delete(json);
-	if (rc)
-		mu_doc_free(d);
-	else
-		*out = d;
 	return rc;
 }
 

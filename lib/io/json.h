@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* JSON text to a document and back. */
+/* JSON text to a tree of cJSON or to a document, and back. */
 #ifndef MU_IO_JSON_H
 #define MU_IO_JSON_H
 
 #include "lib/io/doc.h"
 
-/* `source` names the text in errors.  Trailing text, duplicate keys, NUL characters (also as
- * \u0000), too deep and too large are INVALID_ARGUMENT.  Nodes have no line: for a file that a
- * user wrote, mu_yaml_parse reads JSON too.
- *
- * cJSON reads numbers as doubles: whole numbers from 2^53 on are FLOAT.  Looser than the standard,
- * it accepts 01, 1. and -.5, and line breaks inside of strings. */
+struct cJSON;
+
+/* `source` names the text in errors.  Invalid JSON, trailing text and NUL characters (also as
+ * \u0000) are INVALID_ARGUMENT with the line.  cJSON is looser than the standard: it accepts 01, 1.
+ * and -.5, and control characters as spaces and inside of strings. */
+int mu_json_tree(struct cJSON **out, struct mu_span text, const char *source, struct mu_err *err);
+
+/* A document with a copy of the tree.  Refuses duplicate keys and too deep trees.  cJSON reads
+ * numbers as doubles: whole numbers from 2^53 on are FLOAT. */
+int mu_json_doc(struct mu_doc **out, const struct cJSON *json, const char *source,
+		struct mu_err *err);
+
+/* Both, for a text of bounded size.  Nodes have no line: for a file that a user wrote,
+ * mu_yaml_parse reads JSON too. */
 int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err);
 
 void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n); /* one line */

@@ -1,10 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Objects of the API with only the members that somebody looks at.
- *
- * A pod is some 6 KB of which we want twenty values: its tree costs more than the network it came
- * by.  Here what is not wanted is stepped over, not read; it must only be JSON as far as strings
- * and brackets go.
- */
+/* Objects of the API with only the members that the caller reads. */
 #ifndef KUBE_JSON_H
 #define KUBE_JSON_H
 
@@ -18,9 +13,6 @@ struct kube_fields {
 	const char *name;
 	const struct kube_fields *below; /* NULL: all that is there */
 };
-/* `below` of a member that is wanted as it stands: a cJSON_Raw.  Its brackets close, and that is
- * all that is known of it. */
-extern const struct kube_fields kube_as_text[];
 
 /* The object in `text` with what `fields` names (NULL: everything); NULL when it is none. */
 cJSON *kube_json(struct mu_span text, const struct kube_fields *fields);

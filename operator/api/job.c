@@ -15,19 +15,9 @@ static const struct kube_fields metadata[] = {{.name = "name"},
 					      {.name = "creationTimestamp"},
 					      {.name = "deletionTimestamp"},
 					      {0}};
-const struct kube_fields job_fields[] = {{.name = "apiVersion"},
-					 {.name = "kind"},
-					 {.name = "metadata", .below = metadata},
-					 {.name = "spec", .below = kube_as_text},
-					 {.name = "status", .below = kube_as_text},
-					 {0}};
-
-static int parse(struct mu_doc **out, const cJSON *json, const char *source, struct mu_err *err)
-{
-	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(json);
-
-	return mu_json_parse(out, mu_span_of(text ? text : "null"), source, err);
-}
+const struct kube_fields job_fields[] = {
+    {.name = "apiVersion"}, {.name = "kind"},   {.name = "metadata", .below = metadata},
+    {.name = "spec"},       {.name = "status"}, {0}};
 
 static void decode_spec(struct job *j, const cJSON *object, const char *source)
 {
@@ -41,7 +31,8 @@ static void decode_spec(struct job *j, const cJSON *object, const char *source)
 		if (strcmp(item->string, "status") != 0)
 			cJSON_AddItemReferenceToObject(manifest, item->string, (cJSON *)item);
 	}
-	if (parse(&doc, manifest, source, &err) < 0 || job_spec_from_doc(&j->spec, doc, &err) < 0) {
+	if (mu_json_doc(&doc, manifest, source, &err) < 0 ||
+	    job_spec_from_doc(&j->spec, doc, &err) < 0) {
 		j->spec = NULL;
 		j->spec_error = mu_xstrdup(err.msg);
 	}
@@ -53,7 +44,7 @@ static void decode_status(struct job *j, const cJSON *status, const char *source
 	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
 	struct mu_err err = {0};
 
-	if (status && (parse(&doc, status, "status", &err) < 0 ||
+	if (status && (mu_json_doc(&doc, status, "status", &err) < 0 ||
 		       job_status_read(&j->status, doc->root, &err) < 0)) {
 		j->status = (struct job_status){0};
 		mu_warn("control", "%s: the stored status is ignored: %s", source, err.msg);
