@@ -121,29 +121,27 @@ static int finish_task(void *user, const char *ip, const char *job_uid, struct m
 void controller_work(struct controller *c, const char *key)
 {
 	struct mu_err err = {0};
-	double wake = 0, began = c->queue.now();
+	double requeue_after = 0, began = c->queue.now();
 	int rc = 0;
 
 	if (c->io.may_write(c->io.user)) {
-		rc = reconcile(c, key, &wake, &err);
+		rc = reconcile(c, key, &requeue_after, &err);
 		mu_histogram_add(&c->looked, c->queue.now() - began);
 		atomic_fetch_add(&c->reconciles, 1);
 	}
 	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {
 		atomic_fetch_add(&c->reconcile_errors, 1);
-		/* the watches say once that the server is away; each job need not */
+		/* the watches report once that the server is away; each job need not */
 		if (rc == -MU_UNAVAILABLE || rc == -MU_ABORTED)
 			mu_debug("controller", "%s", err.msg);
 		else
 			mu_warn("controller", "%s", err.msg);
 		workqueue_again(&c->queue, key);
-		if (wake > 0) /* a deadline does not wait for the back-off */
-			workqueue_after(&c->queue, key, wake);
 	} else {
 		workqueue_forget(&c->queue, key);
-		if (wake > 0)
-			workqueue_after(&c->queue, key, wake);
 	}
+	if (requeue_after > 0) /* a deadline does not wait for the backoff */
+		workqueue_after(&c->queue, key, requeue_after);
 	workqueue_done(&c->queue, key);
 }
 

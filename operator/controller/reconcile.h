@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One look at one job. */
+/* The reconcile of one job. */
 #ifndef CONTROLLER_RECONCILE_H
 #define CONTROLLER_RECONCILE_H
 
@@ -11,10 +11,10 @@ struct reconcile {
 	const struct snapshot *seen;
 	const struct job_spec *spec;
 	double now;
-	bool behind; /* the plan took a pod for missing that is there, and knows an older cluster */
-	double wake; /* sooner than the plan's, when an action wants another look; 0: none */
+	bool behind; /* a pod that the plan took for missing exists, with an older cluster epoch */
+	double wake; /* seconds until the next reconcile; 0: no need */
 };
-/* Asks for another look at this time at the latest; 0 is no time. */
+/* Requests a reconcile at this time at the latest; 0: no request. */
 static inline void requeue_at(struct reconcile *r, double when)
 {
 	double left = when > r->now ? when - r->now : 0.01;
@@ -22,9 +22,9 @@ static inline void requeue_at(struct reconcile *r, double when)
 	if (when > 0 && (r->wake <= 0 || left < r->wake))
 		r->wake = left;
 }
-#define REQUEUE_SOON_S 0.03 /* for what we have changed ourselves and no watch will tell of */
-/* One look at one job.  Returns 0 with *wake (seconds from now, 0: none), or an error after which
- * the job should be looked at again soon. */
-int reconcile(struct controller *c, const char *key, double *wake, struct mu_err *err);
+#define REQUEUE_SOON_S 0.03 /* after our own changes, for which no watch event comes */
+/* Reconciles the job with this key.  Returns 0 with *requeue_after in seconds (0: no need), or an
+ * error after which the caller retries with backoff. */
+int reconcile(struct controller *c, const char *key, double *requeue_after, struct mu_err *err);
 
 #endif

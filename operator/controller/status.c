@@ -4,7 +4,11 @@
  * version, so that a look at an old copy is never taken for news. */
 #include "operator/controller/status.h"
 
+#include "lib/base/log.h"
 #include "operator/api/object.h"
+#include "operator/controller/events.h"
+
+enum { STATUS_MIN_INTERVAL_S = 5 };
 
 cJSON *merge_patch(const cJSON *from, const cJSON *to)
 {
@@ -54,7 +58,7 @@ static cJSON *status_change(const struct job_status *from, const struct job_stat
 	return change;
 }
 
-int status_update(struct reconcile *r, const struct job_status *wanted, struct mu_err *err)
+static int patch_status(struct reconcile *r, const struct job_status *wanted, struct mu_err *err)
 {
 	const struct job *job = r->seen->job;
 	cJSON *change = status_change(&job->status, wanted), *patch, *about, *answer = NULL;
@@ -90,4 +94,125 @@ int status_update(struct reconcile *r, const struct job_status *wanted, struct m
 	store_status_written(&c->store, r->seen->key, r->now);
 	cJSON_Delete(answer);
 	return 0;
+}
+
+/* Conditions whose events do not need a new phase. */
+static bool has_own_event(int condition)
+{
+	return condition == COND_AWAITED || condition == COND_KERNELS ||
+	       condition == COND_STEP_RESET;
+}
+
+/* Records an event for each condition that became True. */
+static void record_condition_events(struct reconcile *r, const struct job_status *was,
+				    const struct job_status *is)
+{
+	bool new_phase = was->phase != is->phase;
+
+	if (new_phase)
+		mu_info("controller", "%s: %s -> %s", r->seen->key,
+			was->phase == JOB_NEW ? "New" : job_phase_names[was->phase],
+			job_phase_names[is->phase]);
+	for (int i = 0; i < JOB_CONDITIONS; i++) {
+		const struct condition *c = &is->conditions[i];
+		bool before = was->conditions[i].set && was->conditions[i].status;
+
+		if (i == COND_STEP_RESET) /* each reset has an event */
+			before = before && was->conditions[i].since == c->since;
+		if (!c->set || !c->status || before || i == COND_READY || i == COND_CREATED ||
+		    (!new_phase && !has_own_event(i)))
+			continue;
+		event_record(r, i == COND_FAILED || i == COND_RESTARTING || has_own_event(i),
+			     condition_names[i], "%s", c->message[0] ? c->message : c->reason);
+	}
+}
+
+static bool has_ended(const struct job_status *s)
+{
+	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
+}
+
+/* True when the condition Running was never True since the start of the job. */
+static bool runs_first(const struct job_status *was, const struct job_status *is)
+{
+	const struct condition *running = &was->conditions[COND_RUNNING];
+
+	return !running->set || (!running->status && running->since <= is->start_time);
+}
+
+/* Observes how long the job took to run, and to end. */
+static void count_times(struct reconcile *r, const struct job_status *was,
+			const struct job_status *is)
+{
+	struct controller *c = r->controller;
+
+	if (is->phase == JOB_RUNNING && runs_first(was, is))
+		mu_histogram_add(&c->to_running, r->now - is->start_time);
+	if (has_ended(is) && !has_ended(was) && is->start_time > 0)
+		mu_histogram_add(is->phase == JOB_SUCCEEDED ? &c->succeeded_in : &c->failed_in,
+				 is->completion_time - is->start_time);
+}
+
+int status_update(struct reconcile *r, const struct job_plan *plan, struct mu_err *err)
+{
+	const struct job_status *was = &r->seen->job->status, *is = &plan->status;
+	int rc = patch_status(r, is, err);
+
+	if (rc < 0)
+		return rc;
+	record_condition_events(r, was, is);
+	if (is->phase != was->phase)
+		count_times(r, was, is);
+	return 0;
+}
+
+/* True when the status has to be written before the action: it records why a pod is gone.  The pods
+ * that still run after the recorded end of a job need no such record. */
+static bool needs_status(const struct snapshot *seen, const struct plan_action *a)
+{
+	const struct observed_job *o = &seen->observed;
+
+	if (action_creates(a->kind) || a->kind == ACTION_CHECK_SECRET)
+		return false;
+	for (unsigned i = 0; has_ended(&o->status) && a->uid && i < o->n_pods; i++)
+		if (strcmp(o->pods[i].uid, a->uid) == 0)
+			return o->pods[i].phase == POD_SUCCEEDED || o->pods[i].phase == POD_FAILED;
+	return true;
+}
+
+/* Status rate limit, per job.  A new phase, a problem and a fact that the next reconcile needs are
+ * written at once.  Counts and progress are written at most once in STATUS_MIN_INTERVAL_S. */
+double status_delay(const struct reconcile *r, const struct job_plan *plan)
+{
+	const struct snapshot *seen = r->seen;
+	double left = seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
+
+	if (!job_plan_changes_status(plan, &seen->observed) ||
+	    plan->status.phase != seen->job->status.phase || plan->urgent || plan->at_once)
+		return 0;
+	for (unsigned i = 0; i < plan->n_actions; i++)
+		if (needs_status(seen, &plan->actions[i]))
+			return 0;
+	/* longer: the clock was set back */
+	return left > 0 && left <= STATUS_MIN_INTERVAL_S ? left : 0;
+}
+
+int status_report_invalid(struct reconcile *r, struct mu_err *err)
+{
+	const struct job *job = r->seen->job;
+	const struct condition *trouble;
+	struct job_status wanted;
+	int rc;
+
+	if (job->deleting)
+		return 0;
+	job_status_copy(&wanted, &job->status);
+	job_status_set_invalid(&wanted, job->generation, job->spec_error, r->now);
+	trouble = job_status_trouble(&job->status);
+	if (wanted.completion_time <= 0 &&
+	    (!trouble || strcmp(trouble->message, job_status_trouble(&wanted)->message) != 0))
+		event_record(r, true, PLAN_INVALID_SPEC, "%s", job->spec_error);
+	rc = patch_status(r, &wanted, err);
+	job_status_fini(&wanted);
+	return rc;
 }

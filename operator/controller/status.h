@@ -5,8 +5,13 @@
 
 #include "operator/controller/reconcile.h"
 
-/* Patches the job's status when it differs from the wanted one. */
-int status_update(struct reconcile *r, const struct job_status *wanted, struct mu_err *err);
+/* Writes the status of the plan when it differs from the stored one, and records its transitions.
+ */
+int status_update(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
+/* Seconds that the rate limit delays that write; 0: it is due. */
+double status_delay(const struct reconcile *r, const struct job_plan *plan);
+/* Reports a spec that the schema let through and that cannot be used. */
+int status_report_invalid(struct reconcile *r, struct mu_err *err);
 /* What turns `from` into `to` as a JSON merge patch; NULL when they are equal. */
 cJSON *merge_patch(const cJSON *from, const cJSON *to);
 

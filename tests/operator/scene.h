@@ -160,9 +160,14 @@ static inline void scene_free(struct scene *s)
 
 static inline void look(struct scene *s)
 {
-	struct mu_err err = {0};
+	for (int i = 0; i < 4; i++) { /* as long as it requeues itself for its own changes */
+		struct mu_err err = {0};
 
-	reconcile(&s->controller, "d/j", &s->wake, &err);
+		int rc = reconcile(&s->controller, "d/j", &s->wake, &err);
+
+		if (rc < 0 || s->wake <= 0 || s->wake > REQUEUE_SOON_S)
+			break;
+	}
 }
 
 /* The first call of that method to that path (or to one below it, with a '/' at its end). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* When a status is written: the rate limit of reconcile.c. */
+/* When a status is written: the rate limit of status.c. */
 #include "tests/test.h"
 
 #include <stdio.h>
