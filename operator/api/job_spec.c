@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Reading goes section by section (one function each), in the order of the manifest; what needs
  * several sections at once is checked at the end, in check_whole. */
-#include "operator/api/job_spec.h"
+#include "operator/api/job_spec_internal.h"
 
 #include <ctype.h>
 #include <math.h>
@@ -9,40 +9,14 @@
 
 #include "lib/base/rfc3339.h"
 #include "lib/io/yaml.h"
-#include "operator/plan/resolver.h"
 
-static const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode",
-						   NULL};
+const char *const restart_policy_names[] = {"Never", "OnFailure", "Always", "ExitCode", NULL};
 const char *const clean_policy_names[] = {"None", "Running", "All", NULL};
 static const char *const gang_names[] = {"none", "volcano", "scheduler-plugins", "kueue", NULL};
 static const char *const success_policy_names[] = {"Chief", "AllWorkers", NULL};
 const char *const dataset_format_names[] = {"csv", "idx", "cifar10", "tfrecord", NULL};
 
 enum { MAX_COMMAND = 256, MAX_CLAIM = 253 };
-
-static bool is_letter_or_digit(char c)
-{
-	return islower((unsigned char)c) || isdigit((unsigned char)c);
-}
-
-/* Letters and digits, with these marks between them. */
-static bool is_name(const char *s, const char *marks, size_t most)
-{
-	size_t n = strlen(s);
-
-	if (n == 0 || n > most || !is_letter_or_digit(s[0]) || !is_letter_or_digit(s[n - 1]))
-		return false;
-	for (; *s; s++)
-		if (!is_letter_or_digit(*s) && !strchr(marks, *s))
-			return false;
-	return true;
-}
-
-/* A DNS label: what Kubernetes asks of the names that we make. */
-static bool is_label(const char *s)
-{
-	return is_name(s, "-", 63);
-}
 
 static int read_metadata(struct job_spec *s, struct mu_err *err)
 {
@@ -78,12 +52,12 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 	if (!s->name)
 		return mu_doc_fail(meta ? meta : root, err, MU_INVALID_ARGUMENT,
 				   "the job needs a metadata.name");
-	if (!is_label(s->name) || !islower((unsigned char)s->name[0]))
+	if (!spec_is_label(s->name) || !islower((unsigned char)s->name[0]))
 		return mu_doc_fail(mu_doc_key(meta, "name"), err, MU_INVALID_ARGUMENT,
 				   "must be lower-case letters, digits and '-', beginning with a "
 				   "letter and at most 63 long, got '%.80s'",
 				   s->name);
-	if (!is_label(s->namespace))
+	if (!spec_is_label(s->namespace))
 		return mu_doc_fail(mu_doc_key(meta, "namespace"), err, MU_INVALID_ARGUMENT,
 				   "is no namespace: '%.80s'", s->namespace);
 	return 0;
@@ -170,7 +144,7 @@ static int read_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, s
 	    (rc = mu_doc_opt_int(c, "everySteps", 1, INT64_MAX / 2, &t->checkpoint_steps, err)) ||
 	    (rc = mu_doc_opt_int(c, "keep", 1, 1000000, &keep, err)))
 		return rc;
-	if (s->volume_claim && !is_name(s->volume_claim, "-.", MAX_CLAIM))
+	if (s->volume_claim && !spec_is_name(s->volume_claim, "-.", MAX_CLAIM))
 		return mu_doc_fail(mu_doc_key(c, "volumeClaim"), err, MU_INVALID_ARGUMENT,
 				   "'%.60s' is no name of a PersistentVolumeClaim",
 				   s->volume_claim);
@@ -190,118 +164,6 @@ static int read_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, s
 		return rc;
 	if (sum && !t->summary_path)
 		return mu_doc_fail(sum, err, MU_INVALID_ARGUMENT, "needs a path");
-	return 0;
-}
-
-static enum task_kind kind_of(const char *name)
-{
-	static const char *const names[] = {"ps", "worker", "chief", "evaluator"};
-
-	for (unsigned i = 0; i < MU_COUNT(names); i++)
-		if (strcmp(names[i], name) == 0)
-			return (enum task_kind)i;
-	return strcmp(name, "master") ? TASK_OTHER : TASK_CHIEF;
-}
-
-static int read_template(struct task_spec *t, const struct mu_doc_node *task, struct mu_err *err)
-{
-	struct mu_doc_node *template, *pod, *containers = NULL;
-	int rc;
-
-	if ((rc = mu_doc_opt_map(task, "template", &template, err)) ||
-	    (rc = mu_doc_opt_map(template, "spec", &pod, err)) ||
-	    (rc = mu_doc_opt_list(pod, "containers", &containers, err)))
-		return rc;
-	t->template = template;
-	if (!containers || !containers->first)
-		return 0;
-	if (containers->first->kind != MU_DOC_MAP)
-		return mu_doc_fail(containers->first, err, MU_INVALID_ARGUMENT,
-				   "must be a map, got %s",
-				   mu_doc_kind_name(containers->first->kind));
-	t->container = containers->first;
-	return mu_doc_opt_text(t->container, "image", &t->image, err);
-}
-
-static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_doc_node *n,
-		     struct mu_err *err)
-{
-	static const char *const known[] = {"replicas",      "kernels",   "image", "template",
-					    "restartPolicy", "resources", NULL};
-	struct mu_doc_node *resources;
-	int64_t replicas = 1;
-	int restart = (int)s->restart, rc;
-
-	if (n->kind != MU_DOC_MAP)
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be a map, got %s",
-				   mu_doc_kind_name(n->kind));
-	if (!is_label(n->key) || !islower((unsigned char)n->key[0]) ||
-	    strlen(n->key) > JOB_MAX_TASK_NAME)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
-		    "a task's name must be at most %d lower-case letters, digits and "
-		    "'-'",
-		    JOB_MAX_TASK_NAME);
-	*t = (struct task_spec){.name = n->key, .kind = kind_of(n->key), .line = n->line};
-	t->kernels = t->kind == TASK_PS ? "cpu" : "auto";
-	if ((rc = mu_doc_known_keys(n, known, err)) ||
-	    (rc = mu_doc_opt_int(n, "replicas", 0, JOB_MAX_REPLICAS, &replicas, err)) ||
-	    (rc = mu_doc_opt_text(n, "kernels", &t->kernels, err)) ||
-	    (rc = mu_doc_opt_choice(n, "restartPolicy", restart_policy_names, &restart, err)) ||
-	    (rc = mu_doc_opt_map(n, "resources", &resources, err)) ||
-	    (rc = read_template(t, n, err)) || (rc = mu_doc_opt_text(n, "image", &t->image, err)))
-		return rc;
-	t->replicas = (int)replicas;
-	t->restart = (enum restart_policy)restart;
-	t->resources = resources;
-	if (!resolver_known(t->kernels))
-		return mu_doc_fail(mu_doc_key(n, "kernels"), err, MU_INVALID_ARGUMENT,
-				   "must be auto, cpu, gpu, prefer-gpu or a variant like cpu-avx2 "
-				   "or cuda-sm90, got '%.60s'",
-				   t->kernels);
-	if (t->kind == TASK_CHIEF && replicas != 1)
-		return mu_doc_fail(mu_doc_key(n, "replicas"), err, MU_INVALID_ARGUMENT,
-				   "must be 1 for a chief, got %lld", (long long)replicas);
-	char longest[256];
-	snprintf(longest, sizeof longest, "%s-%s-%d", s->name, t->name,
-		 replicas ? (int)replicas - 1 : 0);
-	if (strlen(longest) > JOB_MAX_NAME)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
-		    "its pods would be named like '%.80s', longer than %d characters: "
-		    "shorten metadata.name",
-		    longest, JOB_MAX_NAME);
-	return 0;
-}
-
-static int by_start_order(const void *a, const void *b)
-{
-	static const int rank[] = {[TASK_PS] = 0,        [TASK_CHIEF] = 1, [TASK_WORKER] = 2,
-				   [TASK_EVALUATOR] = 4, [TASK_OTHER] = 3, [TASK_BOARD] = 5};
-	const struct task_spec *x = a, *y = b;
-
-	return rank[x->kind] != rank[y->kind] ? rank[x->kind] - rank[y->kind]
-					      : strcmp(x->name, y->name);
-}
-
-static int read_tasks(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
-{
-	struct mu_doc_node *tasks;
-	int rc = mu_doc_opt_map(spec, "tasks", &tasks, err);
-
-	if (rc)
-		return rc;
-	if (!tasks || tasks->n < 1 || tasks->n > JOB_MAX_TASKS)
-		return mu_doc_fail(tasks ? tasks : spec, err, MU_INVALID_ARGUMENT,
-				   "a job needs between 1 and %d entries in spec.tasks",
-				   JOB_MAX_TASKS);
-	mu_doc_each(tasks, n)
-	{
-		if ((rc = read_task(s, &s->tasks[s->n_tasks], n, err)))
-			return rc;
-		s->n_tasks++;
-	}
-	qsort(s->tasks, s->n_tasks, sizeof s->tasks[0], by_start_order);
 	return 0;
 }
 
@@ -372,46 +234,6 @@ static int read_security(struct job_spec *s, const struct mu_doc_node *spec, str
 	    (rc = mu_doc_opt_bool(n, "mtls", &s->mtls, err)) ||
 	    (rc = mu_doc_opt_bool(n, "networkPolicy", &s->network_policy, err)))
 		return rc;
-	return 0;
-}
-
-/* TensorBoard as one more pod.  It reads the volume that the tasks write to. */
-static int read_board(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
-{
-	static const char *const known[] = {"enabled", "image", NULL};
-	struct mu_doc_node *n;
-	const char *image = NULL;
-	bool enabled = false;
-	int rc;
-
-	if ((rc = mu_doc_opt_map(spec, "tensorboard", &n, err)) ||
-	    (rc = mu_doc_known_keys(n, known, err)) ||
-	    (rc = mu_doc_opt_bool(n, "enabled", &enabled, err)) ||
-	    (rc = mu_doc_opt_text(n, "image", &image, err)) || !enabled)
-		return rc;
-	if (!s->volume_claim)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
-		    "needs checkpoint.volumeClaim, the volume whose event files it shows");
-	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_BOARD))
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
-		    "leaves room for %d other kinds of task, none of them called " JOB_BOARD,
-		    JOB_MAX_TASKS - 1);
-	if (strlen(s->name) + strlen("-" JOB_BOARD "-0") > JOB_MAX_NAME)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
-		    "its pod's name would be longer than %d characters: shorten metadata.name",
-		    JOB_MAX_NAME);
-	if (!s->train.summary_path)
-		s->train.summary_path = s->train.checkpoint_path;
-	s->tasks[s->n_tasks++] = (struct task_spec){.name = JOB_BOARD,
-						    .kind = TASK_BOARD,
-						    .replicas = 1,
-						    .kernels = "cpu",
-						    .restart = RESTART_ALWAYS,
-						    .line = n->line,
-						    .image = image};
 	return 0;
 }
 
@@ -490,8 +312,8 @@ static int read_all(struct job_spec *s, struct mu_err *err)
 	    (rc = mu_doc_opt_text(spec, "managedBy", &s->managed_by, err)) ||
 	    (rc = read_program(s, spec, err)) || (rc = read_mode(s, spec, err)) ||
 	    (rc = read_checkpoint(s, spec, err)) || (rc = read_run(s, spec, err)) ||
-	    (rc = read_tasks(s, spec, err)) || (rc = read_security(s, spec, err)) ||
-	    (rc = read_board(s, spec, err)))
+	    (rc = job_spec_read_tasks(s, spec, err)) || (rc = read_security(s, spec, err)) ||
+	    (rc = job_spec_read_tensorboard(s, spec, err)))
 		return rc;
 	return check_whole(s, spec, err);
 }

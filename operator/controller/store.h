@@ -62,7 +62,6 @@ struct stored_job {
 	struct progress_report progress; /* as reported last */
 	double progress_at;
 	double watched_since;     /* when we looked at it first */
-	uint64_t settled;         /* status_hash of what text says, when that was compared; 0 */
 	double last_status_write; /* by this process; 0: none yet */
 	bool verified; /* the object is no older than our term: it answered a call of ours */
 	bool stale;    /* the server has a newer one */

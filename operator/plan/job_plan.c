@@ -60,7 +60,7 @@ void plan_wake(struct planner *p, double at)
 		p->plan->wake = at;
 }
 
-static int task_position(const struct job_spec *s, const char *name)
+int plan_task_position(const struct job_spec *s, const char *name)
 {
 	for (unsigned t = 0; t < s->n_tasks; t++)
 		if (strcmp(s->tasks[t].name, name) == 0)
@@ -73,7 +73,7 @@ static void index_pods(struct planner *p)
 	for (unsigned t = 0; t < p->spec->n_tasks; t++)
 		p->width[t] = p->spec->tasks[t].replicas;
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		int t = task_position(p->spec, p->seen->pods[i].task);
+		int t = plan_task_position(p->spec, p->seen->pods[i].task);
 		int index = p->seen->pods[i].index;
 		if (t >= 0 && index >= p->width[t] && index < 10 * JOB_MAX_REPLICAS)
 			p->width[t] = index + 1;
@@ -82,15 +82,15 @@ static void index_pods(struct planner *p)
 		p->pods[t] =
 		    MU_ARENA_ARRAY(&p->plan->arena, const struct observed_pod *, p->width[t] + 1);
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		int t = task_position(p->spec, p->seen->pods[i].task);
+		int t = plan_task_position(p->spec, p->seen->pods[i].task);
 		int index = p->seen->pods[i].index;
 		if (t >= 0 && index >= 0 && index < p->width[t])
 			p->pods[t][index] = &p->seen->pods[i];
 	}
 }
 
-static void delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
-		       const char *message)
+void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
+		     const char *message)
 {
 	if (pod->deleting)
 		return;
@@ -103,11 +103,11 @@ static void delete_surplus(struct planner *p)
 {
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
-		int t = task_position(p->spec, pod->task);
+		int t = plan_task_position(p->spec, pod->task);
 		if (t >= 0 && pod->index >= 0 && pod->index < p->spec->tasks[t].replicas)
 			continue;
 		if (t < 0 || pod->index < 0 || !plan_surplus_stays(p, &p->spec->tasks[t], pod))
-			delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
+			plan_delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
 	}
 }
 
@@ -163,15 +163,15 @@ static void tend(struct planner *p, const struct task_spec *t, const struct obse
 
 	if (pod->leaves) {
 		if (!plan_leaver_stays(p, pod))
-			delete_pod(p, pod, "HasLeft", "the task comes back");
+			plan_delete_pod(p, pod, "HasLeft", "the task comes back");
 		return;
 	}
 	if (plan_is_done(p, t, pod->index))
 		return;
 	if ((fallback = plan_gpu_fallback(p, t, pod)))
-		delete_pod(p, pod, "GpuFallback", fallback);
+		plan_delete_pod(p, pod, "GpuFallback", fallback);
 	else if (over)
-		delete_pod(p, pod, "Restarting", "the task has failed and runs again");
+		plan_delete_pod(p, pod, "Restarting", "the task has failed and runs again");
 }
 
 bool plan_create(struct planner *p, const struct task_spec *t, int index, int owes)
@@ -258,112 +258,6 @@ static void bring_up(struct planner *p)
 	}
 	if (secured && all_ps(p, true))
 		plan_send_off(p);
-}
-
-/* Workers go first: a trainer that is told to end saves what it has, and the variables are with
- * the servers, which go when nobody is left to read them. */
-static void suspend(struct planner *p)
-{
-	bool workers = false, servers = false;
-
-	for (unsigned i = 0; i < p->seen->n_pods; i++) {
-		const struct observed_pod *pod = &p->seen->pods[i];
-		const struct task_spec *t = job_spec_task(p->spec, pod->task);
-		bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
-		bool server = t && t->kind == TASK_PS;
-
-		workers = workers || (!server && !over);
-		servers = servers || (server && !over);
-		if (!server && pod->phase != POD_SUCCEEDED)
-			delete_pod(p, pod, "Suspended", "the job is suspended");
-	}
-	for (unsigned i = 0; i < p->seen->n_pods && !workers; i++)
-		if (p->seen->pods[i].phase != POD_SUCCEEDED)
-			delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
-	if (servers) /* who knows whom they wait for, and may be asked to go on */
-		plan_note_leavers(p);
-	else
-		plan_forget_leavers(p);
-	p->status->phase = JOB_SUSPENDED;
-	p->status->start_time = 0;
-	if (workers)
-		status_set(p, COND_SUSPENDED, false, "Saving",
-			   "workers save and end, the parameter servers follow");
-	else if (servers)
-		status_set(p, COND_SUSPENDED, false, "Ending", "the parameter servers end");
-	else
-		status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
-	/* somebody waits to hear that it is done */
-	p->plan->urgent =
-	    !workers && !servers && !p->seen->status.conditions[COND_SUSPENDED].status;
-	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");
-	status_set(p, COND_READY, false, "Suspended", "the job is suspended");
-}
-
-/* One entry for each task type, in the order of the spec, with what it knew of its kernels. */
-static void name_tasks(struct planner *p)
-{
-	struct job_status *s = p->status;
-
-	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
-		const char *name = p->spec->tasks[t].name;
-		struct task_status made = {0};
-		for (unsigned i = 0; i < p->seen->status.n_tasks; i++)
-			if (strcmp(p->seen->status.tasks[i].name, name) == 0)
-				made = p->seen->status.tasks[i];
-		snprintf(made.name, sizeof made.name, "%s", name);
-		s->tasks[t] = made;
-	}
-	s->n_tasks = p->spec->n_tasks;
-}
-
-static bool is_live(const struct observed_pod *pod)
-{
-	return pod && !pod->deleting && !pod->leaves &&
-	       (pod->phase == POD_PENDING || pod->phase == POD_RUNNING ||
-		pod->phase == POD_UNKNOWN);
-}
-
-/* Whom this look tells to go is no longer active when the job has ended: the status that says so is
- * mostly the last. */
-static void uncount_sent_off(struct planner *p)
-{
-	for (unsigned i = 0; i < p->plan->n_actions && plan_has_ended(p); i++) {
-		const struct plan_action *a = &p->plan->actions[i];
-		int t = a->uid && a->task ? task_position(p->spec, a->task) : -1;
-		const struct observed_pod *pod =
-		    t >= 0 && a->index >= 0 && a->index < p->width[t] ? p->pods[t][a->index] : NULL;
-
-		if (is_live(pod) && strcmp(pod->uid, a->uid) == 0) {
-			p->status->tasks[t].active--;
-			p->status->tasks[t].ready -= pod->ready;
-		}
-	}
-}
-
-static void count_tasks(struct planner *p)
-{
-	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
-		const struct task_spec *task = &p->spec->tasks[t];
-		struct task_status *s = &p->status->tasks[t];
-		s->desired = task->replicas;
-		s->ready = s->active = s->succeeded = s->failed = 0;
-		for (int i = 0; i < p->width[t]; i++) {
-			const struct observed_pod *pod = p->pods[t][i];
-			bool live = is_live(pod);
-			s->active += live;
-			s->ready += live && pod->ready;
-			s->failed += pod && pod->phase == POD_FAILED;
-			if (pod && pod->kernels)
-				snprintf(s->kernels, sizeof s->kernels, "%s", pod->kernels);
-		}
-	}
-	for (unsigned i = 0; i < p->status->n_ledger; i++) {
-		int t = task_position(p->spec, p->status->ledger[i].task);
-		if (t >= 0)
-			p->status->tasks[t].succeeded += p->status->ledger[i].done;
-	}
-	uncount_sent_off(p);
 }
 
 static bool is_back(const struct observed_pod *pod)
@@ -482,7 +376,7 @@ static void look(struct planner *p)
 	plan_absorb(p);
 	forget_lost(p);
 	if (!plan_has_ended(p) && p->spec->suspend) {
-		suspend(p);
+		plan_suspend(p);
 		return;
 	}
 	if (!plan_has_ended(p)) {
@@ -523,9 +417,9 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 	if (observed->progress.set)
 		plan->status.progress = observed->progress;
 	index_pods(&p);
-	name_tasks(&p);
+	plan_name_tasks(&p);
 	look(&p);
-	count_tasks(&p);
+	plan_count_tasks(&p);
 	mu_cluster_fini(&p.cluster);
 	return plan;
 }

@@ -32,7 +32,6 @@ static inline bool plan_counts(const struct task_spec *t)
 	return t->kind != TASK_BOARD;
 }
 
-/* ---- plan_status.c: conditions and the ledger ---- */
 void status_set(struct planner *p, enum condition_type type, bool status, const char *reason,
 		const char *fmt, ...) __attribute__((format(printf, 5, 6)));
 
@@ -98,7 +97,17 @@ bool plan_may_restart(const struct planner *p, const struct task_spec *t,
 /* Whether index i of t is done for good. */
 bool plan_is_done(const struct planner *p, const struct task_spec *t, int index);
 
+/* ---- plan_suspend.c ---- */
+void plan_suspend(struct planner *p);
+
+/* ---- plan_counts.c ---- */
+void plan_name_tasks(struct planner *p);  /* one entry in status.tasks for each task type */
+void plan_count_tasks(struct planner *p); /* after all actions were planned */
+
 /* ---- job_plan.c ---- */
+int plan_task_position(const struct job_spec *s, const char *name); /* -1: there is none */
+void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
+		     const char *message);
 struct plan_action *plan_act(struct planner *p, enum action_kind kind, const char *task, int index,
 			     const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));

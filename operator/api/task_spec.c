@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reads spec.tasks and spec.tensorboard. */
+#include <ctype.h>
+#include <stdio.h>
+
+#include "operator/api/job_spec_internal.h"
+#include "operator/plan/resolver.h"
+
+static bool is_letter_or_digit(char c)
+{
+	return islower((unsigned char)c) || isdigit((unsigned char)c);
+}
+
+/* Letters and digits, with these marks between them. */
+bool spec_is_name(const char *s, const char *marks, size_t most)
+{
+	size_t n = strlen(s);
+
+	if (n == 0 || n > most || !is_letter_or_digit(s[0]) || !is_letter_or_digit(s[n - 1]))
+		return false;
+	for (; *s; s++)
+		if (!is_letter_or_digit(*s) && !strchr(marks, *s))
+			return false;
+	return true;
+}
+
+/* A DNS label: what Kubernetes asks of the names that we make. */
+bool spec_is_label(const char *s)
+{
+	return spec_is_name(s, "-", 63);
+}
+
+static enum task_kind kind_of(const char *name)
+{
+	static const char *const names[] = {"ps", "worker", "chief", "evaluator"};
+
+	for (unsigned i = 0; i < MU_COUNT(names); i++)
+		if (strcmp(names[i], name) == 0)
+			return (enum task_kind)i;
+	return strcmp(name, "master") ? TASK_OTHER : TASK_CHIEF;
+}
+
+static int read_template(struct task_spec *t, const struct mu_doc_node *task, struct mu_err *err)
+{
+	struct mu_doc_node *template, *pod, *containers = NULL;
+	int rc;
+
+	if ((rc = mu_doc_opt_map(task, "template", &template, err)) ||
+	    (rc = mu_doc_opt_map(template, "spec", &pod, err)) ||
+	    (rc = mu_doc_opt_list(pod, "containers", &containers, err)))
+		return rc;
+	t->template = template;
+	if (!containers || !containers->first)
+		return 0;
+	if (containers->first->kind != MU_DOC_MAP)
+		return mu_doc_fail(containers->first, err, MU_INVALID_ARGUMENT,
+				   "must be a map, got %s",
+				   mu_doc_kind_name(containers->first->kind));
+	t->container = containers->first;
+	return mu_doc_opt_text(t->container, "image", &t->image, err);
+}
+
+static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_doc_node *n,
+		     struct mu_err *err)
+{
+	static const char *const known[] = {"replicas",      "kernels",   "image", "template",
+					    "restartPolicy", "resources", NULL};
+	struct mu_doc_node *resources;
+	int64_t replicas = 1;
+	int restart = (int)s->restart, rc;
+
+	if (n->kind != MU_DOC_MAP)
+		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be a map, got %s",
+				   mu_doc_kind_name(n->kind));
+	if (!spec_is_label(n->key) || !islower((unsigned char)n->key[0]) ||
+	    strlen(n->key) > JOB_MAX_TASK_NAME)
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "a task's name must be at most %d lower-case letters, digits and "
+		    "'-'",
+		    JOB_MAX_TASK_NAME);
+	*t = (struct task_spec){.name = n->key, .kind = kind_of(n->key), .line = n->line};
+	t->kernels = t->kind == TASK_PS ? "cpu" : "auto";
+	if ((rc = mu_doc_known_keys(n, known, err)) ||
+	    (rc = mu_doc_opt_int(n, "replicas", 0, JOB_MAX_REPLICAS, &replicas, err)) ||
+	    (rc = mu_doc_opt_text(n, "kernels", &t->kernels, err)) ||
+	    (rc = mu_doc_opt_choice(n, "restartPolicy", restart_policy_names, &restart, err)) ||
+	    (rc = mu_doc_opt_map(n, "resources", &resources, err)) ||
+	    (rc = read_template(t, n, err)) || (rc = mu_doc_opt_text(n, "image", &t->image, err)))
+		return rc;
+	t->replicas = (int)replicas;
+	t->restart = (enum restart_policy)restart;
+	t->resources = resources;
+	if (!resolver_known(t->kernels))
+		return mu_doc_fail(mu_doc_key(n, "kernels"), err, MU_INVALID_ARGUMENT,
+				   "must be auto, cpu, gpu, prefer-gpu or a variant like cpu-avx2 "
+				   "or cuda-sm90, got '%.60s'",
+				   t->kernels);
+	if (t->kind == TASK_CHIEF && replicas != 1)
+		return mu_doc_fail(mu_doc_key(n, "replicas"), err, MU_INVALID_ARGUMENT,
+				   "must be 1 for a chief, got %lld", (long long)replicas);
+	char longest[256];
+	snprintf(longest, sizeof longest, "%s-%s-%d", s->name, t->name,
+		 replicas ? (int)replicas - 1 : 0);
+	if (strlen(longest) > JOB_MAX_NAME)
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "its pods would be named like '%.80s', longer than %d characters: "
+		    "shorten metadata.name",
+		    longest, JOB_MAX_NAME);
+	return 0;
+}
+
+static int by_start_order(const void *a, const void *b)
+{
+	static const int rank[] = {[TASK_PS] = 0,        [TASK_CHIEF] = 1, [TASK_WORKER] = 2,
+				   [TASK_EVALUATOR] = 4, [TASK_OTHER] = 3, [TASK_BOARD] = 5};
+	const struct task_spec *x = a, *y = b;
+
+	return rank[x->kind] != rank[y->kind] ? rank[x->kind] - rank[y->kind]
+					      : strcmp(x->name, y->name);
+}
+
+int job_spec_read_tasks(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
+{
+	struct mu_doc_node *tasks;
+	int rc = mu_doc_opt_map(spec, "tasks", &tasks, err);
+
+	if (rc)
+		return rc;
+	if (!tasks || tasks->n < 1 || tasks->n > JOB_MAX_TASKS)
+		return mu_doc_fail(tasks ? tasks : spec, err, MU_INVALID_ARGUMENT,
+				   "a job needs between 1 and %d entries in spec.tasks",
+				   JOB_MAX_TASKS);
+	mu_doc_each(tasks, n)
+	{
+		if ((rc = read_task(s, &s->tasks[s->n_tasks], n, err)))
+			return rc;
+		s->n_tasks++;
+	}
+	qsort(s->tasks, s->n_tasks, sizeof s->tasks[0], by_start_order);
+	return 0;
+}
+
+/* TensorBoard as one more pod.  It reads the volume that the tasks write to. */
+int job_spec_read_tensorboard(struct job_spec *s, const struct mu_doc_node *spec,
+			      struct mu_err *err)
+{
+	static const char *const known[] = {"enabled", "image", NULL};
+	struct mu_doc_node *n;
+	const char *image = NULL;
+	bool enabled = false;
+	int rc;
+
+	if ((rc = mu_doc_opt_map(spec, "tensorboard", &n, err)) ||
+	    (rc = mu_doc_known_keys(n, known, err)) ||
+	    (rc = mu_doc_opt_bool(n, "enabled", &enabled, err)) ||
+	    (rc = mu_doc_opt_text(n, "image", &image, err)) || !enabled)
+		return rc;
+	if (!s->volume_claim)
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "needs checkpoint.volumeClaim, the volume whose event files it shows");
+	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_BOARD))
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "leaves room for %d other kinds of task, none of them called " JOB_BOARD,
+		    JOB_MAX_TASKS - 1);
+	if (strlen(s->name) + strlen("-" JOB_BOARD "-0") > JOB_MAX_NAME)
+		return mu_doc_fail(
+		    n, err, MU_INVALID_ARGUMENT,
+		    "its pod's name would be longer than %d characters: shorten metadata.name",
+		    JOB_MAX_NAME);
+	if (!s->train.summary_path)
+		s->train.summary_path = s->train.checkpoint_path;
+	s->tasks[s->n_tasks++] = (struct task_spec){.name = JOB_BOARD,
+						    .kind = TASK_BOARD,
+						    .replicas = 1,
+						    .kernels = "cpu",
+						    .restart = RESTART_ALWAYS,
+						    .line = n->line,
+						    .image = image};
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Suspends a job (spec.run.suspend): deletes its pods and keeps its status. */
+#include "operator/plan/plan_internal.h"
+
+/* Workers go first: a trainer that is told to end saves what it has, and the variables are with
+ * the servers, which go when nobody is left to read them. */
+void plan_suspend(struct planner *p)
+{
+	bool workers = false, servers = false;
+
+	for (unsigned i = 0; i < p->seen->n_pods; i++) {
+		const struct observed_pod *pod = &p->seen->pods[i];
+		const struct task_spec *t = job_spec_task(p->spec, pod->task);
+		bool over = pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED;
+		bool server = t && t->kind == TASK_PS;
+
+		workers = workers || (!server && !over);
+		servers = servers || (server && !over);
+		if (!server && pod->phase != POD_SUCCEEDED)
+			plan_delete_pod(p, pod, "Suspended", "the job is suspended");
+	}
+	for (unsigned i = 0; i < p->seen->n_pods && !workers; i++)
+		if (p->seen->pods[i].phase != POD_SUCCEEDED)
+			plan_delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
+	if (servers) /* who knows whom they wait for, and may be asked to go on */
+		plan_note_leavers(p);
+	else
+		plan_forget_leavers(p);
+	p->status->phase = JOB_SUSPENDED;
+	p->status->start_time = 0;
+	if (workers)
+		status_set(p, COND_SUSPENDED, false, "Saving",
+			   "workers save and end, the parameter servers follow");
+	else if (servers)
+		status_set(p, COND_SUSPENDED, false, "Ending", "the parameter servers end");
+	else
+		status_set(p, COND_SUSPENDED, true, "Suspended", "spec.run.suspend is true");
+	/* somebody waits to hear that it is done */
+	p->plan->urgent =
+	    !workers && !servers && !p->seen->status.conditions[COND_SUSPENDED].status;
+	status_set(p, COND_RUNNING, false, "Suspended", "the job is suspended");
+	status_set(p, COND_READY, false, "Suspended", "the job is suspended");
+}
