@@ -11,6 +11,7 @@
 #include <openssl/evp.h>
 #include <stdio.h>
 
+#include "operator/api/object.h"
 #include "operator/controller/events.h"
 #include "operator/controller/reconcile.h"
 #include "operator/controller/render.h"
@@ -132,17 +133,15 @@ static int send(struct reconcile *r, const char *name, bool create, struct mu_bu
 				  .body = mu_buf_span(body),
 				  .fields = store_owned_fields};
 	cJSON *answer = NULL;
-	const char *v;
 	int rc = c->io.may_write(c->io.user)
 		     ? c->io.call(c->io.user, &rq, &answer, err)
 		     : mu_fail(err, MU_CANCELLED, "another operator may lead now");
 
 	OPENSSL_cleanse(body->data, body->len);
-	if (version && rc >= 0) {
-		v = cJSON_GetStringValue(cJSON_GetObjectItem(
-		    cJSON_GetObjectItem(answer, "metadata"), "resourceVersion"));
-		*version = mu_xstrdup(v ? v : "");
-	}
+	if (version && rc >= 0 && !object_version(answer)) /* no precondition would protect it */
+		rc = mu_fail(err, MU_INTERNAL, "the answer has no resourceVersion");
+	else if (version && rc >= 0)
+		*version = mu_xstrdup(text_at(at(answer, "metadata"), "resourceVersion"));
 	cJSON_Delete(answer);
 	return rc < 0 ? mu_wrap(err, "secret %s", name) : 0;
 }

@@ -15,6 +15,7 @@ static const struct kube_fields metadata_fields[] = {
     {.name = "name"},
     {.name = "namespace"},
     {.name = "uid"},
+    {.name = "resourceVersion"}, /* for the precondition of a certificate switch: certs.c */
     {.name = "deletionTimestamp"},
     {.name = "ownerReferences", .below = owner_fields},
     {0}};
