@@ -137,7 +137,7 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 	case ACTION_CREATE_POD:
 		return run_tasks_start(&r->tasks, a->pod, now, err);
 	case ACTION_DELETE_POD:
-	case ACTION_FORGET_POD:
+	case ACTION_FORCE_DELETE_POD:
 		delete_task(r, a->uid, now);
 		return 0;
 	case ACTION_FINISH_POD:
@@ -157,7 +157,7 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
  * is printed when it happens. */
 static void say_news(struct run *r, const struct job_status *was, const struct job_status *is)
 {
-	static const enum condition_type told[] = {COND_AWAITED, COND_STEP_RESET};
+	static const enum condition_type told[] = {COND_DEPARTURE_STUCK, COND_STEP_RESET};
 	const struct condition *ready = &is->conditions[COND_READY];
 
 	for (unsigned i = 0; i < MU_COUNT(told); i++) {
@@ -205,7 +205,7 @@ static int turn(struct run *r, struct mu_err *err)
 						.ready = t->ready && t->pid > 0,
 						.deleting = t->deleting,
 						.killed = t->deleting && t->pid == 0,
-						.leaves = t->leaves,
+						.is_departure_pod = t->leaves,
 						.exit_code = t->exit_code,
 						.created = t->created,
 						.finished = t->finished};

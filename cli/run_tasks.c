@@ -138,7 +138,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	snprintf(t->name, sizeof(t->name), "%s", pod->name);
 	snprintf(t->uid, sizeof(t->uid), "local-%u", ++r->started);
 	t->index = pod->index;
-	t->leaves = pod->leaves;
+	t->leaves = pod->is_departure_pod;
 	t->out = pipes[0];
 	t->exit_code = -1;
 	t->port = ports->port;

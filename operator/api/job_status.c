@@ -73,7 +73,7 @@ const struct condition *job_status_trouble(const struct job_status *s)
 	return strcmp(running->reason, PLAN_RECOVERING) == 0 ? running : NULL;
 }
 
-static int compare(const char *task, int index, const struct ledger_entry *e)
+static int compare(const char *task, int index, const struct index_status *e)
 {
 	int c = strcmp(task, e->task);
 
@@ -96,7 +96,7 @@ static unsigned place(const struct job_status *s, const char *task, int index, b
 	return low;
 }
 
-struct ledger_entry *ledger_find(struct job_status *s, const char *task, int index)
+struct index_status *index_status_find(struct job_status *s, const char *task, int index)
 {
 	bool found;
 	unsigned at = place(s, task, index, &found);
@@ -104,15 +104,15 @@ struct ledger_entry *ledger_find(struct job_status *s, const char *task, int ind
 	return found ? &s->ledger[at] : NULL;
 }
 
-void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e)
+void index_status_drop_if_blank(struct job_status *s, struct index_status *e)
 {
-	if (e->attempts || e->done || e->no_gpu || e->owes)
+	if (e->attempts || e->done || e->no_gpu || e->pending_departure_size)
 		return;
 	s->n_ledger--;
 	memmove(e, e + 1, (size_t)(&s->ledger[s->n_ledger] - e) * sizeof(*e));
 }
 
-struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index)
+struct index_status *index_status_get(struct job_status *s, const char *task, int index)
 {
 	bool found;
 	unsigned at = place(s, task, index, &found);
@@ -122,7 +122,7 @@ struct ledger_entry *ledger_get(struct job_status *s, const char *task, int inde
 	s->ledger = mu_xrealloc(s->ledger, (s->n_ledger + 1) * sizeof s->ledger[0]);
 	memmove(&s->ledger[at + 1], &s->ledger[at], (s->n_ledger - at) * sizeof s->ledger[0]);
 	s->n_ledger++;
-	s->ledger[at] = (struct ledger_entry){.index = index, .exit_code = -1};
+	s->ledger[at] = (struct index_status){.index = index, .exit_code = -1};
 	snprintf(s->ledger[at].task, sizeof s->ledger[at].task, "%s", task);
 	return &s->ledger[at];
 }
@@ -145,6 +145,6 @@ void job_status_copy(struct job_status *to, const struct job_status *from)
 	}
 	if (!from->n_ledger)
 		return;
-	to->ledger = MU_NEW_ARRAY(struct ledger_entry, from->n_ledger);
+	to->ledger = MU_NEW_ARRAY(struct index_status, from->n_ledger);
 	memcpy(to->ledger, from->ledger, from->n_ledger * sizeof from->ledger[0]);
 }

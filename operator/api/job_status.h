@@ -19,7 +19,7 @@ extern const char *const job_phase_names[];
 enum job_phase job_phase_of(const char *name);
 
 /* What happened to one index; kept for those that finished or failed at least once. */
-struct ledger_entry {
+struct index_status {
 	char task[JOB_MAX_NAME + 1];
 	int index;
 	bool done;     /* ended with 0 and never runs again */
@@ -35,8 +35,8 @@ struct ledger_entry {
 	bool no_gpu;     /* auto or prefer-gpu has fallen back to the CPU */
 	/* Of a synchronous worker that was scaled away: the others wait until it says that it
 	 * leaves, in the job of so many workers that it was one of; 0: they do not. */
-	int owes;
-	int sent_off; /* how often a pod was made to say so for it */
+	int pending_departure_size;
+	int departure_attempts; /* how often a pod was made to say so for it */
 };
 
 struct task_status {
@@ -57,8 +57,9 @@ enum condition_type {
 	COND_FAILED,
 	COND_KERNELS, /* "KernelsMissing": a task cannot use the GPU or the kernels it was to use */
 	COND_REFUSED, /* "PodsRefused": the server would not have an object of the job */
-	COND_AWAITED, /* "WorkersAwaited": nobody could be sent to leave for who was scaled away */
-	COND_STEP_RESET, /* "StepReset": parameters were lost, and the step went back */
+	COND_DEPARTURE_STUCK, /* "WorkersAwaited": nobody could be sent to leave for who was scaled
+				 away */
+	COND_STEP_RESET,      /* "StepReset": parameters were lost, and the step went back */
 };
 extern const char *const condition_names[]; /* "Created", … */
 struct condition {
@@ -118,7 +119,7 @@ struct job_status {
 	char selector[200]; /* label selector of the workers, for the scale subresource */
 	struct task_status tasks[JOB_MAX_TASKS];
 	unsigned n_tasks;
-	struct ledger_entry *ledger;
+	struct index_status *ledger;
 	unsigned n_ledger;
 	struct security_status security;
 	struct progress_report progress;
@@ -144,8 +145,9 @@ void job_status_set_invalid(struct job_status *s, int64_t generation, const char
 #define PLAN_RECOVERING "Recovering"
 
 /* The entries of the ledger are sorted by task and index. */
-struct ledger_entry *ledger_find(struct job_status *s, const char *task, int index);
-struct ledger_entry *ledger_get(struct job_status *s, const char *task, int index); /* or makes */
+struct index_status *index_status_find(struct job_status *s, const char *task, int index);
+struct index_status *index_status_get(struct job_status *s, const char *task,
+				      int index); /* or makes */
 /* Takes it out when nothing has happened to its index. */
-void ledger_drop_if_blank(struct job_status *s, struct ledger_entry *e);
+void index_status_drop_if_blank(struct job_status *s, struct index_status *e);
 #endif

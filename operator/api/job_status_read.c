@@ -73,7 +73,7 @@ static void get_ledger(struct job_status *s, const struct mu_doc_node *list)
 		const char *task = mu_doc_text(n, "task", "");
 		if (!*task || strlen(task) > JOB_MAX_NAME)
 			continue;
-		struct ledger_entry *e = ledger_get(s, task, small_int(n, "index", 0));
+		struct index_status *e = index_status_get(s, task, small_int(n, "index", 0));
 		e->done = mu_doc_bool(n, "done", false);
 		e->failures = small_int(n, "failures", 0);
 		e->attempts = small_int(n, "attempts", 0);
@@ -87,8 +87,8 @@ static void get_ledger(struct job_status *s, const struct mu_doc_node *list)
 				  : 0;
 		e->free_end = mu_doc_bool(n, "free", false);
 		e->no_gpu = mu_doc_bool(n, "noGpu", false);
-		e->owes = small_int(n, "owesLeave", 0);
-		e->sent_off = small_int(n, "sentOff", 0);
+		e->pending_departure_size = small_int(n, "owesLeave", 0);
+		e->departure_attempts = small_int(n, "sentOff", 0);
 	}
 }
 
@@ -112,7 +112,7 @@ static void get_rows(struct job_status *s, const char *task, const char *at)
 			to = get_index(&at);
 		}
 		for (int i = from; i <= to; i++) {
-			struct ledger_entry *e = ledger_get(s, task, i);
+			struct index_status *e = index_status_get(s, task, i);
 
 			e->done = true;
 			e->attempts = 1;

@@ -103,7 +103,7 @@ static void put_tasks(struct mu_buf *out, const struct job_status *s)
 	mu_buf_putc(out, '}');
 }
 
-static void put_entry(struct mu_buf *out, const struct ledger_entry *e)
+static void put_entry(struct mu_buf *out, const struct index_status *e)
 {
 	put_open(out, NULL, '{');
 	put_str(out, "task", e->task);
@@ -122,17 +122,17 @@ static void put_entry(struct mu_buf *out, const struct ledger_entry *e)
 	}
 	put_true(out, "free", e->free_end);
 	put_true(out, "noGpu", e->no_gpu);
-	put_some(out, "owesLeave", e->owes);
-	put_some(out, "sentOff", e->sent_off);
+	put_some(out, "owesLeave", e->pending_departure_size);
+	put_some(out, "sentOff", e->departure_attempts);
 	mu_buf_putc(out, '}');
 }
 
 /* One that has ended once, and well: all that is worth keeping is that it did. */
-static bool is_plain(const struct ledger_entry *e)
+static bool is_plain(const struct index_status *e)
 {
 	return e->done && e->attempts == 1 && e->exit_code == 0 && !e->failures && !e->free_end &&
-	       !e->no_gpu && !e->owes && !e->sent_off && e->index >= 0 &&
-	       e->index < JOB_MAX_REPLICAS;
+	       !e->no_gpu && !e->pending_departure_size && !e->departure_attempts &&
+	       e->index >= 0 && e->index < JOB_MAX_REPLICAS;
 }
 
 static void put_ledger(struct mu_buf *out, const struct job_status *s)
@@ -145,9 +145,9 @@ static void put_ledger(struct mu_buf *out, const struct job_status *s)
 }
 
 /* How many of the entries from *first on are plain ones of one task and indices in a row. */
-static unsigned row_length(const struct ledger_entry *first, const struct ledger_entry *end)
+static unsigned row_length(const struct index_status *first, const struct index_status *end)
 {
-	const struct ledger_entry *e = first;
+	const struct index_status *e = first;
 
 	while (e < end && is_plain(e) && strcmp(e->task, first->task) == 0 &&
 	       e->index == first->index + (int)(e - first))
@@ -159,10 +159,10 @@ static unsigned row_length(const struct ledger_entry *first, const struct ledger
  * are done would be 200 KB one by one, in each write. */
 static void put_completed(struct mu_buf *out, const struct job_status *s)
 {
-	const struct ledger_entry *end = s->ledger + s->n_ledger, *before = NULL;
+	const struct index_status *end = s->ledger + s->n_ledger, *before = NULL;
 	unsigned n = 0;
 
-	for (const struct ledger_entry *e = s->ledger; e < end; e += n ? n : 1) {
+	for (const struct index_status *e = s->ledger; e < end; e += n ? n : 1) {
 		bool same = before && strcmp(before->task, e->task) == 0;
 
 		n = row_length(e, end);

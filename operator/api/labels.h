@@ -7,7 +7,7 @@
 #define LABEL_TASK   "muster.dev/task"
 #define LABEL_INDEX  "muster.dev/index"
 #define LABEL_GPU    "muster.dev/gpu"    /* "true": observed_pod.gpu */
-#define LABEL_LEAVES "muster.dev/leaves" /* "true": plan_pod.leaves */
+#define LABEL_LEAVES "muster.dev/leaves" /* "true": plan_pod.is_departure_pod */
 #define LABEL_EPOCH  "muster.dev/epoch"  /* plan_pod.epoch */
 
 #endif

@@ -180,7 +180,7 @@ static void read_conditions(struct observed_pod *o, const cJSON *status)
 			    strcmp(value, "True") == 0 && o->phase == POD_RUNNING;
 		/* whoever says so (a drain, a preemption, an autoscaler): not the program */
 		if (strcmp(type, "DisruptionTarget") == 0 && strcmp(value, "True") == 0)
-			o->free = true;
+			o->disrupted = true;
 		if (strcmp(type, "PodScheduled") == 0 && strcmp(value, "False") == 0 && !o->reason)
 			read_unscheduled(o, reason, text_at(condition, "message"));
 	}
@@ -253,13 +253,13 @@ struct pod *pod_decode(const cJSON *object, const struct pod *before)
 	o->index = (int)strtol(index, NULL, 10);
 	o->exit_code = -1;
 	o->gpu = at(labels, LABEL_GPU) != NULL;
-	o->leaves = at(labels, LABEL_LEAVES) != NULL;
+	o->is_departure_pod = at(labels, LABEL_LEAVES) != NULL;
 	o->epoch = number_of(text_at(labels, LABEL_EPOCH));
 	o->phase = phase_of(text_at(status, "phase"));
 	o->created = time_at(metadata, "creationTimestamp");
 	o->node = copy_or_null(text_at(at(object, "spec"), "nodeName"));
 	o->reason = copy_or_null(text_at(status, "reason"));
-	o->free = is_one_of(o->reason, platform_reasons);
+	o->disrupted = is_one_of(o->reason, platform_reasons);
 	read_container(pod, status);
 	read_conditions(o, status);
 	read_deletion(pod, metadata);
@@ -283,11 +283,11 @@ bool pod_same(const struct pod *a, const struct pod *b)
 	const struct observed_pod *x = &a->observed, *y = &b->observed;
 
 	return x->phase == y->phase && x->ready == y->ready && x->deleting == y->deleting &&
-	       x->free == y->free && x->killed == y->killed && x->gpu == y->gpu &&
-	       x->leaves == y->leaves && x->index == y->index && x->exit_code == y->exit_code &&
-	       x->created == y->created && x->finished == y->finished &&
-	       x->deletion_due == y->deletion_due && same(x->uid, y->uid) &&
-	       same(x->task, y->task) && same(x->reason, y->reason) &&
+	       x->disrupted == y->disrupted && x->killed == y->killed && x->gpu == y->gpu &&
+	       x->is_departure_pod == y->is_departure_pod && x->index == y->index &&
+	       x->exit_code == y->exit_code && x->created == y->created &&
+	       x->finished == y->finished && x->deletion_due == y->deletion_due &&
+	       same(x->uid, y->uid) && same(x->task, y->task) && same(x->reason, y->reason) &&
 	       same(x->message, y->message) && same(x->detail, y->detail) &&
 	       same(x->node, y->node) && same(a->name, b->name) && same(a->owner, b->owner) &&
 	       same(a->ip, b->ip) && same_report(a->final, b->final);

@@ -21,11 +21,11 @@ struct observed_pod {
 	bool answered;       /* … or has done so before, as far as is known */
 	bool deleting;       /* on its way out */
 	int exit_code;       /* of FAILED and SUCCEEDED; -1 unknown */
-	bool free;           /* failed by eviction, preemption or a lost node: costs no back-off */
+	bool disrupted;      /* failed by eviction, preemption or a lost node: costs no back-off */
 	double deletion_due; /* when it should be gone at the latest; 0 unknown */
 	bool killed;         /* ended because it was deleted: says nothing about its program */
 	bool gpu;            /* asks for one, because its kernels do */
-	bool leaves;         /* was started only to leave: plan_pod.leaves */
+	bool is_departure_pod; /* was started only to leave: plan_pod.is_departure_pod */
 	const char *reason;  /* why it failed or waits: "OOMKilled", "ImagePullBackOff"; or NULL */
 	const char *message; /* the last line of a program that failed, or NULL */
 	const char *detail;  /* of a pod that waits: the object that is missing, or NULL */

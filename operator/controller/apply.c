@@ -58,7 +58,7 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 {
 	MU_AUTO_FREE char *path =
 	    mu_xasprintf("/api/v1/namespaces/%s/pods/%s", r->spec->namespace, a->name);
-	bool at_once = a->kind == ACTION_FORGET_POD;
+	bool at_once = a->kind == ACTION_FORCE_DELETE_POD;
 	int rc = delete_uid(r, path, a->uid, at_once, err);
 
 	if (rc == 0 && at_once) { /* it may have been gone before: then no watch tells */
@@ -131,7 +131,7 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 {
 	switch (a->kind) {
 	case ACTION_DELETE_POD:
-	case ACTION_FORGET_POD:
+	case ACTION_FORCE_DELETE_POD:
 		return delete_pod(r, a, err);
 	case ACTION_FINISH_POD:
 		return finish_pod(r, a, err);
@@ -169,7 +169,7 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 			continue;
 		rc = apply_one(r, a, &mine);
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
-			event_record(r, a->kind == ACTION_FORGET_POD, a->reason, "%s",
+			event_record(r, a->kind == ACTION_FORCE_DELETE_POD, a->reason, "%s",
 				     a->message ? a->message : a->name);
 		if (apply_note(rc, &mine, &first, err))
 			break;

@@ -385,7 +385,7 @@ static void create_together(struct reconcile *r, struct creating *c, const unsig
 static bool goes_along(const struct plan_action *a)
 {
 	return a->kind == ACTION_CREATE_SERVICE ||
-	       (a->kind == ACTION_CREATE_POD && a->pod->role != ROLE_BOARD);
+	       (a->kind == ACTION_CREATE_POD && a->pod->role != ROLE_TENSORBOARD);
 }
 
 /* The next creates from *at on that can go together, or one alone; moves *at behind them. */

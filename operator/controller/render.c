@@ -167,7 +167,8 @@ static void set_probe(cJSON *container, const struct plan_pod *pod)
 		cJSON_AddNumberToObject(how, "port", pod->port);
 	} else {
 		how = cJSON_AddObjectToObject(probe, "httpGet");
-		cJSON_AddStringToObject(how, "path", pod->role == ROLE_BOARD ? "/" : "/readyz");
+		cJSON_AddStringToObject(how, "path",
+					pod->role == ROLE_TENSORBOARD ? "/" : "/readyz");
 		cJSON_AddNumberToObject(how, "port", pod->http_port);
 	}
 	cJSON_AddNumberToObject(probe, "periodSeconds", PROBE_PERIOD);
@@ -318,7 +319,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	snprintf(epoch, sizeof(epoch), "%d", pod->epoch);
 	if (pod->epoch)
 		set_text(labels, LABEL_EPOCH, epoch);
-	if (pod->leaves)
+	if (pod->is_departure_pod)
 		set_text(labels, LABEL_LEAVES, "true");
 	if (pod->kernels.n_limit)
 		set_text(labels, LABEL_GPU, "true");
@@ -329,7 +330,7 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	fill_bool(s, "enableServiceLinks", false);
 	fill_number(s, "terminationGracePeriodSeconds", 30);
 	/* as process 1 a program that does not ask for SIGTERM would not get it */
-	if (pod->role == ROLE_COMMAND || pod->role == ROLE_BOARD)
+	if (pod->role == ROLE_COMMAND || pod->role == ROLE_TENSORBOARD)
 		fill_bool(s, "shareProcessNamespace", true);
 	main = main_container(s);
 	if (pod->image)
@@ -338,9 +339,9 @@ cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod)
 	/* so that the status can say why a task has failed */
 	fill_text(main, "terminationMessagePolicy", "FallbackToLogsOnError");
 	ports = child(main, "ports", true);
-	if (pod->role != ROLE_BOARD && !list_has(ports, "name", "grpc"))
+	if (pod->role != ROLE_TENSORBOARD && !list_has(ports, "name", "grpc"))
 		add_port(ports, "grpc", pod->port, "containerPort");
-	if (pod->role != ROLE_BOARD && !list_has(ports, "name", "stream"))
+	if (pod->role != ROLE_TENSORBOARD && !list_has(ports, "name", "stream"))
 		add_port(ports, "stream", JOB_STREAM_PORT, "containerPort");
 	if (pod->role != ROLE_COMMAND && !list_has(ports, "name", "http"))
 		add_port(ports, "http", pod->http_port, "containerPort");

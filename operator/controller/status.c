@@ -99,7 +99,7 @@ static int patch_status(struct reconcile *r, const struct job_status *wanted, st
 /* Conditions whose events do not need a new phase. */
 static bool has_own_event(int condition)
 {
-	return condition == COND_AWAITED || condition == COND_KERNELS ||
+	return condition == COND_DEPARTURE_STUCK || condition == COND_KERNELS ||
 	       condition == COND_STEP_RESET;
 }
 
@@ -188,7 +188,8 @@ double status_delay(const struct reconcile *r, const struct job_plan *plan)
 	double left = seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
 
 	if (!job_plan_changes_status(plan, &seen->observed) ||
-	    plan->status.phase != seen->job->status.phase || plan->urgent || plan->at_once)
+	    plan->status.phase != seen->job->status.phase || plan->urgent ||
+	    plan->write_status_first)
 		return 0;
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (needs_status(seen, &plan->actions[i]))

@@ -200,7 +200,7 @@ struct task_address *store_due_chiefs(struct store *c, double now, unsigned *n);
 /* It did not answer: it is asked less and less often, each minute at least; every ten when it is
  * ready and has never answered. */
 void store_poll_failed(struct store *c, const struct task_address *chief, double now);
-/* A membership update (job_plan.notice) and the tasks that have an older epoch. */
+/* A membership update (job_plan.membership_update) and the tasks that have an older epoch. */
 struct membership_update {
 	char *text;
 	int epoch;

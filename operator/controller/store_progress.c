@@ -107,7 +107,7 @@ static bool has_older_epoch(const struct stored_job *job, const struct stored_po
 	int epoch = p->epoch > o->epoch ? p->epoch : o->epoch;
 
 	return strcmp(p->pod->owner, job->object->uid) == 0 && epoch > 0 &&
-	       epoch < job->object->status.epoch && !o->leaves && can_be_asked(p) &&
+	       epoch < job->object->status.epoch && !o->is_departure_pod && can_be_asked(p) &&
 	       is_due(&p->tell, now);
 }
 
@@ -150,8 +150,9 @@ static char *membership_update(struct store *c, const char *key, int epoch, doub
 
 	if (snapshot_take(c, key, now, &seen) && seen.job->spec) {
 		plan = job_plan_new(seen.job->spec, &options, &seen.observed, now);
-		if (plan->notice && seen.job->status.epoch == epoch && plan->status.epoch == epoch)
-			text = mu_xstrdup(plan->notice);
+		if (plan->membership_update && seen.job->status.epoch == epoch &&
+		    plan->status.epoch == epoch)
+			text = mu_xstrdup(plan->membership_update);
 	}
 	job_plan_free(plan);
 	snapshot_fini(&seen);

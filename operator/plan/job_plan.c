@@ -27,8 +27,8 @@ void status_set(struct planner *p, enum condition_type type, bool status, const 
 /* How long after its grace period a pod may be there still, on a node that is lost. */
 enum { NODE_PATIENCE = 15 };
 
-struct plan_action *plan_act(struct planner *p, enum action_kind kind, const char *task, int index,
-			     const char *reason, const char *fmt, ...)
+struct plan_action *plan_add_action(struct planner *p, enum action_kind kind, const char *task,
+				    int index, const char *reason, const char *fmt, ...)
 {
 	struct job_plan *plan = p->plan;
 	va_list ap;
@@ -54,7 +54,7 @@ struct plan_action *plan_act(struct planner *p, enum action_kind kind, const cha
 	return a;
 }
 
-void plan_wake(struct planner *p, double at)
+void plan_requeue_at(struct planner *p, double at)
 {
 	if (at > p->now && (!p->plan->wake || at < p->plan->wake))
 		p->plan->wake = at;
@@ -95,7 +95,7 @@ void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const ch
 	if (pod->deleting)
 		return;
 	struct plan_action *a =
-	    plan_act(p, ACTION_DELETE_POD, pod->task, pod->index, reason, "%s", message);
+	    plan_add_action(p, ACTION_DELETE_POD, pod->task, pod->index, reason, "%s", message);
 	a->uid = pod->uid;
 }
 
@@ -106,7 +106,7 @@ static void delete_surplus(struct planner *p)
 		int t = plan_task_position(p->spec, pod->task);
 		if (t >= 0 && pod->index >= 0 && pod->index < p->spec->tasks[t].replicas)
 			continue;
-		if (t < 0 || pod->index < 0 || !plan_surplus_stays(p, &p->spec->tasks[t], pod))
+		if (t < 0 || pod->index < 0 || !plan_surplus_pod_stays(p, &p->spec->tasks[t], pod))
 			plan_delete_pod(p, pod, "ScaledDown", "the manifest asks for fewer");
 	}
 }
@@ -120,7 +120,7 @@ static bool is_lost(const struct planner *p, const char *node)
 }
 
 /* No kubelet is there to say that these pods are gone. */
-static void forget_lost(struct planner *p)
+static void force_delete_lost(struct planner *p)
 {
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {
 		const struct observed_pod *pod = &p->seen->pods[i];
@@ -130,13 +130,13 @@ static void forget_lost(struct planner *p)
 		    !is_lost(p, pod->node))
 			continue;
 		if (p->now < patience) {
-			plan_wake(p, patience);
+			plan_requeue_at(p, patience);
 			continue;
 		}
 		struct plan_action *a =
-		    plan_act(p, ACTION_FORGET_POD, pod->task, pod->index, "NodeLost",
-			     "%.63s/%d: node %.100s does not answer, the pod is given up",
-			     pod->task, pod->index, pod->node);
+		    plan_add_action(p, ACTION_FORCE_DELETE_POD, pod->task, pod->index, "NodeLost",
+				    "%.63s/%d: node %.100s does not answer, the pod is given up",
+				    pod->task, pod->index, pod->node);
 		a->uid = pod->uid;
 	}
 }
@@ -156,13 +156,14 @@ static bool all_ps(const struct planner *p, bool ready)
 }
 
 /* The pod of an index that has one: ended ones make room, stuck ones change to the CPU. */
-static void tend(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
+static void reconcile_pod(struct planner *p, const struct task_spec *t,
+			  const struct observed_pod *pod)
 {
 	bool over = pod->phase == POD_FAILED || pod->phase == POD_SUCCEEDED;
 	const char *fallback;
 
-	if (pod->leaves) {
-		if (!plan_leaver_stays(p, pod))
+	if (pod->is_departure_pod) {
+		if (!plan_departure_pod_stays(p, pod))
 			plan_delete_pod(p, pod, "HasLeft", "the task comes back");
 		return;
 	}
@@ -174,25 +175,26 @@ static void tend(struct planner *p, const struct task_spec *t, const struct obse
 		plan_delete_pod(p, pod, "Restarting", "the task has failed and runs again");
 }
 
-bool plan_create(struct planner *p, const struct task_spec *t, int index, int owes)
+bool plan_create(struct planner *p, const struct task_spec *t, int index,
+		 int pending_departure_size)
 {
-	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
+	const struct index_status *e = index_status_find(p->status, t->name, index);
 	struct kernel_choice kernels;
 
 	/* a time further off is from before the clock was set back, one of who is to leave is for
 	 * nobody else */
 	if (e && e->retry_at > p->now && e->retry_at <= p->now + PLAN_BACKOFF_MOST &&
-	    (owes || !e->owes)) {
-		plan_wake(p, e->retry_at);
+	    (pending_departure_size || !e->pending_departure_size)) {
+		plan_requeue_at(p, e->retry_at);
 		return false;
 	}
-	if (!plan_choose_kernels(p, t, index, owes > 0, &kernels))
+	if (!plan_choose_kernels(p, t, index, pending_departure_size > 0, &kernels))
 		return false;
-	struct plan_action *a =
-	    plan_act(p, ACTION_CREATE_POD, t->name, index, "Created", "kernels %s", kernels.reason);
-	a->pod = plan_pod_render(p, t, index, owes, &kernels);
+	struct plan_action *a = plan_add_action(p, ACTION_CREATE_POD, t->name, index, "Created",
+						"kernels %s", kernels.reason);
+	a->pod = plan_pod_render(p, t, index, pending_departure_size, &kernels);
 	struct task_status *s = &p->status->tasks[t - p->spec->tasks];
-	if (!owes)
+	if (!pending_departure_size)
 		memcpy(s->kernels, kernels.variant, sizeof s->kernels);
 	return true;
 }
@@ -227,7 +229,8 @@ static void put_group(struct planner *p)
 	/* members that are done need no news; one that starts anew must not wait for them */
 	if ((p->spec->gang == GANG_VOLCANO || p->spec->gang == GANG_SCHEDULER_PLUGINS) &&
 	    (!p->seen->group || (n != p->seen->group && some_missing(p))))
-		plan_act(p, ACTION_PUT_GROUP, NULL, n, "Created", "%d pods are placed together", n);
+		plan_add_action(p, ACTION_PUT_GROUP, NULL, n, "Created",
+				"%d pods are placed together", n);
 }
 
 static void bring_up(struct planner *p)
@@ -236,13 +239,13 @@ static void bring_up(struct planner *p)
 	bool secured = plan_security(p);
 
 	if (p->spec->network_policy && !p->seen->policy)
-		plan_act(p, ACTION_CREATE_POLICY, NULL, 0, "Created",
-			 "who may talk to the tasks of the job");
+		plan_add_action(p, ACTION_CREATE_POLICY, NULL, 0, "Created",
+				"who may talk to the tasks of the job");
 	put_group(p);
 	if (!p->seen->service)
-		plan_act(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
-			 "the name under which tasks find each other");
-	plan_note_leavers(p);
+		plan_add_action(p, ACTION_CREATE_SERVICE, NULL, 0, "Created",
+				"the name under which tasks find each other");
+	plan_note_departures(p);
 	delete_surplus(p);
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
@@ -250,23 +253,24 @@ static void bring_up(struct planner *p)
 			continue;
 		for (int i = 0; i < task->replicas; i++) {
 			if (p->pods[t][i])
-				tend(p, task, p->pods[t][i]);
+				reconcile_pod(p, task, p->pods[t][i]);
 			else if (secured && !plan_is_done(p, task, i) &&
 				 (servers || task->kind == TASK_PS))
 				plan_create(p, task, i, 0);
 		}
 	}
 	if (secured && all_ps(p, true))
-		plan_send_off(p);
+		plan_create_departure_pods(p);
 }
 
 static bool is_back(const struct observed_pod *pod)
 {
-	return pod && pod->answered && pod->phase == POD_RUNNING && !pod->deleting && !pod->leaves;
+	return pod && pod->answered && pod->phase == POD_RUNNING && !pod->deleting &&
+	       !pod->is_departure_pod;
 }
 
 /* e: the index that is on its way back, or NULL. */
-static void set_restarting(struct planner *p, const struct ledger_entry *e)
+static void set_restarting(struct planner *p, const struct index_status *e)
 {
 	status_set(p, COND_RESTARTING, e, e ? "TaskFailed" : "TasksRun",
 		   "%s%s%d failures so far, backoffLimit %d", e ? plan_failure_text(p, e) : "",
@@ -279,15 +283,15 @@ static void describe(struct planner *p)
 	const struct task_spec *chief = job_spec_chief(p->spec);
 	int wanted = 0, ready = 0;
 	bool chief_runs = !chief, chief_there = false, chief_done = false;
-	const struct ledger_entry *again = NULL;
+	const struct index_status *again = NULL;
 
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
 		for (int i = 0; plan_counts(task) && i < task->replicas; i++) {
 			const struct observed_pod *pod = p->pods[t][i];
-			const struct ledger_entry *e = ledger_find(p->status, task->name, i);
+			const struct index_status *e = index_status_find(p->status, task->name, i);
 			bool up = pod && pod->ready && pod->phase == POD_RUNNING &&
-				  !pod->deleting && !pod->leaves;
+				  !pod->deleting && !pod->is_departure_pod;
 			bool done = e && e->done;
 			wanted++;
 			ready += up || done;
@@ -319,7 +323,7 @@ static void describe(struct planner *p)
 	plan_report_step_reset(p);
 	if (again || p->status->conditions[COND_RESTARTING].set)
 		set_restarting(p, again);
-	if (!p->kernels_missing && !plan_say_stuck(p))
+	if (!p->kernels_missing && !plan_report_stuck_pod(p))
 		status_set(p, COND_READY, ready == wanted, ready == wanted ? "AllReady" : "Waiting",
 			   "%d of %d tasks are ready or have finished", ready, wanted);
 }
@@ -340,7 +344,7 @@ bool plan_creates(const struct job_plan *plan)
 
 /* Why a job does not get on is what somebody waits to hear; while it is the same there is no hurry.
  */
-static void tell_soon(struct planner *p)
+static void mark_urgent(struct planner *p)
 {
 	const struct condition *trouble = job_status_trouble(p->status);
 
@@ -351,7 +355,7 @@ static void tell_soon(struct planner *p)
 }
 
 /* Only the spec was wrong, nothing has begun, and this spec reads. */
-static void forgive(struct job_status *s)
+static void clear_invalid_spec(struct job_status *s)
 {
 	struct condition *failed = &s->conditions[COND_FAILED];
 
@@ -371,10 +375,10 @@ static void look(struct planner *p)
 		 p->spec->name);
 	if (p->spec->deleting)
 		return;
-	forgive(s);
+	clear_invalid_spec(s);
 	status_set(p, COND_CREATED, true, "Accepted", "the job has been read");
-	plan_absorb(p);
-	forget_lost(p);
+	plan_record_terminated_pods(p);
+	force_delete_lost(p);
 	if (!plan_has_ended(p) && p->spec->suspend) {
 		plan_suspend(p);
 		return;
@@ -385,20 +389,20 @@ static void look(struct planner *p)
 				   "spec.run.suspend is false");
 		if (!s->start_time)
 			s->start_time = p->now;
-		plan_members(p);
-		plan_judge(p);
+		plan_update_epoch(p);
+		plan_decide_end(p);
 	}
 	if (plan_has_ended(p)) {
-		plan_clean(p);
+		plan_clean_up(p);
 		return;
 	}
 	plan_report_gpu_image(p);
 	bring_up(p);
-	plan_notice(p);
+	plan_membership_update(p);
 	describe(p);
-	plan_time_steps(p);
+	plan_watch_progress(p);
 	plan_report_rejected(p);
-	tell_soon(p);
+	mark_urgent(p);
 }
 
 struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_options *options,

@@ -62,10 +62,10 @@ struct plan_options {
 
 /* What a pod or process is to run. */
 enum plan_role {
-	ROLE_SERVER,  /* a task server and nothing else: ps, and everybody of PROGRAM_NONE */
-	ROLE_TRAINER, /* a task server with the ready-made trainer beside it */
-	ROLE_COMMAND, /* the user's command, which starts its own server or talks to ours */
-	ROLE_BOARD,   /* TensorBoard, on http_port */
+	ROLE_SERVER,      /* a task server and nothing else: ps, and everybody of PROGRAM_NONE */
+	ROLE_TRAINER,     /* a task server with the ready-made trainer beside it */
+	ROLE_COMMAND,     /* the user's command, which starts its own server or talks to ours */
+	ROLE_TENSORBOARD, /* TensorBoard, on http_port */
 };
 struct plan_env {
 	const char *name, *value;
@@ -85,9 +85,9 @@ struct plan_pod {
 	const char *mount_path;
 	const char *secret; /* mounted at JOB_TLS_PATH; NULL: none */
 	int port, http_port;
-	int members; /* of the gang; 0: none */
-	int epoch;   /* of the cluster in its environment; 0: it gets none */
-	bool leaves; /* only says for a worker that is gone that it leaves */
+	int members;           /* of the gang; 0: none */
+	int epoch;             /* of the cluster in its environment; 0: it gets none */
+	bool is_departure_pod; /* only says for a worker that is gone that it leaves */
 };
 
 enum action_kind {
@@ -97,11 +97,11 @@ enum action_kind {
 	ACTION_CHECK_SECRET,  /* made again under its name when it is gone */
 	ACTION_CREATE_SERVICE,
 	ACTION_CREATE_POLICY,
-	ACTION_PUT_GROUP,  /* index: its members */
-	ACTION_CREATE_POD, /* pod */
-	ACTION_DELETE_POD, /* task, index, uid */
-	ACTION_FORGET_POD, /* as DELETE_POD without waiting for a node that does not answer */
-	ACTION_FINISH_POD, /* ask the server to end by itself with 0: task, index, uid */
+	ACTION_PUT_GROUP,        /* index: its members */
+	ACTION_CREATE_POD,       /* pod */
+	ACTION_DELETE_POD,       /* task, index, uid */
+	ACTION_FORCE_DELETE_POD, /* as DELETE_POD without waiting for a node that does not answer */
+	ACTION_FINISH_POD,       /* ask the server to end by itself with 0: task, index, uid */
 	ACTION_DELETE_SERVICE,
 	ACTION_DELETE_JOB, /* ttl has passed */
 };
@@ -125,10 +125,10 @@ struct job_plan {
 	struct job_status status;
 	/* Once the status is stored, what those are to be told who have an older epoch (POST
 	 * /cluster of a task); NULL: all have this one. */
-	const char *notice;
+	const char *membership_update;
 	double wake;
-	bool urgent;  /* the status reports a problem, or an end that somebody waits for */
-	bool at_once; /* the status has a fact that the next reconcile needs */
+	bool urgent; /* the status reports a problem, or an end that somebody waits for */
+	bool write_status_first; /* the status has a fact that the next reconcile needs */
 };
 
 /* The plan borrows spec and observed.  Never fails for what a manifest or a cluster can hold: what

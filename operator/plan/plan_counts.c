@@ -23,7 +23,7 @@ void plan_name_tasks(struct planner *p)
 
 static bool is_live(const struct observed_pod *pod)
 {
-	return pod && !pod->deleting && !pod->leaves &&
+	return pod && !pod->deleting && !pod->is_departure_pod &&
 	       (pod->phase == POD_PENDING || pod->phase == POD_RUNNING ||
 		pod->phase == POD_UNKNOWN);
 }

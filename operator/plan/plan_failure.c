@@ -20,7 +20,7 @@ static const struct {
 };
 
 /* The text between the brackets behind the exit code. */
-static void put_reason(const struct ledger_entry *e, char *out, size_t size)
+static void put_reason(const struct index_status *e, char *out, size_t size)
 {
 	bool named = e->reason[0] && strcmp(e->reason, "Error") != 0;
 	int signal = e->exit_code - EXIT_SIGNAL;
@@ -42,7 +42,7 @@ static void put_reason(const struct ledger_entry *e, char *out, size_t size)
 		snprintf(out, size, "Error");
 }
 
-const char *plan_failure_text(const struct planner *p, const struct ledger_entry *e)
+const char *plan_failure_text(const struct planner *p, const struct index_status *e)
 {
 	struct mu_arena *a = &p->plan->arena;
 	char reason[160], code[40] = "without an exit code";
@@ -64,13 +64,13 @@ const char *plan_log_text(const struct planner *p, const char *task, int index)
 			       task, index);
 }
 
-const struct ledger_entry *plan_last_failure(const struct planner *p)
+const struct index_status *plan_last_failure(const struct planner *p)
 {
-	const struct ledger_entry *last = NULL;
+	const struct index_status *last = NULL;
 	double last_end = 0;
 
 	for (unsigned i = 0; i < p->status->n_ledger; i++) {
-		const struct ledger_entry *e = &p->status->ledger[i];
+		const struct index_status *e = &p->status->ledger[i];
 		double end = e->retry_at - plan_backoff(e->failures);
 
 		if (!e->failures || e->done || e->free_end || (last && end < last_end))

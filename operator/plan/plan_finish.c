@@ -26,7 +26,7 @@ static void end(struct planner *p, enum job_phase phase, const char *reason, con
 	if (p->status->conditions[COND_RESTARTING].set)
 		status_set(p, COND_RESTARTING, false, reason, "the job has ended");
 	p->status->conditions[COND_REFUSED] = (struct condition){0};
-	plan_forget_leavers(p);
+	plan_forget_departures(p);
 }
 
 /* A job whose program left no report has a chief that ended with exit code 0, and no more is known.
@@ -78,10 +78,10 @@ bool plan_has_succeeded(const struct planner *p)
 }
 
 /* An index whose last end was a failure that may not be repeated. */
-static const struct ledger_entry *fatal(const struct planner *p)
+static const struct index_status *fatal(const struct planner *p)
 {
 	for (unsigned i = 0; i < p->status->n_ledger; i++) {
-		const struct ledger_entry *e = &p->status->ledger[i];
+		const struct index_status *e = &p->status->ledger[i];
 		const struct task_spec *t = job_spec_task(p->spec, e->task);
 		if (t && e->index < t->replicas && e->failures && !e->done && !e->free_end &&
 		    e->uid[0] && !plan_may_restart(p, t, e))
@@ -97,7 +97,7 @@ static bool overdue(struct planner *p, double from, int64_t seconds)
 		return false;
 	if (p->now >= from + (double)seconds)
 		return true;
-	plan_wake(p, from + (double)seconds);
+	plan_requeue_at(p, from + (double)seconds);
 	return false;
 }
 
@@ -128,7 +128,7 @@ static double still_since(const struct planner *p)
 	return since > p->seen->watched_since ? since : p->seen->watched_since;
 }
 
-void plan_time_steps(struct planner *p)
+void plan_watch_progress(struct planner *p)
 {
 	overdue(p, still_since(p), p->spec->progress_deadline);
 }
@@ -163,7 +163,7 @@ static void judge_deadlines(struct planner *p)
 }
 
 /* A pod of a job that has failed is kept unless cleanPodPolicy is All, and its log with it. */
-static const char *failure_with_log(const struct planner *p, const struct ledger_entry *e)
+static const char *failure_with_log(const struct planner *p, const struct index_status *e)
 {
 	bool kept = p->options->log_folder || p->spec->clean != CLEAN_ALL;
 
@@ -172,9 +172,9 @@ static const char *failure_with_log(const struct planner *p, const struct ledger
 			       kept ? plan_log_text(p, e->task, e->index) : "");
 }
 
-void plan_judge(struct planner *p)
+void plan_decide_end(struct planner *p)
 {
-	const struct ledger_entry *e;
+	const struct index_status *e;
 
 	if (plan_has_succeeded(p)) {
 		succeed(p);
@@ -209,11 +209,11 @@ static void finish_server(struct planner *p, const struct observed_pod *pod)
 	double patience = p->status->completion_time + WORKER_GRACE;
 
 	if (p->now < patience && workers_live(p)) {
-		plan_wake(p, patience);
+		plan_requeue_at(p, patience);
 		return;
 	}
-	struct plan_action *a = plan_act(p, ACTION_FINISH_POD, pod->task, pod->index,
-					 "ChiefFinished", "the chief has finished");
+	struct plan_action *a = plan_add_action(p, ACTION_FINISH_POD, pod->task, pod->index,
+						"ChiefFinished", "the chief has finished");
 	a->uid = pod->uid;
 }
 
@@ -232,27 +232,27 @@ static void clean_pod(struct planner *p, const struct observed_pod *pod)
 	if (t && !plan_counts(t) && p->spec->clean != CLEAN_ALL)
 		return;
 	if (!over && good && p->now < patience) {
-		plan_wake(p, patience);
+		plan_requeue_at(p, patience);
 		if (t && t->kind == TASK_PS)
 			finish_server(p, pod);
 		return;
 	}
 	if (p->spec->clean == CLEAN_NONE)
 		return;
-	struct plan_action *a =
-	    plan_act(p, ACTION_DELETE_POD, pod->task, pod->index, "JobEnded",
-		     "the job has ended (cleanPodPolicy: %s)", clean_policy_names[p->spec->clean]);
+	struct plan_action *a = plan_add_action(
+	    p, ACTION_DELETE_POD, pod->task, pod->index, "JobEnded",
+	    "the job has ended (cleanPodPolicy: %s)", clean_policy_names[p->spec->clean]);
 	a->uid = pod->uid;
 }
 
-void plan_clean(struct planner *p)
+void plan_clean_up(struct planner *p)
 {
 	for (unsigned i = 0; i < p->seen->n_pods; i++)
 		clean_pod(p, &p->seen->pods[i]);
 	if (p->spec->clean == CLEAN_ALL && !p->seen->n_pods && p->seen->service)
-		plan_act(p, ACTION_DELETE_SERVICE, NULL, 0, "JobEnded", "the job has ended");
+		plan_add_action(p, ACTION_DELETE_SERVICE, NULL, 0, "JobEnded", "the job has ended");
 	if (overdue(p, p->status->completion_time, p->spec->ttl_seconds))
-		plan_act(p, ACTION_DELETE_JOB, NULL, 0, "TimeToLive",
-			 "%lld seconds have passed since the job ended",
-			 (long long)p->spec->ttl_seconds);
+		plan_add_action(p, ACTION_DELETE_JOB, NULL, 0, "TimeToLive",
+				"%lld seconds have passed since the job ended",
+				(long long)p->spec->ttl_seconds);
 }

@@ -57,7 +57,7 @@ static bool report_unscheduled(struct planner *p)
 			    pod->node || p->options->address)
 				continue;
 			if (p->now < pod->created + SCHEDULER_TIMEOUT_S) {
-				plan_wake(p, pod->created + SCHEDULER_TIMEOUT_S);
+				plan_requeue_at(p, pod->created + SCHEDULER_TIMEOUT_S);
 				continue;
 			}
 			status_set(
@@ -91,7 +91,7 @@ static const struct observed_pod *stuck(const struct planner *p, const struct ta
 enum { SERVER_PATIENCE = 20, COMMAND_PATIENCE = 90 };
 
 /* A ps that runs and does not answer holds up everybody. */
-static bool say_deaf(struct planner *p)
+static bool report_unready_ps(struct planner *p)
 {
 	double patience = p->spec->program == PROGRAM_COMMAND ? COMMAND_PATIENCE : SERVER_PATIENCE;
 
@@ -102,7 +102,7 @@ static bool say_deaf(struct planner *p)
 			if (!pod || pod->phase != POD_RUNNING || pod->ready || pod->deleting)
 				continue;
 			if (!pod->answered && p->now < pod->created + patience) {
-				plan_wake(p, pod->created + patience);
+				plan_requeue_at(p, pod->created + patience);
 				continue;
 			}
 			status_set(p, COND_READY, false, "ServerSilent",
@@ -138,14 +138,14 @@ static bool report_no_workers(struct planner *p)
 	return true;
 }
 
-bool plan_say_stuck(struct planner *p)
+bool plan_report_stuck_pod(struct planner *p)
 {
 	const struct task_spec *t;
 	const struct observed_pod *pod = stuck(p, &t);
 	const char *image;
 
 	if (!pod)
-		return report_unscheduled(p) || say_deaf(p) || report_no_workers(p);
+		return report_unscheduled(p) || report_unready_ps(p) || report_no_workers(p);
 	/* the group's scheduler knows why; its pods only say that they have no node */
 	if (!pod->node && group_waits(p)) {
 		status_set(p, COND_READY, false, "GangWaiting",

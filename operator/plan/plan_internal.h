@@ -52,17 +52,17 @@ void plan_report_kernels(struct planner *p, const struct task_spec *t,
 
 /* ---- plan_hint.c ---- */
 /* Says in COND_READY which pod cannot start and what to do; false when none is stuck. */
-bool plan_say_stuck(struct planner *p);
+bool plan_report_stuck_pod(struct planner *p);
 
 /* ---- plan_pod.c ---- */
-/* owes: of how many workers it was one, when it is only to leave; else 0. */
-struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index, int owes,
-				 const struct kernel_choice *kernels);
+/* pending_departure_size: of how many workers it was one, when it is only to leave; else 0. */
+struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
+				 int pending_departure_size, const struct kernel_choice *kernels);
 const char *plan_pod_name(struct planner *p, const char *task, int index);
 /* Raises the epoch when the members are others than those it stands for. */
-void plan_members(struct planner *p);
+void plan_update_epoch(struct planner *p);
 /* Who has seen it, and what the others are to be told. */
-void plan_notice(struct planner *p);
+void plan_membership_update(struct planner *p);
 
 /* ---- plan_security.c ---- */
 bool plan_has_tls(const struct planner *p);
@@ -71,11 +71,11 @@ bool plan_security(struct planner *p);
 
 /* ---- plan_failure.c ---- */
 /* "worker/1 ended with exit code 137 (OOMKilled: ...) on node n1"; lives as long as the plan. */
-const char *plan_failure_text(const struct planner *p, const struct ledger_entry *e);
+const char *plan_failure_text(const struct planner *p, const struct index_status *e);
 /* The command or the file that shows the log of a task; lives as long as the plan. */
 const char *plan_log_text(const struct planner *p, const char *task, int index);
 /* The index that has failed last, of those that are not done; NULL: none has. */
-const struct ledger_entry *plan_last_failure(const struct planner *p);
+const struct index_status *plan_last_failure(const struct planner *p);
 
 /* ---- plan_rejected.c ---- */
 void plan_report_rejected(struct planner *p);
@@ -90,10 +90,10 @@ void plan_report_step_reset(struct planner *p);
 /* Seconds that an index waits after so many failures. */
 double plan_backoff(int failures);
 /* Takes what the pods that have ended tell into the ledger, each once. */
-void plan_absorb(struct planner *p);
+void plan_record_terminated_pods(struct planner *p);
 /* Whether the last end of this index means that it runs again. */
 bool plan_may_restart(const struct planner *p, const struct task_spec *t,
-		      const struct ledger_entry *e);
+		      const struct index_status *e);
 /* Whether index i of t is done for good. */
 bool plan_is_done(const struct planner *p, const struct task_spec *t, int index);
 
@@ -108,33 +108,35 @@ void plan_count_tasks(struct planner *p); /* after all actions were planned */
 int plan_task_position(const struct job_spec *s, const char *name); /* -1: there is none */
 void plan_delete_pod(struct planner *p, const struct observed_pod *pod, const char *reason,
 		     const char *message);
-struct plan_action *plan_act(struct planner *p, enum action_kind kind, const char *task, int index,
-			     const char *reason, const char *fmt, ...)
+struct plan_action *plan_add_action(struct planner *p, enum action_kind kind, const char *task,
+				    int index, const char *reason, const char *fmt, ...)
     __attribute__((format(printf, 6, 7)));
-void plan_wake(struct planner *p, double at);
+void plan_requeue_at(struct planner *p, double at);
 /* Has a pod made for the index, unless it is too early or there are no kernels: false then. */
-bool plan_create(struct planner *p, const struct task_spec *t, int index, int owes);
+bool plan_create(struct planner *p, const struct task_spec *t, int index,
+		 int pending_departure_size);
 
 /* ---- plan_leave.c: synchronous workers that were scaled away ---- */
-/* Notes who may have joined, and who of them was scaled away and owes a word. */
-void plan_note_leavers(struct planner *p);
-/* Notes what a pod of an index that is too many owes; true when it stays for now. */
-bool plan_surplus_stays(struct planner *p, const struct task_spec *t,
-			const struct observed_pod *pod);
+/* Notes who may have joined, and who of them was scaled away and pending_departure_size a word. */
+void plan_note_departures(struct planner *p);
+/* Notes what a pod of an index that is too many pending_departure_size; true when it stays for now.
+ */
+bool plan_surplus_pod_stays(struct planner *p, const struct task_spec *t,
+			    const struct observed_pod *pod);
 /* The same of one in whose place another is wanted again. */
-bool plan_leaver_stays(struct planner *p, const struct observed_pod *pod);
+bool plan_departure_pod_stays(struct planner *p, const struct observed_pod *pod);
 /* Has pods made that leave for those that ended without. */
-void plan_send_off(struct planner *p);
-void plan_forget_leavers(struct planner *p);
+void plan_create_departure_pods(struct planner *p);
+void plan_forget_departures(struct planner *p);
 
 /* ---- plan_finish.c: when a job ends, and what follows ---- */
 bool plan_has_ended(const struct planner *p);
 bool plan_has_succeeded(
     const struct planner *p); /* the ledger says so; it may not have ended yet */
 /* Ends the job when its chief is done, or it has failed. */
-void plan_judge(struct planner *p);
+void plan_decide_end(struct planner *p);
 /* Has the planner look again when steps that begin now would be missed. */
-void plan_time_steps(struct planner *p);
-void plan_clean(struct planner *p);
+void plan_watch_progress(struct planner *p);
+void plan_clean_up(struct planner *p);
 
 #endif

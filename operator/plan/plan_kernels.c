@@ -2,7 +2,7 @@
 /* Chooses the kernels of an index, and lets it fall back from a GPU to the CPU.
  *
  * `auto` and `prefer-gpu` fall back: without an image with GPU kernels no GPU is chosen, and an
- * index whose GPU does not come up uses the CPU until the job ends (ledger_entry.no_gpu).  The pod
+ * index whose GPU does not come up uses the CPU until the job ends (index_status.no_gpu).  The pod
  * that could not use its GPU counts as no failure.  `gpu` and named variants never fall back. */
 #include "operator/plan/plan_internal.h"
 
@@ -19,7 +19,7 @@ static bool lacks_gpu_image(const struct planner *p, const struct task_spec *t)
 bool plan_choose_kernels(struct planner *p, const struct task_spec *t, int index, bool leaves,
 			 struct kernel_choice *out)
 {
-	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
+	const struct index_status *e = index_status_find(p->status, t->name, index);
 	struct kernel_request ask = {.kernels = leaves ? "cpu" : t->kernels,
 				     .is_ps = t->kind == TASK_PS,
 				     .no_gpu_image = lacks_gpu_image(p, t),
@@ -96,7 +96,7 @@ static bool waits_for_gpu(const struct observed_pod *pod)
 const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
 			      const struct observed_pod *pod)
 {
-	const struct ledger_entry *e = ledger_find(p->status, t->name, pod->index);
+	const struct index_status *e = index_status_find(p->status, t->name, pod->index);
 	bool failed = failed_on_gpu(pod);
 	const char *why, *text;
 
@@ -104,7 +104,7 @@ const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
 		return NULL;
 	/* An index that has fallen back may still have such a pod: its deletion did not arrive. */
 	if (!failed && !(e && e->no_gpu) && p->now < pod->created + GPU_WAIT_S) {
-		plan_wake(p, pod->created + GPU_WAIT_S);
+		plan_requeue_at(p, pod->created + GPU_WAIT_S);
 		return NULL;
 	}
 	why = pod->message ? pod->message : pod->reason;
@@ -118,7 +118,7 @@ const char *plan_gpu_fallback(struct planner *p, const struct task_spec *t,
 				       pod->index, GPU_WAIT_S, why ? why : "no reason given");
 	if (e && e->no_gpu)
 		return text;
-	ledger_get(p->status, t->name, pod->index)->no_gpu = true;
+	index_status_get(p->status, t->name, pod->index)->no_gpu = true;
 	status_set(p, COND_KERNELS, true, failed ? "GpuNotUsable" : "NoGpuInTime", "%s", text);
 	return text;
 }

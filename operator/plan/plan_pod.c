@@ -68,7 +68,7 @@ static void widen(struct planner *p, const struct task_spec *t, int width)
 	p->width_of_wide = width;
 }
 
-void plan_members(struct planner *p)
+void plan_update_epoch(struct planner *p)
 {
 	MU_AUTO_BUF text = {0};
 	char hash[sizeof p->status->members];
@@ -84,14 +84,14 @@ void plan_members(struct planner *p)
 /* A pod that is on its way out is no member any more; what one that starts will have is known. */
 static bool is_live(const struct observed_pod *pod)
 {
-	return pod && !pod->deleting && !pod->leaves && pod->phase != POD_SUCCEEDED &&
+	return pod && !pod->deleting && !pod->is_departure_pod && pod->phase != POD_SUCCEEDED &&
 	       pod->phase != POD_FAILED;
 }
 
 /* Who has seen an epoch has seen those before it, and who comes later starts with what holds then:
  * so what all have seen never falls, also when somebody looks who does not know yet who was told.
  */
-void plan_notice(struct planner *p)
+void plan_membership_update(struct planner *p)
 {
 	int least = p->status->epoch;
 	bool any = false;
@@ -110,8 +110,9 @@ void plan_notice(struct planner *p)
 	if (any && least < p->status->epoch) {
 		MU_AUTO_BUF cluster = {0};
 		mu_cluster_write_json(cluster_of(p), &cluster);
-		p->plan->notice = mu_arena_printf(&p->plan->arena, "{\"epoch\":%d,\"cluster\":%s}",
-						  p->status->epoch, cluster.data);
+		p->plan->membership_update =
+		    mu_arena_printf(&p->plan->arena, "{\"epoch\":%d,\"cluster\":%s}",
+				    p->status->epoch, cluster.data);
 	}
 }
 
@@ -133,7 +134,7 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 	MU_AUTO_BUF train = {0};
 
 	pod->env = MU_ARENA_ARRAY(&p->plan->arena, struct plan_env, MAX_ENV);
-	if (pod->role == ROLE_BOARD)
+	if (pod->role == ROLE_TENSORBOARD)
 		return;
 	mu_cluster_write_tf_config(cluster_of(p), pod->task, pod->index, &tf_config);
 	put_env(p, pod, "TF_CONFIG", tf_config.data);
@@ -153,7 +154,7 @@ static void fill_env(struct planner *p, struct plan_pod *pod)
 	}
 	if (p->spec->train.checkpoint_path)
 		put_env(p, pod, "MUSTER_CHECKPOINT", p->spec->train.checkpoint_path);
-	if (pod->leaves)
+	if (pod->is_departure_pod)
 		put_env(p, pod, "MUSTER_LEAVE", "1");
 	for (unsigned i = 0; i < pod->kernels.n_env; i++)
 		put_env(p, pod, pod->kernels.env[i].key, pod->kernels.env[i].value);
@@ -202,7 +203,7 @@ static const char *const *board_of(struct planner *p)
 static enum plan_role role_of(const struct job_spec *s, const struct task_spec *t)
 {
 	if (t->kind == TASK_BOARD)
-		return ROLE_BOARD;
+		return ROLE_TENSORBOARD;
 	if (s->program == PROGRAM_COMMAND)
 		return ROLE_COMMAND;
 	if (s->program == PROGRAM_TRAIN &&
@@ -229,8 +230,8 @@ static int total_of(const struct job_spec *s)
 	return n;
 }
 
-struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index, int owes,
-				 const struct kernel_choice *kernels)
+struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, int index,
+				 int pending_departure_size, const struct kernel_choice *kernels)
 {
 	static const char *const server[] = {"muster-task", NULL};
 	static const char *const trainer[] = {"muster", "train", NULL};
@@ -251,16 +252,16 @@ struct plan_pod *plan_pod_render(struct planner *p, const struct task_spec *t, i
 	    .port = port_of(p),
 	    .http_port = t->kind == TASK_BOARD ? JOB_BOARD_PORT : http_port_of(p),
 	    .epoch = t->kind == TASK_BOARD ? 0 : p->status->epoch,
-	    .leaves = owes > 0,
+	    .is_departure_pod = pending_departure_size > 0,
 	};
-	if (owes)
-		widen(p, t, owes);
-	pod->argv = pod->role == ROLE_BOARD     ? board_of(p)
-		    : pod->role == ROLE_COMMAND ? command_of(p, pod)
-		    : pod->role == ROLE_TRAINER ? trainer
-						: server;
+	if (pending_departure_size)
+		widen(p, t, pending_departure_size);
+	pod->argv = pod->role == ROLE_TENSORBOARD ? board_of(p)
+		    : pod->role == ROLE_COMMAND   ? command_of(p, pod)
+		    : pod->role == ROLE_TRAINER   ? trainer
+						  : server;
 	fill_env(p, pod);
-	if (owes)
+	if (pending_departure_size)
 		widen(p, NULL, 0);
 	return pod;
 }

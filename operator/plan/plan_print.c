@@ -11,7 +11,7 @@ static const char *const action_names[] = {
     [ACTION_SWITCH_SECRET] = "patch secret",    [ACTION_CHECK_SECRET] = "check secret",
     [ACTION_CREATE_SERVICE] = "create service", [ACTION_CREATE_POLICY] = "create policy",
     [ACTION_PUT_GROUP] = "create podgroup",     [ACTION_CREATE_POD] = "create pod",
-    [ACTION_DELETE_POD] = "delete pod",         [ACTION_FORGET_POD] = "forget pod",
+    [ACTION_DELETE_POD] = "delete pod",         [ACTION_FORCE_DELETE_POD] = "forget pod",
     [ACTION_FINISH_POD] = "finish pod",         [ACTION_DELETE_SERVICE] = "delete service",
     [ACTION_DELETE_JOB] = "delete job",
 };

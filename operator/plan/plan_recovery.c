@@ -32,7 +32,7 @@ static const struct observed_pod *chief_pod(const struct planner *p)
 /* True when this ps is not the first of its index: the chief starts after the first ones. */
 static bool was_replaced(const struct planner *p, const struct observed_pod *ps)
 {
-	const struct ledger_entry *e = ledger_find(p->status, ps->task, ps->index);
+	const struct index_status *e = index_status_find(p->status, ps->task, ps->index);
 	const struct observed_pod *chief = chief_pod(p);
 
 	return (e && e->attempts > 0) || (chief && ps->created > chief->created);

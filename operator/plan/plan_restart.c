@@ -14,7 +14,7 @@ static bool exit_may_pass(int code)
 }
 
 bool plan_may_restart(const struct planner *p, const struct task_spec *t,
-		      const struct ledger_entry *e)
+		      const struct index_status *e)
 {
 	switch (t->restart) {
 	case RESTART_NEVER:
@@ -31,7 +31,7 @@ bool plan_may_restart(const struct planner *p, const struct task_spec *t,
 
 bool plan_is_done(const struct planner *p, const struct task_spec *t, int index)
 {
-	const struct ledger_entry *e = ledger_find(p->status, t->name, index);
+	const struct index_status *e = index_status_find(p->status, t->name, index);
 
 	return e && e->done;
 }
@@ -48,7 +48,7 @@ double plan_backoff(int failures)
 /* A program that is evicted may well end with 0: it was told to. */
 static bool ended_well(const struct observed_pod *pod)
 {
-	return pod->phase == POD_SUCCEEDED || (pod->exit_code == 0 && !pod->free);
+	return pod->phase == POD_SUCCEEDED || (pod->exit_code == 0 && !pod->disrupted);
 }
 
 /* Whether the job waits for an end with 0 of these to succeed. */
@@ -72,7 +72,7 @@ static bool end_is_final(const struct planner *p, const struct task_spec *t,
 
 static void count_end(struct planner *p, const struct task_spec *t, const struct observed_pod *pod)
 {
-	struct ledger_entry *e = ledger_get(p->status, t->name, pod->index);
+	struct index_status *e = index_status_get(p->status, t->name, pod->index);
 	bool zero = ended_well(pod), no_gpu;
 
 	if (strcmp(e->uid, pod->uid) == 0 || e->done || pod->created < e->created)
@@ -90,7 +90,7 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 	if (!no_gpu)
 		plan_report_kernels(p, t, pod);
 	e->done = end_is_final(p, t, pod);
-	e->free_end = (pod->free || no_gpu) && !zero;
+	e->free_end = (pod->disrupted || no_gpu) && !zero;
 	if (e->done || e->free_end || plan_has_ended(p) || (zero && t->restart == RESTART_ALWAYS)) {
 		e->retry_at = 0;
 		return;
@@ -101,7 +101,7 @@ static void count_end(struct planner *p, const struct task_spec *t, const struct
 }
 
 /* Servers come last: whether their end is right depends on whether the chief is done. */
-void plan_absorb(struct planner *p)
+void plan_record_terminated_pods(struct planner *p)
 {
 	for (int pass = 0; pass < 2; pass++)
 		for (unsigned t = 0; t < p->spec->n_tasks; t++)
@@ -109,7 +109,7 @@ void plan_absorb(struct planner *p)
 				const struct task_spec *task = &p->spec->tasks[t];
 				const struct observed_pod *pod = p->pods[t][i];
 				if ((task->kind == TASK_PS) == (pass == 1) && pod && !pod->killed &&
-				    !pod->leaves &&
+				    !pod->is_departure_pod &&
 				    (pod->phase == POD_SUCCEEDED || pod->phase == POD_FAILED))
 					count_end(p, task, pod);
 			}

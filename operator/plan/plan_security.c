@@ -47,7 +47,7 @@ static bool may_miss_secret(struct planner *p)
 		while (waits >= look + SPAN)
 			look = next_look(look);
 		check = check || waits >= look;
-		plan_wake(p, since + (waits < look ? look : next_look(look)));
+		plan_requeue_at(p, since + (waits < look ? look : next_look(look)));
 	}
 	return check;
 }
@@ -94,25 +94,25 @@ bool plan_security(struct planner *p)
 	due = s->secret && (early || p->now >= s->made + renew_after);
 	over = due && (early || p->now >= s->made + life);
 	if (!s->secret || (over && !p->seen->n_pods)) {
-		plan_act(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
-			 "certificates for the tasks of the job");
+		plan_add_action(p, ACTION_MAKE_SECRET, NULL, 0, NULL,
+				"certificates for the tasks of the job");
 		return false;
 	}
 	lost = due && s->spread > 0 && p->seen->next_since <= 0;
 	waits = lost && p->now >= s->spread && p->now < next_spread(s, life, spread_s);
 	if ((!due || waits) && may_miss_secret(p))
-		plan_act(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
+		plan_add_action(p, ACTION_CHECK_SECRET, NULL, 0, NULL, "pods wait for a volume");
 	if (!due)
-		plan_wake(p, s->made + renew_after);
+		plan_requeue_at(p, s->made + renew_after);
 	else if (waits)
-		plan_wake(p, next_spread(s, life, spread_s));
+		plan_requeue_at(p, next_spread(s, life, spread_s));
 	else if (s->spread <= 0 || lost)
-		plan_act(p, ACTION_SPREAD_CA, NULL, 0, NULL,
-			 "the next certificates' CA, ahead of them");
+		plan_add_action(p, ACTION_SPREAD_CA, NULL, 0, NULL,
+				"the next certificates' CA, ahead of them");
 	else if (p->seen->next_since < spread_s)
-		plan_wake(p, p->now + spread_s - p->seen->next_since);
+		plan_requeue_at(p, p->now + spread_s - p->seen->next_since);
 	else
-		plan_act(p, ACTION_SWITCH_SECRET, NULL, 0, NULL,
-			 "new certificates for the tasks of the job");
+		plan_add_action(p, ACTION_SWITCH_SECRET, NULL, 0, NULL,
+				"new certificates for the tasks of the job");
 	return true;
 }

@@ -23,9 +23,9 @@ void plan_suspend(struct planner *p)
 		if (p->seen->pods[i].phase != POD_SUCCEEDED)
 			plan_delete_pod(p, &p->seen->pods[i], "Suspended", "the job is suspended");
 	if (servers) /* who knows whom they wait for, and may be asked to go on */
-		plan_note_leavers(p);
+		plan_note_departures(p);
 	else
-		plan_forget_leavers(p);
+		plan_forget_departures(p);
 	p->status->phase = JOB_SUSPENDED;
 	p->status->start_time = 0;
 	if (workers)

@@ -71,7 +71,7 @@ static bool is_wanted(const cJSON *job, const struct observed_pod *p)
 	if (strcmp(p->task, "evaluator") == 0 && sim_at(job, "spec.program.command"))
 		return false;
 	snprintf(replicas, sizeof(replicas), "spec.tasks.%s.replicas", p->task);
-	return !p->deleting && !p->leaves && p->index < number_at(job, replicas) &&
+	return !p->deleting && !p->is_departure_pod && p->index < number_at(job, replicas) &&
 	       (p->phase == POD_PENDING || p->phase == POD_RUNNING);
 }
 

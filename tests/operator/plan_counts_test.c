@@ -3,7 +3,7 @@
  * blamed. */
 #include "tests/operator/plan_world.h"
 
-static const struct ledger_entry *entry(const struct world *w, const char *task, int index)
+static const struct index_status *entry(const struct world *w, const char *task, int index)
 {
 	for (unsigned n = 0; n < w->status.n_ledger; n++)
 		if (strcmp(w->status.ledger[n].task, task) == 0 &&

@@ -71,7 +71,7 @@ static void worker__evicted_while_it_ended_well__is_not_done(void **state)
 	start_running(&w, TWO);
 	fail_pod(&w, "worker", 1, 137);
 	pod(&w, "worker", 1)->exit_code = 0;
-	pod(&w, "worker", 1)->free = true;
+	pod(&w, "worker", 1)->disrupted = true;
 	assert_string_equal(look(&w), "-worker/1 ");
 	assert_int_equal(w.status.restarts, 0);
 	assert_int_equal(w.status.tasks[1].succeeded, 0);
@@ -165,7 +165,7 @@ static void worker__evicted__costs_no_back_off(void **state)
 	    &w,
 	    HEAD "  tasks: {ps: {}, worker: {restartPolicy: Never}}\n  run: {backoffLimit: 0}\n");
 	fail_pod(&w, "worker", 0, 1);
-	pod(&w, "worker", 0)->free = true;
+	pod(&w, "worker", 0)->disrupted = true;
 	assert_string_equal(look(&w), "-worker/0 ");
 	assert_int_equal(w.status.restarts, 0);
 	assert_string_equal(look(&w), "+worker/0 ");
@@ -253,24 +253,25 @@ static void epoch__is_seen_when_the_last_task_has_it(void **state)
 	start_running(&w, TWO);
 	int epoch = w.status.epoch;
 	assert_int_equal(w.status.epoch_seen, epoch);
-	assert_null(w.plan->notice);
+	assert_null(w.plan->membership_update);
 	world_edit(&w, HEAD "  tasks: {ps: {replicas: 1}, worker: {replicas: 3}}\n");
 	look(&w);
 	look(&w);
 	assert_int_equal(w.status.epoch_seen, epoch);
-	assert_non_null(strstr(w.plan->notice, "{\"epoch\":2,\"cluster\":{\"ps\":[\"j-ps-0."));
-	assert_non_null(strstr(w.plan->notice, "\"j-worker-2."));
+	assert_non_null(
+	    strstr(w.plan->membership_update, "{\"epoch\":2,\"cluster\":{\"ps\":[\"j-ps-0."));
+	assert_non_null(strstr(w.plan->membership_update, "\"j-worker-2."));
 	pod(&w, "ps", 0)->epoch = pod(&w, "worker", 0)->epoch = epoch + 1;
 	look(&w);
 	assert_int_equal(w.status.epoch_seen, epoch);
 	pod(&w, "worker", 1)->epoch = epoch + 1;
 	look(&w);
 	assert_int_equal(w.status.epoch_seen, epoch + 1);
-	assert_null(w.plan->notice);
+	assert_null(w.plan->membership_update);
 	pod(&w, "ps", 0)->epoch = epoch; /* who looks now has not heard that it was told */
 	look(&w);
 	assert_int_equal(w.status.epoch_seen, epoch + 1);
-	assert_non_null(w.plan->notice);
+	assert_non_null(w.plan->membership_update);
 	world_end(&w);
 }
 
@@ -440,7 +441,7 @@ static struct job_status full_status(void)
 			       .epoch_seen = 2,
 			       .observed_generation = 7,
 			       .n_tasks = 2};
-	struct ledger_entry *e;
+	struct index_status *e;
 
 	snprintf(s.members, sizeof(s.members), "abc");
 	snprintf(s.selector, sizeof(s.selector), "a=b,c=d");
@@ -451,16 +452,16 @@ static struct job_status full_status(void)
 	s.conditions[COND_FAILED] = (struct condition){.set = true, .status = true, .reason = ""};
 	s.tasks[0] = (struct task_status){"ps", 1, 2, 3, 4, 5, 0, ""};
 	s.tasks[1] = (struct task_status){"worker", 6, 7, 8, 9, 10, 11, "cpu-avx2"};
-	ledger_get(&s, "ps", 1)->done = true;
-	e = ledger_get(&s, "worker", 0);
+	index_status_get(&s, "ps", 1)->done = true;
+	e = index_status_get(&s, "worker", 0);
 	e->failures = 1;
 	e->attempts = 2;
 	e->exit_code = 137;
 	e->created = 1767268812;
 	e->retry_at = 1767268813.25;
 	e->free_end = e->no_gpu = true;
-	e->owes = 5;
-	e->sent_off = 6;
+	e->pending_departure_size = 5;
+	e->departure_attempts = 6;
 	snprintf(e->reason, sizeof(e->reason), "OOMKilled");
 	snprintf(e->node, sizeof(e->node), "n1");
 	snprintf(e->uid, sizeof(e->uid), "u1");

@@ -169,11 +169,12 @@ static void departure_pod__of_a_gpu_worker__uses_the_cpu(void **state)
 	assert_true(pod(&w, "worker", 1)->gpu);
 	fail_pod(&w, "worker", 1, 137);
 	world_edit(&w, one);
-	for (int i = 0; i < 5 && !(pod(&w, "worker", 1) && pod(&w, "worker", 1)->leaves); i++) {
+	for (int i = 0; i < 5 && !(pod(&w, "worker", 1) && pod(&w, "worker", 1)->is_departure_pod);
+	     i++) {
 		w.now += 10;
 		look(&w);
 	}
-	assert_true(pod(&w, "worker", 1)->leaves);
+	assert_true(pod(&w, "worker", 1)->is_departure_pod);
 	assert_false(pod(&w, "worker", 1)->gpu);
 	assert_string_equal(w.status.tasks[1].kernels, "cuda-sm90");
 	world_end(&w);

@@ -29,7 +29,7 @@ static void expect_look(struct world *w, const char *wanted)
 		fail_msg("the plan is '%s' instead of '%s'", did, wanted);
 }
 
-static const struct ledger_entry *entry(const struct world *w, int index)
+static const struct index_status *entry(const struct world *w, int index)
 {
 	for (unsigned n = 0; n < w->status.n_ledger; n++)
 		if (strcmp(w->status.ledger[n].task, "worker") == 0 &&
@@ -68,7 +68,7 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 		const char *mode;
 		enum how how;
 		int exit_code; /* seen before it is gone; -1: nobody saw it */
-		bool sent_off;
+		bool departure_attempts;
 	} cases[] = {
 	    {"sync", IT_RUNS, 143, false},
 	    {"sync", IT_RUNS, 0, false},
@@ -123,12 +123,12 @@ static void worker__that_is_scaled_away__is_sent_off_if_it_may_not_have_left(voi
 			expect_look(&w, "-worker/2 ");
 		}
 		look(&w);
-		if (!!pod(&w, "worker", 2) != cases[i].sent_off)
+		if (!!pod(&w, "worker", 2) != cases[i].departure_attempts)
 			fail_msg("case %u: %s", i, w.log);
-		if (cases[i].sent_off) {
+		if (cases[i].departure_attempts) {
 			assert_string_equal(env_of(&w, "MUSTER_LEAVE"), "1");
 			assert_non_null(strstr(env_of(&w, "TF_CONFIG"), "j-worker-2."));
-			assert_true(pod(&w, "worker", 2)->leaves);
+			assert_true(pod(&w, "worker", 2)->is_departure_pod);
 		}
 		world_end(&w);
 	}
@@ -140,9 +140,9 @@ static void start_one_that_leaves(struct world *w)
 	fail_pod(w, "worker", 2, 137);
 	world_edit(w, SYNC("sync", "2"));
 	expect_look(w, "-worker/2 ");
-	assert_int_equal(entry(w, 2)->owes, 3);
+	assert_int_equal(entry(w, 2)->pending_departure_size, 3);
 	expect_look(w, "+worker/2 ");
-	assert_int_equal(entry(w, 2)->sent_off, 1);
+	assert_int_equal(entry(w, 2)->departure_attempts, 1);
 	run_all(w);
 	expect_look(w, "");
 	assert_int_equal(w->status.tasks[1].active, 2); /* it is no worker of the job */
@@ -156,9 +156,9 @@ static void one_that_leaves__is_cleared_away_and_not_counted(void **state)
 	start_one_that_leaves(&w);
 	fail_pod(&w, "worker", 2, 0);
 	expect_look(&w, "-worker/2 ");
-	assert_true(w.plan->at_once);                /* nobody may forget that it has left */
+	assert_true(w.plan->write_status_first);     /* nobody may forget that it has left */
 	assert_int_equal(entry(&w, 2)->attempts, 1); /* its end before, by a signal */
-	assert_int_equal(entry(&w, 2)->owes, 0);
+	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_false(entry(&w, 2)->done);
 	expect_look(&w, "");
 	assert_false(w.changed);
@@ -177,10 +177,10 @@ static void one_that_goes_before_it_has_left__is_sent_again(void **state)
 	w.status.n_ledger = 0;
 	w.status.tasks[1].joined = 3;
 	expect_look(&w, "");
-	assert_int_equal(entry(&w, 2)->owes, 3);
+	assert_int_equal(entry(&w, 2)->pending_departure_size, 3);
 	remove_uid(&w, pod(&w, "worker", 2)->uid);
 	expect_look(&w, "+worker/2 ");
-	assert_true(pod(&w, "worker", 2)->leaves);
+	assert_true(pod(&w, "worker", 2)->is_departure_pod);
 	world_end(&w);
 }
 
@@ -200,8 +200,8 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	assert_int_equal(times, 3);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	assert_int_equal(w.status.restarts, 1); /* the worker's own */
-	assert_true(w.status.conditions[COND_AWAITED].status);
-	assert_non_null(strstr(w.status.conditions[COND_AWAITED].message,
+	assert_true(w.status.conditions[COND_DEPARTURE_STUCK].status);
+	assert_non_null(strstr(w.status.conditions[COND_DEPARTURE_STUCK].message,
 			       "scale worker to 3 or more, or stop the job"));
 	w.now += 1;
 	look(&w);
@@ -210,7 +210,7 @@ static void one_that_cannot_leave__is_sent_three_times(void **state)
 	expect_look(&w, "+worker/2 ");
 	run_all(&w);
 	look(&w);
-	assert_false(w.status.conditions[COND_AWAITED].set);
+	assert_false(w.status.conditions[COND_DEPARTURE_STUCK].set);
 	world_end(&w);
 }
 
@@ -229,13 +229,13 @@ static void one_that_is_refused__is_tried_until_it_is_not(void **state)
 		w.now += 30;
 		expect_look(&w, "+worker/2 ");
 		assert_false(w.changed); /* nor is each try a write */
-		assert_int_equal(entry(&w, 2)->sent_off, 0);
+		assert_int_equal(entry(&w, 2)->departure_attempts, 0);
 	}
-	assert_false(w.status.conditions[COND_AWAITED].set);
+	assert_false(w.status.conditions[COND_DEPARTURE_STUCK].set);
 	w.full = false;
 	expect_look(&w, "+worker/2 ");
-	assert_int_equal(entry(&w, 2)->sent_off, 1);
-	assert_true(pod(&w, "worker", 2)->leaves);
+	assert_int_equal(entry(&w, 2)->departure_attempts, 1);
+	assert_true(pod(&w, "worker", 2)->is_departure_pod);
 	world_end(&w);
 }
 
@@ -261,11 +261,11 @@ static void worker__that_comes_back_while_one_leaves_for_it__waits_for_its_place
 	expect_look(&w, "-worker/2 ");
 	assert_int_equal(w.status.phase, JOB_RESTARTING);
 	expect_look(&w, "+worker/2 ");
-	assert_false(pod(&w, "worker", 2)->leaves);
+	assert_false(pod(&w, "worker", 2)->is_departure_pod);
 	assert_null(env_of(&w, "MUSTER_LEAVE"));
 	run_all(&w);
 	look(&w);
-	assert_int_equal(entry(&w, 2)->owes, 0);
+	assert_int_equal(entry(&w, 2)->pending_departure_size, 0);
 	assert_int_equal(w.status.phase, JOB_RUNNING);
 	world_end(&w);
 }
@@ -279,10 +279,10 @@ static void resumed_before_the_servers_went__what_was_owed_is_owed(void **state)
 	world_edit(&w, SYNC("sync", "2") "  run: {suspend: true}\n");
 	look(&w);
 	assert_non_null(pod(&w, "ps", 0));
-	assert_int_equal(entry(&w, 2)->owes, 3);
+	assert_int_equal(entry(&w, 2)->pending_departure_size, 3);
 	world_edit(&w, SYNC("sync", "2"));
 	look(&w);
-	assert_true(pod(&w, "worker", 2)->leaves);
+	assert_true(pod(&w, "worker", 2)->is_departure_pod);
 	world_end(&w);
 }
 

@@ -179,12 +179,12 @@ static void ledger__says_of_each_index_how_it_ended(void **state)
 	for (unsigned i = 0; i < MU_COUNT(cases); i++) {
 		MU_AUTO_FREE char *text =
 		    mu_xasprintf(TWO "  run: {restartPolicy: %s}\n", cases[i].policy);
-		const struct ledger_entry *e = NULL;
+		const struct index_status *e = NULL;
 		struct world w;
 
 		start_running(&w, text);
 		fail_pod(&w, "worker", 1, cases[i].code);
-		pod(&w, "worker", 1)->free = cases[i].free;
+		pod(&w, "worker", 1)->disrupted = cases[i].free;
 		pod(&w, "worker", 1)->node = "n1";
 		look(&w);
 		for (unsigned n = 0; n < w.status.n_ledger; n++)
@@ -247,8 +247,8 @@ static void ledger__of_the_largest_job_that_is_done__is_small(void **state)
 	struct job_status s = {0}, back;
 
 	for (int i = 0; i < JOB_MAX_TASKS * JOB_MAX_REPLICAS; i++) {
-		struct ledger_entry *e =
-		    ledger_get(&s, tasks[i / JOB_MAX_REPLICAS], i % JOB_MAX_REPLICAS);
+		struct index_status *e =
+		    index_status_get(&s, tasks[i / JOB_MAX_REPLICAS], i % JOB_MAX_REPLICAS);
 
 		e->done = true;
 		e->attempts = 1;

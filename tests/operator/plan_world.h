@@ -106,7 +106,7 @@ static void act(struct world *w, const struct plan_action *a)
 					   .uid = w->uids[w->made++ % MAX_PODS],
 					   .exit_code = -1,
 					   .gpu = a->pod->kernels.n_limit > 0,
-					   .leaves = a->pod->leaves,
+					   .is_departure_pod = a->pod->is_departure_pod,
 					   .epoch = a->pod->epoch,
 					   .created = w->now};
 		w->n_pods++;
@@ -123,7 +123,7 @@ static void act(struct world *w, const struct plan_action *a)
 	case ACTION_CREATE_POLICY:
 	case ACTION_PUT_GROUP:
 		break;
-	case ACTION_FORGET_POD:
+	case ACTION_FORCE_DELETE_POD:
 		log_action(w, '~', a);
 		remove_uid(w, a->uid);
 		break;

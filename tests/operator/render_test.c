@@ -322,7 +322,7 @@ static void pods__are_read_for_what_decides(void **state)
 		assert_int_equal(p->observed.phase, cases[i].phase);
 		assert_int_equal(p->observed.exit_code, cases[i].exit_code);
 		assert_int_equal(p->observed.ready, cases[i].ready);
-		assert_int_equal(p->observed.free, cases[i].free);
+		assert_int_equal(p->observed.disrupted, cases[i].free);
 		if (cases[i].reason)
 			assert_string_equal(p->observed.reason, cases[i].reason);
 		else
@@ -537,7 +537,7 @@ static void tensorboard__serves_the_event_files_of_the_volume(void **state)
 	    &err);
 	struct job_plan *plan = job_plan_new(spec, &options, &seen, 1e9);
 	for (unsigned i = 0; i < plan->n_actions; i++)
-		if (plan->actions[i].pod && plan->actions[i].pod->role == ROLE_BOARD)
+		if (plan->actions[i].pod && plan->actions[i].pod->role == ROLE_TENSORBOARD)
 			board = plan->actions[i].pod;
 	assert_non_null(board);
 	cJSON *pod = render_pod(spec, board), *service = render_board_service(spec, board);
