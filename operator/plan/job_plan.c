@@ -342,12 +342,14 @@ bool plan_creates(const struct job_plan *plan)
 	return false;
 }
 
-/* Why a job does not get on is what somebody waits to hear; while it is the same there is no hurry.
- */
+/* A problem is reported at once when it is new, and so is a job that is no longer ready. */
 static void mark_urgent(struct planner *p)
 {
 	const struct condition *trouble = job_status_trouble(p->status);
 
+	if (p->seen->status.conditions[COND_READY].status &&
+	    !p->status->conditions[COND_READY].status)
+		p->plan->urgent = true;
 	if (trouble &&
 	    strcmp(trouble->reason,
 		   p->seen->status.conditions[trouble - p->status->conditions].reason) != 0)

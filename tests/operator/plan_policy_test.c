@@ -373,6 +373,22 @@ static void server__that_runs_and_does_not_answer__is_named(void **state)
 	world_end(&w);
 }
 
+static void job_that_is_no_longer_ready__is_reported_at_once(void **state)
+{
+	struct world w;
+
+	start_running(&w, HEAD "  tasks: {ps: {}, worker: {}}\n");
+	look(&w);
+	assert_true(w.status.conditions[COND_READY].status);
+	assert_false(w.plan->urgent);
+	pod(&w, "ps", 0)->ready = false;
+	look(&w);
+	assert_true(w.plan->urgent);
+	look(&w);
+	assert_false(w.plan->urgent);
+	world_end(&w);
+}
+
 static void trouble__is_told_soon_when_it_is_new_and_no_oftener(void **state)
 {
 	struct world w;
@@ -439,6 +455,7 @@ int main(void)
 	    cmocka_unit_test(ledger__of_the_largest_job_that_is_done__is_small),
 	    cmocka_unit_test(rows__that_somebody_else_wrote__are_read_as_far_as_they_make_sense),
 	    cmocka_unit_test(server__that_runs_and_does_not_answer__is_named),
+	    cmocka_unit_test(job_that_is_no_longer_ready__is_reported_at_once),
 	    cmocka_unit_test(trouble__is_told_soon_when_it_is_new_and_no_oftener),
 	    cmocka_unit_test(tensorboard__is_a_pod_that_nobody_waits_for),
 	    cmocka_unit_test(tensorboard__outlives_the_training),
