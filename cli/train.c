@@ -6,6 +6,7 @@
  * manifest.  Ends with 0 when the goal is reached, with 138 when the cluster was lost (the job's
  * restart policy may try again), with 143 when it was told to stop, and with 1 for good.
  */
+#include <cjson/cJSON.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
@@ -48,36 +49,40 @@ static void on_finish(void *arg)
 	told_to_stop = STOP_FINISH;
 }
 
-enum { PROGRESS_TEXT = 448 };
-/* As a job's status.progress; accuracy below 0: not known; reason: of the end, or END_UNKNOWN. */
-static void to_json(const struct mu_progress *p, double accuracy, enum end_reason reason,
-		    char out[PROGRESS_TEXT])
+static double with_digits(double v, double power_of_ten)
 {
-	int n = snprintf(out, PROGRESS_TEXT,
-			 "{\"step\": %lld, \"targetStep\": %lld, \"stepsPerSecond\": %.1f, "
-			 "\"examplesPerSecond\": %.1f",
-			 (long long)p->step, (long long)p->target, p->steps_per_second,
-			 p->examples_per_second);
+	return round(v * power_of_ten) / power_of_ten;
+}
 
+/* As a job's status.progress; accuracy below 0: not known; reason: of the end, or END_UNKNOWN. */
+static char *progress_json(const struct mu_progress *p, double accuracy, enum end_reason reason)
+{
+	cJSON *json = cJSON_CreateObject();
+	char *text;
+
+	cJSON_AddNumberToObject(json, "step", (double)p->step);
+	cJSON_AddNumberToObject(json, "targetStep", (double)p->target);
+	cJSON_AddNumberToObject(json, "stepsPerSecond", with_digits(p->steps_per_second, 10));
+	cJSON_AddNumberToObject(json, "examplesPerSecond", with_digits(p->examples_per_second, 10));
 	if (isfinite(p->loss))
-		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"loss\": %.6g", p->loss);
+		cJSON_AddNumberToObject(json, "loss", p->loss);
 	if (accuracy >= 0)
-		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"accuracy\": %.4f", accuracy);
+		cJSON_AddNumberToObject(json, "accuracy", with_digits(accuracy, 1e4));
 	if (reason != END_UNKNOWN)
-		n += snprintf(out + n, PROGRESS_TEXT - (size_t)n, ", \"reason\": \"%s\"",
-			      end_reason_names[reason]);
-	snprintf(out + n, PROGRESS_TEXT - (size_t)n, "}");
+		cJSON_AddStringToObject(json, "reason", end_reason_names[reason]);
+	text = cJSON_PrintUnformatted(json);
+	cJSON_Delete(json);
+	return text;
 }
 
 /* To whoever reads our output, and to whoever asks our server. */
 static void tell(void *arg, const struct mu_progress *p)
 {
 	struct trainer_task *t = arg;
-	char json[PROGRESS_TEXT];
+	MU_AUTO_FREE char *json = progress_json(p, -1, END_UNKNOWN);
 
 	mu_print_progress(NULL, p);
 	t->last = *p;
-	to_json(p, -1, END_UNKNOWN, json);
 	if (t->server)
 		task_server_set_progress(t->server, json);
 }
@@ -104,7 +109,7 @@ static void write_final_report(const struct trainer_task *t, const struct mu_tra
 {
 	const char *path = getenv("MUSTER_TERMINATION_LOG");
 	struct mu_progress p = t->last;
-	char json[PROGRESS_TEXT];
+	MU_AUTO_FREE char *json = NULL;
 	int fd = open(path ? path : "/dev/termination-log", O_WRONLY | O_TRUNC | O_CLOEXEC);
 
 	if (fd < 0)
@@ -112,7 +117,7 @@ static void write_final_report(const struct trainer_task *t, const struct mu_tra
 	p.loss = final_loss(t, r);
 	p.step = r->step;
 	p.target = t->train.steps;
-	to_json(&p, r->accuracy, end_reason(r), json);
+	json = progress_json(&p, r->accuracy, end_reason(r));
 	if (write(fd, json, strlen(json)) < 0)
 		mu_warn("train", "write the final report to the termination message: %m");
 	close(fd);

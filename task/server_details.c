@@ -1,138 +1,133 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lists of /status: resources, parked steps, sessions, and traffic with each other task.  Each
  * list is bounded; the counts beside them are not. */
+#include <cjson/cJSON.h>
 #include <stdio.h>
 
 #include "lib/base/clock.h"
-#include "lib/io/json.h"
 #include "task/runtime/traffic.h"
 #include "task/server_internal.h"
 
 enum { MAX_RESOURCES = 1000, MAX_STEPS = 100, MAX_WAITS = 8, MAX_SESSIONS = 1000 };
 
 struct list {
-	struct mu_buf *b;
-	unsigned n, waits;
-	bool open; /* a step's own list of waits has begun */
-	int64_t step_id, now;
+	cJSON *items;
+	unsigned n;
+	cJSON *waits_for; /* of the parked step that is listed; NULL: nothing yet */
+	unsigned n_waits;
+	int64_t step_id;
 };
 
-static void put_text(struct mu_buf *b, const char *key, const char *text)
+static cJSON *add_item(struct list *l)
 {
-	mu_buf_printf(b, "\"%s\":", key);
-	mu_json_quote(b, mu_span_of(text));
-	mu_buf_putc(b, ',');
+	cJSON *item = cJSON_CreateObject();
+
+	cJSON_AddItemToArray(l->items, item);
+	return item;
 }
 
 static void see_resource(void *arg, struct resource *r)
 {
 	struct list *l = arg;
+	cJSON *item;
 
 	if (l->n++ >= MAX_RESOURCES)
 		return;
-	mu_buf_puts(l->b, l->n > 1 ? ",{" : "{");
-	put_text(l->b, "container", r->container);
-	put_text(l->b, "name", r->name);
-	put_text(l->b, "type", r->type->name);
-	mu_buf_printf(l->b, "\"bytes\":%zu}", r->type->bytes ? r->type->bytes(r) : 0);
-}
-
-static void end_step(struct list *l)
-{
-	if (l->open)
-		mu_buf_puts(l->b, "]}");
-	l->open = false;
+	item = add_item(l);
+	cJSON_AddStringToObject(item, "container", r->container);
+	cJSON_AddStringToObject(item, "name", r->name);
+	cJSON_AddStringToObject(item, "type", r->type->name);
+	cJSON_AddNumberToObject(item, "bytes", r->type->bytes ? (double)r->type->bytes(r) : 0);
 }
 
 static void see_step(void *arg, int64_t step_id)
 {
 	struct list *l = arg;
 
-	end_step(l);
 	l->step_id = step_id;
-	l->waits = 0;
+	l->waits_for = NULL;
+	l->n_waits = 0;
 }
 
-/* Room for one more thing that the step waits for: its first one begins the step's entry. */
-static bool next_wait(struct list *l)
+/* Lists one more thing that the step waits for; the first one lists the step. */
+static void add_wait(struct list *l, const char *text)
 {
-	if (l->waits++ >= MAX_WAITS || (!l->open && l->n >= MAX_STEPS))
-		return false;
-	if (l->open) {
-		mu_buf_putc(l->b, ',');
-		return true;
+	if (l->n_waits++ >= MAX_WAITS || (!l->waits_for && l->n >= MAX_STEPS))
+		return;
+	if (!l->waits_for) {
+		cJSON *step = add_item(l);
+		char id[24];
+
+		snprintf(id, sizeof(id), "%lld", (long long)l->step_id);
+		cJSON_AddStringToObject(step, "step", id);
+		l->waits_for = cJSON_AddArrayToObject(step, "waitsFor");
+		l->n++;
 	}
-	mu_buf_printf(l->b, "%s{\"step\":\"%lld\",\"waitsFor\":[", l->n++ ? "," : "",
-		      (long long)l->step_id);
-	l->open = true;
-	return true;
+	cJSON_AddItemToArray(l->waits_for, cJSON_CreateString(text));
 }
 
 static void see_node(void *arg, const struct mu_node *n)
 {
-	struct list *l = arg;
-	MU_AUTO_BUF text = {0};
+	MU_AUTO_FREE char *text = mu_xasprintf("%s (%s)", n->name, n->op);
 
-	if (!next_wait(l))
-		return;
-	mu_buf_printf(&text, "%s (%s)", n->name, n->op);
-	mu_json_quote(l->b, mu_buf_span(&text));
+	add_wait(arg, text);
 }
 
 static void see_key(void *arg, const char *key)
 {
-	struct list *l = arg;
 	struct rendezvous_key k;
-	MU_AUTO_BUF text = {0};
+	MU_AUTO_FREE char *text = NULL;
 
-	if (rendezvous_key_parse(&k, key, NULL) || !next_wait(l))
+	if (rendezvous_key_parse(&k, key, NULL))
 		return;
-	mu_buf_printf(&text, "%.*s from %.*s", (int)k.edge.len, k.edge.data, (int)k.src_device.len,
-		      k.src_device.data);
-	mu_json_quote(l->b, mu_buf_span(&text));
+	text = mu_xasprintf("%.*s from %.*s", (int)k.edge.len, k.edge.data, (int)k.src_device.len,
+			    k.src_device.data);
+	add_wait(arg, text);
 }
 
 static void see_traffic(void *arg, const char *task, uint64_t in, uint64_t out)
 {
-	struct list *l = arg;
+	cJSON *item = add_item(arg);
 
-	mu_buf_puts(l->b, l->n++ ? ",{" : "{");
-	put_text(l->b, "task", task);
-	mu_buf_printf(l->b, "\"bytesIn\":%llu,\"bytesOut\":%llu}", (unsigned long long)in,
-		      (unsigned long long)out);
+	cJSON_AddStringToObject(item, "task", task);
+	cJSON_AddNumberToObject(item, "bytesIn", (double)in);
+	cJSON_AddNumberToObject(item, "bytesOut", (double)out);
 }
 
-static void put_sessions(struct task_server *s, struct list *l)
+static double seconds_since(int64_t ms)
+{
+	return (double)(mu_clock_ms() - ms) / 1000;
+}
+
+static void list_sessions(struct task_server *s, struct list *l)
 {
 	struct master *m = s->context.master;
 
 	pthread_mutex_lock(&m->lock);
 	mu_map_each (&m->sessions, slot) {
 		struct session *one = slot->value;
-		if (l->n >= MAX_SESSIONS)
+		cJSON *item;
+
+		if (l->n++ >= MAX_SESSIONS)
 			break;
-		mu_buf_printf(
-		    l->b, "%s{\"handle\":\"%s\",\"ageSeconds\":%.1f,\"idleSeconds\":%.1f}",
-		    l->n++ ? "," : "", one->handle, (double)(l->now - one->created_ms) / 1000,
-		    (double)(l->now - one->used_ms) / 1000);
+		item = add_item(l);
+		cJSON_AddStringToObject(item, "handle", one->handle);
+		cJSON_AddNumberToObject(item, "ageSeconds", seconds_since(one->created_ms));
+		cJSON_AddNumberToObject(item, "idleSeconds", seconds_since(one->used_ms));
 	}
 	pthread_mutex_unlock(&m->lock);
 }
 
-void server_status_lists(struct task_server *s, struct mu_buf *b)
+void server_status_lists(struct task_server *s, cJSON *to)
 {
-	struct list resources = {.b = b}, steps = {.b = b}, peers = {.b = b};
-	struct list sessions = {.b = b, .now = mu_clock_ms()};
+	struct list resources = {.items = cJSON_AddArrayToObject(to, "resourceList")};
+	struct list steps = {.items = cJSON_AddArrayToObject(to, "parkedSteps")};
+	struct list peers = {.items = cJSON_AddArrayToObject(to, "peers")};
+	struct list sessions = {.items = cJSON_AddArrayToObject(to, "sessionList")};
 	struct worker_see see = {see_step, see_node, see_key, &steps};
 
-	mu_buf_puts(b, "\"resourceList\":[");
 	resources_each(s->rt->resources, see_resource, &resources);
-	mu_buf_puts(b, "],\"parkedSteps\":[");
 	worker_each_step(s->context.worker, &see);
-	end_step(&steps);
-	mu_buf_puts(b, "],\"peers\":[");
 	traffic_each(s->rt->traffic, see_traffic, &peers);
-	mu_buf_puts(b, "],\"sessionList\":[");
-	put_sessions(s, &sessions);
-	mu_buf_puts(b, "],");
+	list_sessions(s, &sessions);
 }

@@ -13,6 +13,7 @@
 #include "task/server.h"
 #include "task/worker/worker.h"
 
+struct cJSON;
 struct task_server {
 	struct task_context context;
 	struct device_choice device;
@@ -39,7 +40,7 @@ struct task_server {
 	double rate, busy;
 };
 
-void server_status_lists(struct task_server *s, struct mu_buf *b); /* members of a JSON object */
+void server_status_lists(struct task_server *s, struct cJSON *to); /* adds members */
 void server_status_handle(void *server, const struct mu_http_request *rq,
 			  struct mu_http_answer *out);
 void server_cluster_told(struct task_server *s, struct mu_span text, struct mu_http_answer *out);

@@ -9,6 +9,8 @@
  *	POST /finish   asks the program to drain and exit with 0
  *
  * The two that change something need the bearer token of the job, or a caller on the loopback. */
+#include <cjson/cJSON.h>
+#include <math.h>
 #include <stdio.h>
 #include <strings.h>
 #include <time.h>
@@ -71,83 +73,87 @@ static void measure(struct task_server *s, uint64_t steps, double *rate, double 
 	pthread_mutex_unlock(&s->lock);
 }
 
-static void put_text(struct mu_buf *b, const char *key, const char *text)
+static void add_devices(struct task_server *s, cJSON *to)
 {
-	mu_buf_printf(b, "\"%s\":", key);
-	mu_json_quote(b, mu_span_of(text));
-	mu_buf_putc(b, ',');
-}
+	cJSON *devices = cJSON_AddArrayToObject(to, "devices");
 
-static void put_gpu_names(struct task_server *s, struct mu_buf *b)
-{
-	for (unsigned i = 0; i < gpu_count(s->rt->gpus); i++)
+	cJSON_AddItemToArray(devices, cJSON_CreateString(s->rt->cpu_name));
+	for (unsigned i = 0; i < gpu_count(s->rt->gpus); i++) {
+		MU_AUTO_FREE char *name = mu_xasprintf("%s/device:GPU:%u", s->rt->task_prefix, i);
+
 		if (gpu_works(gpu_at(s->rt->gpus, i)))
-			mu_buf_printf(b, ",\"%s/device:GPU:%u\"", s->rt->task_prefix, i);
+			cJSON_AddItemToArray(devices, cJSON_CreateString(name));
+	}
 }
 
-static void put_gpus(struct task_server *s, struct mu_buf *b)
+static void add_gpus(struct task_server *s, cJSON *to)
 {
 	unsigned n = gpu_count(s->rt->gpus);
+	cJSON *gpus = n ? cJSON_AddArrayToObject(to, "gpus") : NULL;
 
-	if (!n)
-		return;
-	mu_buf_puts(b, "\"gpus\":[");
 	for (unsigned i = 0; i < n; i++) {
+		cJSON *gpu = cJSON_CreateObject();
 		struct gpu_facts f;
+		char version[32];
+
 		gpu_see(gpu_at(s->rt->gpus, i), &f);
-		mu_buf_puts(b, i ? ",{" : "{");
-		put_text(b, "name", f.name);
+		cJSON_AddItemToArray(gpus, gpu);
+		cJSON_AddStringToObject(gpu, "name", f.name);
 		if (*f.broken)
-			put_text(b, "broken", f.broken);
-		mu_buf_printf(b,
-			      "\"capability\":\"%d.%d\",\"driver\":\"%d.%d\",\"memoryBytes\":%zu,"
-			      "\"limitBytes\":%zu,\"usedBytes\":%zu,\"mostBytes\":%zu}",
-			      f.major, f.minor, f.driver / 1000, f.driver % 1000 / 10, f.memory,
-			      f.limit, f.used, f.most);
+			cJSON_AddStringToObject(gpu, "broken", f.broken);
+		snprintf(version, sizeof(version), "%d.%d", f.major, f.minor);
+		cJSON_AddStringToObject(gpu, "capability", version);
+		snprintf(version, sizeof(version), "%d.%d", f.driver / 1000, f.driver % 1000 / 10);
+		cJSON_AddStringToObject(gpu, "driver", version);
+		cJSON_AddNumberToObject(gpu, "memoryBytes", (double)f.memory);
+		cJSON_AddNumberToObject(gpu, "limitBytes", (double)f.limit);
+		cJSON_AddNumberToObject(gpu, "usedBytes", (double)f.used);
+		cJSON_AddNumberToObject(gpu, "mostBytes", (double)f.most);
 	}
-	mu_buf_puts(b, "],");
 }
 
 static void status(struct task_server *s, struct mu_buf *b)
 {
 	struct resource_sums sums = {.step = -1};
+	cJSON *json = cJSON_CreateObject();
 	struct worker_counts w;
 	double rate, busy;
 
 	worker_count(s->context.worker, &w);
 	measure(s, w.steps, &rate, &busy);
 	resources_each(s->rt->resources, see, &sums);
-	mu_buf_putc(b, '{');
-	put_text(b, "task", s->rt->task_prefix);
-	mu_buf_puts(b, "\"devices\":[");
-	mu_json_quote(b, mu_span_of(s->rt->cpu_name));
-	put_gpu_names(s, b);
-	mu_buf_puts(b, "],");
-	put_gpus(s, b);
-	put_text(b, "kernels", s->device.chosen);
-	put_text(b, "kernelsAsked", s->device.asked);
-	put_text(b, "kernelsProbed", s->device.probed);
-	put_text(b, "blasCore", s->device.blas);
+	cJSON_AddStringToObject(json, "task", s->rt->task_prefix);
+	add_devices(s, json);
+	add_gpus(s, json);
+	cJSON_AddStringToObject(json, "kernels", s->device.chosen);
+	cJSON_AddStringToObject(json, "kernelsAsked", s->device.asked);
+	cJSON_AddStringToObject(json, "kernelsProbed", s->device.probed);
+	cJSON_AddStringToObject(json, "blasCore", s->device.blas);
 	if (sums.step >= 0)
-		mu_buf_printf(b, "\"step\":%lld,", (long long)sums.step);
+		cJSON_AddNumberToObject(json, "step", (double)sums.step);
 	if (s->epoch)
-		mu_buf_printf(b, "\"epoch\":%d,", s->epoch);
-	mu_buf_printf(b,
-		      "\"sessions\":%u,\"workerSessions\":%u,\"graphs\":%u,\"runningSteps\":%u,"
-		      "\"clientSteps\":%llu,\"failedSteps\":%llu,\"steps\":%llu,"
-		      "\"stepsPerSecond\":%.2f,\"busy\":%.3f,\"resources\":%u,"
-		      "\"resourceBytes\":%zu,",
-		      master_sessions(s->context.master), w.sessions, w.graphs, w.running,
-		      (unsigned long long)s->context.master->steps,
-		      (unsigned long long)s->context.master->failed_steps,
-		      (unsigned long long)w.steps, rate, busy, sums.count, sums.bytes);
-	server_status_lists(s, b);
+		cJSON_AddNumberToObject(json, "epoch", s->epoch);
+	cJSON_AddNumberToObject(json, "sessions", master_sessions(s->context.master));
+	cJSON_AddNumberToObject(json, "workerSessions", w.sessions);
+	cJSON_AddNumberToObject(json, "graphs", w.graphs);
+	cJSON_AddNumberToObject(json, "runningSteps", w.running);
+	cJSON_AddNumberToObject(json, "clientSteps", (double)s->context.master->steps);
+	cJSON_AddNumberToObject(json, "failedSteps", (double)s->context.master->failed_steps);
+	cJSON_AddNumberToObject(json, "steps", (double)w.steps);
+	cJSON_AddNumberToObject(json, "stepsPerSecond", round(rate * 100) / 100);
+	cJSON_AddNumberToObject(json, "busy", round(busy * 1000) / 1000);
+	cJSON_AddNumberToObject(json, "resources", sums.count);
+	cJSON_AddNumberToObject(json, "resourceBytes", (double)sums.bytes);
+	server_status_lists(s, json);
 	pthread_mutex_lock(&s->lock);
 	if (s->progress)
-		mu_buf_printf(b, "\"progress\":%s,", s->progress);
+		cJSON_AddRawToObject(json, "progress", s->progress);
 	pthread_mutex_unlock(&s->lock);
-	mu_buf_printf(b, "\"uptimeSeconds\":%.1f}\n",
-		      (double)(mu_clock_ms() - s->started_ms) / 1000);
+	cJSON_AddNumberToObject(json, "uptimeSeconds",
+				(double)(mu_clock_ms() - s->started_ms) / 1000);
+	mu_json_print(b, json);
+	mu_buf_putc(b, '\n');
+	cJSON_Delete(json);
 }
 
 static void metric(struct mu_buf *b, const char *type, const char *name, const char *help,

@@ -5,6 +5,7 @@
  * NodeExecStats{node_name=1, all_start_micros=2, all_end_rel_micros=5, thread_id=10}.  A device is
  * a process of the trace, a thread of it a thread.
  */
+#include <cjson/cJSON.h>
 #include <errno.h>
 #include <stdio.h>
 
@@ -20,17 +21,17 @@ struct profiler_hook {
 	bool wanted;
 };
 
-struct event {
+struct node_stats {
 	struct mu_span name;
 	int64_t start, length, thread;
 };
 
-static bool read_event(struct mu_span body, struct event *e)
+static bool read_node_stats(struct mu_span body, struct node_stats *e)
 {
 	struct mu_pb m = mu_pb_of(body);
 	struct mu_pb_field f;
 
-	*e = (struct event){.name = {"", 0}};
+	*e = (struct node_stats){.name = {"", 0}};
 	while (mu_pb_next(&m, &f)) {
 		if (f.number == 1)
 			e->name = f.bytes;
@@ -44,36 +45,50 @@ static bool read_event(struct mu_span body, struct event *e)
 	return !m.bad;
 }
 
-static bool write_device(struct mu_buf *out, struct mu_span body, unsigned device)
+/* An event of the trace: "M" names a process, "X" is a span of time. */
+static cJSON *new_event(const char *phase, struct mu_span name, unsigned device)
+{
+	MU_AUTO_FREE char *text = mu_xstrndup(name.data, name.len);
+	cJSON *e = cJSON_CreateObject(), *args;
+
+	cJSON_AddStringToObject(e, "ph", phase);
+	cJSON_AddNumberToObject(e, "pid", device);
+	if (*phase == 'M') {
+		cJSON_AddStringToObject(e, "name", "process_name");
+		args = cJSON_AddObjectToObject(e, "args");
+		cJSON_AddStringToObject(args, "name", text);
+	} else {
+		cJSON_AddStringToObject(e, "name", text);
+	}
+	return e;
+}
+
+static bool add_device(cJSON *events, struct mu_span body, unsigned device)
 {
 	struct mu_pb m = mu_pb_of(body);
 	struct mu_pb_field f;
 
 	while (mu_pb_next(&m, &f)) {
-		struct event e;
+		struct node_stats n;
+		cJSON *e;
 
 		if (f.number == 1) {
-			mu_buf_printf(out,
-				      "%s{\"ph\":\"M\",\"name\":\"process_name\",\"pid\":%u,"
-				      "\"args\":{\"name\":",
-				      device ? ",\n" : "", device);
-			mu_json_quote(out, f.bytes);
-			mu_buf_puts(out, "}}");
+			cJSON_AddItemToArray(events, new_event("M", f.bytes, device));
 		} else if (f.number == 2) {
-			if (!read_event(f.bytes, &e))
+			if (!read_node_stats(f.bytes, &n))
 				return false;
-			mu_buf_puts(out, ",\n{\"ph\":\"X\",\"name\":");
-			mu_json_quote(out, e.name);
-			mu_buf_printf(out, ",\"pid\":%u,\"tid\":%lld,\"ts\":%lld,\"dur\":%lld}",
-				      device, (long long)e.thread, (long long)e.start,
-				      (long long)e.length);
+			e = new_event("X", n.name, device);
+			cJSON_AddNumberToObject(e, "tid", (double)n.thread);
+			cJSON_AddNumberToObject(e, "ts", (double)n.start);
+			cJSON_AddNumberToObject(e, "dur", (double)n.length);
+			cJSON_AddItemToArray(events, e);
 		}
 	}
 	return !m.bad;
 }
 
 /* The devices of a RunMetadata, one after the other; false: it is none. */
-static bool write_devices(struct mu_buf *out, struct mu_span metadata)
+static bool add_devices(cJSON *events, struct mu_span metadata)
 {
 	struct mu_pb m = mu_pb_of(metadata);
 	struct mu_pb_field stats, device;
@@ -83,7 +98,7 @@ static bool write_devices(struct mu_buf *out, struct mu_span metadata)
 		struct mu_pb inner = mu_pb_of(stats.bytes);
 
 		while (stats.number == 1 && mu_pb_next(&inner, &device))
-			if (device.number == 1 && !write_device(out, device.bytes, n++))
+			if (device.number == 1 && !add_device(events, device.bytes, n++))
 				return false;
 		if (stats.number == 1 && inner.bad)
 			return false;
@@ -114,16 +129,22 @@ static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct m
 	struct profiler_hook *h = (struct profiler_hook *)base;
 	MU_AUTO_BUF text = {0};
 	MU_AUTO_FREE char *path = NULL;
+	cJSON *trace, *events;
+	bool good;
 
 	if (!h->wanted || !s->trace.len)
 		return 0;
 	h->last_step = s->step;
-	mu_buf_puts(&text, "{\"traceEvents\":[\n");
-	if (!write_devices(&text, s->trace)) {
+	trace = cJSON_CreateObject();
+	events = cJSON_AddArrayToObject(trace, "traceEvents");
+	good = add_devices(events, s->trace);
+	if (good)
+		mu_json_print(&text, trace);
+	cJSON_Delete(trace);
+	if (!good) {
 		mu_warn("train", "step %lld: the server's trace holds no step", (long long)s->step);
 		return 0;
 	}
-	mu_buf_puts(&text, "\n]}\n");
 	path = mu_xasprintf("%s/timeline-%lld.json", h->folder, (long long)s->step);
 	return write_file(path, &text, err);
 }

@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "lib/cluster/cluster_spec.h"
 
+#include <cjson/cJSON.h>
 #include <ctype.h>
 #include <limits.h>
+#include <stdio.h>
 
 #include "lib/base/pb.h"
 #include "lib/io/json.h"
@@ -341,41 +343,50 @@ const char *mu_cluster_address(const struct mu_cluster *c, const char *job, int 
 	return NULL;
 }
 
-static void write_job(const struct mu_cluster_job *j, struct mu_buf *out)
+/* {"worker": ["host:port", …]}; a job that lacks tasks: {"worker": {"7": "host:port"}} */
+static cJSON *cluster_tree(const struct mu_cluster *c)
 {
-	bool dense = j->tasks[j->n_tasks - 1].index == (int)j->n_tasks - 1;
+	cJSON *tree = cJSON_CreateObject();
 
-	mu_json_quote(out, mu_span_of(j->name));
-	mu_buf_puts(out, dense ? ":[" : ":{");
-	for (unsigned t = 0; t < j->n_tasks; t++) {
-		if (t)
-			mu_buf_putc(out, ',');
-		if (!dense)
-			mu_buf_printf(out, "\"%d\":", j->tasks[t].index);
-		mu_json_quote(out, mu_span_of(j->tasks[t].address));
+	for (unsigned i = 0; i < c->n_jobs; i++) {
+		const struct mu_cluster_job *j = &c->jobs[i];
+		bool dense = j->tasks[j->n_tasks - 1].index == (int)j->n_tasks - 1;
+		cJSON *tasks = dense ? cJSON_AddArrayToObject(tree, j->name)
+				     : cJSON_AddObjectToObject(tree, j->name);
+
+		for (unsigned t = 0; t < j->n_tasks; t++) {
+			cJSON *address = cJSON_CreateStringReference(j->tasks[t].address);
+			char index[16];
+
+			snprintf(index, sizeof(index), "%d", j->tasks[t].index);
+			if (dense)
+				cJSON_AddItemToArray(tasks, address);
+			else
+				cJSON_AddItemToObject(tasks, index, address);
+		}
 	}
-	mu_buf_putc(out, dense ? ']' : '}');
+	return tree;
 }
 
 void mu_cluster_write_json(const struct mu_cluster *c, struct mu_buf *out)
 {
-	mu_buf_putc(out, '{');
-	for (unsigned j = 0; j < c->n_jobs; j++) {
-		if (j)
-			mu_buf_putc(out, ',');
-		write_job(&c->jobs[j], out);
-	}
-	mu_buf_putc(out, '}');
+	cJSON *tree = cluster_tree(c);
+
+	mu_json_print(out, tree);
+	cJSON_Delete(tree);
 }
 
 void mu_cluster_write_tf_config(const struct mu_cluster *c, const char *job, int index,
 				struct mu_buf *out)
 {
-	mu_buf_puts(out, "{\"cluster\":");
-	mu_cluster_write_json(c, out);
-	mu_buf_puts(out, ",\"task\":{\"type\":");
-	mu_json_quote(out, mu_span_of(job));
-	mu_buf_printf(out, ",\"index\":%d}}", index);
+	cJSON *config = cJSON_CreateObject(), *task;
+
+	cJSON_AddItemToObject(config, "cluster", cluster_tree(c));
+	task = cJSON_AddObjectToObject(config, "task");
+	cJSON_AddStringToObject(task, "type", job);
+	cJSON_AddNumberToObject(task, "index", index);
+	mu_json_print(out, config);
+	cJSON_Delete(config);
 }
 
 /* ClusterDef{job = 1}, JobDef{name = 1, tasks = 2}, a map entry{key = 1, value = 2} */

@@ -140,121 +140,81 @@ int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, 
 
 /* ---- writing ---- */
 
-static void put_escape(struct mu_buf *out, unsigned char c)
+void mu_json_print(struct mu_buf *out, const cJSON *json)
 {
-	if (c == '"' || c == '\\')
-		mu_buf_printf(out, "\\%c", c);
-	else if (c == '\n')
-		mu_buf_puts(out, "\\n");
-	else if (c == '\t')
-		mu_buf_puts(out, "\\t");
-	else
-		mu_buf_printf(out, "\\u%04x", c);
+	char *text = cJSON_PrintUnformatted(json);
+
+	mu_buf_puts(out, text ? text : "null");
+	cJSON_free(text);
 }
 
 void mu_json_quote(struct mu_buf *out, struct mu_span text)
 {
-	size_t from = 0;
+	MU_AUTO_FREE char *copy = mu_xstrndup(text.data, text.len);
 
-	mu_buf_putc(out, '"');
-	for (size_t i = 0; i < text.len; i++) {
-		unsigned char c = (unsigned char)text.data[i];
-
-		if (c >= 0x20 && c != '"' && c != '\\' && c != 0x7f)
-			continue;
-		mu_buf_put(out, text.data + from, i - from);
-		put_escape(out, c);
-		from = i + 1;
-	}
-	if (from < text.len)
-		mu_buf_put(out, text.data + from, text.len - from);
-	mu_buf_putc(out, '"');
-}
-
-static void write_digits(struct mu_buf *out, bool negative, uint64_t n)
-{
-	char text[24];
-	size_t at = sizeof(text);
-
-	do
-		text[--at] = (char)('0' + n % 10);
-	while (n /= 10);
-	if (negative)
-		text[--at] = '-';
-	mu_buf_put(out, text + at, sizeof(text) - at);
-}
-
-/* Most numbers are counts. */
-static bool write_count(struct mu_buf *out, double v)
-{
-	if (!(v >= 0 && v < 1e15) || signbit(v) || v != (double)(uint64_t)v)
-		return false;
-	write_digits(out, false, (uint64_t)v);
-	return true;
-}
-
-static void write_number(struct mu_buf *out, double v)
-{
-	char text[32];
-
-	if (write_count(out, v))
-		return;
-	if (!isfinite(v)) {
-		mu_buf_puts(out, "null"); /* JSON has no other word for it */
-		return;
-	}
-	for (int digits = 15; digits <= 17; digits++) {
-		snprintf(text, sizeof text, "%.*g", digits, v);
-		if (strtod(text, NULL) == v)
-			break;
-	}
-	mu_buf_puts(out, text);
+	mu_json_print(out, &(cJSON){.type = cJSON_String, .valuestring = copy});
 }
 
 void mu_json_put_int(struct mu_buf *out, int64_t n)
 {
-	write_digits(out, n < 0, n < 0 ? -(uint64_t)n : (uint64_t)n);
+	mu_buf_printf(out, "%lld", (long long)n);
+}
+
+/* The shortest text that reads back the same.  cJSON writes 15 digits if that comes close enough.
+ */
+static const char *number_text(char text[static 32], double v)
+{
+	if (!isfinite(v))
+		return "null"; /* JSON has no other word for it */
+	for (int digits = 15; digits <= 17; digits++) {
+		snprintf(text, 32, "%.*g", digits, v);
+		if (strtod(text, NULL) == v)
+			break;
+	}
+	return text;
 }
 
 void mu_json_put_float(struct mu_buf *out, double v)
 {
-	write_number(out, v);
+	char text[32];
+
+	mu_buf_puts(out, number_text(text, v));
+}
+
+/* The tree borrows strings and keys from the document. */
+static cJSON *tree_of(const struct mu_doc_node *n)
+{
+	char text[32];
+	cJSON *tree;
+
+	switch (n->kind) {
+	case MU_DOC_BOOL:
+		return cJSON_CreateBool(n->b);
+	case MU_DOC_INT: /* a number of cJSON is a double */
+		snprintf(text, sizeof(text), "%lld", (long long)n->i);
+		return cJSON_CreateRaw(text);
+	case MU_DOC_FLOAT:
+		return cJSON_CreateRaw(number_text(text, n->f));
+	case MU_DOC_STRING:
+		return cJSON_CreateStringReference(n->text);
+	case MU_DOC_LIST:
+		tree = cJSON_CreateArray();
+		mu_doc_each(n, c) cJSON_AddItemToArray(tree, tree_of(c));
+		return tree;
+	case MU_DOC_MAP:
+		tree = cJSON_CreateObject();
+		mu_doc_each(n, c) cJSON_AddItemToObjectCS(tree, c->key, tree_of(c));
+		return tree;
+	case MU_DOC_NULL:
+		break;
+	}
+	return cJSON_CreateNull();
 }
 
 void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n)
 {
-	bool map = n->kind == MU_DOC_MAP;
+	cJSON *tree = tree_of(n);
 
-	switch (n->kind) {
-	case MU_DOC_NULL:
-		mu_buf_puts(out, "null");
-		return;
-	case MU_DOC_BOOL:
-		mu_buf_puts(out, n->b ? "true" : "false");
-		return;
-	case MU_DOC_INT:
-		mu_json_put_int(out, n->i);
-		return;
-	case MU_DOC_FLOAT:
-		write_number(out, n->f);
-		return;
-	case MU_DOC_STRING:
-		mu_json_quote(out, (struct mu_span){n->text, n->len});
-		return;
-	case MU_DOC_LIST:
-	case MU_DOC_MAP:
-		break;
-	}
-	mu_buf_putc(out, map ? '{' : '[');
-	mu_doc_each(n, c)
-	{
-		if (c != n->first)
-			mu_buf_putc(out, ',');
-		if (map) {
-			mu_json_quote(out, mu_span_of(c->key));
-			mu_buf_putc(out, ':');
-		}
-		mu_json_write(out, c);
-	}
-	mu_buf_putc(out, map ? '}' : ']');
+	mu_json_print(out, tree);
+	cJSON_Delete(tree);
 }

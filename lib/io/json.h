@@ -21,6 +21,7 @@ int mu_json_doc(struct mu_doc **out, const struct cJSON *json, const char *sourc
  * mu_yaml_parse reads JSON too. */
 int mu_json_parse(struct mu_doc **out, struct mu_span text, const char *source, struct mu_err *err);
 
+void mu_json_print(struct mu_buf *out, const struct cJSON *json);    /* one line, appended */
 void mu_json_write(struct mu_buf *out, const struct mu_doc_node *n); /* one line */
 void mu_json_quote(struct mu_buf *out, struct mu_span text);         /* "…", escaped */
 void mu_json_put_int(struct mu_buf *out, int64_t n);

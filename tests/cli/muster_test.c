@@ -111,12 +111,12 @@ static void a_job_of_one_step__leaves_its_loss_where_the_kubelet_looks(void **st
 	assert_non_null(f);
 	assert_non_null(fgets(word, sizeof(word), f));
 	fclose(f);
-	assert_ptr_equal(strstr(word, "{\"step\": 1, \"targetStep\": 1,"), word);
-	assert_non_null(strstr(word, "\"loss\": "));
-	sscanf(strstr(word, "\"loss\": "), "\"loss\": %lf, \"accuracy\": %lf}", &loss, &accuracy);
+	assert_ptr_equal(strstr(word, "{\"step\":1,\"targetStep\":1,"), word);
+	assert_non_null(strstr(word, "\"loss\":"));
+	sscanf(strstr(word, "\"loss\":"), "\"loss\":%lf,\"accuracy\":%lf", &loss, &accuracy);
 	assert_true(loss > 0);
 	assert_true(accuracy >= 0);
-	assert_non_null(strstr(word, "\"reason\": \"TargetReached\"}"));
+	assert_non_null(strstr(word, "\"reason\":\"TargetReached\"}"));
 	/* of the final model; the one step itself began with the untrained one */
 	assert_true(loss < logged_loss());
 	assert_int_equal(unlink(path), 0);
