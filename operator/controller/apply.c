@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The calls of a plan, and those of its actions that remove: deletes carry the uid of what was
- * looked at.
+ * reconcile_seconds at.
  */
 #include "operator/controller/apply.h"
 
 #include "operator/api/object.h"
-#include "operator/controller/apply_call.h"
 #include "operator/controller/events.h"
 
-static const double finish_patience_s = 10; /* then the pod is deleted */
+static const double FINISH_TIMEOUT_S = 10; /* then the pod is deleted */
 
-int apply_ask(struct reconcile *r, const struct kube_request *rq, cJSON **out, struct mu_err *err)
+int apply_request(struct reconcile *r, const struct kube_request *rq, cJSON **out,
+		  struct mu_err *err)
 {
 	struct controller *c = r->controller;
 
@@ -24,7 +24,7 @@ int apply_call(struct reconcile *r, const char *method, const char *path, const 
 {
 	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
 
-	return apply_ask(
+	return apply_request(
 	    r,
 	    &(struct kube_request){
 		.method = method, .path = path, .body = mu_span_of(text), .fields = fields},
@@ -36,8 +36,7 @@ bool apply_is_ours(const struct reconcile *r, const cJSON *object)
 	return strcmp(object_owner(object), r->seen->job->uid) == 0;
 }
 
-/* Gone already is as good as deleted.  A conflict is not: it may be another pod by now, or
- * another's write that came first; the next look tells. */
+/* NotFound counts as success.  A conflict does not: the name may have another pod by now. */
 static int delete_uid(struct reconcile *r, const char *path, const char *uid, bool at_once,
 		      struct mu_err *err)
 {
@@ -62,10 +61,10 @@ static int delete_pod(struct reconcile *r, const struct plan_action *a, struct m
 	int rc = delete_uid(r, path, a->uid, at_once, err);
 
 	if (rc == 0 && at_once) { /* it may have been gone before: then no watch tells */
-		store_assume_gone(&r->controller->store, r->seen->key, a->uid);
+		store_remove_pod(&r->controller->store, r->seen->key, a->uid);
 		requeue_at(r, r->now + REQUEUE_SOON_S);
 	} else if (rc == 0)
-		store_assume_deleting(&r->controller->store, r->seen->key, a->uid);
+		store_expect_deletion(&r->controller->store, r->seen->key, a->uid);
 	return rc;
 }
 
@@ -78,22 +77,23 @@ static int pod_by_uid(const struct snapshot *seen, const char *uid)
 	return -1;
 }
 
-/* Asks once; a server that cannot be reached, or that is still there a while later, is deleted. */
+/* Asks the server once to end.  When it cannot be reached, or is still there after
+ * FINISH_TIMEOUT_S, its pod is deleted. */
 static int finish_pod(struct reconcile *r, const struct plan_action *a, struct mu_err *err)
 {
 	int i = pod_by_uid(r->seen, a->uid);
 	const struct observed_pod *o = i < 0 ? NULL : &r->seen->observed.pods[i];
 	const struct snapshot_pod *p = i < 0 ? NULL : &r->seen->pods[i];
 	struct controller *c = r->controller;
-	double left = finish_patience_s;
+	double left = FINISH_TIMEOUT_S;
 
 	if (!p || o->deleting)
 		return 0;
-	if (p->finish_asked > 0)
-		left -= r->now - p->finish_asked;
+	if (p->finish_requested_at > 0)
+		left -= r->now - p->finish_requested_at;
 	else if (o->phase == POD_RUNNING && p->pod->ip &&
 		 c->io.finish(c->io.user, p->pod->ip, r->seen->job->uid, NULL) == 0)
-		store_finish_asked(&c->store, r->seen->key, a->uid, r->now);
+		store_finish_requested(&c->store, r->seen->key, a->uid, r->now);
 	else
 		left = 0;
 	if (left <= 0)
@@ -111,7 +111,7 @@ static int delete_job(struct reconcile *r, struct mu_err *err)
 	return delete_uid(r, path, r->seen->job->uid, false, err);
 }
 
-/* The store knows whose it is, not which: another's may have come under the name since. */
+/* The store has no UID of the service, and another job's may have come under the name. */
 static int delete_service(struct reconcile *r, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path =
@@ -144,8 +144,7 @@ static int apply_one(struct reconcile *r, const struct plan_action *a, struct mu
 	}
 }
 
-/* Keeps the first error; true when there is no point in going on. */
-bool apply_note(int rc, const struct mu_err *mine, int *first, struct mu_err *err)
+bool apply_keep_error(int rc, const struct mu_err *mine, int *first, struct mu_err *err)
 {
 	if (rc < 0 && *first == 0) {
 		*first = rc;
@@ -171,7 +170,7 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 		if (rc == 0 && a->uid && a->kind != ACTION_FINISH_POD && a->reason)
 			event_record(r, a->kind == ACTION_FORCE_DELETE_POD, a->reason, "%s",
 				     a->message ? a->message : a->name);
-		if (apply_note(rc, &mine, &first, err))
+		if (apply_keep_error(rc, &mine, &first, err))
 			break;
 	}
 	return first;

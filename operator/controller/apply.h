@@ -1,15 +1,27 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Does what a plan says. */
+/* Executes the actions of a plan. */
 #ifndef CONTROLLER_APPLY_H
 #define CONTROLLER_APPLY_H
 
 #include "operator/controller/reconcile.h"
 
-/* Creates of the plan, whose status then says of them what came of it, before that is stored, the
- * rest after it: a controller that dies in between must not forget why a pod is gone.  Each returns
- * the first error, after having tried the other actions unless the server is away; apply_creates
- * else returns how many objects it made. */
+/* The creates of the plan, before the status is written: the planned status then has their results.
+ * Returns the first error, or the number of created objects.  After an error the other actions are
+ * tried, unless the API server is away. */
 int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err);
+/* The deletes of the plan, after the status is written: an operator that dies in between must not
+ * forget why a pod was deleted. */
 int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_err *err);
+
+/* ---- shared by apply.c and apply_creates.c ---- */
+/* Sends a request, unless leadership may have passed. */
+int apply_request(struct reconcile *r, const struct kube_request *rq, cJSON **out,
+		  struct mu_err *err);
+int apply_call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
+	       const struct kube_fields *fields, cJSON **out, struct mu_err *err);
+/* True when the controller of the object is this job. */
+bool apply_is_ours(const struct reconcile *r, const cJSON *object);
+/* Keeps the first error.  True when the other actions would fail too. */
+bool apply_keep_error(int rc, const struct mu_err *mine, int *first, struct mu_err *err);
 
 #endif

@@ -1,41 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The creates of a plan.
+/* Creates the objects of a plan.
  *
- * Names are deterministic, so a create that was already done says AlreadyExists: that is success
- * when the object's controller is this very job, and a foreign object to be left alone otherwise.
+ * Names are deterministic.  AlreadyExists means success when the object's controller is this job;
+ * any other object of that name is left alone.
  *
- * A service and pods do not need each other's answers, so those of one look are under way together:
- * a thread that waits for all of them sleeps once or twice, not for each.
+ * A service and pods do not depend on each other's answers, so they are sent in batches.
  */
 #include "operator/controller/apply.h"
 
 #include <stdio.h>
 
 #include "operator/api/object.h"
-#include "operator/controller/apply_call.h"
 #include "operator/controller/events.h"
 #include "operator/controller/render.h"
 
-enum { TOGETHER = 8 }; /* creates of one look that are under way at once */
-static const double refused_again_s = 30;
+enum { BATCH_MAX = 8 }; /* creates under way at once */
+static const double REJECTED_RETRY_S = 30;
 
-/* An object that is to be there, and what is sent to make it. */
-struct wanted {
+/* An object to create, and its request. */
+struct create_request {
 	const char *resource;
 	char *name, *path; /* path: of the collection */
 	char *create_path; /* with the query of its create */
-	char *body; /* JSON, as the API server has it whole: a template's members are all in it */
+	char *body;        /* JSON, with all members of the user's template */
 	const struct kube_fields *fields;
 };
 
-/* Takes the object.  A pod holds what the user's template says: the API server refuses members
- * that it does not know, where it would drop them otherwise. */
-static void wanted_init(struct wanted *w, const struct reconcile *r, const char *api,
-			const char *resource, cJSON *object, const struct kube_fields *fields)
+/* Takes the object.  Pods are validated strictly: the API server rejects unknown members of the
+ * user's template instead of dropping them. */
+static void create_request_init(struct create_request *w, const struct reconcile *r,
+				const char *api, const char *resource, cJSON *object,
+				const struct kube_fields *fields)
 {
 	bool strict = strcmp(resource, "pods") == 0;
 
-	*w = (struct wanted){
+	*w = (struct create_request){
 	    .resource = resource,
 	    .name = mu_xstrdup(cJSON_GetStringValue(at(at(object, "metadata"), "name"))),
 	    .path = mu_xasprintf("%s/namespaces/%s/%s", api, r->spec->namespace, resource),
@@ -45,7 +44,7 @@ static void wanted_init(struct wanted *w, const struct reconcile *r, const char 
 	cJSON_Delete(object);
 }
 
-static void wanted_fini(struct wanted *w)
+static void create_request_fini(struct create_request *w)
 {
 	free(w->name);
 	free(w->path);
@@ -53,7 +52,7 @@ static void wanted_fini(struct wanted *w)
 	free(w->body);
 }
 
-static struct kube_request request_of(const struct wanted *w)
+static struct kube_request http_request_of(const struct create_request *w)
 {
 	return (struct kube_request){.method = "POST",
 				     .path = w->create_path,
@@ -61,8 +60,9 @@ static struct kube_request request_of(const struct wanted *w)
 				     .fields = w->fields};
 }
 
-/* There is one of its name: *out is it when it is ours and stays. */
-static int take_over(struct reconcile *r, const struct wanted *w, cJSON **out, struct mu_err *err)
+/* Adopts an object that exists under the name: *out is set when it is ours and stays. */
+static int take_over(struct reconcile *r, const struct create_request *w, cJSON **out,
+		     struct mu_err *err)
 {
 	MU_AUTO_FREE char *named = mu_xasprintf("%s/%s", w->path, w->name);
 	cJSON *found = NULL;
@@ -81,10 +81,9 @@ static int take_over(struct reconcile *r, const struct wanted *w, cJSON **out, s
 	return rc;
 }
 
-/* What the answer to its create means; *out is the object as it is on the server, ours in any
- * case. */
-static int settle(struct reconcile *r, const struct wanted *w, int rc, cJSON **out,
-		  struct mu_err *err)
+/* Handles a failed create.  On success *out is the object on the server, and ours. */
+static int handle_conflict(struct reconcile *r, const struct create_request *w, int rc, cJSON **out,
+			   struct mu_err *err)
 {
 	if (rc == -MU_ALREADY_EXISTS)
 		rc = take_over(r, w, out, err);
@@ -101,20 +100,20 @@ static int create(struct reconcile *r, const char *api, const char *resource, cJ
 		  const struct kube_fields *fields, cJSON **out, struct mu_err *err)
 {
 	struct kube_request rq;
-	struct wanted w;
+	struct create_request w;
 	int rc;
 
-	wanted_init(&w, r, api, resource, object, fields);
-	rq = request_of(&w);
-	rc = settle(r, &w, apply_ask(r, &rq, out, err), out, err);
-	wanted_fini(&w);
+	create_request_init(&w, r, api, resource, object, fields);
+	rq = http_request_of(&w);
+	rc = handle_conflict(r, &w, apply_request(r, &rq, out, err), out, err);
+	create_request_fini(&w);
 	return rc;
 }
 
-/* As create, but looks first: their watch starts with the first of them, and after a restart most
- * are there already. */
-static int ensure(struct reconcile *r, const char *version, const char *resource, cJSON *object,
-		  cJSON **out, struct mu_err *err)
+/* Reads the object before creating it: its watch starts with the first object of its kind, and
+ * after a restart most objects exist already. */
+static int create_unless_there(struct reconcile *r, const char *version, const char *resource,
+			       cJSON *object, cJSON **out, struct mu_err *err)
 {
 	MU_AUTO_FREE char *api = mu_xasprintf("/apis/%s", version);
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/namespaces/%s/%s/%s", api, r->spec->namespace,
@@ -143,10 +142,11 @@ static int create_policy(struct reconcile *r, struct mu_err *err)
 	cJSON *out = NULL;
 	int rc = new ? create(r, "/apis/networking.k8s.io/v1", "networkpolicies", object,
 			      store_owned_fields, &out, err)
-		     : ensure(r, "networking.k8s.io/v1", "networkpolicies", object, &out, err);
+		     : create_unless_there(r, "networking.k8s.io/v1", "networkpolicies", object,
+					   &out, err);
 
 	if (rc == 0)
-		store_assume_owned(&r->controller->store, OWNED_POLICY, r->seen->key,
+		store_expect_owned(&r->controller->store, OWNED_POLICY, r->seen->key,
 				   r->seen->job->uid, r->now);
 	if (rc == 0)
 		controller_want(r->controller, WATCH_POLICIES);
@@ -163,33 +163,32 @@ static int resize_group(struct reconcile *r, int members, struct mu_err *err)
 					       "\":\"%s\"}},\"spec\":{\"minMember\":%d}}",
 					       r->spec->name, members);
 
-	return apply_ask(r,
-			 &(struct kube_request){.method = "PATCH",
-						.path = path,
-						.content_type = "application/merge-patch+json",
-						.body = mu_span_of(body)},
-			 NULL, err);
+	return apply_request(r,
+			     &(struct kube_request){.method = "PATCH",
+						    .path = path,
+						    .content_type = "application/merge-patch+json",
+						    .body = mu_span_of(body)},
+			     NULL, err);
 }
 
-/* Without the group no pod of it would be placed, or it would be placed with another's: what goes
- * wrong here ends the look. */
-static int put_group(struct reconcile *r, int members, struct mu_err *err)
+/* Without the group its pods would not be placed, or not together: an error ends the creates. */
+static int ensure_group(struct reconcile *r, int members, struct mu_err *err)
 {
 	bool volcano = r->spec->gang == GANG_VOLCANO;
 	cJSON *out = NULL;
-	int rc =
-	    ensure(r, group_api(r->spec), "podgroups", render_group(r->spec, members), &out, err);
+	int rc = create_unless_there(r, group_api(r->spec), "podgroups",
+				     render_group(r->spec, members), &out, err);
 
 	if (rc == 0) {
 		const cJSON *n = at(at(out, "spec"), "minMember");
 		if (!cJSON_IsNumber(n) || n->valueint != members)
 			rc = resize_group(r, members, err);
-		if (rc == -MU_NOT_FOUND) /* gone in between: the next look makes it */
+		if (rc == -MU_NOT_FOUND) /* gone in between: the next reconcile creates it */
 			rc = mu_fail(err, MU_ABORTED, "the podgroup has gone");
 	}
 	cJSON_Delete(out);
 	if (rc == 0) {
-		store_assume_group(&r->controller->store, volcano ? OWNED_VOLCANO : OWNED_PLUGINS,
+		store_expect_group(&r->controller->store, volcano ? OWNED_VOLCANO : OWNED_PLUGINS,
 				   r->seen->key, r->seen->job->uid, members, r->now);
 		controller_want(r->controller, volcano ? WATCH_VOLCANO : WATCH_SCHEDULER_PLUGINS);
 	}
@@ -204,8 +203,8 @@ static int put_group(struct reconcile *r, int members, struct mu_err *err)
 	return rc;
 }
 
-/* The variant that the pod has to run; "" when its task may choose, and then says what it chose. */
-static const char *bound_to(const struct kernel_choice *k)
+/* The kernel variant that the pod has to run; "" when its task chooses and reports. */
+static const char *required_variant(const struct kernel_choice *k)
 {
 	for (unsigned i = 0; i < k->n_env; i++)
 		if (strcmp(k->env[i].key, "MUSTER_KERNELS") == 0 &&
@@ -214,18 +213,20 @@ static const char *bound_to(const struct kernel_choice *k)
 	return "";
 }
 
-static void wanted_of(struct wanted *w, const struct reconcile *r, const struct plan_action *a)
+static void create_request_of(struct create_request *w, const struct reconcile *r,
+			      const struct plan_action *a)
 {
 	if (a->kind == ACTION_CREATE_SERVICE)
-		wanted_init(w, r, "/api/v1", "services",
-			    render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT),
-			    store_owned_fields);
+		create_request_init(
+		    w, r, "/api/v1", "services",
+		    render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT),
+		    store_owned_fields);
 	else
-		wanted_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod), pod_fields);
+		create_request_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod),
+				    pod_fields);
 }
 
-/* Whether a pod that was there already started with an older cluster than the plan would have given
- * it. */
+/* True when an existing pod started with an older cluster epoch than the planned one. */
 static bool is_behind(const cJSON *pod, const struct plan_pod *planned)
 {
 	const cJSON *labels = at(at(pod, "metadata"), "labels");
@@ -235,25 +236,25 @@ static bool is_behind(const cJSON *pod, const struct plan_pod *planned)
 	return task && epoch && strcmp(task, planned->task) == 0 && atoi(epoch) < planned->epoch;
 }
 
-/* What became of a service's or a pod's create; takes the reply. */
-static int take_reply(struct reconcile *r, const struct plan_action *a, const struct wanted *w,
-		      struct kube_reply *reply)
+/* Handles the reply to the create of a service or a pod, which it takes. */
+static int handle_reply(struct reconcile *r, const struct plan_action *a,
+			const struct create_request *w, struct kube_reply *reply)
 {
 	struct store *c = &r->controller->store;
-	int rc = settle(r, w, reply->rc, &reply->out, &reply->err);
+	int rc = handle_conflict(r, w, reply->rc, &reply->out, &reply->err);
 
 	if (rc == 0 && a->kind == ACTION_CREATE_SERVICE)
-		store_assume_owned(c, OWNED_SERVICE, r->seen->key, r->seen->job->uid, r->now);
+		store_expect_owned(c, OWNED_SERVICE, r->seen->key, r->seen->job->uid, r->now);
 	else if (rc == 0)
-		store_assume_pod(c, reply->out, bound_to(&a->pod->kernels), r->now);
+		store_expect_pod(c, reply->out, required_variant(&a->pod->kernels), r->now);
 	if (rc == 0 && a->pod && is_behind(reply->out, a->pod))
 		r->behind = true;
 	cJSON_Delete(reply->out);
 	return rc;
 }
 
-/* With its service: nobody waits for that, so no watch is kept on it. */
-static int create_board(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
+/* Creates the TensorBoard pod and its service, which is not watched. */
+static int create_tensorboard(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
 {
 	cJSON *out = NULL;
 	int rc = create(r, "/api/v1", "services", render_board_service(r->spec, pod),
@@ -264,7 +265,8 @@ static int create_board(struct reconcile *r, const struct plan_pod *pod, struct 
 	if (rc == 0)
 		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), pod_fields, &out, err);
 	if (rc == 0)
-		store_assume_pod(&r->controller->store, out, bound_to(&pod->kernels), r->now);
+		store_expect_pod(&r->controller->store, out, required_variant(&pod->kernels),
+				 r->now);
 	cJSON_Delete(out);
 	return rc;
 }
@@ -275,14 +277,15 @@ static int create_alone(struct reconcile *r, const struct plan_action *a, struct
 	case ACTION_CREATE_POLICY:
 		return create_policy(r, err);
 	case ACTION_PUT_GROUP:
-		return put_group(r, a->index, err);
+		return ensure_group(r, a->index, err);
 	default:
-		return create_board(r, a->pod, err);
+		return create_tensorboard(r, a->pod, err);
 	}
 }
 
-/* "created ps 0-1" and so on: one event for all pods that a look made. */
-static void say_created(struct reconcile *r, const struct job_plan *plan, const bool *made)
+/* Records one event for all pods that this reconcile created. */
+static void record_created_pods(struct reconcile *r, const struct job_plan *plan,
+				const bool *created)
 {
 	MU_AUTO_BUF text = {0};
 
@@ -290,7 +293,7 @@ static void say_created(struct reconcile *r, const struct job_plan *plan, const 
 		const char *task = r->spec->tasks[t].name;
 		int n = 0;
 		for (unsigned i = 0; i < plan->n_actions; i++)
-			n += made[i] && plan->actions[i].pod &&
+			n += created[i] && plan->actions[i].pod &&
 			     strcmp(plan->actions[i].pod->task, task) == 0;
 		if (n)
 			mu_buf_printf(&text, "%s%d %s", text.len ? ", " : "", n, task);
@@ -299,21 +302,21 @@ static void say_created(struct reconcile *r, const struct job_plan *plan, const 
 		event_record(r, false, "PodsCreated", "created %s", text.data);
 }
 
-/* Not a fault that passes by itself, but somebody's decision. */
-static bool is_refusal(int rc)
+/* True for a decision of the API server, which does not pass by itself. */
+static bool is_rejection(int rc)
 {
 	return rc == -MU_PERMISSION_DENIED || rc == -MU_INVALID_ARGUMENT ||
 	       rc == -MU_ALREADY_EXISTS;
 }
 
-/* What came of the creates of a plan so far. */
-struct creating {
+/* The results of the creates so far. */
+struct create_results {
 	const struct job_plan *plan;
-	bool *made;    /* of each action */
-	char *refused; /* the server's words, the first time */
+	bool *created; /* of each action */
+	char *refused; /* the first rejection, in the API server's words */
 	unsigned
-	    invalid_tasks; /* bit i: the pods of tasks[i] stay refused until the spec changes */
-	int first, n;      /* the first error; how many were made */
+	    invalid_tasks; /* bit i: the pods of tasks[i] stay rejected until the spec changes */
+	int first, n;      /* the first error; how many objects were created */
 	bool stop;
 	struct mu_err *err;
 };
@@ -324,73 +327,74 @@ static unsigned task_bit(const struct reconcile *r, const struct plan_action *a)
 	return a->pod ? 1U << (a->pod->spec - r->spec->tasks) : 0;
 }
 
-static void note_create(const struct reconcile *r, struct creating *c, unsigned action, int rc,
-			const struct mu_err *mine)
+static void note_result(const struct reconcile *r, struct create_results *c, unsigned action,
+			int rc, const struct mu_err *mine)
 {
 	const struct plan_action *a = &c->plan->actions[action];
-	bool invalid = a->pod && is_refusal(rc) && job_plan_refusal_is_final(mine->msg);
+	bool invalid = a->pod && is_rejection(rc) && job_plan_refusal_is_final(mine->msg);
 
-	c->made[action] = rc == 0;
+	c->created[action] = rc == 0;
 	c->n += rc == 0;
 	if (invalid)
 		c->invalid_tasks |= task_bit(r, a);
-	if (is_refusal(rc) && !c->refused)
+	if (is_rejection(rc) && !c->refused)
 		c->refused = invalid ? mu_xasprintf("spec.tasks.%s: %s", a->pod->task, mine->msg)
 				     : mu_xstrdup(mine->msg);
-	/* who is refused one for its quota is refused the others too */
-	if (apply_note(rc, mine, &c->first, c->err) || rc == -MU_PERMISSION_DENIED)
+	/* a quota that rejects one pod rejects the others too */
+	if (apply_keep_error(rc, mine, &c->first, c->err) || rc == -MU_PERMISSION_DENIED)
 		c->stop = true;
 }
 
 /* As kube_call_many. */
-static unsigned ask_many(struct reconcile *r, const struct kube_request *rqs, unsigned n,
-			 struct kube_reply *out)
+static unsigned send_batch(struct reconcile *r, const struct kube_request *rqs, unsigned n,
+			   struct kube_reply *out)
 {
 	const struct controller_io *io = &r->controller->io;
 
 	if (io->call_many)
 		return io->call_many(io->user, rqs, n, out);
 	*out = (struct kube_reply){0};
-	out->rc = apply_ask(r, rqs, &out->out, &out->err);
+	out->rc = apply_request(r, rqs, &out->out, &out->err);
 	return 1;
 }
 
-/* So many creates at once.  Each that was done counts, whatever became of those before it; of an
- * error that came after one at which it would have ended nothing is said. */
-static void create_together(struct reconcile *r, struct creating *c, const unsigned *actions,
-			    unsigned n)
+/* Sends n creates at once.  Every success counts.  After an error that ends the creates, later
+ * errors of the batch are ignored. */
+static void create_batch(struct reconcile *r, struct create_results *c, const unsigned *actions,
+			 unsigned n)
 {
-	struct kube_request rqs[TOGETHER];
-	struct kube_reply replies[TOGETHER];
-	struct wanted w[TOGETHER];
+	struct kube_request rqs[BATCH_MAX];
+	struct kube_reply replies[BATCH_MAX];
+	struct create_request w[BATCH_MAX];
 	unsigned done = 0, i = 0;
 
 	for (unsigned k = 0; k < n; k++) {
-		wanted_of(&w[k], r, &c->plan->actions[actions[k]]);
-		rqs[k] = request_of(&w[k]);
+		create_request_of(&w[k], r, &c->plan->actions[actions[k]]);
+		rqs[k] = http_request_of(&w[k]);
 	}
 	while (done < n && !c->stop) {
-		done += ask_many(r, rqs + done, n - done, replies + done);
+		done += send_batch(r, rqs + done, n - done, replies + done);
 		for (; i < done; i++)
 			if (!c->stop || replies[i].rc == 0)
-				note_create(r, c, actions[i],
-					    take_reply(r, &c->plan->actions[actions[i]], &w[i],
-						       &replies[i]),
+				note_result(r, c, actions[i],
+					    handle_reply(r, &c->plan->actions[actions[i]], &w[i],
+							 &replies[i]),
 					    &replies[i].err);
 	}
 	for (unsigned k = 0; k < n; k++)
-		wanted_fini(&w[k]);
+		create_request_fini(&w[k]);
 }
 
-static bool goes_along(const struct plan_action *a)
+static bool can_batch(const struct plan_action *a)
 {
 	return a->kind == ACTION_CREATE_SERVICE ||
 	       (a->kind == ACTION_CREATE_POD && a->pod->role != ROLE_TENSORBOARD);
 }
 
-/* The next creates from *at on that can go together, or one alone; moves *at behind them. */
-static unsigned next_creates(const struct reconcile *r, const struct job_plan *plan, unsigned *at,
-			     unsigned most, unsigned out[TOGETHER])
+/* The next creates from *at on that can be sent as one batch, or one that cannot; moves *at behind
+ * them. */
+static unsigned next_batch(const struct reconcile *r, const struct job_plan *plan, unsigned *at,
+			   unsigned most, unsigned out[BATCH_MAX])
 {
 	unsigned n = 0;
 
@@ -399,10 +403,10 @@ static unsigned next_creates(const struct reconcile *r, const struct job_plan *p
 
 		if (!action_creates(a->kind) || (r->seen->invalid_tasks & task_bit(r, a)))
 			continue;
-		if (n && !goes_along(a))
+		if (n && !can_batch(a))
 			break;
 		out[n++] = *at;
-		if (!goes_along(a))
+		if (!can_batch(a))
 			most = 1;
 	}
 	return n;
@@ -410,33 +414,34 @@ static unsigned next_creates(const struct reconcile *r, const struct job_plan *p
 
 int apply_creates(struct reconcile *r, struct job_plan *plan, struct mu_err *err)
 {
-	MU_AUTO_FREE bool *made = MU_NEW_ARRAY(bool, plan->n_actions + 1);
-	struct creating c = {.plan = plan, .made = made, .err = err};
-	/* who was refused the last time mostly is again: one refusal tells as much as many */
-	unsigned most = r->seen->observed.refused ? 1 : TOGETHER, actions[TOGETHER], at = 0, n;
+	MU_AUTO_FREE bool *created = MU_NEW_ARRAY(bool, plan->n_actions + 1);
+	struct create_results c = {.plan = plan, .created = created, .err = err};
+	/* a job that was rejected the last time mostly is again: one create is enough to find out
+	 */
+	unsigned most = r->seen->observed.refused ? 1 : BATCH_MAX, actions[BATCH_MAX], at = 0, n;
 
-	while (!c.stop && (n = next_creates(r, plan, &at, most, actions))) {
+	while (!c.stop && (n = next_batch(r, plan, &at, most, actions))) {
 		const struct plan_action *a = &plan->actions[actions[0]];
 		struct mu_err mine = {0};
 
-		if (goes_along(a))
-			create_together(r, &c, actions, n);
+		if (can_batch(a))
+			create_batch(r, &c, actions, n);
 		else
-			note_create(r, &c, actions[0], create_alone(r, a, &mine), &mine);
+			note_result(r, &c, actions[0], create_alone(r, a, &mine), &mine);
 		if (a->kind == ACTION_PUT_GROUP && c.first < 0)
 			c.stop = true;
 	}
 	for (unsigned i = 0; i < plan->n_actions; i++)
-		if (!made[i])
+		if (!created[i])
 			job_plan_not_made(plan, &plan->actions[i]);
-	say_created(r, plan, made);
+	record_created_pods(r, plan, created);
 	if (c.refused || (r->seen->observed.refused && !r->seen->invalid_tasks))
-		store_set_rejected(&r->controller->store, r->seen->key, c.refused,
-				   r->seen->job->generation,
-				   c.invalid_tasks | r->seen->invalid_tasks);
-	/* no watch tells when the server accepts it */
+		store_set_rejection(&r->controller->store, r->seen->key, c.refused,
+				    r->seen->job->generation,
+				    c.invalid_tasks | r->seen->invalid_tasks);
+	/* no watch event comes when the server would accept it */
 	if (c.refused && !job_plan_refusal_is_final(c.refused))
-		requeue_at(r, r->now + refused_again_s);
+		requeue_at(r, r->now + REJECTED_RETRY_S);
 	free(c.refused);
 	return c.first < 0 ? c.first : c.n;
 }

@@ -28,7 +28,7 @@ void controller_init(struct controller *c, const struct controller_options *opti
 	c->store.pod_changed = pod_changed;
 	workqueue_init(&c->queue, now);
 	events_init(&c->events);
-	c->looked.bounds = mu_histogram_calls;
+	c->reconcile_seconds.bounds = mu_histogram_calls;
 	c->to_running.bounds = c->succeeded_in.bounds = c->failed_in.bounds = mu_histogram_jobs;
 	certs_init(&c->certs);
 }

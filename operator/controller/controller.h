@@ -45,7 +45,7 @@ struct controller_options {
 	bool leader_election;
 	bool nodes; /* watch nodes, which takes a ClusterRole also when namespaces are named */
 	int workers, metrics_port, probe_port; /* port 0: none */
-	double progress_seconds;               /* between looks at a chief; 0: never */
+	double progress_seconds;               /* between polls of a chief; 0: never */
 	int cert_life;                         /* of tasks, seconds; 0: PLAN_CERT_LIFE */
 	const char *status_from;    /* namespaces that may reach the status port of tasks, "a,b" */
 	const char *token_key_file; /* NULL: a key of this run only */
@@ -74,7 +74,7 @@ struct controller {
 	_Atomic long long lease_until_ms;             /* monotonic */
 	_Atomic unsigned reconciles, reconcile_errors, working;
 	_Atomic unsigned wanted;                     /* of watch_wanted */
-	struct mu_histogram looked;                  /* how long each look took */
+	struct mu_histogram reconcile_seconds;       /* how long each reconcile took */
 	struct mu_histogram to_running;              /* of jobs, from their start on */
 	struct mu_histogram succeeded_in, failed_in; /* likewise, to their end */
 };

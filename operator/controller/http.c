@@ -18,7 +18,7 @@ void controller_metrics(struct controller *c, struct mu_buf *out)
 			  duration[] = "muster_job_duration_seconds";
 
 	mu_histogram_head(looks, out);
-	mu_histogram_write(&c->looked, looks, "controller=\"job\"", out);
+	mu_histogram_write(&c->reconcile_seconds, looks, "controller=\"job\"", out);
 	mu_histogram_head(running, out);
 	mu_histogram_write(&c->to_running, running, "controller=\"job\"", out);
 	mu_histogram_head(duration, out);

@@ -126,7 +126,7 @@ void controller_work(struct controller *c, const char *key)
 
 	if (c->io.may_write(c->io.user)) {
 		rc = reconcile(c, key, &requeue_after, &err);
-		mu_histogram_add(&c->looked, c->queue.now() - began);
+		mu_histogram_add(&c->reconcile_seconds, c->queue.now() - began);
 		atomic_fetch_add(&c->reconciles, 1);
 	}
 	if (rc < 0 && !(c->kube && kube_client_stopped(c->kube))) {

@@ -23,7 +23,7 @@ static int refresh_job(struct reconcile *r, struct mu_err *err)
 		return 0; /* the watch will deliver the deletion */
 	if (rc < 0)
 		return rc;
-	store_assume_job(&c->store, object);
+	store_update_job(&c->store, object);
 	cJSON_Delete(object);
 	requeue_at(r, r->now);
 	return 0;
@@ -86,7 +86,7 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 	if (rc == 0) /* no delete needs a status that is delayed: status_delay() */
 		rc = apply_removals(r, plan, rc_create < 0 ? &ignored : err);
 	requeue_at(r, plan->wake);
-	requeue_at(r, seen->doubt_until);
+	requeue_at(r, seen->expectations_expire_at);
 	return rc_create < 0 ? rc_create : rc;
 }
 

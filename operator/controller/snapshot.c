@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One job as it is now, copied out of the store so that a look at it needs no lock. */
+/* Takes a snapshot of a job out of the store, by reference. */
 #include "operator/controller/store.h"
 
 static const char *keep(struct mu_arena *a, const char *s)
@@ -7,12 +7,13 @@ static const char *keep(struct mu_arena *a, const char *s)
 	return s ? mu_arena_strdup(a, s) : NULL;
 }
 
-static void doubt(struct snapshot *s, double assumed)
+static void note_expiry(struct snapshot *s, double expected_since)
 {
-	double until = assumed + STORE_ASSUMED_MAX_S;
+	double until = expected_since + EXPECTATION_TIMEOUT_S;
 
-	if (assumed > 0 && (s->doubt_until <= 0 || until < s->doubt_until))
-		s->doubt_until = until;
+	if (expected_since > 0 &&
+	    (s->expectations_expire_at <= 0 || until < s->expectations_expire_at))
+		s->expectations_expire_at = until;
 }
 
 static void observe_pod(struct snapshot *s, unsigned i, const struct stored_pod *p)
@@ -20,10 +21,10 @@ static void observe_pod(struct snapshot *s, unsigned i, const struct stored_pod 
 	struct observed_pod *o = (struct observed_pod *)&s->observed.pods[i];
 
 	s->pods[i].pod = pod_ref(p->pod);
-	s->pods[i].finish_asked = p->finish_asked;
-	doubt(s, p->assumed);
+	s->pods[i].finish_requested_at = p->finish_requested_at;
+	note_expiry(s, p->expected_since);
 	*o = p->pod->observed;
-	o->deleting = o->deleting || p->deletion_sent;
+	o->deleting = o->deleting || p->expects_deletion;
 	o->epoch = p->epoch > o->epoch ? p->epoch : o->epoch;
 	o->kernels = p->kernels[0] ? mu_arena_strdup(&s->arena, p->kernels) : NULL;
 }
@@ -56,18 +57,18 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 		pthread_mutex_unlock(&c->lock);
 		return false;
 	}
-	store_drop_unconfirmed(job, now);
+	store_expire_expectations(job, now);
 	store_take_final_report(job, now);
-	if (job->watched_since <= 0)
-		job->watched_since = now;
-	out->observed.watched_since = job->watched_since;
+	if (job->first_observed_at <= 0)
+		job->first_observed_at = now;
+	out->observed.first_observed_at = job->first_observed_at;
 	out->verified = job->verified || (c->term > 0 && job->object->version > c->term);
 	out->stale = job->stale;
 	out->last_status_write = job->last_status_write;
 	out->job = job_ref(job->object);
 	out->observed.status = job->object->status;
 	out->observed.progress = job->progress;
-	out->observed.last_progress = job->progress_at;
+	out->observed.last_progress = job->progress_changed_at;
 	for (struct stored_pod *p = job->pods; p; p = p->next)
 		n += strcmp(p->pod->owner, job->object->uid) == 0;
 	out->observed.pods = MU_ARENA_ARRAY(&out->arena, struct observed_pod, n + 1);
@@ -79,7 +80,7 @@ bool snapshot_take(struct store *c, const char *key, double now, struct snapshot
 	out->observed.refused = keep(&out->arena, job->refused);
 	out->invalid_tasks = job->invalid_in == job->object->generation ? job->invalid_tasks : 0;
 	for (int k = 0; k < OWNED_KINDS; k++)
-		doubt(out, job->owned[k].assumed);
+		note_expiry(out, job->owned[k].expected_since);
 	out->observed.service = is_its(job, OWNED_SERVICE);
 	out->observed.policy = is_its(job, OWNED_POLICY);
 	if (is_its(job, OWNED_VOLCANO) || is_its(job, OWNED_PLUGINS)) {

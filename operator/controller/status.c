@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The one status write of a reconcile: a JSON merge patch of what differs, with the uid of the job
- * that was looked at, so that a job of the same name made since is never written to, and with its
- * version, so that a look at an old copy is never taken for news. */
+/* The status write of a reconcile: a JSON merge patch of what differs, with the job's UID and
+ * version as preconditions.  So a new job of the same name is never written to, and a stale copy
+ * never overwrites a newer status. */
 #include "operator/controller/status.h"
 
 #include "lib/base/log.h"
@@ -90,7 +90,7 @@ static int patch_status(struct reconcile *r, const struct job_status *wanted, st
 		store_mark_stale(&c->store, r->seen->key);
 	if (rc < 0)
 		return mu_wrap(err, "update status");
-	store_assume_job(&c->store, answer);
+	store_update_job(&c->store, answer);
 	store_status_written(&c->store, r->seen->key, r->now);
 	cJSON_Delete(answer);
 	return 0;

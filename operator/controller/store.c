@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A relist marks everything unseen, sees what the list holds, and drops the rest at its end: so a
- * deletion that no watch told of is found.  What we assumed ourselves survives one minute without
- * being confirmed; a pod that was created and deleted between two watches must not live here for
- * ever. */
+/* The entries of the store, and the jobs in it.
+ *
+ * A relist marks all objects unseen, marks those that the list holds, and drops the others at its
+ * end: so a deletion that no watch delivered is found. */
 #include "operator/controller/store.h"
 
 #include <stdio.h>
@@ -43,11 +43,11 @@ static void drop_object(struct stored_job *job)
 	job->object = NULL;
 	job->refused = NULL;
 	job->progress.set = false;
-	job->progress_at = job->watched_since = job->last_status_write = 0;
+	job->progress_changed_at = job->first_observed_at = job->last_status_write = 0;
 	job->verified = job->stale = false;
 }
 
-/* Frees the entry when nothing hangs on it any more. */
+/* Frees the entry when it holds nothing any more. */
 void store_drop_if_empty(struct store *c, struct stored_job *job)
 {
 	if (job->object || job->pods)
@@ -167,7 +167,7 @@ void store_job_seen(void *store, const cJSON *object)
 		free(key);
 }
 
-void store_assume_job(struct store *c, const cJSON *object)
+void store_update_job(struct store *c, const cJSON *object)
 {
 	char *key = store_key_of(object, object_name(object));
 	struct stored_job *job;
@@ -240,8 +240,8 @@ void store_jobs_end(void *store, const char *ns)
 	store_sweep(store, ns, end_job, 0);
 }
 
-void store_set_rejected(struct store *c, const char *key, const char *why, int64_t generation,
-			unsigned invalid_tasks)
+void store_set_rejection(struct store *c, const char *key, const char *why, int64_t generation,
+			 unsigned invalid_tasks)
 {
 	struct stored_job *job;
 

@@ -1,10 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the operator knows of the cluster: jobs and pods as typed objects, nodes as labels.
+/* The informer store: jobs and pods as typed objects, nodes as labels.
  *
- * Reflectors fill it, workers take snapshots of one job.  Everything about a job hangs on one
- * `struct stored_job` under the key "namespace/name", whether the job object, a pod or the service
- * came first.  Our own writes are put in at once, so that the next look does not depend on how
- * quickly the watch brings them back: store_assume_*.
+ * Watches fill it; workers take snapshots of one job.  A `struct stored_job` under the key
+ * "namespace/name" holds everything about a job, also when a pod or the service came first.
+ *
+ * Expectations: an object that we created is stored at once, from the answer to its create, and a
+ * pod that we deleted is marked.  So the next reconcile does not repeat a write that the watch has
+ * not delivered yet.  An expectation that no watch confirms within EXPECTATION_TIMEOUT_S is
+ * dropped.
+ *
+ * Nothing in the store is a decision.  All of it may be lost: the lists, the tasks and the answers
+ * to repeated writes restore it.
  */
 #ifndef CONTROLLER_STORE_H
 #define CONTROLLER_STORE_H
@@ -19,11 +25,11 @@
 #include "operator/api/pod.h"
 #include "operator/plan/job_plan.h"
 
-/* How often a task is asked that did not answer the last `silent` times. */
+/* Backoff of requests to a task that did not answer the last `silent` times. */
 struct poll_backoff {
-	double since, after; /* when it was silent last, and is due again */
+	double since, after; /* the last failure, and when the next try is due */
 	unsigned silent;
-	bool heard; /* it has answered once */
+	bool heard; /* the task has answered once */
 };
 
 /* A pod in the store, and what only this operator knows of it. */
@@ -31,16 +37,16 @@ struct stored_pod {
 	struct stored_pod *next;
 	struct pod *pod;
 	bool seen;
-	bool deletion_sent;       /* the API server has accepted its deletion */
-	double assumed;           /* when we put it in ourselves; 0 once the watch has shown it */
-	double finish_asked;      /* when we asked its server to end; 0 */
-	struct poll_backoff ask;  /* how far it is */
-	struct poll_backoff tell; /* who is in the cluster now */
-	int epoch;                /* that its task has confirmed; 0 */
-	char kernels[32];         /* as the task reported, until then as it has to be; "" */
+	bool expects_deletion;      /* the API server has accepted our DELETE */
+	double expected_since;      /* when we created it; 0 once the watch has shown it */
+	double finish_requested_at; /* when we asked its server to end; 0: never */
+	struct poll_backoff ask;    /* how far it is */
+	struct poll_backoff tell;   /* who is in the cluster now */
+	int epoch;                  /* that its task has confirmed; 0 */
+	char kernels[32];           /* as the task reported, until then as it has to be; "" */
 };
 
-/* What a job has one of, under its own name. */
+/* Objects of which a job has one, under its own name. */
 enum owned_kind {
 	OWNED_SERVICE,
 	OWNED_POLICY,
@@ -50,7 +56,7 @@ enum owned_kind {
 };
 struct stored_owned {
 	char *owner; /* uid of its controller, "" when it has none; NULL: there is no such object */
-	double assumed; /* as of a pod */
+	double expected_since; /* as of a pod */
 	bool seen;
 };
 
@@ -60,8 +66,8 @@ struct stored_job {
 	struct stored_owned owned[OWNED_KINDS];
 	struct stored_pod *pods;
 	struct progress_report progress; /* as reported last */
-	double progress_at;
-	double watched_since;     /* when we looked at it first */
+	double progress_changed_at;
+	double first_observed_at; /* when we reconcile_seconds at it first */
 	double last_status_write; /* by this process; 0: none yet */
 	bool verified; /* the object is no older than our term: it answered a call of ours */
 	bool stale;    /* the server has a newer one */
@@ -93,7 +99,7 @@ struct store {
 	void *arg;
 };
 
-/* One job as it is now; everything lives in the arena. */
+/* One job at one time.  Taken and read by one reconcile, without the lock. */
 struct snapshot {
 	struct mu_arena arena;
 	struct node_table *table;
@@ -103,11 +109,11 @@ struct snapshot {
 	unsigned invalid_tasks;       /* bit i: no new try for the pods of tasks[i] */
 	struct snapshot_pod {
 		struct pod *pod; /* a reference */
-		double finish_asked;
+		double finish_requested_at;
 	} * pods; /* beside observed.pods */
 	double last_status_write;
-	bool verified, stale; /* as in stored_job; verified by its version, too */
-	double doubt_until;   /* when what we put in ourselves must have been confirmed; 0 */
+	bool verified, stale;          /* as in stored_job; verified by its version, too */
+	double expectations_expire_at; /* the first of the job's expectations; 0: none */
 };
 
 void store_init(struct store *c, void (*changed)(void *arg, const char *key), void *arg);
@@ -146,59 +152,60 @@ void store_node_seen(void *store, const cJSON *object);
 void store_node_gone(void *store, const cJSON *object);
 void store_nodes_end(void *store, const char *ns);
 
-/* Our own writes, from the server's answer to them. */
-void store_assume_job(struct store *c, const cJSON *object);
-/* We have just stored its status. */
+/* The answer to a write or read of ours: stored when it is newer than what the watch brought. */
+void store_update_job(struct store *c, const cJSON *object);
+/* The status was written just now. */
 void store_status_written(struct store *c, const char *key, double now);
-/* Our term begins: jobs newer than this version are as our term has them.  0: that is not known. */
+/* Our term as the leader begins: no other leader wrote a job that is newer than this version.
+ * 0: not known. */
 void store_begin_term(struct store *c, uint64_t version);
-/* The server has a newer one than we. */
+/* The API server has a newer version of the job. */
 void store_mark_stale(struct store *c, const char *key);
-void store_assume_pod(struct store *c, const cJSON *object, const char *kernels, double now);
-void store_assume_owned(struct store *c, enum owned_kind kind, const char *key, const char *owner,
+void store_expect_pod(struct store *c, const cJSON *object, const char *kernels, double now);
+void store_expect_owned(struct store *c, enum owned_kind kind, const char *key, const char *owner,
 			double now);
-void store_assume_group(struct store *c, enum owned_kind kind, const char *key, const char *owner,
+void store_expect_group(struct store *c, enum owned_kind kind, const char *key, const char *owner,
 			int members, double now);
-/* The server would not have an object (why), or takes them all again (NULL).  Bit i of
- * invalid_tasks: it refuses the pods of tasks[i] until this generation changes. */
-void store_set_rejected(struct store *c, const char *key, const char *why, int64_t generation,
-			unsigned invalid_tasks);
-void store_assume_deleting(struct store *c, const char *key, const char *pod_uid);
-void store_assume_gone(struct store *c, const char *key, const char *pod_uid);
-void store_finish_asked(struct store *c, const char *key, const char *pod_uid, double now);
+/* Keeps the API server's last rejection of an object (why), or that it accepted all (NULL).  Bit i
+ * of invalid_tasks: the pods of tasks[i] stay rejected until this generation changes. */
+void store_set_rejection(struct store *c, const char *key, const char *why, int64_t generation,
+			 unsigned invalid_tasks);
+void store_expect_deletion(struct store *c, const char *key, const char *pod_uid);
+void store_remove_pod(struct store *c, const char *key, const char *pod_uid);
+void store_finish_requested(struct store *c, const char *key, const char *pod_uid, double now);
 
 /* False: there is no such job object.  snapshot_fini in either case. */
 bool snapshot_take(struct store *c, const char *key, double now, struct snapshot *out);
 void snapshot_fini(struct snapshot *s);
-/* For the files of the store; the lock is held. */
+/* ---- for the files of the store; the lock is held ---- */
 struct stored_job *store_job_of(struct store *c, const char *key); /* made when it is new */
 void store_drop_if_empty(struct store *c, struct stored_job *job);
 bool store_key_in(const char *key, const char *ns); /* ns NULL: any */
 void store_owned_fini(struct stored_job *job);
-void store_owned_drop_unconfirmed(struct stored_job *job, double now);
+void store_owned_expire_expectations(struct stored_job *job, double now);
 char *store_key_of(const cJSON *object, const char *job);
 struct stored_pod *store_pod_of(struct stored_job *job, const char *uid); /* or NULL */
 void store_pods_fini(struct stored_job *job);
 void store_notify(struct store *c, void (*changed)(void *arg, const char *key), char *key);
-/* Calls end() for every entry of a namespace, which drops what was not seen and says whether it
- * did; takes the lock. */
+/* Calls end() for every job of a namespace; end() drops what the list did not hold and returns true
+ * when it did.  Takes the lock. */
 void store_sweep(struct store *c, const char *ns, bool (*end)(struct stored_job *job, int kind),
 		 int kind);
-/* What we put in and no watch confirmed in time does not exist; the lock is held. */
-enum { STORE_ASSUMED_MAX_S = 60 };
-void store_drop_unconfirmed(struct stored_job *job, double now);
-/* The nodes' part of a snapshot, with a reference; the lock is held. */
+/* Drops expectations that no watch confirmed in time. */
+enum { EXPECTATION_TIMEOUT_S = 60 };
+void store_expire_expectations(struct stored_job *job, double now);
+/* The nodes of a snapshot, with a reference. */
 struct node_table *store_nodes(struct store *c);
 void node_table_unref(struct node_table *t);
 
-/* A running task that may be asked how far the job is. */
+/* The address of a running task. */
 struct task_address {
 	char *key, *ip, *pod_uid, *job_uid;
 };
-/* The chiefs of all running jobs that may be asked now; free with task_addresses_free. */
+/* The chiefs whose progress poll is due; free with task_addresses_free. */
 struct task_address *store_due_chiefs(struct store *c, double now, unsigned *n);
-/* It did not answer: it is asked less and less often, each minute at least; every ten when it is
- * ready and has never answered. */
+/* The task did not answer: its polls back off up to a minute, or up to ten when it is ready and has
+ * never answered. */
 void store_poll_failed(struct store *c, const struct task_address *chief, double now);
 /* A membership update (job_plan.membership_update) and the tasks that have an older epoch. */
 struct membership_update {
@@ -211,7 +218,7 @@ struct membership_update {
  * membership_updates_free. */
 struct membership_update *store_due_updates(struct store *c, double now, unsigned *n);
 void membership_updates_free(struct membership_update *notices, unsigned n);
-/* It has taken that up; or it has not, and is told less and less often, as store_poll_failed. */
+/* The task has taken up the epoch; or it did not answer, and its updates back off. */
 void store_confirm_epoch(struct store *c, const struct task_address *task, int epoch);
 void store_update_failed(struct store *c, const struct task_address *task, double now);
 void task_addresses_free(struct task_address *chiefs, unsigned n);

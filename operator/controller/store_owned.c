@@ -56,19 +56,20 @@ void store_owned_fini(struct stored_job *job)
 }
 
 /* False when that was known. */
-static bool store(struct stored_job *job, enum owned_kind kind, const char *owner, double assumed)
+static bool store(struct stored_job *job, enum owned_kind kind, const char *owner,
+		  double expected_since)
 {
 	struct stored_owned *o = &job->owned[kind];
 	bool news = !o->owner || strcmp(o->owner, owner) != 0;
 	char *copy = mu_xstrdup(owner);
 
 	free(o->owner);
-	*o = (struct stored_owned){.owner = copy, .assumed = assumed, .seen = true};
+	*o = (struct stored_owned){.owner = copy, .expected_since = expected_since, .seen = true};
 	return news;
 }
 
 /* With the lock held; the watch may have been faster. */
-static void assume(struct stored_job *job, enum owned_kind kind, const char *owner, double now)
+static void expect(struct stored_job *job, enum owned_kind kind, const char *owner, double now)
 {
 	const struct stored_owned *o = &job->owned[kind];
 
@@ -76,30 +77,31 @@ static void assume(struct stored_job *job, enum owned_kind kind, const char *own
 		store(job, kind, owner, now);
 }
 
-void store_assume_owned(struct store *c, enum owned_kind kind, const char *key, const char *owner,
+void store_expect_owned(struct store *c, enum owned_kind kind, const char *key, const char *owner,
 			double now)
 {
 	pthread_mutex_lock(&c->lock);
-	assume(store_job_of(c, key), kind, owner, now);
+	expect(store_job_of(c, key), kind, owner, now);
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_assume_group(struct store *c, enum owned_kind kind, const char *key, const char *owner,
+void store_expect_group(struct store *c, enum owned_kind kind, const char *key, const char *owner,
 			int members, double now)
 {
 	struct stored_job *job;
 
 	pthread_mutex_lock(&c->lock);
 	job = store_job_of(c, key);
-	assume(job, kind, owner, now);
+	expect(job, kind, owner, now);
 	job->group_members = members;
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_owned_drop_unconfirmed(struct stored_job *job, double now)
+void store_owned_expire_expectations(struct stored_job *job, double now)
 {
 	for (int k = 0; k < OWNED_KINDS; k++)
-		if (job->owned[k].assumed > 0 && now - job->owned[k].assumed > STORE_ASSUMED_MAX_S)
+		if (job->owned[k].expected_since > 0 &&
+		    now - job->owned[k].expected_since > EXPECTATION_TIMEOUT_S)
 			drop(job, (enum owned_kind)k);
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Pods in the store.  A pod that we created is put in at once, from the answer to its create; one
- * that we deleted is marked.  Such an assumption that no watch confirms within a minute is dropped:
+ * that we deleted is marked.  An expectation that no watch confirms within a minute is dropped:
  * the pod may have come and gone between two watches. */
 #include "operator/controller/store.h"
 
@@ -58,7 +58,7 @@ static bool store_pod(struct stored_job *job, const cJSON *object)
 	pod_unref(p->pod);
 	p->pod = pod;
 	p->seen = true;
-	p->assumed = 0;
+	p->expected_since = 0;
 	return changed;
 }
 
@@ -93,7 +93,7 @@ void store_pod_seen(void *store, const cJSON *object)
 		free(key);
 }
 
-void store_assume_pod(struct store *c, const cJSON *object, const char *kernels, double now)
+void store_expect_pod(struct store *c, const cJSON *object, const char *kernels, double now)
 {
 	char *key = store_key_of(object, job_label(object));
 	struct stored_job *job;
@@ -104,7 +104,7 @@ void store_assume_pod(struct store *c, const cJSON *object, const char *kernels,
 	if (!store_pod_of(job, object_uid(object))) { /* else the watch was faster */
 		store_pod(job, object);
 		if ((p = store_pod_of(job, object_uid(object))))
-			p->assumed = now;
+			p->expected_since = now;
 	}
 	if ((p = store_pod_of(job, object_uid(object))))
 		snprintf(p->kernels, sizeof(p->kernels), "%s", kernels);
@@ -136,7 +136,7 @@ static bool end_pods(struct stored_job *job, int kind)
 	bool removed = false;
 
 	for (struct stored_pod **slot = &job->pods; *slot;) {
-		if ((*slot)->seen || (*slot)->assumed > 0) {
+		if ((*slot)->seen || (*slot)->expected_since > 0) {
 			slot = &(*slot)->next;
 		} else {
 			remove_pod(slot);
@@ -151,7 +151,7 @@ void store_pods_end(void *store, const char *ns)
 	store_sweep(store, ns, end_pods, 0);
 }
 
-void store_assume_deleting(struct store *c, const char *key, const char *pod_uid)
+void store_expect_deletion(struct store *c, const char *key, const char *pod_uid)
 {
 	struct stored_job *job;
 	struct stored_pod *p;
@@ -159,11 +159,11 @@ void store_assume_deleting(struct store *c, const char *key, const char *pod_uid
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
 	if (job && (p = store_pod_of(job, pod_uid)))
-		p->deletion_sent = true;
+		p->expects_deletion = true;
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_assume_gone(struct store *c, const char *key, const char *pod_uid)
+void store_remove_pod(struct store *c, const char *key, const char *pod_uid)
 {
 	struct stored_job *job;
 
@@ -174,7 +174,7 @@ void store_assume_gone(struct store *c, const char *key, const char *pod_uid)
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_finish_asked(struct store *c, const char *key, const char *pod_uid, double now)
+void store_finish_requested(struct store *c, const char *key, const char *pod_uid, double now)
 {
 	struct stored_job *job;
 	struct stored_pod *p;
@@ -182,15 +182,16 @@ void store_finish_asked(struct store *c, const char *key, const char *pod_uid, d
 	pthread_mutex_lock(&c->lock);
 	job = mu_map_get(&c->jobs, key);
 	if (job && (p = store_pod_of(job, pod_uid)))
-		p->finish_asked = now;
+		p->finish_requested_at = now;
 	pthread_mutex_unlock(&c->lock);
 }
 
-void store_drop_unconfirmed(struct stored_job *job, double now)
+void store_expire_expectations(struct stored_job *job, double now)
 {
-	store_owned_drop_unconfirmed(job, now);
+	store_owned_expire_expectations(job, now);
 	for (struct stored_pod **slot = &job->pods; *slot;) {
-		if ((*slot)->assumed > 0 && now - (*slot)->assumed > STORE_ASSUMED_MAX_S)
+		if ((*slot)->expected_since > 0 &&
+		    now - (*slot)->expected_since > EXPECTATION_TIMEOUT_S)
 			remove_pod(slot);
 		else
 			slot = &(*slot)->next;

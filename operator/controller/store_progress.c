@@ -15,7 +15,7 @@ static bool can_be_asked(const struct stored_pod *p)
 {
 	const struct observed_pod *o = &p->pod->observed;
 
-	return o->phase == POD_RUNNING && !o->deleting && !p->deletion_sent && p->pod->ip;
+	return o->phase == POD_RUNNING && !o->deleting && !p->expects_deletion && p->pod->ip;
 }
 
 static bool has_final_report(const struct stored_pod *p)
@@ -213,7 +213,7 @@ void store_take_final_report(struct stored_job *job, double now)
 	if (!p || progress_report_same(&job->progress, p->pod->final))
 		return;
 	job->progress = *p->pod->final;
-	job->progress_at = now;
+	job->progress_changed_at = now;
 }
 
 void task_addresses_free(struct task_address *chiefs, unsigned n)
@@ -238,7 +238,7 @@ bool store_set_progress(struct store *c, const struct task_address *chief,
 	job = mu_map_get(&c->jobs, chief->key);
 	if (job && report->set && !progress_report_same(&job->progress, report)) {
 		job->progress = *report;
-		job->progress_at = now;
+		job->progress_changed_at = now;
 		differs = true;
 	}
 	if (job && (p = store_pod_of(job, chief->pod_uid))) {

@@ -42,7 +42,7 @@ struct observed_job {
 	unsigned n_nodes;
 	struct progress_report progress; /* as reported last */
 	double last_progress;            /* when the step last moved; 0 unknown */
-	double watched_since; /* by who looks now: before that the step may have moved unseen */
+	double first_observed_at; /* by who looks now: before that the step may have moved unseen */
 };
 
 struct plan_options {

@@ -125,7 +125,7 @@ static double still_since(const struct planner *p)
 	if (since <= 0 && p->spec->program != PROGRAM_TRAIN)
 		return 0;
 	since = since > running->since ? since : running->since;
-	return since > p->seen->watched_since ? since : p->seen->watched_since;
+	return since > p->seen->first_observed_at ? since : p->seen->first_observed_at;
 }
 
 void plan_watch_progress(struct planner *p)

@@ -34,7 +34,7 @@ static double next_look(double look)
 
 static bool may_miss_secret(struct planner *p)
 {
-	double watched = p->seen->watched_since;
+	double watched = p->seen->first_observed_at;
 	bool check = false;
 
 	for (unsigned i = 0; i < p->seen->n_pods; i++) {

@@ -118,7 +118,7 @@ static void secret__that_a_pod_may_miss__is_looked_for_ever_more_rarely(void **s
 					    .status = w.status,
 					    .pods = &waiting,
 					    .n_pods = 1,
-					    .watched_since = w.now - cases[i].watched};
+					    .first_observed_at = w.now - cases[i].watched};
 		struct job_plan *plan;
 		bool looks = false;
 

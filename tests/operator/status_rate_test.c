@@ -284,7 +284,7 @@ static void service__that_no_watch_has_shown__is_looked_after_within_a_minute(vo
 {
 	struct scene *s = running();
 
-	assert_true(s->wake > 0 && s->wake <= STORE_ASSUMED_MAX_S);
+	assert_true(s->wake > 0 && s->wake <= EXPECTATION_TIMEOUT_S);
 	scene_free(s);
 }
 

@@ -100,7 +100,7 @@ static void start(struct store *c)
 
 static void chief_is_deleting(struct store *c)
 {
-	store_assume_deleting(c, "default/j", "c1");
+	store_expect_deletion(c, "default/j", "c1");
 }
 
 static void chief_is_gone(struct store *c)
@@ -110,7 +110,7 @@ static void chief_is_gone(struct store *c)
 
 static void chief_was_removed(struct store *c)
 {
-	store_assume_gone(c, "default/j", "c1");
+	store_remove_pod(c, "default/j", "c1");
 }
 
 static void chief_is_in_no_list(struct store *c)

@@ -73,7 +73,7 @@ static void a_pod__as_the_answer_to_its_create_had_it__is_no_news(void **state)
 	cJSON *answer = pod("Pending", "");
 
 	start(&c);
-	store_assume_pod(&c, answer, "cpu-avx2", 100);
+	store_expect_pod(&c, answer, "cpu-avx2", 100);
 	cJSON_Delete(answer);
 	see(&c, store_pod_seen, pod("Pending", ""));
 	assert_int_equal(told_of_pods, 0);
@@ -111,7 +111,7 @@ static void a_pod__has_the_kernels_that_it_was_made_for__until_it_says_others(vo
 		see(&c, store_job_seen, job("7"));
 		if (watch_first)
 			see(&c, store_pod_seen, pod("Pending", ""));
-		store_assume_pod(&c, answer, "cuda-sm90", 100);
+		store_expect_pod(&c, answer, "cuda-sm90", 100);
 		expect_kernels(&c, "cuda-sm90");
 		see(&c, store_pod_seen, pod("Running", "10.0.0.1"));
 		expect_kernels(&c, "cuda-sm90");
@@ -131,7 +131,7 @@ static void a_job__in_the_version_that_our_write_made__is_no_news(void **state)
 	start(&c);
 	see(&c, store_job_seen, job("7"));
 	assert_int_equal(told, 1);
-	store_assume_job(&c, answer);
+	store_update_job(&c, answer);
 	cJSON_Delete(answer);
 	see(&c, store_job_seen, job("8"));
 	assert_int_equal(told, 1);
