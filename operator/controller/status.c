@@ -39,7 +39,8 @@ cJSON *merge_patch(const cJSON *from, const cJSON *to)
 	return NULL;
 }
 
-/* The patch of the status; NULL when nothing differs. */
+/* The patch of the status; NULL when nothing differs.  The first status is written whole: a count
+ * of zero must be in it, although a missing count reads as zero. */
 static cJSON *status_change(const struct job_status *from, const struct job_status *to)
 {
 	MU_AUTO_BUF before = {0};
@@ -50,7 +51,7 @@ static cJSON *status_change(const struct job_status *from, const struct job_stat
 	job_status_write(to, &after);
 	if (mu_span_eq(mu_buf_span(&before), mu_buf_span(&after)))
 		return NULL;
-	old = kube_json(mu_buf_span(&before), NULL);
+	old = from->phase == JOB_NEW ? cJSON_CreateObject() : kube_json(mu_buf_span(&before), NULL);
 	new = kube_json(mu_buf_span(&after), NULL);
 	change = merge_patch(old, new);
 	cJSON_Delete(old);

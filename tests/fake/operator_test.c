@@ -185,6 +185,21 @@ static void undisturbed__a_job_runs_and_succeeds(void **state)
 	end(&w);
 }
 
+static void first_status__has_the_count_of_restarts(void **state)
+{
+	struct world w = begin();
+	const cJSON *restarts;
+	cJSON *job;
+
+	api_server_put(w.server, JOBS, job_text);
+	UNTIL(play(w.server, "Running"));
+	job = api_server_get(w.server, JOBS, "j");
+	restarts = cJSON_GetObjectItem(cJSON_GetObjectItem(job, "status"), "restarts");
+	assert_true(cJSON_IsNumber(restarts) && restarts->valueint == 0);
+	cJSON_Delete(job);
+	end(&w);
+}
+
 /* Reads of job j before it is acted upon, when another job was made and runs before it. */
 static int reads_of_a_later_job(const char *leader, bool term_is_known)
 {
@@ -457,6 +472,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(undisturbed__a_job_runs_and_succeeds),
+	    cmocka_unit_test(first_status__has_the_count_of_restarts),
 	    cmocka_unit_test(job__of_our_own_term__is_not_read_again),
 	    cmocka_unit_test(lists__come_in_pages__and_nothing_is_missed),
 	    cmocka_unit_test(disturbed__the_end_is_the_same),
