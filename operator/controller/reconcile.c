@@ -52,8 +52,8 @@ static bool is_unreachable(int rc)
 	return rc == -MU_UNAVAILABLE || rc == -MU_CANCELLED || rc == -MU_DEADLINE_EXCEEDED;
 }
 
-/* Plans, creates, updates the status, deletes.  The status comes before the deletes: it is the only
- * record of why a pod was deleted. */
+/* Plans, creates, updates the status, deletes.  After a create the next reconcile goes on.  The
+ * status comes before the deletes: it is the only record of why a pod was deleted. */
 static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *err)
 {
 	MU_AUTO(job_plan_free) struct job_plan *plan = NULL;
@@ -74,9 +74,9 @@ static int sync_job(struct reconcile *r, struct snapshot *seen, struct mu_err *e
 	if (rc < 0)
 		return rc;
 	rc_create = apply_creates(r, plan, err);
-	if (rc_create > 0) /* their watch events bring nothing new */
+	if (rc_create > 0) /* the next reconcile, which sees the new pods, writes the status */
 		requeue_at(r, r->now + REQUEUE_SOON_S);
-	if (r->behind || is_unreachable(rc_create))
+	if (rc_create > 0 || r->behind || is_unreachable(rc_create))
 		return rc_create < 0 ? rc_create : 0;
 	delay = status_delay(r, plan);
 	if (delay > 0)

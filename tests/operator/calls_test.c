@@ -23,6 +23,21 @@ static void status__is_stored_for_the_very_job_that_was_looked_at(void **state)
 	scene_free(s);
 }
 
+static void first_status__has_all_members(void **state)
+{
+	static const char *const members[] = {"\"restarts\":0", "\"ledger\":[]", "\"ready\":0"};
+	struct scene *s = scene_new("", "{}", NULL);
+	int at;
+
+	look(s);
+	at = call_of(s, "PATCH", JOB_PATH "/status");
+	assert_true(at >= 0);
+	for (unsigned i = 0; i < MU_COUNT(members); i++)
+		if (!strstr(s->calls[at].body, members[i]))
+			fail_msg("no %s in %s", members[i], s->calls[at].body);
+	scene_free(s);
+}
+
 static void nothing__is_written_by_who_may_not_lead(void **state)
 {
 	struct scene *s = scene_new("", "{}", NULL);
@@ -418,6 +433,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(status__is_stored_for_the_very_job_that_was_looked_at),
+	    cmocka_unit_test(first_status__has_all_members),
 	    cmocka_unit_test(nothing__is_written_by_who_may_not_lead),
 	    cmocka_unit_test(pod__of_that_name__is_ours_or_is_left_alone),
 	    cmocka_unit_test(creates__of_one_look__are_made_together),
