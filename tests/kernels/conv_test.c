@@ -41,11 +41,14 @@ static const struct shape shapes[] = {
     {1, 64, 64, 64, 3, 3, 16, 1, 1, 1, WINDOW_SAME},
     {3, 15, 15, 40, 3, 3, 70, 1, 1, 1, WINDOW_SAME}, /* strips whole and not */
     {3, 15, 15, 3, 5, 5, 33, 2, 1, 1, WINDOW_VALID},
-    {9, 7, 7, 150, 3, 3, 65, 1, 1, 1, WINDOW_SAME}, /* a filter in blocks */
+    {9, 7, 7, 150, 3, 3, 65, 1, 1, 1, WINDOW_SAME}, /* few positions */
     {2, 9, 9, 5, 1, 1, 64, 1, 1, 1, WINDOW_VALID},
     {1, 12, 5, 4, 2, 2, 8, 1, 1, 1, WINDOW_EXPLICIT},
-    {1, 70, 70, 2, 3, 3, 8, 1, 1, 1, WINDOW_SAME}, /* an image in slabs */
+    {1, 70, 70, 2, 3, 3, 8, 1, 1, 1, WINDOW_SAME}, /* an image in bands */
     {2, 40, 40, 2, 3, 3, 8, 1, 30, 1, WINDOW_SAME},
+    {2, 5, 6, 200, 3, 3, 160, 1, 1, 1, WINDOW_SAME}, /* a filter above 1 MB */
+    {1, 0, 8, 2, 3, 3, 4, 1, 1, 1, WINDOW_EXPLICIT}, /* padding only */
+    {2, 20, 600, 2, 3, 5, 20, 2, 1, 1, WINDOW_SAME},
 };
 
 static void set_up(struct conv *g, const struct shape *s, enum mu_dtype type)
@@ -87,14 +90,14 @@ static void check_shape(unsigned i, enum mu_dtype t)
 			  *want_y = numbers(t, ny, 6), *got_x = numbers(t, nx, 7),
 			  *got_w = numbers(t, nw, 8), *got_y = numbers(t, ny, 9);
 
-	conv_plain(&g, x, w, want_y);
-	assert_int_equal(conv_run(&c, &g, x, w, got_y, &err), 0);
+	conv_plain(&g, CONV_OUTPUT, x, w, want_y);
+	assert_int_equal(conv_run(&c, &g, CONV_OUTPUT, x, w, got_y, &err), 0);
 	compare("output", i, t, want_y, got_y, ny);
-	conv_plain_input(&g, w, y, want_x);
-	assert_int_equal(conv_run_input(&c, &g, w, y, got_x, &err), 0);
+	conv_plain(&g, CONV_INPUT_GRAD, want_x, w, y);
+	assert_int_equal(conv_run(&c, &g, CONV_INPUT_GRAD, got_x, w, y, &err), 0);
 	compare("gradient of the input", i, t, want_x, got_x, nx);
-	conv_plain_filter(&g, x, y, want_w);
-	assert_int_equal(conv_run_filter(&c, &g, x, y, got_w, &err), 0);
+	conv_plain(&g, CONV_FILTER_GRAD, x, want_w, y);
+	assert_int_equal(conv_run(&c, &g, CONV_FILTER_GRAD, x, got_w, y, &err), 0);
 	compare("gradient of the filter", i, t, want_w, got_w, nw);
 }
 

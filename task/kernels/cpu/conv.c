@@ -192,7 +192,7 @@ static int conv(struct kernel_call *c, struct mu_err *err)
 	    (rc = check_conv(c, c->state, &g, &shape, err)) ||
 	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
 		return rc;
-	return conv_run(c, &g, in->data, filter->data, out->data, err);
+	return conv_run(c, &g, CONV_OUTPUT, in->data, filter->data, out->data, err);
 }
 
 static int conv_input(struct kernel_call *c, struct mu_err *err)
@@ -207,7 +207,7 @@ static int conv_input(struct kernel_call *c, struct mu_err *err)
 	    (rc = check_conv_input(c, c->state, &g, &shape, err)) ||
 	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
 		return rc;
-	return conv_run_input(c, &g, filter->data, grad->data, out->data, err);
+	return conv_run(c, &g, CONV_INPUT_GRAD, out->data, filter->data, grad->data, err);
 }
 
 static int conv_filter(struct kernel_call *c, struct mu_err *err)
@@ -226,7 +226,7 @@ static int conv_filter(struct kernel_call *c, struct mu_err *err)
 		elems_zero(g.type, out->data, 0, shape.count);
 		return 0;
 	}
-	return conv_run_filter(c, &g, in->data, grad->data, out->data, err);
+	return conv_run(c, &g, CONV_FILTER_GRAD, in->data, out->data, grad->data, err);
 }
 
 static const struct kernel rows[] = {

@@ -15,6 +15,7 @@
 #define MU_TASK_KERNELS_LOOPS_TILES_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { TILE_ROWS = 14, TILE_VECTORS = 2 };
@@ -36,5 +37,20 @@ struct tile_loops {
 	int64_t rows;  /* tiles may have 1 … rows rows */
 	tile_loop *run[TILE_VECTORS][TILE_ROWS];
 };
+
+/* Any number of rows, in tiles of equal height.  size: bytes of an element. */
+static inline void tile_rows(const struct tile_loops *l, size_t size, struct tile t, int64_t rows)
+{
+	int64_t tiles = (rows + l->rows - 1) / l->rows;
+	const char *a = t.a;
+	char *c = t.c;
+
+	for (int64_t i = 0; i < tiles; i++) {
+		int64_t at = rows * i / tiles, n = rows * (i + 1) / tiles - at;
+		t.a = a + (size_t)(at * t.a_row) * size;
+		t.c = c + (size_t)(at * t.c_row) * size;
+		l->run[t.columns > l->lanes][n - 1](&t);
+	}
+}
 
 #endif

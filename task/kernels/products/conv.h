@@ -16,20 +16,17 @@ struct conv {
 	struct window_axis row, column;
 };
 
-/* The mathematics, loop by loop: what the fast path is tested against, and what runs for shapes
- * that it does not take.  Outputs are written whole.  A shape without outputs or taps is fine. */
-void conv_plain(const struct conv *g, const void *input, const void *filter, void *output);
-void conv_plain_input(const struct conv *g, const void *filter, const void *grad, void *input);
-void conv_plain_filter(const struct conv *g, const void *input, const void *grad, void *filter);
+/* The tensor that is computed from the two others. */
+enum conv_direction { CONV_OUTPUT, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
 
-/* The same, spread over the pool: patches and matrix products for one group, direct loops for
- * depthwise convolutions. */
-int conv_run(struct kernel_call *c, const struct conv *g, const void *input, const void *filter,
-	     void *output, struct mu_err *err);
-int conv_run_input(struct kernel_call *c, const struct conv *g, const void *filter,
-		   const void *grad, void *input, struct mu_err *err);
-int conv_run_filter(struct kernel_call *c, const struct conv *g, const void *input,
-		    const void *grad, void *filter, struct mu_err *err);
+/* The definition, loop by loop, in the calling thread.  x is the input or its gradient, w the
+ * filter or its gradient, y the output or its gradient.  The computed tensor is written whole.  A
+ * shape without outputs or taps is fine. */
+void conv_plain(const struct conv *g, enum conv_direction direction, void *x, void *w, void *y);
+/* The same over the pool: matrix products, direct sums (conv_direct.h), or the plain loops for
+ * several groups. */
+int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction direction, void *x,
+	     void *w, void *y, struct mu_err *err);
 
 static inline int64_t conv_group_channels(const struct conv *g)
 {

@@ -4,25 +4,23 @@
 
 #include "task/kernels/products/conv.h"
 
-enum direction { FORWARD, TO_INPUT, TO_FILTER };
-
 /* One walk serves all three: they differ in which of the three tensors is summed into. */
 #define PLAIN(T)                                                                                   \
-	static void taps_##T(const struct conv *g, enum direction dir, T *x, T *w, T *y)           \
+	static void taps_##T(const struct conv *g, enum conv_direction dir, T *x, T *w, T *y)      \
 	{                                                                                          \
 		const int64_t cg = conv_group_channels(g), fg = conv_group_filters(g);             \
 		for (int64_t c = 0; c < cg; c++)                                                   \
 			for (int64_t f = 0; f < g->filters; f++) {                                 \
 				T *a = &x[f / fg * cg + c], *b = &w[c * g->filters + f];           \
-				if (dir == FORWARD)                                                \
+				if (dir == CONV_OUTPUT)                                            \
 					y[f] += *a * *b;                                           \
-				else if (dir == TO_INPUT)                                          \
+				else if (dir == CONV_INPUT_GRAD)                                   \
 					*a += y[f] * *b;                                           \
 				else                                                               \
 					*b += y[f] * *a;                                           \
 			}                                                                          \
 	}                                                                                          \
-	static void walk_##T(const struct conv *g, enum direction dir, T *x, T *w, T *y)           \
+	static void walk_##T(const struct conv *g, enum conv_direction dir, T *x, T *w, T *y)      \
 	{                                                                                          \
 		const struct window_axis *r = &g->row, *q = &g->column;                            \
 		const int64_t tap = conv_group_channels(g) * g->filters;                           \
@@ -48,37 +46,32 @@ enum direction { FORWARD, TO_INPUT, TO_FILTER };
 PLAIN(float)
 PLAIN(double)
 
-static void walk(const struct conv *g, enum direction dir, const void *x, const void *w,
-		 const void *y)
+/* Bytes of the tensor that is computed. */
+static size_t size_of(const struct conv *g, enum conv_direction dir)
 {
+	const struct window_axis *r = &g->row, *q = &g->column;
+	int64_t dims[3][4] = {
+	    [CONV_OUTPUT] = {g->batch, r->out, q->out, g->filters},
+	    [CONV_INPUT_GRAD] = {g->batch, r->in, q->in, g->channels},
+	    [CONV_FILTER_GRAD] = {r->size, q->size, conv_group_channels(g), g->filters},
+	};
+	size_t bytes = mu_dtype_size(g->type);
+
+	for (int i = 0; i < 4; i++)
+		bytes *= (size_t)dims[dir][i];
+	return bytes;
+}
+
+void conv_plain(const struct conv *g, enum conv_direction dir, void *x, void *w, void *y)
+{
+	size_t bytes = size_of(g, dir);
+
+	if (bytes)
+		memset(dir == CONV_OUTPUT ? y : dir == CONV_INPUT_GRAD ? x : w, 0, bytes);
 	if (!g->channels || !g->filters)
 		return;
 	if (g->type == MU_FLOAT)
-		walk_float(g, dir, (float *)x, (float *)w, (float *)y);
+		walk_float(g, dir, x, w, y);
 	else
-		walk_double(g, dir, (double *)x, (double *)w, (double *)y);
-}
-
-static void zero(const struct conv *g, void *p, int64_t a, int64_t b, int64_t c, int64_t d)
-{
-	if (a && b && c && d)
-		memset(p, 0, (size_t)(a * b * c * d) * mu_dtype_size(g->type));
-}
-
-void conv_plain(const struct conv *g, const void *input, const void *filter, void *output)
-{
-	zero(g, output, g->batch, g->row.out, g->column.out, g->filters);
-	walk(g, FORWARD, input, filter, output);
-}
-
-void conv_plain_input(const struct conv *g, const void *filter, const void *grad, void *input)
-{
-	zero(g, input, g->batch, g->row.in, g->column.in, g->channels);
-	walk(g, TO_INPUT, input, filter, grad);
-}
-
-void conv_plain_filter(const struct conv *g, const void *input, const void *grad, void *filter)
-{
-	zero(g, filter, g->row.size, g->column.size, conv_group_channels(g), g->filters);
-	walk(g, TO_FILTER, input, filter, grad);
+		walk_double(g, dir, x, w, y);
 }

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/kernels/products/few_rows.h"
 
+#include <string.h>
+
 #include "task/kernels/loops/loops.h"
-#include "task/kernels/products/pack.h"
 #include "task/kernels/scratch.h"
 
 enum {
@@ -23,20 +24,6 @@ bool few_rows_fit(enum mu_dtype t, const struct product *p)
 	       (double)p->m * (double)p->n * (double)p->k >= WORK_MIN;
 }
 
-/* The columns of one tile: all rows. */
-static void run_columns(const struct tile_loops *tile, size_t size, const struct product *p,
-			struct tile *t, const char *a, char *c)
-{
-	int64_t tiles = (p->m + tile->rows - 1) / tile->rows;
-
-	for (int64_t i = 0; i < tiles; i++) {
-		int64_t row = p->m * i / tiles, rows = p->m * (i + 1) / tiles - row;
-		t->a = a + (size_t)(row * t->a_row) * size;
-		t->c = c + (size_t)(row * p->c_line) * size;
-		tile->run[t->columns > tile->lanes][rows - 1](t);
-	}
-}
-
 void few_rows_product(enum mu_dtype type, const struct product *p, const void *a, const void *b,
 		      void *c)
 {
@@ -49,7 +36,7 @@ void few_rows_product(enum mu_dtype type, const struct product *p, const void *a
 			 .a_row = p->trans_a ? 1 : p->a_line,
 			 .a_k = p->trans_a ? p->a_line : 1,
 			 .c_row = p->c_line};
-	void *copy = scratch_get((size_t)(block * width) * size);
+	char *copy = scratch_get((size_t)(block * width) * size);
 
 	for (int64_t k = 0; k < p->k; k += block)
 		for (int64_t n = 0; n < p->n; n += width) {
@@ -59,11 +46,16 @@ void few_rows_product(enum mu_dtype type, const struct product *p, const void *a
 			t.b = (const char *)b + (size_t)(k * p->b_line + n) * size;
 			t.b_k = p->b_line;
 			if (t.columns < width) { /* a tile reads whole vectors */
-				pack_right(size, copy, t.b, t.run, t.columns, width, p->b_line);
+				memset(copy, 0, (size_t)(t.run * width) * size);
+				for (int64_t i = 0; i < t.run; i++)
+					memcpy(copy + (size_t)(i * width) * size,
+					       (const char *)t.b + (size_t)(i * p->b_line) * size,
+					       (size_t)t.columns * size);
 				t.b = copy;
 				t.b_k = width;
 			}
-			run_columns(tile, size, p, &t, (const char *)a + (size_t)(k * t.a_k) * size,
-				    (char *)c + (size_t)n * size);
+			t.a = (const char *)a + (size_t)(k * t.a_k) * size;
+			t.c = (char *)c + (size_t)n * size;
+			tile_rows(tile, size, t, p->m);
 		}
 }
