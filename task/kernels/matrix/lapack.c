@@ -60,41 +60,62 @@ static int max(int a, int b)
 	return a > b ? a : b;
 }
 
-/* ---- working memory: asked for with a length of -1, the answer is in the first element ---- */
+/* ---- working memory ---- */
 
+/* A routine is called twice: with lengths of -1, to which it answers in the first elements, then
+ * with memory of these lengths. */
 struct work {
 	double *numbers, *reals;
 	int *integers;
 	int n, n_reals, n_integers;
-	double size[2], reals_size;
-	int integers_size;
+	double reals_min; /* for routines that do not answer for these */
+	int integers_min;
+	int calls;
+	double number[2], real;
+	int integer;
 };
 
-static struct work work_query(void)
+/* Memory of the lengths that the routine asked for; false: none, or more than LAPACK can count. */
+static bool work_allocate(bool z, struct work *w)
 {
-	return (struct work){.n = -1, .n_reals = -1, .n_integers = -1};
-}
+	double n = *w->numbers, n_reals = *w->reals > w->reals_min ? *w->reals : w->reals_min;
+	int n_integers = max(*w->integers, w->integers_min);
 
-/* Takes the answers; false: no memory, or more than LAPACK can count. */
-static bool work_new(bool z, struct work *w)
-{
-	w->n_reals = w->reals_size < INT_MAX ? (int)w->reals_size : INT_MAX;
-	w->n_integers = w->integers_size;
-	if (!(w->size[0] < INT_MAX) || w->n_reals == INT_MAX)
+	w->numbers = w->reals = NULL;
+	w->integers = NULL;
+	if (!(n < INT_MAX && n_reals < INT_MAX))
 		return false;
-	w->n = max(1, (int)w->size[0]);
+	w->n = max(1, (int)n);
+	w->n_reals = (int)n_reals;
+	w->n_integers = n_integers;
 	w->numbers = calloc((size_t)w->n, z ? sizeof(double[2]) : sizeof(double));
 	w->reals = calloc((size_t)w->n_reals + 1, sizeof *w->reals);
 	w->integers = calloc((size_t)w->n_integers + 1, sizeof *w->integers);
 	return w->numbers && w->reals && w->integers;
 }
 
-static int work_end(struct work *w, int info)
+/* True before each of the two calls.  After the second call it frees the memory.  Without memory it
+ * sets info to LAPACK_NO_MEMORY and returns false. */
+static bool work_next(bool z, struct work *w, int *info)
 {
+	bool ok = w->calls < 2;
+
+	if (w->calls == 0) {
+		w->n = w->n_reals = w->n_integers = -1;
+		w->numbers = w->number;
+		w->reals = &w->real;
+		w->integers = &w->integer;
+	} else if (w->calls == 1 && !work_allocate(z, w)) {
+		*info = LAPACK_NO_MEMORY;
+		ok = false;
+	}
+	w->calls++;
+	if (ok)
+		return true;
 	free(w->numbers);
 	free(w->reals);
 	free(w->integers);
-	return info;
+	return false;
 }
 
 /* ---- products and triangles ---- */
@@ -143,162 +164,119 @@ int lapack_getrs(bool z, char trans, int n, int columns, const void *lu, const i
 int lapack_qr(bool z, int m, int n, void *a, int columns, void *q)
 {
 	size_t column = (size_t)m * (z ? sizeof(double[2]) : sizeof(double));
-	int info, rows = max(1, m), k = min(m, n), query = -1;
-	void (*form)(integer, integer, integer, void *, integer, const void *, void *, integer,
-		     int *) = z ? zungqr_ : dorgqr_;
-	struct work w = work_query();
-	double *tau = calloc((size_t)k + 1, sizeof(double[2])), form_size[2];
+	int info = 0, rows = max(1, m), k = min(m, n);
+	struct work factor = {0}, form = {0};
+	double *tau = calloc((size_t)k + 1, sizeof(double[2]));
 
-	CALL(z, geqrf, &m, &n, a, &rows, tau, w.size, &query, &info);
-	form(&m, &columns, &k, q, &rows, tau, form_size, &query, &info);
-	w.size[0] = w.size[0] > form_size[0] ? w.size[0] : form_size[0];
-	info = LAPACK_NO_MEMORY;
-	if (work_new(z, &w) && tau) {
-		CALL(z, geqrf, &m, &n, a, &rows, tau, w.numbers, &w.n, &info);
+	if (!tau)
+		return LAPACK_NO_MEMORY;
+	while (work_next(z, &factor, &info))
+		CALL(z, geqrf, &m, &n, a, &rows, tau, factor.numbers, &factor.n, &info);
+	if (!info) {
 		memcpy(q, a, column * (size_t)min(columns, n));
-		form(&m, &columns, &k, q, &rows, tau, w.numbers, &w.n, &info);
+		while (work_next(z, &form, &info))
+			(z ? zungqr_ : dorgqr_)(&m, &columns, &k, q, &rows, tau, form.numbers,
+						&form.n, &info);
 	}
 	free(tau);
-	return work_end(&w, info);
+	return info;
 }
 
 /* ---- eigenvalues ---- */
 
-static void eigh(bool z, letter job, int n, void *a, double *values, struct work *w, void *numbers,
-		 double *reals, int *integers, int *info)
-{
-	int rows = max(1, n);
-
-	if (z)
-		zheevd_(job, "L", &n, a, &rows, values, numbers, &w->n, reals, &w->n_reals,
-			integers, &w->n_integers, info, 1, 1);
-	else
-		dsyevd_(job, "L", &n, a, &rows, values, numbers, &w->n, integers, &w->n_integers,
-			info, 1, 1);
-}
-
 int lapack_eigh(bool z, bool vectors, int n, void *a, double *values)
 {
-	int info;
-	struct work w = work_query();
+	int info = 0, rows = max(1, n);
+	struct work w = {0};
 	letter job = vectors ? "V" : "N";
 
-	eigh(z, job, n, a, values, &w, w.size, &w.reals_size, &w.integers_size, &info);
-	if (work_new(z, &w))
-		eigh(z, job, n, a, values, &w, w.numbers, w.reals, w.integers, &info);
-	else
-		info = LAPACK_NO_MEMORY;
-	return work_end(&w, info);
+	while (work_next(z, &w, &info))
+		if (z)
+			zheevd_(job, "L", &n, a, &rows, values, w.numbers, &w.n, w.reals,
+				&w.n_reals, w.integers, &w.n_integers, &info, 1, 1);
+		else
+			dsyevd_(job, "L", &n, a, &rows, values, w.numbers, &w.n, w.integers,
+				&w.n_integers, &info, 1, 1);
+	return info;
 }
 
 int lapack_geev(int n, void *a, void *values, void *vectors)
 {
-	int info = LAPACK_NO_MEMORY, rows = max(1, n);
-	struct work w = work_query();
+	int info = 0, rows = max(1, n);
+	struct work w = {.reals_min = 2.0 * n};
 	letter job = vectors ? "V" : "N";
 
-	zgeev_("N", job, &n, a, &rows, values, NULL, &rows, vectors, &rows, w.size, &w.n,
-	       &w.reals_size, &info, 1, 1);
-	w.reals_size = 2.0 * n;
-	if (work_new(true, &w))
+	while (work_next(true, &w, &info))
 		zgeev_("N", job, &n, a, &rows, values, NULL, &rows, vectors, &rows, w.numbers, &w.n,
 		       w.reals, &info, 1, 1);
-	else
-		info = LAPACK_NO_MEMORY;
-	return work_end(&w, info);
+	return info;
 }
 
 int lapack_gees(int n, void *a, void *q)
 {
-	int info, sorted, rows = max(1, n);
-	struct work w = work_query();
+	int info = 0, sorted, rows = max(1, n);
+	struct work w = {.reals_min = n};
 	double *values = calloc((size_t)n + 1, sizeof(double[2]));
 
-	zgees_("V", "N", NULL, &n, a, &rows, &sorted, values, q, &rows, w.size, &w.n, &w.reals_size,
-	       NULL, &info, 1, 1);
-	w.reals_size = n;
-	if (work_new(true, &w) && values)
+	if (!values)
+		return LAPACK_NO_MEMORY;
+	while (work_next(true, &w, &info))
 		zgees_("V", "N", NULL, &n, a, &rows, &sorted, values, q, &rows, w.numbers, &w.n,
 		       w.reals, NULL, &info, 1, 1);
-	else
-		info = LAPACK_NO_MEMORY;
 	free(values);
-	return work_end(&w, info);
+	return info;
 }
 
 /* ---- singular values ---- */
 
-static void gesdd(bool z, char job, int m, int n, void *a, double *s, void *u, void *vh,
-		  struct work *w, void *numbers, int *info)
-{
-	int rows = max(1, m), vh_rows = max(1, job == 'S' ? min(m, n) : n);
-
-	if (z)
-		zgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, numbers, &w->n, w->reals,
-			w->integers, info, 1);
-	else
-		dgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, numbers, &w->n,
-			w->integers, info, 1);
-}
-
 int lapack_gesdd(bool z, char job, int m, int n, void *a, double *s, void *u, void *vh)
 {
+	int info = 0, rows = max(1, m), vh_rows = max(1, job == 'S' ? min(m, n) : n);
 	double low = min(m, n), high = max(m, n);
-	struct work w = work_query();
-	int info;
+	/* the length of reals as the manual of zgesdd has it, for every job */
+	struct work w = {.reals_min = z ? low * (7 + 5 * low + 2 * high) : 0,
+			 .integers_min = 8 * min(m, n)};
 
-	gesdd(z, job, m, n, a, s, u, vh, &w, w.size, &info);
-	/* as the manual of zgesdd has it, for every job */
-	w.reals_size = z ? low * (7 + 5 * low + 2 * high) : 0;
-	w.integers_size = 8 * min(m, n);
-	if (work_new(z, &w))
-		gesdd(z, job, m, n, a, s, u, vh, &w, w.numbers, &info);
-	else
-		info = LAPACK_NO_MEMORY;
-	return work_end(&w, info);
+	while (work_next(z, &w, &info))
+		if (z)
+			zgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, w.numbers, &w.n,
+				w.reals, w.integers, &info, 1);
+		else
+			dgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, w.numbers, &w.n,
+				w.integers, &info, 1);
+	return info;
 }
 
 int lapack_sgesdd(char job, int m, int n, float *a, float *s, float *u, float *vh)
 {
-	int info, rows = max(1, m), vh_rows = max(1, job == 'S' ? min(m, n) : n);
-	struct work w = work_query();
-	float size = 0;
+	int info = 0, rows = max(1, m), vh_rows = max(1, job == 'S' ? min(m, n) : n);
+	struct work w = {.integers_min = 8 * min(m, n)};
 
-	sgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, &size, &w.n, NULL, &info, 1);
-	w.size[0] = size;
-	w.integers_size = 8 * min(m, n);
-	if (work_new(false, &w))
-		sgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, w.numbers, &w.n,
+	while (work_next(false, &w, &info)) {
+		float *numbers = (float *)w.numbers;
+		sgesdd_(&job, &m, &n, a, &rows, s, u, &rows, vh, &vh_rows, numbers, &w.n,
 			w.integers, &info, 1);
-	else
-		info = LAPACK_NO_MEMORY;
-	return work_end(&w, info);
-}
-
-static void gelsd(bool z, int m, int n, int columns, void *a, void *b, double *s, double rcond,
-		  struct work *w, void *numbers, double *reals, int *integers, int *info)
-{
-	int a_rows = max(1, m), b_rows = max(a_rows, n), rank;
-
-	if (z)
-		zgelsd_(&m, &n, &columns, a, &a_rows, b, &b_rows, s, &rcond, &rank, numbers, &w->n,
-			reals, integers, info);
-	else
-		dgelsd_(&m, &n, &columns, a, &a_rows, b, &b_rows, s, &rcond, &rank, numbers, &w->n,
-			integers, info);
+		if (w.n == -1)
+			*w.numbers = *numbers;
+	}
+	return info;
 }
 
 int lapack_gelsd(bool z, int m, int n, int columns, void *a, void *b, double rcond)
 {
+	int info = 0, a_rows = max(1, m), b_rows = max(a_rows, n), rank;
 	double *s = calloc((size_t)min(m, n) + 1, sizeof *s);
-	struct work w = work_query();
-	int info;
+	struct work w = {0};
 
-	gelsd(z, m, n, columns, a, b, s, rcond, &w, w.size, &w.reals_size, &w.integers_size, &info);
-	if (work_new(z, &w) && s)
-		gelsd(z, m, n, columns, a, b, s, rcond, &w, w.numbers, w.reals, w.integers, &info);
-	else
-		info = LAPACK_NO_MEMORY;
+	if (!s)
+		return LAPACK_NO_MEMORY;
+	while (work_next(z, &w, &info))
+		if (z)
+			zgelsd_(&m, &n, &columns, a, &a_rows, b, &b_rows, s, &rcond, &rank,
+				w.numbers, &w.n, w.reals, w.integers, &info);
+		else
+			dgelsd_(&m, &n, &columns, a, &a_rows, b, &b_rows, s, &rcond, &rank,
+				w.numbers, &w.n, w.integers, &info);
 	free(s);
-	return work_end(&w, info);
+	return info;
 }

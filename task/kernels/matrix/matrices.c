@@ -85,96 +85,65 @@ static enum mu_dtype part_of(enum mu_dtype t)
 
 enum { BLOCK_ROWS = 8, BLOCK_COLUMNS = 64 };
 
-/* Some rows and columns of a matrix, in a block that stays in the nearest cache. */
-struct block {
-	int row, column, rows, columns;
-	bool is_complex;
-	double at[BLOCK_ROWS][2 * BLOCK_COLUMNS];
-};
-
-static void block_to_columns(const struct block *b, int rows, double *to)
+static int min(int a, int b)
 {
-	for (int j = 0; j < b->columns; j++)
-		for (int i = 0; i < b->rows; i++) {
-			int64_t at = (int64_t)(b->column + j) * rows + b->row + i;
-			if (b->is_complex)
-				memcpy(to + 2 * at, &b->at[i][2 * j], 2 * sizeof *to);
-			else
-				to[at] = b->at[i][j];
-		}
+	return a < b ? a : b;
 }
 
-static void block_from_columns(struct block *b, int rows, const double *from)
+/* Copies a matrix of a tensor to doubles by columns, or back, through blocks that stay in the
+ * nearest cache. */
+static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int cols,
+			 double *columns)
 {
-	for (int j = 0; j < b->columns; j++)
-		for (int i = 0; i < b->rows; i++) {
-			int64_t at = (int64_t)(b->column + j) * rows + b->row + i;
-			if (b->is_complex)
-				memcpy(&b->at[i][2 * j], from + 2 * at, 2 * sizeof *from);
-			else
-				b->at[i][j] = from[at];
-		}
-}
+	const int parts = matrices_complex(t) ? 2 : 1;
+	double block[BLOCK_ROWS][2 * BLOCK_COLUMNS];
 
-/* The block after b, or the first one; false: there is none. */
-static bool block_next(struct block *b, int rows, int cols)
-{
-	b->column += b->columns;
-	if (b->column >= cols) {
-		b->column = 0;
-		b->row += b->rows;
-	}
-	b->rows = rows - b->row < BLOCK_ROWS ? rows - b->row : BLOCK_ROWS;
-	b->columns = cols - b->column < BLOCK_COLUMNS ? cols - b->column : BLOCK_COLUMNS;
-	return b->rows > 0 && b->columns > 0;
+	for (int row = 0; row < rows; row += BLOCK_ROWS)
+		for (int col = 0; col < cols; col += BLOCK_COLUMNS) {
+			int m = min(BLOCK_ROWS, rows - row), n = min(BLOCK_COLUMNS, cols - col);
+			char *at = tensor + (size_t)((int64_t)row * cols + col) * mu_dtype_size(t);
+			size_t line = (size_t)cols * mu_dtype_size(t);
+			for (int i = 0; get && i < m; i++)
+				convert(MU_DOUBLE, block[i], part_of(t), at + (size_t)i * line,
+					parts * n);
+			for (int j = 0; j < n * parts; j++) {
+				int64_t first = (int64_t)(col + j / parts) * rows + row;
+				double *column = columns + first * parts + j % parts;
+				for (int i = 0; i < m; i++)
+					if (get)
+						column[i * parts] = block[i][j];
+					else
+						block[i][j] = column[i * parts];
+			}
+			for (int i = 0; !get && i < m; i++)
+				convert(part_of(t), at + (size_t)i * line, MU_DOUBLE, block[i],
+					parts * n);
+		}
 }
 
 void matrices_get(const struct matrices *m, int64_t k, enum order order, void *to)
 {
 	enum mu_dtype t = m->t->dtype;
-	int64_t parts = m->is_complex ? 2 : 1, all = (int64_t)m->rows * m->cols;
-	const char *from = (const char *)m->t->data + (size_t)(k * all) * mu_dtype_size(t);
-	struct block b;
+	int64_t all = (int64_t)m->rows * m->cols;
+	char *from = (char *)m->t->data + (size_t)(k * all) * mu_dtype_size(t);
 
-	if (order == BY_ROWS) {
-		convert(MU_DOUBLE, to, part_of(t), from, parts * all);
-		return;
-	}
-	b.row = b.column = b.rows = b.columns = 0;
-	b.is_complex = m->is_complex;
-	while (block_next(&b, m->rows, m->cols)) {
-		for (int i = 0; i < b.rows; i++)
-			convert(MU_DOUBLE, b.at[i], part_of(t),
-				from + (size_t)((int64_t)(b.row + i) * m->cols + b.column) *
-					   mu_dtype_size(t),
-				parts * b.columns);
-		block_to_columns(&b, m->rows, to);
-	}
+	if (order == BY_ROWS)
+		convert(MU_DOUBLE, to, part_of(t), from, m->is_complex ? 2 * all : all);
+	else
+		copy_columns(true, t, from, m->rows, m->cols, to);
 }
 
 void matrices_put(struct mu_tensor *out, int64_t at, enum order order, int rows, int cols,
 		  const void *from)
 {
 	enum mu_dtype t = out->dtype;
-	bool is_complex = matrices_complex(t);
-	int64_t parts = is_complex ? 2 : 1;
+	int64_t all = (int64_t)rows * cols;
 	char *to = (char *)out->data + (size_t)at * mu_dtype_size(t);
-	struct block b;
 
-	if (order == BY_ROWS) {
-		convert(part_of(t), to, MU_DOUBLE, from, parts * rows * cols);
-		return;
-	}
-	b.row = b.column = b.rows = b.columns = 0;
-	b.is_complex = is_complex;
-	while (block_next(&b, rows, cols)) {
-		block_from_columns(&b, rows, from);
-		for (int i = 0; i < b.rows; i++)
-			convert(part_of(t),
-				to + (size_t)((int64_t)(b.row + i) * cols + b.column) *
-					 mu_dtype_size(t),
-				MU_DOUBLE, b.at[i], parts * b.columns);
-	}
+	if (order == BY_ROWS)
+		convert(part_of(t), to, MU_DOUBLE, from, matrices_complex(t) ? 2 * all : all);
+	else
+		copy_columns(false, t, to, rows, cols, (double *)from);
 }
 
 void matrices_get_complex(const struct matrices *m, int64_t k, enum order order, void *to)
