@@ -47,7 +47,7 @@ static int take_operand(struct einsum *e, struct einsum_operand *o, const struct
 	int rank = o->t->shape.rank, dots = rank - (term->n - mu_term_has(term, MU_ELLIPSIS)),
 	    rc = 0;
 	int axis = rank;
-	int64_t stride = e->parts;
+	int64_t stride = 1;
 
 	if (mu_term_has(term, MU_ELLIPSIS) ? dots < 0 : dots != 0)
 		return mu_fail(
@@ -133,12 +133,9 @@ static void sort_labels(struct einsum *e)
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
 		struct mu_err *err)
 {
-	enum mu_dtype t = kernel_in(c, 0)->dtype;
 	int rc;
 
-	*e = (struct einsum){.n_in = q->n_in,
-			     .parts = t == MU_COMPLEX64 || t == MU_COMPLEX128 ? 2 : 1};
-	e->type = t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
+	*e = (struct einsum){.type = kernel_in(c, 0)->dtype, .n_in = q->n_in};
 	for (int i = 0; i < EINSUM_LABELS; i++)
 		e->dim[i] = -1;
 	for (unsigned i = 0; i < q->n_in; i++) {
@@ -188,7 +185,7 @@ static void in_order(const struct einsum *e, const struct einsum_operand *o,
 	see(e, o->stride, &o->sums, v);
 }
 
-void einsum_see(const struct einsum *e, unsigned i, int part, struct einsum_sight *out)
+void einsum_see(const struct einsum *e, unsigned i, struct einsum_sight *out)
 {
 	const struct einsum_operand *o = &e->op[i];
 	const struct einsum_group *x = i ? &e->inner : &o->own, *y = i ? &o->own : &e->inner;
@@ -200,9 +197,8 @@ void einsum_see(const struct einsum *e, unsigned i, int part, struct einsum_sigh
 	in_order(e, o, x, y, &out->v);
 	in_order(e, o, y, x, &other);
 	plain = is_dense(&out->v);
-	out->ready = e->parts == 1 && o->sums.count == 1 && (plain || is_dense(&other));
+	out->ready = o->sums.count == 1 && (plain || is_dense(&other));
 	out->trans = out->ready && !plain;
-	out->v.offset = part;
 }
 
 /* ---- the result ---- */
@@ -217,7 +213,7 @@ bool einsum_repeats(const struct einsum *e)
 
 bool einsum_see_result(const struct einsum *e, struct view *v)
 {
-	int64_t stride[EINSUM_LABELS] = {0}, step = e->parts;
+	int64_t stride[EINSUM_LABELS] = {0}, step = 1;
 
 	for (int i = e->out.n; i-- > 0; step *= e->shape.dim[i])
 		stride[e->out.label[i]] += step;
@@ -225,5 +221,5 @@ bool einsum_see_result(const struct einsum *e, struct view *v)
 	see(e, stride, &e->batch, v);
 	see(e, stride, &e->op[0].own, v);
 	see(e, stride, &e->op[1].own, v);
-	return e->parts == 1 && is_dense(v) && !einsum_repeats(e);
+	return is_dense(v) && !einsum_repeats(e);
 }

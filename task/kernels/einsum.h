@@ -29,8 +29,7 @@ struct einsum_operand {
 	struct einsum_group own, sums; /* rows or columns; what is summed over before */
 };
 struct einsum {
-	enum mu_dtype type; /* of the parts */
-	int parts;          /* of an element: a complex number goes through as its two */
+	enum mu_dtype type;
 	unsigned n_in;
 	int64_t dim[EINSUM_LABELS];
 	struct einsum_operand op[2];
@@ -46,7 +45,7 @@ int einsum_prepare(const struct mu_node *n, struct runtime *rt, void **state, st
 int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
 		struct mu_err *err);
 
-/* One part of operand i: seen as [batch, rows, columns, summed over before], as the product reads
+/* Operand i: seen as [batch, rows, columns, summed over before], as the product reads
  * it plain.  `ready`: it lies in memory as the product wants it, or with rows and columns
  * exchanged. */
 struct einsum_sight {
@@ -55,7 +54,7 @@ struct einsum_sight {
 	bool sums; /* there are axes to sum over, perhaps of one element only */
 	bool ready, trans;
 };
-void einsum_see(const struct einsum *e, unsigned i, int part, struct einsum_sight *out);
+void einsum_see(const struct einsum *e, unsigned i, struct einsum_sight *out);
 /* The result's elements in the order batch, rows, columns; true: that is their order in memory. */
 bool einsum_see_result(const struct einsum *e, struct view *out);
 /* A letter stands twice in the result. */

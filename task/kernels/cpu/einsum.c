@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Einsum: see task/kernels/einsum.h for what it comes to.  Complex numbers go through as their two
- * parts, in four products. */
+/* Einsum: see task/kernels/einsum.h for what it comes to. */
 #include "task/kernels/einsum.h"
+#include "task/kernels/cpu/columns.h"
 #include "task/kernels/kernel_table.h"
 #include "task/kernels/loops/loops.h"
 #include "task/kernels/products/product.h"
@@ -22,17 +22,31 @@ static int flat_tensor(const struct einsum *e, const int64_t *counts, int n, str
 	return rc ? rc : mu_tensor_new(t, e->type, &s, err);
 }
 
-static int matrix_of(const struct einsum *e, unsigned i, int part, struct matrix *m,
-		     struct mu_err *err)
+/* out[k] = the sum of row k; a complex row is a matrix of two columns. */
+static void sum_rows(enum mu_dtype t, struct mu_tensor *out, const char *in, int64_t columns)
 {
-	const struct reduce_loops *sum = &loops->reduce[RED_SUM][e->type];
+	const int parts = t == MU_COMPLEX64 || t == MU_COMPLEX128 ? 2 : 1;
+	enum mu_dtype part = t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
+	const struct reduce_loops *sum = &loops->reduce[RED_SUM][part];
+	size_t size = mu_dtype_size(t);
+	char *to = out->data;
+
+	sum->start(to, parts * out->shape.count);
+	for (int64_t k = 0; k < out->shape.count; k++, to += size, in += (size_t)columns * size)
+		if (parts == 1)
+			sum->row(to, in, columns);
+		else
+			columns_reduce(sum, size / 2, to, in, columns, 2);
+}
+
+static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struct mu_err *err)
+{
 	const struct mu_tensor *t = e->op[i].t;
 	MU_AUTO_TENSOR turned = {0};
-	size_t size = mu_dtype_size(e->type);
 	struct einsum_sight s;
 	int rc;
 
-	einsum_see(e, i, part, &s);
+	einsum_see(e, i, &s);
 	m->data = t->data;
 	m->trans = s.trans;
 	if (s.ready)
@@ -45,27 +59,22 @@ static int matrix_of(const struct einsum *e, unsigned i, int part, struct matrix
 	if (s.sums && (rc = flat_tensor(e, s.count, 3, &m->made, err)))
 		return rc;
 	m->data = m->made.data;
-	if (!s.sums)
-		return 0;
-	sum->start(m->made.data, m->made.shape.count);
-	for (int64_t k = 0; k < m->made.shape.count; k++)
-		sum->row((char *)m->made.data + (size_t)k * size,
-			 (char *)turned.data + (size_t)(k * s.count[3]) * size, s.count[3]);
+	if (s.sums)
+		sum_rows(e->type, &m->made, turned.data, s.count[3]);
 	return 0;
 }
 
 /* ---- the product, and the result ---- */
 
-/* to[batch, rows, columns] = or += sign * a * b. */
+/* to[batch, rows, columns] = a * b. */
 static void multiply(struct kernel_call *c, const struct einsum *e, const struct matrix *a,
-		     const struct matrix *b, bool add, void *to)
+		     const struct matrix *b, void *to)
 {
 	struct product p = {.m = e->op[0].own.count,
 			    .n = e->op[1].own.count,
 			    .k = e->inner.count,
 			    .trans_a = a->trans,
-			    .trans_b = b->trans,
-			    .add = add};
+			    .trans_b = b->trans};
 	size_t size = mu_dtype_size(e->type);
 
 	for (int64_t i = 0; i < e->batch.count; i++)
@@ -74,83 +83,37 @@ static void multiply(struct kernel_call *c, const struct einsum *e, const struct
 			       (char *)to + (size_t)(i * p.m * p.n) * size);
 }
 
-static int read_parts(const struct einsum *e, unsigned i, struct matrix *m, struct mu_err *err)
+static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a, struct matrix *b,
+		struct mu_err *err)
 {
-	int rc = 0;
-
-	for (int part = 0; !rc && part < e->parts; part++)
-		rc = matrix_of(e, i, part, &m[part], err);
-	return rc;
-}
-
-static void negate(const struct einsum *e, struct matrix *m)
-{
-	unary_loop *neg = loops->unary[UN_Neg][e->type];
-
-	neg(m->made.data, m->made.data, m->made.shape.count);
-}
-
-/* The parts of the result, each in the order batch, rows, columns. */
-static int make_parts(struct kernel_call *c, const struct einsum *e, struct matrix *made,
-		      void **whole, struct mu_err *err)
-{
-	int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
-	struct matrix a[2] = {0}, b[2] = {0};
-	int rc = read_parts(e, 0, a, err);
-
-	if (!rc && e->n_in > 1)
-		rc = read_parts(e, 1, b, err);
-	for (int i = 0; !rc && i < e->parts; i++) {
-		if (e->n_in == 1) {
-			made[i] = a[i];
-			a[i] = (struct matrix){0};
-		} else if (!*whole && !(rc = flat_tensor(e, counts, 3, &made[i].made, err))) {
-			made[i].data = made[i].made.data;
-		}
-	}
-	if (!rc && e->n_in > 1) {
-		for (int i = 0; i < e->parts; i++)
-			multiply(c, e, &a[0], &b[i], false, *whole ? *whole : made[i].made.data);
-		if (e->parts > 1) {
-			multiply(c, e, &a[1], &b[0], true, made[1].made.data);
-			negate(e, &a[1]);
-			multiply(c, e, &a[1], &b[1], true, made[0].made.data);
-		}
-	}
-	for (int i = 0; i < 2; i++) {
-		mu_tensor_unref(&a[i].made);
-		mu_tensor_unref(&b[i].made);
-	}
-	return rc;
-}
-
-static int give(struct kernel_call *c, const struct einsum *e, struct mu_err *err)
-{
-	enum mu_dtype type = e->op[0].t->dtype;
-	struct matrix made[2] = {0};
+	const int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
+	MU_AUTO_TENSOR product = {0};
 	struct mu_tensor *out;
-	void *whole = NULL;
 	struct view v;
-	int rc = kernel_out(c, 0, type, &e->shape, &out, err);
+	int rc = kernel_out(c, 0, e->type, &e->shape, &out, err);
 
-	if (rc || !e->shape.count)
+	if (rc || !e->shape.count || (rc = matrix_of(e, 0, a, err)))
 		return rc;
-	if (einsum_see_result(e, &v) && e->n_in > 1)
-		whole = out->data; /* the product goes where it belongs */
-	rc = make_parts(c, e, made, &whole, err);
-	if (!rc && !whole && einsum_repeats(e))
-		elems_zero(type, out->data, 0, e->shape.count);
-	for (int i = 0; i < e->parts; i++) {
-		v.offset = i;
-		if (!rc && !whole)
-			view_write(e->type, out->data, &v, made[i].data);
-		mu_tensor_unref(&made[i].made);
+	const bool whole = einsum_see_result(e, &v); /* the product goes where it belongs */
+	const void *from = a->data;
+	if (e->n_in > 1) {
+		if ((rc = matrix_of(e, 1, b, err)) ||
+		    (!whole && (rc = flat_tensor(e, counts, 3, &product, err))))
+			return rc;
+		multiply(c, e, a, b, whole ? out->data : product.data);
+		if (whole)
+			return 0;
+		from = product.data;
 	}
-	return rc;
+	if (einsum_repeats(e))
+		elems_zero(e->type, out->data, 0, e->shape.count);
+	view_write(e->type, out->data, &v, from);
+	return 0;
 }
 
 static int run(struct kernel_call *c, struct mu_err *err)
 {
+	struct matrix a = {0}, b = {0};
 	struct einsum e;
 	int rc = einsum_read(c, c->state, &e, err);
 
@@ -160,7 +123,11 @@ static int run(struct kernel_call *c, struct mu_err *err)
 						     .n = e.op[1].own.count,
 						     .k = e.inner.count},
 				   err);
-	return rc ? rc : give(c, &e, err);
+	if (!rc)
+		rc = give(c, &e, &a, &b, err);
+	mu_tensor_unref(&a.made);
+	mu_tensor_unref(&b.made);
+	return rc;
 }
 
 static const struct kernel rows[] = {

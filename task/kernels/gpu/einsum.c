@@ -63,7 +63,7 @@ static int matrix_of(struct kernel_call *c, const struct einsum *e, unsigned i, 
 	struct einsum_sight s;
 	int rc;
 
-	einsum_see(e, i, 0, &s);
+	einsum_see(e, i, &s);
 	m->at = gpu_address(e->op[i].t);
 	m->trans = s.trans;
 	if (s.ready)
