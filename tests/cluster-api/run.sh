@@ -6,6 +6,7 @@
 #
 #   OPERATOR   build/bin/muster-operator
 #   WITHOUT=PATTERN  leaves scenarios out of all
+#   KILL_CALLS=all   test_killed_at_every_call kills at every call and not only at writes; KILL_STORIES names its stories
 #   KEEP=1     leave the API server running afterwards
 #
 # The operator runs as a user that has the chart's ClusterRole and Role and nothing else.
@@ -499,7 +500,7 @@ test_the_clusters_roles_cover_jobs() {
 }
 
 # Those in Python play many lives at once, each in a namespace of its own, behind a proxy that sees every request.
-test_killed_before_and_after_every_request() { python3 $here/kill_each.py; }
+test_killed_at_every_call() { python3 $here/kill_each.py; }
 test_every_right_is_missed() { python3 $here/rights.py; }
 test_two_hundred_bad_manifests_hurt_nobody() { python3 $here/mutations.py bad; }
 test_every_field_may_change_or_is_refused() { python3 $here/mutations.py live; }

@@ -277,12 +277,13 @@ RUNNING = {"status": {"phase": "Running", "podIP": "127.0.0.9", "podIPs": [{"ip"
 
 
 class Kubelet:
-    """Runs the pods of a namespace as they come, ends those that are being deleted, and remembers every uid that a
-    name has had."""
+    """Runs the pods of a namespace as they come, ends those that are being deleted, and remembers labels and spec of
+    every pod by name and uid.  With a node, the pods are bound to it first: the API server removes a pod without a
+    node at once, and asks the kubelet of a node."""
 
-    def __init__(self, namespace, play=True):
+    def __init__(self, namespace, play=True, node=None):
         self.path = f"/api/v1/namespaces/{namespace}/pods"
-        self.uids, self.pods, self.play = {}, {}, play
+        self.uids, self.pods, self.play, self.node = {}, {}, play, node
         self.stopped = threading.Event()
         self.thread = threading.Thread(target=self.run, daemon=True)
         self.thread.start()
@@ -317,7 +318,7 @@ class Kubelet:
         name = pod["metadata"].get("name")
         if change not in ("ADDED", "MODIFIED", "DELETED") or not name:
             return
-        self.uids.setdefault(name, set()).add(pod["metadata"]["uid"])
+        self.uids.setdefault(name, {})[pod["metadata"]["uid"]] = [pod["metadata"].get("labels"), pod["spec"]]
         if change == "DELETED":
             self.pods.pop(name, None)
             return
@@ -327,6 +328,9 @@ class Kubelet:
         if pod["metadata"].get("deletionTimestamp"):
             call("DELETE", f"{self.path}/{name}", {"gracePeriodSeconds": 0})
         elif pod["status"].get("phase") == "Pending":
+            if self.node and not pod["spec"].get("nodeName"):
+                call("POST", f"{self.path}/{name}/binding",
+                     {"metadata": {"name": name}, "target": {"kind": "Node", "name": self.node}})
             call("PATCH", f"{self.path}/{name}/status", RUNNING, "application/merge-patch+json")
 
     def end(self, name, code):
