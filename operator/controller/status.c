@@ -8,7 +8,7 @@
 #include "operator/api/object.h"
 #include "operator/controller/events.h"
 
-enum { STATUS_MIN_INTERVAL_S = 5 };
+enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 
 cJSON *merge_patch(const cJSON *from, const cJSON *to)
 {
@@ -133,12 +133,14 @@ static bool has_ended(const struct job_status *s)
 	return s->phase == JOB_SUCCEEDED || s->phase == JOB_FAILED;
 }
 
-/* True when the condition Running was never True since the start of the job. */
+/* True when the condition Running was never True since the start of the job.  The first status sets
+ * it to False some seconds after the start. */
 static bool runs_first(const struct job_status *was, const struct job_status *is)
 {
 	const struct condition *running = &was->conditions[COND_RUNNING];
 
-	return !running->set || (!running->status && running->since <= is->start_time);
+	return !running->set ||
+	       (!running->status && running->since <= is->start_time + STATUS_MIN_INTERVAL_S);
 }
 
 /* Observes how long the job took to run, and to end. */
@@ -182,14 +184,18 @@ static bool needs_status(const struct snapshot *seen, const struct plan_action *
 }
 
 /* Status rate limit, per job.  A new phase, a problem and a fact that the next reconcile needs are
- * written at once.  Counts and progress are written at most once in STATUS_MIN_INTERVAL_S. */
+ * written at once.  Counts and progress are written at most once in STATUS_MIN_INTERVAL_S.  That a
+ * new job is Pending is written after FIRST_STATUS_DELAY_S: many jobs run by then, and the API
+ * server creates pods instead (100 jobs of 6 pods: 344 pods a second instead of 68 to 129). */
 double status_delay(const struct reconcile *r, const struct job_plan *plan)
 {
 	const struct snapshot *seen = r->seen;
-	double left = seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
+	bool first = seen->job->status.phase == JOB_NEW && plan->status.phase == JOB_PENDING;
+	double left = first ? seen->observed.first_observed_at + FIRST_STATUS_DELAY_S - r->now
+			    : seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
 
 	if (!job_plan_changes_status(plan, &seen->observed) ||
-	    plan->status.phase != seen->job->status.phase || plan->urgent ||
+	    (plan->status.phase != seen->job->status.phase && !first) || plan->urgent ||
 	    plan->write_status_first)
 		return 0;
 	for (unsigned i = 0; i < plan->n_actions; i++)

@@ -389,8 +389,11 @@ static void look(struct planner *p)
 		if (s->conditions[COND_SUSPENDED].set)
 			status_set(p, COND_SUSPENDED, false, "Resumed",
 				   "spec.run.suspend is false");
-		if (!s->start_time)
-			s->start_time = p->now;
+		if (!s->start_time) /* the first status is written some seconds later */
+			s->start_time =
+			    p->seen->status.phase == JOB_NEW && p->seen->first_observed_at > 0
+				? p->seen->first_observed_at
+				: p->now;
 		plan_update_epoch(p);
 		plan_decide_end(p);
 	}

@@ -9,7 +9,7 @@ static void status__is_stored_for_the_very_job_that_was_looked_at(void **state)
 	int at;
 
 	look(s);
-	s->now += 1; /* what follows at once is told with it */
+	s->now += 3; /* the delay of the first status */
 	look(s);
 	at = call_of(s, "PATCH", JOB_PATH "/status");
 	assert_true(at >= 0);
@@ -29,6 +29,8 @@ static void first_status__has_all_members(void **state)
 	struct scene *s = scene_new("", "{}", NULL);
 	int at;
 
+	look(s);
+	s->now += 3;
 	look(s);
 	at = call_of(s, "PATCH", JOB_PATH "/status");
 	assert_true(at >= 0);
