@@ -170,10 +170,10 @@ static void an_idle_session_is_closed(void **state)
 	struct mu_err err;
 
 	stop_task(t);
-	f->session_idle_ms = 200;
+	f->session_idle_ms = 1500;
 	start_task(f, t, "worker", 0);
 	assert_ok(create(t, g, MU_SPAN(""), handle, &err), &err);
-	for (double end = mu_clock() + 1; mu_clock() < end;)
+	for (double end = mu_clock() + 2; mu_clock() < end;)
 		assert_ok(run(t, handle, &init, NULL, &err), &err); /* a used one is not */
 	assert_tells(t, "\"sessions\":1");
 	UNTIL(tells(t, "\"sessions\":0"));
