@@ -284,6 +284,7 @@ static void describe(struct planner *p)
 	int wanted = 0, ready = 0;
 	bool chief_runs = !chief, chief_there = false, chief_done = false;
 	const struct index_status *again = NULL;
+	char unready[96] = ""; /* the first task that is not ready */
 
 	for (unsigned t = 0; t < p->spec->n_tasks; t++) {
 		const struct task_spec *task = &p->spec->tasks[t];
@@ -295,6 +296,9 @@ static void describe(struct planner *p)
 			bool done = e && e->done;
 			wanted++;
 			ready += up || done;
+			if (!up && !done && !unready[0])
+				snprintf(unready, sizeof(unready), "; waiting for %.63s/%d",
+					 task->name, i);
 			/* one that has answered is back, whatever the last probe says: as it ends,
 			 * its server goes first */
 			if (!again && e && e->attempts && !done && !up && !is_back(pod))
@@ -325,7 +329,7 @@ static void describe(struct planner *p)
 		set_restarting(p, again);
 	if (!p->kernels_missing && !plan_report_stuck_pod(p))
 		status_set(p, COND_READY, ready == wanted, ready == wanted ? "AllReady" : "Waiting",
-			   "%d of %d tasks are ready or have finished", ready, wanted);
+			   "%d of %d tasks are ready or have finished%s", ready, wanted, unready);
 }
 
 bool action_creates(enum action_kind kind)

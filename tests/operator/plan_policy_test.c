@@ -384,6 +384,7 @@ static void job_that_is_no_longer_ready__is_reported_at_once(void **state)
 	pod(&w, "ps", 0)->ready = false;
 	look(&w);
 	assert_true(w.plan->urgent);
+	assert_non_null(strstr(w.status.conditions[COND_READY].message, "waiting for ps/0"));
 	look(&w);
 	assert_false(w.plan->urgent);
 	world_end(&w);
