@@ -18,7 +18,7 @@ extern const char *const job_phase_names[];
 /* JOB_NEW for no name, and for one that is none of these. */
 enum job_phase job_phase_of(const char *name);
 
-/* What happened to one index; kept for those that finished or failed at least once. */
+/* The history of one index; kept for an index that finished or failed at least once. */
 struct index_status {
 	char task[JOB_MAX_NAME + 1];
 	int index;

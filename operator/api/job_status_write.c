@@ -7,7 +7,7 @@
 #include "lib/io/json.h"
 #include "operator/api/job_status.h"
 
-/* What every member begins with; key NULL: an element of a list. */
+/* Writes the comma and the key of a member; key NULL: an element of a list. */
 static void put_key(struct mu_buf *out, const char *key)
 {
 	char before = out->data[out->len - 1];

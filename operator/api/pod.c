@@ -211,7 +211,7 @@ static void read_deletion(struct pod *pod, const cJSON *metadata)
 	judge_end(pod);
 }
 
-/* Takes over what only an earlier version of the pod told. */
+/* Keeps facts that only an earlier version of the pod had. */
 static void follow(struct pod *pod, const struct pod *before)
 {
 	struct observed_pod *o = &pod->observed;

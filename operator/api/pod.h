@@ -51,7 +51,7 @@ struct pod {
 
 extern const struct kube_fields pod_fields[]; /* the members that pod_decode reads */
 /* Returns new, or NULL when the pod is not one of ours.  `before` is the same pod in an earlier
- * version, or NULL: what only that one told stays known. */
+ * version, or NULL; facts that only that version had are kept. */
 struct pod *pod_decode(const cJSON *object, const struct pod *before);
 /* True when the API server says the same of both. */
 bool pod_same(const struct pod *a, const struct pod *b);

@@ -5,12 +5,12 @@
 
 #include "operator/controller/controller.h"
 
-/* What a worker does with a key from the queue, up to workqueue_done. */
+/* Handles a key that a worker took from the queue, up to workqueue_done. */
 void controller_work(struct controller *c, const char *key);
 /* Runs until it is stopped or leadership is lost; 0 after an orderly stop.  Takes config. */
 int manager_run(const struct controller_options *options, struct kube_config *config,
 		struct controller_stop *stop, struct mu_err *err);
 void controller_stop_init(struct controller_stop *stop);
-bool controller_stop(struct controller_stop *stop); /* whether it had been told before */
+bool controller_stop(struct controller_stop *stop); /* true: it was already stopping */
 
 #endif

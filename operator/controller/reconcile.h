@@ -5,7 +5,7 @@
 
 #include "operator/controller/controller.h"
 
-/* What a reconcile works on. */
+/* The state of one reconcile. */
 struct reconcile {
 	struct controller *controller;
 	const struct snapshot *seen;

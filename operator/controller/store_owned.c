@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a job has one of, under its own name: its Service, NetworkPolicy and PodGroup.  Of each the
- * store keeps whose it is; of the group also what its scheduler says.
+/* The objects that a job owns under its own name: Service, NetworkPolicy and PodGroup.  The store
+ * keeps the owner of each, and the state that its scheduler reports for the group.
  *
- * What we have made ourselves may be gone again before we come to put it in, and its events with
- * it: it counts for a minute, and from then on only if a watch has shown it. */
+ * An object that this operator created may be deleted before the store knows it, and no watch event
+ * follows.  The store therefore trusts a created object for a minute, and then only if a watch has
+ * shown it. */
 #include "operator/controller/store.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far jobs are: what tasks say, on being asked or as their last words; who is told of a cluster
- * that has changed; and the metrics page. */
+/* Progress of jobs: the answers and final reports of tasks, the tasks that need a changed cluster
+ * spec, and the metrics page. */
 #include "operator/controller/store.h"
 
 #include <math.h>

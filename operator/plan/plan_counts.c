@@ -28,8 +28,8 @@ static bool is_live(const struct observed_pod *pod)
 		pod->phase == POD_UNKNOWN);
 }
 
-/* Whom this look tells to go is no longer active when the job has ended: the status that says so is
- * mostly the last. */
+/* When a job has ended, the pods that this plan deletes are no longer active: this status is mostly
+ * the last one. */
 static void uncount_sent_off(struct planner *p)
 {
 	for (unsigned i = 0; i < p->plan->n_actions && plan_has_ended(p); i++) {
