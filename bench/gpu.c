@@ -14,6 +14,7 @@
 #include "lib/base/clock.h"
 #include "task/device/gpu_internal.h"
 #include "task/device/gpu_product.h"
+#include "task/kernels/cuda/args.h"
 
 enum { ROUNDS = 5 };
 
@@ -33,7 +34,6 @@ static void must(int rc, const char *doing)
 /* All that was launched is over. */
 static void settle(void)
 {
-	must(gpu_end_segment(g, &err), "sending");
 	must(g->api->stream_sync(g->compute.stream), "waiting for kernels");
 	must(g->api->stream_sync(g->in.stream), "waiting for copies in");
 	must(g->api->stream_sync(g->out.stream), "waiting for copies out");
@@ -153,7 +153,7 @@ static void update(void *arg)
 {
 	const struct moving *m = arg;
 
-	must(gpu_update(g, m->kernel, MU_FLOAT, &m->u, &err), "an update");
+	must(gpu_launch(g, m->kernel, gpu_grid_for(g, m->u.n), &m->u, &err), "an update");
 }
 
 static void memory(void)

@@ -15,17 +15,10 @@
 
 typedef uint64_t cuda_ptr; /* an address of the device: not to be read here */
 
-struct cuda_kernel_piece { /* CUDA_KERNEL_NODE_PARAMS */
-	void *kernel;
-	unsigned blocks[3], threads[3], shared;
-	void **args, **extra;
-	void *by_library, *context;
-};
-
 #include "task/device/dnn_api.h"
 
 /* FN(field, symbol, arguments) */
-#define CUDA_PLAIN_API(FN)                                                                         \
+#define CUDA_API(FN)                                                                               \
 	FN(init, cuInit, (unsigned flags))                                                         \
 	FN(driver_version, cuDriverGetVersion, (int *version))                                     \
 	FN(device_count, cuDeviceGetCount, (int *count))                                           \
@@ -54,7 +47,6 @@ struct cuda_kernel_piece { /* CUDA_KERNEL_NODE_PARAMS */
 	FN(event_new, cuEventCreate, (void **event, unsigned flags))                               \
 	FN(event_free, cuEventDestroy_v2, (void *event))                                           \
 	FN(event_record, cuEventRecord, (void *event, void *stream))                               \
-	FN(event_query, cuEventQuery, (void *event))                                               \
 	FN(event_sync, cuEventSynchronize, (void *event))                                          \
 	FN(module_load, cuModuleLoadData, (void **module, const void *image))                      \
 	FN(module_unload, cuModuleUnload, (void *module))                                          \
@@ -64,20 +56,6 @@ struct cuda_kernel_piece { /* CUDA_KERNEL_NODE_PARAMS */
 	   (void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,       \
 	    unsigned bz, unsigned shared, void *stream, void **args, void **extra))                \
 	FN(error_text, cuGetErrorString, (int result, const char **text))
-#define CUDA_GRAPH_API(FN)                                                                         \
-	FN(capture_begin, cuStreamBeginCapture_v2, (void *stream, int mode))                       \
-	FN(capture_see, cuStreamGetCaptureInfo_v2,                                                 \
-	   (void *stream, int *status, uint64_t *id, void **graph, void *const **last,             \
-	    size_t *n_last))                                                                       \
-	FN(capture_end, cuStreamEndCapture, (void *stream, void **graph))                          \
-	FN(graph_make, cuGraphInstantiateWithFlags,                                                \
-	   (void **exec, void *graph, unsigned long long flags))                                   \
-	FN(graph_set, cuGraphExecKernelNodeSetParams_v2,                                           \
-	   (void *exec, void *node, const struct cuda_kernel_piece *to))                           \
-	FN(graph_launch, cuGraphLaunch, (void *exec, void *stream))                                \
-	FN(graph_exec_free, cuGraphExecDestroy, (void *exec))                                      \
-	FN(graph_free, cuGraphDestroy, (void *graph))
-#define CUDA_API(FN) CUDA_PLAIN_API(FN) CUDA_GRAPH_API(FN)
 
 struct cuda_api {
 #define CUDA_API_FIELD(field, symbol, args) int(*field) args;
@@ -90,14 +68,12 @@ enum cuda_result {
 	CUDA_NO_IMAGE_FOR_GPU = 209,
 	CUDA_UNSUPPORTED_PTX = 222,
 	CUDA_NOT_FOUND = 500,
-	CUDA_NOT_READY = 600,
 };
 enum cuda_attribute {
 	CUDA_MULTIPROCESSORS = 16,
 	CUDA_MAJOR = 75,
 	CUDA_MINOR = 76,
 };
-enum { CUDA_CAPTURE_THREAD_LOCAL = 1, CUDA_CAPTURE_ACTIVE = 1 };
 enum { CUDA_STREAM_NON_BLOCKING = 1, CUDA_EVENT_BLOCKING = 1, CUDA_EVENT_NO_TIMING = 2 };
 
 /* ---- matrix products, of cublasLt: the same way, with 0 for success ---- */
@@ -158,7 +134,7 @@ enum blas_number {
 };
 
 /* What libmuster-cuda.so (or a stand-in) exports as muster_cuda_plugin. */
-enum { CUDA_PLUGIN_VERSION = 4, CUDA_DRIVER_AT_LEAST = 12000 };
+enum { CUDA_PLUGIN_VERSION = 5, CUDA_DRIVER_AT_LEAST = 12000 };
 struct cuda_plugin {
 	unsigned version;
 	const struct cuda_api *api;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Opening GPUs, launching kernels on them, and what becomes of the driver's errors. */
+/* Opening and closing GPUs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,121 +8,12 @@
 /* Left to the driver and to other libraries when all memory is asked for: their code and workspaces
  * alone take about 1 GiB, and a library that finds none is one that we go on without. */
 #define SPARE_MEMORY ((size_t)2 << 30)
-enum { THREADS = 256, PER_THREAD = 4, BLOCKS_A_PROCESSOR = 16, MAX_GPUS = 64 };
+enum { MAX_GPUS = 64 };
 
 struct gpu_set {
 	unsigned n;
 	struct gpu gpus[];
 };
-
-/* ---- errors ---- */
-
-/* Results after which the context answers nothing but the same again: uncorrectable memory, faults
- * and traps of kernels, lost devices, "unknown". */
-static bool is_sticky(int result)
-{
-	static const short sticky[] = {214, 220, 226, 700, 702, 709, 710, 714,
-				       715, 716, 717, 718, 719, 721, 999, 4};
-
-	for (unsigned i = 0; i < MU_COUNT(sticky); i++)
-		if (result == sticky[i])
-			return true;
-	return false;
-}
-
-static int out_of_service(struct gpu *g, struct mu_err *err)
-{
-	pthread_mutex_lock(&g->lock);
-	int rc = mu_fail(err, MU_UNAVAILABLE,
-			 "GPU:%u is out of service: %s.  Restart the task to use it again",
-			 g->number, g->facts.broken);
-	pthread_mutex_unlock(&g->lock);
-	return rc;
-}
-
-static const char *text_of(struct gpu *g, int result)
-{
-	const char *text = NULL;
-
-	return g->api->error_text(result, &text) || !text ? "unknown error" : text;
-}
-
-int gpu_give_up(struct gpu *g, int result, const char *doing, struct mu_err *err)
-{
-	pthread_mutex_lock(&g->lock);
-	if (!*g->facts.broken)
-		snprintf(g->facts.broken, sizeof g->facts.broken, "%.40s: %.60s (CUDA error %d)",
-			 doing, text_of(g, result), result);
-	pthread_mutex_unlock(&g->lock);
-	atomic_store(&g->broken, true);
-	return out_of_service(g, err);
-}
-
-int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
-{
-	if (!result)
-		return 0;
-	if (!is_sticky(result))
-		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
-			       "GPU:%u, %s: %s (CUDA error %d)", g->number, doing,
-			       text_of(g, result), result);
-	return gpu_give_up(g, result, doing, err);
-}
-
-/* Whose context this thread has.  By number: one that is made anew may have its forerunner's
- * handle, and a thread that was in that one has to enter it all the same. */
-static _Thread_local uint64_t entered;
-
-int gpu_enter(struct gpu *g, struct mu_err *err)
-{
-	int rc;
-
-	if (atomic_load_explicit(&g->broken, memory_order_relaxed))
-		return out_of_service(g, err);
-	if (entered == g->serial)
-		return 0;
-	rc = gpu_check(g, g->api->context_set(g->context), "entering its context", err);
-	if (!rc)
-		entered = g->serial;
-	return rc;
-}
-
-bool gpu_works(struct gpu *g)
-{
-	return !atomic_load(&g->broken);
-}
-
-/* ---- events ---- */
-
-int gpu_event_take(struct gpu *g, void **out, struct mu_err *err)
-{
-	void *e = NULL;
-
-	pthread_mutex_lock(&g->lock);
-	if (g->n_events)
-		e = g->events[--g->n_events];
-	pthread_mutex_unlock(&g->lock);
-	if (!e) {
-		int rc =
-		    gpu_check(g, g->api->event_new(&e, CUDA_EVENT_BLOCKING | CUDA_EVENT_NO_TIMING),
-			      "making an event", err);
-		if (rc)
-			return rc;
-	}
-	*out = e;
-	return 0;
-}
-
-void gpu_event_give(struct gpu *g, void *event)
-{
-	pthread_mutex_lock(&g->lock);
-	if (g->n_events == g->cap_events) {
-		g->cap_events = g->cap_events ? 2 * g->cap_events : 16;
-		g->events = mu_xrealloc(g->events, g->cap_events * sizeof *g->events);
-	}
-	g->events[g->n_events++] = event;
-	pthread_mutex_unlock(&g->lock);
-}
 
 /* ---- opening ---- */
 
@@ -234,21 +125,19 @@ static int open_gpu(struct gpu *g, const struct cuda_plugin *plugin, const struc
 	snprintf(name, sizeof name, "GPU:%u", g->number);
 	g->memory = gpu_memory_new(name, &source, g->facts.limit, o->growth);
 	g->staging = gpu_staging_new(g);
-	gpu_queue_init(g);
-	if ((rc = gpu_lane_open(&g->compute, g, err)) || (rc = gpu_lane_start(&g->in, g, err)))
+	if ((rc = gpu_stream_open(&g->compute, g, err)) || (rc = gpu_stream_start(&g->in, g, err)))
 		return rc;
-	return gpu_lane_start(&g->out, g, err);
+	return gpu_stream_start(&g->out, g, err);
 }
 
 static void close_gpu(struct gpu *g)
 {
 	if (g->has_context)
 		g->api->context_set(g->context); /* also of one that is out of service */
-	entered = 0;
-	gpu_lane_stop(&g->out);
-	gpu_lane_stop(&g->in);
-	gpu_lane_stop(&g->compute);
-	gpu_queue_fini(g);
+	gpu_leave();
+	gpu_stream_stop(&g->out);
+	gpu_stream_stop(&g->in);
+	gpu_stream_stop(&g->compute);
 	gpu_staging_free(g->staging);
 	gpu_memory_free(g->memory);
 	for (unsigned i = 0; i < g->n_events; i++)
@@ -344,40 +233,4 @@ void gpu_see(struct gpu *g, struct gpu_facts *out)
 	*out = g->facts;
 	pthread_mutex_unlock(&g->lock);
 	gpu_memory_see(g->memory, &out->used, &out->most);
-}
-
-/* ---- kernels ---- */
-
-int gpu_kernel(struct gpu *g, const char *name, void **out, struct mu_err *err)
-{
-	void *f;
-	int result = 0, rc = gpu_enter(g, err);
-
-	if (rc)
-		return rc;
-	pthread_mutex_lock(&g->lock);
-	f = mu_map_get(&g->kernels, name);
-	if (!f && !(result = g->api->module_function(&f, g->module, name)))
-		mu_map_put(&g->kernels, name, f);
-	pthread_mutex_unlock(&g->lock);
-	if (result == CUDA_NOT_FOUND)
-		return mu_fail(err, MU_UNIMPLEMENTED, "the GPU plug-in has no kernel '%s'", name);
-	if ((rc = gpu_check(g, result, "finding a kernel", err)))
-		return rc;
-	*out = f;
-	return 0;
-}
-
-struct gpu_grid gpu_grid_for(const struct gpu *g, int64_t n)
-{
-	int64_t blocks = (n + THREADS - 1) / THREADS;
-	int64_t many = (int64_t)g->facts.processors * BLOCKS_A_PROCESSOR;
-
-	if (blocks > many) {
-		blocks = (n + THREADS * PER_THREAD - 1) / (THREADS * PER_THREAD);
-		blocks = blocks > many ? blocks : many;
-	}
-	if (blocks > INT32_MAX)
-		blocks = INT32_MAX;
-	return (struct gpu_grid){blocks > 0 ? (unsigned)blocks : 1, THREADS};
 }

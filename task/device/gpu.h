@@ -88,17 +88,6 @@ int gpu_fill(struct gpu *g, const struct mu_tensor *t, unsigned char byte, struc
 /* Of the same bytes; both on g. */
 int gpu_copy_within(struct gpu *g, cuda_ptr to, cuda_ptr from, size_t bytes, struct mu_err *err);
 
-/* An update of a variable by a kernel that takes a struct updates_args: with others of its kind, if
- * they follow one another. */
-struct update_args;
-int gpu_update(struct gpu *g, void *kernel, enum mu_dtype t, const struct update_args *u,
-	       struct mu_err *err);
-/* Launches may be held back until it is certain that they make up a whole that is known (see
- * gpu_launch.c).  A thread that has nothing more to do for its step sends what is held; a step that
- * ends is where something repeated may end.  Copies to the host send on their own. */
-int gpu_set_send(struct gpu_set *s, struct mu_err *err);
-void gpu_set_end_segments(struct gpu_set *s);
-
 /* ---- between host and device ---- */
 
 typedef void (*gpu_done)(void *arg, const struct mu_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gpu_convolution.h.  The library names its algorithms best first, by what it knows of them and
  * without trying; the first that works with the memory that we allow, and as repeatably as we want,
- * is taken, and kept for a few shapes.  The workspace goes back at once, as a product's. */
+ * is taken. */
 #include "task/device/gpu_convolution.h"
 
 #include <string.h>
@@ -11,17 +11,17 @@
 enum { MOST_CHOICES = 8 };
 #define MOST_WORKSPACE ((size_t)256 << 20)
 
-struct way {
-	struct gpu_way common;
+struct conv_plan {
+	struct gpu_plan common;
 	const struct dnn_api *api;
 	struct gpu_convolution of;
 	void *input, *output, *filter, *conv; /* descriptors */
 	struct dnn_choice choice;
 };
 
-static void forget(struct gpu_way *way)
+static void clear(struct gpu_plan *plan)
 {
-	struct way *w = (struct way *)way;
+	struct conv_plan *w = (struct conv_plan *)plan;
 
 	if (w->input)
 		w->api->tensor_free(w->input);
@@ -47,7 +47,7 @@ static bool fits_int(const struct gpu_convolution *c)
 	return true;
 }
 
-static int describe(struct way *p, struct gpu_dnn_numbers how)
+static int describe(struct conv_plan *p, struct gpu_dnn_numbers how)
 {
 	const struct dnn_api *api = p->api;
 	const struct gpu_convolution *c = &p->of;
@@ -74,7 +74,7 @@ static int describe(struct way *p, struct gpu_dnn_numbers how)
 	return bad ? bad : api->conv_math(p->conv, how.math);
 }
 
-static int ask(const struct way *p, void *library, int *found, struct dnn_choice *out)
+static int ask(const struct conv_plan *p, void *library, int *found, struct dnn_choice *out)
 {
 	const struct dnn_api *api = p->api;
 
@@ -102,7 +102,7 @@ static bool is_as_wanted(const struct dnn_choice *c, const struct gpu *g, int ma
 
 /* The descriptor's mathematics is what counts in the end: on tensor cores the algorithm's own, else
  * the one we asked for. */
-static bool choose(struct way *p, const struct gpu *g, void *library, int math)
+static bool choose(struct conv_plan *p, const struct gpu *g, void *library, int math)
 {
 	struct dnn_choice all[MOST_CHOICES];
 	int found = 0;
@@ -112,18 +112,19 @@ static bool choose(struct way *p, const struct gpu *g, void *library, int math)
 	for (int i = 0; i < found && i < MOST_CHOICES; i++)
 		if (is_as_wanted(&all[i], g, math)) {
 			p->choice = all[i];
+			p->common.workspace = all[i].workspace;
 			return math != DNN_TENSOR_OP_MATH ||
 			       p->api->conv_math(p->conv, all[i].math) == 0;
 		}
 	return false;
 }
 
-static bool make(struct gpu_way *way, const void *convolution)
+static bool make(struct gpu_plan *plan, const void *convolution)
 {
-	struct way *w = (struct way *)way;
+	struct conv_plan *w = (struct conv_plan *)plan;
 	const struct gpu_convolution *what = convolution;
 	struct gpu_dnn_numbers how = gpu_dnn_numbers[what->type];
-	struct gpu *g = way->gpu;
+	struct gpu *g = plan->gpu;
 	bool possible;
 
 	if (what->type == MU_FLOAT && g->tf32)
@@ -145,9 +146,9 @@ bool gpu_convolution_axis_eq(const struct gpu_convolution_axis *a,
 	       a->dilation == b->dilation && a->out == b->out && a->pad == b->pad;
 }
 
-static bool is_for(const struct gpu_way *way, const void *convolution)
+static bool is_for(const struct gpu_plan *plan, const void *convolution)
 {
-	const struct gpu_convolution *of = &((const struct way *)way)->of, *c = convolution;
+	const struct gpu_convolution *of = &((const struct conv_plan *)plan)->of, *c = convolution;
 
 	return of->type == c->type && of->way == c->way && of->batch == c->batch &&
 	       of->channels == c->channels && of->filters == c->filters &&
@@ -157,7 +158,7 @@ static bool is_for(const struct gpu_way *way, const void *convolution)
 
 struct gpu_plan *gpu_convolution_plan_new(void)
 {
-	static const struct gpu_plan_kind kind = {sizeof(struct way), is_for, make, forget};
+	static const struct gpu_plan_kind kind = {sizeof(struct conv_plan), is_for, make, clear};
 
 	return gpu_plan_new(&kind);
 }
@@ -168,85 +169,31 @@ int gpu_convolution_plan_for(struct gpu *g, struct gpu_plan *plan,
 	return gpu_dnn_plan_for(g, plan, what, can, err);
 }
 
-/* What goes on a stream, or into a graph that is recorded. */
-struct convolving {
-	uint64_t serial; /* of the way, whose descriptors these are */
-	const struct dnn_api *api;
-	void *input, *output, *filter, *conv;
-	cuda_ptr at_input, at_filter, at_output, work;
-	uint64_t room, way, wide, algorithm;
-};
-
-static int call(void *library, const void *args)
+static int run(const struct gpu_plan *plan, void *library, const void *addresses, cuda_ptr work)
 {
-	const struct convolving *c = args;
-	const struct dnn_api *api = c->api;
-	const float one = 1, none = 0;
-	const double one_wide = 1, none_wide = 0;
-	const void *alpha = c->wide ? (const void *)&one_wide : &one;
-	const void *beta = c->wide ? (const void *)&none_wide : &none;
-	const int how = (int)c->algorithm;
+	const struct conv_plan *p = (const struct conv_plan *)plan;
+	const struct gpu_convolution_at *at = addresses;
+	const struct dnn_api *api = p->api;
+	const void *one = gpu_dnn_scale(p->of.type, 1), *zero = gpu_dnn_scale(p->of.type, 0);
+	const int algorithm = p->choice.algorithm;
+	const size_t room = plan->workspace;
 
-	switch ((enum gpu_convolution_way)c->way) {
+	switch (p->of.way) {
 	case GPU_CONVOLUTION_FORWARD:
-		return api->forward(library, alpha, c->input, c->at_input, c->filter, c->at_filter,
-				    c->conv, how, c->work, c->room, beta, c->output, c->at_output);
+		return api->forward(library, one, p->input, at->input, p->filter, at->filter,
+				    p->conv, algorithm, work, room, zero, p->output, at->output);
 	case GPU_CONVOLUTION_TO_INPUT:
-		return api->to_input(library, alpha, c->filter, c->at_filter, c->output,
-				     c->at_output, c->conv, how, c->work, c->room, beta, c->input,
-				     c->at_input);
+		return api->to_input(library, one, p->filter, at->filter, p->output, at->output,
+				     p->conv, algorithm, work, room, zero, p->input, at->input);
 	default:
-		return api->to_filter(library, alpha, c->input, c->at_input, c->output,
-				      c->at_output, c->conv, how, c->work, c->room, beta, c->filter,
-				      c->at_filter);
+		return api->to_filter(library, one, p->input, at->input, p->output, at->output,
+				      p->conv, algorithm, work, room, zero, p->filter, at->filter);
 	}
-}
-
-static int put_convolution(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
-{
-	return gpu_dnn_call(g, stream, call, args);
-}
-
-struct wanted {
-	const struct gpu_convolution_at *at;
-	const char *holder;
-};
-
-static int put(struct gpu *g, const struct gpu_way *common, const void *wanted, int *refused,
-	       struct mu_err *err)
-{
-	const struct gpu_deed deed = {.put = put_convolution, .size = sizeof(struct convolving)};
-	const struct way *way = (const struct way *)common;
-	const struct wanted *x = wanted;
-	struct mu_shape bytes = mu_shape_vec((int64_t)way->choice.workspace);
-	MU_AUTO_TENSOR work = {0};
-	int rc;
-
-	if (way->choice.workspace &&
-	    (rc = gpu_tensor_new(g, MU_UINT8, &bytes, x->holder, &work, err)))
-		return rc;
-	const struct convolving c = {.serial = common->serial,
-				     .api = way->api,
-				     .input = way->input,
-				     .output = way->output,
-				     .filter = way->filter,
-				     .conv = way->conv,
-				     .at_input = x->at->input,
-				     .at_filter = x->at->filter,
-				     .at_output = x->at->output,
-				     .work = gpu_address(&work),
-				     .room = way->choice.workspace,
-				     .way = way->of.way,
-				     .wide = way->of.type == MU_DOUBLE,
-				     .algorithm = (uint64_t)way->choice.algorithm};
-	return gpu_put_library(g, &deed, &c, refused, err);
 }
 
 int gpu_convolution(struct gpu *g, struct gpu_plan *plan, const struct gpu_convolution *what,
 		    const struct gpu_convolution_at *at, const char *holder, bool *done,
 		    struct mu_err *err)
 {
-	const struct wanted wanted = {at, holder};
-
-	return gpu_dnn_do(g, plan, what, put, &wanted, done, err);
+	return gpu_dnn_do(g, plan, what, run, at, holder, done, err);
 }

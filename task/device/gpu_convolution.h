@@ -29,7 +29,7 @@ struct gpu_convolution_at { /* two are read, the one that `way` names is written
 	cuda_ptr input, filter, output;
 };
 
-/* How a few shapes are computed; whoever runs them keeps it from one run to the next. */
+/* The caller keeps the plan from one run to the next. */
 struct gpu_plan *gpu_convolution_plan_new(void);
 
 /* Whether the library can: an algorithm has been chosen.  Nothing is launched. */

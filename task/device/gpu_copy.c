@@ -162,9 +162,9 @@ static int lay_ready(struct gpu *g, const struct mu_tensor *from, size_t bytes,
 static int copy_in(struct gpu *g, struct mu_tensor *to, const struct mu_tensor *ready, size_t bytes,
 		   bool must_wait, struct mu_err *err)
 {
-	int rc = gpu_end_segment(g, err); /* also where nothing waits: the same in each step */
+	int rc = 0;
 
-	if (!rc && must_wait)
+	if (must_wait)
 		rc = stream_after(g, g->in.stream, g->compute.stream, err);
 	if (!rc)
 		rc =
@@ -197,7 +197,7 @@ int gpu_bring_in(struct gpu *g, const struct mu_tensor *from, const char *holder
 		return 0;
 	struct mu_tensor *kept = MU_NEW(struct mu_tensor);
 	*kept = mu_tensor_ref(&ready);
-	if (gpu_lane_tell(&g->in, 0, let_go, kept, NULL)) {
+	if (gpu_stream_on_completion(&g->in, 0, let_go, kept, NULL)) {
 		g->api->stream_sync(g->in.stream);
 		let_go(kept, NULL);
 	}
@@ -237,7 +237,7 @@ int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor 
 	struct leaving l = {.out = out, .done = done, .arg = arg};
 	size_t bytes = mu_tensor_bytes(from);
 	uint64_t launched = atomic_load(&g->launched);
-	int rc = gpu_end_segment(g, err);
+	int rc = gpu_enter(g, err);
 
 	if (rc || (rc = new_staged(g, from->dtype, &from->shape, bytes, &l.staged, err)))
 		return rc;
@@ -249,7 +249,7 @@ int gpu_bring_out(struct gpu *g, const struct mu_tensor *from, struct mu_tensor 
 		struct leaving *kept = mu_xmalloc(sizeof *kept);
 		l.from = mu_tensor_ref(from);
 		memcpy(kept, &l, sizeof l);
-		if (!(rc = gpu_lane_tell(&g->out, launched, left, kept, err)))
+		if (!(rc = gpu_stream_on_completion(&g->out, launched, left, kept, err)))
 			return 0;
 		free(kept);
 	}

@@ -1,35 +1,31 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* NVIDIA's library for networks on a GPU: its handle, which serves one call at a time, on one
- * stream.  The library is large and comes up slowly, so the handle is made for the first use. */
+/* cuDNN on a GPU: its handle, which serves one call at a time, on the compute stream.  The library
+ * is large and starts slowly, so the handle is made for the first use. */
 #ifndef MU_TASK_DEVICE_GPU_DNN_H
 #define MU_TASK_DEVICE_GPU_DNN_H
 
 #include "task/device/gpu_internal.h"
+#include "task/device/gpu_plan.h"
 
-/* How the library numbers our types: what is stored, what sums are made in. */
+/* cuDNN's numbers of a type: how elements are stored, and how sums are computed. */
 struct gpu_dnn_numbers {
 	int stored, compute, math;
 };
 extern const struct gpu_dnn_numbers gpu_dnn_numbers[MU_DT_COUNT];
 
-/* The GPU's own handle; NULL: there is none to be had.  With dnn_lock. */
-void *gpu_dnn_library(struct gpu *g);
-/* Calls `call` with the handle, for what goes on this stream; the library's result.  The handle has
- * the compute stream but while a graph is recorded, whose stream may be gone before the handle is.
- */
-int gpu_dnn_call(struct gpu *g, void *stream, int (*call)(void *library, const void *args),
-		 const void *args);
+/* The address of 1 or 0 in the type of cuDNN's scaling factors for `type`. */
+const void *gpu_dnn_scale(enum mu_dtype type, int value);
 
-struct gpu_plan;
-struct gpu_way;
-/* Whether the library can do `what`, as the plan's kind has it. */
+/* The GPU's handle; NULL: cuDNN does not start.  Called with dnn_lock. */
+void *gpu_dnn_library(struct gpu *g);
+
+/* Whether cuDNN can compute `what`.  Nothing is launched. */
 int gpu_dnn_plan_for(struct gpu *g, struct gpu_plan *plan, const void *what, bool *can,
 		     struct mu_err *err);
-/* Has it done by the plan's way: `put` hands it to the library.  A way that the library refuses
- * once is not tried again; *done false: it is left to others. */
-typedef int gpu_dnn_put(struct gpu *g, const struct gpu_way *way, const void *at, int *refused,
-			struct mu_err *err);
-int gpu_dnn_do(struct gpu *g, struct gpu_plan *plan, const void *what, gpu_dnn_put *put,
-	       const void *at, bool *done, struct mu_err *err);
+/* Computes `what` by `run`, which returns cuDNN's result and is called with dnn_lock.  A plan whose
+ * call fails once is not tried again.  *done false: nothing has been launched. */
+typedef int gpu_dnn_run(const struct gpu_plan *plan, void *library, const void *at, cuda_ptr work);
+int gpu_dnn_do(struct gpu *g, struct gpu_plan *plan, const void *what, gpu_dnn_run *run,
+	       const void *at, const char *holder, bool *done, struct mu_err *err);
 
 #endif

@@ -9,7 +9,6 @@
 #include "lib/base/map.h"
 #include "lib/base/mem.h"
 #include "task/device/gpu.h"
-#include "task/kernels/cuda/args.h"
 
 enum { HOLDER_LEN = 64 };
 
@@ -41,87 +40,26 @@ void gpu_staging_free(struct gpu_staging *s);
 int gpu_staging_take(struct gpu_staging *s, size_t bytes, void **out, struct mu_err *err);
 void gpu_staging_give(struct gpu_staging *s, void *p, size_t bytes);
 
-/* ---- gpu_lane.c: a stream, and a thread that tells when what was put on it has ended ---- */
+/* ---- gpu_stream.c: a stream, and a thread that reports when work on it has completed ---- */
 
-struct gpu_lane {
+struct gpu_stream {
 	struct gpu *gpu;
 	void *stream;
 	pthread_t thread;
 	pthread_mutex_t lock;
 	pthread_cond_t more;
-	struct gpu_ending *first, **last;
+	struct gpu_completion *first, **last;
 	bool started, stopping;
 };
-int gpu_lane_open(struct gpu_lane *l, struct gpu *g, struct mu_err *err); /* without a thread */
-int gpu_lane_start(struct gpu_lane *l, struct gpu *g, struct mu_err *err);
-void gpu_lane_stop(struct gpu_lane *l); /* what waits is called first */
-/* Calls done when all that is on the stream now has ended; an error is an answer too.  `launched`:
- * so many launches are over by then. */
-int gpu_lane_tell(struct gpu_lane *l, uint64_t launched, gpu_done done, void *arg,
-		  struct mu_err *err);
+int gpu_stream_open(struct gpu_stream *s, struct gpu *g, struct mu_err *err); /* without a thread */
+int gpu_stream_start(struct gpu_stream *s, struct gpu *g, struct mu_err *err);
+void gpu_stream_stop(struct gpu_stream *s); /* after all completions have been reported */
+/* Calls done(arg, …) when all that is on the stream now has completed or failed.  Then the first
+ * `launched` launches of the compute stream are over. */
+int gpu_stream_on_completion(struct gpu_stream *s, uint64_t launched, gpu_done done, void *arg,
+			     struct mu_err *err);
 
-/* ---- gpu_launch.c: what goes on the compute stream, now or together ---- */
-
-struct gpu_deed { /* one thing that goes on a stream */
-	int (*put)(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream);
-	void *kernel; /* NULL: not one of ours */
-	struct gpu_grid grid;
-	uint32_t at, size; /* its arguments, in the bytes of its list */
-};
-enum { GPU_LIST_DEEDS = 128, GPU_LIST_BYTES = 32 << 10 };
-struct gpu_list {
-	unsigned n;
-	uint32_t used;
-	struct gpu_deed deeds[GPU_LIST_DEEDS];
-	char bytes[GPU_LIST_BYTES] __attribute__((aligned(16)));
-};
-struct gpu_graph;
-struct gpu_graphs;
-struct gpu_updates { /* that wait for more of them; none: args.count is 0 */
-	void *kernel;
-	struct updates_args args;
-};
-struct gpu_queue {
-	pthread_mutex_t lock;
-	bool on;
-	_Atomic bool held;    /* what is in the list is not on the stream yet */
-	_Atomic bool waiting; /* there are updates, which are not in the list yet */
-	struct gpu_updates updates;
-	struct gpu_list *list;       /* since the last segment ended */
-	struct gpu_graph *candidate; /* how it seems to go on; NULL: not held */
-	struct gpu_graphs *graphs;
-};
-void gpu_queue_init(struct gpu *g);
-void gpu_queue_fini(struct gpu *g);
-/* Copies d and args, whose bytes must say all (padding too) unless it is a kernel. */
-int gpu_put(struct gpu *g, const struct gpu_deed *d, const void *args, const char *doing,
-	    struct mu_err *err);
-/* Of a library, whose results are its own: *refused is what it says, and then nothing was put. */
-int gpu_put_library(struct gpu *g, const struct gpu_deed *d, const void *args, int *refused,
-		    struct mu_err *err);
-/* All that was put is on the stream afterwards. */
-int gpu_end_segment(struct gpu *g, struct mu_err *err);
-
-/* ---- gpu_updates.c: updates of variables, together ---- */
-
-/* Whether it can join them; `size`: of an element. */
-bool gpu_updates_join(struct gpu_updates *all, void *kernel, unsigned blocks, uint64_t size,
-		      const struct update_args *u);
-
-/* ---- gpu_graph.c: segments that come again ---- */
-
-struct gpu_graphs *gpu_graphs_new(struct gpu *g);
-void gpu_graphs_free(struct gpu_graphs *s);
-/* One that begins like the list, if there is one. */
-struct gpu_graph *gpu_graphs_find(const struct gpu_graphs *s, const struct gpu_list *l);
-bool gpu_graph_goes_on(const struct gpu_graph *x, const struct gpu_list *l); /* the last of it */
-bool gpu_graph_is_whole(const struct gpu_graph *x, const struct gpu_list *l);
-/* Driver's results.  A failure has put nothing on the stream. */
-int gpu_graphs_note(struct gpu_graphs *s, const struct gpu_list *l); /* a segment has ended */
-int gpu_graph_launch(struct gpu_graphs *s, struct gpu_graph *x, const struct gpu_list *l,
-		     void *stream);
-
-/* ---- gpu.c ---- */
+/* ---- gpu_context.c: the context, its errors and its events ---- */
 
 struct gpu {
 	const struct cuda_api *api;
@@ -141,8 +79,7 @@ struct gpu {
 	struct gpu_facts facts;
 	struct gpu_memory *memory;
 	struct gpu_staging *staging;
-	struct gpu_lane compute, in, out;
-	struct gpu_queue queue;
+	struct gpu_stream compute, in, out;
 	_Atomic uint64_t launched, over; /* kernels and the like on the compute stream */
 	pthread_mutex_t lock;            /* guards what follows */
 	struct mu_map kernels;
@@ -151,8 +88,15 @@ struct gpu {
 	_Atomic bool broken; /* facts.broken says why */
 };
 
+/* A launch counts once it is on the stream: memory that is freed later is safe to reuse. */
+static inline void gpu_count_launch(struct gpu *g)
+{
+	atomic_fetch_add(&g->launched, 1);
+}
+
 /* Makes the context current on this thread; fails when the GPU is out of service. */
 int gpu_enter(struct gpu *g, struct mu_err *err);
+void gpu_leave(void); /* the next gpu_enter of this thread sets the context again */
 /* A driver's result as an error, 0 for success; a sticky one takes the GPU out. */
 int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err);
 /* Takes it out because of this result, sticky or not. */

@@ -4,16 +4,16 @@
 
 #include "task/device/gpu_dnn.h"
 
-struct way {
-	struct gpu_way common;
+struct norm_plan {
+	struct gpu_plan common;
 	const struct dnn_api *api;
 	struct gpu_norm of;
 	void *image, *channels; /* descriptors */
 };
 
-static void forget(struct gpu_way *way)
+static void clear(struct gpu_plan *plan)
 {
-	struct way *w = (struct way *)way;
+	struct norm_plan *w = (struct norm_plan *)plan;
 
 	if (w->image)
 		w->api->tensor_free(w->image);
@@ -31,7 +31,7 @@ static bool fits_int(const struct gpu_norm *n)
 	return n->batch * n->rows * n->columns > 1; /* of one there is no spread to speak of */
 }
 
-static int describe(struct way *w)
+static int describe(struct norm_plan *w)
 {
 	const struct gpu_norm *n = &w->of;
 	int bad;
@@ -43,10 +43,10 @@ static int describe(struct way *w)
 	return bad ? bad : w->api->norm_derive(w->channels, w->image, DNN_NORM_SPATIAL);
 }
 
-static bool make(struct gpu_way *way, const void *norm)
+static bool make(struct gpu_plan *plan, const void *norm)
 {
-	struct way *w = (struct way *)way;
-	struct gpu *g = way->gpu;
+	struct norm_plan *w = (struct norm_plan *)plan;
+	struct gpu *g = plan->gpu;
 	bool possible;
 
 	w->api = g->dnn_api;
@@ -58,9 +58,9 @@ static bool make(struct gpu_way *way, const void *norm)
 }
 
 /* What the descriptors say; the numbers are handed over with each call. */
-static bool is_for(const struct gpu_way *way, const void *norm)
+static bool is_for(const struct gpu_plan *plan, const void *norm)
 {
-	const struct gpu_norm *of = &((const struct way *)way)->of, *n = norm;
+	const struct gpu_norm *of = &((const struct norm_plan *)plan)->of, *n = norm;
 
 	return of->back == n->back && of->batch == n->batch && of->rows == n->rows &&
 	       of->columns == n->columns && of->channels == n->channels;
@@ -68,7 +68,7 @@ static bool is_for(const struct gpu_way *way, const void *norm)
 
 struct gpu_plan *gpu_norm_plan_new(void)
 {
-	static const struct gpu_plan_kind kind = {sizeof(struct way), is_for, make, forget};
+	static const struct gpu_plan_kind kind = {sizeof(struct norm_plan), is_for, make, clear};
 
 	return gpu_plan_new(&kind);
 }
@@ -79,64 +79,32 @@ int gpu_norm_plan_for(struct gpu *g, struct gpu_plan *plan, const struct gpu_nor
 	return gpu_dnn_plan_for(g, plan, what, can, err);
 }
 
-/* What goes on a stream, or into a graph that is recorded. */
-struct norming {
-	uint64_t serial; /* of the way, whose descriptors these are */
-	const struct dnn_api *api;
-	void *image, *channels;
-	struct gpu_norm_at at;
-	double epsilon, factor;
-	uint64_t back;
-};
-
-static int call(void *library, const void *args)
-{
-	const struct norming *n = args;
-	const struct gpu_norm_at *at = &n->at;
-	const float one = 1, none = 0;
-
-	if (n->back)
-		return n->api->norm_back(
-		    library, DNN_NORM_SPATIAL, &one, &none, &one, &none, n->image, at->x, n->image,
-		    at->y_grad, n->image, at->x_grad, n->channels, at->scale, at->scale_grad,
-		    at->offset_grad, n->epsilon, at->own_mean, at->own_inverse);
-	return n->api->norm_train(library, DNN_NORM_SPATIAL, &one, &none, n->image, at->x, n->image,
-				  at->y, n->channels, at->scale, at->offset, n->factor, at->mean,
-				  at->variance, n->epsilon, at->own_mean, at->own_inverse);
-}
-
-static int put_norm(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
-{
-	return gpu_dnn_call(g, stream, call, args);
-}
-
-struct wanted {
-	const struct gpu_norm *what; /* epsilon and factor are none of the way's */
+struct arguments {
+	const struct gpu_norm *what; /* epsilon and factor do not belong to the plan */
 	const struct gpu_norm_at *at;
 };
 
-static int put(struct gpu *g, const struct gpu_way *way, const void *wanted, int *refused,
-	       struct mu_err *err)
+static int run(const struct gpu_plan *plan, void *library, const void *arguments, cuda_ptr work)
 {
-	const struct gpu_deed deed = {.put = put_norm, .size = sizeof(struct norming)};
-	const struct way *w = (const struct way *)way;
-	const struct wanted *x = wanted;
-	const struct norming n = {.serial = way->serial,
-				  .api = w->api,
-				  .image = w->image,
-				  .channels = w->channels,
-				  .at = *x->at,
-				  .epsilon = x->what->epsilon,
-				  .factor = x->what->factor,
-				  .back = x->what->back};
+	const struct norm_plan *p = (const struct norm_plan *)plan;
+	const struct gpu_norm *n = ((const struct arguments *)arguments)->what;
+	const struct gpu_norm_at *at = ((const struct arguments *)arguments)->at;
+	const void *one = gpu_dnn_scale(MU_FLOAT, 1), *zero = gpu_dnn_scale(MU_FLOAT, 0);
 
-	return gpu_put_library(g, &deed, &n, refused, err);
+	if (n->back)
+		return p->api->norm_back(library, DNN_NORM_SPATIAL, one, zero, one, zero, p->image,
+					 at->x, p->image, at->y_grad, p->image, at->x_grad,
+					 p->channels, at->scale, at->scale_grad, at->offset_grad,
+					 n->epsilon, at->own_mean, at->own_inverse);
+	return p->api->norm_train(library, DNN_NORM_SPATIAL, one, zero, p->image, at->x, p->image,
+				  at->y, p->channels, at->scale, at->offset, n->factor, at->mean,
+				  at->variance, n->epsilon, at->own_mean, at->own_inverse);
 }
 
 int gpu_norm(struct gpu *g, struct gpu_plan *plan, const struct gpu_norm *what,
 	     const struct gpu_norm_at *at, bool *done, struct mu_err *err)
 {
-	const struct wanted wanted = {what, at};
+	const struct arguments a = {what, at};
 
-	return gpu_dnn_do(g, plan, what, put, &wanted, done, err);
+	return gpu_dnn_do(g, plan, what, run, &a, NULL, done, err);
 }

@@ -25,7 +25,7 @@ struct gpu_norm_at {
 	cuda_ptr y_grad, x_grad, scale_grad, offset_grad;
 };
 
-/* How a few shapes are normalised; whoever runs them keeps it from one run to the next. */
+/* The caller keeps the plan from one run to the next. */
 struct gpu_plan *gpu_norm_plan_new(void);
 
 /* Whether the library is there and knows what is meant.  Nothing is launched. */

@@ -4,16 +4,16 @@
 
 #include "task/device/gpu_dnn.h"
 
-struct way {
-	struct gpu_way common;
+struct pool_plan {
+	struct gpu_plan common;
 	const struct dnn_api *api;
 	struct gpu_pooling of;
 	void *input, *output, *pool; /* descriptors */
 };
 
-static void forget(struct gpu_way *way)
+static void clear(struct gpu_plan *plan)
 {
-	struct way *w = (struct way *)way;
+	struct pool_plan *w = (struct pool_plan *)plan;
 
 	if (w->input)
 		w->api->tensor_free(w->input);
@@ -29,7 +29,7 @@ static bool axis_fits(const struct gpu_convolution_axis *x)
 	       x->stride <= INT32_MAX && x->pad < x->size && x->dilation == 1;
 }
 
-static int describe(struct way *w)
+static int describe(struct pool_plan *w)
 {
 	const struct gpu_pooling *p = &w->of;
 	const struct gpu_convolution_axis *r = &p->row, *q = &p->column;
@@ -50,11 +50,11 @@ static int describe(struct way *w)
 				      (int)q->pad, (int)r->stride, (int)q->stride);
 }
 
-static bool make(struct gpu_way *way, const void *pooling)
+static bool make(struct gpu_plan *plan, const void *pooling)
 {
-	struct way *w = (struct way *)way;
+	struct pool_plan *w = (struct pool_plan *)plan;
 	const struct gpu_pooling *what = pooling;
-	struct gpu *g = way->gpu;
+	struct gpu *g = plan->gpu;
 	bool possible;
 
 	w->api = g->dnn_api;
@@ -66,9 +66,9 @@ static bool make(struct gpu_way *way, const void *pooling)
 	return possible;
 }
 
-static bool is_for(const struct gpu_way *way, const void *pooling)
+static bool is_for(const struct gpu_plan *plan, const void *pooling)
 {
-	const struct gpu_pooling *of = &((const struct way *)way)->of, *p = pooling;
+	const struct gpu_pooling *of = &((const struct pool_plan *)plan)->of, *p = pooling;
 
 	return of->type == p->type && of->average == p->average && of->back == p->back &&
 	       of->batch == p->batch && of->channels == p->channels &&
@@ -78,68 +78,32 @@ static bool is_for(const struct gpu_way *way, const void *pooling)
 
 struct gpu_plan *gpu_pooling_plan_new(void)
 {
-	static const struct gpu_plan_kind kind = {sizeof(struct way), is_for, make, forget};
+	static const struct gpu_plan_kind kind = {sizeof(struct pool_plan), is_for, make, clear};
 
 	return gpu_plan_new(&kind);
 }
 
-/* What goes on a stream, or into a graph that is recorded. */
-struct pooling {
-	uint64_t serial; /* of the way, whose descriptors these are */
-	const struct dnn_api *api;
-	void *input, *output, *pool;
-	cuda_ptr from, to;
-	uint64_t wide, back;
-};
-
-static int call(void *library, const void *args)
-{
-	const struct pooling *p = args;
-	const float one = 1, none = 0;
-	const double one_wide = 1, none_wide = 0;
-	const void *alpha = p->wide ? (const void *)&one_wide : &one;
-	const void *beta = p->wide ? (const void *)&none_wide : &none;
-
-	/* the gradient of an average is that of any numbers: it looks at none, but wants an address
-	 */
-	return p->back ? p->api->pool_back(library, p->pool, alpha, p->output, p->from, p->output,
-					   p->from, p->input, p->to, beta, p->input, p->to)
-		       : p->api->pool(library, p->pool, alpha, p->input, p->from, beta, p->output,
-				      p->to);
-}
-
-static int put_pooling(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
-{
-	return gpu_dnn_call(g, stream, call, args);
-}
-
-struct wanted {
+struct addresses {
 	cuda_ptr from, to;
 };
 
-static int put(struct gpu *g, const struct gpu_way *way, const void *wanted, int *refused,
-	       struct mu_err *err)
+static int run(const struct gpu_plan *plan, void *library, const void *addresses, cuda_ptr work)
 {
-	const struct gpu_deed deed = {.put = put_pooling, .size = sizeof(struct pooling)};
-	const struct way *w = (const struct way *)way;
-	const struct wanted *at = wanted;
-	const struct pooling p = {.serial = way->serial,
-				  .api = w->api,
-				  .input = w->input,
-				  .output = w->output,
-				  .pool = w->pool,
-				  .from = at->from,
-				  .to = at->to,
-				  .wide = w->of.type == MU_DOUBLE,
-				  .back = w->of.back};
+	const struct pool_plan *p = (const struct pool_plan *)plan;
+	const struct addresses *at = addresses;
+	const void *one = gpu_dnn_scale(p->of.type, 1), *zero = gpu_dnn_scale(p->of.type, 0);
 
-	return gpu_put_library(g, &deed, &p, refused, err);
+	/* cuDNN wants x and y for any gradient; that of an average reads neither. */
+	return p->of.back ? p->api->pool_back(library, p->pool, one, p->output, at->from, p->output,
+					      at->from, p->input, at->to, zero, p->input, at->to)
+			  : p->api->pool(library, p->pool, one, p->input, at->from, zero, p->output,
+					 at->to);
 }
 
 int gpu_pooling(struct gpu *g, struct gpu_plan *plan, const struct gpu_pooling *what, cuda_ptr from,
 		cuda_ptr to, bool *done, struct mu_err *err)
 {
-	const struct wanted wanted = {from, to};
+	const struct addresses at = {from, to};
 
-	return gpu_dnn_do(g, plan, what, put, &wanted, done, err);
+	return gpu_dnn_do(g, plan, what, run, &at, NULL, done, err);
 }

@@ -15,7 +15,7 @@ struct gpu_pooling {
 	struct gpu_convolution_axis row, column;
 };
 
-/* How a few shapes are pooled; whoever runs them keeps it from one run to the next. */
+/* The caller keeps the plan from one run to the next. */
 struct gpu_plan *gpu_pooling_plan_new(void);
 
 /* Launches it: from the one to the other, of a gradient from the output's to the input's.  *done

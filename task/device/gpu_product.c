@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* See gpu_product.h.  cublasLt has columns first, so it is asked for the transposed product: what
- * is a matrix with rows of n to us is one with columns of n to it.  The bias's address is put into
- * the descriptor, which all runs share, when the product goes on a stream.  The workspace is memory
- * of the step: it goes back at once, and whoever gets it is launched later. */
+ * is a matrix with rows of n to us is one with columns of n to it.  The plan's lock is held while
+ * the bias's address is in the descriptor.  The workspace is freed at once: its next user is
+ * launched later. */
 #include "task/device/gpu_product.h"
 
 #include <string.h>
@@ -11,8 +11,8 @@
 
 enum { MOST_WORKSPACE = 32 << 20, ALIGNED = 256 }; /* what the library takes for granted */
 
-struct way {
-	struct gpu_way common;
+struct product_plan {
+	struct gpu_plan common;
 	const struct blas_api *api;
 	struct gpu_product of; /* its addresses count only as there or not */
 	void *op, *layouts[3]; /* of the first and the second operand, and of the result */
@@ -28,9 +28,9 @@ static const struct numbers {
     [MU_BFLOAT16] = {BLAS_R_16BF, BLAS_COMPUTE_32F, BLAS_R_32F},
 };
 
-static void forget(struct gpu_way *way)
+static void clear(struct gpu_plan *plan)
 {
-	struct way *w = (struct way *)way;
+	struct product_plan *w = (struct product_plan *)plan;
 
 	if (w->op)
 		w->api->op_free(w->op);
@@ -39,9 +39,9 @@ static void forget(struct gpu_way *way)
 			w->api->layout_free(w->layouts[i]);
 }
 
-static bool is_for(const struct gpu_way *way, const void *product)
+static bool is_for(const struct gpu_plan *plan, const void *product)
 {
-	const struct gpu_product *of = &((const struct way *)way)->of, *p = product;
+	const struct gpu_product *of = &((const struct product_plan *)plan)->of, *p = product;
 
 	return of->type == p->type && of->trans_a == p->trans_a && of->trans_b == p->trans_b &&
 	       of->m == p->m && of->n == p->n && of->k == p->k && !of->bias == !p->bias &&
@@ -49,55 +49,55 @@ static bool is_for(const struct gpu_way *way, const void *product)
 }
 
 /* The library's first operand is our second. */
-static int describe_batch(struct way *way, const struct gpu_product *p)
+static int describe_batch(struct product_plan *plan, const struct gpu_product *p)
 {
 	const int64_t strides[] = {p->b_stride, p->a_stride, p->m * p->n};
 	const int32_t count = (int32_t)p->batch;
 	int bad = 0;
 
 	for (unsigned i = 0; i < MU_COUNT(strides) && !bad; i++) {
-		bad =
-		    way->api->layout_set(way->layouts[i], BLAS_LAYOUT_BATCH, &count, sizeof count);
+		bad = plan->api->layout_set(plan->layouts[i], BLAS_LAYOUT_BATCH, &count,
+					    sizeof count);
 		if (!bad)
-			bad = way->api->layout_set(way->layouts[i], BLAS_LAYOUT_STRIDE, &strides[i],
-						   sizeof strides[i]);
+			bad = plan->api->layout_set(plan->layouts[i], BLAS_LAYOUT_STRIDE,
+						    &strides[i], sizeof strides[i]);
 	}
 	return bad;
 }
 
-static int describe(struct way *way, struct numbers how, const struct gpu_product *p)
+static int describe(struct product_plan *plan, struct numbers how, const struct gpu_product *p)
 {
-	const struct blas_api *api = way->api;
+	const struct blas_api *api = plan->api;
 	const int first = p->trans_b, second = p->trans_a, with_bias = BLAS_EPILOGUE_BIAS;
 	int64_t m = p->m, n = p->n, k = p->k;
-	int bad = api->op_new(&way->op, how.compute, how.scale);
+	int bad = api->op_new(&plan->op, how.compute, how.scale);
 
 	if (!bad)
-		bad = api->op_set(way->op, BLAS_OP_TRANS_A, &first, sizeof first);
+		bad = api->op_set(plan->op, BLAS_OP_TRANS_A, &first, sizeof first);
 	if (!bad)
-		bad = api->op_set(way->op, BLAS_OP_TRANS_B, &second, sizeof second);
+		bad = api->op_set(plan->op, BLAS_OP_TRANS_B, &second, sizeof second);
 	if (!bad && p->bias)
-		bad = api->op_set(way->op, BLAS_OP_EPILOGUE, &with_bias, sizeof with_bias);
+		bad = api->op_set(plan->op, BLAS_OP_EPILOGUE, &with_bias, sizeof with_bias);
 	if (!bad && p->bias)
-		bad = api->op_set(way->op, BLAS_OP_BIAS, &p->bias, sizeof p->bias);
+		bad = api->op_set(plan->op, BLAS_OP_BIAS, &p->bias, sizeof p->bias);
 	if (!bad)
-		bad = p->trans_b ? api->layout_new(&way->layouts[0], how.stored, (uint64_t)k,
+		bad = p->trans_b ? api->layout_new(&plan->layouts[0], how.stored, (uint64_t)k,
 						   (uint64_t)n, k)
-				 : api->layout_new(&way->layouts[0], how.stored, (uint64_t)n,
+				 : api->layout_new(&plan->layouts[0], how.stored, (uint64_t)n,
 						   (uint64_t)k, n);
 	if (!bad)
-		bad = p->trans_a ? api->layout_new(&way->layouts[1], how.stored, (uint64_t)m,
+		bad = p->trans_a ? api->layout_new(&plan->layouts[1], how.stored, (uint64_t)m,
 						   (uint64_t)k, m)
-				 : api->layout_new(&way->layouts[1], how.stored, (uint64_t)k,
+				 : api->layout_new(&plan->layouts[1], how.stored, (uint64_t)k,
 						   (uint64_t)m, k);
 	if (!bad)
-		bad = api->layout_new(&way->layouts[2], how.stored, (uint64_t)n, (uint64_t)m, n);
-	return bad || !p->batch ? bad : describe_batch(way, p);
+		bad = api->layout_new(&plan->layouts[2], how.stored, (uint64_t)n, (uint64_t)m, n);
+	return bad || !p->batch ? bad : describe_batch(plan, p);
 }
 
-static int choose(struct way *way, void *library)
+static int choose(struct product_plan *plan, void *library)
 {
-	const struct blas_api *api = way->api;
+	const struct blas_api *api = plan->api;
 	const size_t most = MOST_WORKSPACE;
 	void *wish = NULL;
 	int found = 0, bad = api->wish_new(&wish);
@@ -106,18 +106,19 @@ static int choose(struct way *way, void *library)
 		return bad;
 	bad = api->wish_set(wish, BLAS_WISH_WORKSPACE, &most, sizeof most);
 	if (!bad)
-		bad = api->choose(library, way->op, way->layouts[0], way->layouts[1],
-				  way->layouts[2], way->layouts[2], wish, 1, &way->choice, &found);
+		bad =
+		    api->choose(library, plan->op, plan->layouts[0], plan->layouts[1],
+				plan->layouts[2], plan->layouts[2], wish, 1, &plan->choice, &found);
 	api->wish_free(wish);
-	return bad || found < 1 ? -1 : way->choice.state;
+	return bad || found < 1 ? -1 : plan->choice.state;
 }
 
-static bool make(struct gpu_way *way, const void *product)
+static bool make(struct gpu_plan *plan, const void *product)
 {
-	struct way *w = (struct way *)way;
+	struct product_plan *w = (struct product_plan *)plan;
 	const struct gpu_product *p = product;
 	struct numbers how = numbers[p->type];
-	struct gpu *g = way->gpu;
+	struct gpu *g = plan->gpu;
 
 	if (p->type == MU_FLOAT && g->tf32)
 		how.compute = BLAS_COMPUTE_32F_TF32;
@@ -128,61 +129,36 @@ static bool make(struct gpu_way *way, const void *product)
 
 struct gpu_plan *gpu_product_plan_new(void)
 {
-	static const struct gpu_plan_kind kind = {sizeof(struct way), is_for, make, forget};
+	static const struct gpu_plan_kind kind = {sizeof(struct product_plan), is_for, make, clear};
 
 	return gpu_plan_new(&kind);
 }
 
-struct multiplying {
-	uint64_t serial; /* of the way, whose descriptors these are */
-	const struct blas_api *api;
-	void *op, *layouts[3];
-	struct blas_choice choice;
-	cuda_ptr out, a, b, bias, work;
-	uint64_t wide;
-};
-
-static int put_product(struct gpu *g, const struct gpu_deed *d, const void *args, void *stream)
+static int run(struct gpu *g, const struct product_plan *plan, const struct gpu_product *p,
+	       const char *holder, bool *done, struct mu_err *err)
 {
-	const float one = 1, none = 0;
-	const double one_wide = 1, none_wide = 0;
-	const struct multiplying *m = args;
-	int bad = m->bias ? m->api->op_set(m->op, BLAS_OP_BIAS, &m->bias, sizeof m->bias) : 0;
-
-	return bad ? bad
-		   : m->api->multiply(g->blas, m->op, m->wide ? (const void *)&one_wide : &one,
-				      m->b, m->layouts[0], m->a, m->layouts[1],
-				      m->wide ? (const void *)&none_wide : &none, m->out,
-				      m->layouts[2], m->out, m->layouts[2], &m->choice, m->work,
-				      m->choice.workspace, stream);
-}
-
-static int run(struct gpu *g, struct way *way, const struct gpu_product *p, const char *holder,
-	       bool *done, struct mu_err *err)
-{
-	const struct gpu_deed deed = {.put = put_product, .size = sizeof(struct multiplying)};
-	struct mu_shape bytes = mu_shape_vec((int64_t)way->choice.workspace);
+	static const float single[] = {0, 1};
+	static const double wide[] = {0, 1};
+	const bool is_wide = p->type == MU_DOUBLE;
+	const void *one = is_wide ? (const void *)&wide[1] : &single[1];
+	const void *zero = is_wide ? (const void *)&wide[0] : &single[0];
+	const struct blas_api *api = plan->api;
+	struct mu_shape bytes = mu_shape_vec((int64_t)plan->choice.workspace);
 	MU_AUTO_TENSOR work = {0};
-	struct multiplying m;
-	int refused, rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err);
+	int bad = 0, rc = gpu_tensor_new(g, MU_UINT8, &bytes, holder, &work, err);
 
 	if (rc)
 		return rc;
-	memset(&m, 0, sizeof m); /* padding, too: it is compared */
-	m.serial = way->common.serial;
-	m.api = way->api;
-	m.op = way->op;
-	memcpy(m.layouts, way->layouts, sizeof m.layouts);
-	memcpy(&m.choice, &way->choice, sizeof m.choice);
-	m.out = p->out;
-	m.a = p->a;
-	m.b = p->b;
-	m.bias = p->bias;
-	m.work = gpu_address(&work);
-	m.wide = p->type == MU_DOUBLE;
-	rc = gpu_put_library(g, &deed, &m, &refused, err);
-	*done = !rc && !refused;
-	return rc;
+	if (p->bias)
+		bad = api->op_set(plan->op, BLAS_OP_BIAS, &p->bias, sizeof p->bias);
+	if (!bad)
+		bad = api->multiply(g->blas, plan->op, one, p->b, plan->layouts[0], p->a,
+				    plan->layouts[1], zero, p->out, plan->layouts[2], p->out,
+				    plan->layouts[2], &plan->choice, gpu_address(&work),
+				    plan->choice.workspace, g->compute.stream);
+	gpu_count_launch(g);
+	*done = !bad;
+	return 0;
 }
 
 int gpu_product(struct gpu *g, struct gpu_plan *plan, const struct gpu_product *p,
@@ -197,9 +173,9 @@ int gpu_product(struct gpu *g, struct gpu_plan *plan, const struct gpu_product *
 	if ((rc = gpu_enter(g, err)))
 		return rc;
 	pthread_mutex_lock(&plan->lock);
-	struct way *way = (struct way *)gpu_plan_way(plan, g, p);
-	if (way->common.possible)
-		rc = run(g, way, p, holder, done, err);
+	gpu_plan_set(plan, g, p);
+	if (plan->possible)
+		rc = run(g, (struct product_plan *)plan, p, holder, done, err);
 	pthread_mutex_unlock(&plan->lock);
 	return rc;
 }

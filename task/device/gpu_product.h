@@ -18,7 +18,7 @@ struct gpu_product {
 	int64_t batch, a_stride, b_stride;
 };
 
-/* How products of a few shapes are made; whoever runs them keeps it from one run to the next. */
+/* The caller keeps the plan from one run to the next. */
 struct gpu_plan *gpu_product_plan_new(void);
 
 /* Launches it.  *done false: the library is not there or cannot, nothing has been launched.  Its

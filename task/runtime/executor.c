@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "task/device/gpu.h"
 #include "task/runtime/plan.h"
 #include "task/runtime/trace.h"
 #include "task/runtime/work.h"
@@ -425,15 +424,6 @@ static void finish_turn(void)
 	turn = (struct turn){0};
 }
 
-/* What a GPU holds back is sent when this thread has no more for it. */
-static void send_what_is_held(struct step *s)
-{
-	struct mu_err err;
-
-	if (gpu_set_send(s->executor->rt->gpus, &err))
-		step_fail(s, NULL, &err);
-}
-
 /* Runs until nothing is ready, then gives back this thread's share of the step. */
 void work_run(struct work *w)
 {
@@ -461,8 +451,6 @@ void work_run(struct work *w)
 			w->n = 0;
 		}
 	}
-	if (s->executor->rt->gpus)
-		send_what_is_held(s);
 	current = w->outer;
 	if (turn.on) {
 		turn.done += w->done;

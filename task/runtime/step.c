@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "lib/base/clock.h"
-#include "task/device/gpu.h"
 #include "task/runtime/plan.h"
 #include "task/runtime/trace.h"
 #include "task/runtime/work.h"
@@ -122,8 +121,6 @@ void step_release(struct step *s)
 	bool failed = step_has_failed(s);
 	struct executor *e = s->executor;
 	struct mu_err err;
-	if (e->rt->gpus)
-		gpu_set_end_segments(e->rt->gpus);
 	pthread_mutex_lock(&s->lock);
 	err = s->err;
 	pthread_mutex_unlock(&s->lock);

@@ -72,13 +72,6 @@ EQUAL(CUDA_MINOR, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)
 EQUAL(CUDA_STREAM_NON_BLOCKING, CU_STREAM_NON_BLOCKING)
 EQUAL(CUDA_EVENT_BLOCKING, CU_EVENT_BLOCKING_SYNC)
 EQUAL(CUDA_EVENT_NO_TIMING, CU_EVENT_DISABLE_TIMING)
-EQUAL(CUDA_CAPTURE_THREAD_LOCAL, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL)
-EQUAL(CUDA_CAPTURE_ACTIVE, CU_STREAM_CAPTURE_STATUS_ACTIVE)
-EQUAL(sizeof(cuda_kernel_piece), sizeof(CUDA_KERNEL_NODE_PARAMS_v2))
-EQUAL(offsetof(cuda_kernel_piece, threads), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, blockDimX))
-EQUAL(offsetof(cuda_kernel_piece, args), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams))
-EQUAL(offsetof(cuda_kernel_piece, by_library), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kern))
-EQUAL(offsetof(cuda_kernel_piece, context), offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx))
 
 #if __has_include(<cublasLt.h>)
 #include <cublasLt.h>

@@ -8,7 +8,7 @@
 #include "task/kernels/cuda/args.h"
 #include "tests/kernels/gpu_one.h"
 
-enum { NO_VALUE = 1, NO_CONTEXT = 201, NOT_WHILE_RECORDING = 900, SPOILT = 901, BYTES = 4096 };
+enum { NO_VALUE = 1, NO_CONTEXT = 201, BYTES = 4096 };
 
 static cuda_ptr some_memory(void)
 {
@@ -90,24 +90,6 @@ static void memory__beyond_what_was_given__is_refused(void **state)
 	assert_int_equal(g->api->memory_free((cuda_ptr)(uintptr_t)&here), NO_VALUE);
 }
 
-/* A graph comes of nothing but what was put on the stream. */
-static void memory__asked_for_while_a_graph_is_recorded__spoils_it(void **state)
-{
-	void *stream, *graph = NULL;
-	cuda_ptr at = 0;
-
-	assert_ok(gpu_enter(g, &err), &err);
-	assert_int_equal(g->api->stream_new(&stream, CUDA_STREAM_NON_BLOCKING), 0);
-	assert_int_equal(g->api->capture_begin(stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
-	assert_int_equal(g->api->memory_alloc(&at, BYTES), NOT_WHILE_RECORDING);
-	assert_int_equal(g->api->capture_end(stream, &graph), SPOILT);
-	assert_null(graph);
-	assert_int_equal(g->api->capture_begin(stream, CUDA_CAPTURE_THREAD_LOCAL), 0);
-	assert_int_equal(g->api->capture_end(stream, &graph), 0);
-	assert_int_equal(g->api->graph_free(graph), 0);
-	assert_int_equal(g->api->stream_free(stream), 0);
-}
-
 int main(void)
 {
 #define T(f) cmocka_unit_test_setup_teardown(f, begin, end)
@@ -115,7 +97,6 @@ int main(void)
 	    T(launches__that_no_gpu_has_room_for__are_refused),
 	    T(calls__on_a_thread_without_a_context__are_refused),
 	    T(memory__beyond_what_was_given__is_refused),
-	    T(memory__asked_for_while_a_graph_is_recorded__spoils_it),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -55,7 +55,7 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 {
 	static int (*output_of)(const void *conv, const void *x, const void *w, int *n, int *c,
 				int *h, int *q);
-	struct way plan = {
+	struct conv_plan plan = {
 	    .api = api,
 	    .of = {.type = type,
 		   .batch = 5,
@@ -75,10 +75,10 @@ static void one_description(const struct dnn_api *api, enum mu_dtype type, int64
 	assert_int_equal(c, 6);
 	assert_int_equal(h, 14);
 	assert_int_equal(w, 11);
-	forget(&plan.common);
+	clear(&plan.common);
 	plan.of.row.size = -1;
 	assert_int_equal(describe(&plan, gpu_dnn_numbers[type]), DNN_BAD_PARAM);
-	forget(&plan.common);
+	clear(&plan.common);
 }
 
 static void descriptions_of_convolutions__by_the_real_library__mean_what_we_mean(void **state)

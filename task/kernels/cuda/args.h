@@ -6,7 +6,7 @@
 
 #include <stdint.h>
 
-enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64, CUDA_MAX_UPDATES = 32 };
+enum { CUDA_MAX_RANK = 8, CUDA_MAX_LIST = 64 };
 
 struct unary_args {
 	uint64_t out, in;
@@ -90,14 +90,6 @@ struct update_args {
 	int64_t n;
 	int32_t scalars, flag;
 	int32_t counter, unused; /* which scalar is an int64, from 1; 0: none */
-};
-
-/* Several, none of which touches what another writes: blocks before end[k] and after the one before
- * it do the kth. */
-struct updates_args {
-	int32_t count, unused;
-	uint32_t end[CUDA_MAX_UPDATES];
-	struct update_args of[CUDA_MAX_UPDATES];
 };
 
 /* The same of some rows: grad is a row for each of by.n. */

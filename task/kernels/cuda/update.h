@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers' steps, one element a thread, of several whole variables and of one's rows; the same
+/* Optimizers' steps, one element a thread, of a whole variable or of some of its rows; the same
  * formulas in the same order as the CPU's (loops/update.h, optimizers.c). */
 #include "task/kernels/cuda/args.h"
 #include "task/kernels/cuda/index.h"
@@ -63,15 +63,6 @@ DEVICE void k_ftrl(double *k, const double *g, int flag)
 
 /* ---- the steps ---- */
 
-DEVICE int update_of_block(const struct updates_args *a)
-{
-	int at = 0;
-
-	while (at + 1 < a->count && blockIdx.x >= a->end[at])
-		at++;
-	return at;
-}
-
 #define AT(s) (PTR(T, a->at[s])[i])
 #define K(j)  ((T)k[j])
 #define UPDATE_KERNELS(t, op, constants, ...)                                                      \
@@ -90,17 +81,11 @@ DEVICE int update_of_block(const struct updates_args *a)
 							 : (double)GET(t, a->scalar[j], 0);        \
 		constants(k, given, a->flag);                                                      \
 	}                                                                                          \
-	KERNEL(op##_##t, updates_args)                                                             \
+	KERNEL(op##_##t, update_args)                                                              \
 	{                                                                                          \
-		const int at = update_of_block(&a);                                                \
-		const struct update_args *u = &a.of[at];                                           \
-		const uint32_t first = at ? a.end[at - 1] : 0;                                     \
-		const int64_t step = (int64_t)(a.end[at] - first) * blockDim.x;                    \
 		double k[6] = {0};                                                                 \
-		op##_constants_##t(u, k);                                                          \
-		for (int64_t i = (int64_t)(blockIdx.x - first) * blockDim.x + threadIdx.x;         \
-		     i < u->n; i += step)                                                          \
-			op##_step_##t(u, k, i, GET(t, u->grad, i));                                \
+		op##_constants_##t(&a, k);                                                         \
+		EACH(i, a.n) op##_step_##t(&a, k, i, GET(t, a.grad, i));                           \
 	}                                                                                          \
 	KERNEL(op##_rows_##t, update_rows_args)                                                    \
 	{                                                                                          \

@@ -112,7 +112,7 @@ static int accumulate(struct kernel_call *c, struct mu_err *err)
 			       c->node->op, mu_shape_str(&vs.t[0]->shape), mu_shape_str(&t->shape));
 	struct update_args a = {
 	    .at = {gpu_address(vs.t[0])}, .grad = gpu_address(t), .n = t->shape.count};
-	if ((rc = gpu_update(o->gpu, o->kernel, o->type, &a, err)))
+	if ((rc = gpu_run(o->gpu, o->kernel, a.n, &a, err)))
 		return rc;
 	variable_forward(c);
 	return 0;

@@ -103,7 +103,7 @@ static int apply_dense(struct kernel_call *c, const struct mu_tensor *var, struc
 			       "var and %s do not have the same shape%s %s",
 			       c->node->def->inputs[s->plan->grad].name, mu_shape_str(&var->shape),
 			       mu_shape_str(&grad->shape));
-	return gpu_update(s->one.gpu, s->one.kernel, s->one.type, a, err);
+	return gpu_run(s->one.gpu, s->one.kernel, a->n, a, err);
 }
 
 static int apply_rows(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,

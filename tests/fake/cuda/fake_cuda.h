@@ -39,9 +39,8 @@ struct fake_cuda_counts {
 	unsigned long convolutions,
 	    uncertain; /* of the latter, by algorithms that are not repeatable */
 	size_t device_bytes, most_bytes, host_bytes; /* not yet freed */
-	unsigned long graph_launches, pieces_set;
-	unsigned streams, events, contexts, graphs; /* not yet freed */
-	unsigned libraries, descriptions;           /* of products; not yet freed */
+	unsigned streams, events, contexts;          /* not yet freed */
+	unsigned libraries, descriptions;            /* of products; not yet freed */
 };
 __attribute__((visibility("default"))) void fake_cuda_count(struct fake_cuda_counts *out);
 

@@ -4,8 +4,7 @@
  * It refuses what NVIDIA's driver refuses, and what that one lets pass and is wrong all the same:
  * calls on a thread without a context or with one that is gone, handles of another context or that
  * were freed, ranges that leave an allocation, host memory for the device's, copies from or to host
- * memory that is not page-locked (they would wait), grids and blocks that are too large, and on a
- * thread that records a graph what may not be called then. */
+ * memory that is not page-locked (they would wait), and grids and blocks that are too large. */
 #ifndef MU_TESTS_FAKE_JOBS_H
 #define MU_TESTS_FAKE_JOBS_H
 
@@ -18,9 +17,6 @@ enum {
 	INVALID_CONTEXT = 201,
 	INVALID_HANDLE = 400,
 	CONTEXT_IS_GONE = 709,
-	CAPTURE_UNSUPPORTED = 900,
-	CAPTURE_INVALIDATED = 901,
-	CAPTURE_WRONG_THREAD = 908,
 };
 enum deed { LAUNCH, COPY, FILL, RECORD, WAIT };
 
@@ -38,15 +34,8 @@ struct job {
 	size_t args_size;
 	char args[];
 };
-/* A graph, what was made of it, and what a stream records: jobs one after the other. */
-struct graph {
-	struct job *first, **last;
-	struct graph *of; /* by what can be launched: the graph it was made of */
-	int device;       /* of what can be launched */
-};
 struct stream {
 	pthread_t thread;
-	struct graph *recording; /* what is put on it goes there */
 	int device;
 	struct job *first, **last;
 	const struct job *current;
@@ -73,16 +62,13 @@ void fake_fault(int device, int result);
 bool fake_has_fault(int device);
 /* What an entry point that needs a context answers before it does anything. */
 int fake_cuda_answer_here(const char *call);
-/* The same of one that a thread may not call while it records a graph. */
-int fake_cuda_answer_unsafe(const char *call);
 #define FAKE_RETURN_IF(expr)                                                                       \
 	do {                                                                                       \
 		int answer_ = (expr);                                                              \
 		if (answer_)                                                                       \
 			return answer_;                                                            \
 	} while (0)
-#define FAKE_ANSWER_TO(call)     FAKE_RETURN_IF(fake_cuda_answer_here(call))
-#define FAKE_ANSWER_UNSAFE(call) FAKE_RETURN_IF(fake_cuda_answer_unsafe(call))
+#define FAKE_ANSWER_TO(call) FAKE_RETURN_IF(fake_cuda_answer_here(call))
 /* Kernels may be launched so. */
 bool fake_shape_is_possible(const struct function *f, const unsigned *blocks,
 			    const unsigned *threads, unsigned shared);
@@ -100,10 +86,5 @@ size_t fake_memory_used(int device);
 
 #define FAKE_DECLARE(field, symbol, args) int fake_##field args;
 CUDA_API(FAKE_DECLARE)
-
-/* ---- fake_graph.c ---- */
-
-/* This thread records: what it called may not be called then, and nothing comes of the graph. */
-bool fake_capture_spoil(void);
 
 #endif

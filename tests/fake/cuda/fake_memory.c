@@ -80,7 +80,7 @@ int fake_memory_alloc(cuda_ptr *at, size_t bytes)
 {
 	struct block *b;
 
-	FAKE_ANSWER_UNSAFE("memory_alloc");
+	FAKE_ANSWER_TO("memory_alloc");
 	if (!bytes)
 		return INVALID_VALUE;
 	pthread_mutex_lock(&fake_lock);
@@ -106,8 +106,6 @@ int fake_memory_free(cuda_ptr at)
 {
 	struct block *b = NULL, **link = &blocks;
 
-	if (fake_capture_spoil())
-		return CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&fake_lock);
 	for (struct stream *s = fake_streams; s; s = s->next)
 		while (s->device == fake_current() && (s->first || s->current))
@@ -129,7 +127,7 @@ int fake_host_alloc(void **at, size_t bytes, unsigned flags)
 {
 	struct pinned *p;
 
-	FAKE_ANSWER_UNSAFE("host_alloc");
+	FAKE_ANSWER_TO("host_alloc");
 	if (!bytes || flags > 7)
 		return INVALID_VALUE;
 	p = malloc(sizeof *p);
@@ -153,8 +151,6 @@ int fake_host_free(void *at)
 	struct pinned *p = NULL, **link = &pinned;
 	bool awaited = false;
 
-	if (fake_capture_spoil())
-		return CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&fake_lock);
 	while (*link && (*link)->at != at)
 		link = &(*link)->next;

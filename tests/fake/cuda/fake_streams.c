@@ -153,7 +153,7 @@ int fake_stream_free(void *stream)
 {
 	struct stream *s = stream;
 
-	if (!fake_stream_is_here(s) || s->recording)
+	if (!fake_stream_is_here(s))
 		return INVALID_HANDLE;
 	pthread_mutex_lock(&fake_lock);
 	s->stopping = true;
@@ -167,15 +167,14 @@ int fake_stream_free(void *stream)
 void fake_append(struct stream *s, const struct job *like, const void *args, size_t size)
 {
 	struct job *j = malloc(sizeof *j + size);
-	struct job ***last = s->recording ? &s->recording->last : &s->last;
 
 	*j = *like;
 	j->next = NULL;
 	j->args_size = size;
 	if (size)
 		memcpy(j->args, args, size);
-	**last = j;
-	*last = &j->next;
+	*s->last = j;
+	s->last = &j->next;
 	pthread_cond_broadcast(&fake_news);
 }
 
@@ -183,7 +182,6 @@ int fake_stream_sync(void *stream)
 {
 	struct stream *s = stream;
 
-	FAKE_RETURN_IF(fake_capture_spoil() ? CAPTURE_UNSUPPORTED : 0);
 	if (!fake_stream_is_here(s))
 		return INVALID_HANDLE;
 	pthread_mutex_lock(&fake_lock);
@@ -232,7 +230,6 @@ int fake_event_free(void *event)
 	return 0;
 }
 
-/* Of one that is recorded on a stream: who waits for it in a graph is not played here. */
 int fake_event_record(void *event, void *stream)
 {
 	struct event *e = event;
@@ -241,8 +238,6 @@ int fake_event_record(void *event, void *stream)
 	FAKE_ANSWER_TO("event_record");
 	if (!is_there(e) || !fake_stream_is_here(s) || e->device != s->device)
 		return INVALID_HANDLE;
-	if (s->recording)
-		return CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&fake_lock);
 	e->stream = s;
 	e->ticket = ++s->recorded;
@@ -259,25 +254,11 @@ int fake_stream_wait(void *stream, void *event, unsigned flags)
 	FAKE_ANSWER_TO("stream_wait");
 	if (!is_there(e) || !fake_stream_is_here(s))
 		return INVALID_HANDLE;
-	if (s->recording)
-		return CAPTURE_UNSUPPORTED;
 	pthread_mutex_lock(&fake_lock);
 	fake_append(s, &(struct job){.deed = WAIT, .awaited = e->stream, .ticket = e->ticket}, NULL,
 		    0);
 	pthread_mutex_unlock(&fake_lock);
 	return 0;
-}
-
-int fake_event_query(void *event)
-{
-	struct event *e = event;
-
-	if (!is_there(e))
-		return INVALID_HANDLE;
-	pthread_mutex_lock(&fake_lock);
-	bool reached = !e->stream || e->stream->reached >= e->ticket;
-	pthread_mutex_unlock(&fake_lock);
-	return reached ? fake_cuda_answer_unsafe("event_query") : CUDA_NOT_READY;
 }
 
 int fake_event_sync(void *event)
@@ -290,5 +271,5 @@ int fake_event_sync(void *event)
 	for (struct event at = *e; at.stream && at.stream->reached < at.ticket;)
 		pthread_cond_wait(&fake_news, &fake_lock);
 	pthread_mutex_unlock(&fake_lock);
-	return fake_cuda_answer_unsafe("event_sync");
+	return fake_cuda_answer_here("event_sync");
 }

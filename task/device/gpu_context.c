@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The context of a GPU: the driver's errors, the current context of a thread, and events. */
+#include <stdio.h>
+
+#include "task/device/gpu_internal.h"
+
+/* ---- errors ---- */
+
+/* Results after which the context answers nothing but the same again: uncorrectable memory, faults
+ * and traps of kernels, lost devices, "unknown". */
+static bool is_sticky(int result)
+{
+	static const short sticky[] = {214, 220, 226, 700, 702, 709, 710, 714,
+				       715, 716, 717, 718, 719, 721, 999, 4};
+
+	for (unsigned i = 0; i < MU_COUNT(sticky); i++)
+		if (result == sticky[i])
+			return true;
+	return false;
+}
+
+static int out_of_service(struct gpu *g, struct mu_err *err)
+{
+	pthread_mutex_lock(&g->lock);
+	int rc = mu_fail(err, MU_UNAVAILABLE,
+			 "GPU:%u is out of service: %s.  Restart the task to use it again",
+			 g->number, g->facts.broken);
+	pthread_mutex_unlock(&g->lock);
+	return rc;
+}
+
+static const char *text_of(struct gpu *g, int result)
+{
+	const char *text = NULL;
+
+	return g->api->error_text(result, &text) || !text ? "unknown error" : text;
+}
+
+int gpu_give_up(struct gpu *g, int result, const char *doing, struct mu_err *err)
+{
+	pthread_mutex_lock(&g->lock);
+	if (!*g->facts.broken)
+		snprintf(g->facts.broken, sizeof g->facts.broken, "%.40s: %.60s (CUDA error %d)",
+			 doing, text_of(g, result), result);
+	pthread_mutex_unlock(&g->lock);
+	atomic_store(&g->broken, true);
+	return out_of_service(g, err);
+}
+
+int gpu_check(struct gpu *g, int result, const char *doing, struct mu_err *err)
+{
+	if (!result)
+		return 0;
+	if (!is_sticky(result))
+		return mu_fail(err, result == CUDA_NO_MEMORY ? MU_RESOURCE_EXHAUSTED : MU_INTERNAL,
+			       "GPU:%u, %s: %s (CUDA error %d)", g->number, doing,
+			       text_of(g, result), result);
+	return gpu_give_up(g, result, doing, err);
+}
+
+/* Whose context this thread has.  By number: one that is made anew may have its forerunner's
+ * handle, and a thread that was in that one has to enter it all the same. */
+static _Thread_local uint64_t entered;
+
+int gpu_enter(struct gpu *g, struct mu_err *err)
+{
+	int rc;
+
+	if (atomic_load_explicit(&g->broken, memory_order_relaxed))
+		return out_of_service(g, err);
+	if (entered == g->serial)
+		return 0;
+	rc = gpu_check(g, g->api->context_set(g->context), "entering its context", err);
+	if (!rc)
+		entered = g->serial;
+	return rc;
+}
+
+void gpu_leave(void)
+{
+	entered = 0;
+}
+
+bool gpu_works(struct gpu *g)
+{
+	return !atomic_load(&g->broken);
+}
+
+/* ---- events ---- */
+
+int gpu_event_take(struct gpu *g, void **out, struct mu_err *err)
+{
+	void *e = NULL;
+
+	pthread_mutex_lock(&g->lock);
+	if (g->n_events)
+		e = g->events[--g->n_events];
+	pthread_mutex_unlock(&g->lock);
+	if (!e) {
+		int rc =
+		    gpu_check(g, g->api->event_new(&e, CUDA_EVENT_BLOCKING | CUDA_EVENT_NO_TIMING),
+			      "making an event", err);
+		if (rc)
+			return rc;
+	}
+	*out = e;
+	return 0;
+}
+
+void gpu_event_give(struct gpu *g, void *event)
+{
+	pthread_mutex_lock(&g->lock);
+	if (g->n_events == g->cap_events) {
+		g->cap_events = g->cap_events ? 2 * g->cap_events : 16;
+		g->events = mu_xrealloc(g->events, g->cap_events * sizeof *g->events);
+	}
+	g->events[g->n_events++] = event;
+	pthread_mutex_unlock(&g->lock);
+}
