@@ -247,9 +247,6 @@ static int run_bare(struct load *l)
 	return ok ? 0 : -1;
 }
 
-static const struct kube_fields name_only[] = {{.name = "name"}, {0}};
-static const struct kube_fields identity[] = {{.name = "metadata", .below = name_only}, {0}};
-
 static void ignore(void *arg, const cJSON *object)
 {
 }
@@ -263,8 +260,7 @@ static double bare_list(struct load *l)
 	for (unsigned i = 0; i < MU_COUNT(paths); i++) {
 		MU_AUTO_FREE char *version = NULL;
 		struct mu_err err = {0};
-		if (kube_list(l->client, paths[i], NULL, identity, ignore, NULL, &version, &err) <
-		    0)
+		if (kube_list(l->client, paths[i], NULL, ignore, NULL, &version, &err) < 0)
 			fprintf(stderr, "load: %s\n", err.msg);
 	}
 	return mu_clock() - t0;

@@ -202,25 +202,12 @@ static void job_seen(void *arg, const cJSON *object)
 	pthread_mutex_unlock(&w->lock);
 }
 
-/* The least that is needed, so that the load itself costs little; pods as a kubelet watches them.
- */
-static const struct kube_fields pod_names[] = {
-    {.name = "name"}, {.name = "namespace"}, {.name = "resourceVersion"}, {0}};
-static const struct kube_fields of_pods[] = {{.name = "metadata", .below = pod_names}, {0}};
-static const struct kube_fields names[] = {
-    {.name = "name"}, {.name = "namespace"}, {.name = "resourceVersion"}, {0}};
-static const struct kube_fields says_what[] = {
-    {.name = "phase"}, {.name = "conditions"}, {.name = "summary"}, {0}};
-static const struct kube_fields of_jobs[] = {
-    {.name = "metadata", .below = names}, {.name = "status", .below = says_what}, {0}};
-
 static void watch(struct world *w, struct kube_reflector *r, const char *name, const char *path,
-		  const struct kube_fields *fields, void (*seen)(void *, const cJSON *))
+		  void (*seen)(void *, const cJSON *))
 {
 	*r = (struct kube_reflector){.client = w->client,
 				     .name = name,
 				     .path = mu_xstrdup(path),
-				     .fields = fields,
 				     .gather = 0.03,
 				     .begin = nothing,
 				     .seen = seen,
@@ -246,8 +233,8 @@ struct world *world_new(struct kube_client *c, const char *job_path, int cap)
 	pthread_condattr_destroy(&attr);
 	mu_map_init(&w->pods);
 	mu_map_init(&w->jobs);
-	watch(w, &w->pods_watch, "pods", "/api/v1/namespaces/default/pods", of_pods, pod_seen);
-	watch(w, &w->jobs_watch, "jobs", job_path, of_jobs, job_seen);
+	watch(w, &w->pods_watch, "pods", "/api/v1/namespaces/default/pods", pod_seen);
+	watch(w, &w->jobs_watch, "jobs", job_path, job_seen);
 	for (int i = 0; i < KUBELETS; i++)
 		pthread_create(&w->threads[i], NULL, kubelet, w);
 	pthread_create(&w->threads[KUBELETS], NULL, kube_reflector_run, &w->pods_watch);

@@ -140,7 +140,7 @@ static int show(struct kube_client *c, const char *ns, bool live, struct mu_err 
 	MU_AUTO_FREE char *version = NULL;
 	MU_AUTO_BUF out = {0};
 	cJSON *jobs = cJSON_CreateArray();
-	int rc = kube_list(c, path, NULL, NULL, keep, jobs, &version, err);
+	int rc = kube_list(c, path, NULL, keep, jobs, &version, err);
 
 	if (rc == 0) {
 		if (live)

@@ -106,7 +106,7 @@ static int take_job(struct wait *w, const cJSON *job, struct mu_err *err)
 static int on_event(void *arg, const char *line, size_t len, struct mu_err *err)
 {
 	struct wait *w = arg;
-	cJSON *event = kube_json_event((struct mu_span){line, len}, NULL);
+	cJSON *event = kube_json((struct mu_span){line, len});
 	enum kube_change change;
 	const cJSON *job;
 	int rc = event ? kube_event_read(event, &change, &job, err)

@@ -8,10 +8,11 @@
 #include "lib/base/clock.h"
 #include "lib/base/histogram.h"
 #include "lib/base/log.h"
+#include "lib/io/json.h"
 #include "lib/kube/kube_server.h"
 
 enum {
-	RESPONSE_MAX = 64 << 20, /* a page of 500 objects of 100 KiB and some room */
+	RESPONSE_MAX = 64 << 20, /* a page of 250 objects of 200 KiB and some room */
 	ERROR_BODY_MAX = 64 << 10,
 	GATHER_MAX = 64 << 10, /* a stream with so much unread is read on at once */
 	PAGE_MAX = 64 << 10,   /* of a task's status page */
@@ -34,6 +35,16 @@ struct kube_client {
 	_Atomic uint32_t counts[METHODS][STATUS_MAX];
 	struct mu_histogram durations[METHODS];
 };
+
+cJSON *kube_json(struct mu_span text)
+{
+	cJSON *json = NULL;
+
+	if (mu_json_tree(&json, text, "object", NULL) == 0 && cJSON_IsObject(json))
+		return json;
+	cJSON_Delete(json);
+	return NULL;
+}
 
 int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err)
 {
@@ -206,8 +217,7 @@ static enum mu_code code_of(long status, const char *reason, const char *message
 /* The error that a status other than 2xx is: a metav1.Status, or any text. */
 static int error_of(const struct exchange *x, struct mu_err *err)
 {
-	static const struct kube_fields fields[] = {{.name = "message"}, {.name = "reason"}, {0}};
-	cJSON *json = kube_json(mu_buf_span(&x->response.body), fields);
+	cJSON *json = kube_json(mu_buf_span(&x->response.body));
 	const char *message = cJSON_GetStringValue(cJSON_GetObjectItem(json, "message"));
 	const char *reason = cJSON_GetStringValue(cJSON_GetObjectItem(json, "reason"));
 	enum mu_code code = code_of(x->status, reason, message);
@@ -261,7 +271,7 @@ static int exchange_finish(struct kube_client *c, struct exchange *x, cJSON **ou
 		rc = (int)x->status;
 	else if (x->status < 200 || x->status > 299)
 		rc = error_of(x, err);
-	else if (out && !(*out = kube_json(mu_buf_span(&x->response.body), x->rq->fields)))
+	else if (out && !(*out = kube_json(mu_buf_span(&x->response.body))))
 		rc = mu_fail(err, MU_UNAVAILABLE, "%s %.200s: the response is not JSON",
 			     x->rq->method, x->rq->path);
 	mu_buf_fini(&x->response.body);

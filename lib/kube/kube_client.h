@@ -20,7 +20,6 @@
 
 #include "lib/base/buf.h"
 #include "lib/kube/kube_config.h"
-#include "lib/kube/kube_json.h"
 
 struct kube_client;
 
@@ -28,13 +27,12 @@ struct kube_client;
 typedef int kube_chunk_fn(void *arg, const char *data, size_t len, struct mu_err *err);
 
 struct kube_request {
-	const char *method;               /* "GET", "POST", "PATCH", "PUT", "DELETE" */
-	const char *path;                 /* from the root, with its query, already escaped */
-	const char *content_type;         /* of the body; NULL: application/json */
-	struct mu_span body;              /* empty: none */
-	long timeout_ms;                  /* 0: 30 s */
-	const struct kube_fields *fields; /* what is wanted of the answer; NULL: everything */
-	bool unread;            /* of kube_call_many: the object of the answer is not wanted */
+	const char *method;       /* "GET", "POST", "PATCH", "PUT", "DELETE" */
+	const char *path;         /* from the root, with its query, already escaped */
+	const char *content_type; /* of the body; NULL: application/json */
+	struct mu_span body;      /* empty: none */
+	long timeout_ms;          /* 0: 30 s */
+	bool unread;              /* of kube_call_many: the object of the answer is not wanted */
 	bool (*may)(void *arg); /* (optional) asked each time before it is sent; false: CANCELLED */
 	void *arg;
 };
@@ -52,6 +50,9 @@ struct kube_stream {
 	kube_chunk_fn *chunk;
 	void *arg;
 };
+
+/* The object in the text; NULL when the text is no JSON object. */
+cJSON *kube_json(struct mu_span text);
 
 /* Takes what the configuration holds (and empties it). */
 int kube_client_new(struct kube_client **out, struct kube_config *config, struct mu_err *err);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The list-and-watch protocol:
  *
- *	list (pages of 500) -> version V -> watch from V with bookmarks -> each event moves V
+ *	list (pages of 250) -> version V -> watch from V with bookmarks -> each event moves V
  *	  the watch ends by itself (server's or our timeout): watch again from V
  *	  it breaks: wait, watch again from V
  *	  410, as status or as ERROR event: V is too old, list again
@@ -20,8 +20,8 @@
 #include "lib/kube/kube_stream.h"
 
 enum {
-	PAGE = 500,
-	LIST_S = 60,
+	PAGE = 250, /* objects; a page is one JSON tree, some 8 times as large as its text */
+	LIST_MS = 60000,
 	WATCH_MIN_S = 300,
 	WATCH_SPREAD_S = 300,
 	GRACE_S = 30,
@@ -64,53 +64,15 @@ static void put_escaped(struct mu_buf *b, const char *s)
 	}
 }
 
-/* A page of a list, parsed as it arrives. */
-struct listing {
-	const struct kube_fields *fields;
-	kube_item_fn *item;
-	void *arg;
-};
-
-static int on_item(void *arg, struct mu_span text, struct mu_err *err)
+int kube_list(struct kube_client *c, const char *path, const char *selector, kube_item_fn *item,
+	      void *arg, char **version, struct mu_err *err)
 {
-	struct listing *l = arg;
-	cJSON *object = kube_json(text, l->fields);
-
-	if (!object)
-		return mu_fail(err, MU_UNAVAILABLE, "a list with something that is no object");
-	l->item(l->arg, object);
-	cJSON_Delete(object);
-	return 0;
-}
-
-/* One page; the list without its items goes to *envelope. */
-static int list_page(struct kube_client *c, const char *url, struct listing *l, cJSON **envelope,
-		     struct mu_err *err)
-{
-	struct kube_items items = {.fn = on_item, .arg = l};
-	int rc = kube_stream(
-	    c,
-	    &(struct kube_stream){
-		.path = url, .seconds = LIST_S, .chunk = kube_items_feed, .arg = &items},
-	    err);
-
-	*envelope = rc == 0 ? kube_json(mu_buf_span(&items.envelope), NULL) : NULL;
-	if (rc == 0 && !*envelope)
-		rc = mu_fail(err, MU_UNAVAILABLE, "the response is not a list");
-	kube_items_fini(&items);
-	return rc;
-}
-
-int kube_list(struct kube_client *c, const char *path, const char *selector,
-	      const struct kube_fields *fields, kube_item_fn *item, void *arg, char **version,
-	      struct mu_err *err)
-{
-	struct listing listing = {.fields = fields, .item = item, .arg = arg};
 	MU_AUTO_FREE char *more = NULL;
 
 	for (;;) {
 		MU_AUTO_BUF url = {0};
 		cJSON *page = NULL;
+		const cJSON *object;
 		const char *next;
 
 		mu_buf_printf(&url, "%s?limit=%d", path, PAGE);
@@ -120,8 +82,15 @@ int kube_list(struct kube_client *c, const char *path, const char *selector,
 			mu_buf_puts(&url, "&continue=");
 			put_escaped(&url, more);
 		}
-		if (list_page(c, url.data, &listing, &page, err) < 0)
+		if (kube_call(c,
+			      &(struct kube_request){
+				  .method = "GET", .path = url.data, .timeout_ms = LIST_MS},
+			      &page, err) < 0)
 			return mu_wrap(err, "list %s", path);
+		cJSON_ArrayForEach(object, cJSON_GetObjectItemCaseSensitive(page, "items"))
+		{
+			item(arg, object);
+		}
 		next = cJSON_GetStringValue(
 		    cJSON_GetObjectItem(cJSON_GetObjectItem(page, "metadata"), "continue"));
 		free(more);
@@ -196,7 +165,7 @@ static int on_event(struct kube_reflector *r, cJSON *event, struct mu_err *err)
 static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
 {
 	struct kube_reflector *r = arg;
-	return on_event(r, kube_json_event((struct mu_span){line, len}, r->fields), err);
+	return on_event(r, kube_json((struct mu_span){line, len}), err);
 }
 
 static int list_all(struct kube_reflector *r, struct mu_err *err)
@@ -205,7 +174,7 @@ static int list_all(struct kube_reflector *r, struct mu_err *err)
 	int rc;
 
 	r->begin(r->arg);
-	rc = kube_list(r->client, r->path, r->selector, r->fields, r->seen, r->arg, &version, err);
+	rc = kube_list(r->client, r->path, r->selector, r->seen, r->arg, &version, err);
 	if (rc < 0)
 		return rc;
 	r->end(r->arg);

@@ -22,11 +22,9 @@ int kube_lines_feed(void *lines, const char *data, size_t len, struct mu_err *er
 /* ---- lists ---- */
 typedef void kube_item_fn(void *arg, const cJSON *object);
 /* Calls `item` for each object of all pages; *version is new memory.  A page that comes too late
- * (410) ends in OUT_OF_RANGE: begin again.
- * Of each object there is what `fields` names. */
-int kube_list(struct kube_client *c, const char *path, const char *selector,
-	      const struct kube_fields *fields, kube_item_fn *item, void *arg, char **version,
-	      struct mu_err *err);
+ * (410) ends in OUT_OF_RANGE: begin again. */
+int kube_list(struct kube_client *c, const char *path, const char *selector, kube_item_fn *item,
+	      void *arg, char **version, struct mu_err *err);
 
 /* ---- one watch event ---- */
 enum kube_change { KUBE_ADDED, KUBE_MODIFIED, KUBE_DELETED, KUBE_BOOKMARK };
@@ -38,11 +36,10 @@ int kube_event_read(const cJSON *json, enum kube_change *change, const cJSON **o
 /* ---- reflector ---- */
 struct kube_reflector {
 	struct kube_client *client;
-	const char *name;                 /* for the log: "pods" */
-	char *path;                       /* "/api/v1/pods" */
-	const char *selector;             /* label selector, escaped; NULL: none */
-	const struct kube_fields *fields; /* what the handler looks at; NULL: everything */
-	double gather;                    /* kube_stream's: how late news after news may be */
+	const char *name;     /* for the log: "pods" */
+	char *path;           /* "/api/v1/pods" */
+	const char *selector; /* label selector, escaped; NULL: none */
+	double gather;        /* kube_stream's: how late news after news may be */
 	/* The handler; called from the reflector's thread only. */
 	void (*begin)(void *arg);                     /* a full list starts */
 	void (*seen)(void *arg, const cJSON *object); /* listed, added or changed */

@@ -7,30 +7,24 @@
 #include "lib/io/json.h"
 #include "operator/api/object.h"
 
-static const struct kube_fields metadata[] = {{.name = "name"},
-					      {.name = "namespace"},
-					      {.name = "uid"},
-					      {.name = "resourceVersion"},
-					      {.name = "generation"},
-					      {.name = "creationTimestamp"},
-					      {.name = "deletionTimestamp"},
-					      {0}};
-const struct kube_fields job_fields[] = {
-    {.name = "apiVersion"}, {.name = "kind"},   {.name = "metadata", .below = metadata},
-    {.name = "spec"},       {.name = "status"}, {0}};
-
 static void decode_spec(struct job *j, const cJSON *object, const char *source)
 {
-	cJSON *manifest = cJSON_CreateObject();
+	cJSON *manifest = cJSON_CreateObject(), *metadata = cJSON_CreateObject();
 	struct mu_doc *doc = NULL;
 	struct mu_err err = {0};
 	const cJSON *item;
 
+	cJSON_ArrayForEach(item, at(object, "metadata"))
+	{
+		if (!cJSON_IsObject(item) && !cJSON_IsArray(item))
+			cJSON_AddItemReferenceToObject(metadata, item->string, (cJSON *)item);
+	}
 	cJSON_ArrayForEach(item, object)
 	{
-		if (strcmp(item->string, "status") != 0)
+		if (strcmp(item->string, "status") != 0 && strcmp(item->string, "metadata") != 0)
 			cJSON_AddItemReferenceToObject(manifest, item->string, (cJSON *)item);
 	}
+	cJSON_AddItemToObject(manifest, "metadata", metadata);
 	if (mu_json_doc(&doc, manifest, source, &err) < 0 ||
 	    job_spec_from_doc(&j->spec, doc, &err) < 0) {
 		j->spec = NULL;

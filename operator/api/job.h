@@ -6,7 +6,6 @@
 
 #include <cjson/cJSON.h>
 
-#include "lib/kube/kube_json.h"
 #include "operator/api/job_status.h"
 
 struct job {
@@ -20,7 +19,6 @@ struct job {
 	struct job_status status;
 };
 
-extern const struct kube_fields job_fields[]; /* the members that job_decode reads */
 /* Returns new.  A spec or status that cannot be read never fails: see spec_error; the status is
  * then empty. */
 struct job *job_decode(const cJSON *object);

@@ -10,36 +10,6 @@
 
 enum { MOST_MESSAGE = 200 }; /* bytes; records of pods are small */
 
-static const struct kube_fields owner_fields[] = {{.name = "uid"}, {.name = "controller"}, {0}};
-static const struct kube_fields metadata_fields[] = {
-    {.name = "name"},
-    {.name = "namespace"},
-    {.name = "uid"},
-    {.name = "creationTimestamp"},
-    {.name = "deletionTimestamp"},
-    {.name = "deletionGracePeriodSeconds"},
-    {.name = "labels"},
-    {.name = "ownerReferences", .below = owner_fields},
-    {0}};
-static const struct kube_fields waiting_fields[] = {{.name = "reason"}, {0}};
-static const struct kube_fields ended_fields[] = {
-    {.name = "exitCode"}, {.name = "reason"}, {.name = "message"}, {.name = "finishedAt"}, {0}};
-static const struct kube_fields state_fields[] = {{.name = "waiting", .below = waiting_fields},
-						  {.name = "terminated", .below = ended_fields},
-						  {0}};
-static const struct kube_fields container_fields[] = {{.name = "state", .below = state_fields},
-						      {0}};
-static const struct kube_fields condition_fields[] = {
-    {.name = "type"}, {.name = "status"}, {.name = "reason"}, {.name = "message"}, {0}};
-static const struct kube_fields pod_spec_fields[] = {{.name = "nodeName"}, {0}};
-static const struct kube_fields pod_status_fields[] = {
-    {.name = "phase"}, {.name = "conditions", .below = condition_fields},        {.name = "reason"},
-    {.name = "podIP"}, {.name = "containerStatuses", .below = container_fields}, {0}};
-const struct kube_fields pod_fields[] = {{.name = "metadata", .below = metadata_fields},
-					 {.name = "spec", .below = pod_spec_fields},
-					 {.name = "status", .below = pod_status_fields},
-					 {0}};
-
 /* Reasons for which the platform, not the program, ended a pod. */
 static const char *const platform_reasons[] = {
     "Evicted",  "Preempting",   "Preempted",

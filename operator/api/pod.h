@@ -6,7 +6,6 @@
 
 #include <cjson/cJSON.h>
 
-#include "lib/kube/kube_json.h"
 #include "operator/api/job_status.h"
 
 enum pod_phase { POD_PENDING, POD_RUNNING, POD_SUCCEEDED, POD_FAILED, POD_UNKNOWN };
@@ -49,7 +48,6 @@ struct pod {
 	struct progress_report *final; /* that its program left as it ended; or NULL */
 };
 
-extern const struct kube_fields pod_fields[]; /* the members that pod_decode reads */
 /* Returns new, or NULL when the pod is not one of ours.  `before` is the same pod in an earlier
  * version, or NULL; facts that only that version had are kept. */
 struct pod *pod_decode(const cJSON *object, const struct pod *before);

@@ -20,14 +20,12 @@ int apply_request(struct reconcile *r, const struct kube_request *rq, cJSON **ou
 }
 
 int apply_call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
-	       const struct kube_fields *fields, cJSON **out, struct mu_err *err)
+	       cJSON **out, struct mu_err *err)
 {
 	MU_AUTO_FREE char *text = body ? cJSON_PrintUnformatted(body) : NULL;
 
 	return apply_request(
-	    r,
-	    &(struct kube_request){
-		.method = method, .path = path, .body = mu_span_of(text), .fields = fields},
+	    r, &(struct kube_request){.method = method, .path = path, .body = mu_span_of(text)},
 	    out, err);
 }
 
@@ -48,7 +46,7 @@ static int delete_uid(struct reconcile *r, const char *path, const char *uid, bo
 	cJSON_AddStringToObject(body, "propagationPolicy", "Background");
 	if (at_once)
 		cJSON_AddNumberToObject(body, "gracePeriodSeconds", 0);
-	rc = apply_call(r, "DELETE", path, body, NULL, NULL, err);
+	rc = apply_call(r, "DELETE", path, body, NULL, err);
 	cJSON_Delete(body);
 	return rc == -MU_NOT_FOUND ? 0 : rc;
 }
@@ -118,7 +116,7 @@ static int delete_service(struct reconcile *r, struct mu_err *err)
 	    mu_xasprintf("/api/v1/namespaces/%s/services/%s", r->spec->namespace, r->spec->name);
 	cJSON *service = NULL;
 	const char *uid;
-	int rc = apply_call(r, "GET", path, NULL, NULL, &service, err);
+	int rc = apply_call(r, "GET", path, NULL, &service, err);
 
 	uid = cJSON_GetStringValue(at(at(service, "metadata"), "uid"));
 	if (rc == 0 && uid && apply_is_ours(r, service))

@@ -18,7 +18,7 @@ int apply_removals(struct reconcile *r, const struct job_plan *plan, struct mu_e
 int apply_request(struct reconcile *r, const struct kube_request *rq, cJSON **out,
 		  struct mu_err *err);
 int apply_call(struct reconcile *r, const char *method, const char *path, const cJSON *body,
-	       const struct kube_fields *fields, cJSON **out, struct mu_err *err);
+	       cJSON **out, struct mu_err *err);
 /* True when the controller of the object is this job. */
 bool apply_is_ours(const struct reconcile *r, const cJSON *object);
 /* Keeps the first error.  True when the other actions would fail too. */

@@ -23,14 +23,12 @@ struct create_request {
 	char *name, *path; /* path: of the collection */
 	char *create_path; /* with the query of its create */
 	char *body;        /* JSON, with all members of the user's template */
-	const struct kube_fields *fields;
 };
 
 /* Takes the object.  Pods are validated strictly: the API server rejects unknown members of the
  * user's template instead of dropping them. */
 static void create_request_init(struct create_request *w, const struct reconcile *r,
-				const char *api, const char *resource, cJSON *object,
-				const struct kube_fields *fields)
+				const char *api, const char *resource, cJSON *object)
 {
 	bool strict = strcmp(resource, "pods") == 0;
 
@@ -38,8 +36,7 @@ static void create_request_init(struct create_request *w, const struct reconcile
 	    .resource = resource,
 	    .name = mu_xstrdup(cJSON_GetStringValue(at(at(object, "metadata"), "name"))),
 	    .path = mu_xasprintf("%s/namespaces/%s/%s", api, r->spec->namespace, resource),
-	    .body = cJSON_PrintUnformatted(object),
-	    .fields = fields};
+	    .body = cJSON_PrintUnformatted(object)};
 	w->create_path = mu_xasprintf("%s%s", w->path, strict ? "?fieldValidation=Strict" : "");
 	cJSON_Delete(object);
 }
@@ -54,10 +51,8 @@ static void create_request_fini(struct create_request *w)
 
 static struct kube_request http_request_of(const struct create_request *w)
 {
-	return (struct kube_request){.method = "POST",
-				     .path = w->create_path,
-				     .body = mu_span_of(w->body),
-				     .fields = w->fields};
+	return (struct kube_request){
+	    .method = "POST", .path = w->create_path, .body = mu_span_of(w->body)};
 }
 
 /* Adopts an object that exists under the name: *out is set when it is ours and stays. */
@@ -66,7 +61,7 @@ static int take_over(struct reconcile *r, const struct create_request *w, cJSON 
 {
 	MU_AUTO_FREE char *named = mu_xasprintf("%s/%s", w->path, w->name);
 	cJSON *found = NULL;
-	int rc = apply_call(r, "GET", named, NULL, w->fields, &found, err);
+	int rc = apply_call(r, "GET", named, NULL, &found, err);
 
 	if (rc == 0 && !apply_is_ours(r, found))
 		rc = mu_fail(err, MU_ALREADY_EXISTS,
@@ -97,13 +92,13 @@ static int handle_conflict(struct reconcile *r, const struct create_request *w, 
 
 /* Creates an object, which it takes. */
 static int create(struct reconcile *r, const char *api, const char *resource, cJSON *object,
-		  const struct kube_fields *fields, cJSON **out, struct mu_err *err)
+		  cJSON **out, struct mu_err *err)
 {
 	struct kube_request rq;
 	struct create_request w;
 	int rc;
 
-	create_request_init(&w, r, api, resource, object, fields);
+	create_request_init(&w, r, api, resource, object);
 	rq = http_request_of(&w);
 	rc = handle_conflict(r, &w, apply_request(r, &rq, out, err), out, err);
 	create_request_fini(&w);
@@ -118,7 +113,7 @@ static int create_unless_there(struct reconcile *r, const char *version, const c
 	MU_AUTO_FREE char *api = mu_xasprintf("/apis/%s", version);
 	MU_AUTO_FREE char *path = mu_xasprintf("%s/namespaces/%s/%s/%s", api, r->spec->namespace,
 					       resource, r->spec->name);
-	int rc = apply_call(r, "GET", path, NULL, NULL, out, err);
+	int rc = apply_call(r, "GET", path, NULL, out, err);
 
 	if (rc == 0 && apply_is_ours(r, *out)) {
 		cJSON_Delete(object);
@@ -127,7 +122,7 @@ static int create_unless_there(struct reconcile *r, const char *version, const c
 	cJSON_Delete(*out);
 	*out = NULL;
 	if (rc == 0 || rc == -MU_NOT_FOUND)
-		return create(r, api, resource, object, NULL, out, err);
+		return create(r, api, resource, object, out, err);
 	cJSON_Delete(object);
 	return rc;
 }
@@ -140,8 +135,7 @@ static int create_policy(struct reconcile *r, struct mu_err *err)
 	cJSON *object = render_policy(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT,
 				      options->lease_namespace, options->status_from);
 	cJSON *out = NULL;
-	int rc = new ? create(r, "/apis/networking.k8s.io/v1", "networkpolicies", object,
-			      store_owned_fields, &out, err)
+	int rc = new ? create(r, "/apis/networking.k8s.io/v1", "networkpolicies", object, &out, err)
 		     : create_unless_there(r, "networking.k8s.io/v1", "networkpolicies", object,
 					   &out, err);
 
@@ -219,11 +213,9 @@ static void create_request_of(struct create_request *w, const struct reconcile *
 	if (a->kind == ACTION_CREATE_SERVICE)
 		create_request_init(
 		    w, r, "/api/v1", "services",
-		    render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT),
-		    store_owned_fields);
+		    render_service(r->spec, JOB_DEFAULT_PORT, JOB_DEFAULT_HTTP_PORT));
 	else
-		create_request_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod),
-				    pod_fields);
+		create_request_init(w, r, "/api/v1", "pods", render_pod(r->spec, a->pod));
 }
 
 /* True when an existing pod started with an older cluster epoch than the planned one. */
@@ -257,13 +249,12 @@ static int handle_reply(struct reconcile *r, const struct plan_action *a,
 static int create_tensorboard(struct reconcile *r, const struct plan_pod *pod, struct mu_err *err)
 {
 	cJSON *out = NULL;
-	int rc = create(r, "/api/v1", "services", render_board_service(r->spec, pod),
-			store_owned_fields, &out, err);
+	int rc = create(r, "/api/v1", "services", render_board_service(r->spec, pod), &out, err);
 
 	cJSON_Delete(out);
 	out = NULL;
 	if (rc == 0)
-		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), pod_fields, &out, err);
+		rc = create(r, "/api/v1", "pods", render_pod(r->spec, pod), &out, err);
 	if (rc == 0)
 		store_expect_pod(&r->controller->store, out, required_variant(&pod->kernels),
 				 r->now);

@@ -130,8 +130,7 @@ static int send(struct reconcile *r, const char *name, bool create, struct mu_bu
 	struct kube_request rq = {.method = create ? "POST" : "PATCH",
 				  .path = path,
 				  .content_type = create ? NULL : "application/merge-patch+json",
-				  .body = mu_buf_span(body),
-				  .fields = store_owned_fields};
+				  .body = mu_buf_span(body)};
 	cJSON *answer = NULL;
 	int rc = c->io.may_write(c->io.user)
 		     ? c->io.call(c->io.user, &rq, &answer, err)

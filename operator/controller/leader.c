@@ -118,8 +118,6 @@ static bool is_free(const struct controller *c, const cJSON *lease, struct obser
 
 void leader_begin_term(struct controller *c)
 {
-	static const struct kube_fields version[] = {{.name = "resourceVersion"}, {0}};
-	static const struct kube_fields of_list[] = {{.name = "metadata", .below = version}, {0}};
 	const char *list = c->options.namespaces ? c->options.namespaces : "";
 	int n = (int)strcspn(list, ", "); /* any of them: versions are counted for all */
 	MU_AUTO_FREE char *path =
@@ -128,10 +126,8 @@ void leader_begin_term(struct controller *c)
 	cJSON *page = NULL;
 
 	if (c->io.call(c->io.user,
-		       &(struct kube_request){.method = "GET",
-					      .path = path,
-					      .timeout_ms = TERM_TIMEOUT_MS,
-					      .fields = of_list},
+		       &(struct kube_request){
+			   .method = "GET", .path = path, .timeout_ms = TERM_TIMEOUT_MS},
 		       &page, NULL) == 0) {
 		store_begin_term(&c->store, object_version(page));
 	} else {

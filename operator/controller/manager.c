@@ -27,7 +27,6 @@ enum {
 
 struct kind {
 	const char *name, *group, *resource, *selector;
-	const struct kube_fields *fields;
 	void (*begin)(void *, const char *);
 	void (*seen)(void *, const cJSON *);
 	void (*gone)(void *, const cJSON *);
@@ -37,23 +36,23 @@ struct kind {
 	double gather;   /* kube_reflector's */
 };
 static const struct kind kinds[] = {
-    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, job_fields,
-     store_jobs_begin, store_job_seen, store_job_gone, store_jobs_end, 0, false, 0.03},
-    {"pods", "/api/v1", "pods", LABEL_JOB, pod_fields, store_pods_begin, store_pod_seen,
-     store_pod_gone, store_pods_end, 0, false, 0.1},
-    {"services", "/api/v1", "services", LABEL_JOB, store_owned_fields, store_services_begin,
-     store_service_seen, store_service_gone, store_services_end, 0, false, 0.5},
-    {"nodes", "/api/v1", "nodes", NULL, store_node_fields, store_nodes_begin, store_node_seen,
-     store_node_gone, store_nodes_end, 0, true, 0.5},
+    {"jobs", "/apis/" JOB_API_VERSION, "distributedtrainingjobs", NULL, store_jobs_begin,
+     store_job_seen, store_job_gone, store_jobs_end, 0, false, 0.03},
+    {"pods", "/api/v1", "pods", LABEL_JOB, store_pods_begin, store_pod_seen, store_pod_gone,
+     store_pods_end, 0, false, 0.1},
+    {"services", "/api/v1", "services", LABEL_JOB, store_services_begin, store_service_seen,
+     store_service_gone, store_services_end, 0, false, 0.5},
+    {"nodes", "/api/v1", "nodes", NULL, store_nodes_begin, store_node_seen, store_node_gone,
+     store_nodes_end, 0, true, 0.5},
     {"networkpolicies", "/apis/networking.k8s.io/v1", "networkpolicies", LABEL_JOB,
-     store_owned_fields, store_policies_begin, store_policy_seen, store_policy_gone,
-     store_policies_end, WATCH_POLICIES, false, 0.5},
+     store_policies_begin, store_policy_seen, store_policy_gone, store_policies_end, WATCH_POLICIES,
+     false, 0.5},
     {"volcano's podgroups", "/apis/scheduling.volcano.sh/v1beta1", "podgroups", LABEL_JOB,
-     store_group_fields, store_volcanos_begin, store_volcano_seen, store_volcano_gone,
-     store_volcanos_end, WATCH_VOLCANO, false, 0.1},
+     store_volcanos_begin, store_volcano_seen, store_volcano_gone, store_volcanos_end,
+     WATCH_VOLCANO, false, 0.1},
     {"the scheduler plug-ins' podgroups", "/apis/scheduling.x-k8s.io/v1alpha1", "podgroups",
-     LABEL_JOB, store_group_fields, store_plugins_begin, store_plugin_seen, store_plugin_gone,
-     store_plugins_end, WATCH_SCHEDULER_PLUGINS, false, 0.1},
+     LABEL_JOB, store_plugins_begin, store_plugin_seen, store_plugin_gone, store_plugins_end,
+     WATCH_SCHEDULER_PLUGINS, false, 0.1},
 };
 enum { KINDS = MU_COUNT(kinds) };
 
@@ -222,7 +221,6 @@ static int add_watch(struct threads *t, const struct kind *k, const char *ns, st
 	    .path = ns ? mu_xasprintf("%s/namespaces/%s/%s", k->group, ns, k->resource)
 		       : mu_xasprintf("%s/%s", k->group, k->resource),
 	    .selector = k->selector,
-	    .fields = k->fields,
 	    .gather = k->gather,
 	    .begin = list_begins,
 	    .seen = was_seen,

@@ -15,9 +15,8 @@ static int refresh_job(struct reconcile *r, struct mu_err *err)
 	    mu_xasprintf("/apis/" JOB_API_VERSION "/namespaces/%s/distributedtrainingjobs/%s",
 			 r->spec->namespace, r->spec->name);
 	cJSON *object = NULL;
-	int rc = c->io.call(
-	    c->io.user, &(struct kube_request){.method = "GET", .path = path, .fields = job_fields},
-	    &object, err);
+	int rc = c->io.call(c->io.user, &(struct kube_request){.method = "GET", .path = path},
+			    &object, err);
 
 	if (rc == -MU_NOT_FOUND)
 		return 0; /* the watch will deliver the deletion */

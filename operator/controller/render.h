@@ -3,8 +3,8 @@
 #ifndef CONTROLLER_RENDER_H
 #define CONTROLLER_RENDER_H
 
-#include "lib/kube/kube_json.h"
 #include "operator/plan/job_plan.h"
+#include <cjson/cJSON.h>
 
 cJSON *render_pod(const struct job_spec *spec, const struct plan_pod *pod);
 cJSON *render_service(const struct job_spec *spec, int port, int http_port);

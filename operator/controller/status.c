@@ -51,8 +51,8 @@ static cJSON *status_change(const struct job_status *from, const struct job_stat
 	job_status_write(to, &after);
 	if (mu_span_eq(mu_buf_span(&before), mu_buf_span(&after)))
 		return NULL;
-	old = from->phase == JOB_NEW ? cJSON_CreateObject() : kube_json(mu_buf_span(&before), NULL);
-	new = kube_json(mu_buf_span(&after), NULL);
+	old = from->phase == JOB_NEW ? cJSON_CreateObject() : kube_json(mu_buf_span(&before));
+	new = kube_json(mu_buf_span(&after));
 	change = merge_patch(old, new);
 	cJSON_Delete(old);
 	cJSON_Delete(new);
@@ -84,8 +84,7 @@ static int patch_status(struct reconcile *r, const struct job_status *wanted, st
 			&(struct kube_request){.method = "PATCH",
 					       .path = path,
 					       .content_type = "application/merge-patch+json",
-					       .body = mu_span_of(body),
-					       .fields = job_fields},
+					       .body = mu_span_of(body)},
 			&answer, err);
 	if (rc == -MU_ABORTED)
 		store_mark_stale(&c->store, r->seen->key);

@@ -19,7 +19,6 @@
 #include <pthread.h>
 
 #include "lib/base/map.h"
-#include "lib/kube/kube_json.h"
 #include "operator/api/job.h"
 #include "operator/api/labels.h"
 #include "operator/api/pod.h"
@@ -118,9 +117,6 @@ struct snapshot {
 
 void store_init(struct store *c, void (*changed)(void *arg, const char *key), void *arg);
 void store_fini(struct store *c);
-
-/* The members of objects that the handlers below read. */
-extern const struct kube_fields store_owned_fields[], store_group_fields[], store_node_fields[];
 
 /* Handlers for reflectors (arg: the store).  A list is of one namespace, or of all: NULL. */
 void store_jobs_begin(void *store, const char *ns);

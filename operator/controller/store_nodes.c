@@ -7,20 +7,6 @@
 
 #include "operator/api/object.h"
 
-static const struct kube_fields metadata_fields[] = {{.name = "name"}, {.name = "labels"}, {0}};
-static const struct kube_fields node_condition_fields[] = {
-    {.name = "type"}, {.name = "status"}, {0}};
-static const struct kube_fields node_spec_fields[] = {{.name = "unschedulable"}, {0}};
-static const struct kube_fields allocatable_fields[] = {{.name = "nvidia.com/gpu"}, {0}};
-static const struct kube_fields node_status_fields[] = {
-    {.name = "allocatable", .below = allocatable_fields},
-    {.name = "conditions", .below = node_condition_fields},
-    {0}};
-const struct kube_fields store_node_fields[] = {{.name = "metadata", .below = metadata_fields},
-						{.name = "spec", .below = node_spec_fields},
-						{.name = "status", .below = node_status_fields},
-						{0}};
-
 struct stored_node {
 	struct node_info info;
 	struct mu_arena arena;

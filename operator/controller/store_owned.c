@@ -11,28 +11,6 @@
 
 #include "operator/api/object.h"
 
-static const struct kube_fields owner_fields[] = {{.name = "uid"}, {.name = "controller"}, {0}};
-static const struct kube_fields metadata_fields[] = {
-    {.name = "name"},
-    {.name = "namespace"},
-    {.name = "uid"},
-    {.name = "resourceVersion"}, /* for the precondition of a certificate switch: certs.c */
-    {.name = "deletionTimestamp"},
-    {.name = "ownerReferences", .below = owner_fields},
-    {0}};
-const struct kube_fields store_owned_fields[] = {{.name = "metadata", .below = metadata_fields},
-						 {0}};
-
-static const struct kube_fields condition_fields[] = {
-    {.name = "type"}, {.name = "status"}, {.name = "message"}, {0}};
-static const struct kube_fields group_spec_fields[] = {{.name = "minMember"}, {0}};
-static const struct kube_fields group_status_fields[] = {
-    {.name = "phase"}, {.name = "conditions", .below = condition_fields}, {0}};
-const struct kube_fields store_group_fields[] = {{.name = "metadata", .below = metadata_fields},
-						 {.name = "spec", .below = group_spec_fields},
-						 {.name = "status", .below = group_status_fields},
-						 {0}};
-
 static bool is_group(enum owned_kind kind)
 {
 	return kind == OWNED_VOLCANO || kind == OWNED_PLUGINS;

@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "lib/base/buf.h"
-#include "lib/kube/kube_json.h"
+#include "lib/kube/kube_client.h"
 
 enum {
 	API_OBJECTS = 4096,
@@ -432,7 +432,7 @@ static bool api_give_log(struct api_server *s, int fd, const struct api_request 
 static bool api_serve(struct api_server *s, int fd, struct api_request *r, bool silent)
 {
 	struct api_object *o = r->name[0] ? api_find(s, r) : NULL;
-	cJSON *body = kube_json((struct mu_span){r->body, r->length}, NULL);
+	cJSON *body = kube_json((struct mu_span){r->body, r->length});
 	const char *uid = api_text(body, "preconditions", "uid");
 	int status = 200;
 

@@ -181,7 +181,7 @@ static void undisturbed__a_job_runs_and_succeeds(void **state)
 	struct world w = begin();
 
 	run_undisturbed(w);
-	assert_true(api_server_seen(w.server, "/pods?limit=500&labelSelector=muster.dev/job"));
+	assert_true(api_server_seen(w.server, "/pods?limit=250&labelSelector=muster.dev/job"));
 	end(&w);
 }
 

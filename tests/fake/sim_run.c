@@ -32,33 +32,17 @@ static bool may_write(void *user)
 static const struct {
 	void (*begin)(void *, const char *), (*seen)(void *, const cJSON *);
 	void (*gone)(void *, const cJSON *), (*end)(void *, const char *);
-	const struct kube_fields *fields;
 } handlers[SIM_WATCHED] = {
-    {store_jobs_begin, store_job_seen, store_job_gone, store_jobs_end, job_fields},
-    {store_pods_begin, store_pod_seen, store_pod_gone, store_pods_end, pod_fields},
-    {store_services_begin, store_service_seen, store_service_gone, store_services_end,
-     store_owned_fields},
-    {store_nodes_begin, store_node_seen, store_node_gone, store_nodes_end, store_node_fields},
+    {store_jobs_begin, store_job_seen, store_job_gone, store_jobs_end},
+    {store_pods_begin, store_pod_seen, store_pod_gone, store_pods_end},
+    {store_services_begin, store_service_seen, store_service_gone, store_services_end},
+    {store_nodes_begin, store_node_seen, store_node_gone, store_nodes_end},
 };
-
-/* As the operator reads it off the wire. */
-static cJSON *as_read(struct sim *s, const cJSON *object, const struct kube_fields *fields)
-{
-	MU_AUTO_FREE char *text = cJSON_PrintUnformatted(object);
-	cJSON *read = kube_json(mu_span_of(text), fields);
-
-	if (!read)
-		sim_break(s, "an object cannot be read");
-	return read;
-}
 
 static void tell(struct sim_operator *o, int kind, void (*to)(void *, const cJSON *),
 		 const cJSON *object)
 {
-	cJSON *read = as_read(o->sim, object, handlers[kind].fields);
-
-	to(&o->controller.store, read);
-	cJSON_Delete(read);
+	to(&o->controller.store, object);
 }
 
 static bool is_selected(const struct sim_event *e)
@@ -252,7 +236,7 @@ static int call_now(struct sim_operator *o, const struct kube_request *rq, const
 		return mu_fail(err, MU_UNAVAILABLE, "the answer was lost");
 	}
 	if (out)
-		*out = answer && rq->fields ? as_read(s, answer, rq->fields) : mu_steal(&answer);
+		*out = mu_steal(&answer);
 	cJSON_Delete(answer);
 	return rc;
 }
@@ -271,7 +255,7 @@ static int call_sent(struct sim_operator *o, const struct kube_request *rq, cJSO
 	cJSON *body;
 	int rc;
 
-	body = kube_json(rq->body, NULL);
+	body = kube_json(rq->body);
 	rc = call_now(o, rq, body, out, err);
 	cJSON_Delete(body);
 	return rc;

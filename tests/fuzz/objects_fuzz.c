@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Objects of the cluster as anybody with a namespace may write them, one a line: each is seen as a
- * job, a pod, a service, a group and a node, cut to the members that the operator asks for; then
- * every job is looked at and planned. */
+ * job, a pod, a service, a group and a node; then every job is looked at and planned. */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,14 +14,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 typedef void seen(void *store, const cJSON *object);
 
 static const struct {
-	const struct kube_fields *fields;
 	seen *seen, *gone;
 } kinds[] = {
-    {job_fields, store_job_seen, store_job_gone},
-    {pod_fields, store_pod_seen, store_pod_gone},
-    {store_owned_fields, store_service_seen, store_service_gone},
-    {store_owned_fields, store_volcano_seen, store_volcano_gone},
-    {store_node_fields, store_node_seen, store_node_gone},
+    {store_job_seen, store_job_gone},         {store_pod_seen, store_pod_gone},
+    {store_service_seen, store_service_gone}, {store_volcano_seen, store_volcano_gone},
+    {store_node_seen, store_node_gone},
 };
 
 struct keys {
@@ -45,7 +41,7 @@ static void note_of_pod(void *arg, const char *key)
 static int line(void *store, const char *text, size_t len, struct mu_err *err)
 {
 	for (unsigned i = 0; i < MU_COUNT(kinds); i++) {
-		cJSON *o = kube_json((struct mu_span){text, len}, kinds[i].fields);
+		cJSON *o = kube_json((struct mu_span){text, len});
 		enum kube_change change = KUBE_ADDED;
 		const cJSON *object = o;
 

@@ -45,7 +45,7 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 			  struct mu_err *err)
 {
 	struct scene *s = user;
-	cJSON *sent = kube_json(rq->body, NULL);
+	cJSON *sent = kube_json(rq->body);
 	char uid[16];
 
 	assert_true(s->n < CALLS_MAX);
@@ -70,7 +70,7 @@ static inline int on_call(void *user, const struct kube_request *rq, cJSON **out
 		*out = cJSON_Duplicate(s->job, true);
 		return 0;
 	}
-	*out = kube_json(rq->body, NULL);
+	*out = kube_json(rq->body);
 	snprintf(uid, sizeof(uid), "made-%d", s->n);
 	cJSON_AddStringToObject(cJSON_GetObjectItem(*out, "metadata"), "uid", uid);
 	return 0;

@@ -45,7 +45,7 @@ static bool always(void *user)
 static int on_call(void *user, const struct kube_request *rq, cJSON **out, struct mu_err *err)
 {
 	struct scene *s = user;
-	cJSON *body = kube_json(rq->body, NULL), *status, *item;
+	cJSON *body = kube_json(rq->body), *status, *item;
 	char version[24];
 
 	if (strcmp(rq->method, "PATCH") == 0 && strstr(rq->path, "/status")) {
