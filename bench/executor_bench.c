@@ -11,6 +11,7 @@
 #include "lib/base/clock.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/optimize.h"
+#include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
 
 #define CPU "/job:w/replica:0/task:0/device:CPU:0"
@@ -224,7 +225,7 @@ int main(int argc, char **argv)
 	unsigned ops = argc > 1 ? (unsigned)strtoul(argv[1], NULL, 10) : 100000;
 	struct mu_err err;
 
-	if (runtime_new("w", 0, 0, NULL, &rt, &err))
+	if (runtime_new("w", 0, 0, &task_kernels, NULL, &rt, &err))
 		die("runtime", &err);
 	for (int optimize = 0; optimize < 2; optimize++) {
 		bench("noop chain", NO_OPS, ops, optimize);

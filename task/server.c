@@ -11,6 +11,7 @@
 #include "lib/base/log.h"
 #include "lib/tensor/arena.h"
 #include "task/health.h"
+#include "task/kernels/kernel_table.h"
 #include "task/peer/peer_stream.h"
 #include "task/rpc/tls.h"
 #include "task/server_internal.h"
@@ -142,7 +143,8 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 		return rc;
 	s->peers = peers_new(o->cluster, o->job, o->index, s->tls);
 	remote = peers_remote(s->peers);
-	rc = runtime_new(o->job, o->index, compute_threads(o->threads), &remote, &s->rt, err);
+	rc = runtime_new(o->job, o->index, compute_threads(o->threads), &task_kernels, &remote,
+			 &s->rt, err);
 	if (rc)
 		return rc;
 	s->rt->gpus = s->device.gpus;

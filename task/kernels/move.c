@@ -6,13 +6,14 @@
 
 #include "task/kernels/gpu_runs.h"
 #include "task/kernels/rows.h"
+#include "task/runtime/runtime.h"
 
 _Static_assert((int)VIEW_MAX_RANK <= 2 * CUDA_MAX_RANK, "every view has to fit");
 
 /* Without a step it is folded, in host memory, whatever device the node is for. */
 static bool on_gpu(const struct kernel_call *c, enum mu_dtype t)
 {
-	return mu_dtype_size(t) && c->step && gpu_here(c) && gpu_kernel_find(c->node);
+	return mu_dtype_size(t) && c->step && gpu_here(c) && c->runtime->kernels->find_gpu(c->node);
 }
 
 int move_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,

@@ -88,7 +88,7 @@ int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_
 /* A value on a GPU is not for the CPU's kernels. */
 static bool may_see(const struct kernel_call *c, struct variable *v)
 {
-	if (!c->runtime->gpus || gpu_kernel_find(c->node))
+	if (!c->runtime->gpus || c->runtime->kernels->find_gpu(c->node))
 		return true;
 	pthread_mutex_lock(&v->lock);
 	bool there = mu_tensor_is_set(&v->value) && v->value.buf->device;

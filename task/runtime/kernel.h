@@ -59,18 +59,16 @@ struct kernel {
 	void (*release)(void *state); /* undoes prepare; NULL: free() when state is not NULL */
 };
 
-/* The CPU device's kernels, found by op name.  Each kernels/cpu file exports one table, listed in
- * kernels/cpu/tables.def. */
-const struct kernel *cpu_kernel_find(const char *op);
-/* What runs node n by kernel k: k->run, or what widens the 16-bit floats that it gets and narrows
- * what it gives. */
+/* How the runtime finds kernels; it is given to runtime_new. */
 typedef int kernel_fn(struct kernel_call *c, struct mu_err *err);
-kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n);
-
-/* Whether a GPU runs this node: not at all; with its tensors in host memory; by a kernel of its
- * own. */
-enum kernel_gpu { KERNEL_GPU_NONE, KERNEL_GPU_HOST, KERNEL_GPU_NATIVE };
-enum kernel_gpu kernel_on_gpu(const struct mu_node *n);
+struct gpu_kernel; /* task/runtime/gpu_kernel.h */
+struct kernel_registry {
+	const struct kernel *(*find)(const char *op); /* of the CPU device; NULL: there is none */
+	/* The function that runs node n by the CPU's kernel k. */
+	kernel_fn *(*function)(const struct kernel *k, const struct mu_node *n);
+	/* Of a GPU; NULL: the CPU's kernel runs the node, in host memory. */
+	const struct gpu_kernel *(*find_gpu)(const struct mu_node *n);
+};
 
 /* ---- for kernels: taking inputs, giving outputs ---- */
 

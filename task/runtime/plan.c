@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "task/kernels/gpu_table.h"
+#include "task/runtime/gpu_kernel.h"
 
 enum { LINE = 64 }; /* bytes that a processor fetches at once */
 
@@ -39,8 +39,8 @@ static int find_kernel(const struct mu_node *n, const struct runtime *rt, const 
 
 	if (rc)
 		return rc;
-	const struct gpu_kernel *gpu = gpu_of_node(n, rt) ? gpu_kernel_find(n) : NULL;
-	*out = gpu && !gpu->same ? &gpu->k : cpu_kernel_find(n->op);
+	const struct gpu_kernel *gpu = gpu_of_node(n, rt) ? rt->kernels->find_gpu(n) : NULL;
+	*out = gpu && !gpu->same ? &gpu->k : rt->kernels->find(n->op);
 	if (!*out)
 		return mu_fail(err, MU_UNIMPLEMENTED,
 			       "this task has no CPU kernel for op '%s', node '%s'", n->op,
@@ -118,18 +118,19 @@ static int read_types(struct executor *e, struct mu_arena *scratch, struct types
 	return 0;
 }
 
-static void describe(struct plan_node *p, const struct kernel *k)
+static void describe(struct plan_node *p, const struct kernel *k,
+		     const struct kernel_registry *kernels)
 {
 	const struct mu_node *n = p->node;
 
 	p->kind = (uint8_t)kind_of(n->op);
-	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : cpu_kernel_run(k, n);
+	p->run = strcmp(n->op, "NoOp") == 0 ? NULL : kernels->function(k, n);
 	p->async = k->start != NULL;
 	p->expensive = (k->flags & KERNEL_EXPENSIVE) != 0;
 	p->sees_dead = (k->flags & KERNEL_SEES_DEAD) != 0;
 	p->uninit_ok = (n->def->flags & MU_OP_UNINIT_OK) != 0;
 	p->fixed = n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0 &&
-		   k == cpu_kernel_find(n->op);
+		   k == kernels->find(n->op);
 	if (p->kind == NODE_ENTER) {
 		const struct mu_attr *constant = mu_node_attr(n, "is_constant");
 		p->constant = constant && constant->kind == MU_ATTR_BOOL && constant->b;
@@ -269,7 +270,7 @@ int plan_compile(struct executor *e, struct mu_err *err)
 		else
 			rc = find_kernel(e->nodes[i].node, e->rt, &e->extra[i].kernel, err);
 		if (!rc)
-			describe(&e->nodes[i], e->extra[i].kernel);
+			describe(&e->nodes[i], e->extra[i].kernel, e->rt->kernels);
 		e->all_taken &= e->nodes[i].kind == NODE_PLAIN;
 	}
 	if (!rc)

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "task/kernels/gpu_table.h"
+#include "task/runtime/gpu_kernel.h"
 #include "task/runtime/runtime.h"
 
 enum { HOST = -1 };
@@ -36,7 +36,7 @@ static int read_ends(struct settle *s, const struct mu_node *n, struct ends *e)
 
 	if ((rc = mu_node_need_def(n, s->err)))
 		return rc;
-	e->kernel = gpu ? gpu_kernel_find(n) : NULL;
+	e->kernel = gpu ? s->rt->kernels->find_gpu(n) : NULL;
 	e->gpu = e->kernel ? (int)gpu_number(gpu) : HOST;
 	if ((rc = mu_op_input_types(n, &s->scratch, &e->in, &e->n_in, s->err)) ||
 	    (rc = mu_op_output_types(n, &s->scratch, &e->out, &e->n_out, s->err)))

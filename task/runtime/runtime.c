@@ -19,8 +19,8 @@ static uint64_t draw_incarnation(void)
 	return v ? v : 1;
 }
 
-int runtime_new(const char *job, int task, unsigned threads, const struct rendezvous_remote *remote,
-		struct runtime **out, struct mu_err *err)
+int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
+		const struct rendezvous_remote *remote, struct runtime **out, struct mu_err *err)
 {
 	struct runtime *rt = MU_NEW(struct runtime);
 	int rc = thread_pool_new(threads, &rt->pool, err);
@@ -29,6 +29,7 @@ int runtime_new(const char *job, int task, unsigned threads, const struct rendez
 		free(rt);
 		return rc;
 	}
+	rt->kernels = kernels;
 	rt->task_prefix = mu_xasprintf("/job:%s/replica:0/task:%d", job, task);
 	rt->cpu_name = mu_xasprintf("%s/device:CPU:0", rt->task_prefix);
 	rt->incarnation = draw_incarnation();

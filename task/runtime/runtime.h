@@ -10,7 +10,9 @@
 
 struct thread_pool;
 struct gpu_set;
+struct kernel_registry;
 struct runtime {
+	const struct kernel_registry *kernels;
 	char *task_prefix;    /* "/job:worker/replica:0/task:1" */
 	char *cpu_name;       /* "/job:worker/replica:0/task:1/device:CPU:0" */
 	uint64_t incarnation; /* random, non-zero, drawn at start */
@@ -20,8 +22,9 @@ struct runtime {
 	struct thread_pool *pool; /* compute threads: as many as the cgroup gives */
 	struct gpu_set *gpus;     /* NULL: none; set before the first graph comes, owned */
 };
-int runtime_new(const char *job, int task, unsigned threads, const struct rendezvous_remote *remote,
-		struct runtime **out, struct mu_err *err); /* threads 0: what the cgroup gives */
+/* threads 0: what the cgroup gives.  `kernels` has to last. */
+int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
+		const struct rendezvous_remote *remote, struct runtime **out, struct mu_err *err);
 void runtime_free(struct runtime *rt); /* no step may run any more, nor a reference be held */
 
 /* An executor: a registered partition, compiled to a flat plan.  Immutable, reference-counted. */

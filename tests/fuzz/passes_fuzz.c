@@ -7,6 +7,7 @@
 #include "lib/graph/library.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/optimize.h"
+#include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
 
 #define PS     "/job:ps/replica:0/task:0/device:CPU:0"
@@ -18,7 +19,7 @@ static struct runtime *the_runtime(void)
 {
 	static struct runtime *rt;
 
-	if (!rt && runtime_new("worker", 0, 1, NULL, &rt, NULL))
+	if (!rt && runtime_new("worker", 0, 1, &task_kernels, NULL, &rt, NULL))
 		abort();
 	return rt;
 }

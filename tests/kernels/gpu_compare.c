@@ -9,6 +9,7 @@
 #include "task/device/gpu.h"
 #include "task/kernels/gpu_table.h"
 #include "task/kernels/half.h"
+#include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
@@ -50,7 +51,7 @@ int setup(void **state)
 	static const struct rendezvous_remote nobody = {.recv = no_recv};
 
 	fake_cuda_reset();
-	if (runtime_new("test", 0, 1, &nobody, &rt, &err))
+	if (runtime_new("test", 0, 1, &task_kernels, &nobody, &rt, &err))
 		return -1;
 	const struct cuda_plugin *plugin = gpu_plugin_to_test();
 	return plugin ? gpu_set_open(plugin, &(struct gpu_options){.growth = true}, &rt->gpus, &err)

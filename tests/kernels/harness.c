@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kernels/harness.h"
+#include "task/kernels/kernel_table.h"
 
 static void no_recv(void *ctx, struct rendezvous *r, const char *key, rendezvous_done done,
 		    void *arg)
@@ -14,7 +15,7 @@ int harness_runtime(unsigned threads, struct runtime **out, struct mu_err *err)
 {
 	static const struct rendezvous_remote remote = {.recv = no_recv};
 
-	return runtime_new("test", 0, threads, &remote, out, err);
+	return runtime_new("test", 0, threads, &task_kernels, &remote, out, err);
 }
 
 int harness_prepare(struct harness *h, struct runtime *rt, struct mu_node *n, struct mu_err *err)

@@ -6,6 +6,7 @@
 
 #include "lib/base/pb.h"
 #include "lib/graph/library.h"
+#include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/task/build.h"
 #include "tests/wait.h"
@@ -193,7 +194,7 @@ static void cancel_and_clear(struct mu_graph *g, const char *resource)
 	struct executor *e;
 	pthread_t t;
 
-	assert_ok(runtime_new("local", 0, 2, NULL, &rt, &err), &err);
+	assert_ok(runtime_new("local", 0, 2, &task_kernels, NULL, &rt, &err), &err);
 	assert_ok(executor_new(rt, g, "", &e, &err), &err);
 	struct rendezvous *r = rendezvous_table_get(rt->steps, 1);
 	struct step *s = executor_start(e, r, on_done, &how);

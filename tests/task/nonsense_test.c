@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
+#include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/task/nonsense.h"
 #include "tests/test.h"
@@ -127,7 +128,7 @@ static void every_op__on_nonsense__ends_soon_and_names_the_node(void **state)
 	struct mu_err err = {0};
 
 	mu_tensor_limit = TENSOR_LIMIT;
-	assert_ok(runtime_new("local", 0, 2, NULL, &rt, &err), &err);
+	assert_ok(runtime_new("local", 0, 2, &task_kernels, NULL, &rt, &err), &err);
 	getrusage(RUSAGE_SELF, &before);
 	for (unsigned i = 0; (op = mu_op_at(i)); i++)
 		for (unsigned long k = 0; k < rounds; k++) {

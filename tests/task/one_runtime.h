@@ -4,13 +4,14 @@
 #ifndef TESTS_TASK_ONE_RUNTIME_H
 #define TESTS_TASK_ONE_RUNTIME_H
 
+#include "task/kernels/kernel_table.h"
 #include "task/runtime/runtime.h"
 
 static struct runtime *rt;
 
 static int start_runtime(void **state)
 {
-	return runtime_new("w", 0, 2, NULL, &rt, NULL);
+	return runtime_new("w", 0, 2, &task_kernels, NULL, &rt, NULL);
 }
 
 static int stop_runtime(void **state)
