@@ -2,7 +2,7 @@
 #ifndef MU_TASK_CONTEXT_H
 #define MU_TASK_CONTEXT_H
 
-/* What the methods of both services get. */
+/* The context argument of the RPC methods of the master and worker services. */
 struct task_context {
 	struct worker *worker;
 	struct master *master;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Check answers for the whole task ("") and for each service by its name.  Watch is a stream, which
- * this server does not have: by the protocol a client that is told so asks Check instead. */
+/* The method Check answers for the whole task ("") and for each service by its name.  Watch is a
+ * streaming method, which this server does not support.  It returns UNIMPLEMENTED; the protocol
+ * lets clients poll Check then. */
 #include "task/health.h"
 
 #include "lib/base/pb.h"
@@ -40,7 +41,7 @@ static void check(struct rpc_call *call, void *ctx)
 			name = f.bytes;
 	if (request.bad || !is_service(name)) {
 		mu_fail(&err, request.bad ? MU_INVALID_ARGUMENT : MU_NOT_FOUND,
-			"no service '%.*s' here", (int)(name.len > 200 ? 200 : name.len),
+			"unknown service '%.*s'", (int)(name.len > 200 ? 200 : name.len),
 			name.data);
 		rpc_reply_error(call, &err);
 		return;
@@ -53,7 +54,7 @@ static void watch(struct rpc_call *call, void *ctx)
 {
 	struct mu_err err;
 
-	mu_fail(&err, MU_UNIMPLEMENTED, "Watch is not served: ask Check");
+	mu_fail(&err, MU_UNIMPLEMENTED, "Watch is not supported: call Check");
 	rpc_reply_error(call, &err);
 }
 

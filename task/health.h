@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gRPC's health service: whether the task serves calls, for probes that speak gRPC. */
+/* The gRPC health checking protocol (grpc.health.v1). */
 #ifndef MU_TASK_HEALTH_H
 #define MU_TASK_HEALTH_H
 

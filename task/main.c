@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* muster-task: one task of a cluster as a program.
  *
- * Who it is comes from its flags, else from TF_CONFIG.  Exit codes: 0
- * ended by SIGTERM, SIGINT, POST /finish or the end of its input; 1 could not start; 2 a wrong
- * command line; 3 (MU_EXIT_KERNELS) this machine has less than the kernels that were asked for.
+ * The job name and task index come from the flags, else from TF_CONFIG.  Exit codes:
+ * 0: ended by SIGTERM, SIGINT, POST /finish or the end of standard input;
+ * 1: the server could not start;
+ * 2: wrong command line;
+ * 3 (MU_EXIT_KERNELS): this machine does not support the requested kernels.
  *
- * A signal may reach any thread: its handler writes to a pipe that main reads. */
+ * The kernel may deliver a signal to any thread: the handler writes to a pipe that main reads. */
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
@@ -17,7 +19,7 @@
 #include "lib/base/log.h"
 #include "task/server.h"
 
-enum { KEEP_BLOCK = 32 << 20, KEEP_FREE = 128 << 20 }; /* bytes, malloc */
+enum { MMAP_THRESHOLD_BYTES = 32 << 20, TRIM_THRESHOLD_BYTES = 128 << 20 }; /* of malloc */
 enum {
 	DRAIN_MS = 2000,
 	SESSION_IDLE_MS = 7 * 24 * 3600 * 1000,
@@ -30,23 +32,22 @@ static const char usage[] =
     "   or: muster-task --ps_hosts=A,B --worker_hosts=C,D --job_name=NAME --task_index=N\n"
     "   or: TF_CONFIG='{\"cluster\": …, \"task\": …}' muster-task\n"
     "\n"
-    "  --bind=HOST:PORT      listen there instead of on the address that the cluster names\n"
-    "            [0.0.0.0:MUSTER_PORT, if that is set and the cluster names a host name]\n"
-    "  --local=PORT|unix:P   a second listener, on 127.0.0.1 or a socket, for the program beside\n"
-    "  --tls=FOLDER          tasks talk by mutual TLS with its tls.crt, tls.key, ca.crt;\n"
-    "                        --local stays in the clear                 [MUSTER_TLS]\n"
-    "  --stream-port=PORT    where tasks on other machines open streams\n"
+    "  --bind=HOST:PORT      listen address, instead of the task's address in the cluster\n"
+    "    [0.0.0.0:MUSTER_PORT, if that is set and the cluster has a host name for the task]\n"
+    "  --local=PORT|unix:P   a second listener, on 127.0.0.1 or a Unix socket, for a local client\n"
+    "  --tls=FOLDER          mutual TLS between tasks, with tls.crt, tls.key, ca.crt of FOLDER;\n"
+    "                        --local stays unencrypted                  [MUSTER_TLS]\n"
+    "  --stream-port=PORT    port for tensor streams from tasks on other machines\n"
     "                                                    [MUSTER_STREAM_PORT, or any free]\n"
-    "  --http=PORT           health, status and metrics; 0 picks one     [MUSTER_HTTP_PORT]\n"
-    "  --address-file=FILE   writes the addresses there once it serves\n"
-    "  --kernels=WHAT        auto, cpu, gpu or a variant as cpu-avx2      [MUSTER_KERNELS]\n"
-    "  --threads=N           compute threads         [MUSTER_THREADS, or all it is given]\n"
-    "  --connect-timeout=S   how long a new session waits for missing tasks [for ever]\n"
-    "  --session-idle=S      closes a session that is unused for S seconds; 0 never\n"
+    "  --http=PORT           port for health, status and metrics; 0: any free [MUSTER_HTTP_PORT]\n"
+    "  --address-file=FILE   write the addresses to FILE once the server is ready\n"
+    "  --kernels=NAME        auto, cpu, gpu or a variant such as cpu-avx2   [MUSTER_KERNELS]\n"
+    "  --threads=N           compute threads    [MUSTER_THREADS, or the CPUs of the cgroup]\n"
+    "  --connect-timeout=S   how long a new session waits for missing tasks   [no limit]\n"
+    "  --session-idle=S      close a session that is unused for S seconds; 0: never\n"
     "                                                             [604800, seven days]\n"
-    "  --session-config=FILE a serialized ConfigProto, the defaults of every session\n"
-    "  --while-stdin         end, without draining, when standard input does: whoever holds\n"
-    "                        its other end has gone\n"
+    "  --session-config=FILE a serialized ConfigProto with the defaults of every session\n"
+    "  --while-stdin         exit, without draining, at the end of standard input\n"
     "  --version, --help\n";
 
 struct arguments {
@@ -67,7 +68,7 @@ static int number(const char *text, long most, const char *flag, long *out, stru
 	errno = 0;
 	n = strtol(text, &end, 10);
 	if (errno || end == text || *end || n < 0 || n > most)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: '%s' is no number from 0 to %ld",
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: '%s' is not a number from 0 to %ld",
 			       flag, text, most);
 	*out = n;
 	return 0;
@@ -109,7 +110,7 @@ static int set_local(struct arguments *a, const char *value, struct mu_err *err)
 	return 0;
 }
 
-/* "--name=value" or "--name value": 1 with *value when arg is that flag. */
+/* Recognizes "--name=value" and "--name value".  Returns 1 and sets *value if arg is that flag. */
 static int is_flag(const char *arg, const char *next, const char *name, const char **value,
 		   int *taken)
 {
@@ -201,7 +202,7 @@ static int one_argument(struct arguments *a, const char *arg, const char *next, 
 	return rc < 0 ? rc : 0;
 }
 
-static int cluster_of_environment(struct arguments *a, struct mu_err *err)
+static int cluster_from_env(struct arguments *a, struct mu_err *err)
 {
 	const char *config = getenv("TF_CONFIG");
 	struct mu_self self = {0};
@@ -215,10 +216,10 @@ static int cluster_of_environment(struct arguments *a, struct mu_err *err)
 	return rc;
 }
 
-/* 0: go on; 1: there is nothing more to do. */
+/* Returns 1 if the program has nothing more to do, as after --help. */
 static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 {
-	const char *named;
+	const char *address;
 	int rc = 0;
 
 	a->o.http_port = -1;
@@ -235,19 +236,18 @@ static int parse(struct arguments *a, int argc, char **argv, struct mu_err *err)
 		rc = one_argument(a, argv[i], i + 1 < argc ? argv[i + 1] : NULL, &i, err);
 	}
 	if (!rc)
-		rc = cluster_of_environment(a, err);
+		rc = cluster_from_env(a, err);
 	if (rc)
 		return rc;
 	if (a->cluster.n_jobs == 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "no cluster: give --cluster or TF_CONFIG (--help says how)");
 	if (!a->self.job[0])
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "which task is this? give --job and --index");
-	named = mu_cluster_address(&a->cluster, a->self.job, a->self.index, err);
-	if (!named)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "no task: give --job and --index");
+	address = mu_cluster_address(&a->cluster, a->self.job, a->self.index, err);
+	if (!address)
 		return -MU_INVALID_ARGUMENT;
-	rc = task_options_from_env(&a->o, named, a->bind, err);
+	rc = task_options_from_env(&a->o, address, a->bind, err);
 	if (rc)
 		return rc;
 	a->o.cluster = &a->cluster;
@@ -269,15 +269,15 @@ static int write_addresses(const char *path, const struct task_server *s, struct
 	return mu_write_file(path, b.data, b.len, err);
 }
 
-static int ending[2]; /* a pipe: one byte, the signal's number */
+static int end_pipe[2]; /* carries one byte, the signal's number; 0: POST /finish */
 
 static void end_by_signal(int sig)
 {
 	int saved = errno;
 	char byte = (char)sig;
 
-	if (write(ending[1], &byte, 1) < 0) {
-		/* the pipe is full of the same wish */
+	if (write(end_pipe[1], &byte, 1) < 0) {
+		/* The pipe is full, so main will read an earlier request to end. */
 	}
 	errno = saved;
 }
@@ -287,34 +287,34 @@ static void finish(void *arg)
 	end_by_signal(0);
 }
 
-/* What comes in on standard input is thrown away; false when it has ended. */
-static bool stdin_goes_on(void)
+/* Discards input from standard input.  Returns false at its end. */
+static bool stdin_is_open(void)
 {
-	char waste[256];
-	ssize_t n = read(STDIN_FILENO, waste, sizeof(waste));
+	char discarded[256];
+	ssize_t n = read(STDIN_FILENO, discarded, sizeof(discarded));
 
 	return n > 0 || (n < 0 && (errno == EINTR || errno == EAGAIN));
 }
 
-/* How long steps may still run. */
+/* Returns the time in ms that running steps get to complete. */
 static long wait_for_end(bool while_stdin)
 {
-	struct pollfd fds[2] = {{.fd = ending[0], .events = POLLIN},
+	struct pollfd fds[2] = {{.fd = end_pipe[0], .events = POLLIN},
 				{.fd = STDIN_FILENO, .events = POLLIN}};
-	char why;
+	char sig;
 
 	do {
 		if (poll(fds, while_stdin ? 2 : 1, -1) < 0)
 			continue;
-		if (!fds[0].revents && fds[1].revents && !stdin_goes_on()) {
-			mu_info("task", "whoever started this task has gone");
+		if (!fds[0].revents && fds[1].revents && !stdin_is_open()) {
+			mu_info("task", "standard input was closed: exiting");
 			return 0;
 		}
-	} while (!fds[0].revents || read(ending[0], &why, 1) != 1);
+	} while (!fds[0].revents || read(end_pipe[0], &sig, 1) != 1);
 	mu_info("task", "%s: draining",
-		why == SIGINT    ? "interrupted"
-		: why == SIGTERM ? "asked to end"
-				 : "finished");
+		sig == SIGINT    ? "received SIGINT"
+		: sig == SIGTERM ? "received SIGTERM"
+				 : "received POST /finish");
 	return DRAIN_MS;
 }
 
@@ -325,8 +325,8 @@ static int serve(struct arguments *a)
 	struct mu_err err;
 
 	signal(SIGPIPE, SIG_IGN);
-	if (pipe2(ending, O_CLOEXEC | O_NONBLOCK) || fcntl(ending[0], F_SETFL, 0)) {
-		fprintf(stderr, "muster-task: no pipe: %s\n", strerror(errno));
+	if (pipe2(end_pipe, O_CLOEXEC | O_NONBLOCK) || fcntl(end_pipe[0], F_SETFL, 0)) {
+		fprintf(stderr, "muster-task: cannot create a pipe: %s\n", strerror(errno));
 		return 1;
 	}
 	sigaction(SIGTERM, &act, NULL);
@@ -352,10 +352,10 @@ int main(int argc, char **argv)
 	int rc;
 
 	mu_log_init("muster-task");
-	/* gRPC reads a large message into thousands of blocks and gives them all back: keep them.
-	 */
-	mallopt(M_MMAP_THRESHOLD, KEEP_BLOCK);
-	mallopt(M_TRIM_THRESHOLD, KEEP_FREE);
+	/* gRPC allocates and frees thousands of blocks for each large message.  With these limits
+	 * malloc keeps the memory instead of returning it to the kernel every time. */
+	mallopt(M_MMAP_THRESHOLD, MMAP_THRESHOLD_BYTES);
+	mallopt(M_TRIM_THRESHOLD, TRIM_THRESHOLD_BYTES);
 	rc = parse(&a, argc, argv, &err);
 	if (rc < 0)
 		fprintf(stderr, "muster-task: %s\n", err.msg);

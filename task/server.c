@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Puts the parts of a task together and takes them apart again.
+/* Starts and stops the parts of a task.
  *
- * Taking apart: stop being ready, let running steps end, close sessions, cancel what is left, and
- * only then take down what they stand on: the RPC server (which waits for its calls), the offload
- * threads, the channels to peers, the worker and master, the runtime. */
+ * Order of the stop: report not ready, let running steps complete, close the sessions, cancel the
+ * remaining steps.  Then the parts end, each before those that it uses: the RPC server (which waits
+ * for its calls), the offload threads, the channels to peers, the worker and master, the runtime.
+ */
 #include <stdio.h>
 #include <time.h>
 
@@ -50,9 +51,9 @@ static void host_of(const char *address, char *host, size_t size)
 		snprintf(host, size, "%.*s", (int)(colon - address), address);
 }
 
-/* ---- a caller in this process reads the streams that its answer comes by ---- */
+/* ---- inline execution: a waiting caller in this process reads the tensor streams itself ---- */
 
-static bool enter(void *streams)
+static bool wait_enter(void *streams)
 {
 	return streams_enter(streams);
 }
@@ -62,19 +63,19 @@ static void wait_until(void *streams, const _Atomic bool *over, int64_t until_ms
 	streams_wait(streams, over, until_ms);
 }
 
-static void leave(void *streams)
+static void wait_leave(void *streams)
 {
 	streams_leave(streams);
 }
 
-static void wake(void *streams)
+static void wait_wake(void *streams)
 {
 	streams_wake(streams);
 }
 
-static struct rpc_wait waits_by_streams(struct peers *ps)
+static struct rpc_wait stream_wait(struct peers *ps)
 {
-	return (struct rpc_wait){enter, wait_until, leave, wake, peers_streams(ps)};
+	return (struct rpc_wait){wait_enter, wait_until, wait_leave, wait_wake, peers_streams(ps)};
 }
 
 /* ---- starting ---- */
@@ -91,7 +92,7 @@ static int listen_for_calls(struct task_server *s, const char *const *addresses,
 				       .methods = methods,
 				       .n_methods = n_methods,
 				       .ctx = &s->context,
-				       .wait = waits_by_streams(s->peers)};
+				       .wait = stream_wait(s->peers)};
 	int rc;
 
 	memcpy(methods, master_methods, master_n_methods * sizeof(*methods));
@@ -103,7 +104,7 @@ static int listen_for_calls(struct task_server *s, const char *const *addresses,
 	return rc;
 }
 
-/* Where a client in this process reaches the server that listens on `address`. */
+/* Returns the target for clients in this process of a server that listens on `address`. */
 static char *target_of(const char *address, int port)
 {
 	char host[256];
@@ -116,8 +117,7 @@ static char *target_of(const char *address, int port)
 	return mu_xasprintf(strchr(host, ':') ? "grpc://[%s]:%d" : "grpc://%s:%d", host, port);
 }
 
-/* What was asked for, else what the environment says: a launcher that starts several tasks on one
- * machine shares its processors out. */
+/* MUSTER_THREADS is set by launchers that start several tasks on one machine. */
 static unsigned compute_threads(unsigned asked)
 {
 	const char *share = getenv("MUSTER_THREADS");
@@ -158,7 +158,7 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	return 0;
 }
 
-/* How tasks speak with each other: what was asked for, else what the environment says. */
+/* Starts the tensor streams of the kind in the options, else in MUSTER_PEER. */
 static int start_streams(struct task_server *s, const struct task_server_options *o,
 			 const char *address, struct mu_err *err)
 {
@@ -198,7 +198,9 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	s->finish = o->finish;
 	s->finish_arg = o->finish_arg;
 	if (arena_start(&why))
-		mu_info("task", "tensors are sent, not shown, on this host: %s", why.msg);
+		mu_info("task",
+			"no shared memory between tasks on this host, tensors are copied: %s",
+			why.msg);
 	rc = make_parts(s, o, err);
 	if (!rc)
 		rc = start_streams(s, o, addresses[0], err);
@@ -220,7 +222,7 @@ int task_server_start(const struct task_server_options *o, struct task_server **
 	s->ready = true;
 	master_close_idle_sessions(s->context.master, o->session_idle_ms);
 	mu_info("task", "%s serves on %s%s, kernels %s, %lld ms after its start",
-		s->rt->task_prefix, s->target, s->tls ? " by mutual TLS" : "", s->device.chosen,
+		s->rt->task_prefix, s->target, s->tls ? " with mutual TLS" : "", s->device.chosen,
 		(long long)(mu_clock_ms() - s->started_ms));
 	*out = s;
 	return 0;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task server: one task of a cluster, in this process.  muster-task is a main() around one; tests
- * and the client library may start several side by side. */
+/* A task server: one task of a cluster.  The program muster-task runs one; tests and the client
+ * library may run several in one process. */
 #ifndef MU_TASK_SERVER_H
 #define MU_TASK_SERVER_H
 
@@ -13,44 +13,43 @@ struct task_server_options {
 	const struct mu_cluster *cluster; /* borrowed until start returns */
 	const char *job;
 	int index;
-	const char *bind;    /* (optional) "host:port" to listen on; else what the cluster names */
-	const char *local;   /* (optional) a second address, for the program beside the server:
+	const char *bind; /* (optional) "host:port" to listen on; else the address in the cluster */
+	const char *local;   /* (optional) a second address, for local clients:
 				"unix:path" or "127.0.0.1:port" */
 	int epoch;           /* of the cluster; 0: not known */
 	int http_port;       /* 0 picks one; -1: none */
 	int stream_port;     /* for streams of tasks on other machines; 0: any */
 	const char *kernels; /* (optional) "auto" */
-	const char *peer;    /* (optional) "grpc": no streams between tasks; "tcp": none by unix
-				sockets; else MUSTER_PEER */
-	const char *tls;     /* (optional) the folder of task/rpc/tls.h: `bind` and all other tasks
-				speak mutual TLS, `local` does not */
-	unsigned threads;    /* of the compute pool; 0: MUSTER_THREADS, or what the cgroup gives */
-	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: for ever */
+	const char *peer;    /* (optional) "grpc": no streams between tasks; "tcp": no streams
+			       over Unix sockets; else MUSTER_PEER */
+	const char *tls;     /* (optional) the folder of task/rpc/tls.h: `bind` and connections to
+			       other tasks use mutual TLS, `local` does not */
+	unsigned threads;    /* of the compute pool; 0: MUSTER_THREADS, or the CPUs of the cgroup */
+	long connect_timeout_ms; /* how long CreateSession waits for missing tasks; 0: no limit */
 	int64_t session_idle_ms; /* when an unused session is closed; 0: never */
 	struct mu_span session_config; /* (optional) a ConfigProto, the defaults of every session;
 					  borrowed for the server's life */
-	/* (optional) the SHA-256 of the job's bearer token, as 64 hexadecimal digits: POST requests
-	 * need the token unless they come from the loopback.  NULL: only the loopback may send
-	 * them.
-	 */
+	/* (optional) the SHA-256 of the job's bearer token, as 64 hexadecimal digits.  POST
+	 * requests need the token unless they come from the loopback interface.  NULL: POST is
+	 * accepted from the loopback interface only. */
 	const char *token_digest;
-	/* (optional) POST /finish came; called from the HTTP thread. */
+	/* (optional) Called from the HTTP thread for POST /finish. */
 	void (*finish)(void *arg);
 	void *finish_arg;
 };
 
 enum { TASK_SERVER_BIND = 32 };
-/* Sets the options that the caller left open from the environment: MUSTER_EPOCH, MUSTER_PORT,
+/* Sets the options that the caller left unset from the environment: MUSTER_EPOCH, MUSTER_PORT,
  * MUSTER_STREAM_PORT, MUSTER_HTTP_PORT, MUSTER_TLS, MUSTER_KERNELS, MUSTER_TOKEN_SHA256.
- * `address` is the task's address in the cluster.  o->bind may point to `bind` afterwards: on all
- * interfaces at MUSTER_PORT, if `address` has a host name. */
+ * `address` is the task's address in the cluster.  If it has a host name and MUSTER_PORT is set,
+ * o->bind is all interfaces at that port, and points to `bind`. */
 int task_options_from_env(struct task_server_options *o, const char *address,
 			  char bind[TASK_SERVER_BIND], struct mu_err *err);
 
 struct task_server;
 int task_server_start(const struct task_server_options *o, struct task_server **out,
 		      struct mu_err *err);
-/* Lets running steps end for up to grace_ms, cancels the rest, frees. */
+/* Waits up to grace_ms for running steps, cancels the others, frees the server. */
 void task_server_stop(struct task_server *s, long grace_ms);
 
 int task_server_port(const struct task_server *s);
@@ -59,11 +58,12 @@ int task_server_http_port(const struct task_server *s);  /* 0: none */
 /* "grpc://host:port" for a client in this process. */
 const char *task_server_target(const struct task_server *s);
 const char *task_server_kernels(const struct task_server *s); /* the variant chosen */
-/* Calls a method of the server ("/tensorflow.MasterService/RunStep") from within its process, with
- * no network in between.  timeout_ms <= 0: none.  Not once task_server_stop has begun. */
+/* Calls a method of the server ("/tensorflow.MasterService/RunStep") from within its process,
+ * without the network.  timeout_ms <= 0: no limit.  Must not run concurrently with
+ * task_server_stop. */
 int task_server_call(struct task_server *s, const char *method, const struct rpc_message *request,
 		     long timeout_ms, struct mu_buf *reply, struct mu_err *err);
-/* One JSON object for /status's "progress": what a trainer in this process knows of itself. */
+/* Sets the member "progress" of /status, one JSON object written by a trainer in this process. */
 void task_server_set_progress(struct task_server *s, const char *json);
 
 #endif

@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is in the cluster now: POST /cluster with
+/* Handles POST /cluster, which updates the members of the cluster:
  *
  *	{"epoch": 3, "cluster": {"ps": ["host:port"], "worker": ["host:port", …]}}
  *
- * from who looks after the job, each time that members have joined or left since this task started;
- * /status has the epoch of the last that was taken up.  Those who are new are learned, so that
- * their tensors may be asked for whichever of them opens the first session here.  One that is known
- * keeps its address, as everywhere; who left is not forgotten: nobody asks for it any more, and its
- * name and address are those of who takes its place.  What an older epoch says is no news.
+ * The operator or launcher sends it whenever members have joined or left since this task started.
+ * /status reports the epoch of the last accepted update; updates with an older epoch change
+ * nothing.  New members are added, so that this task can fetch tensors from them.  The address of a
+ * known member does not change.  Removed members stay in the table: no step refers to them, and a
+ * replacement has the same name and address.
  *
- * A cluster in which this task is not, at its own address, is meant for another: a pod's IP address
- * may have had somebody else before.
+ * An update that does not list this task at its own address is rejected with 409.  It is meant for
+ * another task, because a pod may get an IP address that another pod had before.
  */
 #include "lib/base/log.h"
 #include "lib/io/json.h"
 #include "task/peer/peer.h"
 #include "task/server_internal.h"
 
-static void refuse(struct mu_http_answer *out, int status, const struct mu_err *err)
+static void reply_error(struct mu_http_answer *out, int status, const struct mu_err *err)
 {
 	out->status = status;
 	mu_buf_printf(&out->body, "%s\n", err->msg);
@@ -33,7 +33,7 @@ static int read_epoch(struct mu_span text, int *epoch, struct mu_err *err)
 		return rc;
 	n = d->root->kind == MU_DOC_MAP ? mu_doc_int(d->root, "epoch", 0) : 0;
 	if (n < 1 || n > INT32_MAX)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "epoch must be a number from 1 up");
+		return mu_fail(err, MU_INVALID_ARGUMENT, "epoch must be an integer greater than 0");
 	*epoch = (int)n;
 	return 0;
 }
@@ -46,7 +46,7 @@ static bool is_ours(struct task_server *s, const struct mu_cluster *c)
 	return address && !strcmp(address, peers_own_address(s->peers));
 }
 
-static int learn(struct task_server *s, const struct mu_cluster *c, struct mu_err *err)
+static int add_members(struct task_server *s, const struct mu_cluster *c, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -62,28 +62,28 @@ static int learn(struct task_server *s, const struct mu_cluster *c, struct mu_er
 	return rc;
 }
 
-void server_cluster_told(struct task_server *s, struct mu_span text, struct mu_http_answer *out)
+void server_cluster_post(struct task_server *s, struct mu_span text, struct mu_http_answer *out)
 {
 	MU_AUTO_CLUSTER c = {0};
 	struct mu_err err = {0};
 	int epoch = 0;
 
 	if (read_epoch(text, &epoch, &err) || mu_cluster_parse_json(&c, text, &err)) {
-		refuse(out, 400, &err);
+		reply_error(out, 400, &err);
 		return;
 	}
 	if (!is_ours(s, &c)) {
 		mu_fail(&err, MU_FAILED_PRECONDITION, "%s at %s is not in this cluster",
 			s->rt->task_prefix, peers_own_address(s->peers));
-		refuse(out, 409, &err);
+		reply_error(out, 409, &err);
 		return;
 	}
-	if (epoch > s->epoch) { /* the one thread of HTTP writes it */
-		if (learn(s, &c, &err)) {
-			refuse(out, 503, &err);
+	if (epoch > s->epoch) { /* only the HTTP thread writes it */
+		if (add_members(s, &c, &err)) {
+			reply_error(out, 503, &err);
 			return;
 		}
-		mu_info("task", "the cluster has changed: epoch %d", epoch);
+		mu_info("task", "cluster membership updated: epoch %d", epoch);
 		s->epoch = epoch;
 	}
 	out->type = "application/json";

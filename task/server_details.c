@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The lists of /status: resources, parked steps, sessions, and traffic with each other task.  Each
- * list is bounded; the counts beside them are not. */
+ * list has a maximum length; the counts in /status are always complete. */
 #include <cjson/cJSON.h>
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ enum { MAX_RESOURCES = 1000, MAX_STEPS = 100, MAX_WAITS = 8, MAX_SESSIONS = 1000
 struct list {
 	cJSON *items;
 	unsigned n;
-	cJSON *waits_for; /* of the parked step that is listed; NULL: nothing yet */
+	cJSON *waits_for; /* "waitsFor" of the current step; NULL: the step is not listed yet */
 	unsigned n_waits;
 	int64_t step_id;
 };
@@ -26,7 +26,7 @@ static cJSON *add_item(struct list *l)
 	return item;
 }
 
-static void see_resource(void *arg, struct resource *r)
+static void add_resource(void *arg, struct resource *r)
 {
 	struct list *l = arg;
 	cJSON *item;
@@ -40,7 +40,7 @@ static void see_resource(void *arg, struct resource *r)
 	cJSON_AddNumberToObject(item, "bytes", r->type->bytes ? (double)r->type->bytes(r) : 0);
 }
 
-static void see_step(void *arg, int64_t step_id)
+static void begin_step(void *arg, int64_t step_id)
 {
 	struct list *l = arg;
 
@@ -49,7 +49,7 @@ static void see_step(void *arg, int64_t step_id)
 	l->n_waits = 0;
 }
 
-/* Lists one more thing that the step waits for; the first one lists the step. */
+/* Adds a node or tensor that the current step waits for.  The first one also lists the step. */
 static void add_wait(struct list *l, const char *text)
 {
 	if (l->n_waits++ >= MAX_WAITS || (!l->waits_for && l->n >= MAX_STEPS))
@@ -66,14 +66,14 @@ static void add_wait(struct list *l, const char *text)
 	cJSON_AddItemToArray(l->waits_for, cJSON_CreateString(text));
 }
 
-static void see_node(void *arg, const struct mu_node *n)
+static void add_parked_node(void *arg, const struct mu_node *n)
 {
 	MU_AUTO_FREE char *text = mu_xasprintf("%s (%s)", n->name, n->op);
 
 	add_wait(arg, text);
 }
 
-static void see_key(void *arg, const char *key)
+static void add_awaited_key(void *arg, const char *key)
 {
 	struct rendezvous_key k;
 	MU_AUTO_FREE char *text = NULL;
@@ -85,7 +85,7 @@ static void see_key(void *arg, const char *key)
 	add_wait(arg, text);
 }
 
-static void see_traffic(void *arg, const char *task, uint64_t in, uint64_t out)
+static void add_traffic(void *arg, const char *task, uint64_t in, uint64_t out)
 {
 	cJSON *item = add_item(arg);
 
@@ -124,10 +124,10 @@ void server_status_lists(struct task_server *s, cJSON *to)
 	struct list steps = {.items = cJSON_AddArrayToObject(to, "parkedSteps")};
 	struct list peers = {.items = cJSON_AddArrayToObject(to, "peers")};
 	struct list sessions = {.items = cJSON_AddArrayToObject(to, "sessionList")};
-	struct worker_see see = {see_step, see_node, see_key, &steps};
+	struct worker_see see = {begin_step, add_parked_node, add_awaited_key, &steps};
 
-	resources_each(s->rt->resources, see_resource, &resources);
+	resources_each(s->rt->resources, add_resource, &resources);
 	worker_each_step(s->context.worker, &see);
-	traffic_each(s->rt->traffic, see_traffic, &peers);
+	traffic_each(s->rt->traffic, add_traffic, &peers);
 	list_sessions(s, &sessions);
 }

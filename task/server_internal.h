@@ -22,27 +22,27 @@ struct task_server {
 	struct peers *peers;
 	struct runtime *rt;
 	struct rpc_server *rpc;
-	struct rpc_tls *tls; /* NULL: in the clear */
+	struct rpc_tls *tls; /* NULL: unencrypted */
 	struct mu_http_server *http;
 	int ports[2], http_port;
 	char *target;
 	int64_t started_ms;
 	_Atomic bool ready;
-	_Atomic int epoch; /* of the cluster, as far as this task knows it; 0: nobody said */
+	_Atomic int epoch;                /* of the cluster's last known membership; 0: not known */
 	char token_digest[MU_TOKEN_SIZE]; /* "": the job has no token */
 	void (*finish)(void *arg);
 	void *finish_arg;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	char *progress;
-	int64_t rate_ms; /* when the two were last measured */
-	uint64_t rate_steps;
-	double rate_cpu; /* seconds of processors by then */
-	double rate, busy;
+	int64_t rate_ms;     /* when `rate` and `busy` were last computed */
+	uint64_t rate_steps; /* steps at rate_ms */
+	double rate_cpu;     /* CPU seconds at rate_ms */
+	double rate, busy;   /* steps per second; share of the CPUs in use, 0 to 1 */
 };
 
 void server_status_lists(struct task_server *s, struct cJSON *to); /* adds members */
 void server_status_handle(void *server, const struct mu_http_request *rq,
 			  struct mu_http_answer *out);
-void server_cluster_told(struct task_server *s, struct mu_span text, struct mu_http_answer *out);
+void server_cluster_post(struct task_server *s, struct mu_span text, struct mu_http_answer *out);
 
 #endif

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the server says of itself over HTTP:
+/* HTTP endpoints of the task:
  *
- *	GET  /healthz  200 as long as the process answers
- *	GET  /readyz   200 once it serves calls, 503 when it is about to end
+ *	GET  /healthz  200 while the process runs
+ *	GET  /readyz   200 while the server accepts calls, 503 while it starts or stops
  *	GET  /status   one JSON object
- *	GET  /metrics  Prometheus' text form
+ *	GET  /metrics  metrics in the Prometheus text format
  *	POST /cluster  sets the members of the cluster (server_cluster.c)
- *	POST /finish   asks the program to drain and exit with 0
+ *	POST /finish   asks the program to drain and exit with code 0
  *
- * The two that change something need the bearer token of the job, or a caller on the loopback. */
+ * The POST requests need the bearer token of the job, or must come from the loopback interface. */
 #include <cjson/cJSON.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,10 +23,10 @@
 struct resource_sums {
 	unsigned count;
 	size_t bytes;
-	int64_t step; /* -1: no global_step here */
+	int64_t step; /* value of the variable global_step; -1: this task has none */
 };
 
-static void see(void *arg, struct resource *r)
+static void sum_resource(void *arg, struct resource *r)
 {
 	struct resource_sums *sums = arg;
 	struct variable *v = (struct variable *)r;
@@ -51,8 +51,7 @@ static double cpu_seconds(void)
 	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-/* Steps a second, and the share of its processors' time that the process took, since the last time
- * somebody asked, a second ago or more. */
+/* Computes steps per second and CPU use since the last measurement, at most once a second. */
 static void measure(struct task_server *s, uint64_t steps, double *rate, double *busy)
 {
 	int64_t now = mu_clock_ms();
@@ -121,7 +120,7 @@ static void status(struct task_server *s, struct mu_buf *b)
 
 	worker_count(s->context.worker, &w);
 	measure(s, w.steps, &rate, &busy);
-	resources_each(s->rt->resources, see, &sums);
+	resources_each(s->rt->resources, sum_resource, &sums);
 	cJSON_AddStringToObject(json, "task", s->rt->task_prefix);
 	add_devices(s, json);
 	add_gpus(s, json);
@@ -169,22 +168,26 @@ static void metrics(struct task_server *s, struct mu_buf *b)
 	struct worker_counts w;
 
 	worker_count(s->context.worker, &w);
-	resources_each(s->rt->resources, see, &sums);
+	resources_each(s->rt->resources, sum_resource, &sums);
 	metric(b, "counter", "steps_total", "Partitions of steps started on this task.",
 	       (double)w.steps);
-	metric(b, "counter", "client_steps_total", "Steps that clients of this task started.",
+	metric(b, "counter", "client_steps_total", "Steps started by clients of this task.",
 	       (double)s->context.master->steps);
-	metric(b, "counter", "client_steps_failed_total", "Steps that ended with an error.",
+	metric(b, "counter", "client_steps_failed_total", "Steps that failed.",
 	       (double)s->context.master->failed_steps);
-	metric(b, "gauge", "running_steps", "Partitions of steps that run now.", w.running);
-	metric(b, "gauge", "sessions", "Sessions of clients.", master_sessions(s->context.master));
-	metric(b, "gauge", "worker_sessions", "Sessions of masters.", w.sessions);
+	metric(b, "gauge", "running_steps", "Partitions of steps that are running.", w.running);
+	metric(b, "gauge", "sessions", "Sessions opened by clients.",
+	       master_sessions(s->context.master));
+	metric(b, "gauge", "worker_sessions", "Sessions opened by masters.", w.sessions);
 	metric(b, "gauge", "graphs", "Registered graphs.", w.graphs);
-	metric(b, "gauge", "resources", "Variables, queues and the like.", sums.count);
-	metric(b, "gauge", "resource_bytes", "Memory that they hold.", (double)sums.bytes);
+	metric(b, "gauge", "resources", "Variables, queues, tables and other resources.",
+	       sums.count);
+	metric(b, "gauge", "resource_bytes", "Memory of the resources, in bytes.",
+	       (double)sums.bytes);
 	if (sums.step >= 0)
-		metric(b, "gauge", "global_step", "The variable global_step.", (double)sums.step);
-	metric(b, "gauge", "uptime_seconds", "Since the task started.",
+		metric(b, "gauge", "global_step", "Value of the variable global_step.",
+		       (double)sums.step);
+	metric(b, "gauge", "uptime_seconds", "Seconds since the task started.",
 	       (double)(mu_clock_ms() - s->started_ms) / 1000);
 	mu_buf_printf(b, "# TYPE muster_info gauge\nmuster_info{task=\"%s\",kernels=\"%s\"} 1\n",
 		      s->rt->task_prefix, s->device.chosen);
@@ -194,7 +197,9 @@ static void finish(struct task_server *s, struct mu_http_answer *out)
 {
 	if (!s->finish) {
 		out->status = 409;
-		mu_buf_puts(&out->body, "this server ends with the program around it\n");
+		mu_buf_puts(
+		    &out->body,
+		    "this server runs inside another program and cannot be stopped by request\n");
 		return;
 	}
 	out->status = 202;
@@ -219,13 +224,13 @@ static void refuse_unauthorized(const struct task_server *s, const char *path,
 	out->status = s->token_digest[0] ? 401 : 403;
 	if (s->token_digest[0])
 		mu_buf_printf(&out->body,
-			      "POST %s needs the bearer token of the job, or a caller on the "
-			      "loopback of this task\n",
+			      "POST %s needs the bearer token of the job unless it comes from the "
+			      "loopback interface\n",
 			      path);
 	else
 		mu_buf_printf(&out->body,
 			      "this task has no token (MUSTER_TOKEN_SHA256), so it accepts POST %s "
-			      "only from its loopback\n",
+			      "only from the loopback interface\n",
 			      path);
 }
 
@@ -234,11 +239,12 @@ void server_status_handle(void *server, const struct mu_http_request *rq,
 {
 	struct task_server *s = server;
 	const char *path = rq->path, *method = rq->method;
-	bool tells = !strcmp(path, "/cluster"), post = tells || !strcmp(path, "/finish");
+	bool cluster = !strcmp(path, "/cluster"), post = cluster || !strcmp(path, "/finish");
 
 	if (strcmp(method, post ? "POST" : "GET") && !(!post && !strcmp(method, "HEAD"))) {
 		out->status = 405;
-		mu_buf_printf(&out->body, "%s wants %s\n", path, post ? "POST" : "GET");
+		mu_buf_printf(&out->body, "%s: the method must be %s\n", path,
+			      post ? "POST" : "GET");
 		return;
 	}
 	if (post && !is_authorized(s, rq)) {
@@ -246,8 +252,8 @@ void server_status_handle(void *server, const struct mu_http_request *rq,
 		return;
 	}
 	out->status = 200;
-	if (tells) {
-		server_cluster_told(s, rq->body, out);
+	if (cluster) {
+		server_cluster_post(s, rq->body, out);
 	} else if (post) {
 		finish(s, out);
 	} else if (!strcmp(path, "/healthz")) {
@@ -264,7 +270,7 @@ void server_status_handle(void *server, const struct mu_http_request *rq,
 	} else {
 		out->status = 404;
 		mu_buf_puts(&out->body,
-			    "there are /healthz, /readyz, /status, /metrics, POST /cluster and "
-			    "POST /finish\n");
+			    "not found; valid paths: /healthz, /readyz, /status, /metrics, "
+			    "POST /cluster, POST /finish\n");
 	}
 }

@@ -95,8 +95,8 @@ static void who_has_not_the_jobs_token__changes_nothing_from_afar(void **state)
 	assert_int_equal(mu_token_derive(MU_SPAN("key"), "u2", other, NULL), 0);
 	good = mu_xasprintf("Bearer %s", token);
 	bad = mu_xasprintf("Bearer %s", other);
-	expect_from_afar(&f->ps, "/finish", NULL, 403, "only from its loopback");
-	expect_from_afar(&f->ps, "/finish", good, 403, "only from its loopback");
+	expect_from_afar(&f->ps, "/finish", NULL, 403, "only from the loopback interface");
+	expect_from_afar(&f->ps, "/finish", good, 403, "only from the loopback interface");
 	assert_int_equal(mu_token_digest(mu_span_of(token), s->token_digest, NULL), 0);
 	snprintf(digest_as_token, sizeof(digest_as_token), "Bearer %s", s->token_digest);
 	expect_from_afar(&f->ps, "/finish", NULL, 401, "bearer token of the job");

@@ -88,12 +88,12 @@ static void the_health_service_knows_the_services(void **state)
 			    MU_SPAN("\x0a\x03"
 				    "abc"),
 			    &none, &err),
-		     &err, MU_NOT_FOUND, "no service 'abc'");
+		     &err, MU_NOT_FOUND, "unknown service 'abc'");
 	assert_fails(health(&f->ps,
 			    MU_SPAN("\x0a\x09"
 				    "abc"),
 			    &none, &err),
-		     &err, MU_INVALID_ARGUMENT, "no service");
+		     &err, MU_INVALID_ARGUMENT, "unknown service");
 }
 
 static void sessions_that_were_closed_leave_nothing(void **state)
