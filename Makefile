@@ -37,9 +37,9 @@ SRC_net    := $(filter-out $(SRC_http),$(call find_c,lib/net))
 SRC_rpc    := $(call find_c,task/rpc)
 # JPEG pictures, where libjpeg is
 JPEG        := $(shell pkg-config --exists libjpeg 2>/dev/null && echo yes)
-NO_JPEG     := task/kernels/formats/jpeg_none.c
-SRC_kernel := $(call find_c,task/kernels $(addprefix task/kernels/,cpu data formats gpu loops matrix products) task/runtime task/device)
-SRC_kernel := $(filter-out $(if $(JPEG),$(NO_JPEG),task/kernels/formats/jpeg.c),$(SRC_kernel))
+NO_JPEG     := task/kernels/image/jpeg_none.c
+SRC_kernel := $(call find_c,task/kernels/* task/kernels/engine/loops task/runtime task/device)
+SRC_kernel := $(filter-out $(if $(JPEG),$(NO_JPEG),task/kernels/image/jpeg.c),$(SRC_kernel))
 SRC_task   := $(filter-out task/main.c,$(call find_c,task task/master task/worker task/graph task/peer task/messages))
 SRC_client := $(call find_c,client client/model client/data client/session client/grad client/optim client/server)
 SRC_plan   := $(call find_c,operator/api operator/plan)

@@ -11,7 +11,7 @@
 #include "lib/base/clock.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/optimize.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 
 #define CPU "/job:w/replica:0/task:0/device:CPU:0"

@@ -14,7 +14,7 @@
 #include "lib/base/clock.h"
 #include "task/device/gpu_internal.h"
 #include "task/device/gpu_product.h"
-#include "task/kernels/cuda/args.h"
+#include "task/kernels/engine/cuda/args.h"
 
 enum { ROUNDS = 5 };
 

@@ -12,7 +12,7 @@
 #include "lib/base/log.h"
 #include "lib/tensor/arena.h"
 #include "task/health.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/peer/peer_stream.h"
 #include "task/rpc/tls.h"
 #include "task/server_internal.h"

@@ -50,12 +50,12 @@ $(BIN)/muster: $(B)/o/cli/main.o $(call lib,$(CLI_PARTS))
 # says so.  Code for sm_80 and sm_90, and PTX for newer ones.
 CUDA_KERNELS := $(if $(NVCC),$(B)/cuda/kernels.fatbin)
 CUDA_ARCHS   ?= 80 90
-$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/cuda/*.cu task/kernels/cuda/*.h) task/kernels/loops/loops.def task/kernels/lstm_element.h
+$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/engine/cuda/* task/kernels/*/*.cu.h) task/kernels/engine/loops/loops.def task/kernels/rnn/lstm_element.h
 	@mkdir -p $(@D)
 	@echo "  nvcc     $@ (minutes)"
 	@$(NVCC) -O3 -std=c++17 -I. --fatbin -Xfatbin -compress-all -t 2 -o $@ \
 	  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
-	  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) task/kernels/cuda/kernels.cu
+	  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) task/kernels/engine/cuda/kernels.cu
 
 # What we say of NVIDIA's libraries beside their headers, which come with nvcc: compiled or not.
 CUDA_CHECKED := $(if $(NVCC),$(B)/cuda/headers.o)
@@ -64,7 +64,7 @@ $(B)/cuda/headers.o: tests/kernels/cuda_headers.cc task/device/cuda_api.h task/d
 	@echo "  compare  NVIDIA's headers"
 	@$(NVCC) -std=c++17 -I. -Xcompiler -Wall,-Wno-deprecated-declarations,-Werror -c -o $@ $<
 
-$(B)/libmuster-cuda.so: task/kernels/cuda/plugin.c task/device/cuda_api.h task/device/dnn_api.h $(CUDA_KERNELS) $(CUDA_CHECKED)
+$(B)/libmuster-cuda.so: task/kernels/engine/cuda/plugin.c task/device/cuda_api.h task/device/dnn_api.h $(CUDA_KERNELS) $(CUDA_CHECKED)
 	@mkdir -p $(@D) $(BIN)
 	@echo "  plug-in  $@"
 	@$(CC) $(CPPFLAGS) $(if $(CUDA_KERNELS),-DCUDA_IMAGE='"$(CUDA_KERNELS)"') $(CFLAGS) -fPIC -shared -o $@ $< -ldl

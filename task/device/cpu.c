@@ -4,7 +4,7 @@
 #include <strings.h>
 
 #include "task/device/device.h"
-#include "task/kernels/loops/loops.h"
+#include "task/kernels/engine/loops/loops.h"
 
 static int cpu_open(const char *asked, const struct gpu_options *o, struct device_choice *out,
 		    struct mu_err *err)

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "task/device/device.h"
-#include "task/kernels/loops/loops.h"
+#include "task/kernels/engine/loops/loops.h"
 
 /* Relative to the directory of the program. */
 static const char *const plugin_paths[] = {"libmuster-cuda.so", "../lib/libmuster-cuda.so"};

@@ -6,8 +6,8 @@
 #include <strings.h>
 
 #include "lib/base/mem.h"
-#include "task/kernels/loops/loops.h"
-#include "task/kernels/products/blas.h"
+#include "task/kernels/engine/blas.h"
+#include "task/kernels/engine/loops/loops.h"
 
 static const struct device_kind *const kinds[] = {&device_cpu, &device_cuda};
 

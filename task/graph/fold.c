@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "task/graph/optimize.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 
 /* Larger results are made anew each step: they would stay in memory with the graph. */
 enum { LARGEST = 10 << 20, MAX_OUTPUTS = 64 };

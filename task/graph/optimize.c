@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "lib/base/pb.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 
 /* Of one graph, all that is computed ahead together. */
 enum { FOLD_BYTES = 64 << 20 };

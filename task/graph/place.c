@@ -17,7 +17,7 @@
 
 #include "lib/graph/device_name.h"
 #include "task/graph/graph_passes.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 
 struct group {
 	unsigned parent; /* union-find */

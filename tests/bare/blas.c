@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Products by plain loops and no LAPACK, in programs that are built without OpenBLAS: tests of the
  * GPU's kernels compare products with these and never run a decomposition. */
-#include "task/kernels/products/blas.h"
-#include "task/kernels/matrix/lapack.h"
+#include "task/kernels/engine/blas.h"
+#include "task/kernels/linalg/lapack.h"
 
 void blas_select(const char *variant)
 {

@@ -26,7 +26,7 @@ files=$(for s in $sources; do
   tr -s ' \\' '\n\n' <"$d" | grep -E '\.(c|h|def|cu)$'
 done | sort -u)
 [ "$(wc -l <<<"$files")" -gt 200 ] || { echo "bare: only $(wc -l <<<"$files") files are looked at"; exit 1; }
-grep -q '^task/kernels/cuda/kernels.cu$' <<<"$files" || { echo "bare: the kernels are not among the files"; exit 1; }
+grep -q '^task/kernels/engine/cuda/kernels.cu$' <<<"$files" || { echo "bare: the kernels are not among the files"; exit 1; }
 
 # the check finds a library header where there is one
 [ "$(outside lib/io/unpack.c)" = '<zlib.h>' ] || { echo "bare: <zlib.h> is not found in lib/io/unpack.c"; exit 1; }

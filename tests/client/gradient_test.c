@@ -2,7 +2,7 @@
 /* Every op's gradient against central differences; an op whose gradient has no case fails. */
 #include "client/grad/op_grads.h"
 #include "lib/ops/op_def.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "tests/client/gradient_cases_functions.h"
 #include "tests/client/gradient_cases_more.h"
 #include "tests/client/gradient_cases_numeric.h"

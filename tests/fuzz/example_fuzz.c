@@ -10,8 +10,8 @@
 #include "lib/base/log.h"
 #include "lib/io/crc32c.h"
 #include "muster/data.h"
-#include "task/kernels/formats/example.h"
-#include "task/kernels/formats/json_example.h"
+#include "task/kernels/io/example.h"
+#include "task/kernels/io/json_example.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 
-#include "task/kernels/formats/jpeg.h"
+#include "task/kernels/image/jpeg.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

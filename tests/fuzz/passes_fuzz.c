@@ -7,7 +7,7 @@
 #include "lib/graph/library.h"
 #include "task/graph/graph_passes.h"
 #include "task/graph/optimize.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 
 #define PS     "/job:ps/replica:0/task:0/device:CPU:0"

@@ -9,9 +9,9 @@
 #include "lib/graph/device_name.h"
 #include "lib/io/bundle.h"
 #include "operator/plan/resolver.h"
-#include "task/kernels/formats/text_number.h"
-#include "task/kernels/formats/unicode.h"
-#include "task/kernels/formats/vocabulary_file.h"
+#include "task/kernels/io/vocabulary_file.h"
+#include "task/kernels/text/text_number.h"
+#include "task/kernels/text/unicode.h"
 #include "task/runtime/rendezvous.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

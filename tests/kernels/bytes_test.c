@@ -5,10 +5,10 @@
 
 #include "lib/base/pb.h"
 #include "lib/tensor/tensor_proto.h"
-#include "task/kernels/formats/json_example.h"
-#include "task/kernels/formats/text_number.h"
-#include "task/kernels/formats/unicode.h"
-#include "task/kernels/keyed_hash.h"
+#include "task/kernels/io/json_example.h"
+#include "task/kernels/text/keyed_hash.h"
+#include "task/kernels/text/text_number.h"
+#include "task/kernels/text/unicode.h"
 #include "tests/kernels/one_runtime.h"
 
 static struct mu_tensor text(const char *s, size_t n)

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "task/kernels/loops/loops.h"
-#include "task/kernels/products/conv.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/nn/conv.h"
 #include "task/runtime/thread_pool.h"
 #include "tests/kernels/numbers.h"
 #include "tests/kernels/one_runtime.h"

@@ -7,9 +7,9 @@
 #include <stdlib.h>
 
 #include "task/device/gpu.h"
-#include "task/kernels/gpu_table.h"
-#include "task/kernels/half.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/engine/half.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"

@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-#include "task/kernels/gpu_table.h"
+#include "task/kernels/engine/gpu_table.h"
 #include "tests/test.h"
 
 #define CPU "/job:test/replica:0/task:0/device:CPU:0"

@@ -6,7 +6,7 @@
 
 #include "lib/base/pb.h"
 #include "task/device/gpu.h"
-#include "task/kernels/cuda/args.h"
+#include "task/kernels/engine/cuda/args.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/test.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "task/device/gpu_internal.h"
-#include "task/kernels/cuda/args.h"
+#include "task/kernels/engine/cuda/args.h"
 #include "tests/kernels/gpu_one.h"
 
 enum { NO_VALUE = 1, NO_CONTEXT = 201, BYTES = 4096 };

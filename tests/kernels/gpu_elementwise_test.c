@@ -56,14 +56,14 @@ static const struct gpu_kernel *row_of(const char *op)
 static const char *const unary_ops[] = {
 #define UNARY(op, types, expr)     #op,
 #define PREDICATE(op, types, expr) #op,
-#include "task/kernels/loops/loops.def"
+#include "task/kernels/engine/loops/loops.def"
 #undef UNARY
 #undef PREDICATE
 };
 static const char *const binary_ops[] = {
 #define BINARY(op, types, expr)  #op,
 #define COMPARE(op, types, expr) #op,
-#include "task/kernels/loops/loops.def"
+#include "task/kernels/engine/loops/loops.def"
 #undef BINARY
 #undef COMPARE
 };

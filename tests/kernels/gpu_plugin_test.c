@@ -5,7 +5,7 @@
 #define muster_cuda_plugin plugin_under_test /* the stand-in has this name, too */
 #define CUDA_IMAGE         "tests/kernels/gpu_plugin_test.c"
 #include "task/device/gpu_convolution.c"
-#include "task/kernels/cuda/plugin.c"
+#include "task/kernels/engine/cuda/plugin.c"
 
 #include <string.h>
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The GPU draws the CPU's numbers. */
-#include "task/kernels/cuda/args.h"
-#include "task/kernels/cuda/shim.h"
-#include "task/kernels/philox.h"
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/cuda/shim.h"
+#include "task/kernels/random/philox.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "tests/kernels/harness.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 
 static void no_recv(void *ctx, struct rendezvous *r, const char *key, rendezvous_done done,
 		    void *arg)

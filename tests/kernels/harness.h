@@ -3,7 +3,7 @@
 #ifndef MU_TESTS_KERNELS_HARNESS_H
 #define MU_TESTS_KERNELS_HARNESS_H
 
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/resources.h"
 #include "task/runtime/runtime.h"
 

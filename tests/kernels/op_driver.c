@@ -16,7 +16,7 @@
 #include "lib/base/log.h"
 #include "lib/tensor/arena.h"
 #include "lib/tensor/tensor_proto.h"
-#include "task/kernels/loops/loops.h"
+#include "task/kernels/engine/loops/loops.h"
 #include "tests/kernels/harness.h"
 
 static bool get(struct mu_buf *b)

@@ -7,8 +7,8 @@
 #include <math.h>
 #include <string.h>
 
-#include "task/kernels/loops/loops.h"
-#include "task/kernels/products/blas.h"
+#include "task/kernels/engine/blas.h"
+#include "task/kernels/engine/loops/loops.h"
 #include "tests/kernels/harness.c"
 #include "tests/kernels/numbers.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "task/kernels/formats/regex.h"
+#include "task/kernels/text/regex.h"
 
 static struct mu_err err;
 

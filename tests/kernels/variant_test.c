@@ -3,8 +3,8 @@
  * fit together. */
 #include "tests/test.h"
 
-#include "task/kernels/tensor_list.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/control/tensor_list.h"
+#include "task/kernels/engine/variant.h"
 #include "tests/kernels/one_runtime.h"
 
 static struct mu_tensor floats(int64_t n, const float *x)

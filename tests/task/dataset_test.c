@@ -6,7 +6,7 @@
 
 #include "lib/base/pb.h"
 #include "lib/graph/library.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/task/build.h"
 #include "tests/wait.h"

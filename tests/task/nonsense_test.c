@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 #include "tests/task/nonsense.h"
 #include "tests/test.h"

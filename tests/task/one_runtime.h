@@ -4,7 +4,7 @@
 #ifndef TESTS_TASK_ONE_RUNTIME_H
 #define TESTS_TASK_ONE_RUNTIME_H
 
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 #include "task/runtime/runtime.h"
 
 static struct runtime *rt;

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "task/kernels/data/archive.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/engine/variant.h"
 
 enum { PIPELINE_COMPONENTS = 2 };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "lib/tensor/tensor_proto.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/engine/variant.h"
 
 enum { MAX_WITHIN = 16 }; /* elements that hold elements */
 

@@ -2,7 +2,7 @@
 /* Datasets whose elements are several of another one, of equal shapes or padded to be. */
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/stack.h"
-#include "task/kernels/elems.h"
+#include "task/kernels/engine/elems.h"
 
 static int check_size(int64_t n, struct mu_err *err)
 {

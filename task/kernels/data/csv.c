@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "task/kernels/data/files.h"
-#include "task/kernels/elems.h"
-#include "task/kernels/formats/csv_fields.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/io/csv_fields.h"
 
 enum { LONGEST = 1 << 30 }; /* bytes of a record */
 /* Parameters; behind the defaults maybe the columns that do not count. */

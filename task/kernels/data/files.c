@@ -10,7 +10,7 @@
 
 #include "lib/io/unpack.h"
 #include "task/kernels/data/files.h"
-#include "task/kernels/elems.h"
+#include "task/kernels/engine/elems.h"
 
 enum { LONGEST = 1 << 30 }; /* bytes of a line, of a piece, of what is passed over */
 

@@ -6,7 +6,7 @@
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
 #include "task/kernels/data/stack.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/engine/variant.h"
 
 /* ---- a growing list of elements, n_out tensors each ---- */
 

@@ -10,11 +10,11 @@
 #include <string.h>
 
 #include "lib/tensor/tensor_proto.h"
+#include "task/kernels/control/optional.h"
 #include "task/kernels/data/iterator.h"
-#include "task/kernels/handles.h"
-#include "task/kernels/kernel_table.h"
-#include "task/kernels/optional.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/variant.h"
+#include "task/kernels/state/handles.h"
 
 enum { MAX_AHEAD = 1024, DEFAULT_AHEAD = 16 };
 

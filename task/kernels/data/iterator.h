@@ -4,8 +4,8 @@
 #ifndef MU_TASK_KERNELS_DATA_ITERATOR_H
 #define MU_TASK_KERNELS_DATA_ITERATOR_H
 
+#include "task/kernels/control/wait_queue.h"
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/gate.h"
 
 struct transfer; /* a state on its way out or in */
 struct ready {

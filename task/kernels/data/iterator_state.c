@@ -14,7 +14,7 @@
 #include "lib/tensor/encoded.h"
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/iterator.h"
-#include "task/kernels/handles.h"
+#include "task/kernels/state/handles.h"
 
 #define KIND "muster.Iterator"
 enum { VERSION = 1 };

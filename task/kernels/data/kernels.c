@@ -2,7 +2,7 @@
 /* The ops that make datasets: one kernel makes them all (dataset.c), by the tables of their kinds.
  */
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/kernel_table.h"
+#include "task/kernels/engine/kernel_table.h"
 
 #define DATASET(op)                                                                                \
 	{                                                                                          \

@@ -6,7 +6,7 @@
 #include "lib/tensor/tensor_proto.h"
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/elems.h"
+#include "task/kernels/engine/elems.h"
 
 /* ---- directed: in[0] says from which of the others the next one comes ---- */
 

@@ -6,9 +6,9 @@
 #include <string.h>
 
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/elems.h"
-#include "task/kernels/formats/features.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/variant.h"
+#include "task/kernels/io/features.h"
 
 /* What the node asked for; a copy, for datasets outlive nodes. */
 struct wanted {

@@ -3,10 +3,10 @@
 #include <pthread.h>
 #include <string.h>
 
-#include "task/kernels/args.h"
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/elems.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
 
 struct count {
 	int64_t at;

@@ -7,10 +7,10 @@
  * let go before that, since the step, and then the runtime, may end right behind it. */
 #include <string.h>
 
-#include "task/kernels/args.h"
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/kernel_table.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/variant.h"
 
 enum { MAX_RUNS = 1024 }; /* at a time, each with a thread */
 static _Atomic int runs;

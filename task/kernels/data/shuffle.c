@@ -9,7 +9,7 @@
 
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/philox.h"
+#include "task/kernels/random/philox.h"
 
 /* Philox draws four numbers at a time; these are taken one by one. */
 struct draws {

@@ -2,7 +2,7 @@
 /* Datasets that draw from none: tensors, their rows, numbers. */
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/elems.h"
+#include "task/kernels/engine/elems.h"
 
 /* ---- tensors ---- */
 

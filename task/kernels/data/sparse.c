@@ -5,9 +5,9 @@
 
 #include "task/kernels/data/archive.h"
 #include "task/kernels/data/dataset.h"
-#include "task/kernels/elems.h"
-#include "task/kernels/sparse.h"
-#include "task/kernels/variant.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/variant.h"
+#include "task/kernels/sparse/sparse.h"
 
 /* ---- batches: elements of one rank become rows of a sparse tensor, as three variants ---- */
 

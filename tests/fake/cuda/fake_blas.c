@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/kernels/cuda/types.h"
+#include "task/kernels/engine/cuda/types.h"
 #include "tests/fake/cuda/fake_cuda.h"
 
 enum { INVALID_VALUE = 7, NOT_SUPPORTED = 15, WORKSPACE = 1000 };

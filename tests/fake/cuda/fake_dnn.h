@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
-#include "task/kernels/cuda/types.h"
+#include "task/kernels/engine/cuda/types.h"
 #include "tests/fake/cuda/fake_cuda.h"
 
 struct library {

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "task/kernels/cuda/shim.h"
+#include "task/kernels/engine/cuda/shim.h"
 
 enum { HEAD = 256 };
 

@@ -2,4 +2,4 @@
 /* The GPU's kernels as C; each adds itself to the list of host_kernels.c. */
 #include <stdbool.h>
 
-#include "task/kernels/cuda/kernels.cu"
+#include "task/kernels/engine/cuda/kernels.cu"

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows picked out of a table by number: a tensor's, or a variable's on the task that holds it. */
+#include "task/kernels/array/rows.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/state/variables.h"
+
+/* The result of params gathered along axis, the first `batch` dimensions shared with indices. */
+static int gather_along(struct kernel_call *c, const struct mu_tensor *params,
+			const struct mu_tensor *indices, int axis, int batch, struct mu_err *err)
+{
+	const struct mu_shape *ps = &params->shape, *is = &indices->shape;
+	int64_t batches = 1, outer = 1, row = 1, each = 1;
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_tensor *out;
+	int rc = 0;
+
+	for (int d = 0; d < ps->rank && !rc; d++) {
+		if (d == axis)
+			for (int k = batch; k < is->rank && !rc; k++)
+				rc = mu_shape_push(&shape, is->dim[k], err);
+		else if (!rc)
+			rc = mu_shape_push(&shape, ps->dim[d], err);
+		*(d < batch  ? &batches
+		  : d < axis ? &outer
+		  : d > axis ? &row
+			     : &(int64_t){1}) *= ps->dim[d];
+	}
+	for (int k = batch; k < is->rank; k++)
+		each *= is->dim[k];
+	for (int d = 0; d < batch && !rc; d++)
+		if (ps->dim[d] != is->dim[d])
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "params.shape[%d]: %lld should be equal to indices.shape[%d]: "
+				     "%lld",
+				     d, (long long)ps->dim[d], d, (long long)is->dim[d]);
+	if (rc || (rc = args_is_int(c, 1, err)) ||
+	    (rc = move_out(c, 0, params->dtype, &shape, &out, err)))
+		return rc;
+	return move_picks(out, params, indices,
+			  &(struct picks){batches, outer, each, row, ps->dim[axis]}, err);
+}
+
+static int gather_checked(struct kernel_call *c, const struct mu_tensor *params, int64_t axis,
+			  struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 1);
+	int64_t batch = args_attr_int(c->node, "batch_dims", 0);
+
+	if (params->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "params must be at least 1 dimensional");
+	if (axis < -params->shape.rank || axis >= params->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected axis in the range [%d, %d), but got %lld",
+			       -params->shape.rank, params->shape.rank, (long long)axis);
+	axis = axis < 0 ? axis + params->shape.rank : axis;
+	batch = batch < 0 ? batch + indices->shape.rank : batch;
+	if (batch < 0 || batch > indices->shape.rank || batch > axis)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "batch_dims (%lld) must be at most the rank of indices (%d) and "
+			       "axis (%lld)",
+			       (long long)batch, indices->shape.rank, (long long)axis);
+	return gather_along(c, params, indices, (int)axis, (int)batch, err);
+}
+
+static int gather(struct kernel_call *c, struct mu_err *err)
+{
+	return gather_checked(c, kernel_in(c, 0), 0, err);
+}
+
+static int gather_v2(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t axis;
+	int rc = args_int(c, 2, &axis, err);
+
+	return rc ? rc : gather_checked(c, kernel_in(c, 0), axis, err);
+}
+
+static int variable_value(struct kernel_call *c, struct mu_tensor *out, struct mu_err *err)
+{
+	struct variable *v;
+	int rc = variable_in(c, 0, &v, err);
+
+	if (!rc) {
+		rc = variable_read(v, out, err);
+		variable_put(v);
+	}
+	return rc;
+}
+
+static int resource_gather(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR params = {0};
+	int rc = variable_value(c, &params, err);
+
+	return rc ? rc : gather_checked(c, &params, args_attr_int(c->node, "batch_dims", 0), err);
+}
+
+/* ---- GatherNd: the last dimension of indices is a position in params ---- */
+
+static int gather_nd_of(struct kernel_call *c, const struct mu_tensor *params, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 1);
+	const struct mu_shape *ps = &params->shape, *is = &indices->shape;
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_tensor *out;
+	int64_t n = 1;
+	int rc = args_is_int(c, 1, err);
+
+	if (rc)
+		return rc;
+	if (is->rank < 1 || is->dim[is->rank - 1] > ps->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "index innermost dimension length must be <= params rank; saw: %s "
+			       "vs. %s",
+			       mu_shape_str(is), mu_shape_str(ps));
+	int depth = (int)is->dim[is->rank - 1];
+	for (int d = 0; d < is->rank - 1; d++, n *= is->dim[d - 1])
+		if ((rc = mu_shape_push(&shape, is->dim[d], err)))
+			return rc;
+	for (int d = depth; d < ps->rank; d++)
+		if ((rc = mu_shape_push(&shape, ps->dim[d], err)))
+			return rc;
+	rc = move_out(c, 0, params->dtype, &shape, &out, err);
+	return rc ? rc : move_positions(c, out, params, indices, n, depth, err);
+}
+
+static int gather_nd(struct kernel_call *c, struct mu_err *err)
+{
+	return gather_nd_of(c, kernel_in(c, 0), err);
+}
+
+static int resource_gather_nd(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR params = {0};
+	int rc = variable_value(c, &params, err);
+
+	return rc ? rc : gather_nd_of(c, &params, err);
+}
+
+static const struct kernel rows[] = {
+    {"Gather", .run = gather},
+    {"GatherV2", .run = gather_v2},
+    {"ResourceGather", .run = resource_gather},
+    {"GatherNd", .run = gather_nd},
+    {"ResourceGatherNd", .run = resource_gather_nd},
+};
+KERNEL_TABLE(gather, rows)

@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows of a tensor set, added to or subtracted from, as decoders do that keep what they made so far
+ * in one tensor.  TensorFlow writes into x whoever else sees it; here x is written into when nobody
+ * else has it, and copied otherwise, so what others see stays as it was. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+
+static int check_inplace(const struct kernel_call *c, int64_t *row, struct mu_err *err)
+{
+	const struct mu_shape *x = &kernel_in(c, 0)->shape, *at = &kernel_in(c, 1)->shape,
+			      *v = &kernel_in(c, 2)->shape;
+	int rc;
+
+	if ((rc = args_type(c, 1, MU_INT32, err)) || (rc = args_same_type(c, 0, 2, err)))
+		return rc;
+	if (at->rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "i must be a vector. %s",
+			       mu_shape_str(at));
+	if (x->rank != v->rank || !x->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "x and v shape doesn't match (ranks differ): %s vs. %s",
+			       mu_shape_str(x), mu_shape_str(v));
+	*row = 1;
+	for (int d = 1; d < x->rank; d++) {
+		if (x->dim[d] != v->dim[d])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "x and v shape doesn't match at index %d : %s vs. %s", d,
+				       mu_shape_str(x), mu_shape_str(v));
+		*row *= x->dim[d];
+	}
+	if (at->dim[0] != v->dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "i and x shape doesn't match at index 0: %s vs. %s",
+			       mu_shape_str(at), mu_shape_str(v));
+	return 0;
+}
+
+/* by: BIN_COUNT where rows are set. */
+static int write_rows(struct kernel_call *c, enum binary_op by, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 0), *at = kernel_in(c, 1), *v = kernel_in(c, 2);
+	binary_loop *loop = by == BIN_COUNT ? NULL : loops->binary[by][x->dtype];
+	struct mu_shape shape = x->shape;
+	struct mu_tensor *out;
+	int64_t row = 1;
+	int rc = check_inplace(c, &row, err);
+
+	if (rc)
+		return rc;
+	if (by != BIN_COUNT && !loop)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(x->dtype));
+	if ((rc = kernel_out_reuse(c, 0, 0, x->dtype, &shape, &out, err)))
+		return rc;
+	if (out->data != x->data)
+		elems_copy(out->dtype, out->data, 0, x->data, 0, shape.count);
+	size_t size = elems_size(out->dtype);
+	for (int64_t k = 0; k < at->shape.count && shape.count; k++) {
+		int64_t n = MU_DATA(int32_t, at)[k] % shape.dim[0];
+		char *to =
+		    (char *)out->data + (size_t)((n < 0 ? n + shape.dim[0] : n) * row) * size;
+		if (loop)
+			loop(to, to, (const char *)v->data + (size_t)(k * row) * size, row,
+			     BOTH_RUN);
+		else
+			elems_copy(out->dtype, to, 0, v->data, k * row, row);
+	}
+	return 0;
+}
+
+static int set(struct kernel_call *c, struct mu_err *err)
+{
+	return write_rows(c, BIN_COUNT, err);
+}
+
+static int add(struct kernel_call *c, struct mu_err *err)
+{
+	return write_rows(c, BIN_AddV2, err);
+}
+
+static int subtract(struct kernel_call *c, struct mu_err *err)
+{
+	return write_rows(c, BIN_Sub, err);
+}
+
+static int copy(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 0);
+	struct mu_tensor *out;
+	int rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err);
+
+	if (!rc)
+		elems_copy(out->dtype, out->data, 0, x->data, 0, x->shape.count);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"DeepCopy", .run = copy},
+    {"InplaceAdd", .run = add},
+    {"InplaceSub", .run = subtract},
+    {"InplaceUpdate", .run = set},
+};
+KERNEL_TABLE(inplace, rows)

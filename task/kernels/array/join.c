@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Joining tensors along an axis and taking them apart again. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+/* A part of a tensor along one axis, as [outer, n, inner] inside [outer, whole, inner]. */
+struct band {
+	int64_t outer, whole, inner;
+};
+
+static struct band band_of(const struct mu_shape *s, int axis)
+{
+	struct band b = {1, axis < s->rank ? s->dim[axis] : 1, 1};
+
+	for (int i = 0; i < s->rank; i++)
+		if (i != axis)
+			*(i < axis ? &b.outer : &b.inner) *= s->dim[i];
+	return b;
+}
+
+/* n of `part`, from `at` on in whole. */
+static int band_put(const struct band *b, const struct mu_tensor *whole, int64_t at,
+		    const struct mu_tensor *part, int64_t n, struct mu_err *err)
+{
+	int64_t run = n * b->inner;
+
+	return move_runs(
+	    whole, part,
+	    &(struct runs){b->outer, run, {at * b->inner, b->whole * b->inner}, {0, run}}, err);
+}
+
+static int band_get(const struct band *b, const struct mu_tensor *part,
+		    const struct mu_tensor *whole, int64_t at, int64_t n, struct mu_err *err)
+{
+	int64_t run = n * b->inner;
+
+	return move_runs(
+	    part, whole,
+	    &(struct runs){b->outer, run, {0, run}, {at * b->inner, b->whole * b->inner}}, err);
+}
+
+/* Inputs [from, from + n) joined along `axis`; their other dimensions must agree. */
+static int join(struct kernel_call *c, unsigned from, unsigned n, int64_t axis, struct mu_err *err)
+{
+	const struct mu_shape *first = &kernel_in(c, from)->shape;
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_tensor *out;
+	int64_t total = 0;
+	int rc;
+
+	if (!n)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to join");
+	if (axis < -first->rank || axis >= first->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "ConcatOp : Expected concatenating dimensions in the range [%d, "
+			       "%d), but got %lld",
+			       -first->rank, first->rank, (long long)axis);
+	int at = (int)(axis < 0 ? axis + first->rank : axis);
+	for (unsigned i = 0; i < n; i++) {
+		const struct mu_shape *s = &kernel_in(c, from + i)->shape;
+		if ((rc = args_same_type(c, from, from + i, err)))
+			return rc;
+		int d = 0; /* the first that differs and may not */
+		while (s->rank == first->rank && d < s->rank &&
+		       (d == at || s->dim[d] == first->dim[d]))
+			d++;
+		if (s->rank != first->rank || d < s->rank)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "ConcatOp : Dimension %d in both shapes must be equal: "
+				       "shape[0] = %s vs. shape[%u] = %s",
+				       d, mu_shape_str(first), i, mu_shape_str(s));
+		if (__builtin_add_overflow(total, s->dim[at], &total))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "the result is too large");
+	}
+	for (int d = 0; d < first->rank; d++)
+		if ((rc = mu_shape_push(&shape, d == at ? total : first->dim[d], err)))
+			return rc;
+	if ((rc = move_out(c, 0, kernel_in(c, from)->dtype, &shape, &out, err)))
+		return rc;
+	struct band b = band_of(&shape, at);
+	int64_t where = 0;
+	for (unsigned i = 0; i < n && !rc; i++) {
+		const struct mu_tensor *t = kernel_in(c, from + i);
+		rc = band_put(&b, out, where, t, t->shape.dim[at], err);
+		where += t->shape.dim[at];
+	}
+	return rc;
+}
+
+static int concat(struct kernel_call *c, unsigned axis_in, unsigned from, struct mu_err *err)
+{
+	int64_t axis;
+
+	if (!c->n_in)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to join");
+	int rc = args_int(c, axis_in, &axis, err);
+	return rc ? rc : join(c, from, c->n_in - 1, axis, err);
+}
+
+static int concat_v1(struct kernel_call *c, struct mu_err *err)
+{
+	return concat(c, 0, 1, err);
+}
+
+static int concat_v2(struct kernel_call *c, struct mu_err *err)
+{
+	return concat(c, c->n_in ? c->n_in - 1 : 0, 0, err);
+}
+
+/* Where each of the joined parts starts. */
+static int concat_offset(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t axis, dims[MU_MAX_RANK], at = 0;
+	int n, rc = args_int(c, 0, &axis, err);
+
+	if (rc)
+		return rc;
+	for (unsigned i = 1; i < c->n_in; i++) {
+		struct mu_tensor *out;
+		if ((rc = args_ints(c, i, dims, MU_MAX_RANK, &n, err)))
+			return rc;
+		if (axis < -n || axis >= n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Concat dim is out of range: %lld vs. %d", (long long)axis,
+				       n);
+		struct mu_shape shape = mu_shape_vec(n);
+		if ((rc = kernel_out(c, i - 1, kernel_in(c, i)->dtype, &shape, &out, err)))
+			return rc;
+		int64_t where = axis < 0 ? axis + n : axis;
+		for (int64_t d = 0; d < n; d++)
+			if (out->dtype == MU_INT64)
+				MU_DATA(int64_t, out)[d] = d == where ? at : 0;
+			else
+				MU_DATA(int32_t, out)[d] = d == where ? (int32_t)at : 0;
+		at += dims[where];
+	}
+	return 0;
+}
+
+static int pack(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t axis = args_attr_int(c->node, "axis", 0);
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_tensor *out;
+	int rc;
+
+	if (!c->n_in)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is nothing to pack");
+	const struct mu_shape *first = &kernel_in(c, 0)->shape;
+	if (axis < -(first->rank + 1) || axis > first->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "axis = %lld not in [%d, %d)",
+			       (long long)axis, -(first->rank + 1), first->rank + 1);
+	int at = (int)(axis < 0 ? axis + first->rank + 1 : axis);
+	for (unsigned i = 0; i < c->n_in; i++) {
+		if ((rc = args_same_type(c, 0, i, err)))
+			return rc;
+		if (!mu_shape_eq(first, &kernel_in(c, i)->shape))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Shapes of all inputs must match: values[0].shape = %s != "
+				       "values[%u].shape = %s",
+				       mu_shape_str(first), i,
+				       mu_shape_str(&kernel_in(c, i)->shape));
+	}
+	for (int d = 0; d <= first->rank; d++) {
+		if (d == at && (rc = mu_shape_push(&shape, c->n_in, err)))
+			return rc;
+		if (d < first->rank && (rc = mu_shape_push(&shape, first->dim[d], err)))
+			return rc;
+	}
+	if ((rc = move_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)))
+		return rc;
+	struct band b = band_of(&shape, at);
+	for (unsigned i = 0; i < c->n_in && !rc; i++)
+		rc = band_put(&b, out, i, kernel_in(c, i), 1, err);
+	return rc;
+}
+
+static int unpack(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape shape = mu_shape_scalar();
+	int at, rc = args_axis(args_attr_int(c->node, "axis", 0), in->shape.rank, &at, err);
+
+	if (rc)
+		return rc;
+	if (in->shape.dim[at] != (int64_t)c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input shape axis %d must equal %u, got shape %s", at, c->n_out,
+			       mu_shape_str(&in->shape));
+	for (int d = 0; d < in->shape.rank; d++)
+		if (d != at && (rc = mu_shape_push(&shape, in->shape.dim[d], err)))
+			return rc;
+	struct band b = band_of(&in->shape, at);
+	for (unsigned i = 0; i < c->n_out; i++) {
+		struct mu_tensor *out;
+		if ((rc = move_out(c, i, in->dtype, &shape, &out, err)) ||
+		    (rc = band_get(&b, out, in, i, 1, err)))
+			return rc;
+	}
+	return 0;
+}
+
+/* Output i gets sizes[i] of input `from` along axis. */
+static int split_by(struct kernel_call *c, unsigned from, int at, const int64_t *sizes,
+		    struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, from);
+	struct band b = band_of(&in->shape, at);
+	int64_t where = 0;
+
+	for (unsigned i = 0; i < c->n_out; where += sizes[i++]) {
+		struct mu_shape shape = mu_shape_scalar();
+		struct mu_tensor *out;
+		int rc = 0;
+		for (int d = 0; d < in->shape.rank && !rc; d++)
+			rc = mu_shape_push(&shape, d == at ? sizes[i] : in->shape.dim[d], err);
+		if (rc || (rc = move_out(c, i, in->dtype, &shape, &out, err)) ||
+		    (rc = band_get(&b, out, in, where, sizes[i], err)))
+			return rc;
+	}
+	return 0;
+}
+
+static int split(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t axis;
+	int at, rc;
+
+	if ((rc = args_int(c, 0, &axis, err)) ||
+	    (rc = args_axis(axis, kernel_in(c, 1)->shape.rank, &at, err)))
+		return rc;
+	int64_t whole = kernel_in(c, 1)->shape.dim[at];
+	if (!c->n_out || whole % c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Number of ways to split should evenly divide the split dimension, "
+			       "but got split_dim %d (size = %lld) and num_split %u",
+			       at, (long long)whole, c->n_out);
+	MU_AUTO_FREE int64_t *sizes = mu_xcalloc(c->n_out, sizeof *sizes);
+	for (unsigned i = 0; i < c->n_out; i++)
+		sizes[i] = whole / c->n_out;
+	return split_by(c, 1, at, sizes, err);
+}
+
+static int split_v(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t axis, known = 0;
+	int at, rc, n, rest = -1;
+
+	if ((rc = args_int(c, 2, &axis, err)) ||
+	    (rc = args_axis(axis, kernel_in(c, 0)->shape.rank, &at, err)))
+		return rc;
+	MU_AUTO_FREE int64_t *sizes = mu_xcalloc((size_t)c->n_out + 1, sizeof *sizes);
+	if ((rc = args_ints(c, 1, sizes, (int)c->n_out, &n, err)))
+		return rc;
+	int64_t whole = kernel_in(c, 0)->shape.dim[at];
+	bool good = n == (int)c->n_out;
+	for (int i = 0; good && i < n; i++) {
+		if (sizes[i] == -1 && rest < 0)
+			rest = i;
+		else
+			good = sizes[i] >= 0 && sizes[i] <= whole && (known += sizes[i]) <= whole;
+	}
+	if (!good || (rest < 0 && known != whole))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the sizes to split by do not add up to dimension %d of shape %s",
+			       at, mu_shape_str(&kernel_in(c, 0)->shape));
+	if (rest >= 0)
+		sizes[rest] = whole - known;
+	return split_by(c, 0, at, sizes, err);
+}
+
+/* The graph pass that TensorFlow has for it only saves the copy. */
+static int parallel_concat(struct kernel_call *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_in; i++)
+		if (kernel_in(c, i)->shape.rank < 1 || kernel_in(c, i)->shape.dim[0] != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input %u must have 1 as its first dimension: %s", i,
+				       mu_shape_str(&kernel_in(c, i)->shape));
+	return join(c, 0, c->n_in, 0, err);
+}
+
+static const struct kernel rows[] = {
+    {"ParallelConcat", .run = parallel_concat},
+    {"Concat", .run = concat_v1},
+    {"ConcatV2", .run = concat_v2},
+    {"ConcatOffset", .run = concat_offset},
+    {"Pack", .run = pack},
+    {"Unpack", .run = unpack},
+    {"Split", .run = split},
+    {"SplitV", .run = split_v},
+};
+KERNEL_TABLE(array_join, rows)

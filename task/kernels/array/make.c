@@ -1,0 +1,277 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors made from little: filled, counted out, one-hot, indices of what is true. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/engine/variant.h"
+
+static int fill(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_shape(c, 0, &shape, err)))
+		return rc;
+	if (kernel_in(c, 1)->shape.rank != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be a scalar, got shape %s",
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	if ((rc = kernel_out(c, 0, kernel_in(c, 1)->dtype, &shape, &out, err)))
+		return rc;
+	elems_fill(out->dtype, out->data, 0, kernel_in(c, 1)->data, shape.count);
+	return 0;
+}
+
+static int zeros_like(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out, t;
+	int rc;
+
+	if (in->dtype == MU_VARIANT) {
+		if (!(rc = variant_zeros(&t, in, err)))
+			kernel_out_take(c, 0, t);
+		return rc;
+	}
+	rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
+	if (!rc)
+		elems_zero(out->dtype, out->data, 0, out->shape.count);
+	return rc;
+}
+
+static int ones_like(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const int32_t one = 1;
+	uint64_t element;
+	struct mu_tensor *out;
+
+	if (!convert(in->dtype, &element, MU_INT32, &one, 1))
+		return mu_fail(err, MU_UNIMPLEMENTED, "OnesLike has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
+	if (!rc)
+		elems_fill(out->dtype, out->data, 0, &element, out->shape.count);
+	return rc;
+}
+
+static int empty(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = args_shape(c, 0, &shape, err);
+
+	if (!rc)
+		rc =
+		    kernel_out(c, 0, args_attr_type(c->node, "dtype", MU_FLOAT), &shape, &out, err);
+	if (!rc)
+		elems_zero(out->dtype, out->data, 0, shape.count);
+	return rc;
+}
+
+/* ---- Range, LinSpace ---- */
+
+static int range_count(double start, double limit, double delta, int64_t *n, struct mu_err *err)
+{
+	if (delta == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Requires delta != 0: 0");
+	if (delta > 0 ? start > limit : start < limit)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Requires start %s limit when delta %s 0: %g/%g",
+			       delta > 0 ? "<=" : ">=", delta > 0 ? ">" : "<", start, limit);
+	double count = ceil(fabs((limit - start) / delta));
+	if (!(count < 0x1p62))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the range has too many elements");
+	*n = (int64_t)count;
+	return 0;
+}
+
+#define RANGE_OF(T)                                                                                \
+	do {                                                                                       \
+		T at = *MU_DATA(T, kernel_in(c, 0)), by = *MU_DATA(T, kernel_in(c, 2));            \
+		for (int64_t i = 0; i < n; i++)                                                    \
+			MU_DATA(T, out)[i] = (T)(at + (T)i * by);                                  \
+	} while (0)
+
+static int range(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
+	double v[3];
+	struct mu_tensor *out;
+	int64_t n = 0;
+	int rc;
+
+	for (unsigned i = 0; i < 3; i++) {
+		if ((rc = args_type(c, i, t, err)))
+			return rc;
+		if (kernel_in(c, i)->shape.count != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "start, limit and delta must be "
+				       "scalars");
+		if (!convert(MU_DOUBLE, &v[i], t, kernel_in(c, i)->data, 1))
+			return mu_fail(err, MU_UNIMPLEMENTED, "Range has no kernel for type %s",
+				       mu_dtype_name(t));
+	}
+	if ((rc = range_count(v[0], v[1], v[2], &n, err)))
+		return rc;
+	struct mu_shape shape = mu_shape_vec(n);
+	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	if (t == MU_INT32)
+		RANGE_OF(int32_t);
+	else if (t == MU_INT64)
+		RANGE_OF(int64_t);
+	else if (t == MU_FLOAT)
+		RANGE_OF(float);
+	else if (t == MU_DOUBLE)
+		RANGE_OF(double);
+	else
+		return mu_fail(err, MU_UNIMPLEMENTED, "Range has no kernel for type %s",
+			       mu_dtype_name(t));
+	return 0;
+}
+
+static int lin_space(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
+	double ends[2];
+	int64_t n;
+	struct mu_tensor *out;
+	int rc = args_int(c, 2, &n, err);
+
+	for (unsigned i = 0; i < 2 && !rc; i++)
+		if (!(rc = args_type(c, i, t, err)) &&
+		    ((t != MU_FLOAT && t != MU_DOUBLE) || kernel_in(c, i)->shape.count != 1 ||
+		     !convert(MU_DOUBLE, &ends[i], t, kernel_in(c, i)->data, 1)))
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "start and stop must be real "
+				     "scalars");
+	if (!rc && n <= 0)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Requires num > 0: %lld", (long long)n);
+	if (rc)
+		return rc;
+	struct mu_shape shape = mu_shape_vec(n);
+	if ((rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	double step = n > 1 ? (ends[1] - ends[0]) / (double)(n - 1) : 0;
+	for (int64_t i = 0; i < n; i++) {
+		double x = i == n - 1 && n > 1 ? ends[1] : ends[0] + step * (double)i;
+		if (t == MU_FLOAT)
+			MU_DATA(float, out)[i] = (float)x;
+		else
+			MU_DATA(double, out)[i] = x;
+	}
+	return 0;
+}
+
+/* ---- Where, OneHot, InvertPermutation ---- */
+
+static int where(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	size_t size = mu_dtype_size(in->dtype);
+	int64_t found = 0, n = in->shape.count;
+	struct mu_tensor *out;
+	struct mu_shape shape = mu_shape_scalar();
+	MU_AUTO_FREE bool *set = malloc((size_t)n + 1);
+	int rc;
+
+	if (!size || !set || !convert_known(MU_BOOL, in->dtype))
+		return mu_fail(err, size && !set ? MU_RESOURCE_EXHAUSTED : MU_UNIMPLEMENTED,
+			       "Where cannot be computed for type %s and shape %s",
+			       mu_dtype_name(in->dtype), mu_shape_str(&in->shape));
+	convert(MU_BOOL, set, in->dtype, in->data, n);
+	for (int64_t i = 0; i < n; i++)
+		found += set[i];
+	if ((rc = mu_shape_push(&shape, found, err)) ||
+	    (rc = mu_shape_push(&shape, in->shape.rank, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)))
+		return rc;
+	int64_t *to = out->data;
+	for (int64_t i = 0; i < n; i++) {
+		if (!set[i])
+			continue;
+		int64_t rest = i;
+		for (int d = in->shape.rank; d-- > 0; rest /= in->shape.dim[d])
+			to[d] = rest % in->shape.dim[d];
+		to += in->shape.rank;
+	}
+	return 0;
+}
+
+static int one_hot(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t depth, axis = args_attr_int(c->node, "axis", -1), inner = 1;
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_tensor *out;
+	int rc;
+
+	if (in->dtype != MU_INT32 && in->dtype != MU_INT64)
+		return mu_fail(err, MU_UNIMPLEMENTED, "OneHot takes int32 or int64 indices, not %s",
+			       mu_dtype_name(in->dtype));
+	if ((rc = args_int(c, 1, &depth, err)) || (rc = args_same_type(c, 2, 3, err)))
+		return rc;
+	if (kernel_in(c, 2)->shape.rank || kernel_in(c, 3)->shape.rank || depth < 0 || axis < -1 ||
+	    axis > in->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "depth must be non-negative, on_value and off_value scalars, axis "
+			       "at most %d: got %lld and %lld",
+			       in->shape.rank, (long long)depth, (long long)axis);
+	if (axis == -1)
+		axis = in->shape.rank;
+	for (int i = 0; i <= in->shape.rank; i++) {
+		if (i == axis && (rc = mu_shape_push(&shape, depth, err)))
+			return rc;
+		if (i < in->shape.rank && (rc = mu_shape_push(&shape, in->shape.dim[i], err)))
+			return rc;
+		if (i >= axis && i < in->shape.rank)
+			inner *= in->shape.dim[i];
+	}
+	enum mu_dtype t = kernel_in(c, 2)->dtype;
+	rc = move_out(c, 0, t, &shape, &out, err);
+	return rc ? rc : move_one_hot(out, in, depth, inner, kernel_in(c, 2), kernel_in(c, 3), err);
+}
+
+static int invert_permutation(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_is_int(c, 0, err)) || (rc = args_rank(c, 0, 1, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
+		return rc;
+	int64_t n = in->shape.count;
+	MU_AUTO_FREE bool *seen = calloc((size_t)n + 1, 1);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t p = mu_tensor_int(in, i);
+		if (!seen || p < 0 || p >= n || seen[p])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%lld is not between 0 and %lld, or is duplicated",
+				       (long long)p, (long long)n);
+		seen[p] = true;
+		if (in->dtype == MU_INT64)
+			MU_DATA(int64_t, out)[p] = i;
+		else
+			MU_DATA(int32_t, out)[p] = (int32_t)i;
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Fill", .run = fill},
+    {"ZerosLike", .run = zeros_like},
+    {"OnesLike", .run = ones_like},
+    {"Empty", .run = empty},
+    {"Range", .run = range},
+    {"LinSpace", .run = lin_space},
+    {"Where", .run = where},
+    {"OneHot", .run = one_hot},
+    {"InvertPermutation", .run = invert_permutation},
+};
+KERNEL_TABLE(array_make, rows)

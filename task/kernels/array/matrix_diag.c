@@ -1,0 +1,265 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrices and their diagonals: those of the innermost two dimensions, one after the other.
+ *
+ * The V3 ops deal in a band of diagonals k0 … k1 (0 the main one, positive above it).  A band of
+ * more than one is a matrix of its own, a row a diagonal from the uppermost down, as wide as the
+ * longest; `align` says at which end of its row a shorter one lies, apart for those above and
+ * those below the main diagonal.  The V2 ops have no such attribute: all lie at the left. */
+#include "task/kernels/array/roll_reverse_band.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+static int64_t at_most(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static int read_align(const struct kernel_call *c, struct band *b, struct mu_err *err)
+{
+	static const char *const names[] = {"RIGHT_RIGHT", "RIGHT_LEFT", "LEFT_RIGHT", "LEFT_LEFT"};
+	bool old = strcmp(c->node->op + strlen(c->node->op) - 2, "V2") == 0;
+	const char *align = old ? "LEFT_LEFT" : args_attr_string(c->node, "align", "RIGHT_LEFT");
+
+	for (unsigned i = 0; i < MU_COUNT(names); i++)
+		if (strcmp(align, names[i]) == 0) {
+			b->upper_left = i >> 1;
+			b->lower_left = i & 1;
+			return 0;
+		}
+	return mu_fail(err, MU_INVALID_ARGUMENT, "align '%s' is unknown", align);
+}
+
+/* Input `in` as the lowest and highest diagonal: one number or two. */
+static int read_k(const struct kernel_call *c, unsigned in, struct band *b, struct mu_err *err)
+{
+	int64_t k[2];
+	int n, rc = args_ints(c, in, k, 2, &n, err);
+
+	if (rc)
+		return rc;
+	if (n < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "diag_index must have one or two elements, not none");
+	b->from = k[0];
+	b->to = k[n - 1];
+	return b->from <= b->to
+		   ? 0
+		   : mu_fail(
+			 err, MU_INVALID_ARGUMENT,
+			 "lower_diag_index must not be larger than upper_diag_index: %lld > %lld",
+			 (long long)b->from, (long long)b->to);
+}
+
+/* Whether the band lies in its matrix; how long its longest diagonal is. */
+static int check_band(struct band *b, struct mu_err *err)
+{
+	if ((b->from && b->from <= -b->rows) || (b->from && b->from >= b->cols) ||
+	    (b->to && b->to <= -b->rows) || (b->to && b->to >= b->cols))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "diagonals %lld to %lld are not in a matrix of %lld by %lld",
+			       (long long)b->from, (long long)b->to, (long long)b->rows,
+			       (long long)b->cols);
+	b->longest = at_most(b->rows + at_most(b->to, 0), b->cols - (b->from > 0 ? b->from : 0));
+	return 0;
+}
+
+static int set_inner(struct mu_shape *s, const struct mu_shape *outer, int keep, int64_t a,
+		     int64_t b, struct mu_err *err)
+{
+	int rc = mu_shape_set(s, keep, outer->dim, err);
+
+	if (!rc && a >= 0)
+		rc = mu_shape_push(s, a, err);
+	return rc ? rc : mu_shape_push(s, b, err);
+}
+
+static int64_t product(const struct mu_shape *s, int n)
+{
+	int64_t p = 1;
+
+	for (int d = 0; d < n; d++)
+		p *= s->dim[d];
+	return p;
+}
+
+/* ---- from diagonals to matrices ---- */
+
+/* Rows and columns that are not given are as few as the diagonals need. */
+static int size_matrix(const struct kernel_call *c, struct band *b, int64_t longest,
+		       struct mu_err *err)
+{
+	int64_t rows = -1, cols = -1;
+	int rc;
+
+	if ((rc = args_int(c, 2, &rows, err)) || (rc = args_int(c, 3, &cols, err)))
+		return rc;
+	int64_t least_rows = longest - at_most(b->to, 0);
+	int64_t least_cols = longest + (b->from > 0 ? b->from : 0);
+	if ((rows >= 0 && rows < least_rows) || (cols >= 0 && cols < least_cols))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a matrix of %lld by %lld is too small for the diagonals",
+			       (long long)rows, (long long)cols);
+	if (rows < 0 && cols < 0) {
+		rows = cols = least_rows > least_cols ? least_rows : least_cols;
+	} else {
+		rows = rows < 0 ? least_rows : rows;
+		cols = cols < 0 ? least_cols : cols;
+	}
+	if (rows != least_rows && cols != least_cols)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The number of rows or columns is not consistent with the specified "
+			       "d_lower, d_upper, and diagonal.");
+	b->rows = rows;
+	b->cols = cols;
+	return check_band(b, err);
+}
+
+static int matrix_diag(struct kernel_call *c, bool v3, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const struct mu_shape *s = &in->shape;
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct band b = {0};
+	int rc;
+
+	if (s->rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "diagonal must be at least 1-dim, received shape: []");
+	int64_t longest = s->dim[s->rank - 1];
+	if (v3 && ((rc = read_align(c, &b, err)) || (rc = read_k(c, 1, &b, err)) ||
+		   (rc = args_same_type(c, 0, 4, err))))
+		return rc;
+	bool many = b.to != b.from;
+	if (v3 && kernel_in(c, 4)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "padding_value must be a scalar");
+	if (many && (s->rank < 2 || s->dim[s->rank - 2] != b.to - b.from + 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The number of diagonals provided in the input does not match the "
+			       "lower_diag_index and upper_diag_index range: %s",
+			       mu_shape_str(s));
+	if (v3 && (rc = size_matrix(c, &b, longest, err)))
+		return rc;
+	if (!v3)
+		b = (struct band){.rows = longest, .cols = longest, .longest = longest};
+	if (b.longest != longest)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "diagonals of %lld elements do not fit",
+			       (long long)longest);
+	int keep = s->rank - 1 - many;
+	if ((rc = set_inner(&shape, s, keep, b.rows, b.cols, err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = move_fill(out, v3 ? kernel_in(c, 4) : NULL, err)))
+		return rc;
+	return places_band(out, in, &b, product(s, keep), true, err);
+}
+
+/* ---- matrices given ---- */
+
+static int read_matrix(const struct kernel_call *c, bool v3, unsigned k_in, struct band *b,
+		       struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, 0)->shape;
+	int rc = 0;
+
+	if (s->rank < 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input must be at least 2-dim, received shape: %s", mu_shape_str(s));
+	b->rows = s->dim[s->rank - 2];
+	b->cols = s->dim[s->rank - 1];
+	if (v3 && ((rc = read_align(c, b, err)) || (rc = read_k(c, k_in, b, err))))
+		return rc;
+	return check_band(b, err);
+}
+
+static int diag_part(struct kernel_call *c, bool v3, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct band b = {0};
+	int rc;
+
+	if ((rc = read_matrix(c, v3, 1, &b, err)) || (v3 && (rc = args_same_type(c, 0, 2, err))))
+		return rc;
+	if (v3 && kernel_in(c, 2)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "padding_value must be a scalar");
+	bool many = b.to != b.from;
+	int keep = in->shape.rank - 2;
+	if ((rc = set_inner(&shape, &in->shape, keep, many ? b.to - b.from + 1 : -1, b.longest,
+			    err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (v3 && (rc = move_fill(out, kernel_in(c, 2), err))))
+		return rc;
+	return places_band(in, out, &b, product(&in->shape, keep), false, err);
+}
+
+static int set_diag(struct kernel_call *c, bool v3, struct mu_err *err)
+{
+	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
+	const struct mu_tensor *band = kernel_in(c, 1);
+	struct mu_shape want, shape = in.shape;
+	struct mu_tensor *out;
+	struct band b = {0};
+	int rc;
+
+	if ((rc = read_matrix(c, v3, 2, &b, err)) || (rc = args_same_type(c, 0, 1, err)))
+		return rc;
+	bool many = b.to != b.from;
+	int keep = shape.rank - 2;
+	if ((rc = set_inner(&want, &shape, keep, many ? b.to - b.from + 1 : -1, b.longest, err)))
+		return rc;
+	if (!mu_shape_eq(&want, &band->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected diagonal of shape %s, got %s",
+			       mu_shape_str(&want), mu_shape_str(&band->shape));
+	if ((rc = move_out_reuse(c, 0, 0, in.dtype, &shape, &out, err)) ||
+	    (rc = move_all(out, &in, err)))
+		return rc;
+	return places_band(out, band, &b, product(&shape, keep), true, err);
+}
+
+/* What lies at most num_lower below and num_upper above the main diagonal; negative: all. */
+static int band_part(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct band b = {0};
+	int64_t low, high;
+	int rc;
+
+	if ((rc = read_matrix(c, false, 0, &b, err)) || (rc = args_int(c, 1, &low, err)) ||
+	    (rc = args_int(c, 2, &high, err)))
+		return rc;
+	if (low > b.rows || high > b.cols)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "num_lower and num_upper must be negative or less or equal to number "
+		    "of rows (%lld) and columns (%lld), got %lld and %lld",
+		    (long long)b.rows, (long long)b.cols, (long long)low, (long long)high);
+	b.from = low < 0 ? -b.rows : -low;
+	b.to = high < 0 ? b.cols : high;
+	rc = move_out(c, 0, in->dtype, &in->shape, &out, err);
+	return rc || !in->shape.count ? rc : places_band_part(out, in, &b, err);
+}
+
+#define BOTH(name)                                                                                 \
+	static int name##_v1(struct kernel_call *c, struct mu_err *err)                            \
+	{                                                                                          \
+		return name(c, false, err);                                                        \
+	}                                                                                          \
+	static int name##_v3(struct kernel_call *c, struct mu_err *err)                            \
+	{                                                                                          \
+		return name(c, true, err);                                                         \
+	}
+BOTH(matrix_diag)
+BOTH(diag_part)
+BOTH(set_diag)
+
+static const struct kernel rows[] = {
+    {"MatrixDiagV2", .run = matrix_diag_v3},   {"MatrixDiagPartV2", .run = diag_part_v3},
+    {"MatrixSetDiagV2", .run = set_diag_v3},   {"MatrixDiag", .run = matrix_diag_v1},
+    {"MatrixDiagV3", .run = matrix_diag_v3},   {"MatrixDiagPart", .run = diag_part_v1},
+    {"MatrixDiagPartV3", .run = diag_part_v3}, {"MatrixSetDiag", .run = set_diag_v1},
+    {"MatrixSetDiagV3", .run = set_diag_v3},   {"MatrixBandPart", .run = band_part},
+};
+KERNEL_TABLE(matrix_diag, rows)

@@ -1,0 +1,229 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tensor continued past its ends by its own reflection.
+ *
+ * One dimension after the other, the last one first: each step copies whole runs of what the steps
+ * before have made. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/engine/move.h"
+
+/* Element of the input under position `at` of a dimension that is padded in front by `before`;
+ * skip is 1 where the edge itself is not repeated. */
+static int64_t reflect(int64_t at, int64_t before, int64_t n, int64_t skip)
+{
+	int64_t i = at - before;
+
+	if (i < 0)
+		return -i - 1 + skip;
+	return i < n ? i : 2 * n - 1 - i - skip;
+}
+
+static int check_paddings(const struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
+	int rc = args_is_int(c, 1, err);
+
+	if (rc)
+		return rc;
+	if (p->shape.rank != 2 || p->shape.dim[1] != 2 || p->shape.dim[0] != in->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "paddings must be a matrix with 2 columns and a row for each "
+			       "dimension: %s vs. %s",
+			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
+	return 0;
+}
+
+static int check(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
+	int rc = check_paddings(c, err);
+
+	if (rc)
+		return rc;
+	*shape = mu_shape_scalar();
+	for (int d = 0; d < in->shape.rank; d++) {
+		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
+		int64_t most = in->shape.dim[d] - skip;
+		if (before < 0 || after < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "paddings must be non-negative: %lld %lld",
+				       (long long)before, (long long)after);
+		if (before > most || after > most)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "paddings must be %s the dimension size: %lld, %lld %s "
+				       "%lld",
+				       skip ? "less than" : "no greater than", (long long)before,
+				       (long long)after, skip ? "not less than" : "greater than",
+				       (long long)in->shape.dim[d]);
+		if ((rc = mu_shape_push(shape, in->shape.dim[d] + before + after, err)))
+			return rc;
+	}
+	return 0;
+}
+
+/* Dimension d of `now` continued to `to` elements. */
+static int continued(struct kernel_call *c, const struct mu_tensor *now, int d, int64_t to,
+		     int64_t before, int64_t skip, struct mu_tensor *next, struct mu_err *err)
+{
+	const int64_t n = now->shape.dim[d];
+	struct picks p = {1, 1, to, 1, n};
+	struct mu_shape s, list = mu_shape_vec(to);
+	MU_AUTO_TENSOR numbers = {0};
+	MU_AUTO_TENSOR there = {0};
+	int64_t dims[MU_MAX_RANK];
+	int rc;
+
+	memcpy(dims, now->shape.dim, sizeof dims);
+	dims[d] = to;
+	for (int i = 0; i < now->shape.rank; i++)
+		*(i < d ? &p.outer : i > d ? &p.inner : &(int64_t){1}) *= dims[i];
+	if ((rc = mu_shape_set(&s, now->shape.rank, dims, err)) ||
+	    (rc = move_scratch(c, now->dtype, &s, next, err)) || !s.count)
+		return rc;
+	if (!(rc = mu_tensor_new(&numbers, MU_INT64, &list, err))) {
+		for (int64_t i = 0; i < to; i++)
+			MU_DATA(int64_t, &numbers)[i] = reflect(i, before, n, skip);
+		rc = move_numbers(c, next, &numbers, &there, err);
+	}
+	if (rc || (rc = move_picks(next, now, &there, &p, err)))
+		mu_tensor_unref(next);
+	return rc;
+}
+
+static int mirror_pad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 1);
+	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
+	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
+	struct mu_shape shape;
+	int rc = check(c, skip, &shape, err);
+
+	for (int d = now.shape.rank; !rc && d-- > 0;) {
+		if (now.shape.dim[d] == shape.dim[d])
+			continue;
+		rc = continued(c, &now, d, shape.dim[d], mu_tensor_int(p, 2 * d), skip, &next, err);
+		if (!rc) {
+			mu_tensor_unref(&now);
+			now = next;
+		}
+	}
+	if (rc)
+		mu_tensor_unref(&now);
+	else
+		kernel_out_take(c, 0, now);
+	return rc;
+}
+
+/* ---- back: what was copied is summed ---- */
+
+static int check_grad(const struct kernel_call *c, int64_t skip, struct mu_shape *shape,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
+	int rc = check_paddings(c, err);
+
+	if (rc)
+		return rc;
+	*shape = mu_shape_scalar();
+	for (int d = 0; d < in->shape.rank; d++) {
+		int64_t before = mu_tensor_int(p, 2 * d), after = mu_tensor_int(p, 2 * d + 1);
+		int64_t n = in->shape.dim[d];
+		if (before < 0 || after < 0 || before > n || after > n - before ||
+		    before > n - before - after - skip || after > n - before - after - skip)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "paddings %lld and %lld are no paddings of what became %lld",
+				       (long long)before, (long long)after, (long long)n);
+		if ((rc = mu_shape_push(shape, n - before - after, err)))
+			return rc;
+	}
+	return 0;
+}
+
+/* Dimension d of `now`, of which next has fewer. */
+static int folded_there(struct gpu *g, const struct mirror_args *a, const struct mu_tensor *next,
+			struct mu_err *err)
+{
+	void *kernel;
+	int rc = gpu_find(g, "mirror_fold", next->dtype, &kernel, err);
+
+	return rc ? rc : gpu_run(g, kernel, next->shape.count, a, err);
+}
+
+static int folded(const struct mu_tensor *now, const struct mu_tensor *next, int d, int64_t before,
+		  int64_t skip, struct mu_err *err)
+{
+	struct mirror_args a = {.outer = 1,
+				.n = next->shape.dim[d],
+				.inner = 1,
+				.from = now->shape.dim[d],
+				.before = before,
+				.skip = skip};
+	struct gpu *g = gpu_of_tensor(next);
+
+	for (int i = 0; i < now->shape.rank; i++)
+		*(i < d ? &a.outer : i > d ? &a.inner : &(int64_t){1}) *= now->shape.dim[i];
+	if (g) {
+		a.out = gpu_address(next);
+		a.in = gpu_address(now);
+		return folded_there(g, &a, next, err);
+	}
+	binary_loop *plus = loops->binary[BIN_AddV2][now->dtype];
+	if (!plus)
+		return mu_fail(err, MU_UNIMPLEMENTED, "MirrorPadGrad has no kernel for type %s",
+			       mu_dtype_name(now->dtype));
+	size_t run = (size_t)a.inner * mu_dtype_size(now->dtype);
+	elems_zero(now->dtype, next->data, 0, next->shape.count);
+	for (int64_t o = 0; next->shape.count && o < a.outer; o++)
+		for (int64_t i = 0; i < a.from; i++) {
+			int64_t at = o * a.n + reflect(i, before, a.n, skip);
+			char *to = (char *)next->data + (size_t)at * run;
+			plus(to, to, (char *)now->data + (size_t)(o * a.from + i) * run, a.inner,
+			     BOTH_RUN);
+		}
+	return 0;
+}
+
+static int mirror_pad_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 1);
+	int64_t skip = strcmp(args_attr_string(c->node, "mode", "REFLECT"), "REFLECT") == 0;
+	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0)), next;
+	struct mu_shape shape, s;
+	int rc = check_grad(c, skip, &shape, err);
+
+	for (int d = 0; !rc && d < shape.rank; d++) {
+		int64_t dims[MU_MAX_RANK];
+		if (shape.dim[d] == now.shape.dim[d])
+			continue;
+		memcpy(dims, now.shape.dim, sizeof dims);
+		dims[d] = shape.dim[d];
+		if ((rc = mu_shape_set(&s, shape.rank, dims, err)) ||
+		    (rc = move_scratch(c, now.dtype, &s, &next, err)))
+			break;
+		rc = folded(&now, &next, d, mu_tensor_int(p, 2 * d), skip, err);
+		mu_tensor_unref(&now);
+		now = next;
+	}
+	if (rc)
+		mu_tensor_unref(&now);
+	else
+		kernel_out_take(c, 0, now);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"MirrorPad", .run = mirror_pad},
+};
+KERNEL_TABLE(mirror_pad, rows)
+
+static const struct kernel grad_rows[] = {
+    {"MirrorPadGrad", .run = mirror_pad_grad},
+};
+KERNEL_TABLE(mirror_pad_grad, grad_rows)

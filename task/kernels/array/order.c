@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Where elements stand: shifted, reversed to a length, renamed dimensions, places in sorted rows.
+ */
+#include <string.h>
+
+#include "task/kernels/array/roll_reverse_band.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+/* ---- Roll ---- */
+
+static int roll(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *shift = kernel_in(c, 1);
+	int64_t by[MU_MAX_RANK] = {0};
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = args_is_int(c, 2, err)))
+		return rc;
+	if (in->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 1-D or higher");
+	if (shift->shape.rank > 1 || !mu_shape_eq(&shift->shape, &kernel_in(c, 2)->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "shift and axis must be scalars or vectors of the same size. Found: "
+			       "%s and %s",
+			       mu_shape_str(&shift->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+	for (int64_t i = 0; i < shift->shape.count; i++) {
+		int64_t axis = mu_tensor_int(kernel_in(c, 2), i);
+		axis += axis < 0 ? in->shape.rank : 0;
+		if (axis < 0 || axis >= in->shape.rank)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "axis %lld is out of range",
+				       (long long)axis);
+		int64_t n = in->shape.dim[axis] > 1 ? in->shape.dim[axis] : 1;
+		by[axis] = (by[axis] + mu_tensor_int(shift, i) % n + n) % n;
+	}
+	if ((rc = move_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
+		return rc;
+	return places_roll(out, in, by, err);
+}
+
+/* ---- ReverseSequence ---- */
+
+static int reverse_sequence(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *lengths = kernel_in(c, 1);
+	int64_t seq = args_attr_int(c->node, "seq_dim", 0);
+	int64_t batch = args_attr_int(c->node, "batch_dim", 0);
+	const struct mu_shape *s = &in->shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	if (batch == seq)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "batch_dim == seq_dim == %lld",
+			       (long long)seq);
+	if (seq < 0 || seq >= s->rank || batch < 0 || batch >= s->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "seq_dim and batch_dim must be < input rank (%lld, %lld vs. %d)",
+			       (long long)seq, (long long)batch, s->rank);
+	if (lengths->shape.count != s->dim[batch])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Length of seq_lengths != input.dims(%lld), (%lld vs. %lld)",
+			       (long long)batch, (long long)lengths->shape.count,
+			       (long long)s->dim[batch]);
+	for (int64_t b = 0; b < lengths->shape.count; b++)
+		if (mu_tensor_int(lengths, b) < 0 || mu_tensor_int(lengths, b) > s->dim[seq])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "seq_lengths(%lld) must be in [0, %lld]", (long long)b,
+				       (long long)s->dim[seq]);
+	if ((rc = move_out(c, 0, in->dtype, s, &out, err)) || !s->count)
+		return rc;
+	return places_reverse(c, out, in, lengths, (int)seq, (int)batch, err);
+}
+
+/* ---- formats of images: N, H, W, C (and D) by their letters ---- */
+
+static int read_formats(const struct mu_node *n, const char **from, const char **to,
+			struct mu_err *err)
+{
+	*from = args_attr_string(n, "src_format", "NHWC");
+	*to = args_attr_string(n, "dst_format", "NCHW");
+	size_t len = strlen(*from);
+	if (strlen(*to) != len || (len != 4 && len != 5))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Source and destination format must be of length 4 or 5, received "
+			       "%.16s and %.16s",
+			       *from, *to);
+	for (size_t i = 0; i < len; i++)
+		if (!strchr(*to, (*from)[i]) || strchr(*from + i + 1, (*from)[i]))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Destination and source format must determine a "
+				       "permutation, got %.16s and %.16s",
+				       *from, *to);
+	return 0;
+}
+
+static int format_vec_permute(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 0);
+	const char *from, *to;
+	char src[8] = "", dst[8] = "";
+	struct mu_tensor *out;
+	int rc = read_formats(c->node, &from, &to, err);
+
+	if (rc || (rc = args_is_int(c, 0, err)))
+		return rc;
+	int64_t len = (int64_t)strlen(from), n = x->shape.rank ? x->shape.dim[0] : 0;
+	bool spatial = n == len - 2;
+	if (x->shape.rank < 1 || x->shape.rank > 2 || (n != len && !spatial) ||
+	    (x->shape.rank == 2 && x->shape.dim[1] != 2))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input must be a vector or a matrix of two columns, of %lld or %lld "
+			       "rows, but got shape %s",
+			       (long long)len, (long long)len - 2, mu_shape_str(&x->shape));
+	for (int64_t i = 0, a = 0, b = 0; i < len; i++) { /* a vector of rows and columns alone */
+		if (!spatial || !strchr("NC", from[i]))
+			src[a++] = from[i];
+		if (!spatial || !strchr("NC", to[i]))
+			dst[b++] = to[i];
+	}
+	if ((int64_t)strlen(src) != n || (int64_t)strlen(dst) != n)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the formats name no N and C");
+	if ((rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
+		return rc;
+	int64_t width = x->shape.rank == 2 ? 2 : 1;
+	for (int64_t i = 0; i < n; i++)
+		elems_copy(x->dtype, out->data, i * width, x->data,
+			   (strchr(src, dst[i]) - src) * width, width);
+	return 0;
+}
+
+static int format_dim_map(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 0);
+	const char *from, *to;
+	struct mu_tensor *out;
+	int rc = read_formats(c->node, &from, &to, err);
+
+	if (rc || (rc = args_is_int(c, 0, err)))
+		return rc;
+	int64_t len = (int64_t)strlen(from);
+	for (int64_t i = 0; i < x->shape.count; i++)
+		if (mu_tensor_int(x, i) < -len || mu_tensor_int(x, i) >= len)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "dimension %lld of %lld",
+				       (long long)mu_tensor_int(x, i), (long long)len);
+	if ((rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < x->shape.count; i++) {
+		int64_t at = strchr(to, from[(mu_tensor_int(x, i) + len) % len]) - to;
+		if (x->dtype == MU_INT64)
+			MU_DATA(int64_t, out)[i] = at;
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)at;
+	}
+	return 0;
+}
+
+/* ---- LowerBound, UpperBound ---- */
+
+#define SEARCH(T, dt)                                                                              \
+	static int64_t search_##dt(const void *row_, int64_t n, const void *values, int64_t i,     \
+				   bool upper)                                                     \
+	{                                                                                          \
+		const T *row = row_, v = ((const T *)values)[i];                                   \
+		int64_t from = 0;                                                                  \
+		while (from < n) {                                                                 \
+			int64_t mid = from + (n - from) / 2;                                       \
+			if (upper ? !(v < row[mid]) : row[mid] < v)                                \
+				from = mid + 1;                                                    \
+			else                                                                       \
+				n = mid;                                                           \
+		}                                                                                  \
+		return from;                                                                       \
+	}
+SEARCH(float, MU_FLOAT)
+SEARCH(double, MU_DOUBLE)
+SEARCH(int32_t, MU_INT32)
+SEARCH(int64_t, MU_INT64)
+SEARCH(int16_t, MU_INT16)
+SEARCH(int8_t, MU_INT8)
+SEARCH(uint8_t, MU_UINT8)
+SEARCH(uint16_t, MU_UINT16)
+
+typedef int64_t search_fn(const void *row, int64_t n, const void *values, int64_t i, bool upper);
+static search_fn *const searches[MU_DT_COUNT] = {
+    [MU_FLOAT] = search_MU_FLOAT, [MU_DOUBLE] = search_MU_DOUBLE, [MU_INT32] = search_MU_INT32,
+    [MU_INT64] = search_MU_INT64, [MU_INT16] = search_MU_INT16,   [MU_INT8] = search_MU_INT8,
+    [MU_UINT8] = search_MU_UINT8, [MU_UINT16] = search_MU_UINT16,
+};
+
+int check_bound(const struct kernel_call *c, enum mu_dtype *type, struct mu_err *err)
+{
+	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
+	int rc;
+
+	*type = args_attr_type(c->node, "out_type", MU_INT32);
+	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 2, err)) ||
+	    (rc = args_same_type(c, 0, 1, err)))
+		return rc;
+	if (sorted->shape.dim[0] != values->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Leading dim_size of both tensors must match.");
+	if (!searches[sorted->dtype] || (*type != MU_INT32 && *type != MU_INT64))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(sorted->dtype));
+	return 0;
+}
+
+static int bound(struct kernel_call *c, bool upper, struct mu_err *err)
+{
+	const struct mu_tensor *sorted = kernel_in(c, 0), *values = kernel_in(c, 1);
+	enum mu_dtype type;
+	struct mu_tensor *out;
+	int rc = check_bound(c, &type, err);
+
+	if (rc || (rc = kernel_out(c, 0, type, &values->shape, &out, err)))
+		return rc;
+	int64_t n = sorted->shape.dim[1], m = values->shape.dim[1];
+	for (int64_t i = 0; i < values->shape.count; i++) {
+		const char *row =
+		    (const char *)sorted->data + (size_t)(i / m * n) * mu_dtype_size(sorted->dtype);
+		int64_t at = searches[sorted->dtype](row, n, values->data, i, upper);
+		if (type == MU_INT64)
+			MU_DATA(int64_t, out)[i] = at;
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)at;
+	}
+	return 0;
+}
+
+static int lower_bound(struct kernel_call *c, struct mu_err *err)
+{
+	return bound(c, false, err);
+}
+
+static int upper_bound(struct kernel_call *c, struct mu_err *err)
+{
+	return bound(c, true, err);
+}
+
+static const struct kernel rows[] = {
+    {"Roll", .run = roll},
+    {"ReverseSequence", .run = reverse_sequence},
+    {"DataFormatVecPermute", .run = format_vec_permute},
+    {"DataFormatDimMap", .run = format_dim_map},
+    {"LowerBound", .run = lower_bound},
+    {"UpperBound", .run = upper_bound},
+};
+KERNEL_TABLE(order, rows)

@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A tensor's rows dealt out by number, and put together again. */
+#include <string.h>
+
+#include "task/device/gpu.h"
+#include "task/kernels/array/rows.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+/* What of s follows the first `skip` dimensions, behind a dimension of n. */
+static int rows_shape(struct mu_shape *out, int64_t n, const struct mu_shape *s, int skip,
+		      struct mu_err *err)
+{
+	int rc = 0;
+
+	*out = mu_shape_scalar();
+	if (n >= 0)
+		rc = mu_shape_push(out, n, err);
+	for (int d = skip; d < s->rank && !rc; d++)
+		rc = mu_shape_push(out, s->dim[d], err);
+	return rc;
+}
+
+static bool starts_with(const struct mu_shape *s, const struct mu_shape *head)
+{
+	for (int d = 0; d < head->rank; d++)
+		if (d >= s->rank || s->dim[d] != head->dim[d])
+			return false;
+	return true;
+}
+
+static int64_t count_from(const struct mu_shape *s, int d)
+{
+	int64_t n = 1;
+
+	for (; d < s->rank; d++)
+		n *= s->dim[d];
+	return n;
+}
+
+/* ---- DynamicPartition ---- */
+
+static int count_parts(const struct kernel_call *c, int64_t *counts, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);
+	int rc = args_type(c, 1, MU_INT32, err);
+
+	if (rc)
+		return rc;
+	if (!starts_with(&data->shape, &parts->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "data.shape must start with partitions.shape, got data.shape = %s, "
+			       "partitions.shape = %s",
+			       mu_shape_str(&data->shape), mu_shape_str(&parts->shape));
+	for (int64_t i = 0; i < parts->shape.count; i++) {
+		int32_t p = MU_DATA(int32_t, parts)[i];
+		if (p < 0 || (unsigned)p >= c->n_out)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "partitions[%lld] = %d is not in [0, %u)", (long long)i, p,
+				       c->n_out);
+		counts[p]++;
+	}
+	return 0;
+}
+
+/* The numbers of the rows of each part, one part after the other. */
+static int list_parts(const struct mu_tensor *parts, unsigned n, int64_t *at,
+		      struct mu_tensor *list, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_vec(parts->shape.count);
+	int64_t before = 0;
+	int rc = mu_tensor_new(list, MU_INT64, &shape, err);
+
+	if (rc)
+		return rc;
+	for (unsigned p = 0; p < n; p++) {
+		int64_t count = at[p];
+		at[p] = before;
+		before += count;
+	}
+	for (int64_t i = 0; i < parts->shape.count; i++)
+		MU_DATA(int64_t, list)[at[MU_DATA(int32_t, parts)[i]]++] = i;
+	return 0;
+}
+
+static int dynamic_partition(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0), *parts = kernel_in(c, 1);
+	MU_AUTO_FREE int64_t *end = MU_NEW_ARRAY(int64_t, c->n_out + 1);
+	int64_t row = count_from(&data->shape, parts->shape.rank), from = 0;
+	MU_AUTO_TENSOR list = {0};
+	MU_AUTO_TENSOR there = {0};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = count_parts(c, end, err);
+
+	for (unsigned p = 0; p < c->n_out && !rc; p++)
+		if (!(rc = rows_shape(&shape, end[p], &data->shape, parts->shape.rank, err)))
+			rc = move_out(c, p, data->dtype, &shape, &out, err);
+	if (rc || !data->shape.count || (rc = list_parts(parts, c->n_out, end, &list, err)) ||
+	    (rc = move_numbers(c, &c->out[0].tensor, &list, &there, err)))
+		return rc;
+	for (unsigned p = 0; p < c->n_out && !rc; from = end[p++]) {
+		struct mu_tensor some = there;
+		struct picks rows = {1, 1, end[p] - from, row, parts->shape.count};
+		some.data = MU_DATA(int64_t, &there) + from;
+		some.shape = mu_shape_vec(rows.count);
+		if (rows.count)
+			rc = move_picks(&c->out[p].tensor, data, &some, &rows, err);
+	}
+	return rc;
+}
+
+/* ---- DynamicStitch: inputs 0 … n-1 are indices, n … 2n-1 the rows they stand for ---- */
+
+static int stitch_shape(const struct kernel_call *c, unsigned n, struct mu_shape *out,
+			struct mu_err *err)
+{
+	const struct mu_shape *first = &kernel_in(c, n)->shape;
+	int64_t top = -1;
+	int rc;
+
+	for (unsigned k = 0; k < n; k++) {
+		const struct mu_tensor *idx = kernel_in(c, k), *data = kernel_in(c, n + k);
+		if ((rc = args_type(c, k, MU_INT32, err)) ||
+		    (rc = args_same_type(c, n, n + k, err)))
+			return rc;
+		for (int64_t i = 0; i < idx->shape.count; i++) {
+			int32_t at = MU_DATA(int32_t, idx)[i];
+			if (at < 0)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "indices[%u] is out of range", k);
+			top = at > top ? at : top;
+		}
+		if (!starts_with(&data->shape, &idx->shape))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "data[%u].shape = %s does not start with indices[%u].shape = %s", k,
+			    mu_shape_str(&data->shape), k, mu_shape_str(&idx->shape));
+		int skip = kernel_in(c, 0)->shape.rank;
+		bool fits = first->rank - skip == data->shape.rank - idx->shape.rank;
+		for (int d = 0; fits && d < first->rank - skip; d++)
+			fits = first->dim[skip + d] == data->shape.dim[idx->shape.rank + d];
+		if (!fits)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Need data[0].shape[%d:] = data[%u].shape[%d:], got "
+				       "data[0].shape = %s, data[%u].shape = %s",
+				       skip, k, idx->shape.rank, mu_shape_str(first), k,
+				       mu_shape_str(&data->shape));
+	}
+	return rows_shape(out, top + 1, first, kernel_in(c, 0)->shape.rank, err);
+}
+
+/* On a GPU the inputs are joined and each row is picked from there: who names it last. */
+static int stitch_there(struct kernel_call *c, unsigned n, const struct mu_tensor *out,
+			struct mu_err *err)
+{
+	struct picks p = {1, 1, out->shape.dim[0], count_from(&out->shape, 1), 0};
+	struct mu_shape list = mu_shape_vec(p.count), all;
+	MU_AUTO_TENSOR numbers = {0};
+	MU_AUTO_TENSOR there = {0};
+	MU_AUTO_TENSOR joined = {0};
+	int rc = mu_tensor_new(&numbers, MU_INT64, &list, err);
+
+	if (rc)
+		return rc;
+	memset(numbers.data, 0xff, mu_tensor_bytes(&numbers)); /* -1: zeros */
+	for (unsigned k = 0; k < n; k++)
+		for (int64_t i = 0; i < kernel_in(c, k)->shape.count; i++)
+			MU_DATA(int64_t, &numbers)
+	[MU_DATA(int32_t, kernel_in(c, k))[i]] = p.limit++;
+	if ((rc = mu_shape_set(&all, 2, (int64_t[]){p.limit, p.inner}, err)) ||
+	    (rc = move_numbers(c, out, &numbers, &there, err)) ||
+	    (rc = move_scratch(c, out->dtype, &all, &joined, err)))
+		return rc;
+	struct runs r = {.rows = 1};
+	for (unsigned k = 0; k < n && !rc; k++, r.to.at += r.run) {
+		r.run = kernel_in(c, n + k)->shape.count;
+		if (r.run)
+			rc = move_runs(&joined, kernel_in(c, n + k), &r, err);
+	}
+	return rc ? rc : move_picks(out, &joined, &there, &p, err);
+}
+
+static int dynamic_stitch(struct kernel_call *c, struct mu_err *err)
+{
+	unsigned n = c->n_in / 2;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if (!n)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "DynamicStitch needs inputs");
+	if ((rc = stitch_shape(c, n, &shape, err)) ||
+	    (rc = move_out(c, 0, kernel_in(c, n)->dtype, &shape, &out, err)) || !shape.count)
+		return rc;
+	if (gpu_of_tensor(out))
+		return stitch_there(c, n, out, err);
+	int64_t row = count_from(&shape, 1);
+	elems_zero(out->dtype, out->data, 0, shape.count); /* rows that nobody names */
+	for (unsigned k = 0; k < n; k++) {
+		const struct mu_tensor *idx = kernel_in(c, k), *data = kernel_in(c, n + k);
+		for (int64_t i = 0; i < idx->shape.count; i++) {
+			int32_t at = MU_DATA(int32_t, idx)[i];
+			elems_copy(out->dtype, out->data, at * row, data->data, i * row, row);
+		}
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"DynamicPartition", .run = dynamic_partition},
+    {"DynamicStitch", .run = dynamic_stitch},
+    {"ParallelDynamicStitch", .run = dynamic_stitch},
+};
+KERNEL_TABLE(partition, rows)

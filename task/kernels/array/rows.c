@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/array/rows.h"
+
+static int bad_index(const struct mu_tensor *indices, int64_t at, int64_t limit, struct mu_err *err)
+{
+	MU_AUTO_BUF where = {0};
+	int64_t rest[MU_MAX_RANK], k = at;
+	int rank = indices->shape.rank;
+
+	for (int d = rank; d-- > 0; k /= indices->shape.dim[d])
+		rest[d] = k % indices->shape.dim[d];
+	for (int d = 0; d < rank; d++)
+		mu_buf_printf(&where, "%s%lld", d ? "," : "[", (long long)rest[d]);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "indices%s%s = %lld is not in [0, %lld)",
+		       rank ? where.data : "", rank ? "]" : "",
+		       (long long)mu_tensor_int(indices, at), (long long)limit);
+}
+
+int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *err)
+{
+	if (indices->dtype != MU_INT32 && indices->dtype != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "indices are %s, want int32 or int64",
+			       mu_dtype_name(indices->dtype));
+	for (int64_t i = 0; i < indices->shape.count; i++) {
+		int64_t k = mu_tensor_int(indices, i);
+		if (k < 0 || k >= limit)
+			return bad_index(indices, i, limit, err);
+	}
+	return 0;
+}
+
+int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *is,
+		     const struct mu_shape *updates, int64_t *row, struct mu_err *err)
+{
+	int64_t n = 1;
+
+	if (table->rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "var must be at least 1 dimensional");
+	bool fits = updates->rank == is->rank + table->rank - 1;
+	for (int d = 0; fits && d < is->rank; d++)
+		fits = updates->dim[d] == is->dim[d];
+	for (int d = 1; d < table->rank; d++) {
+		fits = fits && updates->dim[is->rank + d - 1] == table->dim[d];
+		n *= table->dim[d];
+	}
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Must have updates.shape = indices.shape + params.shape[1:] or "
+			       "updates.shape = [], got updates.shape %s, indices.shape %s, "
+			       "params.shape %s",
+			       mu_shape_str(updates), mu_shape_str(is), mu_shape_str(table));
+	*row = n;
+	return 0;
+}
+
+int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
+		       const struct mu_shape *updates, int64_t *row, struct mu_err *err)
+{
+	int rc = rows_fit_updates(table, &indices->shape, updates, row, err);
+
+	return rc ? rc : rows_check(indices, table->dim[0], err);
+}
+
+void rows_gather(enum mu_dtype t, void *to, const void *from, const struct mu_tensor *indices,
+		 int64_t first, int64_t n, int64_t outer, int64_t limit, int64_t row)
+{
+	for (int64_t o = 0, at = 0; o < outer; o++)
+		for (int64_t i = 0; i < n; i++, at += row)
+			elems_copy(t, to, at, from,
+				   (o * limit + mu_tensor_int(indices, first + i)) * row, row);
+}

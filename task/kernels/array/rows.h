@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tables by row number: the checks and copies that gathers, scatters and sparse updates share. */
+#ifndef MU_TASK_KERNELS_ARRAY_ROWS_H
+#define MU_TASK_KERNELS_ARRAY_ROWS_H
+
+#include "task/kernels/engine/elems.h"
+
+/* Every index is int32 or int64 and in [0, limit): "indices[1] = 7 is not in [0, 3)". */
+int rows_check(const struct mu_tensor *indices, int64_t limit, struct mu_err *err);
+/* Updates of shape indices.shape + table.shape[1:]; *row is the number of elements in a row. */
+int rows_fit_updates(const struct mu_shape *table, const struct mu_shape *indices,
+		     const struct mu_shape *updates, int64_t *row, struct mu_err *err);
+/* The same, and every index is in range. */
+int rows_check_updates(const struct mu_shape *table, const struct mu_tensor *indices,
+		       const struct mu_shape *updates, int64_t *row, struct mu_err *err);
+/* to[o, i, :] = from[o, indices[i], :] for o < outer; indices have been checked. */
+void rows_gather(enum mu_dtype t, void *to, const void *from, const struct mu_tensor *indices,
+		 int64_t first, int64_t n, int64_t outer, int64_t limit, int64_t row);
+
+#endif

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Updates of some rows of a variable, by reference or by handle, and sums of rows by number. */
+#include <float.h>
+
+#include "task/kernels/array/rows.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/state/variables.h"
+
+enum { OVERWRITE = -1 };
+
+int check_scatter(const struct mu_tensor *table, const struct mu_shape *indices,
+		  const struct mu_tensor *updates, int64_t *row, struct mu_err *err)
+{
+	if (updates->dtype != table->dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "updates are %s, the variable is %s",
+			       mu_dtype_name(updates->dtype), mu_dtype_name(table->dtype));
+	if (updates->shape.rank || !table->shape.rank)
+		return rows_fit_updates(&table->shape, indices, &updates->shape, row, err);
+	*row = table->shape.dim[0] ? table->shape.count / table->shape.dim[0] : 0;
+	return 0;
+}
+
+/* table[indices[i]] op= updates[i]; one scalar update serves all rows. */
+static int scatter_rows(struct mu_tensor *table, const struct mu_tensor *indices,
+			const struct mu_tensor *updates, int op, struct mu_err *err)
+{
+	bool one = updates->shape.rank == 0;
+	int64_t row = 1;
+	int rc;
+
+	if (op != OVERWRITE && !loops_binary_known(op, table->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "scatter has no kernel for type %s",
+			       mu_dtype_name(table->dtype));
+	if ((rc = check_scatter(table, &indices->shape, updates, &row, err)) ||
+	    (rc = rows_check(indices, table->shape.dim[0], err)))
+		return rc;
+	size_t size = elems_size(table->dtype);
+	for (int64_t i = 0; i < indices->shape.count; i++) {
+		int64_t at = mu_tensor_int(indices, i) * row;
+		char *to = (char *)table->data + (size_t)at * size;
+		const char *from =
+		    (const char *)updates->data + (one ? 0 : (size_t)(i * row) * size);
+		if (op != OVERWRITE)
+			loops_binary(op, table->dtype, to, to, from, row,
+				     one ? RIGHT_SCALAR : BOTH_RUN);
+		else if (one)
+			elems_fill(table->dtype, to, 0, from, row);
+		else
+			elems_copy(table->dtype, to, 0, from, 0, row);
+	}
+	return 0;
+}
+
+static int scatter(struct kernel_call *c, int op, struct mu_err *err)
+{
+	VARIABLES_AUTO vs = {0};
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = variables_lock(c, 1, &vs, err)) ||
+	    (rc = scatter_rows(vs.t[0], kernel_in(c, 1), kernel_in(c, 2), op, err)))
+		return rc;
+	variable_forward(c);
+	return 0;
+}
+
+#define SCATTER(name, op)                                                                          \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return scatter(c, op, err);                                                        \
+	}
+SCATTER(scatter_update, OVERWRITE)
+SCATTER(scatter_add, BIN_AddV2)
+SCATTER(scatter_sub, BIN_Sub)
+SCATTER(scatter_mul, BIN_Mul)
+SCATTER(scatter_div, BIN_Div)
+SCATTER(scatter_max, BIN_Maximum)
+SCATTER(scatter_min, BIN_Minimum)
+
+/* ---- segments ---- */
+
+/* What a segment without members holds: where a plain reduction of nothing is infinite, the largest
+ * or smallest number. */
+static void start_segments(struct mu_tensor *t, enum reduce_op op)
+{
+	loops->reduce[op][t->dtype].start(t->data, t->shape.count);
+	for (int64_t i = 0; (op == RED_MAX || op == RED_MIN) && i < t->shape.count; i++)
+		if (t->dtype == MU_FLOAT)
+			MU_DATA(float, t)[i] = op == RED_MAX ? -FLT_MAX : FLT_MAX;
+		else if (t->dtype == MU_DOUBLE)
+			MU_DATA(double, t)[i] = op == RED_MAX ? -DBL_MAX : DBL_MAX;
+}
+
+int check_unsorted_segment(const struct kernel_call *c, struct mu_shape *shape, int64_t *row,
+			   struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
+	int64_t n;
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = args_int(c, 2, &n, err)))
+		return rc;
+	bool fits = ids->shape.rank <= data->shape.rank;
+	for (int d = 0; fits && d < ids->shape.rank; d++)
+		fits = ids->shape.dim[d] == data->shape.dim[d];
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "data.shape = %s does not start with segment_ids.shape = %s",
+			       mu_shape_str(&data->shape), mu_shape_str(&ids->shape));
+	*shape = mu_shape_scalar();
+	*row = 1;
+	rc = mu_shape_push(shape, n, err);
+	for (int d = ids->shape.rank; d < data->shape.rank && !rc; *row *= data->shape.dim[d++])
+		rc = mu_shape_push(shape, data->shape.dim[d], err);
+	return rc;
+}
+
+/* out[ids[i]] op= data[i]; negative ids are dropped. */
+static int unsorted_segment(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
+	const struct reduce_loops *l = &loops->reduce[op][data->dtype];
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int64_t row;
+	int rc;
+
+	if (!l->start)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(data->dtype));
+	if ((rc = check_unsorted_segment(c, &shape, &row, err)) ||
+	    (rc = kernel_out(c, 0, data->dtype, &shape, &out, err)))
+		return rc;
+	const int64_t n = shape.dim[0];
+	size_t size = mu_dtype_size(data->dtype);
+	start_segments(out, op);
+	for (int64_t i = 0; i < ids->shape.count; i++) {
+		int64_t id = mu_tensor_int(ids, i);
+		if (id < 0)
+			continue;
+		if (id >= n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "segment_ids[%lld] = %lld is out of range [0, %lld)",
+				       (long long)i, (long long)id, (long long)n);
+		l->add((char *)out->data + (size_t)(id * row) * size,
+		       (const char *)data->data + (size_t)(i * row) * size, row);
+	}
+	return 0;
+}
+
+#define UNSORTED(name, op)                                                                         \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return unsorted_segment(c, op, err);                                               \
+	}
+UNSORTED(unsorted_sum, RED_SUM)
+UNSORTED(unsorted_prod, RED_PROD)
+UNSORTED(unsorted_max, RED_MAX)
+UNSORTED(unsorted_min, RED_MIN)
+
+static const struct kernel rows[] = {
+    {"ScatterUpdate", .run = scatter_update},    {"ScatterAdd", .run = scatter_add},
+    {"ScatterSub", .run = scatter_sub},          {"ScatterMul", .run = scatter_mul},
+    {"ScatterDiv", .run = scatter_div},          {"ScatterMax", .run = scatter_max},
+    {"ScatterMin", .run = scatter_min},          {"ResourceScatterUpdate", .run = scatter_update},
+    {"ResourceScatterAdd", .run = scatter_add},  {"ResourceScatterSub", .run = scatter_sub},
+    {"ResourceScatterMul", .run = scatter_mul},  {"ResourceScatterDiv", .run = scatter_div},
+    {"ResourceScatterMax", .run = scatter_max},  {"ResourceScatterMin", .run = scatter_min},
+    {"UnsortedSegmentSum", .run = unsorted_sum}, {"UnsortedSegmentProd", .run = unsorted_prod},
+    {"UnsortedSegmentMax", .run = unsorted_max}, {"UnsortedSegmentMin", .run = unsorted_min},
+};
+KERNEL_TABLE(scatter, rows)

@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Updates of rows by number and of slices by position, onto variables, copies and zeros, and sums
+ * of rows by segment, on a GPU: all are updates sorted by the row they go to (array/scatter.cu.h).
+ */
+#include <float.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/gpu_runs.h"
+#include "task/kernels/state/variables.h"
+
+/* An op ends in what it does. */
+static const struct {
+	const char *ending, *kernel;
+	int64_t start; /* of a segment, for integers; */
+	double begin;  /* and for the rest */
+} ways[] = {
+    {"Update", "update", 0, 0},    {"ScatterNd", "add", 0, 0},
+    {"Add", "add", 0, 0},          {"Sum", "add", 0, 0},
+    {"Sub", "sub", 0, 0},          {"Mul", "mul", 0, 0},
+    {"Prod", "mul", 1, 1},         {"Div", "div", 0, 0},
+    {"Max", "max", INT64_MIN, -1}, /* the least there is */
+    {"Min", "min", INT64_MAX, +1},
+};
+
+struct state {
+	struct gpu *gpu;
+	void *kernel, *fill;
+	uint64_t start;
+};
+
+static bool ends_in(const char *s, const char *ending)
+{
+	size_t n = strlen(s), m = strlen(ending);
+
+	return n >= m && strcmp(s + n - m, ending) == 0;
+}
+
+/* The bits of what a segment without members holds. */
+static uint64_t start_of(enum mu_dtype t, unsigned way)
+{
+	double most = t == MU_DOUBLE ? DBL_MAX : (double)FLT_MAX;
+	bool bound = ways[way].start == INT64_MIN || ways[way].start == INT64_MAX;
+	double v = ways[way].begin * (bound ? most : 1);
+	float f = (float)v; /* 16-bit floats are made of floats */
+	uint64_t bits = 0;
+
+	if (t == MU_INT64)
+		return (uint64_t)ways[way].start;
+	if (t == MU_DOUBLE)
+		memcpy(&bits, &v, sizeof v);
+	else
+		convert(t, &bits, MU_FLOAT, &f, 1);
+	return bits;
+}
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(n, "T", args_attr_type(n, "dtype", MU_DT_INVALID));
+	struct state s = {.gpu = gpu_of_node(n, rt)};
+	char name[32];
+	unsigned way = 0;
+	int rc;
+
+	while (way < MU_COUNT(ways) && !ends_in(n->op, ways[way].ending))
+		way++;
+	if (way == MU_COUNT(ways))
+		return mu_fail(err, MU_UNIMPLEMENTED, "there is no %s on a GPU", n->op);
+	snprintf(name, sizeof name, "scatter_%s", ways[way].kernel);
+	if ((rc = gpu_find(s.gpu, name, t, &s.kernel, err)) ||
+	    (rc = gpu_find_width(s.gpu, "fill", t, &s.fill, err)))
+		return rc;
+	s.start = start_of(t, way);
+	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
+	return 0;
+}
+
+/* table[positions] op= updates; n positions of `depth` numbers, each of a slice of `row` elements.
+ */
+static int put(struct kernel_call *c, const struct mu_tensor *table,
+	       const struct mu_tensor *indices, const struct mu_tensor *updates, int64_t n,
+	       int depth, int64_t row, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct scatter_args a = {.table = gpu_address(table),
+				 .updates = gpu_address(updates),
+				 .one = updates->shape.count == 1 && n * row != 1};
+	GPU_RUNS_AUTO runs = {0};
+	int rc;
+
+	if (!n || !row || !table->shape.count)
+		return 0;
+	rc = gpu_runs_make(c, indices, n, &table->shape, depth, row, &runs, &a.by, err);
+	return rc ? rc : gpu_run(s->gpu, s->kernel, n * row, &a, err);
+}
+
+/* ---- by row ---- */
+
+static int by_row(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 1), *updates = kernel_in(c, 2);
+	VARIABLES_AUTO vs = {0};
+	int64_t row;
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = variables_lock(c, 1, &vs, err)) ||
+	    (rc = check_scatter(vs.t[0], &indices->shape, updates, &row, err)) ||
+	    (rc = put(c, vs.t[0], indices, updates, indices->shape.count, 1, row, err)))
+		return rc;
+	variable_forward(c);
+	return 0;
+}
+
+static int segments(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0), *ids = kernel_in(c, 1);
+	const struct state *s = c->state;
+	struct fill_args f = {.value = s->start};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int64_t row;
+	int rc;
+
+	if ((rc = check_unsorted_segment(c, &shape, &row, err)) ||
+	    (rc = gpu_out(c, 0, data->dtype, &shape, &out, err)))
+		return rc;
+	f.out = gpu_address(out);
+	f.n = shape.count;
+	rc = gpu_run(s->gpu, s->fill, f.n, &f, err);
+	return rc ? rc : put(c, out, ids, data, ids->shape.count, 1, row, err);
+}
+
+/* ---- by position ---- */
+
+/* indices and updates are the call's inputs `in` and `in` + 1, and have been checked. */
+static int put_slices(struct kernel_call *c, unsigned in, const struct mu_tensor *table, int depth,
+		      struct mu_err *err)
+{
+	const struct mu_shape *is = &kernel_in(c, in)->shape;
+	int64_t row = 1, n = 1;
+
+	for (int d = depth; d < table->shape.rank; d++)
+		row *= table->shape.dim[d];
+	for (int d = 0; d < is->rank - 1; d++)
+		n *= is->dim[d];
+	return put(c, table, kernel_in(c, in), kernel_in(c, in + 1), n, depth, row, err);
+}
+
+static int onto_zeros(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 1)->dtype;
+	const struct state *s = c->state;
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int depth, rc;
+
+	if ((rc = args_shape(c, 2, &shape, err)) ||
+	    (rc = check_scatter_nd(c, 0, &shape, t, &depth, err)) ||
+	    (rc = gpu_out(c, 0, t, &shape, &out, err)) || (rc = gpu_fill(s->gpu, out, 0, err)))
+		return rc;
+	return put_slices(c, 0, out, depth, err);
+}
+
+static int onto_copy(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor in = *kernel_in(c, 0); /* its memory may become the output's */
+	const struct state *s = c->state;
+	struct mu_tensor *out;
+	int depth, rc;
+
+	if ((rc = check_scatter_nd(c, 1, &in.shape, in.dtype, &depth, err)) ||
+	    (rc = gpu_out_reuse(c, 0, 0, in.dtype, &in.shape, &out, err)))
+		return rc;
+	if (out->data != in.data)
+		rc = gpu_copy_within(s->gpu, gpu_address(out), gpu_address(&in),
+				     mu_tensor_bytes(out), err);
+	return rc ? rc : put_slices(c, 1, out, depth, err);
+}
+
+static int onto_variable(struct kernel_call *c, struct mu_err *err)
+{
+	VARIABLES_AUTO vs = {0};
+	int depth, rc;
+
+	if ((rc = variables_lock(c, 1, &vs, err)) ||
+	    (rc = check_scatter_nd(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, &depth, err)) ||
+	    (rc = put_slices(c, 1, vs.t[0], depth, err)))
+		return rc;
+	variable_forward(c);
+	return 0;
+}
+
+/* `at`: which input the indices are; `host`: what is read on the host. */
+#define ROW(name, fn, attr, set, at, host)                                                         \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = prepare}, .type_attr = attr, .types = set,       \
+		.device_in = 1 << (at), .host_in = host                                            \
+	}
+#define ROWS(way)                                                                                  \
+	ROW("Scatter" way, by_row, "T", GPU_FLT, 1, 0),                                            \
+	    ROW("ResourceScatter" way, by_row, "dtype", GPU_FLT, 1, 0)
+#define SEGMENTS(way) ROW("UnsortedSegment" way, segments, "T", GPU_NUM, 1, 1 << 2)
+#define SLICES(way)                                                                                \
+	ROW("ScatterNd" way, onto_variable, "T", GPU_FLT, 1, 0),                                   \
+	    ROW("ResourceScatterNd" way, onto_variable, "T", GPU_FLT, 1, 0),                       \
+	    ROW("TensorScatter" way, onto_copy, "T", GPU_NUM, 1, 0)
+static const struct gpu_kernel rows[] = {
+    ROWS("Update"),
+    ROWS("Add"),
+    ROWS("Sub"),
+    ROWS("Mul"),
+    ROWS("Div"),
+    ROWS("Max"),
+    ROWS("Min"),
+    SEGMENTS("Sum"),
+    SEGMENTS("Prod"),
+    SEGMENTS("Max"),
+    SEGMENTS("Min"),
+    SLICES("Update"),
+    SLICES("Add"),
+    SLICES("Sub"),
+    SLICES("Max"),
+    SLICES("Min"),
+    ROW("ScatterNd", onto_zeros, "T", GPU_NUM, 0, 1 << 2),
+    ROW("ScatterNdNonAliasingAdd", onto_copy, "T", GPU_NUM, 1, 0),
+};
+GPU_KERNEL_TABLE(gpu_scatter, rows)

@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Updates of elements or slices by their positions: onto zeros (ScatterNd), onto a copy
+ * (TensorScatter…), or onto a variable by reference or handle (ScatterNd…, ResourceScatterNd…). */
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/state/variables.h"
+
+enum { OVERWRITE = -1 };
+
+static int check_shapes(const struct mu_shape *table, const struct mu_shape *is,
+			const struct mu_shape *us, int *depth, struct mu_err *err)
+{
+	if (is->rank < 1 || is->dim[is->rank - 1] > table->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Indices and updates specified for an output of shape %s: indices "
+			       "have shape %s",
+			       mu_shape_str(table), mu_shape_str(is));
+	*depth = (int)is->dim[is->rank - 1];
+	bool fits = us->rank == is->rank - 1 + table->rank - *depth;
+	for (int d = 0; fits && d < us->rank; d++)
+		fits = us->dim[d] ==
+		       (d < is->rank - 1 ? is->dim[d] : table->dim[*depth + d - (is->rank - 1)]);
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Dimensions of updates %s must match indices %s and the output %s",
+			       mu_shape_str(us), mu_shape_str(is), mu_shape_str(table));
+	return 0;
+}
+
+static int position(const struct mu_tensor *indices, int64_t i, int depth,
+		    const struct mu_shape *table, int64_t *at, struct mu_err *err)
+{
+	*at = 0;
+	for (int d = 0; d < depth; d++) {
+		int64_t k = mu_tensor_int(indices, i * depth + d);
+		if (k < 0 || k >= table->dim[d])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "indices[%lld] = [..%lld..] does not index into shape %s",
+				       (long long)i, (long long)k, mu_shape_str(table));
+		*at = *at * table->dim[d] + k;
+	}
+	return 0;
+}
+
+/* table[indices[i]] op= updates[i].  indices and updates are the call's inputs `in` and `in` + 1;
+ * all shapes have been checked. */
+static int apply(const struct kernel_call *c, unsigned in, struct mu_tensor *table, int depth,
+		 int op, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, in), *updates = kernel_in(c, in + 1);
+	binary_loop *loop = op == OVERWRITE ? NULL : loops->binary[op][table->dtype];
+	size_t size = elems_size(table->dtype);
+	int64_t row = 1, n = 1, at;
+
+	for (int d = depth; d < table->shape.rank; d++)
+		row *= table->shape.dim[d];
+	for (int d = 0; d < indices->shape.rank - 1; d++)
+		n *= indices->shape.dim[d];
+	for (int64_t i = 0; i < n; i++) {
+		int rc = position(indices, i, depth, &table->shape, &at, err);
+		if (rc)
+			return rc;
+		char *to = (char *)table->data + (size_t)(at * row) * size;
+		const char *from = (const char *)updates->data + (size_t)(i * row) * size;
+		if (loop)
+			loop(to, to, from, row, BOTH_RUN);
+		else
+			elems_copy(table->dtype, to, 0, from, 0, row);
+	}
+	return 0;
+}
+
+int check_scatter_nd(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
+		     enum mu_dtype t, int *depth, struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = args_is_int(c, in, err)) || (rc = args_type(c, in + 1, t, err)))
+		return rc;
+	return check_shapes(table, &kernel_in(c, in)->shape, &kernel_in(c, in + 1)->shape, depth,
+			    err);
+}
+
+static int check(const struct kernel_call *c, unsigned in, const struct mu_shape *table,
+		 enum mu_dtype t, int op, int *depth, struct mu_err *err)
+{
+	if (op != OVERWRITE && !loops->binary[op][t])
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t));
+	return check_scatter_nd(c, in, table, t, depth, err);
+}
+
+static int onto_zeros(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 1)->dtype;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int depth = 0, rc;
+
+	if ((rc = args_shape(c, 2, &shape, err)) ||
+	    (rc = check(c, 0, &shape, t, BIN_AddV2, &depth, err)) ||
+	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	elems_zero(t, out->data, 0, shape.count);
+	return apply(c, 0, out, depth, BIN_AddV2, err);
+}
+
+static int onto_copy(struct kernel_call *c, int op, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	enum mu_dtype t = in->dtype;
+	struct mu_shape shape = in->shape;
+	int64_t n = shape.count;
+	const void *from = in->data;
+	struct mu_tensor *out;
+	int depth = 0, rc;
+
+	if ((rc = check(c, 1, &shape, t, op, &depth, err)) ||
+	    (rc = kernel_out_reuse(c, 0, 0, t, &shape, &out, err)))
+		return rc;
+	if (out->data != from)
+		elems_copy(t, out->data, 0, from, 0, n);
+	return apply(c, 1, out, depth, op, err);
+}
+
+static int onto_variable(struct kernel_call *c, int op, struct mu_err *err)
+{
+	VARIABLES_AUTO vs = {0};
+	int depth = 0, rc;
+
+	if ((rc = variables_lock(c, 1, &vs, err)) ||
+	    (rc = check(c, 1, &vs.t[0]->shape, vs.t[0]->dtype, op, &depth, err)) ||
+	    (rc = apply(c, 1, vs.t[0], depth, op, err)))
+		return rc;
+	variable_forward(c);
+	return 0;
+}
+
+#define SCATTER(name, op)                                                                          \
+	static int copy_##name(struct kernel_call *c, struct mu_err *err)                          \
+	{                                                                                          \
+		return onto_copy(c, op, err);                                                      \
+	}                                                                                          \
+	static int variable_##name(struct kernel_call *c, struct mu_err *err)                      \
+	{                                                                                          \
+		return onto_variable(c, op, err);                                                  \
+	}
+SCATTER(update, OVERWRITE)
+SCATTER(add, BIN_AddV2)
+SCATTER(sub, BIN_Sub)
+SCATTER(max, BIN_Maximum)
+SCATTER(min, BIN_Minimum)
+
+static const struct kernel rows[] = {
+    {"ScatterNd", .run = onto_zeros},
+    {"ScatterNdNonAliasingAdd", .run = copy_add},
+    {"TensorScatterUpdate", .run = copy_update},
+    {"TensorScatterAdd", .run = copy_add},
+    {"TensorScatterSub", .run = copy_sub},
+    {"TensorScatterMax", .run = copy_max},
+    {"TensorScatterMin", .run = copy_min},
+    {"ScatterNdUpdate", .run = variable_update},
+    {"ScatterNdAdd", .run = variable_add},
+    {"ScatterNdSub", .run = variable_sub},
+    {"ScatterNdMax", .run = variable_max},
+    {"ScatterNdMin", .run = variable_min},
+    {"ResourceScatterNdUpdate", .run = variable_update},
+    {"ResourceScatterNdAdd", .run = variable_add},
+    {"ResourceScatterNdSub", .run = variable_sub},
+    {"ResourceScatterNdMax", .run = variable_max},
+    {"ResourceScatterNdMin", .run = variable_min},
+};
+KERNEL_TABLE(scatter_nd, rows)

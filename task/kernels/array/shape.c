@@ -1,0 +1,228 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that look at shapes or change them without touching an element. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+/* An int32 or int64 vector (or scalar, when rank is 0) of numbers. */
+static int put_ints(struct kernel_call *c, unsigned o, enum mu_dtype type, const int64_t *v, int n,
+		    bool scalar, struct mu_err *err)
+{
+	struct mu_shape shape = scalar ? mu_shape_scalar() : mu_shape_vec(n);
+	struct mu_tensor *out;
+
+	if (type != MU_INT32 && type != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s gives int32 or int64, not %s",
+			       c->node->op, mu_dtype_name(type));
+	int rc = kernel_out(c, o, type, &shape, &out, err);
+	for (int i = 0; i < n && !rc; i++) {
+		if (type == MU_INT64)
+			MU_DATA(int64_t, out)[i] = v[i];
+		else if (v[i] > INT32_MAX)
+			rc = mu_fail(err, MU_INVALID_ARGUMENT, "%lld does not fit int32",
+				     (long long)v[i]);
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)v[i];
+	}
+	return rc;
+}
+
+static int shape_n(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype type = args_attr_type(c->node, "out_type", MU_INT32);
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->n_in && i < c->n_out && !rc; i++) {
+		const struct mu_shape *s = &kernel_in(c, i)->shape;
+		rc = put_ints(c, i, type, s->dim, s->rank, false, err);
+	}
+	return rc;
+}
+
+static int size(struct kernel_call *c, struct mu_err *err)
+{
+	return put_ints(c, 0, args_attr_type(c->node, "out_type", MU_INT32),
+			&kernel_in(c, 0)->shape.count, 1, true, err);
+}
+
+static int rank(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t n = kernel_in(c, 0)->shape.rank;
+
+	return put_ints(c, 0, MU_INT32, &n, 1, true, err);
+}
+
+static void take_reshaped(struct kernel_call *c, const struct mu_shape *s)
+{
+	kernel_out_take(c, 0, mu_tensor_reshaped(kernel_in(c, 0), s));
+}
+
+static int reshape(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0);
+	int64_t dims[MU_MAX_RANK], known = 1;
+	struct mu_shape shape;
+	int n, free_dim = -1, rc = args_ints(c, 1, dims, MU_MAX_RANK, &n, err);
+
+	if (rc)
+		return rc;
+	for (int i = 0; i < n; i++) {
+		if (dims[i] != -1) {
+			if (__builtin_mul_overflow(known, dims[i], &known))
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "the shape asked for is too large");
+			continue;
+		}
+		if (free_dim >= 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Only one input size may be -1, not both %d and %d",
+				       free_dim, i);
+		free_dim = i;
+	}
+	if (free_dim >= 0) {
+		if (known <= 0 && t->shape.count)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Reshape cannot infer the missing input size for an empty "
+				       "tensor unless all specified input sizes are non-zero");
+		if (known > 0 && t->shape.count % known)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Input to reshape is a tensor with %lld values, but the "
+				       "requested shape requires a multiple of %lld",
+				       (long long)t->shape.count, (long long)known);
+		dims[free_dim] = known > 0 ? t->shape.count / known : 0;
+	}
+	if ((rc = mu_shape_set(&shape, n, dims, err)))
+		return rc;
+	if (shape.count != t->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input to reshape is a tensor with %lld values, but the requested "
+			       "shape has %lld",
+			       (long long)t->shape.count, (long long)shape.count);
+	take_reshaped(c, &shape);
+	return 0;
+}
+
+static int expand_dims(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	struct mu_shape shape = mu_shape_scalar();
+	int64_t axis;
+	int rc = args_int(c, 1, &axis, err);
+
+	if (rc)
+		return rc;
+	if (axis < -in->rank - 1 || axis > in->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Tried to expand dim index %lld for tensor with %d dimensions.",
+			       (long long)axis, in->rank);
+	if (axis < 0)
+		axis += in->rank + 1;
+	for (int i = 0; i <= in->rank && !rc; i++) {
+		if (i == axis)
+			rc = mu_shape_push(&shape, 1, err);
+		if (i < in->rank && !rc)
+			rc = mu_shape_push(&shape, in->dim[i], err);
+	}
+	if (!rc)
+		take_reshaped(c, &shape);
+	return rc;
+}
+
+static int squeeze(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	struct mu_shape shape = mu_shape_scalar();
+	int64_t axes[MU_MAX_RANK];
+	bool drop[MU_MAX_RANK] = {false};
+	int n = args_attr_ints(c->node, "squeeze_dims", axes, MU_MAX_RANK), rc = 0;
+
+	if (n < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "more squeeze_dims than dimensions");
+	for (int i = 0; i < n; i++) {
+		if (axes[i] < -in->rank || axes[i] >= in->rank)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Tried to squeeze dim index %lld for tensor with %d "
+				       "dimensions.",
+				       (long long)axes[i], in->rank);
+		int a = (int)(axes[i] < 0 ? axes[i] + in->rank : axes[i]);
+		if (in->dim[a] != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Can not squeeze dim[%d], expected a dimension of 1, got "
+				       "%lld",
+				       a, (long long)in->dim[a]);
+		drop[a] = true;
+	}
+	for (int i = 0; i < in->rank && !rc; i++)
+		if (!drop[i] && (n || in->dim[i] != 1))
+			rc = mu_shape_push(&shape, in->dim[i], err);
+	if (!rc)
+		take_reshaped(c, &shape);
+	return rc;
+}
+
+static int broadcast_to(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape shape, both;
+	struct mu_tensor *out;
+	struct view v;
+	int rc = args_shape(c, 1, &shape, err);
+
+	if (rc)
+		return rc;
+	if (broadcast_shape(&in->shape, &shape, &both, NULL) || !mu_shape_eq(&both, &shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Incompatible shapes: %s vs. %s",
+			       mu_shape_str(&in->shape), mu_shape_str(&shape));
+	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
+		return rc;
+	broadcast_view(&v, &in->shape, &shape);
+	return move_read(out, in, &v, err);
+}
+
+/* The shape two shapes broadcast to, as numbers. */
+static int broadcast_args(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape a, b, out;
+	int rc;
+
+	if ((rc = args_shape(c, 0, &a, err)) || (rc = args_shape(c, 1, &b, err)) ||
+	    (rc = broadcast_shape(&a, &b, &out, err)))
+		return rc;
+	return put_ints(c, 0, kernel_in(c, 0)->dtype, out.dim, out.rank, false, err);
+}
+
+/* Which axes each operand of a broadcast was stretched along: those its gradient sums over. */
+static int broadcast_gradient_args(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape s[2], out;
+	int rc;
+
+	if ((rc = args_shape(c, 0, &s[0], err)) || (rc = args_shape(c, 1, &s[1], err)) ||
+	    (rc = broadcast_shape(&s[0], &s[1], &out, err)))
+		return rc;
+	bool same = mu_shape_eq(&s[0], &s[1]);
+	for (unsigned k = 0; k < 2 && !rc; k++) {
+		int64_t axes[MU_MAX_RANK];
+		int n = 0, lead = out.rank - s[k].rank;
+		for (int i = 0; i < out.rank && !same; i++)
+			if (i < lead || s[k].dim[i - lead] == 1)
+				axes[n++] = i;
+		rc = put_ints(c, k, kernel_in(c, 0)->dtype, axes, n, false, err);
+	}
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"Shape", .run = shape_n},
+    {"ShapeN", .run = shape_n},
+    {"Size", .run = size},
+    {"Rank", .run = rank},
+    {"Reshape", .run = reshape},
+    {"ExpandDims", .run = expand_dims},
+    {"Squeeze", .run = squeeze},
+    {"BroadcastTo", .run = broadcast_to},
+    {"BroadcastArgs", .run = broadcast_args},
+    {"BroadcastGradientArgs", .run = broadcast_gradient_args},
+};
+KERNEL_TABLE(array_shape, rows)

@@ -1,0 +1,251 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that pick, repeat or reorder elements: each works out a view and lets the engine copy,
+ * on whatever device (move.h). */
+#include "task/kernels/array/strided.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+static int read_through(struct kernel_call *c, const struct mu_shape *shape, const struct view *v,
+			struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	int rc = move_out(c, 0, in->dtype, shape, &out, err);
+
+	return rc ? rc : move_read(out, in, v, err);
+}
+
+static int slice(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	int64_t begin[MU_MAX_RANK], size[MU_MAX_RANK];
+	struct mu_shape shape;
+	struct view v;
+	int n, m, rc;
+
+	if ((rc = args_ints(c, 1, begin, MU_MAX_RANK, &n, err)) ||
+	    (rc = args_ints(c, 2, size, MU_MAX_RANK, &m, err)))
+		return rc;
+	if (n != in->rank || m != in->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected begin and size arguments to be 1-D tensors of size %d",
+			       in->rank);
+	view_of(&v, in);
+	for (int i = 0; i < n; i++) {
+		if (begin[i] < 0 || begin[i] > in->dim[i])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Expected begin[%d] in [0, %lld], but got %lld", i,
+				       (long long)in->dim[i], (long long)begin[i]);
+		if (size[i] == -1)
+			size[i] = in->dim[i] - begin[i];
+		if (size[i] < 0 || size[i] > in->dim[i] - begin[i])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Expected size[%d] in [0, %lld], but got %lld", i,
+				       (long long)(in->dim[i] - begin[i]), (long long)size[i]);
+		v.offset += begin[i] * v.stride[i];
+		v.dim[i] = size[i];
+	}
+	return (rc = mu_shape_set(&shape, n, size, err)) ? rc : read_through(c, &shape, &v, err);
+}
+
+static int strided_slice(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct strided s;
+	int rc = strided_of(&s, c, 1, &in->shape, err);
+
+	if (rc)
+		return rc;
+	if (s.shape.count == in->shape.count && s.view.offset == 0) {
+		bool whole = true;
+		for (int i = 0; i < s.view.rank; i++)
+			whole &= s.view.stride[i] > 0;
+		if (whole) {
+			kernel_out_take(c, 0, mu_tensor_reshaped(in, &s.shape));
+			return 0;
+		}
+	}
+	return read_through(c, &s.shape, &s.view, err);
+}
+
+static int strided_slice_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *dy = kernel_in(c, 4);
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	struct strided s;
+	int rc;
+
+	if ((rc = args_shape(c, 0, &shape, err)) || (rc = strided_of(&s, c, 1, &shape, err)))
+		return rc;
+	if (!mu_shape_eq(&s.shape, &dy->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "shape of dy was %s instead of %s",
+			       mu_shape_str(&dy->shape), mu_shape_str(&s.shape));
+	if ((rc = move_out(c, 0, dy->dtype, &shape, &out, err)) || (rc = move_fill(out, NULL, err)))
+		return rc;
+	return move_write(out, &s.view, dy, err);
+}
+
+static int tile(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	int64_t times[MU_MAX_RANK];
+	struct mu_shape shape = mu_shape_scalar();
+	struct view plain, v = {0};
+	int n, rc = args_ints(c, 1, times, MU_MAX_RANK, &n, err);
+
+	if (rc)
+		return rc;
+	if (n != in->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected multiples argument to be a vector of length %d but got "
+			       "length %d",
+			       in->rank, n);
+	view_of(&plain, in);
+	for (int i = 0; i < n; i++) {
+		int64_t d;
+		if (times[i] < 0 || __builtin_mul_overflow(in->dim[i], times[i], &d))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Expected multiples[%d] >= 0, but got %lld", i,
+				       (long long)times[i]);
+		if ((rc = mu_shape_push(&shape, d, err)))
+			return rc;
+		v.dim[v.rank] = times[i];
+		v.stride[v.rank++] = 0;
+		v.dim[v.rank] = in->dim[i];
+		v.stride[v.rank++] = plain.stride[i];
+	}
+	return read_through(c, &shape, &v, err);
+}
+
+static int transpose_into(struct kernel_call *c, struct mu_tensor **out, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	int64_t perm[MU_MAX_RANK], dims[MU_MAX_RANK];
+	bool seen[MU_MAX_RANK] = {false};
+	struct mu_shape shape;
+	struct view plain, v = {0};
+	int n, rc = args_ints(c, 1, perm, MU_MAX_RANK, &n, err);
+
+	if (rc)
+		return rc;
+	if (n != in->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "transpose expects a vector of size %d. But input(1) is a vector of "
+			       "size %d",
+			       in->rank, n);
+	view_of(&plain, in);
+	v.rank = n;
+	for (int i = 0; i < n; i++) {
+		int64_t p = perm[i] < 0 ? perm[i] + n : perm[i];
+		if (p < 0 || p >= n || seen[p])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%lld is out of range or twice in the permutation",
+				       (long long)perm[i]);
+		seen[p] = true;
+		dims[i] = v.dim[i] = in->dim[p];
+		v.stride[i] = plain.stride[p];
+	}
+	if ((rc = mu_shape_set(&shape, n, dims, err)) ||
+	    (rc = move_out(c, 0, kernel_in(c, 0)->dtype, &shape, out, err)))
+		return rc;
+	return move_read(*out, kernel_in(c, 0), &v, err);
+}
+
+static int transpose(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor *out;
+
+	return transpose_into(c, &out, err);
+}
+
+static int conjugate_transpose(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor *out;
+	int rc = transpose_into(c, &out, err);
+
+	if (rc || (out->dtype != MU_COMPLEX64 && out->dtype != MU_COMPLEX128))
+		return rc;
+	for (int64_t i = 0; i < out->shape.count; i++)
+		if (out->dtype == MU_COMPLEX64)
+			MU_DATA(float, out)[2 * i + 1] *= -1;
+		else if (out->dtype == MU_COMPLEX128)
+			MU_DATA(double, out)[2 * i + 1] *= -1;
+	return 0;
+}
+
+static int reverse(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	int64_t axes[MU_MAX_RANK];
+	struct view v;
+	int n, rc = args_ints(c, 1, axes, MU_MAX_RANK, &n, err);
+
+	if (rc)
+		return rc;
+	view_of(&v, in);
+	for (int i = 0, a; i < n; i++) {
+		if ((rc = args_axis(axes[i], in->rank, &a, err)))
+			return rc;
+		if (v.stride[a] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "axis %d specified more than once.", a);
+		if (in->dim[a])
+			v.offset += (in->dim[a] - 1) * v.stride[a];
+		v.stride[a] = -v.stride[a];
+	}
+	return read_through(c, in, &v, err);
+}
+
+static int pad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *p = kernel_in(c, 1);
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_tensor *out;
+	struct view v;
+	int rc = args_is_int(c, 1, err);
+
+	if (rc)
+		return rc;
+	if (p->shape.rank != 2 || p->shape.dim[0] != in->shape.rank || p->shape.dim[1] != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "paddings must be a matrix with 2 columns and a row for each "
+			       "dimension: %s vs. %s",
+			       mu_shape_str(&p->shape), mu_shape_str(&in->shape));
+	for (int i = 0; i < in->shape.rank; i++) {
+		int64_t before = mu_tensor_int(p, 2 * i), after = mu_tensor_int(p, 2 * i + 1), d;
+		if (before < 0 || after < 0 ||
+		    __builtin_add_overflow(in->shape.dim[i], before, &d) ||
+		    __builtin_add_overflow(d, after, &d))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Paddings must be non-negative: %lld %lld",
+				       (long long)before, (long long)after);
+		if ((rc = mu_shape_push(&shape, d, err)))
+			return rc;
+	}
+	if (c->n_in > 2 && ((rc = args_same_type(c, 0, 2, err)) || (rc = args_rank(c, 2, 0, err))))
+		return rc;
+	if ((rc = move_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = move_fill(out, c->n_in > 2 ? kernel_in(c, 2) : NULL, err)))
+		return rc;
+	view_of(&v, &shape);
+	for (int i = 0; i < in->shape.rank; i++) {
+		v.offset += mu_tensor_int(p, 2 * i) * v.stride[i];
+		v.dim[i] = in->shape.dim[i];
+	}
+	return in->shape.count ? move_write(out, &v, in, err) : 0;
+}
+
+static const struct kernel rows[] = {
+    {"Slice", .run = slice},
+    {"StridedSlice", .run = strided_slice},
+    {"StridedSliceGrad", .run = strided_slice_grad},
+    {"Tile", .run = tile},
+    {"Transpose", .run = transpose},
+    {"ConjugateTranspose", .run = conjugate_transpose},
+    {"ReverseV2", .run = reverse},
+    {"Pad", .run = pad},
+    {"PadV2", .run = pad},
+};
+KERNEL_TABLE(array_slice, rows)

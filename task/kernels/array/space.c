@@ -1,0 +1,290 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Blocks of space moved to the batch or to the depth, and back: each is one view of the input, once
+ * it has been padded, or of what is cropped afterwards. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+enum { MAX_BLOCK_DIMS = 4 };
+
+struct blocks {
+	int n;
+	int64_t size[MAX_BLOCK_DIMS];
+	int64_t before[MAX_BLOCK_DIMS], after[MAX_BLOCK_DIMS]; /* paddings or crops */
+	int64_t all;                                           /* product of the sizes */
+};
+
+static int read_edges(const struct kernel_call *c, unsigned i, struct blocks *b, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, i);
+	int rc = args_is_int(c, i, err);
+
+	if (rc)
+		return rc;
+	if (t->shape.rank != 2 || t->shape.dim[0] != b->n || t->shape.dim[1] != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "paddings or crops must have shape [%d, 2] instead of %s", b->n,
+			       mu_shape_str(&t->shape));
+	for (int d = 0; d < b->n; d++) {
+		b->before[d] = mu_tensor_int(t, 2 * d);
+		b->after[d] = mu_tensor_int(t, 2 * d + 1);
+		if (b->before[d] < 0 || b->after[d] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "paddings and crops must be non-negative");
+	}
+	return 0;
+}
+
+/* Blocks by an input (the ND ops), or by an attribute for the two dimensions after the batch. */
+static int read_blocks(const struct kernel_call *c, struct blocks *b, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	bool by_input = c->n_in > 2;
+	int rc;
+
+	*b = (struct blocks){.n = 2, .all = 1};
+	if (by_input) {
+		if ((rc = args_rank(c, 1, 1, err)))
+			return rc;
+		if (kernel_in(c, 1)->shape.count > MAX_BLOCK_DIMS)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Maximum number of non-combined block dimensions should be "
+				       "%d",
+				       MAX_BLOCK_DIMS);
+		if ((rc = args_ints(c, 1, b->size, MAX_BLOCK_DIMS, &b->n, err)))
+			return rc;
+	} else {
+		b->size[0] = b->size[1] = args_attr_int(c->node, "block_size", 0);
+		if (in->rank != 4)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "input rank should be 4 not %d",
+				       in->rank);
+	}
+	if (in->rank < 1 + b->n)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input rank should be >= %d instead of %d",
+			       1 + b->n, in->rank);
+	if (in->rank + b->n > VIEW_MAX_RANK)
+		return mu_fail(err, MU_UNIMPLEMENTED, "too many dimensions");
+	for (int d = 0; d < b->n; d++)
+		if (b->size[d] < 1 || __builtin_mul_overflow(b->all, b->size[d], &b->all))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "All values in block_shape must be positive, got value, %lld",
+			    (long long)b->size[d]);
+	return read_edges(c, by_input ? 2 : 1, b, err);
+}
+
+static void push(struct view *v, int64_t dim, int64_t stride)
+{
+	v->dim[v->rank] = dim;
+	v->stride[v->rank++] = stride;
+}
+
+static int space_to_batch(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape padded = mu_shape_scalar(), shape = mu_shape_scalar();
+	MU_AUTO_TENSOR wide = {0};
+	struct mu_tensor *out;
+	struct view plain, inside, v = {0};
+	struct blocks b;
+	int64_t batch;
+	int rc = read_blocks(c, &b, err);
+
+	if (rc)
+		return rc;
+	if (__builtin_mul_overflow(in->shape.dim[0], b.all, &batch))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the batch is too large");
+	if ((rc = mu_shape_push(&padded, in->shape.dim[0], err)) ||
+	    (rc = mu_shape_push(&shape, batch, err)))
+		return rc;
+	for (int d = 1; d < in->shape.rank; d++) {
+		int64_t n = in->shape.dim[d], size = d <= b.n ? b.size[d - 1] : 1;
+		if (d <= b.n && (__builtin_add_overflow(n, b.before[d - 1], &n) ||
+				 __builtin_add_overflow(n, b.after[d - 1], &n)))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "the paddings are too large");
+		if (n % size)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "padded_shape[%d]=%lld is not divisible by "
+				       "block_shape[%d]=%lld",
+				       d - 1, (long long)n, d - 1, (long long)size);
+		if ((rc = mu_shape_push(&padded, n, err)) ||
+		    (rc = mu_shape_push(&shape, n / size, err)))
+			return rc;
+	}
+	if ((rc = move_scratch(c, in->dtype, &padded, &wide, err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
+	    (rc = move_fill(&wide, NULL, err)))
+		return rc;
+	view_of(&plain, &padded);
+	inside = plain;
+	for (int d = 0; d < in->shape.rank; d++)
+		inside.dim[d] = in->shape.dim[d];
+	for (int d = 0; d < b.n; d++)
+		inside.offset += b.before[d] * plain.stride[d + 1];
+	if (in->shape.count && (rc = move_write(&wide, &inside, in, err)))
+		return rc;
+	for (int d = 0; d < b.n; d++) /* where in its block comes first */
+		push(&v, b.size[d], plain.stride[d + 1]);
+	push(&v, padded.dim[0], plain.stride[0]);
+	for (int d = 1; d < padded.rank; d++) {
+		int64_t size = d <= b.n ? b.size[d - 1] : 1;
+		push(&v, padded.dim[d] / size, plain.stride[d] * size);
+	}
+	return move_read(out, &wide, &v, err);
+}
+
+static int batch_to_space(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape whole = mu_shape_scalar(), shape = mu_shape_scalar();
+	MU_AUTO_TENSOR wide = {0};
+	struct mu_tensor *out;
+	struct view plain, inside, v = {0};
+	struct blocks b;
+	int rc = read_blocks(c, &b, err);
+
+	if (rc)
+		return rc;
+	if (in->shape.dim[0] % b.all)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input batch dimension (%lld) is not divisible by product of block "
+			       "sizes (%lld)",
+			       (long long)in->shape.dim[0], (long long)b.all);
+	int64_t batch = in->shape.dim[0] / b.all;
+	view_of(&plain, &in->shape);
+	push(&v, batch, plain.stride[0]);
+	if ((rc = mu_shape_push(&whole, batch, err)) || (rc = mu_shape_push(&shape, batch, err)))
+		return rc;
+	int64_t block_stride = batch * plain.stride[0];
+	int64_t strides[MAX_BLOCK_DIMS];
+	for (int d = b.n; d-- > 0; block_stride *= b.size[d])
+		strides[d] = block_stride;
+	for (int d = 1; d < in->shape.rank; d++) {
+		int64_t n = in->shape.dim[d], kept;
+		push(&v, n, plain.stride[d]);
+		if (d <= b.n) {
+			push(&v, b.size[d - 1], strides[d - 1]);
+			if (__builtin_mul_overflow(n, b.size[d - 1], &n))
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "the blocks are too large");
+		}
+		kept = n;
+		if (d <= b.n && (b.before[d - 1] > n || b.after[d - 1] > n - b.before[d - 1]))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "cropped_shape[%d] must be non-negative: %lld cropped by "
+				       "%lld and %lld",
+				       d - 1, (long long)n, (long long)b.before[d - 1],
+				       (long long)b.after[d - 1]);
+		if (d <= b.n)
+			kept -= b.before[d - 1] + b.after[d - 1];
+		if ((rc = mu_shape_push(&whole, n, err)) || (rc = mu_shape_push(&shape, kept, err)))
+			return rc;
+	}
+	if ((rc = move_scratch(c, in->dtype, &whole, &wide, err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
+	    (rc = move_read(&wide, in, &v, err)))
+		return rc;
+	view_of(&inside, &whole);
+	for (int d = 0; d < whole.rank; d++)
+		inside.dim[d] = shape.dim[d];
+	for (int d = 0; d < b.n; d++)
+		inside.offset += b.before[d] * inside.stride[d + 1];
+	return move_read(out, &wide, &inside, err);
+}
+
+/* ---- depth ---- */
+
+static int depth_args(const struct kernel_call *c, int64_t *size, struct mu_err *err)
+{
+	const char *format = args_attr_string(c->node, "data_format", "NHWC");
+
+	*size = args_attr_int(c->node, "block_size", 0);
+	if (*size < 2 || *size > 1 << 20)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Block size should be > 1, but was: %lld",
+			       (long long)*size);
+	if (strcmp(format, "NHWC") != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Only NHWC data_format supported on CPU. Got %.16s", format);
+	return args_rank(c, 0, 4, err);
+}
+
+static int read_view(struct kernel_call *c, const int64_t *dims, const struct view *v,
+		     struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = mu_shape_set(&shape, 4, dims, err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
+		return rc;
+	return move_read(out, in, v, err);
+}
+
+static int space_to_depth(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	struct view plain, v = {0};
+	int64_t b;
+	int rc = depth_args(c, &b, err);
+
+	if (rc)
+		return rc;
+	if (in->dim[1] % b || in->dim[2] % b)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Image width %lld and height %lld should be divisible by "
+			       "block_size: %lld",
+			       (long long)in->dim[2], (long long)in->dim[1], (long long)b);
+	view_of(&plain, in);
+	push(&v, in->dim[0], plain.stride[0]);
+	push(&v, in->dim[1] / b, plain.stride[1] * b);
+	push(&v, in->dim[2] / b, plain.stride[2] * b);
+	push(&v, b, plain.stride[1]);
+	push(&v, b, plain.stride[2]);
+	push(&v, in->dim[3], 1);
+	int64_t dims[4] = {in->dim[0], in->dim[1] / b, in->dim[2] / b, 0};
+	if (__builtin_mul_overflow(in->dim[3], b * b, &dims[3]))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the depth is too large");
+	return read_view(c, dims, &v, err);
+}
+
+static int depth_to_space(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	struct view plain, v = {0};
+	int64_t b;
+	int rc = depth_args(c, &b, err);
+
+	if (rc)
+		return rc;
+	if (in->dim[3] % (b * b))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input depth dimension %lld should be divisible by: %lld",
+			       (long long)in->dim[3], (long long)(b * b));
+	int64_t depth = in->dim[3] / (b * b);
+	view_of(&plain, in);
+	push(&v, in->dim[0], plain.stride[0]);
+	push(&v, in->dim[1], plain.stride[1]);
+	push(&v, b, b * depth);
+	push(&v, in->dim[2], plain.stride[2]);
+	push(&v, b, depth);
+	push(&v, depth, 1);
+	int64_t dims[4] = {in->dim[0], 0, 0, depth};
+	if (__builtin_mul_overflow(in->dim[1], b, &dims[1]) ||
+	    __builtin_mul_overflow(in->dim[2], b, &dims[2]))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the image is too large");
+	return read_view(c, dims, &v, err);
+}
+
+static const struct kernel rows[] = {
+    {"SpaceToBatch", KERNEL_EXPENSIVE, .run = space_to_batch},
+    {"SpaceToBatchND", KERNEL_EXPENSIVE, .run = space_to_batch},
+    {"BatchToSpace", KERNEL_EXPENSIVE, .run = batch_to_space},
+    {"BatchToSpaceND", KERNEL_EXPENSIVE, .run = batch_to_space},
+    {"SpaceToDepth", KERNEL_EXPENSIVE, .run = space_to_depth},
+    {"DepthToSpace", KERNEL_EXPENSIVE, .run = depth_to_space},
+};
+KERNEL_TABLE(space, rows)

@@ -1,0 +1,113 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/array/strided.h"
+
+struct spec {
+	int n; /* entries */
+	int64_t begin[VIEW_MAX_RANK], end[VIEW_MAX_RANK], stride[VIEW_MAX_RANK];
+	int64_t begin_mask, end_mask, ellipsis, new_axis, shrink;
+};
+
+static int read_spec(struct spec *s, const struct kernel_call *c, unsigned at, struct mu_err *err)
+{
+	int n, rc;
+
+	if ((rc = args_ints(c, at, s->begin, VIEW_MAX_RANK, &s->n, err)) ||
+	    (rc = args_ints(c, at + 1, s->end, VIEW_MAX_RANK, &n, err)))
+		return rc;
+	if (n != s->n || (rc = args_ints(c, at + 2, s->stride, VIEW_MAX_RANK, &n, err)) ||
+	    n != s->n)
+		return rc ? rc
+			  : mu_fail(err, MU_INVALID_ARGUMENT,
+				    "Expected begin, end, and strides to be 1D equal size tensors");
+	s->begin_mask = args_attr_int(c->node, "begin_mask", 0);
+	s->end_mask = args_attr_int(c->node, "end_mask", 0);
+	s->ellipsis = args_attr_int(c->node, "ellipsis_mask", 0);
+	s->new_axis = args_attr_int(c->node, "new_axis_mask", 0);
+	s->shrink = args_attr_int(c->node, "shrink_axis_mask", 0);
+	if (s->ellipsis & (s->ellipsis - 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Multiple ellipses in slice spec not allowed");
+	return 0;
+}
+
+static bool bit(int64_t mask, int i)
+{
+	return mask >> i & 1;
+}
+
+static int64_t clamp(int64_t x, int64_t low, int64_t high)
+{
+	return x < low ? low : x > high ? high : x;
+}
+
+/* Entry i of the specification applied to input dimension d of size n. */
+static int one_dim(struct strided *out, const struct spec *s, int i, int d, int64_t n,
+		   struct mu_err *err)
+{
+	int64_t step = s->stride[i], begin = s->begin[i], end = s->end[i], size;
+	int64_t low = step > 0 ? 0 : -1, high = step > 0 ? n : n - 1;
+
+	if (step == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "strides[%d] must be non-zero", i);
+	if (bit(s->shrink, i)) {
+		begin = begin < 0 ? begin + n : begin;
+		if (begin < 0 || begin >= n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "slice index %lld of dimension %d out of bounds.",
+				       (long long)s->begin[i], d);
+		size = 1;
+		step = 1;
+	} else {
+		begin = bit(s->begin_mask, i) ? (step > 0 ? low : high)
+					      : clamp(begin < 0 ? begin + n : begin, low, high);
+		end = bit(s->end_mask, i) ? (step > 0 ? high : low)
+					  : clamp(end < 0 ? end + n : end, low, high);
+		int64_t span = step > 0 ? end - begin : begin - end;
+		/* A step larger than the span takes one element; this also keeps the smallest
+		 * int64 from being negated. */
+		int64_t by = step == INT64_MIN ? INT64_MAX : step > 0 ? step : -step;
+		size = span <= 0 ? 0 : (span - 1) / by + 1;
+		if (size <= 1)
+			step = 1;
+	}
+	if (size > 0)
+		out->view.offset += begin * out->view.stride[d];
+	out->view.dim[d] = size;
+	out->view.stride[d] *= step;
+	return bit(s->shrink, i) ? 0 : mu_shape_push(&out->shape, size, err);
+}
+
+int strided_of(struct strided *out, const struct kernel_call *c, unsigned at,
+	       const struct mu_shape *in, struct mu_err *err)
+{
+	struct spec s = {0};
+	int rc = read_spec(&s, c, at, err), used = 0, d = 0;
+
+	if (rc)
+		return rc;
+	view_of(&out->view, in);
+	out->shape = mu_shape_scalar();
+	for (int i = 0; i < s.n; i++)
+		used += !bit(s.ellipsis, i) && !bit(s.new_axis, i);
+	if (used > in->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Index out of range using input dim %d; input has only %d dims",
+			       in->rank, in->rank);
+	for (int i = 0; i <= s.n; i++) {
+		/* What the specification does not name is kept whole, at its end or where the
+		 * ellipsis stands. */
+		if (i == s.n ? !s.ellipsis : bit(s.ellipsis, i))
+			for (int k = in->rank - used; k > 0; k--, d++)
+				if ((rc = mu_shape_push(&out->shape, in->dim[d], err)))
+					return rc;
+		if (i == s.n || bit(s.ellipsis, i))
+			continue;
+		if (bit(s.new_axis, i))
+			rc = mu_shape_push(&out->shape, 1, err);
+		else
+			rc = one_dim(out, &s, i, d, in->dim[d], err), d++;
+		if (rc)
+			return rc;
+	}
+	return 0;
+}

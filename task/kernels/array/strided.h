@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What StridedSlice's begin, end, strides and masks select. */
+#ifndef MU_TASK_KERNELS_ARRAY_STRIDED_H
+#define MU_TASK_KERNELS_ARRAY_STRIDED_H
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+
+struct strided {
+	struct view view;      /* the selected elements, over the input's dimensions */
+	struct mu_shape shape; /* of the result: dimensions added and taken away */
+};
+
+/* The specification is in inputs `at`, at + 1, at + 2 (begin, end, strides) and the masks of the
+ * node; `in` is the shape that is sliced. */
+int strided_of(struct strided *s, const struct kernel_call *c, unsigned at,
+	       const struct mu_shape *in, struct mu_err *err);
+
+#endif

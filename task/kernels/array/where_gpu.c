@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a GPU has to be asked about before a kernel can go on: CheckNumerics whether all are
+ * numbers, Where how many are true.  The answer comes as a copy out, and whoever brings it ends the
+ * call, so nothing waits. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/math/scan_launch.h"
+
+/* A call that waits for a few numbers. */
+struct question {
+	struct kernel_call *c;
+	struct mu_tensor there,
+	    here; /* what is found, on the GPU and on the host; Where: the counts */
+	int (*answered)(struct question *q, struct mu_err *err);
+};
+
+static void question_end(struct question *q, const struct mu_err *err)
+{
+	struct kernel_call *c = q->c;
+
+	mu_tensor_unref(&q->there);
+	mu_tensor_unref(&q->here);
+	free(q);
+	kernel_finish(c, err);
+}
+
+static void came(void *arg, const struct mu_err *err)
+{
+	struct question *q = arg;
+	struct mu_err mine;
+
+	if (!err && q->answered(q, &mine))
+		err = &mine;
+	question_end(q, err);
+}
+
+/* Elements [at, at + n) of what was found. */
+static int ask(struct question *q, int64_t at, int64_t n, struct mu_err *err)
+{
+	struct mu_tensor some = q->there;
+
+	some.data = (char *)some.data + (size_t)at * mu_dtype_size(some.dtype);
+	some.shape = mu_shape_vec(n);
+	return gpu_bring_out(gpu_here(q->c), &some, &q->here, came, q, err);
+}
+
+static struct question *question_new(struct kernel_call *c,
+				     int (*answered)(struct question *q, struct mu_err *err))
+{
+	struct question *q = MU_NEW(struct question);
+
+	q->c = c;
+	q->answered = answered;
+	return q;
+}
+
+/* ---- CheckNumerics ---- */
+
+static int wrong_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	return gpu_one_prepare(n, rt, "wrong", "T", state, err);
+}
+
+static int tell_wrong(struct question *q, struct mu_err *err)
+{
+	const int32_t *wrong = q->here.data;
+
+	if (wrong[0] || wrong[1])
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s : Tensor had %s values",
+			       args_attr_string(q->c->node, "message", ""),
+			       wrong[0] && wrong[1] ? "Inf and NaN"
+			       : wrong[0]           ? "Inf"
+						    : "NaN");
+	kernel_out_take(q->c, 0, mu_tensor_ref(kernel_in(q->c, 0)));
+	return 0;
+}
+
+static void check_numerics(struct kernel_call *c)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *t = kernel_in(c, 0);
+	struct wrong_args a = {.in = gpu_address(t), .n = t->shape.count};
+	struct question *q = question_new(c, tell_wrong);
+	struct mu_err err;
+	int rc = gpu_scratch(c, MU_INT32, 2, &q->there, &err);
+
+	a.out = gpu_address(&q->there);
+	if (rc || (rc = gpu_fill(o->gpu, &q->there, 0, &err)) ||
+	    (rc = gpu_run(o->gpu, o->kernel, a.n, &a, &err)) || (rc = ask(q, 0, 2, &err)))
+		question_end(q, &err);
+}
+
+/* ---- Where ---- */
+
+static int where_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, "T", MU_BOOL)};
+	int rc = gpu_find(o.gpu, "is_true", o.type, &o.kernel, err);
+
+	if (!rc)
+		*state = memcpy(MU_NEW(struct gpu_one), &o, sizeof o);
+	return rc;
+}
+
+static int tell_where(struct question *q, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(q->c, 0)->shape;
+	const struct gpu_one *o = q->c->state;
+	const int64_t found = q->here.data ? *MU_DATA(int64_t, &q->here) : 0;
+	struct where_args a = {.counts = gpu_address(&q->there), .n = in->count, .rank = in->rank};
+	struct mu_shape shape = mu_shape_vec(found);
+	struct mu_tensor *out;
+	void *kernel;
+	int rc;
+
+	if ((rc = mu_shape_push(&shape, in->rank, err)) ||
+	    (rc = gpu_kernel(o->gpu, "where_put", &kernel, err)) ||
+	    (rc = gpu_out(q->c, 0, MU_INT64, &shape, &out, err)) || !shape.count)
+		return rc;
+	a.out = gpu_address(out);
+	for (int d = 0; d < in->rank; d++)
+		a.dim[d] = in->dim[d];
+	return gpu_run(o->gpu, kernel, a.n, &a, err);
+}
+
+static void where(struct kernel_call *c)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *t = kernel_in(c, 0);
+	struct unary_args a = {.in = gpu_address(t), .n = t->shape.count};
+	struct question *q = question_new(c, tell_where);
+	struct mu_err err;
+	int rc;
+
+	if (!a.n) {
+		rc = tell_where(q, &err);
+		question_end(q, rc ? &err : NULL);
+		return;
+	}
+	rc = gpu_scratch(c, MU_INT64, a.n, &q->there, &err);
+	a.out = gpu_address(&q->there);
+	struct scan_args counts = {.out = a.out, .in = a.out, .outer = 1, .n = a.n, .inner = 1};
+	if (rc || (rc = gpu_run(o->gpu, o->kernel, a.n, &a, &err)) ||
+	    (rc = gpu_scan(c, "Cumsum", MU_INT64, &counts, &err)) ||
+	    (rc = ask(q, a.n - 1, 1, &err)))
+		question_end(q, &err);
+}
+
+static const struct gpu_kernel rows[] = {
+    {.k = {"CheckNumerics", .start = check_numerics, .prepare = wrong_prepare},
+     .type_attr = "T",
+     .types = GPU_FLT},
+    {.k = {"Where", .start = where, .prepare = where_prepare},
+     .type_attr = "T",
+     .types = GPU_EQ | GPU_TYPE(MU_UINT8)},
+};
+GPU_KERNEL_TABLE(gpu_found, rows)

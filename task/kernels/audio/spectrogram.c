@@ -1,0 +1,217 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What speech is recognised by: the spectra of a sound's windows, and their cepstra on the mel
+ * scale.  Numbers are double inside, as TensorFlow's are. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/math/fft.h"
+
+enum { LARGEST_WINDOW = 1 << 24, MOST_BANDS = 1 << 16 };
+
+/* ---- spectra ---- */
+
+struct windows {
+	int64_t size, stride, channels, frames, samples, bins;
+	bool squared;
+	struct fft fft;
+	double *shape; /* of a window: Hann's, periodic */
+	double _Complex *x, *room;
+};
+
+static void windows_fini(struct windows *w)
+{
+	fft_fini(&w->fft);
+	free(w->shape);
+	free(w->x);
+	free(w->room);
+}
+
+static int windows_init(struct windows *w, struct mu_err *err)
+{
+	int64_t n = 1;
+
+	while (n < w->size)
+		n *= 2;
+	w->bins = n / 2 + 1;
+	if (!fft_init(&w->fft, n) || !(w->shape = malloc((size_t)w->size * sizeof *w->shape)) ||
+	    !(w->x = malloc((size_t)n * sizeof *w->x)) ||
+	    !(w->room = malloc((size_t)w->fft.m * sizeof *w->room)))
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a window of %lld",
+			       (long long)w->size);
+	for (int64_t i = 0; i < w->size; i++)
+		w->shape[i] = 0.5 - 0.5 * cos(2 * M_PI * (double)i / (double)w->size);
+	return 0;
+}
+
+static void spectrum_of(const struct windows *w, const float *from, float *to)
+{
+	for (int64_t i = 0; i < w->fft.n; i++)
+		w->x[i] = i < w->size ? (double)from[i * w->channels] * w->shape[i] : 0;
+	fft_run(&w->fft, true, w->x, w->room);
+	for (int64_t i = 0; i < w->bins; i++) {
+		double re = creal(w->x[i]), im = cimag(w->x[i]), square = re * re + im * im;
+		to[i] = (float)(w->squared ? square : sqrt(square));
+	}
+}
+
+/* [samples, channels] to [channels, frames, bins] */
+static int spectrogram(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct windows w = {.size = args_attr_int(c->node, "window_size", 0),
+			    .stride = args_attr_int(c->node, "stride", 0),
+			    .squared = args_attr_bool(c->node, "magnitude_squared", false)};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_FLOAT, err)))
+		return rc;
+	if (in->shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input must be 2-dimensional, not of shape %s",
+			       mu_shape_str(&in->shape));
+	if (w.size < 2 || w.size > LARGEST_WINDOW || w.stride < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "window_size must be from 2 to %d and stride above 0: %lld, %lld",
+			       LARGEST_WINDOW, (long long)w.size, (long long)w.stride);
+	w.samples = in->shape.dim[0];
+	w.channels = in->shape.dim[1];
+	w.frames = w.samples < w.size ? 0 : 1 + (w.samples - w.size) / w.stride;
+	if (!(rc = windows_init(&w, err)) &&
+	    !(rc = mu_shape_set(&shape, 3, (int64_t[]){w.channels, w.frames, w.bins}, err)))
+		rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err);
+	for (int64_t k = 0; !rc && k < w.channels; k++)
+		for (int64_t i = 0; i < w.frames; i++)
+			spectrum_of(&w, MU_DATA(float, in) + i * w.stride * w.channels + k,
+				    MU_DATA(float, out) + (k * w.frames + i) * w.bins);
+	windows_fini(&w);
+	return rc;
+}
+
+/* ---- cepstra ---- */
+
+/* Bands overlap: a bin gives its weight to the one below it and the rest to the one above. */
+struct mel {
+	int64_t bins, bands, first, last, wanted;
+	double low;
+	double *centre, *weight; /* of bands, of bins */
+	int64_t *below;          /* the band below a bin; -1: none */
+	double *energy;          /* room for a frame's bands */
+};
+
+static double mel_of(double hertz)
+{
+	return 1127 * log1p(hertz / 700);
+}
+
+static void mel_fini(struct mel *m)
+{
+	free(m->centre);
+	free(m->weight);
+	free(m->below);
+	free(m->energy);
+}
+
+static int mel_init(struct mel *m, double rate, double lower, double upper, struct mu_err *err)
+{
+	m->centre = calloc((size_t)m->bands + 1, sizeof *m->centre);
+	m->weight = calloc((size_t)m->bins, sizeof *m->weight);
+	m->below = calloc((size_t)m->bins, sizeof *m->below);
+	m->energy = calloc((size_t)m->bands, sizeof *m->energy);
+	if (!m->centre || !m->weight || !m->below || !m->energy)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld bands",
+			       (long long)m->bands);
+	double low = mel_of(lower), step = (mel_of(upper) - low) / (double)(m->bands + 1);
+	double each = 0.5 * rate / (double)(m->bins - 1);
+	for (int64_t i = 0; i <= m->bands; i++)
+		m->centre[i] = low + step * (double)(i + 1);
+	if (upper / each >= (double)m->bins)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the spectrogram's %lld bins do not reach %g Hz at %g frames a "
+			       "second",
+			       (long long)m->bins, upper, rate);
+	m->first = (int64_t)(1.5 + lower / each);
+	m->last = (int64_t)(upper / each);
+	for (int64_t i = m->first, above = 0; i <= m->last; i++) {
+		double at = mel_of((double)i * each);
+		while (above < m->bands && m->centre[above] < at)
+			above++;
+		double from = above ? m->centre[above - 1] : low;
+		m->below[i] = above - 1;
+		m->weight[i] = (m->centre[above] - at) / (m->centre[above] - from);
+	}
+	return 0;
+}
+
+static void cepstrum_of(const struct mel *m, const float *spectrum, float *to)
+{
+	static const double least = 1e-12; /* before the logarithm */
+	double n = (double)m->bands;
+
+	for (int64_t k = 0; k < m->bands; k++)
+		m->energy[k] = 0;
+	for (int64_t i = m->first; i <= m->last; i++) {
+		double size = sqrt((double)spectrum[i]), part = size * m->weight[i];
+		int64_t below = m->below[i];
+		if (below >= 0)
+			m->energy[below] += part;
+		if (below + 1 < m->bands)
+			m->energy[below + 1] += size - part;
+	}
+	for (int64_t k = 0; k < m->bands; k++)
+		m->energy[k] = log(m->energy[k] < least ? least : m->energy[k]);
+	for (int64_t i = 0; i < m->wanted; i++) {
+		double sum = 0;
+		for (int64_t k = 0; k < m->bands; k++)
+			sum += cos((double)i * M_PI / n * ((double)k + 0.5)) * m->energy[k];
+		to[i] = (float)(sqrt(2 / n) * sum);
+	}
+}
+
+/* [channels, frames, bins] to [channels, frames, coefficients] */
+static int mfcc(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	float upper = args_attr_float(c->node, "upper_frequency_limit", 4000);
+	float lower = args_attr_float(c->node, "lower_frequency_limit", 20);
+	struct mel m = {.bands = args_attr_int(c->node, "filterbank_channel_count", 40),
+			.wanted = args_attr_int(c->node, "dct_coefficient_count", 13)};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int64_t rate;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &rate, err)))
+		return rc;
+	if (in->shape.rank != 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "spectrogram must be 3-dimensional, not of shape %s",
+			       mu_shape_str(&in->shape));
+	m.bins = in->shape.dim[2];
+	if (m.bands < 1 || m.bands > MOST_BANDS || m.wanted < 1 || m.wanted > m.bands)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%lld coefficients cannot be had of %lld bands", (long long)m.wanted,
+			       (long long)m.bands);
+	if (m.bins < 2 || rate <= 0 || !(lower >= 0) || !(upper > lower))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%lld bins from %g to %g Hz at %lld frames a second are no bands",
+			       (long long)m.bins, (double)lower, (double)upper, (long long)rate);
+	if (!(rc = mel_init(&m, (double)rate, (double)lower, (double)upper, err)) &&
+	    !(rc = mu_shape_set(&shape, 3,
+				(int64_t[]){in->shape.dim[0], in->shape.dim[1], m.wanted}, err)))
+		rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err);
+	for (int64_t i = 0; !rc && i < in->shape.dim[0] * in->shape.dim[1]; i++)
+		cepstrum_of(&m, MU_DATA(float, in) + i * m.bins,
+			    MU_DATA(float, out) + i * m.wanted);
+	mel_fini(&m);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"AudioSpectrogram", KERNEL_EXPENSIVE, .run = spectrogram},
+    {"Mfcc", KERNEL_EXPENSIVE, .run = mfcc},
+};
+KERNEL_TABLE(cepstrum, rows)

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sounds: from files, to files, and as summaries. */
+#include "lib/io/wav.h"
+#include "lib/base/pb.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* Field numbers of Summary, Summary.Value and Summary.Audio. */
+enum {
+	SUMMARY_VALUE = 1,
+	VALUE_TAG = 1,
+	VALUE_AUDIO = 6,
+	AUDIO_RATE = 1,
+	AUDIO_CHANNELS,
+	AUDIO_FRAMES,
+	AUDIO_FILE,
+	AUDIO_TYPE,
+};
+
+static int give_string(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = mu_tensor_string(&t, b->data ? b->data : "", b->len, err);
+
+	if (!rc)
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+/* Those that the file lacks are silent; a channel that it lacks is its last. */
+static int decode(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t channels = args_attr_int(c->node, "desired_channels", -1);
+	int64_t frames = args_attr_int(c->node, "desired_samples", -1);
+	struct mu_tensor *out, rate;
+	struct mu_shape shape;
+	struct mu_wav w;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)))
+		return rc;
+	if (kernel_in(c, 0)->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "contents must be scalar, got shape %s",
+			       mu_shape_str(&kernel_in(c, 0)->shape));
+	if ((rc = mu_wav_open(&w, elems_span(kernel_in(c, 0), 0), err)))
+		return rc;
+	channels = channels < 0 ? w.channels : channels;
+	frames = frames < 0 ? (int64_t)w.frames : frames;
+	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){frames, channels}, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)) ||
+	    (rc = mu_tensor_scalar(&rate, MU_INT32, &(int32_t){(int32_t)w.rate}, err)))
+		return rc;
+	kernel_out_take(c, 1, rate);
+	float *to = out->data;
+	for (int64_t i = 0; i < frames; i++)
+		for (int64_t k = 0; k < channels; k++) {
+			unsigned from = k < w.channels ? (unsigned)k : w.channels - 1;
+			*to++ = i < (int64_t)w.frames ? mu_wav_sample(&w, (size_t)i, from) : 0;
+		}
+	return 0;
+}
+
+static int encode(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	MU_AUTO_BUF b = {0};
+	int64_t rate;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &rate, err)))
+		return rc;
+	if (in->shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "audio must be 2-dimensional but got shape %s",
+			       mu_shape_str(&in->shape));
+	if (in->shape.dim[1] <= 0 || in->shape.dim[1] > UINT16_MAX || rate <= 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%lld channels at %lld frames a second are no WAV file",
+			       (long long)in->shape.dim[1], (long long)rate);
+	if ((rc = mu_wav_write(&b, in->data, (size_t)in->shape.dim[0], (unsigned)in->shape.dim[1],
+			       (uint32_t)rate, err)))
+		return rc;
+	return give_string(c, &b, err);
+}
+
+static int put_sound(struct mu_buf *b, const char *tag, const float *samples, int64_t frames,
+		     int64_t channels, float rate, struct mu_err *err)
+{
+	MU_AUTO_BUF file = {0};
+	int rc =
+	    mu_wav_write(&file, samples, (size_t)frames, (unsigned)channels, (uint32_t)rate, err);
+
+	if (rc)
+		return mu_wrap(err, "summary '%s'", tag);
+	size_t value = mu_pb_begin(b, SUMMARY_VALUE);
+	mu_pb_put_str(b, VALUE_TAG, tag);
+	size_t audio = mu_pb_begin(b, VALUE_AUDIO);
+	mu_pb_put_float(b, AUDIO_RATE, rate);
+	mu_pb_put_int(b, AUDIO_CHANNELS, channels);
+	mu_pb_put_int(b, AUDIO_FRAMES, frames);
+	mu_pb_put_bytes(b, AUDIO_FILE, mu_buf_span(&file));
+	mu_pb_put_str(b, AUDIO_TYPE, "audio/wav");
+	mu_pb_end(b, audio);
+	mu_pb_end(b, value);
+	return 0;
+}
+
+/* [sounds, frames] or [sounds, frames, channels]: one value for each of the first. */
+static int summary(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t most = args_attr_int(c->node, "max_outputs", 3);
+	float rate = args_attr_float(c->node, "sample_rate", 0);
+	const struct mu_tensor *in = kernel_in(c, 1);
+	MU_AUTO_FREE char *tag = NULL;
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	if ((rc = args_rank(c, 0, 0, err)) || (rc = args_string(c, 0, &tag, err)) ||
+	    (rc = args_type(c, 1, MU_FLOAT, err)))
+		return rc;
+	if (c->n_in > 2) {
+		if ((rc = args_type(c, 2, MU_FLOAT, err)) || (rc = args_rank(c, 2, 0, err)))
+			return rc;
+		rate = *MU_DATA(float, kernel_in(c, 2));
+	}
+	if (in->shape.rank < 2 || in->shape.rank > 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Tensor must be 3-D or 2-D, got: %s",
+			       mu_shape_str(&in->shape));
+	int64_t frames = in->shape.dim[1], channels = in->shape.rank > 2 ? in->shape.dim[2] : 1;
+	if (most < 1 || !(rate > 0) || rate >= 0x1p31f || channels > UINT16_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "max_outputs and sample_rate must be > 0: %lld, %g", (long long)most,
+			       (double)rate);
+	for (int64_t i = 0; i < in->shape.dim[0] && i < most; i++) {
+		MU_AUTO_FREE char *name = most > 1
+					      ? mu_xasprintf("%s/audio/%lld", tag, (long long)i)
+					      : mu_xasprintf("%s/audio", tag);
+		if ((rc = put_sound(&b, name, MU_DATA(float, in) + i * frames * channels, frames,
+				    channels, rate, err)))
+			return rc;
+	}
+	return give_string(c, &b, err);
+}
+
+static const struct kernel rows[] = {
+    {"DecodeWav", .run = decode},
+    {"EncodeWav", .run = encode},
+    {"AudioSummary", .run = summary},
+    {"AudioSummaryV2", .run = summary},
+};
+KERNEL_TABLE(audio, rows)

@@ -1,0 +1,238 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What accumulators of all kinds do: made, applied to, counted, waited for. */
+#include "task/kernels/control/accumulator.h"
+
+#include <string.h>
+
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/state/handles.h"
+
+static void accumulator_free(struct resource *r)
+{
+	struct accumulator *a = MU_CONTAINER(r, struct accumulator, base);
+
+	gate_fini(&a->gate);
+	a->kind->free(a);
+}
+
+static void accumulator_gone(struct resource *r)
+{
+	struct accumulator *a = MU_CONTAINER(r, struct accumulator, base);
+
+	gate_fail(&a->gate, GATE_OUT, MU_CANCELLED, "ends: its accumulator was reset", r->name);
+}
+
+static const struct resource_type accumulator_type = {
+    .name = "accumulator", .free = accumulator_free, .close = accumulator_gone};
+
+static const struct accumulator_kind *kind_of(const struct mu_node *n)
+{
+	return strncmp(n->op, "Sparse", 6) == 0 ? &accumulator_sparse : &accumulator_dense;
+}
+
+/* ---- making ---- */
+
+static struct resource *make(void *arg, struct mu_err *err)
+{
+	const struct mu_node *n = arg;
+	const struct mu_attr *shape = mu_node_attr(n, "shape");
+	const struct accumulator_kind *kind = kind_of(n);
+	struct accumulator *a = kind->make();
+
+	resource_init(&a->base, &accumulator_type);
+	gate_init(&a->gate);
+	a->kind = kind;
+	a->dtype = args_attr_type(n, "dtype", MU_FLOAT);
+	a->shape =
+	    shape && shape->kind == MU_ATTR_SHAPE ? *shape->shape : (struct mu_pshape){.rank = -1};
+	a->mean = strcmp(args_attr_string(n, "reduction_type", "MEAN"), "MEAN") == 0;
+	return &a->base;
+}
+
+static int check_made(const struct accumulator *a, const struct mu_node *n, enum mu_dtype t,
+		      struct mu_err *err)
+{
+	if (a->kind != kind_of(n))
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Shared accumulator '%s' is dense on one side and sparse on the other",
+		    a->base.name);
+	if (a->dtype != t)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shared conditional accumulator '%s' has type %s but requested type "
+			       "was %s",
+			       a->base.name, mu_dtype_name(a->dtype), mu_dtype_name(t));
+	return 0;
+}
+
+static int conditional(struct kernel_call *c, struct mu_err *err)
+{
+	const char *how = args_attr_string(c->node, "reduction_type", "MEAN");
+	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_FLOAT);
+	struct resource *r;
+
+	if (strcmp(how, "MEAN") != 0 && strcmp(how, "SUM") != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "reduction_type must be MEAN or SUM, not %s", how);
+	if ((unsigned)t >= MU_DT_COUNT || !loops->binary[BIN_AddV2][t])
+		return mu_fail(err, MU_UNIMPLEMENTED, "no accumulators for type %s",
+			       mu_dtype_name(t));
+	int rc = handle_make(c, &accumulator_type, make, (void *)c->node, &r, err);
+	if (rc)
+		return rc;
+	rc = check_made(MU_CONTAINER(r, struct accumulator, base), c->node, t, err);
+	resource_unref(r);
+	return rc;
+}
+
+/* The accumulator of input 0, its gate locked.  Undone by let_go. */
+static int hold(const struct kernel_call *c, struct accumulator **out, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &accumulator_type, &r, err);
+
+	if (!rc) {
+		*out = MU_CONTAINER(r, struct accumulator, base);
+		pthread_mutex_lock(&(*out)->gate.lock);
+	}
+	return rc;
+}
+
+static void let_go(struct accumulator *a)
+{
+	pthread_mutex_unlock(&a->gate.lock);
+	gate_change(&a->gate, NULL, NULL); /* serves who can be served now */
+	resource_unref(&a->base);
+}
+
+/* ---- apply, step, count ---- */
+
+static int check_use(const struct accumulator *a, const struct mu_node *n, struct mu_err *err)
+{
+	return a->kind == kind_of(n) ? 0
+				     : mu_fail(err, MU_INVALID_ARGUMENT,
+					       "accumulator '%s' is not of the kind that %s is for",
+					       a->base.name, n->op);
+}
+
+static int apply_gradient(struct kernel_call *c, struct mu_err *err)
+{
+	struct accumulator *a;
+	int64_t step;
+	int rc;
+
+	if ((rc = args_int(c, 1, &step, err)) || (rc = hold(c, &a, err)))
+		return rc;
+	rc = check_use(a, c->node, err);
+	if (!rc && step >= a->step && !(rc = a->kind->add(a, c, err))) /* else it is stale */
+		a->count++;
+	let_go(a);
+	return rc;
+}
+
+static int set_global_step(struct kernel_call *c, struct mu_err *err)
+{
+	struct accumulator *a;
+	int64_t step;
+	int rc;
+
+	if ((rc = args_int(c, 1, &step, err)) || (rc = hold(c, &a, err)))
+		return rc;
+	a->step = step;
+	let_go(a);
+	return 0;
+}
+
+static int num_accumulated(struct kernel_call *c, struct mu_err *err)
+{
+	struct accumulator *a;
+	struct mu_tensor t;
+	int rc = hold(c, &a, err);
+
+	if (rc)
+		return rc;
+	int32_t n = (int32_t)a->count;
+	let_go(a);
+	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+/* ---- take ---- */
+
+struct take {
+	struct waiter w;
+	int64_t want;
+};
+
+static void take_free(struct waiter *w)
+{
+	free(MU_CONTAINER(w, struct take, w));
+}
+
+static bool take_try(struct waiter *w)
+{
+	struct accumulator *a = MU_CONTAINER(w->owner, struct accumulator, base);
+
+	if (a->count < MU_CONTAINER(w, struct take, w)->want)
+		return false;
+	if (a->kind->give(a, w->c, &w->err))
+		return true;
+	a->count = 0;
+	a->step++;
+	return true;
+}
+
+static int find_for_take(struct kernel_call *c, int64_t *want, struct resource **r,
+			 struct mu_err *err)
+{
+	int rc = args_int(c, 1, want, err);
+
+	if (!rc && *want <= 0)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Argument num_required must be > 0, got %lld", (long long)*want);
+	if (rc || (rc = handle_find(c, 0, &accumulator_type, r, err)))
+		return rc;
+	if ((rc = check_use(MU_CONTAINER(*r, struct accumulator, base), c->node, err)))
+		resource_unref(*r);
+	return rc;
+}
+
+static void take_gradient(struct kernel_call *c)
+{
+	struct mu_err err;
+	struct resource *r;
+	int64_t want;
+
+	if (find_for_take(c, &want, &r, &err)) {
+		kernel_finish(c, &err);
+		return;
+	}
+	struct take *t = MU_NEW(struct take);
+	t->want = want;
+	t->w = (struct waiter){.c = c,
+			       .gate = &MU_CONTAINER(r, struct accumulator, base)->gate,
+			       .owner = r,
+			       .what = "TakeGrad",
+			       .try = take_try,
+			       .free = take_free};
+	gate_enter(&t->w, GATE_OUT);
+}
+
+static const struct kernel rows[] = {
+    {"ConditionalAccumulator", .run = conditional},
+    {"ResourceConditionalAccumulator", .run = conditional},
+    {"SparseConditionalAccumulator", .run = conditional},
+    {"AccumulatorApplyGradient", .run = apply_gradient},
+    {"ResourceAccumulatorApplyGradient", .run = apply_gradient},
+    {"SparseAccumulatorApplyGradient", .run = apply_gradient},
+    {"AccumulatorSetGlobalStep", .run = set_global_step},
+    {"ResourceAccumulatorSetGlobalStep", .run = set_global_step},
+    {"AccumulatorNumAccumulated", .run = num_accumulated},
+    {"ResourceAccumulatorNumAccumulated", .run = num_accumulated},
+    {"AccumulatorTakeGradient", .start = take_gradient},
+    {"ResourceAccumulatorTakeGradient", .start = take_gradient},
+    {"SparseAccumulatorTakeGradient", .start = take_gradient},
+};
+KERNEL_TABLE(accumulator, rows)

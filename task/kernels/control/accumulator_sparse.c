@@ -1,0 +1,184 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sparse gradients: two lists of rows are merged as if both were sorted, and rows are summed where
+ * they meet.  A mean is taken row by row: what a row was given, by how many gradients gave it.
+ *
+ * Lists need not be sorted, and a row may come twice in one gradient: TensorFlow then keeps it
+ * twice, with a mean of its own, and who takes the gradient adds the two.  The numbers of a
+ * training step depend on that, so that it is done here as there. */
+#include <string.h>
+
+#include "task/kernels/control/accumulator.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/loops/loops.h"
+
+struct rows {
+	size_t n;
+	int64_t *index, *times;
+	char *sum;
+};
+
+struct sparse {
+	struct accumulator a;
+	struct mu_shape tail; /* of a row */
+	struct rows rows;
+};
+
+static struct sparse *sparse_of(struct accumulator *a)
+{
+	return MU_CONTAINER(a, struct sparse, a);
+}
+
+static void forget(struct rows *r)
+{
+	free(r->index);
+	free(r->times);
+	free(r->sum);
+	*r = (struct rows){0};
+}
+
+static struct accumulator *make(void)
+{
+	return &MU_NEW(struct sparse)->a;
+}
+
+static void sparse_free(struct accumulator *a)
+{
+	forget(&sparse_of(a)->rows);
+	free(sparse_of(a));
+}
+
+static int check_gradient(const struct kernel_call *c, const struct accumulator *s,
+			  struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
+	bool known = args_attr_bool(c->node, "has_known_shape", true);
+	int64_t whole[MU_MAX_RANK];
+	int n, rc;
+
+	if ((rc = args_type(c, 2, MU_INT64, err)) || (rc = args_type(c, 3, s->dtype, err)) ||
+	    (rc = args_rank(c, 2, 1, err)) || (rc = args_ints(c, 4, whole, MU_MAX_RANK, &n, err)))
+		return rc;
+	if (values->shape.rank < 1 || values->shape.dim[0] != indices->shape.count)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Input values and indices must have the same number of rows: %s and %s",
+		    mu_shape_str(&values->shape), mu_shape_str(&indices->shape));
+	bool fits = !known || n == 0 || n == values->shape.rank;
+	for (int d = 1; fits && known && d < n; d++)
+		fits = whole[d] == values->shape.dim[d];
+	for (int d = 1; fits && s->shape.rank > 0 && d < s->shape.rank; d++)
+		fits = s->shape.rank == values->shape.rank &&
+		       (s->shape.dim[d] < 0 || s->shape.dim[d] == values->shape.dim[d]);
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape mismatch: a gradient of shape %s for an accumulator of %s",
+			       mu_shape_str(&values->shape), mu_pshape_str(&s->shape));
+	int64_t limit = known && n ? whole[0] : s->shape.rank > 0 ? s->shape.dim[0] : -1;
+	for (int64_t i = 0; i < indices->shape.count; i++) {
+		int64_t k = MU_DATA(int64_t, indices)[i];
+		if (k < 0 || (limit >= 0 && k >= limit))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Invalid index %lld in the indices of a sparse gradient",
+				       (long long)k);
+	}
+	return 0;
+}
+
+static struct rows rows_new(size_t room, size_t bytes)
+{
+	struct rows r = {.index = mu_xcalloc(room + 1, sizeof *r.index),
+			 .times = mu_xcalloc(room + 1, sizeof *r.times),
+			 .sum = mu_xcalloc(room + 1, bytes + 1)};
+	return r;
+}
+
+/* Rows of `old` and of the gradient, in turn, by number. */
+static struct rows merge(const struct rows *old, const int64_t *index, const char *value, size_t n,
+			 enum mu_dtype type, int64_t width)
+{
+	size_t bytes = (size_t)width * mu_dtype_size(type), i = 0, k = 0;
+	struct rows out = rows_new(old->n + n, bytes);
+
+	for (; i < old->n || k < n; out.n++) {
+		bool first = i < old->n && (k == n || old->index[i] <= index[k]);
+		bool second = k < n && (i == old->n || index[k] <= old->index[i]);
+		const char *a = old->sum + i * bytes, *b = value + k * bytes;
+		char *sum = out.sum + out.n * bytes;
+
+		out.index[out.n] = first ? old->index[i] : index[k];
+		out.times[out.n] = (first ? old->times[i] : 0) + second;
+		if (first && second)
+			loops->binary[BIN_AddV2][type](sum, b, a, width, BOTH_RUN);
+		else
+			memcpy(sum, first ? a : b, bytes);
+		i += first;
+		k += second;
+	}
+	return out;
+}
+
+static int add(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
+{
+	struct sparse *s = sparse_of(a);
+	const struct mu_tensor *indices = kernel_in(c, 2), *values = kernel_in(c, 3);
+	struct mu_shape tail;
+	int rc = check_gradient(c, a, err);
+
+	if (rc || (rc = mu_shape_set(&tail, values->shape.rank - 1, values->shape.dim + 1, err)))
+		return rc;
+	if (a->count && !mu_shape_eq(&tail, &s->tail))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape mismatch: rows of %s after rows of %s", mu_shape_str(&tail),
+			       mu_shape_str(&s->tail));
+	s->tail = tail;
+	struct rows sum = merge(&s->rows, indices->data, values->data, (size_t)indices->shape.count,
+				a->dtype, tail.count);
+	forget(&s->rows);
+	s->rows = sum;
+	return 0;
+}
+
+/* Sums to means. */
+static void divide(struct rows *r, enum mu_dtype type, int64_t width)
+{
+	size_t bytes = (size_t)width * mu_dtype_size(type);
+	uint64_t by;
+
+	for (size_t i = 0; i < r->n; i++) {
+		char *sum = r->sum + i * bytes;
+		convert(type, &by, MU_INT64, &r->times[i], 1);
+		if (r->times[i] > 1)
+			loops->binary[BIN_Div][type](sum, sum, &by, width, RIGHT_SCALAR);
+	}
+}
+
+static int give(struct accumulator *a, struct kernel_call *c, struct mu_err *err)
+{
+	struct sparse *s = sparse_of(a);
+	struct mu_shape rows = mu_shape_vec((int64_t)s->rows.n), values = rows;
+	struct mu_tensor *indices, *sums, *shape;
+	int rank = s->tail.rank + 1, rc = 0;
+
+	for (int d = 0; d < s->tail.rank && !rc; d++)
+		rc = mu_shape_push(&values, s->tail.dim[d], err);
+	struct mu_shape vec = mu_shape_vec(rank);
+	if (rc || (rc = kernel_out(c, 0, MU_INT64, &rows, &indices, err)) ||
+	    (rc = kernel_out(c, 1, a->dtype, &values, &sums, err)) ||
+	    (rc = kernel_out(c, 2, MU_INT64, &vec, &shape, err)))
+		return rc;
+	if (a->mean)
+		divide(&s->rows, a->dtype, s->tail.count);
+	if (s->rows.n) {
+		memcpy(indices->data, s->rows.index, s->rows.n * sizeof *s->rows.index);
+		memcpy(sums->data, s->rows.sum,
+		       s->rows.n * (size_t)s->tail.count * mu_dtype_size(a->dtype));
+	}
+	int64_t *dim = MU_DATA(int64_t, shape);
+	dim[0] = a->shape.rank > 0 ? a->shape.dim[0] : -1;
+	memcpy(dim + 1, s->tail.dim, (size_t)s->tail.rank * sizeof *dim);
+	forget(&s->rows);
+	return 0;
+}
+
+const struct accumulator_kind accumulator_sparse = {make, add, give, sparse_free};

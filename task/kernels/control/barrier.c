@@ -1,0 +1,428 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Barriers: elements that are put together by key, a component at a time, and taken when they are
+ * whole, those first whose key came first.
+ *
+ * What is whole lies in a queue by priority, whose components are the number of the insertion that
+ * began the element, its key, and its values.  The queue's lock guards the barrier too. */
+#include "task/kernels/control/queue.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/state/handles.h"
+
+enum { NUMBER, KEY, VALUES }; /* the queue's components */
+
+struct barrier {
+	struct resource base;
+	struct queue *ready;
+	struct mu_map parts; /* key → what there is of its element, ready->spec.n tensors */
+	int64_t number;      /* of the next insertion with new keys */
+	bool closed, cancelled;
+};
+
+static unsigned components(const struct barrier *b)
+{
+	return b->ready->spec.n - VALUES;
+}
+
+static void drop(const struct barrier *b, struct mu_tensor *element)
+{
+	for (unsigned i = 0; i < b->ready->spec.n; i++)
+		mu_tensor_unref(&element[i]);
+	free(element);
+}
+
+static void drop_parts(struct barrier *b)
+{
+	mu_map_each (&b->parts, s)
+		drop(b, s->value);
+	mu_map_fini(&b->parts);
+	mu_map_init(&b->parts);
+}
+
+static void barrier_free(struct resource *r)
+{
+	struct barrier *b = MU_CONTAINER(r, struct barrier, base);
+
+	drop_parts(b);
+	mu_map_fini(&b->parts);
+	resource_unref(&b->ready->base);
+	free(b);
+}
+
+static size_t barrier_bytes(struct resource *r)
+{
+	struct barrier *b = MU_CONTAINER(r, struct barrier, base);
+	size_t total = queue_type.bytes(&b->ready->base);
+
+	pthread_mutex_lock(&b->ready->gate.lock);
+	mu_map_each (&b->parts, s)
+		for (unsigned i = 0; i < b->ready->spec.n; i++)
+			total += mu_tensor_bytes(&((struct mu_tensor *)s->value)[i]);
+	pthread_mutex_unlock(&b->ready->gate.lock);
+	return total;
+}
+
+static void barrier_gone(struct resource *r)
+{
+	queue_type.close(&MU_CONTAINER(r, struct barrier, base)->ready->base);
+}
+
+static const struct resource_type barrier_type = {
+    .name = "barrier", .free = barrier_free, .bytes = barrier_bytes, .close = barrier_gone};
+
+/* ---- making ---- */
+
+static int read_spec(const struct mu_node *n, struct queue_spec *s, struct mu_err *err)
+{
+	const struct mu_attr *types = mu_node_attr(n, "component_types");
+	const struct mu_attr *shapes = mu_node_attr(n, "shapes");
+
+	if (!types || types->kind != MU_ATTR_LIST + MU_ATTR_TYPE || types->n < 1 ||
+	    types->n > QUEUE_MAX_COMPONENTS - VALUES)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a barrier has 1 to %d components",
+			       QUEUE_MAX_COMPONENTS - VALUES);
+	if (!shapes || shapes->kind != MU_ATTR_LIST + MU_ATTR_SHAPE || shapes->n != types->n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "All of the component shapes must be specified");
+	if (args_attr_int(n, "capacity", -1) != -1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Barrier only accepts capacity=-1.  Feed the inputs to your Barrier "
+			       "through a queue to enforce a limited capacity.");
+	*s = (struct queue_spec){.kind = "Barrier",
+				 .n = types->n + VALUES,
+				 .shaped = true,
+				 .capacity = -1,
+				 .by_priority = true};
+	s->type[NUMBER] = MU_INT64;
+	s->type[KEY] = MU_STRING;
+	for (unsigned i = 0; i < types->n; i++) {
+		s->type[VALUES + i] = types->types[i];
+		s->shape[VALUES + i] = shapes->shapes[i];
+		bool known = s->shape[VALUES + i].rank >= 0;
+		for (int d = 0; known && d < s->shape[VALUES + i].rank; d++)
+			known = s->shape[VALUES + i].dim[d] >= 0;
+		if (!known)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "component %u must have a known shape, not %s", i,
+				       mu_pshape_str(&s->shape[VALUES + i]));
+	}
+	return 0;
+}
+
+struct wanted {
+	struct queue_spec spec;
+	const char *name;
+};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	const struct wanted *w = arg;
+	struct barrier *b = MU_NEW(struct barrier);
+
+	resource_init(&b->base, &barrier_type);
+	b->ready = queue_new(&w->spec);
+	b->ready->base.name = mu_xstrdup(w->name); /* for its errors: no table gives it one */
+	mu_map_init(&b->parts);
+	b->number = INT64_MIN;
+	return &b->base;
+}
+
+static bool same_shape(const struct mu_pshape *a, const struct mu_pshape *b)
+{
+	return a->rank == b->rank &&
+	       (a->rank < 1 || memcmp(a->dim, b->dim, (size_t)a->rank * sizeof a->dim[0]) == 0);
+}
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	struct wanted w = {.name = resource_name(c)};
+	struct resource *r;
+	int rc;
+
+	if ((rc = read_spec(c->node, &w.spec, err)) ||
+	    (rc = handle_make(c, &barrier_type, create, &w, &r, err)))
+		return rc;
+	const struct queue_spec *have = &MU_CONTAINER(r, struct barrier, base)->ready->spec;
+	bool same = have->n == w.spec.n;
+	for (unsigned i = 0; same && i < have->n; i++)
+		same = have->type[i] == w.spec.type[i] &&
+		       same_shape(&have->shape[i], &w.spec.shape[i]);
+	if (!same)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Shared barrier '%s' has other component types or shapes than those "
+			     "asked for",
+			     r->name);
+	resource_unref(r);
+	return rc;
+}
+
+static int find(const struct kernel_call *c, struct barrier **out, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &barrier_type, &r, err);
+
+	if (!rc)
+		*out = MU_CONTAINER(r, struct barrier, base);
+	return rc;
+}
+
+/* ---- inserting ---- */
+
+struct insertion {
+	struct barrier *b;
+	struct kernel_call *c;
+	unsigned component; /* of the queue */
+	bool begun;         /* an element */
+	struct mu_err err;
+};
+
+static int check_values(const struct kernel_call *c, const struct barrier *b, unsigned component,
+			struct mu_err *err)
+{
+	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
+	const struct mu_pshape *want = &b->ready->spec.shape[component];
+	struct mu_shape element;
+	int rc;
+
+	if ((rc = args_type(c, 1, MU_STRING, err)) ||
+	    (rc = args_type(c, 2, b->ready->spec.type[component], err)))
+		return rc;
+	if (keys->shape.count && !values->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Tensors with no elements are not supported %s: received shape %s",
+			       b->base.name, mu_shape_str(&values->shape));
+	if (values->shape.rank < 1 || values->shape.dim[0] != keys->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "values %s are not one for each of %lld keys",
+			       mu_shape_str(&values->shape), (long long)keys->shape.count);
+	if ((rc = mu_shape_set(&element, values->shape.rank - 1, values->shape.dim + 1, err)))
+		return rc;
+	if (keys->shape.count && !mu_shape_matches(&element, want))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape mismatch in tuple component %u. Expected %s, got %s",
+			       component, mu_pshape_str(want), mu_shape_str(&element));
+	return 0;
+}
+
+/* The element that a key has begun, or begins now. */
+static int part_of(struct insertion *in, struct mu_span key, struct mu_tensor **out,
+		   struct mu_err *err)
+{
+	struct barrier *b = in->b;
+	int rc;
+
+	if ((*out = mu_map_get_n(&b->parts, key.data, key.len)))
+		return 0;
+	if (b->closed)
+		return mu_fail(err, MU_CANCELLED,
+			       "Barrier %s is closed, but attempted to insert a brand new key: "
+			       "%.*s.",
+			       b->base.name, (int)(key.len < 64 ? key.len : 64), key.data);
+	struct mu_tensor *element = MU_NEW_ARRAY(struct mu_tensor, b->ready->spec.n);
+	if ((rc = mu_tensor_scalar(&element[NUMBER], MU_INT64, &b->number, err)) ||
+	    (rc = mu_tensor_string(&element[KEY], key.data, key.len, err))) {
+		drop(b, element);
+		return rc;
+	}
+	in->begun = true;
+	mu_map_put_n(&b->parts, key.data, key.len, element);
+	*out = element;
+	return 0;
+}
+
+/* Value i, for its key; the element goes to the queue when this was what it lacked. */
+static int insert_one(struct insertion *in, int64_t i, struct mu_err *err)
+{
+	const struct mu_tensor *values = kernel_in(in->c, 2);
+	struct mu_span key = elems_span(kernel_in(in->c, 1), i);
+	struct barrier *b = in->b;
+	struct mu_tensor *element;
+	struct mu_shape shape;
+	int rc = part_of(in, key, &element, err);
+
+	if (rc)
+		return rc;
+	struct mu_tensor *value = &element[in->component];
+	if (mu_tensor_is_set(value))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Key %.*s already has a value for component %u in barrier %s",
+			       (int)(key.len < 64 ? key.len : 64), key.data, in->component - VALUES,
+			       b->base.name);
+	if ((rc = mu_shape_set(&shape, values->shape.rank - 1, values->shape.dim + 1, err)) ||
+	    (rc = mu_tensor_new(value, values->dtype, &shape, err)))
+		return rc;
+	elems_copy(values->dtype, value->data, 0, values->data, i * shape.count, shape.count);
+	for (unsigned k = 0; k < b->ready->spec.n; k++)
+		if (!mu_tensor_is_set(&element[k]))
+			return 0;
+	queue_push(b->ready, element);
+	mu_map_del_n(&b->parts, key.data, key.len);
+	free(element);
+	return 0;
+}
+
+static void insert_all(void *arg)
+{
+	struct insertion *in = arg;
+	struct barrier *b = in->b;
+	int64_t n = kernel_in(in->c, 1)->shape.count;
+	int rc = 0;
+
+	if (b->closed && (b->cancelled || (n && !b->parts.count)))
+		rc =
+		    mu_fail(&in->err, MU_CANCELLED,
+			    "Barrier %s is closed.  Pending enqueues cancelled: %d.  Number of new "
+			    "insertions: %lld.  Number of incomplete keys: %zu.",
+			    b->base.name, b->cancelled, (long long)n, b->parts.count);
+	for (int64_t i = 0; i < n && !rc; i++)
+		rc = insert_one(in, i, &in->err);
+	b->number += in->begun;
+	if (b->closed && !b->parts.count)
+		b->ready->closed = true; /* nothing more will come */
+}
+
+static int insert_many(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t component = args_attr_int(c->node, "component_index", -1);
+	struct insertion in = {.c = c};
+	int rc = find(c, &in.b, err);
+
+	if (rc)
+		return rc;
+	if (component < 0 || component >= components(in.b))
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "The component ID is out of range %lld > num_components (= %u)",
+			     (long long)component, components(in.b));
+	in.component = (unsigned)component + VALUES;
+	if (!rc && !(rc = check_values(c, in.b, in.component, err))) {
+		gate_change(&in.b->ready->gate, insert_all, &in);
+		if (in.err.code)
+			rc = mu_fail(err, in.err.code, "%s", in.err.msg);
+	}
+	resource_unref(&in.b->base);
+	return rc;
+}
+
+/* ---- taking ---- */
+
+/* How many to wait for, when a barrier that was closed still has them. */
+static int check_take(struct barrier *b, bool few, int64_t *n, struct mu_err *err)
+{
+	int rc = 0;
+
+	pthread_mutex_lock(&b->ready->gate.lock);
+	int64_t there = b->ready->count + (few ? 0 : (int64_t)b->parts.count);
+	if (b->closed && few && *n > there)
+		*n = there;
+	if (b->closed && there < (*n > 1 ? *n : 1))
+		rc = mu_fail(err, MU_OUT_OF_RANGE,
+			     "Barrier '%s' is closed and has insufficient elements (requested "
+			     "%lld, total size %lld)",
+			     b->base.name, (long long)*n, (long long)there);
+	pthread_mutex_unlock(&b->ready->gate.lock);
+	return rc;
+}
+
+static int take(struct kernel_call *c, struct mu_err *err)
+{
+	bool few = args_attr_bool(c->node, "allow_small_batch", false);
+	struct barrier *b;
+	int64_t n;
+	int rc;
+
+	if (args_attr_int(c->node, "timeout_ms", -1) != -1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Timeout not supported yet.");
+	if ((rc = args_rank(c, 1, 0, err)) || (rc = args_int(c, 1, &n, err)) ||
+	    (rc = find(c, &b, err)))
+		return rc;
+	if (c->n_out != b->ready->spec.n)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "the barrier has %u components, the call takes %u", components(b),
+			     c->n_out < VALUES ? 0 : c->n_out - VALUES);
+	if (!rc && !(rc = check_take(b, few, &n, err)))
+		rc = queue_take_many(c, b->ready, n, few, err);
+	resource_unref(&b->base);
+	return rc;
+}
+
+static void take_many(struct kernel_call *c)
+{
+	struct mu_err err;
+
+	if (take(c, &err))
+		kernel_finish(c, &err);
+}
+
+/* ---- closing and counting ---- */
+
+struct closing {
+	struct barrier *b;
+	bool cancel;
+	struct mu_err err;
+};
+
+static void close_it(void *arg)
+{
+	struct closing *k = arg;
+	struct barrier *b = k->b;
+
+	if (b->closed && (b->cancelled || !k->cancel)) {
+		mu_fail(&k->err, MU_CANCELLED, "Barrier '%s' is already closed.", b->base.name);
+		return;
+	}
+	b->closed = true;
+	b->cancelled = k->cancel;
+	if (k->cancel)
+		drop_parts(b);
+	if (!b->parts.count)
+		b->ready->closed = true;
+}
+
+static int close_barrier(struct kernel_call *c, struct mu_err *err)
+{
+	struct closing k = {.cancel = args_attr_bool(c->node, "cancel_pending_enqueues", false)};
+	int rc = find(c, &k.b, err);
+
+	if (rc)
+		return rc;
+	gate_change(&k.b->ready->gate, close_it, &k);
+	resource_unref(&k.b->base);
+	return k.err.code ? mu_fail(err, k.err.code, "%s", k.err.msg) : 0;
+}
+
+static int count(struct kernel_call *c, bool whole, struct mu_err *err)
+{
+	struct mu_tensor out;
+	struct barrier *b;
+	int rc = find(c, &b, err);
+
+	if (rc)
+		return rc;
+	pthread_mutex_lock(&b->ready->gate.lock);
+	int32_t n = (int32_t)(whole ? (size_t)b->ready->count : b->parts.count);
+	pthread_mutex_unlock(&b->ready->gate.lock);
+	resource_unref(&b->base);
+	if (!(rc = mu_tensor_scalar(&out, MU_INT32, &n, err)))
+		kernel_out_take(c, 0, out);
+	return rc;
+}
+
+static int ready_size(struct kernel_call *c, struct mu_err *err)
+{
+	return count(c, true, err);
+}
+
+static int incomplete_size(struct kernel_call *c, struct mu_err *err)
+{
+	return count(c, false, err);
+}
+
+static const struct kernel rows[] = {
+    {"Barrier", .run = make},
+    {"BarrierInsertMany", .run = insert_many},
+    {"BarrierTakeMany", .start = take_many},
+    {"BarrierClose", .run = close_barrier},
+    {"BarrierReadySize", .run = ready_size},
+    {"BarrierIncompleteSize", .run = incomplete_size},
+};
+KERNEL_TABLE(barrier, rows)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ops that work in the client's own process alone: Python's functions, and tensors kept in a
+ * session without a server.  A task of a cluster has neither, TensorFlow's as little as ours, and
+ * clients look for the words in which it says so. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+
+static int python_function(struct kernel_call *c, struct mu_err *err)
+{
+	return mu_fail(
+	    err, MU_INVALID_ARGUMENT,
+	    "ValueError: Could not find callback with key=%.64s in the registry. A Python "
+	    "function runs in the process that defined it alone, and not in a task",
+	    args_attr_string(c->node, "token", ""));
+}
+
+static int session_state(struct kernel_call *c, struct mu_err *err)
+{
+	size_t n = strlen(c->node->op), v2 = strcmp(c->node->op + n - 2, "V2") ? 0 : 2;
+
+	return mu_fail(err, MU_FAILED_PRECONDITION, "%.*s called on null session state",
+		       (int)(n - v2), c->node->op);
+}
+
+static const struct kernel rows[] = {
+    {"PyFunc", KERNEL_NO_FOLD, .run = python_function},
+    {"PyFuncStateless", KERNEL_NO_FOLD, .run = python_function},
+    {"EagerPyFunc", KERNEL_NO_FOLD, .run = python_function},
+    {"GetSessionHandle", KERNEL_NO_FOLD, .run = session_state},
+    {"GetSessionHandleV2", KERNEL_NO_FOLD, .run = session_state},
+    {"GetSessionTensor", KERNEL_NO_FOLD, .run = session_state},
+    {"DeleteSessionTensor", KERNEL_NO_FOLD, .run = session_state},
+};
+KERNEL_TABLE(client_only, rows)

@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Switch, Merge and the nodes of while loops.  What makes them special (deadness, frames) is the
+ * executor's; here values only pass through, tensors and references alike. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+
+static void pass(struct kernel_call *c, unsigned in, unsigned out)
+{
+	c->out[out] = c->in[in];
+	c->in[in] = (struct value){0};
+}
+
+static int forward(struct kernel_call *c, struct mu_err *err)
+{
+	pass(c, 0, 0);
+	return 0;
+}
+
+static int switch_run(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *pred = kernel_in(c, 1);
+
+	if (pred->dtype != MU_BOOL || pred->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The second input must be a scalar, but it has shape %s",
+			       mu_shape_str(&pred->shape));
+	bool on = MU_DATA(char, pred)[0] != 0;
+	pass(c, 0, on);
+	kernel_out_dead(c, !on);
+	return 0;
+}
+
+static int merge_run(struct kernel_call *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_in; i++)
+		if (mu_tensor_is_set(&c->in[i].tensor) || c->in[i].ref) {
+			int32_t index = (int32_t)i;
+			pass(c, i, 0);
+			return mu_tensor_scalar(&c->out[1].tensor, MU_INT32, &index, err);
+		}
+	return mu_fail(err, MU_INTERNAL, "Merge was run without a live input");
+}
+
+/* All outputs but one are dead; an index out of range means the last. */
+static int switch_n(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t index;
+	int rc = args_int(c, 1, &index, err);
+
+	if (rc)
+		return rc;
+	if (!c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num_outs is 0: there is no branch to take");
+	unsigned on = index < 0 || index >= c->n_out ? c->n_out - 1 : (unsigned)index;
+	for (unsigned i = 0; i < c->n_out; i++)
+		if (i != on)
+			kernel_out_dead(c, i);
+	pass(c, 0, on);
+	return 0;
+}
+
+/* One of the references; the others are let go. */
+static int ref_select(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t index;
+	int rc = args_int(c, 0, &index, err);
+
+	if (rc)
+		return rc;
+	if (index < 0 || index >= (int64_t)c->n_in - 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Index must be in the range [0, %u) but got %lld", c->n_in - 1,
+			       (long long)index);
+	pass(c, (unsigned)index + 1, 0);
+	return 0;
+}
+
+/* What counts as true: a number other than zero, a string that is not empty, any other tensor that
+ * has elements. */
+static int to_bool(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0);
+	struct mu_tensor out;
+	bool on = t->shape.count > 0;
+
+	if (t->shape.rank == 0 && t->dtype == MU_STRING)
+		on = MU_DATA(struct mu_string, t)->len > 0;
+	else if (t->shape.rank == 0 && !convert(MU_BOOL, &on, t->dtype, t->data, 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s is neither true nor false",
+			       mu_dtype_name(t->dtype));
+	int rc = mu_tensor_scalar(&out, MU_BOOL, &on, err);
+	if (!rc)
+		kernel_out_take(c, 0, out);
+	return rc;
+}
+
+static int nothing(struct kernel_call *c, struct mu_err *err)
+{
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Switch", KERNEL_MOVES, .run = switch_run},
+    {"RefSwitch", KERNEL_MOVES, .run = switch_run},
+    {"_SwitchN", KERNEL_MOVES, .run = switch_n},
+    {"ToBool", .run = to_bool},
+    {"Merge", KERNEL_MOVES, .run = merge_run},
+    {"RefMerge", KERNEL_MOVES, .run = merge_run},
+    {"Enter", KERNEL_MOVES, .run = forward},
+    {"RefSelect", KERNEL_MOVES, .run = ref_select},
+    {"RefEnter", KERNEL_MOVES, .run = forward},
+    {"Exit", KERNEL_MOVES, .run = forward},
+    {"RefExit", KERNEL_MOVES, .run = forward},
+    {"NextIteration", KERNEL_MOVES, .run = forward},
+    {"RefNextIteration", KERNEL_MOVES, .run = forward},
+    {"LoopCond", KERNEL_MOVES, .run = forward},
+    {"ControlTrigger", KERNEL_SEES_DEAD, .run = nothing},
+};
+KERNEL_TABLE(control_flow, rows)

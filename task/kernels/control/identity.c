@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hands a tensor on unchanged, or makes one that the graph already holds. */
+#include "lib/base/clock.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/runtime/runtime.h"
+
+static int no_op(struct kernel_call *c, struct mu_err *err)
+{
+	return 0;
+}
+
+/* Identity, IdentityN, StopGradient, …: output i is input i, by reference. */
+static int forward(struct kernel_call *c, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_out && i < c->n_in; i++)
+		kernel_out_take(c, i, mu_tensor_ref(kernel_in(c, i)));
+	return 0;
+}
+
+/* ---- Const: the attribute's tensor, parsed with the graph ---- */
+
+static int const_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(n, "value");
+	enum mu_dtype dtype;
+
+	if (!a || a->kind != MU_ATTR_TENSOR)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute 'value' is missing");
+	int rc = mu_node_attr_type(n, "dtype", &dtype, err);
+	if (rc)
+		return rc;
+	if (dtype != a->tensor->dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Inconsistent dtypes: %s vs. %s",
+			       mu_dtype_name(a->tensor->dtype), mu_dtype_name(dtype));
+	struct mu_tensor *t = MU_NEW(struct mu_tensor);
+	*t = mu_tensor_ref(a->tensor);
+	*state = t;
+	return 0;
+}
+
+static void const_release(void *state)
+{
+	mu_tensor_unref(state);
+	free(state);
+}
+
+static int const_run(struct kernel_call *c, struct mu_err *err)
+{
+	kernel_out_take(c, 0, mu_tensor_ref(c->state));
+	return 0;
+}
+
+/* ---- placeholders ---- */
+
+static int placeholder(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
+	enum mu_dtype dtype;
+	int rc = mu_node_attr_type(c->node, "dtype", &dtype, err);
+
+	if (rc)
+		return rc;
+	if (shape && shape->kind == MU_ATTR_SHAPE && shape->shape->rank > 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "You must feed a value for placeholder tensor '%s' with dtype %s "
+			       "and shape %s",
+			       c->node->name, mu_dtype_name(dtype), mu_pshape_str(shape->shape));
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "You must feed a value for placeholder tensor '%s' with dtype %s",
+		       c->node->name, mu_dtype_name(dtype));
+}
+
+static int placeholder_with_default(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
+	const struct mu_tensor *t = kernel_in(c, 0);
+
+	if (shape && shape->kind == MU_ATTR_SHAPE && !mu_shape_matches(&t->shape, shape->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the default of the placeholder has shape %s, want %s",
+			       mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
+	return forward(c, err);
+}
+
+static int ensure_shape(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
+	const struct mu_tensor *t = kernel_in(c, 0);
+
+	if (shape && shape->kind == MU_ATTR_SHAPE && !mu_shape_matches(&t->shape, shape->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape of tensor %s %s is not compatible with expected shape %s.",
+			       c->node->name, mu_shape_str(&t->shape), mu_pshape_str(shape->shape));
+	return forward(c, err);
+}
+
+/* ---- where a function's body begins and ends ---- */
+
+static int frame_of(const struct kernel_call *c, struct call_frame **out, int64_t *index,
+		    struct mu_err *err)
+{
+	*out = c->step ? step_frame(c->step) : NULL;
+	*index = args_attr_int(c->node, "index", -1);
+	if (!*out)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s outside a function", c->node->op);
+	return 0;
+}
+
+static int arg_run(struct kernel_call *c, struct mu_err *err)
+{
+	struct call_frame *f;
+	int64_t i;
+	int rc = frame_of(c, &f, &i, err);
+
+	if (rc)
+		return rc;
+	if (i < 0 || i >= f->n_in || f->in[i].dtype != args_attr_type(c->node, "T", MU_DT_INVALID))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "argument %lld is missing or not a %s",
+			       (long long)i,
+			       mu_dtype_name(args_attr_type(c->node, "T", MU_DT_INVALID)));
+	kernel_out_take(c, 0, mu_tensor_ref(&f->in[i]));
+	return 0;
+}
+
+static int retval_run(struct kernel_call *c, struct mu_err *err)
+{
+	struct call_frame *f;
+	int64_t i;
+	int rc = frame_of(c, &f, &i, err);
+
+	if (rc)
+		return rc;
+	if (i < 0 || i >= f->n_out || mu_tensor_is_set(&f->out[i]))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "output %lld is given twice or too many",
+			       (long long)i);
+	f->out[i] = mu_tensor_ref(kernel_in(c, 0));
+	return 0;
+}
+
+static int timestamp(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_tensor *out;
+	int rc = kernel_out(c, 0, MU_DOUBLE, &shape, &out, err);
+
+	if (!rc)
+		*MU_DATA(double, out) = mu_wall();
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"_Arg", KERNEL_NO_FOLD, .run = arg_run},
+    {"_Retval", KERNEL_NO_FOLD, .run = retval_run},
+    {"NoOp", .run = no_op},
+    {"Identity", .run = forward},
+    {"IdentityN", .run = forward},
+    {"StopGradient", .run = forward},
+    {"PreventGradient", .run = forward},
+    {"Snapshot", .run = forward},
+    {"GuaranteeConst", .run = forward},
+    {"EnsureShape", .run = ensure_shape},
+    {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
+    {"Placeholder", .run = placeholder},
+    {"PlaceholderWithDefault", .run = placeholder_with_default},
+    {"Timestamp", KERNEL_NO_FOLD, .run = timestamp},
+};
+KERNEL_TABLE(plumbing, rows)

@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What hands tensors on, looks at their shapes, or brings them in and out; and variables. */
+#include <stdatomic.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/state/variables.h"
+
+/* ---- in and out ---- */
+
+static int bring_in(struct kernel_call *c, struct mu_err *err)
+{
+	return gpu_bring_in(gpu_here(c), kernel_in(c, 0), c->node->name, &c->out[0].tensor, err);
+}
+
+static void came_out(void *arg, const struct mu_err *err)
+{
+	kernel_finish(arg, err);
+}
+
+static void bring_out(struct kernel_call *c)
+{
+	struct gpu *g = gpu_of_tensor(kernel_in(c, 0));
+	struct mu_err err;
+	int rc = g ? gpu_bring_out(g, kernel_in(c, 0), &c->out[0].tensor, came_out, c, &err)
+		   : mu_fail(&err, MU_INTERNAL, "what is to leave the GPU is not there");
+
+	if (rc)
+		kernel_finish(c, &err);
+}
+
+/* ---- Const: brought in when it is wanted first ---- */
+
+struct constant {
+	struct mu_tensor host;
+	_Atomic(struct mu_tensor *) there;
+};
+
+static int const_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(n, "value");
+	enum mu_dtype dtype;
+	int rc = mu_node_attr_type(n, "dtype", &dtype, err);
+
+	if (rc)
+		return rc;
+	if (!a || a->kind != MU_ATTR_TENSOR || a->tensor->dtype != dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "attribute 'value' is missing or not of type %s",
+			       mu_dtype_name(dtype));
+	struct constant *k = MU_NEW(struct constant);
+	k->host = mu_tensor_ref(a->tensor);
+	*state = k;
+	return 0;
+}
+
+static void put_away(struct mu_tensor *t)
+{
+	if (!t)
+		return;
+	mu_tensor_unref(t);
+	free(t);
+}
+
+static void const_release(void *state)
+{
+	struct constant *k = state;
+
+	put_away(atomic_load(&k->there));
+	mu_tensor_unref(&k->host);
+	free(k);
+}
+
+static int const_run(struct kernel_call *c, struct mu_err *err)
+{
+	struct constant *k = c->state;
+	struct mu_tensor *there = atomic_load(&k->there), *none = NULL, mine;
+
+	if (!there) {
+		int rc = gpu_bring_in(gpu_here(c), &k->host, c->node->name, &mine, err);
+		if (rc)
+			return rc;
+		there = MU_NEW(struct mu_tensor);
+		*there = mine;
+		if (!atomic_compare_exchange_strong(&k->there, &none, there)) {
+			put_away(there); /* another step was first */
+			there = none;
+		}
+	}
+	kernel_out_take(c, 0, mu_tensor_ref(there));
+	return 0;
+}
+
+/* ---- += and -= ---- */
+
+static int accumulate(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *t = kernel_in(c, 1);
+	VARIABLES_AUTO vs = {0};
+	int rc = variables_lock(c, 1, &vs, err);
+
+	if (rc)
+		return rc;
+	if (vs.t[0]->dtype != t->dtype || !mu_shape_eq(&vs.t[0]->shape, &t->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s requires shapes of both tensors to match. lhs shape= %s rhs "
+			       "shape= %s",
+			       c->node->op, mu_shape_str(&vs.t[0]->shape), mu_shape_str(&t->shape));
+	struct update_args a = {
+	    .at = {gpu_address(vs.t[0])}, .grad = gpu_address(t), .n = t->shape.count};
+	if ((rc = gpu_run(o->gpu, o->kernel, a.n, &a, err)))
+		return rc;
+	variable_forward(c);
+	return 0;
+}
+
+static int accumulate_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			      struct mu_err *err)
+{
+	return gpu_one_prepare(
+	    n, rt, strstr(n->op, "Sub") ? "up_sub" : "up_add",
+	    strncmp(n->op, "Assign", 6) == 0 && strstr(n->op, "Variable") ? "dtype" : "T", state,
+	    err);
+}
+
+/* The CPU's functions, for tensors wherever they lie. */
+#define SAME(name, attr, set)                                                                      \
+	{                                                                                          \
+		.k = {.op = name}, .type_attr = attr, .types = set, .same = true                   \
+	}
+#define ON_HOST(name, attr, set, in)                                                               \
+	{                                                                                          \
+		.k = {.op = name}, .type_attr = attr, .types = set, .host_in = in, .same = true    \
+	}
+static const struct gpu_kernel rows[] = {
+    {.k = {"_CopyFromHostToGpu", .run = bring_in}, .host_in = 1, .device_out = 1},
+    {.k = {"_CopyFromGpuToHost", .start = bring_out}, .host_out = 1, .device_in = 1},
+    {.k = {"Const", .run = const_run, .prepare = const_prepare, .release = const_release},
+     .type_attr = "dtype",
+     .types = GPU_PLAIN},
+    {.k = {"_ConstOnGpu", .run = const_run, .prepare = const_prepare, .release = const_release},
+     .device_out = 1},
+    SAME("NoOp", NULL, 0),
+    SAME("ControlTrigger", NULL, 0),
+    SAME("Identity", "T", GPU_PASSED),
+    SAME("RefIdentity", "T", GPU_FLT),
+    SAME("IdentityN", NULL, 0), /* each where its type is */
+    SAME("GuaranteeConst", "T", GPU_PLAIN),
+    SAME("StopGradient", "T", GPU_PLAIN),
+    SAME("PreventGradient", "T", GPU_PLAIN),
+    SAME("Snapshot", "T", GPU_PLAIN),
+    SAME("EnsureShape", "T", GPU_PLAIN),
+    SAME("Placeholder", "dtype", GPU_PLAIN),
+    SAME("PlaceholderWithDefault", "dtype", GPU_PLAIN),
+    ON_HOST("Switch", "T", GPU_PASSED, 2),
+    ON_HOST("RefSwitch", "T", GPU_PLAIN, 2),
+    {.k = {.op = "Merge"}, .type_attr = "T", .types = GPU_PASSED, .host_out = 2, .same = true},
+    {.k = {.op = "RefMerge"}, .type_attr = "T", .types = GPU_PLAIN, .host_out = 2, .same = true},
+    SAME("Enter", "T", GPU_PASSED),
+    SAME("RefEnter", "T", GPU_PLAIN),
+    SAME("Exit", "T", GPU_PASSED),
+    SAME("RefExit", "T", GPU_PLAIN),
+    SAME("NextIteration", "T", GPU_PASSED),
+    SAME("RefNextIteration", "T", GPU_PLAIN),
+    {.k = {.op = "LoopCond"}, .host_in = 1, .host_out = 1, .same = true},
+    {.k = {.op = "Shape"}, .type_attr = "T", .types = GPU_PLAIN, .host_out = 1, .same = true},
+    {.k = {.op = "Size"}, .type_attr = "T", .types = GPU_PLAIN, .host_out = 1, .same = true},
+    {.k = {.op = "Rank"}, .type_attr = "T", .types = GPU_PLAIN, .host_out = 1, .same = true},
+    {.k = {.op = "ShapeN"}, .type_attr = "T", .types = GPU_PLAIN, .host_out = ~0u, .same = true},
+    ON_HOST("Reshape", "T", GPU_PLAIN, 2),
+    ON_HOST("ExpandDims", "T", GPU_PLAIN, 2),
+    SAME("Squeeze", "T", GPU_PLAIN),
+    SAME("VariableV2", "dtype", GPU_FLT),
+    SAME("Variable", "dtype", GPU_FLT),
+    {.k = {.op = "IsVariableInitialized"},
+     .type_attr = "dtype",
+     .types = GPU_FLT,
+     .host_out = 1,
+     .same = true},
+    SAME("Assign", "T", GPU_FLT),
+    ON_HOST("StridedSliceAssign", "T", GPU_FLT, 1 << 1 | 1 << 2 | 1 << 3),
+    ON_HOST("ResourceStridedSliceAssign", "T", GPU_FLT, 1 << 1 | 1 << 2 | 1 << 3),
+    SAME("TemporaryVariable", "dtype", GPU_FLT),
+    SAME("DestroyTemporaryVariable", "T", GPU_FLT),
+    SAME("VarHandleOp", "dtype", GPU_FLT),
+    SAME("ReadVariableOp", "dtype", GPU_FLT),
+    SAME("AssignVariableOp", "dtype", GPU_FLT),
+    {.k = {.op = "VarIsInitializedOp"}, .host_out = 1, .same = true},
+    {.k = {.op = "VariableShape"}, .host_out = 1, .same = true},
+    SAME("DestroyResourceOp", NULL, 0),
+    {.k = {"AssignAdd", .run = accumulate, .prepare = accumulate_prepare},
+     .type_attr = "T",
+     .types = GPU_REAL},
+    {.k = {"AssignSub", .run = accumulate, .prepare = accumulate_prepare},
+     .type_attr = "T",
+     .types = GPU_REAL},
+    {.k = {"AssignAddVariableOp", .run = accumulate, .prepare = accumulate_prepare},
+     .type_attr = "dtype",
+     .types = GPU_REAL},
+    {.k = {"AssignSubVariableOp", .run = accumulate, .prepare = accumulate_prepare},
+     .type_attr = "dtype",
+     .types = GPU_REAL},
+};
+GPU_KERNEL_TABLE(gpu_plumbing, rows)

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Mutexes that steps hold while they do what belongs together.
+ *
+ * Who has the lock has an object, which travels along the graph's edges; when the last tensor that
+ * holds it has gone, at ConsumeMutexLock or with a step that failed, the next in line has its turn.
+ * The object is made before its call stands in line, so that nothing can fail, nor be let go of,
+ * under the gate's lock. */
+#include "task/kernels/control/wait_queue.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/variant.h"
+#include "task/kernels/state/handles.h"
+
+struct mutex {
+	struct resource base;
+	struct gate gate;
+	bool held;
+};
+
+struct hold {
+	struct mu_object object;
+	struct mutex *mutex; /* a reference */
+	bool has;            /* the mutex: its turn has come */
+};
+
+/* ---- the mutex ---- */
+
+static void mutex_free(struct resource *r)
+{
+	struct mutex *m = MU_CONTAINER(r, struct mutex, base);
+
+	gate_fini(&m->gate);
+	free(m);
+}
+
+static void mutex_gone(struct resource *r)
+{
+	struct mutex *m = MU_CONTAINER(r, struct mutex, base);
+
+	gate_fail(&m->gate, GATE_OUT, MU_CANCELLED, "ends: the mutex was reset", r->name);
+}
+
+static const struct resource_type mutex_type = {
+    .name = "mutex", .free = mutex_free, .close = mutex_gone};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	struct mutex *m = MU_NEW(struct mutex);
+
+	resource_init(&m->base, &mutex_type);
+	gate_init(&m->gate);
+	return &m->base;
+}
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_make(c, &mutex_type, create, NULL, &r, err);
+
+	if (!rc)
+		resource_unref(r);
+	return rc;
+}
+
+/* ---- holding it ---- */
+
+static void let_go(void *arg)
+{
+	((struct mutex *)arg)->held = false;
+}
+
+static void hold_free(struct mu_object *o)
+{
+	struct hold *h = MU_CONTAINER(o, struct hold, object);
+
+	if (h->has)
+		gate_change(&h->mutex->gate, let_go, h->mutex);
+	resource_unref(&h->mutex->base);
+	free(h);
+}
+
+static const struct mu_object_type hold_type = {.name = "mutex lock", .free = hold_free};
+
+struct turn {
+	struct waiter w;
+	struct mutex *mutex;
+	struct hold *hold;
+	struct mu_tensor out; /* what the hold is in */
+};
+
+static bool turn_try(struct waiter *w)
+{
+	struct turn *t = MU_CONTAINER(w, struct turn, w);
+
+	if (t->mutex->held)
+		return false;
+	t->mutex->held = t->hold->has = true;
+	kernel_out_take(w->c, 0, t->out);
+	t->out = (struct mu_tensor){0};
+	return true;
+}
+
+static void turn_free(struct waiter *w)
+{
+	struct turn *t = MU_CONTAINER(w, struct turn, w);
+
+	mu_tensor_unref(&t->out);
+	free(t);
+}
+
+static void lock(struct kernel_call *c)
+{
+	struct resource *r;
+	struct mu_err err;
+
+	if (handle_find(c, 0, &mutex_type, &r, &err)) {
+		kernel_finish(c, &err);
+		return;
+	}
+	struct turn *t = MU_NEW(struct turn);
+	t->mutex = MU_CONTAINER(r, struct mutex, base);
+	t->hold = MU_NEW(struct hold);
+	mu_object_init(&t->hold->object, &hold_type);
+	t->hold->mutex = t->mutex;
+	resource_ref(r);
+	t->w = (struct waiter){.c = c,
+			       .gate = &t->mutex->gate,
+			       .owner = r,
+			       .what = "MutexLock",
+			       .try = turn_try,
+			       .free = turn_free};
+	if (variant_tensor(&t->out, &t->hold->object, &err)) {
+		free(t);
+		resource_unref(r);
+		kernel_finish(c, &err);
+		return;
+	}
+	gate_enter(&t->w, GATE_OUT);
+}
+
+/* The tensor's end is the lock's. */
+static int consume(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_object *o;
+
+	return variant_in(c, 0, &hold_type, &o, err);
+}
+
+static const struct kernel rows[] = {
+    {"MutexV2", .run = make},
+    {"MutexLock", .start = lock},
+    {"ConsumeMutexLock", .run = consume},
+};
+KERNEL_TABLE(mutex, rows)

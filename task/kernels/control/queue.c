@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/control/queue.h"
+
+#include <string.h>
+
+static void queue_release(struct resource *r)
+{
+	struct queue *q = MU_CONTAINER(r, struct queue, base);
+
+	for (int64_t i = 0; i < q->count; i++)
+		for (unsigned k = 0; k < q->spec.n; k++)
+			mu_tensor_unref(&q->ring[(q->head + i) % q->room * q->spec.n + k]);
+	free(q->ring);
+	gate_fini(&q->gate);
+	free(q);
+}
+
+static size_t queue_bytes(struct resource *r)
+{
+	struct queue *q = MU_CONTAINER(r, struct queue, base);
+	size_t total = 0;
+
+	pthread_mutex_lock(&q->gate.lock);
+	for (int64_t i = 0; i < q->count; i++)
+		for (unsigned k = 0; k < q->spec.n; k++)
+			total += mu_tensor_bytes(&q->ring[(q->head + i) % q->room * q->spec.n + k]);
+	pthread_mutex_unlock(&q->gate.lock);
+	return total;
+}
+
+static void queue_gone(struct resource *r)
+{
+	struct queue *q = MU_CONTAINER(r, struct queue, base);
+
+	pthread_mutex_lock(&q->gate.lock);
+	q->closed = true;
+	pthread_mutex_unlock(&q->gate.lock);
+	for (int i = 0; i < GATE_LINES; i++)
+		gate_fail(&q->gate, i, MU_CANCELLED, "ends: its queue was reset", r->name);
+}
+
+const struct resource_type queue_type = {
+    .name = "queue", .free = queue_release, .bytes = queue_bytes, .close = queue_gone};
+
+struct queue *queue_new(const struct queue_spec *spec)
+{
+	struct queue *q = MU_NEW(struct queue);
+
+	resource_init(&q->base, &queue_type);
+	gate_init(&q->gate);
+	q->spec = *spec;
+	q->random = philox_seeded(spec->seed, spec->seed2);
+	return q;
+}
+
+int64_t queue_free(const struct queue *q)
+{
+	return q->spec.capacity < 0 ? INT64_MAX : q->spec.capacity - q->count;
+}
+
+static struct mu_tensor *slot(const struct queue *q, int64_t i)
+{
+	return &q->ring[(q->head + i) % q->room * q->spec.n];
+}
+
+static void grow(struct queue *q)
+{
+	if (q->count < q->room)
+		return;
+	int64_t room = q->room ? q->room * 2 : 16;
+	struct mu_tensor *ring = mu_xcalloc((size_t)room * q->spec.n, sizeof *ring);
+	for (int64_t i = 0; i < q->count; i++)
+		memcpy(&ring[i * q->spec.n], slot(q, i), q->spec.n * sizeof *ring);
+	free(q->ring);
+	q->ring = ring;
+	q->room = room;
+	q->head = 0;
+}
+
+/* ---- the heap ---- */
+
+static int64_t priority(const struct queue *q, int64_t i)
+{
+	return *MU_DATA(int64_t, slot(q, i));
+}
+
+static void swap(struct queue *q, int64_t i, int64_t j)
+{
+	struct mu_tensor *a = slot(q, i), *b = slot(q, j);
+
+	for (unsigned k = 0; k < q->spec.n; k++) {
+		struct mu_tensor t = a[k];
+		a[k] = b[k];
+		b[k] = t;
+	}
+}
+
+static void rise(struct queue *q, int64_t i)
+{
+	for (; i > 0 && priority(q, i) < priority(q, (i - 1) / 2); i = (i - 1) / 2)
+		swap(q, i, (i - 1) / 2);
+}
+
+static void sink(struct queue *q)
+{
+	for (int64_t i = 0, child; (child = 2 * i + 1) < q->count; i = child) {
+		if (child + 1 < q->count && priority(q, child + 1) < priority(q, child))
+			child++;
+		if (priority(q, i) <= priority(q, child))
+			break;
+		swap(q, i, child);
+	}
+}
+
+/* ---- in and out ---- */
+
+void queue_push(struct queue *q, struct mu_tensor *element)
+{
+	grow(q);
+	q->count++;
+	memcpy(slot(q, q->count - 1), element, q->spec.n * sizeof *element);
+	if (q->spec.by_priority)
+		rise(q, q->count - 1);
+}
+
+void queue_unpop(struct queue *q, struct mu_tensor *element)
+{
+	if (q->spec.by_priority) {
+		queue_push(q, element);
+		return;
+	}
+	grow(q);
+	q->head = (q->head + q->room - 1) % q->room;
+	q->count++;
+	memcpy(slot(q, 0), element, q->spec.n * sizeof *element);
+}
+
+void queue_pop(struct queue *q, struct mu_tensor *element)
+{
+	size_t size = q->spec.n * sizeof *element;
+
+	if (q->spec.shuffled) {
+		/* Any one, which then goes from the front. */
+		uint32_t x[4];
+		philox_next(&q->random, x);
+		int64_t i = (int64_t)((x[0] | (uint64_t)x[1] << 32) % (uint64_t)q->count);
+		memcpy(element, slot(q, i), size);
+		memmove(slot(q, i), slot(q, 0), size);
+	} else {
+		memcpy(element, slot(q, 0), size);
+	}
+	if (q->spec.by_priority) {
+		memcpy(slot(q, 0), slot(q, --q->count), size);
+		sink(q);
+		return;
+	}
+	q->head = (q->head + 1) % q->room;
+	q->count--;
+}
+
+int64_t queue_available(const struct queue *q)
+{
+	int64_t n = q->closed ? q->count : q->count - q->spec.min_after;
+
+	return n > 0 ? n : 0;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Queues of tuples of tensors: first in first out, shuffled, padded, or by priority. */
+#ifndef MU_TASK_KERNELS_CONTROL_QUEUE_H
+#define MU_TASK_KERNELS_CONTROL_QUEUE_H
+
+#include "task/kernels/control/wait_queue.h"
+#include "task/kernels/random/philox.h"
+
+enum { QUEUE_MAX_COMPONENTS = 64 };
+
+struct queue_spec {
+	const char
+	    *kind;  /* "FIFOQueue", "RandomShuffleQueue", "PaddingFIFOQueue", "PriorityQueue" */
+	unsigned n; /* components of an element */
+	enum mu_dtype type[QUEUE_MAX_COMPONENTS];
+	bool shaped; /* shapes were given */
+	struct mu_pshape shape[QUEUE_MAX_COMPONENTS];
+	int64_t capacity, min_after; /* min_after: shuffled queues keep so many to choose from */
+	bool shuffled, padded;
+	bool by_priority; /* component 0, an int64: the smallest goes first */
+	uint64_t seed, seed2;
+};
+
+struct queue {
+	struct resource base;
+	struct gate gate;
+	struct queue_spec spec;
+	bool closed;
+	/* A ring of elements, each spec.n tensors; by priority a heap that begins at 0. */
+	struct mu_tensor *ring;
+	int64_t head, count, room;
+	struct philox random;
+};
+extern const struct resource_type queue_type;
+
+struct queue *queue_new(const struct queue_spec *spec);
+/* With the lock held. */
+int64_t queue_free(const struct queue *q);                    /* elements that still fit */
+void queue_push(struct queue *q, struct mu_tensor *element);  /* takes the tensors */
+void queue_unpop(struct queue *q, struct mu_tensor *element); /* back to the front */
+void queue_pop(struct queue *q, struct mu_tensor *element);   /* there is one */
+/* Elements that may be taken now, as long as the queue is as it is. */
+int64_t queue_available(const struct queue *q);
+
+/* Starts an asynchronous call that takes n elements from q, all components stacked, as the call's
+ * outputs; with few, also fewer when the queue has been closed.  When it fails, the call is the
+ * caller's to finish. */
+int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few,
+		    struct mu_err *err);
+
+#endif

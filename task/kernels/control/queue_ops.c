@@ -1,0 +1,383 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Enqueue, dequeue and close: calls that may wait.
+ *
+ * A call that takes or brings many works element by element as they come and go, so it may ask for
+ * more than the queue's capacity; when it fails, what it took goes back to the front.  Closing
+ * without cancelling waits in line behind the enqueues that are pending. */
+#include "task/kernels/control/queue.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/state/handles.h"
+
+struct transfer {
+	struct waiter w;
+	struct queue *q;
+	int64_t want, done;
+	bool many, up_to;
+	struct mu_tensor *items; /* dequeue: elements taken, done * n tensors */
+};
+
+static void transfer_free(struct waiter *w)
+{
+	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
+
+	for (int64_t i = 0; t->items && i < t->done * t->q->spec.n; i++)
+		mu_tensor_unref(&t->items[i]);
+	free(t->items);
+	free(t);
+}
+
+/* ---- enqueue ---- */
+
+/* Row `at` of component k, as a tensor of its own. */
+static int row_of(const struct mu_tensor *in, int64_t at, struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc = mu_shape_set(&s, in->shape.rank - 1, in->shape.dim + 1, err);
+
+	if (!rc && !(rc = mu_tensor_new(out, in->dtype, &s, err)))
+		elems_copy(in->dtype, out->data, 0, in->data, at * s.count, s.count);
+	return rc;
+}
+
+static int push_one(struct transfer *t, struct mu_err *err)
+{
+	struct mu_tensor element[QUEUE_MAX_COMPONENTS] = {0};
+	int rc = 0;
+
+	for (unsigned k = 0; k < t->q->spec.n && !rc; k++) {
+		const struct mu_tensor *in = kernel_in(t->w.c, k + 1);
+		if (t->many)
+			rc = row_of(in, t->done, &element[k], err);
+		else
+			element[k] = mu_tensor_ref(in);
+	}
+	if (!rc)
+		queue_push(t->q, element);
+	for (unsigned k = 0; rc && k < t->q->spec.n; k++)
+		mu_tensor_unref(&element[k]);
+	return rc;
+}
+
+static bool enqueue_try(struct waiter *w)
+{
+	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
+
+	if (t->q->closed) {
+		mu_fail(&w->err, MU_CANCELLED, "%s '%s' is closed.", t->q->spec.kind,
+			w->owner->name);
+		return true;
+	}
+	for (; t->done < t->want && queue_free(t->q) > 0; t->done++, w->moved = true)
+		if (push_one(t, &w->err))
+			return true;
+	return t->done == t->want;
+}
+
+static int check_component(const struct queue_spec *s, unsigned k, const struct mu_tensor *in,
+			   bool many, int64_t rows, struct mu_err *err)
+{
+	struct mu_shape element = in->shape;
+
+	if (in->dtype != s->type[k])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Type mismatch in tuple component %u. Expected %s, got %s", k,
+			       mu_dtype_name(s->type[k]), mu_dtype_name(in->dtype));
+	if (many) {
+		if (in->shape.rank < 1 || in->shape.dim[0] != rows)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "All input tensors must have the same size in the 0th "
+				       "dimension. Component %u has %s, and should have %lld",
+				       k, mu_shape_str(&in->shape), (long long)rows);
+		int rc = mu_shape_set(&element, in->shape.rank - 1, in->shape.dim + 1, err);
+		if (rc)
+			return rc;
+	}
+	if (!mu_shape_matches(&element, &s->shape[k]))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape mismatch in tuple component %u. Expected %s, got %s", k,
+			       mu_pshape_str(&s->shape[k]), mu_shape_str(&element));
+	return 0;
+}
+
+static int check_components(const struct kernel_call *c, const struct queue_spec *s, bool many,
+			    int64_t *rows, struct mu_err *err)
+{
+	int rc = 0;
+
+	if (c->n_in != s->n + 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the queue has %u components, the call brings %u", s->n,
+			       c->n_in - 1);
+	*rows = many && kernel_in(c, 1)->shape.rank ? kernel_in(c, 1)->shape.dim[0] : 1;
+	for (unsigned k = 0; k < s->n && !rc; k++)
+		rc = check_component(s, k, kernel_in(c, k + 1), many, *rows, err);
+	return rc;
+}
+
+/* ---- dequeue ---- */
+
+static void give_back(struct waiter *w)
+{
+	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
+
+	while (t->done > 0)
+		queue_unpop(t->q, &t->items[--t->done * t->q->spec.n]);
+}
+
+static bool insufficient(struct transfer *t)
+{
+	int64_t missing = t->want - t->done;
+
+	give_back(&t->w);
+	mu_fail(&t->w.err, MU_OUT_OF_RANGE,
+		"%s '%s' is closed and has insufficient elements (requested %lld, current size "
+		"%lld)",
+		t->q->spec.kind, t->w.owner->name, (long long)missing, (long long)t->q->count);
+	return true;
+}
+
+/* The largest size of each dimension among the elements' component k. */
+static int padded_shape(const struct transfer *t, unsigned k, struct mu_shape *out,
+			struct mu_err *err)
+{
+	unsigned n = t->q->spec.n;
+	struct mu_shape s = t->items[k].shape;
+	int64_t dims[MU_MAX_RANK];
+
+	for (int d = 0; d < s.rank; d++)
+		dims[d] = s.dim[d];
+	for (int64_t i = 1; i < t->done; i++) {
+		const struct mu_shape *e = &t->items[i * n + k].shape;
+		if (e->rank != s.rank || (!t->q->spec.padded && !mu_shape_eq(e, &s)))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "component %u has elements of shapes %s and %s, which "
+				       "cannot be taken together",
+				       k, mu_shape_str(&s), mu_shape_str(e));
+		for (int d = 0; d < s.rank; d++)
+			dims[d] = e->dim[d] > dims[d] ? e->dim[d] : dims[d];
+	}
+	return mu_shape_set(out, s.rank, dims, err);
+}
+
+static int stack_component(struct transfer *t, unsigned k, struct mu_err *err)
+{
+	const struct queue_spec *s = &t->q->spec;
+	struct mu_shape each = mu_shape_scalar(), shape = mu_shape_vec(t->done);
+	struct mu_tensor *out;
+	int rc = 0;
+
+	if (t->done)
+		rc = padded_shape(t, k, &each, err);
+	else if (s->shape[k].rank > 0)
+		rc = mu_shape_set(&each, s->shape[k].rank, s->shape[k].dim, err);
+	for (int d = 0; d < each.rank && !rc; d++)
+		rc = mu_shape_push(&shape, each.dim[d], err);
+	if (rc || (rc = kernel_out(t->w.c, k, s->type[k], &shape, &out, err)))
+		return rc;
+	if (s->padded)
+		elems_zero(s->type[k], out->data, 0, shape.count);
+	for (int64_t i = 0; i < t->done; i++) {
+		const struct mu_tensor *e = &t->items[i * s->n + k];
+		struct view v;
+		view_of(&v, &each);
+		v.offset = i * each.count;
+		for (int d = 0; d < each.rank; d++)
+			v.dim[d] = e->shape.dim[d];
+		view_write(s->type[k], out->data, &v, e->data);
+	}
+	return 0;
+}
+
+static void hand_out(struct transfer *t)
+{
+	const struct queue_spec *s = &t->q->spec;
+
+	for (unsigned k = 0; k < s->n; k++) {
+		if (!t->many)
+			kernel_out_take(t->w.c, k, mu_tensor_ref(&t->items[k]));
+		else if (stack_component(t, k, &t->w.err))
+			return;
+	}
+}
+
+static bool dequeue_try(struct waiter *w)
+{
+	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
+	struct queue *q = t->q;
+
+	if (q->closed && q->count < t->want - t->done) {
+		if (!t->up_to || q->count + t->done == 0)
+			return insufficient(t);
+		t->want = t->done + q->count;
+	}
+	int64_t n = queue_available(q), most = t->want - t->done;
+	n = n < most ? n : most;
+	if (n > 0) {
+		size_t each = q->spec.n * sizeof *t->items;
+		t->items = mu_xrealloc(t->items, (size_t)(t->done + n) * each);
+		w->moved = true;
+		for (; n > 0; n--, t->done++)
+			queue_pop(q, &t->items[t->done * q->spec.n]);
+	}
+	if (t->done < t->want)
+		return false;
+	hand_out(t);
+	return true;
+}
+
+/* ---- close ---- */
+
+static bool close_try(struct waiter *w)
+{
+	struct transfer *t = MU_CONTAINER(w, struct transfer, w);
+
+	if (t->q->closed)
+		mu_fail(&w->err, MU_CANCELLED, "Queue '%s' is already closed.", w->owner->name);
+	t->q->closed = true;
+	return true;
+}
+
+static void mark_closed(void *arg)
+{
+	((struct queue *)arg)->closed = true;
+}
+
+/* ---- starting ---- */
+
+static int check_call(const struct kernel_call *c, struct queue *q, struct transfer *t, bool in,
+		      struct mu_err *err)
+{
+	int64_t n = 1;
+
+	if (in)
+		return check_components(c, &q->spec, t->many, &t->want, err);
+	if (c->n_out != q->spec.n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the queue has %u components, the call takes %u", q->spec.n,
+			       c->n_out);
+	if (t->many) {
+		int rc = args_int(c, 1, &n, err);
+		if (rc)
+			return rc;
+		if (!q->spec.shaped)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%s's DequeueMany and DequeueUpTo require the components "
+				       "to have specified shapes.",
+				       q->spec.kind);
+	}
+	if (n < 0 || n > INT32_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s must request a positive number of "
+			       "elements",
+			       c->node->op);
+	t->want = n;
+	return 0;
+}
+
+static void start(struct kernel_call *c, const struct transfer *kind, int line)
+{
+	struct mu_err err;
+	struct resource *r;
+
+	if (handle_find(c, 0, &queue_type, &r, &err)) {
+		kernel_finish(c, &err);
+		return;
+	}
+	struct queue *q = MU_CONTAINER(r, struct queue, base);
+	struct transfer *t = MU_NEW(struct transfer);
+	*t = *kind;
+	t->q = q;
+	t->w.c = c;
+	t->w.gate = &q->gate;
+	t->w.owner = r;
+	t->w.free = transfer_free;
+	if (t->w.try != close_try && check_call(c, q, t, line == GATE_IN, &err)) {
+		free(t);
+		resource_unref(r);
+		kernel_finish(c, &err);
+		return;
+	}
+	gate_enter(&t->w, line);
+}
+
+static void enqueue(struct kernel_call *c)
+{
+	start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}}, GATE_IN);
+}
+
+static void enqueue_many(struct kernel_call *c)
+{
+	start(c, &(struct transfer){.w = {.what = "Enqueue", .try = enqueue_try}, .many = true},
+	      GATE_IN);
+}
+
+#define DEQUEUE                                                                                    \
+	.w = {                                                                                     \
+	    .what = "Dequeue",                                                                     \
+	    .try = dequeue_try,                                                                    \
+	    .undo = give_back,                                                                     \
+	}
+
+int queue_take_many(struct kernel_call *c, struct queue *q, int64_t n, bool few, struct mu_err *err)
+{
+	if (n < 0 || n > INT32_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s must request a positive number of elements", c->node->op);
+	struct transfer *t = MU_NEW(struct transfer);
+	*t = (struct transfer){DEQUEUE, .q = q, .want = n, .many = true, .up_to = few};
+	resource_ref(&q->base);
+	t->w.c = c;
+	t->w.gate = &q->gate;
+	t->w.owner = &q->base;
+	t->w.free = transfer_free;
+	gate_enter(&t->w, GATE_OUT);
+	return 0;
+}
+
+static void dequeue(struct kernel_call *c)
+{
+	start(c, &(struct transfer){DEQUEUE}, GATE_OUT);
+}
+
+static void dequeue_many(struct kernel_call *c)
+{
+	start(c, &(struct transfer){DEQUEUE, .many = true}, GATE_OUT);
+}
+
+static void dequeue_up_to(struct kernel_call *c)
+{
+	start(c, &(struct transfer){DEQUEUE, .many = true, .up_to = true}, GATE_OUT);
+}
+
+static void close_queue(struct kernel_call *c)
+{
+	struct mu_err err;
+	struct resource *r;
+
+	if (!args_attr_bool(c->node, "cancel_pending_enqueues", false)) {
+		start(c, &(struct transfer){.w = {.what = "Close", .try = close_try}}, GATE_IN);
+		return;
+	}
+	if (handle_find(c, 0, &queue_type, &r, &err)) {
+		kernel_finish(c, &err);
+		return;
+	}
+	struct queue *q = MU_CONTAINER(r, struct queue, base);
+	gate_fail(&q->gate, GATE_IN, MU_CANCELLED, "was cancelled: the queue was closed", r->name);
+	gate_change(&q->gate, mark_closed, q);
+	resource_unref(r);
+	kernel_finish(c, NULL);
+}
+
+#define BOTH(name, fn)                                                                             \
+	{name, .start = fn},                                                                       \
+	{                                                                                          \
+		name "V2", .start = fn                                                             \
+	}
+static const struct kernel rows[] = {
+    BOTH("QueueEnqueue", enqueue),           BOTH("QueueEnqueueMany", enqueue_many),
+    BOTH("QueueDequeue", dequeue),           BOTH("QueueDequeueMany", dequeue_many),
+    BOTH("QueueDequeueUpTo", dequeue_up_to), BOTH("QueueClose", close_queue),
+};
+KERNEL_TABLE(queue_ops, rows)

@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* _Send and _Recv: the ends of an edge that was cut between two tasks, or between a task and its
+ * client.  The rendezvous key is made once; only inside loops does it differ from call to call. */
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/graph/device_name.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/runtime/runtime.h"
+#include "task/runtime/traffic.h"
+
+struct edge {
+	size_t prefix;                /* length of the key without "frame:iteration" */
+	enum mu_dtype dtype;          /* _Recv: what must arrive */
+	struct traffic_line *traffic; /* with the task at the other end; NULL: this task */
+	char key[];                   /* for 0:0 */
+};
+
+static int edge_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
+{
+	const char *name, *from, *to;
+	int64_t incarnation;
+	int rc;
+
+	if ((rc = mu_node_attr_string(n, "tensor_name", &name, err)) ||
+	    (rc = mu_node_attr_string(n, "send_device", &from, err)) ||
+	    (rc = mu_node_attr_string(n, "recv_device", &to, err)) ||
+	    (rc = mu_node_attr_int(n, "send_device_incarnation", &incarnation, err)))
+		return rc;
+	MU_AUTO_BUF key = {0};
+	mu_buf_printf(&key, "%s;%016llx;%s;%s;", from, (unsigned long long)incarnation, to, name);
+	struct edge *e = mu_xmalloc(sizeof *e + key.len + sizeof "0:0");
+	e->prefix = key.len;
+	e->dtype = MU_DT_INVALID;
+	e->traffic = NULL;
+	if (rt && (mu_device_task_len(from) != mu_device_task_len(to) ||
+		   strncmp(from, to, mu_device_task_len(from)) != 0))
+		e->traffic =
+		    traffic_line(rt->traffic, mu_span_of(strcmp(n->device, to) == 0 ? from : to));
+	memcpy(e->key, key.data, key.len);
+	memcpy(e->key + key.len, "0:0", sizeof "0:0");
+	*state = e;
+	return 0;
+}
+
+static int send_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
+{
+	return edge_prepare(n, rt, state, err);
+}
+
+static int recv_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
+{
+	enum mu_dtype dtype;
+	int rc = mu_node_attr_type(n, "tensor_type", &dtype, err);
+
+	if (rc || (rc = edge_prepare(n, rt, state, err)))
+		return rc;
+	((struct edge *)*state)->dtype = mu_dtype_base(dtype);
+	return 0;
+}
+
+/* The key of this call: the ready one, or one made in b. */
+static const char *key_of(const struct kernel_call *c, struct mu_buf *b)
+{
+	const struct edge *e = c->state;
+
+	if (!c->frame && !c->iter)
+		return e->key;
+	mu_buf_put(b, e->key, e->prefix);
+	mu_buf_printf(b, "%llu:%llu", c->frame, c->iter);
+	return b->data;
+}
+
+static void count(const struct kernel_call *c, uint64_t in, uint64_t out)
+{
+	const struct edge *e = c->state;
+
+	if (!e->traffic)
+		return;
+	if (in)
+		atomic_fetch_add_explicit(&e->traffic->in, in, memory_order_relaxed);
+	if (out)
+		atomic_fetch_add_explicit(&e->traffic->out, out, memory_order_relaxed);
+}
+
+static int send_run(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor t = {0};
+
+	if (!c->dead_input) {
+		t = mu_tensor_ref(kernel_in(c, 0));
+		count(c, 0, mu_tensor_bytes(&t));
+	}
+	return rendezvous_send(step_rendezvous(c->step), key_of(c, &b), t, c->dead_input, err);
+}
+
+static void received(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+{
+	struct kernel_call *c = arg;
+	const struct edge *e = c->state;
+	struct mu_err wrong;
+
+	if (err) {
+		kernel_finish(c, err);
+		return;
+	}
+	if (dead) { /* whatever type it is said to have */
+		mu_tensor_unref(tensor);
+		kernel_out_dead(c, 0);
+	} else if (tensor->dtype != e->dtype) {
+		mu_fail(&wrong, MU_INVALID_ARGUMENT, "%s has arrived where %s was expected for %s",
+			mu_dtype_name(tensor->dtype), mu_dtype_name(e->dtype), e->key);
+		mu_tensor_unref(tensor);
+		kernel_finish(c, &wrong);
+		return;
+	} else {
+		count(c, mu_tensor_bytes(tensor), 0);
+		kernel_out_take(c, 0, *tensor);
+	}
+	kernel_finish(c, NULL);
+}
+
+static void recv_start(struct kernel_call *c)
+{
+	MU_AUTO_BUF b = {0};
+
+	rendezvous_recv(step_rendezvous(c->step), key_of(c, &b), received, c);
+}
+
+static const struct kernel rows[] = {
+    {"_Send", KERNEL_SEES_DEAD, .run = send_run, .prepare = send_prepare},
+    {"_HostSend", KERNEL_SEES_DEAD, .run = send_run, .prepare = send_prepare},
+    {"_Recv", .start = recv_start, .prepare = recv_prepare},
+    {"_HostRecv", .start = recv_start, .prepare = recv_prepare},
+};
+KERNEL_TABLE(sendrecv, rows)

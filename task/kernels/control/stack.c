@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Stacks of tensors that live as long as their step: what a loop's gradient finds again. */
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/state/handles.h"
+
+enum { MAX_DEPTH = 1 << 24 };
+
+struct stack {
+	struct resource base;
+	pthread_mutex_t lock;
+	enum mu_dtype dtype;
+	int64_t max, n, cap;
+	struct mu_tensor *items;
+};
+
+static void stack_free(struct resource *r)
+{
+	struct stack *s = MU_CONTAINER(r, struct stack, base);
+
+	while (s->n)
+		mu_tensor_unref(&s->items[--s->n]);
+	free(s->items);
+	pthread_mutex_destroy(&s->lock);
+	free(s);
+}
+
+static const struct resource_type stack_type = {.name = "Stack", .free = stack_free};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	struct stack *s = MU_NEW(struct stack);
+
+	*s = *(struct stack *)arg;
+	resource_init(&s->base, &stack_type);
+	pthread_mutex_init(&s->lock, NULL);
+	return &s->base;
+}
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	static _Atomic unsigned long long made;
+	const char *container = c->step ? step_own_container(c->step) : "";
+	struct stack spec = {.dtype = args_attr_type(c->node, "elem_type", MU_FLOAT)};
+	struct resource *r;
+	int rc;
+
+	spec.max = -1; /* the older op has no limit */
+	if (c->n_in && (rc = args_int(c, 0, &spec.max, err)))
+		return rc;
+	MU_AUTO_FREE char *name =
+	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
+	if ((rc = resources_find_or_create(c->runtime->resources, container, name, &stack_type,
+					   create, &spec, &r, err)))
+		return rc;
+	resource_unref(r);
+	return handle_give(c, container, name, &stack_type, err);
+}
+
+static int push_one(struct stack *s, const struct mu_tensor *t, struct mu_err *err)
+{
+	if (t->dtype != s->dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Must have dtypes consistent: %s, %s",
+			       mu_dtype_name(s->dtype), mu_dtype_name(t->dtype));
+	if ((s->max >= 0 && s->n >= s->max) || s->n >= MAX_DEPTH)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Stack[%s] overflowed its max_size (%lld)",
+			       s->base.name, (long long)(s->max >= 0 ? s->max : MAX_DEPTH));
+	if (s->n == s->cap) {
+		s->cap = s->cap ? 2 * s->cap : 8;
+		s->items = mu_xrealloc(s->items, (size_t)s->cap * sizeof *s->items);
+	}
+	s->items[s->n++] = mu_tensor_ref(t);
+	return 0;
+}
+
+static int push(struct kernel_call *c, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &stack_type, &r, err);
+
+	if (rc)
+		return rc;
+	struct stack *s = MU_CONTAINER(r, struct stack, base);
+	pthread_mutex_lock(&s->lock);
+	rc = push_one(s, kernel_in(c, 1), err);
+	pthread_mutex_unlock(&s->lock);
+	resource_unref(r);
+	if (!rc)
+		kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, 1)));
+	return rc;
+}
+
+static int pop(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor t = {0}, here = {0};
+	struct resource *r;
+	int rc = handle_find(c, 0, &stack_type, &r, err);
+
+	if (rc)
+		return rc;
+	struct stack *s = MU_CONTAINER(r, struct stack, base);
+	pthread_mutex_lock(&s->lock);
+	if (s->n)
+		t = s->items[--s->n];
+	pthread_mutex_unlock(&s->lock);
+	if (mu_tensor_is_set(&t))
+		rc = move_here(c, &t, &here, err);
+	else
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Stack[%s] is empty when calling Pop().",
+			     s->base.name);
+	if (!rc)
+		kernel_out_take(c, 0, here);
+	mu_tensor_unref(&t);
+	resource_unref(r);
+	return rc;
+}
+
+static int close_stack(struct kernel_call *c, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &stack_type, &r, err);
+
+	if (rc)
+		return rc;
+	rc = resources_remove(c->runtime->resources, r->container, r->name, &stack_type, err);
+	resource_unref(r);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"Stack", .run = make},     {"StackPush", .run = push},
+    {"StackPop", .run = pop},   {"StackClose", .run = close_stack},
+    {"StackV2", .run = make},   {"StackPushV2", .run = push},
+    {"StackPopV2", .run = pop}, {"StackCloseV2", .run = close_stack},
+};
+KERNEL_TABLE(stack, rows)

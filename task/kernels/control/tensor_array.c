@@ -1,0 +1,582 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arrays of tensors that live as long as their step: what loops collect their results in.
+ *
+ * An element is written once, unless the array holds gradients: those add up.  A gradient array
+ * knows its elements' shapes from the array it belongs to, so that what was never written reads as
+ * zeros. */
+#include <string.h>
+
+#include "task/kernels/control/sum.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/state/handles.h"
+
+enum { MAX_ELEMENTS = 1 << 24 };
+
+struct slot {
+	struct mu_tensor value; /* unset: not written, or cleared by a read */
+	struct mu_pshape shape;
+	bool cleared;
+};
+
+struct tensor_array {
+	struct resource base;
+	pthread_mutex_t lock;
+	enum mu_dtype dtype;
+	struct mu_pshape element;
+	bool dynamic, clear, sums;
+	bool identical; /* the first element that is written has the shape of all */
+	int64_t n;
+	struct slot *slots;
+};
+
+static void array_free(struct resource *r)
+{
+	struct tensor_array *a = MU_CONTAINER(r, struct tensor_array, base);
+
+	for (int64_t i = 0; i < a->n; i++)
+		mu_tensor_unref(&a->slots[i].value);
+	free(a->slots);
+	pthread_mutex_destroy(&a->lock);
+	free(a);
+}
+
+static const struct resource_type array_type = {.name = "TensorArray", .free = array_free};
+
+static int resize(struct tensor_array *a, int64_t n, struct mu_err *err)
+{
+	struct slot *more =
+	    n <= MAX_ELEMENTS ? realloc(a->slots, (size_t)(n + 1) * sizeof *more) : NULL;
+
+	if (!more)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "a TensorArray of %lld elements is too large", (long long)n);
+	a->slots = more;
+	for (; a->n < n; a->n++)
+		a->slots[a->n] = (struct slot){.shape = a->element};
+	return 0;
+}
+
+/* ---- making ---- */
+
+static struct tensor_array *array_new(enum mu_dtype dtype, const struct mu_pshape *element)
+{
+	struct tensor_array *a = MU_NEW(struct tensor_array);
+
+	resource_init(&a->base, &array_type);
+	pthread_mutex_init(&a->lock, NULL);
+	a->dtype = dtype;
+	a->element = *element;
+	return a;
+}
+
+static struct resource *same(void *arg, struct mu_err *err)
+{
+	return arg;
+}
+
+/* A number that only says what comes after what: a new one, or the one that came in last. */
+static int new_flow(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape one = mu_shape_scalar();
+	struct mu_tensor *flow;
+	int rc = move_out(c, 1, MU_FLOAT, &one, &flow, err);
+
+	return rc ? rc : move_fill(flow, NULL, err);
+}
+
+static int give_flow(struct kernel_call *c)
+{
+	kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, c->n_in - 1)));
+	return 0;
+}
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	static _Atomic unsigned long long made;
+	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
+	const char *container = c->step ? step_own_container(c->step) : "";
+	struct resource *r;
+	int64_t size;
+	int rc = args_int(c, 0, &size, err);
+
+	if (rc)
+		return rc;
+	if (size < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Size should be >= 0.");
+	struct tensor_array *a = array_new(
+	    args_attr_type(c->node, "dtype", MU_FLOAT),
+	    shape && shape->kind == MU_ATTR_SHAPE ? shape->shape : &(struct mu_pshape){.rank = -1});
+	a->dynamic = args_attr_bool(c->node, "dynamic_size", false);
+	a->clear = args_attr_bool(c->node, "clear_after_read", true);
+	a->identical = args_attr_bool(c->node, "identical_element_shapes", false);
+	if ((rc = resize(a, size, err))) {
+		resource_unref(&a->base);
+		return rc;
+	}
+	MU_AUTO_FREE char *name =
+	    mu_xasprintf("%s_%llu", c->node->name, atomic_fetch_add(&made, 1));
+	if ((rc = resources_find_or_create(c->runtime->resources, container, name, &array_type,
+					   same, a, &r, err)))
+		return rc;
+	resource_unref(r);
+	if ((rc = resource_handle_out(c, 0, container, name, array_type.name, err)))
+		return rc;
+	return new_flow(c, err);
+}
+
+/* The array of input 0, locked.  Undone by let_go. */
+static int hold(const struct kernel_call *c, struct tensor_array **out, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &array_type, &r, err);
+
+	if (!rc) {
+		*out = MU_CONTAINER(r, struct tensor_array, base);
+		pthread_mutex_lock(&(*out)->lock);
+	}
+	return rc;
+}
+
+static void let_go(struct tensor_array **a)
+{
+	if (*a) {
+		pthread_mutex_unlock(&(*a)->lock);
+		resource_unref(&(*a)->base);
+	}
+}
+#define HELD __attribute__((cleanup(let_go))) struct tensor_array
+
+/* `more` before the dimensions of a shape, as far as it is known. */
+static int prepend(const struct mu_shape *more, struct mu_pshape *to, struct mu_err *err)
+{
+	struct mu_pshape was = *to;
+
+	if (was.rank < 0)
+		return 0;
+	if (was.rank + more->rank > MU_MAX_RANK)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s before %s would be more than %d dimensions", mu_shape_str(more),
+			       mu_pshape_str(&was), MU_MAX_RANK);
+	to->rank += more->rank;
+	memcpy(to->dim, more->dim, (size_t)more->rank * sizeof *to->dim);
+	memcpy(to->dim + more->rank, was.dim, (size_t)was.rank * sizeof *to->dim);
+	return 0;
+}
+
+/* An array of a's kind for sums, of elements with `more` dimensions. */
+static int gradient_new(const struct tensor_array *a, const struct mu_shape *more,
+			struct tensor_array **out, struct mu_err *err)
+{
+	struct tensor_array *g = array_new(a->dtype, &a->element);
+	int rc;
+
+	g->sums = true;
+	g->identical = a->identical;
+	rc = resize(g, a->n, err);
+	if (!rc)
+		rc = prepend(more, &g->element, err);
+	for (int64_t i = 0; i < a->n && !rc; i++) {
+		g->slots[i].shape = a->slots[i].shape;
+		rc = prepend(more, &g->slots[i].shape, err);
+	}
+	if (rc)
+		resource_unref(&g->base);
+	else
+		*out = g;
+	return rc;
+}
+
+/* The array's gradients by `source`: made at the first call, shared by those that follow. */
+static int give_gradient(struct kernel_call *c, const struct mu_shape *more, struct mu_err *err)
+{
+	struct tensor_array *g;
+	HELD *a = NULL;
+	struct resource *r;
+	int rc;
+
+	if ((rc = hold(c, &a, err)) || (rc = gradient_new(a, more, &g, err)))
+		return rc;
+	MU_AUTO_FREE char *name =
+	    mu_xasprintf("%s@%s", a->base.name, args_attr_string(c->node, "source", ""));
+	resource_ref(&g->base);
+	rc = resources_find_or_create(c->runtime->resources, a->base.container, name, &array_type,
+				      same, g, &r, err);
+	if (rc || r != &g->base)
+		resource_unref(&g->base); /* the table did not take it */
+	resource_unref(&g->base);
+	if (rc)
+		return rc;
+	resource_unref(r);
+	if ((rc = resource_handle_out(c, 0, a->base.container, name, array_type.name, err)))
+		return rc;
+	return new_flow(c, err);
+}
+
+static int gradient(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape none = mu_shape_scalar();
+
+	return give_gradient(c, &none, err);
+}
+
+static int gradient_with_shape(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape more;
+	int rc = args_rank(c, 2, 1, err);
+
+	if (!rc)
+		rc = args_shape(c, 2, &more, err);
+	return rc ? rc : give_gradient(c, &more, err);
+}
+
+static int close_array(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	int rc = resource_handle_in(c, 0, &h, err);
+
+	return rc ? rc
+		  : resources_remove(c->runtime->resources, h->container ? h->container : "",
+				     h->name, &array_type, err);
+}
+
+static int size_of(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *a = NULL;
+	struct mu_tensor t;
+	int rc = hold(c, &a, err);
+
+	if (rc)
+		return rc;
+	int32_t n = (int32_t)a->n;
+	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+/* ---- one element ---- */
+
+/* Takes t's reference, also on failure. */
+static int put(struct tensor_array *a, int64_t at, struct mu_tensor t, struct mu_err *err)
+{
+	int rc = 0;
+
+	if (t.dtype != a->dtype)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "TensorArray dtype is %s but Op is trying to write dtype %s.",
+			     mu_dtype_name(a->dtype), mu_dtype_name(t.dtype));
+	else if (!mu_shape_matches(&t.shape, &a->element))
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "TensorArray %s: Could not write to TensorArray index %lld because "
+			     "the value shape is %s which is incompatible with the TensorArray's "
+			     "inferred element shape: %s (consider setting infer_shape=False).",
+			     a->base.name, (long long)at, mu_shape_str(&t.shape),
+			     mu_pshape_str(&a->element));
+	else if (at < 0 || (at >= a->n && !a->dynamic))
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "TensorArray %s: Tried to write to index %lld but array is not "
+			     "resizeable and size is: %lld",
+			     a->base.name, (long long)at, (long long)a->n);
+	else if (at >= a->n)
+		rc = resize(a, at + 1, err);
+	if (!rc) {
+		struct slot *s = &a->slots[at];
+		if (!a->sums && (s->cleared || mu_tensor_is_set(&s->value)))
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "TensorArray %s: Could not write to TensorArray index %lld "
+				     "because it has already been %s.",
+				     a->base.name, (long long)at,
+				     s->cleared ? "read" : "written to");
+		else if (!(rc = sum_add(&s->value, &t, err))) {
+			s->shape.rank = t.shape.rank;
+			memcpy(s->shape.dim, t.shape.dim, sizeof s->shape.dim);
+			if (a->identical)
+				a->element = s->shape;
+		}
+	}
+	mu_tensor_unref(&t);
+	return rc;
+}
+
+static int zeros(struct kernel_call *c, enum mu_dtype t, const struct mu_pshape *p,
+		 struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc;
+
+	if (p->rank < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "its shape is not known");
+	if ((rc = mu_shape_set(&s, p->rank, p->dim, err)) ||
+	    (rc = move_scratch(c, t, &s, out, err)))
+		return rc;
+	if ((rc = move_fill(out, NULL, err)))
+		mu_tensor_unref(out);
+	return rc;
+}
+
+static int get(struct kernel_call *c, struct tensor_array *a, int64_t at, struct mu_tensor *out,
+	       struct mu_err *err)
+{
+	int rc;
+
+	if (at < 0 || at >= a->n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "TensorArray %s: Tried to read from index %lld but array size is: "
+			       "%lld",
+			       a->base.name, (long long)at, (long long)a->n);
+	struct slot *s = &a->slots[at];
+	if (s->cleared)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "TensorArray %s: Could not read index %lld twice because it was "
+		    "cleared after a previous read (perhaps try setting clear_after_read "
+		    "= false?).",
+		    a->base.name, (long long)at);
+	if (!mu_tensor_is_set(&s->value)) {
+		/* What was written since may tell more than what was known then. */
+		const struct mu_pshape *shape = a->identical ? &a->element : &s->shape;
+
+		if (zeros(c, a->dtype, shape, out, err))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "TensorArray %s: Could not read from TensorArray index %lld.  "
+			    "Furthermore, the element shape is not fully defined: %s.  It "
+			    "is possible you are working with a resizeable TensorArray and "
+			    "stop_gradients is not allowing the gradients to be written.",
+			    a->base.name, (long long)at, mu_pshape_str(shape));
+		return 0;
+	}
+	if ((rc = move_here(c, &s->value, out, err)))
+		return rc;
+	if (a->clear) {
+		mu_tensor_unref(&s->value);
+		s->cleared = true;
+	}
+	return 0;
+}
+
+static int write(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *a = NULL;
+	int64_t at;
+	int rc;
+
+	if ((rc = args_int(c, 1, &at, err)) || (rc = hold(c, &a, err)) ||
+	    (rc = put(a, at, mu_tensor_ref(kernel_in(c, 2)), err)))
+		return rc;
+	return give_flow(c);
+}
+
+static int read(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *a = NULL;
+	struct mu_tensor t;
+	int64_t at;
+	int rc;
+
+	if ((rc = args_int(c, 1, &at, err)) || (rc = hold(c, &a, err)) ||
+	    (rc = get(c, a, at, &t, err)))
+		return rc;
+	kernel_out_take(c, 0, t);
+	return 0;
+}
+
+/* ---- many elements ---- */
+
+/* Elements one behind the other along their first dimension: `add` makes it a new one (Gather),
+ * else they are joined along the one they have (Concat) and lengths gets their sizes. */
+struct pile {
+	struct mu_tensor *items;
+	int64_t n;
+};
+
+static void pile_free(struct pile *p)
+{
+	for (int64_t i = 0; p->items && i < p->n; i++)
+		mu_tensor_unref(&p->items[i]);
+	free(p->items);
+}
+
+static int take_pile(struct kernel_call *c, struct tensor_array *a, const struct mu_tensor *indices,
+		     struct pile *p, struct mu_err *err)
+{
+	int64_t n = indices ? indices->shape.count : a->n;
+	int rc = 0;
+
+	p->items = calloc((size_t)n + 1, sizeof *p->items);
+	if (!p->items)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
+			       (long long)n);
+	for (; p->n < n && !rc; p->n += !rc)
+		rc = get(c, a, indices ? mu_tensor_int(indices, p->n) : p->n, &p->items[p->n], err);
+	return rc;
+}
+
+static int join(struct kernel_call *c, const struct pile *p, enum mu_dtype t, bool add,
+		const struct mu_pshape *element, struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_scalar();
+	struct mu_pshape tail = *element;
+	int64_t first = 0, at = 0;
+	int rc, skip = add ? 0 : 1;
+
+	for (int64_t i = 0; i < p->n; i++) {
+		const struct mu_shape *s = &p->items[i].shape, *s0 = &p->items[0].shape;
+		bool fits = s->rank == s0->rank && s->rank >= skip;
+		for (int d = skip; fits && d < s->rank; d++)
+			fits = s->dim[d] == s0->dim[d];
+		if (!fits)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "TensorArray has inconsistent shapes.  Index 0 has shape: %s "
+			    "but index %lld has shape: %s",
+			    mu_shape_str(s0), (long long)i, mu_shape_str(s));
+		first += add ? 1 : s->dim[0];
+		tail = (struct mu_pshape){.rank = s->rank - skip};
+		memcpy(tail.dim, s->dim + skip, (size_t)tail.rank * sizeof *tail.dim);
+	}
+	if (tail.rank < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "TensorArray has size zero, but element shape %s is not fully "
+			       "defined. Currently only static shapes are supported when packing "
+			       "zero-size TensorArrays.",
+			       mu_pshape_str(&tail));
+	rc = mu_shape_push(&shape, first, err);
+	for (int d = 0; d < tail.rank && !rc; d++)
+		rc = mu_shape_push(&shape, tail.dim[d], err);
+	if (rc || (rc = move_out(c, 0, t, &shape, out, err)))
+		return rc;
+	for (int64_t i = 0; i < p->n && !rc; at += p->items[i++].shape.count)
+		rc = move_runs(*out, &p->items[i],
+			       &(struct runs){1, p->items[i].shape.count, {at, 0}, {0, 0}}, err);
+	return rc;
+}
+
+static int gather(struct kernel_call *c, struct mu_err *err)
+{
+	__attribute__((cleanup(pile_free))) struct pile p = {0};
+	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape");
+	HELD *a = NULL;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = hold(c, &a, err)) ||
+	    (rc = take_pile(c, a, kernel_in(c, 1), &p, err)))
+		return rc;
+	const struct mu_pshape *element = &a->element;
+	if (element->rank < 0 && shape && shape->kind == MU_ATTR_SHAPE)
+		element = shape->shape;
+	return join(c, &p, a->dtype, true, element, &out, err);
+}
+
+static int concat(struct kernel_call *c, struct mu_err *err)
+{
+	__attribute__((cleanup(pile_free))) struct pile p = {0};
+	const struct mu_attr *shape = mu_node_attr(c->node, "element_shape_except0");
+	HELD *a = NULL;
+	struct mu_tensor *out, *lengths;
+	int rc;
+
+	if ((rc = hold(c, &a, err)) || (rc = take_pile(c, a, NULL, &p, err)) ||
+	    (rc = join(c, &p, a->dtype, false,
+		       shape && shape->kind == MU_ATTR_SHAPE ? shape->shape
+							     : &(struct mu_pshape){.rank = -1},
+		       &out, err)))
+		return rc;
+	struct mu_shape vec = mu_shape_vec(p.n);
+	if ((rc = kernel_out(c, 1, MU_INT64, &vec, &lengths, err)))
+		return rc;
+	for (int64_t i = 0; i < p.n; i++)
+		MU_DATA(int64_t, lengths)[i] = p.items[i].shape.dim[0];
+	return 0;
+}
+
+/* Rows [from, from + n) of t, with the first dimension (n) or without it (n < 0: one row). */
+static int rows_of(struct kernel_call *c, const struct mu_tensor *t, int64_t from, int64_t n,
+		   struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_shape s;
+	int64_t dim[MU_MAX_RANK], row = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
+	int rc;
+
+	memcpy(dim, t->shape.dim, sizeof dim);
+	dim[0] = n;
+	rc = n < 0 ? mu_shape_set(&s, t->shape.rank - 1, dim + 1, err)
+		   : mu_shape_set(&s, t->shape.rank, dim, err);
+	if (rc || (rc = move_scratch(c, t->dtype, &s, out, err)))
+		return rc;
+	rc = move_runs(out, t, &(struct runs){1, s.count, {0, 0}, {from * row, 0}}, err);
+	if (rc)
+		mu_tensor_unref(out);
+	return rc;
+}
+
+static int scatter(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 1), *value = kernel_in(c, 2);
+	HELD *a = NULL;
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = hold(c, &a, err)))
+		return rc;
+	if (indices->shape.rank != 1 || value->shape.rank < 1 ||
+	    indices->shape.count != value->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected len(indices) == values.shape[0], but saw: %lld vs. %s",
+			       (long long)indices->shape.count, mu_shape_str(&value->shape));
+	for (int64_t i = 0; i < indices->shape.count && !rc; i++) {
+		struct mu_tensor row;
+		if (!(rc = rows_of(c, value, i, -1, &row, err)))
+			rc = put(a, mu_tensor_int(indices, i), row, err);
+	}
+	return rc ? rc : give_flow(c);
+}
+
+static int split(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *value = kernel_in(c, 1), *lengths = kernel_in(c, 2);
+	HELD *a = NULL;
+	int64_t at = 0;
+	int rc;
+
+	if ((rc = args_is_int(c, 2, err)) || (rc = hold(c, &a, err)))
+		return rc;
+	if (value->shape.rank < 1 || lengths->shape.rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected value to be at least a vector, and lengths a vector");
+	for (int64_t i = 0; i < lengths->shape.count && !rc; i++) {
+		int64_t n = mu_tensor_int(lengths, i);
+		struct mu_tensor part;
+		if (n < 0 || n > value->shape.dim[0] - at)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Expected sum of lengths to be equal to values.shape[0], but "
+			    "sum of lengths is over it and value's shape is: %s",
+			    mu_shape_str(&value->shape));
+		if (!(rc = rows_of(c, value, at, n, &part, err)))
+			rc = put(a, i, part, err);
+		at += n;
+	}
+	if (!rc && at != value->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected sum of lengths to be equal to values.shape[0], but sum of "
+			       "lengths is %lld and value's shape is: %s",
+			       (long long)at, mu_shape_str(&value->shape));
+	return rc ? rc : give_flow(c);
+}
+
+static const struct kernel rows[] = {
+    {"TensorArrayV3", .run = make},
+    {"TensorArrayGradV3", .run = gradient},
+    {"TensorArrayWriteV3", .run = write},
+    {"TensorArrayReadV3", .run = read},
+    {"TensorArrayGatherV3", .run = gather},
+    {"TensorArrayScatterV3", .run = scatter},
+    {"TensorArrayConcatV3", .run = concat},
+    {"TensorArraySplitV3", .run = split},
+    {"TensorArraySizeV3", .run = size_of},
+    {"TensorArrayCloseV3", .run = close_array},
+    {"TensorArrayGradWithShape", .run = gradient_with_shape},
+};
+KERNEL_TABLE(tensor_array, rows)

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What loops keep their tensors in: the CPU's arrays, stacks and lists, which take what lies on a
+ * GPU as it is and leave elements to move.h.  Handles, lists themselves, indices and lengths are on
+ * the host. */
+#include "task/kernels/engine/gpu_table.h"
+
+#define ROW(name, attr, host_i, host_o)                                                            \
+	{                                                                                          \
+		.k = {.op = name}, .type_attr = attr, .types = GPU_FLT | GPU_EQ,                   \
+		.host_in = host_i, .host_out = host_o, .same = true                                \
+	}
+/* A list may be an element of a list. */
+#define LIST(name, attr, host_i, host_o)                                                           \
+	{                                                                                          \
+		.k = {.op = name}, .type_attr = attr,                                              \
+		.types = GPU_FLT | GPU_EQ | GPU_TYPE(MU_VARIANT), .host_in = host_i,               \
+		.host_out = host_o, .same = true                                                   \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("TensorArrayV3", "dtype", 0, 0),
+    ROW("TensorArrayGradV3", NULL, 0, 0),
+    ROW("TensorArrayGradWithShape", NULL, 1 << 2, 0),
+    ROW("TensorArrayWriteV3", "T", 1 << 1, 0),
+    ROW("TensorArrayReadV3", "dtype", 1 << 1, 0),
+    ROW("TensorArrayGatherV3", "dtype", 1 << 1, 0),
+    ROW("TensorArrayScatterV3", "T", 1 << 1, 0),
+    ROW("TensorArrayConcatV3", "dtype", 0, 1 << 1),
+    ROW("TensorArraySplitV3", "T", 1 << 2, 0),
+    ROW("TensorArraySizeV3", NULL, 0, 0),
+    ROW("TensorArrayCloseV3", NULL, 0, 0),
+    ROW("Stack", "elem_type", 0, 0),
+    ROW("StackPush", "T", 0, 0),
+    ROW("StackPop", "elem_type", 0, 0),
+    ROW("StackClose", NULL, 0, 0),
+    ROW("StackV2", "elem_type", 0, 0),
+    ROW("StackPushV2", "T", 0, 0),
+    ROW("StackPopV2", "elem_type", 0, 0),
+    ROW("StackCloseV2", NULL, 0, 0),
+    LIST("EmptyTensorList", "element_dtype", 1 << 0 | 1 << 1, 0),
+    LIST("TensorListReserve", "element_dtype", 1 << 0 | 1 << 1, 0),
+    LIST("TensorListFromTensor", "element_dtype", 1 << 1, 0),
+    LIST("TensorListSplit", "element_dtype", 1 << 1 | 1 << 2, 0),
+    LIST("TensorListPushBack", "element_dtype", 0, 0),
+    LIST("TensorListPopBack", "element_dtype", 1 << 1, 0),
+    LIST("TensorListGetItem", "element_dtype", 1 << 1 | 1 << 2, 0),
+    LIST("TensorListSetItem", "element_dtype", 1 << 1, 0),
+    LIST("TensorListResize", NULL, 1 << 1, 0),
+    LIST("TensorListScatterIntoExistingList", "element_dtype", 1 << 2, 0),
+    LIST("TensorListScatter", "element_dtype", 1 << 1 | 1 << 2, 0),
+    LIST("TensorListScatterV2", "element_dtype", 1 << 1 | 1 << 2 | 1 << 3, 0),
+    LIST("TensorListLength", NULL, 0, 0),
+    LIST("TensorListElementShape", NULL, 0, 1 << 0),
+    LIST("TensorListStack", "element_dtype", 1 << 1, 0),
+    LIST("TensorListGather", "element_dtype", 1 << 1 | 1 << 2, 0),
+    LIST("TensorListConcat", "element_dtype", 0, 1 << 1),
+    LIST("TensorListConcatV2", "element_dtype", 1 << 1 | 1 << 2, 1 << 1),
+};
+GPU_KERNEL_TABLE(gpu_kept, rows)

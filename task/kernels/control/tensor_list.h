@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lists of tensors, as values: an op takes one and gives another.
+ *
+ * A list that nobody else holds is changed in place and given on, so a loop that pushes is linear;
+ * a shared one is copied, its tensors by reference.  An element that was never set reads as zeros.
+ */
+#ifndef MU_TASK_KERNELS_CONTROL_TENSOR_LIST_H
+#define MU_TASK_KERNELS_CONTROL_TENSOR_LIST_H
+
+#include "task/kernels/engine/variant.h"
+
+enum { MAX_LIST = 1 << 22 };
+
+struct list {
+	struct mu_object object;
+	enum mu_dtype type;
+	struct mu_pshape shape; /* of an element */
+	int64_t most;           /* elements; -1: any number */
+	int64_t n, room;
+	struct mu_tensor *items;
+};
+
+struct list *list_new(enum mu_dtype type, const struct mu_pshape *shape, int64_t n);
+void list_set_length(struct list *l, int64_t n); /* what is new is not set */
+
+/* Input 0's list to be changed: itself when nobody else has it, else a copy; a reference. */
+int list_own(struct kernel_call *c, struct list **out, struct mu_err *err);
+/* Input 0's list, of the node's element type; borrowed. */
+int list_see(const struct kernel_call *c, const struct list **out, struct mu_err *err);
+/* Gives the list out as output 0, or up when rc is not 0; returns rc. */
+int list_give(struct kernel_call *c, struct list *l, int rc, struct mu_err *err);
+
+/* Input i as an element's shape; a scalar -1 is one of unknown rank. */
+int list_element_shape(const struct kernel_call *c, unsigned i, struct mu_pshape *out,
+		       struct mu_err *err);
+/* *a becomes what both allow. */
+int list_meet(struct mu_pshape *a, const struct mu_pshape *b, struct mu_err *err);
+struct mu_pshape list_pshape(const struct mu_shape *s);
+/* The shape of elements that input i asks for, the list declares, and those there are have. */
+int list_whole_shape(const struct kernel_call *c, unsigned i, const struct list *l,
+		     struct mu_shape *out, struct mu_err *err);
+int list_check_item(const struct list *l, const struct mu_tensor *t, struct mu_err *err);
+
+#endif

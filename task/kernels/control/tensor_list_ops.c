@@ -1,0 +1,492 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The ops of lists: making, changing, reading.  What a list holds lies where the nodes of its ops
+ * are placed, all of them on one device; placement sees to that. */
+#include "task/kernels/control/tensor_list.h"
+
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+/* ---- making ---- */
+
+static int make(struct kernel_call *c, bool reserve, struct mu_err *err)
+{
+	struct mu_pshape shape;
+	enum mu_dtype type;
+	int64_t n;
+	int rc;
+
+	if ((rc = list_element_shape(c, 0, &shape, err)) || (rc = args_int(c, 1, &n, err)) ||
+	    (rc = mu_node_attr_type(c->node, "element_dtype", &type, err)))
+		return rc;
+	if (reserve && (n < 0 || n > MAX_LIST))
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "The num_elements to reserve must be a non negative number of at most "
+		    "%d, but got %lld",
+		    MAX_LIST, (long long)n);
+	struct list *l = list_new(type, &shape, reserve ? n : 0);
+	l->most = reserve ? -1 : n;
+	return list_give(c, l, 0, err);
+}
+
+static int empty(struct kernel_call *c, struct mu_err *err)
+{
+	return make(c, false, err);
+}
+
+static int reserve(struct kernel_call *c, struct mu_err *err)
+{
+	return make(c, true, err);
+}
+
+/* Rows [at, at + n) of a tensor, without its first dimension when `row`. */
+static int part_of(struct kernel_call *c, struct mu_tensor *out, const struct mu_tensor *t,
+		   int64_t at, int64_t n, bool row, struct mu_err *err)
+{
+	int64_t dims[MU_MAX_RANK], each = t->shape.dim[0] ? t->shape.count / t->shape.dim[0] : 0;
+	struct mu_shape s;
+	int rc;
+
+	memcpy(dims, t->shape.dim, sizeof dims);
+	dims[0] = n;
+	rc = mu_shape_set(&s, t->shape.rank - row, dims + row, err);
+	if (rc || (rc = move_scratch(c, t->dtype, &s, out, err)))
+		return rc;
+	rc = move_runs(out, t, &(struct runs){1, n * each, {0, 0}, {at * each, 0}}, err);
+	if (rc)
+		mu_tensor_unref(out);
+	return rc;
+}
+
+static int need_rows(const struct mu_tensor *t, struct mu_err *err)
+{
+	if (t->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Tensor must be at least a vector, but saw shape: %s",
+			       mu_shape_str(&t->shape));
+	return 0;
+}
+
+static int from_tensor(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0);
+	struct mu_pshape shape;
+	int rc;
+
+	if ((rc = need_rows(t, err)) || (rc = list_element_shape(c, 1, &shape, err)))
+		return rc;
+	struct mu_shape row = mu_shape_scalar();
+	if (t->shape.dim[0] && (rc = mu_shape_set(&row, t->shape.rank - 1, t->shape.dim + 1, err)))
+		return rc;
+	struct list *l = list_new(t->dtype, &shape, t->shape.dim[0]);
+	for (int64_t i = 0; i < l->n && !rc; i++)
+		if (!(rc = move_scratch(c, t->dtype, &row, &l->items[i], err)) && !i)
+			rc = list_check_item(l, &l->items[0], err);
+	if (!rc)
+		rc = move_cut(l->items, l->n, row.count, t, err);
+	return list_give(c, l, rc, err);
+}
+
+static int split(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0), *lengths = kernel_in(c, 2);
+	struct mu_pshape shape;
+	int64_t at = 0;
+	int rc;
+
+	if ((rc = need_rows(t, err)) || (rc = list_element_shape(c, 1, &shape, err)) ||
+	    (rc = args_is_int(c, 2, err)) || (rc = args_rank(c, 2, 1, err)))
+		return rc;
+	struct list *l = list_new(t->dtype, &shape, lengths->shape.count);
+	for (int64_t i = 0; i < l->n && !rc; i++) {
+		int64_t n = mu_tensor_int(lengths, i);
+		if (n < 0 || n > t->shape.dim[0] - at)
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "Invalid value in lengths: %lld of the %lld rows left",
+				     (long long)n, (long long)(t->shape.dim[0] - at));
+		else if (!(rc = part_of(c, &l->items[i], t, at, n, false, err)))
+			at += n;
+	}
+	if (!rc && at != t->shape.dim[0])
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Unused values in tensor. Length of tensor: %lld Values used: %lld",
+			     (long long)t->shape.dim[0], (long long)at);
+	return list_give(c, l, rc, err);
+}
+
+/* ---- changing ---- */
+
+static int push_back(struct kernel_call *c, struct mu_err *err)
+{
+	struct list *l;
+	int rc = list_own(c, &l, err);
+
+	if (rc)
+		return rc;
+	if (!(rc = list_check_item(l, kernel_in(c, 1), err)) &&
+	    ((l->most >= 0 && l->n >= l->most) || l->n >= MAX_LIST))
+		rc =
+		    mu_fail(err, MU_INVALID_ARGUMENT,
+			    "Tried to push item into a full list list size: %lld", (long long)l->n);
+	if (!rc) {
+		list_set_length(l, l->n + 1);
+		l->items[l->n - 1] = mu_tensor_ref(kernel_in(c, 1));
+	}
+	return list_give(c, l, rc, err);
+}
+
+static int item_or_zeros(struct kernel_call *c, unsigned shape_in, const struct list *l, int64_t i,
+			 struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc;
+
+	if (mu_tensor_is_set(&l->items[i]))
+		return move_here(c, &l->items[i], out, err);
+	if ((rc = list_whole_shape(c, shape_in, l, &s, err)) ||
+	    (rc = move_scratch(c, l->type, &s, out, err)))
+		return rc;
+	if ((rc = move_fill(out, NULL, err)))
+		mu_tensor_unref(out);
+	return rc;
+}
+
+static int pop_back(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor item;
+	struct list *l;
+	int rc = list_own(c, &l, err);
+
+	if (rc)
+		return rc;
+	if (!l->n)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Trying to pop from an empty list.");
+	else if (!(rc = item_or_zeros(c, 1, l, l->n - 1, &item, err))) {
+		list_set_length(l, l->n - 1);
+		kernel_out_take(c, 1, item);
+	}
+	return list_give(c, l, rc, err);
+}
+
+static int need_index(const struct kernel_call *c, const struct list *l, int64_t *out,
+		      struct mu_err *err)
+{
+	int rc = args_int(c, 1, out, err);
+
+	if (!rc && (*out < 0 || *out >= l->n))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Trying to access element %lld in a list with %lld elements.",
+			       (long long)*out, (long long)l->n);
+	return rc;
+}
+
+static int get_item(struct kernel_call *c, struct mu_err *err)
+{
+	const struct list *l;
+	struct mu_tensor t;
+	int64_t i;
+	int rc;
+
+	if ((rc = list_see(c, &l, err)) || (rc = need_index(c, l, &i, err)) ||
+	    (rc = item_or_zeros(c, 2, l, i, &t, err)))
+		return rc;
+	kernel_out_take(c, 0, t);
+	return 0;
+}
+
+static int set_item(struct kernel_call *c, struct mu_err *err)
+{
+	struct list *l;
+	int64_t i;
+	int rc = list_own(c, &l, err);
+
+	if (rc)
+		return rc;
+	if (args_attr_bool(c->node, "resize_if_index_out_of_bounds", false) &&
+	    !args_int(c, 1, &i, err) && i >= l->n && i < MAX_LIST)
+		list_set_length(l, i + 1);
+	if (!(rc = need_index(c, l, &i, err)) && !(rc = list_check_item(l, kernel_in(c, 2), err))) {
+		mu_tensor_unref(&l->items[i]);
+		l->items[i] = mu_tensor_ref(kernel_in(c, 2));
+	}
+	return list_give(c, l, rc, err);
+}
+
+static int resize(struct kernel_call *c, struct mu_err *err)
+{
+	struct list *l;
+	int64_t n;
+	int rc = list_own(c, &l, err);
+
+	if (rc)
+		return rc;
+	if (!(rc = args_int(c, 1, &n, err)) && (n < 0 || n > MAX_LIST))
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "TensorListSlice expects size to be non-negative and at most %d. Got: "
+			     "%lld",
+			     MAX_LIST, (long long)n);
+	if (!rc)
+		list_set_length(l, n);
+	return list_give(c, l, rc, err);
+}
+
+/* Rows of `values` to the places that `indices` name. */
+static int put_rows(struct kernel_call *c, struct list *l, const struct mu_tensor *values,
+		    const struct mu_tensor *indices, struct mu_err *err)
+{
+	int rc = need_rows(values, err);
+
+	if (!rc && values->shape.dim[0] < indices->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Invalid shapes: %lld indices for %lld rows",
+			       (long long)indices->shape.count, (long long)values->shape.dim[0]);
+	for (int64_t k = 0; k < indices->shape.count && !rc; k++) {
+		int64_t at = mu_tensor_int(indices, k);
+		struct mu_tensor t;
+		if (at < 0 || at >= MAX_LIST)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Indices in TensorListScatter must all be non-negative.");
+		if (at >= l->n)
+			list_set_length(l, at + 1);
+		if ((rc = part_of(c, &t, values, k, 1, true, err)))
+			break;
+		mu_tensor_unref(&l->items[at]);
+		l->items[at] = t;
+		rc = list_check_item(l, &t, err);
+	}
+	return rc;
+}
+
+static int scatter_into(struct kernel_call *c, struct mu_err *err)
+{
+	struct list *l;
+	int rc;
+
+	if ((rc = args_is_int(c, 2, err)) || (rc = list_own(c, &l, err)))
+		return rc;
+	return list_give(c, l, put_rows(c, l, kernel_in(c, 1), kernel_in(c, 2), err), err);
+}
+
+/* tensor, indices, element_shape [, num_elements] */
+static int scatter(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_pshape shape;
+	int64_t n = -1;
+	int rc;
+
+	if ((rc = args_is_int(c, 1, err)) || (rc = list_element_shape(c, 2, &shape, err)) ||
+	    (c->n_in > 3 && (rc = args_int(c, 3, &n, err))))
+		return rc;
+	if (n > MAX_LIST || n < -1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "TensorListScatter expects num_elements >= -1, found: %lld",
+			       (long long)n);
+	struct list *l = list_new(kernel_in(c, 0)->dtype, &shape, n < 0 ? 0 : n);
+	return list_give(c, l, put_rows(c, l, kernel_in(c, 0), kernel_in(c, 1), err), err);
+}
+
+/* ---- reading ---- */
+
+static int length(struct kernel_call *c, struct mu_err *err)
+{
+	const struct list *l;
+	struct mu_tensor t;
+	int rc = list_see(c, &l, err);
+
+	if (rc)
+		return rc;
+	int32_t n = (int32_t)l->n;
+	if (!(rc = mu_tensor_scalar(&t, MU_INT32, &n, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int shape_of(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype type = args_attr_type(c->node, "shape_type", MU_INT32);
+	const struct list *l;
+	struct mu_tensor *out;
+	int rc = list_see(c, &l, err);
+
+	if (rc)
+		return rc;
+	int rank = l->shape.rank;
+	struct mu_shape s = rank < 0 ? mu_shape_scalar() : mu_shape_vec(rank);
+	if ((rc = kernel_out(c, 0, type, &s, &out, err)))
+		return rc;
+	for (int d = 0; d < s.count; d++) {
+		int64_t v = rank < 0 ? -1 : l->shape.dim[d];
+		if (type == MU_INT64)
+			MU_DATA(int64_t, out)[d] = v;
+		else
+			MU_DATA(int32_t, out)[d] = (int32_t)v;
+	}
+	return 0;
+}
+
+struct pile { /* elements that are held while they are put together */
+	struct mu_tensor *items;
+	int64_t n;
+};
+
+static void pile_free(struct pile *p)
+{
+	for (int64_t i = 0; i < p->n; i++)
+		mu_tensor_unref(&p->items[i]);
+	free(p->items);
+}
+
+/* Elements at these places (NULL: all, in order), each of this shape or not set. */
+static int pile_up(struct kernel_call *c, const struct list *l, const struct mu_tensor *at,
+		   const struct mu_shape *each, int64_t n, struct pile *p, struct mu_err *err)
+{
+	int rc = 0;
+
+	p->items = calloc((size_t)n + 1, sizeof *p->items);
+	if (!p->items)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld elements",
+			       (long long)n);
+	for (; p->n < n && !rc; p->n += !rc) {
+		int64_t i = at ? mu_tensor_int(at, p->n) : p->n;
+		if (i < 0 || i >= l->n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Index %lld out o range; list only has %lld elements.",
+				       (long long)i, (long long)l->n);
+		const struct mu_tensor *t = &l->items[i];
+		if (!mu_tensor_is_set(t))
+			continue;
+		if (!mu_shape_eq(&t->shape, each))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Tried to stack list which contains tensors of shapes %s and "
+			    "%s",
+			    mu_shape_str(&t->shape), mu_shape_str(each));
+		rc = move_here(c, t, &p->items[p->n], err);
+	}
+	return rc;
+}
+
+/* The same as the rows of one tensor. */
+static int stack_rows(struct kernel_call *c, const struct list *l, unsigned shape_in,
+		      const struct mu_tensor *at, struct mu_err *err)
+{
+	__attribute__((cleanup(pile_free))) struct pile p = {0};
+	int64_t n = at ? at->shape.count : l->n;
+	struct mu_shape each, all = mu_shape_vec(n);
+	struct mu_tensor *out;
+	int rc = list_whole_shape(c, shape_in, l, &each, err);
+
+	for (int d = 0; d < each.rank && !rc; d++)
+		rc = mu_shape_push(&all, each.dim[d], err);
+	if (rc || (rc = pile_up(c, l, at, &each, n, &p, err)) ||
+	    (rc = move_out(c, 0, l->type, &all, &out, err)))
+		return rc;
+	return move_join(out, p.items, n, each.count, err);
+}
+
+static int stack(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t want = args_attr_int(c->node, "num_elements", -1);
+	const struct list *l;
+	int rc = list_see(c, &l, err);
+
+	if (!rc && want >= 0 && want != l->n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Operation expected a list with %lld elements but got a list with "
+			       "%lld elements.",
+			       (long long)want, (long long)l->n);
+	return rc ? rc : stack_rows(c, l, 1, NULL, err);
+}
+
+static int gather(struct kernel_call *c, struct mu_err *err)
+{
+	const struct list *l;
+	int rc;
+
+	if ((rc = list_see(c, &l, err)) || (rc = args_is_int(c, 1, err)))
+		return rc;
+	return stack_rows(c, l, 2, kernel_in(c, 1), err);
+}
+
+/* The older op has the shape as an attribute. */
+static int attr_shape(const struct kernel_call *c, struct mu_pshape *out, struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "element_shape");
+
+	*out = a && a->kind == MU_ATTR_SHAPE ? *a->shape : (struct mu_pshape){.rank = -1};
+	return 0;
+}
+
+/* Elements one behind the other along their first dimension, and how long each is. */
+static int concat(struct kernel_call *c, struct mu_err *err)
+{
+	const struct list *l;
+	struct mu_tensor *out, *lengths;
+	struct mu_pshape p, rest = {.rank = -1};
+	int64_t rows = 0, at = 0;
+	int rc;
+
+	if ((rc = list_see(c, &l, err)) ||
+	    (rc = c->n_in > 1 ? list_element_shape(c, 1, &p, err) : attr_shape(c, &p, err)) ||
+	    (rc = list_meet(&p, &l->shape, err)))
+		return rc;
+	for (int64_t i = 0; i < l->n; i++) {
+		const struct mu_tensor *t = &l->items[i];
+		struct mu_pshape have = list_pshape(&t->shape);
+		if (!mu_tensor_is_set(t) || (rc = need_rows(t, err)))
+			return rc ? rc
+				  : mu_fail(err, MU_INVALID_ARGUMENT,
+					    "Element %lld of the list was never set", (long long)i);
+		have.dim[0] = -1;
+		if (__builtin_add_overflow(rows, t->shape.dim[0], &rows) ||
+		    (rc = list_meet(&rest, &have, err)))
+			return rc ? rc : mu_fail(err, MU_INVALID_ARGUMENT, "too many rows");
+	}
+	if (rest.rank < 0)
+		rest = p;
+	if (rest.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Concat requires elements to be at least vectors, found scalars "
+			       "instead or an empty list without a shape.");
+	struct mu_shape s, vec = mu_shape_vec(l->n);
+	rest.dim[0] = rows;
+	if ((rc = mu_shape_set(&s, rest.rank, rest.dim, err)) ||
+	    (rc = move_out(c, 0, l->type, &s, &out, err)) ||
+	    (rc = kernel_out(c, 1, MU_INT64, &vec, &lengths, err)))
+		return rc;
+	for (int64_t i = 0; i < l->n && !rc; i++) {
+		MU_AUTO_TENSOR t = {0};
+		const struct mu_shape *have = &l->items[i].shape;
+		if (!(rc = move_here(c, &l->items[i], &t, err)))
+			rc = move_runs(out, &t, &(struct runs){1, have->count, {at, 0}, {0, 0}},
+				       err);
+		at += have->count;
+		MU_DATA(int64_t, lengths)[i] = have->dim[0];
+	}
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"EmptyTensorList", .run = empty},
+    {"TensorListReserve", .run = reserve},
+    {"TensorListFromTensor", .run = from_tensor},
+    {"TensorListSplit", .run = split},
+    {"TensorListPushBack", .run = push_back},
+    {"TensorListPopBack", .run = pop_back},
+    {"TensorListGetItem", .run = get_item},
+    {"TensorListSetItem", .run = set_item},
+    {"TensorListResize", .run = resize},
+    {"TensorListScatterIntoExistingList", .run = scatter_into},
+    {"TensorListScatter", .run = scatter},
+    {"TensorListScatterV2", .run = scatter},
+    {"TensorListLength", .run = length},
+    {"TensorListElementShape", .run = shape_of},
+    {"TensorListStack", .run = stack},
+    {"TensorListGather", .run = gather},
+    {"TensorListConcat", .run = concat},
+    {"TensorListConcatV2", .run = concat},
+};
+KERNEL_TABLE(tensor_list, rows)

@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/control/wait_queue.h"
+
+#include <stdio.h>
+
+void gate_init(struct gate *g)
+{
+	pthread_mutex_init(&g->lock, NULL);
+	for (int i = 0; i < GATE_LINES; i++) {
+		g->line[i].head = NULL;
+		g->line[i].tail = &g->line[i].head;
+	}
+}
+
+void gate_fini(struct gate *g)
+{
+	pthread_mutex_destroy(&g->lock);
+}
+
+static void waiter_drop(struct waiter *w)
+{
+	if (atomic_fetch_sub(&w->refs, 1) != 1)
+		return;
+	resource_unref(w->owner);
+	w->free(w);
+}
+
+static void link_last(struct gate *g, int line, struct waiter *w)
+{
+	w->next = NULL;
+	*g->line[line].tail = w;
+	g->line[line].tail = &w->next;
+}
+
+static bool unlink_from(struct gate *g, int line, struct waiter *w)
+{
+	for (struct waiter **p = &g->line[line].head; *p; p = &(*p)->next)
+		if (*p == w) {
+			*p = w->next;
+			if (!*p)
+				g->line[line].tail = p;
+			return true;
+		}
+	return false;
+}
+
+/* Takes those who are done off their lines, until nobody moves; returns them. */
+static struct waiter *serve(struct gate *g)
+{
+	struct waiter *done = NULL, **last = &done;
+
+	for (bool moved = true; moved;) {
+		moved = false;
+		for (int i = 0; i < GATE_LINES; i++)
+			for (struct waiter *w = g->line[i].head, *next; w; w = next) {
+				next = w->next;
+				if (w->try(w)) {
+					unlink_from(g, i, w);
+					w->state = WAITER_DONE;
+					w->next = NULL;
+					*last = w;
+					last = &w->next;
+					moved = true;
+					continue;
+				}
+				moved = moved || w->moved;
+				w->moved = false;
+				if (i != GATE_LOOK)
+					break;
+			}
+	}
+	return done;
+}
+
+/* Without the lock: tells the executor, and the cancellation that it is too late. */
+static void finish_all(struct waiter *done)
+{
+	for (struct waiter *w = done, *next; w; w = next) {
+		struct mu_err err = w->err;
+		struct kernel_call *c = w->c;
+		next = w->next;
+		if (kernel_uncancel(c))
+			waiter_drop(w);
+		waiter_drop(w);
+		kernel_finish(c, err.code ? &err : NULL);
+	}
+}
+
+static void cancelled(void *arg)
+{
+	struct waiter *w = arg;
+	struct gate *g = w->gate;
+	struct waiter *done = NULL;
+
+	pthread_mutex_lock(&g->lock);
+	bool ours = w->state == WAITER_NEW || w->state == WAITER_WAITING;
+	bool linked = w->state == WAITER_WAITING;
+	if (ours)
+		w->state = WAITER_CANCELLED;
+	for (int i = 0; linked && i < GATE_LINES; i++)
+		unlink_from(g, i, w);
+	if (linked && w->undo)
+		w->undo(w);
+	if (linked)
+		done = serve(g);
+	pthread_mutex_unlock(&g->lock);
+	finish_all(done);
+	if (ours) {
+		struct mu_err err;
+		mu_fail(&err, MU_CANCELLED, "%s operation was cancelled", w->what);
+		kernel_finish(w->c, &err);
+	}
+	if (linked)
+		waiter_drop(w); /* the line's */
+	waiter_drop(w);
+}
+
+void gate_enter(struct waiter *w, int line)
+{
+	struct gate *g = w->gate;
+	struct waiter *done = NULL;
+
+	w->state = WAITER_NEW;
+	w->err.code = MU_OK;
+	atomic_init(&w->refs, 2);
+	if (!kernel_on_cancel(w->c, cancelled, w)) {
+		waiter_drop(w); /* the line's; cancelled() has ended the call */
+		return;
+	}
+	pthread_mutex_lock(&g->lock);
+	bool late = w->state == WAITER_CANCELLED;
+	if (!late) {
+		w->state = WAITER_WAITING;
+		link_last(g, line, w);
+		done = serve(g);
+	}
+	pthread_mutex_unlock(&g->lock);
+	if (late)
+		waiter_drop(w);
+	finish_all(done);
+}
+
+void gate_change(struct gate *g, void (*change)(void *arg), void *arg)
+{
+	pthread_mutex_lock(&g->lock);
+	if (change)
+		change(arg);
+	struct waiter *done = serve(g);
+	pthread_mutex_unlock(&g->lock);
+	finish_all(done);
+}
+
+void gate_fail(struct gate *g, int line, enum mu_code code, const char *fmt, const char *name)
+{
+	pthread_mutex_lock(&g->lock);
+	struct waiter *all = g->line[line].head;
+	g->line[line].head = NULL;
+	g->line[line].tail = &g->line[line].head;
+	for (struct waiter *w = all; w; w = w->next) {
+		w->state = WAITER_DONE;
+		w->err.code = code;
+		snprintf(w->err.msg, sizeof w->err.msg, "%s '%s' %s", w->what, name, fmt);
+		if (w->undo)
+			w->undo(w);
+	}
+	pthread_mutex_unlock(&g->lock);
+	finish_all(all);
+}

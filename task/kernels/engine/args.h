@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What kernels ask of their inputs before they touch memory. */
+#ifndef MU_TASK_KERNELS_ENGINE_ARGS_H
+#define MU_TASK_KERNELS_ENGINE_ARGS_H
+
+#include "task/runtime/kernel.h"
+
+int args_type(const struct kernel_call *c, unsigned i, enum mu_dtype want, struct mu_err *err);
+int args_same_type(const struct kernel_call *c, unsigned i, unsigned j, struct mu_err *err);
+int args_rank(const struct kernel_call *c, unsigned i, int rank, struct mu_err *err);
+int args_same_shape(const struct kernel_call *c, unsigned i, unsigned j, struct mu_err *err);
+/* Input i is int32 or int64, of any shape. */
+int args_is_int(const struct kernel_call *c, unsigned i, struct mu_err *err);
+/* One int32 or int64 element. */
+int args_int(const struct kernel_call *c, unsigned i, int64_t *out, struct mu_err *err);
+/* A scalar or vector of int32 or int64, at most `max` of them. */
+int args_ints(const struct kernel_call *c, unsigned i, int64_t *out, int max, int *n,
+	      struct mu_err *err);
+/* A vector of dimensions as a shape. */
+int args_shape(const struct kernel_call *c, unsigned i, struct mu_shape *out, struct mu_err *err);
+/* One string element, NUL-terminated copy in *out: free it. */
+int args_string(const struct kernel_call *c, unsigned i, char **out, struct mu_err *err);
+/* An axis of input i's rank + extra, negative ones counted from the end. */
+int args_axis(int64_t axis, int rank, int *out, struct mu_err *err);
+
+/* Attributes with a fallback for what a node may lack. */
+int64_t args_attr_int(const struct mu_node *n, const char *name, int64_t otherwise);
+float args_attr_float(const struct mu_node *n, const char *name, float otherwise);
+bool args_attr_bool(const struct mu_node *n, const char *name, bool otherwise);
+enum mu_dtype args_attr_type(const struct mu_node *n, const char *name, enum mu_dtype otherwise);
+const char *args_attr_string(const struct mu_node *n, const char *name, const char *otherwise);
+/* A list(int) attribute of at most max; returns its length, or -1 when it is longer. */
+int args_attr_ints(const struct mu_node *n, const char *name, int64_t *out, int max);
+
+#endif

@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Shapes that stretch: two operands of different shapes as runs that an inner loop can take. */
+#ifndef MU_TASK_KERNELS_ENGINE_BROADCAST_H
+#define MU_TASK_KERNELS_ENGINE_BROADCAST_H
+
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/loops/loops.h"
+
+/* The shape of `a op b`.  INVALID_ARGUMENT "Incompatible shapes: [2] vs. [3]". */
+int broadcast_shape(const struct mu_shape *a, const struct mu_shape *b, struct mu_shape *out,
+		    struct mu_err *err);
+/* `from` seen as `to`, which it broadcasts to. */
+void broadcast_view(struct view *v, const struct mu_shape *from, const struct mu_shape *to);
+/* Where element k of what `v` is seen as lies. */
+int64_t broadcast_place(const struct view *v, int64_t k);
+/* Runs loop over out = a op b, all runs of it.  in_size and out_size are bytes an element. */
+void broadcast_run(binary_loop *loop, void *out, const struct mu_shape *shape, size_t out_size,
+		   const void *a, const struct mu_shape *a_shape, const void *b,
+		   const struct mu_shape *b_shape, size_t in_size);
+
+#endif

@@ -1,0 +1,18 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#ifndef MU_TASK_KERNELS_ENGINE_CONVERT_H
+#define MU_TASK_KERNELS_ENGINE_CONVERT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/tensor/tensor.h"
+
+/* out[i] = (to) in[i] for plain numeric types, bool and the 16-bit floats; false when there is no
+ * such conversion. */
+bool convert(enum mu_dtype to, void *out, enum mu_dtype from, const void *in, int64_t n);
+bool convert_known(enum mu_dtype to, enum mu_dtype from);
+/* The same of a tensor: a reference to it when it is of that type, else new memory. */
+int convert_tensor(struct mu_tensor *out, enum mu_dtype to, const struct mu_tensor *in,
+		   struct mu_err *err);
+
+#endif

@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A row for each block: its threads share out the elements and put together what each has found. */
+#ifndef MU_TASK_KERNELS_ENGINE_CUDA_BLOCK_H
+#define MU_TASK_KERNELS_ENGINE_CUDA_BLOCK_H
+
+#include "task/kernels/engine/cuda/math.h"
+
+#define ROW_THREADS 64
+
+/* All threads of the block call it; what comes back is the same for all. */
+#define BLOCK_REDUCE(T, name, expr)                                                                \
+	DEVICE T name(T *room, T mine)                                                             \
+	{                                                                                          \
+		room[threadIdx.x] = mine;                                                          \
+		SYNC();                                                                            \
+		for (int half = ROW_THREADS / 2; half; half /= 2) {                                \
+			if ((int)threadIdx.x < half) {                                             \
+				const T x = room[threadIdx.x], y = room[threadIdx.x + half];       \
+				room[threadIdx.x] = expr;                                          \
+			}                                                                          \
+			SYNC();                                                                    \
+		}                                                                                  \
+		T all = room[0];                                                                   \
+		SYNC();                                                                            \
+		return all;                                                                        \
+	}
+BLOCK_REDUCE(float, block_sum_f32, x + y)
+BLOCK_REDUCE(double, block_sum_f64, x + y)
+BLOCK_REDUCE(float, block_max_f32, larger(x, y))
+BLOCK_REDUCE(double, block_max_f64, larger(x, y))
+#define block_sum_f16  block_sum_f32
+#define block_sum_bf16 block_sum_f32
+#define block_max_f16  block_max_f32
+#define block_max_bf16 block_max_f32
+
+#define EACH_OF_ROW(c, n) for (int64_t c = threadIdx.x; c < (n); c += ROW_THREADS)
+
+#endif

@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of kernels/gpu by op. */
+#include <pthread.h>
+#include <string.h>
+
+#include "lib/base/map.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/engine/kernel_table.h"
+
+#define TABLE(name) GPU_KERNEL_TABLE_DECLARE(name)
+#include "task/kernels/engine/gpu_tables.def"
+#undef TABLE
+
+static const struct gpu_kernel_table *const tables[] = {
+#define TABLE(name) &gpu_kernel_table_##name,
+#include "task/kernels/engine/gpu_tables.def"
+#undef TABLE
+};
+
+static struct mu_map by_op;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+static void build(void)
+{
+	const struct gpu_kernel *k;
+
+	mu_map_init(&by_op);
+	for (unsigned i = 0; (k = gpu_kernel_at(i)); i++)
+		mu_map_put(&by_op, k->k.op, (void *)k);
+}
+
+const struct gpu_kernel *gpu_kernel_at(unsigned i)
+{
+	for (unsigned t = 0; t < MU_COUNT(tables); t++) {
+		if (i < tables[t]->count)
+			return &tables[t]->rows[i];
+		i -= tables[t]->count;
+	}
+	return NULL;
+}
+
+const struct gpu_kernel *gpu_kernel_find(const struct mu_node *n)
+{
+	pthread_once(&once, build);
+	const struct gpu_kernel *k = mu_map_get(&by_op, n->op);
+
+	if (!k || !k->type_attr)
+		return k;
+	return gpu_kernel_has_type(k, args_attr_type(n, k->type_attr, MU_DT_INVALID)) ? k : NULL;
+}
+
+bool gpu_kernel_known(const char *op)
+{
+	pthread_once(&once, build);
+	return mu_map_get(&by_op, op) != NULL;
+}
+
+/* What stands on GPUs in TensorFlow's graphs, though the host runs it here: ops on small integers,
+ * what looks at tensors from outside, and kernels that there are none of yet.  A node that names a
+ * GPU for one of these is no fault of its graph.  None of them may change a variable, which would
+ * lie on the GPU. */
+static const char *const host_ops[] = {
+    "Range",
+    "LinSpace",
+    "BroadcastGradientArgs",
+    "BroadcastArgs",
+    "ConcatOffset",
+    "InvertPermutation",
+    "DataFormatVecPermute",
+    "DataFormatDimMap",
+    "Assert",
+    "PrintV2",
+    "_Send",
+    "_Recv",
+    "_HostSend",
+    "_HostRecv",
+    "_Arg",
+    "_Retval",
+    "_SwitchN",
+    "ToBool",
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+    "Unique",
+    "UniqueV2",
+    "UniqueWithCounts",
+    "UniqueWithCountsV2",
+    "Bincount",
+    "DenseBincount",
+    "HistogramFixedWidth",
+    "Bucketize",
+    "PopulationCount",
+    "Bitcast",
+    "Empty",
+    "Betainc",
+    "Complex",
+    "Real",
+    "Imag",
+    "ComplexAbs",
+    "Angle",
+    "Conj",
+    "RGBToHSV",
+    "HSVToRGB",
+    "AdjustHue",
+    "AdjustSaturation",
+    "AdjustContrastv2",
+    "CropAndResize",
+    "CropAndResizeGradImage",
+    "CropAndResizeGradBoxes",
+    "SparseToDense",
+    "SparseReshape",
+    "SparseReorder",
+    "SparseFillEmptyRows",
+    "SparseFillEmptyRowsGrad",
+    "SparseConcat",
+    "SparseSplit",
+    "SparseSlice",
+    "Cholesky",
+    "CholeskyGrad",
+    "Qr",
+    "Svd",
+    "Lu",
+    "LogMatrixDeterminant",
+    "MatrixDeterminant",
+    "MatrixInverse",
+    "MatrixSolve",
+    "MatrixTriangularSolve",
+    "SelfAdjointEigV2",
+    "TridiagonalMatMul",
+    "TridiagonalSolve",
+    "FFT",
+    "FFT2D",
+    "FFT3D",
+    "IFFT",
+    "IFFT2D",
+    "IFFT3D",
+    "RFFT",
+    "RFFT2D",
+    "RFFT3D",
+    "IRFFT",
+    "IRFFT2D",
+    "IRFFT3D",
+    "Stage",
+    "Unstage",
+    "StagePeek",
+    "StageSize",
+    "StageClear",
+    "IteratorV2",
+    "MakeIterator",
+    "IteratorGetNext",
+    "IteratorGetNextSync",
+    "IteratorToStringHandle",
+    "IteratorFromStringHandleV2",
+};
+
+enum kernel_gpu kernel_on_gpu(const struct mu_node *n)
+{
+	if (gpu_kernel_find(n))
+		return KERNEL_GPU_NATIVE;
+	if (gpu_kernel_known(n->op))
+		return KERNEL_GPU_HOST;
+	for (unsigned i = 0; i < MU_COUNT(host_ops); i++)
+		if (strcmp(host_ops[i], n->op) == 0)
+			return KERNEL_GPU_HOST;
+	return KERNEL_GPU_NONE;
+}

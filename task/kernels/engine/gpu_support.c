@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions that GPU kernels share: finding and launching device code, outputs, scratch memory. */
+#include <stdio.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/gpu_table.h"
+
+const char *gpu_type_name(enum mu_dtype t)
+{
+	static const char *const names[MU_DT_COUNT] = {
+	    [MU_FLOAT] = "f32", [MU_DOUBLE] = "f64", [MU_HALF] = "f16", [MU_BFLOAT16] = "bf16",
+	    [MU_INT64] = "i64", [MU_INT32] = "i32",  [MU_BOOL] = "u8",  [MU_UINT8] = "u8",
+	};
+
+	return (unsigned)t < MU_DT_COUNT ? names[t] : NULL;
+}
+
+int gpu_find(struct gpu *g, const char *name, enum mu_dtype type, void **out, struct mu_err *err)
+{
+	const char *t = gpu_type_name(type);
+	char full[96];
+
+	if (!t)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no GPU kernel for type %s", name,
+			       mu_dtype_name(type));
+	snprintf(full, sizeof full, "%s_%s", name, t);
+	return gpu_kernel(g, full, out, err);
+}
+
+int gpu_find_width(struct gpu *g, const char *name, enum mu_dtype type, void **out,
+		   struct mu_err *err)
+{
+	char full[96];
+
+	snprintf(full, sizeof full, "%s_%zu", name, 8 * mu_dtype_size(type));
+	return gpu_kernel(g, full, out, err);
+}
+
+int gpu_one_prepare(const struct mu_node *n, struct runtime *rt, const char *name,
+		    const char *type_attr, void **state, struct mu_err *err)
+{
+	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, type_attr, MU_DT_INVALID)};
+	int rc = gpu_find(o.gpu, name, o.type, &o.kernel, err);
+
+	if (rc)
+		return rc;
+	*state = mu_xmalloc(sizeof o);
+	memcpy(*state, &o, sizeof o);
+	return 0;
+}
+
+int gpu_run_sized(struct gpu *g, void *kernel, int64_t n, const void *args, size_t size,
+		  struct mu_err *err)
+{
+	return n ? gpu_launch_sized(g, kernel, gpu_grid_for(g, n), args, size, err) : 0;
+}
+
+int gpu_run_width_sized(struct gpu *g, const char *name, enum mu_dtype type, int64_t n,
+			const void *args, size_t size, struct mu_err *err)
+{
+	void *kernel;
+	int rc = gpu_find_width(g, name, type, &kernel, err);
+
+	return rc ? rc : gpu_run_sized(g, kernel, n, args, size, err);
+}
+
+int gpu_out(struct kernel_call *c, unsigned i, enum mu_dtype dtype, const struct mu_shape *shape,
+	    struct mu_tensor **out, struct mu_err *err)
+{
+	int rc = gpu_tensor_new(gpu_here(c), dtype, shape, c->node->name, &c->out[i].tensor, err);
+
+	if (!rc)
+		*out = &c->out[i].tensor;
+	return rc;
+}
+
+int gpu_out_reuse(struct kernel_call *c, unsigned i, unsigned from, enum mu_dtype dtype,
+		  const struct mu_shape *shape, struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_tensor *in = &c->in[from].tensor;
+	struct mu_tbuf *b = in->buf;
+
+	if (c->in[from].kept || !b || !b->device || b->dtype != dtype || b->count != shape->count ||
+	    in->shape.count != shape->count || in->data != b->data || !mu_tensor_is_sole(in))
+		return gpu_out(c, i, dtype, shape, out, err);
+	struct mu_tensor *to = *out = &c->out[i].tensor;
+	to->dtype = dtype;
+	to->buf = b;
+	to->data = in->data;
+	mu_shape_copy(&to->shape, shape);
+	in->buf = NULL;
+	return 0;
+}
+
+int gpu_scratch(struct kernel_call *c, enum mu_dtype dtype, int64_t count, struct mu_tensor *out,
+		struct mu_err *err)
+{
+	struct mu_shape s = mu_shape_vec(count);
+
+	return gpu_tensor_new(gpu_here(c), dtype, &s, c->node->name, out, err);
+}

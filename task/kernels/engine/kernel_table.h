@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a kernel file offers its kernels: one KERNEL_TABLE at its end, listed in
+ * engine/cpu_tables.def.
+ *
+ *	static const struct kernel rows[] = {{"Relu", .run = relu}, …};
+ *	KERNEL_TABLE(activations, rows)
+ */
+#ifndef MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H
+#define MU_TASK_KERNELS_ENGINE_KERNEL_TABLE_H
+
+#include "task/runtime/kernel.h"
+
+struct kernel_table {
+	const struct kernel *rows;
+	unsigned count;
+};
+
+#define KERNEL_TABLE_DECLARE(name) extern const struct kernel_table kernel_table_##name;
+#define KERNEL_TABLE(name, rows)                                                                   \
+	KERNEL_TABLE_DECLARE(name)                                                                 \
+	const struct kernel_table kernel_table_##name = {rows, MU_COUNT(rows)};
+
+/* The kernels in this program, for runtime_new. */
+extern const struct kernel_registry task_kernels;
+
+/* The CPU device's kernels, found by op name.  Each kernels/cpu file exports one table, listed in
+ * engine/cpu_tables.def. */
+const struct kernel *cpu_kernel_find(const char *op);
+/* The function that runs node n by kernel k: k->run, or one that widens 16-bit floats for it and
+ * narrows its outputs. */
+kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n);
+
+/* Whether a GPU runs this node: not at all; with its tensors in host memory; by a kernel of its
+ * own. */
+enum kernel_gpu { KERNEL_GPU_NONE, KERNEL_GPU_HOST, KERNEL_GPU_NATIVE };
+enum kernel_gpu kernel_on_gpu(const struct mu_node *n);
+
+/* All kernels of the CPU device, in the tables' order; NULL past the end. */
+const struct kernel *cpu_kernel_at(unsigned i);
+
+#endif

@@ -1,0 +1,120 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One row a function; x is what an op of one operand is given, x and y what one of two is. */
+#include "task/kernels/engine/loops/complex.h"
+
+#include <complex.h>
+#include <math.h>
+
+#include "task/kernels/engine/broadcast.h"
+
+typedef float _Complex narrow;
+typedef double _Complex wide;
+
+static wide sign_of(wide x)
+{
+	double size = cabs(x);
+
+	return size > 0 ? x / size : 0;
+}
+
+/* log(1 + x), right near zero too, where 1 + x is not. */
+static wide log1p_of(wide x)
+{
+	double re = creal(x), im = cimag(x);
+
+	return 0.5 * log1p(re * (2 + re) + im * im) + I * atan2(im, 1 + re);
+}
+
+/* exp(x) - 1, likewise. */
+static wide expm1_of(wide x)
+{
+	double re = creal(x), half = sin(cimag(x) / 2), less = expm1(re);
+
+	return less * cos(cimag(x)) - 2 * half * half + I * ((less + 1) * sin(cimag(x)));
+}
+
+/* A power of zero has no logarithm to be made of. */
+static wide power_of(wide x, wide y)
+{
+	if (x == 0)
+		return y == 0 ? 1 : 0;
+	return cpow(x, y);
+}
+
+#define UNARY_ROWS(ROW)                                                                            \
+	ROW(Sign, sign_of(x))                                                                      \
+	ROW(Sqrt, csqrt(x))                                                                        \
+	ROW(Rsqrt, 1 / csqrt(x))                                                                   \
+	ROW(Reciprocal, 1 / x)                                                                     \
+	ROW(Inv, 1 / x)                                                                            \
+	ROW(Exp, cexp(x))                                                                          \
+	ROW(Expm1, expm1_of(x))                                                                    \
+	ROW(Log, clog(x))                                                                          \
+	ROW(Log1p, log1p_of(x))                                                                    \
+	ROW(Sin, csin(x))                                                                          \
+	ROW(Cos, ccos(x))                                                                          \
+	ROW(Tan, ctan(x))                                                                          \
+	ROW(Asin, casin(x))                                                                        \
+	ROW(Acos, cacos(x))                                                                        \
+	ROW(Atan, catan(x))                                                                        \
+	ROW(Sinh, csinh(x))                                                                        \
+	ROW(Cosh, ccosh(x))                                                                        \
+	ROW(Tanh, ctanh(x))                                                                        \
+	ROW(Asinh, casinh(x))                                                                      \
+	ROW(Acosh, cacosh(x))                                                                      \
+	ROW(Atanh, catanh(x))                                                                      \
+	ROW(Sigmoid, 1 / (1 + cexp(-x)))
+
+/* Of gradients, x is what the op gave and y what comes back. */
+#define BINARY_ROWS(ROW)                                                                           \
+	ROW(Pow, power_of(x, y))                                                                   \
+	ROW(SquaredDifference, (x - y) * conj(x - y))                                              \
+	ROW(DivNoNan, y == 0 ? 0 : x / y)                                                          \
+	ROW(MulNoNan, y == 0 ? 0 : x * y)                                                          \
+	ROW(Xdivy, x == 0 ? 0 : x / y)                                                             \
+	ROW(Xlogy, x == 0 ? 0 : x * clog(y))                                                       \
+	ROW(Xlog1py, x == 0 ? 0 : x * log1p_of(y))                                                 \
+	ROW(SigmoidGrad, y *x *(1 - x))                                                            \
+	ROW(TanhGrad, y *(1 - x * x))                                                              \
+	ROW(SqrtGrad, 0.5 * y / conj(x))                                                           \
+	ROW(RsqrtGrad, -0.5 * y * conj(x) * conj(x) * conj(x))                                     \
+	ROW(ReciprocalGrad, -conj(x) * y * conj(x))                                                \
+	ROW(InvGrad, -conj(x) * y * conj(x))
+
+#define UNARY_LOOP(op, T, expr)                                                                    \
+	static void un_##op##_##T(void *out, const void *in, int64_t n)                            \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			const wide x = ((const T *)in)[i];                                         \
+			((T *)out)[i] = (T)(expr);                                                 \
+		}                                                                                  \
+	}
+#define BINARY_LOOP(op, T, expr)                                                                   \
+	static void bin_##op##_##T(void *out, const void *a, const void *b, int64_t n,             \
+				   enum binary_form f)                                             \
+	{                                                                                          \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			const wide x = ((const T *)a)[f == LEFT_SCALAR ? 0 : i];                   \
+			const wide y = ((const T *)b)[f == RIGHT_SCALAR ? 0 : i];                  \
+			((T *)out)[i] = (T)(expr);                                                 \
+		}                                                                                  \
+	}
+#define UNARY_LOOPS(op, expr)  UNARY_LOOP(op, narrow, expr) UNARY_LOOP(op, wide, expr)
+#define BINARY_LOOPS(op, expr) BINARY_LOOP(op, narrow, expr) BINARY_LOOP(op, wide, expr)
+UNARY_ROWS(UNARY_LOOPS)
+BINARY_ROWS(BINARY_LOOPS)
+
+#define UNARY_ENTRY(op, expr)  [UN_##op] = {un_##op##_narrow, un_##op##_wide},
+#define BINARY_ENTRY(op, expr) [BIN_##op] = {bin_##op##_narrow, bin_##op##_wide},
+static unary_loop *const unaries[UN_COUNT][2] = {UNARY_ROWS(UNARY_ENTRY)};
+static binary_loop *const binaries[BIN_COUNT][2] = {BINARY_ROWS(BINARY_ENTRY)};
+
+unary_loop *complex_unary(enum unary_op op, enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128 ? unaries[op][t == MU_COMPLEX128] : NULL;
+}
+
+binary_loop *complex_binary(enum binary_op op, enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128 ? binaries[op][t == MU_COMPLEX128] : NULL;
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inner loops of elementwise ops and optimizer updates, compiled once for each level of vector
+ * instructions.  cpu_kernels_select picks one set at start; kernels call through `loops`.
+ *
+ * A loop may write where it reads (out == a or out == b), element by element.
+ */
+#ifndef MU_TASK_KERNELS_ENGINE_LOOPS_LOOPS_H
+#define MU_TASK_KERNELS_ENGINE_LOOPS_LOOPS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/tensor/dtype.h"
+#include "task/kernels/engine/loops/tiles.h"
+
+enum unary_op {
+#define UNARY(op, types, expr)     UN_##op,
+#define PREDICATE(op, types, expr) UN_##op,
+#include "task/kernels/engine/loops/loops.def"
+#undef UNARY
+#undef PREDICATE
+	UN_COUNT
+};
+
+enum binary_op {
+#define BINARY(op, types, expr)  BIN_##op,
+#define COMPARE(op, types, expr) BIN_##op,
+#include "task/kernels/engine/loops/loops.def"
+#undef BINARY
+#undef COMPARE
+	BIN_COUNT
+};
+
+enum binary_form { BOTH_RUN, LEFT_SCALAR, RIGHT_SCALAR };
+
+enum reduce_op { RED_SUM, RED_PROD, RED_MAX, RED_MIN, RED_AND, RED_OR, RED_COUNT };
+
+typedef void unary_loop(void *out, const void *a, int64_t n);
+typedef void binary_loop(void *out, const void *a, const void *b, int64_t n, enum binary_form f);
+
+struct reduce_loops {
+	void (*start)(void *out, int64_t n);              /* the neutral element */
+	void (*row)(void *out, const void *a, int64_t n); /* out[0] = out[0] op a[0] op … */
+	void (*add)(void *out, const void *a, int64_t n); /* out[i] = out[i] op a[i] */
+};
+
+/* Optimizer updates over n elements; float and double.  k are the step's scalars. */
+struct update_loops {
+	void (*sgd)(void *var, const void *g, int64_t n, const double *k); /* lr */
+	void (*adagrad)(void *var, void *acc, const void *g, int64_t n,
+			const double *k); /* lr, epsilon, update slots */
+	void (*momentum)(void *var, void *acc, const void *g, int64_t n,
+			 const double *k); /* lr, momentum, nesterov, keras */
+	void (*adam)(void *var, void *m, void *v, const void *g, int64_t n,
+		     const double *k); /* alpha, beta1, beta2, epsilon, nesterov */
+	void (*rmsprop)(void *var, void *mg, void *ms, void *mom, const void *g, int64_t n,
+			const double *k); /* lr, rho, momentum, epsilon; mg NULL: not centred */
+	void (*adadelta)(void *var, void *acc, void *acc_update, const void *g, int64_t n,
+			 const double *k); /* lr, rho, epsilon */
+	void (*ftrl)(void *var, void *acc, void *linear, const void *g, int64_t n,
+		     const double *k); /* lr, l1, l2, l2_shrinkage, lr_power, multiply by lr */
+	void (*prox)(void *var, void *acc, const void *g, int64_t n,
+		     const double *k); /* lr, l1, l2; acc NULL: plain gradient descent */
+	void (*adagrad_da)(void *var, void *sum, void *squares, const void *g, int64_t n,
+			   const double *k); /* lr, l1, l2, step */
+	void (*adamax)(void *var, void *m, void *v, const void *g, int64_t n,
+		       const double *k); /* lr / (1 - beta1^t), beta1, beta2, epsilon */
+	void (*amsgrad)(void *var, void *m, void *v, void *vhat, const void *g, int64_t n,
+			const double *k); /* alpha, beta1, beta2, epsilon */
+	void (*signs)(void *var, void *m, const void *g, int64_t n,
+		      const double *k); /* lr, alpha or log base, sign decay, beta, power */
+};
+
+/* A row of outputs of whole 2 by 2 windows, two apart, over two rows of the input. */
+struct pool_loops {
+	void (*max)(void *out, const void *top, const void *bottom, int64_t columns,
+		    int64_t channels);
+	void (*average)(void *out, const void *top, const void *bottom, int64_t columns,
+			int64_t channels);
+	/* The gradient goes to each window's first largest element, zeros to the others. */
+	void (*max_back)(void *out_top, void *out_bottom, const void *top, const void *bottom,
+			 const void *grad, int64_t columns, int64_t channels);
+};
+
+/* out = softmax(in), a row of n; stats: its largest element and the sum of e^(x - largest), of the
+ * type itself.  Not in place. */
+typedef void softmax_loop(void *out, const void *in, int64_t n, void *stats);
+
+/* turn() of elements of 4 bytes, and of 8. */
+enum { TURN_4, TURN_8, TURN_SIZES };
+typedef void turn_loop(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t m,
+		       int64_t n);
+
+struct loops {
+	const char *variant; /* "cpu-generic", "cpu-avx2", "cpu-avx512" */
+	unary_loop *unary[UN_COUNT][MU_DT_COUNT];
+	binary_loop *binary[BIN_COUNT][MU_DT_COUNT];
+	struct reduce_loops reduce[RED_COUNT][MU_DT_COUNT];
+	struct update_loops update[MU_DT_COUNT];
+	struct tile_loops tile[MU_DT_COUNT]; /* float and double */
+	struct pool_loops pool[MU_DT_COUNT]; /* float and double */
+	softmax_loop *softmax[MU_DT_COUNT];  /* float and double */
+	turn_loop *turn[TURN_SIZES];
+};
+
+extern const struct loops *loops; /* the set chosen; cpu-generic until then */
+
+/* loops->binary[op][t] where there is one; 16-bit floats are computed as floats, a block at a time.
+ * False: t is not for this op, and nothing was done.  `out` has the elements' type. */
+bool loops_binary(enum binary_op op, enum mu_dtype t, void *out, const void *a, const void *b,
+		  int64_t n, enum binary_form f);
+bool loops_binary_known(enum binary_op op, enum mu_dtype t);
+
+/* Picks "cpu-generic", "cpu-avx2" or "cpu-avx512"; NULL or "" the best this processor has.
+ * INVALID_ARGUMENT for an unknown name, FAILED_PRECONDITION when the processor lacks what it
+ * needs.  Sets OpenBLAS's core type accordingly.  Call before the first step. */
+int cpu_kernels_select(const char *variant, struct mu_err *err);
+const char *cpu_kernels_variant(void); /* the one in use */
+const char *cpu_kernels_best(void);    /* the best this processor has */
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Functions of single precision without branches or library calls, so that loops over them become
+ * vector code; good to about two units in the last place.  Doubles go to the library. */
+#ifndef MU_TASK_KERNELS_ENGINE_LOOPS_MATH_H
+#define MU_TASK_KERNELS_ENGINE_LOOPS_MATH_H
+
+#include <math.h>
+#include <stdint.h>
+
+/* On [-ln2/2, ln2/2]: a Taylor polynomial. */
+static inline float exp_near_0_float(float r)
+{
+	float p = 1.9841270e-4f;
+	p = p * r + 1.3888889e-3f;
+	p = p * r + 8.3333333e-3f;
+	p = p * r + 4.1666667e-2f;
+	p = p * r + 1.6666667e-1f;
+	p = p * r + 5.0e-1f;
+	return p * r * r + r + 1;
+}
+
+/* The exponent is taken apart at ln 2, the rest is near 0. */
+static inline float exp_float(float x)
+{
+	const float round = 12582912; /* 1.5 * 2^23: what is added to it loses its fraction */
+	float c = x > 88.72283f ? 88.72283f : x < -103.97208f ? -103.97208f : x;
+	float n = (c * 1.44269504088896341f + round) - round;
+	float r = c - n * 0.693359375f + n * 2.12194440e-4f;
+	float p = exp_near_0_float(r);
+	/* 2^n in two factors: n reaches from -150 to 128, more than one exponent field holds. */
+	int32_t whole = (int32_t)(x == x ? n : 0), half = whole / 2, rest = whole - half;
+	union {
+		int32_t i;
+		float f;
+	} a = {(half + 127) << 23}, b = {(rest + 127) << 23};
+	p = p * a.f * b.f;
+	p = x > 88.72283f ? INFINITY : x < -103.97208f ? 0 : p;
+	return x != x ? x : p;
+}
+
+/* The same for what is not above 0: no overflow, and NaN goes through by itself, so that neither
+ * has to be masked out. */
+static inline float exp_down_float(float x)
+{
+	const float round = 12582912;
+	float c = x < -103.97208f ? -103.97208f : x;
+	union {
+		float f;
+		int32_t i;
+	} n = {c * 1.44269504088896341f + round}, zero = {round};
+	float whole = n.f - round, r = c - whole * 0.693359375f + whole * 2.12194440e-4f;
+	float p = exp_near_0_float(r);
+	int32_t power = (int32_t)((uint32_t)n.i - (uint32_t)zero.i), half = power >> 1;
+	union {
+		uint32_t i;
+		float f;
+	} a = {(uint32_t)(half + 127) << 23}, b = {(uint32_t)(power - half + 127) << 23};
+	return p * a.f * b.f;
+}
+
+/* Near 0 a polynomial, fitted on [-0.5, 0.5], keeps what a difference from 1 would lose. */
+static inline float expm1_float(float x)
+{
+	float p = 1.99621861e-4f;
+	p = p * x + 1.39821969e-3f;
+	p = p * x + 8.33318204e-3f;
+	p = p * x + 4.1665791e-2f;
+	p = p * x + 1.66666671e-1f;
+	p = p * x + 0.5f;
+	p = p * x * x + x;
+	return x > -0.5f && x < 0.5f ? p : exp_float(x) - 1;
+}
+
+/* The same on [-0.625, 0.625]; beyond, from e^2|x|. */
+static inline float tanh_float(float x)
+{
+	float z = x * x, size = x < 0 ? -x : x;
+	float p = 2.29573527e-3f;
+	p = p * z - 8.34686661e-3f;
+	p = p * z + 2.17699164e-2f;
+	p = p * z - 5.39593983e-2f;
+	p = p * z + 1.33333042e-1f;
+	p = p * z - 3.33333332e-1f;
+	p = p * z * x + x;
+	float far = 1 - 2 / (exp_float(2 * size) + 1);
+	return size < 0.625f ? p : x < 0 ? -far : far;
+}
+
+#define exp_of(x)      _Generic((x), float : exp_float, default : exp)(x)
+#define exp_down_of(x) _Generic((x), float : exp_down_float, default : exp)(x)
+#define expm1_of(x)    _Generic((x), float : expm1_float, default : expm1)(x)
+#define tanh_of(x)     _Generic((x), float : tanh_float, default : tanh)(x)
+
+#endif

@@ -1,0 +1,155 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products: by OpenBLAS, by few_rows.c where that is faster, by plain loops for integers. */
+#include "task/kernels/engine/product.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "task/kernels/engine/blas.h"
+#include "task/kernels/engine/few_rows.h"
+#include "task/runtime/kernel.h"
+#include "task/runtime/runtime.h"
+#include "task/runtime/thread_pool.h"
+
+enum { PIECE_WORK = 2 << 20 /* multiply-adds worth another thread: 40 us */ };
+
+static bool is_integer(enum mu_dtype t)
+{
+	return t == MU_INT32 || t == MU_INT64;
+}
+
+int product_check(const char *op, enum mu_dtype t, const struct product *p, struct mu_err *err)
+{
+	bool known = is_integer(t) || t == MU_FLOAT || t == MU_DOUBLE || t == MU_COMPLEX64 ||
+		     t == MU_COMPLEX128;
+
+	if (!known)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", op,
+			       mu_dtype_name(t));
+	if (p->m > INT_MAX || p->n > INT_MAX || p->k > INT_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s: a matrix product of %lld x %lld by %lld x %lld is too large: "
+			       "no dimension may exceed %d",
+			       op, (long long)p->m, (long long)p->k, (long long)p->k,
+			       (long long)p->n, INT_MAX);
+	return 0;
+}
+
+/* ---- integers: unsigned, so that overflow wraps ---- */
+
+#define INTEGER_PRODUCT(T)                                                                         \
+	static void product_##T(const struct product *p, const T *a, const T *b, T *c)             \
+	{                                                                                          \
+		int64_t a_m = p->trans_a ? 1 : p->a_line, a_k = p->trans_a ? p->a_line : 1;        \
+		for (int64_t i = 0; i < p->m; i++) {                                               \
+			T *row = c + i * p->c_line;                                                \
+			for (int64_t j = 0; j < p->n && !p->add; j++)                              \
+				row[j] = 0;                                                        \
+			for (int64_t l = 0; l < p->k; l++) {                                       \
+				T x = a[i * a_m + l * a_k];                                        \
+				if (!p->trans_b)                                                   \
+					for (int64_t j = 0; j < p->n; j++)                         \
+						row[j] += x * b[l * p->b_line + j];                \
+				else                                                               \
+					for (int64_t j = 0; j < p->n; j++)                         \
+						row[j] += x * b[j * p->b_line + l];                \
+			}                                                                          \
+		}                                                                                  \
+	}
+INTEGER_PRODUCT(uint32_t)
+INTEGER_PRODUCT(uint64_t)
+
+/* ---- one piece ---- */
+
+static void run_piece(enum mu_dtype t, const struct product *p, const void *a, const void *b,
+		      void *c)
+{
+	if (t == MU_INT32) {
+		product_uint32_t(p, a, b, c);
+	} else if (t == MU_INT64) {
+		product_uint64_t(p, a, b, c);
+	} else if (!p->k || !p->n) {
+		size_t size = mu_dtype_size(t);
+		for (int64_t i = 0; i < p->m && !p->add; i++)
+			memset((char *)c + (size_t)(i * p->c_line) * size, 0, (size_t)p->n * size);
+	} else if (few_rows_fit(t, p)) {
+		few_rows_product(t, p, a, b, c);
+	} else if (p->m) {
+		blas_product(t, p, a, b, c);
+	}
+}
+
+static struct product with_lines(const struct product *p)
+{
+	struct product q = *p;
+
+	q.a_line = p->a_line ? p->a_line : p->trans_a ? p->m : p->k;
+	q.b_line = p->b_line ? p->b_line : p->trans_b ? p->k : p->n;
+	q.c_line = p->c_line ? p->c_line : p->n;
+	return q;
+}
+
+void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c)
+{
+	struct product q = with_lines(p);
+
+	run_piece(t, &q, a, b, c);
+}
+
+/* ---- pieces: a grid over the result ---- */
+
+struct grid {
+	struct product p;
+	enum mu_dtype type;
+	const char *a, *b;
+	char *c;
+	int64_t rows, columns;
+};
+
+static void run_pieces(void *arg, int64_t from, int64_t to)
+{
+	const struct grid *g = arg;
+	size_t size = mu_dtype_size(g->type);
+
+	for (int64_t i = from; i < to; i++) {
+		int64_t row = i / g->columns, column = i % g->columns;
+		int64_t m = g->p.m * row / g->rows, n = g->p.n * column / g->columns;
+		struct product p = g->p;
+
+		p.m = g->p.m * (row + 1) / g->rows - m;
+		p.n = g->p.n * (column + 1) / g->columns - n;
+		run_piece(g->type, &p, g->a + (size_t)(p.trans_a ? m : m * p.a_line) * size,
+			  g->b + (size_t)(p.trans_b ? n * p.b_line : n) * size,
+			  g->c + (size_t)(m * p.c_line + n) * size);
+	}
+}
+
+/* The grid of so many pieces whose pieces have the shortest sides: they read the least. */
+static void cut(struct grid *g, int64_t pieces)
+{
+	double best = 0;
+
+	for (int64_t rows = 1; rows <= pieces; rows++) {
+		int64_t columns = pieces / rows;
+		double side = (double)g->p.m / (double)rows + (double)g->p.n / (double)columns;
+		if (rows * columns != pieces || (best && side >= best))
+			continue;
+		best = side;
+		g->rows = rows;
+		g->columns = columns;
+	}
+}
+
+void product_spread(struct kernel_call *call, enum mu_dtype t, const struct product *p,
+		    const void *a, const void *b, void *c)
+{
+	struct grid g = {with_lines(p), t, a, b, c, 1, 1};
+	double work = (double)p->m * (double)p->n * (double)p->k / PIECE_WORK;
+	int64_t threads = call->runtime ? thread_pool_size(call->runtime->pool) : 1;
+
+	cut(&g, work < 2 ? 1 : work < (double)threads ? (int64_t)work : threads);
+	if (g.rows * g.columns > 1)
+		kernel_parallel(call, g.rows * g.columns, 1, run_pieces, &g);
+	else
+		run_piece(t, &g.p, a, b, c);
+}

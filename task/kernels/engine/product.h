@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Matrix products. */
+#ifndef MU_TASK_KERNELS_ENGINE_PRODUCT_H
+#define MU_TASK_KERNELS_ENGINE_PRODUCT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "lib/base/err.h"
+#include "lib/tensor/dtype.h"
+
+struct kernel_call;
+
+/* c[m, n] = a[m, k] * b[k, n]; trans_a, trans_b: that side is stored transposed.
+ * conjugate: a transposed side of complex numbers is the adjoint.
+ * add: c[m, n] += the product instead.
+ * a_line, b_line, c_line: elements from row to row as stored, for parts of larger matrices; 0:
+ * rows follow one another. */
+struct product {
+	int64_t m, n, k;
+	bool trans_a, trans_b, conjugate, add;
+	int64_t a_line, b_line, c_line;
+};
+
+/* UNIMPLEMENTED for other types than float, double, complex64, complex128, int32 and int64;
+ * INVALID_ARGUMENT for sizes that BLAS cannot count. */
+int product_check(const char *op, enum mu_dtype t, const struct product *p, struct mu_err *err);
+/* In the calling thread. */
+void product(enum mu_dtype t, const struct product *p, const void *a, const void *b, void *c);
+/* By as many threads of the pool as the size is worth.  The result depends on their number in the
+ * last bits, never on timing. */
+void product_spread(struct kernel_call *call, enum mu_dtype t, const struct product *p,
+		    const void *a, const void *b, void *c);
+
+#endif

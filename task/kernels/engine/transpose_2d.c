@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Elements of 4 and of 8 bytes go by vectors (engine/loops/transpose.h), shorter ones by the loops
+ * here.
+ *
+ * A few lines of several rows are gathered first, one row behind the other: rows that lie a power
+ * of two apart would throw each other out of the first-level cache.  What comes out is written in
+ * whole lines. */
+#include "task/kernels/engine/transpose_2d.h"
+
+#include <string.h>
+
+#include "task/kernels/engine/loops/loops.h"
+
+enum { LINE = 64, LINES = 4 };
+
+static int64_t least(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+#define TURN(T)                                                                                    \
+	static void turn_##T(T *to, int64_t to_step, const T *from, int64_t from_step, int64_t m,  \
+			     int64_t n)                                                            \
+	{                                                                                          \
+		enum { N = LINE / sizeof(T), M = LINES * N };                                      \
+		T rows[N][M], line[N];                                                             \
+		for (int64_t j = 0; j < n; j += N)                                                 \
+			for (int64_t i = 0; i < m; i += M) {                                       \
+				int64_t high = least(n - j, N), wide = least(m - i, M);            \
+				const T *at = from + j * from_step + i;                            \
+				for (int64_t y = 0; y < high; y++, at += from_step)                \
+					memcpy(rows[y], at, (size_t)wide * sizeof(T));             \
+				T *out = to + i * to_step + j;                                     \
+				for (int64_t x = 0; x < wide && high == N; x++, out += to_step) {  \
+					for (int y = 0; y < N; y++)                                \
+						line[y] = rows[y][x];                              \
+					memcpy(out, line, sizeof line);                            \
+				}                                                                  \
+				for (int64_t x = 0; x < wide && high < N; x++, out += to_step)     \
+					for (int64_t y = 0; y < high; y++)                         \
+						out[y] = rows[y][x];                               \
+			}                                                                          \
+	}
+TURN(uint8_t)
+TURN(uint16_t)
+
+void turn(size_t size, void *to, int64_t to_step, const void *from, int64_t from_step, int64_t m,
+	  int64_t n)
+{
+	if (size == 1)
+		turn_uint8_t(to, to_step, from, from_step, m, n);
+	else if (size == 2)
+		turn_uint16_t(to, to_step, from, from_step, m, n);
+	else
+		loops->turn[size == 4 ? TURN_4 : TURN_8](to, to_step, from, from_step, m, n);
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variant tensors of one object, as kernels take and give them. */
+#ifndef MU_TASK_KERNELS_ENGINE_VARIANT_H
+#define MU_TASK_KERNELS_ENGINE_VARIANT_H
+
+#include "lib/tensor/object.h"
+#include "task/runtime/kernel.h"
+
+/* The object of input i, of this type; borrowed. */
+int variant_in(const struct kernel_call *c, unsigned i, const struct mu_object_type *type,
+	       struct mu_object **out, struct mu_err *err);
+/* Output i becomes a scalar that holds the object; takes the reference, also on failure. */
+int variant_out(struct kernel_call *c, unsigned i, struct mu_object *o, struct mu_err *err);
+int variant_tensor(struct mu_tensor *out, struct mu_object *o, struct mu_err *err); /* the same */
+/* An object that holds a tensor, and the tensor that it holds; NULL: it is another kind. */
+struct mu_object *variant_box(const struct mu_tensor *t);
+const struct mu_tensor *variant_boxed(const struct mu_object *o);
+/* Nobody else has input i's object: it may be changed and given on. */
+bool variant_is_sole(const struct kernel_call *c, unsigned i);
+
+/* Element by element what ZerosLike and AddN of two mean for the objects in them. */
+int variant_zeros(struct mu_tensor *out, const struct mu_tensor *t, struct mu_err *err);
+int variant_add(struct mu_tensor *out, const struct mu_tensor *a, const struct mu_tensor *b,
+		struct mu_err *err);
+/* Output 0 = all inputs added so. */
+int variant_add_all(struct kernel_call *c, struct mu_err *err);
+
+#endif

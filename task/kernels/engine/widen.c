@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* 16-bit floats for kernels that compute in float: stored in 16 bits, computed in 32.
+ *
+ * The inputs are put aside, float copies take their places for the call, and come back afterwards:
+ * a value may be a constant that stays from step to step. */
+#include "lib/ops/op_def.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+
+static bool is_narrow(enum mu_dtype t)
+{
+	return t == MU_HALF || t == MU_BFLOAT16;
+}
+
+static int widen_inputs(struct kernel_call *c, struct mu_tensor *aside, struct mu_err *err)
+{
+	for (unsigned i = 0; i < c->n_in; i++) {
+		struct mu_tensor *t = &c->in[i].tensor, wide;
+		if (c->in[i].ref || !is_narrow(t->dtype))
+			continue;
+		int rc = convert_tensor(&wide, MU_FLOAT, t, err);
+		if (rc)
+			return rc;
+		aside[i] = *t;
+		*t = wide;
+	}
+	return 0;
+}
+
+static int narrow_outputs(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_arena arena;
+	enum mu_dtype *types;
+	unsigned n;
+
+	mu_arena_init(&arena);
+	int rc = mu_op_output_types(c->node, &arena, &types, &n, err);
+	for (unsigned i = 0; !rc && i < n && i < c->n_out; i++) {
+		struct mu_tensor *t = &c->out[i].tensor, narrow;
+		if (!is_narrow(types[i]) || t->dtype != MU_FLOAT)
+			continue;
+		if (!(rc = convert_tensor(&narrow, types[i], t, err)))
+			kernel_out_take(c, i, narrow);
+	}
+	mu_arena_fini(&arena);
+	return rc;
+}
+
+static int run_wide(struct kernel_call *c, struct mu_err *err)
+{
+	const struct kernel *k = cpu_kernel_find(c->node->op);
+	if (c->n_in && (c->in[0].ref || kernel_in(c, 0)->dtype == MU_RESOURCE))
+		return k->run(c, err); /* variables stay as they are */
+	MU_AUTO_FREE struct mu_tensor *aside = MU_NEW_ARRAY(struct mu_tensor, c->n_in + 1);
+	int rc = widen_inputs(c, aside, err);
+
+	if (!rc && !(rc = k->run(c, err)))
+		rc = narrow_outputs(c, err);
+	for (unsigned i = 0; i < c->n_in; i++)
+		if (mu_tensor_is_set(&aside[i])) {
+			mu_tensor_unref(&c->in[i].tensor);
+			c->in[i].tensor = aside[i];
+		}
+	return rc;
+}
+
+/* Tables whose kernels compute; those of the others move elements of any type as they are. */
+#define WIDENS(X)                                                                                  \
+	X(elementwise)                                                                             \
+	X(elementwise_more)                                                                        \
+	X(reduce)                                                                                  \
+	X(einsum)                                                                                  \
+	X(matmul)                                                                                  \
+	X(inplace)                                                                                 \
+	X(dilation)                                                                                \
+	X(bias)                                                                                    \
+	X(conv)                                                                                    \
+	X(pool)                                                                                    \
+	X(conv3d)                                                                                  \
+	X(pool3d)                                                                                  \
+	X(batch_norm)                                                                              \
+	X(batch_norm_global)                                                                       \
+	X(lrn)                                                                                     \
+	X(mirror_pad_grad)                                                                         \
+	X(suppress)                                                                                \
+	X(cross)                                                                                   \
+	X(block_cell)                                                                              \
+	X(block_lstm)                                                                              \
+	X(softmax)                                                                                 \
+	X(scan)                                                                                    \
+	X(segment)                                                                                 \
+	X(scatter)                                                                                 \
+	X(argmax)
+#define DECLARE(name) KERNEL_TABLE_DECLARE(name)
+WIDENS(DECLARE)
+#define ENTRY(name) &kernel_table_##name,
+static const struct kernel_table *const widened[] = {WIDENS(ENTRY)};
+
+kernel_fn *cpu_kernel_run(const struct kernel *k, const struct mu_node *n)
+{
+	bool narrow = false;
+
+	for (unsigned i = 0; i < n->n_attrs; i++)
+		narrow |=
+		    n->attrs[i].value.kind == MU_ATTR_TYPE && is_narrow(n->attrs[i].value.type);
+	for (unsigned i = 0; k->run && narrow && i < MU_COUNT(widened); i++)
+		if (k >= widened[i]->rows && k < widened[i]->rows + widened[i]->count)
+			return run_wide;
+	return k->run;
+}

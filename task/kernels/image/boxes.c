@@ -1,0 +1,433 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes drawn into pictures, and boxes drawn by chance: a part of a picture that still shows enough
+ * of what is marked in it, as programs cut their training pictures. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/half.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/random/node_state.h"
+
+enum { SIDES = 4 }; /* of a box: y1, x1, y2, x2, parts of the picture's sides */
+
+/* ---- DrawBoundingBoxes ---- */
+
+static const float usual_colours[][4] = {
+    {1, 1, 0, 1},       {0, 0, 1, 1},    {1, 0, 0, 1},    {0, 1, 0, 1}, {0.5f, 0, 0.5f, 1},
+    {0.5f, 0.5f, 0, 1}, {0.5f, 0, 0, 1}, {0, 0, 0.5f, 1}, {0, 1, 1, 1}, {1, 0, 1, 1}};
+
+struct canvas {
+	enum mu_dtype type;
+	void *pixels; /* of one picture */
+	int64_t size[2], depth;
+	unsigned char colour[4 * sizeof(float)]; /* as pixels have it */
+};
+
+/* From pixel to pixel along an axis, both included, at `across` of the other axis. */
+static void line(const struct canvas *k, int axis, int64_t from, int64_t to, int64_t across)
+{
+	size_t pixel = (size_t)k->depth * elems_size(k->type);
+
+	for (int64_t i = from; i <= to; i++) {
+		int64_t at = axis ? across * k->size[1] + i : i * k->size[1] + across;
+		memcpy((char *)k->pixels + (size_t)at * pixel, k->colour, pixel);
+	}
+}
+
+static int64_t to_pixel(float part, int64_t size)
+{
+	float at = part * (float)(size - 1);
+
+	return !(at > -1e9f) ? -1000000000 : !(at < 1e9f) ? 1000000000 : (int64_t)at;
+}
+
+static void draw_box(const struct canvas *k, const float *box)
+{
+	int64_t low[2], high[2], first[2], last[2];
+
+	for (int i = 0; i < 2; i++) {
+		low[i] = to_pixel(box[i], k->size[i]);
+		high[i] = to_pixel(box[i + 2], k->size[i]);
+		if (low[i] > high[i] || low[i] >= k->size[i] || high[i] < 0)
+			return; /* nothing of it can be seen */
+		first[i] = low[i] < 0 ? 0 : low[i];
+		last[i] = high[i] < k->size[i] ? high[i] : k->size[i] - 1;
+	}
+	for (int i = 0; i < 2; i++) {
+		if (low[i] >= 0)
+			line(k, !i, first[!i], last[!i], low[i]);
+		if (high[i] < k->size[i])
+			line(k, !i, first[!i], last[!i], high[i]);
+	}
+}
+
+static void mix(struct canvas *k, const float *colour)
+{
+	for (int64_t i = 0; i < k->depth; i++) {
+		float part = colour[i];
+		if (k->type == MU_FLOAT)
+			((float *)k->colour)[i] = part;
+		else
+			((uint16_t *)k->colour)[i] = float_to_half(part);
+	}
+}
+
+static int check_drawing(const struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape, *b = &kernel_in(c, 1)->shape;
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
+	int rc;
+
+	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_rank(c, 1, 3, err)) ||
+	    (rc = args_type(c, 1, MU_FLOAT, err)))
+		return rc;
+	if (t != MU_FLOAT && t != MU_HALF)
+		return mu_fail(err, MU_UNIMPLEMENTED, "no boxes are drawn into %s",
+			       mu_dtype_name(t));
+	if (in->dim[3] != 1 && in->dim[3] != 3 && in->dim[3] != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Channel depth should be either 1 (GRY), 3 (RGB), or 4 (RGBA)");
+	if (b->dim[0] != in->dim[0] || b->dim[2] != SIDES)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "boxes must be [pictures, boxes, 4], not %s for %s", mu_shape_str(b),
+			       mu_shape_str(in));
+	if (c->n_in < 3)
+		return 0;
+	if ((rc = args_rank(c, 2, 2, err)) || (rc = args_type(c, 2, MU_FLOAT, err)))
+		return rc;
+	if (kernel_in(c, 2)->shape.dim[1] < in->dim[3])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "colors must have equal or more channels than the image provided: "
+			       "%s for %s",
+			       mu_shape_str(&kernel_in(c, 2)->shape), mu_shape_str(in));
+	return 0;
+}
+
+static int draw_boxes(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t boxes, colours = MU_COUNT(usual_colours), step = 4;
+	const float *colour = usual_colours[0], *white = usual_colours[0];
+	bool own = c->n_in > 2 && kernel_in(c, 2)->shape.count;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = check_drawing(c, err)) ||
+	    (rc = kernel_out_reuse(c, 0, 0, in->dtype, &in->shape, &out, err)))
+		return rc;
+	if (out->data != in->data)
+		elems_copy(in->dtype, out->data, 0, in->data, 0, in->shape.count);
+	if (own) {
+		colours = kernel_in(c, 2)->shape.dim[0];
+		step = kernel_in(c, 2)->shape.dim[1];
+		colour = kernel_in(c, 2)->data;
+	}
+	boxes = out->shape.count ? kernel_in(c, 1)->shape.dim[1] : 0;
+	struct canvas k = {.type = in->dtype,
+			   .size = {in->shape.dim[1], in->shape.dim[2]},
+			   .depth = in->shape.dim[3]};
+	for (int64_t p = 0; p < in->shape.dim[0]; p++) {
+		k.pixels = (char *)out->data +
+			   (size_t)(p * k.size[0] * k.size[1] * k.depth) * elems_size(k.type);
+		for (int64_t b = 0; b < boxes; b++) {
+			/* what is grey is drawn white, unless told */
+			mix(&k, own || k.depth > 1 ? colour + b % colours * step : white);
+			draw_box(&k, MU_DATA(float, kernel_in(c, 1)) + (p * boxes + b) * SIDES);
+		}
+	}
+	return 0;
+}
+
+/* ---- SampleDistortedBoundingBox ---- */
+
+enum { MOST_ATTEMPTS = 1 << 20, MOST_LOOKS = 1 << 28 }; /* a second of a processor's time */
+
+struct part { /* of a picture, in pixels: from low up to high */
+	int low[2], high[2];
+};
+struct parting {
+	int size[2]; /* of the picture */
+	float aspect[2], area[2], covered;
+	int64_t attempts, n; /* n: what is marked */
+	struct part *marked;
+	enum mu_dtype type;
+};
+
+static float area_of(const struct part *p)
+{
+	for (int i = 0; i < 2; i++)
+		if (p->high[i] <= p->low[i])
+			return 0;
+	return (float)((int64_t)(p->high[0] - p->low[0]) * (p->high[1] - p->low[1]));
+}
+
+static struct part common(const struct part *a, const struct part *b)
+{
+	struct part p;
+
+	for (int i = 0; i < 2; i++) {
+		p.low[i] = a->low[i] > b->low[i] ? a->low[i] : b->low[i];
+		p.high[i] = a->high[i] < b->high[i] ? a->high[i] : b->high[i];
+	}
+	return p;
+}
+
+static bool shows_enough(const struct parting *k, const struct part *p)
+{
+	for (int64_t i = 0; i < k->n && area_of(p) >= 1; i++) {
+		struct part both = common(p, &k->marked[i]);
+		float whole = area_of(&k->marked[i]);
+		if (whole >= 1 && area_of(&both) / whole >= k->covered)
+			return true;
+	}
+	return false;
+}
+
+/* The largest height at which a width of this aspect is within the picture. */
+static int most_height(const struct parting *k, float aspect, float area)
+{
+	int64_t most = lrintf(sqrtf(area / aspect));
+
+	if (lrintf((float)most * aspect) > k->size[1]) {
+		most = (int64_t)(((float)k->size[1] + 0.5f - 1e-7f) / aspect);
+		if (lrintf((float)most * aspect) > k->size[1])
+			most--;
+	}
+	return (int)(most < k->size[0] ? most : k->size[0]);
+}
+
+/* Rounding may have made it a little too small or too large. */
+static bool fit(const struct parting *k, float aspect, float least, float most, int64_t size[2])
+{
+	float area = (float)(size[0] * size[1]);
+
+	for (int by = 1; by >= -1; by -= 2)
+		if (by > 0 ? area < least : area > most) {
+			size[0] += by;
+			size[1] = lrintf((float)size[0] * aspect);
+			area = (float)(size[0] * size[1]);
+		}
+	return area >= least && area <= most && size[0] > 0 && size[1] > 0 &&
+	       size[0] <= k->size[0] && size[1] <= k->size[1];
+}
+
+static bool draw_part(const struct parting *k, float aspect, struct philox_stream *random,
+		      struct part *out)
+{
+	float least = k->area[0] * (float)k->size[1] * (float)k->size[0];
+	float most = k->area[1] * (float)k->size[1] * (float)k->size[0];
+	int high = most_height(k, aspect, most);
+	int64_t size[2] = {lrintf(sqrtf(least / aspect))};
+
+	if (size[0] >= high)
+		size[0] = high;
+	else
+		size[0] += philox_below_32(random, (uint32_t)(high - size[0] + 1));
+	size[1] = lrintf((float)size[0] * aspect);
+	if (!fit(k, aspect, least, most, size))
+		return false;
+	for (int i = 0; i < 2; i++) {
+		int64_t room = k->size[i] - size[i];
+		out->low[i] = room ? (int)philox_below_32(random, (uint32_t)room) : 0;
+		out->high[i] = out->low[i] + (int)size[i];
+	}
+	return true;
+}
+
+static struct part sample(const struct parting *k, struct philox from)
+{
+	struct philox_stream random = {.from = from};
+	struct part p;
+
+	for (int64_t i = 0; i < k->attempts; i++) {
+		float aspect =
+		    philox_float(philox_32(&random)) * (k->aspect[1] - k->aspect[0]) + k->aspect[0];
+		if (draw_part(k, aspect, &random, &p) && shows_enough(k, &p))
+			return p;
+	}
+	return (struct part){.high = {k->size[0], k->size[1]}};
+}
+
+/* ---- what is asked for ---- */
+
+static int read_range(const struct mu_node *n, const char *name, float out[2], struct mu_err *err)
+{
+	const struct mu_attr *a = mu_node_attr(n, name);
+
+	if (!a || a->kind != MU_ATTR_LIST + MU_ATTR_FLOAT || a->n != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be two numbers", name);
+	memcpy(out, a->fs, 2 * sizeof *out);
+	if (!(out[0] > 0 && out[1] > 0 && out[0] <= out[1] && out[1] < 1e6f))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s must be two positive numbers, the smaller one first, not %g and "
+			       "%g",
+			       name, (double)out[0], (double)out[1]);
+	return 0;
+}
+
+static int read_how(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = read_range(c->node, "aspect_ratio_range", k->aspect, err)) ||
+	    (rc = read_range(c->node, "area_range", k->area, err)))
+		return rc;
+	k->attempts = args_attr_int(c->node, "max_attempts", 100);
+	k->covered = args_attr_float(c->node, "min_object_covered", 0.1f);
+	if (c->n_in > 2) {
+		if ((rc = args_type(c, 2, MU_FLOAT, err)) || (rc = args_rank(c, 2, 0, err)))
+			return rc;
+		k->covered = *MU_DATA(float, kernel_in(c, 2));
+	}
+	if (!(k->covered >= 0))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Min object covered must be non-negative");
+	if (k->area[1] > 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "area_range must be within (0, 1]");
+	if (k->attempts < 1 || k->attempts > MOST_ATTEMPTS)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "max_attempts must be from 1 to %d, not %lld", MOST_ATTEMPTS,
+			       (long long)k->attempts);
+	return 0;
+}
+
+static int read_picture(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+{
+	int64_t size[3];
+	int n = 0, rc;
+
+	k->type = kernel_in(c, 0)->dtype;
+	if ((rc = args_rank(c, 0, 1, err)))
+		return rc;
+	if (kernel_in(c, 0)->shape.count != 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "image_size must contain 3 elements: %s",
+			       mu_shape_str(&kernel_in(c, 0)->shape));
+	for (int i = 0; i < 3; i++)
+		switch ((int)k->type) {
+		case MU_UINT8:
+			size[i] = MU_DATA(uint8_t, kernel_in(c, 0))[i];
+			break;
+		case MU_INT8:
+			size[i] = MU_DATA(int8_t, kernel_in(c, 0))[i];
+			break;
+		case MU_INT16:
+			size[i] = MU_DATA(int16_t, kernel_in(c, 0))[i];
+			break;
+		default:
+			if ((rc = args_ints(c, 0, size, 3, &n, err)))
+				return rc;
+		}
+	if (size[0] < 1 || size[1] < 1 || size[0] > 1 << 24 || size[1] > 1 << 24)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "image_size must be positive and below 2^24, not %lld by %lld",
+			       (long long)size[0], (long long)size[1]);
+	k->size[0] = (int)size[0];
+	k->size[1] = (int)size[1];
+	return 0;
+}
+
+static int read_marked(const struct kernel_call *c, struct parting *k, struct mu_err *err)
+{
+	const struct mu_tensor *b = kernel_in(c, 1);
+	bool whole = args_attr_bool(c->node, "use_image_if_no_bounding_boxes", false);
+	int rc;
+
+	if ((rc = args_type(c, 1, MU_FLOAT, err)))
+		return rc;
+	if (b->shape.count && (b->shape.rank != 3 || b->shape.dim[2] != SIDES))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input boxes must be 3-dimensional [batch, num_boxes, coords], not "
+			       "%s",
+			       mu_shape_str(&b->shape));
+	if (!b->shape.count && !whole)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "No bounding boxes provided as input. One must enable "
+			       "use_image_if_no_bounding_boxes if you wish to not provide any "
+			       "bounding boxes.");
+	k->n = b->shape.count ? b->shape.count / SIDES : 1;
+	if (k->n > MOST_LOOKS / k->attempts)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%lld attempts for %lld boxes are too many", (long long)k->attempts,
+			       (long long)k->n);
+	if (!(k->marked = calloc((size_t)k->n, sizeof *k->marked)))
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld boxes",
+			       (long long)k->n);
+	k->marked[0] = (struct part){.high = {k->size[0], k->size[1]}};
+	for (int64_t i = 0; i < b->shape.count; i++) {
+		float part = MU_DATA(float, b)[i];
+		if (!(part >= 0 && part <= 1))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "All bounding box coordinates must be in [0.0, 1.0]: %g",
+				       (double)part);
+		struct part *p = &k->marked[i / SIDES];
+		int axis = (int)(i % 2), at = (int)(part * (float)k->size[axis]);
+		*(i % SIDES < 2 ? &p->low[axis] : &p->high[axis]) = at;
+	}
+	return 0;
+}
+
+static int put_size(struct kernel_call *c, unsigned i, enum mu_dtype t, const int64_t size[3],
+		    struct mu_err *err)
+{
+	struct mu_shape three = mu_shape_vec(3);
+	struct mu_tensor *out;
+	int rc = kernel_out(c, i, t, &three, &out, err);
+
+	for (int j = 0; j < 3 && !rc; j++) /* signs apart, the low bytes come first */
+		memcpy((char *)out->data + (size_t)j * elems_size(t), &size[j], elems_size(t));
+	return rc;
+}
+
+static int put_part(struct kernel_call *c, const struct parting *k, const struct part *p,
+		    struct mu_err *err)
+{
+	struct mu_shape box;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = put_size(c, 0, k->type, (int64_t[]){p->low[0], p->low[1], 0}, err)) ||
+	    (rc = put_size(c, 1, k->type,
+			   (int64_t[]){p->high[0] - p->low[0], p->high[1] - p->low[1], -1}, err)) ||
+	    (rc = mu_shape_set(&box, 3, (int64_t[]){1, 1, SIDES}, err)) ||
+	    (rc = kernel_out(c, 2, MU_FLOAT, &box, &out, err)))
+		return rc;
+	for (int i = 0; i < SIDES; i++)
+		MU_DATA(float, out)
+	[i] = (float)(i < 2 ? p->low[i] : p->high[i - 2]) / (float)k->size[i % 2];
+	return 0;
+}
+
+static int sample_and_put(struct kernel_call *c, const struct parting *k, struct mu_err *err)
+{
+	struct philox from;
+	int rc = c->n_in > 3 ? stateless_draws(c, 3, &from, err)
+			     : node_draws(c->state, c, (uint64_t)k->attempts, &from, err);
+
+	if (rc)
+		return rc;
+	struct part p = sample(k, from);
+	return put_part(c, k, &p, err);
+}
+
+static int sample_box(struct kernel_call *c, struct mu_err *err)
+{
+	struct parting k = {0};
+	int rc;
+
+	if (!(rc = read_how(c, &k, err)) && !(rc = read_picture(c, &k, err)) &&
+	    !(rc = read_marked(c, &k, err)))
+		rc = sample_and_put(c, &k, err);
+	free(k.marked);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"DrawBoundingBoxes", KERNEL_EXPENSIVE, .run = draw_boxes},
+    {"DrawBoundingBoxesV2", KERNEL_EXPENSIVE, .run = draw_boxes},
+    {"SampleDistortedBoundingBox", .run = sample_box, .prepare = node_state_prepare,
+     .release = node_state_release},
+    {"SampleDistortedBoundingBoxV2", .run = sample_box, .prepare = node_state_prepare,
+     .release = node_state_release},
+    {"StatelessSampleDistortedBoundingBox", .run = sample_box},
+};
+KERNEL_TABLE(boxes, rows)

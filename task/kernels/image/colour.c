@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Colours of pictures: as hue, saturation and value, turned, strengthened; and their contrast.  The
+ * arithmetic is in double whatever the pixels are. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+
+enum { LIGHTS = 3, CHUNK = 256 };
+
+/* ---- one pixel ---- */
+
+static void to_hsv(const double *rgb, double *hsv, double unused)
+{
+	double most = fmax(fmax(rgb[0], rgb[1]), rgb[2]);
+	double range = most - fmin(fmin(rgb[0], rgb[1]), rgb[2]), h = 0;
+
+	if (range > 0 && rgb[0] == most)
+		h = (rgb[1] - rgb[2]) / (6 * range);
+	else if (range > 0 && rgb[1] == most)
+		h = (rgb[2] - rgb[0]) / (6 * range) + 2 / 6.;
+	else if (range > 0)
+		h = (rgb[0] - rgb[1]) / (6 * range) + 4 / 6.;
+	double s = most > 0 ? range / most : 0;
+	hsv[0] = h < 0 ? h + 1 : h;
+	hsv[1] = s;
+	hsv[2] = most;
+}
+
+static double within_one(double x)
+{
+	return fmin(fmax(x, 0), 1);
+}
+
+static void to_rgb(const double *hsv, double *rgb, double unused)
+{
+	double h = hsv[0] * 6, s = hsv[1], v = hsv[2];
+
+	rgb[0] = ((1 - s) + s * within_one(fabs(h - 3) - 1)) * v;
+	rgb[1] = ((1 - s) + s * within_one(2 - fabs(h - 2))) * v;
+	rgb[2] = ((1 - s) + s * within_one(2 - fabs(h - 4))) * v;
+}
+
+/* Between its least and its most light the colour goes around six corners; which light is the most,
+ * the middle and the least between one and the next. */
+static const unsigned char corners[6][LIGHTS] = {{0, 1, 2}, {1, 0, 2}, {1, 2, 0},
+						 {2, 1, 0}, {2, 0, 1}, {0, 2, 1}};
+
+static void turn_hue(const double *rgb, double *out, double delta)
+{
+	double most = fmax(fmax(rgb[0], rgb[1]), rgb[2]);
+	double least = fmin(fmin(rgb[0], rgb[1]), rgb[2]), hsv[LIGHTS];
+
+	to_hsv(rgb, hsv, 0);
+	double h = fmod(hsv[0] * 6 + delta * 6, 6);
+	h = h < 0 ? h + 6 : h;
+	unsigned at = h < 6 ? (unsigned)h : 0; /* also what is no number */
+	double part = h < 6 ? h - at : 0;
+	out[corners[at][0]] = most;
+	out[corners[at][1]] = least + (at & 1 ? 1 - part : part) * (most - least);
+	out[corners[at][2]] = least;
+}
+
+static void saturate(const double *rgb, double *out, double scale)
+{
+	double hsv[LIGHTS];
+
+	to_hsv(rgb, hsv, 0);
+	hsv[1] = within_one(hsv[1] * scale);
+	to_rgb(hsv, out, 0);
+}
+
+/* ---- all of them ---- */
+
+static const struct way {
+	const char *op;
+	void (*pixel)(const double *in, double *out, double by);
+	bool adjusts; /* by input 1, pictures of at least three dimensions */
+} ways[] = {{"RGBToHSV", to_hsv, false},
+	    {"HSVToRGB", to_rgb, false},
+	    {"AdjustHue", turn_hue, true},
+	    {"AdjustSaturation", saturate, true}};
+
+struct pixels {
+	const struct way *way;
+	const struct mu_tensor *in;
+	struct mu_tensor *out;
+	double by;
+};
+
+static void change(void *arg, int64_t from, int64_t to)
+{
+	double wide[CHUNK * LIGHTS], made[CHUNK * LIGHTS];
+	const struct pixels *p = arg;
+	size_t size = mu_dtype_size(p->in->dtype) * LIGHTS;
+
+	for (int64_t n; from < to; from += n) {
+		n = to - from < CHUNK ? to - from : CHUNK;
+		convert(MU_DOUBLE, wide, p->in->dtype,
+			(const char *)p->in->data + (size_t)from * size, n * LIGHTS);
+		for (int64_t i = 0; i < n; i++)
+			p->way->pixel(wide + i * LIGHTS, made + i * LIGHTS, p->by);
+		convert(p->in->dtype, (char *)p->out->data + (size_t)from * size, MU_DOUBLE, made,
+			n * LIGHTS);
+	}
+}
+
+/* Input 1 as one number. */
+static int read_by(const struct kernel_call *c, double *by, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 1);
+
+	if (t->dtype != MU_FLOAT || t->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s must be by a scalar float, got shape %s", c->node->op,
+			       mu_shape_str(&t->shape));
+	*by = MU_DATA(float, t)[0];
+	return 0;
+}
+
+static int check_pictures(const struct kernel_call *c, bool adjusts, struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
+
+	return t == MU_FLOAT || (!adjusts && (t == MU_HALF || t == MU_BFLOAT16 || t == MU_DOUBLE))
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+static int colours(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct pixels p = {.in = in};
+	int rc;
+
+	for (unsigned i = 0; i < MU_COUNT(ways); i++)
+		if (strcmp(ways[i].op, c->node->op) == 0)
+			p.way = &ways[i];
+	if ((rc = check_pictures(c, p.way->adjusts, err)) ||
+	    (p.way->adjusts && (rc = read_by(c, &p.by, err))))
+		return rc;
+	int least = p.way->adjusts ? 3 : 1;
+	if (in->shape.rank < least || in->shape.dim[in->shape.rank - 1] != LIGHTS)
+		return mu_fail(err,
+			       p.way->adjusts || !in->shape.rank ? MU_INVALID_ARGUMENT
+								 : MU_FAILED_PRECONDITION,
+			       "input must be at least %d-D with 3 channels in the last dimension, "
+			       "got shape %s",
+			       least, mu_shape_str(&in->shape));
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &p.out, err)))
+		return rc;
+	kernel_parallel(c, in->shape.count / LIGHTS, 1 << 14, change, &p);
+	return 0;
+}
+
+/* ---- contrast: how far each channel of a picture is from its mean ---- */
+
+struct contrast {
+	const float *in;
+	float *out;
+	int64_t pixels, channels;
+	double factor;
+};
+
+static void stretch(void *arg, int64_t from, int64_t to)
+{
+	const struct contrast *k = arg;
+
+	for (int64_t i = from; i < to; i++) { /* a channel of a picture */
+		int64_t at = i / k->channels * k->pixels * k->channels + i % k->channels;
+		double sum = 0;
+		for (int64_t p = 0; p < k->pixels; p++)
+			sum += k->in[at + p * k->channels];
+		double mean = sum / (double)k->pixels;
+		for (int64_t p = 0; p < k->pixels; p++, at += k->channels)
+			k->out[at] = (float)((k->in[at] - mean) * k->factor + mean);
+	}
+}
+
+static int contrast(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct contrast k = {.in = in->data};
+	int rank = in->shape.rank, rc;
+	struct mu_tensor *out;
+
+	if ((rc = check_pictures(c, true, err)) || (rc = read_by(c, &k.factor, err)))
+		return rc;
+	if (rank < 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be at least 3-D, got shape %s",
+			       mu_shape_str(&in->shape));
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
+		return rc;
+	k.out = out->data;
+	k.channels = in->shape.dim[rank - 1];
+	k.pixels = in->shape.dim[rank - 2] * in->shape.dim[rank - 3];
+	kernel_parallel(c, in->shape.count / k.pixels, 1 + (1 << 14) / k.pixels, stretch, &k);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"RGBToHSV", KERNEL_EXPENSIVE, .run = colours},
+    {"HSVToRGB", KERNEL_EXPENSIVE, .run = colours},
+    {"AdjustHue", KERNEL_EXPENSIVE, .run = colours},
+    {"AdjustSaturation", KERNEL_EXPENSIVE, .run = colours},
+    {"AdjustContrastv2", KERNEL_EXPENSIVE, .run = contrast},
+};
+KERNEL_TABLE(image_colour, rows)

@@ -1,0 +1,324 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Boxes cut out of pictures and brought to one size, and the gradients of that.
+ *
+ * A place of a crop lies between four pixels of its picture, or on the nearest one, or outside. All
+ * three kernels go through the places the same way (walk) and differ in what they do at one. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+enum { SIDES = 4 }; /* of a box: y1, x1, y2, x2 */
+
+struct crops {
+	const float *boxes;
+	const int32_t *of; /* the picture of each box */
+	int64_t n, images, size[2], picture[2], depth;
+	bool nearest;
+};
+
+/* Where one place lies along an axis. */
+struct between {
+	bool inside;
+	int64_t low, high;
+	float part, from; /* of high's share; along the axis */
+};
+
+static struct between place(const struct crops *k, const float *box, int axis, int64_t i)
+{
+	float first = box[axis], last = box[axis + 2], end = (float)(k->picture[axis] - 1);
+	float step = k->size[axis] > 1 ? (last - first) * end / (float)(k->size[axis] - 1) : 0;
+	float at = k->size[axis] > 1 ? first * end + (float)i * step : 0.5f * (first + last) * end;
+	struct between b = {.inside = at >= 0 && at <= end, .from = at};
+
+	if (!b.inside) /* also what is no number */
+		return b;
+	b.low = (int64_t)(k->nearest ? roundf(at) : floorf(at));
+	b.high = k->nearest ? b.low : (int64_t)ceilf(at);
+	b.part = k->nearest ? 0 : at - (float)b.low;
+	return b;
+}
+
+/* y and x NULL: the place is outside its picture. */
+typedef void at_place(void *arg, int64_t box, int64_t at, int64_t picture, const struct between *y,
+		      const struct between *x);
+
+static void walk(const struct crops *k, int64_t from, int64_t to, at_place *body, void *arg)
+{
+	for (int64_t b = from; b < to; b++) {
+		int64_t at = b * k->size[0] * k->size[1];
+		int64_t picture = k->of[b] * k->picture[0] * k->picture[1];
+		for (int64_t i = 0; i < k->size[0]; i++) {
+			struct between y = place(k, k->boxes + b * SIDES, 0, i);
+			for (int64_t j = 0; j < k->size[1]; j++, at++) {
+				struct between x = place(k, k->boxes + b * SIDES, 1, j);
+				bool inside = y.inside && x.inside;
+				body(arg, b, at * k->depth, picture, inside ? &y : NULL,
+				     inside ? &x : NULL);
+			}
+		}
+	}
+}
+
+/* The first channel of one of the four pixels around. */
+static int64_t pixel(const struct crops *k, int64_t picture, int64_t y, int64_t x)
+{
+	return (picture + y * k->picture[1] + x) * k->depth;
+}
+
+struct corners {
+	const float *tl, *tr, *bl, *br;
+};
+
+static struct corners corners_of(const struct crops *k, const float *in, int64_t picture,
+				 const struct between *y, const struct between *x)
+{
+	return (struct corners){
+	    in + pixel(k, picture, y->low, x->low), in + pixel(k, picture, y->low, x->high),
+	    in + pixel(k, picture, y->high, x->low), in + pixel(k, picture, y->high, x->high)};
+}
+
+/* ---- what is asked for ---- */
+
+static int read_boxes(const struct kernel_call *c, unsigned boxes, struct crops *k,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *b = kernel_in(c, boxes), *of = kernel_in(c, boxes + 1);
+	const char *method = args_attr_string(c->node, "method", "bilinear");
+
+	k->nearest = strcmp(method, "nearest") == 0;
+	if (!k->nearest && strcmp(method, "bilinear"))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "method must be 'bilinear' or 'nearest', not '%.40s'", method);
+	if (b->dtype != MU_FLOAT || of->dtype != MU_INT32)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "boxes are float, their pictures int32");
+	if (!b->shape.count && !of->shape.count)
+		return 0; /* no boxes, whatever their shapes */
+	if (b->shape.rank != 2 || b->shape.dim[1] != SIDES || of->shape.rank != 1 ||
+	    of->shape.count != b->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "boxes must be [n, 4] and box_index [n], not %s and %s",
+			       mu_shape_str(&b->shape), mu_shape_str(&of->shape));
+	k->boxes = b->data;
+	k->of = of->data;
+	k->n = of->shape.count;
+	return 0;
+}
+
+static int check_pictures(struct crops *k, struct mu_err *err)
+{
+	for (int64_t i = 0; i < k->n; i++)
+		if (k->of[i] < 0 || k->of[i] >= k->images)
+			return mu_fail(err, MU_OUT_OF_RANGE,
+				       "box_index has values outside [0, batch_size): %d",
+				       k->of[i]);
+	return 0;
+}
+
+static int read_picture(const struct mu_shape *s, struct crops *k, struct mu_err *err)
+{
+	if (s->rank != 4 || s->dim[1] < 1 || s->dim[2] < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input image must be 4-D, and its dimensions must be positive: %s",
+			       mu_shape_str(s));
+	k->images = s->dim[0];
+	memcpy(k->picture, s->dim + 1, sizeof k->picture);
+	k->depth = s->dim[3];
+	return 0;
+}
+
+/* ---- crops ---- */
+
+struct cut {
+	struct crops k;
+	const float *in;
+	float *out, otherwise;
+};
+
+static void cut_place(void *arg, int64_t box, int64_t at, int64_t picture, const struct between *y,
+		      const struct between *x)
+{
+	const struct cut *a = arg;
+	const struct crops *k = &a->k;
+	float *out = a->out + at;
+
+	if (!y) {
+		for (int64_t d = 0; d < k->depth; d++)
+			out[d] = a->otherwise;
+		return;
+	}
+	const struct corners c = corners_of(k, a->in, picture, y, x);
+	for (int64_t d = 0; d < k->depth; d++) {
+		float top = c.tl[d] + (c.tr[d] - c.tl[d]) * x->part;
+		float bottom = c.bl[d] + (c.br[d] - c.bl[d]) * x->part;
+		out[d] = k->nearest ? c.tl[d] : top + (bottom - top) * y->part;
+	}
+}
+
+static void cut_some(void *arg, int64_t from, int64_t to)
+{
+	walk(&((struct cut *)arg)->k, from, to, cut_place, arg);
+}
+
+static int crop_and_resize(struct kernel_call *c, struct mu_err *err)
+{
+	struct cut a = {.otherwise = args_attr_float(c->node, "extrapolation_value", 0)};
+	MU_AUTO_TENSOR wide = {0};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int n = 0, rc;
+
+	if ((rc = read_picture(&kernel_in(c, 0)->shape, &a.k, err)) ||
+	    (rc = read_boxes(c, 1, &a.k, err)) || (rc = args_rank(c, 3, 1, err)) ||
+	    (rc = args_ints(c, 3, a.k.size, 2, &n, err)))
+		return rc;
+	if (n != 2 || a.k.size[0] < 1 || a.k.size[1] < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "crop_size must have two elements, both positive");
+	if ((rc = mu_shape_set(&shape, 4, (int64_t[]){a.k.n, a.k.size[0], a.k.size[1], a.k.depth},
+			       err)) ||
+	    (rc = check_pictures(&a.k, err)) ||
+	    (rc = convert_tensor(&wide, MU_FLOAT, kernel_in(c, 0), err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
+		return rc;
+	a.in = wide.data;
+	a.out = out->data;
+	if (shape.count)
+		kernel_parallel(c, a.k.n, 1 + (1 << 14) / (shape.count / a.k.n), cut_some, &a);
+	return 0;
+}
+
+/* ---- gradients ---- */
+
+struct back {
+	struct crops k;
+	const float *g, *in;
+	float *out; /* of pictures or of boxes */
+};
+
+static void picture_place(void *arg, int64_t box, int64_t at, int64_t picture,
+			  const struct between *y, const struct between *x)
+{
+	const struct back *a = arg;
+	const float *g = a->g + at;
+
+	if (!y)
+		return;
+	for (int i = 0; i < (a->k.nearest ? 1 : 4); i++) {
+		float share = (i & 2 ? y->part : 1 - y->part) * (i & 1 ? x->part : 1 - x->part);
+		float *to = a->out + pixel(&a->k, picture, i & 2 ? y->high : y->low,
+					   i & 1 ? x->high : x->low);
+		for (int64_t d = 0; d < a->k.depth; d++)
+			to[d] += g[d] * share;
+	}
+}
+
+/* What a place's own move does, times how the sides move the place. */
+static void boxes_place(void *arg, int64_t box, int64_t at, int64_t picture,
+			const struct between *y, const struct between *x)
+{
+	const struct back *a = arg;
+	const struct crops *k = &a->k;
+	float along[2] = {0};
+
+	if (!y)
+		return;
+	const struct corners c = corners_of(k, a->in, picture, y, x);
+	for (int64_t d = 0; d < k->depth; d++) {
+		float g = a->g[at + d];
+		along[0] +=
+		    g * ((1 - x->part) * (c.bl[d] - c.tl[d]) + x->part * (c.br[d] - c.tr[d]));
+		along[1] +=
+		    g * ((1 - y->part) * (c.tr[d] - c.tl[d]) + y->part * (c.br[d] - c.bl[d]));
+	}
+	int64_t index[2] = {at / k->depth / k->size[1] % k->size[0], at / k->depth % k->size[1]};
+	for (int axis = 0; axis < 2; axis++) {
+		float end = (float)(k->picture[axis] - 1);
+		float last =
+		    k->size[axis] > 1 ? (float)index[axis] / (float)(k->size[axis] - 1) : 0.5f;
+		a->out[box * SIDES + axis] += along[axis] * end * (1 - last);
+		a->out[box * SIDES + axis + 2] += along[axis] * end * last;
+	}
+}
+
+/* Input 0: gradients, [boxes, rows, columns, channels] of the crops. */
+static int read_grads(const struct kernel_call *c, struct back *a, struct mu_err *err)
+{
+	const struct mu_tensor *g = kernel_in(c, 0);
+
+	if (g->dtype != MU_FLOAT || g->shape.rank != 4 || g->shape.dim[1] < 1 ||
+	    g->shape.dim[2] < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "grads must be floats, 4-D, of positive sizes, not %s",
+			       mu_shape_str(&g->shape));
+	if (g->shape.dim[0] != a->k.n || g->shape.dim[3] != a->k.depth)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "boxes and grads have incompatible shape: %lld boxes of %lld "
+			       "channels, %s",
+			       (long long)a->k.n, (long long)a->k.depth, mu_shape_str(&g->shape));
+	memcpy(a->k.size, g->shape.dim + 1, sizeof a->k.size);
+	a->g = g->data;
+	return check_pictures(&a->k, err);
+}
+
+static int grad_image(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(c->node, "T", MU_FLOAT);
+	MU_AUTO_TENSOR sum = {0};
+	struct back a = {0};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int64_t size[4];
+	int n = 0, rc;
+
+	if ((rc = read_boxes(c, 1, &a.k, err)) || (rc = args_rank(c, 3, 1, err)) ||
+	    (rc = args_ints(c, 3, size, 4, &n, err)))
+		return rc;
+	if (n != 4 || (t != MU_FLOAT && t != MU_DOUBLE && t != MU_HALF))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "image_size must have 4 elements, and gradients are real");
+	if ((rc = mu_shape_set(&shape, 4, size, err)) || (rc = read_picture(&shape, &a.k, err)) ||
+	    (rc = read_grads(c, &a, err)) || (rc = mu_tensor_new(&sum, MU_FLOAT, &shape, err)) ||
+	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	elems_zero(MU_FLOAT, sum.data, 0, shape.count);
+	a.out = sum.data;
+	if (a.k.depth)
+		walk(&a.k, 0, a.k.n, picture_place, &a);
+	convert(t, out->data, MU_FLOAT, sum.data, shape.count);
+	return 0;
+}
+
+static int grad_boxes(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR wide = {0};
+	struct back a = {0};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = read_picture(&kernel_in(c, 1)->shape, &a.k, err)) ||
+	    (rc = read_boxes(c, 2, &a.k, err)) || (rc = read_grads(c, &a, err)) ||
+	    (rc = convert_tensor(&wide, MU_FLOAT, kernel_in(c, 1), err)) ||
+	    (rc = mu_shape_set(&shape, 2, (int64_t[]){a.k.n, SIDES}, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
+		return rc;
+	if (a.k.nearest)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the gradient of boxes is that of 'bilinear' only");
+	elems_zero(MU_FLOAT, out->data, 0, shape.count);
+	a.in = wide.data;
+	a.out = out->data;
+	if (a.k.depth)
+		walk(&a.k, 0, a.k.n, boxes_place, &a);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"CropAndResize", KERNEL_EXPENSIVE, .run = crop_and_resize},
+    {"CropAndResizeGradImage", KERNEL_EXPENSIVE, .run = grad_image},
+    {"CropAndResizeGradBoxes", KERNEL_EXPENSIVE, .run = grad_boxes},
+};
+KERNEL_TABLE(crop_resize, rows)

@@ -1,0 +1,148 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Glimpses: a window of one size out of each picture, where an offset says.  What lies outside the
+ * picture is zero or noise, of no seed: as bright as the pictures' pixels are. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/random/draw.h"
+#include "task/kernels/random/node_state.h"
+
+enum noise { NOISE_UNIFORM, NOISE_GAUSSIAN, NOISE_ZERO };
+static const char *const noises[] = {"uniform", "gaussian", "zero"};
+
+struct glimpse {
+	bool centered, normalized, second; /* second: of ExtractGlimpseV2 */
+	enum noise noise;
+	int64_t in[2], size[2], depth;
+};
+
+/* The window's first pixel along an axis.  The first version counts to the window's middle, the
+ * second one only from the picture's middle by parts of its size. */
+static int64_t first_pixel(const struct glimpse *g, int axis, float offset)
+{
+	float n = (float)g->in[axis], window = (float)g->size[axis];
+	bool half = g->centered && (g->normalized || !g->second);
+
+	if (g->normalized)
+		offset *= n;
+	if (half)
+		offset /= 2;
+	if (g->centered)
+		offset += n / 2;
+	if (half || !g->second)
+		offset -= window / 2;
+	return !(offset > -1e9f) ? -1000000000 : !(offset < 1e9f) ? 1000000000 : (int64_t)offset;
+}
+
+static void fill_noise(const struct glimpse *g, const struct mu_tensor *in, struct mu_tensor *out,
+		       struct philox from)
+{
+	struct philox_stream random = {.from = from};
+	const float *x = in->data;
+	double sum = 0, squares = 0, two[2];
+	float low = x[0], high = x[0];
+
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		low = fminf(low, x[i]);
+		high = fmaxf(high, x[i]);
+		sum += x[i];
+		squares += (double)x[i] * x[i];
+	}
+	double mean = sum / (double)in->shape.count;
+	double spread = sqrt(fmax(squares / (double)in->shape.count - mean * mean, 0));
+	for (int64_t i = 0; i < out->shape.count; i++) {
+		if (g->noise == NOISE_UNIFORM) {
+			MU_DATA(float, out)
+			[i] = low + (high - low) * philox_float(philox_32(&random));
+			continue;
+		}
+		if (i % 2 == 0)
+			draw_two_normals(&random.from, two);
+		MU_DATA(float, out)[i] = (float)(mean + spread * two[i % 2]);
+	}
+}
+
+static void cut(const struct glimpse *g, const struct mu_tensor *in, int64_t picture,
+		const int64_t first[2], struct mu_tensor *out)
+{
+	int64_t left = first[1] < 0 ? -first[1] : 0;
+	int64_t right = g->in[1] - first[1] < g->size[1] ? g->in[1] - first[1] : g->size[1];
+
+	for (int64_t i = 0; i < g->size[0] && left < right; i++) {
+		int64_t row = first[0] + i;
+		if (row < 0 || row >= g->in[0])
+			continue;
+		int64_t from = (picture * g->in[0] + row) * g->in[1] + first[1] + left;
+		int64_t to = (picture * g->size[0] + i) * g->size[1] + left;
+		elems_copy(MU_FLOAT, out->data, to * g->depth, in->data, from * g->depth,
+			   (right - left) * g->depth);
+	}
+}
+
+static int read_glimpse(const struct kernel_call *c, struct glimpse *g, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape, *at = &kernel_in(c, 2)->shape;
+	const char *noise = args_attr_string(c->node, "noise", "uniform");
+	int n = 0, rc;
+
+	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_rank(c, 0, 4, err)) ||
+	    (rc = args_type(c, 1, MU_INT32, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	    (rc = args_ints(c, 1, g->size, 2, &n, err)) || (rc = args_type(c, 2, MU_FLOAT, err)) ||
+	    (rc = args_rank(c, 2, 2, err)))
+		return rc;
+	if (n != 2 || g->size[0] < 1 || g->size[1] < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "size must be two positive numbers: height and width");
+	if (at->dim[0] != in->dim[0] || at->dim[1] != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "offsets must be [pictures, 2], not %s for %s", mu_shape_str(at),
+			       mu_shape_str(in));
+	while (g->noise < MU_COUNT(noises) && strcmp(noise, noises[g->noise]))
+		g->noise++;
+	if (g->noise == MU_COUNT(noises))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "noise must be uniform, gaussian or zero, not %.40s", noise);
+	memcpy(g->in, in->dim + 1, sizeof g->in);
+	g->depth = in->dim[3];
+	g->centered = args_attr_bool(c->node, "centered", true);
+	g->normalized = args_attr_bool(c->node, "normalized", true);
+	g->second = strcmp(c->node->op, "ExtractGlimpseV2") == 0;
+	return 0;
+}
+
+static int extract(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct glimpse g = {0};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	struct philox from;
+	int rc;
+
+	if ((rc = read_glimpse(c, &g, err)) ||
+	    (rc = mu_shape_set(
+		 &shape, 4, (int64_t[]){in->shape.dim[0], g.size[0], g.size[1], g.depth}, err)) ||
+	    (rc = node_draws(c->state, c, (uint64_t)shape.count + 1, &from, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
+		return rc;
+	if (g.noise == NOISE_ZERO || !in->shape.count)
+		elems_zero(MU_FLOAT, out->data, 0, shape.count);
+	else
+		fill_noise(&g, in, out, from);
+	for (int64_t p = 0; p < in->shape.dim[0]; p++) {
+		const float *at = MU_DATA(float, kernel_in(c, 2)) + 2 * p;
+		int64_t first[2] = {first_pixel(&g, 0, at[0]), first_pixel(&g, 1, at[1])};
+		cut(&g, in, p, first, out);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"ExtractGlimpse", KERNEL_NO_FOLD, .run = extract, .prepare = node_state_prepare,
+     .release = node_state_release},
+    {"ExtractGlimpseV2", KERNEL_NO_FOLD, .run = extract, .prepare = node_state_prepare,
+     .release = node_state_release},
+};
+KERNEL_TABLE(glimpse, rows)

@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures turned, sheared and seen in perspective: each pixel of the result is looked up where a
+ * projection of eight numbers puts it. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+enum { NUMBERS = 8 };
+
+struct projection {
+	const struct fill *fill;
+	bool nearest;
+	enum mu_dtype type; /* of what is looked up: floats unless nearest */
+	int64_t in[2], size[2], depth;
+	const float *by;
+	int64_t step; /* from one picture's numbers to the next one's; 0: all have the same */
+	const void *from;
+	void *to;
+	unsigned char otherwise[16]; /* one element */
+};
+
+/* ---- where what lies outside is looked up ---- */
+
+static float within(float at, float n)
+{
+	return fminf(fmaxf(at, 0), n - 1);
+}
+
+static float fill_none(float at, float n)
+{
+	return at;
+}
+
+static float fill_reflect(float at, float n)
+{
+	float twice = 2 * n;
+
+	if (at < 0) {
+		if (n <= 1)
+			return 0;
+		if (at < twice)
+			at = twice * truncf(-at / twice) + at;
+		at = at < -n ? at + twice : -at - 1;
+	} else if (at > n - 1) {
+		if (n <= 1)
+			return 0;
+		at -= twice * truncf(at / twice);
+		if (at >= n)
+			at = twice - at - 1;
+	}
+	return within(at, n);
+}
+
+static float fill_wrap(float at, float n)
+{
+	if ((at < 0 || at > n - 1) && n <= 1)
+		return 0;
+	if (at < 0)
+		at += n * (truncf(-at / (n - 1)) + 1);
+	else if (at > n - 1)
+		at -= n * truncf(at / (n - 1));
+	return within(at, n);
+}
+
+static const struct fill {
+	const char *name;
+	float (*at)(float at, float n);
+} fills[] = {
+    {"CONSTANT", fill_none},
+    {"REFLECT", fill_reflect},
+    {"WRAP", fill_wrap},
+    {"NEAREST", within},
+};
+
+/* ---- looking up ---- */
+
+/* The element before the first channel of a pixel; -1 outside, also at what is no number. */
+static int64_t pixel(const struct projection *k, int64_t picture, float y, float x)
+{
+	if (!(y >= 0 && y < (float)k->in[0] && x >= 0 && x < (float)k->in[1]))
+		return -1;
+	return ((picture * k->in[0] + (int64_t)y) * k->in[1] + (int64_t)x) * k->depth;
+}
+
+static void look_nearest(const struct projection *k, int64_t picture, float y, float x, int64_t to)
+{
+	int64_t from = pixel(k, picture, roundf(y), roundf(x));
+
+	if (from < 0)
+		elems_fill(k->type, k->to, to, k->otherwise, k->depth);
+	else
+		elems_copy(k->type, k->to, to, k->from, from, k->depth);
+}
+
+static void look_between(const struct projection *k, int64_t picture, float y, float x, int64_t to)
+{
+	float top = floorf(y), left = floorf(x), otherwise;
+	float share[2][2] = {{top + 1 - y, y - top}, {left + 1 - x, x - left}};
+	const float *in = k->from;
+	int64_t at[2][2];
+
+	memcpy(&otherwise, k->otherwise, sizeof otherwise);
+	for (int i = 0; i < 4; i++)
+		at[i / 2][i % 2] = pixel(k, picture, top + (float)(i / 2), left + (float)(i % 2));
+	for (int64_t d = 0; d < k->depth; d++) {
+		float row[2];
+		for (int i = 0; i < 2; i++) {
+			float a = at[i][0] < 0 ? otherwise : in[at[i][0] + d];
+			float b = at[i][1] < 0 ? otherwise : in[at[i][1] + d];
+			row[i] = share[1][0] * a + share[1][1] * b;
+		}
+		((float *)k->to)[to + d] = share[0][0] * row[0] + share[0][1] * row[1];
+	}
+}
+
+static void look_some(void *arg, int64_t first, int64_t end)
+{
+	const struct projection *k = arg;
+
+	for (int64_t n = first; n < end; n++) { /* rows of the result */
+		int64_t picture = n / k->size[0];
+		const float *t = k->by + picture * k->step;
+		float y = (float)(n % k->size[0]);
+		for (int64_t j = 0; j < k->size[1]; j++) {
+			int64_t to = (n * k->size[1] + j) * k->depth;
+			float x = (float)j, far = t[6] * x + t[7] * y + 1;
+			if (far == 0) { /* infinitely far */
+				elems_zero(k->type, k->to, to, k->depth);
+				continue;
+			}
+			float in_x = (t[0] * x + t[1] * y + t[2]) / far;
+			float in_y = (t[3] * x + t[4] * y + t[5]) / far;
+			in_x = k->fill->at(in_x, (float)k->in[1]);
+			in_y = k->fill->at(in_y, (float)k->in[0]);
+			(k->nearest ? look_nearest : look_between)(k, picture, in_y, in_x, to);
+		}
+	}
+}
+
+/* ---- what is asked for ---- */
+
+static int read_ways(const struct mu_node *n, struct projection *k, struct mu_err *err)
+{
+	const char *way = args_attr_string(n, "interpolation", "");
+	const char *fill = args_attr_string(n, "fill_mode", "CONSTANT");
+
+	k->nearest = strcmp(way, "NEAREST") == 0;
+	if (!k->nearest && strcmp(way, "BILINEAR"))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Invalid interpolation %.40s. Supported types: NEAREST, BILINEAR",
+			       way);
+	for (unsigned i = 0; i < MU_COUNT(fills) && !k->fill; i++)
+		if (strcmp(fill, fills[i].name) == 0)
+			k->fill = &fills[i];
+	if (!k->fill)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Invalid mode %.40s. Supported types: REFLECT, WRAP, CONSTANT, "
+			       "NEAREST",
+			       fill);
+	return 0;
+}
+
+static int read_numbers(const struct kernel_call *c, struct projection *k, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape, *by = &kernel_in(c, 1)->shape;
+	int n = 0, rc;
+
+	if ((rc = args_rank(c, 0, 4, err)) || (rc = args_type(c, 1, MU_FLOAT, err)))
+		return rc;
+	if (by->rank != 2 || by->dim[1] != NUMBERS || (by->dim[0] != in->dim[0] && by->dim[0] != 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input transform should be num_images x 8 or 1 x 8, not %s",
+			       mu_shape_str(by));
+	if ((rc = args_rank(c, 2, 1, err)) || (rc = args_type(c, 2, MU_INT32, err)) ||
+	    (rc = args_ints(c, 2, k->size, 2, &n, err)))
+		return rc;
+	if (n != 2 || k->size[0] < 1 || k->size[1] < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "new_height and new_width must be positive");
+	if (c->n_in > 3 &&
+	    ((rc = args_type(c, 3, MU_FLOAT, err)) || (rc = args_rank(c, 3, 0, err))))
+		return rc;
+	memcpy(k->in, in->dim + 1, sizeof k->in);
+	k->depth = in->dim[3];
+	k->by = MU_DATA(float, kernel_in(c, 1));
+	k->step = by->dim[0] == 1 ? 0 : NUMBERS;
+	return 0;
+}
+
+static int project(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	MU_AUTO_TENSOR wide = {0};
+	MU_AUTO_TENSOR seen = {0};
+	struct projection k = {.type = in->dtype};
+	float otherwise = 0;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = read_ways(c->node, &k, err)) || (rc = read_numbers(c, &k, err)))
+		return rc;
+	if (!convert_known(MU_FLOAT, in->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "no pictures of type %s",
+			       mu_dtype_name(in->dtype));
+	if ((rc = mu_shape_set(&shape, 4,
+			       (int64_t[]){in->shape.dim[0], k.size[0], k.size[1], k.depth}, err)))
+		return rc;
+	if (!k.nearest)
+		k.type = MU_FLOAT;
+	if ((rc = convert_tensor(&wide, k.type, in, err)) ||
+	    (rc = mu_tensor_new(&seen, k.type, &shape, err)))
+		return rc;
+	if (c->n_in > 3)
+		otherwise = *MU_DATA(float, kernel_in(c, 3));
+	convert(k.type, k.otherwise, MU_FLOAT, &otherwise, 1);
+	k.from = wide.data;
+	k.to = seen.data;
+	if (shape.count) {
+		int64_t n = shape.dim[0] * k.size[0];
+		kernel_parallel(c, n, 1 + (1 << 13) / (shape.count / n), look_some, &k);
+	}
+	if (k.type == in->dtype) {
+		kernel_out_take(c, 0, seen);
+		seen = (struct mu_tensor){0};
+		return 0;
+	}
+	if (!(rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		convert(in->dtype, out->data, k.type, seen.data, shape.count);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"ImageProjectiveTransformV2", KERNEL_EXPENSIVE, .run = project},
+    {"ImageProjectiveTransformV3", KERNEL_EXPENSIVE, .run = project},
+};
+KERNEL_TABLE(project, rows)

@@ -1,0 +1,430 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Pictures made larger and smaller, and the gradients of that.
+ *
+ * Each place of the result along an axis takes so much of certain places of the picture: its taps.
+ * The ways of resizing differ in their taps alone.  A row of the result is made in two turns, rows
+ * first, then columns; a gradient goes back through the same taps. */
+#include <float.h>
+#include <math.h>
+
+#include "task/device/gpu.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/image/resize.h"
+
+typedef void make_taps(const struct resize_axis *a, struct resize_taps *t);
+
+static void tap(struct resize_taps *t, int64_t *k, int64_t at, float weight)
+{
+	t->at[*k] = at;
+	t->weight[(*k)++] = weight;
+}
+
+static int64_t within(int64_t at, int64_t n)
+{
+	return at < 0 ? 0 : at < n ? at : n - 1;
+}
+
+/* Where the place lies on the picture, from -0.5 up where its pixels are points in the middle. */
+static float source(const struct resize_axis *a, int64_t i)
+{
+	return a->centers ? ((float)i + 0.5f) * a->scale - 0.5f : (float)i * a->scale;
+}
+
+static void nearest_taps(const struct resize_axis *a, struct resize_taps *t)
+{
+	for (int64_t i = 0, k = 0; i < a->out; i++) {
+		float x = ((float)i + (a->centers ? 0.5f : 0)) * a->scale;
+
+		t->first[i] = k;
+		tap(t, &k, within((int64_t)(a->corners ? roundf(x) : floorf(x)), a->in), 1);
+	}
+	t->first[a->out] = a->out;
+}
+
+static void linear_taps(const struct resize_axis *a, struct resize_taps *t)
+{
+	for (int64_t i = 0, k = 0; i < a->out; i++) {
+		float x = source(a, i), part = x - floorf(x);
+
+		t->first[i] = k;
+		tap(t, &k, within((int64_t)floorf(x), a->in), 1 - part);
+		tap(t, &k, within((int64_t)ceilf(x), a->in), part);
+	}
+	t->first[a->out] = 2 * a->out;
+}
+
+/* Keys' polynomial at a distance of 0 to 2. */
+static float cubic(float a, float x)
+{
+	if (x <= 1)
+		return ((a + 2) * x - (a + 3)) * x * x + 1;
+	return ((a * x - 5 * a) * x + 8 * a) * x - 4 * a;
+}
+
+/* With pixels as points in the middle, what lies outside counts nothing; else it is the edge's. */
+static void cubic_taps(const struct resize_axis *a, struct resize_taps *t)
+{
+	enum { STEPS = 1024 }; /* TensorFlow knows the polynomial at so many distances */
+	const float form = a->centers ? -0.5f : -0.75f;
+
+	for (int64_t i = 0, k = 0; i < a->out; i++) {
+		float x = source(a, i), low = floorf(x), sum = 0, w[4];
+		int64_t at = (int64_t)low;
+		float part = (float)lrintf((x - low) * STEPS) / STEPS;
+
+		for (int j = 0; j < 4; j++) {
+			bool there = within(at + j - 1, a->in) == at + j - 1;
+			w[j] = a->centers && !there ? 0 : cubic(form, fabsf((float)(j - 1) - part));
+			sum += w[j];
+		}
+		t->first[i] = k;
+		for (int j = 0; j < 4; j++)
+			tap(t, &k, within(at + j - 1, a->in),
+			    a->centers && fabsf(sum) >= 1000 * FLT_MIN ? w[j] / sum : w[j]);
+	}
+	t->first[a->out] = 4 * a->out;
+}
+
+/* What the place covers of each pixel. */
+static void area_taps(const struct resize_axis *a, struct resize_taps *t)
+{
+	int64_t k = 0;
+
+	for (int64_t i = 0; i < a->out; i++) {
+		float from = (float)i * a->scale, to = (float)(i + 1) * a->scale;
+
+		t->first[i] = k;
+		for (int64_t at = (int64_t)floorf(from); at < (int64_t)ceilf(to); at++) {
+			float low = fmaxf((float)at, from), high = fminf((float)(at + 1), to);
+			/* rounding may make one place too many; room is for two more a place */
+			if (k < a->in + 2 * (i + 1))
+				tap(t, &k, within(at, a->in), (high - low) / a->scale);
+		}
+	}
+	t->first[a->out] = k;
+}
+
+static const struct resize_way {
+	const char *name; /* an op's begins so */
+	make_taps *taps;
+	int most; /* taps a place */
+} ways[] = {
+    {"ResizeBilinear", linear_taps, 2},
+    {"ResizeNearestNeighbor", nearest_taps, 1},
+    {"ResizeBicubic", cubic_taps, 4},
+    {"ResizeArea", area_taps, 2},
+};
+
+static void free_taps(struct resize *r)
+{
+	for (int d = 0; d < 2; d++)
+		for (int k = 0; k < 3; k++)
+			mu_tensor_unref(&r->taps[d].memory[k]);
+}
+
+static int room(struct mu_tensor *t, enum mu_dtype type, int64_t n, struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc = mu_shape_set(&s, 1, &n, err);
+
+	return rc ? rc : mu_tensor_new(t, type, &s, err);
+}
+
+static int find_taps(struct resize *r, struct mu_err *err)
+{
+	for (int d = 0; d < 2; d++) {
+		const struct resize_axis *a = &r->axis[d];
+		struct resize_taps *t = &r->taps[d];
+		int64_t most = r->way->most * a->out + a->in;
+		int rc;
+
+		if ((rc = room(&t->memory[0], MU_INT64, a->out + 1, err)) ||
+		    (rc = room(&t->memory[1], MU_INT64, most, err)) ||
+		    (rc = room(&t->memory[2], MU_FLOAT, most, err))) {
+			free_taps(r);
+			return rc;
+		}
+		t->n = a->out;
+		t->first = t->memory[0].data;
+		t->at = t->memory[1].data;
+		t->weight = t->memory[2].data;
+		r->way->taps(a, t);
+	}
+	return 0;
+}
+
+/* From a picture of in[0] by in[1] to one of out[0] by out[1]. */
+static int read_sizes(const struct kernel_call *c, struct resize *r, const int64_t *in,
+		      const int64_t *out, struct mu_err *err)
+{
+	bool corners = args_attr_bool(c->node, "align_corners", false);
+	bool centers = args_attr_bool(c->node, "half_pixel_centers", false);
+
+	for (unsigned i = 0; i < MU_COUNT(ways); i++)
+		if (strncmp(c->node->op, ways[i].name, strlen(ways[i].name)) == 0)
+			r->way = &ways[i];
+	if (corners && centers)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "If half_pixel_centers is True, align_corners must be False.");
+	for (int d = 0; d < 2; d++) {
+		struct resize_axis *a = &r->axis[d];
+
+		if (in[d] < 1 || out[d] < 1 || in[d] > INT32_MAX || out[d] > INT32_MAX)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "pictures to be resized must have a size, and get one: "
+				       "from [%lld, %lld] to [%lld, %lld]",
+				       (long long)in[0], (long long)in[1], (long long)out[0],
+				       (long long)out[1]);
+		*a = (struct resize_axis){
+		    .in = in[d], .out = out[d], .corners = corners, .centers = centers};
+		a->scale = corners && out[d] > 1 ? (float)(in[d] - 1) / (float)(out[d] - 1)
+						 : (float)in[d] / (float)out[d];
+	}
+	return 0;
+}
+
+static int read_pictures(const struct kernel_call *c, struct resize *r, const char *what,
+			 struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0);
+
+	if (t->shape.rank != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be 4-dimensional: %s", what,
+			       mu_shape_str(&t->shape));
+	r->in = t;
+	r->images = t->shape.dim[0];
+	r->depth = t->shape.dim[3];
+	return 0;
+}
+
+static int read_size_input(const struct kernel_call *c, int64_t *size, struct mu_err *err)
+{
+	int n = 0, rc = args_type(c, 1, MU_INT32, err);
+
+	if (rc || (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	if (kernel_in(c, 1)->shape.count != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "shape_t must have two elements: %s",
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	return args_ints(c, 1, size, 2, &n, err);
+}
+
+static int give_pictures(struct kernel_call *c, struct resize *r, enum mu_dtype t,
+			 const int64_t *size, struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc = mu_shape_set(&s, 4, (int64_t[]){r->images, size[0], size[1], r->depth}, err);
+
+	if (rc || (rc = move_out(c, 0, t, &s, &r->out, err)))
+		return rc;
+	return 0;
+}
+
+/* ---- forward ---- */
+
+static void weigh(float *to, const float *from, float w, int64_t n)
+{
+	for (int64_t i = 0; i < n; i++)
+		to[i] += w * from[i];
+}
+
+static void make_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct resize *r = arg;
+	const int64_t wide = r->axis[1].in * r->depth, high = r->axis[0].out;
+	float *row = mu_xmalloc((size_t)wide * sizeof *row);
+
+	for (int64_t i = from; i < to; i++) {
+		const float *picture = MU_DATA(float, r->in) + i / high * r->axis[0].in * wide;
+		float *out = MU_DATA(float, r->out) + i * r->axis[1].out * r->depth;
+		const struct resize_taps *y = &r->taps[0], *x = &r->taps[1];
+
+		memset(row, 0, (size_t)wide * sizeof *row);
+		for (int64_t k = y->first[i % high]; k < y->first[i % high + 1]; k++)
+			weigh(row, picture + y->at[k] * wide, y->weight[k], wide);
+		memset(out, 0, (size_t)(x->n * r->depth) * sizeof *out);
+		for (int64_t j = 0; j < x->n; j++)
+			for (int64_t k = x->first[j]; k < x->first[j + 1]; k++)
+				weigh(out + j * r->depth, row + x->at[k] * r->depth, x->weight[k],
+				      r->depth);
+	}
+	free(row);
+}
+
+/* Of any type, one pixel for one. */
+static void move_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct resize *r = arg;
+	const int64_t high = r->axis[0].out, wide = r->axis[1].out;
+
+	for (int64_t i = from; i < to; i++) {
+		int64_t row = (i / high * r->axis[0].in + r->taps[0].at[i % high]) * r->axis[1].in;
+
+		for (int64_t j = 0; j < wide; j++)
+			elems_copy(r->in->dtype, r->out->data, (i * wide + j) * r->depth,
+				   r->in->data, (row + r->taps[1].at[j]) * r->depth, r->depth);
+	}
+}
+
+static int forward(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR floats = {0};
+	struct resize r = {0};
+	int64_t size[2];
+	int rc;
+
+	if ((rc = read_pictures(c, &r, "input", err)) || (rc = read_size_input(c, size, err)) ||
+	    (rc = read_sizes(c, &r, r.in->shape.dim + 1, size, err)))
+		return rc;
+	bool moves = r.way->taps == nearest_taps;
+	if (!convert_known(MU_FLOAT, r.in->dtype) || r.in->dtype == MU_BOOL)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(r.in->dtype));
+	if (!r.depth)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "image must have at least one channel");
+	if ((rc = give_pictures(c, &r, moves ? r.in->dtype : MU_FLOAT, size, err)) ||
+	    !r.out->shape.count)
+		return rc;
+	if (!moves && r.in->dtype != MU_FLOAT) {
+		if ((rc = mu_tensor_new(&floats, MU_FLOAT, &r.in->shape, err)))
+			return rc;
+		convert(MU_FLOAT, floats.data, r.in->dtype, r.in->data, r.in->shape.count);
+		r.in = &floats;
+	}
+	if ((rc = find_taps(&r, err)))
+		return rc;
+	if (gpu_of_tensor(r.out))
+		rc = gpu_resize(c, &r, false, err);
+	else
+		kernel_parallel(c, r.images * r.axis[0].out,
+				1 + 16384 / (r.axis[1].out * r.depth + 1),
+				moves ? move_rows : make_rows, &r);
+	free_taps(&r);
+	return rc;
+}
+
+/* ---- back ---- */
+
+struct back {
+	const struct resize *r;
+	const double *grad;
+	double *sums;
+};
+
+static void sum_images(void *arg, int64_t from, int64_t to)
+{
+	const struct back *b = arg;
+	const struct resize *r = b->r;
+	const struct resize_taps *y = &r->taps[0], *x = &r->taps[1];
+	const int64_t wide = r->axis[1].in, depth = r->depth;
+
+	for (int64_t i = from * y->n; i < to * y->n; i++)
+		for (int64_t j = 0; j < x->n; j++)
+			for (int64_t k = y->first[i % y->n]; k < y->first[i % y->n + 1]; k++)
+				for (int64_t l = x->first[j]; l < x->first[j + 1]; l++) {
+					int64_t row = i / y->n * r->axis[0].in + y->at[k];
+					double w = (double)y->weight[k] * x->weight[l];
+					double *sum = b->sums + (row * wide + x->at[l]) * depth;
+
+					for (int64_t d = 0; d < depth; d++)
+						sum[d] += w * b->grad[(i * x->n + j) * depth + d];
+				}
+}
+
+static int run_back_there(struct kernel_call *c, struct resize *r, struct mu_err *err)
+{
+	int rc = find_taps(r, err);
+
+	if (rc)
+		return rc;
+	rc = gpu_resize(c, r, true, err);
+	free_taps(r);
+	return rc;
+}
+
+/* Sums are made in double, whatever the gradient's type. */
+static int run_back(struct kernel_call *c, struct resize *r, struct mu_err *err)
+{
+	MU_AUTO_TENSOR grad = {0};
+	MU_AUTO_TENSOR sums = {0};
+	struct back b = {.r = r};
+	int rc;
+
+	if (!r->out->shape.count)
+		return 0;
+	if (gpu_of_tensor(r->out))
+		return run_back_there(c, r, err);
+	if ((rc = mu_tensor_new(&grad, MU_DOUBLE, &r->in->shape, err)) ||
+	    (rc = mu_tensor_new(&sums, MU_DOUBLE, &r->out->shape, err)))
+		return rc;
+	convert(MU_DOUBLE, grad.data, r->in->dtype, r->in->data, r->in->shape.count);
+	memset(sums.data, 0, (size_t)sums.shape.count * sizeof(double));
+	b.grad = grad.data;
+	b.sums = sums.data;
+	if ((rc = find_taps(r, err)))
+		return rc;
+	kernel_parallel(c, r->images, 1, sum_images, &b);
+	free_taps(r);
+	convert(r->out->dtype, r->out->data, MU_DOUBLE, sums.data, sums.shape.count);
+	return 0;
+}
+
+static int need_sums(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	if (convert_known(MU_DOUBLE, t) && convert_known(t, MU_DOUBLE) && t != MU_BOOL)
+		return 0;
+	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+		       mu_dtype_name(t));
+}
+
+/* (gradient, picture): bilinear and bicubic. */
+static int back_to_picture(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *image = kernel_in(c, 1);
+	struct resize r = {0};
+	int rc;
+
+	if ((rc = read_pictures(c, &r, "input_grad", err)) ||
+	    (rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_rank(c, 1, 4, err)) ||
+	    (rc = need_sums(c, image->dtype, err)))
+		return rc;
+	if (image->shape.dim[0] != r.images || image->shape.dim[3] != r.depth)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the gradient is of other pictures: %s, %s",
+			       mu_shape_str(&r.in->shape), mu_shape_str(&image->shape));
+	if ((rc = read_sizes(c, &r, image->shape.dim + 1, r.in->shape.dim + 1, err)) ||
+	    (rc = give_pictures(c, &r, image->dtype, image->shape.dim + 1, err)))
+		return rc;
+	return run_back(c, &r, err);
+}
+
+/* (gradient, size of the picture): nearest neighbour. */
+static int back_to_size(struct kernel_call *c, struct mu_err *err)
+{
+	struct resize r = {0};
+	int64_t size[2];
+	int rc;
+
+	if ((rc = read_pictures(c, &r, "input", err)) || (rc = read_size_input(c, size, err)) ||
+	    (rc = need_sums(c, r.in->dtype, err)) ||
+	    (rc = read_sizes(c, &r, size, r.in->shape.dim + 1, err)) ||
+	    (rc = give_pictures(c, &r, r.in->dtype, size, err)))
+		return rc;
+	return run_back(c, &r, err);
+}
+
+static const struct kernel rows[] = {
+    {"ResizeArea", KERNEL_EXPENSIVE, .run = forward},
+    {"ResizeBicubic", KERNEL_EXPENSIVE, .run = forward},
+    {"ResizeBicubicGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
+    {"ResizeBilinear", KERNEL_EXPENSIVE, .run = forward},
+    {"ResizeBilinearGrad", KERNEL_EXPENSIVE, .run = back_to_picture},
+    {"ResizeNearestNeighbor", KERNEL_EXPENSIVE, .run = forward},
+    {"ResizeNearestNeighborGrad", KERNEL_EXPENSIVE, .run = back_to_size},
+};
+KERNEL_TABLE(resize, rows)

@@ -1,0 +1,33 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How pictures become larger or smaller, whatever device does it: each place of the result along an
+ * axis takes so much of certain places of the picture, its taps. */
+#ifndef MU_TASK_KERNELS_IMAGE_RESIZE_H
+#define MU_TASK_KERNELS_IMAGE_RESIZE_H
+
+#include "task/runtime/kernel.h"
+
+struct resize_taps {
+	int64_t n;      /* places of the result */
+	int64_t *first; /* n + 1: place i has the taps from first[i] to first[i + 1] */
+	int64_t *at;
+	float *weight;
+	struct mu_tensor memory[3]; /* of these: within the limits of tensors */
+};
+struct resize_axis {
+	int64_t in, out;
+	float scale;
+	bool corners, centers;
+};
+struct resize {
+	const struct resize_way *way;
+	struct resize_axis axis[2];
+	int64_t images, depth;
+	struct resize_taps taps[2]; /* rows, columns */
+	const struct mu_tensor *in;
+	struct mu_tensor *out;
+};
+
+/* resize_gpu.c: r->out lies on a GPU.  back: in is the result's gradient, out the picture's. */
+int gpu_resize(struct kernel_call *c, const struct resize *r, bool back, struct mu_err *err);
+
+#endif

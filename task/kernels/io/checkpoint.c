@@ -1,0 +1,289 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Saving and restoring: the files are lib/io/bundle's, on the file system of the task where the op
+ * was placed. */
+#include "lib/io/bundle.h"
+#include "lib/io/first_format.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* A string vector as NUL-terminated copies in an arena. */
+static int string_list(const struct kernel_call *c, unsigned i, struct mu_arena *a, char ***out,
+		       unsigned *n, struct mu_err *err)
+{
+	int rc = args_type(c, i, MU_STRING, err);
+
+	if (rc)
+		return rc;
+	const struct mu_tensor *t = kernel_in(c, i);
+	*n = (unsigned)t->shape.count;
+	*out = MU_ARENA_ARRAY(a, char *, *n);
+	for (unsigned k = 0; k < *n; k++) {
+		const struct mu_string *s = &MU_DATA(struct mu_string, t)[k];
+		(*out)[k] = mu_arena_strndup(a, s->data ? s->data : "", s->len);
+	}
+	return 0;
+}
+
+struct request {
+	struct mu_arena arena;
+	char *prefix;
+	char **names, **slices;
+	unsigned n;
+};
+
+static void request_fini(struct request *r)
+{
+	mu_arena_fini(&r->arena);
+	free(r->prefix);
+}
+#define REQUEST_AUTO __attribute__((cleanup(request_fini))) struct request
+
+/* The three inputs that saving and restoring share. */
+static int read_request(const struct kernel_call *c, unsigned tensors, struct request *r,
+			struct mu_err *err)
+{
+	unsigned n_slices;
+	int rc;
+
+	if ((rc = args_string(c, 0, &r->prefix, err)) ||
+	    (rc = string_list(c, 1, &r->arena, &r->names, &r->n, err)) ||
+	    (rc = string_list(c, 2, &r->arena, &r->slices, &n_slices, err)))
+		return rc;
+	if (r->n != tensors || n_slices != tensors)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%u tensors, but %u names and %u shape_and_slices", tensors, r->n,
+			       n_slices);
+	return 0;
+}
+
+static int save_v2(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO(mu_bundle_writer_free) struct mu_bundle_writer *w = NULL;
+	REQUEST_AUTO r = {0};
+	int rc;
+
+	if (c->n_in < 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "prefix, names or slices are missing");
+	if ((rc = read_request(c, c->n_in - 3, &r, err)) ||
+	    (rc = mu_bundle_create(&w, r.prefix, err)))
+		return rc;
+	for (unsigned i = 0; i < r.n; i++) {
+		const struct mu_tensor *t = kernel_in(c, i + 3);
+		struct mu_slice slice;
+		bool is_slice;
+		if ((rc = mu_slice_parse(&slice, &is_slice, mu_span_of(r.slices[i]), err)))
+			return mu_wrap(err, "shape_and_slice of '%s'", r.names[i]);
+		rc = is_slice ? mu_bundle_add_slice(w, r.names[i], &slice, t, err)
+			      : mu_bundle_add(w, r.names[i], t, err);
+		if (rc)
+			return rc;
+	}
+	return mu_bundle_finish(w, err);
+}
+
+/* Save and SaveSlices: everything in one file of the first format. */
+static int save_first_format(struct kernel_call *c, struct mu_err *err)
+{
+	bool sliced = strcmp(c->node->op, "SaveSlices") == 0;
+	unsigned first = sliced ? 3 : 2, n_slices = 0;
+	REQUEST_AUTO r = {0};
+	int rc;
+
+	if (c->n_in < first)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "filename, names or slices are missing");
+	if ((rc = args_string(c, 0, &r.prefix, err)) ||
+	    (rc = string_list(c, 1, &r.arena, &r.names, &r.n, err)) ||
+	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
+		return rc;
+	if (r.n != c->n_in - first || (sliced && n_slices != r.n))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%u tensors, but %u names and %u shapes_and_slices", c->n_in - first,
+			       r.n, n_slices);
+	struct mu_first_format *items = MU_ARENA_ARRAY(&r.arena, struct mu_first_format, r.n);
+	struct mu_slice *slices = MU_ARENA_ARRAY(&r.arena, struct mu_slice, r.n);
+	for (unsigned i = 0; i < r.n; i++) {
+		const struct mu_tensor *t = kernel_in(c, first + i);
+		bool part = false;
+		if (sliced &&
+		    (rc = mu_slice_parse(&slices[i], &part, mu_span_of(r.slices[i]), err)))
+			return mu_wrap(err, "shape_and_slice of '%s'", r.names[i]);
+		if (part && !mu_shape_eq(&slices[i].part, &t->shape))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Slice in shape_and_slice specification does not match the "
+				       "shape of the tensor to save: %s, tensor: %s",
+				       r.slices[i], mu_shape_str(&t->shape));
+		items[i] = (struct mu_first_format){r.names[i], part ? &slices[i] : NULL, t};
+	}
+	return mu_first_format_write(r.prefix, items, r.n, err);
+}
+
+/* A checkpoint of either format. */
+struct source {
+	struct mu_bundle_reader *bundle;
+	struct mu_first_reader *first;
+};
+
+static void source_fini(struct source *s)
+{
+	mu_bundle_reader_free(s->bundle);
+	mu_first_reader_free(s->first);
+}
+#define SOURCE_AUTO __attribute__((cleanup(source_fini))) struct source
+
+/* Without an index it is no bundle: then the prefix is what files of the first format are called.
+ */
+static int source_open(struct source *s, const char *prefix, struct mu_err *err)
+{
+	return mu_bundle_exists(prefix) ? mu_bundle_open(&s->bundle, prefix, err)
+					: mu_first_format_open(&s->first, prefix, err);
+}
+
+static int restore_one(const struct source *s, const struct request *r, unsigned i,
+		       struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_slice slice;
+	bool is_slice;
+	int rc = mu_slice_parse(&slice, &is_slice, mu_span_of(r->slices[i]), err);
+
+	if (rc)
+		return mu_wrap(err, "shape_and_slice of '%s'", r->names[i]);
+	if (s->first)
+		return mu_first_format_read(s->first, r->names[i], is_slice ? &slice : NULL, out,
+					    err);
+	return is_slice ? mu_bundle_read_slice(s->bundle, r->names[i], &slice, out, err)
+			: mu_bundle_read(s->bundle, r->names[i], out, err);
+}
+
+static void spread_out(void *call, int64_t n, int64_t grain,
+		       void (*body)(void *arg, int64_t from, int64_t to), void *arg)
+{
+	kernel_parallel(call, n, grain, body, arg);
+}
+
+/* Tensor i of the request as output i. */
+static int give_restored(struct kernel_call *c, const struct source *s, const struct request *r,
+			 unsigned i, enum mu_dtype want, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = restore_one(s, r, i, &t, err);
+
+	if (rc)
+		return rc;
+	if (t.dtype != want) {
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "tensor_name = %s; expected dtype %s does not equal original dtype %s",
+			     r->names[i], mu_dtype_name(want), mu_dtype_name(t.dtype));
+		mu_tensor_unref(&t);
+		return rc;
+	}
+	kernel_out_take(c, i, t);
+	return 0;
+}
+
+static int restore_v2(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *dtypes = mu_node_attr(c->node, "dtypes");
+	SOURCE_AUTO s = {0};
+	REQUEST_AUTO r = {0};
+	int rc;
+
+	if (!dtypes || dtypes->kind != MU_ATTR_LIST + MU_ATTR_TYPE || dtypes->n != c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute 'dtypes' is missing");
+	if ((rc = read_request(c, c->n_out, &r, err)) || (rc = source_open(&s, r.prefix, err)))
+		return rc;
+	if (s.bundle)
+		mu_bundle_reader_spread(s.bundle, (struct mu_spread){spread_out, c});
+	for (unsigned i = 0; i < r.n && !rc; i++)
+		rc = give_restored(c, &s, &r, i, dtypes->types[i], err);
+	return rc;
+}
+
+/* Restore and RestoreSlice: one tensor of the first format. */
+static int restore_first_format(struct kernel_call *c, struct mu_err *err)
+{
+	bool sliced = strcmp(c->node->op, "RestoreSlice") == 0;
+	SOURCE_AUTO s = {0};
+	REQUEST_AUTO r = {0};
+	unsigned n_slices = 1;
+	int rc;
+
+	if ((rc = args_string(c, 0, &r.prefix, err)) ||
+	    (rc = string_list(c, 1, &r.arena, &r.names, &r.n, err)) ||
+	    (sliced && (rc = string_list(c, 2, &r.arena, &r.slices, &n_slices, err))))
+		return rc;
+	if (r.n != 1 || n_slices != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "tensor_name and shape_and_slice are one string each");
+	if (!sliced)
+		r.slices = (char *[]){""};
+	if ((rc = mu_first_format_open(&s.first, r.prefix, err)))
+		return rc;
+	return give_restored(c, &s, &r, 0, args_attr_type(c->node, "dt", MU_DT_INVALID), err);
+}
+
+static int merge_v2(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_arena arena;
+	char **from, *to = NULL;
+	unsigned n;
+
+	mu_arena_init(&arena);
+	int rc = string_list(c, 0, &arena, &from, &n, err);
+	if (!rc && !(rc = args_string(c, 1, &to, err)))
+		rc = mu_bundle_merge((const char *const *)from, n, to,
+				     args_attr_bool(c->node, "delete_old_dirs", true), err);
+	mu_arena_fini(&arena);
+	free(to);
+	return rc;
+}
+
+/* ---- names of files ---- */
+
+static int give_string(struct kernel_call *c, char *text, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = mu_tensor_string(&t, text, strlen(text), err);
+
+	free(text);
+	if (!rc)
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int sharded_filename(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *base = NULL;
+	int64_t shard, shards;
+	int rc;
+
+	if ((rc = args_string(c, 0, &base, err)) || (rc = args_int(c, 1, &shard, err)) ||
+	    (rc = args_int(c, 2, &shards, err)))
+		return rc;
+	return give_string(
+	    c, mu_xasprintf("%s-%05lld-of-%05lld", base, (long long)shard, (long long)shards), err);
+}
+
+static int sharded_filespec(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *base = NULL;
+	int64_t shards;
+	int rc;
+
+	if ((rc = args_string(c, 0, &base, err)) || (rc = args_int(c, 1, &shards, err)))
+		return rc;
+	return give_string(c, mu_xasprintf("%s-\?\?\?\?\?-of-%05lld", base, (long long)shards),
+			   err);
+}
+
+static const struct kernel rows[] = {
+    {"SaveV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_v2},
+    {"Save", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
+    {"SaveSlices", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = save_first_format},
+    {"RestoreV2", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_v2},
+    {"Restore", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_first_format},
+    {"RestoreSlice", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = restore_first_format},
+    {"MergeV2Checkpoints", KERNEL_EXPENSIVE | KERNEL_NO_FOLD, .run = merge_v2},
+    {"ShardedFilename", .run = sharded_filename},
+    {"ShardedFilespec", .run = sharded_filespec},
+};
+KERNEL_TABLE(checkpoint, rows)

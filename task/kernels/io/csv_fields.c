@@ -1,0 +1,134 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/io/csv_fields.h"
+
+#include <string.h>
+
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/text/text_number.h"
+
+static struct mu_buf *next_field(struct csv_fields *f)
+{
+	if (f->n == f->cap) {
+		unsigned cap = f->cap ? 2 * f->cap : 16;
+		f->list = mu_xrealloc(f->list, cap * sizeof *f->list);
+		memset(f->list + f->cap, 0, (cap - f->cap) * sizeof *f->list);
+		f->cap = cap;
+	}
+	struct mu_buf *b = &f->list[f->n++];
+	mu_buf_clear(b);
+	return b;
+}
+
+void csv_fields_fini(struct csv_fields *f)
+{
+	for (unsigned i = 0; i < f->cap; i++)
+		mu_buf_fini(&f->list[i]);
+	free(f->list);
+}
+
+/* A quoted field from *p (behind its quote) to behind the closing one. */
+static int quoted(struct mu_span in, size_t *p, const struct csv_columns *k, struct mu_buf *out,
+		  struct mu_err *err)
+{
+	size_t i = *p;
+
+	for (; i < in.len; i++) {
+		if (in.data[i] != '"') {
+			mu_buf_putc(out, in.data[i]);
+		} else if (i + 1 < in.len && in.data[i + 1] == '"') {
+			mu_buf_putc(out, '"');
+			i++;
+		} else {
+			break;
+		}
+	}
+	bool end = i + 1 == in.len || (i + 1 < in.len && in.data[i + 1] == k->delim);
+	if (i >= in.len || !end)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Quoted field has to end with quote followed by delim or end");
+	*p = i + 1;
+	return 0;
+}
+
+static int plain(struct mu_span in, size_t *p, const struct csv_columns *k, struct mu_buf *out,
+		 struct mu_err *err)
+{
+	size_t i = *p;
+
+	for (; i < in.len && in.data[i] != k->delim; i++)
+		if (in.data[i] == '\n' || in.data[i] == '\r' || (k->quotes && in.data[i] == '"'))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Unquoted fields cannot have quotes/CRLFs inside");
+	mu_buf_put(out, in.data + *p, i - *p);
+	*p = i;
+	return 0;
+}
+
+int csv_split(struct mu_span in, const struct csv_columns *k, struct csv_fields *f,
+	      struct mu_err *err)
+{
+	size_t p = 0;
+	int64_t column = 0;
+	int chosen = 0, rc;
+
+	f->n = 0;
+	if (!in.len && !k->one_empty)
+		return 0;
+	for (;; p++, column++) {
+		struct mu_buf *b = next_field(f);
+		if (k->quotes && p < in.len && in.data[p] == '"') {
+			p++;
+			rc = quoted(in, &p, k, b, err);
+		} else {
+			rc = plain(in, &p, k, b, err);
+		}
+		if (rc)
+			return rc;
+		bool named = chosen < k->n_select && k->select[chosen] == column;
+		chosen += named;
+		if (k->n_select && named == k->exclude)
+			f->n--;
+		if (p >= in.len)
+			return 0;
+	}
+}
+
+/* How much of a text an error shows; its bytes end with no zero. */
+static int shown(struct mu_span text)
+{
+	return text.len > 80 ? 80 : (int)text.len;
+}
+
+int csv_store(const struct csv_fields *f, const struct csv_columns *k, unsigned i,
+	      const struct mu_tensor *otherwise, struct mu_tensor *out, int64_t at,
+	      struct mu_err *err)
+{
+	struct mu_span text = mu_buf_span(&f->list[i]);
+
+	if (!text.len || mu_span_eq(text, k->na)) {
+		if (!otherwise->shape.count)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Field %u is required but missing in record %lld!", i,
+				       (long long)at);
+		elems_copy(out->dtype, out->data, at, otherwise->data, 0, 1);
+	} else if (out->dtype == MU_STRING) {
+		mu_string_set(&MU_DATA(struct mu_string, out)[at], text.data, text.len);
+	} else if (!text_number(text, out->dtype, out->data, at)) {
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Field %u in record %lld is not a valid %s: %.*s", i, (long long)at,
+			       mu_dtype_name(out->dtype), shown(text), text.data);
+	}
+	return 0;
+}
+
+int csv_check_columns(const struct csv_columns *k, struct mu_err *err)
+{
+	for (int i = 1; i < k->n_select; i++)
+		if (k->select[i - 1] >= k->select[i])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "select_cols should be strictly increasing indices");
+	if (k->n_select && k->select[0] < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "select_cols should be non-negative indices");
+	return 0;
+}

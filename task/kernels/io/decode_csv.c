@@ -1,0 +1,96 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* DecodeCSV: each record one line of fields, each column a type of its own; and numbers alone. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/csv_fields.h"
+#include "task/kernels/text/text_number.h"
+
+static int decode_record(struct kernel_call *c, const struct csv_columns *k, struct csv_fields *f,
+			 int64_t r, struct mu_tensor *const *out, struct mu_err *err)
+{
+	const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[r];
+	int rc = csv_split((struct mu_span){s->data ? s->data : "", s->len}, k, f, err);
+
+	if (rc)
+		return rc;
+	if (f->n != c->n_out)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expect %u fields but have %u in record %lld", c->n_out, f->n,
+			       (long long)r);
+	for (unsigned i = 0; i < c->n_out && !rc; i++)
+		rc = csv_store(f, k, i, kernel_in(c, i + 1), out[i], r, err);
+	return rc;
+}
+
+static int read_columns(const struct mu_node *n, struct csv_columns *k, struct mu_err *err)
+{
+	const char *delim = args_attr_string(n, "field_delim", ",");
+
+	k->delim = *delim;
+	k->quotes = args_attr_bool(n, "use_quote_delim", true);
+	k->na = mu_span_of(args_attr_string(n, "na_value", ""));
+	k->n_select = args_attr_ints(n, "select_cols", k->select, CSV_MAX_COLUMNS);
+	if (strlen(delim) != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "field_delim should be only 1 char");
+	if (k->n_select < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "select_cols names over %d columns",
+			       CSV_MAX_COLUMNS);
+	return csv_check_columns(k, err);
+}
+
+static int decode_csv(struct kernel_call *c, struct mu_err *err)
+{
+	__attribute__((cleanup(csv_fields_fini))) struct csv_fields f = {0};
+	MU_AUTO_FREE struct csv_columns *k = MU_NEW(struct csv_columns);
+	MU_AUTO_FREE struct mu_tensor **out = mu_xcalloc(c->n_out + 1, sizeof *out);
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_columns(c->node, k, err)))
+		return rc;
+	if (c->n_in != c->n_out + 1 || (k->n_select && k->n_select != (int)c->n_out))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "select_cols should match output size: %u columns, %u defaults",
+			       c->n_out, c->n_in - 1);
+	for (unsigned i = 0; i < c->n_out; i++) {
+		const struct mu_tensor *other = kernel_in(c, i + 1);
+		if (other->shape.rank > 1 || other->shape.count > 1)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "There should only be 1 default per field but field %u has %lld", i,
+			    (long long)other->shape.count);
+		if ((rc = kernel_out(c, i, other->dtype, &kernel_in(c, 0)->shape, &out[i], err)))
+			return rc;
+	}
+	for (int64_t r = 0; r < kernel_in(c, 0)->shape.count && !rc; r++)
+		rc = decode_record(c, k, &f, r, out, err);
+	return rc;
+}
+
+static int string_to_number(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype type = args_attr_type(c->node, "out_type", MU_FLOAT);
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) ||
+	    (rc = kernel_out(c, 0, type, &kernel_in(c, 0)->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < out->shape.count; i++) {
+		const struct mu_string *s = &MU_DATA(struct mu_string, kernel_in(c, 0))[i];
+		struct mu_span text = {s->data ? s->data : "", s->len};
+		if (!text_number(text, type, out->data, i))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "StringToNumberOp could not correctly convert string: %.*s",
+				       text.len > 80 ? 80 : (int)text.len, text.data);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"DecodeCSV", .run = decode_csv},
+    {"StringToNumber", .run = string_to_number},
+};
+KERNEL_TABLE(decode_csv, rows)

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers may come packed (one field of bytes) or one field each, or mixed: both readings of a
+ * list, counting and taking, go through next_value. */
+#include "task/kernels/io/example.h"
+
+struct cursor {
+	struct mu_pb list, packed;
+	enum mu_dtype type;
+};
+
+struct value {
+	struct mu_span bytes;
+	uint64_t number;
+};
+
+static bool next_packed(struct cursor *c, struct value *v)
+{
+	uint32_t bits;
+
+	if (c->type == MU_INT64)
+		return mu_pb_varint(&c->packed, &v->number);
+	bool there = mu_pb_fixed32(&c->packed, &bits);
+	v->number = bits;
+	return there;
+}
+
+static bool next_value(struct cursor *c, struct value *v)
+{
+	struct mu_pb_field f;
+
+	for (;;) {
+		if (c->packed.at < c->packed.end && !c->packed.bad)
+			return next_packed(c, v);
+		if (!mu_pb_next(&c->list, &f))
+			return false;
+		if (f.number != 1)
+			continue;
+		v->bytes = f.bytes;
+		v->number = f.value;
+		if (f.type == MU_PB_BYTES && c->type != MU_STRING)
+			c->packed = mu_pb_of(f.bytes);
+		else if (f.type == (c->type == MU_STRING  ? MU_PB_BYTES
+				    : c->type == MU_FLOAT ? MU_PB_FIXED32
+							  : MU_PB_VARINT))
+			return true;
+		else
+			c->list.bad = true;
+	}
+}
+
+static bool read_feature(struct mu_span feature, struct example_list *out)
+{
+	static const enum mu_dtype types[] = {MU_DT_INVALID, MU_STRING, MU_FLOAT, MU_INT64};
+	struct mu_pb m = mu_pb_of(feature);
+	struct mu_pb_field f;
+
+	*out = (struct example_list){.type = MU_DT_INVALID};
+	while (mu_pb_next(&m, &f))
+		if (f.number >= 1 && f.number <= 3 && f.type == MU_PB_BYTES)
+			*out = (struct example_list){types[f.number], 0, f.bytes};
+	struct cursor c = {.list = mu_pb_of(out->values), .type = out->type};
+	struct value v;
+	while (out->type != MU_DT_INVALID && next_value(&c, &v))
+		out->count++;
+	return !m.bad && !c.list.bad && !c.packed.bad;
+}
+
+/* The entries of a map<string, message>, field 1. */
+typedef bool map_entry(void *arg, struct mu_span key, struct mu_span value);
+static bool read_map(struct mu_span map, map_entry *each, void *arg)
+{
+	struct mu_pb entries = mu_pb_of(map);
+	struct mu_pb_field f, h;
+
+	while (mu_pb_next(&entries, &f)) {
+		struct mu_span key = MU_SPAN(""), value = MU_SPAN("");
+		struct mu_pb entry = mu_pb_of(f.bytes);
+		if (f.number != 1)
+			continue;
+		while (mu_pb_next(&entry, &h))
+			if (h.number == 1)
+				key = h.bytes;
+			else if (h.number == 2)
+				value = h.bytes;
+		if (entry.bad || !each(arg, key, value))
+			return false;
+	}
+	return !entries.bad;
+}
+
+struct told {
+	example_feature *each;
+	example_rows *each_list;
+	void *arg, *list_arg;
+};
+
+static bool tell_feature(void *arg, struct mu_span key, struct mu_span value)
+{
+	const struct told *t = arg;
+	struct example_list list;
+
+	if (!read_feature(value, &list))
+		return false;
+	t->each(t->arg, key, &list);
+	return true;
+}
+
+static bool tell_rows(void *arg, struct mu_span key, struct mu_span value)
+{
+	const struct told *t = arg;
+
+	t->each_list(t->list_arg, key, value);
+	return true;
+}
+
+/* A message whose first fields are maps. */
+static bool read_maps(struct mu_span message, map_entry *const *maps, unsigned n, void *arg)
+{
+	struct mu_pb m = mu_pb_of(message);
+	struct mu_pb_field f;
+
+	while (mu_pb_next(&m, &f))
+		if (f.number >= 1 && f.number <= n && !read_map(f.bytes, maps[f.number - 1], arg))
+			return false;
+	return !m.bad;
+}
+
+bool example_read(struct mu_span message, example_feature *each, void *arg)
+{
+	struct told t = {.each = each, .arg = arg};
+
+	return read_maps(message, (map_entry *[]){tell_feature}, 1, &t);
+}
+
+bool example_read_sequence(struct mu_span message, example_feature *each, void *arg,
+			   example_rows *each_list, void *list_arg)
+{
+	struct told t = {each, each_list, arg, list_arg};
+
+	return read_maps(message, (map_entry *[]){tell_feature, tell_rows}, 2, &t);
+}
+
+bool example_row(struct mu_pb *rows, struct example_list *out)
+{
+	struct mu_pb_field f;
+
+	while (mu_pb_next(rows, &f)) {
+		if (f.number != 1)
+			continue;
+		if (f.type == MU_PB_BYTES && read_feature(f.bytes, out))
+			return true;
+		rows->bad = true;
+		return false;
+	}
+	return false;
+}
+
+void example_values(const struct example_list *list, struct mu_tensor *out, int64_t at)
+{
+	struct cursor c = {.list = mu_pb_of(list->values), .type = list->type};
+	struct value v;
+
+	for (; next_value(&c, &v); at++) {
+		uint32_t bits = (uint32_t)v.number;
+		if (list->type == MU_STRING)
+			mu_string_set(&MU_DATA(struct mu_string, out)[at], v.bytes.data,
+				      v.bytes.len);
+		else if (list->type == MU_INT64)
+			MU_DATA(int64_t, out)[at] = (int64_t)v.number;
+		else
+			memcpy(&MU_DATA(float, out)[at], &bits, sizeof bits);
+	}
+}

@@ -1,0 +1,322 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/io/features.h"
+
+#include <stdarg.h>
+
+#include "task/kernels/engine/elems.h"
+
+void features_init(struct features *f)
+{
+	*f = (struct features){0};
+	mu_arena_init(&f->arena);
+	mu_map_init(&f->by_key);
+}
+
+void features_fini(struct features *f)
+{
+	mu_map_fini(&f->by_key);
+	mu_arena_fini(&f->arena);
+	free(f->lists);
+}
+
+/* ---- what is asked for ---- */
+
+void features_room(struct features *f, unsigned slots)
+{
+	f->slots = MU_ARENA_ARRAY(&f->arena, struct feature_slot, slots + 1);
+	f->otherwise = MU_ARENA_ARRAY(&f->arena, const struct mu_tensor *, slots + 1);
+}
+
+int features_ask(struct features *f, enum feature_kind kind, const struct mu_span *keys, unsigned n,
+		 const char *attr, const struct mu_attr *types, struct mu_err *err)
+{
+	if ((types ? types->n : 0) != n)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "attribute '%s' has %u types for %u keys",
+			       attr, types ? types->n : 0, n);
+	f->n[kind] = n;
+	for (unsigned i = 0; i < n; i++) {
+		struct feature_slot *s = &f->slots[f->n_slots++];
+		*s = (struct feature_slot){
+		    .key = keys[i], .kind = kind, .type = types->types[i], .at = i};
+		if (s->type != MU_FLOAT && s->type != MU_INT64 && s->type != MU_STRING)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Key: %.*s.  a feature is float, int64 or string, not %s",
+				       (int)s->key.len, s->key.data, mu_dtype_name(s->type));
+		s->next = mu_map_put_n(&f->by_key, s->key.data, s->key.len, s);
+	}
+	return 0;
+}
+
+unsigned features_outputs(const struct features *f)
+{
+	return 3 * f->n[FEATURE_SPARSE] + f->n[FEATURE_DENSE] + 2 * f->n[FEATURE_RAGGED];
+}
+
+int features_begin(struct features *f, int64_t examples, struct mu_err *err)
+{
+	if ((f->shapes ? f->shapes->n : 0) != f->n[FEATURE_DENSE] ||
+	    (f->n[FEATURE_RAGGED] && (!f->splits || f->splits->n != f->n[FEATURE_RAGGED])))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "keys, types, shapes and defaults are not as many");
+	f->examples = examples;
+	f->lists = calloc((size_t)examples * f->n_slots + 1, sizeof *f->lists);
+	if (!f->lists)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "no memory for %lld examples of %u features", (long long)examples,
+			       f->n_slots);
+	for (unsigned i = 0; i < f->n_slots; i++)
+		f->slots[i].lists = f->lists + (int64_t)i * examples;
+	return 0;
+}
+
+/* ---- reading ---- */
+
+void features_note(void *arg, struct mu_span key, const struct example_list *list)
+{
+	struct features *f = arg;
+
+	for (struct feature_slot *s = mu_map_get_n(&f->by_key, key.data, key.len); s; s = s->next)
+		s->lists[f->current] = *list;
+}
+
+/* How TensorFlow begins an error of a feature: of a batch, with the example's number. */
+static int wrong(const struct features *f, const struct feature_slot *s, int64_t i,
+		 struct mu_err *err, const char *fmt, ...) __attribute__((format(printf, 5, 6)));
+static int wrong(const struct features *f, const struct feature_slot *s, int64_t i,
+		 struct mu_err *err, const char *fmt, ...)
+{
+	MU_AUTO_BUF b = {0};
+	va_list ap;
+
+	mu_buf_printf(&b, "%sKey: %.*s", f->single ? "" : "Name: <unknown>, ", (int)s->key.len,
+		      s->key.data);
+	if (!f->single)
+		mu_buf_printf(&b, ", Index: %lld", (long long)i);
+	mu_buf_puts(&b, ".  ");
+	va_start(ap, fmt);
+	mu_buf_vprintf(&b, fmt, ap);
+	va_end(ap);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "%s", b.data);
+}
+
+int features_check(const struct features *f, struct mu_err *err)
+{
+	for (unsigned k = 0; k < f->n_slots; k++) {
+		const struct feature_slot *s = &f->slots[k];
+		const struct example_list *l = &s->lists[f->current];
+		if (l->type != MU_DT_INVALID && l->type != s->type)
+			return s->kind == FEATURE_DENSE
+				   ? wrong(f, s, f->current, err,
+					   "Data types don't match. Data type: %s but expected "
+					   "type: %s",
+					   mu_dtype_name(l->type), mu_dtype_name(s->type))
+				   : wrong(f, s, f->current, err,
+					   "Data types don't match. Expected type: %s, Actual "
+					   "type: %s",
+					   mu_dtype_name(s->type), mu_dtype_name(l->type));
+	}
+	return 0;
+}
+
+/* ---- giving ---- */
+
+static int give_sparse(const struct features *f, const struct feature_slot *s,
+		       struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_tensor *indices = &out[s->at], *values = indices + f->n[FEATURE_SPARSE],
+			 *shape = values + f->n[FEATURE_SPARSE];
+	int64_t total = 0, longest = 0, at = 0;
+	int cols = f->single ? 1 : 2, rc;
+
+	for (int64_t i = 0; i < f->examples; i++) {
+		total += s->lists[i].count;
+		longest = s->lists[i].count > longest ? s->lists[i].count : longest;
+	}
+	struct mu_shape flat = mu_shape_vec(total), sides = mu_shape_vec(cols), pairs;
+	if ((rc = mu_shape_set(&pairs, 2, (int64_t[]){total, cols}, err)) ||
+	    (rc = mu_tensor_new(indices, MU_INT64, &pairs, err)) ||
+	    (rc = mu_tensor_new(values, s->type, &flat, err)) ||
+	    (rc = mu_tensor_new(shape, MU_INT64, &sides, err)))
+		return rc;
+	int64_t *to = indices->data;
+	for (int64_t i = 0; i < f->examples; i++) {
+		example_values(&s->lists[i], values, at);
+		at += s->lists[i].count;
+		for (int64_t k = 0; k < s->lists[i].count; k++) {
+			if (!f->single)
+				*to++ = i;
+			*to++ = k;
+		}
+	}
+	MU_DATA(int64_t, shape)[0] = f->examples;
+	MU_DATA(int64_t, shape)[cols - 1] = longest;
+	return 0;
+}
+
+int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t values,
+		    struct mu_err *err)
+{
+	struct mu_shape ends = n < 0 ? mu_shape_scalar() : mu_shape_vec(n + 1);
+	int rc;
+
+	if ((t != MU_INT32 && t != MU_INT64) || (t == MU_INT32 && values > INT32_MAX))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "row splits of %lld values do not fit %s",
+			       (long long)values, mu_dtype_name(t));
+	if (!(rc = mu_tensor_new(out, t, &ends, err)))
+		elems_zero(t, out->data, 0, ends.count);
+	return rc;
+}
+
+static int give_ragged(const struct features *f, const struct feature_slot *s,
+		       struct mu_tensor *out, struct mu_err *err)
+{
+	struct mu_tensor *values = &out[3 * f->n[FEATURE_SPARSE] + f->n[FEATURE_DENSE] + s->at],
+			 *splits = values + f->n[FEATURE_RAGGED];
+	int64_t total = 0, at = 0;
+	int rc;
+
+	for (int64_t i = 0; i < f->examples; i++)
+		total += s->lists[i].count;
+	struct mu_shape flat = mu_shape_vec(total), none = mu_shape_vec(0);
+	enum mu_dtype t = f->splits->types[s->at];
+	if ((rc = mu_tensor_new(values, s->type, &flat, err)) ||
+	    (rc = features_splits(splits, t, f->single ? -1 : f->examples, total, err)))
+		return rc;
+	if (f->single && !f->one_split) {
+		mu_tensor_unref(splits);
+		if ((rc = mu_tensor_new(splits, t, &none, err)))
+			return rc;
+	}
+	for (int64_t i = 0; i <= f->examples; i++) {
+		if (!f->single)
+			mu_tensor_set_int(splits, i, at);
+		if (i < f->examples) {
+			example_values(&s->lists[i], values, at);
+			at += s->lists[i].count;
+		}
+	}
+	return 0;
+}
+
+/* The shape of a dense feature's output, and how many elements one example has in it. */
+static int dense_shape(const struct features *f, const struct feature_slot *s, bool *grows,
+		       struct mu_shape *out, int64_t *each, struct mu_err *err)
+{
+	const struct mu_pshape *want = &f->shapes->shapes[s->at];
+	struct mu_shape one = mu_shape_scalar();
+	int64_t longest = 0;
+	int rc = 0;
+
+	*grows = want->rank > 0 && want->dim[0] < 0;
+	for (int i = *grows; i < want->rank && !rc; i++)
+		rc = want->dim[i] < 0 ? mu_fail(err, MU_INVALID_ARGUMENT,
+						"dense_shapes[%u] is not known beyond its first "
+						"dimension: %s",
+						s->at, mu_pshape_str(want))
+				      : mu_shape_push(&one, want->dim[i], err);
+	if (rc || want->rank < 0)
+		return rc ? rc
+			  : mu_fail(err, MU_INVALID_ARGUMENT, "dense_shapes[%u] is not known",
+				    s->at);
+	for (int64_t i = 0; *grows && i < f->examples; i++) {
+		int64_t n = s->lists[i].count;
+		if (n && (!one.count || n % one.count))
+			return wrong(f, s, i, err,
+				     "Number of %s values is not a multiple of stride length. Saw "
+				     "%lld values but output shape is: %s",
+				     mu_dtype_name(s->type), (long long)n, mu_pshape_str(want));
+		longest = n && n / one.count > longest ? n / one.count : longest;
+	}
+	*out = mu_shape_scalar();
+	if (!f->single)
+		rc = mu_shape_push(out, f->examples, err);
+	if (!rc && *grows)
+		rc = mu_shape_push(out, longest, err);
+	for (int i = 0; i < one.rank && !rc; i++)
+		rc = mu_shape_push(out, one.dim[i], err);
+	*each = *grows ? longest * one.count : one.count;
+	return rc;
+}
+
+static int check_default(const struct features *f, const struct feature_slot *s,
+			 const struct mu_tensor *d, bool grows, struct mu_err *err)
+{
+	const struct mu_pshape *want = &f->shapes->shapes[s->at];
+
+	if (d->dtype != s->type)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "dense_defaults[%u] is %s, not %s", s->at,
+			       mu_dtype_name(d->dtype), mu_dtype_name(s->type));
+	if (grows && d->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "dense_shape[%u] is a variable length shape: %s, therefore "
+			       "def_value[%u] must contain a single element (the padding element)."
+			       "  But its shape is: %s",
+			       s->at, mu_pshape_str(want), s->at, mu_shape_str(&d->shape));
+	if (!grows && d->shape.count && !mu_shape_matches(&d->shape, want))
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "def_value[%u].shape() == %s is not compatible with dense_shapes_[%u]"
+		    " == %s",
+		    s->at, mu_shape_str(&d->shape), s->at, mu_pshape_str(want));
+	return 0;
+}
+
+static int absent(const struct features *f, const struct feature_slot *s, struct mu_err *err)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "%sFeature: %.*s (data type: %s) is required but could not be found.",
+		       f->single ? "" : "Name: <unknown>, ", (int)s->key.len, s->key.data,
+		       mu_dtype_name(s->type));
+}
+
+static int give_dense(const struct features *f, const struct feature_slot *s, struct mu_tensor *out,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *otherwise = f->otherwise[s->at];
+	struct mu_shape shape;
+	int64_t each = 0;
+	bool grows = false;
+	int rc;
+
+	out += 3 * f->n[FEATURE_SPARSE] + s->at;
+	if ((rc = dense_shape(f, s, &grows, &shape, &each, err)) ||
+	    (rc = check_default(f, s, otherwise, grows, err)) ||
+	    (rc = mu_tensor_new(out, s->type, &shape, err)))
+		return rc;
+	for (int64_t i = 0; i < f->examples; i++) {
+		const struct example_list *l = &s->lists[i];
+		int64_t at = i * each, n = l->count;
+		if (l->type != MU_DT_INVALID && (grows || n == each))
+			example_values(l, out, at);
+		if (grows)
+			for (; n < each; n++)
+				elems_copy(s->type, out->data, at + n, otherwise->data, 0, 1);
+		else if (l->type == MU_DT_INVALID && otherwise->shape.count == each && each)
+			elems_copy(s->type, out->data, at, otherwise->data, 0, each);
+		else if (l->type == MU_DT_INVALID)
+			return absent(f, s, err);
+		else if (n != each)
+			return f->single
+				   ? wrong(f, s, i, err, "Can't parse serialized Example.")
+				   : wrong(f, s, i, err,
+					   "Number of %s values != expected.  Values size: %lld "
+					   "but output shape: %s",
+					   mu_dtype_name(s->type), (long long)n,
+					   mu_pshape_str(&f->shapes->shapes[s->at]));
+	}
+	return 0;
+}
+
+int features_give(const struct features *f, struct mu_tensor *out, struct mu_err *err)
+{
+	static int (*const give[FEATURE_KINDS])(const struct features *,
+						const struct feature_slot *, struct mu_tensor *,
+						struct mu_err *) = {[FEATURE_SPARSE] = give_sparse,
+								    [FEATURE_DENSE] = give_dense,
+								    [FEATURE_RAGGED] = give_ragged};
+	int rc = 0;
+
+	for (unsigned i = 0; i < f->n_slots && !rc; i++)
+		rc = give[f->slots[i].kind](f, &f->slots[i], out, err);
+	return rc;
+}

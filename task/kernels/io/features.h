@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Features of examples as tensors: what ParseExample and its kin share, as ops and as datasets.
+ *
+ * A feature that is asked for is a slot.  Every message is read once and leaves a list (type,
+ * count, bytes) in each slot that it has a feature for; the tensors are then made slot by slot,
+ * each of its right size from the start. */
+#ifndef MU_TASK_KERNELS_IO_FEATURES_H
+#define MU_TASK_KERNELS_IO_FEATURES_H
+
+#include "lib/base/map.h"
+#include "lib/graph/graph.h"
+#include "task/kernels/io/example.h"
+
+enum feature_kind { FEATURE_SPARSE, FEATURE_DENSE, FEATURE_RAGGED, FEATURE_KINDS };
+
+struct feature_slot {
+	struct mu_span key;
+	enum feature_kind kind;
+	enum mu_dtype type;
+	unsigned at;                /* among those of its kind */
+	struct feature_slot *next;  /* another one with the same key */
+	struct example_list *lists; /* one for each example */
+};
+
+struct features {
+	struct mu_arena arena;
+	struct mu_map by_key;
+	struct feature_slot *slots;
+	struct example_list *lists;
+	unsigned n[FEATURE_KINDS], n_slots;
+	const struct mu_attr *shapes, *splits; /* borrowed: of dense ones, of ragged ones */
+	const struct mu_tensor **otherwise;    /* borrowed: a default for each dense one */
+	int64_t examples, current;
+	bool single;    /* one example without a batch around it */
+	bool one_split; /* whose ragged rows end in one number, 0, instead of none */
+};
+void features_init(struct features *f);
+void features_fini(struct features *f);
+#define FEATURES_AUTO __attribute__((cleanup(features_fini))) struct features
+
+/* Room for so many slots, before any is asked for. */
+void features_room(struct features *f, unsigned slots);
+/* One slot for each of n keys, borrowed, of the types that the attribute lists. */
+int features_ask(struct features *f, enum feature_kind kind, const struct mu_span *keys, unsigned n,
+		 const char *attr, const struct mu_attr *types, struct mu_err *err);
+/* How many tensors they become: positions, values and shapes of sparse ones, then dense ones, then
+ * values and splits of ragged ones, each group in its slots' order. */
+unsigned features_outputs(const struct features *f);
+/* Everything was asked for; lists for so many examples. */
+int features_begin(struct features *f, int64_t examples, struct mu_err *err);
+/* The next feature of example `current`, for example_read. */
+void features_note(void *arg, struct mu_span key, const struct example_list *list);
+/* What was noted of example `current` has the types that were asked for. */
+int features_check(const struct features *f, struct mu_err *err);
+/* All tensors, new ones, in out; on failure what is in out is the caller's to give back. */
+int features_give(const struct features *f, struct mu_tensor *out, struct mu_err *err);
+
+/* Where n rows of values in all begin and end, n + 1 numbers of int32 or int64; n < 0: a zero
+ * alone. */
+int features_splits(struct mu_tensor *out, enum mu_dtype t, int64_t n, int64_t values,
+		    struct mu_err *err);
+
+#endif

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Files by name, and bytes as numbers. */
+#include <errno.h>
+#include <glob.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/io/folders.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+static int read_whole(const char *path, struct mu_buf *b, struct mu_err *err)
+{
+	char part[1 << 16];
+	size_t n;
+	int rc = 0;
+	FILE *f = fopen(path, "rbe");
+
+	if (!f)
+		return errno == ENOENT
+			   ? mu_fail(err, MU_NOT_FOUND, "%.200s; No such file or directory", path)
+			   : mu_fail_errno(err, errno, "%s", path);
+	while (!rc && (n = fread(part, 1, sizeof part, f)) > 0) {
+		if (b->len + n > mu_tensor_limit)
+			rc = mu_fail(err, MU_RESOURCE_EXHAUSTED, "%s is too large", path);
+		else
+			mu_buf_put(b, part, n);
+	}
+	if (!rc && ferror(f))
+		rc = mu_fail_errno(err, errno, "%s", path);
+	fclose(f);
+	return rc;
+}
+
+static int read_file(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = NULL;
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor t;
+	int rc;
+
+	if ((rc = args_string(c, 0, &path, err)) || (rc = read_whole(path, &b, err)) ||
+	    (rc = mu_tensor_string(&t, b.data ? b.data : "", b.len, err)))
+		return rc;
+	kernel_out_take(c, 0, t);
+	return 0;
+}
+
+static int write_file(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = NULL;
+	int rc;
+
+	if ((rc = args_string(c, 0, &path, err)) || (rc = args_type(c, 1, MU_STRING, err)))
+		return rc;
+	if (kernel_in(c, 1)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Contents tensor must be scalar");
+	const struct mu_string *s = kernel_in(c, 1)->data;
+	if ((rc = mu_make_folders(path, err)))
+		return rc;
+	FILE *f = fopen(path, "wbe");
+	if (!f)
+		return mu_fail_errno(err, errno, "%s", path);
+	bool ok = fwrite(s->data ? s->data : "", 1, s->len, f) == s->len;
+	if (fclose(f) || !ok)
+		return mu_fail_errno(err, errno, "%s", path);
+	return 0;
+}
+
+static int matching_files(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	glob_t found = {0};
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	for (int64_t i = 0; !rc && i < in->shape.count; i++) {
+		const struct mu_string *s = &MU_DATA(struct mu_string, in)[i];
+		MU_AUTO_FREE char *pattern = mu_xstrndup(s->data ? s->data : "", s->len);
+		int got = glob(pattern, i ? GLOB_APPEND : 0, NULL, &found);
+		if (got == GLOB_NOSPACE)
+			rc =
+			    mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many files match %s", pattern);
+	}
+	struct mu_shape shape = mu_shape_vec((int64_t)found.gl_pathc);
+	if (!rc && !(rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
+		for (size_t i = 0; i < found.gl_pathc; i++)
+			mu_string_set(&MU_DATA(struct mu_string, out)[i], found.gl_pathv[i],
+				      strlen(found.gl_pathv[i]));
+	if (found.gl_pathv)
+		globfree(&found);
+	return rc;
+}
+
+static void turn_bytes(char *p, size_t bytes, size_t size)
+{
+	for (; bytes >= size; bytes -= size, p += size)
+		for (size_t i = 0; i < size / 2; i++) {
+			char swap = p[i];
+			p[i] = p[size - 1 - i];
+			p[size - 1 - i] = swap;
+		}
+}
+
+/* Every string as elements of out_type: its first `each` bytes, zeros behind a shorter one. */
+static int decode(struct kernel_call *c, size_t each, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	enum mu_dtype t = args_attr_type(c->node, "out_type", MU_UINT8);
+	size_t size = mu_dtype_size(t);
+	struct mu_shape shape = in->shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if (!size)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t));
+	if (each % size)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input to %s has length %zu that is not a multiple of %zu, the "
+			       "size of %s",
+			       c->node->op, each, size, mu_dtype_name(t));
+	if ((rc = mu_shape_push(&shape, (int64_t)(each / size), err)) ||
+	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count && each; i++) {
+		struct mu_span s = elems_span(in, i);
+		char *to = (char *)out->data + (size_t)i * each;
+		size_t n = s.len < each ? s.len : each;
+		memcpy(to, s.data, n);
+		memset(to + n, 0, each - n);
+		if (!args_attr_bool(c->node, "little_endian", true))
+			turn_bytes(to, each, size);
+	}
+	return 0;
+}
+
+static int decode_raw(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	size_t len = 0;
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		struct mu_span s = elems_span(in, i);
+		if (i && s.len != len)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "DecodeRaw requires input strings to all be the same size, "
+				       "but element %lld has size %zu != %zu",
+				       (long long)i, s.len, len);
+		len = s.len;
+	}
+	return decode(c, len, err);
+}
+
+static int decode_padded_raw(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t length;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &length, err)))
+		return rc;
+	if (length <= 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "fixed_length must be greater than 0, not %lld", (long long)length);
+	return decode(c, (size_t)length, err);
+}
+
+static const struct kernel rows[] = {
+    {"ReadFile", .run = read_file},
+    {"WriteFile", .run = write_file},
+    {"MatchingFiles", .run = matching_files},
+    {"DecodeRaw", .run = decode_raw},
+    {"DecodePaddedRaw", .run = decode_padded_raw},
+};
+KERNEL_TABLE(file, rows)

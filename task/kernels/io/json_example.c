@@ -1,0 +1,175 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fields are written in the order in which they come, repeated ones one by one: the bytes that
+ * TensorFlow makes of the same text. */
+#include "task/kernels/io/json_example.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "lib/base/pb.h"
+#include "lib/io/json.h"
+#include "task/kernels/text/base64.h"
+#include "task/kernels/text/text_number.h"
+
+static int put_bytes(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_err why;
+
+	if (v->kind != MU_DOC_STRING ||
+	    base64_decode(&b, (struct mu_span){v->text, v->len}, true, &why))
+		return mu_doc_fail(v, err, MU_INVALID_ARGUMENT, "must be bytes in base64");
+	mu_pb_put_bytes(out, 1, mu_buf_span(&b));
+	return 0;
+}
+
+static int put_float(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err)
+{
+	static const struct {
+		const char *text;
+		float value;
+	} named[] = {{"NaN", NAN}, {"Infinity", INFINITY}, {"-Infinity", -INFINITY}};
+	double f = v->f;
+	bool good = v->kind == MU_DOC_INT || v->kind == MU_DOC_FLOAT;
+
+	if (v->kind == MU_DOC_STRING)
+		good =
+		    text_number((struct mu_span){v->text, v->len}, MU_DOUBLE, &f, 0) && isfinite(f);
+	if (good && isfinite((float)f)) {
+		mu_pb_put_float(out, 1, (float)f);
+		return 0;
+	}
+	for (size_t i = 0; i < MU_COUNT(named) && v->kind == MU_DOC_STRING; i++)
+		if (strcmp(named[i].text, v->text) == 0) {
+			mu_pb_put_float(out, 1, named[i].value);
+			return 0;
+		}
+	return mu_doc_fail(v, err, MU_INVALID_ARGUMENT, "must be a float");
+}
+
+/* A number from 2^53 on is no INT: JSON readers with doubles, as ours, round it. */
+static int put_int(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err)
+{
+	int64_t i = v->i;
+	bool good = v->kind == MU_DOC_INT;
+
+	if (v->kind == MU_DOC_STRING)
+		good = text_number((struct mu_span){v->text, v->len}, MU_INT64, &i, 0);
+	if (!good)
+		return mu_doc_fail(v, err, MU_INVALID_ARGUMENT,
+				   "must be an int64; write it as a string if it is 2^53 or more");
+	mu_pb_put_int(out, 1, i);
+	return 0;
+}
+
+static const struct list_kind {
+	const char *name, *proto_name;
+	uint32_t number; /* of the field of Feature */
+	int (*put)(struct mu_buf *out, const struct mu_doc_node *v, struct mu_err *err);
+} kinds[] = {
+    {"bytesList", "bytes_list", 1, put_bytes},
+    {"floatList", "float_list", 2, put_float},
+    {"int64List", "int64_list", 3, put_int},
+};
+
+static int must_be_map(const struct mu_doc_node *n, struct mu_err *err)
+{
+	return n->kind == MU_DOC_MAP
+		   ? 0
+		   : mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be a message");
+}
+
+/* {"value": […]}, or one value alone. */
+static int put_list(struct mu_buf *out, const struct list_kind *kind,
+		    const struct mu_doc_node *list, struct mu_err *err)
+{
+	int rc = must_be_map(list, err);
+
+	if (rc)
+		return rc;
+	size_t at = mu_pb_begin(out, kind->number);
+	mu_doc_each(list, values)
+	{
+		if (strcmp(values->key, "value") != 0)
+			return mu_doc_fail(values, err, MU_INVALID_ARGUMENT, "no such field");
+		if (values->kind == MU_DOC_NULL)
+			continue;
+		if (values->kind != MU_DOC_LIST && (rc = kind->put(out, values, err)))
+			return rc;
+		if (values->kind != MU_DOC_LIST)
+			continue;
+		mu_doc_each(values, v) if ((rc = kind->put(out, v, err))) return rc;
+	}
+	mu_pb_end(out, at);
+	return 0;
+}
+
+static int put_feature(struct mu_buf *out, const struct mu_doc_node *feature, struct mu_err *err)
+{
+	int rc = must_be_map(feature, err);
+	bool any = false;
+
+	if (rc)
+		return rc;
+	size_t entry = mu_pb_begin(out, 1);
+	mu_pb_put_bytes(out, 1, mu_span_of(feature->key));
+	size_t at = mu_pb_begin(out, 2);
+	mu_doc_each(feature, list)
+	{
+		unsigned k = 0;
+		while (k < MU_COUNT(kinds) && strcmp(kinds[k].name, list->key) != 0 &&
+		       strcmp(kinds[k].proto_name, list->key) != 0)
+			k++;
+		if (k == MU_COUNT(kinds))
+			return mu_doc_fail(list, err, MU_INVALID_ARGUMENT, "no such field");
+		if (list->kind == MU_DOC_NULL)
+			continue;
+		if (any)
+			return mu_doc_fail(list, err, MU_INVALID_ARGUMENT,
+					   "a feature is of one kind, and has one already");
+		any = true;
+		if ((rc = put_list(out, &kinds[k], list, err)))
+			return rc;
+	}
+	mu_pb_end(out, at);
+	mu_pb_end(out, entry);
+	return 0;
+}
+
+static int put_features(struct mu_buf *out, const struct mu_doc_node *features, struct mu_err *err)
+{
+	int rc = must_be_map(features, err);
+
+	if (rc)
+		return rc;
+	size_t at = mu_pb_begin(out, 1);
+	mu_doc_each(features, map)
+	{
+		if (strcmp(map->key, "feature") != 0)
+			return mu_doc_fail(map, err, MU_INVALID_ARGUMENT, "no such field");
+		if (map->kind == MU_DOC_NULL)
+			continue;
+		if ((rc = must_be_map(map, err)))
+			return rc;
+		mu_doc_each(map, feature) if ((rc = put_feature(out, feature, err))) return rc;
+	}
+	mu_pb_end(out, at);
+	return 0;
+}
+
+int json_example(struct mu_buf *out, struct mu_span text, struct mu_err *err)
+{
+	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
+	int rc = mu_json_parse(&d, text, "JSON", err);
+
+	if (rc || (rc = must_be_map(d->root, err)))
+		return rc;
+	mu_doc_each(d->root, field)
+	{
+		if (strcmp(field->key, "features") != 0)
+			return mu_doc_fail(field, err, MU_INVALID_ARGUMENT, "no such field");
+		if (field->kind != MU_DOC_NULL && (rc = put_features(out, field, err)))
+			return rc;
+	}
+	return 0;
+}

@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ParseExample and its kin: records to tensors.  The three ops differ in where keys stand and
+ * whether there is a batch. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/features.h"
+
+/* Keys that are an input's elements, or those of several scalars in a row. */
+static int keys_of(struct kernel_call *c, unsigned from, unsigned inputs, struct features *f,
+		   struct mu_span **out, unsigned *n, struct mu_err *err)
+{
+	int64_t total = 0;
+
+	for (unsigned i = from; i < from + inputs; i++) {
+		int rc = args_type(c, i, MU_STRING, err);
+		if (rc)
+			return rc;
+		total += kernel_in(c, i)->shape.count;
+	}
+	if (total > UINT16_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "more than %d keys", UINT16_MAX);
+	*out = MU_ARENA_ARRAY(&f->arena, struct mu_span, (size_t)total + 1);
+	*n = 0;
+	for (unsigned i = from; i < from + inputs; i++)
+		for (int64_t k = 0; k < kernel_in(c, i)->shape.count; k++)
+			(*out)[(*n)++] = elems_span(kernel_in(c, i), k);
+	return 0;
+}
+
+/* Attributes that list the types of each kind. */
+static const char *const types_attr[FEATURE_KINDS] = {[FEATURE_SPARSE] = "sparse_types",
+						      [FEATURE_DENSE] = "Tdense",
+						      [FEATURE_RAGGED] = "ragged_value_types"};
+
+static int ask(struct kernel_call *c, struct features *f, enum feature_kind kind,
+	       const struct mu_span *keys, unsigned n, struct mu_err *err)
+{
+	return features_ask(f, kind, keys, n, types_attr[kind],
+			    mu_node_attr(c->node, types_attr[kind]), err);
+}
+
+static int read_batch_request(struct kernel_call *c, struct features *f, bool v2,
+			      unsigned *first_default, struct mu_err *err)
+{
+	unsigned given[FEATURE_KINDS] = {1, 1, 1}, n[FEATURE_KINDS] = {0}, at = 2;
+	struct mu_span *keys[FEATURE_KINDS];
+	int rc;
+
+	if (!v2) {
+		int64_t sparse = args_attr_int(c->node, "Nsparse", -1);
+		int64_t dense = args_attr_int(c->node, "Ndense", -1);
+		if (sparse < 0 || dense < 0 || sparse + dense + 2 > c->n_in)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Nsparse and Ndense are wrong");
+		given[FEATURE_SPARSE] = (unsigned)sparse;
+		given[FEATURE_DENSE] = (unsigned)dense;
+		given[FEATURE_RAGGED] = 0;
+	}
+	for (int k = 0; k < FEATURE_KINDS; at += given[k], k++)
+		if ((rc = keys_of(c, at, given[k], f, &keys[k], &n[k], err)))
+			return rc;
+	*first_default = at;
+	features_room(f, n[0] + n[1] + n[2]);
+	for (int k = 0; k < FEATURE_KINDS; k++)
+		if ((k != FEATURE_RAGGED || v2) &&
+		    (rc = ask(c, f, (enum feature_kind)k, keys[k], n[k], err)))
+			return rc;
+	return 0;
+}
+
+static int read_single_request(struct kernel_call *c, struct features *f, struct mu_err *err)
+{
+	const struct mu_attr *sparse = mu_node_attr(c->node, "sparse_keys");
+	const struct mu_attr *dense = mu_node_attr(c->node, "dense_keys");
+	unsigned n_sparse = sparse ? sparse->n : 0, n_dense = dense ? dense->n : 0;
+
+	features_room(f, n_sparse + n_dense);
+	int rc = ask(c, f, FEATURE_SPARSE, n_sparse ? sparse->ss : NULL, n_sparse, err);
+	return rc ? rc : ask(c, f, FEATURE_DENSE, n_dense ? dense->ss : NULL, n_dense, err);
+}
+
+static int begin(struct kernel_call *c, struct features *f, unsigned first_default,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	f->shapes = mu_node_attr(c->node, "dense_shapes");
+	f->splits = mu_node_attr(c->node, "ragged_split_types");
+	if (c->n_out != features_outputs(f) || c->n_in != first_default + f->n[FEATURE_DENSE])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "keys, types, shapes and defaults are not as many");
+	if (in->dtype != MU_STRING || in->shape.rank > 1)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Expected serialized to be a scalar or vector of strings, got shape %s",
+		    mu_shape_str(&in->shape));
+	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
+		f->otherwise[i] = kernel_in(c, first_default + i);
+	f->single = !in->shape.rank;
+	return features_begin(f, in->shape.count, err);
+}
+
+static int give_all(struct kernel_call *c, struct features *f, unsigned first_default,
+		    struct mu_err *err)
+{
+	int rc = begin(c, f, first_default, err);
+
+	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
+		struct mu_span message = elems_span(kernel_in(c, 0), f->current);
+		if (!example_read(message, features_note, f))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Could not parse example input, value: '%.*s'",
+				       (int)(message.len < 64 ? message.len : 64), message.data);
+		rc = features_check(f, err);
+	}
+	if (rc)
+		return rc;
+	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
+	rc = features_give(f, out, err);
+	return kernel_out_take_all(c, out, rc);
+}
+
+static int parse_batch(struct kernel_call *c, bool v2, struct mu_err *err)
+{
+	unsigned first_default = 0;
+	FEATURES_AUTO f;
+
+	features_init(&f);
+	int rc = args_type(c, 1, MU_STRING, err);
+	if (!rc && kernel_in(c, 1)->shape.count &&
+	    kernel_in(c, 1)->shape.count != kernel_in(c, 0)->shape.count)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Expected len(names) == len(serialized), but got: %lld vs. %lld",
+			     (long long)kernel_in(c, 1)->shape.count,
+			     (long long)kernel_in(c, 0)->shape.count);
+	if (!rc && !v2)
+		rc = args_rank(c, 0, 1, err);
+	if (!rc)
+		rc = read_batch_request(c, &f, v2, &first_default, err);
+	return rc ? rc : give_all(c, &f, first_default, err);
+}
+
+static int parse_example(struct kernel_call *c, struct mu_err *err)
+{
+	return parse_batch(c, false, err);
+}
+
+static int parse_example_v2(struct kernel_call *c, struct mu_err *err)
+{
+	return parse_batch(c, true, err);
+}
+
+static int parse_single_example(struct kernel_call *c, struct mu_err *err)
+{
+	FEATURES_AUTO f;
+
+	features_init(&f);
+	int rc = args_rank(c, 0, 0, err);
+	if (!rc)
+		rc = read_single_request(c, &f, err);
+	return rc ? rc : give_all(c, &f, 1, err);
+}
+
+static const struct kernel rows[] = {
+    {"ParseExample", KERNEL_EXPENSIVE, .run = parse_example},
+    {"ParseExampleV2", KERNEL_EXPENSIVE, .run = parse_example_v2},
+    {"ParseSingleExample", .run = parse_single_example},
+};
+KERNEL_TABLE(parse_example, rows)

@@ -1,0 +1,534 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ParseSequenceExample and its kin: records of a context and of lists, to tensors.
+ *
+ * The context is what ParseExample reads (io/features.h).  A list that is asked for is a slot
+ * too: its rows stay where they lie in the message, and are gone through once to be checked and
+ * counted and once to be given.  The ops differ in where keys stand and whether there is a batch.
+ */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/features.h"
+
+/* What one example has for a slot. */
+struct list {
+	struct mu_span rows;
+	bool there;
+	int64_t n, values, longest; /* rows; values in all, and in the longest */
+};
+
+struct list_slot {
+	struct mu_span key;
+	enum feature_kind kind;
+	enum mu_dtype type;
+	unsigned at;
+	bool may_lack; /* a dense one that is not there is empty */
+	struct list_slot *next;
+	struct list *of; /* one for each example */
+};
+
+struct sequence {
+	struct features context;
+	struct mu_map by_key;
+	struct list_slot *slots;
+	struct list *lists;
+	unsigned n[FEATURE_KINDS], n_slots, first; /* output */
+	const struct mu_attr *shapes, *splits;
+	bool lengths; /* dense lists' are given too */
+};
+
+static void sequence_fini(struct sequence *q)
+{
+	mu_map_fini(&q->by_key);
+	features_fini(&q->context);
+	free(q->lists);
+}
+#define SEQUENCE_AUTO __attribute__((cleanup(sequence_fini))) struct sequence
+
+/* ---- what is asked for ---- */
+
+enum { OF_CONTEXT, OF_LISTS, PARTS };
+/* The attributes of each part and kind: types, keys where they are attributes, how many there are
+ * where that is one. */
+static const struct {
+	const char *types, *keys, *number;
+} names[PARTS][FEATURE_KINDS] = {
+    {{"context_sparse_types", "context_sparse_keys", "Ncontext_sparse"},
+     {"Tcontext_dense", "context_dense_keys", NULL},
+     {"context_ragged_value_types", NULL, NULL}},
+    {{"feature_list_sparse_types", "feature_list_sparse_keys", "Nfeature_list_sparse"},
+     {"feature_list_dense_types", "feature_list_dense_keys", "Nfeature_list_dense"},
+     {"feature_list_ragged_value_types", NULL, NULL}},
+};
+
+struct keys {
+	const struct mu_span *k;
+	unsigned n;
+};
+struct asked {
+	struct keys keys[PARTS][FEATURE_KINDS];
+	unsigned first_default; /* input */
+};
+
+/* Whether a list of this key may lack, by the op's way of saying so. */
+typedef bool may_lack_fn(const struct kernel_call *c, struct mu_span key, unsigned at);
+
+static int ask_lists(struct kernel_call *c, struct sequence *q, const struct asked *a,
+		     may_lack_fn *may_lack, struct mu_err *err)
+{
+	const struct keys *lists = a->keys[OF_LISTS];
+
+	q->slots = MU_ARENA_ARRAY(&q->context.arena, struct list_slot,
+				  lists[0].n + lists[1].n + lists[2].n + 1);
+	for (int kind = 0; kind < FEATURE_KINDS; kind++) {
+		const struct mu_attr *types = mu_node_attr(c->node, names[OF_LISTS][kind].types);
+		q->n[kind] = lists[kind].n;
+		for (unsigned i = 0; i < lists[kind].n; i++) {
+			struct list_slot *s = &q->slots[q->n_slots++];
+			*s = (struct list_slot){.key = lists[kind].k[i],
+						.kind = (enum feature_kind)kind,
+						.type = types->types[i],
+						.at = i};
+			s->may_lack = kind != FEATURE_DENSE || may_lack(c, s->key, i);
+			if (s->type != MU_FLOAT && s->type != MU_INT64 && s->type != MU_STRING)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "Key: %.*s.  a list is float, int64 or string, not "
+					       "%s",
+					       (int)s->key.len, s->key.data,
+					       mu_dtype_name(s->type));
+			s->next = mu_map_put_n(&q->by_key, s->key.data, s->key.len, s);
+		}
+	}
+	return 0;
+}
+
+static int check_counts(const struct kernel_call *c, const struct asked *a, struct mu_err *err)
+{
+	for (int part = 0; part < PARTS; part++)
+		for (int kind = 0; kind < FEATURE_KINDS; kind++) {
+			const char *number = names[part][kind].number;
+			const struct mu_attr *types =
+			    mu_node_attr(c->node, names[part][kind].types);
+			unsigned n = a->keys[part][kind].n;
+			if ((types ? types->n : 0) != n ||
+			    (number && args_attr_int(c->node, number, 0) != n))
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "attribute '%s' has %u types for %u keys",
+					       names[part][kind].types, types ? types->n : 0, n);
+		}
+	return 0;
+}
+
+static int ask(struct kernel_call *c, struct sequence *q, const struct asked *a,
+	       may_lack_fn *may_lack, struct mu_err *err)
+{
+	const struct keys *context = a->keys[OF_CONTEXT];
+	struct features *f = &q->context;
+	int rc = check_counts(c, a, err);
+
+	features_room(f, context[0].n + context[1].n + context[2].n);
+	for (int kind = 0; kind < FEATURE_KINDS && !rc; kind++)
+		rc = features_ask(f, (enum feature_kind)kind, context[kind].k, context[kind].n,
+				  names[OF_CONTEXT][kind].types,
+				  mu_node_attr(c->node, names[OF_CONTEXT][kind].types), err);
+	if (rc || (rc = ask_lists(c, q, a, may_lack, err)))
+		return rc;
+	f->shapes = mu_node_attr(c->node, "context_dense_shapes");
+	f->splits = mu_node_attr(c->node, "context_ragged_split_types");
+	q->shapes = mu_node_attr(c->node, "feature_list_dense_shapes");
+	q->splits = mu_node_attr(c->node, "feature_list_ragged_split_types");
+	q->first = features_outputs(f);
+	unsigned dense = q->n[FEATURE_DENSE], ragged = q->n[FEATURE_RAGGED];
+	if (c->n_out !=
+		q->first + 3 * q->n[FEATURE_SPARSE] + (q->lengths ? 2 : 1) * dense + 3 * ragged ||
+	    (q->shapes ? q->shapes->n : 0) != dense ||
+	    (ragged && (!q->splits || q->splits->n != ragged)) ||
+	    a->first_default + f->n[FEATURE_DENSE] > c->n_in)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "keys, types, shapes and defaults are not as many");
+	for (unsigned i = 0; i < f->n[FEATURE_DENSE]; i++)
+		f->otherwise[i] = kernel_in(c, a->first_default + i);
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static void note_list(void *arg, struct mu_span key, struct mu_span rows)
+{
+	struct sequence *q = arg;
+
+	for (struct list_slot *s = mu_map_get_n(&q->by_key, key.data, key.len); s; s = s->next)
+		s->of[q->context.current] = (struct list){.rows = rows, .there = true};
+}
+
+static int count_rows(struct list_slot *s, int64_t example, struct mu_err *err)
+{
+	struct list *l = &s->of[example];
+	struct mu_pb rows = mu_pb_of(l->rows);
+	struct example_list row;
+
+	if (!l->there && !s->may_lack)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Name: <unknown>, Key: %.*s, Index: %lld.  Feature list is "
+			       "required but could not be found, and an empty one may not stand "
+			       "for it.",
+			       (int)s->key.len, s->key.data, (long long)example);
+	while (l->there && example_row(&rows, &row)) {
+		if (row.type != MU_DT_INVALID && row.type != s->type)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Key: %.*s, Index: %lld.  Data types don't match. Data "
+				       "type: %s but expected type: %s",
+				       (int)s->key.len, s->key.data, (long long)l->n,
+				       mu_dtype_name(row.type), mu_dtype_name(s->type));
+		l->n++;
+		l->values += row.count;
+		l->longest = row.count > l->longest ? row.count : l->longest;
+	}
+	return rows.bad ? mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse feature list %.*s",
+				  (int)s->key.len, s->key.data)
+			: 0;
+}
+
+static int read_all(struct kernel_call *c, struct sequence *q, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct features *f = &q->context;
+	int rc = features_begin(f, in->shape.count, err);
+
+	if (rc)
+		return rc;
+	q->lists = calloc((size_t)f->examples * q->n_slots + 1, sizeof *q->lists);
+	if (!q->lists)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "no memory for %lld examples of %u lists", (long long)f->examples,
+			       q->n_slots);
+	for (unsigned i = 0; i < q->n_slots; i++)
+		q->slots[i].of = q->lists + (int64_t)i * f->examples;
+	for (f->current = 0; f->current < f->examples && !rc; f->current++) {
+		struct mu_span m = elems_span(in, f->current);
+		if (!example_read_sequence(m, features_note, f, note_list, q))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Could not parse sequence example %lld",
+				       (long long)f->current);
+		rc = features_check(f, err);
+		for (unsigned i = 0; i < q->n_slots && !rc; i++)
+			rc = count_rows(&q->slots[i], f->current, err);
+	}
+	return rc;
+}
+
+/* ---- giving ---- */
+
+/* All examples' sums, and the longest of each. */
+static struct list totals(const struct sequence *q, const struct list_slot *s, int64_t *rows)
+{
+	struct list sum = {0};
+
+	*rows = 0;
+	for (int64_t i = 0; i < q->context.examples; i++) {
+		*rows += s->of[i].n;
+		sum.values += s->of[i].values;
+		sum.n = s->of[i].n > sum.n ? s->of[i].n : sum.n;
+		sum.longest = s->of[i].longest > sum.longest ? s->of[i].longest : sum.longest;
+	}
+	return sum;
+}
+
+static int give_sparse(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
+		       struct mu_err *err)
+{
+	struct mu_tensor *indices = &out[q->first + s->at],
+			 *values = indices + q->n[FEATURE_SPARSE],
+			 *shape = values + q->n[FEATURE_SPARSE];
+	int cols = q->context.single ? 2 : 3, rc;
+	int64_t rows, at = 0, sides[3];
+	const struct list all = totals(q, s, &rows);
+	struct mu_shape flat = mu_shape_vec(all.values), vec = mu_shape_vec(cols), places;
+
+	if ((rc = mu_shape_set(&places, 2, (int64_t[]){all.values, cols}, err)) ||
+	    (rc = mu_tensor_new(indices, MU_INT64, &places, err)) ||
+	    (rc = mu_tensor_new(values, s->type, &flat, err)) ||
+	    (rc = mu_tensor_new(shape, MU_INT64, &vec, err)))
+		return rc;
+	int64_t *to = indices->data;
+	for (int64_t i = 0; i < q->context.examples; i++) {
+		struct mu_pb m = mu_pb_of(s->of[i].rows);
+		struct example_list row;
+		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
+			example_values(&row, values, at);
+			at += row.count;
+			for (int64_t k = 0; k < row.count; k++, to += cols)
+				memcpy(to, (int64_t[]){i, r, k} + (3 - cols),
+				       (size_t)cols * sizeof *to);
+		}
+	}
+	sides[0] = q->context.examples;
+	sides[1] = all.n;
+	sides[2] = all.longest;
+	memcpy(shape->data, sides + (3 - cols), (size_t)cols * sizeof *sides);
+	return 0;
+}
+
+static int give_lengths(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
+			struct mu_err *err)
+{
+	struct mu_shape vec =
+	    q->context.single ? mu_shape_scalar() : mu_shape_vec(q->context.examples);
+	int rc = mu_tensor_new(out, MU_INT64, &vec, err);
+
+	for (int64_t i = 0; i < vec.count && !rc; i++)
+		MU_DATA(int64_t, out)[i] = s->of[i].n;
+	return rc;
+}
+
+/* The shape of all examples' lists, and how many elements a row of one has. */
+static int dense_shape(const struct sequence *q, const struct list_slot *s, int64_t longest,
+		       struct mu_shape *out, int64_t *each, struct mu_err *err)
+{
+	const struct mu_pshape *want = &q->shapes->shapes[s->at];
+	struct mu_shape row = mu_shape_scalar();
+	int rc = 0;
+
+	*out = mu_shape_scalar();
+	if (want->rank < 0)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "feature_list_dense_shapes[%u] is not known",
+			     s->at);
+	if (!rc && !q->context.single)
+		rc = mu_shape_push(out, q->context.examples, err);
+	if (!rc)
+		rc = mu_shape_push(out, longest, err);
+	for (int i = 0; i < want->rank && !rc; i++) {
+		if (want->dim[i] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "feature_list_dense_shapes[%u] is not known: %s", s->at,
+				       mu_pshape_str(want));
+		if (!(rc = mu_shape_push(&row, want->dim[i], err)))
+			rc = mu_shape_push(out, want->dim[i], err);
+	}
+	*each = row.count;
+	return rc;
+}
+
+static int give_dense(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
+		      struct mu_err *err)
+{
+	int64_t rows, each = 0;
+	const struct list all = totals(q, s, &rows);
+	struct mu_shape shape;
+	int rc;
+
+	out += q->first + 3 * q->n[FEATURE_SPARSE] + s->at;
+	if ((rc = dense_shape(q, s, all.n, &shape, &each, err)) ||
+	    (rc = mu_tensor_new(out, s->type, &shape, err)))
+		return rc;
+	elems_zero(s->type, out->data, 0, shape.count);
+	for (int64_t i = 0; i < q->context.examples; i++) {
+		struct mu_pb m = mu_pb_of(s->of[i].rows);
+		struct example_list row;
+		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
+			if (row.count != each)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "Key: %.*s, Index: %lld.  Number of values != "
+					       "expected.  values size: %lld but output shape: %s",
+					       (int)s->key.len, s->key.data, (long long)r,
+					       (long long)row.count,
+					       mu_pshape_str(&q->shapes->shapes[s->at]));
+			example_values(&row, out, (i * all.n + r) * each);
+		}
+	}
+	return q->lengths ? give_lengths(q, s, out + q->n[FEATURE_DENSE], err) : 0;
+}
+
+static int give_ragged(const struct sequence *q, const struct list_slot *s, struct mu_tensor *out,
+		       struct mu_err *err)
+{
+	struct mu_tensor *values =
+	    &out[q->first + 3 * q->n[FEATURE_SPARSE] + 2 * q->n[FEATURE_DENSE] + s->at];
+	struct mu_tensor *outer = values + q->n[FEATURE_RAGGED],
+			 *inner = outer + q->n[FEATURE_RAGGED];
+	enum mu_dtype t = q->splits->types[s->at];
+	int64_t rows, at = 0, ended = 0, n = q->context.examples;
+	const struct list all = totals(q, s, &rows);
+	struct mu_shape flat = mu_shape_vec(all.values);
+	int rc;
+
+	if ((rc = mu_tensor_new(values, s->type, &flat, err)) ||
+	    (rc = features_splits(outer, t, q->context.single ? -1 : n, rows, err)) ||
+	    (rc = features_splits(inner, t, rows, all.values, err)))
+		return rc;
+	for (int64_t i = 0; i <= n; i++) {
+		if (!q->context.single)
+			mu_tensor_set_int(outer, i, ended);
+		if (i == n)
+			break;
+		struct mu_pb m = mu_pb_of(s->of[i].rows);
+		struct example_list row;
+		for (int64_t r = 0; r < s->of[i].n && example_row(&m, &row); r++) {
+			example_values(&row, values, at);
+			at += row.count;
+			mu_tensor_set_int(inner, ++ended, at);
+		}
+	}
+	return 0;
+}
+
+static int give_lists(const struct sequence *q, struct mu_tensor *out, struct mu_err *err)
+{
+	static int (*const give[FEATURE_KINDS])(const struct sequence *, const struct list_slot *,
+						struct mu_tensor *,
+						struct mu_err *) = {[FEATURE_SPARSE] = give_sparse,
+								    [FEATURE_DENSE] = give_dense,
+								    [FEATURE_RAGGED] = give_ragged};
+	int rc = 0;
+
+	for (unsigned i = 0; i < q->n_slots && !rc; i++)
+		rc = give[q->slots[i].kind](q, &q->slots[i], out, err);
+	return rc;
+}
+
+/* ---- the ops ---- */
+
+static int parse(struct kernel_call *c, struct sequence *q, const struct asked *a,
+		 may_lack_fn *may_lack, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc;
+
+	if (in->dtype != MU_STRING || in->shape.rank > 1)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Expected serialized to be a scalar or vector of strings, got shape %s",
+		    mu_shape_str(&in->shape));
+	if (!in->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "there is no sequence example");
+	q->context.single = q->context.one_split = !in->shape.rank;
+	if ((rc = ask(c, q, a, may_lack, err)) || (rc = read_all(c, q, err)))
+		return rc;
+	MU_AUTO_FREE struct mu_tensor *out = MU_NEW_ARRAY(struct mu_tensor, c->n_out + 1);
+	if (!(rc = features_give(&q->context, out, err)))
+		rc = give_lists(q, out, err);
+	return kernel_out_take_all(c, out, rc);
+}
+
+/* The strings of n inputs. */
+static int keys_of(struct kernel_call *c, struct sequence *q, unsigned from, unsigned n,
+		   struct keys *out, struct mu_err *err)
+{
+	int64_t total = 0;
+
+	for (unsigned i = from; i < from + n; i++) {
+		int rc = i < c->n_in
+			     ? args_type(c, i, MU_STRING, err)
+			     : mu_fail(err, MU_INVALID_ARGUMENT, "there are too few inputs");
+		if (rc)
+			return rc;
+		total += kernel_in(c, i)->shape.count;
+	}
+	if (total > UINT16_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "more than %d keys", UINT16_MAX);
+	struct mu_span *k = MU_ARENA_ARRAY(&q->context.arena, struct mu_span, (size_t)total + 1);
+	out->k = k;
+	for (unsigned i = from; i < from + n; i++)
+		for (int64_t e = 0; e < kernel_in(c, i)->shape.count; e++)
+			k[out->n++] = elems_span(kernel_in(c, i), e);
+	return 0;
+}
+
+static void start(struct sequence *q, bool lengths)
+{
+	*q = (struct sequence){.lengths = lengths};
+	features_init(&q->context);
+	mu_map_init(&q->by_key);
+}
+
+static bool named_in_attr(const struct kernel_call *c, struct mu_span key, unsigned at)
+{
+	const struct mu_attr *a = mu_node_attr(c->node, "feature_list_dense_missing_assumed_empty");
+
+	for (unsigned i = 0; a && i < a->n; i++)
+		if (mu_span_eq(a->ss[i], key))
+			return true;
+	return false;
+}
+
+static int parse_sequence(struct kernel_call *c, struct mu_err *err)
+{
+	struct asked a = {.first_default = 2};
+	SEQUENCE_AUTO q;
+
+	start(&q, true);
+	for (int part = 0; part < PARTS; part++)
+		for (int kind = 0; kind < FEATURE_RAGGED; kind++) {
+			const struct mu_attr *k = mu_node_attr(c->node, names[part][kind].keys);
+			a.keys[part][kind] = (struct keys){k && k->n ? k->ss : NULL, k ? k->n : 0};
+		}
+	return parse(c, &q, &a, named_in_attr, err);
+}
+
+enum { V2_KEYS = 2, V2_MAY_LACK = 8, V2_DEFAULTS };
+static bool told_by_place(const struct kernel_call *c, struct mu_span key, unsigned at)
+{
+	const struct mu_tensor *t = kernel_in(c, V2_MAY_LACK);
+
+	return at < t->shape.count && MU_DATA(bool, t)[at];
+}
+
+static int parse_sequence_v2(struct kernel_call *c, struct mu_err *err)
+{
+	struct asked a = {.first_default = V2_DEFAULTS};
+	SEQUENCE_AUTO q;
+	int rc = 0;
+
+	start(&q, true);
+	for (unsigned i = 0; i < PARTS * FEATURE_KINDS && !rc; i++)
+		rc = keys_of(c, &q, V2_KEYS + i, 1, &a.keys[i / FEATURE_KINDS][i % FEATURE_KINDS],
+			     err);
+	if (rc || (rc = args_type(c, V2_MAY_LACK, MU_BOOL, err)))
+		return rc;
+	if (kernel_in(c, V2_MAY_LACK)->shape.count != a.keys[OF_LISTS][FEATURE_DENSE].n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "feature_list_dense_missing_assumed_empty has %lld elements for %u "
+			       "dense lists",
+			       (long long)kernel_in(c, V2_MAY_LACK)->shape.count,
+			       a.keys[OF_LISTS][FEATURE_DENSE].n);
+	return parse(c, &q, &a, told_by_place, err);
+}
+
+static bool named_in_input(const struct kernel_call *c, struct mu_span key, unsigned at)
+{
+	for (int64_t i = 0; i < kernel_in(c, 1)->shape.count; i++)
+		if (mu_span_eq(elems_span(kernel_in(c, 1), i), key))
+			return true;
+	return false;
+}
+
+static int parse_single_sequence(struct kernel_call *c, struct mu_err *err)
+{
+	struct asked a = {.first_default = 2};
+	SEQUENCE_AUTO q;
+	int rc;
+
+	start(&q, false);
+	if ((rc = args_rank(c, 0, 0, err)) || (rc = args_type(c, 1, MU_STRING, err)))
+		return rc;
+	for (unsigned i = 0; i < PARTS * FEATURE_RAGGED; i++) {
+		static const char *const numbers[] = {"Ncontext_sparse", "Ncontext_dense",
+						      "Nfeature_list_sparse",
+						      "Nfeature_list_dense"};
+		int64_t n = args_attr_int(c->node, numbers[i], 0);
+		if (n < 0 || n > c->n_in)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is wrong", numbers[i]);
+		if ((rc = keys_of(c, &q, a.first_default, (unsigned)n,
+				  &a.keys[i / FEATURE_RAGGED][i % FEATURE_RAGGED], err)))
+			return rc;
+		a.first_default += (unsigned)n;
+	}
+	return parse(c, &q, &a, named_in_input, err);
+}
+
+static const struct kernel rows[] = {
+    {"ParseSequenceExample", KERNEL_EXPENSIVE, .run = parse_sequence},
+    {"ParseSequenceExampleV2", KERNEL_EXPENSIVE, .run = parse_sequence_v2},
+    {"ParseSingleSequenceExample", .run = parse_single_sequence},
+};
+KERNEL_TABLE(parse_sequence, rows)

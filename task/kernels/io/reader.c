@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Readers: resources that read the files whose names come out of a queue, one record after the
+ * other.
+ *
+ * Who reads waits in the queue's line of takers, so a read that needs a new name is parked like a
+ * dequeue and reads are served in turn.  The reader's own lock comes after the queue's.  One struct
+ * of functions a kind of file. */
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/io/tfrecord.h"
+#include "lib/io/unpack.h"
+#include "task/kernels/control/queue.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/state/handles.h"
+
+enum { LARGEST_FILE = 1 << 30, MOST_RECORDS = 1 << 20 };
+
+struct reader;
+struct reader_kind {
+	const char *op;
+	/* 1 with key and value, 0 at the file's end. */
+	int (*next)(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err);
+};
+
+struct reader {
+	struct resource base;
+	pthread_mutex_t lock;
+	const struct reader_kind *kind;
+	int64_t header, record, footer, hop; /* bytes; of text lines, `header` counts lines */
+	char *packing;                       /* of records: "", "GZIP" or "ZLIB" */
+	char *work;                          /* the file in hand; NULL: none */
+	FILE *file;
+	struct mu_tfrecord_reader *records;
+	char *line;
+	size_t room;
+	int64_t at; /* lines or records of this file so far */
+	int64_t produced, completed;
+};
+
+static void end_work(struct reader *r)
+{
+	if (r->file)
+		fclose(r->file);
+	mu_tfrecord_reader_free(r->records);
+	free(r->work);
+	r->file = NULL;
+	r->records = NULL;
+	r->work = NULL;
+	r->at = 0;
+}
+
+static void reader_free(struct resource *base)
+{
+	struct reader *r = MU_CONTAINER(base, struct reader, base);
+
+	end_work(r);
+	free(r->line);
+	free(r->packing);
+	pthread_mutex_destroy(&r->lock);
+	free(r);
+}
+
+static const struct resource_type reader_type = {.name = "reader", .free = reader_free};
+
+/* ---- kinds ---- */
+
+static int open_file(struct reader *r, struct mu_err *err)
+{
+	if (!r->file && !(r->file = fopen(r->work, "re")))
+		return mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work);
+	return 0;
+}
+
+static int next_line(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
+{
+	int rc = open_file(r, err);
+
+	while (!rc) {
+		ssize_t n = getline(&r->line, &r->room, r->file);
+		if (n < 0)
+			return 0;
+		if (r->at++ < r->header)
+			continue;
+		n -= n && r->line[n - 1] == '\n';
+		n -= n && r->line[n - 1] == '\r';
+		mu_buf_put(value, r->line, (size_t)n);
+		mu_buf_printf(key, "%s:%lld", r->work, (long long)r->at);
+		return 1;
+	}
+	return rc;
+}
+
+static int next_record(struct reader *r, struct mu_buf *key, struct mu_buf *value,
+		       struct mu_err *err)
+{
+	struct mu_span record;
+	FILE *file;
+	int rc;
+
+	if (!r->records) {
+		rc = mu_unpack_open(&file, r->work, mu_span_of(r->packing), err);
+		if (rc == -MU_NOT_FOUND)
+			mu_fail(err, MU_NOT_FOUND, "%s; No such file or directory", r->work);
+		if (rc)
+			return rc;
+		r->records = mu_tfrecord_read(file, r->work);
+	}
+	uint64_t at = mu_tfrecord_offset(r->records);
+	if ((rc = mu_tfrecord_next(r->records, &record, err)) <= 0)
+		return rc;
+	mu_buf_put(value, record.data, record.len);
+	mu_buf_printf(key, "%s:%llu", r->work, (unsigned long long)at);
+	return 1;
+}
+
+static int next_fixed(struct reader *r, struct mu_buf *key, struct mu_buf *value,
+		      struct mu_err *err)
+{
+	int64_t hop = r->hop ? r->hop : r->record, from = r->header + r->at * hop;
+	int rc = open_file(r, err);
+
+	if (rc)
+		return rc;
+	if (fseeko(r->file, 0, SEEK_END) || from + r->record > ftello(r->file) - r->footer ||
+	    fseeko(r->file, from, SEEK_SET))
+		return 0;
+	mu_buf_reserve(value, (size_t)r->record);
+	if (fread(value->data, 1, (size_t)r->record, r->file) != (size_t)r->record)
+		return 0;
+	value->len = (size_t)r->record;
+	mu_buf_printf(key, "%s:%lld", r->work, (long long)r->at++);
+	return 1;
+}
+
+static int next_file(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
+{
+	if (r->at++)
+		return 0;
+	mu_buf_puts(key, r->work);
+	int rc = mu_buf_read_file(value, r->work, LARGEST_FILE, err);
+	return rc ? rc : 1;
+}
+
+static int next_name(struct reader *r, struct mu_buf *key, struct mu_buf *value, struct mu_err *err)
+{
+	if (r->at++)
+		return 0;
+	mu_buf_puts(key, r->work);
+	mu_buf_puts(value, r->work);
+	return 1;
+}
+
+static const struct reader_kind kinds[] = {
+    {"TextLineReader", next_line},           {"TFRecordReader", next_record},
+    {"FixedLengthRecordReader", next_fixed}, {"WholeFileReader", next_file},
+    {"IdentityReader", next_name},
+};
+
+/* ---- making ---- */
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	struct reader *r = MU_NEW(struct reader);
+
+	*r = *(const struct reader *)arg;
+	r->packing = mu_xstrdup(r->packing);
+	resource_init(&r->base, &reader_type);
+	pthread_mutex_init(&r->lock, NULL);
+	return &r->base;
+}
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_node *n = c->node;
+	struct reader spec = {
+	    .header = args_attr_int(n, "skip_header_lines", args_attr_int(n, "header_bytes", 0)),
+	    .record = args_attr_int(n, "record_bytes", 1),
+	    .footer = args_attr_int(n, "footer_bytes", 0),
+	    .hop = args_attr_int(n, "hop_bytes", 0),
+	    .packing =
+		(char *)args_attr_string(n, "compression_type", "")}; /* create() copies it */
+	const char *encoding = args_attr_string(n, "encoding", "");
+	struct resource *r;
+
+	for (unsigned i = 0; i < MU_COUNT(kinds); i++)
+		if (strncmp(kinds[i].op, n->op, strlen(kinds[i].op)) == 0)
+			spec.kind = &kinds[i];
+	if (*encoding)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "compressed files of fixed pieces are not read here");
+	if (spec.record <= 0 || spec.record > LARGEST_FILE)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "record_bytes must be > 0, not %lld",
+			       (long long)spec.record);
+	if (spec.header < 0 || spec.footer < 0 || spec.hop < 0 || spec.hop > LARGEST_FILE)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "what a reader skips must not be negative");
+	int rc = handle_make(c, &reader_type, create, &spec, &r, err);
+	if (rc)
+		return rc;
+	bool same = MU_CONTAINER(r, struct reader, base)->kind == spec.kind;
+	resource_unref(r);
+	return same
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "the reader's name belongs to another kind");
+}
+
+/* ---- reading ---- */
+
+struct reading {
+	struct waiter w;
+	struct queue *q;
+	struct reader *r;
+	int64_t want, have;
+	bool many;
+	struct mu_buf *keys, *values; /* `have` of each */
+};
+
+static void reading_free(struct waiter *w)
+{
+	struct reading *g = MU_CONTAINER(w, struct reading, w);
+
+	for (int64_t i = 0; i < g->have; i++) {
+		mu_buf_fini(&g->keys[i]);
+		mu_buf_fini(&g->values[i]);
+	}
+	free(g->keys);
+	free(g->values);
+	resource_unref(&g->r->base);
+	free(g);
+}
+
+static void give_strings(struct reading *g, unsigned i, const struct mu_buf *list)
+{
+	struct mu_shape s = g->many ? mu_shape_vec(g->have) : mu_shape_scalar();
+	struct mu_tensor *out;
+
+	if (kernel_out(g->w.c, i, MU_STRING, &s, &out, &g->w.err))
+		return;
+	for (int64_t k = 0; k < g->have; k++)
+		mu_string_set(&MU_DATA(struct mu_string, out)[k], list[k].data, list[k].len);
+}
+
+/* The next name from the queue: 1, or 0 when there is none yet, or the error. */
+static int take_work(struct reading *g, struct mu_err *err)
+{
+	struct mu_tensor name;
+
+	if (!queue_available(g->q)) {
+		if (!g->q->closed)
+			return 0;
+		return mu_fail(err, MU_OUT_OF_RANGE,
+			       "%s '%s' is closed and has insufficient elements (requested 1, "
+			       "current size 0)",
+			       g->q->spec.kind, g->w.owner->name);
+	}
+	queue_pop(g->q, &name);
+	g->w.moved = true;
+	const struct mu_string *s = name.data;
+	bool one = name.shape.count == 1;
+	if (one)
+		g->r->work = mu_xstrndup(s->data ? s->data : "", s->len);
+	mu_tensor_unref(&name);
+	return one ? 1
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "a reader's queue must hold single names");
+}
+
+/* Reads what it can; true when the call is over. */
+static bool read_some(struct reading *g)
+{
+	struct reader *r = g->r;
+	struct mu_err *err = &g->w.err;
+	int rc;
+
+	while (g->have < g->want) {
+		struct mu_buf key = {0}, value = {0};
+		if (!r->work && (rc = take_work(g, err)) <= 0) {
+			return rc < 0;
+		}
+		rc = r->kind->next(r, &key, &value, err);
+		if (rc <= 0) {
+			mu_buf_fini(&key);
+			mu_buf_fini(&value);
+			end_work(r);
+			r->completed += rc == 0;
+			if (rc < 0 || g->have) /* several come from one file */
+				return true;
+			continue;
+		}
+		g->keys = mu_xrealloc(g->keys, (size_t)(g->have + 1) * sizeof *g->keys);
+		g->values = mu_xrealloc(g->values, (size_t)(g->have + 1) * sizeof *g->values);
+		g->keys[g->have] = key;
+		g->values[g->have++] = value;
+		r->produced++;
+	}
+	return true;
+}
+
+static bool read_try(struct waiter *w)
+{
+	struct reading *g = MU_CONTAINER(w, struct reading, w);
+
+	pthread_mutex_lock(&g->r->lock);
+	bool over = read_some(g);
+	pthread_mutex_unlock(&g->r->lock);
+	if (over && w->err.code == MU_OK) {
+		give_strings(g, 0, g->keys);
+		give_strings(g, 1, g->values);
+	}
+	return over;
+}
+
+static int prepare_read(struct kernel_call *c, struct reading *g, struct mu_err *err)
+{
+	struct resource *r, *q;
+	int rc;
+
+	g->want = 1;
+	if (g->many &&
+	    ((rc = args_int(c, 2, &g->want, err)) || g->want < 1 || g->want > MOST_RECORDS))
+		return rc ? rc
+			  : mu_fail(err, MU_INVALID_ARGUMENT,
+				    "num_records must be in [1, %d], not %lld", MOST_RECORDS,
+				    (long long)g->want);
+	if ((rc = handle_find(c, 0, &reader_type, &r, err)))
+		return rc;
+	if ((rc = handle_find(c, 1, &queue_type, &q, err))) {
+		resource_unref(r);
+		return rc;
+	}
+	g->r = MU_CONTAINER(r, struct reader, base);
+	g->q = MU_CONTAINER(q, struct queue, base);
+	g->w.owner = q;
+	g->w.gate = &g->q->gate;
+	if (g->q->spec.n == 1 && g->q->spec.type[0] == MU_STRING)
+		return 0;
+	resource_unref(r);
+	resource_unref(q);
+	return mu_fail(err, MU_INVALID_ARGUMENT, "a reader's queue must hold single strings");
+}
+
+static void start_read(struct kernel_call *c, bool many)
+{
+	struct reading *g = MU_NEW(struct reading);
+	struct mu_err err;
+
+	g->many = many;
+	g->w.c = c;
+	g->w.what = "Read";
+	g->w.try = read_try;
+	g->w.free = reading_free;
+	if (prepare_read(c, g, &err)) {
+		free(g);
+		kernel_finish(c, &err);
+		return;
+	}
+	gate_enter(&g->w, GATE_OUT);
+}
+
+static void read_one(struct kernel_call *c)
+{
+	start_read(c, false);
+}
+
+static void read_up_to(struct kernel_call *c)
+{
+	start_read(c, true);
+}
+
+/* ---- counts ---- */
+
+static int hold(struct kernel_call *c, struct reader **out, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &reader_type, &r, err);
+
+	if (!rc) {
+		*out = MU_CONTAINER(r, struct reader, base);
+		pthread_mutex_lock(&(*out)->lock);
+	}
+	return rc;
+}
+
+static int give_count(struct kernel_call *c, struct reader *r, int64_t count, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = mu_tensor_scalar(&t, MU_INT64, &count, err);
+
+	pthread_mutex_unlock(&r->lock);
+	resource_unref(&r->base);
+	if (!rc)
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int produced(struct kernel_call *c, struct mu_err *err)
+{
+	struct reader *r;
+	int rc = hold(c, &r, err);
+
+	return rc ? rc : give_count(c, r, r->produced, err);
+}
+
+static int completed(struct kernel_call *c, struct mu_err *err)
+{
+	struct reader *r;
+	int rc = hold(c, &r, err);
+
+	return rc ? rc : give_count(c, r, r->completed, err);
+}
+
+static int reset(struct kernel_call *c, struct mu_err *err)
+{
+	struct reader *r;
+	int rc = hold(c, &r, err);
+
+	if (rc)
+		return rc;
+	end_work(r);
+	r->produced = r->completed = 0;
+	pthread_mutex_unlock(&r->lock);
+	resource_unref(&r->base);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"TextLineReaderV2", .run = make},
+    {"TextLineReader", .run = make},
+    {"TFRecordReaderV2", .run = make},
+    {"TFRecordReader", .run = make},
+    {"FixedLengthRecordReaderV2", .run = make},
+    {"FixedLengthRecordReader", .run = make},
+    {"WholeFileReaderV2", .run = make},
+    {"WholeFileReader", .run = make},
+    {"IdentityReaderV2", .run = make},
+    {"IdentityReader", .run = make},
+    {"ReaderReadV2", .start = read_one},
+    {"ReaderRead", .start = read_one},
+    {"ReaderReadUpToV2", .start = read_up_to},
+    {"ReaderReadUpTo", .start = read_up_to},
+    {"ReaderNumRecordsProducedV2", .run = produced},
+    {"ReaderNumWorkUnitsCompletedV2", .run = completed},
+    {"ReaderResetV2", .run = reset},
+};
+KERNEL_TABLE(reader, rows)

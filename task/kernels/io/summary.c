@@ -1,0 +1,159 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Summary messages: what a program writes to its event files, made where the values are. */
+#include <math.h>
+
+#include "lib/base/map.h"
+#include "lib/base/pb.h"
+#include "lib/io/event_writer.h"
+#include "lib/tensor/tensor_proto.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* Field numbers of Summary and Summary.Value. */
+enum {
+	SUMMARY_VALUE = 1,
+	VALUE_TAG = 1,
+	VALUE_SIMPLE = 2,
+	VALUE_TENSOR = 8,
+	VALUE_METADATA = 9,
+};
+
+static int give_bytes(struct kernel_call *c, const struct mu_buf *b, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = mu_tensor_string(&t, b->data ? b->data : "", b->len, err);
+
+	if (!rc)
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int scalar_summary(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *tags = kernel_in(c, 0), *values = kernel_in(c, 1);
+	MU_AUTO_BUF b = {0};
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	if (rc)
+		return rc;
+	if (!mu_shape_eq(&tags->shape, &values->shape) &&
+	    !(tags->shape.count == 1 && values->shape.count == 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "tags and values are not the same shape: %s != %s",
+			       mu_shape_str(&tags->shape), mu_shape_str(&values->shape));
+	if (!convert_known(MU_FLOAT, values->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "ScalarSummary has no kernel for type %s",
+			       mu_dtype_name(values->dtype));
+	for (int64_t i = 0; i < values->shape.count; i++) {
+		float v;
+		convert(MU_FLOAT, &v, values->dtype,
+			(char *)values->data + (size_t)i * mu_dtype_size(values->dtype), 1);
+		size_t at = mu_pb_begin(&b, SUMMARY_VALUE);
+		mu_pb_put_bytes(&b, VALUE_TAG, elems_span(tags, i));
+		mu_pb_put_float(&b, VALUE_SIMPLE, v);
+		mu_pb_end(&b, at);
+	}
+	return give_bytes(c, &b, err);
+}
+
+static int tensor_summary(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_type(c, 2, MU_STRING, err)))
+		return rc;
+	if (kernel_in(c, 0)->shape.count != 1 || kernel_in(c, 2)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "tag and serialized_summary_metadata must be scalars");
+	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
+	mu_pb_put_bytes(&b, VALUE_TAG, elems_span(kernel_in(c, 0), 0));
+	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
+	mu_tensor_write(&b, kernel_in(c, 1));
+	mu_pb_end(&b, tensor);
+	mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 2), 0));
+	mu_pb_end(&b, value);
+	return give_bytes(c, &b, err);
+}
+
+/* ---- histograms: the buckets are lib/io's ---- */
+
+static int histogram_summary(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *tag = kernel_in(c, 0), *values = kernel_in(c, 1);
+	MU_AUTO_TENSOR wide = {0};
+	MU_AUTO_BUF b = {0};
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	if (rc)
+		return rc;
+	if (tag->shape.count != 1 || !convert_known(MU_DOUBLE, values->dtype))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "tags must be scalar and values numbers");
+	struct mu_span name = elems_span(tag, 0);
+	if ((rc = mu_tensor_new(&wide, MU_DOUBLE, &values->shape, err)))
+		return rc;
+	convert(MU_DOUBLE, wide.data, values->dtype, values->data, values->shape.count);
+	for (int64_t i = 0; i < wide.shape.count; i++) {
+		double v = MU_DATA(double, &wide)[i];
+		if (!isfinite(v))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%s in summary histogram for: %.*s",
+				       isnan(v) ? "Nan" : "Infinity", (int)name.len, name.data);
+	}
+	mu_summary_histogram(&b, name, wide.data, (size_t)wide.shape.count);
+	return give_bytes(c, &b, err);
+}
+
+/* ---- merging: the values of all, each tag once ---- */
+
+static int note_tags(struct mu_map *seen, struct mu_span summary, struct mu_err *err)
+{
+	struct mu_pb m = mu_pb_of(summary);
+	struct mu_pb_field f, g;
+
+	while (mu_pb_next(&m, &f)) {
+		if (f.number != SUMMARY_VALUE)
+			continue;
+		struct mu_pb v = mu_pb_of(f.bytes);
+		while (mu_pb_next(&v, &g))
+			if (g.number == VALUE_TAG && g.type == MU_PB_BYTES && g.bytes.len &&
+			    mu_map_put_n(seen, g.bytes.data, g.bytes.len, seen))
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "Duplicate tag %.*s found in summary inputs",
+					       (int)g.bytes.len, g.bytes.data);
+		m.bad |= v.bad;
+	}
+	return m.bad
+		   ? mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse one of the summary inputs")
+		   : 0;
+}
+
+static int merge_summary(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_map seen;
+	int rc = 0;
+
+	mu_map_init(&seen);
+	for (unsigned i = 0; i < c->n_in && !rc; i++) {
+		const struct mu_tensor *t = kernel_in(c, i);
+		rc = args_type(c, i, MU_STRING, err);
+		for (int64_t k = 0; !rc && k < t->shape.count; k++) {
+			struct mu_span s = elems_span(t, k);
+			rc = note_tags(&seen, s, err);
+			mu_buf_put(&b, s.data, s.len);
+		}
+	}
+	mu_map_fini(&seen);
+	return rc ? rc : give_bytes(c, &b, err);
+}
+
+static const struct kernel rows[] = {
+    {"ScalarSummary", .run = scalar_summary},
+    {"TensorSummaryV2", .run = tensor_summary},
+    {"HistogramSummary", .run = histogram_summary},
+    {"MergeSummary", .run = merge_summary},
+};
+KERNEL_TABLE(summary, rows)

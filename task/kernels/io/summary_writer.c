@@ -1,0 +1,261 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Writers of event files that live in a task: the program says what, the task writes it down.
+ *
+ * What is written reaches the file when there are more than max_queue of it or the last flush is
+ * flush_millis ago, at the next write; and when the writer is flushed or closed. */
+#include <math.h>
+#include <pthread.h>
+
+#include "lib/base/clock.h"
+#include "lib/base/pb.h"
+#include "lib/io/event_writer.h"
+#include "lib/tensor/tensor_proto.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/state/handles.h"
+
+/* Field numbers of Summary and Summary.Value. */
+enum { SUMMARY_VALUE = 1, VALUE_TAG = 1, VALUE_TENSOR = 8, VALUE_METADATA = 9 };
+
+struct writer {
+	struct resource base;
+	pthread_mutex_t lock;
+	struct mu_event_writer *events;
+	int64_t most, waiting;    /* events between two flushes; since the last */
+	double patience, flushed; /* seconds between two; when the last was */
+};
+
+static void writer_free(struct resource *r)
+{
+	struct writer *w = MU_CONTAINER(r, struct writer, base);
+
+	if (w->events)
+		mu_event_close(w->events, NULL);
+	pthread_mutex_destroy(&w->lock);
+	free(w);
+}
+
+static const struct resource_type writer_type = {.name = "summary writer", .free = writer_free};
+
+/* ---- making ---- */
+
+static int give_handle(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF room = {0};
+
+	return handle_give(c, resource_container(c, &room), resource_name(c), &writer_type, err);
+}
+
+struct wanted {
+	char *folder, *suffix;
+	int64_t most, millis;
+};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	const struct wanted *want = arg;
+	struct mu_event_writer *events;
+
+	if (mu_event_create(&events, want->folder, want->suffix, err))
+		return NULL;
+	struct writer *w = MU_NEW(struct writer);
+	resource_init(&w->base, &writer_type);
+	pthread_mutex_init(&w->lock, NULL);
+	w->events = events;
+	w->most = want->most;
+	w->patience = (double)want->millis / 1000;
+	w->flushed = mu_clock();
+	return &w->base;
+}
+
+static int make_file(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *folder = NULL;
+	MU_AUTO_FREE char *suffix = NULL;
+	const struct mu_handle *h;
+	struct wanted want;
+	struct resource *r;
+	int rc;
+
+	if ((rc = resource_handle_in(c, 0, &h, err)) || (rc = args_string(c, 1, &folder, err)) ||
+	    (rc = args_int(c, 2, &want.most, err)) || (rc = args_int(c, 3, &want.millis, err)) ||
+	    (rc = args_string(c, 4, &suffix, err)))
+		return rc;
+	want.folder = folder;
+	want.suffix = suffix;
+	rc = resources_find_or_create(c->runtime->resources, h->container ? h->container : "",
+				      h->name, &writer_type, create, &want, &r, err);
+	if (!rc)
+		resource_unref(r);
+	return rc;
+}
+
+/* ---- writing ---- */
+
+static int hold(struct kernel_call *c, struct writer **out, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &writer_type, &r, err);
+
+	if (!rc) {
+		*out = MU_CONTAINER(r, struct writer, base);
+		pthread_mutex_lock(&(*out)->lock);
+	}
+	return rc;
+}
+
+static int let_go(struct writer *w, int rc)
+{
+	pthread_mutex_unlock(&w->lock);
+	resource_unref(&w->base);
+	return rc;
+}
+
+static int flush_held(struct writer *w, struct mu_err *err)
+{
+	w->waiting = 0;
+	w->flushed = mu_clock();
+	return mu_event_flush(w->events, err);
+}
+
+static int flush(struct kernel_call *c, struct mu_err *err)
+{
+	struct writer *w;
+	int rc = hold(c, &w, err);
+
+	return rc ? rc : let_go(w, flush_held(w, err));
+}
+
+static int put(struct kernel_call *c, const struct mu_buf *summary, struct mu_err *err)
+{
+	struct writer *w;
+	int64_t step;
+	int rc;
+
+	if ((rc = args_int(c, 1, &step, err)) || (rc = hold(c, &w, err)))
+		return rc;
+	rc = mu_event_summary(w->events, step, mu_buf_span(summary), err);
+	w->waiting++;
+	if (!rc && (w->waiting > w->most || mu_clock() - w->flushed > w->patience))
+		rc = flush_held(w, err);
+	return let_go(w, rc);
+}
+
+static int put_tensor(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	if ((rc = args_type(c, 3, MU_STRING, err)) || (rc = args_type(c, 4, MU_STRING, err)))
+		return rc;
+	if (kernel_in(c, 3)->shape.count != 1 || kernel_in(c, 4)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "tag and summary_metadata must be scalars");
+	size_t value = mu_pb_begin(&b, SUMMARY_VALUE);
+	mu_pb_put_bytes(&b, VALUE_TAG, elems_span(kernel_in(c, 3), 0));
+	size_t tensor = mu_pb_begin(&b, VALUE_TENSOR);
+	mu_tensor_write(&b, kernel_in(c, 2));
+	mu_pb_end(&b, tensor);
+	if (elems_span(kernel_in(c, 4), 0).len)
+		mu_pb_put_bytes(&b, VALUE_METADATA, elems_span(kernel_in(c, 4), 0));
+	mu_pb_end(&b, value);
+	return put(c, &b, err);
+}
+
+/* Input 3 as doubles, with the tag, input 2. */
+static int read_values(struct kernel_call *c, char **tag, struct mu_tensor *wide,
+		       struct mu_err *err)
+{
+	const struct mu_tensor *values = kernel_in(c, 3);
+	int rc = args_string(c, 2, tag, err);
+
+	if (rc)
+		return rc;
+	if (!convert_known(MU_DOUBLE, values->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(values->dtype));
+	if ((rc = mu_tensor_new(wide, MU_DOUBLE, &values->shape, err)))
+		return rc;
+	convert(MU_DOUBLE, wide->data, values->dtype, values->data, values->shape.count);
+	return 0;
+}
+
+static int put_scalar(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *tag = NULL;
+	MU_AUTO_TENSOR wide = {0};
+	MU_AUTO_BUF b = {0};
+	int rc = read_values(c, &tag, &wide, err);
+
+	if (rc)
+		return rc;
+	if (wide.shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be scalar, not of shape %s",
+			       mu_shape_str(&wide.shape));
+	mu_summary_scalar(&b, tag, (float)*MU_DATA(double, &wide));
+	return put(c, &b, err);
+}
+
+static int put_histogram(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *tag = NULL;
+	MU_AUTO_TENSOR wide = {0};
+	MU_AUTO_BUF b = {0};
+	int rc = read_values(c, &tag, &wide, err);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < wide.shape.count; i++)
+		if (!isfinite(MU_DATA(double, &wide)[i]))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%s in summary histogram for: %.150s",
+				       isnan(MU_DATA(double, &wide)[i]) ? "Nan" : "Infinity", tag);
+	mu_summary_histogram(&b, mu_span_of(tag), wide.data, (size_t)wide.shape.count);
+	return put(c, &b, err);
+}
+
+/* A summary that was made elsewhere. */
+static int put_made(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	int rc = args_type(c, 2, MU_STRING, err);
+
+	if (rc)
+		return rc;
+	if (kernel_in(c, 2)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor must be one summary");
+	struct mu_span s = elems_span(kernel_in(c, 2), 0);
+	struct mu_pb m = mu_pb_of(s);
+	for (struct mu_pb_field f; mu_pb_next(&m, &f);)
+		;
+	if (m.bad)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Could not parse the summary");
+	mu_buf_put(&b, s.data, s.len);
+	return put(c, &b, err);
+}
+
+/* The file ends; the name may be given to another. */
+static int close_writer(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	int rc;
+
+	if ((rc = flush(c, err)) || (rc = resource_handle_in(c, 0, &h, err)))
+		return rc;
+	return resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
+				&writer_type, err);
+}
+
+static const struct kernel rows[] = {
+    {"SummaryWriter", .run = give_handle},
+    {"CreateSummaryFileWriter", KERNEL_EXPENSIVE, .run = make_file},
+    {"FlushSummaryWriter", KERNEL_EXPENSIVE, .run = flush},
+    {"CloseSummaryWriter", KERNEL_EXPENSIVE, .run = close_writer},
+    {"WriteSummary", .run = put_tensor},
+    {"WriteScalarSummary", .run = put_scalar},
+    {"WriteHistogramSummary", .run = put_histogram},
+    {"WriteRawProtoSummary", .run = put_made},
+};
+KERNEL_TABLE(summary_writer, rows)

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Warm starts: which row of an old vocabulary file each line of a new one had. */
+#include "lib/base/map.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/vocabulary_file.h"
+
+static int remap(struct kernel_call *c, const struct mu_buf *fresh, const struct mu_map *old,
+		 struct mu_err *err)
+{
+	int64_t skip = args_attr_int(c->node, "new_vocab_offset", 0), i = 0;
+	int64_t n = args_attr_int(c->node, "num_new_vocab", 0);
+	struct mu_tensor *out, count;
+	struct mu_span line;
+	int32_t present = 0;
+	size_t at = 0;
+
+	if (n < 0 || skip < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num_new_vocab and new_vocab_offset must be >= 0");
+	struct mu_shape s = mu_shape_vec(n);
+	int rc = kernel_out(c, 0, MU_INT64, &s, &out, err);
+	if (rc)
+		return rc;
+	for (; skip && vocabulary_line(fresh, &at, &line); skip--) {}
+	for (; i < n && vocabulary_line(fresh, &at, &line); i++) {
+		int64_t was = (int64_t)(intptr_t)mu_map_get_n(old, line.data, line.len) - 1;
+		MU_DATA(int64_t, out)[i] = was;
+		present += was >= 0;
+	}
+	if (i < n || skip)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the new vocabulary has too few lines: %lld of %lld are there",
+			       (long long)i, (long long)n);
+	if (!(rc = mu_tensor_scalar(&count, MU_INT32, &present, err)))
+		kernel_out_take(c, 1, count);
+	return rc;
+}
+
+static int generate_remapping(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t most = args_attr_int(c->node, "old_vocab_size", -1), n = 0;
+	MU_AUTO_BUF fresh = {0};
+	MU_AUTO_BUF old = {0};
+	struct mu_span line;
+	struct mu_map rows;
+	size_t at = 0;
+	int rc;
+
+	if ((rc = vocabulary_read(c, 0, &fresh, err)) || (rc = vocabulary_read(c, 1, &old, err)))
+		return rc;
+	mu_map_init(&rows);
+	while ((most < 0 || n < most) && vocabulary_line(&old, &at, &line))
+		mu_map_put_n(&rows, line.data, line.len, (void *)(intptr_t)++n);
+	rc = remap(c, &fresh, &rows, err);
+	mu_map_fini(&rows);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"GenerateVocabRemapping", .run = generate_remapping},
+};
+KERNEL_TABLE(vocabulary, rows)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/io/vocabulary_file.h"
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/text/text_number.h"
+
+enum { LARGEST_FILE = 1 << 30, WHOLE_LINE = -2, LINE_NUMBER = -1 };
+
+bool vocabulary_line(const struct mu_buf *b, size_t *at, struct mu_span *out)
+{
+	if (*at >= b->len)
+		return false;
+	const char *start = b->data + *at, *end = memchr(start, '\n', b->len - *at);
+	size_t len = end ? (size_t)(end - start) : b->len - *at;
+	*at += len + 1;
+	*out = (struct mu_span){start, len - (len && start[len - 1] == '\r')};
+	return true;
+}
+
+int vocabulary_read(const struct kernel_call *c, unsigned in, struct mu_buf *b, struct mu_err *err)
+{
+	MU_AUTO_FREE char *path = NULL;
+	int rc = args_string(c, in, &path, err);
+
+	return rc ? rc : mu_buf_read_file(b, path, LARGEST_FILE, err);
+}
+
+/* Column k of a line; false when it has not as many. */
+static bool column(struct mu_span line, int64_t k, char by, struct mu_span *out)
+{
+	const char *end = line.data + line.len, *from = line.data, *at;
+
+	for (; (at = memchr(from, by, (size_t)(end - from))) && k; k--)
+		from = at + 1;
+	*out = (struct mu_span){from, (size_t)((at ? at : end) - from)};
+	return k == 0;
+}
+
+/* Element i of a tensor from what an index means on line i. */
+static int put(struct mu_tensor *t, int64_t i, struct mu_span line, int64_t index, char by,
+	       int64_t offset, struct mu_err *err)
+{
+	struct mu_span text = line;
+
+	if (index == LINE_NUMBER) {
+		MU_DATA(int64_t, t)[i] = i + offset;
+		return 0;
+	}
+	if (index >= 0 && !column(line, index, by, &text))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Invalid number of columns in line %lld (%.*s): expected at least "
+			       "%lld",
+			       (long long)i, (int)(line.len < 64 ? line.len : 64), line.data,
+			       (long long)index + 1);
+	if (t->dtype == MU_STRING) {
+		mu_string_set(&MU_DATA(struct mu_string, t)[i], text.data, text.len);
+		return 0;
+	}
+	MU_AUTO_FREE char *number = mu_xstrndup(text.data, text.len);
+	return text_number((struct mu_span){number, text.len}, t->dtype, t->data, i)
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "Field %.*s in line %lld is not a valid %s.",
+			     (int)(text.len < 64 ? text.len : 64), text.data, (long long)i,
+			     mu_dtype_name(t->dtype));
+}
+
+static int check_index(const char *what, int64_t index, enum mu_dtype t, struct mu_err *err)
+{
+	if (index < WHOLE_LINE || (index == WHOLE_LINE && t != MU_STRING && t != MU_INT64) ||
+	    (index == LINE_NUMBER && t != MU_INT64) ||
+	    (t != MU_STRING && t != MU_INT64 && t != MU_INT32 && t != MU_FLOAT && t != MU_DOUBLE))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s index %lld of a text file does not go with type %s", what,
+			       (long long)index, mu_dtype_name(t));
+	return 0;
+}
+
+int vocabulary_pairs(const struct kernel_call *c, enum mu_dtype key, enum mu_dtype value,
+		     struct mu_tensor *keys, struct mu_tensor *values, struct mu_err *err)
+{
+	const char *by = args_attr_string(c->node, "delimiter", "\t");
+	int64_t key_at = args_attr_int(c->node, "key_index", WHOLE_LINE);
+	int64_t value_at = args_attr_int(c->node, "value_index", LINE_NUMBER);
+	int64_t most = args_attr_int(c->node, "vocab_size", -1), n = 0;
+	int64_t offset = args_attr_int(c->node, "offset", 0);
+	MU_AUTO_TENSOR k = {0};
+	MU_AUTO_TENSOR v = {0};
+	MU_AUTO_BUF text = {0};
+	struct mu_span line;
+	size_t at = 0;
+	int rc;
+
+	if ((rc = check_index("key", key_at, key, err)) ||
+	    (rc = check_index("value", value_at, value, err)) ||
+	    (rc = vocabulary_read(c, 1, &text, err)))
+		return rc;
+	if (strlen(by) != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "delimiter should be only 1 char");
+	while ((most < 0 || n < most) && vocabulary_line(&text, &at, &line))
+		n++;
+	if (most >= 0 && n < most)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Invalid vocab_size: expected %lld but got %lld", (long long)most,
+			       (long long)n);
+	struct mu_shape s = mu_shape_vec(n);
+	if ((rc = mu_tensor_new(&k, key, &s, err)) || (rc = mu_tensor_new(&v, value, &s, err)))
+		return rc;
+	at = 0;
+	for (int64_t i = 0; i < n && vocabulary_line(&text, &at, &line); i++)
+		if ((rc = put(&k, i, line, key_at, *by, offset, err)) ||
+		    (rc = put(&v, i, line, value_at, *by, offset, err)))
+			return rc;
+	*keys = k;
+	*values = v;
+	k = v = (struct mu_tensor){0};
+	return 0;
+}

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Eigenvalues, singular values, and functions of matrices by way of them.  A vector may have
+ * another sign or complex phase than TensorFlow's. */
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/engine/complex_of.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/linalg/matrices.h"
+
+typedef double _Complex number;
+
+/* ---- of what is its own conjugate transpose ---- */
+
+static int hermitian_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows, rc;
+	int64_t all = (int64_t)n * n;
+	double *a = room, *e = a + 2 * all;
+
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	/* The other triangle may hold anything. */
+	for (int64_t i = 0; i < n; i++)
+		if (!matrices_finite(j->a.is_complex, n - i,
+				     a + (i * n + i) * (j->a.is_complex ? 2 : 1)))
+			return 1;
+	if ((rc = lapack_eigh(j->a.is_complex, j->flag, n, a, e)))
+		return rc;
+	matrices_put_real(j->out[0], k * n, n, e);
+	if (j->flag)
+		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, a);
+	return 0;
+}
+
+/* Output i of a kind that was not asked for: one zero. */
+static int nothing(struct kernel_call *c, unsigned i, enum mu_dtype t, struct mu_err *err)
+{
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor *out;
+	int rc = kernel_out(c, i, t, &scalar, &out, err);
+
+	if (!rc)
+		memset(out->data, 0, mu_dtype_size(t));
+	return rc;
+}
+
+/* Values and, if they are wanted, vectors of square matrices. */
+static int eigen_outs(struct kernel_call *c, struct matrix_job *j, enum mu_dtype t,
+		      struct mu_err *err)
+{
+	int64_t n = j->a.rows;
+	int rc = matrices_out(c, 0, t, &j->a, 1, &n, &j->out[0], err);
+
+	j->flag = args_attr_bool(c->node, "compute_v", true);
+	if (rc)
+		return rc;
+	return j->flag ? matrices_out(c, 1, t, &j->a, 2, (int64_t[]){n, n}, &j->out[1], err)
+		       : nothing(c, 1, t, err);
+}
+
+static int hermitian(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = hermitian_one};
+	int rc;
+
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
+	    (rc = eigen_outs(c, &j, j.a.t->dtype, err)))
+		return rc;
+	j.room = (int64_t)j.a.rows * j.a.rows + j.a.rows;
+	return matrices_run(c, &j,
+			    "Self-adjoint eigen decomposition was not successful. The input might "
+			    "not be valid.",
+			    err);
+}
+
+/* ---- of any matrix ---- */
+
+static int eig_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows, rc;
+	int64_t all = (int64_t)n * n;
+	number *a = (number *)room, *v = a + all, *e = v + all;
+
+	matrices_get_complex(&j->a, k, BY_COLUMNS, a);
+	if (!matrices_finite(true, all, a))
+		return 1;
+	if ((rc = lapack_geev(n, a, e, j->flag ? v : NULL)))
+		return rc;
+	matrices_put(j->out[0], k * n, BY_ROWS, 1, n, e);
+	if (j->flag)
+		matrices_put(j->out[1], k * all, BY_COLUMNS, n, n, v);
+	return 0;
+}
+
+static int eig(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(c->node, "Tout", MU_COMPLEX64);
+	struct matrix_job j = {.one = eig_one};
+	int rc;
+
+	if (!matrices_complex(t))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Tout is %s, not complex",
+			       mu_dtype_name(t));
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = eigen_outs(c, &j, t, err)))
+		return rc;
+	j.room = 2 * (int64_t)j.a.rows * j.a.rows + j.a.rows;
+	return matrices_run(
+	    c, &j, "Eigen decomposition was not successful. The input might not be valid.", err);
+}
+
+/* ---- square roots and logarithms ---- */
+
+/* The root of an upper triangle by columns, a diagonal after the other; r may not be t. */
+static void triangle_root(int64_t n, const number *t, number *r)
+{
+	memset(r, 0, (size_t)(n * n) * sizeof *r);
+	for (int64_t i = 0; i < n; i++)
+		r[i * n + i] = csqrt(t[i * n + i]);
+	for (int64_t d = 1; d < n; d++)
+		for (int64_t i = 0; i + d < n; i++) {
+			int64_t k = i + d;
+			number sum = t[k * n + i];
+			for (int64_t m = i + 1; m < k; m++)
+				sum -= r[m * n + i] * r[k * n + m];
+			r[k * n + i] = sum / (r[i * n + i] + r[k * n + k]);
+		}
+}
+
+/* The logarithm of 1 + x, x a small upper triangle: by Gauss and Legendre, the sum of
+ * w x / (1 + p x) over seven places p. */
+static void triangle_log(int n, const number *x, number *sum, number *lower, number *part)
+{
+	static const double half[] = {0.0, 0.4058451513773972, 0.7415311855993945,
+				      0.9491079123427585};
+	static const double weight[] = {0.4179591836734694, 0.3818300505051189, 0.2797053914892767,
+					0.1294849661688697};
+
+	int64_t all = (int64_t)n * n;
+
+	memset(sum, 0, (size_t)all * sizeof *sum);
+	for (int p = -3; p <= 3; p++) {
+		int at = p < 0 ? -p : p;
+		double place = (1 + (p < 0 ? -half[at] : half[at])) / 2;
+		for (int64_t i = 0; i < all; i++) {
+			lower[i] = place * x[i] + (i % (n + 1) == 0);
+			part[i] = x[i];
+		}
+		lapack_trsm(true, 'L', 'U', 'N', n, n, lower, part);
+		for (int64_t i = 0; i < all; i++)
+			sum[i] += weight[at] / 2 * part[i];
+	}
+}
+
+static double distance_from_one(int64_t n, const number *t)
+{
+	double most = 0;
+
+	for (int64_t i = 0; i < n; i++) {
+		double row = 0;
+		for (int64_t k = i; k < n; k++)
+			row += cabs(t[k * n + i] - (i == k));
+		most = row > most || isnan(row) ? row : most;
+	}
+	return most;
+}
+
+/* Roots are taken until what is left is near 1; t is left with the logarithm.  room: three of its
+ * size. */
+static bool log_by_roots(int n, number *t, number *room)
+{
+	int64_t all = (int64_t)n * n;
+	double times = 1;
+
+	for (int roots = 0; !(distance_from_one(n, t) < 0.25); roots++) {
+		if (roots == 100)
+			return false;
+		triangle_root(n, t, room);
+		memcpy(t, room, (size_t)all * sizeof *t);
+		times *= 2;
+	}
+	for (int64_t i = 0; i < n; i++)
+		t[i * n + i] -= 1;
+	triangle_log(n, t, room, room + all, room + 2 * all);
+	for (int64_t i = 0; i < all; i++)
+		t[i] = times * room[i];
+	return true;
+}
+
+/* By the Schur form.  flag: the logarithm, not the root.  What has none becomes NaN. */
+static int function_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows, rc;
+	int64_t all = (int64_t)n * n;
+	number *t = (number *)room, *q = t + all, *r = q + all;
+	bool ok;
+
+	matrices_get_complex(&j->a, k, BY_COLUMNS, t);
+	ok = matrices_finite(true, all, t);
+	if (ok && (rc = lapack_gees(n, t, q)) == LAPACK_NO_MEMORY)
+		return rc;
+	ok = ok && !rc;
+	if (ok && j->flag)
+		ok = log_by_roots(n, t, r);
+	if (ok && !j->flag) {
+		triangle_root(n, t, r);
+		memcpy(t, r, (size_t)all * sizeof *t);
+	}
+	for (int64_t i = 0; !ok && i < all; i++)
+		t[i] = complex_of(NAN, NAN);
+	if (ok) { /* q t q* */
+		lapack_gemm(true, 'N', 'N', n, n, n, q, t, r);
+		lapack_gemm(true, 'N', 'C', n, n, n, r, q, t);
+	}
+	matrices_put_complex(j->out[0], k * all, BY_COLUMNS, n, n, t);
+	return 0;
+}
+
+static int function(struct kernel_call *c, bool logarithm, struct mu_err *err)
+{
+	struct matrix_job j = {.one = function_one, .flag = logarithm};
+	int rc;
+
+	if ((rc = matrices_square_in(c, 0, &j.a, err)))
+		return rc;
+	if (logarithm && !j.a.is_complex)
+		return mu_fail(err, MU_UNIMPLEMENTED, "no MatrixLogarithm of %s: it may be complex",
+			       mu_dtype_name(j.a.t->dtype));
+	if ((rc = kernel_out(c, 0, j.a.t->dtype, &j.a.t->shape, &j.out[0], err)))
+		return rc;
+	j.room = 5 * (int64_t)j.a.rows * j.a.rows;
+	return matrices_run(c, &j, "", err);
+}
+
+static int square_root(struct kernel_call *c, struct mu_err *err)
+{
+	return function(c, false, err);
+}
+
+static int logarithm(struct kernel_call *c, struct mu_err *err)
+{
+	return function(c, true, err);
+}
+
+/* ---- singular values ---- */
+
+struct singular {
+	struct matrix_job j;
+	bool full;
+};
+
+struct svd {
+	char job;
+	int m, n, low;
+	int64_t u_size, v_size;
+	double *a, *u, *v, *s;
+};
+
+/* A float matrix in single precision.  room: as many floats as w has doubles. */
+static int svd_float(const struct svd *w, float *room)
+{
+	int64_t all = (int64_t)w->m * w->n;
+	float *a = room, *u = a + all, *v = u + w->u_size, *s = v + w->v_size;
+	int rc;
+
+	convert(MU_FLOAT, a, MU_DOUBLE, w->a, all);
+	rc = lapack_sgesdd(w->job, w->m, w->n, a, s, u, v);
+	convert(MU_DOUBLE, w->s, MU_FLOAT, s, w->low);
+	if (w->job != 'N') {
+		convert(MU_DOUBLE, w->u, MU_FLOAT, u, w->u_size);
+		convert(MU_DOUBLE, w->v, MU_FLOAT, v, w->v_size);
+	}
+	return rc;
+}
+
+/* A matrix with a non-finite element gives NaN, and so does one without convergence. */
+static int svd_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	bool full = ((const struct singular *)j)->full, z = j->a.is_complex;
+	int m = j->a.rows, n = j->a.cols, low = m < n ? m : n, rc = 1;
+	int of_u = full ? m : low, of_v = full ? n : low;
+	int64_t all = (int64_t)m * n, u_size = (int64_t)m * of_u, v_size = (int64_t)n * of_v;
+	double *a = room, *u = a + 2 * all, *v = u + 2 * u_size, *s = v + 2 * v_size;
+
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	char job = !j->flag ? 'N' : full ? 'A' : 'S';
+	struct svd w = {job, m, n, low, u_size, v_size, a, u, v, s};
+	if (matrices_finite(z, all, a))
+		rc = j->a.t->dtype == MU_FLOAT ? svd_float(&w, (float *)(s + 2 * low))
+					       : lapack_gesdd(z, job, m, n, a, s, u, v);
+	if (rc == LAPACK_NO_MEMORY)
+		return rc;
+	for (int64_t i = 0; rc && i < 2 * (u_size + v_size) + low; i++)
+		u[i] = NAN;
+	matrices_put_real(j->out[0], k * low, low, s);
+	if (!j->flag)
+		return 0;
+	/* The adjoint of v by columns is the conjugate of v by rows. */
+	for (int64_t i = 0; z && i < v_size; i++)
+		v[2 * i + 1] = -v[2 * i + 1];
+	matrices_put(j->out[1], k * u_size, BY_COLUMNS, m, of_u, u);
+	matrices_put(j->out[2], k * v_size, BY_ROWS, n, of_v, v);
+	return 0;
+}
+
+static int svd(struct kernel_call *c, struct mu_err *err)
+{
+	struct singular w = {
+	    .j = {.one = svd_one, .flag = args_attr_bool(c->node, "compute_uv", true)},
+	    .full = args_attr_bool(c->node, "full_matrices", false)};
+	struct matrix_job *j = &w.j;
+	int rc = matrices_in(c, 0, &j->a, err);
+
+	if (rc)
+		return rc;
+	enum mu_dtype t = j->a.t->dtype;
+	int64_t m = j->a.rows, n = j->a.cols, least = m < n ? m : n;
+	int64_t of_u = w.full ? m : least, of_v = w.full ? n : least;
+	if ((rc = matrices_out(c, 0, t, &j->a, 1, &least, &j->out[0], err)))
+		return rc;
+	if (!j->flag && ((rc = nothing(c, 1, t, err)) || (rc = nothing(c, 2, t, err))))
+		return rc;
+	if (j->flag &&
+	    ((rc = matrices_out(c, 1, t, &j->a, 2, (int64_t[]){m, of_u}, &j->out[1], err)) ||
+	     (rc = matrices_out(c, 2, t, &j->a, 2, (int64_t[]){n, of_v}, &j->out[2], err))))
+		return rc;
+	j->room = 2 * (m * n + m * of_u + n * of_v + least);
+	return matrices_run(c, j, "", err);
+}
+
+static const struct kernel rows[] = {
+    {"Eig", .flags = KERNEL_EXPENSIVE, .run = eig},
+    {"MatrixLogarithm", .flags = KERNEL_EXPENSIVE, .run = logarithm},
+    {"MatrixSquareRoot", .flags = KERNEL_EXPENSIVE, .run = square_root},
+    {"SelfAdjointEigV2", .flags = KERNEL_EXPENSIVE, .run = hermitian},
+    {"Svd", .flags = KERNEL_EXPENSIVE, .run = svd},
+};
+KERNEL_TABLE(eigen, rows)

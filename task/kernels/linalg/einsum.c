@@ -1,0 +1,225 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* See einsum.h. */
+#include "task/kernels/linalg/einsum.h"
+
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+
+/* ---- the equation, once ---- */
+
+int einsum_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct mu_equation e;
+	int rc = mu_equation_read(&e, args_attr_string(n, "equation", ""), n->n_inputs, err);
+
+	if (rc)
+		return rc;
+	*state = mu_xmalloc(sizeof e);
+	memcpy(*state, &e, sizeof e);
+	return 0;
+}
+
+/* ---- the axes of a step's tensors ---- */
+
+static int take_axis(struct einsum *e, struct einsum_operand *o, unsigned char label, int axis,
+		     int64_t stride, struct mu_err *err)
+{
+	int64_t have = o->t->shape.dim[axis], *dim = &e->dim[label];
+	bool stretches = label >= MU_LETTERS;
+
+	if (*dim < 0 || (stretches && *dim == 1))
+		*dim = have;
+	else if (*dim != have && !(stretches && have == 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected dimension %lld at axis %d of the input shaped %s but got "
+			       "dimension %lld",
+			       (long long)*dim, axis, mu_shape_str(&o->t->shape), (long long)have);
+	o->there[label] = true;
+	if (have > 1 || !stretches)
+		o->stride[label] += stride;
+	return 0;
+}
+
+static int take_operand(struct einsum *e, struct einsum_operand *o, const struct mu_term *term,
+			struct mu_err *err)
+{
+	int rank = o->t->shape.rank, dots = rank - (term->n - mu_term_has(term, MU_ELLIPSIS)),
+	    rc = 0;
+	int axis = rank;
+	int64_t stride = 1;
+
+	if (mu_term_has(term, MU_ELLIPSIS) ? dots < 0 : dots != 0)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT, "Expected input with rank %s%d but got shape %s",
+		    mu_term_has(term, MU_ELLIPSIS) ? "at least " : "",
+		    term->n - mu_term_has(term, MU_ELLIPSIS), mu_shape_str(&o->t->shape));
+	for (int i = term->n; !rc && i-- > 0;) {
+		bool ellipsis = term->label[i] == MU_ELLIPSIS;
+
+		for (int k = 0; !rc && k < (ellipsis ? dots : 1); k++) {
+			unsigned char label =
+			    ellipsis ? (unsigned char)(MU_LETTERS + k) : term->label[i];
+
+			axis--;
+			rc = take_axis(e, o, label, axis, stride, err);
+			if (o->t->shape.count)
+				stride *= o->t->shape.dim[axis];
+		}
+		if (ellipsis && dots > e->dots)
+			e->dots = dots;
+	}
+	return rc;
+}
+
+static int spell_result(struct einsum *e, const struct mu_term *wanted, struct mu_err *err)
+{
+	bool ellipsis = false;
+
+	e->out.n = 0;
+	for (int i = 0; i < wanted->n; i++) {
+		ellipsis |= wanted->label[i] == MU_ELLIPSIS;
+		for (int k = wanted->label[i] == MU_ELLIPSIS ? e->dots : 1; k-- > 0;) {
+			if (e->out.n == MU_MAX_RANK)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "the result would have more than %d dimensions",
+					       MU_MAX_RANK);
+			e->out.label[e->out.n++] = wanted->label[i] == MU_ELLIPSIS
+						       ? (unsigned char)(MU_LETTERS + k)
+						       : wanted->label[i];
+		}
+	}
+	if (e->dots && !ellipsis)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the result has no ellipsis, but an input's stands for %d axes",
+			       e->dots);
+	return 0;
+}
+
+static void put(const struct einsum *e, struct einsum_group *g, unsigned char label)
+{
+	g->label[g->n++] = label;
+	if (__builtin_mul_overflow(g->count, e->dim[label], &g->count))
+		g->count = INT64_MAX; /* no tensor has so many */
+}
+
+/* In the order of the result first, so that it need not be turned where it can be helped. */
+static void sort_labels(struct einsum *e)
+{
+	bool done[EINSUM_LABELS] = {false};
+
+	e->batch.count = e->inner.count = 1;
+	for (int i = 0; i < 2; i++)
+		e->op[i].own.count = e->op[i].sums.count = 1;
+	for (int i = 0; i < e->out.n; i++) {
+		unsigned char l = e->out.label[i];
+
+		if (!done[l])
+			put(e,
+			    e->op[0].there[l] && e->op[1].there[l] ? &e->batch
+								   : &e->op[!e->op[0].there[l]].own,
+			    l);
+		done[l] = true;
+	}
+	for (int l = 0; l < EINSUM_LABELS; l++)
+		if (!done[l] && (e->op[0].there[l] || e->op[1].there[l]))
+			put(e,
+			    e->op[0].there[l] && e->op[1].there[l]
+				? &e->inner
+				: &e->op[!e->op[0].there[l]].sums,
+			    (unsigned char)l);
+}
+
+int einsum_read(const struct kernel_call *c, const struct mu_equation *q, struct einsum *e,
+		struct mu_err *err)
+{
+	int rc;
+
+	*e = (struct einsum){.type = kernel_in(c, 0)->dtype, .n_in = q->n_in};
+	for (int i = 0; i < EINSUM_LABELS; i++)
+		e->dim[i] = -1;
+	for (unsigned i = 0; i < q->n_in; i++) {
+		e->op[i].t = kernel_in(c, i);
+		if ((rc = args_same_type(c, 0, i, err)) ||
+		    (rc = take_operand(e, &e->op[i], &q->in[i], err)))
+			return rc;
+	}
+	if ((rc = spell_result(e, &q->out, err)))
+		return rc;
+	sort_labels(e);
+	e->shape = mu_shape_scalar();
+	for (int i = 0; !rc && i < e->out.n; i++)
+		rc = mu_shape_push(&e->shape, e->dim[e->out.label[i]], err);
+	return rc;
+}
+
+/* ---- operands as the product wants them ---- */
+
+static void see(const struct einsum *e, const int64_t *stride, const struct einsum_group *g,
+		struct view *v)
+{
+	for (int i = 0; i < g->n; i++) {
+		v->dim[v->rank] = e->dim[g->label[i]];
+		v->stride[v->rank++] = stride[g->label[i]];
+	}
+}
+
+static bool is_dense(const struct view *v)
+{
+	int64_t step = 1;
+
+	for (int i = v->rank; i-- > 0; step *= v->dim[i])
+		if (v->dim[i] != 1 && v->stride[i] != step)
+			return false;
+	return true;
+}
+
+/* The operand in the order batch, x, y, and then what is summed over. */
+static void in_order(const struct einsum *e, const struct einsum_operand *o,
+		     const struct einsum_group *x, const struct einsum_group *y, struct view *v)
+{
+	v->rank = 0;
+	see(e, o->stride, &e->batch, v);
+	see(e, o->stride, x, v);
+	see(e, o->stride, y, v);
+	see(e, o->stride, &o->sums, v);
+}
+
+void einsum_see(const struct einsum *e, unsigned i, struct einsum_sight *out)
+{
+	const struct einsum_operand *o = &e->op[i];
+	const struct einsum_group *x = i ? &e->inner : &o->own, *y = i ? &o->own : &e->inner;
+	struct view other = {0};
+	bool plain;
+
+	*out = (struct einsum_sight){.count = {e->batch.count, x->count, y->count, o->sums.count},
+				     .sums = o->sums.n > 0};
+	in_order(e, o, x, y, &out->v);
+	in_order(e, o, y, x, &other);
+	plain = is_dense(&out->v);
+	out->ready = o->sums.count == 1 && (plain || is_dense(&other));
+	out->trans = out->ready && !plain;
+}
+
+/* ---- the result ---- */
+
+bool einsum_repeats(const struct einsum *e)
+{
+	for (int i = 1; i < e->out.n; i++)
+		if (memchr(e->out.label, e->out.label[i], (size_t)i))
+			return true;
+	return false;
+}
+
+bool einsum_see_result(const struct einsum *e, struct view *v)
+{
+	int64_t stride[EINSUM_LABELS] = {0}, step = 1;
+
+	for (int i = e->out.n; i-- > 0; step *= e->shape.dim[i])
+		stride[e->out.label[i]] += step;
+	*v = (struct view){0};
+	see(e, stride, &e->batch, v);
+	see(e, stride, &e->op[0].own, v);
+	see(e, stride, &e->op[1].own, v);
+	return is_dense(v) && !einsum_repeats(e);
+}

@@ -1,0 +1,153 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Einsum on a GPU: operands that do not lie as the product wants them are turned and summed, and
+ * all products of the batch are one launch. */
+#include <string.h>
+
+#include "task/kernels/engine/gpu_matmul.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/linalg/einsum.h"
+
+struct state {
+	struct mu_equation equation;
+	struct gpu_matmul by;
+	void *sum;
+};
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	gpu_matmul_fini(&s->by);
+	free(s);
+}
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	enum mu_dtype t = MU_DT_INVALID;
+	struct gpu *g = gpu_of_node(n, rt);
+	struct state s = {0};
+	void *equation;
+	int rc;
+
+	if ((rc = mu_node_attr_type(n, "T", &t, err)) ||
+	    (rc = gpu_find(g, "Sum", t, &s.sum, err)) ||
+	    (rc = einsum_prepare(n, rt, &equation, err)))
+		return rc;
+	memcpy(&s.equation, equation, sizeof s.equation);
+	free(equation);
+	if (!(rc = gpu_matmul_init(&s.by, g, t, err)))
+		*state = memcpy(MU_NEW(struct state), &s, sizeof s);
+	return rc;
+}
+
+struct matrix {
+	struct mu_tensor made; /* where it had to be turned or summed */
+	uint64_t at;
+	bool trans;
+};
+
+static int flat(struct kernel_call *c, const struct einsum *e, const int64_t *counts, int n,
+		struct mu_tensor *t, struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc = mu_shape_set(&s, n, counts, err);
+
+	return rc ? rc : move_scratch(c, e->type, &s, t, err);
+}
+
+static int matrix_of(struct kernel_call *c, const struct einsum *e, unsigned i, struct matrix *m,
+		     struct mu_err *err)
+{
+	const struct state *st = c->state;
+	MU_AUTO_TENSOR turned = {0};
+	struct einsum_sight s;
+	int rc;
+
+	einsum_see(e, i, &s);
+	m->at = gpu_address(e->op[i].t);
+	m->trans = s.trans;
+	if (s.ready)
+		return 0;
+	struct mu_tensor *to = s.sums ? &turned : &m->made;
+	if ((rc = flat(c, e, s.count, 4, to, err)) ||
+	    (to->shape.count && (rc = move_read(to, e->op[i].t, &s.v, err))) ||
+	    (s.sums && (rc = flat(c, e, s.count, 3, &m->made, err))))
+		return rc;
+	m->at = gpu_address(&m->made);
+	struct reduce_args sum = {.out = m->at,
+				  .in = gpu_address(&turned),
+				  .outer = m->made.shape.count,
+				  .reduced = s.count[3],
+				  .inner = 1,
+				  .pieces = 1,
+				  .scale = 1};
+	return s.sums ? gpu_run(st->by.gpu, st->sum, sum.outer, &sum, err) : 0;
+}
+
+/* to[batch, rows, columns] = a * b. */
+static int multiply(struct kernel_call *c, const struct einsum *e, const struct matrix *a,
+		    const struct matrix *b, uint64_t to, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct product p = {.m = e->op[0].own.count,
+			    .n = e->op[1].own.count,
+			    .k = e->inner.count,
+			    .trans_a = a->trans,
+			    .trans_b = b->trans};
+	struct matmul_args args = {.out = to,
+				   .a = a->at,
+				   .b = b->at,
+				   .rank = e->batch.count > 1,
+				   .dim = {e->batch.count},
+				   .a_stride = {p.m * p.k},
+				   .b_stride = {p.k * p.n}};
+	bool activate;
+
+	return gpu_matmul_run(&s->by, &p, &args, c->node->name, &activate, err);
+}
+
+static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a, struct matrix *b,
+		struct mu_err *err)
+{
+	const int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
+	MU_AUTO_TENSOR product = {0};
+	struct mu_tensor *out, from;
+	struct view v;
+	int rc = move_out(c, 0, e->type, &e->shape, &out, err);
+
+	if (rc || !e->shape.count || (rc = matrix_of(c, e, 0, a, err)))
+		return rc;
+	const bool whole = einsum_see_result(e, &v); /* the product goes where it belongs */
+	from = a->made.buf ? a->made : *e->op[0].t;
+	if (e->n_in > 1) {
+		if ((rc = matrix_of(c, e, 1, b, err)) ||
+		    (!whole && (rc = flat(c, e, counts, 3, &product, err))) ||
+		    (rc = multiply(c, e, a, b, gpu_address(whole ? out : &product), err)) || whole)
+			return rc;
+		from = product;
+	}
+	if (einsum_repeats(e) && (rc = move_fill(out, NULL, err)))
+		return rc;
+	return move_write(out, &v, &from, err);
+}
+
+static int run(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct matrix a = {0}, b = {0};
+	struct einsum e;
+	int rc = einsum_read(c, &s->equation, &e, err);
+
+	if (!rc)
+		rc = give(c, &e, &a, &b, err);
+	mu_tensor_unref(&a.made);
+	mu_tensor_unref(&b.made);
+	return rc;
+}
+
+static const struct gpu_kernel rows[] = {
+    {.k = {"Einsum", .run = run, .prepare = prepare, .release = release},
+     .type_attr = "T",
+     .types = GPU_FLT},
+};
+GPU_KERNEL_TABLE(gpu_einsum, rows)

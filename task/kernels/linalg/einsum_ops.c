@@ -1,0 +1,136 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Einsum: see task/kernels/linalg/einsum.h for what it comes to. */
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/engine/product.h"
+#include "task/kernels/linalg/einsum.h"
+#include "task/kernels/math/columns.h"
+
+struct matrix {
+	struct mu_tensor made; /* where it had to be turned or summed */
+	const void *data;
+	bool trans;
+};
+
+/* A dense tensor of so many elements, however many dimensions they have. */
+static int flat_tensor(const struct einsum *e, const int64_t *counts, int n, struct mu_tensor *t,
+		       struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc = mu_shape_set(&s, n, counts, err);
+
+	return rc ? rc : mu_tensor_new(t, e->type, &s, err);
+}
+
+/* out[k] = the sum of row k; a complex row is a matrix of two columns. */
+static void sum_rows(enum mu_dtype t, struct mu_tensor *out, const char *in, int64_t columns)
+{
+	const int parts = t == MU_COMPLEX64 || t == MU_COMPLEX128 ? 2 : 1;
+	enum mu_dtype part = t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : t;
+	const struct reduce_loops *sum = &loops->reduce[RED_SUM][part];
+	size_t size = mu_dtype_size(t);
+	char *to = out->data;
+
+	sum->start(to, parts * out->shape.count);
+	for (int64_t k = 0; k < out->shape.count; k++, to += size, in += (size_t)columns * size)
+		if (parts == 1)
+			sum->row(to, in, columns);
+		else
+			columns_reduce(sum, size / 2, to, in, columns, 2);
+}
+
+static int matrix_of(const struct einsum *e, unsigned i, struct matrix *m, struct mu_err *err)
+{
+	const struct mu_tensor *t = e->op[i].t;
+	MU_AUTO_TENSOR turned = {0};
+	struct einsum_sight s;
+	int rc;
+
+	einsum_see(e, i, &s);
+	m->data = t->data;
+	m->trans = s.trans;
+	if (s.ready)
+		return 0;
+	struct mu_tensor *to = s.sums ? &turned : &m->made;
+	if ((rc = flat_tensor(e, s.count, 4, to, err)))
+		return rc;
+	if (to->shape.count)
+		view_read(e->type, to->data, t->data, &s.v);
+	if (s.sums && (rc = flat_tensor(e, s.count, 3, &m->made, err)))
+		return rc;
+	m->data = m->made.data;
+	if (s.sums)
+		sum_rows(e->type, &m->made, turned.data, s.count[3]);
+	return 0;
+}
+
+/* ---- the product, and the result ---- */
+
+/* to[batch, rows, columns] = a * b. */
+static void multiply(struct kernel_call *c, const struct einsum *e, const struct matrix *a,
+		     const struct matrix *b, void *to)
+{
+	struct product p = {.m = e->op[0].own.count,
+			    .n = e->op[1].own.count,
+			    .k = e->inner.count,
+			    .trans_a = a->trans,
+			    .trans_b = b->trans};
+	size_t size = mu_dtype_size(e->type);
+
+	for (int64_t i = 0; i < e->batch.count; i++)
+		product_spread(c, e->type, &p, (char *)a->data + (size_t)(i * p.m * p.k) * size,
+			       (char *)b->data + (size_t)(i * p.k * p.n) * size,
+			       (char *)to + (size_t)(i * p.m * p.n) * size);
+}
+
+static int give(struct kernel_call *c, const struct einsum *e, struct matrix *a, struct matrix *b,
+		struct mu_err *err)
+{
+	const int64_t counts[] = {e->batch.count, e->op[0].own.count, e->op[1].own.count};
+	MU_AUTO_TENSOR product = {0};
+	struct mu_tensor *out;
+	struct view v;
+	int rc = kernel_out(c, 0, e->type, &e->shape, &out, err);
+
+	if (rc || !e->shape.count || (rc = matrix_of(e, 0, a, err)))
+		return rc;
+	const bool whole = einsum_see_result(e, &v); /* the product goes where it belongs */
+	const void *from = a->data;
+	if (e->n_in > 1) {
+		if ((rc = matrix_of(e, 1, b, err)) ||
+		    (!whole && (rc = flat_tensor(e, counts, 3, &product, err))))
+			return rc;
+		multiply(c, e, a, b, whole ? out->data : product.data);
+		if (whole)
+			return 0;
+		from = product.data;
+	}
+	if (einsum_repeats(e))
+		elems_zero(e->type, out->data, 0, e->shape.count);
+	view_write(e->type, out->data, &v, from);
+	return 0;
+}
+
+static int run(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix a = {0}, b = {0};
+	struct einsum e;
+	int rc = einsum_read(c, c->state, &e, err);
+
+	if (!rc)
+		rc = product_check(c->node->op, e.type,
+				   &(struct product){.m = e.op[0].own.count,
+						     .n = e.op[1].own.count,
+						     .k = e.inner.count},
+				   err);
+	if (!rc)
+		rc = give(c, &e, &a, &b, err);
+	mu_tensor_unref(&a.made);
+	mu_tensor_unref(&b.made);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"Einsum", KERNEL_EXPENSIVE, .run = run, .prepare = einsum_prepare},
+};
+KERNEL_TABLE(einsum, rows)

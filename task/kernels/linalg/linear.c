@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cholesky and LU decompositions, and what follows from them: systems of equations, determinants,
+ * inverses, least squares. */
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/linalg/matrices.h"
+
+static int64_t area(const struct matrices *m)
+{
+	return (int64_t)m->rows * m->cols;
+}
+
+/* Doubles in n of the matrix's numbers. */
+static int64_t doubles(const struct matrices *m, int64_t n)
+{
+	return m->is_complex ? 2 * n : n;
+}
+
+static int out_like(struct kernel_call *c, struct matrix_job *j, const struct matrices *like,
+		    struct mu_err *err)
+{
+	return kernel_out(c, 0, like->t->dtype, &like->t->shape, &j->out[0], err);
+}
+
+/* ---- Cholesky ---- */
+
+static int cholesky_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int64_t all = area(&j->a);
+	int n = j->a.rows;
+
+	matrices_get(&j->a, k, BY_COLUMNS, room);
+	if (lapack_potrf(j->a.is_complex, n, room))
+		for (int64_t i = 0; i < doubles(&j->a, all); i++)
+			room[i] = NAN;
+	else
+		matrices_keep_lower(j->a.is_complex, n, room);
+	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, room);
+	return 0;
+}
+
+static int cholesky(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = cholesky_one};
+	int rc;
+
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)))
+		return rc;
+	j.room = area(&j.a);
+	return matrices_run(c, &j, "", err);
+}
+
+/* The gradient for a = l l^t is half of s + s^t with s = l^-t p l^-1; p is the lower triangle of
+ * l^t g with its diagonal halved. */
+static int cholesky_grad_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows;
+	int64_t all = area(&j->a);
+	double *l = room, *g = l + all, *p = g + all;
+
+	matrices_get(&j->a, k, BY_COLUMNS, l);
+	matrices_get(&j->b, k, BY_COLUMNS, g);
+	matrices_keep_lower(false, n, l);
+	matrices_keep_lower(false, n, g);
+	lapack_gemm(false, 'T', 'N', n, n, n, l, g, p);
+	matrices_keep_lower(false, n, p);
+	for (int64_t i = 0; i < n; i++)
+		p[i * n + i] /= 2;
+	lapack_trsm(false, 'L', 'L', 'T', n, n, l, p);
+	lapack_trsm(false, 'R', 'L', 'N', n, n, l, p);
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t m = 0; m < n; m++)
+			g[i * n + m] = (p[i * n + m] + p[m * n + i]) / 2;
+	matrices_put(j->out[0], k * all, BY_COLUMNS, n, n, g);
+	return 0;
+}
+
+static int cholesky_grad(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = cholesky_grad_one};
+	int rc;
+
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
+	    (rc = matrices_system_in(c, &j.a, &j.b, err)) || (rc = out_like(c, &j, &j.a, err)))
+		return rc;
+	if (j.a.is_complex || !mu_shape_eq(&j.a.t->shape, &j.b.t->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "CholeskyGrad wants reals of one shape, not %s %s and %s",
+			       mu_dtype_name(j.a.t->dtype), mu_shape_str(&j.a.t->shape),
+			       mu_shape_str(&j.b.t->shape));
+	j.room = 2 * area(&j.a);
+	return matrices_run(c, &j, "", err);
+}
+
+/* ---- LU ---- */
+
+/* Matrix k into `a`, decomposed; false: it is not invertible. */
+static bool decompose(const struct matrix_job *j, int64_t k, double *a, int *pivots)
+{
+	int n = j->a.rows;
+
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	if (lapack_getrf(j->a.is_complex, n, a, pivots))
+		return false;
+	for (int64_t i = 0; i < n; i++)
+		if (isnan(a[doubles(&j->a, i * n + i)]))
+			return false;
+	return true;
+}
+
+/* j->b without a tensor: the identity */
+static int solve_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows, columns = j->b.cols, *pivots;
+	double *a = room, *b = a + 2 * area(&j->a);
+
+	pivots = (int *)(b + 2 * area(&j->b));
+	if (!decompose(j, k, a, pivots))
+		return 1;
+	if (j->b.t)
+		matrices_get(&j->b, k, BY_COLUMNS, b);
+	for (int64_t i = 0; !j->b.t && i < area(&j->b); i++)
+		b[doubles(&j->a, i)] = i % (n + 1) == 0;
+	for (int64_t i = 0; !j->b.t && j->a.is_complex && i < area(&j->b); i++)
+		b[2 * i + 1] = 0;
+	lapack_getrs(j->a.is_complex, j->flag ? 'C' : 'N', n, columns, a, pivots, b);
+	matrices_put(j->out[0], k * area(&j->b), BY_COLUMNS, n, columns, b);
+	return 0;
+}
+
+static int64_t room_to_solve(const struct matrix_job *j)
+{
+	return area(&j->a) + area(&j->b) + j->a.rows;
+}
+
+static int matrix_solve(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)};
+	int rc;
+
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
+	    (rc = matrices_system_in(c, &j.a, &j.b, err)) || (rc = out_like(c, &j, &j.b, err)))
+		return rc;
+	j.room = room_to_solve(&j);
+	return matrices_run(c, &j, "Input matrix is not invertible.", err);
+}
+
+static int matrix_inverse(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = solve_one, .flag = args_attr_bool(c->node, "adjoint", false)};
+	int rc;
+
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)))
+		return rc;
+	j.b = j.a;
+	j.b.t = NULL;
+	j.room = room_to_solve(&j);
+	return matrices_run(c, &j, "Input is not invertible.", err);
+}
+
+/* out[1]: the logarithm of the size apart from the sign */
+static int determinant_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows, *pivots = (int *)(room + 2 * area(&j->a));
+	double _Complex sign = 1;
+	double log_size = 0;
+
+	decompose(j, k, room, pivots);
+	for (int64_t i = 0; i < n; i++) {
+		const double *u = room + doubles(&j->a, i * n + i);
+		double _Complex x = j->a.is_complex ? *(const double _Complex *)u : *u;
+		double size = cabs(x);
+		sign *= pivots[i] == i + 1 ? 1 : -1;
+		sign = size == 0 ? 0 : sign * (x / size);
+		log_size += log(size);
+	}
+	if (j->out[1])
+		matrices_put_real(j->out[1], k, 1, &log_size);
+	else
+		sign *= exp(log_size);
+	matrices_put_complex(j->out[0], k, BY_ROWS, 1, 1, &sign);
+	return 0;
+}
+
+static int determinants(struct kernel_call *c, bool apart, struct mu_err *err)
+{
+	struct matrix_job j = {.one = determinant_one};
+	int rc;
+
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) ||
+	    (rc = matrices_out(c, 0, j.a.t->dtype, &j.a, 0, NULL, &j.out[0], err)) ||
+	    (apart && (rc = matrices_out(c, 1, j.a.t->dtype, &j.a, 0, NULL, &j.out[1], err))))
+		return rc;
+	j.room = area(&j.a) + j.a.rows;
+	return matrices_run(c, &j, "", err);
+}
+
+static int determinant(struct kernel_call *c, struct mu_err *err)
+{
+	return determinants(c, false, err);
+}
+
+static int log_determinant(struct kernel_call *c, struct mu_err *err)
+{
+	return determinants(c, true, err);
+}
+
+/* Row i of l u is row order[i] of the matrix. */
+static void put_order(struct mu_tensor *out, int64_t at, int n, const int *pivots, int *order)
+{
+	for (int i = 0; i < n; i++)
+		order[i] = i;
+	for (int i = 0; i < n; i++) {
+		int t = order[i];
+		order[i] = order[pivots[i] - 1];
+		order[pivots[i] - 1] = t;
+	}
+	for (int i = 0; i < n; i++)
+		if (out->dtype == MU_INT32)
+			MU_DATA(int32_t, out)[at + i] = order[i];
+		else
+			MU_DATA(int64_t, out)[at + i] = order[i];
+}
+
+static int lu_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int n = j->a.rows, *pivots = (int *)(room + 2 * area(&j->a));
+
+	if (!decompose(j, k, room, pivots))
+		return 1;
+	matrices_put(j->out[0], k * area(&j->a), BY_COLUMNS, n, n, room);
+	put_order(j->out[1], k * n, n, pivots, pivots + n);
+	return 0;
+}
+
+static int lu(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(c->node, "output_idx_type", MU_INT32);
+	struct matrix_job j = {.one = lu_one};
+	int rc;
+
+	if (t != MU_INT32 && t != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "no places of type %s", mu_dtype_name(t));
+	if ((rc = matrices_square_in(c, 0, &j.a, err)) || (rc = out_like(c, &j, &j.a, err)) ||
+	    (rc = matrices_out(c, 1, t, &j.a, 1, &(int64_t){j.a.rows}, &j.out[1], err)))
+		return rc;
+	j.room = area(&j.a) + j.a.rows;
+	return matrices_run(c, &j, "Input is not invertible.", err);
+}
+
+/* ---- least squares ---- */
+
+struct least {
+	struct matrix_job j;
+	double more; /* on the diagonal */
+};
+
+/* By the normal equations: of a matrix that is wider than high, of the smallest of its solutions.
+ */
+static int fast_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	bool z = j->a.is_complex, wide = j->a.rows < j->a.cols;
+	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = wide ? m : n;
+	int64_t square = (int64_t)low * low;
+	double *a = room, *s = a + 2 * area(&j->a), *b = s + 2 * square, *x = b + 2 * area(&j->b);
+	double *y = wide ? b : x;
+
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	matrices_get(&j->b, k, BY_COLUMNS, b);
+	lapack_gemm(z, wide ? 'N' : 'C', wide ? 'C' : 'N', low, low, wide ? n : m, a, a, s);
+	for (int64_t i = 0; i < low; i++)
+		s[doubles(&j->a, i * low + i)] += ((const struct least *)j)->more;
+	if (lapack_potrf(z, low, s))
+		return 1;
+	if (!wide)
+		lapack_gemm(z, 'C', 'N', n, columns, m, a, b, x);
+	lapack_trsm(z, 'L', 'L', 'N', low, columns, s, y);
+	lapack_trsm(z, 'L', 'L', 'C', low, columns, s, y);
+	if (wide)
+		lapack_gemm(z, 'C', 'N', n, columns, m, a, y, x);
+	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, x);
+	return 0;
+}
+
+/* By singular values, those that are as good as 0 left out: the smallest solution there is. */
+static int slow_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int m = j->a.rows, n = j->a.cols, columns = j->b.cols, high = m > n ? m : n, rc;
+	bool narrow = j->a.t->dtype == MU_FLOAT || j->a.t->dtype == MU_COMPLEX64;
+	double *a = room, *b = a + 2 * area(&j->a), *x = b + 2 * (int64_t)high * columns;
+
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	matrices_get(&j->b, k, BY_COLUMNS, x);
+	if (!matrices_finite(j->a.is_complex, area(&j->a), a))
+		return 1;
+	for (int64_t c = 0; c < columns; c++) /* from m rows to as many as the longer side has */
+		memcpy(b + doubles(&j->a, c * high), x + doubles(&j->a, c * m),
+		       (size_t)doubles(&j->a, m) * sizeof *b);
+	if ((rc = lapack_gelsd(j->a.is_complex, m, n, columns, a, b,
+			       high * (narrow ? 0x1p-23 : 0x1p-52))))
+		return rc;
+	for (int64_t c = 0; c < columns; c++)
+		memcpy(x + doubles(&j->a, c * n), b + doubles(&j->a, c * high),
+		       (size_t)doubles(&j->a, n) * sizeof *b);
+	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, x);
+	return 0;
+}
+
+static int least_squares(struct kernel_call *c, struct mu_err *err)
+{
+	bool fast = args_attr_bool(c->node, "fast", true);
+	struct least l = {.j = {.one = fast ? fast_one : slow_one}};
+	struct matrix_job *j = &l.j;
+	int rc;
+
+	if ((rc = matrices_system_in(c, &j->a, &j->b, err)) ||
+	    (rc = args_type(c, 2, MU_DOUBLE, err)) || (rc = args_rank(c, 2, 0, err)))
+		return rc;
+	l.more = *MU_DATA(double, kernel_in(c, 2));
+	if (!(l.more >= 0))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "l2_regularizer must be >= 0.");
+	int64_t m = j->a.rows, n = j->a.cols, columns = j->b.cols, low = m < n ? m : n;
+	if ((rc = matrices_out(c, 0, j->a.t->dtype, &j->a, 2, (int64_t[]){n, columns}, &j->out[0],
+			       err)))
+		return rc;
+	j->room = m * n + low * low + 2 * (m > n ? m : n) * columns;
+	return matrices_run(c, j,
+			    "Input matrix was rank deficient or ill-conditioned. Try setting "
+			    "fast=False or provide a larger l2_regularizer > 0.",
+			    err);
+}
+
+static const struct kernel rows[] = {
+    {"Cholesky", .flags = KERNEL_EXPENSIVE, .run = cholesky},
+    {"CholeskyGrad", .flags = KERNEL_EXPENSIVE, .run = cholesky_grad},
+    {"LogMatrixDeterminant", .flags = KERNEL_EXPENSIVE, .run = log_determinant},
+    {"Lu", .flags = KERNEL_EXPENSIVE, .run = lu},
+    {"MatrixDeterminant", .flags = KERNEL_EXPENSIVE, .run = determinant},
+    {"MatrixInverse", .flags = KERNEL_EXPENSIVE, .run = matrix_inverse},
+    {"MatrixSolve", .flags = KERNEL_EXPENSIVE, .run = matrix_solve},
+    {"MatrixSolveLs", .flags = KERNEL_EXPENSIVE, .run = least_squares},
+};
+KERNEL_TABLE(linear, rows)

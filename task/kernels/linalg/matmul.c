@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* MatMul and its kin: what the nodes ask for, checked; product.c makes the sums. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/product.h"
+
+static const struct mu_shape scalar_shape = {.rank = 0, .count = 1};
+
+int check_matmul(const struct kernel_call *c, struct product *p, struct mu_shape *shape,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	int rc = args_same_type(c, 0, 1, err);
+
+	if (rc)
+		return rc;
+	*p = (struct product){.trans_a = args_attr_bool(c->node, "transpose_a", false),
+			      .trans_b = args_attr_bool(c->node, "transpose_b", false)};
+	if (a->shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "In[0] and In[1] has different ndims: %s vs. %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	if (b->shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "In[1] is not a matrix. Instead it has "
+			       "shape %s",
+			       mu_shape_str(&b->shape));
+	p->m = a->shape.dim[p->trans_a];
+	p->k = a->shape.dim[!p->trans_a];
+	p->n = b->shape.dim[!p->trans_b];
+	if (b->shape.dim[p->trans_b] != p->k)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Matrix size-incompatible: In[0]: %s, In[1]: %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	*shape = scalar_shape;
+	if ((rc = mu_shape_push(shape, p->m, err)))
+		return rc;
+	return mu_shape_push(shape, p->n, err);
+}
+
+static int matmul(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	struct product p;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = check_matmul(c, &p, &shape, err);
+
+	if (rc || (rc = product_check(c->node->op, a->dtype, &p, err)) ||
+	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
+		return rc;
+	product_spread(c, a->dtype, &p, a->data, b->data, out->data);
+	return 0;
+}
+
+/* A hint that many elements are zero changes nothing: dense products are faster. */
+static int sparse_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	static const char name[] = "ab";
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	struct product p;
+	int rc;
+
+	for (unsigned i = 0; i < 2; i++)
+		if (kernel_in(c, i)->shape.rank != 2)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%c is not a matrix", name[i]);
+	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_type(c, 1, MU_FLOAT, err)))
+		return rc;
+	if (check_matmul(c, &p, &shape, err))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Matrix size incompatible: a: %s, b: %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	if ((rc = product_check(c->node->op, MU_FLOAT, &p, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &shape, &out, err)))
+		return rc;
+	product_spread(c, MU_FLOAT, &p, a->data, b->data, out->data);
+	return 0;
+}
+
+/* Everything but the last two dimensions. */
+static int batch_of(const struct mu_shape *s, struct mu_shape *out, struct mu_err *err)
+{
+	return mu_shape_set(out, s->rank - 2, s->dim, err);
+}
+
+int check_batch_matmul(const struct kernel_call *c, struct product *p, struct product_batch *batch,
+		       struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	struct mu_shape batch_a, batch_b;
+	int rc = args_same_type(c, 0, 1, err);
+
+	if (rc)
+		return rc;
+	p->trans_a = args_attr_bool(c->node, "adj_x", false);
+	p->trans_b = args_attr_bool(c->node, "adj_y", false);
+	p->conjugate = true;
+	if (a->shape.rank < 2 || b->shape.rank < 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "In[0] ndims must be >= 2: %s, %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	int ra = a->shape.rank - 2, rb = b->shape.rank - 2;
+	p->m = a->shape.dim[ra + p->trans_a];
+	p->k = a->shape.dim[ra + !p->trans_a];
+	p->n = b->shape.dim[rb + !p->trans_b];
+	if (b->shape.dim[rb + p->trans_b] != p->k)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Matrix size-incompatible: In[0]: %s, In[1]: %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	if ((rc = batch_of(&a->shape, &batch_a, err)) ||
+	    (rc = batch_of(&b->shape, &batch_b, err)) ||
+	    (rc = broadcast_shape(&batch_a, &batch_b, &batch->shape, err)))
+		return rc;
+	broadcast_view(&batch->a, &batch_a, &batch->shape);
+	broadcast_view(&batch->b, &batch_b, &batch->shape);
+	*shape = batch->shape;
+	rc = mu_shape_push(shape, p->m, err);
+	return rc ? rc : mu_shape_push(shape, p->n, err);
+}
+
+static int batch_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	struct product_batch batch;
+	struct product p = {0};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = check_batch_matmul(c, &p, &batch, &shape, err)) ||
+	    (rc = product_check(c->node->op, a->dtype, &p, err)) ||
+	    (rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
+		return rc;
+	size_t size = mu_dtype_size(a->dtype);
+	for (int64_t i = 0; i < batch.shape.count; i++) {
+		int64_t rest = i, at_a = 0, at_b = 0;
+		for (int d = batch.shape.rank; d-- > 0; rest /= batch.shape.dim[d]) {
+			at_a += rest % batch.shape.dim[d] * batch.a.stride[d];
+			at_b += rest % batch.shape.dim[d] * batch.b.stride[d];
+		}
+		product_spread(c, a->dtype, &p, (char *)a->data + (size_t)(at_a * p.m * p.k) * size,
+			       (char *)b->data + (size_t)(at_b * p.k * p.n) * size,
+			       (char *)out->data + (size_t)(i * p.m * p.n) * size);
+	}
+	return 0;
+}
+
+/* ---- _FusedMatMul: the product, a bias, an activation; fused_ops names what follows ---- */
+
+int check_fused_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
+{
+	const struct mu_attr *ops = mu_node_attr(n, "fused_ops");
+	struct fused_matmul f = {0};
+
+	if (!ops || (int)ops->kind != MU_ATTR_LIST + MU_ATTR_STRING || ops->n < 1 || ops->n > 2 ||
+	    n->n_inputs != 3)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "_FusedMatMul is here with one bias and at most one activation");
+	f.bias_add = mu_span_is(ops->ss[0], "BiasAdd");
+	if (!f.bias_add && !mu_span_is(ops->ss[0], "Add"))
+		return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul cannot start with %s",
+			       ops->ss[0].data);
+	if (ops->n > 1) {
+		f.activates = true;
+		f.activation = mu_span_is(ops->ss[1], "Relu")      ? UN_Relu
+			       : mu_span_is(ops->ss[1], "Sigmoid") ? UN_Sigmoid
+			       : mu_span_is(ops->ss[1], "Tanh")    ? UN_Tanh
+								   : UN_COUNT;
+		if (f.activation == UN_COUNT)
+			return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul cannot end with %s",
+				       ops->ss[1].data);
+	}
+	*state = mu_xmalloc(sizeof f);
+	memcpy(*state, &f, sizeof f);
+	return 0;
+}
+
+int check_fused_shape(const struct kernel_call *c, const struct fused_matmul *f,
+		      const struct mu_shape *made, struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *bias = kernel_in(c, 2);
+
+	if (!f->bias_add)
+		return broadcast_shape(made, &bias->shape, shape, err);
+	if (bias->shape.rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Biases must be 1D: %s",
+			       mu_shape_str(&bias->shape));
+	if (bias->shape.dim[0] != made->dim[1])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Must provide as many biases as the last dimension of the input "
+			       "tensor: %s vs. %s",
+			       mu_shape_str(&bias->shape), mu_shape_str(made));
+	*shape = *made;
+	return 0;
+}
+
+static int fused_matmul(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1), *bias = kernel_in(c, 2);
+	const struct fused_matmul *f = c->state;
+	struct mu_shape made, shape;
+	struct mu_tensor *out;
+	MU_AUTO_TENSOR product_only = {0};
+	struct product p;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 2, err)) || (rc = check_matmul(c, &p, &made, err)) ||
+	    (rc = product_check(c->node->op, a->dtype, &p, err)) ||
+	    (rc = check_fused_shape(c, f, &made, &shape, err)))
+		return rc;
+	binary_loop *add = loops->binary[BIN_AddV2][a->dtype];
+	unary_loop *activate = f->activates ? loops->unary[f->activation][a->dtype] : NULL;
+	if (!add || (f->activates && !activate))
+		return mu_fail(err, MU_UNIMPLEMENTED, "_FusedMatMul has no kernel for type %s",
+			       mu_dtype_name(a->dtype));
+	if ((rc = kernel_out(c, 0, a->dtype, &shape, &out, err)))
+		return rc;
+	struct mu_tensor *to = out;
+	if (!mu_shape_eq(&made, &shape)) { /* the bias is the larger one */
+		if ((rc = mu_tensor_new(&product_only, a->dtype, &made, err)))
+			return rc;
+		to = &product_only;
+	}
+	product_spread(c, a->dtype, &p, a->data, b->data, to->data);
+	size_t size = mu_dtype_size(a->dtype);
+	broadcast_run(add, out->data, &shape, size, to->data, &made, bias->data, &bias->shape,
+		      size);
+	if (activate)
+		activate(out->data, out->data, out->shape.count);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"_FusedMatMul", KERNEL_EXPENSIVE, .run = fused_matmul, .prepare = check_fused_prepare},
+    {"MatMul", KERNEL_EXPENSIVE, .run = matmul},
+    {"SparseMatMul", KERNEL_EXPENSIVE, .run = sparse_matmul},
+    {"BatchMatMul", KERNEL_EXPENSIVE, .run = batch_matmul},
+    {"BatchMatMulV2", KERNEL_EXPENSIVE, .run = batch_matmul},
+    {"BatchMatMulV3", KERNEL_EXPENSIVE, .run = batch_matmul},
+};
+KERNEL_TABLE(matmul, rows)

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/linalg/matrices.h"
+
+#include <complex.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/kernels/engine/convert.h"
+
+bool matrices_complex(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
+}
+
+int matrices_in(const struct kernel_call *c, unsigned i, struct matrices *m, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, i);
+	int rank = t->shape.rank;
+
+	if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE && !matrices_complex(t->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t->dtype));
+	if (rank < 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input tensor %u must have rank >= 2, got %d", i, rank);
+	if (t->shape.dim[rank - 2] > INT_MAX || t->shape.dim[rank - 1] > INT_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input matrices of shape %s are too large: no dimension may exceed "
+			       "%d",
+			       mu_shape_str(&t->shape), INT_MAX);
+	*m = (struct matrices){t, (int)t->shape.dim[rank - 2], (int)t->shape.dim[rank - 1], 1,
+			       matrices_complex(t->dtype)};
+	for (int d = 0; d < rank - 2; d++)
+		m->n *= t->shape.dim[d];
+	return 0;
+}
+
+int matrices_square_in(const struct kernel_call *c, unsigned i, struct matrices *m,
+		       struct mu_err *err)
+{
+	int rc = matrices_in(c, i, m, err);
+
+	if (!rc && m->rows != m->cols)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Input matrix must be square, not %s",
+			       mu_shape_str(&m->t->shape));
+	return rc;
+}
+
+int matrices_system_in(const struct kernel_call *c, struct matrices *a, struct matrices *b,
+		       struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = matrices_in(c, 0, a, err)) ||
+	    (rc = matrices_in(c, 1, b, err)))
+		return rc;
+	bool fits = a->t->shape.rank == b->t->shape.rank && a->rows == b->rows;
+	for (int d = 0; fits && d < a->t->shape.rank - 2; d++)
+		fits = a->t->shape.dim[d] == b->t->shape.dim[d];
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input matrix and rhs are incompatible: %s and %s",
+			       mu_shape_str(&a->t->shape), mu_shape_str(&b->t->shape));
+	return 0;
+}
+
+int matrices_out(struct kernel_call *c, unsigned i, enum mu_dtype t, const struct matrices *m,
+		 int rank, const int64_t *dims, struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_scalar();
+	int lead = m->t->shape.rank - 2, rc = 0;
+
+	for (int d = 0; d < lead + rank && !rc; d++)
+		rc = mu_shape_push(&shape, d < lead ? m->t->shape.dim[d] : dims[d - lead], err);
+	return rc ? rc : kernel_out(c, i, t, &shape, out, err);
+}
+
+static enum mu_dtype part_of(enum mu_dtype t)
+{
+	return t == MU_FLOAT || t == MU_COMPLEX64 ? MU_FLOAT : MU_DOUBLE;
+}
+
+/* ---- copies ---- */
+
+enum { BLOCK_ROWS = 8, BLOCK_COLUMNS = 64 };
+
+static int min(int a, int b)
+{
+	return a < b ? a : b;
+}
+
+/* Copies a matrix of a tensor to doubles by columns, or back, through blocks that stay in the
+ * nearest cache. */
+static void copy_columns(bool get, enum mu_dtype t, char *tensor, int rows, int cols,
+			 double *columns)
+{
+	const int parts = matrices_complex(t) ? 2 : 1;
+	double block[BLOCK_ROWS][2 * BLOCK_COLUMNS];
+
+	for (int row = 0; row < rows; row += BLOCK_ROWS)
+		for (int col = 0; col < cols; col += BLOCK_COLUMNS) {
+			int m = min(BLOCK_ROWS, rows - row), n = min(BLOCK_COLUMNS, cols - col);
+			char *at = tensor + (size_t)((int64_t)row * cols + col) * mu_dtype_size(t);
+			size_t line = (size_t)cols * mu_dtype_size(t);
+			for (int i = 0; get && i < m; i++)
+				convert(MU_DOUBLE, block[i], part_of(t), at + (size_t)i * line,
+					parts * n);
+			for (int j = 0; j < n * parts; j++) {
+				int64_t first = (int64_t)(col + j / parts) * rows + row;
+				double *column = columns + first * parts + j % parts;
+				for (int i = 0; i < m; i++)
+					if (get)
+						column[i * parts] = block[i][j];
+					else
+						block[i][j] = column[i * parts];
+			}
+			for (int i = 0; !get && i < m; i++)
+				convert(part_of(t), at + (size_t)i * line, MU_DOUBLE, block[i],
+					parts * n);
+		}
+}
+
+void matrices_get(const struct matrices *m, int64_t k, enum order order, void *to)
+{
+	enum mu_dtype t = m->t->dtype;
+	int64_t all = (int64_t)m->rows * m->cols;
+	char *from = (char *)m->t->data + (size_t)(k * all) * mu_dtype_size(t);
+
+	if (order == BY_ROWS)
+		convert(MU_DOUBLE, to, part_of(t), from, m->is_complex ? 2 * all : all);
+	else
+		copy_columns(true, t, from, m->rows, m->cols, to);
+}
+
+void matrices_put(struct mu_tensor *out, int64_t at, enum order order, int rows, int cols,
+		  const void *from)
+{
+	enum mu_dtype t = out->dtype;
+	int64_t all = (int64_t)rows * cols;
+	char *to = (char *)out->data + (size_t)at * mu_dtype_size(t);
+
+	if (order == BY_ROWS)
+		convert(part_of(t), to, MU_DOUBLE, from, matrices_complex(t) ? 2 * all : all);
+	else
+		copy_columns(false, t, to, rows, cols, (double *)from);
+}
+
+void matrices_get_complex(const struct matrices *m, int64_t k, enum order order, void *to)
+{
+	matrices_get(m, k, order, to);
+	if (!m->is_complex)
+		for (int64_t i = (int64_t)m->rows * m->cols; i-- > 0;)
+			((double _Complex *)to)[i] = ((double *)to)[i];
+}
+
+void matrices_put_complex(struct mu_tensor *out, int64_t at, enum order order, int rows, int cols,
+			  void *from)
+{
+	if (!matrices_complex(out->dtype))
+		for (int64_t i = 0; i < (int64_t)rows * cols; i++)
+			((double *)from)[i] = ((double *)from)[2 * i];
+	matrices_put(out, at, order, rows, cols, from);
+}
+
+void matrices_put_real(struct mu_tensor *out, int64_t at, int n, const double *from)
+{
+	for (int i = 0; matrices_complex(out->dtype) && i < n; i++)
+		matrices_put(out, at + i, BY_ROWS, 1, 1, (double[2]){from[i], 0});
+	if (!matrices_complex(out->dtype))
+		matrices_put(out, at, BY_ROWS, 1, n, from);
+}
+
+bool matrices_finite(bool is_complex, int64_t n, const void *a)
+{
+	const double *x = a;
+	double sum = 0;
+
+	for (int64_t i = 0; i < (is_complex ? 2 * n : n); i++)
+		sum += 0 * x[i]; /* 0, or NaN */
+	return sum == 0;
+}
+
+void matrices_keep_lower(bool is_complex, int n, void *a)
+{
+	size_t size = is_complex ? sizeof(double[2]) : sizeof(double);
+
+	for (int j = 1; j < n; j++)
+		memset((char *)a + (size_t)j * (size_t)n * size, 0, (size_t)j * size);
+}
+
+/* ---- jobs ---- */
+
+static void some(void *arg, int64_t from, int64_t to)
+{
+	struct matrix_job *j = arg;
+	double *room = NULL;
+
+	if (j->room < INT64_MAX / 32)
+		room = calloc((size_t)j->room + 1, 2 * sizeof *room);
+	if (!room) {
+		atomic_store(&j->no_memory, true);
+		return;
+	}
+	for (int64_t k = from; k < to; k++) {
+		int rc = j->one(j, k, room);
+		if (rc)
+			atomic_store(rc == LAPACK_NO_MEMORY ? &j->no_memory : &j->failed, true);
+	}
+	free(room);
+}
+
+int matrices_run(struct kernel_call *c, struct matrix_job *j, const char *why, struct mu_err *err)
+{
+	/* as many as make it worth another thread */
+	int64_t work = (int64_t)j->a.rows * j->a.cols + 1, grain = 20000 / work + 1;
+
+	kernel_parallel(c, j->a.n, grain, some, j);
+	if (j->no_memory)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a matrix of shape %s",
+			       mu_shape_str(&j->a.t->shape));
+	return j->failed ? mu_fail(err, MU_INVALID_ARGUMENT, "%s", why) : 0;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Qr.  The signs of LAPACK are those of TensorFlow: a reflected column ends up with the sign
+ * opposite to its first element's. */
+#include <string.h>
+
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/linalg/matrices.h"
+
+/* flag: all columns of q, and so all rows of r */
+static int qr_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int m = j->a.rows, n = j->a.cols, columns = j->flag || m < n ? m : n, rc;
+	size_t size = j->a.is_complex ? sizeof(double[2]) : sizeof(double);
+	char *a = (char *)room, *q = a + (size_t)m * (size_t)n * 2 * sizeof *room;
+
+	matrices_get(&j->a, k, BY_COLUMNS, a);
+	if ((rc = lapack_qr(j->a.is_complex, m, n, a, columns, q)))
+		return rc;
+	matrices_put(j->out[0], k * m * columns, BY_COLUMNS, m, columns, q);
+	for (int64_t i = 0; i < n; i++) { /* r: `columns` rows of a, zeros below the diagonal */
+		int64_t high = i + 1 < columns ? i + 1 : columns;
+		char *to = a + (size_t)(i * columns) * size;
+		memmove(to, a + (size_t)(i * m) * size, (size_t)high * size);
+		memset(to + (size_t)high * size, 0, (size_t)(columns - high) * size);
+	}
+	matrices_put(j->out[1], k * columns * n, BY_COLUMNS, columns, n, a);
+	return 0;
+}
+
+static int qr(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = qr_one,
+			       .flag = args_attr_bool(c->node, "full_matrices", false)};
+	int rc = matrices_in(c, 0, &j.a, err);
+
+	if (rc)
+		return rc;
+	enum mu_dtype t = j.a.t->dtype;
+	int64_t m = j.a.rows, n = j.a.cols, columns = j.flag || m < n ? m : n;
+	if ((rc = matrices_out(c, 0, t, &j.a, 2, (int64_t[]){m, columns}, &j.out[0], err)) ||
+	    (rc = matrices_out(c, 1, t, &j.a, 2, (int64_t[]){columns, n}, &j.out[1], err)))
+		return rc;
+	j.room = m * n + m * columns;
+	return matrices_run(c, &j, "", err);
+}
+
+static const struct kernel rows[] = {
+    {"Qr", .flags = KERNEL_EXPENSIVE, .run = qr},
+};
+KERNEL_TABLE(qr, rows)

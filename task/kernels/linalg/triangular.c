@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Triangular systems.  The other triangle of a matrix is not read; a zero on the diagonal makes
+ * infinities, as it does in TensorFlow. */
+#include <complex.h>
+#include <string.h>
+
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/linalg/matrices.h"
+
+typedef double _Complex number;
+
+struct triangles {
+	struct matrix_job j; /* a is the right sides, so that there are as many as results */
+	struct matrices matrix;
+	struct view of_matrix, of_right; /* which matrix and right side a result has */
+	bool lower, banded;              /* banded: a matrix is its diagonals, a row each */
+};
+
+/* One right side at a time: row i of the bands has, for each row of the matrix, the element on
+ * that diagonal. */
+static void solve_banded(const struct triangles *w, const number *bands, number *b)
+{
+	int64_t n = w->matrix.cols, rows = w->matrix.rows;
+	bool from_top = w->lower != w->j.flag;
+
+	for (int64_t k = 0; k < n; k++) {
+		int64_t i = from_top ? k : n - 1 - k;
+		number sum = b[i], pivot = bands[(w->lower ? 0 : rows - 1) * n + i];
+
+		for (int64_t d = 1; d < rows && d <= k; d++) {
+			int64_t solved = from_top ? i - d : i + d;
+			const number *band = bands + (w->lower ? d : rows - 1 - d) * n;
+			sum -= (w->j.flag ? conj(band[solved]) : band[i]) * b[solved];
+		}
+		b[i] = sum / (w->j.flag ? conj(pivot) : pivot);
+	}
+}
+
+static int banded_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	const struct triangles *w = (const struct triangles *)j;
+	int n = j->a.rows, columns = j->a.cols;
+	number *bands = (number *)room, *b = bands + (int64_t)w->matrix.rows * n;
+
+	matrices_get_complex(&w->matrix, broadcast_place(&w->of_matrix, k), BY_ROWS, bands);
+	matrices_get_complex(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
+	for (int64_t i = 0; i < columns; i++)
+		solve_banded(w, bands, b + i * n);
+	matrices_put_complex(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
+	return 0;
+}
+
+static int triangle_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	const struct triangles *w = (const struct triangles *)j;
+	int n = j->a.rows, columns = j->a.cols;
+	double *b = room + 2 * (int64_t)n * n;
+
+	matrices_get(&w->matrix, broadcast_place(&w->of_matrix, k), BY_COLUMNS, room);
+	matrices_get(&j->a, broadcast_place(&w->of_right, k), BY_COLUMNS, b);
+	lapack_trsm(j->a.is_complex, 'L', w->lower ? 'L' : 'U', j->flag ? 'C' : 'N', n, columns, room,
+		    b);
+	matrices_put(j->out[0], k * n * columns, BY_COLUMNS, n, columns, b);
+	return 0;
+}
+
+/* The dimensions of a batch, all but the last two. */
+static int batch_of(const struct matrices *m, struct mu_shape *out, struct mu_err *err)
+{
+	return mu_shape_set(out, m->t->shape.rank - 2, m->t->shape.dim, err);
+}
+
+static int matrices_or_bands_in(const struct kernel_call *c, struct triangles *w,
+				struct mu_err *err)
+{
+	int rc = w->banded ? matrices_in(c, 0, &w->matrix, err)
+			   : matrices_square_in(c, 0, &w->matrix, err);
+
+	if (!rc && w->banded && (w->matrix.rows < 1 || w->matrix.cols < 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Number of bands must be positive, and their length: got %s",
+			       mu_shape_str(&w->matrix.t->shape));
+	return rc;
+}
+
+static int solve(struct kernel_call *c, bool banded, struct mu_err *err)
+{
+	struct triangles w = {.banded = banded,
+			      .lower = args_attr_bool(c->node, "lower", true),
+			      .j = {.one = banded ? banded_one : triangle_one,
+				    .flag = args_attr_bool(c->node, "adjoint", false)}};
+	struct mu_shape of_a, of_b, shape;
+	struct matrix_job *j = &w.j;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = matrices_or_bands_in(c, &w, err)) ||
+	    (rc = matrices_in(c, 1, &j->a, err)) || (rc = batch_of(&w.matrix, &of_a, err)) ||
+	    (rc = batch_of(&j->a, &of_b, err)))
+		return rc;
+	if (w.matrix.cols != j->a.rows || broadcast_shape(&of_a, &of_b, &shape, err))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "In[0] and In[1] must be batches of as many square matrices and of "
+			       "right sides with as many rows, got %s and %s",
+			       mu_shape_str(&w.matrix.t->shape), mu_shape_str(&j->a.t->shape));
+	broadcast_view(&w.of_matrix, &of_a, &shape);
+	broadcast_view(&w.of_right, &of_b, &shape);
+	j->room = (int64_t)w.matrix.rows * w.matrix.cols + (int64_t)j->a.rows * j->a.cols;
+	j->a.n = shape.count;
+	if ((rc = mu_shape_push(&shape, j->a.rows, err)) ||
+	    (rc = mu_shape_push(&shape, j->a.cols, err)) ||
+	    (rc = kernel_out(c, 0, j->a.t->dtype, &shape, &j->out[0], err)))
+		return rc;
+	return matrices_run(c, j, "", err);
+}
+
+static int triangular_solve(struct kernel_call *c, struct mu_err *err)
+{
+	return solve(c, false, err);
+}
+
+static int banded_solve(struct kernel_call *c, struct mu_err *err)
+{
+	return solve(c, true, err);
+}
+
+static const struct kernel rows[] = {
+    {"BandedTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = banded_solve},
+    {"MatrixTriangularSolve", .flags = KERNEL_EXPENSIVE, .run = triangular_solve},
+};
+KERNEL_TABLE(triangular, rows)

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Systems and products of matrices that have three diagonals, given as three rows: what stands
+ * above the main one, from the first row on, the main one, and what stands below, from the second
+ * row on.  Worked as complex numbers, whatever the type. */
+#include <complex.h>
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/engine/complex_of.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/linalg/matrices.h"
+
+typedef double _Complex number;
+
+static void add_row(int64_t n, number f, const number *x, number *y)
+{
+	for (int64_t i = 0; i < n; i++)
+		y[i] += f * x[i];
+}
+
+struct three {
+	int64_t n, columns;
+	number *above, *main, *below, *second; /* second: above `above`, from exchanged rows */
+	number *x;
+};
+
+/* Rows i and i + 1, of which only the first has been through, changed for one another. */
+static void exchange(struct three *s, int64_t i)
+{
+	number t = s->main[i];
+
+	s->main[i] = s->below[i + 1];
+	s->below[i + 1] = t;
+	t = s->above[i];
+	s->above[i] = s->main[i + 1];
+	s->main[i + 1] = t;
+	if (i + 2 < s->n) {
+		s->second[i] = s->above[i + 1];
+		s->above[i + 1] = 0;
+	}
+	for (int64_t c = 0; c < s->columns; c++) {
+		t = s->x[i * s->columns + c];
+		s->x[i * s->columns + c] = s->x[(i + 1) * s->columns + c];
+		s->x[(i + 1) * s->columns + c] = t;
+	}
+}
+
+static void solve(struct three *s, bool pivoting)
+{
+	for (int64_t i = 0; i + 1 < s->n; i++) {
+		if (pivoting && cabs(s->below[i + 1]) > cabs(s->main[i]))
+			exchange(s, i);
+		number f = s->below[i + 1] / s->main[i];
+		s->main[i + 1] -= f * s->above[i];
+		if (i + 2 < s->n)
+			s->above[i + 1] -= f * s->second[i];
+		add_row(s->columns, -f, s->x + i * s->columns, s->x + (i + 1) * s->columns);
+	}
+	for (int64_t i = s->n; i-- > 0;) {
+		number *row = s->x + i * s->columns;
+		if (i + 1 < s->n)
+			add_row(s->columns, -s->above[i], row + s->columns, row);
+		if (i + 2 < s->n)
+			add_row(s->columns, -s->second[i], row + 2 * s->columns, row);
+		for (int64_t c = 0; c < s->columns; c++)
+			row[c] /= s->main[i];
+	}
+}
+
+/* A singular matrix gives no numbers, as it does in TensorFlow. */
+static int solve_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	int64_t n = j->a.cols, columns = j->b.cols;
+	number *d = (number *)room;
+	struct three s = {n, columns, d, d + n, d + 2 * n, d + 3 * n, d + 4 * n};
+	bool singular = false;
+
+	matrices_get_complex(&j->a, k, BY_ROWS, d);
+	matrices_get_complex(&j->b, k, BY_ROWS, s.x);
+	memset(s.second, 0, (size_t)n * sizeof *s.second);
+	solve(&s, j->flag);
+	for (int64_t i = 0; i < n; i++)
+		singular |= s.main[i] == 0;
+	for (int64_t i = 0; singular && i < n * columns; i++)
+		s.x[i] = complex_of(NAN, NAN);
+	matrices_put_complex(j->out[0], k * n * columns, BY_ROWS, j->b.rows, j->b.cols, s.x);
+	return 0;
+}
+
+/* The leading dimensions are alike. */
+static bool same_batch(const struct matrices *a, const struct matrices *b)
+{
+	bool same = a->t->shape.rank == b->t->shape.rank;
+
+	for (int d = 0; same && d < a->t->shape.rank - 2; d++)
+		same = a->t->shape.dim[d] == b->t->shape.dim[d];
+	return same;
+}
+
+static int tridiagonal_solve(struct kernel_call *c, struct mu_err *err)
+{
+	struct matrix_job j = {.one = solve_one,
+			       .flag = args_attr_bool(c->node, "partial_pivoting", true)};
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = matrices_in(c, 0, &j.a, err)) ||
+	    (rc = matrices_in(c, 1, &j.b, err)))
+		return rc;
+	if (j.a.rows != 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected diagonals to be provided as a matrix with 3 rows, got "
+			       "%d rows.",
+			       j.a.rows);
+	if (!same_batch(&j.a, &j.b) || j.a.cols != j.b.rows)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected the same number of left-hand sides and right-hand sides, "
+			       "got %s and %s.",
+			       mu_shape_str(&j.a.t->shape), mu_shape_str(&j.b.t->shape));
+	if ((rc = kernel_out(c, 0, j.b.t->dtype, &j.b.t->shape, &j.out[0], err)))
+		return rc;
+	j.room = 4 * (int64_t)j.a.cols + (int64_t)j.b.rows * j.b.cols;
+	return matrices_run(c, &j, "", err);
+}
+
+/* ---- products: each diagonal an input of its own ---- */
+
+struct threefold {
+	struct matrix_job j;
+	struct matrices diagonal[3];
+};
+
+static int product_one(const struct matrix_job *j, int64_t k, double *room)
+{
+	const struct threefold *w = (const struct threefold *)j;
+	int64_t n = j->a.rows, columns = j->a.cols;
+	number *d = (number *)room, *x = d + 3 * n, *y = x + n * columns;
+
+	for (int i = 0; i < 3; i++)
+		matrices_get_complex(&w->diagonal[i], k, BY_ROWS, d + i * n);
+	matrices_get_complex(&j->a, k, BY_ROWS, x);
+	memset(y, 0, (size_t)(n * columns) * sizeof *y);
+	for (int64_t i = 0; i < n; i++)
+		for (int64_t m = i ? i - 1 : 0; m < n && m <= i + 1; m++)
+			add_row(columns, d[(1 + i - m) * n + i], x + m * columns, y + i * columns);
+	matrices_put_complex(j->out[0], k * n * columns, BY_ROWS, j->a.rows, j->a.cols, y);
+	return 0;
+}
+
+static int tridiagonal_product(struct kernel_call *c, struct mu_err *err)
+{
+	struct threefold w = {.j = {.one = product_one}};
+	int rc = matrices_in(c, 3, &w.j.a, err);
+
+	for (unsigned i = 0; i < 3 && !rc; i++) {
+		const struct matrices *d = &w.diagonal[i];
+		if ((rc = args_same_type(c, 3, i, err)) ||
+		    (rc = matrices_in(c, i, &w.diagonal[i], err)))
+			return rc;
+		if (d->rows != 1 || d->cols != w.j.a.rows || !same_batch(d, &w.j.a))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "diagonal %u of shape %s does not fit a right side %s", i,
+				       mu_shape_str(&d->t->shape), mu_shape_str(&w.j.a.t->shape));
+	}
+	if (rc || (rc = kernel_out(c, 0, w.j.a.t->dtype, &w.j.a.t->shape, &w.j.out[0], err)))
+		return rc;
+	w.j.room = 3 * (int64_t)w.j.a.rows + 2 * (int64_t)w.j.a.rows * w.j.a.cols;
+	return matrices_run(c, &w.j, "", err);
+}
+
+static const struct kernel rows[] = {
+    {"TridiagonalMatMul", .flags = KERNEL_EXPENSIVE, .run = tridiagonal_product},
+    {"TridiagonalSolve", .flags = KERNEL_EXPENSIVE, .run = tridiagonal_solve},
+};
+KERNEL_TABLE(tridiagonal, rows)

@@ -1,9 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* Compiled with its own flags (tools/kernels.mk.d); on other processors there is nothing here. */
-#if defined(__AVX512F__)
-#define LOOPS_NAME         loops_avx512
-#define LOOPS_VARIANT      "cpu-avx512"
-#include "task/kernels/loops/body.h"
-#else
-typedef int loops_none_here;
-#endif

@@ -1,0 +1,177 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Positions of the largest, and what is among the largest. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+
+struct best {
+	enum mu_dtype t;
+	bool smallest;
+};
+
+/* Elements are compared in double, but for 64-bit integers, which do not all fit one. */
+#define BETTER(T)                                                                                  \
+	for (int64_t k = 1; k < n; k++) {                                                          \
+		T x = ((const T *)data)[at + k * step], y = ((const T *)data)[at + found * step];  \
+		if (b->smallest ? x < y : x > y)                                                   \
+			found = k;                                                                 \
+	}
+
+static int64_t best_of(const struct best *b, const void *data, int64_t at, int64_t step, int64_t n)
+{
+	int64_t found = 0;
+
+	switch ((int)b->t) {
+	case MU_FLOAT:
+		BETTER(float)
+		break;
+	case MU_DOUBLE:
+		BETTER(double)
+		break;
+	case MU_INT32:
+		BETTER(int32_t)
+		break;
+	case MU_INT64:
+		BETTER(int64_t)
+		break;
+	case MU_UINT8:
+	case MU_BOOL:
+		BETTER(uint8_t)
+		break;
+	case MU_INT8:
+		BETTER(int8_t)
+		break;
+	case MU_INT16:
+		BETTER(int16_t)
+		break;
+	}
+	return found;
+}
+
+static bool known(enum mu_dtype t)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64 || t == MU_UINT8 ||
+	       t == MU_BOOL || t == MU_INT8 || t == MU_INT16;
+}
+
+int check_arg(const struct kernel_call *c, struct arg_plan *p, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	int64_t axis;
+	int rc = args_int(c, 1, &axis, err);
+
+	if (rc)
+		return rc;
+	if (axis < -in->rank || axis >= in->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected dimension in the range [%d, %d), but got %lld", -in->rank,
+			       in->rank, (long long)axis);
+	int at = (int)(axis < 0 ? axis + in->rank : axis);
+	*p = (struct arg_plan){.type = args_attr_type(c->node, "output_type", MU_INT64),
+			       .outer = 1,
+			       .n = in->dim[at],
+			       .inner = 1,
+			       .shape = mu_shape_scalar()};
+	if (p->type != MU_INT64 && p->type != MU_INT32)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s gives int32 or int64, not %s",
+			       c->node->op, mu_dtype_name(p->type));
+	for (int d = 0; d < in->rank; d++) {
+		if (d != at && (rc = mu_shape_push(&p->shape, in->dim[d], err)))
+			return rc;
+		*(d < at ? &p->outer : d > at ? &p->inner : &(int64_t){1}) *= in->dim[d];
+	}
+	if (p->n == 0 && p->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Reduction axis %d is empty in shape %s",
+			       at, mu_shape_str(in));
+	return 0;
+}
+
+static int arg(struct kernel_call *c, bool smallest, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct best b = {in->dtype, smallest};
+	struct mu_tensor *out;
+	struct arg_plan p;
+	int rc = check_arg(c, &p, err);
+
+	if (rc)
+		return rc;
+	if (!known(in->dtype))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(in->dtype));
+	if ((rc = kernel_out(c, 0, p.type, &p.shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < p.shape.count; i++) {
+		int64_t k =
+		    best_of(&b, in->data, i / p.inner * p.n * p.inner + i % p.inner, p.inner, p.n);
+		if (p.type == MU_INT64)
+			MU_DATA(int64_t, out)[i] = k;
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)k;
+	}
+	return 0;
+}
+
+static int arg_max(struct kernel_call *c, struct mu_err *err)
+{
+	return arg(c, false, err);
+}
+
+static int arg_min(struct kernel_call *c, struct mu_err *err)
+{
+	return arg(c, true, err);
+}
+
+int check_in_top_k(const struct kernel_call *c, int64_t *k, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 0), *t = kernel_in(c, 1);
+	int rc;
+
+	*k = args_attr_int(c->node, "k", 0);
+	if (c->n_in > 2 && (rc = args_int(c, 2, k, err)))
+		return rc;
+	if ((rc = args_type(c, 0, MU_FLOAT, err)) || (rc = args_is_int(c, 1, err)) ||
+	    (rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	if (p->shape.dim[0] != t->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "First dimension of predictions %lld must match length of targets "
+			       "%lld",
+			       (long long)p->shape.dim[0], (long long)t->shape.dim[0]);
+	return 0;
+}
+
+/* Whether fewer than k predictions of the row beat the target's. */
+static int in_top_k(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *p = kernel_in(c, 0), *t = kernel_in(c, 1);
+	struct mu_tensor *out;
+	int64_t k;
+	int rc = check_in_top_k(c, &k, err);
+
+	if (rc || (rc = kernel_out(c, 0, MU_BOOL, &t->shape, &out, err)))
+		return rc;
+	int64_t n = p->shape.dim[1];
+	for (int64_t r = 0; r < t->shape.count; r++) {
+		const float *row = MU_DATA(float, p) + r * n;
+		int64_t target = mu_tensor_int(t, r), ahead = 0;
+		bool good = target >= 0 && target < n && isfinite(row[target]);
+		for (int64_t i = 0; good && i < n; i++) {
+			good = isfinite(row[i]);
+			ahead += row[i] > row[target];
+		}
+		MU_DATA(bool, out)[r] = good && ahead < k;
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"ArgMax", .run = arg_max},
+    {"ArgMin", .run = arg_min},
+    {"InTopK", .run = in_top_k},
+    {"InTopKV2", .run = in_top_k},
+};
+KERNEL_TABLE(argmax, rows)

@@ -1,0 +1,24 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Short rows are taken several at a time, as one long row: a call for 32 elements costs more than
+ * their sum.  Of floats it is the better sum too: fewer terms run into one. */
+#include "task/kernels/math/columns.h"
+
+enum { LONG = 1024 /* elements */, FEW = 4 /* long rows that are not worth it */ };
+
+void columns_reduce(const struct reduce_loops *l, size_t size, void *out, const void *in_,
+		    int64_t rows, int64_t n)
+{
+	_Alignas(64) char row[LONG * sizeof(uint64_t)];
+	int64_t times = n > 0 ? LONG / n : 0, wide = times * n;
+	const char *in = in_;
+
+	if (times > 1 && rows >= FEW * times) {
+		l->start(row, wide);
+		for (; rows >= times; rows -= times, in += (size_t)wide * size)
+			l->add(row, in, wide);
+		for (int64_t i = 0; i < times; i++)
+			l->add(out, row + (size_t)(i * n) * size, n);
+	}
+	for (; rows > 0; rows--, in += (size_t)n * size)
+		l->add(out, in, n);
+}

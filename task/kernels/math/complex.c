@@ -1,0 +1,102 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Complex numbers made of reals and taken apart again; sums and products of them are rows of
+ * engine/loops/loops.def. */
+#include <complex.h>
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* The reals that a complex type is made of; MU_DT_INVALID for other types. */
+static enum mu_dtype part_type(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 ? MU_FLOAT : t == MU_COMPLEX128 ? MU_DOUBLE : MU_DT_INVALID;
+}
+
+#define JOIN(T)                                                                                    \
+	static void join_##T(void *out, const void *a, const void *b, int64_t n,                   \
+			     enum binary_form f)                                                   \
+	{                                                                                          \
+		T *o = out;                                                                        \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			o[2 * i] = ((const T *)a)[f == LEFT_SCALAR ? 0 : i];                       \
+			o[2 * i + 1] = ((const T *)b)[f == RIGHT_SCALAR ? 0 : i];                  \
+		}                                                                                  \
+	}
+JOIN(float)
+JOIN(double)
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *re = kernel_in(c, 0), *im = kernel_in(c, 1);
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = args_same_type(c, 0, 1, err);
+
+	if (rc)
+		return rc;
+	bool wide = re->dtype == MU_DOUBLE;
+	if (!wide && re->dtype != MU_FLOAT)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Complex has no kernel for type %s",
+			       mu_dtype_name(re->dtype));
+	if ((rc = broadcast_shape(&re->shape, &im->shape, &shape, err)) ||
+	    (rc = kernel_out(c, 0, wide ? MU_COMPLEX128 : MU_COMPLEX64, &shape, &out, err)))
+		return rc;
+	broadcast_run(wide ? join_double : join_float, out->data, &shape, mu_dtype_size(out->dtype),
+		      re->data, &re->shape, im->data, &im->shape, mu_dtype_size(re->dtype));
+	return 0;
+}
+
+#define PART(name, expr_float, expr_double)                                                        \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		const struct mu_tensor *in = kernel_in(c, 0);                                      \
+		enum mu_dtype t = part_type(in->dtype);                                            \
+		struct mu_tensor *out;                                                             \
+		int rc;                                                                            \
+		if (!t)                                                                            \
+			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",      \
+				       c->node->op, mu_dtype_name(in->dtype));                     \
+		if ((rc = kernel_out(c, 0, t, &in->shape, &out, err)))                             \
+			return rc;                                                                 \
+		for (int64_t i = 0; i < in->shape.count; i++)                                      \
+			if (t == MU_FLOAT) {                                                       \
+				float _Complex z = MU_DATA(float _Complex, in)[i];                 \
+				MU_DATA(float, out)[i] = expr_float;                               \
+			} else {                                                                   \
+				double _Complex z = MU_DATA(double _Complex, in)[i];               \
+				MU_DATA(double, out)[i] = expr_double;                             \
+			}                                                                          \
+		return 0;                                                                          \
+	}
+PART(real, crealf(z), creal(z))
+PART(imag, cimagf(z), cimag(z))
+PART(magnitude, hypotf(crealf(z), cimagf(z)), hypot(creal(z), cimag(z)))
+PART(angle, atan2f(cimagf(z), crealf(z)), atan2(cimag(z), creal(z)))
+
+static int conjugate(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	int rc;
+
+	if (!part_type(in->dtype)) { /* a real is its own */
+		kernel_out_take(c, 0, mu_tensor_ref(in));
+		return 0;
+	}
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++)
+		if (in->dtype == MU_COMPLEX64)
+			MU_DATA(float _Complex, out)[i] = conjf(MU_DATA(float _Complex, in)[i]);
+		else
+			MU_DATA(double _Complex, out)[i] = conj(MU_DATA(double _Complex, in)[i]);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Complex", .run = make},         {"Real", .run = real},   {"Imag", .run = imag},
+    {"ComplexAbs", .run = magnitude}, {"Angle", .run = angle}, {"Conj", .run = conjugate},
+};
+KERNEL_TABLE(complex, rows)

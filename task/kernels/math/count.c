@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How often: bins of integers, histograms of equal width, bits that are set. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+
+/* ---- Bincount, DenseBincount ---- */
+
+struct bins {
+	const struct mu_tensor *values, *weights;
+	int64_t rows, columns, n;
+	bool once; /* whether a value is there at all */
+};
+
+/* Values, size and weights are inputs in[0] to in[2]. */
+static int read_bins(const struct kernel_call *c, const unsigned *in, struct bins *b,
+		     struct mu_err *err)
+{
+	int rc;
+
+	*b = (struct bins){.values = kernel_in(c, in[0]), .weights = kernel_in(c, in[2])};
+	if ((rc = args_is_int(c, in[0], err)) || (rc = args_rank(c, in[1], 0, err)) ||
+	    (rc = args_int(c, in[1], &b->n, err)))
+		return rc;
+	if (b->n < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "size (%lld) must be non-negative",
+			       (long long)b->n);
+	if (b->weights->shape.count && !mu_shape_eq(&b->weights->shape, &b->values->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`weights` must be the same shape as `arr` or a length-0 `Tensor`, "
+			       "in which case it acts as all weights equal to 1. Received %s",
+			       mu_shape_str(&b->weights->shape));
+	if (!loops->binary[BIN_AddV2][b->weights->dtype])
+		return mu_fail(err, MU_UNIMPLEMENTED, "no bins of type %s",
+			       mu_dtype_name(b->weights->dtype));
+	for (int64_t i = 0; i < b->values->shape.count; i++)
+		if (mu_tensor_int(b->values, i) < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Input arr must be non-negative!");
+	return 0;
+}
+
+/* Value i into its bin of this row. */
+static void count_one(const struct bins *b, int64_t i, int64_t row, struct mu_tensor *out)
+{
+	enum mu_dtype t = b->weights->dtype;
+	size_t size = mu_dtype_size(t);
+	int64_t v = mu_tensor_int(b->values, i), one = 1;
+	uint64_t unit = 0;
+
+	if (v >= b->n)
+		return;
+	convert(t, &unit, MU_INT64, &one, 1);
+	char *at = (char *)out->data + (size_t)(row * b->n + v) * size;
+	const char *w = b->weights->shape.count && !b->once
+			    ? (const char *)b->weights->data + (size_t)i * size
+			    : (const char *)&unit;
+	if (b->once)
+		memcpy(at, w, size);
+	else
+		loops->binary[BIN_AddV2][t](at, at, w, 1, BOTH_RUN);
+}
+
+static int count_bins(struct kernel_call *c, const struct bins *b, const struct mu_shape *shape,
+		      struct mu_err *err)
+{
+	enum mu_dtype t = b->weights->dtype;
+	struct mu_tensor *out;
+	int rc = kernel_out(c, 0, t, shape, &out, err);
+
+	if (rc)
+		return rc;
+	elems_zero(t, out->data, 0, shape->count);
+	for (int64_t i = 0; i < b->values->shape.count; i++)
+		count_one(b, i, i / b->columns, out);
+	return 0;
+}
+
+static int bincount(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct bins b;
+	int rc = read_bins(c, (unsigned[]){0, 1, 2}, &b, err);
+
+	if (rc)
+		return rc;
+	b.columns = b.values->shape.count;
+	shape = mu_shape_vec(b.n);
+	return count_bins(c, &b, &shape, err);
+}
+
+static int dense_bincount(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_scalar();
+	struct bins b;
+	int rc = read_bins(c, (unsigned[]){0, 1, 2}, &b, err), rank = kernel_in(c, 0)->shape.rank;
+
+	if (rc)
+		return rc;
+	if (rank > 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape must be at most rank 2 but is rank %d", rank);
+	b.once = args_attr_bool(c->node, "binary_output", false);
+	b.columns = rank == 2 ? b.values->shape.dim[1] : b.values->shape.count;
+	if ((rank == 2 && (rc = mu_shape_push(&shape, b.values->shape.dim[0], err))) ||
+	    (rc = mu_shape_push(&shape, b.n, err)))
+		return rc;
+	return count_bins(c, &b, &shape, err);
+}
+
+/* ---- SparseBincount: indices, values, shape, size, weights ---- */
+
+/* The row that entry i counts in, or -1. */
+static int64_t row_of(const struct kernel_call *c, int rank, int64_t rows, int64_t i)
+{
+	int64_t row = rank == 2 ? MU_DATA(int64_t, kernel_in(c, 0))[2 * i] : 0;
+
+	return row >= 0 && row < rows ? row : -1;
+}
+
+static int sparse_bincount(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *at = kernel_in(c, 0), *values = kernel_in(c, 1);
+	struct mu_shape shape = mu_shape_scalar();
+	int64_t dims[MU_MAX_RANK];
+	struct mu_tensor *out;
+	struct bins b;
+	int rank, rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	    (rc = args_ints(c, 2, dims, MU_MAX_RANK, &rank, err)) ||
+	    (rc = read_bins(c, (unsigned[]){1, 3, 4}, &b, err)))
+		return rc;
+	if (rank < 1 || rank > 2 || at->shape.rank != 2 || at->shape.dim[1] != rank ||
+	    at->shape.dim[0] != values->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "positions %s, values %s and a shape of rank %d (of 1 or 2) do not "
+			       "fit",
+			       mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
+	b.once = args_attr_bool(c->node, "binary_output", false);
+	b.rows = rank == 2 ? dims[0] : 1;
+	for (int64_t i = 0; i < values->shape.count; i++)
+		if (row_of(c, rank, b.rows, i) < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "indices[%lld] is not in a row of the %lld that there are",
+				       (long long)i, (long long)b.rows);
+	if ((rank == 2 && (rc = mu_shape_push(&shape, dims[0], err))) ||
+	    (rc = mu_shape_push(&shape, b.n, err)) ||
+	    (rc = kernel_out(c, 0, b.weights->dtype, &shape, &out, err)))
+		return rc;
+	elems_zero(b.weights->dtype, out->data, 0, shape.count);
+	for (int64_t i = 0; i < values->shape.count; i++)
+		count_one(&b, i, row_of(c, rank, b.rows, i), out);
+	return 0;
+}
+
+/* ---- HistogramFixedWidth ---- */
+
+static double number(const struct mu_tensor *t, int64_t i)
+{
+	double d;
+
+	convert(MU_DOUBLE, &d, t->dtype,
+		(const char *)t->data + (size_t)i * mu_dtype_size(t->dtype), 1);
+	return d;
+}
+
+static int histogram(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *values = kernel_in(c, 0), *range = kernel_in(c, 1);
+	enum mu_dtype type = args_attr_type(c->node, "dtype", MU_INT32);
+	struct mu_tensor *out;
+	int64_t n;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_rank(c, 2, 0, err)) ||
+	    (rc = args_int(c, 2, &n, err)))
+		return rc;
+	if (range->shape.rank != 1 || range->shape.count != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "value_range should be a vector of 2 elements, "
+			       "but got shape %s",
+			       mu_shape_str(&range->shape));
+	if (!mu_dtype_size(values->dtype) || !convert_known(MU_DOUBLE, values->dtype) ||
+	    (type != MU_INT32 && type != MU_INT64))
+		return mu_fail(err, MU_UNIMPLEMENTED, "no histograms of %s in %s",
+			       mu_dtype_name(values->dtype), mu_dtype_name(type));
+	double low = number(range, 0), high = number(range, 1);
+	if (!(low < high))
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "value_range should satisfy value_range[0] < value_range[1], but got "
+		    "'[%g, %g]'",
+		    low, high);
+	if (n <= 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "nbins should be a positive number, but got '%lld'", (long long)n);
+	struct mu_shape shape = mu_shape_vec(n);
+	if ((rc = kernel_out(c, 0, type, &shape, &out, err)))
+		return rc;
+	elems_zero(type, out->data, 0, n);
+	double step = (high - low) / (double)n;
+	for (int64_t i = 0; i < values->shape.count; i++) {
+		double at = (fmax(number(values, i), low) - low) / step;
+		int64_t bin = at < (double)(n - 1) ? (int64_t)at : n - 1;
+		if (type == MU_INT64)
+			MU_DATA(int64_t, out)[bin]++;
+		else
+			MU_DATA(int32_t, out)[bin]++;
+	}
+	return 0;
+}
+
+/* ---- PopulationCount ---- */
+
+static int population(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	size_t size = mu_dtype_size(in->dtype);
+	struct mu_tensor *out;
+	int rc;
+
+	if (!loops->unary[UN_Invert][in->dtype])
+		return mu_fail(err, MU_UNIMPLEMENTED, "PopulationCount has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	if ((rc = kernel_out(c, 0, MU_UINT8, &in->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		uint64_t bits = 0;
+		memcpy(&bits, (const char *)in->data + (size_t)i * size, size);
+		MU_DATA(uint8_t, out)[i] = (uint8_t)__builtin_popcountll(bits);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Bincount", .run = bincount},
+    {"DenseBincount", .run = dense_bincount},
+    {"SparseBincount", .run = sparse_bincount},
+    {"HistogramFixedWidth", .run = histogram},
+    {"PopulationCount", .run = population},
+};
+KERNEL_TABLE(count, rows)

@@ -1,0 +1,117 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Vectors of three multiplied with each other, and flat numbers turned into positions. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+
+/* to: each vector of three of `from` turned on by `by`. */
+static int turned(struct mu_tensor *to, const struct mu_tensor *from, int by, struct mu_err *err)
+{
+	int rc = mu_tensor_new(to, from->dtype, &from->shape, err);
+
+	for (int64_t i = 0; !rc && i < from->shape.count; i += 3) {
+		elems_copy(from->dtype, to->data, i, from->data, i + by, 3 - by);
+		elems_copy(from->dtype, to->data, i + 3 - by, from->data, i, by);
+	}
+	return rc;
+}
+
+int check_cross(const struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, 0)->shape;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_shape(c, 0, 1, err)))
+		return rc;
+	if (s->rank < 1 || s->dim[s->rank - 1] != 3)
+		return mu_fail(err, s->rank ? MU_FAILED_PRECONDITION : MU_INVALID_ARGUMENT,
+			       "Cross-products are only defined for 3-element vectors, not for %s",
+			       mu_shape_str(s));
+	return 0;
+}
+
+static int cross(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *a = kernel_in(c, 0), *b = kernel_in(c, 1);
+	binary_loop *times = loops->binary[BIN_Mul][a->dtype];
+	binary_loop *minus = loops->binary[BIN_Sub][a->dtype];
+	MU_AUTO_TENSOR left = {0};
+	MU_AUTO_TENSOR right = {0};
+	MU_AUTO_TENSOR on = {0};
+	int64_t n = a->shape.count;
+	struct mu_tensor *out;
+	int rc = check_cross(c, err);
+
+	if (rc)
+		return rc;
+	if (!times || !minus)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Cross has no kernel for type %s",
+			       mu_dtype_name(a->dtype));
+	if ((rc = kernel_out(c, 0, a->dtype, &a->shape, &out, err)) ||
+	    (rc = turned(&left, a, 1, err)) || (rc = turned(&on, b, 2, err)) ||
+	    (rc = turned(&right, a, 2, err)))
+		return rc;
+	times(left.data, left.data, on.data, n, BOTH_RUN);
+	mu_tensor_unref(&on);
+	if ((rc = turned(&on, b, 1, err)))
+		return rc;
+	times(right.data, right.data, on.data, n, BOTH_RUN);
+	minus(out->data, left.data, right.data, n, BOTH_RUN);
+	return 0;
+}
+
+/* Column i of the result says where flat number i lies in a tensor of dimensions `dims`. */
+static int unravel(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *at = kernel_in(c, 0), *dims = kernel_in(c, 1);
+	int64_t total = 1, n = at->shape.count;
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = args_is_int(c, 0, err)) || (rc = args_same_type(c, 0, 1, err)) ||
+	    (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	if (at->shape.rank > 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The indices can only be scalar or vector, got %s",
+			       mu_shape_str(&at->shape));
+	int64_t rank = dims->shape.count;
+	for (int64_t d = 0; d < rank; d++) {
+		int64_t x = mu_tensor_int(dims, d);
+		if (x <= 0 || __builtin_mul_overflow(total, x, &total))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Input dims cannot contain a dim of %lld, nor be the dims of "
+			    "more elements than can be counted",
+			    (long long)x);
+	}
+	for (int64_t i = 0; i < n; i++)
+		if (mu_tensor_int(at, i) < 0 || mu_tensor_int(at, i) >= total)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "index %lld is out of bound as with %lld elements",
+				       (long long)mu_tensor_int(at, i), (long long)total);
+	int64_t sides[] = {rank, n};
+	if ((rc = mu_shape_set(&shape, 1 + at->shape.rank, sides, err)) ||
+	    (rc = kernel_out(c, 0, at->dtype, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t left = mu_tensor_int(at, i);
+		for (int64_t d = rank; d-- > 0; left /= mu_tensor_int(dims, d)) {
+			int64_t x = left % mu_tensor_int(dims, d);
+			if (at->dtype == MU_INT64)
+				MU_DATA(int64_t, out)[d * n + i] = x;
+			else
+				MU_DATA(int32_t, out)[d * n + i] = (int32_t)x;
+		}
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Cross", .run = cross},
+    {"UnravelIndex", .run = unravel},
+};
+KERNEL_TABLE(cross, rows)

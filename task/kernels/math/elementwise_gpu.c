@@ -1,0 +1,372 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The rows of engine/loops/loops.def on a GPU, and what else goes element by element. */
+#include <stdio.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/engine/variant.h"
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	return gpu_one_prepare(n, rt, n->op, "T", state, err);
+}
+
+/* ---- one operand ---- */
+
+static int unary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	struct unary_args a = {.in = gpu_address(kernel_in(c, 0)),
+			       .n = kernel_in(c, 0)->shape.count};
+	struct mu_tensor *out;
+	int rc = gpu_out_reuse(c, 0, 0, result, &kernel_in(c, 0)->shape, &out, err);
+
+	if (rc)
+		return rc;
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+}
+
+static int unary(struct kernel_call *c, struct mu_err *err)
+{
+	return unary_to(c, kernel_in(c, 0)->dtype, err);
+}
+
+static int predicate(struct kernel_call *c, struct mu_err *err)
+{
+	return unary_to(c, MU_BOOL, err);
+}
+
+static int logical_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			   struct mu_err *err)
+{
+	struct gpu_one *o = MU_NEW(struct gpu_one);
+	int rc;
+
+	*o = (struct gpu_one){gpu_of_node(n, rt), NULL, MU_BOOL};
+	if ((rc = gpu_find(o->gpu, n->op, MU_BOOL, &o->kernel, err)))
+		free(o);
+	else
+		*state = o;
+	return rc;
+}
+
+/* ---- two operands ---- */
+
+/* The strides of both, neighbouring dimensions joined where both allow it. */
+static void lay_out(struct binary_args *a, const struct mu_shape *shape, const struct mu_shape *x,
+		    const struct mu_shape *y)
+{
+	struct view vx, vy;
+	int at = 0;
+
+	broadcast_view(&vx, x, shape);
+	broadcast_view(&vy, y, shape);
+	for (int i = 0; i < shape->rank; i++) {
+		int64_t d = shape->dim[i];
+		if (d == 1)
+			continue;
+		if (at && a->a_stride[at - 1] == vx.stride[i] * d &&
+		    a->b_stride[at - 1] == vy.stride[i] * d) {
+			a->dim[at - 1] *= d;
+			at--;
+		} else {
+			a->dim[at] = d;
+		}
+		a->a_stride[at] = vx.stride[i];
+		a->b_stride[at] = vy.stride[i];
+		at++;
+	}
+	a->rank = at;
+	if (at == 1) { /* one run of each, or one element */
+		a->rank = 0;
+		a->a_step = (int32_t)a->a_stride[0];
+		a->b_step = (int32_t)a->b_stride[0];
+	}
+}
+
+static int binary_to(struct kernel_call *c, enum mu_dtype result, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *x = kernel_in(c, 0), *y = kernel_in(c, 1);
+	struct binary_args a = {.a = gpu_address(x), .b = gpu_address(y)};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc = args_same_type(c, 0, 1, err);
+
+	if (rc)
+		return rc;
+	if ((rc = broadcast_shape(&x->shape, &y->shape, &shape, err))) {
+		bool differ = strcmp(c->node->op, "NotEqual") == 0;
+		if ((!differ && strcmp(c->node->op, "Equal") != 0) ||
+		    args_attr_bool(c->node, "incompatible_shape_error", true))
+			return rc;
+		shape = mu_shape_scalar();
+		return (rc = gpu_out(c, 0, MU_BOOL, &shape, &out, err))
+			   ? rc
+			   : gpu_fill(o->gpu, out, differ, err);
+	}
+	lay_out(&a, &shape, &x->shape, &y->shape);
+	a.n = shape.count;
+	if ((rc = gpu_out_reuse(c, 0, x->shape.count == shape.count ? 0 : 1, result, &shape, &out,
+				err)))
+		return rc;
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+}
+
+static int binary(struct kernel_call *c, struct mu_err *err)
+{
+	return binary_to(c, kernel_in(c, 0)->dtype, err);
+}
+
+static int compare(struct kernel_call *c, struct mu_err *err)
+{
+	return binary_to(c, MU_BOOL, err);
+}
+
+/* ---- Cast ---- */
+
+static enum mu_dtype cast_to(const struct mu_node *n)
+{
+	return args_attr_type(n, "DstT", MU_DT_INVALID);
+}
+
+static int cast_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			struct mu_err *err)
+{
+	enum mu_dtype from = args_attr_type(n, "SrcT", MU_DT_INVALID), to = cast_to(n);
+	const char *name = to == MU_BOOL ? "bool" : gpu_type_name(to);
+	char full[32];
+
+	if (!name || to == MU_INT32)
+		name = to == MU_INT32 ? "i32" : NULL;
+	if (!name)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Cast %s to %s is not supported on a GPU",
+			       mu_dtype_name(from), mu_dtype_name(to));
+	struct gpu_one o = {gpu_of_node(n, rt), NULL, to};
+	snprintf(full, sizeof full, "Cast_%s_%s", gpu_type_name(from), name);
+	int rc = gpu_kernel(o.gpu, full, &o.kernel, err);
+	if (rc)
+		return rc;
+	*state = mu_xmalloc(sizeof o);
+	memcpy(*state, &o, sizeof o);
+	return 0;
+}
+
+static int cast(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct unary_args a = {.in = gpu_address(in), .n = in->shape.count};
+	struct mu_tensor *out;
+	int rc;
+
+	if (o->type == in->dtype) {
+		kernel_out_take(c, 0, mu_tensor_ref(in));
+		return 0;
+	}
+	if ((rc = gpu_out(c, 0, o->type, &in->shape, &out, err)))
+		return rc;
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+}
+
+/* ---- by size: Select, Fill and their like ---- */
+
+static int width_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	static const struct {
+		const char *op, *kernel, *attr;
+	} names[] = {{"Select", "select", "T"},
+		     {"Fill", "fill", "T"},
+		     {"ZerosLike", "fill", "T"},
+		     {"OnesLike", "fill", "T"}};
+	struct gpu_one o = {gpu_of_node(n, rt), NULL, args_attr_type(n, "T", MU_DT_INVALID)};
+	const char *kernel = "";
+	int rc = 0;
+
+	for (unsigned i = 0; i < MU_COUNT(names); i++)
+		if (strcmp(names[i].op, n->op) == 0)
+			kernel = names[i].kernel;
+	if (o.type != MU_VARIANT && (rc = gpu_find_width(o.gpu, kernel, o.type, &o.kernel, err)))
+		return rc;
+	*state = mu_xmalloc(sizeof o);
+	memcpy(*state, &o, sizeof o);
+	return 0;
+}
+
+/* The condition is a scalar, of the operands' shape, or a vector that picks rows. */
+static int select_run(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_tensor *cond = kernel_in(c, 0), *x = kernel_in(c, 1), *y = kernel_in(c, 2);
+	struct select_args a = {.c = gpu_address(cond),
+				.a = gpu_address(x),
+				.b = gpu_address(y),
+				.n = x->shape.count,
+				.inner = 1,
+				.c_step = 1,
+				.a_step = 1,
+				.b_step = 1};
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_same_type(c, 1, 2, err)) || (rc = args_same_shape(c, 1, 2, err)))
+		return rc;
+	if (cond->shape.rank == 0)
+		a.c_step = 0;
+	else if (!mu_shape_eq(&cond->shape, &x->shape)) {
+		if (cond->shape.rank != 1 || x->shape.rank < 1 ||
+		    cond->shape.dim[0] != x->shape.dim[0])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "'cond' must be a scalar, a vector of the operands' rows or "
+				       "of their shape: %s vs. %s",
+				       mu_shape_str(&cond->shape), mu_shape_str(&x->shape));
+		a.inner = cond->shape.dim[0] ? x->shape.count / cond->shape.dim[0] : 1;
+		a.inner = a.inner ? a.inner : 1;
+	}
+	if ((rc = gpu_out(c, 0, x->dtype, &x->shape, &out, err)))
+		return rc;
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+}
+
+static int fill_with(struct kernel_call *c, const struct mu_shape *shape, uint64_t bits,
+		     struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	struct fill_args a = {.value = bits, .n = shape->count};
+	struct mu_tensor *out;
+	int rc = gpu_out(c, 0, o->type, shape, &out, err);
+
+	if (rc)
+		return rc;
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, a.n, &a, err);
+}
+
+static int fill(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *value = kernel_in(c, 1);
+	struct mu_shape shape;
+	uint64_t bits = 0;
+	int rc = args_shape(c, 0, &shape, err);
+
+	if (rc)
+		return rc;
+	if (value->shape.count != 1 || value->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "value must be a scalar, got shape %s",
+			       mu_shape_str(&value->shape));
+	memcpy(&bits, value->data, mu_dtype_size(value->dtype));
+	return fill_with(c, &shape, bits, err);
+}
+
+static int zeros_like(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor t;
+	int rc;
+
+	if (in->dtype != MU_VARIANT)
+		return fill_with(c, &in->shape, 0, err);
+	if (!(rc = variant_zeros(&t, in, err))) /* what it holds is on the GPU */
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int ones_like(struct kernel_call *c, struct mu_err *err)
+{
+	static const uint64_t one[MU_DT_COUNT] = {[MU_FLOAT] = 0x3f800000u,
+						  [MU_DOUBLE] = 0x3ff0000000000000u,
+						  [MU_HALF] = 0x3c00,
+						  [MU_BFLOAT16] = 0x3f80,
+						  [MU_INT64] = 1,
+						  [MU_BOOL] = 1,
+						  [MU_UINT8] = 1};
+
+	return fill_with(c, &kernel_in(c, 0)->shape, one[((struct gpu_one *)c->state)->type], err);
+}
+
+/* ---- AddN ---- */
+
+static int add_n_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+			 struct mu_err *err)
+{
+	if (mu_dtype_base(args_attr_type(n, "T", MU_DT_INVALID)) == MU_VARIANT)
+		return 0;
+	return gpu_one_prepare(n, rt, "sum_list", "T", state, err);
+}
+
+static int add_n(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	const struct mu_shape *shape = &kernel_in(c, 0)->shape;
+	struct list_args a = {.n = shape->count};
+	struct mu_tensor *out = NULL;
+	int rc = 0;
+
+	if (!o)
+		return variant_add_all(c, err);
+	for (unsigned i = 1; i < c->n_in && !rc; i++)
+		if (!(rc = args_same_type(c, 0, i, err)))
+			rc = args_same_shape(c, 0, i, err);
+	if (rc || (rc = gpu_out(c, 0, o->type, shape, &out, err)))
+		return rc;
+	a.out = gpu_address(out);
+	for (unsigned i = 0; i < c->n_in && !rc;) { /* so many at a time */
+		a.count = 0;
+		if (i)
+			a.in[a.count++] = a.out;
+		while (i < c->n_in && a.count < CUDA_MAX_LIST)
+			a.in[a.count++] = gpu_address(kernel_in(c, i++));
+		rc = gpu_run(o->gpu, o->kernel, a.n, &a, err);
+	}
+	return rc;
+}
+
+#define SET_LIB 0 /* the host runs them */
+#define SET_FLT GPU_FLT
+#define SET_INT GPU_INT
+#define SET_NUM GPU_NUM
+#define SET_ARI GPU_NUM /* complex numbers stay on the host */
+#define SET_EQ  GPU_EQ
+#define ROW(op, set, fn)                                                                           \
+	{.k = {#op, .run = fn, .prepare = prepare}, .type_attr = "T", .types = SET_##set},
+#define UNARY(op, types, expr)     ROW(op, types, unary)
+#define PREDICATE(op, types, expr) ROW(op, types, predicate)
+#define BINARY(op, types, expr)    ROW(op, types, binary)
+#define COMPARE(op, types, expr)   ROW(op, types, compare)
+#define WIDTH(name, fn, host)                                                                      \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = width_prepare}, .type_attr = "T",                \
+		.types = GPU_EQ | GPU_TYPE(MU_UINT8), .host_in = host                              \
+	}
+static const struct gpu_kernel rows[] = {
+#include "task/kernels/engine/loops/loops.def"
+    {.k = {"LogicalNot", .run = unary, .prepare = logical_prepare}},
+    {.k = {"LogicalAnd", .run = compare, .prepare = logical_prepare}},
+    {.k = {"LogicalOr", .run = compare, .prepare = logical_prepare}},
+    {.k = {"Cast", .run = cast, .prepare = cast_prepare},
+     .type_attr = "SrcT",
+     .types = GPU_EQ | GPU_TYPE(MU_INT32) | GPU_TYPE(MU_UINT8),
+     .device_in = 1,
+     .device_out = 1},
+    WIDTH("Select", select_run, 0),
+    WIDTH("Fill", fill, 3),
+    {.k = {"ZerosLike", .run = zeros_like, .prepare = width_prepare},
+     .type_attr = "T",
+     .types = GPU_EQ | GPU_TYPE(MU_UINT8) | GPU_TYPE(MU_VARIANT)},
+    WIDTH("OnesLike", ones_like, 0),
+    {.k = {"AddN", .run = add_n, .prepare = add_n_prepare},
+     .type_attr = "T",
+     .types = GPU_NUM | GPU_TYPE(MU_VARIANT)},
+    {.k = {"AccumulateNV2", .run = add_n, .prepare = add_n_prepare},
+     .type_attr = "T",
+     .types = GPU_NUM},
+};
+GPU_KERNEL_TABLE(gpu_elementwise, rows)

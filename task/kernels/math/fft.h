@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The discrete Fourier transform of n complex numbers, any n, in n log n steps. */
+#ifndef MU_TASK_KERNELS_MATH_FFT_H
+#define MU_TASK_KERNELS_MATH_FFT_H
+
+#include <complex.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+struct fft {
+	int64_t n, m;             /* m: the power of two that is worked in */
+	double _Complex *turns;   /* m / 2 of them: e^(-2 pi i k / m) */
+	double _Complex *chirp;   /* n of them: e^(-pi i k² / n), where n is no power of two */
+	double _Complex *reverse; /* m of them: the transform of the chirp turned round */
+};
+/* n at least 1.  false: there is no memory. */
+bool fft_init(struct fft *f, int64_t n);
+void fft_fini(struct fft *f);
+/* x in place, forward: the sum of x[k] e^(-2 pi i j k / n); else that of +, over n.  room: f->m. */
+void fft_run(const struct fft *f, bool forward, double _Complex *x, double _Complex *room);
+
+#endif

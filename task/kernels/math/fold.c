@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+
+int check_axes(const struct kernel_call *c, bool *reduced, struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, 0)->shape;
+	const struct mu_tensor *axes = kernel_in(c, 1);
+	int rc = args_is_int(c, 1, err);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < axes->shape.count; i++) {
+		int64_t a = mu_tensor_int(axes, i);
+		if (a < -s->rank || a >= s->rank)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Invalid reduction dimension (%lld for input with %d "
+				       "dimension(s)",
+				       (long long)a, s->rank);
+		reduced[a < 0 ? a + s->rank : a] = true;
+	}
+	return 0;
+}
+
+int fold_shape(const struct mu_shape *in, const bool *reduced, bool keep, struct mu_shape *out,
+	       struct mu_err *err)
+{
+	struct mu_shape s = mu_shape_scalar();
+	int rc = 0;
+
+	for (int i = 0; i < in->rank && !rc; i++)
+		if (!reduced[i] || keep)
+			rc = mu_shape_push(&s, reduced[i] ? 1 : in->dim[i], err);
+	*out = s;
+	return rc;
+}
+
+void fold_make(struct fold *f, const struct mu_shape *in, const bool *reduced)
+{
+	f->rank = 0;
+	for (int i = 0; i < in->rank; i++) {
+		if (in->dim[i] == 1)
+			continue;
+		if (f->rank && f->reduced[f->rank - 1] == reduced[i]) {
+			f->dim[f->rank - 1] *= in->dim[i];
+			continue;
+		}
+		f->dim[f->rank] = in->dim[i];
+		f->reduced[f->rank++] = reduced[i];
+	}
+	if (!f->rank) {
+		f->rank = 1;
+		f->dim[0] = 1;
+		f->reduced[0] = false;
+	}
+	int64_t in_stride = 1, out_stride = 1;
+	for (int i = f->rank; i-- > 0;) {
+		f->in_stride[i] = in_stride;
+		f->out_stride[i] = f->reduced[i] ? 0 : out_stride;
+		in_stride *= f->dim[i];
+		out_stride *= f->reduced[i] ? 1 : f->dim[i];
+	}
+}

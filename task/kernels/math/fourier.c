@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Transforms of Fourier along the last one, two or three dimensions.  Of reals only the half is
+ * kept that the other follows from; fft_length says how much of the input is taken.  Worked in
+ * double, whatever the type. */
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/math/fft.h"
+
+enum { MOST = 3 };
+typedef double _Complex number;
+
+struct kind {
+	int rank;
+	bool forward, real;
+};
+
+struct transform {
+	struct kind kind;
+	const struct mu_tensor *in;
+	struct mu_tensor *out;
+	int64_t length[MOST];                /* of each dimension's transform */
+	int64_t in_dim[MOST], out_dim[MOST]; /* the last dimensions */
+	int64_t dim[MOST];                   /* of what is worked on: complex numbers */
+	int64_t in_one, out_one, one, items;
+	struct fft plan[MOST];
+	atomic_bool starved;
+};
+
+static enum mu_dtype part_of(enum mu_dtype t)
+{
+	return t == MU_FLOAT || t == MU_COMPLEX64 ? MU_FLOAT : MU_DOUBLE;
+}
+
+static bool is_complex(enum mu_dtype t)
+{
+	return t == MU_COMPLEX64 || t == MU_COMPLEX128;
+}
+
+/* n numbers in a row, the first at `at`; reals become complex ones. */
+static void get(const struct mu_tensor *t, int64_t at, int64_t n, number *to)
+{
+	bool pairs = is_complex(t->dtype);
+
+	convert(MU_DOUBLE, to, part_of(t->dtype),
+		(const char *)t->data + (size_t)at * mu_dtype_size(t->dtype), pairs ? 2 * n : n);
+	for (int64_t i = pairs ? 0 : n; i-- > 0;)
+		to[i] = ((double *)to)[i];
+}
+
+static void put(struct mu_tensor *t, int64_t at, int64_t n, number *from)
+{
+	bool pairs = is_complex(t->dtype);
+
+	for (int64_t i = 0; !pairs && i < n; i++)
+		((double *)from)[i] = creal(from[i]);
+	convert(part_of(t->dtype), (char *)t->data + (size_t)at * mu_dtype_size(t->dtype),
+		MU_DOUBLE, from, pairs ? 2 * n : n);
+}
+
+/* Row r, counted over all dimensions but the last, of an item with these dimensions, as where it
+ * begins in one with others. */
+static int64_t row_in(int rank, int64_t r, const int64_t *dim, const int64_t *other)
+{
+	int64_t at = 0, stride = other[rank - 1];
+
+	for (int d = rank - 2; d >= 0; r /= dim[d--]) {
+		at += r % dim[d] * stride;
+		stride *= other[d];
+	}
+	return at;
+}
+
+/* Along dimension d, line after line.  room: a line, and what the plan needs. */
+static void along(const struct transform *w, int d, number *x, number *line)
+{
+	const struct fft *plan = &w->plan[d];
+	int64_t stride = 1, n = w->dim[d];
+
+	for (int i = d + 1; i < w->kind.rank; i++)
+		stride *= w->dim[i];
+	for (int64_t r = 0; r < w->one / n; r++) {
+		number *first = x + r / stride * stride * n + r % stride;
+		for (int64_t i = 0; i < n; i++)
+			line[i] = first[i * stride];
+		fft_run(plan, w->kind.forward, line, line + plan->n);
+		for (int64_t i = 0; i < n; i++)
+			first[i * stride] = line[i];
+	}
+}
+
+/* The last dimension of reals back: from half a line to a whole one of reals, straight out.  What
+ * was left out is the conjugate of what is there. */
+static void back_to_reals(const struct transform *w, int64_t item, number *x, number *line)
+{
+	int last = w->kind.rank - 1;
+	const struct fft *plan = &w->plan[last];
+
+	for (int64_t r = 0; r < w->one / w->dim[last]; r++) {
+		memcpy(line, x + r * w->dim[last], (size_t)w->dim[last] * sizeof *line);
+		for (int64_t i = w->dim[last]; i < plan->n; i++)
+			line[i] = conj(line[plan->n - i]);
+		fft_run(plan, false, line, line + plan->n);
+		put(w->out, item * w->out_one + r * plan->n, plan->n, line);
+	}
+}
+
+static void one(const struct transform *w, int64_t item, number *x, number *line)
+{
+	int rank = w->kind.rank;
+	int64_t wide = w->dim[rank - 1], rows = w->one / wide;
+	bool back = w->kind.real && !w->kind.forward;
+
+	for (int64_t r = 0; r < rows; r++)
+		get(w->in, item * w->in_one + row_in(rank, r, w->dim, w->in_dim), wide,
+		    x + r * wide);
+	for (int d = rank - 1; d >= 0; d--)
+		if (!back || d < rank - 1)
+			along(w, d, x, line);
+	if (back) {
+		back_to_reals(w, item, x, line);
+		return;
+	}
+	for (int64_t r = 0; r < rows; r++)
+		put(w->out, item * w->out_one + r * w->out_dim[rank - 1], w->out_dim[rank - 1],
+		    x + r * wide);
+}
+
+static void some(void *arg, int64_t from, int64_t to)
+{
+	struct transform *w = arg;
+	int64_t longest = 0;
+
+	for (int d = 0; d < w->kind.rank; d++) {
+		int64_t n = w->plan[d].n + w->plan[d].m;
+		longest = n > longest ? n : longest;
+	}
+	number *x = calloc((size_t)(w->one + longest) + 1, sizeof *x);
+	if (!x) {
+		atomic_store(&w->starved, true);
+		return;
+	}
+	for (int64_t i = from; i < to; i++)
+		one(w, i, x, x + w->one);
+	free(x);
+}
+
+/* ---- what is wanted ---- */
+
+/* Of reals, what fft_length says, which the input must be large enough for. */
+static int read_lengths(const struct kernel_call *c, struct transform *w, struct mu_err *err)
+{
+	int rank = w->kind.rank, n, rc;
+
+	if ((rc = args_type(c, 1, MU_INT32, err)) ||
+	    (rc = args_ints(c, 1, w->length, MOST, &n, err)))
+		return rc;
+	if (kernel_in(c, 1)->shape.rank != 1 || n != rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "fft_length must have shape [%d]", rank);
+	for (int d = 0; d < rank; d++) {
+		int64_t half = w->length[d] / 2 + 1;
+		int64_t least = d == rank - 1 && !w->kind.forward ? half : w->length[d];
+		if (w->length[d] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "fft_length[%d] must >= 0, but got: %lld", d,
+				       (long long)w->length[d]);
+		if (w->in_dim[d] && w->in_dim[d] < least)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Input dimension %d must have length of at least %lld but "
+				       "got: %lld",
+				       w->in->shape.rank - rank + d, (long long)least,
+				       (long long)w->in_dim[d]);
+		w->out_dim[d] = w->dim[d] = w->length[d];
+		if (d == rank - 1 && w->length[d]) {
+			w->out_dim[d] = w->kind.forward ? half : w->length[d];
+			w->dim[d] = w->kind.forward ? w->length[d] : half;
+		}
+	}
+	return 0;
+}
+
+static int check_types(const struct kernel_call *c, const struct transform *w, enum mu_dtype *out,
+		       struct mu_err *err)
+{
+	const char *name = !w->kind.real || w->kind.forward ? "Tcomplex" : "Treal";
+	enum mu_dtype t = w->in->dtype;
+	bool of_reals = w->kind.real && w->kind.forward;
+
+	*out = args_attr_type(c->node, name,
+			      w->kind.real && !w->kind.forward ? MU_FLOAT : MU_COMPLEX64);
+	if ((t != MU_FLOAT && t != MU_DOUBLE && !is_complex(t)) || is_complex(t) == of_reals ||
+	    is_complex(*out) == (w->kind.real && !w->kind.forward) || part_of(t) != part_of(*out))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Wrong types for FFT: in=%s out=%s",
+			       mu_dtype_name(t), mu_dtype_name(*out));
+	return 0;
+}
+
+static int prepare(struct kernel_call *c, struct transform *w, struct mu_err *err)
+{
+	int rank = w->kind.rank, lead = w->in->shape.rank - rank, rc;
+	struct mu_shape shape = mu_shape_scalar();
+	enum mu_dtype t;
+
+	if (lead < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input must have rank of at least %d but got: %s", rank,
+			       mu_shape_str(&w->in->shape));
+	for (int d = 0; d < rank; d++)
+		w->length[d] = w->dim[d] = w->out_dim[d] = w->in_dim[d] =
+		    w->in->shape.dim[lead + d];
+	if ((rc = check_types(c, w, &t, err)) || (w->kind.real && (rc = read_lengths(c, w, err))))
+		return rc;
+	w->items = w->one = w->in_one = w->out_one = 1;
+	for (int d = 0; d < lead + rank; d++) {
+		int64_t size = d < lead ? w->in->shape.dim[d] : w->out_dim[d - lead];
+		if ((rc = mu_shape_push(&shape, size, err)))
+			return rc;
+		if (d < lead)
+			w->items *= size;
+	}
+	if ((rc = kernel_out(c, 0, t, &shape, &w->out, err)))
+		return rc;
+	memset(w->out->data, 0, (size_t)shape.count * mu_dtype_size(t));
+	if (!shape.count || !w->in->shape.count)
+		w->items = 0;
+	for (int d = 0; w->items && d < rank; d++) {
+		w->one *= w->dim[d];
+		w->in_one *= w->in_dim[d];
+		w->out_one *= w->out_dim[d];
+		if (!fft_init(&w->plan[d], w->length[d]))
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				       "no memory for a transform of %lld numbers",
+				       (long long)w->length[d]);
+	}
+	return 0;
+}
+
+static int run(struct kernel_call *c, struct kind kind, struct mu_err *err)
+{
+	struct transform w = {.kind = kind, .in = kernel_in(c, 0)};
+	int rc = prepare(c, &w, err);
+
+	if (!rc && w.items)
+		kernel_parallel(c, w.items, 4096 / w.one + 1, some, &w);
+	for (int d = 0; d < MOST; d++)
+		fft_fini(&w.plan[d]);
+	if (!rc && w.starved)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %s",
+			       mu_shape_str(&w.in->shape));
+	return rc;
+}
+
+#define TRANSFORM(name, rank, forward, real)                                                       \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return run(c, (struct kind){rank, forward, real}, err);                            \
+	}
+#define ROWS(X)                                                                                    \
+	X(FFT, 1, true, false)                                                                     \
+	X(FFT2D, 2, true, false)                                                                   \
+	X(FFT3D, 3, true, false)                                                                   \
+	X(IFFT, 1, false, false)                                                                   \
+	X(IFFT2D, 2, false, false)                                                                 \
+	X(IFFT3D, 3, false, false)                                                                 \
+	X(IRFFT, 1, false, true)                                                                   \
+	X(IRFFT2D, 2, false, true)                                                                 \
+	X(IRFFT3D, 3, false, true)                                                                 \
+	X(RFFT, 1, true, true)                                                                     \
+	X(RFFT2D, 2, true, true)                                                                   \
+	X(RFFT3D, 3, true, true)
+ROWS(TRANSFORM)
+
+#define ROW(name, rank, forward, real) {#name, .flags = KERNEL_EXPENSIVE, .run = name},
+static const struct kernel rows[] = {ROWS(ROW)};
+KERNEL_TABLE(fourier, rows)

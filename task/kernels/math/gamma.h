@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The derivatives of the logarithm of the gamma function, and the sum behind them. */
+#ifndef MU_TASK_KERNELS_MATH_GAMMA_H
+#define MU_TASK_KERNELS_MATH_GAMMA_H
+
+/* The first derivative; no number at 0, -1, -2, … */
+double gamma_digamma(double x);
+/* Derivative n + 1, n a whole number of at least 0; else no number. */
+double gamma_polygamma(double n, double x);
+/* The sum of (q + k)^-x over k = 0, 1, …, for x above 1. */
+double gamma_zeta(double x, double q);
+
+#endif

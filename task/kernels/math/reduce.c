@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions over any axes.  The shape is folded to alternating kept and reduced dimensions, then
+ * walked from the outside in; the innermost is one loop, either a row into one element or a row
+ * onto a row. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/math/columns.h"
+
+static void walk(const struct fold *f, int level, const struct reduce_loops *l, size_t size,
+		 char *out, const char *in)
+{
+	int64_t n = f->dim[level];
+
+	if (level == f->rank - 1) {
+		if (f->reduced[level])
+			l->row(out, in, n);
+		else
+			l->add(out, in, n);
+		return;
+	}
+	if (level == f->rank - 2 && f->reduced[level]) {
+		columns_reduce(l, size, out, in, n, f->dim[level + 1]);
+		return;
+	}
+	for (int64_t i = 0; i < n; i++)
+		walk(f, level + 1, l, size, out + (size_t)(i * f->out_stride[level]) * size,
+		     in + (size_t)(i * f->in_stride[level]) * size);
+}
+
+static int reduce_into(struct kernel_call *c, enum reduce_op op, struct mu_tensor **out,
+		       int64_t *each, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const struct reduce_loops *l = &loops->reduce[op][in->dtype];
+	bool reduced[MU_MAX_RANK] = {false};
+	struct mu_shape shape;
+	int rc = check_axes(c, reduced, err);
+
+	if (rc)
+		return rc;
+	if (!l->start)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(in->dtype));
+	if ((rc = fold_shape(&in->shape, reduced, args_attr_bool(c->node, "keep_dims", false),
+			     &shape, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, out, err)))
+		return rc;
+	*each = shape.count ? in->shape.count / shape.count : 0;
+	l->start((*out)->data, shape.count);
+	if (in->shape.count) {
+		struct fold f;
+		fold_make(&f, &in->shape, reduced);
+		walk(&f, 0, l, mu_dtype_size(in->dtype), (*out)->data, in->data);
+	}
+	return 0;
+}
+
+static int reduce(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
+{
+	struct mu_tensor *out;
+	int64_t each;
+
+	return reduce_into(c, op, &out, &each, err);
+}
+
+#define MEAN_OF(T)                                                                                 \
+	for (int64_t i = 0; i < out->shape.count; i++)                                             \
+	MU_DATA(T, out)[i] = (T)(MU_DATA(T, out)[i] / (T)each)
+
+static int mean(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor *out;
+	int64_t each;
+	int rc = reduce_into(c, RED_SUM, &out, &each, err);
+
+	if (rc)
+		return rc;
+	if (out->dtype == MU_FLOAT)
+		MEAN_OF(float);
+	else if (out->dtype == MU_DOUBLE)
+		MEAN_OF(double);
+	else if (each == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "the mean of no integers is undefined");
+	else if (out->dtype == MU_INT32)
+		MEAN_OF(int32_t);
+	else if (out->dtype == MU_INT64)
+		MEAN_OF(int64_t);
+	else if (out->dtype == MU_UINT8)
+		MEAN_OF(uint8_t);
+	else
+		return mu_fail(err, MU_UNIMPLEMENTED, "Mean has no kernel for type %s",
+			       mu_dtype_name(out->dtype));
+	return 0;
+}
+
+static int euclidean_norm(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	MU_AUTO_TENSOR squares = {0};
+	struct mu_tensor *out;
+	int64_t each;
+
+	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "EuclideanNorm has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	int rc = mu_tensor_new(&squares, in->dtype, &in->shape, err);
+	if (rc)
+		return rc;
+	loops->unary[UN_Square][in->dtype](squares.data, in->data, in->shape.count);
+	struct value given = c->in[0];
+	c->in[0].tensor = squares;
+	rc = reduce_into(c, RED_SUM, &out, &each, err);
+	c->in[0] = given;
+	if (!rc)
+		loops->unary[UN_Sqrt][out->dtype](out->data, out->data, out->shape.count);
+	return rc;
+}
+
+static int l2_loss(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor *out;
+	double sum = 0;
+
+	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "L2Loss has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	int rc = kernel_out(c, 0, in->dtype, &scalar, &out, err);
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		double x =
+		    in->dtype == MU_FLOAT ? (double)MU_DATA(float, in)[i] : MU_DATA(double, in)[i];
+		sum += x * x;
+	}
+	if (in->dtype == MU_FLOAT)
+		*MU_DATA(float, out) = (float)(sum / 2);
+	else
+		*MU_DATA(double, out) = sum / 2;
+	return 0;
+}
+
+#define REDUCTION(name, op)                                                                        \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return reduce(c, op, err);                                                         \
+	}
+REDUCTION(reduce_sum, RED_SUM)
+REDUCTION(reduce_prod, RED_PROD)
+REDUCTION(reduce_max, RED_MAX)
+REDUCTION(reduce_min, RED_MIN)
+REDUCTION(reduce_all, RED_AND)
+REDUCTION(reduce_any, RED_OR)
+
+static const struct kernel rows[] = {
+    {"Sum", .run = reduce_sum}, {"Prod", .run = reduce_prod},
+    {"Max", .run = reduce_max}, {"Min", .run = reduce_min},
+    {"All", .run = reduce_all}, {"Any", .run = reduce_any},
+    {"Mean", .run = mean},      {"EuclideanNorm", .run = euclidean_norm},
+    {"L2Loss", .run = l2_loss},
+};
+KERNEL_TABLE(reduce, rows)

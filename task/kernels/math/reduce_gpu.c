@@ -1,0 +1,257 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions on a GPU: one reduced dimension after another, and a long one in two passes so that
+ * there is work for every thread.  The order of sums depends on the shape alone. */
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/math/reduce_gpu.h"
+
+/* Pieces a long reduction is cut into, when there are fewer outputs than that many threads. */
+enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
+
+struct state {
+	struct gpu *gpu;
+	void *first, *rest; /* of the first pass over the elements; of those over what it made */
+	void *last;         /* of what comes of it; NULL: nothing more */
+	double scale;
+	bool mean;
+};
+
+static const struct {
+	const char *op, *first, *rest;
+	double scale;
+	bool mean;
+} ops[] = {
+    {"Sum", "Sum", "Sum", 1, false},         {"Mean", "Sum", "Sum", 1, true},
+    {"Prod", "Prod", "Prod", 1, false},      {"Max", "Max", "Max", 1, false},
+    {"Min", "Min", "Min", 1, false},         {"All", "All", "All", 1, false},
+    {"Any", "Any", "Any", 1, false},         {"L2Loss", "SumSquares", "Sum", 0.5, false},
+    {"BiasAddGrad", "Sum", "Sum", 1, false}, {"EuclideanNorm", "SumSquares", "Sum", 1, false},
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(n, "T", MU_BOOL); /* All and Any have no attribute */
+	struct state s = {.gpu = gpu_of_node(n, rt)};
+	int rc = 0;
+
+	for (unsigned i = 0; i < MU_COUNT(ops); i++)
+		if (strcmp(ops[i].op, n->op) == 0) {
+			s.scale = ops[i].scale;
+			s.mean = ops[i].mean;
+			if ((rc = gpu_find(s.gpu, ops[i].first, t, &s.first, err)) ||
+			    (rc = gpu_find(s.gpu, ops[i].rest, t, &s.rest, err)))
+				return rc;
+		}
+	if (strcmp(n->op, "EuclideanNorm") == 0 && (rc = gpu_find(s.gpu, "Sqrt", t, &s.last, err)))
+		return rc;
+	*state = MU_NEW(struct state);
+	memcpy(*state, &s, sizeof s);
+	return 0;
+}
+
+static int64_t pieces_for(int64_t outputs, int64_t reduced)
+{
+	int64_t pieces = 1;
+
+	while (pieces < MOST_PIECES && outputs * pieces < ENOUGH && reduced / (pieces * 2) >= LONG)
+		pieces *= 2;
+	return pieces;
+}
+
+int gpu_reduce(struct kernel_call *c, const struct gpu_reduction *r, double scale,
+	       const struct reduce_args *a, struct mu_err *err)
+{
+	struct reduce_args one = *a, two = *a;
+	int64_t outputs = a->outer * a->inner;
+	MU_AUTO_TENSOR partial = {0};
+	int rc;
+
+	one.pieces = pieces_for(outputs, a->reduced);
+	one.scale = two.scale = scale;
+	two.pieces = 1;
+	if (one.pieces == 1)
+		return gpu_run(r->gpu, r->first, outputs, &one, err);
+	if ((rc = gpu_scratch(c, r->type, outputs * one.pieces, &partial, err)))
+		return rc;
+	one.out = two.in = gpu_address(&partial);
+	one.scale = 1;
+	two.reduced = one.pieces;
+	rc = gpu_run(r->gpu, r->first, outputs * one.pieces, &one, err);
+	return rc ? rc : gpu_run(r->gpu, r->rest, outputs, &two, err);
+}
+
+/* From the last reduced dimension to the first; what is between lies in scratch memory. */
+static int reduce_fold(struct kernel_call *c, const struct fold *f, double scale,
+		       const struct mu_tensor *out, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct mu_tensor now = mu_tensor_ref(kernel_in(c, 0));
+	struct gpu_reduction by = {s->gpu, now.dtype, s->first, s->rest};
+	int64_t inner = 1, left = 0;
+	int rc = 0;
+
+	for (int i = 0; i < f->rank; i++)
+		left += f->reduced[i];
+	if (!left) { /* nothing to reduce: still scaled, or squared */
+		struct reduce_args a = {.out = gpu_address(out),
+					.in = gpu_address(&now),
+					.outer = now.shape.count,
+					.reduced = 1,
+					.inner = 1};
+		rc = gpu_reduce(c, &by, scale, &a, err);
+	}
+	for (int i = f->rank; i-- > 0 && !rc;) {
+		if (!f->reduced[i]) {
+			inner *= f->dim[i];
+			continue;
+		}
+		struct reduce_args a = {.in = gpu_address(&now),
+					.outer = now.shape.count / (f->dim[i] * inner),
+					.reduced = f->dim[i],
+					.inner = inner};
+		struct mu_tensor next = {0};
+		if (--left)
+			rc = gpu_scratch(c, out->dtype, a.outer * inner, &next, err);
+		a.out = gpu_address(left ? &next : out);
+		if (!rc)
+			rc = gpu_reduce(c, &by, left ? 1 : scale, &a, err);
+		by.first = s->rest;
+		mu_tensor_unref(&now);
+		now = next;
+	}
+	mu_tensor_unref(&now);
+	return rc;
+}
+
+/* Of nothing: what the kernel starts with, which a reduction over 0 elements gives. */
+static int reduce_none(struct kernel_call *c, double scale, const struct mu_tensor *out,
+		       struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct reduce_args a = {.out = gpu_address(out),
+				.in = gpu_address(out),
+				.outer = out->shape.count,
+				.inner = 1,
+				.pieces = 1,
+				.scale = scale};
+
+	return gpu_run(s->gpu, s->first, out->shape.count, &a, err);
+}
+
+static int reduce_to(struct kernel_call *c, const bool *reduced, const struct mu_shape *shape,
+		     struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *in = kernel_in(c, 0);
+	double each = shape->count ? (double)(in->shape.count / shape->count) : 0;
+	double scale = s->mean ? 1 / each : s->scale;
+	struct mu_tensor *out;
+	struct fold f;
+	int rc = gpu_out(c, 0, in->dtype, shape, &out, err);
+
+	if (rc || !shape->count)
+		return rc;
+	if (s->mean && !in->shape.count)
+		scale = NAN;
+	if (in->shape.count) {
+		fold_make(&f, &in->shape, reduced);
+		rc = reduce_fold(c, &f, scale, out, err);
+	} else {
+		rc = reduce_none(c, scale, out, err);
+	}
+	struct unary_args last = {gpu_address(out), gpu_address(out), shape->count};
+	return rc || !s->last ? rc : gpu_run(s->gpu, s->last, last.n, &last, err);
+}
+
+static int reduce(struct kernel_call *c, struct mu_err *err)
+{
+	bool reduced[MU_MAX_RANK] = {false};
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = check_axes(c, reduced, err)) ||
+	    (rc = fold_shape(&kernel_in(c, 0)->shape, reduced,
+			     args_attr_bool(c->node, "keep_dims", false), &shape, err)))
+		return rc;
+	return reduce_to(c, reduced, &shape, err);
+}
+
+static int l2_loss(struct kernel_call *c, struct mu_err *err)
+{
+	static const bool all[MU_MAX_RANK] = {true, true, true, true, true, true, true, true};
+	struct mu_shape scalar = mu_shape_scalar();
+
+	return reduce_to(c, all, &scalar, err);
+}
+
+static int bias_add_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	bool reduced[MU_MAX_RANK];
+	struct channels ch;
+	int rc = check_channels(c, &ch, err);
+
+	if (rc)
+		return rc;
+	struct mu_shape shape = mu_shape_vec(ch.n);
+	bool first = strncmp(args_attr_string(c->node, "data_format", "NHWC"), "NC", 2) == 0;
+	for (int i = 0; i < in->rank; i++)
+		reduced[i] = i != (first ? 1 : in->rank - 1);
+	return reduce_to(c, reduced, &shape, err);
+}
+
+/* ---- ArgMax, ArgMin ---- */
+
+static int arg_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+		       struct mu_err *err)
+{
+	return gpu_one_prepare(n, rt, "argmax", "T", state, err);
+}
+
+static int arg_run(struct kernel_call *c, struct mu_err *err)
+{
+	const struct gpu_one *o = c->state;
+	struct mu_tensor *out;
+	struct arg_plan p;
+	int rc = check_arg(c, &p, err);
+
+	if (rc || (rc = gpu_out(c, 0, p.type, &p.shape, &out, err)))
+		return rc;
+	struct argmax_args a = {.in = gpu_address(kernel_in(c, 0)),
+				.outer = p.outer,
+				.n = p.n,
+				.inner = p.inner,
+				.smallest = strcmp(c->node->op, "ArgMin") == 0,
+				.wide = p.type == MU_INT64};
+	a.out = gpu_address(out);
+	return gpu_run(o->gpu, o->kernel, p.shape.count, &a, err);
+}
+
+#define ROW(name, fn, attr, set, host)                                                             \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = prepare}, .type_attr = attr, .types = set,       \
+		.host_in = host                                                                    \
+	}
+#define ARG_ROW(name)                                                                              \
+	{                                                                                          \
+		.k = {name, .run = arg_run, .prepare = arg_prepare}, .type_attr = "T",             \
+		.types = GPU_NUM, .host_in = 2, .device_out = 1                                    \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("Sum", reduce, "T", GPU_NUM, 2),
+    ROW("Mean", reduce, "T", GPU_FLT, 2),
+    ROW("Prod", reduce, "T", GPU_NUM, 2),
+    ROW("Max", reduce, "T", GPU_NUM, 2),
+    ROW("Min", reduce, "T", GPU_NUM, 2),
+    ROW("EuclideanNorm", reduce, "T", GPU_REAL, 2),
+    ROW("All", reduce, NULL, 0, 2),
+    ROW("Any", reduce, NULL, 0, 2),
+    ROW("L2Loss", l2_loss, "T", GPU_FLT, 0),
+    ROW("BiasAddGrad", bias_add_grad, "T", GPU_NUM, 0),
+    ARG_ROW("ArgMax"),
+    ARG_ROW("ArgMin"),
+};
+GPU_KERNEL_TABLE(gpu_reduce, rows)

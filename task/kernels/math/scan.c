@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Cumsum and Cumprod: each row along an axis is the one before it and one row of the input more. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+
+int check_scan(const struct kernel_call *c, struct scan_plan *p, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t at;
+	int rc = args_int(c, 1, &at, err);
+
+	if (rc)
+		return rc;
+	if (at < -in->shape.rank || at >= in->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "ScanOp: Expected scan axis in the range [%d, %d), but got %lld",
+			       -in->shape.rank, in->shape.rank, (long long)at);
+	int axis = (int)(at < 0 ? at + in->shape.rank : at);
+	*p = (struct scan_plan){1, in->shape.dim[axis], 1,
+				args_attr_bool(c->node, "exclusive", false),
+				args_attr_bool(c->node, "reverse", false)};
+	for (int d = 0; d < in->shape.rank; d++)
+		*(d < axis ? &p->outer : d > axis ? &p->inner : &(int64_t){1}) *= in->shape.dim[d];
+	return 0;
+}
+
+static int scan(struct kernel_call *c, enum reduce_op op, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const struct reduce_loops *l = &loops->reduce[op][in->dtype];
+	struct mu_tensor *out;
+	struct scan_plan p;
+	int rc = check_scan(c, &p, err);
+
+	if (rc)
+		return rc;
+	if (!l->start)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(in->dtype));
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
+		return rc;
+	const int64_t n = p.n, inner = p.inner;
+	const bool reverse = p.reverse, exclusive = p.exclusive;
+	size_t row = (size_t)inner * mu_dtype_size(in->dtype);
+	ptrdiff_t back = reverse ? (ptrdiff_t)row : -(ptrdiff_t)row; /* to the row before */
+	for (int64_t o = 0; o < p.outer; o++)
+		for (int64_t i = 0; i < n; i++) {
+			size_t offset = (size_t)(o * n + (reverse ? n - 1 - i : i)) * row;
+			char *to = (char *)out->data + offset;
+			const char *from = (const char *)in->data + offset;
+			if (i)
+				memcpy(to, to + back, row);
+			else
+				l->start(to, inner);
+			if (i || !exclusive)
+				l->add(to, exclusive ? from + back : from, inner);
+		}
+	return 0;
+}
+
+static int cumsum(struct kernel_call *c, struct mu_err *err)
+{
+	return scan(c, RED_SUM, err);
+}
+
+static int cumprod(struct kernel_call *c, struct mu_err *err)
+{
+	return scan(c, RED_PROD, err);
+}
+
+static const struct kernel rows[] = {
+    {"Cumsum", KERNEL_EXPENSIVE, .run = cumsum},
+    {"Cumprod", KERNEL_EXPENSIVE, .run = cumprod},
+};
+KERNEL_TABLE(scan, rows)

@@ -1,0 +1,201 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/math/segment.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+#include "task/kernels/array/rows.h"
+#include "task/kernels/engine/args.h"
+
+void segments_fini(struct segments *s)
+{
+	free(s->numbers);
+	s->numbers = NULL;
+}
+
+static int check_ids(const struct mu_tensor *ids, bool sorted, int64_t limit, struct mu_err *err)
+{
+	for (int64_t i = 0; i < ids->shape.count; i++) {
+		int64_t id = mu_tensor_int(ids, i);
+		if (sorted && i && id < mu_tensor_int(ids, i - 1))
+			return mu_fail(err, MU_INVALID_ARGUMENT, "segment ids are not increasing");
+		if (id < 0 || id >= limit)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "segment id %lld out of range [0, %lld), possibly because "
+				       "'segment_ids' input is not sorted.",
+				       (long long)id, (long long)limit);
+	}
+	return 0;
+}
+
+double *segments_divisors(const struct mu_tensor *ids, int64_t n, enum segment_divide how)
+{
+	double *by = calloc((size_t)n + 1, sizeof *by);
+
+	for (int64_t i = 0; by && i < ids->shape.count; i++)
+		by[mu_tensor_int(ids, i)]++;
+	for (int64_t i = 0; by && i < n; i++)
+		by[i] = how == BY_NOTHING || by[i] == 0 ? 1 : how == BY_ROOT ? sqrt(by[i]) : by[i];
+	return by;
+}
+
+static int last_id(const struct mu_tensor *ids, int64_t *n, struct mu_err *err)
+{
+	int64_t last = ids->shape.count ? mu_tensor_int(ids, ids->shape.count - 1) : -1;
+
+	if (last < -1 || last == INT64_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "segment ids must be >= 0");
+	*n = last + 1;
+	return 0;
+}
+
+static int check_data(const struct kernel_call *c, unsigned ids, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0);
+	int rc;
+
+	if ((rc = args_is_int(c, ids, err)))
+		return rc;
+	if (kernel_in(c, ids)->shape.rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "segment_ids should be a vector.");
+	if (data->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "data must be at least rank 1");
+	return 0;
+}
+
+/* s->n rows like those of the data. */
+static int set_shape(struct segments *s, struct mu_err *err)
+{
+	int rc;
+
+	s->shape = mu_shape_scalar();
+	s->row = 1;
+	rc = mu_shape_push(&s->shape, s->n, err);
+	for (int d = 1; d < s->data->shape.rank && !rc; s->row *= s->data->shape.dim[d++])
+		rc = mu_shape_push(&s->shape, s->data->shape.dim[d], err);
+	return rc;
+}
+
+int segments_read(struct kernel_call *c, enum reduce_op op, enum segment_divide how,
+		  struct segments *s, struct mu_err *err)
+{
+	int rc;
+
+	*s = (struct segments){
+	    .data = kernel_in(c, 0), .ids = kernel_in(c, 1), .op = op, .divide = how};
+	if ((rc = check_data(c, 1, err)))
+		return rc;
+	if (s->ids->shape.count != s->data->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "segment_ids should be the same size as dimension 0 of input.");
+	if ((rc = last_id(s->ids, &s->n, err)) || (rc = check_ids(s->ids, true, s->n, err)))
+		return rc;
+	return set_shape(s, err);
+}
+
+/* What both the sparse ops and their gradients begin with: rows, which of them, their segments. */
+static int read_picked(struct kernel_call *c, enum segment_divide how, struct segments *s,
+		       struct mu_err *err)
+{
+	int rc;
+
+	*s = (struct segments){.data = kernel_in(c, 0),
+			       .picked = kernel_in(c, 1),
+			       .ids = kernel_in(c, 2),
+			       .op = RED_SUM,
+			       .divide = how};
+	if ((rc = check_data(c, 2, err)) || (rc = args_rank(c, 1, 1, err)) ||
+	    (rc = args_is_int(c, 1, err)))
+		return rc;
+	if (s->picked->shape.count != s->ids->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "segment_ids and indices should have same size.");
+	return 0;
+}
+
+int segments_read_sparse(struct kernel_call *c, enum segment_divide how, struct segments *s,
+			 struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = read_picked(c, how, s, err)) ||
+	    (rc = c->n_in > 3 ? args_int(c, 3, &s->n, err) : last_id(s->ids, &s->n, err)))
+		return rc;
+	if (s->n < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "segment ids must be >= 0");
+	if ((rc = check_ids(s->ids, true, s->n, err)) ||
+	    (rc = rows_check(s->picked, s->data->shape.dim[0], err)))
+		return rc;
+	return set_shape(s, err);
+}
+
+/* ---- gradients: grad, indices, segment_ids, rows of the result ---- */
+
+static int by_number(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The rows that are picked, each once, in order; *n of them. */
+static int64_t *sorted_once(const struct mu_tensor *picked, int64_t *n)
+{
+	int64_t *all = calloc((size_t)picked->shape.count + 1, sizeof *all), kept = 0;
+
+	for (int64_t i = 0; all && i < picked->shape.count; i++)
+		all[i] = mu_tensor_int(picked, i);
+	if (all)
+		qsort(all, (size_t)picked->shape.count, sizeof *all, by_number);
+	for (int64_t i = 0; all && i < picked->shape.count; i++)
+		if (!i || all[i] != all[i - 1])
+			all[kept++] = all[i];
+	*n = kept;
+	return all;
+}
+
+/* The newer ops give only the rows that anything goes to, and their numbers. */
+static int give_numbers(struct kernel_call *c, const int64_t *numbers, int64_t n,
+			struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 1)->dtype;
+	struct mu_shape shape = mu_shape_vec(n);
+	struct mu_tensor *out;
+	int rc = kernel_out(c, 1, t, &shape, &out, err);
+
+	for (int64_t i = 0; i < n && !rc; i++)
+		if (t == MU_INT64)
+			MU_DATA(int64_t, out)[i] = numbers[i];
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)numbers[i];
+	return rc;
+}
+
+int segments_read_grad(struct kernel_call *c, enum segment_divide how, struct segments *s,
+		       struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = read_picked(c, how, s, err)) || (rc = args_int(c, 3, &s->n, err)) ||
+	    (rc = check_ids(s->ids, false, s->data->shape.dim[0], err)) ||
+	    (rc = rows_check(s->picked, s->n, err)))
+		return rc;
+	if (c->n_out > 1) {
+		s->numbers = sorted_once(s->picked, &s->n);
+		if (!s->numbers)
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld indices",
+				       (long long)s->picked->shape.count);
+		if ((rc = give_numbers(c, s->numbers, s->n, err)))
+			return rc;
+	}
+	return set_shape(s, err);
+}
+
+int64_t segments_target(const struct segments *s, int64_t i)
+{
+	int64_t to = mu_tensor_int(s->picked, i);
+
+	if (!s->numbers)
+		return to;
+	return (int64_t *)bsearch(&to, s->numbers, (size_t)s->n, sizeof to, by_number) - s->numbers;
+}

@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows reduced by segment on a GPU.  Ids and indices are numbers of the host's (embeddings' come
+ * from Unique, which runs there): they are checked as on the CPU, and listed by the row that they
+ * go to, which the GPU gets in one copy. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/math/segment.h"
+
+struct state {
+	struct gpu_one one;
+	enum segment_divide divide;
+	enum reduce_op op;
+};
+
+/* By what an op's name ends in, but for "Grad" and what comes after. */
+static const struct way {
+	const char *name, *kernel;
+	enum reduce_op op;
+	enum segment_divide divide;
+} ways[] = {
+    {"SegmentSum", "segment_sum", RED_SUM, BY_NOTHING},
+    {"SegmentProd", "segment_prod", RED_PROD, BY_NOTHING},
+    {"SegmentMax", "segment_max", RED_MAX, BY_NOTHING},
+    {"SegmentMin", "segment_min", RED_MIN, BY_NOTHING},
+    {"SegmentMean", "segment_sum", RED_SUM, BY_COUNT},
+    {"SegmentSqrtN", "segment_sum", RED_SUM, BY_ROOT},
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	const struct way *w = ways;
+	struct gpu_one *one;
+	void *made;
+	int rc;
+
+	while (w < ways + MU_COUNT(ways) && !strstr(n->op, w->name))
+		w++;
+	if (w == ways + MU_COUNT(ways))
+		return mu_fail(err, MU_UNIMPLEMENTED, "there is no %s on a GPU", n->op);
+	if ((rc = gpu_one_prepare(n, rt, w->kernel, "T", &made, err)))
+		return rc;
+	one = made;
+	struct state *s = MU_NEW(struct state);
+	*s = (struct state){*one, w->divide, w->op};
+	free(one);
+	*state = s;
+	return 0;
+}
+
+/* ---- the list, in one piece: starts, picks, then factors of picks or divisors of rows ---- */
+
+struct list {
+	struct mu_tensor t;
+	int64_t *starts, *picks;
+	double *scales; /* NULL: none */
+};
+
+static int list_new(const struct segments *s, int64_t n_scales, struct list *out,
+		    struct mu_err *err)
+{
+	int64_t n = s->ids->shape.count, sum;
+	struct mu_shape shape;
+
+	if (__builtin_add_overflow(s->n + 1, n + n_scales, &sum))
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "too many segments: %lld",
+			       (long long)s->n);
+	shape = mu_shape_vec(sum);
+	int rc = mu_tensor_new(&out->t, MU_INT64, &shape, err);
+	if (rc)
+		return rc;
+	memset(out->t.data, 0, mu_tensor_bytes(&out->t));
+	out->starts = MU_DATA(int64_t, &out->t);
+	out->picks = out->starts + s->n + 1;
+	out->scales = n_scales ? (double *)(void *)(out->picks + n) : NULL;
+	return 0;
+}
+
+/* Ids are in order, so the list is, too. */
+static int list_forward(const struct segments *s, struct list *l, struct mu_err *err)
+{
+	const int64_t n = s->ids->shape.count;
+	int rc = list_new(s, s->divide ? s->n : 0, l, err);
+
+	if (rc)
+		return rc;
+	for (int64_t i = 0; i < n; i++) {
+		l->starts[mu_tensor_int(s->ids, i) + 1]++;
+		l->picks[i] = s->picked ? mu_tensor_int(s->picked, i) : i;
+	}
+	for (int64_t r = 0; r < s->n; r++)
+		l->starts[r + 1] += l->starts[r];
+	if (!l->scales)
+		return 0;
+	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->n, s->divide);
+	if (!by)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
+			       (long long)s->n);
+	memcpy(l->scales, by, (size_t)s->n * sizeof *by);
+	return 0;
+}
+
+/* By the rows that the gradients go to, each row's in the order of the indices. */
+static int list_backward(const struct segments *s, struct list *l, struct mu_err *err)
+{
+	const int64_t n = s->ids->shape.count;
+	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->data->shape.dim[0], s->divide);
+	MU_AUTO_FREE int64_t *next = calloc((size_t)s->n + 1, sizeof *next);
+	int rc = list_new(s, s->divide ? n : 0, l, err);
+
+	if (rc)
+		return rc;
+	if (!by || !next)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
+			       (long long)s->n);
+	for (int64_t i = 0; i < n; i++)
+		l->starts[segments_target(s, i) + 1]++;
+	for (int64_t r = 0; r < s->n; r++) {
+		l->starts[r + 1] += l->starts[r];
+		next[r + 1] = l->starts[r + 1];
+	}
+	for (int64_t i = 0; i < n; i++) {
+		int64_t id = mu_tensor_int(s->ids, i), at = next[segments_target(s, i)]++;
+		l->picks[at] = id;
+		if (l->scales)
+			l->scales[at] = 1 / by[id];
+	}
+	return 0;
+}
+
+static int run(struct kernel_call *c, const struct segments *s, bool backward, struct mu_err *err)
+{
+	const struct state *st = c->state;
+	MU_AUTO_TENSOR there = {0};
+	struct list l = {0};
+	struct mu_tensor *out;
+	int rc = gpu_out(c, 0, s->data->dtype, &s->shape, &out, err);
+
+	if (rc || !s->shape.count)
+		return rc;
+	if (!(rc = backward ? list_backward(s, &l, err) : list_forward(s, &l, err)))
+		rc = gpu_bring_in(st->one.gpu, &l.t, c->node->name, &there, err);
+	const bool scaled = l.scales != NULL;
+	mu_tensor_unref(&l.t);
+	if (rc)
+		return rc;
+	struct segment_args a = {.out = gpu_address(out),
+				 .data = gpu_address(s->data),
+				 .starts = gpu_address(&there),
+				 .n = s->shape.count,
+				 .row = s->row};
+	a.picks = a.starts + (uint64_t)(s->n + 1) * sizeof(int64_t);
+	uint64_t scales = a.picks + (uint64_t)s->ids->shape.count * sizeof(int64_t);
+	if (scaled)
+		*(backward ? &a.factors : &a.divisors) = scales;
+	return gpu_run(st->one.gpu, st->one.kernel, a.n, &a, err);
+}
+
+static int dense(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *st = c->state;
+	SEGMENTS_AUTO s = {0};
+	int rc = segments_read(c, st->op, st->divide, &s, err);
+
+	return rc ? rc : run(c, &s, false, err);
+}
+
+static int sparse(struct kernel_call *c, struct mu_err *err)
+{
+	SEGMENTS_AUTO s = {0};
+	int rc = segments_read_sparse(c, ((const struct state *)c->state)->divide, &s, err);
+
+	return rc ? rc : run(c, &s, false, err);
+}
+
+static int gradient(struct kernel_call *c, struct mu_err *err)
+{
+	SEGMENTS_AUTO s = {0};
+	int rc = segments_read_grad(c, ((const struct state *)c->state)->divide, &s, err);
+
+	return rc ? rc : run(c, &s, true, err);
+}
+
+/* `host`: what is read there. */
+#define ROW(name, fn, host)                                                                        \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = prepare}, .type_attr = "T", .types = GPU_FLT,    \
+		.host_in = (host), .host_out = 1 << 1                                              \
+	}
+#define DENSE(way) ROW("Segment" way, dense, 1 << 1)
+#define SPARSE(way)                                                                                \
+	ROW("SparseSegment" way, sparse, 7 << 1),                                                  \
+	    ROW("SparseSegment" way "Grad", gradient, 7 << 1),                                     \
+	    ROW("SparseSegment" way "GradV2", gradient, 7 << 1)
+static const struct gpu_kernel rows[] = {
+    DENSE("Sum"),
+    DENSE("Prod"),
+    DENSE("Max"),
+    DENSE("Min"),
+    DENSE("Mean"),
+    SPARSE("Sum"),
+    SPARSE("Mean"),
+    SPARSE("SqrtN"),
+    ROW("SparseSegmentSumWithNumSegments", sparse, 7 << 1),
+    ROW("SparseSegmentMeanWithNumSegments", sparse, 7 << 1),
+};
+GPU_KERNEL_TABLE(gpu_segment, rows)

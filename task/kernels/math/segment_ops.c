@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Rows reduced by segment: ids in order, rows taken as they come or picked by number; see
+ * segment.h. */
+#include "task/kernels/math/segment.h"
+
+#include <stdlib.h>
+
+#include "task/kernels/array/rows.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+
+static void scale(enum mu_dtype t, void *row, int64_t n, enum binary_op op, double by)
+{
+	uint64_t k;
+
+	convert(t, &k, MU_DOUBLE, &by, 1);
+	loops->binary[op][t](row, row, &k, n, RIGHT_SCALAR);
+}
+
+static int check_type(const struct segments *s, struct mu_err *err)
+{
+	enum mu_dtype t = s->data->dtype;
+
+	if (!loops->reduce[s->op][t].start || !loops->binary[BIN_Div][t])
+		return mu_fail(err, MU_UNIMPLEMENTED, "no segment kernel for type %s",
+			       mu_dtype_name(t));
+	return 0;
+}
+
+static int reduce_segments(struct kernel_call *c, const struct segments *s, struct mu_err *err)
+{
+	enum mu_dtype t = s->data->dtype;
+	const struct reduce_loops *l = &loops->reduce[s->op][t];
+	struct mu_tensor *out;
+	size_t size = mu_dtype_size(t);
+	int rc;
+
+	if ((rc = check_type(s, err)) || (rc = kernel_out(c, 0, t, &s->shape, &out, err)))
+		return rc;
+	MU_AUTO_FREE double *by = segments_divisors(s->ids, s->n, s->divide);
+	if (!by)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld segments",
+			       (long long)s->n);
+	MU_AUTO_FREE bool *started = calloc((size_t)s->n + 1, 1);
+	for (int64_t i = 0; started && i < s->ids->shape.count; i++) {
+		int64_t id = mu_tensor_int(s->ids, i);
+		int64_t from = s->picked ? mu_tensor_int(s->picked, i) : i;
+		char *to = (char *)out->data + (size_t)(id * s->row) * size;
+		if (!started[id])
+			l->start(to, s->row);
+		started[id] = true;
+		l->add(to, (const char *)s->data->data + (size_t)(from * s->row) * size, s->row);
+	}
+	for (int64_t id = 0; id < s->n; id++) {
+		char *to = (char *)out->data + (size_t)(id * s->row) * size;
+		if (started && !started[id] && s->op == RED_PROD)
+			l->start(to, s->row);
+		else if (!started || !started[id])
+			elems_fill(t, to, 0, &(uint64_t){0}, s->row);
+		else if (by[id] != 1)
+			scale(t, to, s->row, BIN_Div, by[id]);
+	}
+	return 0;
+}
+
+static int segment(struct kernel_call *c, enum reduce_op op, enum segment_divide how,
+		   struct mu_err *err)
+{
+	SEGMENTS_AUTO s = {0};
+	int rc = segments_read(c, op, how, &s, err);
+
+	return rc ? rc : reduce_segments(c, &s, err);
+}
+
+static int sparse_segment(struct kernel_call *c, enum segment_divide how, struct mu_err *err)
+{
+	SEGMENTS_AUTO s = {0};
+	int rc = segments_read_sparse(c, how, &s, err);
+
+	return rc ? rc : reduce_segments(c, &s, err);
+}
+
+static int sparse_segment_grad(struct kernel_call *c, enum segment_divide how, struct mu_err *err)
+{
+	SEGMENTS_AUTO s = {0};
+	struct mu_tensor *out;
+	int rc = segments_read_grad(c, how, &s, err);
+
+	if (rc || (rc = check_type(&s, err)) ||
+	    (rc = kernel_out(c, 0, s.data->dtype, &s.shape, &out, err)))
+		return rc;
+	const struct mu_tensor *grad = s.data, *ids = s.ids;
+	const int64_t row = s.row;
+	size_t size = mu_dtype_size(grad->dtype);
+	MU_AUTO_FREE double *by = segments_divisors(ids, grad->shape.dim[0], how);
+	MU_AUTO_FREE char *scaled = malloc((size_t)row * size + 1);
+	if (!by || !scaled)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a row of %lld",
+			       (long long)row);
+	elems_zero(grad->dtype, out->data, 0, s.shape.count);
+	for (int64_t i = 0; i < ids->shape.count; i++) {
+		int64_t id = mu_tensor_int(ids, i), to = segments_target(&s, i);
+		elems_copy(grad->dtype, scaled, 0, grad->data, id * row, row);
+		if (by[id] != 1)
+			scale(grad->dtype, scaled, row, BIN_Mul, 1 / by[id]);
+		loops->reduce[RED_SUM][grad->dtype].add(
+		    (char *)out->data + (size_t)(to * row) * size, scaled, row);
+	}
+	return 0;
+}
+
+#define SEGMENT(name, ...)                                                                         \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return __VA_ARGS__;                                                                \
+	}
+SEGMENT(segment_sum, segment(c, RED_SUM, BY_NOTHING, err))
+SEGMENT(segment_prod, segment(c, RED_PROD, BY_NOTHING, err))
+SEGMENT(segment_max, segment(c, RED_MAX, BY_NOTHING, err))
+SEGMENT(segment_min, segment(c, RED_MIN, BY_NOTHING, err))
+SEGMENT(segment_mean, segment(c, RED_SUM, BY_COUNT, err))
+SEGMENT(sparse_sum, sparse_segment(c, BY_NOTHING, err))
+SEGMENT(sparse_mean, sparse_segment(c, BY_COUNT, err))
+SEGMENT(sparse_sqrt_n, sparse_segment(c, BY_ROOT, err))
+SEGMENT(sparse_sum_grad, sparse_segment_grad(c, BY_NOTHING, err))
+SEGMENT(sparse_mean_grad, sparse_segment_grad(c, BY_COUNT, err))
+SEGMENT(sparse_sqrt_n_grad, sparse_segment_grad(c, BY_ROOT, err))
+
+static const struct kernel rows[] = {
+    {"SegmentSum", .run = segment_sum},
+    {"SegmentProd", .run = segment_prod},
+    {"SegmentMax", .run = segment_max},
+    {"SegmentMin", .run = segment_min},
+    {"SegmentMean", .run = segment_mean},
+    {"SparseSegmentSum", .run = sparse_sum},
+    {"SparseSegmentMean", .run = sparse_mean},
+    {"SparseSegmentSqrtN", .run = sparse_sqrt_n},
+    {"SparseSegmentSumWithNumSegments", .run = sparse_sum},
+    {"SparseSegmentMeanWithNumSegments", .run = sparse_mean},
+    {"SparseSegmentSqrtNWithNumSegments", .run = sparse_sqrt_n},
+    {"SparseSegmentSumGrad", .run = sparse_sum_grad},
+    {"SparseSegmentMeanGrad", .run = sparse_mean_grad},
+    {"SparseSegmentSqrtNGrad", .run = sparse_sqrt_n_grad},
+    {"SparseSegmentSumGradV2", .run = sparse_sum_grad},
+    {"SparseSegmentMeanGradV2", .run = sparse_mean_grad},
+    {"SparseSegmentSqrtNGradV2", .run = sparse_sqrt_n_grad},
+};
+KERNEL_TABLE(segment, rows)

@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The inverse of the normal distribution by Halley's steps from a rough start; the incomplete gamma
+ * and beta functions by their series or continued fractions, whichever is quick where the argument
+ * lies.  What is differentiated by a parameter carries its derivative along, number by number. */
+#include "task/kernels/math/special.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+#include "task/kernels/math/gamma.h"
+
+/* Terms of a series or a fraction: enough for parameters of a million. */
+enum { MANY = 10000, HALLEY = 4 };
+static const double tiny = 1e-300, enough = 0x1p-53;
+
+/* ---- the normal distribution ---- */
+
+/* x > 0 with probability q <= 0.5 beyond it.  The start is that of Hastings, good to 5e-4. */
+static double upper_quantile(double q)
+{
+	double t = sqrt(-2 * log(q)), x;
+
+	x = t - (2.515517 + t * (0.802853 + t * 0.010328)) /
+		    (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
+	for (int i = 0; i < HALLEY; i++) {
+		double density = exp(-x * x / 2) * M_SQRT1_2 * M_2_SQRTPI / 2;
+		double u = (erfc(x * M_SQRT1_2) / 2 - q) / density;
+		if (!isfinite(u))
+			break;
+		x += u / (1 - u * x / 2);
+	}
+	return x;
+}
+
+double special_ndtri(double p)
+{
+	if (!(p >= 0 && p <= 1))
+		return NAN;
+	if (p == 0 || p == 1)
+		return p == 0 ? -INFINITY : INFINITY;
+	return p < 0.5 ? -upper_quantile(p) : upper_quantile(1 - p);
+}
+
+double special_erfinv(double x)
+{
+	double size = fabs(x), y;
+
+	if (!(size <= 1))
+		return NAN;
+	if (size == 1)
+		return copysign(INFINITY, x);
+	if (size > 0.5)
+		return copysign(upper_quantile((1 - size) / 2) * M_SQRT1_2, x);
+	y = x / M_2_SQRTPI;
+	y += y * y * y / 3;
+	for (int i = 0; i < HALLEY; i++) {
+		double u = (erf(y) - x) / (M_2_SQRTPI * exp(-y * y));
+		y -= u / (1 + u * y);
+	}
+	return y;
+}
+
+/* ---- the incomplete gamma function ---- */
+
+/* e^log (value), and what log and value are differentiated by a. */
+struct part {
+	double log, by_log, value, by_value;
+};
+
+/* x^a e^-x / gamma(a + 1) times the sum of x^n / ((a + 1) … (a + n)) */
+static struct part lower_series(double a, double x)
+{
+	double term = 1, by_term = 0;
+	struct part p = {a * log(x) - x - lgamma(a + 1), log(x) - gamma_digamma(a + 1), 1, 0};
+
+	for (int n = 1; n < MANY; n++) {
+		double f = x / (a + n);
+		by_term = by_term * f - term * f / (a + n);
+		term *= f;
+		p.value += term;
+		p.by_value += by_term;
+		if (term < p.value * enough && fabs(by_term) < fabs(p.by_value) * enough)
+			break;
+	}
+	return p;
+}
+
+/* x^a e^-x / gamma(a) times a continued fraction (Legendre's, worked as Lentz does) */
+static struct part upper_fraction(double a, double x)
+{
+	double b = x + 1 - a, c = 1 / tiny, by_c = 0, d = 1 / b, by_d = d * d;
+	struct part p = {a * log(x) - x - lgamma(a), log(x) - gamma_digamma(a), d, by_d};
+
+	for (int i = 1; i < MANY; i++) {
+		double k = -i * (i - a), was_c = c, e = k * d, by_e = i * d + k * by_d, step;
+		b += 2;
+		by_d = by_e - 1;
+		d = 1 / (fabs(e + b) < tiny ? tiny : e + b);
+		by_d = -by_d * d * d;
+		c = b + k / was_c;
+		by_c = -1 + (i - k * by_c / was_c) / was_c;
+		c = fabs(c) < tiny ? tiny : c;
+		step = c * d;
+		double by_step = by_c * d + c * by_d;
+		p.by_value = p.by_value * step + p.value * by_step;
+		p.value *= step;
+		/* of a whole a, the value is there before its slope */
+		if (fabs(step - 1) <= enough &&
+		    fabs(p.value * by_step) <= fabs(p.by_value) * enough)
+			break;
+	}
+	return p;
+}
+
+static bool near_zero(double a, double x)
+{
+	return x <= 1 || x <= a;
+}
+
+/* Whether neither a series nor a fraction is called for; *value, then: `none` where nothing lies
+ * below x, `all` where everything does, or no number. */
+static bool gamma_edge(double a, double x, double none, double all, double *value)
+{
+	if (!(a > 0) || !(x >= 0) || (isinf(a) && isinf(x)))
+		*value = NAN;
+	else if (x == 0 || isinf(a))
+		*value = none;
+	else
+		*value = all;
+	return !(a > 0 && x > 0 && isfinite(a) && isfinite(x));
+}
+
+static double share(double a, double x, bool below)
+{
+	double edge;
+
+	if (gamma_edge(a, x, !below, below, &edge))
+		return edge;
+	bool series = near_zero(a, x);
+	struct part p = series ? lower_series(a, x) : upper_fraction(a, x);
+	double s = exp(p.log) * p.value;
+	return series == below ? s : 1 - s;
+}
+
+double special_igamma(double a, double x)
+{
+	return share(a, x, true);
+}
+
+double special_igammac(double a, double x)
+{
+	return share(a, x, false);
+}
+
+double special_igamma_grad_a(double a, double x)
+{
+	double edge;
+
+	if (gamma_edge(a, x, 0, 0, &edge))
+		return edge;
+	bool series = near_zero(a, x);
+	struct part p = series ? lower_series(a, x) : upper_fraction(a, x);
+	double slope = exp(p.log) * (p.value * p.by_log + p.by_value);
+	return series ? slope : -slope;
+}
+
+/* The share below a sample stays what it is: dx = -(what it is differentiated by a) / density,
+ * the density being the factor before the series or fraction, times a / x or 1 / x. */
+double special_gamma_sample_grad(double a, double x)
+{
+	double edge;
+
+	if (gamma_edge(a, x, 0, 0, &edge))
+		return edge;
+	if (near_zero(a, x)) {
+		struct part p = lower_series(a, x);
+		return -(p.value * p.by_log + p.by_value) * x / a;
+	}
+	struct part p = upper_fraction(a, x);
+	return (p.value * p.by_log + p.by_value) * x;
+}
+
+/* ---- the incomplete beta function ---- */
+
+static double not_tiny(double x)
+{
+	return fabs(x) < tiny ? tiny : x;
+}
+
+static double beta_fraction(double a, double b, double x)
+{
+	double c = 1, d = 1 / not_tiny(1 - (a + b) * x / (a + 1)), h = d;
+
+	for (int m = 1; m < MANY; m++) {
+		double even = m * (b - m) * x / ((a + 2 * m - 1) * (a + 2 * m));
+		double odd = -(a + m) * (a + b + m) * x / ((a + 2 * m) * (a + 2 * m + 1));
+		d = 1 / not_tiny(1 + even * d);
+		c = not_tiny(1 + even / c);
+		h *= c * d;
+		d = 1 / not_tiny(1 + odd * d);
+		c = not_tiny(1 + odd / c);
+		h *= c * d;
+		if (fabs(c * d - 1) <= enough)
+			break;
+	}
+	return h;
+}
+
+double special_betainc(double a, double b, double x)
+{
+	if (!(a > 0 && b > 0 && x >= 0 && x <= 1))
+		return NAN;
+	if (x == 0 || x == 1)
+		return x;
+	double front = exp(lgamma(a + b) - lgamma(a) - lgamma(b) + a * log(x) + b * log1p(-x));
+	if (x < (a + 1) / (a + b + 2))
+		return front * beta_fraction(a, b, x) / a;
+	return 1 - front * beta_fraction(b, a, 1 - x) / b;
+}

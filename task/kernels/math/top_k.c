@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The largest of each row; diagonals; updates put at positions. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+
+/* ---- TopKV2 ---- */
+
+struct ranked {
+	double value;
+	int64_t exact; /* int64 does not fit a double */
+	int32_t at;
+};
+
+/* Larger first, then the lower index; what is no number comes last. */
+static int by_rank(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->value > y->value || (x->value == x->value && y->value != y->value))
+		return -1;
+	if (x->value < y->value || (y->value == y->value && x->value != x->value))
+		return 1;
+	if (x->exact != y->exact)
+		return x->exact > y->exact ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+static void rank_row(const struct mu_tensor *in, int64_t row, int64_t n, struct ranked *r)
+{
+	size_t size = mu_dtype_size(in->dtype);
+
+	for (int64_t i = 0; i < n; i++) {
+		const char *at = (const char *)in->data + (size_t)(row * n + i) * size;
+		r[i] = (struct ranked){.at = (int32_t)i};
+		convert(MU_DOUBLE, &r[i].value, in->dtype, at, 1);
+		if (in->dtype == MU_INT64)
+			memcpy(&r[i].exact, at, sizeof r[i].exact);
+	}
+	qsort(r, (size_t)n, sizeof *r, by_rank);
+}
+
+int check_top_k(const struct kernel_call *c, int64_t *k, struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t n, dim[MU_MAX_RANK];
+	int rc = 0;
+
+	if (c->n_in > 1)
+		rc = args_int(c, 1, k, err);
+	else
+		*k = args_attr_int(c->node, "k", 0);
+	if (rc)
+		return rc;
+	if (in->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be >= 1-D, got shape %s",
+			       mu_shape_str(&in->shape));
+	n = in->shape.dim[in->shape.rank - 1];
+	if (*k < 0 || n < *k)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input must have at least k columns. Had "
+			       "%lld, needed %lld",
+			       (long long)n, (long long)*k);
+	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
+		return mu_fail(err, MU_UNIMPLEMENTED, "TopK has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	memcpy(dim, in->shape.dim, sizeof dim);
+	dim[in->shape.rank - 1] = *k;
+	return mu_shape_set(shape, in->shape.rank, dim, err);
+}
+
+static int top_k(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *values, *at;
+	struct mu_shape shape;
+	int64_t k;
+	int rc = check_top_k(c, &k, &shape, err);
+
+	if (rc || (rc = kernel_out(c, 0, in->dtype, &shape, &values, err)) ||
+	    (rc = kernel_out(c, 1, MU_INT32, &shape, &at, err)))
+		return rc;
+	int64_t n = in->shape.dim[in->shape.rank - 1], rows = n ? in->shape.count / n : 0;
+	MU_AUTO_FREE struct ranked *r = malloc((size_t)(n + 1) * sizeof *r);
+	if (!r)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",
+			       (long long)n);
+	for (int64_t row = 0; row < rows && k; row++) {
+		rank_row(in, row, n, r);
+		for (int64_t i = 0; i < k; i++) {
+			MU_DATA(int32_t, at)[row * k + i] = r[i].at;
+			elems_copy(in->dtype, values->data, row * k + i, in->data,
+				   row * n + r[i].at, 1);
+		}
+	}
+	return 0;
+}
+
+/* Element n of each row in rising order; in falling order when `reverse`. */
+static int nth_element(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	bool reverse = args_attr_bool(c->node, "reverse", false);
+	struct mu_shape shape = in->shape;
+	struct mu_tensor *out;
+	int64_t k;
+	int rc;
+
+	if ((rc = args_type(c, 1, MU_INT32, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &k, err)))
+		return rc;
+	int64_t n = shape.rank ? shape.dim[shape.rank - 1] : 0;
+	if (k < 0 || k >= n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input must be at least 1-D and n in [0, %lld), but got %lld",
+			       (long long)n, (long long)k);
+	if (!mu_dtype_size(in->dtype) || !convert_known(MU_DOUBLE, in->dtype) || n > INT32_MAX)
+		return mu_fail(err, MU_UNIMPLEMENTED, "NthElement has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	if ((rc = mu_shape_set(&shape, shape.rank - 1, in->shape.dim, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		return rc;
+	MU_AUTO_FREE struct ranked *r = malloc((size_t)n * sizeof *r);
+	if (!r)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld columns",
+			       (long long)n);
+	for (int64_t row = 0; row < shape.count; row++) {
+		rank_row(in, row, n, r);
+		elems_copy(in->dtype, out->data, row, in->data,
+			   row * n + r[reverse ? k : n - 1 - k].at, 1);
+	}
+	return 0;
+}
+
+/* ---- DiagPart: the first half of the dimensions meets the second ---- */
+
+static int diag_part(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int half = in->shape.rank / 2;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if (in->shape.rank == 0 || in->shape.rank % 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "The rank of the tensor should be even and positive, got shape %s",
+			       mu_shape_str(&in->shape));
+	for (int d = 0; d < half; d++)
+		if (in->shape.dim[d] != in->shape.dim[half + d])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Invalid shape %s: dimensions %d and %d do not match.",
+				       mu_shape_str(&in->shape), d, half + d);
+	if ((rc = mu_shape_set(&shape, half, in->shape.dim, err)) ||
+	    (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
+		return rc;
+	struct view diagonal = {.rank = 1, .dim = {shape.count}, .stride = {shape.count + 1}};
+	return move_read(out, in, &diagonal, err);
+}
+
+static int diag(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_shape shape = in->shape;
+	struct mu_tensor *out;
+	int rc = 0;
+
+	if (in->shape.rank == 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Input must be at least rank 1, got 0");
+	for (int d = 0; d < in->shape.rank && !rc; d++)
+		rc = mu_shape_push(&shape, in->shape.dim[d], err);
+	if (rc || (rc = move_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count ||
+	    (rc = move_fill(out, NULL, err)))
+		return rc;
+	int64_t n = in->shape.count;
+	struct view diagonal = {.rank = 1, .dim = {n}, .stride = {n + 1}};
+	return move_write(out, &diagonal, in, err);
+}
+
+static const struct kernel rows[] = {
+    {"TopK", .run = top_k},   {"NthElement", .run = nth_element},
+    {"TopKV2", .run = top_k}, {"DiagPart", .run = diag_part},
+    {"Diag", .run = diag},
+};
+KERNEL_TABLE(top_k, rows)

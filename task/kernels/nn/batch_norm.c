@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch normalisation and its gradient: float.  NCHW is turned to NHWC and back.
+ *
+ * The tensor is a matrix of pixels by channels.  Everything is a sum over pixels for each channel
+ * and then y = x * a + b for each channel, so rows are walked in order and channels are the inner
+ * loop.  Sums are kept in double: an image batch has millions of pixels. */
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/transpose_2d.h"
+#include "task/runtime/runtime.h"
+#include "task/runtime/thread_pool.h"
+
+enum { X, SCALE, OFFSET, MEAN, VARIANCE };
+enum { GRAD_Y, GRAD_X, GRAD_SCALE, GRAD_MEAN, GRAD_VARIANCE };
+enum { PIXELS_WORTH = 16384 }; /* elements worth another thread */
+
+struct rows {
+	const float *x, *g;
+	float *y;
+	int64_t pixels, channels, pieces;
+	const float *mean;      /* subtracted from x in the second sum */
+	double *sums;           /* [pieces][2][channels] */
+	const float *a, *b, *k; /* y = (g or x) * a + b + x * k; k NULL: no such term */
+};
+
+static void sum_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct rows *r = arg;
+	const int64_t n = r->channels;
+
+	for (int64_t piece = from; piece < to; piece++) {
+		double *s = r->sums + piece * 2 * n, *t = s + n;
+		int64_t end = (piece + 1) * r->pixels / r->pieces;
+		for (int64_t i = piece * r->pixels / r->pieces; i < end; i++) {
+			const float *x = r->x + i * n, *g = r->g + i * n;
+			for (int64_t ch = 0; ch < n; ch++) {
+				s[ch] += (double)g[ch];
+				t[ch] += (double)g[ch] * (double)(x[ch] - r->mean[ch]);
+			}
+		}
+	}
+}
+
+/* sums[0][ch] = sum of g, sums[1][ch] = sum of g * (x - mean). */
+static int sum(struct kernel_call *c, struct rows *r, struct mu_tensor *memory, struct mu_err *err)
+{
+	int64_t threads = c->runtime ? thread_pool_size(c->runtime->pool) : 1;
+	int64_t worth = r->pixels * r->channels / PIXELS_WORTH + 1;
+
+	r->pieces = threads < worth ? threads : worth;
+	struct mu_shape shape = mu_shape_vec(r->pieces * 2 * r->channels);
+	int rc = mu_tensor_new(memory, MU_DOUBLE, &shape, err);
+	if (rc)
+		return rc;
+	r->sums = memory->data;
+	memset(r->sums, 0, (size_t)shape.count * sizeof(double));
+	kernel_parallel(c, r->pieces, 1, sum_rows, r);
+	for (int64_t piece = 1; piece < r->pieces; piece++)
+		for (int64_t i = 0; i < 2 * r->channels; i++)
+			r->sums[i] += r->sums[piece * 2 * r->channels + i];
+	return 0;
+}
+
+static void map_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct rows *r = arg;
+	const int64_t n = r->channels;
+
+	for (int64_t i = from; i < to; i++) {
+		const float *x = r->x + i * n, *g = r->g + i * n;
+		float *y = r->y + i * n;
+		if (r->k)
+			for (int64_t ch = 0; ch < n; ch++)
+				y[ch] = g[ch] * r->a[ch] + r->b[ch] + x[ch] * r->k[ch];
+		else
+			for (int64_t ch = 0; ch < n; ch++)
+				y[ch] = g[ch] * r->a[ch] + r->b[ch];
+	}
+}
+
+static void map(struct kernel_call *c, struct rows *r)
+{
+	kernel_parallel(c, r->pixels, 1 + PIXELS_WORTH / (r->channels + 1), map_rows, r);
+}
+
+/* Input 0 or 1 of four dimensions; all inputs float, those from `first` on of one element a
+ * channel (or, where empty is true, none). */
+static int check(const struct kernel_call *c, unsigned x, unsigned first, unsigned last, bool empty,
+		 struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, x)->shape;
+	int rc;
+
+	for (unsigned i = 0; i <= last; i++)
+		if (kernel_in(c, i)->dtype != MU_FLOAT)
+			return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s",
+				       c->node->op, mu_dtype_name(kernel_in(c, i)->dtype));
+	if (s->rank != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 4-dimensional: %s",
+			       mu_shape_str(s));
+	for (unsigned i = first; i <= last; i++) {
+		const struct mu_shape *v = &kernel_in(c, i)->shape;
+		if ((rc = args_rank(c, i, 1, err)))
+			return rc;
+		if (v->count != s->dim[3] && !(empty && i >= MEAN && !v->count))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input %u must have the same number of elements as the "
+				       "channels of x, got %lld and %lld",
+				       i, (long long)v->count, (long long)s->dim[3]);
+	}
+	return 0;
+}
+
+static struct norm_sizes sizes_of(const struct kernel_call *c, const struct mu_shape *x)
+{
+	return (struct norm_sizes){.channels = x->dim[3],
+				   .pixels = x->dim[3] ? x->count / x->dim[3] : 0,
+				   .training = args_attr_bool(c->node, "is_training", true)};
+}
+
+static int check_forward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	bool training = args_attr_bool(c->node, "is_training", true);
+	bool needs_old = !training || args_attr_float(c->node, "exponential_avg_factor", 1) != 1;
+	int rc = check(c, X, SCALE, VARIANCE, !needs_old, err);
+
+	if (!rc)
+		*s = sizes_of(c, &kernel_in(c, X)->shape);
+	return rc;
+}
+
+static int check_backward(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
+	int rc = check(c, GRAD_X, GRAD_SCALE, GRAD_VARIANCE, false, err);
+
+	if (rc)
+		return rc;
+	if (!mu_shape_eq(&g->shape, &x->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "x and y_backprop must have same shape, but x has shape %s and "
+			       "y_backprop has shape %s",
+			       mu_shape_str(&x->shape), mu_shape_str(&g->shape));
+	*s = sizes_of(c, &x->shape);
+	return 0;
+}
+
+int check_batch_norm(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	return check_forward(c, s, err);
+}
+
+int check_batch_norm_grad(const struct kernel_call *c, struct norm_sizes *s, struct mu_err *err)
+{
+	return check_backward(c, s, err);
+}
+
+static float epsilon_of(const struct kernel_call *c)
+{
+	return args_attr_float(c->node, "epsilon", 1e-4f);
+}
+
+static struct rows rows_of(const struct norm_sizes *s, const struct mu_tensor *x,
+			   const struct mu_tensor *g, float *y)
+{
+	return (struct rows){
+	    .x = x->data, .g = g->data, .y = y, .channels = s->channels, .pixels = s->pixels};
+}
+
+/* The outputs after the first: vectors of one element a channel. */
+static int vectors(struct kernel_call *c, unsigned from, unsigned to, int64_t n,
+		   struct mu_tensor **out, struct mu_err *err)
+{
+	struct mu_shape shape = mu_shape_vec(n);
+
+	for (unsigned i = from; i < to; i++) {
+		int rc = kernel_out(c, i, MU_FLOAT, &shape, &out[i], err);
+		if (rc)
+			return rc;
+	}
+	return 0;
+}
+
+/* The third reserve space of V3 and other outputs that mean nothing on a processor. */
+static int placeholders(struct kernel_call *c, unsigned from, int64_t n, struct mu_err *err)
+{
+	for (; from < c->n_out; from++) {
+		struct mu_shape shape = n < 0 ? mu_shape_scalar() : mu_shape_vec(n);
+		struct mu_tensor *t;
+		int rc = kernel_out(c, from, MU_FLOAT, &shape, &t, err);
+		if (rc)
+			return rc;
+		if (shape.count)
+			*MU_DATA(float, t) = 0;
+	}
+	return 0;
+}
+
+/* Mean and variance of this batch into saved and, mixed with what came in, into the outputs. */
+static int batch_statistics(struct kernel_call *c, struct rows *r, struct mu_tensor **out,
+			    struct mu_err *err)
+{
+	float factor = args_attr_float(c->node, "exponential_avg_factor", 1);
+	const struct mu_tensor *old_mean = kernel_in(c, MEAN), *old_var = kernel_in(c, VARIANCE);
+	float *mean = out[3]->data, *var = out[4]->data;
+	double n = (double)r->pixels;
+	MU_AUTO_TENSOR memory = {0};
+	/* Deviations are taken from the first pixel, so that the variance of values that are large
+	 * beside their spread does not drown in rounding. */
+	r->mean = r->x;
+	int rc = r->pixels ? sum(c, r, &memory, err) : 0;
+
+	for (int64_t ch = 0; !rc && ch < r->channels; ch++) {
+		if (!r->pixels) {
+			mean[ch] = var[ch] = NAN;
+		} else {
+			mean[ch] = (float)(r->sums[ch] / n);
+			/* sum x (x - p) - m sum (x - p), from sum x and sum x (x - p) */
+			double m = r->sums[ch] / n, p = (double)r->x[ch];
+			double v = (r->sums[r->channels + ch] - m * (r->sums[ch] - n * p)) / n;
+			var[ch] = (float)(v > 0 ? v : 0);
+		}
+		float bessel = (float)(n / (n > 1 ? n - 1 : 1));
+		bool mix = factor != 1;
+		MU_DATA(float, out[1])
+		[ch] = mix ? (1 - factor) * MU_DATA(float, old_mean)[ch] + factor * mean[ch]
+			   : mean[ch];
+		MU_DATA(float, out[2])
+		[ch] = mix ? (1 - factor) * MU_DATA(float, old_var)[ch] + factor * var[ch] * bessel
+			   : var[ch] * bessel;
+	}
+	return rc;
+}
+
+static int forward(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, X);
+	MU_AUTO_TENSOR factors = {0};
+	struct norm_sizes s;
+	struct mu_tensor *out[5];
+	int rc;
+
+	if ((rc = check_forward(c, &s, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
+	    (rc = vectors(c, 1, 5, x->shape.dim[3], out, err)) ||
+	    (rc = placeholders(c, 5, -1, err)))
+		return rc;
+	struct rows r = rows_of(&s, x, x, out[0]->data);
+	size_t bytes = (size_t)r.channels * sizeof(float);
+	struct mu_shape two = mu_shape_vec(2 * r.channels);
+	if ((rc = mu_tensor_new(&factors, MU_FLOAT, &two, err)))
+		return rc;
+	if (s.training) {
+		rc = batch_statistics(c, &r, out, err);
+	} else if (bytes) {
+		memcpy(out[1]->data, kernel_in(c, MEAN)->data, bytes);
+		memcpy(out[2]->data, kernel_in(c, VARIANCE)->data, bytes);
+		memset(out[3]->data, 0, bytes);
+		memset(out[4]->data, 0, bytes);
+	}
+	const float *mean = s.training ? out[3]->data : kernel_in(c, MEAN)->data;
+	const float *var = s.training ? out[4]->data : kernel_in(c, VARIANCE)->data;
+	float *a = factors.data, *b = a + r.channels, eps = epsilon_of(c);
+	for (int64_t ch = 0; !rc && ch < r.channels; ch++) {
+		a[ch] = MU_DATA(float, kernel_in(c, SCALE))[ch] / sqrtf(var[ch] + eps);
+		b[ch] = MU_DATA(float, kernel_in(c, OFFSET))[ch] - mean[ch] * a[ch];
+	}
+	r.a = a;
+	r.b = b;
+	if (!rc)
+		map(c, &r);
+	return rc;
+}
+
+static int backward(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *g = kernel_in(c, GRAD_Y), *x = kernel_in(c, GRAD_X);
+	MU_AUTO_TENSOR factors = {0}, memory = {0};
+	struct mu_tensor *out[3];
+	struct norm_sizes s;
+	int rc = check_backward(c, &s, err);
+
+	if (rc)
+		return rc;
+	struct rows r = rows_of(&s, x, g, NULL);
+	struct mu_shape three = mu_shape_vec(3 * r.channels);
+	r.mean = kernel_in(c, GRAD_MEAN)->data;
+	if ((rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out[0], err)) ||
+	    (rc = vectors(c, 1, 3, r.channels, out, err)) || (rc = placeholders(c, 3, 0, err)) ||
+	    (rc = mu_tensor_new(&factors, MU_FLOAT, &three, err)) ||
+	    (rc = sum(c, &r, &memory, err)))
+		return rc;
+	float *a = factors.data, *b = a + r.channels, *k = b + r.channels, eps = epsilon_of(c);
+	double n = r.pixels ? (double)r.pixels : 1;
+	for (int64_t ch = 0; ch < r.channels; ch++) {
+		double inv =
+		    1 / sqrt((double)MU_DATA(float, kernel_in(c, GRAD_VARIANCE))[ch] + (double)eps);
+		double dy = r.sums[ch], dyx = r.sums[r.channels + ch];
+		double scale = (double)MU_DATA(float, kernel_in(c, GRAD_SCALE))[ch] * inv;
+		double slope = s.training ? -scale * inv * inv * dyx / n : 0;
+		MU_DATA(float, out[1])[ch] = (float)(dyx * inv);
+		MU_DATA(float, out[2])[ch] = (float)dy;
+		/* dx = scale * (dy - mean dy - (x - mean) inv^2 mean(dy (x - mean))) */
+		a[ch] = (float)scale;
+		k[ch] = (float)slope;
+		b[ch] = s.training ? (float)(-scale * dy / n - slope * (double)r.mean[ch]) : 0;
+	}
+	r.y = out[0]->data;
+	r.a = a;
+	r.b = b;
+	r.k = s.training ? k : NULL;
+	map(c, &r);
+	return 0;
+}
+
+/* ---- channels first, as a LayerNormalization of Keras has them ---- */
+
+struct mu_shape norm_turned_shape(const struct mu_shape *s, bool last)
+{
+	const int64_t *d = s->dim;
+	struct mu_shape out = *s;
+
+	if (last)
+		memcpy(&out.dim[1], (int64_t[]){d[2], d[3], d[1]}, 3 * sizeof *d);
+	else
+		memcpy(&out.dim[1], (int64_t[]){d[3], d[1], d[2]}, 3 * sizeof *d);
+	return out;
+}
+
+static int turn_format(struct kernel_call *c, const struct mu_tensor *t, bool last,
+		       struct mu_tensor *out, struct mu_err *err)
+{
+	const int64_t *d = t->shape.dim;
+	int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
+	int64_t m = last ? pixels : channels, n = last ? channels : pixels;
+	struct mu_shape shape = norm_turned_shape(&t->shape, last);
+	int rc = mu_tensor_new(out, t->dtype, &shape, err);
+
+	for (int64_t i = 0; !rc && t->shape.count && i < d[0]; i++)
+		turn(sizeof(float), MU_DATA(float, out) + i * m * n, n,
+		     MU_DATA(float, t) + i * m * n, m, m, n);
+	return rc;
+}
+
+int norm_run(struct kernel_call *c, unsigned n, kernel_fn *run, norm_turn_fn *by,
+	     struct mu_err *err)
+{
+	const char *format = args_attr_string(c->node, "data_format", "NHWC");
+	struct mu_tensor aside[2], made;
+	unsigned turned = 0;
+	int rc = 0;
+
+	if (strcmp(format, "NHWC") == 0)
+		return run(c, err);
+	if (strcmp(format, "NCHW") != 0)
+		rc = mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for the format %s",
+			     c->node->op, format);
+
+	for (; !rc && turned < n; turned++) {
+		struct mu_tensor *in = &c->in[turned].tensor;
+		if ((rc = args_type(c, turned, MU_FLOAT, err)) ||
+		    (rc = args_rank(c, turned, 4, err)) || (rc = by(c, in, true, &made, err)))
+			break;
+		aside[turned] = *in;
+		*in = made;
+	}
+	if (!rc && !(rc = run(c, err)) && !(rc = by(c, &c->out[0].tensor, false, &made, err)))
+		kernel_out_take(c, 0, made);
+	while (turned--) {
+		mu_tensor_unref(&c->in[turned].tensor);
+		c->in[turned].tensor = aside[turned];
+	}
+	return rc;
+}
+
+static int batch_norm(struct kernel_call *c, struct mu_err *err)
+{
+	return norm_run(c, 1, forward, turn_format, err);
+}
+
+static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
+{
+	return norm_run(c, 2, backward, turn_format, err);
+}
+
+static const struct kernel rows[] = {
+    {"FusedBatchNorm", KERNEL_EXPENSIVE, .run = batch_norm},
+    {"FusedBatchNormV2", KERNEL_EXPENSIVE, .run = batch_norm},
+    {"FusedBatchNormV3", KERNEL_EXPENSIVE, .run = batch_norm},
+    {"FusedBatchNormGrad", KERNEL_EXPENSIVE, .run = batch_norm_grad},
+    {"FusedBatchNormGradV2", KERNEL_EXPENSIVE, .run = batch_norm_grad},
+    {"FusedBatchNormGradV3", KERNEL_EXPENSIVE, .run = batch_norm_grad},
+};
+KERNEL_TABLE(batch_norm, rows)

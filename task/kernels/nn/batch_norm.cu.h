@@ -1,0 +1,123 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch normalisation and its gradient, NHWC, float: sums over the pixels of each channel, a thread
+ * for each piece of a channel (neighbours read neighbours); what follows from them, a thread for
+ * each channel; y = g * a + b + x * k, a thread for each element.  The CPU's formulas; sums in
+ * double. */
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/cuda/math.h"
+
+#define F(address) PTR(float, address)
+
+/* sums [pieces][2][channels]: of g, and of g * (x - middle). */
+KERNEL(norm_sums, norm_args)
+{
+	EACH(i, a.pieces * a.channels)
+	{
+		int64_t piece = i / a.channels, ch = i % a.channels;
+		double *out = PTR(double, a.sums) + piece * 2 * a.channels + ch;
+		double s = 0, t = 0;
+		for (int64_t p = piece; p < a.pixels; p += a.pieces) {
+			double g = F(a.g)[p * a.channels + ch];
+			s += g;
+			t += g * (F(a.x)[p * a.channels + ch] - F(a.middle)[ch]);
+		}
+		out[0] = s;
+		out[a.channels] = t;
+	}
+}
+
+DEVICE double norm_total(const struct norm_args *a, int64_t ch, int which)
+{
+	double all = 0;
+
+	for (int64_t piece = 0; piece < a->pieces; piece++)
+		all += PTR(double, a->sums)[(piece * 2 + which) * a->channels + ch];
+	return all;
+}
+
+/* Deviations were taken from the first pixel, see nn/batch_norm.c. */
+DEVICE void norm_statistics(const struct norm_args *a, int64_t ch, float *mean, float *variance)
+{
+	double n = (double)a->pixels, sum = norm_total(a, ch, 0), m = sum / n;
+	double first = a->pixels ? F(a->x)[ch] : 0;
+	double v = (norm_total(a, ch, 1) - m * (sum - n * first)) / n;
+
+	*mean = a->pixels ? (float)m : (float)NAN;
+	*variance = a->pixels ? (float)(v > 0 ? v : 0) : (float)NAN;
+}
+
+KERNEL(norm_forward, norm_args)
+{
+	EACH(ch, a.channels)
+	{
+		float mean, variance, saved_mean = 0, saved_variance = 0, factor = (float)a.factor;
+		double n = (double)a.pixels;
+		if (a.training) {
+			float bessel = (float)(n / (n > 1 ? n - 1 : 1));
+			norm_statistics(&a, ch, &mean, &variance);
+			saved_mean = mean;
+			saved_variance = variance;
+			F(a.out[0])
+			[ch] = factor == 1 ? mean : (1 - factor) * F(a.mean)[ch] + factor * mean;
+			F(a.out[1])
+			[ch] = factor == 1
+				   ? variance * bessel
+				   : (1 - factor) * F(a.variance)[ch] + factor * variance * bessel;
+		} else {
+			F(a.out[0])[ch] = mean = F(a.mean)[ch];
+			F(a.out[1])[ch] = variance = F(a.variance)[ch];
+		}
+		F(a.out[2])[ch] = saved_mean;
+		F(a.out[3])[ch] = saved_variance;
+		float scale = F(a.scale)[ch] / sqrt(variance + (float)a.epsilon);
+		F(a.a)[ch] = scale;
+		F(a.b)[ch] = F(a.offset)[ch] - mean * scale;
+	}
+}
+
+KERNEL(norm_backward, norm_args)
+{
+	EACH(ch, a.channels)
+	{
+		double n = a.pixels ? (double)a.pixels : 1;
+		double inv = 1 / sqrt((double)F(a.variance)[ch] + a.epsilon);
+		double dy = norm_total(&a, ch, 0), dyx = norm_total(&a, ch, 1);
+		double scale = (double)F(a.scale)[ch] * inv;
+		double slope = a.training ? -scale * inv * inv * dyx / n : 0;
+		F(a.out[0])[ch] = (float)(dyx * inv);
+		F(a.out[1])[ch] = (float)dy;
+		F(a.a)[ch] = (float)scale;
+		F(a.k)[ch] = (float)slope;
+		F(a.b)
+		[ch] = a.training ? (float)(-scale * dy / n - slope * (double)F(a.mean)[ch]) : 0;
+	}
+}
+
+/* out[3] from 1 / sqrt(variance + epsilon), as the library leaves it, to the variance. */
+KERNEL(norm_variance, norm_args)
+{
+	EACH(ch, a.channels)
+	{
+		const double inverse = F(a.out[3])[ch];
+		const double variance = 1 / (inverse * inverse) - a.epsilon;
+		F(a.out[3])[ch] = variance < 0 ? 0.0f : (float)variance;
+	}
+}
+
+/* And the other way round, to a. */
+KERNEL(norm_inverse, norm_args)
+{
+	EACH(ch, a.channels)
+	F(a.a)[ch] = (float)(1 / sqrt((double)F(a.variance)[ch] + a.epsilon));
+}
+
+KERNEL(norm_map, norm_args)
+{
+	EACH(i, a.pixels * a.channels)
+	{
+		int64_t ch = i % a.channels;
+		float y = F(a.g)[i] * F(a.a)[ch] + F(a.b)[ch];
+		F(a.y)[i] = a.add_x ? y + F(a.x)[i] * F(a.k)[ch] : y;
+	}
+}
+#undef F

@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The oldest batch normalisation: (t - m) / sqrt(v + epsilon) * gamma + beta, with all five given,
+ * and what flows back to each of them.  The last dimension is the channels; sums are kept in
+ * double. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+
+enum { T, M, V };
+
+/* Input 0 and one more of its shape (or none, 0); vectors from `first` to `last` of one element a
+ * channel. */
+static int check(const struct kernel_call *c, unsigned first, unsigned last, unsigned like,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, T);
+	int rc = args_rank(c, T, 4, err);
+
+	if (rc)
+		return rc;
+	if (t->dtype != MU_FLOAT && t->dtype != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(t->dtype));
+	for (unsigned i = first; i <= last; i++)
+		if ((rc = args_rank(c, i, 1, err)) || (rc = args_same_type(c, T, i, err)))
+			return rc;
+		else if (kernel_in(c, i)->shape.count != t->shape.dim[3])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input %u must have an element for each of %lld channels, "
+				       "not %lld",
+				       i, (long long)t->shape.dim[3],
+				       (long long)kernel_in(c, i)->shape.count);
+	return like && ((rc = args_same_type(c, T, like, err)) ||
+			(rc = args_same_shape(c, T, like, err)))
+		   ? rc
+		   : 0;
+}
+
+static double get(const struct mu_tensor *t, int64_t i)
+{
+	return t->dtype == MU_FLOAT ? (double)MU_DATA(float, t)[i] : MU_DATA(double, t)[i];
+}
+
+static void put(const struct mu_tensor *t, int64_t i, double x)
+{
+	if (t->dtype == MU_FLOAT)
+		MU_DATA(float, t)[i] = (float)x;
+	else
+		MU_DATA(double, t)[i] = x;
+}
+
+static double inverse_deviation(const struct kernel_call *c, int64_t channel)
+{
+	float epsilon = args_attr_float(c->node, "variance_epsilon", 0);
+
+	return 1 / sqrt(get(kernel_in(c, V), channel) + (double)epsilon);
+}
+
+static int forward(struct kernel_call *c, struct mu_err *err)
+{
+	bool scaled = args_attr_bool(c->node, "scale_after_normalization", false);
+	const struct mu_tensor *t = kernel_in(c, T), *mean = kernel_in(c, M);
+	const struct mu_tensor *beta = kernel_in(c, 3), *gamma = kernel_in(c, 4);
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = check(c, M, 4, 0, err)) ||
+	    (rc = kernel_out(c, 0, t->dtype, &t->shape, &out, err)))
+		return rc;
+	const int64_t n = t->shape.dim[3];
+	MU_AUTO_FREE double *by = mu_xcalloc((size_t)n + 1, sizeof *by);
+	for (int64_t k = 0; k < n; k++)
+		by[k] = inverse_deviation(c, k) * (scaled ? get(gamma, k) : 1);
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		int64_t k = i % n;
+		put(out, i, (get(t, i) - get(mean, k)) * by[k] + get(beta, k));
+	}
+	return 0;
+}
+
+static int backward(struct kernel_call *c, struct mu_err *err)
+{
+	bool scaled = args_attr_bool(c->node, "scale_after_normalization", false);
+	const struct mu_tensor *t = kernel_in(c, T), *mean = kernel_in(c, M);
+	const struct mu_tensor *gamma = kernel_in(c, 3), *grad = kernel_in(c, 4);
+	struct mu_tensor *dx, *dm, *dv, *db, *dg;
+	int rc = check(c, M, 3, 4, err);
+
+	if (rc)
+		return rc;
+	const int64_t n = t->shape.dim[3];
+	const struct mu_shape vec = mu_shape_vec(n);
+	if ((rc = kernel_out(c, 0, t->dtype, &t->shape, &dx, err)) ||
+	    (rc = kernel_out(c, 1, t->dtype, &vec, &dm, err)) ||
+	    (rc = kernel_out(c, 2, t->dtype, &vec, &dv, err)) ||
+	    (rc = kernel_out(c, 3, t->dtype, &vec, &db, err)) ||
+	    (rc = kernel_out(c, 4, t->dtype, &vec, &dg, err)))
+		return rc;
+	MU_AUTO_FREE double *room = mu_xcalloc((size_t)n + 1, 3 * sizeof *room);
+	double *by = room, *sum = by + n,
+	       *along = sum + n; /* of the gradient, and of it times t - m */
+	for (int64_t k = 0; k < n; k++)
+		by[k] = inverse_deviation(c, k);
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		int64_t k = i % n;
+		double g = get(grad, i);
+		sum[k] += g;
+		along[k] += g * (get(t, i) - get(mean, k));
+		put(dx, i, g * by[k] * (scaled ? get(gamma, k) : 1));
+	}
+	for (int64_t k = 0; k < n; k++) {
+		double scale = scaled ? get(gamma, k) : 1;
+		put(dm, k, -sum[k] * by[k] * scale);
+		put(dv, k, along[k] * -0.5 * scale * by[k] * by[k] * by[k]);
+		put(db, k, sum[k]);
+		put(dg, k, scaled ? along[k] * by[k] : 0);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"BatchNormWithGlobalNormalization", KERNEL_EXPENSIVE, .run = forward},
+    {"BatchNormWithGlobalNormalizationGrad", KERNEL_EXPENSIVE, .run = backward},
+};
+KERNEL_TABLE(batch_norm_global, rows)

@@ -1,0 +1,284 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Batch normalisation and its gradient on a GPU: by the library where it can (gpu_norm.h), else see
+ * nn/batch_norm.cu.h.  The library keeps 1 / sqrt(variance + epsilon) for the gradient; what we
+ * hand on is the variance on every device, so a node's step may train here and the next there. */
+#include <string.h>
+
+#include "task/device/gpu_norm.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/nn/conv_launch.h"
+
+/* A channel's pixels are cut into pieces while there are fewer threads than ENOUGH. */
+enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };
+
+struct state {
+	struct gpu *gpu;
+	void *sums, *channels, *map, *convert, *turn;
+	struct gpu_plan *plan; /* the library's */
+};
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	gpu_plan_free(s->plan);
+	free(s);
+}
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct state s = {.gpu = gpu_of_node(n, rt)};
+	const bool back = strstr(n->op, "Grad") != NULL;
+	const char *between = back ? "norm_backward" : "norm_forward";
+	int rc;
+
+	if ((rc = gpu_kernel(s.gpu, "norm_sums", &s.sums, err)) ||
+	    (rc = gpu_kernel(s.gpu, between, &s.channels, err)) ||
+	    (rc = gpu_kernel(s.gpu, "norm_map", &s.map, err)) ||
+	    (rc = gpu_find_width(s.gpu, "view_read", MU_FLOAT, &s.turn, err)) ||
+	    (rc = gpu_kernel(s.gpu, back ? "norm_inverse" : "norm_variance", &s.convert, err)))
+		return rc;
+	s.plan = gpu_norm_plan_new();
+	*state = memcpy(MU_NEW(struct state), &s, sizeof s);
+	return 0;
+}
+
+static int64_t pieces_for(const struct norm_args *a)
+{
+	int64_t pieces = 1;
+
+	while (pieces < MOST_PIECES && a->channels * pieces < ENOUGH &&
+	       a->pixels / (pieces * 2) >= LONG)
+		pieces *= 2;
+	return pieces;
+}
+
+/* Outputs 1 and on: `n` vectors of one element a channel, then what means nothing on our devices.
+ */
+static int small_outputs(struct kernel_call *c, unsigned n, int64_t channels, bool scalars,
+			 struct norm_args *a, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	int rc = 0;
+
+	for (unsigned i = 1; i < c->n_out && !rc; i++) {
+		bool used = i <= n;
+		struct mu_shape shape = used      ? mu_shape_vec(channels)
+					: scalars ? mu_shape_scalar()
+						  : mu_shape_vec(0);
+		struct mu_tensor *t;
+		rc = gpu_out(c, i, MU_FLOAT, &shape, &t, err);
+		if (!rc && used)
+			a->out[i - 1] = gpu_address(t);
+		else if (!rc)
+			rc = gpu_fill(s->gpu, t, 0, err);
+	}
+	return rc;
+}
+
+static int run(struct kernel_call *c, struct norm_args *a, bool summed, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	MU_AUTO_TENSOR sums = {0}, factors = {0};
+	uint64_t each = (uint64_t)a->channels * sizeof(float);
+	int rc;
+
+	a->pieces = pieces_for(a);
+	if (!a->channels)
+		return 0;
+	if ((rc = gpu_scratch(c, MU_DOUBLE, a->pieces * 2 * a->channels, &sums, err)) ||
+	    (rc = gpu_scratch(c, MU_FLOAT, 3 * a->channels, &factors, err)))
+		return rc;
+	a->sums = gpu_address(&sums);
+	a->a = gpu_address(&factors);
+	a->b = a->a + each;
+	a->k = a->b + each;
+	if ((summed && (rc = gpu_run(s->gpu, s->sums, a->pieces * a->channels, a, err))) ||
+	    (rc = gpu_run(s->gpu, s->channels, a->channels, a, err)))
+		return rc;
+	a->add_x = summed && a->g != a->x && a->training;
+	return gpu_run(s->gpu, s->map, a->pixels * a->channels, a, err);
+}
+
+static struct norm_args args_of(const struct kernel_call *c, const struct norm_sizes *s)
+{
+	return (struct norm_args){.pixels = s->pixels,
+				  .channels = s->channels,
+				  .training = s->training,
+				  .epsilon = (double)args_attr_float(c->node, "epsilon", 1e-4f)};
+}
+
+/* ---- by the library ---- */
+
+static struct gpu_norm norm_of(const struct norm_args *a, const struct mu_shape *x, bool back)
+{
+	return (struct gpu_norm){back,      x->dim[0],  x->dim[1], x->dim[2],
+				 x->dim[3], a->epsilon, a->factor};
+}
+
+/* The running statistics that come in are mixed in place, in the outputs. */
+static int train(struct kernel_call *c, struct norm_args *a, const struct mu_shape *x, bool *done,
+		 struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct gpu_norm what = norm_of(a, x, false);
+	const size_t bytes = (size_t)a->channels * sizeof(float);
+	const struct gpu_norm_at at = {.x = a->x,
+				       .y = a->y,
+				       .scale = a->scale,
+				       .offset = a->offset,
+				       .mean = a->out[0],
+				       .variance = a->out[1],
+				       .own_mean = a->out[2],
+				       .own_inverse = a->out[3]};
+	int rc;
+
+	if (!a->training || !gpu_conv_by_library)
+		return 0;
+	rc = gpu_norm_plan_for(s->gpu, s->plan, &what, done, err);
+	if (rc || !*done)
+		return rc;
+	*done = false;
+	if (a->factor != 1 && ((rc = gpu_copy_within(s->gpu, a->out[0], a->mean, bytes, err)) ||
+			       (rc = gpu_copy_within(s->gpu, a->out[1], a->variance, bytes, err))))
+		return rc;
+	rc = gpu_norm(s->gpu, s->plan, &what, &at, done, err);
+	return rc || !*done ? rc : gpu_run(s->gpu, s->convert, a->channels, a, err);
+}
+
+static int train_back(struct kernel_call *c, struct norm_args *a, const struct mu_shape *x,
+		      bool *done, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct gpu_norm what = norm_of(a, x, true);
+	MU_AUTO_TENSOR inverse = {0};
+	bool can;
+	int rc;
+
+	*done = false;
+	if (!a->training || !gpu_conv_by_library)
+		return 0;
+	if ((rc = gpu_norm_plan_for(s->gpu, s->plan, &what, &can, err)) || !can ||
+	    (rc = gpu_scratch(c, MU_FLOAT, a->channels, &inverse, err)))
+		return rc;
+	a->a = gpu_address(&inverse);
+	const struct gpu_norm_at at = {.x = a->x,
+				       .scale = a->scale,
+				       .own_mean = a->mean,
+				       .own_inverse = a->a,
+				       .y_grad = a->g,
+				       .x_grad = a->y,
+				       .scale_grad = a->out[0],
+				       .offset_grad = a->out[1]};
+	if ((rc = gpu_run(s->gpu, s->convert, a->channels, a, err)))
+		return rc;
+	return gpu_norm(s->gpu, s->plan, &what, &at, done, err);
+}
+
+/* ---- ops ---- */
+
+static int forward(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 0);
+	struct norm_sizes s;
+	struct mu_tensor *out;
+	bool done = false;
+	int rc;
+
+	if ((rc = check_batch_norm(c, &s, err)) ||
+	    (rc = gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
+		return rc;
+	struct norm_args a = args_of(c, &s);
+	if ((rc = small_outputs(c, 4, s.channels, true, &a, err)))
+		return rc;
+	a.factor = (double)args_attr_float(c->node, "exponential_avg_factor", 1);
+	a.x = a.g = a.middle = gpu_address(x);
+	a.scale = gpu_address(kernel_in(c, 1));
+	a.offset = gpu_address(kernel_in(c, 2));
+	a.mean = gpu_address(kernel_in(c, 3));
+	a.variance = gpu_address(kernel_in(c, 4));
+	a.y = gpu_address(out);
+	rc = train(c, &a, &x->shape, &done, err);
+	return rc || done ? rc : run(c, &a, s.training, err);
+}
+
+static int backward(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
+	struct norm_sizes s;
+	struct mu_tensor *out;
+	bool done;
+	int rc;
+
+	if ((rc = check_batch_norm_grad(c, &s, err)) ||
+	    (rc = gpu_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
+		return rc;
+	struct norm_args a = args_of(c, &s);
+	if ((rc = small_outputs(c, 2, s.channels, false, &a, err)))
+		return rc;
+	a.g = gpu_address(g);
+	a.x = gpu_address(x);
+	a.scale = gpu_address(kernel_in(c, 2));
+	a.mean = a.middle = gpu_address(kernel_in(c, 3));
+	a.variance = gpu_address(kernel_in(c, 4));
+	a.y = gpu_address(out);
+	rc = train_back(c, &a, &x->shape, &done, err);
+	return rc || done ? rc : run(c, &a, true, err);
+}
+
+/* ---- channels first ---- */
+
+static int turn(struct kernel_call *c, const struct mu_tensor *t, bool last, struct mu_tensor *out,
+		struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_shape shape = norm_turned_shape(&t->shape, last);
+	const int64_t *d = t->shape.dim;
+	const int64_t channels = last ? d[1] : d[3], pixels = last ? d[2] * d[3] : d[1] * d[2];
+	struct mu_tensor made;
+	int rc = gpu_tensor_new(s->gpu, MU_FLOAT, &shape, c->node->name, &made, err);
+
+	if (rc)
+		return rc;
+	const struct view_args a = {
+	    .out = gpu_address(&made),
+	    .in = gpu_address(t),
+	    .n = shape.count,
+	    .rank = 3,
+	    .dim = {d[0], last ? pixels : channels, last ? channels : pixels},
+	    .stride = {channels * pixels, 1, last ? pixels : channels}};
+	rc = gpu_run(s->gpu, s->turn, a.n, &a, err);
+	if (rc)
+		mu_tensor_unref(&made);
+	else
+		*out = made;
+	return rc;
+}
+
+static int batch_norm(struct kernel_call *c, struct mu_err *err)
+{
+	return norm_run(c, 1, forward, turn, err);
+}
+
+static int batch_norm_grad(struct kernel_call *c, struct mu_err *err)
+{
+	return norm_run(c, 2, backward, turn, err);
+}
+
+#define ROW(name, fn)                                                                              \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
+		.types = GPU_TYPE(MU_FLOAT)                                                        \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("FusedBatchNorm", batch_norm),
+    ROW("FusedBatchNormV2", batch_norm),
+    ROW("FusedBatchNormV3", batch_norm),
+    ROW("FusedBatchNormGrad", batch_norm_grad),
+    ROW("FusedBatchNormGradV2", batch_norm_grad),
+    ROW("FusedBatchNormGradV3", batch_norm_grad),
+};
+GPU_KERNEL_TABLE(gpu_batch_norm, rows)

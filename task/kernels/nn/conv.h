@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Convolutions of NHWC tensors with HWIO filters.
+ *
+ * Input channels and output channels fall into `groups` equal parts; each output channel sees only
+ * its own group.  One group is Conv2D, as many groups as input channels is a depthwise convolution
+ * (whose filter [rows, columns, channels, multiplier] has the same bytes as [rows, columns, 1,
+ * channels * multiplier]). */
+#ifndef MU_TASK_KERNELS_NN_CONV_H
+#define MU_TASK_KERNELS_NN_CONV_H
+
+#include "task/kernels/nn/window.h"
+
+struct conv {
+	enum mu_dtype type; /* float or double */
+	int64_t batch, channels, filters, groups;
+	struct window_axis row, column;
+};
+
+/* The tensor that is computed from the two others. */
+enum conv_direction { CONV_OUTPUT, CONV_INPUT_GRAD, CONV_FILTER_GRAD };
+
+/* The definition, loop by loop, in the calling thread.  x is the input or its gradient, w the
+ * filter or its gradient, y the output or its gradient.  The computed tensor is written whole.  A
+ * shape without outputs or taps is fine. */
+void conv_plain(const struct conv *g, enum conv_direction direction, void *x, void *w, void *y);
+/* The same over the pool: matrix products, direct sums (conv_direct.h), or the plain loops for
+ * several groups. */
+int conv_run(struct kernel_call *c, const struct conv *g, enum conv_direction direction, void *x,
+	     void *w, void *y, struct mu_err *err);
+
+static inline int64_t conv_group_channels(const struct conv *g)
+{
+	return g->groups ? g->channels / g->groups : 0;
+}
+static inline int64_t conv_group_filters(const struct conv *g)
+{
+	return g->groups ? g->filters / g->groups : 0;
+}
+
+#endif

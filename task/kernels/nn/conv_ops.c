@@ -1,0 +1,241 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Conv2D, DepthwiseConv2dNative and their gradients: what the nodes ask for, checked; the sums are
+ * made in nn/conv_fast.c. */
+#include <limits.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/nn/conv.h"
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct window_attrs a;
+	int rc = window_attrs_conv(n, &a, err);
+
+	if (rc)
+		return rc;
+	*(struct window_attrs *)(*state = mu_xmalloc(sizeof a)) = a;
+	return 0;
+}
+
+static bool is_depthwise(const struct kernel_call *c)
+{
+	return c->node->op[0] == 'D';
+}
+
+static int need_rank4(const struct mu_shape *s, const char *what, struct mu_err *err)
+{
+	return s->rank == 4 ? 0
+			    : mu_fail(err, MU_INVALID_ARGUMENT, "%s must be 4-dimensional: %s",
+				      what, mu_shape_str(s));
+}
+
+/* The convolution of an input and a filter of these shapes. */
+static int geometry(const struct kernel_call *c, const struct window_attrs *a,
+		    const struct mu_shape *in, const struct mu_shape *filter, struct conv *g,
+		    struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = need_rank4(in, "input", err)) || (rc = need_rank4(filter, "filter", err)))
+		return rc;
+	*g = (struct conv){.batch = in->dim[0], .channels = in->dim[3]};
+	if (g->batch > INT_MAX || g->channels > INT_MAX || filter->dim[2] > INT_MAX ||
+	    filter->dim[3] > INT_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s, %s",
+			       mu_shape_str(in), mu_shape_str(filter));
+	if (is_depthwise(c)) {
+		if (filter->dim[2] != g->channels)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input and filter must have the same depth: %lld vs %lld",
+				       (long long)g->channels, (long long)filter->dim[2]);
+		if (a->stride[0] != a->stride[1])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Current implementation only supports equal length strides "
+				       "in the row and column dimensions.");
+		g->groups = g->channels;
+		g->filters = filter->dim[2] * filter->dim[3];
+	} else {
+		if (filter->dim[2] <= 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "filter depth must be stricly greater than zero, got %lld",
+				       (long long)filter->dim[2]);
+		if (g->channels % filter->dim[2] != 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input depth must be evenly divisible by filter depth: "
+				       "%lld vs %lld",
+				       (long long)g->channels, (long long)filter->dim[2]);
+		g->groups = g->channels / filter->dim[2];
+		g->filters = filter->dim[3];
+		if (g->groups && g->filters % g->groups != 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "output depth must be evenly divisible by number of "
+				       "groups: %lld vs %lld",
+				       (long long)g->filters, (long long)g->groups);
+	}
+	if ((rc = window_axis_set(&g->row, a, WINDOW_ROWS, in->dim[1], filter->dim[0], err)))
+		return rc;
+	return window_axis_set(&g->column, a, WINDOW_COLUMNS, in->dim[2], filter->dim[1], err);
+}
+
+static int output_shape(const struct conv *g, struct mu_shape *s, struct mu_err *err)
+{
+	int64_t dims[4] = {g->batch, g->row.out, g->column.out, g->filters};
+
+	return mu_shape_set(s, 4, dims, err);
+}
+
+int check_conv(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+	       struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) ||
+	    (rc = geometry(c, a, &in->shape, &filter->shape, g, err)))
+		return rc;
+	g->type = in->dtype;
+	return output_shape(g, shape, err);
+}
+
+/* The gradient must be what the forward op would have given. */
+static int check_grad(const struct kernel_call *c, const struct conv *g, struct mu_err *err)
+{
+	const struct mu_tensor *grad = kernel_in(c, 2);
+	struct mu_shape want;
+	int rc;
+
+	if ((rc = need_rank4(&grad->shape, "out_backprop", err)) ||
+	    (rc = output_shape(g, &want, err)))
+		return rc;
+	if (!mu_shape_eq(&want, &grad->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s: Size of out_backprop doesn't match computed: actual = %s, "
+			       "computed = %s",
+			       c->node->op, mu_shape_str(&grad->shape), mu_shape_str(&want));
+	return 0;
+}
+
+/* The shape in input i: four sizes; for an image the batch and depth may be left out. */
+static int sizes_of(const struct kernel_call *c, unsigned i, const char *what, bool image,
+		    struct mu_shape *out, struct mu_err *err)
+{
+	const struct mu_shape *s = &kernel_in(c, i)->shape, *grad = &kernel_in(c, 2)->shape;
+	int64_t d[4];
+	int n, rc;
+
+	if (s->rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s: %s input must be 1-dim, not %d",
+			       c->node->op, what, s->rank);
+	if ((rc = args_ints(c, i, d, 4, &n, err)))
+		return rc;
+	if (image && n == 2 && grad->rank == 4 && kernel_in(c, 1)->shape.rank == 4) {
+		d[2] = d[1];
+		d[1] = d[0];
+		d[0] = grad->dim[0];
+		d[3] = kernel_in(c, 1)->shape.dim[2];
+	} else if (n != 4) {
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s requires %s to contain 4 values",
+			       c->node->op, what);
+	}
+	return mu_shape_set(out, 4, d, err);
+}
+
+int check_conv_input(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		     struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *filter = kernel_in(c, 1);
+	int rc;
+
+	if ((rc = args_same_type(c, 1, 2, err)) ||
+	    (rc = sizes_of(c, 0, "input_sizes", !is_depthwise(c), shape, err)) ||
+	    (rc = geometry(c, a, shape, &filter->shape, g, err)))
+		return rc;
+	g->type = filter->dtype;
+	return check_grad(c, g, err);
+}
+
+int check_conv_filter(const struct kernel_call *c, const struct window_attrs *a, struct conv *g,
+		      struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = sizes_of(c, 1, "filter_sizes", false, shape, err)) ||
+	    (rc = geometry(c, a, &in->shape, shape, g, err)))
+		return rc;
+	g->type = in->dtype;
+	return check_grad(c, g, err);
+}
+
+/* ---- on a processor ---- */
+
+static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+static int conv(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *filter = kernel_in(c, 1);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct conv g;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_conv(c, c->state, &g, &shape, err)) ||
+	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
+		return rc;
+	return conv_run(c, &g, CONV_OUTPUT, in->data, filter->data, out->data, err);
+}
+
+static int conv_input(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *filter = kernel_in(c, 1), *grad = kernel_in(c, 2);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct conv g;
+	int rc;
+
+	if ((rc = need_real(c, filter->dtype, err)) ||
+	    (rc = check_conv_input(c, c->state, &g, &shape, err)) ||
+	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
+		return rc;
+	return conv_run(c, &g, CONV_INPUT_GRAD, out->data, filter->data, grad->data, err);
+}
+
+static int conv_filter(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *grad = kernel_in(c, 2);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct conv g;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_conv_filter(c, c->state, &g, &shape, err)) ||
+	    (rc = kernel_out(c, 0, g.type, &shape, &out, err)))
+		return rc;
+	if (!g.groups) { /* an input without channels says nothing of a filter that has some */
+		elems_zero(g.type, out->data, 0, shape.count);
+		return 0;
+	}
+	return conv_run(c, &g, CONV_FILTER_GRAD, in->data, out->data, grad->data, err);
+}
+
+static const struct kernel rows[] = {
+    {"Conv2D", KERNEL_EXPENSIVE, .run = conv, .prepare = prepare},
+    {"Conv2DBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = prepare},
+    {"Conv2DBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter, .prepare = prepare},
+    {"DepthwiseConv2dNative", KERNEL_EXPENSIVE, .run = conv, .prepare = prepare},
+    {"DepthwiseConv2dNativeBackpropInput", KERNEL_EXPENSIVE, .run = conv_input, .prepare = prepare},
+    {"DepthwiseConv2dNativeBackpropFilter", KERNEL_EXPENSIVE, .run = conv_filter,
+     .prepare = prepare},
+};
+KERNEL_TABLE(conv, rows)

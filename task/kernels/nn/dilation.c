@@ -1,0 +1,254 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Grey dilation: each place of the output is the largest sum of a pixel under the window and the
+ * filter's number there, channel by channel.  A gradient goes to the pixel, or to the filter's
+ * number, of the first sum that was largest; nothing is remembered, so they look for it again.
+ *
+ * Rows are split among threads for the output, channels for the gradients: those of one channel are
+ * added in the order of the places, whatever the threads. */
+#include <float.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/nn/window.h"
+
+enum dilation_give { GIVE_LARGEST, GIVE_TO_INPUT, GIVE_TO_FILTER };
+
+struct dilation {
+	struct window_axis axis[WINDOW_AXES];
+	int64_t batch, depth;
+	enum dilation_give give;
+	const void *in, *filter, *grad;
+	void *out;
+	void (*run)(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
+};
+
+/* The window at one place: where it begins in the input, and which of its taps lie there. */
+struct spot {
+	int64_t begin[WINDOW_AXES], from[WINDOW_AXES], to[WINDOW_AXES];
+};
+
+static struct spot spot_at(const struct dilation *p, int64_t row, int64_t column)
+{
+	struct spot s;
+
+	s.begin[0] = window_clip(&p->axis[0], row, &s.from[0], &s.to[0]);
+	s.begin[1] = window_clip(&p->axis[1], column, &s.from[1], &s.to[1]);
+	return s;
+}
+
+static int64_t pixel_of(const struct dilation *p, const struct spot *s, int64_t image, int64_t i,
+			int64_t j)
+{
+	const struct window_axis *y = &p->axis[0], *x = &p->axis[1];
+	int64_t row = s->begin[0] + (i - s->from[0]) * y->dilation;
+	int64_t column = s->begin[1] + (j - s->from[1]) * x->dilation;
+
+	return (image * y->in + row) * x->in + column;
+}
+
+/* Where the gradient goes when no sum exceeds the least number: to the window's corner, whether or
+ * not a tap lies there. */
+static int64_t corner_of(const struct dilation *p, const struct spot *s, int64_t image)
+{
+	int64_t at[WINDOW_AXES];
+
+	for (int i = 0; i < WINDOW_AXES; i++) {
+		at[i] = s->begin[i] - s->from[i] * p->axis[i].dilation;
+		at[i] = at[i] < 0 ? 0 : at[i];
+	}
+	return (image * p->axis[0].in + at[0]) * p->axis[1].in + at[1];
+}
+
+#define ADD_REALS(a, b, to) (*(to) = (a) + (b))
+#define ADD_WHOLE(a, b, to) ((void)__builtin_add_overflow((a), (b), (to))) /* wraps */
+#define DILATE(T, LOWEST, ADD)                                                                     \
+	static void dilate_##T(const struct dilation *p, const int64_t rows[2],                    \
+			       const int64_t channels[2])                                          \
+	{                                                                                          \
+		const T *in = p->in, *filter = p->filter, *grad = p->grad;                         \
+		T *out = p->out;                                                                   \
+		for (int64_t n = rows[0] * p->axis[1].out; n < rows[1] * p->axis[1].out; n++) {    \
+			int64_t row = n / p->axis[1].out, image = row / p->axis[0].out;            \
+			struct spot s = spot_at(p, row % p->axis[0].out, n % p->axis[1].out);      \
+			for (int64_t d = channels[0]; d < channels[1]; d++) {                      \
+				T best = LOWEST, sum;                                              \
+				int64_t pixel = corner_of(p, &s, image), tap = 0;                  \
+				for (int64_t i = s.from[0]; i < s.to[0]; i++)                      \
+					for (int64_t j = s.from[1]; j < s.to[1]; j++) {            \
+						int64_t at = pixel_of(p, &s, image, i, j);         \
+						int64_t by = i * p->axis[1].size + j;              \
+						ADD(in[at * p->depth + d],                         \
+						    filter[by * p->depth + d], &sum);              \
+						if (!(sum > best))                                 \
+							continue;                                  \
+						best = sum;                                        \
+						pixel = at;                                        \
+						tap = by;                                          \
+					}                                                          \
+				int64_t from = n * p->depth + d;                                   \
+				int64_t to =                                                       \
+				    (p->give == GIVE_TO_INPUT ? pixel : tap) * p->depth + d;       \
+				if (p->give == GIVE_LARGEST)                                       \
+					out[from] = best;                                          \
+				else                                                               \
+					ADD(out[to], grad[from], &out[to]);                        \
+			}                                                                          \
+		}                                                                                  \
+	}
+DILATE(float, -FLT_MAX, ADD_REALS)
+DILATE(double, -DBL_MAX, ADD_REALS)
+DILATE(int8_t, INT8_MIN, ADD_WHOLE)
+DILATE(int16_t, INT16_MIN, ADD_WHOLE)
+DILATE(int32_t, INT32_MIN, ADD_WHOLE)
+DILATE(int64_t, INT64_MIN, ADD_WHOLE)
+DILATE(uint8_t, 0, ADD_WHOLE)
+DILATE(uint16_t, 0, ADD_WHOLE)
+DILATE(uint32_t, 0, ADD_WHOLE)
+DILATE(uint64_t, 0, ADD_WHOLE)
+
+static const struct {
+	enum mu_dtype type;
+	void (*run)(const struct dilation *p, const int64_t rows[2], const int64_t channels[2]);
+} runs[] = {
+    {MU_FLOAT, dilate_float},     {MU_DOUBLE, dilate_double},   {MU_INT8, dilate_int8_t},
+    {MU_INT16, dilate_int16_t},   {MU_INT32, dilate_int32_t},   {MU_INT64, dilate_int64_t},
+    {MU_UINT8, dilate_uint8_t},   {MU_UINT16, dilate_uint16_t}, {MU_UINT32, dilate_uint32_t},
+    {MU_UINT64, dilate_uint64_t},
+};
+
+static void some_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct dilation *p = arg;
+
+	p->run(p, (int64_t[]){from, to}, (int64_t[]){0, p->depth});
+}
+
+static void some_channels(void *arg, int64_t from, int64_t to)
+{
+	const struct dilation *p = arg;
+
+	p->run(p, (int64_t[]){0, p->batch * p->axis[0].out}, (int64_t[]){from, to});
+}
+
+/* strides or rates: one for each dimension, those of pictures and channels 1. */
+static int read_list(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err)
+{
+	int64_t all[4];
+
+	if (args_attr_ints(n, name, all, 4) != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must specify 4 dimensions", name);
+	if (all[0] != 1 || all[3] != 1)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "%s is only supported across spatial dimensions.",
+			       *name == 's' ? "Stride" : "Rate");
+	if (all[1] < 1 || all[2] < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be positive", name);
+	out[0] = all[1];
+	out[1] = all[2];
+	return 0;
+}
+
+static int check_dilation(const struct kernel_call *c, struct dilation *p, struct mu_shape *shape,
+			  struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape, *filter = &kernel_in(c, 1)->shape;
+	const char *padding = args_attr_string(c->node, "padding", "");
+	struct window_attrs a = {.padding = strcmp(padding, "SAME") ? WINDOW_VALID : WINDOW_SAME};
+	int rc;
+
+	if ((rc = read_list(c->node, "strides", a.stride, err)) ||
+	    (rc = read_list(c->node, "rates", a.dilation, err)) ||
+	    (rc = args_same_type(c, 0, 1, err)))
+		return rc;
+	if (strcmp(padding, "SAME") && strcmp(padding, "VALID"))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "padding must be SAME or VALID, not %.40s",
+			       padding);
+	if (in->rank != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be 4-dimensional%s",
+			       mu_shape_str(in));
+	if (filter->rank != 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "filter must be 3-dimensional: %s",
+			       mu_shape_str(filter));
+	if (filter->dim[2] != in->dim[3])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "input and filter must have the same depth: %lld vs %lld",
+			       (long long)in->dim[3], (long long)filter->dim[2]);
+	if (!filter->dim[0] || !filter->dim[1]) /* its places would lie beside the picture */
+		return mu_fail(err, MU_INVALID_ARGUMENT, "filter must not be empty: %s",
+			       mu_shape_str(filter));
+	for (int i = 0; i < WINDOW_AXES; i++)
+		if ((rc = window_axis_set(&p->axis[i], &a, i, in->dim[1 + i], filter->dim[i], err)))
+			return rc;
+	p->batch = in->dim[0];
+	p->depth = in->dim[3];
+	for (unsigned i = 0; i < MU_COUNT(runs); i++)
+		if (runs[i].type == kernel_in(c, 0)->dtype)
+			p->run = runs[i].run;
+	if (!p->run)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(kernel_in(c, 0)->dtype));
+	return mu_shape_set(shape, 4,
+			    (int64_t[]){p->batch, p->axis[0].out, p->axis[1].out, p->depth}, err);
+}
+
+static int largest(struct kernel_call *c, struct mu_err *err)
+{
+	struct dilation p = {.in = kernel_in(c, 0)->data, .filter = kernel_in(c, 1)->data};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = check_dilation(c, &p, &shape, err)) ||
+	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &shape, &out, err)) || !shape.count)
+		return rc;
+	p.out = out->data;
+	kernel_parallel(c, p.batch * p.axis[0].out, 1 + (1 << 12) / (p.axis[1].out * p.depth),
+			some_rows, &p);
+	return 0;
+}
+
+/* The gradient of input `of`: as large as it. */
+static int give_back(struct kernel_call *c, unsigned of, struct mu_err *err)
+{
+	const struct mu_tensor *like = kernel_in(c, of), *grad = kernel_in(c, 2);
+	struct dilation p = {.in = kernel_in(c, 0)->data,
+			     .filter = kernel_in(c, 1)->data,
+			     .grad = grad->data,
+			     .give = of ? GIVE_TO_FILTER : GIVE_TO_INPUT};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 2, err)) || (rc = check_dilation(c, &p, &shape, err)))
+		return rc;
+	if (!mu_shape_eq(&shape, &grad->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "out_backprop has incompatible size. It is %s, not %s",
+			       mu_shape_str(&grad->shape), mu_shape_str(&shape));
+	if ((rc = kernel_out(c, 0, like->dtype, &like->shape, &out, err)) || !like->shape.count)
+		return rc;
+	elems_zero(like->dtype, out->data, 0, like->shape.count);
+	p.out = out->data;
+	if (shape.count)
+		kernel_parallel(c, p.depth, 1 + (1 << 12) * p.depth / shape.count, some_channels,
+				&p);
+	return 0;
+}
+
+static int to_input(struct kernel_call *c, struct mu_err *err)
+{
+	return give_back(c, 0, err);
+}
+
+static int to_filter(struct kernel_call *c, struct mu_err *err)
+{
+	return give_back(c, 1, err);
+}
+
+static const struct kernel rows[] = {
+    {"Dilation2D", KERNEL_EXPENSIVE, .run = largest},
+    {"Dilation2DBackpropInput", KERNEL_EXPENSIVE, .run = to_input},
+    {"Dilation2DBackpropFilter", KERNEL_EXPENSIVE, .run = to_filter},
+};
+KERNEL_TABLE(dilation, rows)

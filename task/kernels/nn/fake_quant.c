@@ -1,0 +1,392 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Numbers as they would come back from few bits: what training with quantisation in mind puts
+ * between its layers.
+ *
+ * FakeQuant moves its range a little, so that zero is one of the numbers that there are; float
+ * only.  QuantizeAndDequantize stretches its range instead, so that zero stays zero. */
+#include <float.h>
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* ---- FakeQuant ---- */
+
+struct fake {
+	float low, high, scale, inverse, zero; /* zero: which of the numbers is 0 */
+};
+
+struct fake_spec {
+	float least, most; /* of the integers */
+};
+
+static int read_spec(const struct mu_node *n, struct fake_spec *s, struct mu_err *err)
+{
+	int64_t bits = args_attr_int(n, "num_bits", 8);
+
+	if (bits < 2 || bits > 16)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num_bits must be between 2 and 16, inclusive");
+	s->least = args_attr_bool(n, "narrow_range", false);
+	s->most = (float)((1 << bits) - 1);
+	return 0;
+}
+
+static struct fake nudged(const struct fake_spec *s, float min, float max)
+{
+	float scale = (max - min) / (s->most - s->least), zero = s->least - min / scale;
+
+	zero = zero < s->least ? s->least : zero > s->most ? s->most : roundf(zero);
+	struct fake f = {.low = (s->least - zero) * scale,
+			 .high = (s->most - zero) * scale,
+			 .scale = scale,
+			 .inverse = 1 / scale};
+	f.zero = floorf(-f.low * f.inverse + 0.5f);
+	return f;
+}
+
+static float fake_one(const struct fake *f, float x)
+{
+	float in = x < f->high ? x : f->high;
+
+	in = in > f->low ? in : f->low;
+	return floorf((in - f->low) * f->inverse - f->zero + 0.5f) * f->scale;
+}
+
+static bool within(const struct fake *f, float x)
+{
+	return x >= f->low && x <= f->high;
+}
+
+static int inputs_are_float(const struct kernel_call *c, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < c->n_in && !rc; i++)
+		rc = args_type(c, i, MU_FLOAT, err);
+	return rc;
+}
+
+static int same_size(const struct kernel_call *c, struct mu_err *err)
+{
+	return mu_shape_eq(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape)
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "gradient and input must be the same size");
+}
+
+/* The range that the attributes say. */
+static int range_of_attrs(const struct kernel_call *c, struct fake *f, struct mu_err *err)
+{
+	float min = args_attr_float(c->node, "min", -6), max = args_attr_float(c->node, "max", 6);
+	struct fake_spec s;
+	int rc;
+
+	if ((rc = inputs_are_float(c, err)) || (rc = read_spec(c->node, &s, err)))
+		return rc;
+	if (!(min < max))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "min has to be smaller than max, was: %g >= %g", (double)min,
+			       (double)max);
+	*f = nudged(&s, min, max);
+	return 0;
+}
+
+static int by_args(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct fake f;
+	int rc;
+
+	if ((rc = range_of_attrs(c, &f, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < x->shape.count; i++)
+		MU_DATA(float, out)[i] = fake_one(&f, MU_DATA(float, x)[i]);
+	return 0;
+}
+
+static int by_args_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
+	struct mu_tensor *out;
+	struct fake f;
+	int rc;
+
+	if ((rc = range_of_attrs(c, &f, err)) || (rc = same_size(c, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < x->shape.count; i++)
+		MU_DATA(float, out)
+		[i] = within(&f, MU_DATA(float, x)[i]) ? MU_DATA(float, g)[i] : 0;
+	return 0;
+}
+
+/* The ranges of inputs `at` and after it, one for each of `channels`; 0: one for all. */
+static int check_ranges(const struct kernel_call *c, unsigned at, int64_t *channels,
+			struct fake_spec *s, struct mu_err *err)
+{
+	static const char *const name[] = {"min", "max"};
+	const struct mu_shape *x = &kernel_in(c, at - 1)->shape;
+	bool each = strstr(c->node->op, "PerChannel");
+	int rc;
+
+	if ((rc = inputs_are_float(c, err)) || (rc = read_spec(c->node, s, err)))
+		return rc;
+	if (each && x->rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must have a channel");
+	*channels = each ? x->dim[x->rank - 1] : 1;
+	for (unsigned i = 0; i < 2; i++) {
+		const struct mu_shape *have = &kernel_in(c, at + i)->shape;
+		if (each ? have->rank != 1 : have->count != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       each ? "`%s` must be rank 1 but is rank %d"
+					    : "`%s` must be rank 0 but is rank %d",
+				       name[i], have->rank);
+		if (have->count != *channels)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%s has incorrect size, expected %lld was %lld", name[i],
+				       (long long)*channels, (long long)have->count);
+	}
+	return 0;
+}
+
+static int by_vars(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 0), *min = kernel_in(c, 1), *max = kernel_in(c, 2);
+	struct fake_spec s;
+	struct mu_tensor *out;
+	int64_t channels;
+	int rc;
+
+	if ((rc = check_ranges(c, 1, &channels, &s, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)))
+		return rc;
+	for (int64_t k = 0; k < channels; k++) {
+		float low = MU_DATA(float, min)[k], high = MU_DATA(float, max)[k];
+		bool none = low == 0 && high == 0; /* nothing has been seen yet */
+		struct fake f = nudged(&s, low, high);
+		for (int64_t i = k; i < x->shape.count; i += channels)
+			MU_DATA(float, out)[i] = none ? 0 : fake_one(&f, MU_DATA(float, x)[i]);
+	}
+	return 0;
+}
+
+static int by_vars_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *g = kernel_in(c, 0), *x = kernel_in(c, 1);
+	struct fake_spec s;
+	struct mu_tensor *out, *below, *above;
+	int64_t channels;
+	int rc;
+
+	if ((rc = check_ranges(c, 2, &channels, &s, err)) || (rc = same_size(c, err)) ||
+	    (rc = kernel_out(c, 0, MU_FLOAT, &x->shape, &out, err)) ||
+	    (rc = kernel_out(c, 1, MU_FLOAT, &kernel_in(c, 2)->shape, &below, err)) ||
+	    (rc = kernel_out(c, 2, MU_FLOAT, &kernel_in(c, 3)->shape, &above, err)))
+		return rc;
+	for (int64_t k = 0; k < channels; k++) {
+		float low = MU_DATA(float, kernel_in(c, 2))[k],
+		      high = MU_DATA(float, kernel_in(c, 3))[k];
+		bool none = low == 0 && high == 0;
+		struct fake f = nudged(&s, low, high);
+		double less = 0, more = 0;
+		for (int64_t i = k; i < x->shape.count; i += channels) {
+			float v = MU_DATA(float, x)[i], d = MU_DATA(float, g)[i];
+			MU_DATA(float, out)[i] = none || within(&f, v) ? d : 0;
+			less += !none && v < f.low ? d : 0;
+			more += !none && v > f.high ? d : 0;
+		}
+		MU_DATA(float, below)[k] = (float)less;
+		MU_DATA(float, above)[k] = (float)more;
+	}
+	return 0;
+}
+
+/* ---- QuantizeAndDequantize ---- */
+
+struct back {
+	double least, most; /* of the integers */
+	bool given, up;     /* the range; halves go up, not to the even one */
+	int64_t outer, depth, inner;
+};
+
+/* The slices that have a range each: input `in` cut along the axis. */
+static int cut(const struct kernel_call *c, unsigned in, struct back *b, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, in);
+	int64_t axis = args_attr_int(c->node, "axis", -1);
+
+	if (x->dtype != MU_FLOAT && x->dtype != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(x->dtype));
+	if (axis < -1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Axis must be at least -1. Found %lld",
+			       (long long)axis);
+	if (axis >= x->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape must be at least rank %lld but is rank %d",
+			       (long long)axis + 1, x->shape.rank);
+	b->outer = b->depth = 1;
+	b->inner = axis < 0 ? x->shape.count : 1;
+	for (int64_t i = 0; axis >= 0 && i < x->shape.rank; i++)
+		*(i < axis ? &b->outer : i == axis ? &b->depth : &b->inner) *= x->shape.dim[i];
+	return 0;
+}
+
+static int check_ends(const struct kernel_call *c, unsigned at, const struct back *b,
+		      struct mu_err *err)
+{
+	static const char *const name[] = {"input_min", "input_max"};
+	bool each = args_attr_int(c->node, "axis", -1) >= 0;
+	int rc;
+
+	for (unsigned i = 0; i < 2; i++) {
+		const struct mu_tensor *t = kernel_in(c, at + i);
+		if ((rc = args_same_type(c, at - 1, at + i, err)))
+			return rc;
+		if (t->shape.count != b->depth || (each && t->shape.rank != 1))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "%s has incorrect size, was %lld expected %lld", name[i],
+				       (long long)t->shape.count, (long long)b->depth);
+	}
+	return 0;
+}
+
+#define BACK(T, rint_of, floor_of, LARGEST)                                                        \
+	/* Zero stays zero, and both ends fit. */                                                  \
+	static void fit_##T(const struct back *b, T *low, T *high, T *scale, T *inverse)           \
+	{                                                                                          \
+		T least = (T)b->least, most = (T)b->most;                                          \
+		T by_low = least * *low > 0 ? least / *low : LARGEST;                              \
+		T by_high = most * *high > 0 ? most / *high : LARGEST;                             \
+		if (by_low < by_high) {                                                            \
+			*scale = by_low;                                                           \
+			*inverse = *low / least;                                                   \
+			*high = most * *inverse;                                                   \
+		} else {                                                                           \
+			*scale = by_high;                                                          \
+			*inverse = *high / most;                                                   \
+			*low = least * *inverse;                                                   \
+		}                                                                                  \
+	}                                                                                          \
+	static void back_##T(const struct back *b, const T *x, T *out, T low, T high)              \
+	{                                                                                          \
+		T scale, inverse;                                                                  \
+		int64_t hop = b->depth * b->inner;                                                 \
+		for (int64_t o = 0; !b->given && o < b->outer; o++)                                \
+			for (int64_t i = 0; i < b->inner; i++) {                                   \
+				T v = x[o * hop + i];                                              \
+				bool first = !o && !i;                                             \
+				low = first || v < low ? v : low;                                  \
+				high = first || v > high ? v : high;                               \
+			}                                                                          \
+		fit_##T(b, &low, &high, &scale, &inverse);                                         \
+		for (int64_t o = 0; o < b->outer; o++)                                             \
+			for (int64_t i = 0; i < b->inner; i++) {                                   \
+				T v = x[o * hop + i];                                              \
+				if (b->given) {                                                    \
+					v = v < low ? low : v;                                     \
+					v = v > high ? high : v;                                   \
+				}                                                                  \
+				v *= scale;                                                        \
+				v = b->up ? floor_of(v + (T)0.5) : rint_of(v);                     \
+				out[o * hop + i] = v * inverse;                                    \
+			}                                                                          \
+	}                                                                                          \
+	static int back_all_##T(struct kernel_call *c, const struct back *b,                       \
+				struct mu_tensor *out, struct mu_err *err)                         \
+	{                                                                                          \
+		const T *low = kernel_in(c, 1)->data, *high = kernel_in(c, 2)->data;               \
+		for (int64_t k = 0; b->given && k < b->depth; k++)                                 \
+			if (low[k] > high[k])                                                      \
+				return mu_fail(err, MU_INVALID_ARGUMENT,                           \
+					       "Invalid range: input_min %g > input_max %g",       \
+					       (double)low[k], (double)high[k]);                   \
+		for (int64_t k = 0; k < b->depth && out->shape.count; k++)                         \
+			back_##T(b, MU_DATA(T, kernel_in(c, 0)) + k * b->inner,                    \
+				 MU_DATA(T, out) + k * b->inner, b->given ? low[k] : 0,            \
+				 b->given ? high[k] : 0);                                          \
+		return 0;                                                                          \
+	}                                                                                          \
+	static void pass_##T(struct kernel_call *c, const struct back *b, struct mu_tensor *out)   \
+	{                                                                                          \
+		const T *g = kernel_in(c, 0)->data, *x = kernel_in(c, 1)->data;                    \
+		const T *low = kernel_in(c, 2)->data, *high = kernel_in(c, 3)->data;               \
+		for (int64_t i = 0; i < out->shape.count; i++) {                                   \
+			int64_t k = i / b->inner % b->depth;                                       \
+			MU_DATA(T, out)[i] = x[i] >= low[k] && x[i] <= high[k] ? g[i] : 0;         \
+		}                                                                                  \
+	}
+BACK(float, rintf, floorf, FLT_MAX)
+BACK(double, rint, floor, DBL_MAX)
+
+static int there_and_back(struct kernel_call *c, int64_t bits, struct mu_err *err)
+{
+	bool signed_ = args_attr_bool(c->node, "signed_input", true);
+	bool narrow = args_attr_bool(c->node, "narrow_range", false);
+	struct back b = {.given = args_attr_bool(c->node, "range_given", false)};
+	struct mu_tensor *out;
+	int rc;
+
+	if (bits < 1 || bits > (signed_ ? 62 : 63))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num_bits is out of range: %lld with signed_input_ %d",
+			       (long long)bits, signed_);
+	b.up = strcmp(args_attr_string(c->node, "round_mode", ""), "HALF_UP") == 0;
+	double half = ldexp(1, (int)bits - 1);
+	b.least = signed_ ? narrow - half : 0;
+	b.most = signed_ ? half - 1 : 2 * half - 1;
+	if ((rc = cut(c, 0, &b, err)) || (rc = check_ends(c, 1, &b, err)) ||
+	    (rc = kernel_out(c, 0, kernel_in(c, 0)->dtype, &kernel_in(c, 0)->shape, &out, err)))
+		return rc;
+	return (out->dtype == MU_FLOAT ? back_all_float : back_all_double)(c, &b, out, err);
+}
+
+static int bits_of_attr(struct kernel_call *c, struct mu_err *err)
+{
+	return there_and_back(c, args_attr_int(c->node, "num_bits", 8), err);
+}
+
+static int bits_of_input(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t bits;
+	int rc = args_int(c, 3, &bits, err);
+
+	return rc ? rc : there_and_back(c, bits, err);
+}
+
+static int back_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *x = kernel_in(c, 1);
+	struct mu_tensor *out, *zero;
+	struct back b = {0};
+	int rc;
+
+	if ((rc = args_same_type(c, 1, 0, err)) || (rc = cut(c, 1, &b, err)) ||
+	    (rc = same_size(c, err)) || (rc = check_ends(c, 2, &b, err)) ||
+	    (rc = kernel_out(c, 0, x->dtype, &x->shape, &out, err)))
+		return rc;
+	(x->dtype == MU_FLOAT ? pass_float : pass_double)(c, &b, out);
+	for (unsigned i = 1; i < 3; i++) { /* the ends are not learnt */
+		if ((rc = kernel_out(c, i, x->dtype, &kernel_in(c, 1 + i)->shape, &zero, err)))
+			return rc;
+		memset(zero->data, 0, mu_tensor_bytes(zero));
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"FakeQuantWithMinMaxArgs", .run = by_args},
+    {"FakeQuantWithMinMaxArgsGradient", .run = by_args_grad},
+    {"FakeQuantWithMinMaxVars", .run = by_vars},
+    {"FakeQuantWithMinMaxVarsGradient", .run = by_vars_grad},
+    {"FakeQuantWithMinMaxVarsPerChannel", .run = by_vars},
+    {"FakeQuantWithMinMaxVarsPerChannelGradient", .run = by_vars_grad},
+    {"QuantizeAndDequantizeV2", .run = bits_of_attr},
+    {"QuantizeAndDequantizeV3", .run = bits_of_input},
+    {"QuantizeAndDequantizeV4", .run = bits_of_attr},
+    {"QuantizeAndDequantizeV4Grad", .run = back_grad},
+};
+KERNEL_TABLE(fake_quant, rows)

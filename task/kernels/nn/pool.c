@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Max and average pooling over rows and columns, and their gradients.
+ *
+ * Images go to different threads.  A window's largest element is the first one in row order that
+ * no later one exceeds, as in TensorFlow, so that gradients go to the same element. */
+#include <limits.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/nn/window.h"
+
+struct pool {
+	enum mu_dtype type;
+	size_t size;
+	int64_t batch, channels;
+	struct window_axis row, column;
+	const char *in, *grad;
+	char *out;
+	bool average, by_two;
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct window_attrs a;
+	int rc = window_attrs_pool(n, &a, err);
+
+	if (rc)
+		return rc;
+	*(struct window_attrs *)(*state = mu_xmalloc(sizeof a)) = a;
+	return 0;
+}
+
+static struct pool pool_of(const struct pool_sizes *s, enum mu_dtype type)
+{
+	return (struct pool){.type = type,
+			     .size = mu_dtype_size(type),
+			     .batch = s->batch,
+			     .channels = s->channels,
+			     .row = s->row,
+			     .column = s->column};
+}
+
+static int need_real(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	return t == MU_FLOAT || t == MU_DOUBLE
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+/* Windows of 2 by 2, two apart, all of them whole: the usual ones, which have loops of their own.
+ */
+static bool is_by_two(const struct pool *p)
+{
+	const struct window_axis *axes[] = {&p->row, &p->column};
+
+	for (int i = 0; i < 2; i++)
+		if (axes[i]->size != 2 || axes[i]->stride != 2 || axes[i]->pad ||
+		    axes[i]->in != 2 * axes[i]->out)
+			return false;
+	return true;
+}
+
+/* The part of an output position's window that lies in the image: rows [y0, y1), columns [x0, x1).
+ * False when that is nothing. */
+struct area {
+	int64_t y0, y1, x0, x1;
+};
+
+static bool area_of(const struct pool *p, int64_t i, int64_t j, struct area *a)
+{
+	int64_t k0, k1, l0, l1;
+
+	a->y0 = window_clip(&p->row, i, &k0, &k1);
+	a->x0 = window_clip(&p->column, j, &l0, &l1);
+	a->y1 = a->y0 + k1 - k0;
+	a->x1 = a->x0 + l1 - l0;
+	return k0 < k1 && l0 < l1;
+}
+
+static size_t pixel_at(const struct pool *p, int64_t image, int64_t y, int64_t x)
+{
+	return (size_t)(((image * p->row.in + y) * p->column.in + x) * p->channels) * p->size;
+}
+
+static void fill(const struct pool *p, char *to, double value)
+{
+	float f = (float)value;
+
+	for (int64_t ch = 0; ch < p->channels; ch++)
+		memcpy(to + (size_t)ch * p->size, p->type == MU_FLOAT ? (void *)&f : (void *)&value,
+		       p->size);
+}
+
+/* o *= 1 / n, in the type's own precision. */
+static void divide(const struct pool *p, char *to, const char *from, int64_t n)
+{
+	float f = (float)n;
+	double d = (double)n;
+
+	loops->binary[BIN_RealDiv][p->type](to, from, p->type == MU_FLOAT ? (void *)&f : (void *)&d,
+					    p->channels, RIGHT_SCALAR);
+}
+
+static void forward(void *arg, int64_t from, int64_t to)
+{
+	const struct pool *p = arg;
+	binary_loop *join = loops->binary[p->average ? BIN_AddV2 : BIN_Maximum][p->type];
+	size_t pixel = (size_t)p->channels * p->size;
+	struct area a;
+
+	for (int64_t line = from; line < to; line++) {
+		int64_t image = line / p->row.out, i = line % p->row.out;
+		char *o = p->out + (size_t)(line * p->column.out) * pixel;
+		if (p->by_two) {
+			const char *top = p->in + pixel_at(p, image, 2 * i, 0);
+			const struct pool_loops *l = &loops->pool[p->type];
+			(p->average ? l->average : l->max)(
+			    o, top, top + (size_t)p->column.in * pixel, p->column.out, p->channels);
+			continue;
+		}
+		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
+			if (!area_of(p, i, j, &a)) {
+				fill(p, o,
+				     p->average            ? 0
+				     : p->type == MU_FLOAT ? -3.402823466e38
+							   : -1.7976931348623157e308);
+				continue;
+			}
+			memcpy(o, p->in + pixel_at(p, image, a.y0, a.x0), pixel);
+			for (int64_t y = a.y0; y < a.y1; y++)
+				for (int64_t x = a.x0 + (y == a.y0); x < a.x1; x++)
+					join(o, o, p->in + pixel_at(p, image, y, x), p->channels,
+					     BOTH_RUN);
+			if (p->average)
+				divide(p, o, o, (a.y1 - a.y0) * (a.x1 - a.x0));
+		}
+	}
+}
+
+static int pool(struct kernel_call *c, bool average, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct pool_sizes s;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_pool(c, c->state, &s, &shape, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)))
+		return rc;
+	struct pool p = pool_of(&s, in->dtype);
+	p.average = average;
+	p.by_two = is_by_two(&p);
+	p.in = in->data;
+	p.out = out->data;
+	if (!shape.count)
+		return 0;
+	int64_t lines = p.batch * p.row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), forward, &p);
+	return 0;
+}
+
+static int max_pool(struct kernel_call *c, struct mu_err *err)
+{
+	return pool(c, false, err);
+}
+
+static int avg_pool(struct kernel_call *c, struct mu_err *err)
+{
+	return pool(c, true, err);
+}
+
+/* ---- gradients ---- */
+
+/* Where in the area, counted from `in`, the first of the largest elements of a channel is. */
+#define LARGEST(T)                                                                                 \
+	static inline int64_t largest_##T(const struct pool *p, const struct area *a, const T *in, \
+					  int64_t ch)                                              \
+	{                                                                                          \
+		const int64_t row = p->column.in * p->channels;                                    \
+		int64_t at = ch;                                                                   \
+		for (int64_t y = 0; y < a->y1 - a->y0; y++)                                        \
+			for (int64_t x = 0; x < a->x1 - a->x0; x++) {                              \
+				int64_t k = y * row + x * p->channels + ch;                        \
+				if (in[at] < in[k])                                                \
+					at = k;                                                    \
+			}                                                                          \
+		return at;                                                                         \
+	}
+LARGEST(float)
+LARGEST(double)
+
+#define MAX_BACK(T)                                                                                \
+	static void max_back_##T(const struct pool *p, int64_t image, const struct area *a,        \
+				 const T *grad)                                                    \
+	{                                                                                          \
+		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
+		const T *in = (const T *)(p->in + first);                                          \
+		T *out = (T *)(p->out + first);                                                    \
+		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
+			out[largest_##T(p, a, in, ch)] += grad[ch];                                \
+	}
+MAX_BACK(float)
+MAX_BACK(double)
+
+static void average_back(const struct pool *p, int64_t image, const struct area *a,
+			 const char *grad, char *share)
+{
+	binary_loop *add = loops->binary[BIN_AddV2][p->type];
+
+	divide(p, share, grad, (a->y1 - a->y0) * (a->x1 - a->x0));
+	for (int64_t y = a->y0; y < a->y1; y++)
+		for (int64_t x = a->x0; x < a->x1; x++) {
+			char *o = p->out + pixel_at(p, image, y, x);
+			add(o, o, share, p->channels, BOTH_RUN);
+		}
+}
+
+static void max_back_by_two(const struct pool *p, int64_t from, int64_t to)
+{
+	size_t row = (size_t)(p->column.in * p->channels) * p->size;
+	const char *g = p->grad + pixel_at(p, from, 0, 0) / 4;
+
+	for (int64_t image = from; image < to; image++)
+		for (int64_t i = 0; i < p->row.out; i++, g += row / 2) {
+			size_t top = pixel_at(p, image, 2 * i, 0);
+			loops->pool[p->type].max_back(p->out + top, p->out + top + row, p->in + top,
+						      p->in + top + row, g, p->column.out,
+						      p->channels);
+		}
+}
+
+static void backward(void *arg, int64_t from, int64_t to)
+{
+	const struct pool *p = arg;
+	size_t pixel = (size_t)p->channels * p->size;
+	MU_AUTO_FREE char *share = p->average ? mu_xmalloc(pixel) : NULL;
+	struct area a;
+
+	if (p->by_two && !p->average) {
+		max_back_by_two(p, from, to);
+		return;
+	}
+	memset(p->out + pixel_at(p, from, 0, 0), 0, pixel_at(p, to - from, 0, 0));
+	const char *g = p->grad + (size_t)(from * p->row.out * p->column.out) * pixel;
+	for (int64_t image = from; image < to; image++)
+		for (int64_t i = 0; i < p->row.out; i++)
+			for (int64_t j = 0; j < p->column.out; j++, g += pixel) {
+				if (!area_of(p, i, j, &a))
+					continue;
+				if (p->average)
+					average_back(p, image, &a, g, share);
+				else if (p->type == MU_FLOAT)
+					max_back_float(p, image, &a, (const float *)g);
+				else
+					max_back_double(p, image, &a, (const double *)g);
+			}
+}
+
+/* Into output 0, of the shape of the pool's input. */
+static int run_backward(struct kernel_call *c, struct pool *p, const struct mu_shape *in,
+			unsigned grad_at, struct mu_err *err)
+{
+	struct mu_tensor *out;
+	int rc = kernel_out(c, 0, p->type, in, &out, err);
+
+	if (rc)
+		return rc;
+	p->grad = kernel_in(c, grad_at)->data;
+	p->out = out->data;
+	p->by_two = is_by_two(p);
+	if (in->count)
+		kernel_parallel(c, p->batch, 1 + 16384 * p->batch / in->count, backward, p);
+	return 0;
+}
+
+static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct pool_sizes s;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) || (rc = check_max_pool_grad(c, c->state, &s, err)))
+		return rc;
+	struct pool p = pool_of(&s, in->dtype);
+	p.in = in->data;
+	return run_backward(c, &p, &in->shape, 2, err);
+}
+
+/* ---- what of a gradient goes on where the largest elements are ---- */
+
+#define MAX_OF(T)                                                                                  \
+	static void max_of_##T(const struct pool *p, int64_t image, const struct area *a, T *out)  \
+	{                                                                                          \
+		const size_t first = pixel_at(p, image, a->y0, a->x0);                             \
+		const T *in = (const T *)(p->in + first), *g = (const T *)(p->grad + first);       \
+		for (int64_t ch = 0; ch < p->channels; ch++)                                       \
+			out[ch] = g[largest_##T(p, a, in, ch)];                                    \
+	}
+MAX_OF(float)
+MAX_OF(double)
+
+static void pick(void *arg, int64_t from, int64_t to)
+{
+	const struct pool *p = arg;
+	size_t pixel = (size_t)p->channels * p->size;
+	char *o = p->out + (size_t)(from * p->column.out) * pixel;
+	struct area a;
+
+	for (int64_t line = from; line < to; line++)
+		for (int64_t j = 0; j < p->column.out; j++, o += pixel) {
+			if (!area_of(p, line % p->row.out, j, &a))
+				memset(o, 0, pixel);
+			else if (p->type == MU_FLOAT)
+				max_of_float(p, line / p->row.out, &a, (float *)o);
+			else
+				max_of_double(p, line / p->row.out, &a, (double *)o);
+		}
+}
+
+static int max_pool_grad_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	struct mu_shape want;
+	struct pool_sizes s;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_max_pool_grad_grad(c, c->state, &s, &want, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &want, &out, err)) || !want.count)
+		return rc;
+	struct pool p = pool_of(&s, in->dtype);
+	p.in = in->data;
+	p.grad = kernel_in(c, 2)->data;
+	p.out = out->data;
+	int64_t lines = p.batch * p.row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), pick, &p);
+	return 0;
+}
+
+/* ---- the largest elements with their places ---- */
+
+struct pool_places {
+	const struct pool *p;
+	bool whole; /* counted from the first image's beginning, not from its own */
+	struct mu_tensor *at;
+};
+
+static void places(void *arg, int64_t from, int64_t to)
+{
+	const struct pool_places *x = arg;
+	const struct pool *p = x->p;
+	const int64_t image = p->row.in * p->column.in * p->channels;
+	struct area a;
+
+	for (int64_t line = from; line < to; line++)
+		for (int64_t j = 0; j < p->column.out; j++) {
+			int64_t o = (line * p->column.out + j) * p->channels;
+			int64_t own = line / p->row.out * image;
+			bool any = area_of(p, line % p->row.out, j, &a);
+			int64_t first = (a.y0 * p->column.in + a.x0) * p->channels;
+			const char *in = p->in + (size_t)(own + first) * p->size;
+			for (int64_t ch = 0; any && ch < p->channels; ch++) {
+				int64_t k = p->type == MU_FLOAT
+						? largest_float(p, &a, (const float *)in, ch)
+						: largest_double(p, &a, (const double *)in, ch);
+				int64_t at = first + k + (x->whole ? own : 0);
+				memcpy(p->out + (size_t)(o + ch) * p->size,
+				       in + (size_t)k * p->size, p->size);
+				if (x->at->dtype == MU_INT64)
+					MU_DATA(int64_t, x->at)[o + ch] = at;
+				else
+					MU_DATA(int32_t, x->at)[o + ch] = (int32_t)at;
+			}
+		}
+}
+
+static int max_pool_places(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	enum mu_dtype type;
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct pool_sizes s;
+	struct pool p;
+	struct pool_places x = {.p = &p,
+				.whole = args_attr_bool(c->node, "include_batch_in_index", false)};
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_max_pool_places(c, c->state, &s, &shape, &type, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) ||
+	    (rc = kernel_out(c, 1, type, &shape, &x.at, err)) || !shape.count)
+		return rc;
+	p = pool_of(&s, in->dtype);
+	memset(out->data, 0, (size_t)shape.count * p.size);
+	memset(x.at->data, 0, (size_t)shape.count * mu_dtype_size(type));
+	p.in = in->data;
+	p.out = out->data;
+	int64_t lines = p.batch * p.row.out;
+	kernel_parallel(c, lines, 1 + 16384 * lines / (in->shape.count + 1), places, &x);
+	return 0;
+}
+
+static int max_pool_grad_places(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *grad = kernel_in(c, 1),
+			       *at = kernel_in(c, 2);
+	bool whole = args_attr_bool(c->node, "include_batch_in_index", false);
+	struct mu_tensor *out;
+	struct pool_sizes s;
+	int rc;
+
+	if ((rc = need_real(c, in->dtype, err)) ||
+	    (rc = check_max_pool_grad_places(c, c->state, &s, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
+		return rc;
+	struct pool p = pool_of(&s, in->dtype);
+	memset(out->data, 0, (size_t)in->shape.count * p.size);
+	const int64_t image = in->shape.count / p.batch, each = at->shape.count / p.batch;
+	for (int64_t i = 0; i < at->shape.count; i++) {
+		int64_t own = i / each * image, k = mu_tensor_int(at, i);
+		if (k < (whole ? own : 0) || k - (whole ? own : 0) >= image)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "argmax[%lld] = %lld lies outside its image of %lld elements",
+			    (long long)i, (long long)k, (long long)image);
+		k += whole ? 0 : own;
+		if (p.type == MU_FLOAT)
+			MU_DATA(float, out)[k] += MU_DATA(float, grad)[i];
+		else
+			MU_DATA(double, out)[k] += MU_DATA(double, grad)[i];
+	}
+	return 0;
+}
+
+static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape in;
+	struct pool_sizes s;
+	int rc;
+
+	if ((rc = need_real(c, kernel_in(c, 1)->dtype, err)) ||
+	    (rc = check_avg_pool_grad(c, c->state, &s, &in, err)))
+		return rc;
+	struct pool p = pool_of(&s, kernel_in(c, 1)->dtype);
+	p.average = true;
+	return run_backward(c, &p, &in, 1, err);
+}
+
+static const struct kernel rows[] = {
+    {"MaxPool", KERNEL_EXPENSIVE, .run = max_pool, .prepare = prepare},
+    {"MaxPoolV2", KERNEL_EXPENSIVE, .run = max_pool, .prepare = prepare},
+    {"MaxPoolGrad", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
+    {"MaxPoolGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad, .prepare = prepare},
+    {"MaxPoolGradGrad", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
+    {"MaxPoolGradGradV2", KERNEL_EXPENSIVE, .run = max_pool_grad_grad, .prepare = prepare},
+    {"MaxPoolWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_places, .prepare = prepare},
+    {"MaxPoolGradWithArgmax", KERNEL_EXPENSIVE, .run = max_pool_grad_places, .prepare = prepare},
+    {"AvgPool", KERNEL_EXPENSIVE, .run = avg_pool, .prepare = prepare},
+    {"AvgPoolGrad", KERNEL_EXPENSIVE, .run = avg_pool_grad, .prepare = prepare},
+};
+KERNEL_TABLE(pool, rows)

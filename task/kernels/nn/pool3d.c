@@ -1,0 +1,240 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Max and average pooling in three dimensions, and their gradients.  As in TensorFlow, the gradient
+ * of a largest element goes to all that equal it. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+
+struct pool3d {
+	struct volume v;
+	bool average;
+	const char *in, *top, *grad; /* top: what the pool gave */
+	char *out;
+};
+
+/* An output position. */
+struct place {
+	const struct pool3d *p;
+	int64_t n;   /* taps seen so far */
+	size_t at;   /* bytes, in what the pool gives */
+	char *share; /* of an average's gradient, for each tap */
+};
+
+static void divide(const struct volume *v, char *to, const char *from, int64_t n)
+{
+	float f = (float)n;
+	double d = (double)n;
+
+	loops->binary[BIN_RealDiv][v->type](to, from, v->type == MU_FLOAT ? (void *)&f : (void *)&d,
+					    v->channels, RIGHT_SCALAR);
+}
+
+static void join(void *arg, int64_t tap, int64_t channels_at)
+{
+	struct place *x = arg;
+	const struct volume *v = &x->p->v;
+	const char *from = x->p->in + (size_t)channels_at * v->size;
+	char *to = x->p->out + x->at;
+
+	if (x->n++)
+		loops->binary[x->p->average ? BIN_AddV2 : BIN_Maximum][v->type](
+		    to, to, from, v->channels, BOTH_RUN);
+	else
+		memcpy(to, from, (size_t)v->channels * v->size);
+}
+
+static void forward(void *arg, int64_t from, int64_t to)
+{
+	const struct pool3d *p = arg;
+	size_t pixel = (size_t)p->v.channels * p->v.size;
+
+	for (int64_t i = from; i < to; i++) {
+		struct place x = {.p = p, .at = (size_t)i * pixel};
+		volume_taps(&p->v, i, join, &x);
+		if (!x.n)
+			memset(p->out + x.at, 0, pixel);
+		else if (p->average)
+			divide(&p->v, p->out + x.at, p->out + x.at, x.n);
+	}
+}
+
+int check_pool3d(const struct kernel_call *c, struct volume *v, struct mu_shape *shape,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc = volume_set(v, c, in->dtype, &in->shape, NULL, err);
+
+	return rc ? rc : volume_out_shape(v, v->channels, shape, err);
+}
+
+static int pool(struct kernel_call *c, bool average, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct pool3d p = {.average = average, .in = in->data};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = check_pool3d(c, &p.v, &shape, err)) ||
+	    (rc = kernel_out(c, 0, in->dtype, &shape, &out, err)) || !shape.count)
+		return rc;
+	p.out = out->data;
+	int64_t n = shape.count / p.v.channels;
+	kernel_parallel(c, n, 1 + 16384 * n / (in->shape.count + 1), forward, &p);
+	return 0;
+}
+
+static int avg_pool(struct kernel_call *c, struct mu_err *err)
+{
+	return pool(c, true, err);
+}
+
+static int max_pool(struct kernel_call *c, struct mu_err *err)
+{
+	return pool(c, false, err);
+}
+
+/* ---- gradients ---- */
+
+static void count(void *arg, int64_t tap, int64_t channels_at)
+{
+	((struct place *)arg)->n++;
+}
+
+static void give_share(void *arg, int64_t tap, int64_t channels_at)
+{
+	const struct place *x = arg;
+	const struct volume *v = &x->p->v;
+	char *to = x->p->out + (size_t)channels_at * v->size;
+
+	loops->binary[BIN_AddV2][v->type](to, to, x->share, v->channels, BOTH_RUN);
+}
+
+#define GIVE_LARGEST(T)                                                                            \
+	static void give_largest_##T(void *arg, int64_t tap, int64_t channels_at)                  \
+	{                                                                                          \
+		const struct place *x = arg;                                                       \
+		const T *in = (const T *)x->p->in + channels_at;                                   \
+		const T *top = (const T *)(x->p->top + x->at);                                     \
+		const T *grad = (const T *)(x->p->grad + x->at);                                   \
+		T *out = (T *)x->p->out + channels_at;                                             \
+		for (int64_t i = 0; i < x->p->v.channels; i++)                                     \
+			out[i] += in[i] == top[i] ? grad[i] : 0;                                   \
+	}
+GIVE_LARGEST(float)
+GIVE_LARGEST(double)
+
+/* Images go to different threads. */
+static void backward(void *arg, int64_t from, int64_t to)
+{
+	const struct pool3d *p = arg;
+	const struct volume *v = &p->v;
+	int64_t each = v->axis[0].out * v->axis[1].out * v->axis[2].out;
+	size_t pixel = (size_t)v->channels * v->size;
+	MU_AUTO_FREE char *share = mu_xmalloc(pixel + 1);
+
+	for (int64_t i = from * each; i < to * each; i++) {
+		struct place x = {.p = p, .at = (size_t)i * pixel, .share = share};
+		if (p->average) {
+			volume_taps(v, i, count, &x);
+			divide(v, share, p->grad + x.at, x.n ? x.n : 1);
+			volume_taps(v, i, give_share, &x);
+		} else {
+			volume_taps(v, i,
+				    v->type == MU_FLOAT ? give_largest_float : give_largest_double,
+				    &x);
+		}
+	}
+}
+
+/* Input `at` must be what the gradient of the pool's output is. */
+static int check_back(const struct kernel_call *c, const struct volume *v, unsigned at,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *grad = kernel_in(c, at);
+	struct mu_shape want;
+	int rc = volume_out_shape(v, v->channels, &want, err);
+
+	if (rc || mu_shape_eq(&want, &grad->shape))
+		return rc;
+	return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
+		       mu_shape_str(&want), mu_shape_str(&grad->shape));
+}
+
+int check_max_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 0), *top = kernel_in(c, 1);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = volume_set(v, c, t->dtype, &t->shape, NULL, err)))
+		return rc;
+	if (!mu_shape_eq(&top->shape, &kernel_in(c, 2)->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "orig_output is %s, its gradient %s",
+			       mu_shape_str(&top->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+	*in = t->shape;
+	return check_back(c, v, 2, err);
+}
+
+int check_avg_pool3d_grad(const struct kernel_call *c, struct volume *v, struct mu_shape *in,
+			  struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = volume_sizes(c, 0, "orig_input_shape", in, err)) ||
+	    (rc = volume_set(v, c, kernel_in(c, 1)->dtype, in, NULL, err)))
+		return rc;
+	return check_back(c, v, 1, err);
+}
+
+/* Into output 0, of the shape of the pool's input; input `at` is the gradient. */
+static int run_backward(struct kernel_call *c, struct pool3d *p, const struct mu_shape *in,
+			unsigned at, struct mu_err *err)
+{
+	const struct mu_tensor *grad = kernel_in(c, at);
+	struct mu_tensor *out;
+	int rc = kernel_out(c, 0, p->v.type, in, &out, err);
+
+	if (rc || !in->count)
+		return rc;
+	memset(out->data, 0, (size_t)in->count * p->v.size);
+	p->grad = grad->data;
+	p->out = out->data;
+	if (grad->shape.count)
+		kernel_parallel(c, p->v.batch, 1 + 16384 * p->v.batch / in->count, backward, p);
+	return 0;
+}
+
+static int max_pool_grad(struct kernel_call *c, struct mu_err *err)
+{
+	struct pool3d p = {.in = kernel_in(c, 0)->data, .top = kernel_in(c, 1)->data};
+	struct mu_shape in;
+	int rc = check_max_pool3d_grad(c, &p.v, &in, err);
+
+	return rc ? rc : run_backward(c, &p, &in, 2, err);
+}
+
+static int avg_pool_grad(struct kernel_call *c, struct mu_err *err)
+{
+	struct pool3d p = {.average = true};
+	struct mu_shape in;
+	int rc = check_avg_pool3d_grad(c, &p.v, &in, err);
+
+	return rc ? rc : run_backward(c, &p, &in, 1, err);
+}
+
+#define ROW(op, fn)                                                                                \
+	{                                                                                          \
+		op, KERNEL_EXPENSIVE, .run = fn, .prepare = volume_prepare                         \
+	}
+static const struct kernel rows[] = {
+    ROW("AvgPool3D", avg_pool),
+    ROW("AvgPool3DGrad", avg_pool_grad),
+    ROW("MaxPool3D", max_pool),
+    ROW("MaxPool3DGrad", max_pool_grad),
+};
+KERNEL_TABLE(pool3d, rows)

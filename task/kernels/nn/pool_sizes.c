@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a pool lies over its input, and which shapes fit: the same on every device. */
+#include <limits.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/nn/window.h"
+
+/* A pool over a tensor of this shape; ksize and strides of the V2 ops are inputs from
+ * sizes_at on. */
+static int sizes_of(const struct kernel_call *c, const struct window_attrs *attrs,
+		    const struct mu_shape *s, unsigned sizes_at, struct pool_sizes *p,
+		    struct mu_err *err)
+{
+	struct window_attrs a = *attrs;
+	int rc;
+
+	if (s->rank != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must be 4-dimensional: %s",
+			       mu_shape_str(s));
+	if (c->n_in > sizes_at) { /* the V2 ops */
+		int64_t ksize[4], strides[4];
+		int nk, ns;
+		if ((rc = args_ints(c, sizes_at, ksize, 4, &nk, err)) ||
+		    (rc = args_ints(c, sizes_at + 1, strides, 4, &ns, err)))
+			return rc;
+		if (nk != 4 || ns != 4)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Sliding window ksize and stride fields must specify 4 "
+				       "dimensions");
+		if ((rc = window_pool_set(&a, ksize, strides, err)))
+			return rc;
+	}
+	if (a.over_channels)
+		return mu_fail(err, MU_UNIMPLEMENTED, "Non-spatial pooling is not yet supported.");
+	if (s->dim[0] > INT_MAX || s->dim[3] > INT_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "batch or depth is too large: %s",
+			       mu_shape_str(s));
+	*p = (struct pool_sizes){.batch = s->dim[0], .channels = s->dim[3]};
+	if ((rc = window_axis_set(&p->row, &a, WINDOW_ROWS, s->dim[1], a.size[0], err)))
+		return rc;
+	return window_axis_set(&p->column, &a, WINDOW_COLUMNS, s->dim[2], a.size[1], err);
+}
+
+static int shape_of(const struct pool_sizes *p, struct mu_shape *s, struct mu_err *err)
+{
+	int64_t dims[4] = {p->batch, p->row.out, p->column.out, p->channels};
+
+	return mu_shape_set(s, 4, dims, err);
+}
+
+int check_pool(const struct kernel_call *c, const struct window_attrs *a, struct pool_sizes *p,
+	       struct mu_shape *shape, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc = sizes_of(c, a, &in->shape, 1, p, err);
+
+	return rc ? rc : shape_of(p, shape, err);
+}
+
+/* Input i has the shape that the pool gives. */
+static int is_of_output(const struct kernel_call *c, const struct pool_sizes *p, unsigned i,
+			const char *what, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, i);
+	struct mu_shape want;
+	int rc = shape_of(p, &want, err);
+
+	if (!rc && !mu_shape_eq(&want, &t->shape))
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "Expected %s shape to be %s, but got %s",
+			     what, mu_shape_str(&want), mu_shape_str(&t->shape));
+	return rc;
+}
+
+int check_max_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = sizes_of(c, a, &in->shape, 3, p, err)) ||
+	    (rc = is_of_output(c, p, 1, "orig_output", err)))
+		return rc;
+	return is_of_output(c, p, 2, "grad", err);
+}
+
+int check_avg_pool_grad(const struct kernel_call *c, const struct window_attrs *a,
+			struct pool_sizes *p, struct mu_shape *in, struct mu_err *err)
+{
+	const struct mu_tensor *sizes = kernel_in(c, 0);
+	int rc;
+
+	if (sizes->shape.rank != 1 || sizes->shape.count != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "out_backprop must be 1-dimensional and 4 elements: "
+			       "orig_input_shape is %s",
+			       mu_shape_str(&sizes->shape));
+	if ((rc = args_shape(c, 0, in, err)) || (rc = sizes_of(c, a, in, 2, p, err)))
+		return rc;
+	return is_of_output(c, p, 1, "grad", err);
+}
+
+int check_max_pool_grad_grad(const struct kernel_call *c, const struct window_attrs *a,
+			     struct pool_sizes *p, struct mu_shape *want, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *g = kernel_in(c, 2);
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_same_type(c, 0, 2, err)) ||
+	    (rc = sizes_of(c, a, &in->shape, 3, p, err)) || (rc = shape_of(p, want, err)) ||
+	    (rc = is_of_output(c, p, 1, "orig_output", err)))
+		return rc;
+	if (!mu_shape_eq(&in->shape, &g->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected grad shape to be %s, but got %s",
+			       mu_shape_str(&in->shape), mu_shape_str(&g->shape));
+	return 0;
+}
+
+int check_max_pool_places(const struct kernel_call *c, const struct window_attrs *a,
+			  struct pool_sizes *p, struct mu_shape *shape, enum mu_dtype *type,
+			  struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+
+	*type = args_attr_type(c->node, "Targmax", MU_INT64);
+	if (*type != MU_INT64 && (*type != MU_INT32 || in->count > INT_MAX))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "places of %s in %s cannot be counted",
+			       mu_dtype_name(*type), mu_shape_str(in));
+	return check_pool(c, a, p, shape, err);
+}
+
+int check_max_pool_grad_places(const struct kernel_call *c, const struct window_attrs *a,
+			       struct pool_sizes *p, struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = args_same_type(c, 0, 1, err)) || (rc = args_is_int(c, 2, err)) ||
+	    (rc = sizes_of(c, a, &kernel_in(c, 0)->shape, 3, p, err)) ||
+	    (rc = is_of_output(c, p, 1, "grad", err)))
+		return rc;
+	return is_of_output(c, p, 2, "argmax", err);
+}

@@ -1,0 +1,255 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Softmax, its logarithm and the two cross entropies, row by row. */
+#include <tgmath.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/checks.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+
+#define ROW_FUNCTIONS(T, dt)                                                                       \
+	static void log_softmax_row_##T(T *o, const T *x, int64_t n)                               \
+	{                                                                                          \
+		T stats[2];                                                                        \
+		loops->softmax[dt](o, x, n, stats);                                                \
+		T shift = stats[0] + log(stats[1]);                                                \
+		loops->binary[BIN_Sub][dt](o, x, &shift, n, RIGHT_SCALAR);                         \
+	}                                                                                          \
+	/* back = softmax(x) - labels; returns the row's loss. */                                  \
+	static T dense_loss_row_##T(T *back, const T *x, const T *labels, int64_t n)               \
+	{                                                                                          \
+		T stats[2], loss = 0;                                                              \
+		loops->softmax[dt](back, x, n, stats);                                             \
+		T log_sum = log(stats[1]);                                                         \
+		for (int64_t i = 0; i < n; i++) {                                                  \
+			if (labels[i] != 0)                                                        \
+				loss += labels[i] * (log_sum - (x[i] - stats[0]));                 \
+			back[i] -= labels[i];                                                      \
+		}                                                                                  \
+		return loss;                                                                       \
+	}                                                                                          \
+	static T sparse_loss_row_##T(T *back, const T *x, int64_t label, int64_t n)                \
+	{                                                                                          \
+		T stats[2];                                                                        \
+		loops->softmax[dt](back, x, n, stats);                                             \
+		back[label] -= 1;                                                                  \
+		return log(stats[1]) - (x[label] - stats[0]);                                      \
+	}
+ROW_FUNCTIONS(float, MU_FLOAT)
+ROW_FUNCTIONS(double, MU_DOUBLE)
+
+static int need_real(const struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = kernel_in(c, 0)->dtype;
+
+	return t == MU_FLOAT || t == MU_DOUBLE
+		   ? 0
+		   : mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			     mu_dtype_name(t));
+}
+
+/* Each row by itself, on all threads. */
+struct rows {
+	enum mu_dtype type;
+	bool logarithm;
+	int64_t n;
+	const char *in;
+	char *out;
+};
+
+static void run_rows(void *arg, int64_t from, int64_t to)
+{
+	const struct rows *r = arg;
+	size_t row = (size_t)r->n * mu_dtype_size(r->type);
+	double stats[2];
+
+	for (int64_t i = from; i < to; i++) {
+		void *o = r->out + (size_t)i * row;
+		const void *x = r->in + (size_t)i * row;
+		if (!r->logarithm)
+			loops->softmax[r->type](o, x, r->n, stats);
+		else if (r->type == MU_FLOAT)
+			log_softmax_row_float(o, x, r->n);
+		else
+			log_softmax_row_double(o, x, r->n);
+	}
+}
+
+static int rows_of(struct kernel_call *c, bool logarithm, struct mu_err *err)
+{
+	enum { WORTH = 16384 }; /* elements worth another thread */
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	int rc = need_real(c, err);
+
+	if (rc)
+		return rc;
+	if (in->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must have >= 1 dimension, got %s",
+			       mu_shape_str(&in->shape));
+	if ((rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err)) || !in->shape.count)
+		return rc;
+	int64_t n = in->shape.dim[in->shape.rank - 1];
+	struct rows r = {in->dtype, logarithm, n, in->data, out->data};
+	kernel_parallel(c, in->shape.count / n, 1 + WORTH / n, run_rows, &r);
+	return 0;
+}
+
+static int softmax(struct kernel_call *c, struct mu_err *err)
+{
+	return rows_of(c, false, err);
+}
+
+static int log_softmax(struct kernel_call *c, struct mu_err *err)
+{
+	return rows_of(c, true, err);
+}
+
+/* Input i with shape `to`: itself or stretched. */
+static int stretch(const struct kernel_call *c, unsigned i, const struct mu_shape *to,
+		   struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, i);
+	struct view v;
+
+	if (in->shape.count == to->count) {
+		*out = mu_tensor_reshaped(in, to);
+		return 0;
+	}
+	int rc = mu_tensor_new(out, in->dtype, to, err);
+	if (!rc) {
+		broadcast_view(&v, &in->shape, to);
+		view_read(in->dtype, out->data, in->data, &v);
+	}
+	return rc;
+}
+
+int check_cross_entropy(const struct kernel_call *c, struct mu_shape *both, struct mu_err *err)
+{
+	int rc = args_same_type(c, 0, 1, err);
+
+	if (rc)
+		return rc;
+	if (broadcast_shape(&kernel_in(c, 0)->shape, &kernel_in(c, 1)->shape, both, NULL) ||
+	    both->rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "logits and labels must be broadcastable: logits_size=%s "
+			       "labels_size=%s",
+			       mu_shape_str(&kernel_in(c, 0)->shape),
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	return 0;
+}
+
+static int softmax_cross_entropy(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR logits = {0}, labels = {0};
+	struct mu_tensor *loss, *back;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = need_real(c, err)) || (rc = check_cross_entropy(c, &shape, err)))
+		return rc;
+	struct mu_shape rows = mu_shape_vec(shape.dim[0]);
+	int64_t n = shape.dim[1];
+	if ((rc = stretch(c, 0, &shape, &logits, err)) ||
+	    (rc = stretch(c, 1, &shape, &labels, err)) ||
+	    (rc = kernel_out(c, 0, logits.dtype, &rows, &loss, err)) ||
+	    (rc = kernel_out(c, 1, logits.dtype, &shape, &back, err)))
+		return rc;
+	for (int64_t r = 0; r < rows.count; r++) {
+		int64_t at = r * n;
+		if (logits.dtype == MU_FLOAT) {
+			float *to = loss->data;
+			to[r] = dense_loss_row_float(MU_DATA(float, back) + at,
+						     MU_DATA(float, &logits) + at,
+						     MU_DATA(float, &labels) + at, n);
+		} else {
+			double *to = loss->data;
+			to[r] = dense_loss_row_double(MU_DATA(double, back) + at,
+						      MU_DATA(double, &logits) + at,
+						      MU_DATA(double, &labels) + at, n);
+		}
+	}
+	return 0;
+}
+
+int check_sparse_cross_entropy(const struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0), *labels = kernel_in(c, 1);
+
+	if (logits->shape.rank != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "logits must be 2-D, but got shape %s",
+			       mu_shape_str(&logits->shape));
+	if (labels->shape.rank != 1 || labels->shape.dim[0] != logits->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "logits and labels must have the same first dimension, got logits "
+			       "shape %s and labels shape %s",
+			       mu_shape_str(&logits->shape), mu_shape_str(&labels->shape));
+	return 0;
+}
+
+/* All of them, as far as a message has room: whoever is told of one wants to know where it stands.
+ */
+static int wrong_label(const struct mu_tensor *labels, int64_t label, int64_t classes,
+		       struct mu_err *err)
+{
+	enum { ROOM = 140 };
+	MU_AUTO_BUF all = {0};
+
+	for (int64_t r = 0; r < labels->shape.count && all.len < ROOM; r++)
+		mu_buf_printf(&all, "%s%lld", r ? " " : "", (long long)mu_tensor_int(labels, r));
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       "Received a label value of %lld which is outside the valid range of [0, "
+		       "%lld).  Label values: %.*s",
+		       (long long)label, (long long)classes, ROOM, all.data);
+}
+
+static int check_labels(const struct mu_tensor *labels, int64_t classes, struct mu_err *err)
+{
+	for (int64_t r = 0; r < labels->shape.count; r++) {
+		int64_t label = mu_tensor_int(labels, r);
+		if (label < 0 || label >= classes)
+			return wrong_label(labels, label, classes, err);
+	}
+	return 0;
+}
+
+static int sparse_cross_entropy(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0), *labels = kernel_in(c, 1);
+	struct mu_tensor *loss, *back;
+	int rc;
+
+	if ((rc = need_real(c, err)) || (rc = args_is_int(c, 1, err)))
+		return rc;
+	if ((rc = check_sparse_cross_entropy(c, err)))
+		return rc;
+	int64_t n = logits->shape.dim[1];
+	if ((rc = check_labels(labels, n, err)) ||
+	    (rc = kernel_out(c, 0, logits->dtype, &labels->shape, &loss, err)) ||
+	    (rc = kernel_out(c, 1, logits->dtype, &logits->shape, &back, err)))
+		return rc;
+	for (int64_t r = 0; r < labels->shape.count; r++) {
+		int64_t at = r * n, label = mu_tensor_int(labels, r);
+		if (logits->dtype == MU_FLOAT) {
+			float *to = loss->data;
+			to[r] = sparse_loss_row_float(MU_DATA(float, back) + at,
+						      MU_DATA(float, logits) + at, label, n);
+		} else {
+			double *to = loss->data;
+			to[r] = sparse_loss_row_double(MU_DATA(double, back) + at,
+						       MU_DATA(double, logits) + at, label, n);
+		}
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Softmax", .run = softmax},
+    {"LogSoftmax", .run = log_softmax},
+    {"SoftmaxCrossEntropyWithLogits", .run = softmax_cross_entropy},
+    {"SparseSoftmaxCrossEntropyWithLogits", .run = sparse_cross_entropy},
+};
+KERNEL_TABLE(softmax, rows)

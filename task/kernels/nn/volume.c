@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/nn/volume.h"
+
+#include <limits.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+
+/* Five numbers, of which those of batch and channels have to be 1. */
+static int read_numbers(const struct mu_node *n, const char *name, int64_t *out, struct mu_err *err)
+{
+	int64_t all[VOLUME_RANK];
+
+	if (args_attr_ints(n, name, all, VOLUME_RANK) != VOLUME_RANK)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s must specify 5 dimensions", name);
+	if (all[0] != 1 || all[VOLUME_RANK - 1] != 1)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "%s of over 1 in the batch and depth dimensions is not supported",
+			       name);
+	for (int i = 0; i < VOLUME_AXES; i++) {
+		out[i] = all[1 + i];
+		if (out[i] < 1 || out[i] > INT_MAX)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be positive, not %lld",
+				       name, (long long)out[i]);
+	}
+	return 0;
+}
+
+static int read_attrs(const struct mu_node *n, struct volume_attrs *a, struct mu_err *err)
+{
+	const char *padding = args_attr_string(n, "padding", "");
+	const char *format = args_attr_string(n, "data_format", "NDHWC");
+	int64_t stride[VOLUME_AXES], dilation[VOLUME_AXES] = {1, 1, 1}, size[VOLUME_AXES] = {0};
+	bool same = strcmp(padding, "SAME") == 0;
+	int rc;
+
+	if (!same && strcmp(padding, "VALID") != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Unknown padding type: %.64s", padding);
+	if (strcmp(format, "NDHWC") != 0)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "The %s op currently only supports the NDHWC tensor format on the "
+			       "CPU. The op was given the format: %.64s",
+			       n->op, format);
+	if ((rc = read_numbers(n, "strides", stride, err)) ||
+	    (mu_node_attr(n, "ksize") && (rc = read_numbers(n, "ksize", size, err))) ||
+	    (mu_node_attr(n, "dilations") && (rc = read_numbers(n, "dilations", dilation, err))))
+		return rc;
+	for (int i = 0; i < VOLUME_AXES; i++)
+		a->axis[i] = (struct window_attrs){.padding = same ? WINDOW_SAME : WINDOW_VALID,
+						   .stride = {stride[i]},
+						   .dilation = {dilation[i]},
+						   .size = {size[i]}};
+	return 0;
+}
+
+int volume_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct volume_attrs a;
+	int rc = read_attrs(n, &a, err);
+
+	if (!rc)
+		*state = memcpy(MU_NEW(struct volume_attrs), &a, sizeof a);
+	return rc;
+}
+
+int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
+	       const struct mu_shape *in, const int64_t *size, struct mu_err *err)
+{
+	const struct volume_attrs *a = c->state;
+	int rc;
+
+	if (type != MU_FLOAT && type != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(type));
+	if (in->rank != VOLUME_RANK)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "tensor_in must be 5-dimensional: %s",
+			       mu_shape_str(in));
+	*v = (struct volume){.type = type,
+			     .size = mu_dtype_size(type),
+			     .batch = in->dim[0],
+			     .channels = in->dim[VOLUME_RANK - 1]};
+	for (int i = 0; i < VOLUME_AXES; i++)
+		if ((rc = window_axis_set(&v->axis[i], &a->axis[i], 0, in->dim[1 + i],
+					  size ? size[i] : a->axis[i].size[0], err)))
+			return rc;
+	return 0;
+}
+
+int volume_out_shape(const struct volume *v, int64_t channels, struct mu_shape *s,
+		     struct mu_err *err)
+{
+	int64_t dims[VOLUME_RANK] = {v->batch, v->axis[0].out, v->axis[1].out, v->axis[2].out,
+				     channels};
+
+	return mu_shape_set(s, VOLUME_RANK, dims, err);
+}
+
+int volume_sizes(const struct kernel_call *c, unsigned i, const char *what, struct mu_shape *s,
+		 struct mu_err *err)
+{
+	const struct mu_shape *given = &kernel_in(c, i)->shape;
+
+	if (given->rank != 1 || given->count != VOLUME_RANK)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s must be 1-dimensional and 5 elements, not %s", what,
+			       mu_shape_str(given));
+	return args_shape(c, i, s, err);
+}
+
+void volume_taps(const struct volume *v, int64_t at, volume_tap *body, void *arg)
+{
+	int64_t from[VOLUME_AXES], to[VOLUME_AXES], first[VOLUME_AXES];
+
+	for (int d = VOLUME_AXES; d-- > 0; at /= v->axis[d].out)
+		first[d] = window_clip(&v->axis[d], at % v->axis[d].out, &from[d], &to[d]);
+	for (int64_t z = from[0]; z < to[0]; z++)
+		for (int64_t y = from[1]; y < to[1]; y++)
+			for (int64_t x = from[2]; x < to[2]; x++) {
+				int64_t tap[VOLUME_AXES] = {z, y, x}, number = 0, where = at;
+				for (int d = 0; d < VOLUME_AXES; d++) {
+					const struct window_axis *a = &v->axis[d];
+					number = number * a->size + tap[d];
+					where = where * a->in + first[d] +
+						(tap[d] - from[d]) * a->dilation;
+				}
+				body(arg, number, where * v->channels);
+			}
+}

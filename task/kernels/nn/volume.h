@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* How a window slides over planes, rows and columns of an NDHWC tensor: the part that convolution
+ * and pooling in three dimensions share. */
+#ifndef MU_TASK_KERNELS_NN_VOLUME_H
+#define MU_TASK_KERNELS_NN_VOLUME_H
+
+#include "task/kernels/nn/window.h"
+
+enum { VOLUME_AXES = 3, VOLUME_RANK = 5 };
+
+/* One axis each, as number 0. */
+struct volume_attrs {
+	struct window_attrs axis[VOLUME_AXES];
+};
+struct volume {
+	enum mu_dtype type; /* float or double */
+	size_t size;        /* of an element */
+	int64_t batch, channels;
+	struct window_axis axis[VOLUME_AXES];
+};
+
+/* A struct volume_attrs as the node's state; ksize where the op has it. */
+int volume_prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err);
+/* A window over an input of this shape and type; size NULL: ksize. */
+int volume_set(struct volume *v, const struct kernel_call *c, enum mu_dtype type,
+	       const struct mu_shape *in, const int64_t *size, struct mu_err *err);
+/* Of what the window gives, for so many channels. */
+int volume_out_shape(const struct volume *v, int64_t channels, struct mu_shape *s,
+		     struct mu_err *err);
+/* Input i as the five sizes of a shape. */
+int volume_sizes(const struct kernel_call *c, unsigned i, const char *what, struct mu_shape *s,
+		 struct mu_err *err);
+
+/* The taps inside the input at output position `at` (counted over batch, planes, rows, columns):
+ * body gets each tap's number and where its channels begin, in elements of the input. */
+typedef void volume_tap(void *arg, int64_t tap, int64_t channels_at);
+void volume_taps(const struct volume *v, int64_t at, volume_tap *body, void *arg);
+
+#endif

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Which of the candidates that a sampler drew are true, so that a loss can leave them out. */
+#include <float.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+
+struct drawn {
+	int64_t class, at;
+};
+
+static int by_class(const void *a, const void *b)
+{
+	const struct drawn *x = a, *y = b;
+
+	return x->class != y->class ? (x->class < y->class ? -1 : 1)
+				    : (x->at > y->at) - (x->at < y->at);
+}
+
+/* The last place where a class was drawn, or -1. */
+static int64_t place_of(const struct drawn *sorted, int64_t n, int64_t class)
+{
+	int64_t low = 0, high = n;
+
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		if (sorted[middle].class <= class)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && sorted[low - 1].class == class ? sorted[low - 1].at : -1;
+}
+
+static int accidental_hits(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *sampled = kernel_in(c, 1);
+	int64_t n = sampled->shape.count, n_true = args_attr_int(c->node, "num_true", 0), hits = 0;
+	struct mu_tensor *rows, *ids, *weights;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_type(c, 1, MU_INT64, err)) ||
+	    (rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	if (in->shape.dim[1] != n_true)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "true_candidates must be a batch_size * num_true matrix, not %s",
+			       mu_shape_str(&in->shape));
+	MU_AUTO_FREE struct drawn *sorted = mu_xcalloc((size_t)n + 1, sizeof *sorted);
+	for (int64_t i = 0; i < n; i++)
+		sorted[i] = (struct drawn){MU_DATA(int64_t, sampled)[i], i};
+	qsort(sorted, (size_t)n, sizeof *sorted, by_class);
+	for (int64_t i = 0; i < in->shape.count; i++)
+		hits += place_of(sorted, n, MU_DATA(int64_t, in)[i]) >= 0;
+	struct mu_shape vec = mu_shape_vec(hits);
+	if ((rc = kernel_out(c, 0, MU_INT32, &vec, &rows, err)) ||
+	    (rc = kernel_out(c, 1, MU_INT64, &vec, &ids, err)) ||
+	    (rc = kernel_out(c, 2, MU_FLOAT, &vec, &weights, err)))
+		return rc;
+	for (int64_t i = 0, k = 0; i < in->shape.count; i++) {
+		int64_t at = place_of(sorted, n, MU_DATA(int64_t, in)[i]);
+		if (at < 0)
+			continue;
+		MU_DATA(int32_t, rows)[k] = (int32_t)(i / n_true);
+		MU_DATA(int64_t, ids)[k] = at;
+		MU_DATA(float, weights)[k++] = -FLT_MAX;
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"ComputeAccidentalHits", .run = accidental_hits},
+};
+KERNEL_TABLE(accidental_hits, rows)

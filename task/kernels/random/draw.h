@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Tensors of random numbers from where a generator stands: the same numbers as TensorFlow's, for
+ * ops that keep a generator and for those that are told its key and counter. */
+#ifndef MU_TASK_KERNELS_RANDOM_DRAW_H
+#define MU_TASK_KERNELS_RANDOM_DRAW_H
+
+#include "task/kernels/random/philox.h"
+#include "task/runtime/kernel.h"
+
+/* How many draws stand between two that may take more than one to make. */
+enum { DRAWS_RESERVED = 256 };
+
+struct distribution;
+extern const struct distribution draw_uniform, draw_normal, draw_truncated;
+
+/* What is to be drawn: the shape that input i says, of the type that attribute dtype says. */
+int draw_wanted(const struct kernel_call *c, unsigned i, enum mu_dtype *t, struct mu_shape *shape,
+		struct mu_err *err);
+/* Output 0, float, double or a 16-bit float, as draws from `from` on. */
+int draw_reals(struct kernel_call *c, const struct distribution *d, enum mu_dtype t,
+	       const struct mu_shape *shape, const struct philox *from, struct mu_err *err);
+
+/* Two numbers of the normal distribution. */
+void draw_two_normals(struct philox *p, double out[2]);
+/* Where draws begin by a key, a counter and an algorithm, inputs 1 to 3 (random/stateless.c).
+ */
+int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err);
+/* By the variable that is input 0, which goes on by so many groups, and the algorithm that input 1
+ * says (random/stateful.c). */
+int random_from_variable(const struct kernel_call *c, uint64_t groups, struct philox *out,
+			 struct mu_err *err);
+/* The algorithms, as programs number them.  AUTO leaves it to the device, and ours all have Philox.
+ */
+enum { RANDOM_PHILOX = 1, RANDOM_THREEFRY = 2, RANDOM_AUTO = 3 };
+
+/* Whole numbers of 32 or 64 bits: from `low` on, `span` of them; all that there are where span is
+ * 0. */
+struct draw_range {
+	uint64_t low, span;
+};
+/* The range that two scalars give. */
+int draw_range(const struct kernel_call *c, unsigned low, unsigned high, struct draw_range *out,
+	       struct mu_err *err);
+int draw_ints(struct kernel_call *c, enum mu_dtype t, const struct mu_shape *shape,
+	      struct draw_range range, const struct philox *from, struct mu_err *err);
+
+#endif

@@ -1,0 +1,161 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Draws of classes, each row of logits a distribution of its own.  The numbers are TensorFlow's for
+ * the same seeds, where it draws all rows in one thread. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/cuda/args.h"
+#include "task/kernels/engine/gpu_table.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/random/node_state.h"
+
+enum { DRAWS_RESERVED = 256 };
+
+static int check(const struct kernel_call *c, enum mu_dtype *type, int64_t *samples,
+		 struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0);
+	int rc;
+
+	*type = args_attr_type(c->node, "output_dtype", MU_INT64);
+	if ((rc = args_rank(c, 0, 2, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, samples, err)))
+		return rc;
+	if (!mu_dtype_size(logits->dtype) || !convert_known(MU_DOUBLE, logits->dtype) ||
+	    (*type != MU_INT32 && *type != MU_INT64))
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for %s from %s",
+			       c->node->op, mu_dtype_name(*type), mu_dtype_name(logits->dtype));
+	if (*samples < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num_samples should be non-negative, got %lld", (long long)*samples);
+	if (logits->shape.dim[1] <= 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "num_classes should be positive, got 0");
+	return 0;
+}
+
+/* Sums of e^(x - largest) so far; what is not finite adds nothing. */
+static double running_sums(double *x, int64_t n)
+{
+	double largest = -INFINITY, sum = 0;
+
+	for (int64_t i = 0; i < n; i++)
+		if (isfinite(x[i]) && x[i] > largest)
+			largest = x[i];
+	for (int64_t i = 0; i < n; i++) {
+		sum += isfinite(x[i]) ? exp(x[i] - largest) : 0;
+		x[i] = sum;
+	}
+	return sum;
+}
+
+/* The first whose sum is above x; n when none is. */
+static int64_t first_above(const double *sums, int64_t n, double x)
+{
+	int64_t low = 0, high = n;
+
+	while (low < high) {
+		int64_t middle = low + (high - low) / 2;
+		if (sums[middle] > x)
+			high = middle;
+		else
+			low = middle + 1;
+	}
+	return low;
+}
+
+static int draw_there(struct kernel_call *c, struct gpu *g, const struct philox *from,
+		      const struct mu_tensor *sums, const struct mu_tensor *out, int64_t samples,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0);
+	struct classes_args a = {.out = gpu_address(out),
+				 .in = gpu_address(logits),
+				 .sums = gpu_address(sums),
+				 .rows = logits->shape.dim[0],
+				 .n = logits->shape.dim[1],
+				 .samples = samples,
+				 .wide = out->dtype == MU_INT64};
+	void *sum, *draws;
+	int rc;
+
+	memcpy(a.draws.counter, from->counter, sizeof a.draws.counter);
+	memcpy(a.draws.key, from->key, sizeof a.draws.key);
+	if ((rc = gpu_find(g, "class_sums", logits->dtype, &sum, err)) ||
+	    (rc = gpu_kernel(g, "class_draw", &draws, err)) ||
+	    (rc = gpu_run(g, sum, a.rows, &a, err)))
+		return rc;
+	return gpu_run(g, draws, out->shape.count, &a, err);
+}
+
+static int draw(struct kernel_call *c, const struct philox *from, enum mu_dtype type,
+		int64_t samples, struct mu_err *err)
+{
+	const struct mu_tensor *logits = kernel_in(c, 0);
+	int64_t rows = logits->shape.dim[0], n = logits->shape.dim[1];
+	struct philox_stream draws = {.from = *from};
+	struct mu_shape shape, row = mu_shape_vec(n);
+	struct gpu *g = gpu_of_tensor(logits);
+	MU_AUTO_TENSOR room = {0};
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){rows, samples}, err)) ||
+	    (rc = move_out(c, 0, type, &shape, &out, err)) ||
+	    (rc = move_scratch(c, MU_DOUBLE, g ? &logits->shape : &row, &room, err)))
+		return rc;
+	if (g)
+		return draw_there(c, g, from, &room, out, samples, err);
+	double *sums = room.data;
+	for (int64_t r = 0; r < rows; r++) {
+		convert(MU_DOUBLE, sums, logits->dtype,
+			(const char *)logits->data + (size_t)(r * n) * mu_dtype_size(logits->dtype),
+			n);
+		double all = running_sums(sums, n);
+		for (int64_t i = r * samples; i < (r + 1) * samples; i++) {
+			int64_t class = first_above(sums, n, philox_unit(&draws) * all);
+			if (type == MU_INT32)
+				MU_DATA(int32_t, out)[i] = (int32_t) class;
+			else
+				MU_DATA(int64_t, out)[i] = class;
+		}
+	}
+	return 0;
+}
+
+static int multinomial(struct kernel_call *c, struct mu_err *err)
+{
+	struct philox from;
+	enum mu_dtype type;
+	int64_t samples;
+	int rc = check(c, &type, &samples, err);
+
+	if (rc)
+		return rc;
+	uint64_t rounded = ((uint64_t)samples + 3) / 4 * 4; /* two numbers a sample */
+	uint64_t elements = (uint64_t)kernel_in(c, 0)->shape.dim[0] * rounded * 2;
+	if (samples && elements &&
+	    (rc = node_draws(c->state, c, elements * DRAWS_RESERVED, &from, err)))
+		return rc;
+	return draw(c, &from, type, samples, err);
+}
+
+static int stateless(struct kernel_call *c, struct mu_err *err)
+{
+	struct philox from;
+	enum mu_dtype type;
+	int64_t samples;
+	int rc;
+
+	if ((rc = check(c, &type, &samples, err)) || (rc = stateless_draws(c, 2, &from, err)))
+		return rc;
+	return draw(c, &from, type, samples, err);
+}
+
+static const struct kernel rows[] = {
+    {"Multinomial", KERNEL_NO_FOLD, .run = multinomial, .prepare = node_state_prepare,
+     .release = node_state_release},
+    {"StatelessMultinomial", .run = stateless},
+};
+KERNEL_TABLE(multinomial, rows)

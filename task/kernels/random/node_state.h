@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a node keeps from step to step, such as a generator of random numbers.  It belongs to the
+ * session and goes by the node's name, because a session registers the graph anew for each set of
+ * fetches; outside a session, to the registered node itself. */
+#ifndef MU_TASK_KERNELS_RANDOM_NODE_STATE_H
+#define MU_TASK_KERNELS_RANDOM_NODE_STATE_H
+
+#include "task/kernels/random/philox.h"
+#include "task/runtime/kernel.h"
+#include "task/runtime/resources.h"
+
+/* Of a registered node, which finds its resource when it runs first; zero at the start. */
+struct node_state {
+	_Atomic(struct resource *) found;
+};
+void node_state_fini(struct node_state *s);
+/* A kernel's prepare and release, for one that has nothing else to prepare. */
+int node_state_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+		       struct mu_err *err);
+void node_state_release(void *state);
+/* *out, borrowed, is made by create(the node) when it is not there.  A node with more than one
+ * resource tells them apart by what is put behind its name. */
+int node_state_find(struct node_state *s, struct kernel_call *c, const char *behind,
+		    const struct resource_type *type,
+		    struct resource *(*create)(void *node, struct mu_err *err),
+		    struct resource **out, struct mu_err *err);
+
+/* The node's random numbers: its attributes seed and seed2, or seeds from the system where both are
+ * zero.  *out is where this run's begin; the next run's do `groups` of four numbers later. */
+int node_draws(struct node_state *s, struct kernel_call *c, uint64_t groups, struct philox *out,
+	       struct mu_err *err);
+/* Where the numbers begin for the two seeds that input i gives. */
+int stateless_draws(const struct kernel_call *c, unsigned i, struct philox *out,
+		    struct mu_err *err);
+
+#endif

@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random tensors.  With seeds that are not both zero the numbers are those TensorFlow draws: each
+ * run reserves 256 draws an element. */
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/random/draw.h"
+#include "task/kernels/random/node_state.h"
+
+/* Where this run's draws begin. */
+static int reserve(struct kernel_call *c, int64_t elements, struct philox *out, struct mu_err *err)
+{
+	return node_draws(c->state, c, (uint64_t)elements * DRAWS_RESERVED, out, err);
+}
+
+static int fill(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
+{
+	struct mu_shape shape;
+	struct philox base;
+	enum mu_dtype t;
+	int rc;
+
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = reserve(c, shape.count, &base, err)))
+		return rc;
+	return draw_reals(c, d, t, &shape, &base, err);
+}
+
+#define DRAW(name, distribution)                                                                   \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return fill(c, &(distribution), err);                                              \
+	}
+DRAW(random_uniform, draw_uniform)
+DRAW(random_normal, draw_normal)
+DRAW(truncated_normal, draw_truncated)
+
+static int random_uniform_int(struct kernel_call *c, struct mu_err *err)
+{
+	struct draw_range range;
+	struct mu_shape shape;
+	struct philox from;
+	enum mu_dtype t;
+	int rc;
+
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = draw_range(c, 1, 2, &range, err)) ||
+	    (rc = reserve(c, shape.count, &from, err)))
+		return rc;
+	return draw_ints(c, kernel_in(c, 1)->dtype, &shape, range, &from, err);
+}
+
+/* The rows in random order. */
+static int random_shuffle(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t n = in->shape.rank ? in->shape.dim[0] : 1, row = n ? in->shape.count / n : 0;
+	MU_AUTO_FREE int64_t *order = malloc((size_t)(n + 1) * sizeof *order);
+	struct mu_tensor *out;
+	uint32_t x[4];
+
+	if (!order)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "out of memory to shuffle %lld rows",
+			       (long long)n);
+	struct philox p;
+	int rc = kernel_out(c, 0, in->dtype, &in->shape, &out, err);
+	if (rc || (rc = reserve(c, n, &p, err)))
+		return rc;
+	for (int64_t i = 0; i < n; i++)
+		order[i] = i;
+	for (int64_t i = n - 1; i > 0; i--) {
+		philox_next(&p, x);
+		int64_t k = (int64_t)((x[0] | (uint64_t)x[1] << 32) % (uint64_t)(i + 1));
+		int64_t swap = order[i];
+		order[i] = order[k];
+		order[k] = swap;
+	}
+	for (int64_t i = 0; i < n; i++)
+		elems_copy(in->dtype, out->data, i * row, in->data, order[i] * row, row);
+	return 0;
+}
+
+#define RANDOM(op, fn)                                                                             \
+	{                                                                                          \
+		op, KERNEL_NO_FOLD, .run = fn, .prepare = node_state_prepare,                      \
+				    .release = node_state_release                                  \
+	}
+static const struct kernel rows[] = {
+    RANDOM("RandomUniform", random_uniform),     RANDOM("RandomStandardNormal", random_normal),
+    RANDOM("TruncatedNormal", truncated_normal), RANDOM("RandomUniformInt", random_uniform_int),
+    RANDOM("RandomShuffle", random_shuffle),
+};
+KERNEL_TABLE(random, rows)

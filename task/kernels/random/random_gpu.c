@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random numbers on a GPU: the CPU's functions, which keep the generators and have the GPU draw.
+ * Shapes and seeds are read on the host. */
+#include "task/kernels/engine/gpu_table.h"
+
+#define ROW(name, host)                                                                            \
+	{                                                                                          \
+		.k = {.op = name}, .type_attr = "dtype", .types = GPU_REAL, .host_in = (host),     \
+		.same = true                                                                       \
+	}
+/* Where draws begin is found on the host. */
+#define BEGIN(name)                                                                                \
+	{                                                                                          \
+		.k = {.op = name}, .host_in = 1, .host_out = 7, .same = true                       \
+	}
+enum { SHAPE = 1 << 0, SEED = 1 << 1, KEY = 7 << 1, ALL = ~0 };
+/* Of 32 bits only without a sign: int32 is the host's. */
+#define WHOLE(name, attr, host)                                                                    \
+	{                                                                                          \
+		.k = {.op = name}, .type_attr = attr,                                              \
+		.types = GPU_INT | GPU_TYPE(MU_UINT32) | GPU_TYPE(MU_UINT64), .host_in = (host),   \
+		.same = true                                                                       \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("RandomUniform", SHAPE),
+    ROW("RandomStandardNormal", SHAPE),
+    ROW("TruncatedNormal", SHAPE),
+    ROW("StatelessRandomUniform", SHAPE | SEED),
+    ROW("StatelessRandomNormal", SHAPE | SEED),
+    ROW("StatelessTruncatedNormal", SHAPE | SEED),
+    ROW("StatelessRandomUniformV2", SHAPE | KEY),
+    ROW("StatelessRandomNormalV2", SHAPE | KEY),
+    ROW("StatelessTruncatedNormalV2", SHAPE | KEY),
+    WHOLE("RandomUniformInt", "Tout", ALL),
+    WHOLE("StatelessRandomUniformInt", "dtype", ALL),
+    WHOLE("StatelessRandomUniformIntV2", "dtype", ALL),
+    WHOLE("StatelessRandomUniformFullInt", "dtype", ALL),
+    WHOLE("StatelessRandomUniformFullIntV2", "dtype", ALL),
+    BEGIN("StatelessRandomGetAlg"),
+    BEGIN("StatelessRandomGetKeyCounter"),
+    BEGIN("StatelessRandomGetKeyCounterAlg"),
+};
+GPU_KERNEL_TABLE(gpu_random, rows)

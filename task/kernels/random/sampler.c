@@ -1,0 +1,506 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Candidate samplers, for losses that look at a few of very many classes: each draws classes, and
+ * says how often it expects to draw them and those that are true.  The numbers are TensorFlow's for
+ * the same seeds. */
+#include <limits.h>
+#include <math.h>
+#include <pthread.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/vocabulary_file.h"
+#include "task/kernels/random/node_state.h"
+#include "task/kernels/text/text_number.h"
+
+enum { GROUPS_A_SAMPLE = 2048 / 4 };
+/* Draws for classes that have to differ end here, and 1,024 a class later: a second of a
+ * processor's time. */
+enum { MOST_TRIES = 1 << 25, TRIES_A_CLASS = 1024 };
+enum { LARGEST_FILE = 1 << 30 };
+
+struct sampler;
+struct kind {
+	const char *op;
+	int (*make)(struct sampler *s, const struct mu_node *n, struct mu_err *err);
+	int64_t (*draw)(const struct sampler *s, struct philox_stream *p);
+	float (*chance)(const struct sampler *s, int64_t class);
+	bool learns;
+};
+
+struct sampler {
+	const struct kind *kind;
+	int64_t range, n_true, n_sampled;
+	bool unique;
+	double log_range;
+	int64_t possible;         /* classes that can be drawn at all */
+	struct mu_tensor weights; /* fixed: of each class */
+	/* fixed: an own class's share of its place, and whose the rest is */
+	struct mu_tensor prob, alt;
+	float total;
+	struct node_state random, counts;
+	struct counts *learned; /* while a call holds them */
+};
+
+/* ---- evenly, and by the logarithm ---- */
+
+static int make_range(struct sampler *s, const struct mu_node *n, struct mu_err *err)
+{
+	s->range = args_attr_int(n, "range_max", 0);
+	if (s->range <= 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "range_max must be positive, not %lld",
+			       (long long)s->range);
+	s->log_range = log1p((double)s->range);
+	s->possible = s->range;
+	return 0;
+}
+
+static int64_t draw_even(const struct sampler *s, struct philox_stream *p)
+{
+	return (int64_t)philox_below_64(p, (uint64_t)s->range);
+}
+
+static float chance_even(const struct sampler *s, int64_t class)
+{
+	return (float)(1.0 / (double)s->range);
+}
+
+static int64_t draw_log(const struct sampler *s, struct philox_stream *p)
+{
+	double x = exp(philox_unit(p) * s->log_range);
+
+	return (x < 0x1p63 ? (int64_t)x - 1 : INT64_MAX) % s->range;
+}
+
+static float chance_log(const struct sampler *s, int64_t class)
+{
+	double x = (double)class;
+
+	return (float)(log((x + 2.0) / (x + 1.0)) / s->log_range);
+}
+
+/* ---- by what has been seen: once each at first, once more for each time it was true ---- */
+
+struct counts {
+	struct resource base;
+	pthread_mutex_t lock;
+	struct mu_tensor seen, tree; /* tree[i]: the sum of the (i & -i) counts up to i, from 1 */
+	int32_t total;
+};
+
+static void counts_free(struct resource *r)
+{
+	struct counts *k = MU_CONTAINER(r, struct counts, base);
+
+	mu_tensor_unref(&k->seen);
+	mu_tensor_unref(&k->tree);
+	pthread_mutex_destroy(&k->lock);
+	free(k);
+}
+
+static const struct resource_type counts_type = {"counts of classes", .free = counts_free};
+
+static struct resource *counts_new(void *arg, struct mu_err *err)
+{
+	int64_t range = args_attr_int(arg, "range_max", 0);
+	struct mu_shape n = mu_shape_vec(range), one_more = mu_shape_vec(range + 1);
+	struct counts *k = MU_NEW(struct counts);
+
+	resource_init(&k->base, &counts_type);
+	pthread_mutex_init(&k->lock, NULL);
+	if (mu_tensor_new(&k->seen, MU_INT32, &n, err) ||
+	    mu_tensor_new(&k->tree, MU_INT32, &one_more, err)) {
+		resource_unref(&k->base);
+		return NULL;
+	}
+	for (int64_t i = 0; i < range; i++)
+		MU_DATA(int32_t, &k->seen)[i] = 1;
+	for (int64_t i = 0; i <= range; i++)
+		MU_DATA(int32_t, &k->tree)[i] = (int32_t)(i & -i);
+	k->total = (int32_t)range;
+	return &k->base;
+}
+
+static int make_learned(struct sampler *s, const struct mu_node *n, struct mu_err *err)
+{
+	int rc = make_range(s, n, err);
+
+	if (!rc && s->range >= INT32_MAX)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "range_max must be less than %d, got %lld",
+			     INT32_MAX, (long long)s->range);
+	return rc;
+}
+
+/* The class within whose count the number of a random place falls. */
+static int64_t draw_learned(const struct sampler *s, struct philox_stream *p)
+{
+	const int32_t *tree = s->learned->tree.data;
+	int32_t place = (int32_t)philox_below_32(p, (uint32_t)s->learned->total);
+	int64_t at = 0, step = 1;
+
+	while (step <= s->range / 2)
+		step *= 2;
+	for (; step; step /= 2)
+		if (at + step <= s->range && tree[at + step] <= place) {
+			at += step;
+			place -= tree[at];
+		}
+	return at;
+}
+
+static float chance_learned(const struct sampler *s, int64_t class)
+{
+	return (float)MU_DATA(int32_t, &s->learned->seen)[class] / (float)s->learned->total;
+}
+
+static void learn(const struct sampler *s, const int64_t *classes, int64_t n)
+{
+	struct counts *k = s->learned;
+
+	for (int64_t i = 0; i < n && k->total < INT32_MAX; i++, k->total++) {
+		MU_DATA(int32_t, &k->seen)[classes[i]]++;
+		for (int64_t at = classes[i] + 1; at <= s->range; at += at & -at)
+			MU_DATA(int32_t, &k->tree)[at]++;
+	}
+}
+
+/* ---- by weights that are given ---- */
+
+struct weights {
+	struct sampler *s;
+	int64_t id, n; /* the next word, and how many are in this shard */
+	int64_t shards, shard;
+	float distortion;
+};
+
+static int weigh(struct weights *w, float x, struct mu_err *err)
+{
+	if (w->id++ % w->shards != w->shard)
+		return 0;
+	x = powf(x, w->distortion);
+	if (!isfinite(x) || x < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the weight of word %lld is no positive number",
+			       (long long)w->id - 1);
+	if (w->n < w->s->range)
+		MU_DATA(float, &w->s->weights)[w->n] = x;
+	w->n++;
+	w->s->total += x;
+	w->s->possible += x > 0;
+	return 0;
+}
+
+/* The last of a line's columns is the word's weight. */
+static int weigh_file(struct weights *w, const char *path, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	struct mu_span line;
+	size_t at = 0;
+	int rc = mu_buf_read_file(&b, path, LARGEST_FILE, err);
+
+	while (!rc && vocabulary_line(&b, &at, &line)) {
+		const char *comma = memrchr(line.data, ',', line.len);
+		const char *from = comma ? comma + 1 : line.data;
+		MU_AUTO_FREE char *text = mu_xstrndup(from, (size_t)(line.data + line.len - from));
+		float x = 0;
+		if (w->id % w->shards == w->shard &&
+		    !text_number((struct mu_span){text, strlen(text)}, MU_FLOAT, &x, 0))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Wrong vocabulary format at line: %.*s",
+				       (int)(line.len < 64 ? line.len : 64), line.data);
+		rc = weigh(w, x, err);
+	}
+	return rc;
+}
+
+/* Walker's tables: each place is shared by its own class and one whose weight is above average. */
+static int make_places(struct sampler *s, struct mu_err *err)
+{
+	struct mu_shape n = mu_shape_vec(s->range), twice = mu_shape_vec(2 * s->range);
+	MU_AUTO_TENSOR share = {0};
+	MU_AUTO_TENSOR lists = {0};
+	double sum = 0;
+	int rc;
+
+	if ((rc = mu_tensor_new(&s->prob, MU_FLOAT, &n, err)) ||
+	    (rc = mu_tensor_new(&s->alt, MU_INT32, &n, err)) ||
+	    (rc = mu_tensor_new(&share, MU_DOUBLE, &n, err)) ||
+	    (rc = mu_tensor_new(&lists, MU_INT32, &twice, err)))
+		return rc;
+	const float *weight = s->weights.data;
+	int32_t *low = lists.data, *high = low + s->range, *alt = s->alt.data;
+	int64_t n_low = 0, n_high = 0;
+	double *p = share.data;
+	for (int64_t i = 0; i < s->range; i++)
+		sum += (double)weight[i];
+	for (int64_t i = 0; i < s->range; i++) {
+		p[i] = (double)(weight[i] * (float)s->range) / sum;
+		alt[i] = (int32_t)i;
+		if (p[i] < 1.0)
+			low[n_low++] = (int32_t)i;
+		else
+			high[n_high++] = (int32_t)i;
+	}
+	while (n_low && n_high) {
+		int32_t l = low[--n_low], h = high[--n_high];
+		alt[l] = h;
+		p[h] -= 1.0 - p[l];
+		if (p[h] < 1.0)
+			low[n_low++] = h;
+		else
+			high[n_high++] = h;
+	}
+	for (int64_t i = 0; i < s->range; i++)
+		MU_DATA(float, &s->prob)[i] = (float)p[i];
+	while (n_low) /* but for what was lost in rounding, these are whole */
+		MU_DATA(float, &s->prob)[low[--n_low]] = 1;
+	while (n_high)
+		MU_DATA(float, &s->prob)[high[--n_high]] = 1;
+	return 0;
+}
+
+static int make_fixed(struct sampler *s, const struct mu_node *n, struct mu_err *err)
+{
+	const struct mu_attr *given = mu_node_attr(n, "unigrams");
+	const char *path = args_attr_string(n, "vocab_file", "");
+	int64_t reserved = args_attr_int(n, "num_reserved_ids", 0);
+	struct weights w = {.s = s,
+			    .shards = args_attr_int(n, "num_shards", 1),
+			    .shard = args_attr_int(n, "shard", 0),
+			    .distortion = args_attr_float(n, "distortion", 1)};
+	bool listed = given && given->kind == MU_ATTR_LIST + MU_ATTR_FLOAT && given->n;
+	int rc = make_learned(s, n, err);
+
+	if (rc)
+		return rc;
+	s->possible = 0;
+	if (listed == (*path != '\0'))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Must provide one of vocab_file and unigrams, and only one.");
+	if (w.shards < 1 || w.shard < 0 || w.shard >= w.shards || reserved < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "shard %lld of %lld with %lld reserved ids cannot be",
+			       (long long)w.shard, (long long)w.shards, (long long)reserved);
+	if (reserved > w.shard)
+		w.n = (reserved - 1 - w.shard) / w.shards + 1;
+	w.id = w.n; /* TensorFlow counts on from here, whatever the shards */
+	if (w.n > s->range)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "range is %lld must be equal to weights size  %lld",
+			       (long long)s->range, (long long)w.n);
+	struct mu_shape size = mu_shape_vec(s->range);
+	if ((rc = mu_tensor_new(&s->weights, MU_FLOAT, &size, err)))
+		return rc;
+	memset(s->weights.data, 0, (size_t)s->range * sizeof(float));
+	for (unsigned i = 0; listed && i < given->n && !rc; i++)
+		rc = weigh(&w, given->fs[i], err);
+	if (rc || (*path && (rc = weigh_file(&w, path, err))))
+		return rc;
+	if (w.n != s->range)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "range is %lld must be equal to weights size  %lld",
+			       (long long)s->range, (long long)w.n);
+	if (!(s->total > 0) || !isfinite(s->total))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the weights of all words together are no positive number");
+	return make_places(s, err);
+}
+
+static int64_t draw_fixed(const struct sampler *s, struct philox_stream *p)
+{
+	float share = philox_float(philox_32(p));
+	int32_t place = (int32_t)philox_below_32(p, (uint32_t)s->range);
+
+	return share < MU_DATA(float, &s->prob)[place] ? place : MU_DATA(int32_t, &s->alt)[place];
+}
+
+static float chance_fixed(const struct sampler *s, int64_t class)
+{
+	return MU_DATA(float, &s->weights)[class] / s->total;
+}
+
+/* ---- all there are ---- */
+
+static int make_all(struct sampler *s, const struct mu_node *n, struct mu_err *err)
+{
+	s->range = s->possible = s->n_sampled;
+	return 0;
+}
+
+static const struct kind kinds[] = {
+    {"AllCandidateSampler", make_all, NULL, NULL, false},
+    {"UniformCandidateSampler", make_range, draw_even, chance_even, false},
+    {"LogUniformCandidateSampler", make_range, draw_log, chance_log, false},
+    {"LearnedUnigramCandidateSampler", make_learned, draw_learned, chance_learned, true},
+    {"ThreadUnsafeUnigramCandidateSampler", make_learned, draw_learned, chance_learned, true},
+    {"FixedUnigramCandidateSampler", make_fixed, draw_fixed, chance_fixed, false},
+};
+
+/* ---- a call ---- */
+
+static void release(void *state)
+{
+	struct sampler *s = state;
+
+	mu_tensor_unref(&s->weights);
+	mu_tensor_unref(&s->prob);
+	mu_tensor_unref(&s->alt);
+	node_state_fini(&s->random);
+	node_state_fini(&s->counts);
+	free(s);
+}
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	const struct kind *kind = kinds;
+
+	while (strcmp(kind->op, n->op) != 0)
+		kind++;
+	struct sampler *s = MU_NEW(struct sampler);
+	s->kind = kind;
+	s->n_true = args_attr_int(n, "num_true", 0);
+	s->n_sampled = args_attr_int(n, "num_sampled", 0);
+	s->unique = args_attr_bool(n, "unique", false);
+	int rc = s->n_true < 1 || s->n_sampled < 1 || s->n_sampled > INT32_MAX
+		     ? mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num_true and num_sampled must be at least 1, not %lld and %lld",
+			       (long long)s->n_true, (long long)s->n_sampled)
+		     : kind->make(s, n, err);
+	if (rc)
+		release(s);
+	else
+		*state = s;
+	return rc;
+}
+
+/* Which classes were drawn already: open addressing, by numbers that the generator draws. */
+static bool drawn_before(int64_t *set, uint64_t mask, int64_t class)
+{
+	uint64_t at = (uint64_t) class * 0x9e3779b97f4a7c15u >> 20 & mask;
+
+	for (; set[at] >= 0; at = (at + 1) & mask)
+		if (set[at] == class)
+			return true;
+	set[at] = class;
+	return false;
+}
+
+/* Classes that all differ, and in how many tries they were found. */
+static int draw_different(const struct sampler *s, struct philox_stream *p, int64_t *out,
+			  int64_t *tries, struct mu_err *err)
+{
+	uint64_t room = 16;
+
+	while (room < 2 * (uint64_t)s->n_sampled)
+		room *= 2;
+	MU_AUTO_TENSOR set = {0};
+	struct mu_shape shape = mu_shape_vec((int64_t)room);
+	int64_t most = MOST_TRIES + TRIES_A_CLASS * s->n_sampled;
+	int rc = mu_tensor_new(&set, MU_INT64, &shape, err);
+	if (rc)
+		return rc;
+	memset(set.data, -1, room * sizeof(int64_t));
+	*tries = 0;
+	for (int64_t n = 0; n < s->n_sampled;) {
+		int64_t class = s->kind->draw(s, p);
+		if (++*tries > most)
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				       "found only %lld of %lld different classes in %lld draws",
+				       (long long)n, (long long)s->n_sampled, (long long)most);
+		if (!drawn_before(set.data, room - 1, class))
+			out[n++] = class;
+	}
+	return 0;
+}
+
+/* How often a class of this chance is expected among the samples. */
+static float expected(const struct sampler *s, int64_t class, int64_t tries)
+{
+	float p = s->kind->chance(s, class);
+
+	return tries == s->n_sampled ? p * (float)s->n_sampled : -expm1f((float)tries * log1pf(-p));
+}
+
+static int sample(const struct sampler *s, struct philox_stream *p, const struct mu_tensor *in,
+		  struct mu_tensor *out[3], struct mu_err *err)
+{
+	int64_t *drawn = out[0]->data, tries = s->n_sampled;
+	bool all = !s->kind->draw;
+	int rc;
+
+	for (int64_t i = 0; (all || !s->unique) && i < s->n_sampled; i++)
+		drawn[i] = all ? i : s->kind->draw(s, p);
+	if (!all && s->unique && (rc = draw_different(s, p, drawn, &tries, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++)
+		MU_DATA(float, out[1])
+	[i] = all ? 1 : expected(s, MU_DATA(int64_t, in)[i], tries);
+	for (int64_t i = 0; i < s->n_sampled; i++)
+		MU_DATA(float, out[2])[i] = all ? 1 : expected(s, drawn[i], tries);
+	return 0;
+}
+
+static int check(const struct kernel_call *c, const struct sampler *s, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)))
+		return rc;
+	if (in->shape.dim[1] != s->n_true)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "true_classes must have num_true columns, expected: %lld was: %lld",
+			       (long long)in->shape.dim[1], (long long)s->n_true);
+	if (s->unique && s->n_sampled > s->possible)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Sampler's range is too small.");
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		int64_t class = MU_DATA(int64_t, in)[i];
+		if (class < 0 || class >= s->range)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "`true_candidate` out of range [0, %lld), received %lld",
+				       (long long)s->range, (long long)class);
+	}
+	return 0;
+}
+
+static int run(struct kernel_call *c, struct mu_err *err)
+{
+	struct sampler *shared = c->state, s = *shared;
+	struct mu_shape vec = mu_shape_vec(s.n_sampled);
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out[3];
+	struct philox_stream p = {0};
+	struct resource *r;
+	int rc;
+
+	if ((rc = check(c, &s, err)) || (rc = kernel_out(c, 0, MU_INT64, &vec, &out[0], err)) ||
+	    (rc = kernel_out(c, 1, MU_FLOAT, &in->shape, &out[1], err)) ||
+	    (rc = kernel_out(c, 2, MU_FLOAT, &vec, &out[2], err)) ||
+	    (rc = node_draws(&shared->random, c, (uint64_t)s.n_sampled * GROUPS_A_SAMPLE, &p.from,
+			     err)))
+		return rc;
+	if (!s.kind->learns)
+		return sample(&s, &p, in, out, err);
+	if ((rc =
+		 node_state_find(&shared->counts, c, "/counts", &counts_type, counts_new, &r, err)))
+		return rc;
+	s.learned = MU_CONTAINER(r, struct counts, base);
+	pthread_mutex_lock(&s.learned->lock);
+	if (!(rc = sample(&s, &p, in, out, err)))
+		learn(&s, in->data, in->shape.count);
+	pthread_mutex_unlock(&s.learned->lock);
+	return rc;
+}
+
+#define SAMPLER(op)                                                                                \
+	{                                                                                          \
+		op, KERNEL_NO_FOLD, .run = run, .prepare = prepare, .release = release             \
+	}
+static const struct kernel rows[] = {
+    SAMPLER("AllCandidateSampler"),
+    SAMPLER("UniformCandidateSampler"),
+    SAMPLER("LogUniformCandidateSampler"),
+    SAMPLER("LearnedUnigramCandidateSampler"),
+    SAMPLER("ThreadUnsafeUnigramCandidateSampler"),
+    SAMPLER("FixedUnigramCandidateSampler"),
+};
+KERNEL_TABLE(sampler, rows)

@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random tensors by a generator that is a variable: a vector of int64, two of them the counter and
+ * one the key, which the program may read, set and save.  What a draw takes is 256 groups an
+ * element, taken under the variable's lock; then it is drawn without it. */
+#include <sys/random.h>
+
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/random/draw.h"
+#include "task/kernels/state/variables.h"
+
+enum { COUNTER_WORDS = 2, STATE_WORDS = 3 };
+
+static int check_state(const struct mu_tensor *t, int64_t words, struct mu_err *err)
+{
+	if (t->dtype != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "dtype of RNG state variable must be int64, not %s",
+			       mu_dtype_name(t->dtype));
+	if (t->shape.rank != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "RNG state must have one and only one dimension, not %d",
+			       t->shape.rank);
+	if (t->shape.count < words)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "For the Philox algorithm, the size of state must be at least %lld; "
+			       "got %lld",
+			       (long long)words, (long long)t->shape.count);
+	return 0;
+}
+
+/* Where the generator of input 0 stood before it went on by so many groups.  in_state: its first
+ * word says the algorithm, `which` does not. */
+static int take(const struct kernel_call *c, bool in_state, int64_t which, uint64_t groups,
+		struct philox *out, struct mu_err *err)
+{
+	VARIABLES_AUTO vs = {0};
+	int rc = variables_lock(c, 1, &vs, err), before = in_state ? 1 : 0;
+
+	if (rc || (rc = check_state(vs.t[0], before, err)))
+		return rc;
+	int64_t *word = MU_DATA(int64_t, vs.t[0]);
+	which = in_state ? word[0] : which;
+	if (which == RANDOM_THREEFRY)
+		return mu_fail(err, MU_UNIMPLEMENTED, "no device here draws by ThreeFry, alg %d",
+			       RANDOM_THREEFRY);
+	if (which != RANDOM_PHILOX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported algorithm id: %lld",
+			       (long long)which);
+	if ((rc = check_state(vs.t[0], before + STATE_WORDS, err)))
+		return rc;
+	word += before;
+	memcpy(out->counter, word, sizeof out->counter);
+	memcpy(out->key, word + COUNTER_WORDS, sizeof out->key);
+	struct philox next = *out;
+	philox_skip(&next, groups);
+	memcpy(word, next.counter, sizeof next.counter);
+	return 0;
+}
+
+int random_from_variable(const struct kernel_call *c, uint64_t groups, struct philox *out,
+			 struct mu_err *err)
+{
+	int64_t which;
+	int rc;
+
+	if ((rc = args_type(c, 1, MU_INT64, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &which, err)))
+		return rc;
+	return take(c, false, which, groups, out, err);
+}
+
+static int reals(struct kernel_call *c, const struct distribution *d, struct mu_err *err)
+{
+	struct mu_shape shape;
+	enum mu_dtype t;
+	struct philox p;
+	int rc;
+
+	if ((rc = draw_wanted(c, 2, &t, &shape, err)) ||
+	    (rc = random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
+		return rc;
+	return draw_reals(c, d, t, &shape, &p, err);
+}
+
+static int uniform(struct kernel_call *c, struct mu_err *err)
+{
+	return reals(c, &draw_uniform, err);
+}
+
+static int normal(struct kernel_call *c, struct mu_err *err)
+{
+	return reals(c, &draw_normal, err);
+}
+
+static int truncated(struct kernel_call *c, struct mu_err *err)
+{
+	return reals(c, &draw_truncated, err);
+}
+
+/* The first version, whose algorithm is kept with the generator. */
+static int normal_by_state(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_shape shape;
+	enum mu_dtype t;
+	struct philox p;
+	int rc;
+
+	if ((rc = draw_wanted(c, 1, &t, &shape, err)) ||
+	    (rc = take(c, true, 0, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
+		return rc;
+	return draw_reals(c, &draw_normal, t, &shape, &p, err);
+}
+
+static int ints(struct kernel_call *c, bool all, struct mu_err *err)
+{
+	struct draw_range range = {0};
+	struct mu_shape shape;
+	enum mu_dtype t;
+	struct philox p;
+	int rc;
+
+	if ((rc = draw_wanted(c, 2, &t, &shape, err)) ||
+	    (!all && (rc = draw_range(c, 3, 4, &range, err))) ||
+	    (rc = random_from_variable(c, (uint64_t)shape.count * DRAWS_RESERVED, &p, err)))
+		return rc;
+	return draw_ints(c, t, &shape, range, &p, err);
+}
+
+static int uniform_int(struct kernel_call *c, struct mu_err *err)
+{
+	return ints(c, false, err);
+}
+
+static int full_int(struct kernel_call *c, struct mu_err *err)
+{
+	return ints(c, true, err);
+}
+
+/* As many elements as input 2 says, not drawn; it may count as far as 64 bits go. */
+static int skipped(const struct kernel_call *c, enum mu_dtype of_alg, enum mu_dtype of_delta,
+		   struct philox *out, struct mu_err *err)
+{
+	int64_t which;
+	int rc;
+
+	if ((rc = args_type(c, 1, of_alg, err)) || (rc = args_rank(c, 1, 0, err)) ||
+	    (rc = args_int(c, 1, &which, err)) || (rc = args_type(c, 2, of_delta, err)) ||
+	    (rc = args_rank(c, 2, 0, err)))
+		return rc;
+	return take(c, false, which, *MU_DATA(uint64_t, kernel_in(c, 2)) * DRAWS_RESERVED, out,
+		    err);
+}
+
+static int skip(struct kernel_call *c, struct mu_err *err)
+{
+	struct philox p;
+
+	return skipped(c, MU_INT64, MU_INT64, &p, err);
+}
+
+/* And the counter and the key before. */
+static int read_and_skip(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_shape shape = {.rank = 1, .dim = {STATE_WORDS}, .count = STATE_WORDS};
+	struct mu_tensor *out;
+	struct philox p;
+	int rc;
+
+	if ((rc = skipped(c, MU_INT32, MU_UINT64, &p, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)))
+		return rc;
+	memcpy(MU_DATA(int64_t, out), p.counter, sizeof p.counter);
+	memcpy(MU_DATA(int64_t, out) + COUNTER_WORDS, p.key, sizeof p.key);
+	return 0;
+}
+
+static int nobody_knows(struct kernel_call *c, struct mu_err *err)
+{
+	struct draw_range all = {0};
+	struct mu_shape shape;
+	enum mu_dtype t;
+	struct philox p;
+	int rc = draw_wanted(c, 0, &t, &shape, err);
+
+	if (rc)
+		return rc;
+	if (getrandom(&p, sizeof p, 0) != sizeof p)
+		return mu_fail(err, MU_INTERNAL, "the system has no random numbers");
+	return draw_ints(c, t, &shape, all, &p, err);
+}
+
+static const struct kernel rows[] = {
+    {"NonDeterministicInts", .flags = KERNEL_NO_FOLD, .run = nobody_knows},
+    {"RngReadAndSkip", .run = read_and_skip},
+    {"RngSkip", .run = skip},
+    {"StatefulStandardNormal", .run = normal_by_state},
+    {"StatefulStandardNormalV2", .run = normal},
+    {"StatefulTruncatedNormal", .run = truncated},
+    {"StatefulUniform", .run = uniform},
+    {"StatefulUniformFullInt", .run = full_int},
+    {"StatefulUniformInt", .run = uniform_int},
+};
+KERNEL_TABLE(random_stateful, rows)

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Random tensors that follow from their inputs alone.  The first family takes two seeds; the second
+ * takes what StatelessRandomGetKeyCounter makes of them, so that a program may do without seeds,
+ * and the number of an algorithm.  Both draw the same numbers. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/random/draw.h"
+#include "task/kernels/random/node_state.h"
+
+static uint64_t pair(const uint32_t x[2])
+{
+	return x[0] | (uint64_t)x[1] << 32;
+}
+
+static int put_words(struct kernel_call *c, unsigned i, int n, const uint64_t *words,
+		     struct mu_err *err)
+{
+	struct mu_shape shape = {.rank = 1, .dim = {n}, .count = n};
+	struct mu_tensor *out;
+	int rc = kernel_out(c, i, MU_UINT64, &shape, &out, err);
+
+	for (int k = 0; !rc && k < n; k++)
+		MU_DATA(uint64_t, out)[k] = words[k];
+	return rc;
+}
+
+static int put_algorithm(struct kernel_call *c, unsigned i, struct mu_err *err)
+{
+	struct mu_shape scalar = {.count = 1};
+	struct mu_tensor *out;
+	int rc = kernel_out(c, i, MU_INT32, &scalar, &out, err);
+
+	if (!rc)
+		*MU_DATA(int32_t, out) = RANDOM_PHILOX;
+	return rc;
+}
+
+static int get_key_counter(struct kernel_call *c, struct mu_err *err)
+{
+	struct philox p;
+	int rc = stateless_draws(c, 0, &p, err);
+
+	if (rc)
+		return rc;
+	uint64_t key = pair(p.key), counter[2] = {pair(p.counter), pair(p.counter + 2)};
+	rc = put_words(c, 0, 1, &key, err);
+	return rc ? rc : put_words(c, 1, 2, counter, err);
+}
+
+static int get_algorithm(struct kernel_call *c, struct mu_err *err)
+{
+	return put_algorithm(c, 0, err);
+}
+
+static int get_key_counter_algorithm(struct kernel_call *c, struct mu_err *err)
+{
+	int rc = get_key_counter(c, err);
+
+	return rc ? rc : put_algorithm(c, 2, err);
+}
+
+/* ---- where the draws begin ---- */
+
+static int from_seeds(const struct kernel_call *c, struct philox *out, struct mu_err *err)
+{
+	return stateless_draws(c, 1, out, err);
+}
+
+static int check_algorithm(const struct kernel_call *c, struct mu_err *err)
+{
+	int64_t which;
+	int rc;
+
+	if ((rc = args_int(c, 3, &which, err)) || (rc = args_rank(c, 3, 0, err)))
+		return rc;
+	if (which == RANDOM_THREEFRY)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "alg is %d, ThreeFry, which no device here draws by: take 1, Philox, "
+		    "or 3, whatever the device has",
+		    RANDOM_THREEFRY);
+	if (which != RANDOM_PHILOX && which != RANDOM_AUTO)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Unsupported algorithm id: %lld",
+			       (long long)which);
+	return 0;
+}
+
+int random_from_key(const struct kernel_call *c, struct philox *out, struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = check_algorithm(c, err)) || (rc = args_type(c, 1, MU_UINT64, err)) ||
+	    (rc = args_type(c, 2, MU_UINT64, err)))
+		return rc;
+	const struct mu_tensor *key = kernel_in(c, 1), *counter = kernel_in(c, 2);
+	if (key->shape.rank != 1 || key->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "key must have shape [1], not %s",
+			       mu_shape_str(&key->shape));
+	if (counter->shape.rank != 1 || counter->shape.count < 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "counter must be a vector with length at least 2; got shape: %s",
+			       mu_shape_str(&counter->shape));
+	uint64_t k = MU_DATA(uint64_t, key)[0], *at = MU_DATA(uint64_t, counter);
+	*out = (struct philox){.key = {(uint32_t)k, (uint32_t)(k >> 32)},
+			       .counter = {(uint32_t)at[0], (uint32_t)(at[0] >> 32),
+					   (uint32_t)at[1], (uint32_t)(at[1] >> 32)}};
+	return 0;
+}
+
+/* ---- the draws ---- */
+
+typedef int from_fn(const struct kernel_call *c, struct philox *out, struct mu_err *err);
+
+static int reals(struct kernel_call *c, const struct distribution *d, from_fn *from,
+		 struct mu_err *err)
+{
+	struct mu_shape shape;
+	enum mu_dtype t;
+	struct philox p;
+	int rc;
+
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = from(c, &p, err)))
+		return rc;
+	return draw_reals(c, d, t, &shape, &p, err);
+}
+
+/* Whole numbers of the range that inputs `low` and `low` + 1 say; all that there are where it is 0.
+ */
+static int ints(struct kernel_call *c, unsigned low, from_fn *from, struct mu_err *err)
+{
+	struct draw_range range = {0};
+	struct mu_shape shape;
+	enum mu_dtype t;
+	struct philox p;
+	int rc;
+
+	if ((rc = draw_wanted(c, 0, &t, &shape, err)) || (rc = from(c, &p, err)) ||
+	    (low && (rc = draw_range(c, low, low + 1, &range, err))))
+		return rc;
+	return draw_ints(c, t, &shape, range, &p, err);
+}
+
+#define DRAW(name, how, what, from)                                                                \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return how(c, what, from, err);                                                    \
+	}
+DRAW(uniform, reals, &draw_uniform, from_seeds)
+DRAW(normal, reals, &draw_normal, from_seeds)
+DRAW(truncated, reals, &draw_truncated, from_seeds)
+DRAW(uniform_int, ints, 2, from_seeds)
+DRAW(full_int, ints, 0, from_seeds)
+DRAW(uniform_v2, reals, &draw_uniform, random_from_key)
+DRAW(normal_v2, reals, &draw_normal, random_from_key)
+DRAW(truncated_v2, reals, &draw_truncated, random_from_key)
+DRAW(uniform_int_v2, ints, 4, random_from_key)
+DRAW(full_int_v2, ints, 0, random_from_key)
+
+static const struct kernel rows[] = {
+    {"StatelessRandomGetAlg", .run = get_algorithm},
+    {"StatelessRandomGetKeyCounter", .run = get_key_counter},
+    {"StatelessRandomGetKeyCounterAlg", .run = get_key_counter_algorithm},
+    {"StatelessRandomNormal", .run = normal},
+    {"StatelessRandomNormalV2", .run = normal_v2},
+    {"StatelessRandomUniform", .run = uniform},
+    {"StatelessRandomUniformFullInt", .run = full_int},
+    {"StatelessRandomUniformFullIntV2", .run = full_int_v2},
+    {"StatelessRandomUniformInt", .run = uniform_int},
+    {"StatelessRandomUniformIntV2", .run = uniform_int_v2},
+    {"StatelessRandomUniformV2", .run = uniform_v2},
+    {"StatelessTruncatedNormal", .run = truncated},
+    {"StatelessTruncatedNormalV2", .run = truncated_v2},
+};
+KERNEL_TABLE(random_stateless, rows)

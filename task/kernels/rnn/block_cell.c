@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One step of an LSTM or a GRU as one op, forth and back.  The gates of an LSTM lie side by side in
+ * the order i, ci, f, o; those of a GRU r, u.  Worked in float. */
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/product.h"
+#include "task/kernels/rnn/cells.h"
+
+/* ---- LSTM: x, cs_prev, h_prev, w, wci, wcf, wco, b ---- */
+
+static const char *const lstm_in[] = {
+    "BI", "BC", "BC", "S4", "C",  "C",  "C",  "4", /* and, of the gradient, */
+    "BC", "BC", "BC", "BC", "BC", "BC", "BC", "BC",
+};
+
+static const char *const lstm_out[LSTM_OUTPUTS] = {"BC", "BC", "BC", "BC", "BC", "BC", "BC"};
+static const char *const lstm_grads[LSTM_CELL_GRADS] = {"BC", "B4", "C", "C", "C"};
+
+int lstm_cell_begin(struct kernel_call *c, bool back, struct lstm *l, float **to,
+		    struct mu_err *err)
+{
+	int rc;
+
+	*l = (struct lstm){.bias = args_attr_float(c->node, "forget_bias", 1),
+			   .clip = args_attr_float(c->node, "cell_clip", 3),
+			   .peep = args_attr_bool(c->node, "use_peephole", false),
+			   .ci = 1,
+			   .f = 2,
+			   .w = cells_in(c, 3),
+			   .b = cells_in(c, 7),
+			   .peeps = {cells_in(c, 4), cells_in(c, 5), cells_in(c, 6)}};
+	rc = cells_check(c, 0, lstm_in, back ? MU_COUNT(lstm_in) : LSTM_INPUTS, &l->s, err);
+	return rc ? rc
+		  : cells_out(c, &l->s, back ? lstm_grads : lstm_out,
+			      back ? LSTM_CELL_GRADS : LSTM_OUTPUTS, to, err);
+}
+
+static int lstm(struct kernel_call *c, struct mu_err *err)
+{
+	float *to[LSTM_OUTPUTS];
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_cell_begin(c, false, &l, to, err)))
+		return rc;
+	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
+	if (!gates || !both)
+		return -(int)err->code;
+	lstm_step(&l, cells_in(c, 0), cells_in(c, 1), cells_in(c, 2), both, gates, to);
+	return 0;
+}
+
+/* Of the above, and its outputs i, cs, f, o, ci, co, and what came back to cs and h. */
+static int lstm_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const float *out[LSTM_OUTPUTS - 1];
+	float *to[LSTM_CELL_GRADS];
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_cell_begin(c, true, &l, to, err)))
+		return rc;
+	for (unsigned n = 2; n < LSTM_CELL_GRADS; n++)
+		elems_zero(MU_FLOAT, to[n], 0, l.s.cell);
+	for (unsigned n = 0; n < MU_COUNT(out); n++)
+		out[n] = cells_in(c, LSTM_INPUTS + n);
+	lstm_step_back(&l, &(struct lstm_back){.cs = cells_in(c, 1),
+					       .d_cs = cells_in(c, 14),
+					       .d_h = cells_in(c, 15),
+					       .out = out,
+					       .d_before = to[0],
+					       .gates = to[1],
+					       .d_peeps = {to[2], to[3], to[4]}});
+	return 0;
+}
+
+/* ---- GRU: x, h_prev, w_ru, w_c, b_ru, b_c ---- */
+
+static const char *const gru_in[] = {
+    "BI", "BC", "S2", "SC", "2", "C", /* and, of the gradient, */
+    "BC", "BC", "BC", "BC",
+};
+
+static const char *const gru_out[GRU_OUTPUTS] = {"BC", "BC", "BC", "BC"};
+static const char *const gru_grads[GRU_OUTPUTS] = {"BI", "BC", "BC", "B2"};
+
+int gru_cell_begin(struct kernel_call *c, bool back, struct cell_sizes *s, float **to,
+		   struct mu_err *err)
+{
+	int rc = cells_check(c, 0, gru_in, back ? MU_COUNT(gru_in) : GRU_INPUTS, s, err);
+
+	return rc ? rc : cells_out(c, s, back ? gru_grads : gru_out, GRU_OUTPUTS, to, err);
+}
+
+static int gru(struct kernel_call *c, struct mu_err *err)
+{
+	float *to[GRU_OUTPUTS];
+	const float *h = NULL;
+	struct cell_sizes s;
+	int rc;
+
+	if ((rc = gru_cell_begin(c, false, &s, to, err)))
+		return rc;
+	MU_AUTO_FREE float *gates = cells_room(&s, 1, 2 * s.cell, err);
+	MU_AUTO_FREE float *both = cells_room(&s, 1, s.in + s.cell, err);
+	if (!gates || !both)
+		return -(int)err->code;
+	h = cells_in(c, 1);
+	cells_joined(&s, cells_in(c, 0), h, NULL, cells_in(c, 2), cells_in(c, 4), 2, both, gates);
+	for (int64_t b = 0; b < s.batch; b++)
+		for (int64_t g = 0; g < 2; g++)
+			cells_sigmoid(to[g] + b * s.cell, gates + (2 * b + g) * s.cell, s.cell);
+	cells_joined(&s, cells_in(c, 0), h, to[0], cells_in(c, 3), cells_in(c, 5), 1, both, to[2]);
+	cells_tanh(to[2], to[2], s.batch * s.cell);
+	for (int64_t k = 0; k < s.batch * s.cell; k++)
+		to[3][k] = to[1][k] * (h[k] - to[2][k]) + to[2][k];
+	return 0;
+}
+
+/* Of the above, and r, u, c and what came back to h: to x, to h_prev, to c and to r and u before
+ * their functions. */
+static int gru_grad(struct kernel_call *c, struct mu_err *err)
+{
+	float *to[GRU_OUTPUTS];
+	struct cell_sizes s;
+	int rc;
+
+	if ((rc = gru_cell_begin(c, true, &s, to, err)))
+		return rc;
+	const float *h = cells_in(c, 1), *r = cells_in(c, 6), *u = cells_in(c, 7),
+		    *new = cells_in(c, 8), *dh = cells_in(c, 9);
+	int64_t width = s.in + s.cell;
+	MU_AUTO_FREE float *by_c = cells_room(&s, 1, width, err);
+	MU_AUTO_FREE float *by_ru = cells_room(&s, 1, width, err);
+	if (!by_c || !by_ru)
+		return -(int)err->code;
+	for (int64_t k = 0; k < s.batch * s.cell; k++)
+		to[2][k] = dh[k] * (1 - u[k]) * (1 - new[k] * new[k]);
+	struct product p = {.m = s.batch, .n = width, .k = s.cell, .trans_b = true};
+	product(MU_FLOAT, &p, to[2], cells_in(c, 3), by_c);
+	for (int64_t k = 0; k < s.batch * s.cell; k++) {
+		int64_t b = k / s.cell, j = k % s.cell;
+		float d_hr = by_c[b * width + s.in + j];
+		to[3][b * 2 * s.cell + j] = d_hr * h[k] * r[k] * (1 - r[k]);
+		to[3][(b * 2 + 1) * s.cell + j] = dh[k] * (h[k] - new[k]) * u[k] * (1 - u[k]);
+	}
+	p.k = 2 * s.cell;
+	product(MU_FLOAT, &p, to[3], cells_in(c, 2), by_ru);
+	for (int64_t b = 0; b < s.batch; b++) {
+		for (int64_t j = 0; j < s.in; j++)
+			to[0][b * s.in + j] = by_c[b * width + j] + by_ru[b * width + j];
+		for (int64_t j = 0; j < s.cell; j++) {
+			int64_t k = b * s.cell + j, at = b * width + s.in + j;
+			to[1][k] = by_ru[at] + by_c[at] * r[k] + dh[k] * u[k];
+		}
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"LSTMBlockCell", .flags = KERNEL_EXPENSIVE, .run = lstm},
+    {"LSTMBlockCellGrad", .flags = KERNEL_EXPENSIVE, .run = lstm_grad},
+    {"GRUBlockCell", .flags = KERNEL_EXPENSIVE, .run = gru},
+    {"GRUBlockCellGrad", .flags = KERNEL_EXPENSIVE, .run = gru_grad},
+};
+KERNEL_TABLE(block_cell, rows)

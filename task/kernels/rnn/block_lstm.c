@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A whole sequence through an LSTM as one op, forth and back.  The second version has the forget
+ * gate before the cell's, and no bias for it.  Moments from seq_len_max on are zeros. */
+#include <string.h>
+
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/product.h"
+#include "task/kernels/rnn/cells.h"
+
+/* Behind seq_len_max: x, cs_prev, h_prev, w, wci, wcf, wco, b */
+enum { FIRST_OUT = 1 + LSTM_INPUTS };
+static const char *const wanted[] = {
+    "TBI", "BC",  "BC",  "S4",  "C",   "C",   "C",
+    "4",                                             /* and, of the gradient, what was given, */
+    "TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC", /* and what came back to cs and h */
+    "TBC", "TBC",
+};
+
+static const char *const made[LSTM_OUTPUTS] = {"TBC", "TBC", "TBC", "TBC", "TBC", "TBC", "TBC"};
+static const char *const grads[LSTM_GRADS] = {"TBI", "BC", "BC", "S4", "C", "C", "C", "4"};
+
+int lstm_sequence_begin(struct kernel_call *c, bool back, bool second, struct lstm *l,
+			int64_t *moments, float **to, struct mu_err *err)
+{
+	const unsigned n = back ? MU_COUNT(wanted) : LSTM_INPUTS;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 0, err)) ||
+	    (rc = args_int(c, 0, moments, err)) || (rc = cells_check(c, 1, wanted, n, &l->s, err)))
+		return rc;
+	if (*moments < 0 || *moments > l->s.time)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "seq_len_max %lld is not in [0, %lld]",
+			       (long long)*moments, (long long)l->s.time);
+	l->bias = second ? 0 : args_attr_float(c->node, "forget_bias", 1);
+	l->clip = args_attr_float(c->node, "cell_clip", second ? 0 : 3);
+	l->peep = args_attr_bool(c->node, "use_peephole", false);
+	l->ci = second ? 2 : 1;
+	l->f = second ? 1 : 2;
+	l->w = cells_in(c, 4);
+	l->b = cells_in(c, 8);
+	for (unsigned i = 0; i < 3; i++)
+		l->peeps[i] = cells_in(c, 5 + i);
+	return cells_out(c, &l->s, back ? grads : made, back ? LSTM_GRADS : LSTM_OUTPUTS, to, err);
+}
+
+/* ---- what the cells before give to the gates ---- */
+
+enum {
+	STRIP = 32,           /* columns of the weights that lie together, so that they are read in
+				 one line: as many as a tile has */
+	FEW_ROWS = 3,         /* which are multiplied line after line */
+	FEW_MOMENTS = 4,      /* for which laying out the weights does not pay */
+	STRIP_WORK = 2 << 20, /* multiply-adds worth another thread */
+};
+
+struct recurrent {
+	const struct cell_sizes *s;
+	const float *w, *h; /* of the cells before */
+	float *strips;      /* w once more, in strips; or NULL */
+	float *gates;
+};
+
+static void some_strips(void *arg, int64_t from, int64_t to)
+{
+	const struct recurrent *r = arg;
+	int64_t columns = 4 * r->s->cell;
+
+	for (int64_t i = from; i < to; i++) {
+		int64_t at = i * STRIP, left = columns - at;
+		struct product p = {.m = r->s->batch,
+				    .n = left < STRIP ? left : STRIP,
+				    .k = r->s->cell,
+				    .add = true,
+				    .b_line = STRIP,
+				    .c_line = columns};
+		product(MU_FLOAT, &p, r->h, r->strips + at * r->s->cell, r->gates + at);
+	}
+}
+
+static float *lay_out(const struct cell_sizes *s, const float *w)
+{
+	int64_t columns = 4 * s->cell, strips = (columns + STRIP - 1) / STRIP;
+	float *to = malloc((size_t)(strips * s->cell * STRIP) * sizeof *to + 1);
+
+	for (int64_t i = 0; to && i < strips; i++) {
+		int64_t at = i * STRIP, n = columns - at < STRIP ? columns - at : STRIP;
+		for (int64_t k = 0; k < s->cell; k++)
+			memcpy(to + at * s->cell + k * STRIP, w + k * columns + at,
+			       (size_t)n * sizeof *w);
+	}
+	return to;
+}
+
+/* gates += h w, the same sums on any number of threads. */
+static void add_recurrent(struct kernel_call *c, struct recurrent *r)
+{
+	int64_t columns = 4 * r->s->cell, strips = (columns + STRIP - 1) / STRIP;
+	struct product p = {.m = r->s->batch, .n = columns, .k = r->s->cell, .add = true};
+
+	if (!r->strips)
+		product_spread(c, MU_FLOAT, &p, r->h, r->w, r->gates);
+	else if (strips)
+		kernel_parallel(c, strips, STRIP_WORK / (p.m * p.k * STRIP + 1) + 1, some_strips,
+				r);
+}
+
+static int forth(struct kernel_call *c, bool second, struct mu_err *err)
+{
+	float *to[LSTM_OUTPUTS], *at[LSTM_OUTPUTS];
+	int64_t moments;
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_sequence_begin(c, false, second, &l, &moments, to, err)))
+		return rc;
+	/* what x and the bias give, of all moments at once */
+	int64_t wide = 4 * l.s.cell, step = l.s.batch * l.s.cell;
+	MU_AUTO_FREE float *gates = cells_room(&l.s, moments, wide, err);
+	if (!gates)
+		return -(int)err->code;
+	struct product p = {.m = moments * l.s.batch, .n = wide, .k = l.s.in};
+	product_spread(c, MU_FLOAT, &p, cells_in(c, 1), l.w, gates);
+	cells_add_bias(p.m, wide, l.b, gates);
+
+	bool lay = l.s.batch > FEW_ROWS && moments > FEW_MOMENTS;
+	MU_AUTO_FREE float *strips = lay ? lay_out(&l.s, l.w + l.s.in * wide) : NULL;
+	struct recurrent r = {&l.s, l.w + l.s.in * wide, cells_in(c, 3), strips, gates};
+	const float *cs = cells_in(c, 2);
+	for (int64_t t = 0; t < moments; t++, r.gates += l.s.batch * wide) {
+		for (int i = 0; i < LSTM_OUTPUTS; i++)
+			at[i] = to[i] + t * step;
+		add_recurrent(c, &r);
+		lstm_gates(&l, cs, r.gates, at);
+		cs = at[LSTM_CS];
+		r.h = at[LSTM_H];
+	}
+	for (int i = 0; i < LSTM_OUTPUTS; i++)
+		elems_zero(MU_FLOAT, to[i], moments * step, (l.s.time - moments) * step);
+	return 0;
+}
+
+/* What the gradient has in hand from moment to moment. */
+struct back {
+	float *both, *d_both, *gates; /* [x, h], what came back to it, and to the gates */
+	float *d_cs, *d_h;
+};
+
+/* One moment: d_cs and d_h are what comes from the moments behind it, and are left with what goes
+ * to the one before. */
+static void moment_back(struct kernel_call *c, const struct lstm *l, int64_t t, struct back *k,
+			float *const *to)
+{
+	const struct cell_sizes *s = &l->s;
+	int64_t step = s->batch * s->cell, width = s->in + s->cell;
+	const float *out[LSTM_OUTPUTS];
+
+	for (unsigned i = 0; i < LSTM_OUTPUTS; i++)
+		out[i] = cells_in(c, FIRST_OUT + i) + t * step;
+	const float *cs = t ? out[LSTM_CS] - step : cells_in(c, 2);
+	const float *h = t ? out[LSTM_H] - step : cells_in(c, 3);
+	const float *x = cells_in(c, 1) + t * s->batch * s->in;
+	for (int64_t i = 0; i < step; i++) {
+		k->d_cs[i] += cells_in(c, FIRST_OUT + LSTM_OUTPUTS)[t * step + i];
+		k->d_h[i] += cells_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)[t * step + i];
+	}
+	/* in place: what an element gets comes from that element */
+	lstm_step_back(
+	    l, &(struct lstm_back){.cs = cs,
+				   .d_cs = k->d_cs,
+				   .d_h = k->d_h,
+				   .out = out,
+				   .d_before = k->d_cs,
+				   .gates = k->gates,
+				   .d_peeps = {to[D_PEEP], to[D_PEEP + 1], to[D_PEEP + 2]}});
+	struct product p = {.m = s->batch, .n = width, .k = 4 * s->cell, .trans_b = true};
+	product(MU_FLOAT, &p, k->gates, l->w, k->d_both);
+	for (int64_t b = 0; b < s->batch; b++) {
+		elems_copy(MU_FLOAT, to[D_X], (t * s->batch + b) * s->in, k->d_both, b * width,
+			   s->in);
+		elems_copy(MU_FLOAT, k->d_h, b * s->cell, k->d_both, b * width + s->in, s->cell);
+		elems_copy(MU_FLOAT, k->both, b * width, x, b * s->in, s->in);
+		elems_copy(MU_FLOAT, k->both, b * width + s->in, h, b * s->cell, s->cell);
+	}
+	p = (struct product){
+	    .m = width, .n = 4 * s->cell, .k = s->batch, .trans_a = true, .add = true};
+	product(MU_FLOAT, &p, k->both, k->gates, to[D_W]);
+	for (int64_t i = 0; i < s->batch * 4 * s->cell; i++)
+		to[D_B][i % (4 * s->cell)] += k->gates[i];
+}
+
+static int back(struct kernel_call *c, bool second, struct mu_err *err)
+{
+	float *to[LSTM_GRADS];
+	int64_t moments;
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_sequence_begin(c, true, second, &l, &moments, to, err)))
+		return rc;
+	MU_AUTO_FREE float *gates = cells_room(&l.s, 1, 4 * l.s.cell, err);
+	MU_AUTO_FREE float *both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
+	MU_AUTO_FREE float *d_both = cells_room(&l.s, 1, l.s.in + l.s.cell, err);
+	if (!gates || !both || !d_both)
+		return -(int)err->code;
+	for (unsigned i = 0; i < LSTM_GRADS; i++)
+		elems_zero(MU_FLOAT, to[i], 0, c->out[i].tensor.shape.count);
+	struct back k = {both, d_both, gates, to[D_CS], to[D_H]};
+	for (int64_t t = moments; t-- > 0;)
+		moment_back(c, &l, t, &k, to);
+	return 0;
+}
+
+#define OP(name, way, second)                                                                      \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return way(c, second, err);                                                        \
+	}
+OP(first_forth, forth, false)
+OP(second_forth, forth, true)
+OP(first_back, back, false)
+OP(second_back, back, true)
+
+static const struct kernel rows[] = {
+    {"BlockLSTM", .flags = KERNEL_EXPENSIVE, .run = first_forth},
+    {"BlockLSTMGrad", .flags = KERNEL_EXPENSIVE, .run = first_back},
+    {"BlockLSTMGradV2", .flags = KERNEL_EXPENSIVE, .run = second_back},
+    {"BlockLSTMV2", .flags = KERNEL_EXPENSIVE, .run = second_forth},
+};
+KERNEL_TABLE(block_lstm, rows)

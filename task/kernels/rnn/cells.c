@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/rnn/cells.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/engine/product.h"
+#include "task/kernels/rnn/lstm_element.h"
+
+static int64_t side(const struct cell_sizes *s, char c)
+{
+	return c == 'T'   ? s->time
+	       : c == 'B' ? s->batch
+	       : c == 'I' ? s->in
+	       : c == 'C' ? s->cell
+	       : c == 'S' ? s->in + s->cell
+			  : (c - '0') * s->cell;
+}
+
+int cells_check(const struct kernel_call *c, unsigned x, const char *const *want, unsigned n,
+		struct cell_sizes *s, struct mu_err *err)
+{
+	int rank = (int)strlen(want[0]), rc;
+
+	if ((rc = args_rank(c, x, rank, err)) || (rc = args_rank(c, x + 1, 2, err)))
+		return rc;
+	const int64_t *dim = kernel_in(c, x)->shape.dim;
+	*s = (struct cell_sizes){.time = rank == 3 ? dim[0] : 1,
+				 .batch = dim[rank - 2],
+				 .in = dim[rank - 1],
+				 .cell = kernel_in(c, x + 1)->shape.dim[1]};
+	for (unsigned i = 0; i < n; i++) {
+		if ((rc = args_type(c, x + i, MU_FLOAT, err)))
+			return rc;
+		const struct mu_shape *have = &kernel_in(c, x + i)->shape;
+		bool fits = have->rank == (int)strlen(want[i]);
+		for (int d = 0; fits && d < have->rank; d++)
+			fits = have->dim[d] == side(s, want[i][d]);
+		if (!fits)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "input %u of shape %s does not fit x %s and %lld cells",
+				       x + i, mu_shape_str(have),
+				       mu_shape_str(&kernel_in(c, x)->shape), (long long)s->cell);
+	}
+	return 0;
+}
+
+int cells_out(struct kernel_call *c, const struct cell_sizes *s, const char *const *want,
+	      unsigned n, float **to, struct mu_err *err)
+{
+	for (unsigned i = 0; i < n; i++) {
+		struct mu_shape shape = mu_shape_scalar();
+		struct mu_tensor *t;
+		int rc = 0;
+		for (const char *p = want[i]; *p && !rc; p++)
+			rc = mu_shape_push(&shape, side(s, *p), err);
+		if (rc || (rc = move_out(c, i, MU_FLOAT, &shape, &t, err)))
+			return rc;
+		to[i] = t->data;
+	}
+	return 0;
+}
+
+float *cells_room(const struct cell_sizes *s, int64_t moments, int64_t columns, struct mu_err *err)
+{
+	struct mu_shape shape;
+	float *room = NULL;
+
+	if (!mu_shape_set(&shape, 3, (int64_t[]){moments, s->batch, columns}, err) &&
+	    !(room = calloc((size_t)shape.count + 1, sizeof *room)))
+		mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld rows of %lld",
+			(long long)s->batch, (long long)columns);
+	return room;
+}
+
+void cells_add_bias(int64_t rows, int64_t columns, const float *bias, float *to)
+{
+	for (int64_t b = 0; b < rows; b++)
+		loops->binary[BIN_AddV2][MU_FLOAT](to + b * columns, to + b * columns, bias,
+						   columns, BOTH_RUN);
+}
+
+void cells_joined(const struct cell_sizes *s, const float *x, const float *h, const float *scale,
+		  const float *w, const float *bias, int64_t gates, float *both, float *to)
+{
+	int64_t width = s->in + s->cell, columns = gates * s->cell;
+
+	for (int64_t b = 0; b < s->batch; b++) {
+		memcpy(both + b * width, x + b * s->in, (size_t)s->in * sizeof *x);
+		for (int64_t i = 0; i < s->cell; i++)
+			both[b * width + s->in + i] =
+			    h[b * s->cell + i] * (scale ? scale[b * s->cell + i] : 1);
+	}
+	struct product p = {.m = s->batch, .n = columns, .k = width};
+	product(MU_FLOAT, &p, both, w, to);
+	cells_add_bias(s->batch, columns, bias, to);
+}
+
+static void apply(enum unary_op op, float *out, const float *in, int64_t n)
+{
+	loops->unary[op][MU_FLOAT](out, in, n);
+}
+
+void cells_sigmoid(float *out, const float *in, int64_t n)
+{
+	apply(UN_Sigmoid, out, in, n);
+}
+
+void cells_tanh(float *out, const float *in, int64_t n)
+{
+	apply(UN_Tanh, out, in, n);
+}
+
+/* One row.  gates: what the products gave, whose peepholes are added in place. */
+static void lstm_row(const struct lstm *l, const float *cs, float *gates, float *const *out,
+		     int64_t at)
+{
+	int64_t n = l->s.cell;
+	float *gi = gates, *gf = gates + l->f * n, *go = gates + 3 * n;
+	float *i = out[LSTM_I] + at, *now = out[LSTM_CS] + at, *f = out[LSTM_F] + at;
+	float *o = out[LSTM_O] + at, *ci = out[LSTM_CI] + at, *co = out[LSTM_CO] + at;
+	float *h = out[LSTM_H] + at, clip = l->clip;
+
+	for (int64_t j = 0; j < n; j++)
+		gf[j] += l->bias;
+	for (int64_t j = 0; j < n && l->peep; j++) {
+		gi[j] += cs[j] * l->peeps[0][j];
+		gf[j] += cs[j] * l->peeps[1][j];
+	}
+	cells_sigmoid(i, gi, n);
+	cells_sigmoid(f, gf, n);
+	cells_tanh(ci, gates + l->ci * n, n);
+	for (int64_t j = 0; j < n; j++)
+		now[j] = ci[j] * i[j] + f[j] * cs[j];
+	for (int64_t j = 0; j < n && clip > 0; j++)
+		now[j] = now[j] < -clip ? -clip : now[j] > clip ? clip : now[j];
+	for (int64_t j = 0; j < n && l->peep; j++)
+		go[j] += now[j] * l->peeps[2][j];
+	cells_sigmoid(o, go, n);
+	cells_tanh(co, now, n);
+	for (int64_t j = 0; j < n; j++)
+		h[j] = o[j] * co[j];
+}
+
+void lstm_gates(const struct lstm *l, const float *cs, float *gates, float *const *out)
+{
+	int64_t n = l->s.cell;
+
+	for (int64_t b = 0; b < l->s.batch; b++)
+		lstm_row(l, cs + b * n, gates + b * 4 * n, out, b * n);
+}
+
+void lstm_step(const struct lstm *l, const float *x, const float *cs, const float *h, float *both,
+	       float *gates, float *const *out)
+{
+	cells_joined(&l->s, x, h, NULL, l->w, l->b, 4, both, gates);
+	lstm_gates(l, cs, gates, out);
+}
+
+void lstm_step_back(const struct lstm *l, const struct lstm_back *s)
+{
+	int64_t n = l->s.cell;
+
+	for (int64_t k = 0; k < l->s.batch * n; k++) {
+		int64_t j = k % n;
+		const struct lstm_element e = {.peep = l->peep,
+					       .i = s->out[LSTM_I][k],
+					       .f = s->out[LSTM_F][k],
+					       .o = s->out[LSTM_O][k],
+					       .ci = s->out[LSTM_CI][k],
+					       .co = s->out[LSTM_CO][k],
+					       .before = s->cs[k],
+					       .d_cs = s->d_cs[k],
+					       .d_h = s->d_h[k],
+					       .peep_i = l->peep ? l->peeps[0][j] : 0,
+					       .peep_f = l->peep ? l->peeps[1][j] : 0,
+					       .peep_o = l->peep ? l->peeps[2][j] : 0};
+		const struct lstm_element_back b = lstm_element_back(&e);
+		float *gates = s->gates + k / n * 4 * n + j;
+		gates[0] = b.i;
+		gates[l->ci * n] = b.ci;
+		gates[l->f * n] = b.f;
+		gates[3 * n] = b.o;
+		s->d_before[k] = b.before;
+		if (!l->peep)
+			continue;
+		s->d_peeps[0][j] += b.i * e.before;
+		s->d_peeps[1][j] += b.f * e.before;
+		s->d_peeps[2][j] += b.o * s->out[LSTM_CS][k];
+	}
+}

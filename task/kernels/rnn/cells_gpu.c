@@ -1,0 +1,444 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Recurrent cells on a GPU, a step or a whole sequence, forth and back: matrix products, and
+ * between them one kernel for all that the gates do (rnn/cells.cu.h).
+ *
+ * Of a sequence only what goes from moment to moment is done one after the other, two launches a
+ * moment: the product with the cells before, and the gates.  What x gives, what goes back to x, and
+ * the gradients of weights, bias and peepholes are of all moments at once. */
+#include <string.h>
+
+#include "task/kernels/engine/gpu_matmul.h"
+#include "task/kernels/math/reduce_gpu.h"
+#include "task/kernels/rnn/cells.h"
+
+enum { MOST_KERNELS = 3, BIAS = 2 };
+struct state {
+	struct gpu *gpu;
+	/* Products with x and with h, and the same for another matrix; forth, or of the gradients
+	 * of weights: each sees one shape. */
+	struct gpu_matmul by[4];
+	void *kernels[MOST_KERNELS];
+	struct gpu_reduction sum;
+};
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	for (unsigned i = 0; i < MU_COUNT(s->by); i++)
+		gpu_matmul_fini(&s->by[i]);
+	free(s);
+}
+
+static const struct {
+	const char *op, *kernels[MOST_KERNELS];
+} ops[] = {
+    {"LSTMBlockCell", {"lstm_gates"}},
+    {"BlockLSTM", {"lstm_gates"}},
+    {"BlockLSTMV2", {"lstm_gates"}},
+    {"LSTMBlockCellGrad", {"lstm_back", "lstm_peeps"}},
+    {"BlockLSTMGrad", {"lstm_back", "lstm_peeps"}},
+    {"BlockLSTMGradV2", {"lstm_back", "lstm_peeps"}},
+    {"GRUBlockCell", {"gru_gates", "gru_new"}},
+    {"GRUBlockCellGrad", {"gru_back_new", "gru_back_gates", "gru_back_out"}},
+};
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	struct state *s = MU_NEW(struct state);
+	const char *const *names = ops[0].kernels;
+	int rc = 0;
+
+	s->gpu = gpu_of_node(n, rt);
+	s->sum = (struct gpu_reduction){s->gpu, MU_FLOAT, NULL, NULL};
+	for (unsigned i = 0; i < MU_COUNT(ops); i++)
+		if (strcmp(ops[i].op, n->op) == 0)
+			names = ops[i].kernels;
+	for (unsigned i = 0; i < MOST_KERNELS && names[i] && !rc; i++)
+		rc = gpu_kernel(s->gpu, names[i], &s->kernels[i], err);
+	for (unsigned i = 0; i < MU_COUNT(s->by) && !rc; i++)
+		rc = gpu_matmul_init(&s->by[i], s->gpu, MU_FLOAT, err);
+	if (!rc)
+		rc = gpu_find(s->gpu, "Sum", MU_FLOAT, &s->sum.first, err);
+	s->sum.rest = s->sum.first;
+	if (rc)
+		release(s);
+	else
+		*state = s;
+	return rc;
+}
+
+/* ---- what all of them do ---- */
+
+static cuda_ptr at(const float *there)
+{
+	return (cuda_ptr)(uintptr_t)there;
+}
+
+static cuda_ptr on(cuda_ptr from, int64_t elements)
+{
+	return from + (uint64_t)elements * sizeof(float);
+}
+
+static int multiply(struct kernel_call *c, unsigned by, const struct product *p, cuda_ptr a,
+		    cuda_ptr b, cuda_ptr out, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct matmul_args args = {.out = out, .a = a, .b = b};
+	bool activate;
+
+	return gpu_matmul_run(&s->by[by], p, &args, c->node->name, &activate, err);
+}
+
+static int zeros(struct kernel_call *c, float *from, int64_t n, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	struct mu_tensor t = {.dtype = MU_FLOAT, .shape = mu_shape_vec(n), .data = from};
+
+	return gpu_fill(s->gpu, &t, 0, err);
+}
+
+static int room(struct kernel_call *c, int64_t rows, int64_t columns, struct mu_tensor *out,
+		struct mu_err *err)
+{
+	struct mu_shape s;
+	int rc = mu_shape_set(&s, 2, (int64_t[]){rows, columns}, err);
+
+	return rc ? rc : gpu_scratch(c, MU_FLOAT, s.count, out, err);
+}
+
+static int run(struct kernel_call *c, unsigned kernel, int64_t n, const struct cells_args *a,
+	       struct mu_err *err)
+{
+	const struct state *s = c->state;
+
+	return gpu_run(s->gpu, s->kernels[kernel], n, a, err);
+}
+
+/* out[columns] = the sums of so many rows. */
+static int sum_rows(struct kernel_call *c, cuda_ptr in, int64_t rows, int64_t columns, float *out,
+		    struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct reduce_args a = {
+	    .out = at(out), .in = in, .outer = 1, .reduced = rows, .inner = columns};
+
+	return gpu_reduce(c, &s->sum, 1, &a, err);
+}
+
+static struct cells_args lstm_args(const struct lstm *l, int64_t rows)
+{
+	return (struct cells_args){.batch = rows,
+				   .cell = l->s.cell,
+				   .first = l->s.batch * l->s.cell,
+				   .bias = l->bias,
+				   .clip = l->clip,
+				   .peep = l->peep,
+				   .ci = l->ci,
+				   .f = l->f};
+}
+
+/* ---- LSTM, forth ---- */
+
+/* x and what is before the first moment. */
+struct given {
+	cuda_ptr x, cs, h;
+};
+
+static int lstm_forth(struct kernel_call *c, const struct lstm *l, struct given g, int64_t moments,
+		      float *const *to, struct mu_err *err)
+{
+	const int64_t wide = 4 * l->s.cell, step = l->s.batch * l->s.cell;
+	const struct product by_x = {.m = moments * l->s.batch, .n = wide, .k = l->s.in};
+	const struct product by_h = {.m = l->s.batch, .n = wide, .k = l->s.cell};
+	struct cells_args a = lstm_args(l, l->s.batch);
+	MU_AUTO_TENSOR xs = {0};
+	MU_AUTO_TENSOR hs = {0};
+	int rc;
+
+	if ((rc = room(c, by_x.m, wide, &xs, err)) || (rc = room(c, by_h.m, wide, &hs, err)) ||
+	    (rc = multiply(c, 0, &by_x, g.x, at(l->w), gpu_address(&xs), err)))
+		return rc;
+	a.in[1] = gpu_address(&hs);
+	a.in[BIAS] = at(l->b);
+	for (int i = 0; i < 3; i++)
+		a.in[4 + i] = at(l->peeps[i]);
+	for (int64_t t = 0; t < moments && !rc; t++) {
+		a.in[0] = on(gpu_address(&xs), t * l->s.batch * wide);
+		a.in[3] = g.cs;
+		for (int i = 0; i < LSTM_OUTPUTS; i++)
+			a.out[i] = on(at(to[i]), t * step);
+		if (!(rc = multiply(c, 1, &by_h, g.h, on(at(l->w), l->s.in * wide), a.in[1], err)))
+			rc = run(c, 0, step, &a, err);
+		g.cs = a.out[LSTM_CS];
+		g.h = a.out[LSTM_H];
+	}
+	for (int i = 0; i < LSTM_OUTPUTS && !rc; i++)
+		rc = zeros(c, to[i] + moments * step, (l->s.time - moments) * step, err);
+	return rc;
+}
+
+static struct given given_in(const struct kernel_call *c, unsigned x)
+{
+	return (struct given){at(cells_in(c, x)), at(cells_in(c, x + 1)), at(cells_in(c, x + 2))};
+}
+
+static int lstm(struct kernel_call *c, struct mu_err *err)
+{
+	float *to[LSTM_OUTPUTS];
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_cell_begin(c, false, &l, to, err)))
+		return rc;
+	return lstm_forth(c, &l, given_in(c, 0), 1, to, err);
+}
+
+static int sequence(struct kernel_call *c, struct mu_err *err)
+{
+	const bool second = strcmp(c->node->op, "BlockLSTMV2") == 0;
+	float *to[LSTM_OUTPUTS];
+	int64_t moments;
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_sequence_begin(c, false, second, &l, &moments, to, err)))
+		return rc;
+	return lstm_forth(c, &l, given_in(c, 1), moments, to, err);
+}
+
+/* ---- LSTM, back ---- */
+
+/* Of all moments, from the gates' gradients: what the peepholes got. */
+static int peeps_back(struct kernel_call *c, const struct lstm *l, cuda_ptr gates, cuda_ptr before,
+		      cuda_ptr cs, int64_t moments, float *const *to, struct mu_err *err)
+{
+	const int64_t rows = moments * l->s.batch, n = rows * l->s.cell;
+	struct cells_args a = lstm_args(l, rows);
+	MU_AUTO_TENSOR each = {0};
+	int rc = 0;
+
+	if (!l->peep) {
+		for (int i = 0; i < 3 && !rc; i++)
+			rc = zeros(c, to[i], l->s.cell, err);
+		return rc;
+	}
+	if ((rc = room(c, 3 * rows, l->s.cell, &each, err)))
+		return rc;
+	a.in[0] = gates;
+	a.in[1] = before;
+	a.in[2] = cs;
+	for (int i = 0; i < 3; i++)
+		a.out[i] = on(gpu_address(&each), i * n);
+	rc = run(c, 1, n, &a, err);
+	for (int i = 0; i < 3 && !rc; i++)
+		rc = sum_rows(c, a.out[i], rows, l->s.cell, to[i], err);
+	return rc;
+}
+
+/* What the op that went forth gave, from input `first` on, and what came back. */
+static struct cells_args back_args(const struct kernel_call *c, const struct lstm *l,
+				   unsigned first, int64_t at_element)
+{
+	static const int of[] = {LSTM_I, LSTM_CS, LSTM_F, LSTM_O, LSTM_CI, LSTM_CO};
+	struct cells_args a = lstm_args(l, l->s.batch);
+
+	for (unsigned i = 0; i < MU_COUNT(of); i++)
+		a.in[i] = on(at(cells_in(c, first + (unsigned)of[i])), at_element);
+	for (int i = 0; i < 3; i++)
+		a.in[11 + i] = at(l->peeps[i]);
+	return a;
+}
+
+static int lstm_grad(struct kernel_call *c, struct mu_err *err)
+{
+	float *to[LSTM_CELL_GRADS];
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_cell_begin(c, true, &l, to, err)))
+		return rc;
+	struct cells_args a = back_args(c, &l, LSTM_INPUTS, 0);
+	a.in[6] = at(cells_in(c, 1));
+	a.in[7] = at(cells_in(c, 14));
+	a.in[8] = at(cells_in(c, 15));
+	a.out[0] = at(to[1]);
+	a.out[1] = at(to[0]);
+	rc = run(c, 0, l.s.batch * l.s.cell, &a, err);
+	return rc ? rc : peeps_back(c, &l, a.out[0], a.in[6], a.in[1], 1, to + 2, err);
+}
+
+enum { FIRST_OUT = 1 + LSTM_INPUTS };
+
+/* The gates' gradients of all moments; what goes to the cells before the first. */
+static int moments_back(struct kernel_call *c, const struct lstm *l, int64_t moments,
+			cuda_ptr gates, float *const *to, struct mu_err *err)
+{
+	const int64_t wide = 4 * l->s.cell, step = l->s.batch * l->s.cell;
+	const struct product by_h = {.m = l->s.batch, .n = l->s.cell, .k = wide, .trans_b = true};
+	int rc;
+
+	if ((rc = zeros(c, to[D_CS], step, err)) || (rc = zeros(c, to[D_H], step, err)))
+		return rc;
+	for (int64_t t = moments; t-- > 0 && !rc;) {
+		struct cells_args a = back_args(c, l, FIRST_OUT, t * step);
+		a.in[6] = t ? on(a.in[1], -step) : at(cells_in(c, 2));
+		a.in[7] = a.out[1] = at(to[D_CS]);
+		a.in[8] = at(to[D_H]);
+		a.in[9] = on(at(cells_in(c, FIRST_OUT + LSTM_OUTPUTS)), t * step);
+		a.in[10] = on(at(cells_in(c, FIRST_OUT + LSTM_OUTPUTS + 1)), t * step);
+		a.out[0] = on(gates, t * l->s.batch * wide);
+		if (!(rc = run(c, 0, step, &a, err)))
+			rc = multiply(c, 0, &by_h, a.out[0], on(at(l->w), l->s.in * wide),
+				      at(to[D_H]), err);
+	}
+	return rc;
+}
+
+/* The weights that x meets, and those of the cells before, which lie one behind the other once they
+ * are copied. */
+static int weights_back(struct kernel_call *c, const struct lstm *l, int64_t moments,
+			cuda_ptr gates, cuda_ptr d_w, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const int64_t rows = moments * l->s.batch, step = l->s.batch * l->s.cell;
+	const struct product by_x = {.m = l->s.in, .n = 4 * l->s.cell, .k = rows, .trans_a = true};
+	const struct product by_h = {
+	    .m = l->s.cell, .n = 4 * l->s.cell, .k = rows, .trans_a = true};
+	const cuda_ptr first = at(cells_in(c, 3)), h = at(cells_in(c, FIRST_OUT + LSTM_H));
+	MU_AUTO_TENSOR before = {0};
+	int rc = room(c, rows, l->s.cell, &before, err);
+
+	if (!rc && moments)
+		rc = gpu_copy_within(s->gpu, gpu_address(&before), first,
+				     (size_t)step * sizeof(float), err);
+	if (!rc && moments)
+		rc = gpu_copy_within(s->gpu, on(gpu_address(&before), step), h,
+				     (size_t)((moments - 1) * step) * sizeof(float), err);
+	if (rc || (rc = multiply(c, 1, &by_x, at(cells_in(c, 1)), gates, d_w, err)))
+		return rc;
+	return multiply(c, 2, &by_h, gpu_address(&before), gates, on(d_w, l->s.in * 4 * l->s.cell),
+			err);
+}
+
+static int sequence_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const bool second = strcmp(c->node->op, "BlockLSTMGradV2") == 0;
+	MU_AUTO_TENSOR gates = {0};
+	float *to[LSTM_GRADS];
+	int64_t moments;
+	struct lstm l;
+	int rc;
+
+	if ((rc = lstm_sequence_begin(c, true, second, &l, &moments, to, err)))
+		return rc;
+	const int64_t rows = moments * l.s.batch, wide = 4 * l.s.cell;
+	const struct product to_x = {.m = rows, .n = l.s.in, .k = wide, .trans_b = true};
+	if ((rc = room(c, rows, wide, &gates, err)) ||
+	    (rc = moments_back(c, &l, moments, gpu_address(&gates), to, err)) ||
+	    (rc = multiply(c, 3, &to_x, gpu_address(&gates), at(l.w), at(to[D_X]), err)) ||
+	    (rc = zeros(c, to[D_X] + rows * l.s.in, (l.s.time * l.s.batch - rows) * l.s.in, err)) ||
+	    (rc = weights_back(c, &l, moments, gpu_address(&gates), at(to[D_W]), err)) ||
+	    (rc = sum_rows(c, gpu_address(&gates), rows, wide, to[D_B], err)))
+		return rc;
+	return peeps_back(c, &l, gpu_address(&gates), at(cells_in(c, 2)),
+			  at(cells_in(c, FIRST_OUT + LSTM_CS)), moments, to + D_PEEP, err);
+}
+
+/* ---- GRU ---- */
+
+/* Products of x and of h with a matrix of so many columns, for the gates to add. */
+static int both(struct kernel_call *c, unsigned by, const struct cell_sizes *s, int64_t columns,
+		const float *w, cuda_ptr h, struct cells_args *a, struct mu_err *err)
+{
+	const struct product by_x = {.m = s->batch, .n = columns, .k = s->in};
+	const struct product by_h = {.m = s->batch, .n = columns, .k = s->cell};
+	int rc = multiply(c, by, &by_x, at(cells_in(c, 0)), at(w), a->in[0], err);
+
+	return rc ? rc : multiply(c, by + 1, &by_h, h, on(at(w), s->in * columns), a->in[1], err);
+}
+
+static int gru(struct kernel_call *c, struct mu_err *err)
+{
+	float *to[GRU_OUTPUTS];
+	MU_AUTO_TENSOR xs = {0};
+	MU_AUTO_TENSOR hs = {0};
+	MU_AUTO_TENSOR scaled = {0};
+	struct cell_sizes s;
+	int rc;
+
+	if ((rc = gru_cell_begin(c, false, &s, to, err)) ||
+	    (rc = room(c, s.batch, 2 * s.cell, &xs, err)) ||
+	    (rc = room(c, s.batch, 2 * s.cell, &hs, err)) ||
+	    (rc = room(c, s.batch, s.cell, &scaled, err)))
+		return rc;
+	const int64_t n = s.batch * s.cell;
+	const cuda_ptr h = at(cells_in(c, 1));
+	struct cells_args a = {
+	    .in = {gpu_address(&xs), gpu_address(&hs), at(cells_in(c, 4)), h, at(to[1])},
+	    .out = {at(to[0]), at(to[1]), gpu_address(&scaled)},
+	    .batch = s.batch,
+	    .cell = s.cell};
+	if ((rc = both(c, 0, &s, 2 * s.cell, cells_in(c, 2), h, &a, err)) ||
+	    (rc = run(c, 0, n, &a, err)) ||
+	    (rc = both(c, 2, &s, s.cell, cells_in(c, 3), gpu_address(&scaled), &a, err)))
+		return rc;
+	a.in[BIAS] = at(cells_in(c, 5));
+	a.out[0] = at(to[2]);
+	a.out[1] = at(to[3]);
+	return run(c, 1, n, &a, err);
+}
+
+static int gru_grad(struct kernel_call *c, struct mu_err *err)
+{
+	float *to[GRU_OUTPUTS];
+	MU_AUTO_TENSOR by_c = {0};
+	MU_AUTO_TENSOR by_ru = {0};
+	struct cell_sizes s;
+	int rc;
+
+	if ((rc = gru_cell_begin(c, true, &s, to, err)))
+		return rc;
+	const int64_t width = s.in + s.cell, n = s.batch * s.cell;
+	struct product p = {.m = s.batch, .n = width, .k = s.cell, .trans_b = true};
+	if ((rc = room(c, s.batch, width, &by_c, err)) ||
+	    (rc = room(c, s.batch, width, &by_ru, err)))
+		return rc;
+	struct cells_args a = {.in = {at(cells_in(c, 9)), at(cells_in(c, 7)), at(cells_in(c, 8)),
+				      gpu_address(&by_c), at(cells_in(c, 1)), at(cells_in(c, 6))},
+			       .out = {at(to[2])},
+			       .batch = s.batch,
+			       .cell = s.cell,
+			       .width = width};
+	if ((rc = run(c, 0, n, &a, err)) ||
+	    (rc = multiply(c, 0, &p, at(to[2]), at(cells_in(c, 3)), gpu_address(&by_c), err)))
+		return rc;
+	a.out[0] = at(to[3]);
+	p.k = 2 * s.cell;
+	if ((rc = run(c, 1, n, &a, err)) ||
+	    (rc = multiply(c, 1, &p, at(to[3]), at(cells_in(c, 2)), gpu_address(&by_ru), err)))
+		return rc;
+	a.in[4] = a.in[5];
+	a.in[5] = gpu_address(&by_ru);
+	a.out[0] = at(to[0]);
+	a.out[1] = at(to[1]);
+	return run(c, 2, s.batch * width, &a, err);
+}
+
+/* seq_len_max is read on the host. */
+#define ROW(name, fn, host)                                                                        \
+	{                                                                                          \
+		.k = {name, .run = fn, .prepare = prepare, .release = release}, .type_attr = "T",  \
+		.types = GPU_TYPE(MU_FLOAT), .host_in = host                                       \
+	}
+static const struct gpu_kernel rows[] = {
+    ROW("LSTMBlockCell", lstm, 0),
+    ROW("LSTMBlockCellGrad", lstm_grad, 0),
+    ROW("BlockLSTM", sequence, 1),
+    ROW("BlockLSTMV2", sequence, 1),
+    ROW("BlockLSTMGrad", sequence_grad, 1),
+    ROW("BlockLSTMGradV2", sequence_grad, 1),
+    ROW("GRUBlockCell", gru, 0),
+    ROW("GRUBlockCellGrad", gru_grad, 0),
+};
+GPU_KERNEL_TABLE(gpu_cells, rows)

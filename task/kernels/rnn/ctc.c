@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/rnn/ctc.h"
+
+#include "task/kernels/engine/convert.h"
+
+int ctc_scores_in(const struct kernel_call *c, unsigned lengths, enum mu_code misfit,
+		  struct ctc_scores *s, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int rc;
+
+	if ((rc = args_rank(c, 0, 3, err)) || (rc = args_type(c, lengths, MU_INT32, err)) ||
+	    (rc = args_rank(c, lengths, 1, err)))
+		return rc;
+	if (in->dtype != MU_FLOAT && in->dtype != MU_DOUBLE)
+		return mu_fail(err, MU_UNIMPLEMENTED, "no %s of %s", c->node->op,
+			       mu_dtype_name(in->dtype));
+	*s = (struct ctc_scores){.in = in,
+				 .length = kernel_in(c, lengths)->data,
+				 .time = in->shape.dim[0],
+				 .batch = in->shape.dim[1],
+				 .classes = in->shape.dim[2]};
+	if (!s->time || !s->classes || s->classes > INT32_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "inputs must not have 0 size: %s",
+			       mu_shape_str(&in->shape));
+	if (kernel_in(c, lengths)->shape.count != s->batch)
+		return mu_fail(err, misfit,
+			       "len(sequence_length) != batch_size.  len(sequence_length):  %lld "
+			       "batch_size: %lld",
+			       (long long)kernel_in(c, lengths)->shape.count, (long long)s->batch);
+	for (int64_t b = 0; b < s->batch; b++)
+		if (s->length[b] < 0 || s->length[b] > s->time)
+			return mu_fail(err, misfit, "sequence_length(%lld) is not in [0, %lld]",
+				       (long long)b, (long long)s->time);
+	return 0;
+}
+
+void ctc_log_softmax(const struct ctc_scores *s, int64_t t, int64_t b, double *to)
+{
+	size_t at = (size_t)((t * s->batch + b) * s->classes) * mu_dtype_size(s->in->dtype);
+	double most = -INFINITY, sum = 0;
+
+	convert(MU_DOUBLE, to, s->in->dtype, (const char *)s->in->data + at, s->classes);
+	for (int64_t k = 0; k < s->classes; k++)
+		most = to[k] > most ? to[k] : most;
+	for (int64_t k = 0; k < s->classes; k++)
+		sum += exp(to[k] - most);
+	sum = most + log(sum);
+	for (int64_t k = 0; k < s->classes; k++)
+		to[k] -= sum;
+}

@@ -1,0 +1,311 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* CTCLoss: how unlikely the labels are under all ways of stretching them over the time, and what
+ * that is differentiated by the scores.  Worked in double, in logarithms.
+ *
+ * A sequence of labels a b is walked as - a - b -, a state each, - being the blank.  From one
+ * moment to the next the walk stays, goes on by one state, or passes over a blank that stands
+ * between two labels that differ.  `ahead[t][u]` is the chance of being at u at t, with what was
+ * seen up to t; `behind[u]`, kept for one moment only, that of getting from u to the end. */
+#include <stdatomic.h>
+#include <stdlib.h>
+
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/rnn/ctc.h"
+
+struct labels {
+	int32_t *path; /* the states' classes, of all sequences one after the other */
+	int64_t *from; /* of sequence b in path; batch + 1 of them */
+};
+
+struct loss {
+	struct ctc_scores s;
+	struct labels l;
+	bool merge;
+	struct mu_tensor *loss, *grad;
+	atomic_bool starved;
+};
+
+struct walk {
+	const int32_t *path;
+	int64_t states, time, classes;
+	bool merge;
+	double *log_y;           /* [time, classes] */
+	double *ahead;           /* [time, states] */
+	double *behind, *before; /* [states], of a moment and of the one before it */
+	double *by_class;        /* [classes] */
+};
+
+static bool may_stay(const struct walk *w, int64_t u)
+{
+	return w->merge || w->path[u] == w->classes - 1;
+}
+
+/* From u - 2 to u, over the blank between. */
+static bool may_pass(const struct walk *w, int64_t u)
+{
+	return u > 1 && w->path[u] != w->classes - 1 && !(w->merge && w->path[u] == w->path[u - 2]);
+}
+
+static void walk_ahead(struct walk *w)
+{
+	for (int64_t u = 0; u < w->states; u++)
+		w->ahead[u] = u < 2 ? w->log_y[w->path[u]] : -INFINITY;
+	for (int64_t t = 1; t < w->time; t++) {
+		const double *was = w->ahead + (t - 1) * w->states;
+		const double *y = w->log_y + t * w->classes;
+		double *now = w->ahead + t * w->states;
+
+		for (int64_t u = 0; u < w->states; u++) {
+			double p = may_stay(w, u) ? was[u] : -INFINITY;
+			if (u > 0)
+				p = ctc_log_add(p, was[u - 1]);
+			if (may_pass(w, u))
+				p = ctc_log_add(p, was[u - 2]);
+			now[u] = p + y[w->path[u]];
+		}
+	}
+}
+
+/* w->behind from moment t to t - 1. */
+static void step_back(struct walk *w, int64_t t)
+{
+	const double *y = w->log_y + t * w->classes;
+	double *swap = w->before;
+
+	for (int64_t u = 0; u < w->states; u++) {
+		double p = may_stay(w, u) ? w->behind[u] + y[w->path[u]] : -INFINITY;
+		if (u + 1 < w->states)
+			p = ctc_log_add(p, w->behind[u + 1] + y[w->path[u + 1]]);
+		if (u + 2 < w->states && may_pass(w, u + 2))
+			p = ctc_log_add(p, w->behind[u + 2] + y[w->path[u + 2]]);
+		w->before[u] = p;
+	}
+	w->before = w->behind;
+	w->behind = swap;
+}
+
+/* What softmax gives at t, less the share that the labels' ways have of each class. */
+static void slope(struct walk *w, int64_t t, double total)
+{
+	double *share = w->by_class;
+
+	for (int64_t k = 0; k < w->classes; k++)
+		share[k] = -INFINITY;
+	for (int64_t u = 0; u < w->states; u++)
+		share[w->path[u]] =
+		    ctc_log_add(share[w->path[u]], w->ahead[t * w->states + u] + w->behind[u]);
+	for (int64_t k = 0; k < w->classes; k++)
+		share[k] = exp(w->log_y[t * w->classes + k]) -
+			   (total == -INFINITY ? 0 : exp(share[k] - total));
+}
+
+static void put(struct mu_tensor *to, int64_t at, const double *from, int64_t n)
+{
+	convert(to->dtype, (char *)to->data + (size_t)at * mu_dtype_size(to->dtype), MU_DOUBLE,
+		from, n);
+}
+
+static void one(struct loss *l, int64_t b, struct walk *w)
+{
+	const struct ctc_scores *s = &l->s;
+	double total = -INFINITY;
+
+	for (int64_t t = 0; t < w->time; t++)
+		ctc_log_softmax(s, t, b, w->log_y + t * s->classes);
+	walk_ahead(w);
+	for (int64_t u = 0; u < w->states; u++) {
+		w->behind[u] = u + 2 < w->states ? -INFINITY : 0;
+		total = ctc_log_add(total, w->ahead[(w->time - 1) * w->states + u] + w->behind[u]);
+	}
+	for (int64_t t = w->time; t-- > 0;) {
+		slope(w, t, total);
+		put(l->grad, (t * s->batch + b) * s->classes, w->by_class, s->classes);
+		if (t)
+			step_back(w, t);
+	}
+	put(l->loss, b, &(double){-total}, 1);
+}
+
+static void some(void *arg, int64_t from, int64_t to)
+{
+	struct loss *l = arg;
+
+	for (int64_t b = from; b < to; b++) {
+		struct walk w = {.path = l->l.path + l->l.from[b],
+				 .states = l->l.from[b + 1] - l->l.from[b],
+				 .time = l->s.length[b],
+				 .classes = l->s.classes,
+				 .merge = l->merge};
+		if (!w.states)
+			continue;
+		MU_AUTO_TENSOR room = {0};
+		struct mu_shape shape;
+		if (mu_shape_set(&shape, 2, (int64_t[]){w.time + 2, w.classes + w.states}, NULL) ||
+		    mu_tensor_new(&room, MU_DOUBLE, &shape, NULL)) {
+			atomic_store(&l->starved, true);
+			return;
+		}
+		w.log_y = room.data;
+		w.ahead = w.log_y + w.time * w.classes;
+		w.behind = w.ahead + w.time * w.states;
+		w.before = w.behind + w.states;
+		w.by_class = w.before + w.states;
+		one(l, b, &w);
+	}
+}
+
+/* ---- the labels ---- */
+
+static int check_labels(const struct kernel_call *c, int64_t batch, struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = args_type(c, 1, MU_INT64, err)) || (rc = args_rank(c, 1, 2, err)) ||
+	    (rc = args_type(c, 2, MU_INT32, err)) || (rc = args_rank(c, 2, 1, err)))
+		return rc;
+	const struct mu_tensor *at = kernel_in(c, 1);
+	if (at->shape.dim[1] != 2 || at->shape.dim[0] != kernel_in(c, 2)->shape.dim[0])
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "labels_indices %s must have two numbers for each of labels_values %s",
+		    mu_shape_str(&at->shape), mu_shape_str(&kernel_in(c, 2)->shape));
+	for (int64_t i = 0; i < at->shape.dim[0]; i++) {
+		const int64_t *p = MU_DATA(int64_t, at) + 2 * i;
+		if (p[0] < 0 || p[0] >= batch || p[1] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "indices[%lld] = [%lld,%lld] is out of bounds: need 0 <= "
+				       "index < [%lld,...]",
+				       (long long)i, (long long)p[0], (long long)p[1],
+				       (long long)batch);
+		if (i && (p[0] < p[-2] || (p[0] == p[-2] && p[1] <= p[-1])))
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT, "indices[%lld] = [%lld,%lld] is %s",
+			    (long long)i, (long long)p[0], (long long)p[1],
+			    p[0] == p[-2] && p[1] == p[-1] ? "repeated" : "out of order");
+	}
+	return 0;
+}
+
+struct rules {
+	bool collapse, skip;
+	int64_t classes, time;
+};
+
+/* The states of n labels into `to`, of which there is one at least; their count, or an error. */
+static int64_t states(const struct rules *r, int64_t b, const int32_t *label, int64_t n,
+		      int32_t *to, struct mu_err *err)
+{
+	int64_t kept = 0;
+	bool ended = false;
+
+	for (int64_t i = 0; i < n; i++) {
+		if (i && r->collapse && label[i] == label[i - 1])
+			continue;
+		if (label[i] >= r->classes - 1) {
+			ended = true;
+			continue;
+		}
+		if (ended)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Saw a non-null label (index >= num_classes - 1) following "
+				       "a null label, batch: %lld num_classes: %lld",
+				       (long long)b, (long long)r->classes);
+		if (label[i] < 0)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "All labels must be nonnegative integers, batch: %lld label: %d",
+			    (long long)b, label[i]);
+		to[2 * kept + 1] = label[i];
+		kept++;
+	}
+	for (int64_t i = 0; i <= kept; i++)
+		to[2 * i] = (int32_t)(r->classes - 1);
+	return 2 * kept + 1;
+}
+
+/* Whether there is a label for a moment at most, and one at least. */
+static int check_count(const struct rules *r, int64_t b, int64_t n, struct mu_err *err)
+{
+	if (!n)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Labels length is zero in batch %lld",
+			       (long long)b);
+	if (n > r->time && !r->skip)
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "Not enough time for target transition sequence (required: %lld, "
+		    "available: %lld)%lldYou can turn this error into a warning by using "
+		    "the flag ignore_longer_outputs_than_inputs",
+		    (long long)n, (long long)r->time, (long long)b);
+	return 0;
+}
+
+static int read_labels(const struct kernel_call *c, const struct ctc_scores *s, struct labels *l,
+		       struct mu_err *err)
+{
+	const int64_t *at = kernel_in(c, 1)->data;
+	int64_t n = kernel_in(c, 1)->shape.dim[0], i = 0, used = 0;
+	struct rules r = {
+	    .collapse = args_attr_bool(c->node, "preprocess_collapse_repeated", false),
+	    .skip = args_attr_bool(c->node, "ignore_longer_outputs_than_inputs", false),
+	    .classes = s->classes};
+
+	l->path = calloc((size_t)(2 * n + s->batch) + 1, sizeof *l->path);
+	l->from = calloc((size_t)s->batch + 1, sizeof *l->from);
+	if (!l->path || !l->from)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld labels",
+			       (long long)n);
+	for (int64_t b = 0, k; b < s->batch; b++, i = k) {
+		for (k = i; k < n && at[2 * k] == b;)
+			k++;
+		l->from[b] = used;
+		r.time = s->length[b];
+		int64_t more = check_count(&r, b, k - i, err);
+		if (more < 0)
+			return (int)more;
+		if (k - i > r.time) /* its loss is zero, and so is the slope */
+			continue;
+		more = states(&r, b, MU_DATA(int32_t, kernel_in(c, 2)) + i, k - i, l->path + used,
+			      err);
+		if (more < 0)
+			return (int)more;
+		used += more;
+	}
+	l->from[s->batch] = used;
+	return 0;
+}
+
+static void labels_fini(struct labels *l)
+{
+	free(l->path);
+	free(l->from);
+}
+
+static int ctc_loss(struct kernel_call *c, struct mu_err *err)
+{
+	__attribute__((cleanup(labels_fini))) struct labels labels = {0};
+	struct loss l = {.merge = args_attr_bool(c->node, "ctc_merge_repeated", true)};
+	int rc;
+
+	if ((rc = ctc_scores_in(c, 3, MU_INVALID_ARGUMENT, &l.s, err)) ||
+	    (rc = check_labels(c, l.s.batch, err)) || (rc = read_labels(c, &l.s, &labels, err)))
+		return rc;
+	l.l = labels;
+	struct mu_shape shape = mu_shape_vec(l.s.batch);
+	if ((rc = kernel_out(c, 0, l.s.in->dtype, &shape, &l.loss, err)) ||
+	    (rc = kernel_out(c, 1, l.s.in->dtype, &l.s.in->shape, &l.grad, err)))
+		return rc;
+	elems_zero(l.loss->dtype, l.loss->data, 0, l.loss->shape.count);
+	elems_zero(l.grad->dtype, l.grad->data, 0, l.grad->shape.count);
+	kernel_parallel(c, l.s.batch, 1, some, &l);
+	return l.starved ? mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				   "no memory for %lld moments of %lld classes",
+				   (long long)l.s.time, (long long)l.s.classes)
+			 : 0;
+}
+
+static const struct kernel rows[] = {
+    {"CTCLoss", .flags = KERNEL_EXPENSIVE, .run = ctc_loss},
+};
+KERNEL_TABLE(ctc_loss, rows)

@@ -1,0 +1,36 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* One element of an LSTM's cells on its way back, as every device computes it.  nvcc makes device
+ * code of it, like of the headers *.cu.h. */
+#ifndef MU_TASK_KERNELS_RNN_LSTM_ELEMENT_H
+#define MU_TASK_KERNELS_RNN_LSTM_ELEMENT_H
+
+#ifdef __CUDACC__
+#define LSTM_ELEMENT_FN static __device__ __forceinline__
+#else
+#define LSTM_ELEMENT_FN static inline
+#endif
+
+struct lstm_element { /* what the step gave; cs before it; what came back; peepholes, if there are
+		       */
+	int peep;
+	float i, f, o, ci, co, before, d_cs, d_h, peep_i, peep_f, peep_o;
+};
+struct lstm_element_back { /* to the gates before their functions, and to cs before the step */
+	float i, ci, f, o, before;
+};
+
+LSTM_ELEMENT_FN struct lstm_element_back lstm_element_back(const struct lstm_element *e)
+{
+	struct lstm_element_back b;
+
+	b.o = e->o * (1 - e->o) * e->d_h * e->co;
+	float d_cs =
+	    (1 - e->co * e->co) * e->d_h * e->o + e->d_cs + (e->peep ? b.o * e->peep_o : 0);
+	b.f = e->f * (1 - e->f) * d_cs * e->before;
+	b.i = e->i * (1 - e->i) * d_cs * e->ci;
+	b.ci = (1 - e->ci * e->ci) * d_cs * e->i;
+	b.before = d_cs * e->f + (e->peep ? b.i * e->peep_i + b.f * e->peep_f : 0);
+	return b;
+}
+
+#endif

@@ -1,0 +1,342 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Arithmetic of sparse tensors.  Two of them are joined by walking both in the order of their
+ * positions, which they are expected to be in, as TensorFlow expects it. */
+#include <math.h>
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/sparse/sparse.h"
+
+static int sparse_pair(const struct kernel_call *c, struct sparse *a, struct sparse *b,
+		       struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = args_same_type(c, 1, 4, err)) || (rc = sparse_in(c, 0, a, err)) ||
+	    (rc = sparse_in(c, 3, b, err)))
+		return rc;
+	if (a->at->dtype != MU_INT64 || b->at->dtype != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "positions must be int64");
+	if (!mu_shape_eq(&a->shape, &b->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Operands' shapes do not match: %s and %s",
+			       mu_shape_str(&a->shape), mu_shape_str(&b->shape));
+	return 0;
+}
+
+static int no_kernel(const struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+		       mu_dtype_name(t));
+}
+
+static const void *element(const struct mu_tensor *t, int64_t i)
+{
+	return (const char *)t->data + (size_t)i * mu_dtype_size(t->dtype);
+}
+
+static int compare(const struct mu_tensor *a, int64_t i, const struct mu_tensor *b, int64_t k)
+{
+	const int64_t rank = a->shape.dim[1];
+
+	for (int64_t d = 0; d < rank; d++) {
+		int64_t x = mu_tensor_int(a, i * rank + d), y = mu_tensor_int(b, k * rank + d);
+		if (x != y)
+			return x < y ? -1 : 1;
+	}
+	return 0;
+}
+
+/* ---- two sparse tensors ---- */
+
+/* Entries of the union: where each comes from, -1 when one of the two lacks it. */
+struct joined {
+	int64_t a, b;
+};
+
+static int64_t join(const struct sparse *a, const struct sparse *b, struct joined *out)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0, k = 0; i < a->n || k < b->n; n++) {
+		int order = i == a->n ? 1 : k == b->n ? -1 : compare(a->at, i, b->at, k);
+		out[n] = (struct joined){order <= 0 ? i++ : -1, order >= 0 ? k++ : -1};
+	}
+	return n;
+}
+
+/* Outputs 0 and 1: the positions, and `op` of the values, of which those that are lacking are zero
+ * (or, with `sums`, not there to be added).  Sums of two that are smaller than input 6 are left
+ * out. */
+static int union_of(struct kernel_call *c, enum binary_op op, bool sums, struct mu_err *err)
+{
+	struct mu_tensor *at, *values;
+	struct mu_shape places, vec;
+	struct sparse a, b;
+	double least = 0;
+	int rc = sparse_pair(c, &a, &b, err);
+
+	if (rc)
+		return rc;
+	enum mu_dtype type = a.values->dtype;
+	binary_loop *loop = loops->binary[op][type];
+	size_t size = mu_dtype_size(type);
+	if (!loop || !convert_known(MU_DOUBLE, type))
+		return no_kernel(c, type, err);
+	if (sums && ((rc = args_rank(c, 6, 0, err)) ||
+		     !convert(MU_DOUBLE, &least, kernel_in(c, 6)->dtype, kernel_in(c, 6)->data, 1)))
+		return rc ? rc : mu_fail(err, MU_INVALID_ARGUMENT, "thresh must be a real number");
+	MU_AUTO_FREE struct joined *all = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *all);
+	MU_AUTO_FREE char *made = mu_xcalloc((size_t)(a.n + b.n) + 1, size);
+	int64_t n = join(&a, &b, all), kept = 0;
+	const uint64_t zero[2] = {0};
+	for (int64_t i = 0; i < n; i++) {
+		const void *x = all[i].a < 0 ? zero : element(a.values, all[i].a);
+		const void *y = all[i].b < 0 ? zero : element(b.values, all[i].b);
+		double v = 0;
+		loop(made + (size_t)kept * size, x, y, 1, BOTH_RUN);
+		convert(MU_DOUBLE, &v, type, made + (size_t)kept * size, 1);
+		if (!sums || all[i].a < 0 || all[i].b < 0 || fabs(v) >= least)
+			all[kept++] = all[i];
+	}
+	vec = mu_shape_vec(kept);
+	if ((rc = mu_shape_set(&places, 2, (int64_t[]){kept, a.shape.rank}, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &places, &at, err)) ||
+	    (rc = kernel_out(c, 1, type, &vec, &values, err)))
+		return rc;
+	memcpy(values->data, made, (size_t)kept * size);
+	for (int64_t i = 0; i < kept; i++)
+		elems_copy(MU_INT64, at->data, i * a.shape.rank,
+			   all[i].a < 0 ? b.at->data : a.at->data,
+			   (all[i].a < 0 ? all[i].b : all[i].a) * a.shape.rank, a.shape.rank);
+	if (sums)
+		kernel_out_take(c, 2, mu_tensor_ref(kernel_in(c, 2)));
+	return 0;
+}
+
+static int add(struct kernel_call *c, struct mu_err *err)
+{
+	return union_of(c, BIN_AddV2, true, err);
+}
+
+static int maximum(struct kernel_call *c, struct mu_err *err)
+{
+	return union_of(c, BIN_Maximum, false, err);
+}
+
+static int minimum(struct kernel_call *c, struct mu_err *err)
+{
+	return union_of(c, BIN_Minimum, false, err);
+}
+
+/* What comes back to the values of one operand: the sum's gradient where it has the position. */
+static int grad_of(struct kernel_call *c, unsigned in, unsigned out, struct mu_err *err)
+{
+	const struct mu_tensor *grad = kernel_in(c, 0), *at = kernel_in(c, in);
+	const struct mu_tensor *sum = kernel_in(c, 3);
+	struct mu_tensor *to;
+	int rc;
+
+	if ((rc = args_rank(c, 0, 1, err)) || (rc = args_type(c, in, MU_INT64, err)) ||
+	    (rc = args_rank(c, in, 2, err)) || (rc = args_type(c, 3, MU_INT64, err)) ||
+	    (rc = args_rank(c, 3, 2, err)))
+		return rc;
+	if (at->shape.dim[1] != sum->shape.dim[1] || grad->shape.dim[0] != sum->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "gradient %s, positions %s and those of the sum %s do not fit",
+			       mu_shape_str(&grad->shape), mu_shape_str(&at->shape),
+			       mu_shape_str(&sum->shape));
+	struct mu_shape vec = mu_shape_vec(at->shape.dim[0]);
+	if ((rc = kernel_out(c, out, grad->dtype, &vec, &to, err)))
+		return rc;
+	elems_zero(grad->dtype, to->data, 0, vec.count);
+	for (int64_t i = 0, k = 0; i < vec.count && k < grad->shape.count;) {
+		int order = compare(at, i, sum, k);
+		if (!order)
+			elems_copy(grad->dtype, to->data, i, grad->data, k, 1);
+		i += order <= 0;
+		k += order >= 0;
+	}
+	return 0;
+}
+
+static int add_grad(struct kernel_call *c, struct mu_err *err)
+{
+	int rc = grad_of(c, 1, 0, err);
+
+	return rc ? rc : grad_of(c, 2, 1, err);
+}
+
+/* ---- a sparse and a dense one ---- */
+
+/* Where entry i lies in a dense tensor of shape d, stretched to the sparse one's. */
+static int64_t dense_at(const struct sparse *s, int64_t i, const struct mu_shape *d)
+{
+	int skip = s->shape.rank - d->rank;
+	int64_t at = 0;
+
+	for (int k = 0; k < d->rank; k++) {
+		int64_t x = mu_tensor_int(s->at, i * s->shape.rank + skip + k);
+		at = at * d->dim[k] + (d->dim[k] == 1 ? 0 : x);
+	}
+	return at;
+}
+
+static int each(struct kernel_call *c, enum binary_op op, struct mu_err *err)
+{
+	const struct mu_tensor *dense = kernel_in(c, 3);
+	struct mu_tensor *out;
+	struct sparse s;
+	int rc;
+
+	if ((rc = args_same_type(c, 1, 3, err)) || (rc = sparse_in(c, 0, &s, err)))
+		return rc;
+	int skip = s.shape.rank - dense->shape.rank;
+	bool fits = skip >= 0;
+	for (int d = 0; fits && d < dense->shape.rank; d++)
+		fits = dense->shape.dim[d] == 1 || dense->shape.dim[d] == s.shape.dim[skip + d];
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "SparseDenseBinaryOpShared broadcasts dense to sparse only; got "
+			       "incompatible shapes: %s vs. %s",
+			       mu_shape_str(&s.shape), mu_shape_str(&dense->shape));
+	binary_loop *loop = loops->binary[op][dense->dtype];
+	if (!loop)
+		return no_kernel(c, dense->dtype, err);
+	if ((rc = kernel_out(c, 0, dense->dtype, &s.values->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < s.n; i++)
+		loop((char *)out->data + (size_t)i * mu_dtype_size(dense->dtype),
+		     element(s.values, i), element(dense, dense_at(&s, i, &dense->shape)), 1,
+		     BOTH_RUN);
+	return 0;
+}
+
+static int each_add(struct kernel_call *c, struct mu_err *err)
+{
+	return each(c, BIN_AddV2, err);
+}
+
+static int each_mul(struct kernel_call *c, struct mu_err *err)
+{
+	return each(c, BIN_Mul, err);
+}
+
+static int each_div(struct kernel_call *c, struct mu_err *err)
+{
+	return each(c, BIN_Div, err);
+}
+
+static int dense_add(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *dense = kernel_in(c, 3);
+	struct mu_tensor *out;
+	struct sparse s;
+	int rc;
+
+	if ((rc = args_same_type(c, 1, 3, err)) || (rc = sparse_in(c, 0, &s, err)))
+		return rc;
+	binary_loop *loop = loops->binary[BIN_AddV2][dense->dtype];
+	if (!loop)
+		return no_kernel(c, dense->dtype, err);
+	if (!mu_shape_eq(&s.shape, &dense->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Dimensions of a dense and a sparse tensor do not equal: %s vs. %s",
+			       mu_shape_str(&dense->shape), mu_shape_str(&s.shape));
+	if ((rc = kernel_out(c, 0, dense->dtype, &dense->shape, &out, err)))
+		return rc;
+	elems_copy(dense->dtype, out->data, 0, dense->data, 0, dense->shape.count);
+	for (int64_t i = 0; i < s.n; i++) {
+		char *to = (char *)out->data +
+			   (size_t)dense_at(&s, i, &dense->shape) * mu_dtype_size(dense->dtype);
+		loop(to, to, element(s.values, i), 1, BOTH_RUN);
+	}
+	return 0;
+}
+
+/* Over runs of entries that differ in the last dimension only. */
+static int softmax(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor *out;
+	struct sparse s;
+	int rc = sparse_in(c, 0, &s, err);
+
+	if (rc)
+		return rc;
+	enum mu_dtype type = s.values->dtype;
+	const int64_t rank = s.shape.rank;
+	if (!loops->softmax[type])
+		return no_kernel(c, type, err);
+	if (rank < 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Shape should have rank of at least 2, not %lld", (long long)rank);
+	if ((rc = kernel_out(c, 0, type, &s.values->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0, n; i < s.n; i += n) {
+		bool same = true;
+		for (n = 1; i + n < s.n; n++) {
+			for (int64_t d = 0; same && d < rank - 1; d++)
+				same = mu_tensor_int(s.at, (i + n) * rank + d) ==
+				       mu_tensor_int(s.at, i * rank + d);
+			if (!same)
+				break;
+		}
+		double stats[2];
+		loops->softmax[type]((char *)out->data + (size_t)i * mu_dtype_size(type),
+				     element(s.values, i), n, stats);
+	}
+	return 0;
+}
+
+/* What comes back to the values, and to the default that empty rows got: the rest. */
+static int fill_grad(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *map = kernel_in(c, 0), *grad = kernel_in(c, 1);
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor *values, *rest;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 1, err)) ||
+	    (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	binary_loop *loop = loops->binary[BIN_AddV2][grad->dtype];
+	if (!loop)
+		return no_kernel(c, grad->dtype, err);
+	if ((rc = kernel_out(c, 0, grad->dtype, &map->shape, &values, err)) ||
+	    (rc = kernel_out(c, 1, grad->dtype, &scalar, &rest, err)))
+		return rc;
+	MU_AUTO_FREE bool *seen = mu_xcalloc((size_t)grad->shape.count + 1, sizeof *seen);
+	for (int64_t i = 0; i < map->shape.count; i++) {
+		int64_t k = MU_DATA(int64_t, map)[i];
+		if (k < 0 || k >= grad->shape.count)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Elements in reverse index must be in [0, %lld) but got "
+				       "%lld",
+				       (long long)grad->shape.count, (long long)k);
+		elems_copy(grad->dtype, values->data, i, grad->data, k, 1);
+		seen[k] = true;
+	}
+	elems_zero(grad->dtype, rest->data, 0, 1);
+	for (int64_t k = 0; k < grad->shape.count; k++)
+		if (!seen[k])
+			loop(rest->data, rest->data, element(grad, k), 1, BOTH_RUN);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"SparseAdd", .run = add},
+    {"SparseAddGrad", .run = add_grad},
+    {"SparseSparseMaximum", .run = maximum},
+    {"SparseSparseMinimum", .run = minimum},
+    {"SparseDenseCwiseAdd", .run = each_add},
+    {"SparseDenseCwiseMul", .run = each_mul},
+    {"SparseDenseCwiseDiv", .run = each_div},
+    {"SparseTensorDenseAdd", .run = dense_add},
+    {"SparseSoftmax", .run = softmax},
+    {"SparseFillEmptyRowsGrad", .run = fill_grad},
+};
+KERNEL_TABLE(sparse_arith, rows)

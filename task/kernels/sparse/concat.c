@@ -1,0 +1,121 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sparse tensors one behind the other along a dimension, the entries of the result in order. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+struct entry {
+	const int64_t *at;
+	int64_t shift; /* added to position `dim` */
+	int64_t value; /* within its tensor */
+	unsigned from;
+};
+
+struct order {
+	int rank, dim;
+};
+
+/* The inputs are n positions, n values, n shapes; dims are the result's. */
+static int check(const struct kernel_call *c, unsigned n, struct order *o, int64_t *dims,
+		 int64_t *entries, struct mu_err *err)
+{
+	int64_t axis = args_attr_int(c->node, "concat_dim", 0);
+	int rc;
+
+	*entries = 0;
+	for (unsigned i = 0; i < n; i++) {
+		struct mu_shape s;
+		if ((rc = args_type(c, i, MU_INT64, err)) || (rc = args_rank(c, i, 2, err)) ||
+		    (rc = args_same_type(c, n, n + i, err)) || (rc = args_rank(c, n + i, 1, err)) ||
+		    (rc = args_rank(c, 2 * n + i, 1, err)) ||
+		    (rc = args_shape(c, 2 * n + i, &s, err)))
+			return rc;
+		const struct mu_shape *at = &kernel_in(c, i)->shape;
+		if (at->dim[0] != kernel_in(c, n + i)->shape.count || at->dim[1] != s.rank)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "positions %s, values %s and a shape of rank %d do not fit",
+				       mu_shape_str(at), mu_shape_str(&kernel_in(c, n + i)->shape),
+				       s.rank);
+		if (!i && (rc = args_axis(axis, s.rank, &o->dim, err)))
+			return rc;
+		*entries += at->dim[0];
+		if (!i) {
+			o->rank = s.rank;
+			memcpy(dims, s.dim, sizeof s.dim);
+			continue;
+		}
+		bool fits = s.rank == o->rank;
+		for (int d = 0; fits && d < s.rank; d++)
+			fits = d == o->dim || s.dim[d] == dims[d];
+		if (!fits || __builtin_add_overflow(dims[o->dim], s.dim[o->dim], &dims[o->dim]))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Input shapes must match: %s at position %u does not",
+				       mu_shape_str(&s), i);
+	}
+	return 0;
+}
+
+static int64_t place(const struct entry *e, const struct order *o, int d)
+{
+	return (int64_t)((uint64_t)e->at[d] + (uint64_t)(d == o->dim ? e->shift : 0));
+}
+
+static int by_place(const void *a, const void *b, void *arg)
+{
+	const struct entry *x = a, *y = b;
+
+	for (int d = 0; d < ((const struct order *)arg)->rank; d++) {
+		int64_t p = place(x, arg, d), q = place(y, arg, d);
+		if (p != q)
+			return p < q ? -1 : 1;
+	}
+	return x->from != y->from ? (x->from < y->from ? -1 : 1)
+				  : (x->value > y->value) - (x->value < y->value);
+}
+
+static int concat(struct kernel_call *c, struct mu_err *err)
+{
+	struct mu_tensor *at, *values, *shape_out;
+	const unsigned n = c->n_in / 3;
+	int64_t dims[MU_MAX_RANK];
+	struct mu_shape vec, places, ranks;
+	struct order o;
+	int64_t count, shift = 0, k = 0;
+	int rc;
+
+	if (!n || c->n_in % 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%u inputs are not positions, values and shapes", c->n_in);
+	if ((rc = check(c, n, &o, dims, &count, err)))
+		return rc;
+	MU_AUTO_FREE struct entry *all = mu_xcalloc((size_t)count + 1, sizeof *all);
+	for (unsigned i = 0; i < n; i++) {
+		const struct mu_tensor *from = kernel_in(c, i);
+		for (int64_t e = 0; e < from->shape.dim[0]; e++)
+			all[k++] = (struct entry){MU_DATA(int64_t, from) + e * o.rank, shift, e, i};
+		shift += mu_tensor_int(kernel_in(c, 2 * n + i), o.dim);
+	}
+	qsort_r(all, (size_t)count, sizeof *all, by_place, &o);
+	const enum mu_dtype type = kernel_in(c, n)->dtype;
+	vec = mu_shape_vec(count);
+	ranks = mu_shape_vec(o.rank);
+	if ((rc = mu_shape_set(&places, 2, (int64_t[]){count, o.rank}, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &places, &at, err)) ||
+	    (rc = kernel_out(c, 1, type, &vec, &values, err)) ||
+	    (rc = kernel_out(c, 2, MU_INT64, &ranks, &shape_out, err)))
+		return rc;
+	for (int64_t i = 0; i < count; i++) {
+		for (int d = 0; d < o.rank; d++)
+			MU_DATA(int64_t, at)[i * o.rank + d] = place(&all[i], &o, d);
+		elems_copy(type, values->data, i, kernel_in(c, n + all[i].from)->data, all[i].value,
+			   1);
+	}
+	for (int d = 0; d < o.rank; d++)
+		MU_DATA(int64_t, shape_out)[d] = dims[d];
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"SparseConcat", .run = concat},
+};
+KERNEL_TABLE(sparse_concat, rows)

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* SparseCross: of each row all combinations of one value from each column, as one string or as the
+ * number of a bucket.  A column is a sparse tensor, whose entries lie row by row, or a dense one.
+ */
+#include <inttypes.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/text/fingerprint.h"
+
+enum { MAX_COLUMNS = 1024 };
+
+struct column {
+	const struct mu_tensor *values;
+	const int64_t *rows; /* of a sparse column: row and position of each entry */
+	int64_t entries;
+	int64_t first, count; /* of the current row */
+};
+
+struct cross {
+	struct column *columns;
+	unsigned n;
+	int64_t batch;
+	bool hashed;
+	int64_t buckets;
+	uint64_t key;
+	int64_t *pick; /* position of the current combination in each column */
+};
+
+/* ---- what is given ---- */
+
+static int batch_is(struct cross *x, bool first, int64_t rows, struct mu_err *err)
+{
+	if (first)
+		x->batch = rows;
+	return x->batch == rows
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "Expected batch size %lld, got %lld",
+			     (long long)x->batch, (long long)rows);
+}
+
+static int sparse_column(struct kernel_call *c, struct cross *x, unsigned i, unsigned sparse,
+			 struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, i), *values = kernel_in(c, sparse + i);
+	const struct mu_tensor *shape = kernel_in(c, 2 * sparse + i);
+	int rc;
+
+	if ((rc = args_type(c, i, MU_INT64, err)) ||
+	    (rc = args_type(c, 2 * sparse + i, MU_INT64, err)))
+		return rc;
+	if (indices->shape.rank != 2 || indices->shape.dim[1] != 2 || values->shape.rank != 1 ||
+	    indices->shape.dim[0] != values->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected indices of shape [n,2] and n values, got %s and %s for "
+			       "sparse input %u",
+			       mu_shape_str(&indices->shape), mu_shape_str(&values->shape), i);
+	if (shape->shape.rank != 1 || shape->shape.dim[0] != 2 || MU_DATA(int64_t, shape)[0] < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "shape imply a 2D tensor, but got shape %s for sparse input %u",
+			       mu_shape_str(&shape->shape), i);
+	x->columns[i] = (struct column){
+	    .values = values, .rows = indices->data, .entries = values->shape.count};
+	return batch_is(x, !i, MU_DATA(int64_t, shape)[0], err);
+}
+
+static int read_columns(struct kernel_call *c, struct cross *x, struct mu_err *err)
+{
+	int64_t sparse = args_attr_int(c->node, "N", -1);
+	int rc = 0;
+
+	if (sparse < 0 || 3 * sparse > c->n_in || c->n_in > 3 * MAX_COLUMNS || !c->n_in)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a cross has 1 to %d columns, not %u",
+			       MAX_COLUMNS, c->n_in);
+	x->n = c->n_in - 2 * (unsigned)sparse;
+	x->columns = MU_NEW_ARRAY(struct column, x->n);
+	x->pick = MU_NEW_ARRAY(int64_t, x->n);
+	for (unsigned i = 0; i < sparse && !rc; i++)
+		rc = sparse_column(c, x, i, (unsigned)sparse, err);
+	for (unsigned i = (unsigned)sparse; i < x->n && !rc; i++) {
+		const struct mu_tensor *t = kernel_in(c, i + 2 * (unsigned)sparse);
+		x->columns[i] = (struct column){.values = t};
+		rc = args_rank(c, i + 2 * (unsigned)sparse, 2, err);
+		if (!rc)
+			rc = batch_is(x, !i, t->shape.dim[0], err);
+	}
+	for (unsigned i = 0; i < x->n && !rc; i++)
+		if (x->columns[i].values->dtype != MU_STRING &&
+		    x->columns[i].values->dtype != MU_INT64)
+			rc =
+			    mu_fail(err, MU_INVALID_ARGUMENT, "a column is string or int64, not %s",
+				    mu_dtype_name(x->columns[i].values->dtype));
+	return rc;
+}
+
+/* ---- combinations ---- */
+
+/* Moves every column to the next row, rows coming in order, and counts its combinations; -1 when
+ * there are more than can be. */
+static int64_t enter_row(struct cross *x, int64_t row)
+{
+	int64_t n = 1;
+
+	for (unsigned i = 0; i < x->n; i++) {
+		struct column *col = &x->columns[i];
+		if (!col->rows) {
+			col->count = col->values->shape.dim[1];
+			col->first = row * col->count;
+		} else {
+			col->first = row ? col->first + col->count : 0;
+			for (col->count = 0; col->first + col->count < col->entries &&
+					     col->rows[2 * (col->first + col->count)] == row;)
+				col->count++;
+		}
+		if (__builtin_mul_overflow(n, col->count, &n))
+			return -1;
+		x->pick[i] = 0;
+	}
+	return n;
+}
+
+static bool next_pick(struct cross *x)
+{
+	for (unsigned i = x->n; i-- > 0; x->pick[i] = 0)
+		if (++x->pick[i] < x->columns[i].count)
+			return true;
+	return false;
+}
+
+static int64_t number_of(const struct column *col, int64_t pick)
+{
+	if (col->values->dtype == MU_INT64)
+		return MU_DATA(int64_t, col->values)[col->first + pick];
+	struct mu_span s = elems_span(col->values, col->first + pick);
+	return (int64_t)fingerprint64(s.data, s.len);
+}
+
+static int64_t bucket_of(const struct cross *x)
+{
+	uint64_t v = x->key;
+
+	for (unsigned i = 0; i < x->n; i++)
+		v = fingerprint64_join(v, (uint64_t)number_of(&x->columns[i], x->pick[i]));
+	return (int64_t)(v % (x->buckets > 0 ? (uint64_t)x->buckets : (uint64_t)INT64_MAX));
+}
+
+static void put_text(const struct cross *x, struct mu_buf *b)
+{
+	mu_buf_clear(b);
+	for (unsigned i = 0; i < x->n; i++) {
+		const struct column *col = &x->columns[i];
+		if (i)
+			mu_buf_puts(b, "_X_");
+		if (col->values->dtype == MU_INT64) {
+			mu_buf_printf(b, "%" PRId64, number_of(col, x->pick[i]));
+		} else {
+			struct mu_span s = elems_span(col->values, col->first + x->pick[i]);
+			mu_buf_put(b, s.data, s.len);
+		}
+	}
+}
+
+static int count_all(struct cross *x, int64_t *total, int64_t *widest, struct mu_err *err)
+{
+	*total = *widest = 0;
+	for (int64_t row = 0; row < x->batch; row++) {
+		int64_t n = enter_row(x, row);
+		if (n < 0 || __builtin_add_overflow(*total, n, total))
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				       "row %lld has too many combinations", (long long)row);
+		*widest = n > *widest ? n : *widest;
+	}
+	return 0;
+}
+
+static int give(struct kernel_call *c, struct cross *x, struct mu_err *err)
+{
+	struct mu_tensor *indices, *values, *shape;
+	struct mu_shape pairs, two = mu_shape_vec(2);
+	int64_t total, widest, at = 0;
+	MU_AUTO_BUF text = {0};
+	int rc;
+
+	if ((rc = count_all(x, &total, &widest, err)) ||
+	    (rc = mu_shape_set(&pairs, 2, (int64_t[]){total, 2}, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &pairs, &indices, err)))
+		return rc;
+	struct mu_shape flat = mu_shape_vec(total);
+	if ((rc = kernel_out(c, 1, x->hashed ? MU_INT64 : MU_STRING, &flat, &values, err)) ||
+	    (rc = kernel_out(c, 2, MU_INT64, &two, &shape, err)))
+		return rc;
+	for (int64_t row = 0; row < x->batch; row++) {
+		int64_t n = enter_row(x, row);
+		for (int64_t k = 0; k < n; k++, at++, next_pick(x)) {
+			MU_DATA(int64_t, indices)[2 * at] = row;
+			MU_DATA(int64_t, indices)[2 * at + 1] = k;
+			if (x->hashed) {
+				MU_DATA(int64_t, values)[at] = bucket_of(x);
+				continue;
+			}
+			put_text(x, &text);
+			mu_string_set(&MU_DATA(struct mu_string, values)[at], text.data, text.len);
+		}
+	}
+	MU_DATA(int64_t, shape)[0] = x->batch;
+	MU_DATA(int64_t, shape)[1] = widest;
+	return 0;
+}
+
+static int sparse_cross(struct kernel_call *c, struct mu_err *err)
+{
+	struct cross x = {
+	    .hashed = args_attr_type(c->node, "out_type", MU_STRING) == MU_INT64,
+	    .buckets = args_attr_int(c->node, "num_buckets", 0),
+	    .key = (uint64_t)args_attr_int(c->node, "hash_key", 0),
+	};
+	int rc = x.buckets < 0 ? mu_fail(err, MU_INVALID_ARGUMENT, "num_buckets must be >= 0")
+			       : read_columns(c, &x, err);
+
+	if (!rc)
+		rc = give(c, &x, err);
+	free(x.columns);
+	free(x.pick);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"SparseCross", KERNEL_EXPENSIVE, .run = sparse_cross},
+};
+KERNEL_TABLE(sparse_cross, rows)

@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* RaggedTensorToTensor: ragged rows laid out as a plain tensor.  What a row lacks is the default
+ * value; what lies beyond the shape that was asked for is left out.
+ *
+ * A level comes as splits, or as the number of the row that each value is in; the first of the
+ * latter has the count of its rows before it.  Both are turned into splits first. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+enum { VALUES = 1, DEFAULT, PARTITIONS };
+
+struct levels {
+	unsigned n;
+	struct mu_tensor splits[MU_MAX_RANK]; /* int64; one more than the level has rows */
+};
+
+static void levels_fini(struct levels *l)
+{
+	for (unsigned i = 0; i < l->n; i++)
+		mu_tensor_unref(&l->splits[i]);
+}
+
+static int64_t *splits_of(const struct levels *l, unsigned level)
+{
+	return l->splits[level].data;
+}
+
+static int64_t rows_of(const struct levels *l, unsigned level)
+{
+	return l->splits[level].shape.count - 1;
+}
+
+/* How many values, or rows of the level below, the level's rows have. */
+static int64_t values_of(const struct levels *l, unsigned level)
+{
+	return splits_of(l, level)[rows_of(l, level)];
+}
+
+/* A level of zeros.  The count of its rows is anybody's number: what is too many fails here. */
+static int add_level(struct levels *l, int64_t rows, struct mu_err *err)
+{
+	struct mu_shape s = mu_shape_scalar();
+	int rc;
+
+	if (rows < 0 || rows == INT64_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a level cannot have %lld rows",
+			       (long long)rows);
+	if ((rc = mu_shape_push(&s, rows + 1, err)) ||
+	    (rc = mu_tensor_new(&l->splits[l->n], MU_INT64, &s, err)))
+		return rc;
+	elems_zero(MU_INT64, splits_of(l, l->n++), 0, rows + 1);
+	return 0;
+}
+
+static int add_splits(struct levels *l, const struct mu_tensor *t, struct mu_err *err)
+{
+	int rc = add_level(l, t->shape.count - 1, err);
+
+	for (int64_t i = 0; i < t->shape.count && !rc; i++) {
+		int64_t *to = splits_of(l, l->n - 1);
+		to[i] = mu_tensor_int(t, i);
+		if (i ? to[i] < to[i - 1] : to[i] != 0)
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "row_splits must begin with 0 and never fall; number %lld is "
+				     "%lld",
+				     (long long)i, (long long)to[i]);
+	}
+	return rc;
+}
+
+static int add_row_ids(struct levels *l, const struct mu_tensor *t, int64_t rows,
+		       struct mu_err *err)
+{
+	int64_t last = 0;
+	int rc = add_level(l, rows, err);
+
+	if (rc)
+		return rc;
+	int64_t *to = splits_of(l, l->n - 1);
+	for (int64_t i = 0; i < t->shape.count; i++) {
+		int64_t row = mu_tensor_int(t, i);
+		if (row < last || row >= rows)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "value_rowids must not fall and be less than %lld; number "
+				       "%lld is %lld",
+				       (long long)rows, (long long)i, (long long)row);
+		last = row;
+		to[row + 1]++;
+	}
+	for (int64_t row = 0; row < rows; row++)
+		to[row + 1] += to[row];
+	return 0;
+}
+
+static int read_levels(const struct kernel_call *c, struct levels *l, struct mu_err *err)
+{
+	const struct mu_attr *types = mu_node_attr(c->node, "row_partition_types");
+	int64_t rows = -1; /* of the next level, where it is known */
+	int rc = 0;
+
+	if (!types || (int)types->kind != MU_ATTR_LIST + MU_ATTR_STRING ||
+	    types->n != c->n_in - PARTITIONS || types->n < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "row_partition_types must name each of the partition tensors");
+	for (unsigned i = 0; i < types->n && !rc; i++) {
+		const struct mu_tensor *t = kernel_in(c, PARTITIONS + i);
+		bool size = mu_span_is(types->ss[i], "FIRST_DIM_SIZE");
+		if ((rc = args_is_int(c, PARTITIONS + i, err)) ||
+		    (!size && (rc = args_rank(c, PARTITIONS + i, 1, err))))
+			return rc;
+		if (l->n == MU_MAX_RANK)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "at most %d levels", MU_MAX_RANK);
+		if (size && !i) {
+			if ((rc = args_int(c, PARTITIONS, &rows, err)))
+				return rc;
+			continue;
+		}
+		if (mu_span_is(types->ss[i], "ROW_SPLITS"))
+			rc = add_splits(l, t, err);
+		else if (mu_span_is(types->ss[i], "VALUE_ROWIDS") && rows >= 0)
+			rc = add_row_ids(l, t, rows, err);
+		else
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "partition %u cannot be a %.*s there", i,
+				       (int)(types->ss[i].len < 40 ? types->ss[i].len : 40),
+				       types->ss[i].data);
+		if (rc)
+			return rc;
+		if (l->n > 1 && rows_of(l, l->n - 1) != values_of(l, l->n - 2))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "a level of %lld rows lies below one of %lld values",
+				       (long long)rows_of(l, l->n - 1),
+				       (long long)values_of(l, l->n - 2));
+		rows = values_of(l, l->n - 1);
+	}
+	if (rows != kernel_in(c, VALUES)->shape.dim[0] || !l->n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "the partitions are of %lld values, and there are %lld",
+			       (long long)rows, (long long)kernel_in(c, VALUES)->shape.dim[0]);
+	return 0;
+}
+
+static int64_t longest(const struct levels *l, unsigned level)
+{
+	int64_t most = 0;
+
+	for (int64_t i = 0; i < rows_of(l, level); i++) {
+		int64_t n = splits_of(l, level)[i + 1] - splits_of(l, level)[i];
+		most = n > most ? n : most;
+	}
+	return most;
+}
+
+static int output_shape(const struct kernel_call *c, const struct levels *l, struct mu_shape *out,
+			struct mu_err *err)
+{
+	const struct mu_tensor *asked = kernel_in(c, 0);
+	const struct mu_shape *values = &kernel_in(c, VALUES)->shape;
+	int rank = (int)l->n + values->rank, rc;
+
+	if ((rc = args_is_int(c, 0, err)))
+		return rc;
+	if (asked->shape.rank ? asked->shape.rank > 1 || asked->shape.count != rank
+			      : mu_tensor_int(asked, 0) != -1)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "rt_input.shape and shape are incompatible: rt_input.rank = %d but "
+			       "shape is %s",
+			       rank, asked->shape.rank ? "of another rank" : "a number");
+	*out = mu_shape_scalar();
+	for (int d = 0; d < rank; d++) {
+		int64_t want = asked->shape.rank ? mu_tensor_int(asked, d) : -1;
+		int64_t is = d == 0           ? rows_of(l, 0)
+			     : d <= (int)l->n ? longest(l, (unsigned)d - 1)
+					      : values->dim[d - (int)l->n];
+		if (want < -1 || (want >= 0 && want != is && d > (int)l->n))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "rt_input.shape and shape are incompatible: "
+				       "rt_input.shape[%d] = %lld but shape[%d] = %lld",
+				       d, (long long)is, d, (long long)want);
+		if ((rc = mu_shape_push(out, want >= 0 ? want : is, err)))
+			return rc;
+	}
+	return 0;
+}
+
+/* The default value, as large as one row of values. */
+static int read_default(const struct kernel_call *c, struct mu_tensor *out, struct mu_err *err)
+{
+	const struct mu_tensor *by = kernel_in(c, DEFAULT), *values = kernel_in(c, VALUES);
+	struct mu_shape inner, both;
+	struct view v;
+	int rc;
+
+	if ((rc = args_same_type(c, VALUES, DEFAULT, err)) ||
+	    (rc = mu_shape_set(&inner, values->shape.rank - 1, values->shape.dim + 1, err)))
+		return rc;
+	if (broadcast_shape(&by->shape, &inner, &both, NULL) || !mu_shape_eq(&both, &inner))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "default_value.shape=%s and rt_input.flat_values.shape=%s are "
+			       "incompatible",
+			       mu_shape_str(&by->shape), mu_shape_str(&values->shape));
+	if ((rc = mu_tensor_new(out, values->dtype, &inner, err)))
+		return rc;
+	broadcast_view(&v, &by->shape, &inner);
+	view_read(out->dtype, out->data, by->data, &v);
+	return 0;
+}
+
+/* The place of value v among the output's rows of values, or -1: it is beyond the output. */
+static int64_t place_of(const struct levels *l, const struct mu_shape *out, int64_t *at, int64_t v)
+{
+	int64_t place = 0, step = 1;
+
+	for (unsigned i = l->n; i-- > 0; v = at[i]) {
+		while (splits_of(l, i)[at[i] + 1] <= v) /* values come in order: rows only go on */
+			at[i]++;
+		int64_t column = v - splits_of(l, i)[at[i]];
+		if (column >= out->dim[i + 1])
+			place = -1;
+		if (place >= 0)
+			place += column * step;
+		step *= out->dim[i + 1];
+	}
+	return place < 0 || v >= out->dim[0] ? -1 : place + v * step;
+}
+
+static int lay_out(struct kernel_call *c, const struct levels *l, struct mu_err *err)
+{
+	const struct mu_tensor *values = kernel_in(c, VALUES);
+	MU_AUTO_TENSOR filler = {0};
+	int64_t at[MU_MAX_RANK] = {0};
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = output_shape(c, l, &shape, err)) || (rc = read_default(c, &filler, err)) ||
+	    (rc = kernel_out(c, 0, values->dtype, &shape, &out, err)) || !shape.count)
+		return rc;
+	int64_t row = filler.shape.count;
+	for (int64_t i = 0; i < shape.count; i += row)
+		elems_copy(out->dtype, out->data, i, filler.data, 0, row);
+	for (int64_t v = 0; v < values->shape.dim[0]; v++) {
+		int64_t place = place_of(l, &shape, at, v);
+		if (place >= 0)
+			elems_copy(out->dtype, out->data, place * row, values->data, v * row, row);
+	}
+	return 0;
+}
+
+static int to_dense(struct kernel_call *c, struct mu_err *err)
+{
+	struct levels l = {0};
+	int rc;
+
+	if (kernel_in(c, VALUES)->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "values must be at least a vector");
+	if (!(rc = read_levels(c, &l, err)))
+		rc = lay_out(c, &l, err);
+	levels_fini(&l);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"RaggedTensorToTensor", .run = to_dense},
+};
+KERNEL_TABLE(ragged_dense, rows)

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Ragged tensors made of ranges, picked row by row, and laid out as plain tensors.  A level is kept
+ * by where each of its rows begins among the values below ("splits"); all are checked before the
+ * first value is touched, so what follows need not look again. */
+#include <math.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* ---- RaggedRange: a row from each start to its limit ---- */
+
+struct ranges {
+	int64_t n;
+	bool each[3]; /* start, limit, delta: one a row, or one for all */
+};
+
+static int check_ranges(const struct kernel_call *c, struct ranges *r, struct mu_err *err)
+{
+	static const char *const name[] = {"starts", "limits", "deltas"};
+	bool any = false;
+	int rc;
+
+	r->n = 1;
+	for (unsigned i = 0; i < 3; i++) {
+		const struct mu_shape *s = &kernel_in(c, i)->shape;
+		if ((rc = args_same_type(c, 0, i, err)))
+			return rc;
+		if (s->rank > 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s must be a scalar or vector",
+				       name[i]);
+		if (!(r->each[i] = s->rank == 1))
+			continue;
+		if (any && s->dim[0] != r->n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "starts, limits, and deltas must have the same shape");
+		any = true;
+		r->n = s->dim[0];
+	}
+	return 0;
+}
+
+/* How many values lie in [start, limit); a double holds what is not too many exactly. */
+static double count_whole(int64_t start, int64_t limit, int64_t delta)
+{
+	if (delta > 0 ? start >= limit : start <= limit)
+		return 0;
+	__int128 way = (__int128)limit - start, by = delta;
+
+	if (way < 0) {
+		way = -way;
+		by = -by;
+	}
+	return (double)((way + by - 1) / by);
+}
+
+static double count_real(double start, double limit, double delta)
+{
+	return (delta > 0 ? start >= limit : start <= limit) ? 0
+							     : ceil(fabs((limit - start) / delta));
+}
+
+#define AT(T, i, row) MU_DATA(T, kernel_in(c, i))[r->each[i] ? (row) : 0]
+#define RANGES(T, count)                                                                           \
+	static double count_##T(const struct kernel_call *c, const struct ranges *r, int64_t row)  \
+	{                                                                                          \
+		return AT(T, 2, row) == 0 ? -1                                                     \
+					  : count(AT(T, 0, row), AT(T, 1, row), AT(T, 2, row));    \
+	}                                                                                          \
+	static void put_##T(const struct kernel_call *c, const struct ranges *r, int64_t row,      \
+			    void *out, int64_t from, int64_t to)                                   \
+	{                                                                                          \
+		T at = AT(T, 0, row), by = AT(T, 2, row);                                          \
+		for (; from < to; from++) {                                                        \
+			((T *)out)[from] = at;                                                     \
+			if (from + 1 < to) /* one further might not fit its type */                \
+				at += by;                                                          \
+		}                                                                                  \
+	}
+RANGES(int32_t, count_whole)
+RANGES(int64_t, count_whole)
+RANGES(float, count_real)
+RANGES(double, count_real)
+
+static const struct {
+	enum mu_dtype type;
+	double (*count)(const struct kernel_call *c, const struct ranges *r, int64_t row);
+	void (*put)(const struct kernel_call *c, const struct ranges *r, int64_t row, void *out,
+		    int64_t from, int64_t to);
+} kinds[] = {
+    {MU_INT32, count_int32_t, put_int32_t},
+    {MU_INT64, count_int64_t, put_int64_t},
+    {MU_FLOAT, count_float, put_float},
+    {MU_DOUBLE, count_double, put_double},
+};
+
+/* Splits are int32 or int64, and hold positions up to this. */
+static int splits_type(const struct kernel_call *c, enum mu_dtype *type, int64_t *most,
+		       struct mu_err *err)
+{
+	*type = args_attr_type(c->node, "Tsplits", MU_INT64);
+	*most = *type == MU_INT32 ? INT32_MAX : INT64_MAX >> 8;
+	return *type == MU_INT32 || *type == MU_INT64
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "Tsplits must be int32 or int64, not %s",
+			     mu_dtype_name(*type));
+}
+
+static int range(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype type = kernel_in(c, 0)->dtype, of_splits;
+	struct mu_tensor *splits, *values;
+	struct mu_shape shape;
+	struct ranges r;
+	int64_t most, total = 0;
+	size_t k = 0;
+	int rc;
+
+	while (k < MU_COUNT(kinds) && kinds[k].type != type)
+		k++;
+	if (k == MU_COUNT(kinds))
+		return mu_fail(err, MU_UNIMPLEMENTED, "RaggedRange has no kernel for type %s",
+			       mu_dtype_name(type));
+	if ((rc = check_ranges(c, &r, err)) || (rc = splits_type(c, &of_splits, &most, err)) ||
+	    (rc = mu_shape_set(&shape, 1, (int64_t[]){r.n + 1}, err)) ||
+	    (rc = kernel_out(c, 0, of_splits, &shape, &splits, err)))
+		return rc;
+	mu_tensor_set_int(splits, 0, 0);
+	for (int64_t row = 0; row < r.n; row++) {
+		double n = kinds[k].count(c, &r, row);
+		if (n < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Requires delta != 0");
+		if (!(n <= (double)(most - total)))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Requires ((limit - start) / delta) <= %lld",
+				       (long long)most);
+		mu_tensor_set_int(splits, row + 1, total += (int64_t)n);
+	}
+	shape = mu_shape_vec(total);
+	if ((rc = kernel_out(c, 1, type, &shape, &values, err)))
+		return rc;
+	for (int64_t row = 0; row < r.n; row++)
+		kinds[k].put(c, &r, row, values->data, mu_tensor_int(splits, row),
+			     mu_tensor_int(splits, row + 1));
+	return 0;
+}
+
+/* ---- RaggedGather: rows picked by number, with all that lies below them ---- */
+
+static int check_level(const struct mu_tensor *splits, int64_t below, struct mu_err *err)
+{
+	int64_t n = splits->shape.count, last = 0;
+
+	if (splits->shape.rank != 1 || !n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Splits must be a vector, and not empty: %s",
+			       mu_shape_str(&splits->shape));
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = mu_tensor_int(splits, i);
+		if (at > below)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Ragged splits must not point past values: %lld of %lld",
+				       (long long)at, (long long)below);
+		if (at < last || (!i && at))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Ragged splits must be sorted, from 0 on; %lld follows %lld",
+				       (long long)at, (long long)last);
+		last = at;
+	}
+	return 0;
+}
+
+/* Rows [from[k], to[k]) of a level for each k < n. */
+struct picked {
+	int64_t n, *from, *to;
+};
+
+static int check_gather(const struct kernel_call *c, unsigned levels, struct mu_err *err)
+{
+	const struct mu_tensor *values = kernel_in(c, levels), *at = kernel_in(c, levels + 1);
+	int rc;
+
+	if (values->shape.rank < 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "params.rank must be nonzero");
+	if ((rc = args_is_int(c, levels + 1, err)))
+		return rc;
+	for (unsigned l = 0; l < levels; l++) {
+		int64_t below =
+		    l + 1 < levels ? kernel_in(c, l + 1)->shape.count - 1 : values->shape.dim[0];
+		if ((rc = args_is_int(c, l, err)) ||
+		    (rc = check_level(kernel_in(c, l), below, err)))
+			return rc;
+	}
+	int64_t rows = kernel_in(c, 0)->shape.count - 1;
+	for (int64_t i = 0; i < at->shape.count; i++) {
+		int64_t row = mu_tensor_int(at, i);
+		if (row < 0 || row >= rows)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "indices[%lld] = %lld is not in [0, %lld)", (long long)i,
+				       (long long)row, (long long)rows);
+	}
+	return 0;
+}
+
+/* The dimensions of the indices but the last become levels of rows that are all as long. */
+static int put_dense(struct kernel_call *c, const struct mu_shape *s, enum mu_dtype type,
+		     int64_t most, struct mu_err *err)
+{
+	int64_t rows = 1;
+
+	for (int d = 0; d + 1 < s->rank; d++) {
+		struct mu_tensor *out;
+		struct mu_shape shape;
+		int64_t last;
+		if (__builtin_mul_overflow(rows, s->dim[d], &rows) ||
+		    __builtin_mul_overflow(rows, s->dim[d + 1], &last) || rows >= most ||
+		    last > most)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "indices of shape %s are too many",
+				       mu_shape_str(s));
+		shape = mu_shape_vec(rows + 1);
+		int rc = kernel_out(c, (unsigned)d, type, &shape, &out, err);
+		if (rc)
+			return rc;
+		for (int64_t i = 0; i <= rows; i++)
+			mu_tensor_set_int(out, i, i * s->dim[d + 1]);
+	}
+	return 0;
+}
+
+/* Level l of the output: how long each picked row is; *p goes down to what lies below them. */
+static int put_level(struct kernel_call *c, unsigned l, unsigned out, struct picked *p,
+		     int64_t most, struct mu_err *err)
+{
+	const struct mu_tensor *splits = kernel_in(c, l);
+	int64_t rows = 0, total = 0, i = 0;
+	struct mu_tensor *to;
+	struct mu_shape shape;
+
+	for (int64_t k = 0; k < p->n; k++)
+		if (__builtin_add_overflow(rows, p->to[k] - p->from[k], &rows) || rows > most)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "too many rows are picked");
+	shape = mu_shape_vec(rows + 1);
+	int rc = kernel_out(c, out, splits->dtype, &shape, &to, err);
+	if (rc)
+		return rc;
+	mu_tensor_set_int(to, i, 0);
+	for (int64_t k = 0; k < p->n; k++) {
+		for (int64_t row = p->from[k]; row < p->to[k]; row++) {
+			total += mu_tensor_int(splits, row + 1) - mu_tensor_int(splits, row);
+			if (total > most)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "too many values are picked");
+			mu_tensor_set_int(to, ++i, total);
+		}
+		p->from[k] = mu_tensor_int(splits, p->from[k]);
+		p->to[k] = mu_tensor_int(splits, p->to[k]);
+	}
+	return 0;
+}
+
+static int gather(struct kernel_call *c, struct mu_err *err)
+{
+	unsigned levels = c->n_in - 2;
+	const struct mu_tensor *values = kernel_in(c, levels), *at = kernel_in(c, levels + 1);
+	enum mu_dtype type;
+	struct mu_tensor *out;
+	int64_t most, rows = 0;
+	int rc;
+
+	if (c->n_in < 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "params must have a level of splits");
+	if ((rc = check_gather(c, levels, err)) || (rc = splits_type(c, &type, &most, err)))
+		return rc;
+	if (!at->shape.rank || c->n_out != levels + (unsigned)at->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "OUTPUT_RAGGED_RANK must be the indices' rank, less one, and "
+			       "PARAMS_RAGGED_RANK; the indices are %s",
+			       mu_shape_str(&at->shape));
+	for (unsigned l = 0; l < levels; l++)
+		if ((rc = args_type(c, l, type, err)))
+			return rc;
+	MU_AUTO_FREE int64_t *from = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
+	MU_AUTO_FREE int64_t *to = MU_NEW_ARRAY(int64_t, (size_t)at->shape.count + 1);
+	struct picked p = {at->shape.count, from, to};
+	for (int64_t k = 0; k < p.n; k++)
+		to[k] = (from[k] = mu_tensor_int(at, k)) + 1;
+	if ((rc = put_dense(c, &at->shape, type, most, err)))
+		return rc;
+	unsigned first = (unsigned)at->shape.rank - 1;
+	for (unsigned l = 0; l < levels; l++)
+		if ((rc = put_level(c, l, first + l, &p, most, err)))
+			return rc;
+	struct mu_shape shape = mu_shape_scalar();
+	for (int64_t k = 0; k < p.n; k++)
+		rows += to[k] - from[k]; /* at most `most`: the last level has counted them */
+	if ((rc = mu_shape_push(&shape, rows, err)))
+		return rc;
+	for (int d = 1; d < values->shape.rank; d++)
+		if ((rc = mu_shape_push(&shape, values->shape.dim[d], err)))
+			return rc;
+	if ((rc = kernel_out(c, first + levels, values->dtype, &shape, &out, err)))
+		return rc;
+	int64_t row = rows ? shape.count / rows : 0, put = 0;
+	for (int64_t k = 0; k < p.n; put += (to[k] - from[k]) * row, k++)
+		elems_copy(out->dtype, out->data, put, values->data, from[k] * row,
+			   (to[k] - from[k]) * row);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"RaggedGather", .run = gather},
+    {"RaggedRange", .run = range},
+};
+KERNEL_TABLE(ragged_make, rows)

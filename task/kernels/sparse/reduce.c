@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Reductions of sparse tensors, to dense ones and to sparse ones.  Entries are put in the order of
+ * the dimensions that stay; those that fall on one place follow each other. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/sparse/sparse.h"
+
+struct entry {
+	int64_t place, i; /* in the result, numbered as if that were dense; of the input */
+};
+
+struct reduction {
+	struct sparse s;
+	bool reduced[MU_MAX_RANK];
+	struct mu_shape shape; /* of the result */
+	binary_loop *loop;
+};
+
+/* Which dimensions input 3 names. */
+static int reduced_axes(const struct kernel_call *c, int rank, bool *reduced, struct mu_err *err)
+{
+	int64_t axes[MU_MAX_RANK];
+	int n, axis, rc = args_ints(c, 3, axes, MU_MAX_RANK, &n, err);
+
+	if (rc)
+		return rc;
+	for (int d = 0; d < rank; d++)
+		reduced[d] = false;
+	for (int i = 0; i < n; i++) {
+		if ((rc = args_axis(axes[i], rank, &axis, err)))
+			return rc;
+		reduced[axis] = true;
+	}
+	return 0;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct entry *x = a, *y = b;
+
+	return x->place != y->place ? (x->place < y->place ? -1 : 1)
+				    : (x->i > y->i) - (x->i < y->i);
+}
+
+static struct entry *in_order(const struct reduction *r)
+{
+	struct entry *list = calloc((size_t)r->s.n + 1, sizeof *list);
+	int rank = r->s.shape.rank;
+
+	for (int64_t i = 0; list && i < r->s.n; i++) {
+		list[i].i = i;
+		for (int d = 0; d < rank; d++)
+			if (!r->reduced[d])
+				list[i].place = list[i].place * r->s.shape.dim[d] +
+						mu_tensor_int(r->s.at, i * rank + d);
+	}
+	if (list)
+		qsort(list, (size_t)r->s.n, sizeof *list, by_place);
+	return list;
+}
+
+/* *list is new: the entries in order. */
+static int plan(const struct kernel_call *c, enum binary_op op, struct reduction *r,
+		struct entry **list, struct mu_err *err)
+{
+	bool keep = args_attr_bool(c->node, "keep_dims", false);
+	int rc = sparse_in(c, 0, &r->s, err);
+
+	if (rc || (rc = reduced_axes(c, r->s.shape.rank, r->reduced, err)))
+		return rc;
+	enum mu_dtype type = r->s.values->dtype;
+	r->loop = loops->binary[op][type];
+	if (!r->loop)
+		return mu_fail(err, MU_UNIMPLEMENTED, "%s has no kernel for type %s", c->node->op,
+			       mu_dtype_name(type));
+	r->shape = mu_shape_scalar();
+	for (int d = 0; d < r->s.shape.rank; d++)
+		if ((keep || !r->reduced[d]) &&
+		    (rc = mu_shape_push(&r->shape, r->reduced[d] ? 1 : r->s.shape.dim[d], err)))
+			return rc;
+	*list = in_order(r);
+	if (!*list)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld entries",
+			       (long long)r->s.n);
+	return 0;
+}
+
+/* Entry e of the list into `to`: the first of its place as it is, the others on top of it. */
+static void add(const struct reduction *r, const struct entry *list, int64_t e, char *to)
+{
+	size_t size = mu_dtype_size(r->s.values->dtype);
+	const char *from = (const char *)r->s.values->data + (size_t)list[e].i * size;
+
+	if (e && list[e].place == list[e - 1].place)
+		r->loop(to, to, from, 1, BOTH_RUN);
+	else
+		memcpy(to, from, size);
+}
+
+/* Places without an entry are zero. */
+static int to_dense(struct kernel_call *c, enum binary_op op, struct mu_err *err)
+{
+	struct reduction r;
+	struct mu_tensor *out;
+	MU_AUTO_FREE struct entry *list = NULL;
+	int rc = plan(c, op, &r, &list, err);
+
+	if (rc)
+		return rc;
+	enum mu_dtype type = r.s.values->dtype;
+	if ((rc = kernel_out(c, 0, type, &r.shape, &out, err)))
+		return rc;
+	elems_zero(type, out->data, 0, r.shape.count);
+	for (int64_t e = 0; e < r.s.n; e++)
+		add(&r, list, e, (char *)out->data + (size_t)list[e].place * mu_dtype_size(type));
+	return 0;
+}
+
+static int to_sparse(struct kernel_call *c, enum binary_op op, struct mu_err *err)
+{
+	int64_t places = 0, k = -1, *at;
+	struct mu_tensor *out;
+	struct reduction r;
+	MU_AUTO_FREE struct entry *list = NULL;
+	int rc = plan(c, op, &r, &list, err);
+
+	if (rc)
+		return rc;
+	enum mu_dtype type = r.s.values->dtype;
+	for (int64_t e = 0; e < r.s.n; e++)
+		places += !e || list[e].place != list[e - 1].place;
+	if ((rc = sparse_out(c, (unsigned[]){0, 1, 2}, places, &r.shape, type, &at, &out, err)))
+		return rc;
+	for (int64_t e = 0; e < r.s.n; e++) {
+		k += !e || list[e].place != list[e - 1].place;
+		int64_t left = list[e].place;
+		for (int d = r.shape.rank; d-- > 0; left /= r.shape.dim[d])
+			at[k * r.shape.rank + d] = left % r.shape.dim[d];
+		add(&r, list, e, (char *)out->data + (size_t)k * mu_dtype_size(type));
+	}
+	return 0;
+}
+
+#define REDUCE(name, op)                                                                           \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return to_dense(c, op, err);                                                       \
+	}                                                                                          \
+	static int name##_sparse(struct kernel_call *c, struct mu_err *err)                        \
+	{                                                                                          \
+		return to_sparse(c, op, err);                                                      \
+	}
+REDUCE(sum, BIN_AddV2)
+REDUCE(max, BIN_Maximum)
+
+static const struct kernel rows[] = {
+    {"SparseReduceSum", .run = sum},
+    {"SparseReduceMax", .run = max},
+    {"SparseReduceSumSparse", .run = sum_sparse},
+    {"SparseReduceMaxSparse", .run = max_sparse},
+};
+KERNEL_TABLE(sparse_reduce, rows)

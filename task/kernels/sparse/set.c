@@ -1,0 +1,295 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sets in the last dimension: union, intersection and difference of two, and the size of one.
+ *
+ * Dense or sparse, an input becomes a list of members, each with the number of its set (the other
+ * dimensions, counted row by row).  Sorted by set and value, two lists are merged in one pass,
+ * which gives TensorFlow's order: sets as they lie, values rising. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+struct member {
+	int64_t set, at; /* `at`: in the values */
+	int64_t i;       /* the value, of integers */
+	const struct mu_string *s;
+};
+struct members {
+	struct member *list;
+	int64_t n;
+	const struct mu_tensor *values;
+	struct mu_shape sets; /* all dimensions but the last */
+};
+
+static void members_fini(struct members *m)
+{
+	free(m->list);
+}
+#define MEMBERS __attribute__((cleanup(members_fini))) struct members
+
+static int compare_values(const struct member *a, const struct member *b)
+{
+	if (!a->s)
+		return (a->i > b->i) - (a->i < b->i);
+	size_t n = a->s->len < b->s->len ? a->s->len : b->s->len;
+	int by = n ? memcmp(a->s->data, b->s->data, n) : 0;
+	return by ? by : (a->s->len > b->s->len) - (a->s->len < b->s->len);
+}
+
+static int compare(const void *x, const void *y)
+{
+	const struct member *a = x, *b = y;
+	int by = (a->set > b->set) - (a->set < b->set);
+
+	return by ? by : compare_values(a, b);
+}
+
+static int load(struct member *m, const struct mu_tensor *t, int64_t at, struct mu_err *err)
+{
+	m->at = at;
+	switch ((int)t->dtype) {
+	case MU_INT8:
+		m->i = MU_DATA(int8_t, t)[at];
+		return 0;
+	case MU_UINT8:
+		m->i = MU_DATA(uint8_t, t)[at];
+		return 0;
+	case MU_INT16:
+		m->i = MU_DATA(int16_t, t)[at];
+		return 0;
+	case MU_UINT16:
+		m->i = MU_DATA(uint16_t, t)[at];
+		return 0;
+	case MU_INT32:
+	case MU_INT64:
+		m->i = mu_tensor_int(t, at);
+		return 0;
+	case MU_STRING:
+		m->s = &MU_DATA(struct mu_string, t)[at];
+		return 0;
+	default:
+		return mu_fail(err, MU_UNIMPLEMENTED, "no sets of %s: integers and strings only",
+			       mu_dtype_name(t->dtype));
+	}
+}
+
+/* Sorted, each value once in a set. */
+static void tidy(struct members *m)
+{
+	int64_t kept = 0;
+
+	if (m->n)
+		qsort(m->list, (size_t)m->n, sizeof *m->list, compare);
+	for (int64_t i = 0; i < m->n; i++)
+		if (!kept || compare(&m->list[kept - 1], &m->list[i]))
+			m->list[kept++] = m->list[i];
+	m->n = kept;
+}
+
+static int read_dense(const struct kernel_call *c, unsigned in, struct members *m,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, in);
+	const struct mu_shape *s = &t->shape;
+	int rc;
+
+	if (s->rank < 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input set shape %s is invalid: rank %d < 2", mu_shape_str(s),
+			       s->rank);
+	if ((rc = mu_shape_set(&m->sets, s->rank - 1, s->dim, err)))
+		return rc;
+	m->values = t;
+	m->list = mu_xcalloc((size_t)s->count + 1, sizeof *m->list);
+	for (int64_t i = 0; i < s->count; i++, m->n++) {
+		m->list[i].set = i / s->dim[s->rank - 1];
+		if ((rc = load(&m->list[i], t, i, err)))
+			return rc;
+	}
+	tidy(m);
+	return 0;
+}
+
+/* Row i of the positions as the number of its set; -1 when out of the shape. */
+static int64_t set_of(const int64_t *row, const struct mu_shape *sets, int64_t last)
+{
+	int64_t at = 0;
+
+	for (int d = 0; d <= sets->rank; d++) {
+		int64_t size = d < sets->rank ? sets->dim[d] : last;
+		if (row[d] < 0 || row[d] >= size)
+			return -1;
+		if (d < sets->rank)
+			at = at * size + row[d];
+	}
+	return at;
+}
+
+/* Positions, values and shape are inputs `in`, in + 1 and in + 2. */
+static int read_sparse(const struct kernel_call *c, unsigned in, struct members *m,
+		       struct mu_err *err)
+{
+	bool ordered = args_attr_bool(c->node, "validate_indices", true);
+	int64_t dims[MU_MAX_RANK];
+	int rank, rc;
+
+	if ((rc = args_type(c, in, MU_INT64, err)) || (rc = args_rank(c, in, 2, err)) ||
+	    (rc = args_rank(c, in + 1, 1, err)) ||
+	    (rc = args_ints(c, in + 2, dims, MU_MAX_RANK, &rank, err)))
+		return rc;
+	const struct mu_tensor *at = kernel_in(c, in), *values = kernel_in(c, in + 1);
+	if (rank < 2 || at->shape.dim[1] != rank || at->shape.dim[0] != values->shape.count)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "positions %s, values %s and a shape of rank %d are no sets",
+			       mu_shape_str(&at->shape), mu_shape_str(&values->shape), rank);
+	if (dims[rank - 1] < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid shape: a dimension is negative");
+	if ((rc = mu_shape_set(&m->sets, rank - 1, dims, err)))
+		return rc;
+	m->values = values;
+	m->list = mu_xcalloc((size_t)values->shape.count + 1, sizeof *m->list);
+	for (int64_t i = 0; i < values->shape.count; i++, m->n++) {
+		const int64_t *row = &MU_DATA(int64_t, at)[i * rank];
+		int by = 1;
+		for (int d = 0; i && by == 1 && d < rank; d++)
+			by = row[d] > row[d - rank] ? 2 : row[d] < row[d - rank] ? 0 : 1;
+		if (ordered && i && by < 2)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "indices[%lld] is out of order. Many sparse ops require sorted "
+			    "indices.",
+			    (long long)i);
+		m->list[i].set = set_of(row, &m->sets, dims[rank - 1]);
+		if (m->list[i].set < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "indices[%lld] is out of bounds",
+				       (long long)i);
+		if ((rc = load(&m->list[i], values, i, err)))
+			return rc;
+	}
+	tidy(m);
+	return 0;
+}
+
+/* ---- two sets ---- */
+
+/* What an operation keeps: members of the first only, of both, of the second only. */
+static const struct operation {
+	const char *name;
+	bool first, both, second;
+} operations[] = {
+    {"a-b", true, false, false},
+    {"b-a", false, false, true},
+    {"intersection", false, true, false},
+    {"union", true, true, true},
+};
+
+struct kept {
+	const struct member *m;
+	const struct mu_tensor *values;
+};
+
+static int64_t merge(const struct members *a, const struct members *b, const struct operation *op,
+		     struct kept *out)
+{
+	int64_t i = 0, j = 0, n = 0;
+
+	while (i < a->n || j < b->n) {
+		int by = i == a->n ? 1 : j == b->n ? -1 : compare(&a->list[i], &b->list[j]);
+		if (by <= 0 ? (by ? op->first : op->both) : op->second)
+			out[n++] = by <= 0 ? (struct kept){&a->list[i], a->values}
+					   : (struct kept){&b->list[j], b->values};
+		i += by <= 0;
+		j += by >= 0;
+	}
+	return n;
+}
+
+static int give(struct kernel_call *c, const struct mu_shape *sets, const struct kept *kept,
+		int64_t n, enum mu_dtype type, struct mu_err *err)
+{
+	struct mu_tensor *at, *values, *shape;
+	struct mu_shape s, vec = mu_shape_vec(n), dims = mu_shape_vec(sets->rank + 1);
+	int64_t most = 0, rank = sets->rank + 1, k = 0;
+	int rc = mu_shape_set(&s, 2, (int64_t[]){n, rank}, err);
+
+	if (rc || (rc = kernel_out(c, 0, MU_INT64, &s, &at, err)) ||
+	    (rc = kernel_out(c, 1, type, &vec, &values, err)) ||
+	    (rc = kernel_out(c, 2, MU_INT64, &dims, &shape, err)))
+		return rc;
+	for (int64_t i = 0; i < n; i++) {
+		int64_t rest = kept[i].m->set, *row = &MU_DATA(int64_t, at)[i * rank];
+		k = i && kept[i - 1].m->set == rest ? k + 1 : 0;
+		most = k + 1 > most ? k + 1 : most;
+		row[rank - 1] = k;
+		for (int d = sets->rank - 1; d >= 0; d--) {
+			row[d] = rest % sets->dim[d];
+			rest /= sets->dim[d];
+		}
+		elems_copy(type, values->data, i, kept[i].values->data, kept[i].m->at, 1);
+	}
+	memcpy(shape->data, sets->dim, (size_t)sets->rank * sizeof(int64_t));
+	MU_DATA(int64_t, shape)[rank - 1] = most;
+	return 0;
+}
+
+typedef int (*reader)(const struct kernel_call *c, unsigned in, struct members *m,
+		      struct mu_err *err);
+
+static int operate(struct kernel_call *c, reader first, reader second, struct mu_err *err)
+{
+	const char *name = args_attr_string(c->node, "set_operation", "");
+	const struct operation *op = NULL;
+	MEMBERS a = {0}, b = {0};
+	int rc;
+
+	for (unsigned i = 0; i < MU_COUNT(operations); i++)
+		if (strcmp(operations[i].name, name) == 0)
+			op = &operations[i];
+	if (!op)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Invalid set_operation %.40s.", name);
+	if ((rc = first(c, 0, &a, err)) || (rc = second(c, first == read_dense ? 1 : 3, &b, err)))
+		return rc;
+	if (a.values->dtype != b.values->dtype || !mu_shape_eq(&a.sets, &b.sets))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Mismatched group shapes %s vs %s",
+			       mu_shape_str(&a.sets), mu_shape_str(&b.sets));
+	MU_AUTO_FREE struct kept *kept = mu_xcalloc((size_t)(a.n + b.n) + 1, sizeof *kept);
+	return give(c, &a.sets, kept, merge(&a, &b, op, kept), a.values->dtype, err);
+}
+
+static int dense_dense(struct kernel_call *c, struct mu_err *err)
+{
+	return operate(c, read_dense, read_dense, err);
+}
+
+static int dense_sparse(struct kernel_call *c, struct mu_err *err)
+{
+	return operate(c, read_dense, read_sparse, err);
+}
+
+static int sparse_sparse(struct kernel_call *c, struct mu_err *err)
+{
+	return operate(c, read_sparse, read_sparse, err);
+}
+
+static int set_size(struct kernel_call *c, struct mu_err *err)
+{
+	MEMBERS m = {0};
+	struct mu_tensor *out;
+	int rc = read_sparse(c, 0, &m, err);
+
+	if (rc || (rc = kernel_out(c, 0, MU_INT32, &m.sets, &out, err)))
+		return rc;
+	elems_zero(MU_INT32, out->data, 0, m.sets.count);
+	for (int64_t i = 0; i < m.n; i++)
+		MU_DATA(int32_t, out)[m.list[i].set]++;
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"DenseToDenseSetOperation", .run = dense_dense},
+    {"DenseToSparseSetOperation", .run = dense_sparse},
+    {"SparseToSparseSetOperation", .run = sparse_sparse},
+    {"SetSize", .run = set_size},
+};
+KERNEL_TABLE(set, rows)

@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/sparse/sparse.h"
+
+#include <string.h>
+
+#include "task/kernels/engine/elems.h"
+
+int sparse_in(const struct kernel_call *c, unsigned i, struct sparse *s, struct mu_err *err)
+{
+	int rc;
+
+	if ((rc = args_is_int(c, i, err)) || (rc = args_rank(c, i, 2, err)) ||
+	    (rc = args_rank(c, i + 1, 1, err)) || (rc = args_rank(c, i + 2, 1, err)) ||
+	    (rc = args_shape(c, i + 2, &s->shape, err)))
+		return rc;
+	s->at = kernel_in(c, i);
+	s->values = kernel_in(c, i + 1);
+	s->n = s->values->shape.count;
+	if (s->at->shape.dim[0] != s->n || s->at->shape.dim[1] != s->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "positions %s, values %s and a shape of rank %d do not fit",
+			       mu_shape_str(&s->at->shape), mu_shape_str(&s->values->shape),
+			       s->shape.rank);
+	for (int64_t k = 0; k < s->n * s->shape.rank; k++) {
+		int64_t x = mu_tensor_int(s->at, k);
+		if (x < 0 || x >= s->shape.dim[k % s->shape.rank])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "indices[%lld] is out of bounds: dimension %lld is %lld",
+				       (long long)(k / s->shape.rank),
+				       (long long)(k % s->shape.rank), (long long)x);
+	}
+	return 0;
+}
+
+int sparse_out(struct kernel_call *c, const unsigned *out, int64_t n, const struct mu_shape *shape,
+	       enum mu_dtype type, int64_t **at, struct mu_tensor **values, struct mu_err *err)
+{
+	struct mu_shape places, vec = mu_shape_vec(n), ranks = mu_shape_vec(shape->rank);
+	struct mu_tensor *positions, *dims;
+	int rc;
+
+	if ((rc = mu_shape_set(&places, 2, (int64_t[]){n, shape->rank}, err)) ||
+	    (rc = kernel_out(c, out[0], MU_INT64, &places, &positions, err)) ||
+	    (rc = kernel_out(c, out[1], type, &vec, values, err)) ||
+	    (rc = kernel_out(c, out[2], MU_INT64, &ranks, &dims, err)))
+		return rc;
+	memcpy(dims->data, shape->dim, (size_t)shape->rank * sizeof *shape->dim);
+	*at = positions->data;
+	return 0;
+}
+
+/* ---- parts ---- */
+
+void sparse_part_fini(struct sparse_part *p)
+{
+	mu_tensor_unref(&p->at);
+	mu_tensor_unref(&p->values);
+}
+
+int sparse_part_in(const struct kernel_call *c, int least, struct sparse_part *out,
+		   struct mu_err *err)
+{
+	struct sparse_part p = {0};
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)) ||
+	    (rc = args_rank(c, 1, 1, err)) || (rc = args_rank(c, 2, 1, err)) ||
+	    (rc = args_ints(c, 2, p.dim, MU_MAX_RANK, &p.rank, err)))
+		return rc;
+	const struct mu_shape *at = &kernel_in(c, 0)->shape;
+	if (at->dim[0] != kernel_in(c, 1)->shape.count || at->dim[1] != p.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "positions %s, values %s and a shape of rank %d do not fit",
+			       mu_shape_str(at), mu_shape_str(&kernel_in(c, 1)->shape), p.rank);
+	if (p.rank < least)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Rank of input SparseTensor should be > %d, but saw rank: %d",
+			       least - 1, p.rank);
+	for (int d = 0; d < p.rank; d++)
+		if (p.dim[d] < 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "dimension %d of the sparse shape is negative", d);
+	p.at = mu_tensor_ref(kernel_in(c, 0));
+	p.values = mu_tensor_ref(kernel_in(c, 1));
+	*out = p;
+	return 0;
+}
+
+int sparse_part_check_rows(const struct sparse_part *p, struct mu_err *err)
+{
+	const int64_t *at = MU_DATA(int64_t, &p->at);
+
+	for (int64_t k = 0; k < p->values.shape.count; k++) {
+		int64_t b = at[k * p->rank];
+		if (b < 0 || b >= p->dim[0] || (k && b < at[(k - 1) * p->rank]))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Received unexpected column 0 value in input SparseTensor: "
+				       "%lld, not in order or not in [0, %lld)",
+				       (long long)b, (long long)p->dim[0]);
+	}
+	return 0;
+}
+
+int sparse_part_row(const struct sparse_part *p, int64_t from, int64_t to, struct sparse_part *out,
+		    struct mu_err *err)
+{
+	struct mu_shape s, vec = mu_shape_vec(to - from);
+	struct sparse_part e = {.rank = p->rank - 1};
+	int rc;
+
+	memcpy(e.dim, p->dim + 1, (size_t)e.rank * sizeof *e.dim);
+	if ((rc = mu_shape_set(&s, 2, (int64_t[]){to - from, e.rank}, err)) ||
+	    (rc = mu_tensor_new(&e.at, MU_INT64, &s, err)) ||
+	    (rc = mu_tensor_new(&e.values, p->values.dtype, &vec, err))) {
+		sparse_part_fini(&e);
+		return rc;
+	}
+	for (int64_t i = from; i < to; i++)
+		elems_copy(MU_INT64, e.at.data, (i - from) * e.rank, p->at.data, i * p->rank + 1,
+			   e.rank);
+	elems_copy(p->values.dtype, e.values.data, 0, p->values.data, from, to - from);
+	*out = e;
+	return 0;
+}
+
+static int check_parts(const struct sparse_part *const *list, int64_t n, enum mu_dtype type,
+		       int64_t *total, struct mu_err *err)
+{
+	*total = 0;
+	for (int64_t b = 0; b < n; b++) {
+		if (list[b]->rank != list[0]->rank || list[b]->values.dtype != type)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Inconsistent rank or type across SparseTensors: %s of rank %d "
+			    "at index %lld, but %s of rank %d is wanted",
+			    mu_dtype_name(list[b]->values.dtype), list[b]->rank, (long long)b,
+			    mu_dtype_name(type), list[0]->rank);
+		*total += list[b]->values.shape.count;
+	}
+	return 0;
+}
+
+int sparse_parts_join(struct kernel_call *c, const struct sparse_part *const *list,
+		      const struct mu_shape *lead, enum mu_dtype type, struct mu_err *err)
+{
+	int64_t n = lead->count, total, k = 0;
+	int rank = n ? list[0]->rank : 0, rc = check_parts(list, n, type, &total, err);
+	int all = lead->rank + rank;
+	struct mu_tensor *at, *values, *shape;
+	struct mu_shape s, vec = mu_shape_vec(total);
+
+	if (rc)
+		return rc;
+	struct mu_shape dims = mu_shape_vec(all);
+	if ((rc = mu_shape_set(&s, 2, (int64_t[]){total, all}, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &s, &at, err)) ||
+	    (rc = kernel_out(c, 1, type, &vec, &values, err)) ||
+	    (rc = kernel_out(c, 2, MU_INT64, &dims, &shape, err)))
+		return rc;
+	int64_t *size = shape->data, *to = at->data;
+	memset(size, 0, (size_t)all * sizeof *size);
+	memcpy(size, lead->dim, (size_t)lead->rank * sizeof *size);
+	for (int64_t b = 0; b < n; b++) {
+		int64_t have = list[b]->values.shape.count;
+		for (int d = 0; d < rank; d++)
+			if (list[b]->dim[d] > size[lead->rank + d])
+				size[lead->rank + d] = list[b]->dim[d];
+		for (int64_t i = 0; i < have; i++, to += all) {
+			int64_t left = b;
+			for (int d = lead->rank; d-- > 0; left /= lead->dim[d])
+				to[d] = left % lead->dim[d];
+			elems_copy(MU_INT64, to, lead->rank, list[b]->at.data, i * rank, rank);
+		}
+		elems_copy(type, values->data, k, list[b]->values.data, 0, have);
+		k += have;
+	}
+	return 0;
+}

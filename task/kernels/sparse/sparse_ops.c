@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sparse tensors: positions [n, rank], values [n], and the shape that they are part of. */
+#include <string.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+static int bad_position(const struct mu_tensor *indices, int64_t i, const char *why,
+			struct mu_err *err)
+{
+	MU_AUTO_BUF text = {0};
+	int64_t rank = indices->shape.rank < 2 ? 1 : indices->shape.dim[1];
+
+	for (int64_t d = 0; d < rank; d++)
+		mu_buf_printf(&text, "%s%lld", d ? "," : "",
+			      (long long)mu_tensor_int(indices, i * rank + d));
+	return mu_fail(err, MU_INVALID_ARGUMENT, "indices[%lld] = [%s] is %s", (long long)i,
+		       text.data ? text.data : "", why);
+}
+
+/* Where position i lies in a dense tensor of this shape, or -1. */
+static int64_t place_of(const struct mu_tensor *indices, int64_t i, const struct mu_shape *s)
+{
+	int64_t at = 0;
+
+	for (int d = 0; d < s->rank; d++) {
+		int64_t k = mu_tensor_int(indices, i * s->rank + d);
+		if (k < 0 || k >= s->dim[d])
+			return -1;
+		at = at * s->dim[d] + k;
+	}
+	return at;
+}
+
+/* ---- SparseToDense ---- */
+
+/* indices may be a scalar (one position of a vector), a vector (n positions of a vector) or [n,
+ * rank]. */
+static int check_positions(const struct kernel_call *c, const struct mu_shape *shape, int64_t *n,
+			   struct mu_err *err)
+{
+	const struct mu_shape *is = &kernel_in(c, 0)->shape, *vs = &kernel_in(c, 2)->shape;
+	int64_t rank = is->rank < 2 ? 1 : is->dim[1];
+
+	if (is->rank > 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "sparse_indices should be a scalar, vector, or matrix, got shape %s",
+			       mu_shape_str(is));
+	*n = is->rank ? is->dim[0] : 1;
+	if (rank != shape->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "output_shape has incorrect number of elements: %d should be: %lld",
+			       shape->rank, (long long)rank);
+	if (vs->rank > 1 || (vs->rank == 1 && vs->count != *n))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "sparse_values has incorrect shape %s, should be [] or [%lld]",
+			       mu_shape_str(vs), (long long)*n);
+	return 0;
+}
+
+static int sparse_to_dense(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 2);
+	bool check = args_attr_bool(c->node, "validate_indices", true);
+	int64_t n = 0, before = -1;
+	struct mu_shape shape;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_is_int(c, 0, err)) || (rc = args_shape(c, 1, &shape, err)) ||
+	    (rc = args_same_type(c, 2, 3, err)) || (rc = check_positions(c, &shape, &n, err)))
+		return rc;
+	if (kernel_in(c, 3)->shape.rank != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "default_value should be a scalar.");
+	if ((rc = kernel_out(c, 0, values->dtype, &shape, &out, err)))
+		return rc;
+	elems_fill(values->dtype, out->data, 0, kernel_in(c, 3)->data, shape.count);
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = place_of(indices, i, &shape);
+		if (at < 0)
+			return bad_position(indices, i, "out of bounds", err);
+		if (check && at <= before)
+			return bad_position(indices, i, at == before ? "repeated" : "out of order",
+					    err);
+		before = at;
+		elems_copy(values->dtype, out->data, at, values->data, values->shape.rank ? i : 0,
+			   1);
+	}
+	return 0;
+}
+
+/* ---- SparseReshape ---- */
+
+static int solve_shape(struct kernel_call *c, int64_t total, struct mu_shape *to,
+		       struct mu_err *err)
+{
+	int64_t dim[MU_MAX_RANK], known = 1;
+	int n, open = -1, rc = args_ints(c, 2, dim, MU_MAX_RANK, &n, err);
+
+	if (rc)
+		return rc;
+	for (int i = 0; i < n; i++) {
+		if (dim[i] == -1 && open >= 0)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "only one output dimension may be -1, not both %d and %d",
+				       open, i);
+		if (dim[i] == -1)
+			open = i;
+		else if (dim[i] < 0 || __builtin_mul_overflow(known, dim[i], &known))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "size %d must be non-negative, not %lld", i,
+				       (long long)dim[i]);
+	}
+	if (open >= 0 && (known == 0 || total % known))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input to reshape is a SparseTensor with %lld dense values, but the "
+			       "requested shape requires a multiple of %lld",
+			       (long long)total, (long long)known);
+	if (open >= 0)
+		dim[open] = total / known;
+	if ((rc = mu_shape_set(to, n, dim, err)))
+		return rc;
+	if (to->count != total)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input to reshape is a tensor with %lld dense values, but the "
+			       "requested shape has %lld",
+			       (long long)total, (long long)to->count);
+	return 0;
+}
+
+static int sparse_reshape(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 0);
+	struct mu_shape from, to, shape;
+	struct mu_tensor *out, *dims;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)) ||
+	    (rc = args_shape(c, 1, &from, err)) || (rc = solve_shape(c, from.count, &to, err)))
+		return rc;
+	if (indices->shape.dim[1] != from.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Input tensor rank must match input shape length.");
+	int64_t n = indices->shape.dim[0], place[] = {n, to.rank};
+	struct mu_shape vec = mu_shape_vec(to.rank);
+	if ((rc = mu_shape_set(&shape, 2, place, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)) ||
+	    (rc = kernel_out(c, 1, MU_INT64, &vec, &dims, err)))
+		return rc;
+	memcpy(dims->data, to.dim, (size_t)to.rank * sizeof(int64_t));
+	for (int64_t i = 0; i < n; i++) {
+		int64_t at = place_of(indices, i, &from);
+		if (at < 0)
+			return bad_position(indices, i, "out of bounds", err);
+		for (int d = to.rank; d-- > 0; at /= to.dim[d])
+			MU_DATA(int64_t, out)[i * to.rank + d] = at % to.dim[d];
+	}
+	return 0;
+}
+
+/* ---- SparseFillEmptyRows ---- */
+
+/* Rows in order, each empty one with the default at its first place.  at[r] counts what row r has,
+ * then becomes where its next entry goes. */
+static int fill_rows(struct kernel_call *c, int64_t rows, int64_t *at, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 0), *values = kernel_in(c, 1);
+	int64_t n = indices->shape.dim[0], rank = indices->shape.dim[1], total = 0;
+	struct mu_tensor *out, *filled, *empty, *back;
+	struct mu_shape shape, vec = mu_shape_vec(rows), map = mu_shape_vec(n);
+	int rc = kernel_out(c, 2, MU_BOOL, &vec, &empty, err);
+
+	if (rc || (rc = kernel_out(c, 3, MU_INT64, &map, &back, err)))
+		return rc;
+	for (int64_t r = 0; r < rows; r++) {
+		int64_t have = at[r];
+		MU_DATA(bool, empty)[r] = !have;
+		at[r] = total;
+		total += have ? have : 1;
+	}
+	vec = mu_shape_vec(total);
+	if ((rc = mu_shape_set(&shape, 2, (int64_t[]){total, rank}, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &shape, &out, err)) ||
+	    (rc = kernel_out(c, 1, values->dtype, &vec, &filled, err)))
+		return rc;
+	for (int64_t r = 0; r < rows; r++) {
+		if (!MU_DATA(bool, empty)[r])
+			continue;
+		elems_zero(MU_INT64, out->data, at[r] * rank, rank);
+		MU_DATA(int64_t, out)[at[r] * rank] = r;
+		elems_copy(values->dtype, filled->data, at[r], kernel_in(c, 3)->data, 0, 1);
+	}
+	for (int64_t i = 0; i < n; i++) {
+		int64_t to = at[MU_DATA(int64_t, indices)[i * rank]]++;
+		elems_copy(MU_INT64, out->data, to * rank, indices->data, i * rank, rank);
+		elems_copy(values->dtype, filled->data, to, values->data, i, 1);
+		MU_DATA(int64_t, back)[i] = to;
+	}
+	return 0;
+}
+
+static int sparse_fill_empty_rows(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *indices = kernel_in(c, 0);
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 2, err)) ||
+	    (rc = args_rank(c, 1, 1, err)) || (rc = args_shape(c, 2, &shape, err)) ||
+	    (rc = args_rank(c, 3, 0, err)) || (rc = args_same_type(c, 1, 3, err)))
+		return rc;
+	if (shape.rank < 1 || indices->shape.dim[1] != shape.rank ||
+	    kernel_in(c, 1)->shape.count != indices->shape.dim[0])
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Dense shape cannot be empty, and must fit indices %s and values %s",
+			       mu_shape_str(&indices->shape),
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	int64_t rows = shape.dim[0];
+	MU_AUTO_FREE int64_t *at = (uint64_t)rows < mu_tensor_limit / sizeof *at
+				       ? calloc((size_t)rows + 1, sizeof *at)
+				       : NULL;
+	if (!at)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for %lld rows",
+			       (long long)rows);
+	for (int64_t i = 0; i < indices->shape.dim[0]; i++) {
+		int64_t r = MU_DATA(int64_t, indices)[i * shape.rank];
+		if (r < 0 || r >= rows)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "indices(%lld, 0) is invalid: %lld >= %lld", (long long)i,
+				       (long long)r, (long long)rows);
+		at[r]++;
+	}
+	return fill_rows(c, rows, at, err);
+}
+
+static const struct kernel rows[] = {
+    {"SparseToDense", .run = sparse_to_dense},
+    {"SparseReshape", .run = sparse_reshape},
+    {"SparseFillEmptyRows", .run = sparse_fill_empty_rows},
+};
+KERNEL_TABLE(sparse, rows)

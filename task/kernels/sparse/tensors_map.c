@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Sparse tensors kept under numbers, so that they can travel through a queue: what is put in gets
+ * the next number, what is taken is gone. */
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/sparse/sparse.h"
+#include "task/kernels/state/handles.h"
+
+struct sparse_map {
+	struct resource base;
+	pthread_mutex_t lock;
+	struct mu_map entries; /* by number */
+	int64_t next;
+};
+
+static void entry_free(struct sparse_part *e)
+{
+	if (e)
+		sparse_part_fini(e);
+	free(e);
+}
+
+static void map_free(struct resource *r)
+{
+	struct sparse_map *m = MU_CONTAINER(r, struct sparse_map, base);
+
+	mu_map_each (&m->entries, s)
+		entry_free(s->value);
+	mu_map_fini(&m->entries);
+	pthread_mutex_destroy(&m->lock);
+	free(m);
+}
+
+static const struct resource_type map_type = {.name = "sparse tensors", .free = map_free};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	struct sparse_map *m = MU_NEW(struct sparse_map);
+
+	resource_init(&m->base, &map_type);
+	pthread_mutex_init(&m->lock, NULL);
+	mu_map_init(&m->entries);
+	return &m->base;
+}
+
+static int find_map(const struct kernel_call *c, struct sparse_map **out, struct mu_err *err)
+{
+	MU_AUTO_BUF room = {0};
+	struct resource *r;
+	int rc = resources_find_or_create(c->runtime->resources, resource_container(c, &room),
+					  resource_name(c), &map_type, create, NULL, &r, err);
+
+	if (!rc)
+		*out = MU_CONTAINER(r, struct sparse_map, base);
+	return rc;
+}
+
+/* Takes the part; its number. */
+static int64_t put(struct sparse_map *m, const struct sparse_part *p)
+{
+	struct sparse_part *e = MU_NEW(struct sparse_part);
+
+	*e = *p;
+	pthread_mutex_lock(&m->lock);
+	int64_t number = m->next++;
+	mu_map_put_n(&m->entries, &number, sizeof number, e);
+	pthread_mutex_unlock(&m->lock);
+	return number;
+}
+
+static int add_one(struct kernel_call *c, struct mu_err *err)
+{
+	struct sparse_part p;
+	struct sparse_map *m;
+	struct mu_tensor t;
+	int rc = sparse_part_in(c, 0, &p, err);
+
+	if (rc)
+		return rc;
+	if ((rc = find_map(c, &m, err))) {
+		sparse_part_fini(&p);
+		return rc;
+	}
+	int64_t number = put(m, &p);
+	resource_unref(&m->base);
+	if (!(rc = mu_tensor_scalar(&t, MU_INT64, &number, err)))
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int add_rows(struct kernel_call *c, const struct sparse_part *all, struct mu_err *err)
+{
+	const int64_t *at = MU_DATA(int64_t, &all->at);
+	int64_t n = all->values.shape.count, i = 0;
+	struct mu_tensor *numbers;
+	struct sparse_part one;
+	struct sparse_map *m;
+	struct mu_shape vec;
+	int rc;
+
+	if ((rc = mu_shape_set(&vec, 1, all->dim, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &vec, &numbers, err)) ||
+	    (rc = sparse_part_check_rows(all, err)) || (rc = find_map(c, &m, err)))
+		return rc;
+	for (int64_t b = 0; b < all->dim[0] && !rc; b++) {
+		int64_t from = i;
+		while (i < n && at[i * all->rank] == b)
+			i++;
+		if (!(rc = sparse_part_row(all, from, i, &one, err)))
+			MU_DATA(int64_t, numbers)[b] = put(m, &one);
+	}
+	resource_unref(&m->base);
+	return rc;
+}
+
+static int add_many(struct kernel_call *c, struct mu_err *err)
+{
+	struct sparse_part all;
+	int rc = sparse_part_in(c, 2, &all, err);
+
+	if (rc)
+		return rc;
+	rc = add_rows(c, &all, err);
+	sparse_part_fini(&all);
+	return rc;
+}
+
+/* ---- taking ---- */
+
+static int take_many(struct kernel_call *c, struct mu_err *err)
+{
+	struct sparse_map *m;
+	enum mu_dtype type;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT64, err)) || (rc = args_rank(c, 0, 1, err)) ||
+	    (rc = mu_node_attr_type(c->node, "dtype", &type, err)) || (rc = find_map(c, &m, err)))
+		return rc;
+	int64_t n = kernel_in(c, 0)->shape.count;
+	struct sparse_part **list = mu_xcalloc((size_t)n + 1, sizeof *list);
+	pthread_mutex_lock(&m->lock);
+	for (int64_t b = 0; b < n && !rc; b++) {
+		int64_t number = MU_DATA(int64_t, kernel_in(c, 0))[b];
+		list[b] = mu_map_del_n(&m->entries, &number, sizeof number);
+		if (!list[b])
+			rc = mu_fail(err, MU_INVALID_ARGUMENT,
+				     "Unable to find SparseTensor: %lld in map: %s",
+				     (long long)number, m->base.name);
+	}
+	pthread_mutex_unlock(&m->lock);
+	resource_unref(&m->base);
+	if (!rc)
+		rc = sparse_parts_join(c, (const struct sparse_part *const *)list,
+				       &kernel_in(c, 0)->shape, type, err);
+	for (int64_t b = 0; b < n; b++)
+		entry_free(list[b]);
+	free(list);
+	return rc;
+}
+
+static const struct kernel rows[] = {
+    {"AddSparseToTensorsMap", .run = add_one},
+    {"AddManySparseToTensorsMap", .run = add_many},
+    {"TakeManySparseFromTensorsMap", .run = take_many},
+};
+KERNEL_TABLE(sparse_map, rows)

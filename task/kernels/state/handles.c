@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/state/handles.h"
+
+#include <string.h>
+
+/* The two strings as a variable of its own, so that they can travel as a reference. */
+static int give_reference(struct kernel_call *c, const char *container, const char *name,
+			  struct mu_err *err)
+{
+	struct mu_shape two = mu_shape_vec(2);
+	struct mu_tensor t;
+	int rc = mu_tensor_new(&t, MU_STRING, &two, err);
+
+	if (rc)
+		return rc;
+	mu_string_set(&MU_DATA(struct mu_string, &t)[0], container, strlen(container));
+	mu_string_set(&MU_DATA(struct mu_string, &t)[1], name, strlen(name));
+	struct variable *v = variable_new(MU_STRING, &(struct mu_pshape){.rank = 1, .dim = {2}});
+	variable_assign(v, t);
+	kernel_out_ref(c, 0, v);
+	variable_put(v);
+	return 0;
+}
+
+int handle_give(struct kernel_call *c, const char *container, const char *name,
+		const struct resource_type *type, struct mu_err *err)
+{
+	return c->node->def && c->node->def->n_outputs && c->node->def->outputs[0].is_ref
+		   ? give_reference(c, container, name, err)
+		   : resource_handle_out(c, 0, container, name, type->name, err);
+}
+
+int handle_make(struct kernel_call *c, const struct resource_type *type,
+		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
+		struct resource **out, struct mu_err *err)
+{
+	MU_AUTO_BUF room = {0};
+	const char *container = resource_container(c, &room), *name = resource_name(c);
+	struct resource *r;
+	int rc = resources_find_or_create(c->runtime->resources, container, name, type, create, arg,
+					  &r, err);
+
+	if (rc)
+		return rc;
+	rc = handle_give(c, container, name, type, err);
+	if (rc)
+		resource_unref(r);
+	else
+		*out = r;
+	return rc;
+}
+
+int handle_find(const struct kernel_call *c, unsigned i, const struct resource_type *type,
+		struct resource **out, struct mu_err *err)
+{
+	MU_AUTO_TENSOR value = {0};
+	const struct mu_handle *h;
+	int rc;
+
+	if (i < c->n_in && !c->in[i].ref && kernel_in(c, i)->dtype == MU_RESOURCE) {
+		if ((rc = resource_handle_in(c, i, &h, err)))
+			return rc;
+		return resources_find(c->runtime->resources, h->container ? h->container : "",
+				      h->name, type, out, err);
+	}
+	if (i < c->n_in && c->in[i].ref)
+		rc = variable_read(c->in[i].ref, &value, err);
+	else if (!(rc = args_type(c, i, MU_STRING, err)))
+		value = mu_tensor_ref(kernel_in(c, i));
+	if (rc)
+		return rc;
+	if (value.dtype != MU_STRING || value.shape.count != 2)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Resource handle must have 2 elements, but had shape: %s",
+			       mu_shape_str(&value.shape));
+	const struct mu_string *s = value.data;
+	MU_AUTO_FREE char *container = mu_xstrndup(s[0].data ? s[0].data : "", s[0].len);
+	MU_AUTO_FREE char *name = mu_xstrndup(s[1].data ? s[1].data : "", s[1].len);
+	return resources_find(c->runtime->resources, container, name, type, out, err);
+}

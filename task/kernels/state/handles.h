@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources other than variables, as kernels make and find them.  Newer ops pass a handle; older
+ * ones a reference to two strings, container and name. */
+#ifndef MU_TASK_KERNELS_STATE_HANDLES_H
+#define MU_TASK_KERNELS_STATE_HANDLES_H
+
+#include "task/kernels/state/variables.h"
+
+/* The node's resource, made by create(arg) when it is not there, given out as output 0 in the form
+ * that the op has.  *out is a new reference. */
+int handle_make(struct kernel_call *c, const struct resource_type *type,
+		struct resource *(*create)(void *arg, struct mu_err *err), void *arg,
+		struct resource **out, struct mu_err *err);
+/* A resource's name as output 0. */
+int handle_give(struct kernel_call *c, const char *container, const char *name,
+		const struct resource_type *type, struct mu_err *err);
+/* The resource that input i names; a new reference. */
+int handle_find(const struct kernel_call *c, unsigned i, const struct resource_type *type,
+		struct resource **out, struct mu_err *err);
+
+#endif

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The optimizers, whatever device runs them.  TensorFlow has four ops for each algorithm (by
+ * reference or by handle, dense or at some rows); here an algorithm is one row of a table and the
+ * op's own argument names say where its inputs stand. */
+#ifndef MU_TASK_KERNELS_STATE_OPTIMIZERS_H
+#define MU_TASK_KERNELS_STATE_OPTIMIZERS_H
+
+#include "task/kernels/state/variables.h"
+
+enum { OPTIMIZER_SCALARS = 6 };
+enum optimizer_kind {
+	OPTIMIZER_SGD,
+	OPTIMIZER_ADAGRAD,
+	OPTIMIZER_MOMENTUM,
+	OPTIMIZER_ADAM,
+	OPTIMIZER_RMSPROP,
+	OPTIMIZER_CENTERED,
+	OPTIMIZER_ADADELTA,
+	OPTIMIZER_FTRL,
+	OPTIMIZER_PROX,
+	OPTIMIZER_PROX_ADAGRAD,
+	OPTIMIZER_ADAGRAD_DA,
+	OPTIMIZER_ADAMAX,
+	OPTIMIZER_AMSGRAD,
+	OPTIMIZER_SIGNS,
+	OPTIMIZER_COUNT
+};
+struct optimizer {
+	const char *name;
+	unsigned slots;
+	const char *scalars[OPTIMIZER_SCALARS]; /* input names */
+	/* The scalars as they were given -> those that the loop wants. */
+	void (*constants)(double *k, const double *given, const struct mu_node *n);
+	enum optimizer_kind kind;
+};
+struct optimizer_plan {
+	const struct optimizer *a;
+	int grad, indices; /* input numbers; indices -1: dense */
+	int scalar[OPTIMIZER_SCALARS];
+};
+/* A struct optimizer_plan as the node's state. */
+int optimizer_prepare(const struct mu_node *n, struct runtime *rt, void **state,
+		      struct mu_err *err);
+/* Whether this scalar is a number of steps, which is an int64 beside all others' type. */
+bool optimizer_counts(const struct optimizer *o, unsigned scalar, enum mu_dtype t);
+/* The scalar inputs, in host memory, as k. */
+int optimizer_scalars(const struct kernel_call *c, const struct optimizer_plan *p, enum mu_dtype t,
+		      double *k, struct mu_err *err);
+/* Types and shapes of variable, slots and gradient. */
+int optimizer_check(const struct variables *vs, const struct mu_tensor *grad, struct mu_err *err);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Resources without content: one by which TensorFlow tests how resources are named, made and
+ * removed, and those that a dataset's op wants beside it where the dataset keeps seeds or elements
+ * itself. */
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/state/variables.h"
+
+static void stub_free(struct resource *r)
+{
+	free(r);
+}
+
+static const struct resource_type stub_type = {.name = "StubResource", .free = stub_free};
+
+static struct resource *stub_new(void *made, struct mu_err *err)
+{
+	struct resource *r = MU_NEW(struct resource);
+
+	resource_init(r, &stub_type);
+	*(bool *)made = true;
+	return r;
+}
+
+static int handle(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF room = {0};
+
+	return resource_handle_out(c, 0, resource_container(c, &room), resource_name(c),
+				   stub_type.name, err);
+}
+
+static int create(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	struct resource *r;
+	bool made = false;
+	int rc;
+
+	if ((rc = resource_handle_in(c, 0, &h, err)) ||
+	    (rc = resources_find_or_create(c->runtime->resources, h->container ? h->container : "",
+					   h->name, &stub_type, stub_new, &made, &r, err)))
+		return rc;
+	resource_unref(r);
+	return made ? 0
+		    : mu_fail(err, MU_ALREADY_EXISTS, "Resource %s/%s/%s already exists",
+			      h->container ? h->container : "", h->name, stub_type.name);
+}
+
+static const struct kernel rows[] = {
+    {"StubResourceHandleOp", .run = handle},
+    {"ResourceCreateOp", .run = create},
+    {"DummySeedGenerator", .run = handle},
+    {"DummyMemoryCache", .run = handle},
+};
+KERNEL_TABLE(stub_resource, rows)

@@ -1,0 +1,502 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Lookup tables: keys of any plain type or strings to values of any type.
+ *
+ * One form serves them all: a map from a key's bytes to a row number, and the rows in one tensor.
+ * HashTable is filled once (its initializer may run again with the same content); MutableHashTable
+ * is written at will, and one of tensors has rows of more than one element.  Of a dense one two
+ * keys are its own: what TensorFlow marks free and deleted places with. */
+#include <string.h>
+
+#include "lib/base/map.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/vocabulary_file.h"
+#include "task/kernels/state/handles.h"
+
+struct table {
+	struct resource base;
+	pthread_mutex_t lock;
+	enum mu_dtype key, value;
+	struct mu_pshape row_shape;
+	bool is_mutable, filled;
+	struct mu_tensor own[2]; /* keys that nobody may use; unset: none */
+	int64_t row;             /* elements in a row */
+	struct mu_map rows;
+	void *values; /* room rows of row elements */
+	int64_t n, room;
+	int64_t *spare; /* rows that were removed */
+	int64_t n_spare;
+};
+
+static void table_free(struct resource *r)
+{
+	struct table *t = MU_CONTAINER(r, struct table, base);
+
+	if (t->value == MU_STRING)
+		elems_zero(MU_STRING, t->values, 0, t->room * t->row);
+	free(t->values);
+	free(t->spare);
+	mu_map_fini(&t->rows);
+	for (size_t i = 0; i < MU_COUNT(t->own); i++)
+		mu_tensor_unref(&t->own[i]);
+	pthread_mutex_destroy(&t->lock);
+	free(t);
+}
+
+static size_t table_bytes(struct resource *r)
+{
+	struct table *t = MU_CONTAINER(r, struct table, base);
+
+	return (size_t)(t->room * t->row) * elems_size(t->value);
+}
+
+static const struct resource_type table_type = {
+    .name = "table", .free = table_free, .bytes = table_bytes};
+
+static struct resource *create(void *arg, struct mu_err *err)
+{
+	struct table *t = MU_NEW(struct table);
+
+	*t = *(const struct table *)arg;
+	resource_init(&t->base, &table_type);
+	pthread_mutex_init(&t->lock, NULL);
+	mu_map_init(&t->rows);
+	for (size_t i = 0; i < MU_COUNT(t->own); i++)
+		t->own[i] = mu_tensor_ref(&t->own[i]);
+	return &t->base;
+}
+
+static struct mu_span key_of(const struct mu_tensor *keys, int64_t i)
+{
+	if (keys->dtype == MU_STRING)
+		return elems_span(keys, i);
+	size_t size = elems_size(keys->dtype);
+	return (struct mu_span){(const char *)keys->data + (size_t)i * size, size};
+}
+
+static bool same_span(struct mu_span a, struct mu_span b)
+{
+	return a.len == b.len && (!a.len || memcmp(a.data, b.data, a.len) == 0);
+}
+
+/* What a dense table says besides: its own keys, and how it would be laid out, which matters to
+ * nobody here, but has to make sense. */
+static int dense_spec(const struct kernel_call *c, struct table *spec, struct mu_err *err)
+{
+	int64_t places = args_attr_int(c->node, "initial_num_buckets", 131072);
+	float load = args_attr_float(c->node, "max_load_factor", 0.8f);
+	int rc;
+
+	if ((rc = args_type(c, 0, spec->key, err)) || (rc = args_type(c, 1, spec->key, err)))
+		return rc;
+	for (unsigned i = 0; i < 2; i++) {
+		if (kernel_in(c, i)->shape.rank)
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "dense tables have keys of one element, not of shape %s",
+				       mu_shape_str(&kernel_in(c, i)->shape));
+		spec->own[i] = *kernel_in(c, i);
+	}
+	if (same_span(key_of(&spec->own[0], 0), key_of(&spec->own[1], 0)))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Empty and deleted keys cannot be equal");
+	if (places < 4 || (places & (places - 1)))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Number of buckets must be at least 4 and a power of 2, got: %lld",
+			       (long long)places);
+	if (!(load > 0 && load < 1))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "max_load_factor must be between 0 and 1, got: %g", (double)load);
+	return 0;
+}
+
+static int make(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *shape = mu_node_attr(c->node, "value_shape");
+	struct table spec = {.key = args_attr_type(c->node, "key_dtype", MU_STRING),
+			     .value = args_attr_type(c->node, "value_dtype", MU_INT64),
+			     .is_mutable = strncmp(c->node->op, "Mutable", 7) == 0,
+			     .row = 1};
+	struct resource *r;
+	int rc;
+
+	if (shape && shape->kind == MU_ATTR_SHAPE)
+		spec.row_shape = *shape->shape;
+	for (int d = 0; d < spec.row_shape.rank; d++)
+		if (spec.row_shape.dim[d] < 0 ||
+		    __builtin_mul_overflow(spec.row, spec.row_shape.dim[d], &spec.row) ||
+		    spec.row > 1 << 28)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Default value must be a fully defined shape, not %s",
+				       mu_pshape_str(&spec.row_shape));
+	if ((spec.key != MU_STRING && !mu_dtype_size(spec.key)) ||
+	    (spec.value != MU_STRING && !mu_dtype_size(spec.value)))
+		return mu_fail(err, MU_UNIMPLEMENTED, "no tables from %s to %s",
+			       mu_dtype_name(spec.key), mu_dtype_name(spec.value));
+	if (c->n_in && (rc = dense_spec(c, &spec, err)))
+		return rc;
+	if ((rc = handle_make(c, &table_type, create, &spec, &r, err)))
+		return rc;
+	const struct table *t = MU_CONTAINER(r, struct table, base);
+	if (t->key != spec.key || t->value != spec.value)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Conflicting key/value dtypes %s->%s with %s->%s for table %s",
+			     mu_dtype_name(spec.key), mu_dtype_name(spec.value),
+			     mu_dtype_name(t->key), mu_dtype_name(t->value), t->base.name);
+	resource_unref(r);
+	return rc;
+}
+
+/* The table of input 0, locked. */
+static int hold(const struct kernel_call *c, struct table **out, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = handle_find(c, 0, &table_type, &r, err);
+
+	if (!rc) {
+		*out = MU_CONTAINER(r, struct table, base);
+		pthread_mutex_lock(&(*out)->lock);
+	}
+	return rc;
+}
+
+static void let_go(struct table **t)
+{
+	if (*t) {
+		pthread_mutex_unlock(&(*t)->lock);
+		resource_unref(&(*t)->base);
+	}
+}
+#define HELD __attribute__((cleanup(let_go))) struct table
+
+/* ---- rows ---- */
+
+/* A key is none of the table's own. */
+static int check_key(const struct table *t, const struct mu_tensor *keys, int64_t i,
+		     struct mu_err *err)
+{
+	static const char *const what[] = {"empty_key", "deleted_key"};
+
+	for (size_t k = 0; k < MU_COUNT(what); k++)
+		if (mu_tensor_is_set(&t->own[k]) &&
+		    same_span(key_of(keys, i), key_of(&t->own[k], 0)))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Using the %s as a table key is not allowed", what[k]);
+	return 0;
+}
+
+static int check_keys(const struct table *t, const struct mu_tensor *keys, struct mu_err *err)
+{
+	int rc = 0;
+
+	for (int64_t i = 0; mu_tensor_is_set(&t->own[0]) && i < keys->shape.count && !rc; i++)
+		rc = check_key(t, keys, i, err);
+	return rc;
+}
+
+/* The row of a key, or -1. */
+static int64_t find(const struct table *t, struct mu_span key)
+{
+	return (int64_t)(uintptr_t)mu_map_get_n(&t->rows, key.data, key.len) - 1;
+}
+
+static int grow(struct table *t, struct mu_err *err)
+{
+	int64_t room = t->room ? 2 * t->room : 16;
+	size_t size = elems_size(t->value), bytes;
+	void *more = NULL;
+
+	if (!__builtin_mul_overflow((size_t)room, (size_t)t->row * size, &bytes))
+		more = realloc(t->values, bytes + 1);
+	if (!more)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "no memory for a table of %lld rows",
+			       (long long)room);
+	t->values = more;
+	memset((char *)more + (size_t)(t->room * t->row) * size, 0,
+	       (size_t)((room - t->room) * t->row) * size);
+	t->room = room;
+	return 0;
+}
+
+static int store(struct table *t, struct mu_span key, const struct mu_tensor *values, int64_t i,
+		 struct mu_err *err)
+{
+	int64_t at = find(t, key);
+	int rc;
+
+	if (at < 0) {
+		if (t->n_spare) {
+			at = t->spare[--t->n_spare];
+		} else {
+			if (t->n == t->room && (rc = grow(t, err)))
+				return rc;
+			at = t->n++;
+		}
+		mu_map_put_n(&t->rows, key.data, key.len, (void *)(uintptr_t)(at + 1));
+	}
+	elems_copy(t->value, t->values, at * t->row, values->data, i * t->row, t->row);
+	return 0;
+}
+
+static int check_pair(const struct kernel_call *c, const struct table *t, struct mu_err *err)
+{
+	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
+	const struct mu_shape *ks = &keys->shape, *vs = &values->shape;
+	int rc;
+
+	if ((rc = args_type(c, 1, t->key, err)) || (rc = args_type(c, 2, t->value, err)))
+		return rc;
+	bool fits = vs->rank == ks->rank + t->row_shape.rank;
+	for (int d = 0; fits && d < vs->rank; d++)
+		fits = vs->dim[d] == (d < ks->rank ? ks->dim[d] : t->row_shape.dim[d - ks->rank]);
+	if (!fits)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected shape %s + %s for value, got %s",
+			       mu_shape_str(ks), mu_pshape_str(&t->row_shape), mu_shape_str(vs));
+	return check_keys(t, keys, err);
+}
+
+static int store_all(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
+		     struct mu_err *err)
+{
+	int rc = 0;
+
+	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
+		rc = store(t, key_of(keys, i), values, i, err);
+	return rc;
+}
+
+static bool same_value(const struct table *t, int64_t at, const struct mu_tensor *values, int64_t i)
+{
+	size_t size = elems_size(t->value) * (size_t)t->row;
+
+	if (t->value == MU_STRING) {
+		const struct mu_string *a = &((const struct mu_string *)t->values)[at];
+		const struct mu_string *b = &MU_DATA(struct mu_string, values)[i];
+		return a->len == b->len && (!a->len || memcmp(a->data, b->data, a->len) == 0);
+	}
+	return memcmp((const char *)t->values + (size_t)at * size,
+		      (const char *)values->data + (size_t)i * size, size) == 0;
+}
+
+/* A table filled once: a second time nothing happens. */
+static int fill_once(struct table *t, const struct mu_tensor *keys, const struct mu_tensor *values,
+		     struct mu_err *err)
+{
+	int rc;
+
+	if (t->filled && !t->is_mutable)
+		return 0;
+	for (int64_t i = 0; i < keys->shape.count; i++) {
+		int64_t at = find(t, key_of(keys, i));
+		if (at >= 0 && !same_value(t, at, values, i))
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "HashTable has different value for same key.");
+		if (at < 0 && (rc = store(t, key_of(keys, i), values, i, err)))
+			return rc;
+	}
+	t->filled = true;
+	return 0;
+}
+
+static int initialize(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	int rc;
+
+	if ((rc = hold(c, &t, err)) || (rc = check_pair(c, t, err)))
+		return rc;
+	return fill_once(t, kernel_in(c, 1), kernel_in(c, 2), err);
+}
+
+static int initialize_from_file(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_TENSOR keys = {0};
+	MU_AUTO_TENSOR values = {0};
+	HELD *t = NULL;
+	int rc;
+
+	if ((rc = hold(c, &t, err)))
+		return rc;
+	if (t->row != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a text file gives one value a key");
+	if ((rc = vocabulary_pairs(c, t->key, t->value, &keys, &values, err)))
+		return rc;
+	return fill_once(t, &keys, &values, err);
+}
+
+static int insert(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	int rc;
+
+	if ((rc = hold(c, &t, err)) || (rc = check_pair(c, t, err)))
+		return rc;
+	if (!t->is_mutable)
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "the table %s is filled by its initializer only", t->base.name);
+	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
+}
+
+static void clear(struct table *t)
+{
+	mu_map_fini(&t->rows);
+	mu_map_init(&t->rows);
+	t->n = t->n_spare = 0;
+}
+
+/* What TensorFlow exports of a dense table is all its places, the free ones under its own keys. */
+static int import_places(struct kernel_call *c, struct table *t, struct mu_err *err)
+{
+	const struct mu_tensor *keys = kernel_in(c, 1), *values = kernel_in(c, 2);
+	struct mu_err own;
+	int rc;
+
+	if ((rc = args_type(c, 1, t->key, err)) || (rc = args_type(c, 2, t->value, err)))
+		return rc;
+	if (values->shape.count / (t->row ? t->row : 1) != keys->shape.count ||
+	    values->shape.count != keys->shape.count * t->row)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Expected shape %s + %s for value, got %s",
+			       mu_shape_str(&keys->shape), mu_pshape_str(&t->row_shape),
+			       mu_shape_str(&values->shape));
+	clear(t);
+	for (int64_t i = 0; i < keys->shape.count && !rc; i++)
+		if (!check_key(t, keys, i, &own))
+			rc = store(t, key_of(keys, i), values, i, err);
+	return rc;
+}
+
+static int import(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	int rc;
+
+	if ((rc = hold(c, &t, err)))
+		return rc;
+	if (mu_tensor_is_set(&t->own[0]))
+		return import_places(c, t, err);
+	if ((rc = check_pair(c, t, err)))
+		return rc;
+	clear(t);
+	t->filled = true;
+	return store_all(t, kernel_in(c, 1), kernel_in(c, 2), err);
+}
+
+static int remove_keys(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	int rc;
+
+	if ((rc = hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
+	    (rc = check_keys(t, kernel_in(c, 1), err)))
+		return rc;
+	const struct mu_tensor *keys = kernel_in(c, 1);
+	for (int64_t i = 0; i < keys->shape.count; i++) {
+		struct mu_span key = key_of(keys, i);
+		int64_t at = find(t, key);
+		if (at < 0)
+			continue;
+		mu_map_del_n(&t->rows, key.data, key.len);
+		t->spare = mu_xrealloc(t->spare, (size_t)(t->n_spare + 1) * sizeof *t->spare);
+		t->spare[t->n_spare++] = at;
+	}
+	return 0;
+}
+
+/* ---- reading ---- */
+
+static int lookup(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = hold(c, &t, err)) || (rc = args_type(c, 1, t->key, err)) ||
+	    (rc = args_type(c, 2, t->value, err)) || (rc = check_keys(t, kernel_in(c, 1), err)))
+		return rc;
+	const struct mu_tensor *keys = kernel_in(c, 1), *other = kernel_in(c, 2);
+	struct mu_shape shape = keys->shape;
+	if (!t->is_mutable && !t->filled)
+		return mu_fail(err, MU_FAILED_PRECONDITION, "Table not initialized.");
+	if (other->shape.count != t->row)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Expected shape %s for default value, got %s",
+			       mu_pshape_str(&t->row_shape), mu_shape_str(&other->shape));
+	for (int d = 0; d < t->row_shape.rank; d++)
+		if ((rc = mu_shape_push(&shape, t->row_shape.dim[d], err)))
+			return rc;
+	if ((rc = kernel_out(c, 0, t->value, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < keys->shape.count; i++) {
+		int64_t at = find(t, key_of(keys, i));
+		elems_copy(t->value, out->data, i * t->row, at < 0 ? other->data : t->values,
+			   at < 0 ? 0 : at * t->row, t->row);
+	}
+	return 0;
+}
+
+static int size_of(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	struct mu_tensor n;
+	int rc = hold(c, &t, err);
+
+	if (rc)
+		return rc;
+	int64_t count = (int64_t)t->rows.count;
+	if (!(rc = mu_tensor_scalar(&n, MU_INT64, &count, err)))
+		kernel_out_take(c, 0, n);
+	return rc;
+}
+
+static int export(struct kernel_call *c, struct mu_err *err)
+{
+	HELD *t = NULL;
+	struct mu_tensor *keys, *values;
+	int64_t i = 0;
+	int rc = hold(c, &t, err);
+
+	if (rc)
+		return rc;
+	struct mu_shape ks = mu_shape_vec((int64_t)t->rows.count), vs = ks;
+	bool dense = mu_tensor_is_set(&t->own[0]);
+	if (dense && !(rc = mu_shape_push(&ks, 1, err))) /* as TensorFlow: two matrices */
+		rc = mu_shape_push(&vs, t->row, err);
+	for (int d = 0; !dense && d < t->row_shape.rank && !rc; d++)
+		rc = mu_shape_push(&vs, t->row_shape.dim[d], err);
+	if (rc || (rc = kernel_out(c, 0, t->key, &ks, &keys, err)) ||
+	    (rc = kernel_out(c, 1, t->value, &vs, &values, err)))
+		return rc;
+	mu_map_each (&t->rows, s) {
+		if (t->key == MU_STRING)
+			mu_string_set(&MU_DATA(struct mu_string, keys)[i], s->key, s->len);
+		else
+			memcpy((char *)keys->data + (size_t)i * s->len, s->key, s->len);
+		elems_copy(t->value, values->data, i * t->row, t->values,
+			   ((int64_t)(uintptr_t)s->value - 1) * t->row, t->row);
+		i++;
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"HashTableV2", .run = make},
+    {"HashTable", .run = make},
+    {"MutableHashTableV2", .run = make},
+    {"MutableHashTable", .run = make},
+    {"MutableHashTableOfTensorsV2", .run = make},
+    {"MutableDenseHashTableV2", .run = make},
+    {"InitializeTableV2", .run = initialize},
+    {"InitializeTable", .run = initialize},
+    {"InitializeTableFromTextFileV2", .run = initialize_from_file},
+    {"InitializeTableFromTextFile", .run = initialize_from_file},
+    {"LookupTableFindV2", .run = lookup},
+    {"LookupTableFind", .run = lookup},
+    {"LookupTableInsertV2", .run = insert},
+    {"LookupTableInsert", .run = insert},
+    {"LookupTableImportV2", .run = import},
+    {"LookupTableImport", .run = import},
+    {"LookupTableExportV2", .run = export},
+    {"LookupTableExport", .run = export},
+    {"LookupTableRemoveV2", .run = remove_keys},
+    {"LookupTableSizeV2", .run = size_of},
+    {"LookupTableSize", .run = size_of},
+};
+KERNEL_TABLE(table, rows)

@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Optimizer updates on a GPU, of whole variables and of some rows: a kernel for each algorithm,
+ * which reads the scalars where they lie. */
+#include <stdio.h>
+
+#include "task/kernels/array/rows.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/gpu_runs.h"
+#include "task/kernels/state/optimizers.h"
+
+struct state {
+	struct gpu_one one;
+	struct optimizer_plan *plan;
+	int flag;
+};
+
+static const char *const kernels[OPTIMIZER_COUNT] = {
+    [OPTIMIZER_SGD] = "up_sgd",           [OPTIMIZER_ADAGRAD] = "up_adagrad",
+    [OPTIMIZER_MOMENTUM] = "up_momentum", [OPTIMIZER_ADAM] = "up_adam",
+    [OPTIMIZER_RMSPROP] = "up_rmsprop",   [OPTIMIZER_CENTERED] = "up_centered",
+    [OPTIMIZER_ADADELTA] = "up_adadelta", [OPTIMIZER_FTRL] = "up_ftrl",
+    [OPTIMIZER_PROX] = "up_prox",         [OPTIMIZER_PROX_ADAGRAD] = "up_prox_adagrad",
+    [OPTIMIZER_ADAMAX] = "up_adamax",     [OPTIMIZER_ADAGRAD_DA] = "up_adagrad_da",
+    [OPTIMIZER_AMSGRAD] = "up_amsgrad",   [OPTIMIZER_SIGNS] = "up_signs",
+};
+
+/* What an attribute says; see state/train.cu.h. */
+static int flag_of(const struct mu_node *n, const struct optimizer *o)
+{
+	switch (o->kind) {
+	case OPTIMIZER_ADAGRAD:
+		return args_attr_bool(n, "update_slots", true);
+	case OPTIMIZER_MOMENTUM:
+		return args_attr_bool(n, "use_nesterov", false) |
+		       (strcmp(o->name, "KerasMomentum") == 0) << 1;
+	case OPTIMIZER_ADAM:
+		return args_attr_bool(n, "use_nesterov", false);
+	case OPTIMIZER_FTRL:
+		return args_attr_bool(n, "multiply_linear_by_lr", false);
+	case OPTIMIZER_SIGNS:
+		return strcmp(o->name, "PowerSign") == 0;
+	default:
+		return 0;
+	}
+}
+
+static void release(void *state)
+{
+	struct state *s = state;
+
+	free(s->plan);
+	free(s);
+}
+
+static int prepare(const struct mu_node *n, struct runtime *rt, void **state, struct mu_err *err)
+{
+	char name[32];
+	void *plan;
+	int rc = optimizer_prepare(n, rt, &plan, err);
+
+	if (rc)
+		return rc;
+	struct state *s = MU_NEW(struct state);
+	s->plan = plan;
+	s->flag = flag_of(n, s->plan->a);
+	s->one.gpu = gpu_of_node(n, rt);
+	s->one.type = args_attr_type(n, "T", MU_DT_INVALID);
+	snprintf(name, sizeof name, "%s%s", kernels[s->plan->a->kind],
+		 s->plan->indices < 0 ? "" : "_rows");
+	rc = gpu_find(s->one.gpu, name, s->one.type, &s->one.kernel, err);
+	if (rc)
+		release(s);
+	else
+		*state = s;
+	return rc;
+}
+
+static int find_scalars(const struct kernel_call *c, const struct optimizer_plan *p,
+			struct update_args *a, struct mu_err *err)
+{
+	for (; a->scalars < OPTIMIZER_SCALARS && p->a->scalars[a->scalars]; a->scalars++) {
+		const struct mu_tensor *t = kernel_in(c, (unsigned)p->scalar[a->scalars]);
+		bool counts = optimizer_counts(p->a, (unsigned)a->scalars, t->dtype);
+		if ((t->dtype != kernel_in(c, (unsigned)p->grad)->dtype && !counts) ||
+		    t->shape.count != 1)
+			return mu_fail(err, MU_INVALID_ARGUMENT, "%s is not a scalar: %s",
+				       p->a->scalars[a->scalars], mu_shape_str(&t->shape));
+		a->scalar[a->scalars] = gpu_address(t);
+		if (counts)
+			a->counter = a->scalars + 1;
+	}
+	return 0;
+}
+
+static int apply_dense(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
+		       struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
+
+	if (!mu_shape_eq(&var->shape, &grad->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "var and %s do not have the same shape%s %s",
+			       c->node->def->inputs[s->plan->grad].name, mu_shape_str(&var->shape),
+			       mu_shape_str(&grad->shape));
+	return gpu_run(s->one.gpu, s->one.kernel, a->n, a, err);
+}
+
+static int apply_rows(struct kernel_call *c, const struct mu_tensor *var, struct update_args *a,
+		      struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *indices = kernel_in(c, (unsigned)s->plan->indices);
+	struct update_rows_args all = {.u = *a};
+	GPU_RUNS_AUTO runs = {0};
+	int64_t row;
+	int rc;
+
+	if ((rc = args_is_int(c, (unsigned)s->plan->indices, err)) ||
+	    (rc = rows_fit_updates(&var->shape, &indices->shape,
+				   &kernel_in(c, (unsigned)s->plan->grad)->shape, &row, err)) ||
+	    !a->n ||
+	    (rc = gpu_runs_make(c, indices, indices->shape.count, &var->shape, 1, row, &runs,
+				&all.by, err)))
+		return rc;
+	return gpu_run(s->one.gpu, s->one.kernel, a->n, &all, err);
+}
+
+static int apply(struct kernel_call *c, struct mu_err *err)
+{
+	const struct state *s = c->state;
+	const struct mu_tensor *grad = kernel_in(c, (unsigned)s->plan->grad);
+	struct update_args a = {.grad = gpu_address(grad), .n = grad->shape.count, .flag = s->flag};
+	VARIABLES_AUTO vs = {0};
+	int rc;
+
+	if ((rc = variables_lock(c, 1 + s->plan->a->slots, &vs, err)) ||
+	    (rc = optimizer_check(&vs, grad, err)) || (rc = find_scalars(c, s->plan, &a, err)))
+		return rc;
+	for (unsigned i = 0; i < vs.n; i++)
+		a.at[i] = gpu_address(vs.t[i]);
+	rc = s->plan->indices < 0 ? apply_dense(c, vs.t[0], &a, err)
+				  : apply_rows(c, vs.t[0], &a, err);
+	if (!rc)
+		variable_forward(c);
+	return rc;
+}
+
+#define ROW(name)                                                                                  \
+	{                                                                                          \
+		.k = {name, .run = apply, .prepare = prepare, .release = release},                 \
+		.type_attr = "T", .types = GPU_REAL                                                \
+	}
+#define BOTH(name) ROW("Apply" name), ROW("ResourceApply" name)
+/* `at`: which input the indices are. */
+#define SOME(name, at)                                                                             \
+	{                                                                                          \
+		.k = {name, .run = apply, .prepare = prepare, .release = release},                 \
+		.type_attr = "T", .types = GPU_REAL, .device_in = 1 << (at)                        \
+	}
+#define SPARSE(name, at) SOME("SparseApply" name, at), SOME("ResourceSparseApply" name, at)
+static const struct gpu_kernel rows[] = {
+    BOTH("GradientDescent"),
+    BOTH("Adagrad"),
+    BOTH("AdagradV2"),
+    BOTH("Momentum"),
+    BOTH("Adam"),
+    BOTH("RMSProp"),
+    BOTH("CenteredRMSProp"),
+    BOTH("Adadelta"),
+    BOTH("Ftrl"),
+    BOTH("FtrlV2"),
+    BOTH("ProximalAdagrad"),
+    BOTH("ProximalGradientDescent"),
+    BOTH("AdagradDA"),
+    BOTH("AdaMax"),
+    BOTH("AddSign"),
+    BOTH("PowerSign"),
+    ROW("ResourceApplyAdamWithAmsgrad"),
+    ROW("ResourceApplyKerasMomentum"),
+    SPARSE("Adagrad", 4),
+    SPARSE("AdagradV2", 5),
+    SPARSE("Momentum", 4),
+    SPARSE("RMSProp", 8),
+    SPARSE("CenteredRMSProp", 9),
+    SPARSE("Adadelta", 7),
+    SPARSE("Ftrl", 4),
+    SPARSE("FtrlV2", 4),
+    SPARSE("ProximalGradientDescent", 5),
+    SPARSE("ProximalAdagrad", 6),
+    SOME("ResourceSparseApplyKerasMomentum", 4),
+    SOME("ResourceSparseApplyAdagradDA", 4),
+};
+GPU_KERNEL_TABLE(gpu_train, rows)

@@ -1,0 +1,347 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables: making, reading, assigning; by reference and by handle. */
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/loops/loops.h"
+#include "task/kernels/state/variables.h"
+
+struct wanted {
+	enum mu_dtype dtype;
+	struct mu_pshape shape;
+};
+
+static struct resource *make_variable(void *arg, struct mu_err *err)
+{
+	const struct wanted *w = arg;
+
+	return &variable_new(w->dtype, &w->shape)->base;
+}
+
+static int find_or_make(const struct kernel_call *c, const char *container, const char *name,
+			struct wanted *w, struct variable **out, struct mu_err *err)
+{
+	struct resource *r;
+	int rc = resources_find_or_create(c->runtime->resources, container, name, &variable_type,
+					  make_variable, w, &r, err);
+
+	if (rc)
+		return rc;
+	struct variable *v = MU_CONTAINER(r, struct variable, base);
+	if (v->dtype != w->dtype) {
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Trying to access variable %s with wrong dtype. Expected %s got %s",
+			     name, mu_dtype_name(v->dtype), mu_dtype_name(w->dtype));
+		variable_put(v);
+		return rc;
+	}
+	*out = v;
+	return 0;
+}
+
+static int read_wanted(const struct kernel_call *c, struct wanted *w, struct mu_err *err)
+{
+	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
+
+	w->shape =
+	    shape && shape->kind == MU_ATTR_SHAPE ? *shape->shape : (struct mu_pshape){.rank = -1};
+	return mu_node_attr_type(c->node, "dtype", &w->dtype, err);
+}
+
+/* ---- reference variables ---- */
+
+static int give_variable(struct kernel_call *c, struct wanted *w, struct mu_err *err)
+{
+	MU_AUTO_BUF room = {0};
+	struct variable *v;
+	int rc = find_or_make(c, resource_container(c, &room), resource_name(c), w, &v, err);
+
+	if (rc)
+		return rc;
+	kernel_out_ref(c, 0, v);
+	variable_put(v);
+	return 0;
+}
+
+static int variable_v2(struct kernel_call *c, struct mu_err *err)
+{
+	struct wanted w;
+	int rc = read_wanted(c, &w, err);
+
+	return rc ? rc : give_variable(c, &w, err);
+}
+
+/* The old Variable op writes "unknown" as the shape of rank 0. */
+static int variable_v1(struct kernel_call *c, struct mu_err *err)
+{
+	struct wanted w;
+	int rc = read_wanted(c, &w, err);
+
+	if (w.shape.rank == 0)
+		w.shape.rank = -1;
+	return rc ? rc : give_variable(c, &w, err);
+}
+
+static bool initialised(struct variable *v)
+{
+	pthread_mutex_lock(&v->lock);
+	bool is = mu_tensor_is_set(&v->value);
+	pthread_mutex_unlock(&v->lock);
+	return is;
+}
+
+static int put_bool(struct kernel_call *c, bool b, struct mu_err *err)
+{
+	struct mu_tensor t;
+	int rc = mu_tensor_scalar(&t, MU_BOOL, &b, err);
+
+	if (!rc)
+		kernel_out_take(c, 0, t);
+	return rc;
+}
+
+static int is_variable_initialized(struct kernel_call *c, struct mu_err *err)
+{
+	return put_bool(c, c->in[0].ref && initialised(c->in[0].ref), err);
+}
+
+static int assign(struct kernel_call *c, struct mu_err *err)
+{
+	struct variable *v = c->in[0].ref;
+	const struct mu_tensor *t = kernel_in(c, 1);
+	struct mu_pshape shape;
+
+	if (!v)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input 0 must be a reference");
+	if (v->dtype != t->dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "a %s cannot be assigned to variable %s, "
+			       "which holds %s",
+			       mu_dtype_name(t->dtype), v->base.name ? v->base.name : "",
+			       mu_dtype_name(v->dtype));
+	pthread_mutex_lock(&v->lock);
+	shape = v->shape;
+	if (mu_tensor_is_set(&v->value)) {
+		shape.rank = v->value.shape.rank;
+		memcpy(shape.dim, v->value.shape.dim, sizeof shape.dim);
+	}
+	pthread_mutex_unlock(&v->lock);
+	if (args_attr_bool(c->node, "validate_shape", true) && !mu_shape_matches(&t->shape, &shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Assign requires shapes of both tensors to match. lhs shape= %s "
+			       "rhs shape= %s",
+			       mu_pshape_str(&shape), mu_shape_str(&t->shape));
+	/* Updates go to the buffer itself, so it must be nobody else's (a constant's, say). */
+	struct mu_tensor own;
+	if (mu_tensor_is_own(t) || t->buf->device) { /* on a GPU updates see to that themselves */
+		own = mu_tensor_ref(t);
+	} else {
+		int rc = mu_tensor_copy(&own, t, err);
+		if (rc)
+			return rc;
+	}
+	variable_assign(v, own);
+	variable_forward(c);
+	return 0;
+}
+
+/* ---- by handle ---- */
+
+static int var_handle(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF room = {0};
+
+	return resource_handle_out(c, 0, resource_container(c, &room), resource_name(c), "Var",
+				   err);
+}
+
+static int read_variable(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype want = args_attr_type(c->node, "dtype", MU_DT_INVALID);
+	struct variable *v;
+	struct mu_tensor t;
+	int rc = variable_in(c, 0, &v, err);
+
+	if (rc)
+		return rc;
+	if (v->dtype != want)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Trying to read variable with wrong dtype. Expected %s got %s",
+			     mu_dtype_name(want), mu_dtype_name(v->dtype));
+	else if (!(rc = variable_read(v, &t, err)))
+		kernel_out_take(c, 0, t);
+	variable_put(v);
+	return rc;
+}
+
+static int var_is_initialized(struct kernel_call *c, struct mu_err *err)
+{
+	struct variable *v;
+	struct mu_err absent;
+	int rc = variable_in(c, 0, &v, &absent);
+
+	if (rc == -MU_FAILED_PRECONDITION)
+		return put_bool(c, false, err);
+	if (rc)
+		return mu_fail(err, absent.code, "%s", absent.msg);
+	bool is = initialised(v);
+	variable_put(v);
+	return put_bool(c, is, err);
+}
+
+static int assign_variable(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 1);
+	const struct mu_handle *h;
+	struct wanted w = {t->dtype, {.rank = -1}};
+	struct variable *v;
+	int rc;
+
+	if ((rc = resource_handle_in(c, 0, &h, err)) ||
+	    (rc = find_or_make(c, h->container ? h->container : "", h->name, &w, &v, err)))
+		return rc;
+	if (args_attr_bool(c->node, "validate_shape", false) && initialised(v)) {
+		struct mu_tensor now;
+		if (!(rc = variable_read(v, &now, err))) {
+			if (!mu_shape_eq(&now.shape, &t->shape))
+				rc = mu_fail(err, MU_INVALID_ARGUMENT,
+					     "Trying to assign to variable with tensor with wrong "
+					     "shape. Expected %s got %s",
+					     mu_shape_str(&now.shape), mu_shape_str(&t->shape));
+			mu_tensor_unref(&now);
+		}
+	}
+	if (!rc)
+		variable_assign(v, mu_tensor_ref(t));
+	variable_put(v);
+	return rc;
+}
+
+static int variable_shape(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype type = args_attr_type(c->node, "out_type", MU_INT32);
+	MU_AUTO_TENSOR t = {0};
+	struct mu_tensor *out;
+	struct variable *v;
+	int rc = variable_in(c, 0, &v, err);
+
+	if (rc)
+		return rc;
+	rc = variable_read(v, &t, err);
+	variable_put(v);
+	if (rc)
+		return rc;
+	struct mu_shape shape = mu_shape_vec(t.shape.rank);
+	if (type != MU_INT32 && type != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "out_type must be int32 or int64");
+	if ((rc = kernel_out(c, 0, type, &shape, &out, err)))
+		return rc;
+	for (int i = 0; i < t.shape.rank; i++)
+		if (type == MU_INT64)
+			MU_DATA(int64_t, out)[i] = t.shape.dim[i];
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)t.shape.dim[i];
+	return 0;
+}
+
+static int destroy_resource(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	struct variable *v;
+	struct mu_err absent;
+	int rc = resource_handle_in(c, 0, &h, err);
+
+	if (rc)
+		return rc;
+	if (variable_in(c, 0, &v, &absent)) {
+		if (absent.code == MU_FAILED_PRECONDITION &&
+		    args_attr_bool(c->node, "ignore_lookup_error", true))
+			return 0;
+		if (absent.code != MU_INVALID_ARGUMENT) /* else it is there, and no variable */
+			return mu_fail(err, absent.code, "%s", absent.msg);
+	} else {
+		variable_put(v);
+	}
+	rc = resources_remove(c->runtime->resources, h->container ? h->container : "", h->name,
+			      NULL, &absent);
+	if (rc && !args_attr_bool(c->node, "ignore_lookup_error", true))
+		return mu_fail(err, absent.code, "%s", absent.msg);
+	return 0;
+}
+
+/* ---- += and -=, both kinds ---- */
+
+static int accumulate(struct kernel_call *c, enum binary_op op, struct mu_err *err)
+{
+	const struct mu_tensor *t = kernel_in(c, 1);
+	VARIABLES_AUTO vs = {0};
+	int rc = variables_lock(c, 1, &vs, err);
+
+	if (rc)
+		return rc;
+	struct mu_tensor *value = vs.t[0];
+	if (value->dtype != t->dtype || !loops_binary_known(op, t->dtype))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s cannot apply %s to a variable of %s",
+			       c->node->op, mu_dtype_name(t->dtype), mu_dtype_name(value->dtype));
+	if (!mu_shape_eq(&value->shape, &t->shape))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "%s requires shapes of both tensors to match. lhs shape= %s rhs "
+			       "shape= %s",
+			       c->node->op, mu_shape_str(&value->shape), mu_shape_str(&t->shape));
+	loops_binary(op, t->dtype, value->data, value->data, t->data, t->shape.count, BOTH_RUN);
+	variable_forward(c);
+	return 0;
+}
+
+static int assign_add(struct kernel_call *c, struct mu_err *err)
+{
+	return accumulate(c, BIN_AddV2, err);
+}
+
+static int assign_sub(struct kernel_call *c, struct mu_err *err)
+{
+	return accumulate(c, BIN_Sub, err);
+}
+
+/* Gives the number held and counts on, until the limit. */
+static int count_up_to(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t limit = args_attr_int(c->node, "limit", 0);
+	struct mu_tensor before;
+	VARIABLES_AUTO vs = {0};
+	int rc = variables_lock(c, 1, &vs, err);
+
+	if (rc)
+		return rc;
+	struct mu_tensor *value = vs.t[0];
+	if ((value->dtype != MU_INT32 && value->dtype != MU_INT64) || value->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input must be a scalar int32 or int64");
+	if (mu_tensor_int(value, 0) >= limit)
+		return mu_fail(err, MU_OUT_OF_RANGE, "Reached limit of %lld", (long long)limit);
+	if ((rc = mu_tensor_copy(&before, value, err)))
+		return rc;
+	if (value->dtype == MU_INT64)
+		++*MU_DATA(int64_t, value);
+	else
+		++*MU_DATA(int32_t, value);
+	kernel_out_take(c, 0, before);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"VariableV2", .run = variable_v2},
+    {"Variable", .run = variable_v1},
+    {"IsVariableInitialized", .run = is_variable_initialized},
+    {"Assign", .run = assign},
+    {"AssignAdd", .run = assign_add},
+    {"AssignSub", .run = assign_sub},
+    {"CountUpTo", .run = count_up_to},
+    {"VarHandleOp", .run = var_handle},
+    {"ReadVariableOp", .run = read_variable},
+    {"VarIsInitializedOp", .run = var_is_initialized},
+    {"AssignVariableOp", .run = assign_variable},
+    {"AssignAddVariableOp", .run = assign_add},
+    {"AssignSubVariableOp", .run = assign_sub},
+    {"ResourceCountUpTo", .run = count_up_to},
+    {"VariableShape", .run = variable_shape},
+    {"DestroyResourceOp", .run = destroy_resource},
+};
+KERNEL_TABLE(state, rows)

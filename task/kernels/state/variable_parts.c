@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables written in part, and those that live for a few nodes of one step. */
+#include "task/kernels/array/strided.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/engine/move.h"
+#include "task/kernels/state/variables.h"
+
+/* ---- var[begin:end:stride] = value ---- */
+
+static int strided_assign(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *value = kernel_in(c, 4);
+	VARIABLES_AUTO vs = {0};
+	struct strided s;
+	int rc = variables_lock(c, 1, &vs, err);
+
+	if (rc || (rc = strided_of(&s, c, 1, &vs.t[0]->shape, err)))
+		return rc;
+	struct mu_tensor *to = vs.t[0];
+	if (value->dtype != to->dtype)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "l-value dtype %s does not match r-value dtype %s",
+			       mu_dtype_name(to->dtype), mu_dtype_name(value->dtype));
+	MU_AUTO_TENSOR wide = {0};
+	const struct mu_tensor *from = value;
+	if (!value->shape.rank && s.shape.rank) { /* one value for all of them */
+		if ((rc = move_scratch(c, value->dtype, &s.shape, &wide, err)) ||
+		    (rc = move_fill(&wide, value, err)))
+			return rc;
+		from = &wide;
+	} else if (!mu_shape_eq(&s.shape, &value->shape)) {
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "shape of value was %s instead of %s: the assigned value does not "
+			       "fit the slice",
+			       mu_shape_str(&value->shape), mu_shape_str(&s.shape));
+	}
+	if (s.shape.count && (rc = move_write(to, &s.view, from, err)))
+		return rc;
+	variable_forward(c);
+	return 0;
+}
+
+/* ---- TemporaryVariable: named by its op, in the step's own container ---- */
+
+static struct resource *share(void *arg, struct mu_err *err)
+{
+	resource_ref(arg);
+	return arg;
+}
+
+static int temporary(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_attr *shape = mu_node_attr(c->node, "shape");
+	const char *name = args_attr_string(c->node, "var_name", "");
+	enum mu_dtype dtype = args_attr_type(c->node, "dtype", MU_DT_INVALID);
+	struct mu_shape full = mu_shape_scalar();
+	struct resource *found;
+	struct mu_tensor t;
+	int rc = 0;
+
+	if (!shape || shape->kind != MU_ATTR_SHAPE || shape->shape->rank < 0 || !c->step)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a temporary variable needs a shape");
+	for (int d = 0; d < shape->shape->rank && !rc; d++)
+		rc = mu_shape_push(&full, shape->shape->dim[d], err);
+	if (rc || (rc = move_scratch(c, dtype, &full, &t, err)))
+		return rc;
+	if ((rc = move_fill(&t, NULL, err))) {
+		mu_tensor_unref(&t);
+		return rc;
+	}
+	struct variable *v = variable_new(dtype, shape->shape);
+	variable_assign(v, t);
+	rc = resources_find_or_create(c->runtime->resources, step_own_container(c->step),
+				      *name ? name : c->node->name, &variable_type, share, &v->base,
+				      &found, err);
+	if (!rc)
+		resource_unref(found);
+	if (!rc && found != &v->base)
+		rc = mu_fail(err, MU_ALREADY_EXISTS, "the temporary variable '%s' is there already",
+			     *name ? name : c->node->name);
+	if (!rc)
+		kernel_out_ref(c, 0, v);
+	resource_unref(&v->base);
+	return rc;
+}
+
+static int destroy_temporary(struct kernel_call *c, struct mu_err *err)
+{
+	const char *name = args_attr_string(c->node, "var_name", "");
+	struct variable *v = c->in[0].ref;
+	struct mu_tensor t;
+	int rc;
+
+	if (!v || !c->step)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input 0 must be a reference");
+	if ((rc = variable_read(v, &t, err)))
+		return rc;
+	kernel_out_take(c, 0, t);
+	return resources_remove(c->runtime->resources, step_own_container(c->step), name,
+				&variable_type, err);
+}
+
+/* A reference handed on. */
+static int ref_identity(struct kernel_call *c, struct mu_err *err)
+{
+	if (!c->in[0].ref)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input 0 must be a reference");
+	kernel_out_ref(c, 0, c->in[0].ref);
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"StridedSliceAssign", .run = strided_assign},
+    {"ResourceStridedSliceAssign", .run = strided_assign},
+    {"TemporaryVariable", .run = temporary},
+    {"DestroyTemporaryVariable", .run = destroy_temporary},
+    {"RefIdentity", .run = ref_identity},
+};
+KERNEL_TABLE(variable_parts, rows)

@@ -1,0 +1,193 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/state/variables.h"
+
+#include <string.h>
+
+#include "task/kernels/engine/gpu_table.h"
+
+/* Each GPU has resources of its own, as in TensorFlow: within the container, under its name. */
+static const char *device_of(const struct kernel_call *c)
+{
+	return !c->runtime                        ? ""
+	       : gpu_of_node(c->node, c->runtime) ? c->node->device
+						  : c->runtime->cpu_name;
+}
+
+static const char *container_of_device(const struct kernel_call *c, const char *container,
+				       struct mu_buf *room)
+{
+	struct gpu *g = gpu_of_node(c->node, c->runtime);
+	char *own;
+
+	if (!g)
+		return container;
+	own = mu_xstrdup(*container ? container : resources_default(c->runtime->resources));
+	mu_buf_clear(room);
+	mu_buf_printf(room, "%s%cGPU:%u", own, RESOURCES_WITHIN, gpu_number(g));
+	free(own);
+	return room->data;
+}
+
+const char *resource_container(const struct kernel_call *c, struct mu_buf *room)
+{
+	const char *own = args_attr_string(c->node, "container", "");
+	const char *session = c->step ? step_container(c->step) : "";
+
+	if (!*own)
+		return container_of_device(c, session, room);
+	if (!*session || strcmp(session, resources_default(c->runtime->resources)) == 0)
+		return container_of_device(c, own, room);
+	mu_buf_clear(room);
+	mu_buf_printf(room, "%s%c%s", session, RESOURCES_WITHIN, own);
+	return container_of_device(c, room->data, room);
+}
+
+const char *resource_name(const struct kernel_call *c)
+{
+	const char *shared = args_attr_string(c->node, "shared_name", "");
+
+	return *shared ? shared : c->node->name;
+}
+
+int resource_handle_out(struct kernel_call *c, unsigned o, const char *container, const char *name,
+			const char *type_name, struct mu_err *err)
+{
+	struct mu_shape scalar = mu_shape_scalar();
+	struct mu_tensor *out;
+	int rc = kernel_out(c, o, MU_RESOURCE, &scalar, &out, err);
+
+	if (!rc)
+		*MU_DATA(struct mu_handle, out) = (struct mu_handle){
+		    .device = mu_xstrdup(device_of(c)),
+		    .container = mu_xstrdup(container),
+		    .name = mu_xstrdup(name),
+		    .type_name = mu_xstrdup(type_name),
+		};
+	return rc;
+}
+
+int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
+		       struct mu_err *err)
+{
+	int rc = args_type(c, i, MU_RESOURCE, err);
+
+	if (rc)
+		return rc;
+	const struct mu_tensor *t = kernel_in(c, i);
+	const struct mu_handle *h = t->data;
+	if (t->shape.count != 1 || !h->name)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "input %u must be one resource handle", i);
+	if (h->device && *h->device && c->runtime && strcmp(h->device, device_of(c)) != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Trying to access resource %s located in device %s from device %s",
+			       h->name, h->device, device_of(c));
+	*out = h;
+	return 0;
+}
+
+/* A value on a GPU is not for the CPU's kernels. */
+static bool may_see(const struct kernel_call *c, struct variable *v)
+{
+	if (!c->runtime->gpus || c->runtime->kernels->find_gpu(c->node))
+		return true;
+	pthread_mutex_lock(&v->lock);
+	bool there = mu_tensor_is_set(&v->value) && v->value.buf->device;
+	pthread_mutex_unlock(&v->lock);
+	return !there;
+}
+
+int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, struct mu_err *err)
+{
+	const struct mu_handle *h;
+	struct resource *r;
+
+	if (i < c->n_in && c->in[i].ref) {
+		resource_ref(&c->in[i].ref->base);
+		*out = c->in[i].ref;
+		return 0;
+	}
+	int rc = resource_handle_in(c, i, &h, err);
+	if (rc)
+		return rc;
+	rc = resources_find(c->runtime->resources, h->container ? h->container : "", h->name,
+			    &variable_type, &r, err);
+	if (rc == -MU_NOT_FOUND)
+		return mu_fail(err, MU_FAILED_PRECONDITION,
+			       "Could not find variable %s. This could mean that the variable has "
+			       "been deleted. In TF1, it can also mean the variable is "
+			       "uninitialized. Debug info: container=%s",
+			       h->name,
+			       h->container && *h->container
+				   ? h->container
+				   : resources_default(c->runtime->resources));
+	if (!rc && !may_see(c, MU_CONTAINER(r, struct variable, base))) {
+		resource_unref(r);
+		return mu_fail(err, MU_UNIMPLEMENTED,
+			       "variable %s is on %s, and %s has no GPU kernel", h->name, h->device,
+			       c->node->op);
+	}
+	if (!rc)
+		*out = MU_CONTAINER(r, struct variable, base);
+	return rc;
+}
+
+/* The value to update.  By handle it is made exclusively ours, so that whoever read it keeps what
+ * he read.  By reference it is updated where it lies: TensorFlow's readers of reference variables
+ * see later updates through the buffer they share, and synchronous training depends on it (its
+ * tokens carry a global step that was read before the step was counted).  What another task was
+ * sent does not change there, so what it is shown instead must not either. */
+static int value_to_update(const struct kernel_call *c, unsigned i, struct variable *v,
+			   struct mu_tensor **out, struct mu_err *err)
+{
+	if (!c->in[i].ref || !mu_tensor_is_set(&v->value) || v->value.buf->owner ||
+	    mu_tensor_is_lent(&v->value))
+		return variable_exclusive(v, out, err);
+	*out = &v->value;
+	return 0;
+}
+
+static void lock_in_order(struct variables *vs)
+{
+	memcpy(vs->order, vs->v, sizeof vs->order);
+	for (unsigned i = 1; i < vs->n; i++)
+		for (unsigned k = i; k > 0 && vs->order[k - 1] > vs->order[k]; k--) {
+			struct variable *swap = vs->order[k];
+			vs->order[k] = vs->order[k - 1];
+			vs->order[k - 1] = swap;
+		}
+	for (unsigned i = 0; i < vs->n; i++)
+		if (!i || vs->order[i] != vs->order[i - 1])
+			pthread_mutex_lock(&vs->order[i]->lock);
+}
+
+int variables_lock(const struct kernel_call *c, unsigned n, struct variables *out,
+		   struct mu_err *err)
+{
+	struct variables vs = {0};
+	int rc = 0;
+
+	for (; vs.n < n && !rc; vs.n += !rc)
+		rc = variable_in(c, vs.n, &vs.v[vs.n], err);
+	if (rc) {
+		while (vs.n)
+			variable_put(vs.v[--vs.n]);
+		return rc;
+	}
+	lock_in_order(&vs);
+	for (unsigned i = 0; i < n && !rc; i++)
+		rc = value_to_update(c, i, vs.v[i], &vs.t[i], err);
+	if (rc)
+		variables_unlock(&vs);
+	else
+		*out = vs;
+	return rc;
+}
+
+void variables_unlock(struct variables *vs)
+{
+	for (unsigned i = 0; i < vs->n; i++)
+		if (!i || vs->order[i] != vs->order[i - 1])
+			pthread_mutex_unlock(&vs->order[i]->lock);
+	while (vs->n)
+		variable_put(vs->v[--vs->n]);
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Variables as kernels meet them: by reference or by handle, the same from here on. */
+#ifndef MU_TASK_KERNELS_STATE_VARIABLES_H
+#define MU_TASK_KERNELS_STATE_VARIABLES_H
+
+#include "task/kernels/engine/args.h"
+#include "task/runtime/resources.h"
+#include "task/runtime/runtime.h"
+
+/* Container and name that a node's resource goes by: its attributes, else the session's container
+ * and the node's own name.  In a session with state of its own a container that the node names is
+ * the session's too; it is put together in room. */
+const char *resource_container(const struct kernel_call *c, struct mu_buf *room);
+const char *resource_name(const struct kernel_call *c);
+
+/* Output `o` becomes a handle to (container, name). */
+int resource_handle_out(struct kernel_call *c, unsigned o, const char *container, const char *name,
+			const char *type_name, struct mu_err *err);
+/* Input i as a handle of this task; borrowed. */
+int resource_handle_in(const struct kernel_call *c, unsigned i, const struct mu_handle **out,
+		       struct mu_err *err);
+
+/* The variable of input i, which is a reference or a handle; *out is a new reference. */
+int variable_in(const struct kernel_call *c, unsigned i, struct variable **out, struct mu_err *err);
+static inline void variable_put(struct variable *v)
+{
+	resource_unref(&v->base);
+}
+MU_AUTO_DEFINE(variable_put, struct variable)
+
+/* Variables of inputs 0 … n-1, their locks taken in one order whatever order they came in, and
+ * their values ready to be written: in place for references, exclusively ours for handles.  Undone
+ * by variables_unlock. */
+enum { VARIABLES_MAX = 4 };
+struct variables {
+	unsigned n;
+	struct variable *v[VARIABLES_MAX], *order[VARIABLES_MAX];
+	struct mu_tensor *t[VARIABLES_MAX];
+};
+int variables_lock(const struct kernel_call *c, unsigned n, struct variables *out,
+		   struct mu_err *err);
+void variables_unlock(struct variables *vs);
+#define VARIABLES_AUTO __attribute__((cleanup(variables_unlock))) struct variables
+
+/* A reference op gives its first input on as output 0. */
+static inline void variable_forward(struct kernel_call *c)
+{
+	if (c->n_out && c->in[0].ref)
+		kernel_out_ref(c, 0, c->in[0].ref);
+}
+
+#endif

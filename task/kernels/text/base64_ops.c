@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Base64 in the alphabet that is safe in URLs, and what else comes as text: examples in JSON. */
+#include "task/kernels/text/base64.h"
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/io/json_example.h"
+
+/* Of one text another. */
+typedef int text_fn(struct mu_buf *out, struct mu_span in, struct mu_err *err);
+
+static int each(struct kernel_call *c, text_fn *turn, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor *out;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) ||
+	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		mu_buf_clear(&b);
+		if ((rc = turn(&b, elems_span(in, i), err)))
+			return rc;
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+static int padded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	base64_encode(out, in, true);
+	return 0;
+}
+
+static int unpadded(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	base64_encode(out, in, false);
+	return 0;
+}
+
+static int plain(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	return base64_decode(out, in, false, err);
+}
+
+static int example(struct mu_buf *out, struct mu_span in, struct mu_err *err)
+{
+	return json_example(out, in, err) ? mu_wrap(err, "Error while parsing JSON") : 0;
+}
+
+static int encode(struct kernel_call *c, struct mu_err *err)
+{
+	return each(c, args_attr_bool(c->node, "pad", false) ? padded : unpadded, err);
+}
+
+static int decode(struct kernel_call *c, struct mu_err *err)
+{
+	return each(c, plain, err);
+}
+
+static int decode_examples(struct kernel_call *c, struct mu_err *err)
+{
+	return each(c, example, err);
+}
+
+static const struct kernel rows[] = {
+    {"EncodeBase64", .run = encode},
+    {"DecodeBase64", .run = decode},
+    {"DecodeJSONExample", .run = decode_examples},
+};
+KERNEL_TABLE(base64, rows)

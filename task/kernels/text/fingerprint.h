@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Fingerprints of strings.  Which bucket a word or a cross of words falls into is part of every
+ * model that was trained with it, so they are TensorFlow's, bit for bit. */
+#ifndef MU_TASK_KERNELS_TEXT_FINGERPRINT_H
+#define MU_TASK_KERNELS_TEXT_FINGERPRINT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+uint64_t fingerprint64(const char *s, size_t n);
+/* Of what has fingerprint a followed by what has b. */
+uint64_t fingerprint64_join(uint64_t a, uint64_t b);
+
+#endif

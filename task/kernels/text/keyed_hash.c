@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/text/keyed_hash.h"
+
+#include <string.h>
+
+/* Little-endian: up to eight bytes as a number. */
+static uint64_t load(const char *s, size_t n)
+{
+	uint64_t v = 0;
+
+	memcpy(&v, s, n);
+	return v;
+}
+
+static uint64_t turn(uint64_t v, int by)
+{
+	return v << by | v >> (64 - by);
+}
+
+static void sip_rounds(uint64_t v[4], int n)
+{
+	while (n--) {
+		v[0] += v[1];
+		v[2] += v[3];
+		v[1] = turn(v[1], 13) ^ v[0];
+		v[3] = turn(v[3], 16) ^ v[2];
+		v[0] = turn(v[0], 32) + v[3];
+		v[2] += v[1];
+		v[3] = turn(v[3], 21) ^ v[0];
+		v[1] = turn(v[1], 17) ^ v[2];
+		v[2] = turn(v[2], 32);
+	}
+}
+
+static void sip_word(uint64_t v[4], uint64_t word)
+{
+	v[3] ^= word;
+	sip_rounds(v, 2);
+	v[0] ^= word;
+}
+
+uint64_t keyed_hash(const uint64_t key[2], const char *s, size_t n)
+{
+	/* "somepseudorandomlygeneratedbytes" */
+	uint64_t v[4] = {key[0] ^ 0x736f6d6570736575u, key[1] ^ 0x646f72616e646f6du,
+			 key[0] ^ 0x6c7967656e657261u, key[1] ^ 0x7465646279746573u};
+	size_t at = 0;
+
+	for (; at + 8 <= n; at += 8)
+		sip_word(v, load(s + at, 8));
+	sip_word(v, load(s + at, n - at) | (uint64_t)n << 56);
+	v[2] ^= 0xff;
+	sip_rounds(v, 4);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+uint64_t first_hash(const char *s, size_t n)
+{
+	const uint64_t mul = 0xc6a4a7935bd1e995u;
+	uint64_t h = 0xdecafcaffeu ^ n * mul;
+	size_t at = 0;
+
+	for (; at + 8 <= n; at += 8) {
+		uint64_t k = load(s + at, 8) * mul;
+		h = (h ^ (k ^ k >> 47) * mul) * mul;
+	}
+	if (at < n)
+		h = (h ^ load(s + at, n - at)) * mul;
+	h = (h ^ h >> 47) * mul;
+	return h ^ h >> 47;
+}

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* The two other hashes that put strings into buckets.  As with fingerprint.h, models were trained
+ * with them: they are TensorFlow's, bit for bit. */
+#ifndef MU_TASK_KERNELS_TEXT_KEYED_HASH_H
+#define MU_TASK_KERNELS_TEXT_KEYED_HASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* SipHash-2-4: without the key, nobody can aim at a bucket. */
+uint64_t keyed_hash(const uint64_t key[2], const char *s, size_t n);
+/* MurmurHash64A with the seed of TensorFlow's first releases. */
+uint64_t first_hash(const char *s, size_t n);
+
+#endif

@@ -1,0 +1,188 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* StringNGrams: of each row of strings, every so many that follow one another as one string; a row
+ * may be padded on both sides first. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* Strings put together, padding included: an n-gram may be wide and almost all padding. */
+enum { MAX_WIDTHS = 1000, MOST_PIECES = 1 << 28 };
+
+struct ngrams {
+	int64_t width[MAX_WIDTHS];
+	int n_widths;
+	int64_t pad; /* at most so many on either side; negative: as many as show */
+	bool keeps_short;
+	const char *between, *left, *right;
+};
+
+static int read_ngrams(const struct mu_node *n, struct ngrams *g, struct mu_err *err)
+{
+	*g = (struct ngrams){
+	    .n_widths = args_attr_ints(n, "ngram_widths", g->width, MAX_WIDTHS),
+	    .pad = args_attr_int(n, "pad_width", 0),
+	    .keeps_short = args_attr_bool(n, "preserve_short_sequences", false),
+	    .between = args_attr_string(n, "separator", ""),
+	    .left = args_attr_string(n, "left_pad", ""),
+	    .right = args_attr_string(n, "right_pad", ""),
+	};
+	if (args_attr_ints(n, "ngram_widths", g->width, MAX_WIDTHS) < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "at most %d widths", MAX_WIDTHS);
+	for (int i = 0; i < g->n_widths; i++)
+		if (g->width[i] < 1 || g->width[i] > INT32_MAX)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "ngram_widths must contain positive values: %lld",
+				       (long long)g->width[i]);
+	if (g->pad > INT32_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Pad width value is too large: %lld",
+			       (long long)g->pad);
+	return 0;
+}
+
+/* More would give n-grams of nothing but padding. */
+static int64_t pad_of(const struct ngrams *g, int64_t width)
+{
+	return g->pad < 0 || g->pad > width - 1 ? width - 1 : g->pad;
+}
+
+static int64_t count_of(const struct ngrams *g, int64_t length, int64_t width)
+{
+	int64_t n = length + 2 * pad_of(g, width) - width + 1;
+
+	return n > 0 ? n : 0;
+}
+
+/* A row too short for any n-gram is one itself, when that is asked for. */
+static bool is_kept(const struct ngrams *g, int64_t length, int64_t n)
+{
+	return !n && g->keeps_short && length > 0;
+}
+
+/* Where padding is without end, no row is too short but for want of widths. */
+static int64_t kept_pad(const struct ngrams *g)
+{
+	return g->pad > 0 ? g->pad : 0;
+}
+
+static int check_data(const struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *splits = kernel_in(c, 1);
+	int64_t n = kernel_in(c, 0)->shape.count, last = 0;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_rank(c, 0, 1, err)) ||
+	    (rc = args_is_int(c, 1, err)) || (rc = args_rank(c, 1, 1, err)))
+		return rc;
+	if (splits->shape.count && mu_tensor_int(splits, 0))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "First split value must be 0, got %lld",
+			       (long long)mu_tensor_int(splits, 0));
+	for (int64_t i = 1; i < splits->shape.count; i++) {
+		int64_t at = mu_tensor_int(splits, i);
+		if (at < last || at > n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Invalid split value %lld, must be in [%lld, %lld]",
+				       (long long)at, (long long)last, (long long)n);
+		last = at;
+	}
+	if (splits->shape.count && last != n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Last split value must be data size. Expected %lld, got %lld",
+			       (long long)n, (long long)last);
+	return 0;
+}
+
+static void put_piece(struct mu_buf *b, const struct ngrams *g, struct mu_span s, bool *any)
+{
+	if (*any)
+		mu_buf_puts(b, g->between);
+	mu_buf_put(b, s.data, s.len);
+	*any = true;
+}
+
+/* Number k of the row's n-grams of a width: padding, strings from `row` on, padding. */
+static void put_ngram(struct mu_buf *b, const struct ngrams *g, const struct mu_tensor *data,
+		      int64_t row, int64_t pad, int64_t width, int64_t k, int64_t n)
+{
+	int64_t left = pad - k > 0 ? pad - k : 0;
+	int64_t right = pad - (n - 1 - k) > 0 ? pad - (n - 1 - k) : 0;
+	int64_t first = row + (left ? 0 : k - pad);
+	bool any = false;
+
+	mu_buf_clear(b);
+	for (int64_t i = 0; i < left; i++)
+		put_piece(b, g, mu_span_of(g->left), &any);
+	for (int64_t i = 0; i < width - left - right; i++)
+		put_piece(b, g, elems_span(data, first + i), &any);
+	for (int64_t i = 0; i < right; i++)
+		put_piece(b, g, mu_span_of(g->right), &any);
+}
+
+/* Rows without strings have n-grams of padding, but not when there are no others. */
+static int count_all(const struct ngrams *g, bool any, const struct mu_tensor *in,
+		     struct mu_tensor *splits, int64_t *total, struct mu_err *err)
+{
+	int64_t pieces = 0;
+
+	*total = 0;
+	if (in->shape.count)
+		mu_tensor_set_int(splits, 0, 0);
+	for (int64_t i = 1; i < in->shape.count; i++) {
+		int64_t length = mu_tensor_int(in, i) - mu_tensor_int(in, i - 1), n = 0, made;
+		for (int w = 0; w < g->n_widths && any && pieces <= MOST_PIECES; w++) {
+			made = count_of(g, length, g->width[w]);
+			pieces = made > MOST_PIECES ? INT64_MAX : pieces + made * g->width[w];
+			n += made;
+		}
+		if (is_kept(g, length, n)) {
+			pieces += length + 2 * kept_pad(g);
+			n = 1;
+		}
+		if (pieces > MOST_PIECES)
+			return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+				       "n-grams of more than %d strings", MOST_PIECES);
+		mu_tensor_set_int(splits, i, *total += n);
+	}
+	return 0;
+}
+
+static int string_ngrams(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *data = kernel_in(c, 0), *in = kernel_in(c, 1);
+	struct mu_tensor *out, *splits;
+	struct mu_shape shape;
+	MU_AUTO_BUF b = {0};
+	struct ngrams g;
+	int64_t total = 0, put = 0;
+	int rc;
+
+	if ((rc = read_ngrams(c->node, &g, err)) || (rc = check_data(c, err)) ||
+	    (rc = kernel_out(c, 1, in->dtype, &in->shape, &splits, err)) ||
+	    (rc = count_all(&g, data->shape.count > 0, in, splits, &total, err)))
+		return rc;
+	shape = mu_shape_vec(total);
+	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 1; i < in->shape.count && total; i++) {
+		int64_t row = mu_tensor_int(in, i - 1), length = mu_tensor_int(in, i) - row;
+		int64_t first = put;
+		for (int w = 0; w < g.n_widths; w++) {
+			int64_t n = count_of(&g, length, g.width[w]);
+			for (int64_t k = 0; k < n; k++) {
+				put_ngram(&b, &g, data, row, pad_of(&g, g.width[w]), g.width[w], k,
+					  n);
+				mu_string_set(&MU_DATA(struct mu_string, out)[put++],
+					      b.data ? b.data : "", b.len);
+			}
+		}
+		if (!is_kept(&g, length, put - first))
+			continue;
+		put_ngram(&b, &g, data, row, kept_pad(&g), length + 2 * kept_pad(&g), 0, 1);
+		mu_string_set(&MU_DATA(struct mu_string, out)[put++], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"StringNGrams", .run = string_ngrams},
+};
+KERNEL_TABLE(string_ngrams, rows)

@@ -1,0 +1,205 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* What a program says to its people: assertions, prints, numbers as text. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "lib/base/log.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/text/tensor_text.h"
+
+static void put_tensor(struct mu_buf *b, const struct mu_tensor *t, int64_t most)
+{
+	int64_t n = t->shape.count, shown = most < 0 || most > n ? n : most;
+
+	for (int64_t i = 0; i < shown && b->len < 4096; i++) {
+		if (i)
+			mu_buf_putc(b, ' ');
+		tensor_text_element(b, t, i);
+	}
+	if (shown < n)
+		mu_buf_puts(b, "...");
+}
+
+static int assert_true(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+	int rc = args_type(c, 0, MU_BOOL, err);
+
+	if (rc)
+		return rc;
+	if (kernel_in(c, 0)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "In[0] should be a scalar: %s",
+			       mu_shape_str(&kernel_in(c, 0)->shape));
+	if (*MU_DATA(bool, kernel_in(c, 0)))
+		return 0;
+	for (unsigned i = 1; i < c->n_in; i++) {
+		mu_buf_puts(&b, " [");
+		put_tensor(&b, kernel_in(c, i), args_attr_int(c->node, "summarize", 3));
+		mu_buf_puts(&b, "]");
+	}
+	return mu_fail(err, MU_INVALID_ARGUMENT, "assertion failed:%s", b.data ? b.data : "");
+}
+
+static int print(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_BUF b = {0};
+
+	mu_buf_puts(&b, args_attr_string(c->node, "message", ""));
+	for (unsigned i = 1; i < c->n_in; i++) {
+		mu_buf_puts(&b, "[");
+		put_tensor(&b, kernel_in(c, i), args_attr_int(c->node, "summarize", 3));
+		mu_buf_puts(&b, "]");
+	}
+	mu_info("print", "%s: %s", c->node->name, b.data ? b.data : "");
+	kernel_out_take(c, 0, mu_tensor_ref(kernel_in(c, 0)));
+	return 0;
+}
+
+static int print_v2(struct kernel_call *c, struct mu_err *err)
+{
+	MU_AUTO_FREE char *text = NULL;
+	int rc = args_string(c, 0, &text, err);
+
+	if (!rc)
+		mu_info("print", "%s", text);
+	return rc;
+}
+
+/* The template with a tensor in each placeholder's place. */
+static int string_format(struct kernel_call *c, struct mu_err *err)
+{
+	const char *text = args_attr_string(c->node, "template", "%s"), *next;
+	const char *mark = args_attr_string(c->node, "placeholder", "%s");
+	int64_t ends = args_attr_int(c->node, "summarize", 3);
+	struct mu_tensor out;
+	MU_AUTO_BUF b = {0};
+	unsigned places = 0;
+	int rc;
+
+	for (next = text; *mark && (next = strstr(next, mark)); next += strlen(mark))
+		places++;
+	if (places != c->n_in)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "num placeholders in template and num inputs must match: %u vs. %u",
+			       places, c->n_in);
+	for (unsigned i = 0; i < places; i++, text = next + strlen(mark)) {
+		next = strstr(text, mark);
+		mu_buf_put(&b, text, (size_t)(next - text));
+		tensor_text_nested(&b, kernel_in(c, i), ends);
+	}
+	mu_buf_puts(&b, text);
+	if (!(rc = mu_tensor_string(&out, b.data, b.len, err)))
+		kernel_out_take(c, 0, out);
+	return rc;
+}
+
+/* ---- AsString ---- */
+
+static int put_string(struct mu_buf *b, const struct mu_node *n, struct mu_span s,
+		      struct mu_err *err)
+{
+	int64_t width = args_attr_int(n, "width", -1);
+	bool left = strcmp(args_attr_string(n, "fill", ""), "-") == 0;
+
+	if (width > 4096)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "width and precision are at most 4096");
+	size_t room = width > 0 && (size_t)width > s.len ? (size_t)width - s.len : 0;
+	mu_buf_printf(b, "%*s", left ? 0 : (int)room, "");
+	mu_buf_put(b, s.data, s.len);
+	mu_buf_printf(b, "%*s", left ? (int)room : 0, "");
+	return 0;
+}
+
+static int number_format(const struct mu_node *n, enum mu_dtype t, char *out, size_t room,
+			 struct mu_err *err)
+{
+	int64_t precision = args_attr_int(n, "precision", -1),
+		width = args_attr_int(n, "width", -1);
+	bool scientific = args_attr_bool(n, "scientific", false);
+	bool shortest = args_attr_bool(n, "shortest", false);
+	const char *fill = args_attr_string(n, "fill", "");
+	bool real = t == MU_FLOAT || t == MU_DOUBLE || t == MU_HALF || t == MU_BFLOAT16;
+	char w[24] = "", p[24] = "";
+
+	if (strlen(fill) > 1 || (*fill && !strchr(" +-0#", *fill)))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Fill string must be one of ' ', '+', '-', '0' or '#', not '%s'",
+			       fill);
+	if (scientific && shortest)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Cannot select both scientific and shortest notation");
+	if (width > 4096 || precision > 4096)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "width and precision are at most 4096");
+	if (!real && (scientific || shortest || precision >= 0))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "scientific, shortest and precision are not for %s",
+			       mu_dtype_name(t));
+	if (width >= 0)
+		snprintf(w, sizeof w, "%lld", (long long)width);
+	if (precision >= 0)
+		snprintf(p, sizeof p, ".%lld", (long long)precision);
+	snprintf(out, room, "%%%s%s%s%s", fill, w, p,
+		 !real        ? PRId64
+		 : shortest   ? "g"
+		 : scientific ? "e"
+			      : "f");
+	return 0;
+}
+
+static void put_number(struct mu_buf *b, const char *format, const struct mu_tensor *t, int64_t i)
+{
+	const char *at = (const char *)t->data + (size_t)i * mu_dtype_size(t->dtype);
+	char text[8192];
+	double d;
+	int64_t k;
+
+	if (t->dtype == MU_BOOL) {
+		mu_buf_puts(b, *(const bool *)at ? "true" : "false");
+		return;
+	}
+	if (strchr("gef", format[strlen(format) - 1])) {
+		convert(MU_DOUBLE, &d, t->dtype, at, 1);
+		snprintf(text, sizeof text, format, d);
+	} else {
+		convert(MU_INT64, &k, t->dtype, at, 1);
+		snprintf(text, sizeof text, format, k);
+	}
+	mu_buf_puts(b, text);
+}
+
+static int as_string(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor *out;
+	char format[64];
+	int rc;
+
+	bool text = in->dtype == MU_STRING;
+	if (!text && (!mu_dtype_size(in->dtype) || !convert_known(MU_INT64, in->dtype)))
+		return mu_fail(err, MU_UNIMPLEMENTED, "AsString has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	if ((!text && (rc = number_format(c->node, in->dtype, format, sizeof format, err))) ||
+	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		mu_buf_clear(&b);
+		if (!text)
+			put_number(&b, format, in, i);
+		else if ((rc = put_string(&b, c->node, elems_span(in, i), err)))
+			return rc;
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"Assert", .run = assert_true}, {"Print", .run = print},
+    {"PrintV2", .run = print_v2},   {"StringFormat", .run = string_format},
+    {"AsString", .run = as_string},
+};
+KERNEL_TABLE(check, rows)

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings joined along some dimensions, in the order in which these are named: the first runs
+ * fastest. */
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+struct joining {
+	int n;
+	int axis[MU_MAX_RANK];
+	bool joined[MU_MAX_RANK];
+	struct view view; /* what stays, then what is joined */
+	struct mu_shape shape;
+};
+
+static int read_axes(const struct kernel_call *c, struct joining *j, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	int64_t axes[MU_MAX_RANK];
+	int rc = args_ints(c, 1, axes, MU_MAX_RANK, &j->n, err);
+
+	for (int i = 0; i < j->n && !rc; i++) {
+		if (args_axis(axes[i], in->rank, &j->axis[i], err))
+			return mu_fail(err, MU_OUT_OF_RANGE, "Invalid reduction dimension %lld",
+				       (long long)axes[i]);
+		if (j->joined[j->axis[i]])
+			return mu_fail(err, MU_INVALID_ARGUMENT, "Duplicate reduction dimension %d",
+				       j->axis[i]);
+		j->joined[j->axis[i]] = true;
+	}
+	return rc;
+}
+
+static int plan(const struct kernel_call *c, struct joining *j, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape;
+	bool keep = args_attr_bool(c->node, "keep_dims", false);
+	struct view v;
+	int rc, k = 0;
+
+	*j = (struct joining){.shape = mu_shape_scalar()};
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_axes(c, j, err)))
+		return rc;
+	view_of(&v, in);
+	j->view.rank = in->rank;
+	for (int d = 0; d < in->rank; d++) {
+		if ((keep || !j->joined[d]) &&
+		    (rc = mu_shape_push(&j->shape, j->joined[d] ? 1 : in->dim[d], err)))
+			return rc;
+		if (j->joined[d])
+			continue;
+		j->view.dim[k] = in->dim[d];
+		j->view.stride[k++] = v.stride[d];
+	}
+	for (int i = j->n; i-- > 0; k++) {
+		j->view.dim[k] = in->dim[j->axis[i]];
+		j->view.stride[k] = v.stride[j->axis[i]];
+	}
+	return 0;
+}
+
+static int reduce_join(struct kernel_call *c, struct mu_err *err)
+{
+	const char *between = args_attr_string(c->node, "separator", "");
+	MU_AUTO_TENSOR turned = {0};
+	struct mu_tensor *out;
+	MU_AUTO_BUF b = {0};
+	struct joining j;
+	int rc = plan(c, &j, err);
+
+	if (rc || (rc = mu_tensor_new(&turned, MU_STRING, &kernel_in(c, 0)->shape, err)) ||
+	    (rc = kernel_out(c, 0, MU_STRING, &j.shape, &out, err)))
+		return rc;
+	view_read(MU_STRING, turned.data, kernel_in(c, 0)->data, &j.view);
+	int64_t each = j.shape.count ? turned.shape.count / j.shape.count : 0;
+	for (int64_t i = 0; i < j.shape.count; i++) {
+		mu_buf_clear(&b);
+		for (int64_t k = 0; k < each; k++) {
+			struct mu_span s = elems_span(&turned, i * each + k);
+			if (k)
+				mu_buf_puts(&b, between);
+			mu_buf_put(&b, s.data, s.len);
+		}
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+/* ---- UnsortedSegmentJoin: strings of one number, in the order in which they come ---- */
+
+static int check_segments(const struct kernel_call *c, int64_t *n, struct mu_err *err)
+{
+	const struct mu_shape *in = &kernel_in(c, 0)->shape, *ids = &kernel_in(c, 1)->shape;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_is_int(c, 1, err)) ||
+	    (rc = args_is_int(c, 2, err)))
+		return rc;
+	if (kernel_in(c, 2)->shape.count != 1)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Number of segments cannot be empty.");
+	*n = mu_tensor_int(kernel_in(c, 2), 0);
+	if (*n < 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "Number of segments must not be negative: %lld", (long long)*n);
+	if (!ids->rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Segment_id cannot have rank 0");
+	if (ids->rank > in->rank)
+		return mu_fail(err, MU_OUT_OF_RANGE,
+			       "Invalid segment_id rank %d for input with %d dimension(s)",
+			       ids->rank, in->rank);
+	for (int d = 0; d < ids->rank; d++)
+		if (ids->dim[d] != in->dim[d])
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "Segment dimension is %lld while input dimension is %lld in "
+				       "rank %d",
+				       (long long)ids->dim[d], (long long)in->dim[d], d);
+	for (int64_t i = 0; i < ids->count; i++) {
+		int64_t id = mu_tensor_int(kernel_in(c, 1), i);
+		if (id < 0 || id >= *n)
+			return mu_fail(err, MU_INVALID_ARGUMENT,
+				       "segment_ids are not allowed to exceed num_segments or to "
+				       "have negative values. There are %lld of them, and id %lld",
+				       (long long)*n, (long long)id);
+	}
+	return 0;
+}
+
+/* Which rows the segments have, one segment behind the other: those of k from first[k + 1] to
+ * first[k + 2].  first has room for n + 2. */
+static void rows_by_segment(const struct mu_tensor *ids, int64_t n, int64_t *first, int64_t *rows)
+{
+	for (int64_t i = 0; i < ids->shape.count; i++)
+		first[mu_tensor_int(ids, i) + 1]++;
+	for (int64_t k = 0; k < n; k++)
+		first[k + 1] += first[k];
+	first[n + 1] = first[n];
+	for (int64_t i = ids->shape.count; i-- > 0;)
+		rows[--first[mu_tensor_int(ids, i) + 1]] = i;
+}
+
+static int segment_join(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *ids = kernel_in(c, 1);
+	const char *between = args_attr_string(c->node, "separator", "");
+	struct mu_shape shape = mu_shape_scalar();
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor *out;
+	int64_t n = 0, each = 1;
+	int rc = check_segments(c, &n, err);
+
+	if (rc || (rc = mu_shape_push(&shape, n, err)))
+		return rc;
+	for (int d = ids->shape.rank; d < in->shape.rank; d++) {
+		if ((rc = mu_shape_push(&shape, in->shape.dim[d], err)))
+			return rc;
+		each *= in->shape.dim[d];
+	}
+	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)) || !shape.count)
+		return rc;
+	MU_AUTO_FREE int64_t *first = MU_NEW_ARRAY(int64_t, (size_t)n + 2);
+	MU_AUTO_FREE int64_t *row = MU_NEW_ARRAY(int64_t, (size_t)ids->shape.count + 1);
+	rows_by_segment(ids, n, first, row);
+	for (int64_t i = 0; i < shape.count; i++) {
+		int64_t k = i / each;
+		mu_buf_clear(&b);
+		for (int64_t r = first[k + 1]; r < first[k + 2]; r++) {
+			struct mu_span s = elems_span(in, row[r] * each + i % each);
+			if (r > first[k + 1])
+				mu_buf_puts(&b, between);
+			mu_buf_put(&b, s.data, s.len);
+		}
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"ReduceJoin", .run = reduce_join},
+    {"UnsortedSegmentJoin", .run = segment_join},
+};
+KERNEL_TABLE(reduce_join, rows)

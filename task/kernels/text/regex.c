@@ -1,0 +1,417 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/text/regex.h"
+
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include <ctype.h>
+#include <pcre2.h>
+#include <stdlib.h>
+
+enum { MAX_PATTERN = 4096, MAX_REPEAT = 1000, HEAP_KIB = 64 << 10 };
+/* A step is an item of the pattern that is tried, or a byte that is passed: some 0.5 s of them. */
+enum { MAX_STEPS = 20000000 };
+
+struct regex {
+	pcre2_code *code;
+	pcre2_match_context *context;
+	pcre2_match_data *data;
+	uint32_t n_groups;
+	char *pattern;
+	bool whole;
+	size_t at;      /* where the matcher was last */
+	uint64_t steps; /* of this match */
+};
+
+/* ---- translation ---- */
+
+struct translation {
+	const char *pattern, *at;
+	struct mu_buf out;
+	unsigned depth;
+	bool can_repeat, repeated; /* the item before; it has its repetition already */
+	struct mu_err *err;
+};
+
+static int invalid(struct translation *t, const char *why, const char *from, size_t n)
+{
+	return mu_fail(t->err, MU_INVALID_ARGUMENT, "Invalid pattern: %s, error: %s: %.*s",
+		       t->pattern, why, (int)n, from);
+}
+
+static void put_literal(struct mu_buf *out, unsigned c)
+{
+	if (c < 0x80 && !isalnum((int)c))
+		mu_buf_printf(out, "\\x{%x}", c);
+	else
+		mu_buf_putc(out, (char)c);
+}
+
+/* \x{10ffff}, \x7f, \012: the number of bytes behind the backslash; 0: it is none of these. */
+static size_t read_number(const char *s, unsigned *c)
+{
+	size_t n = 0;
+	char *end;
+
+	if (s[0] == 'x' && s[1] == '{' && isxdigit((unsigned char)s[2])) {
+		unsigned long v = strtoul(s + 2, &end, 16);
+
+		*c = (unsigned)v;
+		return *end == '}' && v <= 0x10ffff ? (size_t)(end - s) + 1 : 0;
+	}
+	if (s[0] == 'x' && isxdigit((unsigned char)s[1]) && isxdigit((unsigned char)s[2])) {
+		char hex[] = {s[1], s[2], 0};
+
+		*c = (unsigned)strtoul(hex, NULL, 16);
+		return 3;
+	}
+	if (s[0] < '0' || s[0] > '7' || (s[0] != '0' && (s[1] < '0' || s[1] > '7')))
+		return 0;
+	for (*c = 0; n < 3 && s[n] >= '0' && s[n] <= '7'; n++)
+		*c = *c * 8 + (unsigned)(s[n] - '0');
+	return n;
+}
+
+/* One character behind a backslash; *n bytes of the pattern. */
+static bool read_escaped_char(const char *s, unsigned *c, size_t *n)
+{
+	static const char names[] = "aftnrv", values[] = "\a\f\t\n\r\v";
+	const char *name = *s ? strchr(names, *s) : NULL;
+
+	*n = read_number(s, c);
+	if (*n)
+		return true;
+	*n = 1;
+	*c = name ? (unsigned char)values[name - names] : (unsigned char)*s;
+	return name || (*c && *c < 0x80 && !isalnum((int)*c));
+}
+
+/* \d \s \w \pN \p{Greek} and their complements; the number of bytes behind the backslash, 0: none.
+ * PCRE2's \s has \v, RE2's has not; a script is the character's own, without extensions. */
+static size_t put_set(struct mu_buf *out, const char *s, bool in_class)
+{
+	size_t n;
+	bool not ;
+
+	if (*s && strchr("dDwW", *s))
+		return mu_buf_printf(out, "\\%c", *s), 1;
+	if (*s == 's')
+		return mu_buf_puts(out, in_class ? "\\t\\n\\f\\r\\x20" : "[\\t\\n\\f\\r\\x20]"), 1;
+	if (*s == 'S')
+		return mu_buf_puts(out, in_class ? "\\S\\x0b" : "[\\S\\x0b]"), 1;
+	if (*s != 'p' && *s != 'P')
+		return 0;
+	if (isalpha((unsigned char)s[1]))
+		return mu_buf_printf(out, "\\%.2s", s), 2;
+	if (s[1] != '{')
+		return 0;
+	not = s[2] == '^';
+	s += 2 + not ;
+	n = strspn(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_");
+	if (!n || s[n] != '}')
+		return 0;
+	mu_buf_printf(out, "\\%c{%s%.*s}", (s[-2 - not ] == 'P') != not ? 'P' : 'p',
+		      n > 2 && strncmp(s, "Any", n) != 0 ? "sc:" : "", (int)n, s);
+	return n + 3 + not ;
+}
+
+/* Characters of RE2's own sets: bytes are UTF-8 and pass as they are. */
+static int read_class_char(struct translation *t, struct mu_buf *item)
+{
+	unsigned c;
+	size_t n = 1;
+
+	if (*t->at == '\\') {
+		if (!read_escaped_char(t->at + 1, &c, &n))
+			return invalid(t, "invalid escape sequence", t->at, t->at[1] ? 2 : 1);
+		mu_buf_printf(item, "\\x{%x}", c);
+		t->at += n + 1;
+		return 0;
+	}
+	put_literal(item, (unsigned char)*t->at++);
+	while (((unsigned char)*t->at & 0xc0) == 0x80)
+		mu_buf_putc(item, *t->at++);
+	return 0;
+}
+
+static int put_class(struct translation *t)
+{
+	const char *begin = t->at, *close;
+	bool first = true;
+	size_t n;
+	int rc;
+
+	mu_buf_putc(&t->out, *t->at++);
+	if (*t->at == '^')
+		mu_buf_putc(&t->out, *t->at++);
+	for (; *t->at && (*t->at != ']' || first); first = false) {
+		if (t->at[0] == '[' && t->at[1] == ':' && (close = strstr(t->at + 2, ":]"))) {
+			mu_buf_put(&t->out, t->at, (size_t)(close - t->at) + 2);
+			t->at = close + 2;
+			continue;
+		}
+		n = *t->at == '\\' ? put_set(&t->out, t->at + 1, true) : 0;
+		if (n) {
+			t->at += n + 1;
+			continue;
+		}
+		if ((rc = read_class_char(t, &t->out)))
+			return rc;
+		if (t->at[0] == '-' && t->at[1] && t->at[1] != ']') {
+			mu_buf_putc(&t->out, *t->at++);
+			if ((rc = read_class_char(t, &t->out)))
+				return rc;
+		}
+	}
+	if (!*t->at)
+		return invalid(t, "missing ]", begin, strlen(begin));
+	mu_buf_putc(&t->out, *t->at++);
+	return 0;
+}
+
+/* "(", "(?:", "(?P<name>", "(?i)", "(?i:" */
+static int put_open(struct translation *t, bool *item)
+{
+	const char *s = t->at;
+	size_t n;
+
+	*item = false;
+	if (s[1] != '?') {
+		mu_buf_putc(&t->out, '(');
+		t->at++;
+		t->depth++;
+		return 0;
+	}
+	n = s[2] == 'P' && s[3] == '<' ? strspn(s + 4, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop"
+						       "qrstuvwxyz0123456789_")
+				       : 0;
+	if (n && s[4 + n] == '>') { /* rewrites name groups by number alone */
+		mu_buf_putc(&t->out, '(');
+		t->at += n + 5;
+		t->depth++;
+		return 0;
+	}
+	n = strspn(s + 2, "imsU-");
+	if ((s[2 + n] != ':' && s[2 + n] != ')') || (!n && s[2] == ')'))
+		return invalid(t, "invalid perl operator", s, s[2] ? 3 : 2);
+	mu_buf_put(&t->out, s, n + 3);
+	t->depth += s[2 + n] == ':';
+	t->at += n + 3;
+	return 0;
+}
+
+/* The length of {2}, {2,} or {2,5}; 0: the brace stands for itself. */
+static size_t read_braces(const char *s, long *most)
+{
+	char *end;
+	long low;
+
+	if (!isdigit((unsigned char)s[1]))
+		return 0;
+	low = *most = strtol(s + 1, &end, 10);
+	if (*end == ',')
+		*most = isdigit((unsigned char)end[1]) ? strtol(end + 1, &end, 10) : (end++, low);
+	return *end == '}' ? (size_t)(end - s) + 1 : 0;
+}
+
+static int put_repeat(struct translation *t, size_t n, long most)
+{
+	const char *s = t->at;
+
+	if (most > MAX_REPEAT)
+		return invalid(t, "invalid repetition size", s, n);
+	if (t->repeated)
+		return invalid(t, "bad repetition operator", s, n);
+	if (!t->can_repeat)
+		return invalid(t, "no argument for repetition operator", s, n);
+	n += s[n] == '?';
+	mu_buf_put(&t->out, s, n);
+	t->at += n;
+	t->repeated = true;
+	return 0;
+}
+
+static int put_escape(struct translation *t)
+{
+	const char *s = t->at + 1, *end;
+	unsigned c;
+	size_t n;
+
+	if (*s == 'Q') {
+		end = strstr(s, "\\E");
+		for (s++; *s && s != end; s++)
+			put_literal(&t->out, (unsigned char)*s);
+		t->at = s + (end ? 2 : 0);
+		return 0;
+	}
+	if (*s && strchr("AbBzC", *s)) {
+		mu_buf_printf(&t->out, "(?:\\%c)", *s);
+		t->at += 2;
+		return 0;
+	}
+	n = put_set(&t->out, s, false);
+	if (!n && read_escaped_char(s, &c, &n))
+		mu_buf_printf(&t->out, "\\x{%x}", c);
+	else if (!*s)
+		return invalid(t, "trailing \\", "", 0);
+	else if (!n || !strchr("dDwWsSpP", *s))
+		return invalid(t, "invalid escape sequence", t->at, 2);
+	t->at += n + 1;
+	return 0;
+}
+
+static int put_item(struct translation *t)
+{
+	bool item = true;
+	long most = 0;
+	size_t n;
+	int rc = 0;
+
+	if (strchr("*+?", *t->at))
+		return put_repeat(t, 1, 0);
+	if (*t->at == '{' && (n = read_braces(t->at, &most)))
+		return put_repeat(t, n, most);
+	switch (*t->at) {
+	case '\\':
+		rc = put_escape(t);
+		break;
+	case '[':
+		rc = put_class(t);
+		break;
+	case '(':
+		rc = put_open(t, &item);
+		break;
+	case ')':
+		if (!t->depth--)
+			return invalid(t, "unexpected )", t->pattern, strlen(t->pattern));
+		mu_buf_putc(&t->out, *t->at++);
+		break;
+	case '|':
+		item = false;
+		mu_buf_putc(&t->out, *t->at++);
+		break;
+	case '^':
+	case '$':
+		mu_buf_printf(&t->out, "(?:%c)", *t->at++);
+		break;
+	case '.':
+		mu_buf_putc(&t->out, *t->at++);
+		break;
+	default:
+		put_literal(&t->out, (unsigned char)*t->at++);
+		while (((unsigned char)*t->at & 0xc0) == 0x80) /* one character, not one byte */
+			mu_buf_putc(&t->out, *t->at++);
+	}
+	t->can_repeat = item;
+	t->repeated = false;
+	return rc;
+}
+
+static int translate(struct translation *t)
+{
+	int rc = 0;
+
+	while (!rc && *t->at)
+		rc = put_item(t);
+	if (!rc && t->depth)
+		rc = invalid(t, "missing )", t->pattern, strlen(t->pattern));
+	return rc;
+}
+
+/* ---- matching ---- */
+
+/* PCRE2's own match limit counts anew for each place where a match may begin. */
+static int on_step(pcre2_callout_block *block, void *arg)
+{
+	struct regex *re = arg;
+	size_t at = block->current_position;
+
+	re->steps += 1 + (at > re->at ? at - re->at : re->at - at);
+	re->at = at;
+	return re->steps > MAX_STEPS ? PCRE2_ERROR_MATCHLIMIT : 0;
+}
+
+int regex_new(struct regex **out, const char *pattern, bool whole, struct mu_err *err)
+{
+	struct translation t = {.pattern = pattern, .at = pattern, .err = err};
+	uint32_t options = PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | PCRE2_DOLLAR_ENDONLY |
+			   PCRE2_ALT_CIRCUMFLEX | PCRE2_AUTO_CALLOUT |
+			   (whole ? PCRE2_ANCHORED | PCRE2_ENDANCHORED : 0);
+	MU_AUTO(regex_free) struct regex *re = MU_NEW(struct regex);
+	pcre2_compile_context *how = pcre2_compile_context_create(NULL);
+	char why[160] = "";
+	int rc = 0, failed;
+	size_t where;
+
+	if (strlen(pattern) > MAX_PATTERN)
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the pattern is longer than %d bytes",
+			     MAX_PATTERN);
+	else
+		rc = translate(&t);
+	if (!rc) {
+		pcre2_set_newline(how, PCRE2_NEWLINE_LF);
+		re->code = pcre2_compile((PCRE2_SPTR)(t.out.data ? t.out.data : ""), t.out.len,
+					 options, &failed, &where, how);
+		if (!re->code) {
+			pcre2_get_error_message(failed, (PCRE2_UCHAR *)why, sizeof(why));
+			rc = mu_fail(err, MU_INVALID_ARGUMENT, "Invalid pattern: %s, error: %s",
+				     pattern, why);
+		}
+	}
+	pcre2_compile_context_free(how);
+	mu_buf_fini(&t.out);
+	if (rc)
+		return rc;
+	re->pattern = mu_xstrdup(pattern);
+	re->whole = whole;
+	re->data = pcre2_match_data_create_from_pattern(re->code, NULL);
+	re->context = pcre2_match_context_create(NULL);
+	pcre2_set_match_limit(re->context, MAX_STEPS);
+	pcre2_set_heap_limit(re->context, HEAP_KIB);
+	pcre2_set_callout(re->context, on_step, re);
+	pcre2_pattern_info(re->code, PCRE2_INFO_CAPTURECOUNT, &re->n_groups);
+	*out = mu_steal(&re);
+	return 0;
+}
+
+void regex_free(struct regex *re)
+{
+	if (!re)
+		return;
+	pcre2_code_free(re->code);
+	pcre2_match_data_free(re->data);
+	pcre2_match_context_free(re->context);
+	free(re->pattern);
+	free(re);
+}
+
+unsigned regex_n_groups(const struct regex *re)
+{
+	return re->n_groups;
+}
+
+int regex_match(struct regex *re, struct mu_span text, size_t from, size_t groups[REGEX_GROUPS][2],
+		struct mu_err *err)
+{
+	const PCRE2_SIZE *at;
+	int n;
+
+	re->at = from;
+	re->steps = 0;
+	n = pcre2_match(re->code, (PCRE2_SPTR)(text.data ? text.data : ""), text.len, from, 0,
+			re->data, re->context);
+	if (n == PCRE2_ERROR_NOMATCH)
+		return 0;
+	if (n < 0)
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED,
+			       "pattern %s: a match in %zu bytes takes too many steps or too much "
+			       "memory (%d)",
+			       re->pattern, text.len, n);
+	at = pcre2_get_ovector_pointer(re->data);
+	/* PCRE2 takes what lies between malformed characters for a text of its own */
+	if (re->whole && (at[0] != 0 || at[1] != text.len))
+		return 0;
+	for (int i = 0; i < REGEX_GROUPS; i++) {
+		groups[i][0] = i < n ? at[2 * i] : SIZE_MAX;
+		groups[i][1] = i < n ? at[2 * i + 1] : SIZE_MAX;
+	}
+	return 1;
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Strings split and cut, their lengths, and the other case.  A character is a byte, or with unit
+ * UTF8_CHAR what starts at a byte that continues no other. */
+#include <ctype.h>
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/broadcast.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+/* ---- splitting: tokens of all rows, then as a sparse tensor ---- */
+
+struct tokens {
+	struct mu_span *list;
+	int64_t *row;
+	int64_t n, room, widest, in_row;
+};
+
+static void tokens_fini(struct tokens *t)
+{
+	free(t->list);
+	free(t->row);
+}
+#define TOKENS_AUTO __attribute__((cleanup(tokens_fini))) struct tokens
+
+static void add_token(struct tokens *t, int64_t row, const char *from, const char *to)
+{
+	if (t->n == t->room) {
+		t->room = t->room ? 2 * t->room : 64;
+		t->list = mu_xrealloc(t->list, (size_t)t->room * sizeof *t->list);
+		t->row = mu_xrealloc(t->row, (size_t)t->room * sizeof *t->row);
+	}
+	t->in_row = t->n && t->row[t->n - 1] == row ? t->in_row + 1 : 1;
+	t->widest = t->in_row > t->widest ? t->in_row : t->widest;
+	t->row[t->n] = row;
+	t->list[t->n++] = (struct mu_span){from, (size_t)(to - from)};
+}
+
+/* At any of the delimiter's characters; at each character when there are none.  The empty string
+ * has no tokens. */
+static void split_at_any(struct tokens *t, int64_t row, struct mu_span s, struct mu_span any,
+			 bool skip_empty)
+{
+	const char *end = s.data + s.len, *from = s.data;
+
+	for (const char *at = s.data; at < end && !any.len; at++)
+		add_token(t, row, at, at + 1);
+	for (const char *at = s.data; at <= end && any.len && s.len; at++)
+		if (at == end || memchr(any.data, *at, any.len)) {
+			if (at > from || !skip_empty)
+				add_token(t, row, from, at);
+			from = at + 1;
+		}
+}
+
+/* As Python splits: at runs of spaces, the ends trimmed; what is left after the last split allowed
+ * stays whole. */
+static void split_at_spaces(struct tokens *t, int64_t row, struct mu_span s, int64_t most)
+{
+	const char *at = s.data, *end = s.data + s.len;
+
+	for (int64_t n = 0;; n++) {
+		while (at < end && isspace((unsigned char)*at))
+			at++;
+		if (most > 0 && n == most) {
+			add_token(t, row, at, end);
+			return;
+		}
+		const char *from = at;
+		while (at < end && !isspace((unsigned char)*at))
+			at++;
+		if (at == from)
+			return;
+		add_token(t, row, from, at);
+	}
+}
+
+static void split_at_word(struct tokens *t, int64_t row, struct mu_span s, struct mu_span word,
+			  int64_t most)
+{
+	const char *from = s.data, *end = s.data + s.len, *at;
+
+	for (int64_t n = 0; (most <= 0 || n < most) &&
+			    (at = memmem(from, (size_t)(end - from), word.data, word.len));
+	     n++) {
+		add_token(t, row, from, at);
+		from = at + word.len;
+	}
+	add_token(t, row, from, end);
+}
+
+static int give_tokens(struct kernel_call *c, const struct tokens *t, int64_t rows,
+		       struct mu_err *err)
+{
+	struct mu_shape pairs, flat = mu_shape_vec(t->n), two = mu_shape_vec(2);
+	struct mu_tensor *indices, *values, *shape;
+	int rc;
+
+	if ((rc = mu_shape_set(&pairs, 2, (int64_t[]){t->n, 2}, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT64, &pairs, &indices, err)) ||
+	    (rc = kernel_out(c, 1, MU_STRING, &flat, &values, err)) ||
+	    (rc = kernel_out(c, 2, MU_INT64, &two, &shape, err)))
+		return rc;
+	int64_t *at = indices->data;
+	for (int64_t i = 0; i < t->n; i++, at += 2) {
+		at[0] = t->row[i];
+		at[1] = i && t->row[i - 1] == t->row[i] ? at[-1] + 1 : 0;
+		mu_string_set(&MU_DATA(struct mu_string, values)[i], t->list[i].data,
+			      t->list[i].len);
+	}
+	MU_DATA(int64_t, shape)[0] = rows;
+	MU_DATA(int64_t, shape)[1] = t->widest;
+	return 0;
+}
+
+static int split(struct kernel_call *c, bool v2, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	bool skip_empty = args_attr_bool(c->node, "skip_empty", true);
+	int64_t most = args_attr_int(c->node, "maxsplit", -1);
+	TOKENS_AUTO t = {0};
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_type(c, 1, MU_STRING, err)) ||
+	    (rc = args_rank(c, 0, 1, err)))
+		return rc;
+	if (kernel_in(c, 1)->shape.count != 1 || (v2 && kernel_in(c, 1)->shape.rank))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "delimiter must be a scalar, got shape: %s",
+			       mu_shape_str(&kernel_in(c, 1)->shape));
+	struct mu_span by = elems_span(kernel_in(c, 1), 0);
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		struct mu_span s = elems_span(in, i);
+		if (!v2)
+			split_at_any(&t, i, s, by, skip_empty);
+		else if (!most)
+			add_token(&t, i, s.data, s.data + s.len);
+		else if (by.len)
+			split_at_word(&t, i, s, by, most);
+		else
+			split_at_spaces(&t, i, s, most);
+	}
+	return give_tokens(c, &t, in->shape.count, err);
+}
+
+static int string_split(struct kernel_call *c, struct mu_err *err)
+{
+	return split(c, false, err);
+}
+
+static int string_split_v2(struct kernel_call *c, struct mu_err *err)
+{
+	return split(c, true, err);
+}
+
+/* ---- characters ---- */
+
+static int utf8_unit(const struct kernel_call *c, bool *utf8, struct mu_err *err)
+{
+	const char *unit = args_attr_string(c->node, "unit", "BYTE");
+
+	*utf8 = strcmp(unit, "UTF8_CHAR") == 0;
+	return *utf8 || strcmp(unit, "BYTE") == 0
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "unit must be BYTE or UTF8_CHAR, not '%s'",
+			     unit);
+}
+
+static bool starts(char byte)
+{
+	return ((unsigned char)byte & 0xc0) != 0x80;
+}
+
+static int64_t characters(struct mu_span s, bool utf8)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; utf8 && i < s.len; i++)
+		n += starts(s.data[i]);
+	return utf8 ? n : (int64_t)s.len;
+}
+
+/* Where character k (up to one behind the last) starts. */
+static size_t offset_of(struct mu_span s, int64_t k, bool utf8)
+{
+	size_t i = 0;
+
+	if (!utf8)
+		return (size_t)k;
+	for (; i < s.len; i++)
+		if (starts(s.data[i]) && !k--)
+			break;
+	return i;
+}
+
+static int string_length(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	struct mu_tensor *out;
+	bool utf8 = false;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = utf8_unit(c, &utf8, err)) ||
+	    (rc = kernel_out(c, 0, MU_INT32, &in->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++)
+		MU_DATA(int32_t, out)[i] = (int32_t)characters(elems_span(in, i), utf8);
+	return 0;
+}
+
+static int cut(struct mu_span s, int64_t pos, int64_t len, bool utf8, int64_t i,
+	       struct mu_string *out, struct mu_err *err)
+{
+	int64_t n = characters(s, utf8), from = pos < 0 ? pos + n : pos;
+
+	if (from < 0 || from > n)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "pos %lld out of range for string b'%.*s' "
+			       "at index %lld",
+			       (long long)pos, (int)(s.len < 64 ? s.len : 64), s.data,
+			       (long long)i);
+	int64_t count = len < 0 ? 0 : len > n - from ? n - from : len;
+	size_t start = offset_of(s, from, utf8), end = offset_of(s, from + count, utf8);
+	mu_string_set(out, s.data + start, end - start);
+	return 0;
+}
+
+/* The element of a tensor that broadcasts to `to` which output element i sees. */
+static int64_t seen_at(const struct mu_shape *from, const struct mu_shape *to, int64_t i)
+{
+	int64_t at = 0, step = 1;
+
+	for (int d = to->rank - 1, k = from->rank - 1; k >= 0; d--, k--) {
+		if (from->dim[k] != 1)
+			at += i % to->dim[d] * step;
+		i /= to->dim[d];
+		step *= from->dim[k];
+	}
+	return at;
+}
+
+static int substr(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *pos = kernel_in(c, 1);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	bool utf8 = false;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_is_int(c, 1, err)) ||
+	    (rc = args_same_type(c, 1, 2, err)) || (rc = args_same_shape(c, 1, 2, err)) ||
+	    (rc = utf8_unit(c, &utf8, err)) ||
+	    (rc = broadcast_shape(&in->shape, &pos->shape, &shape, err)) ||
+	    (rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < shape.count && !rc; i++) {
+		int64_t k = seen_at(&pos->shape, &shape, i);
+		rc = cut(elems_span(in, seen_at(&in->shape, &shape, i)), mu_tensor_int(pos, k),
+			 mu_tensor_int(kernel_in(c, 2), k), utf8, i,
+			 &MU_DATA(struct mu_string, out)[i], err);
+	}
+	return rc;
+}
+
+/* ---- string to string ---- */
+
+static void put_lower(struct mu_buf *b, struct mu_span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		mu_buf_putc(b, s.data[i] >= 'A' && s.data[i] <= 'Z' ? (char)(s.data[i] | 32)
+								    : s.data[i]);
+}
+
+static void put_upper(struct mu_buf *b, struct mu_span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		mu_buf_putc(b, s.data[i] >= 'a' && s.data[i] <= 'z' ? (char)(s.data[i] & ~32)
+								    : s.data[i]);
+}
+
+static void put_stripped(struct mu_buf *b, struct mu_span s)
+{
+	while (s.len && isspace((unsigned char)s.data[0]))
+		s.data++, s.len--;
+	while (s.len && isspace((unsigned char)s.data[s.len - 1]))
+		s.len--;
+	mu_buf_put(b, s.data, s.len);
+}
+
+static bool is_ascii(struct mu_span s)
+{
+	for (size_t i = 0; i < s.len; i++)
+		if ((unsigned char)s.data[i] >= 128)
+			return false;
+	return true;
+}
+
+static int each_string(struct kernel_call *c, void (*put)(struct mu_buf *, struct mu_span),
+		       struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	bool ascii_only = *args_attr_string(c->node, "encoding", "") != 0;
+	struct mu_tensor *out;
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) ||
+	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		struct mu_span s = elems_span(in, i);
+		if (ascii_only && !is_ascii(s))
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "%s knows the cases of ASCII only, not those of utf-8",
+				       c->node->op);
+		mu_buf_clear(&b);
+		put(&b, s);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+#define EACH(name, put)                                                                            \
+	static int name(struct kernel_call *c, struct mu_err *err)                                 \
+	{                                                                                          \
+		return each_string(c, put, err);                                                   \
+	}
+EACH(string_lower, put_lower)
+EACH(string_upper, put_upper)
+EACH(string_strip, put_stripped)
+
+static const struct kernel rows[] = {
+    {"StringSplit", .run = string_split},   {"StringSplitV2", .run = string_split_v2},
+    {"StringLength", .run = string_length}, {"Substr", .run = substr},
+    {"StringLower", .run = string_lower},   {"StringUpper", .run = string_upper},
+    {"StringStrip", .run = string_strip},
+};
+KERNEL_TABLE(string_parts, rows)

@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/text/tensor_text.h"
+
+#include <float.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "task/kernels/engine/convert.h"
+#include "task/kernels/engine/elems.h"
+
+static void put_real(struct mu_buf *b, double x, bool is_double)
+{
+	char text[40];
+
+	if (isnan(x)) {
+		mu_buf_puts(b, "nan");
+		return;
+	}
+	snprintf(text, sizeof text, "%.*g", is_double ? DBL_DIG : FLT_DIG, x);
+	bool same = is_double ? strtod(text, NULL) == x : strtof(text, NULL) == (float)x;
+	if (!same)
+		snprintf(text, sizeof text, "%.*g", is_double ? DBL_DIG + 2 : FLT_DIG + 3, x);
+	mu_buf_puts(b, text);
+}
+
+void tensor_text_element(struct mu_buf *b, const struct mu_tensor *t, int64_t i)
+{
+	const char *at = (const char *)t->data + (size_t)i * elems_size(t->dtype);
+	double d;
+	int64_t k;
+
+	if (t->dtype == MU_STRING) {
+		struct mu_span s = elems_span(t, i);
+		mu_buf_put(b, s.data, s.len);
+	} else if (t->dtype == MU_BOOL) {
+		mu_buf_puts(b, *(const bool *)at ? "1" : "0");
+	} else if (t->dtype == MU_FLOAT || t->dtype == MU_DOUBLE || t->dtype == MU_HALF ||
+		   t->dtype == MU_BFLOAT16) {
+		convert(MU_DOUBLE, &d, t->dtype, at, 1);
+		put_real(b, d, t->dtype == MU_DOUBLE);
+	} else if (mu_dtype_size(t->dtype) && convert_known(MU_INT64, t->dtype)) {
+		convert(MU_INT64, &k, t->dtype, at, 1);
+		mu_buf_printf(b, "%" PRId64, k);
+	} else {
+		mu_buf_puts(b, mu_dtype_name(t->dtype));
+	}
+}
+
+/* In quotes; what would break the line is written as C writes it. */
+static void put_quoted(struct mu_buf *b, struct mu_span s)
+{
+	static const char plain[] = "\n\r\t\"'\\", letter[] = "nrt\"'\\";
+
+	mu_buf_putc(b, '"');
+	for (size_t i = 0; i < s.len; i++) {
+		char c = s.data[i];
+		const char *known = c ? strchr(plain, c) : NULL;
+		if (known)
+			mu_buf_printf(b, "\\%c", letter[known - plain]);
+		else if ((unsigned char)c < 0x20 || c == 0x7f)
+			mu_buf_printf(b, "\\%03o", (unsigned char)c);
+		else
+			mu_buf_putc(b, c);
+	}
+	mu_buf_putc(b, '"');
+}
+
+/* Between two elements of dimension d: the deeper they are, the more lines. */
+static void put_space(struct mu_buf *b, int d, int rank)
+{
+	for (int i = d + 1; i < rank; i++)
+		mu_buf_putc(b, '\n');
+	for (int i = 0; i <= (d == rank - 1 ? 0 : d); i++)
+		mu_buf_putc(b, ' ');
+}
+
+static void put_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends, int d, int64_t at)
+{
+	const struct mu_shape *s = &t->shape;
+	int64_t n, each = 1;
+
+	if (d == s->rank) {
+		if (t->dtype == MU_STRING)
+			put_quoted(b, elems_span(t, at));
+		else
+			tensor_text_element(b, t, at);
+		return;
+	}
+	n = s->dim[d];
+	for (int k = d + 1; k < s->rank; k++)
+		each *= s->dim[k];
+	mu_buf_putc(b, '[');
+	for (int64_t i = 0; i < n; i++) {
+		if (i)
+			put_space(b, d, s->rank);
+		if (i == ends && n - ends > ends) {
+			if (!i)
+				put_space(b, d, s->rank);
+			mu_buf_puts(b, "...");
+			i = n - ends - 1;
+			continue;
+		}
+		put_nested(b, t, ends, d + 1, at + i * each);
+	}
+	mu_buf_putc(b, ']');
+}
+
+void tensor_text_nested(struct mu_buf *b, const struct mu_tensor *t, int64_t ends)
+{
+	int64_t all = t->shape.count;
+
+	if (!t->shape.rank && !ends)
+		mu_buf_puts(b, "...");
+	else
+		put_nested(b, t, ends < 0 || ends > all ? all : ends, 0, 0);
+}

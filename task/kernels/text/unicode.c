@@ -1,0 +1,183 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/kernels/text/unicode.h"
+
+#include <ctype.h>
+#include <string.h>
+
+struct unicode_encoding {
+	const char *name; /* small letters and digits alone */
+	size_t (*next)(struct mu_span s, bool little, int32_t *character);
+	void (*put)(struct mu_buf *b, bool little, int32_t character);
+	bool little; /* the lowest byte comes first */
+};
+
+static unsigned byte_at(struct mu_span s, size_t i)
+{
+	return (unsigned char)s.data[i];
+}
+
+/* How long a character is that starts with this byte; 0: none does.  The second byte decides what
+ * is too long, a surrogate or beyond the last character. */
+static size_t utf8_length(unsigned first, unsigned *lowest, unsigned *highest)
+{
+	*lowest = first == 0xe0 ? 0xa0 : first == 0xf0 ? 0x90 : 0x80;
+	*highest = first == 0xed ? 0x9f : first == 0xf4 ? 0x8f : 0xbf;
+	return first < 0x80                    ? 1
+	       : first >= 0xc2 && first < 0xe0 ? 2
+	       : first >= 0xe0 && first < 0xf0 ? 3
+	       : first >= 0xf0 && first < 0xf5 ? 4
+					       : 0;
+}
+
+static size_t next_utf8(struct mu_span s, bool little, int32_t *character)
+{
+	unsigned first = byte_at(s, 0), lowest, highest;
+	size_t n = utf8_length(first, &lowest, &highest);
+
+	*character = UNICODE_MALFORMED;
+	if (!n)
+		return 1;
+	int32_t c = (int32_t)(n == 1 ? first : first & (0x7fu >> n));
+	for (size_t i = 1; i < n; i++) {
+		if (i == s.len || byte_at(s, i) < lowest || byte_at(s, i) > highest)
+			return i;
+		c = c << 6 | (int32_t)(byte_at(s, i) & 0x3f);
+		lowest = 0x80;
+		highest = 0xbf;
+	}
+	*character = c;
+	return n;
+}
+
+static void put_utf8(struct mu_buf *b, bool little, int32_t c)
+{
+	static const unsigned char mark[] = {0, 0, 0xc0, 0xe0, 0xf0};
+
+	c = unicode_is_surrogate(c) ? 0xfffd : c;
+	int n = c < 0x80 ? 1 : c < 0x800 ? 2 : c < 0x10000 ? 3 : 4;
+
+	mu_buf_putc(b, (char)(mark[n] | c >> 6 * (n - 1)));
+	for (int i = n - 1; i-- > 0;)
+		mu_buf_putc(b, (char)(0x80 | (c >> 6 * i & 0x3f)));
+}
+
+static uint32_t unit_at(struct mu_span s, size_t at, size_t size, bool little)
+{
+	uint32_t v = 0;
+
+	for (size_t i = 0; i < size; i++)
+		v = v << 8 | byte_at(s, at + (little ? size - 1 - i : i));
+	return v;
+}
+
+static void put_unit(struct mu_buf *b, uint32_t v, size_t size, bool little)
+{
+	for (size_t i = 0; i < size; i++)
+		mu_buf_putc(b, (char)(v >> 8 * (little ? i : size - 1 - i)));
+}
+
+static size_t next_utf16(struct mu_span s, bool little, int32_t *character)
+{
+	*character = UNICODE_MALFORMED;
+	if (s.len < 2)
+		return s.len;
+	uint32_t high = unit_at(s, 0, 2, little);
+	if (!unicode_is_surrogate((int32_t)high)) {
+		*character = (int32_t)high;
+		return 2;
+	}
+	if (high >= 0xdc00)
+		return 2;
+	if (s.len < 4) /* the text ends within a character */
+		return s.len;
+	uint32_t low = unit_at(s, 2, 2, little);
+	if (low < 0xdc00 || low > 0xdfff)
+		return 2;
+	*character = (int32_t)(0x10000 + ((high & 0x3ff) << 10 | (low & 0x3ff)));
+	return 4;
+}
+
+static void put_utf16(struct mu_buf *b, bool little, int32_t c)
+{
+	if (c < 0x10000) {
+		put_unit(b, (uint32_t)c, 2, little);
+		return;
+	}
+	put_unit(b, 0xd800 | (uint32_t)(c - 0x10000) >> 10, 2, little);
+	put_unit(b, 0xdc00 | ((uint32_t)c & 0x3ff), 2, little);
+}
+
+static size_t next_utf32(struct mu_span s, bool little, int32_t *character)
+{
+	*character = UNICODE_MALFORMED;
+	if (s.len < 4)
+		return s.len;
+	uint32_t c = unit_at(s, 0, 4, little);
+	if (c <= UNICODE_LAST && !unicode_is_surrogate((int32_t)c))
+		*character = (int32_t)c;
+	return 4;
+}
+
+static void put_utf32(struct mu_buf *b, bool little, int32_t c)
+{
+	put_unit(b, (uint32_t)c, 4, little);
+}
+
+static size_t next_ascii(struct mu_span s, bool little, int32_t *character)
+{
+	*character = byte_at(s, 0) < 0x80 ? (int32_t)byte_at(s, 0) : UNICODE_MALFORMED;
+	return 1;
+}
+
+static size_t next_latin(struct mu_span s, bool little, int32_t *character)
+{
+	*character = (int32_t)byte_at(s, 0);
+	return 1;
+}
+
+static void put_ascii(struct mu_buf *b, bool little, int32_t c)
+{
+	mu_buf_putc(b, c < 0x80 ? (char)c : 0x1a); /* "substitute" */
+}
+
+static void put_latin(struct mu_buf *b, bool little, int32_t c)
+{
+	mu_buf_putc(b, c < 0x100 ? (char)c : 0x1a);
+}
+
+static const struct unicode_encoding encodings[] = {
+    {"utf8", next_utf8, put_utf8, false},       {"utf16be", next_utf16, put_utf16, false},
+    {"utf16le", next_utf16, put_utf16, true},   {"utf32be", next_utf32, put_utf32, false},
+    {"utf32le", next_utf32, put_utf32, true},   {"ascii", next_ascii, put_ascii, false},
+    {"usascii", next_ascii, put_ascii, false},  {"latin1", next_latin, put_latin, false},
+    {"iso88591", next_latin, put_latin, false},
+};
+
+const struct unicode_encoding *unicode_encoding_named(const char *name)
+{
+	char plain[16];
+	size_t n = 0;
+
+	for (; *name; name++) {
+		if (*name == '-' || *name == '_' || *name == ' ')
+			continue;
+		if (n + 1 == sizeof plain)
+			return NULL;
+		plain[n++] = (char)tolower((unsigned char)*name);
+	}
+	plain[n] = '\0';
+	for (size_t i = 0; i < MU_COUNT(encodings); i++)
+		if (strcmp(encodings[i].name, plain) == 0)
+			return &encodings[i];
+	return NULL;
+}
+
+size_t unicode_next(const struct unicode_encoding *e, struct mu_span text, int32_t *character)
+{
+	return e->next(text, e->little, character);
+}
+
+void unicode_put(const struct unicode_encoding *e, struct mu_buf *b, int32_t character)
+{
+	e->put(b, e->little, character);
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Characters out of bytes and into bytes, by the few encodings that programs name.  Bytes are
+ * anybody's: what is malformed is told piece by piece, a piece being what could have begun a
+ * character (the longest such run), as browsers and ICU count them. */
+#ifndef MU_TASK_KERNELS_TEXT_UNICODE_H
+#define MU_TASK_KERNELS_TEXT_UNICODE_H
+
+#include "lib/base/buf.h"
+
+enum { UNICODE_LAST = 0x10ffff, UNICODE_MALFORMED = -1 };
+
+struct unicode_encoding;
+/* By its name, whatever its case, dashes and underscores; NULL: it is not known here. */
+const struct unicode_encoding *unicode_encoding_named(const char *name);
+/* The next character of a text that is not empty, or UNICODE_MALFORMED; returns how many bytes it
+ * took, one or more. */
+size_t unicode_next(const struct unicode_encoding *e, struct mu_span text, int32_t *character);
+/* Appends a character up to UNICODE_LAST.  A surrogate becomes U+FFFD in UTF-8. */
+void unicode_put(const struct unicode_encoding *e, struct mu_buf *b, int32_t character);
+
+static inline bool unicode_is_surrogate(int32_t character)
+{
+	return character >= 0xd800 && character < 0xe000;
+}
+
+#endif

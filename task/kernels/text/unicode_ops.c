@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Texts as characters, and in other encodings.  What is malformed fails the step, is left out or
+ * stands as another character, as the node says. */
+#include "task/kernels/text/unicode.h"
+
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+
+enum on_error { FAIL, REPLACE, IGNORE };
+enum { LAST_CONTROL = 0x1f };
+
+struct policy {
+	enum on_error on_error;
+	int32_t replacement;
+	bool controls;      /* control characters count as malformed */
+	bool controls_fail; /* and may fail the step: not where texts are decoded, as TensorFlow has
+			       it */
+};
+
+static int read_policy(const struct kernel_call *c, struct policy *p, struct mu_err *err)
+{
+	static const char *const names[] = {
+	    [FAIL] = "strict", [REPLACE] = "replace", [IGNORE] = "ignore"};
+	const char *errors = args_attr_string(c->node, "errors", "replace");
+	int64_t by = args_attr_int(c->node, "replacement_char", 0xfffd);
+	unsigned i = 0;
+
+	while (i < MU_COUNT(names) && strcmp(names[i], errors) != 0)
+		i++;
+	if (i == MU_COUNT(names))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "errors must be strict, replace or ignore, not %.40s", errors);
+	if (by < 0 || by > UNICODE_LAST || unicode_is_surrogate((int32_t)by))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "replacement_char out of unicode codepoint range: %lld",
+			       (long long)by);
+	*p = (struct policy){
+	    .on_error = (enum on_error)i,
+	    .replacement = (int32_t)by,
+	    .controls = args_attr_bool(c->node, "replace_control_characters", false),
+	};
+	return 0;
+}
+
+static int read_encoding(const struct kernel_call *c, const char *attr,
+			 const struct unicode_encoding **out, struct mu_err *err)
+{
+	const char *name = args_attr_string(c->node, attr, "");
+
+	*out = unicode_encoding_named(name);
+	return *out
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT,
+			     "Could not create converter for input encoding: %.64s; known here are "
+			     "UTF-8, UTF-16 and UTF-32 with -BE or -LE, US-ASCII and ISO-8859-1",
+			     name);
+}
+
+/* A character as the policy has it; false: it is left out, or err says that the step fails. */
+static bool pass(const struct policy *p, int32_t *character, struct mu_err *err)
+{
+	bool control = p->controls && *character >= 0 && *character <= LAST_CONTROL;
+
+	if (*character >= 0 && !control)
+		return true;
+	if (p->on_error == FAIL && (!control || p->controls_fail)) {
+		mu_fail(err, MU_INVALID_ARGUMENT, "Invalid formatting on input string");
+		return false;
+	}
+	*character = p->replacement;
+	return p->on_error != IGNORE;
+}
+
+/* ---- UnicodeDecode, UnicodeDecodeWithOffsets ---- */
+
+/* The characters of all texts; with places NULL they are only counted. */
+static int64_t read_texts(const struct mu_tensor *in, const struct unicode_encoding *e,
+			  const struct policy *p, struct mu_tensor *splits, int32_t *characters,
+			  int64_t *places, struct mu_err *err)
+{
+	int64_t n = 0;
+
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		struct mu_span s = elems_span(in, i);
+		for (size_t at = 0; at < s.len && err->code == MU_OK;) {
+			int32_t character;
+			size_t from = at;
+			at +=
+			    unicode_next(e, (struct mu_span){s.data + at, s.len - at}, &character);
+			if (!pass(p, &character, err))
+				continue;
+			if (characters)
+				characters[n] = character;
+			if (places)
+				places[n] = (int64_t)from;
+			n++;
+		}
+		mu_tensor_set_int(splits, i + 1, n);
+	}
+	return n;
+}
+
+static int decode(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	enum mu_dtype type = args_attr_type(c->node, "Tsplits", MU_INT64);
+	struct mu_tensor *splits, *characters, *places = NULL;
+	const struct unicode_encoding *e;
+	struct mu_err bad = {0};
+	struct mu_shape shape;
+	struct policy p;
+	int rc;
+
+	if (type != MU_INT32 && type != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "Tsplits must be int32 or int64");
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_policy(c, &p, err)) ||
+	    (rc = read_encoding(c, "input_encoding", &e, err)) ||
+	    (rc = mu_shape_set(&shape, 1, (int64_t[]){in->shape.count + 1}, err)) ||
+	    (rc = kernel_out(c, 0, type, &shape, &splits, err)))
+		return rc;
+	mu_tensor_set_int(splits, 0, 0);
+	int64_t n = read_texts(in, e, &p, splits, NULL, NULL, &bad);
+	if (bad.code != MU_OK || (type == MU_INT32 && n > INT32_MAX))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s",
+			       bad.code != MU_OK ? bad.msg : "too many characters for int32");
+	shape = mu_shape_vec(n);
+	if ((rc = kernel_out(c, 1, MU_INT32, &shape, &characters, err)) ||
+	    (c->n_out > 2 && (rc = kernel_out(c, 2, MU_INT64, &shape, &places, err))))
+		return rc;
+	read_texts(in, e, &p, splits, characters->data, places ? places->data : NULL, &bad);
+	return 0;
+}
+
+/* ---- UnicodeEncode ---- */
+
+/* Beside surrogates, what Unicode says is no character either. */
+static bool is_character(int32_t c)
+{
+	return c >= 0 && c <= UNICODE_LAST && !unicode_is_surrogate(c) &&
+	       !(c >= 0xfdd0 && c <= 0xfdef) && (c & 0xfffe) != 0xfffe;
+}
+
+static int check_splits(const struct mu_tensor *splits, int64_t n, struct mu_err *err)
+{
+	int64_t last = 0;
+
+	if (splits->shape.rank != 1 || !splits->shape.count || mu_tensor_int(splits, 0))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "First value in input_splits must be zero.");
+	for (int64_t i = 1; i < splits->shape.count; i++) {
+		if (mu_tensor_int(splits, i) < last)
+			return mu_fail(
+			    err, MU_INVALID_ARGUMENT,
+			    "Values in input_splits must be equal or in ascending order.");
+		last = mu_tensor_int(splits, i);
+	}
+	return last == n ? 0
+			 : mu_fail(err, MU_INVALID_ARGUMENT,
+				   "Last value in input_splits must be equal to the length of "
+				   "input_values tensor: %lld, not %lld",
+				   (long long)n, (long long)last);
+}
+
+static int encode(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0), *splits = kernel_in(c, 1);
+	const struct unicode_encoding *e;
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct policy p;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_INT32, err)) || (rc = args_rank(c, 0, 1, err)) ||
+	    (rc = args_is_int(c, 1, err)) || (rc = check_splits(splits, in->shape.count, err)) ||
+	    (rc = read_policy(c, &p, err)) || (rc = read_encoding(c, "output_encoding", &e, err)))
+		return rc;
+	shape = mu_shape_vec(splits->shape.count - 1);
+	if ((rc = kernel_out(c, 0, MU_STRING, &shape, &out, err)))
+		return rc;
+	for (int64_t i = 0; i < shape.count; i++) {
+		mu_buf_clear(&b);
+		for (int64_t k = mu_tensor_int(splits, i); k < mu_tensor_int(splits, i + 1); k++) {
+			int32_t character = MU_DATA(int32_t, in)[k];
+			if (!is_character(character) && p.on_error == FAIL)
+				return mu_fail(err, MU_INVALID_ARGUMENT,
+					       "Code point is out of range for Unicode, or a "
+					       "noncharacter.");
+			if (!is_character(character) && p.on_error == REPLACE)
+				character = p.replacement;
+			/* to ignore is not to leave out all: what Unicode has a number for stays */
+			if (character >= 0 && character <= UNICODE_LAST)
+				unicode_put(e, &b, character);
+		}
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+/* ---- UnicodeTranscode ---- */
+
+static int transcode(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	const struct unicode_encoding *from, *to;
+	struct mu_err bad = {0};
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor *out;
+	struct policy p;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = read_policy(c, &p, err)) ||
+	    (rc = read_encoding(c, "input_encoding", &from, err)) ||
+	    (rc = read_encoding(c, "output_encoding", &to, err)) ||
+	    (rc = kernel_out(c, 0, MU_STRING, &in->shape, &out, err)))
+		return rc;
+	p.controls_fail = true;
+	for (int64_t i = 0; i < in->shape.count; i++) {
+		struct mu_span s = elems_span(in, i);
+		mu_buf_clear(&b);
+		for (size_t at = 0; at < s.len;) {
+			int32_t character;
+			at += unicode_next(from, (struct mu_span){s.data + at, s.len - at},
+					   &character);
+			if (pass(&p, &character, &bad))
+				unicode_put(to, &b, character);
+		}
+		if (bad.code != MU_OK)
+			return mu_fail(err, bad.code, "%s", bad.msg);
+		mu_string_set(&MU_DATA(struct mu_string, out)[i], b.data ? b.data : "", b.len);
+	}
+	return 0;
+}
+
+static const struct kernel rows[] = {
+    {"UnicodeDecode", .run = decode},
+    {"UnicodeDecodeWithOffsets", .run = decode},
+    {"UnicodeEncode", .run = encode},
+    {"UnicodeTranscode", .run = transcode},
+};
+KERNEL_TABLE(unicode, rows)
