@@ -1,6 +1,6 @@
 """Stock TensorFlow servers and ours, the same client programs, alternating in one run; ratios at the end.
 
-compare.py [--rounds N] [--seconds S] [--tasks PATH] [CASE...]
+compare.py [--rounds N] [--seconds S] [--tasks PATH] [--page FILE] [CASE...]
 """
 import argparse
 import json
@@ -27,6 +27,7 @@ TRAINERS = {"trainer_b32": ("mlp_b32", {}), "trainer_b1024": ("mlp_b1024", {"bat
 # what stock's Python client does in the same time as client_steps.c, and which of its steps that is
 IN_PROCESS = {"client_null": ("null_step", "null"), "trainer_single": ("local", "trainer")}
 STARTS = {"start": (0, 1), "many_ps": (10, 1)}  # ps and workers, from nothing to the end of a first step
+BEGIN, END = "<!-- make bench writes this table -->", "<!-- end of the table -->"
 NO_OP = b"\x0a\x09\x0a\x01c\x12\x04NoOp"  # GraphDef { node { name: "c" op: "NoOp" } }
 ENV = {k: v for k, v in os.environ.items() if not k.startswith("OPENBLAS_")}
 ENV.update(TF_CPP_MIN_LOG_LEVEL="3", CUDA_VISIBLE_DEVICES="")
@@ -169,6 +170,19 @@ def compare_in_process(case, stock, command, rounds, seconds, client_steps):
     return median(got[0]), {"p50_us": ours[step], "per_s": 1e6 / ours[step]}
 
 
+def update_page(path, rows):
+    """Replaces the table between the two marks of the page by the rows of this run."""
+    with open("/proc/cpuinfo") as f:
+        cpu = next((line.split(":")[1].strip() for line in f if line.startswith("model name")), "?")
+    table = [f"{time.strftime('%Y-%m-%d')}, {os.cpu_count()} x {cpu}", "",
+             "| case | stock, us | Muster, us | stock, steps/s | Muster, steps/s | times |", "|---|---|---|---|---|---|"]
+    table += [f"| {case} | {s['p50_us']:,.0f} | {m['p50_us']:,.0f} | {s['per_s']:,.0f} | {m['per_s']:,.0f} | "
+              f"{m['per_s'] / s['per_s']:.2f} |" for case, s, m in rows]
+    page = pathlib.Path(path)
+    head, rest = page.read_text().split(BEGIN, 1)
+    page.write_text(head + BEGIN + "\n" + "\n".join(table) + "\n" + END + rest.split(END, 1)[1])
+
+
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--rounds", type=int, default=3)
@@ -177,11 +191,13 @@ def main():
     p.add_argument("--muster", default="build/bin/muster")
     p.add_argument("--raw-client", default="build/release/bench/raw_client")
     p.add_argument("--client-steps", default="build/release/bench/client_steps")
+    p.add_argument("--page", help="write the table into this Markdown page")
     p.add_argument("cases", nargs="*", default=ALL)
     a = p.parse_args()
     ENV["MUSTER_RAW_CLIENT"] = a.raw_client
     commands = {"stock": lambda c, j, i: [sys.executable, str(HERE / "stock_server.py"), c, j, str(i)],
                 "muster": lambda c, j, i: [a.tasks, f"--cluster={c}", f"--job={j}", f"--index={i}"]}
+    rows = []
     stock, ours = (Cluster(name, command) for name, command in commands.items())
     try:
         print(f"start of 3 tasks: stock {stock.start_s:.2f} s, muster {ours.start_s:.3f} s")
@@ -200,11 +216,14 @@ def main():
                 s, m = compare_trainers(case, stock, a.rounds, a.seconds, a.muster)
             else:
                 s, m = compare_steps(case, (stock, ours), a.rounds, a.seconds)
+            rows.append((case, s, m))
             print(f"{case:<16} {s['p50_us']:>13.0f} {m['p50_us']:>14.0f} {s['per_s']:>10.0f} "
                   f"{m['per_s']:>10.0f} {m['per_s'] / s['per_s']:>6.2f}", flush=True)
     finally:
         stock.stop()
         ours.stop()
+    if a.page:
+        update_page(a.page, rows)
 
 
 main()

@@ -100,8 +100,8 @@ FORCE:
 fmt: ## clang-format every source in place
 	@git ls-files '*.c' '*.h' | xargs clang-format -i
 
-bench: all $(B)/bench/raw_client $(B)/bench/client_steps ## benchmarks beside their peers
-	@bench/run.sh
+bench: all $(B)/bench/raw_client $(B)/bench/client_steps ## benchmarks beside their peers; writes docs/performance.md
+	@bench/run.sh --page docs/performance.md
 
 .PHONY: bench-kernels
 bench-kernels: $(B)/tests/kernels/op_driver ## each CPU kernel beside TensorFlow's, on 1 and on 2 threads
