@@ -318,11 +318,3 @@ unsigned mu_op_rows(void)
 {
 	return MU_COUNT(rows);
 }
-
-const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, const char *name)
-{
-	for (unsigned i = 0; i < op->n_attrs; i++)
-		if (op->attrs[i].name && strcmp(op->attrs[i].name, name) == 0)
-			return &op->attrs[i];
-	return NULL;
-}

@@ -15,6 +15,8 @@
 #ifndef MU_OPS_OP_DEF_H
 #define MU_OPS_OP_DEF_H
 
+#include <string.h>
+
 #include "lib/base/err.h"
 #include "lib/graph/attr.h"
 #include "lib/tensor/tensor.h"
@@ -56,9 +58,16 @@ struct mu_op_def {
 	int (*shape)(struct mu_shape_ctx *c, struct mu_err *err);
 };
 
+static inline const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, const char *name)
+{
+	for (unsigned i = 0; i < op->n_attrs; i++)
+		if (op->attrs[i].name && strcmp(op->attrs[i].name, name) == 0)
+			return &op->attrs[i];
+	return NULL;
+}
+
 const struct mu_op_def *mu_op_find(const char *name); /* NULL when unknown; thread-safe */
-const struct mu_attr_def *mu_op_attr(const struct mu_op_def *op, const char *name);
-const struct mu_op_def *mu_op_at(unsigned i); /* in the table's order; NULL past the end */
+const struct mu_op_def *mu_op_at(unsigned i);         /* in the table's order; NULL past the end */
 enum mu_attr_kind mu_attr_kind_named(struct mu_span name); /* "int", "list(type)", … */
 unsigned mu_op_rows(void); /* rows written, well formed or not: for tests */
 
