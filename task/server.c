@@ -24,9 +24,9 @@ static void free_parts(struct task_server *s)
 	if (s->http)
 		mu_http_stop(s->http);
 	if (s->offload)
-		offload_free(s->offload);
+		mu_offload_free(s->offload);
 	peers_free(s->peers);
-	timer_free(s->timer);
+	mu_timer_free(s->timer);
 	master_free(s->context.master);
 	worker_free(s->context.worker);
 	if (!s->rt)
@@ -148,13 +148,14 @@ static int make_parts(struct task_server *s, const struct task_server_options *o
 	if (rc)
 		return rc;
 	s->rt->gpus = s->device.gpus;
-	s->offload = offload_new(OFFLOAD_THREADS);
-	s->timer = timer_new();
+	s->offload = mu_offload_new(OFFLOAD_THREADS);
+	s->timer = mu_timer_new();
 	s->context.worker = worker_new(s->rt, s->peers, s->offload);
 	s->context.master =
 	    master_new(s->rt, s->peers, s->offload, s->timer, o->connect_timeout_ms);
 	s->context.master->session_config = o->session_config;
-	peers_set_worker(s->peers, s->context.worker);
+	struct local_worker local = worker_as_local(s->context.worker);
+	peers_set_worker(s->peers, &local);
 	return 0;
 }
 

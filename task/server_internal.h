@@ -17,8 +17,8 @@ struct cJSON;
 struct task_server {
 	struct task_context context;
 	struct device_choice device;
-	struct offload *offload;
-	struct timer *timer;
+	struct mu_offload *offload;
+	struct mu_timer *timer;
 	struct peers *peers;
 	struct runtime *rt;
 	struct rpc_server *rpc;

@@ -77,8 +77,8 @@ static void sweep_later(struct master *m)
 {
 	int64_t interval = m->session_idle_ms / 4 + 1;
 
-	timer_add(m->timer, interval < MAX_SWEEP_INTERVAL_MS ? interval : MAX_SWEEP_INTERVAL_MS,
-		  request_sweep, m);
+	mu_timer_add(m->timer, interval < MAX_SWEEP_INTERVAL_MS ? interval : MAX_SWEEP_INTERVAL_MS,
+		     request_sweep, m);
 }
 
 static void request_sweep(void *arg)
@@ -89,7 +89,7 @@ static void request_sweep(void *arg)
 	if (!m->stopping) {
 		if (!m->sweeping) {
 			m->sweeping = true;
-			offload_run(m->offload, sweep, m);
+			mu_offload_run(m->offload, sweep, m);
 		}
 		sweep_later(m);
 	}

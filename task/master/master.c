@@ -4,8 +4,8 @@
 #include "lib/base/clock.h"
 #include "lib/graph/device_name.h"
 
-struct master *master_new(struct runtime *rt, struct peers *peers, struct offload *offload,
-			  struct timer *timer, long connect_timeout_ms)
+struct master *master_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload,
+			  struct mu_timer *timer, long connect_timeout_ms)
 {
 	struct master *m = MU_NEW(struct master);
 
@@ -13,7 +13,7 @@ struct master *master_new(struct runtime *rt, struct peers *peers, struct offloa
 	m->peers = peers;
 	m->offload = offload;
 	m->timer = timer;
-	m->ids = request_ids_new();
+	m->ids = mu_request_ids_new();
 	m->connect_timeout_ms = connect_timeout_ms;
 	pthread_mutex_init(&m->lock, NULL);
 	pthread_cond_init(&m->swept, NULL);
@@ -56,7 +56,7 @@ void master_free(struct master *m)
 	if (!m)
 		return;
 	mu_map_fini(&m->sessions);
-	request_ids_free(m->ids);
+	mu_request_ids_free(m->ids);
 	pthread_mutex_destroy(&m->lock);
 	pthread_cond_destroy(&m->swept);
 	free(m);

@@ -6,22 +6,22 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "lib/base/offload.h"
+#include "lib/base/request_ids.h"
+#include "lib/base/timer.h"
 #include "task/graph/graph_passes.h"
 #include "task/master/gather.h"
 #include "task/messages/hot.h"
-#include "task/offload.h"
 #include "task/peer/peer.h"
-#include "task/request_ids.h"
 #include "task/rpc/server.h"
 #include "task/runtime/runtime.h"
-#include "task/timer.h"
 
 struct master {
 	struct runtime *rt;
 	struct peers *peers;
-	struct offload *offload;
-	struct timer *timer;
-	struct request_ids *ids;
+	struct mu_offload *offload;
+	struct mu_timer *timer;
+	struct mu_request_ids *ids;
 	long connect_timeout_ms; /* how long CreateSession waits for peers; 0: until the client
 				    gives up */
 	struct mu_span session_config; /* defaults of every session's ConfigProto */
@@ -35,8 +35,8 @@ struct master {
 	bool sweeping;
 	pthread_cond_t swept;
 };
-struct master *master_new(struct runtime *rt, struct peers *peers, struct offload *offload,
-			  struct timer *timer, long connect_timeout_ms);
+struct master *master_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload,
+			  struct mu_timer *timer, long connect_timeout_ms);
 void master_drain(struct master *m); /* no more sessions, no more steps: UNAVAILABLE */
 void master_stop(struct master *m);  /* closes every session */
 void master_free(struct master *m);

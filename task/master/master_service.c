@@ -59,7 +59,7 @@ static void later(struct rpc_call *call, void *ctx,
 	struct later *l = MU_NEW(struct later);
 
 	*l = (struct later){call, master_of(ctx), fn};
-	offload_run(l->master->offload, run_later, l);
+	mu_offload_run(l->master->offload, run_later, l);
 }
 
 /* CreateSession can be given up by its client while it waits for tasks that are missing. */
@@ -130,7 +130,7 @@ static void create_session(struct rpc_call *call, void *ctx)
 	c->master = master_of(ctx);
 	gather_init(&c->gather, peers_count(c->master->peers));
 	rpc_on_cancel(call, create_gone, c);
-	offload_run(c->master->offload, create_later, c);
+	mu_offload_run(c->master->offload, create_later, c);
 }
 
 static int extend(struct master *m, struct mu_span request, struct mu_buf *reply,

@@ -109,7 +109,7 @@ static void call_arrived(struct partial_call *c)
 {
 	if (atomic_fetch_sub(&c->pending, 1) != 1)
 		return;
-	if (c->timer && timer_cancel(c->partial->session->master->timer, c->timer))
+	if (c->timer && mu_timer_cancel(c->partial->session->master->timer, c->timer))
 		partial_unref(c->partial);
 	if (c->failed) {
 		step_reply_error(c->call, c->req.store_errors, &c->err);
@@ -197,7 +197,7 @@ static void start_timer(struct partial_call *c)
 	if (ms <= 0)
 		return;
 	atomic_fetch_add(&p->refs, 1);
-	c->timer = timer_add(p->session->master->timer, (long)ms, on_timeout, p);
+	c->timer = mu_timer_add(p->session->master->timer, (long)ms, on_timeout, p);
 }
 
 /* ---- what a call may ask for ---- */
@@ -424,7 +424,7 @@ void partial_run(struct master *m, struct rpc_call *call, struct mu_span request
 		call_free(c);
 		return;
 	}
-	offload_run(m->offload, go_on, c);
+	mu_offload_run(m->offload, go_on, c);
 }
 
 /* ---- setting up ---- */

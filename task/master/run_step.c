@@ -163,7 +163,7 @@ static void finish(struct run_step *r)
 	pthread_mutex_lock(&r->lock);
 	r->over = true; /* from here on failed and err stay as they are */
 	pthread_mutex_unlock(&r->lock);
-	if (r->timer && timer_cancel(r->master->timer, r->timer))
+	if (r->timer && mu_timer_cancel(r->master->timer, r->timer))
 		run_step_unref(r);
 	for (unsigned i = 0; i < r->req.fetches.n && !r->failed; i++)
 		if (r->fetches[i].dead)
@@ -345,7 +345,7 @@ static void run_parts(struct run_step *r)
 				       .stream = p->stream,
 				       .sole = is_sole(r->plan),
 				       .record = r->req.record,
-				       .request_id = (int64_t)random_u64()};
+				       .request_id = (int64_t)mu_random_u64()};
 		uint64_t id = p->peer->ops->run_graph(p->peer, &run, part_ended, p);
 
 		pthread_mutex_lock(&r->lock);
@@ -387,7 +387,7 @@ static int begin(struct run_step *r, unsigned more, struct mu_err *err)
 
 	atomic_fetch_add(&r->master->steps, 1);
 	/* bit 56 set and none above, as TensorFlow's masters draw them */
-	r->step_id = (int64_t)((random_u64() & ((1ull << 56) - 1)) | (1ull << 56));
+	r->step_id = (int64_t)((mu_random_u64() & ((1ull << 56) - 1)) | (1ull << 56));
 	r->rendezvous = rendezvous_table_get(r->master->rt->steps, r->step_id);
 	r->parts = MU_ARENA_ARRAY(&r->arena, struct part, n_parts + 1);
 	r->pending = 1 + n_parts + more;
@@ -414,7 +414,7 @@ static void go(struct run_step *r)
 	}
 	if (timeout > 0) {
 		atomic_fetch_add(&r->refs, 1);
-		r->timer = timer_add(r->master->timer, (long)timeout, on_timeout, r);
+		r->timer = mu_timer_add(r->master->timer, (long)timeout, on_timeout, r);
 	}
 	rpc_on_cancel(r->call, on_client_gone, r);
 	if (send_feeds(r, &err))
@@ -498,7 +498,7 @@ static int parse(struct run_step *r, struct mu_err *err)
 	r->session = master_session(r->master, r->req.session, err);
 	if (!r->session)
 		return -MU_ABORTED;
-	if (!request_ids_add(r->master->ids, r->req.request_id))
+	if (!mu_request_ids_add(r->master->ids, r->req.request_id))
 		return mu_fail(err, MU_ABORTED,
 			       "The same RunStep (Master) request was received twice. request_id: "
 			       "%lld",
@@ -527,5 +527,5 @@ void run_step_start(struct master *m, struct rpc_call *call, bool callable)
 	if (r->plan)
 		go(r);
 	else
-		offload_run(m->offload, prepare, r);
+		mu_offload_run(m->offload, prepare, r);
 }

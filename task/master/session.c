@@ -43,7 +43,7 @@ static struct session *session_new(struct master *m)
 
 	s->refs = 1;
 	s->master = m;
-	snprintf(s->handle, sizeof(s->handle), "%016llx", (unsigned long long)random_u64());
+	snprintf(s->handle, sizeof(s->handle), "%016llx", (unsigned long long)mu_random_u64());
 	pthread_mutex_init(&s->graph_lock, NULL);
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->idle, NULL);

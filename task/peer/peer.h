@@ -13,7 +13,6 @@
 #include "task/runtime/rendezvous.h"
 
 struct peer;
-struct worker;
 struct runtime;
 
 enum peer_method { /* control messages: TensorFlow's, serialised */
@@ -59,6 +58,25 @@ struct peer_ops {
 	void (*free)(struct peer *p);
 };
 
+/* The task's own worker, as peers call it (worker.h has the functions' contracts). */
+struct worker;
+struct local_worker_ops {
+	int (*control)(struct worker *w, enum peer_method m, struct mu_span request,
+		       struct mu_buf *reply, struct mu_err *err);
+	int (*register_graph)(struct worker *w, const char *session, bool called,
+			      struct mu_span config, struct mu_graph *g, char **handle,
+			      struct mu_err *err);
+	void (*run)(struct worker *w, const struct peer_run *run, bool called, peer_done done,
+		    void *arg);
+	void (*cancel_step)(struct worker *w, int64_t step_id, const struct mu_err *why);
+	void (*drop_step)(struct worker *w, int64_t step_id, const struct mu_err *why);
+};
+struct local_worker {
+	const struct local_worker_ops *ops;
+	struct worker *worker;
+	struct runtime *runtime;
+};
+
 struct peer {
 	const struct peer_ops *ops;
 	char *task; /* "/job:ps/replica:0/task:0" */
@@ -76,7 +94,7 @@ struct peers *peers_new(const struct mu_cluster *cluster, const char *job, int i
 			struct rpc_tls *tls);
 void peers_free(struct peers *ps);
 /* The task itself answers through its worker, from now on. */
-void peers_set_worker(struct peers *ps, struct worker *w);
+void peers_set_worker(struct peers *ps, const struct local_worker *w); /* copied */
 unsigned peers_count(const struct peers *ps); /* without those that were learned */
 struct peer *peers_at(struct peers *ps, unsigned i);
 /* By task prefix, or by a device's full name.  NULL when the cluster has none such. */
@@ -107,6 +125,6 @@ struct peer *peer_grpc_new(const char *address, struct rpc_tls *tls, struct mu_e
 const char *peer_grpc_address(const struct peer *p);
 void peer_grpc_drop_step(struct peer *p, int64_t step_id);
 struct peer *peer_local_new(void);
-void peer_local_set_worker(struct peer *p, struct worker *w);
+void peer_local_set_worker(struct peer *p, const struct local_worker *w);
 
 #endif

@@ -7,11 +7,11 @@
 #include <stdatomic.h>
 
 #include "lib/base/pb.h"
+#include "lib/base/request_ids.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
 #include "task/messages/hot.h"
 #include "task/peer/peer_stream.h"
-#include "task/request_ids.h"
 #include "task/rpc/channel.h"
 #include "task/rpc/tls.h"
 
@@ -223,7 +223,7 @@ static void grpc_recv(struct peer *p, int64_t step_id, const char *key, rendezvo
 {
 	struct peer_grpc *g = grpc_of(p);
 	struct hot_recv_tensor m = {
-	    .step_id = step_id, .key = key, .request_id = (int64_t)random_u64()};
+	    .step_id = step_id, .key = key, .request_id = (int64_t)mu_random_u64()};
 	struct receive *r = MU_NEW(struct receive);
 	struct rpc_message out;
 	MU_AUTO_BUF b = {0};

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The task itself as a peer: calls into its worker, no bytes on any wire. */
 #include "task/peer/peer.h"
-#include "task/worker/worker.h"
 
 struct peer_local {
 	struct peer base;
-	struct worker *worker;
+	const struct local_worker *worker;
 };
 
-static struct worker *worker_of(struct peer *p)
+static const struct local_worker *worker_of(struct peer *p)
 {
 	return MU_CONTAINER(p, struct peer_local, base)->worker;
 }
@@ -16,10 +15,11 @@ static struct worker *worker_of(struct peer *p)
 static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span request,
 			   long timeout_ms, bool wait, peer_done done, void *arg)
 {
+	const struct local_worker *w = worker_of(p);
 	MU_AUTO_BUF reply = {0};
 	struct mu_err err;
 
-	if (worker_control(worker_of(p), m, request, &reply, &err))
+	if (w->ops->control(w->worker, m, request, &reply, &err))
 		done(arg, &err, MU_SPAN(""));
 	else
 		done(arg, NULL, mu_buf_span(&reply));
@@ -29,12 +29,16 @@ static uint64_t local_call(struct peer *p, enum peer_method m, struct mu_span re
 static int local_register(struct peer *p, const char *session, struct mu_graph *g,
 			  struct mu_span config, char **handle, struct mu_err *err)
 {
-	return worker_register(worker_of(p), session, true, config, g, handle, err);
+	const struct local_worker *w = worker_of(p);
+
+	return w->ops->register_graph(w->worker, session, true, config, g, handle, err);
 }
 
 static uint64_t local_run(struct peer *p, const struct peer_run *run, peer_done done, void *arg)
 {
-	worker_run(worker_of(p), run, true, done, arg);
+	const struct local_worker *w = worker_of(p);
+
+	w->ops->run(w->worker, run, true, done, arg);
 	return 1;
 }
 
@@ -44,10 +48,11 @@ static void local_cancel(struct peer *p, uint64_t id)
 
 static void local_cancel_run(struct peer *p, uint64_t id, int64_t step_id)
 {
+	const struct local_worker *w = worker_of(p);
 	struct mu_err why;
 
 	mu_fail(&why, MU_CANCELLED, "Step %lld was given up", (long long)step_id);
-	worker_cancel_step(worker_of(p), step_id, &why);
+	w->ops->cancel_step(w->worker, step_id, &why);
 }
 
 static void local_free(struct peer *p)
@@ -72,7 +77,7 @@ struct peer *peer_local_new(void)
 	return &l->base;
 }
 
-void peer_local_set_worker(struct peer *p, struct worker *w)
+void peer_local_set_worker(struct peer *p, const struct local_worker *w)
 {
 	MU_CONTAINER(p, struct peer_local, base)->worker = w;
 }

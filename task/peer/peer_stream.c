@@ -19,8 +19,7 @@
 #include "lib/graph/device_name.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/peer/stream_conn.h"
-#include "task/timer.h"
-#include "task/worker/worker.h"
+#include "task/runtime/runtime.h"
 
 enum { MAX_PARKED_STEPS = 4096, REDIAL_MS = 1000 };
 #define MAX_PARKED_BYTES ((size_t)4 << 30) /* of one step, before its RUN */
@@ -250,15 +249,14 @@ static void run_ended(void *arg, const struct mu_err *err, struct mu_span record
 	stream_ran_write(&b, s->step_id, err);
 	stream_conn_send(c, &b, NULL, 0, &gone);
 	if (s->sole)
-		rendezvous_table_drop(worker_runtime(stream_worker(c->owner))->steps, s->step_id,
-				      err);
+		rendezvous_table_drop(stream_worker(c->owner)->runtime->steps, s->step_id, err);
 	stream_conn_unref(c);
 	free(s);
 }
 
 static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
-	struct worker *w = stream_worker(c->owner);
+	const struct local_worker *w = stream_worker(c->owner);
 	struct stream_step *s, *old;
 	struct rendezvous *r;
 	struct stream_run m;
@@ -288,15 +286,16 @@ static int on_run(struct stream_conn *c, struct mu_span head, struct mu_err *err
 				.graph = m.graph,
 				.step_id = s->step_id,
 				.request_id = m.request_id};
-	r = rendezvous_table_get(worker_runtime(w)->steps, s->step_id);
+	r = rendezvous_table_get(w->runtime->steps, s->step_id);
 	join(c, r);
-	worker_run(w, &run, true, run_ended, s);
+	w->ops->run(w->worker, &run, true, run_ended, s);
 	rendezvous_unref(r);
 	return 0;
 }
 
 static void on_give_up(struct stream_conn *c)
 {
+	const struct local_worker *w = stream_worker(c->owner);
 	int64_t step_id = c->header.step_id;
 	struct stream_step *s;
 	struct mu_err why;
@@ -310,12 +309,12 @@ static void on_give_up(struct stream_conn *c)
 	pthread_mutex_unlock(&c->lock);
 	free(s);
 	mu_fail(&why, MU_CANCELLED, "The master gave up step %lld", (long long)step_id);
-	worker_drop_step(stream_worker(c->owner), step_id, &why);
+	w->ops->drop_step(w->worker, step_id, &why);
 }
 
 int stream_on_hello(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
-	const struct runtime *rt = worker_runtime(stream_worker(c->owner));
+	const struct runtime *rt = stream_worker(c->owner)->runtime;
 	const struct stream_offer *own = stream_own_offer(c->owner);
 	struct stream_hello h;
 	unsigned char differs = 0;
@@ -425,7 +424,7 @@ static int on_loan(struct stream_conn *c, const struct stream_tensor *t, struct 
 
 int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *err)
 {
-	const struct runtime *rt = worker_runtime(stream_worker(c->owner));
+	const struct runtime *rt = stream_worker(c->owner)->runtime;
 	struct rendezvous_key k;
 	struct stream_tensor t;
 	bool wanted;
@@ -466,8 +465,8 @@ int stream_on_tensor(struct stream_conn *c, struct mu_span head, struct mu_err *
 
 static void deliver(struct stream_conn *c, struct mu_tensor *t, bool dead, const struct mu_err *bad)
 {
-	struct worker *w = stream_worker(c->owner);
-	struct rendezvous *r = rendezvous_table_get(worker_runtime(w)->steps, c->header.step_id);
+	const struct local_worker *w = stream_worker(c->owner);
+	struct rendezvous *r = rendezvous_table_get(w->runtime->steps, c->header.step_id);
 	struct stream_step *s = NULL;
 	struct mu_err err;
 
@@ -515,6 +514,7 @@ void stream_on_payload(struct stream_conn *c)
 
 void stream_on_break(struct stream_conn *c, const struct mu_err *why)
 {
+	const struct local_worker *w = stream_worker(c->owner);
 	struct stream_peer *p = c->dialled;
 	struct stream_step **list;
 	struct mu_err lost;
@@ -550,7 +550,7 @@ void stream_on_break(struct stream_conn *c, const struct mu_err *why)
 		if (p)
 			list[i]->done(list[i]->arg, &lost, MU_SPAN(""));
 		else
-			worker_drop_step(stream_worker(c->owner), list[i]->step_id, &lost);
+			w->ops->drop_step(w->worker, list[i]->step_id, &lost);
 		free(list[i]);
 	}
 	free(list);

@@ -21,8 +21,9 @@ struct streams_options {
 	bool only_tcp;       /* as if all others were on other machines */
 	struct rpc_tls *tls; /* (optional) over TCP nobody is heard without it; borrowed */
 };
-int streams_start(struct worker *w, const struct streams_options *o, struct streams **out,
-		  struct mu_err *err);
+/* w has to last. */
+int streams_start(const struct local_worker *w, const struct streams_options *o,
+		  struct streams **out, struct mu_err *err);
 /* Every step in flight ends with UNAVAILABLE. */
 void streams_stop(struct streams *s);
 void streams_free(struct streams *s);                         /* once stopped; NULL is fine */

@@ -20,7 +20,7 @@ struct peers {
 	unsigned n_own;
 	struct mu_map by_task;
 	char *own_address;
-	struct worker *worker;
+	struct local_worker worker;
 	struct streams *streams; /* NULL: gRPC only */
 	struct rpc_tls *tls;     /* a reference, or NULL; fixed */
 };
@@ -84,10 +84,10 @@ void peers_free(struct peers *ps)
 	free(ps);
 }
 
-void peers_set_worker(struct peers *ps, struct worker *w)
+void peers_set_worker(struct peers *ps, const struct local_worker *w)
 {
-	peer_local_set_worker(ps->list[0], w);
-	ps->worker = w;
+	ps->worker = *w;
+	peer_local_set_worker(ps->list[0], &ps->worker);
 }
 
 static void add_stream(struct peers *ps, struct peer *p)
@@ -98,7 +98,7 @@ static void add_stream(struct peers *ps, struct peer *p)
 
 int peers_start_streams(struct peers *ps, const struct streams_options *o, struct mu_err *err)
 {
-	int rc = streams_start(ps->worker, o, &ps->streams, err);
+	int rc = streams_start(&ps->worker, o, &ps->streams, err);
 
 	for (unsigned i = 1; !rc && i < ps->n; i++)
 		add_stream(ps, ps->list[i]);

@@ -120,7 +120,7 @@ void stream_loop_unread(struct stream_conn *c); /* to be read again, though the 
 void stream_loop_watch(struct stream_conn *c, bool out); /* with c->lock held */
 void stream_loop_greeted(struct stream_conn *c);
 void stream_loop_dial(struct streams *s, struct stream_peer *p);
-struct worker *stream_worker(const struct streams *s);
+const struct local_worker *stream_worker(const struct streams *s);
 struct rpc_tls *stream_tls(const struct streams *s); /* borrowed; NULL: in the clear */
 const struct stream_offer *stream_own_offer(const struct streams *s);
 

@@ -15,8 +15,6 @@
 #include "lib/base/clock.h"
 #include "task/peer/stream_conn.h"
 #include "task/runtime/runtime.h"
-#include "task/timer.h"
-#include "task/worker/worker.h"
 
 /* A unix socket holds some 200 KiB unless told: a large tensor would take a wake-up for each. */
 enum { DIAL_MS = 3000, LOST_MS = 30000, LOCAL_ROOM = 2 << 20 };
@@ -93,7 +91,7 @@ static int dial_tcp(const char *host, int port, struct mu_err *err)
 static int greet(struct stream_conn *c, const struct stream_offer *o, struct mu_err *err)
 {
 	const struct stream_peer *p = c->dialled;
-	const struct runtime *rt = worker_runtime(stream_worker(p->owner));
+	const struct runtime *rt = stream_worker(p->owner)->runtime;
 	struct stream_hello h = {.mine = rt->incarnation, .yours = o->incarnation}, said;
 	char header[STREAM_HEADER], head[STREAM_MAX_HEAD];
 	int64_t until = mu_clock_ms() + DIAL_MS;

@@ -10,7 +10,6 @@
 #include "lib/base/clock.h"
 #include "task/peer/stream_conn.h"
 #include "task/peer/stream_tls.h"
-#include "task/timer.h"
 
 enum { PIECE = 256 << 10 };
 

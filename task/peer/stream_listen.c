@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "lib/base/log.h"
-#include "task/request_ids.h"
+#include "lib/base/request_ids.h"
 
 int stream_listen_local(struct stream_offer *o, struct mu_err *err)
 {
@@ -19,7 +19,7 @@ int stream_listen_local(struct stream_offer *o, struct mu_err *err)
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0), n;
 
 	snprintf(o->local, sizeof(o->local), "muster-%016llx%016llx",
-		 (unsigned long long)random_u64(), (unsigned long long)random_u64());
+		 (unsigned long long)mu_random_u64(), (unsigned long long)mu_random_u64());
 	n = snprintf(a.sun_path + 1, sizeof(a.sun_path) - 1, "%s", o->local);
 	if (fd < 0 ||
 	    bind(fd, (struct sockaddr *)&a,

@@ -27,13 +27,12 @@
 #include "task/peer/stream_conn.h"
 #include "task/peer/stream_listen.h"
 #include "task/rpc/tls.h"
-#include "task/timer.h"
-#include "task/worker/worker.h"
+#include "task/runtime/runtime.h"
 
 enum { GREETING_MS = 5000, MAX_CONNS = 4096, LOOK_AGAIN_MS = 1000 };
 
 struct streams {
-	struct worker *worker;
+	const struct local_worker *worker;
 	struct rpc_tls *tls; /* a reference, or NULL */
 	struct stream_offer offer;
 	int local, tcp; /* listeners; -1: none */
@@ -51,7 +50,7 @@ struct streams {
 	struct stream_peer *to_dial;
 };
 
-struct worker *stream_worker(const struct streams *s)
+const struct local_worker *stream_worker(const struct streams *s)
 {
 	return s->worker;
 }
@@ -396,8 +395,8 @@ static int start_threads(struct streams *s, struct mu_err *err)
 	return 0;
 }
 
-int streams_start(struct worker *w, const struct streams_options *o, struct streams **out,
-		  struct mu_err *err)
+int streams_start(const struct local_worker *w, const struct streams_options *o,
+		  struct streams **out, struct mu_err *err)
 {
 	struct streams *s = MU_NEW(struct streams);
 	int rc;
@@ -409,7 +408,7 @@ int streams_start(struct worker *w, const struct streams_options *o, struct stre
 	pthread_mutex_init(&s->lock, NULL);
 	pthread_cond_init(&s->queued, NULL);
 	s->offer.version = STREAM_VERSION;
-	s->offer.incarnation = worker_runtime(w)->incarnation;
+	s->offer.incarnation = w->runtime->incarnation;
 	rc = open_sets(s, err);
 	if (!rc && getrandom(s->offer.key, STREAM_KEY, 0) != (ssize_t)STREAM_KEY)
 		rc = mu_fail_errno(err, errno, "cannot start the streams");

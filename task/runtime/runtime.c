@@ -1,23 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "task/runtime/runtime.h"
-#include "task/runtime/traffic.h"
 
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
+#include "lib/base/request_ids.h"
 #include "task/device/gpu.h"
 #include "task/runtime/plan.h"
 #include "task/runtime/residence.h"
-
-static uint64_t draw_incarnation(void)
-{
-	uint64_t v = 0;
-
-	if (getrandom(&v, sizeof v, GRND_NONBLOCK) != sizeof v)
-		v = (uint64_t)time(NULL) * 0x9e3779b97f4a7c15u;
-	return v ? v : 1;
-}
+#include "task/runtime/traffic.h"
 
 int runtime_new(const char *job, int task, unsigned threads, const struct kernel_registry *kernels,
 		const struct rendezvous_remote *remote, struct runtime **out, struct mu_err *err)
@@ -32,7 +22,7 @@ int runtime_new(const char *job, int task, unsigned threads, const struct kernel
 	rt->kernels = kernels;
 	rt->task_prefix = mu_xasprintf("/job:%s/replica:0/task:%d", job, task);
 	rt->cpu_name = mu_xasprintf("%s/device:CPU:0", rt->task_prefix);
-	rt->incarnation = draw_incarnation();
+	rt->incarnation = mu_random_u64();
 	rt->resources = resources_new(job);
 	rt->traffic = traffic_new();
 	rt->steps = rendezvous_table_new(rt->task_prefix, remote);

@@ -6,11 +6,11 @@
 #include <stdio.h>
 
 #include "lib/base/log.h"
+#include "lib/base/request_ids.h"
 #include "proto/worker.pb-c.h"
 #include "task/device/gpu.h"
 #include "task/graph/optimize.h"
 #include "task/messages/control.h"
-#include "task/request_ids.h"
 
 struct worker_session {
 	char *handle;
@@ -23,15 +23,15 @@ struct registered {
 	struct executor *executor;
 };
 
-struct worker *worker_new(struct runtime *rt, struct peers *peers, struct offload *offload)
+struct worker *worker_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload)
 {
 	struct worker *w = MU_NEW(struct worker);
 
 	w->rt = rt;
 	w->peers = peers;
 	w->offload = offload;
-	w->run_ids = request_ids_new();
-	w->recv_ids = request_ids_new();
+	w->run_ids = mu_request_ids_new();
+	w->recv_ids = mu_request_ids_new();
 	pthread_mutex_init(&w->lock, NULL);
 	pthread_cond_init(&w->idle, NULL);
 	mu_map_init(&w->sessions);
@@ -67,16 +67,22 @@ void worker_free(struct worker *w)
 	mu_map_fini(&w->graphs);
 	mu_map_fini(&w->sessions);
 	mu_map_fini(&w->steps);
-	request_ids_free(w->run_ids);
-	request_ids_free(w->recv_ids);
+	mu_request_ids_free(w->run_ids);
+	mu_request_ids_free(w->recv_ids);
 	pthread_mutex_destroy(&w->lock);
 	pthread_cond_destroy(&w->idle);
 	free(w);
 }
 
-struct runtime *worker_runtime(struct worker *w)
+struct local_worker worker_as_local(struct worker *w)
 {
-	return w->rt;
+	static const struct local_worker_ops ops = {.control = worker_control,
+						    .register_graph = worker_register,
+						    .run = worker_run,
+						    .cancel_step = worker_cancel_step,
+						    .drop_step = worker_drop_step};
+
+	return (struct local_worker){&ops, w, w->rt};
 }
 
 void worker_count(struct worker *w, struct worker_counts *out)

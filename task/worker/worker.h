@@ -5,18 +5,18 @@
 #ifndef MU_TASK_WORKER_WORKER_H
 #define MU_TASK_WORKER_WORKER_H
 
+#include "lib/base/offload.h"
 #include "lib/graph/graph.h"
-#include "task/offload.h"
 #include "task/peer/peer.h"
 #include "task/rpc/server.h"
 #include "task/runtime/runtime.h"
 
 struct worker;
-struct worker *worker_new(struct runtime *rt, struct peers *peers, struct offload *offload);
+struct worker *worker_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload);
 void worker_drain(struct worker *w); /* starts no more parts of steps: UNAVAILABLE */
 void worker_stop(struct worker *w);  /* cancels every step and waits for them */
 void worker_free(struct worker *w);
-struct runtime *worker_runtime(struct worker *w);
+struct local_worker worker_as_local(struct worker *w); /* for the task's peers */
 
 /* A control message and its answer; may block for a short while. */
 int worker_control(struct worker *w, enum peer_method m, struct mu_span request,
@@ -71,8 +71,8 @@ struct running {
 struct worker {
 	struct runtime *rt;
 	struct peers *peers;
-	struct offload *offload;
-	struct request_ids *run_ids, *recv_ids; /* of RunGraph, of RecvTensor */
+	struct mu_offload *offload;
+	struct mu_request_ids *run_ids, *recv_ids; /* of RunGraph, of RecvTensor */
 	pthread_mutex_t lock; /* sessions, graphs and running; not held across calls elsewhere */
 	pthread_cond_t idle;
 	struct mu_map sessions, graphs;

@@ -6,10 +6,10 @@
 
 #include "lib/base/clock.h"
 #include "lib/base/pb.h"
+#include "lib/base/request_ids.h"
 #include "lib/tensor/tensor_proto.h"
 #include "task/messages/hot.h"
 #include "task/messages/tensor_writer.h"
-#include "task/request_ids.h"
 
 struct parked {
 	struct rpc_call *call;
@@ -86,7 +86,7 @@ void worker_recv(struct worker *w, struct rpc_call *call)
 
 	mu_arena_init(&a);
 	if (hot_recv_tensor_parse(&m, rpc_bytes_flat(rpc_request(call)), &a, &err) ||
-	    (!request_ids_add(w->recv_ids, m.request_id) &&
+	    (!mu_request_ids_add(w->recv_ids, m.request_id) &&
 	     mu_fail(&err, MU_ABORTED,
 		     "The same RecvTensor (GrpcWorker) request was received twice. request_id: "
 		     "%lld",

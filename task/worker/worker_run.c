@@ -3,8 +3,8 @@
  * in the worker's map until done.  A cancel may come before the executor has given us the step:
  * then `cancelled` is seen when it has. */
 #include "lib/base/pb.h"
+#include "lib/base/request_ids.h"
 #include "task/messages/hot.h"
-#include "task/request_ids.h"
 #include "task/runtime/trace.h"
 #include "task/worker/worker.h"
 
@@ -97,7 +97,7 @@ void worker_run(struct worker *w, const struct peer_run *run, bool called, peer_
 	struct mu_err err;
 	bool cancel;
 
-	if (!request_ids_add(w->run_ids, run->request_id)) {
+	if (!mu_request_ids_add(w->run_ids, run->request_id)) {
 		mu_fail(&err, MU_ABORTED,
 			"The same RunGraph (Worker) request was received twice. request_id: %lld",
 			(long long)run->request_id);

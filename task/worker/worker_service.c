@@ -64,7 +64,7 @@ static void offload(struct rpc_call *call, struct worker *w, void (*fn)(void *),
 	struct later *l = MU_NEW(struct later);
 
 	*l = (struct later){call, w, m};
-	offload_run(w->offload, fn, l);
+	mu_offload_run(w->offload, fn, l);
 }
 
 static void delete_session(struct rpc_call *call, void *ctx)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/offload.h"
+#include "lib/base/offload.h"
 
 #include <pthread.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@ struct job {
 	void (*fn)(void *arg);
 	void *arg;
 };
-struct offload {
+struct mu_offload {
 	pthread_mutex_t lock;
 	struct mu_sleepers sleepers;
 	struct job *first, **last;
@@ -21,9 +21,9 @@ struct offload {
 	pthread_t *threads;
 };
 
-struct offload *offload_new(unsigned max_threads)
+struct mu_offload *mu_offload_new(unsigned max_threads)
 {
-	struct offload *o = MU_NEW(struct offload);
+	struct mu_offload *o = MU_NEW(struct mu_offload);
 
 	pthread_mutex_init(&o->lock, NULL);
 	o->last = &o->first;
@@ -34,7 +34,7 @@ struct offload *offload_new(unsigned max_threads)
 
 static void *work(void *arg)
 {
-	struct offload *o = arg;
+	struct mu_offload *o = arg;
 	struct job *j;
 
 	pthread_mutex_lock(&o->lock);
@@ -59,7 +59,7 @@ static void *work(void *arg)
 	return NULL;
 }
 
-void offload_run(struct offload *o, void (*fn)(void *arg), void *arg)
+void mu_offload_run(struct mu_offload *o, void (*fn)(void *arg), void *arg)
 {
 	struct job *j = MU_NEW(struct job);
 
@@ -75,7 +75,7 @@ void offload_run(struct offload *o, void (*fn)(void *arg), void *arg)
 	pthread_mutex_unlock(&o->lock);
 }
 
-void offload_free(struct offload *o)
+void mu_offload_free(struct mu_offload *o)
 {
 	if (!o)
 		return;

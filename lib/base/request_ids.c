@@ -2,7 +2,7 @@
 /* Two open tables: ids go into the first; when it is half full it becomes the second, and the
  * second is emptied and becomes the first.  So nothing is ever taken out one by one, and the last
  * KEPT are always known.  Their memory is zero pages until ids come. */
-#include "task/request_ids.h"
+#include "lib/base/request_ids.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 enum { SLOTS = 1 << 17, KEPT = SLOTS / 2 };
 
-struct request_ids {
+struct mu_request_ids {
 	pthread_mutex_t lock;
 	int64_t *tables[2]; /* 0: free */
 	unsigned count;     /* in the first */
@@ -27,18 +27,18 @@ static uint64_t mix(uint64_t z)
 	return z ^ z >> 31;
 }
 
-struct request_ids *request_ids_new(void)
+struct mu_request_ids *mu_request_ids_new(void)
 {
-	struct request_ids *r = MU_NEW(struct request_ids);
+	struct mu_request_ids *r = MU_NEW(struct mu_request_ids);
 
 	pthread_mutex_init(&r->lock, NULL);
 	for (int i = 0; i < 2; i++)
 		r->tables[i] = MU_NEW_ARRAY(int64_t, SLOTS);
-	r->seed = random_u64();
+	r->seed = mu_random_u64();
 	return r;
 }
 
-void request_ids_free(struct request_ids *r)
+void mu_request_ids_free(struct mu_request_ids *r)
 {
 	if (!r)
 		return;
@@ -58,7 +58,7 @@ static int64_t *place(int64_t *table, uint64_t hash, int64_t id)
 	return &table[at];
 }
 
-bool request_ids_add(struct request_ids *r, int64_t id)
+bool mu_request_ids_add(struct mu_request_ids *r, int64_t id)
 {
 	uint64_t hash = mix((uint64_t)id ^ r->seed);
 	int64_t *new, *full;
@@ -85,7 +85,7 @@ bool request_ids_add(struct request_ids *r, int64_t id)
 }
 
 /* splitmix64, seeded by the kernel, one stream a thread: no system call a step. */
-uint64_t random_u64(void)
+uint64_t mu_random_u64(void)
 {
 	static _Thread_local uint64_t state;
 	uint64_t z;

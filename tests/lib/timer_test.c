@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/timer.h"
+#include "lib/base/timer.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -25,9 +25,9 @@ static void fire(void *arg)
 	pthread_mutex_unlock(&lock);
 }
 
-static uint64_t add(struct timer *t, long ms, int number)
+static uint64_t add(struct mu_timer *t, long ms, int number)
 {
-	return timer_add(t, ms, fire, (void *)(intptr_t)number);
+	return mu_timer_add(t, ms, fire, (void *)(intptr_t)number);
 }
 
 static void wait_for(int n)
@@ -47,22 +47,22 @@ static void wait_for(int n)
 /* A later one fires, though the thread still waits for the moment of the cancelled one. */
 static void timer__after_the_one_before_it_was_cancelled__fires(void **state)
 {
-	struct timer *t = timer_new();
+	struct mu_timer *t = mu_timer_new();
 	uint64_t first;
 	int late;
 
 	n_fired = 0;
 	first = add(t, 200, 1);
-	late = timer_cancel(t, first) ? 0 : 1;
+	late = mu_timer_cancel(t, first) ? 0 : 1;
 	add(t, 300, 2);
 	wait_for(late + 1);
 	assert_int_equal(fired[late], 2);
-	timer_free(t);
+	mu_timer_free(t);
 }
 
 static void timer__due_before_what_is_waited_for__fires_in_time(void **state)
 {
-	struct timer *t = timer_new();
+	struct mu_timer *t = mu_timer_new();
 
 	n_fired = 0;
 	add(t, 1, 1); /* from a thread that has just begun */
@@ -73,7 +73,7 @@ static void timer__due_before_what_is_waited_for__fires_in_time(void **state)
 	add(t, 1, 3); /* that waits for something far away */
 	wait_for(3);
 	assert_int_equal(fired[2], 3);
-	timer_free(t);
+	mu_timer_free(t);
 }
 
 /* How often the thread has gone to sleep. */
@@ -95,7 +95,7 @@ static long sleeps(void)
 static void timers__of_steps_that_end_in_time__wake_nobody(void **state)
 {
 	enum { STEPS = 200 };
-	struct timer *t = timer_new();
+	struct mu_timer *t = mu_timer_new();
 	const struct timespec moment = {.tv_nsec = 200000};
 	long before;
 
@@ -107,11 +107,11 @@ static void timers__of_steps_that_end_in_time__wake_nobody(void **state)
 		uint64_t id = add(t, LONG_MS, 3);
 
 		nanosleep(&moment, NULL); /* it could wake up now */
-		assert_true(timer_cancel(t, id));
+		assert_true(mu_timer_cancel(t, id));
 	}
 	assert_in_range(sleeps() - before, 0, STEPS / 10);
 	assert_int_equal(n_fired, 1);
-	timer_free(t);
+	mu_timer_free(t);
 }
 
 int main(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A list by time: a task has few timers at once, one for each step that has a deadline. */
-#include "task/timer.h"
+#include "lib/base/timer.h"
 
 #include <pthread.h>
 #include <time.h>
@@ -15,7 +15,7 @@ struct entry {
 	void (*fn)(void *arg);
 	void *arg;
 };
-struct timer {
+struct mu_timer {
 	pthread_mutex_t lock;
 	pthread_cond_t changed;
 	pthread_t thread;
@@ -25,9 +25,9 @@ struct timer {
 	uint64_t last_id;
 };
 
-struct timer *timer_new(void)
+struct mu_timer *mu_timer_new(void)
 {
-	struct timer *t = MU_NEW(struct timer);
+	struct mu_timer *t = MU_NEW(struct mu_timer);
 	pthread_condattr_t attr;
 
 	t->until = INT64_MAX;
@@ -41,7 +41,7 @@ struct timer *timer_new(void)
 
 static void *run(void *arg)
 {
-	struct timer *t = arg;
+	struct mu_timer *t = arg;
 
 	pthread_mutex_lock(&t->lock);
 	while (!t->ending) {
@@ -70,7 +70,7 @@ static void *run(void *arg)
 	return NULL;
 }
 
-uint64_t timer_add(struct timer *t, long ms, void (*fn)(void *arg), void *arg)
+uint64_t mu_timer_add(struct mu_timer *t, long ms, void (*fn)(void *arg), void *arg)
 {
 	struct entry *e = MU_NEW(struct entry), **p;
 	uint64_t id;
@@ -92,7 +92,7 @@ uint64_t timer_add(struct timer *t, long ms, void (*fn)(void *arg), void *arg)
 	return id;
 }
 
-bool timer_cancel(struct timer *t, uint64_t id)
+bool mu_timer_cancel(struct mu_timer *t, uint64_t id)
 {
 	struct entry *e;
 
@@ -107,7 +107,7 @@ bool timer_cancel(struct timer *t, uint64_t id)
 	return e != NULL;
 }
 
-void timer_free(struct timer *t)
+void mu_timer_free(struct mu_timer *t)
 {
 	if (!t)
 		return;
