@@ -13,7 +13,7 @@ static void g_fill(struct grad_call *c)
 	c->gx[1] = mu_sum(c->b, grad_flat(c->b, c->gy[0]), NULL, 0);
 }
 
-/* Each axis is taken apart into (repeats, size) and summed over the repeats. */
+/* Each axis is reshaped to (repeats, size) and summed over the repeats. */
 static void g_tile(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -28,10 +28,10 @@ static void g_tile(struct grad_call *c)
 	    mu_reshape(b, mu_op(b, "Sum", MU_IN(mu_reshape(b, c->gy[0], apart), over)), sizes);
 }
 
-/* ---- joining and taking apart ---- */
+/* ---- concatenating and splitting ---- */
 
-/* The parts of g that came from the inputs first … first + n - 1, along an axis. */
-static void cut(struct grad_call *c, unsigned first, unsigned n, struct mu_out axis)
+/* Splits g along an axis into the gradients of inputs first … first + n - 1. */
+static void split_gradient(struct grad_call *c, unsigned first, unsigned n, struct mu_out axis)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out *in = MU_NEW_ARRAY(struct mu_out, n + 2);
@@ -40,7 +40,7 @@ static void cut(struct grad_call *c, unsigned first, unsigned n, struct mu_out a
 	for (unsigned i = 0; i < n; i++)
 		in[i + 1] = grad_in(c, first + i);
 	sizes = mu_op_add(b, &(struct mu_op_args){.op = "ShapeN", .in = in + 1, .n_in = n});
-	/* ConcatOffset wants the axis counted from the front. */
+	/* ConcatOffset accepts no negative axis. */
 	in[0] =
 	    mu_op(b, "FloorMod",
 		  MU_IN(mu_cast(b, axis, MU_INT32), mu_op(b, "Rank", MU_IN(grad_in(c, first)))));
@@ -63,18 +63,18 @@ static unsigned attr_count(const struct grad_call *c, const char *name)
 
 static void g_concat(struct grad_call *c)
 {
-	cut(c, 1, attr_count(c, "N"), grad_in(c, 0));
+	split_gradient(c, 1, attr_count(c, "N"), grad_in(c, 0));
 }
 
 static void g_concat_v2(struct grad_call *c)
 {
 	unsigned n = attr_count(c, "N");
 
-	cut(c, 0, n, grad_in(c, n));
+	split_gradient(c, 0, n, grad_in(c, n));
 }
 
-/* All gradients of outputs, one behind the other. */
-static struct mu_out join(struct grad_call *c, struct mu_out axis)
+/* Concatenates the gradients of all outputs. */
+static struct mu_out concat_gradients(struct grad_call *c, struct mu_out axis)
 {
 	struct mu_out *in = MU_NEW_ARRAY(struct mu_out, c->n_gy + 1), out;
 
@@ -88,12 +88,12 @@ static struct mu_out join(struct grad_call *c, struct mu_out axis)
 
 static void g_split(struct grad_call *c)
 {
-	c->gx[1] = join(c, grad_in(c, 0));
+	c->gx[1] = concat_gradients(c, grad_in(c, 0));
 }
 
 static void g_split_v(struct grad_call *c)
 {
-	c->gx[0] = join(c, grad_in(c, 2));
+	c->gx[0] = concat_gradients(c, grad_in(c, 2));
 }
 
 static void g_pack(struct grad_call *c)
@@ -119,9 +119,7 @@ static void g_identity_n(struct grad_call *c)
 	memcpy(c->gx, c->gy, c->n_gy * sizeof(*c->gx));
 }
 
-/* ---- conditions: Switch … Merge ---- */
-
-/* The side that nothing came back from gives zeros when it is the one that runs. */
+/* A branch without a gradient gives zeros if it is the branch that runs. */
 static void g_switch(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -134,7 +132,7 @@ static void g_switch(struct grad_call *c)
 	c->gx[0] = mu_op(b, "Merge", MU_IN(sides[0], sides[1]));
 }
 
-/* Output 1 of a merge tells which input ran. */
+/* Output 1 of a Merge is the index of the input that ran. */
 static void g_merge(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -151,7 +149,7 @@ static void g_prevent(struct grad_call *c)
 	const char *message = "";
 
 	mu_node_attr_string(c->node, "message", &message, NULL);
-	grad_refuse(c, *message ? message : "by the wish of who built the graph");
+	grad_refuse(c, *message ? message : "because of a PreventGradient op");
 }
 
 const struct op_grad grads_of_arrays[] = {

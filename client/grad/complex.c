@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of complex numbers: that of z = x + iy is d loss / dx + i d loss / dy.
+/* Gradients of complex numbers. The gradient of z = x + iy is d loss / dx + i d loss / dy.
  *
- * Complex numbers come from reals and go back to reals by the ops of this table; in between the few
- * ops of grad_takes_complex know how to hand such a gradient back.  Others would be wrong without a
- * conjugate somewhere and are refused.
+ * The ops of this table convert between real and complex numbers. Between them only the ops of
+ * grad_takes_complex propagate such a gradient correctly. Other ops would need a conjugate, so a
+ * complex gradient through them is an error.
  */
 #include "client/grad/op_grads.h"
 
@@ -16,18 +16,18 @@ static bool is_complex(struct mu_builder *b, struct mu_out x)
 
 bool grad_takes_complex(const struct grad_call *c)
 {
-	static const char *const takes[] = {"Add",    "AddN",     "AddV2",   "Complex", "Conj",
-					    "FFT",    "FFT2D",    "FFT3D",   "IFFT",    "IFFT2D",
-					    "IFFT3D", "Identity", "Mul",     "Neg",     "RFFT",
-					    "RFFT2D", "RFFT3D",   "Reshape", "Sub",     NULL};
+	static const char *const supported[] = {
+	    "Add",   "AddN",   "AddV2",  "Complex", "Conj",     "FFT", "FFT2D",
+	    "FFT3D", "IFFT",   "IFFT2D", "IFFT3D",  "Identity", "Mul", "Neg",
+	    "RFFT",  "RFFT2D", "RFFT3D", "Reshape", "Sub",      NULL};
 	bool any = false;
 	unsigned k = 0;
 
 	for (unsigned i = 0; i < c->n_gy; i++)
 		any |= c->gy[i].node && is_complex(c->b, c->gy[i]);
-	while (any && takes[k] && strcmp(takes[k], c->node->op) != 0)
+	while (any && supported[k] && strcmp(supported[k], c->node->op) != 0)
 		k++;
-	return !any || takes[k];
+	return !any || supported[k];
 }
 
 struct mu_out grad_conj(struct mu_builder *b, struct mu_out x)

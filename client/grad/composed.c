@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Second derivatives of layers whose first derivative is one op: that op is built once more from
- * simple ones, and these are differentiated.
+/* Second derivatives of layers whose first derivative is a single op. That op is rebuilt from
+ * simple ops, which are then differentiated.
  *
- * The copies of its inputs are where the inner differentiation ends, so that what the outer one
- * knows about these inputs is not counted twice.
+ * The inner differentiation ends at Identity copies of the inputs. Otherwise it would count
+ * gradients that the outer differentiation adds itself.
  */
 #include "client/grad/op_grads.h"
 #include "muster/grad.h"
 
-enum { MOST = 3 };
+enum { MAX_OUTPUTS = 3 };
 
-/* The first `n` inputs of the node, as the composition is to see them. */
-static void copies(struct grad_call *c, unsigned n, struct mu_out *in)
+/* Makes Identity copies of the first `n` inputs of the node. */
+static void copy_inputs(struct grad_call *c, unsigned n, struct mu_out *in)
 {
 	for (unsigned i = 0; i < n; i++)
 		in[i] = mu_identity(c->b, grad_in(c, i));
 }
 
-/* out: what the composition made of `in` for each output of the node. */
+/* out: the outputs of the composition for the inputs `in`, one for each output of the node. */
 static void differentiate(struct grad_call *c, const struct mu_out *in, unsigned n_in,
 			  const struct mu_out *out, unsigned n_out)
 {
@@ -39,23 +39,24 @@ static void differentiate(struct grad_call *c, const struct mu_out *in, unsigned
 
 /* ---- batch normalisation ---- */
 
-static const int32_t over[] = {0, 1, 2}; /* all but the channels */
+static const int32_t reduced_axes[] = {0, 1, 2}; /* all axes except the channels */
 
 static struct mu_out mean(struct mu_builder *b, struct mu_out x)
 {
-	return mu_op(b, "Mean", MU_IN(x, mu_const_ints(b, over, MU_COUNT(over))));
+	return mu_op(b, "Mean", MU_IN(x, mu_const_ints(b, reduced_axes, MU_COUNT(reduced_axes))));
 }
 
 static struct mu_out sum(struct mu_builder *b, struct mu_out x)
 {
-	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, over, MU_COUNT(over))));
+	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, reduced_axes, MU_COUNT(reduced_axes))));
 }
 
-/* Of (gradient of y, x, scale, mean, variance): the last two are given, or those of the batch. */
+/* Inputs: (gradient of y, x, scale, mean, variance). Mean and variance are given, or are those of
+ * the batch. */
 static void g_batch_norm_grad(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out in[MOST], out[MOST], dy, x, centred, normal, inverse;
+	struct mu_out in[MAX_OUTPUTS], out[MAX_OUTPUTS], dy, x, centred, normal, inverse;
 	const char *format = "NHWC";
 	bool training = true;
 	float epsilon = 1e-4f;
@@ -65,10 +66,10 @@ static void g_batch_norm_grad(struct grad_call *c)
 	mu_node_attr_string(c->node, "data_format", &format, NULL);
 	if (mu_dtype_base(mu_out_dtype(b, grad_in(c, 0))) != MU_FLOAT ||
 	    strcmp(format, "NHWC") != 0) {
-		grad_refuse(c, "unless it is of floats in the format NHWC");
+		grad_refuse(c, "except for floats in the format NHWC");
 		return;
 	}
-	copies(c, 3, in);
+	copy_inputs(c, 3, in);
 	dy = in[0];
 	x = in[1];
 	centred = mu_sub(b, x, training ? mean(b, x) : grad_in(c, 3));
@@ -88,7 +89,7 @@ static void g_batch_norm_grad(struct grad_call *c)
 
 /* ---- local response normalisation ---- */
 
-/* For each channel the sum over those at most `radius` away: times a matrix with a band of ones. */
+/* Sums each channel with its neighbours within `radius`: a product with a band matrix of ones. */
 static struct mu_out window_sum(struct mu_builder *b, struct mu_out x, struct mu_out band)
 {
 	struct mu_out depth =
@@ -109,8 +110,8 @@ static struct mu_out band_of(struct mu_builder *b, struct mu_out x, int64_t radi
 	return grad_indicator(b, mu_op(b, "LessEqual", MU_IN(apart, grad_int(b, radius))), x);
 }
 
-/* Of (dy, x, y), y = x s^-beta, s = bias + alpha · window sum of x²:
- * dy s^-beta - 2 alpha beta x · window sum of dy x s^(-beta - 1). */
+/* Inputs: (dy, x, y). y = x s^-beta with s = bias + alpha · window sum of x². The gradient is dy
+ * s^-beta - 2 alpha beta x · window sum of dy x s^(-beta - 1). */
 static void g_lrn_grad(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -122,7 +123,7 @@ static void g_lrn_grad(struct grad_call *c)
 	mu_node_attr_float(c->node, "bias", &bias, NULL);
 	mu_node_attr_float(c->node, "alpha", &alpha, NULL);
 	mu_node_attr_float(c->node, "beta", &beta, NULL);
-	copies(c, 2, in);
+	copy_inputs(c, 2, in);
 	band = band_of(b, in[1], radius);
 	s = grad_scale(b, window_sum(b, mu_square(b, in[1]), band), (double)alpha);
 	s = mu_add(b, s, grad_number(b, s, (double)bias));

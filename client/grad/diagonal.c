@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of the ops that make, read, replace and cut out diagonals of matrices.  Those of the
- * second and third generation say which diagonals (k), those of the third how shorter ones are
- * written (align); both are the same on the way back. */
+/* Gradients of the ops that create, read, replace and cut diagonals of matrices. The V2 and V3 ops
+ * select diagonals (k). The V3 ops also have an alignment of shorter diagonals (align). The
+ * gradient ops take the same k and align. */
 #include <stdio.h>
 
 #include "client/grad/op_grads.h"
 
-/* "V2", "V3", or nothing. */
-static const char *generation(const struct grad_call *c)
+/* Version suffix of the op: "V2", "V3" or "". */
+static const char *version_suffix(const struct grad_call *c)
 {
 	size_t n = strlen(c->node->op);
 
@@ -16,60 +16,60 @@ static const char *generation(const struct grad_call *c)
 
 static bool has_k(const struct grad_call *c)
 {
-	return *generation(c) != '\0';
+	return *version_suffix(c) != '\0';
 }
 
-/* The diagonals of m; k: of an op that has it. */
-static struct mu_out part(struct grad_call *c, struct mu_out m, struct mu_out k)
+/* The diagonals of m. k is used if the op has it. */
+static struct mu_out diagonal_part(struct grad_call *c, struct mu_out m, struct mu_out k)
 {
 	char op[32];
 
-	snprintf(op, sizeof op, "MatrixDiagPart%s", generation(c));
+	snprintf(op, sizeof op, "MatrixDiagPart%s", version_suffix(c));
 	return has_k(c) ? GRAD_OP(c, op, m, k, grad_number(c->b, m, 0)) : mu_op(c->b, op, MU_IN(m));
 }
 
-/* m with these diagonals. */
-static struct mu_out set(struct grad_call *c, struct mu_out m, struct mu_out diagonal,
-			 struct mu_out k)
+/* m with its diagonals replaced. */
+static struct mu_out set_diagonal(struct grad_call *c, struct mu_out m, struct mu_out diagonal,
+				  struct mu_out k)
 {
 	char op[32];
 
-	snprintf(op, sizeof op, "MatrixSetDiag%s", generation(c));
+	snprintf(op, sizeof op, "MatrixSetDiag%s", version_suffix(c));
 	return has_k(c) ? GRAD_OP(c, op, m, diagonal, k) : mu_op(c->b, op, MU_IN(m, diagonal));
 }
 
-/* What is in `all` and not in `some`, summed: the share of a number that fills up. */
-static struct mu_out rest(struct mu_builder *b, struct mu_out all, struct mu_out some)
+/* Sum of `all` minus sum of `some`: the gradient of the padding value. */
+static struct mu_out padding_gradient(struct mu_builder *b, struct mu_out all, struct mu_out some)
 {
 	return mu_sub(b, mu_sum(b, grad_flat(b, all), NULL, 0),
 		      mu_sum(b, grad_flat(b, some), NULL, 0));
 }
 
-/* Of (diagonal), or (diagonal, k, rows, columns, filling). */
+/* Inputs: (diagonal), or (diagonal, k, rows, columns, padding value). */
 static void g_diag(struct grad_call *c)
 {
-	c->gx[0] = part(c, c->gy[0], has_k(c) ? grad_in(c, 1) : MU_NO_OUT);
+	c->gx[0] = diagonal_part(c, c->gy[0], has_k(c) ? grad_in(c, 1) : MU_NO_OUT);
 	if (has_k(c))
-		c->gx[4] = rest(c->b, c->gy[0], c->gx[0]);
+		c->gx[4] = padding_gradient(c->b, c->gy[0], c->gx[0]);
 }
 
-/* Of (matrix), or (matrix, k, filling). */
+/* Inputs: (matrix), or (matrix, k, padding value). */
 static void g_diag_part(struct grad_call *c)
 {
 	struct mu_out none = grad_zeros(c->b, grad_in(c, 0));
 
-	c->gx[0] = set(c, none, c->gy[0], has_k(c) ? grad_in(c, 1) : MU_NO_OUT);
+	c->gx[0] = set_diagonal(c, none, c->gy[0], has_k(c) ? grad_in(c, 1) : MU_NO_OUT);
 	if (has_k(c))
-		c->gx[2] = rest(c->b, c->gy[0], c->gx[0]);
+		c->gx[2] = padding_gradient(c->b, c->gy[0], c->gx[0]);
 }
 
-/* Of (matrix, diagonal), and k. */
+/* Inputs: (matrix, diagonal), or (matrix, diagonal, k). */
 static void g_set_diag(struct grad_call *c)
 {
 	struct mu_out k = has_k(c) ? grad_in(c, 2) : MU_NO_OUT;
 
-	c->gx[0] = set(c, c->gy[0], grad_zeros(c->b, grad_in(c, 1)), k);
-	c->gx[1] = part(c, c->gy[0], k);
+	c->gx[0] = set_diagonal(c, c->gy[0], grad_zeros(c->b, grad_in(c, 1)), k);
+	c->gx[1] = diagonal_part(c, c->gy[0], k);
 }
 
 GRAD_UNARY(g_band, mu_op(b, "MatrixBandPart", MU_IN(g, grad_in(c, 1), grad_in(c, 2))))

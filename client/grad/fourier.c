@@ -1,15 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of Fourier transforms: the transform the other way round, which is the same one between
- * two conjugates.  Of reals only half of what comes is there: what is missing is zero for the
- * gradient of the reals, and what stood for two numbers counts twice for that of the halves. */
+/* Gradients of Fourier transforms. The gradient of a complex transform is the same transform
+ * between two conjugates.
+ *
+ * A transform of reals stores only half of the spectrum. For the gradient of the reals the missing
+ * half is zero. For the gradient of the spectrum an element that represents two numbers counts
+ * twice.
+ */
 #include <string.h>
 
 #include "client/grad/op_grads.h"
 
 GRAD_UNARY(g_transform, grad_conj(b, GRAD_OP(c, c->node->op, grad_conj(b, g))))
 
-/* x cut or filled up with zeros at the ends of its dimensions, as the transforms do it. */
-static struct mu_out fit(struct mu_builder *b, struct mu_out x, struct mu_out shape)
+/* Crops x, or pads it with zeros, at the end of each dimension, as the transforms do. */
+static struct mu_out crop_or_pad(struct mu_builder *b, struct mu_out x, struct mu_out shape)
 {
 	struct mu_out now = grad_shape(b, x), none = grad_zeros(b, now);
 	struct mu_out both = mu_op(b, "Minimum", MU_IN(now, shape));
@@ -19,8 +23,8 @@ static struct mu_out fit(struct mu_builder *b, struct mu_out x, struct mu_out sh
 	return mu_op(b, "Pad", MU_IN(mu_op(b, "Slice", MU_IN(x, none, both)), pads));
 }
 
-/* FFT, FFT2D, FFT3D or IFFT…, of as many dimensions as the node transforms. */
-static struct mu_out whole(struct grad_call *c, bool inverse, struct mu_out x)
+/* Adds the complex transform (FFT… or IFFT…) with the number of dimensions of the node. */
+static struct mu_out complex_transform(struct grad_call *c, bool inverse, struct mu_out x)
 {
 	const char *plain = strstr(c->node->op, "RFFT") + 1;
 	char op[8] = "I";
@@ -29,7 +33,7 @@ static struct mu_out whole(struct grad_call *c, bool inverse, struct mu_out x)
 	return mu_op(c->b, inverse ? op : plain, MU_IN(x));
 }
 
-/* How many reals there are in the last dimension: one number in a vector. */
+/* Number of reals in the last dimension, as a vector of one element. */
 static struct mu_out last_length(struct grad_call *c)
 {
 	const char *op = c->node->op;
@@ -50,8 +54,9 @@ static void g_of_reals(struct grad_call *c)
 	struct mu_out sides = mu_op(b, "Slice", MU_IN(shape, grad_single(b, 0), others));
 	struct mu_out all = mu_op(b, "ConcatV2", MU_IN(sides, last_length(c), grad_int(b, 0)));
 
-	c->gx[0] = fit(b, grad_part(b, "Real", whole(c, false, fit(b, g, all))),
-		       grad_shape(b, grad_in(c, 0)));
+	c->gx[0] = crop_or_pad(
+	    b, grad_part(b, "Real", complex_transform(c, false, crop_or_pad(b, g, all))),
+	    grad_shape(b, grad_in(c, 0)));
 }
 
 static void g_to_reals(struct grad_call *c)
@@ -70,8 +75,10 @@ static void g_to_reals(struct grad_call *c)
 
 	counts = mu_add(b, counts, mu_cast(b, mu_op(b, "Less", MU_IN(twice, n)), t));
 	counts = mu_sub(b, counts, mu_cast(b, mu_op(b, "Equal", MU_IN(at, grad_int(b, 0))), t));
-	struct mu_out back = grad_conj(b, whole(c, true, grad_complex(b, g, grad_zeros(b, g))));
-	c->gx[0] = mu_mul(b, fit(b, back, shape), grad_complex(b, counts, grad_zeros(b, counts)));
+	struct mu_out back =
+	    grad_conj(b, complex_transform(c, true, grad_complex(b, g, grad_zeros(b, g))));
+	c->gx[0] =
+	    mu_mul(b, crop_or_pad(b, back, shape), grad_complex(b, counts, grad_zeros(b, counts)));
 }
 
 const struct op_grad grads_of_fourier[] = {

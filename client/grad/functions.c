@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of calls, branches and loops.
  *
- * Of a function f(x) there is made a function (x, dy) -> dx: f's nodes once more, and the gradients
- * through them.  A call's gradient is a call of that, a branch's a branch between those, on the
- * same condition.  Numbers and variants (lists) have gradients, other types have none; a gradient
- * that does not come is zeros.
+ * For a function f(x) a gradient function (x, dy) -> dx is created: a copy of f's nodes, and the
+ * gradients through them. The gradient of a call is a call of the gradient function. The gradient
+ * of a branch is a branch on the same condition. Numbers and variants (tensor lists) have
+ * gradients, other types have none. A missing gradient is zeros.
  *
- * A loop's is a loop that goes back.  A second loop like the first keeps what the variables were at
- * the beginning of each turn, in a list for each; what the body hands on as it is (weights, say)
- * needs none.  The loop back takes the last of each list, runs the body's gradient on them, and so
- * on until the lists are empty.
+ * The gradient of a loop is a reverse loop. A second copy of the loop, the recording loop, pushes
+ * each variable on a tensor list at the start of each iteration. Variables that the body returns
+ * unchanged (weights, say) need no list. The reverse loop pops from each list, runs the gradient of
+ * the body, and ends when the lists are empty.
  */
 #include "client/fn.h"
 #include "client/grad/op_grads.h"
@@ -19,39 +19,40 @@ static bool has_gradient(enum mu_dtype t)
 	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_VARIANT;
 }
 
-static bool arg_has(const struct mu_fn *f, unsigned i)
+static bool arg_has_gradient(const struct mu_fn *f, unsigned i)
 {
 	return has_gradient(mu_out_dtype(f->b, f->args[i]));
 }
 
-static bool out_has(const struct mu_fn *f, unsigned i)
+static bool output_has_gradient(const struct mu_fn *f, unsigned i)
 {
 	return has_gradient(mu_dtype_base(mu_out_dtype(f->b, f->outs[i])));
 }
 
-static unsigned args_that_have(const struct mu_fn *f)
+static unsigned count_args_with_gradient(const struct mu_fn *f)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < f->n_args; i++)
-		n += arg_has(f, i);
+		n += arg_has_gradient(f, i);
 	return n;
 }
 
-/* What would be other numbers the second time, or would happen twice. */
-static bool may_run_again(struct grad_call *c, const struct mu_fn *f)
+/* True if f can run again with the same result and without side effects. Else fails the builder. */
+static bool can_run_again(struct grad_call *c, const struct mu_fn *f)
 {
 	if (f && f->stateful)
 		mu_builder_fail(c->b, MU_UNIMPLEMENTED,
 				"op %s (node '%s') has no gradient: its function %s draws random "
-				"numbers or changes something, and would do so again",
+				"numbers or has side effects, and the gradient would run it again",
 				c->node->op, c->node->name, f->name);
 	return !builder_failed(c->b);
 }
 
-/* dx of f's arguments that have gradients, one after the other; dy of its outputs that have. */
-static void put_gradient(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *x,
-			 const struct mu_out *dy, struct mu_out *dx)
+/* Adds f and its gradients to b. dx: for the arguments that have gradients, in order. dy: for the
+ * outputs that have gradients. */
+static void add_gradient_nodes(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *x,
+			       const struct mu_out *dy, struct mu_out *dx)
 {
 	struct mu_out *y = MU_NEW_ARRAY(struct mu_out, f->n_outs + 1);
 	struct mu_out *ys = MU_NEW_ARRAY(struct mu_out, f->n_outs + 1);
@@ -60,10 +61,10 @@ static void put_gradient(struct mu_builder *b, const struct mu_fn *f, const stru
 
 	fn_put(b, f, x, y);
 	for (unsigned i = 0; i < f->n_outs; i++)
-		if (out_has(f, i))
+		if (output_has_gradient(f, i))
 			ys[n_ys++] = y[i];
 	for (unsigned i = 0; i < f->n_args; i++)
-		if (arg_has(f, i))
+		if (arg_has_gradient(f, i))
 			xs[n_xs++] = x[i];
 	if (!builder_failed(b))
 		gradients_from(b, ys, dy, n_ys, xs, n_xs, dx);
@@ -80,11 +81,11 @@ static void make_gradient(struct mu_builder *b, void *fn, const struct mu_out *i
 {
 	const struct mu_fn *f = fn;
 
-	put_gradient(b, f, in, in + f->n_args, out);
+	add_gradient_nodes(b, f, in, in + f->n_args, out);
 }
 
-/* What the call gives its function: inputs from `from` on, then the gradients of its outputs.  New;
- * *n: how many. */
+/* Inputs of the gradient function: the node's inputs starting at `from`, then the gradients of its
+ * outputs. Returns a new array; *n is its length. */
 static struct mu_out *inputs_and_gradients(struct grad_call *c, const struct mu_fn *f,
 					   unsigned from, unsigned *n)
 {
@@ -93,7 +94,7 @@ static struct mu_out *inputs_and_gradients(struct grad_call *c, const struct mu_
 	for (*n = 0; *n < f->n_args; (*n)++)
 		in[*n] = grad_in(c, from + *n);
 	for (unsigned i = 0; i < f->n_outs; i++)
-		if (out_has(f, i))
+		if (output_has_gradient(f, i))
 			in[(*n)++] =
 			    c->gy[i].node ? c->gy[i] : grad_zeros(c->b, grad_out(c, (int)i));
 	return in;
@@ -104,16 +105,18 @@ static const struct mu_fn *gradient_of(struct grad_call *c, const struct mu_fn *
 {
 	const char *name;
 
-	if (!may_run_again(c, f))
+	if (!can_run_again(c, f))
 		return NULL;
 	name = mu_arena_printf(&c->b->graph->arena, "%s_gradient", f->name);
-	return mu_function_new(c->b, name, make_gradient, (void *)f, in, n, args_that_have(f));
+	return mu_function_new(c->b, name, make_gradient, (void *)f, in, n,
+			       count_args_with_gradient(f));
 }
 
-static void hand_on(struct grad_call *c, const struct mu_fn *f, unsigned from, struct mu_out dx)
+static void set_input_gradients(struct grad_call *c, const struct mu_fn *f, unsigned from,
+				struct mu_out dx)
 {
 	for (unsigned i = 0, k = 0; i < f->n_args && dx.node; i++)
-		if (arg_has(f, i))
+		if (arg_has_gradient(f, i))
 			c->gx[from + i] = mu_port(dx, (int)k++);
 }
 
@@ -128,7 +131,7 @@ static void g_call(struct grad_call *c)
 	in = inputs_and_gradients(c, f, 0, &n);
 	g = gradient_of(c, f, in, n);
 	if (g)
-		hand_on(c, f, 0, mu_call(c->b, g, in, n));
+		set_input_gradients(c, f, 0, mu_call(c->b, g, in, n));
 	free(in);
 }
 
@@ -145,7 +148,7 @@ static void g_if(struct grad_call *c)
 	g[0] = gradient_of(c, then, in, n);
 	g[1] = gradient_of(c, otherwise, in, n);
 	if (g[0] && g[1])
-		hand_on(c, then, 1, mu_if(c->b, grad_in(c, 0), g[0], g[1], in, n));
+		set_input_gradients(c, then, 1, mu_if(c->b, grad_in(c, 0), g[0], g[1], in, n));
 	free(in);
 }
 
@@ -163,21 +166,22 @@ static void g_case(struct grad_call *c)
 	for (unsigned i = 0; i < list->n && !builder_failed(c->b); i++)
 		g[i] = gradient_of(c, fn_of(c->b, c->node, "branches", i), in, n);
 	if (!builder_failed(c->b))
-		hand_on(c, first, 1, mu_case(c->b, grad_in(c, 0), g, list->n, in, n));
+		set_input_gradients(c, first, 1, mu_case(c->b, grad_in(c, 0), g, list->n, in, n));
 	free(in);
 	free(g);
 }
 
 /* ---- loops ----
  *
- * Variables of the loop that keeps:      turns, x…, a list for each kept x
- * Variables of the loop that goes back:  turns left, a list for each kept x, the other x…, dx… */
+ * Variables of the recording loop:  iterations, x…, a list for each recorded x
+ * Variables of the reverse loop:    iterations left, a list for each recorded x, the other x…, dx…
+ */
 struct loop {
 	const struct mu_fn *cond, *body;
-	unsigned n, kept; /* variables; those that need lists */
+	unsigned n, n_recorded; /* variables; variables that need lists */
 };
 
-static bool is_kept(const struct loop *l, unsigned i)
+static bool is_recorded(const struct loop *l, unsigned i)
 {
 	return l->body->outs[i].node != l->body->args[i].node;
 }
@@ -192,14 +196,14 @@ static struct mu_out any_shape(struct mu_builder *b)
 	return grad_int(b, -1);
 }
 
-static void keeps_cond(struct mu_builder *b, void *loop, const struct mu_out *in,
-		       struct mu_out *out)
+static void record_cond(struct mu_builder *b, void *loop, const struct mu_out *in,
+			struct mu_out *out)
 {
 	fn_put(b, ((struct loop *)loop)->cond, in + 1, out);
 }
 
-static void keeps_body(struct mu_builder *b, void *loop, const struct mu_out *in,
-		       struct mu_out *out)
+static void record_body(struct mu_builder *b, void *loop, const struct mu_out *in,
+			struct mu_out *out)
 {
 	const struct loop *l = loop;
 	unsigned k = 1 + l->n;
@@ -207,26 +211,28 @@ static void keeps_body(struct mu_builder *b, void *loop, const struct mu_out *in
 	out[0] = mu_add(b, in[0], grad_int(b, 1));
 	fn_put(b, l->body, in + 1, out + 1);
 	for (unsigned i = 0; i < l->n; i++)
-		if (is_kept(l, i)) {
+		if (is_recorded(l, i)) {
 			out[k] = mu_op(b, "TensorListPushBack", MU_IN(in[k], in[1 + i]));
 			k++;
 		}
 }
 
-static void back_cond(struct mu_builder *b, void *loop, const struct mu_out *in, struct mu_out *out)
+static void reverse_cond(struct mu_builder *b, void *loop, const struct mu_out *in,
+			 struct mu_out *out)
 {
 	out[0] = mu_op(b, "Greater", MU_IN(in[0], grad_int(b, 0)));
 }
 
-static void back_body(struct mu_builder *b, void *loop, const struct mu_out *in, struct mu_out *out)
+static void reverse_body(struct mu_builder *b, void *loop, const struct mu_out *in,
+			 struct mu_out *out)
 {
 	const struct loop *l = loop;
 	struct mu_out *x = MU_NEW_ARRAY(struct mu_out, l->n + 1);
-	unsigned list = 1, same = 1 + l->kept, dy = 1 + l->n;
+	unsigned list = 1, same = 1 + l->n_recorded, dy = 1 + l->n;
 
 	out[0] = mu_sub(b, in[0], grad_int(b, 1));
 	for (unsigned i = 0; i < l->n; i++) {
-		if (!is_kept(l, i)) {
+		if (!is_recorded(l, i)) {
 			x[i] = out[same] = in[same];
 			same++;
 			continue;
@@ -236,35 +242,35 @@ static void back_body(struct mu_builder *b, void *loop, const struct mu_out *in,
 		x[i] = mu_port(out[list++], 1);
 		builder_set_shape(b, x[i], mu_out_shape(l->body->b, l->body->args[i]));
 	}
-	put_gradient(b, l->body, x, in + dy, out + dy);
+	add_gradient_nodes(b, l->body, x, in + dy, out + dy);
 	free(x);
 }
 
-/* The loop once more, keeping; in[i] becomes what the loop back begins with. */
-static void run_and_keep(struct grad_call *c, const struct loop *l, struct mu_out *in)
+/* Adds the recording loop. in[i] becomes the initial value of variable i of the reverse loop. */
+static void add_recording_loop(struct grad_call *c, const struct loop *l, struct mu_out *in)
 {
 	struct mu_builder *b = c->b;
-	unsigned n = 1 + l->n + l->kept, k = 0;
-	struct mu_out *vars = MU_NEW_ARRAY(struct mu_out, n), kept;
+	unsigned n = 1 + l->n + l->n_recorded, k = 0;
+	struct mu_out *vars = MU_NEW_ARRAY(struct mu_out, n), n_recorded;
 	const struct mu_fn *cond, *body;
 
 	vars[k++] = grad_int(b, 0);
 	for (unsigned i = 0; i < l->n; i++)
 		vars[k++] = grad_in(c, i);
 	for (unsigned i = 0; i < l->n; i++)
-		if (is_kept(l, i))
+		if (is_recorded(l, i))
 			vars[k++] =
 			    mu_op(b, "EmptyTensorList", MU_IN(any_shape(b), grad_int(b, -1)),
 				  MU_ATTRS(MU_A_TYPE("element_dtype", type_of(l, i))));
-	cond = mu_function_new(b, "keeps_cond", keeps_cond, (void *)l, vars, n, 1);
-	body = mu_function_new(b, "keeps_body", keeps_body, (void *)l, vars, n, n);
-	kept = mu_while(b, cond, body, vars, n);
-	in[0] = kept;
-	for (unsigned i = 0; i < l->kept; i++)
-		in[1 + i] = mu_port(kept, (int)(1 + l->n + i));
-	k = 1 + l->kept;
+	cond = mu_function_new(b, "keeps_cond", record_cond, (void *)l, vars, n, 1);
+	body = mu_function_new(b, "keeps_body", record_body, (void *)l, vars, n, n);
+	n_recorded = mu_while(b, cond, body, vars, n);
+	in[0] = n_recorded;
+	for (unsigned i = 0; i < l->n_recorded; i++)
+		in[1 + i] = mu_port(n_recorded, (int)(1 + l->n + i));
+	k = 1 + l->n_recorded;
 	for (unsigned i = 0; i < l->n; i++)
-		if (!is_kept(l, i))
+		if (!is_recorded(l, i))
 			in[k++] = grad_in(c, i);
 	free(vars);
 }
@@ -279,22 +285,22 @@ static void g_while(struct grad_call *c)
 	struct mu_out *in, back;
 	unsigned n;
 
-	if (!l.cond || !l.body || !may_run_again(c, l.cond) || !may_run_again(c, l.body))
+	if (!l.cond || !l.body || !can_run_again(c, l.cond) || !can_run_again(c, l.body))
 		return;
 	for (unsigned i = 0; i < l.n; i++)
-		l.kept += is_kept(&l, i);
+		l.n_recorded += is_recorded(&l, i);
 	n = 1 + l.n;
 	in = MU_NEW_ARRAY(struct mu_out, 1 + 2 * l.n);
-	run_and_keep(c, &l, in);
+	add_recording_loop(c, &l, in);
 	for (unsigned i = 0; i < l.n; i++)
-		if (arg_has(l.body, i))
+		if (arg_has_gradient(l.body, i))
 			in[n++] = c->gy[i].node ? c->gy[i] : grad_zeros(b, grad_out(c, (int)i));
-	cond = mu_function_new(b, "back_cond", back_cond, &l, in, n, 1);
-	body = mu_function_new(b, "back_body", back_body, &l, in, n, n);
+	cond = mu_function_new(b, "back_cond", reverse_cond, &l, in, n, 1);
+	body = mu_function_new(b, "back_body", reverse_body, &l, in, n, n);
 	back = mu_while(b, cond, body, in, n);
 	n = 1 + l.n;
 	for (unsigned i = 0; i < l.n && back.node; i++)
-		if (arg_has(l.body, i))
+		if (arg_has_gradient(l.body, i))
 			c->gx[i] = mu_port(back, (int)n++);
 	free(in);
 }

@@ -1,40 +1,40 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reverse mode: from the loss back to the xs, in falling order of node ids.
+/* Reverse-mode differentiation.
  *
- * The builder only ever refers to nodes that exist, so ids are a topological order and one sweep
- * from the loss's id downward sees every node after all of its consumers.  Only nodes that lie
- * between xs and loss are differentiated.
+ * A node refers only to nodes that exist already, so ids are a topological order. One pass from the
+ * id of the loss downward sees each node after all its consumers. Only nodes on a path from the xs
+ * to the loss are differentiated.
  */
 #include "client/grad/op_grads.h"
 #include "muster/grad.h"
 
-struct pending { /* gradients that have arrived at one output, to be summed */
+struct pending { /* partial gradients of one output, to be summed */
 	struct mu_out *g;
 	unsigned n;
 };
 struct sweep {
 	struct mu_builder *b;
-	unsigned n_nodes;         /* of the graph before the first gradient node */
-	bool *wanted;             /* depends on one of the xs */
-	struct pending **arrived; /* by node id: one entry an output */
+	unsigned n_nodes;          /* nodes of the graph before the first gradient node */
+	bool *wanted;              /* by node id: depends on one of the xs */
+	struct pending **partials; /* by node id: one entry for each output */
 };
 
-static void arrive(struct sweep *s, struct mu_out at, struct mu_out g)
+static void add_partial(struct sweep *s, struct mu_out at, struct mu_out g)
 {
 	unsigned id = at.node->id, n_out = s->b->info[id].n_out;
 	struct pending *p;
 
-	if (!s->arrived[id])
-		s->arrived[id] = MU_NEW_ARRAY(struct pending, n_out);
-	p = &s->arrived[id][at.port];
+	if (!s->partials[id])
+		s->partials[id] = MU_NEW_ARRAY(struct pending, n_out);
+	p = &s->partials[id][at.port];
 	p->g = mu_xrealloc(p->g, (p->n + 1) * sizeof(*p->g));
 	p->g[p->n++] = g;
 }
 
-/* The sum of what has arrived at an output. */
-static struct mu_out total(struct sweep *s, struct mu_out at)
+/* The sum of the partial gradients of an output. */
+static struct mu_out sum_partials(struct sweep *s, struct mu_out at)
 {
-	struct pending *p = s->arrived[at.node->id];
+	struct pending *p = s->partials[at.node->id];
 
 	if (!p || !p[at.port].n)
 		return MU_NO_OUT;
@@ -59,7 +59,7 @@ static void mark_wanted(struct sweep *s, const struct mu_out *xs, unsigned n)
 			s->wanted[i] = s->wanted[g->nodes[i]->inputs[j].node->id];
 }
 
-static bool flows_back(const struct sweep *s, const struct mu_node *n)
+static bool is_on_path(const struct sweep *s, const struct mu_node *n)
 {
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		if (s->wanted[n->inputs[i].node->id])
@@ -67,9 +67,10 @@ static bool flows_back(const struct sweep *s, const struct mu_node *n)
 	return false;
 }
 
-/* Whether enough has arrived at n's outputs for its gradient function; fills up with zeros. */
-static bool ready(struct sweep *s, const struct op_grad *og, struct mu_node *n, struct mu_out *gy,
-		  unsigned n_out)
+/* True if n's gradient function can be called with the gradients of its outputs. Replaces missing
+ * gradients by zeros if the function needs them. */
+static bool gather_output_gradients(struct sweep *s, const struct op_grad *og, struct mu_node *n,
+				    struct mu_out *gy, unsigned n_out)
 {
 	bool any = false;
 
@@ -85,20 +86,20 @@ static bool ready(struct sweep *s, const struct op_grad *og, struct mu_node *n, 
 	return any;
 }
 
-/* What to do about an op that has none. */
-static const char *way_out(const char *op)
+/* Advice in the message about an op without a gradient. */
+static const char *advice_for(const char *op)
 {
 	static const char *const frames[] = {"Enter",    "Exit",    "NextIteration",
 					     "RefEnter", "RefExit", "RefNextIteration"};
 
 	for (size_t i = 0; i < MU_COUNT(frames); i++)
 		if (strcmp(op, frames[i]) == 0)
-			return "make the loop with mu_while (muster/function.h)";
-	return "leave it out of the loss or put a StopGradient before it";
+			return "build the loop with mu_while (muster/function.h)";
+	return "remove it from the loss or put a StopGradient before it";
 }
 
-/* Differentiates one node: hands its outputs' gradients on to its inputs. */
-static void visit(struct sweep *s, struct mu_node *n)
+/* Differentiates one node: computes the gradients of its inputs from those of its outputs. */
+static void differentiate_node(struct sweep *s, struct mu_node *n)
 {
 	const struct op_grad *og = op_grad_find(n->op);
 	unsigned n_out = s->b->info[n->id].n_out;
@@ -107,19 +108,19 @@ static void visit(struct sweep *s, struct mu_node *n)
 	struct grad_call c = {s->b, n, gy, n_out, gx};
 
 	for (unsigned i = 0; i < n_out; i++)
-		gy[i] = total(s, (struct mu_out){n, (int)i});
+		gy[i] = sum_partials(s, (struct mu_out){n, (int)i});
 	mu_push_device(s->b, n->device);
 	if (!og) {
 		mu_builder_fail(s->b, MU_UNIMPLEMENTED, "op %s (node '%s') has no gradient; %s",
-				n->op, n->name, way_out(n->op));
-	} else if (ready(s, og, n, gy, n_out)) {
+				n->op, n->name, advice_for(n->op));
+	} else if (gather_output_gradients(s, og, n, gy, n_out)) {
 		if (grad_takes_complex(&c))
 			og->fn(&c);
 		else
 			grad_refuse(&c, "of complex numbers");
 		for (unsigned i = 0; i < n->n_inputs && !builder_failed(s->b); i++)
 			if (gx[i].node && s->wanted[n->inputs[i].node->id])
-				arrive(s, grad_in(&c, i), gx[i]);
+				add_partial(s, grad_in(&c, i), gx[i]);
 	}
 	mu_pop_device(s->b);
 	free(gy);
@@ -139,11 +140,11 @@ static struct mu_out ones_like(struct mu_builder *b, struct mu_out y)
 static void sweep_free(struct sweep *s)
 {
 	for (unsigned i = 0; i < s->n_nodes; i++) {
-		for (unsigned j = 0; s->arrived[i] && j < s->b->info[i].n_out; j++)
-			free(s->arrived[i][j].g);
-		free(s->arrived[i]);
+		for (unsigned j = 0; s->partials[i] && j < s->b->info[i].n_out; j++)
+			free(s->partials[i][j].g);
+		free(s->partials[i]);
 	}
-	free(s->arrived);
+	free(s->partials);
 	free(s->wanted);
 }
 
@@ -153,16 +154,16 @@ void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct 
 	struct sweep s = {.b = b, .n_nodes = b->graph->n_nodes};
 
 	s.wanted = MU_NEW_ARRAY(bool, s.n_nodes + 1);
-	s.arrived = MU_NEW_ARRAY(struct pending *, s.n_nodes + 1);
+	s.partials = MU_NEW_ARRAY(struct pending *, s.n_nodes + 1);
 	mark_wanted(&s, xs, n);
 	for (unsigned i = 0; i < n_ys && !builder_failed(b); i++)
 		if (gys[i].node && s.wanted[ys[i].node->id])
-			arrive(&s, ys[i], gys[i]);
+			add_partial(&s, ys[i], gys[i]);
 	for (unsigned id = s.n_nodes; id-- > 0 && !builder_failed(b);)
-		if (s.wanted[id] && s.arrived[id] && flows_back(&s, b->graph->nodes[id]))
-			visit(&s, b->graph->nodes[id]);
+		if (s.wanted[id] && s.partials[id] && is_on_path(&s, b->graph->nodes[id]))
+			differentiate_node(&s, b->graph->nodes[id]);
 	for (unsigned i = 0; i < n; i++)
-		grads[i] = xs[i].node && !builder_failed(b) ? total(&s, xs[i]) : MU_NO_OUT;
+		grads[i] = xs[i].node && !builder_failed(b) ? sum_partials(&s, xs[i]) : MU_NO_OUT;
 	sweep_free(&s);
 }
 

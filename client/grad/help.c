@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What gradient functions share.  Broadcasting is undone in one place, with the static shapes when
- * they settle it and at run time when they do not. */
+/* Helpers of gradient functions. Broadcasting is undone only here: with static shapes if they are
+ * known, else at run time. */
 #include "client/grad/op_grads.h"
 #include "lib/ops/op_def.h"
 
@@ -105,7 +105,8 @@ struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *
 	struct mu_node_attr attrs[16];
 	unsigned k = 0;
 
-	/* Types follow from the inputs, which need not be those of the node. */
+	/* Type attributes are derived from the inputs, whose types may differ from those of the
+	 * node. */
 	for (unsigned i = 0; def && i < c->node->n_attrs && k < MU_COUNT(attrs); i++)
 		if (mu_op_attr(def, c->node->attrs[i].name) &&
 		    c->node->attrs[i].value.kind != MU_ATTR_TYPE)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gradients of ops that gather and scatter by index.
  *
- * What was gathered several times gets the sum: UnsortedSegmentSum over the rows of the source.
- * The gradient is as large as the source; the optimizers know it by that op when its source is a
- * variable, and update the rows alone (client/optim/rows.c).
+ * The gradient of a row that was gathered several times is the sum: UnsortedSegmentSum over the
+ * rows of the source. The gradient has the size of the source. If the source is a variable, the
+ * optimizers recognise this op and update only the rows (client/optim/rows.c).
  */
 #include "client/grad/op_grads.h"
 
-/* Rows of g, one for each index, summed into `rows` rows. */
+/* Sums the rows of g, one for each index, into `rows` rows. */
 static struct mu_out sum_rows(struct mu_builder *b, struct mu_out g, struct mu_out indices,
 			      struct mu_out rows)
 {
@@ -31,15 +31,15 @@ GRAD_UNARY(g_gather_nd, mu_op(b, "ScatterNd",
 				    mu_cast(b, grad_shape(b, x),
 					    mu_dtype_base(mu_out_dtype(b, grad_in(c, 1)))))))
 
-/* Rank from..to-1 as numbers, appended to a permutation. */
-static void run(int32_t *perm, int *n, int from, int to)
+/* Appends from … to-1 to a permutation. */
+static void append_range(int32_t *perm, int *n, int from, int to)
 {
 	while (from < to)
 		perm[(*n)++] = from++;
 }
 
-/* Elements from..to-1 of a vector; to 0: all behind from. */
-static struct mu_out part(struct mu_builder *b, struct mu_out v, int from, int to)
+/* Elements from … to-1 of a vector; to 0: up to the end. */
+static struct mu_out slice_of(struct mu_builder *b, struct mu_out v, int from, int to)
 {
 	return mu_op(b, "StridedSlice",
 		     MU_IN(v, mu_const_ints(b, (int32_t[]){from}, 1),
@@ -53,29 +53,29 @@ static struct mu_out product(struct mu_builder *b, struct mu_out v)
 	return mu_op(b, "Prod", MU_IN(v, mu_const_ints(b, (int32_t[]){0}, 1)));
 }
 
-/* g summed into the source of this shape.  Each of the batches, as large as the first `batch`
- * dimensions say, has n rows of its own: index i of batch k is row k n + i of all together. */
+/* Sums g into a tensor of the source's shape. The first `batch` dimensions are batches of n rows.
+ * Index i of batch k is row k n + i of all rows. */
 static struct mu_out sum_batches(struct grad_call *c, struct mu_out g, struct mu_out shape,
 				 int batch)
 {
 	struct mu_builder *b = c->b;
-	struct mu_out batches = product(b, part(b, shape, 0, batch));
-	struct mu_out n = product(b, part(b, shape, batch, batch + 1));
+	struct mu_out batches = product(b, slice_of(b, shape, 0, batch));
+	struct mu_out n = product(b, slice_of(b, shape, batch, batch + 1));
 	struct mu_out first = mu_op(b, "Range", MU_IN(grad_int(b, 0), mu_mul(b, batches, n), n));
 	struct mu_out columns = mu_op(b, "ExpandDims", MU_IN(first, grad_int(b, 1)));
 	struct mu_out table = mu_reshape(b, mu_cast(b, grad_in(c, 1), MU_INT32),
 					 mu_op(b, "Pack", MU_IN(batches, grad_int(b, -1))));
 	struct mu_out behind = mu_op(b, "ConcatV2",
 				     MU_IN(mu_const_ints(b, (int32_t[]){-1}, 1),
-					   part(b, shape, batch + 1, 0), grad_int(b, 0)));
+					   slice_of(b, shape, batch + 1, 0), grad_int(b, 0)));
 	struct mu_out at = grad_flat(b, mu_add(b, table, columns));
 
 	return mu_reshape(b, sum_rows(b, mu_reshape(b, g, behind), at, mu_mul(b, batches, n)),
 			  shape);
 }
 
-/* Along an axis behind the batches: the dimensions of the indices go there, the rows are summed,
- * and the axis goes back to its place. */
+/* Gather along an axis behind the batch dimensions. The index dimensions move to the front, the
+ * rows are summed, and the axis moves back. */
 static void gather_inner(struct grad_call *c, int axis, int batch, int rank, int rank_i)
 {
 	struct mu_builder *b = c->b;
@@ -83,25 +83,25 @@ static void gather_inner(struct grad_call *c, int axis, int batch, int rank, int
 	int n = 0, more = rank_i - batch;
 	struct mu_out g, shape, sums;
 
-	run(perm, &n, 0, batch);
-	run(perm, &n, axis, axis + more);
-	run(perm, &n, batch, axis);
-	run(perm, &n, axis + more, more + rank - 1);
+	append_range(perm, &n, 0, batch);
+	append_range(perm, &n, axis, axis + more);
+	append_range(perm, &n, batch, axis);
+	append_range(perm, &n, axis + more, more + rank - 1);
 	g = mu_op(b, "Transpose", MU_IN(c->gy[0], mu_const_ints(b, perm, (unsigned)n)));
 	n = 0;
-	run(perm, &n, 0, batch);
+	append_range(perm, &n, 0, batch);
 	perm[n++] = axis;
-	run(perm, &n, batch, axis);
-	run(perm, &n, axis + 1, rank);
+	append_range(perm, &n, batch, axis);
+	append_range(perm, &n, axis + 1, rank);
 	shape = mu_op(b, "Gather",
 		      MU_IN(grad_shape(b, grad_in(c, 0)), mu_const_ints(b, perm, (unsigned)n)));
 	sums = batch ? sum_batches(c, g, shape, batch)
 		     : sum_rows(b, g, grad_in(c, 1), first_size(b, shape));
 	n = 0;
-	run(perm, &n, 0, batch);
-	run(perm, &n, batch + 1, axis + 1);
+	append_range(perm, &n, 0, batch);
+	append_range(perm, &n, batch + 1, axis + 1);
 	perm[n++] = batch;
-	run(perm, &n, axis + 1, rank);
+	append_range(perm, &n, axis + 1, rank);
 	c->gx[0] = mu_op(b, "Transpose", MU_IN(sums, mu_const_ints(b, perm, (unsigned)n)));
 }
 
@@ -120,7 +120,7 @@ static void g_gather_v2(struct grad_call *c)
 		batch += rank_i;
 	if (!value || axis < 0 || (axis && (rank < 0 || rank_i < 0 || axis >= rank)) || batch < 0 ||
 	    batch > axis || (batch && batch > rank_i))
-		grad_refuse(c, "unless its axis is constant and the ranks are known");
+		grad_refuse(c, "except for a constant axis and known ranks");
 	else if (axis > batch)
 		gather_inner(c, (int)axis, (int)batch, rank, rank_i);
 	else if (batch)
@@ -139,14 +139,14 @@ static void g_resource_gather_nd(struct grad_call *c)
 			       mu_cast(c->b, shape, mu_dtype_base(mu_out_dtype(c->b, indices)))));
 }
 
-/* Of (input, indices, updates). */
+/* Inputs: (input, indices, updates). */
 static void g_scatter_nd_add(struct grad_call *c)
 {
 	c->gx[0] = c->gy[0];
 	c->gx[2] = mu_op(c->b, "GatherNd", MU_IN(c->gy[0], grad_in(c, 1)));
 }
 
-/* Of the same: what was written over is gone. */
+/* Inputs as above. An overwritten element has no gradient. */
 static void g_scatter_update(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorScatterUpdate",
@@ -160,7 +160,7 @@ static void g_scatter_sub(struct grad_call *c)
 	c->gx[2] = mu_neg(c->b, c->gx[2]);
 }
 
-/* The greatest or least of what came to a place: shared among those that are equal to it. */
+/* Max or Min: the elements that are equal to the result share its gradient. */
 static void g_scatter_extreme(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -175,13 +175,14 @@ static void g_scatter_extreme(struct grad_call *c)
 	c->gx[2] = mu_mul(b, came, mu_op(b, "GatherNd", MU_IN(share, at)));
 }
 
-/* Of (indices, updates, shape). */
+/* Inputs: (indices, updates, shape). */
 static void g_scatter_nd(struct grad_call *c)
 {
 	c->gx[1] = mu_op(c->b, "GatherNd", MU_IN(c->gy[0], grad_in(c, 0)));
 }
 
-/* Of (indices, shape, values, default): a list of numbers or a table of coordinates. */
+/* Inputs: (indices, shape, values, default). Indices are a vector of numbers or a matrix of
+ * coordinates. */
 static void g_sparse_to_dense(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -193,7 +194,7 @@ static void g_sparse_to_dense(struct grad_call *c)
 			  mu_sum(b, grad_flat(b, values), NULL, 0));
 }
 
-/* Of (indices, values, shape, default); output 3 says where each value went. */
+/* Inputs: (indices, values, shape, default). Output 3 is the new position of each value. */
 static void g_fill_empty_rows(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -205,7 +206,7 @@ static void g_fill_empty_rows(struct grad_call *c)
 	c->gx[3] = mu_sub(b, mu_sum(b, g, NULL, 0), mu_sum(b, c->gx[1], NULL, 0));
 }
 
-/* Equal elements share it. */
+/* Elements that are equal to the result share its gradient. */
 static void g_nth_element(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -218,7 +219,7 @@ static void g_nth_element(struct grad_call *c)
 	c->gx[0] = mu_mul(b, mu_div(b, on, n), g);
 }
 
-/* Row r of k values of n: value j came from r n + index. */
+/* Row r has k values of n elements: value j came from element r n + index. */
 static void g_top_k(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -244,7 +245,8 @@ static void g_top_k(struct grad_call *c)
 	c->gx[0] = grad_like(b, sum_rows(b, grad_flat(b, c->gy[0]), at, size), x);
 }
 
-/* Of (data, partitions): 0, 1, 2, … are sent the same ways and stitch it together again. */
+/* Inputs: (data, partitions). The numbers 0, 1, 2, … are partitioned alike and become the indices
+ * of a DynamicStitch. */
 static void g_partition(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -268,8 +270,8 @@ static void g_partition(struct grad_call *c)
 	free(in);
 }
 
-/* Of (indices…, data…).  Where an index comes twice the later wins, and both get its gradient: that
- * is TensorFlow's rule too. */
+/* Inputs: (indices…, data…). If an index occurs twice the later data wins, but both get the
+ * gradient, as in TensorFlow. */
 static void g_stitch(struct grad_call *c)
 {
 	unsigned n = c->node->n_inputs / 2;

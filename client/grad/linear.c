@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of linear algebra: matrices taken apart, turned round and solved by; batches of them
- * alike. */
+/* Gradients of decompositions, determinants and solvers of (batches of) matrices. */
 #include "client/grad/op_grads.h"
 
-static struct mu_out product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
-			     bool ty)
+static struct mu_out matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
+				    bool ty)
 {
 	return mu_op(b, "BatchMatMulV2", MU_IN(x, y),
 		     MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
@@ -15,7 +14,7 @@ static struct mu_out on_diagonal(struct mu_builder *b, struct mu_out x)
 	return mu_op(b, "MatrixDiag", MU_IN(x));
 }
 
-/* The lower triangle, with half of the diagonal. */
+/* The lower triangle, with half the diagonal. */
 static struct mu_out half_lower(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out half = grad_scale(b, mu_op(b, "MatrixDiagPart", MU_IN(x)), 0.5);
@@ -24,7 +23,7 @@ static struct mu_out half_lower(struct mu_builder *b, struct mu_out x)
 	return mu_op(b, "MatrixSetDiag", MU_IN(low, half));
 }
 
-/* A number for each matrix as one that goes with all its numbers. */
+/* Reshapes one number for each matrix so that it broadcasts over the matrix. */
 static struct mu_out over_matrix(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out last = grad_int(b, -1);
@@ -37,16 +36,18 @@ static struct mu_out inverse(struct mu_builder *b, struct mu_out x, bool adjoint
 	return mu_op(b, "MatrixInverse", MU_IN(x), MU_ATTRS(MU_A_BOOL("adjoint", adjoint)));
 }
 
-/* Of l, a = l lᵀ: half of s and its transpose, s = l⁻ᵀ p l⁻¹. */
+/* y = l with a = l lᵀ. The gradient is half of s plus its transpose, s = l⁻ᵀ p l⁻¹. */
 static void g_cholesky(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out l = grad_out(c, 0), diagonal = mu_op(b, "MatrixDiagPart", MU_IN(l));
 	struct mu_out one = on_diagonal(b, mu_op(b, "OnesLike", MU_IN(diagonal)));
 	struct mu_out back = mu_op(b, "MatrixTriangularSolve", MU_IN(l, one));
-	struct mu_out p = half_lower(b, product(b, l, true, c->gy[0], false));
-	struct mu_out s = product(b, back, true, product(b, p, false, back, false), false);
-	struct mu_out turned = product(b, back, true, product(b, p, true, back, false), false);
+	struct mu_out p = half_lower(b, matrix_product(b, l, true, c->gy[0], false));
+	struct mu_out s =
+	    matrix_product(b, back, true, matrix_product(b, p, false, back, false), false);
+	struct mu_out turned =
+	    matrix_product(b, back, true, matrix_product(b, p, true, back, false), false);
 
 	c->gx[0] = grad_scale(b, mu_add(b, s, turned), 0.5);
 }
@@ -57,9 +58,9 @@ static void g_inverse(struct grad_call *c)
 	struct mu_out y = grad_out(c, 0), g = c->gy[0], all;
 
 	if (grad_attr_bool(c, "adjoint"))
-		all = product(b, y, false, product(b, g, true, y, false), false);
+		all = matrix_product(b, y, false, matrix_product(b, g, true, y, false), false);
 	else
-		all = product(b, y, true, product(b, g, false, y, true), false);
+		all = matrix_product(b, y, true, matrix_product(b, g, false, y, true), false);
 	c->gx[0] = mu_neg(b, all);
 }
 
@@ -71,7 +72,7 @@ static void g_determinant(struct grad_call *c)
 	c->gx[0] = mu_mul(b, scale, inverse(b, grad_in(c, 0), true));
 }
 
-/* The sign does not change. */
+/* The sign has no gradient. */
 static void g_log_determinant(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -88,12 +89,13 @@ static void g_solve(struct grad_call *c)
 
 	c->gx[1] = mu_op(b, "MatrixSolve", MU_IN(grad_in(c, 0), c->gy[0]),
 			 MU_ATTRS(MU_A_BOOL("adjoint", !adjoint)));
-	da = adjoint ? product(b, x, false, c->gx[1], true) : product(b, c->gx[1], false, x, true);
+	da = adjoint ? matrix_product(b, x, false, c->gx[1], true)
+		     : matrix_product(b, c->gx[1], false, x, true);
 	c->gx[0] = mu_neg(b, da);
 }
 
 /* 1 / (e[j] - e[i]), 0 where i = j */
-static struct mu_out distances(struct mu_builder *b, struct mu_out e)
+static struct mu_out inverse_differences(struct mu_builder *b, struct mu_out e)
 {
 	struct mu_out rows = mu_op(b, "ExpandDims", MU_IN(e, grad_int(b, -2)));
 	struct mu_out columns = mu_op(b, "ExpandDims", MU_IN(e, grad_int(b, -1)));
@@ -102,7 +104,7 @@ static struct mu_out distances(struct mu_builder *b, struct mu_out e)
 	return mu_op(b, "MatrixSetDiag", MU_IN(all, grad_zeros(b, e)));
 }
 
-/* Only the lower triangle is looked at, and so gets what both would. */
+/* Only the lower triangle is read, so it gets the gradient of both triangles. */
 static void g_self_adjoint(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -115,13 +117,15 @@ static void g_self_adjoint(struct grad_call *c)
 	if (c->gy[0].node)
 		middle = on_diagonal(b, c->gy[0]);
 	if (c->gy[1].node) {
-		vectors = mu_mul(b, distances(b, e), product(b, v, true, c->gy[1], false));
+		vectors = mu_mul(b, inverse_differences(b, e),
+				 matrix_product(b, v, true, c->gy[1], false));
 		middle = middle.node ? mu_add(b, middle, vectors) : vectors;
 	}
 	if (!middle.node)
 		return;
-	vectors = mu_add(b, product(b, v, false, product(b, middle, false, v, true), false),
-			 product(b, v, false, product(b, middle, true, v, true), false));
+	vectors =
+	    mu_add(b, matrix_product(b, v, false, matrix_product(b, middle, false, v, true), false),
+		   matrix_product(b, v, false, matrix_product(b, middle, true, v, true), false));
 	c->gx[0] = half_lower(b, vectors);
 }
 

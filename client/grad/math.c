@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of element-wise ops: a line of mathematics each. */
+/* Gradients of element-wise ops, one expression each. */
 #include <math.h>
 
 #include "client/grad/op_grads.h"
@@ -20,13 +20,13 @@ static struct mu_out plus(struct mu_builder *b, struct mu_out x, double v)
 }
 
 /* 1 - x² */
-static struct mu_out circle(struct mu_builder *b, struct mu_out x)
+static struct mu_out one_minus_square(struct mu_builder *b, struct mu_out x)
 {
 	return mu_sub(b, grad_number(b, x, 1), mu_square(b, x));
 }
 
 /* exp(-x²) · 2 / √π */
-static struct mu_out bell(struct mu_builder *b, struct mu_out x)
+static struct mu_out erf_derivative(struct mu_builder *b, struct mu_out x)
 {
 	return grad_scale(b, mu_exp(b, mu_neg(b, mu_square(b, x))), M_2_SQRTPI);
 }
@@ -37,8 +37,9 @@ static struct mu_out nonzero(struct mu_builder *b, struct mu_out x)
 	return grad_indicator(b, op2(b, "NotEqual", x, grad_zeros(b, x)), x);
 }
 
-/* How often z went into x: (x - y) / z, whole but for rounding. */
-static struct mu_out times(struct mu_builder *b, struct mu_out x, struct mu_out z, struct mu_out y)
+/* The quotient (x - y) / z of a modulo op, an integer except for rounding. */
+static struct mu_out quotient(struct mu_builder *b, struct mu_out x, struct mu_out z,
+			      struct mu_out y)
 {
 	return op1(b, "Rint", mu_div(b, mu_sub(b, x, y), z));
 }
@@ -60,18 +61,18 @@ static struct mu_out div_no_nan(struct mu_builder *b, struct mu_out x, struct mu
 GRAD_UNARY(g_pass, g)
 GRAD_UNARY(g_neg, mu_neg(b, g))
 GRAD_UNARY(g_abs, mu_mul(b, g, op1(b, "Sign", x)))
-GRAD_UNARY(g_acos, mu_neg(b, mu_mul(b, g, op1(b, "Rsqrt", circle(b, x)))))
+GRAD_UNARY(g_acos, mu_neg(b, mu_mul(b, g, op1(b, "Rsqrt", one_minus_square(b, x)))))
 GRAD_UNARY(g_acosh, mu_div(b, g, op1(b, "Sinh", y)))
-GRAD_UNARY(g_asin, mu_mul(b, g, op1(b, "Rsqrt", circle(b, x))))
+GRAD_UNARY(g_asin, mu_mul(b, g, op1(b, "Rsqrt", one_minus_square(b, x))))
 GRAD_UNARY(g_asinh, mu_div(b, g, op1(b, "Cosh", y)))
 GRAD_UNARY(g_atan, mu_div(b, g, plus(b, mu_square(b, x), 1)))
-GRAD_UNARY(g_atanh, mu_div(b, g, circle(b, x)))
+GRAD_UNARY(g_atanh, mu_div(b, g, one_minus_square(b, x)))
 GRAD_UNARY(g_digamma, mu_mul(b, g, op2(b, "Polygamma", mu_op(b, "OnesLike", MU_IN(x)), x)))
 GRAD_UNARY(g_lgamma, mu_mul(b, g, op1(b, "Digamma", x)))
 GRAD_UNARY(g_cos, mu_neg(b, mu_mul(b, g, op1(b, "Sin", x))))
 GRAD_UNARY(g_cosh, mu_mul(b, g, op1(b, "Sinh", x)))
-GRAD_UNARY(g_erf, mu_mul(b, g, bell(b, x)))
-GRAD_UNARY(g_erfc, mu_neg(b, mu_mul(b, g, bell(b, x))))
+GRAD_UNARY(g_erf, mu_mul(b, g, erf_derivative(b, x)))
+GRAD_UNARY(g_erfc, mu_neg(b, mu_mul(b, g, erf_derivative(b, x))))
 GRAD_UNARY(g_exp, mu_mul(b, g, y))
 GRAD_UNARY(g_expm1, mu_mul(b, g, plus(b, y, 1)))
 GRAD_UNARY(g_log, mu_div(b, g, x))
@@ -92,7 +93,7 @@ GRAD_BINARY(g_mul, mu_mul(b, g, grad_conj(b, z)), mu_mul(b, g, grad_conj(b, x)))
 GRAD_BINARY(g_mul_no_nan, op2(b, "MulNoNan", g, z), op2(b, "MulNoNan", x, g))
 GRAD_BINARY(g_div, mu_div(b, g, z), mu_neg(b, mu_mul(b, g, mu_div(b, y, z))))
 GRAD_BINARY(g_div_no_nan, div_no_nan(b, g, z), mu_neg(b, mu_mul(b, g, div_no_nan(b, y, z))))
-GRAD_BINARY(g_mod, g, mu_neg(b, mu_mul(b, g, times(b, x, z, y))))
+GRAD_BINARY(g_mod, g, mu_neg(b, mu_mul(b, g, quotient(b, x, z, y))))
 GRAD_BINARY(g_squared_difference, grad_scale(b, mu_mul(b, g, mu_sub(b, x, z)), 2),
 	    grad_scale(b, mu_mul(b, g, mu_sub(b, z, x)), 2))
 GRAD_BINARY(g_pow, mu_mul(b, g, mu_mul(b, z, op2(b, "Pow", x, plus(b, z, -1)))),
@@ -110,8 +111,7 @@ GRAD_BINARY(g_xlogy, mu_mul(b, g, op2(b, "Xlogy", nonzero(b, x), z)),
 GRAD_BINARY(g_xlog1py, mu_mul(b, g, op2(b, "Xlog1py", nonzero(b, x), z)),
 	    mu_mul(b, g, op2(b, "Xdivy", x, plus(b, z, 1))))
 
-/* Of (x, least, most): a bound gets what would have gone to the values that it took the place of.
- */
+/* Inputs: (x, min, max). A bound gets the gradient of the elements that it replaced. */
 static void g_clip(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -130,7 +130,8 @@ static void g_cross(struct grad_call *c)
 	c->gx[1] = op2(c->b, "Cross", c->gy[0], grad_in(c, 0));
 }
 
-/* Only by the second: the first is which derivative, or which power. */
+/* Only the second input has a gradient: the first is the order of the derivative or the exponent.
+ */
 static void g_polygamma(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;

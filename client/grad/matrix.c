@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of matrices taken apart, of triangular systems, and of products by an equation; batches
- * of them alike. */
+/* Gradients of QR decompositions, triangular and banded solvers, and Einsum, for batches of
+ * matrices. */
 #include "client/grad/op_grads.h"
 #include "lib/ops/equation.h"
 
-static struct mu_out product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
-			     bool ty)
+static struct mu_out matrix_product(struct mu_builder *b, struct mu_out x, bool tx, struct mu_out y,
+				    bool ty)
 {
 	return mu_op(b, "BatchMatMulV2", MU_IN(x, y),
 		     MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
 }
 
-/* The lower or the upper triangle, with the diagonal. */
+/* The lower or upper triangle, with the diagonal. */
 static struct mu_out triangle(struct mu_builder *b, struct mu_out x, bool lower)
 {
 	return mu_op(b, "MatrixBandPart",
@@ -25,7 +25,7 @@ static struct mu_out solve(struct mu_builder *b, struct mu_out a, struct mu_out 
 		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
 }
 
-/* Of (a, b) to x, a x = b. */
+/* Inputs: (a, b); output x with a x = b. */
 static void g_triangular_solve(struct grad_call *c)
 {
 	bool lower = grad_attr_bool(c, "lower"), adjoint = grad_attr_bool(c, "adjoint");
@@ -33,7 +33,8 @@ static void g_triangular_solve(struct grad_call *c)
 	struct mu_out a = grad_in(c, 0), x = grad_out(c, 0), gx, da;
 
 	gx = solve(b, a, c->gy[0], lower, !adjoint);
-	da = adjoint ? product(b, x, false, gx, true) : product(b, gx, false, x, true);
+	da =
+	    adjoint ? matrix_product(b, x, false, gx, true) : matrix_product(b, gx, false, x, true);
 	c->gx[0] = grad_sum_to(b, triangle(b, mu_neg(b, da), lower), a);
 	c->gx[1] = grad_sum_to(b, gx, grad_in(c, 1));
 }
@@ -45,7 +46,7 @@ static struct mu_out solve_bands(struct mu_builder *b, struct mu_out a, struct m
 		     MU_ATTRS(MU_A_BOOL("lower", lower), MU_A_BOOL("adjoint", adjoint)));
 }
 
-/* How many rows the matrices of x have. */
+/* Number of rows of the matrices of x. */
 static struct mu_out rows_of(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out shape = grad_shape(b, x);
@@ -54,7 +55,8 @@ static struct mu_out rows_of(struct mu_builder *b, struct mu_out x)
 		     MU_IN(shape, mu_sub(b, grad_size(b, shape), grad_int(b, 2)), grad_int(b, 0)));
 }
 
-/* The same, a being its diagonals: those of what the whole of a would get. */
+/* As g_triangular_solve, but a holds only the diagonals: takes the diagonals of the full gradient.
+ */
 static void g_banded_solve(struct grad_call *c)
 {
 	bool lower = grad_attr_bool(c, "lower"), adjoint = grad_attr_bool(c, "adjoint");
@@ -63,7 +65,8 @@ static void g_banded_solve(struct grad_call *c)
 	struct mu_out none = grad_int(b, 0), most = mu_sub(b, rows_of(b, a), grad_int(b, 1));
 
 	gx = solve_bands(b, a, c->gy[0], lower, !adjoint);
-	da = adjoint ? product(b, x, false, gx, true) : product(b, gx, false, x, true);
+	da =
+	    adjoint ? matrix_product(b, x, false, gx, true) : matrix_product(b, gx, false, x, true);
 	struct mu_out which = lower ? mu_op(b, "Pack", MU_IN(mu_neg(b, most), none))
 				    : mu_op(b, "Pack", MU_IN(none, most));
 	da = mu_op(b, "MatrixDiagPartV3", MU_IN(da, which, grad_number(b, a, 0)),
@@ -72,8 +75,8 @@ static void g_banded_solve(struct grad_call *c)
 	c->gx[1] = grad_sum_to(b, gx, grad_in(c, 1));
 }
 
-/* The last two dimensions of a tensor of known rank changed for one another. */
-static struct mu_out turned(struct mu_builder *b, struct mu_out x, int rank)
+/* Transposes the last two dimensions of a tensor of known rank. */
+static struct mu_out transposed(struct mu_builder *b, struct mu_out x, int rank)
 {
 	int32_t order[MU_MAX_RANK];
 
@@ -87,29 +90,31 @@ struct qr {
 	int rank;
 };
 
-/* x of x rᵀ = y */
-static struct mu_out over_r(const struct qr *w, struct mu_out y, struct mu_out r)
+/* Solves x rᵀ = y for x. */
+static struct mu_out solve_transposed_r(const struct qr *w, struct mu_out y, struct mu_out r)
 {
-	return turned(w->b, solve(w->b, r, turned(w->b, y, w->rank), false, false), w->rank);
+	return transposed(w->b, solve(w->b, r, transposed(w->b, y, w->rank), false, false),
+			  w->rank);
 }
 
-/* a = q r, with no more columns than rows: the columns of q stay orthogonal whatever da is, and r
- * upper triangular, which decides dq and dr; turned round, that gives da. */
-static struct mu_out no_wider_than_high(const struct qr *w, struct mu_out q, struct mu_out r,
-					struct mu_out dq, struct mu_out dr)
+/* a = q r with no more columns than rows. The columns of q stay orthogonal and r stays upper
+ * triangular, which determines dq and dr, and thereby da. */
+static struct mu_out qr_tall(const struct qr *w, struct mu_out q, struct mu_out r, struct mu_out dq,
+			     struct mu_out dr)
 {
 	struct mu_builder *b = w->b;
-	struct mu_out qdq = product(b, q, true, dq, false);
-	struct mu_out skew =
-	    mu_add(b, mu_sub(b, qdq, product(b, dq, true, q, false)),
-		   mu_sub(b, product(b, r, false, dr, true), product(b, dr, false, r, true)));
-	struct mu_out within = mu_add(b, dr, over_r(w, triangle(b, skew, true), r));
-	struct mu_out beside = over_r(w, mu_sub(b, dq, product(b, q, false, qdq, false)), r);
+	struct mu_out qdq = matrix_product(b, q, true, dq, false);
+	struct mu_out skew = mu_add(b, mu_sub(b, qdq, matrix_product(b, dq, true, q, false)),
+				    mu_sub(b, matrix_product(b, r, false, dr, true),
+					   matrix_product(b, dr, false, r, true)));
+	struct mu_out within = mu_add(b, dr, solve_transposed_r(w, triangle(b, skew, true), r));
+	struct mu_out beside =
+	    solve_transposed_r(w, mu_sub(b, dq, matrix_product(b, q, false, qdq, false)), r);
 
-	return mu_add(b, product(b, q, false, within, false), beside);
+	return mu_add(b, matrix_product(b, q, false, within, false), beside);
 }
 
-/* Columns [from, from + n) of the last dimension; n -1: to the end. */
+/* Columns [from, from + n) of the last dimension; n -1: up to the end. */
 static struct mu_out columns(const struct qr *w, struct mu_out x, int64_t from, int64_t n)
 {
 	int32_t begin[MU_MAX_RANK] = {0}, size[MU_MAX_RANK];
@@ -123,18 +128,18 @@ static struct mu_out columns(const struct qr *w, struct mu_out x, int64_t from, 
 			   mu_const_ints(w->b, size, (unsigned)w->rank)));
 }
 
-/* The columns of a beyond the square are a function of q alone: v = qᵀ a there. */
-static struct mu_out wider_than_high(const struct qr *w, struct grad_call *c, int64_t rows)
+/* The columns of a beyond the square part depend on q alone: v = qᵀ a. */
+static struct mu_out qr_wide(const struct qr *w, struct grad_call *c, int64_t rows)
 {
 	struct mu_builder *b = w->b;
 	struct mu_out q = grad_out(c, 0), r = grad_out(c, 1), dq = c->gy[0], dr = c->gy[1];
 	struct mu_out dv = columns(w, dr, rows, -1), rest = columns(w, grad_in(c, 0), rows, -1);
-	struct mu_out square = no_wider_than_high(w, q, columns(w, r, 0, rows),
-						  mu_add(b, dq, product(b, rest, false, dv, true)),
-						  columns(w, dr, 0, rows));
+	struct mu_out square = qr_tall(w, q, columns(w, r, 0, rows),
+				       mu_add(b, dq, matrix_product(b, rest, false, dv, true)),
+				       columns(w, dr, 0, rows));
 
 	return mu_op(b, "ConcatV2",
-		     MU_IN(square, product(b, q, false, dv, false), grad_int(b, -1)));
+		     MU_IN(square, matrix_product(b, q, false, dv, false), grad_int(b, -1)));
 }
 
 static void g_qr(struct grad_call *c)
@@ -145,19 +150,18 @@ static void g_qr(struct grad_call *c)
 	struct qr w = {c->b, s->rank};
 
 	if (rows < 0 || cols < 0)
-		grad_refuse(c, "where the matrix's size is not known");
+		grad_refuse(c, "if the size of the matrix is unknown");
 	else if (grad_attr_bool(c, "full_matrices") && rows > cols)
-		grad_refuse(c, "with full_matrices of a matrix that is higher than wide");
+		grad_refuse(c, "with full_matrices and more rows than columns");
 	else if (rows < cols)
-		c->gx[0] = wider_than_high(&w, c, rows);
+		c->gx[0] = qr_wide(&w, c, rows);
 	else
-		c->gx[0] =
-		    no_wider_than_high(&w, grad_out(c, 0), grad_out(c, 1), c->gy[0], c->gy[1]);
+		c->gx[0] = qr_tall(&w, grad_out(c, 0), grad_out(c, 1), c->gy[0], c->gy[1]);
 }
 
-/* ---- Einsum: the gradient of a product is a product by another equation ---- */
+/* ---- Einsum: the gradient of an input is an Einsum with another equation ---- */
 
-static void spell(struct mu_buf *b, const struct mu_term *t)
+static void write_term(struct mu_buf *b, const struct mu_term *t)
 {
 	for (int i = 0; i < t->n; i++) {
 		int l = t->label[i];
@@ -168,20 +172,20 @@ static void spell(struct mu_buf *b, const struct mu_term *t)
 	}
 }
 
-/* y NULL: only x goes in. */
+/* y NULL: x is the only input. */
 static struct mu_out einsum(struct mu_builder *b, struct mu_out x, const struct mu_term *of_x,
 			    const struct mu_out *y, const struct mu_term *of_y,
 			    const struct mu_term *out)
 {
 	MU_AUTO_BUF text = {0};
 
-	spell(&text, of_x);
+	write_term(&text, of_x);
 	if (y) {
 		mu_buf_printf(&text, ",");
-		spell(&text, of_y);
+		write_term(&text, of_y);
 	}
 	mu_buf_printf(&text, "->");
-	spell(&text, out);
+	write_term(&text, out);
 	struct mu_node_attr equation = MU_A_STR("equation", text.data);
 	return mu_op_add(b, &(struct mu_op_args){.op = "Einsum",
 						 .in = (struct mu_out[]){x, y ? *y : x},
@@ -203,7 +207,7 @@ static struct mu_out einsum_back(struct grad_call *c, const struct mu_equation *
 		    (of_y && mu_term_has(of_y, of_x->label[k])))
 			reached.label[reached.n++] = of_x->label[k];
 	g = einsum(c->b, c->gy[0], &e->out, of_y ? &y : NULL, of_y, &reached);
-	/* what was summed over in x alone: every element got the same */
+	/* a label that was summed in x alone: broadcast the gradient over it */
 	if (reached.n < of_x->n) {
 		ones = mu_op(c->b, "OnesLike", MU_IN(x));
 		g = einsum(c->b, g, &reached, &ones, of_x, of_x);
@@ -218,14 +222,14 @@ static void g_einsum(struct grad_call *c)
 
 	mu_node_attr_string(c->node, "equation", &text, NULL);
 	if (mu_equation_read(&e, text, c->node->n_inputs, NULL))
-		return; /* the node cannot run */
+		return; /* the node itself is invalid */
 	for (unsigned i = 0; i < e.n_in; i++) {
 		bool dots = mu_term_has(&e.out, MU_ELLIPSIS);
 
-		/* sums over an ellipsis are no equation, nor does one in the middle broadcast back
-		 */
+		/* not an Einsum: a sum over an ellipsis, or a broadcast of an ellipsis in the
+		 * middle */
 		if (e.n_in > 1 && dots && (!e.in[i].n || e.in[i].label[0] != MU_ELLIPSIS))
-			grad_refuse(c, "where an ellipsis of the result does not open each input");
+			grad_refuse(c, "unless each input begins with the ellipsis of the result");
 		else
 			c->gx[i] = einsum_back(c, &e, i);
 	}

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of the ops of neural networks; convolutions are in second.c, with their own. */
+/* Gradients of neural network ops. Gradients of convolutions are in second.c, with their second
+ * derivatives. */
 #include "client/grad/op_grads.h"
 
 GRAD_UNARY(g_relu, mu_op(b, "ReluGrad", MU_IN(g, y)))
@@ -16,7 +17,7 @@ GRAD_UNARY(g_max_pool, GRAD_OP(c, "MaxPoolGrad", x, y, g))
 GRAD_UNARY(g_max_pool_v2, GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 1), grad_in(c, 2)))
 GRAD_UNARY(g_lrn, GRAD_OP(c, "LRNGrad", g, x, y))
 
-/* Sum over the last axis, which stays as 1. */
+/* Sum over the last axis with keep_dims. */
 static struct mu_out sum_last(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "Sum", MU_IN(x, mu_const_ints(b, (int32_t[]){-1}, 1)),
@@ -32,12 +33,12 @@ static void g_bias_add(struct grad_call *c)
 	c->gx[1] = GRAD_OP(c, "BiasAddGrad", c->gy[0]);
 }
 
-/* What is rounded passes the gradient on where it was in range; the ends get what was beyond them.
- */
+/* Fake quantization passes the gradient where the value was in range. The limits get the gradient
+ * of the values beyond them. */
 GRAD_UNARY(g_fake_args, GRAD_OP(c, "FakeQuantWithMinMaxArgsGradient", g, x))
 GRAD_UNARY(g_straight_through, g)
 
-static void give_three(struct grad_call *c, const char *op)
+static void grad_three_inputs(struct grad_call *c, const char *op)
 {
 	struct mu_out all = GRAD_OP(c, op, c->gy[0], grad_in(c, 0), grad_in(c, 1), grad_in(c, 2));
 
@@ -47,21 +48,21 @@ static void give_three(struct grad_call *c, const char *op)
 
 static void g_fake_vars(struct grad_call *c)
 {
-	give_three(c, "FakeQuantWithMinMaxVarsGradient");
+	grad_three_inputs(c, "FakeQuantWithMinMaxVarsGradient");
 }
 
 static void g_fake_channels(struct grad_call *c)
 {
-	give_three(c, "FakeQuantWithMinMaxVarsPerChannelGradient");
+	grad_three_inputs(c, "FakeQuantWithMinMaxVarsPerChannelGradient");
 }
 
-static void g_there_and_back(struct grad_call *c)
+static void g_quantize_and_dequantize(struct grad_call *c)
 {
-	give_three(c, "QuantizeAndDequantizeV4Grad");
+	grad_three_inputs(c, "QuantizeAndDequantizeV4Grad");
 }
 
-/* Both cross-entropy ops hand out the gradient of each row's loss as output 1, and so does CTCLoss,
- * whose rows lie behind the time. */
+/* Output 1 of both cross-entropy ops and of CTCLoss is the gradient of each row's loss. In CTCLoss
+ * the batch is the second dimension, after the time. */
 static struct mu_out xent_logits(struct grad_call *c)
 {
 	struct mu_out rows =
@@ -85,8 +86,8 @@ static void g_xent(struct grad_call *c)
 	c->gx[1] = mu_neg(b, mu_mul(b, rows, mu_op(b, "LogSoftmax", MU_IN(grad_in(c, 0)))));
 }
 
-/* The reserve outputs hold what the gradient needs of the batch; without training it needs the mean
- * and variance that were given. */
+/* The reserve outputs hold the batch statistics that the gradient needs. Without training it needs
+ * the mean and variance that were given. */
 static void g_batch_norm(struct grad_call *c)
 {
 	static const char *const ops[] = {"FusedBatchNormGrad", "FusedBatchNormGradV2",
@@ -121,7 +122,8 @@ static void g_batch_norm_global(struct grad_call *c)
 		c->gx[i] = mu_port(out, i);
 }
 
-/* Of cs and h, outputs 1 and 6: the others are what the gradient is worked out from. */
+/* Only outputs 1 (cs) and 6 (h) may have gradients. The other outputs are inputs of the gradient
+ * op. */
 static void g_block_lstm(struct grad_call *c)
 {
 	bool second = strcmp(c->node->op, "BlockLSTMV2") == 0;
@@ -133,7 +135,7 @@ static void g_block_lstm(struct grad_call *c)
 	for (int i = 0; i < OUTPUTS; i++) {
 		in[INPUTS + i] = grad_out(c, i);
 		if (c->gy[i].node && i != CS && i != H) {
-			grad_refuse(c, "of its gates: only of the cells and what they give");
+			grad_refuse(c, "for its gate outputs: only for cs and h");
 			return;
 		}
 	}
@@ -180,7 +182,7 @@ const struct op_grad grads_of_nn[] = {
     {"MaxPoolWithArgmax", g_max_pool_with_argmax, GRAD_FIRST},
     {"QuantizeAndDequantizeV2", g_straight_through, GRAD_FIRST},
     {"QuantizeAndDequantizeV3", g_straight_through, GRAD_FIRST},
-    {"QuantizeAndDequantizeV4", g_there_and_back, GRAD_FIRST},
+    {"QuantizeAndDequantizeV4", g_quantize_and_dequantize, GRAD_FIRST},
     {"Relu", g_relu, GRAD_FIRST},
     {"Relu6", g_relu6, GRAD_FIRST},
     {"Selu", g_selu, GRAD_FIRST},

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The tables from ops to their gradient functions, and what those functions share. */
+/* The tables from ops to gradient functions, and the helpers of gradient functions. */
 #ifndef CLIENT_GRAD_OP_GRADS_H
 #define CLIENT_GRAD_OP_GRADS_H
 
 #include "client/builder.h"
 
-/* One node to differentiate: gy[i] is the gradient of output i (MU_NO_OUT: none); fill gx[i] for
- * the inputs that have one (they start as MU_NO_OUT). */
+/* One node to differentiate. gy[i] is the gradient of output i (MU_NO_OUT: none). The function sets
+ * gx[i] for inputs that have a gradient; they start as MU_NO_OUT. */
 struct grad_call {
 	struct mu_builder *b;
 	struct mu_node *node;
@@ -16,29 +16,30 @@ struct grad_call {
 };
 typedef void (*grad_fn)(struct grad_call *c);
 
-/* Which gradients of outputs a function needs to be called at all. */
+/* Condition for the call of a gradient function. */
 enum grad_needs {
-	GRAD_FIRST, /* output 0's */
-	GRAD_ANY,   /* any; it looks itself which are there */
-	GRAD_ALL,   /* any; those that did not come are zeros */
+	GRAD_FIRST, /* output 0 has a gradient */
+	GRAD_ANY,   /* any output has a gradient; the function checks which */
+	GRAD_ALL,   /* any output has a gradient; missing gradients are zeros */
 };
 struct op_grad {
 	const char *op;
-	grad_fn fn; /* NULL: nothing flows back through this op, and that is right */
+	grad_fn fn; /* NULL: the op has no gradient by definition */
 	enum grad_needs needs;
 };
-const struct op_grad *op_grad_find(const char *op); /* NULL: the op has no gradient */
-/* The rows of all tables, one after the other; NULL behind the last. */
+const struct op_grad *op_grad_find(const char *op); /* NULL: the gradient is not implemented */
+/* Row i of all tables together; NULL behind the last row. */
 const struct op_grad *op_grad_at(unsigned i);
 
-/* Each ends with a row of NULL. */
+/* Each table ends with a row of NULL. */
 extern const struct op_grad grads_of_math[], grads_of_grads[], grads_of_reductions[],
     grads_of_arrays[], grads_of_slices[], grads_of_spaces[], grads_of_nn[], grads_of_indices[],
     grads_of_segments[], grads_of_diagonals[], grads_of_tensor_arrays[], grads_of_sparse[],
     grads_of_functions[], grads_of_lists[], grads_of_complex[], grads_of_fourier[],
     grads_of_matrices[], grads_of_linear[], grads_of_special[], grads_composed[];
 
-/* The gradients of ys are gys (MU_NO_OUT: none); those of xs into grads, as mu_gradients. */
+/* gys are the gradients of ys (MU_NO_OUT: none). Writes the gradients of xs into grads, as
+ * mu_gradients does. */
 void gradients_from(struct mu_builder *b, const struct mu_out *ys, const struct mu_out *gys,
 		    unsigned n_ys, const struct mu_out *xs, unsigned n, struct mu_out *grads);
 
@@ -52,44 +53,44 @@ static inline struct mu_out grad_out(const struct grad_call *c, int port)
 }
 
 /* ---- help.c ---- */
-/* A number of the type of `like`. */
+/* A constant of the type of `like`. */
 struct mu_out grad_number(struct mu_builder *b, struct mu_out like, double v);
 struct mu_out grad_scale(struct mu_builder *b, struct mu_out x, double factor);
 struct mu_out grad_shape(struct mu_builder *b, struct mu_out x); /* int32 vector */
 struct mu_out grad_size(struct mu_builder *b, struct mu_out x);  /* int32 scalar */
 struct mu_out grad_zeros(struct mu_builder *b, struct mu_out x);
-struct mu_out grad_flat(struct mu_builder *b, struct mu_out x); /* a vector of its elements */
+struct mu_out grad_flat(struct mu_builder *b, struct mu_out x); /* as a vector */
 struct mu_out grad_int(struct mu_builder *b, int64_t v);
-struct mu_out grad_single(struct mu_builder *b, int32_t v); /* a vector of one */
+struct mu_out grad_single(struct mu_builder *b, int32_t v); /* a vector of one element */
 struct mu_out grad_like(struct mu_builder *b, struct mu_out x, struct mu_out as); /* reshaped */
-/* where(cond, x, 0) and cond as 0 and 1 of x's type. */
+/* grad_where: cond ? x : 0. grad_indicator: cond as 0 and 1 of like's type. */
 struct mu_out grad_where(struct mu_builder *b, struct mu_out cond, struct mu_out x);
 struct mu_out grad_indicator(struct mu_builder *b, struct mu_out cond, struct mu_out like);
-/* g, as large as the result of inputs i and j, which were broadcast together, is summed down to
- * each one's shape.  gi, gj: what would be theirs without broadcasting. */
+/* Sums gradients to the shapes of inputs i and j, which were broadcast together. gi, gj: their
+ * gradients in the broadcast shape. */
 void grad_unbroadcast(struct grad_call *c, unsigned i, struct mu_out gi, unsigned j,
 		      struct mu_out gj);
-/* g summed down to the shape of x, which had been broadcast to g's. */
+/* Sums g to the shape of x, which was broadcast to the shape of g. */
 struct mu_out grad_sum_to(struct mu_builder *b, struct mu_out g, struct mu_out x);
-/* The op with these inputs and those of the node's attributes that it has too. */
+/* Adds an op with these inputs. Copies the node's attributes that the op also has. */
 struct mu_out grad_op(struct grad_call *c, const char *op, const struct mu_out *in, unsigned n);
 #define GRAD_OP(c, op, ...)                                                                        \
 	grad_op((c), (op), (const struct mu_out[]){__VA_ARGS__},                                   \
 		sizeof((const struct mu_out[]){__VA_ARGS__}) / sizeof(struct mu_out))
 bool grad_attr_bool(const struct grad_call *c, const char *name);
 /* ---- complex.c ---- */
-struct mu_out grad_conj(struct mu_builder *b, struct mu_out x); /* x itself where it is real */
-/* "Real" or "Imag" of z; the complex numbers x + iy. */
+struct mu_out grad_conj(struct mu_builder *b, struct mu_out x); /* x itself if it is real */
+/* grad_part: "Real" or "Imag" of z. grad_complex: x + iy. */
 struct mu_out grad_part(struct mu_builder *b, const char *op, struct mu_out z);
 struct mu_out grad_complex(struct mu_builder *b, struct mu_out x, struct mu_out y);
-/* Whether the op's function is right for the gradients that have come: not all are of complex
- * numbers. */
+/* True if the gradient function is correct for these gradients: no gradient is complex, or the
+ * function supports complex numbers. */
 bool grad_takes_complex(const struct grad_call *c);
-/* UNIMPLEMENTED, with the op's and the node's names and what it is that has no gradient. */
+/* Fails the builder with UNIMPLEMENTED: "op … (node '…') has no gradient <what>". */
 void grad_refuse(struct grad_call *c, const char *what);
 
-/* Functions that are one expression of b, x (input 0), y (output 0) and g (gradient of output 0);
- * those with two inputs, of x, z (input 1), y and g. */
+/* Define a gradient function by expressions. GRAD_UNARY: of b, x (input 0), y (output 0) and g
+ * (gradient of output 0). GRAD_BINARY: also of z (input 1). */
 #define GRAD_UNARY(fn, expr)                                                                       \
 	static void fn(struct grad_call *c)                                                        \
 	{                                                                                          \

@@ -2,14 +2,14 @@
 /* Gradients of reductions and matrix products. */
 #include "client/grad/op_grads.h"
 
-static struct mu_out reduce_kept(struct mu_builder *b, const char *op, struct mu_out x,
-				 struct mu_out axes)
+static struct mu_out reduce_keep_dims(struct mu_builder *b, const char *op, struct mu_out x,
+				      struct mu_out axes)
 {
 	return mu_op(b, op, MU_IN(x, axes), MU_ATTRS(MU_A_BOOL("keep_dims", true)));
 }
 
-/* Puts the axes that the node's reduction dropped back as 1, lowest first so that each lands in its
- * place. */
+/* Restores the axes that the reduction removed, with size 1; in ascending order, so that each
+ * insertion index is right. */
 static struct mu_out keep_axes(struct grad_call *c, struct mu_out g)
 {
 	const struct mu_tensor *axes = builder_value(c->b, grad_in(c, 1));
@@ -17,8 +17,10 @@ static struct mu_out keep_axes(struct grad_call *c, struct mu_out g)
 
 	if (grad_attr_bool(c, "keep_dims") || mu_out_shape(c->b, grad_out(c, 0))->rank == 0)
 		return g;
-	if (!axes || rank < 0) /* known only at run time: ask the reduction itself */
-		return grad_like(c->b, g, reduce_kept(c->b, "Sum", grad_in(c, 0), grad_in(c, 1)));
+	if (!axes ||
+	    rank < 0) /* axes known only at run time: repeat the reduction with keep_dims */
+		return grad_like(c->b, g,
+				 reduce_keep_dims(c->b, "Sum", grad_in(c, 0), grad_in(c, 1)));
 	for (int at = 0; at < rank; at++)
 		for (int64_t i = 0; i < axes->shape.count; i++) {
 			int64_t a = mu_tensor_int(axes, i);
@@ -31,15 +33,16 @@ static struct mu_out keep_axes(struct grad_call *c, struct mu_out g)
 	return g;
 }
 
-/* The gradient of a sum: gy spread over the summed axes, by adding it to zeros like the input. */
-static struct mu_out spread(struct grad_call *c)
+/* The gradient of a sum: gy broadcast over the summed axes, by adding it to zeros like the input.
+ */
+static struct mu_out broadcast_gradient(struct grad_call *c)
 {
 	return mu_add(c->b, grad_zeros(c->b, grad_in(c, 0)), keep_axes(c, c->gy[0]));
 }
 
 static void g_sum(struct grad_call *c)
 {
-	c->gx[0] = spread(c);
+	c->gx[0] = broadcast_gradient(c);
 }
 
 static void g_mean(struct grad_call *c)
@@ -49,31 +52,31 @@ static void g_mean(struct grad_call *c)
 	struct mu_out in = mu_cast(b, grad_size(b, grad_in(c, 0)), t);
 	struct mu_out out = mu_cast(b, grad_size(b, grad_out(c, 0)), t);
 
-	c->gx[0] = mu_div(b, spread(c), mu_div(b, in, out));
+	c->gx[0] = mu_div(b, broadcast_gradient(c), mu_div(b, in, out));
 }
 
-/* Max and Min: shared among those that are equal to it. */
+/* Max and Min: the elements that are equal to the result share its gradient. */
 static void g_extreme(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), y = keep_axes(c, grad_out(c, 0));
 	struct mu_out hit = grad_indicator(b, mu_equal(b, y, x), x);
-	struct mu_out hits = reduce_kept(b, "Sum", hit, grad_in(c, 1));
+	struct mu_out hits = reduce_keep_dims(b, "Sum", hit, grad_in(c, 1));
 
 	c->gx[0] = mu_mul(b, mu_div(b, hit, hits), keep_axes(c, c->gy[0]));
 }
 
-/* The product of the others.  Without zeros that is P / x; with one zero it is P without that zero
- * there and 0 elsewhere; with more it is 0. */
+/* The gradient is the product of the other elements. Without zeros it is P / x. With one zero it is
+ * P without the zero at that position and 0 elsewhere. With more zeros it is 0. */
 static void g_prod(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), axes = grad_in(c, 1),
 		      zero = mu_equal(b, x, grad_zeros(b, x));
 	struct mu_out safe = mu_op(b, "Select", MU_IN(zero, mu_op(b, "OnesLike", MU_IN(x)), x));
-	struct mu_out p = mu_div(b, reduce_kept(b, "Prod", safe, axes), safe);
-	struct mu_out zeros = reduce_kept(b, "Sum", grad_indicator(b, zero, x), axes);
-	/* zeros among the others */
+	struct mu_out p = mu_div(b, reduce_keep_dims(b, "Prod", safe, axes), safe);
+	struct mu_out zeros = reduce_keep_dims(b, "Sum", grad_indicator(b, zero, x), axes);
+	/* number of zeros among the other elements */
 	struct mu_out left =
 	    mu_sub(b, mu_add(b, grad_zeros(b, x), zeros), grad_indicator(b, zero, x));
 	struct mu_out others = grad_where(b, mu_equal(b, left, grad_zeros(b, x)), p);
@@ -90,8 +93,8 @@ static void g_norm(struct grad_call *c)
 
 GRAD_UNARY(g_l2_loss, mu_mul(b, x, g))
 
-static struct mu_out product(struct mu_builder *b, const char *op, struct mu_out x, bool tx,
-			     struct mu_out y, bool ty)
+static struct mu_out matrix_product(struct mu_builder *b, const char *op, struct mu_out x, bool tx,
+				    struct mu_out y, bool ty)
 {
 	return strcmp(op, "MatMul") == 0
 		   ? mu_matmul_t(b, x, tx, y, ty)
@@ -99,34 +102,37 @@ static struct mu_out product(struct mu_builder *b, const char *op, struct mu_out
 			   MU_ATTRS(MU_A_BOOL("adj_x", tx), MU_A_BOOL("adj_y", ty)));
 }
 
-static void matrices(struct grad_call *c, const char *op, bool tx, bool ty)
+static void grad_matmul(struct grad_call *c, const char *op, bool tx, bool ty)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), y = grad_in(c, 1), g = c->gy[0];
 
-	c->gx[0] = tx ? product(b, op, y, ty, g, true) : product(b, op, g, false, y, !ty);
-	c->gx[1] = ty ? product(b, op, g, true, x, tx) : product(b, op, x, !tx, g, false);
+	c->gx[0] =
+	    tx ? matrix_product(b, op, y, ty, g, true) : matrix_product(b, op, g, false, y, !ty);
+	c->gx[1] =
+	    ty ? matrix_product(b, op, g, true, x, tx) : matrix_product(b, op, x, !tx, g, false);
 }
 
 static void g_matmul(struct grad_call *c)
 {
-	matrices(c, "MatMul", grad_attr_bool(c, "transpose_a"), grad_attr_bool(c, "transpose_b"));
+	grad_matmul(c, "MatMul", grad_attr_bool(c, "transpose_a"),
+		    grad_attr_bool(c, "transpose_b"));
 }
 
 static void g_batch_matmul(struct grad_call *c)
 {
-	matrices(c, "BatchMatMul", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));
+	grad_matmul(c, "BatchMatMul", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));
 }
 
-/* The outer dimensions may have been broadcast; the matrices' own agree as they are. */
+/* Only the batch dimensions may have been broadcast. */
 static void g_batch_matmul_v2(struct grad_call *c)
 {
-	matrices(c, "BatchMatMulV2", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));
+	grad_matmul(c, "BatchMatMulV2", grad_attr_bool(c, "adj_x"), grad_attr_bool(c, "adj_y"));
 	for (unsigned i = 0; i < 2; i++)
 		c->gx[i] = grad_sum_to(c->b, c->gx[i], grad_in(c, i));
 }
 
-/* Sums on the way there are sums from the other end on the way back. */
+/* The gradient of a cumulative sum is the cumulative sum in the other direction. */
 static struct mu_out sum_back(struct grad_call *c, struct mu_out g)
 {
 	return mu_op(c->b, "Cumsum", MU_IN(g, grad_in(c, 1)),
@@ -139,7 +145,7 @@ static void g_cumsum(struct grad_call *c)
 	c->gx[0] = sum_back(c, c->gy[0]);
 }
 
-/* Each product has x as a factor once.  Where x is 0 that has no answer, as in TensorFlow. */
+/* Each product has x as a factor once. The gradient is NaN where x is 0, as in TensorFlow. */
 static void g_cumprod(struct grad_call *c)
 {
 	struct mu_out sums = sum_back(c, mu_mul(c->b, c->gy[0], grad_out(c, 0)));

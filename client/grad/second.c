@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of ops that are gradients themselves: those of element-wise ones and of layers. */
+/* Second derivatives: gradients of gradient ops, for element-wise ops and layers. */
 #include "client/grad/op_grads.h"
 
-/* Inputs x and z, two gradients, no broadcasting. */
-#define SECOND(fn, expr_x, expr_z)                                                                 \
+/* Defines a gradient function of inputs x and z, without broadcasting. */
+#define GRAD_SECOND(fn, expr_x, expr_z)                                                            \
 	static void fn(struct grad_call *c)                                                        \
 	{                                                                                          \
 		struct mu_builder *b __attribute__((unused)) = c->b;                               \
@@ -26,41 +26,43 @@ static struct mu_out below_zero(struct mu_builder *b, struct mu_out x)
 }
 
 /* 1 - 2 x */
-static struct mu_out one_less_twice(struct mu_builder *b, struct mu_out x)
+static struct mu_out one_minus_2x(struct mu_builder *b, struct mu_out x)
 {
 	return mu_sub(b, grad_number(b, x, 1), grad_scale(b, x, 2));
 }
 
 /* -2 sign(x) / (1 + |x|)³ */
-static struct mu_out softsign_twice(struct mu_builder *b, struct mu_out x)
+static struct mu_out softsign_second(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out one = mu_add(b, mu_op(b, "Abs", MU_IN(x)), grad_number(b, x, 1));
 
 	return grad_scale(b, mu_div(b, mu_op(b, "Sign", MU_IN(x)), mul3(b, one, one, one)), -2);
 }
 
-static struct mu_out sigmoid_twice(struct mu_builder *b, struct mu_out x)
+static struct mu_out sigmoid_second(struct mu_builder *b, struct mu_out x)
 {
 	struct mu_out s = mu_sigmoid(b, x);
 
 	return mu_mul(b, s, mu_sub(b, grad_number(b, x, 1), s));
 }
 
-/* Of (y, dy), y the function's own output. */
-SECOND(g_sigmoid_grad, mul3(b, g, z, one_less_twice(b, x)), OP2("SigmoidGrad", x, g))
-SECOND(g_tanh_grad, grad_scale(b, mul3(b, g, z, x), -2), OP2("TanhGrad", x, g))
-SECOND(g_sqrt_grad, grad_scale(b, mu_div(b, mu_mul(b, g, z), mu_square(b, x)), -0.5),
-       OP2("SqrtGrad", x, g))
-SECOND(g_rsqrt_grad, grad_scale(b, mul3(b, g, z, mu_square(b, x)), -1.5), OP2("RsqrtGrad", x, g))
-SECOND(g_inv_grad, grad_scale(b, mul3(b, g, z, x), -2), mu_neg(b, mu_mul(b, g, mu_square(b, x))))
-/* Of (dy, x or y). */
-SECOND(g_relu_grad, OP2("ReluGrad", g, z), grad_zeros(b, z))
-SECOND(g_relu6_grad, OP2("Relu6Grad", g, z), grad_zeros(b, z))
-SECOND(g_leaky_relu_grad, GRAD_OP(c, "LeakyReluGrad", g, z), grad_zeros(b, z))
-SECOND(g_elu_grad, OP2("EluGrad", g, z), grad_where(b, below_zero(b, z), mu_mul(b, g, x)))
-SECOND(g_selu_grad, OP2("SeluGrad", g, z), grad_where(b, below_zero(b, z), mu_mul(b, g, x)))
-SECOND(g_softplus_grad, OP2("SoftplusGrad", g, z), mul3(b, g, x, sigmoid_twice(b, z)))
-SECOND(g_softsign_grad, OP2("SoftsignGrad", g, z), mul3(b, g, x, softsign_twice(b, z)))
+/* Inputs: (y, dy); y is the output of the forward op. */
+GRAD_SECOND(g_sigmoid_grad, mul3(b, g, z, one_minus_2x(b, x)), OP2("SigmoidGrad", x, g))
+GRAD_SECOND(g_tanh_grad, grad_scale(b, mul3(b, g, z, x), -2), OP2("TanhGrad", x, g))
+GRAD_SECOND(g_sqrt_grad, grad_scale(b, mu_div(b, mu_mul(b, g, z), mu_square(b, x)), -0.5),
+	    OP2("SqrtGrad", x, g))
+GRAD_SECOND(g_rsqrt_grad, grad_scale(b, mul3(b, g, z, mu_square(b, x)), -1.5),
+	    OP2("RsqrtGrad", x, g))
+GRAD_SECOND(g_inv_grad, grad_scale(b, mul3(b, g, z, x), -2),
+	    mu_neg(b, mu_mul(b, g, mu_square(b, x))))
+/* Inputs: (dy, x) or (dy, y). */
+GRAD_SECOND(g_relu_grad, OP2("ReluGrad", g, z), grad_zeros(b, z))
+GRAD_SECOND(g_relu6_grad, OP2("Relu6Grad", g, z), grad_zeros(b, z))
+GRAD_SECOND(g_leaky_relu_grad, GRAD_OP(c, "LeakyReluGrad", g, z), grad_zeros(b, z))
+GRAD_SECOND(g_elu_grad, OP2("EluGrad", g, z), grad_where(b, below_zero(b, z), mu_mul(b, g, x)))
+GRAD_SECOND(g_selu_grad, OP2("SeluGrad", g, z), grad_where(b, below_zero(b, z), mu_mul(b, g, x)))
+GRAD_SECOND(g_softplus_grad, OP2("SoftplusGrad", g, z), mul3(b, g, x, sigmoid_second(b, z)))
+GRAD_SECOND(g_softsign_grad, OP2("SoftsignGrad", g, z), mul3(b, g, x, softsign_second(b, z)))
 
 static void g_bias_add_grad(struct grad_call *c)
 {
@@ -71,7 +73,7 @@ static void g_bias_add_grad(struct grad_call *c)
 	mu_node_attr_string(c->node, "data_format", &format, NULL);
 	if (strcmp(format, "NHWC") != 0) {
 		if (rank != 4) {
-			grad_refuse(c, "in the format NCHW unless the input has four dimensions");
+			grad_refuse(c, "in the format NCHW, except for inputs of four dimensions");
 			return;
 		}
 		g = mu_reshape(c->b, g, mu_const_ints(c->b, (int32_t[]){-1, 1, 1}, 3));
@@ -79,14 +81,14 @@ static void g_bias_add_grad(struct grad_call *c)
 	c->gx[0] = mu_op(c->b, "BroadcastTo", MU_IN(g, grad_shape(c->b, x)));
 }
 
-/* Of (shape of x, gradient of y): linear in the latter. */
+/* Inputs: (shape of x, gradient of y). Linear in the gradient of y. */
 static void g_avg_pool_grad(struct grad_call *c)
 {
 	c->gx[1] = GRAD_OP(c, strstr(c->node->op, "3D") ? "AvgPool3D" : "AvgPool", c->gy[0]);
 }
 
-/* Of (x, y, gradient of y[, sizes, strides]): which element is the largest changes nowhere but in
- * between. */
+/* Inputs: (x, y, gradient of y[, sizes, strides]). The index of the maximum is constant almost
+ * everywhere, so only the gradient of y has a gradient. */
 static void g_max_pool_grad(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 0), y = grad_in(c, 1), g = c->gy[0];
@@ -98,7 +100,7 @@ static void g_max_pool_grad(struct grad_call *c)
 		       : GRAD_OP(c, "MaxPoolGradGradV2", x, y, g, grad_in(c, 3), grad_in(c, 4));
 }
 
-/* Of the same, backwards again. */
+/* Inputs as above; the gradient of the gradient of g_max_pool_grad. */
 static void g_max_pool_grad_grad(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 0), y = grad_in(c, 1), g = c->gy[0];
@@ -110,20 +112,20 @@ static void g_max_pool_grad_grad(struct grad_call *c)
 		       : GRAD_OP(c, "MaxPoolGradV2", x, y, g, grad_in(c, 3), grad_in(c, 4));
 }
 
-/* Each of these layers has the same three ops. */
-struct layer {
+/* The three ops of each kind of convolution. */
+struct convolution {
 	const char *forward, *to_input, *to_filter;
 };
-static const struct layer layers[] = {
+static const struct convolution convolutions[] = {
     {"Conv2D", "Conv2DBackpropInput", "Conv2DBackpropFilter"},
     {"DepthwiseConv2dNative", "DepthwiseConv2dNativeBackpropInput",
      "DepthwiseConv2dNativeBackpropFilter"},
     {"Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2"},
 };
 
-static const struct layer *layer_of(const struct grad_call *c)
+static const struct convolution *find_convolution(const struct grad_call *c)
 {
-	const struct layer *l = layers;
+	const struct convolution *l = convolutions;
 
 	while (strncmp(c->node->op, l->forward, strlen(l->forward)) != 0)
 		l++;
@@ -134,26 +136,26 @@ static void g_conv(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 0), w = grad_in(c, 1), g = c->gy[0];
 
-	c->gx[0] = GRAD_OP(c, layer_of(c)->to_input, grad_shape(c->b, x), w, g);
-	c->gx[1] = GRAD_OP(c, layer_of(c)->to_filter, x, grad_shape(c->b, w), g);
+	c->gx[0] = GRAD_OP(c, find_convolution(c)->to_input, grad_shape(c->b, x), w, g);
+	c->gx[1] = GRAD_OP(c, find_convolution(c)->to_filter, x, grad_shape(c->b, w), g);
 }
 
-/* Of (shape of x, filter, gradient of y). */
+/* Inputs: (shape of x, filter, gradient of y). */
 static void g_conv_to_input(struct grad_call *c)
 {
 	struct mu_out w = grad_in(c, 1), dy = grad_in(c, 2), g = c->gy[0];
 
-	c->gx[1] = GRAD_OP(c, layer_of(c)->to_filter, g, grad_shape(c->b, w), dy);
-	c->gx[2] = GRAD_OP(c, layer_of(c)->forward, g, w);
+	c->gx[1] = GRAD_OP(c, find_convolution(c)->to_filter, g, grad_shape(c->b, w), dy);
+	c->gx[2] = GRAD_OP(c, find_convolution(c)->forward, g, w);
 }
 
-/* Of (x, shape of the filter, gradient of y). */
+/* Inputs: (x, shape of the filter, gradient of y). */
 static void g_conv_to_filter(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 0), dy = grad_in(c, 2), g = c->gy[0];
 
-	c->gx[0] = GRAD_OP(c, layer_of(c)->to_input, grad_shape(c->b, x), g, dy);
-	c->gx[2] = GRAD_OP(c, layer_of(c)->forward, x, g);
+	c->gx[0] = GRAD_OP(c, find_convolution(c)->to_input, grad_shape(c->b, x), g, dy);
+	c->gx[2] = GRAD_OP(c, find_convolution(c)->forward, x, g);
 }
 
 const struct op_grad grads_of_grads[] = {

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of reductions over segments of rows. */
+/* Gradients of segment reductions. */
 #include "client/grad/op_grads.h"
 
-/* The row of its segment for each row of data; zeros for a segment id below 0, which stands for
- * "nowhere". */
+/* For each row of data the row of its segment. Zeros for a negative segment id, which means "no
+ * segment". */
 static struct mu_out rows_of(struct grad_call *c, struct mu_out per_segment)
 {
 	struct mu_builder *b = c->b;
@@ -13,7 +13,8 @@ static struct mu_out rows_of(struct grad_call *c, struct mu_out per_segment)
 		return mu_op(b, "Gather", MU_IN(per_segment, ids));
 	rows = mu_op(b, "Gather", MU_IN(per_segment, mu_op(b, "Maximum", MU_IN(ids, zero))));
 	there = mu_op(b, "GreaterEqual", MU_IN(ids, zero));
-	/* ids name the leading dimensions of rows: the condition has the rest as 1 */
+	/* ids have the leading dimensions of rows: reshape the condition so that it broadcasts over
+	 * the others */
 	there =
 	    mu_reshape(b, there,
 		       mu_op(b, "ConcatV2",
@@ -28,8 +29,8 @@ static struct mu_out rows_of(struct grad_call *c, struct mu_out per_segment)
 	return mu_mul(b, rows, grad_indicator(b, there, rows));
 }
 
-/* The sum of x over the same segments. */
-static struct mu_out sums(struct grad_call *c, struct mu_out x)
+/* Sums x over the segments of the node. */
+static struct mu_out segment_sum(struct grad_call *c, struct mu_out x)
 {
 	return c->node->n_inputs > 2
 		   ? mu_op(c->b, "UnsortedSegmentSum", MU_IN(x, grad_in(c, 1), grad_in(c, 2)))
@@ -43,23 +44,23 @@ static void g_sum(struct grad_call *c)
 
 static void g_mean(struct grad_call *c)
 {
-	struct mu_out count = sums(c, mu_op(c->b, "OnesLike", MU_IN(grad_in(c, 0))));
+	struct mu_out count = segment_sum(c, mu_op(c->b, "OnesLike", MU_IN(grad_in(c, 0))));
 
 	c->gx[0] = rows_of(c, mu_op(c->b, "DivNoNan", MU_IN(c->gy[0], count)));
 }
 
-/* Max and Min: shared among those that are equal to it. */
+/* Max and Min: the elements that are equal to the result share its gradient. */
 static void g_extreme(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0);
 	struct mu_out hit = grad_indicator(b, mu_equal(b, x, rows_of(c, grad_out(c, 0))), x);
-	struct mu_out share = mu_op(b, "DivNoNan", MU_IN(c->gy[0], sums(c, hit)));
+	struct mu_out share = mu_op(b, "DivNoNan", MU_IN(c->gy[0], segment_sum(c, hit)));
 
 	c->gx[0] = mu_mul(b, hit, rows_of(c, share));
 }
 
-/* As the gradient of Prod: the product of the others in the segment. */
+/* As the gradient of Prod: the product of the other elements of the segment. */
 static void g_prod(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -72,12 +73,13 @@ static void g_prod(struct grad_call *c)
 	if (c->node->n_inputs > 2)
 		in[2] = grad_in(c, 2);
 	p = mu_div(b, rows_of(c, grad_op(c, c->node->op, in, c->node->n_inputs)), in[0]);
-	left = mu_sub(b, rows_of(c, sums(c, is_zero)), is_zero); /* zeros among the others */
+	left = mu_sub(b, rows_of(c, segment_sum(c, is_zero)),
+		      is_zero); /* number of zeros among the other elements */
 	p = grad_where(b, mu_equal(b, left, grad_zeros(b, x)), p);
 	c->gx[0] = mu_mul(b, p, rows_of(c, c->gy[0]));
 }
 
-/* ---- of rows that are gathered first: (data, indices, segment ids, …) ---- */
+/* ---- sparse segment reductions; inputs: (data, indices, segment ids, …) ---- */
 static const struct {
 	const char *op, *grad;
 } sparse[] = {

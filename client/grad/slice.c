@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of ops that take out or surround a part of a tensor. */
+/* Gradients of slices, padding and diagonals. */
 #include "client/grad/op_grads.h"
 
 /* paddings: (before, after) for each axis */
@@ -21,7 +21,7 @@ static void g_slice(struct grad_call *c)
 	c->gx[0] = pad(b, g, begin, mu_sub(b, left, begin));
 }
 
-/* The number that PadV2 pads with gets what the middle does not. */
+/* The gradient of PadV2's constant is the sum of g outside of the unpadded part. */
 static void g_pad(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;
@@ -37,7 +37,8 @@ static void g_pad(struct grad_call *c)
 				  mu_sum(b, grad_flat(b, c->gx[0]), NULL, 0));
 }
 
-/* Either is the other's gradient: what one copies the other sums. */
+/* MirrorPad and MirrorPadGrad are each other's gradient: one copies elements, the other sums the
+ * copies. */
 static void g_mirror_pad(struct grad_call *c)
 {
 	bool back = strcmp(c->node->op, "MirrorPadGrad") == 0;
@@ -55,14 +56,14 @@ static void g_strided_slice(struct grad_call *c)
 			   grad_in(c, 3), c->gy[0]);
 }
 
-/* Of (shape, begin, end, strides, dy). */
+/* Inputs: (shape, begin, end, strides, dy). */
 static void g_strided_slice_grad(struct grad_call *c)
 {
 	c->gx[4] =
 	    GRAD_OP(c, "StridedSlice", c->gy[0], grad_in(c, 1), grad_in(c, 2), grad_in(c, 3));
 }
 
-/* Value i of the diagonal of n is at i (n + 1) in the flat matrix. */
+/* Element i of the diagonal of n is element i (n + 1) of the flat matrix. */
 static void g_diag_part(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of ops that only put elements elsewhere: each goes back by the op that undoes it. */
+/* Gradients of ops that only rearrange elements (the inverse op), and of resizing and patches. */
 #include "client/grad/op_grads.h"
 
-/* (x, lengths or shifts or blocks, …), undone by `op` with the same inputs behind the first. */
+/* The inverse `op`, applied to g with all inputs of the node except the first. */
 static struct mu_out undo(struct grad_call *c, const char *op)
 {
 	struct mu_out in[] = {c->gy[0], grad_in(c, 1), grad_in(c, 2)};
@@ -20,7 +20,7 @@ GRAD_UNARY(g_reverse_sequence, GRAD_OP(c, "ReverseSequence", g, grad_in(c, 1)))
 GRAD_UNARY(g_roll, mu_op(b, "Roll", MU_IN(g, mu_neg(b, grad_in(c, 1)), grad_in(c, 2))))
 GRAD_UNARY(g_diag, mu_op(b, "DiagPart", MU_IN(g)))
 
-/* Resizing is linear: what goes back is resized by the gradient's own op, and forth again. */
+/* Resizing is linear: the gradient of the resize op is its Grad op, and the reverse. */
 static struct mu_out size_of(struct mu_builder *b, struct mu_out x)
 {
 	return mu_op(b, "Slice", MU_IN(grad_shape(b, x), grad_single(b, 1), grad_single(b, 2)));
@@ -33,7 +33,7 @@ GRAD_UNARY(g_bicubic_grad, GRAD_OP(c, "ResizeBicubic", g, size_of(b, x)))
 GRAD_UNARY(g_nearest, GRAD_OP(c, "ResizeNearestNeighborGrad", g, size_of(b, x)))
 GRAD_UNARY(g_nearest_grad, GRAD_OP(c, "ResizeNearestNeighbor", g, size_of(b, x)))
 
-/* Crops (picture, boxes, whose, size): the picture's share, and how the boxes' sides move them. */
+/* Inputs: (image, boxes, box indices, size). The image and the box coordinates have gradients. */
 static void g_crop(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 0), boxes = grad_in(c, 1), of = grad_in(c, 2);
@@ -47,9 +47,10 @@ static void g_crop(struct grad_call *c)
 	c->gx[1] = GRAD_OP(c, "CropAndResizeGradBoxes", c->gy[0], x, boxes, of);
 }
 
-/* Every element goes back to where it was seen.  Where that was is what the same windows see of the
- * numbers of places, from 1 on: 0, outside, becomes -1, whose sum nobody wants. */
-static void patches(struct grad_call *c, int32_t axes)
+/* The gradient of each patch element is added to its source element. To find that, the same op
+ * extracts patches of the element numbers, which start at 1. The number 0 is padding; it becomes
+ * segment id -1, which is ignored. */
+static void patches_gradient(struct grad_call *c, int32_t axes)
 {
 	struct mu_builder *b = c->b;
 	struct mu_out x = grad_in(c, 0), shape = grad_shape(b, x), one = grad_int(b, 1);
@@ -74,14 +75,14 @@ static void patches(struct grad_call *c, int32_t axes)
 	c->gx[0] = mu_reshape(b, mu_op(b, "Transpose", MU_IN(g, order)), shape);
 }
 
-static void g_picture_patches(struct grad_call *c)
+static void g_image_patches(struct grad_call *c)
 {
-	patches(c, 2);
+	patches_gradient(c, 2);
 }
 
 static void g_volume_patches(struct grad_call *c)
 {
-	patches(c, 3);
+	patches_gradient(c, 3);
 }
 
 const struct op_grad grads_of_spaces[] = {
@@ -90,7 +91,7 @@ const struct op_grad grads_of_spaces[] = {
     {"CropAndResize", g_crop, GRAD_FIRST},
     {"DepthToSpace", g_depth_to_space, GRAD_FIRST},
     {"Diag", g_diag, GRAD_FIRST},
-    {"ExtractImagePatches", g_picture_patches, GRAD_FIRST},
+    {"ExtractImagePatches", g_image_patches, GRAD_FIRST},
     {"ExtractVolumePatches", g_volume_patches, GRAD_FIRST},
     {"ResizeBicubic", g_bicubic, GRAD_FIRST},
     {"ResizeBicubicGrad", g_bicubic_grad, GRAD_FIRST},

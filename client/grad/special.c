@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of special functions: a line of mathematics each. */
+/* Gradients of special functions, one expression each. */
 #include <math.h>
 
 #include "client/grad/op_grads.h"
@@ -15,13 +15,14 @@ static struct mu_out plus(struct mu_builder *b, struct mu_out x, double v)
 }
 
 /* π x² / 2 */
-static struct mu_out quarter_turns(struct mu_builder *b, struct mu_out x)
+static struct mu_out half_pi_square(struct mu_builder *b, struct mu_out x)
 {
 	return grad_scale(b, mu_square(b, x), M_PI_2);
 }
 
 /* f exp(y² times) */
-static struct mu_out bell(struct mu_builder *b, struct mu_out y, double f, double times)
+static struct mu_out scaled_exp_square(struct mu_builder *b, struct mu_out y, double f,
+				       double times)
 {
 	return grad_scale(b, mu_exp(b, grad_scale(b, mu_square(b, y), times)), f);
 }
@@ -31,14 +32,14 @@ static struct mu_out sign(struct mu_builder *b, struct mu_out x)
 	return op1(b, "Sign", x);
 }
 
-GRAD_UNARY(g_erfinv, mu_mul(b, g, bell(b, y, 1 / M_2_SQRTPI, 1)))
-GRAD_UNARY(g_ndtri, mu_mul(b, g, bell(b, y, M_SQRT2 / M_2_SQRTPI * 2, 0.5)))
+GRAD_UNARY(g_erfinv, mu_mul(b, g, scaled_exp_square(b, y, 1 / M_2_SQRTPI, 1)))
+GRAD_UNARY(g_ndtri, mu_mul(b, g, scaled_exp_square(b, y, M_SQRT2 / M_2_SQRTPI * 2, 0.5)))
 GRAD_UNARY(g_expint, mu_mul(b, g, mu_div(b, mu_exp(b, x), x)))
 GRAD_UNARY(g_dawsn,
 	   mu_mul(b, g, mu_sub(b, grad_number(b, x, 1), grad_scale(b, mu_mul(b, x, y), 2))))
 GRAD_UNARY(g_spence, mu_mul(b, g, mu_div(b, mu_ln(b, x), mu_neg(b, plus(b, x, -1)))))
-GRAD_UNARY(g_fresnel_cos, mu_mul(b, g, op1(b, "Cos", quarter_turns(b, x))))
-GRAD_UNARY(g_fresnel_sin, mu_mul(b, g, op1(b, "Sin", quarter_turns(b, x))))
+GRAD_UNARY(g_fresnel_cos, mu_mul(b, g, op1(b, "Cos", half_pi_square(b, x))))
+GRAD_UNARY(g_fresnel_sin, mu_mul(b, g, op1(b, "Sin", half_pi_square(b, x))))
 
 GRAD_UNARY(g_i0, mu_mul(b, g, op1(b, "BesselI1", x)))
 GRAD_UNARY(g_i0e, mu_mul(b, g, mu_sub(b, op1(b, "BesselI1e", x), mu_mul(b, sign(b, x), y))))
@@ -55,7 +56,7 @@ GRAD_UNARY(g_j1, mu_mul(b, g, mu_sub(b, op1(b, "BesselJ0", x), mu_div(b, y, x)))
 GRAD_UNARY(g_y0, mu_neg(b, mu_mul(b, g, op1(b, "BesselY1", x))))
 GRAD_UNARY(g_y1, mu_mul(b, g, mu_sub(b, op1(b, "BesselY0", x), mu_div(b, y, x))))
 
-/* Of (a, x), the density of the gamma distribution by x. */
+/* The density of the gamma distribution with shape a, at x. */
 static struct mu_out density(struct mu_builder *b, struct mu_out a, struct mu_out x)
 {
 	struct mu_out power = mu_op(b, "Xlogy", MU_IN(plus(b, a, -1), x));
@@ -68,7 +69,7 @@ GRAD_BINARY(g_igamma, mu_mul(b, g, mu_op(b, "IgammaGradA", MU_IN(x, z))),
 GRAD_BINARY(g_igammac, mu_neg(b, mu_mul(b, g, mu_op(b, "IgammaGradA", MU_IN(x, z)))),
 	    mu_neg(b, mu_mul(b, g, density(b, x, z))))
 
-/* By x alone, as in TensorFlow. */
+/* Only x has a gradient, as in TensorFlow. */
 static void g_betainc(struct grad_call *c)
 {
 	struct mu_builder *b = c->b;

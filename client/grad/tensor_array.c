@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of what goes through a tensor array: the array of gradients beside it is written where
- * the array was read, and read where it was written.
+/* Gradients of TensorArray ops. The gradient array is written where the array was read, and read
+ * where the array was written.
  *
- * What orders these is the flow, a number without meaning that each op hands on: the gradient of a
- * flow is the flow of the gradients.  Several readings of an element are summed by the array.  Each
- * mu_gradients has an array of its own, known by the name of its scope.
+ * The flow tensor, a number without meaning that each op returns, orders the ops. The gradient of a
+ * flow is the flow of the gradient array. The gradient array sums several reads of an element. Each
+ * mu_gradients call has its own gradient array, named by its scope.
  */
 #include "client/grad/op_grads.h"
 
@@ -12,7 +12,7 @@ struct array {
 	struct mu_out handle, flow;
 };
 
-/* The array of gradients, once what `flow` stands for has happened. */
+/* The gradient array, after the ops that `flow` stands for. */
 static struct array gradients_of(struct grad_call *c, struct mu_out flow)
 {
 	struct mu_builder *b = c->b;
@@ -27,7 +27,7 @@ static struct mu_node_attr type_of(struct grad_call *c, unsigned input)
 	return MU_A_TYPE("dtype", mu_dtype_base(mu_out_dtype(c->b, grad_in(c, input))));
 }
 
-/* Of (handle, index or indices, flow). */
+/* Inputs: (handle, index or indices, flow). */
 static void g_read(struct grad_call *c)
 {
 	struct array g = gradients_of(c, grad_in(c, 2));
@@ -37,7 +37,7 @@ static void g_read(struct grad_call *c)
 	c->gx[2] = mu_op(c->b, op, MU_IN(g.handle, grad_in(c, 1), c->gy[0], g.flow));
 }
 
-/* Of (handle, index or indices, value, flow). */
+/* Inputs: (handle, index or indices, value, flow). */
 static void g_write(struct grad_call *c)
 {
 	struct array g = gradients_of(c, c->gy[0]);
@@ -48,7 +48,7 @@ static void g_write(struct grad_call *c)
 	c->gx[3] = c->gy[0];
 }
 
-/* Of (handle, flow); output 1 is the lengths. */
+/* Inputs: (handle, flow). Output 1 is the lengths. */
 static void g_concat(struct grad_call *c)
 {
 	struct array g = gradients_of(c, grad_in(c, 1));
@@ -57,7 +57,7 @@ static void g_concat(struct grad_call *c)
 	    mu_op(c->b, "TensorArraySplitV3", MU_IN(g.handle, c->gy[0], grad_out(c, 1), g.flow));
 }
 
-/* Of (handle, value, lengths, flow). */
+/* Inputs: (handle, value, lengths, flow). */
 static void g_split(struct grad_call *c)
 {
 	struct array g = gradients_of(c, c->gy[0]);

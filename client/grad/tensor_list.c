@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of lists of tensors, and of what may be there or not: the gradient of a list is a list
- * of gradients, as long; a list of zeros is what ZerosLike makes of it, and AddN adds lists. */
+/* Gradients of tensor lists and optionals. The gradient of a list is a list of gradients of the
+ * same length. ZerosLike makes a list of zeros, and AddN adds lists. */
 #include "client/grad/op_grads.h"
 
 static struct mu_node_attr elements_like(struct grad_call *c, struct mu_out tensor)
@@ -16,7 +16,7 @@ static struct mu_out row_shape(struct grad_call *c, struct mu_out x)
 			   mu_const_ints(c->b, (int32_t[]){-1}, 1)));
 }
 
-/* Of (list, x). */
+/* Inputs: (list, x). */
 static void g_push_back(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 1);
@@ -26,19 +26,19 @@ static void g_push_back(struct grad_call *c)
 	c->gx[1] = mu_port(c->gx[0], 1);
 }
 
-/* Of (list, shape) to a list and a tensor. */
+/* Inputs: (list, shape). Outputs: (list, tensor). */
 static void g_pop_back(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListPushBack", MU_IN(c->gy[0], c->gy[1]));
 }
 
-/* Of (list, shape). */
+/* Inputs: (list, shape). */
 static void g_stack(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListFromTensor", MU_IN(c->gy[0], row_shape(c, c->gy[0])));
 }
 
-/* Of (x, shape). */
+/* Inputs: (x, shape). */
 static void g_from_tensor(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 0);
@@ -47,14 +47,14 @@ static void g_from_tensor(struct grad_call *c)
 			 MU_ATTRS(elements_like(c, x)));
 }
 
-/* Of (list, index, shape). */
+/* Inputs: (list, index, shape). */
 static void g_get_item(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListSetItem",
 			 MU_IN(grad_zeros(c->b, grad_in(c, 0)), grad_in(c, 1), c->gy[0]));
 }
 
-/* Of (list, index, x). */
+/* Inputs: (list, index, x). */
 static void g_set_item(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 2);
@@ -66,14 +66,15 @@ static void g_set_item(struct grad_call *c)
 		  MU_ATTRS(elements_like(c, x)));
 }
 
-/* Of (list, size). */
+/* Inputs: (list, size). */
 static void g_resize(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListResize",
 			 MU_IN(c->gy[0], mu_op(c->b, "TensorListLength", MU_IN(grad_in(c, 0)))));
 }
 
-/* Of (list, indices, shape): an element that was taken twice gets the sum. */
+/* Inputs: (list, indices, shape). The gradients of an element that was gathered twice are summed.
+ */
 static void g_gather(struct grad_call *c)
 {
 	struct mu_out n = mu_op(c->b, "TensorListLength", MU_IN(grad_in(c, 0)));
@@ -82,42 +83,42 @@ static void g_gather(struct grad_call *c)
 	c->gx[0] = mu_op(c->b, "TensorListFromTensor", MU_IN(rows, row_shape(c, rows)));
 }
 
-static struct mu_out gathered(struct grad_call *c, struct mu_out x, struct mu_out indices)
+static struct mu_out gather_elements(struct grad_call *c, struct mu_out x, struct mu_out indices)
 {
 	return mu_op(c->b, "TensorListGather", MU_IN(c->gy[0], indices, row_shape(c, x)),
 		     MU_ATTRS(elements_like(c, x)));
 }
 
-/* Of (x, indices, shape) and, the second form, a length. */
+/* Inputs: (x, indices, shape), in V2 also a length. */
 static void g_scatter(struct grad_call *c)
 {
-	c->gx[0] = gathered(c, grad_in(c, 0), grad_in(c, 1));
+	c->gx[0] = gather_elements(c, grad_in(c, 0), grad_in(c, 1));
 }
 
-/* Of (list, x, indices). */
+/* Inputs: (list, x, indices). */
 static void g_scatter_into(struct grad_call *c)
 {
 	struct mu_out x = grad_in(c, 1), at = grad_in(c, 2);
 
 	c->gx[0] = mu_op(c->b, "TensorListScatterIntoExistingList",
 			 MU_IN(c->gy[0], grad_zeros(c->b, x), at));
-	c->gx[1] = gathered(c, x, at);
+	c->gx[1] = gather_elements(c, x, at);
 }
 
-/* Of (list, shape, lengths); output 1 is the lengths. */
+/* Inputs: (list, shape, lengths). Output 1 is the lengths. */
 static void g_concat(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListSplit", MU_IN(c->gy[0], grad_in(c, 1), grad_out(c, 1)));
 }
 
-/* Of (x, shape, lengths). */
+/* Inputs: (x, shape, lengths). */
 static void g_split(struct grad_call *c)
 {
 	c->gx[0] = mu_op(c->b, "TensorListConcatV2", MU_IN(c->gy[0], grad_in(c, 1), grad_in(c, 2)),
 			 MU_ATTRS(elements_like(c, grad_in(c, 0))));
 }
 
-/* ---- what may be there or not ---- */
+/* ---- optionals ---- */
 
 static void g_from_value(struct grad_call *c)
 {

@@ -362,7 +362,7 @@ static void a_loop_in_a_frame__is_sent_to_mu_while(void **state)
 
 	mu_gradients(b, mu_op(b, "Exit", MU_IN(mu_square(b, in))), &x, 1, &g);
 	assert_fails(mu_builder_check(b, &err), &err, MU_UNIMPLEMENTED,
-		     "op Exit (node 'Exit') has no gradient; make the loop with mu_while");
+		     "op Exit (node 'Exit') has no gradient; build the loop with mu_while");
 }
 
 static void a_matrix_whose_size_decides__is_refused_where_it_does_not_fit(void **state)
@@ -370,8 +370,8 @@ static void a_matrix_whose_size_decides__is_refused_where_it_does_not_fit(void *
 	static const struct {
 		struct mu_pshape shape;
 		const char *why;
-	} refused[] = {{{2, {-1, 3}}, "where the matrix's size is not known"},
-		       {{2, {4, 3}}, "with full_matrices of a matrix that is higher than wide"}};
+	} refused[] = {{{2, {-1, 3}}, "if the size of the matrix is unknown"},
+		       {{2, {4, 3}}, "with full_matrices and more rows than columns"}};
 
 	for (size_t i = 0; i < MU_COUNT(refused); i++) {
 		MU_AUTO(mu_builder_free) struct mu_builder *b = mu_builder_new();
