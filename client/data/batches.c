@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Batches: a permutation of the rows, drawn anew each time it is used up.
+/* Batches of a data set. The row order is shuffled again for each epoch.
  *
- * With batches ahead a thread walks, and only it touches order, at and state.  Slots go round in a
- * ring: [taken, made) are ready, the one before `taken` is the caller's until it asks for the next,
- * and the one before that may be of use to a synchronous worker's session, which holds what it was
- * last fed; the others are the thread's to fill.  Without a thread a slot that nobody holds is
- * filled on demand.
+ * With `ahead` batches a thread prefetches, and only that thread accesses order, at and state. The
+ * slots form a ring. Slots [taken, made) are filled. The slot before `taken` belongs to the caller
+ * until the next call. The session of a synchronous worker may hold the slot before that, which it
+ * was fed last. The thread may fill all other slots. Without a thread a free slot is filled on
+ * demand.
  */
 #include <pthread.h>
 
 #include "client/data/shuffle.h"
 #include "muster/data.h"
 
-enum { HELD = 2 };
+enum { HELD_SLOTS = 2 };
 
 struct slot {
 	struct mu_tensor x, y;
@@ -25,25 +25,25 @@ struct mu_batches {
 	uint64_t state;
 	struct slot *slots;
 	unsigned n_slots;
-	/* with a thread */
+	/* prefetching only */
 	pthread_t thread;
-	pthread_mutex_t lock; /* of what follows */
+	pthread_mutex_t lock; /* guards the following fields */
 	pthread_cond_t change;
 	uint64_t made, taken;
 	bool running, leaving;
-	int rc; /* of the batch that could not be made, behind the last that is ready */
+	int rc; /* error of the batch after the last filled slot */
 	struct mu_err err;
 };
 
-static void begin_round(struct mu_batches *b)
+static void begin_epoch(struct mu_batches *b)
 {
 	if (!b->o.in_order)
 		data_shuffle(b->order, b->rows, &b->state);
 	b->at = 0;
 }
 
-/* The tensors are used again when nobody else holds them. */
-static int make_room(struct mu_batches *b, struct slot *s, int64_t rows, struct mu_err *err)
+/* Reuses the slot's tensors if it holds the only reference to them. */
+static int reserve_slot(struct mu_batches *b, struct slot *s, int64_t rows, struct mu_err *err)
 {
 	struct mu_tensor x, y;
 	struct mu_shape sx, sy;
@@ -71,8 +71,8 @@ static int make_room(struct mu_batches *b, struct slot *s, int64_t rows, struct 
 	return 0;
 }
 
-/* How many rows the next batch has; 0: the rounds are over. */
-static int64_t rows_of_next(const struct mu_batches *b)
+/* Number of rows in the next batch; 0 at the end of the last epoch. */
+static int64_t next_batch_rows(const struct mu_batches *b)
 {
 	int64_t left;
 
@@ -82,20 +82,21 @@ static int64_t rows_of_next(const struct mu_batches *b)
 	return left < b->o.batch ? left : b->o.batch;
 }
 
-static int fill(struct mu_batches *b, struct slot *s, struct mu_err *err)
+static int fill_slot(struct mu_batches *b, struct slot *s, struct mu_err *err)
 {
 	size_t width = (size_t)b->d->features;
-	int64_t n = rows_of_next(b);
-	int rc = n > 0 ? make_room(b, s, n, err)
-		       : mu_fail(err, MU_OUT_OF_RANGE, "the data set has been walked %lld times",
-				 (long long)b->o.rounds);
+	int64_t n = next_batch_rows(b);
+	int rc =
+	    n > 0 ? reserve_slot(b, s, n, err)
+		  : mu_fail(err, MU_OUT_OF_RANGE, "end of data: the data set was read %lld times",
+			    (long long)b->o.rounds);
 
 	if (rc)
 		return rc;
 	for (int64_t i = 0; i < n; i++) {
 		if (b->at == b->rows) {
 			b->round++;
-			begin_round(b);
+			begin_epoch(b);
 		}
 		int64_t r = b->order[b->at++];
 
@@ -105,15 +106,15 @@ static int fill(struct mu_batches *b, struct slot *s, struct mu_err *err)
 	return 0;
 }
 
-/* ---- ahead ---- */
+/* ---- prefetching ---- */
 
-static void *walk(void *arg)
+static void *prefetch_thread(void *arg)
 {
 	struct mu_batches *b = arg;
 
 	pthread_mutex_lock(&b->lock);
 	while (!b->leaving && !b->rc) {
-		if (b->made - b->taken >= b->n_slots - HELD) {
+		if (b->made - b->taken >= b->n_slots - HELD_SLOTS) {
 			pthread_cond_wait(&b->change, &b->lock);
 			continue;
 		}
@@ -121,7 +122,7 @@ static void *walk(void *arg)
 		struct mu_err err = {0};
 
 		pthread_mutex_unlock(&b->lock);
-		int rc = fill(b, s, &err);
+		int rc = fill_slot(b, s, &err);
 
 		pthread_mutex_lock(&b->lock);
 		if (rc) {
@@ -136,7 +137,7 @@ static void *walk(void *arg)
 	return NULL;
 }
 
-static int take(struct mu_batches *b, struct slot **s, struct mu_err *err)
+static int take_slot(struct mu_batches *b, struct slot **s, struct mu_err *err)
 {
 	int rc = 0;
 
@@ -152,7 +153,7 @@ static int take(struct mu_batches *b, struct slot **s, struct mu_err *err)
 	return rc;
 }
 
-/* ---- both ---- */
+/* ---- public functions ---- */
 
 static int choose_rows(struct mu_batches *b, struct mu_err *err)
 {
@@ -160,7 +161,8 @@ static int choose_rows(struct mu_batches *b, struct mu_err *err)
 
 	if (parts < 1 || b->o.part < 0 || b->o.part >= parts || b->o.batch < 1 || b->o.rounds < 0)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "batches of %lld rows of part %lld of %lld: there are no such",
+			       "batches of %lld rows of part %lld of %lld: the part must be below "
+			       "the number of parts and a batch needs a row",
 			       (long long)b->o.batch, (long long)b->o.part, (long long)parts);
 	b->order = MU_NEW_ARRAY(int64_t, (size_t)(b->d->rows / parts) + 1);
 	for (int64_t i = b->o.part; i < b->d->rows; i += parts)
@@ -172,20 +174,20 @@ static int choose_rows(struct mu_batches *b, struct mu_err *err)
 				 (long long)b->d->rows, (long long)b->o.part, (long long)parts);
 }
 
-static int start(struct mu_batches *b, struct mu_err *err)
+static int start_batches(struct mu_batches *b, struct mu_err *err)
 {
 	int rc = choose_rows(b, err);
 
 	if (rc)
 		return rc;
-	begin_round(b);
-	b->n_slots = b->o.ahead + HELD;
+	begin_epoch(b);
+	b->n_slots = b->o.ahead + HELD_SLOTS;
 	b->slots = MU_NEW_ARRAY(struct slot, b->n_slots);
 	if (!b->o.ahead)
 		return 0;
-	rc = pthread_create(&b->thread, NULL, walk, b);
+	rc = pthread_create(&b->thread, NULL, prefetch_thread, b);
 	if (rc)
-		return mu_fail_errno(err, rc, "start the thread that makes batches");
+		return mu_fail_errno(err, rc, "start the prefetch thread");
 	b->running = true;
 	return 0;
 }
@@ -201,7 +203,7 @@ int mu_batches_open(struct mu_batches **out, const struct mu_dataset *d,
 	b->state = o->seed;
 	pthread_mutex_init(&b->lock, NULL);
 	pthread_cond_init(&b->change, NULL);
-	rc = start(b, err);
+	rc = start_batches(b, err);
 	if (rc)
 		mu_batches_free(b);
 	else
@@ -236,7 +238,7 @@ int mu_batches_next(struct mu_batches *b, const struct mu_tensor **x, const stru
 {
 	struct slot *s =
 	    &b->slots[mu_tensor_is_set(&b->slots[0].x) && !mu_tensor_is_sole(&b->slots[0].x)];
-	int rc = b->running ? take(b, &s, err) : fill(b, s, err);
+	int rc = b->running ? take_slot(b, &s, err) : fill_slot(b, s, err);
 
 	if (rc)
 		return rc;

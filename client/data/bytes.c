@@ -1,16 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows of bytes made rows of numbers.
+/* Converts rows of bytes to rows of floats.
  *
- * Sixteen at a time, divided as floats, where that gives to the bit what the table of the 256
- * values says, as it does for every scale that is a float itself: a look-up for each costs three
- * times as much, and this is done to every batch. */
+ * Where division gives exactly the values of the 256-entry table, 16 bytes are converted at a time.
+ * This is the case for every scale that is a float. A table look-up per byte takes three times as
+ * long.
+ */
 #include "client/data/dataset.h"
 
 typedef uint8_t bytes16 __attribute__((vector_size(16), aligned(1), may_alias));
 typedef uint16_t words8 __attribute__((vector_size(16), may_alias));
 typedef int32_t ints4 __attribute__((vector_size(16), may_alias));
 typedef float floats4 __attribute__((vector_size(16), may_alias));
-typedef float loose4 __attribute__((vector_size(16), aligned(4), may_alias));
+typedef float unaligned_floats4 __attribute__((vector_size(16), aligned(4), may_alias));
 
 static float exact_divisor(const float *of_byte, double scale)
 {
@@ -30,19 +31,19 @@ void bytes_scale(struct mu_dataset *d, double scale)
 	d->divisor = exact_divisor(d->of_byte, scale);
 }
 
-static floats4 divided(ints4 x, floats4 by)
+static floats4 divide(ints4 x, floats4 by)
 {
 	return __builtin_convertvector(x, floats4) / by;
 }
 
-static void put8(float *to, words8 x, floats4 by)
+static void store8(float *to, words8 x, floats4 by)
 {
 	const words8 zero = {0};
 
-	*(loose4 *)to =
-	    divided((ints4)__builtin_shufflevector(x, zero, 0, 8, 1, 9, 2, 10, 3, 11), by);
-	*(loose4 *)(to + 4) =
-	    divided((ints4)__builtin_shufflevector(x, zero, 4, 12, 5, 13, 6, 14, 7, 15), by);
+	*(unaligned_floats4 *)to =
+	    divide((ints4)__builtin_shufflevector(x, zero, 0, 8, 1, 9, 2, 10, 3, 11), by);
+	*(unaligned_floats4 *)(to + 4) =
+	    divide((ints4)__builtin_shufflevector(x, zero, 4, 12, 5, 13, 6, 14, 7, 15), by);
 }
 
 void bytes_row(const struct mu_dataset *d, const uint8_t *from, float *to)
@@ -54,14 +55,14 @@ void bytes_row(const struct mu_dataset *d, const uint8_t *from, float *to)
 	for (; d->divisor > 0 && i + 16 <= d->features; i += 16) {
 		bytes16 x = *(const bytes16 *)(from + i);
 
-		put8(to + i,
-		     (words8)__builtin_shufflevector(x, zero, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5,
-						     21, 6, 22, 7, 23),
-		     by);
-		put8(to + i + 8,
-		     (words8)__builtin_shufflevector(x, zero, 8, 24, 9, 25, 10, 26, 11, 27, 12, 28,
-						     13, 29, 14, 30, 15, 31),
-		     by);
+		store8(to + i,
+		       (words8)__builtin_shufflevector(x, zero, 0, 16, 1, 17, 2, 18, 3, 19, 4, 20,
+						       5, 21, 6, 22, 7, 23),
+		       by);
+		store8(to + i + 8,
+		       (words8)__builtin_shufflevector(x, zero, 8, 24, 9, 25, 10, 26, 11, 27, 12,
+						       28, 13, 29, 14, 30, 15, 31),
+		       by);
 	}
 	for (; i < d->features; i++)
 		to[i] = d->of_byte[from[i]];

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Data sets from files.
  *
- * Labels are checked here, once, so that nobody later has to wonder about a class number: whole,
- * not negative, below a limit that a typing error in a column number would break.
+ * Labels are checked once, here. A label is a class number: an integer that is not negative. The
+ * limit MAX_CLASSES catches a wrong column number.
  */
 #include <math.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ void mu_dataset_row(const struct mu_dataset *d, int64_t row, float *to)
 		memcpy(to, MU_DATA(float, &d->x) + row * n, (size_t)n * sizeof(float));
 }
 
-/* Room for the labels only. */
+/* Allocates the labels only. */
 static int make_labels(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
 {
 	struct mu_shape shape;
@@ -42,7 +42,7 @@ static int make_labels(struct mu_dataset *d, int64_t rows, int64_t features, str
 	return rc ? rc : mu_tensor_new(&d->y, MU_INT32, &shape, err);
 }
 
-int labelled_make(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
+int dataset_alloc(struct mu_dataset *d, int64_t rows, int64_t features, struct mu_err *err)
 {
 	struct mu_shape shape;
 	int rc = make_labels(d, rows, features, err);
@@ -56,18 +56,18 @@ int labelled_make(struct mu_dataset *d, int64_t rows, int64_t features, struct m
 	return rc;
 }
 
-bool labelled_is_class(double label)
+bool dataset_is_class(double label)
 {
 	return label >= 0 && label < MAX_CLASSES && label == floor(label);
 }
 
-/* from: which row of the file it was */
-static int put_label(struct mu_dataset *d, int64_t row, int64_t from, double label,
+/* Stores a label. from: row number in the file, for messages. */
+static int set_label(struct mu_dataset *d, int64_t row, int64_t from, double label,
 		     const char *path, struct mu_err *err)
 {
-	if (!labelled_is_class(label))
+	if (!dataset_is_class(label))
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s: row %lld: label %g is no class number (0, 1, 2, …)", path,
+			       "%s: row %lld: label %g is not a class number (0, 1, 2, …)", path,
 			       (long long)from + 1, label);
 	MU_DATA(int32_t, &d->y)[row] = (int32_t)label;
 	if ((int64_t)label >= d->classes)
@@ -85,13 +85,13 @@ static double greatest(const double *v, int64_t rows, int64_t width, int64_t use
 	return most > 0 ? most : 1;
 }
 
-/* Rows order[from … to-1] of the table. */
+/* Fills d with rows order[from … to-1] of the table. */
 static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, const int64_t *order,
 		    int64_t from, int64_t to, double scale, const char *path, struct mu_err *err)
 {
 	int64_t width = t->shape.dim[1], n = width - 1;
 	const double *v = MU_DATA(double, t);
-	int rc = labelled_make(d, to - from, n, err);
+	int rc = dataset_alloc(d, to - from, n, err);
 
 	for (int64_t r = from; r < to && !rc; r++) {
 		float *x = MU_DATA(float, &d->x) + (r - from) * n;
@@ -99,7 +99,7 @@ static int csv_part(struct mu_dataset *d, const struct mu_tensor *t, const int64
 
 		for (int64_t c = 0; c < n; c++)
 			x[c] = (float)(row[c] / scale);
-		rc = put_label(d, r - from, order[r], row[n], path, err);
+		rc = set_label(d, r - from, order[r], row[n], path, err);
 		if (rc)
 			mu_dataset_fini(d);
 	}
@@ -111,9 +111,9 @@ static bool has_label(const double *row, int64_t fields, char *why, size_t size)
 	double label = row[fields - 1];
 
 	if (fields < 2)
-		snprintf(why, size, "1 column, expected features and a label last");
-	else if (!labelled_is_class(label))
-		snprintf(why, size, "label %g is no class number (0, 1, 2, …)", label);
+		snprintf(why, size, "1 column, expected features and the label as the last column");
+	else if (!dataset_is_class(label))
+		snprintf(why, size, "label %g is not a class number (0, 1, 2, …)", label);
 	else
 		return true;
 	return false;
@@ -169,7 +169,7 @@ int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, 
 {
 	struct mu_dataset d;
 	bool given = scale != 0;
-	int rc = labelled_make(&d, rows, features, err);
+	int rc = dataset_alloc(&d, rows, features, err);
 
 	if (rc)
 		return rc;
@@ -178,7 +178,7 @@ int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, 
 	for (int64_t i = 0; i < rows * features; i++)
 		MU_DATA(float, &d.x)[i] = (float)((double)x[i] / (scale > 0 ? scale : 1));
 	for (int64_t i = 0; i < rows && !rc; i++)
-		rc = put_label(&d, i, i, y[i], "memory", err);
+		rc = set_label(&d, i, i, y[i], "memory", err);
 	if (rc)
 		mu_dataset_fini(&d);
 	else
@@ -186,7 +186,7 @@ int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, 
 	return rc;
 }
 
-/* Element i as a number, of any type that an IDX file can have. */
+/* Element i as a double. t has one of the types of IDX files. */
 static double element(const struct mu_tensor *t, int64_t i)
 {
 	switch (t->dtype) {
@@ -207,7 +207,7 @@ static double element(const struct mu_tensor *t, int64_t i)
 	}
 }
 
-/* The images, divided by scale (0: the greatest), as numbers or as the bytes that they are. */
+/* Stores the images divided by scale (0: by the maximum). Images of bytes remain bytes. */
 static int idx_features(struct mu_dataset *d, struct mu_tensor *x, double scale, struct mu_err *err)
 {
 	struct mu_shape shape;
@@ -250,7 +250,7 @@ int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *label
 	if (!rc)
 		rc = idx_features(&d, &x, scale, err);
 	for (int64_t i = 0; i < d.rows && !rc; i++)
-		rc = put_label(&d, i, i, element(&y, i), labels, err);
+		rc = set_label(&d, i, i, element(&y, i), labels, err);
 	if (rc)
 		mu_dataset_fini(&d);
 	else
@@ -267,7 +267,7 @@ int mu_dataset_rows(const struct mu_dataset *d, int64_t from, int64_t to, struct
 	if (from < 0 || to > d->rows || from > to)
 		return mu_fail(err, MU_OUT_OF_RANGE, "rows %lld to %lld of %lld", (long long)from,
 			       (long long)to, (long long)d->rows);
-	rc = labelled_make(&part, to - from, d->features, err);
+	rc = dataset_alloc(&part, to - from, d->features, err);
 	if (rc)
 		return rc;
 	for (int64_t i = from; i < to; i++)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Data sets from files of records: tf.Example in TFRecord files, and CIFAR-10's binary files.
+/* Data sets from record files: TFRecord files of tf.Example, and CIFAR-10's binary files.
  *
- * A pattern may name several files, read in the order of their names.  A bad record is told with
- * file and offset; it ends the reading or, when bad records are to be skipped, is left out.  Behind
- * a record whose length is not to be trusted nothing more can be found, so the rest of that file is
- * left out with it.
+ * A pattern may match several files, which are read in the order of their names. The message about
+ * a bad record names file and offset. A bad record is an error, or is skipped with skip_bad. After
+ * a record whose length is corrupt the rest of the file is skipped, because the next record cannot
+ * be found.
  */
 #include <errno.h>
 #include <glob.h>
@@ -24,22 +24,22 @@ enum {
 	MAX_FEATURES = 1 << 24,
 };
 
-/* Rows as they come; how many there will be is known at the end. */
+/* Rows read so far; the total is unknown until the end. */
 struct rows {
 	const struct mu_records *o;
 	struct mu_buf x;        /* float */
-	struct mu_buf y;        /* double: labels, not yet looked at */
-	int64_t features, rows; /* features: of the first row */
+	struct mu_buf y;        /* double: labels, not checked yet */
+	int64_t features, rows; /* features: as in the first row */
 	int64_t skipped;
 };
 
-/* What is wrong with a record is in err; 0 when that is to be passed over. */
+/* Returns 0 if the record is to be skipped, else rc. err has the reason. */
 static int bad_record(struct rows *r, int rc, struct mu_err *err)
 {
 	if (!r->o->skip_bad)
 		return rc;
 	r->skipped++;
-	mu_warn("data", "left out: %s", err->msg);
+	mu_warn("data", "skipped bad record: %s", err->msg);
 	return 0;
 }
 
@@ -53,9 +53,9 @@ static int add_row(struct rows *r, struct mu_span x, double label, const char *p
 			       path, (unsigned long long)at, (long long)n,
 			       r->features ? "" : "at least ",
 			       (long long)(r->features ? r->features : 1));
-	if (!labelled_is_class(label))
+	if (!dataset_is_class(label))
 		return mu_fail(err, MU_DATA_LOSS,
-			       "%s: offset %llu: label %g is no class number (0, 1, 2, …)", path,
+			       "%s: offset %llu: label %g is not a class number (0, 1, 2, …)", path,
 			       (unsigned long long)at, label);
 	r->features = n;
 	r->rows++;
@@ -66,14 +66,14 @@ static int add_row(struct rows *r, struct mu_span x, double label, const char *p
 
 /* ---- tf.Example ---- */
 
-static void put_float(struct mu_buf *out, float v)
+static void append_float(struct mu_buf *out, float v)
 {
 	if (out->len < MAX_FEATURES * sizeof(float))
 		mu_buf_put(out, &v, sizeof(v));
 }
 
-/* One entry of a list in a Feature: of bytes (kind 1) each byte, of floats (2) and whole numbers
- * (3) one, or many that are packed. */
+/* Appends the numbers of one list entry of a Feature. Kind 1 is bytes (each byte is a number), 2
+ * floats, 3 integers. An entry holds one number or several packed ones. */
 static bool entry_numbers(uint32_t kind, const struct mu_pb_field *f, struct mu_buf *out)
 {
 	struct mu_pb packed = mu_pb_of(f->bytes);
@@ -82,24 +82,24 @@ static bool entry_numbers(uint32_t kind, const struct mu_pb_field *f, struct mu_
 	float x;
 
 	if (f->type == MU_PB_FIXED32)
-		put_float(out, mu_pb_float(f));
+		append_float(out, mu_pb_float(f));
 	else if (f->type == MU_PB_VARINT)
-		put_float(out, (float)(int64_t)f->value);
+		append_float(out, (float)(int64_t)f->value);
 	else if (kind == 1)
 		for (size_t i = 0; i < f->bytes.len; i++)
-			put_float(out, (float)(unsigned char)f->bytes.data[i]);
+			append_float(out, (float)(unsigned char)f->bytes.data[i]);
 	else if (kind == 2)
 		while (packed.at < packed.end && mu_pb_fixed32(&packed, &bits)) {
 			memcpy(&x, &bits, sizeof(x));
-			put_float(out, x);
+			append_float(out, x);
 		}
 	else
 		while (packed.at < packed.end && mu_pb_varint(&packed, &whole))
-			put_float(out, (float)(int64_t)whole);
+			append_float(out, (float)(int64_t)whole);
 	return !packed.bad;
 }
 
-static bool numbers(struct mu_span feature, struct mu_buf *out)
+static bool feature_numbers(struct mu_span feature, struct mu_buf *out)
 {
 	struct mu_pb m = mu_pb_of(feature), list;
 	struct mu_pb_field kind, f;
@@ -117,7 +117,8 @@ static bool numbers(struct mu_span feature, struct mu_buf *out)
 	return !m.bad;
 }
 
-/* Finds features by name in an Example: field 1 is a map of names to features. */
+/* Appends the numbers of the feature `name` of an Example. Field 1 of an Example is a map from
+ * names to features. */
 static bool find_feature(struct mu_span example, const char *name, struct mu_buf *out)
 {
 	struct mu_pb m = mu_pb_of(example), map, entry;
@@ -139,7 +140,7 @@ static bool find_feature(struct mu_span example, const char *name, struct mu_buf
 					*(f.number == 1 ? &key : &value) = f.bytes;
 			if (entry.bad || !mu_span_is(key, name))
 				continue;
-			found = numbers(value, out);
+			found = feature_numbers(value, out);
 		}
 		if (map.bad)
 			return false;
@@ -155,7 +156,7 @@ static int add_example(struct rows *r, struct mu_span record, const char *path, 
 	if (!find_feature(record, r->o->feature, x) || !find_feature(record, r->o->label, y) ||
 	    y->len != sizeof(float))
 		return mu_fail(err, MU_DATA_LOSS,
-			       "%s: offset %llu: no tf.Example with numbers in '%s' and one in "
+			       "%s: offset %llu: not a tf.Example with numbers in '%s' and one in "
 			       "'%s'",
 			       path, (unsigned long long)at, r->o->feature, r->o->label);
 	return add_row(r, mu_buf_span(x), (double)*(float *)(void *)y->data, path, at, err);
@@ -187,7 +188,8 @@ static int read_tfrecord(struct rows *r, const char *path, struct mu_err *err)
 
 /* ---- CIFAR-10 ---- */
 
-/* A label, then a plane of 32 x 32 each of red, green and blue; ours has the three side by side. */
+/* A record is a label and three planes (red, green, blue) of 32 x 32. Our rows have the channel
+ * last. */
 static int add_cifar(struct rows *r, const unsigned char *record, const char *path, uint64_t at,
 		     struct mu_err *err)
 {
@@ -230,9 +232,9 @@ static int read_cifar(struct rows *r, const char *path, struct mu_err *err)
 	return rc;
 }
 
-/* ---- both ---- */
+/* ---- common ---- */
 
-static int finish(struct rows *r, struct mu_dataset *out, struct mu_err *err)
+static int rows_to_dataset(struct rows *r, struct mu_dataset *out, struct mu_err *err)
 {
 	const float *x = (const float *)(const void *)r->x.data;
 	const double *y = (const double *)(const void *)r->y.data;
@@ -241,11 +243,11 @@ static int finish(struct rows *r, struct mu_dataset *out, struct mu_err *err)
 	int rc;
 
 	if (!r->rows)
-		return mu_fail(err, MU_OUT_OF_RANGE, "%s: not one good record", r->o->pattern);
+		return mu_fail(err, MU_OUT_OF_RANGE, "%s: no valid record", r->o->pattern);
 	if (r->skipped)
-		mu_warn("data", "%s: %lld of %lld records were left out", r->o->pattern,
+		mu_warn("data", "%s: %lld of %lld records were skipped", r->o->pattern,
 			(long long)r->skipped, (long long)(r->rows + r->skipped));
-	rc = labelled_make(&d, r->rows, r->features, err);
+	rc = dataset_alloc(&d, r->rows, r->features, err);
 	if (rc)
 		return rc;
 	for (int64_t i = 0; i < r->rows * r->features && r->o->scale == 0; i++)
@@ -270,12 +272,12 @@ static int read_all(struct mu_dataset *out, const struct mu_records *o,
 	int rc = glob(o->pattern, 0, NULL, &files);
 
 	if (rc)
-		return mu_fail(err, MU_NOT_FOUND, "%s: there is no such file", o->pattern);
+		return mu_fail(err, MU_NOT_FOUND, "%s: no such file", o->pattern);
 	for (size_t i = 0; i < files.gl_pathc && !rc; i++)
 		rc = read_file(&r, files.gl_pathv[i], err);
 	globfree(&files);
 	if (!rc)
-		rc = finish(&r, out, err);
+		rc = rows_to_dataset(&r, out, err);
 	mu_buf_fini(&r.x);
 	mu_buf_fini(&r.y);
 	return rc;
@@ -291,10 +293,10 @@ int mu_dataset_cifar10(struct mu_dataset *out, const struct mu_records *o, struc
 	return read_all(out, o, read_cifar, err);
 }
 
-static int part_of(struct mu_dataset *out, const struct mu_dataset *d, const int64_t *order,
-		   int64_t n, struct mu_err *err)
+static int select_rows(struct mu_dataset *out, const struct mu_dataset *d, const int64_t *order,
+		       int64_t n, struct mu_err *err)
 {
-	int rc = labelled_make(out, n, d->features, err);
+	int rc = dataset_alloc(out, n, d->features, err);
 
 	for (int64_t i = 0; i < n && !rc; i++) {
 		mu_dataset_row(d, order[i], MU_DATA(float, &out->x) + i * d->features);
@@ -317,10 +319,10 @@ int mu_dataset_split(struct mu_dataset *train, struct mu_dataset *test, struct m
 		order[i] = i;
 	if (seed)
 		data_shuffle(order, d->rows, &seed);
-	rc = part_of(&a, d, order, d->rows - held, err);
+	rc = select_rows(&a, d, order, d->rows - held, err);
 	if (rc)
 		return rc;
-	rc = part_of(&b, d, order + d->rows - held, held, err);
+	rc = select_rows(&b, d, order + d->rows - held, held, err);
 	if (rc) {
 		mu_dataset_fini(&a);
 		return rc;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See shuffle.h.  The bias of the remainder is below rows / 2^64. */
+/* See shuffle.h. The modulo bias is below rows / 2^64. */
 #include "client/data/shuffle.h"
 
 static uint64_t draw(uint64_t *state)

@@ -87,7 +87,7 @@ static void csv__with_a_label_that_is_no_class__names_file_and_line(void **state
 
 	assert_fails(mu_dataset_csv(&train, &test,
 				    &(struct mu_records){.pattern = path, .scale = 1}, 0, 0, &err),
-		     &err, MU_INVALID_ARGUMENT, ":4: label 0.5 is no class number");
+		     &err, MU_INVALID_ARGUMENT, ":4: label 0.5 is not a class number");
 	assert_fails(mu_dataset_csv(&train, &test,
 				    &(struct mu_records){.pattern = path, .scale = 1}, 1.5, 0,
 				    &err),
