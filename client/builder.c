@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The builder's state: sticky error, scopes, names.
+/* Builder state: the first error, the scopes and the unique names.
  *
- * Strings that nodes refer to live in the graph's arena, so scopes cost a few bytes each and are
- * never freed one by one.
+ * Device and name strings live in the graph's arena, so a scope costs a few bytes and is freed with
+ * the graph.
  */
 #include "client/builder.h"
 
@@ -130,7 +130,8 @@ const char *mu_out_name(struct mu_builder *b, struct mu_out o)
 enum { DEVICE_FIELDS = 4 };
 static const char *const device_keys[DEVICE_FIELDS] = {"job", "replica", "task", "device"};
 
-/* Splits "/job:ps/task:0" into its fields; what the server would refuse is refused here too. */
+/* Splits "/job:ps/task:0" into its fields. Fails the builder for a device name that a server would
+ * reject. */
 static bool device_split(struct mu_builder *b, const char *text, struct mu_span field[])
 {
 	for (const char *at = text; *at;) {
@@ -144,10 +145,11 @@ static bool device_split(struct mu_builder *b, const char *text, struct mu_span 
 					       device_keys[k]))
 					break;
 		if (k == DEVICE_FIELDS) {
-			mu_builder_fail(b, MU_INVALID_ARGUMENT,
-					"'%s' is no device: expected "
-					"/job:NAME/replica:N/task:N/device:TYPE:N or a part of it",
-					text);
+			mu_builder_fail(
+			    b, MU_INVALID_ARGUMENT,
+			    "'%s' is not a device name: expected "
+			    "/job:NAME/replica:N/task:N/device:TYPE:N or some of these fields",
+			    text);
 			return false;
 		}
 		field[k] = (struct mu_span){at, whole};

@@ -1,19 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Calls, branches and loops: ops whose attributes name functions.
  *
- * Which of an op's two forms is taken, the stateless or the other, follows from its functions.  The
- * shapes of what comes out are theirs, where they agree.
+ * The stateless form of an op is used if all its functions are stateless. Output shapes are known
+ * where all functions agree on them.
  */
 #include "client/fn.h"
 
-/* Asks a stock server to put switches and frames in their place, as ours always does. */
+/* Makes TensorFlow's server lower the op to Switch, Merge and frames. Our server always lowers it.
+ */
 #define LOWERED MU_A_BOOL("_lower_using_switch_merge", true)
 #define A_FUNC(k, f)                                                                               \
 	((struct mu_node_attr){(k), {.kind = MU_ATTR_FUNC, .func = &(struct mu_func){.name = (f)}}})
 
-/* Whether f is a function of these; MU_DT_INVALID never is. */
-static bool takes(struct mu_builder *b, const char *op, const struct mu_fn *f,
-		  const struct mu_out *in, unsigned n)
+/* True if f takes inputs of these types. False for MU_DT_INVALID. */
+static bool accepts_inputs(struct mu_builder *b, const char *op, const struct mu_fn *f,
+			   const struct mu_out *in, unsigned n)
 {
 	if (builder_failed(b) || !f)
 		return false;
@@ -38,9 +39,10 @@ static bool same_outputs(struct mu_builder *b, const char *op, const struct mu_f
 		same = mu_dtype_base(mu_out_dtype(f->b, f->outs[i])) ==
 		       mu_dtype_base(mu_out_dtype(g->b, g->outs[i]));
 	if (!same)
-		mu_builder_fail(b, MU_INVALID_ARGUMENT,
-				"%s: functions %s and %s give other numbers or types of outputs",
-				op, f->name, g->name);
+		mu_builder_fail(
+		    b, MU_INVALID_ARGUMENT,
+		    "%s: functions %s and %s differ in the number or types of their outputs", op,
+		    f->name, g->name);
 	return same;
 }
 
@@ -63,9 +65,9 @@ static bool same_shape(const struct mu_pshape *x, const struct mu_pshape *y)
 	return true;
 }
 
-/* Output i has the shape that it has in every function, if that is one. */
-static void tell_shapes(struct mu_builder *b, struct mu_out o, const struct mu_fn *const *f,
-			unsigned n)
+/* Sets the shape of each output whose shape is equal in all functions. */
+static void set_output_shapes(struct mu_builder *b, struct mu_out o, const struct mu_fn *const *f,
+			      unsigned n)
 {
 	for (unsigned i = 0; o.node && i < f[0]->n_outs; i++) {
 		const struct mu_pshape *shape = mu_out_shape(f[0]->b, f[0]->outs[i]);
@@ -81,7 +83,7 @@ static void tell_shapes(struct mu_builder *b, struct mu_out o, const struct mu_f
 struct mu_out mu_call(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *in,
 		      unsigned n)
 {
-	if (!takes(b, "mu_call", f, in, n))
+	if (!accepts_inputs(b, "mu_call", f, in, n))
 		return MU_NO_OUT;
 	struct mu_node_attr attrs[] = {
 	    MU_A_TYPES("Tout", (enum mu_dtype *)types_of(b, f), f->n_outs), A_FUNC("f", f->name)};
@@ -94,11 +96,11 @@ struct mu_out mu_call(struct mu_builder *b, const struct mu_fn *f, const struct 
 					      .attrs = attrs,
 					      .n_attrs = MU_COUNT(attrs)});
 
-	tell_shapes(b, o, &f, 1);
+	set_output_shapes(b, o, &f, 1);
 	return o;
 }
 
-/* By `by`, which goes before the inputs. */
+/* Adds a branch op. `by` is the condition or index, which is the first input. */
 static struct mu_out branch(struct mu_builder *b, const char *op, struct mu_out by,
 			    const struct mu_out *in, unsigned n, const struct mu_node_attr *attrs,
 			    unsigned n_attrs)
@@ -120,7 +122,8 @@ struct mu_out mu_if(struct mu_builder *b, struct mu_out pred, const struct mu_fn
 {
 	const struct mu_fn *two[] = {then, otherwise};
 
-	if (!takes(b, "mu_if", then, in, n) || !takes(b, "mu_if", otherwise, in, n) ||
+	if (!accepts_inputs(b, "mu_if", then, in, n) ||
+	    !accepts_inputs(b, "mu_if", otherwise, in, n) ||
 	    !same_outputs(b, "mu_if", then, otherwise))
 		return MU_NO_OUT;
 	struct mu_node_attr attrs[] = {
@@ -129,7 +132,7 @@ struct mu_out mu_if(struct mu_builder *b, struct mu_out pred, const struct mu_fn
 	struct mu_out o = branch(b, then->stateful || otherwise->stateful ? "If" : "StatelessIf",
 				 pred, in, n, attrs, MU_COUNT(attrs));
 
-	tell_shapes(b, o, two, 2);
+	set_output_shapes(b, o, two, 2);
 	return o;
 }
 
@@ -141,9 +144,9 @@ struct mu_out mu_case(struct mu_builder *b, struct mu_out index,
 	bool stateful = false;
 
 	if (!n_branches)
-		mu_builder_fail(b, MU_INVALID_ARGUMENT, "mu_case: there is no branch");
+		mu_builder_fail(b, MU_INVALID_ARGUMENT, "mu_case: at least one branch is needed");
 	for (unsigned i = 0; i < n_branches; i++) {
-		if (!takes(b, "mu_case", branches[i], in, n) ||
+		if (!accepts_inputs(b, "mu_case", branches[i], in, n) ||
 		    !same_outputs(b, "mu_case", branches[0], branches[i]))
 			return MU_NO_OUT;
 		funcs[i].name = branches[i]->name;
@@ -158,16 +161,16 @@ struct mu_out mu_case(struct mu_builder *b, struct mu_out index,
 	struct mu_out o =
 	    branch(b, stateful ? "Case" : "StatelessCase", index, in, n, attrs, MU_COUNT(attrs));
 
-	tell_shapes(b, o, branches, n_branches);
+	set_output_shapes(b, o, branches, n_branches);
 	return o;
 }
 
-/* The next turn's variables may stand where this one's did. */
-static bool goes_round(struct mu_builder *b, const struct mu_fn *body)
+/* True if the outputs of the body have the types and shapes of the loop variables. */
+static bool body_matches_variables(struct mu_builder *b, const struct mu_fn *body)
 {
 	if (body->n_outs != body->n_args)
 		mu_builder_fail(b, MU_INVALID_ARGUMENT,
-				"mu_while: function %s gives %u outputs of %u variables",
+				"mu_while: function %s returns %u outputs for %u variables",
 				body->name, body->n_outs, body->n_args);
 	for (unsigned i = 0; i < body->n_outs && !builder_failed(b); i++) {
 		enum mu_dtype was = mu_out_dtype(body->b, body->args[i]);
@@ -185,7 +188,7 @@ static bool goes_round(struct mu_builder *b, const struct mu_fn *body)
 		else if (!fits)
 			mu_builder_fail(b, MU_INVALID_ARGUMENT,
 					"mu_while: variable %u is of shape %s, which function %s "
-					"changes: say less of its shape",
+					"changes: use a less specific shape",
 					i, mu_pshape_str(from), body->name);
 	}
 	return !builder_failed(b);
@@ -194,12 +197,12 @@ static bool goes_round(struct mu_builder *b, const struct mu_fn *body)
 struct mu_out mu_while(struct mu_builder *b, const struct mu_fn *cond, const struct mu_fn *body,
 		       const struct mu_out *vars, unsigned n)
 {
-	if (!takes(b, "mu_while", cond, vars, n) || !takes(b, "mu_while", body, vars, n) ||
-	    !goes_round(b, body))
+	if (!accepts_inputs(b, "mu_while", cond, vars, n) ||
+	    !accepts_inputs(b, "mu_while", body, vars, n) || !body_matches_variables(b, body))
 		return MU_NO_OUT;
 	if (cond->n_outs != 1) {
 		mu_builder_fail(b, MU_INVALID_ARGUMENT,
-				"mu_while: the condition %s gives %u outputs, not 1", cond->name,
+				"mu_while: the condition %s returns %u outputs, not 1", cond->name,
 				cond->n_outs);
 		return MU_NO_OUT;
 	}

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Functions: each has a builder of its own and goes into the library of the outermost graph.
+/* Functions. Each has its own builder and is stored in the function library of the outermost graph.
  *
- * As a FunctionDef: signature=1 {name=1, input_arg=2, output_arg=3 {name=1, type=3},
- * is_stateful=17}, node_def=3, ret=4 {key=1, value=2}.  Within it an input is named "argument",
- * "node:output:k" (k of those that go by that name) or "^node".
+ * Encoding of a FunctionDef: signature=1 {name=1, input_arg=2, output_arg=3 {name=1, type=3},
+ * is_stateful=17}, node_def=3, ret=4 {key=1, value=2}. Inside a function the input of a node is
+ * named "argument", "node:output:k" (index k within the named output) or "^node".
  */
 #include "client/fn.h"
 
@@ -20,11 +20,11 @@ static struct mu_builder *outermost(struct mu_builder *b)
 	return b;
 }
 
-/* ---- writing ---- */
+/* ---- encoding ---- */
 
-/* "node:output:k" of a port. */
-static void put_name(struct mu_buf *to, const struct mu_fn *f, struct mu_input in,
-		     struct mu_err *err)
+/* Writes "node:output:k" for a port. */
+static void encode_input_name(struct mu_buf *to, const struct mu_fn *f, struct mu_input in,
+			      struct mu_err *err)
 {
 	unsigned port = (unsigned)in.port, count = 0;
 
@@ -47,7 +47,7 @@ static void put_name(struct mu_buf *to, const struct mu_fn *f, struct mu_input i
 		in.port);
 }
 
-static void put_arg(struct mu_buf *to, uint32_t number, const char *name, enum mu_dtype type)
+static void encode_arg(struct mu_buf *to, uint32_t number, const char *name, enum mu_dtype type)
 {
 	size_t at = mu_pb_begin(to, number);
 
@@ -56,8 +56,8 @@ static void put_arg(struct mu_buf *to, uint32_t number, const char *name, enum m
 	mu_pb_end(to, at);
 }
 
-static void put_node(struct mu_buf *to, const struct mu_fn *f, const struct mu_node *n,
-		     struct mu_err *err)
+static void encode_node(struct mu_buf *to, const struct mu_fn *f, const struct mu_node *n,
+			struct mu_err *err)
 {
 	size_t node = mu_pb_begin(to, 3);
 
@@ -66,7 +66,7 @@ static void put_node(struct mu_buf *to, const struct mu_fn *f, const struct mu_n
 	for (unsigned i = 0; i < n->n_inputs + n->n_controls; i++) {
 		size_t at = mu_pb_begin(to, 3);
 
-		put_name(to, f, n->inputs[i], err);
+		encode_input_name(to, f, n->inputs[i], err);
 		mu_pb_end(to, at);
 	}
 	if (*n->device)
@@ -76,7 +76,7 @@ static void put_node(struct mu_buf *to, const struct mu_fn *f, const struct mu_n
 	mu_pb_end(to, node);
 }
 
-static void put_function(struct mu_buf *to, const struct mu_fn *f, struct mu_err *err)
+static void encode_function(struct mu_buf *to, const struct mu_fn *f, struct mu_err *err)
 {
 	const struct mu_graph *g = f->b->graph;
 	size_t function = mu_pb_begin(to, 1), signature = mu_pb_begin(to, 1), at;
@@ -84,32 +84,32 @@ static void put_function(struct mu_buf *to, const struct mu_fn *f, struct mu_err
 
 	mu_pb_put_str(to, 1, f->name);
 	for (unsigned i = 0; i < f->n_args; i++)
-		put_arg(to, 2, f->args[i].node->name, mu_out_dtype(f->b, f->args[i]));
+		encode_arg(to, 2, f->args[i].node->name, mu_out_dtype(f->b, f->args[i]));
 	for (unsigned i = 0; i < f->n_outs; i++) {
 		snprintf(name, sizeof(name), "out%u", i);
-		put_arg(to, 3, name, mu_out_dtype(f->b, f->outs[i]));
+		encode_arg(to, 3, name, mu_out_dtype(f->b, f->outs[i]));
 	}
 	if (f->stateful)
 		mu_pb_put_int(to, 17, 1);
 	mu_pb_end(to, signature);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if (strcmp(g->nodes[i]->op, "_Arg") != 0)
-			put_node(to, f, g->nodes[i], err);
+			encode_node(to, f, g->nodes[i], err);
 	for (unsigned i = 0; i < f->n_outs; i++) {
 		size_t ret = mu_pb_begin(to, 4);
 
 		snprintf(name, sizeof(name), "out%u", i);
 		mu_pb_put_str(to, 1, name);
 		at = mu_pb_begin(to, 2);
-		put_name(to, f, (struct mu_input){f->outs[i].node, f->outs[i].port}, err);
+		encode_input_name(to, f, (struct mu_input){f->outs[i].node, f->outs[i].port}, err);
 		mu_pb_end(to, at);
 		mu_pb_end(to, ret);
 	}
 	mu_pb_end(to, function);
 }
 
-/* By name; NULL: there is none. */
-static const struct mu_fn *find(const struct mu_builder *b, const char *name)
+/* Returns the function of that name, or NULL. */
+static const struct mu_fn *fn_find(const struct mu_builder *b, const char *name)
 {
 	while (b->around)
 		b = b->around;
@@ -122,13 +122,13 @@ static const struct mu_fn *find(const struct mu_builder *b, const char *name)
 	return NULL;
 }
 
-/* ---- making ---- */
+/* ---- construction ---- */
 
-static const char *free_name(struct mu_builder *top, const char *want)
+static const char *unused_function_name(struct mu_builder *top, const char *want)
 {
 	const char *name = want;
 
-	for (unsigned i = 1; find(top, name) || mu_op_find(name); i++)
+	for (unsigned i = 1; fn_find(top, name) || mu_op_find(name); i++)
 		name = mu_arena_printf(&top->graph->arena, "%s_%u", want, i);
 	return name == want ? mu_arena_strdup(&top->graph->arena, want) : name;
 }
@@ -155,8 +155,8 @@ static bool has_state(const struct mu_graph *g)
 	return false;
 }
 
-/* What `make` has left behind, or the builder's error. */
-static int check(struct mu_fn *f, struct mu_err *err)
+/* Checks the outputs that `make` returned; returns the builder's error if it has one. */
+static int check_outputs(struct mu_fn *f, struct mu_err *err)
 {
 	int rc = mu_builder_check(f->b, err);
 
@@ -165,7 +165,7 @@ static int check(struct mu_fn *f, struct mu_err *err)
 		    f->outs[i].node->id >= f->b->graph->n_nodes ||
 		    f->b->graph->nodes[f->outs[i].node->id] != f->outs[i].node)
 			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "output %u is no tensor of the function itself", i);
+				     "output %u is not a tensor of the function", i);
 	return rc;
 }
 
@@ -180,13 +180,14 @@ const struct mu_fn *mu_function_new(struct mu_builder *b, const char *name, mu_m
 
 	for (unsigned i = 0; i < n_in && !builder_failed(b); i++)
 		if (mu_out_dtype(b, like[i]) == MU_DT_INVALID)
-			mu_builder_fail(b, MU_INVALID_ARGUMENT,
-					"function %s: argument %u is like no tensor of its builder",
-					name, i);
+			mu_builder_fail(
+			    b, MU_INVALID_ARGUMENT,
+			    "function %s: argument %u has a prototype from another builder", name,
+			    i);
 	if (builder_failed(b))
 		return NULL;
 	f = MU_ARENA_NEW(a, struct mu_fn);
-	*f = (struct mu_fn){.name = free_name(top, name),
+	*f = (struct mu_fn){.name = unused_function_name(top, name),
 			    .b = mu_builder_new(),
 			    .args = MU_ARENA_ARRAY(a, struct mu_out, n_in + 1),
 			    .outs = MU_ARENA_ARRAY(a, struct mu_out, n_out + 1),
@@ -197,9 +198,9 @@ const struct mu_fn *mu_function_new(struct mu_builder *b, const char *name, mu_m
 	builder_list_push(&top->functions, f);
 	add_args(f, b, like);
 	make(f->b, arg, f->args, f->outs);
-	if (!check(f, &err)) {
+	if (!check_outputs(f, &err)) {
 		f->stateful = has_state(f->b->graph);
-		put_function(&library, f, &err);
+		encode_function(&library, f, &err);
 	}
 	if (err.code || mu_library_extend(&top->graph->library, mu_buf_span(&library), &err)) {
 		mu_builder_fail(b, err.code, "function %s: %s", f->name, err.msg);
@@ -224,19 +225,19 @@ const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const c
 		named = a->func;
 	else if (a && (int)a->kind == MU_ATTR_LIST + MU_ATTR_FUNC && i < a->n)
 		named = &a->funcs[i];
-	f = named ? find(b, named->name) : NULL;
+	f = named ? fn_find(b, named->name) : NULL;
 	if (!f)
 		mu_builder_fail(b, MU_NOT_FOUND,
-				"op %s (node '%s'): its function %s was not made by "
+				"op %s (node '%s'): its function %s was not created by "
 				"mu_function_new",
 				n->op, n->name, named ? named->name : attr);
 	return f;
 }
 
-/* ---- once more, elsewhere ---- */
+/* ---- inlining ---- */
 
-static struct mu_out mapped(struct mu_node *const *copies, const struct mu_out *in,
-			    const struct mu_input *i)
+static struct mu_out copied_input(struct mu_node *const *copies, const struct mu_out *in,
+				  const struct mu_input *i)
 {
 	int64_t index = 0;
 
@@ -253,7 +254,7 @@ static struct mu_node *copy_node(struct mu_builder *b, const struct mu_fn *f,
 	struct mu_out out;
 
 	for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++)
-		ins[k] = mapped(copies, in, &n->inputs[k]);
+		ins[k] = copied_input(copies, in, &n->inputs[k]);
 	mu_push_control(b, ins + n->n_inputs, n->n_controls);
 	mu_push_device(b, n->device);
 	out = mu_op_add(b, &(struct mu_op_args){.op = n->op,
@@ -286,9 +287,9 @@ void fn_put(struct mu_builder *b, const struct mu_fn *f, const struct mu_out *in
 			copies[i] = copy_node(b, f, g->nodes[i], copies, in);
 	mu_pop_name(b);
 	for (unsigned i = 0; i < f->n_outs; i++)
-		outs[i] =
-		    builder_failed(b)
-			? MU_NO_OUT
-			: mapped(copies, in, &(struct mu_input){f->outs[i].node, f->outs[i].port});
+		outs[i] = builder_failed(b)
+			      ? MU_NO_OUT
+			      : copied_input(copies, in,
+					     &(struct mu_input){f->outs[i].node, f->outs[i].port});
 	free(copies);
 }

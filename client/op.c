@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Adding one node: checks it against the op's definition, fills in the attributes that follow from
- * its inputs, chooses its device, and infers what comes out of it.
- */
+/* Adds one node. Checks the inputs against the op definition, derives attributes from them, chooses
+ * the device, and infers output types and shapes. */
 #include "client/builder.h"
 
 #include "lib/ops/op_def.h"
 
 enum { MAX_ATTRS = 32 };
 
-/* Attributes of the node being built: those given, then those derived. */
+/* Attributes of the node being built: first the caller's, then the derived ones. */
 struct attr_list {
 	struct mu_node_attr at[MAX_ATTRS];
 	unsigned n;
@@ -28,7 +27,7 @@ static void attr_put(struct attr_list *l, struct mu_node_attr a)
 		l->at[l->n++] = a;
 }
 
-/* The attributes that one input argument decides.  *at is the first input of the argument. */
+/* Derives attributes from one input argument. *at is the index of its first input. */
 static int derive_arg(struct mu_builder *b, const struct mu_op_args *a, const struct mu_op_def *def,
 		      const struct mu_arg_def *arg, unsigned *at, struct attr_list *l)
 {
@@ -98,7 +97,7 @@ static bool is_variable_op(const char *op)
 	       strcmp(op, "VarHandleOp") == 0;
 }
 
-/* Bytes of the variable that a node makes; 0: it does not say. */
+/* Size in bytes of the variable that a node creates; 0 if its shape is unknown. */
 static int64_t variable_bytes(const struct mu_node *n)
 {
 	const struct mu_attr *shape = mu_node_attr(n, "shape"), *type = mu_node_attr(n, "dtype");
@@ -109,7 +108,7 @@ static int64_t variable_bytes(const struct mu_node *n)
 	return known.count * (int64_t)mu_dtype_size(mu_dtype_base(type->type));
 }
 
-/* The ps task for a variable: in turn, or that which holds least, the first of several. */
+/* Chooses the ps task for a variable: round robin, or the first task with the fewest bytes. */
 static unsigned choose_ps(struct mu_builder *b, const struct mu_node *n)
 {
 	unsigned least = 0;
@@ -127,7 +126,7 @@ static void choose_device(struct mu_builder *b, struct mu_node *n)
 {
 	const char *scope = builder_list_top(&b->devices), *set = "";
 
-	/* An explicit place does not use up the turn of a ps task. */
+	/* A variable with an explicit task does not advance the round robin. */
 	if (b->ps_tasks && is_variable_op(n->op) && !(scope && strstr(scope, "/task:")))
 		set = mu_arena_printf(&b->graph->arena, "/job:ps/task:%u", choose_ps(b, n));
 	else if (b->ps_tasks && is_variable_op(n->op))
@@ -137,7 +136,7 @@ static void choose_device(struct mu_builder *b, struct mu_node *n)
 	mu_node_set_device(b->graph, n, builder_merge_device(b, set, scope ? scope : ""));
 }
 
-/* Types always, shapes as far as the op has a rule. */
+/* Infers output types, and output shapes if the op has a shape rule. */
 static int infer(struct mu_builder *b, struct mu_node *n, const struct mu_op_args *a)
 {
 	struct builder_node info = {0};
@@ -187,7 +186,7 @@ static int add_node(struct mu_builder *b, const struct mu_op_args *a, const char
 			       a->n_attrs);
 	for (unsigned i = 0; i < a->n_in; i++)
 		if (!a->in[i].node || a->in[i].port == MU_CONTROL)
-			return mu_fail(&b->err, MU_INVALID_ARGUMENT, "%s: input %u is no tensor",
+			return mu_fail(&b->err, MU_INVALID_ARGUMENT, "%s: input %u is not a tensor",
 				       a->op, i);
 	for (unsigned i = 0; i < a->n_attrs; i++) {
 		if (!mu_op_attr(def, a->attrs[i].name) && a->attrs[i].name[0] != '_')

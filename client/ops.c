@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Ops as functions: each a line or two over mu_op. */
+/* One function per common op; each is a short wrapper of mu_op. */
 #include "client/builder.h"
 
 struct mu_out mu_const(struct mu_builder *b, const char *name, const struct mu_tensor *value)
 {
-	/* The graph copies the tensor by reference; the attribute type just is not const. */
+	/* The graph takes a reference to the tensor and does not modify it. */
 	struct mu_tensor t = *value;
 
 	return mu_op(b, "Const", .name = name,
@@ -85,8 +85,8 @@ static struct mu_out no_op_after(struct mu_builder *b, const char *name, const s
 	return o;
 }
 
-/* The operations that are on the device of the first one go through one NoOp there, so that a
- * single edge leaves it; *after keeps the others.  Returns how many are left. */
+/* Replaces the operations on the device of the first one by a NoOp on that device, so that one edge
+ * leaves the device. *after keeps the other operations; returns their number. */
 static unsigned group_of_one(struct mu_builder *b, const char *name, struct mu_out *after,
 			     unsigned n, struct mu_out *here)
 {

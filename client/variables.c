@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Variables: VariableV2 with its read, its initial value and the assignment of that.
+/* Variables: VariableV2, its read op, its initial value and the op that assigns it.
  *
- * The initial value is computed where the variable lives, so nothing crosses the network for it.
+ * The initial value is computed on the device of the variable, so it does not cross the network.
  */
 #include "client/builder.h"
 
@@ -42,8 +42,8 @@ struct mu_var *mu_variable(struct mu_builder *b, const char *name, enum mu_dtype
 
 	if (b->around)
 		mu_builder_fail(b, MU_INVALID_ARGUMENT,
-				"variable '%s' is made within a function: make it outside, and "
-				"give its value to the function",
+				"variable '%s' is created within a function: create it outside and "
+				"pass its value to the function",
 				name);
 	if (builder_failed(b))
 		return NULL;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Evolution strategies: the gradient is estimated by trying out, never derived.
+/* Evolution strategies: the gradient is estimated by sampling.
  *
- * Each step draws pairs of mirrored perturbations of all weights, ±σ ε, and compares the loss of
- * the two: (loss⁺ − loss⁻) / 2σ · ε is on average the gradient of the smoothed loss.  The estimate
- * is handed to the optimizers as the gradient of Σ w · estimate, so that synchronous replicas,
- * clipping and the rest work as for any model.  Every worker draws noise of its own: more workers,
- * a better estimate.
+ * Each step draws pairs of mirrored perturbations of all weights, ±σ ε, and compares the two
+ * losses. (loss⁺ − loss⁻) / 2σ · ε is an unbiased estimate of the gradient of the smoothed loss.
+ * The optimizers receive the estimate as the gradient of Σ w · estimate. So synchronous replicas,
+ * clipping and schedules work as for any model. Each worker draws its own noise, so more workers
+ * give a better estimate.
  */
 #include "client/model/model.h"
 
@@ -15,7 +15,7 @@ enum { MAX_PARAMS = 2 * (MU_MAX_LAYERS + 1) };
 
 struct network {
 	struct mu_builder *b;
-	struct mu_var *vars[MAX_PARAMS]; /* weights and biases in turn */
+	struct mu_var *vars[MAX_PARAMS]; /* alternating weights and biases */
 	unsigned n;
 };
 
@@ -59,7 +59,7 @@ static struct mu_out loss_at(const struct network *n, const struct mu_out *at,
 	return mu_mean(n->b, mu_sparse_softmax_xent(n->b, forward(n, params, m->x), m->y), NULL, 0);
 }
 
-/* One pair's part of the estimate, added to grads. */
+/* Adds one pair's contribution to grads. */
 static void try_pair(const struct network *n, const struct mu_out *at,
 		     const struct mu_train_options *o, const struct model *m, struct mu_out *grads)
 {

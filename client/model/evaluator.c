@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The evaluator: takes no part in the training, but scores each checkpoint as it comes.
+/* The evaluator scores each new checkpoint and does not train.
  *
- * It holds variables of its own on its own server, so that it never waits for a ps task nor makes
- * one wait.  What it cannot read (a checkpoint may be removed while it looks) it leaves for the
- * next.  It ends with the checkpoint of the goal.
+ * Its variables are on its own server, so it never waits for a ps task and no task waits for it. If
+ * a checkpoint cannot be read (it may have been removed meanwhile), the evaluator waits for the
+ * next one. It ends after the checkpoint of the final step.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,7 +14,7 @@
 #include "lib/base/log.h"
 #include "lib/io/checkpoint_state.h"
 
-enum { LOOK_MS = 100 };
+enum { POLL_INTERVAL_MS = 100 };
 
 static int64_t step_of(const char *checkpoint)
 {
@@ -23,8 +23,8 @@ static int64_t step_of(const char *checkpoint)
 	return dash ? strtoll(dash + 1, NULL, 10) : 0;
 }
 
-static int score(struct trainer *t, struct mu_session *s, const char *checkpoint,
-		 struct mu_train_result *r, struct mu_err *err)
+static int evaluate_checkpoint(struct trainer *t, struct mu_session *s, const char *checkpoint,
+			       struct mu_train_result *r, struct mu_err *err)
 {
 	int64_t step = step_of(checkpoint);
 	int rc = mu_saver_restore(t->saver, s, checkpoint, err);
@@ -47,29 +47,30 @@ static int score(struct trainer *t, struct mu_session *s, const char *checkpoint
 	return 0;
 }
 
-static int follow(struct trainer *t, struct mu_session *s, struct mu_train_result *r,
-		  struct mu_err *err)
+static int evaluate_all(struct trainer *t, struct mu_session *s, struct mu_train_result *r,
+			struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
 	MU_AUTO_FREE char *seen = NULL;
-	bool last = false; /* told to end: one more look, since the chief saves before it goes */
+	bool last =
+	    false; /* asked to stop: check once more, since the chief saves before it ends */
 	int rc = 0;
 
 	while (!rc && r->step < o->steps && !last) {
 		char *latest = NULL;
 
 		last = o->stop && *o->stop;
-		/* Until the chief has written the first there is not even a folder. */
+		/* The folder does not exist before the chief's first checkpoint. */
 		if (mu_checkpoint_latest(&latest, o->checkpoint_folder, NULL) || !latest ||
 		    (seen && strcmp(latest, seen) == 0)) {
 			free(latest);
 			if (!last)
-				usleep(LOOK_MS * 1000);
+				usleep(POLL_INTERVAL_MS * 1000);
 			continue;
 		}
 		free(seen);
 		seen = latest;
-		rc = score(t, s, latest, r, err);
+		rc = evaluate_checkpoint(t, s, latest, r, err);
 	}
 	r->stopped = r->step < o->steps;
 	return rc;
@@ -85,12 +86,12 @@ int trainer_evaluate(struct trainer *t, struct mu_train_result *r, struct mu_err
 
 	if (!t->saver || !t->test.rows)
 		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "an evaluator needs a checkpoint path to look at and a test set");
+			       "an evaluator needs a checkpoint path and a test set");
 	snprintf(own, sizeof(own), "/job:%s/task:%d", o->job, o->index);
 	rc = mu_session_open(&s, o->target, t->b,
 			     &(struct mu_session_options){.device_filters = filters,
 							  .n_device_filters = 1,
 							  .transport = o->transport},
 			     err);
-	return rc ? rc : follow(t, s, r, err);
+	return rc ? rc : evaluate_all(t, s, r, err);
 }

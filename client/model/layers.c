@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Layers that several models are made of. */
+/* Layers shared by several models. */
 #include "client/model/model.h"
 
 #include <math.h>
 #include <stdio.h>
 
-/* Weights start from a truncated normal of standard deviation sqrt(2 / inputs), which keeps the
- * variance through rectified layers; zeros do where nothing follows but a softmax. */
+/* Initial weights: a truncated normal distribution with standard deviation sqrt(2 / inputs) (He
+ * initialisation), which keeps the variance through ReLU layers. Zeros suffice for a layer that is
+ * followed only by a softmax. */
 struct mu_init layer_weights(int64_t in, int64_t seed, bool zeros)
 {
 	struct mu_init random = {

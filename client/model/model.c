@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The table of models, what they learn of the data, and what they all have: loss and accuracy. */
+/* The table of models, their measurement of the data, and the common loss and accuracy. */
 #include "client/model/model.h"
 
 #include <math.h>
@@ -35,19 +35,19 @@ static const struct model_kind {
 	const char *name;
 	struct mu_out (*logits)(struct mu_builder *b, const struct mu_train_options *o,
 				const struct model_sizes *s, struct model *m);
-	bool columns; /* wants to know them */
+	bool columns; /* needs struct model_column */
 } models[] = {
     {"softmax", build_softmax, false},    {"mlp", build_mlp, false}, {"cnn", build_cnn, false},
     {"wide-deep", build_wide_deep, true}, {"es", model_es, false},
 };
 
-static const struct model_kind *find(const char *name, struct mu_err *err)
+static const struct model_kind *find_model(const char *name, struct mu_err *err)
 {
 	for (size_t i = 0; i < MU_COUNT(models); i++)
 		if (strcmp(models[i].name, name) == 0)
 			return &models[i];
 	mu_fail(err, MU_INVALID_ARGUMENT,
-		"no model '%s': there are softmax, mlp, cnn, wide-deep and es", name);
+		"unknown model '%s': expected softmax, mlp, cnn, wide-deep or es", name);
 	return NULL;
 }
 
@@ -78,7 +78,7 @@ int model_measure(struct model_sizes *out, const struct mu_train_options *o,
 		  const struct mu_dataset *train, const struct mu_dataset *test, struct mu_err *err)
 {
 	struct model_sizes s = {.features = train->features, .classes = train->classes};
-	const struct model_kind *kind = find(o->model, err);
+	const struct model_kind *kind = find_model(o->model, err);
 	int rc = 0;
 
 	if (!kind)
@@ -119,7 +119,7 @@ void model_sizes_fini(struct model_sizes *s)
 int model_build(struct mu_builder *b, const struct mu_train_options *o,
 		const struct model_sizes *sizes, struct model *out, struct mu_err *err)
 {
-	const struct model_kind *kind = find(o->model, err);
+	const struct model_kind *kind = find_model(o->model, err);
 	struct mu_out logits, hit;
 
 	if (!kind)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The ready-made trainer: what one worker task does, chief or not.
+/* The built-in trainer: the program of one worker task, chief or not.
  *
  * Between-graph replication: every worker builds the same graph with the variables on the ps tasks
- * and steps on its own, without waiting for the others.  The session sees only the ps tasks and
- * this one, so that a worker that comes, goes or hangs disturbs nobody.
+ * and steps independently. The session uses only the ps tasks and its own task. So workers that
+ * start, end or hang do not disturb others.
  */
 #include <math.h>
 #include <stdio.h>
@@ -16,14 +16,15 @@
 
 enum { EVALUATE_ROWS = 512 };
 
-/* INVALID_ARGUMENT when the images of the test are not those of the training. */
-static int same_features(const struct trainer *t, const char *test, const char *train,
+/* INVALID_ARGUMENT if the test images have another size than the training images. */
+static int same_features(const struct trainer *t, const char *test, const char *train_and_evaluate,
 			 struct mu_err *err)
 {
 	if (!t->test.rows || t->test.features == t->data.features)
 		return 0;
 	return mu_fail(err, MU_INVALID_ARGUMENT, "%s has %lld values an example, %s has %lld", test,
-		       (long long)t->test.features, train, (long long)t->data.features);
+		       (long long)t->test.features, train_and_evaluate,
+		       (long long)t->data.features);
 }
 
 static int load_records(struct trainer *t, struct mu_err *err)
@@ -50,10 +51,10 @@ static int load_records(struct trainer *t, struct mu_err *err)
 	return rc ? rc : same_features(t, test.pattern, o->records.pattern, err);
 }
 
-static int load(struct trainer *t, struct mu_err *err)
+static int load_data(struct trainer *t, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
-	/* Names by number stay as they are; the model scales the other columns, each by itself. */
+	/* Categorical columns stay unscaled; the model scales the other columns individually. */
 	double scale = o->n_categorical ? 1 : o->scale;
 	int rc;
 
@@ -85,7 +86,7 @@ static struct mu_saver *export_saver(struct mu_builder *b)
 	return v;
 }
 
-static int build(struct trainer *t, struct mu_err *err)
+static int build_graph(struct trainer *t, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
 	char device[160];
@@ -141,7 +142,7 @@ static int open_events(struct trainer *t, struct mu_err *err)
 	return rc;
 }
 
-/* The share of the test set that the model gets right. */
+/* The accuracy of the model on the test set. */
 int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accuracy,
 		  struct mu_err *err)
 {
@@ -154,12 +155,12 @@ int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accurac
 		MU_AUTO_TENSOR y = {0};
 		MU_AUTO_TENSOR hits = {0};
 		struct mu_feed feeds[] = {{t->model.x, &x}, {t->model.y, &y}};
-		struct mu_run run = {
+		struct mu_run run_trainer = {
 		    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.correct, .n_fetches = 1};
 		int rc = mu_dataset_rows(&t->test, at, to, &x, &y, err);
 
 		if (!rc)
-			rc = mu_session_run(s, &run, &hits, err);
+			rc = mu_session_run(s, &run_trainer, &hits, err);
 		if (rc)
 			return mu_wrap(err, "evaluate");
 		correct += (double)*MU_DATA(float, &hits);
@@ -168,7 +169,7 @@ int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accurac
 	return 0;
 }
 
-/* New; NULL: there is none. */
+/* Returns a new string, or NULL without a checkpoint folder. */
 static char *best_folder(const struct trainer *t)
 {
 	return t->best ? mu_xasprintf("%s/best", t->o->checkpoint_folder) : NULL;
@@ -233,23 +234,23 @@ static int open_session(struct trainer *t, struct mu_err *err)
 				 err);
 }
 
-/* The loss of the final model on one batch.  The chief's own last step may have begun before the
- * steps of the other workers, then its loss is of an older model.  An error leaves NAN. */
+/* The loss of the final model on one batch. The loss of the chief's last step can belong to an
+ * older model, if other workers updated it meanwhile. NAN after an error. */
 static double final_loss(struct trainer *t, const struct mu_tensor *x, const struct mu_tensor *y)
 {
 	MU_AUTO_TENSOR loss = {0};
 	struct mu_feed feeds[] = {{t->model.x, x}, {t->model.y, y}};
-	struct mu_run run = {
+	struct mu_run run_trainer = {
 	    .feeds = feeds, .n_feeds = 2, .fetches = &t->model.loss, .n_fetches = 1};
 	struct mu_err ignored = {0};
 
-	if (mu_session_run(mu_monitored_session(t->session), &run, &loss, &ignored) ||
+	if (mu_session_run(mu_monitored_session(t->session), &run_trainer, &loss, &ignored) ||
 	    loss.dtype != MU_FLOAT || loss.shape.count != 1)
 		return NAN;
 	return (double)*MU_DATA(float, &loss);
 }
 
-static int loop(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
+static int training_loop(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
 	const struct mu_train_options *o = t->o;
 	uint64_t walk = (uint64_t)o->seed * 1000003 + (uint64_t)o->index + (o->chief ? 0 : 7919);
@@ -276,8 +277,8 @@ static int loop(struct trainer *t, struct mu_train_result *r, struct mu_err *err
 	return rc;
 }
 
-/* The best model's weights, where one was kept; else those of now. */
-static int export(struct trainer *t, struct mu_err *err)
+/* Exports the best model's weights if one was saved, else the current weights. */
+static int export_weights(struct trainer *t, struct mu_err *err)
 {
 	MU_AUTO_FREE char *folder = best_folder(t);
 	MU_AUTO_FREE char *best = NULL;
@@ -290,27 +291,27 @@ static int export(struct trainer *t, struct mu_err *err)
 				     t->o->export_prefix, err);
 }
 
-/* Everything between an open session and a result. */
-static int train(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
+/* Runs the training in an open session and fills in the result. */
+static int train_and_evaluate(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
-	int rc = loop(t, r, err);
+	int rc = training_loop(t, r, err);
 
 	if (!rc && t->o->chief && !r->stopped && t->test.rows)
 		rc = trainer_score(t, mu_monitored_session(t->session), r->step, &r->accuracy, err);
 	if (!rc && t->export && !r->stopped)
-		rc = export(t, err);
+		rc = export_weights(t, err);
 	if (!rc && t->events && r->accuracy >= 0)
 		rc = mu_event_scalar(t->events, r->step, "test_accuracy", (float)r->accuracy, err);
 	return rc;
 }
 
-static int run(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
+static int run_trainer(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 {
 	struct mu_err later = {0};
-	int rc = load(t, err), end;
+	int rc = load_data(t, err), end;
 
 	if (!rc)
-		rc = build(t, err);
+		rc = build_graph(t, err);
 	if (!rc)
 		rc = open_events(t, err);
 	if (!rc && t->o->evaluator)
@@ -319,8 +320,8 @@ static int run(struct trainer *t, struct mu_train_result *r, struct mu_err *err)
 		rc = open_session(t, err);
 	if (rc)
 		return rc;
-	t->leaves = 1; /* looked at by one who is to leave: now he takes part, and can */
-	rc = train(t, r, err);
+	t->leaves = 1; /* for o->leave: this task is registered now, so it can deregister */
+	rc = train_and_evaluate(t, r, err);
 	end = mu_monitored_close(t->session, rc != 0, &later);
 	if (!rc && end)
 		rc = mu_fail(err, later.code, "%s", later.msg);
@@ -334,7 +335,7 @@ int mu_train(const struct mu_train_options *o, struct mu_train_result *out, stru
 {
 	struct trainer t = {.o = o};
 	struct mu_train_result r = {.accuracy = -1, .loss = NAN};
-	int rc = run(&t, &r, err);
+	int rc = run_trainer(&t, &r, err);
 
 	if (t.events) {
 		struct mu_err later = {0};

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One task of the ready-made trainer, which trains (train.c) or evaluates (evaluator.c). */
+/* One task of the built-in trainer, which trains (train.c) or evaluates (evaluator.c). */
 #ifndef CLIENT_MODEL_TRAINER_H
 #define CLIENT_MODEL_TRAINER_H
 
@@ -13,17 +13,17 @@ struct trainer {
 	struct model_sizes sizes;
 	struct model model;
 	struct mu_out train;
-	struct mu_sync sync; /* when it is wanted */
+	struct mu_sync sync; /* if synchronous replicas are enabled */
 	struct mu_saver *saver;
-	struct mu_saver *best;   /* of all variables; the best model's */
-	struct mu_saver *export; /* of those that are trained */
+	struct mu_saver *best;   /* saves the best model, all variables */
+	struct mu_saver *export; /* saves the trainable variables */
 	bool early;
-	volatile int leaves; /* of one who is to leave only: not 0 once he takes part */
+	volatile int leaves; /* for o->leave only: not 0 once the task is registered */
 	struct mu_event_writer *events;
 	struct mu_monitored *session;
 };
 
-/* arg: the trainer; the share of the test set that the model gets right. */
+/* arg: the trainer. *accuracy: on the test set. */
 int trainer_score(void *arg, struct mu_session *s, int64_t step, double *accuracy,
 		  struct mu_err *err);
 int trainer_evaluate(struct trainer *t, struct mu_train_result *r, struct mu_err *err);

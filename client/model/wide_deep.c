@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Wide and deep: for tables whose columns are partly names by number (a user, an article).
+/* Wide and deep, for tables with categorical columns (a user id, an article id).
  *
- * Wide is a weight for each name and class, and for each pair of names of neighbouring columns,
- * which remembers combinations that were seen.  Deep is an embedding of each name, with the other
- * columns, through dense layers, which generalises to combinations that were not.
+ * The wide part has a weight for each category and class, and for each pair of categories of
+ * neighbouring columns. It memorises combinations in the training data. The deep part has an
+ * embedding for each category, concatenated with the other columns, and dense layers. It
+ * generalises to new combinations.
  *
- * An embedding is partitioned over the ps tasks: name i is row i / P of part i mod P.  Only the
- * rows that a batch needs travel, and only their gradients back: the gathering runs where the part
- * is.
+ * An embedding is partitioned over the ps tasks: id i is row i / P of partition i mod P. The Gather
+ * runs on the task of the partition. So only the rows of a batch, and their gradients, cross the
+ * network.
  */
 #include "client/model/model.h"
 
@@ -22,7 +23,7 @@ struct tables {
 	struct mu_out x;
 };
 
-/* Rows of a [names, width] table that is cut into parts, for a vector of ids. */
+/* Looks up rows of a partitioned [names, width] table for a vector of ids. */
 static struct mu_out lookup(struct tables *t, const char *name, int64_t names, int64_t width,
 			    struct mu_init init, struct mu_out ids)
 {
@@ -83,7 +84,8 @@ static bool is_categorical(const struct mu_train_options *o, int64_t column)
 	return false;
 }
 
-/* Mean 0 and deviation 1 over the training data, as constants of the graph. */
+/* Normalises a column to mean 0 and standard deviation 1 of the training data; both are constants
+ * of the graph. */
 static struct mu_out numbers(struct tables *t, int64_t i)
 {
 	const struct model_column *c = &t->s->columns[i];
@@ -93,7 +95,7 @@ static struct mu_out numbers(struct tables *t, int64_t i)
 	return mu_op(t->b, "ExpandDims", MU_IN(x, mu_const_int(t->b, MU_INT32, 1)));
 }
 
-/* A name that the training data does not have shares the row of another. */
+/* An id that the training data does not contain shares the row of another id. */
 static struct mu_out name_ids(struct tables *t, int64_t i, int64_t names)
 {
 	struct mu_out ids = mu_cast(t->b, column(t, i), MU_INT32);

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Optimizers: one Apply op a variable, on the task where the variable lives, so that a gradient
- * crosses the network once and slots never do.  Of a variable whose rows were gathered the rows
- * alone are updated, but by Adam, whose averages move every row in every step.
- */
+/* Optimizers: one Apply op for each variable, on the task of the variable. So a gradient crosses
+ * the network once, and slot variables never do. For a variable that was gathered only the gathered
+ * rows are updated, except with Adam, which updates every row in every step. */
 #include "client/optim/optimizers.h"
 
 #include "client/builder.h"
 
-static const char *const names[] = {"sgd",     "momentum", "adagrad", "adam",
-				    "rmsprop", "adadelta", "ftrl"};
+static const char *const optimizer_names[] = {"sgd",     "momentum", "adagrad", "adam",
+					      "rmsprop", "adadelta", "ftrl"};
 /* The slot variables of each kind, named as TensorFlow names them. */
 static const char *const slot_names[][2] = {[MU_MOMENTUM] = {"Momentum"},
 					    [MU_ADAGRAD] = {"Adagrad"},
@@ -19,8 +18,8 @@ static const char *const slot_names[][2] = {[MU_MOMENTUM] = {"Momentum"},
 
 int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, struct mu_err *err)
 {
-	for (unsigned i = 0; i < MU_COUNT(names); i++)
-		if (strcmp(names[i], name) == 0) {
+	for (unsigned i = 0; i < MU_COUNT(optimizer_names); i++)
+		if (strcmp(optimizer_names[i], name) == 0) {
 			*out = (struct mu_optimizer){.kind = (int)i, .rate = rate};
 			return 0;
 		}
@@ -29,25 +28,25 @@ int mu_optimizer_named(const char *name, double rate, struct mu_optimizer *out, 
 		return 0;
 	}
 	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       "no optimizer '%s': there are sgd, momentum, nesterov, adagrad, adam, "
-		       "rmsprop, adadelta and ftrl",
+		       "unknown optimizer '%s': expected sgd, momentum, nesterov, adagrad, adam, "
+		       "rmsprop, adadelta or ftrl",
 		       name);
 }
 
-static double or_else(double v, double otherwise)
+static double default_if_zero(double v, double otherwise)
 {
 	return v != 0 ? v : otherwise;
 }
 
-static struct mu_out number(struct mu_builder *b, const struct mu_var *v, double x)
+static struct mu_out constant_like(struct mu_builder *b, const struct mu_var *v, double x)
 {
 	struct mu_out c = mu_const_float(b, (float)x);
 
 	return v->dtype == MU_FLOAT ? c : mu_cast(b, c, v->dtype);
 }
 
-static struct mu_var *slot(struct mu_builder *b, const struct mu_var *v, const char *name,
-			   double initial)
+static struct mu_var *slot_variable(struct mu_builder *b, const struct mu_var *v, const char *name,
+				    double initial)
 {
 	const char *full = mu_arena_printf(&b->graph->arena, "%s/%s", v->name, name);
 
@@ -55,10 +54,10 @@ static struct mu_var *slot(struct mu_builder *b, const struct mu_var *v, const c
 			   (struct mu_init){.kind = MU_INIT_VALUE, .value = initial}, false);
 }
 
-/* The op with these inputs.  For rows of a table it is called Sparse… and takes which rows they are
- * behind the gradient. */
-static struct mu_out update(struct mu_builder *b, const struct optim_grad *g,
-			    struct mu_op_args args)
+/* Adds an update op. For a gradient of rows the op is the Sparse… variant, with the row indices as
+ * an input behind the gradient. */
+static struct mu_out add_update_op(struct mu_builder *b, const struct optim_grad *g,
+				   struct mu_op_args args)
 {
 	struct mu_out in[16];
 	unsigned n = 0;
@@ -75,9 +74,10 @@ static struct mu_out update(struct mu_builder *b, const struct optim_grad *g,
 	args.n_in = n;
 	return mu_op_add(b, &args);
 }
-#define UPDATE(b, g, op_name, ...) update((b), (g), (struct mu_op_args){.op = op_name, __VA_ARGS__})
+#define UPDATE(b, g, op_name, ...)                                                                 \
+	add_update_op((b), (g), (struct mu_op_args){.op = op_name, __VA_ARGS__})
 
-/* What Adam shares among all variables. */
+/* State of Adam that all variables share. */
 struct adam {
 	struct mu_var *beta1_power, *beta2_power;
 };
@@ -86,19 +86,20 @@ static struct mu_out apply_adam(struct mu_builder *b, const struct mu_optimizer 
 				struct mu_var *v, struct mu_out g, struct mu_out rate,
 				const struct adam *adam)
 {
-	struct mu_var *m = slot(b, v, slot_names[MU_ADAM][0], 0);
-	struct mu_var *w = slot(b, v, slot_names[MU_ADAM][1], 0);
+	struct mu_var *m = slot_variable(b, v, slot_names[MU_ADAM][0], 0);
+	struct mu_var *w = slot_variable(b, v, slot_names[MU_ADAM][1], 0);
 
 	if (!m || !w)
 		return MU_NO_OUT;
 	return mu_op(b, "ApplyAdam",
 		     MU_IN(v->ref, m->ref, w->ref, mu_read(adam->beta1_power),
-			   mu_read(adam->beta2_power), rate, number(b, v, or_else(o->beta1, 0.9)),
-			   number(b, v, or_else(o->beta2, 0.999)),
-			   number(b, v, or_else(o->eps, 1e-8)), g));
+			   mu_read(adam->beta2_power), rate,
+			   constant_like(b, v, default_if_zero(o->beta1, 0.9)),
+			   constant_like(b, v, default_if_zero(o->beta2, 0.999)),
+			   constant_like(b, v, default_if_zero(o->eps, 1e-8)), g));
 }
 
-/* The optimizers with two slots that are nobody else's. */
+/* Optimizers with two slots for each variable and no shared state. */
 static struct mu_out apply_two(struct mu_builder *b, const struct mu_optimizer *o,
 			       const struct optim_grad *g, struct mu_out rate)
 {
@@ -106,23 +107,25 @@ static struct mu_out apply_two(struct mu_builder *b, const struct mu_optimizer *
 	const char *const *name = slot_names[o->kind];
 	double first = o->kind == MU_ADADELTA ? 0 : initial[o->kind][0];
 	struct mu_var *v = g->var;
-	struct mu_var *s = slot(b, v, name[0], first), *w = slot(b, v, name[1], 0);
+	struct mu_var *s = slot_variable(b, v, name[0], first),
+		      *w = slot_variable(b, v, name[1], 0);
 
 	if (!s || !w)
 		return MU_NO_OUT;
 	if (o->kind == MU_RMSPROP)
 		return UPDATE(b, g, "ApplyRMSProp",
 			      MU_IN(v->ref, s->ref, w->ref, rate,
-				    number(b, v, or_else(o->rho, 0.9)), number(b, v, o->momentum),
-				    number(b, v, or_else(o->eps, 1e-10)), g->grad));
+				    constant_like(b, v, default_if_zero(o->rho, 0.9)),
+				    constant_like(b, v, o->momentum),
+				    constant_like(b, v, default_if_zero(o->eps, 1e-10)), g->grad));
 	if (o->kind == MU_ADADELTA)
 		return UPDATE(b, g, "ApplyAdadelta",
 			      MU_IN(v->ref, s->ref, w->ref, rate,
-				    number(b, v, or_else(o->rho, 0.95)),
-				    number(b, v, or_else(o->eps, 1e-8)), g->grad));
+				    constant_like(b, v, default_if_zero(o->rho, 0.95)),
+				    constant_like(b, v, default_if_zero(o->eps, 1e-8)), g->grad));
 	return UPDATE(b, g, "ApplyFtrl",
-		      MU_IN(v->ref, s->ref, w->ref, g->grad, rate, number(b, v, o->l1),
-			    number(b, v, 0), number(b, v, -0.5)));
+		      MU_IN(v->ref, s->ref, w->ref, g->grad, rate, constant_like(b, v, o->l1),
+			    constant_like(b, v, 0), constant_like(b, v, -0.5)));
 }
 
 static struct mu_out apply_sgd(struct mu_builder *b, const struct optim_grad *g, struct mu_out rate)
@@ -132,12 +135,12 @@ static struct mu_out apply_sgd(struct mu_builder *b, const struct optim_grad *g,
 	return mu_op(b, "ScatterSub", MU_IN(g->var->ref, g->rows, mu_mul(b, g->grad, rate)));
 }
 
-static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o,
-			   const struct optim_grad *g, struct mu_out scheduled,
-			   const struct adam *adam)
+static struct mu_out apply_update(struct mu_builder *b, const struct mu_optimizer *o,
+				  const struct optim_grad *g, struct mu_out scheduled,
+				  const struct adam *adam)
 {
 	struct mu_var *v = g->var;
-	struct mu_out rate = !scheduled.node        ? number(b, v, o->rate)
+	struct mu_out rate = !scheduled.node        ? constant_like(b, v, o->rate)
 			     : v->dtype == MU_FLOAT ? scheduled
 						    : mu_cast(b, scheduled, v->dtype);
 	struct mu_var *s;
@@ -146,15 +149,16 @@ static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o,
 	case MU_SGD:
 		return apply_sgd(b, g, rate);
 	case MU_MOMENTUM:
-		s = slot(b, v, slot_names[MU_MOMENTUM][0], 0);
+		s = slot_variable(b, v, slot_names[MU_MOMENTUM][0], 0);
 		if (!s)
 			return MU_NO_OUT;
-		return UPDATE(
-		    b, g, "ApplyMomentum",
-		    MU_IN(v->ref, s->ref, rate, g->grad, number(b, v, or_else(o->momentum, 0.9))),
-		    MU_ATTRS(MU_A_BOOL("use_nesterov", o->nesterov)));
+		return UPDATE(b, g, "ApplyMomentum",
+			      MU_IN(v->ref, s->ref, rate, g->grad,
+				    constant_like(b, v, default_if_zero(o->momentum, 0.9))),
+			      MU_ATTRS(MU_A_BOOL("use_nesterov", o->nesterov)));
 	case MU_ADAGRAD:
-		s = slot(b, v, slot_names[MU_ADAGRAD][0], or_else(o->initial_accumulator, 0.1));
+		s = slot_variable(b, v, slot_names[MU_ADAGRAD][0],
+				  default_if_zero(o->initial_accumulator, 0.1));
 		if (!s)
 			return MU_NO_OUT;
 		return UPDATE(b, g, "ApplyAdagrad", MU_IN(v->ref, s->ref, rate, g->grad));
@@ -171,8 +175,8 @@ static struct mu_out apply(struct mu_builder *b, const struct mu_optimizer *o,
 static void make_adam(struct mu_builder *b, const struct mu_optimizer *o, const struct mu_var *v,
 		      struct adam *a)
 {
-	struct mu_init b1 = {.kind = MU_INIT_VALUE, .value = or_else(o->beta1, 0.9)};
-	struct mu_init b2 = {.kind = MU_INIT_VALUE, .value = or_else(o->beta2, 0.999)};
+	struct mu_init b1 = {.kind = MU_INIT_VALUE, .value = default_if_zero(o->beta1, 0.9)};
+	struct mu_init b2 = {.kind = MU_INIT_VALUE, .value = default_if_zero(o->beta2, 0.999)};
 
 	mu_push_device(b, v->ref.node->device);
 	a->beta1_power = mu_variable(b, "beta1_power", v->dtype, MU_SCALAR, b1, false);
@@ -180,39 +184,39 @@ static void make_adam(struct mu_builder *b, const struct mu_optimizer *o, const 
 	mu_pop_device(b);
 }
 
-/* beta^t moves on after every variable has used it.  Returns both assignments. */
+/* Advances beta^t after the updates of all variables. Returns both assignments. */
 static void advance_adam(struct mu_builder *b, const struct mu_optimizer *o, const struct adam *a,
 			 const struct mu_out *applied, unsigned n, struct mu_out out[2])
 {
 	struct mu_var *power[2] = {a->beta1_power, a->beta2_power};
-	double beta[2] = {or_else(o->beta1, 0.9), or_else(o->beta2, 0.999)};
+	double beta[2] = {default_if_zero(o->beta1, 0.9), default_if_zero(o->beta2, 0.999)};
 
 	mu_push_control(b, applied, n);
 	for (int i = 0; i < 2; i++) {
 		if (!power[i])
 			continue;
 		mu_push_device(b, power[i]->ref.node->device);
-		out[i] = mu_assign(b, power[i],
-				   mu_mul(b, mu_read(power[i]), number(b, power[i], beta[i])));
+		out[i] = mu_assign(
+		    b, power[i], mu_mul(b, mu_read(power[i]), constant_like(b, power[i], beta[i])));
 		mu_pop_device(b);
 	}
 	mu_pop_control(b);
 }
 
-static struct mu_out finish(struct mu_builder *b, const struct mu_out *done, unsigned n,
-			    struct mu_var *step)
+static struct mu_out increment_step(struct mu_builder *b, const struct mu_out *done, unsigned n,
+				    struct mu_var *step)
 {
-	struct mu_out update, next;
+	struct mu_out add_update_op, next;
 
 	if (builder_failed(b))
 		return MU_NO_OUT;
 	if (!step)
 		return mu_group(b, "train/update", done, n);
-	/* Beside the step: a group on the worker would cost the way there and back. */
+	/* On the device of the step: a group on the worker would cost a network round trip. */
 	mu_push_device(b, step->ref.node->device);
-	update = mu_group(b, "train/update", done, n);
+	add_update_op = mu_group(b, "train/update", done, n);
 	mu_pop_device(b);
-	mu_push_control(b, &update, 1);
+	mu_push_control(b, &add_update_op, 1);
 	mu_push_device(b, step->ref.node->device);
 	next = mu_op(b, "AssignAdd", .name = "train",
 		     MU_IN(step->ref, mu_const_int(b, step->dtype, 1)));
@@ -235,7 +239,7 @@ unsigned optim_gradients(struct mu_builder *b, struct mu_out loss, struct optim_
 		}
 	if (!k)
 		mu_builder_fail(b, MU_FAILED_PRECONDITION,
-				"nothing to minimize: no trainable variable");
+				"nothing to minimize: the graph has no trainable variable");
 	mu_gradients(b, loss, xs, k, gs);
 	for (unsigned i = 0; i < k; i++)
 		if (gs[i].node)
@@ -263,8 +267,8 @@ struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
 		unsigned k = optim_readers_of(readers, b, grads[i].var);
 
 		mu_push_device(b, grads[i].var->ref.node->device);
-		done[applied] = apply(b, o, &grads[i], rate, &adam);
-		/* Not of its slots, which it may have made as well. */
+		done[applied] = apply_update(b, o, &grads[i], rate, &adam);
+		/* Only updates, not the slots that optim_apply may have created before. */
 		for (unsigned j = 0; j < k && done[applied].node; j++)
 			mu_node_add_control(b->graph, done[applied].node, readers->found[j].node);
 		applied++;
@@ -276,7 +280,7 @@ struct mu_out optim_apply(struct mu_builder *b, const struct mu_optimizer *o,
 		advance_adam(b, o, &adam, done, applied, done + applied);
 		applied += 2;
 	}
-	op = finish(b, done, applied, step);
+	op = increment_step(b, done, applied, step);
 	free(done);
 	return op;
 }
@@ -288,7 +292,7 @@ struct mu_out mu_minimize(struct mu_builder *b, const struct mu_optimizer *o, st
 	unsigned n = optim_gradients(b, loss, grads);
 	struct mu_out op;
 
-	/* The l2 of a table is of all its rows. */
+	/* L2 regularisation needs all rows of a variable. */
 	if (o->kind != MU_ADAM && !(o->l2 > 0))
 		optim_find_rows(b, grads, n);
 	optim_regularize(b, o, grads, n);

@@ -1,17 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who still reads a variable when its update comes.
+/* Finds ops that must read a variable before its update.
  *
- * A variable's value is read from where it lies, and an update changes it there.  A layer's weights
- * are read once more on the way back, for the layer before it; an update that did not wait for that
- * would have the layer before learn from weights that were not the ones that made the loss.  On
- * another task they are a copy, so only readers beside the variable are waited for: no edge leads
- * over the network.
+ * An op reads a variable in place, and an update modifies it in place. The backward pass of a layer
+ * reads its weights again. If the update did not wait for that, the previous layer would get
+ * gradients of the updated weights. A reader on another task has a copy. So an update waits only
+ * for readers on its own device, and no control edge crosses the network.
  */
 #include "client/builder.h"
 #include "client/optim/optimizers.h"
 
-/* Marks by id what has to run before n. */
-static void mark(const struct mu_node *n, bool *needed, const struct mu_node **stack)
+/* Marks n and all its predecessors by id. */
+static void mark_predecessors(const struct mu_node *n, bool *needed, const struct mu_node **stack)
 {
 	unsigned depth = 0;
 
@@ -30,7 +29,7 @@ static void mark(const struct mu_node *n, bool *needed, const struct mu_node **s
 	}
 }
 
-static bool reads(const struct mu_node *n, const struct mu_var *v)
+static bool reads_variable(const struct mu_node *n, const struct mu_var *v)
 {
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		if (n->inputs[i].node == v->read.node)
@@ -48,9 +47,9 @@ struct optim_readers *optim_readers_new(struct mu_builder *b, const struct optim
 	r->needed = MU_NEW_ARRAY(bool, r->n_nodes + 1);
 	r->found = MU_NEW_ARRAY(struct mu_out, r->n_nodes + 1);
 	for (unsigned i = 0; i < n; i++) {
-		mark(grads[i].grad.node, r->needed, stack);
+		mark_predecessors(grads[i].grad.node, r->needed, stack);
 		if (grads[i].rows.node)
-			mark(grads[i].rows.node, r->needed, stack);
+			mark_predecessors(grads[i].rows.node, r->needed, stack);
 	}
 	free(stack);
 	return r;
@@ -61,7 +60,7 @@ unsigned optim_readers_of(struct optim_readers *r, struct mu_builder *b, const s
 	unsigned n = 0;
 
 	for (unsigned i = v->read.node->id + 1; i < r->n_nodes; i++)
-		if (r->needed[i] && reads(b->graph->nodes[i], v))
+		if (r->needed[i] && reads_variable(b->graph->nodes[i], v))
 			r->found[n++] = (struct mu_out){b->graph->nodes[i], MU_CONTROL};
 	return n;
 }

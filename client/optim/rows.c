@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Gradients of gathered rows: a table of a million names of which a step has seen thirty is updated
- * in thirty places.
+/* Sparse gradients: if a step gathers thirty rows of a table of a million, only these thirty rows
+ * are updated.
  *
- * The gradient of a gathering is an UnsortedSegmentSum as large as the table.  Nobody has run it
- * yet, so its two inputs, what came back and for which row, can be used in its place; what came
- * back for the same row is summed first, where the gathering was, so that each row travels once.
+ * The gradient of a Gather is an UnsortedSegmentSum of the size of the table. It does not need to
+ * run: its inputs (row gradients and row indices) are used instead. Gradients of the same row are
+ * summed on the device of the Gather, so that each row crosses the network once.
  */
 #include "client/builder.h"
 #include "client/optim/optimizers.h"
@@ -19,21 +19,21 @@ static struct mu_out input(struct mu_out of, unsigned i)
 	return (struct mu_out){of.node->inputs[i].node, of.node->inputs[i].port};
 }
 
-/* The parts of a sum, or the one that g is itself; 0 unless all of them are sums over rows. */
+/* The terms of an AddN, or g as the only term. Returns 0 unless all terms are sums over rows. */
 static unsigned parts_of(struct mu_out g, struct mu_out *parts, unsigned most)
 {
-	bool joined = strcmp(g.node->op, "AddN") == 0;
-	unsigned n = joined ? g.node->n_inputs : 1;
+	bool concat_parts = strcmp(g.node->op, "AddN") == 0;
+	unsigned n = concat_parts ? g.node->n_inputs : 1;
 
 	for (unsigned i = 0; i < n && n <= most; i++) {
-		parts[i] = joined ? input(g, i) : g;
+		parts[i] = concat_parts ? input(g, i) : g;
 		if (!is_sum_over_rows(parts[i]))
 			return 0;
 	}
 	return n <= most ? n : 0;
 }
 
-static struct mu_out joined(struct mu_builder *b, struct mu_out *parts, unsigned n)
+static struct mu_out concat_parts(struct mu_builder *b, struct mu_out *parts, unsigned n)
 {
 	if (n == 1)
 		return parts[0];
@@ -41,12 +41,12 @@ static struct mu_out joined(struct mu_builder *b, struct mu_out *parts, unsigned
 	return mu_op_add(b, &(struct mu_op_args){.op = "ConcatV2", .in = parts, .n_in = n + 1});
 }
 
-enum { MOST_PARTS = 32 };
+enum { MAX_PARTS = 32 };
 
-static void leave_at_rows(struct mu_builder *b, struct optim_grad *g)
+static void reduce_to_rows(struct mu_builder *b, struct optim_grad *g)
 {
-	struct mu_out parts[MOST_PARTS], ids[MOST_PARTS + 1], values[MOST_PARTS + 1];
-	unsigned n = parts_of(g->grad, parts, MOST_PARTS);
+	struct mu_out parts[MAX_PARTS], ids[MAX_PARTS + 1], values[MAX_PARTS + 1];
+	unsigned n = parts_of(g->grad, parts, MAX_PARTS);
 	struct mu_out all, unique, count, flat = mu_const_ints(b, (int32_t[]){-1}, 1);
 	int32_t row[MU_MAX_RANK] = {-1};
 
@@ -57,13 +57,13 @@ static void leave_at_rows(struct mu_builder *b, struct optim_grad *g)
 	mu_push_device(b, parts[0].node->device);
 	for (unsigned i = 0; i < n; i++) {
 		ids[i] = mu_reshape(b, input(parts[i], 1), flat);
-		if (n > 1) /* they need not be of one type */
+		if (n > 1) /* their index types can differ */
 			ids[i] = mu_cast(b, ids[i], MU_INT64);
 		values[i] = mu_reshape(b, input(parts[i], 0),
 				       mu_const_ints(b, row, (unsigned)g->var->shape.rank));
 	}
-	all = joined(b, values, n);
-	unique = mu_op(b, "Unique", MU_IN(joined(b, ids, n)));
+	all = concat_parts(b, values, n);
+	unique = mu_op(b, "Unique", MU_IN(concat_parts(b, ids, n)));
 	count = mu_op(b, "Size", MU_IN(unique));
 	g->grad = mu_op(b, "UnsortedSegmentSum", MU_IN(all, mu_port(unique, 1), count));
 	g->rows = unique;
@@ -73,5 +73,5 @@ static void leave_at_rows(struct mu_builder *b, struct optim_grad *g)
 void optim_find_rows(struct mu_builder *b, struct optim_grad *grads, unsigned n)
 {
 	for (unsigned i = 0; i < n && !builder_failed(b); i++)
-		leave_at_rows(b, &grads[i]);
+		reduce_to_rows(b, &grads[i]);
 }

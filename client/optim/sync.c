@@ -1,20 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Synchronous replicas: accumulators, token queues, and the chief's update.
  *
- * All of it is on the ps tasks and shared by name, so that each worker's graph finds the same
- * accumulators and whoever is chief finds what was left there.  A worker gives its gradients before
- * it asks for a token: one that starts again therefore needs none to take part.  Each worker has a
- * queue of its own; with one for all a fast worker could take the token of another and count twice.
+ * All these resources are on the ps tasks and shared by name. So each worker's graph uses the same
+ * accumulators, and a new chief finds the state of the previous one. A worker adds its gradients
+ * before it takes a token, so a restarted worker needs no token. Each worker has its own queue:
+ * from a shared queue a fast worker could take the token of another one and count twice.
  *
- * Who takes part is a vector beside the global step.  It is no variable of the model: a checkpoint
- * must not bring back workers that have left.  Its length is in its name, so that a worker that has
- * no place in the chief's vector finds none, instead of waiting for tokens that never come.
+ * The membership vector is beside the global step. It is not a variable of the model, because a
+ * checkpoint must not restore workers that have left. Its name contains its length. So a worker
+ * whose index is beyond the chief's vector fails instead of waiting for tokens that never come.
  *
- * A chief that dies in the middle of an update takes the gradients with it that the update had
- * taken and not yet applied, and nobody can tell whose.  Its follower therefore begins a new epoch,
- * in which all work for the step again: see chief_reset.  The accumulators tell epochs apart, since
- * the step that they compare has the epoch's number in its upper bits; so whatever was given before
- * is dropped and nothing counts twice, however the workers and the new chief run.
+ * A chief that dies during an update may have taken gradients that it did not apply, and nobody
+ * knows which. The next chief therefore starts a new epoch, in which all workers repeat the step
+ * (see chief_reset). The step number of an accumulator has the epoch in its upper bits. So
+ * gradients of earlier epochs are dropped and no gradient counts twice.
  */
 #include "client/builder.h"
 #include "client/optim/optimizers.h"
@@ -28,11 +27,11 @@ struct sync {
 	struct mu_sync_options o;
 	struct mu_out *queues; /* one for each possible worker */
 	unsigned capacity;
-	struct mu_out who, members; /* the vector, and its value */
-	struct mu_out epoch;        /* a scalar beside it */
+	struct mu_out members_var, members; /* the membership vector, and its value */
+	struct mu_out epoch;                /* a scalar on the same device */
 };
 
-/* Places are cheap, but each is a queue that every update looks at. */
+/* Maximum number of workers. Each adds a queue that every update accesses. */
 static unsigned capacity_for(unsigned workers)
 {
 	return workers <= 32 ? 32 : workers <= 256 ? 256 : workers <= 2048 ? 2048 : 0;
@@ -72,7 +71,7 @@ static void make_queues(struct sync *s)
 static struct mu_out set_self(struct sync *s, const char *name, int64_t value)
 {
 	return mu_op(s->b, "ScatterUpdate", .name = name,
-		     MU_IN(s->who, mu_const_int(s->b, MU_INT32, s->o.self),
+		     MU_IN(s->members_var, mu_const_int(s->b, MU_INT32, s->o.self),
 			   mu_const_int(s->b, MU_INT32, value)));
 }
 
@@ -91,11 +90,11 @@ static void make_members(struct sync *s, struct mu_sync *out)
 	struct mu_out set[2];
 
 	mu_push_device(s->b, s->step->ref.node->device);
-	s->who = shared_variable(s, name, MU_INT32, shape);
+	s->members_var = shared_variable(s, name, MU_INT32, shape);
 	s->epoch = shared_variable(s, "sync/epoch", MU_INT64, MU_SCALAR);
-	out->members = s->members = mu_identity(s->b, s->who);
+	out->members = s->members = mu_identity(s->b, s->members_var);
 	out->members_value = mu_placeholder(s->b, "sync/members_value", MU_INT32, shape);
-	set[0] = mu_op(s->b, "Assign", MU_IN(s->who, out->members_value));
+	set[0] = mu_op(s->b, "Assign", MU_IN(s->members_var, out->members_value));
 	set[1] = mu_op(s->b, "Assign", MU_IN(s->epoch, mu_const_int(s->b, MU_INT64, 0)));
 	out->set_members = mu_group(s->b, "sync/set_members", set, 2);
 	out->epoch = mu_identity(s->b, s->epoch);
@@ -108,8 +107,8 @@ static void make_members(struct sync *s, struct mu_sync *out)
 	mu_pop_device(s->b);
 }
 
-/* Never more than there are workers, nor none. */
-static struct mu_out required(struct sync *s)
+/* Number of gradients per update: at least 1, at most the number of workers. */
+static struct mu_out required_gradients(struct sync *s)
 {
 	struct mu_builder *b = s->b;
 	struct mu_out one = mu_const_int(b, MU_INT32, 1), all = mu_sum(b, s->members, NULL, 0);
@@ -127,7 +126,7 @@ static struct mu_out dequeue(struct sync *s, const char *name)
 		     MU_ATTRS(TOKENS("component_types")));
 }
 
-/* A variable as it is after this has happened. */
+/* Reads a variable after `after` has run. */
 static struct mu_out read_after(struct sync *s, struct mu_out variable, struct mu_out after)
 {
 	mu_push_control(s->b, &after, 1);
@@ -136,7 +135,7 @@ static struct mu_out read_after(struct sync *s, struct mu_out variable, struct m
 	return value;
 }
 
-/* Gradients in, then a token out. */
+/* Adds the gradients, then takes a token. */
 static void worker_step(struct sync *s, struct mu_sync *out)
 {
 	struct mu_out *given = MU_NEW_ARRAY(struct mu_out, s->n + 1), all;
@@ -159,7 +158,7 @@ static void worker_step(struct sync *s, struct mu_sync *out)
 	free(given);
 }
 
-/* A token for each of these members: none or one put into each queue. */
+/* Puts a token into the queue of each member. */
 static struct mu_out enqueue(struct sync *s, const char *name, struct mu_out members,
 			     struct mu_out token)
 {
@@ -183,7 +182,7 @@ static struct mu_out chief_update(struct sync *s, const struct mu_optimizer *o)
 	struct mu_out next, members, tokens, out, enough;
 
 	mu_push_device(s->b, s->step->ref.node->device);
-	enough = required(s);
+	enough = required_gradients(s);
 	mu_pop_device(s->b);
 	for (unsigned i = 0; i < s->n; i++) {
 		taken[i].var = s->grads[i].var;
@@ -195,10 +194,10 @@ static struct mu_out chief_update(struct sync *s, const struct mu_optimizer *o)
 	}
 	next = optim_apply(s->b, o, taken, s->n, s->step);
 	mu_push_device(s->b, s->step->ref.node->device);
-	/* Read again, behind the step: one who joined meanwhile, whose gradients may be what made
-	 * this update, waits for its token; who joins later finds the new step and works for that.
-	 */
-	members = read_after(s, s->who, next);
+	/* Read the members again after the step. A worker that joined meanwhile may have
+	 * contributed to this update and waits for its token. A worker that joins later reads the
+	 * new step and works for that. */
+	members = read_after(s, s->members_var, next);
 	tokens = enqueue(s, "sync/enqueue", members, next);
 	mu_push_control(s->b, &tokens, 1);
 	out = mu_op(s->b, "Identity", .name = "sync/update", MU_IN(next));
@@ -208,9 +207,9 @@ static struct mu_out chief_update(struct sync *s, const struct mu_optimizer *o)
 	return out;
 }
 
-/* Empties an accumulator, which from then on takes gradients for `at` alone.  It is given zeros, of
- * no step that could be dropped, so that there is something to take. */
-static struct mu_out empty(struct sync *s, unsigned i, struct mu_out at)
+/* Empties an accumulator and sets its step to `at`. First adds zeros, with a step that is not
+ * dropped, so that there is something to take. */
+static struct mu_out empty_accumulator(struct sync *s, unsigned i, struct mu_out at)
 {
 	struct mu_builder *b = s->b;
 	struct mu_var *v = s->grads[i].var;
@@ -228,15 +227,15 @@ static struct mu_out empty(struct sync *s, unsigned i, struct mu_out at)
 		     MU_IN(s->accumulators[i], mu_const_int(b, MU_INT32, 1)),
 		     MU_ATTRS(MU_A_TYPE("dtype", v->dtype)));
 	mu_pop_control(b);
-	mu_push_control(b, &done, 1); /* which went one step on */
+	mu_push_control(b, &done, 1); /* taking the gradient incremented its step */
 	done = mu_op(b, "AccumulatorSetGlobalStep", MU_IN(s->accumulators[i], at));
 	mu_pop_control(b);
 	mu_pop_device(b);
 	return done;
 }
 
-/* The next epoch.  Its number is written down when nothing of the last one can count any more, and
- * told to the members as they are after that: who joins later reads it. */
+/* Starts the next epoch. Stores its number once no gradient of the last epoch can count any more.
+ * Then sends a token to the current members. A worker that joins later reads the number. */
 static struct mu_out chief_reset(struct sync *s)
 {
 	struct mu_builder *b = s->b;
@@ -249,29 +248,30 @@ static struct mu_out chief_reset(struct sync *s)
 	    mu_add(b, mu_read(s->step), mu_mul(b, epoch, mu_const_int(b, MU_INT64, MU_SYNC_EPOCH)));
 	mu_pop_device(b);
 	for (unsigned i = 0; i < s->n; i++)
-		emptied[i] = empty(s, i, at);
+		emptied[i] = empty_accumulator(s, i, at);
 	mu_push_device(b, device);
 	all = mu_group(b, "sync/emptied", emptied, s->n);
 	mu_push_control(b, &all, 1);
 	set = mu_op(b, "Assign", MU_IN(s->epoch, epoch));
 	mu_pop_control(b);
-	all = enqueue(s, "sync/again", read_after(s, s->who, set),
+	all = enqueue(s, "sync/again", read_after(s, s->members_var, set),
 		      mu_sub(b, mu_const_int(b, MU_INT64, MU_SYNC_AGAIN), epoch));
 	mu_pop_device(b);
 	free(emptied);
 	return all;
 }
 
-/* Tells what is wrong with them. */
+/* Fails the builder if the options are invalid. */
 static bool options_are_good(struct mu_builder *b, const struct mu_sync_options *o,
 			     const struct mu_var *step)
 {
 	if (step && o->backup < o->workers && o->self < capacity_for(o->workers))
 		return true;
-	mu_builder_fail(b, MU_INVALID_ARGUMENT,
-			"worker %u of %u workers, %u of them backup, cannot train in step: give "
-			"fewer backup workers than workers, and count the steps",
-			o->self, o->workers, o->backup);
+	mu_builder_fail(
+	    b, MU_INVALID_ARGUMENT,
+	    "worker %u of %u workers, %u of them backup, are invalid synchronous replicas: use "
+	    "fewer backup workers than workers, and pass a global step",
+	    o->self, o->workers, o->backup);
 	return false;
 }
 
@@ -285,8 +285,8 @@ void mu_minimize_sync(struct mu_builder *b, const struct mu_optimizer *o, struct
 	if (!options_are_good(b, sync, step))
 		return;
 	s.grads = MU_NEW_ARRAY(struct optim_grad, mu_var_count(b) + 1);
-	/* Whole ones, also of tables: an accumulator of rows divides each row by how many gave it,
-	 * which is not the average of the gradients. */
+	/* Full gradients, also for gathered tables: a sparse accumulator divides each row by the
+	 * number of workers that contributed to it. That is not the average of the gradients. */
 	s.n = optim_gradients(b, loss, s.grads);
 	optim_regularize(b, o, s.grads, s.n);
 	s.accumulators = MU_NEW_ARRAY(struct mu_out, s.n + 1);

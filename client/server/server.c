@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task server in the program's own process. */
+/* A task server in the process of the program. */
 #include "muster/server.h"
 
 #include <signal.h>
@@ -12,7 +12,8 @@ struct mu_server {
 	struct task_server *task;
 };
 
-static int start(struct mu_server **out, const struct task_server_options *o, struct mu_err *err)
+static int server_start(struct mu_server **out, const struct task_server_options *o,
+			struct mu_err *err)
 {
 	struct mu_server *s = MU_NEW(struct mu_server);
 	int rc = task_server_start(o, &s->task, err);
@@ -29,7 +30,8 @@ int mu_server_start(struct mu_server **out, const struct mu_cluster *c, const ch
 {
 	struct task_server_options o = {.cluster = c, .job = job, .index = index, .http_port = -1};
 
-	return mu_cluster_address(c, job, index, err) ? start(out, &o, err) : -(int)MU_NOT_FOUND;
+	return mu_cluster_address(c, job, index, err) ? server_start(out, &o, err)
+						      : -(int)MU_NOT_FOUND;
 }
 
 int mu_server_create_local(struct mu_server **out, struct mu_err *err)
@@ -37,10 +39,10 @@ int mu_server_create_local(struct mu_server **out, struct mu_err *err)
 	MU_AUTO_CLUSTER c = {0};
 	struct task_server_options o = {
 	    .cluster = &c, .job = "local", .bind = "127.0.0.1:0", .http_port = -1};
-	/* The port that nobody asks for: what is bound says which one it is. */
+	/* A placeholder: the server binds a free port and reports it. */
 	int rc = mu_cluster_add(&c, "local", 0, "127.0.0.1:1", err);
 
-	return rc ? rc : start(out, &o, err);
+	return rc ? rc : server_start(out, &o, err);
 }
 
 const char *mu_server_target(const struct mu_server *s)
@@ -48,33 +50,34 @@ const char *mu_server_target(const struct mu_server *s)
 	return task_server_target(s->task);
 }
 
-static int call(void *server, const char *method, const struct rpc_message *request,
-		long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+static int server_call(void *server, const char *method, const struct rpc_message *request,
+		       long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
 	return task_server_call(server, method, request, timeout_ms, reply, err);
 }
 
 struct mu_transport mu_server_transport(struct mu_server *s)
 {
-	return (struct mu_transport){.call = call, .ctx = s->task};
+	return (struct mu_transport){.call = server_call, .ctx = s->task};
 }
 
 static volatile sig_atomic_t told_to_end;
 
-static void on_end(int sig)
+static void on_signal(int sig)
 {
 	told_to_end = 1;
 }
 
 void mu_server_join(struct mu_server *s)
 {
-	struct sigaction end = {.sa_handler = on_end}, term, interrupt;
+	struct sigaction end = {.sa_handler = on_signal}, term, interrupt;
 	sigset_t both, before;
 
 	sigemptyset(&both);
 	sigaddset(&both, SIGTERM);
 	sigaddset(&both, SIGINT);
-	/* Blocked but for the wait itself: one that comes just before it is not lost. */
+	/* The signals are blocked except during the wait, so one that arrives just before it is not
+	 * lost. */
 	pthread_sigmask(SIG_BLOCK, &both, &before);
 	sigaction(SIGTERM, &end, &term);
 	sigaction(SIGINT, &end, &interrupt);

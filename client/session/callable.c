@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callables: what a step feeds, fetches and runs is told to the server once, then called by number.
+/* Callables: the feeds, fetches and targets of a step are registered once and then run by handle.
  *
  * MakeCallableRequest: session_handle=1, options=2 {feed=1, fetch=2, target=3, run_options=4
- * {timeout_in_ms=2}}, request_id=3; its response: handle=1.  RunCallableRequest: session_handle=1,
- * handle=2, feed=3, request_id=4; its response: fetch=1, in the order of the options, so that
- * nothing has a name any more.  An error is the call's own.  ReleaseCallableRequest:
- * session_handle=1, handle=2.
+ * {timeout_in_ms=2}}, request_id=3. Response: handle=1.
+ *
+ * RunCallableRequest: session_handle=1, handle=2, feed=3, request_id=4. Response: fetch=1, in the
+ * order of the options, without names. An error is the status of the RPC.
+ *
+ * ReleaseCallableRequest: session_handle=1, handle=2.
  */
 #include "client/session/calls.h"
 #include "client/session/run_step.h"
@@ -18,11 +20,12 @@ struct mu_callable {
 	struct mu_session *session;
 	int64_t handle;
 	unsigned n_feeds, n_fetches, n_values;
-	unsigned *value; /* of each fetch: one that is asked for twice travels once */
+	unsigned *value; /* index of the transferred value of each fetch; a duplicate fetch is
+			    transferred once */
 	long timeout_ms;
 };
 
-static void forget(struct mu_callable *c)
+static void callable_free_fields(struct mu_callable *c)
 {
 	free(c->value);
 	free(c);
@@ -52,7 +55,7 @@ static void put_options(struct mu_callable *c, struct mu_buf *b, const struct mu
 	mu_pb_end(b, options);
 }
 
-static int make(struct mu_callable *c, const struct mu_run *run, struct mu_err *err)
+static int make_callable(struct mu_callable *c, const struct mu_run *run, struct mu_err *err)
 {
 	MU_AUTO_BUF request = {0}, reply = {0};
 	struct mu_pb m;
@@ -71,7 +74,7 @@ static int make(struct mu_callable *c, const struct mu_run *run, struct mu_err *
 	while (mu_pb_next(&m, &f))
 		if (f.number == 1)
 			c->handle = (int64_t)f.value;
-	return m.bad ? mu_fail(err, MU_INTERNAL, "the server's reply is cut short") : 0;
+	return m.bad ? mu_fail(err, MU_INTERNAL, "the server's reply is truncated") : 0;
 }
 
 int mu_session_callable(struct mu_callable **out, struct mu_session *s, const struct mu_run *run,
@@ -90,17 +93,16 @@ int mu_session_callable(struct mu_callable **out, struct mu_session *s, const st
 				  .n_fetches = run->n_fetches,
 				  .value = MU_NEW_ARRAY(unsigned, run->n_fetches + 1),
 				  .timeout_ms = session_timeout(s, run)};
-	rc = make(c, run, err);
+	rc = make_callable(c, run, err);
 	if (rc)
-		forget(c);
+		callable_free_fields(c);
 	else
 		*out = c;
 	return rc;
 }
 
-/* A feed is a TensorProto alone.  The largest is written last and stays where it is, but its
- * length: which of the feeds it is can only be told by their order, so all behind it follow as the
- * message's tail. */
+/* A feed is a bare TensorProto. The largest feed is sent from the tensor's memory without a copy.
+ * Feeds have no names and their order matters, so all feeds behind it go to `tail`. */
 static void put_feeds(struct mu_buf *head, struct mu_buf *tail, struct rpc_message *m,
 		      const struct mu_tensor *const *feeds, unsigned n)
 {
@@ -136,7 +138,7 @@ static int take_fetches(struct mu_span reply, struct mu_tensor *got, unsigned n,
 		if (f.number == 1 && came < n && mu_tensor_parse(&got[came++], f.bytes, err))
 			return mu_wrap(err, "value %u of a callable", came - 1);
 	if (m.bad)
-		return mu_fail(err, MU_INTERNAL, "the server's reply is cut short");
+		return mu_fail(err, MU_INTERNAL, "the server's reply is truncated");
 	if (came != n)
 		return mu_fail(err, MU_INTERNAL, "the server's reply has %u values instead of %u",
 			       came, n);
@@ -160,8 +162,8 @@ int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
 	put_feeds(&head, &tail, &m, feeds, c->n_feeds);
 	m.head = mu_buf_span(&head);
 	m.tail = mu_buf_span(&tail);
-	rc = session_call(c->session, MASTER "RunCallable", &m, session_patience(c->timeout_ms), 0,
-			  &reply, err);
+	rc = session_call(c->session, MASTER "RunCallable", &m, session_rpc_timeout(c->timeout_ms),
+			  0, &reply, err);
 	if (rc)
 		return rc;
 	got = MU_NEW_ARRAY(struct mu_tensor, c->n_values + 1);
@@ -182,9 +184,9 @@ void mu_callable_free(struct mu_callable *c)
 		return;
 	mu_pb_put_str(&request, 1, session_handle(c->session));
 	mu_pb_put_int(&request, 2, c->handle);
-	/* a server that does not hear it forgets the callable with its session */
+	/* if this call fails, the server frees the callable with its session */
 	session_call(c->session, MASTER "ReleaseCallable",
 		     &(struct rpc_message){.head = mu_buf_span(&request)}, RELEASE_MS, 0, &reply,
 		     NULL);
-	forget(c);
+	callable_free_fields(c);
 }

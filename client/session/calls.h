@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a session does for the calls that are made on it, for client/session only. */
+/* Functions of a session for the calls on it, for client/session only. */
 #ifndef CLIENT_SESSION_CALLS_H
 #define CLIENT_SESSION_CALLS_H
 
@@ -8,14 +8,16 @@
 
 #define MASTER "/tensorflow.MasterService/"
 
-/* Brings the server's graph up to the builder's; then there is a handle. */
+/* Creates the session or extends the server's graph to the builder's. The session has a handle
+ * afterwards. */
 int session_follow(struct mu_session *s, struct mu_err *err);
 const char *session_handle(const struct mu_session *s);
-int64_t session_request(struct mu_session *s); /* a new id */
+int64_t session_request(struct mu_session *s); /* a new request id */
 long session_timeout(const struct mu_session *s, const struct mu_run *run);
-/* How long the call of a step may take: its own deadline fires first. */
+/* Timeout of the RPC of a step. It is longer than the timeout of the step, so that the step's own
+ * deadline fires first. */
 enum { RPC_GRACE_MS = 5000 };
-static inline long session_patience(long timeout_ms)
+static inline long session_rpc_timeout(long timeout_ms)
 {
 	return timeout_ms > 0 ? timeout_ms + RPC_GRACE_MS : 0;
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that watch: stop at a step, not-a-number, progress lines. */
+/* Hooks that observe: stop at a step, NaN check, progress lines. */
 #include <math.h>
 #include <stdio.h>
 
@@ -23,8 +23,7 @@ static int stop_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *
 	return 0;
 }
 
-/* Who comes late to replicas that work in step would wait for a token that nobody gives any more.
- */
+/* A synchronous worker that starts after the last step would wait for a token that never comes. */
 static bool stop_is_over(const struct mu_hook *h, int64_t step)
 {
 	return step >= ((const struct stop_hook *)h)->last;
@@ -39,7 +38,7 @@ struct mu_hook *mu_stop_at_step_hook(int64_t last)
 	return &h->base;
 }
 
-/* ---- not a number ---- */
+/* ---- NaN check ---- */
 struct loss_hook {
 	struct mu_hook base;
 	struct mu_out loss;
@@ -86,8 +85,8 @@ struct progress_hook {
 	struct loss_hook base;
 	double every, last_time;
 	int64_t last_step, target;
-	double loss;  /* of `step`, */
-	int64_t step; /* the newest; told when it is last_step */
+	double loss;  /* loss at `step` */
+	int64_t step; /* newest step; reported if it equals last_step */
 	int batch;
 	void (*tell)(void *arg, const struct mu_progress *p);
 	void *arg;
@@ -103,7 +102,7 @@ static int progress_created(struct mu_hook *h, struct mu_session *s, int64_t ste
 	return 0;
 }
 
-static void progress_tell(struct progress_hook *p, double now)
+static void report_progress(struct progress_hook *p, double now)
 {
 	double passed = now - p->last_time;
 	double rate = passed > 0 ? (double)(p->step - p->last_step) / passed : 0;
@@ -125,17 +124,17 @@ static int progress_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_e
 	p->step = s->step;
 	p->loss = scalar_of(&s->values[0]);
 	if (now - p->last_time >= p->every || s->step >= p->target)
-		progress_tell(p, now);
+		report_progress(p, now);
 	return 0;
 }
 
-/* The step that reaches the target may be another worker's. */
+/* Another worker's step may reach the target. */
 static int progress_end(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err)
 {
 	struct progress_hook *p = (struct progress_hook *)h;
 
 	if (p->step != p->last_step)
-		progress_tell(p, mu_clock());
+		report_progress(p, mu_clock());
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks for the beginning of all, of a step, and for the end: wait for a step, feed, fetch last
+/* Hooks for the start and the end of a training: wait for a step, feed each step, fetch final
  * values. */
 #include <unistd.h>
 
@@ -7,7 +7,7 @@
 #include "lib/base/clock.h"
 #include "muster/train.h"
 
-enum { ASK_EVERY_MS = 100 };
+enum { POLL_INTERVAL_MS = 100 };
 
 static void free_hook(struct mu_hook *h)
 {
@@ -41,7 +41,7 @@ struct mu_hook *mu_final_hook(const struct mu_out *fetches, unsigned n, struct m
 	return &h->base;
 }
 
-/* ---- a function that feeds ---- */
+/* ---- feed ---- */
 struct feed_hook {
 	struct mu_hook base;
 	int (*make)(void *arg, const struct mu_tensor **values, struct mu_err *err);
@@ -105,10 +105,11 @@ static int wait_created(struct mu_hook *base, struct mu_session *s, int64_t step
 		int rc;
 
 		if (h->seconds > 0 && mu_clock() > deadline)
-			return mu_fail(err, MU_DEADLINE_EXCEEDED,
-				       "step %lld did not come in %.0f s: the others are at %lld",
-				       (long long)h->step, h->seconds, (long long)step);
-		usleep(ASK_EVERY_MS * 1000);
+			return mu_fail(
+			    err, MU_DEADLINE_EXCEEDED,
+			    "timed out waiting for step %lld after %.0f s: the global step is %lld",
+			    (long long)h->step, h->seconds, (long long)step);
+		usleep(POLL_INTERVAL_MS * 1000);
 		rc = mu_session_get(s, mu_read(counter), &now, err);
 		if (rc)
 			return rc;

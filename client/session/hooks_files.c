@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that write: checkpoints and summaries. */
+/* Hooks that write files: checkpoints and summaries. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "muster/train.h"
@@ -15,7 +15,8 @@ struct checkpoint_hook {
 	const char **told;
 };
 
-static int save(struct checkpoint_hook *c, struct mu_session *s, int64_t step, struct mu_err *err)
+static int save_checkpoint(struct checkpoint_hook *c, struct mu_session *s, int64_t step,
+			   struct mu_err *err)
 {
 	char *path = NULL;
 	int rc = mu_saver_save(c->saver, s, c->folder, step, &path, err);
@@ -28,7 +29,7 @@ static int save(struct checkpoint_hook *c, struct mu_session *s, int64_t step, s
 	c->last_time = mu_clock();
 	if (c->told)
 		*c->told = path;
-	mu_debug("train", "saved %s", path);
+	mu_debug("train", "saved checkpoint %s", path);
 	if (c->events)
 		rc = mu_event_session_log(c->events, step, MU_SESSION_CHECKPOINT, path, err);
 	return rc;
@@ -39,7 +40,7 @@ static int checkpoint_created(struct mu_hook *h, struct mu_session *s, int64_t s
 {
 	struct checkpoint_hook *c = (struct checkpoint_hook *)h;
 
-	return c->last_step == step ? 0 : save(c, s, step, err);
+	return c->last_step == step ? 0 : save_checkpoint(c, s, step, err);
 }
 
 static int checkpoint_after(struct mu_hook *h, struct mu_hook_step *s, struct mu_err *err)
@@ -48,7 +49,7 @@ static int checkpoint_after(struct mu_hook *h, struct mu_hook_step *s, struct mu
 	bool due = (c->every_seconds > 0 && mu_clock() - c->last_time >= c->every_seconds) ||
 		   (c->every_steps > 0 && s->step - c->last_step >= c->every_steps);
 
-	return due ? save(c, s->session, s->step, err) : 0;
+	return due ? save_checkpoint(c, s->session, s->step, err) : 0;
 }
 
 static int checkpoint_end(struct mu_hook *h, struct mu_session *s, int64_t step, struct mu_err *err)
@@ -93,7 +94,7 @@ struct summary_hook {
 	struct mu_event_writer *events;
 	int64_t every, last_step;
 	double last_time;
-	bool due; /* the next step is to be written: others need not fetch anything for it */
+	bool due; /* the next step is written; other steps need no fetches */
 	unsigned n;
 	struct {
 		char *tag;
@@ -132,8 +133,8 @@ static void add_histogram(struct mu_buf *summary, const char *tag, const struct 
 	free(values);
 }
 
-/* One number is a scalar, several are a histogram, bytes of [height, width, channels] a picture,
- * and text what a summary op has made. */
+/* A scalar becomes a scalar summary, several numbers a histogram, bytes [height, width, channels]
+ * an image. A string is the output of a summary op. */
 static int add_summary(struct mu_buf *summary, const char *tag, const struct mu_tensor *t,
 		       struct mu_err *err)
 {
@@ -154,8 +155,8 @@ static int add_summary(struct mu_buf *summary, const char *tag, const struct mu_
 			   MU_DATA(struct mu_string, t)->len);
 	else
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "summary '%s': %s of %s is neither numbers, a picture of bytes, nor "
-			       "what a summary op makes",
+			       "summary '%s': %s of %s is neither numbers, an image of bytes, nor "
+			       "the output of a summary op",
 			       tag, mu_dtype_name(t->dtype), mu_shape_str(&t->shape));
 	return 0;
 }

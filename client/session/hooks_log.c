@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Hooks that tell in the log: values of tensors, steps a second. */
+/* Hooks that write to the log: tensor values, steps per second. */
 #include <stdio.h>
 
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "muster/train.h"
 
-enum { VALUES_TOLD = 8 };
+enum { MAX_LOGGED_VALUES = 8 };
 
 static void free_hook(struct mu_hook *h)
 {
@@ -17,7 +17,7 @@ static void free_hook(struct mu_hook *h)
 struct logging_hook {
 	struct mu_hook base;
 	int64_t every, last_step;
-	bool due; /* the next step is to be told of */
+	bool due; /* the next step is logged */
 	unsigned n;
 	struct {
 		char *name;
@@ -56,10 +56,10 @@ static bool is_number(enum mu_dtype t)
 	return t == MU_FLOAT || t == MU_DOUBLE || t == MU_INT32 || t == MU_INT64;
 }
 
-static void tell(const char *name, const struct mu_tensor *t, int64_t step)
+static void log_tensor(const char *name, const struct mu_tensor *t, int64_t step)
 {
-	int64_t n = t->shape.count < VALUES_TOLD ? t->shape.count : VALUES_TOLD;
-	char text[32 * VALUES_TOLD + 1] = "";
+	int64_t n = t->shape.count < MAX_LOGGED_VALUES ? t->shape.count : MAX_LOGGED_VALUES;
+	char text[32 * MAX_LOGGED_VALUES + 1] = "";
 	size_t at = 0;
 
 	if (!is_number(t->dtype)) {
@@ -82,7 +82,7 @@ static int logging_after(struct mu_hook *base, struct mu_hook_step *s, struct mu
 	if (h->due)
 		h->last_step = s->step;
 	for (unsigned i = 0; h->due && i < h->n; i++)
-		tell(h->told[i].name, &s->values[i], s->step);
+		log_tensor(h->told[i].name, &s->values[i], s->step);
 	h->due = s->step + 1 - h->last_step >= h->every;
 	return 0;
 }
@@ -113,7 +113,7 @@ struct mu_hook *mu_logging_hook(const char *const *names, const struct mu_out *o
 	return &h->base;
 }
 
-/* ---- steps a second ---- */
+/* ---- steps per second ---- */
 struct counter_hook {
 	struct mu_hook base;
 	struct mu_event_writer *events;

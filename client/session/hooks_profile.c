@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A traced step as a file that trace viewers read.
+/* Writes a traced step as a file for trace viewers.
  *
  * RunMetadata{step_stats=1}, StepStats{dev_stats=1}, DeviceStepStats{device=1, node_stats=2},
- * NodeExecStats{node_name=1, all_start_micros=2, all_end_rel_micros=5, thread_id=10}.  A device is
- * a process of the trace, a thread of it a thread.
+ * NodeExecStats{node_name=1, all_start_micros=2, all_end_rel_micros=5, thread_id=10}. In the trace
+ * a device is a process, and a thread of the device is a thread.
  */
 #include <cjson/cJSON.h>
 #include <errno.h>
@@ -45,7 +45,7 @@ static bool read_node_stats(struct mu_span body, struct node_stats *e)
 	return !m.bad;
 }
 
-/* An event of the trace: "M" names a process, "X" is a span of time. */
+/* A trace event: "M" names a process, "X" is a time span. */
 static cJSON *new_event(const char *phase, struct mu_span name, unsigned device)
 {
 	MU_AUTO_FREE char *text = mu_xstrndup(name.data, name.len);
@@ -87,7 +87,7 @@ static bool add_device(cJSON *events, struct mu_span body, unsigned device)
 	return !m.bad;
 }
 
-/* The devices of a RunMetadata, one after the other; false: it is none. */
+/* Adds all devices of a RunMetadata. False if the message is invalid. */
 static bool add_devices(cJSON *events, struct mu_span metadata)
 {
 	struct mu_pb m = mu_pb_of(metadata);
@@ -142,7 +142,7 @@ static int profiler_after(struct mu_hook *base, struct mu_hook_step *s, struct m
 		mu_json_print(&text, trace);
 	cJSON_Delete(trace);
 	if (!good) {
-		mu_warn("train", "step %lld: the server's trace holds no step", (long long)s->step);
+		mu_warn("train", "step %lld: the server returned no trace", (long long)s->step);
 		return 0;
 	}
 	path = mu_xasprintf("%s/timeline-%lld.json", h->folder, (long long)s->step);

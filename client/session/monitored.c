@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Monitored sessions.
  *
- * How a session becomes ready.  Chief: when every variable is initialised the model is left as it
- * is (the ps tasks lived on, and are newer than any checkpoint); else it is restored from the
- * latest checkpoint, or initialised when there is none.  Others: ask, wait, ask again, in a session
- * that is opened once.  A lost task makes any of this fail with ABORTED or UNAVAILABLE, upon which
- * it starts over with a new session until wait_seconds have passed.
+ * How a session becomes ready. Chief: if all variables are initialised, the chief leaves the model
+ * unchanged (the ps tasks survived and are newer than any checkpoint). Else it restores the latest
+ * checkpoint, or initialises the model if there is none. Other workers: open a session once and
+ * poll it until the model is ready. If a task is lost, any of this fails with ABORTED or
+ * UNAVAILABLE. Then the procedure starts again with a new session, until wait_seconds have passed.
  */
 #include <unistd.h>
 
@@ -31,21 +31,21 @@ struct mu_monitored {
 	struct mu_builder *b;
 	struct mu_monitored_options o;
 	char *target, *folder;
-	char **filters; /* of each session; the caller's may be gone after open */
+	char **filters; /* device filters of each session; a copy */
 	struct mu_hook **hooks;
 	struct mu_session *session;
 	struct mu_out init, step_read;
 	struct replica replica;
-	struct mu_out *initialised; /* a bool for each variable */
+	struct mu_out *initialised; /* one bool for each variable */
 	unsigned n_vars, recoveries;
 	int64_t step;
-	unsigned n_created; /* hooks that know of the current one */
+	unsigned n_created; /* number of hooks whose `created` was called for the current session */
 	bool stop;
 };
 
 static bool may_recover(int rc)
 {
-	/* Nobody but a server that lost a peer cancels our steps. */
+	/* CANCELLED: only a server that lost a peer cancels our steps. */
 	return rc == -(int)MU_ABORTED || rc == -(int)MU_UNAVAILABLE || rc == -(int)MU_CANCELLED;
 }
 
@@ -65,7 +65,7 @@ static int is_ready(struct mu_monitored *m, bool *ready, struct mu_err *err)
 	return rc;
 }
 
-static int chief_prepares(struct mu_monitored *m, struct mu_err *err)
+static int prepare_as_chief(struct mu_monitored *m, struct mu_err *err)
 {
 	MU_AUTO_FREE char *latest = NULL;
 	bool ready;
@@ -87,12 +87,12 @@ static int chief_prepares(struct mu_monitored *m, struct mu_err *err)
 	return mu_session_do(m->session, m->init, err);
 }
 
-static bool told_to_stop(const struct mu_monitored *m)
+static bool stop_requested(const struct mu_monitored *m)
 {
 	return m->o.stop && *m->o.stop;
 }
 
-static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *err)
+static int wait_for_chief(struct mu_monitored *m, double deadline, struct mu_err *err)
 {
 	unsigned pause_ms = ASK_FIRST_MS;
 	struct wait wait;
@@ -107,9 +107,8 @@ static int others_wait(struct mu_monitored *m, double deadline, struct mu_err *e
 			rc = replica_is_led(&m->replica, m->session, &ready, err);
 		if (rc || ready)
 			return rc;
-		if (told_to_stop(m))
-			return mu_fail(err, MU_CANCELLED,
-				       "told to stop before the model was there");
+		if (stop_requested(m))
+			return mu_fail(err, MU_CANCELLED, "stopped before the model was ready");
 		if (mu_clock() > deadline)
 			return mu_fail(err, MU_DEADLINE_EXCEEDED,
 				       "the chief did not initialise the model in time: is it "
@@ -137,7 +136,7 @@ static int read_step(struct mu_monitored *m, struct mu_err *err)
 	return rc;
 }
 
-static void leave_session(struct mu_monitored *m)
+static void close_session(struct mu_monitored *m)
 {
 	while (m->n_created > 0) {
 		struct mu_hook *h = m->hooks[--m->n_created];
@@ -149,16 +148,16 @@ static void leave_session(struct mu_monitored *m)
 	m->session = NULL;
 }
 
-/* One try at a session with a model that is ready. */
+/* Tries once to open a session with a ready model. */
 static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *err)
 {
 	int rc = mu_session_open(&m->session, m->target, m->b, &m->o.session, err);
 
 	if (!rc)
-		rc = m->o.chief ? chief_prepares(m, err) : others_wait(m, deadline, err);
+		rc = m->o.chief ? prepare_as_chief(m, err) : wait_for_chief(m, deadline, err);
 	if (!rc)
 		rc = replica_join(&m->replica, m->session, err);
-	/* Behind that: the update of this step may be the first to wait for this worker. */
+	/* After the join: the update of this step may be the first to wait for this worker. */
 	if (!rc)
 		rc = read_step(m, err);
 	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
@@ -168,7 +167,7 @@ static int try_prepare(struct mu_monitored *m, double deadline, struct mu_err *e
 		if (!rc && m->hooks[i]->is_over && m->hooks[i]->is_over(m->hooks[i], m->step))
 			m->stop = true;
 	}
-	if (!rc && m->o.chief) /* its hook has begun one */
+	if (!rc && m->o.chief) /* its hook has started an epoch */
 		rc = replica_read_epoch(&m->replica, m->session, err);
 	return rc;
 }
@@ -181,11 +180,11 @@ static int prepare(struct mu_monitored *m, struct mu_err *err)
 	int rc;
 
 	for (;;) {
-		leave_session(m);
+		close_session(m);
 		rc = try_prepare(m, deadline, &why);
-		if (!may_recover(rc) || told_to_stop(m) || mu_clock() > deadline)
+		if (!may_recover(rc) || stop_requested(m) || mu_clock() > deadline)
 			break;
-		mu_warn("train", "not ready, trying again: %s", why.msg);
+		mu_warn("train", "not ready, retrying: %s", why.msg);
 		usleep(ASK_MOST_MS * 1000);
 	}
 	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
@@ -209,9 +208,9 @@ static void add_nodes(struct mu_monitored *m)
 		m->step_read = b->global_step->read;
 }
 
-static void discard(struct mu_monitored *m)
+static void monitored_free(struct mu_monitored *m)
 {
-	leave_session(m);
+	close_session(m);
 	for (unsigned i = 0; i < m->o.n_hooks; i++)
 		if (m->hooks[i]->free)
 			m->hooks[i]->free(m->hooks[i]);
@@ -236,7 +235,7 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 	m->o.session.stop = o->stop;
 	if (o->sync)
 		m->replica.sync = *o->sync;
-	m->o.sync = NULL; /* it may be gone after this call */
+	m->o.sync = NULL; /* it can be freed after this call */
 	m->target = mu_xstrdup(o->target);
 	m->folder = o->folder ? mu_xstrdup(o->folder) : NULL;
 	m->filters = MU_NEW_ARRAY(char *, o->session.n_device_filters + 1);
@@ -254,7 +253,7 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 	if (!rc)
 		rc = prepare(m, err);
 	if (rc)
-		discard(m);
+		monitored_free(m);
 	else
 		*out = m;
 	return rc;
@@ -262,9 +261,9 @@ int mu_monitored_open(struct mu_monitored **out, struct mu_builder *b,
 
 enum { MAX_FEEDS = 64 };
 
-/* The caller's feeds, those of hooks, and the step that the gradients are for. */
-static int all_feeds(struct mu_monitored *m, struct mu_run *r, struct mu_feed *feeds,
-		     struct mu_err *err)
+/* Collects the feeds of the caller and of the hooks, and the step that the gradients are for. */
+static int collect_feeds(struct mu_monitored *m, struct mu_run *r, struct mu_feed *feeds,
+			 struct mu_err *err)
 {
 	int rc = 0;
 
@@ -292,18 +291,18 @@ static bool is_traced(const struct mu_monitored *m)
 	return false;
 }
 
-/* What one step fetches: the caller's, the global step, each hook's. */
+/* The fetches of one step: of the caller, of the session itself, of each hook. */
 struct fetches {
 	struct mu_out out[MAX_FETCHES];
 	struct mu_tensor value[MAX_FETCHES];
 	unsigned n;
 };
 
-/* What the training itself wants of a step, behind the caller's: the step or the token; of a
- * replica the newest step; of the chief of replicas who takes part. */
-static void add_own(struct mu_monitored *m, struct fetches *f)
+/* Adds the session's own fetches: the step or the token; for a replica the newest step; for the
+ * chief of replicas the members. */
+static void add_session_fetches(struct mu_monitored *m, struct fetches *f)
 {
-	if (m->replica.leaving) /* its last gradients, and no token for them */
+	if (m->replica.leaving) /* adds its last gradients and takes no token */
 		return;
 	f->out[f->n++] = m->o.train;
 	if (!replica_is(&m->replica))
@@ -313,8 +312,9 @@ static void add_own(struct mu_monitored *m, struct fetches *f)
 		f->out[f->n++] = m->replica.sync.members;
 }
 
-/* at[i]: where the values of hook i will begin. */
-static int add_wanted(struct mu_monitored *m, struct fetches *f, unsigned *at, struct mu_err *err)
+/* Adds the fetches of the hooks. at[i]: index of the first value of hook i. */
+static int add_hook_fetches(struct mu_monitored *m, struct fetches *f, unsigned *at,
+			    struct mu_err *err)
 {
 	for (unsigned i = 0; i < m->o.n_hooks; i++) {
 		unsigned left = MAX_FETCHES - f->n, n = 0;
@@ -324,15 +324,15 @@ static int add_wanted(struct mu_monitored *m, struct fetches *f, unsigned *at, s
 			n = m->hooks[i]->wants(m->hooks[i], f->out + f->n, left);
 		if (n > left)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "hook %u wants %u values of a step, where %u are left of %d",
-				       i, n, left, (int)MAX_FETCHES);
+				       "hook %u fetches %u values, but only %u of %d are left", i,
+				       n, left, (int)MAX_FETCHES);
 		f->n += n;
 	}
 	return 0;
 }
 
-/* own: the values of those. */
-static int step_on(struct mu_monitored *m, struct mu_tensor *own, struct mu_err *err)
+/* Updates the session from the values of its own fetches (own). */
+static int update_step(struct mu_monitored *m, struct mu_tensor *own, struct mu_err *err)
 {
 	int rc;
 
@@ -348,9 +348,9 @@ static int step_on(struct mu_monitored *m, struct mu_tensor *own, struct mu_err 
 	}
 	rc = replica_take_token(&m->replica, m->session, mu_tensor_int(&own[0], 0),
 				mu_tensor_int(&own[1], 0), m->o.stop, &m->step, err);
-	if (rc || !told_to_stop(m))
+	if (rc || !stop_requested(m))
 		return rc;
-	/* The chief's end stops the others too, and without a chief nobody waits. */
+	/* When the chief ends, all workers end; without a chief a worker does not wait. */
 	m->stop = m->o.chief || m->replica.over;
 	return m->o.chief ? 0 : replica_leave(&m->replica, m->session, &m->step, err);
 }
@@ -363,7 +363,7 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	struct mu_feed feeds[MAX_FEEDS];
 	struct mu_run r = *run;
 	MU_AUTO_BUF trace = {0};
-	int rc = all_feeds(m, &r, feeds, err);
+	int rc = collect_feeds(m, &r, feeds, err);
 
 	if (rc)
 		return rc;
@@ -371,8 +371,8 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 		return mu_fail(err, MU_INVALID_ARGUMENT, "%u fetches are too many", own);
 	for (unsigned i = 0; i < own; i++)
 		f.out[f.n++] = run->fetches[i];
-	add_own(m, &f);
-	rc = add_wanted(m, &f, at, err);
+	add_session_fetches(m, &f);
+	rc = add_hook_fetches(m, &f, at, err);
 	if (rc)
 		return rc;
 	r.fetches = f.out;
@@ -386,7 +386,7 @@ static int run_once(struct mu_monitored *m, const struct mu_run *run, struct mu_
 	rc = mu_session_run(m->session, &r, f.value, err);
 	if (rc)
 		return rc;
-	rc = step_on(m, f.value + own, err);
+	rc = update_step(m, f.value + own, err);
 	if (!rc)
 		m->recoveries = 0;
 	for (unsigned i = 0; i < m->o.n_hooks && !rc; i++) {
@@ -419,7 +419,7 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 	while (may_recover(rc = run_once(m, run, values, &why)) && m->recoveries++ < most) {
 		mu_warn("train", "lost the session at step %lld, opening a new one: %s",
 			(long long)m->step, why.msg);
-		if (m->recoveries > 1) /* it did not help at once: the cluster needs time */
+		if (m->recoveries > 1) /* a second recovery in a row: give the cluster time */
 			usleep(RECOVERY_WAIT_MS * 1000 * (m->recoveries < 10 ? m->recoveries : 10));
 		rc = prepare(m, &why);
 		if (rc)
@@ -429,7 +429,7 @@ int mu_monitored_train(struct mu_monitored *m, const struct mu_run *run, struct 
 		struct mu_err later;
 
 		if (mu_monitored_leave(m, &later))
-			mu_warn("train", "the other workers were not told: %s", later.msg);
+			mu_warn("train", "cannot deregister from the other workers: %s", later.msg);
 	}
 	return rc ? mu_fail(err, why.code, "%s", why.msg) : 0;
 }
@@ -442,7 +442,7 @@ int mu_monitored_leave(struct mu_monitored *m, struct mu_err *err)
 
 bool mu_monitored_should_stop(const struct mu_monitored *m)
 {
-	return m->stop || (told_to_stop(m) && !replica_is(&m->replica));
+	return m->stop || (stop_requested(m) && !replica_is(&m->replica));
 }
 
 int64_t mu_monitored_step(const struct mu_monitored *m)
@@ -462,6 +462,6 @@ int mu_monitored_close(struct mu_monitored *m, bool failed, struct mu_err *err)
 	for (unsigned i = 0; i < m->o.n_hooks && !failed && !rc; i++)
 		if (m->hooks[i]->end)
 			rc = m->hooks[i]->end(m->hooks[i], m->session, m->step, err);
-	discard(m);
+	monitored_free(m);
 	return rc;
 }

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* See replica.h, and grad.h for how synchronous replicas work together. */
+/* See replica.h; grad.h describes the protocol of synchronous replicas. */
 #include "client/session/replica.h"
 
-static void drop_fed(struct replica *r)
+static void drop_feeds(struct replica *r)
 {
 	for (unsigned i = 0; i < r->n_fed; i++)
 		mu_tensor_unref(&r->fed[i].value);
@@ -13,13 +13,13 @@ static void drop_fed(struct replica *r)
 
 void replica_fini(struct replica *r)
 {
-	drop_fed(r);
+	drop_feeds(r);
 	mu_tensor_unref(&r->step_value);
 	mu_tensor_unref(&r->members);
 }
 
-/* The first `workers` of all places. */
-static int planned(const struct mu_sync *sync, struct mu_tensor *out, struct mu_err *err)
+/* The initial members: the first `workers` of `capacity`. */
+static int initial_members(const struct mu_sync *sync, struct mu_tensor *out, struct mu_err *err)
 {
 	struct mu_shape shape;
 	int rc = mu_shape_set(&shape, 1, (int64_t[]){sync->capacity}, err);
@@ -34,7 +34,7 @@ static int planned(const struct mu_sync *sync, struct mu_tensor *out, struct mu_
 int replica_set_members(struct replica *r, struct mu_session *s, struct mu_err *err)
 {
 	struct mu_feed feed = {r->sync.members_value, &r->members};
-	int rc = mu_tensor_is_set(&r->members) ? 0 : planned(&r->sync, &r->members, err);
+	int rc = mu_tensor_is_set(&r->members) ? 0 : initial_members(&r->sync, &r->members, err);
 
 	if (rc)
 		return rc;
@@ -71,10 +71,11 @@ int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err)
 	int rc = mu_session_do(s, r->sync.join, err);
 
 	if (rc == -(int)MU_FAILED_PRECONDITION)
-		return mu_wrap(err,
-			       "the chief has no place for this worker, start it again with the "
-			       "number of workers that there are now");
-	/* Behind that: who is told of the next epoch counts those who have joined. */
+		return mu_wrap(
+		    err,
+		    "the chief allows fewer workers than this one's index: restart it with the "
+		    "current number of workers");
+	/* After joining, because the token of the next epoch goes to the members at that time. */
 	return rc ? rc : replica_read_epoch(r, s, err);
 }
 
@@ -97,8 +98,8 @@ int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigne
 	return 0;
 }
 
-/* What a token is good for: *step moves on, or nothing. */
-static bool take(struct replica *r, int64_t token, int64_t latest, int64_t *step)
+/* Uses a token: returns true and advances *step, or false if the token is stale. */
+static bool accept_token(struct replica *r, int64_t token, int64_t latest, int64_t *step)
 {
 	if (token <= MU_SYNC_AGAIN && MU_SYNC_AGAIN - token > r->epoch) {
 		r->epoch = MU_SYNC_AGAIN - token;
@@ -116,7 +117,7 @@ int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, i
 {
 	const struct mu_out both[] = {r->sync.token, r->sync.token_latest};
 
-	while (!take(r, token, latest, step)) {
+	while (!accept_token(r, token, latest, step)) {
 		struct mu_tensor v[2];
 		int rc;
 
@@ -152,15 +153,16 @@ int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct
 
 void replica_keep(struct replica *r, const struct mu_feed *feeds, unsigned n)
 {
-	drop_fed(r);
+	drop_feeds(r);
 	r->fed = MU_NEW_ARRAY(struct replica_fed, n + 1);
 	for (; r->n_fed < n; r->n_fed++)
 		r->fed[r->n_fed] =
 		    (struct replica_fed){feeds[r->n_fed].at, mu_tensor_ref(feeds[r->n_fed].value)};
 }
 
-/* The gradients that an update may have begun to wait for. */
-static int give_once_more(struct replica *r, struct mu_session *s, int64_t step, struct mu_err *err)
+/* Adds the gradients that an update may be waiting for. */
+static int add_last_gradients(struct replica *r, struct mu_session *s, int64_t step,
+			      struct mu_err *err)
 {
 	struct mu_feed *feeds = MU_NEW_ARRAY(struct mu_feed, r->n_fed + 1);
 	struct mu_run run = {.feeds = feeds, .targets = &r->sync.give, .n_targets = 1};
@@ -184,5 +186,5 @@ int replica_end(struct replica *r, struct mu_session *s, struct mu_err *err)
 	if (!replica_is(r) || r->leaving || r->over || !r->fed)
 		return 0;
 	rc = replica_leave(r, s, &awaited, err);
-	return rc ? rc : give_once_more(r, s, awaited, err);
+	return rc ? rc : add_last_gradients(r, s, awaited, err);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One worker's part of synchronous replicas in a monitored session: the step that it works for, its
- * tokens, and whether it takes part at all. */
+/* One worker's part of synchronous replicas in a monitored session: its current step, its tokens
+ * and its membership. */
 #ifndef CLIENT_SESSION_REPLICA_H
 #define CLIENT_SESSION_REPLICA_H
 
@@ -9,16 +9,16 @@
 
 struct replica_fed {
 	struct mu_out at;
-	struct mu_tensor value; /* shared with whoever fed it */
+	struct mu_tensor value; /* shares memory with the caller's tensor */
 };
 struct replica {
-	struct mu_sync sync;         /* all of it nothing: each for himself */
-	struct mu_tensor step_value; /* what local_step is fed */
-	struct mu_tensor members;    /* the chief's: who took part when it last looked */
-	int64_t epoch;               /* in which it works */
+	struct mu_sync sync;         /* all zero: not a synchronous replica */
+	struct mu_tensor step_value; /* value fed to local_step */
+	struct mu_tensor members;    /* chief only: the members of the last step */
+	int64_t epoch;               /* the worker's current epoch */
 	bool leaving;
-	bool over;               /* the chief has gone, and so does this one */
-	struct replica_fed *fed; /* for its last step */
+	bool over;               /* the chief has ended, so this worker ends */
+	struct replica_fed *fed; /* feeds of the last step */
 	unsigned n_fed;
 };
 static inline bool replica_is(const struct replica *r)
@@ -27,32 +27,32 @@ static inline bool replica_is(const struct replica *r)
 }
 void replica_fini(struct replica *r);
 
-/* The chief, before a new model is there: who takes part.  In the beginning the workers that were
- * planned for, later those that it last saw. */
+/* Chief only, before it initialises a model: sets the members. These are the initial workers, or in
+ * a later session the last known members. */
 int replica_set_members(struct replica *r, struct mu_session *s, struct mu_err *err);
-/* In each new session whose model is ready; nothing for one who is by himself. */
+/* Called in each new session after the model is ready. Does nothing for an asynchronous worker. */
 int replica_join(struct replica *r, struct mu_session *s, struct mu_err *err);
-/* Reads the epoch: after joining, and by the chief again when it has begun one. */
+/* Reads the epoch. Called after joining, and again by the chief after it has started an epoch. */
 int replica_read_epoch(struct replica *r, struct mu_session *s, struct mu_err *err);
-/* Whether a chief has begun an epoch: what is given before that is thrown away. */
+/* *led: true if a chief has started an epoch. Gradients added before that are dropped. */
 int replica_is_led(struct replica *r, struct mu_session *s, bool *led, struct mu_err *err);
-/* Adds to the feeds, which have room, that this step is worked for. */
+/* Adds the feed of local_step for this step. feeds must have room. */
 int replica_feed(struct replica *r, int64_t step, struct mu_feed *feeds, unsigned *n,
 		 struct mu_err *err);
-/* token, latest: as the step brought them.  *step moves on with this token or the next that is of
- * use; one may have been left there by an earlier life of this worker.  After one that tells of a
- * new epoch the latest step is worked for, if it be again.  MU_SYNC_OVER says that the chief has
- * gone: when `stop` is set that ends the waiting, with *step as it was, and r->over. */
+/* token, latest: fetched by the step. Advances *step with this token, or with the next token that
+ * is not stale. A stale token can be from a previous run of this worker. After a token of a new
+ * epoch the worker works for the latest step, even a second time. MU_SYNC_OVER means that the chief
+ * has ended: if `stop` is set the wait ends with *step unchanged and r->over set. */
 int replica_take_token(struct replica *r, struct mu_session *s, int64_t token, int64_t latest,
 		       const volatile int *stop, int64_t *step, struct mu_err *err);
-/* This worker takes part no more.  *step: the one of which the update may have begun to wait for
- * its gradients, which it still gives. */
+/* Deregisters this worker. *step: the step whose update may be waiting for its gradients; the
+ * worker still adds them. */
 int replica_leave(struct replica *r, struct mu_session *s, int64_t *step, struct mu_err *err);
-/* Keeps what a step is fed, for replica_end. */
+/* Keeps the feeds of a step for replica_end. */
 void replica_keep(struct replica *r, const struct mu_feed *feeds, unsigned n);
-/* The program of this worker has no more to feed: leaves, and gives the gradients of what it was
- * last fed once more, so that no update waits for it.  Nothing for one who has left, goes with the
- * chief, or has made no step. */
+/* Called at the end of this worker's data. Deregisters the worker and adds the gradients of its
+ * last feeds once more, so that no update waits for it. Does nothing if the worker has left, ends
+ * with the chief, or has made no step. */
 int replica_end(struct replica *r, struct mu_session *s, struct mu_err *err);
 
 #endif

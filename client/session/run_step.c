@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RunStepRequest: session_handle=1, feed=2 {name=1, tensor=2}, fetch=3, target=4, options=5
- * {trace_level=1, timeout_in_ms=2}, store_errors_in_response_body=7, request_id=8. RunStepResponse:
- * tensor=1 {name=1, tensor=2}, metadata=2, status_code=3, status_error_message=4.
+/* Encoding of RunStepRequest: session_handle=1, feed=2 {name=1, tensor=2}, fetch=3, target=4,
+ * options=5 {trace_level=1, timeout_in_ms=2}, store_errors_in_response_body=7, request_id=8.
+ * RunStepResponse: tensor=1 {name=1, tensor=2}, metadata=2, status_code=3, status_error_message=4.
  *
- * The largest feed is written last and its bytes stay where they are: gRPC sends them from the
- * tensor.  A fetch that is asked for twice travels once.
+ * The largest feed is written last without a copy: gRPC sends the bytes of the tensor. A duplicate
+ * fetch is transferred once.
  */
 #include "client/session/run_step.h"
 
@@ -12,8 +12,8 @@
 
 #include "lib/tensor/tensor_proto.h"
 
-/* Below this a copy is cheaper than one more slice. */
-enum { BORROW_FROM = 4096, NAME_MAX_LEN = 1024 };
+/* Below BORROW_FROM bytes a copy is cheaper than another slice. */
+enum { BORROW_MIN_BYTES = 4096, NAME_MAX_LEN = 1024 };
 enum { FULL_TRACE = 3 };
 
 void run_step_fini(struct run_step *r)
@@ -40,7 +40,8 @@ static void put_feed(struct mu_buf *b, const struct mu_feed *f)
 	mu_pb_end(b, feed);
 }
 
-/* As put_feed, but leaves the tensor's bytes to the caller; every length counts them in. */
+/* As put_feed, but without the bytes of the tensor, which the caller sends. All lengths include
+ * them. */
 static size_t put_feed_head(struct mu_buf *b, const struct mu_feed *f)
 {
 	MU_AUTO_BUF name = {0}, head = {0};
@@ -76,7 +77,8 @@ unsigned run_step_borrowed(const struct mu_tensor *const *values, unsigned n)
 	unsigned largest = n;
 
 	for (unsigned i = 0; i < n; i++)
-		if (mu_dtype_size(values[i]->dtype) && mu_tensor_bytes(values[i]) >= BORROW_FROM &&
+		if (mu_dtype_size(values[i]->dtype) &&
+		    mu_tensor_bytes(values[i]) >= BORROW_MIN_BYTES &&
 		    (largest == n || mu_tensor_bytes(values[i]) > mu_tensor_bytes(values[largest])))
 			largest = i;
 	return largest;
@@ -119,7 +121,8 @@ int run_step_encode(struct run_step *r, const char *handle, const struct mu_run 
 	for (unsigned i = 0; i < run->n_feeds; i++) {
 		const struct mu_feed *f = &run->feeds[i];
 
-		if (mu_dtype_size(f->value->dtype) && mu_tensor_bytes(f->value) >= BORROW_FROM &&
+		if (mu_dtype_size(f->value->dtype) &&
+		    mu_tensor_bytes(f->value) >= BORROW_MIN_BYTES &&
 		    (!borrowed || mu_tensor_bytes(f->value) > mu_tensor_bytes(borrowed->value)))
 			borrowed = f;
 	}
@@ -133,7 +136,7 @@ int run_step_encode(struct run_step *r, const char *handle, const struct mu_run 
 	return 0;
 }
 
-/* One NamedTensorProto into every fetch of that name. */
+/* Decodes one NamedTensorProto into every fetch of that name. */
 static int take_tensor(struct mu_span body, const struct mu_run *run, struct mu_tensor *got,
 		       struct mu_err *err)
 {
@@ -150,7 +153,7 @@ static int take_tensor(struct mu_span body, const struct mu_run *run, struct mu_
 			proto = f.bytes;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INTERNAL, "the server's reply is cut short");
+		return mu_fail(err, MU_INTERNAL, "the server's reply is truncated");
 	if (mu_tensor_parse(&t, proto, err))
 		return mu_wrap(err, "value of '%.*s'", (int)name.len, name.data);
 	for (unsigned i = 0; i < run->n_fetches; i++) {
@@ -177,7 +180,7 @@ static int take_reply(struct mu_span reply, const struct mu_run *run, struct mu_
 			why = f.bytes;
 	}
 	if (m.bad)
-		return mu_fail(err, MU_INTERNAL, "the server's reply is cut short");
+		return mu_fail(err, MU_INTERNAL, "the server's reply is truncated");
 	if (code)
 		return mu_fail(err, mu_code_from(code), "%.*s", (int)why.len, why.data);
 	m = mu_pb_of(reply);

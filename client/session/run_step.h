@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* RunStepRequest and RunStepResponse, by hand (they are the hot messages). */
+/* Hand-written encoding of RunStepRequest and RunStepResponse, which are on the hot path. */
 #ifndef CLIENT_SESSION_RUN_STEP_H
 #define CLIENT_SESSION_RUN_STEP_H
 
@@ -8,19 +8,21 @@
 
 struct run_step {
 	struct mu_buf head;
-	const struct mu_tensor *payload; /* the largest feed, sent from where it is; or NULL */
+	const struct mu_tensor *payload; /* the largest feed, sent without a copy; or NULL */
 	size_t payload_len;
 };
-/* Every feed, fetch and target names something, and a feed has its value where it needs one. */
+/* Checks that each feed, fetch and target has a node. With `values` each feed must also have a
+ * value. */
 int run_step_check(const struct mu_run *run, bool values, struct mu_err *err);
-unsigned run_step_first(const struct mu_run *run, unsigned i); /* the first fetch of that output */
+unsigned run_step_first(const struct mu_run *run,
+			unsigned i); /* index of the first fetch of the same output */
 void run_step_put_name(struct mu_buf *b, uint32_t number, struct mu_out o);
-/* Which of these to send from where it is: the largest, if it is large; else n. */
+/* Index of the value to send without a copy: the largest one, if it is large; else n. */
 unsigned run_step_borrowed(const struct mu_tensor *const *values, unsigned n);
 void run_step_fini(struct run_step *r);
 int run_step_encode(struct run_step *r, const char *handle, const struct mu_run *run,
 		    long timeout_ms, int64_t request_id, struct mu_err *err);
-/* Fills values, or fails with the error that the body carries. */
+/* Sets values, or fails with the error in the reply. */
 int run_step_decode(struct mu_span reply, const struct mu_run *run, struct mu_tensor *values,
 		    struct mu_err *err);
 

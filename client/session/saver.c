@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Saving and restoring through the graph, in TensorFlow's sharded form.
+/* Saves and restores variables through the graph, in TensorFlow's sharded format.
  *
- * Every task that holds variables writes a shard of its own beside the goal ("…_temp_<hex>/part"),
- * then the first of them merges the indexes under the final name, so that a checkpoint is there as
- * a whole or not at all.  The servers write the files, on their own file systems: with several ps
- * tasks the folder must be one they share.  The `checkpoint` file beside it is written here.
+ * Every task with variables writes its own shard beside the final files ("…_temp_<hex>/part"). Then
+ * the first task merges the indexes under the final name, so that a checkpoint appears atomically.
+ * The servers write the files on their own file systems: several ps tasks need a shared folder. The
+ * client writes the `checkpoint` file.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -23,8 +23,9 @@
 struct mu_saver {
 	struct mu_builder *b;
 	unsigned keep;
-	double keep_every;           /* seconds; 0: nothing is kept for good */
-	struct mu_out prefix, aside; /* fed: the final name, and that of the shards */
+	double keep_every; /* seconds; 0: no checkpoint is kept permanently */
+	struct mu_out prefix,
+	    aside; /* placeholders: the final prefix, and the prefix of the shards */
 	struct mu_out save, restore; /* operations */
 	const struct shard *shards;
 	unsigned n_shards;
@@ -49,7 +50,7 @@ static struct shard *make_shards(struct mu_builder *b, const struct mu_saver_opt
 		unsigned k = 0;
 
 		if (!v.var)
-			continue; /* the builder holds the error that made it so */
+			continue; /* the builder has the error */
 		v.name = mu_arena_printf(&b->graph->arena, "%s", v.name ? v.name : v.var->name);
 		while (k < shards && strcmp(all[k].device, v.var->ref.node->device) != 0)
 			k++;
@@ -64,9 +65,9 @@ static struct shard *make_shards(struct mu_builder *b, const struct mu_saver_opt
 	return all;
 }
 
-/* The constant vectors of names and of (empty) slices that SaveV2 and RestoreV2 both take. */
-static void names_of(struct mu_builder *b, const struct shard *s, struct mu_out *names,
-		     struct mu_out *slices)
+/* Adds the constant vectors of names and (empty) slices for SaveV2 and RestoreV2. */
+static void make_name_vectors(struct mu_builder *b, const struct shard *s, struct mu_out *names,
+			      struct mu_out *slices)
 {
 	const char **text = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
 	const char **none = MU_ARENA_ARRAY(&b->graph->arena, const char *, s->n);
@@ -88,7 +89,7 @@ static void save_shard(struct mu_saver *v, const struct shard *s, unsigned k, un
 	*file = mu_op(b, "ShardedFilename",
 		      MU_IN(v->aside, mu_const_int(b, MU_INT32, k), mu_const_int(b, MU_INT32, of)));
 	in[0] = *file;
-	names_of(b, s, &in[1], &in[2]);
+	make_name_vectors(b, s, &in[1], &in[2]);
 	for (unsigned i = 0; i < s->n; i++)
 		in[3 + i] = s->vars[i].var->ref;
 	*done = mu_op_add(b, &(struct mu_op_args){.op = "SaveV2", .in = in, .n_in = s->n + 3});
@@ -102,7 +103,7 @@ static void restore_shard(struct mu_saver *v, const struct shard *s, struct mu_o
 
 	for (unsigned i = 0; i < s->n; i++)
 		types[i] = s->vars[i].var->dtype;
-	names_of(b, s, &names, &slices);
+	make_name_vectors(b, s, &names, &slices);
 	values = mu_op(b, "RestoreV2", MU_IN(v->prefix, names, slices),
 		       MU_ATTRS(MU_A_TYPES("dtypes", types, s->n)));
 	for (unsigned i = 0; i < s->n; i++)
@@ -159,9 +160,9 @@ void mu_saver_free(struct mu_saver *v)
 	free(v);
 }
 
-/* Runs save or restore with prefix and aside fed. */
-static int run_with(struct mu_saver *v, struct mu_session *s, struct mu_out op, const char *prefix,
-		    struct mu_err *err)
+/* Runs `save` or `restore` with its prefixes. */
+static int run_saver_op(struct mu_saver *v, struct mu_session *s, struct mu_out op,
+			const char *prefix, struct mu_err *err)
 {
 	MU_AUTO_TENSOR name = {0};
 	MU_AUTO_TENSOR aside = {0};
@@ -186,10 +187,10 @@ static int run_with(struct mu_saver *v, struct mu_session *s, struct mu_out op, 
 	return rc;
 }
 
-/* Whether the checkpoint that falls off the end of the list stays on the disk: the first one that
- * is keep_every after the last that did.  The list is as it was before. */
-static bool stays(struct mu_saver *v, struct mu_checkpoint_state *after,
-		  const struct mu_checkpoint_state *before, const char *path)
+/* True if the checkpoint that leaves the list stays on disk: the first one at least keep_every
+ * after the last one that stayed. `before` is the old list. Updates after->last_preserved. */
+static bool is_preserved(struct mu_saver *v, struct mu_checkpoint_state *after,
+			 const struct mu_checkpoint_state *before, const char *path)
 {
 	for (unsigned i = 0; v->keep_every > 0 && i < before->n; i++)
 		if (strcmp(before->all[i], path) == 0 && before->times &&
@@ -200,8 +201,9 @@ static bool stays(struct mu_saver *v, struct mu_checkpoint_state *after,
 	return false;
 }
 
-/* Adds the new checkpoint to the `checkpoint` file and removes what fell off its end. */
-static int record(struct mu_saver *v, const char *folder, const char *path, struct mu_err *err)
+/* Adds the new checkpoint to the `checkpoint` file and deletes those that leave its list. */
+static int record_checkpoint(struct mu_saver *v, const char *folder, const char *path,
+			     struct mu_err *err)
 {
 	struct mu_checkpoint_state state = {0}, before = {0};
 	char **dropped = NULL;
@@ -214,16 +216,16 @@ static int record(struct mu_saver *v, const char *folder, const char *path, stru
 	now = mu_wall();
 	if (v->keep_every > 0 && !rc)
 		mu_checkpoint_state_read(&before, folder, NULL);
-	if (!(state.last_preserved > 0)) /* nothing yet: the hours count from now */
+	if (!(state.last_preserved > 0)) /* no checkpoint has stayed yet: the interval starts now */
 		state.last_preserved = now;
 	mu_checkpoint_state_add(&state, path, now, v->keep, &dropped, &n_dropped);
 	for (unsigned i = 0; i < n_dropped; i++)
-		if (stays(v, &state, &before, dropped[i]))
+		if (is_preserved(v, &state, &before, dropped[i]))
 			dropped[i][0] = 0;
 	rc = mu_checkpoint_state_write(&state, folder, err);
 	for (unsigned i = 0; i < n_dropped; i++) {
-		/* Files on another machine's disk cannot be removed from here; that is no failure.
-		 */
+		/* Files on the disk of another machine cannot be deleted from here; ignore the
+		 * failure. */
 		if (!rc && dropped[i][0])
 			mu_bundle_remove(dropped[i], NULL);
 		free(dropped[i]);
@@ -236,7 +238,7 @@ static int record(struct mu_saver *v, const char *folder, const char *path, stru
 
 int mu_saver_write(struct mu_saver *v, struct mu_session *s, const char *prefix, struct mu_err *err)
 {
-	if (run_with(v, s, v->save, prefix, err))
+	if (run_saver_op(v, s, v->save, prefix, err))
 		return mu_wrap(err, "save checkpoint %s", prefix);
 	return 0;
 }
@@ -270,8 +272,8 @@ int mu_saver_copy(const struct mu_saver *v, const char *from, const char *prefix
 	return rc ? rc : mu_bundle_finish(w, err);
 }
 
-/* The folder and those above it, and its full path; NULL: it cannot be. */
-static char *made(const char *folder)
+/* Creates the folder and its parents. Returns its absolute path, or NULL on failure. */
+static char *make_folder(const char *folder)
 {
 	MU_AUTO_FREE char *all = mu_xasprintf("%s/", folder);
 
@@ -286,12 +288,12 @@ int mu_saver_save(struct mu_saver *v, struct mu_session *s, const char *folder, 
 	int rc;
 
 	if (!full)
-		full = made(folder);
+		full = make_folder(folder);
 	if (!full)
 		return mu_fail_errno(err, errno, "make the checkpoint folder %s", folder);
 	prefix = mu_xasprintf("%s/model.ckpt-%lld", full, (long long)step);
 	rc = mu_saver_write(v, s, prefix, err);
-	if (!rc && record(v, full, prefix, err))
+	if (!rc && record_checkpoint(v, full, prefix, err))
 		rc = mu_wrap(err, "save checkpoint %s", prefix);
 	if (rc)
 		return rc;
@@ -303,7 +305,7 @@ int mu_saver_save(struct mu_saver *v, struct mu_session *s, const char *folder, 
 int mu_saver_restore(struct mu_saver *v, struct mu_session *s, const char *prefix,
 		     struct mu_err *err)
 {
-	if (run_with(v, s, v->restore, prefix, err))
+	if (run_saver_op(v, s, v->restore, prefix, err))
 		return mu_wrap(err, "restore checkpoint %s", prefix);
 	return 0;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorFlow's master protocol from the client's side.
+/* Client side of TensorFlow's master protocol.
  *
- * The first run sends CreateSession with the whole graph, a later one ExtendSession with the nodes
- * that are new, then RunStep.  Errors of a step come in the body of its reply, so that their text
- * may be long.  CreateSession is tried again while nobody answers, until the connect timeout, and
- * says meanwhile what it waits for; nothing else is: whether a step that failed half way may run
- * again is for the caller to say.
+ * The first step sends CreateSession with the whole graph. A later one sends ExtendSession with the
+ * new nodes, then RunStep. Errors of a step are in the body of the reply, because a status message
+ * is limited in length. While the server is unreachable, CreateSession is retried until the connect
+ * timeout, and the session logs the reason. No other call is retried: only the caller knows whether
+ * a step that failed may run again.
  *
- * Lock: `lock` guards handle, version, sent and ended; it is held across Create and Extend (two
- * threads must not send the same nodes) but not across RunStep.
+ * Lock: `lock` guards handle, version, sent and ended. It is held across CreateSession and
+ * ExtendSession, because two threads must not send the same nodes. It is not held across RunStep.
  */
 #include "muster/session.h"
 #include "lib/base/clock.h"
@@ -25,13 +25,13 @@
 enum {
 	DEFAULT_CONNECT_MS = 60000,
 	RETRY_PAUSE_MS = 200,
-	FIRST_LOOK_MS = 1000, /* at whether we are told to stop */
+	FIRST_STOP_CHECK_MS = 1000, /* first check of `stop` during CreateSession */
 	CLOSE_MS = 5000,
 	EXTEND_MS = 60000,
 };
 
 struct mu_session {
-	struct rpc_channel *channel; /* NULL with a transport of the program's own */
+	struct rpc_channel *channel; /* NULL if the program supplies a transport */
 	struct mu_transport transport;
 	struct mu_builder *builder;
 	char *target;
@@ -39,11 +39,11 @@ struct mu_session {
 	unsigned n_filters;
 	long connect_ms, run_ms;
 	bool isolate, log_placement;
-	const volatile int *stop; /* NULL, or not 0: no more waiting for a session */
+	const volatile int *stop; /* (optional) non-zero: stop waiting for a session */
 	pthread_mutex_t lock;
 	char *handle; /* NULL: not created yet */
 	int64_t version;
-	unsigned sent; /* nodes the server has */
+	unsigned sent; /* number of nodes that the server has */
 	bool ended;    /* closed on the server */
 	_Atomic int64_t next_request;
 };
@@ -78,7 +78,7 @@ int mu_session_open(struct mu_session **out, const char *target, struct mu_build
 	s->log_placement = o->log_placement;
 	s->stop = o->stop;
 	pthread_mutex_init(&s->lock, NULL);
-	/* Request ids are only ever compared with each other by the server, across all clients. */
+	/* The server only compares request ids for equality, across all clients. */
 	if (getrandom(&first, sizeof(first), 0) != (ssize_t)sizeof(first))
 		first = now_ms();
 	s->next_request = first & 0x3fffffffffffffff;
@@ -94,8 +94,9 @@ int session_call(struct mu_session *s, const char *method, const struct rpc_mess
 	return rpc_call(s->channel, method, m, timeout_ms, flags, reply, err);
 }
 
-static int call(struct mu_session *s, const char *method, const struct mu_buf *request,
-		long timeout_ms, unsigned flags, struct mu_buf *reply, struct mu_err *err)
+static int session_call_buf(struct mu_session *s, const char *method, const struct mu_buf *request,
+			    long timeout_ms, unsigned flags, struct mu_buf *reply,
+			    struct mu_err *err)
 {
 	struct rpc_message m = {.head = mu_buf_span(request)};
 
@@ -113,8 +114,8 @@ void mu_session_cancel(struct mu_session *s)
 	if (tell)
 		mu_pb_put_str(&request, 1, s->handle);
 	pthread_mutex_unlock(&s->lock);
-	if (tell) /* whether the server hears it or not, the session is over for us */
-		call(s, MASTER "CloseSession", &request, CLOSE_MS, 0, &reply, NULL);
+	if (tell) /* even if this call fails, the session has ended for the client */
+		session_call_buf(s, MASTER "CloseSession", &request, CLOSE_MS, 0, &reply, NULL);
 }
 
 void mu_session_close(struct mu_session *s)
@@ -158,7 +159,7 @@ static void encode_create(struct mu_session *s, struct mu_buf *b)
 	mu_pb_put_str(b, 3, s->target);
 }
 
-/* Both replies, read alike: handle (field 1) and version (2 or 4, as told). */
+/* Decodes both replies: handle (field 1) and graph version (field version_field). */
 static int decode_reply(const struct mu_buf *reply, uint32_t version_field, char **handle,
 			int64_t *version, struct mu_err *err)
 {
@@ -174,13 +175,13 @@ static int decode_reply(const struct mu_buf *reply, uint32_t version_field, char
 			*version = (int64_t)f.value;
 	}
 	if (m.bad || (handle && !name.len))
-		return mu_fail(err, MU_INTERNAL, "the server's reply is cut short");
+		return mu_fail(err, MU_INTERNAL, "the server's reply is truncated");
 	if (handle)
 		*handle = mu_xstrndup(name.data, name.len);
 	return 0;
 }
 
-/* A server in this process says itself what it waits for. */
+/* A server in this process logs its own waits. */
 static int call_create(struct mu_session *s, struct wait *w, const struct mu_buf *request,
 		       long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
@@ -192,11 +193,12 @@ static int call_create(struct mu_session *s, struct wait *w, const struct mu_buf
 		   : wait_call(w, s->channel, s->target, method, &m, timeout_ms, reply, err);
 }
 
-static int create(struct mu_session *s, struct mu_err *err)
+static int session_create(struct mu_session *s, struct mu_err *err)
 {
 	unsigned nodes = mu_builder_graph(s->builder)->n_nodes;
 	long end = now_ms() + s->connect_ms, left = s->connect_ms;
-	long patience = s->stop ? FIRST_LOOK_MS : left; /* grows: a large graph takes its time */
+	long try_ms = s->stop ? FIRST_STOP_CHECK_MS
+			      : left; /* doubled for each try, because a large graph takes longer */
 	MU_AUTO_BUF request = {0}, reply = {0};
 	struct mu_err why = {0};
 	struct wait wait;
@@ -205,19 +207,18 @@ static int create(struct mu_session *s, struct mu_err *err)
 	wait_begin(&wait);
 	encode_create(s, &request);
 	for (;;) {
-		rc = call_create(s, &wait, &request, patience < left ? patience : left, &reply,
-				 &why);
+		rc = call_create(s, &wait, &request, try_ms < left ? try_ms : left, &reply, &why);
 		left = end - now_ms();
 		if (rc && s->stop && *s->stop)
 			return mu_fail(err, MU_CANCELLED,
-				       "told to stop before there was a session on %s", s->target);
+				       "stopped before the session on %s was created", s->target);
 		if ((rc != -(int)MU_UNAVAILABLE && rc != -(int)MU_DEADLINE_EXCEEDED) ||
 		    left < RETRY_PAUSE_MS)
 			break;
 		if (rc == -(int)MU_UNAVAILABLE)
 			usleep(RETRY_PAUSE_MS * 1000);
 		else
-			patience *= 2;
+			try_ms *= 2;
 		mu_buf_clear(&reply);
 	}
 	if (rc == -(int)MU_DEADLINE_EXCEEDED)
@@ -235,7 +236,7 @@ static int create(struct mu_session *s, struct mu_err *err)
 }
 
 /* ExtendSessionRequest: session_handle=1, graph_def=2, current_graph_version=3. */
-static int extend(struct mu_session *s, struct mu_err *err)
+static int session_extend(struct mu_session *s, struct mu_err *err)
 {
 	struct mu_graph *g = mu_builder_graph(s->builder);
 	unsigned nodes = g->n_nodes;
@@ -247,7 +248,7 @@ static int extend(struct mu_session *s, struct mu_err *err)
 	mu_graph_write_from(g, s->sent, &request);
 	mu_pb_end(&request, at);
 	mu_pb_put_int(&request, 3, s->version);
-	rc = call(s, MASTER "ExtendSession", &request, EXTEND_MS, 0, &reply, err);
+	rc = session_call_buf(s, MASTER "ExtendSession", &request, EXTEND_MS, 0, &reply, err);
 	if (!rc)
 		rc = decode_reply(&reply, 4, NULL, &s->version, err);
 	if (!rc)
@@ -265,9 +266,9 @@ int session_follow(struct mu_session *s, struct mu_err *err)
 	if (s->ended)
 		rc = mu_fail(err, MU_CANCELLED, "the session was cancelled");
 	else if (!s->handle)
-		rc = create(s, err);
+		rc = session_create(s, err);
 	else if (s->sent < mu_builder_graph(s->builder)->n_nodes)
-		rc = extend(s, err);
+		rc = session_extend(s, err);
 	pthread_mutex_unlock(&s->lock);
 	return rc;
 }
@@ -303,7 +304,7 @@ int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_ten
 					.payload = step.payload,
 					.payload_len = step.payload_len};
 
-		rc = session_call(s, MASTER "RunStep", &m, session_patience(timeout), 0, &reply,
+		rc = session_call(s, MASTER "RunStep", &m, session_rpc_timeout(timeout), 0, &reply,
 				  err);
 	}
 	if (!rc)

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The chief's thread of a synchronous training.
+/* The chief's update thread of a synchronous training.
  *
- * It runs the update over and over in the training's own session, whose end it cannot outlive:
- * `leaving` cancels the session, which ends the step that the thread is waiting in, and joins it.
- * When an update fails by itself the thread cancels the session too, so that the training, which
- * may be waiting for a token, sees that and recovers.
+ * It runs the update in a loop in the training's session. `leaving` cancels the session, which ends
+ * the step of the thread, and joins the thread. If an update fails, the thread cancels the session.
+ * Then the training, which may be waiting for a token, fails and recovers.
  */
 #include <pthread.h>
 #include <stdatomic.h>
@@ -21,7 +20,7 @@ struct sync_hook {
 	_Atomic bool leaving;
 };
 
-static void *update(void *arg)
+static void *update_thread(void *arg)
 {
 	struct sync_hook *h = arg;
 	struct mu_err err;
@@ -48,14 +47,15 @@ static int sync_created(struct mu_hook *base, struct mu_session *s, int64_t step
 		return rc;
 	h->session = s;
 	atomic_store(&h->leaving, false);
-	rc = pthread_create(&h->thread, NULL, update, h);
+	rc = pthread_create(&h->thread, NULL, update_thread, h);
 	if (rc)
-		return mu_fail_errno(err, rc, "start the thread of updates");
+		return mu_fail_errno(err, rc, "start the update thread");
 	h->running = true;
 	return 0;
 }
 
-/* Those who wait for a token may have been told to stop as well; without a chief none comes. */
+/* Workers that wait for a token may be stopping too. After the chief ends they would never receive
+ * one. */
 static int sync_end(struct mu_hook *base, struct mu_session *s, int64_t step, struct mu_err *err)
 {
 	return mu_session_do(s, ((struct sync_hook *)base)->sync.over, err);

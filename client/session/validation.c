@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The hook that scores the model now and then, keeps the best, and ends what gets no better.
+/* The hook that scores the model periodically, saves the best model, and stops a training that no
+ * longer improves.
  *
- * The file "best" holds one line, "<score> <step> <scores since>": the chief that starts again must
- * not take its first score for the best, nor count from 0.
+ * The file "best" has one line, "<score> <step> <scores since>". A restarted chief reads it, so
+ * that it does not take its first score for the best or count from 0.
  */
 #include <errno.h>
 #include <math.h>
@@ -19,7 +20,7 @@ struct validation_hook {
 	char *folder, *tag;
 	double best;
 	int64_t best_step, last_step;
-	unsigned since; /* scores since the best */
+	unsigned since; /* number of scores since the best */
 };
 
 static char *path_of(const struct validation_hook *h, const char *more)
@@ -27,7 +28,7 @@ static char *path_of(const struct validation_hook *h, const char *more)
 	return mu_xasprintf("%s/best%s", h->folder, more);
 }
 
-static void read_back(struct validation_hook *h)
+static void read_best(struct validation_hook *h)
 {
 	MU_AUTO_FREE char *path = path_of(h, "");
 	FILE *f = fopen(path, "r");
@@ -45,7 +46,7 @@ static void read_back(struct validation_hook *h)
 	fclose(f);
 }
 
-static int write_down(const struct validation_hook *h, struct mu_err *err)
+static int write_best(const struct validation_hook *h, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path = path_of(h, "");
 	MU_AUTO_FREE char *aside = path_of(h, ".new");
@@ -68,7 +69,7 @@ static int validation_created(struct mu_hook *base, struct mu_session *s, int64_
 
 	h->last_step = step;
 	if (h->folder)
-		read_back(h);
+		read_best(h);
 	return 0;
 }
 
@@ -86,8 +87,8 @@ static int keep_best(struct validation_hook *h, struct mu_session *s, int64_t st
 	} else {
 		h->since++;
 	}
-	/* The folder is there once the first score, which is the best, has been saved. */
-	return rc || !h->folder ? rc : write_down(h, err);
+	/* The folder exists after the first score, which is the best so far, has been saved. */
+	return rc || !h->folder ? rc : write_best(h, err);
 }
 
 static int validation_after(struct mu_hook *base, struct mu_hook_step *s, struct mu_err *err)
@@ -106,8 +107,8 @@ static int validation_after(struct mu_hook *base, struct mu_hook_step *s, struct
 		rc = keep_best(h, s->session, s->step, score, err);
 	if (rc || !h->v.patience || h->since < h->v.patience)
 		return rc;
-	mu_info("train", "no better for %u validations: best %.4f at step %lld", h->since, h->best,
-		(long long)h->best_step);
+	mu_info("train", "no improvement for %u validations: best %.4f at step %lld", h->since,
+		h->best, (long long)h->best_step);
 	s->stop = true;
 	if (h->v.ended_early)
 		*h->v.ended_early = true;

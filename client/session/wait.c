@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Why a session takes so long has one of two reasons, and each is known elsewhere: the channel
- * knows why there is no connection, and a server of ours, for which of its peers it waits.
- * Another's answers that question with UNIMPLEMENTED; then its waiting is all that can be told. */
+/* Finds the reason why a session is not created yet. The channel knows why there is no connection.
+ * A Muster server reports the peers it waits for. Other servers answer that request with
+ * UNIMPLEMENTED; then the message only says that the server has not answered. */
 #include "client/session/wait.h"
 
 #include <stdio.h>
@@ -30,7 +30,7 @@ bool wait_is_due(struct wait *w, long *seconds)
 	return true;
 }
 
-/* The first field of the answer: the peers, each with what stands in the way. */
+/* Reads the first field of the reply: the peers, each with its problem. */
 static bool ask_for_peers(struct wait *w, struct rpc_channel *ch)
 {
 	MU_AUTO_BUF reply = {0};
@@ -45,7 +45,8 @@ static bool ask_for_peers(struct wait *w, struct rpc_channel *ch)
 		return false;
 	snprintf(w->reason, sizeof(w->reason), "it waits for %.*s",
 		 (int)(f.bytes.len < WAIT_TEXT ? f.bytes.len : WAIT_TEXT), f.bytes.data);
-	for (char *c = w->reason; *c; c++) /* it goes to a terminal */
+	for (char *c = w->reason; *c;
+	     c++) /* remove control characters: the text goes to a terminal */
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?';
 	return true;
@@ -67,7 +68,7 @@ static void find_reason(struct wait *w, struct rpc_channel *ch)
 	if (is_away(w, ch))
 		return;
 	if (ask_for_peers(w, ch)) {
-		w->advice = "start what is missing, or leave it out by device filters";
+		w->advice = "start the missing tasks, or exclude them with device filters";
 	} else {
 		snprintf(w->reason, sizeof(w->reason), "it has not answered yet");
 		w->advice = "is every task that the session needs running?";
@@ -80,7 +81,7 @@ struct waiting {
 	const char *target;
 };
 
-static int64_t tell(void *arg)
+static int64_t report_if_due(void *arg)
 {
 	const struct waiting *c = arg;
 	struct wait *w = c->wait;
@@ -98,7 +99,7 @@ int wait_call(struct wait *w, struct rpc_channel *ch, const char *target, const 
 	      struct mu_err *err)
 {
 	struct waiting waiting = {w, ch, target};
-	struct rpc_meanwhile meanwhile = {tell, &waiting, w->next_ms};
+	struct rpc_meanwhile meanwhile = {report_if_due, &waiting, w->next_ms};
 	int rc =
 	    rpc_call_telling(ch, method, m, timeout_ms, RPC_WAIT_FOR_READY, &meanwhile, reply, err);
 

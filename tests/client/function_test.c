@@ -109,13 +109,13 @@ FN(unknown_op, out[0] = mu_op(b, "NoSuchOp"))
 
 static void what_cannot_be_a_function__is_refused(void **state)
 {
-	REFUSED(MU_INVALID_ARGUMENT, "function nothing: output 0 is no tensor", NEW(nothing, 1));
-	REFUSED(MU_INVALID_ARGUMENT, "function from_outside: output 0 is no tensor",
+	REFUSED(MU_INVALID_ARGUMENT, "function nothing: output 0 is not a tensor", NEW(nothing, 1));
+	REFUSED(MU_INVALID_ARGUMENT, "function from_outside: output 0 is not a tensor",
 		mu_function_new(b, "from_outside", from_outside, &in[0], in, 2, 1));
-	REFUSED(MU_INVALID_ARGUMENT, "variable 'v' is made within a function",
+	REFUSED(MU_INVALID_ARGUMENT, "variable 'v' is created within a function",
 		NEW(makes_a_variable, 1));
 	REFUSED(MU_NOT_FOUND, "function unknown_op: node 'NoSuchOp'", NEW(unknown_op, 1));
-	REFUSED(MU_INVALID_ARGUMENT, "argument 0 is like no tensor",
+	REFUSED(MU_INVALID_ARGUMENT, "argument 0 has a prototype from another builder",
 		mu_function_new(b, "f", of_two, NULL, (struct mu_out[]){MU_NO_OUT}, 1, 1));
 }
 
@@ -125,13 +125,13 @@ static void what_does_not_fit_a_function__is_refused(void **state)
 		mu_call(b, f, in, 1));
 	REFUSED(MU_INVALID_ARGUMENT, "argument 1 of function of_two is float, string was given",
 		in[1] = mu_const_str(b, "x"), mu_call(b, f, in, 2));
-	REFUSED(MU_INVALID_ARGUMENT, "functions of_two and to_int give other numbers or types",
+	REFUSED(MU_INVALID_ARGUMENT, "functions of_two and to_int differ in the number or types",
 		mu_if(b, mu_equal(b, in[0], in[1]), f, NEW(to_int, 2), in, 2));
-	REFUSED(MU_INVALID_ARGUMENT, "there is no branch",
+	REFUSED(MU_INVALID_ARGUMENT, "at least one branch is needed",
 		mu_case(b, mu_const_int(b, MU_INT32, 0), NULL, 0, in, 2));
-	REFUSED(MU_INVALID_ARGUMENT, "the condition of_two gives 2 outputs",
+	REFUSED(MU_INVALID_ARGUMENT, "the condition of_two returns 2 outputs",
 		mu_while(b, f, f, in, 2));
-	REFUSED(MU_INVALID_ARGUMENT, "function below gives 1 outputs of 2 variables",
+	REFUSED(MU_INVALID_ARGUMENT, "function below returns 1 outputs for 2 variables",
 		mu_while(b, cond, cond, in, 2));
 	REFUSED(MU_INVALID_ARGUMENT, "variable 0 is float, function to_int makes it int32",
 		mu_while(b, cond, NEW(to_int, 2), in, 2));

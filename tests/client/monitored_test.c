@@ -198,7 +198,7 @@ static void told_to_stop__nobody_waits_for_a_session(void **state)
 								      .train = p.train,
 								      .stop = &stop},
 				       &err),
-		     &err, MU_CANCELLED, "told to stop");
+		     &err, MU_CANCELLED, "stopped before");
 	p.m = NULL;
 	close_all(&p);
 }
@@ -318,7 +318,7 @@ static void summaries_of_many_values__are_all_written_until_they_are_too_many(vo
 	assert_ok(open_with(&p, hooks, 2), &err);
 	assert_ok(mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err), &err);
 	assert_fails(mu_monitored_train(p.m, &(struct mu_run){0}, NULL, &err), &err,
-		     MU_INVALID_ARGUMENT, "hook 1 wants 300 values of a step, where 155 are left");
+		     MU_INVALID_ARGUMENT, "hook 1 fetches 300 values, but only 155");
 	close_all(&p);
 	assert_ok(mu_event_close(events, &err), &err);
 	assert_ok(mu_buf_read_file(&file, path, 1 << 20, &err), &err);

@@ -101,7 +101,7 @@ static void a_schedule_without_steps__is_refused(void **state)
 	struct mu_optimizer o = {.rate = 1, .schedule = {.kind = MU_RATE_STEPS}};
 
 	mu_minimize(b, &o, mu_square(b, mu_read(x)), mu_global_step(b));
-	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT, "learning rate");
+	assert_fails(mu_builder_check(b, &err), &err, MU_INVALID_ARGUMENT, "learning-rate schedule");
 }
 
 /* loss = (w v)², w = 0.5, v = 2: w learns from v as it was, whichever of the two is updated first.

@@ -96,7 +96,7 @@ static void a_reply_without_the_value__is_an_error(void **state)
 
 	assert_fails(run_step_decode(MU_SPAN(""), &run, &v, &err), &err, MU_INTERNAL, "Const:0");
 	assert_fails(run_step_decode(MU_SPAN("\x0a\x7f"), &run, &v, &err), &err, MU_INTERNAL,
-		     "cut short");
+		     "truncated");
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

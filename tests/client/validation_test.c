@@ -279,7 +279,7 @@ static void a_step_that_does_not_come__is_waited_for_no_longer_than_told(void **
 					   .session = {.isolate_state = true},
 				       },
 				       &err),
-		     &err, MU_DEADLINE_EXCEEDED, "step 5 did not come");
+		     &err, MU_DEADLINE_EXCEEDED, "timed out waiting for step 5");
 	mu_saver_free(p.saver);
 	mu_builder_free(p.b);
 }

@@ -84,7 +84,7 @@ static void peers_that_are_not_there__are_named_with_their_addresses(void **stat
 	assert_null(strstr(said, "/job:worker/replica:0/task:0")); /* is there */
 	says(said, "CreateSession waits for 3 s now");             /* the server's own line */
 	says(err.msg, "it waits for /job:ps/replica:0/task:0");
-	says(err.msg, "start what is missing");
+	says(err.msg, "start the missing tasks");
 	fixture_free(f);
 }
 

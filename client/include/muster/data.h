@@ -6,11 +6,11 @@
 #include "lib/tensor/tensor.h"
 
 struct mu_dataset {
-	struct mu_tensor x; /* float [rows, features], or uint8, a quarter of the memory */
+	struct mu_tensor x; /* float [rows, features], or uint8 (a quarter of the memory) */
 	struct mu_tensor y; /* int32 [rows], 0 … classes-1 */
 	int64_t rows, features, classes;
-	float *of_byte; /* where x holds bytes: what each of the 256 stands for, … */
-	float divisor;  /* … and what they are divided by for it; 0: there is only the table */
+	float *of_byte; /* if x holds bytes: the float for each of the 256 byte values */
+	float divisor;  /* … and the divisor that gives it; 0: use the table */
 };
 void mu_dataset_fini(struct mu_dataset *d);
 static inline float mu_dataset_at(const struct mu_dataset *d, int64_t row, int64_t feature)
@@ -19,46 +19,49 @@ static inline float mu_dataset_at(const struct mu_dataset *d, int64_t row, int64
 
 	return d->of_byte ? d->of_byte[MU_DATA(uint8_t, &d->x)[i]] : MU_DATA(float, &d->x)[i];
 }
-void mu_dataset_row(const struct mu_dataset *d, int64_t row, float *to); /* all its features */
+void mu_dataset_row(const struct mu_dataset *d, int64_t row,
+		    float *to); /* copies all features of the row */
 
 /* A pair of IDX files: images (any rank; flattened) and labels. */
 int mu_dataset_idx(struct mu_dataset *out, const char *images, const char *labels, double scale,
 		   struct mu_err *err);
 
-/* Files of records.  A bad one is told with file and offset, or line. */
+/* Files of records. A message about a bad record names the file and its offset or line. */
 struct mu_records {
-	const char *pattern;         /* a path, or several as the shell writes them: data_*.bin */
-	const char *feature, *label; /* tf.Example: the names of the two */
-	bool skip_bad;               /* leave bad records out, instead of failing with DATA_LOSS */
-	double scale;                /* features are divided by it; 0: by their greatest value */
+	const char *pattern;         /* a path or a glob pattern: data_*.bin */
+	const char *feature, *label; /* tf.Example: the names of these features */
+	bool skip_bad;               /* skip bad records instead of failing with DATA_LOSS */
+	double scale;                /* features are divided by it; 0: by their maximum */
 };
-/* A CSV (the pattern is a path) whose last column is the label; the last `test_fraction` of the
- * rows go to *test, as they stand in the file (split_seed 0) or shuffled by that seed first. */
+/* A CSV file (the pattern is a path). The last column is the label. The last `test_fraction` of the
+ * rows become *test: in file order with split_seed 0, else shuffled with that seed first. */
 int mu_dataset_csv(struct mu_dataset *train, struct mu_dataset *test, const struct mu_records *o,
 		   double test_fraction, uint64_t split_seed, struct mu_err *err);
-/* TFRecord files of tf.Example: the feature is a list of numbers, or of bytes, as long in each. */
+/* TFRecord files of tf.Example. The feature is a list of numbers, or of bytes, of the same length
+ * in each record. */
 int mu_dataset_tfrecord(struct mu_dataset *out, const struct mu_records *o, struct mu_err *err);
-/* CIFAR-10's binary files; rows are 32 x 32 x 3, the channel last. */
+/* CIFAR-10's binary files. Rows are 32 x 32 x 3, channels last. */
 int mu_dataset_cifar10(struct mu_dataset *out, const struct mu_records *o, struct mu_err *err);
-/* Takes d apart: the last `fraction` of the rows are *test, in the file's order (seed 0) or
- * shuffled by the seed first.  Takes d on success. */
+/* Splits d: the last `fraction` of the rows become *test, in file order with seed 0, else shuffled
+ * with the seed first. Takes d on success. */
 int mu_dataset_split(struct mu_dataset *train, struct mu_dataset *test, struct mu_dataset *d,
 		     double fraction, uint64_t seed, struct mu_err *err);
 
-/* From arrays: rows of `features` numbers each, divided by scale (as in struct mu_records), and
- * a class number for each.  Copies them. */
+/* From arrays: rows of `features` numbers each, divided by scale (as in struct mu_records), and a
+ * class number for each row. Copies the arrays. */
 int mu_dataset_memory(struct mu_dataset *out, const float *x, const int32_t *y, int64_t rows,
 		      int64_t features, double scale, struct mu_err *err);
 
-/* Walks a data set, in a new order each time round; the same seed gives the same walk. */
+/* Iterates over a data set, in a new random order in each epoch. The same seed gives the same
+ * order. */
 struct mu_batch_options {
 	int64_t batch;
 	uint64_t seed;
-	bool in_order;       /* as the rows stand, each time round */
-	int64_t rounds;      /* 0: for ever; else OUT_OF_RANGE once they are over */
-	int64_t part, parts; /* rows part, part + parts, …: each worker its own; parts 0: all */
-	/* So many batches are made ahead by a thread.  0: each when it is asked for, which is as
-	 * good while the rows are in memory and small. */
+	bool in_order;       /* no shuffling */
+	int64_t rounds;      /* epochs; 0: unlimited; OUT_OF_RANGE after the last one */
+	int64_t part, parts; /* this shard: rows part, part + parts, …; parts 0: all rows */
+	/* Number of batches that a thread prefetches. 0: no thread, which is as fast for small data
+	 * in memory. */
 	unsigned ahead;
 };
 struct mu_batches;
@@ -67,11 +70,11 @@ int mu_batches_open(struct mu_batches **out, const struct mu_dataset *d,
 		    const struct mu_batch_options *o, struct mu_err *err);
 void mu_batches_free(struct mu_batches *b);
 MU_AUTO_DEFINE(mu_batches_free, struct mu_batches)
-/* The next batch; the tensors are the walk's own and good until the next call.  The last one of all
- * rounds may be smaller.  From one thread. */
+/* The next batch. The tensors belong to b and are valid until the next call. The last batch of the
+ * last epoch may be smaller. Call it from one thread only. */
 int mu_batches_next(struct mu_batches *b, const struct mu_tensor **x, const struct mu_tensor **y,
 		    struct mu_err *err);
-/* Rows [from, to) as they stand, copied into new tensors. */
+/* Copies rows [from, to) into new tensors. */
 int mu_dataset_rows(const struct mu_dataset *d, int64_t from, int64_t to, struct mu_tensor *x,
 		    struct mu_tensor *y, struct mu_err *err);
 

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Building graphs: small functions that add a node and return a handle to its output.
+/* Graph construction: each function adds a node and returns a handle to its output.
  *
- *	struct mu_builder *b = mu_builder_new();
- *	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, 64));
- *	struct mu_out y = mu_matmul(b, x, mu_read(w));
- *	if (mu_builder_check(b, &err)) …
+ * 	struct mu_builder *b = mu_builder_new();
+ * 	struct mu_out x = mu_placeholder(b, "x", MU_FLOAT, MU_SHAPE(-1, 64));
+ * 	struct mu_out y = mu_matmul(b, x, mu_read(w));
+ * 	if (mu_builder_check(b, &err)) …
  *
- * Errors stick: after the first one every call does nothing and returns no output, and
- * mu_builder_check tells that first error.  So a model is written as one would write the formula
- * and is checked once, at the end.  A builder is for one thread at a time; a session that runs its
- * graph may follow while it grows.
+ * Errors are sticky. After the first error every call does nothing and returns MU_NO_OUT, and
+ * mu_builder_check returns that error. So a model is written like a formula and checked once at the
+ * end. A builder is not thread-safe. A session may run the graph while nodes are added between its
+ * steps.
  */
 #ifndef MUSTER_GRAPH_H
 #define MUSTER_GRAPH_H
@@ -18,9 +18,9 @@
 
 struct mu_builder;
 
-/* Output `port` of a node; port MU_CONTROL stands for "after this node ran". */
+/* Output `port` of a node; port MU_CONTROL means a control dependency on the node. */
 struct mu_out {
-	struct mu_node *node; /* NULL: none (an earlier error) */
+	struct mu_node *node; /* NULL: no output (after an error) */
 	int port;
 };
 #define MU_NO_OUT ((struct mu_out){NULL, 0})
@@ -30,42 +30,42 @@ void mu_builder_free(struct mu_builder *b);
 MU_AUTO_DEFINE(mu_builder_free, struct mu_builder)
 struct mu_graph *mu_builder_graph(struct mu_builder *b);
 int mu_builder_check(const struct mu_builder *b, struct mu_err *err);
-/* The first error of a builder, for functions that build on top of these; later ones are dropped.
- */
+/* Sets the builder's error, for functions built on top of these. Later errors are ignored. */
 void mu_builder_fail(struct mu_builder *b, enum mu_code code, const char *fmt, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* What is known about an output: its type (a reference type for a variable) and shape. */
+/* Static type (a reference type for a variable) and static shape of an output. */
 enum mu_dtype mu_out_dtype(const struct mu_builder *b, struct mu_out o);
 const struct mu_pshape *mu_out_shape(const struct mu_builder *b, struct mu_out o);
-/* "name:port", in memory of the builder. */
+/* "name:port", in the builder's memory. */
 const char *mu_out_name(struct mu_builder *b, struct mu_out o);
 
-/* Scopes, innermost last.  A device scope may name only part ("/job:ps"); inner parts win. */
+/* Nested scopes. A device scope may set only some fields ("/job:ps"); the innermost scope that sets
+ * a field wins. */
 void mu_push_device(struct mu_builder *b, const char *device);
 void mu_pop_device(struct mu_builder *b);
 void mu_push_name(struct mu_builder *b, const char *name);
 void mu_pop_name(struct mu_builder *b);
 void mu_push_control(struct mu_builder *b, const struct mu_out *deps, unsigned n);
 void mu_pop_control(struct mu_builder *b);
-/* Between-graph replication: variables go to /job:ps tasks in turn, everything else to
- * worker_device, unless a device scope says otherwise.  ps_tasks 0 turns it off. */
+/* Between-graph replication: places variables on /job:ps tasks, round robin, and all other ops on
+ * worker_device. A device scope overrides it. ps_tasks 0 turns it off. */
 void mu_replica_device_setter(struct mu_builder *b, unsigned ps_tasks, const char *worker_device);
-/* The same, but a variable goes to the task that holds the fewest bytes so far, the first of those:
- * for models whose variables differ much in size. */
+/* The same, but places each variable on the first task with the fewest bytes so far. For models
+ * whose variables differ much in size. */
 void mu_replica_device_setter_by_bytes(struct mu_builder *b, unsigned ps_tasks,
 				       const char *worker_device);
 
 /* ---- any op ---- */
 struct mu_op_args {
 	const char *op;
-	const char *name; /* NULL: the op's own */
+	const char *name; /* NULL: the name of the op */
 	const struct mu_out *in;
 	unsigned n_in;
 	const struct mu_node_attr *attrs;
 	unsigned n_attrs;
 };
-/* Adds a node.  Attributes that follow from the inputs (T, N, …) need not be given. */
+/* Adds a node. Attributes that can be derived from the inputs (T, N, …) may be omitted. */
 struct mu_out mu_op_add(struct mu_builder *b, const struct mu_op_args *args);
 #define mu_op(b, op_name, ...) mu_op_add((b), &(struct mu_op_args){.op = (op_name), __VA_ARGS__})
 #define MU_IN(...)                                                                                 \
@@ -106,7 +106,7 @@ struct mu_out mu_placeholder(struct mu_builder *b, const char *name, enum mu_dty
 			     struct mu_pshape shape);
 struct mu_out mu_no_op(struct mu_builder *b, const char *name);
 struct mu_out mu_group(struct mu_builder *b, const char *name, const struct mu_out *after,
-		       unsigned n); /* a NoOp that runs after these; one edge a device */
+		       unsigned n); /* a NoOp that runs after these; one edge per device */
 
 /* ---- mathematics ---- */
 struct mu_out mu_identity(struct mu_builder *b, struct mu_out x);
@@ -129,10 +129,10 @@ struct mu_out mu_reshape(struct mu_builder *b, struct mu_out x, struct mu_out sh
 struct mu_out mu_cast(struct mu_builder *b, struct mu_out x, enum mu_dtype to);
 struct mu_out mu_argmax(struct mu_builder *b, struct mu_out x, int dim); /* int64 */
 struct mu_out mu_equal(struct mu_builder *b, struct mu_out x, struct mu_out y);
-/* Over the axes given, or all when n is 0. */
+/* Reduces the given axes, or all if n is 0. */
 struct mu_out mu_sum(struct mu_builder *b, struct mu_out x, const int32_t *axes, unsigned n);
 struct mu_out mu_mean(struct mu_builder *b, struct mu_out x, const int32_t *axes, unsigned n);
-/* Loss for each row; labels are rows of probabilities, or class numbers in the sparse form. */
+/* One loss for each row. Labels are rows of probabilities, or class numbers in the sparse form. */
 struct mu_out mu_softmax_xent(struct mu_builder *b, struct mu_out logits, struct mu_out labels);
 struct mu_out mu_sparse_softmax_xent(struct mu_builder *b, struct mu_out logits,
 				     struct mu_out labels);
@@ -140,7 +140,7 @@ struct mu_out mu_sparse_softmax_xent(struct mu_builder *b, struct mu_out logits,
 /* ---- variables ---- */
 struct mu_var {
 	const char *name;
-	struct mu_out ref;  /* the variable itself */
+	struct mu_out ref;  /* the variable (reference) */
 	struct mu_out read; /* its value */
 	struct mu_out init; /* assigns the initial value */
 	enum mu_dtype dtype;
@@ -149,15 +149,15 @@ struct mu_var {
 };
 struct mu_init {
 	enum { MU_INIT_VALUE, MU_INIT_NORMAL, MU_INIT_UNIFORM, MU_INIT_TENSOR } kind;
-	double value;                   /* the constant; the standard deviation; the bound */
-	int64_t seed;                   /* 0: different each time */
-	const struct mu_tensor *tensor; /* of the variable's type and shape; copied */
+	double value; /* constant, standard deviation or bound, according to kind */
+	int64_t seed; /* 0: different each time */
+	const struct mu_tensor *tensor; /* with the variable's type and shape; copied */
 };
 #define MU_ZEROS ((struct mu_init){.kind = MU_INIT_VALUE})
 /* Lives as long as the builder.  NULL after an error. */
 struct mu_var *mu_variable(struct mu_builder *b, const char *name, enum mu_dtype dtype,
 			   struct mu_pshape shape, struct mu_init init, bool trainable);
-/* Variables in the order they were made. */
+/* Variables in the order of their creation. */
 unsigned mu_var_count(const struct mu_builder *b);
 struct mu_var *mu_var_at(const struct mu_builder *b, unsigned i);
 static inline struct mu_out mu_read(const struct mu_var *v)
@@ -165,9 +165,9 @@ static inline struct mu_out mu_read(const struct mu_var *v)
 	return v ? v->read : MU_NO_OUT;
 }
 struct mu_out mu_assign(struct mu_builder *b, struct mu_var *v, struct mu_out value);
-/* The "global_step" variable (int64, not trained), made at the first call. */
+/* The "global_step" variable (int64, not trainable), created by the first call. */
 struct mu_var *mu_global_step(struct mu_builder *b);
-/* A NoOp after the initialisation of every variable made so far. */
+/* A NoOp that runs after the initialisation of all variables created so far. */
 struct mu_out mu_init_all(struct mu_builder *b);
 
 #endif

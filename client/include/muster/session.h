@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Sessions: a graph on a server, and its steps.
+/* Sessions: run steps of a graph on a server.
  *
- * A session follows its builder: nodes added since the last run are sent before the next one.
- * mu_session_run may be called from several threads as long as nobody adds nodes meanwhile.
+ * A session follows its builder: nodes that were added since the last step are sent before the next
+ * one. mu_session_run is thread-safe while no thread adds nodes.
  */
 #ifndef MUSTER_SESSION_H
 #define MUSTER_SESSION_H
@@ -12,42 +12,43 @@
 
 struct mu_session;
 
-/* How a session's calls reach its server.  A program that has the server within itself gives a call
- * that goes straight to it, instead of through a connection to itself. */
+/* The transport of a session to its server. A program that contains the server passes a function
+ * that calls it directly instead of a connection. */
 struct rpc_message;
 struct mu_transport {
-	/* As rpc_call: blocks; 0 with the reply appended, or negative with err.  timeout_ms <= 0:
-	 * none. */
+	/* Blocks. Returns 0 with the reply appended, or a negative code with err. timeout_ms <= 0:
+	 * no timeout. */
 	int (*call)(void *ctx, const char *method, const struct rpc_message *request,
 		    long timeout_ms, struct mu_buf *reply, struct mu_err *err);
 	void *ctx;
 };
 
 struct mu_session_options {
-	/* Devices the session may use ("/job:ps", "/job:worker/task:1"); none: the whole cluster,
-	 * which then has to be there, all of it. */
+	/* Devices the session may use ("/job:ps", "/job:worker/task:1"). NULL: all tasks of the
+	 * cluster, which then must all be running. */
 	const char *const *device_filters;
 	unsigned n_device_filters;
 	long connect_timeout_ms;       /* 0: a minute */
-	long run_timeout_ms;           /* of every step; 0: none */
-	bool isolate_state;            /* variables of its own, gone with the session */
-	bool log_placement;            /* the server's log tells which op runs on which device */
-	const volatile int *stop;      /* (optional) once it is not 0 nobody waits for a session */
-	struct mu_transport transport; /* (optional) else gRPC to the target */
+	long run_timeout_ms;           /* default timeout of a step; 0: none */
+	bool isolate_state;            /* variables belong to the session and are freed with it */
+	bool log_placement;            /* the server logs the device of each op */
+	const volatile int *stop;      /* (optional) a non-zero value ends the wait for a session */
+	struct mu_transport transport; /* (optional) default: gRPC to the target */
 };
 
-/* Borrows b for its life.  target: "grpc://host:port", "host:port" or "unix:/path".  UNAVAILABLE
- * when nobody answers within the connect timeout. */
+/* Borrows b for the life of the session. target: "grpc://host:port", "host:port" or "unix:/path".
+ * UNAVAILABLE if the server does not answer within the connect timeout. */
 int mu_session_open(struct mu_session **out, const char *target, struct mu_builder *b,
 		    const struct mu_session_options *options, struct mu_err *err);
-void mu_session_close(struct mu_session *s); /* and frees it; tells the server, briefly */
+void mu_session_close(
+    struct mu_session *s); /* and frees it; tries once to close it on the server */
 MU_AUTO_DEFINE(mu_session_close, struct mu_session)
-/* Ends the session on the server, so that steps of other threads fail with CANCELLED or ABORTED;
- * it is still to be closed.  From any thread. */
+/* Ends the session on the server, so that steps of other threads fail with CANCELLED or ABORTED.
+ * The session must still be closed. Thread-safe. */
 void mu_session_cancel(struct mu_session *s);
 
-/* A server in this process shares the value's memory and may keep it (a variable that it was
- * assigned to): before it is written to again ask mu_tensor_is_sole. */
+/* A server in this process shares the value's memory and may keep a reference (in a variable).
+ * Check mu_tensor_is_sole before you modify the value. */
 struct mu_feed {
 	struct mu_out at;
 	const struct mu_tensor *value;
@@ -57,36 +58,36 @@ struct mu_run {
 	unsigned n_feeds;
 	const struct mu_out *fetches;
 	unsigned n_fetches;
-	const struct mu_out *targets; /* run for what they do */
+	const struct mu_out *targets; /* operations to run */
 	unsigned n_targets;
-	long timeout_ms; /* 0: the session's */
-	/* (optional) The step is traced, and its RunMetadata, as the server wrote it, appended. */
+	long timeout_ms; /* 0: run_timeout_ms of the session */
+	/* (optional) Traces the step and appends the server's serialized RunMetadata. */
 	struct mu_buf *metadata;
 };
-/* values[i] is the value of fetches[i], to be unref'd; untouched on failure.  ABORTED and
- * UNAVAILABLE mean that the session is of no more use: open a new one. */
+/* values[i] is the value of fetches[i], to be unref'd; unchanged on failure. After ABORTED or
+ * UNAVAILABLE the session is unusable: open a new one. */
 int mu_session_run(struct mu_session *s, const struct mu_run *run, struct mu_tensor *values,
 		   struct mu_err *err);
 
-/* A step that runs over and over, by number: what it feeds, fetches and runs is told to the server
- * once.  The values of run's feeds, and its metadata, are not looked at.  Borrows s, which is to be
- * closed after it; of no more use once s is. */
+/* A callable: a step whose feeds, fetches and targets are registered on the server once and then
+ * run by handle. Ignores the values of run's feeds and its metadata. Borrows s; must be freed
+ * before s is closed. */
 struct mu_callable;
 int mu_session_callable(struct mu_callable **out, struct mu_session *s, const struct mu_run *run,
 			struct mu_err *err);
-/* feeds[i] is the value of feed i, values[i] becomes that of fetch i, as in mu_session_run.  From
- * several threads as well. */
+/* feeds[i] is the value of feed i; values[i] receives the value of fetch i, as in mu_session_run.
+ * Thread-safe. */
 int mu_callable_run(struct mu_callable *c, const struct mu_tensor *const *feeds,
 		    struct mu_tensor *values, struct mu_err *err);
-void mu_callable_free(struct mu_callable *c); /* tells the server, briefly */
+void mu_callable_free(struct mu_callable *c); /* tries once to release it on the server */
 MU_AUTO_DEFINE(mu_callable_free, struct mu_callable)
 
 struct mu_builder *mu_session_builder(struct mu_session *s);
 
-/* One fetch, no feeds. */
+/* Runs one fetch without feeds. */
 int mu_session_get(struct mu_session *s, struct mu_out fetch, struct mu_tensor *value,
 		   struct mu_err *err);
-/* One operation, no feeds. */
+/* Runs one operation without feeds. */
 int mu_session_do(struct mu_session *s, struct mu_out target, struct mu_err *err);
 
 #endif
