@@ -75,7 +75,6 @@ PROGRAMS       := $(BIN)/muster-task $(BIN)/muster-operator $(BIN)/muster $(BIN)
 all: report $(PROGRAMS) $(B)/libmuster-cuda.so ## build the programs into build/bin
 	@echo "  built    $(PROGRAMS)"
 
--include $(wildcard tools/*.mk.d)
-include tools/rules.mk
-include tools/targets.mk
-include tools/images.mk
+# Each is named after the things that it makes.
+include $(addprefix tools/,libraries.mk programs.mk kernels.mk gpu-plugin.mk docs.mk examples.mk \
+                           unit-tests.mk gpu-tests.mk benchmarks.mk fuzzers.mk install.mk images.mk targets.mk)

@@ -7,5 +7,3 @@ $(EXAMPLES): $(B)/examples/%: $(B)/o/examples/%.o $(foreach p,$(CLIENT_PARTS),$(
 	@mkdir -p $(@D)
 	@echo "  link     $@"
 	@$(CC) $(LDFLAGS) -o $@ $< -Wl,--start-group $(filter %.a,$^) -Wl,--end-group $(foreach p,$(CLIENT_PARTS),$(LIBS_$(p))) -rdynamic
-# The test that runs them.
-$(B)/tests/cli/programs_test: | $(EXAMPLES)

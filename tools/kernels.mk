@@ -11,14 +11,3 @@ endif
 
 # Lines of transforms: plain loops, which -O2 leaves scalar.
 CFLAGS_task_kernels_math_fft := -O3
-
-# Runs one kernel at a time for tests/compat/ops_diff.py.
-$(B)/tests/kernels/op_driver: $(B)/o/tests/kernels/op_driver.o $(B)/o/tests/kernels/harness.o $(call lib,kernel base)
-	$(call program,$(call libs_of,kernel base) -rdynamic)
-
-# What draws the graphs of the ops' nonsense.
-$(B)/tests/task/nonsense_test: $(B)/o/tests/task/nonsense.o
-
-# The GPU's kernels as C: integers wrap, as on the device.  They are very many functions: under
-# sanitizers with little optimisation and without UBSan, with which they take minutes to compile.
-CFLAGS_tests_fake_cuda_kernels := -fwrapv $(if $(filter release,$(MODE)),-O2,-O1 -fno-sanitize=undefined)

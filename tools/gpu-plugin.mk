@@ -1,0 +1,35 @@
+# The GPU plug-in: the driver's entry points and the kernels, which nvcc makes; without it the library
+# says so.  Code for sm_80 and sm_90, and PTX for newer ones.
+CUDA_KERNELS := $(if $(NVCC),$(B)/cuda/kernels.fatbin)
+CUDA_ARCHS   ?= 80 90
+$(B)/cuda/kernels.fatbin: $(wildcard task/kernels/engine/cuda/* task/kernels/*/*.cu.h) task/kernels/engine/loops/loops.def task/kernels/rnn/lstm_element.h
+	@mkdir -p $(@D)
+	@echo "  nvcc     $@ (minutes)"
+	@$(NVCC) -O3 -std=c++17 -I. --fatbin -Xfatbin -compress-all -t 2 -o $@ \
+	  $(foreach a,$(CUDA_ARCHS),-gencode arch=compute_$(a),code=sm_$(a)) \
+	  -gencode arch=compute_$(lastword $(CUDA_ARCHS)),code=compute_$(lastword $(CUDA_ARCHS)) task/kernels/engine/cuda/kernels.cu
+
+# What we say of NVIDIA's libraries beside their headers, which come with nvcc: compiled or not.
+CUDA_CHECKED := $(if $(NVCC),$(B)/cuda/headers.o)
+$(B)/cuda/headers.o: tests/kernels/cuda_headers.cc task/device/cuda_api.h task/device/dnn_api.h
+	@mkdir -p $(@D)
+	@echo "  compare  NVIDIA's headers"
+	@$(NVCC) -std=c++17 -I. -Xcompiler -Wall,-Wno-deprecated-declarations,-Werror -c -o $@ $<
+
+$(B)/libmuster-cuda.so: task/kernels/engine/cuda/plugin.c task/device/cuda_api.h task/device/dnn_api.h $(CUDA_KERNELS) $(CUDA_CHECKED)
+	@mkdir -p $(@D) $(BIN)
+	@echo "  plug-in  $@"
+	@$(CC) $(CPPFLAGS) $(if $(CUDA_KERNELS),-DCUDA_IMAGE='"$(CUDA_KERNELS)"') $(CFLAGS) -fPIC -shared -o $@ $< -ldl
+	@cp $@ $(BIN)/
+
+# A stand-in for it: CUDA in host memory, for tests.
+FAKE_CUDA := $(call objs,$(wildcard tests/fake/cuda/*.c))
+$(FAKE_CUDA): CFLAGS += -fPIC
+$(B)/libmuster-fake-cuda.so: $(FAKE_CUDA)
+	@mkdir -p $(@D)
+	@echo "  plug-in  $@"
+	@$(CC) $(CFLAGS) $(LDFLAGS) -shared -o $@ $^ -lm
+
+# The GPU's kernels as C: integers wrap, as on the device.  They are very many functions: under
+# sanitizers with little optimisation and without UBSan, with which they take minutes to compile.
+CFLAGS_tests_fake_cuda_kernels := -fwrapv $(if $(filter release,$(MODE)),-O2,-O1 -fno-sanitize=undefined)
