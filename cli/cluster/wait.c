@@ -39,18 +39,12 @@ static void copy_safe(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", safe.data ? safe.data : "");
 }
 
-static int read_status(struct job_status *out, const cJSON *job, struct mu_err *err)
+static void read_status(struct job_status *out, const cJSON *job)
 {
-	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
-	const cJSON *status = field_at(job, "status");
-	int rc = status ? mu_json_doc(&doc, status, "status", err) : 0;
-
-	if (!rc)
-		rc = job_status_read(out, doc ? doc->root : NULL, err);
-	for (unsigned i = 0; !rc && i < JOB_CONDITIONS; i++)
+	job_status_decode(out, field_at(job, "status"));
+	for (unsigned i = 0; i < JOB_CONDITIONS; i++)
 		copy_safe(out->conditions[i].message, sizeof(out->conditions[i].message),
 			  out->conditions[i].message);
-	return rc;
 }
 
 static void update_view(struct run_view *v, const cJSON *job, double now)
@@ -82,25 +76,19 @@ static void print_changes(struct wait *w)
 	run_view_say(&w->view, "%s: %s", w->job.name, said);
 }
 
-static int take_job(struct wait *w, const cJSON *job, struct mu_err *err)
+static void take_job(struct wait *w, const cJSON *job)
 {
-	struct job_status status;
-	int rc = read_status(&status, job, err);
-
-	if (rc)
-		return rc;
 	w->found = true;
 	job_status_fini(&w->status);
-	w->status = status;
+	read_status(&w->status, job);
 	snprintf(w->version, sizeof(w->version), "%s",
 		 field_text(job, "metadata.resourceVersion", ""));
 	update_view(&w->view, job, mu_wall());
 	if (has_ended(w))
-		return 0;
+		return;
 	print_changes(w);
-	if (status.phase == JOB_RUNNING)
+	if (w->status.phase == JOB_RUNNING)
 		run_view_show(&w->view, &w->status, mu_wall());
-	return 0;
 }
 
 static int on_event(void *arg, const char *line, size_t len, struct mu_err *err)
@@ -115,7 +103,7 @@ static int on_event(void *arg, const char *line, size_t len, struct mu_err *err)
 	if (!rc && change == KUBE_DELETED)
 		w->deleted = true;
 	else if (!rc && change != KUBE_BOOKMARK)
-		rc = take_job(w, job, err);
+		take_job(w, job);
 	if (!rc && has_ended(w))
 		rc = mu_fail(err, MU_CANCELLED, "the job has ended"); /* ends the watch */
 	cJSON_Delete(event);
@@ -159,7 +147,7 @@ static int get(struct wait *w, struct mu_err *err)
 	int rc = cluster_job_get(&w->job, &job, err);
 
 	if (!rc)
-		rc = take_job(w, job, err);
+		take_job(w, job);
 	if (rc == -MU_NOT_FOUND && w->found) {
 		w->deleted = true;
 		rc = 0;

@@ -3,7 +3,6 @@
 
 #include <stdatomic.h>
 
-#include "lib/base/log.h"
 #include "lib/io/json.h"
 #include "operator/api/object.h"
 
@@ -33,18 +32,6 @@ static void decode_spec(struct job *j, const cJSON *object, const char *source)
 	cJSON_Delete(manifest);
 }
 
-static void decode_status(struct job *j, const cJSON *status, const char *source)
-{
-	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
-	struct mu_err err = {0};
-
-	if (status && (mu_json_doc(&doc, status, "status", &err) < 0 ||
-		       job_status_read(&j->status, doc->root, &err) < 0)) {
-		j->status = (struct job_status){0};
-		mu_warn("control", "%s: the stored status is ignored: %s", source, err.msg);
-	}
-}
-
 struct job *job_decode(const cJSON *object)
 {
 	const cJSON *meta = at(object, "metadata"), *generation = at(meta, "generation");
@@ -61,7 +48,7 @@ struct job *job_decode(const cJSON *object)
 	j->deleting = at(meta, "deletionTimestamp") != NULL;
 	source = mu_xasprintf("%s/%s", j->namespace, j->name);
 	decode_spec(j, object, source);
-	decode_status(j, at(object, "status"), source);
+	job_status_decode(&j->status, at(object, "status"));
 	return j;
 }
 

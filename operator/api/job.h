@@ -19,8 +19,7 @@ struct job {
 	struct job_status status;
 };
 
-/* Returns new.  A spec or status that cannot be read never fails: see spec_error; the status is
- * then empty. */
+/* Returns new.  Never fails: see spec_error. */
 struct job *job_decode(const cJSON *object);
 struct job *job_ref(struct job *j);
 void job_unref(struct job *j); /* NULL: nothing */

@@ -10,20 +10,13 @@ const char *const condition_names[] = {
     "Created", "Ready",          "Running",     "Restarting",     "Suspended", "Succeeded",
     "Failed",  "KernelsMissing", "PodsRefused", "WorkersAwaited", "StepReset", NULL};
 
-enum job_phase job_phase_of(const char *name)
-{
-	for (int i = 0; name && job_phase_names[i]; i++)
-		if (strcmp(job_phase_names[i], name) == 0)
-			return (enum job_phase)i;
-	return JOB_NEW;
-}
-
-const char *const end_reason_names[END_REASONS] = {
+const char *const end_reason_names[] = {
     [END_UNKNOWN] = "",
     [END_TARGET_REACHED] = "TargetReached",
     [END_VALIDATION_STOPPED] = "ValidationStopped",
     [END_FINISH_REQUESTED] = "FinishRequested",
     [END_TERMINATED] = "Terminated",
+    NULL,
 };
 
 enum end_reason end_reason_of(const char *name)

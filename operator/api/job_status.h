@@ -3,6 +3,8 @@
 #ifndef API_JOB_STATUS_H
 #define API_JOB_STATUS_H
 
+#include <cjson/cJSON.h>
+
 #include "operator/api/job_spec.h"
 
 enum job_phase {
@@ -15,8 +17,6 @@ enum job_phase {
 	JOB_FAILED,
 };
 extern const char *const job_phase_names[];
-/* JOB_NEW for no name, and for one that is none of these. */
-enum job_phase job_phase_of(const char *name);
 
 /* The history of one index; kept for an index that finished or failed at least once. */
 struct index_status {
@@ -88,8 +88,8 @@ enum end_reason {
 	END_TERMINATED,         /* SIGTERM */
 	END_REASONS
 };
-extern const char *const end_reason_names[END_REASONS]; /* "", "TargetReached", … */
-enum end_reason end_reason_of(const char *name);        /* NULL or unknown: END_UNKNOWN */
+extern const char *const end_reason_names[];     /* "", "TargetReached", … */
+enum end_reason end_reason_of(const char *name); /* NULL or unknown: END_UNKNOWN */
 
 /* Progress of the training, as the chief's task reports it. */
 struct progress_report {
@@ -102,9 +102,8 @@ struct progress_report {
 };
 /* Reads a report.  It comes from the user's program: unknown members are skipped, and without a
  * valid step nothing is set. */
-void progress_report_read(struct progress_report *out, const struct mu_doc_node *report);
-void progress_report_parse(struct progress_report *out,
-			   const char *json); /* NULL: nothing is set */
+void progress_report_decode(struct progress_report *out, const cJSON *report);
+void progress_report_parse(struct progress_report *out, const char *text); /* NULL: as {} */
 bool progress_report_same(const struct progress_report *a, const struct progress_report *b);
 
 struct job_status {
@@ -129,10 +128,13 @@ struct job_status {
 const struct condition *job_status_trouble(const struct job_status *s);
 void job_status_fini(struct job_status *s);
 void job_status_copy(struct job_status *to, const struct job_status *from);
-/* Status as the resource's `status` (JSON), and back (unknown parts are skipped; times are
- * RFC 3339).  The summary for the columns of kubectl is derived, and only written. */
-void job_status_write(const struct job_status *s, struct mu_buf *out);
-int job_status_read(struct job_status *out, const struct mu_doc_node *status, struct mu_err *err);
+/* The resource's `status` to its typed form and back.  The summary for the columns of kubectl is
+ * only encoded. */
+void job_status_decode(struct job_status *out, const cJSON *status);
+cJSON *job_status_encode(const struct job_status *s);
+/* The JSON merge patch between two statuses; NULL when they are equal. */
+cJSON *job_status_patch(const struct job_status *from, const struct job_status *to);
+cJSON *merge_patch(const cJSON *from, const cJSON *to); /* likewise between two objects */
 /* Records that the spec of this generation cannot be used.  A job that has not started fails until
  * its spec is corrected; a running job continues and is not ready; one that ended stays as it is.
  */

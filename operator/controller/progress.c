@@ -8,30 +8,32 @@
  */
 #include "operator/controller/progress.h"
 
-#include "lib/io/json.h"
+#include "operator/api/object.h"
 #include "operator/controller/controller.h"
 #include "operator/controller/leader.h"
 #include "operator/controller/task_token.h"
 
 static void ask(struct controller *c, const struct task_address *chief)
 {
-	MU_AUTO(mu_doc_free) struct mu_doc *doc = NULL;
 	MU_AUTO_BUF body = {0};
 	struct progress_report report;
+	cJSON *page = NULL;
 	char url[128];
 
 	task_url(chief->ip, "status", url, sizeof(url));
-	if (kube_fetch(c->kube, url, &body, NULL) < 0 || !body.len ||
-	    mu_json_parse(&doc, mu_buf_span(&body), "status", NULL) < 0) {
+	if (kube_fetch(c->kube, url, &body, NULL) == 0)
+		page = kube_json(mu_buf_span(&body));
+	if (!page) {
 		store_poll_failed(&c->store, chief, c->io.now(c->io.user));
 		return;
 	}
-	progress_report_read(&report, mu_doc_get(doc->root, "progress"));
+	progress_report_decode(&report, at(page, "progress"));
 	if (!report.set)
-		progress_report_read(&report, doc->root);
-	if (store_set_progress(&c->store, chief, &report, mu_doc_text(doc->root, "kernels", NULL),
+		progress_report_decode(&report, page);
+	if (store_set_progress(&c->store, chief, &report, text_at(page, "kernels"),
 			       c->io.now(c->io.user)))
 		workqueue_add(&c->queue, chief->key);
+	cJSON_Delete(page);
 }
 
 static void ask_all(struct controller *c)

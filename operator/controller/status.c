@@ -10,59 +10,10 @@
 
 enum { STATUS_MIN_INTERVAL_S = 5, FIRST_STATUS_DELAY_S = 3 };
 
-cJSON *merge_patch(const cJSON *from, const cJSON *to)
-{
-	cJSON *patch = cJSON_CreateObject();
-	const cJSON *item;
-
-	cJSON_ArrayForEach(item, to)
-	{
-		const cJSON *old = at(from, item->string);
-		cJSON *change;
-
-		if (cJSON_IsObject(item) && cJSON_IsObject(old))
-			change = merge_patch(old, item);
-		else
-			change =
-			    cJSON_Compare(item, old, true) ? NULL : cJSON_Duplicate(item, true);
-		if (change)
-			cJSON_AddItemToObject(patch, item->string, change);
-	}
-	cJSON_ArrayForEach(item, from)
-	{
-		if (!at(to, item->string))
-			cJSON_AddNullToObject(patch, item->string);
-	}
-	if (patch->child)
-		return patch;
-	cJSON_Delete(patch);
-	return NULL;
-}
-
-/* The patch of the status; NULL when nothing differs.  The first status is written whole: a count
- * of zero must be in it, although a missing count reads as zero. */
-static cJSON *status_change(const struct job_status *from, const struct job_status *to)
-{
-	MU_AUTO_BUF before = {0};
-	MU_AUTO_BUF after = {0};
-	cJSON *old, *new, *change;
-
-	job_status_write(from, &before);
-	job_status_write(to, &after);
-	if (mu_span_eq(mu_buf_span(&before), mu_buf_span(&after)))
-		return NULL;
-	old = from->phase == JOB_NEW ? cJSON_CreateObject() : kube_json(mu_buf_span(&before));
-	new = kube_json(mu_buf_span(&after));
-	change = merge_patch(old, new);
-	cJSON_Delete(old);
-	cJSON_Delete(new);
-	return change;
-}
-
 static int patch_status(struct reconcile *r, const struct job_status *wanted, struct mu_err *err)
 {
 	const struct job *job = r->seen->job;
-	cJSON *change = status_change(&job->status, wanted), *patch, *about, *answer = NULL;
+	cJSON *change = job_status_patch(&job->status, wanted), *patch, *about, *answer = NULL;
 	MU_AUTO_FREE char *path = NULL;
 	MU_AUTO_FREE char *body = NULL;
 	struct controller *c = r->controller;
@@ -193,15 +144,18 @@ double status_delay(const struct reconcile *r, const struct job_plan *plan)
 	double left = first ? seen->observed.first_observed_at + FIRST_STATUS_DELAY_S - r->now
 			    : seen->last_status_write + STATUS_MIN_INTERVAL_S - r->now;
 
-	if (!job_plan_changes_status(plan, &seen->observed) ||
-	    (plan->status.phase != seen->job->status.phase && !first) || plan->urgent ||
-	    plan->write_status_first)
+	cJSON *patch;
+
+	/* a longer delay: the clock was set back */
+	if (left <= 0 || left > STATUS_MIN_INTERVAL_S || plan->urgent || plan->write_status_first ||
+	    (plan->status.phase != seen->job->status.phase && !first))
 		return 0;
 	for (unsigned i = 0; i < plan->n_actions; i++)
 		if (needs_status(seen, &plan->actions[i]))
 			return 0;
-	/* longer: the clock was set back */
-	return left > 0 && left <= STATUS_MIN_INTERVAL_S ? left : 0;
+	patch = job_status_patch(&seen->job->status, &plan->status);
+	cJSON_Delete(patch);
+	return patch ? left : 0;
 }
 
 int status_report_invalid(struct reconcile *r, struct mu_err *err)

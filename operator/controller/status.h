@@ -12,7 +12,5 @@ int status_update(struct reconcile *r, const struct job_plan *plan, struct mu_er
 double status_delay(const struct reconcile *r, const struct job_plan *plan);
 /* Reports a spec that the schema let through and that cannot be used. */
 int status_report_invalid(struct reconcile *r, struct mu_err *err);
-/* The JSON merge patch from `from` to `to`; NULL when they are equal. */
-cJSON *merge_patch(const cJSON *from, const cJSON *to);
 
 #endif

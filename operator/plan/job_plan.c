@@ -437,16 +437,6 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 	return plan;
 }
 
-bool job_plan_changes_status(const struct job_plan *p, const struct observed_job *observed)
-{
-	MU_AUTO_BUF before = {0};
-	MU_AUTO_BUF after = {0};
-
-	job_status_write(&observed->status, &before);
-	job_status_write(&p->status, &after);
-	return !mu_span_eq(mu_buf_span(&before), mu_buf_span(&after));
-}
-
 void job_plan_free(struct job_plan *p)
 {
 	if (!p)

@@ -137,8 +137,6 @@ struct job_plan *job_plan_new(const struct job_spec *spec, const struct plan_opt
 			      const struct observed_job *observed, double now);
 /* The pod of this action was refused: what the wanted status says of its making is taken back. */
 void job_plan_not_made(struct job_plan *p, const struct plan_action *a);
-/* Whether the wanted status is another than the one that was observed. */
-bool job_plan_changes_status(const struct job_plan *p, const struct observed_job *observed);
 void job_plan_free(struct job_plan *p);
 /* What to do about an object that the server refused with these words. */
 const char *job_plan_advice(const char *why);

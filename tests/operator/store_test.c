@@ -1,8 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Whom the store wakes: a look at a job costs more than finding that there is no need of one. */
+#include "tests/test.h"
+
 #include "lib/kube/kube_client.h"
 #include "operator/controller/store.h"
-#include "tests/test.h"
+#include "tests/operator/status_text.h"
 
 static int told, told_of_pods;
 
@@ -340,7 +342,7 @@ static cJSON *job_with_epoch_2(struct store *c)
 	    job_as_read("7", 1, ONE_WORKER, "{\"cluster\":{\"epoch\":1,\"members\":\"others\"}}"));
 	assert_true(snapshot_take(c, "default/j", 100, &seen));
 	plan = job_plan_new(seen.job->spec, &options, &seen.observed, 100);
-	job_status_write(&plan->status, &status);
+	status_print(&plan->status, &status);
 	job_plan_free(plan);
 	snapshot_fini(&seen);
 	return job_as_read("8", 1, ONE_WORKER, status.data);
