@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Runs a node whose inputs are all constants, once, and puts constants in its place.  A kernel that
- * fails here will fail in the step, where its error has a reader. */
+/* Constant folding: runs a node whose inputs are all constants once and replaces its outputs by
+ * constants.  A node whose kernel fails here is left alone: the step reports the error. */
 #include <string.h>
 
 #include "task/graph/optimize.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* Larger results are made anew each step: they would stay in memory with the graph. */
-enum { LARGEST = 10 << 20, MAX_OUTPUTS = 64 };
+/* Larger results are not folded, because they would occupy memory as long as the graph exists. */
+enum { MAX_FOLDED_BYTES = 10 << 20, MAX_OUTPUTS = 64 };
 
 static const struct mu_tensor *constant_value(const struct mu_node *n)
 {
@@ -30,8 +30,8 @@ static bool can_fold(struct opt *o, const struct mu_node *n)
 	return optimize_is_pure(o, n);
 }
 
-static int run(struct opt *o, const struct mu_node *n, struct value *in, struct value *out,
-	       unsigned n_out)
+static int fold_run(struct opt *o, const struct mu_node *n, struct value *in, struct value *out,
+		    unsigned n_out)
 {
 	const struct kernel *k = cpu_kernel_find(n->op);
 	struct kernel_call c = {
@@ -68,9 +68,9 @@ static bool add_constant(struct opt *o, const struct mu_node *of, unsigned port,
 	return true;
 }
 
-/* The outputs are what the graph says that they are. */
-static bool fits(const struct opt *o, const struct value *out, const enum mu_dtype *types,
-		 unsigned n)
+/* True if the outputs have the types that the graph declares and fit into the budget. */
+static bool outputs_fit(const struct opt *o, const struct value *out, const enum mu_dtype *types,
+			unsigned n)
 {
 	size_t bytes = 0;
 
@@ -80,7 +80,7 @@ static bool fits(const struct opt *o, const struct value *out, const enum mu_dty
 			return false;
 		bytes += mu_tensor_bytes(&out[i].tensor);
 	}
-	return bytes <= LARGEST && bytes <= o->budget;
+	return bytes <= MAX_FOLDED_BYTES && bytes <= o->budget;
 }
 
 bool fold_node(struct opt *o, struct mu_node *n)
@@ -97,10 +97,10 @@ bool fold_node(struct opt *o, struct mu_node *n)
 	in = MU_ARENA_ARRAY(&o->scratch, struct value, n->n_inputs);
 	for (unsigned i = 0; i < n->n_inputs; i++)
 		in[i].tensor = mu_tensor_ref(constant_value(n->inputs[i].node));
-	mu_tensor_limit_here = LARGEST;
-	int rc = run(o, n, in, out, n_out);
+	mu_tensor_limit_here = MAX_FOLDED_BYTES;
+	int rc = fold_run(o, n, in, out, n_out);
 	mu_tensor_limit_here = SIZE_MAX;
-	if (!rc && fits(o, out, types, n_out)) {
+	if (!rc && outputs_fit(o, out, types, n_out)) {
 		struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out);
 		done = true;
 		for (unsigned i = 0; done && i < n_out; i++) {
@@ -108,8 +108,8 @@ bool fold_node(struct opt *o, struct mu_node *n)
 			done = add_constant(o, n, i, &out[i].tensor, &to[i]);
 		}
 		if (done) {
-			o->instead[n->id] = to;
-			o->gone[n->id] = true;
+			o->replacement[n->id] = to;
+			o->removed[n->id] = true;
 		}
 	}
 	for (unsigned i = 0; i < n->n_inputs; i++)

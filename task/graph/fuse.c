@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* MatMul, then a bias, then perhaps an activation: one node, _FusedMatMul, under the name of the
- * last.  Only where nobody else sees what is between. */
+/* Fuses MatMul, a bias and an optional activation into one node _FusedMatMul, which has the name of
+ * the last of them.  The intermediate values must have no other users. */
 #include <string.h>
 
 #include "task/graph/optimize.h"
 
 struct chain {
 	struct mu_node *product, *bias, *last;
-	unsigned bias_at; /* which input of `bias` is the bias */
+	unsigned bias_at; /* index of the bias among the inputs of `bias` */
 	const char *ops[2];
 	unsigned n_ops;
 };
@@ -19,16 +19,16 @@ static bool is_float(const struct mu_node *n)
 	return mu_node_attr_type(n, "T", &t, NULL) == 0 && (t == MU_FLOAT || t == MU_DOUBLE);
 }
 
-/* How many edges lead away from each node now. */
-static unsigned *count_now(struct opt *o)
+/* Counts the current out-edges of each node, by id. */
+static unsigned *count_current_users(struct opt *o)
 {
 	struct mu_graph *g = o->g;
 	unsigned *users = MU_ARENA_ARRAY(&o->scratch, unsigned, g->n_nodes);
 
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
-		for (unsigned k = 0; !(i < o->n && o->gone[i]) && k < n->n_inputs + n->n_controls;
-		     k++)
+		for (unsigned k = 0;
+		     !(i < o->n && o->removed[i]) && k < n->n_inputs + n->n_controls; k++)
 			users[n->inputs[k].node->id]++;
 	}
 	return users;
@@ -37,7 +37,7 @@ static unsigned *count_now(struct opt *o)
 static bool is_product(const struct opt *o, const struct mu_node *n, const unsigned *users)
 {
 	return strcmp(n->op, "MatMul") == 0 && n->n_inputs == 2 && !n->n_controls &&
-	       users[n->id] == 1 && is_float(n) && (n->id >= o->n || !o->gone[n->id]);
+	       users[n->id] == 1 && is_float(n) && (n->id >= o->n || !o->removed[n->id]);
 }
 
 static bool find_bias(const struct opt *o, struct mu_node *n, const unsigned *users,
@@ -95,9 +95,9 @@ static void fuse(struct opt *o, const struct chain *c)
 	n->def = mu_op_find("_FusedMatMul");
 	n->op = n->def->name;
 	mu_node_set_inputs(o->g, n, in, 3, NULL, 0);
-	o->gone[c->product->id] = true;
+	o->removed[c->product->id] = true;
 	if (c->bias != n)
-		o->gone[c->bias->id] = true;
+		o->removed[c->bias->id] = true;
 }
 
 void fuse_products(struct opt *o)
@@ -107,19 +107,19 @@ void fuse_products(struct opt *o)
 	bool any = false;
 
 	for (unsigned i = 0; i < o->n && !any; i++)
-		any = !o->gone[i] && strcmp(o->g->nodes[i]->op, "MatMul") == 0;
+		any = !o->removed[i] && strcmp(o->g->nodes[i]->op, "MatMul") == 0;
 	if (!any || !mu_op_find("_FusedMatMul"))
 		return;
-	users = count_now(o);
+	users = count_current_users(o);
 	after = MU_ARENA_ARRAY(&o->scratch, struct mu_node *, o->g->n_nodes);
 	for (unsigned i = 0; i < o->n; i++) {
 		struct mu_node *n = o->g->nodes[i];
-		if (!o->gone[i] && n->n_inputs == 1 && !n->n_controls && is_activation(n->op))
+		if (!o->removed[i] && n->n_inputs == 1 && !n->n_controls && is_activation(n->op))
 			after[n->inputs[0].node->id] = n;
 	}
 	for (unsigned i = 0; i < o->n; i++) {
 		struct chain c;
-		if (o->gone[i] || !find_bias(o, o->g->nodes[i], users, &c))
+		if (o->removed[i] || !find_bias(o, o->g->nodes[i], users, &c))
 			continue;
 		if (after[i] && users[i] == 1 && strcmp(after[i]->device, c.bias->device) == 0) {
 			c.last = after[i];

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which loop each node belongs to, found by walking the graph in the order it could run: Enter
- * leads into a loop, Exit out of it, and NextIteration closes the cycle. */
+/* Finds the loop of each node by a topological walk of the graph: Enter leads into a loop, Exit out
+ * of it, and NextIteration closes the cycle. */
 #include "task/graph/loops.h"
 
 #include <string.h>
 
 #include "task/graph/loops_internal.h"
 
-/* Nested deeper than this the executor refuses it. */
+/* The executor rejects deeper nesting. */
 enum { MAX_DEPTH = 64 };
 
 static const struct {
@@ -55,18 +55,18 @@ static int enter_loop(struct loops *l, const struct mu_node *n, unsigned outer, 
 	return 0;
 }
 
-/* The loop of n's inputs is known: that of its outputs. */
-static int leave_node(struct loops *l, struct mu_node *n, unsigned in, struct mu_err *err)
+/* Sets the loop of n's outputs from `in`, the loop of its inputs. */
+static int set_output_loop(struct loops *l, struct mu_node *n, unsigned in, struct mu_err *err)
 {
-	unsigned *of = &l->of[n->id];
+	unsigned *output_loop = &l->output_loop[n->id];
 
-	*of = in;
+	*output_loop = in;
 	switch (loop_role(n)) {
 	case LOOP_ENTER:
 	case LOOP_REF_ENTER:
-		return enter_loop(l, n, in, of, err);
+		return enter_loop(l, n, in, output_loop, err);
 	case LOOP_EXIT:
-		*of = l->list[in].parent;
+		*output_loop = l->list[in].parent;
 		return 0;
 	case LOOP_CONDITION:
 		l->list[in].cond = n;
@@ -96,7 +96,7 @@ static struct users users_of(const struct mu_graph *g, struct mu_arena *a)
 	return u;
 }
 
-/* What is in a cycle without NextIteration is not reached, and refused by who compiles it. */
+/* The walk does not reach nodes in a cycle without NextIteration; the executor rejects these. */
 int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
 	struct users u = users_of(g, &l->arena);
@@ -114,15 +114,15 @@ int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 	}
 	while (n_todo) {
 		unsigned at = todo[--n_todo];
-		rc = leave_node(l, g->nodes[at], in[at], err);
+		rc = set_output_loop(l, g->nodes[at], in[at], err);
 		if (rc)
 			return rc;
 		if (loop_role(g->nodes[at]) == LOOP_NEXT)
 			continue;
 		for (unsigned k = u.start[at]; k < u.start[at + 1]; k++) {
 			unsigned user = u.list[k];
-			if (l->list[l->of[at]].depth > l->list[in[user]].depth)
-				in[user] = l->of[at];
+			if (l->list[l->output_loop[at]].depth > l->list[in[user]].depth)
+				in[user] = l->output_loop[at];
 			if (--missing[user] == 0)
 				todo[n_todo++] = user;
 		}
@@ -130,9 +130,9 @@ int loops_find(struct loops *l, struct mu_graph *g, struct mu_err *err)
 	return 0;
 }
 
-unsigned loops_of(const struct loops *l, const struct mu_node *n)
+unsigned loop_of_outputs(const struct loops *l, const struct mu_node *n)
 {
-	return n->id < l->n_of ? l->of[n->id] : 0;
+	return n->id < l->n_nodes ? l->output_loop[n->id] : 0;
 }
 
 void loops_fini(struct loops *l)

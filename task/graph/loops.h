@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* While loops in a graph that is about to be cut: whose turns each node takes part in, and what
- * lets another task keep step with them. */
+/* While loops of a graph that is about to be partitioned: the loop of each node, and the control
+ * loops that make the other tasks iterate along. */
 #ifndef MU_TASK_GRAPH_LOOPS_H
 #define MU_TASK_GRAPH_LOOPS_H
 
@@ -14,22 +14,21 @@ struct loop {
 	int64_t parallel;     /* parallel_iterations of its Enters */
 };
 struct loops {
-	struct loop *list; /* from 1 */
+	struct loop *list; /* indexed from 1 */
 	unsigned n, cap;
-	unsigned *of; /* by node id: the loop in which its outputs arrive, 0 outside */
-	unsigned n_of;
-	struct mu_map pivots; /* {loop, task} -> what runs once a turn there */
+	unsigned *output_loop; /* by node id: the loop of its outputs; 0: none */
+	unsigned n_nodes;
+	struct mu_map pivots; /* {loop, task} -> the node that runs once per iteration there */
 	struct mu_arena arena;
 };
 
-/* Finds the loops, moves what only leads values into or out of a turn to those who use them, and
- * gives every task that exchanges tensors within a loop a loop of its own that turns with it.  The
- * graph is placed; nodes are added. */
-int loops_spread(struct loops *l, struct mu_graph *g, struct mu_err *err);
+/* Finds the loops, moves Enter, Exit and NextIteration to the devices of their neighbours, and adds
+ * a control loop on every task that exchanges tensors within a loop.  The graph must be placed. */
+int loops_distribute(struct loops *l, struct mu_graph *g, struct mu_err *err);
 void loops_fini(struct loops *l);
-/* The loop that n's outputs arrive in; 0 outside, and for what was added, which sends nothing. */
-unsigned loops_of(const struct loops *l, const struct mu_node *n);
-/* The node that runs once in each turn of loop i on the task of `device`. */
+/* Returns the loop of n's outputs; 0 outside, and for the nodes of control loops. */
+unsigned loop_of_outputs(const struct loops *l, const struct mu_node *n);
+/* Returns the node that runs once per iteration of loop i on the task of `device`. */
 struct mu_node *loops_pivot(const struct loops *l, unsigned i, const char *device);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two nodes of one op, with the same attributes, inputs and control inputs, compute the same. */
+/* Common subexpression elimination: nodes with the same op, attributes and inputs become one. */
 #include <string.h>
 
 #include "task/graph/optimize.h"
@@ -17,8 +17,9 @@ static bool has_large(const struct mu_node *n)
 	return false;
 }
 
-/* Attributes that start with '_' speak of placement and inference. */
-static void identity_of(const struct mu_node *n, struct mu_buf *key)
+/* Appends the bytes that identify the computation of n.  Attributes that start with '_' are hints
+ * for placement and shape inference, so they do not count. */
+static void write_identity(const struct mu_node *n, struct mu_buf *key)
 {
 	uintptr_t def = (uintptr_t)n->def;
 
@@ -40,36 +41,36 @@ static void identity_of(const struct mu_node *n, struct mu_buf *key)
 	mu_buf_puts(key, n->device);
 }
 
-/* The nodes that stand for themselves, by what they compute. */
-struct same {
+/* A slot of the hash table of distinct computations. */
+struct slot {
 	uint64_t hash;
 	struct mu_node *node;
 };
 
-static struct same *place_of(struct opt *o, uint64_t hash)
+static struct slot *find_slot(struct opt *o, uint64_t hash)
 {
-	if (!o->same) {
-		for (o->cap_same = 64; o->cap_same / 2 < o->n;)
-			o->cap_same *= 2;
-		o->same = MU_NEW_ARRAY(struct same, o->cap_same);
+	if (!o->slots) {
+		for (o->n_slots = 64; o->n_slots / 2 < o->n;)
+			o->n_slots *= 2;
+		o->slots = MU_NEW_ARRAY(struct slot, o->n_slots);
 	}
-	unsigned i = (unsigned)hash & (o->cap_same - 1);
-	while (o->same[i].node && o->same[i].hash != hash)
-		i = (i + 1) & (o->cap_same - 1);
-	return &o->same[i];
+	unsigned i = (unsigned)hash & (o->n_slots - 1);
+	while (o->slots[i].node && o->slots[i].hash != hash)
+		i = (i + 1) & (o->n_slots - 1);
+	return &o->slots[i];
 }
 
 void merge_end(struct opt *o)
 {
-	free(o->same);
+	free(o->slots);
 	mu_buf_fini(&o->key[0]);
 	mu_buf_fini(&o->key[1]);
 }
 
-static struct mu_span key_of(struct opt *o, unsigned which, const struct mu_node *n)
+static struct mu_span identity_of(struct opt *o, unsigned which, const struct mu_node *n)
 {
 	o->key[which].len = 0;
-	identity_of(n, &o->key[which]);
+	write_identity(n, &o->key[which]);
 	return mu_buf_span(&o->key[which]);
 }
 
@@ -81,20 +82,20 @@ bool merge_node(struct opt *o, struct mu_node *n)
 	if (!n->def->n_outputs || (!o->data_users[n->id] && !o->control_users[n->id]) ||
 	    !optimize_is_pure(o, n) || has_large(n))
 		return false;
-	struct mu_span key = key_of(o, 0, n);
+	struct mu_span key = identity_of(o, 0, n);
 	uint64_t hash = mu_hash(key.data, key.len, o->seed);
-	struct same *same = place_of(o, hash);
-	if (!same->node) {
-		*same = (struct same){hash, n};
+	struct slot *slot = find_slot(o, hash);
+	if (!slot->node) {
+		*slot = (struct slot){hash, n};
 		return false;
 	}
-	struct mu_node *twin = same->node;
-	if (!mu_span_eq(key, key_of(o, 1, twin)) ||
+	struct mu_node *twin = slot->node;
+	if (!mu_span_eq(key, identity_of(o, 1, twin)) ||
 	    mu_op_output_types(n, &o->scratch, &types, &n_out, NULL))
 		return false;
 	struct mu_input *to = MU_ARENA_ARRAY(&o->scratch, struct mu_input, n_out + 1);
 	for (unsigned i = 0; i < n_out || i == 0; i++)
 		to[i] = (struct mu_input){twin, (int)i};
-	o->instead[n->id] = to;
-	return o->gone[n->id] = true;
+	o->replacement[n->id] = to;
+	return o->removed[n->id] = true;
 }

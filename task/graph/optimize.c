@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One walk in the order in which the graph could run: when a node's turn comes, its inputs are what
- * they will be.  Edges that close a loop are looked at in the end. */
+/* One walk in topological order: the inputs of a node are final before the node is visited.  Edges
+ * that close a loop are rewired at the end. */
 #include "task/graph/optimize.h"
 
 #include <string.h>
@@ -8,7 +8,7 @@
 #include "lib/base/pb.h"
 #include "task/kernels/engine/kernel_table.h"
 
-/* Of one graph, all that is computed ahead together. */
+/* Limit of all folded constants of one graph. */
 enum { FOLD_BYTES = 64 << 20 };
 
 static bool is_one_of(const char *op, const char *const *list)
@@ -19,7 +19,7 @@ static bool is_one_of(const char *op, const char *const *list)
 	return false;
 }
 
-/* Values pass through these alive on one side, dead on another, or from one turn to the next. */
+/* Control flow ops: their outputs may be dead one by one, or belong to another iteration. */
 static bool is_control_flow(const char *op)
 {
 	static const char *const ops[] = {"Switch",           "RefSwitch",
@@ -46,7 +46,7 @@ bool optimize_is_constant(const struct mu_node *n)
 	return n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
 }
 
-static unsigned find_facts(const struct mu_op_def *d)
+static unsigned find_traits(const struct mu_op_def *d)
 {
 	static const char *const passes[] = {"Identity", "StopGradient", "PreventGradient", NULL};
 	static const char *const die[] = {"Switch", "RefSwitch", "_SwitchN",
@@ -54,71 +54,72 @@ static unsigned find_facts(const struct mu_op_def *d)
 	const struct kernel *k = cpu_kernel_find(d->name);
 	static const char *const outside[] = {"ReadFile", "MatchingFiles", NULL}; /* may change */
 	bool gives_ref = any_ref(d->outputs, d->n_outputs);
-	unsigned f = gives_ref ? FACT_GIVES_REF : 0;
+	unsigned f = gives_ref ? TRAIT_REF_OUTPUT : 0;
 
 	if (is_one_of(d->name, passes))
-		f |= FACT_PASSES;
+		f |= TRAIT_IDENTITY;
 	if (is_one_of(d->name, die))
-		f |= FACT_DIES_ALONE;
+		f |= TRAIT_DEAD_OUTPUTS;
 	if (strcmp(d->name, "NoOp") == 0)
-		f |= FACT_NO_OP;
+		f |= TRAIT_NO_OP;
 	if (strcmp(d->name, "Const") == 0)
-		f |= FACT_CONST;
+		f |= TRAIT_CONST;
 	if (strstr(d->name, "NextIteration"))
-		f |= FACT_NEXT;
+		f |= TRAIT_NEXT_ITERATION;
 	if (is_control_flow(d->name))
-		f |= FACT_STEERS;
+		f |= TRAIT_CONTROL_FLOW;
 	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&
 	    !is_one_of(d->name, outside) && strncmp(d->name, "Placeholder", 11) != 0 &&
 	    !gives_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
 	    !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD)))
-		f |= FACT_PURE;
+		f |= TRAIT_PURE;
 	return f;
 }
 
-unsigned optimize_facts(struct opt *o, const struct mu_node *n)
+unsigned optimize_traits(struct opt *o, const struct mu_node *n)
 {
-	unsigned at = (unsigned)((uintptr_t)n->def / sizeof *n->def % MU_COUNT(o->seen));
+	unsigned at = (unsigned)((uintptr_t)n->def / sizeof *n->def % MU_COUNT(o->trait_cache));
 
-	if (o->seen[at].def != n->def) {
-		o->seen[at].facts = find_facts(n->def);
-		o->seen[at].def = n->def;
+	if (o->trait_cache[at].def != n->def) {
+		o->trait_cache[at].traits = find_traits(n->def);
+		o->trait_cache[at].def = n->def;
 	}
-	return o->seen[at].facts;
+	return o->trait_cache[at].traits;
 }
 
 bool optimize_is_pure(struct opt *o, const struct mu_node *n)
 {
-	if (!(optimize_facts(o, n) & FACT_PURE))
+	if (!(optimize_traits(o, n) & TRAIT_PURE))
 		return false;
-	/* A variable's value is read when the node runs: that is an effect of its place. */
+	/* The node reads the variable when it runs, so its position in the step matters. */
 	for (unsigned k = 0; k < n->n_inputs; k++)
-		if (optimize_facts(o, n->inputs[k].node) & FACT_GIVES_REF)
+		if (optimize_traits(o, n->inputs[k].node) & TRAIT_REF_OUTPUT)
 			return false;
 	return true;
 }
 
 /* ---- edges ---- */
 
-static struct mu_input instead_of(const struct opt *o, struct mu_input in)
+static struct mu_input replacement_of(const struct opt *o, struct mu_input in)
 {
-	const struct mu_input *to = in.node->id < o->n ? o->instead[in.node->id] : NULL;
+	const struct mu_input *to = in.node->id < o->n ? o->replacement[in.node->id] : NULL;
 
 	if (!to || in.port == MU_CONTROL)
 		return in;
 	return to[in.port];
 }
 
-/* A control edge from `from` as edges from what is left of it; returns how many, 0 or 1. */
-static unsigned control_instead(const struct opt *o, struct mu_node *from, struct mu_node **out)
+/* Finds the node that replaces `from` as the source of a control edge.  Returns the number of
+ * control edges, 0 or 1. */
+static unsigned replace_control(const struct opt *o, struct mu_node *from, struct mu_node **out)
 {
-	while (from->id < o->n && o->gone[from->id]) {
+	while (from->id < o->n && o->removed[from->id]) {
 		if (strcmp(from->op, "NoOp") == 0) {
 			if (!from->n_controls)
 				return 0;
 			from = from->inputs[0].node;
 		} else {
-			from = o->instead[from->id][0].node;
+			from = o->replacement[from->id][0].node;
 		}
 	}
 	*out = from;
@@ -130,48 +131,49 @@ static void rewire(struct opt *o, struct mu_node *n)
 	unsigned kept = n->n_inputs;
 
 	for (unsigned k = 0; k < n->n_inputs; k++)
-		n->inputs[k] = instead_of(o, n->inputs[k]);
+		n->inputs[k] = replacement_of(o, n->inputs[k]);
 	for (unsigned k = n->n_inputs; k < n->n_inputs + n->n_controls; k++) {
 		struct mu_node *from;
-		bool had = false;
-		if (!control_instead(o, n->inputs[k].node, &from))
+		bool duplicate = false;
+		if (!replace_control(o, n->inputs[k].node, &from))
 			continue;
-		for (unsigned i = kept; !had && i-- > n->n_inputs && kept - i < 8;)
-			had = n->inputs[i].node == from;
-		if (!had)
+		for (unsigned i = kept; !duplicate && i-- > n->n_inputs && kept - i < 8;)
+			duplicate = n->inputs[i].node == from;
+		if (!duplicate)
 			n->inputs[kept++] = (struct mu_input){from, MU_CONTROL};
 	}
 	n->n_controls = kept - n->n_inputs;
 }
 
-/* ---- nodes that hand on ---- */
+/* ---- nodes that pass values on ---- */
 
-/* A control edge from a live output's Identity is not one from the Switch itself. */
+/* An Identity behind a Switch stays if a control edge starts from it: it runs only if its branch is
+ * taken, but the Switch always runs. */
 static bool skip_identity(struct opt *o, struct mu_node *n)
 {
-	if (!(optimize_facts(o, n) & FACT_PASSES) || n->n_inputs != 1 || n->n_controls)
+	if (!(optimize_traits(o, n) & TRAIT_IDENTITY) || n->n_inputs != 1 || n->n_controls)
 		return false;
-	unsigned from = optimize_facts(o, n->inputs[0].node);
-	if (from & FACT_GIVES_REF || (o->control_users[n->id] && from & FACT_DIES_ALONE))
+	unsigned from = optimize_traits(o, n->inputs[0].node);
+	if (from & TRAIT_REF_OUTPUT || (o->control_users[n->id] && from & TRAIT_DEAD_OUTPUTS))
 		return false;
 	if (!o->data_users[n->id] && !o->control_users[n->id])
-		return false; /* somebody runs it for its own sake */
-	o->instead[n->id] = mu_arena_alloc(&o->scratch, sizeof(struct mu_input));
-	o->instead[n->id][0] = n->inputs[0];
-	return o->gone[n->id] = true;
+		return false; /* a target of the step */
+	o->replacement[n->id] = mu_arena_alloc(&o->scratch, sizeof(struct mu_input));
+	o->replacement[n->id][0] = n->inputs[0];
+	return o->removed[n->id] = true;
 }
 
 static bool skip_no_op(struct opt *o, struct mu_node *n)
 {
-	if (!(optimize_facts(o, n) & FACT_NO_OP) || n->n_inputs || n->n_controls > 1)
+	if (!(optimize_traits(o, n) & TRAIT_NO_OP) || n->n_inputs || n->n_controls > 1)
 		return false;
-	return o->gone[n->id] = true;
+	return o->removed[n->id] = true;
 }
 
 /* ---- the walk ---- */
 
-/* All edges lead to outputs that are there.  The rest is checked when it matters. */
-static bool is_sound(struct opt *o)
+/* True if every edge starts from an output that exists.  Each pass checks what else it needs. */
+static bool edges_are_valid(struct opt *o)
 {
 	struct mu_graph *g = o->g;
 	unsigned *outputs = MU_ARENA_ARRAY(&o->scratch, unsigned, o->n);
@@ -230,14 +232,14 @@ static void find_order(struct opt *o)
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
 			users[start[from->id + 1]++] = n;
-			missing[i] += !(optimize_facts(o, from) & FACT_NEXT);
+			missing[i] += !(optimize_traits(o, from) & TRAIT_NEXT_ITERATION);
 		}
 		if (!missing[i])
 			o->order[o->n_order++] = n;
 	}
 	for (unsigned at = 0; at < o->n_order; at++) {
 		const struct mu_node *n = o->order[at];
-		if (optimize_facts(o, n) & FACT_NEXT)
+		if (optimize_traits(o, n) & TRAIT_NEXT_ITERATION)
 			continue;
 		for (unsigned k = start[n->id]; k < start[n->id + 1]; k++)
 			if (--missing[users[k]->id] == 0)
@@ -245,7 +247,7 @@ static void find_order(struct opt *o)
 	}
 }
 
-/* Constants that served only what was computed ahead. */
+/* Drops the removed nodes, and the constants that no node uses any more. */
 static void drop_unused(struct opt *o)
 {
 	struct mu_graph *g = o->g;
@@ -254,18 +256,18 @@ static void drop_unused(struct opt *o)
 
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		const struct mu_node *n = g->nodes[i];
-		for (unsigned k = 0; !(i < o->n && o->gone[i]) && k < n->n_inputs + n->n_controls;
-		     k++)
+		for (unsigned k = 0;
+		     !(i < o->n && o->removed[i]) && k < n->n_inputs + n->n_controls; k++)
 			used[n->inputs[k].node->id] = true;
 	}
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		keep[i] =
-		    !(i < o->n && o->gone[i]) && (used[i] || !optimize_is_constant(g->nodes[i]));
+		    !(i < o->n && o->removed[i]) && (used[i] || !optimize_is_constant(g->nodes[i]));
 	mu_graph_keep(g, keep);
 }
 
-/* The message in a field, or the empty one; of two the later counts. */
-static struct mu_span message_in(struct mu_span proto, unsigned number)
+/* Returns the message in a field; the last one if there are several, empty if there is none. */
+static struct mu_span last_message(struct mu_span proto, unsigned number)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
@@ -277,7 +279,7 @@ static struct mu_span message_in(struct mu_span proto, unsigned number)
 	return found;
 }
 
-static uint64_t number_in(struct mu_span proto, unsigned number)
+static uint64_t last_varint(struct mu_span proto, unsigned number)
 {
 	struct mu_pb m = mu_pb_of(proto);
 	struct mu_pb_field f;
@@ -292,10 +294,10 @@ static uint64_t number_in(struct mu_span proto, unsigned number)
 bool graph_optimize_wanted(struct mu_span config)
 {
 	enum { GRAPH_OPTIONS = 10, OPTIMIZER = 3, OPT_LEVEL = 3, REWRITE = 10, DISABLE = 19 };
-	struct mu_span options = message_in(config, GRAPH_OPTIONS);
+	struct mu_span options = last_message(config, GRAPH_OPTIONS);
 
-	return (int64_t)number_in(message_in(options, OPTIMIZER), OPT_LEVEL) >= 0 &&
-	       !number_in(message_in(options, REWRITE), DISABLE);
+	return (int64_t)last_varint(last_message(options, OPTIMIZER), OPT_LEVEL) >= 0 &&
+	       !last_varint(last_message(options, REWRITE), DISABLE);
 }
 
 void graph_optimize(struct mu_graph *g, struct runtime *rt)
@@ -307,13 +309,13 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 	mu_map_init(&seeded);
 	o.seed = seeded.seed;
 	mu_arena_init(&o.scratch);
-	if (is_sound(&o)) {
-		o.instead = MU_ARENA_ARRAY(&o.scratch, struct mu_input *, o.n);
-		o.gone = MU_ARENA_ARRAY(&o.scratch, bool, o.n);
+	if (edges_are_valid(&o)) {
+		o.replacement = MU_ARENA_ARRAY(&o.scratch, struct mu_input *, o.n);
+		o.removed = MU_ARENA_ARRAY(&o.scratch, bool, o.n);
 		o.data_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
 		o.control_users = MU_ARENA_ARRAY(&o.scratch, unsigned, o.n);
 		find_order(&o);
-		drop_idle_work(&o);
+		drop_unused_values(&o);
 		for (unsigned i = 0; i < o.n_order; i++) {
 			struct mu_node *n = o.order[i];
 			rewire(&o, n);
@@ -321,7 +323,7 @@ void graph_optimize(struct mu_graph *g, struct runtime *rt)
 				merge_node(&o, n);
 		}
 		for (unsigned i = 0; i < o.n; i++)
-			if (!o.gone[i])
+			if (!o.removed[i])
 				rewire(&o, g->nodes[i]);
 		fuse_products(&o);
 		drop_unused(&o);

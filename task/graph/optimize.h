@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Makes a task's part of a graph smaller before it is compiled; what a step computes stays the
- * same, bit for bit but for the one addition that a fused product saves.
+/* Optimizes a task's partition before it is compiled.  The results of a step stay the same bit for
+ * bit, except that a fused MatMul rounds its bias addition once less.
  *
- * Done are: nodes that only hand on (Identity, StopGradient, NoOp), nodes of constants alone (run
- * once, here), nodes that compute what another does or what nobody takes, MatMul + bias +
- * activation as one node.  What has state, waits, takes references, or may be dead on one side only
- * is left as it is. */
+ * Passes: removal of nodes that only pass values on (Identity, StopGradient, NoOp); constant
+ * folding; common subexpression elimination; removal of unused values; fusion of MatMul, bias and
+ * activation.  Nodes stay as they are if they have state, may wait, take references or pass on dead
+ * values. */
 #ifndef MU_TASK_GRAPH_OPTIMIZE_H
 #define MU_TASK_GRAPH_OPTIMIZE_H
 
@@ -13,7 +13,7 @@
 
 struct runtime;
 void graph_optimize(struct mu_graph *g, struct runtime *rt);
-/* What a session's ConfigProto says: false with optimizer_options.opt_level L0, or
+/* Reads a session's ConfigProto: false with optimizer_options.opt_level L0, or
  * rewrite_options.disable_meta_optimizer. */
 bool graph_optimize_wanted(struct mu_span config);
 
@@ -23,42 +23,43 @@ struct opt {
 	struct mu_graph *g;
 	struct runtime *rt;
 	struct mu_arena scratch;
-	unsigned n; /* nodes at the start; those of the passes come after */
+	unsigned n; /* nodes before the passes; added nodes have larger ids */
 	struct mu_node **order;
 	unsigned n_order;
-	struct mu_input **instead; /* by id: what stands for each output; NULL: the node itself */
-	bool *gone;
-	unsigned *data_users, *control_users; /* by id, as the graph came */
-	size_t budget;                        /* bytes that folding may still make */
-	struct {                              /* what is known of the ops seen last */
+	struct mu_input *
+	    *replacement; /* by id: for each output the edge that replaces it; or NULL */
+	bool *removed;
+	unsigned *data_users, *control_users; /* by id, before the passes */
+	size_t budget;                        /* bytes left for folded constants */
+	struct {                              /* a direct-mapped cache of op traits */
 		const struct mu_op_def *def;
-		unsigned facts;
-	} seen[64];
-	struct same *same; /* merge.c */
-	unsigned cap_same;
+		unsigned traits;
+	} trait_cache[64];
+	struct slot *slots; /* merge.c */
+	unsigned n_slots;
 	uint64_t seed;
 	struct mu_buf key[2];
 };
 
-enum fact {
-	FACT_PURE = 1 << 0, /* may run at another time, or once for two, if its inputs allow it */
-	FACT_GIVES_REF = 1 << 1,
-	FACT_PASSES = 1 << 2, /* Identity and its like */
-	FACT_NO_OP = 1 << 3,
-	FACT_DIES_ALONE = 1 << 4, /* a dead output is no dead node */
-	FACT_NEXT = 1 << 5,       /* closes a loop */
-	FACT_CONST = 1 << 6,
-	FACT_STEERS = 1 << 7, /* control flow */
+enum op_trait {
+	TRAIT_PURE = 1 << 0, /* may run at another time, or once instead of twice */
+	TRAIT_REF_OUTPUT = 1 << 1,
+	TRAIT_IDENTITY = 1 << 2, /* Identity and equivalent ops */
+	TRAIT_NO_OP = 1 << 3,
+	TRAIT_DEAD_OUTPUTS = 1 << 4,   /* one output may be dead and another alive */
+	TRAIT_NEXT_ITERATION = 1 << 5, /* closes a loop */
+	TRAIT_CONST = 1 << 6,
+	TRAIT_CONTROL_FLOW = 1 << 7,
 };
-unsigned optimize_facts(struct opt *o, const struct mu_node *n);
-/* No state, no references, nothing to wait for. */
+unsigned optimize_traits(struct opt *o, const struct mu_node *n);
+/* True if the node has no state, takes no references and never waits. */
 bool optimize_is_pure(struct opt *o, const struct mu_node *n);
-bool optimize_is_constant(const struct mu_node *n); /* a Const that waits for nothing */
+bool optimize_is_constant(const struct mu_node *n); /* a Const without control inputs */
 
-bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is gone, or a Const now */
-bool merge_node(struct opt *o, struct mu_node *n); /* true: n is gone, an equal one stands for it */
+bool fold_node(struct opt *o, struct mu_node *n);  /* true: n is replaced by constants */
+bool merge_node(struct opt *o, struct mu_node *n); /* true: n is replaced by an equal node */
 void merge_end(struct opt *o);
-void drop_idle_work(struct opt *o);
+void drop_unused_values(struct opt *o);
 void fuse_products(struct opt *o);
 
 #endif

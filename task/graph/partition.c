@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One graph a task.  An edge that crosses becomes a _Send on one side and a _Recv on the other, one
- * pair for each tensor and destination device; a crossing control edge becomes an empty constant
- * that travels the same way.  Within a loop it is sent once a turn, and received when the loop's
- * pivot on that task says that there is a turn (spread.c).  Small constants do not travel: see
- * replicate.h.
+/* Partitions a placed graph into one graph per task.
  *
- * A variable that a node on another task reads after its control inputs ("train, then give me the
- * global step") is sent only when these have run, by a pair of its own: programs count on seeing
- * what the control inputs wrote. */
+ * An edge between tasks becomes a _Send and a _Recv, one pair for each tensor and destination
+ * device.  A control edge between tasks becomes an empty constant that is sent the same way.
+ * Within a loop a tensor is sent once per iteration.  The receive has the loop's pivot on its task
+ * as a control input, so it starts once per iteration too (distributed_loop.c).  Small constants
+ * are copied, not sent: see replicate.h.
+ *
+ * A node may read a variable of another task after its control inputs ("train, then fetch the
+ * global step").  That read has its own _Send, which runs after the control inputs, because
+ * programs rely on seeing their writes. */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
@@ -16,7 +18,7 @@
 #include "task/graph/loops.h"
 #include "task/graph/replicate.h"
 
-struct cut {
+struct partition {
 	const struct mu_graph *g;
 	const struct graph_devices *devs;
 	struct mu_arena scratch;
@@ -25,17 +27,17 @@ struct cut {
 	struct mu_map by_task; /* task prefix -> index + 1 */
 	unsigned *part_of;     /* by node id */
 	struct mu_node **copies;
-	bool *unused;        /* by node id: copied to its users, and to nobody else of use */
+	bool *unused;        /* by node id: all its users have copies of their own */
 	struct mu_map recvs; /* {source, port, destination device} -> _Recv, or a constant's copy */
 	struct loops loops;
 	unsigned n_edges;
 	struct mu_err *err;
 };
 
-static int find_part(struct cut *c, const struct mu_node *n, unsigned *out)
+static int find_part(struct partition *c, const struct mu_node *n, unsigned *out)
 {
 	if (n->id && strcmp(n->device, c->g->nodes[n->id - 1]->device) == 0) {
-		*out = c->part_of[n->id - 1]; /* as mostly */
+		*out = c->part_of[n->id - 1]; /* the common case */
 		return 0;
 	}
 	size_t len = mu_device_task_len(n->device);
@@ -60,19 +62,18 @@ static int find_part(struct cut *c, const struct mu_node *n, unsigned *out)
 	return 0;
 }
 
-static int incarnation_of(struct cut *c, const char *device, int64_t *out)
+static int incarnation_of(struct partition *c, const char *device, int64_t *out)
 {
 	for (unsigned i = 0; i < c->devs->count; i++)
 		if (strcmp(c->devs->list[i].name, device) == 0) {
 			*out = (int64_t)c->devs->list[i].incarnation;
 			return 0;
 		}
-	return mu_fail(c->err, MU_INTERNAL, "device '%s' is not among those of the session",
-		       device);
+	return mu_fail(c->err, MU_INTERNAL, "device '%s' is not a device of the session", device);
 }
 
-/* "<source>_S<number>", in graph `to`; the client may have taken that name. */
-static int add_node(struct cut *c, struct mu_graph *to, const char *source, const char *op,
+/* Adds a node named "<source>_S<number>" to graph `to`.  The loop skips names of client nodes. */
+static int add_node(struct partition *c, struct mu_graph *to, const char *source, const char *op,
 		    const char *device, struct mu_node **out)
 {
 	const char *name;
@@ -93,14 +94,14 @@ static void set_string(struct mu_graph *g, struct mu_node *n, const char *name, 
 	mu_node_set_attr(g, n, name, &a);
 }
 
-struct wire {
+struct edge_ends {
 	const char *name, *from, *to;
 	int64_t incarnation;
 	enum mu_dtype type;
 };
 
-static void describe(struct mu_graph *g, struct mu_node *n, const char *type_attr,
-		     const struct wire *w)
+static void set_edge_attrs(struct mu_graph *g, struct mu_node *n, const char *type_attr,
+			   const struct edge_ends *w)
 {
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = w->type};
 	struct mu_attr inc = {.kind = MU_ATTR_INT, .i = w->incarnation};
@@ -114,8 +115,8 @@ static void describe(struct mu_graph *g, struct mu_node *n, const char *type_att
 	mu_node_set_attr(g, n, "client_terminated", &no);
 }
 
-static int full_type_of(struct cut *c, struct mu_input in, const struct mu_node *user,
-			enum mu_dtype *out)
+static int output_type(struct partition *c, struct mu_input in, const struct mu_node *user,
+		       enum mu_dtype *out)
 {
 	enum mu_dtype *types;
 	unsigned n;
@@ -131,10 +132,10 @@ static int full_type_of(struct cut *c, struct mu_input in, const struct mu_node 
 	return 0;
 }
 
-static int type_of(struct cut *c, struct mu_input in, const struct mu_node *user,
-		   enum mu_dtype *out)
+static int sendable_type(struct partition *c, struct mu_input in, const struct mu_node *user,
+			 enum mu_dtype *out)
 {
-	int rc = full_type_of(c, in, user, out);
+	int rc = output_type(c, in, user, out);
 
 	if (rc)
 		return rc;
@@ -149,8 +150,8 @@ static int type_of(struct cut *c, struct mu_input in, const struct mu_node *user
 	return 0;
 }
 
-/* What stands for a control edge on the wire: an empty constant that waits for the source. */
-static int add_token(struct cut *c, struct mu_graph *from, const struct mu_node *source,
+/* Adds the value to send for a control edge: an empty constant with the source as control input. */
+static int add_token(struct partition *c, struct mu_graph *from, const struct mu_node *source,
 		     struct mu_input *out)
 {
 	struct mu_shape empty = mu_shape_vec(0);
@@ -169,12 +170,12 @@ static int add_token(struct cut *c, struct mu_graph *from, const struct mu_node 
 	return 0;
 }
 
-static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *user,
+static int add_pair(struct partition *c, struct mu_input in, const struct mu_node *user,
 		    struct mu_node **send, struct mu_node **recv)
 {
 	struct mu_graph *from = c->parts[c->part_of[in.node->id]].graph;
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
-	struct wire w = {.from = in.node->device, .to = user->device, .type = MU_FLOAT};
+	struct edge_ends w = {.from = in.node->device, .to = user->device, .type = MU_FLOAT};
 	struct mu_input source = {c->copies[in.node->id], in.port};
 	unsigned loop;
 	int rc;
@@ -182,26 +183,26 @@ static int add_pair(struct cut *c, struct mu_input in, const struct mu_node *use
 	if (in.port == MU_CONTROL)
 		rc = add_token(c, from, in.node, &source);
 	else
-		rc = type_of(c, in, user, &w.type);
+		rc = sendable_type(c, in, user, &w.type);
 	if (rc || (rc = incarnation_of(c, w.from, &w.incarnation)))
 		return rc;
 	w.name = mu_arena_printf(&c->scratch, "edge_%u_%s", c->n_edges, in.node->name);
 	if ((rc = add_node(c, from, in.node->name, "_Send", w.from, send)) ||
 	    (rc = add_node(c, to, in.node->name, "_Recv", w.to, recv)))
 		return rc;
-	describe(from, *send, "T", &w);
-	describe(to, *recv, "tensor_type", &w);
+	set_edge_attrs(from, *send, "T", &w);
+	set_edge_attrs(to, *recv, "tensor_type", &w);
 	mu_node_set_inputs(from, *send, &source, 1, NULL, 0);
-	loop = loops_of(&c->loops, in.node);
-	if (loop) /* the recv must not wait for a tensor before there is a turn to send it */
+	loop = loop_of_outputs(&c->loops, in.node);
+	if (loop) /* the receive must start once per iteration */
 		mu_node_add_control(to, *recv,
 				    c->copies[loops_pivot(&c->loops, loop, user->device)->id]);
 	return 0;
 }
 
-/* Who only waits for a token waits for an Identity of it: when the token is dead that is not run,
- * while TensorFlow's executor takes a receive for run whatever has come. */
-static int add_waiter(struct cut *c, struct mu_node *recv, const struct mu_node *user,
+/* Adds an Identity of the token as the source of the control edge.  If the token is dead, the
+ * Identity does not run.  A _Recv of a dead token counts as run in TensorFlow's executor. */
+static int add_waiter(struct partition *c, struct mu_node *recv, const struct mu_node *user,
 		      struct mu_node **out)
 {
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
@@ -215,8 +216,8 @@ static int add_waiter(struct cut *c, struct mu_node *recv, const struct mu_node 
 	return 0;
 }
 
-static int add_replica(struct cut *c, const struct mu_node *constant, const struct mu_node *user,
-		       struct mu_node **out)
+static int add_replica(struct partition *c, const struct mu_node *constant,
+		       const struct mu_node *user, struct mu_node **out)
 {
 	struct mu_graph *to = c->parts[c->part_of[user->id]].graph;
 	int rc = add_node(c, to, constant->name, constant->op, user->device, out);
@@ -228,7 +229,7 @@ static int add_replica(struct cut *c, const struct mu_node *constant, const stru
 	return rc;
 }
 
-static int map_input(struct cut *c, struct mu_input in, const struct mu_node *user,
+static int map_input(struct partition *c, struct mu_input in, const struct mu_node *user,
 		     struct mu_input *out)
 {
 	MU_AUTO_BUF key = {0};
@@ -259,8 +260,8 @@ static int map_input(struct cut *c, struct mu_input in, const struct mu_node *us
 	return 0;
 }
 
-/* Whether input k is another task's variable, and to be read after the node's control inputs. */
-static int reads_late(struct cut *c, const struct mu_node *n, unsigned k, bool *out)
+/* Sets *out if input k is a variable on another task that must be read after n's control inputs. */
+static int must_read_late(struct partition *c, const struct mu_node *n, unsigned k, bool *out)
 {
 	struct mu_input in = n->inputs[k];
 	enum mu_dtype type;
@@ -270,15 +271,16 @@ static int reads_late(struct cut *c, const struct mu_node *n, unsigned k, bool *
 	if (k >= n->n_inputs || !n->n_controls || c->part_of[in.node->id] == c->part_of[n->id])
 		return 0;
 	for (unsigned i = 0; i < n->n_controls; i++)
-		if (loops_of(&c->loops, n->inputs[n->n_inputs + i].node))
-			return 0; /* a loop's turns have no place on the other task */
-	if ((rc = full_type_of(c, in, n, &type)))
+		if (loop_of_outputs(&c->loops, n->inputs[n->n_inputs + i].node))
+			return 0; /* the other task does not take part in the loop */
+	if ((rc = output_type(c, in, n, &type)))
 		return rc;
 	*out = mu_dtype_is_ref(type);
 	return 0;
 }
 
-static int read_late(struct cut *c, const struct mu_node *n, unsigned k, struct mu_input *out)
+static int add_late_read(struct partition *c, const struct mu_node *n, unsigned k,
+			 struct mu_input *out)
 {
 	const struct mu_node *variable = n->inputs[k].node;
 	struct mu_graph *from = c->parts[c->part_of[variable->id]].graph;
@@ -293,7 +295,7 @@ static int read_late(struct cut *c, const struct mu_node *n, unsigned k, struct 
 	return rc;
 }
 
-static int cut_all(struct cut *c)
+static int partition_nodes(struct partition *c)
 {
 	const struct mu_graph *g = c->g;
 	int rc;
@@ -314,8 +316,8 @@ static int cut_all(struct cut *c)
 		struct mu_input *in = MU_ARENA_ARRAY(&c->scratch, struct mu_input, total);
 		for (unsigned k = 0; k < total; k++) {
 			bool late;
-			if ((rc = reads_late(c, n, k, &late)) ||
-			    (rc = late ? read_late(c, n, k, &in[k])
+			if ((rc = must_read_late(c, n, k, &late)) ||
+			    (rc = late ? add_late_read(c, n, k, &in[k])
 				       : map_input(c, n->inputs[k], n, &in[k])))
 				return rc;
 		}
@@ -325,8 +327,8 @@ static int cut_all(struct cut *c)
 	return 0;
 }
 
-/* A part of which nothing is left needs no task's work. */
-static void drop_empty(struct cut *c)
+/* Drops the parts of tasks whose nodes were all replicated elsewhere. */
+static void drop_empty(struct partition *c)
 {
 	unsigned kept = 0;
 
@@ -344,8 +346,8 @@ static void drop_empty(struct cut *c)
 int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct graph_part **parts,
 		    unsigned *n_parts, struct mu_err *err)
 {
-	struct cut c = {.g = g, .devs = devs, .err = err};
-	int rc = loops_spread(&c.loops, g, err);
+	struct partition c = {.g = g, .devs = devs, .err = err};
+	int rc = loops_distribute(&c.loops, g, err);
 
 	mu_arena_init(&c.scratch);
 	mu_map_init(&c.by_task);
@@ -353,7 +355,7 @@ int graph_partition(struct mu_graph *g, const struct graph_devices *devs, struct
 	c.part_of = MU_ARENA_ARRAY(&c.scratch, unsigned, g->n_nodes);
 	c.copies = MU_ARENA_ARRAY(&c.scratch, struct mu_node *, g->n_nodes);
 	if (!rc)
-		rc = cut_all(&c);
+		rc = partition_nodes(&c);
 	loops_fini(&c.loops);
 	mu_map_fini(&c.recvs);
 	mu_map_fini(&c.by_task);

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Gives every node a device.
  *
- * Nodes that must be together form a group: those with the same "loc:@x" as x, and whoever takes a
- * variable's reference or a resource's handle with whoever made it.  A group may be where all its
- * members ask to be, but that who takes state follows the state against its own wish: a client asks
- * a variable whether it is initialised under the device scope of its worker.  Of what is left a
- * group gets the client's device if that is among it, else the first.  Two kinds of free node
- * follow a neighbour: one that only reads a shape stays with its producer, one that only makes a
- * value for a single consumer goes to it.
+ * Nodes that must be colocated form a group: nodes with the attribute "loc:@x" and x, and each user
+ * of a variable's reference or a resource's handle with the node that made it.  The device of a
+ * group must satisfy the requests of all members.  There is one exception: a node that takes state
+ * follows the state against its own request.  (Clients test whether a variable is initialized under
+ * the device scope of their worker.)  Among several suitable devices the client's device comes
+ * first, then the first in the list.
  *
- * A step sees only the part of the session's graph that it needs, and of a variable that says
- * nothing of its place perhaps nobody whom it follows.  So where what outlives a step is kept, its
- * home, is decided over the whole graph (settle.c), and holds for every step.
- */
+ * Two kinds of unconstrained node follow a neighbour.  A node that reads only the shape of its
+ * input gets the device of its producer.  A node without inputs gets the device of its only user.
+ *
+ * A step contains only a part of the session's graph, perhaps without the node that determines the
+ * device of a variable.  So the devices of stateful nodes are assigned over the whole graph
+ * (place_stateful.c) and hold for every step. */
 #include <string.h>
 
 #include "lib/graph/device_name.h"
@@ -22,22 +23,22 @@
 struct group {
 	unsigned parent; /* union-find */
 	unsigned size;
-	unsigned asker;      /* a member that fixed something of `want` */
+	unsigned requester;  /* a member that contributed to `want` */
 	bool has_state;      /* a member makes a variable or a resource */
-	bool has_home;       /* `want` is the home of a member, and nothing softens it */
-	enum kernel_gpu gpu; /* what all members can do there */
-	struct mu_device_name want;
-	const struct graph_device *given;
+	bool is_pinned;      /* `want` has the device of a stateful member: no soft placement */
+	enum kernel_gpu gpu; /* GPU support of all members */
+	struct mu_device_name request;
+	const struct graph_device *device;
 };
 
 struct place {
 	const struct mu_graph *g;
 	const struct graph_devices *devs;
-	const struct graph_homes *homes; /* NULL: nothing is known of any */
-	bool lenient;                    /* what cannot be is left for the step that needs it */
-	struct mu_device_name *names;    /* of devs */
-	struct group *groups;            /* by node id */
-	bool has_gpu;                    /* some task has one */
+	const struct stateful_placement *stateful; /* (optional) */
+	bool lenient;                 /* conflicts are no errors: a later step reports them */
+	struct mu_device_name *names; /* of devs */
+	struct group *groups;         /* by node id */
+	bool has_gpu;                 /* some task has a GPU */
 	struct mu_arena scratch;
 	struct mu_err *err;
 };
@@ -51,7 +52,7 @@ static unsigned root_of(struct place *p, unsigned i)
 	return i;
 }
 
-static int join(struct place *p, unsigned a, unsigned b)
+static int merge_groups(struct place *p, unsigned a, unsigned b)
 {
 	unsigned ra = root_of(p, a), rb = root_of(p, b);
 
@@ -63,45 +64,45 @@ static int join(struct place *p, unsigned a, unsigned b)
 		rb = t;
 	}
 	struct group *big = &p->groups[ra], *small = &p->groups[rb];
-	if (!mu_device_intersect(&big->want, &small->want)) {
+	if (!mu_device_intersect(&big->request, &small->request)) {
 		if (p->lenient)
 			return 0;
 		MU_AUTO_BUF x = {0};
 		MU_AUTO_BUF y = {0};
-		mu_device_write(&x, &big->want);
-		mu_device_write(&y, &small->want);
+		mu_device_write(&x, &big->request);
+		mu_device_write(&y, &small->request);
 		return mu_fail(p->err, MU_INVALID_ARGUMENT,
 			       "Cannot colocate nodes {{colocation_node %s}} and "
 			       "{{colocation_node %s}}: '%s' asks for %s and '%s' for %s",
 			       p->g->nodes[a]->name, p->g->nodes[b]->name,
-			       p->g->nodes[big->asker]->name, x.data,
-			       p->g->nodes[small->asker]->name, y.data);
+			       p->g->nodes[big->requester]->name, x.data,
+			       p->g->nodes[small->requester]->name, y.data);
 	}
-	if (*small->want.job || small->want.task >= 0)
-		big->asker = small->asker;
+	if (*small->request.job || small->request.task >= 0)
+		big->requester = small->requester;
 	small->parent = ra;
 	big->size += small->size;
 	big->has_state |= small->has_state;
-	big->has_home |= small->has_home;
+	big->is_pinned |= small->is_pinned;
 	if (small->gpu < big->gpu)
 		big->gpu = small->gpu;
 	return 0;
 }
 
-/* Node b takes the state that node a made, or passed on.  Where it was made may be known only on
- * b's side so far: in a loop, Merge takes from NextIteration what it has given to it. */
+/* Colocates node b with node a, from which it takes state.  The node that made the state may be in
+ * b's group: in a loop, Merge takes from NextIteration the state that it passed to it. */
 static int follow_state(struct place *p, unsigned a, unsigned b)
 {
 	struct group *from = &p->groups[root_of(p, a)], *to = &p->groups[root_of(p, b)];
-	struct mu_device_name both = to->want;
+	struct mu_device_name both = to->request;
 
-	if (!mu_device_intersect(&both, &from->want)) {
+	if (!mu_device_intersect(&both, &from->request)) {
 		if (!to->has_state)
-			to->want = from->want;
+			to->request = from->request;
 		else if (!from->has_state)
-			from->want = to->want;
+			from->request = to->request;
 	}
-	return join(p, a, b);
+	return merge_groups(p, a, b);
 }
 
 static bool is_state(enum mu_dtype t)
@@ -119,7 +120,7 @@ static bool makes_state(const struct mu_node *n)
 	return false;
 }
 
-bool graph_keeps(const struct mu_node *n)
+bool graph_is_stateful(const struct mu_node *n)
 {
 	if (!n->def || !(n->def->flags & MU_OP_STATEFUL) || n->op[0] == '_')
 		return false;
@@ -129,17 +130,17 @@ bool graph_keeps(const struct mu_node *n)
 	return true;
 }
 
-static int read_wish(struct place *p, const struct mu_node *n, struct group *gr)
+static int read_request(struct place *p, const struct mu_node *n, struct group *gr)
 {
-	const char *home =
-	    p->homes && graph_keeps(n) ? mu_map_get(&p->homes->by_name, n->name) : NULL;
+	const char *assigned =
+	    p->stateful && graph_is_stateful(n) ? mu_map_get(&p->stateful->by_name, n->name) : NULL;
 
-	gr->has_home = home;
-	if (!mu_device_parse(&gr->want, home ? home : n->device, p->err))
+	gr->is_pinned = assigned;
+	if (!mu_device_parse(&gr->request, assigned ? assigned : n->device, p->err))
 		return 0;
 	if (!p->lenient)
 		return mu_append(p->err, ", node '%s'", n->name);
-	return mu_device_parse(&gr->want, "", p->err);
+	return mu_device_parse(&gr->request, "", p->err);
 }
 
 static int read_devices(struct place *p)
@@ -155,18 +156,18 @@ static int read_devices(struct place *p)
 	p->groups = MU_ARENA_ARRAY(&p->scratch, struct group, p->g->n_nodes);
 	for (unsigned i = 0; i < p->g->n_nodes; i++) {
 		struct group *gr = &p->groups[i];
-		gr->parent = gr->asker = i;
+		gr->parent = gr->requester = i;
 		gr->size = 1;
 		gr->has_state = makes_state(p->g->nodes[i]);
 		if (p->has_gpu)
 			gr->gpu = kernel_on_gpu(p->g->nodes[i]);
-		if ((rc = read_wish(p, p->g->nodes[i], gr)))
+		if ((rc = read_request(p, p->g->nodes[i], gr)))
 			return rc;
 	}
 	return 0;
 }
 
-static int join_class(struct place *p, const struct mu_node *n, struct mu_map *absent)
+static int join_class_group(struct place *p, const struct mu_node *n, struct mu_map *absent)
 {
 	const struct mu_attr *c = mu_node_attr(n, "_class");
 	int rc = 0;
@@ -179,9 +180,9 @@ static int join_class(struct place *p, const struct mu_node *n, struct mu_map *a
 			continue;
 		struct mu_node *x = mu_graph_find(p->g, s + 5);
 		if (!x && !(x = mu_map_get(absent, s)))
-			mu_map_put(absent, s, (void *)n); /* the others of this name join n */
+			mu_map_put(absent, s, (void *)n); /* later ones join n */
 		else
-			rc = join(p, x->id, n->id);
+			rc = merge_groups(p, x->id, n->id);
 	}
 	return rc;
 }
@@ -196,7 +197,7 @@ static bool takes_state(const struct mu_op_def *d)
 	return false;
 }
 
-static int join_state(struct place *p, const struct mu_node *n)
+static int join_state_group(struct place *p, const struct mu_node *n)
 {
 	enum mu_dtype *types;
 	unsigned count;
@@ -217,13 +218,14 @@ static bool prefer_cpu(const struct graph_device *have, const struct graph_devic
 	return !have || (strcmp(have->type, "CPU") != 0 && strcmp(cand->type, "CPU") == 0);
 }
 
-static const struct graph_device *choose(const struct place *p, const struct mu_device_name *want)
+static const struct graph_device *choose_device(const struct place *p,
+						const struct mu_device_name *request)
 {
 	const struct graph_device *best = NULL;
 
 	for (unsigned i = 0; i < p->devs->count; i++) {
 		const struct graph_device *d = &p->devs->list[i];
-		if (!mu_device_matches(&p->names[i], want))
+		if (!mu_device_matches(&p->names[i], request))
 			continue;
 		if (strcmp(d->name, p->devs->client) == 0)
 			return d;
@@ -233,8 +235,8 @@ static const struct graph_device *choose(const struct place *p, const struct mu_
 	return best;
 }
 
-/* The first GPU of the task that owns this device. */
-static const struct graph_device *gpu_beside(const struct place *p, const struct graph_device *d)
+/* Returns the first GPU of the task that owns device d. */
+static const struct graph_device *gpu_of_task(const struct place *p, const struct graph_device *d)
 {
 	size_t len = mu_device_task_len(d->name);
 
@@ -247,25 +249,27 @@ static const struct graph_device *gpu_beside(const struct place *p, const struct
 	return NULL;
 }
 
-/* What asks for no kind of device goes to its task's GPU when that has kernels for all of it. */
-static const struct graph_device *choose_kind(const struct place *p, const struct group *gr)
+/* Chooses a device for a group.  A group without a requested device type goes to the task's GPU if
+ * all members have GPU kernels. */
+static const struct graph_device *choose_group_device(const struct place *p, const struct group *gr)
 {
-	const struct graph_device *d = choose(p, &gr->want), *gpu;
+	const struct graph_device *d = choose_device(p, &gr->request), *gpu;
 
-	if (d && p->has_gpu && !*gr->want.type && gr->gpu == KERNEL_GPU_NATIVE &&
-	    (gpu = gpu_beside(p, d)))
+	if (d && p->has_gpu && !*gr->request.type && gr->gpu == KERNEL_GPU_NATIVE &&
+	    (gpu = gpu_of_task(p, d)))
 		return gpu;
 	if (d && strcmp(d->type, "GPU") == 0 && gr->gpu == KERNEL_GPU_NONE)
 		return NULL; /* without kernels */
 	return d;
 }
 
-static int nowhere(struct place *p, const struct mu_node *n, const struct mu_device_name *want)
+static int fail_no_device(struct place *p, const struct mu_node *n,
+			  const struct mu_device_name *request)
 {
 	MU_AUTO_BUF list = {0};
 	MU_AUTO_BUF asked = {0};
 
-	mu_device_write(&asked, want);
+	mu_device_write(&asked, request);
 	for (unsigned i = 0; i < p->devs->count && list.len < 600; i++)
 		mu_buf_printf(&list, "%s%s", i ? ", " : "", p->devs->list[i].name);
 	return mu_fail(p->err, MU_INVALID_ARGUMENT,
@@ -276,8 +280,8 @@ static int nowhere(struct place *p, const struct mu_node *n, const struct mu_dev
 		       list.len ? list.data : "");
 }
 
-/* The device is there, but cannot run a member of group i. */
-static int no_kernel(struct place *p, unsigned i)
+/* Reports that the requested device exists but has no kernel for a member of group i. */
+static int fail_no_kernel(struct place *p, unsigned i)
 {
 	const struct mu_node *n = p->g->nodes[i];
 
@@ -294,29 +298,29 @@ static int no_kernel(struct place *p, unsigned i)
 		       n->name, n->name, n->device, n->op);
 }
 
-static int give_groups(struct place *p)
+static int assign_devices(struct place *p)
 {
 	for (unsigned i = 0; i < p->g->n_nodes; i++) {
 		struct group *gr = &p->groups[i];
 		if (gr->parent != i)
 			continue;
-		gr->given = choose_kind(p, gr);
-		if (!gr->given && p->devs->soft_placement && !gr->has_home) {
-			struct mu_device_name soft = gr->want;
+		gr->device = choose_group_device(p, gr);
+		if (!gr->device && p->devs->soft_placement && !gr->is_pinned) {
+			struct mu_device_name soft = gr->request;
 			*soft.type = '\0';
 			soft.index = -1;
-			gr->given = choose(p, &soft);
+			gr->device = choose_device(p, &soft);
 		}
-		if (gr->given || p->lenient)
+		if (gr->device || p->lenient)
 			continue;
-		if (choose(p, &gr->want))
-			return no_kernel(p, i);
-		return nowhere(p, p->g->nodes[gr->asker], &gr->want);
+		if (choose_device(p, &gr->request))
+			return fail_no_kernel(p, i);
+		return fail_no_device(p, p->g->nodes[gr->requester], &gr->request);
 	}
 	return 0;
 }
 
-/* Alone and asking for nothing. */
+/* True if the node is alone in its group, stateless and without a device request. */
 static bool is_free(struct place *p, const struct mu_node *n)
 {
 	const struct group *gr = &p->groups[n->id];
@@ -338,16 +342,16 @@ static void follow_neighbours(struct place *p)
 			users[n->inputs[k].node->id]++;
 		}
 		if (n->n_inputs == 1 && n->def && (n->def->flags & MU_OP_METADATA) && is_free(p, n))
-			p->groups[i].given = p->groups[root_of(p, n->inputs[0].node->id)].given;
+			p->groups[i].device = p->groups[root_of(p, n->inputs[0].node->id)].device;
 	}
 	for (unsigned i = 0; i < p->g->n_nodes; i++) {
 		const struct mu_node *n = p->g->nodes[i];
 		if (n->n_inputs == 0 && users[i] == 1 && n->op[0] != '_' && is_free(p, n))
-			p->groups[i].given = p->groups[root_of(p, user[i]->id)].given;
+			p->groups[i].device = p->groups[root_of(p, user[i]->id)].device;
 	}
 }
 
-/* Every group has its device then, or none where that is left for later. */
+/* Forms the groups and gives each a device, or none if p->lenient. */
 static int form_groups(struct place *p)
 {
 	struct mu_map absent;
@@ -356,44 +360,45 @@ static int form_groups(struct place *p)
 	mu_map_init(&absent);
 	rc = read_devices(p);
 	for (unsigned i = 0; !rc && i < p->g->n_nodes; i++)
-		rc = join_class(p, p->g->nodes[i], &absent);
+		rc = join_class_group(p, p->g->nodes[i], &absent);
 	for (unsigned i = 0; !rc && i < p->g->n_nodes; i++)
-		rc = join_state(p, p->g->nodes[i]);
+		rc = join_state_group(p, p->g->nodes[i]);
 	if (!rc)
-		rc = give_groups(p);
+		rc = assign_devices(p);
 	mu_map_fini(&absent);
 	return rc;
 }
 
 int graph_place(struct mu_graph *g, const struct graph_devices *devs,
-		const struct graph_homes *homes, struct mu_err *err)
+		const struct stateful_placement *stateful, struct mu_err *err)
 {
-	struct place p = {.g = g, .devs = devs, .homes = homes, .err = err};
+	struct place p = {.g = g, .devs = devs, .stateful = stateful, .err = err};
 	int rc;
 
 	mu_arena_init(&p.scratch);
 	if (!(rc = form_groups(&p))) {
 		follow_neighbours(&p);
 		for (unsigned i = 0; i < g->n_nodes; i++)
-			mu_node_set_device(g, g->nodes[i], p.groups[root_of(&p, i)].given->name);
+			mu_node_set_device(g, g->nodes[i], p.groups[root_of(&p, i)].device->name);
 	}
 	mu_arena_fini(&p.scratch);
 	return rc;
 }
 
-void graph_place_homes(const struct mu_graph *g, const struct graph_devices *devs,
-		       struct graph_homes *homes)
+void graph_record_stateful(const struct mu_graph *g, const struct graph_devices *devs,
+			   struct stateful_placement *stateful)
 {
 	struct mu_err ignored;
-	struct place p = {.g = g, .devs = devs, .homes = homes, .lenient = true, .err = &ignored};
+	struct place p = {
+	    .g = g, .devs = devs, .stateful = stateful, .lenient = true, .err = &ignored};
 
 	mu_arena_init(&p.scratch);
 	if (!form_groups(&p))
 		for (unsigned i = 0; i < g->n_nodes; i++) {
-			const struct graph_device *at = p.groups[root_of(&p, i)].given;
+			const struct graph_device *at = p.groups[root_of(&p, i)].device;
 
-			if (at && graph_keeps(g->nodes[i]))
-				mu_map_put(&homes->by_name, g->nodes[i]->name, (void *)at->name);
+			if (at && graph_is_stateful(g->nodes[i]))
+				mu_map_put(&stateful->by_name, g->nodes[i]->name, (void *)at->name);
 		}
 	mu_arena_fini(&p.scratch);
 }

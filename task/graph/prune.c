@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cuts out of a session's graph what one step needs: everything that its fetches and targets reach
- * backwards, not looking behind what is fed.  Feeds become client _Recvs and fetches client _Sends
- * on the master's own device, under the names that TensorFlow gives them. */
+/* Copies the nodes that one step needs from a session's graph: the ancestors of its fetches and
+ * targets, up to the fed tensors.  Feeds become client _Recvs and fetches client _Sends on the
+ * master's own device, with TensorFlow's names. */
 #include <string.h>
 
 #include "lib/graph/library.h"
@@ -29,7 +29,7 @@ struct feed_key {
 	int port;
 };
 
-/* Index of the feed that replaces this input, or -1. */
+/* Returns the index of the feed that replaces this input, or -1. */
 static int feed_of(const struct prune *p, struct mu_input in)
 {
 	struct feed_key k = {in.node->id, in.port};
@@ -68,8 +68,8 @@ static void set_string(struct prune *p, struct mu_node *n, const char *name, con
 	mu_node_set_attr(p->to, n, name, &a);
 }
 
-/* A _Send or _Recv between this device and the client. */
-static int add_client_end(struct prune *p, const char *op, struct mu_input of, unsigned turn,
+/* Adds a _Send or _Recv between this device and the client. */
+static int add_client_end(struct prune *p, const char *op, struct mu_input of, unsigned copy,
 			  const char *type_attr, enum mu_dtype type, struct mu_node **out,
 			  const char **key)
 {
@@ -80,9 +80,9 @@ static int add_client_end(struct prune *p, const char *op, struct mu_input of, u
 	struct mu_attr inc = {.kind = MU_ATTR_INT, .i = (int64_t)p->incarnation};
 	struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
 
-	if (turn) { /* the same tensor fetched twice needs two keys */
-		tensor = mu_arena_printf(&p->scratch, "%s#%u", tensor, turn);
-		name = mu_arena_printf(&p->scratch, "%s_%u", name, turn);
+	if (copy) { /* a tensor that is fetched twice needs two keys */
+		tensor = mu_arena_printf(&p->scratch, "%s#%u", tensor, copy);
+		name = mu_arena_printf(&p->scratch, "%s_%u", name, copy);
 	}
 	while (mu_graph_find(p->to, name) || mu_graph_find(p->from, name))
 		name = mu_arena_printf(&p->scratch, "%s_", name);
@@ -132,7 +132,7 @@ static void need(struct prune *p, struct mu_node *n)
 	p->todo[p->n_todo++] = n;
 }
 
-/* A control edge from a fed placeholder waits for the feed instead. */
+/* Returns the feed that replaces a control edge from node n, or -1. */
 static int control_feed(const struct prune *p, const struct mu_node *n)
 {
 	if (strncmp(n->op, "Placeholder", strlen("Placeholder")) != 0)
@@ -151,7 +151,7 @@ static int find_needed(struct prune *p)
 		if ((rc = resolve(p, p->sig->fetches[i], "FetchOutputs", &p->fetches[i])) ||
 		    (rc = output_type(p, p->fetches[i], "FetchOutputs", &type)))
 			return rc;
-		/* as stock: its two client ends would meet each other instead of the graph */
+		/* As in TensorFlow: its _Recv and _Send would match each other directly. */
 		if (feed_of(p, p->fetches[i]) >= 0)
 			return mu_fail(p->err, MU_INVALID_ARGUMENT, "%s is both fed and fetched.",
 				       p->sig->fetches[i]);
@@ -182,7 +182,7 @@ static int find_needed(struct prune *p)
 	return 0;
 }
 
-/* "loc:@x", x being cut away: what x asked for holds for n, else n would wander off. */
+/* If n has the attribute "loc:@x" and x is pruned, n gets the device request of x. */
 static void keep_location(struct prune *p, const struct mu_node *n, struct mu_node *copy)
 {
 	for (unsigned hops = 0; !*n->device && hops < 8; hops++) {
@@ -241,13 +241,13 @@ static int add_fetches(struct prune *p, const char **keys)
 	for (unsigned i = 0; !rc && i < p->sig->n_fetches; i++) {
 		struct mu_input f = p->fetches[i], in = map_input(p, f);
 		struct feed_key k = {f.node->id, f.port};
-		uintptr_t turn = (uintptr_t)mu_map_get_n(&seen, &k, sizeof k);
+		uintptr_t copy = (uintptr_t)mu_map_get_n(&seen, &k, sizeof k);
 		enum mu_dtype type;
 		struct mu_node *send;
-		mu_map_put_n(&seen, &k, sizeof k, (void *)(turn + 1));
+		mu_map_put_n(&seen, &k, sizeof k, (void *)(copy + 1));
 		if ((rc = output_type(p, f, "FetchOutputs", &type)) ||
 		    (rc =
-			 add_client_end(p, "_Send", f, (unsigned)turn, "T", type, &send, &keys[i])))
+			 add_client_end(p, "_Send", f, (unsigned)copy, "T", type, &send, &keys[i])))
 			break;
 		mu_node_set_inputs(p->to, send, &in, 1, NULL, 0);
 	}

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-/* Larger ones are sent: a copy in each task's graph would cost more than it saves.  Chains of
- * Identity behind which a constant is looked for are followed for so many nodes. */
+/* SMALL_BYTES: larger constants are sent, because a copy in each task's graph costs more than it
+ * saves.  MAX_CHAIN: Identity nodes between a constant and its user that are followed. */
 enum { SMALL_BYTES = 1024, MAX_CHAIN = 16 };
 
 static bool is_pass(const struct mu_node *n)
@@ -32,7 +32,7 @@ const struct mu_node *replicate_source(struct mu_input in)
 bool *replicate_unused(const struct mu_graph *g, const unsigned *part_of, struct mu_arena *a)
 {
 	bool *unused = MU_ARENA_ARRAY(a, bool, g->n_nodes);
-	unsigned *here = MU_ARENA_ARRAY(a, unsigned, g->n_nodes); /* edges that stay */
+	unsigned *here = MU_ARENA_ARRAY(a, unsigned, g->n_nodes); /* out-edges within the part */
 	const struct mu_node **todo =
 	    MU_ARENA_ARRAY(a, const struct mu_node *, 2 * (size_t)g->n_nodes);
 	unsigned n_todo = 0;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Callables: a client names feeds, fetches and targets once and runs them by number. */
+/* Callables: a client names feeds, fetches and targets once and runs them by handle. */
 #include "proto/master.pb-c.h"
 #include "task/master/master.h"
 #include "task/messages/control.h"
@@ -40,7 +40,7 @@ int callable_make(struct session *s, struct mu_span request, int64_t *handle, st
 		rc = -MU_INVALID_ARGUMENT;
 	else if (!o || o->n_feed > HOT_MAX_NAMES || o->n_fetch > HOT_MAX_NAMES ||
 		 o->n_target > HOT_MAX_NAMES)
-		rc = mu_fail(err, MU_INVALID_ARGUMENT, "a callable needs its options");
+		rc = mu_fail(err, MU_INVALID_ARGUMENT, "the request has no CallableOptions");
 	if (!rc) {
 		copy_names(&c->names.feeds, o->feed, o->n_feed, &c->arena);
 		copy_names(&c->names.fetches, o->fetch, o->n_fetch, &c->arena);
@@ -103,7 +103,8 @@ int callable_names(struct session *s, struct hot_run_step *r, struct mu_arena *a
 		return unknown(r->callable, err);
 	if (fed != r->feeds.n)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the callable has %u feeds but %u tensors came", r->feeds.n, fed);
+			       "the callable has %u feeds, but the request has %u tensors",
+			       r->feeds.n, fed);
 	return 0;
 }
 

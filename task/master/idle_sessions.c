@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Closes sessions that are not used any more.
+/* Closes idle sessions.
  *
- * A client that dies leaves its session open, and TensorFlow keeps such a session for ever.  Here a
- * session ends when no step of it runs and no call has named it for `session_idle_ms`.  When more
- * than MANY sessions are idle, the limit is an hour, because clients then start and die in a loop.
+ * A client that crashes leaves its session open, and TensorFlow keeps such a session forever.  Here
+ * a session is closed if it runs no step and no call has used it for `session_idle_ms`.  With more
+ * than MANY sessions the limit is an hour, because clients then start and crash in a loop.
  *
- * The timer's thread only requests a sweep.  An offload thread does it, because closing a session
- * calls the other tasks.  master_stop waits for a running sweep, and none begins after it. */
+ * The timer thread only requests a sweep.  An offload thread does it, because closing a session
+ * calls the other tasks.  master_stop waits for a running sweep, and no sweep starts after it. */
 #include "lib/base/clock.h"
 #include "lib/base/log.h"
 #include "task/master/master.h"

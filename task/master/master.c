@@ -72,7 +72,7 @@ unsigned master_sessions(struct master *m)
 	return n;
 }
 
-void master_awaits(struct master *m, struct gather *g)
+void master_add_waiting(struct master *m, struct fan_out *g)
 {
 	pthread_mutex_lock(&m->lock);
 	g->next = m->waiting;
@@ -83,7 +83,7 @@ void master_awaits(struct master *m, struct gather *g)
 	pthread_mutex_unlock(&m->lock);
 }
 
-void master_awaits_no_more(struct master *m, struct gather *g)
+void master_remove_waiting(struct master *m, struct fan_out *g)
 {
 	pthread_mutex_lock(&m->lock);
 	*g->link = g->next;
@@ -95,9 +95,9 @@ void master_awaits_no_more(struct master *m, struct gather *g)
 void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out)
 {
 	pthread_mutex_lock(&m->lock);
-	for (struct gather *g = m->waiting; g && !out->len; g = g->next)
+	for (struct fan_out *g = m->waiting; g && !out->len; g = g->next)
 		if (g->client_id == client_id)
-			gather_describe(g, out);
+			fan_out_describe(g, out);
 	pthread_mutex_unlock(&m->lock);
 }
 
@@ -137,7 +137,7 @@ struct session *master_remove(struct master *m, const char *handle)
 	return s;
 }
 
-int master_filter(struct master *m, char **filters, size_t n_filters, struct gather *g,
+int master_filter(struct master *m, char **filters, size_t n_filters, struct fan_out *g,
 		  struct mu_err *err)
 {
 	for (unsigned i = 0; i < peers_count(m->peers); i++) {
@@ -155,7 +155,7 @@ int master_filter(struct master *m, char **filters, size_t n_filters, struct gat
 			in = mu_device_intersect(&task, &filter);
 		}
 		if (in)
-			gather_add(g, p);
+			fan_out_add(g, p);
 	}
 	return 0;
 }

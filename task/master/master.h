@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The master: client sessions, the graphs they build up, and their steps. */
+/* The master: client sessions, their graphs and their steps. */
 #ifndef MU_TASK_MASTER_MASTER_H
 #define MU_TASK_MASTER_MASTER_H
 
@@ -10,7 +10,7 @@
 #include "lib/base/request_ids.h"
 #include "lib/base/timer.h"
 #include "task/graph/graph_passes.h"
-#include "task/master/gather.h"
+#include "task/master/fan_out.h"
 #include "task/messages/hot.h"
 #include "task/peer/peer.h"
 #include "task/rpc/server.h"
@@ -23,32 +23,32 @@ struct master {
 	struct mu_timer *timer;
 	struct mu_request_ids *ids;
 	long connect_timeout_ms; /* how long CreateSession waits for peers; 0: until the client
-				    gives up */
+				    cancels it */
 	struct mu_span session_config; /* defaults of every session's ConfigProto */
 	pthread_mutex_t lock;          /* guards sessions */
 	struct mu_map sessions;        /* handle -> struct session, one reference */
-	struct gather *waiting;        /* of CreateSessions under way; under lock too */
+	struct fan_out *waiting;       /* of running CreateSession calls; guarded by lock too */
 	_Atomic uint64_t steps, failed_steps;
-	_Atomic bool stopping; /* takes no more sessions and steps */
-	/* of idle_sessions.c */
+	_Atomic bool stopping; /* rejects new sessions and steps */
+	/* used by idle_sessions.c */
 	int64_t session_idle_ms;
 	bool sweeping;
 	pthread_cond_t swept;
 };
 struct master *master_new(struct runtime *rt, struct peers *peers, struct mu_offload *offload,
 			  struct mu_timer *timer, long connect_timeout_ms);
-void master_drain(struct master *m); /* no more sessions, no more steps: UNAVAILABLE */
+void master_drain(struct master *m); /* rejects new sessions and steps with UNAVAILABLE */
 void master_stop(struct master *m);  /* closes every session */
 void master_free(struct master *m);
 unsigned master_sessions(struct master *m);
-/* Closes sessions that no call has named for idle_ms from now on; 0: never. */
+/* From now on, closes sessions that no call has used for idle_ms; 0: never. */
 void master_close_idle_sessions(struct master *m, int64_t idle_ms);
 void master_wait_sweep(struct master *m); /* for master_stop */
 
-/* Between the two, master_waits tells of those that g waits for. */
-void master_awaits(struct master *m, struct gather *g);
-void master_awaits_no_more(struct master *m, struct gather *g);
-/* For people: what the CreateSessions of this client wait for; nothing when there is none. */
+/* Between these two calls master_waits reports the peers that g waits for. */
+void master_add_waiting(struct master *m, struct fan_out *g);
+void master_remove_waiting(struct master *m, struct fan_out *g);
+/* Appends text for users: the peers that the CreateSession calls of this client wait for. */
 void master_waits(struct master *m, uint32_t client_id, struct mu_buf *out);
 
 /* ---- sessions ---- */
@@ -58,13 +58,13 @@ struct session {
 	struct master *master;
 	char handle[17];
 	int64_t created_ms;
-	_Atomic int64_t used_ms; /* when a client last named it */
-	/* Long: the graph grows and plans are made under it, by offload threads only. */
+	_Atomic int64_t used_ms; /* when a call last used it */
+	/* Held for a long time, by offload threads only, to extend the graph and to make plans. */
 	pthread_mutex_t graph_lock;
 	struct mu_graph *graph;
-	struct graph_homes homes;
+	struct stateful_placement stateful;
 	int64_t version;
-	/* Short: what follows. Order: graph_lock, then lock. */
+	/* Held briefly; guards the members below.  Order: graph_lock, then lock. */
 	pthread_mutex_t lock;
 	pthread_cond_t idle;
 	bool closed;
@@ -73,7 +73,7 @@ struct session {
 	int64_t last_callable;
 	struct mu_map partials; /* handle -> struct partial, one reference */
 	struct run_step *running;
-	/* Fixed once created. */
+	/* These members do not change after session_create. */
 	struct mu_arena arena;
 	struct graph_devices devices;
 	struct peer **peers;
@@ -84,28 +84,28 @@ struct session {
 	bool log_placement;
 };
 struct session *session_ref(struct session *s);
-/* Its client's connection is closed, and none of its steps runs. */
 void session_unref(struct session *s);
-/* Blocks: asks every peer that the filters let through for its devices, and opens a worker session
- * on each.  g is this call's own, for its cancellation. */
-int session_create(struct master *m, struct mu_span request, struct gather *g, struct session **out,
-		   struct mu_err *err);
+/* Blocks.  Gets the devices of every peer that the filters accept and opens a worker session on
+ * each.  The caller may cancel the call through g. */
+int session_create(struct master *m, struct mu_span request, struct fan_out *g,
+		   struct session **out, struct mu_err *err);
 int session_extend(struct session *s, struct mu_span graph_def, int64_t version, int64_t *now,
 		   struct mu_err *err);
-/* Cancels its steps, waits for them, deletes the worker sessions.  The second call does nothing. */
+/* Cancels the steps, waits for them and deletes the worker sessions.  A second call has no effect.
+ */
 void session_close(struct session *s, const struct mu_err *why);
-/* A reference; ABORTED when there is none. */
+/* Returns a new reference; NULL with ABORTED if the session does not exist. */
 struct session *master_session(struct master *m, const char *handle, struct mu_err *err);
 void master_add(struct master *m, struct session *s);
 struct session *master_remove(struct master *m, const char *handle);
-/* The peers that the filters let through; this task always. */
-int master_filter(struct master *m, char **filters, size_t n_filters, struct gather *g,
+/* Adds the peers that the filters accept to g, and always this task. */
+int master_filter(struct master *m, char **filters, size_t n_filters, struct fan_out *g,
 		  struct mu_err *err);
 
-/* ---- plans: what one signature of a step needs ---- */
+/* ---- plans: the registered partitions for one step signature ---- */
 struct plan_part {
 	struct peer *peer;
-	char *graph; /* the handle it was registered under */
+	char *graph; /* handle of the registered graph */
 };
 struct plan {
 	_Atomic unsigned refs;
@@ -115,39 +115,39 @@ struct plan {
 	unsigned n_feeds, n_fetches;
 };
 void plan_unref(struct plan *p);
-/* The session's plan for these names, a reference; NULL when there is none yet. */
+/* Returns a new reference to the session's plan for these names; NULL if there is none yet. */
 struct plan *plan_find(struct session *s, const struct hot_run_step *r);
-/* Finds or makes it; blocks. */
+/* Finds or makes the plan; blocks. */
 int plan_make(struct session *s, const struct hot_run_step *r, struct plan **out,
 	      struct mu_err *err);
 
-/* ---- callables: names given once ---- */
+/* ---- callables: feeds, fetches and targets that a client registered under a handle ---- */
 struct callable {
 	struct mu_arena arena;
 	struct hot_run_step names;
 };
 int callable_make(struct session *s, struct mu_span request, int64_t *handle, struct mu_err *err);
 int callable_release(struct session *s, int64_t handle, struct mu_err *err);
-/* Copies the names into r, in a.  INVALID_ARGUMENT when there is no such callable. */
+/* Copies the names into r, in a.  INVALID_ARGUMENT if there is no such callable. */
 int callable_names(struct session *s, struct hot_run_step *r, struct mu_arena *a,
 		   struct mu_err *err);
 void callables_free(struct session *s);
 
 /* ---- steps ---- */
 #define STEP_TIMED_OUT "Deadline Exceeded: the step took longer than its time limit"
-/* Answers the call when the step is over; from any thread. */
+/* Replies to the call when the step has ended, from any thread. */
 void run_step_start(struct master *m, struct rpc_call *call, bool callable);
-/* With s->lock held: the running steps, each with a reference, in a new array. */
+/* Returns the running steps, each with a new reference, in a new array.  s->lock must be held. */
 struct run_step **run_steps_of(struct session *s, unsigned *n);
 void run_step_fail(struct run_step *r, const struct mu_err *why);
-/* Starts a step that answers no call: who opened it feeds and fetches through its rendezvous.
- * Returns a new reference.  `ended` is called once, when every part has answered and it has been
- * let go of; a failure lets go of it too. */
+/* Starts a step without an RPC: the caller feeds and fetches through its rendezvous.  Returns a new
+ * reference.  `ended` is called once, after every part has replied and the caller has called
+ * run_step_release.  If the step fails, that call is not needed. */
 int run_step_open(struct session *s, struct plan *plan,
 		  void (*ended)(void *arg, const struct mu_err *err), void *arg,
 		  struct run_step **out, struct mu_err *err);
 struct rendezvous *run_step_rendezvous(struct run_step *r); /* borrowed */
-void run_step_let_go(struct run_step *r);
+void run_step_release(struct run_step *r);
 void run_step_unref(struct run_step *r);
 
 /* ---- the service ---- */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* TensorFlow's MasterService, under both spellings of its name: real clients call the first,
- * clients generated from the published files call the second. */
+/* TensorFlow's MasterService under both of its names.  TensorFlow's own clients call
+ * tensorflow.MasterService; clients generated from the published .proto files call
+ * tensorflow.grpc.MasterService. */
 #include "lib/base/log.h"
 #include "lib/base/pb.h"
 #include "proto/master.pb-c.h"
@@ -28,18 +29,18 @@ static void run_callable(struct rpc_call *call, void *ctx)
 	run_step_start(master_of(ctx), call, true);
 }
 
-/* ---- what runs on the offload threads ---- */
+/* ---- methods that run on the offload threads ---- */
 
-struct later {
+struct offload_call {
 	struct rpc_call *call;
 	struct master *master;
 	int (*fn)(struct master *m, struct mu_span request, struct mu_buf *reply,
 		  struct mu_err *err);
 };
 
-static void run_later(void *arg)
+static void run_offload_call(void *arg)
 {
-	struct later *l = arg;
+	struct offload_call *l = arg;
 	MU_AUTO_BUF reply = {0};
 	struct rpc_message out;
 	struct mu_err err;
@@ -53,30 +54,31 @@ static void run_later(void *arg)
 	free(l);
 }
 
-static void later(struct rpc_call *call, void *ctx,
-		  int (*fn)(struct master *, struct mu_span, struct mu_buf *, struct mu_err *))
+static void offload_call(struct rpc_call *call, void *ctx,
+			 int (*fn)(struct master *, struct mu_span, struct mu_buf *,
+				   struct mu_err *))
 {
-	struct later *l = MU_NEW(struct later);
+	struct offload_call *l = MU_NEW(struct offload_call);
 
-	*l = (struct later){call, master_of(ctx), fn};
-	mu_offload_run(l->master->offload, run_later, l);
+	*l = (struct offload_call){call, master_of(ctx), fn};
+	mu_offload_run(l->master->offload, run_offload_call, l);
 }
 
-/* CreateSession can be given up by its client while it waits for tasks that are missing. */
+/* The client may cancel CreateSession while it waits for missing tasks. */
 struct create {
 	struct rpc_call *call;
 	struct master *master;
-	struct gather gather;
+	struct fan_out fan_out;
 };
 
-static void create_gone(void *arg)
+static void on_create_cancelled(void *arg)
 {
-	gather_cancel(&((struct create *)arg)->gather);
+	fan_out_cancel(&((struct create *)arg)->fan_out);
 }
 
-/* Not TensorFlow's: while a client waits for its session it may ask what that waits for.  The
- * answer has it in field 1, as text. */
-static void waits(struct rpc_call *call, void *ctx)
+/* An extension: a client that waits for CreateSession can ask for the reason.  The reply has a text
+ * in field 1. */
+static void get_waits(struct rpc_call *call, void *ctx)
 {
 	MU_AUTO_BUF text = {0};
 	MU_AUTO_BUF reply = {0};
@@ -89,7 +91,7 @@ static void waits(struct rpc_call *call, void *ctx)
 	rpc_reply(call, &m);
 }
 
-static void create_later(void *arg)
+static void run_create(void *arg)
 {
 	struct create *c = arg;
 	Muster__CreateSessionResponse m = MUSTER__CREATE_SESSION_RESPONSE__INIT;
@@ -99,10 +101,10 @@ static void create_later(void *arg)
 	struct mu_err err;
 	int rc;
 
-	c->gather.client_id = rpc_client_id(c->call);
-	master_awaits(c->master, &c->gather);
-	rc = session_create(c->master, rpc_bytes_flat(rpc_request(c->call)), &c->gather, &s, &err);
-	master_awaits_no_more(c->master, &c->gather);
+	c->fan_out.client_id = rpc_client_id(c->call);
+	master_add_waiting(c->master, &c->fan_out);
+	rc = session_create(c->master, rpc_bytes_flat(rpc_request(c->call)), &c->fan_out, &s, &err);
+	master_remove_waiting(c->master, &c->fan_out);
 	if (rc) {
 		mu_warn("master", "CreateSession: %s: %s", mu_code_name(err.code), err.msg);
 		rpc_reply_error(c->call, &err);
@@ -111,14 +113,15 @@ static void create_later(void *arg)
 		control_pack(&reply, &m);
 		out = (struct rpc_message){.head = mu_buf_span(&reply)};
 		rpc_reply(c->call, &out);
-		if (c->gather.cancelled && master_remove(c->master, s->handle)) {
-			mu_fail(&err, MU_CANCELLED, "The client gave up the session");
+		if (c->fan_out.cancelled && master_remove(c->master, s->handle)) {
+			mu_fail(&err, MU_CANCELLED,
+				"The client cancelled the creation of the session");
 			session_close(s, &err);
 			session_unref(s);
 		}
 		session_unref(s);
 	}
-	gather_fini(&c->gather);
+	fan_out_fini(&c->fan_out);
 	free(c);
 }
 
@@ -128,9 +131,9 @@ static void create_session(struct rpc_call *call, void *ctx)
 
 	c->call = call;
 	c->master = master_of(ctx);
-	gather_init(&c->gather, peers_count(c->master->peers));
-	rpc_on_cancel(call, create_gone, c);
-	mu_offload_run(c->master->offload, create_later, c);
+	fan_out_init(&c->fan_out, peers_count(c->master->peers));
+	rpc_on_cancel(call, on_create_cancelled, c);
+	mu_offload_run(c->master->offload, run_create, c);
 }
 
 static int extend(struct master *m, struct mu_span request, struct mu_buf *reply,
@@ -157,8 +160,8 @@ static int extend(struct master *m, struct mu_span request, struct mu_buf *reply
 	return rc;
 }
 
-static int close_one(struct master *m, struct mu_span request, struct mu_buf *reply,
-		     struct mu_err *err)
+static int close_session_by_handle(struct master *m, struct mu_span request, struct mu_buf *reply,
+				   struct mu_err *err)
 {
 	Muster__CloseSessionRequest *req;
 	struct session *s = NULL;
@@ -213,12 +216,12 @@ static int reset(struct master *m, struct mu_span request, struct mu_buf *reply,
 	Muster__CleanupAllRequest all = MUSTER__CLEANUP_ALL_REQUEST__INIT;
 	MU_AUTO_BUF message = {0};
 	Muster__ResetRequest *req;
-	struct gather g;
+	struct fan_out g;
 	struct mu_arena a;
 	int rc = -MU_INVALID_ARGUMENT;
 
 	mu_arena_init(&a);
-	gather_init(&g, peers_count(m->peers));
+	fan_out_init(&g, peers_count(m->peers));
 	req = control_unpack(&a, &muster__reset_request__descriptor, request, err);
 	if (req)
 		rc = master_filter(m, req->device_filters, req->n_device_filters, &g, err);
@@ -227,41 +230,42 @@ static int reset(struct master *m, struct mu_span request, struct mu_buf *reply,
 		all.n_container = req->n_container;
 		all.container = req->container;
 		control_pack(&message, &all);
-		gather_run(&g, PEER_CLEANUP_ALL, mu_buf_span(&message), LIST_TIMEOUT_MS, false,
-			   "Reset");
-		rc = gather_error(&g, err);
+		fan_out_run(&g, PEER_CLEANUP_ALL, mu_buf_span(&message), LIST_TIMEOUT_MS, false,
+			    "Reset");
+		rc = fan_out_error(&g, err);
 	}
-	gather_fini(&g);
+	fan_out_fini(&g);
 	mu_arena_fini(&a);
 	return rc;
 }
 
-static int devices(struct master *m, struct mu_span request, struct mu_buf *reply,
-		   struct mu_err *err)
+static int list_devices_reply(struct master *m, struct mu_span request, struct mu_buf *reply,
+			      struct mu_err *err)
 {
 	Muster__ListDevicesRequest *req;
 	struct session *s = NULL;
-	struct gather g;
+	struct fan_out g;
 	struct mu_arena a;
 	int rc = -MU_INVALID_ARGUMENT;
 
 	mu_arena_init(&a);
-	gather_init(&g, peers_count(m->peers));
+	fan_out_init(&g, peers_count(m->peers));
 	req = control_unpack(&a, &muster__list_devices_request__descriptor, request, err);
 	if (req && *req->session_handle) {
 		s = master_session(m, req->session_handle, err);
 		rc = s ? 0 : -MU_ABORTED;
 		for (unsigned i = 0; s && i < s->n_peers; i++)
-			gather_add(&g, s->peers[i]);
+			fan_out_add(&g, s->peers[i]);
 	} else if (req) {
 		rc = master_filter(m, NULL, 0, &g, err);
 	}
 	if (!rc) {
-		gather_run(&g, PEER_GET_STATUS, MU_SPAN(""), LIST_TIMEOUT_MS, false, "ListDevices");
+		fan_out_run(&g, PEER_GET_STATUS, MU_SPAN(""), LIST_TIMEOUT_MS, false,
+			    "ListDevices");
 		rc = list_devices(&g, reply, err);
 	}
 	session_unref(s);
-	gather_fini(&g);
+	fan_out_fini(&g);
 	mu_arena_fini(&a);
 	return rc;
 }
@@ -307,18 +311,18 @@ static int release_callable(struct master *m, struct mu_span request, struct mu_
 	return rc;
 }
 
-#define LATER(name, fn)                                                                            \
+#define OFFLOADED(name, fn)                                                                        \
 	static void name(struct rpc_call *call, void *ctx)                                         \
 	{                                                                                          \
-		later(call, ctx, fn);                                                              \
+		offload_call(call, ctx, fn);                                                       \
 	}
-LATER(extend_session, extend)
-LATER(close_session, close_one)
-LATER(reset_all, reset)
-LATER(list_all_devices, devices)
-LATER(make_a_callable, make_callable)
-LATER(release_a_callable, release_callable)
-LATER(partial_run_setup, partial_setup)
+OFFLOADED(extend_session, extend)
+OFFLOADED(close_session, close_session_by_handle)
+OFFLOADED(reset_all, reset)
+OFFLOADED(list_all_devices, list_devices_reply)
+OFFLOADED(make_a_callable, make_callable)
+OFFLOADED(release_a_callable, release_callable)
+OFFLOADED(partial_run_setup, partial_setup)
 
 #define METHOD(name, fn)                                                                           \
 	{"/tensorflow.MasterService/" name, fn},                                                   \
@@ -336,6 +340,6 @@ const struct rpc_method master_methods[] = {
     METHOD("MakeCallable", make_a_callable),
     METHOD("RunCallable", run_callable),
     METHOD("ReleaseCallable", release_a_callable),
-    {"/muster.MasterService/Waits", waits},
+    {"/muster.MasterService/Waits", get_waits},
 };
 const unsigned master_n_methods = MU_COUNT(master_methods);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Partial runs: one step, fed and fetched bit by bit over several calls.
+/* Partial runs: one step that is fed and fetched over several calls.
  *
- * PartialRunSetup names everything that will be fed and fetched and starts the step at once; what
- * is not fed yet is parked in the rendezvous.  Each RunStep with the handle brings some feeds and
- * takes some fetches.  The call that brings the last of both also waits for the step to end.  A
- * step that has failed keeps its error for the next call; closing the session ends it.
+ * PartialRunSetup names all feeds and fetches and starts the step at once; receives of missing
+ * feeds wait in the rendezvous.  Each RunStep with the handle has some of the feeds and fetches.
+ * The call with the last of them also waits for the end of the step.  If the step fails, the next
+ * call returns its error.  Closing the session ends the step.
  *
- * References to a partial: the session's map, its step until that has ended, each call. */
+ * References to a partial: the session's map, its step until it has ended, each call. */
 #include "task/master/partial.h"
 
 #include <stdio.h>
@@ -26,14 +26,14 @@ struct partial {
 	struct session *session;
 	struct run_step *step; /* NULL until it has started */
 	char handle[40];
-	pthread_mutex_t lock; /* guards fed, fetched and what follows */
-	unsigned left;        /* names that are still to be fed or fetched */
+	pthread_mutex_t lock; /* guards fed, fetched and the members below */
+	unsigned left;        /* names that no call has fed or fetched yet */
 	bool ended;
 	struct mu_err err; /* of the step, once ended */
 	struct partial_call *last;
 };
 
-/* One RunStep. */
+/* One RunStep call of a partial run. */
 struct partial_call {
 	struct rpc_call *call;
 	struct partial *partial;
@@ -44,9 +44,9 @@ struct partial_call {
 		struct mu_tensor tensor;
 	} * fetched;
 	struct mu_tensor *feeds;
-	unsigned *feed_at, *fetch_at; /* places among the partial's names */
+	unsigned *feed_at, *fetch_at; /* indices into the partial's names */
 	_Atomic unsigned pending;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	uint64_t timer;
 	bool failed;
 	struct mu_err err;
@@ -105,7 +105,7 @@ static void call_free(struct partial_call *c)
 	free(c);
 }
 
-static void call_arrived(struct partial_call *c)
+static void complete_one(struct partial_call *c)
 {
 	if (atomic_fetch_sub(&c->pending, 1) != 1)
 		return;
@@ -147,7 +147,7 @@ static void fetched(void *arg, const struct mu_err *err, struct mu_tensor *tenso
 			call_fail(f->owner, &why);
 		}
 	}
-	call_arrived(f->owner);
+	complete_one(f->owner);
 }
 
 static void step_ended(void *arg, const struct mu_err *err)
@@ -165,12 +165,12 @@ static void step_ended(void *arg, const struct mu_err *err)
 	if (last) {
 		if (err)
 			call_fail(last, err);
-		call_arrived(last);
+		complete_one(last);
 	}
 	partial_unref(p);
 }
 
-static void client_gone(void *arg)
+static void on_client_cancelled(void *arg)
 {
 	struct partial_call *c = arg;
 	struct mu_err err;
@@ -200,9 +200,9 @@ static void start_timer(struct partial_call *c)
 	c->timer = mu_timer_add(p->session->master->timer, (long)ms, on_timeout, p);
 }
 
-/* ---- what a call may ask for ---- */
+/* ---- validation of a call ---- */
 
-static int place_of(const struct hot_names *names, const char *name)
+static int index_of(const struct hot_names *names, const char *name)
 {
 	for (unsigned i = 0; i < names->n; i++)
 		if (!strcmp(names->list[i], name))
@@ -210,26 +210,27 @@ static int place_of(const struct hot_names *names, const char *name)
 	return -1;
 }
 
-/* Finds each of the names, which must not have had their turn; gives them none yet. */
-static int find_names(const struct hot_names *asked, const struct hot_names *known, const bool *had,
-		      const char *what, unsigned *at, struct mu_err *err)
+/* Looks up the names of a call.  Each must be named in PartialRunSetup and not in `had`, the names
+ * of earlier calls.  Does not change `had`. */
+static int find_names(const struct hot_names *requested, const struct hot_names *known,
+		      const bool *used, const char *what, unsigned *at, struct mu_err *err)
 {
-	for (unsigned i = 0; i < asked->n; i++) {
-		int k = place_of(known, asked->list[i]);
+	for (unsigned i = 0; i < requested->n; i++) {
+		int k = index_of(known, requested->list[i]);
 
 		if (k < 0)
 			return mu_fail(err, MU_INVALID_ARGUMENT,
 				       "The %s %.200s was not named in PartialRunSetup", what,
-				       asked->list[i]);
-		for (unsigned j = 0; j < i && !had[k]; j++)
+				       requested->list[i]);
+		for (unsigned j = 0; j < i && !used[k]; j++)
 			if (at[j] == (unsigned)k)
 				return mu_fail(err, MU_INVALID_ARGUMENT,
-					       "The %s %.200s is there twice", what,
-					       asked->list[i]);
-		if (had[k])
+					       "The %s %.200s appears twice in the request", what,
+					       requested->list[i]);
+		if (used[k])
 			return mu_fail(err, MU_INVALID_ARGUMENT,
-				       "The %s %.200s has had its turn in this partial run", what,
-				       asked->list[i]);
+				       "The %s %.200s was already used in this partial run", what,
+				       requested->list[i]);
 		at[i] = (unsigned)k;
 	}
 	return 0;
@@ -243,7 +244,8 @@ static bool names_output(const char *name, const struct mu_node *n, int port)
 	       ((!name[len] && port == 0) || (name[len] == ':' && atoi(name + len + 1) == port));
 }
 
-/* 1: fed in an earlier call or this one; 0: will be fed; -1: computed. */
+/* Returns 1 if the output is fed by this call or an earlier one, 0 if a later call must feed it, -1
+ * if it is computed. */
 static int is_fed(const struct partial_call *c, const struct mu_node *n, int port)
 {
 	const struct partial *p = c->partial;
@@ -259,15 +261,15 @@ static int is_fed(const struct partial_call *c, const struct mu_node *n, int por
 	return -1;
 }
 
-/* With the session's graph lock and the partial's: would a fetch wait for a feed that has not come?
- * Then the client, which waits for the fetch, would never bring it. */
+/* Fails if a fetch depends on a missing feed: the client would wait for the fetch and never send
+ * the feed.  Called with the session's graph lock and the partial's lock. */
 static int check_computable(struct partial_call *c, struct mu_err *err)
 {
 	const struct mu_graph *g = c->partial->session->graph;
-	bool *seen = MU_ARENA_ARRAY(&c->arena, bool, g->n_nodes + 1);
-	const struct mu_node **todo =
+	bool *visited = MU_ARENA_ARRAY(&c->arena, bool, g->n_nodes + 1);
+	const struct mu_node **stack =
 	    MU_ARENA_ARRAY(&c->arena, const struct mu_node *, g->n_nodes + 1);
-	unsigned n_todo = 0;
+	unsigned n_stack = 0;
 
 	for (unsigned i = 0; i < c->req.fetches.n; i++) {
 		const char *name = c->req.fetches.list[i], *colon = strchr(name, ':');
@@ -275,12 +277,12 @@ static int check_computable(struct partial_call *c, struct mu_err *err)
 		    g, mu_arena_strndup(&c->arena, name,
 					colon ? (size_t)(colon - name) : strlen(name)));
 
-		if (n && !seen[n->id]) {
-			seen[n->id] = true;
-			todo[n_todo++] = n;
+		if (n && !visited[n->id]) {
+			visited[n->id] = true;
+			stack[n_stack++] = n;
 		}
-		while (n_todo) {
-			n = todo[--n_todo];
+		while (n_stack) {
+			n = stack[--n_stack];
 			for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 				struct mu_input in = n->inputs[k];
 				int fed = in.port == MU_CONTROL ? -1 : is_fed(c, in.node, in.port);
@@ -290,18 +292,18 @@ static int check_computable(struct partial_call *c, struct mu_err *err)
 						       "Tensor %.200s needs %s:%d, which has not "
 						       "been fed so far",
 						       name, in.node->name, in.port);
-				if (fed > 0 || seen[in.node->id])
+				if (fed > 0 || visited[in.node->id])
 					continue;
-				seen[in.node->id] = true;
-				todo[n_todo++] = in.node;
+				visited[in.node->id] = true;
+				stack[n_stack++] = in.node;
 			}
 		}
 	}
 	return 0;
 }
 
-/* Gives the call's names their turn; *is_last when all have had it. */
-static int admit(struct partial_call *c, bool *is_last, struct mu_err *err)
+/* Checks the call and marks its names as used.  *is_last: all names are used now. */
+static int claim_names(struct partial_call *c, bool *is_last, struct mu_err *err)
 {
 	struct partial *p = c->partial;
 	int rc;
@@ -310,7 +312,7 @@ static int admit(struct partial_call *c, bool *is_last, struct mu_err *err)
 	pthread_mutex_lock(&p->lock);
 	if (p->ended)
 		rc = p->err.code ? mu_fail(err, p->err.code, "%s", p->err.msg)
-				 : mu_fail(err, MU_INVALID_ARGUMENT, "the partial run is over");
+				 : mu_fail(err, MU_INVALID_ARGUMENT, "the partial run has ended");
 	else
 		rc = find_names(&c->req.feeds, &p->names.feeds, p->fed, "feed", c->feed_at, err);
 	if (!rc)
@@ -345,7 +347,7 @@ static int parse_feeds(struct partial_call *c, struct mu_err *err)
 	return 0;
 }
 
-static void exchange(struct partial_call *c, bool is_last)
+static void send_and_fetch(struct partial_call *c, bool is_last)
 {
 	struct partial *p = c->partial;
 	struct rendezvous *rv = run_step_rendezvous(p->step);
@@ -368,7 +370,7 @@ static void exchange(struct partial_call *c, bool is_last)
 		partial_unref(p);
 }
 
-static void go_on(void *arg)
+static void partial_call_run(void *arg)
 {
 	struct partial_call *c = arg;
 	struct partial *p = c->partial;
@@ -381,22 +383,22 @@ static void go_on(void *arg)
 	c->fetch_at = MU_ARENA_ARRAY(&c->arena, unsigned, n_fetches + 1);
 	for (unsigned i = 0; i < n_fetches; i++)
 		c->fetched[i].owner = c;
-	/* one each for the fetches, for us, and for the end of the step if this call waits for it;
-	 * set before admit, which may make the call the last */
+	/* One for each fetch, one for this function, one for the end of the step, which only the
+	 * last call waits for.  claim_names may make this the last call, so this comes first. */
 	atomic_store(&c->pending, 2 + n_fetches);
-	if (parse_feeds(c, &err) || admit(c, &is_last, &err)) {
+	if (parse_feeds(c, &err) || claim_names(c, &is_last, &err)) {
 		step_reply_error(c->call, c->req.store_errors, &err);
 		call_free(c);
 		return;
 	}
 	start_timer(c);
-	rpc_on_cancel(c->call, client_gone, c);
-	exchange(c, is_last);
+	rpc_on_cancel(c->call, on_client_cancelled, c);
+	send_and_fetch(c, is_last);
 	if (is_last)
-		run_step_let_go(p->step);
+		run_step_release(p->step);
 	else
-		call_arrived(c);
-	call_arrived(c);
+		complete_one(c);
+	complete_one(c);
 }
 
 void partial_run(struct master *m, struct rpc_call *call, struct mu_span request)
@@ -424,12 +426,12 @@ void partial_run(struct master *m, struct rpc_call *call, struct mu_span request
 		call_free(c);
 		return;
 	}
-	mu_offload_run(m->offload, go_on, c);
+	mu_offload_run(m->offload, partial_call_run, c);
 }
 
 /* ---- setting up ---- */
 
-static int start(struct partial *p, struct mu_err *err)
+static int partial_start(struct partial *p, struct mu_err *err)
 {
 	static _Atomic unsigned last;
 	struct session *s = p->session;
@@ -441,14 +443,14 @@ static int start(struct partial *p, struct mu_err *err)
 	p->fetched = MU_ARENA_ARRAY(&p->arena, bool, p->names.fetches.n + 1);
 	p->left = p->names.feeds.n + p->names.fetches.n;
 	snprintf(p->handle, sizeof(p->handle), "%s;%u", s->handle, ++last);
-	atomic_fetch_add(&p->refs, 1); /* the step's */
+	atomic_fetch_add(&p->refs, 1); /* owned by the step */
 	rc = run_step_open(s, p->plan, step_ended, p, &p->step, err);
 	if (rc) {
 		partial_unref(p);
 		return rc;
 	}
 	if (p->left == 0)
-		run_step_let_go(p->step);
+		run_step_release(p->step);
 	pthread_mutex_lock(&s->lock);
 	rc = s->closed ? mu_fail(err, MU_FAILED_PRECONDITION, "Session is closed.") : 0;
 	if (!rc) {
@@ -474,8 +476,8 @@ int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply
 	    control_unpack(&p->arena, &muster__partial_run_setup_request__descriptor, request, err);
 	if (req && (req->n_feed > HOT_MAX_NAMES || req->n_fetch > HOT_MAX_NAMES ||
 		    req->n_target > HOT_MAX_NAMES)) {
-		mu_fail(err, MU_INVALID_ARGUMENT, "a partial run has at most %d names of a kind",
-			HOT_MAX_NAMES);
+		mu_fail(err, MU_INVALID_ARGUMENT,
+			"a partial run has at most %d feeds, fetches or targets", HOT_MAX_NAMES);
 	} else if (req) {
 		p->names.feeds =
 		    (struct hot_names){(const char **)req->feed, (unsigned)req->n_feed, 0};
@@ -484,7 +486,7 @@ int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply
 		p->names.targets =
 		    (struct hot_names){(const char **)req->target, (unsigned)req->n_target, 0};
 		p->session = master_session(m, req->session_handle, err);
-		rc = p->session ? start(p, err) : -MU_ABORTED;
+		rc = p->session ? partial_start(p, err) : -MU_ABORTED;
 	}
 	if (!rc) {
 		out.partial_run_handle = p->handle;

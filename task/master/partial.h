@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PartialRunSetup, and RunStep with its handle. */
+/* Partial runs: PartialRunSetup, and RunStep with its handle. */
 #ifndef MU_TASK_MASTER_PARTIAL_H
 #define MU_TASK_MASTER_PARTIAL_H
 
@@ -9,12 +9,12 @@ struct master;
 struct rpc_call;
 struct session;
 
-/* Blocks: makes the plan and starts the step. */
+/* Makes the plan and starts the step; blocks. */
 int partial_setup(struct master *m, struct mu_span request, struct mu_buf *reply,
 		  struct mu_err *err);
-/* A RunStepRequest with partial_run_handle; answers the call when its fetches have come. */
+/* Handles a RunStepRequest with partial_run_handle.  Replies when the fetches have arrived. */
 void partial_run(struct master *m, struct rpc_call *call, struct mu_span request);
-/* For a session that closes: its handles are forgotten. */
+/* Forgets all handles of a session that is being closed. */
 void partials_drop(struct session *s);
 
 #endif

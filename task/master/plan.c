@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A plan is made once for a signature (the names of feeds, fetches and targets in the order given):
- * prune, place, partition, register on each task.  Later steps with the same names find it. */
+/* Makes plans: prune, place, partition, register on each task.  The key of a plan is its signature,
+ * the names of feeds, fetches and targets in order.  Later steps with the same names reuse it. */
 #include "lib/base/log.h"
 #include "lib/graph/library.h"
 #include "task/master/master.h"
@@ -60,7 +60,7 @@ struct plan *plan_find(struct session *s, const struct hot_run_step *r)
 	return p;
 }
 
-/* "x" means "x:0". */
+/* Appends ":0" to names without a port. */
 static const char **with_ports(struct mu_arena *a, const struct hot_names *names)
 {
 	const char **out = MU_ARENA_ARRAY(a, const char *, names->n + 1);
@@ -80,7 +80,7 @@ static char **copy_keys(const char *const *keys, unsigned n)
 	return out;
 }
 
-/* TensorFlow's form, which its clients show as it is. */
+/* Adds the task in TensorFlow's form, which its clients print. */
 static int from_task(const struct peer *p, struct mu_err *err)
 {
 	struct mu_err said = *err;
@@ -88,7 +88,7 @@ static int from_task(const struct peer *p, struct mu_err *err)
 	return mu_fail(err, said.code, "From %s:\n%s", p->task, said.msg);
 }
 
-/* Registers the parts; takes their graphs. */
+/* Registers the parts on their tasks; takes the graphs. */
 static int register_parts(struct session *s, struct plan *p, struct graph_part *parts, unsigned n,
 			  struct mu_err *err)
 {
@@ -99,8 +99,10 @@ static int register_parts(struct session *s, struct plan *p, struct graph_part *
 		int rc;
 
 		if (!peer)
-			return mu_fail(err, MU_INTERNAL, "a part was cut for %s, which is nobody",
-				       parts[i].task);
+			return mu_fail(
+			    err, MU_INTERNAL,
+			    "the graph has nodes on %s, which is not a task of the session",
+			    parts[i].task);
 		parts[i].graph = NULL;
 		rc = peer->ops->register_graph(peer, s->handle, g, s->config, &p->parts[i].graph,
 					       err);
@@ -112,7 +114,7 @@ static int register_parts(struct session *s, struct plan *p, struct graph_part *
 	return 0;
 }
 
-/* One line a node, as TensorFlow's servers write it: scripts look for it. */
+/* Logs one line per node in the format of TensorFlow's servers, because scripts parse it. */
 static void log_placement(const struct mu_graph *g)
 {
 	for (unsigned i = 0; i < g->n_nodes; i++) {
@@ -137,7 +139,7 @@ static int build(struct session *s, const struct hot_run_step *r, struct plan *p
 	unsigned n_parts;
 	int rc;
 
-	graph_settle(s->graph, &s->devices, &s->homes);
+	graph_place_stateful(s->graph, &s->devices, &s->stateful);
 	rc = graph_prune(s->graph, &sig, &s->devices, &g, &feed_keys, &fetch_keys, err);
 
 	if (rc)
@@ -146,7 +148,7 @@ static int build(struct session *s, const struct hot_run_step *r, struct plan *p
 	p->fetch_keys = copy_keys(fetch_keys, sig.n_fetches);
 	p->n_feeds = sig.n_feeds;
 	p->n_fetches = sig.n_fetches;
-	if ((rc = mu_graph_inline(g, err)) || (rc = graph_place(g, &s->devices, &s->homes, err)))
+	if ((rc = mu_graph_inline(g, err)) || (rc = graph_place(g, &s->devices, &s->stateful, err)))
 		return rc;
 	if (s->log_placement)
 		log_placement(g);
@@ -169,7 +171,7 @@ int plan_make(struct session *s, const struct hot_run_step *r, struct plan **out
 	signature(&key, r);
 	pthread_mutex_lock(&s->graph_lock);
 	pthread_mutex_lock(&s->lock);
-	p = find_locked(s, mu_buf_span(&key)); /* somebody may have made it meanwhile */
+	p = find_locked(s, mu_buf_span(&key)); /* another call may have made it meanwhile */
 	pthread_mutex_unlock(&s->lock);
 	if (!p) {
 		p = MU_NEW(struct plan);

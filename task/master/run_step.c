@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* One step of a client.
  *
- * Parsed on the queue's thread.  With a plan at hand it starts there and then; else an offload
- * thread makes the plan first.  It is over when every part has answered and every fetch has come
- * home: `pending` counts them, and one for whoever is still starting things.  The first error wins
- * (a cancellation is replaced by a cause): it cancels the other parts and aborts the local
- * rendezvous, so that what is pending comes home soon.  The answer goes out first, the clean-up on
- * the other tasks after it.
+ * The request is parsed on the queue thread.  With a cached plan the step starts there; else an
+ * offload thread makes the plan first.  The step has ended when every part has replied and every
+ * fetch has arrived: `pending` counts these, plus one for the function that starts them.
  *
- * References: the session's list, the timer, and whoever holds it for a moment. */
+ * The first error is the step's error, but a later error replaces a cancellation.  An error cancels
+ * the other parts and aborts the local rendezvous, so that all pending operations end soon.  The
+ * reply is sent before the clean-up on the other tasks.
+ *
+ * References: the session's list, the timer, and local variables. */
 #include <stdio.h>
 
 #include "lib/base/pb.h"
@@ -29,15 +30,15 @@ struct fetch {
 struct part {
 	struct run_step *step;
 	struct peer *peer;
-	struct stream_conn *stream; /* the rendezvous holds it; NULL: by gRPC */
-	uint64_t id;                /* 0: not known yet, or ended */
+	struct stream_conn *stream; /* owned by the rendezvous; NULL: the part runs over gRPC */
+	uint64_t id;                /* of the RunGraph call; 0: not known yet, or ended */
 	bool ended;
 };
 struct run_step {
 	_Atomic unsigned refs;
 	struct run_step *prev, *next; /* the session's list, under its lock */
 	struct master *master;
-	struct rpc_call *call; /* NULL: run_step_open's */
+	struct rpc_call *call; /* NULL: started by run_step_open */
 	void (*ended)(void *arg, const struct mu_err *err);
 	void *ended_arg;
 	bool callable;
@@ -50,12 +51,12 @@ struct run_step {
 	uint64_t timer;
 	struct fetch *fetches;
 	struct part *parts;
-	pthread_mutex_t lock; /* guards what follows */
+	pthread_mutex_t lock; /* guards the members below */
 	unsigned pending;
 	bool failed;
-	bool over;              /* its answer is settled */
-	bool let_go;            /* by who opened it */
-	struct mu_buf metadata; /* a RunMetadata, of what the parts recorded */
+	bool final;             /* `failed` and `err` are final */
+	bool released;          /* run_step_release was called */
+	struct mu_buf metadata; /* a RunMetadata with the records of the parts */
 	struct mu_err err;
 };
 
@@ -87,7 +88,7 @@ struct run_step **run_steps_of(struct session *s, unsigned *n)
 	return list;
 }
 
-/* ---- the answer ---- */
+/* ---- the reply ---- */
 
 static void reply_error(struct run_step *r, const struct mu_err *err)
 {
@@ -106,13 +107,13 @@ static void reply_tensors(struct run_step *r)
 			   mu_buf_span(&r->metadata));
 }
 
-static void forget(void *arg, const struct mu_err *err, struct mu_span reply)
+static void ignore_reply(void *arg, const struct mu_err *err, struct mu_span reply)
 {
 }
 
-/* With one part elsewhere there is nobody but us whom that one could exchange tensors with: then
- * it cleans up by itself. */
-static bool is_sole(const struct plan *p)
+/* True if there is only one remote part.  It exchanges tensors with this task only, so it cleans up
+ * by itself. */
+static bool has_one_remote_part(const struct plan *p)
 {
 	unsigned elsewhere = 0;
 
@@ -121,7 +122,7 @@ static bool is_sole(const struct plan *p)
 	return elsewhere == 1;
 }
 
-static void clean_up(struct run_step *r)
+static void clean_up_parts(struct run_step *r)
 {
 	MU_AUTO_BUF request = {0};
 
@@ -130,17 +131,17 @@ static void clean_up(struct run_step *r)
 		struct peer *p = r->plan->parts[i].peer;
 
 		if (r->parts[i].stream) {
-			if (!is_sole(r->plan) || r->failed)
+			if (!has_one_remote_part(r->plan) || r->failed)
 				stream_clean_up(r->parts[i].stream, r->step_id);
 		} else if (!p->local)
 			p->ops->call(p, PEER_CLEANUP_GRAPH, mu_buf_span(&request), 10000, false,
-				     forget, NULL);
+				     ignore_reply, NULL);
 	}
 	rendezvous_table_drop(r->master->rt->steps, r->step_id, NULL);
 	peers_drop_step(r->master->peers, r->step_id);
 }
 
-static void unlist(struct run_step *r)
+static void remove_from_session(struct run_step *r)
 {
 	struct session *s = r->session;
 
@@ -157,11 +158,11 @@ static void unlist(struct run_step *r)
 	run_step_unref(r);
 }
 
-/* Everything has come home. */
-static void finish(struct run_step *r)
+/* Ends the step after the last pending operation. */
+static void run_step_finish(struct run_step *r)
 {
 	pthread_mutex_lock(&r->lock);
-	r->over = true; /* from here on failed and err stay as they are */
+	r->final = true;
 	pthread_mutex_unlock(&r->lock);
 	if (r->timer && mu_timer_cancel(r->master->timer, r->timer))
 		run_step_unref(r);
@@ -176,11 +177,11 @@ static void finish(struct run_step *r)
 		reply_error(r, &r->err);
 	else
 		reply_tensors(r);
-	clean_up(r);
-	unlist(r);
+	clean_up_parts(r);
+	remove_from_session(r);
 }
 
-static void arrived(struct run_step *r)
+static void run_step_complete_one(struct run_step *r)
 {
 	bool last;
 
@@ -188,19 +189,19 @@ static void arrived(struct run_step *r)
 	last = --r->pending == 0;
 	pthread_mutex_unlock(&r->lock);
 	if (last)
-		finish(r);
+		run_step_finish(r);
 }
 
-void run_step_let_go(struct run_step *r)
+void run_step_release(struct run_step *r)
 {
 	bool first;
 
 	pthread_mutex_lock(&r->lock);
-	first = !r->let_go;
-	r->let_go = true;
+	first = !r->released;
+	r->released = true;
 	pthread_mutex_unlock(&r->lock);
 	if (first)
-		arrived(r);
+		run_step_complete_one(r);
 }
 
 /* ---- failing ---- */
@@ -223,7 +224,7 @@ void run_step_fail(struct run_step *r, const struct mu_err *why)
 	bool first;
 
 	pthread_mutex_lock(&r->lock);
-	if (r->over) {
+	if (r->final) {
 		pthread_mutex_unlock(&r->lock);
 		return;
 	}
@@ -238,7 +239,7 @@ void run_step_fail(struct run_step *r, const struct mu_err *why)
 	rendezvous_abort(r->rendezvous, why);
 	cancel_parts(r);
 	if (r->ended)
-		run_step_let_go(r);
+		run_step_release(r);
 }
 
 static void on_timeout(void *arg)
@@ -251,12 +252,12 @@ static void on_timeout(void *arg)
 	run_step_unref(r);
 }
 
-static void on_client_gone(void *arg)
+static void on_client_cancelled(void *arg)
 {
 	struct run_step *r = arg;
 	struct mu_err err;
 
-	atomic_fetch_add(&r->refs, 1); /* failing may finish it */
+	atomic_fetch_add(&r->refs, 1); /* run_step_fail may end the step */
 	mu_fail(&err, MU_CANCELLED, "The client cancelled the step");
 	run_step_fail(r, &err);
 	run_step_unref(r);
@@ -264,7 +265,7 @@ static void on_client_gone(void *arg)
 
 /* ---- starting ---- */
 
-static void fetched(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
+static void on_fetched(void *arg, const struct mu_err *err, struct mu_tensor *tensor, bool dead)
 {
 	struct fetch *f = arg;
 	struct run_step *r = f->step;
@@ -275,11 +276,11 @@ static void fetched(void *arg, const struct mu_err *err, struct mu_tensor *tenso
 		f->tensor = *tensor;
 		f->dead = dead;
 	}
-	arrived(r);
+	run_step_complete_one(r);
 }
 
-/* What a part recorded, a RunGraphResponse, as fields of a RunMetadata; with r->lock held. Messages
- * that come several times are merged by who reads them. */
+/* Appends the records in a part's RunGraphResponse as fields of a RunMetadata.  Protobuf parsers
+ * merge a message field that occurs several times.  Called with r->lock held. */
 static void add_record(struct run_step *r, struct mu_span reply)
 {
 	static const uint32_t fields[] = {[2] = 1, [3] = 2, [4] = 3};
@@ -304,14 +305,14 @@ static void part_ended(void *arg, const struct mu_err *err, struct mu_span reply
 		add_record(r, reply);
 	pthread_mutex_unlock(&r->lock);
 	if (err) {
-		/* an error that came through another task says so already */
+		/* an error forwarded by another task already has the prefix */
 		if (strncmp(err->msg, "From /job:", 10))
 			mu_fail(&from, err->code, "From %s:\n%s", p->peer->task, err->msg);
 		else
 			from = *err;
 		run_step_fail(r, &from);
 	}
-	arrived(r);
+	run_step_complete_one(r);
 }
 
 static int send_feeds(struct run_step *r, struct mu_err *err)
@@ -335,7 +336,7 @@ static void run_parts(struct run_step *r)
 	bool failed;
 
 	for (unsigned i = 0; i < n; i++)
-		if (!r->req.record) /* streams have no words for it */
+		if (!r->req.record) /* the stream protocol cannot carry records */
 			r->parts[i].stream = peer_join(r->parts[i].peer, r->rendezvous);
 	for (unsigned i = 0; i < n; i++) {
 		struct part *p = &r->parts[i];
@@ -343,7 +344,7 @@ static void run_parts(struct run_step *r)
 				       .graph = r->plan->parts[i].graph,
 				       .step_id = r->step_id,
 				       .stream = p->stream,
-				       .sole = is_sole(r->plan),
+				       .sole = has_one_remote_part(r->plan),
 				       .record = r->req.record,
 				       .request_id = (int64_t)mu_random_u64()};
 		uint64_t id = p->peer->ops->run_graph(p->peer, &run, part_ended, p);
@@ -358,8 +359,8 @@ static void run_parts(struct run_step *r)
 	}
 }
 
-/* Enters the session's list; refuses when it is closed. */
-static int enlist(struct run_step *r, struct mu_err *err)
+/* Adds the step to the session's list; fails if the session is closed. */
+static int add_to_session(struct run_step *r, struct mu_err *err)
 {
 	struct session *s = r->session;
 	int rc = 0;
@@ -378,36 +379,36 @@ static int enlist(struct run_step *r, struct mu_err *err)
 	return rc;
 }
 
-/* Has a plan: becomes a step of its session.  Waits for `more` besides its parts and its starter.
- */
-static int begin(struct run_step *r, unsigned more, struct mu_err *err)
+/* Makes r, which has a plan, a running step of its session.  `more` is added to `pending` besides
+ * the parts and the starting function. */
+static int run_step_begin(struct run_step *r, unsigned more, struct mu_err *err)
 {
 	unsigned n_parts = r->plan->n_parts;
 	int rc;
 
 	atomic_fetch_add(&r->master->steps, 1);
-	/* bit 56 set and none above, as TensorFlow's masters draw them */
+	/* TensorFlow's masters use ids with bit 56 set and no higher bit. */
 	r->step_id = (int64_t)((mu_random_u64() & ((1ull << 56) - 1)) | (1ull << 56));
 	r->rendezvous = rendezvous_table_get(r->master->rt->steps, r->step_id);
 	r->parts = MU_ARENA_ARRAY(&r->arena, struct part, n_parts + 1);
 	r->pending = 1 + n_parts + more;
 	for (unsigned i = 0; i < n_parts; i++)
 		r->parts[i] = (struct part){.step = r, .peer = r->plan->parts[i].peer};
-	rc = enlist(r, err);
+	rc = add_to_session(r, err);
 	if (rc)
 		rendezvous_table_drop(r->master->rt->steps, r->step_id, NULL);
 	return rc;
 }
 
-/* Has a plan; takes the caller's reference. */
-static void go(struct run_step *r)
+/* Starts r, which has a plan; takes the caller's reference. */
+static void run_step_run(struct run_step *r)
 {
 	unsigned n_fetches = r->req.fetches.n;
 	int64_t timeout = r->req.timeout_ms > 0 ? r->req.timeout_ms : r->session->timeout_ms;
 	struct mu_err err;
 
 	r->fetches = MU_ARENA_ARRAY(&r->arena, struct fetch, n_fetches + 1);
-	if (begin(r, n_fetches, &err)) {
+	if (run_step_begin(r, n_fetches, &err)) {
 		reply_error(r, &err);
 		run_step_unref(r);
 		return;
@@ -416,16 +417,16 @@ static void go(struct run_step *r)
 		atomic_fetch_add(&r->refs, 1);
 		r->timer = mu_timer_add(r->master->timer, (long)timeout, on_timeout, r);
 	}
-	rpc_on_cancel(r->call, on_client_gone, r);
+	rpc_on_cancel(r->call, on_client_cancelled, r);
 	if (send_feeds(r, &err))
 		run_step_fail(r, &err);
 	for (unsigned i = 0; i < n_fetches; i++) {
 		r->fetches[i].step = r;
-		rendezvous_recv_local(r->rendezvous, r->plan->fetch_keys[i], fetched,
+		rendezvous_recv_local(r->rendezvous, r->plan->fetch_keys[i], on_fetched,
 				      &r->fetches[i]);
 	}
 	run_parts(r);
-	arrived(r);
+	run_step_complete_one(r);
 	run_step_unref(r);
 }
 
@@ -452,14 +453,14 @@ int run_step_open(struct session *s, struct plan *plan,
 	atomic_fetch_add(&plan->refs, 1);
 	r->ended = ended;
 	r->ended_arg = arg;
-	rc = begin(r, 1, err); /* one more: until it is let go of */
+	rc = run_step_begin(r, 1, err); /* one more: until run_step_release */
 	if (rc) {
 		run_step_unref(r);
 		return rc;
 	}
 	*out = r;
 	run_parts(r);
-	arrived(r);
+	run_step_complete_one(r);
 	return 0;
 }
 
@@ -468,7 +469,7 @@ struct rendezvous *run_step_rendezvous(struct run_step *r)
 	return r->rendezvous;
 }
 
-static void prepare(void *arg)
+static void make_plan_and_run(void *arg)
 {
 	struct run_step *r = arg;
 	struct mu_err err;
@@ -478,10 +479,10 @@ static void prepare(void *arg)
 		run_step_unref(r);
 		return;
 	}
-	go(r);
+	run_step_run(r);
 }
 
-static int parse(struct run_step *r, struct mu_err *err)
+static int parse_request(struct run_step *r, struct mu_err *err)
 {
 	struct mu_span bytes = rpc_bytes_flat(rpc_request(r->call));
 	int rc;
@@ -513,7 +514,7 @@ void run_step_start(struct master *m, struct rpc_call *call, bool callable)
 
 	r->call = call;
 	r->callable = callable;
-	if (parse(r, &err)) {
+	if (parse_request(r, &err)) {
 		reply_error(r, &err);
 		run_step_unref(r);
 		return;
@@ -525,7 +526,7 @@ void run_step_start(struct master *m, struct rpc_call *call, bool callable)
 	}
 	r->plan = plan_find(r->session, &r->req);
 	if (r->plan)
-		go(r);
+		run_step_run(r);
 	else
-		mu_offload_run(m->offload, prepare, r);
+		mu_offload_run(m->offload, make_plan_and_run, r);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A client's session: who takes part, the graph so far, and its end. */
+/* A client's session: creation, its peers and graph, and closing. */
 #include "task/master/session_devices.h"
 
 #include <stdio.h>
@@ -27,9 +27,9 @@ void session_unref(struct session *s)
 		plan_unref(p->value);
 	mu_map_fini(&s->plans);
 	callables_free(s);
-	mu_map_fini(&s->partials); /* empty since the session was closed */
+	mu_map_fini(&s->partials); /* session_close has emptied it */
 	mu_graph_free(s->graph);
-	mu_map_fini(&s->homes.by_name);
+	mu_map_fini(&s->stateful.by_name);
 	mu_arena_fini(&s->arena);
 	pthread_mutex_destroy(&s->graph_lock);
 	pthread_mutex_destroy(&s->lock);
@@ -52,12 +52,12 @@ static struct session *session_new(struct master *m)
 	mu_map_init(&s->partials);
 	mu_arena_init(&s->arena);
 	s->graph = mu_graph_new();
-	mu_map_init(&s->homes.by_name);
+	mu_map_init(&s->stateful.by_name);
 	return s;
 }
 
-/* Tells every peer of the session that it exists, each by its own name. */
-static int open_workers(struct session *s, struct gather *g, struct mu_err *err)
+/* Creates a worker session on every peer, each with the peer's own task name. */
+static int open_workers(struct session *s, struct fan_out *g, struct mu_err *err)
 {
 	for (unsigned i = 0; i < g->n; i++) {
 		Muster__CreateWorkerSessionRequest m = MUSTER__CREATE_WORKER_SESSION_REQUEST__INIT;
@@ -75,9 +75,9 @@ static int open_workers(struct session *s, struct gather *g, struct mu_err *err)
 		mu_buf_clear(&g->entries[i].request);
 		control_pack(&g->entries[i].request, &m);
 	}
-	gather_run(g, PEER_CREATE_SESSION, MU_SPAN(""), s->master->connect_timeout_ms, true,
-		   "CreateSession");
-	return gather_error(g, err);
+	fan_out_run(g, PEER_CREATE_SESSION, MU_SPAN(""), s->master->connect_timeout_ms, true,
+		    "CreateSession");
+	return fan_out_error(g, err);
 }
 
 static struct mu_span join(struct mu_arena *a, struct mu_span first, struct mu_span second)
@@ -91,10 +91,10 @@ static struct mu_span join(struct mu_arena *a, struct mu_span first, struct mu_s
 	return (struct mu_span){both, first.len + second.len};
 }
 
-/* A cluster of the session's own, ConfigProto.cluster_def.  TensorFlow takes one only to give its
- * tasks other names than they were started with; here their names stay. */
-static int own_cluster(const struct session *s, const Muster__ClusterDef *c, const char *target,
-		       struct mu_err *err)
+/* Checks ConfigProto.cluster_def.  TensorFlow uses it to rename tasks for one session, which is not
+ * supported: the names must be those of the servers. */
+static int check_cluster_def(const struct session *s, const Muster__ClusterDef *c,
+			     const char *target, struct mu_err *err)
 {
 	const struct peer *self = peers_at(s->master->peers, 0);
 
@@ -123,18 +123,18 @@ static int own_cluster(const struct session *s, const Muster__ClusterDef *c, con
 		       "The master (current machine) is not included in the provided cluster_def.");
 }
 
-static int configure(struct session *s, const Muster__CreateSessionRequest *req,
-		     Muster__ConfigProto **out, struct mu_err *err)
+static int parse_config(struct session *s, const Muster__CreateSessionRequest *req,
+			Muster__ConfigProto **out, struct mu_err *err)
 {
 	Muster__ConfigProto *c;
 
-	/* one message behind the other is how protobuf merges them */
+	/* the concatenation of two protobuf messages is their merge */
 	s->config = join(&s->arena, s->master->session_config, control_bytes(req->config));
 	c = control_unpack(&s->arena, &muster__config_proto__descriptor, s->config, err);
 	if (!c)
 		return -MU_INVALID_ARGUMENT;
 	if (c->cluster_def && c->cluster_def->n_job > 0)
-		return own_cluster(s, c->cluster_def, req->target, err);
+		return check_cluster_def(s, c->cluster_def, req->target, err);
 	s->timeout_ms = c->operation_timeout_in_ms;
 	s->isolate = c->isolate_session_state;
 	s->log_placement = c->log_device_placement;
@@ -143,11 +143,11 @@ static int configure(struct session *s, const Muster__CreateSessionRequest *req,
 	return 0;
 }
 
-static int set_up(struct session *s, const Muster__CreateSessionRequest *req, struct gather *g,
+static int set_up(struct session *s, const Muster__CreateSessionRequest *req, struct fan_out *g,
 		  struct mu_err *err)
 {
 	Muster__ConfigProto *config = NULL;
-	int rc = configure(s, req, &config, err);
+	int rc = parse_config(s, req, &config, err);
 
 	if (!rc)
 		rc = mu_graph_parse(s->graph, control_bytes(req->graph_def), err);
@@ -156,9 +156,9 @@ static int set_up(struct session *s, const Muster__CreateSessionRequest *req, st
 				   err);
 	if (rc)
 		return rc;
-	gather_run(g, PEER_GET_STATUS, MU_SPAN(""), s->master->connect_timeout_ms, true,
-		   "CreateSession");
-	rc = gather_error(g, err);
+	fan_out_run(g, PEER_GET_STATUS, MU_SPAN(""), s->master->connect_timeout_ms, true,
+		    "CreateSession");
+	rc = fan_out_error(g, err);
 	if (!rc)
 		rc = session_devices(s, g, err);
 	if (!rc)
@@ -166,8 +166,8 @@ static int set_up(struct session *s, const Muster__CreateSessionRequest *req, st
 	return rc;
 }
 
-int session_create(struct master *m, struct mu_span request, struct gather *g, struct session **out,
-		   struct mu_err *err)
+int session_create(struct master *m, struct mu_span request, struct fan_out *g,
+		   struct session **out, struct mu_err *err)
 {
 	struct session *s = session_new(m);
 	Muster__CreateSessionRequest *req =
@@ -181,7 +181,7 @@ int session_create(struct master *m, struct mu_span request, struct gather *g, s
 		return rc;
 	}
 	mu_info("master", "session %s: %u nodes, %u of %u tasks%s", s->handle, s->graph->n_nodes,
-		s->n_peers, peers_count(m->peers), s->isolate ? ", state of its own" : "");
+		s->n_peers, peers_count(m->peers), s->isolate ? ", isolated state" : "");
 	master_add(m, s);
 	*out = s;
 	return 0;
@@ -210,16 +210,16 @@ static void delete_workers(struct session *s)
 {
 	Muster__DeleteWorkerSessionRequest m = MUSTER__DELETE_WORKER_SESSION_REQUEST__INIT;
 	MU_AUTO_BUF request = {0};
-	struct gather g;
+	struct fan_out g;
 
 	m.session_handle = s->handle;
 	control_pack(&request, &m);
-	gather_init(&g, s->n_peers);
+	fan_out_init(&g, s->n_peers);
 	for (unsigned i = 0; i < s->n_peers; i++)
-		gather_add(&g, s->peers[i]);
-	gather_run(&g, PEER_DELETE_SESSION, mu_buf_span(&request), DELETE_TIMEOUT_MS, false,
-		   "CloseSession");
-	gather_fini(&g); /* a peer that is gone has nothing to delete */
+		fan_out_add(&g, s->peers[i]);
+	fan_out_run(&g, PEER_DELETE_SESSION, mu_buf_span(&request), DELETE_TIMEOUT_MS, false,
+		    "CloseSession");
+	fan_out_fini(&g); /* errors are ignored: a peer that has ended has no session to delete */
 }
 
 void session_close(struct session *s, const struct mu_err *why)

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the peers have: their GetStatus answers as the devices of a session. */
+/* Converts the peers' GetStatus replies to the devices of a session. */
 #include "task/master/session_devices.h"
 
 #include "proto/master.pb-c.h"
 #include "proto/worker.pb-c.h"
 #include "task/messages/control.h"
 
-static Muster__GetStatusResponse *status_of(struct gather_entry *e, struct mu_arena *a,
+static Muster__GetStatusResponse *status_of(struct fan_out_entry *e, struct mu_arena *a,
 					    struct mu_err *err)
 {
 	Muster__GetStatusResponse *r = control_unpack(a, &muster__get_status_response__descriptor,
@@ -17,7 +17,7 @@ static Muster__GetStatusResponse *status_of(struct gather_entry *e, struct mu_ar
 	return r;
 }
 
-/* A device must belong to the task that claims it. */
+/* True if the device name has the task's prefix. */
 static bool belongs(const struct peer *p, const char *device)
 {
 	size_t n = strlen(p->task);
@@ -25,7 +25,7 @@ static bool belongs(const struct peer *p, const char *device)
 	return !strncmp(device, p->task, n) && device[n] == '/';
 }
 
-int session_devices(struct session *s, struct gather *g, struct mu_err *err)
+int session_devices(struct session *s, struct fan_out *g, struct mu_err *err)
 {
 	struct graph_device *list = NULL;
 	unsigned n = 0;
@@ -56,10 +56,10 @@ int session_devices(struct session *s, struct gather *g, struct mu_err *err)
 	return 0;
 }
 
-int list_devices(struct gather *g, struct mu_buf *reply, struct mu_err *err)
+int list_devices(struct fan_out *g, struct mu_buf *reply, struct mu_err *err)
 {
 	Muster__ListDevicesResponse m = MUSTER__LIST_DEVICES_RESPONSE__INIT;
-	Muster__DeviceAttributes **lists[2] = {NULL, NULL}; /* of this task, of others */
+	Muster__DeviceAttributes **lists[2] = {NULL, NULL}; /* of this task, of the others */
 	struct mu_arena a;
 	size_t n[2] = {0, 0};
 	int rc = 0;

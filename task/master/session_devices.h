@@ -4,9 +4,9 @@
 
 #include "task/master/master.h"
 
-/* Fills the session's peers and devices from GetStatus answers. */
-int session_devices(struct session *s, struct gather *g, struct mu_err *err);
-/* A ListDevicesResponse of a gathered set of GetStatus answers. */
-int list_devices(struct gather *g, struct mu_buf *reply, struct mu_err *err);
+/* Fills the session's peers and devices from GetStatus replies. */
+int session_devices(struct session *s, struct fan_out *g, struct mu_err *err);
+/* Writes a ListDevicesResponse from GetStatus replies. */
+int list_devices(struct fan_out *g, struct mu_buf *reply, struct mu_err *err);
 
 #endif

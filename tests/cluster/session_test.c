@@ -299,7 +299,7 @@ static void a_callable_runs_by_its_number(void **state)
 	mu_pb_put_str(&request, 1, handle);
 	mu_pb_put_int(&request, 2, 1);
 	assert_fails(call(&f->worker[0], "RunCallable", &request, &reply, &err), &err,
-		     MU_INVALID_ARGUMENT, "1 feeds but 0");
+		     MU_INVALID_ARGUMENT, "1 feeds, but the request has 0");
 	mu_pb_put_bytes(&request, 3, mu_buf_span(&body));
 	assert_ok(call(&f->worker[0], "RunCallable", &request, &reply, &err), &err);
 	m = mu_pb_of(mu_buf_span(&reply));

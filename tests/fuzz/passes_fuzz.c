@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	MU_AUTO(mu_graph_free) struct mu_graph *g = mu_graph_new();
 	MU_AUTO(mu_graph_free) struct mu_graph *pruned = NULL;
 	const char **feed_keys, **fetch_keys, *last, *first;
-	struct graph_homes homes = {0};
+	struct stateful_placement stateful = {0};
 	struct graph_part *parts;
 	unsigned n_parts;
 	struct mu_err err;
@@ -58,8 +58,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		return 0;
 	last = g->nodes[g->n_nodes - 1]->name;
 	first = g->nodes[0]->name;
-	mu_map_init(&homes.by_name);
-	graph_settle(g, &devices, &homes);
+	mu_map_init(&stateful.by_name);
+	graph_place_stateful(g, &devices, &stateful);
 	for (int turn = 0; turn < 3; turn++) { /* targeted, fetched, fetched with a feed */
 		struct graph_signature sig = {.targets = &last,
 					      .fetches = &last,
@@ -69,13 +69,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 					      .n_feeds = turn == 2};
 		if (!graph_prune(g, &sig, &devices, &pruned, &feed_keys, &fetch_keys, &err) &&
 		    !mu_graph_inline(pruned, &err) &&
-		    !graph_place(pruned, &devices, &homes, &err) &&
+		    !graph_place(pruned, &devices, &stateful, &err) &&
 		    !graph_partition(pruned, &devices, &parts, &n_parts, &err)) {
 			compile(parts, n_parts);
 			graph_parts_free(parts, n_parts);
 		}
 		mu_graph_free(mu_steal(&pruned));
 	}
-	mu_map_fini(&homes.by_name);
+	mu_map_fini(&stateful.by_name);
 	return 0;
 }

@@ -16,7 +16,7 @@ static unsigned count(const struct mu_graph *g, const char *op)
 	return n;
 }
 
-/* Runs g once (takes it) and gives what it sends as "out". */
+/* Runs g once (takes it) and returns the tensor that it sends as "out". */
 static struct mu_tensor run_graph(struct mu_graph *g)
 {
 	struct executor *e = compile(g);
@@ -35,7 +35,7 @@ static float run_scalar_graph(struct mu_graph *g)
 	return v;
 }
 
-static void constants__are_computed_once_and_their_inputs_go(void **state)
+static void constants__are_folded_and_their_inputs_removed(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -51,7 +51,7 @@ static void constants__are_computed_once_and_their_inputs_go(void **state)
 	assert_float_equal(run_scalar_graph(g), 15, 0);
 }
 
-static void node_of_two_outputs__is_computed_too(void **state)
+static void node_with_two_outputs__is_folded(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	int32_t zero = 0;
@@ -71,7 +71,7 @@ static void node_of_two_outputs__is_computed_too(void **state)
 	assert_float_equal(run_scalar_graph(g), -1, 0);
 }
 
-static void failing_kernel__is_left_for_the_step(void **state)
+static void failing_kernel__is_not_folded(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	int32_t one = 1, zero = 0;
@@ -86,7 +86,7 @@ static void failing_kernel__is_left_for_the_step(void **state)
 	mu_graph_free(g);
 }
 
-static void large_result__is_not_kept(void **state)
+static void large_result__is_not_folded(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	int32_t many = 100 << 20;
@@ -105,7 +105,7 @@ static void large_result__is_not_kept(void **state)
 	mu_graph_free(g);
 }
 
-static void equal_nodes__become_one_random_ones_do_not(void **state)
+static void equal_nodes__are_merged_unless_random(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	int32_t dims = 1;
@@ -129,8 +129,8 @@ static void equal_nodes__become_one_random_ones_do_not(void **state)
 	assert_float_equal(run_scalar_graph(g), 0, 0);
 }
 
-/* switch_t holds the control edges of a branch; without it they would leave from the Switch, which
- * is alive either way. */
+/* switch_t is the source of the control edges of a branch.  The Switch cannot replace it, because
+ * the Switch always runs. */
 static void identity_behind_a_switch__keeps_its_control_edges(void **state)
 {
 	for (int on = 0; on < 2; on++) {
@@ -154,7 +154,7 @@ static void identity_behind_a_switch__keeps_its_control_edges(void **state)
 		end(g, "send", "_Send", "m", "out");
 		bool keep[16];
 		for (unsigned i = 0; i < g->n_nodes; i++)
-			keep[i] = i != 0; /* the _Recv was only there to shift the ids */
+			keep[i] = i != 0; /* the _Recv only shifts the ids */
 		mu_graph_keep(g, keep);
 		graph_optimize(g, rt);
 		assert_int_equal(count(g, "Identity"), 2);
@@ -162,7 +162,7 @@ static void identity_behind_a_switch__keeps_its_control_edges(void **state)
 	}
 }
 
-static void variable_read__stays_where_it_is(void **state)
+static void variable_reads__are_not_merged(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -177,9 +177,8 @@ static void variable_read__stays_where_it_is(void **state)
 	mu_graph_free(g);
 }
 
-/* As gradients come: of the weights, which are used, and of the data, for which others only wait.
- */
-static void work_that_is_only_waited_for__is_not_done(void **state)
+/* Two gradients under one control node: that of the weights is used, that of the data is not. */
+static void unused_value_with_control_outputs__is_not_computed(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	float one = 1;
@@ -201,7 +200,7 @@ static void work_that_is_only_waited_for__is_not_done(void **state)
 	mu_graph_free(g);
 }
 
-static void work_behind_a_switch__leaves_what_may_be_dead(void **state)
+static void unused_value_behind_a_switch__keeps_inputs_that_may_be_dead(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -221,7 +220,7 @@ static void work_behind_a_switch__leaves_what_may_be_dead(void **state)
 	mu_graph_free(g);
 }
 
-static void no_op_between__passes_its_control_edge_on(void **state)
+static void no_op_with_one_control_input__is_replaced_by_its_input(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -238,7 +237,7 @@ static void no_op_between__passes_its_control_edge_on(void **state)
 	mu_graph_free(g);
 }
 
-/* relu(a x b + bias), a and b hidden from folding behind random numbers. */
+/* relu(a x b + bias), where a and b cannot be folded because they are random. */
 static struct mu_graph *dense_graph(const char *add, const char *activation, bool swapped)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -278,7 +277,7 @@ static struct mu_graph *dense_graph(const char *add, const char *activation, boo
 	return g;
 }
 
-static void product_bias_activation__fuse_and_agree(void **state)
+static void matmul_bias_activation__are_fused_with_the_same_result(void **state)
 {
 	static const char *const adds[] = {"BiasAdd", "Add", "AddV2", "AddV2"};
 	static const char *const acts[] = {"Relu", "Sigmoid", "Tanh", NULL};
@@ -299,7 +298,7 @@ static void product_bias_activation__fuse_and_agree(void **state)
 	}
 }
 
-static void product_that_somebody_else_sees__is_not_fused(void **state)
+static void matmul_with_another_user__is_not_fused(void **state)
 {
 	struct mu_graph *g = dense_graph("BiasAdd", "Relu", false);
 
@@ -310,7 +309,7 @@ static void product_that_somebody_else_sees__is_not_fused(void **state)
 	mu_graph_free(g);
 }
 
-static void loop__is_computed_as_before(void **state)
+static void loop__has_the_same_result(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_attr yes = {.kind = MU_ATTR_BOOL, .b = true};
@@ -345,7 +344,7 @@ static void loop__is_computed_as_before(void **state)
 	assert_float_equal(run_scalar_graph(g), 2.5, 0);
 }
 
-static void nonsense__is_left_to_the_compiler(void **state)
+static void invalid_graph__is_left_to_the_compiler(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_node *x;
@@ -372,7 +371,7 @@ static void nonsense__is_left_to_the_compiler(void **state)
 	mu_graph_free(g);
 }
 
-static void session_that_says_so__is_left_as_it_is(void **state)
+static void optimizer__is_disabled_by_the_session_config(void **state)
 {
 	/* graph_options { optimizer_options { opt_level: L0 } } */
 	static const char level[] = "\x52\x0d\x1a\x0b\x18\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
@@ -389,21 +388,21 @@ static void session_that_says_so__is_left_as_it_is(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(constants__are_computed_once_and_their_inputs_go),
-	    cmocka_unit_test(node_of_two_outputs__is_computed_too),
-	    cmocka_unit_test(failing_kernel__is_left_for_the_step),
-	    cmocka_unit_test(large_result__is_not_kept),
-	    cmocka_unit_test(equal_nodes__become_one_random_ones_do_not),
+	    cmocka_unit_test(constants__are_folded_and_their_inputs_removed),
+	    cmocka_unit_test(node_with_two_outputs__is_folded),
+	    cmocka_unit_test(failing_kernel__is_not_folded),
+	    cmocka_unit_test(large_result__is_not_folded),
+	    cmocka_unit_test(equal_nodes__are_merged_unless_random),
 	    cmocka_unit_test(identity_behind_a_switch__keeps_its_control_edges),
-	    cmocka_unit_test(variable_read__stays_where_it_is),
-	    cmocka_unit_test(work_that_is_only_waited_for__is_not_done),
-	    cmocka_unit_test(work_behind_a_switch__leaves_what_may_be_dead),
-	    cmocka_unit_test(no_op_between__passes_its_control_edge_on),
-	    cmocka_unit_test(product_bias_activation__fuse_and_agree),
-	    cmocka_unit_test(product_that_somebody_else_sees__is_not_fused),
-	    cmocka_unit_test(loop__is_computed_as_before),
-	    cmocka_unit_test(session_that_says_so__is_left_as_it_is),
-	    cmocka_unit_test(nonsense__is_left_to_the_compiler),
+	    cmocka_unit_test(variable_reads__are_not_merged),
+	    cmocka_unit_test(unused_value_with_control_outputs__is_not_computed),
+	    cmocka_unit_test(unused_value_behind_a_switch__keeps_inputs_that_may_be_dead),
+	    cmocka_unit_test(no_op_with_one_control_input__is_replaced_by_its_input),
+	    cmocka_unit_test(matmul_bias_activation__are_fused_with_the_same_result),
+	    cmocka_unit_test(matmul_with_another_user__is_not_fused),
+	    cmocka_unit_test(loop__has_the_same_result),
+	    cmocka_unit_test(optimizer__is_disabled_by_the_session_config),
+	    cmocka_unit_test(invalid_graph__is_left_to_the_compiler),
 	};
 	return cmocka_run_group_tests(tests, start_runtime, stop_runtime);
 }

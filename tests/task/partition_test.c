@@ -46,7 +46,7 @@ static const char *text(const struct mu_node *n, const char *attr)
 	return s;
 }
 
-static void crossing_tensor__travels_once_for_two_users(void **state)
+static void tensor_between_tasks__is_sent_once_for_two_users(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	int64_t inc;
@@ -79,7 +79,7 @@ static void small_constant__is_copied_to_its_user(void **state)
 	floats(g, "step", "AssignSub", "v rate", PS);
 	floats(g, "again", "AssignSub", "step same", PS);
 	assert_ok(graph_partition(g, &devs, &parts, &n_parts, &err), &err);
-	assert_int_equal(n_parts, 1); /* the worker has nothing left to do */
+	assert_int_equal(n_parts, 1); /* the worker's part is empty */
 	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
 	struct mu_node *c = only(ps, "Const");
 	assert_int_equal(count(ps, "_Recv"), 0);
@@ -90,7 +90,7 @@ static void small_constant__is_copied_to_its_user(void **state)
 	mu_graph_free(g);
 }
 
-static void constant_that_is_large_or_waits__is_sent(void **state)
+static void constant_that_is_large_or_has_control_inputs__is_sent(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_shape shape = mu_shape_vec(300);
@@ -110,7 +110,7 @@ static void constant_that_is_large_or_waits__is_sent(void **state)
 	mu_graph_free(g);
 }
 
-static void constant_used_on_both_sides__stays_too(void **state)
+static void constant_used_on_both_tasks__is_on_both(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -126,7 +126,7 @@ static void constant_used_on_both_sides__stays_too(void **state)
 	mu_graph_free(g);
 }
 
-static void crossing_control_edge__becomes_an_empty_tensor(void **state)
+static void control_edge_between_tasks__becomes_an_empty_tensor(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -140,13 +140,14 @@ static void crossing_control_edge__becomes_an_empty_tensor(void **state)
 	struct mu_node *then = mu_graph_find(part("/job:worker/replica:0/task:0"), "then");
 	assert_int_equal(then->n_inputs, 0);
 	assert_int_equal(then->n_controls, 1);
-	assert_string_equal(then->inputs[0].node->op, "Identity"); /* not run when it comes dead */
+	assert_string_equal(then->inputs[0].node->op,
+			    "Identity"); /* does not run on a dead token */
 	assert_string_equal(then->inputs[0].node->inputs[0].node->op, "_Recv");
 	graph_parts_free(parts, n_parts);
 	mu_graph_free(g);
 }
 
-static void handle_that_would_leave_its_task__is_refused(void **state)
+static void resource_handle_between_tasks__is_rejected(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_pshape any = {.rank = 0};
@@ -161,7 +162,7 @@ static void handle_that_would_leave_its_task__is_refused(void **state)
 	mu_graph_free(g);
 }
 
-static void variable_read_after_a_control__is_sent_after_it(void **state)
+static void variable_read_after_a_control_input__is_sent_after_it(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -190,7 +191,7 @@ static void variable_read_after_a_control__is_sent_after_it(void **state)
 	mu_graph_free(g);
 }
 
-/* while (x < limit) x = -x, the negation on the ps. */
+/* while (x < limit) x = -x, with the negation on the ps. */
 static struct mu_graph *loop_over_two_tasks(bool condition)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -214,7 +215,7 @@ static struct mu_graph *loop_over_two_tasks(bool condition)
 	return g;
 }
 
-static void loop_over_two_tasks__turns_on_both(void **state)
+static void loop_over_two_tasks__iterates_on_both(void **state)
 {
 	struct mu_graph *g = loop_over_two_tasks(true);
 
@@ -222,7 +223,7 @@ static void loop_over_two_tasks__turns_on_both(void **state)
 	const struct mu_graph *ps = part("/job:ps/replica:0/task:0");
 	const struct mu_graph *worker = part("/job:worker/replica:0/task:0");
 	struct mu_node *pivot = only(ps, "Merge"), *enter = only(ps, "Enter");
-	assert_ptr_equal(pivot->inputs[0].node, enter); /* the loop that only keeps step */
+	assert_ptr_equal(pivot->inputs[0].node, enter); /* the control loop */
 	assert_string_equal(text(enter, "frame_name"), "f");
 	assert_string_equal(only(ps, "Switch")->inputs[1].node->op, "_Recv");
 	for (unsigned i = 0; i < ps->n_nodes; i++)
@@ -230,7 +231,7 @@ static void loop_over_two_tasks__turns_on_both(void **state)
 			assert_int_equal(ps->nodes[i]->n_controls, 1);
 			assert_ptr_equal(ps->nodes[i]->inputs[0].node, pivot);
 		}
-	/* what puts out nothing in some turns is where its value is used or comes from */
+	/* nodes without an output in some iterations are on the device of their neighbours */
 	assert_non_null(mu_graph_find(worker, "enter"));
 	assert_non_null(mu_graph_find(worker, "next"));
 	assert_non_null(mu_graph_find(worker, "exit"));
@@ -238,7 +239,7 @@ static void loop_over_two_tasks__turns_on_both(void **state)
 	mu_graph_free(g);
 }
 
-static void loop_over_two_tasks_without_a_condition__is_refused_by_name(void **state)
+static void loop_over_two_tasks_without_a_condition__is_rejected(void **state)
 {
 	struct mu_graph *g = loop_over_two_tasks(false);
 
@@ -250,15 +251,15 @@ static void loop_over_two_tasks_without_a_condition__is_refused_by_name(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(crossing_tensor__travels_once_for_two_users),
+	    cmocka_unit_test(tensor_between_tasks__is_sent_once_for_two_users),
 	    cmocka_unit_test(small_constant__is_copied_to_its_user),
-	    cmocka_unit_test(constant_that_is_large_or_waits__is_sent),
-	    cmocka_unit_test(constant_used_on_both_sides__stays_too),
-	    cmocka_unit_test(crossing_control_edge__becomes_an_empty_tensor),
-	    cmocka_unit_test(handle_that_would_leave_its_task__is_refused),
-	    cmocka_unit_test(variable_read_after_a_control__is_sent_after_it),
-	    cmocka_unit_test(loop_over_two_tasks__turns_on_both),
-	    cmocka_unit_test(loop_over_two_tasks_without_a_condition__is_refused_by_name),
+	    cmocka_unit_test(constant_that_is_large_or_has_control_inputs__is_sent),
+	    cmocka_unit_test(constant_used_on_both_tasks__is_on_both),
+	    cmocka_unit_test(control_edge_between_tasks__becomes_an_empty_tensor),
+	    cmocka_unit_test(resource_handle_between_tasks__is_rejected),
+	    cmocka_unit_test(variable_read_after_a_control_input__is_sent_after_it),
+	    cmocka_unit_test(loop_over_two_tasks__iterates_on_both),
+	    cmocka_unit_test(loop_over_two_tasks_without_a_condition__is_rejected),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

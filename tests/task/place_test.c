@@ -41,7 +41,7 @@ static void node_without_a_device__goes_to_the_clients_task(void **state)
 	mu_graph_free(g);
 }
 
-static void who_takes_a_variable__goes_to_it(void **state)
+static void user_of_a_variable__is_placed_with_it(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -53,7 +53,7 @@ static void who_takes_a_variable__goes_to_it(void **state)
 	attr_class(g, scalar(g, "with", 1, ""), "loc:@v");
 	assert_ok(graph_place(g, &devs, NULL, &err), &err);
 	expect(g, "assign", PS0);
-	expect(g, "init", PS0); /* made for one consumer only */
+	expect(g, "init", PS0); /* the initial value of the variable only */
 	expect(g, "with", PS0);
 	expect(g, "use", WORKER);
 	mu_graph_free(g);
@@ -73,7 +73,7 @@ static void shape_reader__stays_with_its_producer(void **state)
 	mu_graph_free(g);
 }
 
-static void device_that_is_not_there__is_named_with_those_that_are(void **state)
+static void unknown_device__is_reported_with_the_available_ones(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -84,7 +84,7 @@ static void device_that_is_not_there__is_named_with_those_that_are(void **state)
 	mu_graph_free(g);
 }
 
-static void gpu_that_is_not_there__is_a_cpu_only_under_soft_placement(void **state)
+static void missing_gpu__becomes_a_cpu_only_with_soft_placement(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -102,7 +102,7 @@ static const struct graph_device with_gpu[] = {
     {PS0, 1, "CPU"}, {WORKER, 2, "CPU"}, {GPU0, 3, "GPU"}};
 static struct graph_devices gpu_devs = {with_gpu, 3, WORKER, false};
 
-/* An op on variables that no GPU has a kernel for: it keeps them off the GPU. */
+/* Adds an op on variables without a GPU kernel, which keeps the variables on the CPU. */
 static void selects(struct mu_graph *g, const char *name, const char *inputs)
 {
 	attr_int(g, floats(g, name, "RefSelect", inputs, ""), "N", 2);
@@ -132,8 +132,9 @@ static void node_with_a_gpu_kernel__goes_to_its_tasks_gpu(void **state)
 	mu_graph_free(g);
 }
 
-/* Stock runs it there, so graphs name a GPU for it; a wish for no device still leads to the CPU. */
-static void node_that_the_host_runs__on_a_gpu__stays_there_by_name(void **state)
+/* Stock TensorFlow registers such ops for GPUs, so graphs may place them there.  Without a device
+ * request they go to the CPU. */
+static void host_memory_op_on_a_gpu__keeps_its_device(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -146,7 +147,7 @@ static void node_that_the_host_runs__on_a_gpu__stays_there_by_name(void **state)
 	mu_graph_free(g);
 }
 
-static void node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_soft(void **state)
+static void node_without_a_gpu_kernel__on_a_gpu__is_rejected_without_soft_placement(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -161,7 +162,7 @@ static void node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_
 	mu_graph_free(g);
 }
 
-static void who_takes_a_variable__goes_to_it_against_its_own_wish(void **state)
+static void user_of_a_variable__follows_it_against_its_device_request(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -182,8 +183,9 @@ static struct mu_node *handles(struct mu_graph *g, const char *name, const char 
 	return n;
 }
 
-/* Merge comes before NextIteration, which has not met the variable by then. */
-static void a_loop_that_carries_a_handle__goes_to_the_variable_against_its_own_wish(void **state)
+/* Merge is visited before NextIteration, whose group does not contain the variable yet. */
+static void
+loop_that_carries_a_handle__follows_the_variable_against_its_device_request(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 	struct mu_node *v = node(g, "v", "VarHandleOp", "", "/job:ps/task:0"), *merge;
@@ -209,8 +211,7 @@ static void a_loop_that_carries_a_handle__goes_to_the_variable_against_its_own_w
 	mu_graph_free(g);
 }
 
-static void
-two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere(void **state)
+static void colocated_variables_on_different_tasks__are_rejected(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -223,7 +224,7 @@ two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere(void
 	mu_graph_free(g);
 }
 
-static void group_that_asks_for_two_places__is_refused(void **state)
+static void group_with_conflicting_devices__is_rejected(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -234,7 +235,7 @@ static void group_that_asks_for_two_places__is_refused(void **state)
 	mu_graph_free(g);
 }
 
-static void device_that_is_no_device__is_refused(void **state)
+static void malformed_device_name__is_rejected(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -244,78 +245,78 @@ static void device_that_is_no_device__is_refused(void **state)
 	mu_graph_free(g);
 }
 
-/* What of g the node `target` needs, placed as a step of a session with these homes. */
+/* Prunes g for `target` and places the result as a step of a session with `stateful`. */
 static struct mu_graph *step(struct mu_graph *g, const char *target, struct graph_devices *d,
-			     struct graph_homes *homes)
+			     struct stateful_placement *stateful)
 {
 	struct graph_signature sig = {.targets = &target, .n_targets = 1};
 	const char **feed_keys, **fetch_keys;
 	struct mu_graph *out = NULL;
 
-	graph_settle(g, d, homes);
+	graph_place_stateful(g, d, stateful);
 	assert_ok(graph_prune(g, &sig, d, &out, &feed_keys, &fetch_keys, &err), &err);
-	assert_ok(graph_place(out, d, homes, &err), &err);
+	assert_ok(graph_place(out, d, stateful, &err), &err);
 	return out;
 }
 
-static void expect_step(struct mu_graph *g, const char *target, struct graph_homes *homes,
+static void expect_step(struct mu_graph *g, const char *target, struct stateful_placement *stateful,
 			const char *name, const char *device)
 {
-	struct mu_graph *s = step(g, target, &devs, homes);
+	struct mu_graph *s = step(g, target, &devs, stateful);
 
 	expect(s, name, device);
 	mu_graph_free(s);
 }
 
-/* A variable and what sets it; nobody says where. */
-static struct mu_graph *set_variable(struct graph_homes *homes)
+/* Makes a variable and its assignment, without device requests. */
+static struct mu_graph *set_variable(struct stateful_placement *stateful)
 {
 	struct mu_graph *g = mu_graph_new();
 
-	mu_map_init(&homes->by_name);
+	mu_map_init(&stateful->by_name);
 	variable(g, "v", "");
 	scalar(g, "c", 1, "");
 	floats(g, "init", "Assign", "v c", "");
 	return g;
 }
 
-static void who_is_followed_by_state__may_be_in_another_step(void **state)
+static void variable__is_placed_by_a_constraint_in_another_step(void **state)
 {
-	struct graph_homes homes = {0};
-	struct mu_graph *g = set_variable(&homes);
+	struct stateful_placement stateful = {0};
+	struct mu_graph *g = set_variable(&stateful);
 
 	floats(g, "push", "AssignAdd", "v c", "/job:ps/task:0");
 	attr_class(g, variable(g, "slot", ""), "loc:@v");
 	floats(g, "zero", "Assign", "slot c", "");
-	expect_step(g, "init", &homes, "v", PS0);
-	expect_step(g, "push", &homes, "v", PS0);
-	expect_step(g, "zero", &homes, "slot", PS0); /* v itself is no part of it */
-	mu_map_fini(&homes.by_name);
+	expect_step(g, "init", &stateful, "v", PS0);
+	expect_step(g, "push", &stateful, "v", PS0);
+	expect_step(g, "zero", &stateful, "slot", PS0); /* v is not in this step */
+	mu_map_fini(&stateful.by_name);
 	mu_graph_free(g);
 }
 
-static void a_home__stays_when_the_graph_grows(void **state)
+static void stateful_placement__does_not_change_when_the_graph_grows(void **state)
 {
-	struct graph_homes homes = {0};
-	struct mu_graph *g = set_variable(&homes);
+	struct stateful_placement stateful = {0};
+	struct mu_graph *g = set_variable(&stateful);
 
-	expect_step(g, "init", &homes, "v", WORKER);
+	expect_step(g, "init", &stateful, "v", WORKER);
 	floats(g, "push", "AssignAdd", "v c", "/job:ps/task:0");
 	attr_class(g, variable(g, "slot", ""), "loc:@v");
-	expect_step(g, "push", &homes, "v", WORKER);
-	expect_step(g, "push", &homes, "push", WORKER);
-	expect_step(g, "slot", &homes, "slot", WORKER);
-	mu_map_fini(&homes.by_name);
+	expect_step(g, "push", &stateful, "v", WORKER);
+	expect_step(g, "push", &stateful, "push", WORKER);
+	expect_step(g, "slot", &stateful, "slot", WORKER);
+	mu_map_fini(&stateful.by_name);
 	mu_graph_free(g);
 }
 
-static void what_cannot_be_placed__is_told_to_the_step_that_needs_it(void **state)
+static void node_that_fits_no_device__fails_only_the_step_that_needs_it(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
-	struct graph_homes homes = {0};
+	struct stateful_placement stateful = {0};
 	struct mu_node *q;
 
-	mu_map_init(&homes.by_name);
+	mu_map_init(&stateful.by_name);
 	variable(g, "v", "/job:worker");
 	attr_class(g, variable(g, "w", "/job:ps"), "loc:@v");
 	variable(g, "nowhere", "/job:ps/task:9");
@@ -325,34 +326,34 @@ static void what_cannot_be_placed__is_told_to_the_step_that_needs_it(void **stat
 	q = node(g, "q", "FIFOQueueV2", "", "");
 	attr_class(g, node(g, "close", "QueueCloseV2", "q", "/job:ps"), "loc:@q");
 	assert_non_null(q);
-	expect_step(g, "v", &homes, "v", WORKER);
-	expect_step(g, "q", &homes, "q", PS0);
-	assert_null(mu_map_get(&homes.by_name, "nowhere"));
-	mu_map_fini(&homes.by_name);
+	expect_step(g, "v", &stateful, "v", WORKER);
+	expect_step(g, "q", &stateful, "q", PS0);
+	assert_null(mu_map_get(&stateful.by_name, "nowhere"));
+	mu_map_fini(&stateful.by_name);
 	mu_graph_free(g);
 }
 
-static void a_home_on_a_gpu__is_not_softened(void **state)
+static void stateful_node_on_a_gpu__is_not_moved_by_soft_placement(void **state)
 {
 	struct mu_graph *g = mu_graph_new(), *s;
-	struct graph_homes homes = {0};
+	struct stateful_placement stateful = {0};
 
-	mu_map_init(&homes.by_name);
+	mu_map_init(&stateful.by_name);
 	variable(g, "v", "");
 	scalar(g, "a", 1, "");
 	floats(g, "init", "Assign", "v a", "");
-	s = step(g, "init", &gpu_devs, &homes);
+	s = step(g, "init", &gpu_devs, &stateful);
 	expect(s, "v", GPU0);
 	mu_graph_free(s);
 	variable(g, "w", "");
-	/* both variables would have to be on the CPU, but v is full */
+	/* RefSelect would need both variables on the CPU, but v stays on the GPU */
 	selects(g, "late", "a v w");
 	gpu_devs.soft_placement = true;
-	graph_settle(g, &gpu_devs, &homes);
-	assert_fails(graph_place(g, &gpu_devs, &homes, &err), &err, MU_INVALID_ARGUMENT,
+	graph_place_stateful(g, &gpu_devs, &stateful);
+	assert_fails(graph_place(g, &gpu_devs, &stateful, &err), &err, MU_INVALID_ARGUMENT,
 		     "there is none for op RefSelect");
 	gpu_devs.soft_placement = false;
-	mu_map_fini(&homes.by_name);
+	mu_map_fini(&stateful.by_name);
 	mu_graph_free(g);
 }
 
@@ -360,26 +361,25 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 	    cmocka_unit_test(node_without_a_device__goes_to_the_clients_task),
-	    cmocka_unit_test(node_that_the_host_runs__on_a_gpu__stays_there_by_name),
-	    cmocka_unit_test(who_takes_a_variable__goes_to_it),
+	    cmocka_unit_test(host_memory_op_on_a_gpu__keeps_its_device),
+	    cmocka_unit_test(user_of_a_variable__is_placed_with_it),
 	    cmocka_unit_test(shape_reader__stays_with_its_producer),
-	    cmocka_unit_test(device_that_is_not_there__is_named_with_those_that_are),
-	    cmocka_unit_test(gpu_that_is_not_there__is_a_cpu_only_under_soft_placement),
+	    cmocka_unit_test(unknown_device__is_reported_with_the_available_ones),
+	    cmocka_unit_test(missing_gpu__becomes_a_cpu_only_with_soft_placement),
 	    cmocka_unit_test(node_with_a_gpu_kernel__goes_to_its_tasks_gpu),
 	    cmocka_unit_test(
-		node_without_a_gpu_kernel__on_a_gpu__is_refused_unless_placement_is_soft),
-	    cmocka_unit_test(node_that_the_host_runs__on_a_gpu__stays_there_by_name),
-	    cmocka_unit_test(who_takes_a_variable__goes_to_it_against_its_own_wish),
+		node_without_a_gpu_kernel__on_a_gpu__is_rejected_without_soft_placement),
+	    cmocka_unit_test(host_memory_op_on_a_gpu__keeps_its_device),
+	    cmocka_unit_test(user_of_a_variable__follows_it_against_its_device_request),
 	    cmocka_unit_test(
-		a_loop_that_carries_a_handle__goes_to_the_variable_against_its_own_wish),
-	    cmocka_unit_test(
-		two_variables_that_have_to_be_together__are_refused_when_both_are_elsewhere),
-	    cmocka_unit_test(group_that_asks_for_two_places__is_refused),
-	    cmocka_unit_test(device_that_is_no_device__is_refused),
-	    cmocka_unit_test(who_is_followed_by_state__may_be_in_another_step),
-	    cmocka_unit_test(a_home__stays_when_the_graph_grows),
-	    cmocka_unit_test(what_cannot_be_placed__is_told_to_the_step_that_needs_it),
-	    cmocka_unit_test(a_home_on_a_gpu__is_not_softened),
+		loop_that_carries_a_handle__follows_the_variable_against_its_device_request),
+	    cmocka_unit_test(colocated_variables_on_different_tasks__are_rejected),
+	    cmocka_unit_test(group_with_conflicting_devices__is_rejected),
+	    cmocka_unit_test(malformed_device_name__is_rejected),
+	    cmocka_unit_test(variable__is_placed_by_a_constraint_in_another_step),
+	    cmocka_unit_test(stateful_placement__does_not_change_when_the_graph_grows),
+	    cmocka_unit_test(node_that_fits_no_device__fails_only_the_step_that_needs_it),
+	    cmocka_unit_test(stateful_node_on_a_gpu__is_not_moved_by_soft_placement),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,7 +23,7 @@ static int prune(const struct mu_graph *g, const char *feed, const char *fetch, 
 	return graph_prune(g, &sig, &devs, &out, &feed_keys, &fetch_keys, &err);
 }
 
-/* y = x * w, unrelated stays behind, act waits for y */
+/* y = x * w; act has y as a control input; nothing uses "unrelated" */
 static struct mu_graph *make(void)
 {
 	struct mu_graph *g = mu_graph_new();
@@ -37,7 +37,7 @@ static struct mu_graph *make(void)
 	return g;
 }
 
-static void fetch__takes_what_it_needs_and_no_more(void **state)
+static void fetch__keeps_only_its_ancestors(void **state)
 {
 	struct mu_graph *g = make();
 
@@ -51,7 +51,7 @@ static void fetch__takes_what_it_needs_and_no_more(void **state)
 	mu_graph_free(g);
 }
 
-static void feed__takes_the_place_of_what_is_fed(void **state)
+static void feed__replaces_the_fed_tensor(void **state)
 {
 	struct mu_graph *g = make();
 
@@ -66,7 +66,7 @@ static void feed__takes_the_place_of_what_is_fed(void **state)
 	mu_graph_free(g);
 }
 
-static void feed_that_is_fetched__is_refused(void **state)
+static void tensor_both_fed_and_fetched__is_rejected(void **state)
 {
 	struct mu_graph *g = make();
 
@@ -85,7 +85,7 @@ static void tensor_fetched_twice__has_two_keys(void **state)
 	mu_graph_free(g);
 }
 
-static void name_that_is_not_there__is_not_found(void **state)
+static void unknown_name__is_not_found(void **state)
 {
 	struct mu_graph *g = make();
 
@@ -103,7 +103,7 @@ static void name_that_is_not_there__is_not_found(void **state)
 	mu_graph_free(g);
 }
 
-static void feed_given_twice__is_refused(void **state)
+static void duplicate_feed__is_rejected(void **state)
 {
 	struct mu_graph *g = make();
 	const char *feeds[] = {"x:0", "x"}, *fetches[] = {"y:0"};
@@ -114,7 +114,7 @@ static void feed_given_twice__is_refused(void **state)
 	mu_graph_free(g);
 }
 
-static void node_colocated_with_one_cut_away__keeps_its_place(void **state)
+static void node_colocated_with_a_pruned_node__gets_its_device(void **state)
 {
 	struct mu_graph *g = mu_graph_new();
 
@@ -129,13 +129,13 @@ static void node_colocated_with_one_cut_away__keeps_its_place(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-	    cmocka_unit_test(fetch__takes_what_it_needs_and_no_more),
-	    cmocka_unit_test(feed__takes_the_place_of_what_is_fed),
-	    cmocka_unit_test(feed_that_is_fetched__is_refused),
+	    cmocka_unit_test(fetch__keeps_only_its_ancestors),
+	    cmocka_unit_test(feed__replaces_the_fed_tensor),
+	    cmocka_unit_test(tensor_both_fed_and_fetched__is_rejected),
 	    cmocka_unit_test(tensor_fetched_twice__has_two_keys),
-	    cmocka_unit_test(name_that_is_not_there__is_not_found),
-	    cmocka_unit_test(feed_given_twice__is_refused),
-	    cmocka_unit_test(node_colocated_with_one_cut_away__keeps_its_place),
+	    cmocka_unit_test(unknown_name__is_not_found),
+	    cmocka_unit_test(duplicate_feed__is_rejected),
+	    cmocka_unit_test(node_colocated_with_a_pruned_node__gets_its_device),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "task/master/gather.h"
+#include "task/master/fan_out.h"
 
 #include <errno.h>
 #include <time.h>
 
 #include "lib/base/log.h"
 
-enum { REMIND_S = 3, NAMED = 3 };
+enum { FIRST_WARNING_S = 3, MAX_NAMED = 3 };
 
-void gather_init(struct gather *g, unsigned cap)
+void fan_out_init(struct fan_out *g, unsigned cap)
 {
-	*g = (struct gather){.entries = MU_NEW_ARRAY(struct gather_entry, cap ? cap : 1)};
+	*g = (struct fan_out){.entries = MU_NEW_ARRAY(struct fan_out_entry, cap ? cap : 1)};
 	pthread_mutex_init(&g->lock, NULL);
 	pthread_cond_init(&g->changed, NULL);
 }
 
-void gather_fini(struct gather *g)
+void fan_out_fini(struct fan_out *g)
 {
 	for (unsigned i = 0; i < g->n; i++) {
 		mu_buf_fini(&g->entries[i].reply);
@@ -26,15 +26,15 @@ void gather_fini(struct gather *g)
 	pthread_cond_destroy(&g->changed);
 }
 
-void gather_add(struct gather *g, struct peer *p)
+void fan_out_add(struct fan_out *g, struct peer *p)
 {
-	g->entries[g->n++] = (struct gather_entry){.owner = g, .peer = p};
+	g->entries[g->n++] = (struct fan_out_entry){.owner = g, .peer = p};
 }
 
-static void answered(void *arg, const struct mu_err *err, struct mu_span reply)
+static void on_reply(void *arg, const struct mu_err *err, struct mu_span reply)
 {
-	struct gather_entry *e = arg;
-	struct gather *g = e->owner;
+	struct fan_out_entry *e = arg;
+	struct fan_out *g = e->owner;
 
 	pthread_mutex_lock(&g->lock);
 	if (err) {
@@ -43,30 +43,30 @@ static void answered(void *arg, const struct mu_err *err, struct mu_span reply)
 	} else {
 		mu_buf_put(&e->reply, reply.data, reply.len);
 	}
-	e->ended = true;
+	e->replied = true;
 	g->pending--;
 	pthread_cond_broadcast(&g->changed);
 	pthread_mutex_unlock(&g->lock);
 }
 
-static void describe(struct gather *g, struct mu_buf *out)
+static void describe(struct fan_out *g, struct mu_buf *out)
 {
 	unsigned n = 0;
 
 	for (unsigned i = 0; i < g->n; i++) {
 		struct peer *p = g->entries[i].peer;
 
-		if (g->entries[i].ended || n++ >= NAMED)
+		if (g->entries[i].replied || n++ >= MAX_NAMED)
 			continue;
 		mu_buf_printf(out, "%s%s", out->len ? ", " : "", p->task);
 		if (p->ops->describe)
 			p->ops->describe(p, out);
 	}
-	if (n > NAMED)
-		mu_buf_printf(out, " and %u more", n - NAMED);
+	if (n > MAX_NAMED)
+		mu_buf_printf(out, " and %u more", n - MAX_NAMED);
 }
 
-void gather_describe(struct gather *g, struct mu_buf *out)
+void fan_out_describe(struct fan_out *g, struct mu_buf *out)
 {
 	pthread_mutex_lock(&g->lock);
 	if (g->pending)
@@ -74,8 +74,8 @@ void gather_describe(struct gather *g, struct mu_buf *out)
 	pthread_mutex_unlock(&g->lock);
 }
 
-/* With the lock, which is let go while the line is written: who reads it may be slow. */
-static void remind(struct gather *g, const char *what, unsigned seconds)
+/* Called with the lock held; releases it while it writes the log line, which may block. */
+static void warn_missing(struct fan_out *g, const char *what, unsigned seconds)
 {
 	MU_AUTO_BUF text = {0};
 
@@ -86,7 +86,7 @@ static void remind(struct gather *g, const char *what, unsigned seconds)
 	pthread_mutex_lock(&g->lock);
 }
 
-void gather_cancel(struct gather *g)
+void fan_out_cancel(struct fan_out *g)
 {
 	pthread_mutex_lock(&g->lock);
 	g->cancelled = true;
@@ -95,34 +95,34 @@ void gather_cancel(struct gather *g)
 		uint64_t id;
 
 		pthread_mutex_lock(&g->lock);
-		id = g->entries[i].ended ? 0 : g->entries[i].id;
+		id = g->entries[i].replied ? 0 : g->entries[i].id;
 		pthread_mutex_unlock(&g->lock);
 		if (id)
 			g->entries[i].peer->ops->cancel(g->entries[i].peer, id);
 	}
 }
 
-void gather_run(struct gather *g, enum peer_method m, struct mu_span request, long timeout_ms,
-		bool wait, const char *what)
+void fan_out_run(struct fan_out *g, enum peer_method m, struct mu_span request, long timeout_ms,
+		 bool wait, const char *what)
 {
-	unsigned seconds = 0, gap = REMIND_S;
+	unsigned seconds = 0, interval = FIRST_WARNING_S;
 	struct timespec at;
 	bool cancelled;
 
 	pthread_mutex_lock(&g->lock);
 	g->pending = g->n;
 	for (unsigned i = 0; i < g->n; i++) {
-		g->entries[i].ended = false;
+		g->entries[i].replied = false;
 		g->entries[i].id = 0;
 		g->entries[i].rc = 0;
 		mu_buf_clear(&g->entries[i].reply);
 	}
 	pthread_mutex_unlock(&g->lock);
 	for (unsigned i = 0; i < g->n; i++) {
-		struct gather_entry *e = &g->entries[i];
+		struct fan_out_entry *e = &g->entries[i];
 		uint64_t id = e->peer->ops->call(
 		    e->peer, m, e->request.len ? mu_buf_span(&e->request) : request, timeout_ms,
-		    wait, answered, e);
+		    wait, on_reply, e);
 
 		pthread_mutex_lock(&g->lock);
 		e->id = id;
@@ -133,18 +133,18 @@ void gather_run(struct gather *g, enum peer_method m, struct mu_span request, lo
 	}
 	pthread_mutex_lock(&g->lock);
 	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_sec += gap;
+	at.tv_sec += interval;
 	while (g->pending > 0)
 		if (pthread_cond_timedwait(&g->changed, &g->lock, &at) == ETIMEDOUT) {
-			seconds += gap;
-			remind(g, what, seconds);
-			gap *= 2;
-			at.tv_sec += gap;
+			seconds += interval;
+			warn_missing(g, what, seconds);
+			interval *= 2;
+			at.tv_sec += interval;
 		}
 	pthread_mutex_unlock(&g->lock);
 }
 
-int gather_error(struct gather *g, struct mu_err *err)
+int fan_out_error(struct fan_out *g, struct mu_err *err)
 {
 	for (unsigned i = 0; i < g->n; i++)
 		if (g->entries[i].rc)

@@ -1,32 +1,33 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A loop whose turns several tasks take part in.
+/* While loops whose body spans several tasks.
  *
- * What crosses tasks within a turn is received once a turn, so each of these tasks has to know of
- * every turn.  As TensorFlow does, it gets a loop that computes nothing:
+ * A tensor that crosses tasks within the body is received once per iteration, so both tasks must
+ * iterate.  As in TensorFlow, each gets a control loop that computes nothing:
  *
  *	Const -> Enter -> Merge -> Switch(the real loop's condition) -> NextIteration -> Merge
  *
- * Its Merge, the pivot, runs once a turn, and starts the receives of that turn.  In nested loops
- * the outer pivot starts the inner one's Const.
+ * Its Merge, the pivot, runs once per iteration and starts the receives of the iteration.  In
+ * nested loops the outer pivot starts the Const of the inner control loop.
  *
- * Enter and NextIteration put out nothing in some turns, and Exit in all but the last; so none of
- * them stands where its output would have to be sent. */
+ * Enter and NextIteration have no output in some iterations, and Exit only in the last.  So none of
+ * them may be on a task from which its output would have to be sent. */
 #include <stdio.h>
 #include <string.h>
 
 #include "lib/graph/device_name.h"
 #include "task/graph/loops_internal.h"
 
-/* ---- where Enter, Exit and NextIteration go ---- */
+/* ---- devices of Enter, Exit and NextIteration ---- */
 
-static void move(struct mu_graph *g, struct mu_node *n, const char *device)
+static void move_node(struct mu_graph *g, struct mu_node *n, const char *device)
 {
 	if (strcmp(n->device, device) != 0)
 		mu_node_set_device(g, n, device);
 }
 
-/* To their users, when all are on one device; Exit to its producer. */
-static void gather(struct mu_graph *g, struct mu_arena *a)
+/* Moves Enter and NextIteration to the device of their users if these share one, and Exit to the
+ * device of its input. */
+static void move_loop_ends(struct mu_graph *g, struct mu_arena *a)
 {
 	const char **device = MU_ARENA_ARRAY(a, const char *, g->n_nodes);
 	bool *several = MU_ARENA_ARRAY(a, bool, g->n_nodes);
@@ -34,7 +35,7 @@ static void gather(struct mu_graph *g, struct mu_arena *a)
 
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		if (loop_role(g->nodes[i]) == LOOP_EXIT && g->nodes[i]->n_inputs)
-			move(g, g->nodes[i], g->nodes[i]->inputs[0].node->device);
+			move_node(g, g->nodes[i], g->nodes[i]->inputs[0].node->device);
 	for (unsigned i = 0; i < g->n_nodes; i++)
 		for (unsigned k = 0; k < g->nodes[i]->n_inputs; k++) {
 			unsigned from = g->nodes[i]->inputs[k].node->id;
@@ -45,11 +46,11 @@ static void gather(struct mu_graph *g, struct mu_arena *a)
 	for (unsigned i = 0; i < g->n_nodes; i++) {
 		role = loop_role(g->nodes[i]);
 		if ((role == LOOP_ENTER || role == LOOP_NEXT) && device[i] && !several[i])
-			move(g, g->nodes[i], device[i]);
+			move_node(g, g->nodes[i], device[i]);
 	}
 }
 
-/* ---- the loops that keep step ---- */
+/* ---- control loops ---- */
 
 static void pivot_key(struct mu_buf *b, unsigned loop, const char *device)
 {
@@ -65,8 +66,8 @@ struct mu_node *loops_pivot(const struct loops *l, unsigned i, const char *devic
 	return mu_map_get_n(&l->pivots, key.data, key.len);
 }
 
-static int add(struct mu_graph *g, const struct loop *loop, const char *op, const char *device,
-	       struct mu_node **out, struct mu_err *err)
+static int add_node(struct mu_graph *g, const struct loop *loop, const char *op, const char *device,
+		    struct mu_node **out, struct mu_err *err)
 {
 	char name[256];
 	unsigned n = g->n_nodes;
@@ -81,7 +82,7 @@ static int add(struct mu_graph *g, const struct loop *loop, const char *op, cons
 	return rc;
 }
 
-static void set_type(struct mu_graph *g, struct mu_node *n, const char *attr)
+static void set_int32(struct mu_graph *g, struct mu_node *n, const char *attr)
 {
 	struct mu_attr type = {.kind = MU_ATTR_TYPE, .type = MU_INT32};
 
@@ -96,16 +97,16 @@ static int add_start(struct mu_graph *g, const struct loop *loop, const char *de
 	int32_t v = 0;
 	int rc = mu_tensor_scalar(&zero, MU_INT32, &v, err);
 
-	if (rc || (rc = add(g, loop, "Const", device, out, err)))
+	if (rc || (rc = add_node(g, loop, "Const", device, out, err)))
 		return rc;
-	set_type(g, *out, "dtype");
+	set_int32(g, *out, "dtype");
 	mu_node_set_attr(g, *out, "value", &value);
 	return 0;
 }
 
-/* outer: the pivot of the loop around it; NULL: there is none. */
-static int add_loop(struct mu_graph *g, const struct loop *loop, const char *device,
-		    struct mu_node *outer, struct mu_node **pivot, struct mu_err *err)
+/* outer: the pivot of the enclosing loop, or NULL. */
+static int add_control_loop(struct mu_graph *g, const struct loop *loop, const char *device,
+			    struct mu_node *outer, struct mu_node **pivot, struct mu_err *err)
 {
 	struct mu_attr frame = {.kind = MU_ATTR_STRING, .s = mu_span_of(loop->name)};
 	struct mu_attr parallel = {.kind = MU_ATTR_INT, .i = loop->parallel};
@@ -115,17 +116,17 @@ static int add_loop(struct mu_graph *g, const struct loop *loop, const char *dev
 	int rc;
 
 	if ((rc = add_start(g, loop, device, &start, err)) ||
-	    (rc = add(g, loop, "Enter", device, &enter, err)) ||
-	    (rc = add(g, loop, "Merge", device, &merge, err)) ||
-	    (rc = add(g, loop, "Switch", device, &choice, err)) ||
-	    (rc = add(g, loop, "NextIteration", device, &next, err)))
+	    (rc = add_node(g, loop, "Enter", device, &enter, err)) ||
+	    (rc = add_node(g, loop, "Merge", device, &merge, err)) ||
+	    (rc = add_node(g, loop, "Switch", device, &choice, err)) ||
+	    (rc = add_node(g, loop, "NextIteration", device, &next, err)))
 		return rc;
 	if (outer)
 		mu_node_add_control(g, start, outer);
-	set_type(g, enter, "T");
-	set_type(g, merge, "T");
-	set_type(g, choice, "T");
-	set_type(g, next, "T");
+	set_int32(g, enter, "T");
+	set_int32(g, merge, "T");
+	set_int32(g, choice, "T");
+	set_int32(g, next, "T");
 	mu_node_set_attr(g, enter, "frame_name", &frame);
 	mu_node_set_attr(g, enter, "is_constant", &no);
 	mu_node_set_attr(g, enter, "parallel_iterations", &parallel);
@@ -138,9 +139,9 @@ static int add_loop(struct mu_graph *g, const struct loop *loop, const char *dev
 	return 0;
 }
 
-/* That loop i, and those around it, turn on the task of `device` too. */
-static int turn_there(struct loops *l, struct mu_graph *g, unsigned i, const char *device,
-		      struct mu_node **pivot, struct mu_err *err)
+/* Finds or adds the control loop of loop i, and of its enclosing loops, on the task of `device`. */
+static int get_control_loop(struct loops *l, struct mu_graph *g, unsigned i, const char *device,
+			    struct mu_node **pivot, struct mu_err *err)
 {
 	MU_AUTO_BUF key = {0};
 	struct mu_node *outer = NULL;
@@ -152,10 +153,10 @@ static int turn_there(struct loops *l, struct mu_graph *g, unsigned i, const cha
 	if (!l->list[i].cond)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
 			       "the loop '%s' spans tasks and has no LoopCond", l->list[i].name);
-	if (l->list[i].parent) /* at most as deep as loops nest */
-		rc = turn_there(l, g, l->list[i].parent, device, &outer, err);
+	if (l->list[i].parent) /* the recursion is bounded by MAX_DEPTH of loops.c */
+		rc = get_control_loop(l, g, l->list[i].parent, device, &outer, err);
 	if (!rc)
-		rc = add_loop(g, &l->list[i], device, outer, pivot, err);
+		rc = add_control_loop(g, &l->list[i], device, outer, pivot, err);
 	if (rc)
 		return rc;
 	pivot_key(&key, i, device);
@@ -170,8 +171,8 @@ static bool same_task(const char *a, const char *b)
 	return n == mu_device_task_len(b) && memcmp(a, b, n) == 0;
 }
 
-/* Both ends of what crosses within a loop: the sender has to come to each turn as well. */
-static int spread_all(struct loops *l, struct mu_graph *g, struct mu_err *err)
+/* Adds control loops on both tasks of each edge that crosses tasks within a loop. */
+static int add_control_loops(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
 	unsigned before = g->n_nodes;
 	struct mu_node *pivot;
@@ -181,18 +182,18 @@ static int spread_all(struct loops *l, struct mu_graph *g, struct mu_err *err)
 		const struct mu_node *n = g->nodes[i];
 		for (unsigned k = 0; k < n->n_inputs + n->n_controls; k++) {
 			const struct mu_node *from = n->inputs[k].node;
-			unsigned loop = l->of[from->id];
+			unsigned loop = l->output_loop[from->id];
 			if (!loop || same_task(from->device, n->device))
 				continue;
-			if ((rc = turn_there(l, g, loop, from->device, &pivot, err)) ||
-			    (rc = turn_there(l, g, loop, n->device, &pivot, err)))
+			if ((rc = get_control_loop(l, g, loop, from->device, &pivot, err)) ||
+			    (rc = get_control_loop(l, g, loop, n->device, &pivot, err)))
 				return rc;
 		}
 	}
 	return 0;
 }
 
-int loops_spread(struct loops *l, struct mu_graph *g, struct mu_err *err)
+int loops_distribute(struct loops *l, struct mu_graph *g, struct mu_err *err)
 {
 	bool any = false;
 	int rc;
@@ -205,9 +206,9 @@ int loops_spread(struct loops *l, struct mu_graph *g, struct mu_err *err)
 	if (!any)
 		return 0;
 	l->list = MU_ARENA_ARRAY(&l->arena, struct loop, l->cap);
-	l->of = MU_ARENA_ARRAY(&l->arena, unsigned, g->n_nodes);
-	l->n_of = g->n_nodes;
-	gather(g, &l->arena);
+	l->output_loop = MU_ARENA_ARRAY(&l->arena, unsigned, g->n_nodes);
+	l->n_nodes = g->n_nodes;
+	move_loop_ends(g, &l->arena);
 	rc = loops_find(l, g, err);
-	return rc ? rc : spread_all(l, g, err);
+	return rc ? rc : add_control_loops(l, g, err);
 }
