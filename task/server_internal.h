@@ -8,7 +8,7 @@
 #include "lib/net/http_server.h"
 #include "lib/tls/token.h"
 #include "task/context.h"
-#include "task/device/device.h"
+#include "task/device_choice.h"
 #include "task/master/master.h"
 #include "task/server.h"
 #include "task/worker/worker.h"

@@ -3,6 +3,8 @@
  * the task searches the program's directory (a build directory has both) and then ../lib
  * (PREFIX/bin and PREFIX/lib).  The task loads the plug-in only when GPU kernels are asked for; the
  * plug-in then reports whether the driver works. */
+#include "task/device/cuda.h"
+
 #include <dlfcn.h>
 #include <errno.h>
 #include <limits.h>
@@ -10,9 +12,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-
-#include "task/device/device.h"
-#include "task/kernels/engine/loops/loops.h"
 
 /* Relative to the directory of the program. */
 static const char *const plugin_paths[] = {"libmuster-cuda.so", "../lib/libmuster-cuda.so"};
@@ -63,8 +62,8 @@ static int wanted_capability(const char *asked)
 	return sm ? (int)strtol(sm + 3, NULL, 10) : 0;
 }
 
-static int keep_promise(const char *asked, struct gpu_set *gpus, struct device_choice *out,
-			struct mu_err *err)
+static int check_capability(const char *asked, struct gpu_set *gpus, char *chosen, size_t n_chosen,
+			    struct mu_err *err)
 {
 	int want = wanted_capability(asked);
 	struct gpu_facts f;
@@ -75,8 +74,7 @@ static int keep_promise(const char *asked, struct gpu_set *gpus, struct device_c
 		return mu_fail(err, MU_FAILED_PRECONDITION,
 			       "%s was asked for, but %s can run code for sm_%d at most", asked,
 			       f.name, has);
-	snprintf(out->chosen, sizeof out->chosen, "cuda-sm%d", has);
-	snprintf(out->probed, sizeof out->probed, "cuda-sm%d", has);
+	snprintf(chosen, n_chosen, "cuda-sm%d", has);
 	return 0;
 }
 
@@ -106,8 +104,8 @@ static int load_plugin(const char *asked, const struct cuda_plugin **out, struct
 	return rc; /* stays loaded: its kernels are in use until the process ends */
 }
 
-static int cuda_open(const char *asked, const struct gpu_options *o, struct device_choice *out,
-		     struct mu_err *err)
+int cuda_open(const char *asked, const struct gpu_options *o, struct gpu_set **out, char *chosen,
+	      size_t n_chosen, struct mu_err *err)
 {
 	const struct cuda_plugin *plugin;
 	struct gpu_set *gpus;
@@ -115,13 +113,9 @@ static int cuda_open(const char *asked, const struct gpu_options *o, struct devi
 
 	if (rc || (rc = gpu_set_open(plugin, o ? o : &(struct gpu_options){0}, &gpus, err)))
 		return rc;
-	if ((rc = keep_promise(asked, gpus, out, err)) ||
-	    (rc = cpu_kernels_select(NULL, err))) { /* what has no GPU kernel runs beside it */
+	if ((rc = check_capability(asked, gpus, chosen, n_chosen, err)))
 		gpu_set_free(gpus);
-		return rc;
-	}
-	out->gpus = gpus;
-	return 0;
+	else
+		*out = gpus;
+	return rc;
 }
-
-const struct device_kind device_cuda = {"cuda", cuda_open};

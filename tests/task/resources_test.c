@@ -3,7 +3,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "task/device/device.h"
+#include "task/device_choice.h"
 #include "task/runtime/resources.h"
 #include "task/runtime/thread_pool.h"
 #include "tests/test.h"

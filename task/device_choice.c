@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "task/device_choice.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "task/device/cuda.h"
+#include "task/kernels/engine/blas.h"
+#include "task/kernels/engine/loops/loops.h"
+
+/* "cuda" and "cuda-sm90" for "cuda". */
+static bool is_kind(const char *asked, const char *kind)
+{
+	size_t n = strlen(kind);
+
+	return strncasecmp(asked, kind, n) == 0 && (!asked[n] || asked[n] == '-');
+}
+
+static int open_gpus(const struct gpu_options *o, struct device_choice *c, struct mu_err *err)
+{
+	int rc = cuda_open(c->asked, o, &c->gpus, c->chosen, sizeof c->chosen, err);
+
+	if (!rc)
+		snprintf(c->probed, sizeof c->probed, "%s", c->chosen);
+	return rc;
+}
+
+int device_open(const char *asked, const struct gpu_options *gpu, struct device_choice *out,
+		struct mu_err *err)
+{
+	struct device_choice c = {0};
+	const char *want = asked && *asked ? asked : "auto";
+	bool is_gpu = strcasecmp(want, "gpu") == 0 || is_kind(want, "cuda");
+	bool is_any = strcasecmp(want, "auto") == 0 || strcasecmp(want, "cpu") == 0;
+	int rc;
+
+	if (!is_gpu && !is_any && !is_kind(want, "cpu") && strcasecmp(want, "arm64") != 0)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "'%.40s' is no kind of kernels: auto, cpu, gpu, cpu-generic, "
+			       "cpu-avx2, cpu-avx512, arm64 or cuda",
+			       want);
+	snprintf(c.asked, sizeof c.asked, "%s", want);
+	snprintf(c.probed, sizeof c.probed, "%s", cpu_kernels_best());
+	/* The CPU's kernels run the ops that have no GPU kernel. */
+	if ((rc = cpu_kernels_select(is_gpu || is_any ? NULL : want, err)))
+		return rc;
+	snprintf(c.chosen, sizeof c.chosen, "%s", cpu_kernels_variant());
+	if (is_gpu && (rc = open_gpus(gpu, &c, err)))
+		return rc;
+	snprintf(c.blas, sizeof c.blas, "%s", blas_core());
+	*out = c;
+	return 0;
+}
