@@ -42,7 +42,7 @@ void mu_builder_free(struct mu_builder *b)
 	if (!b)
 		return;
 	for (unsigned i = 0; i < b->functions.n; i++)
-		fn_free(b->functions.items[i]);
+		mu_builder_free(((struct mu_fn *)b->functions.items[i])->b);
 	free(b->functions.items);
 	mu_map_fini(&b->names);
 	free(b->devices.items);

@@ -209,11 +209,6 @@ const struct mu_fn *mu_function_new(struct mu_builder *b, const char *name, mu_m
 	return f;
 }
 
-void fn_free(struct mu_fn *f)
-{
-	mu_builder_free(f->b);
-}
-
 const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const char *attr,
 			  unsigned i)
 {

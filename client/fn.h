@@ -14,8 +14,6 @@ struct mu_fn {
 	bool stateful; /* at least one node is stateful */
 };
 
-/* Called by the builder that owns f. */
-void fn_free(struct mu_fn *f);
 /* The function that an attribute of n names. Fails the builder if there is none. */
 const struct mu_fn *fn_of(struct mu_builder *b, const struct mu_node *n, const char *attr,
 			  unsigned i);
