@@ -1,0 +1,93 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Traits of ops that the optimising passes share. */
+#include <string.h>
+
+#include "task/graph/optimize.h"
+#include "task/kernels/engine/kernel_table.h"
+
+static bool is_one_of(const char *op, const char *const *list)
+{
+	for (; *list; list++)
+		if (strcmp(op, *list) == 0)
+			return true;
+	return false;
+}
+
+/* Control flow ops: their outputs may be dead one by one, or belong to another iteration. */
+static bool is_control_flow(const char *op)
+{
+	static const char *const ops[] = {"Switch",           "RefSwitch",
+					  "_SwitchN",         "Merge",
+					  "RefMerge",         "Enter",
+					  "RefEnter",         "Exit",
+					  "RefExit",          "NextIteration",
+					  "RefNextIteration", "LoopCond",
+					  "ControlTrigger",   NULL};
+
+	return is_one_of(op, ops);
+}
+
+static bool any_ref(const struct mu_arg_def *args, unsigned n)
+{
+	for (unsigned i = 0; i < n; i++)
+		if (args[i].is_ref)
+			return true;
+	return false;
+}
+
+bool optimize_is_constant(const struct mu_node *n)
+{
+	return n->n_inputs + n->n_controls == 0 && strcmp(n->op, "Const") == 0;
+}
+
+static unsigned find_traits(const struct mu_op_def *d)
+{
+	static const char *const passes[] = {"Identity", "StopGradient", "PreventGradient", NULL};
+	static const char *const die[] = {"Switch", "RefSwitch", "_SwitchN",
+					  "_Recv",  "_HostRecv", NULL};
+	const struct kernel *k = cpu_kernel_find(d->name);
+	static const char *const outside[] = {"ReadFile", "MatchingFiles", NULL}; /* may change */
+	bool gives_ref = any_ref(d->outputs, d->n_outputs);
+	unsigned f = gives_ref ? TRAIT_REF_OUTPUT : 0;
+
+	if (is_one_of(d->name, passes))
+		f |= TRAIT_IDENTITY;
+	if (is_one_of(d->name, die))
+		f |= TRAIT_DEAD_OUTPUTS;
+	if (strcmp(d->name, "NoOp") == 0)
+		f |= TRAIT_NO_OP;
+	if (strcmp(d->name, "Const") == 0)
+		f |= TRAIT_CONST;
+	if (strstr(d->name, "NextIteration"))
+		f |= TRAIT_NEXT_ITERATION;
+	if (is_control_flow(d->name))
+		f |= TRAIT_CONTROL_FLOW;
+	if (!(d->flags & MU_OP_STATEFUL) && d->name[0] != '_' && !is_control_flow(d->name) &&
+	    !is_one_of(d->name, outside) && strncmp(d->name, "Placeholder", 11) != 0 &&
+	    !gives_ref && !any_ref(d->inputs, d->n_inputs) && k && k->run &&
+	    !(k->flags & (KERNEL_NO_FOLD | KERNEL_SEES_DEAD)))
+		f |= TRAIT_PURE;
+	return f;
+}
+
+unsigned optimize_traits(struct opt *o, const struct mu_node *n)
+{
+	unsigned at = (unsigned)((uintptr_t)n->def / sizeof *n->def % MU_COUNT(o->trait_cache));
+
+	if (o->trait_cache[at].def != n->def) {
+		o->trait_cache[at].traits = find_traits(n->def);
+		o->trait_cache[at].def = n->def;
+	}
+	return o->trait_cache[at].traits;
+}
+
+bool optimize_is_pure(struct opt *o, const struct mu_node *n)
+{
+	if (!(optimize_traits(o, n) & TRAIT_PURE))
+		return false;
+	/* The node reads the variable when it runs, so its position in the step matters. */
+	for (unsigned k = 0; k < n->n_inputs; k++)
+		if (optimize_traits(o, n->inputs[k].node) & TRAIT_REF_OUTPUT)
+			return false;
+	return true;
+}
