@@ -3,9 +3,9 @@
 #include "lib/base/timer.h"
 
 #include <pthread.h>
-#include <time.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cond.h"
 #include "lib/base/mem.h"
 
 struct entry {
@@ -28,14 +28,10 @@ struct mu_timer {
 struct mu_timer *mu_timer_new(void)
 {
 	struct mu_timer *t = MU_NEW(struct mu_timer);
-	pthread_condattr_t attr;
 
 	t->until = INT64_MAX;
 	pthread_mutex_init(&t->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&t->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	pthread_cond_init(&t->changed, NULL);
 	return t;
 }
 
@@ -58,13 +54,7 @@ static void *run(void *arg)
 		}
 		if (t->until <= now)
 			t->until = e ? e->when : INT64_MAX;
-		if (t->until == INT64_MAX) {
-			pthread_cond_wait(&t->changed, &t->lock);
-		} else {
-			struct timespec at = {t->until / 1000, t->until % 1000 * 1000000};
-
-			pthread_cond_timedwait(&t->changed, &t->lock, &at);
-		}
+		mu_cond_wait_until(&t->changed, &t->lock, t->until);
 	}
 	pthread_mutex_unlock(&t->lock);
 	return NULL;

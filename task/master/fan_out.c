@@ -2,8 +2,9 @@
 #include "task/master/fan_out.h"
 
 #include <errno.h>
-#include <time.h>
 
+#include "lib/base/clock.h"
+#include "lib/base/cond.h"
 #include "lib/base/log.h"
 
 enum { FIRST_WARNING_S = 3, MAX_NAMED = 3 };
@@ -106,7 +107,7 @@ void fan_out_run(struct fan_out *g, enum peer_method m, struct mu_span request, 
 		 bool wait, const char *what)
 {
 	unsigned seconds = 0, interval = FIRST_WARNING_S;
-	struct timespec at;
+	int64_t warn_ms;
 	bool cancelled;
 
 	pthread_mutex_lock(&g->lock);
@@ -132,14 +133,13 @@ void fan_out_run(struct fan_out *g, enum peer_method m, struct mu_span request, 
 			e->peer->ops->cancel(e->peer, id);
 	}
 	pthread_mutex_lock(&g->lock);
-	clock_gettime(CLOCK_REALTIME, &at);
-	at.tv_sec += interval;
+	warn_ms = mu_clock_ms() + interval * INT64_C(1000);
 	while (g->pending > 0)
-		if (pthread_cond_timedwait(&g->changed, &g->lock, &at) == ETIMEDOUT) {
+		if (mu_cond_wait_until(&g->changed, &g->lock, warn_ms) == ETIMEDOUT) {
 			seconds += interval;
 			warn_missing(g, what, seconds);
 			interval *= 2;
-			at.tv_sec += interval;
+			warn_ms += interval * INT64_C(1000);
 		}
 	pthread_mutex_unlock(&g->lock);
 }

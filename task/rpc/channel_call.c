@@ -3,6 +3,7 @@
 #include <pthread.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cond.h"
 #include "task/rpc/channel.h"
 #include "task/rpc/core.h"
 
@@ -37,10 +38,8 @@ static void wake(void *arg, const struct mu_err *err, struct rpc_bytes *reply)
 /* With the lock.  Until the call has ended, or it is that time. */
 static void await_end(struct waiter *w, int64_t until_ms)
 {
-	struct timespec at = {until_ms / 1000, until_ms % 1000 * 1000000};
-
 	while (!w->ended && mu_clock_ms() < until_ms)
-		pthread_cond_clockwait(&w->cond, &w->lock, CLOCK_MONOTONIC, &at);
+		mu_cond_wait_until(&w->cond, &w->lock, until_ms);
 }
 
 /* With the lock, which is let go while the caller is told: it may take its time. */

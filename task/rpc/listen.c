@@ -16,6 +16,7 @@
 #include <limits.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cond.h"
 #include "lib/base/log.h"
 #include "task/rpc/bind.h"
 #include "task/rpc/call.h"
@@ -280,13 +281,12 @@ void listener_cancel_all(struct listener *l)
 bool listener_wait_closed(struct listener *l, long ms)
 {
 	int64_t until = mu_clock_ms() + ms;
-	struct timespec at = {until / 1000, until % 1000 * 1000000};
 	bool closed;
 	int rc = 0;
 
 	pthread_mutex_lock(&l->lock);
 	while ((l->posted || !l->down) && !rc)
-		rc = pthread_cond_clockwait(&l->changed, &l->lock, CLOCK_MONOTONIC, &at);
+		rc = mu_cond_wait_until(&l->changed, &l->lock, until);
 	closed = !l->posted && l->down;
 	pthread_mutex_unlock(&l->lock);
 	return closed;

@@ -7,6 +7,7 @@
 #include <errno.h>
 
 #include "lib/base/clock.h"
+#include "lib/base/cond.h"
 #include "task/rpc/call.h"
 
 enum { AFTER_CANCEL_MS = 5000 };
@@ -68,14 +69,12 @@ static void run_wait(struct local_call *c, const struct rpc_wait *wait, int64_t 
 /* False when the time is over; until_ms 0: no limit. */
 static bool wait_done(struct local_call *c, int64_t until_ms)
 {
-	struct timespec end = {until_ms / 1000, until_ms % 1000 * 1000000};
 	bool done;
 	int rc = 0;
 
 	pthread_mutex_lock(&c->lock);
 	while (!c->done && rc != ETIMEDOUT)
-		rc = until_ms ? pthread_cond_clockwait(&c->changed, &c->lock, CLOCK_MONOTONIC, &end)
-			      : pthread_cond_wait(&c->changed, &c->lock);
+		rc = mu_cond_wait_until(&c->changed, &c->lock, until_ms ? until_ms : INT64_MAX);
 	done = c->done;
 	pthread_mutex_unlock(&c->lock);
 	return done;

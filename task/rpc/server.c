@@ -9,6 +9,7 @@
 #include "task/rpc/server.h"
 
 #include "lib/base/clock.h"
+#include "lib/base/cond.h"
 #include "lib/base/log.h"
 #include "lib/base/map.h"
 #include "task/rpc/call.h"
@@ -211,13 +212,12 @@ int rpc_server_start(const struct rpc_server_options *o, struct rpc_server **out
 static bool wait_idle(struct rpc_server *s, long ms)
 {
 	int64_t until = mu_clock_ms() + ms, left;
-	struct timespec at = {until / 1000, until % 1000 * 1000000};
 	int rc = 0;
 	bool idle;
 
 	pthread_mutex_lock(&s->lock);
 	while (s->calls && !rc)
-		rc = pthread_cond_clockwait(&s->changed, &s->lock, CLOCK_MONOTONIC, &at);
+		rc = mu_cond_wait_until(&s->changed, &s->lock, until);
 	idle = s->calls == 0;
 	pthread_mutex_unlock(&s->lock);
 	left = until - mu_clock_ms();

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/scratch.h"
 
@@ -11,11 +12,6 @@ enum {
 	WORK_MIN = 1 << 20,  /* multiply-adds; gemm copies nothing for smaller products */
 	K_BLOCK_BYTES = 4096 /* of a row of a */
 };
-
-static int64_t min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 bool few_rows_fit(enum mu_dtype t, const struct product *p)
 {
@@ -40,9 +36,9 @@ void few_rows_product(enum mu_dtype type, const struct product *p, const void *a
 
 	for (int64_t k = 0; k < p->k; k += block)
 		for (int64_t n = 0; n < p->n; n += width) {
-			t.run = min(block, p->k - k);
+			t.run = mu_min(block, p->k - k);
 			t.add = p->add || k;
-			t.columns = min(width, p->n - n);
+			t.columns = mu_min(width, p->n - n);
 			t.b = (const char *)b + (size_t)(k * p->b_line + n) * size;
 			t.b_k = p->b_line;
 			if (t.columns < width) { /* a tile reads whole vectors */

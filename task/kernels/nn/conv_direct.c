@@ -18,6 +18,7 @@
 
 #include <string.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/scratch.h"
 #include "task/kernels/engine/transpose_2d.h"
@@ -30,11 +31,6 @@ enum {
 	FILTER_BYTES_MAX = 1 << 20, /* whose gradient stays in the cache from band to band */
 	PIECE_WORK = 2 << 20,       /* multiply-adds worth another thread: 30 us */
 };
-
-static int64_t min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* Elements of the input under `out` neighbouring windows. */
 static int64_t extent(const struct window_axis *x, int64_t out)
@@ -89,7 +85,7 @@ bool conv_direct_init(struct conv_direct *d, const struct conv *g, enum conv_dir
 	d->taps = row->size * d->run;
 	d->pitch = extent(column, column->out) * d->g.channels;
 	d->rows = BAND_BYTES / (row->stride * d->pitch * (int64_t)d->size);
-	d->rows = min(min(d->rows < 1 ? 1 : d->rows, POSITIONS_MAX / column->out), row->out);
+	d->rows = mu_min(mu_min(d->rows < 1 ? 1 : d->rows, POSITIONS_MAX / column->out), row->out);
 	d->image_bands = (row->out + d->rows - 1) / d->rows;
 	d->bands = d->g.batch * d->image_bands;
 	d->band_size = ((size_t)(extent(row, d->rows) * d->pitch) * d->size + 63) & ~(size_t)63;
@@ -116,8 +112,8 @@ static void band_read(const struct conv_direct *d, const struct band *b, const c
 {
 	const struct window_axis *row = &d->g.row, *column = &d->g.column;
 	size_t pixel = (size_t)d->g.channels * d->size, line = (size_t)d->pitch * d->size;
-	size_t before = min((size_t)column->pad * pixel, line);
-	size_t bytes = min((size_t)column->in * pixel, line - before);
+	size_t before = mu_min((size_t)column->pad * pixel, line);
+	size_t bytes = mu_min((size_t)column->in * pixel, line - before);
 	int64_t at = b->from * row->stride - row->pad, end = at + extent(row, b->to - b->from);
 
 	input += (size_t)(b->image * row->in * column->in) * pixel;
@@ -135,7 +131,7 @@ static void band_read(const struct conv_direct *d, const struct band *b, const c
 /* Filters of strip s. */
 static int64_t strip_filters(const struct conv_direct *d, int64_t s)
 {
-	return min(d->width, d->g.filters - s * d->width);
+	return mu_min(d->width, d->g.filters - s * d->width);
 }
 
 /* ---- sums over windows ---- */

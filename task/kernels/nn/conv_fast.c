@@ -13,6 +13,7 @@
  * Grouped convolutions run the plain loops, with images spread over the pool. */
 #include <string.h>
 
+#include "lib/base/ints.h"
 #include "task/kernels/engine/loops/loops.h"
 #include "task/kernels/engine/product.h"
 #include "task/kernels/nn/conv_direct.h"
@@ -39,11 +40,6 @@ struct work {
 	char *scratch; /* of each piece: a block, then a filter's gradient */
 	size_t scratch_each, block_size;
 };
-
-static int64_t min(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
 
 /* ---- patches ---- */
 
@@ -86,7 +82,7 @@ static void patch_products(const struct work *w, int64_t at, int64_t end, char *
 
 	for (int64_t n; at < end; at += n) {
 		char *y = w->y + (size_t)(at * g->filters) * w->size;
-		n = min(w->block, end - at);
+		n = mu_min(w->block, end - at);
 		if (w->direction != CONV_INPUT_GRAD)
 			move_patches(w, at, n, patches);
 		if (w->direction == CONV_OUTPUT) {
@@ -162,20 +158,20 @@ static void split(struct kernel_call *c, struct work *w)
 	w->units = w->direct                                           ? w->direct->bands
 		   : g->groups == 1 && w->direction != CONV_INPUT_GRAD ? w->positions
 								       : g->batch;
-	w->pieces = min(pieces < 1                 ? 1
-			: pieces < (double)threads ? (int64_t)pieces
-						   : threads,
-			w->units);
+	w->pieces = mu_min(pieces < 1                 ? 1
+			   : pieces < (double)threads ? (int64_t)pieces
+						      : threads,
+			   w->units);
 	if (!w->direct && g->groups == 1) {
 		w->block = BLOCK_BYTES / patch;
 		if (w->block < BLOCK_ROWS)
-			w->block = min(BLOCK_ROWS, BLOCK_MOST_BYTES / patch);
-		w->block = w->block < 1 ? 1 : min(w->block, w->positions);
+			w->block = mu_min(BLOCK_ROWS, BLOCK_MOST_BYTES / patch);
+		w->block = w->block < 1 ? 1 : mu_min(w->block, w->positions);
 		w->block_size = (size_t)(w->block * patch + 63) & ~(size_t)63;
 	}
 	w->scratch_each = w->block_size;
 	if (w->direction == CONV_FILTER_GRAD) {
-		w->pieces = min(w->pieces, PARTIALS_MOST / filter + 1);
+		w->pieces = mu_min(w->pieces, PARTIALS_MOST / filter + 1);
 		w->scratch_each += (size_t)filter;
 	}
 }

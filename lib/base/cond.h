@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Waiting on a condition variable until a time of mu_clock_ms(). */
+#ifndef MU_BASE_COND_H
+#define MU_BASE_COND_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <time.h>
+
+/* Returns 0 when it was woken, ETIMEDOUT when it is until_ms.  INT64_MAX: there is no limit. */
+static inline int mu_cond_wait_until(pthread_cond_t *c, pthread_mutex_t *lock, int64_t until_ms)
+{
+	const struct timespec at = {until_ms / 1000, until_ms % 1000 * 1000000};
+
+	return until_ms == INT64_MAX ? pthread_cond_wait(c, lock)
+				     : pthread_cond_clockwait(c, lock, CLOCK_MONOTONIC, &at);
+}
+
+#endif
