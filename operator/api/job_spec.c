@@ -25,19 +25,19 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 	int rc;
 
 	if (root->kind != MU_DOC_MAP)
-		return mu_doc_fail(root, err, MU_INVALID_ARGUMENT, "must be a map, got %s",
-				   mu_doc_kind_name(root->kind));
+		return spec_invalid(root, err, "must be a map, got %s",
+				    mu_doc_kind_name(root->kind));
 	if ((rc = mu_doc_opt_text(root, "apiVersion", &version, err)) ||
 	    (rc = mu_doc_opt_text(root, "kind", &kind, err)) ||
 	    (rc = mu_doc_opt_map(root, "metadata", &meta, err)))
 		return rc;
 	if (!version || strcmp(version, JOB_API_VERSION))
-		return mu_doc_fail(root, err, MU_INVALID_ARGUMENT,
-				   "apiVersion: must be " JOB_API_VERSION ", got '%.60s'",
-				   version ? version : "");
+		return spec_invalid(root, err,
+				    "apiVersion: must be " JOB_API_VERSION ", got '%.60s'",
+				    version ? version : "");
 	if (!kind || strcmp(kind, JOB_KIND))
-		return mu_doc_fail(root, err, MU_INVALID_ARGUMENT,
-				   "kind: must be " JOB_KIND ", got '%.60s'", kind ? kind : "");
+		return spec_invalid(root, err, "kind: must be " JOB_KIND ", got '%.60s'",
+				    kind ? kind : "");
 	s->namespace = "default";
 	s->uid = "";
 	if ((rc = mu_doc_opt_text(meta, "name", &s->name, err)) ||
@@ -50,191 +50,163 @@ static int read_metadata(struct job_spec *s, struct mu_err *err)
 	s->created = mu_rfc3339_read(created);
 	s->deleting = deleted != NULL;
 	if (!s->name)
-		return mu_doc_fail(meta ? meta : root, err, MU_INVALID_ARGUMENT,
-				   "the job needs a metadata.name");
+		return spec_invalid(meta ? meta : root, err, "the job needs a metadata.name");
 	if (!spec_is_label(s->name) || !islower((unsigned char)s->name[0]))
-		return mu_doc_fail(mu_doc_key(meta, "name"), err, MU_INVALID_ARGUMENT,
-				   "must be lower-case letters, digits and '-', beginning with a "
-				   "letter and at most 63 long, got '%.80s'",
-				   s->name);
+		return spec_invalid(mu_doc_key(meta, "name"), err,
+				    "must be lower-case letters, digits and '-', beginning with a "
+				    "letter and at most 63 long, got '%.80s'",
+				    s->name);
 	if (!spec_is_label(s->namespace))
-		return mu_doc_fail(mu_doc_key(meta, "namespace"), err, MU_INVALID_ARGUMENT,
-				   "is no namespace: '%.80s'", s->namespace);
+		return spec_invalid(mu_doc_key(meta, "namespace"), err, "is no namespace: '%.80s'",
+				    s->namespace);
 	return 0;
 }
 
 static int check_strings(const struct mu_doc_node *list, struct mu_err *err)
 {
 	if (list && (list->n == 0 || list->n > MAX_COMMAND))
-		return mu_doc_fail(list, err, MU_INVALID_ARGUMENT,
-				   "must hold between 1 and %d strings, got %u", MAX_COMMAND,
-				   list->n);
+		return spec_invalid(list, err, "must hold between 1 and %d strings, got %u",
+				    MAX_COMMAND, list->n);
 	mu_doc_each(list, c) if (c->kind != MU_DOC_STRING ||
 				 strlen(c->text) !=
-				     c->len) return mu_doc_fail(c, err, MU_INVALID_ARGUMENT,
-								"must be a string, got %s",
-								mu_doc_kind_name(c->kind));
+				     c->len) return spec_invalid(c, err, "must be a string, got %s",
+								 mu_doc_kind_name(c->kind));
 	return 0;
 }
 
+static const struct field program_fields[] = {{.key = "train"},
+					      {"command", FIELD_LIST, AT(job_spec, command)},
+					      {"args", FIELD_LIST, AT(job_spec, args)},
+					      {"classicFlags", FIELD_BOOL, AT(job_spec, flags)},
+					      {NULL}};
+
 static int read_program(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
-	static const char *const known[] = {"train", "command", "args", "classicFlags", NULL};
-	struct mu_doc_node *p, *train, *command, *args;
+	struct mu_doc_node *p, *train;
 	int rc;
 
-	if ((rc = mu_doc_opt_map(spec, "program", &p, err)) ||
-	    (rc = mu_doc_known_keys(p, known, err)) ||
+	if ((rc = fields_read_map(spec, "program", program_fields, s, &p, err)) ||
 	    (rc = mu_doc_opt_map(p, "train", &train, err)) ||
-	    (rc = mu_doc_opt_list(p, "command", &command, err)) ||
-	    (rc = mu_doc_opt_list(p, "args", &args, err)) ||
-	    (rc = mu_doc_opt_bool(p, "classicFlags", &s->flags, err)) ||
-	    (rc = check_strings(command, err)) || (rc = check_strings(args, err)))
+	    (rc = check_strings(s->command, err)) || (rc = check_strings(s->args, err)))
 		return rc;
-	if (train && command)
-		return mu_doc_fail(p, err, MU_INVALID_ARGUMENT,
-				   "must have only one of train and command");
-	if (args && !command)
-		return mu_doc_fail(args, err, MU_INVALID_ARGUMENT, "needs a command beside it");
-	s->command = command;
-	s->args = args;
-	s->program = train ? PROGRAM_TRAIN : command ? PROGRAM_COMMAND : PROGRAM_NONE;
+	if (train && s->command)
+		return spec_invalid(p, err, "must have only one of train and command");
+	if (s->args && !s->command)
+		return spec_invalid(s->args, err, "needs a command beside it");
+	s->program = train ? PROGRAM_TRAIN : s->command ? PROGRAM_COMMAND : PROGRAM_NONE;
 	return train ? job_spec_read_train(&s->train, train, err) : 0;
 }
+
+static const struct field sync_fields[] = {
+    {"replicasToAggregate", FIELD_INT, AT(job_spec, train.replicas_to_aggregate), .min = 1,
+     .max = JOB_MAX_REPLICAS},
+    {"backupWorkers", FIELD_INT, AT(job_spec, train.backup_workers), .min = 0,
+     .max = JOB_MAX_REPLICAS},
+    {NULL}};
 
 static int read_mode(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
 	static const char *const modes[] = {"async", "sync", NULL};
-	static const char *const known[] = {"replicasToAggregate", "backupWorkers", NULL};
-	int64_t aggregate = 0, backup = 0;
 	struct mu_doc_node *sync;
 	int mode = 0, rc;
 
 	if ((rc = mu_doc_opt_choice(spec, "mode", modes, &mode, err)) ||
-	    (rc = mu_doc_opt_map(spec, "sync", &sync, err)) ||
-	    (rc = mu_doc_known_keys(sync, known, err)) ||
-	    (rc = mu_doc_opt_int(sync, "replicasToAggregate", 1, JOB_MAX_REPLICAS, &aggregate,
-				 err)) ||
-	    (rc = mu_doc_opt_int(sync, "backupWorkers", 0, JOB_MAX_REPLICAS, &backup, err)))
+	    (rc = fields_read_map(spec, "sync", sync_fields, s, &sync, err)))
 		return rc;
-	if (sync && mode != 1)
-		return mu_doc_fail(sync, err, MU_INVALID_ARGUMENT, "needs mode: sync");
 	s->train.sync = mode == 1;
-	s->train.replicas_to_aggregate = (int)aggregate;
-	s->train.backup_workers = (int)backup;
-	return 0;
+	return sync && !s->train.sync ? spec_invalid(sync, err, "needs mode: sync") : 0;
 }
+
+static const struct field checkpoint_fields[] = {
+    {"path", FIELD_TEXT, AT(job_spec, train.checkpoint_path)},
+    {"volumeClaim", FIELD_TEXT, AT(job_spec, volume_claim)},
+    {"everySeconds", FIELD_INT64, AT(job_spec, train.checkpoint_seconds), .min = 1,
+     .max = INT32_MAX},
+    {"everySteps", FIELD_INT64, AT(job_spec, train.checkpoint_steps), .min = 1,
+     .max = INT64_MAX / 2},
+    {"keep", FIELD_INT, AT(job_spec, train.checkpoint_keep), .min = 1, .max = 1000000},
+    {NULL}};
+static const struct field summary_fields[] = {
+    {"path", FIELD_TEXT, AT(job_spec, train.summary_path)},
+    {"everySteps", FIELD_INT64, AT(job_spec, train.summary_steps), .min = 1, .max = INT64_MAX / 2},
+    {NULL}};
 
 static int read_checkpoint(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
-	static const char *const known[] = {"path",       "volumeClaim", "everySeconds",
-					    "everySteps", "keep",        NULL};
-	static const char *const known_summaries[] = {"path", "everySteps", NULL};
 	struct train_spec *t = &s->train;
 	struct mu_doc_node *c, *sum;
-	int64_t keep = 5;
 	int rc;
 
 	t->checkpoint_seconds = -1;
-	if ((rc = mu_doc_opt_map(spec, "checkpoint", &c, err)) ||
-	    (rc = mu_doc_known_keys(c, known, err)) ||
-	    (rc = mu_doc_opt_text(c, "path", &t->checkpoint_path, err)) ||
-	    (rc = mu_doc_opt_text(c, "volumeClaim", &s->volume_claim, err)) ||
-	    (rc = mu_doc_opt_int(c, "everySeconds", 1, INT32_MAX, &t->checkpoint_seconds, err)) ||
-	    (rc = mu_doc_opt_int(c, "everySteps", 1, INT64_MAX / 2, &t->checkpoint_steps, err)) ||
-	    (rc = mu_doc_opt_int(c, "keep", 1, 1000000, &keep, err)))
+	if ((rc = fields_read_map(spec, "checkpoint", checkpoint_fields, s, &c, err)) ||
+	    (rc = fields_read_map(spec, "summaries", summary_fields, s, &sum, err)))
 		return rc;
 	if (s->volume_claim && !spec_is_name(s->volume_claim, "-.", MAX_CLAIM))
-		return mu_doc_fail(mu_doc_key(c, "volumeClaim"), err, MU_INVALID_ARGUMENT,
-				   "'%.60s' is no name of a PersistentVolumeClaim",
-				   s->volume_claim);
+		return spec_invalid(mu_doc_key(c, "volumeClaim"), err,
+				    "'%.60s' is no name of a PersistentVolumeClaim",
+				    s->volume_claim);
 	if (c && !t->checkpoint_path && !s->volume_claim)
-		return mu_doc_fail(c, err, MU_INVALID_ARGUMENT,
-				   "needs a path, a volumeClaim or both");
+		return spec_invalid(c, err, "needs a path, a volumeClaim or both");
+	if (sum && !t->summary_path)
+		return spec_invalid(sum, err, "needs a path");
 	if (s->volume_claim && !t->checkpoint_path)
 		t->checkpoint_path = JOB_VOLUME_PATH;
 	if (t->checkpoint_seconds < 0) /* by time unless by steps */
-		t->checkpoint_seconds = t->checkpoint_steps ? 0 : 60;
-	t->checkpoint_keep = (int)keep;
-	t->summary_steps = 100;
-	if ((rc = mu_doc_opt_map(spec, "summaries", &sum, err)) ||
-	    (rc = mu_doc_known_keys(sum, known_summaries, err)) ||
-	    (rc = mu_doc_opt_text(sum, "path", &t->summary_path, err)) ||
-	    (rc = mu_doc_opt_int(sum, "everySteps", 1, INT64_MAX / 2, &t->summary_steps, err)))
-		return rc;
-	if (sum && !t->summary_path)
-		return mu_doc_fail(sum, err, MU_INVALID_ARGUMENT, "needs a path");
+		t->checkpoint_seconds =
+		    t->checkpoint_steps ? 0 : train_spec_defaults.checkpoint_seconds;
 	return 0;
 }
+
+static const struct field run_fields[] = {
+    {"restartPolicy", FIELD_ENUM, AT(job_spec, restart), .names = restart_policy_names},
+    {"cleanPodPolicy", FIELD_ENUM, AT(job_spec, clean), .names = clean_policy_names},
+    {"successPolicy", FIELD_ENUM, AT(job_spec, success), .names = success_policy_names},
+    {"gang", FIELD_ENUM, AT(job_spec, gang), .names = gang_names},
+    {"queue", FIELD_TEXT, AT(job_spec, queue)},
+    {"priorityClass", FIELD_TEXT, AT(job_spec, priority_class)},
+    {"suspend", FIELD_BOOL, AT(job_spec, suspend)},
+    {"backoffLimit", FIELD_INT, AT(job_spec, backoff_limit), .min = 0, .max = 100000},
+    {"ttlSecondsAfterFinished", FIELD_INT64, AT(job_spec, ttl_seconds), .min = 0, .max = INT32_MAX},
+    {"activeDeadlineSeconds", FIELD_INT64, AT(job_spec, active_deadline), .min = 1,
+     .max = INT32_MAX},
+    {"schedulingDeadlineSeconds", FIELD_INT64, AT(job_spec, scheduling_deadline), .min = 1,
+     .max = INT32_MAX},
+    {"progressDeadlineSeconds", FIELD_INT64, AT(job_spec, progress_deadline), .min = 1,
+     .max = INT32_MAX},
+    {NULL}};
 
 static int read_run(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
-	static const char *const known[] = {"restartPolicy",
-					    "backoffLimit",
-					    "schedulingDeadlineSeconds",
-					    "activeDeadlineSeconds",
-					    "progressDeadlineSeconds",
-					    "ttlSecondsAfterFinished",
-					    "cleanPodPolicy",
-					    "suspend",
-					    "successPolicy",
-					    "gang",
-					    "queue",
-					    "priorityClass",
-					    NULL};
-	int restart = RESTART_EXIT_CODE, clean = CLEAN_RUNNING, success = SUCCESS_CHIEF, gang = 0;
-	int64_t backoff = 20;
 	struct mu_doc_node *run;
 	int rc;
 
+	s->restart = RESTART_EXIT_CODE;
+	s->clean = CLEAN_RUNNING;
+	s->backoff_limit = 20;
 	s->ttl_seconds = s->active_deadline = s->scheduling_deadline = s->progress_deadline = -1;
-	if ((rc = mu_doc_opt_map(spec, "run", &run, err)) ||
-	    (rc = mu_doc_known_keys(run, known, err)) ||
-	    (rc = mu_doc_opt_choice(run, "restartPolicy", restart_policy_names, &restart, err)) ||
-	    (rc = mu_doc_opt_choice(run, "cleanPodPolicy", clean_policy_names, &clean, err)) ||
-	    (rc = mu_doc_opt_choice(run, "successPolicy", success_policy_names, &success, err)) ||
-	    (rc = mu_doc_opt_choice(run, "gang", gang_names, &gang, err)) ||
-	    (rc = mu_doc_opt_bool(run, "suspend", &s->suspend, err)) ||
-	    (rc = mu_doc_opt_int(run, "backoffLimit", 0, 100000, &backoff, err)) ||
-	    (rc = mu_doc_opt_int(run, "ttlSecondsAfterFinished", 0, INT32_MAX, &s->ttl_seconds,
-				 err)) ||
-	    (rc = mu_doc_opt_int(run, "activeDeadlineSeconds", 1, INT32_MAX, &s->active_deadline,
-				 err)) ||
-	    (rc = mu_doc_opt_int(run, "schedulingDeadlineSeconds", 1, INT32_MAX,
-				 &s->scheduling_deadline, err)) ||
-	    (rc = mu_doc_opt_int(run, "progressDeadlineSeconds", 1, INT32_MAX,
-				 &s->progress_deadline, err)))
+	if ((rc = fields_read_map(spec, "run", run_fields, s, &run, err)))
 		return rc;
-	s->queue = mu_doc_text(run, "queue", NULL);
-	s->priority_class = mu_doc_text(run, "priorityClass", NULL);
-	s->gang = (enum gang_kind)gang;
 	if (s->gang == GANG_NONE && (s->queue || s->priority_class))
-		return mu_doc_fail(run, err, MU_INVALID_ARGUMENT,
-				   "queue and priorityClass are the gang scheduler's: say gang");
+		return spec_invalid(run, err,
+				    "queue and priorityClass are the gang scheduler's: say gang");
 	if (s->gang == GANG_KUEUE && !s->queue)
-		return mu_doc_fail(run, err, MU_INVALID_ARGUMENT, "gang: kueue needs a queue");
-	s->restart = (enum restart_policy)restart;
-	s->clean = (enum clean_policy)clean;
-	s->success = (enum success_policy)success;
-	s->backoff_limit = (int)backoff;
+		return spec_invalid(run, err, "gang: kueue needs a queue");
 	return 0;
 }
 
+static const struct field security_fields[] = {
+    {"mtls", FIELD_BOOL, AT(job_spec, mtls)},
+    {"networkPolicy", FIELD_BOOL, AT(job_spec, network_policy)},
+    {NULL}};
+
 static int read_security(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
-	static const char *const known[] = {"mtls", "networkPolicy", NULL};
 	struct mu_doc_node *n;
-	int rc;
 
 	/* a command may start servers that know no TLS, and servers alone are called from outside
 	 */
 	s->mtls = s->network_policy = s->program == PROGRAM_TRAIN;
-	if ((rc = mu_doc_opt_map(spec, "security", &n, err)) ||
-	    (rc = mu_doc_known_keys(n, known, err)) ||
-	    (rc = mu_doc_opt_bool(n, "mtls", &s->mtls, err)) ||
-	    (rc = mu_doc_opt_bool(n, "networkPolicy", &s->network_policy, err)))
-		return rc;
-	return 0;
+	return fields_read_map(spec, "security", security_fields, s, &n, err);
 }
 
 /* Linux starts no program with a longer string in its environment. */
@@ -271,49 +243,53 @@ static size_t told_size(const struct job_spec *s)
 static int check_whole(struct job_spec *s, const struct mu_doc_node *spec, struct mu_err *err)
 {
 	const struct task_spec *ps = job_spec_task(s, "ps"), *chief = job_spec_chief(s);
+	const struct mu_doc_node *tasks = mu_doc_key(spec, "tasks");
 	unsigned chiefs = 0;
 
 	for (unsigned i = 0; i < s->n_tasks; i++)
 		chiefs += s->tasks[i].kind == TASK_CHIEF;
 	if (chiefs > 1)
-		return mu_doc_fail(mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
-				   "must have only one of chief and master");
+		return spec_invalid(tasks, err, "must have only one of chief and master");
 	if (s->program == PROGRAM_TRAIN && (!ps || !ps->replicas))
-		return mu_doc_fail(mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
-				   "the ready-made trainer needs at least one ps");
+		return spec_invalid(tasks, err, "the ready-made trainer needs at least one ps");
 	if (s->program == PROGRAM_TRAIN && !chief)
-		return mu_doc_fail(mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
-				   "the ready-made trainer needs a worker");
+		return spec_invalid(tasks, err, "the ready-made trainer needs a worker");
 	if (s->success == SUCCESS_ALL_WORKERS && !job_spec_task(s, "worker"))
-		return mu_doc_fail(mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
-				   "successPolicy AllWorkers needs worker tasks");
+		return spec_invalid(tasks, err, "successPolicy AllWorkers needs worker tasks");
 	if (told_size(s) > ENV_STRING_MAX)
-		return mu_doc_fail(
-		    mu_doc_key(spec, "tasks"), err, MU_INVALID_ARGUMENT,
+		return spec_invalid(
+		    tasks, err,
 		    "need %zu KiB of addresses, and a program can be told of %d KiB: "
 		    "have fewer replicas, or a shorter name of the job",
 		    told_size(s) >> 10, ENV_STRING_MAX >> 10);
 	return 0;
 }
 
+static const struct field spec_fields[] = {{.key = "program"},
+					   {.key = "mode"},
+					   {.key = "sync"},
+					   {.key = "tasks"},
+					   {.key = "run"},
+					   {.key = "checkpoint"},
+					   {.key = "summaries"},
+					   {.key = "security"},
+					   {.key = "tensorboard"},
+					   {"managedBy", FIELD_TEXT, AT(job_spec, managed_by)},
+					   {NULL}};
+
 static int read_all(struct job_spec *s, struct mu_err *err)
 {
-	static const char *const known[] = {"program",     "mode",      "sync", "tasks",
-					    "checkpoint",  "summaries", "run",  "security",
-					    "tensorboard", "managedBy", NULL};
 	struct mu_doc_node *spec;
 	int rc;
 
 	if ((rc = read_metadata(s, err)) || (rc = mu_doc_opt_map(s->doc->root, "spec", &spec, err)))
 		return rc;
 	if (!spec)
-		return mu_doc_fail(s->doc->root, err, MU_INVALID_ARGUMENT, "the job needs a spec");
-	if ((rc = mu_doc_known_keys(spec, known, err)) ||
-	    (rc = mu_doc_opt_text(spec, "managedBy", &s->managed_by, err)) ||
-	    (rc = read_program(s, spec, err)) || (rc = read_mode(s, spec, err)) ||
-	    (rc = read_checkpoint(s, spec, err)) || (rc = read_run(s, spec, err)) ||
-	    (rc = job_spec_read_tasks(s, spec, err)) || (rc = read_security(s, spec, err)) ||
-	    (rc = job_spec_read_tensorboard(s, spec, err)))
+		return spec_invalid(s->doc->root, err, "the job needs a spec");
+	if ((rc = fields_read(spec, spec_fields, s, err)) || (rc = read_program(s, spec, err)) ||
+	    (rc = read_mode(s, spec, err)) || (rc = read_checkpoint(s, spec, err)) ||
+	    (rc = read_run(s, spec, err)) || (rc = job_spec_read_tasks(s, spec, err)) ||
+	    (rc = read_security(s, spec, err)) || (rc = job_spec_read_tensorboard(s, spec, err)))
 		return rc;
 	return check_whole(s, spec, err);
 }
@@ -323,6 +299,7 @@ int job_spec_from_doc(struct job_spec **out, struct mu_doc *doc, struct mu_err *
 	struct job_spec *s = MU_NEW(struct job_spec);
 
 	s->doc = doc;
+	s->train = train_spec_defaults;
 	int rc = read_all(s, err);
 	if (rc)
 		job_spec_free(s);

@@ -53,7 +53,7 @@ struct train_spec {
 	const char *path;      /* csv: the file; its last column is the label; records: a pattern */
 	const char *test_path; /* records: of the test; NULL: a fraction is held out */
 	const char *feature, *label; /* tfrecord: their names in a tf.Example */
-	bool skip_bad;               /* records: leave bad ones out */
+	int skip_bad;                /* records: 1: leave bad ones out */
 	const char *train_images;    /* idx: four files */
 	const char *train_labels, *test_images, *test_labels;
 	double test_fraction; /* csv: the last part of the rows is held out; 0.2 */

@@ -3,9 +3,13 @@
 #ifndef API_JOB_SPEC_INTERNAL_H
 #define API_JOB_SPEC_INTERNAL_H
 
+#include "operator/api/fields.h"
 #include "operator/api/job_spec.h"
 
 extern const char *const restart_policy_names[];
+extern const struct train_spec train_spec_defaults;
+
+#define spec_invalid(node, err, ...) mu_doc_fail(node, err, MU_INVALID_ARGUMENT, __VA_ARGS__)
 
 /* Lower-case letters and digits, with these marks between them. */
 bool spec_is_name(const char *s, const char *marks, size_t most);

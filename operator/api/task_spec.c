@@ -53,58 +53,55 @@ static int read_template(struct task_spec *t, const struct mu_doc_node *task, st
 	if (!containers || !containers->first)
 		return 0;
 	if (containers->first->kind != MU_DOC_MAP)
-		return mu_doc_fail(containers->first, err, MU_INVALID_ARGUMENT,
-				   "must be a map, got %s",
-				   mu_doc_kind_name(containers->first->kind));
+		return spec_invalid(containers->first, err, "must be a map, got %s",
+				    mu_doc_kind_name(containers->first->kind));
 	t->container = containers->first;
-	return mu_doc_opt_text(t->container, "image", &t->image, err);
+	return t->image ? 0 : mu_doc_opt_text(t->container, "image", &t->image, err);
 }
+
+static const struct field task_fields[] = {
+    {"replicas", FIELD_INT, AT(task_spec, replicas), .min = 0, .max = JOB_MAX_REPLICAS},
+    {"kernels", FIELD_TEXT, AT(task_spec, kernels)},
+    {"image", FIELD_TEXT, AT(task_spec, image)},
+    {"restartPolicy", FIELD_ENUM, AT(task_spec, restart), .names = restart_policy_names},
+    {"resources", FIELD_MAP, AT(task_spec, resources)},
+    {.key = "template"},
+    {NULL}};
 
 static int read_task(struct job_spec *s, struct task_spec *t, const struct mu_doc_node *n,
 		     struct mu_err *err)
 {
-	static const char *const known[] = {"replicas",      "kernels",   "image", "template",
-					    "restartPolicy", "resources", NULL};
-	struct mu_doc_node *resources;
-	int64_t replicas = 1;
-	int restart = (int)s->restart, rc;
+	int rc;
 
 	if (n->kind != MU_DOC_MAP)
-		return mu_doc_fail(n, err, MU_INVALID_ARGUMENT, "must be a map, got %s",
-				   mu_doc_kind_name(n->kind));
+		return spec_invalid(n, err, "must be a map, got %s", mu_doc_kind_name(n->kind));
 	if (!spec_is_label(n->key) || !islower((unsigned char)n->key[0]) ||
 	    strlen(n->key) > JOB_MAX_TASK_NAME)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
+		return spec_invalid(
+		    n, err,
 		    "a task's name must be at most %d lower-case letters, digits and "
 		    "'-'",
 		    JOB_MAX_TASK_NAME);
 	*t = (struct task_spec){.name = n->key, .kind = kind_of(n->key), .line = n->line};
 	t->kernels = t->kind == TASK_PS ? "cpu" : "auto";
-	if ((rc = mu_doc_known_keys(n, known, err)) ||
-	    (rc = mu_doc_opt_int(n, "replicas", 0, JOB_MAX_REPLICAS, &replicas, err)) ||
-	    (rc = mu_doc_opt_text(n, "kernels", &t->kernels, err)) ||
-	    (rc = mu_doc_opt_choice(n, "restartPolicy", restart_policy_names, &restart, err)) ||
-	    (rc = mu_doc_opt_map(n, "resources", &resources, err)) ||
-	    (rc = read_template(t, n, err)) || (rc = mu_doc_opt_text(n, "image", &t->image, err)))
+	t->replicas = 1;
+	t->restart = s->restart;
+	if ((rc = fields_read(n, task_fields, t, err)) || (rc = read_template(t, n, err)))
 		return rc;
-	t->replicas = (int)replicas;
-	t->restart = (enum restart_policy)restart;
-	t->resources = resources;
 	if (!resolver_known(t->kernels))
-		return mu_doc_fail(mu_doc_key(n, "kernels"), err, MU_INVALID_ARGUMENT,
-				   "must be auto, cpu, gpu, prefer-gpu or a variant like cpu-avx2 "
-				   "or cuda-sm90, got '%.60s'",
-				   t->kernels);
-	if (t->kind == TASK_CHIEF && replicas != 1)
-		return mu_doc_fail(mu_doc_key(n, "replicas"), err, MU_INVALID_ARGUMENT,
-				   "must be 1 for a chief, got %lld", (long long)replicas);
+		return spec_invalid(mu_doc_key(n, "kernels"), err,
+				    "must be auto, cpu, gpu, prefer-gpu or a variant like cpu-avx2 "
+				    "or cuda-sm90, got '%.60s'",
+				    t->kernels);
+	if (t->kind == TASK_CHIEF && t->replicas != 1)
+		return spec_invalid(mu_doc_key(n, "replicas"), err, "must be 1 for a chief, got %d",
+				    t->replicas);
 	char longest[256];
 	snprintf(longest, sizeof longest, "%s-%s-%d", s->name, t->name,
-		 replicas ? (int)replicas - 1 : 0);
+		 t->replicas ? t->replicas - 1 : 0);
 	if (strlen(longest) > JOB_MAX_NAME)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
+		return spec_invalid(
+		    n, err,
 		    "its pods would be named like '%.80s', longer than %d characters: "
 		    "shorten metadata.name",
 		    longest, JOB_MAX_NAME);
@@ -129,9 +126,9 @@ int job_spec_read_tasks(struct job_spec *s, const struct mu_doc_node *spec, stru
 	if (rc)
 		return rc;
 	if (!tasks || tasks->n < 1 || tasks->n > JOB_MAX_TASKS)
-		return mu_doc_fail(tasks ? tasks : spec, err, MU_INVALID_ARGUMENT,
-				   "a job needs between 1 and %d entries in spec.tasks",
-				   JOB_MAX_TASKS);
+		return spec_invalid(tasks ? tasks : spec, err,
+				    "a job needs between 1 and %d entries in spec.tasks",
+				    JOB_MAX_TASKS);
 	mu_doc_each(tasks, n)
 	{
 		if ((rc = read_task(s, &s->tasks[s->n_tasks], n, err)))
@@ -158,17 +155,16 @@ int job_spec_read_tensorboard(struct job_spec *s, const struct mu_doc_node *spec
 	    (rc = mu_doc_opt_text(n, "image", &image, err)) || !enabled)
 		return rc;
 	if (!s->volume_claim)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
-		    "needs checkpoint.volumeClaim, the volume whose event files it shows");
+		return spec_invalid(
+		    n, err, "needs checkpoint.volumeClaim, the volume whose event files it shows");
 	if (s->n_tasks == JOB_MAX_TASKS || job_spec_task(s, JOB_BOARD))
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
+		return spec_invalid(
+		    n, err,
 		    "leaves room for %d other kinds of task, none of them called " JOB_BOARD,
 		    JOB_MAX_TASKS - 1);
 	if (strlen(s->name) + strlen("-" JOB_BOARD "-0") > JOB_MAX_NAME)
-		return mu_doc_fail(
-		    n, err, MU_INVALID_ARGUMENT,
+		return spec_invalid(
+		    n, err,
 		    "its pod's name would be longer than %d characters: shorten metadata.name",
 		    JOB_MAX_NAME);
 	if (!s->train.summary_path)

@@ -4,7 +4,8 @@
 #include <limits.h>
 
 #include "lib/io/json.h"
-#include "operator/api/job_spec.h"
+#include "operator/api/fields.h"
+#include "operator/api/job_spec_internal.h"
 
 static const char *const model_names[] = {"softmax", "mlp", "cnn", "wide-deep", "es", NULL};
 static const struct {
@@ -16,76 +17,109 @@ static const struct {
 static const char *const optimizers[] = {"sgd",     "momentum", "nesterov", "adagrad", "adam",
 					 "rmsprop", "adadelta", "ftrl",     NULL};
 static const char *const decays[] = {"constant", "exponential", "steps", "cosine", NULL};
+static const char *const bad_records[] = {"fail", "skip", NULL};
 
-static int read_decay(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
-{
-	static const char *const known[] = {"kind", "rate", "steps", NULL};
-	struct mu_doc_node *d;
-	int rc = mu_doc_opt_map(train, "learningRateDecay", &d, err);
+enum { DECAY_EXPONENTIAL = 1, VALIDATION_STEPS = 100 };
 
-	t->decay_rate = 0.96;
-	t->decay_steps = 1000;
-	if (rc || !d)
-		return rc;
-	t->decay = 1;
-	if ((rc = mu_doc_known_keys(d, known, err)) ||
-	    (rc = mu_doc_opt_choice(d, "kind", decays, &t->decay, err)) ||
-	    (rc = mu_doc_opt_float(d, "rate", 0, 1, &t->decay_rate, err)))
-		return rc;
-	return mu_doc_opt_int(d, "steps", 1, INT64_MAX / 2, &t->decay_steps, err);
-}
+const struct train_spec train_spec_defaults = {
+    .feature = "x",
+    .label = "label",
+    .test_fraction = 0.2,
+    .embedding = 8,
+    .pairs = 16,
+    .noise = 0.1,
+    .batch_size = 32,
+    .learning_rate = 0.1,
+    .optimizer = "sgd",
+    .decay_rate = 0.96,
+    .decay_steps = 1000,
+    .momentum = 0.9,
+    .steps = 1000,
+    .seed = 1,
+    .checkpoint_seconds = 60,
+    .checkpoint_keep = 5,
+    .summary_steps = 100,
+};
+
+/* spec.program.train */
+static const struct field train_fields[] = {
+    {"model", FIELD_NAME, AT(train_spec, model), .names = model_names},
+    {.key = "dataset"},
+    {.key = "hiddenUnits"},
+    {.key = "categoricalColumns"},
+    {.key = "learningRateDecay"},
+    {.key = "validation"},
+    {"embeddingSize", FIELD_INT, AT(train_spec, embedding), .min = 1, .max = 1024},
+    {"perturbations", FIELD_INT, AT(train_spec, pairs), .min = 1, .max = 256},
+    {"noise", FIELD_DOUBLE, AT(train_spec, noise), .least = 1e-6, .most = 10},
+    {"batchSize", FIELD_INT, AT(train_spec, batch_size), .min = 1, .max = 1 << 20},
+    {"learningRate", FIELD_DOUBLE, AT(train_spec, learning_rate), .least = 0, .most = FLT_MAX},
+    {"optimizer", FIELD_NAME, AT(train_spec, optimizer), .names = optimizers},
+    {"momentum", FIELD_DOUBLE, AT(train_spec, momentum), .least = 0, .most = 1},
+    {"l2", FIELD_DOUBLE, AT(train_spec, l2), .least = 0, .most = FLT_MAX},
+    {"clipNorm", FIELD_DOUBLE, AT(train_spec, clip_norm), .least = 0, .most = FLT_MAX},
+    {"exportPath", FIELD_TEXT, AT(train_spec, export_prefix)},
+    {"steps", FIELD_INT64, AT(train_spec, steps), .min = 1, .max = INT64_MAX / 2},
+    {"seed", FIELD_INT64, AT(train_spec, seed), .min = 0, .max = INT64_MAX / 2},
+    {NULL}};
+static const struct field decay_fields[] = {
+    {"kind", FIELD_ENUM, AT(train_spec, decay), .names = decays},
+    {"rate", FIELD_DOUBLE, AT(train_spec, decay_rate), .least = 0, .most = 1},
+    {"steps", FIELD_INT64, AT(train_spec, decay_steps), .min = 1, .max = INT64_MAX / 2},
+    {NULL}};
+static const struct field validation_fields[] = {
+    {"everySteps", FIELD_INT64, AT(train_spec, validation_steps), .min = 1, .max = INT64_MAX / 2},
+    {"patience", FIELD_INT64, AT(train_spec, patience), .min = 0, .max = 1 << 20},
+    {NULL}};
+static const struct field dataset_fields[] = {
+    {"format", FIELD_ENUM, AT(train_spec, format), .names = dataset_format_names},
+    {"path", FIELD_TEXT, AT(train_spec, path)},
+    {"testPath", FIELD_TEXT, AT(train_spec, test_path)},
+    {"featureKey", FIELD_TEXT, AT(train_spec, feature)},
+    {"labelKey", FIELD_TEXT, AT(train_spec, label)},
+    {"badRecords", FIELD_ENUM, AT(train_spec, skip_bad), .names = bad_records},
+    {"trainImages", FIELD_TEXT, AT(train_spec, train_images)},
+    {"trainLabels", FIELD_TEXT, AT(train_spec, train_labels)},
+    {"testImages", FIELD_TEXT, AT(train_spec, test_images)},
+    {"testLabels", FIELD_TEXT, AT(train_spec, test_labels)},
+    {"testFraction", FIELD_DOUBLE, AT(train_spec, test_fraction), .least = 0, .most = 0.9},
+    {"splitSeed", FIELD_INT64, AT(train_spec, split_seed), .min = 0, .max = INT64_MAX / 2},
+    {"scale", FIELD_DOUBLE, AT(train_spec, scale), .least = 0, .most = 1e30},
+    {NULL}};
+/* MUSTER_TRAIN */
+static const struct field environment_fields[] = {
+    {.key = "train"},
+    {"sync", FIELD_BOOL, AT(train_spec, sync)},
+    {"replicasToAggregate", FIELD_INT, AT(train_spec, replicas_to_aggregate), .max = INT_MAX},
+    {"backupWorkers", FIELD_INT, AT(train_spec, backup_workers), .max = INT_MAX},
+    {"checkpointPath", FIELD_TEXT, AT(train_spec, checkpoint_path)},
+    {"checkpointSeconds", FIELD_INT64, AT(train_spec, checkpoint_seconds), .max = INT_MAX},
+    {"checkpointSteps", FIELD_INT64, AT(train_spec, checkpoint_steps), .max = INT64_MAX},
+    {"checkpointKeep", FIELD_INT, AT(train_spec, checkpoint_keep), .min = 1, .max = INT_MAX},
+    {"summaryPath", FIELD_TEXT, AT(train_spec, summary_path)},
+    {"summarySteps", FIELD_INT64, AT(train_spec, summary_steps), .min = 1, .max = INT64_MAX},
+    {NULL}};
 
 static int read_dataset(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
-	static const char *const known[] = {
-	    "format",     "path",         "trainImages", "trainLabels", "testImages",
-	    "testLabels", "testFraction", "splitSeed",   "scale",       "testPath",
-	    "featureKey", "labelKey",     "badRecords",  NULL};
-	static const char *const bad[] = {"fail", "skip", NULL};
 	struct mu_doc_node *d;
-	int format = DATASET_CSV, skip = 0, rc;
+	int rc = fields_read_map(train, "dataset", dataset_fields, t, &d, err);
+	bool images = t->train_images || t->train_labels || t->test_images || t->test_labels;
 
-	t->feature = "x";
-	t->label = "label";
-
-	t->test_fraction = 0.2;
-	if ((rc = mu_doc_opt_map(train, "dataset", &d, err)))
+	if (rc)
 		return rc;
 	if (!d)
-		return mu_doc_fail(train, err, MU_INVALID_ARGUMENT, "needs a dataset");
-	if ((rc = mu_doc_known_keys(d, known, err)) ||
-	    (rc = mu_doc_opt_choice(d, "format", dataset_format_names, &format, err)) ||
-	    (rc = mu_doc_opt_text(d, "path", &t->path, err)) ||
-	    (rc = mu_doc_opt_text(d, "testPath", &t->test_path, err)) ||
-	    (rc = mu_doc_opt_text(d, "featureKey", &t->feature, err)) ||
-	    (rc = mu_doc_opt_text(d, "labelKey", &t->label, err)) ||
-	    (rc = mu_doc_opt_choice(d, "badRecords", bad, &skip, err)) ||
-	    (rc = mu_doc_opt_text(d, "trainImages", &t->train_images, err)) ||
-	    (rc = mu_doc_opt_text(d, "trainLabels", &t->train_labels, err)) ||
-	    (rc = mu_doc_opt_text(d, "testImages", &t->test_images, err)) ||
-	    (rc = mu_doc_opt_text(d, "testLabels", &t->test_labels, err)) ||
-	    (rc = mu_doc_opt_float(d, "testFraction", 0, 0.9, &t->test_fraction, err)) ||
-	    (rc = mu_doc_opt_int(d, "splitSeed", 0, INT64_MAX / 2, &t->split_seed, err)) ||
-	    (rc = mu_doc_opt_float(d, "scale", 0, 1e30, &t->scale, err)))
-		return rc;
-	t->format = (enum dataset_format)format;
-	t->skip_bad = skip;
-	bool images = t->train_images || t->train_labels || t->test_images || t->test_labels;
-	if (format == DATASET_CSV && (!t->path || images))
-		return mu_doc_fail(d, err, MU_INVALID_ARGUMENT,
-				   "format csv needs a path, and no images or labels");
-	if (format == DATASET_IDX &&
+		return spec_invalid(train, err, "needs a dataset");
+	if (t->format == DATASET_IDX &&
 	    (t->path || !t->train_images || !t->train_labels || !t->test_images != !t->test_labels))
-		return mu_doc_fail(d, err, MU_INVALID_ARGUMENT,
-				   "format idx needs trainImages and trainLabels, may have both "
-				   "testImages and testLabels, and has no path");
-	if (format > DATASET_IDX && (!t->path || images))
-		return mu_doc_fail(d, err, MU_INVALID_ARGUMENT,
-				   "format %s needs a path, and no images or labels",
-				   dataset_format_names[format]);
-	if (format <= DATASET_IDX && t->test_path)
-		return mu_doc_fail(d, err, MU_INVALID_ARGUMENT,
-				   "testPath goes with the formats cifar10 and tfrecord");
+		return spec_invalid(d, err,
+				    "format idx needs trainImages and trainLabels, may have both "
+				    "testImages and testLabels, and has no path");
+	if (t->format != DATASET_IDX && (!t->path || images))
+		return spec_invalid(d, err, "format %s needs a path, and no images or labels",
+				    dataset_format_names[t->format]);
+	if (t->format <= DATASET_IDX && t->test_path)
+		return spec_invalid(d, err, "testPath goes with the formats cifar10 and tfrecord");
 	return 0;
 }
 
@@ -99,60 +133,35 @@ static int read_ints(const struct mu_doc_node *train, const char *key, int64_t l
 	if (rc)
 		return rc;
 	if (list && list->n > max)
-		return mu_doc_fail(list, err, MU_INVALID_ARGUMENT, "has more than %u entries", max);
+		return spec_invalid(list, err, "has more than %u entries", max);
 	mu_doc_each(list, n)
 	{
 		if (n->kind != MU_DOC_INT || n->i < lowest || n->i > highest)
-			return mu_doc_fail(n, err, MU_INVALID_ARGUMENT,
-					   "must be a whole number between %lld and %lld",
-					   (long long)lowest, (long long)highest);
+			return spec_invalid(n, err, "must be a whole number between %lld and %lld",
+					    (long long)lowest, (long long)highest);
 		out[(*n_out)++] = (int)n->i;
 	}
 	return 0;
 }
 
-static int read_validation(struct train_spec *t, const struct mu_doc_node *train,
-			   struct mu_err *err)
-{
-	static const char *const known[] = {"everySteps", "patience", NULL};
-	struct mu_doc_node *v;
-	int rc = mu_doc_opt_map(train, "validation", &v, err);
-
-	if (rc || !v)
-		return rc;
-	t->validation_steps = 100;
-	if ((rc = mu_doc_known_keys(v, known, err)) ||
-	    (rc = mu_doc_opt_int(v, "everySteps", 1, INT64_MAX / 2, &t->validation_steps, err)))
-		return rc;
-	return mu_doc_opt_int(v, "patience", 0, 1 << 20, &t->patience, err);
-}
-
-/* What only some models take: hidden layers, categorical columns, perturbations. */
+/* Hidden layers and categorical columns, which only some models have. */
 static int read_model(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
-	int64_t embedding = 8, pairs = 16;
 	int model = 0, rc;
 
-	t->noise = 0.1;
-	if ((rc = mu_doc_opt_choice(train, "model", model_names, &model, err)) ||
-	    (rc = read_ints(train, "hiddenUnits", 1, 65536, JOB_MAX_LAYERS, t->hidden, &t->n_hidden,
+	if ((rc = read_ints(train, "hiddenUnits", 1, 65536, JOB_MAX_LAYERS, t->hidden, &t->n_hidden,
 			    err)) ||
 	    (rc = read_ints(train, "categoricalColumns", 0, 255, JOB_MAX_CATEGORICAL,
-			    t->categorical, &t->n_categorical, err)) ||
-	    (rc = mu_doc_opt_int(train, "embeddingSize", 1, 1024, &embedding, err)) ||
-	    (rc = mu_doc_opt_int(train, "perturbations", 1, 256, &pairs, err)) ||
-	    (rc = mu_doc_opt_float(train, "noise", 1e-6, 10, &t->noise, err)))
+			    t->categorical, &t->n_categorical, err)))
 		return rc;
-	t->model = model_names[model];
-	t->embedding = (int)embedding;
-	t->pairs = (int)pairs;
+	while (strcmp(model_names[model], t->model) != 0)
+		model++;
 	if (t->n_hidden && !models[model].layers)
-		return mu_doc_fail(mu_doc_get(train, "hiddenUnits"), err, MU_INVALID_ARGUMENT,
-				   "the %s model has no hidden layers; say model: mlp", t->model);
+		return spec_invalid(mu_doc_get(train, "hiddenUnits"), err,
+				    "the %s model has no hidden layers; say model: mlp", t->model);
 	if (!t->n_categorical == models[model].categorical)
-		return mu_doc_fail(
-		    train, err, MU_INVALID_ARGUMENT,
-		    "categoricalColumns belong to model wide-deep, which needs them");
+		return spec_invalid(
+		    train, err, "categoricalColumns belong to model wide-deep, which needs them");
 	if (!t->n_hidden && models[model].default_units)
 		t->hidden[t->n_hidden++] = models[model].default_units;
 	return 0;
@@ -160,167 +169,66 @@ static int read_model(struct train_spec *t, const struct mu_doc_node *train, str
 
 int job_spec_read_train(struct train_spec *t, const struct mu_doc_node *train, struct mu_err *err)
 {
-	static const char *const known[] = {"model",
-					    "dataset",
-					    "hiddenUnits",
-					    "batchSize",
-					    "learningRate",
-					    "optimizer",
-					    "momentum",
-					    "steps",
-					    "seed",
-					    "learningRateDecay",
-					    "l2",
-					    "clipNorm",
-					    "categoricalColumns",
-					    "embeddingSize",
-					    "perturbations",
-					    "noise",
-					    "validation",
-					    "exportPath",
-					    NULL};
-	int optimizer = 0, rc;
-	int64_t batch = 32;
+	struct mu_doc_node *decay, *validation;
+	int rc;
 
-	t->learning_rate = 0.1;
-	t->momentum = 0.9;
-	t->steps = 1000;
-	t->seed = 1;
-	if ((rc = mu_doc_known_keys(train, known, err)) ||
-	    (rc = mu_doc_opt_choice(train, "optimizer", optimizers, &optimizer, err)) ||
-	    (rc = mu_doc_opt_int(train, "batchSize", 1, 1 << 20, &batch, err)) ||
-	    (rc = mu_doc_opt_float(train, "learningRate", 0, FLT_MAX, &t->learning_rate, err)) ||
-	    (rc = mu_doc_opt_float(train, "momentum", 0, 1, &t->momentum, err)) ||
-	    (rc = mu_doc_opt_float(train, "l2", 0, FLT_MAX, &t->l2, err)) ||
-	    (rc = mu_doc_opt_float(train, "clipNorm", 0, FLT_MAX, &t->clip_norm, err)) ||
-	    (rc = read_decay(t, train, err)) || (rc = read_validation(t, train, err)) ||
-	    (rc = mu_doc_opt_text(train, "exportPath", &t->export_prefix, err)) ||
-	    (rc = mu_doc_opt_int(train, "steps", 1, INT64_MAX / 2, &t->steps, err)) ||
-	    (rc = mu_doc_opt_int(train, "seed", 0, INT64_MAX / 2, &t->seed, err)))
+	if ((rc = mu_doc_opt_map(train, "learningRateDecay", &decay, err)) ||
+	    (rc = mu_doc_opt_map(train, "validation", &validation, err)))
 		return rc;
-	t->optimizer = optimizers[optimizer];
-	t->batch_size = (int)batch;
-	if ((rc = read_dataset(t, train, err)))
+	t->model = model_names[0];
+	t->decay = decay ? DECAY_EXPONENTIAL : 0;
+	t->validation_steps = validation ? VALIDATION_STEPS : 0;
+	if ((rc = fields_read(train, train_fields, t, err)) ||
+	    (rc = fields_read(decay, decay_fields, t, err)) ||
+	    (rc = fields_read(validation, validation_fields, t, err)) ||
+	    (rc = read_dataset(t, train, err)))
 		return rc;
 	return read_model(t, train, err);
 }
 
-static void add_opt(struct mu_doc *d, struct mu_doc_node *to, const char *key, const char *text)
+static void write_ints(cJSON *to, const char *key, const int *v, unsigned n)
 {
-	if (text)
-		mu_doc_add_str(d, to, key, text);
+	if (n)
+		cJSON_AddItemToObject(to, key, cJSON_CreateIntArray(v, (int)n));
 }
 
-static void write_ints(struct mu_doc *d, struct mu_doc_node *to, const char *key, const int *v,
-		       unsigned n)
+static void write_train(cJSON *json, const struct train_spec *t)
 {
-	struct mu_doc_node *list = n ? mu_doc_add(d, to, key, MU_DOC_LIST) : NULL;
-
-	for (unsigned i = 0; i < n; i++)
-		mu_doc_add_int(d, list, NULL, v[i]);
-}
-
-static void write_train(struct mu_doc *d, const struct train_spec *t)
-{
-	struct mu_doc_node *n = mu_doc_add(d, d->root, "train", MU_DOC_MAP);
-
-	mu_doc_add_str(d, n, "model", t->model);
-	write_ints(d, n, "hiddenUnits", t->hidden, t->n_hidden);
-	write_ints(d, n, "categoricalColumns", t->categorical, t->n_categorical);
-	mu_doc_add_int(d, n, "embeddingSize", t->embedding);
-	mu_doc_add_int(d, n, "perturbations", t->pairs);
-	mu_doc_add_float(d, n, "noise", t->noise);
-	mu_doc_add_int(d, n, "batchSize", t->batch_size);
-	mu_doc_add_float(d, n, "learningRate", t->learning_rate);
-	mu_doc_add_str(d, n, "optimizer", t->optimizer);
-	mu_doc_add_float(d, n, "momentum", t->momentum);
-	mu_doc_add_float(d, n, "l2", t->l2);
-	mu_doc_add_float(d, n, "clipNorm", t->clip_norm);
-	struct mu_doc_node *decay = mu_doc_add(d, n, "learningRateDecay", MU_DOC_MAP);
-	mu_doc_add_str(d, decay, "kind", decays[t->decay]);
-	mu_doc_add_float(d, decay, "rate", t->decay_rate);
-	mu_doc_add_int(d, decay, "steps", t->decay_steps);
-	mu_doc_add_int(d, n, "steps", t->steps);
-	if (t->validation_steps) {
-		struct mu_doc_node *v = mu_doc_add(d, n, "validation", MU_DOC_MAP);
-
-		mu_doc_add_int(d, v, "everySteps", t->validation_steps);
-		mu_doc_add_int(d, v, "patience", t->patience);
-	}
-	add_opt(d, n, "exportPath", t->export_prefix);
-	mu_doc_add_int(d, n, "seed", t->seed);
-	struct mu_doc_node *s = mu_doc_add(d, n, "dataset", MU_DOC_MAP);
-	mu_doc_add_str(d, s, "format", dataset_format_names[t->format]);
-	add_opt(d, s, "path", t->path);
-	add_opt(d, s, "testPath", t->test_path);
-	add_opt(d, s, "featureKey", t->feature);
-	add_opt(d, s, "labelKey", t->label);
-	mu_doc_add_str(d, s, "badRecords", t->skip_bad ? "skip" : "fail");
-	add_opt(d, s, "trainImages", t->train_images);
-	add_opt(d, s, "trainLabels", t->train_labels);
-	add_opt(d, s, "testImages", t->test_images);
-	add_opt(d, s, "testLabels", t->test_labels);
-	mu_doc_add_float(d, s, "testFraction", t->test_fraction);
-	mu_doc_add_int(d, s, "splitSeed", t->split_seed);
-	mu_doc_add_float(d, s, "scale", t->scale);
+	fields_encode(json, train_fields, t);
+	write_ints(json, "hiddenUnits", t->hidden, t->n_hidden);
+	write_ints(json, "categoricalColumns", t->categorical, t->n_categorical);
+	fields_encode(cJSON_AddObjectToObject(json, "learningRateDecay"), decay_fields, t);
+	if (t->validation_steps)
+		fields_encode(cJSON_AddObjectToObject(json, "validation"), validation_fields, t);
+	fields_encode(cJSON_AddObjectToObject(json, "dataset"), dataset_fields, t);
 }
 
 void train_spec_write(const struct train_spec *t, struct mu_buf *out)
 {
-	MU_AUTO(mu_doc_free) struct mu_doc *d = mu_doc_new("");
+	cJSON *json = cJSON_CreateObject();
 
-	mu_doc_add(d, NULL, NULL, MU_DOC_MAP);
 	if (t->model)
-		write_train(d, t);
-	mu_doc_add_bool(d, d->root, "sync", t->sync);
-	mu_doc_add_int(d, d->root, "replicasToAggregate", t->replicas_to_aggregate);
-	mu_doc_add_int(d, d->root, "backupWorkers", t->backup_workers);
-	add_opt(d, d->root, "checkpointPath", t->checkpoint_path);
-	mu_doc_add_int(d, d->root, "checkpointSeconds", t->checkpoint_seconds);
-	mu_doc_add_int(d, d->root, "checkpointSteps", t->checkpoint_steps);
-	mu_doc_add_int(d, d->root, "checkpointKeep", t->checkpoint_keep);
-	add_opt(d, d->root, "summaryPath", t->summary_path);
-	mu_doc_add_int(d, d->root, "summarySteps", t->summary_steps);
-	mu_json_write(out, d->root);
-}
-
-static int read_rest(struct train_spec *t, const struct mu_doc_node *root, struct mu_err *err)
-{
-	int64_t aggregate = 0, backup = 0, keep = 5;
-	struct mu_doc_node *train;
-	int rc;
-
-	t->checkpoint_seconds = 60;
-	t->summary_steps = 100;
-	if (root->kind != MU_DOC_MAP)
-		return mu_doc_fail(root, err, MU_INVALID_ARGUMENT, "must be a map");
-	if ((rc = mu_doc_opt_map(root, "train", &train, err)) ||
-	    (rc = mu_doc_opt_bool(root, "sync", &t->sync, err)) ||
-	    (rc = mu_doc_opt_int(root, "replicasToAggregate", 0, INT_MAX, &aggregate, err)) ||
-	    (rc = mu_doc_opt_int(root, "backupWorkers", 0, INT_MAX, &backup, err)) ||
-	    (rc = mu_doc_opt_text(root, "checkpointPath", &t->checkpoint_path, err)) ||
-	    (rc = mu_doc_opt_int(root, "checkpointSeconds", 0, INT_MAX, &t->checkpoint_seconds,
-				 err)) ||
-	    (rc = mu_doc_opt_int(root, "checkpointSteps", 0, INT64_MAX, &t->checkpoint_steps,
-				 err)) ||
-	    (rc = mu_doc_opt_int(root, "checkpointKeep", 1, INT_MAX, &keep, err)) ||
-	    (rc = mu_doc_opt_text(root, "summaryPath", &t->summary_path, err)) ||
-	    (rc = mu_doc_opt_int(root, "summarySteps", 1, INT64_MAX, &t->summary_steps, err)))
-		return rc;
-	t->replicas_to_aggregate = (int)aggregate;
-	t->backup_workers = (int)backup;
-	t->checkpoint_keep = (int)keep;
-	return train ? job_spec_read_train(t, train, err) : 0;
+		write_train(cJSON_AddObjectToObject(json, "train"), t);
+	fields_encode(json, environment_fields, t);
+	mu_json_print(out, json);
+	cJSON_Delete(json);
 }
 
 int train_spec_read(struct train_spec *out, struct mu_doc **doc, struct mu_span json,
 		    struct mu_err *err)
 {
 	MU_AUTO(mu_doc_free) struct mu_doc *d = NULL;
-	struct train_spec t = {0};
+	struct train_spec t = train_spec_defaults;
+	struct mu_doc_node *train;
 	int rc = mu_json_parse(&d, json, "MUSTER_TRAIN", err);
 
-	if (rc || (rc = read_rest(&t, d->root, err)))
+	if (rc)
+		return rc;
+	if (d->root->kind != MU_DOC_MAP)
+		return spec_invalid(d->root, err, "must be a map");
+	if ((rc = fields_read(d->root, environment_fields, &t, err)) ||
+	    (rc = mu_doc_opt_map(d->root, "train", &train, err)) ||
+	    (rc = train ? job_spec_read_train(&t, train, err) : 0))
 		return rc;
 	*out = t;
 	*doc = mu_steal(&d);
