@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster checkpoint: which checkpoints a folder has, which tensors are in one, their values, and
- * what has changed from one to another. */
+/* muster checkpoint: lists checkpoints of a folder, shows tensors and their values, and compares
+ * two checkpoints. */
 #include <math.h>
 #include <stdio.h>
 #include <time.h>
@@ -12,7 +12,7 @@
 
 enum { SHOW_VALUES = 8 };
 
-static int ls(const char *folder)
+static int list_checkpoints(const char *folder)
 {
 	struct mu_checkpoint_state s = {0};
 	struct mu_err err;
@@ -28,7 +28,7 @@ static int ls(const char *folder)
 			strftime(text, sizeof(text), "%F %T", &tm);
 		printf("%s  %s%s%s\n", text, s.all[i],
 		       s.latest && strcmp(s.latest, s.all[i]) == 0 ? "  (latest)" : "",
-		       mu_bundle_exists(s.all[i]) ? "" : "  (files are not here)");
+		       mu_bundle_exists(s.all[i]) ? "" : "  (files are missing)");
 	}
 	mu_checkpoint_state_fini(&s);
 	return CLI_OK;
@@ -57,7 +57,7 @@ bool checkpoint_has_numbers(const struct mu_tensor *t)
 
 static void print_values(const struct mu_tensor *t)
 {
-	double least = INFINITY, most = -INFINITY, sum = 0;
+	double least = INFINITY, greatest = -INFINITY, sum = 0;
 	int64_t n = t->shape.count;
 
 	if (!checkpoint_has_numbers(t))
@@ -66,17 +66,17 @@ static void print_values(const struct mu_tensor *t)
 		double v = checkpoint_value(t, i);
 
 		least = v < least ? v : least;
-		most = v > most ? v : most;
+		greatest = v > greatest ? v : greatest;
 		sum += v;
 	}
 	for (int64_t i = 0; i < n && i < SHOW_VALUES; i++)
 		printf(" %.6g", checkpoint_value(t, i));
 	printf("%s\n", n > SHOW_VALUES ? " …" : "");
 	if (n > 1)
-		printf("least %.6g, mean %.6g, greatest %.6g\n", least, sum / (double)n, most);
+		printf("min %.6g, mean %.6g, max %.6g\n", least, sum / (double)n, greatest);
 }
 
-static int show(const char *prefix, const char *tensor)
+static int show_tensors(const char *prefix, const char *tensor)
 {
 	MU_AUTO(mu_bundle_reader_free) struct mu_bundle_reader *r = NULL;
 	MU_AUTO_TENSOR t = {0};
@@ -100,7 +100,8 @@ static int show(const char *prefix, const char *tensor)
 	return CLI_OK;
 }
 
-/* A folder stands for its latest checkpoint, and a file of a checkpoint for the whole. */
+/* Prefix of a checkpoint, from the prefix itself, one of its files, or a folder (its latest
+ * checkpoint). Returns a new string. */
 static char *prefix_of(const char *arg)
 {
 	const char *index = strstr(arg, ".index"), *data = strstr(arg, ".data-");
@@ -118,11 +119,11 @@ static char *prefix_of(const char *arg)
 int cli_checkpoint(int argc, char **argv)
 {
 	if (argc == 2 && strcmp(argv[0], "ls") == 0)
-		return ls(argv[1]);
+		return list_checkpoints(argv[1]);
 	if ((argc == 2 || argc == 3) && strcmp(argv[0], "show") == 0) {
 		MU_AUTO_FREE char *prefix = prefix_of(argv[1]);
 
-		return show(prefix, argc == 3 ? argv[2] : NULL);
+		return show_tensors(prefix, argc == 3 ? argv[2] : NULL);
 	}
 	if (argc == 3 && strcmp(argv[0], "diff") == 0) {
 		MU_AUTO_FREE char *a = prefix_of(argv[1]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster checkpoint diff: a line for each tensor that one of the two has alone (-, +), or that is
- * another in the second (~), and a last line that counts. */
+/* muster checkpoint diff: one line for each tensor that is only in the first (-) or second (+)
+ * checkpoint, or that differs (~), and a summary line. */
 #include <math.h>
 #include <stdio.h>
 
@@ -18,7 +18,7 @@ static bool same_number(double a, double b)
 	return a == b || (isnan(a) && isnan(b));
 }
 
-/* What has no numbers is compared as it would be sent. */
+/* Compares tensors without numbers by their serialized form. */
 static bool same_bytes(const struct mu_tensor *a, const struct mu_tensor *b)
 {
 	MU_AUTO_BUF x = {0};
@@ -29,7 +29,8 @@ static bool same_bytes(const struct mu_tensor *a, const struct mu_tensor *b)
 	return x.len == y.len && (!x.len || memcmp(x.data, y.data, x.len) == 0);
 }
 
-/* Two tensors of one type and shape: true when they are the same, else says by how much. */
+/* Compares two tensors of the same type and shape. True if they are equal, else prints the
+ * difference. */
 static bool same_values(const char *name, const struct mu_tensor *a, const struct mu_tensor *b)
 {
 	int64_t differ = 0, at = 0, n = a->shape.count;
@@ -54,22 +55,22 @@ static bool same_values(const char *name, const struct mu_tensor *a, const struc
 		}
 	}
 	if (differ)
-		printf("~ %s %s %s: %lld of %lld values, most at %lld: %.6g -> %.6g\n", name,
-		       mu_dtype_name(a->dtype), mu_shape_str(&a->shape), (long long)differ,
-		       (long long)n, (long long)at, checkpoint_value(a, at),
-		       checkpoint_value(b, at));
+		printf(
+		    "~ %s %s %s: %lld of %lld values, largest difference at %lld: %.6g -> %.6g\n",
+		    name, mu_dtype_name(a->dtype), mu_shape_str(&a->shape), (long long)differ,
+		    (long long)n, (long long)at, checkpoint_value(a, at), checkpoint_value(b, at));
 	return !differ;
 }
 
-static void put_type(const char *sign, const struct mu_bundle_entry *e)
+static void print_entry(const char *sign, const struct mu_bundle_entry *e)
 {
 	printf("%s %s %s %s\n", sign, e->name, mu_dtype_name(e->dtype), mu_shape_str(&e->shape));
 }
 
-/* A tensor that both have. */
-static int compare(struct mu_bundle_reader *a, struct mu_bundle_reader *b,
-		   const struct mu_bundle_entry *x, const struct mu_bundle_entry *y,
-		   struct counts *n, struct mu_err *err)
+/* Compares a tensor that both checkpoints contain. */
+static int compare_entry(struct mu_bundle_reader *a, struct mu_bundle_reader *b,
+			 const struct mu_bundle_entry *x, const struct mu_bundle_entry *y,
+			 struct counts *n, struct mu_err *err)
 {
 	MU_AUTO_TENSOR left = {0};
 	MU_AUTO_TENSOR right = {0};
@@ -77,8 +78,8 @@ static int compare(struct mu_bundle_reader *a, struct mu_bundle_reader *b,
 	int rc;
 
 	if (x->dtype != y->dtype || !mu_shape_eq(&x->shape, &y->shape)) {
-		put_type("-", x);
-		put_type("+", y);
+		print_entry("-", x);
+		print_entry("+", y);
 		n->changed++;
 		return 0;
 	}
@@ -93,9 +94,9 @@ static int compare(struct mu_bundle_reader *a, struct mu_bundle_reader *b,
 	return 0;
 }
 
-/* Both lists rise by name. */
-static int walk(struct mu_bundle_reader *a, struct mu_bundle_reader *b, struct counts *n,
-		struct mu_err *err)
+/* Merges the two entry lists, which are sorted by name. */
+static int compare_entries(struct mu_bundle_reader *a, struct mu_bundle_reader *b, struct counts *n,
+			   struct mu_err *err)
 {
 	unsigned i = 0, j = 0, n_a = mu_bundle_count(a), n_b = mu_bundle_count(b);
 	int rc = 0;
@@ -106,9 +107,9 @@ static int walk(struct mu_bundle_reader *a, struct mu_bundle_reader *b, struct c
 		int order = !x ? 1 : !y ? -1 : strcmp(x->name, y->name);
 
 		if (order == 0)
-			rc = compare(a, b, x, y, n, err);
+			rc = compare_entry(a, b, x, y, n, err);
 		else
-			put_type(order < 0 ? "-" : "+", order < 0 ? x : y);
+			print_entry(order < 0 ? "-" : "+", order < 0 ? x : y);
 		n->only_a += order < 0;
 		n->only_b += order > 0;
 		i += order <= 0;
@@ -125,11 +126,11 @@ int checkpoint_diff(const char *a, const char *b)
 	struct mu_err err;
 
 	if (mu_bundle_open(&left, a, &err) || mu_bundle_open(&right, b, &err) ||
-	    walk(left, right, &n, &err)) {
+	    compare_entries(left, right, &n, &err)) {
 		cli_fail(&err);
-		return CLI_USAGE; /* as diff and cmp have it: 1 says that they differ */
+		return CLI_USAGE; /* as diff(1) and cmp(1): 1 means that they differ */
 	}
-	printf("%u the same, %u changed, %u only in %s, %u only in %s\n", n.same, n.changed,
-	       n.only_a, a, n.only_b, b);
+	printf("%u equal, %u changed, %u only in %s, %u only in %s\n", n.same, n.changed, n.only_a,
+	       a, n.only_b, b);
 	return n.changed || n.only_a || n.only_b ? CLI_FAILED : CLI_OK;
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs of `muster`, and what they share.
+/* The verbs of `muster`, and their common functions.
  *
- * A verb is a row of the table in main.c and a file of its own.  It gets its arguments without the
- * verb itself and returns the exit status: 0, 1 for a failure that it has reported, 2 for a wrong
- * command line.
+ * A verb is a row of the table in main.c and has its own file. Its function gets the arguments
+ * without the verb and returns the exit status: 0, 1 for a failure that it has reported, 2 for a
+ * wrong command line.
  */
 #ifndef CLI_CLI_H
 #define CLI_CLI_H
@@ -14,9 +14,9 @@ enum {
 	CLI_OK = 0,
 	CLI_FAILED = 1,
 	CLI_USAGE = 2,
-	CLI_INTERRUPTED = 130, /* as a shell says of SIGINT */
-	CLI_TRY_AGAIN = 138,   /* 128 and more: the restart policy ExitCode starts it again */
-	CLI_TERMINATED = 143,  /* as a shell says of SIGTERM */
+	CLI_INTERRUPTED = 130, /* 128 + SIGINT, as in a shell */
+	CLI_TRY_AGAIN = 138,   /* 128 or more: the restart policy ExitCode restarts the task */
+	CLI_TERMINATED = 143,  /* 128 + SIGTERM, as in a shell */
 };
 
 struct cli_verb {
@@ -25,7 +25,7 @@ struct cli_verb {
 };
 extern const struct cli_verb cli_verbs[];
 extern const unsigned cli_n_verbs;
-const struct cli_verb *cli_verb_named(const char *name); /* NULL: there is none */
+const struct cli_verb *cli_verb_named(const char *name); /* NULL if there is none */
 
 int cli_man(int argc, char **argv);
 int cli_completion(int argc, char **argv);
@@ -43,16 +43,16 @@ int cli_submit(int argc, char **argv);
 int cli_logs(int argc, char **argv);
 int cli_wait(int argc, char **argv);
 
-/* "muster: <message>" on standard error; returns CLI_FAILED. */
+/* Prints "muster: <message>" to standard error; returns CLI_FAILED. */
 int cli_fail(const struct mu_err *err);
-/* The same with text at hand, and a pointer to the verb's help; returns CLI_USAGE. */
+/* Prints a formatted message and a pointer to the verb's help; returns CLI_USAGE. */
 int cli_usage(const char *verb, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
-/* "--name value" or "--name=value" at argv[*i]: 1 and *value (moving *i), 0 when it is something
- * else, -1 when the value is missing. */
+/* Parses "--name value" or "--name=value" at argv[*i]. Returns 1 and sets *value (advancing *i), 0
+ * for another argument, -1 if the value is missing. */
 int cli_option(int argc, char **argv, int *i, const char *name, const char **value);
 
-/* Appends text without what could move a terminal's cursor. */
+/* Appends text without control characters. */
 void put_safe(struct mu_buf *out, const char *text);
 
 #endif

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The verbs that make HTTP calls: started as muster-cluster, which has the HTTP client and lies
- * beside this program (cli/cluster/cluster.h says why it is another). */
+/* Verbs that make HTTP requests: executes muster-cluster, which has the HTTP client and is in the
+ * same folder as this program (cli/cluster/cluster.h gives the reason). */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@
 
 #define PROGRAM "muster-cluster"
 
-static int start(const char *verb, int argc, char **argv)
+static int exec_muster_cluster(const char *verb, int argc, char **argv)
 {
 	MU_AUTO_FREE const char **words = MU_NEW_ARRAY(const char *, (size_t)argc + 3);
 	char self[4096];
@@ -28,36 +28,36 @@ static int start(const char *verb, int argc, char **argv)
 		execv(self, (char *const *)words);
 	}
 	execvp(PROGRAM, (char *const *)words);
-	mu_fail_errno(&err, errno, PROGRAM ", the program for clusters, cannot be started");
+	mu_fail_errno(&err, errno, "cannot execute " PROGRAM " (the verbs for clusters need it)");
 	return cli_fail(&err);
 }
 
 int cli_top(int argc, char **argv)
 {
-	return start("top", argc, argv);
+	return exec_muster_cluster("top", argc, argv);
 }
 
 int cli_status(int argc, char **argv)
 {
-	return start("status", argc, argv);
+	return exec_muster_cluster("status", argc, argv);
 }
 
 int cli_explain(int argc, char **argv)
 {
-	return start("explain", argc, argv);
+	return exec_muster_cluster("explain", argc, argv);
 }
 
 int cli_submit(int argc, char **argv)
 {
-	return start("submit", argc, argv);
+	return exec_muster_cluster("submit", argc, argv);
 }
 
 int cli_logs(int argc, char **argv)
 {
-	return start("logs", argc, argv);
+	return exec_muster_cluster("logs", argc, argv);
 }
 
 int cli_wait(int argc, char **argv)
 {
-	return start("wait", argc, argv);
+	return exec_muster_cluster("wait", argc, argv);
 }

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What each shell needs to complete verbs, their options and files, made from the table of verbs.
- */
+/* Shell completion of verbs, options and files, generated from the table of verbs. */
 #include <stdio.h>
 #include <string.h>
 
@@ -8,13 +7,13 @@
 #include "cli/verb_help.h"
 #include "lib/base/mem.h"
 
-static bool takes_a_verb(const struct cli_verb *v)
+static bool expects_verb(const struct cli_verb *v)
 {
 	return strcmp(v->name, "help") == 0 || strcmp(v->name, "man") == 0;
 }
 
-/* What a word does: of an option what its page says, else nothing. */
-static const char *meaning(const char *verb, const char *word, size_t n)
+/* Description of a word: for an option from its manual page, else "". */
+static const char *word_description(const char *verb, const char *word, size_t n)
 {
 	for (const struct verb_option *o = verb_options; o->verb; o++)
 		if (strcmp(o->verb, verb) == 0 && strncmp(o->option, word, n) == 0 &&
@@ -23,8 +22,8 @@ static const char *meaning(const char *verb, const char *word, size_t n)
 	return "";
 }
 
-/* Each word of a verb's arguments that is to be typed as it is: options, and names in small
- * letters; what is in capitals stands for something else. */
+/* Calls a function for each literal word of a verb's arguments: options and lower-case names. Words
+ * in capitals are placeholders. */
 static void each_word(const struct cli_verb *v,
 		      void (*put)(const struct cli_verb *v, const char *word, size_t n,
 				  const char *what))
@@ -36,22 +35,22 @@ static void each_word(const struct cli_verb *v,
 
 		if (n && (*at == '-' || (*at >= 'a' && *at <= 'z' &&
 					 strcspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ.") >= n)))
-			put(v, at, n, meaning(v->name, at, n));
+			put(v, at, n, word_description(v->name, at, n));
 		at += n;
 		at += strspn(at, between);
 	}
-	for (unsigned i = 0; takes_a_verb(v) && i < cli_n_verbs; i++)
+	for (unsigned i = 0; expects_verb(v) && i < cli_n_verbs; i++)
 		put(v, cli_verbs[i].name, strlen(cli_verbs[i].name), cli_verbs[i].what);
 }
 
-static void put_plain(const struct cli_verb *v, const char *word, size_t n, const char *what)
+static void print_bash_word(const struct cli_verb *v, const char *word, size_t n, const char *what)
 {
 	printf("%.*s ", (int)n, word);
 }
 
 /* ---- bash ---- */
 
-static void bash(void)
+static void print_bash(void)
 {
 	printf("_muster() {\n"
 	       "  local words\n"
@@ -65,7 +64,7 @@ static void bash(void)
 	       "  case \"${COMP_WORDS[1]}\" in\n");
 	for (unsigned i = 0; i < cli_n_verbs; i++) {
 		printf("    %s) words='", cli_verbs[i].name);
-		each_word(&cli_verbs[i], put_plain);
+		each_word(&cli_verbs[i], print_bash_word);
 		printf("' ;;\n");
 	}
 	printf("  esac\n"
@@ -76,8 +75,8 @@ static void bash(void)
 
 /* ---- zsh ---- */
 
-/* Within single quotes; a colon would end the word that it explains. */
-static void put_zsh(const struct cli_verb *v, const char *word, size_t n, const char *what)
+/* Inside single quotes. A colon would separate the word from its description. */
+static void print_zsh_word(const struct cli_verb *v, const char *word, size_t n, const char *what)
 {
 	printf(" '%.*s", (int)n, word);
 	for (putchar(':'); *what; what++)
@@ -85,7 +84,7 @@ static void put_zsh(const struct cli_verb *v, const char *word, size_t n, const 
 	putchar('\'');
 }
 
-static void zsh(void)
+static void print_zsh(void)
 {
 	printf("#compdef muster\n"
 	       "_muster() {\n"
@@ -93,7 +92,8 @@ static void zsh(void)
 	       "  if (( CURRENT == 2 )); then\n"
 	       "    choice=(");
 	for (unsigned i = 0; i < cli_n_verbs; i++)
-		put_zsh(NULL, cli_verbs[i].name, strlen(cli_verbs[i].name), cli_verbs[i].what);
+		print_zsh_word(NULL, cli_verbs[i].name, strlen(cli_verbs[i].name),
+			       cli_verbs[i].what);
 	printf(")\n"
 	       "    _describe -t verbs verb choice\n"
 	       "    return\n"
@@ -101,7 +101,7 @@ static void zsh(void)
 	       "  case \"$words[2]\" in\n");
 	for (unsigned i = 0; i < cli_n_verbs; i++) {
 		printf("    %s) choice=(", cli_verbs[i].name);
-		each_word(&cli_verbs[i], put_zsh);
+		each_word(&cli_verbs[i], print_zsh_word);
 		printf(") ;;\n");
 	}
 	printf("  esac\n"
@@ -114,36 +114,36 @@ static void zsh(void)
 
 /* ---- fish ---- */
 
-static void put_quoted(const char *text)
+static void print_quoted(const char *text)
 {
 	for (putchar('\''); *text; text++)
 		printf(*text == '\'' || *text == '\\' ? "\\%c" : "%c", *text);
 	putchar('\'');
 }
 
-static void put_fish(const struct cli_verb *v, const char *word, size_t n, const char *what)
+static void print_fish_word(const struct cli_verb *v, const char *word, size_t n, const char *what)
 {
 	printf("complete -c muster -n '__fish_seen_subcommand_from %s' -a '%.*s' -d ", v->name,
 	       (int)n, word);
-	put_quoted(what);
+	print_quoted(what);
 	putchar('\n');
 }
 
-static void fish(void)
+static void print_fish(void)
 {
 	for (unsigned i = 0; i < cli_n_verbs; i++) {
 		printf("complete -c muster -f -n __fish_use_subcommand -a %s -d ",
 		       cli_verbs[i].name);
-		put_quoted(cli_verbs[i].what);
+		print_quoted(cli_verbs[i].what);
 		putchar('\n');
-		each_word(&cli_verbs[i], put_fish);
+		each_word(&cli_verbs[i], print_fish_word);
 	}
 }
 
 static const struct {
 	const char *name;
 	void (*print)(void);
-} shells[] = {{"bash", bash}, {"fish", fish}, {"zsh", zsh}};
+} shells[] = {{"bash", print_bash}, {"fish", print_fish}, {"zsh", print_zsh}};
 
 int cli_completion(int argc, char **argv)
 {
@@ -152,5 +152,5 @@ int cli_completion(int argc, char **argv)
 			shells[i].print();
 			return CLI_OK;
 		}
-	return cli_usage("completion", "for which shell? there are bash, fish and zsh");
+	return cli_usage("completion", "expected a shell: bash, fish or zsh");
 }

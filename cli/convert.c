@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster convert: a Kubeflow TFJob as a DistributedTrainingJob, on standard output. */
+/* muster convert: converts a Kubeflow TFJob to a DistributedTrainingJob on standard output. */
 #include <stdio.h>
 
 #include "cli/cli.h"
-#include "lib/io/yaml.h"
 #include "cli/tfjob.h"
+#include "lib/io/yaml.h"
 #include "operator/api/job_spec.h"
 
 enum { TFJOB_MAX = 4 << 20 };
 
-/* What was made is read again as a manifest: what it would be refused for is said, but it is
- * printed all the same, for somebody to finish. */
-static void check(struct mu_span yaml, const char *path, struct mu_buf *complaint)
+/* Validates the result as a manifest. An invalid result is printed too, with a message, so that the
+ * user can complete it. */
+static void validate_result(struct mu_span yaml, const char *path, struct mu_buf *complaint)
 {
 	MU_AUTO(job_spec_free) struct job_spec *spec = NULL;
 	struct mu_err err = {0};
@@ -31,13 +31,13 @@ static int convert_one(const struct mu_doc *tfjob, const char *path, bool first,
 	if (rc < 0)
 		return rc;
 	convert_write(&yaml, job, mu_buf_span(&notes));
-	check(mu_buf_span(&yaml), "the result", &complaint);
+	validate_result(mu_buf_span(&yaml), "the result", &complaint);
 	if (!first)
 		puts("---");
 	fwrite(yaml.data, 1, yaml.len, stdout);
 	if (complaint.len)
-		fprintf(stderr, "muster: %s: needs a hand before it can be applied: %s\n", path,
-			complaint.data);
+		fprintf(stderr, "muster: %s: must be completed before it can be applied: %s\n",
+			path, complaint.data);
 	return 0;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster events: the scalars of TensorBoard event files as curves in the terminal. */
+/* muster events: shows the scalars of TensorBoard event files as curves in the terminal. */
 #include <dirent.h>
 #include <math.h>
 #include <stdio.h>
@@ -89,7 +89,7 @@ static int read_file(struct board *b, const char *path, struct mu_err *err)
 		if (rc)
 			return mu_wrap(err, "%s", path);
 	}
-	/* The last record may still be on its way out of a running trainer. */
+	/* A running trainer may not have written the last record completely. */
 	return more == -(int)MU_OUT_OF_RANGE ? 0 : more;
 }
 
@@ -109,7 +109,7 @@ static int read_folder(struct board *b, const char *folder, struct mu_err *err)
 	int n = scandir(folder, &names, is_events, by_name), rc = 0;
 
 	if (n < 0)
-		return mu_fail(err, MU_NOT_FOUND, "folder '%s' cannot be read", folder);
+		return mu_fail(err, MU_NOT_FOUND, "cannot read folder '%s'", folder);
 	if (!n)
 		rc = mu_fail(err, MU_NOT_FOUND, "no event file (events.out.tfevents.*) in '%s'",
 			     folder);
@@ -124,8 +124,8 @@ static int read_folder(struct board *b, const char *folder, struct mu_err *err)
 	return rc;
 }
 
-/* One character for each of WIDTH columns, each the mean of its share of the points. */
-static void draw(const struct series *s, float least, float most)
+/* One character for each of WIDTH columns: the mean of the points of the column. */
+static void draw_curve(const struct series *s, float least, float most)
 {
 	static const char *const bars[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	size_t columns = s->n < WIDTH ? s->n : WIDTH;
@@ -144,7 +144,7 @@ static void draw(const struct series *s, float least, float most)
 	}
 }
 
-static void print(const struct board *b)
+static void print_board(const struct board *b)
 {
 	for (size_t k = 0; k < b->n; k++) {
 		const struct series *s = b->list[k];
@@ -156,10 +156,9 @@ static void print(const struct board *b)
 		}
 		printf("%s: %zu points, step %lld to %lld\n  ", s->tag, s->n,
 		       (long long)s->steps[0], (long long)s->steps[s->n - 1]);
-		draw(s, least, most);
-		printf("\n  first %.6g, last %.6g, least %.6g, greatest %.6g\n",
-		       (double)s->values[0], (double)s->values[s->n - 1], (double)least,
-		       (double)most);
+		draw_curve(s, least, most);
+		printf("\n  first %.6g, last %.6g, min %.6g, max %.6g\n", (double)s->values[0],
+		       (double)s->values[s->n - 1], (double)least, (double)most);
 	}
 	if (!b->n)
 		printf("no scalars\n");
@@ -173,12 +172,12 @@ int cli_events(int argc, char **argv)
 	int rc;
 
 	if (argc != 1)
-		return cli_usage("events", "expected an event file or a folder of them");
+		return cli_usage("events", "expected an event file or a folder of event files");
 	mu_map_init(&b.by_tag);
 	rc = stat(argv[0], &st) == 0 && S_ISDIR(st.st_mode) ? read_folder(&b, argv[0], &err)
 							    : read_file(&b, argv[0], &err);
 	if (!rc)
-		print(&b);
+		print_board(&b);
 	board_fini(&b);
 	return rc ? cli_fail(&err) : CLI_OK;
 }

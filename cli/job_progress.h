@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a job is, as every verb prints it: muster run, wait and explain. */
+/* Progress of a job, printed alike by muster run, wait and explain. */
 #ifndef CLI_JOB_PROGRESS_H
 #define CLI_JOB_PROGRESS_H
 
 #include "lib/base/buf.h"
 
 struct job_progress {
-	int64_t step, target;                               /* target 0: none is set */
+	int64_t step, target;                               /* target 0: unknown */
 	double loss, steps_per_second, examples_per_second; /* NAN: unknown */
 };
 
-/* Appends "step 50/200 (25%)  9.5 steps/s  304 examples/s  loss 0.41" without the unknown parts. */
+/* Appends "step 50/200 (25%)  9.5 steps/s  304 examples/s  loss 0.41", without unknown parts. */
 void job_progress_put(struct mu_buf *out, const struct job_progress *p);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster: the command line.  Everything it can do is a row of the table below. */
+/* muster: the command line. Each verb is a row of the table below. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,40 +18,38 @@ static int help(int argc, char **argv);
 
 const struct cli_verb cli_verbs[] = {
     {"run", "JOB.yaml [--fresh] [--logs DIR] [--log-size MIB] [--scale TASK=N]",
-     "run a DistributedTrainingJob as processes on this machine; --scale: with that many tasks, "
-     "also when it runs already",
+     "run a DistributedTrainingJob as processes on this machine; --scale: set the number of tasks, "
+     "also of a running job",
      cli_run},
-    {"scale", "JOB|JOB.yaml TASK=N", "more or fewer workers for a job that muster run runs",
+    {"scale", "JOB|JOB.yaml TASK=N", "change the number of workers of a job that muster run runs",
      cli_scale},
     {"validate", "[--plan] JOB.yaml…",
-     "check manifests as the API server would; --plan: say what the operator would do",
+     "check manifests as the API server does; --plan: show what the operator would do",
      cli_validate},
-    {"convert", "TFJOB.yaml…", "turn Kubeflow TFJobs into DistributedTrainingJobs, with notes",
+    {"convert", "TFJOB.yaml…", "convert Kubeflow TFJobs to DistributedTrainingJobs, with notes",
      cli_convert},
     {"checkpoint", "ls DIR | show PREFIX [TENSOR] | diff PREFIX PREFIX",
-     "look into checkpoints; diff: which tensors are others, and by how much (1 when any is)",
-     cli_checkpoint},
+     "list, show and compare checkpoints; diff: exit status 1 if they differ", cli_checkpoint},
     {"events", "FILE|DIR", "show the curves of TensorBoard event files", cli_events},
-    {"status", "HOST:PORT", "ask a task server how it is", cli_status},
+    {"status", "HOST:PORT", "show the state of a task server", cli_status},
     {"submit", "JOB.yaml [--force-conflicts] [-n NAMESPACE] [--context NAME]",
      "check a manifest and apply it to a cluster", cli_submit},
     {"logs", "JOB [TASK/INDEX] [-f] [--tail N] [--previous] [-n NAMESPACE] [--context NAME]",
-     "the logs of a job's tasks in a cluster", cli_logs},
+     "print the logs of a job's tasks in a cluster", cli_logs},
     {"wait", "JOB [--timeout TIME] [-n NAMESPACE] [--context NAME]",
      "wait until a job of a cluster has ended", cli_wait},
     {"top", "[-n NAMESPACE | -A] [--once] [--context NAME]",
-     "the jobs of a cluster, the busiest first", cli_top},
+     "list the jobs of a cluster, the fastest first", cli_top},
     {"explain", "JOB [-n NAMESPACE] [--context NAME]",
-     "why a job of a cluster waits, is slow or has failed", cli_explain},
+     "explain why a job of a cluster waits, is slow or has failed", cli_explain},
     {"train", "[--manifest JOB.yaml]",
-     "be one task of a job: the server and the ready-made trainer (TF_CONFIG, MUSTER_TRAIN)",
+     "run one task of a job: the server and the built-in trainer (TF_CONFIG, MUSTER_TRAIN)",
      cli_train},
     {"completion", "bash|fish|zsh", "print a shell's completion: source <(muster completion bash)",
      cli_completion},
-    {"man", "[VERB]", "print the manual page, or that of a verb: muster man run | man -l -",
-     cli_man},
-    {"version", "", "the version", version},
-    {"help", "[VERB]", "this text", help},
+    {"man", "[VERB]", "print a manual page: muster man run | man -l -", cli_man},
+    {"version", "", "print the version", version},
+    {"help", "[VERB]", "print this text, or the help of a verb", help},
 };
 const unsigned cli_n_verbs = MU_COUNT(cli_verbs);
 
@@ -63,9 +61,9 @@ const struct cli_verb *cli_verb_named(const char *name)
 	return NULL;
 }
 
-static int no_verb(const char *name)
+static int unknown_verb(const char *name)
 {
-	fprintf(stderr, "muster: there is no verb '%s'; 'muster help' lists them\n", name);
+	fprintf(stderr, "muster: unknown verb '%s'; 'muster help' lists the verbs\n", name);
 	return CLI_USAGE;
 }
 
@@ -74,7 +72,7 @@ static int help(int argc, char **argv)
 	const struct cli_verb *of = argc ? cli_verb_named(argv[0]) : NULL;
 
 	if (argc && !of)
-		return no_verb(argv[0]);
+		return unknown_verb(argv[0]);
 	printf("muster: distributed training with parameter servers\n\n");
 	for (const struct cli_verb *v = cli_verbs; v < cli_verbs + cli_n_verbs; v++)
 		if (!of || v == of)
@@ -85,16 +83,16 @@ static int help(int argc, char **argv)
 	return CLI_OK;
 }
 
-/* Of the first word, which may be an option that asks for one. */
-static const struct cli_verb *find(const char *name)
+/* Finds the verb of the first argument, which may also be --help or --version. */
+static const struct cli_verb *find_verb(const char *name)
 {
 	const struct cli_verb *v = cli_verb_named(name);
 
 	if (v)
 		return v;
 	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
-		return find("help");
-	return strcmp(name, "--version") == 0 ? find("version") : NULL;
+		return find_verb("help");
+	return strcmp(name, "--version") == 0 ? find_verb("version") : NULL;
 }
 
 int main(int argc, char **argv)
@@ -106,9 +104,9 @@ int main(int argc, char **argv)
 		help(0, NULL);
 		return CLI_USAGE;
 	}
-	v = find(argv[1]);
+	v = find_verb(argv[1]);
 	if (!v)
-		return no_verb(argv[1]);
+		return unknown_verb(argv[1]);
 	if (argc > 2 && (strcmp(argv[2], "--help") == 0 || strcmp(argv[2], "-h") == 0))
 		return help(1, (char *[]){(char *)v->name});
 	return v->run(argc - 2, argv + 2);

@@ -8,8 +8,8 @@
 /* "-" is standard input. */
 int manifest_read(struct job_spec **out, const char *path, struct mu_err *err);
 
-/* The job that a word of a command line names: NAME, job/NAME, or a manifest's path.  *ns is the
- * manifest's namespace, NULL when it has none; both are new memory. */
+/* Finds the job of a command-line argument: NAME, job/NAME, or the path of a manifest. *ns is the
+ * manifest's namespace, or NULL. Both are new strings. */
 int manifest_job(const char *word, char **name, char **ns, struct mu_err *err);
 
 #endif

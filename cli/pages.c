@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The manual pages, made from the table of verbs. */
+/* The manual pages, generated from the table of verbs. */
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
@@ -7,8 +7,8 @@
 #include "cli/cli.h"
 #include "cli/verb_help.h"
 
-/* A line that starts with a dot or an apostrophe would be a request, a backslash an escape. */
-static void roff(const char *text)
+/* Escapes roff: a dot or apostrophe at the start of a line is a request, a backslash an escape. */
+static void print_roff(const char *text)
 {
 	if (*text == '.' || *text == '\'')
 		fputs("\\&", stdout);
@@ -19,16 +19,16 @@ static void roff(const char *text)
 	}
 }
 
-static void tagged(const char *tag, const char *what)
+static void print_tagged(const char *tag, const char *what)
 {
 	printf(".TP\n.B ");
-	roff(tag);
+	print_roff(tag);
 	putchar('\n');
-	roff(what);
+	print_roff(what);
 	putchar('\n');
 }
 
-static int page_of_all(void)
+static int print_main_page(void)
 {
 	printf(".TH MUSTER 1 \"\" \"muster " MUSTER_VERSION "\"\n"
 	       ".SH NAME\nmuster \\- distributed training with parameter servers\n"
@@ -40,10 +40,10 @@ static int page_of_all(void)
 		printf(".TP\n.B muster %s\n", v->name);
 		if (*v->args) {
 			printf(".I ");
-			roff(v->args);
+			print_roff(v->args);
 			printf("\n.br\n");
 		}
-		roff(v->what);
+		print_roff(v->what);
 		putchar('\n');
 	}
 	printf(".SH EXIT STATUS\n"
@@ -60,7 +60,7 @@ static bool has_options(const char *verb)
 	return false;
 }
 
-static int page_of(const struct cli_verb *v)
+static int print_verb_page(const struct cli_verb *v)
 {
 	const struct verb_text *t = verb_texts;
 
@@ -68,23 +68,23 @@ static int page_of(const struct cli_verb *v)
 		t++;
 	printf(".TH MUSTER-%s 1 \"\" \"muster " MUSTER_VERSION "\"\n.SH NAME\nmuster\\-%s \\- ",
 	       v->name, v->name);
-	roff(v->what);
+	print_roff(v->what);
 	printf("\n.SH SYNOPSIS\n.B muster %s\n.I ", v->name);
-	roff(*v->args ? v->args : " ");
+	print_roff(*v->args ? v->args : " ");
 	printf("\n.SH DESCRIPTION\n");
-	roff(t->verb ? t->text : v->what);
+	print_roff(t->verb ? t->text : v->what);
 	if (has_options(v->name))
 		printf("\n.SH OPTIONS");
 	putchar('\n');
 	for (const struct verb_option *o = verb_options; o->verb; o++)
 		if (strcmp(o->verb, v->name) == 0)
-			tagged(o->option, o->what);
+			print_tagged(o->option, o->what);
 	printf(".SH EXIT STATUS\n");
-	roff(t->verb && t->status ? t->status : "0 for success, 1 for a failure.");
+	print_roff(t->verb && t->status ? t->status : "0 for success, 1 for a failure.");
 	printf("\n2 for a wrong command line.\n");
 	if (t->verb && t->example) {
 		printf(".SH EXAMPLE\n");
-		roff(t->example);
+		print_roff(t->example);
 		putchar('\n');
 	}
 	printf(".SH SEE ALSO\nmuster(1)\n");
@@ -96,9 +96,9 @@ int cli_man(int argc, char **argv)
 	const struct cli_verb *v;
 
 	if (argc > 1)
-		return cli_usage("man", "of one verb at a time");
+		return cli_usage("man", "expected at most one verb");
 	if (!argc)
-		return page_of_all();
+		return print_main_page();
 	v = cli_verb_named(argv[0]);
-	return v ? page_of(v) : cli_usage("man", "there is no verb '%s'", argv[0]);
+	return v ? print_verb_page(v) : cli_usage("man", "unknown verb '%s'", argv[0]);
 }

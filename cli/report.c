@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all verbs say alike: failures, wrong command lines, options. */
+/* Common functions of all verbs: failures, usage errors and options. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 
-/* One line, though a server's message may have several. */
+/* Prints one line, even if a server's message has several. */
 int cli_fail(const struct mu_err *err)
 {
 	fputs("muster: ", stderr);

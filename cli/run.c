@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster run: the operator's plan, carried out with processes.
+/* muster run: executes the operator's plan with processes.
  *
- * Each turn of the loop looks at the processes, asks job_plan what to do, does it, and shows the
- * view; there is no other logic here about when a task starts, is restarted or is done.  Ctrl-C
- * first asks the workers to save and end (SIGTERM), then ps; a second one ends everything at once.
+ * Each iteration polls the processes, asks job_plan what to do, does it, and updates the view. All
+ * decisions about starts, restarts and completion are in job_plan. The first Ctrl-C ends the
+ * workers, which save (SIGTERM), then the ps tasks. A second Ctrl-C kills everything.
  */
 #include <errno.h>
 #include <limits.h>
@@ -22,8 +22,8 @@
 #include "lib/base/cpus.h"
 #include "lib/io/folders.h"
 
-enum { LOG_MIB = 64, MOST_LOG_MIB = 1 << 20 };
-enum { TURN_MS = 50, KILL_AFTER_SECONDS = 10, STOP_SECONDS = 15, PATH_SIZE = 4096 };
+enum { DEFAULT_LOG_MIB = 64, MAX_LOG_MIB = 1 << 20 };
+enum { POLL_MS = 50, KILL_TIMEOUT_S = 10, STOP_TIMEOUT_S = 15, PATH_SIZE = 4096 };
 
 struct run {
 	struct job_spec *spec;
@@ -53,8 +53,8 @@ static void on_line(void *user, const struct local_task *t, const char *text)
 		run_view_take(&r->view, text, mu_wall());
 }
 
-/* Those who compute share the processors out; ps tasks mostly wait for them. */
-static unsigned threads_each(const struct job_spec *s)
+/* Compute threads for each task. The computing tasks share the CPUs; ps tasks mostly wait. */
+static unsigned threads_per_task(const struct job_spec *s)
 {
 	unsigned computing = 0;
 
@@ -64,7 +64,7 @@ static unsigned threads_each(const struct job_spec *s)
 	return computing < mu_cpus() ? mu_cpus() / (computing ? computing : 1) : 1;
 }
 
-/* ---- the plan's actions ---- */
+/* ---- actions of the plan ---- */
 
 static enum pod_phase phase_of(const struct local_task *t)
 {
@@ -73,16 +73,16 @@ static enum pod_phase phase_of(const struct local_task *t)
 	return t->exit_code == 0 ? POD_SUCCEEDED : POD_FAILED;
 }
 
-static void say_failure(struct run *r, const struct local_task *t)
+static void report_failure(struct run *r, const struct local_task *t)
 {
 	if (t->exit_code > 128 && t->exit_code < 128 + NSIG)
-		run_view_say(&r->view, "%s-%d was ended by signal %d (%s), see %s/%s-%d.log",
+		run_view_say(&r->view, "%s-%d was killed by signal %d (%s), see %s/%s-%d.log",
 			     t->task, t->index, t->exit_code - 128, strsignal(t->exit_code - 128),
 			     r->logs, t->task, t->index);
 	else
 		run_view_say(&r->view, "%s-%d ended with exit code %d, see %s/%s-%d.log: %s",
 			     t->task, t->index, t->exit_code, r->logs, t->task, t->index,
-			     t->last[0] ? t->last : "(it said nothing)");
+			     t->last[0] ? t->last : "(no output)");
 }
 
 static void delete_task(struct run *r, const char *uid, double now)
@@ -100,9 +100,9 @@ static void delete_task(struct run *r, const char *uid, double now)
 	run_tasks_signal(t, SIGTERM);
 }
 
-/* Those that were told to end, as a kubelet does it: gone when the plan has seen how they ended, by
- * force when they do not. */
-static void carry_off(struct run *r, double now)
+/* Acts like a kubelet for deleted tasks: removes a task when the plan has recorded its end, and
+ * kills a task that does not end. */
+static void reap_deleted(struct run *r, double now)
 {
 	for (unsigned i = r->tasks.n; i-- > 0;) {
 		struct local_task *t = r->tasks.list[i];
@@ -111,12 +111,13 @@ static void carry_off(struct run *r, double now)
 			continue;
 		if (t->pid == 0)
 			run_tasks_remove(&r->tasks, t);
-		else if (now - t->killed_at > KILL_AFTER_SECONDS)
+		else if (now - t->killed_at > KILL_TIMEOUT_S)
 			run_tasks_signal(t, SIGKILL);
 	}
 }
 
-static int act(struct run *r, const struct plan_action *a, double now, struct mu_err *err)
+static int execute_action(struct run *r, const struct plan_action *a, double now,
+			  struct mu_err *err)
 {
 	struct local_task *t;
 
@@ -127,7 +128,7 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 	case ACTION_CHECK_SECRET:
 	case ACTION_CREATE_POLICY:
 	case ACTION_PUT_GROUP:
-		return 0; /* of a cluster */
+		return 0; /* only for clusters */
 	case ACTION_CREATE_SERVICE:
 		r->service = true;
 		return 0;
@@ -153,9 +154,9 @@ static int act(struct run *r, const struct plan_action *a, double now, struct mu
 	return 0;
 }
 
-/* Prints what has just become true of the job and a person has to know.  How tasks end and restart
- * is printed when it happens. */
-static void say_news(struct run *r, const struct job_status *was, const struct job_status *is)
+/* Prints changes of the job's conditions. Ends and restarts of tasks are printed when they happen.
+ */
+static void report_changes(struct run *r, const struct job_status *was, const struct job_status *is)
 {
 	static const enum condition_type told[] = {COND_DEPARTURE_STUCK, COND_STEP_RESET};
 	const struct condition *ready = &is->conditions[COND_READY];
@@ -173,11 +174,11 @@ static void say_news(struct run *r, const struct job_status *was, const struct j
 		run_view_say(&r->view, "%s", ready->message);
 }
 
-/* One look at the world, one plan, its actions. */
-static int turn(struct run *r, struct mu_err *err)
+/* One iteration: reads the state, makes a plan and executes its actions. */
+static int run_iteration(struct run *r, struct mu_err *err)
 {
 	struct plan_options options = {.image = "muster-task",
-				       .in_the_clear = true, /* on the loopback, by one user */
+				       .in_the_clear = true, /* loopback only, one user */
 				       .address = run_tasks_address,
 				       .log_folder = r->logs,
 				       .user = &r->tasks};
@@ -212,11 +213,11 @@ static int turn(struct run *r, struct mu_err *err)
 	}
 	plan = job_plan_new(r->spec, &options, &seen, now);
 	for (unsigned i = 0; i < plan->n_actions && !rc; i++)
-		rc = act(r, &plan->actions[i], now, err);
-	carry_off(r, now);
+		rc = execute_action(r, &plan->actions[i], now, err);
+	reap_deleted(r, now);
 	struct job_status wanted = {0};
 	job_status_copy(&wanted, &plan->status);
-	say_news(r, &r->status, &wanted);
+	report_changes(r, &r->status, &wanted);
 	job_plan_free(plan);
 	free(pods);
 	job_status_fini(&r->status);
@@ -224,14 +225,14 @@ static int turn(struct run *r, struct mu_err *err)
 	return rc;
 }
 
-/* Decided: what still runs is only to end. */
-static bool over(const struct run *r)
+/* True if the job has ended; the remaining tasks only have to terminate. */
+static bool is_over(const struct run *r)
 {
 	return r->status.phase == JOB_SUCCEEDED || r->status.phase == JOB_FAILED;
 }
 
-/* Reads what the tasks say and how they end; each failure is told once. */
-static void watch(struct run *r, int timeout_ms)
+/* Reads the output of the tasks and their exits; reports each failure once. */
+static void poll_tasks(struct run *r, int timeout_ms)
 {
 	double now = mu_wall();
 	bool *ran = MU_NEW_ARRAY(bool, r->tasks.n + 1);
@@ -243,16 +244,16 @@ static void watch(struct run *r, int timeout_ms)
 		const struct local_task *t = r->tasks.list[i];
 
 		if (ran[i] && t->pid == 0 && t->exit_code != 0 && !t->deleting && !interrupts &&
-		    !over(r))
-			say_failure(r, t);
+		    !is_over(r))
+			report_failure(r, t);
 	}
 	free(ran);
 }
 
-/* Ends what still runs: first those who have something to save, then everybody. */
+/* Stops all tasks: first the tasks that save state, then all others. */
 static void stop_all(struct run *r)
 {
-	double until = mu_wall() + STOP_SECONDS;
+	double until = mu_wall() + STOP_TIMEOUT_S;
 	bool servers = false;
 	int seen = interrupts;
 
@@ -262,7 +263,7 @@ static void stop_all(struct run *r)
 	while (run_tasks_alive(&r->tasks) && mu_wall() < until && interrupts == seen) {
 		unsigned others = 0;
 
-		watch(r, TURN_MS);
+		poll_tasks(r, POLL_MS);
 		for (unsigned i = 0; i < r->tasks.n; i++)
 			others +=
 			    r->tasks.list[i]->pid > 0 && strcmp(r->tasks.list[i]->task, "ps") != 0;
@@ -272,38 +273,38 @@ static void stop_all(struct run *r)
 	}
 }
 
-/* What others ask of the job; see run_control.c. */
-static int answer(void *user, char *request, char *said, size_t size, struct mu_err *err)
+/* Handles a request of another process; see run_control.c. */
+static int handle_request(void *user, char *request, char *said, size_t size, struct mu_err *err)
 {
 	struct run *r = user;
 	int rc;
 
 	if (strncmp(request, "scale ", 6) != 0)
-		return mu_fail(err, MU_UNIMPLEMENTED, "'%.100s' cannot be asked of a job", request);
+		return mu_fail(err, MU_UNIMPLEMENTED, "unknown request '%.100s'", request);
 	rc = scale_apply(r->spec, request + 6, said, size, err);
 	if (!rc) {
-		r->tasks.threads = threads_each(r->spec);
+		r->tasks.threads = threads_per_task(r->spec);
 		run_view_say(&r->view, "%s: %s", r->spec->name, said);
 	}
 	return rc;
 }
 
-static int loop(struct run *r)
+static int run_loop(struct run *r)
 {
 	struct mu_err err;
 
 	while (!interrupts) {
-		if (turn(r, &err)) {
+		if (run_iteration(r, &err)) {
 			run_view_clear(&r->view);
 			return cli_fail(&err);
 		}
-		if (over(r) && !run_tasks_alive(&r->tasks))
+		if (is_over(r) && !run_tasks_alive(&r->tasks))
 			break;
-		/* A finished job may keep its ended tasks, but nothing of it may go on running. */
-		if (over(r) && mu_wall() - r->status.completion_time > STOP_SECONDS)
+		/* A finished job may keep its ended tasks, but all processes must end. */
+		if (is_over(r) && mu_wall() - r->status.completion_time > STOP_TIMEOUT_S)
 			break;
-		watch(r, TURN_MS);
-		run_control_serve(&r->control, answer, r);
+		poll_tasks(r, POLL_MS);
+		run_control_serve(&r->control, handle_request, r);
 		run_view_show(&r->view, &r->status, mu_wall());
 	}
 	stop_all(r);
@@ -313,20 +314,20 @@ static int loop(struct run *r)
 	return r->status.phase == JOB_SUCCEEDED ? CLI_OK : CLI_FAILED;
 }
 
-/* ---- before and after ---- */
+/* ---- setup and summary ---- */
 
 struct run_arguments {
 	const char *manifest, *logs, *scale, *log_size;
-	size_t log_limit; /* of log_size, in bytes; 0: none */
+	size_t log_limit; /* in bytes, from --log-size; 0: no limit */
 	bool fresh;
 };
 
-static void say_end(const struct run *r, int status)
+static void print_summary(const struct run *r, int status)
 {
 	const struct run_view *v = &r->view;
 
 	if (status == CLI_INTERRUPTED)
-		printf("%s: stopped at step %lld; run it again to go on from there\n",
+		printf("%s: stopped at step %lld; run it again to continue from there\n",
 		       r->spec->name, (long long)v->progress.step);
 	else
 		run_view_outcome(v, &r->status, mu_wall() - r->started);
@@ -342,8 +343,9 @@ static void say_end(const struct run *r, int status)
 		       program_invocation_name, v->events, r->spec->train.summary_path);
 }
 
-/* Ours alone before anything in them is touched; a folder that is moved aside stays so. */
-static int take_folders(struct run *r, const struct run_arguments *a, struct mu_err *err)
+/* Locks the folders before anything in them is changed. A folder that was moved aside stays there.
+ */
+static int lock_folders(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	const struct train_spec *t = &r->spec->train;
 	const char *job = r->spec->name;
@@ -371,7 +373,7 @@ static int take_folders(struct run *r, const struct run_arguments *a, struct mu_
 static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	ssize_t n = readlink("/proc/self/exe", r->bin_dir, sizeof(r->bin_dir) - 1);
-	int rc = take_folders(r, a, err);
+	int rc = lock_folders(r, a, err);
 
 	if (rc)
 		return rc;
@@ -382,14 +384,14 @@ static int prepare(struct run *r, const struct run_arguments *a, struct mu_err *
 	r->tasks = (struct run_tasks){.logs = r->logs,
 				      .log_limit = a->log_limit,
 				      .bin_dir = r->bin_dir,
-				      .threads = threads_each(r->spec),
+				      .threads = threads_per_task(r->spec),
 				      .line = on_line,
 				      .user = r};
 	run_view_init(&r->view, r->spec->name,
 		      r->spec->program == PROGRAM_TRAIN ? r->spec->train.steps : 0);
 	if (mu_doc_bool(r->spec->doc->root, "spec.security.mtls", false))
-		run_view_say(&r->view, "on one machine tasks talk in the clear over the loopback: "
-				       "security.mtls is for a cluster");
+		run_view_say(&r->view, "security.mtls is ignored: tasks on one machine communicate "
+				       "over the loopback without TLS");
 	return 0;
 }
 
@@ -397,18 +399,18 @@ static bool read_log_size(struct run_arguments *a)
 {
 	const char *text = a->log_size;
 	char *end;
-	long mib = LOG_MIB;
+	long mib = DEFAULT_LOG_MIB;
 
 	if (text) {
 		mib = strtol(text, &end, 10);
-		if (*text < '0' || *text > '9' || *end || mib > MOST_LOG_MIB)
+		if (*text < '0' || *text > '9' || *end || mib > MAX_LOG_MIB)
 			return false;
 	}
 	a->log_limit = (size_t)mib << 20;
 	return true;
 }
 
-/* 0, or the exit status of a wrong command line. */
+/* Returns 0, or the exit status for a wrong command line. */
 static int read_arguments(struct run_arguments *a, int argc, char **argv)
 {
 	for (int i = 0; i < argc; i++) {
@@ -427,16 +429,18 @@ static int read_arguments(struct run_arguments *a, int argc, char **argv)
 		else if (argv[i][0] == '-' && argv[i][1])
 			return cli_usage("run", "unknown option '%s'", argv[i]);
 		else if (a->manifest)
-			return cli_usage("run", "one manifest at a time, got '%s' too", argv[i]);
+			return cli_usage("run", "expected one manifest, got '%s' as well", argv[i]);
 		else
 			a->manifest = argv[i];
 	}
 	if (!read_log_size(a))
-		return cli_usage("run", "--log-size is a number of MiB, got '%s'", a->log_size);
+		return cli_usage("run", "--log-size must be a number of MiB, got '%s'",
+				 a->log_size);
 	return a->manifest ? 0 : cli_usage("run", "no manifest given");
 }
 
-/* --scale: a job that runs already is changed; 1: none does, so it is started with that number. */
+/* --scale: changes a running job. Returns 1 if the job is not running, so that it is started with
+ * that number of tasks. */
 static int scale_running(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	char request[CONTROL_LINE], said[CONTROL_LINE];
@@ -451,7 +455,7 @@ static int scale_running(struct run *r, const struct run_arguments *a, struct mu
 	return rc;
 }
 
-static int start(struct run *r, const struct run_arguments *a, struct mu_err *err)
+static int start_run(struct run *r, const struct run_arguments *a, struct mu_err *err)
 {
 	struct mu_err why;
 	int rc = manifest_read(&r->spec, a->manifest, err);
@@ -483,13 +487,13 @@ int cli_run(int argc, char **argv)
 	sigaction(SIGINT, &interrupt, NULL);
 	sigaction(SIGTERM, &interrupt, NULL);
 	signal(SIGPIPE, SIG_IGN);
-	switch (start(&r, &a, &err)) {
-	case 0: /* it was running */
+	switch (start_run(&r, &a, &err)) {
+	case 0: /* the job was running */
 		break;
 	case 1:
-		status = loop(&r);
+		status = run_loop(&r);
 		run_control_close(&r.control);
-		say_end(&r, status);
+		print_summary(&r, status);
 		break;
 	default:
 		status = cli_fail(&err);

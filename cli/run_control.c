@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One line there, one line back: "scale worker=4" is answered with "ok …" or "error …".
+/* Requests to a running `muster run`, over a Unix socket. Protocol: one line each way. "scale
+ * worker=4" is answered with "ok …" or "error …".
  *
- * Sockets lie in $XDG_RUNTIME_DIR/muster, or /tmp/muster-UID, as NAME.PID.  The folder must be the
- * user's and closed to everybody else; that is the whole authentication.  A socket that nobody
- * listens on was left by a run that was killed, and is removed by whoever meets it.
+ * A socket is $XDG_RUNTIME_DIR/muster/NAME.PID, or /tmp/muster-UID/NAME.PID. The folder must belong
+ * to the user and be closed to others; that is the only authentication. A socket without a listener
+ * is left over from a killed run. Any process that finds it removes it.
  */
 #include "cli/run_control.h"
 
@@ -31,9 +32,9 @@ static int find_folder(char *out, size_t size, struct mu_err *err)
 	else
 		snprintf(out, size, "/tmp/muster-%u", (unsigned)getuid());
 	if (mkdir(out, 0700) && errno != EEXIST)
-		return mu_fail_errno(err, errno, "make folder %s", out);
+		return mu_fail_errno(err, errno, "create folder %s", out);
 	if (lstat(out, &st))
-		return mu_fail_errno(err, errno, "look at folder %s", out);
+		return mu_fail_errno(err, errno, "stat folder %s", out);
 	if (!S_ISDIR(st.st_mode) || st.st_uid != getuid() || (st.st_mode & 077))
 		return mu_fail(err, MU_PERMISSION_DENIED,
 			       "%s is not a folder that only you can use: remove it", out);
@@ -83,7 +84,7 @@ void run_control_close(struct run_control *c)
 	c->fd = -1;
 }
 
-static void bound_waits(int fd, int ms)
+static void set_timeouts(int fd, int ms)
 {
 	struct timeval t = {ms / 1000, ms % 1000 * 1000};
 
@@ -91,7 +92,7 @@ static void bound_waits(int fd, int ms)
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof(t));
 }
 
-/* Up to the newline, which goes; false when none came. */
+/* Reads a line and removes the newline; false if no newline came. */
 static bool read_line(int fd, char *line, size_t size)
 {
 	size_t len = 0;
@@ -114,7 +115,7 @@ static bool write_all(int fd, const char *text)
 	size_t len = strlen(text);
 	ssize_t n = send(fd, text, len, MSG_NOSIGNAL);
 
-	return n >= 0 && (size_t)n == len; /* a line fits the socket's buffer */
+	return n >= 0 && (size_t)n == len; /* a line fits into the socket buffer */
 }
 
 void run_control_serve(struct run_control *c,
@@ -128,7 +129,7 @@ void run_control_serve(struct run_control *c,
 
 	if (c->fd < 0 || (fd = accept4(c->fd, NULL, NULL, SOCK_CLOEXEC)) < 0)
 		return;
-	bound_waits(fd, SERVE_MS);
+	set_timeouts(fd, SERVE_MS);
 	if (read_line(fd, line, sizeof(line))) {
 		bool ok = answer(user, line, said, sizeof(said), &err) == 0;
 
@@ -139,8 +140,8 @@ void run_control_serve(struct run_control *c,
 	close(fd);
 }
 
-/* A connection to what lies at path; -1: nobody listens there any more. */
-static int reach(const char *path)
+/* Connects to the socket at path; -1 if there is no listener. */
+static int connect_to(const char *path)
 {
 	struct sockaddr_un a;
 	int fd;
@@ -149,7 +150,7 @@ static int reach(const char *path)
 		return -1;
 	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (fd >= 0)
-		bound_waits(fd, ASK_MS);
+		set_timeouts(fd, ASK_MS);
 	if (fd < 0 || connect(fd, (struct sockaddr *)&a, sizeof(a)) == 0)
 		return fd;
 	if (errno == ECONNREFUSED)
@@ -158,8 +159,8 @@ static int reach(const char *path)
 	return -1;
 }
 
-/* NAME.PID is NAME's, and of that name in full. */
-static bool belongs(const char *entry, const char *job)
+/* True if the entry is NAME.PID with NAME equal to job, or equals job itself. */
+static bool is_socket_of(const char *entry, const char *job)
 {
 	size_t n = strlen(job);
 
@@ -185,10 +186,10 @@ static int find_run(const char *job, int *out, struct mu_err *err)
 	while ((e = readdir(d))) {
 		int fd;
 
-		if (!belongs(e->d_name, job))
+		if (!is_socket_of(e->d_name, job))
 			continue;
 		snprintf(path, sizeof(path), "%s/%s", folder, e->d_name);
-		fd = reach(path);
+		fd = connect_to(path);
 		if (fd >= 0 && n++)
 			close(fd);
 		else if (fd >= 0)
@@ -201,13 +202,13 @@ static int find_run(const char *job, int *out, struct mu_err *err)
 	}
 	if (!n)
 		return mu_fail(err, MU_NOT_FOUND,
-			       "no job '%s' of yours runs on this machine: muster run starts one, "
-			       "kubectl scale dtj/%s changes one of a cluster",
+			       "you run no job '%s' on this machine: muster run starts one, "
+			       "kubectl scale dtj/%s changes a job of a cluster",
 			       job, job);
 	close(found);
 	return mu_fail(err, MU_FAILED_PRECONDITION,
-		       "%u jobs '%s' run on this machine: say %s.PID, their process ids are the "
-		       "ends of the names in %s",
+		       "%u jobs '%s' run on this machine: use %s.PID; the names in %s end with the "
+		       "process ids",
 		       n, job, job, folder);
 }
 
@@ -224,7 +225,7 @@ int run_control_ask(const char *job, const char *request, char *said, size_t siz
 	came = write_all(fd, line) && read_line(fd, reply, sizeof(reply));
 	close(fd);
 	if (!came)
-		return mu_fail(err, MU_UNAVAILABLE, "job '%s' did not answer", job);
+		return mu_fail(err, MU_UNAVAILABLE, "job '%s' did not respond", job);
 	if (strncmp(reply, "ok ", 3) != 0)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "%s",
 			       strncmp(reply, "error ", 6) ? reply : reply + 6);

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Two runs in one folder would write each other's checkpoints and logs over, and neither would
- * notice.  So a run locks the folders themselves: the lock leaves nothing behind, goes along when a
- * folder is moved, and ends with the process, however it ends.  A file system that cannot lock a
- * folder (NFS) is trusted to its user.
- */
+/* Locks on the folders of a local run. Two runs in one folder would overwrite each other's
+ * checkpoints and logs unnoticed. So a run locks the folders themselves (flock). Such a lock leaves
+ * no file behind, moves with the folder, and ends with the process. On a file system without locks
+ * for folders (NFS) there is no protection. */
 #include "cli/run_folders.h"
 
 #include <errno.h>
@@ -34,7 +33,7 @@ int run_folders_set_aside(const char *path, struct mu_err *err)
 	return 0;
 }
 
-static bool holds_already(const struct run_folders *f, const struct stat *folder)
+static bool is_held(const struct run_folders *f, const struct stat *folder)
 {
 	struct stat st;
 
@@ -52,14 +51,14 @@ int run_folders_hold(struct run_folders *f, const char *path, const char *job, s
 
 	if (fd < 0)
 		return 0;
-	if (f->n == MU_COUNT(f->held) || fstat(fd, &st) || holds_already(f, &st)) {
+	if (f->n == MU_COUNT(f->held) || fstat(fd, &st) || is_held(f, &st)) {
 		close(fd);
 		return 0;
 	}
 	if (flock(fd, LOCK_EX | LOCK_NB) && errno == EWOULDBLOCK) {
 		close(fd);
 		return mu_fail(err, MU_FAILED_PRECONDITION,
-			       "another muster run works in %s: end it first, or change it with "
+			       "another muster run uses %s: stop it first, or change it with "
 			       "muster scale %s worker=N",
 			       path, job);
 	}

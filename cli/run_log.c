@@ -11,10 +11,10 @@
 #include "lib/base/log.h"
 #include "lib/base/mem.h"
 
-/* The task goes on without a log; that is said once. */
+/* The task continues without a log; logs that once. */
 static void give_up(struct run_log *l)
 {
-	mu_warn("run", "no more is written to %s: %s", l->path, strerror(errno));
+	mu_warn("run", "the log %s is disabled: %s", l->path, strerror(errno));
 	if (l->fd >= 0)
 		close(l->fd);
 	l->fd = -1;
@@ -37,8 +37,9 @@ void run_log_open(struct run_log *l, const char *path, size_t limit)
 	open_file(l);
 }
 
-/* Where that is not possible the file is emptied: the disk and the newest lines come first. */
-static void turn_over(struct run_log *l)
+/* Starts a new file and keeps the old one as PATH.1. If the rename fails, truncates the file: free
+ * disk space and the newest lines are more important. */
+static void rotate(struct run_log *l)
 {
 	MU_AUTO_FREE char *older = mu_xasprintf("%s.1", l->path);
 
@@ -53,7 +54,7 @@ static void turn_over(struct run_log *l)
 	}
 }
 
-static void put(struct run_log *l, const char *data, size_t n)
+static void append(struct run_log *l, const char *data, size_t n)
 {
 	while (n && l->fd >= 0) {
 		ssize_t done = write(l->fd, data, n);
@@ -71,8 +72,9 @@ static void put(struct run_log *l, const char *data, size_t n)
 	}
 }
 
-/* A file ends with the first line that ends in its last eighth: what comes next may be any part of
- * a line.  Only a line that has no end there is cut.  0: it may end as it is; n: it goes on. */
+/* Splits data at the end of a file. A file ends after the first newline in its last eighth, since
+ * the data may end within a line. A line without an end there is cut. Returns 0 if the file may end
+ * before data, n if all of data belongs to it. */
 static size_t end_of_file(const struct run_log *l, const char *data, size_t n)
 {
 	size_t half = l->limit / 2, from = half - half / 8, room, skip;
@@ -95,11 +97,11 @@ void run_log_put(struct run_log *l, const char *data, size_t n)
 	while (n && l->fd >= 0) {
 		size_t take = end_of_file(l, data, n);
 
-		put(l, data, take);
+		append(l, data, take);
 		data += take;
 		n -= take;
 		if (n && l->fd >= 0)
-			turn_over(l);
+			rotate(l);
 	}
 }
 

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A task's log: what it says, in a file that other programs may read as it grows.
+/* The log file of a task: its output, in a file that other programs can read meanwhile.
  *
- * With a limit, what is full becomes PATH.1, over the one that was there, and PATH begins anew:
- * both together never take more than the limit, and the newest lines are always there, whole,
- * nearly half a limit of them at least.  However we end, one of the two has each line. */
+ * With a limit, a full file is renamed to PATH.1, replacing the previous one, and PATH starts
+ * empty. Both files together stay below the limit. They always contain the newest lines completely,
+ * at least almost half the limit. After a crash each line is in one of them.
+ */
 #ifndef CLI_RUN_LOG_H
 #define CLI_RUN_LOG_H
 
@@ -12,13 +13,13 @@
 
 struct run_log {
 	char *path;
-	int fd;       /* -1: it cannot be written, which was said */
-	size_t size;  /* of what is in the file */
-	bool in_line; /* the last line in it has no end yet */
-	size_t limit; /* of both together; 0: none */
+	int fd;       /* -1: the log is disabled */
+	size_t size;  /* size of the file */
+	bool in_line; /* the last line has no newline yet */
+	size_t limit; /* limit of both files together; 0: none */
 };
 
-/* Goes on in a file that is there.  One that cannot be opened takes no lines. */
+/* Appends to an existing file. If the file cannot be opened, lines are dropped. */
 void run_log_open(struct run_log *l, const char *path, size_t limit);
 void run_log_put(struct run_log *l, const char *data, size_t n);
 void run_log_close(struct run_log *l);

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Local processes as pods.
  *
- * Each task is a process group of its own, so that Ctrl-C reaches `muster run` alone, which then
- * ends the tasks in order; should it be killed itself, the kernel ends them (PR_SET_PDEATHSIG).
- * Ports are drawn when an address is first asked for and stay bound here as long as the job runs,
- * also while a task is between two lives.  A server binds one beside us, since both say
- * SO_REUSEADDR and we do not listen; a drawer of ports does not say so, so that no other run gets
- * it.
+ * Each task is its own process group, so Ctrl-C reaches only `muster run`, which then ends the
+ * tasks in order. If `muster run` is killed, the kernel ends the tasks (PR_SET_PDEATHSIG).
+ *
+ * A port is chosen when its address is first needed. It stays bound here while the job runs, also
+ * while a task restarts. The server of the task can bind it too, because both sockets use
+ * SO_REUSEADDR and ours does not listen. choose_port does not set SO_REUSEADDR before bind, so that
+ * no other run gets the same port.
  */
 #include "cli/run_tasks.h"
 
@@ -22,18 +23,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { MAX_TASKS = 4096, TURNS = 256 };
-enum { FIRST_PORT = 10000, PORTS = 20000, TRIES = 1000 };
+enum { MAX_TASKS = 4096, MAX_READS = 256 };
+enum { FIRST_PORT = 10000, PORTS = 20000, PORT_TRIES = 1000 };
 
-/* A port nobody uses, and the socket that keeps it so; 0: none was found. */
-static int draw_port(int *held)
+/* Chooses a free port and returns it with the socket that reserves it; 0 if none was found. */
+static int choose_port(int *held)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr = {htonl(INADDR_LOOPBACK)}};
 	unsigned short port;
 	int on = 1;
 
 	*held = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	for (int i = 0; *held >= 0 && i < TRIES; i++) {
+	for (int i = 0; *held >= 0 && i < PORT_TRIES; i++) {
 		if (getrandom(&port, sizeof(port), 0) != (ssize_t)sizeof(port))
 			break;
 		port = (unsigned short)(FIRST_PORT + port % PORTS);
@@ -57,12 +58,12 @@ static struct task_ports *ports_of(struct run_tasks *r, const char *task, int in
 	p = &r->ports[r->n_ports++];
 	*p = (struct task_ports){.index = index};
 	snprintf(p->task, sizeof(p->task), "%s", task);
-	p->port = draw_port(&p->held[0]);
-	p->http_port = draw_port(&p->held[1]);
+	p->port = choose_port(&p->held[0]);
+	p->http_port = choose_port(&p->held[1]);
 	return p;
 }
 
-static void release(struct task_ports *p)
+static void release_ports(struct task_ports *p)
 {
 	for (int i = 0; i < 2; i++) {
 		if (p->held[i] >= 0)
@@ -77,7 +78,7 @@ void run_tasks_address(void *run_tasks, const struct job_spec *s, const char *ta
 	snprintf(out, size, "127.0.0.1:%d", ports_of(run_tasks, task, index)->port);
 }
 
-/* Our own programs by their place beside this one, everything else by PATH. */
+/* Path of a program: our own programs are in the folder of this one, others are found by PATH. */
 static char *program_path(const struct run_tasks *r, const char *name)
 {
 	char *path = mu_xasprintf("%s/%s", r->bin_dir, name);
@@ -96,9 +97,9 @@ static void set_number(const char *name, int value, int overwrite)
 	setenv(name, text, overwrite);
 }
 
-/* In the child, between fork and exec. */
-static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *pod,
-			     const struct task_ports *ports, int out)
+/* Runs in the child, between fork and exec. */
+static _Noreturn void exec_task(const struct run_tasks *r, const struct plan_pod *pod,
+				const struct task_ports *ports, int out)
 {
 	MU_AUTO_FREE char *path = program_path(r, pod->argv[0]);
 
@@ -110,12 +111,13 @@ static _Noreturn void become(const struct run_tasks *r, const struct plan_pod *p
 	dup2(out, STDERR_FILENO);
 	for (unsigned i = 0; i < pod->n_env; i++)
 		setenv(pod->env[i].name, pod->env[i].value, 1);
-	/* On one machine every task has ports of its own, and a share of the processors. */
+	/* On one machine each task has its own ports and a share of the CPUs. */
 	if (r->threads)
 		set_number("MUSTER_THREADS", (int)r->threads, 0);
 	set_number("MUSTER_PORT", ports->port, 1);
 	set_number("MUSTER_HTTP_PORT", ports->http_port, 1);
-	unsetenv("MUSTER_STREAM_PORT"); /* if we run in a pod: each task takes any free one */
+	unsetenv("MUSTER_STREAM_PORT"); /* may be set if we run in a pod; each task binds any free
+					   port */
 	execvp(path, (char *const *)pod->argv);
 	fprintf(stderr, "cannot start %s: %s\n", path, strerror(errno));
 	_exit(127);
@@ -129,7 +131,7 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	int pipes[2];
 
 	if (r->n >= MAX_TASKS)
-		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "%d tasks are the most for one machine",
+		return mu_fail(err, MU_RESOURCE_EXHAUSTED, "more than %d tasks on one machine",
 			       MAX_TASKS);
 	if (pipe2(pipes, O_CLOEXEC | O_NONBLOCK))
 		return mu_fail_errno(err, errno, "start %s", pod->name);
@@ -144,10 +146,11 @@ int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 	t->port = ports->port;
 	t->created = now;
 	run_log_open(&t->log, log, r->log_limit);
-	fcntl(pipes[1], F_SETFL, 0); /* the task may block on its output, we on nothing */
+	fcntl(pipes[1], F_SETFL,
+	      0); /* the task may block on its output; this process must not block */
 	t->pid = fork();
 	if (t->pid == 0)
-		become(r, pod, ports, pipes[1]);
+		exec_task(r, pod, ports, pipes[1]);
 	close(pipes[1]);
 	if (t->pid < 0) {
 		int failed = errno;
@@ -185,7 +188,7 @@ void run_tasks_signal(struct local_task *t, int sig)
 		kill(-t->pid, sig);
 }
 
-static void discard(struct local_task *t)
+static void free_task(struct local_task *t)
 {
 	if (t->out >= 0)
 		close(t->out);
@@ -198,7 +201,7 @@ void run_tasks_remove(struct run_tasks *r, struct local_task *t)
 	for (unsigned i = 0; i < r->n; i++)
 		if (r->list[i] == t) {
 			r->list[i] = r->list[--r->n];
-			discard(t);
+			free_task(t);
 			return;
 		}
 }
@@ -209,15 +212,15 @@ void run_tasks_fini(struct run_tasks *r)
 		run_tasks_signal(r->list[i], SIGKILL);
 		if (r->list[i]->pid > 0)
 			waitpid(r->list[i]->pid, NULL, 0);
-		discard(r->list[i]);
+		free_task(r->list[i]);
 	}
 	for (unsigned i = 0; i < r->n_ports; i++)
-		release(&r->ports[i]);
+		release_ports(&r->ports[i]);
 	free(r->list);
 	free(r->ports);
 }
 
-/* ---- watching ---- */
+/* ---- polling ---- */
 
 static void end_line(struct run_tasks *r, struct local_task *t)
 {
@@ -230,13 +233,13 @@ static void end_line(struct run_tasks *r, struct local_task *t)
 	t->line_len = 0;
 }
 
-/* What is there, but of a task that writes faster than is read here no more than a pipe can hold,
- * so that all is read of one that has ended. */
+/* Reads the available output. For a running task reads at most the size of a pipe, since it may
+ * write faster than this loop reads. For an ended task reads everything. */
 static void read_output(struct run_tasks *r, struct local_task *t)
 {
 	char chunk[8192];
 
-	for (int turn = 0; t->out >= 0 && turn < TURNS; turn++) {
+	for (int turn = 0; t->out >= 0 && turn < MAX_READS; turn++) {
 		ssize_t n = read(t->out, chunk, sizeof(chunk));
 
 		if (n < 0)
@@ -257,8 +260,8 @@ static void read_output(struct run_tasks *r, struct local_task *t)
 	}
 }
 
-/* Whether somebody listens on the task's port; on the loopback the answer is at once. */
-static bool answers(const struct local_task *t)
+/* True if the task's port accepts connections; on the loopback the result is immediate. */
+static bool is_listening(const struct local_task *t)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
 				.sin_port = htons((uint16_t)t->port),
@@ -271,7 +274,7 @@ static bool answers(const struct local_task *t)
 	return yes;
 }
 
-static void reap(struct run_tasks *r, struct local_task *t, double now)
+static void reap_task(struct run_tasks *r, struct local_task *t, double now)
 {
 	int status;
 
@@ -282,7 +285,7 @@ static void reap(struct run_tasks *r, struct local_task *t, double now)
 	t->ready = false;
 	t->finished = now;
 	t->exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-	/* Asked to finish, it did. */
+	/* The task ended because it was asked to. */
 	if (t->finishing && t->exit_code == 128 + SIGTERM)
 		t->exit_code = 0;
 }
@@ -301,9 +304,9 @@ void run_tasks_poll(struct run_tasks *r, int timeout_ms, double now)
 		struct local_task *t = r->list[i];
 
 		if (t->pid > 0 && !t->ready)
-			t->ready = answers(t);
+			t->ready = is_listening(t);
 		if (t->pid > 0)
-			reap(r, t, now);
+			reap_task(r, t, now);
 	}
 	free(fds);
 }

@@ -11,26 +11,26 @@
 
 enum { LINE_SIZE = 4096 };
 
-/* Where an index of a task lives: its ports, kept over restarts. */
+/* The ports of one task index, kept across restarts. */
 struct task_ports {
 	char task[JOB_MAX_NAME + 1];
 	int index;
 	int port, http_port;
-	int held[2]; /* sockets that keep the ports ours; -1 */
+	int held[2]; /* sockets that reserve the ports; -1: none */
 };
 
 struct local_task {
 	char task[JOB_MAX_NAME + 1], name[JOB_MAX_NAME + 1], uid[32];
 	int index;
-	pid_t pid; /* 0: has ended */
-	int out;   /* its standard output and error; -1 */
+	pid_t pid; /* 0: the process has ended */
+	int out;   /* pipe from its standard output and error; -1: closed */
 	struct run_log log;
-	char line[LINE_SIZE]; /* the line being read; then the last one */
+	char line[LINE_SIZE]; /* the line being read, then the last line */
 	size_t line_len;
 	char last[LINE_SIZE];
 	bool ready, deleting, finishing;
-	bool leaves;   /* was started only to leave: plan_pod.leaves */
-	int exit_code; /* -1 while it runs */
+	bool leaves;   /* started only to deregister: plan_pod.leaves */
+	int exit_code; /* -1 while the process runs */
 	int port;
 	double created, finished, killed_at;
 };
@@ -40,25 +40,25 @@ struct run_tasks {
 	unsigned n, started;
 	struct task_ports *ports;
 	unsigned n_ports;
-	unsigned threads;    /* compute threads of each task; 0: as many as it likes */
-	const char *logs;    /* folder */
-	size_t log_limit;    /* of each task's log, in bytes; 0: none */
-	const char *bin_dir; /* where our programs are */
-	/* Called with each line that a task writes. */
+	unsigned threads;    /* compute threads of each task; 0: the task's default */
+	const char *logs;    /* folder of the logs */
+	size_t log_limit;    /* limit of each task's log in bytes; 0: none */
+	const char *bin_dir; /* folder of our programs */
+	/* Called for each line of output of a task. */
 	void (*line)(void *user, const struct local_task *t, const char *text);
 	void *user;
 };
 
-void run_tasks_fini(struct run_tasks *r); /* kills what still runs */
-/* For struct plan_options. */
+void run_tasks_fini(struct run_tasks *r); /* kills running tasks */
+/* The address callback of struct plan_options. */
 void run_tasks_address(void *run_tasks, const struct job_spec *s, const char *task, int index,
 		       char *out, size_t size);
 int run_tasks_start(struct run_tasks *r, const struct plan_pod *pod, double now,
 		    struct mu_err *err);
 struct local_task *run_tasks_find(struct run_tasks *r, const char *uid);
-/* Reads output, notes exits and readiness; waits at most timeout_ms for something to happen. */
+/* Reads output and updates exit codes and readiness; waits at most timeout_ms for an event. */
 void run_tasks_poll(struct run_tasks *r, int timeout_ms, double now);
-void run_tasks_remove(struct run_tasks *r, struct local_task *t); /* one that has ended */
+void run_tasks_remove(struct run_tasks *r, struct local_task *t); /* t must have ended */
 unsigned run_tasks_alive(const struct run_tasks *r);
 void run_tasks_signal(struct local_task *t, int sig);
 

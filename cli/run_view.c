@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The view of a run, fed by the reports of the chief's trainer:
+/* The view of a run, from the report lines of the chief's trainer:
  *
- *	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
- *	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3
- *	stopped step=1400 reason=Terminated checkpoint=/…/model.ckpt-1400 events=/… loss=0.3
+ * 	progress step=120 target=2000 loss=0.41 steps_per_second=800 examples_per_second=25600
+ * 	final step=2000 reason=TargetReached checkpoint=/…/model.ckpt-2000 events=/… loss=0.3
+ * 	stopped step=1400 reason=Terminated checkpoint=/…/model.ckpt-1400 events=/… loss=0.3
  *
- * The step shown is the last one reported, as in a cluster: after the loss of a ps the training
+ * The view shows the last reported step, as in a cluster. After the loss of a ps the training
  * continues from an older step.
  */
 #include "cli/run_view.h"
@@ -16,9 +16,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-enum { BAR = 24 };
-#define LIVE_EVERY  0.1 /* seconds */
-#define PLAIN_EVERY 1.0
+enum { BAR_WIDTH = 24 };
+#define LIVE_INTERVAL_S  0.1 /* seconds */
+#define PLAIN_INTERVAL_S 1.0
 
 void run_view_init(struct run_view *v, const char *job, int64_t target)
 {
@@ -29,7 +29,7 @@ void run_view_init(struct run_view *v, const char *job, int64_t target)
 			       .terminal = isatty(STDOUT_FILENO)};
 }
 
-/* The value of " key=" in a line; NULL when it has none. */
+/* The value of " key=" in a line, or NULL. */
 static const char *value_of(const char *line, const char *key)
 {
 	size_t n = strlen(key);
@@ -99,10 +99,10 @@ static void put_tasks(struct mu_buf *out, const struct job_status *s)
 static void put_bar(struct mu_buf *out, const struct job_progress *p)
 {
 	int64_t of = p->target > 0 ? p->target : 1;
-	int full = (int)((p->step < of ? p->step : of) * BAR / of);
+	int full = (int)((p->step < of ? p->step : of) * BAR_WIDTH / of);
 
 	mu_buf_puts(out, " [");
-	for (int i = 0; i < BAR; i++)
+	for (int i = 0; i < BAR_WIDTH; i++)
 		mu_buf_putc(out, i < full ? '#' : '.');
 	mu_buf_putc(out, ']');
 }
@@ -117,7 +117,7 @@ static void put_line(struct mu_buf *out, const struct run_view *v, const struct 
 	put_tasks(out, s);
 }
 
-/* A live line that wraps could not be taken back. */
+/* A wrapped live line could not be erased. */
 static size_t line_limit(const struct run_view *v)
 {
 	struct winsize size;
@@ -134,7 +134,7 @@ void run_view_show(struct run_view *v, const struct job_status *s, double now)
 	MU_AUTO_BUF line = {0};
 	size_t limit = line_limit(v);
 
-	if (now - v->shown_at < (v->terminal ? LIVE_EVERY : PLAIN_EVERY))
+	if (now - v->shown_at < (v->terminal ? LIVE_INTERVAL_S : PLAIN_INTERVAL_S))
 		return;
 	if (!v->terminal && v->shown_at > 0 && v->shown_step == v->progress.step)
 		return;

@@ -11,23 +11,23 @@ struct run_view {
 	const char *job;
 	bool terminal;
 	struct job_progress progress;
-	double step_at;  /* when the step last moved */
-	double shown_at; /* last line */
+	double step_at;  /* time of the last change of the step */
+	double shown_at; /* time of the last line */
 	int64_t shown_step;
-	/* From the chief's final report. */
+	/* Fields of the chief's final report. */
 	bool final;
 	enum end_reason end_reason;
 	double accuracy;
 	char checkpoint[1024], events[1024];
 };
 void run_view_init(struct run_view *v, const char *job, int64_t target);
-/* Reads a line of the chief's trainer; returns true if it was a report. */
+/* Parses a line of the chief's trainer; returns true if it is a report. */
 bool run_view_take(struct run_view *v, const char *line, double now);
 void run_view_show(struct run_view *v, const struct job_status *s, double now);
-/* A line of its own, above the live one. */
+/* Prints a separate line above the live line. */
 void run_view_say(struct run_view *v, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void run_view_clear(struct run_view *v);
-/* After the job has ended: the outcome, then the accuracy and where the results are. */
+/* Called after the end of the job: the outcome, then the accuracy and the paths of the results. */
 void run_view_outcome(const struct run_view *v, const struct job_status *s, double seconds);
 void run_view_results(const struct run_view *v);
 

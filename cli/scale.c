@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster scale JOB TASK=N: more or fewer workers for a job that runs on this machine.
+/* muster scale JOB TASK=N: changes the number of workers of a job that runs on this machine.
  *
- * The run is asked (run_control.h) and changes its manifest's number; the same plan that would
- * follow `kubectl scale` does the rest: new workers join, the highest indices end, ps stay as they
- * are.
+ * It sends a request to the running `muster run` (run_control.h), which changes the replicas of its
+ * manifest. The plan then acts as after `kubectl scale`: new workers join, the highest indices end,
+ * ps tasks stay.
  */
 #include "cli/scale.h"
 
@@ -15,25 +15,26 @@
 #include "cli/manifest.h"
 #include "cli/run_control.h"
 
-static int may_scale(const struct job_spec *s, const struct task_spec *t, long n,
-		     struct mu_err *err)
+static int check_scale(const struct job_spec *s, const struct task_spec *t, long n,
+		       struct mu_err *err)
 {
 	const struct task_spec *chief = job_spec_chief(s);
 
 	if (n > JOB_MAX_REPLICAS)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%d tasks of a kind are the most",
+		return mu_fail(err, MU_INVALID_ARGUMENT, "at most %d tasks of one kind are allowed",
 			       JOB_MAX_REPLICAS);
 	if (t->kind == TASK_PS)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "the variables lie on the ps tasks, whose number stays: end the job "
-			       "and run it with another number");
+			       "the number of ps tasks is fixed, because they hold the variables: "
+			       "stop the job and run it with another number");
 	if (t == chief && (n < 1 || t->kind == TASK_CHIEF))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s 0 is the job's chief: %s", t->name,
-			       t->kind == TASK_CHIEF ? "there is one" : "there must be one");
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT, "%s 0 is the chief of the job: %s", t->name,
+		    t->kind == TASK_CHIEF ? "the number must be 1" : "at least 1 is needed");
 	if (s->train.sync && !s->train.replicas_to_aggregate)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "mode sync counts on every worker: give sync.replicasToAggregate to "
-			       "scale it");
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "mode sync needs every worker: set sync.replicasToAggregate to scale it");
 	return 0;
 }
 
@@ -57,7 +58,7 @@ int scale_apply(struct job_spec *s, const char *text, char *said, size_t size, s
 
 		if (strcmp(t->name, name) != 0)
 			continue;
-		if (may_scale(s, t, n, err))
+		if (check_scale(s, t, n, err))
 			return -(int)MU_INVALID_ARGUMENT;
 		snprintf(said, size, "%s %d -> %ld", name, t->replicas, n);
 		t->replicas = (int)n;
@@ -74,7 +75,7 @@ int cli_scale(int argc, char **argv)
 	struct mu_err err;
 
 	if (argc != 2)
-		return cli_usage("scale", "needs a job and TASK=N");
+		return cli_usage("scale", "expected a job and TASK=N");
 	if (!strchr(argv[1], '=') || strlen(argv[1]) > JOB_MAX_NAME + 16)
 		return cli_usage("scale", "'%.100s' is not TASK=N, as in worker=4", argv[1]);
 	snprintf(request, sizeof(request), "scale %s", argv[1]);

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a TFJob says, said in the words of a DistributedTrainingJob.
+/* Converts a TFJob to a DistributedTrainingJob.
  *
- * Replica types become tasks with their templates as they are; the command, which a TFJob has in
- * each template, becomes the program, which is one for all tasks.  Nothing is dropped silently: a
- * key that is not in the tables below becomes a note.
+ * Replica types become tasks with unchanged templates. The command, which a TFJob has in each
+ * template, becomes the program, which all tasks share. No key is dropped silently: a key that is
+ * not in the tables below becomes a note.
  */
 #include "cli/tfjob.h"
 
@@ -17,7 +17,7 @@
 struct converter {
 	struct mu_doc *to;
 	struct mu_buf *notes;
-	const struct mu_doc_node *program_of; /* the container whose command is the program */
+	const struct mu_doc_node *program_of; /* container that supplies the program */
 };
 
 static void note(struct converter *c, const struct mu_doc_node *where, const char *fmt, ...)
@@ -31,7 +31,8 @@ static void note(struct converter *c, const struct mu_doc_node *where, const cha
 		mu_buf_printf(c->notes, "line %u: ", where->line);
 	if (where)
 		mu_doc_path(where, &path);
-	for (size_t i = 0; i < path.len; i++) /* a note is one line, whatever a key holds */
+	for (size_t i = 0; i < path.len;
+	     i++) /* a note is one line, even if a key contains newlines */
 		if ((unsigned char)path.data[i] < ' ')
 			path.data[i] = '?';
 	if (path.len)
@@ -42,18 +43,17 @@ static void note(struct converter *c, const struct mu_doc_node *where, const cha
 	mu_buf_putc(c->notes, '\n');
 }
 
-/* A key of the TFJob: where it goes, and what there is to say of it. */
+/* A key of the TFJob, its new place, and a note. */
 struct rule {
-	const char *from, *to; /* to NULL: nowhere */
-	const char *note;      /* NULL: means the same */
+	const char *from, *to; /* to NULL: no counterpart */
+	const char *note;      /* NULL: same meaning */
 };
 
 static void apply_rules(struct converter *c, const struct mu_doc_node *from, struct mu_doc_node *to,
 			const struct rule *rules)
 {
 	if (from && from->kind != MU_DOC_MAP) {
-		note(c, from, "is %s where a map belongs, and is left out",
-		     mu_doc_kind_name(from->kind));
+		note(c, from, "is %s, expected a map; ignored", mu_doc_kind_name(from->kind));
 		return;
 	}
 	mu_doc_each(from, n)
@@ -63,7 +63,7 @@ static void apply_rules(struct converter *c, const struct mu_doc_node *from, str
 		while (r->from && strcmp(r->from, n->key) != 0)
 			r++;
 		if (!r->from)
-			note(c, n, "has no counterpart and is left out");
+			note(c, n, "has no counterpart; ignored");
 		else if (r->note)
 			note(c, n, "%s", r->note);
 		if (r->from && r->to)
@@ -76,7 +76,7 @@ static const struct rule policy_rules[] = {
     {"ttlSecondsAfterFinished", "ttlSecondsAfterFinished", NULL},
     {"activeDeadlineSeconds", "activeDeadlineSeconds", NULL},
     {"backoffLimit", "backoffLimit",
-     "counts real failures of all tasks; evictions, preemptions and lost nodes are free"},
+     "counts failures of all tasks, except evictions, preemptions and lost nodes"},
     {"suspend", "suspend", NULL},
     {"schedulingPolicy", NULL, NULL}, /* below */
     {"managedBy", NULL, "jobs are managed by muster-operator alone"},
@@ -86,9 +86,9 @@ static const struct rule scheduling_rules[] = {
     {"queue", "queue", NULL},
     {"priorityClass", "priorityClass", NULL},
     {"scheduleTimeoutSeconds", "schedulingDeadlineSeconds",
-     "fails the job when its pods are not running by then"},
+     "fails the job if its pods are not running in time"},
     {"minAvailable", NULL, "the gang is always the whole job"},
-    {"minResources", NULL, "the scheduler adds up what the pods ask for"},
+    {"minResources", NULL, "the scheduler adds up the resource requests of the pods"},
     {NULL, NULL, NULL},
 };
 
@@ -101,20 +101,19 @@ static void convert_policy(struct converter *c, const struct mu_doc_node *spec,
 
 	apply_rules(c, policy, run, policy_rules);
 	if (!mu_doc_key(policy, "cleanPodPolicy"))
-		note(c, policy,
-		     "no cleanPodPolicy: here pods that still run are deleted at the end");
+		note(c, policy, "no cleanPodPolicy: running pods are deleted when the job ends");
 	if (scheduling && scheduling->kind == MU_DOC_MAP) {
 		mu_doc_add_str(c->to, run, "gang", "volcano");
 		note(c, scheduling,
-		     "taken for Volcano's; say scheduler-plugins or kueue in spec.run.gang if it "
-		     "is another's");
+		     "assumed to be for Volcano; set spec.run.gang to scheduler-plugins or kueue "
+		     "for another scheduler");
 		apply_rules(c, scheduling, run, scheduling_rules);
 	}
 	if (strcmp(success, "AllWorkers") == 0)
 		mu_doc_add_str(c->to, run, "successPolicy", "AllWorkers");
 }
 
-/* TFJob's operator looks for the container of this name; here it is the first. */
+/* The TFJob operator uses the container with this name; Muster uses the first one. */
 static const struct mu_doc_node *main_container(struct converter *c,
 						const struct mu_doc_node *template)
 {
@@ -163,8 +162,7 @@ static void check_ports(struct converter *c, const struct mu_doc_node *container
 		int64_t port = mu_doc_int(p, "containerPort", 0);
 		if (strcmp(mu_doc_text(p, "name", ""), "tfjob-port") == 0 &&
 		    port != JOB_DEFAULT_PORT)
-			note(c, p, "tasks are reached on port %d here, as TF_CONFIG says",
-			     JOB_DEFAULT_PORT);
+			note(c, p, "tasks listen on port %d, as TF_CONFIG says", JOB_DEFAULT_PORT);
 	}
 }
 
@@ -184,27 +182,28 @@ static void convert_replica(struct converter *c, const struct mu_doc_node *from,
 	size_t n = strlen(from->key);
 
 	if (n > JOB_MAX_TASK_NAME) {
-		note(c, from, "is no name for a task and is left out");
+		note(c, from, "is not a valid task name; ignored");
 		return;
 	}
 	for (size_t i = 0; i <= n; i++)
 		name[i] = (char)tolower((unsigned char)from->key[i]);
 	task = mu_doc_add(c->to, tasks, name, MU_DOC_MAP);
 	apply_rules(c, from, task, replica_rules);
-	if (!mu_doc_key(from, "restartPolicy")) /* TFJob's default */
+	if (!mu_doc_key(from, "restartPolicy")) /* default of TFJob */
 		mu_doc_add_str(c->to, task, "restartPolicy", "Never");
 	else if (strcmp(mu_doc_text(from, "restartPolicy", ""), "Always") == 0 &&
 		 strcmp(name, "ps") != 0)
 		note(c, mu_doc_key(from, "restartPolicy"),
-		     "a task whose end decides the job is done with exit code 0, also here");
+		     "a task that decides the success of the job completes with exit code 0 in "
+		     "spite of Always");
 	check_ports(c, container);
 	if (container && c->program_of && !same_program(container, c->program_of))
 		note(c, container,
-		     "its command or args differ from those of the chief; here all tasks run one "
-		     "program, which tells its task from TF_CONFIG");
+		     "its command or args differ from those of the chief; all tasks run one "
+		     "program, which reads its task from TF_CONFIG");
 }
 
-/* The program is the chief's: of Chief, Master or Worker, whichever comes first. */
+/* The program is that of the first of Chief, Master, Worker and PS. */
 static const struct mu_doc_node *find_program(const struct mu_doc_node *replicas)
 {
 	static const char *const order[] = {"chief", "master", "worker", "ps"};
@@ -233,7 +232,7 @@ static void convert_program(struct converter *c, struct mu_doc_node *spec)
 
 	if (!command) {
 		note(c, c->program_of,
-		     "no command: the image's own entry point is not known here; write it into "
+		     "no command: copy the entry point of the image to "
 		     "spec.program.command%s",
 		     args ? ", and these args into spec.program.args" : "");
 		return;
@@ -275,7 +274,7 @@ int convert_tfjob(struct mu_doc **out, const struct mu_doc_node *tfjob, struct m
 				   "only a TFJob of kubeflow.org/v1 can be converted");
 	if (!replicas || replicas->kind != MU_DOC_MAP || !replicas->n)
 		return mu_doc_fail(spec ? spec : tfjob, err, MU_INVALID_ARGUMENT,
-				   "a TFJob has tfReplicaSpecs");
+				   "tfReplicaSpecs is missing");
 	c.to = mu_doc_new(tfjob->doc->source);
 	c.program_of = find_program(replicas);
 	root = mu_doc_add(c.to, NULL, NULL, MU_DOC_MAP);
@@ -295,7 +294,7 @@ int convert_tfjob(struct mu_doc **out, const struct mu_doc_node *tfjob, struct m
 
 /* ---- YAML ---- */
 
-/* Text that YAML reads as itself; everything else is quoted as JSON, which YAML reads too. */
+/* True for text that is a plain YAML scalar. Other text is quoted as JSON, which is valid YAML. */
 static bool is_plain(const struct mu_doc_node *n)
 {
 	static const char *const special[] = {"true", "false", "yes", "no", "on",
@@ -323,7 +322,7 @@ static void write_key(struct mu_buf *out, const char *key)
 	mu_buf_puts(out, ":");
 }
 
-/* `fresh`: at the beginning of a line's content, after "- ". */
+/* `fresh`: the block starts on the current line, after "- ". */
 static void write_block(struct mu_buf *out, const struct mu_doc_node *n, int indent, bool fresh)
 {
 	mu_doc_each(n, child)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster train: one worker (or chief) task of a job: its server and, beside it in the same process,
- * the ready-made trainer.
+/* muster train: one worker, chief or evaluator task of a job: the task server and the built-in
+ * trainer in one process.
  *
- * Who it is and who the others are comes from TF_CONFIG, what to train from MUSTER_TRAIN or a
- * manifest.  Ends with 0 when the goal is reached, with 138 when the cluster was lost (the job's
- * restart policy may try again), with 143 when it was told to stop, and with 1 for good.
+ * TF_CONFIG gives the task and the cluster; MUSTER_TRAIN or a manifest gives the training. Exit
+ * status: 0 goal reached, 138 cluster lost (the restart policy may retry), 143 stopped by a signal,
+ * 1 permanent failure.
  */
 #include <cjson/cJSON.h>
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 
 #include "cli/cli.h"
 #include "cli/manifest.h"
-#include "cli/task_of.h"
+#include "cli/trainer_server.h"
 #include "lib/base/log.h"
 #include "lib/cluster/cluster_spec.h"
 #include "muster/train.h"
@@ -27,34 +27,35 @@
 struct trainer_task {
 	struct mu_cluster cluster;
 	struct mu_self self;
-	struct job_spec *spec;      /* of --manifest */
-	struct mu_doc *doc;         /* of MUSTER_TRAIN */
-	struct train_spec train;    /* the one that counts */
-	const char *given_target;   /* --target: a server that runs already */
-	struct task_server *server; /* NULL with --target */
-	struct mu_progress last;    /* the last progress; step 0: there was none */
+	struct job_spec *spec;          /* from --manifest */
+	struct mu_doc *doc;             /* from MUSTER_TRAIN */
+	struct train_spec train; /* the effective settings */
+	const char *given_target;       /* --target: address of a running server */
+	struct task_server *server;     /* NULL with --target */
+	struct mu_progress last;        /* the last progress; step 0 if there was none */
 };
 
-/* Why the training is to end early. */
+/* Reasons for an early end of the training. */
 enum { STOP_TERMINATED = 1, STOP_FINISH = 2 };
-static volatile int told_to_stop;
+static volatile int stop_requested;
 
 static void on_stop(int sig)
 {
-	told_to_stop = STOP_TERMINATED;
+	stop_requested = STOP_TERMINATED;
 }
 
 static void on_finish(void *arg)
 {
-	told_to_stop = STOP_FINISH;
+	stop_requested = STOP_FINISH;
 }
 
-static double with_digits(double v, double power_of_ten)
+static double round_to(double v, double power_of_ten)
 {
 	return round(v * power_of_ten) / power_of_ten;
 }
 
-/* As a job's status.progress; accuracy below 0: not known; reason: of the end, or END_UNKNOWN. */
+/* The progress as in a job's status.progress. A negative accuracy is unknown. reason: END_UNKNOWN
+ * before the end. */
 static char *progress_json(const struct mu_progress *p, double accuracy, enum end_reason reason)
 {
 	cJSON *json = cJSON_CreateObject();
@@ -62,12 +63,12 @@ static char *progress_json(const struct mu_progress *p, double accuracy, enum en
 
 	cJSON_AddNumberToObject(json, "step", (double)p->step);
 	cJSON_AddNumberToObject(json, "targetStep", (double)p->target);
-	cJSON_AddNumberToObject(json, "stepsPerSecond", with_digits(p->steps_per_second, 10));
-	cJSON_AddNumberToObject(json, "examplesPerSecond", with_digits(p->examples_per_second, 10));
+	cJSON_AddNumberToObject(json, "stepsPerSecond", round_to(p->steps_per_second, 10));
+	cJSON_AddNumberToObject(json, "examplesPerSecond", round_to(p->examples_per_second, 10));
 	if (isfinite(p->loss))
 		cJSON_AddNumberToObject(json, "loss", p->loss);
 	if (accuracy >= 0)
-		cJSON_AddNumberToObject(json, "accuracy", with_digits(accuracy, 1e4));
+		cJSON_AddNumberToObject(json, "accuracy", round_to(accuracy, 1e4));
 	if (reason != END_UNKNOWN)
 		cJSON_AddStringToObject(json, "reason", end_reason_names[reason]);
 	text = cJSON_PrintUnformatted(json);
@@ -75,8 +76,8 @@ static char *progress_json(const struct mu_progress *p, double accuracy, enum en
 	return text;
 }
 
-/* To whoever reads our output, and to whoever asks our server. */
-static void tell(void *arg, const struct mu_progress *p)
+/* Reports progress on standard output and in the status of the server. */
+static void report_progress(void *arg, const struct mu_progress *p)
 {
 	struct trainer_task *t = arg;
 	MU_AUTO_FREE char *json = progress_json(p, -1, END_UNKNOWN);
@@ -93,18 +94,18 @@ static enum end_reason end_reason(const struct mu_train_result *r)
 		return END_VALIDATION_STOPPED;
 	if (!r->stopped)
 		return END_TARGET_REACHED;
-	return told_to_stop == STOP_FINISH ? END_FINISH_REQUESTED : END_TERMINATED;
+	return stop_requested == STOP_FINISH ? END_FINISH_REQUESTED : END_TERMINATED;
 }
 
-/* The loss of the final model; of a training that was stopped the loss of the last step. */
+/* The loss of the final model; for a stopped training the loss of the last step. */
 static double final_loss(const struct trainer_task *t, const struct mu_train_result *r)
 {
 	return isfinite(r->loss) || !t->last.step ? r->loss : t->last.loss;
 }
 
-/* The final report goes to the container's termination message, which the kubelet puts into the
- * pod's status: the operator has it even if it never asked the trainer.  Outside a pod there is no
- * such file. */
+/* Writes the final report to the container's termination message. The kubelet puts it into the
+ * pod's status, so the operator gets it even if it never polled the trainer. The file exists only
+ * in a pod. */
 static void write_final_report(const struct trainer_task *t, const struct mu_train_result *r)
 {
 	const char *path = getenv("MUSTER_TERMINATION_LOG");
@@ -130,7 +131,7 @@ static int read_settings(struct trainer_task *t, const char *manifest, struct mu
 
 	if (!config)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "TF_CONFIG is not set: it says which task of which cluster this is; "
+			       "TF_CONFIG is not set: it must describe the cluster and this task; "
 			       "'muster run' sets it");
 	rc = mu_cluster_parse_tf_config(&t->cluster, &t->self, mu_span_of(config), err);
 	if (rc)
@@ -140,15 +141,15 @@ static int read_settings(struct trainer_task *t, const char *manifest, struct mu
 	if (manifest) {
 		rc = manifest_read(&t->spec, manifest, err);
 		if (!rc && t->spec->program != PROGRAM_TRAIN)
-			rc = mu_fail(err, MU_INVALID_ARGUMENT,
-				     "%s: spec.program.train is not there", manifest);
+			rc = mu_fail(err, MU_INVALID_ARGUMENT, "%s: spec.program.train is missing",
+				     manifest);
 		if (!rc)
 			t->train = t->spec->train;
 		return rc;
 	}
 	if (!train)
 		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "neither MUSTER_TRAIN nor --manifest says what to train");
+			       "no training settings: set MUSTER_TRAIN or use --manifest");
 	return train_spec_read(&t->train, &t->doc, mu_span_of(train), err);
 }
 
@@ -159,25 +160,25 @@ static bool is_chief(const struct mu_cluster *c, const struct mu_self *self)
 	return strcmp(self->job, chief) == 0 && self->index == 0;
 }
 
-/* Every chief and worker takes part; all of them but the backup workers make a step. */
+/* All chiefs and workers are replicas; a step needs all of them except the backup workers. */
 static int sync_options(const struct trainer_task *t, struct mu_sync_options *o, struct mu_err *err)
 {
 	int chiefs = mu_cluster_num_tasks(&t->cluster, "chief");
 	int workers = mu_cluster_num_tasks(&t->cluster, "worker") + chiefs;
 	int aggregate = t->train.replicas_to_aggregate;
 
-	/* A job that was scaled down may have fewer workers than the manifest had backup ones. */
+	/* A job that was scaled down may have fewer workers than backupWorkers of the manifest. */
 	*o = (struct mu_sync_options){
 	    .aggregate = (unsigned)aggregate,
 	    .backup = (unsigned)(t->train.backup_workers < workers ? t->train.backup_workers : 0),
 	    .workers = (unsigned)workers,
 	    .self = (unsigned)(t->self.index + (strcmp(t->self.job, "chief") == 0 ? 0 : chiefs))};
-	return workers > 0 ? 0
-			   : mu_fail(err, MU_INVALID_ARGUMENT,
-				     "mode sync: there is neither a chief nor a worker");
+	return workers > 0
+		   ? 0
+		   : mu_fail(err, MU_INVALID_ARGUMENT, "mode sync needs a chief or a worker");
 }
 
-/* The manifest's words for what the trainer takes. */
+/* Converts the settings of the manifest to trainer options. */
 static int to_options(struct trainer_task *t, struct mu_train_options *o, struct mu_err *err)
 {
 	const struct train_spec *s = &t->train;
@@ -224,22 +225,22 @@ static int to_options(struct trainer_task *t, struct mu_train_options *o, struct
 	    .validation_steps = s->validation_steps,
 	    .patience = (unsigned)s->patience,
 	    .export_prefix = s->export_prefix,
-	    .progress = tell,
+	    .progress = report_progress,
 	    .progress_arg = t,
-	    .stop = &told_to_stop,
+	    .stop = &stop_requested,
 	    .leave = getenv("MUSTER_LEAVE") != NULL,
 	};
 	if (s->sync && !o->evaluator && sync_options(t, &o->sync, err))
 		return -(int)MU_INVALID_ARGUMENT;
 	if (t->server)
-		o->transport = task_of_transport(t->server);
+		o->transport = trainer_server_transport(t->server);
 	for (unsigned i = 0; i < o->n_hidden; i++)
 		o->hidden[i] = s->hidden[i];
 	if (mu_optimizer_named(s->optimizer, s->learning_rate, &o->optimizer, err))
 		return -(int)MU_INVALID_ARGUMENT;
 	o->optimizer.l2 = s->l2;
 	o->optimizer.clip_norm = s->clip_norm;
-	o->optimizer.schedule.kind = s->decay; /* in the same order */
+	o->optimizer.schedule.kind = s->decay; /* the enums have the same order */
 	o->optimizer.schedule.decay = s->decay_rate;
 	o->optimizer.schedule.steps = s->decay_steps;
 	if (o->optimizer.kind == MU_MOMENTUM)
@@ -247,7 +248,7 @@ static int to_options(struct trainer_task *t, struct mu_train_options *o, struct
 	return 0;
 }
 
-static int status_of(int rc, const struct mu_err *err)
+static int exit_status(int rc, const struct mu_err *err)
 {
 	cli_fail(err);
 	switch (-rc) {
@@ -261,7 +262,7 @@ static int status_of(int rc, const struct mu_err *err)
 	}
 }
 
-/* `muster run` reads this line: run_view.c. */
+/* run_view.c parses this line for `muster run`. */
 static void print_final_report(const struct trainer_task *t, const struct mu_train_result *r)
 {
 	double loss = final_loss(t, r);
@@ -276,7 +277,7 @@ static void print_final_report(const struct trainer_task *t, const struct mu_tra
 	fflush(stdout);
 }
 
-static int train(struct trainer_task *t, struct mu_err *err)
+static int run_training(struct trainer_task *t, struct mu_err *err)
 {
 	struct mu_train_options o;
 	struct mu_train_result r = {.accuracy = -1, .loss = NAN};
@@ -284,16 +285,17 @@ static int train(struct trainer_task *t, struct mu_err *err)
 
 	if (!rc)
 		rc = mu_train(&o, &r, err);
-	/* Before it had begun: who trains in step with others has not left them properly. */
-	if (rc == -(int)MU_CANCELLED && told_to_stop && !o.sync.workers)
+	/* Stopped before the training began. A synchronous worker in that state has not
+	 * deregistered. */
+	if (rc == -(int)MU_CANCELLED && stop_requested && !o.sync.workers)
 		r.stopped = true;
 	else if (rc)
-		return status_of(rc, err);
+		return exit_status(rc, err);
 	if (o.chief && !rc) {
 		write_final_report(t, &r);
 		print_final_report(t, &r);
 	}
-	return !r.stopped || told_to_stop == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
+	return !r.stopped || stop_requested == STOP_FINISH ? CLI_OK : CLI_TERMINATED;
 }
 
 static int serve_and_train(struct trainer_task *t, const char *manifest)
@@ -302,16 +304,16 @@ static int serve_and_train(struct trainer_task *t, const char *manifest)
 	int rc = read_settings(t, manifest, &err), status;
 
 	if (!rc && !t->given_target) {
-		rc = task_of_start(&t->cluster, &t->self, on_finish, &t->server, &err);
+		rc = trainer_server_start(&t->cluster, &t->self, on_finish, &t->server, &err);
 		if (rc == -(int)MU_FAILED_PRECONDITION) {
 			cli_fail(&err);
 			return MU_EXIT_KERNELS;
 		}
 	}
 	if (rc)
-		return status_of(rc, &err);
-	status = train(t, &err);
-	task_of_stop(t->server);
+		return exit_status(rc, &err);
+	status = run_training(t, &err);
+	trainer_server_stop(t->server);
 	return status;
 }
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster validate: refuses what the API server would, with file, line and what was expected; with
- * --plan it says what the operator would do. */
+/* muster validate: rejects the same manifests as the API server, with file, line and the expected
+ * value. With --plan it prints what the operator would do. */
 #include <regex.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ int manifest_read(struct job_spec **out, const char *path, struct mu_err *err)
 	return rc ? rc : job_spec_parse(out, mu_buf_span(&text), path, err);
 }
 
-/* job/NAME and dtj/NAME are names, as for kubectl; other words with a slash are paths. */
+/* job/NAME and dtj/NAME are names, as in kubectl; other words with a slash are paths. */
 static bool is_path(const char *word)
 {
 	static const char *const kinds[] = {"job/", "dtj/", "distributedtrainingjob/"};
@@ -56,13 +56,13 @@ int manifest_job(const char *word, char **name, char **ns, struct mu_err *err)
 	return 0;
 }
 
-/* ---- what the API server checks in the pods of a job ---- */
+/* ---- checks of the API server in pod templates ---- */
 
-static const char quantity[] = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)"
-			       "([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$";
-static const char label_name[] = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
-				 "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
-static const char label_value[] = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
+static const char quantity_pattern[] = "^[+-]?([0-9]+([.][0-9]*)?|[.][0-9]+)"
+				       "([KMGTPE]i|[numkMGTPE]|[eE][+-]?[0-9]+)?$";
+static const char label_name_pattern[] = "^([a-z0-9]([-a-z0-9.]*[a-z0-9])?/)?"
+					 "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$";
+static const char label_value_pattern[] = "^([A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?)?$";
 
 static bool matches(const char *text, const char *pattern)
 {
@@ -82,7 +82,7 @@ static int check_quantities(const struct mu_doc_node *resources, struct mu_err *
 	{
 		bool number = q->kind == MU_DOC_INT || q->kind == MU_DOC_FLOAT;
 
-		if (!number && (q->kind != MU_DOC_STRING || !matches(q->text, quantity)))
+		if (!number && (q->kind != MU_DOC_STRING || !matches(q->text, quantity_pattern)))
 			return mu_doc_fail(q, err, MU_INVALID_ARGUMENT,
 					   "must be a quantity such as 500m, 2, 1.5G or 4Gi, got "
 					   "'%.60s'",
@@ -96,14 +96,14 @@ static int check_labels(const struct mu_doc_node *labels, struct mu_err *err)
 {
 	mu_doc_each(labels, l)
 	{
-		if (!matches(l->key, label_name))
+		if (!matches(l->key, label_name_pattern))
 			return mu_doc_fail(l, err, MU_INVALID_ARGUMENT,
-					   "is no name of a label: letters, digits, '-', '_' and "
-					   "'.', 63 at most");
-		if (l->kind != MU_DOC_STRING || !matches(l->text, label_value))
+					   "is not a valid label name: use at most 63 letters, "
+					   "digits, '-', '_' and '.'");
+		if (l->kind != MU_DOC_STRING || !matches(l->text, label_value_pattern))
 			return mu_doc_fail(l, err, MU_INVALID_ARGUMENT,
-					   "must be a label's value: a string of letters, digits, "
-					   "'-', '_' and '.', 63 at most");
+					   "must be a valid label value: at most 63 letters, "
+					   "digits, '-', '_' and '.'");
 	}
 	return 0;
 }
@@ -136,8 +136,8 @@ static int check_pods(const struct job_spec *spec, struct mu_err *err)
 	return rc;
 }
 
-/* Of several manifests each plan is told whose it is. */
-static void show_plan(const struct job_spec *spec, const char *path, bool one_of_many)
+/* With several manifests each plan has a heading. */
+static void print_plan(const struct job_spec *spec, const char *path, bool one_of_many)
 {
 	const char *image = getenv("MUSTER_TASK_IMAGE");
 	MU_AUTO_BUF out = {0};
@@ -165,7 +165,7 @@ int cli_validate(int argc, char **argv)
 		if (manifest_read(&spec, argv[i], &err) || check_pods(spec, &err))
 			status = cli_fail(&err);
 		else if (plan)
-			show_plan(spec, argv[i], argc - plan > 1);
+			print_plan(spec, argv[i], argc - plan > 1);
 		else
 			printf("%s: job '%s' is valid\n", argv[i], spec->name);
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the manual pages say of each verb beyond its line in the table of verbs. */
+/* Texts of the manual pages of the verbs, in addition to the table of verbs. */
 #ifndef CLI_VERB_HELP_H
 #define CLI_VERB_HELP_H
 

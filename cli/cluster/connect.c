@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From the command line to a client: the options that kubectl's users know. */
+/* Creates a client from command-line options, which are named as those of kubectl. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,7 +49,7 @@ int cluster_connect(const struct cluster_options *o, struct kube_client **out, c
 	int rc;
 
 	if (o->ns && !is_dns_label(o->ns))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.63s' is no name of a namespace",
+		return mu_fail(err, MU_INVALID_ARGUMENT, "'%.63s' is not a valid namespace name",
 			       o->ns);
 	rc = kube_config_load(&config, o->kubeconfig, o->context, err);
 	if (rc < 0)
@@ -90,7 +90,7 @@ int cluster_job_open(struct cluster_job *out, const char *verb, const char *word
 	if (manifest_job(word, &name, &ns, &err) < 0)
 		return cli_fail(&err);
 	if (!*name || name[strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789-.")])
-		return cli_usage(verb, "'%.63s' is no name of a job", name);
+		return cli_usage(verb, "'%.63s' is not a valid job name", name);
 	if (!options.ns)
 		options.ns = ns;
 	if (cluster_connect(&options, &out->client, &out->ns, &err) < 0)

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster explain: one screen that says why a job waits, is slow or has failed.
+/* muster explain: one report on why a job waits, is slow or has failed.
  *
- * The job's status comes first; pods and events add what the operator does not repeat there (the
- * scheduler's own sentence, an image that cannot be pulled); the tasks are asked through the API
- * server's proxy who is slow.  What the caller may not read is left out and named. */
+ * The job's status comes first. Pods and events add what the status does not contain (the
+ * scheduler's message, an image pull error). The status of the tasks, read through the API server's
+ * proxy, shows slow tasks. The report names objects that the caller may not read.
+ */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -11,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
 
-enum { PODS_SHOWN = 12, FAILURES_SHOWN = 12, EVENTS_SHOWN = 6, TASKS_ASKED = 64 };
+enum { MAX_PODS = 12, MAX_FAILURES = 12, MAX_EVENTS = 6, MAX_TASK_REQUESTS = 64 };
 
 static void put_pair(struct mu_buf *out, const char *what, const char *text)
 {
@@ -20,7 +21,7 @@ static void put_pair(struct mu_buf *out, const char *what, const char *text)
 	mu_buf_putc(out, '\n');
 }
 
-static const cJSON *condition(const cJSON *job, const char *type)
+static const cJSON *find_condition(const cJSON *job, const char *type)
 {
 	const cJSON *c;
 
@@ -40,7 +41,7 @@ static bool is_true(const cJSON *c)
 static void put_head(struct mu_buf *out, const cJSON *job, double now)
 {
 	const char *phase = field_text(job, "status.phase", "New");
-	const cJSON *ended = condition(job, phase);
+	const cJSON *ended = find_condition(job, phase);
 	char age[16];
 
 	put_safe(out, field_text(job, "metadata.name", "?"));
@@ -50,21 +51,23 @@ static void put_head(struct mu_buf *out, const cJSON *job, double now)
 	put_safe(out, phase);
 	if (is_true(ended))
 		mu_buf_printf(out, " for %s", field_age(ended, "lastTransitionTime", now, age));
-	mu_buf_printf(out, ", made %s ago", field_age(job, "metadata.creationTimestamp", now, age));
+	mu_buf_printf(out, ", created %s ago",
+		      field_age(job, "metadata.creationTimestamp", now, age));
 	mu_buf_puts(out, ", ");
 	put_safe(out, field_text(job, "status.summary.ready", "no"));
 	mu_buf_puts(out, " tasks ready\n");
 	if (!field_at(job, "status.conditions"))
 		put_pair(out, "why",
-			 "the operator has not looked at it: is it running, and watching "
+			 "the operator has not processed the job: is it running, and does it watch "
 			 "this namespace?");
 	else if (field_number(job, "metadata.generation", 0) >
 		 field_number(job, "status.observedGeneration", 0))
-		put_pair(out, "note",
-			 "the manifest was changed and the operator has not answered yet");
+		put_pair(
+		    out, "note",
+		    "the manifest was changed and the operator has not processed the change yet");
 }
 
-/* The conditions that say something is amiss, as the operator's own sentences. */
+/* The conditions that report a problem, with the operator's message. */
 static void put_why(struct mu_buf *out, const cJSON *job, double now)
 {
 	static const char *const good[] = {"Created", "Ready", "Running", "Succeeded"};
@@ -138,16 +141,15 @@ static void put_failures(struct mu_buf *out, const cJSON *job)
 
 		if (cJSON_IsTrue(field_at(e, "done")) || field_number(e, "attempts", 0) < 1)
 			continue;
-		if (shown++ >= FAILURES_SHOWN) {
+		if (shown++ >= MAX_FAILURES) {
 			more++;
 			continue;
 		}
-		mu_buf_printf(
-		    &line, "%.63s/%.0f: last end with exit code %.0f (%.48s)%s%.64s, attempt %.0f",
-		    field_text(e, "task", "?"), field_number(e, "index", 0),
-		    field_number(e, "exitCode", -1), field_text(e, "reason", "?"),
-		    *field_text(e, "node", "") ? " on node " : "", field_text(e, "node", ""),
-		    field_number(e, "attempts", 0));
+		mu_buf_printf(&line, "%.63s/%.0f: last exit code %.0f (%.48s)%s%.64s, attempt %.0f",
+			      field_text(e, "task", "?"), field_number(e, "index", 0),
+			      field_number(e, "exitCode", -1), field_text(e, "reason", "?"),
+			      *field_text(e, "node", "") ? " on node " : "",
+			      field_text(e, "node", ""), field_number(e, "attempts", 0));
 		if (cJSON_IsTrue(field_at(e, "free")))
 			mu_buf_puts(&line, ", not counted against backoffLimit");
 		put_pair(out, "failure", line.data);
@@ -168,12 +170,12 @@ static void put_pods(struct mu_buf *out, const cJSON *pods)
 
 		if (!reason && !field_at(pod, "metadata.deletionTimestamp"))
 			continue;
-		if (shown++ >= PODS_SHOWN) {
+		if (shown++ >= MAX_PODS) {
 			more++;
 			continue;
 		}
 		mu_buf_printf(&line, "%.63s: %.64s%s%.400s", field_text(pod, "metadata.name", "?"),
-			      reason ? reason : "is on its way out", *message ? ": " : "", message);
+			      reason ? reason : "is terminating", *message ? ": " : "", message);
 		if (*field_text(pod, "spec.nodeName", ""))
 			mu_buf_printf(&line, " (node %.64s)", field_text(pod, "spec.nodeName", ""));
 		put_pair(out, "pod", line.data);
@@ -186,7 +188,7 @@ static void put_events(struct mu_buf *out, const cJSON *events, double now)
 {
 	int n = cJSON_GetArraySize(field_at(events, "items")), shown = 0;
 
-	for (int i = n - 1; i >= 0 && shown < EVENTS_SHOWN; i--) {
+	for (int i = n - 1; i >= 0 && shown < MAX_EVENTS; i--) {
 		const cJSON *e = cJSON_GetArrayItem(field_at(events, "items"), i);
 		MU_AUTO_BUF line = {0};
 		char age[16];
@@ -220,7 +222,7 @@ void explain_print(struct mu_buf *out, const cJSON *job, const cJSON *pods, cons
 	explain_tasks(out, tasks);
 }
 
-/* What each running task says of itself; NULL when the caller may not ask. */
+/* Reads the status of each running task; NULL if the caller may not. */
 static cJSON *ask_tasks(struct kube_client *c, const char *ns, const cJSON *pods,
 			struct mu_err *err)
 {
@@ -235,7 +237,7 @@ static cJSON *ask_tasks(struct kube_client *c, const char *ns, const cJSON *pods
 		int rc;
 
 		if (strcmp(field_text(pod, "status.phase", ""), "Running") != 0 ||
-		    ++asked > TASKS_ASKED)
+		    ++asked > MAX_TASK_REQUESTS)
 			continue;
 		rc = cluster_get(c, &said, err, "/api/v1/namespaces/%s/pods/%s:8079/proxy/status",
 				 ns, name);
@@ -270,7 +272,7 @@ static int explain(const struct cluster_job *about, struct mu_err *err)
 		mu_buf_puts(&left_out, " pods/proxy");
 	explain_print(&out, job, pods, events, tasks, (double)time(NULL));
 	if (left_out.len)
-		mu_buf_printf(&out, "  %-11s not read:%s (no right, or no answer)\n", "note",
+		mu_buf_printf(&out, "  %-11s not read:%s (no permission, or no response)\n", "note",
 			      left_out.data);
 	fwrite(out.data, 1, out.len, stdout);
 	cJSON_Delete(job);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who is slow: compares what the tasks of a job say of themselves (GET /status of each).
+/* Finds slow tasks by comparing the status of the tasks of a job (GET /status of each).
  *
- * A worker is a straggler when it makes fewer than 2/3 of the steps a second of the median worker;
- * a ps is a hot spot when it holds more than 1.5 times its fair share of the bytes.  Whether there
- * are too few ps tasks for the workers, or room for more workers, is read from the share of their
- * processors' time that either take. */
+ * A worker is a straggler if its steps per second are below 2/3 of the median worker. A ps is a hot
+ * spot if it holds more than 1.5 times its fair share of the bytes. The CPU use of ps tasks and
+ * workers shows whether there are too few ps tasks, or room for more workers.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 #include "cli/cluster/cluster.h"
 
 enum { MEMBERS_MAX = 1000 };
-static const double BUSY = 0.8, IDLE = 0.5;
+static const double BUSY_SHARE = 0.8, IDLE_SHARE = 0.5;
 
 struct member {
 	const char *name;
@@ -26,8 +26,8 @@ static int by_rate(const void *a, const void *b)
 	return (x->rate > y->rate) - (x->rate < y->rate);
 }
 
-/* The members of the cluster's job `task` ("worker"), sorted by their rate. */
-static int collect(const cJSON *tasks, const char *task, struct member *out)
+/* Collects the tasks of the job `task` ("worker"), sorted by rate. */
+static int collect_members(const cJSON *tasks, const char *task, struct member *out)
 {
 	MU_AUTO_FREE char *mark = mu_xasprintf("/job:%s/", task);
 	const cJSON *t;
@@ -53,8 +53,8 @@ static void put_stragglers(struct mu_buf *out, const struct member *m, int n)
 		if (m[i].rate < median * 2 / 3) {
 			mu_buf_printf(out, "  %-11s ", "straggler");
 			put_safe(out, m[i].name);
-			mu_buf_printf(out, " makes %.1f steps/s, the median worker %.1f\n",
-				      m[i].rate, median);
+			mu_buf_printf(out, ": %.1f steps/s, median worker %.1f\n", m[i].rate,
+				      median);
 		}
 }
 
@@ -85,33 +85,33 @@ static double mean_busy(const struct member *m, int n)
 	return n ? sum / n : 0;
 }
 
-/* Servers that work all the time hold their workers up; where they rest they could serve more. */
+/* Busy ps tasks slow the workers down; idle ones could serve more workers. */
 static void put_balance(struct mu_buf *out, double workers, int n_workers, double servers,
 			int n_servers)
 {
-	bool too_few = servers > BUSY && workers < IDLE;
-	bool room = workers > BUSY && servers > 0 && servers < IDLE;
+	bool too_few = servers > BUSY_SHARE && workers < IDLE_SHARE;
+	bool room = workers > BUSY_SHARE && servers > 0 && servers < IDLE_SHARE;
 
 	if (!n_servers || !(too_few || room))
 		return;
-	mu_buf_printf(out,
-		      "  %-11s ps tasks use %.0f %% of their processors' time, workers %.0f %%: ",
-		      "balance", 100 * servers, 100 * workers);
+	mu_buf_printf(out, "  %-11s CPU use of ps tasks %.0f %%, of workers %.0f %%: ", "balance",
+		      100 * servers, 100 * workers);
 	if (too_few)
-		mu_buf_printf(out, "more ps, or more processors for each, would make it faster\n");
+		mu_buf_printf(out,
+			      "more ps tasks, or more CPUs for each, would make the job faster\n");
 	else
-		mu_buf_printf(out, "%d ps would do for some %.0f workers\n", n_servers,
-			      n_workers * BUSY / servers);
+		mu_buf_printf(out, "this number of ps tasks (%d) can serve about %.0f workers\n", n_servers,
+			      n_workers * BUSY_SHARE / servers);
 }
 
 void explain_tasks(struct mu_buf *out, const cJSON *tasks)
 {
 	struct member *members = MU_NEW_ARRAY(struct member, MEMBERS_MAX);
-	int n_workers = collect(tasks, "worker", members), n;
+	int n_workers = collect_members(tasks, "worker", members), n;
 	double workers = mean_busy(members, n_workers);
 
 	put_stragglers(out, members, n_workers);
-	n = collect(tasks, "ps", members);
+	n = collect_members(tasks, "ps", members);
 	put_hot_spots(out, members, n);
 	put_balance(out, workers, n_workers, mean_busy(members, n), n);
 	free(members);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Values of objects that others have written: what is missing or of another kind has a default. */
+/* Reads values of untrusted objects. A missing value, or one of another type, is replaced by a
+ * default. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,7 +35,7 @@ double field_number(const cJSON *object, const char *path, double otherwise)
 	return cJSON_IsNumber(n) && isfinite(n->valuedouble) ? n->valuedouble : otherwise;
 }
 
-/* A double of this size is a whole number that int64_t holds. */
+/* Returns the value if it is an integer in the range of int64_t. */
 static int64_t whole_number(const cJSON *object, const char *path, int64_t otherwise)
 {
 	double n = field_number(object, path, (double)otherwise);

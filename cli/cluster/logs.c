@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster logs: the logs of a job's tasks, each line with its task in front when there are several.
+/* muster logs: prints the logs of a job's tasks. With several tasks each line begins with its task.
  *
- * The main thread lists the job and its pods once a second; each container that has started gets a
- * thread that streams its log.  Lines are asked for with their timestamps, so that a stream that
- * breaks goes on behind the last line that was printed.  A pod that is made anew, or a container
- * that is restarted, is another source with a log of its own. */
+ * The main thread lists the job and its pods once a second. Each started container gets a thread
+ * that streams its log. Lines are requested with timestamps, so that a broken stream resumes after
+ * the last printed line. A recreated pod or a restarted container is a new source with its own log.
+ */
 #include <ctype.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -22,17 +22,17 @@ static const double list_every_s = 1;
 
 struct logs {
 	struct cluster_job job;
-	char task[JOB_MAX_TASK_NAME + 1]; /* "": all */
-	int index;                        /* -1: all */
+	char task[JOB_MAX_TASK_NAME + 1]; /* "": all tasks */
+	int index;                        /* -1: all indices */
 	bool follow, previous, with_task;
-	long tail; /* lines of each log; -1: all */
+	long tail; /* last lines of each log; -1: all lines */
 	struct log_source **sources;
 	unsigned n_sources;
-	char said[512];           /* the last remark on a job without pods */
-	pthread_mutex_t printing; /* of standard output */
-	_Atomic bool closed;      /* standard output takes no more */
+	char last_message[512];   /* last message about a job without pods */
+	pthread_mutex_t printing; /* guards standard output */
+	_Atomic bool closed;      /* standard output is closed */
 };
-/* The log of one container's life. */
+/* The log of one run of a container. */
 struct log_source {
 	struct logs *logs;
 	char task[JOB_MAX_NAME + 16]; /* "worker/0" */
@@ -40,12 +40,12 @@ struct log_source {
 	int restarts;
 	bool listed, has_thread, complete;
 	pthread_t thread;
-	_Atomic bool ended; /* the thread has */
-	int rc;             /* of its stream */
+	_Atomic bool ended; /* the thread has ended */
+	int rc;             /* result of the stream */
 	struct mu_err err;
 	char last[STAMP_MAX],
-	    after[STAMP_MAX];    /* time of the last line; where the stream resumes */
-	unsigned n_last, n_skip; /* lines of that time that were printed; that are to be skipped */
+	    after[STAMP_MAX];    /* time of the last line; time at which the stream resumes */
+	unsigned n_last, n_skip; /* printed lines with that time; lines to skip */
 };
 
 /* ---- lines ---- */
@@ -63,8 +63,8 @@ static void print_line(struct log_source *s, const char *line, size_t len)
 	pthread_mutex_unlock(&l->printing);
 }
 
-/* The time before the line without its zone, so that times compare as texts; 0: there is none (the
- * kubelet's own sentences). */
+/* Reads the timestamp of a line, without the zone, so that timestamps compare as strings. Returns 0
+ * if there is none (a line of the kubelet itself). */
 static size_t read_stamp(char out[STAMP_MAX], const char *line, size_t len)
 {
 	const char *space = memchr(line, ' ', len);
@@ -77,7 +77,7 @@ static size_t read_stamp(char out[STAMP_MAX], const char *line, size_t len)
 	return n + (space != NULL);
 }
 
-static int on_line(void *arg, const char *line, size_t len, struct mu_err *err)
+static int handle_line(void *arg, const char *line, size_t len, struct mu_err *err)
 {
 	struct log_source *s = arg;
 	char stamp[STAMP_MAX];
@@ -103,7 +103,7 @@ struct log_stream {
 	struct logs *logs;
 };
 
-static int on_chunk(void *arg, const char *data, size_t len, struct mu_err *err)
+static int handle_chunk(void *arg, const char *data, size_t len, struct mu_err *err)
 {
 	struct log_stream *st = arg;
 	int rc = kube_lines_feed(&st->lines, data, len, err);
@@ -125,29 +125,29 @@ static void put_path(struct mu_buf *out, const struct log_source *s)
 		mu_buf_puts(out, "&follow=true");
 	if (l->previous)
 		mu_buf_puts(out, "&previous=true");
-	if (s->after[0]) /* whole seconds: what was printed of the first one is skipped */
+	if (s->after[0]) /* whole seconds: skip the lines of that second that were printed */
 		mu_buf_printf(out, "&sinceTime=%.19sZ", s->after);
 	else if (l->tail >= 0)
 		mu_buf_printf(out, "&tailLines=%ld", l->tail);
 }
 
-/* One stream from behind the last line to its end; a thread when the log is followed. */
+/* Streams the log from the last printed line to its end. Runs in a thread with -f. */
 static void *stream_log(void *arg)
 {
 	struct log_source *s = arg;
-	struct log_stream st = {.lines = {.line = on_line, .arg = s}, .logs = s->logs};
+	struct log_stream st = {.lines = {.line = handle_line, .arg = s}, .logs = s->logs};
 	MU_AUTO_BUF path = {0};
 
 	memcpy(s->after, s->last, sizeof(s->after));
 	s->n_skip = s->n_last;
 	put_path(&path, s);
-	s->rc =
-	    kube_stream(s->logs->job.client,
-			&(struct kube_stream){
-			    .path = path.data, .seconds = STREAM_S, .chunk = on_chunk, .arg = &st},
-			&s->err);
-	if (st.lines.rest.len && s->rc == 0) /* the last line has no end */
-		on_chunk(&st, "\n", 1, &s->err);
+	s->rc = kube_stream(
+	    s->logs->job.client,
+	    &(struct kube_stream){
+		.path = path.data, .seconds = STREAM_S, .chunk = handle_chunk, .arg = &st},
+	    &s->err);
+	if (st.lines.rest.len && s->rc == 0) /* the last line has no newline */
+		handle_chunk(&st, "\n", 1, &s->err);
 	mu_buf_fini(&st.lines.rest);
 	atomic_store(&s->ended, true);
 	return NULL;
@@ -179,7 +179,7 @@ static bool is_wanted(const struct logs *l, const cJSON *pod)
 			       (l->index < 0 || atoi(index->valuestring) == l->index));
 }
 
-/* The source of the pod's first container in the life that it has now. */
+/* The source of the current run of the pod's first container. */
 static struct log_source *find_source(struct logs *l, const cJSON *pod, const char *container,
 				      int restarts)
 {
@@ -212,7 +212,7 @@ static void source_free(struct log_source *s)
 	free(s);
 }
 
-/* Says once for each reason why there is no log yet. */
+/* Reports each reason for a missing log once. */
 static void report_waiting(struct log_source *s, const cJSON *pod)
 {
 	const char *message, *reason = pod_waiting_reason(pod, &message);
@@ -256,7 +256,7 @@ static int start_stream(struct log_source *s, struct mu_err *err)
 	return 0;
 }
 
-/* Joins the threads that have ended; an error that another try cannot mend is the caller's. */
+/* Joins ended threads. Returns an error that a retry cannot fix. */
 static int join_ended(struct logs *l, struct mu_err *err)
 {
 	for (unsigned i = 0; i < l->n_sources; i++) {
@@ -266,7 +266,7 @@ static int join_ended(struct logs *l, struct mu_err *err)
 			continue;
 		pthread_join(s->thread, NULL);
 		s->has_thread = false;
-		if (s->rc == -MU_NOT_FOUND) /* the pod is gone */
+		if (s->rc == -MU_NOT_FOUND) /* the pod was deleted */
 			s->complete = true;
 		else if (s->rc < 0 && s->rc != -MU_INVALID_ARGUMENT && !cluster_is_transient(s->rc))
 			return *err = s->err, s->rc;
@@ -275,7 +275,7 @@ static int join_ended(struct logs *l, struct mu_err *err)
 }
 
 /* Starts, restarts or skips the log stream of a listed pod. */
-static int take_pod(struct logs *l, const cJSON *pod, struct mu_err *err)
+static int update_source(struct logs *l, const cJSON *pod, struct mu_err *err)
 {
 	const cJSON *first = cJSON_GetArrayItem(field_at(pod, "spec.containers"), 0);
 	const char *container = field_text(first, "name", "");
@@ -292,7 +292,7 @@ static int take_pod(struct logs *l, const cJSON *pod, struct mu_err *err)
 		report_waiting(s, pod);
 		return 0;
 	}
-	/* The stream ended well and the container has ended too: that was all of it. */
+	/* The stream succeeded and the container has terminated: the log is complete. */
 	if (terminated && atomic_load(&s->ended) && s->rc == 0) {
 		s->complete = true;
 		return 0;
@@ -309,7 +309,7 @@ static bool job_is_over(const cJSON *job)
 	return strcmp(phase, "Succeeded") == 0 || strcmp(phase, "Failed") == 0;
 }
 
-/* A task that the manifest does not have would be waited for in vain. */
+/* Fails for a task that the job does not have, instead of waiting forever. */
 static int check_task(const struct logs *l, const cJSON *job, struct mu_err *err)
 {
 	const cJSON *tasks = field_at(job, "spec.tasks");
@@ -333,7 +333,7 @@ static int report_no_pods(struct logs *l, const cJSON *job, struct mu_err *err)
 
 	if (job_is_over(job))
 		return mu_fail(err, MU_NOT_FOUND,
-			       "job '%s' is over and its pods are gone, and their logs with them "
+			       "job '%s' has ended and its pods were deleted with their logs "
 			       "(run.cleanPodPolicy)",
 			       l->job.name);
 	mu_buf_printf(&text, "job '%s' is %s and has no pod%s%s yet", l->job.name,
@@ -342,14 +342,14 @@ static int report_no_pods(struct logs *l, const cJSON *job, struct mu_err *err)
 	put_safe(&text, field_text(job, "status.summary.message", ""));
 	if (!l->follow)
 		return mu_fail(err, MU_FAILED_PRECONDITION, "%s; -f waits for it", text.data);
-	if (strncmp(text.data, l->said, sizeof(l->said) - 1) != 0)
+	if (strncmp(text.data, l->last_message, sizeof(l->last_message) - 1) != 0)
 		fprintf(stderr, "muster: %s\n", text.data);
-	snprintf(l->said, sizeof(l->said), "%s", text.data);
+	snprintf(l->last_message, sizeof(l->last_message), "%s", text.data);
 	return 0;
 }
 
-/* Looks at the job and its pods once.  *over: the job is, or it was deleted. */
-static int look(struct logs *l, bool first, bool *over, struct mu_err *err)
+/* Lists the job and its pods once. *over: the job has ended or was deleted. */
+static int update_sources(struct logs *l, bool first, bool *over, struct mu_err *err)
 {
 	cJSON *job = NULL, *pods = NULL;
 	const cJSON *pod;
@@ -370,10 +370,10 @@ static int look(struct logs *l, bool first, bool *over, struct mu_err *err)
 	cJSON_ArrayForEach(pod, field_at(pods, "items"))
 	{
 		if (!rc && is_wanted(l, pod))
-			rc = take_pod(l, pod, err);
+			rc = update_source(l, pod, err);
 	}
 	*over = job && job_is_over(job);
-	if (!job && !first && rc == -MU_NOT_FOUND) { /* it was deleted */
+	if (!job && !first && rc == -MU_NOT_FOUND) { /* the job was deleted */
 		*over = true;
 		rc = 0;
 	}
@@ -382,7 +382,7 @@ static int look(struct logs *l, bool first, bool *over, struct mu_err *err)
 	return rc;
 }
 
-/* Whether a log is streamed, or is to be streamed again. */
+/* True while a log is streamed or will be streamed again. */
 static bool is_busy(const struct logs *l)
 {
 	for (unsigned i = 0; i < l->n_sources; i++)
@@ -392,14 +392,14 @@ static bool is_busy(const struct logs *l)
 	return false;
 }
 
-static int follow(struct logs *l, struct mu_err *err)
+static int follow_logs(struct logs *l, struct mu_err *err)
 {
 	double over_at = 0;
 	bool over = false, first = true;
 	int rc = 0;
 
 	for (;;) {
-		rc = look(l, first, &over, err);
+		rc = update_sources(l, first, &over, err);
 		if (rc < 0 && !(l->follow && !first && cluster_is_transient(rc)))
 			return rc;
 		first = false;
@@ -416,7 +416,7 @@ static int follow(struct logs *l, struct mu_err *err)
 static int print_logs(struct logs *l, struct mu_err *err)
 {
 	unsigned without = 0;
-	int rc = follow(l, err);
+	int rc = follow_logs(l, err);
 
 	kube_client_stop(l->job.client);
 	for (unsigned i = 0; i < l->n_sources; i++) {
@@ -459,7 +459,7 @@ static bool read_number(const char *text, long *out)
 	return isdigit((unsigned char)*text) && !*end;
 }
 
-/* 0, or the exit status of a wrong command line. */
+/* Returns 0, or the exit status for a wrong command line. */
 static int read_arguments(struct logs *l, struct cluster_options *o, const char **job, int argc,
 			  char **argv)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster-cluster: the program that `muster` starts for the verbs that make HTTP calls.  See
- * cluster.h for why. */
+/* muster-cluster: the program that `muster` executes for verbs that make HTTP requests. cluster.h
+ * gives the reason. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -18,11 +18,11 @@ static const struct cli_verb verbs[] = {
 int main(int argc, char **argv)
 {
 	mu_log_init("muster");
-	mu_log_set_level(MU_ERROR); /* what fails is said once, by the verb */
+	mu_log_set_level(MU_ERROR); /* the verb itself reports a failure, once */
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; argc > 1 && i < MU_COUNT(verbs); i++)
 		if (strcmp(argv[1], verbs[i].name) == 0)
 			return verbs[i].run(argc - 2, argv + 2);
-	fputs("muster-cluster: this is a part of muster; see 'muster help'\n", stderr);
+	fputs("muster-cluster: this program is executed by muster; see 'muster help'\n", stderr);
 	return CLI_USAGE;
 }

@@ -8,7 +8,7 @@
 
 enum { TIMEOUT_S = 5, BODY_MAX = 4 << 20 };
 
-static int get(const char *address, struct mu_http_response *out, struct mu_err *err)
+static int get_status(const char *address, struct mu_http_response *out, struct mu_err *err)
 {
 	MU_AUTO_FREE char *url = mu_xasprintf("http://%s/status", address);
 	struct mu_http_call call = {.method = "GET",
@@ -24,7 +24,7 @@ static int get(const char *address, struct mu_http_response *out, struct mu_err 
 	rc = mu_http_perform(c, &call, out, err);
 	mu_http_client_free(c);
 	if (rc == -MU_DEADLINE_EXCEEDED)
-		return mu_fail(err, MU_DEADLINE_EXCEEDED, "%s did not answer within %d s", address,
+		return mu_fail(err, MU_DEADLINE_EXCEEDED, "%s did not respond within %d s", address,
 			       TIMEOUT_S);
 	return rc < 0 ? mu_wrap(err, "%s: is this the task's HTTP port?", address) : 0;
 }
@@ -44,14 +44,14 @@ int cluster_status(int argc, char **argv)
 	if (!colon)
 		return cli_usage("status", "'%s' has no port", argv[0]);
 	address = mu_xstrndup(at, strcspn(at, "/"));
-	rc = get(address, &response, &err);
+	rc = get_status(address, &response, &err);
 	if (rc == 0) {
 		mu_buf_putc(&response.body, 0);
 		if (response.status == 200)
 			puts(response.body.data);
 		else
-			rc = mu_fail(&err, MU_UNAVAILABLE, "%s answers %ld: %s", address,
-				     response.status, response.body.data);
+			rc = mu_fail(&err, MU_UNAVAILABLE, "%s responded with status %ld: %s",
+				     address, response.status, response.body.data);
 	}
 	mu_buf_fini(&response.body);
 	return rc ? cli_fail(&err) : CLI_OK;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster submit: checks a manifest as muster validate does, then applies it (server-side apply, as
- * field manager "muster").  The API server gets the manifest's own text, as from kubectl. */
+/* muster submit: checks a manifest as muster validate does, then applies it (server-side apply,
+ * field manager "muster"). The API server receives the text of the manifest, as from kubectl. */
 #include <stdio.h>
 #include <string.h>
 
@@ -30,15 +30,16 @@ static int read_manifest(struct submission *s, struct mu_err *err)
 		return rc;
 	ns = mu_doc_text(s->spec->doc->root, "metadata.namespace", NULL);
 	if (ns && s->options.ns && strcmp(ns, s->options.ns) != 0)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "%s: metadata.namespace is '%s', -n says '%.63s': leave one out",
-			       s->path, ns, s->options.ns);
+		return mu_fail(
+		    err, MU_INVALID_ARGUMENT,
+		    "%s: metadata.namespace is '%s' but -n is '%.63s': remove one of them", s->path,
+		    ns, s->options.ns);
 	if (ns)
 		s->options.ns = ns;
 	return 0;
 }
 
-static int apply(const struct submission *s, cJSON **out, struct mu_err *err)
+static int apply_manifest(const struct submission *s, cJSON **out, struct mu_err *err)
 {
 	MU_AUTO_BUF path = {0};
 	int rc;
@@ -54,11 +55,11 @@ static int apply(const struct submission *s, cJSON **out, struct mu_err *err)
 	if (rc == -MU_NOT_FOUND && !strstr(err->msg, "namespaces"))
 		return mu_fail(err, MU_NOT_FOUND, CLUSTER_NO_JOBS);
 	if (rc == -MU_ABORTED)
-		return mu_append(err, "; --force-conflicts takes the fields over");
+		return mu_append(err, "; use --force-conflicts to take over the fields");
 	return rc;
 }
 
-/* before: the job as it was, NULL when there was none. */
+/* before: the job before the apply, or NULL. */
 static void print_outcome(const struct submission *s, const cJSON *before, const cJSON *after)
 {
 	const char *phase = field_text(after, "status.phase", "");
@@ -84,7 +85,7 @@ static void print_outcome(const struct submission *s, const cJSON *before, const
 		       s->job.name, where, s->job.name, where);
 }
 
-static int submit(struct submission *s, struct mu_err *err)
+static int submit_manifest(struct submission *s, struct mu_err *err)
 {
 	cJSON *before = NULL, *after = NULL;
 	int rc = read_manifest(s, err);
@@ -96,7 +97,7 @@ static int submit(struct submission *s, struct mu_err *err)
 	s->job.name = mu_xstrdup(s->spec->name);
 	rc = cluster_job_get(&s->job, &before, err);
 	if (!rc || rc == -MU_NOT_FOUND)
-		rc = apply(s, &after, err);
+		rc = apply_manifest(s, &after, err);
 	if (!rc)
 		print_outcome(s, before, after);
 	cJSON_Delete(before);
@@ -121,13 +122,14 @@ int cluster_submit(int argc, char **argv)
 		else if (argv[i][0] == '-' && argv[i][1])
 			return cli_usage("submit", "unknown option '%s'", argv[i]);
 		else if (s.path)
-			return cli_usage("submit", "one manifest at a time, got '%s' too", argv[i]);
+			return cli_usage("submit", "expected one manifest, got '%s' as well",
+					 argv[i]);
 		else
 			s.path = argv[i];
 	}
 	if (!s.path || s.options.all_namespaces)
 		return cli_usage("submit", "expected one manifest");
-	rc = submit(&s, &err);
+	rc = submit_manifest(&s, &err);
 	cluster_job_close(&s.job);
 	job_spec_free(s.spec);
 	mu_buf_fini(&s.text);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster top: the jobs of a cluster, the busiest first.
+/* muster top: the jobs of a cluster in descending order of speed.
  *
- * It reads the jobs' statuses and nothing else, which anybody may who may list jobs: no pod is
- * asked, and the operator has nothing to do for it. */
+ * It only reads the status of the jobs. Permission to list jobs is enough, and it causes no load on
+ * pods or the operator.
+ */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,7 @@
 #include "cli/cli.h"
 #include "cli/cluster/cluster.h"
 
-#define LIST "/apis/muster.dev/v1"
+#define LIST_PATH "/apis/muster.dev/v1"
 enum { CELL = 40, ROWS_MAX = 10000 };
 static const double refresh_s = 2;
 
@@ -41,7 +42,7 @@ static void put_number(char *cell, const cJSON *job, const char *path, const cha
 		snprintf(cell, CELL, fmt, v);
 }
 
-static void fill(struct row *r, const cJSON *job, double now)
+static void fill_row(struct row *r, const cJSON *job, double now)
 {
 	char age[16];
 
@@ -62,7 +63,7 @@ static void fill(struct row *r, const cJSON *job, double now)
 		      : -1;
 }
 
-static int busier(const void *a, const void *b)
+static int compare_speed(const void *a, const void *b)
 {
 	const struct row *x = a, *y = b;
 	int order = (x->rate < y->rate) - (x->rate > y->rate);
@@ -97,9 +98,9 @@ void top_print(struct mu_buf *out, const cJSON *jobs, bool with_namespace, doubl
 	cJSON_ArrayForEach(job, jobs)
 	{
 		if (i < n)
-			fill(&rows[i++], job, now);
+			fill_row(&rows[i++], job, now);
 	}
-	qsort(rows, (size_t)n, sizeof(rows[0]), busier);
+	qsort(rows, (size_t)n, sizeof(rows[0]), compare_speed);
 	for (int c = 0; c < COLUMNS; c++) {
 		width[c] = (int)strlen(columns[c].head);
 		for (i = 0; i < n; i++)
@@ -112,8 +113,9 @@ void top_print(struct mu_buf *out, const cJSON *jobs, bool with_namespace, doubl
 	free(rows);
 }
 
-/* Only what the table shows: the rest of thousands of jobs would fill the memory. */
-static void keep(void *arg, const cJSON *object)
+/* Keeps only the fields of the table: complete objects of thousands of jobs would need too much
+ * memory. */
+static void keep_job(void *arg, const cJSON *object)
 {
 	static const char *const shown[] = {"phase", "summary", "progress", "restarts"};
 	cJSON *job = cJSON_CreateObject(), *status, *metadata;
@@ -132,22 +134,22 @@ static void keep(void *arg, const cJSON *object)
 	cJSON_AddItemToArray(arg, job);
 }
 
-static int show(struct kube_client *c, const char *ns, bool live, struct mu_err *err)
+static int show_jobs(struct kube_client *c, const char *ns, bool live, struct mu_err *err)
 {
 	MU_AUTO_FREE char *path =
-	    ns ? mu_xasprintf(LIST "/namespaces/%s/distributedtrainingjobs", ns)
-	       : mu_xstrdup(LIST "/distributedtrainingjobs");
+	    ns ? mu_xasprintf(LIST_PATH "/namespaces/%s/distributedtrainingjobs", ns)
+	       : mu_xstrdup(LIST_PATH "/distributedtrainingjobs");
 	MU_AUTO_FREE char *version = NULL;
 	MU_AUTO_BUF out = {0};
 	cJSON *jobs = cJSON_CreateArray();
-	int rc = kube_list(c, path, NULL, keep, jobs, &version, err);
+	int rc = kube_list(c, path, NULL, keep_job, jobs, &version, err);
 
 	if (rc == 0) {
 		if (live)
 			mu_buf_puts(&out, "\033[H\033[2J");
 		top_print(&out, jobs, !ns, (double)time(NULL));
 		if (fwrite(out.data, 1, out.len, stdout) != out.len || fflush(stdout))
-			rc = mu_fail(err, MU_ABORTED, "nobody reads any more");
+			rc = mu_fail(err, MU_ABORTED, "standard output is closed");
 	}
 	cJSON_Delete(jobs);
 	if (rc == -MU_NOT_FOUND)
@@ -176,7 +178,7 @@ int cluster_top(int argc, char **argv)
 	if (cluster_connect(&o, &c, &ns, &err) < 0)
 		return cli_fail(&err);
 	do
-		rc = show(c, ns, live, &err);
+		rc = show_jobs(c, ns, live, &err);
 	while (rc == 0 && live && kube_client_sleep(c, refresh_s));
 	kube_client_free(c);
 	return rc < 0 ? cli_fail(&err) : CLI_OK;

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* muster wait: follows a job until it has ended, and prints what muster run prints.
+/* muster wait: follows a job until it has ended, and prints the same as muster run.
  *
- * A get, then a watch from that version on; when the watch ends or fails, both start again.  An API
- * server that is away for a while does not end the wait: a job may train for days. */
+ * A GET, then a watch from its resourceVersion. When the watch ends or fails, both start again. An
+ * unavailable API server does not end the wait, since a job may train for days.
+ */
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +21,10 @@ struct wait {
 	struct cluster_job job;
 	struct run_view view;
 	struct job_status status;
-	double until;        /* by mu_clock; INFINITY: no limit */
-	char said[600];      /* phase and trouble that were printed last */
+	double until;        /* deadline by mu_clock; INFINITY: none */
+	char last_line[600]; /* last printed phase and problem */
 	char version[64];    /* metadata.resourceVersion */
-	bool found, deleted; /* the job was there; it is gone */
+	bool found, deleted; /* the job was found; it was deleted */
 };
 
 static bool has_ended(const struct wait *w)
@@ -61,22 +62,22 @@ static void update_view(struct run_view *v, const cJSON *job, double now)
 		  field_text(job, "status.progress.lastCheckpoint", ""));
 }
 
-/* A line for each change of the phase and of what keeps the job from going on. */
+/* Prints a line for each change of the phase or of the problem that blocks the job. */
 static void print_changes(struct wait *w)
 {
 	const struct condition *trouble = job_status_trouble(&w->status);
-	char said[sizeof(w->said)];
+	char last_line[sizeof(w->last_line)];
 
-	snprintf(said, sizeof(said), "%s%s%s",
+	snprintf(last_line, sizeof(last_line), "%s%s%s",
 		 w->status.phase == JOB_NEW ? "Created" : job_phase_names[w->status.phase],
 		 trouble ? ": " : "", trouble ? trouble->message : "");
-	if (strcmp(said, w->said) == 0)
+	if (strcmp(last_line, w->last_line) == 0)
 		return;
-	snprintf(w->said, sizeof(w->said), "%s", said);
-	run_view_say(&w->view, "%s: %s", w->job.name, said);
+	snprintf(w->last_line, sizeof(w->last_line), "%s", last_line);
+	run_view_say(&w->view, "%s: %s", w->job.name, last_line);
 }
 
-static void take_job(struct wait *w, const cJSON *job)
+static void update_job(struct wait *w, const cJSON *job)
 {
 	w->found = true;
 	job_status_fini(&w->status);
@@ -98,14 +99,15 @@ static int on_event(void *arg, const char *line, size_t len, struct mu_err *err)
 	enum kube_change change;
 	const cJSON *job;
 	int rc = event ? kube_event_read(event, &change, &job, err)
-		       : mu_fail(err, MU_UNAVAILABLE, "a watch event that is no JSON");
+		       : mu_fail(err, MU_UNAVAILABLE, "invalid JSON in a watch event");
 
 	if (!rc && change == KUBE_DELETED)
 		w->deleted = true;
 	else if (!rc && change != KUBE_BOOKMARK)
-		take_job(w, job);
+		update_job(w, job);
 	if (!rc && has_ended(w))
-		rc = mu_fail(err, MU_CANCELLED, "the job has ended"); /* ends the watch */
+		rc =
+		    mu_fail(err, MU_CANCELLED, "the job has ended"); /* this error ends the watch */
 	cJSON_Delete(event);
 	return rc;
 }
@@ -117,10 +119,10 @@ static double seconds_left(const struct wait *w)
 	return left < 0 ? 0 : left;
 }
 
-static int watch(struct wait *w, struct mu_err *err)
+static int watch_job(struct wait *w, struct mu_err *err)
 {
 	struct kube_lines lines = {.line = on_event, .arg = w};
-	bool last = seconds_left(w) < WATCH_S; /* the timeout ends it, whatever the server does */
+	bool last = seconds_left(w) < WATCH_S; /* the last watch: it ends at the timeout */
 	long seconds = last ? (long)ceil(seconds_left(w)) : WATCH_S;
 	MU_AUTO_BUF path = {0};
 	int rc;
@@ -141,13 +143,13 @@ static int watch(struct wait *w, struct mu_err *err)
 	return has_ended(w) ? 0 : rc;
 }
 
-static int get(struct wait *w, struct mu_err *err)
+static int get_job(struct wait *w, struct mu_err *err)
 {
 	cJSON *job = NULL;
 	int rc = cluster_job_get(&w->job, &job, err);
 
 	if (!rc)
-		take_job(w, job);
+		update_job(w, job);
 	if (rc == -MU_NOT_FOUND && w->found) {
 		w->deleted = true;
 		rc = 0;
@@ -156,18 +158,18 @@ static int get(struct wait *w, struct mu_err *err)
 	return rc;
 }
 
-/* 0 when the job has ended, when it is deleted or when the time is over. */
-static int follow(struct wait *w, struct mu_err *err)
+/* Returns 0 when the job has ended, was deleted, or the timeout has expired. */
+static int wait_for_end(struct wait *w, struct mu_err *err)
 {
 	double backoff = 0, began;
 	int rc = 0;
 
 	while (!has_ended(w) && seconds_left(w) > 0) {
 		began = mu_clock();
-		rc = get(w, err);
+		rc = get_job(w, err);
 		if (!rc && !has_ended(w))
-			rc = watch(w, err);
-		/* OUT_OF_RANGE: that version is too old, get the next one */
+			rc = watch_job(w, err);
+		/* OUT_OF_RANGE: the resourceVersion is too old (410 Gone); GET again */
 		if (rc && rc != -MU_OUT_OF_RANGE && !(w->found && cluster_is_transient(rc)))
 			return rc;
 		backoff = rc || mu_clock() - began < 1 ? kube_backoff_next(backoff) : 0;
@@ -178,7 +180,7 @@ static int follow(struct wait *w, struct mu_err *err)
 	return 0;
 }
 
-static int end_of(struct wait *w, const struct cluster_options *o)
+static int print_end(struct wait *w, const struct cluster_options *o)
 {
 	const struct job_status *s = &w->status;
 	double seconds =
@@ -187,7 +189,7 @@ static int end_of(struct wait *w, const struct cluster_options *o)
 
 	run_view_clear(&w->view);
 	if (w->deleted) {
-		printf("%s: was deleted\n", w->job.name);
+		printf("%s: deleted\n", w->job.name);
 		return EXIT_UNKNOWN;
 	}
 	if (!has_ended(w)) {
@@ -203,7 +205,7 @@ static int end_of(struct wait *w, const struct cluster_options *o)
 	return s->phase == JOB_SUCCEEDED ? CLI_OK : CLI_FAILED;
 }
 
-/* "90", "90s", "10m", "2h"; NAN: none of these. */
+/* Parses "90", "90s", "10m" or "2h"; NAN if invalid. */
 static double read_duration(const char *text)
 {
 	static const struct {
@@ -240,19 +242,20 @@ int cluster_wait(int argc, char **argv)
 	}
 	if (timeout && !isfinite(read_duration(timeout)))
 		return cli_usage(
-		    "wait", "--timeout is a number of seconds, or 90s, 10m, 2h; got '%s'", timeout);
+		    "wait", "--timeout must be seconds, or a time such as 90s, 10m or 2h; got '%s'",
+		    timeout);
 	rc = cluster_job_open(&w.job, "wait", word, &o);
 	if (rc)
 		return rc == CLI_USAGE ? rc : EXIT_UNKNOWN;
 	if (timeout)
 		w.until = mu_clock() + read_duration(timeout);
 	run_view_init(&w.view, w.job.name, 0);
-	if (follow(&w, &err) < 0) {
+	if (wait_for_end(&w, &err) < 0) {
 		run_view_clear(&w.view);
 		cli_fail(&err);
 		rc = EXIT_UNKNOWN;
 	} else {
-		rc = end_of(&w, &o);
+		rc = print_end(&w, &o);
 	}
 	job_status_fini(&w.status);
 	cluster_job_close(&w.job);

@@ -58,12 +58,12 @@ static void explain__of_a_job_that_waits__says_why_and_who_says_so(void **state)
 {
 	MU_AUTO_FREE char *text = explained(stuck_job, pods, events, NULL);
 
-	expect(text, "mnist in team: Pending, made 60m ago, 1/3 tasks ready\n");
-	expect(text, "operator has not answered yet");
+	expect(text, "mnist in team: Pending, created 60m ago, 1/3 tasks ready\n");
+	expect(text, "operator has not processed the change yet");
 	expect(text, "why         Ready (Unschedulable, 10m): worker/0: no node has room\n");
 	expect(text, "why         Restarting (TaskFailed");
 	expect(text, "pod         mnist-worker-0: Unschedulable: 0/5 nodes are available\n");
-	expect(text, "failure     worker/1: last end with exit code 137 (OOMKilled) on node n1, "
+	expect(text, "failure     worker/1: last exit code 137 (OOMKilled) on node n1, "
 		     "attempt 2, not counted against backoffLimit\n");
 	expect(text, "warning     60s ago, 4 times: NameTaken: taken [2J\n");
 	expect(text, "tasks       ps: 1 of 1 ready, kernels cpu-avx2\n");
@@ -87,7 +87,7 @@ static void explain__of_a_slow_job__names_stragglers_and_hot_spots(void **state)
 	    "\"j-ps-1\":{\"task\":\"/job:ps/replica:0/task:1\",\"resourceBytes\":100}}");
 
 	expect(text, "progress    step 50/200 (25%)  9.5 steps/s  loss 0.5\n");
-	expect(text, "straggler   j-worker-1 makes 3.0 steps/s, the median worker 10.0\n");
+	expect(text, "straggler   j-worker-1: 3.0 steps/s, median worker 10.0\n");
 	expect(text, "hot spot    j-ps-0 holds 90 % of the parameters' bytes");
 	assert_null(strstr(text, "j-worker-0"));
 	assert_null(strstr(text, "j-ps-1"));
@@ -99,8 +99,8 @@ static void explain__of_busy_servers_or_workers__says_what_there_could_be(void *
 		double ps, worker;
 		const char *said; /* NULL: nothing */
 	} cases[] = {
-	    {0.93, 0.31, "ps tasks use 93 % of their processors' time, workers 31 %: more ps, or"},
-	    {0.10, 0.95, "1 ps would do for some 16 workers\n"},
+	    {0.93, 0.31, "CPU use of ps tasks 93 %, of workers 31 %: more ps tasks, or"},
+	    {0.10, 0.95, "this number of ps tasks (1) can serve about 16 workers\n"},
 	    {0.70, 0.70, NULL},
 	    {0.93, 0.90, NULL},
 	    {0.10, 0.10, NULL},
@@ -128,7 +128,7 @@ static void explain__of_a_job_nobody_looked_at__says_so(void **state)
 	MU_AUTO_FREE char *text = explained("{\"metadata\":{\"name\":\"j\"}}", NULL, NULL, NULL);
 
 	expect(text, "j in ?: New");
-	expect(text, "the operator has not looked at it");
+	expect(text, "the operator has not processed the job");
 }
 
 static void explain__of_nonsense__shows_what_there_is(void **state)

@@ -216,11 +216,11 @@ static void two_checkpoints__differ_by_what_was_learnt(void **state)
 	snprintf(first, sizeof(first), "%s/out/model.ckpt-0", folder);
 	snprintf(out, sizeof(out), "%s/out", folder);
 	assert_int_equal(checkpoint_diff(&diff, first, out), 1);
-	assert_says(diff, "~ global_step int64 []: 1 of 1 values, most at 0: 0 -> 200");
+	assert_says(diff, "~ global_step int64 []: 1 of 1 values, largest difference at 0: 0 -> 200");
 	assert_says(diff, "~ softmax/weights float [64,10]: ");
 	assert_says(diff, ", 0 only in ");
 	assert_int_equal(checkpoint_diff(&same, out, out), 0);
-	assert_says(same, " the same, 0 changed, 0 only in ");
+	assert_says(same, " equal, 0 changed, 0 only in ");
 	assert_int_equal(checkpoint_diff(&none, out, "/nowhere/model"), 2);
 	assert_says(none, "/nowhere/model");
 }
@@ -241,7 +241,7 @@ static void an_interrupt__saves_and_ends(void **state)
 	step = progress_after(0);
 	kill(pid, SIGINT);
 	assert_int_equal(finish(pid, fd, &said), 130);
-	assert_says(said, "run it again to go on from there");
+	assert_says(said, "run it again to continue from there");
 	assert_ok(mu_checkpoint_latest(&latest, out, &err), &err);
 	assert_non_null(latest);
 	assert_non_null(strstr(latest, "model.ckpt-"));
@@ -359,8 +359,8 @@ static void validate__refuses_pods_that_the_api_server_refuses(void **state)
 		const char *task, *says;
 	} cases[] = {
 	    {"resources: {limits: {memory: 2GB}}", "limits.memory: must be a quantity"},
-	    {"template: {metadata: {labels: {a: no label}}}", "labels.a: must be a label's value"},
-	    {"template: {metadata: {labels: {a/b/c: d}}}", "is no name of a label"},
+	    {"template: {metadata: {labels: {a: no label}}}", "labels.a: must be a valid label value"},
+	    {"template: {metadata: {labels: {a/b/c: d}}}", "is not a valid label name"},
 	    {"template: {container: []}", "template.container: unknown field"},
 	    {"template: {spec: {containers: [{env: {A: b}}]}}", "env: must be a list"},
 	    {"template: {spec: {containers: [{env: [A]}]}}", "env[0]: must be a map with a name"},
@@ -446,7 +446,7 @@ static void every_option__is_explained_and_completed(void **state)
 	    {"explain", "--context", "\\-\\-context NAME", "--c"},
 	    {"train", "--manifest", "\\-\\-manifest JOB.yaml", "--m"},
 	    {"checkpoint", "diff", "diff: 0 when they are equal", "di"},
-	    {"man", "events", "one of its verbs", "ev"},
+	    {"man", "events", "of one verb", "ev"},
 	};
 
 	for (size_t i = 0; i < MU_COUNT(options); i++) {
@@ -490,13 +490,13 @@ static void other_shells__complete_it_too(void **state)
 	} shells[] = {
 	    {"fish",
 	     {"__fish_use_subcommand -a run -d 'run a ",
-	      "__fish_seen_subcommand_from run' -a '--fresh' -d 'move what",
+	      "__fish_seen_subcommand_from run' -a '--fresh' -d 'move the",
 	      "__fish_seen_subcommand_from checkpoint' -a 'diff'",
-	      "__fish_seen_subcommand_from man' -a 'events'", "each task\\'s log"},
+	      "__fish_seen_subcommand_from man' -a 'events'", "a task\\'s log"},
 	     "fish -c '$M completion fish | source; complete -C \"muster run --f\"' | cut -f1"},
 	    {"zsh",
-	     {"#compdef muster\n", "'run:run a ", "run) choice=( '--fresh:move what", "'diff:'",
-	      "each task'\\''s log"},
+	     {"#compdef muster\n", "'run:run a ", "run) choice=( '--fresh:move the", "'diff:'",
+	      "a task'\\''s log"},
 	     "zsh -fc 'compdef() { :; }; _files() { :; }; _describe() { print -r -- "
 	     "${${choice[1]}%%:*}; }; source <($M completion zsh); words=(muster run --f); "
 	     "CURRENT=3; _muster'"},
@@ -527,7 +527,7 @@ static void help__of_a_verb_that_is_none__says_so(void **state)
 	MU_AUTO_BUF page = {0};
 
 	assert_int_equal(muster(&said, "help", "frobnicate"), 2);
-	assert_says(said, "there is no verb 'frobnicate'");
+	assert_says(said, "unknown verb 'frobnicate'");
 	assert_int_equal(muster(&page, "help", "scale"), 0);
 	assert_says(page, "muster scale JOB");
 }

@@ -177,7 +177,7 @@ static void a_second_run_of_a_job_that_runs__is_refused(void **state)
 		pid_t pid = start(again[i], &fd);
 
 		assert_int_equal(finish(pid, fd, &said), 1);
-		assert_says(said, "another muster run works in");
+		assert_says(said, "another muster run uses");
 		assert_says(said, "muster scale small worker=N");
 	}
 	end(&j);
@@ -190,12 +190,12 @@ static void what_cannot_be__is_refused_in_one_line(void **state)
 	static const struct {
 		const char *what, *why;
 	} cases[] = {
-	    {"ps=2", "the variables lie on the ps tasks"},
-	    {"worker=0", "there must be one"},
+	    {"ps=2", "the number of ps tasks is fixed"},
+	    {"worker=0", "at least 1 is needed"},
 	    {"helper=2", "has no task 'helper'"},
 	    {"worker=x", "is not TASK=N"},
 	    {"worker=-1", "is not TASK=N"},
-	    {"worker=1000000", "are the most"},
+	    {"worker=1000000", "tasks of one kind are allowed"},
 	};
 	struct job j = begin("worker=1");
 
@@ -215,7 +215,7 @@ static void a_job_that_does_not_run__is_not_found(void **state)
 	MU_AUTO_BUF said = {0};
 
 	assert_int_equal(scale(&said, "nobody", "worker=2"), 1);
-	assert_says(said, "no job 'nobody' of yours runs");
+	assert_says(said, "you run no job 'nobody'");
 }
 
 #define T(name) cmocka_unit_test_setup_teardown(name, setup, teardown)

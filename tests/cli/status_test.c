@@ -93,7 +93,7 @@ static void a_server_that_drips__is_left_in_time(void **state)
 		status = muster(&said, "status", s.address);
 		end(&s);
 		assert_int_equal(status, 1);
-		assert_says(said, "did not answer within 5 s");
+		assert_says(said, "did not respond within 5 s");
 		if (mu_clock() - begun > MOST_SECONDS)
 			fail_msg("it took %.1f s", mu_clock() - begun);
 	}

@@ -93,7 +93,7 @@ static void tfjob__with_things_that_are_not_here__says_each(void **state)
 	assert_true(notes_say(&c, "enableDynamicWorker: workers can always be scaled"));
 	assert_true(notes_say(&c, "minAvailable: the gang is always the whole job"));
 	assert_true(notes_say(&c, "tfReplicaSpecs.Worker.odd: has no counterpart"));
-	assert_true(notes_say(&c, "Worker.restartPolicy: a task whose end decides the job"));
+	assert_true(notes_say(&c, "Worker.restartPolicy: a task that decides the success of the job"));
 	assert_true(notes_say(&c, "move this one up"));
 	assert_true(notes_say(&c, "port 2222"));
 	assert_true(notes_say(&c, "all tasks run one program"));
@@ -108,7 +108,7 @@ static void list__where_a_map_belongs__is_left_out(void **state)
 					 "  tfReplicaSpecs:\n"
 					 "    Worker: {replicas: 4, " CONTAINER "}\n"));
 
-	assert_true(notes_say(&c, "runPolicy: is a list where a map belongs"));
+	assert_true(notes_say(&c, "runPolicy: is a list, expected a map"));
 	done(&c);
 }
 

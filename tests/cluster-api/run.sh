@@ -421,7 +421,7 @@ test_top_and_explain_say_what_the_operator_wrote() {
   "$muster" top --once | grep -E '^puzzling +Pending +0/4'
   "$muster" top --once -A | grep -E '^default +puzzling'
   "$muster" explain job/puzzling >"$K8S_DIR/explained"
-  grep -q '^puzzling in default: Pending, made .* ago, 0/4 tasks ready' "$K8S_DIR/explained"
+  grep -q '^puzzling in default: Pending, created .* ago, 0/4 tasks ready' "$K8S_DIR/explained"
   grep -q 'why         Running (Waiting, .*): waiting for chief and parameter servers' "$K8S_DIR/explained"
   grep -q 'pod         puzzling-ps-0: Pending' "$K8S_DIR/explained"
   if "$muster" explain nobody 2>"$K8S_DIR/explained"; then return 1; fi

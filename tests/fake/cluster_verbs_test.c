@@ -137,7 +137,7 @@ static void submit__that_is_refused__says_why(void **state)
 	assert_says(refused, "Scripted (403)");
 	api_server_fail(server, "PATCH " JOBS, API_STATUS, 409, 0, 1);
 	assert_int_equal(MUSTER(&conflict, "submit", manifest), 1);
-	assert_says(conflict, "--force-conflicts takes the fields over");
+	assert_says(conflict, "use --force-conflicts to take over the fields");
 	assert_int_equal(MUSTER(&forced, "submit", "--force-conflicts", manifest), 0);
 	assert_int_equal(api_server_seen(server, "&force=true"), 1);
 	assert_int_equal(MUSTER(&nothing, "submit"), 2);
@@ -218,7 +218,7 @@ static void wait__of_a_job_that_is_deleted__ends(void **state)
 	UNTIL(api_server_seen(server, "WATCH GET " JOBS) == 1);
 	api_server_delete(server, JOBS, "small");
 	assert_int_equal(finish(pid, fd, &said), 3);
-	assert_says(said, "small: was deleted");
+	assert_says(said, "small: deleted");
 }
 
 static void logs__have_their_task_before_each_line(void **state)
@@ -271,7 +271,7 @@ static void logs__of_what_is_not_there__say_so(void **state)
 	api_server_patch(server, JOBS, "small", "{\"status\":{\"phase\":\"Succeeded\"}}");
 	assert_int_equal(MUSTER(&wrong, "logs", "small", "worker/2"), 1);
 	assert_int_equal(MUSTER(&gone, "logs", "-f", "small", "worker/1"), 1);
-	assert_says(gone, "its pods are gone, and their logs with them");
+	assert_says(gone, "its pods were deleted with their logs");
 }
 
 /* Waits for the container, goes on behind a broken stream without a line lost or twice, follows the

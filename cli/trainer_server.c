@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The task server beside the trainer, in the trainer's own process. */
-#include "cli/task_of.h"
+/* The task server in the process of the trainer. */
+#include "cli/trainer_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,8 +10,8 @@
 
 enum { GRACE_MS = 2000 };
 
-int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (*finish)(void *arg),
-		  struct task_server **out, struct mu_err *err)
+int trainer_server_start(const struct mu_cluster *c, const struct mu_self *self,
+			 void (*finish)(void *arg), struct task_server **out, struct mu_err *err)
 {
 	const char *address = mu_cluster_address(c, self->job, self->index, err);
 	char bind[TASK_SERVER_BIND];
@@ -30,18 +30,18 @@ int task_of_start(const struct mu_cluster *c, const struct mu_self *self, void (
 	return rc ? rc : task_server_start(&o, out, err);
 }
 
-static int call(void *server, const char *method, const struct rpc_message *request,
-		long timeout_ms, struct mu_buf *reply, struct mu_err *err)
+static int server_call(void *server, const char *method, const struct rpc_message *request,
+		       long timeout_ms, struct mu_buf *reply, struct mu_err *err)
 {
 	return task_server_call(server, method, request, timeout_ms, reply, err);
 }
 
-struct mu_transport task_of_transport(struct task_server *s)
+struct mu_transport trainer_server_transport(struct task_server *s)
 {
-	return (struct mu_transport){.call = call, .ctx = s};
+	return (struct mu_transport){.call = server_call, .ctx = s};
 }
 
-void task_of_stop(struct task_server *s)
+void trainer_server_stop(struct task_server *s)
 {
 	if (s)
 		task_server_stop(s, GRACE_MS);
