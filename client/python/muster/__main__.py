@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""python -m muster: runs a trainer whose servers are Muster's."""
+"""python -m muster: runs a trainer with Muster's servers."""
 import argparse
 import os
 import re
@@ -16,7 +16,7 @@ ONLY_IN_1 = (r"Session|InteractiveSession|placeholder|get_variable|variable_scop
 
 
 def is_written_for_1(path):
-    """Does it say `import tensorflow as tf` and then use what only TensorFlow 1 has under that name?"""
+    """True if the file imports tensorflow and uses a name that only TensorFlow 1 has."""
     try:
         with open(path, encoding="utf-8", errors="replace") as f:
             text = f.read()
@@ -33,9 +33,9 @@ def parse():
     p = argparse.ArgumentParser(prog="python -m muster", description=__doc__,
                                 usage="python -m muster [--tf1 | --no-tf1] [--stock] (trainer.py | -m MODULE) [ARGUMENT...]")
     p.add_argument("--tf1", dest="tf1", action="store_true", default=None,
-                   help="`import tensorflow` means TensorFlow 1's interface (found out from the trainer's text when not said)")
-    p.add_argument("--no-tf1", dest="tf1", action="store_false", help="leave TensorFlow's names as they are")
-    p.add_argument("--stock", action="store_true", help="keep TensorFlow's own servers, to compare")
+                   help="`import tensorflow` gives the TensorFlow 1 API (default: detected from the trainer's source)")
+    p.add_argument("--no-tf1", dest="tf1", action="store_false", help="do not change TensorFlow's names")
+    p.add_argument("--stock", action="store_true", help="use TensorFlow's own servers, for comparison")
     p.add_argument("-m", dest="module", action="store_true", help="the trainer is a module instead of a file")
     p.add_argument("trainer")
     p.add_argument("arguments", nargs=argparse.REMAINDER)
@@ -46,7 +46,7 @@ def main():
     a = parse()
     tf1 = a.tf1 if a.tf1 is not None else not a.module and is_written_for_1(a.trainer)
     if not a.module and not os.path.exists(a.trainer):
-        sys.exit(f"muster: there is no {a.trainer}")
+        sys.exit(f"muster: {a.trainer} does not exist")
     if not a.stock:
         replace_server()
     if tf1:

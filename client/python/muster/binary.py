@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where the program muster-task is."""
+"""Finds the program muster-task."""
 import os
 import pathlib
 import shutil
@@ -14,7 +14,7 @@ def candidates():
     found = shutil.which("muster-task")
     if found:
         yield pathlib.Path(found)
-    yield HERE.parents[2] / "build" / "bin" / "muster-task"  # a checkout
+    yield HERE.parents[2] / "build" / "bin" / "muster-task"  # in a source tree
 
 
 def find():
@@ -23,5 +23,5 @@ def find():
         if path.is_file() and os.access(path, os.X_OK):
             return str(path)
         tried.append(str(path))
-    raise FileNotFoundError("there is no muster-task: put it on PATH or name it in MUSTER_TASK (looked at "
+    raise FileNotFoundError("muster-task was not found: add it to PATH or set MUSTER_TASK (tried "
                             + ", ".join(tried) + ")")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What tf.train.Server takes, in plain words: a cluster, a job, an index.
+"""Reads the arguments of tf.train.Server: cluster, job and index.
 
 A cluster may be a dictionary (with lists, or with dictionaries of index to address), a tf.train.ClusterSpec, a
 ClusterDef or a ServerDef.  TensorFlow itself is not needed to read them.
@@ -32,7 +32,7 @@ def only(of_what, values):
 
 
 def describe(given, job=None, index=None):
-    """(cluster, job, index) from what the caller gave; what can only be one thing may be left out."""
+    """(cluster, job, index) from the caller's arguments. job and index may be omitted if there is only one choice."""
     if hasattr(given, "job_name") and hasattr(given, "cluster"):
         job = given.job_name if job is None else job
         index = given.task_index if index is None else index

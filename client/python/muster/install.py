@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Puts our server into TensorFlow, and TensorFlow 1's names into TensorFlow 2."""
+"""Replaces TensorFlow's server class, and adds TensorFlow 1's names to TensorFlow 2."""
 import importlib
 import sys
 import types
@@ -10,14 +10,14 @@ REPLACED = ("__init__", "__del__", "start", "join", "target", "server_def")
 
 
 def replace_server():
-    """TensorFlow's class stays, under all its names; what it does becomes ours."""
+    """Keeps TensorFlow's class and all its names, but replaces its methods by ours."""
     from tensorflow.python.training import server_lib
     for name in REPLACED:
         setattr(server_lib.Server, name, Server.__dict__[name])
 
 
 def contrib(tf):
-    """What of tf.contrib has a home elsewhere in TensorFlow 2."""
+    """A tf.contrib with those functions that TensorFlow 2 has elsewhere."""
     framework = types.ModuleType("tensorflow.contrib.framework")
     for name in ("get_or_create_global_step", "get_global_step", "create_global_step", "assert_global_step"):
         setattr(framework, name, getattr(tf.train, name))
@@ -38,7 +38,7 @@ def pretend_tensorflow_1():
         return
     one = importlib.import_module("tensorflow.compat.v1")
     level = one.logging.get_verbosity()
-    one.logging.set_verbosity(one.logging.ERROR)  # it warns of its own deprecation
+    one.logging.set_verbosity(one.logging.ERROR)  # suppress its deprecation warning
     one.disable_v2_behavior()
     one.logging.set_verbosity(level)
 
@@ -60,7 +60,7 @@ def pretend_tensorflow_1():
 
 
 def install(tf1=False):
-    """From here on tf.train.Server and tf.distribute.Server start Muster's server."""
+    """Makes tf.train.Server and tf.distribute.Server start Muster's server."""
     replace_server()
     if tf1:
         pretend_tensorflow_1()

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One muster-task as a child of this program.
+"""A muster-task process as a child of this program.
 
-It serves as long as its standard input stays open, and only we hold the other end: when this program ends, in
-whatever way, the server does.  It has a session of its own, so that Ctrl-C reaches this program first.  What it logs
-goes to our standard error, through a thread that keeps the last line for the exception.
+The server runs until its standard input is closed, and only this program holds the other end.  So the server ends
+when this program ends, in whatever way.  It has its own session, so that Ctrl-C reaches this program first.  A thread
+copies its log to our standard error and keeps the last line for exceptions.
 """
 import ipaddress
 import json
@@ -18,7 +18,7 @@ import time
 from . import binary
 
 START_SECONDS = 60
-ANY_PORT = 1  # stands in the cluster for port 0; the server listens where --bind says
+ANY_PORT = 1  # replaces port 0 in the cluster; --bind gives the real address
 
 
 class StartError(RuntimeError):
@@ -26,11 +26,11 @@ class StartError(RuntimeError):
 
     def __init__(self, text, exit_code):
         super().__init__(text)
-        self.misused = exit_code == 2  # what was asked for cannot be, as an address without a port
+        self.bad_arguments = exit_code == 2  # for example an address without a port
 
 
 def is_name(host):
-    """Neither localhost nor a numeric address: in a cluster it may not lead here before others say so."""
+    """True for a DNS name (not localhost, not a numeric address), which may not resolve to this machine yet."""
     try:
         ipaddress.ip_address(host.strip("[]"))
         return False
@@ -45,7 +45,7 @@ def command(cluster, job, index, address_file, config_file):
     if port == "0":
         cluster[job][index] = f"{host}:{ANY_PORT}"
         more.append(f"--bind={host}:0")
-    # the other tasks' port may be such that only tasks are heard there
+    # the port of the task may accept only other tasks
     if (host and is_name(host)) or os.environ.get("MUSTER_TLS"):
         more.append("--local=0")
     if config_file:
@@ -55,7 +55,7 @@ def command(cluster, job, index, address_file, config_file):
 
 
 class Process:
-    """Starts at once and returns when it serves; raises StartError when it cannot."""
+    """Starts the server and returns when it is ready; raises StartError on failure."""
 
     def __init__(self, cluster, job, index, config=b""):
         self.last_line = ""
@@ -66,15 +66,15 @@ class Process:
                 settings.write_bytes(config)
             self.child = subprocess.Popen(command(cluster, job, index, address, settings), stdin=subprocess.PIPE,
                                           stderr=subprocess.PIPE, start_new_session=True)
-            self.logger = threading.Thread(target=self.pass_log_on, daemon=True, name="muster-task log")
+            self.logger = threading.Thread(target=self.copy_log, daemon=True, name="muster-task log")
             self.logger.start()
             try:
-                self.target = self.wait_until_it_serves(address)
+                self.target = self.wait_until_ready(address)
             except BaseException:
                 self.stop()
                 raise
 
-    def pass_log_on(self):
+    def copy_log(self):
         for line in self.child.stderr:
             text = line.decode(errors="replace")
             self.last_line = text.strip() or self.last_line
@@ -82,31 +82,31 @@ class Process:
                 sys.stderr.write(text)
                 sys.stderr.flush()
             except (OSError, ValueError, AttributeError):
-                pass  # our standard error is closed; the server's must not fill up
+                pass  # our standard error is closed; keep reading, so that the server never blocks
 
-    def wait_until_it_serves(self, address):
+    def wait_until_ready(self, address):
         end = time.monotonic() + START_SECONDS
         while not address.exists():
             if self.child.poll() is not None:
                 self.logger.join(1)
-                said = self.last_line.replace("muster-task: ", "", 1) if self.last_line else "it said nothing"
-                raise StartError(said, self.child.returncode)
+                reason = self.last_line.replace("muster-task: ", "", 1) if self.last_line else "no output"
+                raise StartError(reason, self.child.returncode)
             if time.monotonic() > end:
-                raise StartError(f"muster-task does not serve after {START_SECONDS} s", 1)
+                raise StartError(f"muster-task is not ready after {START_SECONDS} s", 1)
             time.sleep(0.002)
         lines = address.read_text().splitlines()
         local = [line.split()[1] for line in lines if line.startswith("local ")]
         return local[0] if local else lines[0]
 
     def wait(self):
-        """Its exit status, once it has ended."""
+        """Waits for the end of the process and returns its exit status."""
         return self.child.wait()
 
     def terminate(self):
         self.child.terminate()
 
     def stop(self):
-        """Ends it at once; does nothing when it has ended."""
+        """Stops the process, with SIGKILL after 2 s; does nothing if it has ended."""
         try:
             self.child.stdin.close()
         except OSError:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tf.train.Server's interface over a muster-task.
+"""The interface of tf.train.Server for a muster-task process.
 
-One difference is meant: the server runs from the constructor on, also with start=False, because its port, and with
-it the target, is known only then.  (TensorFlow's binds its port there too.)
+One deliberate difference: the constructor starts the server even with start=False, because its port, and thus the
+target, is known only then.  (TensorFlow's constructor binds the port, too.)
 """
 import atexit
 import gc
@@ -19,8 +19,8 @@ running = weakref.WeakSet()
 
 
 def close_sessions(targets):
-    """Those that the program leaves open, as Keras does in a global, would be closed after the server's end, and wait
-    for its answer for ever."""
+    """Closes sessions that the program left open, as Keras does in a global.  Otherwise they would be closed after the
+    server has ended, and wait forever."""
     try:
         from tensorflow.python.client.session import BaseSession
     except ImportError:
@@ -29,7 +29,7 @@ def close_sessions(targets):
         if getattr(session, "_target", None) in targets:
             try:
                 session.close()
-            except Exception:  # it may be half made, or its step have failed: the program is over
+            except Exception:  # a partly constructed session or a failed step; the program is ending
                 pass
 
 
@@ -41,20 +41,20 @@ def stop_all():
         process.stop()
 
 
-def reach_directly(target):
-    """A proxy in the environment is not for the server beside us."""
+def bypass_proxy(target):
+    """Excludes the local server from a proxy in the environment."""
     host = target.split("//")[-1].rpartition(":")[0]
     past = os.environ.get("no_grpc_proxy", os.environ.get("no_proxy", ""))
     if host not in past.split(","):
         os.environ["no_grpc_proxy"] = ",".join(filter(None, [past, host]))
 
 
-def as_tensorflow_says_it(error):
-    """The class of exception that a trainer written for TensorFlow's server expects, if TensorFlow is in use."""
+def to_tensorflow_error(error):
+    """Converts the error to the exception of TensorFlow's server, if TensorFlow is loaded."""
     if "tensorflow" not in sys.modules:
         return error
     from tensorflow.python.framework import errors_impl as errors
-    if error.misused:
+    if error.bad_arguments:
         return errors.InvalidArgumentError(None, None, str(error))
     return errors.UnknownError(None, None, f"Could not start the server: {error}")
 
@@ -73,22 +73,21 @@ class Server:
         try:
             self._process = Process(self._cluster, self._job, self._index, settings)
         except StartError as error:
-            raise as_tensorflow_says_it(error) from None
+            raise to_tensorflow_error(error) from None
         running.add(self._process)
-        reach_directly(self._process.target)
+        bypass_proxy(self._process.target)
 
     def __del__(self):
-        pass  # as TensorFlow's it serves until the program ends: trainers drop the object and keep the target
+        pass  # as in TensorFlow, the server runs until the program ends: trainers keep only the target
 
     def start(self):
-        """Nothing is left to do; see the head of this file."""
+        """Does nothing; see the head of this file."""
 
     def join(self):
-        """Ends the program when the server has ended: after SIGTERM here, or `finish` at its HTTP port.
+        """Ends the program when the server has ended: after SIGTERM, or `finish` at its HTTP port.
 
-        It does not return, as TensorFlow's does not: what stands behind it in many a trainer is the worker's part, which
-        a ps must not begin with at its end.  While the main thread waits, SIGTERM drains the server instead of killing
-        this program.
+        It does not return, as in TensorFlow.  In many trainers the worker's code follows, and a ps must not run it.  While
+        the main thread waits, SIGTERM drains the server instead of killing this program.
         """
         process = self._process
         ours = threading.current_thread() is threading.main_thread() and \
@@ -101,7 +100,7 @@ class Server:
             if ours:
                 signal.signal(signal.SIGTERM, signal.SIG_DFL)
         if status:
-            raise RuntimeError(f"the server of {self._job}/{self._index} ended with {status}: {process.last_line}")
+            raise RuntimeError(f"the server of {self._job}/{self._index} ended with exit status {status}: {process.last_line}")
         raise SystemExit(0)
 
     @property
@@ -111,14 +110,14 @@ class Server:
     @property
     def server_def(self):
         from tensorflow.core.protobuf import tensorflow_server_pb2 as messages
-        made = messages.ServerDef(job_name=self._job, task_index=self._index, protocol="grpc")
+        server_def = messages.ServerDef(job_name=self._job, task_index=self._index, protocol="grpc")
         for name, tasks in self._cluster.items():
-            job = made.cluster.job.add(name=name)
+            job = server_def.cluster.job.add(name=name)
             for index, address in tasks.items():
                 job.tasks[index] = address
         if self._config is not None:
-            made.default_session_config.CopyFrom(self._config)
-        return made
+            server_def.default_session_config.CopyFrom(self._config)
+        return server_def
 
     @staticmethod
     def create_local_server(config=None, start=True):
