@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "task/kernels/nn/conv_launch.h"
+#include "task/kernels/nn/conv_gpu.h"
 #include "tests/fake/cuda/fake_cuda.h"
 #include "tests/kernels/gpu_compare.h"
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "task/kernels/engine/args.h"
-#include "task/kernels/math/scan_launch.h"
+#include "task/kernels/math/scan_gpu.h"
 
 /* A call that waits for a few numbers. */
 struct question {

@@ -112,7 +112,7 @@ struct sparse_product {
 int check_sparse_product(const struct kernel_call *c, struct sparse_product *p,
 			 struct mu_shape *shape, struct mu_err *err);
 
-/* ---- math/elementwise_more.c ---- */
+/* ---- math/elementwise.c ---- */
 
 /* ClipByValue: types and shapes. */
 int check_clip(const struct kernel_call *c, struct mu_err *err);

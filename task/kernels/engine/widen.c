@@ -67,7 +67,6 @@ static int run_wide(struct kernel_call *c, struct mu_err *err)
 /* Tables whose kernels compute; those of the others move elements of any type as they are. */
 #define WIDENS(X)                                                                                  \
 	X(elementwise)                                                                             \
-	X(elementwise_more)                                                                        \
 	X(reduce)                                                                                  \
 	X(einsum)                                                                                  \
 	X(matmul)                                                                                  \

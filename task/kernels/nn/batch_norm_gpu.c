@@ -9,7 +9,7 @@
 #include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"
-#include "task/kernels/nn/conv_launch.h"
+#include "task/kernels/nn/conv_gpu.h"
 
 /* A channel's pixels are cut into pieces while there are fewer threads than ENOUGH. */
 enum { LONG = 256, ENOUGH = 64 * 1024, MOST_PIECES = 1024 };

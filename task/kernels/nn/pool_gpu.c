@@ -7,7 +7,7 @@
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/checks.h"
 #include "task/kernels/engine/gpu_runs.h"
-#include "task/kernels/nn/conv_launch.h"
+#include "task/kernels/nn/conv_gpu.h"
 
 struct state {
 	struct gpu_one one;

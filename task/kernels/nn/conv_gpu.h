@@ -3,8 +3,8 @@
  * where it lies is on the GPU.  By cuDNN where it is installed and can (see
  * device/gpu_convolution.h); else by patches and matrix products for one group, by sums for more.
  */
-#ifndef MU_TASK_KERNELS_NN_CONV_LAUNCH_H
-#define MU_TASK_KERNELS_NN_CONV_LAUNCH_H
+#ifndef MU_TASK_KERNELS_NN_CONV_GPU_H
+#define MU_TASK_KERNELS_NN_CONV_GPU_H
 
 #include "task/device/gpu_convolution.h"
 #include "task/kernels/engine/gpu_matmul.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Running sums and products as a part of GPU kernels. */
-#ifndef MU_TASK_KERNELS_MATH_SCAN_LAUNCH_H
-#define MU_TASK_KERNELS_MATH_SCAN_LAUNCH_H
+#ifndef MU_TASK_KERNELS_MATH_SCAN_GPU_H
+#define MU_TASK_KERNELS_MATH_SCAN_GPU_H
 
 #include "task/kernels/engine/cuda/args.h"
 #include "task/kernels/engine/gpu_table.h"

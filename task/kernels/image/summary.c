@@ -1,139 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Pictures: from files, to files, and as summaries. */
+/* ImageSummary: batches of images as PNG files in a summary. */
 #include <math.h>
 
 #include "lib/io/event_writer.h"
-#include "lib/io/png.h"
 #include "task/kernels/engine/args.h"
 #include "task/kernels/engine/convert.h"
-#include "task/kernels/engine/elems.h"
 #include "task/kernels/engine/half.h"
 #include "task/kernels/engine/kernel_table.h"
-#include "task/kernels/image/image.h"
-
-/* ---- from a file ---- */
-
-/* What else a file could be, so that its error may say so. */
-static const struct {
-	const char *begins, *name;
-} others[] = {{"GIF8", "a GIF"}, {"RIFF", "a WebP"}};
-
-static int open_file(const struct kernel_call *c, struct mu_png *png, struct mu_err *err)
-{
-	struct mu_span file = elems_span(kernel_in(c, 0), 0);
-
-	for (unsigned i = 0; i < MU_COUNT(others); i++)
-		if (file.len >= strlen(others[i].begins) &&
-		    memcmp(file.data, others[i].begins, strlen(others[i].begins)) == 0)
-			return mu_fail(err, MU_UNIMPLEMENTED,
-				       "the picture is %s: only PNG, JPEG and BMP can be decoded",
-				       others[i].name);
-	return image_is_png(c) ? mu_png_open(png, file, err) : image_unknown(c, err);
-}
-
-/* Pixels of `bits` as type t: as they are, or as floats between 0 and 1. */
-static int give_pixels(struct kernel_call *c, struct mu_png *png, unsigned channels,
-		       enum mu_dtype t, struct mu_err *err)
-{
-	MU_AUTO_TENSOR wide = {0};
-	struct mu_tensor *out;
-	struct mu_shape shape;
-	int rc;
-
-	if ((rc = mu_shape_set(&shape, 3, (int64_t[]){png->height, png->width, channels}, err)) ||
-	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
-		return rc;
-	if (t != MU_FLOAT)
-		return mu_png_read(png, channels, t == MU_UINT8 ? 8 : 16, out->data, err);
-	if ((rc = mu_tensor_new(&wide, MU_UINT16, &shape, err)) ||
-	    (rc = mu_png_read(png, channels, 16, wide.data, err)))
-		return rc;
-	for (int64_t i = 0; i < shape.count; i++)
-		MU_DATA(float, out)[i] = (float)MU_DATA(uint16_t, &wide)[i] * (1.f / 65535);
-	return 0;
-}
-
-bool image_is_png(const struct kernel_call *c)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-
-	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 8 &&
-	       memcmp(elems_span(in, 0).data, "\x89PNG\r\n\x1a\n", 8) == 0;
-}
-
-int image_unknown(const struct kernel_call *c, struct mu_err *err)
-{
-	return mu_fail(err, MU_INVALID_ARGUMENT,
-		       elems_span(kernel_in(c, 0), 0).len
-			   ? "Unknown image file format. One of JPEG, PNG, GIF, BMP required."
-			   : "Input is empty.");
-}
-
-int image_from_png(struct kernel_call *c, struct mu_err *err)
-{
-	int64_t channels = args_attr_int(c->node, "channels", 0);
-	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_UINT8);
-	struct mu_png png;
-	int rc;
-
-	if ((rc = args_type(c, 0, MU_STRING, err)))
-		return rc;
-	if (kernel_in(c, 0)->shape.rank)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`contents` must be scalar but got shape%s",
-			       mu_shape_str(&kernel_in(c, 0)->shape));
-	if (channels < 0 || channels == 2 || channels > 4)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "`channels` must be 0, 1, 3 or 4 but got %lld", (long long)channels);
-	if (t != MU_UINT8 && t != MU_UINT16 &&
-	    (t != MU_FLOAT || strcmp(c->node->op, "DecodePng") == 0))
-		return mu_fail(err, MU_INVALID_ARGUMENT, "%s gives no pixels of type %s",
-			       c->node->op, mu_dtype_name(t));
-	if (image_is_jpeg(c))
-		return image_from_jpeg(c, t, err);
-	if (image_is_bmp(c) && strcmp(c->node->op, "DecodePng"))
-		return image_from_bmp(c, t, err);
-	if ((rc = open_file(c, &png, err)))
-		return rc;
-	rc = give_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
-	mu_png_fini(&png);
-	return rc;
-}
-
-/* ---- to a file ---- */
-
-static int encode_png(struct kernel_call *c, struct mu_err *err)
-{
-	const struct mu_tensor *in = kernel_in(c, 0);
-	int64_t level = args_attr_int(c->node, "compression", -1);
-	const int64_t *d = in->shape.dim;
-	struct mu_tensor t;
-	MU_AUTO_BUF b = {0};
-	int rc;
-
-	if (in->dtype != MU_UINT8 && in->dtype != MU_UINT16)
-		return mu_fail(err, MU_INVALID_ARGUMENT, "EncodePng has no kernel for type %s",
-			       mu_dtype_name(in->dtype));
-	if (in->shape.rank != 3 || d[2] < 1 || d[2] > 4 || d[0] > INT32_MAX || d[1] > INT32_MAX ||
-	    level < -1 || level > 9)
-		return mu_fail(err, MU_INVALID_ARGUMENT,
-			       "image must be 3-dimensional with 1, 2, 3 or 4 channels, and "
-			       "compression -1 to 9: %s, %lld",
-			       mu_shape_str(&in->shape), (long long)level);
-	if (!in->shape.count)
-		return mu_fail(err, MU_INTERNAL, "PNG encoding failed: the image is empty");
-	if ((rc =
-		 mu_png_write(&b, in->data,
-			      &(struct mu_png_shape){(uint32_t)d[0], (uint32_t)d[1], (unsigned)d[2],
-						     in->dtype == MU_UINT8 ? 8 : 16, (int)level},
-			      err)) ||
-	    (rc = mu_tensor_string(&t, b.data, b.len, err)))
-		return rc;
-	kernel_out_take(c, 0, t);
-	return 0;
-}
-
-/* ---- summaries ---- */
 
 struct picture {
 	int64_t pixels, depth;
@@ -273,9 +146,6 @@ static int image_summary(struct kernel_call *c, struct mu_err *err)
 }
 
 static const struct kernel rows[] = {
-    {"DecodePng", KERNEL_EXPENSIVE, .run = image_from_png},
-    {"DecodeImage", KERNEL_EXPENSIVE, .run = image_from_png},
-    {"EncodePng", KERNEL_EXPENSIVE, .run = encode_png},
     {"ImageSummary", KERNEL_EXPENSIVE, .run = image_summary},
 };
-KERNEL_TABLE(image, rows)
+KERNEL_TABLE(image_summary, rows)

@@ -1,0 +1,398 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* Image files: PNG, JPEG and BMP, decoded and encoded.  The file decides on its format, not the
+ * name of the op: DecodePng takes JPEG files, too, as in TensorFlow. */
+#include "lib/io/bmp.h"
+#include "lib/io/png.h"
+#include "task/kernels/engine/args.h"
+#include "task/kernels/engine/elems.h"
+#include "task/kernels/engine/kernel_table.h"
+#include "task/kernels/image/jpeg.h"
+
+/* ---- formats ---- */
+
+static bool is_png(const struct kernel_call *c)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 8 &&
+	       memcmp(elems_span(in, 0).data, "\x89PNG\r\n\x1a\n", 8) == 0;
+}
+
+static bool is_jpeg(const struct kernel_call *c)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 3 &&
+	       memcmp(elems_span(in, 0).data, "\xff\xd8\xff", 3) == 0;
+}
+
+static bool is_bmp(const struct kernel_call *c)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+
+	return in->dtype == MU_STRING && !in->shape.rank && elems_span(in, 0).len >= 2 &&
+	       memcmp(elems_span(in, 0).data, "BM", 2) == 0;
+}
+
+/* What else a file could be, so that its error may say so. */
+static const struct {
+	const char *begins, *name;
+} others[] = {{"GIF8", "a GIF"}, {"RIFF", "a WebP"}};
+
+static int unknown_format(const struct kernel_call *c, struct mu_err *err)
+{
+	return mu_fail(err, MU_INVALID_ARGUMENT,
+		       elems_span(kernel_in(c, 0), 0).len
+			   ? "Unknown image file format. One of JPEG, PNG, GIF, BMP required."
+			   : "Input is empty.");
+}
+
+/* The bytes of output 0 as pixels of type t. */
+static int widen_pixels(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	struct mu_tensor narrow = c->out[0].tensor, *out;
+
+	if (t == MU_UINT8)
+		return 0;
+	c->out[0].tensor = (struct mu_tensor){0};
+	int rc = kernel_out(c, 0, t, &narrow.shape, &out, err);
+	for (int64_t i = 0; i < narrow.shape.count && !rc; i++)
+		if (t == MU_FLOAT)
+			MU_DATA(float, out)[i] = (float)MU_DATA(uint8_t, &narrow)[i] * (1.f / 255);
+		else
+			MU_DATA(uint16_t, out)[i] = (uint16_t)(MU_DATA(uint8_t, &narrow)[i] << 8);
+	mu_tensor_unref(&narrow);
+	return rc;
+}
+
+/* ---- decoding: output 0 from a file, by the attributes of the node ---- */
+
+static unsigned char *output_memory(void *arg, const struct jpeg_shape *s, struct mu_err *err)
+{
+	struct mu_tensor *out;
+	struct mu_shape shape;
+
+	if (mu_shape_set(&shape, 3, (int64_t[]){s->height, s->width, s->channels}, err) ||
+	    kernel_out(arg, 0, MU_UINT8, &shape, &out, err))
+		return NULL;
+	return out->data;
+}
+
+static int read_how(const struct kernel_call *c, struct jpeg_reading *how, struct mu_err *err)
+{
+	int64_t channels = args_attr_int(c->node, "channels", 0);
+	int64_t ratio = args_attr_int(c->node, "ratio", 1);
+	const char *method = args_attr_string(c->node, "dct_method", "");
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	if (rc || (rc = args_rank(c, 0, 0, err)))
+		return rc;
+	if (channels != 0 && channels != 1 && channels != 3)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "channels must be 0, 1, or 3 for JPEG, got %lld",
+			       (long long)channels);
+	if (ratio != 1 && ratio != 2 && ratio != 4 && ratio != 8)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "ratio must be 1, 2, 4, or 8, got %lld",
+			       (long long)ratio);
+	if (*method && strcmp(method, "INTEGER_FAST") && strcmp(method, "INTEGER_ACCURATE"))
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "dct_method must be one of {'', 'INTEGER_FAST', "
+			       "'INTEGER_ACCURATE'}");
+	*how = (struct jpeg_reading){.channels = (int)channels,
+				     .ratio = (unsigned)ratio,
+				     .fancy = args_attr_bool(c->node, "fancy_upscaling", true),
+				     .fast = strcmp(method, "INTEGER_ACCURATE") != 0,
+				     .truncated_ok =
+					 args_attr_bool(c->node, "try_recover_truncated", false)};
+	return 0;
+}
+
+static int decode_from_jpeg(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	struct jpeg_reading how;
+	int rc = read_how(c, &how, err);
+
+	if (rc || (rc = jpeg_read(elems_span(kernel_in(c, 0), 0), &how, output_memory, c, err)))
+		return rc;
+	return widen_pixels(c, t, err);
+}
+
+static int decode_from_bmp(struct kernel_call *c, enum mu_dtype t, struct mu_err *err)
+{
+	int64_t channels = args_attr_int(c->node, "channels", 0);
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	struct mu_bmp bmp;
+	int rc;
+
+	if (channels && channels != 3 && channels != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`channels` must be 0, 3 or 4 for BMP, but got %lld",
+			       (long long)channels);
+	if ((rc = mu_bmp_open(&bmp, elems_span(kernel_in(c, 0), 0), err)))
+		return rc;
+	unsigned n = channels ? (unsigned)channels : bmp.channels;
+	if ((rc = mu_shape_set(&shape, 3, (int64_t[]){bmp.height, bmp.width, n}, err)) ||
+	    (rc = kernel_out(c, 0, MU_UINT8, &shape, &out, err)))
+		return rc;
+	mu_bmp_pixels(&bmp, n, out->data);
+	return widen_pixels(c, t, err);
+}
+
+static int open_file(const struct kernel_call *c, struct mu_png *png, struct mu_err *err)
+{
+	struct mu_span file = elems_span(kernel_in(c, 0), 0);
+
+	for (unsigned i = 0; i < MU_COUNT(others); i++)
+		if (file.len >= strlen(others[i].begins) &&
+		    memcmp(file.data, others[i].begins, strlen(others[i].begins)) == 0)
+			return mu_fail(err, MU_UNIMPLEMENTED,
+				       "the picture is %s: only PNG, JPEG and BMP can be decoded",
+				       others[i].name);
+	return is_png(c) ? mu_png_open(png, file, err) : unknown_format(c, err);
+}
+
+/* Pixels of `bits` as type t: as they are, or as floats between 0 and 1. */
+static int give_pixels(struct kernel_call *c, struct mu_png *png, unsigned channels,
+		       enum mu_dtype t, struct mu_err *err)
+{
+	MU_AUTO_TENSOR wide = {0};
+	struct mu_tensor *out;
+	struct mu_shape shape;
+	int rc;
+
+	if ((rc = mu_shape_set(&shape, 3, (int64_t[]){png->height, png->width, channels}, err)) ||
+	    (rc = kernel_out(c, 0, t, &shape, &out, err)))
+		return rc;
+	if (t != MU_FLOAT)
+		return mu_png_read(png, channels, t == MU_UINT8 ? 8 : 16, out->data, err);
+	if ((rc = mu_tensor_new(&wide, MU_UINT16, &shape, err)) ||
+	    (rc = mu_png_read(png, channels, 16, wide.data, err)))
+		return rc;
+	for (int64_t i = 0; i < shape.count; i++)
+		MU_DATA(float, out)[i] = (float)MU_DATA(uint16_t, &wide)[i] * (1.f / 65535);
+	return 0;
+}
+
+static int decode_from_png(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t channels = args_attr_int(c->node, "channels", 0);
+	enum mu_dtype t = args_attr_type(c->node, "dtype", MU_UINT8);
+	struct mu_png png;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)))
+		return rc;
+	if (kernel_in(c, 0)->shape.rank)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`contents` must be scalar but got shape%s",
+			       mu_shape_str(&kernel_in(c, 0)->shape));
+	if (channels < 0 || channels == 2 || channels > 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "`channels` must be 0, 1, 3 or 4 but got %lld", (long long)channels);
+	if (t != MU_UINT8 && t != MU_UINT16 &&
+	    (t != MU_FLOAT || strcmp(c->node->op, "DecodePng") == 0))
+		return mu_fail(err, MU_INVALID_ARGUMENT, "%s gives no pixels of type %s",
+			       c->node->op, mu_dtype_name(t));
+	if (is_jpeg(c))
+		return decode_from_jpeg(c, t, err);
+	if (is_bmp(c) && strcmp(c->node->op, "DecodePng"))
+		return decode_from_bmp(c, t, err);
+	if ((rc = open_file(c, &png, err)))
+		return rc;
+	rc = give_pixels(c, &png, channels ? (unsigned)channels : png.channels, t, err);
+	mu_png_fini(&png);
+	return rc;
+}
+
+static int decode_bmp(struct kernel_call *c, struct mu_err *err)
+{
+	int rc = args_type(c, 0, MU_STRING, err);
+
+	if (rc || (rc = args_rank(c, 0, 0, err)))
+		return rc;
+	if (!is_bmp(c))
+		return unknown_format(c, err);
+	return decode_from_bmp(c, MU_UINT8, err);
+}
+
+static int decode_jpeg(struct kernel_call *c, struct mu_err *err)
+{
+	struct jpeg_reading how;
+	int rc = read_how(c, &how, err);
+
+	if (rc)
+		return rc;
+	if (is_jpeg(c))
+		return decode_from_jpeg(c, MU_UINT8, err);
+	return decode_from_png(c, err); /* or what else it is, or why it is nothing */
+}
+
+static int decode_and_crop(struct kernel_call *c, struct mu_err *err)
+{
+	struct jpeg_reading how;
+	int64_t window[4];
+	int n = 0, rc = read_how(c, &how, err);
+
+	if (rc || (rc = args_rank(c, 1, 1, err)) || (rc = args_ints(c, 1, window, 4, &n, err)))
+		return rc;
+	if (n != 4)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "crop_window must have four elements");
+	if (!is_jpeg(c))
+		return is_png(c) ? mu_fail(err, MU_INVALID_ARGUMENT,
+					   "DecodeAndCropJpeg operation can run on JPEG only, but "
+					   "detected PNG.")
+				 : unknown_format(c, err);
+	how.crops = true;
+	how.top = window[0];
+	how.left = window[1];
+	how.height = window[2];
+	how.width = window[3];
+	return jpeg_read(elems_span(kernel_in(c, 0), 0), &how, output_memory, c, err);
+}
+
+static int extract_shape(struct kernel_call *c, struct mu_err *err)
+{
+	enum mu_dtype t = args_attr_type(c->node, "output_type", MU_INT32);
+	struct mu_shape three = mu_shape_vec(3);
+	struct mu_tensor *out;
+	struct jpeg_shape s;
+	int rc;
+
+	if ((rc = args_type(c, 0, MU_STRING, err)) || (rc = args_rank(c, 0, 0, err)))
+		return rc;
+	if (t != MU_INT32 && t != MU_INT64)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "a shape is int32 or int64");
+	if ((rc = jpeg_shape(elems_span(kernel_in(c, 0), 0), &s, err)) ||
+	    (rc = kernel_out(c, 0, t, &three, &out, err)))
+		return rc;
+	const int64_t sides[] = {s.height, s.width, s.channels};
+	for (int i = 0; i < 3; i++)
+		if (t == MU_INT64)
+			MU_DATA(int64_t, out)[i] = sides[i];
+		else
+			MU_DATA(int32_t, out)[i] = (int32_t)sides[i];
+	return 0;
+}
+
+/* ---- encoding ---- */
+
+static int encode_png(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	int64_t level = args_attr_int(c->node, "compression", -1);
+	const int64_t *d = in->shape.dim;
+	struct mu_tensor t;
+	MU_AUTO_BUF b = {0};
+	int rc;
+
+	if (in->dtype != MU_UINT8 && in->dtype != MU_UINT16)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "EncodePng has no kernel for type %s",
+			       mu_dtype_name(in->dtype));
+	if (in->shape.rank != 3 || d[2] < 1 || d[2] > 4 || d[0] > INT32_MAX || d[1] > INT32_MAX ||
+	    level < -1 || level > 9)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "image must be 3-dimensional with 1, 2, 3 or 4 channels, and "
+			       "compression -1 to 9: %s, %lld",
+			       mu_shape_str(&in->shape), (long long)level);
+	if (!in->shape.count)
+		return mu_fail(err, MU_INTERNAL, "PNG encoding failed: the image is empty");
+	if ((rc =
+		 mu_png_write(&b, in->data,
+			      &(struct mu_png_shape){(uint32_t)d[0], (uint32_t)d[1], (unsigned)d[2],
+						     in->dtype == MU_UINT8 ? 8 : 16, (int)level},
+			      err)) ||
+	    (rc = mu_tensor_string(&t, b.data, b.len, err)))
+		return rc;
+	kernel_out_take(c, 0, t);
+	return 0;
+}
+
+static int write_jpeg(struct kernel_call *c, const struct jpeg_writing *how, int64_t format,
+		      struct mu_err *err)
+{
+	const struct mu_tensor *in = kernel_in(c, 0);
+	MU_AUTO_BUF b = {0};
+	struct mu_tensor t;
+	int rc = args_type(c, 0, MU_UINT8, err);
+
+	if (rc)
+		return rc;
+	if (in->shape.rank != 3 || (in->shape.dim[2] != 1 && in->shape.dim[2] != 3) ||
+	    (format && format != in->shape.dim[2]) || how->quality < 0 || how->quality > 100)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "image must be 3-dimensional with 1 or 3 channels, as its format, "
+			       "and quality 0 to 100: %s, %d",
+			       mu_shape_str(&in->shape), how->quality);
+	if (!in->shape.count || in->shape.dim[0] > 65500 || in->shape.dim[1] > 65500)
+		return mu_fail(err, MU_INTERNAL, "JPEG encoding failed: no file is of %s",
+			       mu_shape_str(&in->shape));
+	struct jpeg_shape s = {in->shape.dim[0], in->shape.dim[1], in->shape.dim[2]};
+	if ((rc = jpeg_write(&b, in->data, &s, how, err)) ||
+	    (rc = mu_tensor_string(&t, b.data, b.len, err)))
+		return rc;
+	kernel_out_take(c, 0, t);
+	return 0;
+}
+
+static int encode_jpeg(struct kernel_call *c, struct mu_err *err)
+{
+	const struct mu_node *n = c->node;
+	const char *format = args_attr_string(n, "format", "");
+	const char *unit = args_attr_string(n, "density_unit", "in");
+	int64_t quality = args_attr_int(n, "quality", 95), x = args_attr_int(n, "x_density", 300),
+		y = args_attr_int(n, "y_density", 300);
+
+	if ((*format && strcmp(format, "grayscale") && strcmp(format, "rgb")) ||
+	    (strcmp(unit, "in") && strcmp(unit, "cm")) || quality < 0 || quality > 100 || x < 0 ||
+	    y < 0 || x > UINT16_MAX || y > UINT16_MAX)
+		return mu_fail(err, MU_INVALID_ARGUMENT,
+			       "format must be '', 'grayscale' or 'rgb', density_unit 'in' or "
+			       "'cm', quality 0 to 100, densities 16 bits");
+	return write_jpeg(
+	    c,
+	    &(struct jpeg_writing){.quality = (int)quality,
+				   .progressive = args_attr_bool(n, "progressive", false),
+				   .optimize = args_attr_bool(n, "optimize_size", false),
+				   .downsample = args_attr_bool(n, "chroma_downsampling", true),
+				   .density_unit = strcmp(unit, "in") ? 2 : 1,
+				   .x_density = (int)x,
+				   .y_density = (int)y,
+				   .xmp = mu_span_of(args_attr_string(n, "xmp_metadata", ""))},
+	    !*format                ? 0
+	    : strcmp(format, "rgb") ? 1
+				    : 3,
+	    err);
+}
+
+static int encode_variable(struct kernel_call *c, struct mu_err *err)
+{
+	int64_t quality;
+	int rc = args_int(c, 1, &quality, err);
+
+	if (rc)
+		return rc;
+	if (quality < 0 || quality > 100)
+		return mu_fail(err, MU_INVALID_ARGUMENT, "quality must be in [0,100], got %lld",
+			       (long long)quality);
+	return write_jpeg(c,
+			  &(struct jpeg_writing){.quality = (int)quality,
+						 .downsample = true,
+						 .density_unit = 1,
+						 .x_density = 300,
+						 .y_density = 300},
+			  0, err);
+}
+
+static const struct kernel rows[] = {
+    {"DecodePng", KERNEL_EXPENSIVE, .run = decode_from_png},
+    {"DecodeImage", KERNEL_EXPENSIVE, .run = decode_from_png},
+    {"DecodeBmp", KERNEL_EXPENSIVE, .run = decode_bmp},
+    {"DecodeJpeg", KERNEL_EXPENSIVE, .run = decode_jpeg},
+    {"DecodeAndCropJpeg", KERNEL_EXPENSIVE, .run = decode_and_crop},
+    {"ExtractJpegShape", .run = extract_shape},
+    {"EncodePng", KERNEL_EXPENSIVE, .run = encode_png},
+    {"EncodeJpeg", KERNEL_EXPENSIVE, .run = encode_jpeg},
+    {"EncodeJpegVariableQuality", KERNEL_EXPENSIVE, .run = encode_variable},
+};
+KERNEL_TABLE(image_files, rows)
